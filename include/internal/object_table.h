@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The object table: one memfd that control writes, the dataplane writes one word of (watermark),
+ * and clients map read-only. It outlives each of the two processes in the hands of the other.
+ *
+ * Open addressing on the object id, linear probing, at most OBJECT_TABLE_PROBE slots from home;
+ * slots never move. Each slot is guarded by a sequence counter (odd while control changes it): a
+ * reader copies the slot, then checks that the counter was even and is unchanged.
+ *
+ * A reader that wants to use the bytes pins the slot first in its session's pin page (session.h):
+ * write the pin, full fence, read the slot again; if it still names the same id and generation and
+ * is readable, control will not free its range until the pin is gone. Hazard pointers: M. M.
+ * Michael, IEEE TPDS 15(6), 2004.
+ */
+#ifndef SARISSA_INTERNAL_OBJECT_TABLE_H
+#define SARISSA_INTERNAL_OBJECT_TABLE_H
+
+#include <stdatomic.h>
+#include "internal/ids.h"
+
+#define OBJECT_TABLE_MAGIC 0x314c425453524153ull /* "SARSTBL1" */
+
+enum {
+	OBJECT_TABLE_SLOTS_DEFAULT = 65536, /* a power of two */
+	OBJECT_TABLE_PROBE = 64,
+	OBJECT_NAME_BYTES = 256,
+};
+
+enum object_state {
+	OBJECT_FREE,
+	OBJECT_CREATING, /* a client of this node writes it; watermark = published bytes */
+	OBJECT_FETCHING, /* arrives from elsewhere; watermark = contiguous ready bytes */
+	OBJECT_SEALED,	 /* complete and immutable */
+	OBJECT_ZOMBIE,	 /* deleted or evicted, freed when the last pin is gone */
+};
+
+enum {
+	OBJECT_FLAG_PRIMARY = 1, /* put on this node (not a fetched copy): never evicted */
+};
+
+struct object_slot {
+	_Atomic uint32_t sequence;
+	uint16_t state; /* enum object_state */
+	uint16_t flags;
+	struct object_id id;
+	uint64_t generation;	    /* of the object: a deleted and re-put id gets another */
+	uint64_t offset;	    /* bytes, in the store */
+	uint64_t size;		    /* bytes */
+	_Atomic uint64_t watermark; /* bytes readable from the start; only grows */
+	uint32_t chunk_bytes;
+	uint32_t pad;
+};
+_Static_assert(sizeof(struct object_slot) == 64, "a slot is one cache line");
+
+struct object_table {
+	uint64_t magic;
+	uint32_t slots; /* count, a power of two */
+	uint32_t slot_bytes;
+	uint64_t store_bytes;  /* size of the store memfd */
+	uint64_t incarnation;  /* of the node that this store belongs to */
+	uint64_t names_offset; /* bytes: char[slots][OBJECT_NAME_BYTES], zero-terminated */
+	uint8_t pad[24];
+	struct object_slot slot[];
+};
+_Static_assert(sizeof(struct object_table) == 64, "the slots start on a cache line");
+
+/* Bytes of a table with this many slots, names included. */
+static inline uint64_t object_table_bytes(uint32_t slots)
+{
+	return sizeof(struct object_table) +
+	       (uint64_t)slots * (sizeof(struct object_slot) + OBJECT_NAME_BYTES);
+}
+
+/* The slot where probing for an id starts. The id is a hash already. */
+static inline uint32_t object_table_home(const struct object_table *t, const struct object_id *id)
+{
+	uint32_t h;
+	memcpy(&h, id->bytes, sizeof(h));
+	return h & (t->slots - 1);
+}
+
+/*
+ * Copies a consistent image of slot i into out (sequence field excluded: left 0). Returns false
+ * when control kept changing it for a bounded number of tries; the caller tries again or asks.
+ */
+static inline bool object_slot_read(const struct object_table *t, uint32_t i,
+				    struct object_slot *out)
+{
+	const struct object_slot *s = &t->slot[i];
+	for (int tries = 0; tries < 64; tries++) {
+		uint32_t before = atomic_load_explicit(&s->sequence, memory_order_acquire);
+		if (before & 1)
+			continue;
+		out->state = s->state;
+		out->flags = s->flags;
+		out->id = s->id;
+		out->generation = s->generation;
+		out->offset = s->offset;
+		out->size = s->size;
+		out->chunk_bytes = s->chunk_bytes;
+		atomic_store_explicit(&out->watermark,
+				      atomic_load_explicit(&s->watermark, memory_order_acquire),
+				      memory_order_relaxed);
+		atomic_thread_fence(memory_order_acquire);
+		if (atomic_load_explicit(&s->sequence, memory_order_relaxed) == before)
+			return true;
+	}
+	return false;
+}
+
+/* Finds an id: its slot index and image, or -1. No system call, no lock, bounded work. */
+static inline int64_t object_table_find(const struct object_table *t, const struct object_id *id,
+					struct object_slot *out)
+{
+	uint32_t home = object_table_home(t, id);
+	for (uint32_t k = 0; k < OBJECT_TABLE_PROBE; k++) {
+		uint32_t i = (home + k) & (t->slots - 1);
+		if (object_slot_read(t, i, out) && out->state != OBJECT_FREE &&
+		    out->state != OBJECT_ZOMBIE && object_id_equal(&out->id, id))
+			return i;
+	}
+	return -1;
+}
+
+#endif

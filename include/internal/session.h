@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The language between a client and its node's control process: fixed structs over a
+ * SOCK_SEQPACKET unix socket, RUNDIR/control.sock. One request, one reply with the same seq (LIST,
+ * STATUS: several, the last without SESSION_FLAG_MORE); replies may overtake each other, so a
+ * client may have many waits under way. Both ends run on one machine: host byte order.
+ *
+ * Control answers a malformed request (wrong length, unknown op, unterminated name, unknown slot)
+ * with -EINVAL and goes on; it never trusts a length, an index or a string from here.
+ *
+ * Pins: at ATTACH the client gets a page of SESSION_PINS words that only it and control map. A pin
+ * word is 0 or pin_make(slot, generation); while it stands, control does not reuse the bytes of
+ * that object. The client sets pins by itself for sealed objects it found in the table (see
+ * object_table.h for the order) or has them set by GET and CREATE, and clears them by storing 0.
+ */
+#ifndef SARISSA_INTERNAL_SESSION_H
+#define SARISSA_INTERNAL_SESSION_H
+
+#include "internal/ids.h"
+
+#define SESSION_MAGIC 0x53534553u
+
+enum {
+	SESSION_VERSION = 1,
+	SESSION_PINS = 1024,
+	SESSION_PIN_BYTES = SESSION_PINS * 8,
+	SESSION_PIN_NONE = UINT32_MAX,
+	SESSION_FLAG_MORE = 1,	 /* reply: another one with this seq follows */
+	SESSION_FLAG_INLINE = 2, /* reserved */
+};
+
+enum session_op {
+	SESSION_ATTACH = 1, /* -> fds {store read-only, table read-only, pins} */
+	SESSION_CREATE, /* id, name, size, pin -> slot, generation, offset; fd {store read-write} */
+	SESSION_PUBLISH, /* slot, generation, watermark: bytes before it are final */
+	SESSION_SEAL,	 /* slot, generation: the whole object is final */
+	SESSION_ABORT,	 /* slot, generation: give the space back */
+	SESSION_GET,  /* id, timeout, pin -> slot, generation, offset, size, as soon as the object
+			 has a place here (being fetched, or complete) */
+	SESSION_WAIT, /* slot, generation, watermark, timeout -> when so many bytes are readable */
+	SESSION_DELETE, /* id: every copy everywhere; -> 0 when the directory has taken it */
+	SESSION_STAT,	/* id -> session_object, cluster-wide */
+	SESSION_LIST,	/* -> one session_object each, cluster-wide */
+	SESSION_STATUS, /* -> one session_node each, this node first */
+	SESSION_OPS,
+};
+
+struct session_request {
+	uint32_t magic;
+	uint16_t op;
+	uint16_t version;
+	uint32_t seq;
+	uint32_t slot;
+	struct object_id id;
+	uint64_t generation;
+	uint64_t size;
+	uint64_t watermark;
+	int64_t timeout_ns; /* < 0: no limit of its own; 0: do not wait */
+	uint32_t pin;	    /* index of the pin word to use */
+	uint32_t flags;
+	char name[OBJECT_NAME_MAX + 1]; /* zero-terminated; may be empty */
+};
+
+struct session_reply {
+	uint32_t magic;
+	uint16_t op;
+	uint16_t flags;
+	uint32_t seq;
+	int32_t status; /* 0 or -errno */
+	uint32_t slot;
+	uint32_t chunk_bytes;
+	uint64_t generation;
+	uint64_t offset;
+	uint64_t size;
+	uint64_t watermark;
+	uint64_t store_bytes; /* ATTACH */
+	uint64_t table_bytes; /* ATTACH */
+	char text[128];	      /* why, when status is not 0: what is wrong: what to do */
+};
+
+struct session_object { /* follows a session_reply in the same packet */
+	struct object_id id;
+	uint64_t generation;
+	uint64_t size;
+	uint64_t local_watermark; /* readable bytes on this node; UINT64_MAX: none here */
+	uint32_t copies;	  /* complete ones, cluster-wide */
+	uint32_t partial;
+	uint32_t holders; /* entries used in holder[] */
+	uint32_t flags;	  /* 1: value kept inline in the directory */
+	struct {
+		uint32_t node;
+		uint32_t complete;
+		uint64_t watermark;
+		int32_t upstream; /* node it is fed by, or -1 */
+		uint32_t sending; /* transfers it feeds now */
+	} holder[16];
+	char name[OBJECT_NAME_MAX + 1];
+};
+
+struct session_node { /* follows a session_reply in the same packet */
+	uint32_t node;
+	uint32_t self;	/* 1: this node */
+	uint32_t state; /* 0 never seen, 1 up, 2 down */
+	uint32_t workers;
+	uint64_t incarnation;
+	struct net_addr addr;
+	uint64_t store_bytes, store_used; /* this node only */
+	uint64_t objects;		  /* this node only */
+	uint64_t sessions;		  /* this node only */
+	uint32_t mtu, rtt_us;
+	uint32_t hugepages, busy_poll;
+	int32_t control_pid, dataplane_pid;
+	char port[64];
+};
+
+static inline uint64_t pin_make(uint32_t slot, uint64_t generation)
+{
+	return (generation & 0xffffffffu) << 32 | (uint64_t)(slot + 1);
+}
+
+#endif
