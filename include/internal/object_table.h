@@ -59,7 +59,11 @@ struct object_table {
 	uint64_t store_bytes;  /* size of the store memfd */
 	uint64_t incarnation;  /* of the node that this store belongs to */
 	uint64_t names_offset; /* bytes: char[slots][OBJECT_NAME_BYTES], zero-terminated */
-	uint8_t pad[24];
+	/* Control changes it when it takes over the table of an earlier control, before it frees
+	 * anything: it does not know the pins of that one's sessions. A client compares it with
+	 * the value it saw at ATTACH each time that it has set a pin by itself. */
+	_Atomic uint64_t control_epoch;
+	uint8_t pad[16];
 	struct object_slot slot[];
 };
 _Static_assert(sizeof(struct object_table) == 64, "the slots start on a cache line");
