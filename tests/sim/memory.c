@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "memory.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "prng.h"
+
+enum { MEMORY_PAGE = 4096 };
+
+struct memory memory_map(size_t bytes)
+{
+	bytes = (bytes + 63) & ~(size_t)63;
+	size_t inner = (bytes + MEMORY_PAGE - 1) & ~(size_t)(MEMORY_PAGE - 1);
+	struct memory m = {.bytes = bytes, .map_bytes = inner + 2 * MEMORY_PAGE};
+	m.map = mmap(NULL, m.map_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+		     0);
+	if (m.map == MAP_FAILED ||
+	    mprotect((uint8_t *)m.map + MEMORY_PAGE, inner, PROT_READ | PROT_WRITE)) {
+		fprintf(stderr, "sim: no memory for an area of %zu bytes\n", bytes);
+		exit(1);
+	}
+	m.base = (uint8_t *)m.map + MEMORY_PAGE + inner - bytes;
+	return m;
+}
+
+void memory_unmap(struct memory *m)
+{
+	if (m->map)
+		munmap(m->map, m->map_bytes);
+	*m = (struct memory){0};
+}
+
+void memory_poison(uint8_t *p, size_t bytes)
+{
+	memset(p, MEMORY_POISON, bytes);
+}
+
+size_t memory_check_poison(const uint8_t *p, size_t bytes)
+{
+	if (!bytes || (p[0] == MEMORY_POISON && memcmp(p, p + 1, bytes - 1) == 0))
+		return bytes;
+	size_t i = 0;
+	while (p[i] == MEMORY_POISON)
+		i++;
+	return i;
+}
+
+static uint64_t memory_word(uint64_t seed, size_t word)
+{
+	return prng_mix(seed + word * 0x9e3779b97f4a7c15ull);
+}
+
+void memory_fill(uint8_t *p, uint64_t seed, size_t from, size_t to)
+{
+	for (size_t at = from; at < to;) {
+		uint64_t w = memory_word(seed, at / 8);
+		size_t skip = at % 8, take = 8 - skip;
+		if (take > to - at)
+			take = to - at;
+		memcpy(p + at, (uint8_t *)&w + skip, take);
+		at += take;
+	}
+}
+
+size_t memory_check(const uint8_t *p, uint64_t seed, size_t from, size_t to)
+{
+	for (size_t at = from; at < to;) {
+		uint64_t w = memory_word(seed, at / 8);
+		size_t skip = at % 8, take = 8 - skip;
+		if (take > to - at)
+			take = to - at;
+		for (size_t i = 0; memcmp(p + at, (uint8_t *)&w + skip, take) && i < take; i++)
+			if (p[at + i] != ((uint8_t *)&w)[skip + i])
+				return at + i;
+		at += take;
+	}
+	return to;
+}
