@@ -3,8 +3,21 @@
  * libsarissa: put, get and delete immutable objects that live in the memory of a cluster's nodes.
  *
  * A process opens its node (the control process behind a unix socket), and then reads and writes
- * objects in memory that it shares with that node: no bytes pass through a socket. A handle may be
- * used by many threads at once; a buffer by one at a time.
+ * objects in memory that it shares with that node: no bytes pass through a socket.
+ *
+ *     sar *s;
+ *     sar_buffer b;
+ *     sar_open(NULL, &s);
+ *     sar_put(s, sar_id_of("weights", 7), "weights", data, bytes);
+ *     sar_get(s, sar_id_of("weights", 7), SAR_FOREVER, &b);     (on this node or another one)
+ *     use(b.data, b.size);
+ *     sar_release(s, &b);
+ *     sar_close(s);
+ *
+ * Threads: a handle may be used by many threads at once, with many waits under way; a buffer by
+ * one at a time. Signals do not end a wait. After fork() only the parent may use a handle; in the
+ * child every call but sar_close answers -EINVAL, and memory of buffers is not protected there
+ * once the parent gives them up. Descriptors are closed at exec().
  *
  * Errors: functions return 0 (or what they document) or a negative errno value; outputs are set
  * only on success. sar_strerror() gives the text for a person, sar_error_detail() the node's own
@@ -14,8 +27,12 @@
  *   -ENOSPC    the store is full                        -EFBIG      larger than the store
  *   -ECONNREFUSED, -ENOTCONN  the node's control process is not there
  *   -ESTALE    the object was deleted or evicted        -EMFILE     too many buffers in one handle
+ *   -ENAMETOOLONG  name of more than SAR_NAME_MAX bytes -ENOMEM     out of memory, address space
+ *   -EPROTO    the node's answer makes no sense: library and node differ in version
  *
- * Timeouts are in nanoseconds: 0 does not wait, SAR_FOREVER waits without limit.
+ * Timeouts are in nanoseconds: 0 does not wait, SAR_FOREVER waits without limit. A wait on a node
+ * that hangs ends at most one second after its timeout. Calls without a timeout end after 30
+ * seconds at the latest, sar_open after 10.
  */
 #ifndef SARISSA_H
 #define SARISSA_H
@@ -26,9 +43,12 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
 
 #define SAR_ID_BYTES 16
-#define SAR_NAME_MAX 255
+#define SAR_NAME_MAX 255 /* bytes, without the terminating zero */
 #define SAR_FOREVER  INT64_MAX
 
 typedef struct sar sar; /* a connection to the local node */
@@ -37,68 +57,140 @@ typedef struct sar_id {
 	uint8_t bytes[SAR_ID_BYTES];
 } sar_id;
 
-/* Bytes of an object, mapped. Owned by the caller from the call that set it until sar_release (or
- * sar_seal and sar_abort for one under creation). reserved is the library's. */
+/*
+ * Bytes of an object, mapped. Owned by the caller from the call that set it until sar_release (or
+ * sar_seal and sar_abort for one under creation), which sets it to zero. At most 1,024 of one
+ * handle at a time. reserved is the library's.
+ */
 typedef struct sar_buffer {
-	void *data;	/* writable only between sar_create and sar_seal */
+	void *data;	/* never NULL; writable only between sar_create and sar_seal */
 	uint64_t size;	/* bytes of the whole object */
 	uint64_t ready; /* bytes readable from the start; refreshed by sar_wait */
 	uint64_t reserved[5];
 } sar_buffer;
 
+/* What the directory knows of an object. */
 typedef struct sar_info {
 	sar_id id;
-	uint64_t size; /* bytes */
-	uint64_t generation;
-	uint64_t local_ready; /* bytes readable on this node, UINT64_MAX when there is no copy here
-			       */
+	uint64_t size;	      /* bytes */
+	uint64_t generation;  /* of this id: deleted and put again, it gets another */
+	uint64_t local_ready; /* bytes readable on this node; UINT64_MAX: no copy here */
 	uint32_t copies;      /* complete copies in the cluster */
 	uint32_t partial;     /* copies still arriving */
-	char name[SAR_NAME_MAX + 1];
+	uint32_t is_inline;   /* 1: small, the directory holds the value itself */
+	uint32_t reserved32;
+	uint64_t reserved[4];
+	char name[SAR_NAME_MAX + 1]; /* zero-terminated; empty when it has none */
 } sar_info;
 
-/* The id of any key: XXH3-128, canonical (big-endian) byte order. */
+/* One node's copy of an object. */
+typedef struct sar_holder {
+	uint32_t node;
+	uint32_t complete; /* 1: all bytes */
+	uint64_t ready;	   /* bytes it has from the start */
+	int32_t upstream;  /* the node that feeds it now, or -1 */
+	uint32_t sending;  /* copies that it feeds now */
+	uint64_t reserved[2];
+} sar_holder;
+
+enum { SAR_NODE_NEVER_SEEN, SAR_NODE_UP, SAR_NODE_DOWN }; /* sar_node.state */
+
+/* One node, as the local one sees it. */
+typedef struct sar_node {
+	uint32_t node; /* number */
+	uint32_t self; /* 1: the local node */
+	uint32_t state;
+	uint32_t workers;     /* cores that move packets */
+	uint64_t incarnation; /* changes at every start of its dataplane */
+	uint8_t ip[16];	      /* IPv4 addresses as ::ffff:a.b.c.d */
+	uint16_t port;	      /* UDP; worker w listens at port + w */
+	uint16_t pad;
+	uint32_t mtu;	 /* IP bytes of a packet */
+	uint64_t rtt_ns; /* round trip to it; 0: not measured */
+	/* from here on: of the local node only, 0 for others */
+	uint64_t store_bytes;
+	uint64_t store_used; /* bytes */
+	uint64_t objects;    /* in its store */
+	uint64_t sessions;   /* clients connected */
+	uint32_t hugepages;  /* 1: the store lies in huge pages */
+	uint32_t busy_poll;  /* 1: its workers never sleep */
+	int32_t control_pid;
+	int32_t dataplane_pid;
+	char link[64]; /* what carries its packets: "af_xdp eth0 (native, copy)" */
+	uint64_t reserved[8];
+} sar_node;
+
+/* The id of any key: XXH3-128 (seed 0), canonical (big-endian) byte order. */
 sar_id sar_id_of(const void *key, size_t key_bytes);
 
-/* Connects to the node at socket path, or, when NULL, at $SARISSA_SOCKET, or else at
- * /run/sarissa/control.sock. *out is closed with sar_close, which clears all its pins and aborts
- * what was being created. */
+/*
+ * Connects to the node at socket path, or, when NULL, at $SARISSA_SOCKET, or else at
+ * /run/sarissa/control.sock. *out is closed with sar_close, which clears all its pins (memory of
+ * its buffers must not be used any more) and aborts what was being created; no other thread may be
+ * in a call with it.
+ * -ECONNREFUSED no node there, -EACCES, -ETIMEDOUT, -EPROTONOSUPPORT another protocol version.
+ */
 int sar_open(const char *path, sar **out);
 void sar_close(sar *s);
 
-/* Makes room for an object of size bytes, named (name may be NULL: known by id only), and maps it
- * writable. Visible to readers as it is published. */
+/*
+ * Makes room for an object of size bytes, named (name may be NULL: known by id only), and maps it
+ * writable. Visible to readers as it is published. The bytes are not zeroed: write all of them.
+ * -EEXIST, -ENOSPC, -EFBIG, -EMFILE, -ENAMETOOLONG.
+ */
 int sar_create(sar *s, sar_id id, const char *name, uint64_t size, sar_buffer *out);
-/* Says that bytes before ready are final: readers anywhere may have them now. Only grows. */
+/* Says that bytes before ready are final: readers anywhere may have them now. Only grows
+ * (-EINVAL otherwise). */
 int sar_publish(sar *s, sar_buffer *b, uint64_t ready);
-/* Makes the whole object final and gives up the mapping; the object stays. */
+/* Makes the whole object final and gives up the mapping; the object stays until it is deleted.
+ * -EINVAL when b is not under creation. After another error b is still the caller's: sar_abort. */
 int sar_seal(sar *s, sar_buffer *b);
-/* Gives up an object under creation: its space returns, its readers fail with -ESTALE. */
+/* Gives up an object under creation: its space returns, its readers fail with -ESTALE. The buffer
+ * is gone whatever is returned. */
 int sar_abort(sar *s, sar_buffer *b);
 /* sar_create, copy, sar_seal. */
 int sar_put(sar *s, sar_id id, const char *name, const void *data, uint64_t size);
 
-/* The whole object, waiting for it to exist and to arrive. Read-only until sar_release. For an
- * object that is complete on this node no system call is made. */
+/*
+ * The whole object, waiting for it to exist and to arrive. Read-only until sar_release. For an
+ * object that is complete on this node no system call is made.
+ * -ENOENT (timeout 0), -ETIMEDOUT, -ESTALE, -ENOSPC no room for the copy, -EMFILE.
+ */
 int sar_get(sar *s, sar_id id, int64_t timeout_ns, sar_buffer *out);
 /* The same without waiting for the bytes: returns as soon as the size is known. Read up to
  * out->ready, then sar_wait for more. */
 int sar_get_begin(sar *s, sar_id id, int64_t timeout_ns, sar_buffer *out);
-/* Waits until at least upto bytes are readable (upto > size means the whole); sets b->ready. */
+/* Waits until at least upto bytes are readable (upto > size means the whole); sets b->ready, also
+ * after -ETIMEDOUT. Asking for what is readable already makes no system call. -ESTALE: the object
+ * was deleted, or its creator gave it up, before those bytes came. */
 int sar_wait(sar *s, sar_buffer *b, uint64_t upto, int64_t timeout_ns);
 /* Ends the use of a buffer from sar_get or sar_get_begin; its memory may go away at once. */
 void sar_release(sar *s, sar_buffer *b);
 
-/* Removes every copy in the cluster. Buffers in use stay readable until released. */
+/* Removes every copy in the cluster. Buffers in use stay readable until released. -ENOENT. */
 int sar_delete(sar *s, sar_id id);
 /* What the directory knows. -ENOENT when it knows nothing. */
 int sar_info_get(sar *s, sar_id id, sar_info *out);
-/* Calls fn for each object of the cluster until it returns non-zero, which is then returned. */
+/* Who holds the object: fills up to room entries, returns how many there are (at most 16 are told
+ * of). -ENOENT. */
+int sar_holders(sar *s, sar_id id, sar_holder *out, unsigned room);
+/* Calls fn for each object of the cluster until it returns non-zero, which is then returned. fn
+ * may use the handle. */
 int sar_list(sar *s, int (*fn)(const sar_info *info, void *arg), void *arg);
+/* Calls fn for each node, the local one first, until it returns non-zero, which is then returned.
+ */
+int sar_nodes(sar *s, int (*fn)(const sar_node *node, void *arg), void *arg);
 
+/* The text of an error code, negative or positive; never NULL, not to be freed. */
 const char *sar_strerror(int error);
+/* "what is wrong: what to do" of the calling thread's last failure; valid until its next one. */
 const char *sar_error_detail(void);
+/* Of the library that is loaded: "0.1.0". */
+const char *sar_version(void);
 
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Writing objects: create, publish, seal, abort, put. */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include "buffer.h"
+#include "deadline.h"
+#include "error.h"
+#include "handle.h"
+
+static int create_check(const char *name, uint64_t size)
+{
+	if (name && strlen(name) > SAR_NAME_MAX)
+		return error_set(-ENAMETOOLONG, "the name has %zu bytes: use at most %d",
+				 strlen(name), SAR_NAME_MAX);
+	if (size > INT64_MAX)
+		return error_set(-EFBIG, "the object is larger than any store: split it");
+	return 0;
+}
+
+/* Maps what CREATE gave. The descriptor that may write to the whole store does not outlive this
+ * function. */
+static int create_map(struct sar *s, uint64_t size, struct mux_result *result,
+		      struct map_range *range)
+{
+	const struct session_reply *reply = &result->reply;
+	int r = -EPROTO;
+	if (reply->size == size && reply->slot < s->map.table->slots &&
+	    map_holds(&s->map, reply->offset, size) && result->fds == 1)
+		r = map_range_open(&s->map, result->fd[0], reply->offset, size, range);
+	mux_result_free(result);
+	if (r == -EPROTO)
+		return error_set(r, "the node gave room outside of its store: use libraries and "
+				    "node of one version");
+	if (r < 0)
+		return error_set(r, "cannot map the new object: %s", strerrordesc_np(-r));
+	return 0;
+}
+
+static int create_give_up(struct sar *s, uint32_t slot, uint64_t generation, uint32_t pin)
+{
+	struct session_request request = handle_request(SESSION_ABORT);
+	request.slot = slot;
+	request.generation = generation;
+	int r = handle_command(s, &request);
+	pins_give(&s->pins, pin);
+	return r;
+}
+
+int sar_create(sar *s, sar_id id, const char *name, uint64_t size, sar_buffer *out)
+{
+	struct session_request request = handle_request(SESSION_CREATE);
+	struct mux_result result;
+	int r = create_check(name, size);
+	if (r == 0)
+		r = handle_take_pin(s, &request.pin);
+	if (r < 0)
+		return r;
+	memcpy(request.id.bytes, id.bytes, sizeof(id.bytes));
+	request.size = size;
+	strcpy(request.name, name ? name : "");
+	r = handle_call(s, &request, 0, deadline_after(HANDLE_CALL_NS), &result);
+	if (r < 0) {
+		if (!result.abandoned)
+			pins_give(&s->pins, request.pin);
+		return r;
+	}
+	struct buffer own = {.kind = BUFFER_WRITE,
+			     .pin = request.pin,
+			     .slot = result.reply.slot,
+			     .generation = result.reply.generation};
+	struct map_range range;
+	r = create_map(s, size, &result, &range);
+	if (r < 0) {
+		create_give_up(s, own.slot, own.generation, own.pin);
+		return r;
+	}
+	own.base = range.base;
+	own.bytes = range.bytes;
+	*out = (sar_buffer){.data = range.data, .size = size};
+	buffer_set(out, &own);
+	return 0;
+}
+
+/* The buffer's own state, when it is one under creation. */
+static int create_own(const sar_buffer *b, const char *verb, struct buffer *own)
+{
+	*own = buffer_get(b);
+	if (own->kind == BUFFER_WRITE)
+		return 0;
+	return error_set(-EINVAL,
+			 "%s: the buffer is not under creation: use it once, on a buffer "
+			 "from sar_create",
+			 verb);
+}
+
+int sar_publish(sar *s, sar_buffer *b, uint64_t ready)
+{
+	struct buffer own;
+	int r = create_own(b, "sar_publish", &own);
+	if (r < 0)
+		return r;
+	if (ready < b->ready || ready > b->size)
+		return error_set(-EINVAL,
+				 "sar_publish: %llu is not between %llu (published) and %llu "
+				 "(size): only publish more",
+				 (unsigned long long)ready, (unsigned long long)b->ready,
+				 (unsigned long long)b->size);
+	if (ready == b->ready)
+		return 0;
+	struct session_request request = handle_request(SESSION_PUBLISH);
+	request.slot = own.slot;
+	request.generation = own.generation;
+	request.watermark = ready;
+	r = handle_command(s, &request);
+	if (r == 0)
+		b->ready = ready;
+	return r;
+}
+
+static void create_leave(sar_buffer *b, const struct buffer *own)
+{
+	if (own->base)
+		munmap(own->base, own->bytes);
+	*b = (sar_buffer){0};
+}
+
+int sar_seal(sar *s, sar_buffer *b)
+{
+	struct buffer own;
+	int r = create_own(b, "sar_seal", &own);
+	if (r < 0)
+		return r;
+	struct session_request request = handle_request(SESSION_SEAL);
+	request.slot = own.slot;
+	request.generation = own.generation;
+	r = handle_command(s, &request);
+	if (r < 0)
+		return r;
+	pins_give(&s->pins, own.pin);
+	create_leave(b, &own);
+	return 0;
+}
+
+int sar_abort(sar *s, sar_buffer *b)
+{
+	struct buffer own;
+	int r = create_own(b, "sar_abort", &own);
+	if (r < 0)
+		return r;
+	create_leave(b, &own);
+	return create_give_up(s, own.slot, own.generation, own.pin);
+}
+
+int sar_put(sar *s, sar_id id, const char *name, const void *data, uint64_t size)
+{
+	if (!data && size > 0)
+		return error_set(-EINVAL, "sar_put: no data");
+	sar_buffer b;
+	int r = sar_create(s, id, name, size, &b);
+	if (r < 0)
+		return r;
+	if (size > 0)
+		memcpy(b.data, data, size);
+	r = sar_seal(s, &b);
+	if (r < 0) {
+		char why[256];
+		strncpy(why, sar_error_detail(), sizeof(why) - 1);
+		why[sizeof(why) - 1] = '\0';
+		sar_abort(s, &b);
+		return error_set(r, "%s", why);
+	}
+	return 0;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "error.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include "sarissa/sarissa.h"
+
+static _Thread_local char error_detail[256];
+
+/* What our codes mean here, where strerror() would speak of files and sockets. */
+static const struct {
+	int error;
+	const char *text;
+} error_texts[] = {
+	{0, "success"},
+	{ENOENT, "no such object"},
+	{ETIMEDOUT, "the time is over"},
+	{EEXIST, "an object with this id exists already"},
+	{ENOSPC, "the store is full"},
+	{EFBIG, "the object is larger than the store"},
+	{ECONNREFUSED, "no node runs here"},
+	{ENOTCONN, "the node has gone away"},
+	{ESTALE, "the object was deleted or evicted"},
+	{EMFILE, "too many buffers in use on one connection"},
+	{EPROTO, "the node's answer makes no sense"},
+	{EPROTONOSUPPORT, "the node speaks another protocol version"},
+};
+
+const char *sar_strerror(int error)
+{
+	int positive = error < 0 ? -error : error;
+	for (size_t i = 0; i < sizeof(error_texts) / sizeof(error_texts[0]); i++)
+		if (error_texts[i].error == positive)
+			return error_texts[i].text;
+	const char *text = strerrordesc_np(positive);
+	return text ? text : "unknown error";
+}
+
+const char *sar_error_detail(void)
+{
+	return error_detail;
+}
+
+int error_set(int error, const char *format, ...)
+{
+	va_list args;
+	va_start(args, format);
+	vsnprintf(error_detail, sizeof(error_detail), format, args);
+	va_end(args);
+	return error;
+}
+
+int error_set_text(int error, const char *text, unsigned bytes)
+{
+	size_t length = strnlen(text, bytes);
+	if (length == 0)
+		return error_set(error, "%s", sar_strerror(error));
+	return error_set(error, "%.*s", (int)length, text);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The words that go with an error code: one text per thread, kept until that thread's next failure.
+ * Any thread, no lock, no allocation. The form is "what is wrong: what to do".
+ */
+#ifndef SARISSA_CLIENT_ERROR_H
+#define SARISSA_CLIENT_ERROR_H
+
+/* Keeps the text for sar_error_detail() and returns error, so that it can be returned in turn. */
+int error_set(int error, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The same with a text that came from the node (not terminated beyond bytes); when it is empty the
+ * general text for error takes its place. */
+int error_set_text(int error, const char *text, unsigned bytes);
+
+#endif

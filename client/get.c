@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reading objects: get, get_begin, wait, release. */
+#include <errno.h>
+#include "buffer.h"
+#include "deadline.h"
+#include "error.h"
+#include "handle.h"
+
+/* Takes the pages of an object that is pinned and checked into the caller's buffer. */
+static void get_fill(struct sar *s, uint32_t pin, uint32_t slot, uint64_t generation,
+		     uint64_t offset, uint64_t size, uint64_t ready, sar_buffer *out)
+{
+	struct buffer own = {
+		.kind = BUFFER_READ, .pin = pin, .slot = slot, .generation = generation};
+	void *data = (void *)(uintptr_t)(s->map.store + offset);
+	*out = (sar_buffer){.data = size == 0 ? map_nothing() : data,
+			    .size = size,
+			    .ready = ready < size ? ready : size};
+	buffer_set(out, &own);
+}
+
+static bool get_same(const struct object_slot *a, const struct object_slot *b)
+{
+	return object_id_equal(&a->id, &b->id) && a->generation == b->generation &&
+	       a->offset == b->offset && a->size == b->size;
+}
+
+/*
+ * A complete object of this node, without a system call: find it, announce the read, and see that
+ * it is still there. Returns 1 when out is set, 0 when control has to be asked, or -errno.
+ */
+static int get_local(struct sar *s, const struct object_id *id, sar_buffer *out)
+{
+	struct object_slot before, after;
+	int64_t slot = object_table_find(s->map.table, id, &before);
+	if (slot < 0 || before.state != OBJECT_SEALED)
+		return 0;
+	uint32_t pin;
+	int r = handle_take_pin(s, &pin);
+	if (r < 0)
+		return r;
+	pins_set(&s->pins, pin, (uint32_t)slot, before.generation);
+	bool held = object_slot_read(s->map.table, (uint32_t)slot, &after) &&
+		    after.state == OBJECT_SEALED && get_same(&before, &after);
+	r = handle_check(s);
+	if (r == 0 && held && !map_holds(&s->map, after.offset, after.size))
+		r = error_set(-EPROTO, "the node's object table points outside of its store: use "
+				       "libraries and node of one version");
+	if (r < 0 || !held) {
+		pins_give(&s->pins, pin);
+		return r;
+	}
+	get_fill(s, pin, (uint32_t)slot, after.generation, after.offset, after.size, after.size,
+		 out);
+	return 1;
+}
+
+static int get_remote(struct sar *s, const struct object_id *id, int64_t timeout_ns,
+		      sar_buffer *out)
+{
+	struct session_request request = handle_request(SESSION_GET);
+	struct mux_result result;
+	int r = handle_take_pin(s, &request.pin);
+	if (r < 0)
+		return r;
+	request.id = *id;
+	request.timeout_ns = timeout_ns == SAR_FOREVER ? -1 : timeout_ns;
+	r = handle_call(s, &request, 0, handle_deadline(timeout_ns), &result);
+	if (r < 0) {
+		if (!result.abandoned)
+			pins_give(&s->pins, request.pin);
+		return r;
+	}
+	const struct session_reply reply = result.reply;
+	mux_result_free(&result);
+	if (reply.slot >= s->map.table->slots || !map_holds(&s->map, reply.offset, reply.size) ||
+	    !pins_holds(&s->pins, request.pin, reply.slot, reply.generation)) {
+		pins_give(&s->pins, request.pin);
+		return error_set(-EPROTO, "the node's answer points outside of its store, or it "
+					  "did not pin the object: use libraries and node of one "
+					  "version");
+	}
+	get_fill(s, request.pin, reply.slot, reply.generation, reply.offset, reply.size,
+		 reply.watermark, out);
+	return 0;
+}
+
+/* Checks the arguments and takes the object from this node when it is complete here: 1 when out is
+ * set, 0 when control has to be asked, or -errno. */
+static int get_try(struct sar *s, const struct object_id *id, int64_t timeout_ns, sar_buffer *out)
+{
+	if (timeout_ns < 0)
+		return error_set(-EINVAL, "sar_get: a timeout is not negative: use SAR_FOREVER to "
+					  "wait without limit");
+	int r = handle_check(s);
+	return r < 0 ? r : get_local(s, id, out);
+}
+
+static struct object_id get_id(sar_id id)
+{
+	struct object_id object;
+	memcpy(object.bytes, id.bytes, sizeof(object.bytes));
+	return object;
+}
+
+int sar_get_begin(sar *s, sar_id id, int64_t timeout_ns, sar_buffer *out)
+{
+	struct object_id object = get_id(id);
+	int r = get_try(s, &object, timeout_ns, out);
+	if (r != 0)
+		return r < 0 ? r : 0;
+	return get_remote(s, &object, timeout_ns, out);
+}
+
+/* Looks into the table how far the object has come. Returns 0, or -ESTALE when it was taken away
+ * and nothing more will come. No system call. */
+static int get_refresh(struct sar *s, sar_buffer *b, const struct buffer *own)
+{
+	struct object_slot now;
+	int r = handle_check(s);
+	if (r < 0)
+		return r;
+	if (!object_slot_read(s->map.table, own->slot, &now))
+		return 0; /* control is changing it: b->ready stays true */
+	bool same = now.generation == own->generation && now.size == b->size;
+	uint64_t ready = atomic_load_explicit(&now.watermark, memory_order_relaxed);
+	if (same && now.state == OBJECT_SEALED)
+		ready = b->size;
+	if (same && ready > b->ready)
+		b->ready = ready < b->size ? ready : b->size;
+	if (b->ready < b->size && (!same || now.state == OBJECT_ZOMBIE || now.state == OBJECT_FREE))
+		return error_set(-ESTALE, "the object was deleted while it arrived: get it again");
+	return 0;
+}
+
+static int get_wait(struct sar *s, sar_buffer *b, uint64_t upto, int64_t timeout_ns)
+{
+	struct buffer own = buffer_get(b);
+	struct session_request request = handle_request(SESSION_WAIT);
+	struct mux_result result;
+	int r = get_refresh(s, b, &own);
+	if (b->ready >= upto)
+		return 0;
+	if (r < 0)
+		return r;
+	if (timeout_ns == 0)
+		return error_set(-ETIMEDOUT, "%llu of %llu bytes are here: wait longer",
+				 (unsigned long long)b->ready, (unsigned long long)b->size);
+	request.slot = own.slot;
+	request.generation = own.generation;
+	request.watermark = upto;
+	request.timeout_ns = timeout_ns == SAR_FOREVER ? -1 : timeout_ns;
+	r = handle_call(s, &request, 0, handle_deadline(timeout_ns), &result);
+	if (r < 0)
+		return r;
+	uint64_t ready = result.reply.watermark;
+	mux_result_free(&result);
+	if (ready < upto)
+		return error_set(-EPROTO, "the node ended a wait too early: use libraries and node "
+					  "of one version");
+	b->ready = ready < b->size ? ready : b->size;
+	return 0;
+}
+
+int sar_wait(sar *s, sar_buffer *b, uint64_t upto, int64_t timeout_ns)
+{
+	if (buffer_get(b).kind != BUFFER_READ)
+		return error_set(-EINVAL, "sar_wait: not a buffer from sar_get or sar_get_begin");
+	if (timeout_ns < 0)
+		return error_set(-EINVAL, "sar_wait: a timeout is not negative: use SAR_FOREVER to "
+					  "wait without limit");
+	return get_wait(s, b, upto < b->size ? upto : b->size, timeout_ns);
+}
+
+int sar_get(sar *s, sar_id id, int64_t timeout_ns, sar_buffer *out)
+{
+	struct object_id object = get_id(id);
+	int r = get_try(s, &object, timeout_ns, out);
+	if (r != 0)
+		return r < 0 ? r : 0;
+	/* Only now, because the clock is a system call on some machines. */
+	int64_t deadline = timeout_ns == SAR_FOREVER ? DEADLINE_NEVER : deadline_after(timeout_ns);
+	sar_buffer b;
+	r = get_remote(s, &object, timeout_ns, &b);
+	if (r < 0)
+		return r;
+	r = get_wait(s, &b, b.size, deadline_left(deadline));
+	if (r < 0) {
+		sar_release(s, &b);
+		return r;
+	}
+	*out = b;
+	return 0;
+}
+
+void sar_release(sar *s, sar_buffer *b)
+{
+	struct buffer own = buffer_get(b);
+	if (own.kind != BUFFER_READ)
+		return;
+	if (*s->fork_guard != 0)
+		pins_give(&s->pins, own.pin);
+	*b = (sar_buffer){0};
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The memory a client shares with its node: store and object table read-only, the pin page
+ * writable, and for an object under creation its own range of the store writable.
+ *
+ * Sizes and offsets come from another process: nothing is touched before it was checked against
+ * what is really mapped. Any thread may use a map; only one may make or remove it.
+ */
+#ifndef SARISSA_CLIENT_MAP_H
+#define SARISSA_CLIENT_MAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include "internal/object_table.h"
+
+struct map {
+	const uint8_t *store;
+	uint64_t store_bytes;
+	const struct object_table *table;
+	uint64_t table_bytes;
+	uint64_t align; /* page size of the store, huge or not; munmap wants whole pages */
+	uint64_t table_align;
+	void *pins; /* SESSION_PIN_BYTES */
+};
+
+/* Maps what ATTACH brought: fds {store, table, pins} and their sizes. The fds stay the caller's.
+ * 0; -EPROTO when sizes or the table's header do not hold; -ENOMEM and others from mmap. */
+int map_open(struct map *m, const int fd[3], uint64_t store_bytes, uint64_t table_bytes);
+void map_close(struct map *m);
+
+/* Whether size bytes at offset lie in the store. */
+static inline bool map_holds(const struct map *m, uint64_t offset, uint64_t size)
+{
+	return offset <= m->store_bytes && size <= m->store_bytes - offset;
+}
+
+struct map_range {
+	void *base;   /* of the mapping: whole pages; NULL for an empty object */
+	size_t bytes; /* of the mapping */
+	uint8_t *data;
+};
+
+/* Maps the pages of [offset, offset + size) writable; the range has been checked. fd stays the
+ * caller's. 0 or -errno. */
+int map_range_open(const struct map *m, int fd, uint64_t offset, uint64_t size,
+		   struct map_range *out);
+
+/* Where the data of an empty object "lies": a pointer that is not NULL. */
+void *map_nothing(void);
+
+#endif

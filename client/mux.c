@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "mux.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "deadline.h"
+#include "error.h"
+
+struct mux_call {
+	struct mux_call *next;
+	pthread_cond_t wake;
+	struct mux_result result;
+	uint32_t seq;
+	uint32_t pin;
+	uint16_t op;
+	bool waiting;	/* its caller sleeps on wake */
+	bool abandoned; /* its caller has left */
+	bool done;
+	int error; /* when done: 0, or why there is no answer */
+};
+
+/* One packet from the peer, with room to see that a longer one was cut. */
+struct mux_packet {
+	struct session_reply reply;
+	union {
+		struct session_object object;
+		struct session_node node;
+		uint8_t bytes[1024];
+	} item;
+	size_t bytes;
+	int fd[MUX_FDS_MAX];
+	unsigned fds;
+};
+
+int mux_init(struct mux *m, int fd,
+	     void (*late)(void *owner, uint16_t op, uint32_t pin, struct mux_result *result),
+	     void *owner)
+{
+	*m = (struct mux){.fd = fd, .late = late, .owner = owner};
+	return -pthread_mutex_init(&m->lock, NULL);
+}
+
+static void mux_close_fds(int *fd, unsigned *fds)
+{
+	while (*fds > 0)
+		close(fd[--*fds]);
+}
+
+void mux_result_free(struct mux_result *result)
+{
+	mux_close_fds(result->fd, &result->fds);
+	free(result->items);
+	result->items = NULL;
+}
+
+static struct mux_call *mux_call_new(const struct session_request *request, size_t item_bytes)
+{
+	struct mux_call *call = calloc(1, sizeof(*call));
+	if (!call)
+		return NULL;
+	pthread_condattr_t monotonic;
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&call->wake, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	call->op = request->op;
+	call->pin = request->pin;
+	call->result.item_bytes = item_bytes;
+	return call;
+}
+
+static void mux_call_free(struct mux_call *call)
+{
+	mux_result_free(&call->result);
+	pthread_cond_destroy(&call->wake);
+	free(call);
+}
+
+void mux_fini(struct mux *m)
+{
+	close(m->fd);
+	while (m->calls) {
+		struct mux_call *call = m->calls;
+		m->calls = call->next;
+		mux_call_free(call);
+	}
+	pthread_mutex_destroy(&m->lock);
+}
+
+/* Under lock. */
+static void mux_unlink(struct mux *m, struct mux_call *call)
+{
+	for (struct mux_call **at = &m->calls; *at; at = &(*at)->next) {
+		if (*at == call) {
+			*at = call->next;
+			return;
+		}
+	}
+}
+
+/* Under lock: the connection is over, everybody learns it. */
+static void mux_fail(struct mux *m, int error)
+{
+	int none = 0;
+	atomic_compare_exchange_strong(&m->error, &none, error);
+	for (struct mux_call *call = m->calls; call; call = call->next) {
+		if (call->done)
+			continue;
+		call->done = true;
+		call->error = error;
+		pthread_cond_signal(&call->wake);
+	}
+}
+
+/* Under lock: whoever sleeps may become the reader. */
+static void mux_hand_over(struct mux *m)
+{
+	for (struct mux_call *call = m->calls; call; call = call->next) {
+		if (call->waiting && !call->done) {
+			pthread_cond_signal(&call->wake);
+			return;
+		}
+	}
+}
+
+static void mux_take_fds(struct msghdr *message, struct mux_packet *packet)
+{
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		for (size_t i = 0; i < count; i++) {
+			int fd;
+			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
+			if (packet->fds < MUX_FDS_MAX)
+				packet->fd[packet->fds++] = fd;
+			else
+				close(fd);
+		}
+	}
+}
+
+/* Reads one packet. 0; -EAGAIN when there is none; -ENOTCONN; -EPROTO when it is not a reply. */
+static int mux_receive(struct mux *m, struct mux_packet *packet)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int) * (MUX_FDS_MAX + 1))];
+	} control;
+	struct iovec parts[2] = {{&packet->reply, sizeof(packet->reply)},
+				 {&packet->item, sizeof(packet->item)}};
+	struct msghdr message = {.msg_iov = parts,
+				 .msg_iovlen = 2,
+				 .msg_control = &control,
+				 .msg_controllen = sizeof(control)};
+	packet->fds = 0;
+	ssize_t n = recvmsg(m->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? -EAGAIN : -ENOTCONN;
+	mux_take_fds(&message, packet);
+	packet->bytes = (size_t)n;
+	if (n == 0)
+		return -ENOTCONN;
+	if ((size_t)n < sizeof(packet->reply) || packet->reply.magic != SESSION_MAGIC ||
+	    (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC))) {
+		mux_close_fds(packet->fd, &packet->fds);
+		return -EPROTO;
+	}
+	return 0;
+}
+
+static int mux_add_item(struct mux_result *result, const struct mux_packet *packet)
+{
+	if (result->items_count == result->items_room) {
+		size_t room = result->items_room ? result->items_room * 2 : 4;
+		void *items = realloc(result->items, room * result->item_bytes);
+		if (!items)
+			return -ENOMEM;
+		result->items = items;
+		result->items_room = room;
+	}
+	memcpy((uint8_t *)result->items + result->items_count++ * result->item_bytes, &packet->item,
+	       result->item_bytes);
+	return 0;
+}
+
+/* Under lock. 0, or -EPROTO when the packet cannot be the answer to this call. */
+static int mux_answer(struct mux_call *call, struct mux_packet *packet)
+{
+	struct mux_result *result = &call->result;
+	size_t extra = packet->bytes - sizeof(packet->reply);
+	if (packet->reply.op != call->op || (extra != 0 && extra != result->item_bytes))
+		return -EPROTO;
+	result->reply = packet->reply;
+	if (extra != 0 && call->error == 0)
+		call->error = mux_add_item(result, packet);
+	mux_close_fds(result->fd, &result->fds);
+	memcpy(result->fd, packet->fd, sizeof(packet->fd));
+	result->fds = packet->fds;
+	packet->fds = 0;
+	if (!(packet->reply.flags & SESSION_FLAG_MORE))
+		call->done = true;
+	return 0;
+}
+
+/* Under lock. A sequence number that nobody waits for belongs to mux_post or is ignored. */
+static void mux_dispatch(struct mux *m, struct mux_packet *packet)
+{
+	struct mux_call *call = m->calls;
+	while (call && (call->seq != packet->reply.seq || call->done))
+		call = call->next;
+	if (call && mux_answer(call, packet) < 0)
+		mux_fail(m, -EPROTO);
+	mux_close_fds(packet->fd, &packet->fds);
+	if (!call || !call->done)
+		return;
+	if (!call->abandoned) {
+		pthread_cond_signal(&call->wake);
+		return;
+	}
+	mux_unlink(m, call);
+	if (call->error == 0)
+		m->late(m->owner, call->op, call->pin, &call->result);
+	mux_call_free(call);
+}
+
+/* Under lock, which is given up while it reads: waits for a packet, takes all that are there. */
+static void mux_read(struct mux *m, const struct mux_call *own, int64_t deadline_ns)
+{
+	struct mux_packet packet;
+	m->reading = true;
+	pthread_mutex_unlock(&m->lock);
+	struct pollfd readable = {.fd = m->fd, .events = POLLIN};
+	poll(&readable, 1, deadline_poll_ms(deadline_ns));
+	int r = mux_receive(m, &packet);
+	pthread_mutex_lock(&m->lock);
+	while (r == 0) {
+		mux_dispatch(m, &packet);
+		if (own->done)
+			break;
+		r = mux_receive(m, &packet);
+	}
+	if (r < 0 && r != -EAGAIN)
+		mux_fail(m, r);
+	m->reading = false;
+}
+
+/* Under lock. */
+static void mux_sleep(struct mux *m, struct mux_call *call, int64_t deadline_ns)
+{
+	call->waiting = true;
+	if (deadline_ns == DEADLINE_NEVER) {
+		pthread_cond_wait(&call->wake, &m->lock);
+	} else {
+		struct timespec until = {deadline_ns / 1000000000, deadline_ns % 1000000000};
+		pthread_cond_timedwait(&call->wake, &m->lock, &until);
+	}
+	call->waiting = false;
+}
+
+static int mux_write(struct mux *m, const struct session_request *request, int64_t deadline_ns)
+{
+	for (;;) {
+		ssize_t n = send(m->fd, request, sizeof(*request), MSG_DONTWAIT | MSG_NOSIGNAL);
+		if (n == (ssize_t)sizeof(*request))
+			return 0;
+		if (n >= 0 || (errno != EAGAIN && errno != EINTR))
+			return -ENOTCONN;
+		if (deadline_left(deadline_ns) == 0)
+			return -ETIMEDOUT;
+		struct pollfd writable = {.fd = m->fd, .events = POLLOUT};
+		if (errno == EAGAIN)
+			poll(&writable, 1, deadline_poll_ms(deadline_ns));
+	}
+}
+
+/* Under lock: the answer, or leaves the call behind for mux_dispatch. */
+static int mux_finish(struct mux *m, struct mux_call *call, struct mux_result *out)
+{
+	if (!call->done) {
+		call->abandoned = true;
+		out->abandoned = true;
+		return -ETIMEDOUT;
+	}
+	int error = call->error;
+	if (error == 0) {
+		*out = call->result;
+		call->result.fds = 0;
+		call->result.items = NULL;
+	}
+	mux_unlink(m, call);
+	mux_call_free(call);
+	return error;
+}
+
+static int mux_give_up(struct mux *m, struct mux_call *call, int error)
+{
+	if (error == -ENOTCONN)
+		mux_fail(m, error);
+	mux_unlink(m, call);
+	mux_call_free(call);
+	return error;
+}
+
+static int mux_exchange(struct mux *m, struct session_request *request, size_t item_bytes,
+			int64_t deadline_ns, struct mux_result *out)
+{
+	struct mux_call *call = mux_call_new(request, item_bytes);
+	if (!call)
+		return -ENOMEM;
+	request->magic = SESSION_MAGIC;
+	request->version = SESSION_VERSION;
+	pthread_mutex_lock(&m->lock);
+	if (++m->last_seq == 0) /* 0 is for mux_post */
+		++m->last_seq;
+	request->seq = call->seq = m->last_seq;
+	call->next = m->calls;
+	m->calls = call;
+	int r = mux_error(m);
+	if (r == 0) {
+		pthread_mutex_unlock(&m->lock);
+		r = mux_write(m, request, deadline_ns);
+		pthread_mutex_lock(&m->lock);
+	}
+	if (r < 0) {
+		r = mux_give_up(m, call, r);
+	} else {
+		while (!call->done && deadline_left(deadline_ns) > 0) {
+			if (m->reading)
+				mux_sleep(m, call, deadline_ns);
+			else
+				mux_read(m, call, deadline_ns);
+		}
+		r = mux_finish(m, call, out);
+	}
+	if (!m->reading)
+		mux_hand_over(m);
+	pthread_mutex_unlock(&m->lock);
+	return r;
+}
+
+int mux_call(struct mux *m, struct session_request *request, size_t item_bytes, int64_t deadline_ns,
+	     struct mux_result *out)
+{
+	memset(out, 0, sizeof(*out));
+	int r = mux_exchange(m, request, item_bytes, deadline_ns, out);
+	switch (r) {
+	case -ENOTCONN:
+		return error_set(r, "the node's control process has gone away: start it again and "
+				    "reopen the connection");
+	case -EPROTO:
+		return error_set(r, "the node's control process sent an answer that makes no "
+				    "sense: use libraries and node of one version");
+	case -ETIMEDOUT:
+		return error_set(r, "the node's control process does not answer in time: see "
+				    "whether it runs with 'sarissa doctor'");
+	case -ENOMEM:
+		return error_set(r, "out of memory");
+	default:
+		return r;
+	}
+}
+
+int mux_post(struct mux *m, struct session_request *request)
+{
+	request->magic = SESSION_MAGIC;
+	request->version = SESSION_VERSION;
+	request->seq = 0;
+	ssize_t n = send(m->fd, request, sizeof(*request), MSG_DONTWAIT | MSG_NOSIGNAL);
+	return n == (ssize_t)sizeof(*request) ? 0 : -errno;
+}

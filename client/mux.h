@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Many calls under way on one socket to the node's control process, each with its own time limit.
+ *
+ * A request gets a sequence number; replies may come in any order. There is no thread of our own:
+ * among the callers that wait, one reads the socket and wakes the others as their replies arrive;
+ * when it has its own it hands the reading over to another. A caller whose time is over leaves its
+ * call behind as abandoned: when the reply comes after all, late() undoes what the node did.
+ *
+ * Any thread may call. Once the peer has died or has sent nonsense every call, present and future,
+ * ends with the same error.
+ */
+#ifndef SARISSA_CLIENT_MUX_H
+#define SARISSA_CLIENT_MUX_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include "internal/session.h"
+
+enum { MUX_FDS_MAX = 3 };
+
+struct mux_result {
+	struct session_reply reply;
+	int fd[MUX_FDS_MAX]; /* the caller's to close */
+	unsigned fds;
+	void *items; /* what followed the replies, item_bytes each; free() it */
+	size_t item_bytes;
+	size_t items_count;
+	size_t items_room;
+	bool abandoned; /* -ETIMEDOUT: an answer may still come, and late() will have it */
+};
+
+struct mux_call;
+
+struct mux {
+	int fd;
+	_Atomic int error; /* 0, or why no call can succeed any more: -errno */
+	pthread_mutex_t lock;
+	/* all below: under lock */
+	struct mux_call *calls;
+	uint32_t last_seq;
+	bool reading; /* some caller is in recvmsg without the lock */
+	/* A reply to a call that its caller gave up. Runs under lock in some caller's thread; may
+	 * take result->fd by setting fds to 0; may mux_post. */
+	void (*late)(void *owner, uint16_t op, uint32_t pin, struct mux_result *result);
+	void *owner;
+};
+
+/* Takes fd over. -ENOMEM. */
+int mux_init(struct mux *m, int fd,
+	     void (*late)(void *owner, uint16_t op, uint32_t pin, struct mux_result *result),
+	     void *owner);
+/* Closes the socket and forgets the abandoned calls. No other thread may be in a call. */
+void mux_fini(struct mux *m);
+
+/*
+ * Sends request (magic, version and seq are filled in here) and waits for the whole answer until
+ * deadline_ns. Returns 0 and sets out (whose reply.status may still be an error), or -ETIMEDOUT,
+ * -ENOTCONN, -EPROTO, -ENOMEM; then out holds nothing but abandoned. item_bytes: length of what may
+ * follow a reply to this request, or 0.
+ */
+int mux_call(struct mux *m, struct session_request *request, size_t item_bytes, int64_t deadline_ns,
+	     struct mux_result *out);
+
+/* Sends a request whose answer nobody wants, without waiting. 0 or -errno. */
+int mux_post(struct mux *m, struct session_request *request);
+
+/* Frees what a result holds. */
+void mux_result_free(struct mux_result *result);
+
+/* 0, or why the connection is of no use any more. No lock, no system call. */
+static inline int mux_error(const struct mux *m)
+{
+	return atomic_load_explicit(&m->error, memory_order_relaxed);
+}
+
+#endif
