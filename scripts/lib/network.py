@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A switch and N hosts in network namespaces: links, addresses, rate limits.
+
+Every host hangs on its own port pI of a bridge in the switch namespace. All limits and faults are
+made there, outside the hosts: a sender over AF_XDP passes no queueing discipline of its own device.
+"""
+
+import os
+from pathlib import Path
+
+from . import bpf
+from .shell import run, say, succeeds
+
+HYSTERESIS = Path("/sys/module/sch_htb/parameters/htb_hysteresis")
+PORT_BUFFER_BYTES = 512 * 1024  # what a switch port may queue
+FAULT_PREF, PORT_PREF, SHAPE_PREF = 1, 5, 10  # order of the classifiers of a port
+
+
+def switch_netns(name):
+    return f"sar-{name}-sw"
+
+
+def node_netns(name, node):
+    return f"sar-{name}-{node}"
+
+
+def node_ip(node):
+    return f"10.77.{node // 250}.{node % 250 + 1}"
+
+
+def node_ip6(node):
+    return f"fd77::{node + 1:x}"
+
+
+def node_mac(node):
+    return f"02:77:00:00:{node >> 8:02x}:{node & 255:02x}"
+
+
+def ip_batch(netns, lines):
+    if lines:
+        run("ip", "-n", netns, "-batch", "-", input="\n".join(lines) + "\n")
+
+
+def tc_batch(netns, lines):
+    if lines:
+        run("tc", "-n", netns, "-batch", "-", input="\n".join(lines) + "\n")
+
+
+def in_netns(netns, script):
+    """A shell script inside the namespace, with its own /sys."""
+    return run("ip", "netns", "exec", netns, "sh", "-c", script)
+
+
+def create(config):
+    """The whole network of a cluster; the caller calls destroy() when this fails."""
+    switch = switch_netns(config["name"])
+    run("ip", "netns", "add", switch)
+    in_netns(switch, "sysctl -qw net.ipv6.conf.all.disable_ipv6=1"
+             " net.ipv6.conf.default.disable_ipv6=1;"
+             "for key in /proc/sys/net/bridge/bridge-nf-call-*; do"
+             " if [ -e $key ]; then echo 0 >$key; fi; done")
+    ip_batch(switch, ["link set lo up",
+                      f"link add name br0 mtu {config['mtu']} type bridge mcast_snooping 0"
+                      " forward_delay 0",
+                      "link set br0 up"])
+    for node in range(config["nodes"]):
+        create_host(config, node)
+        create_port(config, node)
+    if config["rate"]:
+        use_hysteresis()
+    pin_receive(switch, "*")
+
+
+def create_host(config, node):
+    name, mtu, queues = config["name"], config["mtu"], config["workers"]
+    netns = node_netns(name, node)
+    run("ip", "netns", "add", netns)
+    off = 0 if config["ipv6"] else 1
+    in_netns(netns, "sysctl -qw" + "".join(
+        f" net.ipv6.conf.{which}.disable_ipv6={off} net.ipv6.conf.{which}.accept_ra=0"
+        f" net.ipv6.conf.{which}.autoconf=0 net.ipv6.conf.{which}.accept_dad=0"
+        for which in ("all", "default")))
+    ip_batch(switch_netns(name), [
+        f"link add name p{node} mtu {mtu} numrxqueues {queues} numtxqueues {queues} type veth"
+        f" peer name eth0 netns {netns} mtu {mtu} address {node_mac(node)}"
+        f" numrxqueues {queues} numtxqueues {queues}"])
+    lines = ["link set lo up", "link set eth0 addrgenmode none up"]
+    if config["vdev"] != "tap":  # there the dataplane owns the address
+        lines.append(f"addr add {node_ip(node)}/16 dev eth0")
+        if config["ipv6"]:
+            lines.append(f"addr add {node_ip6(node)}/64 dev eth0 nodad")
+        for other in set(range(config["nodes"])) - {node}:
+            lines.append(f"neigh add {node_ip(other)} lladdr {node_mac(other)} dev eth0"
+                         " nud permanent")
+            if config["ipv6"]:
+                lines.append(f"neigh add {node_ip6(other)} lladdr {node_mac(other)} dev eth0"
+                             " nud permanent")
+    ip_batch(netns, lines)
+    if config["vdev"] == "af_xdp":
+        # frames of kernel sockets reach XDP programs as they are: with whole checksums
+        run("ip", "netns", "exec", netns, "ethtool", "-K", "eth0", "tx", "off")
+    pin_receive(netns, "eth0", node)
+
+
+def create_port(config, node):
+    switch = switch_netns(config["name"])
+    ip_batch(switch, [f"link set p{node} master br0 up"])
+    if config["vdev"] != "tap":
+        run("bridge", "-n", switch, "fdb", "add", node_mac(node), "dev", f"p{node}",
+            "master", "static")
+    tc_batch(switch, [f"qdisc add dev p{node} clsact"])
+    if config["rate"]:
+        shape(switch, node, config["rate"], config["mtu"])
+    if config["rate"] or config["workers"] > 1:
+        attach_port_program(switch, node, config)
+
+
+def shape(switch, node, rate_mbit, mtu):
+    """Both directions of a port: from the host over an ifb, to the host at the port itself."""
+    ip_batch(switch, [f"link add name ifb{node} mtu {mtu} txqueuelen 1000 type ifb",
+                      f"link set ifb{node} up"])
+    burst = max(int(rate_mbit * 1e6 / 8 * 0.0005), 2 * (mtu + 14))
+    lines = []
+    for device in (f"ifb{node}", f"p{node}"):
+        lines += [f"qdisc add dev {device} root handle 1: htb default 1",
+                  f"class add dev {device} parent 1: classid 1:1 htb rate {rate_mbit}mbit"
+                  f" ceil {rate_mbit}mbit burst {burst} cburst {burst} quantum {mtu + 14}",
+                  f"qdisc add dev {device} parent 1:1 bfifo limit {PORT_BUFFER_BYTES}"]
+    lines.append(f"filter add dev p{node} ingress pref {SHAPE_PREF} protocol all u32"
+                 f" match u32 0 0 action mirred egress redirect dev ifb{node}")
+    tc_batch(switch, lines)
+
+
+def use_hysteresis():
+    """htb charges by the batch, not by the packet; it costs far less on few cores."""
+    if HYSTERESIS.exists() and HYSTERESIS.read_text().strip() == "0":
+        HYSTERESIS.write_text("1")
+
+
+def attach_port_program(switch, node, config):
+    program = bpf.attach(switch, f"p{node}", "egress", PORT_PREF, "port.bpf.o", "tc")
+    bpf.write(program, "port_config", [config["udp_port"], config["workers"],
+                                       1 if config["rate"] else 0])
+
+
+def pin_receive(netns, pattern, first=0):
+    """One CPU per device for what the kernel receives: two CPUs would reorder."""
+    in_netns(netns, f"i={first}; for d in /sys/class/net/{pattern}; do case $d in */lo) continue;;"
+             f" esac; for q in $d/queues/rx-*; do"
+             f" printf %x $((1 << (i % {os.cpu_count()}))) >$q/rps_cpus; done; i=$((i+1)); done")
+
+
+def connect_tap(config, node, device):
+    """Joins the kernel's side of the dataplane's tap to the cable, frame for frame."""
+    netns = node_netns(config["name"], node)
+    lines = []
+    for here, there in ((device, "eth0"), ("eth0", device)):
+        lines += [f"qdisc replace dev {here} clsact",
+                  f"filter replace dev {here} ingress pref 1 handle 800::800 protocol all u32"
+                  f" match u32 0 0 action mirred egress redirect dev {there}"]
+    tc_batch(netns, lines)
+    ip_batch(netns, [f"link set {device} up"])
+    pin_receive(netns, device, node)
+
+
+def set_link(config, node, up):
+    ip_batch(switch_netns(config["name"]), [f"link set p{node} {'up' if up else 'down'}"])
+
+
+def link_is_up(config, node):
+    out = run("ip", "-n", switch_netns(config["name"]), "-br", "link", "show", f"p{node}",
+              check=False)
+    return ",UP" in out
+
+
+def namespaces(name):
+    """Those of this cluster that exist."""
+    have = {line.split()[0] for line in run("ip", "netns", "list").splitlines() if line}
+    return sorted(n for n in have if n.startswith(f"sar-{name}-")
+                  and (n[len(f"sar-{name}-"):].isdigit() or n == switch_netns(name)))
+
+
+def destroy(name):
+    for netns in namespaces(name):
+        if not succeeds("ip", "netns", "del", netns):
+            say(f"cluster: cannot delete namespace {netns}")

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The two daemons of each node: start, watch, stop. A cluster that is `bare` has none."""
+
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+
+from . import network, process
+from .shell import Failure, build_dir, run
+from .state import node_dir
+
+KINDS = ("dataplane", "control")
+READY_S = 30.0  # a whole cluster answers within
+LOG_LINES = 20
+
+
+def binary(kind):
+    path = {"dataplane": "dataplane/sarissa-dataplane", "control": "control/sarissa-control",
+            "cli": "client/cli/sarissa"}[kind]
+    full = build_dir() / path
+    if not full.exists():
+        raise Failure(f"{full} is not there: run scripts/setup")
+    return full
+
+
+def address(config, node):
+    """IP address that the dataplane speaks from."""
+    return network.node_ip6(node) if config["ipv6"] else network.node_ip(node)
+
+
+def endpoint(config, node):
+    ip = address(config, node)
+    return f"[{ip}]:{config['udp_port']}" if config["ipv6"] else f"{ip}:{config['udp_port']}"
+
+
+def dataplane_argv(config, node):
+    port = "af_xdp:eth0" if config["vdev"] == "af_xdp" else "tap:dtap0"
+    prefix = 64 if config["ipv6"] else 16
+    argv = [binary("dataplane"), "--rundir", node_dir(config, node), "--port", port,
+            "--addr", f"{address(config, node)}/{prefix}", "--udp-port", config["udp_port"],
+            "--mtu", config["mtu"], "--store", config["store"], "--workers", config["workers"]]
+    if config["busy_poll"]:
+        argv.append("--busy-poll")
+    return argv
+
+
+def control_argv(config, node):
+    peers = ",".join(endpoint(config, i) for i in range(config["nodes"]))
+    return [binary("control"), "--rundir", node_dir(config, node), "--node", node,
+            "--nodes", peers]
+
+
+def pid_file(config, node, kind):
+    return node_dir(config, node) / f"{kind}.pid"
+
+
+def log_file(config, node, kind):
+    return node_dir(config, node) / f"{kind}.log"
+
+
+def pid(config, node, kind):
+    """The pid of a running daemon, or None."""
+    return process.alive(pid_file(config, node, kind))
+
+
+def start(config, node, kind):
+    """Starts one daemon; does not wait until it answers."""
+    node_dir(config, node).mkdir(parents=True, exist_ok=True)
+    argv = dataplane_argv(config, node) if kind == "dataplane" else control_argv(config, node)
+    netns = network.node_netns(config["name"], node)
+    return process.spawn(["ip", "netns", "exec", netns, *argv], log_file(config, node, kind),
+                         pid_file(config, node, kind))
+
+
+def environment(config, node):
+    """For a command inside the node."""
+    env = dict(os.environ)
+    env["SARISSA_SOCKET"] = str(node_dir(config, node) / "control.sock")
+    env["SARISSA_NODE"] = str(node)
+    env["PATH"] = f"{build_dir()}/client/cli:{env.get('PATH', '/usr/sbin:/usr/bin:/sbin:/bin')}"
+    return env
+
+
+def log_tail(config, node, kind):
+    try:
+        lines = log_file(config, node, kind).read_text(errors="replace").splitlines()
+    except FileNotFoundError:
+        return "    (no log)"
+    return "\n".join("    " + line for line in lines[-LOG_LINES:]) or "    (the log is empty)"
+
+
+def culprit(config, node, text):
+    """A failure with the end of the logs of what is to blame."""
+    dead = [kind for kind in KINDS if pid(config, node, kind) is None]
+    logs = "\n".join(f"  {kind} of node {node}:\n{log_tail(config, node, kind)}"
+                     for kind in dead or KINDS)
+    why = f"its {' and '.join(dead)} has ended" if dead else text
+    return Failure(f"node {node}: {why}; the end of the log:\n{logs}")
+
+
+def answers(config, node):
+    """One `sarissa status` against the node's socket."""
+    try:
+        return subprocess.run([binary("cli"), "status", "--json"], timeout=5,
+                              env=environment(config, node), stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL).returncode == 0
+    except subprocess.TimeoutExpired:
+        return False
+
+
+def status_lines(config, node):
+    """What `sarissa status --json` of a node says, one dict per line; empty when it is silent."""
+    try:
+        done = subprocess.run([binary("cli"), "status", "--json"], timeout=10, text=True,
+                              env=environment(config, node), capture_output=True)
+    except subprocess.TimeoutExpired:
+        return []
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+
+
+def wait_until(config, node, condition, text, until):
+    while not condition():
+        if any(pid(config, node, kind) is None for kind in KINDS if started(config, node, kind)):
+            raise culprit(config, node, text)
+        if time.monotonic() > until:
+            raise culprit(config, node, text)
+        time.sleep(0.02)
+
+
+def started(config, node, kind):
+    return pid_file(config, node, kind).exists()
+
+
+def wait_dataplane(config, node, until):
+    socket = node_dir(config, node) / "dataplane.sock"
+    wait_until(config, node, lambda: is_listening(socket), "the dataplane does not come up", until)
+    if config["vdev"] == "tap":
+        network.connect_tap(config, node, "dtap0")
+
+
+def is_listening(path):
+    """A socket file may be left of an earlier life: look whether somebody listens on it."""
+    if not path.exists():
+        return False
+    listening = {line.split()[-1] for line in Path("/proc/net/unix").read_text().splitlines()
+                 if line.split()[3] == "00010000"}
+    return str(path) in listening
+
+
+def wait_answers(config, node, until):
+    wait_until(config, node, lambda: answers(config, node), "it does not answer", until)
+
+
+def start_all(config, which):
+    """Both daemons of the nodes, side by side, until every node answers."""
+    until = time.monotonic() + READY_S
+    for node in which:
+        start(config, node, "dataplane")
+    for node in which:
+        wait_dataplane(config, node, until)
+        start(config, node, "control")
+    for node in which:
+        wait_answers(config, node, until)
+
+
+def stop_all(config):
+    """Ends every daemon, and whatever else still runs in the cluster's namespaces."""
+    pids = [p for node in range(config["nodes"]) for kind in KINDS
+            if (p := pid(config, node, kind)) is not None]
+    process.end_all(pids)
+    for netns in network.namespaces(config["name"]):
+        rest = [int(p) for p in run("ip", "netns", "pids", netns, check=False).split()]
+        process.end_all([p for p in rest if p != os.getpid()], grace_s=1.0)

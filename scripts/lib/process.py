@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Daemons that outlive the script that started them: known by pid and start time."""
+
+import os
+import select
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+
+def stat_fields(pid):
+    """/proc/PID/stat after the name, or None: state is [0], utime [11], stime [12], start [19]."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return text.rpartition(")")[2].split()
+
+
+def spawn(argv, log, pid_file, env=None):
+    """Starts a daemon; its output is appended to log."""
+    with open(log, "ab") as out:
+        child = subprocess.Popen([str(a) for a in argv], stdin=subprocess.DEVNULL, stdout=out,
+                                 stderr=subprocess.STDOUT, start_new_session=True, env=env,
+                                 close_fds=True)
+    fields = stat_fields(child.pid)
+    pid_file.write_text(f"{child.pid} {fields[19] if fields else 0}\n")
+    return child
+
+
+def alive(pid_file):
+    """The pid, or None when it is not running (or the number belongs to another by now)."""
+    try:
+        pid, start = pid_file.read_text().split()
+    except (FileNotFoundError, ValueError):
+        return None
+    fields = stat_fields(pid)
+    if fields is None or fields[19] != start or fields[0] in "ZX":
+        return None
+    return int(pid)
+
+
+def cpu_seconds(pid):
+    fields = stat_fields(pid)
+    return (int(fields[11]) + int(fields[12])) / TICKS_PER_S if fields else 0.0
+
+
+def resident_bytes(pid):
+    """VmRSS, shared pages included."""
+    try:
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1]) * 1024
+    except (FileNotFoundError, ProcessLookupError):
+        pass
+    return 0
+
+
+def end(pid, number=signal.SIGKILL, wait_s=5.0):
+    """Sends the signal and waits; true when the process is gone."""
+    try:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        signal.pidfd_send_signal(handle, number)
+        poll = select.poll()
+        poll.register(handle, select.POLLIN)
+        gone = bool(poll.poll(wait_s * 1000))
+    except ProcessLookupError:
+        gone = True
+    finally:
+        os.close(handle)
+    if gone:
+        try:
+            os.waitpid(pid, os.WNOHANG)
+        except ChildProcessError:
+            pass
+    return gone
+
+
+def end_all(pids, grace_s=3.0):
+    """TERM to all, then KILL to those that stay."""
+    for pid in pids:
+        try:
+            os.kill(pid, signal.SIGTERM)
+        except ProcessLookupError:
+            pass
+    until = time.monotonic() + grace_s
+    for pid in pids:
+        if not end_within(pid, until):
+            end(pid)
+
+
+def end_within(pid, until):
+    while time.monotonic() < until:
+        fields = stat_fields(pid)
+        if fields is None or fields[0] in "ZX":
+            return True
+        time.sleep(0.01)
+    return False
