@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The rules of the lint, each a generator of offences (line, text) for one file."""
+
+import ast
+import re
+
+FILE_LINES_MAX = 600
+FUNCTION_LINES_MAX = 70
+
+C_LIKE = (".c", ".h")
+# where the licence tag may be missing: data, and formats without comments
+NO_TAG = (".json", ".md", ".csv", ".svg", ".png", ".gitignore", "LICENSE")
+
+# folder -> headers that it must not include (regular expressions on what stands in the include)
+DPDK = r"rte_[\w]+\.h"
+LIBC_IO = (r"(stdio|unistd|fcntl|poll|time|signal|pthread|threads|stdlib|dirent|syslog|netdb"
+           r"|sys/\w+|arpa/\w+|net/\w+|linux/\w+)\.h")
+EVENT_LOOP = r"uv\.h"
+PROTOBUF = r"(protobuf-c/.*|.*\.pb-c\.h)"
+ARROWS = (
+    ("dataplane/core/", (DPDK, LIBC_IO, EVENT_LOOP, PROTOBUF)),
+    ("control/core/", (DPDK, LIBC_IO, EVENT_LOOP, PROTOBUF)),
+    ("dataplane/", (r"(\.\./)*control/.*", EVENT_LOOP, PROTOBUF)),
+    ("control/", (r"(\.\./)*dataplane/.*",)),
+    ("client/", (DPDK, r"(\.\./)*(control|dataplane)/.*", EVENT_LOOP, PROTOBUF)),
+    ("ebpf/", (r"(\.\./)*(control|dataplane|client)/.*",)),
+    ("include/", (r"(\.\./)*(control|dataplane|client)/.*", EVENT_LOOP, PROTOBUF)),
+)
+PROTOBUF_HOME = "control/rpc/"
+
+# what a core must not call: memory, clocks, output, randomness, other threads
+CORE_CALLS = re.compile(
+    r"(?<![\w.>])(malloc|calloc|realloc|free|aligned_alloc|mmap|printf|fprintf|puts|perror|abort"
+    r"|clock_gettime|gettimeofday|time|rand|random|getrandom|sleep|usleep|nanosleep|read|write"
+    r"|send|recv|socket|getenv|exit|_exit)\s*\(")
+UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
+# absolute paths of somebody's machine, and numbers of tickets that a reader cannot look up
+PRIVATE = re.compile(r"(?<![\w.$}])/(home|root|work|Users)/|\bissues? #?\d|(?<![\w&])#\d+\b(?!\.)")
+
+
+def tag(path, lines):
+    if path.endswith(NO_TAG) or not any(lines):
+        return
+    if not any("SPDX-License-Identifier: BSD-3-Clause" in line for line in lines[:3]):
+        yield 1, "no SPDX-License-Identifier in the first three lines"
+
+
+def size(path, lines):
+    if not path.endswith((".md", ".json", ".csv", ".svg", "LICENSE")) and \
+            len(lines) > FILE_LINES_MAX:
+        yield len(lines), f"{len(lines)} lines; at most {FILE_LINES_MAX}"
+
+
+def functions_c(path, lines):
+    """clang-format puts the braces of a function, and of nothing else, into column 0."""
+    if not path.endswith(C_LIKE):
+        return
+    begin = None
+    for number, line in enumerate(lines, 1):
+        if line == "{":
+            begin = number
+        elif line.startswith("}") and begin:
+            if number - begin - 1 > FUNCTION_LINES_MAX:
+                yield begin, f"function of {number - begin - 1} lines; " \
+                             f"at most {FUNCTION_LINES_MAX}"
+            begin = None
+
+
+def functions_python(path, lines):
+    if not (path.endswith(".py") or lines[:1] and "python" in lines[0]):
+        return
+    for node in ast.walk(ast.parse("\n".join(lines))):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            count = node.end_lineno - node.lineno + 1
+            if count > FUNCTION_LINES_MAX:
+                yield node.lineno, f"{node.name}() has {count} lines; " \
+                                   f"at most {FUNCTION_LINES_MAX}"
+
+
+def arrows(path, lines):
+    if not path.endswith(C_LIKE):
+        return
+    for number, line in enumerate(lines, 1):
+        found = re.match(r'\s*#\s*include\s*[<"]([^>"]+)[>"]', line)
+        if not found:
+            continue
+        header = found.group(1)
+        for folder, forbidden in ARROWS:
+            if path.startswith(folder) and any(re.fullmatch(f, header) for f in forbidden) and \
+                    not (path.startswith(PROTOBUF_HOME) and re.fullmatch(PROTOBUF, header)):
+                yield number, f"{folder} must not include <{header}>"
+        if re.fullmatch(PROTOBUF, header) and path.startswith("control/") and \
+                not path.startswith(PROTOBUF_HOME):
+            yield number, f"only {PROTOBUF_HOME} sees protobuf-c"
+
+
+def without_comments(lines):
+    """The lines with comments and string literals blanked, as many as before."""
+    text = "\n".join(lines)
+
+    def blank(found):
+        return re.sub(r"[^\n]", " ", found.group(0))
+
+    return re.sub(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', blank, text,
+                  flags=re.S).split("\n")
+
+
+def core_calls(path, lines):
+    if not (path.endswith(C_LIKE) and re.match(r"(dataplane|control)/core/", path)):
+        return
+    for number, line in enumerate(without_comments(lines), 1):
+        found = CORE_CALLS.search(line)
+        if found:
+            yield number, f"a core calls no {found.group(1)}(): it takes memory, time and " \
+                          "randomness from its caller"
+
+
+def unfinished(path, lines):
+    if path.startswith("tests/lint/"):
+        return
+    for number, line in enumerate(lines, 1):
+        found = UNFINISHED.search(line)
+        if found:
+            yield number, f"{found.group(1)}: finish it or describe the limit"
+
+
+def private(path, lines):
+    if path.startswith("tests/lint/"):
+        return
+    for number, line in enumerate(lines, 1):
+        if not re.match(r"\s*#\s*(include|define|if|el)", line) and PRIVATE.search(line):
+            yield number, "names a path or a number of somebody's own: say what it is"
+
+
+ALL = (tag, size, functions_c, functions_python, arrows, core_calls, unfinished, private)
