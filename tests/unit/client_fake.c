@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "client_fake.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FAKE_CHECK(condition)                                                           \
+	do {                                                                            \
+		if (!(condition)) {                                                     \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
+			abort();                                                        \
+		}                                                                       \
+	} while (0)
+
+static int64_t fake_now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+struct session_reply fake_reply(const struct session_request *request, int status)
+{
+	return (struct session_reply){
+		.magic = SESSION_MAGIC, .op = request->op, .seq = request->seq, .status = status};
+}
+
+void fake_send(struct fake *f, int conn, const void *bytes, size_t length, const int *fd,
+	       unsigned fds)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int) * 8)];
+	} control;
+	struct iovec part = {(void *)(uintptr_t)bytes, length};
+	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+	if (fds > 0) {
+		message.msg_control = &control;
+		message.msg_controllen = CMSG_SPACE(sizeof(int) * fds);
+		struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(int) * fds);
+		memcpy(CMSG_DATA(c), fd, sizeof(int) * fds);
+	}
+	sendmsg(f->conn[conn].fd, &message, MSG_NOSIGNAL);
+}
+
+static void fake_status(struct fake *f, int conn, const struct session_request *request, int status)
+{
+	struct session_reply reply = fake_reply(request, status);
+	fake_send(f, conn, &reply, sizeof(reply), NULL, 0);
+}
+
+static void fake_write_begin(struct object_slot *s)
+{
+	atomic_fetch_add(&s->sequence, 1);
+}
+
+static void fake_write_end(struct object_slot *s)
+{
+	atomic_fetch_add(&s->sequence, 1);
+}
+
+static void fake_state(struct fake *f, uint32_t slot, enum object_state state)
+{
+	fake_write_begin(&f->table->slot[slot]);
+	f->table->slot[slot].state = (uint16_t)state;
+	fake_write_end(&f->table->slot[slot]);
+}
+
+/* Under lock. -1 when the store or the table is full. */
+static int64_t fake_make(struct fake *f, const struct object_id *id, uint64_t size,
+			 enum object_state state)
+{
+	static uint64_t generation = 1000;
+	uint64_t room = (size + 4095) / 4096 * 4096;
+	if (f->used + room > FAKE_STORE_BYTES)
+		return -1;
+	uint32_t i = object_table_home(f->table, id);
+	for (uint32_t k = 0; k < OBJECT_TABLE_PROBE; k++, i = (i + 1) & (FAKE_SLOTS - 1)) {
+		struct object_slot *s = &f->table->slot[i];
+		if (s->state != OBJECT_FREE)
+			continue;
+		fake_write_begin(s);
+		s->id = *id;
+		s->generation = ++generation;
+		s->offset = f->used;
+		s->size = size;
+		atomic_store(&s->watermark, 0);
+		s->state = (uint16_t)state;
+		fake_write_end(s);
+		f->used += room;
+		return i;
+	}
+	return -1;
+}
+
+static void fake_attach(struct fake *f, int conn, const struct session_request *request)
+{
+	char path[64];
+	int fd[3];
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", f->store_fd);
+	fd[0] = open(path, O_RDONLY | O_CLOEXEC);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", f->table_fd);
+	fd[1] = open(path, O_RDONLY | O_CLOEXEC);
+	fd[2] = memfd_create("pins", MFD_CLOEXEC);
+	FAKE_CHECK(fd[0] >= 0 && fd[1] >= 0 && ftruncate(fd[2], SESSION_PIN_BYTES) == 0);
+	f->conn[conn].pins =
+		mmap(NULL, SESSION_PIN_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd[2], 0);
+	struct session_reply reply = fake_reply(request, 0);
+	reply.store_bytes = FAKE_STORE_BYTES;
+	reply.table_bytes = f->table_bytes;
+	fake_send(f, conn, &reply, sizeof(reply), fd, 3);
+	for (int i = 0; i < 3; i++)
+		close(fd[i]);
+}
+
+/* A reply that points to a slot, which gets pinned for the client. */
+static void fake_place(struct fake *f, int conn, const struct session_request *request, int64_t i)
+{
+	const struct object_slot *s = &f->table->slot[i];
+	struct session_reply reply = fake_reply(request, 0);
+	reply.slot = (uint32_t)i;
+	reply.generation = s->generation;
+	reply.offset = s->offset;
+	reply.size = s->size;
+	reply.watermark = s->state == OBJECT_SEALED ? s->size : atomic_load(&s->watermark);
+	if (request->op != SESSION_WAIT)
+		atomic_store(&f->conn[conn].pins[request->pin],
+			     pin_make((uint32_t)i, s->generation));
+	fake_send(f, conn, &reply, sizeof(reply), &f->store_fd, request->op == SESSION_CREATE);
+}
+
+static void fake_create(struct fake *f, int conn, const struct session_request *request)
+{
+	struct object_slot image;
+	int64_t i;
+	if (object_table_find(f->table, &request->id, &image) >= 0) {
+		fake_status(f, conn, request, -EEXIST);
+	} else if ((i = fake_make(f, &request->id, request->size, OBJECT_CREATING)) < 0) {
+		struct session_reply reply = fake_reply(request, -ENOSPC);
+		snprintf(reply.text, sizeof(reply.text), "the store is full: remove something");
+		fake_send(f, conn, &reply, sizeof(reply), NULL, 0);
+	} else {
+		fake_place(f, conn, request, i);
+	}
+}
+
+/* True when it has been answered. */
+static bool fake_try_wait(struct fake *f, int conn, const struct session_request *request)
+{
+	struct object_slot image;
+	if (request->op == SESSION_GET) {
+		int64_t i = object_table_find(f->table, &request->id, &image);
+		if (i >= 0)
+			fake_place(f, conn, request, i);
+		return i >= 0;
+	}
+	const struct object_slot *s = &f->table->slot[request->slot];
+	if (s->state == OBJECT_ZOMBIE || s->generation != request->generation) {
+		fake_status(f, conn, request, -ESTALE);
+		return true;
+	}
+	if (s->state != OBJECT_SEALED && atomic_load(&s->watermark) < request->watermark)
+		return false;
+	fake_place(f, conn, request, request->slot);
+	return true;
+}
+
+static void fake_wait(struct fake *f, int conn, const struct session_request *request)
+{
+	if (fake_try_wait(f, conn, request))
+		return;
+	if (request->timeout_ns == 0) {
+		fake_status(f, conn, request, request->op == SESSION_GET ? -ENOENT : -ETIMEDOUT);
+		return;
+	}
+	for (int w = 0; w < FAKE_WAITS; w++) {
+		if (f->wait[w].conn >= 0)
+			continue;
+		f->wait[w] = (struct fake_wait){
+			conn, *request,
+			request->timeout_ns < 0 ? INT64_MAX : fake_now() + request->timeout_ns};
+		return;
+	}
+	FAKE_CHECK(!"no room for another wait");
+}
+
+static struct session_object fake_object(const struct object_slot *s)
+{
+	struct session_object object = {.id = s->id,
+					.generation = s->generation,
+					.size = s->size,
+					.copies = s->state == OBJECT_SEALED,
+					.partial = s->state != OBJECT_SEALED,
+					.holders = 1,
+					.local_watermark = atomic_load(&s->watermark)};
+	object.holder[0].complete = object.copies;
+	object.holder[0].upstream = -1;
+	return object;
+}
+
+static void fake_list(struct fake *f, int conn, const struct session_request *request)
+{
+	struct {
+		struct session_reply reply;
+		struct session_object object;
+	} packet;
+	for (uint32_t i = 0; i < FAKE_SLOTS; i++) {
+		const struct object_slot *s = &f->table->slot[i];
+		if (s->state == OBJECT_FREE || s->state == OBJECT_ZOMBIE)
+			continue;
+		packet.reply = fake_reply(request, 0);
+		packet.reply.flags = SESSION_FLAG_MORE;
+		packet.object = fake_object(s);
+		fake_send(f, conn, &packet, sizeof(packet), NULL, 0);
+	}
+	fake_status(f, conn, request, 0);
+}
+
+static void fake_stat(struct fake *f, int conn, const struct session_request *request)
+{
+	struct {
+		struct session_reply reply;
+		struct session_object object;
+	} packet;
+	struct object_slot image;
+	if (object_table_find(f->table, &request->id, &image) < 0) {
+		fake_status(f, conn, request, -ENOENT);
+		return;
+	}
+	packet.reply = fake_reply(request, 0);
+	packet.object = fake_object(&image);
+	fake_send(f, conn, &packet, sizeof(packet), NULL, 0);
+}
+
+static void fake_nodes(struct fake *f, int conn, const struct session_request *request)
+{
+	struct {
+		struct session_reply reply;
+		struct session_node node;
+	} packet = {.reply = fake_reply(request, 0)};
+	packet.reply.flags = SESSION_FLAG_MORE;
+	packet.node = (struct session_node){.self = 1, .state = 1, .mtu = 1500};
+	packet.node.store_bytes = FAKE_STORE_BYTES;
+	fake_send(f, conn, &packet, sizeof(packet), NULL, 0);
+	packet.reply.flags = 0; /* the last one carries a node as well */
+	packet.node = (struct session_node){.node = 1, .state = 2, .mtu = 1500};
+	fake_send(f, conn, &packet, sizeof(packet), NULL, 0);
+}
+
+/* PUBLISH, SEAL, ABORT: the slot must be the caller's creation. */
+static void fake_change(struct fake *f, int conn, const struct session_request *request)
+{
+	struct object_slot *s = &f->table->slot[request->slot % FAKE_SLOTS];
+	if (request->op == SESSION_ABORT)
+		atomic_fetch_add(&f->aborts, 1);
+	if (s->state != OBJECT_CREATING || s->generation != request->generation) {
+		bool deleted = s->state == OBJECT_ZOMBIE && s->generation == request->generation;
+		fake_status(f, conn, request, deleted ? -ESTALE : -EINVAL);
+		return;
+	}
+	atomic_store(&s->watermark, request->op == SESSION_SEAL ? s->size : request->watermark);
+	if (request->op == SESSION_SEAL)
+		fake_state(f, request->slot, OBJECT_SEALED);
+	if (request->op == SESSION_ABORT)
+		fake_state(f, request->slot, OBJECT_ZOMBIE);
+	fake_status(f, conn, request, 0);
+}
+
+static void fake_serve(struct fake *f, int conn, const struct session_request *request)
+{
+	struct object_slot image;
+	int64_t i;
+	atomic_fetch_add(&f->requests[request->op % SESSION_OPS], 1);
+	if (f->hook && f->hook(f, conn, request))
+		return;
+	switch (request->op) {
+	case SESSION_ATTACH:
+		return fake_attach(f, conn, request);
+	case SESSION_CREATE:
+		return fake_create(f, conn, request);
+	case SESSION_PUBLISH:
+	case SESSION_SEAL:
+	case SESSION_ABORT:
+		return fake_change(f, conn, request);
+	case SESSION_GET:
+	case SESSION_WAIT:
+		return fake_wait(f, conn, request);
+	case SESSION_DELETE:
+		i = object_table_find(f->table, &request->id, &image);
+		if (i >= 0)
+			fake_state(f, (uint32_t)i, OBJECT_ZOMBIE);
+		return fake_status(f, conn, request, i >= 0 ? 0 : -ENOENT);
+	case SESSION_STAT:
+		return fake_stat(f, conn, request);
+	case SESSION_LIST:
+		return fake_list(f, conn, request);
+	case SESSION_STATUS:
+		return fake_nodes(f, conn, request);
+	default:
+		return fake_status(f, conn, request, -EINVAL);
+	}
+}
+
+static void fake_waits(struct fake *f)
+{
+	int64_t now = fake_now();
+	for (int w = 0; w < FAKE_WAITS; w++) {
+		struct fake_wait *wait = &f->wait[w];
+		if (wait->conn < 0)
+			continue;
+		if (fake_try_wait(f, wait->conn, &wait->request)) {
+			wait->conn = -1;
+		} else if (now >= wait->until_ns) {
+			fake_status(f, wait->conn, &wait->request, -ETIMEDOUT);
+			wait->conn = -1;
+		}
+	}
+}
+
+static void fake_hang_up(struct fake *f, int conn)
+{
+	close(f->conn[conn].fd);
+	f->conn[conn].fd = -1;
+	for (int w = 0; w < FAKE_WAITS; w++)
+		if (f->wait[w].conn == conn)
+			f->wait[w].conn = -1;
+}
+
+static void fake_accept(struct fake *f)
+{
+	int fd = accept4(f->listen_fd, NULL, NULL, SOCK_CLOEXEC);
+	for (int i = 0; fd >= 0 && i < FAKE_CONNS; i++) {
+		if (f->conn[i].fd < 0) {
+			f->conn[i].fd = fd;
+			return;
+		}
+	}
+	close(fd);
+}
+
+static void *fake_run(void *arg)
+{
+	struct fake *f = arg;
+	while (!atomic_load(&f->stop)) {
+		struct pollfd set[FAKE_CONNS + 2] = {{f->listen_fd, POLLIN, 0},
+						     {f->wake_fd, POLLIN, 0}};
+		for (int i = 0; i < FAKE_CONNS; i++)
+			set[i + 2] = (struct pollfd){f->conn[i].fd, POLLIN, 0};
+		poll(set, FAKE_CONNS + 2, 5);
+		pthread_mutex_lock(&f->lock);
+		if (set[0].revents & POLLIN)
+			fake_accept(f);
+		for (int i = 0; i < FAKE_CONNS; i++) {
+			struct session_request request;
+			if (set[i + 2].fd < 0 || !set[i + 2].revents)
+				continue;
+			ssize_t n = recv(set[i + 2].fd, &request, sizeof(request), MSG_DONTWAIT);
+			if (n == (ssize_t)sizeof(request))
+				fake_serve(f, i, &request);
+			else if (n == 0 || (n < 0 && errno != EAGAIN))
+				fake_hang_up(f, i);
+		}
+		fake_waits(f);
+		pthread_mutex_unlock(&f->lock);
+	}
+	return NULL;
+}
+
+static void fake_memory(struct fake *f)
+{
+	f->table_bytes = object_table_bytes(FAKE_SLOTS);
+	f->store_fd = memfd_create("store", MFD_CLOEXEC);
+	f->table_fd = memfd_create("table", MFD_CLOEXEC);
+	FAKE_CHECK(ftruncate(f->store_fd, FAKE_STORE_BYTES) == 0);
+	FAKE_CHECK(ftruncate(f->table_fd, (off_t)f->table_bytes) == 0);
+	f->store = mmap(NULL, FAKE_STORE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, f->store_fd, 0);
+	f->table = mmap(NULL, f->table_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, f->table_fd, 0);
+	FAKE_CHECK(f->store != MAP_FAILED && f->table != MAP_FAILED);
+	f->table->magic = OBJECT_TABLE_MAGIC;
+	f->table->slots = FAKE_SLOTS;
+	f->table->slot_bytes = sizeof(struct object_slot);
+	f->table->store_bytes = FAKE_STORE_BYTES;
+}
+
+void fake_start(struct fake *f)
+{
+	bool (*hook)(struct fake *, int, const struct session_request *) = f->hook;
+	*f = (struct fake){.hook = hook};
+	strcpy(f->dir, "/tmp/sarissa-test-XXXXXX");
+	FAKE_CHECK(mkdtemp(f->dir));
+	snprintf(f->path, sizeof(f->path), "%s/control.sock", f->dir);
+	for (int i = 0; i < FAKE_CONNS; i++)
+		f->conn[i].fd = -1;
+	for (int i = 0; i < FAKE_WAITS; i++)
+		f->wait[i].conn = -1;
+	fake_memory(f);
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	strcpy(address.sun_path, f->path);
+	f->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	f->wake_fd = eventfd(0, EFD_CLOEXEC);
+	FAKE_CHECK(bind(f->listen_fd, (struct sockaddr *)&address, sizeof(address)) == 0);
+	FAKE_CHECK(listen(f->listen_fd, 8) == 0);
+	pthread_mutex_init(&f->lock, NULL);
+	FAKE_CHECK(pthread_create(&f->thread, NULL, fake_run, f) == 0);
+}
+
+void fake_kill(struct fake *f)
+{
+	if (atomic_exchange(&f->stop, true))
+		return;
+	uint64_t one = 1;
+	FAKE_CHECK(write(f->wake_fd, &one, sizeof(one)) == sizeof(one));
+	pthread_join(f->thread, NULL);
+	close(f->listen_fd);
+	for (int i = 0; i < FAKE_CONNS; i++)
+		if (f->conn[i].fd >= 0)
+			fake_hang_up(f, i);
+}
+
+void fake_stop(struct fake *f)
+{
+	fake_kill(f);
+	close(f->wake_fd);
+	close(f->store_fd);
+	close(f->table_fd);
+	munmap(f->store, FAKE_STORE_BYTES);
+	munmap(f->table, f->table_bytes);
+	for (int i = 0; i < FAKE_CONNS; i++)
+		if (f->conn[i].pins)
+			munmap(f->conn[i].pins, SESSION_PIN_BYTES);
+	unlink(f->path);
+	rmdir(f->dir);
+}
+
+uint32_t fake_fetching(struct fake *f, const struct object_id *id, uint64_t size, uint64_t ready)
+{
+	pthread_mutex_lock(&f->lock);
+	int64_t slot = fake_make(f, id, size, OBJECT_FETCHING);
+	FAKE_CHECK(slot >= 0);
+	for (uint64_t i = 0; i < size; i++)
+		f->store[f->table->slot[slot].offset + i] = fake_pattern(i);
+	pthread_mutex_unlock(&f->lock);
+	fake_advance(f, (uint32_t)slot, ready);
+	return (uint32_t)slot;
+}
+
+void fake_advance(struct fake *f, uint32_t slot, uint64_t ready)
+{
+	pthread_mutex_lock(&f->lock);
+	atomic_store(&f->table->slot[slot].watermark, ready);
+	if (ready == f->table->slot[slot].size)
+		fake_state(f, slot, OBJECT_SEALED);
+	fake_waits(f);
+	pthread_mutex_unlock(&f->lock);
+}
+
+void fake_delete(struct fake *f, uint32_t slot)
+{
+	pthread_mutex_lock(&f->lock);
+	fake_state(f, slot, OBJECT_ZOMBIE);
+	fake_waits(f);
+	pthread_mutex_unlock(&f->lock);
+}
+
+bool fake_pinned(struct fake *f, uint32_t slot)
+{
+	uint64_t pin = pin_make(slot, f->table->slot[slot].generation);
+	for (int i = 0; i < FAKE_CONNS; i++)
+		for (int p = 0; f->conn[i].pins && p < SESSION_PINS; p++)
+			if (atomic_load(&f->conn[i].pins[p]) == pin)
+				return true;
+	return false;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A node's control process reduced to its client side, in a thread of the test: one store, one
+ * object table, the session protocol, no network. It keeps the protocol to the letter unless a
+ * hook answers instead, which is how hostile replies are made.
+ */
+#ifndef SARISSA_TESTS_CLIENT_FAKE_H
+#define SARISSA_TESTS_CLIENT_FAKE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include "internal/object_table.h"
+#include "internal/session.h"
+
+enum {
+	FAKE_STORE_BYTES = 8 << 20,
+	FAKE_SLOTS = 256,
+	FAKE_CONNS = 8,
+	FAKE_WAITS = 256,
+};
+
+struct fake_conn {
+	int fd;
+	_Atomic uint64_t *pins;
+};
+
+struct fake_wait {
+	int conn; /* -1: unused */
+	struct session_request request;
+	int64_t until_ns; /* CLOCK_MONOTONIC, INT64_MAX: never */
+};
+
+struct fake {
+	char dir[32], path[64];
+	int listen_fd, wake_fd, store_fd, table_fd;
+	pthread_t thread;
+	uint8_t *store;
+	struct object_table *table;
+	uint64_t table_bytes, used;
+	struct fake_conn conn[FAKE_CONNS];
+	struct fake_wait wait[FAKE_WAITS];
+	pthread_mutex_t lock; /* guards table, store allocation, waits */
+	_Atomic bool stop;
+	_Atomic unsigned aborts, requests[SESSION_OPS];
+	/* Returns true when it has dealt with the request. Set before the client connects. */
+	bool (*hook)(struct fake *f, int conn, const struct session_request *request);
+};
+
+void fake_start(struct fake *f);
+/* Ends the thread and closes every connection, as the death of the process would. */
+void fake_kill(struct fake *f);
+void fake_stop(struct fake *f);
+
+/* A reply to request with status, everything else zero. */
+struct session_reply fake_reply(const struct session_request *request, int status);
+void fake_send(struct fake *f, int conn, const void *bytes, size_t length, const int *fd,
+	       unsigned fds);
+
+/* Makes an object that arrives from elsewhere: size bytes of pattern, of which ready are here. */
+uint32_t fake_fetching(struct fake *f, const struct object_id *id, uint64_t size, uint64_t ready);
+/* Moves its watermark; at the full size it is sealed. */
+void fake_advance(struct fake *f, uint32_t slot, uint64_t ready);
+/* Marks it deleted. */
+void fake_delete(struct fake *f, uint32_t slot);
+/* Whether some client's pin stands on the slot. */
+bool fake_pinned(struct fake *f, uint32_t slot);
+
+/* Byte i of every test object. */
+static inline uint8_t fake_pattern(uint64_t i)
+{
+	return (uint8_t)(i * 131 + (i >> 8) * 17 + 7);
+}
+
+#endif

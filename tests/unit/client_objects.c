@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Objects of this node: put, get, list, delete, misuse, and that a local get makes no system call.
+ */
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "client_fake.h"
+#include "client_test.h"
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
+
+static const uint64_t sizes[] = {0, 1, 63, 64, 4095, 4096, 4097, 65535, 65536, 65537, 1048583};
+
+static void objects_of_every_size(void **state)
+{
+	struct client *c = *state;
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		uint8_t *data = test_pattern(sizes[i]);
+		sar_id id = sar_id_of(&i, sizeof(i));
+		sar_buffer b;
+		assert_int_equal(sar_put(c->s, id, "a name", data, sizes[i]), 0);
+		assert_int_equal(sar_get(c->s, id, 0, &b), 0);
+		assert_int_equal(b.size, sizes[i]);
+		assert_int_equal(b.ready, sizes[i]);
+		assert_non_null(b.data);
+		assert_memory_equal(b.data, data, sizes[i]);
+		sar_release(c->s, &b);
+		assert_null(b.data);
+		free(data);
+	}
+	assert_int_equal(atomic_load(&c->fake.requests[SESSION_GET]), 0);
+}
+
+static void put_twice_exists(void **state)
+{
+	struct client *c = *state;
+	sar_id id = test_id("twice");
+	assert_int_equal(sar_put(c->s, id, NULL, "abc", 3), 0);
+	assert_int_equal(sar_put(c->s, id, NULL, "abc", 3), -EEXIST);
+	assert_int_equal(sar_delete(c->s, id), 0);
+	assert_int_equal(sar_delete(c->s, id), -ENOENT);
+	sar_buffer b;
+	assert_int_equal(sar_get(c->s, id, 0, &b), -ENOENT);
+	assert_int_equal(sar_put(c->s, id, NULL, "xyz", 3), 0);
+}
+
+static void create_publish_seal(void **state)
+{
+	struct client *c = *state;
+	sar_id id = test_id("stream");
+	sar_buffer w, r;
+	assert_int_equal(sar_create(c->s, id, "stream", 10000, &w), 0);
+	assert_int_equal(w.size, 10000);
+	memset(w.data, 'a', 5000);
+	assert_int_equal(sar_publish(c->s, &w, 5000), 0);
+	assert_int_equal(sar_publish(c->s, &w, 4000), -EINVAL);
+	assert_int_equal(sar_publish(c->s, &w, 10001), -EINVAL);
+	assert_int_equal(sar_get_begin(c->s, id, 0, &r), 0);
+	assert_int_equal(r.size, 10000);
+	assert_int_equal(r.ready, 5000);
+	assert_int_equal(sar_wait(c->s, &r, 5000, 0), 0);
+	assert_int_equal(sar_wait(c->s, &r, 5001, 0), -ETIMEDOUT);
+	assert_int_equal(sar_wait(c->s, &w, 1, 0), -EINVAL);
+	memset((char *)w.data + 5000, 'b', 5000);
+	assert_int_equal(sar_seal(c->s, &w), 0);
+	assert_int_equal(sar_seal(c->s, &w), -EINVAL);
+	assert_int_equal(sar_publish(c->s, &w, 10000), -EINVAL);
+	assert_int_equal(sar_abort(c->s, &w), -EINVAL);
+	assert_int_equal(sar_wait(c->s, &r, UINT64_MAX, 0), 0);
+	assert_int_equal(r.ready, 10000);
+	assert_int_equal(((char *)r.data)[4999], 'a');
+	assert_int_equal(((char *)r.data)[9999], 'b');
+	assert_int_equal(sar_seal(c->s, &r), -EINVAL);
+	sar_release(c->s, &r);
+	sar_release(c->s, &r);
+}
+
+static void abort_is_stale_for_readers(void **state)
+{
+	struct client *c = *state;
+	sar_id id = test_id("given up");
+	sar_buffer w, r;
+	assert_int_equal(sar_create(c->s, id, NULL, 100, &w), 0);
+	assert_int_equal(sar_get_begin(c->s, id, 0, &r), 0);
+	assert_int_equal(sar_abort(c->s, &w), 0);
+	assert_null(w.data);
+	assert_int_equal(sar_wait(c->s, &r, 1, SAR_FOREVER), -ESTALE);
+	sar_release(c->s, &r);
+	assert_int_equal(sar_get(c->s, id, 0, &r), -ENOENT);
+}
+
+static void store_full_says_why(void **state)
+{
+	struct client *c = *state;
+	sar_buffer w;
+	assert_int_equal(sar_create(c->s, test_id("big"), NULL, FAKE_STORE_BYTES + 1, &w), -ENOSPC);
+	assert_string_equal(sar_error_detail(), "the store is full: remove something");
+	assert_int_equal(sar_create(c->s, test_id("big"), NULL, UINT64_MAX, &w), -EFBIG);
+	char name[SAR_NAME_MAX + 2];
+	memset(name, 'n', sizeof(name));
+	name[SAR_NAME_MAX + 1] = '\0';
+	assert_int_equal(sar_create(c->s, test_id("n"), name, 1, &w), -ENAMETOOLONG);
+	name[SAR_NAME_MAX] = '\0';
+	assert_int_equal(sar_create(c->s, test_id("n"), name, 1, &w), 0);
+	assert_int_equal(sar_abort(c->s, &w), 0);
+}
+
+static void pin_stands_while_in_use(void **state)
+{
+	struct client *c = *state;
+	sar_id id = test_id("pinned");
+	struct object_id object;
+	struct object_slot image;
+	memcpy(object.bytes, id.bytes, sizeof(object.bytes));
+	assert_int_equal(sar_put(c->s, id, NULL, "pinned", 6), 0);
+	int64_t slot = object_table_find(c->fake.table, &object, &image);
+	assert_true(slot >= 0);
+	assert_false(fake_pinned(&c->fake, (uint32_t)slot));
+	sar_buffer a, b;
+	assert_int_equal(sar_get(c->s, id, 0, &a), 0);
+	assert_int_equal(sar_get(c->s, id, 0, &b), 0);
+	sar_release(c->s, &a);
+	assert_true(fake_pinned(&c->fake, (uint32_t)slot));
+	assert_int_equal(sar_delete(c->s, id), 0);
+	assert_memory_equal(b.data, "pinned", 6);
+	assert_int_equal(sar_wait(c->s, &b, 6, 0), 0);
+	sar_release(c->s, &b);
+	assert_false(fake_pinned(&c->fake, (uint32_t)slot));
+}
+
+static void too_many_buffers(void **state)
+{
+	struct client *c = *state;
+	static sar_buffer b[SESSION_PINS];
+	sar_buffer more;
+	sar_id id = test_id("many");
+	assert_int_equal(sar_put(c->s, id, NULL, "x", 1), 0);
+	for (int i = 0; i < SESSION_PINS; i++)
+		assert_int_equal(sar_get(c->s, id, 0, &b[i]), 0);
+	assert_int_equal(sar_get(c->s, id, 0, &more), -EMFILE);
+	assert_int_equal(sar_create(c->s, test_id("other"), NULL, 1, &more), -EMFILE);
+	sar_release(c->s, &b[500]);
+	assert_int_equal(sar_get(c->s, id, 0, &more), 0);
+	sar_release(c->s, &more);
+	for (int i = 0; i < SESSION_PINS; i++)
+		sar_release(c->s, &b[i]);
+}
+
+static int count_one(const sar_info *info, void *arg)
+{
+	assert_int_equal(info->copies, 1);
+	return ++*(int *)arg == 3 ? 77 : 0;
+}
+
+static int count_node(const sar_node *node, void *arg)
+{
+	int *count = arg;
+	assert_int_equal(node->self, *count == 0);
+	assert_int_equal(node->state, *count == 0 ? SAR_NODE_UP : SAR_NODE_DOWN);
+	(*count)++;
+	return 0;
+}
+
+static void directory_calls(void **state)
+{
+	struct client *c = *state;
+	int count = 0;
+	assert_int_equal(sar_list(c->s, count_one, &count), 0);
+	assert_int_equal(count, 0);
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(sar_put(c->s, sar_id_of(&i, sizeof(i)), NULL, &i, sizeof(i)), 0);
+	assert_int_equal(sar_list(c->s, count_one, &count), 77);
+	assert_int_equal(count, 3);
+	count = 0;
+	assert_int_equal(sar_nodes(c->s, count_node, &count), 0);
+	assert_int_equal(count, 2);
+	sar_info info;
+	sar_holder holder[2];
+	int one = 1;
+	sar_id id = sar_id_of(&one, sizeof(one));
+	assert_int_equal(sar_info_get(c->s, id, &info), 0);
+	assert_int_equal(info.size, sizeof(int));
+	assert_memory_equal(info.id.bytes, id.bytes, sizeof(id.bytes));
+	assert_int_equal(sar_holders(c->s, id, holder, 2), 1);
+	assert_int_equal(holder[0].complete, 1);
+	assert_int_equal(sar_holders(c->s, id, NULL, 0), 1);
+	assert_int_equal(sar_info_get(c->s, test_id("nobody"), &info), -ENOENT);
+}
+
+/* Kills this thread at the first system call other than exit_group. */
+static void forbid_system_calls(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit_group, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+	};
+	struct sock_fprog program = {sizeof(code) / sizeof(code[0]), code};
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+		_exit(99);
+}
+
+/* In a process of its own: opens, forbids system calls, reads id a thousand times. */
+static int get_without_system_calls(const char *path, sar_id id)
+{
+	pid_t pid = fork();
+	if (pid == 0) {
+		sar *s;
+		sar_buffer b;
+		if (sar_open(path, &s) < 0)
+			_exit(98);
+		forbid_system_calls();
+		for (int i = 0; i < 1000; i++) {
+			if (sar_get(s, id, i % 2 ? SAR_FOREVER : 1000000000, &b) < 0)
+				_exit(97);
+			if (b.size != 5 || memcmp(b.data, "local", 5) != 0)
+				_exit(96);
+			sar_release(s, &b);
+		}
+		_exit(0);
+	}
+	int status;
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return status;
+}
+
+static void local_get_makes_no_system_call(void **state)
+{
+	struct client *c = *state;
+	if (SANITIZED)
+		skip(); /* its run-time library makes system calls of its own */
+	assert_int_equal(sar_put(c->s, test_id("here"), NULL, "local", 5), 0);
+	int status = get_without_system_calls(c->fake.path, test_id("here"));
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 99)
+		skip(); /* no seccomp here */
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	/* and the measure does measure: an object that is not here needs the node */
+	status = get_without_system_calls(c->fake.path, test_id("elsewhere"));
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(WTERMSIG(status), SIGSYS);
+}
+
+static void child_cannot_use_the_handle(void **state)
+{
+	struct client *c = *state;
+	sar_buffer b;
+	assert_int_equal(sar_put(c->s, test_id("f"), NULL, "f", 1), 0);
+	assert_int_equal(sar_get(c->s, test_id("f"), 0, &b), 0);
+	pid_t pid = fork();
+	if (pid == 0) {
+		sar_buffer mine;
+		int r = sar_get(c->s, test_id("f"), 0, &mine);
+		int q = sar_delete(c->s, test_id("f"));
+		sar_release(c->s, &b);
+		sar_close(c->s);
+		_exit(r == -EINVAL && q == -EINVAL ? 0 : 1);
+	}
+	int status;
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(sar_wait(c->s, &b, 1, 0), 0);
+	sar_release(c->s, &b);
+	assert_int_equal(sar_get(c->s, test_id("f"), 0, &b), 0);
+	sar_release(c->s, &b);
+}
+
+static void arguments_and_texts(void **state)
+{
+	struct client *c = *state;
+	sar_buffer b;
+	sar *s;
+	assert_int_equal(sar_get(c->s, test_id("x"), -1, &b), -EINVAL);
+	assert_int_equal(sar_put(c->s, test_id("x"), NULL, NULL, 1), -EINVAL);
+	assert_int_equal(sar_open("/nonexistent/control.sock", &s), -ECONNREFUSED);
+	assert_non_null(strstr(sar_error_detail(), "/nonexistent/control.sock"));
+	assert_string_equal(sar_strerror(-ENOSPC), "the store is full");
+	assert_string_equal(sar_strerror(ENOSPC), "the store is full");
+	assert_string_equal(sar_strerror(123456), "unknown error");
+	/* the published test vector of XXH3-128 with an empty input and seed 0 */
+	static const uint8_t empty[16] = {0x99, 0xaa, 0x06, 0xd3, 0x01, 0x47, 0x98, 0xd8,
+					  0x60, 0x01, 0xc3, 0x24, 0x46, 0x8d, 0x49, 0x7f};
+	sar_id id = sar_id_of(NULL, 0);
+	assert_memory_equal(id.bytes, empty, sizeof(empty));
+	sar_close(NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		test_client(objects_of_every_size),
+		test_client(put_twice_exists),
+		test_client(create_publish_seal),
+		test_client(abort_is_stale_for_readers),
+		test_client(store_full_says_why),
+		test_client(pin_stands_while_in_use),
+		test_client(too_many_buffers),
+		test_client(directory_calls),
+		test_client(local_get_makes_no_system_call),
+		test_client(child_cannot_use_the_handle),
+		test_client(arguments_and_texts),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
