@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "transport.h"
+
+/*
+ * The receiving side of packet numbers: a ring of bits in words of 64, aligned to packet numbers,
+ * so that an ACK frame is a copy of words. The ring covers the word of the largest number and the
+ * rx_window / 64 - 1 words before it.
+ */
+
+#define ACK_JUMP_MAX (UINT64_C(1) << 20) /* no honest peer leaves such a gap */
+
+static uint32_t ack_words(const struct engine *e)
+{
+	return e->rx_window / 64;
+}
+
+static uint64_t *ack_word(const struct engine *e, const struct conn *c, uint64_t word)
+{
+	return &c->rx_bitmap[word & (ack_words(e) - 1)];
+}
+
+enum ack_verdict ack_look(const struct engine *e, const struct conn *c, uint64_t pn)
+{
+	if (!c->rx_any)
+		return pn > ACK_JUMP_MAX ? ACK_FUTURE : ACK_NEW;
+	if (pn > c->rx_largest)
+		return pn - c->rx_largest > ACK_JUMP_MAX ? ACK_FUTURE : ACK_NEW;
+	if (c->rx_largest / 64 - pn / 64 >= ack_words(e))
+		return ACK_OLD;
+	return *ack_word(e, c, pn / 64) >> (pn % 64) & 1 ? ACK_DUPLICATE : ACK_NEW;
+}
+
+static void ack_advance(struct engine *e, struct conn *c, uint64_t pn)
+{
+	uint64_t from = c->rx_any ? c->rx_largest / 64 + 1 : 0;
+	uint64_t to = pn / 64;
+
+	if (to >= from && to - from >= ack_words(e))
+		from = to - ack_words(e) + 1;
+	for (uint64_t w = from; w <= to; w++)
+		*ack_word(e, c, w) = 0;
+	if (!c->rx_any)
+		for (uint32_t k = 0; k < 4; k++)
+			c->ack_history[k] = pn;
+	c->rx_any = true;
+	c->rx_largest = pn;
+	c->rx_largest_ns = e->now_ns;
+}
+
+void ack_mark(struct engine *e, struct conn *c, uint64_t pn, bool eliciting)
+{
+	bool gap = c->rx_any && pn != c->rx_largest + 1;
+
+	if (!c->rx_any || pn > c->rx_largest)
+		ack_advance(e, c, pn);
+	*ack_word(e, c, pn / 64) |= UINT64_C(1) << (pn % 64);
+	if (!eliciting)
+		return;
+	if (c->ack_pending++ == 0)
+		c->ack_deadline_ns = e->now_ns + e->config.ack_delay_ns;
+	if (gap)
+		c->ack_now = true;
+}
+
+bool ack_due(const struct engine *e, const struct conn *c)
+{
+	if (c->ack_pending == 0)
+		return false;
+	return c->ack_now || c->ack_pending >= ACK_EVERY || e->now_ns >= c->ack_deadline_ns;
+}
+
+static uint16_t ack_write_ecn(struct conn *c, uint8_t *to, uint16_t room)
+{
+	if (!c->ecn_changed || room < ECN_BYTES)
+		return 0;
+	memset(to, 0, ECN_BYTES);
+	to[0] = FRAME_ECN;
+	wire_put32(to + ECN_AT_COUNT, c->rx_ce);
+	c->ecn_changed = false;
+	return ECN_BYTES;
+}
+
+uint16_t ack_write(struct engine *e, struct conn *c, uint8_t *to, uint16_t room)
+{
+	uint64_t top = c->rx_largest / 64;
+	/* Everything since four acknowledgements ago, so that three in a row may be lost. */
+	uint64_t floor = c->ack_history[c->ack_sent % 4] / 64;
+	uint64_t words = top - (floor < top ? floor : top) + 1;
+
+	if (c->ack_pending == 0 || room < ACK_AT_BITMAP + 8)
+		return 0;
+	words = state_min(words, state_min(ACK_WORDS_MAX, ack_words(e)));
+	words = state_min(words, top + 1);
+	if (words > (room - ACK_AT_BITMAP) / 8u) {
+		if (!c->ack_now && e->now_ns < c->ack_deadline_ns)
+			return 0; /* no haste: a packet with more room will come */
+		words = (room - ACK_AT_BITMAP) / 8u;
+	}
+	uint64_t delay = (e->now_ns - c->rx_largest_ns) / ACK_DELAY_UNIT_NS;
+	to[0] = FRAME_ACK;
+	to[ACK_AT_WORDS] = (uint8_t)words;
+	wire_put16(to + ACK_AT_DELAY, (uint16_t)state_min(delay, UINT16_MAX));
+	wire_put64(to + ACK_AT_LARGEST, c->rx_largest);
+	for (uint64_t k = 0; k < words; k++)
+		wire_put64(to + ACK_AT_BITMAP + 8 * k, *ack_word(e, c, top - words + 1 + k));
+	c->ack_history[c->ack_sent++ % 4] = c->rx_largest;
+	c->ack_pending = 0;
+	c->ack_now = false;
+	e->count->tx_acks++;
+	uint16_t length = (uint16_t)(ACK_AT_BITMAP + 8 * words);
+	return (uint16_t)(length + ack_write_ecn(c, to + length, (uint16_t)(room - length)));
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "executor.h"
+#include "transport.h"
+
+struct buffer *buffer_find(struct engine *e, uint32_t handle)
+{
+	uint16_t index = handle_index(handle);
+
+	if (handle == 0 || index >= e->config.buffers_max || e->buffers[index].handle != handle)
+		return NULL;
+	return &e->buffers[index];
+}
+
+bool buffer_has(const struct buffer *b, uint32_t chunk)
+{
+	return chunk < b->ready_low ||
+	       (b->bitmap != NULL && (b->bitmap[chunk / 64] >> (chunk % 64) & 1));
+}
+
+static void buffer_publish(struct buffer *b)
+{
+	if (b->watermark != NULL)
+		atomic_store_explicit(b->watermark,
+				      state_min((uint64_t)b->ready_low * b->chunk_bytes, b->size),
+				      memory_order_release);
+}
+
+/* Moves ready_low over every ready chunk that follows it, a word at a time. */
+static void buffer_settle(struct buffer *b)
+{
+	while (b->ready_low < b->chunks) {
+		uint64_t missing = ~b->bitmap[b->ready_low / 64] >> (b->ready_low % 64);
+		uint32_t run = missing == 0 ? 64 : (uint32_t)__builtin_ctzll(missing);
+		uint32_t in_word = 64 - b->ready_low % 64;
+
+		b->ready_low += run < in_word ? run : in_word;
+		if (run < in_word)
+			break;
+	}
+	if (b->ready_low > b->chunks)
+		b->ready_low = b->chunks;
+}
+
+static void buffer_report(struct engine *e, struct buffer *b)
+{
+	if (b->ready_count == b->chunks && !b->done_reported) {
+		struct record *r = event_push(e, EVENT_BUFFER_DONE);
+		r->epoch = b->epoch;
+		r->token = b->token;
+		r->progress.buffer = b->handle;
+		r->progress.ready_bytes = b->size;
+		b->done_reported = true;
+		list_each(l, &b->in_edges)
+			in_edge_idle(e, list_entry(l, struct in_edge, on_buffer));
+		return;
+	}
+	uint64_t block_chunks = state_max(1, e->config.block_bytes / b->chunk_bytes);
+	if (!b->progress_queued && !b->done_reported &&
+	    b->ready_low - b->progress_low >= block_chunks) {
+		struct record *r = event_push(e, EVENT_PROGRESS);
+		r->epoch = b->epoch;
+		r->token = b->token;
+		r->progress.buffer = b->handle;
+		b->progress_queued = true;
+	}
+}
+
+void buffer_contribute(struct engine *e, struct buffer *b, uint32_t chunk)
+{
+	b->bitmap[chunk / 64] |= UINT64_C(1) << (chunk % 64);
+	b->ready_count++;
+	if (chunk >= b->ready_high)
+		b->ready_high = chunk + 1;
+	if (chunk == b->ready_low) {
+		buffer_settle(b);
+		buffer_publish(b);
+	}
+	list_each(l, &b->out_edges)
+		out_edge_ready(e, list_entry(l, struct out_edge, on_buffer), chunk);
+	buffer_report(e, b);
+}
+
+/* A buffer that goes on from an earlier life: counts what the bitmap holds. */
+static void buffer_resume(struct buffer *b)
+{
+	uint32_t words = (b->chunks + 63) / 64;
+
+	if (b->chunks % 64 != 0) /* no bits beyond the end, whatever memory held there */
+		b->bitmap[words - 1] &= (UINT64_C(1) << (b->chunks % 64)) - 1;
+	for (uint32_t w = 0; w < words; w++) {
+		if (b->bitmap[w] == 0)
+			continue;
+		b->ready_count += (uint32_t)__builtin_popcountll(b->bitmap[w]);
+		b->ready_high = w * 64 + 64 - (uint32_t)__builtin_clzll(b->bitmap[w]);
+	}
+	buffer_settle(b);
+	b->progress_low = b->ready_low;
+}
+
+static bool buffer_inside(uint64_t offset, uint64_t size, uint64_t whole)
+{
+	return offset <= whole && size <= whole - offset;
+}
+
+static enum reason buffer_check(struct engine *e, const struct record *r)
+{
+	uint16_t index = handle_index(r->buffer.buffer);
+	uint16_t chunk = r->buffer.chunk_bytes;
+
+	if (handle_generation(r->buffer.buffer) == 0 || index >= e->config.buffers_max)
+		return REASON_BAD_ID;
+	if (e->buffers[index].handle != 0)
+		return r->epoch < e->buffers[index].epoch ? REASON_STALE_EPOCH : REASON_BUSY_ID;
+	if (chunk < CHUNK_BYTES_MIN || chunk > CHUNK_BYTES_MAX || chunk % 64 != 0)
+		return REASON_BAD_CHUNK;
+	if (r->buffer.size == 0 || chunk_count(r->buffer.size, chunk) >= CHUNK_NONE)
+		return REASON_BAD_RANGE;
+	if (!buffer_inside(r->buffer.store_offset, r->buffer.size, e->config.store_bytes))
+		return REASON_BAD_RANGE;
+	if (r->buffer.ready_bytes > r->buffer.size)
+		return REASON_BAD_RANGE;
+	if (r->buffer.bitmap_offset != 0 &&
+	    (r->buffer.bitmap_offset % 8 != 0 ||
+	     !buffer_inside(r->buffer.bitmap_offset,
+			    chunk_bitmap_bytes(chunk_count(r->buffer.size, chunk)),
+			    e->config.store_bytes)))
+		return REASON_BAD_RANGE;
+	if (r->buffer.table_slot != TABLE_SLOT_NONE &&
+	    (e->config.table == NULL || r->buffer.table_slot >= e->config.table->slots))
+		return REASON_BAD_RANGE;
+	return r->buffer.need == 1 ? REASON_NONE : REASON_UNSUPPORTED;
+}
+
+enum reason buffer_open(struct engine *e, const struct record *r)
+{
+	enum reason bad = buffer_check(e, r);
+	if (bad != REASON_NONE)
+		return bad;
+
+	struct buffer *b = &e->buffers[handle_index(r->buffer.buffer)];
+	memset(b, 0, sizeof(*b));
+	list_init(&b->out_edges);
+	list_init(&b->in_edges);
+	b->handle = r->buffer.buffer;
+	b->epoch = r->epoch;
+	b->token = r->token;
+	b->data = e->config.store + r->buffer.store_offset;
+	b->size = r->buffer.size;
+	b->chunk_bytes = r->buffer.chunk_bytes;
+	b->chunks = (uint32_t)chunk_count(b->size, b->chunk_bytes);
+	if (r->buffer.table_slot != TABLE_SLOT_NONE)
+		b->watermark = &e->config.table->slot[r->buffer.table_slot].watermark;
+	if (r->buffer.bitmap_offset != 0) {
+		b->bitmap = (uint64_t *)(void *)(e->config.store + r->buffer.bitmap_offset);
+		buffer_resume(b);
+		buffer_publish(b);
+		buffer_report(e, b);
+	} else { /* written by a local producer, who also keeps the watermark */
+		b->watermark = NULL;
+		b->ready_low = r->buffer.ready_bytes == b->size
+				       ? b->chunks
+				       : (uint32_t)(r->buffer.ready_bytes / b->chunk_bytes);
+		b->ready_high = b->ready_count = b->progress_low = b->ready_low;
+		b->done_reported = true; /* the producer knows */
+	}
+	return REASON_NONE;
+}
+
+enum reason buffer_advance(struct engine *e, const struct record *r)
+{
+	struct buffer *b = buffer_find(e, r->progress.buffer);
+
+	if (b == NULL)
+		return REASON_BAD_ID;
+	if (r->epoch < b->epoch)
+		return REASON_STALE_EPOCH;
+	if (b->bitmap != NULL || r->progress.ready_bytes > b->size)
+		return REASON_BAD_RANGE;
+	uint32_t low = r->progress.ready_bytes == b->size
+			       ? b->chunks
+			       : (uint32_t)(r->progress.ready_bytes / b->chunk_bytes);
+	if (low <= b->ready_low)
+		return REASON_NONE;
+	uint32_t first = b->ready_low;
+	b->ready_low = b->ready_high = b->ready_count = low;
+	list_each(l, &b->out_edges)
+		out_edge_ready(e, list_entry(l, struct out_edge, on_buffer), first);
+	return REASON_NONE;
+}
+
+enum reason buffer_drop(struct engine *e, const struct record *r)
+{
+	struct buffer *b = buffer_find(e, r->progress.buffer);
+
+	if (b == NULL)
+		return REASON_BAD_ID;
+	if (r->epoch < b->epoch)
+		return REASON_STALE_EPOCH;
+	list_each(o, &b->out_edges) out_edge_close(list_entry(o, struct out_edge, on_buffer));
+	list_each(i, &b->in_edges) in_edge_close(e, list_entry(i, struct in_edge, on_buffer));
+	struct record *event = event_push(e, EVENT_DROPPED);
+	event->flags = RECORD_FLAG_BUFFER;
+	event->epoch = b->epoch;
+	event->token = b->token;
+	event->progress.buffer = b->handle;
+	b->handle = 0;
+	return REASON_NONE;
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <sodium/crypto_shorthash.h>
+#include "executor.h"
+#include "transport.h"
+
+struct conn *conn_find(struct engine *e, uint32_t handle)
+{
+	uint16_t index = handle_index(handle);
+
+	if (handle == 0 || index >= e->config.conns_max || e->conns[index].handle != handle)
+		return NULL;
+	return e->conns[index].state == CONN_FREE ? NULL : &e->conns[index];
+}
+
+static struct list *conn_bucket(struct engine *e, const struct net_addr *addr)
+{
+	uint8_t in[18], out[crypto_shorthash_BYTES];
+
+	memcpy(in, addr->ip, 16);
+	wire_put16(in + 16, addr->port);
+	crypto_shorthash(out, in, sizeof(in), e->config.key);
+	return &e->by_addr[wire_get32(out) & e->addr_mask];
+}
+
+struct conn *conn_by_addr(struct engine *e, const struct net_addr *addr)
+{
+	list_each(l, conn_bucket(e, addr))
+	{
+		struct conn *c = list_entry(l, struct conn, by_addr);
+		if (net_addr_equal(&c->addr, addr))
+			return c;
+	}
+	return NULL;
+}
+
+/* Clears everything but what lives as long as the engine: index, generation and the rings. */
+static void conn_reset(struct engine *e, struct conn *c)
+{
+	struct conn kept = *c;
+
+	memset(c, 0, sizeof(*c));
+	c->index = kept.index;
+	c->generation = kept.generation;
+	c->rx_bitmap = kept.rx_bitmap;
+	c->sent = kept.sent;
+	c->outstanding = kept.outstanding;
+	c->late = kept.late;
+	c->lost = kept.lost;
+	c->msg_in = kept.msg_in;
+	memset(c->rx_bitmap, 0, e->rx_window / 8);
+	memset(c->outstanding, 0, e->sent_slots / 8);
+	memset(c->late, 0, e->sent_slots / 8);
+	for (uint32_t k = 0; k < MSG_WINDOW; k++)
+		c->msg_in[k] = (struct msg_in){.slot = SLOT_NONE};
+	struct list *const links[] = {&c->ready,    &c->timer,	&c->by_addr, &c->out_edges,
+				      &c->in_edges, &c->active, &c->grants,  &c->msgs};
+	for (size_t k = 0; k < sizeof(links) / sizeof(links[0]); k++)
+		list_init(links[k]);
+	c->wheel_ns = c->ack_deadline_ns = c->loss_deadline_ns = c->mtu_next_ns = NEVER;
+	c->hello_ns = NEVER;
+}
+
+struct conn *conn_alloc(struct engine *e, const struct net_addr *addr)
+{
+	struct conn *c = NULL;
+
+	for (uint32_t k = 0; k < e->config.conns_max && c == NULL; k++)
+		if (e->conns[k].state == CONN_FREE)
+			c = &e->conns[k];
+	if (c == NULL)
+		return NULL;
+	conn_reset(e, c);
+	c->generation = handle_next_generation(c->generation);
+	c->handle = handle_make(c->index, c->generation);
+	c->state = CONN_OPENING;
+	c->addr = *addr;
+	memset(c->addr.pad, 0, sizeof(c->addr.pad));
+	c->opened_ns = c->last_rx_ns = e->now_ns;
+	c->mtu = MTU_BASE;
+	congestion_init(e, c);
+	list_append(conn_bucket(e, addr), &c->by_addr);
+	e->conns_used++;
+	return c;
+}
+
+static struct record *conn_event(struct engine *e, const struct conn *c, enum event_op op)
+{
+	struct record *r = event_push(e, op);
+	r->token = c->token;
+	r->peer.addr = c->addr;
+	r->peer.incarnation = c->incarnation;
+	r->peer.conn = c->handle;
+	r->peer.mtu = c->mtu;
+	r->peer.workers = c->peer_workers;
+	r->peer.rtt_us = (uint32_t)(c->srtt_ns / 1000);
+	return r;
+}
+
+void conn_established(struct engine *e, struct conn *c)
+{
+	c->state = CONN_UP;
+	c->check_tx = wire_check(e->config.incarnation, c->incarnation);
+	c->check_rx = wire_check(c->incarnation, e->config.incarnation);
+	c->hello_ns = NEVER;
+	c->hello_due = false;
+	c->opened_ns = c->last_rx_ns = e->now_ns;
+	path_mtu_start(e, c);
+	e->count->conns_opened++;
+	conn_event(e, c, EVENT_PEER_UP);
+	conn_wake(e, c);
+}
+
+void conn_close(struct engine *e, struct conn *c, enum reason why)
+{
+	list_each(o, &c->out_edges) out_edge_fail(e, list_entry(o, struct out_edge, on_conn), why);
+	list_each(i, &c->in_edges) in_edge_fail(e, list_entry(i, struct in_edge, on_conn), why);
+	msg_abandon(e, c, why);
+	conn_event(e, c, EVENT_PEER_DOWN)->reason = (uint16_t)why;
+	if (c->state == CONN_UP)
+		e->count->conns_closed++;
+	wheel_disarm(e, c);
+	list_remove(&c->ready);
+	list_remove(&c->by_addr);
+	c->state = CONN_FREE;
+	c->handle = 0;
+	e->conns_used--;
+}
+
+static bool conn_addr_valid(const struct net_addr *a)
+{
+	static const uint8_t zero[16];
+
+	return a->port != 0 && memcmp(a->ip, zero, 16) != 0;
+}
+
+enum reason conn_open_record(struct engine *e, const struct record *r)
+{
+	struct conn *c;
+
+	if (!conn_addr_valid(&r->peer.addr) || net_addr_equal(&r->peer.addr, &e->config.addr))
+		return REASON_BAD_RANGE;
+	c = conn_by_addr(e, &r->peer.addr);
+	if (c != NULL) {
+		c->token = r->token;
+		if (c->state == CONN_UP)
+			conn_event(e, c, EVENT_PEER_UP);
+		return REASON_NONE;
+	}
+	c = conn_alloc(e, &r->peer.addr);
+	if (c == NULL)
+		return REASON_FULL;
+	c->token = r->token;
+	c->hello_due = true;
+	conn_wake(e, c);
+	return REASON_NONE;
+}
+
+enum reason conn_close_record(struct engine *e, const struct record *r)
+{
+	struct conn *c = conn_find(e, r->peer.conn);
+
+	if (c == NULL)
+		return REASON_BAD_CONN;
+	if (c->state == CONN_OPENING) {
+		conn_close(e, c, REASON_CLOSED);
+		return REASON_NONE;
+	}
+	c->close_due = true; /* transmit says it to the peer, then closes */
+	conn_wake(e, c);
+	return REASON_NONE;
+}
+
+/* How long silence is normal: short while streams run, so that a dead sender is noticed. */
+static uint64_t conn_keep_alive_ns(const struct engine *e, const struct conn *c)
+{
+	uint64_t idle = e->config.idle_timeout_ns / 3;
+
+	if (list_empty(&c->in_edges) && list_empty(&c->out_edges))
+		return idle;
+	return state_min(idle, state_max(20000000, 8 * c->srtt_ns));
+}
+
+static uint64_t conn_keep_alive_due_ns(const struct engine *e, const struct conn *c)
+{
+	if (c->inflight_pkts > 0 || c->ping_due)
+		return NEVER; /* the tail probe watches */
+	return state_max(c->last_rx_ns, c->last_elicit_ns) + conn_keep_alive_ns(e, c);
+}
+
+void conn_arm(struct engine *e, struct conn *c)
+{
+	uint64_t next = NEVER;
+
+	if (c->state == CONN_OPENING) {
+		next = c->hello_ns;
+	} else {
+		if (c->ack_pending > 0)
+			next = c->ack_deadline_ns;
+		next = state_min(next, c->loss_deadline_ns);
+		next = state_min(next, loss_probe_ns(e, c));
+		next = state_min(next, c->mtu_next_ns);
+		next = state_min(next, conn_keep_alive_due_ns(e, c));
+		if (c->pace_blocked)
+			next = state_min(next, state_max(c->pace_ns, e->pace_ns));
+	}
+	wheel_arm(e, c, next);
+}
+
+void conn_timers(struct engine *e, struct conn *c)
+{
+	if (c->state == CONN_OPENING) {
+		if (e->now_ns >= c->hello_ns)
+			handshake_timer(e, c);
+		if (c->state == CONN_OPENING)
+			conn_arm(e, c);
+		return;
+	}
+	if (e->now_ns >= c->loss_deadline_ns)
+		loss_detect(e, c);
+	if (e->now_ns >= loss_probe_ns(e, c)) {
+		uint64_t heard = state_max(c->last_rx_ns, c->waiting_since_ns);
+		if (c->waiting_since_ns != 0 && e->now_ns - heard > e->config.idle_timeout_ns) {
+			conn_close(e, c, REASON_PEER_TIMEOUT);
+			return;
+		}
+		loss_probe(e, c);
+	}
+	if (e->now_ns >= conn_keep_alive_due_ns(e, c))
+		c->ping_due = true;
+	c->pace_blocked = false;
+	conn_wake(e, c); /* whatever is due leaves with the next transmit, which arms again */
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <sodium/crypto_shorthash.h>
+#include <sodium/crypto_shorthash_siphash24.h>
+#include <sodium/utils.h>
+#include "transport.h"
+
+/* A cookie is SipHash-2-4 (128 bit) over who asks and when, under a key that never leaves us. */
+
+#define COOKIE_LIFE_NS UINT64_C(10000000000)
+
+_Static_assert(crypto_shorthash_siphashx24_BYTES == WIRE_COOKIE_BYTES, "128-bit SipHash");
+
+void cookie_make(const struct engine *e, const struct net_addr *addr, uint32_t conn,
+		 uint64_t incarnation, uint64_t time, uint8_t cookie[WIRE_COOKIE_BYTES])
+{
+	uint8_t in[16 + 2 + 4 + 8 + 8];
+
+	memcpy(in, addr->ip, 16);
+	wire_put16(in + 16, addr->port);
+	wire_put32(in + 18, conn);
+	wire_put64(in + 22, incarnation);
+	wire_put64(in + 30, time);
+	crypto_shorthash_siphashx24(cookie, in, sizeof(in), e->config.key);
+}
+
+bool cookie_holds(const struct engine *e, const struct net_addr *addr, uint32_t conn,
+		  uint64_t incarnation, uint64_t time, const uint8_t cookie[WIRE_COOKIE_BYTES])
+{
+	uint8_t want[WIRE_COOKIE_BYTES];
+
+	if (time > e->now_ns || e->now_ns - time > COOKIE_LIFE_NS)
+		return false;
+	cookie_make(e, addr, conn, incarnation, time, want);
+	return sodium_memcmp(want, cookie, sizeof(want)) == 0;
+}
+
+bool cookie_budget(struct engine *e)
+{
+	uint64_t each_ns = UINT64_C(1000000000) / e->config.handshakes_per_s;
+	uint64_t burst_ns = UINT64_C(50000000); /* 50 ms worth may come at once */
+	uint64_t floor_ns = e->now_ns > burst_ns ? e->now_ns - burst_ns : 0;
+
+	if (e->handshake_spent_ns < floor_ns)
+		e->handshake_spent_ns = floor_ns;
+	if (e->handshake_spent_ns + each_ns > e->now_ns)
+		return false;
+	e->handshake_spent_ns += each_ns;
+	return true;
+}
+
+uint64_t cookie_random(const struct engine *e, uint64_t what)
+{
+	uint8_t in[16], out[8];
+
+	wire_put64(in, what);
+	wire_put64(in + 8, e->config.incarnation);
+	crypto_shorthash_siphash24(out, in, sizeof(in), e->config.key);
+	return wire_get64(out);
+}

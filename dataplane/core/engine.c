@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "executor.h"
+#include "transport.h"
+
+enum { ENGINE_QUANTUM = 8 /* packets of one connection before the next has its turn */ };
+
+static uint32_t engine_pow2(uint64_t n)
+{
+	uint64_t p = 1;
+
+	while (p < n)
+		p <<= 1;
+	return (uint32_t)p;
+}
+
+/* Each thing has at most so many events in the ring at a time. */
+static uint32_t engine_events_size(const struct engine_config *f)
+{
+	return engine_pow2(4 * (uint64_t)f->buffers_max + 6 * (uint64_t)f->edges_max + f->msgs_max +
+			   16 * (uint64_t)f->conns_max + f->msg_rx_slots + 1024);
+}
+
+static bool engine_config_valid(const struct engine_config *f)
+{
+	bool window_pow2 = (f->window_pkts & (f->window_pkts - 1)) == 0;
+
+	return f->incarnation != 0 && f->mtu >= MTU_BASE && f->mtu <= 9216 && f->workers >= 1 &&
+	       f->conns_max >= 1 && f->conns_max <= 4096 && window_pow2 && f->window_pkts >= 64 &&
+	       f->window_pkts <= 16384 && f->buffers_max >= 1 && f->buffers_max <= BUFFERS_MAX &&
+	       f->edges_max >= 1 && f->edges_max <= EDGES_MAX && f->msgs_max <= 65536 &&
+	       f->msg_rx_slots <= 65536 && f->delay_target_ns > 0 && f->idle_timeout_ns > 0 &&
+	       f->handshakes_per_s > 0 && f->credit_bytes > 0 && f->block_bytes > 0 &&
+	       f->store != NULL && f->counters != NULL;
+}
+
+/* Hands out aligned pieces of the caller's memory; with base NULL it only counts. */
+struct carver {
+	uint8_t *base;
+	size_t used;
+};
+
+static void *engine_carve(struct carver *v, size_t bytes)
+{
+	void *at = v->base != NULL ? v->base + v->used : NULL;
+
+	v->used += (bytes + 63) & ~(size_t)63;
+	return at;
+}
+
+static void engine_carve_conn(struct engine *e, struct carver *v, uint32_t index)
+{
+	struct conn c = {.index = (uint16_t)index};
+	size_t slots = e->sent_slots;
+
+	c.rx_bitmap = engine_carve(v, e->rx_window / 8);
+	c.sent = engine_carve(v, slots * sizeof(struct sent));
+	c.outstanding = engine_carve(v, slots / 8);
+	c.late = engine_carve(v, slots / 8);
+	c.lost = engine_carve(v, slots * sizeof(struct lost_item));
+	c.msg_in = engine_carve(v, MSG_WINDOW * sizeof(struct msg_in));
+	if (v->base != NULL)
+		e->conns[index] = c;
+}
+
+/* Lays out everything behind the engine itself. Reads only e->config and the sizes from it. */
+static void engine_layout(struct engine *e, struct carver *v)
+{
+	const struct engine_config *f = &e->config;
+
+	e->sent_slots = 2 * (uint32_t)f->window_pkts;
+	e->rx_window = 4 * (uint32_t)f->window_pkts;
+	e->addr_mask = engine_pow2(f->conns_max) - 1;
+	e->events_mask = engine_events_size(f) - 1;
+	e->conns = engine_carve(v, f->conns_max * sizeof(struct conn));
+	e->buffers = engine_carve(v, f->buffers_max * sizeof(struct buffer));
+	e->out_edges = engine_carve(v, f->edges_max * sizeof(struct out_edge));
+	e->in_edges = engine_carve(v, f->edges_max * sizeof(struct in_edge));
+	e->msgs = engine_carve(v, f->msgs_max * sizeof(struct msg_out));
+	e->by_addr = engine_carve(v, ((size_t)e->addr_mask + 1) * sizeof(struct list));
+	e->rx_free = engine_carve(v, f->msg_rx_slots * sizeof(uint32_t));
+	e->rx_lent = engine_carve(v, (f->msg_rx_slots + 63) / 64 * 8);
+	e->events = engine_carve(v, ((size_t)e->events_mask + 1) * sizeof(struct record));
+	for (uint32_t k = 0; k < f->conns_max; k++)
+		engine_carve_conn(e, v, k);
+}
+
+size_t engine_bytes(const struct engine_config *config)
+{
+	struct engine sizes = {.config = *config};
+	struct carver v = {NULL, 0};
+
+	if (!engine_config_valid(config))
+		return 0;
+	engine_carve(&v, sizeof(struct engine));
+	engine_layout(&sizes, &v);
+	return v.used;
+}
+
+struct engine *engine_init(void *memory, const struct engine_config *config, uint64_t now_ns)
+{
+	struct carver v = {memory, 0};
+
+	if (!engine_config_valid(config))
+		return NULL;
+	struct engine *e = engine_carve(&v, sizeof(*e));
+	e->config = *config;
+	e->count = config->counters;
+	e->now_ns = now_ns;
+	engine_layout(e, &v);
+	list_init(&e->ready);
+	list_init(&e->free_msgs);
+	for (uint32_t k = 0; k <= e->addr_mask; k++)
+		list_init(&e->by_addr[k]);
+	for (uint32_t k = 0; k < config->msgs_max; k++)
+		list_append(&e->free_msgs, &e->msgs[k].link);
+	for (uint32_t k = 0; k < config->msg_rx_slots; k++)
+		e->rx_free[e->rx_free_count++] = config->msg_rx_slots - 1 - k;
+	for (uint32_t k = 0; k < config->conns_max; k++)
+		e->conns[k].generation = (uint16_t)(cookie_random(e, k) | 1);
+	wheel_init(&e->wheel, now_ns);
+	return e;
+}
+
+static bool engine_integrity(struct engine *e, const struct packet_in *p)
+{
+	uint64_t before = e->config.cycles != NULL ? e->config.cycles() : 0;
+	uint32_t crc = wire_crc(p->data, p->length, NULL, 0);
+
+	if (e->config.cycles != NULL)
+		e->stages.check += e->config.cycles() - before;
+	if (crc == wire_get32(p->data + WIRE_AT_CRC))
+		return true;
+	e->count->drop_checksum++;
+	return false;
+}
+
+static void engine_dispatch(struct engine *e, const struct packet_in *p)
+{
+	if (p->length < WIRE_BODY) {
+		e->count->drop_truncated++;
+		return;
+	}
+	if (!engine_integrity(e, p))
+		return;
+	if (p->data[WIRE_AT_VERSION_TYPE] >> 4 != WIRE_VERSION) {
+		handshake_version(e, p);
+		return;
+	}
+	if (p->data[WIRE_AT_FLAGS] != 0) {
+		e->count->drop_flags++;
+		return;
+	}
+	switch (p->data[WIRE_AT_VERSION_TYPE] & 15) {
+	case WIRE_PAYLOAD:
+		frame_packet(e, p);
+		break;
+	case WIRE_HELLO:
+		handshake_hello(e, p);
+		break;
+	case WIRE_COOKIE:
+		handshake_cookie(e, p);
+		break;
+	case WIRE_ACCEPT:
+		handshake_accept(e, p);
+		break;
+	case WIRE_RESET:
+		handshake_reset(e, p);
+		break;
+	default:
+		e->count->drop_type++;
+	}
+}
+
+void engine_receive(struct engine *e, const struct packet_in *p, uint64_t now_ns)
+{
+	e->now_ns = now_ns;
+	e->count->rx_pkts++;
+	e->count->rx_bytes += p->length;
+	if (e->config.cycles == NULL) {
+		engine_dispatch(e, p);
+		return;
+	}
+	uint64_t inner = e->stages.check + e->stages.copy + e->stages.ack;
+	uint64_t before = e->config.cycles();
+	engine_dispatch(e, p);
+	uint64_t took = e->config.cycles() - before;
+	inner = e->stages.check + e->stages.copy + e->stages.ack - inner;
+	e->stages.receive += took > inner ? took - inner : 0;
+	e->stages.packets_in++;
+}
+
+static unsigned engine_replies(struct engine *e, struct packet_out *out, unsigned count)
+{
+	unsigned n = 0;
+
+	for (; n < count && e->replies_count > 0; n++) {
+		out[n].payload = NULL;
+		out[n].payload_length = 0;
+		out[n].ecn = ENGINE_ECN_NOT;
+		handshake_reply(e, &out[n]);
+	}
+	return n;
+}
+
+static unsigned engine_fill(struct engine *e, struct packet_out *out, unsigned count)
+{
+	unsigned n = engine_replies(e, out, count);
+
+	while (n < count && !list_empty(&e->ready)) {
+		struct conn *c = list_entry(e->ready.next, struct conn, ready);
+		unsigned want = count - n < ENGINE_QUANTUM ? count - n : ENGINE_QUANTUM;
+		unsigned got;
+
+		list_remove(&c->ready);
+		c->pace_blocked = false;
+		got = transmit_conn(e, c, out + n, want);
+		n += got;
+		if (c->state == CONN_FREE)
+			continue;
+		if (got == want && c->state == CONN_UP)
+			conn_wake(e, c); /* behind the others */
+		else
+			conn_arm(e, c);
+	}
+	for (unsigned k = 0; k < n; k++) {
+		e->count->tx_bytes += out[k].head_length + (uint64_t)out[k].payload_length;
+		e->count->tx_pkts++;
+	}
+	return n;
+}
+
+unsigned engine_transmit(struct engine *e, struct packet_out *out, unsigned count, uint64_t now_ns)
+{
+	e->now_ns = now_ns;
+	if (e->config.cycles == NULL)
+		return engine_fill(e, out, count);
+	uint64_t before = e->config.cycles();
+	unsigned n = engine_fill(e, out, count);
+	e->stages.transmit += e->config.cycles() - before;
+	e->stages.packets_out += n;
+	return n;
+}
+
+void engine_tick(struct engine *e, uint64_t now_ns)
+{
+	e->now_ns = now_ns;
+	wheel_run(e);
+}
+
+uint64_t engine_next_timeout(const struct engine *e)
+{
+	if (!list_empty(&e->ready) || e->replies_count > 0)
+		return e->now_ns;
+	return wheel_next_ns(&e->wheel);
+}
+
+unsigned engine_connections(const struct engine *e)
+{
+	return e->conns_used;
+}
+
+const struct engine_stages *engine_stages(const struct engine *e)
+{
+	return &e->stages;
+}
+
+uint16_t engine_chunk_bytes(uint16_t mtu, bool v4)
+{
+	uint32_t overhead = ENGINE_DATA_OVERHEAD + (v4 ? ENGINE_OVERHEAD_V4 : ENGINE_OVERHEAD_V6);
+	uint32_t chunk = mtu > overhead ? (uint32_t)(mtu - overhead) / 64 * 64 : 0;
+
+	return (uint16_t)state_min(chunk, CHUNK_BYTES_MAX);
+}
+
+void engine_config_default(struct engine_config *f)
+{
+	memset(f, 0, sizeof(*f));
+	f->mtu = 1500;
+	f->workers = 1;
+	f->conns_max = 256;
+	f->window_pkts = 2048;
+	f->buffers_max = BUFFERS_MAX;
+	f->edges_max = EDGES_MAX;
+	f->msgs_max = MSG_SLOTS;
+	f->credit_bytes = 2 * 1024 * 1024;
+	f->delay_target_ns = 2000000;
+	f->ack_delay_ns = 500000;
+	f->idle_timeout_ns = UINT64_C(3000000000);
+	f->block_bytes = 1024 * 1024;
+	f->handshakes_per_s = 1000;
+}

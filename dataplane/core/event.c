@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <assert.h>
+#include "executor.h"
+
+bool event_room(const struct engine *e, uint32_t records)
+{
+	return e->events_mask + 1 - (e->events_tail - e->events_head) >= records;
+}
+
+struct record *event_push(struct engine *e, enum event_op op)
+{
+	assert(event_room(e, 1));
+	struct record *r = &e->events[e->events_tail++ & e->events_mask];
+	memset(r, 0, sizeof(*r));
+	r->op = (uint8_t)op;
+	return r;
+}
+
+/* Progress waits in the ring as a mark; what it says is read when it leaves. */
+static void event_refresh(struct engine *e, struct record *r)
+{
+	struct buffer *b = buffer_find(e, r->progress.buffer);
+
+	if (b == NULL)
+		return;
+	b->progress_queued = false;
+	b->progress_low = b->ready_low;
+	r->progress.ready_bytes = state_min((uint64_t)b->ready_low * b->chunk_bytes, b->size);
+}
+
+unsigned engine_events(struct engine *e, struct record *out, unsigned count)
+{
+	unsigned n = 0;
+
+	for (; n < count && e->events_head != e->events_tail; n++) {
+		out[n] = e->events[e->events_head++ & e->events_mask];
+		if (out[n].op == EVENT_PROGRESS)
+			event_refresh(e, &out[n]);
+	}
+	return n;
+}

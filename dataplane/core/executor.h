@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The plan executor: records in, chunks between buffers and edges, messages, events out. Called by
+ * engine.c, by the frame handlers (receive) and by the packet writer (transmit).
+ */
+#ifndef SARISSA_DATAPLANE_CORE_EXECUTOR_H
+#define SARISSA_DATAPLANE_CORE_EXECUTOR_H
+
+#include "state.h"
+
+/* What became of a frame. Only VERDICT_TAKEN lets the packet be acknowledged. */
+enum verdict {
+	VERDICT_TAKEN,
+	VERDICT_REFUSED, /* counted by whoever refused; the packet stays unacknowledged */
+};
+
+enum { CHUNK_NONE = UINT32_MAX, SLOT_NONE = UINT32_MAX };
+
+/* plan.c: one validated record, REASON_NONE or why not (nothing has changed then). */
+enum reason plan_apply(struct engine *e, const struct record *r);
+
+/* event.c: the ring never overflows: each thing has at most its own few events in it. */
+struct record *event_push(struct engine *e, enum event_op op);
+bool event_room(const struct engine *e, uint32_t records);
+
+/* buffer.c */
+struct buffer *buffer_find(struct engine *e, uint32_t handle);
+enum reason buffer_open(struct engine *e, const struct record *r);
+enum reason buffer_advance(struct engine *e, const struct record *r);
+enum reason buffer_drop(struct engine *e, const struct record *r);
+bool buffer_has(const struct buffer *b, uint32_t chunk);
+/* A contribution to a chunk is in: ready, told to OUT edges and control when the rule is met. */
+void buffer_contribute(struct engine *e, struct buffer *b, uint32_t chunk);
+/* 64 chunks from word * 64 on, ready ones set. Bits at or beyond buffer.chunks are undefined. */
+static inline uint64_t buffer_ready_word(const struct buffer *b, uint32_t word)
+{
+	uint32_t base = word * 64;
+
+	if (base + 64 <= b->ready_low)
+		return UINT64_MAX;
+	uint64_t bits = b->bitmap != NULL ? b->bitmap[word] : 0;
+	if (base < b->ready_low)
+		bits |= (UINT64_C(1) << (b->ready_low - base)) - 1;
+	return bits;
+}
+/* Bytes of a chunk: the last one may be short. */
+static inline uint32_t buffer_chunk_length(const struct buffer *b, uint32_t chunk)
+{
+	uint64_t at = (uint64_t)chunk * b->chunk_bytes;
+	return (uint32_t)state_min(b->chunk_bytes, b->size - at);
+}
+
+/* out_edge.c */
+struct out_edge *out_edge_find(struct engine *e, uint32_t handle);
+enum reason out_edge_open(struct engine *e, const struct record *r);
+enum reason out_edge_drop(struct engine *e, const struct record *r);
+void out_edge_close(struct out_edge *o);
+void out_edge_fail(struct engine *e, struct out_edge *o, enum reason why);
+/* The lowest chunk that is ready, not sent and within credit, or CHUNK_NONE (the edge then leaves
+ * the active list until something changes). */
+uint32_t out_edge_next(struct out_edge *o);
+void out_edge_sent(struct out_edge *o, uint32_t chunk);
+void out_edge_acked(struct engine *e, uint32_t handle);
+void out_edge_ready(struct engine *e, struct out_edge *o, uint32_t chunk);
+enum verdict out_edge_granted(struct engine *e, struct conn *c, uint32_t stream, uint32_t chunks);
+void out_edge_reset(struct engine *e, struct conn *c, uint32_t stream);
+
+/* in_edge.c */
+struct in_edge *in_edge_find(struct engine *e, uint32_t handle);
+enum reason in_edge_open(struct engine *e, const struct record *r);
+enum reason in_edge_drop(struct engine *e, const struct record *r);
+void in_edge_close(struct engine *e, struct in_edge *i);
+void in_edge_fail(struct engine *e, struct in_edge *i, enum reason why);
+void in_edge_idle(struct engine *e, struct in_edge *i); /* expects nothing more */
+enum verdict in_edge_take(struct engine *e, struct conn *c, const uint8_t *frame, uint16_t length);
+/* The credit to announce now; remembers it as granted. */
+uint32_t in_edge_grant(struct engine *e, struct in_edge *i);
+
+/* msg.c */
+enum reason msg_send(struct engine *e, const struct record *r);
+enum reason msg_free(struct engine *e, const struct record *r);
+/* The next fragment to send for the first time: message and fragment, or NULL. */
+struct msg_out *msg_next(struct conn *c, uint16_t *fragment);
+struct msg_out *msg_find(struct conn *c, uint32_t id);
+void msg_acked(struct engine *e, struct conn *c, uint32_t id, uint32_t fragment);
+enum verdict msg_take(struct engine *e, struct conn *c, const uint8_t *frame, uint16_t length);
+/* The connection is gone: outgoing messages come back with a reason, partial ones are freed. */
+void msg_abandon(struct engine *e, struct conn *c, enum reason why);
+static inline uint32_t msg_fragment_length(uint32_t total, uint32_t fragment)
+{
+	return (uint32_t)state_min(MSG_FRAGMENT_BYTES, total - fragment * MSG_FRAGMENT_BYTES);
+}
+
+#endif

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "executor.h"
+#include "transport.h"
+
+/*
+ * The body of a PAYLOAD packet. One row per frame type: its least length, whether it asks for an
+ * acknowledgement, and its handler. A handler gets a frame whose fixed part is there, and says how
+ * long the whole frame is; FRAME_BAD ends the packet.
+ */
+
+enum { FRAME_BAD = 0 };
+
+struct frame_walk {
+	struct engine *e;
+	struct conn *c;
+	bool refused; /* a frame could not be taken now: the peer must send the packet again */
+	bool closed;  /* the connection is gone */
+};
+
+typedef uint32_t frame_handler(struct frame_walk *w, const uint8_t *frame, uint32_t left);
+
+static uint32_t frame_data(struct frame_walk *w, const uint8_t *frame, uint32_t left)
+{
+	uint16_t length = wire_get16(frame + DATA_AT_LENGTH);
+
+	if (length > left - DATA_BYTES)
+		return FRAME_BAD;
+	w->refused |= in_edge_take(w->e, w->c, frame, length) != VERDICT_TAKEN;
+	return DATA_BYTES + (uint32_t)length;
+}
+
+static uint32_t frame_ack(struct frame_walk *w, const uint8_t *frame, uint32_t left)
+{
+	uint32_t length = ACK_AT_BITMAP + 8u * frame[ACK_AT_WORDS];
+	uint64_t before = w->e->config.cycles != NULL ? w->e->config.cycles() : 0;
+
+	if (length > left)
+		return FRAME_BAD;
+	w->refused |= !sent_ack(w->e, w->c, frame);
+	if (w->e->config.cycles != NULL)
+		w->e->stages.ack += w->e->config.cycles() - before;
+	return length;
+}
+
+static uint32_t frame_grant(struct frame_walk *w, const uint8_t *frame, uint32_t left)
+{
+	(void)left;
+	w->refused |= out_edge_granted(w->e, w->c, wire_get32(frame + GRANT_AT_STREAM),
+				       wire_get32(frame + GRANT_AT_CHUNKS)) != VERDICT_TAKEN;
+	return GRANT_BYTES;
+}
+
+static uint32_t frame_msg(struct frame_walk *w, const uint8_t *frame, uint32_t left)
+{
+	uint16_t length = wire_get16(frame + MSG_AT_LENGTH);
+
+	if (length > left - MSG_FRAME_BYTES)
+		return FRAME_BAD;
+	w->refused |= msg_take(w->e, w->c, frame, length) != VERDICT_TAKEN;
+	return MSG_FRAME_BYTES + (uint32_t)length;
+}
+
+static uint32_t frame_ping(struct frame_walk *w, const uint8_t *frame, uint32_t left)
+{
+	(void)frame;
+	(void)left;
+	w->c->ack_now = true; /* its sender waits for nothing else */
+	return PING_BYTES;
+}
+
+static uint32_t frame_reset_stream(struct frame_walk *w, const uint8_t *frame, uint32_t left)
+{
+	(void)left;
+	out_edge_reset(w->e, w->c, wire_get32(frame + RESET_STREAM_AT_STREAM));
+	return RESET_STREAM_BYTES;
+}
+
+static uint32_t frame_close(struct frame_walk *w, const uint8_t *frame, uint32_t left)
+{
+	(void)frame;
+	(void)left;
+	conn_close(w->e, w->c, REASON_PEER_CLOSED);
+	w->closed = true;
+	return CLOSE_BYTES;
+}
+
+static uint32_t frame_ecn(struct frame_walk *w, const uint8_t *frame, uint32_t left)
+{
+	uint32_t marks = wire_get32(frame + ECN_AT_COUNT) - w->c->tx_ce_seen;
+
+	(void)left;
+	if (marks < UINT32_MAX / 2) { /* else an older count, arriving late */
+		w->c->tx_ce_seen += marks;
+		congestion_marked(w->c, marks);
+	}
+	return ECN_BYTES;
+}
+
+static const struct {
+	uint8_t least_bytes;
+	bool eliciting;
+	frame_handler *handle;
+} frame_table[] = {
+	[FRAME_DATA] = {DATA_BYTES, true, frame_data},
+	[FRAME_ACK] = {ACK_AT_BITMAP, false, frame_ack},
+	[FRAME_GRANT] = {GRANT_BYTES, true, frame_grant},
+	[FRAME_MSG] = {MSG_FRAME_BYTES, true, frame_msg},
+	[FRAME_PING] = {PING_BYTES, true, frame_ping},
+	[FRAME_RESET_STREAM] = {RESET_STREAM_BYTES, true, frame_reset_stream},
+	[FRAME_CLOSE] = {CLOSE_BYTES, false, frame_close},
+	[FRAME_ECN] = {ECN_BYTES, false, frame_ecn},
+};
+
+/* Walks the frames. Returns whether the packet may be acknowledged. */
+static bool frame_walk(struct frame_walk *w, const uint8_t *p, uint32_t left, bool *eliciting)
+{
+	while (left > 0 && p[0] != FRAME_PADDING) {
+		uint8_t type = p[0];
+		uint32_t length = FRAME_BAD;
+
+		if (type < sizeof(frame_table) / sizeof(frame_table[0]) &&
+		    left >= frame_table[type].least_bytes) {
+			*eliciting |= frame_table[type].eliciting;
+			length = frame_table[type].handle(w, p, left);
+		}
+		if (w->closed)
+			return false;
+		if (length == FRAME_BAD) {
+			w->e->count->drop_frame++;
+			return false;
+		}
+		p += length;
+		left -= length;
+	}
+	return !w->refused;
+}
+
+/* Whose packet is it? NULL: nobody's, counted. */
+static struct conn *frame_conn(struct engine *e, const struct packet_in *p)
+{
+	struct conn *c = conn_find(e, wire_get32(p->data + WIRE_AT_CONN));
+
+	if (c == NULL) {
+		handshake_unknown(e, p);
+		return NULL;
+	}
+	if (!net_addr_equal(&c->addr, &p->from)) {
+		e->count->drop_address++;
+		return NULL;
+	}
+	if (c->state != CONN_UP) {
+		e->count->drop_state++;
+		return NULL;
+	}
+	if (wire_get16(p->data + WIRE_AT_CHECK) != c->check_rx) {
+		e->count->drop_incarnation++;
+		return NULL;
+	}
+	return c;
+}
+
+static bool frame_fresh(struct engine *e, struct conn *c, uint64_t pn)
+{
+	switch (ack_look(e, c, pn)) {
+	case ACK_NEW:
+		return true;
+	case ACK_DUPLICATE:
+		e->count->drop_duplicate++;
+		break;
+	case ACK_OLD:
+		e->count->drop_old++;
+		break;
+	case ACK_FUTURE:
+		e->count->drop_future++;
+		return false;
+	}
+	/* The peer sends again what we have: our acknowledgement was lost. */
+	if (c->rx_any && c->ack_pending == 0) {
+		c->ack_pending = 1;
+		c->ack_deadline_ns = e->now_ns + e->config.ack_delay_ns;
+		conn_wake(e, c);
+	}
+	return false;
+}
+
+void frame_packet(struct engine *e, const struct packet_in *p)
+{
+	struct conn *c = frame_conn(e, p);
+	uint64_t pn = wire_get64(p->data + WIRE_AT_PN);
+	bool eliciting = false;
+
+	if (c == NULL || !frame_fresh(e, c, pn))
+		return;
+	c->last_rx_ns = e->now_ns;
+	if (p->ecn == ENGINE_ECN_CE) {
+		e->count->rx_ecn_ce++;
+		c->rx_ce++;
+		c->ecn_changed = true;
+	}
+	struct frame_walk w = {.e = e, .c = c};
+	bool take = frame_walk(&w, p->data + WIRE_BODY, p->length - WIRE_BODY, &eliciting);
+	if (w.closed)
+		return;
+	if (take)
+		ack_mark(e, c, pn, eliciting);
+	conn_wake(e, c);
+}

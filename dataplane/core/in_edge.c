@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "executor.h"
+#include "transport.h"
+
+struct in_edge *in_edge_find(struct engine *e, uint32_t handle)
+{
+	uint16_t index = handle_index(handle);
+
+	if (handle == 0 || index >= e->config.edges_max || e->in_edges[index].handle != handle)
+		return NULL;
+	return &e->in_edges[index];
+}
+
+/* An equal share of the node's credit, in chunks: what one stream may have under way. */
+static uint32_t in_edge_window(const struct engine *e, const struct in_edge *i)
+{
+	uint64_t share = e->config.credit_bytes / (e->in_active == 0 ? 1 : e->in_active);
+	uint64_t chunks = share / i->buffer->chunk_bytes;
+
+	return (uint32_t)state_min(state_max(chunks, 4), i->end - i->first);
+}
+
+static uint32_t in_edge_target(const struct engine *e, const struct in_edge *i)
+{
+	uint64_t target = (uint64_t)i->received + in_edge_window(e, i);
+
+	return (uint32_t)state_min(target, i->end - i->first);
+}
+
+uint32_t in_edge_grant(struct engine *e, struct in_edge *i)
+{
+	uint32_t target = in_edge_target(e, i);
+
+	if (target > i->granted)
+		i->granted = target;
+	return i->granted;
+}
+
+static void in_edge_credit(struct engine *e, struct in_edge *i)
+{
+	uint32_t target = in_edge_target(e, i);
+
+	if (target <= i->granted)
+		return;
+	if (target - i->granted >= in_edge_window(e, i) / 4 || target == i->end - i->first) {
+		list_want(&i->conn->grants, &i->grant);
+		conn_wake(e, i->conn);
+	}
+}
+
+/* A frame for a stream that is not there: the peer is told, once the list has room. */
+static enum verdict in_edge_unknown(struct engine *e, struct conn *c, uint32_t stream)
+{
+	uint16_t index = handle_index(stream);
+
+	if (index < e->config.edges_max && e->in_edges[index].handle != 0)
+		e->count->drop_stale_stream++;
+	else
+		e->count->drop_unknown_stream++;
+	for (uint16_t k = 0; k < c->resets_count; k++)
+		if (c->resets[k] == stream)
+			return VERDICT_TAKEN;
+	if (c->resets_count == RESETS_MAX)
+		return VERDICT_REFUSED;
+	c->resets[c->resets_count++] = stream;
+	conn_wake(e, c);
+	return VERDICT_TAKEN;
+}
+
+enum verdict in_edge_take(struct engine *e, struct conn *c, const uint8_t *frame, uint16_t length)
+{
+	uint32_t stream = wire_get32(frame + DATA_AT_STREAM);
+	uint32_t chunk = wire_get32(frame + DATA_AT_CHUNK);
+	struct in_edge *i = in_edge_find(e, stream);
+
+	if (i == NULL || i->conn != c)
+		return in_edge_unknown(e, c, stream);
+	struct buffer *b = i->buffer;
+	if (chunk < i->first || chunk >= i->end) {
+		e->count->drop_chunk_range++;
+		return VERDICT_REFUSED;
+	}
+	if (length != buffer_chunk_length(b, chunk)) {
+		e->count->drop_chunk_size++;
+		return VERDICT_REFUSED;
+	}
+	if (buffer_has(b, chunk)) {
+		e->count->rx_chunk_duplicates++;
+		i->received += i->received < i->end - i->first;
+		in_edge_credit(e, i);
+		return VERDICT_TAKEN;
+	}
+	if (i->taken >= i->granted) {
+		e->count->drop_over_credit++;
+		return VERDICT_REFUSED;
+	}
+	uint64_t before = e->config.cycles != NULL ? e->config.cycles() : 0;
+	i->apply(b->data + (uint64_t)chunk * b->chunk_bytes, frame + DATA_BYTES, length);
+	if (e->config.cycles != NULL)
+		e->stages.copy += e->config.cycles() - before;
+	i->taken++;
+	i->received += i->received < i->end - i->first;
+	e->count->rx_chunks++;
+	e->count->rx_chunk_bytes += length;
+	buffer_contribute(e, b, chunk);
+	if (i->counted)
+		in_edge_credit(e, i);
+	return VERDICT_TAKEN;
+}
+
+void in_edge_idle(struct engine *e, struct in_edge *i)
+{
+	if (!i->counted)
+		return;
+	i->counted = false;
+	e->in_active--;
+	list_remove(&i->grant);
+}
+
+void in_edge_fail(struct engine *e, struct in_edge *i, enum reason why)
+{
+	if (i->conn == NULL)
+		return;
+	if (i->counted) {
+		struct record *r = event_push(e, EVENT_EDGE_FAILED);
+		r->flags = RECORD_FLAG_IN;
+		r->reason = (uint16_t)why;
+		r->epoch = i->epoch;
+		r->token = i->token;
+		r->edge.edge = i->handle;
+		r->edge.buffer = i->buffer->handle;
+		r->edge.conn = i->conn->handle;
+	}
+	in_edge_idle(e, i);
+	list_remove(&i->on_conn);
+	i->conn = NULL;
+}
+
+static enum reason in_edge_check(struct engine *e, const struct record *r)
+{
+	uint16_t index = handle_index(r->edge.edge);
+	const struct buffer *b = buffer_find(e, r->edge.buffer);
+	const struct conn *c = conn_find(e, r->edge.conn);
+
+	if (handle_generation(r->edge.edge) == 0 || index >= e->config.edges_max || b == NULL)
+		return REASON_BAD_ID;
+	if (e->in_edges[index].handle != 0)
+		return REASON_BUSY_ID;
+	if (r->epoch < b->epoch)
+		return REASON_STALE_EPOCH;
+	if (c == NULL || c->state != CONN_UP)
+		return REASON_BAD_CONN;
+	if (b->bitmap == NULL || r->edge.chunks == 0 || r->edge.first_chunk >= b->chunks ||
+	    r->edge.chunks > b->chunks - r->edge.first_chunk)
+		return REASON_BAD_RANGE;
+	return REASON_NONE;
+}
+
+enum reason in_edge_open(struct engine *e, const struct record *r)
+{
+	enum reason bad = in_edge_check(e, r);
+	if (bad != REASON_NONE)
+		return bad;
+
+	struct in_edge *i = &e->in_edges[handle_index(r->edge.edge)];
+	memset(i, 0, sizeof(*i));
+	i->handle = r->edge.edge;
+	i->epoch = r->epoch;
+	i->token = r->token;
+	i->buffer = buffer_find(e, r->edge.buffer);
+	i->conn = conn_find(e, r->edge.conn);
+	i->first = r->edge.first_chunk;
+	i->end = r->edge.first_chunk + r->edge.chunks;
+	i->granted = (uint32_t)state_min(UNSCHEDULED_CHUNKS, i->end - i->first);
+	i->apply = kernel_copy;
+	list_append(&i->buffer->in_edges, &i->on_buffer);
+	list_append(&i->conn->in_edges, &i->on_conn);
+	list_init(&i->grant);
+	if (i->buffer->ready_count < i->buffer->chunks) {
+		i->counted = true;
+		e->in_active++;
+	}
+	conn_wake(e, i->conn); /* its keep-alive is now a busy one */
+	return REASON_NONE;
+}
+
+void in_edge_close(struct engine *e, struct in_edge *i)
+{
+	in_edge_idle(e, i);
+	list_remove(&i->on_buffer);
+	if (i->conn != NULL)
+		list_remove(&i->on_conn);
+	i->handle = 0;
+}
+
+enum reason in_edge_drop(struct engine *e, const struct record *r)
+{
+	struct in_edge *i = in_edge_find(e, r->edge.edge);
+
+	if (i == NULL)
+		return REASON_BAD_ID;
+	if (r->epoch < i->epoch)
+		return REASON_STALE_EPOCH;
+	struct record *event = event_push(e, EVENT_DROPPED);
+	event->flags = RECORD_FLAG_IN;
+	event->epoch = i->epoch;
+	event->token = i->token;
+	event->edge.edge = i->handle;
+	event->edge.buffer = i->buffer->handle;
+	in_edge_close(e, i);
+	return REASON_NONE;
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "transport.h"
+
+#define LOSS_FIRST_RTT_NS      UINT64_C(10000000) /* before any sample */
+#define LOSS_REORDER_MIN_NS    UINT64_C(50000)	  /* hosts wake late */
+#define LOSS_PROBE_MIN_NS      UINT64_C(1000000)
+#define LOSS_PROBE_MAX_NS      UINT64_C(200000000) /* bound of the back-off */
+#define LOSS_MIN_RTT_LIFE_NS   UINT64_C(60000000000)
+#define LOSS_BLACK_HOLE_PROBES 4
+
+void loss_rtt(struct engine *e, struct conn *c, uint64_t sample_ns)
+{
+	c->latest_rtt_ns = sample_ns;
+	if (c->min_rtt_ns == 0 || sample_ns < c->min_rtt_ns ||
+	    e->now_ns - c->min_rtt_stamp_ns > LOSS_MIN_RTT_LIFE_NS) {
+		c->min_rtt_ns = sample_ns;
+		c->min_rtt_stamp_ns = e->now_ns;
+	}
+	if (c->srtt_ns == 0) { /* RFC 6298, 2.2 and 2.3 */
+		c->srtt_ns = sample_ns;
+		c->rttvar_ns = sample_ns / 2;
+		return;
+	}
+	uint64_t off = c->srtt_ns > sample_ns ? c->srtt_ns - sample_ns : sample_ns - c->srtt_ns;
+	c->rttvar_ns = (3 * c->rttvar_ns + off) / 4;
+	c->srtt_ns = (7 * c->srtt_ns + sample_ns) / 8;
+}
+
+/* A quarter of the shortest round trip, doubled at every spurious loss, up to a whole one. */
+static uint64_t loss_reorder_ns(const struct conn *c)
+{
+	uint64_t window = state_max(c->min_rtt_ns / 4, LOSS_REORDER_MIN_NS) << c->reorder_shift;
+
+	return state_min(window, state_max(c->srtt_ns, LOSS_REORDER_MIN_NS));
+}
+
+void loss_spurious(struct engine *e, struct conn *c)
+{
+	(void)e;
+	if (c->reorder_shift < 6)
+		c->reorder_shift++;
+}
+
+void loss_detect(struct engine *e, struct conn *c)
+{
+	uint64_t window = loss_reorder_ns(c);
+	uint64_t pn = c->oldest_pn;
+
+	c->loss_deadline_ns = NEVER;
+	if (!c->any_acked)
+		return;
+	for (; pn < c->largest_acked; pn++) {
+		uint64_t slot = pn & (e->sent_slots - 1);
+		uint64_t bits = c->outstanding[slot / 64] >> (slot % 64);
+
+		if (bits == 0) { /* skip to the next word */
+			pn |= 63;
+			continue;
+		}
+		pn += (uint64_t)__builtin_ctzll(bits);
+		if (pn >= c->largest_acked)
+			break;
+		const struct sent *s = sent_slot(e, c, pn);
+		if (s->time_ns > c->rack_time_ns)
+			break; /* sent later than anything that has arrived */
+		uint64_t due = s->time_ns + state_max(c->latest_rtt_ns, c->srtt_ns) + window;
+		if (due > e->now_ns) { /* packets leave in order: the rest is due later still */
+			c->loss_deadline_ns = due;
+			break;
+		}
+		sent_lose(e, c, pn);
+	}
+}
+
+uint64_t loss_probe_ns(const struct engine *e, const struct conn *c)
+{
+	uint64_t srtt = c->srtt_ns != 0 ? c->srtt_ns : LOSS_FIRST_RTT_NS;
+	uint64_t wait = srtt + state_max(4 * c->rttvar_ns, LOSS_PROBE_MIN_NS);
+
+	if (c->inflight_pkts == 0)
+		return NEVER;
+	wait = (wait + e->config.ack_delay_ns) << state_min(c->pto_count, 8);
+	return c->last_elicit_ns + state_min(wait, LOSS_PROBE_MAX_NS);
+}
+
+void loss_probe(struct engine *e, struct conn *c)
+{
+	uint64_t pn = c->oldest_pn;
+
+	if (c->waiting_since_ns == 0)
+		c->waiting_since_ns = e->now_ns;
+	c->pto_count++;
+	c->probes_due = 2;
+	c->last_elicit_ns = e->now_ns; /* the next probe counts from here */
+	e->count->tail_probes++;
+	while (pn < c->next_pn && !sent_outstanding(e, c, pn))
+		pn++;
+	if (pn < c->next_pn) {
+		sent_lose(e, c, pn);
+		while (c->oldest_pn < c->next_pn && !sent_outstanding(e, c, c->oldest_pn))
+			c->oldest_pn++;
+	}
+	if (c->pto_count == LOSS_BLACK_HOLE_PROBES)
+		path_mtu_black_hole(e, c);
+	if (c->pto_count >= 2)
+		congestion_collapse(e, c);
+	conn_wake(e, c);
+}

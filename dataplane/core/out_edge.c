@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "executor.h"
+#include "transport.h"
+
+struct out_edge *out_edge_find(struct engine *e, uint32_t handle)
+{
+	uint16_t index = handle_index(handle);
+
+	if (handle == 0 || index >= e->config.edges_max || e->out_edges[index].handle != handle)
+		return NULL;
+	return &e->out_edges[index];
+}
+
+static void out_edge_activate(struct engine *e, struct out_edge *o)
+{
+	if (o->conn == NULL)
+		return;
+	list_want(&o->conn->active, &o->active);
+	conn_wake(e, o->conn);
+}
+
+void out_edge_ready(struct engine *e, struct out_edge *o, uint32_t chunk)
+{
+	if (chunk < o->cursor)
+		o->cursor = chunk < o->first ? o->first : chunk;
+	out_edge_activate(e, o);
+}
+
+uint32_t out_edge_next(struct out_edge *o)
+{
+	const struct buffer *b = o->buffer;
+	uint32_t limit = o->end < b->ready_high ? o->end : b->ready_high;
+	uint32_t chunk = o->cursor;
+
+	if (o->sent_count >= o->credit)
+		limit = 0;
+	while (chunk < limit) {
+		uint32_t word = chunk / 64;
+		uint64_t bits = buffer_ready_word(b, word) & ~o->sent[word];
+
+		bits &= UINT64_MAX << (chunk % 64);
+		if (bits != 0) {
+			chunk = word * 64 + (uint32_t)__builtin_ctzll(bits);
+			break;
+		}
+		chunk = (word + 1) * 64;
+	}
+	if (chunk >= limit) {
+		if (limit != 0 && o->cursor < limit)
+			o->cursor = limit;
+		list_remove(&o->active);
+		return CHUNK_NONE;
+	}
+	o->cursor = chunk;
+	return chunk;
+}
+
+void out_edge_sent(struct out_edge *o, uint32_t chunk)
+{
+	o->sent[chunk / 64] |= UINT64_C(1) << (chunk % 64);
+	o->sent_count++;
+	o->cursor = chunk + 1;
+}
+
+static void out_edge_done(struct engine *e, struct out_edge *o)
+{
+	struct record *r = event_push(e, EVENT_OUT_DONE);
+	r->epoch = o->epoch;
+	r->token = o->token;
+	r->edge.edge = o->handle;
+	r->edge.buffer = o->buffer->handle;
+	r->edge.conn = o->conn != NULL ? o->conn->handle : 0;
+	r->edge.stream = o->stream;
+	r->edge.chunks = o->acked_count;
+}
+
+void out_edge_acked(struct engine *e, uint32_t handle)
+{
+	struct out_edge *o = out_edge_find(e, handle);
+
+	if (o == NULL || o->conn == NULL)
+		return;
+	if (++o->acked_count == o->total)
+		out_edge_done(e, o);
+}
+
+static struct out_edge *out_edge_by_stream(struct conn *c, uint32_t stream)
+{
+	list_each(l, &c->out_edges)
+	{
+		struct out_edge *o = list_entry(l, struct out_edge, on_conn);
+		if (o->stream == stream)
+			return o;
+	}
+	return NULL;
+}
+
+enum verdict out_edge_granted(struct engine *e, struct conn *c, uint32_t stream, uint32_t chunks)
+{
+	struct out_edge *o = out_edge_by_stream(c, stream);
+
+	if (o == NULL) /* ended here, or not begun: the receiver grants again as chunks arrive */
+		return VERDICT_TAKEN;
+	if (chunks > o->end - o->first) {
+		e->count->drop_grant_overflow++;
+		return VERDICT_REFUSED;
+	}
+	if (chunks > o->credit) { /* an older grant may arrive late: it says nothing new */
+		o->credit = chunks;
+		out_edge_activate(e, o);
+	}
+	return VERDICT_TAKEN;
+}
+
+void out_edge_reset(struct engine *e, struct conn *c, uint32_t stream)
+{
+	struct out_edge *o = out_edge_by_stream(c, stream);
+
+	if (o != NULL && o->acked_count < o->total)
+		out_edge_fail(e, o, REASON_STREAM_RESET);
+}
+
+void out_edge_fail(struct engine *e, struct out_edge *o, enum reason why)
+{
+	if (o->conn == NULL)
+		return;
+	if (o->acked_count < o->total) {
+		struct record *r = event_push(e, EVENT_EDGE_FAILED);
+		r->flags = RECORD_FLAG_OUT;
+		r->reason = (uint16_t)why;
+		r->epoch = o->epoch;
+		r->token = o->token;
+		r->edge.edge = o->handle;
+		r->edge.buffer = o->buffer->handle;
+		r->edge.conn = o->conn->handle;
+		r->edge.stream = o->stream;
+	}
+	list_remove(&o->active);
+	list_remove(&o->on_conn);
+	o->conn = NULL;
+}
+
+static enum reason out_edge_check(struct engine *e, const struct record *r)
+{
+	uint16_t index = handle_index(r->edge.edge);
+	const struct buffer *b = buffer_find(e, r->edge.buffer);
+	const struct conn *c = conn_find(e, r->edge.conn);
+
+	if (handle_generation(r->edge.edge) == 0 || index >= e->config.edges_max || b == NULL)
+		return REASON_BAD_ID;
+	if (e->out_edges[index].handle != 0)
+		return REASON_BUSY_ID;
+	if (r->epoch < b->epoch)
+		return REASON_STALE_EPOCH;
+	if (c == NULL || c->state != CONN_UP)
+		return REASON_BAD_CONN;
+	if (r->edge.chunks == 0 || r->edge.first_chunk >= b->chunks ||
+	    r->edge.chunks > b->chunks - r->edge.first_chunk)
+		return REASON_BAD_RANGE;
+	uint64_t bytes = chunk_bitmap_bytes(b->chunks);
+	if (r->edge.bitmap_offset == 0 || r->edge.bitmap_offset % 8 != 0 ||
+	    bytes > e->config.store_bytes || r->edge.bitmap_offset > e->config.store_bytes - bytes)
+		return REASON_BAD_RANGE;
+	return REASON_NONE;
+}
+
+/* Chunks of the range that the sent bitmap leaves to be sent. */
+static uint32_t out_edge_total(const struct out_edge *o)
+{
+	uint32_t total = o->end - o->first;
+
+	for (uint32_t w = o->first / 64; w * 64 < o->end; w++) {
+		uint64_t bits = o->sent[w];
+		if (w * 64 < o->first)
+			bits &= UINT64_MAX << (o->first % 64);
+		if (w * 64 + 64 > o->end)
+			bits &= (UINT64_C(1) << (o->end % 64)) - 1;
+		total -= (uint32_t)__builtin_popcountll(bits);
+	}
+	return total;
+}
+
+enum reason out_edge_open(struct engine *e, const struct record *r)
+{
+	enum reason bad = out_edge_check(e, r);
+	if (bad != REASON_NONE)
+		return bad;
+
+	struct out_edge *o = &e->out_edges[handle_index(r->edge.edge)];
+	memset(o, 0, sizeof(*o));
+	o->handle = r->edge.edge;
+	o->epoch = r->epoch;
+	o->token = r->token;
+	o->buffer = buffer_find(e, r->edge.buffer);
+	o->conn = conn_find(e, r->edge.conn);
+	o->sent = (uint64_t *)(void *)(e->config.store + r->edge.bitmap_offset);
+	o->stream = r->edge.stream;
+	o->first = o->cursor = r->edge.first_chunk;
+	o->end = r->edge.first_chunk + r->edge.chunks;
+	o->total = out_edge_total(o);
+	o->credit = (uint32_t)state_min(UNSCHEDULED_CHUNKS, o->end - o->first);
+	list_append(&o->buffer->out_edges, &o->on_buffer);
+	list_append(&o->conn->out_edges, &o->on_conn);
+	list_init(&o->active);
+	if (o->total == 0)
+		out_edge_done(e, o);
+	else
+		out_edge_activate(e, o);
+	return REASON_NONE;
+}
+
+void out_edge_close(struct out_edge *o)
+{
+	list_remove(&o->active);
+	list_remove(&o->on_buffer);
+	if (o->conn != NULL)
+		list_remove(&o->on_conn);
+	o->handle = 0;
+}
+
+enum reason out_edge_drop(struct engine *e, const struct record *r)
+{
+	struct out_edge *o = out_edge_find(e, r->edge.edge);
+
+	if (o == NULL)
+		return REASON_BAD_ID;
+	if (r->epoch < o->epoch)
+		return REASON_STALE_EPOCH;
+	struct record *event = event_push(e, EVENT_DROPPED);
+	event->flags = RECORD_FLAG_OUT;
+	event->epoch = o->epoch;
+	event->token = o->token;
+	event->edge.edge = o->handle;
+	event->edge.buffer = o->buffer->handle;
+	out_edge_close(o);
+	return REASON_NONE;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "transport.h"
+
+/*
+ * RFC 8899 without its raise of every size: first the largest that both links take, which mostly
+ * passes, then by bisection between what passed and what did not.
+ */
+
+#define PATH_MTU_TRIES	  3
+#define PATH_MTU_STEP	  16			 /* bisect no finer */
+#define PATH_MTU_RAISE_NS UINT64_C(600000000000) /* RFC 8899, 5.1.1: 600 s */
+
+static void path_mtu_settle(struct engine *e, struct conn *c)
+{
+	c->mtu_searching = false;
+	c->mtu_next_ns = c->mtu < c->mtu_target ? e->now_ns + PATH_MTU_RAISE_NS : NEVER;
+	conn_wake(e, c); /* chunks that waited for the answer go on, or fail */
+}
+
+static void path_mtu_next(struct engine *e, struct conn *c)
+{
+	c->mtu_tries = 0;
+	c->mtu_probe_out = false;
+	if (c->mtu_high - c->mtu_low < PATH_MTU_STEP) {
+		path_mtu_settle(e, c);
+		return;
+	}
+	c->mtu_probe = (uint16_t)((c->mtu_low + c->mtu_high + 1) / 2);
+	conn_wake(e, c);
+}
+
+void path_mtu_start(struct engine *e, struct conn *c)
+{
+	c->mtu_target = (uint16_t)state_min(e->config.mtu, c->peer_mtu);
+	if (c->mtu > c->mtu_target)
+		c->mtu = c->mtu_target;
+	if (c->mtu == c->mtu_target) {
+		path_mtu_settle(e, c);
+		return;
+	}
+	c->mtu_low = c->mtu;
+	c->mtu_high = (uint16_t)(c->mtu_target + 1); /* the first size that may fail */
+	c->mtu_probe = c->mtu_target;
+	c->mtu_searching = true;
+	c->mtu_probe_out = false;
+	c->mtu_tries = 0;
+	c->mtu_next_ns = NEVER;
+}
+
+bool path_mtu_due(const struct conn *c, uint64_t now_ns)
+{
+	if (c->mtu_searching)
+		return !c->mtu_probe_out;
+	return now_ns >= c->mtu_next_ns;
+}
+
+void path_mtu_acked(struct engine *e, struct conn *c, uint32_t bytes)
+{
+	if (bytes > c->mtu)
+		c->mtu = (uint16_t)bytes;
+	if (!c->mtu_searching || bytes != c->mtu_probe)
+		return;
+	c->mtu_low = (uint16_t)bytes;
+	path_mtu_next(e, c);
+}
+
+void path_mtu_lost(struct engine *e, struct conn *c, uint32_t bytes)
+{
+	if (!c->mtu_searching || bytes != c->mtu_probe)
+		return;
+	c->mtu_probe_out = false;
+	conn_wake(e, c);
+	if (++c->mtu_tries < PATH_MTU_TRIES)
+		return;
+	c->mtu_high = (uint16_t)bytes;
+	path_mtu_next(e, c);
+}
+
+void path_mtu_black_hole(struct engine *e, struct conn *c)
+{
+	if (c->mtu <= MTU_BASE)
+		return;
+	c->mtu = MTU_BASE;
+	path_mtu_start(e, c);
+}

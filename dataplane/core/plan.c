@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "executor.h"
+#include "transport.h"
+
+enum reason plan_apply(struct engine *e, const struct record *r)
+{
+	switch (r->op) {
+	case COMMAND_PEER_OPEN:
+		return conn_open_record(e, r);
+	case COMMAND_PEER_CLOSE:
+		return conn_close_record(e, r);
+	case COMMAND_MSG_SEND:
+		return msg_send(e, r);
+	case COMMAND_MSG_FREE:
+		return msg_free(e, r);
+	case COMMAND_BUFFER:
+		return buffer_open(e, r);
+	case COMMAND_IN:
+		return in_edge_open(e, r);
+	case COMMAND_OUT:
+		return out_edge_open(e, r);
+	case COMMAND_ADVANCE:
+		return buffer_advance(e, r);
+	case COMMAND_DROP_BUFFER:
+		return buffer_drop(e, r);
+	case COMMAND_DROP_EDGE:
+		if (r->flags == RECORD_FLAG_IN)
+			return in_edge_drop(e, r);
+		return r->flags == RECORD_FLAG_OUT ? out_edge_drop(e, r) : REASON_BAD_OP;
+	default:
+		return REASON_BAD_OP;
+	}
+}
+
+/* Which field names the thing, for the answer to a record that did not hold. */
+static uint32_t plan_subject(const struct record *r)
+{
+	switch (r->op) {
+	case COMMAND_PEER_OPEN:
+	case COMMAND_PEER_CLOSE:
+		return r->peer.conn;
+	case COMMAND_MSG_SEND:
+	case COMMAND_MSG_FREE:
+		return r->msg.conn;
+	case COMMAND_IN:
+	case COMMAND_OUT:
+	case COMMAND_DROP_EDGE:
+		return r->edge.edge;
+	default:
+		return r->buffer.buffer;
+	}
+}
+
+bool engine_command(struct engine *e, const struct record *command, uint64_t now_ns)
+{
+	struct record copy = *command; /* the ring may change under us: look once */
+
+	e->now_ns = now_ns;
+	if (!event_room(e, 64))
+		return false;
+	e->count->records++;
+	enum reason why = plan_apply(e, &copy);
+	if (why == REASON_NONE)
+		return true;
+	e->count->records_refused++;
+	/* What was lent comes back the usual way, so that its owner needs no second path. */
+	enum event_op op = copy.op == COMMAND_MSG_SEND	  ? EVENT_MSG_SENT
+			   : copy.op == COMMAND_PEER_OPEN ? EVENT_PEER_DOWN
+							  : EVENT_REFUSED;
+	struct record *event = event_push(e, op);
+	event->reason = (uint16_t)why;
+	event->epoch = copy.epoch;
+	event->token = copy.token;
+	if (op == EVENT_MSG_SENT) {
+		event->msg = copy.msg;
+	} else if (op == EVENT_PEER_DOWN) {
+		event->peer.addr = copy.peer.addr;
+	} else {
+		event->flags = copy.flags;
+		event->refused.id = plan_subject(&copy);
+		event->refused.refused_op = copy.op;
+	}
+	return true;
+}

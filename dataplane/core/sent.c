@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <assert.h>
+#include "executor.h"
+#include "transport.h"
+
+/*
+ * The sending side of packet numbers. An item (a chunk on an edge, a fragment of a message) is at
+ * any time in exactly one place: outstanding in the ring, or waiting in the lost queue. That is
+ * why acknowledgements may simply be counted.
+ *
+ * A packet that was declared lost keeps its slot for a while (bitmap late): if it is acknowledged
+ * after all before its item has left again, the item counts as delivered and is not sent again; if
+ * after, only the reorder window learns from it.
+ */
+
+static void sent_set(uint64_t *bits, uint64_t slot)
+{
+	bits[slot / 64] |= UINT64_C(1) << (slot % 64);
+}
+
+static void sent_clear(uint64_t *bits, uint64_t slot)
+{
+	bits[slot / 64] &= ~(UINT64_C(1) << (slot % 64));
+}
+
+bool sent_room(const struct engine *e, const struct conn *c)
+{
+	return c->inflight_pkts + c->lost_count < e->config.window_pkts &&
+	       c->next_pn - c->oldest_pn < e->sent_slots;
+}
+
+static void sent_advance_oldest(const struct engine *e, struct conn *c)
+{
+	while (c->oldest_pn < c->next_pn && !sent_outstanding(e, c, c->oldest_pn)) {
+		uint64_t slot = c->oldest_pn & (e->sent_slots - 1);
+		if (slot % 64 == 0 && c->outstanding[slot / 64] == 0 &&
+		    c->oldest_pn + 64 <= c->next_pn)
+			c->oldest_pn += 64;
+		else
+			c->oldest_pn++;
+	}
+}
+
+uint64_t sent_record(struct engine *e, struct conn *c, enum sent_kind kind, uint32_t a, uint32_t b,
+		     uint16_t bytes)
+{
+	uint64_t pn = c->next_pn;
+	uint64_t slot = pn & (e->sent_slots - 1);
+	struct sent *s = &c->sent[slot];
+
+	if (c->next_pn - c->oldest_pn >=
+	    e->sent_slots) { /* only packets without an item get here */
+		sent_lose(e, c, c->oldest_pn);
+		sent_advance_oldest(e, c);
+	}
+	c->next_pn++;
+	sent_clear(c->late, slot);
+	s->pn_low = (uint32_t)pn;
+	s->kind = (uint8_t)kind;
+	if (kind == SENT_NOTHING) {
+		s->state = SENT_FREE;
+		if (c->oldest_pn == pn)
+			c->oldest_pn++;
+		return pn;
+	}
+	s->time_ns = e->now_ns;
+	s->a = a;
+	s->b = b;
+	s->bytes = bytes;
+	s->state = SENT_OUTSTANDING;
+	sent_set(c->outstanding, slot);
+	c->inflight_pkts++;
+	c->inflight_bytes += bytes;
+	c->last_elicit_ns = e->now_ns;
+	return pn;
+}
+
+static void sent_deliver(struct engine *e, struct conn *c, const struct sent *s)
+{
+	switch (s->kind) {
+	case SENT_CHUNK:
+		out_edge_acked(e, s->a);
+		break;
+	case SENT_MSG:
+		msg_acked(e, c, s->a, s->b);
+		break;
+	case SENT_PROBE:
+		path_mtu_acked(e, c, s->b);
+		break;
+	default:
+		break;
+	}
+}
+
+static void sent_queue(struct engine *e, struct conn *c, const struct lost_item *item)
+{
+	assert(c->lost_count < e->sent_slots);
+	c->lost[(c->lost_head + c->lost_count++) & (e->sent_slots - 1)] = *item;
+}
+
+static void sent_release(struct conn *c, struct sent *s, uint64_t slot)
+{
+	sent_clear(c->outstanding, slot);
+	c->inflight_pkts--;
+	c->inflight_bytes -= s->bytes;
+}
+
+void sent_lose(struct engine *e, struct conn *c, uint64_t pn)
+{
+	uint64_t slot = pn & (e->sent_slots - 1);
+	struct sent *s = &c->sent[slot];
+	struct in_edge *i;
+
+	sent_release(c, s, slot);
+	sent_set(c->late, slot);
+	s->state = SENT_RESENT;
+	e->count->lost_pkts++;
+	switch (s->kind) {
+	case SENT_CHUNK:
+	case SENT_MSG:
+		s->state = SENT_LOST;
+		sent_queue(e, c, &(struct lost_item){s->a, s->b, s->pn_low, s->kind});
+		break;
+	case SENT_GRANT:
+		i = in_edge_find(e, s->a);
+		if (i != NULL && i->conn == c && i->counted)
+			list_want(&c->grants, &i->grant);
+		break;
+	case SENT_RESET:
+		if (c->resets_count < RESETS_MAX)
+			c->resets[c->resets_count++] = s->a;
+		break;
+	case SENT_PROBE:
+		path_mtu_lost(e, c, s->b);
+		return; /* says nothing about congestion (RFC 8899, 3) */
+	default:
+		c->ping_due = true;
+		break;
+	}
+	congestion_lost(c);
+	conn_wake(e, c);
+}
+
+/* Is the item of a lost packet still to be delivered? */
+static bool sent_wanted(struct engine *e, struct conn *c, const struct lost_item *item)
+{
+	struct sent *s = &c->sent[item->pn_low & (e->sent_slots - 1)];
+
+	if (s->pn_low == item->pn_low && s->kind == item->kind) {
+		if (s->state == SENT_ACKED)
+			return false;
+		s->state = SENT_RESENT;
+	}
+	if (item->kind == SENT_MSG)
+		return msg_find(c, item->a) != NULL;
+	struct out_edge *o = out_edge_find(e, item->a);
+	return o != NULL && o->conn == c;
+}
+
+bool sent_again(struct engine *e, struct conn *c, struct lost_item *item)
+{
+	while (c->lost_count > 0) {
+		*item = c->lost[c->lost_head];
+		c->lost_head = (c->lost_head + 1) & (e->sent_slots - 1);
+		c->lost_count--;
+		if (sent_wanted(e, c, item))
+			return true;
+	}
+	return false;
+}
+
+void sent_defer(struct engine *e, struct conn *c, const struct lost_item *item)
+{
+	c->lost_head = (c->lost_head - 1) & (e->sent_slots - 1);
+	c->lost[c->lost_head] = *item;
+	c->lost_count++;
+	struct sent *s = &c->sent[item->pn_low & (e->sent_slots - 1)];
+	if (s->pn_low == item->pn_low && s->kind == item->kind && s->state == SENT_RESENT)
+		s->state = SENT_LOST;
+}
+
+/* What one ACK frame brought. */
+struct sent_news {
+	uint64_t bytes;
+	uint32_t packets;
+	uint64_t newest_time_ns;
+	bool largest_is_new;
+	uint64_t largest_time_ns;
+};
+
+static void sent_ack_word(struct engine *e, struct conn *c, uint64_t base, uint64_t bits,
+			  uint64_t largest, struct sent_news *news)
+{
+	uint64_t word = (base & (e->sent_slots - 1)) / 64;
+	uint64_t fresh = bits & c->outstanding[word];
+	uint64_t late = bits & c->late[word];
+
+	while (fresh != 0) {
+		uint64_t slot = word * 64 + (uint64_t)__builtin_ctzll(fresh);
+		struct sent *s = &c->sent[slot];
+
+		fresh &= fresh - 1;
+		sent_release(c, s, slot);
+		s->state = SENT_ACKED;
+		news->bytes += s->bytes;
+		news->packets++;
+		if (s->time_ns > news->newest_time_ns)
+			news->newest_time_ns = s->time_ns;
+		if (base + slot % 64 == largest) {
+			news->largest_is_new = true;
+			news->largest_time_ns = s->time_ns;
+		}
+		sent_deliver(e, c, s);
+	}
+	while (late != 0) {
+		uint64_t slot = word * 64 + (uint64_t)__builtin_ctzll(late);
+		struct sent *s = &c->sent[slot];
+
+		late &= late - 1;
+		sent_clear(c->late, slot);
+		e->count->lost_spurious++;
+		loss_spurious(e, c);
+		if (s->state == SENT_LOST) {
+			s->state = SENT_ACKED;
+			sent_deliver(e, c, s);
+		}
+	}
+}
+
+/* Every acknowledged number must have been sent. */
+static bool sent_ack_honest(const struct conn *c, const uint8_t *frame, uint64_t base,
+			    uint64_t largest, uint32_t words)
+{
+	if (largest >= c->next_pn)
+		return false;
+	uint64_t last = wire_get64(frame + ACK_AT_BITMAP + 8 * (words - 1));
+	uint64_t above = base + 64 * (uint64_t)words; /* first number beyond the bitmap */
+	if (above <= c->next_pn)
+		return true;
+	return (last & (UINT64_MAX << (c->next_pn % 64))) == 0;
+}
+
+bool sent_ack(struct engine *e, struct conn *c, const uint8_t *frame)
+{
+	uint32_t words = frame[ACK_AT_WORDS];
+	uint64_t largest = wire_get64(frame + ACK_AT_LARGEST);
+	uint64_t top = largest / 64;
+	struct sent_news news = {0};
+
+	if (words == 0 || words > ACK_WORDS_MAX || words > top + 1 ||
+	    !sent_ack_honest(c, frame, (top - words + 1) * 64, largest, words)) {
+		e->count->drop_ack_unsent++;
+		return false;
+	}
+	uint64_t kept = c->next_pn > e->sent_slots ? c->next_pn - e->sent_slots : 0;
+	for (uint32_t k = 0; k < words; k++) {
+		uint64_t base = (top - words + 1 + k) * 64;
+		uint64_t bits = wire_get64(frame + ACK_AT_BITMAP + 8 * k);
+
+		if (base + 64 <= kept) /* those slots speak of later packets now */
+			continue;
+		if (base < kept)
+			bits &= UINT64_MAX << (kept - base);
+		sent_ack_word(e, c, base, bits, largest, &news);
+	}
+	if (news.packets == 0)
+		return true;
+	if (!c->any_acked || largest > c->largest_acked)
+		c->largest_acked = largest;
+	c->any_acked = true;
+	c->rack_time_ns = state_max(c->rack_time_ns, news.newest_time_ns);
+	c->pto_count = 0;
+	c->probes_due = 0;
+	c->waiting_since_ns = 0;
+	if (news.largest_is_new) {
+		uint64_t delay = (uint64_t)wire_get16(frame + ACK_AT_DELAY) * ACK_DELAY_UNIT_NS;
+		uint64_t took = e->now_ns - news.largest_time_ns;
+		loss_rtt(e, c, took > delay ? took - delay : took);
+	}
+	sent_advance_oldest(e, c);
+	congestion_acked(e, c, news.bytes, news.packets, largest, c->latest_rtt_ns);
+	loss_detect(e, c);
+	conn_wake(e, c);
+	return true;
+}

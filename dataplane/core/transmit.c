@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "executor.h"
+#include "transport.h"
+
+/*
+ * One packet carries at most one item that must arrive (a chunk, a message fragment, a grant, ...)
+ * and, where room is left, an acknowledgement. Items are chosen in a fixed order: what is small and
+ * unblocks others first, then what was lost, then new messages, then new chunks, the edges of a
+ * connection in turn.
+ */
+
+struct draft {
+	enum sent_kind kind;
+	uint32_t a, b;
+	uint16_t frame_bytes; /* of the frame header, written at frame */
+	uint16_t payload_bytes;
+	uint16_t pad_to; /* UDP payload */
+	const uint8_t *payload;
+	uint8_t frame[MSG_FRAME_BYTES];
+};
+
+static bool transmit_grant(struct engine *e, struct conn *c, struct draft *d)
+{
+	if (list_empty(&c->grants))
+		return false;
+	struct in_edge *i = list_entry(c->grants.next, struct in_edge, grant);
+	list_remove(&i->grant);
+	d->kind = SENT_GRANT;
+	d->a = i->handle;
+	d->frame_bytes = GRANT_BYTES;
+	d->frame[0] = FRAME_GRANT;
+	wire_put32(d->frame + GRANT_AT_STREAM, i->handle);
+	wire_put32(d->frame + GRANT_AT_CHUNKS, in_edge_grant(e, i));
+	e->count->tx_grants++;
+	return true;
+}
+
+static bool transmit_reset(struct conn *c, struct draft *d)
+{
+	if (c->resets_count == 0)
+		return false;
+	d->kind = SENT_RESET;
+	d->a = c->resets[--c->resets_count];
+	d->frame_bytes = RESET_STREAM_BYTES;
+	d->frame[0] = FRAME_RESET_STREAM;
+	wire_put32(d->frame + RESET_STREAM_AT_STREAM, d->a);
+	return true;
+}
+
+static bool transmit_ping(struct conn *c, struct draft *d)
+{
+	if (!c->ping_due)
+		return false;
+	c->ping_due = false;
+	d->kind = SENT_PING;
+	d->frame_bytes = PING_BYTES;
+	d->frame[0] = FRAME_PING;
+	return true;
+}
+
+static bool transmit_probe(struct engine *e, struct conn *c, struct draft *d)
+{
+	if (!path_mtu_due(c, e->now_ns))
+		return false;
+	if (!c->mtu_searching)
+		path_mtu_start(e, c);
+	if (!c->mtu_searching)
+		return false;
+	c->mtu_probe_out = true;
+	d->kind = SENT_PROBE;
+	d->b = c->mtu_probe;
+	d->pad_to = (uint16_t)(c->mtu_probe - conn_overhead(c));
+	d->frame_bytes = PING_BYTES;
+	d->frame[0] = FRAME_PING;
+	return true;
+}
+
+static void transmit_msg(struct draft *d, const struct msg_out *m, uint32_t fragment)
+{
+	d->kind = SENT_MSG;
+	d->a = m->id;
+	d->b = fragment;
+	d->payload = m->data + (size_t)fragment * MSG_FRAGMENT_BYTES;
+	d->payload_bytes = (uint16_t)msg_fragment_length(m->length, fragment);
+	d->frame_bytes = MSG_FRAME_BYTES;
+	d->frame[0] = FRAME_MSG;
+	wire_put16(d->frame + MSG_AT_LENGTH, d->payload_bytes);
+	wire_put32(d->frame + MSG_AT_ID, m->id);
+	wire_put16(d->frame + MSG_AT_FRAGMENT, (uint16_t)fragment);
+	wire_put32(d->frame + MSG_AT_TOTAL, m->length);
+}
+
+static void transmit_chunk(struct draft *d, const struct out_edge *o, uint32_t chunk)
+{
+	d->kind = SENT_CHUNK;
+	d->a = o->handle;
+	d->b = chunk;
+	d->payload = o->buffer->data + (uint64_t)chunk * o->buffer->chunk_bytes;
+	d->payload_bytes = (uint16_t)buffer_chunk_length(o->buffer, chunk);
+	d->frame_bytes = DATA_BYTES;
+	d->frame[0] = FRAME_DATA;
+	wire_put16(d->frame + DATA_AT_LENGTH, d->payload_bytes);
+	wire_put32(d->frame + DATA_AT_STREAM, o->stream);
+	wire_put32(d->frame + DATA_AT_CHUNK, chunk);
+}
+
+/* Does the path carry this chunk? If it never will, the edge fails. */
+static bool transmit_fits(struct engine *e, struct conn *c, struct out_edge *o, uint32_t chunk)
+{
+	uint32_t bytes = WIRE_BODY + DATA_BYTES + buffer_chunk_length(o->buffer, chunk);
+
+	if (bytes <= conn_room(c))
+		return true;
+	if (!c->mtu_searching)
+		out_edge_fail(e, o, REASON_MTU_TOO_SMALL);
+	return false;
+}
+
+static bool transmit_again(struct engine *e, struct conn *c, struct draft *d)
+{
+	struct lost_item item;
+
+	while (sent_again(e, c, &item)) {
+		if (item.kind == SENT_MSG) {
+			transmit_msg(d, msg_find(c, item.a), item.b);
+			return true;
+		}
+		struct out_edge *o = out_edge_find(e, item.a);
+		if (transmit_fits(e, c, o, item.b)) {
+			transmit_chunk(d, o, item.b);
+			e->count->tx_chunk_resends++;
+			return true;
+		}
+		if (o->conn != NULL) { /* the search for the path MTU will tell */
+			sent_defer(e, c, &item);
+			return false;
+		}
+	}
+	return false;
+}
+
+static bool transmit_new_msg(struct conn *c, struct draft *d)
+{
+	uint16_t fragment;
+	struct msg_out *m = msg_next(c, &fragment);
+
+	if (m == NULL)
+		return false;
+	m->next_fragment++;
+	transmit_msg(d, m, fragment);
+	return true;
+}
+
+static bool transmit_new_chunk(struct engine *e, struct conn *c, struct draft *d)
+{
+	while (!list_empty(&c->active)) {
+		struct out_edge *o = list_entry(c->active.next, struct out_edge, active);
+		uint32_t chunk = out_edge_next(o);
+
+		if (chunk == CHUNK_NONE)
+			continue; /* it has left the list */
+		if (!transmit_fits(e, c, o, chunk)) {
+			if (o->conn != NULL)
+				return false; /* the search for the path MTU will tell */
+			continue;
+		}
+		out_edge_sent(o, chunk);
+		list_remove(&o->active); /* its turn comes again behind the others */
+		list_append(&c->active, &o->active);
+		transmit_chunk(d, o, chunk);
+		return true;
+	}
+	return false;
+}
+
+static bool transmit_choose(struct engine *e, struct conn *c, struct draft *d)
+{
+	if (!sent_room(e, c))
+		return false;
+	if (transmit_reset(c, d) || transmit_grant(e, c, d) || transmit_ping(c, d) ||
+	    transmit_probe(e, c, d))
+		return true;
+	if (c->lost_count == 0 && list_empty(&c->msgs) && list_empty(&c->active)) {
+		if (c->probes_due > 0 && c->inflight_pkts == 0) {
+			c->probes_due = 0;
+			c->ping_due = true;
+			return transmit_ping(c, d);
+		}
+		return false;
+	}
+	if (!congestion_allows(e, c, e->config.mtu))
+		return false;
+	return transmit_again(e, c, d) || transmit_new_msg(c, d) || transmit_new_chunk(e, c, d);
+}
+
+static void transmit_count(struct engine *e, const struct draft *d)
+{
+	if (d->kind != SENT_CHUNK)
+		return;
+	e->count->tx_chunks++;
+	e->count->tx_chunk_bytes += d->payload_bytes;
+}
+
+static bool transmit_packet(struct engine *e, struct conn *c, struct packet_out *out)
+{
+	struct draft d;
+	uint16_t length = WIRE_BODY;
+
+	memset(&d, 0, offsetof(struct draft, frame) + sizeof(d.frame));
+	if (!transmit_choose(e, c, &d) && !ack_due(e, c))
+		return false;
+	uint16_t room = (uint16_t)(conn_room(c) - WIRE_BODY - d.frame_bytes - d.payload_bytes);
+	if (d.kind == SENT_PROBE)
+		room = (uint16_t)(d.pad_to - WIRE_BODY - d.frame_bytes);
+	length = (uint16_t)(length + ack_write(e, c, out->head + length, room));
+	memcpy(out->head + length, d.frame, d.frame_bytes);
+	length = (uint16_t)(length + d.frame_bytes);
+	if (d.pad_to > length) {
+		memset(out->head + length, 0, (size_t)(d.pad_to - length));
+		length = d.pad_to;
+	}
+	uint16_t bytes = (uint16_t)(length + d.payload_bytes);
+	wire_header(out->head, WIRE_PAYLOAD, c->check_tx, c->remote,
+		    sent_record(e, c, d.kind, d.a, d.b, bytes));
+	out->head_length = length;
+	out->payload = d.payload;
+	out->payload_length = d.payload_bytes;
+	out->ecn = d.kind != SENT_NOTHING ? ENGINE_ECN_ECT0 : ENGINE_ECN_NOT;
+	out->to = c->addr;
+	if (d.kind == SENT_CHUNK || d.kind == SENT_MSG)
+		congestion_sent(e, c, bytes);
+	transmit_count(e, &d);
+	return true;
+}
+
+static void transmit_close(struct engine *e, struct conn *c, struct packet_out *out)
+{
+	uint8_t *frame = out->head + WIRE_BODY;
+
+	memset(frame, 0, CLOSE_BYTES);
+	frame[0] = FRAME_CLOSE;
+	wire_header(out->head, WIRE_PAYLOAD, c->check_tx, c->remote, c->next_pn++);
+	out->head_length = WIRE_BODY + CLOSE_BYTES;
+	out->to = c->addr;
+	conn_close(e, c, REASON_CLOSED);
+}
+
+static void transmit_clear(struct packet_out *out)
+{
+	out->head_length = out->payload_length = 0;
+	out->payload = NULL;
+	out->ecn = ENGINE_ECN_NOT;
+}
+
+unsigned transmit_conn(struct engine *e, struct conn *c, struct packet_out *out, unsigned count)
+{
+	unsigned n = 0;
+
+	if (c->state == CONN_OPENING) {
+		if (!c->hello_due)
+			return 0;
+		transmit_clear(&out[0]);
+		handshake_write(e, c, &out[0]);
+		out[0].to = c->addr;
+		return 1;
+	}
+	for (; n < count; n++) {
+		transmit_clear(&out[n]);
+		if (c->close_due) {
+			transmit_close(e, c, &out[n]);
+			return n + 1;
+		}
+		if (!transmit_packet(e, c, &out[n]))
+			break;
+	}
+	return n;
+}

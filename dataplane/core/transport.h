@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The transport: connections, packet numbers, acknowledgements, loss, congestion, path MTU. Called
+ * by engine.c; calls the executor for what packets carry.
+ *
+ * Sources: loss detection after RACK-TLP (RFC 8985) on QUIC-style packet numbers (RFC 9002);
+ * delay target after Swift (SIGCOMM 2020); ECN fraction after DCTCP (RFC 8257); path MTU after
+ * RFC 8899; source address cookies after DTLS and QUIC Retry (RFC 9000, 8.1).
+ */
+#ifndef SARISSA_DATAPLANE_CORE_TRANSPORT_H
+#define SARISSA_DATAPLANE_CORE_TRANSPORT_H
+
+#include "state.h"
+
+/* conn.c */
+struct conn *conn_find(struct engine *e, uint32_t handle);
+struct conn *conn_by_addr(struct engine *e, const struct net_addr *addr);
+/* A connection in state OPENING, nothing sent yet; NULL when the table is full. */
+struct conn *conn_alloc(struct engine *e, const struct net_addr *addr);
+void conn_established(struct engine *e, struct conn *c);
+/* Ends a connection: its edges fail, its messages come back, control hears PEER_DOWN. */
+void conn_close(struct engine *e, struct conn *c, enum reason why);
+enum reason conn_open_record(struct engine *e, const struct record *r);
+enum reason conn_close_record(struct engine *e, const struct record *r);
+/* Bytes of UDP payload that the path carries. */
+static inline uint16_t conn_room(const struct conn *c)
+{
+	return (uint16_t)(c->mtu - conn_overhead(c));
+}
+/* Runs this connection's timers; may close it. */
+void conn_timers(struct engine *e, struct conn *c);
+/* Sets the wheel to the earliest of its timers. */
+void conn_arm(struct engine *e, struct conn *c);
+
+/* handshake.c: packets before and outside of connections */
+void handshake_hello(struct engine *e, const struct packet_in *p);
+void handshake_cookie(struct engine *e, const struct packet_in *p);
+void handshake_accept(struct engine *e, const struct packet_in *p);
+void handshake_reset(struct engine *e, const struct packet_in *p);
+/* Answers a packet for a connection that is not there; rate-limited. */
+void handshake_unknown(struct engine *e, const struct packet_in *p);
+/* Tells an address that speaks another version which one we speak; rate-limited. */
+void handshake_version(struct engine *e, const struct packet_in *p);
+/* Writes one HELLO of a connection that is opening. */
+void handshake_write(struct engine *e, struct conn *c, struct packet_out *out);
+/* Writes the oldest waiting answer. */
+bool handshake_reply(struct engine *e, struct packet_out *out);
+void handshake_timer(struct engine *e, struct conn *c);
+
+/* cookie.c */
+void cookie_make(const struct engine *e, const struct net_addr *addr, uint32_t conn,
+		 uint64_t incarnation, uint64_t time, uint8_t cookie[WIRE_COOKIE_BYTES]);
+bool cookie_holds(const struct engine *e, const struct net_addr *addr, uint32_t conn,
+		  uint64_t incarnation, uint64_t time, const uint8_t cookie[WIRE_COOKIE_BYTES]);
+/* One handshake's worth of the configured rate; false when it is spent. */
+bool cookie_budget(struct engine *e);
+uint64_t cookie_random(const struct engine *e, uint64_t what);
+
+/* ack.c: which packets arrived */
+enum ack_verdict { ACK_NEW, ACK_DUPLICATE, ACK_OLD, ACK_FUTURE };
+enum ack_verdict ack_look(const struct engine *e, const struct conn *c, uint64_t pn);
+void ack_mark(struct engine *e, struct conn *c, uint64_t pn, bool eliciting);
+bool ack_due(const struct engine *e, const struct conn *c);
+/* Writes an ACK frame (and an ECN frame) of at most room bytes; returns its length or 0. */
+uint16_t ack_write(struct engine *e, struct conn *c, uint8_t *to, uint16_t room);
+
+/* sent.c: what left, and what became of it */
+/* May another ack-eliciting packet leave, as far as packet numbers and memory go? */
+bool sent_room(const struct engine *e, const struct conn *c);
+uint64_t sent_record(struct engine *e, struct conn *c, enum sent_kind kind, uint32_t a, uint32_t b,
+		     uint16_t bytes);
+/* Takes an ACK frame; false (and counted) when it lies. */
+bool sent_ack(struct engine *e, struct conn *c, const uint8_t *frame);
+/* Declares one outstanding packet lost: what it carried waits to leave again. */
+void sent_lose(struct engine *e, struct conn *c, uint64_t pn);
+/* The next item that waits to leave again and is still wanted; false when there is none. */
+bool sent_again(struct engine *e, struct conn *c, struct lost_item *item);
+/* Puts an item back that could not leave after all. */
+void sent_defer(struct engine *e, struct conn *c, const struct lost_item *item);
+static inline struct sent *sent_slot(const struct engine *e, const struct conn *c, uint64_t pn)
+{
+	return &c->sent[pn & (e->sent_slots - 1)];
+}
+static inline bool sent_outstanding(const struct engine *e, const struct conn *c, uint64_t pn)
+{
+	uint64_t slot = pn & (e->sent_slots - 1);
+	return c->outstanding[slot / 64] >> (slot % 64) & 1;
+}
+
+/* loss.c */
+void loss_rtt(struct engine *e, struct conn *c, uint64_t sample_ns);
+/* After new acknowledgements, or when the reorder deadline is due. */
+void loss_detect(struct engine *e, struct conn *c);
+/* When the tail probe is due; NEVER when nothing is outstanding. */
+uint64_t loss_probe_ns(const struct engine *e, const struct conn *c);
+void loss_probe(struct engine *e, struct conn *c);
+void loss_spurious(struct engine *e, struct conn *c);
+
+/* congestion.c */
+void congestion_init(struct engine *e, struct conn *c);
+void congestion_acked(struct engine *e, struct conn *c, uint64_t bytes, uint32_t packets,
+		      uint64_t largest_pn, uint64_t rtt_ns);
+void congestion_lost(struct conn *c);
+void congestion_marked(struct conn *c, uint32_t marks);
+/* May bytes leave now? Sets pace_blocked or cwnd_limited when not. */
+bool congestion_allows(struct engine *e, struct conn *c, uint32_t bytes);
+void congestion_sent(struct engine *e, struct conn *c, uint32_t bytes);
+/* The connection has found silence after probes: starts over carefully. */
+void congestion_collapse(struct engine *e, struct conn *c);
+
+/* path_mtu.c */
+void path_mtu_start(struct engine *e, struct conn *c);
+bool path_mtu_due(const struct conn *c, uint64_t now_ns);
+void path_mtu_acked(struct engine *e, struct conn *c, uint32_t bytes);
+void path_mtu_lost(struct engine *e, struct conn *c, uint32_t bytes);
+/* Full packets vanish while small ones pass: goes back to the base and searches again. */
+void path_mtu_black_hole(struct engine *e, struct conn *c);
+
+/* frame.c: the body of a PAYLOAD packet */
+void frame_packet(struct engine *e, const struct packet_in *p);
+
+/* transmit.c */
+unsigned transmit_conn(struct engine *e, struct conn *c, struct packet_out *out, unsigned count);
+
+/* wheel.c: one timer per connection */
+void wheel_init(struct wheel *w, uint64_t now_ns);
+void wheel_arm(struct engine *e, struct conn *c, uint64_t when_ns);
+void wheel_disarm(struct engine *e, struct conn *c);
+void wheel_run(struct engine *e);
+uint64_t wheel_next_ns(const struct wheel *w);
+
+#endif
