@@ -10,6 +10,10 @@ uint32_t wire_crc(const uint8_t *head, uint32_t head_length, const uint8_t *payl
 
 	/* ISA-L's iSCSI CRC takes a non-const pointer but only reads. */
 	crc = crc32_iscsi((unsigned char *)(uintptr_t)head, WIRE_HEADER_BYTES, crc);
+	if (payload == head + head_length) { /* in one piece: one call less */
+		head_length += payload_length;
+		payload_length = 0;
+	}
 	if (head_length > WIRE_BODY)
 		crc = crc32_iscsi((unsigned char *)(uintptr_t)head + WIRE_BODY,
 				  (int)(head_length - WIRE_BODY), crc);
