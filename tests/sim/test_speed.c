@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How close to its bound the transport comes, in virtual time: clean paths, lossy paths, shapes. */
+#include "testkit.h"
+
+#define WITHIN_NS (60 * WORLD_S)
+#define MIB	  (1ull << 20)
+
+static struct node_options speed_options(uint64_t store_bytes, uint16_t mtu)
+{
+	struct node_options o = world_options();
+	o.store_bytes = store_bytes;
+	o.config.mtu = mtu;
+	return o;
+}
+
+struct path {
+	const char *name;
+	uint64_t mbit, rtt_ns, bytes;
+	uint16_t mtu;
+	uint32_t loss_ppm;
+	double ratio; /* of the payload bound, at most */
+	uint64_t turn_ns;
+};
+
+static double path_run(const struct path *p, struct counters *tx)
+{
+	struct world w;
+	struct network_link link = testkit_link(p->mbit, p->rtt_ns);
+	struct node_options o = speed_options(p->bytes + (4 << 20), p->mtu);
+	struct network_faults f = {.loss_ppm = p->loss_ppm};
+	o.turn_ns = p->turn_ns;
+	world_init(&w, 2, &link, &o, TESTKIT_SEED, false);
+	assert_true(world_connect(&w, 0, 1, WITHIN_NS) != UINT64_MAX);
+	world_run(&w, 5 * WORLD_MS);
+	network_faults_all(&w.net, &f);
+	struct transfer t =
+		testkit_transfer(&w, p->bytes, engine_chunk_bytes(p->mtu, true), WITHIN_NS);
+	if (t.done_ns == UINT64_MAX)
+		fail_msg("%s: not complete", p->name);
+	testkit_clean(&w);
+	*tx = w.nodes[0].counters;
+	world_free(&w);
+	return (double)t.done_ns / (double)testkit_bound_ns(p->bytes, p->mbit);
+}
+
+static void clean_paths_are_near_their_bound(void **state)
+{
+	static const struct path paths[] = {
+		{"200 Mbit/s, 100 us, MTU 1500", 200, 100000, 64 * MIB, 1500, 0, 1.06, 0},
+		{"200 Mbit/s, 5 ms, MTU 1500", 200, 5000000, 64 * MIB, 1500, 0, 1.08, 0},
+		{"10 Gbit/s, 100 us, MTU 1500", 10000, 100000, 64 * MIB, 1500, 0, 1.08, 0},
+		{"10 Gbit/s, 100 us, MTU 9000", 10000, 100000, 64 * MIB, 9000, 0, 1.04, 0},
+		{"100 Gbit/s, 10 us, MTU 1500", 100000, 10000, 64 * MIB, 1500, 0, 1.08, 0},
+		{"100 Gbit/s, 10 us, MTU 9000", 100000, 10000, 64 * MIB, 9000, 0, 1.05, 0},
+		{"10 Gbit/s, polled each 20 us", 10000, 100000, 64 * MIB, 1500, 0, 1.08, 20000},
+	};
+	struct counters tx;
+	(void)state;
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		double ratio = path_run(&paths[i], &tx);
+		printf("  %-44s %12.4f (resent %llu of %llu)\n", paths[i].name, ratio,
+		       (unsigned long long)tx.tx_chunk_resends, (unsigned long long)tx.tx_chunks);
+	}
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
+		testkit_at_most(paths[i].name, path_run(&paths[i], &tx), paths[i].ratio);
+}
+
+static void one_percent_of_loss_costs_at_most_a_tenth(void **state)
+{
+	static const struct path paths[] = {
+		{"200 Mbit/s, 1 % loss", 200, 100000, 32 * MIB, 1500, 10000, 0, 0},
+		{"1 Gbit/s, 1 ms, 1 % loss", 1000, 1000000, 32 * MIB, 1500, 10000, 0, 0},
+		{"10 Gbit/s, 1 % loss", 10000, 100000, 32 * MIB, 1500, 10000, 0, 0},
+	};
+	struct counters tx;
+	(void)state;
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		struct path clean = paths[i];
+		clean.loss_ppm = 0;
+		double base = path_run(&clean, &tx), lossy = path_run(&paths[i], &tx);
+		testkit_at_most(paths[i].name, lossy / base, 1 / 0.9);
+		/* what is lost is sent again, and little else */
+		testkit_at_most("re-sent, share of chunks",
+				(double)tx.tx_chunk_resends / (double)tx.tx_chunks, 0.02);
+	}
+}
+
+static void heavy_loss_completes(void **state)
+{
+	static const struct path paths[] = {
+		{"5 % loss", 1000, 100000, 8 * MIB, 1500, 50000, 2, 0},
+		{"10 % loss", 1000, 100000, 8 * MIB, 1500, 100000, 4, 0},
+		{"20 % loss", 1000, 100000, 4 * MIB, 1500, 200000, 12, 0},
+		{"30 % loss", 1000, 100000, 4 * MIB, 1500, 300000, 30, 0},
+	};
+	struct counters tx;
+	(void)state;
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
+		testkit_at_most(paths[i].name, path_run(&paths[i], &tx), paths[i].ratio);
+}
+
+/* ---- shapes ------------------------------------------------------------------------------- */
+
+static bool all_sinks_done(void *context)
+{
+	const struct world *w = context;
+	for (uint32_t i = 0; i < w->count; i++)
+		for (uint32_t b = 0; b < w->nodes[i].buffers_count; b++)
+			if (w->nodes[i].buffers[b].kind == BUFFER_SINK &&
+			    !w->nodes[i].buffers[b].done)
+				return false;
+	return true;
+}
+
+static void chain_of_five_is_cut_through(void **state)
+{
+	struct world w;
+	struct network_link link = testkit_link(1000, 100 * WORLD_US);
+	struct node_options o = speed_options(20 * MIB, 1500);
+	uint64_t bytes = 16 * MIB;
+	(void)state;
+	world_init(&w, 5, &link, &o, TESTKIT_SEED, false);
+	for (uint32_t i = 0; i < 4; i++)
+		assert_true(world_connect(&w, i, i + 1, WITHIN_NS) != UINT64_MAX);
+	world_run(&w, 5 * WORLD_MS);
+	uint32_t before = node_source(&w.nodes[0], bytes, TESTKIT_CHUNK, TESTKIT_SEED, bytes);
+	for (uint32_t i = 1; i < 5; i++) {
+		uint32_t b = node_sink(&w.nodes[i], bytes, TESTKIT_CHUNK, TESTKIT_SEED);
+		world_edge(&w, i - 1, before, i, b);
+		before = b;
+	}
+	uint64_t t = world_until(&w, WITHIN_NS, all_sinks_done, &w);
+	assert_true(t != UINT64_MAX);
+	/* the fill: one round trip and some packets per hop */
+	testkit_at_most("chain of 5, ms", t / 1e6,
+			testkit_bound_ns(bytes, 1000) * 1.06 / 1e6 + 4 * 0.25);
+	testkit_clean(&w);
+	world_free(&w);
+}
+
+static void fan_out_fills_the_link(void **state)
+{
+	struct world w;
+	struct network_link link = testkit_link(1000, 100 * WORLD_US);
+	struct node_options o = speed_options(20 * MIB, 1500);
+	uint64_t bytes = 8 * MIB, first = UINT64_MAX, last = 0;
+	(void)state;
+	world_init(&w, 4, &link, &o, TESTKIT_SEED, false);
+	for (uint32_t i = 1; i < 4; i++)
+		assert_true(world_connect(&w, 0, i, WITHIN_NS) != UINT64_MAX);
+	world_run(&w, 5 * WORLD_MS);
+	uint32_t source = node_source(&w.nodes[0], bytes, TESTKIT_CHUNK, TESTKIT_SEED, bytes);
+	for (uint32_t i = 1; i < 4; i++)
+		world_edge(&w, 0, source, i,
+			   node_sink(&w.nodes[i], bytes, TESTKIT_CHUNK, TESTKIT_SEED));
+	uint64_t t = world_until(&w, WITHIN_NS, all_sinks_done, &w);
+	assert_true(t != UINT64_MAX);
+	testkit_at_most("fan-out to 3, ratio", (double)t / testkit_bound_ns(3 * bytes, 1000), 1.07);
+	for (uint32_t i = 1; i < 4; i++) {
+		first = w.nodes[i].done_ns < first ? w.nodes[i].done_ns : first;
+		last = w.nodes[i].done_ns > last ? w.nodes[i].done_ns : last;
+	}
+	testkit_at_most("fan-out: last beyond first, share of the time", (last - first) * 1.0 / t,
+			0.25);
+	testkit_clean(&w);
+	world_free(&w);
+}
+
+static void incast_run(uint64_t mbit, uint64_t bytes, double ratio)
+{
+	struct world w;
+	struct network_link link = testkit_link(mbit, 100 * WORLD_US);
+	struct node_options o = speed_options(15 * bytes + 8 * MIB, 1500);
+	struct counters sum = {0};
+	world_init(&w, 16, &link, &o, TESTKIT_SEED, false);
+	for (uint32_t i = 1; i < 16; i++)
+		assert_true(world_connect(&w, i, 0, WITHIN_NS) != UINT64_MAX);
+	world_run(&w, 5 * WORLD_MS);
+	for (uint32_t i = 1; i < 16; i++)
+		testkit_begin(&w, i, 0, bytes, TESTKIT_CHUNK, TESTKIT_SEED + i);
+	uint64_t t = world_until(&w, WITHIN_NS, all_sinks_done, &w);
+	assert_true(t != UINT64_MAX);
+	for (uint32_t i = 1; i < 16; i++) {
+		sum.tx_chunks += w.nodes[i].counters.tx_chunks;
+		sum.tx_chunk_resends += w.nodes[i].counters.tx_chunk_resends;
+	}
+	printf("  incast at %llu Mbit/s: queue up to %llu KiB, %llu drops\n",
+	       (unsigned long long)mbit,
+	       (unsigned long long)w.net.endpoints[0].down.backlog_max_bytes >> 10,
+	       (unsigned long long)w.net.endpoints[0].down.drops_full);
+	testkit_at_most("incast 15 to 1, ratio", (double)t / testkit_bound_ns(15 * bytes, mbit),
+			ratio);
+	testkit_at_most("incast 15 to 1, re-sent share",
+			(double)sum.tx_chunk_resends / (double)sum.tx_chunks, 0.01);
+	testkit_clean(&w);
+	world_free(&w);
+}
+
+static void incast_does_not_collapse(void **state)
+{
+	(void)state;
+	incast_run(1000, 2 * MIB, 1.08);
+	incast_run(200, 1 * MIB, 1.08);
+	incast_run(10000, 4 * MIB, 1.08);
+}
+
+static void ecn_keeps_queues_short(void **state)
+{
+	struct world w;
+	struct network_link link = testkit_link(1000, 100 * WORLD_US);
+	struct node_options o = speed_options(40 * MIB, 1500);
+	uint64_t bytes = 16 * MIB;
+	(void)state;
+	link.ecn_bytes = 30000;
+	world_init(&w, 3, &link, &o, TESTKIT_SEED, false);
+	for (uint32_t i = 1; i < 3; i++)
+		assert_true(world_connect(&w, i, 0, WITHIN_NS) != UINT64_MAX);
+	world_run(&w, 5 * WORLD_MS);
+	for (uint32_t i = 1; i < 3; i++)
+		testkit_begin(&w, i, 0, bytes, TESTKIT_CHUNK, TESTKIT_SEED + i);
+	uint64_t t = world_until(&w, WITHIN_NS, all_sinks_done, &w);
+	assert_true(t != UINT64_MAX);
+	assert_true(w.nodes[0].counters.rx_ecn_ce > 0);
+	testkit_at_most("2 to 1 with ECN, ratio", (double)t / testkit_bound_ns(2 * bytes, 1000),
+			1.08);
+	testkit_at_most("2 to 1 with ECN, queue in KiB",
+			w.net.endpoints[0].down.backlog_max_bytes / 1024.0, 300);
+	testkit_clean(&w);
+	world_free(&w);
+}
+
+/* Two transfers that share a link get about equal parts of it. */
+static void flows_share_fairly(void **state)
+{
+	struct world w;
+	struct network_link link = testkit_link(1000, 100 * WORLD_US);
+	struct node_options o = speed_options(80 * MIB, 1500);
+	uint64_t bytes = 32 * MIB;
+	struct transfer t[2];
+	(void)state;
+	world_init(&w, 3, &link, &o, TESTKIT_SEED, false);
+	for (uint32_t i = 1; i < 3; i++)
+		assert_true(world_connect(&w, i, 0, WITHIN_NS) != UINT64_MAX);
+	world_run(&w, 5 * WORLD_MS);
+	t[0] = testkit_begin(&w, 1, 0, bytes, TESTKIT_CHUNK, 1);
+	world_run(&w, 20 * WORLD_MS); /* the first has the link for itself */
+	t[1] = testkit_begin(&w, 2, 0, bytes, TESTKIT_CHUNK, 2);
+	world_run(&w, 10 * WORLD_MS);
+	uint64_t a = w.nodes[1].counters.tx_chunks, b = w.nodes[2].counters.tx_chunks;
+	world_run(&w, 150 * WORLD_MS);
+	a = w.nodes[1].counters.tx_chunks - a;
+	b = w.nodes[2].counters.tx_chunks - b;
+	testkit_at_most("old flow to new flow", (double)a / (double)b, 2.0);
+	testkit_at_most("new flow to old flow", (double)b / (double)a, 2.0);
+	assert_true(world_until(&w, WITHIN_NS, all_sinks_done, &w) != UINT64_MAX);
+	(void)t;
+	testkit_clean(&w);
+	world_free(&w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(clean_paths_are_near_their_bound),
+		cmocka_unit_test(one_percent_of_loss_costs_at_most_a_tenth),
+		cmocka_unit_test(heavy_loss_completes),
+		cmocka_unit_test(chain_of_five_is_cut_through),
+		cmocka_unit_test(fan_out_fills_the_link),
+		cmocka_unit_test(incast_does_not_collapse),
+		cmocka_unit_test(ecn_keeps_queues_short),
+		cmocka_unit_test(flows_share_fairly),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
