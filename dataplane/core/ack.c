@@ -91,11 +91,8 @@ uint16_t ack_write(struct engine *e, struct conn *c, uint8_t *to, uint16_t room)
 		return 0;
 	words = state_min(words, state_min(ACK_WORDS_MAX, ack_words(e)));
 	words = state_min(words, top + 1);
-	if (words > (room - ACK_AT_BITMAP) / 8u) {
-		if (!c->ack_now && e->now_ns < c->ack_deadline_ns)
-			return 0; /* no haste: a packet with more room will come */
-		words = (room - ACK_AT_BITMAP) / 8u;
-	}
+	if (words > (room - ACK_AT_BITMAP) / 8u)
+		return 0; /* never a part of it: what is left out would look lost */
 	uint64_t delay = (e->now_ns - c->rx_largest_ns) / ACK_DELAY_UNIT_NS;
 	to[0] = FRAME_ACK;
 	to[ACK_AT_WORDS] = (uint8_t)words;

@@ -173,13 +173,16 @@ static bool transmit_new_chunk(struct engine *e, struct conn *c, struct draft *d
 	return false;
 }
 
-static bool transmit_choose(struct engine *e, struct conn *c, struct draft *d)
+/* With an acknowledgement due only small items are chosen, so that it finds room beside them. */
+static bool transmit_choose(struct engine *e, struct conn *c, struct draft *d, bool ack_due_now)
 {
 	if (!sent_room(e, c))
 		return false;
 	if (transmit_reset(c, d) || transmit_grant(e, c, d) || transmit_ping(c, d) ||
 	    transmit_probe(e, c, d))
 		return true;
+	if (ack_due_now)
+		return false;
 	if (c->lost_count == 0 && list_empty(&c->msgs) && list_empty(&c->active)) {
 		if (c->probes_due > 0 && c->inflight_pkts == 0) {
 			c->probes_due = 0;
@@ -207,7 +210,8 @@ static bool transmit_packet(struct engine *e, struct conn *c, struct packet_out 
 	uint16_t length = WIRE_BODY;
 
 	memset(&d, 0, offsetof(struct draft, frame) + sizeof(d.frame));
-	if (!transmit_choose(e, c, &d) && !ack_due(e, c))
+	bool due = ack_due(e, c);
+	if (!transmit_choose(e, c, &d, due) && !due)
 		return false;
 	uint16_t room = (uint16_t)(conn_room(c) - WIRE_BODY - d.frame_bytes - d.payload_bytes);
 	if (d.kind == SENT_PROBE)
