@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the network tests share: clusters of their own name, transfers with digests, cases.
+
+A test file calls run(case, ...): each case is a function whose name says what must hold; it raises
+AssertionError when it does not, Skip when this machine cannot tell.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(ROOT / "scripts"))
+from lib import network, nodes, process, state  # noqa: E402
+from lib.shell import build_dir  # noqa: E402
+
+CLUSTER = ROOT / "scripts/cluster"
+COUNTERS_HEADER_BYTES = 64
+
+
+class Skip(Exception):
+    pass
+
+
+def tail(text, lines=12):
+    return "\n".join(text.strip().splitlines()[-lines:])
+
+
+class Cluster:
+    """A cluster for the time of a with block."""
+
+    made = 0
+
+    def __init__(self, count, *options, daemons=True):
+        Cluster.made += 1
+        self.name = f"t{os.getpid()}-{Cluster.made}"
+        self.count = count
+        self.options = [str(o) for o in options] + ([] if daemons else ["--bare"])
+
+    def __enter__(self):
+        done = subprocess.run([CLUSTER, "up", str(self.count), "--name", self.name,
+                               *self.options], capture_output=True, text=True)
+        if done.returncode:
+            raise AssertionError(f"cluster up failed: {tail(done.stderr, 40)}")
+        self.config = state.load(self.name)
+        return self
+
+    def __exit__(self, kind, *_):
+        if kind and kind is not Skip:
+            self.show_logs()
+        subprocess.run([CLUSTER, "down", "--name", self.name], capture_output=True)
+
+    def show_logs(self):
+        if self.config["bare"]:
+            return
+        for node in range(min(self.count, 4)):
+            for daemon in nodes.KINDS:
+                print(f"  -- {daemon} of node {node}:\n{nodes.log_tail(self.config, node, daemon)}")
+
+    def verb(self, *argv):
+        """scripts/cluster VERB ..., which must work."""
+        argv = [str(a) for a in argv]
+        done = subprocess.run([CLUSTER, argv[0], "--name", self.name, *argv[1:]],
+                              capture_output=True, text=True)
+        assert done.returncode == 0, f"cluster {' '.join(argv)}: {tail(done.stderr)}"
+        return done.stdout
+
+    def argv(self, node, *command):
+        return [str(a) for a in (CLUSTER, "exec", "--name", self.name, node, "--", *command)]
+
+    def run(self, node, *command, **options):
+        options.setdefault("timeout", 120)
+        return subprocess.run(self.argv(node, *command), capture_output=True, text=True, **options)
+
+    def must(self, node, *command, **options):
+        done = self.run(node, *command, **options)
+        assert done.returncode == 0, \
+            f"node {node}: {' '.join(map(str, command))}: exit {done.returncode}: " \
+            f"{tail(done.stderr or done.stdout)}"
+        return done.stdout
+
+    def start(self, node, *command, **options):
+        """Runs in the background; the caller waits for it."""
+        return subprocess.Popen(self.argv(node, *command), **options)
+
+    def pid(self, node, daemon):
+        return nodes.pid(self.config, node, daemon)
+
+    def pids(self):
+        return [p for node in range(self.count) for daemon in nodes.KINDS
+                if (p := self.pid(node, daemon)) is not None]
+
+    def switch_netns(self):
+        return network.switch_netns(self.name)
+
+    def counters(self, node):
+        return read_counters(state.node_dir(self.config, node) / "counters")
+
+    def check_daemons(self):
+        """Every daemon still lives, the same as at the start."""
+        for node in range(self.count):
+            for daemon in nodes.KINDS:
+                assert self.pid(node, daemon), f"{daemon} of node {node} has died"
+
+
+def counter_names():
+    text = (ROOT / "include/internal/counters.h").read_text()
+    return re.findall(r"^\s+X\((\w+), \"", text, flags=re.M)
+
+
+def read_counters(path):
+    """The sum over the workers, by name."""
+    data = path.read_bytes()
+    _, workers, count, stride = struct.unpack_from("=QIIQ", data)
+    names = counter_names()
+    assert count == len(names), f"{path} holds {count} counters, the header names {len(names)}"
+    total = dict.fromkeys(names, 0)
+    for worker in range(workers):
+        values = struct.unpack_from(f"={count}Q", data, COUNTERS_HEADER_BYTES + worker * stride)
+        for name, value in zip(names, values):
+            total[name] += value
+    return total
+
+
+def private_bytes(pid):
+    """RssAnon: what a process holds for itself, the shared store left out."""
+    text = Path(f"/proc/{pid}/status").read_text()
+    return int(re.search(r"^RssAnon:\s+(\d+) kB", text, flags=re.M).group(1)) * 1024
+
+
+@contextlib.contextmanager
+def scratch():
+    """A directory in memory, so that no disk is measured."""
+    base = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    path = tempfile.mkdtemp(prefix="sarissa-test-", dir=base)
+    try:
+        yield Path(path)
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def make_file(path, size):
+    """Random bytes; returns their digest."""
+    digest = hashlib.blake2b()
+    with open(path, "wb") as out:
+        while size > 0:
+            part = os.urandom(min(size, 1 << 22))
+            digest.update(part)
+            out.write(part)
+            size -= len(part)
+    return digest.hexdigest()
+
+
+def digest_of(path):
+    digest = hashlib.blake2b()
+    with open(path, "rb") as data:
+        while part := data.read(1 << 22):
+            digest.update(part)
+    return digest.hexdigest()
+
+
+def transfer(cluster, directory, size, source=0, targets=(1,), timeout=120, name=None):
+    """Put on one node, get on others, compare, remove. Returns the seconds of the gets."""
+    name = name or f"object-{size}-{time.monotonic_ns()}"
+    sent = directory / "sent"
+    expected = make_file(sent, size)
+    cluster.must(source, "sarissa", "put", name, sent, timeout=timeout)
+    begin = time.monotonic()
+    gets = [(node, directory / f"got-{node}") for node in targets]
+    running = [(node, path, cluster.start(node, "sarissa", "get", name, path, "--timeout",
+                                          timeout, stderr=subprocess.PIPE, text=True))
+               for node, path in gets]
+    for node, path, child in running:
+        _, errors = child.communicate(timeout=timeout + 30)
+        assert child.returncode == 0, \
+            f"{size} bytes: get on node {node}: exit {child.returncode}: {tail(errors)}"
+    took = time.monotonic() - begin
+    for node, path in gets:
+        assert path.stat().st_size == size, f"node {node} got {path.stat().st_size} of {size}"
+        assert digest_of(path) == expected, f"{size} bytes: node {node} got other bytes"
+        path.unlink()
+    sent.unlink()
+    cluster.must(source, "sarissa", "rm", name)
+    return took
+
+
+def need_root():
+    if os.geteuid() != 0:
+        raise Skip("needs root for namespaces and eBPF")
+
+
+def need_daemons():
+    need_root()
+    for kind in ("dataplane", "control", "cli"):
+        try:
+            nodes.binary(kind)
+        except Exception as missing:
+            raise Skip(str(missing)) from None
+
+
+def need_command(name):
+    if not shutil.which(name):
+        raise Skip(f"{name} is not installed")
+
+
+def wait_for(condition, seconds, text):
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, f"{text} within {seconds} s"
+        time.sleep(0.05)
+
+
+def flood(cluster, node, mode, seconds=10.0, pps=200000):
+    """Starts the generator at the switch's port of a node; finish_flood() ends it."""
+    argv = ["ip", "netns", "exec", cluster.switch_netns(), build_dir() / "tests/net/flood",
+            "--device", f"p{node}", "--mode", mode, "--mac", network.node_mac(node),
+            "--ip", network.node_ip(node), "--pps", pps, "--seconds", seconds]
+    return subprocess.Popen([str(a) for a in argv], stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True)
+
+
+def finish_flood(child):
+    out, errors = child.communicate(timeout=60)
+    assert child.returncode == 0, f"flood: {tail(errors)}"
+    return json.loads(out)
+
+
+def run(*cases):
+    """Runs the cases in order and exits: 1 when one failed, 77 when all were skipped."""
+    failed = skipped = 0
+    for case in cases:
+        name = case.__name__.replace("_", " ")
+        begin = time.monotonic()
+        try:
+            note = case()
+            print(f"ok   {name} ({time.monotonic() - begin:.1f} s)"
+                  f"{': ' + note if note else ''}", flush=True)
+        except Skip as why:
+            skipped += 1
+            print(f"skip {name}: {why}", flush=True)
+        except Exception as why:
+            failed += 1
+            print(f"FAIL {name}: {why}", flush=True)
+            if not isinstance(why, AssertionError):
+                traceback.print_exc(file=sys.stdout)
+    sys.exit(1 if failed else 77 if skipped == len(cases) else 0)

@@ -1,0 +1,136 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""What an operator or a client does wrong gets one clear line and an exit status."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import netlib
+from netlib import Cluster, nodes
+
+MIB = 1 << 20
+POOL = Path("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages")
+CREATE_AND_WAIT = """
+import ctypes, sys, time
+lib = ctypes.CDLL(sys.argv[1])
+class Id(ctypes.Structure):
+    _fields_ = [("bytes", ctypes.c_ubyte * 16)]
+lib.sar_id_of.restype = Id
+lib.sar_id_of.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+lib.sar_create.argtypes = [ctypes.c_void_p, Id, ctypes.c_char_p, ctypes.c_uint64, ctypes.c_void_p]
+handle, buffer = ctypes.c_void_p(), (ctypes.c_uint64 * 8)()
+assert lib.sar_open(None, ctypes.byref(handle)) == 0
+name = b"never sealed"
+id = lib.sar_id_of(name, len(name))
+print(lib.sar_create(handle, id, name, int(sys.argv[2]), buffer), flush=True)
+time.sleep(60)
+"""
+
+
+def one_line(done, *words):
+    """Failed, with one line on stderr that holds the words."""
+    lines = [line for line in done.stderr.splitlines() if line.strip()]
+    assert done.returncode != 0, f"exit 0: {done.stdout}"
+    assert done.returncode > 0, f"killed by signal {-done.returncode}"
+    text = lines[-1] if lines else ""
+    missing = [w for w in words if w.lower() not in text.lower()]
+    assert lines and not missing, f"'{text}' does not speak of {missing}"
+    assert ": " in text, f"'{text}' does not say what to do"
+    return done.returncode
+
+
+def daemon(kind, *argv, wrapper=()):
+    return subprocess.run([str(a) for a in (*wrapper, nodes.binary(kind), *argv)],
+                          capture_output=True, text=True, timeout=30)
+
+
+def dataplane_that_cannot_start():
+    netlib.need_daemons()
+    with netlib.scratch() as directory:
+        common = ("--rundir", directory, "--addr", "10.77.0.1/16", "--udp-port", "7400", "--mtu",
+                  "1500", "--store", "16", "--workers", "1")
+        one_line(daemon("dataplane", *common, "--port", "af_xdp:nope0"), "nope0")
+        one_line(daemon("dataplane", *common, "--port", "warp:eth0"), "warp")
+        assert one_line(daemon("dataplane", "--no-such-flag")) == 2
+        assert one_line(daemon("dataplane", "--rundir", directory)) == 2
+        directory.chmod(0o777)
+        nobody = ("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups")
+        one_line(daemon("dataplane", *common, "--port", "af_xdp:lo", wrapper=nobody), "root")
+
+
+def control_that_cannot_start():
+    netlib.need_daemons()
+    with netlib.scratch() as directory:
+        assert one_line(daemon("control", "--no-such-flag")) == 2
+        assert one_line(daemon("control", "--rundir", directory, "--node", "0",
+                               "--nodes", "not-an-address")) == 2
+        assert one_line(daemon("control", "--rundir", directory, "--node", "5",
+                               "--nodes", "10.77.0.1:7400")) == 2
+
+
+def command_without_a_node():
+    netlib.need_daemons()
+    env = {"SARISSA_SOCKET": "/nonexistent/control.sock", "PATH": "/usr/bin"}
+    done = subprocess.run([nodes.binary("cli"), "ls"], capture_output=True, text=True, env=env)
+    assert one_line(done, "/nonexistent/control.sock") == 4
+    done = subprocess.run([nodes.binary("cli"), "warp"], capture_output=True, text=True, env=env)
+    assert one_line(done) == 2
+
+
+def unknown_objects_and_a_full_store():
+    netlib.need_daemons()
+    with Cluster(2, "--store", 64) as cluster, netlib.scratch() as directory:
+        begin = time.monotonic()
+        assert one_line(cluster.run(1, "sarissa", "get", "nope", directory / "out",
+                                    "--timeout", 1)) == 3
+        assert 0.9 < time.monotonic() - begin < 4, "a timeout of 1 s"
+        assert one_line(cluster.run(1, "sarissa", "stat", "nope")) == 4
+        netlib.make_file(directory / "big", 40 * MIB)
+        netlib.make_file(directory / "oversize", 80 * MIB)
+        cluster.must(0, "sarissa", "put", "first", directory / "big")
+        assert one_line(cluster.run(0, "sarissa", "put", "second", directory / "big"),
+                        "full") == 1
+        assert one_line(cluster.run(0, "sarissa", "put", "third", directory / "oversize")) == 1
+        assert one_line(cluster.run(0, "sarissa", "put", "first", directory / "big")) == 1
+        cluster.must(0, "sarissa", "rm", "first")
+        cluster.must(0, "sarissa", "put", "second", directory / "big")
+        cluster.check_daemons()
+
+
+def a_client_killed_while_creating_gives_its_space_back():
+    netlib.need_daemons()
+    library = netlib.build_dir() / "client/libsarissa.so"
+    with Cluster(1, "--store", 64) as cluster, netlib.scratch() as directory:
+        child = cluster.start(0, sys.executable, "-c", CREATE_AND_WAIT, library, 50 * MIB,
+                              stdout=subprocess.PIPE, text=True)
+        assert child.stdout.readline() == "0\n"
+        netlib.make_file(directory / "file", 40 * MIB)
+        one_line(cluster.run(0, "sarissa", "put", "while", directory / "file"), "full")
+        child.kill()
+        child.wait()
+        netlib.wait_for(lambda: cluster.run(0, "sarissa", "put", "after",
+                                            directory / "file").returncode == 0, 5,
+                        "the space of a killed client comes back")
+        assert cluster.run(0, "sarissa", "stat", "never sealed").returncode == 4
+
+
+def ordinary_pages_do_where_huge_ones_are_missing():
+    netlib.need_daemons()
+    if not POOL.exists():
+        raise netlib.Skip("this kernel has no 2 MiB pages at all: every other test shows it")
+    had = POOL.read_text().strip()
+    try:
+        POOL.write_text("0")
+        if POOL.read_text().strip() != "0":
+            raise netlib.Skip("huge pages are in use by others")
+        with Cluster(2, "--store", 64) as cluster, netlib.scratch() as directory:
+            netlib.transfer(cluster, directory, 5 * MIB)
+    finally:
+        POOL.write_text(had)
+
+
+netlib.run(dataplane_that_cannot_start, control_that_cannot_start, command_without_a_node,
+           unknown_objects_and_a_full_store, a_client_killed_while_creating_gives_its_space_back,
+           ordinary_pages_do_where_huge_ones_are_missing)

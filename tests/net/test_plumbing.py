@@ -1,0 +1,100 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The emulated network itself, with kernel sockets: rates hold, faults are what was asked for."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import netlib
+from netlib import Cluster
+
+PROBE = Path(__file__).with_name("udp_probe.py")
+PACKETS = 20000
+
+
+def tcp_mbit(cluster, node, server, *options):
+    daemon = cluster.start(server, "iperf3", "-s", "-1", stdout=subprocess.DEVNULL)
+    netlib.wait_for(lambda: ":5201 " in cluster.must(server, "ss", "-ltn"), 5, "iperf3 listens")
+    out = cluster.must(node, "iperf3", "-J", "-t", "3", "-c", netlib.network.node_ip(server),
+                       *options)
+    daemon.wait(timeout=10)
+    return json.loads(out)["end"]["sum_received"]["bits_per_second"] / 1e6
+
+
+def rates_hold_in_both_directions():
+    netlib.need_root()
+    netlib.need_command("iperf3")
+    with Cluster(2, "--rate", 100, daemons=False) as cluster:
+        seen = [tcp_mbit(cluster, 0, 1), tcp_mbit(cluster, 0, 1, "-R")]
+    best = 100 * 1448 / 1514
+    assert all(0.9 * best < mbit < 1.01 * best for mbit in seen), f"{seen} of {best:.1f} Mbit/s"
+    return " and ".join(f"{mbit:.1f}" for mbit in seen) + f" of {best:.1f} Mbit/s"
+
+
+def probe(cluster, source, target):
+    """Sends numbered datagrams; the percentages of what became of them."""
+    python = sys.executable or "/usr/bin/python3"
+    receiver = cluster.start(target, python, PROBE, "receive", PACKETS, stdout=subprocess.PIPE,
+                             text=True)
+    assert receiver.stdout.readline() == "ready\n"
+    cluster.must(source, python, PROBE, "send", PACKETS, netlib.network.node_ip(target))
+    return json.loads(receiver.communicate(timeout=30)[0])
+
+
+def near(value, expected, what):
+    low, high = expected * 0.7 - 0.2, expected * 1.3 + 0.2
+    assert low <= value <= high, f"{what}: {value:.2f} % instead of {expected} %"
+
+
+def faults_have_the_rates_asked_for():
+    netlib.need_root()
+    with Cluster(2, daemons=False) as cluster:
+        clean = probe(cluster, 0, 1)
+        assert not any(clean.values()), f"an untouched path shows {clean}"
+        cluster.verb("fault", "all", "--loss", 10)
+        near(probe(cluster, 0, 1)["missing"], 10, "loss")
+        cluster.verb("fault", "all", "--dup", 5)
+        near(probe(cluster, 0, 1)["duplicated"], 5, "duplication")
+        cluster.verb("fault", "all", "--reorder", 5)
+        near(probe(cluster, 0, 1)["late"], 4.6, "reordering")
+        cluster.verb("fault", "all", "--corrupt", 2)
+        near(probe(cluster, 0, 1)["corrupt"], 2, "corruption")
+        cluster.verb("fault", "all")
+        probe(cluster, 0, 1)  # what was held has gone by now
+        clean = probe(cluster, 0, 1)
+        assert not any(clean.values()), f"a cleared path shows {clean}"
+
+
+def faults_are_independent():
+    """Per node and per direction: only what was asked for is hit."""
+    netlib.need_root()
+    with Cluster(3, daemons=False) as cluster:
+        cluster.verb("fault", 1, "--loss", 30, "--direction", "to")
+        near(probe(cluster, 0, 1)["missing"], 30, "towards node 1")
+        near(probe(cluster, 1, 0)["missing"], 0, "from node 1")
+        near(probe(cluster, 0, 2)["missing"], 0, "towards node 2")
+        cluster.verb("fault", 1, "--loss", 30, "--direction", "from")
+        near(probe(cluster, 1, 2)["missing"], 30, "from node 1")
+        near(probe(cluster, 2, 1)["missing"], 0, "towards node 1")
+
+
+def two_clusters_side_by_side():
+    netlib.need_root()
+    with Cluster(2, daemons=False) as one, Cluster(2, daemons=False) as two:
+        for cluster in (one, two):
+            cluster.must(0, "ping", "-c1", "-W2", "10.77.0.2")
+        done = subprocess.run([netlib.CLUSTER, "up", "2", "--bare", "--name", one.name],
+                              capture_output=True, text=True)
+        assert done.returncode == 1 and "exists" in done.stderr, done.stderr
+        one.verb("link", 1, "down")
+        assert one.run(0, "ping", "-c1", "-W1", "10.77.0.2").returncode != 0
+        two.must(0, "ping", "-c1", "-W2", "10.77.0.2")
+        one.verb("link", 1, "up")
+        one.must(0, "ping", "-c3", "-W2", "10.77.0.2")
+        assert one.run(0, "sh", "-c", "exit 7").returncode == 7
+
+
+netlib.run(rates_hold_in_both_directions, faults_have_the_rates_asked_for, faults_are_independent,
+           two_clusters_side_by_side)

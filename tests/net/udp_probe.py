@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Numbered datagrams through kernel sockets, to see what a path does to them.
+
+usage: udp_probe.py receive COUNT | send COUNT IP
+"""
+
+import json
+import os
+import socket
+import struct
+import sys
+import time
+import zlib
+
+PORT = 7400
+SO_NO_CHECK = 11  # our own check sees corruption, so the kernel must let it pass
+SO_RCVBUFFORCE = 33
+QUIET_S = 1.0
+RUN_BYTES = 4  # tells the datagrams of this run from those that an earlier one left on the way
+
+
+def seal(number, body):
+    return struct.pack("!II", number, zlib.crc32(struct.pack("!I", number) + body)) + body
+
+
+def receive(count):
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.setsockopt(socket.SOL_SOCKET, SO_NO_CHECK, 1)
+    s.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 1 << 27)
+    s.bind(("0.0.0.0", PORT))
+    print("ready", flush=True)
+    seen, highest, late, corrupt, run = {}, -1, 0, 0, None
+    s.settimeout(10)
+    while True:
+        try:
+            data = s.recv(4096)
+        except TimeoutError:
+            break
+        s.settimeout(QUIET_S)
+        if seal(struct.unpack("!I", data[:4])[0], data[8:]) != data:
+            corrupt += 1
+            continue
+        number, this_run = struct.unpack("!I", data[:4])[0], data[8:8 + RUN_BYTES]
+        run = this_run if number == 0 or run is None else run
+        if this_run != run:
+            continue
+        seen[number] = seen.get(number, 0) + 1
+        late += seen[number] == 1 and number < highest
+        highest = max(highest, number)
+    print(json.dumps({"missing": 100 * (count - len(seen) - corrupt) / count,
+                      "duplicated": 100 * sum(n - 1 for n in seen.values()) / count,
+                      "late": 100 * late / count, "corrupt": 100 * corrupt / count}))
+
+
+def send(count, ip):
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.setsockopt(socket.SOL_SOCKET, SO_NO_CHECK, 1)
+    s.connect((ip, PORT))
+    run = os.urandom(RUN_BYTES)
+    for number in range(count):
+        s.send(seal(number, run + os.urandom(200 + number % 1000)))
+        if number % 20 == 0:
+            time.sleep(0.0003)
+
+
+if sys.argv[1] == "receive":
+    receive(int(sys.argv[2]))
+else:
+    send(int(sys.argv[2]), sys.argv[3])
