@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "transport.h"
 
-#define LOSS_FIRST_RTT_NS      UINT64_C(10000000) /* before any sample */
-#define LOSS_REORDER_MIN_NS    UINT64_C(50000)	  /* hosts wake late */
-#define LOSS_PROBE_MIN_NS      UINT64_C(1000000)
-#define LOSS_PROBE_MAX_NS      UINT64_C(200000000) /* bound of the back-off */
-#define LOSS_MIN_RTT_LIFE_NS   UINT64_C(60000000000)
-#define LOSS_BLACK_HOLE_PROBES 4
+#define LOSS_FIRST_RTT_NS    UINT64_C(10000000) /* before any sample */
+#define LOSS_REORDER_MIN_NS  UINT64_C(50000)	/* hosts wake late */
+#define LOSS_PROBE_MIN_NS    UINT64_C(1000000)
+#define LOSS_PROBE_MAX_NS    UINT64_C(200000000) /* bound of the back-off */
+#define LOSS_MIN_RTT_LIFE_NS UINT64_C(60000000000)
 
 void loss_rtt(struct engine *e, struct conn *c, uint64_t sample_ns)
 {
@@ -100,9 +99,9 @@ void loss_probe(struct engine *e, struct conn *c)
 		while (c->oldest_pn < c->next_pn && !sent_outstanding(e, c, c->oldest_pn))
 			c->oldest_pn++;
 	}
-	if (c->pto_count == LOSS_BLACK_HOLE_PROBES)
-		path_mtu_black_hole(e, c);
-	if (c->pto_count >= 2)
+	if (c->pto_count >= 2) {
 		congestion_collapse(e, c);
+		c->ping_due = true; /* passes where a path has become too narrow for chunks */
+	}
 	conn_wake(e, c);
 }

@@ -6,7 +6,8 @@
  * passes, then by bisection between what passed and what did not.
  */
 
-#define PATH_MTU_TRIES	  3
+#define PATH_MTU_TRIES	  5 /* of one size: at 30 % loss one search in 400 misjudges it */
+#define PATH_MTU_ROUNDS	  4
 #define PATH_MTU_STEP	  16			 /* bisect no finer */
 #define PATH_MTU_RAISE_NS UINT64_C(600000000000) /* RFC 8899, 5.1.1: 600 s */
 
@@ -70,16 +71,36 @@ void path_mtu_lost(struct engine *e, struct conn *c, uint32_t bytes)
 		return;
 	c->mtu_probe_out = false;
 	conn_wake(e, c);
+	if (c->pto_count > 0) /* nothing came back at all: that says nothing about sizes */
+		return;
 	if (++c->mtu_tries < PATH_MTU_TRIES)
 		return;
 	c->mtu_high = (uint16_t)bytes;
 	path_mtu_next(e, c);
 }
 
-void path_mtu_black_hole(struct engine *e, struct conn *c)
+void path_mtu_passed(struct conn *c, bool large, bool small)
 {
-	if (c->mtu <= MTU_BASE)
+	if (large) {
+		c->mtu_lost_rounds = 0;
+		c->mtu_small_passes = false;
+	} else if (small && c->mtu_lost_rounds > 0) {
+		c->mtu_small_passes = true;
+	}
+}
+
+void path_mtu_vanished(struct engine *e, struct conn *c, const struct sent *s)
+{
+	if (c->mtu <= MTU_BASE || !path_mtu_large(c, s->bytes) || s->time_ns < c->mtu_round_ns)
 		return;
+	c->mtu_round_ns = e->now_ns;
+	if (c->mtu_lost_rounds < UINT8_MAX)
+		c->mtu_lost_rounds++;
+	if (c->mtu_lost_rounds > 1)
+		c->ping_due = true; /* does anything pass? */
+	if (c->mtu_lost_rounds < PATH_MTU_ROUNDS || !c->mtu_small_passes)
+		return;
+	path_mtu_passed(c, true, false);
 	c->mtu = MTU_BASE;
 	path_mtu_start(e, c);
 }

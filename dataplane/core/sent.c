@@ -115,6 +115,8 @@ void sent_lose(struct engine *e, struct conn *c, uint64_t pn)
 	sent_set(c->late, slot);
 	s->state = SENT_RESENT;
 	e->count->lost_pkts++;
+	if (s->kind != SENT_PROBE)
+		path_mtu_vanished(e, c, s);
 	switch (s->kind) {
 	case SENT_CHUNK:
 	case SENT_MSG:
@@ -183,6 +185,7 @@ void sent_defer(struct engine *e, struct conn *c, const struct lost_item *item)
 struct sent_news {
 	uint64_t bytes;
 	uint32_t packets;
+	bool large, small; /* for the path MTU */
 	uint64_t newest_time_ns;
 	bool largest_is_new;
 	uint64_t largest_time_ns;
@@ -204,6 +207,8 @@ static void sent_ack_word(struct engine *e, struct conn *c, uint64_t base, uint6
 		s->state = SENT_ACKED;
 		news->bytes += s->bytes;
 		news->packets++;
+		news->large |= path_mtu_large(c, s->bytes) && s->kind != SENT_PROBE;
+		news->small |= !path_mtu_large(c, s->bytes);
 		if (s->time_ns > news->newest_time_ns)
 			news->newest_time_ns = s->time_ns;
 		if (base + slot % 64 == largest) {
@@ -277,6 +282,7 @@ bool sent_ack(struct engine *e, struct conn *c, const uint8_t *frame)
 		uint64_t took = e->now_ns - news.largest_time_ns;
 		loss_rtt(e, c, took > delay ? took - delay : took);
 	}
+	path_mtu_passed(c, news.large, news.small);
 	sent_advance_oldest(e, c);
 	congestion_acked(e, c, news.bytes, news.packets, largest, c->latest_rtt_ns);
 	loss_detect(e, c);

@@ -220,6 +220,9 @@ struct conn {
 	uint16_t mtu_target, mtu_low, mtu_high, mtu_probe;
 	uint8_t mtu_tries;
 	bool mtu_searching, mtu_probe_out;
+	bool mtu_small_passes;	/* a small packet arrived since large ones began to vanish */
+	uint8_t mtu_lost_rounds; /* large packets lost in so many rounds, none arrived since */
+	uint64_t mtu_round_ns;	/* when the last of those rounds was counted */
 	uint64_t mtu_next_ns;
 
 	/* handshake */

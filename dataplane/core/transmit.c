@@ -67,6 +67,7 @@ static bool transmit_probe(struct engine *e, struct conn *c, struct draft *d)
 	if (!c->mtu_searching)
 		return false;
 	c->mtu_probe_out = true;
+	c->ping_due = true; /* behind it: shows whether anything passes */
 	d->kind = SENT_PROBE;
 	d->b = c->mtu_probe;
 	d->pad_to = (uint16_t)(c->mtu_probe - conn_overhead(c));

@@ -113,8 +113,14 @@ void path_mtu_start(struct engine *e, struct conn *c);
 bool path_mtu_due(const struct conn *c, uint64_t now_ns);
 void path_mtu_acked(struct engine *e, struct conn *c, uint32_t bytes);
 void path_mtu_lost(struct engine *e, struct conn *c, uint32_t bytes);
-/* Full packets vanish while small ones pass: goes back to the base and searches again. */
-void path_mtu_black_hole(struct engine *e, struct conn *c);
+/* Packets other than probes were acknowledged, or one was lost: when large ones vanish for several
+ * rounds while small ones pass, goes back to the base and searches again. */
+void path_mtu_passed(struct conn *c, bool large, bool small);
+void path_mtu_vanished(struct engine *e, struct conn *c, const struct sent *s);
+static inline bool path_mtu_large(const struct conn *c, uint16_t bytes)
+{
+	return bytes > MTU_BASE - conn_overhead(c);
+}
 
 /* frame.c: the body of a PAYLOAD packet */
 void frame_packet(struct engine *e, const struct packet_in *p);

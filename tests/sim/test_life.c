@@ -283,8 +283,9 @@ static void simultaneous_open(void **state)
 		node_connect(&w.nodes[1], 0);
 		assert_true(world_until(&w, WITHIN_NS, both_up, &w) != UINT64_MAX);
 		world_run(&w, WORLD_S);
-		assert_int_equal(w.nodes[0].open_answers, 1);
-		assert_int_equal(w.nodes[1].open_answers, 1);
+		/* each PEER_OPEN is answered, and a connection is reported once more at most */
+		assert_in_range(w.nodes[0].open_answers, 1, 2);
+		assert_in_range(w.nodes[1].open_answers, 1, 2);
 		assert_int_equal(engine_connections(w.nodes[0].engine), 1);
 		assert_int_equal(engine_connections(w.nodes[1].engine), 1);
 		assert_int_equal(node_conn_to(&w.nodes[0], 1) != 0, 1);
@@ -354,6 +355,7 @@ static void path_shrinks_in_the_middle(void **state)
 	printf("  reason: %s after %.1f ms\n", reason_name(w.nodes[0].edges[t.out].reason),
 	       took / 1e6);
 	assert_int_equal(w.nodes[0].edges[t.out].reason, REASON_MTU_TOO_SMALL);
+	testkit_at_most("a narrow path is noticed after (ms)", took / 1e6, 500);
 	assert_true(node_conn_to(&w.nodes[0], 1) != 0);
 	/* smaller chunks still pass on the same connection */
 	struct transfer u = testkit_begin(&w, 0, 1, MIB, 1152, 2);
