@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the subcommands of `sarissa` share: arguments, errors, exit statuses. One thread.
+ */
+#ifndef SARISSA_CLI_H
+#define SARISSA_CLI_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "sarissa/sarissa.h"
+
+enum cli_exit {
+	CLI_DONE = 0,
+	CLI_FAILED = 1,
+	CLI_USAGE = 2,
+	CLI_TIMED_OUT = 3,
+	CLI_NOT_FOUND = 4, /* no such object, or no node */
+};
+
+enum {
+	CLI_OPTION_TIMEOUT = 1,
+	CLI_OPTION_COUNTERS = 2,
+};
+
+struct cli_args {
+	const char *socket; /* never NULL */
+	bool json;
+	bool counters;
+	int64_t timeout_ns; /* SAR_FOREVER without --timeout */
+	char **names;	    /* what is not an option */
+	int count;	    /* of names */
+};
+
+struct cli_command {
+	const char *name, *usage, *help;
+	unsigned options; /* CLI_OPTION_* it takes beside --json, --help and --socket */
+	int least, most;  /* count of its names; most < 0: no bound */
+	int (*run)(const struct cli_args *args);
+};
+
+int put_run(const struct cli_args *args);
+int get_run(const struct cli_args *args);
+int rm_run(const struct cli_args *args);
+int ls_run(const struct cli_args *args);
+int stat_run(const struct cli_args *args);
+int status_run(const struct cli_args *args);
+int doctor_run(const struct cli_args *args);
+
+/* Prints "sarissa: ..." as one line on stderr and returns the exit status that goes with error
+ * (negative errno). */
+int cli_fail(int error, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The same with what the library says about its last failure; subject may be NULL. */
+int cli_fail_detail(int error, const char *subject);
+
+/* Opens the node. CLI_DONE, or prints why not and returns the exit status. */
+int cli_open(const struct cli_args *args, sar **out);
+
+/* The id that a name on the command line stands for: "id:" and 32 hexadecimal digits, or any other
+ * name. */
+sar_id cli_id(const char *name);
+
+/* CLI_DONE, or CLI_USAGE and a line, when a name has no place in an object. */
+int cli_check_name(const char *name);
+
+/* CLOCK_MONOTONIC */
+uint64_t cli_now_ns(void);
+
+/* Ends what was printed: CLI_DONE, or CLI_FAILED and a line when stdout could not take it. */
+int cli_flush(void);
+
+#endif

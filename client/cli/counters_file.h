@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the dataplane counted, from the counters file beside the node's socket: also when the
+ * dataplane, or the whole node, does not run any more.
+ */
+#ifndef SARISSA_CLI_COUNTERS_FILE_H
+#define SARISSA_CLI_COUNTERS_FILE_H
+
+#include <stdint.h>
+#include "internal/counters.h"
+#include "internal/ids.h"
+
+struct counters_file_view {
+	char path[4096];
+	struct counters_file header;
+	struct counters worker[WORKERS_MAX];
+};
+
+/* Reads the file that belongs to the node with this socket. 0; -ENOENT and other -errno; -EPROTO
+ * when it is of another version. path is set in any case. */
+int counters_file_read(const char *socket, struct counters_file_view *out);
+
+/* Counter number i, summed over the workers (the largest for io_max_turn_cycles). */
+uint64_t counters_file_total(const struct counters_file_view *view, unsigned i);
+
+/* Counter number i of one block. */
+static inline uint64_t counters_file_value(const struct counters *c, unsigned i)
+{
+	uint64_t value;
+	memcpy(&value, (const uint8_t *)c + i * sizeof(value), sizeof(value));
+	return value;
+}
+
+#endif

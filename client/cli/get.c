@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* sarissa get: writes the object out while it arrives. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include "cli.h"
+#include "output.h"
+#include "progress.h"
+#include "transfer.h"
+
+struct get {
+	const char *name;
+	sar *s;
+	uint64_t until_ns; /* UINT64_MAX: no limit */
+	struct output output;
+	struct progress progress;
+};
+
+/* What is left of --timeout. */
+static int64_t get_left(const struct get *g)
+{
+	if (g->until_ns == UINT64_MAX)
+		return SAR_FOREVER;
+	uint64_t now_ns = cli_now_ns();
+	return g->until_ns > now_ns ? (int64_t)(g->until_ns - now_ns) : 0;
+}
+
+/* Waits for one more block. With a progress line the wait is cut, so that the line shows a stall.
+ */
+static int get_more(struct get *g, sar_buffer *b)
+{
+	const int64_t slice_ns = 500000000;
+	uint64_t upto = b->ready + TRANSFER_BLOCK_BYTES;
+	for (;;) {
+		int64_t left = get_left(g);
+		bool cut = g->progress.on && left > slice_ns;
+		int r = sar_wait(g->s, b, upto, cut ? slice_ns : left);
+		if (r != -ETIMEDOUT || !cut)
+			return r;
+		progress_show(&g->progress, b->ready, b->size);
+	}
+}
+
+static int get_copy(struct get *g, sar_buffer *b)
+{
+	uint64_t written = 0;
+	for (;;) {
+		uint64_t bytes = b->ready - written;
+		if (bytes > TRANSFER_BLOCK_BYTES)
+			bytes = TRANSFER_BLOCK_BYTES;
+		int status = output_write(&g->output, (uint8_t *)b->data + written, bytes);
+		if (status != CLI_DONE)
+			return status;
+		written += bytes;
+		progress_show(&g->progress, written, b->size);
+		if (written == b->size)
+			return CLI_DONE;
+		int r = written == b->ready ? get_more(g, b) : 0;
+		if (r < 0)
+			return cli_fail_detail(r, g->name);
+	}
+}
+
+static int get_object(struct get *g, uint64_t *size)
+{
+	sar_buffer b;
+	int r = sar_get_begin(g->s, cli_id(g->name), get_left(g), &b);
+	if (r < 0)
+		return cli_fail_detail(r, g->name);
+	*size = b.size;
+	progress_begin(&g->progress, "get", g->name, b.ready);
+	int status = output_reserve(&g->output, b.size);
+	if (status == CLI_DONE)
+		status = get_copy(g, &b);
+	progress_end(&g->progress, status == CLI_DONE ? b.size : 0);
+	sar_release(g->s, &b);
+	return status;
+}
+
+int get_run(const struct cli_args *args)
+{
+	struct get g = {.name = args->names[0], .until_ns = UINT64_MAX};
+	uint64_t started_ns = cli_now_ns(), size = 0;
+	if (args->timeout_ns != SAR_FOREVER)
+		g.until_ns = started_ns + (uint64_t)args->timeout_ns;
+	int status = cli_check_name(g.name);
+	if (status == CLI_DONE)
+		status = cli_open(args, &g.s);
+	if (status != CLI_DONE)
+		return status;
+	status = output_open(&g.output, args->names[1]);
+	if (status == CLI_DONE)
+		status = get_object(&g, &size);
+	bool done = status == CLI_DONE;
+	int closed = output_close(&g.output, done);
+	sar_close(g.s);
+	if (!done || closed != CLI_DONE)
+		return done ? closed : status;
+	if (args->json) /* beside the object itself when that goes to standard output */
+		transfer_report(strcmp(args->names[1], "-") == 0 ? stderr : stdout, g.name, size,
+				started_ns);
+	return args->json ? cli_flush() : CLI_DONE;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* sarissa ls: every object of the cluster, by name. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "cli.h"
+#include "json.h"
+#include "text.h"
+
+struct ls {
+	sar_info *info;
+	size_t count, room;
+};
+
+static int ls_take(const sar_info *info, void *arg)
+{
+	struct ls *ls = arg;
+	if (ls->count == ls->room) {
+		size_t room = ls->room ? ls->room * 2 : 64;
+		sar_info *grown = realloc(ls->info, room * sizeof(*grown));
+		if (!grown)
+			return 1;
+		ls->info = grown;
+		ls->room = room;
+	}
+	ls->info[ls->count++] = *info;
+	return 0;
+}
+
+static int ls_order(const void *a, const void *b)
+{
+	const sar_info *x = a, *y = b;
+	int names = strcmp(x->name, y->name);
+	return names ? names : memcmp(x->id.bytes, y->id.bytes, sizeof(x->id.bytes));
+}
+
+static void ls_json(const sar_info *info)
+{
+	struct json j;
+	char id[TEXT_BYTES];
+	json_begin(&j, stdout);
+	json_string(&j, "id", text_id(id, info->id.bytes));
+	json_string(&j, "name", info->name);
+	json_unsigned(&j, "size", info->size);
+	json_unsigned(&j, "generation", info->generation);
+	if (info->local_ready == UINT64_MAX)
+		json_null(&j, "local_ready");
+	else
+		json_unsigned(&j, "local_ready", info->local_ready);
+	json_unsigned(&j, "copies", info->copies);
+	json_unsigned(&j, "partial", info->partial);
+	json_bool(&j, "inline", info->is_inline);
+	json_end(&j);
+}
+
+/* How much of it is on this node. */
+static const char *ls_here(const sar_info *info, char out[TEXT_BYTES])
+{
+	if (info->local_ready == UINT64_MAX)
+		return "-";
+	if (info->local_ready >= info->size)
+		return "yes";
+	snprintf(out, TEXT_BYTES, "%.0f%%", 100.0 * (double)info->local_ready / (double)info->size);
+	return out;
+}
+
+static void ls_line(const sar_info *info)
+{
+	char size[TEXT_BYTES], here[TEXT_BYTES], copies[TEXT_BYTES], id[TEXT_BYTES];
+	snprintf(copies, sizeof(copies), info->partial ? "%u+%u" : "%u", info->copies,
+		 info->partial);
+	printf("%10s  %4s  %6s  ", text_size(size, info->size), ls_here(info, here), copies);
+	if (*info->name)
+		text_safe(stdout, info->name);
+	else
+		printf("id:%s", text_id(id, info->id.bytes));
+	putchar('\n');
+}
+
+int ls_run(const struct cli_args *args)
+{
+	sar *s;
+	struct ls ls = {0};
+	int status = cli_open(args, &s);
+	if (status != CLI_DONE)
+		return status;
+	int r = sar_list(s, ls_take, &ls);
+	if (r < 0)
+		status = cli_fail_detail(r, NULL);
+	else if (r > 0)
+		status = cli_fail(-ENOMEM, "out of memory");
+	sar_close(s);
+	if (status == CLI_DONE && ls.count > 0) {
+		qsort(ls.info, ls.count, sizeof(*ls.info), ls_order);
+		if (!args->json)
+			printf("%10s  %4s  %6s  %s\n", "SIZE", "HERE", "COPIES", "NAME");
+		for (size_t i = 0; i < ls.count; i++)
+			(args->json ? ls_json : ls_line)(&ls.info[i]);
+	}
+	free(ls.info);
+	return status == CLI_DONE ? cli_flush() : status;
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* sarissa: objects of a cluster from the command line. */
+#include "cli.h"
+
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct cli_command main_commands[] = {
+	{"put", "NAME FILE|-", "store a file, or standard input, as the object NAME", 0, 2, 2,
+	 put_run},
+	{"get", "NAME FILE|- [--timeout S]", "write the object NAME to a file or standard output",
+	 CLI_OPTION_TIMEOUT, 2, 2, get_run},
+	{"rm", "NAME...", "remove objects from the whole cluster", 0, 1, -1, rm_run},
+	{"ls", "", "list the objects of the cluster", 0, 0, 0, ls_run},
+	{"stat", "NAME", "show what is known of an object, and who holds it", 0, 1, 1, stat_run},
+	{"status", "[--counters]", "show the nodes, and the counters of this one",
+	 CLI_OPTION_COUNTERS, 0, 0, status_run},
+	{"doctor", "", "check this machine and its node, and say what to do", 0, 0, 0, doctor_run},
+};
+enum { MAIN_COMMANDS = sizeof(main_commands) / sizeof(main_commands[0]) };
+
+static const struct option main_options[] = {
+	{"json", no_argument, NULL, 'j'},
+	{"help", no_argument, NULL, 'h'},
+	{"socket", required_argument, NULL, 's'},
+	{"version", no_argument, NULL, 'V'},
+	{"timeout", required_argument, NULL, 't'},
+	{"counters", no_argument, NULL, 'c'},
+	{NULL, 0, NULL, 0},
+};
+
+static void main_help(void)
+{
+	printf("usage: sarissa [--socket PATH] [--json] COMMAND ...\n\n"
+	       "Objects in the memory of a cluster's nodes.\n\n");
+	for (int i = 0; i < MAIN_COMMANDS; i++)
+		printf("  %-6s %-26s %s\n", main_commands[i].name, main_commands[i].usage,
+		       main_commands[i].help);
+	printf("\nEvery command takes:\n"
+	       "  --socket PATH  the node's socket; or SARISSA_SOCKET, or "
+	       "/run/sarissa/control.sock\n"
+	       "  --json         one JSON object per line: sizes in bytes, times in ns\n"
+	       "  --help         this text, or the command's own\n"
+	       "  --version      the version of command and library\n\n"
+	       "A NAME that is \"id:\" and 32 hexadecimal digits stands for that object id.\n"
+	       "Exit status: 0 done, 1 failed, 2 wrong usage, 3 timed out, 4 not found or no node.\n");
+}
+
+static void main_command_help(const struct cli_command *command)
+{
+	printf("usage: sarissa %s %s\n\n%c%s.\n\n", command->name, command->usage,
+	       command->help[0] - 'a' + 'A', command->help + 1);
+	if (command->options & CLI_OPTION_TIMEOUT)
+		printf("  --timeout S    wait at most S seconds for the object to exist and to "
+		       "arrive;\n                 0: only when it exists already; without: no "
+		       "limit\n");
+	if (command->options & CLI_OPTION_COUNTERS)
+		printf("  --counters     also what the dataplane counted, running or not\n");
+	printf("  --json         one JSON object per line: sizes in bytes, times in ns\n"
+	       "  --socket PATH  the node's socket\n");
+}
+
+static int main_usage(const char *what, const char *which)
+{
+	fprintf(stderr, "sarissa: %s%s: see 'sarissa --help'\n", what, which);
+	return CLI_USAGE;
+}
+
+/* Seconds with decimals into ns. */
+static bool main_seconds(const char *text, int64_t *out)
+{
+	char *end;
+	double seconds = strtod(text, &end);
+	if (end == text || *end != '\0' || !(seconds >= 0) || seconds > 9e9)
+		return false;
+	*out = (int64_t)(seconds * 1e9 + 0.5);
+	return true;
+}
+
+/* One option into args. -1, or the exit status to end with. */
+static int main_option(int option, unsigned allowed, const struct cli_command *command,
+		       struct cli_args *args)
+{
+	switch (option) {
+	case 'j':
+		args->json = true;
+		return -1;
+	case 's':
+		args->socket = optarg;
+		return -1;
+	case 'h':
+		if (command)
+			main_command_help(command);
+		else
+			main_help();
+		return cli_flush();
+	case 'V':
+		printf("sarissa %s\n", sar_version());
+		return cli_flush();
+	case 't':
+		if (!(allowed & CLI_OPTION_TIMEOUT))
+			return main_usage("--timeout has no meaning here", "");
+		if (!main_seconds(optarg, &args->timeout_ns))
+			return main_usage("--timeout takes seconds, not ", optarg);
+		return -1;
+	case 'c':
+		if (!(allowed & CLI_OPTION_COUNTERS))
+			return main_usage("--counters has no meaning here", "");
+		args->counters = true;
+		return -1;
+	default:
+		return CLI_USAGE;
+	}
+}
+
+/* getopt's own words, in our form. */
+static int main_bad_option(char **argv, int option)
+{
+	return main_usage(option == ':' ? "a value is missing after " : "unknown option ",
+			  argv[optind - 1]);
+}
+
+/* Options before the command, or among its names. -1, or the exit status to end with. */
+static int main_parse(int argc, char **argv, const char *form, const struct cli_command *command,
+		      struct cli_args *args)
+{
+	int option;
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, form, main_options, NULL)) != -1) {
+		if (option == '?' || option == ':')
+			return main_bad_option(argv, option);
+		int status = main_option(option, command ? command->options : 0, command, args);
+		if (status >= 0)
+			return status;
+	}
+	return -1;
+}
+
+static const struct cli_command *main_find(const char *name)
+{
+	for (int i = 0; i < MAIN_COMMANDS; i++)
+		if (strcmp(main_commands[i].name, name) == 0)
+			return &main_commands[i];
+	return NULL;
+}
+
+static int main_run(int argc, char **argv, const struct cli_command *command, struct cli_args *args)
+{
+	optind = 0; /* start anew: getopt_long's way */
+	int status = main_parse(argc, argv, ":", command, args);
+	if (status >= 0)
+		return status;
+	args->names = argv + optind;
+	args->count = argc - optind;
+	if (args->count < command->least || (command->most >= 0 && args->count > command->most)) {
+		fprintf(stderr, "sarissa: %s takes other arguments: sarissa %s %s\n", command->name,
+			command->name, command->usage);
+		return CLI_USAGE;
+	}
+	return command->run(args);
+}
+
+int main(int argc, char **argv)
+{
+	const char *socket = getenv("SARISSA_SOCKET");
+	struct cli_args args = {
+		.socket = socket && *socket ? socket : "/run/sarissa/control.sock",
+		.timeout_ns = SAR_FOREVER,
+	};
+	signal(SIGPIPE, SIG_IGN); /* a write that fails is answered where it happens */
+	int status = main_parse(argc, argv, "+:", NULL, &args);
+	if (status >= 0)
+		return status;
+	if (optind >= argc)
+		return main_usage("no command", "");
+	const struct cli_command *command = main_find(argv[optind]);
+	if (!command)
+		return main_usage("unknown command ", argv[optind]);
+	return main_run(argc - optind, argv + optind, command, &args);
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* sarissa status: the nodes as this one sees them, and what this one counted. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include "cli.h"
+#include "counters_file.h"
+#include "json.h"
+#include "text.h"
+
+static const char *status_state(uint32_t state)
+{
+	static const char *const names[] = {"never seen", "up", "down"};
+	return state < 3 ? names[state] : "unknown";
+}
+
+static void status_json_local(struct json *j, const sar_node *n)
+{
+	json_unsigned(j, "store_bytes", n->store_bytes);
+	json_unsigned(j, "store_used", n->store_used);
+	json_unsigned(j, "objects", n->objects);
+	json_unsigned(j, "sessions", n->sessions);
+	json_bool(j, "hugepages", n->hugepages);
+	json_bool(j, "busy_poll", n->busy_poll);
+	json_signed(j, "control_pid", n->control_pid);
+	json_signed(j, "dataplane_pid", n->dataplane_pid);
+	json_string(j, "link", n->link);
+}
+
+static int status_json(const sar_node *n, void *arg)
+{
+	struct json j;
+	char ip[TEXT_BYTES];
+	json_begin(&j, stdout);
+	json_unsigned(&j, "node", n->node);
+	json_bool(&j, "self", n->self);
+	json_string(&j, "state", status_state(n->state));
+	json_string(&j, "ip", text_ip(ip, n->ip));
+	json_unsigned(&j, "port", n->port);
+	json_unsigned(&j, "workers", n->workers);
+	json_unsigned(&j, "incarnation", n->incarnation);
+	json_unsigned(&j, "mtu", n->mtu);
+	json_unsigned(&j, "rtt_ns", n->rtt_ns);
+	if (n->self)
+		status_json_local(&j, n);
+	json_end(&j);
+	return 0;
+}
+
+/* The local node comes first: what only it has goes before the table. */
+static void status_head(const sar_node *n)
+{
+	char used[TEXT_BYTES], all[TEXT_BYTES];
+	double share = n->store_bytes ? 100.0 * (double)n->store_used / (double)n->store_bytes : 0;
+	printf("this node   %u, control pid %d, dataplane pid %d\n", n->node, n->control_pid,
+	       n->dataplane_pid);
+	printf("store       %s of %s used (%.0f%%), %s\n", text_size(used, n->store_used),
+	       text_size(all, n->store_bytes), share,
+	       n->hugepages ? "huge pages" : "ordinary pages");
+	printf("objects     %llu here, %llu clients\n", (unsigned long long)n->objects,
+	       (unsigned long long)n->sessions);
+	printf("link        ");
+	text_safe(stdout, *n->link ? n->link : "-");
+	printf(", %u worker%s, %s\n\n", n->workers, n->workers == 1 ? "" : "s",
+	       n->busy_poll ? "always polling" : "sleeping when idle");
+	printf("%5s  %-10s  %-24s  %5s  %10s  %7s\n", "NODE", "STATE", "ADDRESS", "MTU", "RTT",
+	       "WORKERS");
+}
+
+static int status_line(const sar_node *n, void *arg)
+{
+	char address[TEXT_BYTES], rtt[TEXT_BYTES] = "-";
+	if (n->self)
+		status_head(n);
+	else if (n->rtt_ns > 0)
+		text_duration(rtt, n->rtt_ns);
+	printf("%5u  %-10s  %-24s  %5u  %10s  %7u\n", n->node, status_state(n->state),
+	       text_endpoint(address, n->ip, n->port), n->mtu, rtt, n->workers);
+	return 0;
+}
+
+static void status_counters_json(const struct counters_file_view *view)
+{
+	const struct counter_info *info = counters_info();
+	for (uint32_t w = 0; w < view->header.workers; w++) {
+		struct json j;
+		json_begin(&j, stdout);
+		json_unsigned(&j, "worker", w);
+		json_signed(&j, "dataplane_pid", view->header.pid);
+		json_unsigned(&j, "incarnation", view->header.incarnation);
+		json_unsigned(&j, "started_ns", view->header.started_ns);
+		json_object(&j, "counters");
+		for (unsigned i = 0; i < COUNTERS_COUNT; i++)
+			json_unsigned(&j, info[i].name, counters_file_value(&view->worker[w], i));
+		json_close(&j, '}');
+		json_end(&j);
+	}
+}
+
+static void status_counters_print(const struct counters_file_view *view)
+{
+	const struct counter_info *info = counters_info();
+	printf("\n%20s  %-20s  %s\n", "COUNT", "COUNTER", "MEANING");
+	for (unsigned i = 0; i < COUNTERS_COUNT; i++) {
+		uint64_t total = counters_file_total(view, i);
+		if (total > 0)
+			printf("%20llu  %-20s  %s (%s)\n", (unsigned long long)total, info[i].name,
+			       info[i].help, info[i].unit);
+	}
+}
+
+static int status_counters(const struct cli_args *args)
+{
+	static struct counters_file_view view;
+	int r = counters_file_read(args->socket, &view);
+	if (r == -EPROTO)
+		return cli_fail(r, "%s is of another version: use command and node of one version",
+				view.path);
+	if (r < 0)
+		return cli_fail(r, "cannot read %s: %s: start sarissa-dataplane", view.path,
+				strerror(-r));
+	(args->json ? status_counters_json : status_counters_print)(&view);
+	return CLI_DONE;
+}
+
+static int status_nodes(const struct cli_args *args)
+{
+	sar *s;
+	int status = cli_open(args, &s);
+	if (status != CLI_DONE)
+		return status;
+	int r = sar_nodes(s, args->json ? status_json : status_line, NULL);
+	if (r < 0)
+		status = cli_fail_detail(r, NULL);
+	sar_close(s);
+	return status;
+}
+
+/* The counters are there also without a node. */
+int status_run(const struct cli_args *args)
+{
+	int nodes = status_nodes(args);
+	int counters = args->counters ? status_counters(args) : CLI_DONE;
+	int flushed = cli_flush();
+	return nodes != CLI_DONE ? nodes : counters != CLI_DONE ? counters : flushed;
+}
