@@ -157,7 +157,7 @@ enum verdict msg_take(struct engine *e, struct conn *c, const uint8_t *frame, ui
 	struct msg_in *m = &c->msg_in[id % MSG_WINDOW];
 	if (m->slot == SLOT_NONE) {
 		/* The last slots are for the message that all others of this peer wait for. */
-		bool last = e->rx_free_count <= e->config.msg_rx_slots / 8;
+		bool last = e->rx_free_count <= state_max(1, e->config.msg_rx_slots / 8);
 		m->slot = last && id != c->deliver_id ? SLOT_NONE : msg_slot_take(e);
 		if (m->slot == SLOT_NONE) {
 			e->count->drop_msg_full++;

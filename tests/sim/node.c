@@ -52,7 +52,8 @@ void node_init(struct node *n, struct world *w, uint32_t index, const struct nod
 	t->slot_bytes = sizeof(struct object_slot);
 	t->store_bytes = n->store.bytes;
 	n->msg_tx = memory_map((uint64_t)o->msg_slots * MSG_SLOT_BYTES);
-	n->msg_rx = memory_map((uint64_t)o->msg_slots * MSG_SLOT_BYTES);
+	n->msg_rx = memory_map((uint64_t)(o->msg_rx_slots ? o->msg_rx_slots : o->msg_slots) *
+			       MSG_SLOT_BYTES);
 	n->tx_slot_used = calloc(o->msg_slots, 1);
 	node_start(n);
 }
@@ -72,7 +73,7 @@ static void node_config(struct node *n)
 	c->msg_tx = n->msg_tx.base;
 	c->msg_tx_bytes = n->msg_tx.bytes;
 	c->msg_rx = n->msg_rx.base;
-	c->msg_rx_slots = n->options.msg_slots;
+	c->msg_rx_slots = (uint32_t)(n->msg_rx.bytes / MSG_SLOT_BYTES);
 	c->counters = &n->counters;
 }
 

@@ -27,7 +27,8 @@ enum {
 struct node_options {
 	struct engine_config config; /* engine_config_default() and what the test changes */
 	uint64_t store_bytes;
-	uint32_t msg_slots; /* per direction */
+	uint32_t msg_slots;    /* per direction */
+	uint32_t msg_rx_slots; /* 0: as many */
 	uint32_t table_slots;
 	uint64_t turn_ns; /* the worker looks at its receive ring so often; 0: at every packet */
 };

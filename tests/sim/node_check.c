@@ -27,7 +27,6 @@ static void node_peer_up(struct node *n, const struct record *ev)
 							.mtu = ev->peer.mtu,
 							.peer_incarnation = ev->peer.incarnation,
 							.up_ns = world_now(n->world)};
-	n->open_answers += ev->token != 0;
 	uint32_t life = (uint32_t)((ev->peer.incarnation - 0x5afe000000000001ull) >> 32);
 	if (life > n->world->nodes[peer].life ||
 	    (uint32_t)(ev->peer.incarnation - 0x5afe000000000001ull) != peer)

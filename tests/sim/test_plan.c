@@ -370,7 +370,7 @@ static void held_messages_hold_the_sender(void **state)
 		struct node_options o = world_options();
 		struct world w;
 		uint32_t sent = 0;
-		o.msg_slots = slots[k];
+		o.msg_rx_slots = slots[k];
 		world_init(&w, 2, &link, &o, TESTKIT_SEED, false);
 		assert_true(world_connect(&w, 0, 1, WITHIN_NS) != UINT64_MAX);
 		network_faults_all(&w.net, &bad_path);
@@ -398,7 +398,7 @@ static void messages_pass_bulk_data(void **state)
 	(void)state;
 	open_pair(&w, 2, NULL, TESTKIT_SEED);
 	testkit_begin(&w, 0, 1, 8 * MIB, TESTKIT_CHUNK, 5);
-	world_run(&w, 5 * WORLD_MS);
+	world_run(&w, 20 * WORLD_MS); /* the congestion control has found its window */
 	for (uint32_t i = 0; i < 20; i++) {
 		uint64_t before = w.nodes[1].msgs_delivered, start = world_now(&w);
 		assert_int_not_equal(node_message(&w.nodes[0], 1, 200), NODE_NONE);
@@ -407,7 +407,8 @@ static void messages_pass_bulk_data(void **state)
 		worst = world_now(&w) - start > worst ? world_now(&w) - start : worst;
 		world_run(&w, WORLD_MS);
 	}
-	testkit_at_most("message beside bulk data, worst (us)", worst / 1e3, 1000);
+	testkit_at_most("message beside bulk data, worst (us)", worst / 1e3,
+			1.25 * w.nodes[0].config.delay_target_ns / 1e3 + RTT_NS / 1e3);
 	close_pair(&w);
 }
 
