@@ -61,6 +61,8 @@ def faults_have_the_rates_asked_for():
         near(probe(cluster, 0, 1)["late"], 4.6, "reordering")
         cluster.verb("fault", "all", "--corrupt", 2)
         near(probe(cluster, 0, 1)["corrupt"], 2, "corruption")
+        cluster.verb("fault", "all", "--ecn", 8)
+        near(probe(cluster, 0, 1)["marked"], 8, "congestion marks")
         cluster.verb("fault", "all")
         probe(cluster, 0, 1)  # what was held has gone by now
         clean = probe(cluster, 0, 1)

@@ -15,7 +15,9 @@ import zlib
 PORT = 7400
 SO_NO_CHECK = 11  # our own check sees corruption, so the kernel must let it pass
 SO_RCVBUFFORCE = 33
+IP_RECVTOS = 13
 QUIET_S = 1.0
+ECT0, CE = 2, 3  # RFC 3168
 RUN_BYTES = 4  # tells the datagrams of this run from those that an earlier one left on the way
 
 
@@ -27,13 +29,14 @@ def receive(count):
     s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     s.setsockopt(socket.SOL_SOCKET, SO_NO_CHECK, 1)
     s.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 1 << 27)
+    s.setsockopt(socket.IPPROTO_IP, IP_RECVTOS, 1)
     s.bind(("0.0.0.0", PORT))
     print("ready", flush=True)
-    seen, highest, late, corrupt, run = {}, -1, 0, 0, None
+    seen, highest, late, corrupt, marked, run = {}, -1, 0, 0, 0, None
     s.settimeout(10)
     while True:
         try:
-            data = s.recv(4096)
+            data, control, _, _ = s.recvmsg(4096, 64)
         except TimeoutError:
             break
         s.settimeout(QUIET_S)
@@ -45,16 +48,19 @@ def receive(count):
         if this_run != run:
             continue
         seen[number] = seen.get(number, 0) + 1
+        marked += any(value[0] & 3 == CE for _, _, value in control)
         late += seen[number] == 1 and number < highest
         highest = max(highest, number)
     print(json.dumps({"missing": 100 * (count - len(seen) - corrupt) / count,
                       "duplicated": 100 * sum(n - 1 for n in seen.values()) / count,
-                      "late": 100 * late / count, "corrupt": 100 * corrupt / count}))
+                      "late": 100 * late / count, "corrupt": 100 * corrupt / count,
+                      "marked": 100 * marked / count}))
 
 
 def send(count, ip):
     s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     s.setsockopt(socket.SOL_SOCKET, SO_NO_CHECK, 1)
+    s.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, ECT0)
     s.connect((ip, PORT))
     run = os.urandom(RUN_BYTES)
     for number in range(count):
