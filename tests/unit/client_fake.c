@@ -99,6 +99,7 @@ static int64_t fake_make(struct fake *f, const struct object_id *id, uint64_t si
 		atomic_store(&s->watermark, 0);
 		s->state = (uint16_t)state;
 		fake_write_end(s);
+		memset(f->name[i], 0, sizeof(f->name[i]));
 		f->used += room;
 		return i;
 	}
@@ -152,6 +153,7 @@ static void fake_create(struct fake *f, int conn, const struct session_request *
 		snprintf(reply.text, sizeof(reply.text), "the store is full: remove something");
 		fake_send(f, conn, &reply, sizeof(reply), NULL, 0);
 	} else {
+		memcpy(f->name[i], request->name, sizeof(f->name[i]));
 		fake_place(f, conn, request, i);
 	}
 }
@@ -196,8 +198,9 @@ static void fake_wait(struct fake *f, int conn, const struct session_request *re
 	FAKE_CHECK(!"no room for another wait");
 }
 
-static struct session_object fake_object(const struct object_slot *s)
+static struct session_object fake_object(struct fake *f, int64_t slot)
 {
+	const struct object_slot *s = &f->table->slot[slot];
 	struct session_object object = {.id = s->id,
 					.generation = s->generation,
 					.size = s->size,
@@ -207,6 +210,8 @@ static struct session_object fake_object(const struct object_slot *s)
 					.local_watermark = atomic_load(&s->watermark)};
 	object.holder[0].complete = object.copies;
 	object.holder[0].upstream = -1;
+	object.holder[0].watermark = object.local_watermark;
+	memcpy(object.name, f->name[slot], sizeof(object.name));
 	return object;
 }
 
@@ -222,7 +227,7 @@ static void fake_list(struct fake *f, int conn, const struct session_request *re
 			continue;
 		packet.reply = fake_reply(request, 0);
 		packet.reply.flags = SESSION_FLAG_MORE;
-		packet.object = fake_object(s);
+		packet.object = fake_object(f, i);
 		fake_send(f, conn, &packet, sizeof(packet), NULL, 0);
 	}
 	fake_status(f, conn, request, 0);
@@ -235,12 +240,13 @@ static void fake_stat(struct fake *f, int conn, const struct session_request *re
 		struct session_object object;
 	} packet;
 	struct object_slot image;
-	if (object_table_find(f->table, &request->id, &image) < 0) {
+	int64_t i = object_table_find(f->table, &request->id, &image);
+	if (i < 0) {
 		fake_status(f, conn, request, -ENOENT);
 		return;
 	}
 	packet.reply = fake_reply(request, 0);
-	packet.object = fake_object(&image);
+	packet.object = fake_object(f, i);
 	fake_send(f, conn, &packet, sizeof(packet), NULL, 0);
 }
 

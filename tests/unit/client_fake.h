@@ -38,6 +38,7 @@ struct fake {
 	uint8_t *store;
 	struct object_table *table;
 	uint64_t table_bytes, used;
+	char name[FAKE_SLOTS][OBJECT_NAME_MAX + 1];
 	struct fake_conn conn[FAKE_CONNS];
 	struct fake_wait wait[FAKE_WAITS];
 	pthread_mutex_t lock; /* guards table, store allocation, waits */

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The command `sarissa`, run as a user would, against a node in a thread of this test. Takes the
+ * command's path as its argument.
+ */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "client_test.h"
+
+static char output[8192]; /* what the last shell() printed, both streams */
+
+/* Runs a line of shell in the fake's directory; returns its exit status. */
+static int shell(const char *format, ...)
+{
+	char line[2048];
+	va_list args;
+	int n = snprintf(line, sizeof(line), "{ ");
+	va_start(args, format);
+	n += vsnprintf(line + n, sizeof(line) - (size_t)n, format, args);
+	va_end(args);
+	snprintf(line + n, sizeof(line) - (size_t)n, "\n} > output 2>&1");
+	int status = system(line);
+	int fd = open("output", O_RDONLY);
+	ssize_t got = read(fd, output, sizeof(output) - 1);
+	close(fd);
+	output[got > 0 ? got : 0] = '\0';
+	unlink("output");
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static int setup(void **state)
+{
+	struct client *c = calloc(1, sizeof(*c));
+	fake_start(&c->fake);
+	*state = c;
+	setenv("SARISSA_SOCKET", c->fake.path, 1);
+	return chdir(c->fake.dir);
+}
+
+static int teardown(void **state)
+{
+	struct client *c = *state;
+	shell("rm -rf -- * .[!.]*");
+	if (chdir("/") < 0)
+		return -1;
+	fake_stop(&c->fake);
+	free(c);
+	return 0;
+}
+
+/* The only file in the directory, beside the socket, that nobody asked for. */
+static bool left_over(void)
+{
+	return shell("ls -A | grep -q '^[.]sarissa'") == 0;
+}
+
+static void files_there_and_back(void **state)
+{
+	static const int sizes[] = {0, 1, 63, 65535, 65536, 65537, 1048576, 1048583};
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		assert_int_equal(shell("head -c %d /dev/urandom > in", sizes[i]), 0);
+		assert_int_equal(shell("$CLI put file%zu in", i), 0);
+		assert_string_equal(output, "");
+		assert_int_equal(shell("$CLI get file%zu out && cmp in out", i), 0);
+		assert_int_equal(shell("cat in | $CLI put pipe%zu -", i), 0);
+		assert_int_equal(shell("$CLI get pipe%zu - | cmp in -", i), 0);
+		assert_int_equal(shell("$CLI put redirect%zu - < in", i), 0);
+		assert_int_equal(shell("$CLI get redirect%zu - > out; cmp in out", i), 0);
+		assert_int_equal(shell("$CLI rm file%zu pipe%zu redirect%zu", i, i, i), 0);
+	}
+	assert_false(left_over());
+}
+
+static void file_keeps_its_mode_and_link(void **state)
+{
+	shell("echo new > in; $CLI put x in; umask 027; $CLI get x fresh; stat -c %%a fresh");
+	assert_string_equal(output, "640\n");
+	shell("echo old > target; chmod 604 target; ln -s target link; $CLI get x link;"
+	      "stat -c '%%a %%F' target link; cat target");
+	assert_string_equal(output, "604 regular file\n777 symbolic link\nnew\n");
+	assert_int_equal(shell("$CLI get x /dev/null"), 0);
+}
+
+static void wrong_usage_is_2(void **state)
+{
+	static const char *const lines[] = {
+		"",
+		"frobnicate",
+		"put",
+		"put x",
+		"put x y z",
+		"get x",
+		"get x - --timeout",
+		"get x - --timeout soon",
+		"get x - --timeout -1",
+		"put x - --timeout 1",
+		"ls --frobnicate",
+		"ls x",
+		"rm",
+		"stat",
+		"put '' -",
+		"status x",
+	};
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		assert_int_equal(shell("$CLI %s < /dev/null", lines[i]), 2);
+		assert_int_equal(strncmp(output, "sarissa: ", 9), 0);
+		assert_ptr_equal(strchr(output, '\n'), output + strlen(output) - 1);
+	}
+}
+
+static void help_is_there(void **state)
+{
+	assert_int_equal(shell("for c in put get rm ls stat status doctor; do $CLI $c --help || "
+			       "exit; done; $CLI --help; $CLI --version"),
+			 0);
+	assert_non_null(strstr(output, "--timeout S"));
+}
+
+static void not_there_is_4(void **state)
+{
+	assert_int_equal(shell("$CLI get nothing out --timeout 0"), 4);
+	assert_string_equal(output, "sarissa: nothing: no such object\n");
+	assert_int_equal(shell("test -e out"), 1);
+	assert_int_equal(shell("$CLI stat nothing"), 4);
+	assert_int_equal(shell("$CLI rm nothing"), 4);
+	assert_int_equal(shell("$CLI --socket /nonexistent/x ls"), 4);
+	assert_int_equal(shell("$CLI ls --socket /nonexistent/x"), 4);
+	assert_int_equal(shell("SARISSA_SOCKET=/nonexistent/x $CLI put a /dev/null"), 4);
+	assert_false(left_over());
+}
+
+static void late_is_3(void **state)
+{
+	assert_int_equal(shell("$CLI get nothing out --timeout 0.05"), 3);
+	assert_int_equal(shell("test -e out"), 1);
+	assert_false(left_over());
+}
+
+static void errors_are_1(void **state)
+{
+	shell("echo x > in; $CLI put x in");
+	assert_int_equal(shell("$CLI put x in"), 1);
+	assert_int_equal(shell("cat in | $CLI put x -"), 1);
+	assert_int_equal(shell("$CLI put y /nonexistent"), 1);
+	assert_int_equal(shell("$CLI put y /"), 1);
+	assert_int_equal(shell("$CLI get x /nonexistent/out"), 1);
+	assert_int_equal(shell("$CLI get x /"), 1);
+	assert_int_equal(shell("$CLI get x /dev/full"), 1);
+	assert_int_equal(shell("$CLI ls > /dev/full"), 1);
+	assert_int_equal(shell("head -c %d /dev/zero | $CLI put big -", FAKE_STORE_BYTES + 1), 1);
+	assert_non_null(strstr(output, "holds more than the node's store"));
+	assert_int_equal(shell("truncate -s %d in; $CLI put big in", FAKE_STORE_BYTES), 1);
+	assert_string_equal(output, "sarissa: big: the store is full: remove something\n");
+	assert_int_equal(shell("head -c 500000 /dev/urandom | $CLI put wide -; "
+			       "ulimit -f 100; trap '' XFSZ; $CLI get wide out"),
+			 1);
+	assert_int_equal(shell("test -e out"), 1);
+	assert_int_equal(shell("mkfifo f; head -c 1 f > /dev/null & "
+			       "$CLI get wide f"),
+			 1);
+	assert_non_null(strstr(output, "the reader of f has gone"));
+	assert_false(left_over());
+}
+
+static void shows_objects(void **state)
+{
+	shell("head -c 1536 /dev/zero | $CLI put zeros -; echo x | $CLI put 'a\"b\\c\xff\n' -");
+	shell("echo anonymous | $CLI put id:00112233445566778899aabbccddeeff -; $CLI ls");
+	assert_string_equal(output,
+			    "      SIZE  HERE  COPIES  NAME\n"
+			    "      10 B   yes       1  id:00112233445566778899aabbccddeeff\n"
+			    "       2 B   yes       1  a\"b\\c\\xff\\x0a\n"
+			    "   1.5 KiB   yes       1  zeros\n");
+	shell("$CLI ls --json | grep -o '\"name\": .*\"size\": [0-9]*'");
+	assert_string_equal(output, "\"name\": \"\", \"size\": 10\n"
+				    "\"name\": \"a\\\"b\\\\c\\udcff\\u000a\", \"size\": 2\n"
+				    "\"name\": \"zeros\", \"size\": 1536\n");
+	assert_int_equal(shell("$CLI stat zeros"), 0);
+	assert_non_null(strstr(output, "size        1.5 KiB (1536 bytes)\n"));
+	assert_int_equal(shell("$CLI --json stat zeros"), 0);
+	assert_non_null(strstr(output, "\"holders\": [{\"node\": 0, \"complete\": true, \"ready\": "
+				       "1536, \"upstream\": null, \"sending\": 0}]}\n"));
+	assert_int_equal(shell("$CLI get id:00112233445566778899AABBCCDDEEFF -"), 0);
+	assert_string_equal(output, "anonymous\n");
+}
+
+static void shows_nodes(void **state)
+{
+	assert_int_equal(shell("$CLI status"), 0);
+	assert_non_null(strstr(output, "store       0 B of 8.0 MiB used (0%), ordinary pages"));
+	assert_int_equal(shell("$CLI status --json"), 0);
+	assert_non_null(strstr(output, "{\"node\": 1, \"self\": false, \"state\": \"down\""));
+	assert_int_equal(shell("$CLI status --counters"), 4); /* no dataplane has written any */
+	shell("$CLI doctor");
+	assert_non_null(strstr(output, "ok    node          node 0 answers at "));
+	assert_non_null(strstr(output, "fail  dataplane"));
+	assert_int_equal(shell("$CLI doctor"), 1);
+	assert_int_equal(shell("SARISSA_SOCKET=/nonexistent/x $CLI doctor --json"), 4);
+	assert_non_null(strstr(output, "{\"check\": \"node\", \"level\": \"fail\""));
+}
+
+static void json_of_transfers(void **state)
+{
+	assert_int_equal(shell("echo 12345 | $CLI put x - --json"), 0);
+	assert_non_null(strstr(output, "\"size\": 6, \"duration_ns\": "));
+	assert_int_equal(shell("$CLI get x out --json"), 0);
+	assert_non_null(strstr(output, "{\"name\": \"x\", \"id\": \""));
+	assert_int_equal(shell("$CLI get x - --json 2> /dev/null"), 0);
+	assert_string_equal(output, "12345\n");
+	assert_int_equal(shell("$CLI rm x --json"), 0);
+	assert_non_null(strstr(output, "\"removed\": true}\n"));
+}
+
+/* A get that is interrupted while bytes arrive leaves no file, whole or half. */
+static void interrupted_get_leaves_nothing(void **state)
+{
+	struct client *c = *state;
+	struct object_id id = test_object("slow");
+	fake_fetching(&c->fake, &id, 100000, 50000);
+	assert_int_equal(shell("$CLI get slow out & pid=$!; "
+			       "for i in $(seq 100); do test -e .sarissa-* && break; sleep 0.02; "
+			       "done; test -e .sarissa-* || exit 9; kill -TERM $pid; wait $pid"),
+			 128 + SIGTERM);
+	assert_int_equal(shell("test -e out"), 1);
+	assert_false(left_over());
+}
+
+/* Bytes are written as they come, and the file appears at the end. */
+static void get_follows_a_growing_object(void **state)
+{
+	struct client *c = *state;
+	struct object_id id = test_object("growing");
+	uint32_t slot = fake_fetching(&c->fake, &id, 3000000, 0);
+	assert_int_equal(shell("$CLI get growing out --timeout 20 & echo $! > pid"), 0);
+	for (uint64_t ready = 100000; ready <= 3000000; ready += 100000) {
+		usleep(2000);
+		fake_advance(&c->fake, slot, ready);
+	}
+	assert_int_equal(shell("for i in $(seq 200); do test -e out && break; sleep 0.02; done; "
+			       "stat -c %%s out"),
+			 0);
+	assert_string_equal(output, "3000000\n");
+	FILE *file = fopen("out", "r");
+	for (uint64_t i = 0; i < 3000000; i++)
+		assert_int_equal(fgetc(file), fake_pattern(i));
+	fclose(file);
+}
+
+#define test_cli(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(int argc, char **argv)
+{
+	if (argc != 2 || access(argv[1], X_OK) != 0)
+		return 77; /* the command is not built */
+	setenv("CLI", argv[1], 1);
+	const struct CMUnitTest tests[] = {
+		test_cli(files_there_and_back),
+		test_cli(file_keeps_its_mode_and_link),
+		test_cli(wrong_usage_is_2),
+		test_cli(help_is_there),
+		test_cli(not_there_is_4),
+		test_cli(late_is_3),
+		test_cli(errors_are_1),
+		test_cli(shows_objects),
+		test_cli(shows_nodes),
+		test_cli(json_of_transfers),
+		test_cli(interrupted_get_leaves_nothing),
+		test_cli(get_follows_a_growing_object),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
