@@ -69,6 +69,7 @@
 	X(io_echo_replies, "packets", "ICMP echo requests answered")                           \
 	X(io_no_neighbour, "packets", "sent packets whose next hop is not resolved yet")       \
 	X(io_tx_full, "packets", "packets that the port did not take; protocol re-sends them") \
+	X(io_handover_full, "packets", "packets for another worker that is behind")            \
 	X(io_no_mbuf, "events", "no packet buffer free")                                       \
 	X(io_sleeps, "events", "times the worker slept")                                       \
 	X(io_loops, "loops", "turns of the worker loop")                                       \

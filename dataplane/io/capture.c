@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "capture.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <rte_cycles.h>
+#include <rte_ethdev.h>
+#include <rte_pcapng.h>
+#include <rte_ring.h>
+#include <rte_version.h>
+#include "ether.h"
+#include "log.h"
+#include "port.h"
+
+enum {
+	CAPTURE_RING = 4096,
+	CAPTURE_BATCH = 64,
+};
+
+struct capture {
+	rte_pcapng_t *file;
+	struct rte_ring *ring;
+	struct rte_mempool *pool;
+	uint32_t length; /* longest packet */
+	_Atomic uint64_t missed;
+	uint64_t written;
+};
+
+static void capture_copy(struct capture *c, uint16_t port, uint16_t queue, struct rte_mbuf **m,
+			 uint16_t count, enum rte_pcapng_direction direction)
+{
+	for (uint16_t i = 0; i < count; i++) {
+#if RTE_VERSION >= RTE_VERSION_NUM(23, 11, 0, 0)
+		struct rte_mbuf *copy =
+			rte_pcapng_copy(port, queue, m[i], c->pool, c->length, direction, NULL);
+#else
+		struct rte_mbuf *copy = rte_pcapng_copy(port, queue, m[i], c->pool, c->length,
+							rte_rdtsc(), direction);
+#endif
+		if (copy && rte_ring_mp_enqueue(c->ring, copy) == 0)
+			continue;
+		rte_pktmbuf_free(copy);
+		c->missed++;
+	}
+}
+
+static uint16_t capture_rx(uint16_t port, uint16_t queue, struct rte_mbuf **m, uint16_t count,
+			   uint16_t max, void *arg)
+{
+	capture_copy(arg, port, queue, m, count, RTE_PCAPNG_DIRECTION_IN);
+	return count;
+}
+
+static uint16_t capture_tx(uint16_t port, uint16_t queue, struct rte_mbuf **m, uint16_t count,
+			   void *arg)
+{
+	capture_copy(arg, port, queue, m, count, RTE_PCAPNG_DIRECTION_OUT);
+	return count;
+}
+
+static int capture_open(struct capture *c, const char *file, const struct port *p)
+{
+	c->length = (uint32_t)(p->mtu + ETHER_HEADER);
+	c->pool = rte_pktmbuf_pool_create("capture", CAPTURE_RING, 0, 0,
+					  (uint16_t)rte_pcapng_mbuf_size(c->length), SOCKET_ID_ANY);
+	c->ring = rte_ring_create("capture", CAPTURE_RING, SOCKET_ID_ANY, RING_F_SC_DEQ);
+	if (!c->pool || !c->ring)
+		return -ENOMEM;
+	int fd = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	c->file = rte_pcapng_fdopen(fd, NULL, NULL, "sarissa-dataplane", NULL);
+	if (!c->file) {
+		close(fd);
+		return -ENOMEM;
+	}
+#if RTE_VERSION >= RTE_VERSION_NUM(23, 11, 0, 0)
+	return rte_pcapng_add_interface(c->file, p->id, NULL, NULL, NULL) < 0 ? -EIO : 0;
+#else
+	return 0;
+#endif
+}
+
+struct capture *capture_start(const char *file, const struct port *port)
+{
+	struct capture *c = calloc(1, sizeof(*c));
+	int error = c ? capture_open(c, file, port) : -ENOMEM;
+	for (uint16_t q = 0; q < port->queues && !error; q++)
+		if (!rte_eth_add_rx_callback(port->id, q, capture_rx, c) ||
+		    !rte_eth_add_tx_callback(port->id, q, capture_tx, c))
+			error = -ENOTSUP;
+	if (!error)
+		return c;
+	log_error("cannot capture into %s (%s): choose another --capture file", file,
+		  strerror(-error));
+	free(c);
+	return NULL;
+}
+
+void capture_write(struct capture *c)
+{
+	struct rte_mbuf *m[CAPTURE_BATCH];
+	unsigned n;
+	while ((n = rte_ring_sc_dequeue_burst(c->ring, (void **)m, CAPTURE_BATCH, NULL)) > 0) {
+		if (rte_pcapng_write_packets(c->file, m, (uint16_t)n) < 0)
+			c->missed += n;
+		else
+			c->written += n;
+		rte_pktmbuf_free_bulk(m, n);
+	}
+}
+
+void capture_stop(struct capture *c)
+{
+	capture_write(c);
+	rte_pcapng_close(c->file);
+	log_info("captured %llu packets, missed %llu", (unsigned long long)c->written,
+		 (unsigned long long)c->missed);
+	free(c);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * --capture FILE: copies of all packets, as pcapng. Workers copy into a ring (callbacks on the
+ * port's queues); the main thread writes. What the ring has no room for is missing in the file and
+ * counted when it is closed. The workers' timing suffers: for finding faults only.
+ */
+#ifndef SARISSA_DATAPLANE_IO_CAPTURE_H
+#define SARISSA_DATAPLANE_IO_CAPTURE_H
+
+#include <stdint.h>
+
+struct capture;
+struct port;
+
+/* Opens the file and hooks the queues. Call when the port is started, before the workers run.
+ * Returns NULL with a line logged. */
+struct capture *capture_start(const char *file, const struct port *port);
+
+/* Writes what has been copied; call at least every CAPTURE_MS. */
+void capture_write(struct capture *c);
+enum { CAPTURE_MS = 5 };
+
+/* Writes the rest and closes. The workers must have ended. */
+void capture_stop(struct capture *c);
+
+#endif

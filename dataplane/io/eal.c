@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "eal.h"
+
+#include <errno.h>
+#include <linux/capability.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include "log.h"
+#include "port.h"
+#include "shm.h"
+
+enum { EAL_ARGS = 20, EAL_TEXT = 1024 };
+
+struct eal_args {
+	char text[EAL_TEXT];
+	unsigned used;
+	int count;
+	char *arg[EAL_ARGS];
+};
+
+__attribute__((format(printf, 2, 3))) static void args_add(struct eal_args *a, const char *format,
+							   ...)
+{
+	va_list list;
+	va_start(list, format);
+	int n = vsnprintf(a->text + a->used, EAL_TEXT - a->used, format, list);
+	va_end(list);
+	if (n < 0 || a->used + (unsigned)n >= EAL_TEXT || a->count == EAL_ARGS - 1)
+		return; /* cannot happen: the options bound every part */
+	a->arg[a->count++] = a->text + a->used;
+	a->used += (unsigned)n + 1;
+}
+
+static bool has_capability(const struct __user_cap_data_struct *data, int which)
+{
+	return data[which / 32].effective & 1u << which % 32;
+}
+
+bool eal_has_rights(const struct options *o)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[2] = {0};
+	if (syscall(SYS_capget, &header, data) < 0)
+		return true; /* then the kernel will say */
+	bool admin = has_capability(data, CAP_NET_ADMIN);
+	bool raw = has_capability(data, CAP_NET_RAW);
+	bool bpf = has_capability(data, CAP_BPF) || has_capability(data, CAP_SYS_ADMIN);
+	if (o->port.kind == PORT_AF_XDP && !(admin && raw && bpf)) {
+		log_error("port %s needs the capabilities net_admin, net_raw and bpf: run as root, "
+			  "or grant them with setcap",
+			  o->port.text);
+		return false;
+	}
+	if (o->port.kind == PORT_TAP && !admin) {
+		log_error("port %s needs the capability net_admin: run as root, or grant it with "
+			  "setcap",
+			  o->port.text);
+		return false;
+	}
+	return true;
+}
+
+/* "0,1,5": the cores this process may use. */
+static void allowed_cores(char *out, unsigned size)
+{
+	cpu_set_t set;
+	unsigned used = 0;
+	snprintf(out, size, "0");
+	if (sched_getaffinity(0, sizeof(set), &set) != 0)
+		return;
+	for (int c = 0; c < CPU_SETSIZE && used + 6 < size; c++)
+		if (CPU_ISSET(c, &set))
+			used += (unsigned)snprintf(out + used, size - used, "%s%d", used ? "," : "",
+						   c);
+}
+
+static void args_lcores(struct eal_args *a, const struct options *o)
+{
+	char allowed[256], map[640];
+	allowed_cores(allowed, sizeof(allowed));
+	if (!o->cores) {
+		args_add(a, "--lcores=(0-%u)@(%s)", o->workers, allowed);
+		return;
+	}
+	unsigned used = (unsigned)snprintf(map, sizeof(map), "0@(%s)", allowed);
+	for (unsigned w = 0; w < o->workers; w++)
+		used += (unsigned)snprintf(map + used, sizeof(map) - used, ",%u@%d", w + 1,
+					   o->core[w]);
+	args_add(a, "--lcores=%s", map);
+}
+
+static void args_build(struct eal_args *a, const struct options *o, bool huge, unsigned mib)
+{
+	args_add(a, "sarissa-dataplane");
+	args_lcores(a, o);
+	if (huge) {
+		args_add(a, "--in-memory");
+	} else { /* DPDK 22.11 refuses --in-memory without huge pages; this is the rest of it */
+		args_add(a, "--no-huge");
+		args_add(a, "--no-shconf");
+		args_add(a, "-m");
+		args_add(a, "%u", mib);
+	}
+	if (o->port.kind == PORT_PCI) {
+		args_add(a, "-a");
+		args_add(a, "%s", o->port.name);
+	} else {
+		args_add(a, "--no-pci");
+		args_add(a, "--iova-mode=va"); /* pools in one piece; nobody reads them by DMA */
+	}
+	if (o->log_level >= LOG_DEBUG)
+		args_add(a, "--log-level=lib.*|pmd.*:info");
+	a->arg[a->count] = NULL;
+}
+
+int eal_start(const struct options *o)
+{
+	static struct eal_args a;
+	unsigned mib = pool_eal_mib(o->port.kind, o->workers);
+	bool huge = shm_huge_free_bytes() >= (uint64_t)mib << 20;
+	args_build(&a, o, huge, mib);
+	/* its telemetry socket goes to RUNDIR/dpdk/rte: every node has its own */
+	setenv("RUNTIME_DIRECTORY", o->rundir, 1);
+	log_take_dpdk();
+	if (rte_eal_init(a.count, a.arg) < 0) {
+		log_error("DPDK does not start (%s%s%s): see --log-level debug",
+			  rte_strerror(rte_errno), *log_dpdk_last() ? ", " : "", log_dpdk_last());
+		return -EIO;
+	}
+	log_info("packet memory in %s",
+		 huge ? "huge pages" : "ordinary pages (no huge pages free)");
+	return 0;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Ethernet frames: reading and writing the headers around our UDP payload, and the few answers a
+ * node owes its link when no kernel owns the address (ARP, neighbour discovery, echo).
+ *
+ * Pure functions over byte ranges; callable from any core. Nothing a peer sends is trusted: every
+ * length is checked against the bytes that are really there. VLAN tags, IPv4 options beyond their
+ * length and IPv6 extension headers are not looked into: such frames are ETHER_OTHER.
+ */
+#ifndef SARISSA_DATAPLANE_IO_ETHER_H
+#define SARISSA_DATAPLANE_IO_ETHER_H
+
+#include <stddef.h>
+#include "internal/ids.h"
+
+enum {
+	ETHER_HEADER = 14,
+	ETHER_IPV4 = 20,
+	ETHER_IPV6 = 40,
+	ETHER_UDP_HEADER = 8,
+	ETHER_HEADERS_V4 = ETHER_HEADER + ETHER_IPV4 + ETHER_UDP_HEADER,
+	ETHER_HEADERS_V6 = ETHER_HEADER + ETHER_IPV6 + ETHER_UDP_HEADER,
+	ETHER_MAC = 6,
+	ETHER_FRAME_MAX = 9000 + ETHER_HEADER,
+	ETHER_ARP_BYTES = 42,
+	ETHER_NEIGHBOUR_BYTES = 86, /* solicitation or advertisement with one option */
+};
+
+enum ether_kind {
+	ETHER_BAD,	     /* a header contradicts the frame: malformed, checksum, fragment */
+	ETHER_OTHER,	     /* well-formed as far as we look, and nothing we take part in */
+	ETHER_UDP,	     /* addresses, ports, payload, ecn are set */
+	ETHER_ARP_REQUEST,   /* from.ip, from_mac: who asks; to.ip: for whom */
+	ETHER_ARP_REPLY,     /* from.ip, from_mac: the answer */
+	ETHER_ND_SOLICIT,    /* as ARP_REQUEST; has_mac tells whether from_mac is set */
+	ETHER_ND_ADVERTISE,  /* as ARP_REPLY; from.ip is the target */
+	ETHER_ECHO_REQUEST4, /* addresses are set */
+	ETHER_ECHO_REQUEST6,
+};
+
+struct ether_frame {
+	enum ether_kind kind;
+	uint8_t ecn;
+	bool has_mac;
+	uint16_t payload_length; /* UDP bytes */
+	const uint8_t *payload;
+	struct net_addr from, to; /* port 0 unless UDP */
+	uint8_t from_mac[ETHER_MAC];
+};
+
+/* Reads a frame of length bytes. Sets what the kind says; pointers lie inside data. */
+void ether_parse(const uint8_t *data, size_t length, struct ether_frame *out);
+
+struct ether_route {
+	uint8_t our_mac[ETHER_MAC], next_mac[ETHER_MAC];
+};
+
+/* Writes Ethernet, IPv4 and UDP headers into the ETHER_HEADERS_V4 bytes before payload. DF is set,
+ * TTL is 64, the UDP checksum 0 (RFC 768: none; our packets carry their own). */
+void ether_write_v4(uint8_t *payload, uint16_t payload_length, const struct ether_route *route,
+		    const struct net_addr *from, const struct net_addr *to, uint8_t ecn);
+
+/* The same for IPv6, ETHER_HEADERS_V6 bytes. The checksum field gets what udp_checksum says. */
+void ether_write_v6(uint8_t *payload, uint16_t payload_length, const struct ether_route *route,
+		    const struct net_addr *from, const struct net_addr *to, uint8_t ecn,
+		    uint16_t udp_checksum_be);
+
+/* UDP checksum over IPv6 (RFC 8200, 8.1) of a datagram whose payload lies in two parts; never 0.
+ * a_length may be odd. Network byte order. */
+uint16_t ether_udp6_checksum(const struct net_addr *from, const struct net_addr *to,
+			     const uint8_t *a, uint16_t a_length, const uint8_t *b,
+			     uint16_t b_length);
+
+/* Only the pseudo-header's part, as network cards want it for their checksum off-load. */
+uint16_t ether_udp6_pseudo(const struct net_addr *from, const struct net_addr *to,
+			   uint16_t payload_length);
+
+/* Who-has: asks for ip in broadcast (ARP) or to the solicited-node group (RFC 4861). Writes
+ * ETHER_ARP_BYTES or ETHER_NEIGHBOUR_BYTES bytes and returns how many. */
+uint16_t ether_write_solicit(uint8_t *out, const uint8_t *our_mac, const uint8_t *our_ip,
+			     const uint8_t *ip);
+
+/* Answers a parsed ETHER_ARP_REQUEST or ETHER_ND_SOLICIT for our address; same sizes. A
+ * solicitation from the unspecified address is answered to all nodes. */
+uint16_t ether_write_advertise(uint8_t *out, const uint8_t *our_mac,
+			       const struct ether_frame *request, const uint8_t *requester_mac);
+
+/* Turns a parsed ETHER_ECHO_REQUEST4/6 into its reply, in place. */
+void ether_make_echo_reply(uint8_t *data, const uint8_t *our_mac,
+			   const struct ether_frame *request);
+
+/* True for the solicited-node multicast address of ip (RFC 4291, 2.7.1). */
+bool ether_is_solicited_node(const uint8_t *group, const uint8_t *ip);
+
+/* ::ffff:a.b.c.d */
+static inline void ether_map_v4(uint8_t *ip16, const void *ip4)
+{
+	memset(ip16, 0, 10);
+	ip16[10] = ip16[11] = 0xff;
+	memcpy(ip16 + 12, ip4, 4);
+}
+
+#endif

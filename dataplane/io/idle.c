@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a worker does when a turn found nothing: it spins for a moment, because the next packet of a
+ * busy stream is near, and then sleeps in the kernel until something arrives or a timer is due.
+ * Many nodes can so share a few cores; --busy-poll never comes here.
+ */
+#include "worker.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <rte_ethdev.h>
+#include <rte_pause.h>
+#include "internal/ring.h"
+
+enum {
+	IDLE_SPIN_TURNS = 16, /* turns at full speed */
+	IDLE_SPIN_NS = 5000,  /* and then with pauses, until this long after the last work */
+	IDLE_NAP_MIN_NS = 20000,
+	IDLE_NAP_MAX_NS = 1000000,
+};
+
+void idle_wake(struct worker *w)
+{
+	ring_wake(&w->sleeping, w->wake_fd);
+}
+
+/* The last look before sleeping: nothing may have come between the turn and the raised flag. */
+static bool idle_something_waits(struct worker *w)
+{
+	return atomic_load_explicit(&w->stop, memory_order_relaxed) ||
+	       atomic_load_explicit(&w->wanted, memory_order_relaxed) != w->session ||
+	       (w->workers > 1 && !rte_ring_empty(w->handover)) ||
+	       (w->session && (w->event_count > 0 || !ring_empty(w->session->commands)));
+}
+
+/* How long to sleep; 0: not at all. */
+static uint64_t idle_timeout(struct worker *w, uint64_t now_ns)
+{
+	uint64_t due = w->session ? engine_next_timeout(w->session->engine) : UINT64_MAX;
+	uint64_t wait = due <= now_ns ? 0 : due - now_ns;
+	/* events that control does not take have no wake-up of their own */
+	if (w->event_count > 0 && wait > IDLE_NAP_MAX_NS)
+		wait = IDLE_NAP_MAX_NS;
+	int fd = w->port->rx_fd[w->queue];
+	if (fd >= 0)
+		return wait;
+	w->nap_ns = w->nap_ns * 2 > IDLE_NAP_MAX_NS ? IDLE_NAP_MAX_NS : w->nap_ns * 2;
+	if (w->nap_ns < IDLE_NAP_MIN_NS)
+		w->nap_ns = IDLE_NAP_MIN_NS;
+	return wait < w->nap_ns ? wait : w->nap_ns;
+}
+
+static void idle_poll(struct worker *w, uint64_t wait_ns)
+{
+	struct pollfd fds[2] = {{.fd = w->wake_fd, .events = POLLIN},
+				{.fd = w->port->rx_fd[w->queue], .events = POLLIN}};
+	struct timespec t = {.tv_sec = (time_t)(wait_ns / 1000000000u),
+			     .tv_nsec = (long)(wait_ns % 1000000000u)};
+	w->counters->io_sleeps++;
+	int n = ppoll(fds, 2, wait_ns == UINT64_MAX ? NULL : &t, NULL);
+	if (n > 0 && fds[0].revents) {
+		eventfd_t value;
+		eventfd_read(w->wake_fd, &value);
+	}
+	uint64_t count;
+	if (n > 0 && fds[1].revents && w->port->rx_interrupt && /* it counts interrupts */
+	    read(fds[1].fd, &count, sizeof(count)) < 0)
+		w->nap_ns = 0;
+}
+
+static void idle_sleep(struct worker *w, uint64_t wait_ns)
+{
+	_Atomic uint32_t *shared = w->session ? w->session->sleeping : &w->sleeping;
+	atomic_store_explicit(&w->sleeping, 1, memory_order_relaxed);
+	ring_sleep_begin(shared);
+	bool armed = w->port->rx_interrupt && w->port->rx_fd[w->queue] >= 0;
+	if (armed)
+		rte_eth_dev_rx_intr_enable(w->port->id, w->queue);
+	if (!idle_something_waits(w) &&
+	    (!armed || rte_eth_rx_queue_count(w->port->id, w->queue) <= 0))
+		idle_poll(w, wait_ns);
+	if (armed)
+		rte_eth_dev_rx_intr_disable(w->port->id, w->queue);
+	ring_sleep_end(shared);
+	atomic_store_explicit(&w->sleeping, 0, memory_order_relaxed);
+}
+
+void idle_wait(struct worker *w, uint64_t now_ns)
+{
+	if (w->idle_turns++ < IDLE_SPIN_TURNS)
+		return;
+	if (now_ns < w->last_work_ns + IDLE_SPIN_NS) {
+		rte_pause();
+		return;
+	}
+	uint64_t wait = idle_timeout(w, now_ns);
+	if (wait > 0)
+		idle_sleep(w, wait);
+}

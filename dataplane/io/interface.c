@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "interface.h"
+
+#include <errno.h>
+#include <ifaddrs.h>
+#include <linux/ethtool.h>
+#include <linux/sockios.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+static bool address_take(const struct ifaddrs *a, struct interface *out)
+{
+	memset(&out->addr, 0, sizeof(out->addr));
+	if (a->ifa_addr->sa_family == AF_INET) {
+		const struct sockaddr_in *v4 = (const void *)a->ifa_addr;
+		out->addr.ip[10] = out->addr.ip[11] = 0xff;
+		memcpy(out->addr.ip + 12, &v4->sin_addr, 4);
+		return true;
+	}
+	const struct sockaddr_in6 *v6 = (const void *)a->ifa_addr;
+	if (a->ifa_addr->sa_family != AF_INET6 || IN6_IS_ADDR_LINKLOCAL(&v6->sin6_addr))
+		return false;
+	memcpy(out->addr.ip, &v6->sin6_addr, 16);
+	return true;
+}
+
+static int interface_address(const char *name, struct interface *out)
+{
+	struct ifaddrs *list;
+	if (getifaddrs(&list) != 0)
+		return -errno;
+	for (int family = AF_INET; !out->has_addr && family;
+	     family = family == AF_INET ? AF_INET6 : 0)
+		for (struct ifaddrs *a = list; a && !out->has_addr; a = a->ifa_next)
+			if (a->ifa_addr && a->ifa_addr->sa_family == family &&
+			    strcmp(a->ifa_name, name) == 0)
+				out->has_addr = address_take(a, out);
+	freeifaddrs(list);
+	return 0;
+}
+
+static int interface_ioctls(int fd, struct ifreq *r, struct interface *out)
+{
+	struct ethtool_drvinfo driver = {.cmd = ETHTOOL_GDRVINFO};
+	if (ioctl(fd, SIOCGIFINDEX, r) < 0)
+		return -errno;
+	out->index = r->ifr_ifindex;
+	if (ioctl(fd, SIOCGIFMTU, r) < 0)
+		return -errno;
+	out->mtu = (unsigned)r->ifr_mtu;
+	if (ioctl(fd, SIOCGIFFLAGS, r) < 0)
+		return -errno;
+	out->up = r->ifr_flags & IFF_UP;
+	if (ioctl(fd, SIOCGIFHWADDR, r) < 0)
+		return -errno;
+	memcpy(out->mac, r->ifr_hwaddr.sa_data, 6);
+	r->ifr_data = (void *)&driver;
+	if (ioctl(fd, SIOCETHTOOL, r) == 0) /* the driver's name is for the log only */
+		memcpy(out->driver, driver.driver, sizeof(out->driver) - 1);
+	return 0;
+}
+
+int interface_read(const char *name, struct interface *out)
+{
+	struct ifreq r = {0};
+	memset(out, 0, sizeof(*out));
+	if (strlen(name) >= sizeof(r.ifr_name))
+		return -ENODEV;
+	strcpy(r.ifr_name, name);
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	int error = interface_ioctls(fd, &r, out);
+	close(fd);
+	return error ? error : interface_address(name, out);
+}

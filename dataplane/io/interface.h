@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the kernel knows about an interface whose address it owns (AF_XDP). Main thread only. */
+#ifndef SARISSA_DATAPLANE_IO_INTERFACE_H
+#define SARISSA_DATAPLANE_IO_INTERFACE_H
+
+#include "internal/ids.h"
+
+struct interface {
+	int index;
+	unsigned mtu; /* IP bytes */
+	uint8_t mac[6];
+	bool up, has_addr;
+	struct net_addr addr; /* the first global one, IPv4 preferred; port 0 */
+	char driver[32];
+};
+
+/* Returns 0, or -ENODEV when there is no such interface, or another -errno. */
+int interface_read(const char *name, struct interface *out);
+
+#endif

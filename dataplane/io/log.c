@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "log.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <rte_log.h>
+
+static int log_level = LOG_INFO;
+static pthread_mutex_t dpdk_lock = PTHREAD_MUTEX_INITIALIZER;
+static char dpdk_last[256];
+
+static const char *const level_names[] = {"error", "warning", "info", "debug"};
+
+void log_set_level(int level)
+{
+	log_level = level;
+}
+
+bool log_parse_level(const char *text, int *out)
+{
+	for (int i = 0; i <= LOG_DEBUG; i++)
+		if (strcmp(text, level_names[i]) == 0) {
+			*out = i;
+			return true;
+		}
+	return false;
+}
+
+static void log_write(int level, const char *format, va_list args)
+{
+	char line[1024];
+	if (level > log_level)
+		return;
+	vsnprintf(line, sizeof(line), format, args);
+	fprintf(stderr, "sarissa-dataplane: %s\n", line);
+}
+
+#define LOG_FUNCTION(name, level)               \
+	void name(const char *format, ...)      \
+	{                                       \
+		va_list args;                   \
+		va_start(args, format);         \
+		log_write(level, format, args); \
+		va_end(args);                   \
+	}
+
+LOG_FUNCTION(log_error, LOG_ERROR)
+LOG_FUNCTION(log_warning, LOG_WARNING)
+LOG_FUNCTION(log_info, LOG_INFO)
+LOG_FUNCTION(log_debug, LOG_DEBUG)
+
+static ssize_t dpdk_write(void *cookie, const char *data, size_t size)
+{
+	if (log_level >= LOG_DEBUG)
+		fwrite(data, 1, size, stderr);
+	if (rte_log_cur_msg_loglevel() > (int)RTE_LOG_ERR)
+		return (ssize_t)size;
+	size_t n = size;
+	while (n > 0 && (data[n - 1] == '\n' || data[n - 1] == ' '))
+		n--;
+	if (n >= sizeof(dpdk_last))
+		n = sizeof(dpdk_last) - 1;
+	if (n > 0) {
+		pthread_mutex_lock(&dpdk_lock);
+		memcpy(dpdk_last, data, n);
+		dpdk_last[n] = 0;
+		pthread_mutex_unlock(&dpdk_lock);
+	}
+	return (ssize_t)size;
+}
+
+void log_take_dpdk(void)
+{
+	static const cookie_io_functions_t functions = {.write = dpdk_write};
+	FILE *f = fopencookie(NULL, "w", functions);
+	if (!f)
+		return;
+	setvbuf(f, NULL, _IOLBF, 256);
+	rte_openlog_stream(f);
+}
+
+const char *log_dpdk_last(void)
+{
+	return dpdk_last;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Lines on stderr for the operator: "sarissa-dataplane: what is wrong: what to do". Main thread
+ * and cold paths only; never about a packet. What DPDK's own libraries say is shown from level
+ * "debug" on; the last of their error lines is kept, to give the reason when a port fails.
+ */
+#ifndef SARISSA_DATAPLANE_IO_LOG_H
+#define SARISSA_DATAPLANE_IO_LOG_H
+
+#include <stdbool.h>
+
+enum { LOG_ERROR, LOG_WARNING, LOG_INFO, LOG_DEBUG };
+
+void log_set_level(int level);
+bool log_parse_level(const char *text, int *out);
+
+__attribute__((format(printf, 1, 2))) void log_error(const char *format, ...);
+__attribute__((format(printf, 1, 2))) void log_warning(const char *format, ...);
+__attribute__((format(printf, 1, 2))) void log_info(const char *format, ...);
+__attribute__((format(printf, 1, 2))) void log_debug(const char *format, ...);
+
+/* Takes over DPDK's log stream. Call before rte_eal_init. */
+void log_take_dpdk(void);
+/* The last line a DPDK library wrote, without its newline; "" when there was none. */
+const char *log_dpdk_last(void);
+
+#endif

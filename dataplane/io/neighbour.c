@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "neighbour.h"
+
+#define KNOWN_BIT (1ull << 48)
+
+struct key {
+	uint64_t word[2];
+};
+
+static uint64_t load(_Atomic uint64_t *p)
+{
+	return atomic_load_explicit(p, memory_order_acquire);
+}
+
+static void store(_Atomic uint64_t *p, uint64_t v)
+{
+	atomic_store_explicit(p, v, memory_order_release);
+}
+
+static struct key key_of(const uint8_t *ip)
+{
+	struct key k;
+	memcpy(k.word, ip, 16);
+	return k;
+}
+
+/* Fibonacci hashing of the folded address; the low bytes of an address vary most. */
+static uint32_t key_home(struct key k)
+{
+	uint64_t h = (k.word[0] ^ (k.word[1] >> 32 | k.word[1] << 32)) * 0x9e3779b97f4a7c15ull;
+	return (uint32_t)(h >> 40) & (NEIGHBOURS - 1);
+}
+
+static bool entry_is(struct neighbour *n, struct key k)
+{
+	return load(&n->ip[0]) == k.word[0] && load(&n->ip[1]) == k.word[1];
+}
+
+static bool entry_empty(struct neighbour *n)
+{
+	return entry_is(n, (struct key){{0, 0}});
+}
+
+static struct neighbour *table_find(struct neighbour_table *t, struct key k)
+{
+	uint32_t home = key_home(k);
+	for (uint32_t i = 0; i < NEIGHBOUR_PROBE; i++) {
+		struct neighbour *n = &t->entry[(home + i) & (NEIGHBOURS - 1)];
+		if (entry_is(n, k))
+			return n;
+	}
+	return NULL;
+}
+
+static void table_lock(struct neighbour_table *t)
+{
+	while (atomic_flag_test_and_set_explicit(&t->lock, memory_order_acquire))
+		;
+}
+
+static void table_unlock(struct neighbour_table *t)
+{
+	atomic_flag_clear_explicit(&t->lock, memory_order_release);
+}
+
+/* A place that is empty, or whose owner nobody has sent to for long. */
+static struct neighbour *table_place(struct neighbour_table *t, struct key k, uint64_t now_ns)
+{
+	uint32_t home = key_home(k);
+	struct neighbour *oldest = NULL;
+	for (uint32_t i = 0; i < NEIGHBOUR_PROBE; i++) {
+		struct neighbour *n = &t->entry[(home + i) & (NEIGHBOURS - 1)];
+		if (entry_empty(n))
+			return n;
+		if (load(&n->used_ns) + NEIGHBOUR_KEEP_NS < now_ns &&
+		    (!oldest || load(&n->used_ns) < load(&oldest->used_ns)))
+			oldest = n;
+	}
+	return oldest;
+}
+
+/* Under the lock. A reader that compares the address before and after it reads mac never gets
+ * another address's mac: mac is cleared first and set last. */
+static struct neighbour *table_create(struct neighbour_table *t, struct key k, uint64_t now_ns)
+{
+	struct neighbour *n = table_find(t, k);
+	if (n)
+		return n;
+	n = table_place(t, k, now_ns);
+	if (!n)
+		return NULL;
+	store(&n->mac, 0);
+	store(&n->ip[0], k.word[0]);
+	store(&n->ip[1], k.word[1]);
+	store(&n->used_ns, now_ns);
+	store(&n->confirmed_ns, now_ns);
+	store(&n->ask_at_ns, now_ns);
+	atomic_store_explicit(&n->asked, 0, memory_order_release);
+	return n;
+}
+
+/* True for one caller each time a question is due. */
+static bool entry_ask(struct neighbour *n, uint64_t now_ns)
+{
+	uint64_t due = load(&n->ask_at_ns);
+	if (now_ns < due)
+		return false;
+	uint32_t asked = atomic_load_explicit(&n->asked, memory_order_relaxed);
+	uint64_t wait = NEIGHBOUR_ASK_MAX_NS;
+	if (asked < 6 && NEIGHBOUR_ASK_MIN_NS << asked < wait)
+		wait = NEIGHBOUR_ASK_MIN_NS << asked;
+	if (!atomic_compare_exchange_strong(&n->ask_at_ns, &due, now_ns + wait))
+		return false;
+	atomic_fetch_add_explicit(&n->asked, 1, memory_order_relaxed);
+	return true;
+}
+
+void neighbour_init(struct neighbour_table *t, bool ageing)
+{
+	atomic_flag_clear(&t->lock);
+	t->ageing = ageing;
+}
+
+unsigned neighbour_find(struct neighbour_table *t, const uint8_t *ip, uint64_t now_ns, uint8_t *mac)
+{
+	struct key k = key_of(ip);
+	struct neighbour *n = table_find(t, k);
+	if (!n) {
+		table_lock(t);
+		n = table_create(t, k, now_ns);
+		table_unlock(t);
+		if (!n)
+			return 0;
+	}
+	uint64_t word = load(&n->mac);
+	if (!entry_is(n, k))
+		return 0;
+	if (load(&n->used_ns) + NEIGHBOUR_ASK_MAX_NS < now_ns)
+		store(&n->used_ns, now_ns);
+	if (!(word & KNOWN_BIT))
+		return entry_ask(n, now_ns) ? NEIGHBOUR_ASK : 0;
+	memcpy(mac, &word, 6);
+	if (!t->ageing || now_ns < load(&n->confirmed_ns) + NEIGHBOUR_FRESH_NS)
+		return NEIGHBOUR_KNOWN;
+	if (now_ns > load(&n->confirmed_ns) + NEIGHBOUR_STALE_NS)
+		neighbour_forget(t, ip);
+	return NEIGHBOUR_KNOWN | (entry_ask(n, now_ns) ? NEIGHBOUR_ASK : 0);
+}
+
+void neighbour_learn(struct neighbour_table *t, const uint8_t *ip, const uint8_t *mac, bool create,
+		     uint64_t now_ns)
+{
+	struct key k = key_of(ip);
+	uint64_t word = KNOWN_BIT;
+	memcpy(&word, mac, 6);
+	table_lock(t);
+	struct neighbour *n = create ? table_create(t, k, now_ns) : table_find(t, k);
+	if (n) {
+		store(&n->confirmed_ns, now_ns);
+		store(&n->ask_at_ns, now_ns);
+		atomic_store_explicit(&n->asked, 0, memory_order_relaxed);
+		store(&n->mac, word);
+	}
+	table_unlock(t);
+}
+
+enum neighbour_state neighbour_at(struct neighbour_table *t, uint32_t i, uint64_t now_ns,
+				  uint8_t *ip)
+{
+	struct neighbour *n = &t->entry[i];
+	struct key k = {{load(&n->ip[0]), load(&n->ip[1])}};
+	if (entry_empty(n))
+		return NEIGHBOUR_EMPTY;
+	memcpy(ip, k.word, 16);
+	if (load(&n->used_ns) + NEIGHBOUR_KEEP_NS < now_ns)
+		return NEIGHBOUR_UNUSED;
+	return load(&n->mac) ? NEIGHBOUR_IN_USE : NEIGHBOUR_WANTED;
+}
+
+void neighbour_forget(struct neighbour_table *t, const uint8_t *ip)
+{
+	table_lock(t);
+	struct neighbour *n = table_find(t, key_of(ip));
+	if (n)
+		store(&n->mac, 0);
+	table_unlock(t);
+}

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "netlink.h"
+
+#include <errno.h>
+#include <linux/neighbour.h>
+#include <linux/rtnetlink.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+enum {
+	NETLINK_BUFFER = 32768,
+	USABLE = NUD_PERMANENT | NUD_NOARP | NUD_REACHABLE | NUD_PROBE | NUD_STALE | NUD_DELAY,
+};
+
+struct request {
+	struct nlmsghdr header;
+	union {
+		struct ndmsg neighbour;
+		struct rtmsg route;
+	};
+	uint8_t attributes[64];
+};
+
+static bool is_v4(const uint8_t *ip)
+{
+	struct net_addr a = {0};
+	memcpy(a.ip, ip, 16);
+	return net_addr_is_v4(&a);
+}
+
+static void request_put(struct request *r, uint16_t type, const void *data, uint16_t length)
+{
+	struct rtattr *a = (struct rtattr *)((uint8_t *)r + NLMSG_ALIGN(r->header.nlmsg_len));
+	a->rta_type = type;
+	a->rta_len = (uint16_t)RTA_LENGTH(length);
+	memcpy(RTA_DATA(a), data, length);
+	r->header.nlmsg_len = NLMSG_ALIGN(r->header.nlmsg_len) + RTA_ALIGN(a->rta_len);
+}
+
+static void request_put_ip(struct request *r, uint16_t type, const uint8_t *ip)
+{
+	if (is_v4(ip))
+		request_put(r, type, ip + 12, 4);
+	else
+		request_put(r, type, ip, 16);
+}
+
+/* An attribute that holds an address of this family, as 16 bytes. */
+static bool attribute_ip(const struct rtattr *a, int family, uint8_t *ip)
+{
+	static const uint8_t prefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+	size_t length = RTA_PAYLOAD(a);
+	if (family == AF_INET && length == 4) {
+		memcpy(ip, prefix, 12);
+		memcpy(ip + 12, RTA_DATA(a), 4);
+		return true;
+	}
+	if (family == AF_INET6 && length == 16)
+		memcpy(ip, RTA_DATA(a), 16);
+	return family == AF_INET6 && length == 16;
+}
+
+struct neighbour_news {
+	bool has_ip, has_mac;
+	uint16_t state;
+	uint8_t ip[16], mac[6];
+};
+
+static bool read_neighbour(const struct nlmsghdr *h, int ifindex, struct neighbour_news *out)
+{
+	const struct ndmsg *nd = NLMSG_DATA(h);
+	if (h->nlmsg_len < NLMSG_LENGTH(sizeof(*nd)) || nd->ndm_ifindex != ifindex)
+		return false;
+	memset(out, 0, sizeof(*out));
+	out->state = h->nlmsg_type == RTM_DELNEIGH ? NUD_NONE : nd->ndm_state;
+	int length = (int)(h->nlmsg_len - NLMSG_LENGTH(sizeof(*nd)));
+	struct rtattr *a = (struct rtattr *)((uint8_t *)NLMSG_DATA(h) + NLMSG_ALIGN(sizeof(*nd)));
+	for (; RTA_OK(a, length); a = RTA_NEXT(a, length)) {
+		if (a->rta_type == NDA_DST)
+			out->has_ip = attribute_ip(a, nd->ndm_family, out->ip);
+		if (a->rta_type == NDA_LLADDR && RTA_PAYLOAD(a) == 6) {
+			memcpy(out->mac, RTA_DATA(a), 6);
+			out->has_mac = true;
+		}
+	}
+	return out->has_ip;
+}
+
+/* The next hop of an answer about the route to ip; false when there is none over our interface. */
+static bool read_route(const struct nlmsghdr *h, int ifindex, const uint8_t *ip, uint8_t *next_hop)
+{
+	const struct rtmsg *rt = NLMSG_DATA(h);
+	if (h->nlmsg_len < NLMSG_LENGTH(sizeof(*rt)) || h->nlmsg_type != RTM_NEWROUTE ||
+	    rt->rtm_type != RTN_UNICAST)
+		return false;
+	int length = (int)(h->nlmsg_len - NLMSG_LENGTH(sizeof(*rt))), out_index = 0;
+	struct rtattr *a = (struct rtattr *)((uint8_t *)NLMSG_DATA(h) + NLMSG_ALIGN(sizeof(*rt)));
+	memcpy(next_hop, ip, 16);
+	for (; RTA_OK(a, length); a = RTA_NEXT(a, length)) {
+		if (a->rta_type == RTA_OIF && RTA_PAYLOAD(a) == 4)
+			memcpy(&out_index, RTA_DATA(a), 4);
+		if (a->rta_type == RTA_GATEWAY && !attribute_ip(a, rt->rtm_family, next_hop))
+			return false;
+		/* an IPv4 route may lead over an IPv6 neighbour: family, then its address */
+		if (a->rta_type == RTA_VIA && RTA_PAYLOAD(a) == 18)
+			memcpy(next_hop, (uint8_t *)RTA_DATA(a) + 2, 16);
+	}
+	return out_index == ifindex;
+}
+
+/* Sends a request and waits for its answer. Returns 0 with the answer in buffer, or -errno. */
+static int netlink_ask(struct netlink *k, struct request *r, void *buffer)
+{
+	r->header.nlmsg_seq = ++k->sequence;
+	if (send(k->ask_fd, r, r->header.nlmsg_len, 0) < 0)
+		return -errno;
+	for (;;) {
+		ssize_t n = recv(k->ask_fd, buffer, NETLINK_BUFFER, 0);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		const struct nlmsghdr *h = buffer;
+		if (!NLMSG_OK(h, (size_t)n) || h->nlmsg_seq != k->sequence)
+			continue; /* late answer to a request that timed out */
+		if (h->nlmsg_type != NLMSG_ERROR)
+			return 0;
+		const struct nlmsgerr *e = NLMSG_DATA(h);
+		return h->nlmsg_len < NLMSG_LENGTH(sizeof(*e)) ? -EPROTO : e->error;
+	}
+}
+
+static bool netlink_next_hop(struct netlink *k, const uint8_t *ip, uint8_t *next_hop)
+{
+	_Alignas(struct nlmsghdr) uint8_t buffer[NETLINK_BUFFER];
+	struct request r = {
+		.header = {.nlmsg_len = NLMSG_LENGTH(sizeof(struct rtmsg)),
+			   .nlmsg_type = RTM_GETROUTE,
+			   .nlmsg_flags = NLM_F_REQUEST},
+		.route = {.rtm_family = is_v4(ip) ? AF_INET : AF_INET6,
+			  .rtm_dst_len = is_v4(ip) ? 32 : 128},
+	};
+	request_put_ip(&r, RTA_DST, ip);
+	request_put(&r, RTA_OIF, &k->ifindex, sizeof(k->ifindex));
+	return netlink_ask(k, &r, buffer) == 0 &&
+	       read_route((void *)buffer, k->ifindex, ip, next_hop);
+}
+
+static struct request neighbour_request(struct netlink *k, const uint8_t *ip, uint16_t type,
+					uint16_t flags, uint8_t ntf)
+{
+	struct request r = {
+		.header = {.nlmsg_len = NLMSG_LENGTH(sizeof(struct ndmsg)),
+			   .nlmsg_type = type,
+			   .nlmsg_flags = (uint16_t)(NLM_F_REQUEST | flags)},
+		.neighbour = {.ndm_family = is_v4(ip) ? AF_INET : AF_INET6,
+			      .ndm_ifindex = k->ifindex,
+			      .ndm_flags = ntf},
+	};
+	request_put_ip(&r, NDA_DST, ip);
+	return r;
+}
+
+/* Asks the kernel about a next hop; when it does not know, makes it ask the link (NTF_USE): the
+ * answer then comes as an event. */
+static bool netlink_neighbour(struct netlink *k, const uint8_t *next_hop, uint8_t *mac)
+{
+	_Alignas(struct nlmsghdr) uint8_t buffer[NETLINK_BUFFER];
+	struct neighbour_news news;
+	struct request r = neighbour_request(k, next_hop, RTM_GETNEIGH, 0, 0);
+	if (netlink_ask(k, &r, buffer) == 0 && read_neighbour((void *)buffer, k->ifindex, &news) &&
+	    news.has_mac && (news.state & USABLE)) {
+		memcpy(mac, news.mac, 6);
+		return true;
+	}
+	r = neighbour_request(k, next_hop, RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_ACK, NTF_USE);
+	netlink_ask(k, &r, buffer);
+	return false;
+}
+
+static void netlink_resolve_entry(struct netlink *k, uint32_t i, const uint8_t *ip, uint64_t now_ns)
+{
+	uint8_t mac[6];
+	memset(k->next_hop[i], 0, 16);
+	if (!netlink_next_hop(k, ip, k->next_hop[i]))
+		neighbour_forget(k->table, ip);
+	else if (netlink_neighbour(k, k->next_hop[i], mac))
+		neighbour_learn(k->table, ip, mac, false, now_ns);
+}
+
+/* Keeps the kernel's entry of a peer we send to alive and checked: the kernel does not see our
+ * packets, so without this it would forget the peer, or not notice that it moved. */
+static void netlink_refresh_entry(struct netlink *k, uint32_t i)
+{
+	_Alignas(struct nlmsghdr) uint8_t buffer[NETLINK_BUFFER];
+	struct request r = neighbour_request(k, k->next_hop[i], RTM_NEWNEIGH,
+					     NLM_F_CREATE | NLM_F_ACK, NTF_USE);
+	netlink_ask(k, &r, buffer);
+}
+
+void netlink_resolve(struct netlink *k, uint64_t now_ns)
+{
+	bool refresh = now_ns >= k->refreshed_ns + NETLINK_REFRESH_NS, all = k->routes_changed;
+	uint8_t ip[16];
+	for (uint32_t i = 0; i < NEIGHBOURS; i++) {
+		enum neighbour_state state = neighbour_at(k->table, i, now_ns, ip);
+		if (state == NEIGHBOUR_WANTED || (state == NEIGHBOUR_IN_USE && all))
+			netlink_resolve_entry(k, i, ip, now_ns);
+		else if (state == NEIGHBOUR_IN_USE && refresh)
+			netlink_refresh_entry(k, i);
+	}
+	k->routes_changed = false;
+	if (refresh)
+		k->refreshed_ns = now_ns;
+}
+
+/* A next hop changed: tell every destination behind it. */
+static void netlink_apply(struct netlink *k, const struct neighbour_news *news, uint64_t now_ns)
+{
+	uint8_t ip[16];
+	bool usable = news->has_mac && (news->state & USABLE);
+	for (uint32_t i = 0; i < NEIGHBOURS; i++) {
+		if (memcmp(k->next_hop[i], news->ip, 16) != 0 ||
+		    neighbour_at(k->table, i, now_ns, ip) == NEIGHBOUR_EMPTY)
+			continue;
+		if (usable)
+			neighbour_learn(k->table, ip, news->mac, false, now_ns);
+		else
+			neighbour_forget(k->table, ip);
+	}
+}
+
+static void netlink_event(struct netlink *k, const struct nlmsghdr *h, uint64_t now_ns)
+{
+	struct neighbour_news news;
+	switch (h->nlmsg_type) {
+	case RTM_NEWNEIGH:
+	case RTM_DELNEIGH:
+		if (read_neighbour(h, k->ifindex, &news))
+			netlink_apply(k, &news, now_ns);
+		break;
+	case RTM_NEWROUTE:
+	case RTM_DELROUTE:
+		k->routes_changed = true;
+		break;
+	}
+}
+
+void netlink_take_events(struct netlink *k, uint64_t now_ns)
+{
+	_Alignas(struct nlmsghdr) uint8_t buffer[NETLINK_BUFFER];
+	for (;;) {
+		ssize_t n = recv(k->events_fd, buffer, sizeof(buffer), MSG_DONTWAIT);
+		if (n < 0 && errno == ENOBUFS)
+			k->routes_changed = true; /* some were lost: look at everything again */
+		else if (n <= 0)
+			return;
+		size_t left = n > 0 ? (size_t)n : 0;
+		for (struct nlmsghdr *h = (void *)buffer; NLMSG_OK(h, left);
+		     h = NLMSG_NEXT(h, left))
+			netlink_event(k, h, now_ns);
+	}
+}
+
+static int socket_open(uint32_t groups)
+{
+	struct sockaddr_nl address = {.nl_family = AF_NETLINK, .nl_groups = groups};
+	struct timeval wait = {.tv_sec = 1};
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	if (fd < 0)
+		return -errno;
+	if (bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
+	    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait)) < 0) {
+		int error = errno;
+		close(fd);
+		return -error;
+	}
+	return fd;
+}
+
+int netlink_open(struct netlink *k, int ifindex, struct neighbour_table *table)
+{
+	memset(k, 0, sizeof(*k));
+	k->ifindex = ifindex;
+	k->table = table;
+	k->events_fd = socket_open(RTMGRP_NEIGH | RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_ROUTE);
+	if (k->events_fd < 0)
+		return k->events_fd;
+	k->ask_fd = socket_open(0);
+	if (k->ask_fd >= 0)
+		return 0;
+	close(k->events_fd);
+	k->events_fd = -1;
+	return k->ask_fd;
+}
+
+void netlink_close(struct netlink *k)
+{
+	if (k->events_fd < 0)
+		return;
+	close(k->events_fd);
+	close(k->ask_fd);
+	k->events_fd = -1;
+}

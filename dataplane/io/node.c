@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "node.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/file.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+#include <rte_eal.h>
+#include <rte_launch.h>
+#include "attach.h"
+#include "eal.h"
+#include "ether.h"
+#include "log.h"
+#include "telemetry.h"
+
+/* The folder is ours alone while we run. The kernel drops the lock with the process. */
+static int node_lock(struct node *n)
+{
+	char path[128];
+	snprintf(path, sizeof(path), "%s/dataplane.lock", n->options->rundir);
+	n->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (n->lock_fd < 0) {
+		log_error("cannot use the run directory %s (%s): create it, or name another with "
+			  "--rundir",
+			  n->options->rundir, strerror(errno));
+		return -errno;
+	}
+	if (flock(n->lock_fd, LOCK_EX | LOCK_NB) == 0)
+		return 0;
+	log_error("another sarissa-dataplane runs in %s: stop it, or name another --rundir",
+		  n->options->rundir);
+	return -EBUSY;
+}
+
+/* All signals wait in a descriptor; the workers inherit the mask. Real-time ones are blocked too,
+ * for the tap driver (port.c), and SIGIO, which the kernel sends when those run over. */
+static int node_signals(struct node *n)
+{
+	sigset_t ends, blocked;
+	sigemptyset(&ends);
+	sigaddset(&ends, SIGTERM);
+	sigaddset(&ends, SIGINT);
+	blocked = ends;
+	sigaddset(&blocked, SIGIO);
+	for (int s = SIGRTMIN; s <= SIGRTMAX; s++)
+		sigaddset(&blocked, s);
+	pthread_sigmask(SIG_BLOCK, &blocked, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	n->signal_fd = signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK);
+	return n->signal_fd < 0 ? -errno : 0;
+}
+
+static int node_eventfd(int *out)
+{
+	*out = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return *out < 0 ? -errno : 0;
+}
+
+static int node_make_worker(struct node *n, unsigned i)
+{
+	char name[32];
+	struct worker *w = &n->worker[i];
+	snprintf(name, sizeof(name), "handover%u", i);
+	*w = (struct worker){
+		.index = i,
+		.workers = n->options->workers,
+		.all = n->worker,
+		.port = &n->port,
+		.queue = (uint16_t)i,
+		.resolver_fd = n->resolver_fd,
+		.busy_poll = n->options->busy_poll,
+		.handover = rte_ring_create(name, WORKER_HANDOVER, SOCKET_ID_ANY, RING_F_SC_DEQ),
+		.counters = shm_counters(n->counters, i),
+		.scratch = malloc(ETHER_FRAME_MAX),
+	};
+	rte_mbuf_ext_refcnt_set(&w->pinned, 1);
+	if (!w->handover || !w->scratch)
+		return -ENOMEM;
+	return node_eventfd(&w->wake_fd);
+}
+
+static int node_make_workers(struct node *n)
+{
+	unsigned count = n->options->workers;
+	int error = shm_counters_create(n->options->rundir, count, 0, &n->counters);
+	if (!error)
+		error = node_eventfd(&n->control_wake);
+	n->worker = aligned_alloc(64, count * sizeof(*n->worker));
+	if (!n->worker)
+		error = -ENOMEM;
+	for (unsigned i = 0; i < count && !error; i++)
+		error = node_make_worker(n, i);
+	if (error)
+		log_error("cannot set up the workers in %s (%s): check its space and rights",
+			  n->options->rundir, strerror(-error));
+	return error;
+}
+
+/* Where the kernel owns our address it also knows our neighbours. */
+static int node_open_resolver(struct node *n)
+{
+	n->resolver_fd = -1;
+	if (n->port.answers)
+		return 0;
+	n->netlink = malloc(sizeof(*n->netlink));
+	int error = n->netlink
+			    ? netlink_open(n->netlink, n->port.interface.index, n->port.neighbours)
+			    : -ENOMEM;
+	if (!error)
+		error = node_eventfd(&n->resolver_fd);
+	if (error)
+		log_error("cannot ask the kernel for neighbours (%s): is netlink allowed here?",
+			  strerror(-error));
+	return error;
+}
+
+static void node_start_workers(struct node *n)
+{
+	for (unsigned i = 0; i < n->options->workers; i++)
+		rte_eal_remote_launch(worker_run, &n->worker[i], i + 1);
+}
+
+static void node_stop_workers(struct node *n)
+{
+	for (unsigned i = 0; i < n->options->workers; i++) {
+		atomic_store(&n->worker[i].stop, true);
+		eventfd_write(n->worker[i].wake_fd, 1);
+	}
+	rte_eal_mp_wait_lcore();
+}
+
+static void node_drop_control(struct node *n)
+{
+	if (n->control_fd >= 0)
+		close(n->control_fd);
+	n->control_fd = -1;
+}
+
+static void node_accept(struct node *n)
+{
+	int fd = attach_accept(n->listen_fd);
+	if (fd < 0)
+		return;
+	if (n->control_fd < 0) {
+		n->control_fd = fd;
+		n->control_pid = 0;
+		return;
+	}
+	struct attach_reply busy = {
+		.magic = ATTACH_MAGIC, .version = IPC_VERSION, .pid = getpid(), .error = -EBUSY};
+	attach_write_reply(fd, &busy, NULL, 0);
+	close(fd);
+}
+
+static void node_attach(struct node *n)
+{
+	struct attach_request request;
+	struct attach_reply reply = {
+		.magic = ATTACH_MAGIC, .version = IPC_VERSION, .pid = getpid()};
+	int brought[2], out[ATTACH_FDS_MAX];
+	int error = attach_read_request(n->control_fd, &request, brought);
+	if (error == -EAGAIN)
+		return;
+	if (!error && n->control_pid != 0)
+		error = -EPROTO; /* one request per connection */
+	else if (!error)
+		error = session_begin(n, &request, brought, &reply);
+	if (!error) {
+		n->control_pid = request.pid ? request.pid : -1;
+		out[0] = n->store.fd;
+		out[1] = n->table.fd;
+		out[2] = n->ipc.fd;
+		out[3] = n->control_wake;
+		for (unsigned w = 0; w < n->options->workers; w++)
+			out[4 + w] = n->worker[w].wake_fd;
+		error = attach_write_reply(n->control_fd, &reply, out, 4 + n->options->workers);
+		log_info("control (pid %d) attached", request.pid);
+	} else if (error != -ECONNRESET) {
+		reply.error = error;
+		attach_write_reply(n->control_fd, &reply, NULL, 0);
+	}
+	if (error)
+		node_drop_control(n);
+}
+
+static void node_control_event(struct node *n, short events)
+{
+	bool attached = n->control_pid != 0;
+	if (events & POLLIN)
+		node_attach(n);
+	else if (events & (POLLHUP | POLLERR))
+		node_drop_control(n);
+	if (attached && n->control_fd < 0)
+		log_info("control has gone: running transfers go on, a new one may attach");
+}
+
+enum { WATCH_SIGNAL, WATCH_LISTEN, WATCH_CONTROL, WATCH_RESOLVER, WATCH_NETLINK, WATCHES };
+
+static int node_wait_ms(const struct node *n)
+{
+	if (n->capture)
+		return CAPTURE_MS;
+	return n->netlink ? (int)(NETLINK_REFRESH_NS / 1000000) : -1;
+}
+
+/* The main thread's loop: everything that is not a packet. */
+static void node_loop(struct node *n)
+{
+	for (;;) {
+		struct pollfd fds[WATCHES] = {
+			[WATCH_SIGNAL] = {.fd = n->signal_fd, .events = POLLIN},
+			[WATCH_LISTEN] = {.fd = n->listen_fd, .events = POLLIN},
+			[WATCH_CONTROL] = {.fd = n->control_fd, .events = POLLIN},
+			[WATCH_RESOLVER] = {.fd = n->resolver_fd, .events = POLLIN},
+			[WATCH_NETLINK] = {.fd = n->netlink ? n->netlink->events_fd : -1,
+					   .events = POLLIN},
+		};
+		eventfd_t count;
+		if (poll(fds, WATCHES, node_wait_ms(n)) < 0 && errno != EINTR)
+			return;
+		if (fds[WATCH_SIGNAL].revents)
+			return;
+		if (fds[WATCH_CONTROL].revents)
+			node_control_event(n, fds[WATCH_CONTROL].revents);
+		if (fds[WATCH_LISTEN].revents)
+			node_accept(n);
+		if (fds[WATCH_RESOLVER].revents)
+			eventfd_read(n->resolver_fd, &count);
+		if (n->netlink) {
+			netlink_take_events(n->netlink, worker_now_ns());
+			netlink_resolve(n->netlink, worker_now_ns());
+		}
+		if (n->capture)
+			capture_write(n->capture);
+	}
+}
+
+static int node_open(struct node *n)
+{
+	const struct options *o = n->options;
+	int error = node_lock(n);
+	if (!error)
+		error = node_signals(n);
+	if (!error && !eal_has_rights(o))
+		error = -EPERM;
+	if (!error)
+		error = eal_start(o);
+	n->eal = !error;
+	if (!error)
+		error = port_open(o, &n->port);
+	if (!error)
+		error = node_open_resolver(n);
+	if (!error)
+		error = node_make_workers(n);
+	if (!error && o->capture && !(n->capture = capture_start(o->capture, &n->port)))
+		error = -EIO;
+	if (error)
+		return error;
+	n->listen_fd = attach_listen(o->rundir);
+	if (n->listen_fd >= 0)
+		return 0;
+	log_error("cannot listen in %s (%s): check its rights", o->rundir, strerror(-n->listen_fd));
+	return n->listen_fd;
+}
+
+static void node_close(struct node *n)
+{
+	if (n->listen_fd >= 0)
+		attach_unlink(n->options->rundir);
+	if (n->capture)
+		capture_stop(n->capture);
+	if (n->netlink)
+		netlink_close(n->netlink);
+	free(n->netlink);
+	port_close(&n->port);
+	if (n->eal)
+		rte_eal_cleanup();
+}
+
+int node_run(const struct options *o)
+{
+	static struct node n;
+	n = (struct node){.options = o,
+			  .port = {.id = RTE_MAX_ETHPORTS, .xdp.lock_fd = -1},
+			  .store.fd = -1,
+			  .table.fd = -1,
+			  .ipc.fd = -1,
+			  .lock_fd = -1,
+			  .listen_fd = -1,
+			  .control_fd = -1,
+			  .resolver_fd = -1};
+	int error = node_open(&n);
+	if (!error) {
+		telemetry_register(&n);
+		node_start_workers(&n);
+		log_info("ready on %s, MTU %u, %u worker%s", n.port.text, n.port.mtu, o->workers,
+			 o->workers > 1 ? "s" : "");
+		node_loop(&n);
+		node_stop_workers(&n);
+	}
+	node_close(&n);
+	return error ? 1 : 0;
+}

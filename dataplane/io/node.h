@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The dataplane process: its port, workers and shared memory, and the main thread's work while the
+ * workers run: control's attach socket, the kernel's neighbours, capture, signals.
+ */
+#ifndef SARISSA_DATAPLANE_IO_NODE_H
+#define SARISSA_DATAPLANE_IO_NODE_H
+
+#include "capture.h"
+#include "netlink.h"
+#include "options.h"
+#include "shm.h"
+#include "worker.h"
+
+struct node {
+	const struct options *options;
+	struct port port;
+	struct worker *worker; /* by index */
+	struct counters_file *counters;
+	struct netlink *netlink; /* NULL where we resolve neighbours ourselves */
+	struct capture *capture; /* NULL: off */
+
+	/* outlive each control process; made or adopted at the first attach */
+	struct shm store, table;
+	/* of the current or last control process */
+	struct shm ipc;
+	struct session session[WORKERS_MAX];
+	void *engine_memory[WORKERS_MAX];
+	size_t engine_bytes;
+	uint64_t incarnation;
+	int32_t control_pid;
+	bool eal; /* DPDK is up */
+
+	int lock_fd, listen_fd, control_fd, control_wake, resolver_fd, signal_fd;
+};
+
+/* Runs the process until SIGTERM or SIGINT. Returns its exit status; a failure has been logged. */
+int node_run(const struct options *o);
+
+/* session.c: serves a new control: memory adopted (fds, when request says so) or kept or made,
+ * fresh engines and rings, workers switched over. Fills reply. Takes the fds. Returns 0, or -errno
+ * with a line logged; the node then serves nobody. */
+int session_begin(struct node *n, const struct attach_request *request, int fds[2],
+		  struct attach_reply *reply);
+
+/* The workers leave their engines; store and table stay. */
+void session_end(struct node *n);
+
+#endif

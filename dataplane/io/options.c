@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "options.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "ether.h"
+#include "internal/record.h"
+#include "log.h"
+
+#ifndef SARISSA_VERSION
+#error "the build says which version this is"
+#endif
+
+enum {
+	MTU_MIN = 576,
+	MTU_MAX = 9000,
+	STORE_MIB_MAX = 1 << 22,
+	OPTION_FIRST = 256,
+};
+
+#define OPTIONS(X)                                                                              \
+	X(RUNDIR, "rundir", "DIR", "where sockets and counters live (/run/sarissa)")            \
+	X(PORT, "port", "SPEC", "what carries the packets, see below")                          \
+	X(ADDR, "addr", "IP[/PREFIX]", "our address (af_xdp: default the interface's)")         \
+	X(GATEWAY, "gateway", "IP", "next hop to other networks (not for af_xdp)")              \
+	X(UDP_PORT, "udp-port", "PORT", "worker w listens on PORT + w (7400)")                  \
+	X(MTU, "mtu", "BYTES", "IP bytes per packet (af_xdp: the interface's, else 1500)")      \
+	X(WORKERS, "workers", "W", "packet threads, 1 to 16 (1)")                               \
+	X(STORE, "store", "MIB", "size of the object store (1024)")                             \
+	X(CORES, "cores", "LIST", "pin worker w to the w-th core, such as 2,3 or 4-7")          \
+	X(BUSY_POLL, "busy-poll", NULL, "workers never sleep: for dedicated cores")             \
+	X(RATE, "rate", "MBIT", "never send faster (no bound)")                                 \
+	X(DELAY_TARGET, "delay-target", "US", "queueing delay that congestion control aims at") \
+	X(ACK_DELAY, "ack-delay", "US", "an acknowledgement waits at most so long")             \
+	X(CREDIT, "credit", "KIB", "bytes granted to senders and not yet arrived, at most")     \
+	X(LOG_LEVEL, "log-level", "LEVEL", "error, warning, info or debug (info)")              \
+	X(CAPTURE, "capture", "FILE", "write every packet to FILE (pcapng)")                    \
+	X(HELP, "help", NULL, "this text")                                                      \
+	X(VERSION, "version", NULL, "the version")
+
+enum {
+	OPTION_BEFORE_FIRST = OPTION_FIRST - 1,
+#define X(id, name, argument, help) OPTION_##id,
+	OPTIONS(X)
+#undef X
+};
+
+static const char port_help[] =
+	"SPEC: af_xdp:IFACE[,queues=N][,copy]   an interface that the kernel keeps using\n"
+	"      tap:NAME                         a new kernel interface NAME at the other end\n"
+	"      memif:ID[,role=server|client][,socket=PATH]   memory shared with a process\n"
+	"      ring:NAME                        a loop-back, for tests\n"
+	"      pci:ADDR[,KEY=VALUE...]          a network card bound to a DPDK driver\n"
+	"      vdev:NAME[,KEY=VALUE...]         any DPDK virtual device\n";
+
+static enum options_result options_help(void)
+{
+	static const struct {
+		const char *name, *argument, *help;
+	} rows[] = {
+#define X(id, name, argument, help) {name, argument, help},
+		OPTIONS(X)
+#undef X
+	};
+	printf("Usage: sarissa-dataplane --port SPEC [OPTION...]\n"
+	       "Moves the packets of one Sarissa node.\n\n");
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		char left[40];
+		snprintf(left, sizeof(left), "--%s %s", rows[i].name,
+			 rows[i].argument ? rows[i].argument : "");
+		printf("  %-22s %s\n", left, rows[i].help);
+	}
+	printf("\n%s", port_help);
+	return OPTIONS_DONE;
+}
+
+static enum options_result options_wrong(const char *name, const char *value, const char *why)
+{
+	log_error("--%s %s: %s: see --help", name, value, why);
+	return OPTIONS_WRONG;
+}
+
+static bool parse_number(const char *text, uint64_t low, uint64_t high, uint64_t *out)
+{
+	char *end;
+	errno = 0;
+	unsigned long long v = strtoull(text, &end, 10);
+	if (*text < '0' || *text > '9' || *end || errno || v < low || v > high)
+		return false;
+	*out = v;
+	return true;
+}
+
+bool options_address(const char *text, struct net_addr *out, uint8_t *prefix)
+{
+	char copy[INET6_ADDRSTRLEN + 4];
+	uint8_t v4[4];
+	memset(out, 0, sizeof(*out));
+	if (strlen(text) >= sizeof(copy))
+		return false;
+	strcpy(copy, text);
+	char *slash = strchr(copy, '/');
+	if (slash && !prefix)
+		return false;
+	if (slash)
+		*slash++ = 0;
+	bool is_v4 = inet_pton(AF_INET, copy, v4) == 1;
+	if (is_v4)
+		ether_map_v4(out->ip, v4);
+	else if (inet_pton(AF_INET6, copy, out->ip) != 1)
+		return false;
+	uint64_t bits = 0;
+	if (slash && !parse_number(slash, 1, is_v4 ? 32 : 128, &bits))
+		return false;
+	if (prefix)
+		*prefix = (uint8_t)bits;
+	return true;
+}
+
+/* Cores: numbers and ranges, in the order of the workers. */
+static bool parse_cores(const char *text, int *core, unsigned max, unsigned *count)
+{
+	*count = 0;
+	for (const char *p = text;; p++) {
+		char *end;
+		if (*p < '0' || *p > '9')
+			return false;
+		long first = strtol(p, &end, 10), last = first;
+		if (*end == '-' && end[1] >= '0' && end[1] <= '9')
+			last = strtol(end + 1, &end, 10);
+		if (first > last || last >= 1024)
+			return false;
+		for (long c = first; c <= last; c++) {
+			if (*count == max)
+				return false;
+			core[(*count)++] = (int)c;
+		}
+		p = end;
+		if (*p == 0)
+			return true;
+		if (*p != ',')
+			return false;
+	}
+}
+
+static const char *options_set_number(int id, const char *value, struct options *o)
+{
+	uint64_t n = 0;
+	switch (id) {
+	case OPTION_UDP_PORT:
+		if (!parse_number(value, 1, 65535, &n))
+			return "a port is 1 to 65535";
+		o->udp_port = (uint16_t)n;
+		return NULL;
+	case OPTION_MTU:
+		if (!parse_number(value, MTU_MIN, MTU_MAX, &n))
+			return "an MTU is 576 to 9000 bytes";
+		o->mtu = (uint16_t)n;
+		return NULL;
+	case OPTION_WORKERS:
+		if (!parse_number(value, 1, WORKERS_MAX, &n))
+			return "there are 1 to 16 workers";
+		o->workers = (unsigned)n;
+		return NULL;
+	case OPTION_STORE:
+		if (!parse_number(value, 1, STORE_MIB_MAX, &n))
+			return "a store has 1 to 4194304 MiB";
+		o->store_bytes = n << 20;
+		return NULL;
+	case OPTION_RATE:
+		if (!parse_number(value, 0, 1000000, &n))
+			return "a rate is 0 (no bound) to 1000000 Mbit/s";
+		o->rate_bps = n * 1000000;
+		return NULL;
+	case OPTION_DELAY_TARGET:
+		if (!parse_number(value, 1, 1000000, &n))
+			return "a delay target is 1 to 1000000 us";
+		o->delay_target_ns = n * 1000;
+		return NULL;
+	case OPTION_ACK_DELAY:
+		if (!parse_number(value, 1, 100000, &n))
+			return "an acknowledgement delay is 1 to 100000 us";
+		o->ack_delay_ns = n * 1000;
+		return NULL;
+	default:
+		if (!parse_number(value, 64, 16 << 20, &n))
+			return "credit is 64 to 16777216 KiB";
+		o->credit_bytes = n << 10;
+		return NULL;
+	}
+}
+
+static const char *options_set(int id, char *value, struct options *o)
+{
+	const char *why = NULL;
+	switch (id) {
+	case OPTION_RUNDIR:
+		o->rundir = value;
+		return strlen(value) < 80 ? NULL : "the path is longer than 79 bytes";
+	case OPTION_PORT:
+		return port_spec_parse(value, &o->port, &why) ? NULL : why;
+	case OPTION_ADDR:
+		o->has_addr = true;
+		return options_address(value, &o->addr, &o->prefix) ? NULL : "not IP[/PREFIX]";
+	case OPTION_GATEWAY:
+		o->has_gateway = true;
+		return options_address(value, &o->gateway, NULL) ? NULL : "not an IP address";
+	case OPTION_CORES:
+		o->cores = value;
+		return NULL;
+	case OPTION_BUSY_POLL:
+		o->busy_poll = true;
+		return NULL;
+	case OPTION_LOG_LEVEL:
+		return log_parse_level(value, &o->log_level) ? NULL : "not a level";
+	case OPTION_CAPTURE:
+		o->capture = value;
+		return NULL;
+	default:
+		return options_set_number(id, value, o);
+	}
+}
+
+/* What can only be judged when all options are known. */
+static enum options_result options_check(struct options *o)
+{
+	unsigned count;
+	if (!*o->port.text) {
+		log_error("--port is missing: say what carries the packets, see --help");
+		return OPTIONS_WRONG;
+	}
+	if (o->udp_port + o->workers - 1 > 65535)
+		return options_wrong("workers", "", "the last worker's port is above 65535");
+	if (o->cores &&
+	    (!parse_cores(o->cores, o->core, WORKERS_MAX, &count) || count < o->workers))
+		return options_wrong("cores", o->cores, "not a list with a core for each worker");
+	if (!o->has_addr && !port_kind_kernel_owns(o->port.kind))
+		return options_wrong("port", o->port.text,
+				     "--addr is missing, this port has no address of its own");
+	if (o->has_gateway && port_kind_kernel_owns(o->port.kind))
+		return options_wrong("port", o->port.text,
+				     "--gateway does not go with it, the kernel's routes are used");
+	if (o->has_gateway && net_addr_is_v4(&o->gateway) != net_addr_is_v4(&o->addr))
+		return options_wrong("gateway", "", "not of the same family as --addr");
+	if (o->has_gateway && o->prefix == 0)
+		return options_wrong("gateway", "", "--addr needs a /PREFIX to tell what is local");
+	o->addr.port = o->udp_port;
+	return OPTIONS_RUN;
+}
+
+enum options_result options_parse(int argc, char **argv, struct options *out)
+{
+	static const struct option rows[] = {
+#define X(id, name, argument, help) \
+	{name, (argument) ? required_argument : no_argument, NULL, OPTION_##id},
+		OPTIONS(X)
+#undef X
+			{NULL, 0, NULL, 0}};
+	*out = (struct options){.rundir = "/run/sarissa",
+				.udp_port = UDP_PORT_DEFAULT,
+				.workers = 1,
+				.store_bytes = 1ull << 30,
+				.log_level = LOG_INFO};
+	opterr = 0;
+	for (int id, row; (id = getopt_long(argc, argv, ":", rows, &row)) != -1;) {
+		if (id == '?' || id == ':') {
+			log_error("%s: %s: see --help", argv[optind - 1],
+				  id == '?' ? "unknown option" : "needs a value");
+			return OPTIONS_WRONG;
+		}
+		if (id == OPTION_HELP)
+			return options_help();
+		if (id == OPTION_VERSION) {
+			printf("sarissa-dataplane %s\n", SARISSA_VERSION);
+			return OPTIONS_DONE;
+		}
+		const char *why = options_set(id, optarg, out);
+		if (why)
+			return options_wrong(rows[id - OPTION_FIRST].name, optarg, why);
+	}
+	if (optind < argc) {
+		log_error("%s: unexpected argument: see --help", argv[optind]);
+		return OPTIONS_WRONG;
+	}
+	return options_check(out);
+}

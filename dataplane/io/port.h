@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The Ethernet port of this process: probed, configured with one queue pair per worker, started.
+ * port_open and port_close belong to the main thread; once open the fields are read by all.
+ */
+#ifndef SARISSA_DATAPLANE_IO_PORT_H
+#define SARISSA_DATAPLANE_IO_PORT_H
+
+#include "interface.h"
+#include "neighbour.h"
+#include "options.h"
+#include "xdp.h"
+
+struct rte_mempool;
+
+/* How payload of the store gets into a packet. */
+enum port_payload {
+	PAYLOAD_COPY,  /* one copy, behind the header */
+	PAYLOAD_CHAIN, /* the driver reads a chained segment before its burst returns */
+	PAYLOAD_DMA,   /* a card reads the chained segment later; it must lie in the store */
+};
+
+struct port {
+	uint16_t id;
+	enum port_kind kind;
+	enum port_payload payload;
+	bool answers;	    /* no kernel owns our address: we answer ARP, ND and echo */
+	bool udp6_checksum; /* the card fills it */
+	bool steered;	    /* the card brings each worker's packets to its queue */
+	uint16_t mtu;	    /* IP bytes */
+	uint8_t mac[6];
+	struct net_addr addr, gateway; /* addr.port: of worker 0 */
+	uint8_t prefix;		       /* 0: every address is on the link */
+	unsigned queues;
+	struct rte_mempool *pool[WORKERS_MAX];
+	int rx_fd[WORKERS_MAX]; /* readable when packets wait; -1: none */
+	bool rx_interrupt;	/* rx_fd is armed by rte_eth_dev_rx_intr_enable */
+	char text[64];		/* for status: "af_xdp eth0 (native, copy)" */
+	struct neighbour_table *neighbours;
+	struct xdp xdp;		    /* af_xdp */
+	struct interface interface; /* af_xdp */
+};
+
+/* Returns 0, or -errno with one line logged. */
+int port_open(const struct options *o, struct port *out);
+void port_close(struct port *p);
+
+/* Lets the card read the store for sending (PAYLOAD_DMA only). Returns 0 or -errno. */
+int port_map_store(struct port *p, void *base, uint64_t bytes, bool huge);
+void port_unmap_store(struct port *p, void *base, uint64_t bytes);
+
+/* The address on our link through which a packet to dst leaves. */
+static inline const uint8_t *port_next_hop(const struct port *p, const uint8_t *dst)
+{
+	unsigned bytes = p->prefix / 8, bits = p->prefix % 8;
+	unsigned skip = net_addr_is_v4(&p->addr) ? 12 : 0;
+	if (p->prefix == 0)
+		return dst;
+	if (memcmp(dst, p->addr.ip, skip + bytes) == 0 &&
+	    (bits == 0 || ((dst[skip + bytes] ^ p->addr.ip[skip + bytes]) >> (8 - bits)) == 0))
+		return dst;
+	return p->gateway.ip;
+}
+
+/* pool.c: packet buffers for one queue; NULL when there is no memory. */
+struct rte_mempool *pool_create(const char *name, enum port_kind kind, uint16_t mtu,
+				unsigned rx_descs, unsigned tx_descs);
+/* MiB of EAL memory that pools for this many workers take, with room for the rest. */
+unsigned pool_eal_mib(enum port_kind kind, unsigned workers);
+
+#endif

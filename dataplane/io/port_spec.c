@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "port_spec.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const kind_names[PORT_KINDS] = {"af_xdp", "tap", "memif", "ring", "pci", "vdev"};
+
+const char *port_kind_name(enum port_kind kind)
+{
+	return kind_names[kind];
+}
+
+static bool spec_fail(const char **why, const char *text)
+{
+	*why = text;
+	return false;
+}
+
+static bool spec_kind(const char *text, size_t length, enum port_kind *out)
+{
+	for (int k = 0; k < PORT_KINDS; k++)
+		if (strlen(kind_names[k]) == length && memcmp(text, kind_names[k], length) == 0) {
+			*out = (enum port_kind)k;
+			return true;
+		}
+	return false;
+}
+
+/* What follows key= when option is key=..., or NULL. */
+static const char *option_value(const char *option, const char *key)
+{
+	size_t n = strlen(key);
+	return strncmp(option, key, n) == 0 && option[n] == '=' ? option + n + 1 : NULL;
+}
+
+static bool spec_queues(const char *value, struct port_spec *out, const char **why)
+{
+	char *end;
+	unsigned long n = strtoul(value, &end, 10);
+	if (*value < '0' || *value > '9' || *end || n < 1 || n > PORT_SPEC_QUEUES_MAX)
+		return spec_fail(why, "queues must be 1 to 16");
+	out->queues = (unsigned)n;
+	return true;
+}
+
+static bool spec_memif_option(const char *option, struct port_spec *out, const char **why)
+{
+	const char *value = option_value(option, "role");
+	if (value) {
+		out->server = strcmp(value, "server") == 0;
+		if (!out->server && strcmp(value, "client") != 0)
+			return spec_fail(why, "role must be server or client");
+		return true;
+	}
+	value = option_value(option, "socket");
+	if (!value)
+		return spec_fail(why, "memif takes the options role= and socket=");
+	if (*value != '/' || strlen(value) >= sizeof(out->socket))
+		return spec_fail(why, "socket must be an absolute path of at most 107 bytes");
+	strcpy(out->socket, value);
+	return true;
+}
+
+static bool spec_option(const char *option, struct port_spec *out, const char **why)
+{
+	const char *value = option_value(option, "queues");
+	switch (out->kind) {
+	case PORT_AF_XDP:
+		if (value)
+			return spec_queues(value, out, why);
+		if (strcmp(option, "copy") != 0)
+			return spec_fail(why, "af_xdp takes the options queues=N and copy");
+		out->copy = true;
+		return true;
+	case PORT_MEMIF:
+		return spec_memif_option(option, out, why);
+	default:
+		return spec_fail(why, "this kind of port takes no options");
+	}
+}
+
+static bool spec_name(struct port_spec *out, const char **why)
+{
+	if (!*out->name)
+		return spec_fail(why, "a name is missing after the colon");
+	if ((out->kind == PORT_AF_XDP || out->kind == PORT_TAP) && strlen(out->name) >= IFNAMSIZ)
+		return spec_fail(why, "an interface name has at most 15 bytes");
+	if (out->kind == PORT_RING && strlen(out->name) > 24)
+		return spec_fail(why, "a ring name has at most 24 bytes");
+	if (out->kind == PORT_MEMIF) {
+		char *end;
+		unsigned long id = strtoul(out->name, &end, 10);
+		if (*out->name < '0' || *out->name > '9' || *end || id > UINT32_MAX)
+			return spec_fail(why, "a memif is named by a number");
+	}
+	return true;
+}
+
+bool port_spec_parse(const char *text, struct port_spec *out, const char **why)
+{
+	memset(out, 0, sizeof(*out));
+	const char *colon = strchr(text, ':');
+	if (!colon || !spec_kind(text, (size_t)(colon - text), &out->kind))
+		return spec_fail(why,
+				 "it must start with af_xdp:, tap:, memif:, ring:, pci: or vdev:");
+	if (strlen(text) >= sizeof(out->text))
+		return spec_fail(why, "it is longer than 255 bytes");
+	strcpy(out->text, text);
+	strcpy(out->name, colon + 1);
+	if (out->kind == PORT_PCI || out->kind == PORT_VDEV) /* options are the driver's own */
+		return spec_name(out, why);
+	char *next = strchr(out->name, ',');
+	while (next) {
+		char *option = next + 1;
+		*next = 0;
+		next = strchr(option, ',');
+		if (next)
+			*next = 0;
+		bool ok = spec_option(option, out, why);
+		if (!ok)
+			return false;
+	}
+	return spec_name(out, why);
+}
+
+bool port_spec_devargs(const struct port_spec *spec, unsigned queues, const char *program,
+		       bool busy, char *out, unsigned size)
+{
+	int n = -1;
+	switch (spec->kind) {
+	case PORT_AF_XDP:
+		n = snprintf(out, size,
+			     "net_af_xdp0,iface=%s,queue_count=%u,xdp_prog=%s,force_copy=%d%s",
+			     spec->name, queues, program, spec->copy, busy ? "" : ",busy_budget=0");
+		break;
+	case PORT_TAP:
+		n = snprintf(out, size, "net_tap0,iface=%s", spec->name);
+		break;
+	case PORT_MEMIF:
+		n = snprintf(out, size, "net_memif%s,id=%s,role=%s%s%s", spec->name, spec->name,
+			     spec->server ? "server" : "client",
+			     *spec->socket ? ",socket-abstract=no,socket=" : "", spec->socket);
+		break;
+	case PORT_RING:
+		n = snprintf(out, size, "net_ring_%s", spec->name);
+		break;
+	case PORT_PCI:
+	case PORT_VDEV:
+	case PORT_KINDS:
+		n = snprintf(out, size, "%s", spec->name);
+		break;
+	}
+	return n > 0 && (unsigned)n < size;
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Receiving: from the port's queue, and from workers that took a packet which is not theirs.
+ */
+#include "worker.h"
+
+#include <rte_ethdev.h>
+#include <rte_prefetch.h>
+#include "ether.h"
+
+/* Answers who-has for our address, and remembers who asked. */
+static bool rx_answer_neighbour(struct worker *w, const struct ether_frame *f, uint64_t now_ns)
+{
+	const struct port *p = w->port;
+	bool ours = memcmp(f->to.ip, p->addr.ip, 16) == 0;
+	static const uint8_t unspecified[16];
+	if (!ours)
+		return false;
+	if (f->has_mac && memcmp(f->from.ip, unspecified, 16) != 0)
+		neighbour_learn(p->neighbours, f->from.ip, f->from_mac, true, now_ns);
+	struct rte_mbuf *m = rte_pktmbuf_alloc(p->pool[w->queue]);
+	if (!m) {
+		w->counters->io_no_mbuf++;
+		return true;
+	}
+	uint8_t *out = rte_pktmbuf_mtod(m, uint8_t *);
+	m->data_len = ether_write_advertise(out, p->mac, f, f->from_mac);
+	m->pkt_len = m->data_len;
+	tx_send_one(w, m);
+	w->counters->io_arp_replies++;
+	return true;
+}
+
+/* Returns true when the buffer went out again as the reply. */
+static bool rx_answer_echo(struct worker *w, struct rte_mbuf *m, uint8_t *data,
+			   const struct ether_frame *f)
+{
+	if (memcmp(f->to.ip, w->port->addr.ip, 16) != 0 || m->nb_segs != 1) {
+		w->counters->io_not_ours++;
+		return false;
+	}
+	ether_make_echo_reply(data, w->port->mac, f);
+	tx_send_one(w, m);
+	w->counters->io_echo_replies++;
+	return true;
+}
+
+/* Where no kernel does it for us. Returns true when the buffer is gone. */
+static bool rx_link(struct worker *w, struct rte_mbuf *m, uint8_t *data, struct ether_frame *f,
+		    uint64_t now_ns)
+{
+	switch (f->kind) {
+	case ETHER_ECHO_REQUEST4:
+	case ETHER_ECHO_REQUEST6:
+		return rx_answer_echo(w, m, data, f);
+	case ETHER_ND_SOLICIT:
+		if (!f->has_mac) /* then the frame's own source is where to answer */
+			memcpy(f->from_mac, data + ETHER_MAC, ETHER_MAC);
+		/* fall through */
+	case ETHER_ARP_REQUEST:
+		if (rx_answer_neighbour(w, f, now_ns))
+			return false;
+		break;
+	case ETHER_ARP_REPLY:
+	case ETHER_ND_ADVERTISE:
+		if (f->has_mac)
+			neighbour_learn(w->port->neighbours, f->from.ip, f->from_mac, false,
+					now_ns);
+		return false;
+	default:
+		break;
+	}
+	w->counters->io_not_ours++;
+	return false;
+}
+
+/* Gives a packet to the worker whose port it names. Returns true when the buffer is gone. */
+static bool rx_hand_over(struct worker *w, struct rte_mbuf *m, unsigned to)
+{
+	struct worker *other = &w->all[to];
+	if (rte_ring_mp_enqueue(other->handover, m) != 0) {
+		w->counters->io_handover_full++;
+		return false;
+	}
+	idle_wake(other);
+	return true;
+}
+
+/* Returns true when the buffer is gone. */
+static bool rx_udp(struct worker *w, struct rte_mbuf *m, const struct ether_frame *f,
+		   uint64_t now_ns)
+{
+	unsigned to = (unsigned)(f->to.port - w->port->addr.port);
+	if (to >= w->workers || memcmp(f->to.ip, w->port->addr.ip, 16) != 0) {
+		w->counters->io_not_ours++;
+		return false;
+	}
+	if (to != w->index)
+		return rx_hand_over(w, m, to);
+	if (!w->session) {
+		w->counters->io_not_ours++;
+		return false;
+	}
+	struct packet_in in = {
+		.data = f->payload, .length = f->payload_length, .ecn = f->ecn, .from = f->from};
+	engine_receive(w->session->engine, &in, now_ns);
+	return false;
+}
+
+/* Returns true when the buffer is gone. */
+static bool rx_packet(struct worker *w, struct rte_mbuf *m, uint64_t now_ns)
+{
+	struct ether_frame f;
+	uint8_t *data = rte_pktmbuf_mtod(m, uint8_t *);
+	uint32_t length = m->pkt_len;
+	if (m->nb_segs > 1) { /* never with our own buffer sizes, but a peer on a ring may */
+		if (length > ETHER_FRAME_MAX) {
+			w->counters->io_bad_ip++;
+			return false;
+		}
+		rte_pktmbuf_read(m, 0, length, w->scratch);
+		data = w->scratch;
+	}
+	ether_parse(data, length, &f);
+	if (f.kind == ETHER_UDP)
+		return rx_udp(w, m, &f, now_ns);
+	if (f.kind == ETHER_BAD) {
+		w->counters->io_bad_ip++;
+		return false;
+	}
+	if (w->port->answers)
+		return rx_link(w, m, data, &f, now_ns);
+	w->counters->io_not_ours++;
+	return false;
+}
+
+static void rx_packets(struct worker *w, struct rte_mbuf **m, unsigned count, uint64_t now_ns)
+{
+	unsigned kept = 0;
+	for (unsigned i = 0; i < count; i++)
+		rte_prefetch0(rte_pktmbuf_mtod(m[i], void *));
+	for (unsigned i = 0; i < count; i++)
+		if (!rx_packet(w, m[i], now_ns))
+			m[kept++] = m[i];
+	rte_pktmbuf_free_bulk(m, kept);
+}
+
+unsigned rx_burst(struct worker *w, uint64_t now_ns)
+{
+	struct rte_mbuf *m[WORKER_BURST];
+	unsigned n = rte_eth_rx_burst(w->port->id, w->queue, m, WORKER_BURST);
+	if (n > 0)
+		rx_packets(w, m, n, now_ns);
+	if (w->workers == 1)
+		return n;
+	unsigned handed = rte_ring_sc_dequeue_burst(w->handover, (void **)m, WORKER_BURST, NULL);
+	if (handed > 0)
+		rx_packets(w, m, handed, now_ns);
+	return n + handed;
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "shm.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <time.h>
+#include <unistd.h>
+#include "internal/ring.h"
+
+#define HUGE_BYTES  (2ull << 20)
+#define SHM_SEALS   (F_SEAL_SHRINK | F_SEAL_GROW)
+#define HUGE_FOLDER "/sys/kernel/mm/hugepages/hugepages-2048kB/"
+
+static uint64_t read_count(const char *path)
+{
+	unsigned long long n = 0;
+	FILE *f = fopen(path, "re");
+	if (!f)
+		return 0;
+	if (fscanf(f, "%llu", &n) != 1)
+		n = 0;
+	fclose(f);
+	return n;
+}
+
+uint64_t shm_huge_free_bytes(void)
+{
+	uint64_t pages = read_count(HUGE_FOLDER "free_hugepages");
+	uint64_t reserved = read_count(HUGE_FOLDER "resv_hugepages");
+	return pages > reserved ? (pages - reserved) * HUGE_BYTES : 0;
+}
+
+static uint64_t round_up(uint64_t v, uint64_t to)
+{
+	return (v + to - 1) / to * to;
+}
+
+/* Maps out->fd, which is out->bytes long. */
+static int shm_map(struct shm *out)
+{
+	out->base = mmap(NULL, out->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, out->fd, 0);
+	if (out->base != MAP_FAILED)
+		return 0;
+	out->base = NULL;
+	return -errno;
+}
+
+static int shm_create(const char *name, uint64_t bytes, bool huge, struct shm *out)
+{
+	*out = (struct shm){.fd = -1, .huge = huge};
+	out->bytes = round_up(bytes, huge ? HUGE_BYTES : 4096);
+	out->fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | (huge ? MFD_HUGETLB : 0));
+	if (out->fd < 0)
+		return -errno;
+	int error = 0;
+	if (ftruncate(out->fd, (off_t)out->bytes) < 0 || fcntl(out->fd, F_ADD_SEALS, SHM_SEALS) < 0)
+		error = -errno;
+	if (!error)
+		error = shm_map(out);
+	if (error)
+		shm_release(out);
+	return error;
+}
+
+int shm_store_create(uint64_t bytes, struct shm *out)
+{
+	if (shm_huge_free_bytes() >= round_up(bytes, HUGE_BYTES) &&
+	    shm_create("sarissa-store", bytes, true, out) == 0)
+		return 0;
+	int error = shm_create("sarissa-store", bytes, false, out);
+	if (!error)
+		madvise(out->base, out->bytes, MADV_HUGEPAGE); /* where the kernel is set to */
+	return error;
+}
+
+int shm_table_create(uint64_t store_bytes, uint64_t incarnation, struct shm *out)
+{
+	int error = shm_create("sarissa-table", object_table_bytes(OBJECT_TABLE_SLOTS_DEFAULT),
+			       false, out);
+	if (error)
+		return error;
+	struct object_table *t = (struct object_table *)out->base;
+	t->slots = OBJECT_TABLE_SLOTS_DEFAULT;
+	t->slot_bytes = sizeof(struct object_slot);
+	t->store_bytes = store_bytes;
+	t->incarnation = incarnation;
+	t->names_offset = sizeof(*t) + (uint64_t)t->slots * t->slot_bytes;
+	t->magic = OBJECT_TABLE_MAGIC;
+	return 0;
+}
+
+bool shm_table_valid(const struct shm *table, uint64_t store_bytes)
+{
+	const struct object_table *t = (const struct object_table *)table->base;
+	if (table->bytes < sizeof(*t) || t->magic != OBJECT_TABLE_MAGIC)
+		return false;
+	uint64_t slots = t->slots, slots_end = sizeof(*t) + slots * sizeof(struct object_slot);
+	return slots > 0 && (slots & (slots - 1)) == 0 && t->store_bytes == store_bytes &&
+	       t->slot_bytes == sizeof(struct object_slot) && t->names_offset >= slots_end &&
+	       t->names_offset <= table->bytes &&
+	       slots * OBJECT_NAME_BYTES <= table->bytes - t->names_offset;
+}
+
+int shm_ipc_create(unsigned workers, struct shm *out)
+{
+	uint64_t at = round_up(sizeof(struct ipc_header), 4096),
+		 ring = round_up(ring_bytes(), 4096);
+	uint64_t messages = round_up((uint64_t)MSG_SLOTS * MSG_SLOT_BYTES, 4096);
+	int error = shm_create("sarissa-ipc", at + 2 * workers * ring + 2 * messages, false, out);
+	if (error)
+		return error;
+	struct ipc_header *h = shm_ipc(out);
+	h->version = IPC_VERSION;
+	h->workers = workers;
+	h->bytes = out->bytes;
+	for (unsigned w = 0; w < workers; w++, at += 2 * ring) {
+		h->command_ring_offset[w] = at;
+		h->event_ring_offset[w] = at + ring;
+		error = ring_init(out->base + at);
+		if (!error)
+			error = ring_init(out->base + at + ring);
+		if (error) {
+			shm_release(out);
+			return error;
+		}
+	}
+	h->msg_tx_offset = at;
+	h->msg_rx_offset = at + messages;
+	h->magic = IPC_MAGIC;
+	return 0;
+}
+
+int shm_adopt(int fd, struct shm *out)
+{
+	struct stat s;
+	struct statfs fs;
+	int seals = fcntl(fd, F_GET_SEALS);
+	if (seals < 0 || (seals & SHM_SEALS) != SHM_SEALS || fstat(fd, &s) < 0 ||
+	    fstatfs(fd, &fs) < 0 || s.st_size <= 0 || s.st_size % 4096)
+		return -EINVAL;
+	*out = (struct shm){
+		.fd = fd, .bytes = (uint64_t)s.st_size, .huge = fs.f_type == HUGETLBFS_MAGIC};
+	return shm_map(out);
+}
+
+void shm_release(struct shm *s)
+{
+	if (s->base)
+		munmap(s->base, s->bytes);
+	if (s->fd >= 0)
+		close(s->fd);
+	*s = (struct shm){.fd = -1};
+}
+
+/* A new file under the old name: readers that still map the old one keep a whole one. */
+int shm_counters_create(const char *rundir, unsigned workers, uint64_t incarnation,
+			struct counters_file **out)
+{
+	char path[128], final[128];
+	struct timespec now;
+	uint64_t stride = round_up(sizeof(struct counters), 64);
+	uint64_t bytes = sizeof(struct counters_file) + workers * stride;
+	snprintf(path, sizeof(path), "%s/counters.new", rundir);
+	snprintf(final, sizeof(final), "%s/counters", rundir);
+	unlink(path);
+	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	if (fd < 0)
+		return -errno;
+	struct counters_file *f = MAP_FAILED;
+	if (ftruncate(fd, (off_t)bytes) == 0)
+		f = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	int error = f == MAP_FAILED ? -errno : 0;
+	close(fd);
+	if (error)
+		return error;
+	clock_gettime(CLOCK_REALTIME, &now);
+	*f = (struct counters_file){
+		.magic = COUNTERS_FILE_MAGIC,
+		.workers = workers,
+		.counters = COUNTERS_COUNT,
+		.stride = stride,
+		.incarnation = incarnation,
+		.pid = getpid(),
+		.started_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec,
+	};
+	if (rename(path, final) < 0)
+		return -errno;
+	*out = f;
+	return 0;
+}

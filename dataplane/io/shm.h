@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Memory that processes share: the store, the object table and the ipc area, each one memfd, and
+ * the counters file. Main thread only.
+ *
+ * The fds are sealed against any change of size, so that no process that holds them can make
+ * another one fault. An adopted fd must carry those seals.
+ */
+#ifndef SARISSA_DATAPLANE_IO_SHM_H
+#define SARISSA_DATAPLANE_IO_SHM_H
+
+#include "internal/counters.h"
+#include "internal/ipc.h"
+#include "internal/object_table.h"
+
+struct shm {
+	int fd; /* -1: none */
+	uint8_t *base;
+	uint64_t bytes;
+	bool huge; /* in 2 MiB pages */
+};
+
+/* A new store of bytes; huge pages when enough are free. Returns 0 or -errno. */
+int shm_store_create(uint64_t bytes, struct shm *out);
+
+/* A new, empty object table for a store of store_bytes. Returns 0 or -errno. */
+int shm_table_create(uint64_t store_bytes, uint64_t incarnation, struct shm *out);
+
+/* A new ipc area with empty rings. Returns 0 or -errno. */
+int shm_ipc_create(unsigned workers, struct shm *out);
+
+/* Maps a memfd that another process brought. Owns fd on success only. Returns 0, -EINVAL when it
+ * is no sealed memfd, or another -errno. */
+int shm_adopt(int fd, struct shm *out);
+
+/* Whether an adopted table belongs to a store of store_bytes. */
+bool shm_table_valid(const struct shm *table, uint64_t store_bytes);
+
+/* Unmaps and closes; *s is then empty. */
+void shm_release(struct shm *s);
+
+/* Bytes of 2 MiB pages that nobody uses or has reserved. */
+uint64_t shm_huge_free_bytes(void);
+
+static inline struct ipc_header *shm_ipc(const struct shm *ipc)
+{
+	return (struct ipc_header *)ipc->base;
+}
+
+/* Creates RUNDIR/counters (replacing an earlier one) with a zero block for each worker. The
+ * mapping stays until the process ends. Returns 0 or -errno. */
+int shm_counters_create(const char *rundir, unsigned workers, uint64_t incarnation,
+			struct counters_file **out);
+
+static inline struct counters *shm_counters(struct counters_file *f, unsigned worker)
+{
+	return (struct counters *)((uint8_t *)f + sizeof(*f) + worker * f->stride);
+}
+
+#endif

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Sending: the engine writes its header straight into a packet buffer; payload that lies in the
+ * store is chained behind it where the driver can take that, and copied once where it cannot.
+ */
+#include "worker.h"
+
+#include <sys/eventfd.h>
+#include <rte_ethdev.h>
+#include <rte_memcpy.h>
+#include "ether.h"
+
+enum { CHAIN_MIN = 256 }; /* bytes; below, a copy is cheaper than a second buffer */
+
+static void tx_count_full(struct worker *w, struct rte_mbuf **m, unsigned count)
+{
+	w->counters->io_tx_full += count;
+	rte_pktmbuf_free_bulk(m, count);
+}
+
+void tx_send_one(struct worker *w, struct rte_mbuf *m)
+{
+	if (rte_eth_tx_burst(w->port->id, w->queue, &m, 1) == 0)
+		tx_count_full(w, &m, 1);
+}
+
+void tx_solicit(struct worker *w, const uint8_t *ip)
+{
+	const struct port *p = w->port;
+	struct rte_mbuf *m = rte_pktmbuf_alloc(p->pool[w->queue]);
+	if (!m) {
+		w->counters->io_no_mbuf++;
+		return;
+	}
+	m->data_len = ether_write_solicit(rte_pktmbuf_mtod(m, uint8_t *), p->mac, p->addr.ip, ip);
+	m->pkt_len = m->data_len;
+	tx_send_one(w, m);
+}
+
+/* Finds the next hop's Ethernet address, or starts to. */
+static bool tx_route(struct worker *w, const struct net_addr *to, uint8_t *mac, uint64_t now_ns)
+{
+	const struct port *p = w->port;
+	const uint8_t *hop = port_next_hop(p, to->ip);
+	unsigned found = neighbour_find(p->neighbours, hop, now_ns, mac);
+	if (found & NEIGHBOUR_ASK) {
+		if (w->resolver_fd < 0)
+			tx_solicit(w, hop);
+		else
+			eventfd_write(w->resolver_fd, 1);
+	}
+	return found & NEIGHBOUR_KNOWN;
+}
+
+/* Whether payload may be sent from where it is. */
+static bool tx_chains(const struct worker *w, const struct packet_out *out)
+{
+	if (w->port->payload == PAYLOAD_COPY || out->payload_length < CHAIN_MIN)
+		return false;
+	const struct session *s = w->session;
+	return w->port->payload == PAYLOAD_CHAIN ||
+	       (out->payload >= s->store &&
+		out->payload + out->payload_length <= s->store + s->store_bytes);
+}
+
+static bool tx_chain(struct worker *w, struct rte_mbuf *m, const struct packet_out *out)
+{
+	struct rte_mbuf *tail = rte_pktmbuf_alloc(w->port->pool[w->queue]);
+	if (!tail)
+		return false;
+	/* never freed by its count: the worker's own reference stays */
+	rte_mbuf_ext_refcnt_update(&w->pinned, 1);
+	void *payload = (void *)(uintptr_t)out->payload;
+	rte_pktmbuf_attach_extbuf(tail, payload, (rte_iova_t)(uintptr_t)payload,
+				  out->payload_length, &w->pinned);
+	tail->data_len = tail->pkt_len = out->payload_length;
+	m->next = tail;
+	m->nb_segs = 2;
+	m->pkt_len += out->payload_length;
+	return true;
+}
+
+static void tx_finish_v6(const struct port *p, struct rte_mbuf *m, const struct packet_out *out,
+			 const uint8_t *payload, const struct ether_route *route,
+			 const struct net_addr *from, uint16_t length)
+{
+	uint16_t sum;
+	if (p->udp6_checksum) {
+		sum = ether_udp6_pseudo(from, &out->to, length);
+		m->l2_len = ETHER_HEADER;
+		m->l3_len = ETHER_IPV6;
+		m->ol_flags |= RTE_MBUF_F_TX_IPV6 | RTE_MBUF_F_TX_UDP_CKSUM;
+	} else {
+		sum = ether_udp6_checksum(from, &out->to, out->head, out->head_length, payload,
+					  out->payload_length);
+	}
+	ether_write_v6(out->head, length, route, from, &out->to, out->ecn, sum);
+	rte_pktmbuf_prepend(m, ETHER_HEADERS_V6);
+}
+
+/* Turns what the engine wrote into m into a frame. Returns false when it cannot leave now. */
+static bool tx_frame(struct worker *w, struct rte_mbuf *m, const struct packet_out *out,
+		     uint64_t now_ns)
+{
+	const struct port *p = w->port;
+	struct ether_route route;
+	if (!tx_route(w, &out->to, route.next_mac, now_ns)) {
+		w->counters->io_no_neighbour++;
+		return false;
+	}
+	memcpy(route.our_mac, p->mac, ETHER_MAC);
+	struct net_addr from = p->addr;
+	from.port = (uint16_t)(from.port + w->index);
+	m->data_len = out->head_length;
+	m->pkt_len = out->head_length;
+	const uint8_t *payload = out->payload;
+	if (out->payload_length > 0 && !(tx_chains(w, out) && tx_chain(w, m, out))) {
+		payload = out->head + out->head_length;
+		rte_memcpy(out->head + out->head_length, out->payload, out->payload_length);
+		m->data_len = (uint16_t)(m->data_len + out->payload_length);
+		m->pkt_len = m->data_len;
+	}
+	packet_seal(out->head, out->head_length, payload, out->payload_length);
+	uint16_t length = (uint16_t)(out->head_length + out->payload_length);
+	if (net_addr_is_v4(&out->to)) {
+		ether_write_v4(out->head, length, &route, &from, &out->to, out->ecn);
+		rte_pktmbuf_prepend(m, ETHER_HEADERS_V4);
+	} else {
+		tx_finish_v6(p, m, out, payload, &route, &from, length);
+	}
+	return true;
+}
+
+/* Fills the stock of empty packets; returns how many there are. */
+static unsigned tx_heads(struct worker *w)
+{
+	unsigned missing = WORKER_BURST - w->heads;
+	struct rte_mempool *pool = w->port->pool[w->queue];
+	if (missing > 0 && rte_pktmbuf_alloc_bulk(pool, w->head + w->heads, missing) == 0)
+		w->heads = WORKER_BURST;
+	else if (missing > 0)
+		w->counters->io_no_mbuf++;
+	return w->heads;
+}
+
+static unsigned tx_round(struct worker *w, unsigned room, uint64_t now_ns)
+{
+	struct packet_out out[WORKER_BURST];
+	struct rte_mbuf *frame[WORKER_BURST];
+	unsigned ready = 0;
+	uint16_t head_room = (uint16_t)(w->port->mtu - ETHER_IPV4 - ETHER_UDP_HEADER);
+	for (unsigned i = 0; i < room; i++) {
+		out[i].head = rte_pktmbuf_mtod(w->head[i], uint8_t *);
+		out[i].head_room = head_room;
+	}
+	unsigned n = engine_transmit(w->session->engine, out, room, now_ns);
+	for (unsigned i = 0; i < n; i++) {
+		if (tx_frame(w, w->head[i], &out[i], now_ns))
+			frame[ready++] = w->head[i];
+		else
+			rte_pktmbuf_free(w->head[i]);
+	}
+	w->heads -= n;
+	memmove(w->head, w->head + n, w->heads * sizeof(*w->head));
+	unsigned sent = 0;
+	if (ready > 0)
+		sent = rte_eth_tx_burst(w->port->id, w->queue, frame, (uint16_t)ready);
+	if (sent < ready)
+		tx_count_full(w, frame + sent, ready - sent);
+	return n;
+}
+
+unsigned tx_burst(struct worker *w, uint64_t now_ns)
+{
+	unsigned sent = 0;
+	for (unsigned round = 0; round < WORKER_TX_ROUNDS; round++) {
+		unsigned room = tx_heads(w);
+		unsigned n = room > 0 ? tx_round(w, room, now_ns) : 0;
+		sent += n;
+		if (n < room || room == 0)
+			break;
+	}
+	return sent;
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "worker.h"
+
+#include <sys/prctl.h>
+#include <time.h>
+#include <rte_cycles.h>
+#include "internal/ring.h"
+
+uint64_t worker_now_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* Gives the engine what control has ordered. The engine stops taking while its events are not
+ * taken: the order of the records is kept by holding the refused one back. */
+static unsigned worker_take_commands(struct worker *w, uint64_t now_ns)
+{
+	unsigned taken = 0;
+	for (; taken < WORKER_BURST; taken++) {
+		if (!w->has_pending && ring_pop(w->session->commands, &w->pending, 1) == 0)
+			break;
+		w->has_pending = !engine_command(w->session->engine, &w->pending, now_ns);
+		if (w->has_pending)
+			break;
+	}
+	return taken;
+}
+
+static unsigned worker_give_events(struct worker *w)
+{
+	const struct session *s = w->session;
+	unsigned given = 0, n;
+	do {
+		if (w->event_count == 0) {
+			w->event_first = 0;
+			w->event_count = engine_events(s->engine, w->event, WORKER_BURST);
+		}
+		n = ring_push(s->events, w->event + w->event_first, w->event_count);
+		w->event_first += n;
+		w->event_count -= n;
+		given += n;
+	} while (n > 0 && w->event_count == 0);
+	if (given > 0)
+		ring_wake(s->control_sleeping, s->control_wake);
+	return given;
+}
+
+/* Changes to the session that the main thread wants; what the old one left is dropped with it. */
+static void worker_change_session(struct worker *w)
+{
+	const struct session *s = atomic_load_explicit(&w->wanted, memory_order_acquire);
+	w->session = s;
+	w->has_pending = false;
+	w->event_count = 0;
+	atomic_store_explicit(&w->serving, s, memory_order_release);
+}
+
+static unsigned worker_turn(struct worker *w, uint64_t now_ns)
+{
+	if (atomic_load_explicit(&w->wanted, memory_order_relaxed) != w->session)
+		worker_change_session(w);
+	if (!w->session)
+		return rx_burst(w, now_ns);
+	unsigned work = worker_take_commands(w, now_ns);
+	work += rx_burst(w, now_ns);
+	if (now_ns >= engine_next_timeout(w->session->engine))
+		engine_tick(w->session->engine, now_ns);
+	work += tx_burst(w, now_ns);
+	work += worker_give_events(w);
+	return work;
+}
+
+static void worker_account(struct worker *w, uint64_t cycles, unsigned work)
+{
+	w->counters->io_loops++;
+	if (work == 0)
+		return;
+	w->counters->io_busy_cycles += cycles;
+	if (cycles > w->counters->io_max_turn_cycles)
+		w->counters->io_max_turn_cycles = cycles;
+}
+
+int worker_run(void *arg)
+{
+	struct worker *w = arg;
+	prctl(PR_SET_TIMERSLACK, 1ul, 0, 0, 0);
+	while (!atomic_load_explicit(&w->stop, memory_order_relaxed)) {
+		uint64_t now_ns = worker_now_ns(), start = rte_rdtsc();
+		unsigned work = worker_turn(w, now_ns);
+		worker_account(w, rte_rdtsc() - start, work);
+		if (work > 0) {
+			w->idle_turns = 0;
+			w->nap_ns = 0;
+			w->last_work_ns = now_ns;
+		} else if (!w->busy_poll) {
+			idle_wait(w, now_ns);
+		}
+	}
+	rte_pktmbuf_free_bulk(w->head, w->heads);
+	w->heads = 0;
+	return 0;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A worker: one thread, one queue pair, one endpoint. It owns its engine, its queue and its
+ * counters; nobody else touches them while it runs. The main thread speaks to it through `wanted`
+ * (the session it should serve) and `stop`, other workers through its hand-over ring.
+ */
+#ifndef SARISSA_DATAPLANE_IO_WORKER_H
+#define SARISSA_DATAPLANE_IO_WORKER_H
+
+#include <stdatomic.h>
+#include <rte_mbuf.h>
+#include <rte_ring.h>
+#include "core/engine.h"
+#include "internal/ipc.h"
+#include "port.h"
+
+enum {
+	WORKER_BURST = 32,
+	WORKER_HANDOVER = 1024, /* packets that wait for another worker */
+	WORKER_TX_ROUNDS = 4,	/* bursts sent in one turn, so that receiving is not starved */
+};
+
+/* What serves one control process: built by the main thread, read by the worker. */
+struct session {
+	struct engine *engine;
+	struct rte_ring *commands, *events;
+	_Atomic uint32_t *sleeping; /* this worker's flag in the ipc area */
+	_Atomic uint32_t *control_sleeping;
+	int control_wake;
+	const uint8_t *store; /* for payload that a card reads in place */
+	uint64_t store_bytes;
+};
+
+struct worker {
+	/* set before the thread starts */
+	unsigned index, workers;
+	struct worker *all; /* of this process, by index */
+	const struct port *port;
+	uint16_t queue;
+	int wake_fd;	 /* eventfd: control, main thread or another worker has something */
+	int resolver_fd; /* eventfd of the main thread, to look up neighbours; -1: we ask ourselves
+			  */
+	bool busy_poll;
+	struct rte_ring *handover;
+	struct counters *counters;
+
+	/* main thread -> worker */
+	_Alignas(64) _Atomic(const struct session *) wanted;
+	_Atomic bool stop;
+	/* worker -> main thread and other workers */
+	_Alignas(64) _Atomic(const struct session *) serving;
+	_Atomic uint32_t sleeping;
+
+	/* the worker's own */
+	_Alignas(64) const struct session *session; /* NULL: no control yet */
+	struct record pending;			    /* a command the engine could not take yet */
+	bool has_pending;
+	struct record event[WORKER_BURST]; /* events that the ring had no room for */
+	unsigned event_first, event_count;
+	struct rte_mbuf *head[WORKER_BURST]; /* empty packets, ready to be written */
+	unsigned heads;
+	uint64_t last_work_ns;
+	uint32_t idle_turns;
+	uint64_t nap_ns; /* without a descriptor to sleep on: the next nap's length */
+	struct rte_mbuf_ext_shared_info pinned; /* segments that still point into the store */
+	uint8_t *scratch;			/* one frame that came in pieces, made whole */
+};
+
+/* Runs until stop. An lcore function: arg is the struct worker. */
+int worker_run(void *arg);
+
+/* rx.c: takes and answers what arrived; returns how many packets. */
+unsigned rx_burst(struct worker *w, uint64_t now_ns);
+
+/* tx.c: sends what the engine has; returns how many packets. */
+unsigned tx_burst(struct worker *w, uint64_t now_ns);
+/* Sends one packet of our own making (ARP, echo); takes the buffer. */
+void tx_send_one(struct worker *w, struct rte_mbuf *m);
+/* Asks the link for a neighbour. */
+void tx_solicit(struct worker *w, const uint8_t *ip);
+
+/* idle.c: called after a turn without work; spins, pauses or sleeps until something may be there.
+ */
+void idle_wait(struct worker *w, uint64_t now_ns);
+/* Makes a sleeping worker look at its rings; from any thread. */
+void idle_wake(struct worker *w);
+
+uint64_t worker_now_ns(void);
+
+#endif

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "xdp.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <linux/if_link.h>
+#include <linux/if_xdp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include "log.h"
+#include "xdp_redirect.h"
+
+#ifndef SOL_XDP
+#define SOL_XDP 283
+#endif
+
+const char *xdp_object_path(void)
+{
+	static char path[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 64);
+	for (int up = 0; n > 0 && up < 2; up++) {
+		path[n] = 0;
+		char *slash = strrchr(path, '/');
+		n = slash ? slash - path : 0;
+	}
+	if (n > 0) {
+		strcpy(path + n, "/ebpf/xdp_redirect.bpf.o");
+		if (access(path, R_OK) == 0)
+			return path;
+	}
+	return access(SARISSA_XDP_OBJECT, R_OK) == 0 ? SARISSA_XDP_OBJECT : NULL;
+}
+
+static int xdp_lock(struct xdp *x)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int n = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "sarissa-xdp-%d",
+			 x->ifindex);
+	socklen_t length = (socklen_t)(sizeof(sa_family_t) + 1 + (size_t)n);
+	x->lock_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (x->lock_fd < 0)
+		return -errno;
+	return bind(x->lock_fd, (struct sockaddr *)&address, length) < 0 ? -errno : 0;
+}
+
+/* The attached program: its id and mode; 0 when there is none. */
+static uint32_t xdp_attached(const struct xdp *x, bool *generic)
+{
+	LIBBPF_OPTS(bpf_xdp_query_opts, q);
+	if (bpf_xdp_query(x->ifindex, 0, &q) != 0)
+		return 0;
+	if (generic)
+		*generic = q.skb_prog_id != 0;
+	return q.drv_prog_id ? q.drv_prog_id : q.skb_prog_id ? q.skb_prog_id : q.hw_prog_id;
+}
+
+/* Opens the attached program when it is ours; sets info and the ids of its maps. */
+static int xdp_open_ours(uint32_t id, struct bpf_prog_info *info, uint32_t *maps, uint32_t count)
+{
+	uint32_t length = sizeof(*info);
+	int fd = bpf_prog_get_fd_by_id(id);
+	if (fd < 0)
+		return -errno;
+	memset(info, 0, sizeof(*info));
+	info->nr_map_ids = count;
+	info->map_ids = (uint64_t)(uintptr_t)maps;
+	if (bpf_obj_get_info_by_fd(fd, info, &length) == 0 &&
+	    strcmp(info->name, XDP_REDIRECT_PROGRAM) == 0)
+		return fd;
+	close(fd);
+	return -EEXIST;
+}
+
+static int xdp_detach(struct xdp *x, bool generic)
+{
+	return bpf_xdp_detach(x->ifindex, generic ? XDP_FLAGS_SKB_MODE : XDP_FLAGS_DRV_MODE, NULL);
+}
+
+static int quiet(enum libbpf_print_level level, const char *format, va_list args)
+{
+	char line[512];
+	int n = vsnprintf(line, sizeof(line), format, args);
+	if (n > 0 && n < (int)sizeof(line) && line[n - 1] == '\n')
+		line[n - 1] = 0;
+	if (level != LIBBPF_DEBUG)
+		log_debug("%s", line);
+	return 0;
+}
+
+int xdp_prepare(struct xdp *x, const char *name, int ifindex)
+{
+	struct bpf_prog_info info;
+	uint32_t maps[8];
+	bool generic;
+	*x = (struct xdp){.ifindex = ifindex, .name = name, .lock_fd = -1};
+	libbpf_set_print(quiet);
+	int error = xdp_lock(x);
+	if (error) {
+		log_error(
+			"interface %s is in use by another sarissa-dataplane: stop that one first",
+			name);
+		return error;
+	}
+	uint32_t id = xdp_attached(x, &generic);
+	if (id == 0)
+		return 0;
+	int fd = xdp_open_ours(id, &info, maps, 8);
+	if (fd < 0) {
+		log_error("interface %s has another XDP program (id %u): take it off with "
+			  "'ip link set dev %s xdp off'",
+			  name, id, name);
+		return fd;
+	}
+	close(fd);
+	log_info("interface %s still had the XDP program of a killed process: taken off", name);
+	return xdp_detach(x, generic);
+}
+
+/* The map of this name among ids, opened, or -1. */
+static int xdp_open_map(const uint32_t *ids, uint32_t count, const char *name)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		struct bpf_map_info info = {0};
+		uint32_t length = sizeof(info);
+		int fd = bpf_map_get_fd_by_id(ids[i]);
+		if (fd < 0)
+			continue;
+		if (bpf_obj_get_info_by_fd(fd, &info, &length) == 0 && strcmp(info.name, name) == 0)
+			return fd;
+		close(fd);
+	}
+	return -1;
+}
+
+static int xdp_set_ports(int map, uint32_t base, uint32_t count)
+{
+	uint32_t key = XDP_REDIRECT_PORT_BASE;
+	if (bpf_map_update_elem(map, &key, &base, BPF_ANY) != 0)
+		return -errno;
+	key = XDP_REDIRECT_PORT_COUNT;
+	return bpf_map_update_elem(map, &key, &count, BPF_ANY) != 0 ? -errno : 0;
+}
+
+int xdp_configure(struct xdp *x, uint16_t port_base, unsigned ports, int socket_fd)
+{
+	struct bpf_prog_info info;
+	uint32_t maps[8];
+	struct xdp_options options = {0};
+	socklen_t length = sizeof(options);
+	int fd = xdp_open_ours(xdp_attached(x, &x->generic), &info, maps, 8), error = -ENOENT;
+	if (fd >= 0) {
+		int map = xdp_open_map(maps, info.nr_map_ids < 8 ? info.nr_map_ids : 8,
+				       XDP_REDIRECT_PORTS_MAP);
+		if (map >= 0) {
+			error = xdp_set_ports(map, port_base, ports);
+			close(map);
+		}
+		close(fd);
+	}
+	if (error)
+		log_error("interface %s: cannot tell the XDP program our ports (%s): "
+			  "is %s of this version?",
+			  x->name, strerror(-error), xdp_object_path());
+	if (socket_fd >= 0 && getsockopt(socket_fd, SOL_XDP, XDP_OPTIONS, &options, &length) == 0)
+		x->zero_copy = options.flags & XDP_OPTIONS_ZEROCOPY;
+	return error;
+}
+
+static bool is_known(int fd, const int *known, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (known[i] == fd)
+			return true;
+	return false;
+}
+
+int xdp_find_socket(const int *known, unsigned count)
+{
+	int found = -1;
+	DIR *d = opendir("/proc/self/fd");
+	if (!d)
+		return -1;
+	for (struct dirent *e; found < 0 && (e = readdir(d));) {
+		int fd = atoi(e->d_name), domain = 0;
+		socklen_t length = sizeof(domain);
+		if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &length) == 0 &&
+		    domain == AF_XDP && !is_known(fd, known, count))
+			found = fd;
+	}
+	closedir(d);
+	return found;
+}
+
+void xdp_release(struct xdp *x)
+{
+	struct bpf_prog_info info;
+	uint32_t maps[8];
+	bool generic = false;
+	uint32_t id = xdp_attached(x, &generic);
+	int fd = id ? xdp_open_ours(id, &info, maps, 8) : -1;
+	if (fd >= 0) {
+		close(fd);
+		xdp_detach(x, generic);
+	}
+	if (x->lock_fd >= 0)
+		close(x->lock_fd);
+	x->lock_fd = -1;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Our XDP program on an interface: DPDK's af_xdp driver loads and attaches it (devarg xdp_prog=);
+ * here is what the driver does not do. Main thread only.
+ *
+ * One dataplane per interface: an abstract unix socket, which lives in the network namespace as
+ * the interface does and dies with the process, is the lock. While we hold it, an attached program
+ * of our name is what a killed process has left, and is taken off; anybody else's program stays,
+ * and is an error.
+ */
+#ifndef SARISSA_DATAPLANE_IO_XDP_H
+#define SARISSA_DATAPLANE_IO_XDP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct xdp {
+	int ifindex, lock_fd;
+	const char *name; /* of the interface, for messages */
+	bool generic;	  /* attached in generic mode */
+	bool zero_copy;
+};
+
+/* Path of the BPF object: beside the program in a build folder, else where it was installed; NULL
+ * when there is none. */
+const char *xdp_object_path(void);
+
+/* Before the driver is probed. Returns 0, or -errno with a line logged. */
+int xdp_prepare(struct xdp *x, const char *name, int ifindex);
+
+/* After the queues are set up: tells the program which UDP ports are ours, and finds out which
+ * modes the kernel chose. Returns 0, or -errno with a line logged. */
+int xdp_configure(struct xdp *x, uint16_t port_base, unsigned ports, int socket_fd);
+
+/* The AF_XDP socket of this process that is not among the known ones, or -1. The driver keeps its
+ * sockets to itself; called after each queue is set up, this tells which is whose. */
+int xdp_find_socket(const int *known, unsigned count);
+
+/* Takes the program off, if it is ours, and gives the interface up. */
+void xdp_release(struct xdp *x);
+
+/* Why the driver could not attach the program; "" when it could. */
+const char *xdp_attach_error(void);
+
+#endif
