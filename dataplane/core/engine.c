@@ -14,10 +14,16 @@ static uint32_t engine_pow2(uint64_t n)
 }
 
 /* Each thing has at most so many events in the ring at a time. */
+static uint32_t engine_events_reserved(const struct engine_config *f)
+{
+	return 4 * f->buffers_max + 6 * f->edges_max + f->msgs_max + 16u * f->conns_max +
+	       f->msg_rx_slots;
+}
+
+/* And so many more for records that are refused and peers that come and go. */
 static uint32_t engine_events_size(const struct engine_config *f)
 {
-	return engine_pow2(4 * (uint64_t)f->buffers_max + 6 * (uint64_t)f->edges_max + f->msgs_max +
-			   16 * (uint64_t)f->conns_max + f->msg_rx_slots + 1024);
+	return engine_pow2((uint64_t)engine_events_reserved(f) + 1024);
 }
 
 static bool engine_config_valid(const struct engine_config *f)
@@ -71,6 +77,7 @@ static void engine_layout(struct engine *e, struct carver *v)
 	e->rx_window = 4 * (uint32_t)f->window_pkts;
 	e->addr_mask = engine_pow2(f->conns_max) - 1;
 	e->events_mask = engine_events_size(f) - 1;
+	e->events_reserved = engine_events_reserved(f);
 	e->conns = engine_carve(v, f->conns_max * sizeof(struct conn));
 	e->buffers = engine_carve(v, f->buffers_max * sizeof(struct buffer));
 	e->out_edges = engine_carve(v, f->edges_max * sizeof(struct out_edge));

@@ -2,14 +2,19 @@
 #include <assert.h>
 #include "executor.h"
 
-bool event_room(const struct engine *e, uint32_t records)
+static uint32_t event_room(const struct engine *e)
 {
-	return e->events_mask + 1 - (e->events_tail - e->events_head) >= records;
+	return e->events_mask + 1 - (e->events_tail - e->events_head);
+}
+
+bool event_spare(const struct engine *e, uint32_t records)
+{
+	return event_room(e) >= e->events_reserved + records;
 }
 
 struct record *event_push(struct engine *e, enum event_op op)
 {
-	assert(event_room(e, 1));
+	assert(event_room(e) > 0);
 	struct record *r = &e->events[e->events_tail++ & e->events_mask];
 	memset(r, 0, sizeof(*r));
 	r->op = (uint8_t)op;

@@ -21,7 +21,8 @@ enum reason plan_apply(struct engine *e, const struct record *r);
 
 /* event.c: the ring never overflows: each thing has at most its own few events in it. */
 struct record *event_push(struct engine *e, enum event_op op);
-bool event_room(const struct engine *e, uint32_t records);
+/* Is there room for so many, beside what everything that exists now may have to say? */
+bool event_spare(const struct engine *e, uint32_t records);
 
 /* buffer.c */
 struct buffer *buffer_find(struct engine *e, uint32_t handle);

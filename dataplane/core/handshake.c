@@ -170,7 +170,7 @@ static struct conn *handshake_conn(struct engine *e, const struct packet_in *p)
 							 : REASON_PEER_RESTARTED);
 		c = NULL;
 	}
-	if (!event_room(e, e->events_mask / 8)) {
+	if (!event_spare(e, 64)) {
 		e->count->drop_events_full++;
 		return NULL;
 	}

@@ -56,7 +56,7 @@ bool engine_command(struct engine *e, const struct record *command, uint64_t now
 	struct record copy = *command; /* the ring may change under us: look once */
 
 	e->now_ns = now_ns;
-	if (!event_room(e, 64))
+	if (!event_spare(e, 64))
 		return false;
 	e->count->records++;
 	enum reason why = plan_apply(e, &copy);

@@ -288,6 +288,7 @@ struct engine {
 
 	struct record *events; /* ring */
 	uint32_t events_mask;
+	uint32_t events_reserved; /* for what may happen to everything that exists */
 	uint32_t events_head, events_tail;
 
 	struct reply replies[REPLIES_MAX];
