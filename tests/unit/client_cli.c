@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The command `sarissa`, run as a user would, against a node in a thread of this test. Takes the
- * command's path as its argument.
+ * command's path as its argument; PYTHON_TEST in the environment names the Python module's test.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -250,13 +250,27 @@ static void get_follows_a_growing_object(void **state)
 	fclose(file);
 }
 
+static void python_module(void **state)
+{
+	if (!getenv("PYTHON_TEST"))
+		skip();
+	int status = shell("python3 \"$PYTHON_TEST\"");
+	if (status != 0)
+		print_message("%s", output);
+	assert_int_equal(status, 0);
+}
+
 #define test_cli(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(int argc, char **argv)
 {
-	if (argc != 2 || access(argv[1], X_OK) != 0)
-		return 77; /* the command is not built */
-	setenv("CLI", argv[1], 1);
+	char *command = argc == 2 ? realpath(argv[1], NULL) : NULL;
+	if (!command) {
+		fprintf(stderr, "usage: unit_client_cli PATH-OF-sarissa\n");
+		return 2;
+	}
+	setenv("CLI", command, 1);
+	free(command);
 	const struct CMUnitTest tests[] = {
 		test_cli(files_there_and_back),
 		test_cli(file_keeps_its_mode_and_link),
@@ -270,6 +284,7 @@ int main(int argc, char **argv)
 		test_cli(json_of_transfers),
 		test_cli(interrupted_get_leaves_nothing),
 		test_cli(get_follows_a_growing_object),
+		test_cli(python_module),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

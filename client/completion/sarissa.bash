@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Completion of the command sarissa: commands, options, object names, files.
+
+_sarissa_names()
+{
+	local names
+	names=$(sarissa "$@" ls 2>/dev/null | sed -n '2,$s/^.\{26\}//p')
+	local IFS=$'\n'
+	COMPREPLY=($(compgen -W "$names" -- "${COMP_WORDS[COMP_CWORD]}"))
+	[ ${#COMPREPLY[@]} -eq 0 ] || COMPREPLY=($(printf '%q\n' "${COMPREPLY[@]}"))
+}
+
+_sarissa()
+{
+	local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
+	local command="" place=0 i socket=()
+	for ((i = 1; i < COMP_CWORD; i++)); do
+		case ${COMP_WORDS[i]} in
+		--socket)
+			socket=(--socket "${COMP_WORDS[++i]}")
+			;;
+		--timeout)
+			((++i))
+			;;
+		-?*) ;;
+		*)
+			if [ -z "$command" ]; then
+				command=${COMP_WORDS[i]}
+			else
+				((++place))
+			fi
+			;;
+		esac
+	done
+	COMPREPLY=()
+	if [ "$before" = --socket ]; then
+		COMPREPLY=($(compgen -f -- "$current"))
+	elif [ "$before" = --timeout ]; then
+		return
+	elif [[ $current == -?* ]]; then
+		local options="--json --help --socket"
+		[ "$command" != get ] || options+=" --timeout"
+		[ "$command" != status ] || options+=" --counters"
+		[ -n "$command" ] || options+=" --version"
+		COMPREPLY=($(compgen -W "$options" -- "$current"))
+	elif [ -z "$command" ]; then
+		COMPREPLY=($(compgen -W "put get rm ls stat status doctor" -- "$current"))
+	else
+		case $command:$place in
+		get:0 | stat:0 | rm:*)
+			_sarissa_names "${socket[@]}"
+			;;
+		put:1 | get:1)
+			compopt -o filenames 2>/dev/null
+			COMPREPLY=($(compgen -f -- "$current"))
+			;;
+		esac
+	fi
+}
+complete -F _sarissa sarissa

@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Objects in the memory of a cluster's nodes, from Python. Standard library only.
+
+    import sarissa
+    with sarissa.open() as node:
+        node.put("weights", array)                 # anything with the buffer protocol
+        view = node.get("weights", timeout=10)     # read-only memoryview, no copy
+        numpy.frombuffer(view, dtype="f4")
+
+A view keeps its object pinned in the node's memory until the last view of it (slices and numpy
+arrays included) has gone; nothing is to be released by hand. One node may serve many threads; the
+interpreter runs on while a call waits. After fork a child opens its own.
+"""
+
+import ctypes
+import os
+import threading
+import weakref
+from collections import namedtuple
+
+__all__ = ["Error", "Node", "Info", "open", "id_of"]
+
+ID_BYTES = 16
+FOREVER = 2**63 - 1
+NOWHERE = 2**64 - 1
+
+
+class _Id(ctypes.Structure):
+    _fields_ = [("bytes", ctypes.c_uint8 * ID_BYTES)]
+
+
+class _Buffer(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_void_p), ("size", ctypes.c_uint64), ("ready", ctypes.c_uint64),
+                ("reserved", ctypes.c_uint64 * 5)]
+
+
+class _Info(ctypes.Structure):
+    _fields_ = [("id", _Id), ("size", ctypes.c_uint64), ("generation", ctypes.c_uint64),
+                ("local_ready", ctypes.c_uint64), ("copies", ctypes.c_uint32),
+                ("partial", ctypes.c_uint32), ("is_inline", ctypes.c_uint32),
+                ("reserved32", ctypes.c_uint32), ("reserved", ctypes.c_uint64 * 4),
+                ("name", ctypes.c_uint8 * 256)]
+
+
+_LIST = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(_Info), ctypes.c_void_p)
+_BUFFER = ctypes.POINTER(_Buffer)
+_SIGNATURES = {
+    "sar_open": (ctypes.c_int, [ctypes.c_char_p, ctypes.POINTER(ctypes.c_void_p)]),
+    "sar_close": (None, [ctypes.c_void_p]),
+    "sar_id_of": (_Id, [ctypes.c_char_p, ctypes.c_size_t]),
+    "sar_create": (ctypes.c_int, [ctypes.c_void_p, _Id, ctypes.c_char_p, ctypes.c_uint64, _BUFFER]),
+    "sar_publish": (ctypes.c_int, [ctypes.c_void_p, _BUFFER, ctypes.c_uint64]),
+    "sar_seal": (ctypes.c_int, [ctypes.c_void_p, _BUFFER]),
+    "sar_abort": (ctypes.c_int, [ctypes.c_void_p, _BUFFER]),
+    "sar_get": (ctypes.c_int, [ctypes.c_void_p, _Id, ctypes.c_int64, _BUFFER]),
+    "sar_release": (None, [ctypes.c_void_p, _BUFFER]),
+    "sar_delete": (ctypes.c_int, [ctypes.c_void_p, _Id]),
+    "sar_info_get": (ctypes.c_int, [ctypes.c_void_p, _Id, ctypes.POINTER(_Info)]),
+    "sar_list": (ctypes.c_int, [ctypes.c_void_p, _LIST, ctypes.c_void_p]),
+    "sar_strerror": (ctypes.c_char_p, [ctypes.c_int]),
+    "sar_error_detail": (ctypes.c_char_p, []),
+}
+
+Info = namedtuple("Info", "id name size generation local_ready copies partial")
+Info.__doc__ = "What the directory knows of an object; local_ready is None without a copy here."
+
+
+class Error(OSError):
+    """errno as in the C library's documentation; the text says what is wrong and what to do."""
+
+
+def _load():
+    library = ctypes.CDLL(os.environ.get("SARISSA_LIBRARY", "libsarissa.so.0"))
+    for name, (result, arguments) in _SIGNATURES.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    return library
+
+
+_lib = _load()
+
+
+def _check(code):
+    if code >= 0:
+        return code
+    detail = _lib.sar_error_detail() or _lib.sar_strerror(code)
+    error = OSError(-code, "")  # picks the subclass: TimeoutError, FileExistsError...
+    kind = type("Error", (Error, type(error)), {}) if type(error) is not OSError else Error
+    raise kind(-code, detail.decode("utf-8", "replace"))
+
+
+def _key(name):
+    return name.encode("utf-8", "surrogateescape") if isinstance(name, str) else bytes(name)
+
+
+def id_of(name):
+    """The id (16 bytes) of a name: str, or any bytes."""
+    key = _key(name)
+    return bytes(_lib.sar_id_of(key, len(key)).bytes)
+
+
+def _named(name):
+    """What a caller may name an object by: a str, or an id of 16 bytes. (id, name or None)"""
+    if isinstance(name, str):
+        key = _key(name)
+        if b"\0" in key:
+            raise ValueError("a name has no zero bytes")
+        return _lib.sar_id_of(key, len(key)), key
+    if len(name) != ID_BYTES:
+        raise ValueError(f"an object is named by a str, or by an id of {ID_BYTES} bytes")
+    return _Id((ctypes.c_uint8 * ID_BYTES)(*name)), None
+
+
+def _timeout(seconds):
+    if seconds is None:
+        return FOREVER
+    if seconds < 0:
+        raise ValueError("a timeout is not negative; None waits without limit")
+    return min(int(seconds * 1e9), FOREVER)
+
+
+def _info(raw):
+    name = bytes(raw.name).split(b"\0", 1)[0].decode("utf-8", "surrogateescape")
+    local = None if raw.local_ready == NOWHERE else raw.local_ready
+    return Info(bytes(raw.id.bytes), name, raw.size, raw.generation, local, raw.copies, raw.partial)
+
+
+class _Handle:
+    """The C handle; closed when its node is closed and the last buffer has gone."""
+
+    def __init__(self, path):
+        pointer = ctypes.c_void_p()
+        _check(_lib.sar_open(None if path is None else os.fsencode(path), ctypes.byref(pointer)))
+        self.pointer, self.users, self.lock = pointer, 1, threading.Lock()
+
+    def hold(self):
+        with self.lock:
+            if self.users == 0:
+                raise ValueError("the node is closed")
+            self.users += 1
+
+    def drop(self):
+        with self.lock:
+            self.users -= 1
+            if self.users:
+                return
+        _lib.sar_close(self.pointer)
+
+    def release(self, buffer):
+        _lib.sar_release(self.pointer, ctypes.byref(buffer))
+        self.drop()
+
+
+class Writer:
+    """An object under creation. As a context manager it is sealed at the end, and given up when an
+    exception passes. No view of `data` may be left by then."""
+
+    def __init__(self, handle, name, size):
+        ident, key = _named(name)
+        self._handle, self._buffer = handle, _Buffer()
+        handle.hold()
+        try:
+            _check(_lib.sar_create(handle.pointer, ident, key, size, ctypes.byref(self._buffer)))
+        except BaseException:
+            handle.drop()
+            raise
+        self._map()
+
+    def _map(self):
+        memory = (ctypes.c_uint8 * self._buffer.size).from_address(self._buffer.data)
+        self._memory = weakref.ref(memory)
+        self.data = memoryview(memory).cast("B")  #: writable
+
+    def publish(self, ready):
+        """Bytes before ready are final: readers may have them now."""
+        _check(_lib.sar_publish(self._handle.pointer, ctypes.byref(self._buffer), ready))
+
+    def _unmap(self):
+        if self.data is None:
+            raise ValueError("the object is sealed or given up already")
+        self.data = None
+        if self._memory() is not None:
+            self._map()
+            raise BufferError("views of the object's data are still in use")
+
+    def seal(self):
+        self._unmap()
+        try:
+            _check(_lib.sar_seal(self._handle.pointer, ctypes.byref(self._buffer)))
+        except BaseException:
+            _lib.sar_abort(self._handle.pointer, ctypes.byref(self._buffer))
+            raise
+        finally:
+            self._handle.drop()
+
+    def abort(self):
+        self._unmap()
+        try:
+            _check(_lib.sar_abort(self._handle.pointer, ctypes.byref(self._buffer)))
+        finally:
+            self._handle.drop()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, trace):
+        if self.data is None:
+            return
+        if kind is None:
+            self.seal()
+            return
+        try:
+            self.abort()
+        except (Error, BufferError):
+            pass  # the exception that brought us here matters more; the node takes back the rest
+
+
+class Node:
+    """A connection to the local node. Objects are named by a str, or by an id of 16 bytes."""
+
+    def __init__(self, path=None):
+        self._handle = _Handle(path)
+
+    def _pointer(self):
+        if self._handle is None:
+            raise ValueError("the node is closed")
+        return self._handle.pointer
+
+    def create(self, name, size):
+        """Room for an object of size bytes, to be filled piece by piece: a Writer."""
+        self._pointer()
+        return Writer(self._handle, name, size)
+
+    def put(self, name, data):
+        """Stores a copy of data (bytes, array, memoryview...) as a new object."""
+        source = memoryview(data).cast("B")
+        with self.create(name, source.nbytes) as writer:
+            writer.data[:] = source
+
+    def get(self, name, timeout=None):
+        """The object as a read-only memoryview, waiting up to timeout seconds (None: no limit)."""
+        ident, _ = _named(name)
+        buffer, handle = _Buffer(), self._handle
+        pointer = self._pointer()
+        handle.hold()
+        try:
+            _check(_lib.sar_get(pointer, ident, _timeout(timeout), ctypes.byref(buffer)))
+        except BaseException:
+            handle.drop()
+            raise
+        memory = (ctypes.c_uint8 * buffer.size).from_address(buffer.data)
+        weakref.finalize(memory, handle.release, buffer).atexit = False
+        return memoryview(memory).cast("B").toreadonly()
+
+    def delete(self, name):
+        """Removes every copy in the cluster. Views in use stay as they are."""
+        _check(_lib.sar_delete(self._pointer(), _named(name)[0]))
+
+    def info(self, name):
+        raw = _Info()
+        _check(_lib.sar_info_get(self._pointer(), _named(name)[0], ctypes.byref(raw)))
+        return _info(raw)
+
+    def ls(self):
+        """Every object of the cluster: a list of Info."""
+        found = []
+
+        def take(raw, _):
+            found.append(_info(raw.contents))
+            return 0
+        _check(_lib.sar_list(self._pointer(), _LIST(take), None))
+        return found
+
+    def close(self):
+        """Ends the connection, once the last view has gone."""
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            handle.drop()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+def open(path=None):  # as in the C library: sarissa.open()
+    """Connects to the node at a socket path, or $SARISSA_SOCKET, or the default one."""
+    return Node(path)

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The Python module, against the node at $SARISSA_SOCKET. Run by client_cli."""
+
+import array
+import errno
+import gc
+import threading
+
+import sarissa
+
+
+def raises(kind, number, call, *args, **named):
+    try:
+        call(*args, **named)
+    except kind as error:
+        assert number is None or error.errno == number, error
+        return
+    raise AssertionError(f"{call} did not raise {kind}")
+
+
+def there_and_back(node):
+    for size in (0, 1, 63, 65535, 65536, 65537, 1048583):
+        data = bytes(i * 31 % 251 for i in range(size))
+        node.put(f"py{size}", data)
+        view = node.get(f"py{size}", timeout=0)
+        assert view.readonly and view.nbytes == size and view == data
+        node.delete(f"py{size}")
+        assert view == data
+    node.put("floats", array.array("d", [1.5, 2.5]))
+    assert node.get("floats").cast("d")[1] == 2.5
+
+
+def errors(node):
+    raises(sarissa.Error, errno.ENOENT, node.get, "nobody", timeout=0)
+    raises(FileNotFoundError, errno.ENOENT, node.delete, "nobody")
+    raises(TimeoutError, errno.ETIMEDOUT, node.get, "nobody", timeout=0.02)
+    node.put("once", b"x")
+    raises(FileExistsError, errno.EEXIST, node.put, "once", b"x")
+    raises(ValueError, None, node.get, b"short id")
+    raises(ValueError, None, node.get, "x", timeout=-1)
+    raises(sarissa.Error, errno.ECONNREFUSED, sarissa.open, "/nonexistent/x")
+
+
+def ids_and_names(node):
+    node.put("näm\udcff", b"1")
+    assert bytes(node.get(sarissa.id_of("näm\udcff"))) == b"1"
+    assert "näm\udcff" in [info.name for info in node.ls()]
+    info = node.info("näm\udcff")
+    assert (info.size, info.copies, info.local_ready) == (1, 1, 1)
+    node.put(b"0123456789abcdef", b"by id")
+    assert bytes(node.get(b"0123456789abcdef")) == b"by id"
+
+
+def writers(node):
+    with node.create("piece by piece", 6) as writer:
+        writer.data[:3] = b"abc"
+        writer.publish(3)
+        writer.data[3:] = b"def"
+    assert bytes(node.get("piece by piece")) == b"abcdef"
+    raises(ValueError, None, writer.seal)
+    try:
+        with node.create("given up", 6):
+            raise KeyError
+    except KeyError:
+        pass
+    raises(sarissa.Error, errno.ENOENT, node.get, "given up", timeout=0)
+    writer = node.create("held", 6)
+    held = writer.data[1:]
+    raises(BufferError, None, writer.seal)
+    held[0] = 7
+    del held
+    writer.seal()
+
+
+def views_outlive_the_node():
+    node = sarissa.open()
+    node.put("outlives", b"still here")
+    piece = node.get("outlives")[6:]
+    node.close()
+    gc.collect()
+    assert bytes(piece) == b"here"
+    raises(ValueError, None, node.get, "outlives")
+
+
+def pins_are_given_back(node):
+    node.put("often", b"x" * 100)
+    for _ in range(3000):
+        node.get("often")
+    kept = [node.get("often") for _ in range(1024)]
+    raises(sarissa.Error, errno.EMFILE, node.get, "often")
+    kept.clear()
+    node.get("often")
+
+
+def threads_wait(node):
+    got = []
+    waiters = [threading.Thread(target=lambda: got.append(bytes(node.get("later", timeout=20))))
+               for _ in range(8)]
+    for waiter in waiters:
+        waiter.start()
+    node.put("later", b"now")
+    for waiter in waiters:
+        waiter.join()
+    assert got == [b"now"] * 8
+
+
+def main():
+    with sarissa.open() as node:
+        there_and_back(node)
+        errors(node)
+        ids_and_names(node)
+        writers(node)
+        pins_are_given_back(node)
+        threads_wait(node)
+    views_outlive_the_node()
+
+
+main()
