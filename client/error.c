@@ -24,6 +24,7 @@ static const struct {
 	{ENOTCONN, "the node has gone away"},
 	{ESTALE, "the object was deleted or evicted"},
 	{EMFILE, "too many buffers in use on one connection"},
+	{EAGAIN, "the node has too many requests at hand"},
 	{EPROTO, "the node's answer makes no sense"},
 	{EPROTONOSUPPORT, "the node speaks another protocol version"},
 };

@@ -53,7 +53,9 @@ int handle_command(struct sar *s, struct session_request *request)
 
 int64_t handle_deadline(int64_t timeout_ns)
 {
-	const int64_t grace_ns = 50000000, least_ns = 1000000000;
+	const int64_t grace_ns = 50000000;
+	/* without waiting, control still gives the directory the time to answer */
+	const int64_t least_ns = timeout_ns == 0 ? 5000000000 : 1000000000;
 	if (timeout_ns == SAR_FOREVER)
 		return DEADLINE_NEVER;
 	int64_t deadline = deadline_after(timeout_ns);

@@ -35,12 +35,20 @@ int cli_fail(int error, const char *format, ...)
 	return cli_exit_of(error);
 }
 
+/* The node often begins with the object's name already. */
+static bool cli_names(const char *detail, const char *subject)
+{
+	size_t length = strlen(subject);
+	detail += *detail == '\'';
+	return strncmp(detail, subject, length) == 0 && detail[length] == '\'';
+}
+
 int cli_fail_detail(int error, const char *subject)
 {
 	const char *detail = sar_error_detail();
 	fflush(stdout);
 	fputs("sarissa: ", stderr);
-	if (subject) {
+	if (subject && !cli_names(detail, subject)) {
 		text_safe(stderr, subject);
 		fputs(": ", stderr);
 	}

@@ -28,11 +28,12 @@
  *   -ECONNREFUSED, -ENOTCONN  the node's control process is not there
  *   -ESTALE    the object was deleted or evicted        -EMFILE     too many buffers in one handle
  *   -ENAMETOOLONG  name of more than SAR_NAME_MAX bytes -ENOMEM     out of memory, address space
+ *   -EAGAIN    the node has too many requests at hand: try again later
  *   -EPROTO    the node's answer makes no sense: library and node differ in version
  *
  * Timeouts are in nanoseconds: 0 does not wait, SAR_FOREVER waits without limit. A wait on a node
- * that hangs ends at most one second after its timeout. Calls without a timeout end after 30
- * seconds at the latest, sar_open after 10.
+ * that hangs ends at most one second after its timeout, or after 5 seconds when that is 0. Calls
+ * without a timeout end after 30 seconds at the latest, sar_open after 10.
  */
 #ifndef SARISSA_H
 #define SARISSA_H

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "client_test.h"
+#include "internal/counters.h"
 
 static char output[8192]; /* what the last shell() printed, both streams */
 
@@ -203,6 +204,47 @@ static void shows_nodes(void **state)
 	assert_non_null(strstr(output, "{\"check\": \"node\", \"level\": \"fail\""));
 }
 
+/* The counters that a dataplane of two workers left behind. */
+static void write_counters(uint32_t per_worker)
+{
+	struct counters_file header = {.magic = COUNTERS_FILE_MAGIC,
+				       .workers = 2,
+				       .counters = per_worker,
+				       .stride = sizeof(struct counters) + 64,
+				       .pid = 0x7fffffff};
+	struct counters worker[2] = {{.rx_pkts = 1000, .drop_checksum = 3, .drop_duplicate = 1},
+				     {.rx_pkts = 2000, .drop_duplicate = 2}};
+	FILE *file = fopen("counters", "w");
+	fwrite(&header, sizeof(header), 1, file);
+	for (int w = 0; w < 2; w++) {
+		fseek(file, (long)(sizeof(header) + (size_t)w * header.stride), SEEK_SET);
+		fwrite(&worker[w], sizeof(worker[w]), 1, file);
+	}
+	fclose(file);
+}
+
+static void shows_counters(void **state)
+{
+	write_counters(COUNTERS_COUNT);
+	assert_int_equal(shell("$CLI status --counters"), 0);
+	assert_non_null(
+		strstr(output, "                3000  rx_pkts               packets given "));
+	assert_null(strstr(output, "tx_pkts"));
+	assert_int_equal(shell("$CLI status --counters --json | grep worker | tail -1"), 0);
+	assert_non_null(strstr(output, "{\"worker\": 1, \"dataplane_pid\": 2147483647,"));
+	assert_non_null(strstr(output, "\"rx_pkts\": 2000, "));
+	shell("$CLI doctor | grep -A1 -e drops -e counters");
+	assert_non_null(strstr(output, "was left by a dataplane that has ended"));
+	assert_non_null(strstr(output, "warn  drops         drop_checksum 3:"));
+	assert_non_null(strstr(output, "ok    drops         drop_duplicate 3:"));
+	write_counters(COUNTERS_COUNT + 1);
+	assert_int_equal(shell("$CLI status --counters"), 1);
+	assert_non_null(strstr(output, "is of another version"));
+	shell("truncate -s 100 counters");
+	assert_int_equal(shell("$CLI status --counters"), 1);
+	assert_int_equal(shell("$CLI --socket ./none status --counters"), 4);
+}
+
 static void json_of_transfers(void **state)
 {
 	assert_int_equal(shell("echo 12345 | $CLI put x - --json"), 0);
@@ -281,6 +323,7 @@ int main(int argc, char **argv)
 		test_cli(errors_are_1),
 		test_cli(shows_objects),
 		test_cli(shows_nodes),
+		test_cli(shows_counters),
 		test_cli(json_of_transfers),
 		test_cli(interrupted_get_leaves_nothing),
 		test_cli(get_follows_a_growing_object),
