@@ -215,14 +215,20 @@ void netlink_resolve(struct netlink *k, uint64_t now_ns)
 		k->refreshed_ns = now_ns;
 }
 
-/* A next hop changed: tell every destination behind it. */
+/* A next hop changed: tell every destination behind it. One that nobody has asked for yet is
+ * remembered too: most likely it is a peer that is about to send to us. */
 static void netlink_apply(struct netlink *k, const struct neighbour_news *news, uint64_t now_ns)
 {
 	uint8_t ip[16];
 	bool usable = news->has_mac && (news->state & USABLE);
+	if (usable)
+		neighbour_learn(k->table, news->ip, news->mac, true, now_ns);
 	for (uint32_t i = 0; i < NEIGHBOURS; i++) {
-		if (memcmp(k->next_hop[i], news->ip, 16) != 0 ||
-		    neighbour_at(k->table, i, now_ns, ip) == NEIGHBOUR_EMPTY)
+		if (neighbour_at(k->table, i, now_ns, ip) == NEIGHBOUR_EMPTY)
+			continue;
+		if (memcmp(ip, news->ip, 16) == 0)
+			memcpy(k->next_hop[i], ip, 16);
+		else if (memcmp(k->next_hop[i], news->ip, 16) != 0)
 			continue;
 		if (usable)
 			neighbour_learn(k->table, ip, news->mac, false, now_ns);
@@ -263,6 +269,18 @@ void netlink_take_events(struct netlink *k, uint64_t now_ns)
 	}
 }
 
+/* The neighbours the kernel has now, answered as if they had just appeared. */
+static void netlink_ask_all(struct netlink *k)
+{
+	struct request r = {
+		.header = {.nlmsg_len = NLMSG_LENGTH(sizeof(struct ndmsg)),
+			   .nlmsg_type = RTM_GETNEIGH,
+			   .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP},
+	};
+	if (send(k->events_fd, &r, r.header.nlmsg_len, 0) < 0)
+		k->routes_changed = true;
+}
+
 static int socket_open(uint32_t groups)
 {
 	struct sockaddr_nl address = {.nl_family = AF_NETLINK, .nl_groups = groups};
@@ -288,8 +306,10 @@ int netlink_open(struct netlink *k, int ifindex, struct neighbour_table *table)
 	if (k->events_fd < 0)
 		return k->events_fd;
 	k->ask_fd = socket_open(0);
-	if (k->ask_fd >= 0)
+	if (k->ask_fd >= 0) {
+		netlink_ask_all(k);
 		return 0;
+	}
 	close(k->events_fd);
 	k->events_fd = -1;
 	return k->ask_fd;
