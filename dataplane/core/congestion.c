@@ -3,23 +3,32 @@
 
 /*
  * One decision per round trip, from the smallest queueing delay seen in it (the largest is mostly
- * our hosts' own scheduling), from the share of ECN marks, and from the share of losses. Loss
- * alone says little on Ethernet: a few per cent without delay are faults of the path and do not
- * slow us down; many are a shallow buffer.
+ * our hosts' own scheduling), from the share of ECN marks, and from the share of losses. The delay
+ * that we aim at is learned: it begins at the configured one, and where packets are lost from a
+ * standing queue, a buffer is smaller than that, so it halves; from its floor on, losses are faults
+ * of the path and do not slow us down. The window that was cut last is remembered: up to there it
+ * grows quickly, beyond slowly. The round after a cut still shows the window before it and decides
+ * nothing.
  */
 
 enum {
-	CONGESTION_FIRST_PKTS = 64,
-	CONGESTION_LEAST_PKTS = 4,
+	CONGESTION_FIRST_PKTS = 16,
+	CONGESTION_LEAST_PKTS = 2,
+	CONGESTION_CALM_ROUNDS = 32,   /* without a cut, then the path may have become wider */
+	CONGESTION_LOSS_SAMPLE = 256,  /* packets over which the share of losses is taken */
+	CONGESTION_LOSS_OVERFLOW = 41, /* of 1024: fewer are not taken for an overflow */
+	CONGESTION_CUT_MAX = 307,      /* of 1024 */
+	CONGESTION_FLOOR_NS = 10000,
+	CONGESTION_RISE_NS = 25000,
 };
 
 void congestion_init(struct engine *e, struct conn *c)
 {
 	c->cwnd_bytes = (uint64_t)CONGESTION_FIRST_PKTS * e->config.mtu;
 	c->slow_start = true;
+	c->cwnd_full_bytes = UINT64_MAX;
 	c->round_delay_ns = NEVER;
-	c->round_end_pn = 0;
-	c->pace_ns_per_kib = 0;
+	c->delay_target_ns = e->config.delay_target_ns;
 }
 
 static uint64_t congestion_least(const struct engine *e)
@@ -37,54 +46,115 @@ static void congestion_pace(struct engine *e, struct conn *c)
 	c->pace_ns_per_kib = c->slow_start ? per_kib / 2 : per_kib * 4 / 5;
 }
 
-static void congestion_cut(struct engine *e, struct conn *c, uint32_t keep_1024)
+static void congestion_cut(struct conn *c, uint32_t keep_1024)
 {
 	c->cwnd_bytes = c->cwnd_bytes * keep_1024 / 1024;
+	c->cwnd_full_bytes = c->cwnd_bytes;
 	c->slow_start = false;
-	c->last_cut_ns = e->now_ns;
+	c->calm_rounds = 0;
+	c->round_blind = true;
 }
 
-/* How much of the window to keep after this round, in 1/1024; 1024 means grow. */
-static uint32_t congestion_verdict(const struct engine *e, struct conn *c)
+/* A queue below this says nothing: the path's own wobble. */
+static uint64_t congestion_floor_ns(const struct engine *e, const struct conn *c)
 {
-	uint64_t target = e->config.delay_target_ns;
-	uint64_t delay = c->round_delay_ns;
-	uint32_t packets = c->round_acked + c->round_lost;
-	uint32_t lost = packets > 0 ? c->round_lost * 1024 / packets : 0;
-	uint32_t keep = 1024;
+	uint64_t noise = state_max(c->min_rtt_ns / 2, 2 * c->rttvar_ns);
 
-	c->ce_alpha = (c->ce_alpha * 15 + (packets > 0 ? c->round_ce * 1024 / packets : 0)) / 16;
-	if (c->round_ce > 0)
-		keep = 1024 - c->ce_alpha / 2;
-	if (delay != NEVER &&
-	    delay > target) { /* Swift: in proportion to the excess, at most 30 % */
-		uint64_t cut = (delay - target) * 819 / delay;
-		keep = (uint32_t)state_min(keep, 1024 - state_min(cut, 307));
+	return state_min(state_max(noise, CONGESTION_FLOOR_NS), e->config.delay_target_ns);
+}
+
+/* The share of losses, of 1024, once there are packets enough to speak of one. */
+static uint32_t congestion_loss_share(struct conn *c)
+{
+	uint32_t packets = c->sample_acked + c->sample_lost;
+	uint32_t share = 0;
+
+	if (packets >= CONGESTION_LOSS_SAMPLE) {
+		share = c->sample_lost * 1024 / packets;
+		c->sample_acked = c->sample_lost = 0;
 	}
-	if (lost > 205 || (lost > 31 && delay != NEVER && delay > target / 4))
-		keep = (uint32_t)state_min(keep, 1024 - state_min(lost, 307));
-	return keep;
+	return share;
+}
+
+/*
+ * Swift's flow scaling: a small window aims at a longer queue than a large one, about as one over
+ * the root of the window, so that flows of one bottleneck approach each other.
+ */
+static uint64_t congestion_target_ns(const struct engine *e, const struct conn *c)
+{
+	uint32_t packets = (uint32_t)(c->cwnd_bytes / e->config.mtu) | 1;
+	uint32_t root = 1u << ((32 - __builtin_clz(packets)) / 2);
+
+	return c->delay_target_ns + c->delay_target_ns * 4 / (root + 4);
+}
+
+/* By how much to cut the window after this round, of 1024; 0 means that it may grow. */
+static uint32_t congestion_verdict(struct engine *e, struct conn *c)
+{
+	uint64_t delay = c->round_delay_ns == NEVER ? 0 : c->round_delay_ns;
+	uint64_t floor = congestion_floor_ns(e, c);
+	uint32_t lost = congestion_loss_share(c);
+	uint32_t marked = c->round_acked > 0 ? c->round_ce * 1024 / c->round_acked : 0;
+	uint64_t cut = 0;
+
+	c->ce_alpha = (c->ce_alpha * 15 + (uint32_t)state_min(marked, 1024)) / 16;
+	if (c->round_ce > 0)
+		cut = c->ce_alpha / 2;
+	if (lost > CONGESTION_LOSS_OVERFLOW && delay > floor)
+		c->delay_target_ns = delay / 2;
+	else
+		c->delay_target_ns += c->delay_target_ns / 512; /* doubles in 350 round trips */
+	c->delay_target_ns =
+		state_min(state_max(c->delay_target_ns, floor), e->config.delay_target_ns);
+	uint64_t target = congestion_target_ns(e, c);
+	if (delay > target) /* Swift: in proportion to the excess */
+		cut = state_max(cut, (delay - target) * 819 / delay);
+	return (uint32_t)state_min(cut, CONGESTION_CUT_MAX);
 }
 
 static void congestion_grow(struct engine *e, struct conn *c)
 {
-	uint64_t target = e->config.delay_target_ns;
+	uint64_t target = congestion_target_ns(e, c);
 	uint64_t delay = c->round_delay_ns == NEVER ? target / 2 : c->round_delay_ns;
 	uint64_t room = delay >= target ? 0 : (target - delay) * 1024 / target;
+	bool known = c->cwnd_bytes >= c->cwnd_full_bytes && c->calm_rounds < CONGESTION_CALM_ROUNDS;
 
-	if (c->cwnd_limited) /* a window that was not used proves nothing */
-		c->cwnd_bytes += 2 * (uint64_t)e->config.mtu + c->cwnd_bytes / 8 * room / 1024;
+	if (!c->cwnd_limited) /* a window that was not used proves nothing */
+		return;
+	c->cwnd_bytes += 2 * (uint64_t)e->config.mtu;
+	if (!known)
+		c->cwnd_bytes += c->cwnd_bytes / 8 * room / 1024;
+}
+
+/* HyStart's delay rule (RFC 9406): leave slow start when the shortest delay begins to rise. */
+static bool congestion_queue_forms(const struct conn *c)
+{
+	uint64_t rise = state_max(c->min_rtt_ns / 2, CONGESTION_RISE_NS);
+
+	return c->round_delay_ns != NEVER &&
+	       c->round_delay_ns > state_min(rise, c->delay_target_ns / 4);
+}
+
+static void congestion_decide(struct engine *e, struct conn *c)
+{
+	uint32_t cut = congestion_verdict(e, c);
+
+	c->calm_rounds++;
+	if (cut == 0 && c->slow_start && congestion_queue_forms(c))
+		cut = 512; /* the window of a round ago was enough, and this one is twice that */
+	if (cut > 0)
+		congestion_cut(c, 1024 - cut);
+	else if (!c->slow_start)
+		congestion_grow(e, c);
 }
 
 static void congestion_round(struct engine *e, struct conn *c)
 {
-	uint32_t keep = congestion_verdict(e, c);
-
-	if (keep < 1024)
-		congestion_cut(e, c, keep);
-	else if (!c->slow_start)
-		congestion_grow(e, c);
-	c->round_acked = c->round_lost = c->round_ce = 0;
+	if (c->round_blind)
+		c->round_blind = false;
+	else
+		congestion_decide(e, c);
+	c->round_acked = c->round_ce = 0;
 	c->round_delay_ns = NEVER;
 	c->round_end_pn = c->next_pn;
 	c->cwnd_limited = false;
@@ -96,8 +166,9 @@ void congestion_acked(struct engine *e, struct conn *c, uint64_t bytes, uint32_t
 	uint64_t delay = rtt_ns > c->min_rtt_ns ? rtt_ns - c->min_rtt_ns : 0;
 
 	c->round_acked += packets;
+	c->sample_acked += packets;
 	c->round_delay_ns = state_min(c->round_delay_ns, delay);
-	if (c->slow_start && c->cwnd_limited)
+	if (c->slow_start && c->cwnd_limited && delay <= c->delay_target_ns)
 		c->cwnd_bytes += bytes;
 	if (largest_pn >= c->round_end_pn)
 		congestion_round(e, c);
@@ -106,7 +177,7 @@ void congestion_acked(struct engine *e, struct conn *c, uint64_t bytes, uint32_t
 
 void congestion_lost(struct conn *c)
 {
-	c->round_lost++;
+	c->sample_lost++;
 }
 
 void congestion_marked(struct conn *c, uint32_t marks)

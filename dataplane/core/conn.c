@@ -3,6 +3,9 @@
 #include "executor.h"
 #include "transport.h"
 
+/* A timer may fire early by this much rather than be moved. */
+#define CONN_EARLY_MAX_NS UINT64_C(10000000)
+
 struct conn *conn_find(struct engine *e, uint32_t handle)
 {
 	uint16_t index = handle_index(handle);
@@ -203,6 +206,8 @@ void conn_arm(struct engine *e, struct conn *c)
 		if (c->pace_blocked)
 			next = state_min(next, state_max(c->pace_ns, e->pace_ns));
 	}
+	if (next - c->wheel_ns < NEVER / 2 && next - c->wheel_ns > CONN_EARLY_MAX_NS)
+		wheel_disarm(e, c); /* far too early: not worth the turn */
 	wheel_arm(e, c, next);
 }
 

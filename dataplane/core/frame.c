@@ -25,6 +25,8 @@ static uint32_t frame_data(struct frame_walk *w, const uint8_t *frame, uint32_t 
 
 	if (length > left - DATA_BYTES)
 		return FRAME_BAD;
+	if (frame[FRAME_AT_FLAGS] & FRAME_FLAG_ASK)
+		w->c->ack_now = true;
 	w->refused |= in_edge_take(w->e, w->c, frame, length) != VERDICT_TAKEN;
 	return DATA_BYTES + (uint32_t)length;
 }
@@ -56,6 +58,8 @@ static uint32_t frame_msg(struct frame_walk *w, const uint8_t *frame, uint32_t l
 
 	if (length > left - MSG_FRAME_BYTES)
 		return FRAME_BAD;
+	if (frame[FRAME_AT_FLAGS] & FRAME_FLAG_ASK)
+		w->c->ack_now = true;
 	w->refused |= msg_take(w->e, w->c, frame, length) != VERDICT_TAKEN;
 	return MSG_FRAME_BYTES + (uint32_t)length;
 }

@@ -13,7 +13,7 @@
 #include "wire.h"
 
 enum {
-	UNSCHEDULED_CHUNKS = 64, /* a stream's credit before the first grant */
+	UNSCHEDULED_CHUNKS = 32, /* a stream's credit before the first grant */
 	MSG_WINDOW = 32,	 /* messages in flight per connection and direction */
 	RESETS_MAX = 16,	 /* streams to reset, waiting, per connection */
 	REPLIES_MAX = 64,	 /* answers without a connection, waiting */
@@ -204,11 +204,17 @@ struct conn {
 
 	/* congestion, pacing */
 	uint64_t cwnd_bytes;
-	uint64_t round_end_pn; /* a round trip ends when this packet is acknowledged */
-	uint64_t last_cut_ns;
-	uint64_t pace_ns; /* the time up to which the pacing budget is spent */
+	uint64_t round_end_pn;	  /* a round trip ends when this packet is acknowledged */
+	uint64_t cwnd_full_bytes; /* the window after the last cut: what the path is known to carry
+				   */
+	uint32_t calm_rounds;	  /* since then */
+	bool round_blind;	  /* this round still shows the window before a cut */
+	uint64_t pace_ns;	  /* the time up to which the pacing budget is spent */
 	uint64_t pace_ns_per_kib;
-	uint32_t round_acked, round_lost, round_ce;
+	uint32_t round_acked, round_ce;
+	uint32_t sample_acked, sample_lost; /* since the share of losses was last taken */
+	uint64_t delay_target_ns;	    /* queueing delay to aim at, learned */
+	uint32_t since_ask;	 /* packets since one asked for an acknowledgement at once */
 	uint32_t ce_alpha;	 /* DCTCP's fraction of marked packets, in 1/1024 */
 	uint64_t round_delay_ns; /* smallest queueing delay of the round */
 	bool slow_start;
@@ -220,9 +226,9 @@ struct conn {
 	uint16_t mtu_target, mtu_low, mtu_high, mtu_probe;
 	uint8_t mtu_tries;
 	bool mtu_searching, mtu_probe_out;
-	bool mtu_small_passes;	/* a small packet arrived since large ones began to vanish */
+	bool mtu_small_passes;	 /* a small packet arrived since large ones began to vanish */
 	uint8_t mtu_lost_rounds; /* large packets lost in so many rounds, none arrived since */
-	uint64_t mtu_round_ns;	/* when the last of those rounds was counted */
+	uint64_t mtu_round_ns;	 /* when the last of those rounds was counted */
 	uint64_t mtu_next_ns;
 
 	/* handshake */

@@ -167,7 +167,8 @@ static bool transmit_new_chunk(struct engine *e, struct conn *c, struct draft *d
 		}
 		out_edge_sent(o, chunk);
 		list_remove(&o->active); /* its turn comes again behind the others */
-		list_append(&c->active, &o->active);
+		if (o->sent_count < o->total)
+			list_append(&c->active, &o->active);
 		transmit_chunk(d, o, chunk);
 		return true;
 	}
@@ -197,6 +198,23 @@ static bool transmit_choose(struct engine *e, struct conn *c, struct draft *d, b
 	return transmit_again(e, c, d) || transmit_new_msg(c, d) || transmit_new_chunk(e, c, d);
 }
 
+/*
+ * A sender that has used up its window asks for an acknowledgement at once, a few times per
+ * window; so the receiver needs no guess at how many packets make a window.
+ */
+static void transmit_ask(const struct engine *e, struct conn *c, struct draft *d)
+{
+	uint64_t after = c->inflight_bytes + 2 * (uint64_t)e->config.mtu;
+	uint64_t gap = c->cwnd_bytes / e->config.mtu / 4;
+	bool last = c->lost_count == 0 && list_empty(&c->active);
+
+	c->since_ask++;
+	if (!last && (after <= c->cwnd_bytes || c->since_ask < state_min(gap, ACK_EVERY)))
+		return;
+	d->frame[FRAME_AT_FLAGS] |= FRAME_FLAG_ASK;
+	c->since_ask = 0;
+}
+
 static void transmit_count(struct engine *e, const struct draft *d)
 {
 	if (d->kind != SENT_CHUNK)
@@ -214,6 +232,8 @@ static bool transmit_packet(struct engine *e, struct conn *c, struct packet_out 
 	bool due = ack_due(e, c);
 	if (!transmit_choose(e, c, &d, due) && !due)
 		return false;
+	if (d.kind == SENT_CHUNK || d.kind == SENT_MSG)
+		transmit_ask(e, c, &d);
 	uint16_t room = (uint16_t)(conn_room(c) - WIRE_BODY - d.frame_bytes - d.payload_bytes);
 	if (d.kind == SENT_PROBE)
 		room = (uint16_t)(d.pad_to - WIRE_BODY - d.frame_bytes);

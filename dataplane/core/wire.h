@@ -56,6 +56,9 @@ enum {
 
 /* Frame layouts: byte offsets from the frame's start, and fixed sizes. */
 enum {
+	FRAME_AT_FLAGS = 1,
+	FRAME_FLAG_ASK = 1, /* DATA, MSG: acknowledge at once, the sender waits */
+
 	DATA_AT_LENGTH = 2, /* u16: payload bytes */
 	DATA_AT_STREAM = 4, /* u32 */
 	DATA_AT_CHUNK = 8,  /* u32: index; offset in the object is index * chunk size */
