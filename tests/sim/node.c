@@ -39,6 +39,15 @@ void *node_grow(void *array, uint32_t count, uint32_t *room, size_t size)
 	return array;
 }
 
+static struct node_ids node_ids_new(uint32_t count)
+{
+	struct node_ids ids = {.count = count};
+	ids.owner = calloc(count, sizeof(*ids.owner));
+	ids.generation = calloc(count, sizeof(*ids.generation));
+	assert(ids.owner && ids.generation);
+	return ids;
+}
+
 void node_init(struct node *n, struct world *w, uint32_t index, const struct node_options *o)
 {
 	*n = (struct node){.world = w, .index = index, .options = *o};
@@ -55,6 +64,9 @@ void node_init(struct node *n, struct world *w, uint32_t index, const struct nod
 	n->msg_rx = memory_map((uint64_t)(o->msg_rx_slots ? o->msg_rx_slots : o->msg_slots) *
 			       MSG_SLOT_BYTES);
 	n->tx_slot_used = calloc(o->msg_slots, 1);
+	n->in_ids = node_ids_new(o->config.edges_max);
+	n->out_ids = node_ids_new(o->config.edges_max);
+	n->buffer_ids = node_ids_new(o->config.buffers_max);
 	node_start(n);
 }
 
@@ -91,7 +103,9 @@ void node_start(struct node *n)
 	n->alive = true;
 	n->timer_ns = n->turn_scheduled_ns = 0;
 	n->kicked = n->in_turn = false;
-	n->next_in = n->next_out = n->next_buffer = 0;
+	memset(n->in_ids.owner, 0, n->in_ids.count * sizeof(uint32_t));
+	memset(n->out_ids.owner, 0, n->out_ids.count * sizeof(uint32_t));
+	memset(n->buffer_ids.owner, 0, n->buffer_ids.count * sizeof(uint32_t));
 	node_turn(n);
 }
 
@@ -139,6 +153,11 @@ void node_free(struct node *n)
 	free(n->messages);
 	free(n->conns);
 	free(n->extents);
+	struct node_ids *ids[] = {&n->in_ids, &n->out_ids, &n->buffer_ids};
+	for (unsigned i = 0; i < 3; i++) {
+		free(ids[i]->owner);
+		free(ids[i]->generation);
+	}
 }
 
 void node_freeze(struct node *n, uint64_t until_ns)

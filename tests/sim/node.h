@@ -76,6 +76,13 @@ struct node_conn {
 	uint32_t next_out, next_in; /* message sequence numbers */
 };
 
+/* Who holds the index of a handle: ledger index + 1, or 0. */
+struct node_ids {
+	uint32_t *owner;
+	uint16_t *generation;
+	uint32_t count, next;
+};
+
 /* A range of the store that belongs to somebody; all else is poison. */
 struct node_extent {
 	uint64_t offset, bytes;
@@ -112,7 +119,7 @@ struct node {
 	struct node_conn *conns;
 	uint32_t buffers_count, edges_count, messages_count, conns_count;
 	uint32_t buffers_room, edges_room, messages_room, conns_room;
-	uint32_t next_in, next_out, next_buffer; /* handles given so far, this life */
+	struct node_ids in_ids, out_ids, buffer_ids; /* handles, this life */
 	uint8_t *tx_slot_used;
 	uint32_t open_answers; /* PEER_UP and PEER_DOWN that came with a token */
 	uint32_t refused;
@@ -166,6 +173,14 @@ void node_adopt(struct node *n, uint32_t buffer);
 void node_advance(struct node *n, uint32_t buffer, uint64_t ready_bytes);
 void node_drop_buffer(struct node *n, uint32_t buffer);
 
+/* Buffers or edges that could still be opened; take care to have one before you open it. */
+bool node_has_room(const struct node *n);
+/* The same for an object of so many bytes in the store. */
+bool node_has_store(const struct node *n, uint64_t bytes);
+
+/* The node lost its store too: its buffers are gone for good. Only while it is dead. */
+void node_forget(struct node *n);
+
 /* Edges over a connection that is up. chunks 0: to the end. */
 uint32_t node_in(struct node *n, uint32_t buffer, uint32_t peer, uint32_t first, uint32_t chunks);
 uint32_t node_out(struct node *n, uint32_t buffer, uint32_t peer, uint32_t stream, uint32_t first,
@@ -186,6 +201,11 @@ void node_check(struct node *n);
 
 /* Gives back the slots of all held messages. */
 void node_release(struct node *n);
+
+/* The engine's own books must balance (invariants.c); the first thing that does not, or NULL. */
+const char *invariants_check(struct engine *e);
+/* Nothing is under way, lent or granted any more: connections may be up. */
+const char *invariants_check_idle(struct engine *e);
 
 /* ---- between the files of the node -------------------------------------------------------- */
 enum node_token { TOKEN_BUFFER = 1, TOKEN_EDGE, TOKEN_MESSAGE, TOKEN_PEER };

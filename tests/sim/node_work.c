@@ -11,6 +11,52 @@ uint64_t node_token(const struct node *n, enum node_token kind, uint32_t index)
 	return (uint64_t)kind << 56 | (uint64_t)(n->life & 0xffff) << 32 | index;
 }
 
+/* ---- handles ------------------------------------------------------------------------------ */
+
+typedef bool (*free_fn)(const struct node *n, uint32_t owner);
+
+static bool node_buffer_free(const struct node *n, uint32_t owner)
+{
+	return !n->buffers[owner].live;
+}
+
+static bool node_edge_free(const struct node *n, uint32_t owner)
+{
+	return n->edges[owner].state == EDGE_DROPPED;
+}
+
+static bool node_ids_room(const struct node_ids *ids, free_fn is_free, const struct node *n)
+{
+	for (uint32_t i = 0; i < ids->count; i++)
+		if (!ids->owner[i] || is_free(n, ids->owner[i] - 1))
+			return true;
+	return false;
+}
+
+bool node_has_room(const struct node *n)
+{
+	return node_ids_room(&n->buffer_ids, node_buffer_free, n) &&
+	       node_ids_room(&n->in_ids, node_edge_free, n) &&
+	       node_ids_room(&n->out_ids, node_edge_free, n);
+}
+
+/* The next index in turn that nobody holds, under its next generation. */
+static uint32_t node_take(struct node_ids *ids, uint32_t owner, free_fn is_free,
+			  const struct node *n)
+{
+	for (uint32_t k = 0; k < ids->count; k++) {
+		uint32_t i = ids->next;
+		ids->next = (ids->next + 1) % ids->count;
+		if (ids->owner[i] && !is_free(n, ids->owner[i] - 1))
+			continue;
+		ids->owner[i] = owner + 1;
+		ids->generation[i] = handle_next_generation(ids->generation[i]);
+		return handle_make((uint16_t)i, ids->generation[i]);
+	}
+	assert(!"the test holds more buffers or edges than there are");
+	return 0;
+}
+
 /* ---- connections -------------------------------------------------------------------------- */
 
 uint32_t node_conn_to(const struct node *n, uint32_t peer)
@@ -55,6 +101,12 @@ static uint64_t node_store_take(struct node *n, uint64_t bytes)
 	return at;
 }
 
+bool node_has_store(const struct node *n, uint64_t bytes)
+{
+	/* the bitmaps of its edges take some too, and never come back */
+	return n->store_used + bytes + bytes / 8 + (256 << 10) <= n->store.bytes;
+}
+
 static void node_table_set(struct node *n, const struct node_buffer *b)
 {
 	struct object_table *t = (struct object_table *)n->table.base;
@@ -72,8 +124,7 @@ static void node_announce(struct node *n, uint32_t index)
 	struct record r = {.op = COMMAND_BUFFER,
 			   .epoch = b->epoch,
 			   .token = node_token(n, TOKEN_BUFFER, index)};
-	uint32_t k = n->next_buffer++, max = n->config.buffers_max;
-	b->handle = handle_make((uint16_t)(k % max), (uint16_t)(1 + k / max));
+	b->handle = node_take(&n->buffer_ids, index, node_buffer_free, n);
 	b->live = true;
 	b->done = b->dropping = b->dropped = false;
 	r.buffer.buffer = b->handle;
@@ -138,6 +189,21 @@ void node_adopt(struct node *n, uint32_t buffer)
 	node_announce(n, buffer);
 }
 
+void node_forget(struct node *n)
+{
+	assert(!n->alive);
+	for (uint32_t i = 0; i < n->buffers_count; i++) {
+		struct node_buffer *b = &n->buffers[i];
+		if (b->dropped)
+			continue;
+		b->dropped = true;
+		memory_poison(n->store.base + b->store_offset, b->size);
+		if (b->kind == BUFFER_SINK)
+			memory_poison(n->store.base + b->bitmap_offset,
+				      chunk_bitmap_bytes(chunk_count(b->size, b->chunk_bytes)));
+	}
+}
+
 void node_advance(struct node *n, uint32_t buffer, uint64_t ready_bytes)
 {
 	struct node_buffer *b = &n->buffers[buffer];
@@ -170,10 +236,10 @@ static uint32_t node_edge_new(struct node *n, uint8_t direction, uint32_t buffer
 {
 	struct node_buffer *b = &n->buffers[buffer];
 	n->edges = node_grow(n->edges, n->edges_count, &n->edges_room, sizeof(*n->edges));
-	uint32_t index = n->edges_count++, max = n->config.edges_max;
-	uint32_t k = direction == RECORD_FLAG_IN ? n->next_in++ : n->next_out++;
+	uint32_t index = n->edges_count++;
 	n->edges[index] = (struct node_edge){
-		.handle = handle_make((uint16_t)(k % max), (uint16_t)(1 + k / max)),
+		.handle = node_take(direction == RECORD_FLAG_IN ? &n->in_ids : &n->out_ids, index,
+				    node_edge_free, n),
 		.buffer = buffer,
 		.peer = peer,
 		.conn = node_conn_to(n, peer),

@@ -56,7 +56,7 @@ static void stage_open(struct stage *s, const struct node_options *o)
 	s->stale = handle_make(0, 1);
 	node_drop_buffer(victim(s), old.sink);
 	world_run(&s->w, WORLD_MS);
-	victim(s)->next_in = victim(s)->config.edges_max; /* index 0, second generation */
+	victim(s)->in_ids.next = 0; /* the same index, second generation */
 	s->sink = node_sink(victim(s), 100 * TESTKIT_CHUNK, TESTKIT_CHUNK, 2);
 	s->in = node_in(victim(s), s->sink, PEER, 0, 90);
 	s->source = node_source(victim(s), 100 * TESTKIT_CHUNK, TESTKIT_CHUNK, 3, 0);

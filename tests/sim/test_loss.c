@@ -274,7 +274,7 @@ static void transfer_survives_each_loss(void **state)
 		{"first three GRANTs", first_three_grants, 2 * PROBE_NS},
 		{"a late chunk", late_chunk, RTT_NS},
 		{"a very late chunk", very_late_chunk, 5 * RTT_NS},
-		{"twenty packets twice", twice_each, RTT_NS},
+		{"twenty packets twice", twice_each, 4 * RTT_NS},
 	};
 	static const struct mask none = {"no loss", nothing, 0};
 	struct counters tx;

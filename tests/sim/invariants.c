@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The engine's own books, read through state.h: what is counted in two places must agree. Slow,
+ * for tests and fuzzers only.
+ */
+#include "node.h"
+#include "state.h"
+
+static uint32_t list_length(const struct list *head)
+{
+	uint32_t n = 0;
+	for (const struct list *l = head->next; l != head; l = l->next)
+		n++;
+	return n;
+}
+
+static const char *invariants_sent(const struct engine *e, const struct conn *c)
+{
+	uint32_t pkts = 0;
+	uint64_t bytes = 0;
+	if (c->oldest_pn > c->next_pn || c->next_pn - c->oldest_pn > e->sent_slots)
+		return "packet numbers outstanding beyond the ring";
+	for (uint32_t s = 0; s < e->sent_slots; s++) {
+		if (!(c->outstanding[s / 64] >> s % 64 & 1))
+			continue;
+		pkts++;
+		bytes += c->sent[s].bytes;
+		if (c->sent[s].state != SENT_OUTSTANDING)
+			return "an outstanding packet in another state";
+	}
+	if (pkts != c->inflight_pkts || bytes != c->inflight_bytes)
+		return "packets in flight do not add up";
+	if (c->lost_count > e->sent_slots)
+		return "more lost packets than slots";
+	if (c->any_acked && c->largest_acked >= c->next_pn)
+		return "an acknowledged packet that was never sent";
+	return NULL;
+}
+
+static const char *invariants_conn(struct engine *e, struct conn *c)
+{
+	const char *bad = invariants_sent(e, c);
+	if (bad)
+		return bad;
+	list_each(l, &c->out_edges)
+	{
+		struct out_edge *o = list_entry(l, struct out_edge, on_conn);
+		if (!o->handle || o->conn != c)
+			return "a foreign OUT edge on a connection";
+	}
+	list_each(l, &c->in_edges)
+	{
+		struct in_edge *i = list_entry(l, struct in_edge, on_conn);
+		if (!i->handle || i->conn != c)
+			return "a foreign IN edge on a connection";
+	}
+	list_each(l, &c->msgs)
+	{
+		struct msg_out *m = list_entry(l, struct msg_out, link);
+		if (m->id - c->next_msg_id < UINT32_MAX / 2)
+			return "a message of the future";
+	}
+	return NULL;
+}
+
+static const char *invariants_out(const struct out_edge *o)
+{
+	if (o->acked_count > o->sent_count || o->acked_count > o->total || o->sent_count > o->total)
+		return "an OUT edge with more acknowledged than sent, or sent than asked";
+	if (o->credit > o->end - o->first || o->end > o->buffer->chunks)
+		return "an OUT edge with credit beyond its end";
+	if (!o->buffer->handle)
+		return "an OUT edge on a buffer that is not there";
+	return NULL;
+}
+
+static const char *invariants_in(const struct engine *e, const struct in_edge *i)
+{
+	uint32_t chunks = i->end - i->first;
+	if (i->received > chunks || i->granted > chunks || i->taken > i->granted)
+		return "an IN edge with counts beyond its end";
+	if (!i->buffer->handle || i->end > i->buffer->chunks)
+		return "an IN edge on a buffer that is not there";
+	(void)e;
+	return NULL;
+}
+
+static const char *invariants_buffer(const struct buffer *b)
+{
+	uint32_t count = 0;
+	if (b->ready_low > b->chunks || b->ready_high > b->chunks || b->ready_count > b->chunks)
+		return "a buffer readier than it is long";
+	if (!b->bitmap)
+		return NULL;
+	for (uint32_t w = 0; w < (b->chunks + 63) / 64; w++)
+		count += (uint32_t)__builtin_popcountll(b->bitmap[w]);
+	return count == b->ready_count ? NULL : "a buffer's bitmap and count differ";
+}
+
+static const char *invariants_slots(const struct engine *e)
+{
+	uint32_t lent = 0, partial = 0, msgs = 0;
+	for (uint32_t i = 0; i < (e->config.msg_rx_slots + 63) / 64; i++)
+		lent += (uint32_t)__builtin_popcountll(e->rx_lent[i]);
+	for (uint32_t k = 0; k < e->config.conns_max; k++) {
+		const struct conn *c = &e->conns[k];
+		if (c->state == CONN_FREE)
+			continue;
+		msgs += list_length(&c->msgs);
+		for (uint32_t m = 0; m < MSG_WINDOW; m++)
+			partial += c->msg_in[m].slot != UINT32_MAX;
+	}
+	if (e->rx_free_count + lent + partial != e->config.msg_rx_slots)
+		return "receive slots are lost or doubled";
+	if (list_length(&e->free_msgs) + msgs != e->config.msgs_max)
+		return "message entries are lost or doubled";
+	return NULL;
+}
+
+const char *invariants_check(struct engine *e)
+{
+	const char *bad = NULL;
+	uint32_t used = 0, active = 0;
+	for (uint32_t k = 0; k < e->config.conns_max && !bad; k++) {
+		if (e->conns[k].state == CONN_FREE)
+			continue;
+		used++;
+		bad = invariants_conn(e, &e->conns[k]);
+	}
+	for (uint32_t k = 0; k < e->config.edges_max && !bad; k++) {
+		if (e->out_edges[k].handle)
+			bad = invariants_out(&e->out_edges[k]);
+		if (e->in_edges[k].handle && !bad) {
+			bad = invariants_in(e, &e->in_edges[k]);
+			active += e->in_edges[k].counted;
+		}
+	}
+	for (uint32_t k = 0; k < e->config.buffers_max && !bad; k++)
+		if (e->buffers[k].handle)
+			bad = invariants_buffer(&e->buffers[k]);
+	if (!bad && used != e->conns_used)
+		bad = "connections in use do not add up";
+	if (!bad && active != e->in_active)
+		bad = "IN edges that expect chunks do not add up";
+	return bad ? bad : invariants_slots(e);
+}
+
+const char *invariants_check_idle(struct engine *e)
+{
+	if (e->in_active)
+		return "IN edges still expect chunks";
+	if (e->rx_free_count != e->config.msg_rx_slots)
+		return "receive slots are not all back";
+	if (list_length(&e->free_msgs) != e->config.msgs_max)
+		return "messages are not all back";
+	for (uint32_t k = 0; k < e->config.edges_max; k++)
+		if (e->out_edges[k].handle || e->in_edges[k].handle)
+			return "an edge is still there";
+	for (uint32_t k = 0; k < e->config.buffers_max; k++)
+		if (e->buffers[k].handle)
+			return "a buffer is still there";
+	return invariants_check(e);
+}

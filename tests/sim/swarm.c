@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The command line of the swarm: draws runs from seeds, says which seed failed and how to replay.
+ */
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "swarm.h"
+
+static char replay[256]; /* what repeats the present run, for a crash in it */
+
+static void usage(FILE *to)
+{
+	fprintf(to, "usage: swarm --seed N --runs K [--nodes N] [--scenario NAME] [--verbose]\n"
+		    "scenarios:\n");
+	for (const struct swarm_scenario *c = swarm_scenarios; c->name; c++)
+		fprintf(to, "  %-10s %s\n", c->name, c->help);
+}
+
+static void crashed(int signal)
+{
+	static const char text[] = "swarm: crashed; replay with: ";
+	if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0 ||
+	    write(STDERR_FILENO, replay, strlen(replay)) < 0)
+		_exit(2);
+	raise(signal); /* SA_RESETHAND: now for real */
+}
+
+static void catch_crashes(void)
+{
+	static const int signals[] = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE};
+	struct sigaction a = {.sa_handler = crashed, .sa_flags = SA_RESETHAND | SA_NODEFER};
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		sigaction(signals[i], &a, NULL);
+}
+
+static const struct swarm_scenario *scenario_find(const char *name)
+{
+	const struct swarm_scenario *c = swarm_scenarios;
+	while (c->name && strcmp(c->name, name) != 0)
+		c++;
+	return c->name ? c : NULL;
+}
+
+struct arguments {
+	uint64_t seed, runs;
+	uint32_t nodes;
+	const struct swarm_scenario *only; /* NULL: each in turn */
+	bool verbose;
+};
+
+static bool arguments_parse(struct arguments *a, int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"seed", required_argument, NULL, 's'},
+		{"runs", required_argument, NULL, 'r'},
+		{"nodes", required_argument, NULL, 'n'},
+		{"scenario", required_argument, NULL, 'c'},
+		{"verbose", no_argument, NULL, 'v'},
+		{"help", no_argument, NULL, 'h'},
+		{NULL, 0, NULL, 0},
+	};
+	int c;
+	while ((c = getopt_long(argc, argv, "s:r:n:c:vh", options, NULL)) != -1) {
+		switch (c) {
+		case 's':
+			a->seed = strtoull(optarg, NULL, 0);
+			break;
+		case 'r':
+			a->runs = strtoull(optarg, NULL, 0);
+			break;
+		case 'n':
+			a->nodes = (uint32_t)strtoul(optarg, NULL, 0);
+			break;
+		case 'c':
+			a->only = scenario_find(optarg);
+			if (!a->only)
+				return false;
+			break;
+		case 'v':
+			a->verbose = true;
+			break;
+		case 'h':
+			usage(stdout);
+			exit(0);
+		default:
+			return false;
+		}
+	}
+	return optind == argc && a->nodes <= SWARM_NODES_MAX && a->nodes != 1;
+}
+
+int main(int argc, char **argv)
+{
+	struct arguments a = {.seed = 1, .runs = 100};
+	uint64_t failed = 0;
+	uint32_t scenarios = 0;
+	if (!arguments_parse(&a, argc, argv)) {
+		usage(stderr);
+		return 2;
+	}
+	while (swarm_scenarios[scenarios].name)
+		scenarios++;
+	catch_crashes();
+	printf("swarm: seeds %llu to %llu\n", (unsigned long long)a.seed,
+	       (unsigned long long)(a.seed + a.runs - 1));
+	fflush(stdout);
+	for (uint64_t k = 0; k < a.runs; k++) {
+		uint64_t seed = a.seed + k;
+		const struct swarm_scenario *c =
+			a.only ? a.only : &swarm_scenarios[seed % scenarios];
+		int used = snprintf(replay, sizeof(replay), "%s --seed %llu --runs 1 --scenario %s",
+				    argv[0], (unsigned long long)seed, c->name);
+		if (a.nodes)
+			used += snprintf(replay + used, sizeof(replay) - (size_t)used,
+					 " --nodes %u", a.nodes);
+		snprintf(replay + used, sizeof(replay) - (size_t)used, " --verbose\n");
+		if (!swarm_run(c, seed, a.nodes, a.verbose)) {
+			failed++;
+			fprintf(stderr, "swarm: replay with: %s", replay);
+		}
+	}
+	printf("swarm: %llu runs, %llu failed\n", (unsigned long long)a.runs,
+	       (unsigned long long)failed);
+	return failed ? 1 : 0;
+}
