@@ -84,21 +84,14 @@ uint64_t loss_probe_ns(const struct engine *e, const struct conn *c)
 
 void loss_probe(struct engine *e, struct conn *c)
 {
-	uint64_t pn = c->oldest_pn;
-
 	if (c->waiting_since_ns == 0)
 		c->waiting_since_ns = e->now_ns;
 	c->pto_count++;
 	c->probes_due = 2;
 	c->last_elicit_ns = e->now_ns; /* the next probe counts from here */
 	e->count->tail_probes++;
-	while (pn < c->next_pn && !sent_outstanding(e, c, pn))
-		pn++;
-	if (pn < c->next_pn) {
-		sent_lose(e, c, pn);
-		while (c->oldest_pn < c->next_pn && !sent_outstanding(e, c, c->oldest_pn))
-			c->oldest_pn++;
-	}
+	if (c->inflight_pkts > 0)
+		sent_lose(e, c, c->oldest_pn);
 	if (c->pto_count >= 2) {
 		congestion_collapse(e, c);
 		c->ping_due = true; /* passes where a path has become too narrow for chunks */

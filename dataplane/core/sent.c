@@ -9,8 +9,8 @@
  * why acknowledgements may simply be counted.
  *
  * A packet that was declared lost keeps its slot for a while (bitmap late): if it is acknowledged
- * after all before its item has left again, the item counts as delivered and is not sent again; if
- * after, only the reorder window learns from it.
+ * after all before its item has left again, the item counts as delivered and is struck from the
+ * queue; if after, only the reorder window learns from it.
  */
 
 static void sent_set(uint64_t *bits, uint64_t slot)
@@ -25,10 +25,15 @@ static void sent_clear(uint64_t *bits, uint64_t slot)
 
 bool sent_room(const struct engine *e, const struct conn *c)
 {
-	return c->inflight_pkts + c->lost_count < e->config.window_pkts &&
-	       c->next_pn - c->oldest_pn < e->sent_slots;
+	return c->next_pn - c->oldest_pn < e->sent_slots;
 }
 
+bool sent_window(const struct engine *e, const struct conn *c)
+{
+	return c->inflight_pkts + c->lost_count < e->config.window_pkts;
+}
+
+/* The oldest is outstanding at any time, or there is none: oldest_pn == next_pn. */
 static void sent_advance_oldest(const struct engine *e, struct conn *c)
 {
 	while (c->oldest_pn < c->next_pn && !sent_outstanding(e, c, c->oldest_pn)) {
@@ -48,11 +53,8 @@ uint64_t sent_record(struct engine *e, struct conn *c, enum sent_kind kind, uint
 	uint64_t slot = pn & (e->sent_slots - 1);
 	struct sent *s = &c->sent[slot];
 
-	if (c->next_pn - c->oldest_pn >=
-	    e->sent_slots) { /* only packets without an item get here */
+	if (!sent_room(e, c)) /* only packets without an item get here */
 		sent_lose(e, c, c->oldest_pn);
-		sent_advance_oldest(e, c);
-	}
 	c->next_pn++;
 	sent_clear(c->late, slot);
 	s->pn_low = (uint32_t)pn;
@@ -92,10 +94,12 @@ static void sent_deliver(struct engine *e, struct conn *c, const struct sent *s)
 	}
 }
 
-static void sent_queue(struct engine *e, struct conn *c, const struct lost_item *item)
+static void sent_queue(struct engine *e, struct conn *c, struct sent *s)
 {
 	assert(c->lost_count < e->sent_slots);
-	c->lost[(c->lost_head + c->lost_count++) & (e->sent_slots - 1)] = *item;
+	s->state = SENT_LOST;
+	s->lost_at = (c->lost_head + c->lost_count++) & (e->sent_slots - 1);
+	c->lost[s->lost_at] = (struct lost_item){s->a, s->b, s->pn_low, s->kind};
 }
 
 static void sent_release(struct conn *c, struct sent *s, uint64_t slot)
@@ -112,6 +116,8 @@ void sent_lose(struct engine *e, struct conn *c, uint64_t pn)
 	struct in_edge *i;
 
 	sent_release(c, s, slot);
+	if (pn == c->oldest_pn)
+		sent_advance_oldest(e, c);
 	sent_set(c->late, slot);
 	s->state = SENT_RESENT;
 	e->count->lost_pkts++;
@@ -120,8 +126,7 @@ void sent_lose(struct engine *e, struct conn *c, uint64_t pn)
 	switch (s->kind) {
 	case SENT_CHUNK:
 	case SENT_MSG:
-		s->state = SENT_LOST;
-		sent_queue(e, c, &(struct lost_item){s->a, s->b, s->pn_low, s->kind});
+		sent_queue(e, c, s);
 		break;
 	case SENT_GRANT:
 		i = in_edge_find(e, s->a);
@@ -148,11 +153,10 @@ static bool sent_wanted(struct engine *e, struct conn *c, const struct lost_item
 {
 	struct sent *s = &c->sent[item->pn_low & (e->sent_slots - 1)];
 
-	if (s->pn_low == item->pn_low && s->kind == item->kind) {
-		if (s->state == SENT_ACKED)
-			return false;
+	if (item->kind == SENT_NOTHING) /* acknowledged after all */
+		return false;
+	if (s->pn_low == item->pn_low && s->state == SENT_LOST)
 		s->state = SENT_RESENT;
-	}
 	if (item->kind == SENT_MSG)
 		return msg_find(c, item->a) != NULL;
 	struct out_edge *o = out_edge_find(e, item->a);
@@ -177,8 +181,10 @@ void sent_defer(struct engine *e, struct conn *c, const struct lost_item *item)
 	c->lost[c->lost_head] = *item;
 	c->lost_count++;
 	struct sent *s = &c->sent[item->pn_low & (e->sent_slots - 1)];
-	if (s->pn_low == item->pn_low && s->kind == item->kind && s->state == SENT_RESENT)
+	if (s->pn_low == item->pn_low && s->state == SENT_RESENT) {
 		s->state = SENT_LOST;
+		s->lost_at = c->lost_head;
+	}
 }
 
 /* What one ACK frame brought. */
@@ -227,6 +233,7 @@ static void sent_ack_word(struct engine *e, struct conn *c, uint64_t base, uint6
 		loss_spurious(e, c);
 		if (s->state == SENT_LOST) {
 			s->state = SENT_ACKED;
+			c->lost[s->lost_at].kind = SENT_NOTHING;
 			sent_deliver(e, c, s);
 		}
 	}

@@ -123,7 +123,10 @@ enum sent_state {
 };
 
 struct sent {
-	uint64_t time_ns;
+	union {
+		uint64_t time_ns;
+		uint32_t lost_at; /* state SENT_LOST: where in the lost queue */
+	};
 	uint32_t a, b;
 	uint32_t pn_low;
 	uint16_t bytes; /* UDP payload */
@@ -141,7 +144,7 @@ enum conn_state {
 struct lost_item {
 	uint32_t a, b;
 	uint32_t pn_low;
-	uint32_t kind;
+	uint32_t kind; /* SENT_NOTHING: no longer wanted */
 };
 
 struct conn {

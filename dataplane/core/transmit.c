@@ -195,7 +195,9 @@ static bool transmit_choose(struct engine *e, struct conn *c, struct draft *d, b
 	}
 	if (!congestion_allows(e, c, e->config.mtu))
 		return false;
-	return transmit_again(e, c, d) || transmit_new_msg(c, d) || transmit_new_chunk(e, c, d);
+	if (transmit_again(e, c, d))
+		return true;
+	return sent_window(e, c) && (transmit_new_msg(c, d) || transmit_new_chunk(e, c, d));
 }
 
 /*

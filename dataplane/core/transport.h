@@ -65,8 +65,10 @@ bool ack_due(const struct engine *e, const struct conn *c);
 uint16_t ack_write(struct engine *e, struct conn *c, uint8_t *to, uint16_t room);
 
 /* sent.c: what left, and what became of it */
-/* May another ack-eliciting packet leave, as far as packet numbers and memory go? */
+/* May another ack-eliciting packet leave, as far as packet numbers go? */
 bool sent_room(const struct engine *e, const struct conn *c);
+/* And one with a new item? One that leaves again has its place in the window already. */
+bool sent_window(const struct engine *e, const struct conn *c);
 uint64_t sent_record(struct engine *e, struct conn *c, enum sent_kind kind, uint32_t a, uint32_t b,
 		     uint16_t bytes);
 /* Takes an ACK frame; false (and counted) when it lies. */
