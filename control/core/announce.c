@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Telling the directory what this node holds. It is kept in step by state, not by a log: an object
+ * that changed is marked dirty, and what it is now is sent when its turn comes. So nothing is lost
+ * however long the directory's node is away, in bounded memory.
+ */
+#include <errno.h>
+#include "state.h"
+
+enum { ANNOUNCING_MAX = 64 };
+
+void objects_announce(struct control *c, uint32_t slot)
+{
+	struct object *o = objects_at(c, slot);
+
+	if (o->announce)
+		o->again = true;
+	else if (!list_linked(&o->dirty))
+		list_append(&c->objects.dirty, &o->dirty);
+}
+
+void objects_announce_all(struct control *c)
+{
+	c->objects.sweep = 0;
+}
+
+void objects_value(struct control *c, uint32_t slot, struct message_have *have)
+{
+	const struct object_slot *s;
+
+	have->value = NULL;
+	have->value_bytes = have->has_value = 0;
+	if (slot == TABLE_SLOT_NONE || !objects_is(c, slot, have->generation))
+		return;
+	s = &c->table->slot[slot];
+	if (s->state != OBJECT_SEALED || s->size > OBJECT_INLINE_MAX)
+		return;
+	have->value = c->store + s->offset;
+	have->value_bytes = (uint32_t)s->size;
+	have->has_value = 1;
+}
+
+void objects_have(struct control *c, uint32_t slot, struct message *m)
+{
+	const struct object_slot *s = &c->table->slot[slot];
+	const struct object *o = objects_at(c, slot);
+
+	*m = (struct message){.kind = MESSAGE_HAVE};
+	m->have.id = s->id;
+	m->have.generation = s->generation;
+	m->have.size = s->size;
+	m->have.chunk_bytes = s->chunk_bytes;
+	m->have.upstream = MESSAGE_NODE_NONE;
+	m->have.state = MESSAGE_COPY_COMPLETE;
+	if (s->state == OBJECT_CREATING)
+		m->have.state = MESSAGE_COPY_CREATING;
+	if (s->state == OBJECT_FETCHING) {
+		m->have.state = MESSAGE_COPY_PARTIAL;
+		m->have.upstream = o->fetch ? fetch_upstream(o->fetch) : MESSAGE_NODE_NONE;
+	}
+	memcpy(m->have.name, objects_name(c, slot), sizeof(m->have.name));
+}
+
+static bool objects_announced(struct control *c, struct call *call, const struct message *answer)
+{
+	struct object *o = call->owner;
+	uint32_t slot = objects_slot(c, o);
+
+	/* No deadline: answer is never NULL. */
+	if (answer->reply.status != 0 && answer->reply.status != -ESTALE)
+		return true; /* full: again later */
+	o->announce = NULL;
+	c->objects.announcing--;
+	if (answer->reply.status == -ESTALE)
+		objects_kill(c, slot, "the object was deleted: get it again");
+	else if (o->again)
+		objects_announce(c, slot);
+	o->again = false;
+	return false;
+}
+
+static void objects_announce_one(struct control *c, struct object *o)
+{
+	uint32_t slot = objects_slot(c, o);
+	const struct object_slot *s = &c->table->slot[slot];
+	struct message m;
+
+	objects_have(c, slot, &m);
+	o->announce = calls_start(c, control_shard(c, &s->id), &m, slot, UINT64_MAX,
+				  objects_announced, o);
+	if (o->announce == NULL) { /* too many calls: when the next one ends */
+		list_append(&c->objects.dirty, &o->dirty);
+		return;
+	}
+	c->objects.announcing++;
+}
+
+/* Marks some more slots of a sweep. */
+static void objects_sweep(struct control *c)
+{
+	struct objects *os = &c->objects;
+
+	while (os->sweep != TABLE_SLOT_NONE && list_empty(&os->dirty)) {
+		uint32_t end = os->sweep + 1024;
+
+		for (; os->sweep < c->table->slots && os->sweep < end; os->sweep++) {
+			uint16_t state = c->table->slot[os->sweep].state;
+
+			if (state != OBJECT_FREE && state != OBJECT_ZOMBIE)
+				objects_announce(c, os->sweep);
+		}
+		if (os->sweep >= c->table->slots)
+			os->sweep = TABLE_SLOT_NONE;
+	}
+}
+
+void objects_announce_pump(struct control *c)
+{
+	struct objects *os = &c->objects;
+
+	if (c->table == NULL)
+		return;
+	objects_sweep(c);
+	while (os->announcing < ANNOUNCING_MAX && !list_empty(&os->dirty)) {
+		struct object *o = list_item(list_first(&os->dirty), struct object, dirty);
+
+		list_remove(&o->dirty);
+		objects_announce_one(c, o);
+		if (list_linked(&o->dirty))
+			break;
+		objects_sweep(c);
+	}
+}
+
+static bool objects_disowned(struct control *c, struct call *call, const struct message *answer)
+{
+	return false;
+}
+
+void objects_disown(struct control *c, const struct object_id *id, uint64_t generation)
+{
+	struct message m = {.kind = MESSAGE_DROP};
+
+	m.object.id = *id;
+	m.object.generation = generation;
+	/* Best effort: whoever is sent here in vain tells the directory. */
+	calls_start(c, control_shard(c, id), &m, TABLE_SLOT_NONE, c->config.call_ns,
+		    objects_disowned, NULL);
+}

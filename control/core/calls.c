@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "state.h"
+
+void calls_carve(struct calls *cs, struct arena *a, uint32_t calls_max)
+{
+	pool_carve(&cs->pool, a, sizeof(struct call), calls_max);
+}
+
+static void calls_transmit(struct control *c, struct call *call)
+{
+	struct message *m = &call->message;
+
+	if (m->kind == MESSAGE_HAVE)
+		objects_value(c, call->value_slot, &m->have);
+	peers_send(c, call->node, m);
+	if (m->kind == MESSAGE_HAVE)
+		m->have.value = NULL;
+}
+
+static void calls_free(struct control *c, struct call *call)
+{
+	timers_cancel(&c->timers, &call->timer);
+	list_remove(&call->of_node);
+	call->message.request = 0; /* no answer finds it any more */
+	pool_give(&c->calls.pool, call);
+}
+
+static void calls_fire(struct control *c, struct timer *t);
+
+static void calls_rearm(struct control *c, struct call *call)
+{
+	uint64_t at = c->now_ns + c->config.retry_ns;
+
+	timers_set(&c->timers, &call->timer, at < call->deadline_ns ? at : call->deadline_ns,
+		   calls_fire);
+}
+
+static void calls_fire(struct control *c, struct timer *t)
+{
+	struct call *call = list_item(t, struct call, timer);
+
+	if (c->now_ns >= call->deadline_ns) {
+		call->end(c, call, NULL);
+		calls_free(c, call);
+		return;
+	}
+	calls_transmit(c, call);
+	calls_rearm(c, call);
+}
+
+struct call *calls_start(struct control *c, struct node *n, const struct message *m,
+			 uint32_t value_slot, uint64_t timeout_ns, call_end *end, void *owner)
+{
+	struct call *call = pool_take(&c->calls.pool);
+
+	if (call == NULL)
+		return NULL;
+	call->node = n;
+	call->message = *m;
+	c->calls.count++;
+	call->message.request =
+		c->calls.count << CALLS_INDEX_BITS | pool_index(&c->calls.pool, call);
+	call->value_slot = value_slot;
+	call->deadline_ns =
+		timeout_ns > UINT64_MAX - c->now_ns ? UINT64_MAX : c->now_ns + timeout_ns;
+	call->end = end;
+	call->owner = owner;
+	list_append(&n->calls, &call->of_node);
+	calls_transmit(c, call);
+	calls_rearm(c, call);
+	return call;
+}
+
+void calls_cancel(struct control *c, struct call *call)
+{
+	if (call)
+		calls_free(c, call);
+}
+
+/* What kind of message answers a request. */
+static uint32_t calls_answer_kind(uint32_t request_kind)
+{
+	switch (request_kind) {
+	case MESSAGE_GET:
+		return MESSAGE_GOT;
+	case MESSAGE_STAT:
+	case MESSAGE_LIST:
+		return MESSAGE_OBJECTS;
+	case MESSAGE_STATUS:
+		return MESSAGE_NODE;
+	default:
+		return MESSAGE_REPLY;
+	}
+}
+
+static struct call *calls_find(struct control *c, const struct node *n, uint64_t request)
+{
+	uint32_t index = (uint32_t)(request & CALLS_INDEX_MASK);
+	struct call *call;
+
+	if (index >= c->calls.pool.fresh)
+		return NULL;
+	call = pool_at(&c->calls.pool, index);
+	return call->message.request == request && call->node == n ? call : NULL;
+}
+
+void calls_answer(struct control *c, struct node *n, const struct message *m)
+{
+	struct call *call = calls_find(c, n, m->request);
+
+	if (call == NULL || calls_answer_kind(call->message.kind) != m->kind)
+		c->counters.messages_unexpected++;
+	else if (call->end(c, call, m))
+		calls_rearm(c, call);
+	else
+		calls_free(c, call);
+}
+
+void calls_resend(struct control *c, struct node *n)
+{
+	list_each(l, after, &n->calls)
+	{
+		struct call *call = list_item(l, struct call, of_node);
+
+		calls_transmit(c, call);
+		calls_rearm(c, call);
+	}
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The limits of a control core, and the memory that follows from them. */
+#include "state.h"
+
+#define MS UINT64_C(1000000)
+
+void control_config_default(struct control_config *config)
+{
+	*config = (struct control_config){
+		.table_slots = OBJECT_TABLE_SLOTS_DEFAULT,
+		.sessions_max = 256,
+		.waits_max = 8192,
+		.calls_max = 8192,
+		.loopback_max = 512,
+		.links_max = 4096,
+		.conns_max = 4096,
+		.stages_max = 2048,
+		.edges_max = 4096,
+		.fetches_max = 1024,
+		.serves_max = 4096,
+		.entries_max = 2 * OBJECT_TABLE_SLOTS_DEFAULT,
+		.copies_max = 4 * OBJECT_TABLE_SLOTS_DEFAULT,
+		.waiters_max = OBJECT_TABLE_SLOTS_DEFAULT,
+		.tombstones = OBJECT_TABLE_SLOTS_DEFAULT,
+		.inline_bytes = UINT64_C(64) << 20,
+		.sending_slots = 1,
+		.sending_slots_small = 4,
+		.large_bytes = UINT64_C(1) << 20,
+		.retry_ns = 1000 * MS,
+		.call_ns = 5000 * MS,
+		.status_ns = 1000 * MS,
+		.link_ns = 3000 * MS,
+		.stall_ns = 1000 * MS,
+		.backoff_min_ns = 20 * MS,
+		.backoff_max_ns = 1000 * MS,
+		.forget_ns = 30000 * MS,
+		.pins_ns = 50 * MS,
+		.poll_ns = 2 * MS,
+	};
+}
+
+static bool config_power_of_two(uint64_t n)
+{
+	return n != 0 && (n & (n - 1)) == 0;
+}
+
+static bool config_limits_valid(const struct control_config *f)
+{
+	return f->table_slots >= OBJECT_TABLE_PROBE && f->sessions_max > 0 && f->waits_max > 0 &&
+	       f->calls_max > 0 && f->calls_max <= CALLS_INDEX_MASK && f->loopback_max > 0 &&
+	       f->links_max > 0 && f->conns_max > 0 && f->conns_max <= 65536 && f->stages_max > 0 &&
+	       f->stages_max <= BUFFERS_MAX && f->edges_max > 0 && f->edges_max <= EDGES_MAX &&
+	       f->fetches_max > 0 && f->serves_max > 0 && f->entries_max > 0 && f->copies_max > 0 &&
+	       f->waiters_max > 0 && f->tombstones >= 4 && config_power_of_two(f->tombstones) &&
+	       f->sending_slots > 0 && f->sending_slots_small > 0 && f->backoff_min_ns > 0;
+}
+
+static bool config_valid(const struct control_config *f)
+{
+	if (f->nodes == 0 || f->nodes > NODES_MAX || f->node >= f->nodes || f->addrs == NULL ||
+	    f->shards == 0 || f->shards > f->nodes || f->shard_nodes == NULL)
+		return false;
+	for (uint32_t i = 0; i < f->shards; i++)
+		if (f->shard_nodes[i] >= f->nodes)
+			return false;
+	return config_limits_valid(f);
+}
+
+static uint32_t config_timers(const struct control_config *f)
+{
+	return f->calls_max + f->waits_max + f->fetches_max + f->links_max + f->nodes + 8;
+}
+
+static struct control *config_carve(struct arena *a, const struct control_config *f,
+				    struct control *into)
+{
+	struct control *c = arena_carve(a, sizeof(*c));
+	/* Without memory the same steps only add up, on a copy that is thrown away. */
+	struct control *p = c ? c : into;
+
+	timers_carve(&p->timers, a, config_timers(f));
+	p->shard_nodes = arena_carve(a, sizeof(*p->shard_nodes) * f->shards);
+	peers_carve(&p->peers, a, f);
+	calls_carve(&p->calls, a, f->calls_max);
+	directory_carve(&p->directory, a, f);
+	objects_carve(&p->objects, a, f);
+	plan_carve(&p->plan, a, f);
+	fetches_carve(&p->fetches, a, f);
+	serves_carve(&p->serves, a, f);
+	sessions_carve(&p->sessions, a, f);
+	pool_carve(&p->loopback, a, sizeof(struct loopback), f->loopback_max);
+	p->loopback_data = arena_carve(a, (size_t)f->loopback_max * OBJECT_INLINE_MAX);
+	return c;
+}
+
+size_t control_bytes(const struct control_config *config)
+{
+	struct arena a = {NULL, 0};
+	struct control scratch;
+
+	if (!config_valid(config))
+		return 0;
+	config_carve(&a, config, &scratch);
+	return a.bytes;
+}
+
+struct control *control_init(void *memory, const struct control_config *config,
+			     const struct control_ops *ops, uint64_t now_ns)
+{
+	struct arena a = {memory, 0};
+	struct control *c;
+
+	if (memory == NULL || !config_valid(config))
+		return NULL;
+	c = config_carve(&a, config, NULL);
+	c->config = *config;
+	c->ops = *ops;
+	c->now_ns = now_ns;
+	control_start(c);
+	return c;
+}

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <xxhash.h>
+#include "state.h"
+
+_Static_assert(sizeof(struct session_object) * MESSAGE_OBJECTS_MAX <= OBJECT_INLINE_MAX,
+	       "a page of objects fits a queued message");
+
+/* ---- small services ---------------------------------------------------------------------- */
+
+/* Rendezvous hashing: each shard node draws a lot for the id, the highest has it; so when a node
+ * joins or leaves, only its own objects move. D. G. Thaler, C. V. Ravishankar, 1998. */
+struct node *control_shard(struct control *c, const struct object_id *id)
+{
+	uint32_t best = c->shard_nodes[0];
+	uint64_t best_lot = 0;
+
+	if (c->config.shards == 1)
+		return &c->peers.nodes[best];
+	for (uint32_t i = 0; i < c->config.shards; i++) {
+		uint64_t lot = XXH3_64bits_withSeed(id->bytes, sizeof(id->bytes),
+						    c->shard_nodes[i] + UINT64_C(1));
+
+		if (i == 0 || lot > best_lot) {
+			best = c->shard_nodes[i];
+			best_lot = lot;
+		}
+	}
+	return &c->peers.nodes[best];
+}
+
+bool control_is_shard(const struct control *c, const struct node *n)
+{
+	for (uint32_t i = 0; i < c->config.shards; i++)
+		if (c->shard_nodes[i] == n->number)
+			return true;
+	return false;
+}
+
+uint64_t control_random(struct control *c)
+{
+	c->random++;
+	return XXH3_64bits_withSeed(&c->random, sizeof(c->random), c->config.seed);
+}
+
+uint64_t control_backoff(struct control *c, uint32_t attempts)
+{
+	uint64_t pause = c->config.backoff_min_ns;
+
+	while (attempts-- > 1 && pause < c->config.backoff_max_ns)
+		pause *= 2;
+	if (pause > c->config.backoff_max_ns)
+		pause = c->config.backoff_max_ns;
+	return pause / 2 + control_random(c) % (pause / 2 + 1);
+}
+
+void control_log(struct control *c, enum control_log_level level, const struct text *t)
+{
+	if (c->ops.log)
+		c->ops.log(c->ops.arg, level, t->bytes);
+}
+
+void control_log_refused(struct control *c, unsigned worker, const struct record *r)
+{
+	struct text t = {.length = 0};
+
+	text_add(&t, "worker ");
+	text_add_number(&t, worker);
+	text_add(&t, " refused record ");
+	text_add_number(&t, r->refused.refused_op);
+	text_add(&t, ": ");
+	text_add(&t, reason_name(r->reason));
+	control_log(c, CONTROL_LOG_DEBUG, &t);
+}
+
+const struct control_counters *control_counters(const struct control *c)
+{
+	return &c->counters;
+}
+
+/* ---- the directory's ways out ------------------------------------------------------------- */
+
+static void control_answer(void *arg, uint32_t node, const struct message *m)
+{
+	struct control *c = arg;
+
+	peers_send(c, peers_node(c, node), m);
+}
+
+static bool control_removed(struct control *c, struct call *call, const struct message *answer)
+{
+	return false;
+}
+
+static void control_remove(void *arg, uint32_t node, const struct object_id *id,
+			   uint64_t generation)
+{
+	struct control *c = arg;
+	struct message m = {.kind = MESSAGE_REMOVE};
+
+	m.object.id = *id;
+	m.object.generation = generation;
+	/* Until the node is forgotten: then it announces what it has, and is told. */
+	calls_start(c, peers_node(c, node), &m, TABLE_SLOT_NONE,
+		    2 * (c->config.forget_ns + c->config.retry_ns), control_removed, NULL);
+}
+
+static uint32_t control_removals(void *arg)
+{
+	struct control *c = arg;
+	uint32_t reserve = c->config.calls_max / 4;
+	uint32_t free = c->calls.pool.capacity - c->calls.pool.used;
+
+	return free > reserve ? free - reserve : 0;
+}
+
+void control_start(struct control *c)
+{
+	const struct directory_out out = {c, control_answer, control_remove, control_removals};
+
+	memcpy(c->shard_nodes, c->config.shard_nodes, sizeof(uint32_t) * c->config.shards);
+	peers_init(c);
+	plan_init(c);
+	directory_init(&c->directory, &c->config, &out);
+	list_init(&c->fetches.active);
+	list_init(&c->loopback_queue);
+	list_init(&c->sessions.polled);
+	list_init(&c->objects.lru);
+	list_init(&c->objects.zombies);
+	list_init(&c->objects.dirty);
+	c->objects.sweep = TABLE_SLOT_NONE;
+	c->calls.count = control_random(c) >> (CALLS_INDEX_BITS + 2);
+	c->generation = control_random(c) | 1;
+	/* the configuration's own pointers are the caller's */
+	c->config.addrs = NULL;
+	c->config.shard_nodes = c->shard_nodes;
+}
+
+/* ---- the dataplane comes and goes --------------------------------------------------------- */
+
+int control_attach(struct control *c, const struct control_attach *a, uint64_t now_ns)
+{
+	bool same = c->table != NULL && a->reply.adopted;
+	int error = 0;
+
+	assert(!c->attached);
+	c->now_ns = now_ns;
+	if (a->reply.workers == 0 || a->reply.workers > WORKERS_MAX)
+		return -EPROTO;
+	if (c->table && !same)
+		fetch_restart_all(c);
+	c->store = a->store;
+	c->table = a->table;
+	if (!same)
+		error = objects_attach(c);
+	if (error) {
+		c->table = NULL;
+		return error;
+	}
+	c->dataplane = a->reply;
+	c->workers = a->reply.workers;
+	c->attached = true;
+	c->plan.epoch = (uint32_t)c->table->control_epoch;
+	c->self->workers = c->workers;
+	c->self->store_incarnation = c->table->incarnation;
+	c->self->incarnation = a->reply.incarnation;
+	control_node_up(c, c->self);
+	directory_node_known(&c->directory, c->self->number);
+	peers_attach(c);
+	loopback_run(c);
+	return 0;
+}
+
+void control_detach(struct control *c, uint64_t now_ns)
+{
+	c->now_ns = now_ns;
+	if (!c->attached)
+		return;
+	c->attached = false;
+	c->counters.restarts++;
+	plan_detach(c);
+	peers_detach(c);
+	loopback_run(c);
+}
+
+static void control_forget_fire(struct control *c, struct timer *t)
+{
+	struct node *n = list_item(t, struct node, forget);
+
+	directory_node_forget(&c->directory, n->number);
+}
+
+bool control_node_up(struct control *c, struct node *n)
+{
+	bool was_up = n->state == NODE_UP, known = true;
+
+	n->state = NODE_UP;
+	timers_cancel(&c->timers, &n->forget);
+	if (control_is_shard(c, c->self))
+		known = directory_node_up(&c->directory, n->number, n->store_incarnation);
+	if (!was_up && control_is_shard(c, n) && c->table)
+		fetch_announce(c, n);
+	fetch_node_up(c, n);
+	return known;
+}
+
+void control_node_down(struct control *c, struct node *n)
+{
+	n->state = NODE_DOWN;
+	if (!control_is_shard(c, c->self))
+		return;
+	directory_node_down(&c->directory, n->number);
+	timers_set(&c->timers, &n->forget, c->now_ns + c->config.forget_ns, control_forget_fire);
+}
+
+/* ---- what comes in ------------------------------------------------------------------------ */
+
+static void control_take_remove(struct control *c, struct node *n, const struct message *m)
+{
+	struct message answer = {.kind = MESSAGE_REPLY, .request = m->request};
+	uint32_t slot = c->table ? objects_find(c, &m->object.id) : TABLE_SLOT_NONE;
+
+	if (slot != TABLE_SLOT_NONE && objects_is(c, slot, m->object.generation))
+		objects_kill(c, slot, "the object was deleted");
+	answer.reply.generation = m->object.generation;
+	peers_send(c, n, &answer);
+}
+
+static void control_take_status(struct control *c, struct node *n, const struct message *m)
+{
+	struct message answer = {.kind = MESSAGE_NODE, .request = m->request};
+
+	session_describe_node(c, &answer.node);
+	peers_send(c, n, &answer);
+}
+
+void control_dispatch(struct control *c, struct node *n, uint32_t conn, const struct message *m)
+{
+	switch (m->kind) {
+	case MESSAGE_HAVE:
+	case MESSAGE_GET:
+	case MESSAGE_DROP:
+	case MESSAGE_DELETE:
+	case MESSAGE_STAT:
+	case MESSAGE_LIST:
+		if (control_is_shard(c, c->self))
+			directory_message(&c->directory, n->number, m);
+		else
+			c->counters.messages_unexpected++;
+		break;
+	case MESSAGE_GOT:
+	case MESSAGE_OBJECTS:
+	case MESSAGE_NODE:
+	case MESSAGE_REPLY:
+		calls_answer(c, n, m);
+		break;
+	case MESSAGE_REMOVE:
+		control_take_remove(c, n, m);
+		break;
+	case MESSAGE_STREAM:
+		serve_request(c, n, conn, m);
+		break;
+	case MESSAGE_STATUS:
+		control_take_status(c, n, m);
+		break;
+	default:
+		c->counters.messages_unexpected++;
+		break;
+	}
+}
+
+void control_message(struct control *c, uint32_t conn, const struct message *m, uint64_t now_ns)
+{
+	struct node *n;
+
+	c->now_ns = now_ns;
+	c->counters.messages_in++;
+	n = peers_message(c, conn, m);
+	if (n)
+		control_dispatch(c, n, conn, m);
+	loopback_run(c);
+}
+
+void control_event(struct control *c, unsigned worker, const struct record *event, uint64_t now_ns)
+{
+	c->now_ns = now_ns;
+	if (!c->attached || worker >= c->workers)
+		return;
+	if (event->op == EVENT_PEER_UP || event->op == EVENT_PEER_DOWN)
+		peers_event(c, worker, event);
+	else
+		plan_event(c, worker, event);
+	loopback_run(c);
+}
+
+unsigned control_commands(struct control *c, unsigned worker, struct record *out, unsigned count)
+{
+	return c->attached && worker < c->workers ? plan_commands(c, worker, out, count) : 0;
+}
+
+void control_tick(struct control *c, uint64_t now_ns)
+{
+	c->now_ns = now_ns;
+	timers_run(&c->timers, c, now_ns);
+	loopback_run(c);
+}
+
+uint64_t control_next_timeout(const struct control *c)
+{
+	return timers_next(&c->timers);
+}
+
+void control_usage(const struct control *c, struct control_usage *out)
+{
+	*out = (struct control_usage){
+		.store_bytes = c->objects.space.used_bytes,
+		.scratch_bytes = c->objects.scratch.used_bytes,
+		.objects = c->objects.count,
+		.zombies = c->objects.zombie_count,
+		.fetches = c->fetches.pool.used,
+		.serves = c->serves.pool.used,
+		.stages = c->plan.stages.used,
+		.edges = c->plan.ins.used + c->plan.outs.used,
+		.calls = c->calls.pool.used,
+		.waits = c->sessions.waits.used,
+		.entries = c->directory.entries.used,
+	};
+	for (uint32_t i = 0; i < c->peers.links.fresh; i++) {
+		const struct link *l = pool_at(&c->peers.links, i);
+
+		out->links_up += l->state == LINK_UP;
+	}
+}

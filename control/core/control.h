@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The control core of one node, without I/O: records of the dataplane, messages of other nodes,
+ * requests of clients and the time go in; records, messages and replies come out. No clock,
+ * socket, allocation after init, log or global state inside.
+ *
+ * Who may call: one thread at a time. The shell (control/, tests/sim), in each turn:
+ *
+ *     control_event()            for each record from a worker but MSG and MSG_SENT, which the
+ *                                mailbox (control/rpc) turns into
+ *     control_message()          for each message
+ *     control_session_request()  for each request of a client
+ *     control_tick()             when now >= control_next_timeout()
+ *     control_commands()         and hands the records to the workers
+ *
+ * Messages and replies leave through control_ops while one of these runs; the shell must not call
+ * back in from there.
+ */
+#ifndef SARISSA_CONTROL_CORE_CONTROL_H
+#define SARISSA_CONTROL_CORE_CONTROL_H
+
+#include <stddef.h>
+#include "internal/ipc.h"
+#include "internal/object_table.h"
+#include "internal/record.h"
+#include "internal/session.h"
+#include "message.h"
+
+struct control;
+
+enum control_log_level {
+	CONTROL_LOG_ERROR,
+	CONTROL_LOG_WARNING,
+	CONTROL_LOG_INFO,
+	CONTROL_LOG_DEBUG,
+};
+
+struct control_ops {
+	void *arg;
+	/* Sends a message on a connection of worker 0. It may be lost when the connection dies or
+	 * when false is returned (no slot free): whoever needs an answer asks again. */
+	bool (*send)(void *arg, uint32_t conn, const struct message *m);
+	/* Queues a reply, with tail bytes behind it (a session_object or session_node). For a
+	 * successful ATTACH or CREATE the shell adds the file descriptors. Returns false when the
+	 * session's queue is long: a LIST then pauses until control_session_writable. */
+	bool (*reply)(void *arg, uint32_t session, const struct session_reply *r, const void *tail,
+		      uint32_t tail_bytes);
+	/* One line about something rare. May be NULL. */
+	void (*log)(void *arg, enum control_log_level level, const char *text);
+};
+
+struct control_config {
+	uint32_t node;	/* this one's number */
+	uint32_t nodes; /* count, <= NODES_MAX */
+	uint32_t shards;
+	const struct net_addr *addrs; /* of each node's worker 0; copied */
+	const uint32_t *shard_nodes;  /* nodes that keep a part of the directory; copied */
+	uint64_t seed;		      /* random: no two lives of a node have the same */
+	int32_t pid;		      /* told in SESSION_STATUS */
+
+	/* limits; all memory follows from them */
+	uint32_t table_slots; /* at least those of the object table */
+	uint32_t sessions_max;
+	uint32_t waits_max;	/* requests of clients that wait, all sessions together */
+	uint32_t calls_max;	/* requests to other nodes that are not answered yet */
+	uint32_t loopback_max;	/* messages to this node itself, queued */
+	uint32_t links_max;	/* connections that this node wants */
+	uint32_t conns_max;	/* connections that a worker may have (engine_config) */
+	uint32_t stages_max;	/* buffers at a time, <= BUFFERS_MAX */
+	uint32_t edges_max;	/* per direction, <= EDGES_MAX */
+	uint32_t fetches_max;	/* objects under way to this node */
+	uint32_t serves_max;	/* streams from this node */
+	uint32_t entries_max;	/* directory: objects */
+	uint32_t copies_max;	/* directory: copies of all objects */
+	uint32_t waiters_max;	/* directory: nodes that wait for an object */
+	uint32_t tombstones;	/* directory: deleted objects remembered; a power of two */
+	uint64_t inline_bytes;	/* directory: values kept */
+	uint32_t sending_slots; /* streams that one copy of a large object feeds at a time */
+	uint32_t sending_slots_small;
+	uint64_t large_bytes; /* from here on an object is large */
+
+	/* times */
+	uint64_t retry_ns;	 /* a request is repeated after so long */
+	uint64_t call_ns;	 /* a request of which a client waits fails after so long */
+	uint64_t status_ns;	 /* a node that does not answer in so long is shown as down */
+	uint64_t link_ns;	 /* a holder that cannot be connected to in so long is given up */
+	uint64_t stall_ns;	 /* a stream that does not move is asked about after so long */
+	uint64_t backoff_min_ns; /* between attempts to connect, to find a holder */
+	uint64_t backoff_max_ns;
+	uint64_t forget_ns; /* the directory forgets the copies of a node down for so long */
+	uint64_t pins_ns;   /* how often the pins of deleted objects are looked at again */
+	uint64_t poll_ns;   /* how often a wait for a part of an object is looked at again */
+};
+
+/* What the shell mapped after an attach_reply. */
+struct control_attach {
+	struct attach_reply reply;
+	uint8_t *store;
+	struct object_table *table;
+};
+
+/* Sensible values for every limit and time; the rest stays zero. */
+void control_config_default(struct control_config *config);
+
+/* Bytes of memory for this configuration; 0 when a field is out of its bounds. */
+size_t control_bytes(const struct control_config *config);
+
+/* Builds a core in memory (zeroed, 64-aligned, control_bytes() long; pages that stay untouched cost
+ * nothing). Returns it, or NULL when a field is out of its bounds. There is nothing to free. */
+struct control *control_init(void *memory, const struct control_config *config,
+			     const struct control_ops *ops, uint64_t now_ns);
+
+/* The dataplane is there. With the store and table of before (adopted by a new dataplane) whatever
+ * was under way goes on; otherwise the table is taken over: sealed objects stay, the rest is freed,
+ * and all sessions must have been closed. Returns 0 or -errno (the table is not one of ours). */
+int control_attach(struct control *c, const struct control_attach *a, uint64_t now_ns);
+
+/* The dataplane has gone: its connections, buffers and edges with it. */
+void control_detach(struct control *c, uint64_t now_ns);
+
+void control_event(struct control *c, unsigned worker, const struct record *event, uint64_t now_ns);
+void control_message(struct control *c, uint32_t conn, const struct message *m, uint64_t now_ns);
+
+/* Moves up to count records for a worker out. */
+unsigned control_commands(struct control *c, unsigned worker, struct record *out, unsigned count);
+
+/* A client has connected. pins: SESSION_PINS words, zero, valid until control_session_close
+ * returns. Returns the session's number, or -EMFILE. */
+int control_session_open(struct control *c, _Atomic uint64_t *pins, uint64_t now_ns);
+
+/* The client has gone, or must go: what it was creating vanishes, its waits and pins end. */
+void control_session_close(struct control *c, uint32_t session, uint64_t now_ns);
+
+/* One packet of a client, any bytes. */
+void control_session_request(struct control *c, uint32_t session, const void *bytes, size_t length,
+			     uint64_t now_ns);
+
+/* The session's queue has room again. */
+void control_session_writable(struct control *c, uint32_t session, uint64_t now_ns);
+
+void control_tick(struct control *c, uint64_t now_ns);
+/* When control_tick next has something to do; UINT64_MAX: never by itself. */
+uint64_t control_next_timeout(const struct control *c);
+
+/* For tests and invariants: bytes of the store in use, objects, things under way. */
+struct control_usage {
+	uint64_t store_bytes, scratch_bytes;
+	uint32_t objects, zombies, fetches, serves, stages, edges, calls, waits, entries, links_up;
+};
+void control_usage(const struct control *c, struct control_usage *out);
+
+/* Why something did not hold, counted; for `sarissa status` and the tests. */
+struct control_counters {
+	uint64_t messages_in, messages_out, messages_lost;
+	uint64_t messages_unknown_conn, messages_before_hello, messages_unexpected;
+	uint64_t hello_refused, requests, requests_bad;
+	uint64_t events_unknown, records_refused;
+	uint64_t evictions, failovers, restarts;
+};
+const struct control_counters *control_counters(const struct control *c);
+
+#endif

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What nodes tell the directory: HAVE, DROP, DELETE, and their coming and going. */
+#include <errno.h>
+#include "directory.h"
+#include "text.h"
+
+void directory_reply(struct directory *d, uint32_t node, uint64_t request, int32_t status,
+		     uint64_t generation, const char *text)
+{
+	struct message m = {.kind = MESSAGE_REPLY, .request = request};
+	uint32_t length = (uint32_t)strlen(text);
+
+	m.reply.status = status;
+	m.reply.generation = generation;
+	memcpy(m.reply.text, text, length > MESSAGE_TEXT_MAX ? MESSAGE_TEXT_MAX : length);
+	d->out.answer(d->out.arg, node, &m);
+}
+
+static void directory_exists(struct directory *d, uint32_t node, const struct message *m,
+			     const struct entry *e)
+{
+	const struct copy *first = NULL;
+	struct text t = {.length = 0};
+
+	list_each(l, after, &e->copies)
+	{
+		const struct copy *copy = list_item(l, struct copy, of_entry);
+
+		if (first == NULL || copy->state != MESSAGE_COPY_PARTIAL)
+			first = copy;
+	}
+	text_add_object(&t, &e->by_id.id, e->name);
+	text_add(&t, " exists already (");
+	text_add_number(&t, e->size);
+	text_add(&t, " bytes, ");
+	text_add(&t, first && first->state == MESSAGE_COPY_CREATING ? "being created" : "complete");
+	if (first) {
+		text_add(&t, " on node ");
+		text_add_number(&t, first->node);
+	}
+	text_add(&t, "): delete it first");
+	directory_reply(d, node, m->request, -EEXIST, e->generation, t.bytes);
+}
+
+/* Ends this generation: tells all holders but one node, forgets it. Waiters stay. */
+static void directory_end(struct directory *d, struct entry *e, uint64_t request, uint32_t by,
+			  uint32_t except)
+{
+	directory_bury(d, e, request, by);
+	list_each(l, after, &e->copies)
+	{
+		struct copy *copy = list_item(l, struct copy, of_entry);
+		uint32_t node = copy->node;
+
+		directory_copy_remove(d, copy);
+		if (node != except)
+			d->out.remove(d->out.arg, node, &e->by_id.id, e->generation);
+	}
+	directory_value_clear(d, e);
+	e->generation = 0;
+	e->name[0] = '\0';
+}
+
+/* Makes the entry one of this generation, if it may be. Returns false when it was answered. */
+static bool directory_have_generation(struct directory *d, uint32_t node, const struct message *m,
+				      struct entry *e)
+{
+	const struct message_have *have = &m->have;
+
+	if (e->generation == have->generation) {
+		if (e->size == have->size)
+			return true;
+		directory_reply(d, node, m->request, -ESTALE, e->generation,
+				"same generation, another size");
+		return false;
+	}
+	if (e->generation != 0 && directory_alive(d, e)) {
+		if (have->create)
+			directory_exists(d, node, m, e);
+		else
+			directory_reply(d, node, m->request, -ESTALE, e->generation,
+					"the object was put again");
+		return false;
+	}
+	if (e->generation != 0) /* nobody who lives can give it: the new one takes its place */
+		directory_end(d, e, 0, node, MESSAGE_NODE_NONE);
+	e->generation = have->generation;
+	e->size = have->size;
+	e->chunk_bytes = have->chunk_bytes;
+	memcpy(e->name, have->name, sizeof(e->name));
+	return true;
+}
+
+static bool directory_have_copy(struct directory *d, uint32_t node, const struct message_have *have,
+				struct entry *e)
+{
+	struct copy *copy = directory_copy(e, node), *upstream;
+
+	if (copy && copy->state == MESSAGE_COPY_COMPLETE)
+		return true; /* an older message, late */
+	if (have->state != MESSAGE_COPY_PARTIAL)
+		return directory_copy_add(d, e, node, have->state) != NULL;
+	if (copy && copy->upstream)
+		return true; /* the booking knows it already */
+	copy = directory_copy_add(d, e, node, MESSAGE_COPY_PARTIAL);
+	if (copy == NULL)
+		return false;
+	upstream = have->upstream == MESSAGE_NODE_NONE ? NULL : directory_copy(e, have->upstream);
+	if (upstream && upstream != copy)
+		directory_feed(copy, upstream);
+	return true;
+}
+
+static void directory_have(struct directory *d, uint32_t node, const struct message *m)
+{
+	const struct message_have *have = &m->have;
+	struct entry *e;
+
+	if (directory_buried(d, &have->id, have->generation)) {
+		directory_reply(d, node, m->request, -ESTALE, have->generation,
+				"the object was deleted");
+		return;
+	}
+	e = directory_make(d, &have->id);
+	if (e == NULL) {
+		directory_reply(d, node, m->request, -ENOSPC, 0,
+				"the directory is full: delete objects");
+		return;
+	}
+	if (!directory_have_generation(d, node, m, e))
+		return;
+	if (!directory_have_copy(d, node, have, e)) {
+		directory_reply(d, node, m->request, -ENOSPC, 0,
+				"the directory has no room for another copy: delete objects");
+		directory_settle(d, e);
+		return;
+	}
+	if (have->has_value)
+		directory_value_set(d, e, have->value);
+	directory_reply(d, node, m->request, 0, e->generation, "");
+	directory_serve(d, e);
+}
+
+static void directory_drop(struct directory *d, uint32_t node, const struct message *m)
+{
+	const struct message_object *drop = &m->object;
+	struct entry *e = directory_find(d, &drop->id);
+	struct copy *copy;
+
+	directory_reply(d, node, m->request, 0, drop->generation, "");
+	if (e == NULL)
+		return;
+	list_each(l, after, &e->waiters)
+	{
+		struct waiter *w = list_item(l, struct waiter, of_entry);
+
+		if (w->node == node && drop->generation == 0)
+			directory_waiter_remove(d, w);
+	}
+	copy = directory_copy(e, node);
+	if (copy && (drop->generation == 0 ? copy->state == MESSAGE_COPY_PARTIAL
+					   : e->generation == drop->generation)) {
+		if (copy->state == MESSAGE_COPY_CREATING) /* it was never finished: for nobody */
+			directory_end(d, e, 0, node, node);
+		else
+			directory_copy_remove(d, copy);
+	}
+	directory_serve(d, e);
+	directory_settle(d, e);
+}
+
+static void directory_delete(struct directory *d, uint32_t node, const struct message *m)
+{
+	struct entry *e = directory_find(d, &m->object.id);
+	const struct tombstone *t;
+	uint64_t generation;
+	uint32_t copies = 0;
+
+	if (e == NULL || e->generation == 0) {
+		t = directory_tombstone(d, &m->object.id);
+		if (t && t->request == m->request && t->node == node)
+			directory_reply(d, node, m->request, 0, t->generation, "");
+		else
+			directory_reply(d, node, m->request, -ENOENT, 0,
+					"no such object: see the list of objects");
+		return;
+	}
+	list_each(l, after, &e->copies) copies++;
+	if (copies > d->out.removals(d->out.arg)) {
+		directory_reply(d, node, m->request, -EAGAIN, 0, "too many deletes at a time");
+		return;
+	}
+	generation = e->generation;
+	directory_end(d, e, m->request, node, MESSAGE_NODE_NONE);
+	directory_reply(d, node, m->request, 0, generation, "");
+	directory_settle(d, e);
+}
+
+void directory_message(struct directory *d, uint32_t node, const struct message *m)
+{
+	switch (m->kind) {
+	case MESSAGE_HAVE:
+		directory_have(d, node, m);
+		break;
+	case MESSAGE_GET:
+		directory_get(d, node, m);
+		break;
+	case MESSAGE_DROP:
+		directory_drop(d, node, m);
+		break;
+	case MESSAGE_DELETE:
+		directory_delete(d, node, m);
+		break;
+	case MESSAGE_STAT:
+		directory_stat(d, node, m);
+		break;
+	case MESSAGE_LIST:
+		directory_list(d, node, m);
+		break;
+	default:
+		break;
+	}
+}
+
+static void directory_forget_copies(struct directory *d, uint32_t node, bool partial_only)
+{
+	list_each(l, after, &d->nodes[node].copies)
+	{
+		struct copy *copy = list_item(l, struct copy, of_node);
+		struct entry *e = copy->entry;
+
+		if (partial_only && copy->state != MESSAGE_COPY_PARTIAL)
+			continue;
+		directory_copy_remove(d, copy);
+		directory_serve(d, e);
+		directory_settle(d, e);
+	}
+}
+
+bool directory_node_up(struct directory *d, uint32_t node, uint64_t store_incarnation)
+{
+	struct directory_node *n = &d->nodes[node];
+
+	if (n->store_incarnation != store_incarnation) {
+		n->known = false;
+		directory_forget_copies(d, node, false);
+	}
+	n->store_incarnation = store_incarnation;
+	n->up = true;
+	list_each(l, after, &n->copies)
+	{
+		directory_serve(d, list_item(l, struct copy, of_node)->entry);
+	}
+	return n->known;
+}
+
+void directory_node_known(struct directory *d, uint32_t node)
+{
+	d->nodes[node].known = true;
+}
+
+void directory_node_down(struct directory *d, uint32_t node)
+{
+	struct directory_node *n = &d->nodes[node];
+
+	n->up = false;
+	list_each(l, after, &n->waiters)
+	{
+		struct waiter *w = list_item(l, struct waiter, of_node);
+		struct entry *e = w->entry;
+
+		directory_waiter_remove(d, w);
+		directory_settle(d, e);
+	}
+	directory_forget_copies(d, node, true);
+}
+
+void directory_node_forget(struct directory *d, uint32_t node)
+{
+	d->nodes[node].known = false;
+	directory_forget_copies(d, node, false);
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One shard of the directory: which objects exist, who holds them, who waits for them. Pure: it
+ * talks through struct directory_out only and knows no connection and no time.
+ *
+ * Broadcast is receiver-driven: a GET is answered with one holder, whose sending slot is booked;
+ * the asker becomes a partial holder at once, so that later askers chain behind it. A copy that
+ * becomes complete or goes away returns the slot. The chain never contains a circle.
+ *
+ * Its state is soft: nodes announce what they hold again when asked (directory_node_up).
+ */
+#ifndef SARISSA_CONTROL_CORE_DIRECTORY_H
+#define SARISSA_CONTROL_CORE_DIRECTORY_H
+
+#include "allocator.h"
+#include "idmap.h"
+#include "list.h"
+#include "message.h"
+
+struct copy {
+	struct list of_entry, of_node;
+	struct entry *entry;
+	struct copy *upstream; /* PARTIAL: whose sending slot is booked; NULL: nobody's */
+	uint64_t request;      /* the GET that was answered with it */
+	uint32_t node;
+	uint32_t sending; /* copies that have this one as upstream */
+	uint32_t state;	  /* enum message_copy_state */
+};
+
+struct waiter {
+	struct list of_entry, of_node;
+	struct entry *entry;
+	uint64_t request;
+	uint32_t node;
+	uint32_t failed; /* not this holder */
+};
+
+struct entry {
+	struct idmap_node by_id;
+	struct list copies, waiters;
+	uint64_t generation; /* 0: nobody holds it, it is only waited for */
+	uint64_t size;
+	uint32_t chunk_bytes;
+	uint32_t value; /* range of the inline space; 0: none */
+	bool has_value;
+	bool used;
+	char name[OBJECT_NAME_MAX + 1];
+};
+
+struct tombstone { /* a deleted object: nobody may bring this generation back */
+	struct object_id id;
+	uint64_t generation;
+	uint64_t request; /* of the DELETE, which may be repeated */
+	uint32_t node;
+};
+
+struct directory_node {
+	struct list copies, waiters;
+	uint64_t store_incarnation;
+	bool up;
+	bool known; /* it has announced its objects, and they are not forgotten */
+};
+
+struct directory_out {
+	void *arg;
+	/* Answers, and later answers to a GET that had to wait. May be lost when the node is down.
+	 */
+	void (*answer)(void *arg, uint32_t node, const struct message *m);
+	/* A holder must give its copy up. */
+	void (*remove)(void *arg, uint32_t node, const struct object_id *id, uint64_t generation);
+	/* How many removals may be under way at a time beside those that are: a DELETE that needs
+	 * more is put off. */
+	uint32_t (*removals)(void *arg);
+};
+
+struct directory {
+	struct directory_out out;
+	struct pool entries, copies, waiters;
+	struct idmap by_id;
+	struct directory_node *nodes;
+	struct tombstone *tombstones;
+	uint32_t tombstones_mask, tombstones_next;
+	struct allocator inline_space;
+	uint8_t *inline_memory;
+	uint32_t nodes_count;
+	uint32_t slots_large, slots_small;
+	uint64_t large_bytes;
+	uint64_t inline_bytes;
+	struct session_object page[MESSAGE_OBJECTS_MAX];
+};
+
+struct control_config;
+void directory_carve(struct directory *d, struct arena *a, const struct control_config *config);
+void directory_init(struct directory *d, const struct control_config *config,
+		    const struct directory_out *out);
+
+/* HAVE, GET, DROP, DELETE, STAT, LIST from a node. */
+void directory_message(struct directory *d, uint32_t node, const struct message *m);
+
+/* A node has said hello. Copies of an earlier store of it are gone. Returns false when its objects
+ * are not known here and it must announce them. */
+bool directory_node_up(struct directory *d, uint32_t node, uint64_t store_incarnation);
+/* It has begun to announce. */
+void directory_node_known(struct directory *d, uint32_t node);
+/* No connection: it is not handed out as a holder, and its bookings end. */
+void directory_node_down(struct directory *d, uint32_t node);
+/* It has been down for long: its copies no longer count. */
+void directory_node_forget(struct directory *d, uint32_t node);
+
+/* directory_entry.c, for the files of the directory only */
+struct entry *directory_find(const struct directory *d, const struct object_id *id);
+struct entry *directory_make(struct directory *d, const struct object_id *id);
+/* Frees an entry that nobody holds and nobody waits for. */
+void directory_settle(struct directory *d, struct entry *e);
+struct copy *directory_copy(const struct entry *e, uint32_t node);
+struct copy *directory_copy_add(struct directory *d, struct entry *e, uint32_t node,
+				uint32_t state);
+void directory_copy_remove(struct directory *d, struct copy *copy);
+void directory_feed(struct copy *copy, struct copy *upstream);
+bool directory_value_set(struct directory *d, struct entry *e, const uint8_t *value);
+void directory_value_clear(struct directory *d, struct entry *e);
+void directory_bury(struct directory *d, const struct entry *e, uint64_t request, uint32_t node);
+const struct tombstone *directory_tombstone(const struct directory *d, const struct object_id *id);
+bool directory_buried(const struct directory *d, const struct object_id *id, uint64_t generation);
+/* Whether somebody can give bytes of it: a complete or original copy on a live node, or a value. */
+bool directory_alive(const struct directory *d, const struct entry *e);
+
+/* directory_get.c */
+void directory_get(struct directory *d, uint32_t node, const struct message *m);
+/* Answers as many waiters as can be. */
+void directory_serve(struct directory *d, struct entry *e);
+void directory_waiter_remove(struct directory *d, struct waiter *w);
+void directory_reply(struct directory *d, uint32_t node, uint64_t request, int32_t status,
+		     uint64_t generation, const char *text);
+
+/* directory_info.c */
+void directory_stat(struct directory *d, uint32_t node, const struct message *m);
+void directory_list(struct directory *d, uint32_t node, const struct message *m);
+
+#endif

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The tables of a directory shard: entries, copies, inline values, tombstones. */
+#include "control.h"
+#include "directory.h"
+
+enum {
+	TOMBSTONE_WAYS = 4,
+	INLINE_GRAIN_BYTES = 64,
+};
+
+void directory_carve(struct directory *d, struct arena *a, const struct control_config *config)
+{
+	pool_carve(&d->entries, a, sizeof(struct entry), config->entries_max);
+	pool_carve(&d->copies, a, sizeof(struct copy), config->copies_max);
+	pool_carve(&d->waiters, a, sizeof(struct waiter), config->waiters_max);
+	idmap_carve(&d->by_id, a, config->entries_max);
+	d->nodes = arena_carve(a, sizeof(*d->nodes) * config->nodes);
+	d->tombstones = arena_carve(a, sizeof(*d->tombstones) * config->tombstones);
+	allocator_carve(&d->inline_space, a, config->entries_max);
+	d->inline_memory = arena_carve(a, config->inline_bytes);
+}
+
+void directory_init(struct directory *d, const struct control_config *config,
+		    const struct directory_out *out)
+{
+	d->out = *out;
+	d->nodes_count = config->nodes;
+	d->tombstones_mask = config->tombstones - 1;
+	d->slots_large = config->sending_slots;
+	d->slots_small = config->sending_slots_small;
+	d->large_bytes = config->large_bytes;
+	d->inline_bytes = config->inline_bytes;
+	allocator_reset(&d->inline_space, d->inline_bytes, INLINE_GRAIN_BYTES);
+	for (uint32_t i = 0; i < d->nodes_count; i++) {
+		list_init(&d->nodes[i].copies);
+		list_init(&d->nodes[i].waiters);
+	}
+}
+
+struct entry *directory_find(const struct directory *d, const struct object_id *id)
+{
+	struct idmap_node *n = idmap_find(&d->by_id, id);
+
+	return n ? idmap_item(n, struct entry, by_id) : NULL;
+}
+
+struct entry *directory_make(struct directory *d, const struct object_id *id)
+{
+	struct entry *e = directory_find(d, id);
+
+	if (e)
+		return e;
+	e = pool_take(&d->entries);
+	if (e == NULL)
+		return NULL;
+	e->used = true;
+	list_init(&e->copies);
+	list_init(&e->waiters);
+	idmap_insert(&d->by_id, &e->by_id, id);
+	return e;
+}
+
+void directory_settle(struct directory *d, struct entry *e)
+{
+	if (!list_empty(&e->copies) || e->has_value)
+		return;
+	e->generation = 0;
+	if (!list_empty(&e->waiters))
+		return;
+	idmap_remove(&d->by_id, &e->by_id);
+	e->used = false;
+	pool_give(&d->entries, e);
+}
+
+struct copy *directory_copy(const struct entry *e, uint32_t node)
+{
+	list_each(l, after, &e->copies)
+	{
+		struct copy *copy = list_item(l, struct copy, of_entry);
+
+		if (copy->node == node)
+			return copy;
+	}
+	return NULL;
+}
+
+struct copy *directory_copy_add(struct directory *d, struct entry *e, uint32_t node, uint32_t state)
+{
+	struct copy *copy = directory_copy(e, node);
+
+	if (copy == NULL) {
+		copy = pool_take(&d->copies);
+		if (copy == NULL)
+			return NULL;
+		copy->entry = e;
+		copy->node = node;
+		list_append(&e->copies, &copy->of_entry);
+		list_append(&d->nodes[node].copies, &copy->of_node);
+	}
+	copy->state = state;
+	if (state != MESSAGE_COPY_PARTIAL)
+		directory_feed(copy, NULL);
+	return copy;
+}
+
+void directory_feed(struct copy *copy, struct copy *upstream)
+{
+	if (copy->upstream)
+		copy->upstream->sending--;
+	copy->upstream = upstream;
+	if (upstream)
+		upstream->sending++;
+}
+
+void directory_copy_remove(struct directory *d, struct copy *copy)
+{
+	directory_feed(copy, NULL);
+	if (copy->sending > 0) {
+		list_each(l, after, &copy->entry->copies)
+		{
+			struct copy *other = list_item(l, struct copy, of_entry);
+
+			if (other->upstream == copy)
+				directory_feed(other, NULL);
+		}
+	}
+	list_remove(&copy->of_entry);
+	list_remove(&copy->of_node);
+	pool_give(&d->copies, copy);
+}
+
+bool directory_value_set(struct directory *d, struct entry *e, const uint8_t *value)
+{
+	if (e->has_value)
+		return true;
+	if (e->size > OBJECT_INLINE_MAX)
+		return false;
+	if (e->size > 0) {
+		e->value = allocator_take(&d->inline_space, e->size);
+		if (e->value == 0)
+			return false;
+		memcpy(d->inline_memory + allocator_offset(&d->inline_space, e->value), value,
+		       e->size);
+	}
+	e->has_value = true;
+	return true;
+}
+
+void directory_value_clear(struct directory *d, struct entry *e)
+{
+	if (e->value)
+		allocator_give(&d->inline_space, e->value);
+	e->value = 0;
+	e->has_value = false;
+}
+
+static struct tombstone *directory_grave(const struct directory *d, const struct object_id *id)
+{
+	uint32_t home;
+
+	memcpy(&home, id->bytes + 4, sizeof(home));
+	return &d->tombstones[home & d->tombstones_mask & ~(uint32_t)(TOMBSTONE_WAYS - 1)];
+}
+
+void directory_bury(struct directory *d, const struct entry *e, uint64_t request, uint32_t node)
+{
+	struct tombstone *ways = directory_grave(d, &e->by_id.id), *t = NULL;
+
+	for (int i = 0; i < TOMBSTONE_WAYS; i++)
+		if (ways[i].generation == 0 || object_id_equal(&ways[i].id, &e->by_id.id))
+			t = &ways[i];
+	if (t == NULL)
+		t = &ways[d->tombstones_next++ % TOMBSTONE_WAYS];
+	*t = (struct tombstone){e->by_id.id, e->generation, request, node};
+}
+
+const struct tombstone *directory_tombstone(const struct directory *d, const struct object_id *id)
+{
+	const struct tombstone *ways = directory_grave(d, id);
+
+	for (int i = 0; i < TOMBSTONE_WAYS; i++)
+		if (ways[i].generation != 0 && object_id_equal(&ways[i].id, id))
+			return &ways[i];
+	return NULL;
+}
+
+bool directory_buried(const struct directory *d, const struct object_id *id, uint64_t generation)
+{
+	const struct tombstone *t = directory_tombstone(d, id);
+
+	return t && t->generation == generation;
+}
+
+bool directory_alive(const struct directory *d, const struct entry *e)
+{
+	if (e->has_value)
+		return true;
+	list_each(l, after, &e->copies)
+	{
+		const struct copy *copy = list_item(l, struct copy, of_entry);
+
+		if (copy->state != MESSAGE_COPY_PARTIAL && d->nodes[copy->node].up)
+			return true;
+	}
+	return false;
+}

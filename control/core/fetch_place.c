@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Where the bytes of a fetch go, and how it begins and ends there. */
+#include <errno.h>
+#include "state.h"
+
+unsigned fetch_worker(const struct object_id *id, uint32_t workers)
+{
+	uint32_t h;
+
+	memcpy(&h, id->bytes + 8, sizeof(h));
+	return h % (workers ? workers : 1);
+}
+
+/* Lets go of everything; the object, if there is one, is the caller's to finish. */
+void fetch_end(struct control *c, struct fetch *f)
+{
+	if (f->call)
+		calls_cancel(c, f->call);
+	if (f->edge)
+		plan_drop_edge(c, f->edge);
+	if (f->bitmap)
+		allocator_give(&c->objects.scratch, f->bitmap);
+	timers_cancel(&c->timers, &f->timer);
+	list_remove(&f->active);
+	idmap_remove(&c->fetches.by_id, &f->by_id);
+	pool_give(&c->fetches.pool, f);
+}
+
+void fetch_fail(struct control *c, struct fetch *f, int32_t status, const char *text)
+{
+	struct object_id id = f->by_id.id;
+	uint64_t generation = f->generation;
+	uint32_t slot = f->slot;
+
+	list_each(l, after, &f->waits)
+	{
+		waits_end(c, list_item(l, struct wait, of_owner), status, text);
+	}
+	fetch_end(c, f);
+	if (slot != TABLE_SLOT_NONE) {
+		objects_at(c, slot)->fetch = NULL;
+		objects_kill(c, slot, text);
+	}
+	objects_disown(c, &id, generation);
+}
+
+void fetch_killed(struct control *c, struct fetch *f)
+{
+	f->edge = NULL; /* goes with the stage */
+	fetch_end(c, f);
+}
+
+void fetch_stage_lost(struct control *c, struct fetch *f)
+{
+	struct stage *s = objects_at(c, f->slot)->stage;
+
+	f->bitmap = s->bitmap; /* what has arrived stays */
+	s->bitmap = 0;
+	f->edge = NULL;
+	if (f->call)
+		calls_cancel(c, f->call);
+	f->call = NULL;
+	f->attempts++;
+	fetch_rest(c, f);
+}
+
+struct stage *fetch_stage(struct control *c, struct fetch *f)
+{
+	struct stage *s = objects_at(c, f->slot)->stage;
+
+	if (s)
+		return s;
+	if (f->bitmap == 0)
+		f->bitmap = plan_bitmap(c, chunk_count(f->size, f->chunk_bytes));
+	if (f->bitmap == 0)
+		return NULL;
+	s = plan_stage(c, f->slot, fetch_worker(&f->by_id.id, c->workers), f->chunk_bytes,
+		       f->bitmap, 0);
+	if (s)
+		f->bitmap = 0; /* the stage's from now on */
+	return s;
+}
+
+/* What the directory says must hold: it comes from another node. */
+static bool fetch_valid(const struct control *c, const struct message_got *got)
+{
+	return got->generation != 0 && got->chunk_bytes >= CHUNK_BYTES_MIN &&
+	       got->chunk_bytes <= CHUNK_BYTES_MAX && got->chunk_bytes % 64 == 0 &&
+	       chunk_count(got->size, got->chunk_bytes) < UINT32_MAX;
+}
+
+static void fetch_answer_waits(struct control *c, struct fetch *f)
+{
+	list_each(l, after, &f->waits)
+	{
+		waits_place(c, list_item(l, struct wait, of_owner), f->slot);
+	}
+}
+
+/* Makes room when there is none yet. Returns 0, or -errno and the fetch has ended. */
+static int fetch_make_room(struct control *c, struct fetch *f, const struct message_got *got)
+{
+	uint32_t slot = f->slot;
+	struct text t;
+	int error;
+
+	if (slot != TABLE_SLOT_NONE && f->generation != got->generation) {
+		/* another object under the same id: what has arrived is of no use */
+		objects_at(c, slot)->fetch = NULL;
+		if (f->edge)
+			plan_drop_edge(c, f->edge);
+		f->edge = NULL;
+		if (f->bitmap)
+			allocator_give(&c->objects.scratch, f->bitmap);
+		f->bitmap = 0;
+		f->slot = TABLE_SLOT_NONE;
+		f->generation = got->generation;
+		objects_kill(c, slot, "the object was deleted and put again: get it again");
+		if (list_empty(&f->waits)) {
+			fetch_fail(c, f, -ECANCELED, "");
+			return -ESTALE;
+		}
+	}
+	if (f->slot != TABLE_SLOT_NONE)
+		return 0;
+	error = fetch_valid(c, got)
+			? objects_insert(c, &f->by_id.id, got->name, got->size, got->generation,
+					 got->chunk_bytes, OBJECT_FETCHING, &f->slot)
+			: -EPROTO;
+	if (error) {
+		reply_no_room(c, error, got->size, &t);
+		f->generation = got->generation; /* so that the booking is given back */
+		fetch_fail(c, f, error,
+			   error == -EPROTO ? "the directory's answer does not hold: use nodes of "
+					      "one version"
+					    : t.bytes);
+		return error;
+	}
+	f->generation = got->generation;
+	f->size = got->size;
+	f->chunk_bytes = got->chunk_bytes;
+	objects_at(c, f->slot)->fetch = f;
+	return 0;
+}
+
+int fetch_place(struct control *c, struct fetch *f, const struct message_got *got)
+{
+	int error = fetch_make_room(c, f, got);
+
+	if (error)
+		return error;
+	f->known = true;
+	fetch_answer_waits(c, f);
+	if (f->size == 0) {
+		fetch_done(c, f);
+		return -EALREADY;
+	}
+	f->holder = peers_node(c, got->holder);
+	if (f->holder == NULL || f->holder == c->self) {
+		/* the directory takes us for a holder: we are not */
+		f->failed = got->holder;
+		f->why = MESSAGE_GET_FIRST;
+		f->holder = NULL;
+		f->attempts++;
+		fetch_rest(c, f);
+		return -EAGAIN;
+	}
+	return 0;
+}
+
+void fetch_take_value(struct control *c, struct fetch *f, const struct message_got *got)
+{
+	struct object *o;
+
+	if (got->value_bytes != got->size) {
+		fetch_fail(c, f, -EPROTO,
+			   "the directory's answer does not hold: use nodes of one version");
+		return;
+	}
+	if (fetch_make_room(c, f, got))
+		return;
+	o = objects_at(c, f->slot);
+	if (o->stage) { /* it was arriving as a stream: the same bytes */
+		serve_end_all(c, o);
+		f->edge = NULL;
+		plan_drop_stage(c, o->stage);
+	}
+	if (got->size > 0)
+		memcpy(c->store + c->table->slot[f->slot].offset, got->value, got->size);
+	objects_publish(c, f->slot, got->size);
+	fetch_answer_waits(c, f);
+	fetch_done(c, f);
+}
+
+void fetch_restart_all(struct control *c)
+{
+	list_each(l, after, &c->fetches.active)
+	{
+		struct fetch *f = list_item(l, struct fetch, active);
+
+		f->slot = TABLE_SLOT_NONE;
+		f->generation = 0;
+		f->bitmap = 0;
+		fetch_fail(c, f, -ESTALE, "the node has lost its store: get it again");
+	}
+}
+
+void fetch_announce(struct control *c, const struct node *shard)
+{
+	list_each(l, after, &c->fetches.active)
+	{
+		struct fetch *f = list_item(l, struct fetch, active);
+
+		if (f->slot != TABLE_SLOT_NONE && control_shard(c, &f->by_id.id) == shard)
+			objects_announce(c, f->slot);
+	}
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Messages of a node to itself: queued and handled later in the same turn, so that no handler runs
+ * inside another. What a message points to is copied, because it may change before its turn comes.
+ */
+#include "state.h"
+
+static uint8_t *loopback_data(struct control *c, const struct loopback *l)
+{
+	return c->loopback_data + (size_t)pool_index(&c->loopback, l) * OBJECT_INLINE_MAX;
+}
+
+bool loopback_push(struct control *c, const struct message *m)
+{
+	struct loopback *l = pool_take(&c->loopback);
+	uint8_t *data;
+
+	if (l == NULL) {
+		c->counters.messages_lost++;
+		return false;
+	}
+	l->message = *m;
+	data = loopback_data(c, l);
+	if (m->kind == MESSAGE_HAVE && m->have.value_bytes > 0) {
+		l->message.have.value = memcpy(data, m->have.value, m->have.value_bytes);
+	} else if (m->kind == MESSAGE_GOT && m->got.value_bytes > 0) {
+		l->message.got.value = memcpy(data, m->got.value, m->got.value_bytes);
+	} else if (m->kind == MESSAGE_OBJECTS && m->objects.count > 0) {
+		memcpy(data, m->objects.objects, sizeof(*m->objects.objects) * m->objects.count);
+		l->message.objects.objects = (const struct session_object *)(const void *)data;
+	}
+	list_append(&c->loopback_queue, &l->link);
+	return true;
+}
+
+void loopback_run(struct control *c)
+{
+	struct list *first;
+
+	objects_announce_pump(c);
+	while ((first = list_first(&c->loopback_queue)) != NULL) {
+		struct loopback *l = list_item(first, struct loopback, link);
+
+		list_remove(&l->link);
+		control_dispatch(c, c->self, 0, &l->message);
+		pool_give(&c->loopback, l);
+		objects_announce_pump(c);
+	}
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What control processes say to each other, as plain structs. control/rpc turns them into bytes
+ * and back; the simulator may pass them as they are.
+ *
+ * Every message but HELLO and REPLY-like answers carries a request number of its sender; the
+ * answer repeats it. Requests are idempotent: a sender repeats one until it is answered.
+ *
+ * Pointers inside a message are lent for the duration of the call that passes it.
+ */
+#ifndef SARISSA_CONTROL_CORE_MESSAGE_H
+#define SARISSA_CONTROL_CORE_MESSAGE_H
+
+#include "internal/ids.h"
+#include "internal/session.h"
+
+enum {
+	MESSAGE_VERSION = 1,
+	MESSAGE_TEXT_MAX = 127,	  /* bytes, without the terminating zero */
+	MESSAGE_OBJECTS_MAX = 32, /* entries in one OBJECTS message */
+};
+
+enum message_kind {
+	MESSAGE_NONE,
+	MESSAGE_HELLO,	/* first on every connection, either way: who I am */
+	MESSAGE_HAVE,	/* node -> shard: I hold this (or begin to create it) */
+	MESSAGE_GET,	/* node -> shard: from whom can I have this? */
+	MESSAGE_GOT,	/* shard -> node: from this one; or here it is; or wait */
+	MESSAGE_DROP,	/* node -> shard: I hold it no more, or need it no more */
+	MESSAGE_DELETE, /* node -> shard: remove it everywhere */
+	MESSAGE_REMOVE, /* shard -> holder: give your copy up */
+	MESSAGE_STREAM, /* receiver -> holder: send me these chunks */
+	MESSAGE_STAT,	/* node -> shard: what do you know of this id? -> OBJECTS */
+	MESSAGE_LIST,	/* node -> shard: which objects do you know? -> OBJECTS */
+	MESSAGE_OBJECTS,
+	MESSAGE_STATUS, /* node -> node -> NODE */
+	MESSAGE_NODE,
+	MESSAGE_REPLY, /* the answer to HAVE, DROP, DELETE, REMOVE, STREAM */
+	MESSAGE_KINDS,
+};
+
+enum message_copy_state {
+	MESSAGE_COPY_CREATING = 1, /* the origin, still being written */
+	MESSAGE_COPY_PARTIAL,	   /* arriving from upstream */
+	MESSAGE_COPY_COMPLETE,
+	MESSAGE_COPY_STATES,
+};
+
+enum message_get_why {
+	MESSAGE_GET_FIRST,     /* failed names no node */
+	MESSAGE_GET_UNREACHED, /* the holder named before does not answer, or stopped sending */
+	MESSAGE_GET_ABSENT,    /* the holder named before says that it has no such copy */
+	MESSAGE_GET_WHYS,
+};
+
+enum message_got_what {
+	MESSAGE_GOT_UNKNOWN, /* nobody has it: an answer follows when somebody does */
+	MESSAGE_GOT_WAIT,    /* it exists; an answer follows when a holder can send */
+	MESSAGE_GOT_HOLDER,  /* ask this node; its sending slot is booked for you */
+	MESSAGE_GOT_VALUE,   /* here it is */
+	MESSAGE_GOT_FAILED,  /* status says why; no further answer */
+	MESSAGE_GOT_WHATS,
+};
+
+enum message_announce {
+	MESSAGE_ANNOUNCE_NONE,
+	MESSAGE_ANNOUNCE_ASK,	/* the directory here knows nothing of your objects: tell me all */
+	MESSAGE_ANNOUNCE_BEGUN, /* I do */
+	MESSAGE_ANNOUNCES,
+};
+
+#define MESSAGE_NODE_NONE UINT32_MAX
+
+struct message_hello {
+	uint32_t node;
+	uint32_t version;
+	uint32_t workers;
+	uint32_t announce;	    /* enum message_announce */
+	uint64_t store_incarnation; /* changes when the store's contents are lost */
+};
+
+struct message_have {
+	struct object_id id;
+	uint64_t generation;
+	uint64_t size; /* bytes */
+	uint32_t chunk_bytes;
+	uint32_t state;	   /* enum message_copy_state */
+	uint32_t upstream; /* PARTIAL: the node that feeds it, or MESSAGE_NODE_NONE */
+	uint32_t create;   /* 1: fails when the id is in use */
+	char name[OBJECT_NAME_MAX + 1];
+	const uint8_t *value;
+	uint32_t value_bytes; /* all of the object, or 0 */
+	uint32_t has_value;
+};
+
+struct message_get {
+	struct object_id id;
+	uint64_t generation; /* of what has arrived already; 0: nothing */
+	uint32_t failed;     /* node, or MESSAGE_NODE_NONE */
+	uint32_t why;	     /* enum message_get_why */
+};
+
+struct message_got {
+	struct object_id id;
+	uint64_t generation;
+	uint64_t size;
+	uint32_t chunk_bytes;
+	uint32_t what; /* enum message_got_what */
+	uint32_t holder;
+	int32_t status; /* FAILED: -errno */
+	uint64_t holder_incarnation;
+	char name[OBJECT_NAME_MAX + 1];
+	const uint8_t *value;
+	uint32_t value_bytes;
+	char text[MESSAGE_TEXT_MAX + 1];
+};
+
+struct message_object { /* DROP, DELETE, REMOVE, STAT */
+	struct object_id id;
+	uint64_t generation; /* DELETE, STAT: 0 */
+};
+
+struct message_stream {
+	struct object_id id;
+	uint64_t generation;
+	uint32_t stream; /* the receiver's IN edge */
+	uint32_t worker; /* of the receiver */
+	uint32_t chunk_bytes;
+	uint32_t first; /* chunk */
+	uint32_t count; /* chunks from first on */
+	uint32_t check; /* 1: only say whether the stream still is there */
+};
+
+struct message_list {
+	uint64_t cursor; /* 0: from the start; else what OBJECTS said */
+};
+
+struct message_objects {
+	uint64_t cursor; /* of the next page; 0: this was the last */
+	uint32_t count;
+	const struct session_object *objects;
+};
+
+struct message_reply {
+	int32_t status; /* 0 or -errno */
+	uint64_t generation;
+	char text[MESSAGE_TEXT_MAX + 1];
+};
+
+struct message {
+	uint32_t kind; /* enum message_kind */
+	uint64_t request;
+	union {
+		struct message_hello hello;
+		struct message_have have;
+		struct message_get get;
+		struct message_got got;
+		struct message_object object;
+		struct message_stream stream;
+		struct message_list list;
+		struct message_objects objects;
+		struct session_node node;
+		struct message_reply reply;
+	};
+};
+
+#endif

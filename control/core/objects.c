@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include "state.h"
+
+struct object *objects_at(struct control *c, uint32_t slot)
+{
+	assert(slot < c->table->slots);
+	return &c->objects.meta[slot];
+}
+
+uint32_t objects_slot(struct control *c, const struct object *o)
+{
+	return (uint32_t)(o - c->objects.meta);
+}
+
+const char *objects_name(struct control *c, uint32_t slot)
+{
+	return (const char *)c->table + c->table->names_offset + (uint64_t)slot * OBJECT_NAME_BYTES;
+}
+
+/* The writer's half of the sequence lock: object_slot_read has the other. */
+static struct object_slot *objects_write(struct control *c, uint32_t slot)
+{
+	struct object_slot *s = &c->table->slot[slot];
+	uint32_t sequence = atomic_load_explicit(&s->sequence, memory_order_relaxed);
+
+	atomic_store_explicit(&s->sequence, sequence | 1, memory_order_relaxed);
+	atomic_thread_fence(memory_order_release);
+	return s;
+}
+
+static void objects_written(struct object_slot *s)
+{
+	uint32_t sequence = atomic_load_explicit(&s->sequence, memory_order_relaxed);
+
+	atomic_store_explicit(&s->sequence, (sequence | 1) + 1, memory_order_release);
+}
+
+static void objects_set_state(struct control *c, uint32_t slot, enum object_state state)
+{
+	struct object_slot *s = objects_write(c, slot);
+
+	s->state = (uint16_t)state;
+	objects_written(s);
+}
+
+uint32_t objects_find(struct control *c, const struct object_id *id)
+{
+	uint32_t home = object_table_home(c->table, id);
+
+	for (uint32_t k = 0; k < OBJECT_TABLE_PROBE; k++) {
+		uint32_t i = (home + k) & (c->table->slots - 1);
+		const struct object_slot *s = &c->table->slot[i];
+
+		if (s->state != OBJECT_FREE && s->state != OBJECT_ZOMBIE &&
+		    object_id_equal(&s->id, id))
+			return i;
+	}
+	return TABLE_SLOT_NONE;
+}
+
+bool objects_is(struct control *c, uint32_t slot, uint64_t generation)
+{
+	const struct object_slot *s;
+
+	if (slot >= c->table->slots)
+		return false;
+	s = &c->table->slot[slot];
+	return s->state != OBJECT_FREE && s->state != OBJECT_ZOMBIE && s->generation == generation;
+}
+
+static void objects_free(struct control *c, uint32_t slot)
+{
+	struct object *o = objects_at(c, slot);
+
+	list_remove(&o->link);
+	c->objects.zombie_count--;
+	c->objects.count--;
+	allocator_give(&c->objects.space, o->range);
+	memset(o, 0, sizeof(*o));
+	objects_set_state(c, slot, OBJECT_FREE);
+}
+
+/* Marks what the clients have pinned. After a state that keeps new readers away has been written,
+ * the fence makes sure that each reader either sees it or is seen here. */
+static void objects_scan_pins(struct control *c)
+{
+	c->objects.scan++;
+	atomic_thread_fence(memory_order_seq_cst);
+	for (uint32_t i = 0; i < c->sessions.pool.fresh; i++) {
+		const struct session *s = pool_at(&c->sessions.pool, i);
+
+		for (uint32_t p = 0; s->pins && p < SESSION_PINS; p++) {
+			uint64_t word = atomic_load_explicit(&s->pins[p], memory_order_relaxed);
+			uint32_t slot = (uint32_t)word - 1;
+
+			if (word == 0 || slot >= c->table->slots)
+				continue;
+			if (pin_make(slot, c->table->slot[slot].generation) == word)
+				c->objects.meta[slot].pinned_scan = c->objects.scan;
+		}
+	}
+}
+
+bool objects_pinned(struct control *c, uint32_t slot)
+{
+	objects_scan_pins(c);
+	return objects_at(c, slot)->pinned_scan == c->objects.scan;
+}
+
+static void objects_reap_fire(struct control *c, struct timer *t)
+{
+	objects_reap(c);
+}
+
+void objects_reap(struct control *c)
+{
+	struct objects *os = &c->objects;
+
+	if (list_empty(&os->zombies))
+		return;
+	objects_scan_pins(c);
+	list_each(l, after, &os->zombies)
+	{
+		struct object *o = list_item(l, struct object, link);
+
+		if (o->holds == 0 && o->pinned_scan != os->scan)
+			objects_free(c, objects_slot(c, o));
+	}
+	if (!list_empty(&os->zombies))
+		timers_set(&c->timers, &os->reap, c->now_ns + c->config.pins_ns, objects_reap_fire);
+}
+
+/* Evicts the copy that was not used for longest. Returns false when none may go. */
+static bool objects_evict(struct control *c)
+{
+	objects_scan_pins(c);
+	list_each(l, after, &c->objects.lru)
+	{
+		struct object *o = list_item(l, struct object, link);
+		uint32_t slot = objects_slot(c, o);
+		struct object_slot *s = &c->table->slot[slot];
+
+		if (o->pinned_scan == c->objects.scan || o->holds > 0)
+			continue;
+		objects_set_state(c, slot, OBJECT_ZOMBIE);
+		if (objects_pinned(c, slot)) { /* a reader was faster */
+			objects_set_state(c, slot, OBJECT_SEALED);
+			continue;
+		}
+		c->counters.evictions++;
+		objects_disown(c, &s->id, s->generation);
+		objects_kill(c, slot, "evicted");
+		return true;
+	}
+	return false;
+}
+
+uint64_t objects_bytes_max(const struct control *c)
+{
+	return c->objects.scratch_offset;
+}
+
+static uint32_t objects_allocate(struct control *c, uint64_t bytes)
+{
+	uint32_t range;
+
+	while ((range = allocator_take(&c->objects.space, bytes)) == 0)
+		if (!objects_evict(c))
+			break;
+	return range;
+}
+
+static uint32_t objects_free_slot(struct control *c, const struct object_id *id)
+{
+	uint32_t home = object_table_home(c->table, id);
+
+	for (uint32_t k = 0; k < OBJECT_TABLE_PROBE; k++) {
+		uint32_t i = (home + k) & (c->table->slots - 1);
+
+		if (c->table->slot[i].state == OBJECT_FREE)
+			return i;
+	}
+	return TABLE_SLOT_NONE;
+}
+
+static void objects_fill(struct control *c, uint32_t slot, const struct object_id *id,
+			 const char *name, uint64_t size, uint64_t generation, uint32_t chunk_bytes)
+{
+	struct object_slot *s = objects_write(c, slot);
+	char *name_out = (char *)(uintptr_t)objects_name(c, slot);
+	size_t length = strnlen(name, OBJECT_NAME_MAX);
+
+	memset(name_out, 0, OBJECT_NAME_BYTES);
+	memcpy(name_out, name, length);
+	s->id = *id;
+	s->flags = 0;
+	s->generation = generation;
+	s->offset = allocator_offset(&c->objects.space, objects_at(c, slot)->range);
+	s->size = size;
+	s->chunk_bytes = chunk_bytes;
+	atomic_store_explicit(&s->watermark, 0, memory_order_relaxed);
+	objects_written(s);
+}
+
+int objects_insert(struct control *c, const struct object_id *id, const char *name, uint64_t size,
+		   uint64_t generation, uint32_t chunk_bytes, enum object_state state,
+		   uint32_t *slot)
+{
+	uint32_t range, i;
+	struct object *o;
+
+	if (size > objects_bytes_max(c))
+		return -EFBIG;
+	range = objects_allocate(c, size);
+	if (range == 0)
+		return -ENOSPC;
+	i = objects_free_slot(c, id);
+	if (i == TABLE_SLOT_NONE) {
+		allocator_give(&c->objects.space, range);
+		return -ENOSPC;
+	}
+	o = objects_at(c, i);
+	memset(o, 0, sizeof(*o));
+	list_init(&o->waits);
+	list_init(&o->serves);
+	o->range = range;
+	c->objects.count++;
+	objects_fill(c, i, id, name, size, generation, chunk_bytes);
+	objects_set_state(c, i, state);
+	*slot = i;
+	return 0;
+}
+
+void objects_publish(struct control *c, uint32_t slot, uint64_t watermark)
+{
+	struct object_slot *s = &c->table->slot[slot];
+
+	atomic_store_explicit(&s->watermark, watermark, memory_order_release);
+	if (objects_at(c, slot)->stage)
+		plan_advance(c, objects_at(c, slot)->stage, watermark);
+	objects_progress(c, slot);
+}
+
+void objects_seal(struct control *c, uint32_t slot, bool primary)
+{
+	struct object *o = objects_at(c, slot);
+	struct object_slot *s = objects_write(c, slot);
+
+	s->state = OBJECT_SEALED;
+	s->flags = primary ? OBJECT_FLAG_PRIMARY : 0;
+	atomic_store_explicit(&s->watermark, s->size, memory_order_release);
+	objects_written(s);
+	if (primary && o->stage)
+		plan_advance(c, o->stage, s->size);
+	if (!primary)
+		list_append(&c->objects.lru, &o->link);
+	o->creator = NULL;
+	list_remove(&o->of_session);
+	objects_progress(c, slot);
+	objects_announce(c, slot);
+}
+
+void objects_kill(struct control *c, uint32_t slot, const char *why)
+{
+	struct object *o = objects_at(c, slot);
+
+	objects_set_state(c, slot, OBJECT_ZOMBIE);
+	list_remove(&o->link);
+	list_append(&c->objects.zombies, &o->link);
+	c->objects.zombie_count++;
+	list_remove(&o->dirty);
+	list_remove(&o->of_session);
+	if (o->announce) {
+		calls_cancel(c, o->announce);
+		o->announce = NULL;
+		c->objects.announcing--;
+	}
+	waits_fail_object(c, o, why);
+	serve_end_all(c, o);
+	if (o->fetch)
+		fetch_killed(c, o->fetch);
+	o->fetch = NULL;
+	if (o->stage)
+		plan_drop_stage(c, o->stage);
+	objects_reap(c);
+}
+
+void objects_release(struct control *c, uint32_t slot)
+{
+	struct object *o = objects_at(c, slot);
+
+	assert(o->holds > 0);
+	o->holds--;
+	if (o->holds == 0 && c->table->slot[slot].state == OBJECT_ZOMBIE)
+		objects_reap(c);
+}
+
+void objects_stage_lost(struct control *c, struct stage *s)
+{
+	struct object *o = objects_at(c, s->slot);
+
+	if (o->stage != s)
+		return;
+	serve_end_all(c, o);
+	if (o->fetch)
+		fetch_stage_lost(c, o->fetch);
+	o->stage = NULL;
+}
+
+void objects_progress(struct control *c, uint32_t slot)
+{
+	waits_check_object(c, objects_at(c, slot));
+}
+
+void objects_touch(struct control *c, uint32_t slot)
+{
+	struct object *o = objects_at(c, slot);
+	const struct object_slot *s = &c->table->slot[slot];
+
+	if (s->state != OBJECT_SEALED || s->flags & OBJECT_FLAG_PRIMARY)
+		return;
+	list_remove(&o->link);
+	list_append(&c->objects.lru, &o->link);
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The objects in this node's store: their space, their slots in the shared table, and who uses
+ * them. Only this file writes the table (but for the watermarks that a worker advances).
+ *
+ * An object's memory is freed when it is a ZOMBIE, no client has it pinned, and no stage holds it.
+ */
+#ifndef SARISSA_CONTROL_CORE_OBJECTS_H
+#define SARISSA_CONTROL_CORE_OBJECTS_H
+
+#include "allocator.h"
+#include "internal/object_table.h"
+#include "list.h"
+#include "message.h"
+#include "timers.h"
+
+struct control;
+struct call;
+struct fetch;
+struct session;
+struct stage;
+
+struct object {			/* one per slot; what clients need not see */
+	struct list link;	/* SEALED and evictable: on lru; ZOMBIE: on zombies */
+	struct list dirty;	/* the directory must be told */
+	struct list of_session; /* CREATING */
+	struct list waits;	/* struct wait.of_owner */
+	struct list serves;	/* struct serve.of_object */
+	struct session *creator;
+	struct stage *stage; /* the one that may be used; not one that is being dropped */
+	struct fetch *fetch; /* FETCHING */
+	struct call *announce;
+	uint64_t pinned_scan; /* the last scan that found a pin */
+	uint32_t range;
+	uint32_t holds; /* stages that touch its bytes */
+	bool again;	/* changed while the announcement was under way */
+	bool listed;	/* the directory was told of it */
+};
+
+struct objects {
+	struct object *meta;
+	struct allocator space;	  /* of the store, up to the scratch space */
+	struct allocator scratch; /* at its end: bitmaps */
+	uint64_t scratch_offset;
+	struct list lru; /* oldest first */
+	struct list zombies;
+	struct list dirty;
+	struct timer reap;
+	uint64_t scan;
+	uint32_t count, zombie_count;
+	uint32_t announcing;
+	uint32_t
+		sweep; /* next slot of a sweep that marks everything dirty; TABLE_SLOT_NONE: none */
+};
+
+struct control_config;
+void objects_carve(struct objects *o, struct arena *a, const struct control_config *config);
+
+/* Takes over the table: sealed objects stay, all else is freed. 0 or -EPROTO. */
+int objects_attach(struct control *c);
+/* The store is gone, and all objects with it. */
+void objects_reset(struct control *c);
+
+struct object *objects_at(struct control *c, uint32_t slot);
+uint32_t objects_slot(struct control *c, const struct object *o);
+/* The slot that readers find under this id, or TABLE_SLOT_NONE. */
+uint32_t objects_find(struct control *c, const struct object_id *id);
+/* Whether the slot still is that object (and not a zombie). */
+bool objects_is(struct control *c, uint32_t slot, uint64_t generation);
+const char *objects_name(struct control *c, uint32_t slot);
+
+/* Makes an object, evicting others for its space. Sets *slot, or returns -EFBIG or -ENOSPC. */
+int objects_insert(struct control *c, const struct object_id *id, const char *name, uint64_t size,
+		   uint64_t generation, uint32_t chunk_bytes, enum object_state state,
+		   uint32_t *slot);
+/* Bytes before watermark are readable. */
+void objects_publish(struct control *c, uint32_t slot, uint64_t watermark);
+/* The whole object is final. */
+void objects_seal(struct control *c, uint32_t slot, bool primary);
+/* Takes it from its readers: waits end with -ESTALE, the memory is freed as soon as may be. */
+void objects_kill(struct control *c, uint32_t slot, const char *why);
+/* A stage has let go. */
+void objects_release(struct control *c, uint32_t slot);
+/* A stage has ended by itself: its fetch and its serves are told. */
+void objects_stage_lost(struct control *c, struct stage *s);
+/* More bytes have arrived. */
+void objects_progress(struct control *c, uint32_t slot);
+/* It was used: it is evicted last. */
+void objects_touch(struct control *c, uint32_t slot);
+bool objects_pinned(struct control *c, uint32_t slot);
+/* Frees the zombies that nobody uses any more. */
+void objects_reap(struct control *c);
+
+uint64_t objects_bytes_max(const struct control *c);
+uint8_t *objects_scratch(struct control *c, uint32_t range);
+uint64_t objects_scratch_offset(const struct control *c, uint32_t range);
+
+/* announce.c: telling the directory what this node holds */
+void objects_announce(struct control *c, uint32_t slot);
+void objects_announce_all(struct control *c);
+/* Sends as many as may be under way. */
+void objects_announce_pump(struct control *c);
+/* Tells the directory that the object is gone (generation 0: that a GET is no longer wanted). */
+void objects_disown(struct control *c, const struct object_id *id, uint64_t generation);
+/* A HAVE about the object as it is now, without its value. */
+void objects_have(struct control *c, uint32_t slot, struct message *m);
+/* Sets the value of a HAVE to the object's bytes, when they are few and final. */
+void objects_value(struct control *c, uint32_t slot, struct message_have *have);
+
+#endif

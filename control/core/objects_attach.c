@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Taking over the store and table of a dataplane, or of an earlier control. */
+#include <errno.h>
+#include "state.h"
+
+enum {
+	STORE_GRAIN_BYTES = 4096,
+	SCRATCH_GRAIN_BYTES = 64,
+	SCRATCH_BYTES_MIN = 64 * 1024,
+	SCRATCH_SHARE = 128, /* of the store: at 1,408-byte chunks 88 whole-store bitmaps */
+};
+
+void objects_carve(struct objects *o, struct arena *a, const struct control_config *config)
+{
+	o->meta = arena_carve(a, sizeof(*o->meta) * config->table_slots);
+	allocator_carve(&o->space, a, config->table_slots);
+	allocator_carve(&o->scratch, a, config->stages_max + config->edges_max);
+}
+
+uint8_t *objects_scratch(struct control *c, uint32_t range)
+{
+	return c->store + objects_scratch_offset(c, range);
+}
+
+uint64_t objects_scratch_offset(const struct control *c, uint32_t range)
+{
+	return c->objects.scratch_offset + allocator_offset(&c->objects.scratch, range);
+}
+
+static bool objects_table_valid(const struct control *c)
+{
+	const struct object_table *t = c->table;
+
+	return t->magic == OBJECT_TABLE_MAGIC && t->slots >= OBJECT_TABLE_PROBE &&
+	       (t->slots & (t->slots - 1)) == 0 && t->slots <= c->config.table_slots &&
+	       t->slot_bytes == sizeof(struct object_slot) &&
+	       t->names_offset == sizeof(*t) + (uint64_t)t->slots * sizeof(struct object_slot) &&
+	       t->store_bytes >= 2 * SCRATCH_BYTES_MIN;
+}
+
+void objects_reset(struct control *c)
+{
+	struct objects *o = &c->objects;
+	uint64_t scratch = c->table->store_bytes / SCRATCH_SHARE;
+
+	memset(o->meta, 0, sizeof(*o->meta) * c->table->slots);
+	list_init(&o->lru);
+	list_init(&o->zombies);
+	list_init(&o->dirty);
+	o->count = o->zombie_count = o->announcing = 0;
+	o->sweep = TABLE_SLOT_NONE;
+	timers_cancel(&c->timers, &o->reap);
+	scratch = scratch < SCRATCH_BYTES_MIN ? SCRATCH_BYTES_MIN : scratch;
+	o->scratch_offset =
+		(c->table->store_bytes - scratch) / STORE_GRAIN_BYTES * STORE_GRAIN_BYTES;
+	allocator_reset(&o->space, o->scratch_offset, STORE_GRAIN_BYTES);
+	allocator_reset(&o->scratch, c->table->store_bytes - o->scratch_offset,
+			SCRATCH_GRAIN_BYTES);
+}
+
+/* Whether a slot holds an object that a new control can keep. A slot that an earlier control left
+ * half written (odd sequence) holds none. */
+static bool objects_keeps(const struct control *c, uint32_t slot)
+{
+	const struct object_slot *s = &c->table->slot[slot];
+
+	return s->state == OBJECT_SEALED &&
+	       (atomic_load_explicit(&s->sequence, memory_order_relaxed) & 1) == 0 &&
+	       s->offset % STORE_GRAIN_BYTES == 0 && s->offset <= c->objects.scratch_offset &&
+	       s->size <= c->objects.scratch_offset - s->offset;
+}
+
+static bool objects_after(const struct control *c, uint32_t a, uint32_t b)
+{
+	return c->table->slot[a].offset > c->table->slot[b].offset;
+}
+
+/* Heap sort by offset; the array is borrowed from the metadata (struct object.range). */
+static void objects_sift(struct control *c, uint32_t at, uint32_t count)
+{
+	struct object *m = c->objects.meta;
+
+	for (;;) {
+		uint32_t child = 2 * at + 1, held = m[at].range;
+
+		if (child >= count)
+			return;
+		if (child + 1 < count && objects_after(c, m[child + 1].range, m[child].range))
+			child++;
+		if (!objects_after(c, m[child].range, held))
+			return;
+		m[at].range = m[child].range;
+		m[child].range = held;
+		at = child;
+	}
+}
+
+static void objects_sort(struct control *c, uint32_t count)
+{
+	struct object *m = c->objects.meta;
+
+	for (uint32_t i = count / 2; i-- > 0;)
+		objects_sift(c, i, count);
+	for (uint32_t end = count; end > 1; end--) {
+		uint32_t last = m[0].range;
+
+		m[0].range = m[end - 1].range;
+		m[end - 1].range = last;
+		objects_sift(c, 0, end - 1);
+	}
+}
+
+static void objects_keep(struct control *c, uint32_t slot, uint32_t range)
+{
+	struct object *o = &c->objects.meta[slot];
+
+	list_init(&o->waits);
+	list_init(&o->serves);
+	o->range = range;
+	c->objects.count++;
+	if (!(c->table->slot[slot].flags & OBJECT_FLAG_PRIMARY))
+		list_append(&c->objects.lru, &o->link);
+}
+
+static void objects_clear_slot(struct control *c, uint32_t slot)
+{
+	struct object_slot *s = &c->table->slot[slot];
+	uint32_t sequence = atomic_load_explicit(&s->sequence, memory_order_relaxed) | 1;
+
+	atomic_store_explicit(&s->sequence, sequence, memory_order_relaxed);
+	atomic_thread_fence(memory_order_release);
+	s->state = OBJECT_FREE;
+	atomic_store_explicit(&s->sequence, sequence + 1, memory_order_release);
+}
+
+int objects_attach(struct control *c)
+{
+	struct object *m = c->objects.meta;
+	uint32_t count = 0;
+
+	if (!objects_table_valid(c))
+		return -EPROTO;
+	objects_reset(c);
+	atomic_fetch_add_explicit(&c->table->control_epoch, 1, memory_order_seq_cst);
+	for (uint32_t i = 0; i < c->table->slots; i++) {
+		if (objects_keeps(c, i))
+			m[count++].range = i;
+		else if (c->table->slot[i].state != OBJECT_FREE ||
+			 (atomic_load_explicit(&c->table->slot[i].sequence, memory_order_relaxed) &
+			  1))
+			objects_clear_slot(c, i);
+	}
+	objects_sort(c, count);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct object_slot *s = &c->table->slot[m[i].range];
+
+		/* the range's number waits in pinned_scan until the sorted slots are read */
+		m[i].pinned_scan = allocator_take_at(&c->objects.space, s->offset, s->size);
+	}
+	for (uint32_t i = 0; i < count; i++)
+		m[m[i].range].holds = (uint32_t)m[i].pinned_scan;
+	for (uint32_t i = 0; i < c->table->slots; i++) {
+		uint32_t range = m[i].holds;
+
+		memset(&m[i], 0, sizeof(m[i]));
+		if (range)
+			objects_keep(c, i, range);
+		else if (c->table->slot[i].state != OBJECT_FREE)
+			objects_clear_slot(c, i);
+	}
+	objects_announce_all(c);
+	return 0;
+}

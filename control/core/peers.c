@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "state.h"
+
+static void peers_fire(struct control *c, struct timer *t);
+
+void peers_carve(struct peers *p, struct arena *a, const struct control_config *config)
+{
+	p->nodes = arena_carve(a, sizeof(*p->nodes) * config->nodes);
+	p->conns = arena_carve(a, sizeof(*p->conns) * config->conns_max * WORKERS_MAX);
+	pool_carve(&p->links, a, sizeof(struct link), config->links_max);
+}
+
+void peers_init(struct control *c)
+{
+	for (uint32_t i = 0; i < c->config.nodes; i++) {
+		struct node *n = &c->peers.nodes[i];
+
+		n->number = i;
+		n->addr = c->config.addrs[i];
+		n->workers = 1;
+		list_init(&n->links);
+		list_init(&n->calls);
+	}
+	c->self = &c->peers.nodes[c->config.node];
+}
+
+struct node *peers_node(struct control *c, uint32_t number)
+{
+	return number < c->config.nodes ? &c->peers.nodes[number] : NULL;
+}
+
+static struct conn *peers_conn_at(struct control *c, unsigned worker, uint32_t handle)
+{
+	if (worker >= WORKERS_MAX || handle_index(handle) >= c->config.conns_max)
+		return NULL;
+	return &c->peers.conns[worker * c->config.conns_max + handle_index(handle)];
+}
+
+struct conn *peers_conn(struct control *c, unsigned worker, uint32_t handle)
+{
+	struct conn *conn = peers_conn_at(c, worker, handle);
+
+	return conn && handle != 0 && conn->handle == handle ? conn : NULL;
+}
+
+/* ---- links ------------------------------------------------------------------------------- */
+
+static void peers_open(struct control *c, struct link *l)
+{
+	struct record r = {.op = COMMAND_PEER_OPEN};
+
+	r.token = pool_index(&c->peers.links, l) + 1;
+	r.peer.addr = l->node->addr;
+	r.peer.addr.port = (uint16_t)(l->node->addr.port + l->peer_worker);
+	l->state = LINK_OPENING;
+	l->wanted = false;
+	plan_push(c, l->worker, &r);
+}
+
+/* It is wanted: opens it, unless that failed a moment ago. */
+static void peers_want(struct control *c, struct link *l)
+{
+	l->wanted = true;
+	if (l->state == LINK_CLOSED && l->timer.position == 0 && c->attached)
+		peers_open(c, l);
+}
+
+static void peers_fire(struct control *c, struct timer *t)
+{
+	struct link *l = list_item(t, struct link, timer);
+
+	if (l->state == LINK_CLOSED && l->wanted && c->attached)
+		peers_open(c, l);
+}
+
+static struct link *peers_link_find(const struct node *n, unsigned worker, unsigned peer_worker)
+{
+	list_each(i, after, &n->links)
+	{
+		struct link *l = list_item(i, struct link, of_node);
+
+		if (l->worker == worker && l->peer_worker == peer_worker)
+			return l;
+	}
+	return NULL;
+}
+
+static struct link *peers_link_make(struct control *c, struct node *n, unsigned worker,
+				    unsigned peer_worker)
+{
+	struct link *l = peers_link_find(n, worker, peer_worker);
+
+	if (l)
+		return l;
+	l = pool_take(&c->peers.links);
+	if (l == NULL)
+		return NULL;
+	l->node = n;
+	l->worker = (uint16_t)worker;
+	l->peer_worker = (uint16_t)peer_worker;
+	list_append(&n->links, &l->of_node);
+	if (worker == 0 && peer_worker == 0)
+		n->main = l;
+	return l;
+}
+
+struct link *peers_link(struct control *c, struct node *n, unsigned worker, unsigned peer_worker)
+{
+	struct link *l = peers_link_make(c, n, worker, peer_worker);
+
+	if (l && l->state != LINK_UP)
+		peers_want(c, l);
+	return l;
+}
+
+static void peers_link_lost(struct control *c, struct link *l)
+{
+	l->state = LINK_CLOSED;
+	l->conn = 0;
+	l->wanted |= (l == l->node->main && !list_empty(&l->node->calls)) || fetch_wants(c, l);
+	if (l->attempts < 16)
+		l->attempts++;
+	timers_set(&c->timers, &l->timer, c->now_ns + control_backoff(c, l->attempts), peers_fire);
+	if (l == l->node->main && l->node->state == NODE_UP)
+		control_node_down(c, l->node);
+}
+
+/* ---- connections ------------------------------------------------------------------------- */
+
+/* Which node has this address; its worker's number goes to *worker. */
+static struct node *peers_by_addr(struct control *c, const struct net_addr *addr, unsigned *worker)
+{
+	struct node *found = NULL;
+
+	for (uint32_t i = 0; i < c->config.nodes; i++) {
+		struct node *n = &c->peers.nodes[i];
+
+		if (memcmp(n->addr.ip, addr->ip, sizeof(addr->ip)) || addr->port < n->addr.port ||
+		    addr->port - n->addr.port >= WORKERS_MAX)
+			continue;
+		if (found && n->addr.port < found->addr.port)
+			continue; /* several nodes at one address: the nearest base port */
+		found = n;
+		*worker = addr->port - n->addr.port;
+	}
+	return found;
+}
+
+static void peers_close_conn(struct control *c, unsigned worker, uint32_t handle)
+{
+	struct record r = {.op = COMMAND_PEER_CLOSE};
+
+	r.peer.conn = handle;
+	plan_push(c, worker, &r);
+}
+
+static void peers_hello(struct control *c, uint32_t conn, enum message_announce announce)
+{
+	struct message m = {.kind = MESSAGE_HELLO};
+
+	m.hello.node = c->config.node;
+	m.hello.version = MESSAGE_VERSION;
+	m.hello.workers = c->workers;
+	m.hello.announce = announce;
+	m.hello.store_incarnation = c->self->store_incarnation;
+	c->counters.messages_out++;
+	if (!c->ops.send(c->ops.arg, conn, &m)) {
+		c->counters.messages_lost++;
+		peers_close_conn(c, 0, conn); /* without it nothing works: begin again */
+	}
+}
+
+static void peers_up(struct control *c, unsigned worker, const struct record *r)
+{
+	struct conn *conn = peers_conn_at(c, worker, r->peer.conn);
+	unsigned peer_worker = 0;
+	struct node *n = peers_by_addr(c, &r->peer.addr, &peer_worker);
+	struct link *l = n && n != c->self ? peers_link_make(c, n, worker, peer_worker) : NULL;
+	struct text t = {.length = 0};
+
+	if (conn == NULL || l == NULL) {
+		text_add(&t, "closed a connection from ");
+		text_add_addr(&t, &r->peer.addr);
+		text_add(&t, n ? ": the table of links is full" : ": no node of the list is there");
+		control_log(c, CONTROL_LOG_WARNING, &t);
+		peers_close_conn(c, worker, r->peer.conn);
+		return;
+	}
+	*conn = (struct conn){.handle = r->peer.conn,
+			      .link = l,
+			      .incarnation = r->peer.incarnation,
+			      .mtu = r->peer.mtu,
+			      .rtt_us = r->peer.rtt_us};
+	l->state = LINK_UP;
+	l->conn = r->peer.conn;
+	l->attempts = 0;
+	timers_cancel(&c->timers, &l->timer);
+	if (l == n->main) {
+		n->incarnation = r->peer.incarnation;
+		peers_hello(c, l->conn, MESSAGE_ANNOUNCE_NONE);
+		calls_resend(c, n);
+	} else {
+		fetch_node_up(c, n);
+	}
+}
+
+static void peers_down(struct control *c, unsigned worker, const struct record *r)
+{
+	struct conn *conn = peers_conn(c, worker, r->peer.conn);
+	struct link *l = NULL;
+
+	if (conn) {
+		l = conn->link;
+		conn->handle = 0;
+		if (l->state == LINK_UP && l->conn == r->peer.conn)
+			peers_link_lost(c, l);
+		return;
+	}
+	if (r->token == 0 || r->token > c->peers.links.fresh)
+		return;
+	l = pool_at(&c->peers.links, (uint32_t)r->token - 1);
+	if (l->state == LINK_OPENING && l->worker == worker)
+		peers_link_lost(c, l);
+}
+
+void peers_event(struct control *c, unsigned worker, const struct record *r)
+{
+	if (r->op == EVENT_PEER_UP)
+		peers_up(c, worker, r);
+	else
+		peers_down(c, worker, r);
+}
+
+void peers_detach(struct control *c)
+{
+	memset(c->peers.conns, 0, sizeof(*c->peers.conns) * c->config.conns_max * WORKERS_MAX);
+	for (uint32_t i = 0; i < c->peers.links.fresh; i++) {
+		struct link *l = pool_at(&c->peers.links, i);
+
+		if (l->state != LINK_CLOSED)
+			peers_link_lost(c, l);
+	}
+}
+
+void peers_attach(struct control *c)
+{
+	for (uint32_t i = 0; i < c->peers.links.fresh; i++) {
+		struct link *l = pool_at(&c->peers.links, i);
+
+		l->attempts = 0;
+		timers_cancel(&c->timers, &l->timer);
+		if (l->wanted || (l == l->node->main && !list_empty(&l->node->calls)))
+			peers_open(c, l);
+	}
+}
+
+/* ---- messages ---------------------------------------------------------------------------- */
+
+static void peers_refuse(struct control *c, struct node *n, uint32_t conn,
+			 const struct message_hello *hello)
+{
+	struct text t = {.length = 0};
+
+	c->counters.hello_refused++;
+	text_add(&t, "closed the connection with ");
+	text_add_addr(&t, &n->addr);
+	text_add(&t, ": it says node ");
+	text_add_number(&t, hello->node);
+	text_add(&t, " of protocol ");
+	text_add_number(&t, hello->version);
+	text_add(&t, ", expected is node ");
+	text_add_number(&t, n->number);
+	text_add(&t, " of protocol ");
+	text_add_number(&t, MESSAGE_VERSION);
+	text_add(&t, ": give all nodes the same list");
+	control_log(c, CONTROL_LOG_WARNING, &t);
+	peers_close_conn(c, 0, conn);
+}
+
+static void peers_take_hello(struct control *c, struct conn *conn, const struct message_hello *h)
+{
+	struct node *n = conn->link->node;
+
+	if (h->node != n->number || h->version != MESSAGE_VERSION) {
+		peers_refuse(c, n, conn->handle, h);
+		return;
+	}
+	conn->hello = true;
+	n->workers = h->workers;
+	n->store_incarnation = h->store_incarnation;
+	if (h->announce == MESSAGE_ANNOUNCE_ASK) {
+		objects_announce_all(c);
+		peers_hello(c, conn->handle, MESSAGE_ANNOUNCE_BEGUN);
+	}
+	if (h->announce == MESSAGE_ANNOUNCE_BEGUN && control_is_shard(c, c->self))
+		directory_node_known(&c->directory, n->number);
+	if (!control_node_up(c, n) && h->announce == MESSAGE_ANNOUNCE_NONE)
+		peers_hello(c, conn->handle, MESSAGE_ANNOUNCE_ASK);
+}
+
+struct node *peers_message(struct control *c, uint32_t handle, const struct message *m)
+{
+	struct conn *conn = peers_conn(c, 0, handle);
+
+	if (conn == NULL) {
+		c->counters.messages_unknown_conn++;
+		peers_close_conn(c, 0, handle); /* of an earlier control here: begin again */
+		return NULL;
+	}
+	if (m->kind == MESSAGE_HELLO) {
+		peers_take_hello(c, conn, &m->hello);
+		return NULL;
+	}
+	if (!conn->hello) {
+		c->counters.messages_before_hello++;
+		return NULL;
+	}
+	return conn->link->node;
+}
+
+bool peers_send(struct control *c, struct node *n, const struct message *m)
+{
+	struct link *l;
+
+	if (n == c->self)
+		return loopback_push(c, m);
+	l = peers_link(c, n, 0, 0);
+	if (l == NULL || l->state != LINK_UP)
+		return false;
+	c->counters.messages_out++;
+	if (c->ops.send(c->ops.arg, l->conn, m))
+		return true;
+	c->counters.messages_lost++;
+	return false;
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The other nodes: who they are, and the connections to them. A node is recognised by its address
+ * in the configured list and by the number that it says in its HELLO; both must agree.
+ *
+ * A link is a wish for a connection between one of our workers and one of a node's. It is opened
+ * when first wanted and opened again, with growing pauses, for as long as somebody wants it. The
+ * link between the workers 0 carries all messages.
+ */
+#ifndef SARISSA_CONTROL_CORE_PEERS_H
+#define SARISSA_CONTROL_CORE_PEERS_H
+
+#include "internal/record.h"
+#include "list.h"
+#include "message.h"
+#include "timers.h"
+
+enum link_state {
+	LINK_CLOSED,
+	LINK_OPENING, /* PEER_OPEN is out */
+	LINK_UP,
+};
+
+struct link {
+	struct list of_node;
+	struct node *node;
+	uint32_t conn; /* the connection in use while UP */
+	uint16_t worker, peer_worker;
+	uint8_t state;
+	uint8_t attempts;
+	bool wanted;
+	struct timer timer; /* OPENING: gives up; CLOSED: tries again */
+};
+
+struct conn {		 /* one per handle index of a worker */
+	uint32_t handle; /* 0: free */
+	uint32_t rtt_us;
+	uint64_t incarnation;
+	struct link *link;
+	uint16_t mtu;
+	bool hello; /* the peer has said who it is here */
+};
+
+enum node_state {
+	NODE_UNKNOWN, /* never seen */
+	NODE_UP,      /* its HELLO has come on a connection that lives */
+	NODE_DOWN,
+};
+
+struct node {
+	uint32_t number;
+	uint32_t workers; /* from its HELLO; at least 1 */
+	struct net_addr addr;
+	uint8_t state;
+	struct link *main; /* worker 0 to worker 0; NULL until wanted */
+	struct list links;
+	struct list calls; /* struct call.of_node */
+	uint64_t store_incarnation;
+	uint64_t incarnation; /* of its dataplane */
+	struct timer forget;  /* DOWN: when the directory forgets its copies */
+};
+
+struct peers {
+	struct node *nodes;
+	struct conn *conns; /* by worker, then handle index */
+	struct pool links;
+};
+
+struct control_config;
+void peers_carve(struct peers *p, struct arena *a, const struct control_config *config);
+void peers_init(struct control *c);
+
+void peers_event(struct control *c, unsigned worker, const struct record *r);
+/* All connections are gone. */
+void peers_detach(struct control *c);
+/* Opens what is wanted. */
+void peers_attach(struct control *c);
+
+/* Whose message this is, or NULL when it must be ignored; takes HELLOs itself. */
+struct node *peers_message(struct control *c, uint32_t conn, const struct message *m);
+
+/* Sends to a node, or to ourselves; asks for a connection when there is none. False when the
+ * message did not leave. */
+bool peers_send(struct control *c, struct node *n, const struct message *m);
+
+/* The link between these workers, opened if need be; NULL when the table is full. */
+struct link *peers_link(struct control *c, struct node *n, unsigned worker, unsigned peer_worker);
+
+struct conn *peers_conn(struct control *c, unsigned worker, uint32_t handle);
+struct node *peers_node(struct control *c, uint32_t number);
+
+#endif

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The buffers and edges that the workers hold for us, and the queue of records to them.
+ *
+ * A stage is a buffer over one object's range: one IN edge at most feeds it, any number of OUT
+ * edges leave it (cut-through when it is still arriving). Stages and edges are given up with a
+ * DROP and free only after EVENT_DROPPED; until then they hold the object's memory.
+ */
+#ifndef SARISSA_CONTROL_CORE_PLAN_H
+#define SARISSA_CONTROL_CORE_PLAN_H
+
+#include "internal/record.h"
+#include "list.h"
+#include "pool.h"
+
+struct control;
+struct fetch;
+struct serve;
+
+struct stage {
+	struct list outs;    /* struct edge.of_stage */
+	struct list advance; /* on plan.advances: an ADVANCE is due */
+	struct edge *in;
+	uint64_t size;
+	uint64_t ready_bytes; /* for the next ADVANCE */
+	uint32_t handle;
+	uint32_t slot;	 /* of the object table */
+	uint32_t bitmap; /* range of the scratch space; 0: none */
+	uint32_t chunk_bytes;
+	uint16_t worker;
+	bool dropping;
+};
+
+struct edge {
+	struct list of_stage;
+	struct stage *stage;
+	struct fetch *fetch; /* IN, or NULL when it no longer matters */
+	struct serve *serve; /* OUT, or NULL when it no longer matters */
+	uint32_t handle;
+	uint32_t conn;
+	uint32_t bitmap; /* OUT: what has been sent */
+	bool out;
+	bool dropping;
+};
+
+struct plan_queue { /* to one worker */
+	struct record *ring;
+	uint32_t head, count, capacity;
+};
+
+struct plan {
+	struct pool stages, ins, outs;
+	uint16_t *stage_generation, *in_generation, *out_generation;
+	struct plan_queue queue[WORKERS_MAX];
+	struct list advances;
+	uint32_t epoch;
+};
+
+struct control_config;
+void plan_carve(struct plan *p, struct arena *a, const struct control_config *config);
+void plan_init(struct control *c);
+
+/* Appends a record for a worker; there is always room, by construction. */
+void plan_push(struct control *c, unsigned worker, const struct record *r);
+unsigned plan_commands(struct control *c, unsigned worker, struct record *out, unsigned count);
+
+/* A buffer over the object in slot. bitmap: a zeroed or kept scratch range that passes to the
+ * stage, or 0 for one that is written (or has been) by a local producer up to ready_bytes. NULL
+ * when the tables are full; then the bitmap stays the caller's. */
+struct stage *plan_stage(struct control *c, uint32_t slot, unsigned worker, uint32_t chunk_bytes,
+			 uint32_t bitmap, uint64_t ready_bytes);
+void plan_advance(struct control *c, struct stage *s, uint64_t ready_bytes);
+
+/* Gives a stage up with all its edges; their owners have let go of them. */
+void plan_drop_stage(struct control *c, struct stage *s);
+/* Gives a stage up when nothing flows through it and its object is not arriving. */
+void plan_settle_stage(struct control *c, struct stage *s);
+
+struct edge *plan_in(struct control *c, struct stage *s, uint32_t conn, uint32_t first,
+		     uint32_t count);
+struct edge *plan_out(struct control *c, struct stage *s, uint32_t conn, uint32_t stream,
+		      uint32_t first, uint32_t count);
+void plan_drop_edge(struct control *c, struct edge *e);
+
+/* Events about buffers and edges, and refusals. */
+void plan_event(struct control *c, unsigned worker, const struct record *r);
+
+/* The dataplane has gone: nothing touches the store any more. Bitmaps of what is still arriving go
+ * back to their fetches. */
+void plan_detach(struct control *c);
+
+/* A zeroed bitmap for so many chunks in the scratch space; 0 when it is full. */
+uint32_t plan_bitmap(struct control *c, uint64_t chunks);
+
+#endif

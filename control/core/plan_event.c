@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the workers report about buffers and edges. Events about things that are being dropped, or
+ * of an earlier life of this control, say nothing any more. */
+#include "state.h"
+
+static struct stage *plan_find_stage(struct control *c, unsigned worker, uint32_t handle)
+{
+	struct pool *pool = &c->plan.stages;
+	struct stage *s;
+
+	if (handle == 0 || handle_index(handle) >= pool->fresh)
+		return NULL;
+	s = pool_at(pool, handle_index(handle));
+	return s->handle == handle && s->worker == worker ? s : NULL;
+}
+
+static struct edge *plan_find_edge(struct control *c, unsigned worker, bool out, uint32_t handle)
+{
+	struct pool *pool = out ? &c->plan.outs : &c->plan.ins;
+	struct edge *e;
+
+	if (handle == 0 || handle_index(handle) >= pool->fresh)
+		return NULL;
+	e = pool_at(pool, handle_index(handle));
+	return e->handle == handle && e->stage->worker == worker ? e : NULL;
+}
+
+static void plan_free_edge(struct control *c, struct edge *e)
+{
+	struct stage *s = e->stage;
+
+	list_remove(&e->of_stage);
+	if (s->in == e)
+		s->in = NULL;
+	if (e->bitmap)
+		allocator_give(&c->objects.scratch, e->bitmap);
+	e->handle = 0;
+	pool_give(e->out ? &c->plan.outs : &c->plan.ins, e);
+}
+
+static void plan_free_stage(struct control *c, struct stage *s)
+{
+	uint32_t slot = s->slot;
+
+	list_each(l, after, &s->outs)
+	{
+		plan_free_edge(c, list_item(l, struct edge, of_stage));
+	}
+	if (s->in)
+		plan_free_edge(c, s->in);
+	list_remove(&s->advance);
+	if (s->bitmap)
+		allocator_give(&c->objects.scratch, s->bitmap);
+	s->handle = 0;
+	if (objects_at(c, slot)->stage == s)
+		objects_at(c, slot)->stage = NULL;
+	pool_give(&c->plan.stages, s);
+	objects_release(c, slot);
+}
+
+static void plan_edge_ended(struct control *c, struct edge *e, enum reason why)
+{
+	if (e->out) {
+		if (e->serve)
+			serve_ended(c, e->serve);
+	} else if (e->fetch) {
+		fetch_edge_failed(c, e->fetch, why);
+	}
+}
+
+static void plan_dropped(struct control *c, unsigned worker, const struct record *r)
+{
+	struct stage *s;
+	struct edge *e;
+
+	if (r->flags & RECORD_FLAG_BUFFER) {
+		s = plan_find_stage(c, worker, r->progress.buffer);
+		if (s && s->dropping)
+			plan_free_stage(c, s);
+		return;
+	}
+	e = plan_find_edge(c, worker, r->flags & RECORD_FLAG_OUT, r->edge.edge);
+	if (e && e->dropping) {
+		s = e->stage;
+		plan_free_edge(c, e);
+		if (!s->dropping)
+			plan_settle_stage(c, s);
+	}
+}
+
+/* The worker holds no such edge. */
+static void plan_refused_edge(struct control *c, struct edge *e, enum reason why)
+{
+	struct stage *s = e->stage;
+
+	if (!e->dropping) {
+		e->dropping = true; /* so that its owner's end sends no DROP */
+		plan_edge_ended(c, e, why);
+		plan_free_edge(c, e);
+	} else if (!s->dropping) {
+		plan_free_edge(c, e);
+	}
+	if (!s->dropping)
+		plan_settle_stage(c, s);
+}
+
+/* The worker holds no such buffer. */
+static void plan_refused_stage(struct control *c, struct stage *s)
+{
+	if (!s->dropping) {
+		s->dropping = true; /* so that nobody sends a DROP */
+		objects_stage_lost(c, s);
+	}
+	plan_free_stage(c, s);
+}
+
+static void plan_refused(struct control *c, unsigned worker, const struct record *r)
+{
+	struct stage *s = NULL;
+	struct edge *e = NULL;
+
+	c->counters.records_refused++;
+	control_log_refused(c, worker, r);
+	switch (r->refused.refused_op) {
+	case COMMAND_BUFFER:
+	case COMMAND_DROP_BUFFER:
+		s = plan_find_stage(c, worker, r->refused.id);
+		break;
+	case COMMAND_IN:
+		e = plan_find_edge(c, worker, false, r->refused.id);
+		break;
+	case COMMAND_OUT:
+		e = plan_find_edge(c, worker, true, r->refused.id);
+		break;
+	default: /* an ADVANCE or DROP of what has just ended */
+		break;
+	}
+	if (s)
+		plan_refused_stage(c, s);
+	if (e)
+		plan_refused_edge(c, e, r->reason);
+}
+
+void plan_event(struct control *c, unsigned worker, const struct record *r)
+{
+	struct stage *s;
+	struct edge *e;
+
+	switch (r->op) {
+	case EVENT_PROGRESS:
+		s = plan_find_stage(c, worker, r->progress.buffer);
+		if (s && !s->dropping)
+			objects_progress(c, s->slot);
+		break;
+	case EVENT_BUFFER_DONE:
+		s = plan_find_stage(c, worker, r->progress.buffer);
+		if (s && !s->dropping && objects_at(c, s->slot)->fetch)
+			fetch_done(c, objects_at(c, s->slot)->fetch);
+		break;
+	case EVENT_OUT_DONE:
+		e = plan_find_edge(c, worker, true, r->edge.edge);
+		if (e && !e->dropping)
+			plan_edge_ended(c, e, REASON_NONE);
+		break;
+	case EVENT_EDGE_FAILED:
+		e = plan_find_edge(c, worker, r->flags & RECORD_FLAG_OUT, r->edge.edge);
+		if (e && !e->dropping)
+			plan_edge_ended(c, e, r->reason);
+		break;
+	case EVENT_DROPPED:
+		plan_dropped(c, worker, r);
+		break;
+	case EVENT_REFUSED:
+		plan_refused(c, worker, r);
+		break;
+	default:
+		c->counters.events_unknown++;
+		break;
+	}
+}
+
+void plan_detach(struct control *c)
+{
+	for (uint32_t i = 0; i < c->plan.ins.fresh; i++) {
+		struct edge *e = pool_at(&c->plan.ins, i);
+
+		if (e->handle != 0 && e->stage->in != e) /* its DROP was under way */
+			plan_free_edge(c, e);
+	}
+	for (uint32_t i = 0; i < c->plan.stages.fresh; i++) {
+		struct stage *s = pool_at(&c->plan.stages, i);
+
+		if (s->handle == 0)
+			continue;
+		if (!s->dropping) {
+			s->dropping = true;
+			objects_stage_lost(c, s);
+		}
+		plan_free_stage(c, s);
+	}
+	for (unsigned w = 0; w < WORKERS_MAX; w++)
+		c->plan.queue[w].head = c->plan.queue[w].count = 0;
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include "state.h"
+
+void serves_carve(struct serves *s, struct arena *a, const struct control_config *config)
+{
+	pool_carve(&s->pool, a, sizeof(struct serve), config->serves_max);
+}
+
+static void serve_free(struct control *c, struct serve *s)
+{
+	list_remove(&s->of_object);
+	pool_give(&c->serves.pool, s);
+}
+
+void serve_ended(struct control *c, struct serve *s)
+{
+	struct edge *e = s->edge;
+
+	serve_free(c, s);
+	plan_drop_edge(c, e);
+}
+
+void serve_end_all(struct control *c, struct object *o)
+{
+	list_each(l, after, &o->serves)
+	{
+		struct serve *s = list_item(l, struct serve, of_object);
+
+		s->edge->serve = NULL;
+		serve_free(c, s);
+	}
+}
+
+/* The connection that the receiver has set its IN edge on; NULL when it is not up here (yet). */
+static struct conn *serve_conn(struct control *c, struct node *n, uint32_t conn, unsigned worker,
+			       unsigned peer_worker)
+{
+	struct link *l;
+
+	if (worker == 0 && peer_worker == 0)
+		return peers_conn(c, 0, conn);
+	l = peers_link(c, n, worker, peer_worker);
+	return l && l->state == LINK_UP ? peers_conn(c, worker, l->conn) : NULL;
+}
+
+static struct stage *serve_stage(struct control *c, uint32_t slot, uint32_t chunk_bytes)
+{
+	const struct object_slot *image = &c->table->slot[slot];
+	struct stage *s = objects_at(c, slot)->stage;
+	uint64_t ready = atomic_load_explicit(&image->watermark, memory_order_acquire);
+
+	if (s || image->state == OBJECT_FETCHING)
+		return s;
+	return plan_stage(c, slot, fetch_worker(&image->id, c->workers), chunk_bytes, 0, ready);
+}
+
+/* A request that is repeated finds its stream; one that replaces another ends that one. */
+static struct serve *serve_known(struct control *c, struct object *o, const struct node *n,
+				 uint32_t stream, uint32_t conn)
+{
+	list_each(l, after, &o->serves)
+	{
+		struct serve *s = list_item(l, struct serve, of_object);
+
+		if (s->node != n)
+			continue;
+		if (s->stream == stream && s->edge->conn == conn)
+			return s;
+		serve_ended(c, s);
+	}
+	return NULL;
+}
+
+static int serve_start(struct control *c, struct node *n, struct object *o, uint32_t conn,
+		       const struct message_stream *m)
+{
+	struct stage *stage = serve_stage(c, objects_slot(c, o), m->chunk_bytes);
+	struct serve *s;
+
+	if (stage == NULL)
+		return -EAGAIN;
+	if (stage->chunk_bytes != m->chunk_bytes)
+		return -EMEDIUMTYPE;
+	s = pool_take(&c->serves.pool);
+	if (s == NULL)
+		return -EAGAIN;
+	s->edge = plan_out(c, stage, conn, m->stream, m->first, m->count);
+	if (s->edge == NULL) {
+		pool_give(&c->serves.pool, s);
+		plan_settle_stage(c, stage);
+		return -EAGAIN;
+	}
+	s->edge->serve = s;
+	s->object = o;
+	s->node = n;
+	s->stream = m->stream;
+	list_append(&o->serves, &s->of_object);
+	objects_touch(c, objects_slot(c, o));
+	return 0;
+}
+
+static bool serve_valid(const struct control *c, uint32_t slot, const struct message_stream *m)
+{
+	uint64_t size = c->table->slot[slot].size, chunks;
+
+	if (m->chunk_bytes < CHUNK_BYTES_MIN || m->chunk_bytes > CHUNK_BYTES_MAX ||
+	    m->chunk_bytes % 64 || m->worker >= WORKERS_MAX || m->stream == 0)
+		return false;
+	chunks = chunk_count(size, m->chunk_bytes);
+	return m->count > 0 && m->first < chunks && m->count <= chunks - m->first;
+}
+
+static int serve_check(struct control *c, struct node *n, uint32_t conn,
+		       const struct message_stream *m)
+{
+	uint32_t slot = c->table ? objects_find(c, &m->id) : TABLE_SLOT_NONE;
+	struct conn *data;
+
+	if (slot == TABLE_SLOT_NONE || !objects_is(c, slot, m->generation))
+		return -ENOENT;
+	if (!serve_valid(c, slot, m))
+		return -EINVAL;
+	data = c->attached ? serve_conn(c, n, conn, fetch_worker(&m->id, c->workers), m->worker)
+			   : NULL;
+	if (data == NULL)
+		return -EAGAIN;
+	if (serve_known(c, objects_at(c, slot), n, m->stream, data->handle))
+		return 0;
+	if (m->check) /* it has ended here: a new one needs a new edge, with fresh credit */
+		return -EPIPE;
+	return serve_start(c, n, objects_at(c, slot), data->handle, m);
+}
+
+void serve_request(struct control *c, struct node *n, uint32_t conn, const struct message *m)
+{
+	struct message answer = {.kind = MESSAGE_REPLY, .request = m->request};
+
+	answer.reply.status = serve_check(c, n, conn, &m->stream);
+	answer.reply.generation = m->stream.generation;
+	peers_send(c, n, &answer);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Streams from this node: a receiver asks with STREAM, chunks leave on an OUT edge as they become
+ * ready, and the stream ends with the last acknowledgement, its edge, or its object. */
+#ifndef SARISSA_CONTROL_CORE_SERVE_H
+#define SARISSA_CONTROL_CORE_SERVE_H
+
+#include "list.h"
+#include "message.h"
+#include "pool.h"
+
+struct control;
+struct edge;
+struct node;
+struct object;
+
+struct serve {
+	struct list of_object;
+	struct object *object;
+	struct node *node;
+	struct edge *edge;
+	uint64_t node_incarnation;
+	uint32_t stream;
+};
+
+struct serves {
+	struct pool pool;
+};
+
+struct control_config;
+void serves_carve(struct serves *s, struct arena *a, const struct control_config *config);
+
+/* A STREAM request that arrived on connection conn (of worker 0). */
+void serve_request(struct control *c, struct node *n, uint32_t conn, const struct message *m);
+/* Its edge has done its work, or failed. */
+void serve_ended(struct control *c, struct serve *s);
+/* The object or its stage goes away. */
+void serve_end_all(struct control *c, struct object *o);
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* GET and WAIT. */
+#include <errno.h>
+#include "state.h"
+
+void session_get(struct control *c, struct session *s, const struct session_request *r)
+{
+	uint32_t slot = objects_find(c, &r->id);
+	struct fetch *f;
+	struct wait *w;
+
+	if (slot != TABLE_SLOT_NONE) {
+		reply_place(c, s, r->op, r->seq, r->pin, slot);
+		return;
+	}
+	w = waits_start(c, s, r);
+	if (w == NULL)
+		return;
+	f = fetch_get(c, &r->id);
+	if (f == NULL) {
+		waits_end(c, w, -EAGAIN,
+			  "too many objects arrive at this node at a time: try again later");
+		return;
+	}
+	w->fetch = f;
+	w->nowait = r->timeout_ns == 0;
+	list_append(&f->waits, &w->of_owner);
+	/* One that does not wait still gives the directory the time to answer. */
+	waits_timeout(c, w, w->nowait ? (int64_t)c->config.call_ns : r->timeout_ns);
+	fetch_answer_nowait(c, f);
+}
+
+void session_wait(struct control *c, struct session *s, const struct session_request *r)
+{
+	const struct object_slot *image;
+	struct wait *w;
+
+	if (r->slot >= c->table->slots) {
+		reply_error(c, s, r->op, r->seq, -EINVAL, "no such slot");
+		return;
+	}
+	if (!objects_is(c, r->slot, r->generation)) {
+		reply_error(c, s, r->op, r->seq, -ESTALE,
+			    "the object was deleted or evicted: get it again");
+		return;
+	}
+	w = waits_start(c, s, r);
+	if (w == NULL)
+		return;
+	image = &c->table->slot[r->slot];
+	w->object = objects_at(c, r->slot);
+	w->watermark = r->watermark < image->size ? r->watermark : image->size;
+	list_append(&w->object->waits, &w->of_owner);
+	waits_timeout(c, w, r->timeout_ns);
+	if (w->watermark < image->size && image->state == OBJECT_FETCHING)
+		waits_poll(c, w);
+	waits_check_object(c, w->object);
+}

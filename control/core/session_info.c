@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* STAT, LIST, STATUS: what the directory and the nodes tell. */
+#include <errno.h>
+#include "state.h"
+
+static const char no_directory[] =
+	"the directory does not answer: see 'sarissa status' for the nodes";
+static const char too_many[] = "too many requests to other nodes: try again later";
+
+/* Adds what only this node knows. */
+static void session_localise(struct control *c, struct session_object *o)
+{
+	uint32_t slot = objects_find(c, &o->id);
+	const struct object_slot *s;
+
+	if (slot == TABLE_SLOT_NONE || !objects_is(c, slot, o->generation))
+		return;
+	s = &c->table->slot[slot];
+	o->local_watermark = atomic_load_explicit(&s->watermark, memory_order_acquire);
+	for (uint32_t i = 0; i < o->holders; i++)
+		if (o->holder[i].node == c->config.node)
+			o->holder[i].watermark = o->local_watermark;
+}
+
+static bool session_stated(struct control *c, struct call *call, const struct message *answer)
+{
+	struct wait *w = call->owner;
+	struct session_object o;
+
+	w->call = NULL;
+	if (answer == NULL) {
+		waits_end(c, w, -ETIMEDOUT, no_directory);
+	} else if (answer->objects.count != 1) {
+		waits_end(c, w, -ENOENT, "no such object: see the list of objects");
+	} else {
+		o = answer->objects.objects[0];
+		session_localise(c, &o);
+		reply_item(c, w, &o, sizeof(o));
+		waits_end(c, w, 0, "");
+	}
+	return false;
+}
+
+void session_stat(struct control *c, struct session *s, const struct session_request *r)
+{
+	struct wait *w = waits_start(c, s, r);
+	struct message m = {.kind = MESSAGE_STAT};
+
+	if (w == NULL)
+		return;
+	m.object.id = r->id;
+	w->call = calls_start(c, control_shard(c, &r->id), &m, TABLE_SLOT_NONE, c->config.call_ns,
+			      session_stated, w);
+	if (w->call == NULL)
+		waits_end(c, w, -EAGAIN, too_many);
+}
+
+static void session_list_ask(struct control *c, struct wait *w);
+
+static bool session_listed(struct control *c, struct call *call, const struct message *answer)
+{
+	struct wait *w = call->owner;
+	bool room = true;
+
+	w->call = NULL;
+	if (answer == NULL) {
+		waits_end(c, w, -ETIMEDOUT, no_directory);
+		return false;
+	}
+	for (uint32_t i = 0; i < answer->objects.count; i++) {
+		struct session_object o = answer->objects.objects[i];
+
+		session_localise(c, &o);
+		room = reply_item(c, w, &o, sizeof(o));
+	}
+	w->cursor = answer->objects.cursor;
+	if (w->cursor == 0)
+		w->shard++;
+	w->paused = !room;
+	if (room)
+		session_list_ask(c, w);
+	return false;
+}
+
+/* Asks for the next page, or ends after the last one of the last shard. */
+static void session_list_ask(struct control *c, struct wait *w)
+{
+	struct message m = {.kind = MESSAGE_LIST};
+	struct node *shard;
+
+	w->paused = false;
+	if (w->shard == c->config.shards) {
+		waits_end(c, w, 0, "");
+		return;
+	}
+	shard = peers_node(c, c->shard_nodes[w->shard]);
+	m.list.cursor = w->cursor;
+	w->call = calls_start(c, shard, &m, TABLE_SLOT_NONE, c->config.call_ns, session_listed, w);
+	if (w->call == NULL)
+		waits_end(c, w, -EAGAIN, too_many);
+}
+
+void session_list(struct control *c, struct session *s, const struct session_request *r)
+{
+	struct wait *w = waits_start(c, s, r);
+
+	if (w)
+		session_list_ask(c, w);
+}
+
+void session_list_resume(struct control *c, struct session *s)
+{
+	list_each(l, after, &s->waits)
+	{
+		struct wait *w = list_item(l, struct wait, of_session);
+
+		if (w->paused)
+			session_list_ask(c, w);
+	}
+}
+
+void session_describe_node(struct control *c, struct session_node *out)
+{
+	*out = (struct session_node){
+		.node = c->config.node,
+		.state = NODE_UP,
+		.workers = c->workers,
+		.incarnation = c->dataplane.incarnation,
+		.addr = c->self->addr,
+		.store_bytes = c->dataplane.store_bytes,
+		.store_used = c->objects.space.used_bytes + c->objects.scratch.used_bytes,
+		.objects = c->objects.count,
+		.sessions = c->sessions.open,
+		.mtu = c->dataplane.mtu,
+		.hugepages = c->dataplane.hugepages,
+		.busy_poll = c->dataplane.busy_poll,
+		.control_pid = c->config.pid,
+		.dataplane_pid = c->attached ? c->dataplane.pid : 0,
+	};
+	memcpy(out->port, c->dataplane.port, sizeof(out->port));
+	out->port[sizeof(out->port) - 1] = '\0';
+}
+
+/* What we know of a node by ourselves. */
+static void session_outline_node(struct control *c, const struct node *n, struct session_node *out)
+{
+	const struct conn *conn = NULL;
+
+	*out = (struct session_node){.node = n->number,
+				     .state = n->state,
+				     .workers = n->workers,
+				     .incarnation = n->incarnation,
+				     .addr = n->addr};
+	if (n->main && n->main->state == LINK_UP)
+		conn = peers_conn(c, 0, n->main->conn);
+	if (conn) {
+		out->rtt_us = conn->rtt_us;
+		out->mtu = conn->mtu;
+	}
+}
+
+static bool session_node_told(struct control *c, struct call *call, const struct message *answer)
+{
+	struct wait *w = waits_of(c, call->owner, call->cookie);
+	struct session_node known;
+
+	if (w == NULL)
+		return false;
+	session_outline_node(c, call->node, &known);
+	if (answer) {
+		uint32_t rtt_us = known.rtt_us;
+
+		known = answer->node;
+		known.node = call->node->number;
+		known.addr = call->node->addr;
+		known.state = NODE_UP;
+		known.rtt_us = rtt_us;
+		known.self = 0;
+	} else if (known.state == NODE_UP) {
+		known.state = NODE_DOWN; /* connected, but its control does not answer */
+	}
+	reply_item(c, w, &known, sizeof(known));
+	if (--w->pending == 0)
+		waits_end(c, w, 0, "");
+	return false;
+}
+
+void session_status(struct control *c, struct session *s, const struct session_request *r)
+{
+	struct message m = {.kind = MESSAGE_STATUS};
+	struct wait *w = waits_start(c, s, r);
+	struct session_node node;
+
+	if (w == NULL)
+		return;
+	session_describe_node(c, &node);
+	node.self = 1;
+	reply_item(c, w, &node, sizeof(node));
+	w->pending = 1;
+	for (uint32_t i = 0; i < c->config.nodes; i++) {
+		struct node *n = peers_node(c, i);
+		struct call *call;
+
+		if (n == c->self)
+			continue;
+		call = calls_start(c, n, &m, TABLE_SLOT_NONE, c->config.status_ns,
+				   session_node_told, w);
+		if (call) {
+			call->cookie = w->number;
+			w->pending++;
+			continue;
+		}
+		session_outline_node(c, n, &node);
+		reply_item(c, w, &node, sizeof(node));
+	}
+	if (--w->pending == 0)
+		waits_end(c, w, 0, "");
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* CREATE, PUBLISH, SEAL, ABORT, DELETE. */
+#include <errno.h>
+#include "state.h"
+
+static const char *session_state_name(uint16_t state)
+{
+	return state == OBJECT_CREATING	  ? "being created"
+	       : state == OBJECT_FETCHING ? "arriving from another node"
+					  : "complete";
+}
+
+static void session_exists(struct control *c, struct session *s, const struct session_request *r,
+			   uint32_t slot)
+{
+	struct text t = {.length = 0};
+
+	text_add_object(&t, &r->id, objects_name(c, slot));
+	text_add(&t, " exists already (");
+	text_add_number(&t, c->table->slot[slot].size);
+	text_add(&t, " bytes, ");
+	text_add(&t, session_state_name(c->table->slot[slot].state));
+	text_add(&t, " on this node): delete it first");
+	reply_error(c, s, r->op, r->seq, -EEXIST, t.bytes);
+}
+
+void session_abandon(struct control *c, uint32_t slot, const char *why)
+{
+	struct object_id id = c->table->slot[slot].id;
+	uint64_t generation = c->table->slot[slot].generation;
+
+	objects_kill(c, slot, why);
+	objects_disown(c, &id, generation);
+}
+
+static bool session_created(struct control *c, struct call *call, const struct message *answer)
+{
+	struct wait *w = call->owner;
+	struct object *o = w->object;
+	struct session *s = w->session;
+	uint32_t slot = objects_slot(c, o);
+
+	w->call = NULL;
+	if (answer && answer->reply.status == 0) {
+		o->creator = s;
+		list_append(&s->creating, &o->of_session);
+		waits_place(c, w, slot);
+		return false;
+	}
+	if (answer)
+		waits_end(c, w, answer->reply.status, answer->reply.text);
+	else
+		waits_end(c, w, -ETIMEDOUT,
+			  "the directory does not answer: see 'sarissa status' for the nodes");
+	session_abandon(c, slot, "it could not be created");
+	return false;
+}
+
+/* Tells the directory; the client is answered when that has agreed. */
+static void session_create_ask(struct control *c, struct session *s,
+			       const struct session_request *r, uint32_t slot)
+{
+	struct object *o = objects_at(c, slot);
+	struct wait *w = waits_start(c, s, r);
+	struct message m;
+
+	if (w == NULL) {
+		objects_kill(c, slot, "");
+		return;
+	}
+	w->object = o;
+	list_append(&o->waits, &w->of_owner);
+	objects_have(c, slot, &m);
+	m.have.create = 1;
+	w->call = calls_start(c, control_shard(c, &r->id), &m, TABLE_SLOT_NONE, c->config.call_ns,
+			      session_created, w);
+	if (w->call == NULL) {
+		waits_end(c, w, -EAGAIN, "too many requests to the directory: try again later");
+		objects_kill(c, slot, "");
+	}
+}
+
+void session_create(struct control *c, struct session *s, const struct session_request *r)
+{
+	uint32_t slot = objects_find(c, &r->id);
+	struct text t;
+	int error;
+
+	if (slot != TABLE_SLOT_NONE) {
+		session_exists(c, s, r, slot);
+		return;
+	}
+	error = objects_insert(c, &r->id, r->name, r->size, ++c->generation,
+			       c->dataplane.chunk_bytes, OBJECT_CREATING, &slot);
+	if (error) {
+		reply_no_room(c, error, r->size, &t);
+		reply_error(c, s, r->op, r->seq, error, t.bytes);
+		return;
+	}
+	session_create_ask(c, s, r, slot);
+}
+
+/* The object that the session creates in this slot, or NULL and the client is answered. */
+static struct object *session_creating(struct control *c, struct session *s,
+				       const struct session_request *r)
+{
+	struct object *o;
+
+	if (r->slot >= c->table->slots) {
+		reply_error(c, s, r->op, r->seq, -EINVAL, "no such slot");
+		return NULL;
+	}
+	o = objects_at(c, r->slot);
+	if (objects_is(c, r->slot, r->generation) && o->creator == s)
+		return o;
+	if (objects_is(c, r->slot, r->generation))
+		reply_error(c, s, r->op, r->seq, -EINVAL,
+			    "the object is not being created by this client: it may be sealed");
+	else
+		reply_error(c, s, r->op, r->seq, -ESTALE,
+			    "the object was deleted while it was created: create it again");
+	return NULL;
+}
+
+void session_publish(struct control *c, struct session *s, const struct session_request *r)
+{
+	struct session_reply reply;
+
+	if (session_creating(c, s, r) == NULL)
+		return;
+	reply_make(r, &reply);
+	reply.watermark = c->table->slot[r->slot].watermark;
+	if (r->watermark > c->table->slot[r->slot].size || r->watermark < reply.watermark) {
+		reply_error(c, s, r->op, r->seq, -EINVAL,
+			    "the watermark goes back or beyond the object");
+		return;
+	}
+	objects_publish(c, r->slot, r->watermark);
+	reply.watermark = r->watermark;
+	reply_send(c, s, &reply);
+}
+
+void session_seal(struct control *c, struct session *s, const struct session_request *r)
+{
+	struct session_reply reply;
+
+	if (session_creating(c, s, r) == NULL)
+		return;
+	objects_seal(c, r->slot, true);
+	reply_make(r, &reply);
+	reply.slot = r->slot;
+	reply.generation = r->generation;
+	reply.size = reply.watermark = c->table->slot[r->slot].size;
+	reply_send(c, s, &reply);
+}
+
+void session_abort(struct control *c, struct session *s, const struct session_request *r)
+{
+	struct session_reply reply;
+
+	if (session_creating(c, s, r) == NULL)
+		return;
+	session_abandon(c, r->slot, "its creator has given it up: get it again");
+	reply_make(r, &reply);
+	reply_send(c, s, &reply);
+}
+
+static bool session_deleted(struct control *c, struct call *call, const struct message *answer)
+{
+	struct wait *w = call->owner;
+	uint32_t slot;
+
+	if (answer && answer->reply.status == -EAGAIN)
+		return true;
+	w->call = NULL;
+	if (answer == NULL) {
+		waits_end(c, w, -ETIMEDOUT,
+			  "the directory does not answer: see 'sarissa status' for the nodes");
+		return false;
+	}
+	slot = objects_find(c, &w->id);
+	if (answer->reply.status == 0 && slot != TABLE_SLOT_NONE &&
+	    objects_is(c, slot, answer->reply.generation))
+		objects_kill(c, slot, "the object was deleted");
+	waits_end(c, w, answer->reply.status, answer->reply.text);
+	return false;
+}
+
+void session_delete(struct control *c, struct session *s, const struct session_request *r)
+{
+	struct wait *w = waits_start(c, s, r);
+	struct message m = {.kind = MESSAGE_DELETE};
+
+	if (w == NULL)
+		return;
+	m.object.id = r->id;
+	w->call = calls_start(c, control_shard(c, &r->id), &m, TABLE_SLOT_NONE, c->config.call_ns,
+			      session_deleted, w);
+	if (w->call == NULL)
+		waits_end(c, w, -EAGAIN, "too many requests to the directory: try again later");
+}

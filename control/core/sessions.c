@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include "state.h"
+
+void sessions_carve(struct sessions *s, struct arena *a, const struct control_config *config)
+{
+	pool_carve(&s->pool, a, sizeof(struct session), config->sessions_max);
+	pool_carve(&s->waits, a, sizeof(struct wait), config->waits_max);
+}
+
+static struct session *sessions_at(struct control *c, uint32_t number)
+{
+	struct session *s;
+
+	if (number >= c->sessions.pool.fresh)
+		return NULL;
+	s = pool_at(&c->sessions.pool, number);
+	return s->pins ? s : NULL;
+}
+
+int control_session_open(struct control *c, _Atomic uint64_t *pins, uint64_t now_ns)
+{
+	struct session *s;
+
+	c->now_ns = now_ns;
+	if (c->table == NULL)
+		return -EAGAIN;
+	s = pool_take(&c->sessions.pool);
+	if (s == NULL)
+		return -EMFILE;
+	s->pins = pins;
+	list_init(&s->waits);
+	list_init(&s->creating);
+	c->sessions.open++;
+	return (int)pool_index(&c->sessions.pool, s);
+}
+
+static void sessions_end_waits(struct control *c, struct session *s)
+{
+	list_each(l, after, &s->waits)
+	{
+		struct wait *w = list_item(l, struct wait, of_session);
+		struct object *o = w->op == SESSION_CREATE ? w->object : NULL;
+		struct fetch *f = w->fetch;
+
+		waits_free(c, w);
+		if (f)
+			fetch_unwanted(c, f);
+		if (o)
+			session_abandon(c, objects_slot(c, o), "its creator has gone");
+	}
+}
+
+void control_session_close(struct control *c, uint32_t number, uint64_t now_ns)
+{
+	struct session *s = sessions_at(c, number);
+
+	c->now_ns = now_ns;
+	if (s == NULL)
+		return;
+	s->pins = NULL; /* from here on it holds nothing */
+	sessions_end_waits(c, s);
+	list_each(l, after, &s->creating)
+	{
+		struct object *o = list_item(l, struct object, of_session);
+
+		session_abandon(c, objects_slot(c, o), "its creator has gone: get it again");
+	}
+	c->sessions.open--;
+	pool_give(&c->sessions.pool, s);
+	objects_reap(c);
+	loopback_run(c);
+}
+
+static void session_attach(struct control *c, struct session *s, const struct session_request *r)
+{
+	struct session_reply reply;
+
+	reply_make(r, &reply);
+	reply.store_bytes = c->table->store_bytes;
+	reply.table_bytes = object_table_bytes(c->table->slots);
+	s->attached = true;
+	reply_send(c, s, &reply);
+}
+
+/* Why a request cannot be served, or NULL. */
+static const char *sessions_check(const struct session *s, const struct session_request *r,
+				  size_t length)
+{
+	if (length != sizeof(*r) || r->magic != SESSION_MAGIC || r->version != SESSION_VERSION)
+		return "malformed request: use a library and a node of one version";
+	if (r->op == 0 || r->op >= SESSION_OPS)
+		return "unknown operation: use a library and a node of one version";
+	if (memchr(r->name, 0, sizeof(r->name)) == NULL)
+		return "the name is not terminated";
+	if (r->pin != SESSION_PIN_NONE && r->pin >= SESSION_PINS)
+		return "no such pin";
+	if (!s->attached && r->op != SESSION_ATTACH)
+		return "attach first";
+	return NULL;
+}
+
+typedef void session_handler(struct control *c, struct session *s, const struct session_request *r);
+
+static session_handler *const session_handlers[SESSION_OPS] = {
+	[SESSION_ATTACH] = session_attach,   [SESSION_CREATE] = session_create,
+	[SESSION_PUBLISH] = session_publish, [SESSION_SEAL] = session_seal,
+	[SESSION_ABORT] = session_abort,     [SESSION_GET] = session_get,
+	[SESSION_WAIT] = session_wait,	     [SESSION_DELETE] = session_delete,
+	[SESSION_STAT] = session_stat,	     [SESSION_LIST] = session_list,
+	[SESSION_STATUS] = session_status,
+};
+
+void control_session_request(struct control *c, uint32_t number, const void *bytes, size_t length,
+			     uint64_t now_ns)
+{
+	struct session *s = sessions_at(c, number);
+	struct session_request r = {0};
+	const char *wrong;
+
+	c->now_ns = now_ns;
+	if (s == NULL)
+		return;
+	c->counters.requests++;
+	memcpy(&r, bytes, length < sizeof(r) ? length : sizeof(r));
+	wrong = sessions_check(s, &r, length);
+	if (wrong) {
+		c->counters.requests_bad++;
+		reply_error(c, s, r.op, r.seq, -EINVAL, wrong);
+		return;
+	}
+	session_handlers[r.op](c, s, &r);
+	loopback_run(c);
+}
+
+void control_session_writable(struct control *c, uint32_t number, uint64_t now_ns)
+{
+	struct session *s = sessions_at(c, number);
+
+	c->now_ns = now_ns;
+	if (s == NULL)
+		return;
+	session_list_resume(c, s);
+	loopback_run(c);
+}

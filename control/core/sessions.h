@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Clients of this node and their requests. Every byte of a request is checked before it is used;
+ * what does not hold is answered with -EINVAL. A request that cannot be answered at once becomes a
+ * wait, which ends with its answer, its timeout, or its session.
+ */
+#ifndef SARISSA_CONTROL_CORE_SESSIONS_H
+#define SARISSA_CONTROL_CORE_SESSIONS_H
+
+#include "internal/session.h"
+#include "list.h"
+#include "message.h"
+#include "timers.h"
+
+struct call;
+struct control;
+struct fetch;
+struct object;
+struct text;
+
+struct session {
+	_Atomic uint64_t *pins; /* NULL: not open */
+	struct list waits;	/* struct wait.of_session */
+	struct list creating;	/* struct object.of_session */
+	bool attached;
+};
+
+struct wait {
+	struct list of_session;
+	struct list of_owner; /* object.waits or fetch.waits */
+	struct list link;     /* WAIT for a part: on sessions.polled */
+	struct timer timer;
+	struct session *session;
+	struct fetch *fetch;   /* GET before the object has a place */
+	struct object *object; /* WAIT, CREATE */
+	struct call *call;     /* CREATE, DELETE, STAT, LIST: ends with the wait */
+	struct object_id id;
+	uint64_t generation;
+	uint64_t watermark; /* WAIT */
+	uint64_t cursor;    /* LIST */
+	uint64_t number;    /* of this use of the item: STATUS calls may outlive it */
+	uint32_t seq;
+	uint32_t pin;
+	uint32_t shard;	  /* LIST: index of the one that is asked now */
+	uint32_t pending; /* STATUS: nodes that have not answered */
+	uint16_t op;
+	bool nowait;
+	bool paused; /* LIST: the client is slow */
+};
+
+struct sessions {
+	struct pool pool;
+	struct pool waits;
+	uint32_t open;
+	uint64_t waits_count; /* ever started */
+	struct list polled;   /* waits for a part of an object: events come only at whole blocks */
+	struct timer poll;
+};
+
+struct control_config;
+void sessions_carve(struct sessions *s, struct arena *a, const struct control_config *config);
+
+/* wait.c */
+struct wait *waits_start(struct control *c, struct session *s, const struct session_request *r);
+/* Sets when it ends with -ETIMEDOUT; timeout_ns < 0: never. */
+void waits_timeout(struct control *c, struct wait *w, int64_t timeout_ns);
+/* The wait, when it still is the one with that number; else NULL. */
+struct wait *waits_of(struct control *c, void *item, uint64_t number);
+void waits_free(struct control *c, struct wait *w);
+void waits_end(struct control *c, struct wait *w, int32_t status, const char *text);
+/* Answers with where the object in slot lies, pinned for the client. */
+void waits_place(struct control *c, struct wait *w, uint32_t slot);
+/* Ends the waits on an object that are satisfied; all of them. */
+void waits_check_object(struct control *c, struct object *o);
+void waits_fail_object(struct control *c, struct object *o, const char *why);
+/* Looks at the watermark now and then as well: the events come only once per block. */
+void waits_poll(struct control *c, struct wait *w);
+
+/* reply.c */
+void reply_make(const struct session_request *r, struct session_reply *out);
+void reply_send(struct control *c, struct session *s, struct session_reply *r);
+void reply_error(struct control *c, struct session *s, uint16_t op, uint32_t seq, int32_t status,
+		 const char *text);
+void reply_place(struct control *c, struct session *s, uint16_t op, uint32_t seq, uint32_t pin,
+		 uint32_t slot);
+bool reply_item(struct control *c, const struct wait *w, const void *item, uint32_t bytes);
+void reply_no_room(struct control *c, int error, uint64_t size, struct text *t);
+
+/* session_put.c, session_get.c, session_info.c: one function per operation */
+void session_create(struct control *c, struct session *s, const struct session_request *r);
+void session_publish(struct control *c, struct session *s, const struct session_request *r);
+void session_seal(struct control *c, struct session *s, const struct session_request *r);
+void session_abort(struct control *c, struct session *s, const struct session_request *r);
+void session_get(struct control *c, struct session *s, const struct session_request *r);
+void session_wait(struct control *c, struct session *s, const struct session_request *r);
+void session_delete(struct control *c, struct session *s, const struct session_request *r);
+void session_stat(struct control *c, struct session *s, const struct session_request *r);
+void session_list(struct control *c, struct session *s, const struct session_request *r);
+void session_status(struct control *c, struct session *s, const struct session_request *r);
+/* The session's queue has room again. */
+void session_list_resume(struct control *c, struct session *s);
+/* Gives an object under creation up. */
+void session_abandon(struct control *c, uint32_t slot, const char *why);
+void session_describe_node(struct control *c, struct session_node *out);
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The whole state of a control core. Only files of control/core include this. */
+#ifndef SARISSA_CONTROL_CORE_STATE_H
+#define SARISSA_CONTROL_CORE_STATE_H
+
+#include "calls.h"
+#include "control.h"
+#include "directory.h"
+#include "fetch.h"
+#include "objects.h"
+#include "peers.h"
+#include "plan.h"
+#include "serve.h"
+#include "sessions.h"
+#include "text.h"
+#include "timers.h"
+
+struct loopback { /* a message to ourselves, with what it points to */
+	struct list link;
+	struct message message;
+};
+
+struct control {
+	struct control_config config;
+	struct control_ops ops;
+	struct control_counters counters;
+	uint64_t now_ns;
+	uint64_t random;     /* state of the generator for pauses */
+	uint64_t generation; /* of the last object made here */
+
+	bool attached;
+	struct attach_reply dataplane;
+	uint8_t *store;
+	struct object_table *table; /* NULL before the first attach */
+	uint32_t workers;	    /* of our dataplane; 0 before the first attach */
+
+	struct node *self;
+	uint32_t *shard_nodes;
+	struct timers timers;
+	struct peers peers;
+	struct calls calls;
+	struct directory directory;
+	struct objects objects;
+	struct plan plan;
+	struct fetches fetches;
+	struct serves serves;
+	struct sessions sessions;
+
+	struct pool loopback;
+	struct list loopback_queue;
+	uint8_t *loopback_data; /* OBJECT_INLINE_MAX each */
+};
+
+/* control.c */
+void control_start(struct control *c);
+struct node *control_shard(struct control *c, const struct object_id *id);
+bool control_is_shard(const struct control *c, const struct node *n);
+uint64_t control_random(struct control *c);
+/* A pause that grows with the attempts, with some jitter. */
+uint64_t control_backoff(struct control *c, uint32_t attempts);
+void control_log(struct control *c, enum control_log_level level, const struct text *t);
+void control_log_refused(struct control *c, unsigned worker, const struct record *r);
+void control_dispatch(struct control *c, struct node *n, uint32_t conn, const struct message *m);
+
+/* loopback.c */
+bool loopback_push(struct control *c, const struct message *m);
+/* Handles what is queued, and what that brings, until nothing is left. */
+void loopback_run(struct control *c);
+
+/* A node has said hello. Returns false when our shard does not know its objects. */
+bool control_node_up(struct control *c, struct node *n);
+/* No message reaches it any more. */
+void control_node_down(struct control *c, struct node *n);
+
+#endif

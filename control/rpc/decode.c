@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <string.h>
+#include "codec.h"
+#include "control.pb-c.h"
+#include "internal/ipc.h"
+#include "internal/record.h"
+
+/* ---- a bounded allocator: what a message asks beyond it is refused ------------------------- */
+
+struct decode_arena {
+	uint8_t *memory;
+	size_t used;
+};
+
+static void *decode_alloc(void *data, size_t size)
+{
+	struct decode_arena *a = data;
+	size_t at = a->used;
+
+	if (size > CODEC_ARENA_BYTES - at)
+		return NULL;
+	a->used = (at + size + 15) & ~(size_t)15;
+	if (a->used > CODEC_ARENA_BYTES)
+		a->used = CODEC_ARENA_BYTES;
+	return a->memory + at;
+}
+
+static void decode_free(void *data, void *pointer)
+{
+	/* all at once, when the arena is used again */
+}
+
+/* ---- fields -------------------------------------------------------------------------------- */
+
+static bool decode_id(const ProtobufCBinaryData *in, struct object_id *out)
+{
+	if (in->len != OBJECT_ID_BYTES)
+		return false;
+	memcpy(out->bytes, in->data, OBJECT_ID_BYTES);
+	return true;
+}
+
+/* Text of at most room - 1 bytes without a zero among them. */
+static bool decode_text(const ProtobufCBinaryData *in, char *out, size_t room)
+{
+	if (in->len >= room || (in->len > 0 && memchr(in->data, 0, in->len)))
+		return false;
+	memset(out, 0, room);
+	if (in->len > 0)
+		memcpy(out, in->data, in->len);
+	return true;
+}
+
+static bool decode_node(uint32_t in, uint32_t *out)
+{
+	if (in > NODES_MAX)
+		return false;
+	*out = in == 0 ? MESSAGE_NODE_NONE : in - 1;
+	return true;
+}
+
+static bool decode_chunk(uint32_t chunk_bytes, uint64_t size)
+{
+	return chunk_bytes >= CHUNK_BYTES_MIN && chunk_bytes <= CHUNK_BYTES_MAX &&
+	       chunk_bytes % 64 == 0 && size <= INT64_MAX &&
+	       chunk_count(size, chunk_bytes) < UINT32_MAX;
+}
+
+static bool decode_status(int32_t status)
+{
+	return status <= 0 && status > -4096;
+}
+
+/* ---- bodies -------------------------------------------------------------------------------- */
+
+static bool decode_hello(const Rpc__Hello *in, struct message_hello *out)
+{
+	out->node = in->node;
+	out->version = in->version;
+	out->workers = in->workers;
+	out->announce = in->announce;
+	out->store_incarnation = in->store_incarnation;
+	return in->node < NODES_MAX && in->workers >= 1 && in->workers <= WORKERS_MAX &&
+	       in->announce < MESSAGE_ANNOUNCES && in->store_incarnation != 0;
+}
+
+static bool decode_have(const Rpc__Have *in, struct message_have *out)
+{
+	out->generation = in->generation;
+	out->size = in->size;
+	out->chunk_bytes = in->chunk_bytes;
+	out->state = in->state;
+	out->create = in->create != 0;
+	out->has_value = in->has_value != 0;
+	out->value = in->value.data;
+	out->value_bytes = (uint32_t)in->value.len;
+	if (in->has_value ? in->value.len != in->size || in->size > OBJECT_INLINE_MAX
+			  : in->value.len != 0)
+		return false;
+	return in->generation != 0 && in->state != 0 && in->state < MESSAGE_COPY_STATES &&
+	       decode_chunk(in->chunk_bytes, in->size) && decode_id(&in->id, &out->id) &&
+	       decode_node(in->upstream, &out->upstream) &&
+	       decode_text(&in->name, out->name, sizeof(out->name));
+}
+
+static bool decode_get(const Rpc__Get *in, struct message_get *out)
+{
+	out->generation = in->generation;
+	out->why = in->why;
+	return in->why < MESSAGE_GET_WHYS && decode_id(&in->id, &out->id) &&
+	       decode_node(in->failed, &out->failed) &&
+	       (in->why == MESSAGE_GET_FIRST || out->failed != MESSAGE_NODE_NONE);
+}
+
+static bool decode_got(const Rpc__Got *in, struct message_got *out)
+{
+	bool value = in->what == MESSAGE_GOT_VALUE, holder = in->what == MESSAGE_GOT_HOLDER;
+
+	out->generation = in->generation;
+	out->size = in->size;
+	out->chunk_bytes = in->chunk_bytes;
+	out->what = in->what;
+	out->holder_incarnation = in->holder_incarnation;
+	out->status = in->status;
+	out->value = in->value.data;
+	out->value_bytes = (uint32_t)in->value.len;
+	if (in->what >= MESSAGE_GOT_WHATS || !decode_status(in->status) ||
+	    !decode_id(&in->id, &out->id) || !decode_node(in->holder, &out->holder) ||
+	    !decode_text(&in->name, out->name, sizeof(out->name)) ||
+	    !decode_text(&in->text, out->text, sizeof(out->text)))
+		return false;
+	if (value ? in->value.len != in->size || in->size > OBJECT_INLINE_MAX : in->value.len != 0)
+		return false;
+	if ((value || holder) && (in->generation == 0 || !decode_chunk(in->chunk_bytes, in->size)))
+		return false;
+	return holder == (out->holder != MESSAGE_NODE_NONE) &&
+	       (in->what == MESSAGE_GOT_FAILED) == (in->status != 0);
+}
+
+static bool decode_object(const Rpc__Object *in, struct message_object *out)
+{
+	out->generation = in->generation;
+	return decode_id(&in->id, &out->id);
+}
+
+static bool decode_stream(const Rpc__Stream *in, struct message_stream *out)
+{
+	out->generation = in->generation;
+	out->stream = in->stream;
+	out->worker = in->worker;
+	out->chunk_bytes = in->chunk_bytes;
+	out->first = in->first;
+	out->count = in->count;
+	out->check = in->check != 0;
+	return in->generation != 0 && in->stream != 0 && in->worker < WORKERS_MAX &&
+	       in->count > 0 && in->first <= UINT32_MAX - in->count &&
+	       decode_chunk(in->chunk_bytes, 0) && decode_id(&in->id, &out->id);
+}
+
+static bool decode_node_status(const Rpc__Node *in, struct session_node *out)
+{
+	out->node = in->node;
+	out->state = in->state;
+	out->workers = in->workers;
+	out->incarnation = in->incarnation;
+	out->store_bytes = in->store_bytes;
+	out->store_used = in->store_used;
+	out->objects = in->objects;
+	out->sessions = in->sessions;
+	out->mtu = in->mtu;
+	out->hugepages = in->hugepages != 0;
+	out->busy_poll = in->busy_poll != 0;
+	out->control_pid = in->control_pid;
+	out->dataplane_pid = in->dataplane_pid;
+	return in->node < NODES_MAX && in->state <= 2 && in->workers <= WORKERS_MAX &&
+	       decode_text(&in->port, out->port, sizeof(out->port));
+}
+
+static bool decode_reply(const Rpc__Reply *in, struct message_reply *out)
+{
+	out->status = in->status;
+	out->generation = in->generation;
+	return decode_status(in->status) && decode_text(&in->text, out->text, sizeof(out->text));
+}
+
+static bool decode_holder(const Rpc__Holder *in, struct session_object *out, size_t k)
+{
+	out->holder[k].node = in->node;
+	out->holder[k].complete = in->complete != 0;
+	out->holder[k].watermark = in->watermark;
+	out->holder[k].upstream = (int32_t)in->upstream - 1;
+	out->holder[k].sending = in->sending;
+	return in->node < NODES_MAX && in->upstream <= NODES_MAX;
+}
+
+static bool decode_description(const Rpc__Description *in, struct session_object *out)
+{
+	*out = (struct session_object){.generation = in->generation,
+				       .size = in->size,
+				       .local_watermark = UINT64_MAX,
+				       .copies = in->copies,
+				       .partial = in->partial,
+				       .flags = in->flags};
+	if (in->n_holders > sizeof(out->holder) / sizeof(out->holder[0]))
+		return false;
+	out->holders = (uint32_t)in->n_holders;
+	for (size_t k = 0; k < in->n_holders; k++)
+		if (!decode_holder(in->holders[k], out, k))
+			return false;
+	return in->generation != 0 && decode_id(&in->id, &out->id) &&
+	       decode_text(&in->name, out->name, sizeof(out->name));
+}
+
+static bool decode_objects(const Rpc__Objects *in, struct decode_arena *a,
+			   struct message_objects *out)
+{
+	struct session_object *page;
+
+	if (in->n_objects > MESSAGE_OBJECTS_MAX)
+		return false;
+	page = decode_alloc(a, sizeof(*page) * in->n_objects);
+	if (page == NULL)
+		return false;
+	for (size_t i = 0; i < in->n_objects; i++)
+		if (!decode_description(in->objects[i], &page[i]))
+			return false;
+	out->cursor = in->cursor;
+	out->count = (uint32_t)in->n_objects;
+	out->objects = page;
+	return true;
+}
+
+/* ---- the envelope --------------------------------------------------------------------------- */
+
+static bool decode_body(const Rpc__Envelope *e, struct decode_arena *a, struct message *m)
+{
+	switch (e->body_case) {
+	case RPC__ENVELOPE__BODY_HELLO:
+		m->kind = MESSAGE_HELLO;
+		return decode_hello(e->hello, &m->hello);
+	case RPC__ENVELOPE__BODY_HAVE:
+		m->kind = MESSAGE_HAVE;
+		return decode_have(e->have, &m->have);
+	case RPC__ENVELOPE__BODY_GET:
+		m->kind = MESSAGE_GET;
+		return decode_get(e->get, &m->get);
+	case RPC__ENVELOPE__BODY_GOT:
+		m->kind = MESSAGE_GOT;
+		return decode_got(e->got, &m->got);
+	case RPC__ENVELOPE__BODY_DROP:
+		m->kind = MESSAGE_DROP;
+		return decode_object(e->drop, &m->object);
+	case RPC__ENVELOPE__BODY_DELETE:
+		m->kind = MESSAGE_DELETE;
+		return decode_object(e->delete_, &m->object);
+	case RPC__ENVELOPE__BODY_REMOVE:
+		m->kind = MESSAGE_REMOVE;
+		return decode_object(e->remove, &m->object);
+	case RPC__ENVELOPE__BODY_STREAM:
+		m->kind = MESSAGE_STREAM;
+		return decode_stream(e->stream, &m->stream);
+	case RPC__ENVELOPE__BODY_STAT:
+		m->kind = MESSAGE_STAT;
+		return decode_object(e->stat, &m->object);
+	case RPC__ENVELOPE__BODY_LIST:
+		m->kind = MESSAGE_LIST;
+		m->list.cursor = e->list->cursor;
+		return true;
+	case RPC__ENVELOPE__BODY_OBJECTS:
+		m->kind = MESSAGE_OBJECTS;
+		return decode_objects(e->objects, a, &m->objects);
+	case RPC__ENVELOPE__BODY_STATUS:
+		m->kind = MESSAGE_STATUS;
+		return true;
+	case RPC__ENVELOPE__BODY_NODE:
+		m->kind = MESSAGE_NODE;
+		return decode_node_status(e->node, &m->node);
+	case RPC__ENVELOPE__BODY_REPLY:
+		m->kind = MESSAGE_REPLY;
+		return decode_reply(e->reply, &m->reply);
+	default:
+		return false;
+	}
+}
+
+int codec_decode(const uint8_t *bytes, size_t length, uint8_t *arena, struct message *m)
+{
+	struct decode_arena a = {arena, 0};
+	ProtobufCAllocator allocator = {decode_alloc, decode_free, &a};
+	const Rpc__Envelope *e;
+
+	if (length == 0 || length > MSG_BYTES_MAX)
+		return -EBADMSG;
+	e = rpc__envelope__unpack(&allocator, length, bytes);
+	*m = (struct message){.kind = MESSAGE_NONE};
+	if (e == NULL || !decode_body(e, &a, m))
+		return -EBADMSG;
+	m->request = e->request;
+	return 0;
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
+#include "codec.h"
+#include "control.pb-c.h"
+
+static ProtobufCBinaryData encode_bytes(const void *data, size_t bytes)
+{
+	return (ProtobufCBinaryData){bytes, (uint8_t *)(uintptr_t)data};
+}
+
+static ProtobufCBinaryData encode_text(const char *text, size_t room)
+{
+	return encode_bytes(text, strnlen(text, room - 1));
+}
+
+static uint32_t encode_node(uint32_t node)
+{
+	return node == MESSAGE_NODE_NONE ? 0 : node + 1;
+}
+
+static void encode_have(const struct message_have *m, Rpc__Have *out)
+{
+	rpc__have__init(out);
+	out->id = encode_bytes(m->id.bytes, OBJECT_ID_BYTES);
+	out->generation = m->generation;
+	out->size = m->size;
+	out->chunk_bytes = m->chunk_bytes;
+	out->state = m->state;
+	out->upstream = encode_node(m->upstream);
+	out->create = m->create != 0;
+	out->name = encode_text(m->name, sizeof(m->name));
+	out->has_value = m->has_value != 0;
+	out->value = encode_bytes(m->value, m->has_value ? m->value_bytes : 0);
+}
+
+static void encode_get(const struct message_get *m, Rpc__Get *out)
+{
+	rpc__get__init(out);
+	out->id = encode_bytes(m->id.bytes, OBJECT_ID_BYTES);
+	out->generation = m->generation;
+	out->failed = encode_node(m->failed);
+	out->why = m->why;
+}
+
+static void encode_got(const struct message_got *m, Rpc__Got *out)
+{
+	rpc__got__init(out);
+	out->id = encode_bytes(m->id.bytes, OBJECT_ID_BYTES);
+	out->generation = m->generation;
+	out->size = m->size;
+	out->chunk_bytes = m->chunk_bytes;
+	out->what = m->what;
+	out->holder = encode_node(m->holder);
+	out->holder_incarnation = m->holder_incarnation;
+	out->name = encode_text(m->name, sizeof(m->name));
+	out->value = encode_bytes(m->value, m->value_bytes);
+	out->status = m->status;
+	out->text = encode_text(m->text, sizeof(m->text));
+}
+
+static void encode_object(const struct message_object *m, Rpc__Object *out)
+{
+	rpc__object__init(out);
+	out->id = encode_bytes(m->id.bytes, OBJECT_ID_BYTES);
+	out->generation = m->generation;
+}
+
+static void encode_stream(const struct message_stream *m, Rpc__Stream *out)
+{
+	rpc__stream__init(out);
+	out->id = encode_bytes(m->id.bytes, OBJECT_ID_BYTES);
+	out->generation = m->generation;
+	out->stream = m->stream;
+	out->worker = m->worker;
+	out->chunk_bytes = m->chunk_bytes;
+	out->first = m->first;
+	out->count = m->count;
+	out->check = m->check != 0;
+}
+
+static void encode_hello(const struct message_hello *m, Rpc__Hello *out)
+{
+	rpc__hello__init(out);
+	out->node = m->node;
+	out->version = m->version;
+	out->workers = m->workers;
+	out->announce = m->announce;
+	out->store_incarnation = m->store_incarnation;
+}
+
+static void encode_node_status(const struct session_node *m, Rpc__Node *out)
+{
+	rpc__node__init(out);
+	out->node = m->node;
+	out->state = m->state;
+	out->workers = m->workers;
+	out->incarnation = m->incarnation;
+	out->store_bytes = m->store_bytes;
+	out->store_used = m->store_used;
+	out->objects = m->objects;
+	out->sessions = m->sessions;
+	out->mtu = m->mtu;
+	out->hugepages = m->hugepages != 0;
+	out->busy_poll = m->busy_poll != 0;
+	out->control_pid = m->control_pid;
+	out->dataplane_pid = m->dataplane_pid;
+	out->port = encode_text(m->port, sizeof(m->port));
+}
+
+static void encode_reply(const struct message_reply *m, Rpc__Reply *out)
+{
+	rpc__reply__init(out);
+	out->status = m->status;
+	out->generation = m->generation;
+	out->text = encode_text(m->text, sizeof(m->text));
+}
+
+/* ---- OBJECTS: the one with parts of its own ----------------------------------------------- */
+
+enum { HOLDERS = 16 };
+
+struct encode_page {
+	Rpc__Description description[MESSAGE_OBJECTS_MAX];
+	Rpc__Description *descriptions[MESSAGE_OBJECTS_MAX];
+	Rpc__Holder holder[MESSAGE_OBJECTS_MAX][HOLDERS];
+	Rpc__Holder *holders[MESSAGE_OBJECTS_MAX][HOLDERS];
+};
+_Static_assert(sizeof(struct encode_page) <= CODEC_SCRATCH_BYTES, "a page fits the scratch memory");
+
+static void encode_description(const struct session_object *o, struct encode_page *p, uint32_t i)
+{
+	Rpc__Description *d = &p->description[i];
+
+	rpc__description__init(d);
+	p->descriptions[i] = d;
+	d->id = encode_bytes(o->id.bytes, OBJECT_ID_BYTES);
+	d->generation = o->generation;
+	d->size = o->size;
+	d->copies = o->copies;
+	d->partial = o->partial;
+	d->flags = o->flags;
+	d->name = encode_text(o->name, sizeof(o->name));
+	d->n_holders = o->holders < HOLDERS ? o->holders : HOLDERS;
+	d->holders = p->holders[i];
+	for (uint32_t k = 0; k < d->n_holders; k++) {
+		Rpc__Holder *h = &p->holder[i][k];
+
+		rpc__holder__init(h);
+		p->holders[i][k] = h;
+		h->node = o->holder[k].node;
+		h->complete = o->holder[k].complete != 0;
+		h->watermark = o->holder[k].watermark;
+		h->upstream = (uint32_t)(o->holder[k].upstream + 1);
+		h->sending = o->holder[k].sending;
+	}
+}
+
+static void encode_objects(const struct message_objects *m, struct encode_page *p,
+			   Rpc__Objects *out)
+{
+	rpc__objects__init(out);
+	out->cursor = m->cursor;
+	out->n_objects = m->count < MESSAGE_OBJECTS_MAX ? m->count : MESSAGE_OBJECTS_MAX;
+	out->objects = p->descriptions;
+	for (uint32_t i = 0; i < out->n_objects; i++)
+		encode_description(&m->objects[i], p, i);
+}
+
+/* ---- the envelope ------------------------------------------------------------------------- */
+
+union encode_body {
+	Rpc__Hello hello;
+	Rpc__Have have;
+	Rpc__Get get;
+	Rpc__Got got;
+	Rpc__Object object;
+	Rpc__Stream stream;
+	Rpc__List list;
+	Rpc__Objects objects;
+	Rpc__Status status;
+	Rpc__Node node;
+	Rpc__Reply reply;
+};
+
+/* Sets the body of m and points the envelope to it: all members of the oneof are pointers. */
+static void encode_body(const struct message *m, uint8_t *scratch, union encode_body *b,
+			Rpc__Envelope *e)
+{
+	static const Rpc__Envelope__BodyCase cases[MESSAGE_KINDS] = {
+		[MESSAGE_HELLO] = RPC__ENVELOPE__BODY_HELLO,
+		[MESSAGE_HAVE] = RPC__ENVELOPE__BODY_HAVE,
+		[MESSAGE_GET] = RPC__ENVELOPE__BODY_GET,
+		[MESSAGE_GOT] = RPC__ENVELOPE__BODY_GOT,
+		[MESSAGE_DROP] = RPC__ENVELOPE__BODY_DROP,
+		[MESSAGE_DELETE] = RPC__ENVELOPE__BODY_DELETE,
+		[MESSAGE_REMOVE] = RPC__ENVELOPE__BODY_REMOVE,
+		[MESSAGE_STREAM] = RPC__ENVELOPE__BODY_STREAM,
+		[MESSAGE_STAT] = RPC__ENVELOPE__BODY_STAT,
+		[MESSAGE_LIST] = RPC__ENVELOPE__BODY_LIST,
+		[MESSAGE_OBJECTS] = RPC__ENVELOPE__BODY_OBJECTS,
+		[MESSAGE_STATUS] = RPC__ENVELOPE__BODY_STATUS,
+		[MESSAGE_NODE] = RPC__ENVELOPE__BODY_NODE,
+		[MESSAGE_REPLY] = RPC__ENVELOPE__BODY_REPLY,
+	};
+
+	e->body_case = cases[m->kind];
+	e->hello = (Rpc__Hello *)b;
+	switch (m->kind) {
+	case MESSAGE_HELLO:
+		encode_hello(&m->hello, &b->hello);
+		break;
+	case MESSAGE_HAVE:
+		encode_have(&m->have, &b->have);
+		break;
+	case MESSAGE_GET:
+		encode_get(&m->get, &b->get);
+		break;
+	case MESSAGE_GOT:
+		encode_got(&m->got, &b->got);
+		break;
+	case MESSAGE_STREAM:
+		encode_stream(&m->stream, &b->stream);
+		break;
+	case MESSAGE_LIST:
+		rpc__list__init(&b->list);
+		b->list.cursor = m->list.cursor;
+		break;
+	case MESSAGE_OBJECTS:
+		encode_objects(&m->objects, (struct encode_page *)(void *)scratch, &b->objects);
+		break;
+	case MESSAGE_STATUS:
+		rpc__status__init(&b->status);
+		break;
+	case MESSAGE_NODE:
+		encode_node_status(&m->node, &b->node);
+		break;
+	case MESSAGE_REPLY:
+		encode_reply(&m->reply, &b->reply);
+		break;
+	default:
+		encode_object(&m->object, &b->object);
+		break;
+	}
+}
+
+size_t codec_encode(const struct message *m, uint8_t *scratch, uint8_t *out, size_t room)
+{
+	Rpc__Envelope e = RPC__ENVELOPE__INIT;
+	union encode_body body;
+
+	if (m->kind == MESSAGE_NONE || m->kind >= MESSAGE_KINDS)
+		return 0;
+	e.request = m->request;
+	encode_body(m, scratch, &body, &e);
+	if (rpc__envelope__get_packed_size(&e) > room)
+		return 0;
+	return rpc__envelope__pack(&e, out);
+}
