@@ -78,7 +78,10 @@ static int capture_open(struct capture *c, const char *file, const struct port *
 		return -ENOMEM;
 	}
 #if RTE_VERSION >= RTE_VERSION_NUM(23, 11, 0, 0)
-	return rte_pcapng_add_interface(c->file, p->id, NULL, NULL, NULL) < 0 ? -EIO : 0;
+	for (unsigned d = 0; d < p->devices; d++)
+		if (rte_pcapng_add_interface(c->file, p->device[d], NULL, NULL, NULL) < 0)
+			return -EIO;
+	return 0;
 #else
 	return 0;
 #endif
@@ -88,10 +91,12 @@ struct capture *capture_start(const char *file, const struct port *port)
 {
 	struct capture *c = calloc(1, sizeof(*c));
 	int error = c ? capture_open(c, file, port) : -ENOMEM;
-	for (uint16_t q = 0; q < port->queues && !error; q++)
-		if (!rte_eth_add_rx_callback(port->id, q, capture_rx, c) ||
-		    !rte_eth_add_tx_callback(port->id, q, capture_tx, c))
+	for (unsigned i = 0; i < port->queues && !error; i++) {
+		const struct port_queue *q = &port->queue[i];
+		if (!rte_eth_add_rx_callback(q->device, q->queue, capture_rx, c) ||
+		    !rte_eth_add_tx_callback(q->device, q->queue, capture_tx, c))
 			error = -ENOTSUP;
+	}
 	if (!error)
 		return c;
 	log_error("cannot capture into %s (%s): choose another --capture file", file,

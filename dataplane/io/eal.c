@@ -120,10 +120,10 @@ static void args_build(struct eal_args *a, const struct options *o, bool huge, u
 	a->arg[a->count] = NULL;
 }
 
-int eal_start(const struct options *o)
+int eal_start(const struct options *o, unsigned queues)
 {
 	static struct eal_args a;
-	unsigned mib = pool_eal_mib(o->port.kind, o->workers);
+	unsigned mib = pool_eal_mib(o->port.kind, queues);
 	bool huge = shm_huge_free_bytes() >= (uint64_t)mib << 20;
 	args_build(&a, o, huge, mib);
 	/* its telemetry socket goes to RUNDIR/dpdk/rte: every node has its own */

@@ -43,8 +43,7 @@ static uint64_t idle_timeout(struct worker *w, uint64_t now_ns)
 	/* events that control does not take have no wake-up of their own */
 	if (w->event_count > 0 && wait > IDLE_NAP_MAX_NS)
 		wait = IDLE_NAP_MAX_NS;
-	int fd = w->port->rx_fd[w->queue];
-	if (fd >= 0)
+	if (w->out->rx_fd >= 0)
 		return wait;
 	w->nap_ns = w->nap_ns * 2 > IDLE_NAP_MAX_NS ? IDLE_NAP_MAX_NS : w->nap_ns * 2;
 	if (w->nap_ns < IDLE_NAP_MIN_NS)
@@ -52,37 +51,57 @@ static uint64_t idle_timeout(struct worker *w, uint64_t now_ns)
 	return wait < w->nap_ns ? wait : w->nap_ns;
 }
 
+/* What woke us is read, where reading is what quiets it. */
+static void idle_drain(struct worker *w, const struct pollfd *fds)
+{
+	uint64_t count;
+	if (fds[0].revents)
+		eventfd_read(w->wake_fd, &count);
+	for (unsigned i = 0; w->port->rx_interrupt && i < w->ins; i++)
+		if (fds[1 + i].revents && read(fds[1 + i].fd, &count, sizeof(count)) < 0)
+			return;
+}
+
 static void idle_poll(struct worker *w, uint64_t wait_ns)
 {
-	struct pollfd fds[2] = {{.fd = w->wake_fd, .events = POLLIN},
-				{.fd = w->port->rx_fd[w->queue], .events = POLLIN}};
+	struct pollfd fds[1 + PORT_QUEUES_MAX] = {{.fd = w->wake_fd, .events = POLLIN}};
 	struct timespec t = {.tv_sec = (time_t)(wait_ns / 1000000000u),
 			     .tv_nsec = (long)(wait_ns % 1000000000u)};
+	for (unsigned i = 0; i < w->ins; i++)
+		fds[1 + i] = (struct pollfd){.fd = w->in[i]->rx_fd, .events = POLLIN};
 	w->counters->io_sleeps++;
-	int n = ppoll(fds, 2, wait_ns == UINT64_MAX ? NULL : &t, NULL);
-	if (n > 0 && fds[0].revents) {
-		eventfd_t value;
-		eventfd_read(w->wake_fd, &value);
+	if (ppoll(fds, 1 + w->ins, wait_ns == UINT64_MAX ? NULL : &t, NULL) > 0)
+		idle_drain(w, fds);
+}
+
+/* Asks the card to interrupt at the next packet. Returns true when one is there already. */
+static bool idle_arm(struct worker *w)
+{
+	bool waits = false;
+	for (unsigned i = 0; i < w->ins; i++) {
+		const struct port_queue *q = w->in[i];
+		rte_eth_dev_rx_intr_enable(q->device, q->queue);
+		waits |= rte_eth_rx_queue_count(q->device, q->queue) > 0;
 	}
-	uint64_t count;
-	if (n > 0 && fds[1].revents && w->port->rx_interrupt && /* it counts interrupts */
-	    read(fds[1].fd, &count, sizeof(count)) < 0)
-		w->nap_ns = 0;
+	return waits;
+}
+
+static void idle_disarm(struct worker *w)
+{
+	for (unsigned i = 0; i < w->ins; i++)
+		rte_eth_dev_rx_intr_disable(w->in[i]->device, w->in[i]->queue);
 }
 
 static void idle_sleep(struct worker *w, uint64_t wait_ns)
 {
 	_Atomic uint32_t *shared = w->session ? w->session->sleeping : &w->sleeping;
+	bool interrupt = w->port->rx_interrupt;
 	atomic_store_explicit(&w->sleeping, 1, memory_order_relaxed);
 	ring_sleep_begin(shared);
-	bool armed = w->port->rx_interrupt && w->port->rx_fd[w->queue] >= 0;
-	if (armed)
-		rte_eth_dev_rx_intr_enable(w->port->id, w->queue);
-	if (!idle_something_waits(w) &&
-	    (!armed || rte_eth_rx_queue_count(w->port->id, w->queue) <= 0))
+	if (!(interrupt && idle_arm(w)) && !idle_something_waits(w))
 		idle_poll(w, wait_ns);
-	if (armed)
-		rte_eth_dev_rx_intr_disable(w->port->id, w->queue);
+	if (interrupt)
+		idle_disarm(w);
 	ring_sleep_end(shared);
 	atomic_store_explicit(&w->sleeping, 0, memory_order_relaxed);
 }

@@ -56,6 +56,11 @@ static int interface_ioctls(int fd, struct ifreq *r, struct interface *out)
 	if (ioctl(fd, SIOCGIFHWADDR, r) < 0)
 		return -errno;
 	memcpy(out->mac, r->ifr_hwaddr.sa_data, 6);
+	struct ethtool_channels channels = {.cmd = ETHTOOL_GCHANNELS};
+	r->ifr_data = (void *)&channels;
+	out->queues = 1; /* of a device that does not tell */
+	if (ioctl(fd, SIOCETHTOOL, r) == 0 && channels.rx_count + channels.combined_count > 0)
+		out->queues = channels.rx_count + channels.combined_count;
 	r->ifr_data = (void *)&driver;
 	if (ioctl(fd, SIOCETHTOOL, r) == 0) /* the driver's name is for the log only */
 		memcpy(out->driver, driver.driver, sizeof(out->driver) - 1);

@@ -7,7 +7,8 @@
 
 struct interface {
 	int index;
-	unsigned mtu; /* IP bytes */
+	unsigned mtu;	 /* IP bytes */
+	unsigned queues; /* for receiving */
 	uint8_t mac[6];
 	bool up, has_addr;
 	struct net_addr addr; /* the first global one, IPv4 preferred; port 0 */

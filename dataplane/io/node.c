@@ -73,13 +73,15 @@ static int node_make_worker(struct node *n, unsigned i)
 		.workers = n->options->workers,
 		.all = n->worker,
 		.port = &n->port,
-		.queue = (uint16_t)i,
+		.out = &n->port.queue[i],
 		.resolver_fd = n->resolver_fd,
 		.busy_poll = n->options->busy_poll,
 		.handover = rte_ring_create(name, WORKER_HANDOVER, SOCKET_ID_ANY, RING_F_SC_DEQ),
 		.counters = shm_counters(n->counters, i),
 		.scratch = malloc(ETHER_FRAME_MAX),
 	};
+	for (unsigned q = i; q < n->port.queues; q += w->workers)
+		w->in[w->ins++] = &n->port.queue[q];
 	rte_mbuf_ext_refcnt_set(&w->pinned, 1);
 	if (!w->handover || !w->scratch)
 		return -ENOMEM;
@@ -251,7 +253,9 @@ static int node_open(struct node *n)
 	if (!error && !eal_has_rights(o))
 		error = -EPERM;
 	if (!error)
-		error = eal_start(o);
+		error = port_plan(o, &n->port);
+	if (!error)
+		error = eal_start(o, n->port.queues);
 	n->eal = !error;
 	if (!error)
 		error = port_open(o, &n->port);
@@ -288,7 +292,7 @@ int node_run(const struct options *o)
 {
 	static struct node n;
 	n = (struct node){.options = o,
-			  .port = {.id = RTE_MAX_ETHPORTS, .xdp.lock_fd = -1},
+			  .port = {.xdp.lock_fd = -1},
 			  .store.fd = -1,
 			  .table.fd = -1,
 			  .ipc.fd = -1,

@@ -60,7 +60,7 @@ struct rte_mempool *pool_create(const char *name, enum port_kind kind, uint16_t 
 				       (uint16_t)room, SOCKET_ID_ANY);
 }
 
-unsigned pool_eal_mib(enum port_kind kind, unsigned workers)
+unsigned pool_eal_mib(enum port_kind kind, unsigned queues)
 {
-	return 24 + workers * (kind == PORT_AF_XDP ? 28 : 16);
+	return 24 + queues * (kind == PORT_AF_XDP ? 28 : 16);
 }

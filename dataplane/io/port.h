@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The Ethernet port of this process: probed, configured with one queue pair per worker, started.
- * port_open and port_close belong to the main thread; once open the fields are read by all.
+ * The Ethernet port of this process: its devices and queue pairs, probed, configured, started.
+ * The functions belong to the main thread; once open the fields are read by all.
+ *
+ * An AF_XDP interface is opened as one device per queue: the driver counts the queues of a veth
+ * wrongly (it looks at combined channels only), but takes any one of them by number.
  */
 #ifndef SARISSA_DATAPLANE_IO_PORT_H
 #define SARISSA_DATAPLANE_IO_PORT_H
@@ -20,30 +23,49 @@ enum port_payload {
 	PAYLOAD_DMA,   /* a card reads the chained segment later; it must lie in the store */
 };
 
+enum { PORT_QUEUES_MAX = PORT_SPEC_QUEUES_MAX };
+
+/* A queue pair. Worker w of W serves the queues w, w + W, ... and sends on the first of them. */
+struct port_queue {
+	uint16_t device, queue; /* as ethdev counts */
+	int rx_fd;		/* readable when packets wait; -1: none */
+	struct rte_mempool *pool;
+};
+
 struct port {
-	uint16_t id;
 	enum port_kind kind;
 	enum port_payload payload;
 	bool answers;	    /* no kernel owns our address: we answer ARP, ND and echo */
 	bool udp6_checksum; /* the card fills it */
 	bool steered;	    /* the card brings each worker's packets to its queue */
+	bool rx_interrupt;  /* rx_fd must be armed with rte_eth_dev_rx_intr_enable */
 	uint16_t mtu;	    /* IP bytes */
 	uint8_t mac[6];
 	struct net_addr addr, gateway; /* addr.port: of worker 0 */
 	uint8_t prefix;		       /* 0: every address is on the link */
-	unsigned queues;
-	struct rte_mempool *pool[WORKERS_MAX];
-	int rx_fd[WORKERS_MAX]; /* readable when packets wait; -1: none */
-	bool rx_interrupt;	/* rx_fd is armed by rte_eth_dev_rx_intr_enable */
-	char text[64];		/* for status: "af_xdp eth0 (native, copy)" */
+	uint16_t device[PORT_QUEUES_MAX];
+	unsigned devices, queues, workers;
+	struct port_queue queue[PORT_QUEUES_MAX];
+	char text[64]; /* for status: "af_xdp eth0 (native, copy)" */
 	struct neighbour_table *neighbours;
 	struct xdp xdp;		    /* af_xdp */
 	struct interface interface; /* af_xdp */
 };
 
-/* Returns 0, or -errno with one line logged. */
-int port_open(const struct options *o, struct port *out);
+/* Before EAL starts: what is to be opened, with everything checked that can be. Returns 0, or
+ * -errno with one line logged. */
+int port_plan(const struct options *o, struct port *out);
+/* Opens and starts what was planned. Returns 0, or -errno with one line logged. */
+int port_open(const struct options *o, struct port *p);
+/* Also after a failure. */
 void port_close(struct port *p);
+
+/* One line about a port that fails, with the driver's own words; returns error. */
+int port_fail(const struct options *o, int error, const char *what, const char *todo);
+
+/* device.c: configures device d, sets its queues up and starts it. Returns 0, or -errno logged. */
+int device_configure(const struct options *o, struct port *p, unsigned d);
+int device_start(const struct options *o, struct port *p, unsigned d);
 
 /* Lets the card read the store for sending (PAYLOAD_DMA only). Returns 0 or -errno. */
 int port_map_store(struct port *p, void *base, uint64_t bytes, bool huge);
@@ -65,7 +87,7 @@ static inline const uint8_t *port_next_hop(const struct port *p, const uint8_t *
 /* pool.c: packet buffers for one queue; NULL when there is no memory. */
 struct rte_mempool *pool_create(const char *name, enum port_kind kind, uint16_t mtu,
 				unsigned rx_descs, unsigned tx_descs);
-/* MiB of EAL memory that pools for this many workers take, with room for the rest. */
-unsigned pool_eal_mib(enum port_kind kind, unsigned workers);
+/* MiB of EAL memory that pools for this many queues take, with room for the rest. */
+unsigned pool_eal_mib(enum port_kind kind, unsigned queues);
 
 #endif

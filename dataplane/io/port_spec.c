@@ -125,15 +125,16 @@ bool port_spec_parse(const char *text, struct port_spec *out, const char **why)
 	return spec_name(out, why);
 }
 
-bool port_spec_devargs(const struct port_spec *spec, unsigned queues, const char *program,
-		       bool busy, char *out, unsigned size)
+bool port_spec_devargs(const struct port_spec *spec, unsigned queue, const char *program, bool busy,
+		       char *out, unsigned size)
 {
 	int n = -1;
 	switch (spec->kind) {
 	case PORT_AF_XDP:
 		n = snprintf(out, size,
-			     "net_af_xdp0,iface=%s,queue_count=%u,xdp_prog=%s,force_copy=%d%s",
-			     spec->name, queues, program, spec->copy, busy ? "" : ",busy_budget=0");
+			     "net_af_xdp%u,iface=%s,start_queue=%u,xdp_prog=%s,force_copy=%d%s",
+			     queue, spec->name, queue, program, spec->copy,
+			     busy ? "" : ",busy_budget=0");
 		break;
 	case PORT_TAP:
 		n = snprintf(out, size, "net_tap0,iface=%s", spec->name);

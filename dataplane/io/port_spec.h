@@ -37,7 +37,7 @@ struct port_spec {
 	enum port_kind kind;
 	char text[PORT_SPEC_TEXT]; /* as given */
 	char name[PORT_SPEC_TEXT]; /* interface, ring, id, PCI address or raw device arguments */
-	unsigned queues;	   /* 0: as many as workers */
+	unsigned queues;	   /* af_xdp; 0: all that the interface has */
 	bool copy;		   /* af_xdp: do not ask for zero-copy */
 	bool server;		   /* memif */
 	char socket[108];	   /* memif */
@@ -46,11 +46,11 @@ struct port_spec {
 /* Reads text. On a fault returns false and sets *why to what is wrong with it. */
 bool port_spec_parse(const char *text, struct port_spec *out, const char **why);
 
-/* Writes the device argument for rte_dev_probe(). program: path of our XDP object; busy: the
- * driver may poll the kernel; mtu: IP bytes; queues: pairs wanted. Returns false when it does not
- * fit into size bytes. */
-bool port_spec_devargs(const struct port_spec *spec, unsigned queues, const char *program,
-		       bool busy, char *out, unsigned size);
+/* Writes the device argument for rte_dev_probe(). queue, program, busy are for af_xdp: which queue,
+ * the path of our XDP object, whether the driver may poll the kernel. Returns false when it does
+ * not fit into size bytes. */
+bool port_spec_devargs(const struct port_spec *spec, unsigned queue, const char *program, bool busy,
+		       char *out, unsigned size);
 
 const char *port_kind_name(enum port_kind kind);
 

@@ -18,7 +18,7 @@ static bool rx_answer_neighbour(struct worker *w, const struct ether_frame *f, u
 		return false;
 	if (f->has_mac && memcmp(f->from.ip, unspecified, 16) != 0)
 		neighbour_learn(p->neighbours, f->from.ip, f->from_mac, true, now_ns);
-	struct rte_mbuf *m = rte_pktmbuf_alloc(p->pool[w->queue]);
+	struct rte_mbuf *m = rte_pktmbuf_alloc(w->out->pool);
 	if (!m) {
 		w->counters->io_no_mbuf++;
 		return true;
@@ -148,13 +148,17 @@ static void rx_packets(struct worker *w, struct rte_mbuf **m, unsigned count, ui
 unsigned rx_burst(struct worker *w, uint64_t now_ns)
 {
 	struct rte_mbuf *m[WORKER_BURST];
-	unsigned n = rte_eth_rx_burst(w->port->id, w->queue, m, WORKER_BURST);
+	unsigned total = 0, n;
+	for (unsigned i = 0; i < w->ins; i++) {
+		n = rte_eth_rx_burst(w->in[i]->device, w->in[i]->queue, m, WORKER_BURST);
+		if (n > 0)
+			rx_packets(w, m, n, now_ns);
+		total += n;
+	}
+	if (w->workers == 1)
+		return total;
+	n = rte_ring_sc_dequeue_burst(w->handover, (void **)m, WORKER_BURST, NULL);
 	if (n > 0)
 		rx_packets(w, m, n, now_ns);
-	if (w->workers == 1)
-		return n;
-	unsigned handed = rte_ring_sc_dequeue_burst(w->handover, (void **)m, WORKER_BURST, NULL);
-	if (handed > 0)
-		rx_packets(w, m, handed, now_ns);
-	return n + handed;
+	return total + n;
 }

@@ -20,14 +20,14 @@ static void tx_count_full(struct worker *w, struct rte_mbuf **m, unsigned count)
 
 void tx_send_one(struct worker *w, struct rte_mbuf *m)
 {
-	if (rte_eth_tx_burst(w->port->id, w->queue, &m, 1) == 0)
+	if (rte_eth_tx_burst(w->out->device, w->out->queue, &m, 1) == 0)
 		tx_count_full(w, &m, 1);
 }
 
 void tx_solicit(struct worker *w, const uint8_t *ip)
 {
 	const struct port *p = w->port;
-	struct rte_mbuf *m = rte_pktmbuf_alloc(p->pool[w->queue]);
+	struct rte_mbuf *m = rte_pktmbuf_alloc(w->out->pool);
 	if (!m) {
 		w->counters->io_no_mbuf++;
 		return;
@@ -65,7 +65,7 @@ static bool tx_chains(const struct worker *w, const struct packet_out *out)
 
 static bool tx_chain(struct worker *w, struct rte_mbuf *m, const struct packet_out *out)
 {
-	struct rte_mbuf *tail = rte_pktmbuf_alloc(w->port->pool[w->queue]);
+	struct rte_mbuf *tail = rte_pktmbuf_alloc(w->out->pool);
 	if (!tail)
 		return false;
 	/* never freed by its count: the worker's own reference stays */
@@ -135,7 +135,7 @@ static bool tx_frame(struct worker *w, struct rte_mbuf *m, const struct packet_o
 static unsigned tx_heads(struct worker *w)
 {
 	unsigned missing = WORKER_BURST - w->heads;
-	struct rte_mempool *pool = w->port->pool[w->queue];
+	struct rte_mempool *pool = w->out->pool;
 	if (missing > 0 && rte_pktmbuf_alloc_bulk(pool, w->head + w->heads, missing) == 0)
 		w->heads = WORKER_BURST;
 	else if (missing > 0)
@@ -164,7 +164,7 @@ static unsigned tx_round(struct worker *w, unsigned room, uint64_t now_ns)
 	memmove(w->head, w->head + n, w->heads * sizeof(*w->head));
 	unsigned sent = 0;
 	if (ready > 0)
-		sent = rte_eth_tx_burst(w->port->id, w->queue, frame, (uint16_t)ready);
+		sent = rte_eth_tx_burst(w->out->device, w->out->queue, frame, (uint16_t)ready);
 	if (sent < ready)
 		tx_count_full(w, frame + sent, ready - sent);
 	return n;

@@ -36,7 +36,9 @@ struct worker {
 	unsigned index, workers;
 	struct worker *all; /* of this process, by index */
 	const struct port *port;
-	uint16_t queue;
+	const struct port_queue *out;		      /* where we send */
+	const struct port_queue *in[PORT_QUEUES_MAX]; /* where we receive */
+	unsigned ins;
 	int wake_fd;	 /* eventfd: control, main thread or another worker has something */
 	int resolver_fd; /* eventfd of the main thread, to look up neighbours; -1: we ask ourselves
 			  */

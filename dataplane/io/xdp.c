@@ -148,27 +148,50 @@ static int xdp_set_ports(int map, uint32_t base, uint32_t count)
 	return bpf_map_update_elem(map, &key, &count, BPF_ANY) != 0 ? -errno : 0;
 }
 
-int xdp_configure(struct xdp *x, uint16_t port_base, unsigned ports, int socket_fd)
+static int xdp_set_sockets(int map, const int *sockets, uint32_t count)
+{
+	for (uint32_t q = 0; q < count; q++)
+		if (bpf_map_update_elem(map, &q, &sockets[q], BPF_ANY) != 0)
+			return -errno;
+	return 0;
+}
+
+/* Fills the maps of the attached program. */
+static int xdp_fill(struct xdp *x, uint16_t port_base, unsigned ports, const int *sockets,
+		    unsigned count)
 {
 	struct bpf_prog_info info;
 	uint32_t maps[8];
+	int fd = xdp_open_ours(xdp_attached(x, &x->generic), &info, maps, 8);
+	if (fd < 0)
+		return fd;
+	close(fd);
+	uint32_t ids = info.nr_map_ids < 8 ? info.nr_map_ids : 8;
+	int port_map = xdp_open_map(maps, ids, XDP_REDIRECT_PORTS_MAP), error = -ENOENT;
+	int socket_map = xdp_open_map(maps, ids, XDP_REDIRECT_SOCKETS_MAP);
+	if (port_map >= 0 && socket_map >= 0) {
+		error = xdp_set_sockets(socket_map, sockets, count);
+		if (!error)
+			error = xdp_set_ports(port_map, port_base, ports);
+	}
+	if (port_map >= 0)
+		close(port_map);
+	if (socket_map >= 0)
+		close(socket_map);
+	return error;
+}
+
+int xdp_configure(struct xdp *x, uint16_t port_base, unsigned ports, const int *sockets,
+		  unsigned count)
+{
 	struct xdp_options options = {0};
 	socklen_t length = sizeof(options);
-	int fd = xdp_open_ours(xdp_attached(x, &x->generic), &info, maps, 8), error = -ENOENT;
-	if (fd >= 0) {
-		int map = xdp_open_map(maps, info.nr_map_ids < 8 ? info.nr_map_ids : 8,
-				       XDP_REDIRECT_PORTS_MAP);
-		if (map >= 0) {
-			error = xdp_set_ports(map, port_base, ports);
-			close(map);
-		}
-		close(fd);
-	}
+	int error = xdp_fill(x, port_base, ports, sockets, count);
 	if (error)
 		log_error("interface %s: cannot tell the XDP program our ports (%s): "
 			  "is %s of this version?",
 			  x->name, strerror(-error), xdp_object_path());
-	if (socket_fd >= 0 && getsockopt(socket_fd, SOL_XDP, XDP_OPTIONS, &options, &length) == 0)
+	if (getsockopt(sockets[0], SOL_XDP, XDP_OPTIONS, &options, &length) == 0)
 		x->zero_copy = options.flags & XDP_OPTIONS_ZEROCOPY;
 	return error;
 }

@@ -28,9 +28,11 @@ const char *xdp_object_path(void);
 /* Before the driver is probed. Returns 0, or -errno with a line logged. */
 int xdp_prepare(struct xdp *x, const char *name, int ifindex);
 
-/* After the queues are set up: tells the program which UDP ports are ours, and finds out which
- * modes the kernel chose. Returns 0, or -errno with a line logged. */
-int xdp_configure(struct xdp *x, uint16_t port_base, unsigned ports, int socket_fd);
+/* After the queues are set up: tells the attached program which UDP ports are ours, sends the
+ * packets of queue q to sockets[q], and finds out which modes the kernel chose. Returns 0, or
+ * -errno with a line logged. */
+int xdp_configure(struct xdp *x, uint16_t port_base, unsigned ports, const int *sockets,
+		  unsigned count);
 
 /* The AF_XDP socket of this process that is not among the known ones, or -1. The driver keeps its
  * sockets to itself; called after each queue is set up, this tells which is whose. */

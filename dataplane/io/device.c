@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One ethdev device: configuration, queues, steering, start. */
+#include "port.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+#include <rte_ethdev.h>
+#include <rte_flow.h>
+#include "ether.h"
+#include "log.h"
+
+enum {
+	DESCRIPTORS = 1024,
+	DESCRIPTORS_TAP = 256, /* it keeps that many buffers for a single packet */
+};
+
+/* Queues of one device: all of them, except where each is a device of its own. */
+static uint16_t device_queues(const struct port *p)
+{
+	return (uint16_t)(p->queues / p->devices);
+}
+
+static int device_check(const struct options *o, struct port *p,
+			const struct rte_eth_dev_info *info)
+{
+	char what[96];
+	unsigned queues = device_queues(p),
+		 most = RTE_MIN(info->max_rx_queues, info->max_tx_queues);
+	if (most < queues) {
+		snprintf(what, sizeof(what), "it has %u queues for %u workers", most, queues);
+		return port_fail(o, -EINVAL, what, "use fewer --workers, or add queues to it");
+	}
+	unsigned frame = p->mtu + ETHER_HEADER + RTE_ETHER_CRC_LEN;
+	if (info->max_rx_pktlen && frame > info->max_rx_pktlen) {
+		snprintf(what, sizeof(what), "it takes frames of %u bytes, MTU %u needs %u",
+			 info->max_rx_pktlen, p->mtu, frame);
+		return port_fail(o, -EMSGSIZE, what, "use a smaller --mtu");
+	}
+	return 0;
+}
+
+/* Which of the card's abilities we use. */
+static void device_choose(const struct options *o, struct port *p,
+			  const struct rte_eth_dev_info *info, struct rte_eth_conf *conf)
+{
+	bool chains = info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
+	if (p->kind == PORT_PCI && device_queues(p) > 1) {
+		conf->rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
+		conf->rx_adv_conf.rss_conf.rss_hf =
+			info->flow_type_rss_offloads &
+			(RTE_ETH_RSS_NONFRAG_IPV4_UDP | RTE_ETH_RSS_NONFRAG_IPV6_UDP);
+	}
+	if (chains && (p->kind == PORT_TAP || p->kind == PORT_MEMIF))
+		p->payload = PAYLOAD_CHAIN;
+	else if (chains && p->kind == PORT_PCI)
+		p->payload = PAYLOAD_DMA;
+	if (p->payload != PAYLOAD_COPY)
+		conf->txmode.offloads |= RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
+	p->udp6_checksum = p->kind == PORT_PCI && !net_addr_is_v4(&p->addr) &&
+			   (info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_UDP_CKSUM);
+	if (p->udp6_checksum)
+		conf->txmode.offloads |= RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
+	p->rx_interrupt = !o->busy_poll && (p->kind == PORT_TAP || p->kind == PORT_PCI);
+	conf->intr_conf.rxq = p->rx_interrupt;
+}
+
+static int device_setup_queue(const struct options *o, struct port *p, unsigned i)
+{
+	char name[32];
+	int known[PORT_QUEUES_MAX];
+	struct port_queue *q = &p->queue[i];
+	uint16_t rx = p->kind == PORT_TAP ? DESCRIPTORS_TAP : DESCRIPTORS, tx = DESCRIPTORS;
+	rte_eth_dev_adjust_nb_rx_tx_desc(q->device, &rx, &tx);
+	snprintf(name, sizeof(name), "packets%u", i);
+	q->pool = pool_create(name, p->kind, p->mtu, rx, tx);
+	if (!q->pool)
+		return port_fail(o, -ENOMEM, "no memory for packet buffers",
+				 "free some, or use fewer queues");
+	unsigned socket = (unsigned)rte_eth_dev_socket_id(q->device);
+	int error = rte_eth_rx_queue_setup(q->device, q->queue, rx, socket, NULL, q->pool);
+	if (error && *xdp_attach_error())
+		return port_fail(o, error, xdp_attach_error(), "the interface cannot run XDP");
+	if (!error)
+		error = rte_eth_tx_queue_setup(q->device, q->queue, tx, socket, NULL);
+	if (error)
+		return port_fail(o, error, "a queue does not come up",
+				 "check that nobody else uses it, and the rights to use it");
+	for (unsigned k = 0; k < i; k++)
+		known[k] = p->queue[k].rx_fd;
+	if (p->kind == PORT_AF_XDP)
+		q->rx_fd = xdp_find_socket(known, i);
+	return 0;
+}
+
+int device_configure(const struct options *o, struct port *p, unsigned d)
+{
+	struct rte_eth_dev_info info;
+	struct rte_eth_conf conf = {.rxmode.mq_mode = RTE_ETH_MQ_RX_NONE};
+	uint16_t queues = device_queues(p), id = p->device[d];
+	int error = rte_eth_dev_info_get(id, &info);
+	if (!error)
+		error = device_check(o, p, &info);
+	if (error)
+		return error;
+	device_choose(o, p, &info, &conf);
+	error = rte_eth_dev_configure(id, queues, queues, &conf);
+	if (error && p->rx_interrupt && p->kind == PORT_PCI) {
+		conf.intr_conf.rxq = p->rx_interrupt = false;
+		error = rte_eth_dev_configure(id, queues, queues, &conf);
+	}
+	if (error)
+		return port_fail(o, error, "it refuses its configuration", "see --log-level debug");
+	if (p->kind != PORT_AF_XDP && p->mtu != RTE_ETHER_MTU &&
+	    rte_eth_dev_set_mtu(id, p->mtu) != 0)
+		return port_fail(o, -EMSGSIZE, "it refuses this MTU", "use a smaller --mtu");
+	for (unsigned k = 0; k < queues && !error; k++) {
+		unsigned i = d * queues + k;
+		p->queue[i].device = id;
+		p->queue[i].queue = (uint16_t)k;
+		error = device_setup_queue(o, p, i);
+	}
+	return error;
+}
+
+/* The tap driver asks the kernel for a signal per packet, which would wake the main thread each
+ * time. Signals are blocked (node.c) and here turned off; without one seen, the driver simply
+ * reads, and we sleep on the file descriptor. */
+static void device_quiet_tap(void)
+{
+	char path[32], target[32];
+	for (int fd = 3; fd < 256; fd++) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		ssize_t n = readlink(path, target, sizeof(target) - 1);
+		if (n <= 0)
+			continue;
+		target[n] = 0;
+		if (strcmp(target, "/dev/net/tun") == 0)
+			fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_ASYNC);
+	}
+}
+
+static void device_find_fds(struct port *p)
+{
+	if (p->kind == PORT_TAP)
+		device_quiet_tap();
+	for (unsigned i = 0; p->rx_interrupt && i < p->queues; i++) {
+		struct port_queue *q = &p->queue[i];
+		q->rx_fd = rte_eth_dev_rx_intr_ctl_q_get_fd(q->device, q->queue);
+		if (p->kind == PORT_PCI && rte_eth_dev_rx_intr_enable(q->device, q->queue) != 0)
+			q->rx_fd = -1;
+	}
+	/* the tap's descriptor is the tap itself: readable without arming */
+	p->rx_interrupt = p->rx_interrupt && p->kind == PORT_PCI && p->queue[0].rx_fd >= 0;
+}
+
+/* One rule per worker: its UDP port to its queue. Without them packets go by hash and are handed
+ * over between workers. */
+static bool device_steer(struct port *p)
+{
+	bool v4 = net_addr_is_v4(&p->addr);
+	for (unsigned i = 0; i < p->queues; i++) {
+		struct rte_flow_attr attr = {.ingress = 1};
+		struct rte_flow_item_udp udp = {
+			.hdr.dst_port = rte_cpu_to_be_16((uint16_t)(p->addr.port + i))};
+		struct rte_flow_item_udp mask = {.hdr.dst_port = 0xffff};
+		struct rte_flow_action_queue queue = {.index = p->queue[i].queue};
+		struct rte_flow_item pattern[] = {
+			{.type = RTE_FLOW_ITEM_TYPE_ETH},
+			{.type = v4 ? RTE_FLOW_ITEM_TYPE_IPV4 : RTE_FLOW_ITEM_TYPE_IPV6},
+			{.type = RTE_FLOW_ITEM_TYPE_UDP, .spec = &udp, .mask = &mask},
+			{.type = RTE_FLOW_ITEM_TYPE_END}};
+		struct rte_flow_action actions[] = {
+			{.type = RTE_FLOW_ACTION_TYPE_QUEUE, .conf = &queue},
+			{.type = RTE_FLOW_ACTION_TYPE_END}};
+		struct rte_flow_error error;
+		if (!rte_flow_create(p->queue[i].device, &attr, pattern, actions, &error))
+			return false;
+	}
+	return true;
+}
+
+int device_start(const struct options *o, struct port *p, unsigned d)
+{
+	uint16_t id = p->device[d];
+	int error = rte_eth_dev_start(id);
+	if (error)
+		return port_fail(o, error, "it does not start", "see --log-level debug");
+	if (p->kind == PORT_PCI) {
+		struct rte_ether_addr mac;
+		if (rte_eth_macaddr_get(id, &mac) == 0)
+			memcpy(p->mac, mac.addr_bytes, 6);
+		rte_eth_allmulticast_enable(id); /* neighbour solicitations */
+		p->steered = p->queues > 1 && device_steer(p);
+	}
+	if (p->kind != PORT_AF_XDP)
+		device_find_fds(p);
+	return 0;
+}
