@@ -120,7 +120,7 @@ static void args_build(struct eal_args *a, const struct options *o, bool huge, u
 	a->arg[a->count] = NULL;
 }
 
-int eal_start(const struct options *o, unsigned queues)
+int eal_start(const struct options *o, unsigned queues, bool *huge_pages)
 {
 	static struct eal_args a;
 	unsigned mib = pool_eal_mib(o->port.kind, queues);
@@ -131,10 +131,9 @@ int eal_start(const struct options *o, unsigned queues)
 	log_take_dpdk();
 	if (rte_eal_init(a.count, a.arg) < 0) {
 		log_error("DPDK does not start (%s%s%s): see --log-level debug",
-			  rte_strerror(rte_errno), *log_dpdk_last() ? ", " : "", log_dpdk_last());
+			  rte_strerror(rte_errno), *log_dpdk_error() ? ", " : "", log_dpdk_error());
 		return -EIO;
 	}
-	log_info("packet memory in %s",
-		 huge ? "huge pages" : "ordinary pages (no huge pages free)");
+	*huge_pages = huge;
 	return 0;
 }

@@ -11,6 +11,6 @@ bool eal_has_rights(const struct options *o);
 /* Starts EAL, with memory for so many queues: in huge pages when enough are free, else in ordinary
  * ones; logs which. Threads: the caller becomes lcore 0, worker w will be lcore 1 + w. Returns 0,
  * or -errno with a line logged. */
-int eal_start(const struct options *o, unsigned queues);
+int eal_start(const struct options *o, unsigned queues, bool *huge_pages);
 
 #endif

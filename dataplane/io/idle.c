@@ -3,6 +3,10 @@
  * What a worker does when a turn found nothing: it spins for a moment, because the next packet of a
  * busy stream is near, and then sleeps in the kernel until something arrives or a timer is due.
  * Many nodes can so share a few cores; --busy-poll never comes here.
+ *
+ * How long a moment is, the worker learns from the gaps it has met: while they are shorter than a
+ * sleep costs, it spins through them (a few times the usual one); where they are longer, as on a
+ * slow link, it sleeps almost at once and leaves the core to others.
  */
 #include "worker.h"
 
@@ -16,7 +20,9 @@
 
 enum {
 	IDLE_SPIN_TURNS = 16, /* turns at full speed */
-	IDLE_SPIN_NS = 5000,  /* and then with pauses, until this long after the last work */
+	IDLE_SPIN_NS = 3000,  /* and then with pauses, until this long after the last work */
+	IDLE_GAP_NS = 30000,  /* usual gaps up to here are worth spinning through */
+	IDLE_GAP_TIMES = 3,
 	IDLE_NAP_MIN_NS = 20000,
 	IDLE_NAP_MAX_NS = 1000000,
 };
@@ -106,11 +112,26 @@ static void idle_sleep(struct worker *w, uint64_t wait_ns)
 	atomic_store_explicit(&w->sleeping, 0, memory_order_relaxed);
 }
 
+void idle_end(struct worker *w, uint64_t now_ns)
+{
+	uint64_t gap = now_ns - w->last_work_ns;
+	if (w->idle_turns > 0) /* a long gap counts for no more than makes it sleep soon */
+		w->gap_ns = (7 * w->gap_ns + (gap < 8 * IDLE_GAP_NS ? gap : 8 * IDLE_GAP_NS)) / 8;
+	w->idle_turns = 0;
+	w->nap_ns = 0;
+	w->last_work_ns = now_ns;
+}
+
+static uint64_t idle_spin_ns(const struct worker *w)
+{
+	return w->gap_ns < IDLE_GAP_NS ? IDLE_SPIN_NS + IDLE_GAP_TIMES * w->gap_ns : IDLE_SPIN_NS;
+}
+
 void idle_wait(struct worker *w, uint64_t now_ns)
 {
 	if (w->idle_turns++ < IDLE_SPIN_TURNS)
 		return;
-	if (now_ns < w->last_work_ns + IDLE_SPIN_NS) {
+	if (now_ns < w->last_work_ns + idle_spin_ns(w)) {
 		rte_pause();
 		return;
 	}

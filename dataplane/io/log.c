@@ -9,7 +9,7 @@
 
 static int log_level = LOG_INFO;
 static pthread_mutex_t dpdk_lock = PTHREAD_MUTEX_INITIALIZER;
-static char dpdk_last[256];
+static char dpdk_error[256];
 
 static const char *const level_names[] = {"error", "warning", "info", "debug"};
 
@@ -60,14 +60,14 @@ static ssize_t dpdk_write(void *cookie, const char *data, size_t size)
 	size_t n = size;
 	while (n > 0 && (data[n - 1] == '\n' || data[n - 1] == ' '))
 		n--;
-	if (n >= sizeof(dpdk_last))
-		n = sizeof(dpdk_last) - 1;
-	if (n > 0) {
-		pthread_mutex_lock(&dpdk_lock);
-		memcpy(dpdk_last, data, n);
-		dpdk_last[n] = 0;
-		pthread_mutex_unlock(&dpdk_lock);
+	if (n >= sizeof(dpdk_error))
+		n = sizeof(dpdk_error) - 1;
+	pthread_mutex_lock(&dpdk_lock);
+	if (n > 0 && !*dpdk_error) {
+		memcpy(dpdk_error, data, n);
+		dpdk_error[n] = 0;
 	}
+	pthread_mutex_unlock(&dpdk_lock);
 	return (ssize_t)size;
 }
 
@@ -81,7 +81,14 @@ void log_take_dpdk(void)
 	rte_openlog_stream(f);
 }
 
-const char *log_dpdk_last(void)
+const char *log_dpdk_error(void)
 {
-	return dpdk_last;
+	return dpdk_error;
+}
+
+void log_dpdk_forget(void)
+{
+	pthread_mutex_lock(&dpdk_lock);
+	*dpdk_error = 0;
+	pthread_mutex_unlock(&dpdk_lock);
 }

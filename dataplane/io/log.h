@@ -2,7 +2,7 @@
 /*
  * Lines on stderr for the operator: "sarissa-dataplane: what is wrong: what to do". Main thread
  * and cold paths only; never about a packet. What DPDK's own libraries say is shown from level
- * "debug" on; the last of their error lines is kept, to give the reason when a port fails.
+ * "debug" on; the first of their error lines is kept, to give the reason when a port fails.
  */
 #ifndef SARISSA_DATAPLANE_IO_LOG_H
 #define SARISSA_DATAPLANE_IO_LOG_H
@@ -21,7 +21,8 @@ __attribute__((format(printf, 1, 2))) void log_debug(const char *format, ...);
 
 /* Takes over DPDK's log stream. Call before rte_eal_init. */
 void log_take_dpdk(void);
-/* The last line a DPDK library wrote, without its newline; "" when there was none. */
-const char *log_dpdk_last(void);
+/* The first error line a DPDK library wrote since log_dpdk_forget; "" when there was none. */
+const char *log_dpdk_error(void);
+void log_dpdk_forget(void);
 
 #endif

@@ -255,7 +255,7 @@ static int node_open(struct node *n)
 	if (!error)
 		error = port_plan(o, &n->port);
 	if (!error)
-		error = eal_start(o, n->port.queues);
+		error = eal_start(o, n->port.queues, &n->huge_pages);
 	n->eal = !error;
 	if (!error)
 		error = port_open(o, &n->port);
@@ -304,8 +304,9 @@ int node_run(const struct options *o)
 	if (!error) {
 		telemetry_register(&n);
 		node_start_workers(&n);
-		log_info("ready on %s, MTU %u, %u worker%s", n.port.text, n.port.mtu, o->workers,
-			 o->workers > 1 ? "s" : "");
+		log_info("ready on %s, MTU %u, %u worker%s, packets in %s", n.port.text, n.port.mtu,
+			 o->workers, o->workers > 1 ? "s" : "",
+			 n.huge_pages ? "huge pages" : "ordinary pages (no huge pages free)");
 		node_loop(&n);
 		node_stop_workers(&n);
 	}

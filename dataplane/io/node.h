@@ -29,7 +29,8 @@ struct node {
 	size_t engine_bytes;
 	uint64_t incarnation;
 	int32_t control_pid;
-	bool eal; /* DPDK is up */
+	bool eal;	 /* DPDK is up */
+	bool huge_pages; /* of packet buffers */
 
 	int lock_fd, listen_fd, control_fd, control_wake, resolver_fd, signal_fd;
 };

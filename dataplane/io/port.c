@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include <rte_dev.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
@@ -18,7 +19,7 @@ enum {
 
 int port_fail(const struct options *o, int error, const char *what, const char *todo)
 {
-	const char *dpdk = log_dpdk_last();
+	const char *dpdk = log_dpdk_error();
 	log_error("port %s: %s%s%s%s: %s", o->port.text, what, *dpdk ? " (" : "", dpdk,
 		  *dpdk ? ")" : "", todo);
 	return error;
@@ -100,6 +101,21 @@ static int port_plan_interface(const struct options *o, struct port *p)
 	return error ? error : port_plan_queues(o, p);
 }
 
+static int port_plan_memif(const struct options *o)
+{
+	char folder[sizeof(o->port.socket)];
+	strcpy(folder, o->port.socket);
+	char *slash = strrchr(folder, '/');
+	if (!slash || slash == folder)
+		return 0;
+	*slash = 0;
+	if (access(folder, W_OK | X_OK) == 0)
+		return 0;
+	log_error("port %s: cannot use the folder %s (%s): create it", o->port.text, folder,
+		  strerror(errno));
+	return -errno;
+}
+
 int port_plan(const struct options *o, struct port *out)
 {
 	*out = (struct port){.kind = o->port.kind,
@@ -121,7 +137,7 @@ int port_plan(const struct options *o, struct port *out)
 	port_make_mac(&out->addr, out->mac);
 	if (out->mtu == 0)
 		out->mtu = PORT_MTU_DEFAULT;
-	return 0;
+	return out->kind == PORT_MEMIF ? port_plan_memif(o) : 0;
 }
 
 /* Finds the device that rte_eal_init or our probe made appear. */
@@ -144,6 +160,7 @@ static bool port_find_device(struct port *p, unsigned d)
 static int port_probe(const struct options *o, struct port *p, unsigned d)
 {
 	char devargs[PORT_SPEC_DEVARGS];
+	log_dpdk_forget();
 	bool busy = o->busy_poll && strcmp(p->interface.driver, "veth") != 0;
 	if (p->kind != PORT_PCI) { /* those were found by rte_eal_init */
 		if (!port_spec_devargs(&o->port, d, xdp_object_path(), busy, devargs,
@@ -154,8 +171,10 @@ static int port_probe(const struct options *o, struct port *p, unsigned d)
 			return port_fail(o, error, "the device does not come up",
 					 "check its name, and the rights to use it");
 	}
-	if (port_find_device(p, d))
+	if (port_find_device(p, d)) {
+		log_dpdk_forget(); /* what it found strange did not stop it */
 		return 0;
+	}
 	return port_fail(o, -ENODEV, "no such device",
 			 "check the address, and the driver with dpdk-devbind.py --status");
 }

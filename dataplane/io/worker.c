@@ -91,9 +91,7 @@ int worker_run(void *arg)
 		unsigned work = worker_turn(w, now_ns);
 		worker_account(w, rte_rdtsc() - start, work);
 		if (work > 0) {
-			w->idle_turns = 0;
-			w->nap_ns = 0;
-			w->last_work_ns = now_ns;
+			idle_end(w, now_ns);
 		} else if (!w->busy_poll) {
 			idle_wait(w, now_ns);
 		}

@@ -62,6 +62,7 @@ struct worker {
 	struct rte_mbuf *head[WORKER_BURST]; /* empty packets, ready to be written */
 	unsigned heads;
 	uint64_t last_work_ns;
+	uint64_t gap_ns; /* usual time without work, learned */
 	uint32_t idle_turns;
 	uint64_t nap_ns; /* without a descriptor to sleep on: the next nap's length */
 	struct rte_mbuf_ext_shared_info pinned; /* segments that still point into the store */
@@ -83,6 +84,8 @@ void tx_solicit(struct worker *w, const uint8_t *ip);
 
 /* idle.c: called after a turn without work; spins, pauses or sleeps until something may be there.
  */
+/* Ends an idle time: a turn has found work. */
+void idle_end(struct worker *w, uint64_t now_ns);
 void idle_wait(struct worker *w, uint64_t now_ns);
 /* Makes a sleeping worker look at its rings; from any thread. */
 void idle_wake(struct worker *w);
