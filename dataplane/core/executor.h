@@ -72,7 +72,9 @@ enum reason in_edge_open(struct engine *e, const struct record *r);
 enum reason in_edge_drop(struct engine *e, const struct record *r);
 void in_edge_close(struct engine *e, struct in_edge *i);
 void in_edge_fail(struct engine *e, struct in_edge *i, enum reason why);
-void in_edge_idle(struct engine *e, struct in_edge *i); /* expects nothing more */
+/* Its buffer is complete: it has no share of the credit any more, but is granted on as copies
+ * arrive, so that its sender comes to an end. */
+void in_edge_idle(struct engine *e, struct in_edge *i);
 enum verdict in_edge_take(struct engine *e, struct conn *c, const uint8_t *frame, uint16_t length);
 /* The credit to announce now; remembers it as granted. */
 uint32_t in_edge_grant(struct engine *e, struct in_edge *i);

@@ -53,7 +53,8 @@ static enum verdict in_edge_unknown(struct engine *e, struct conn *c, uint32_t s
 {
 	uint16_t index = handle_index(stream);
 
-	if (index < e->config.edges_max && e->in_edges[index].handle != 0)
+	if (index < e->config.edges_max && e->in_edges[index].handle != 0 &&
+	    e->in_edges[index].handle != stream)
 		e->count->drop_stale_stream++;
 	else
 		e->count->drop_unknown_stream++;
@@ -103,8 +104,7 @@ enum verdict in_edge_take(struct engine *e, struct conn *c, const uint8_t *frame
 	e->count->rx_chunks++;
 	e->count->rx_chunk_bytes += length;
 	buffer_contribute(e, b, chunk);
-	if (i->counted)
-		in_edge_credit(e, i);
+	in_edge_credit(e, i);
 	return VERDICT_TAKEN;
 }
 
@@ -114,7 +114,6 @@ void in_edge_idle(struct engine *e, struct in_edge *i)
 		return;
 	i->counted = false;
 	e->in_active--;
-	list_remove(&i->grant);
 }
 
 void in_edge_fail(struct engine *e, struct in_edge *i, enum reason why)
@@ -132,6 +131,7 @@ void in_edge_fail(struct engine *e, struct in_edge *i, enum reason why)
 		r->edge.conn = i->conn->handle;
 	}
 	in_edge_idle(e, i);
+	list_remove(&i->grant);
 	list_remove(&i->on_conn);
 	i->conn = NULL;
 }
@@ -187,6 +187,7 @@ enum reason in_edge_open(struct engine *e, const struct record *r)
 void in_edge_close(struct engine *e, struct in_edge *i)
 {
 	in_edge_idle(e, i);
+	list_remove(&i->grant);
 	list_remove(&i->on_buffer);
 	if (i->conn != NULL)
 		list_remove(&i->on_conn);

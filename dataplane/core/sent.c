@@ -130,7 +130,7 @@ void sent_lose(struct engine *e, struct conn *c, uint64_t pn)
 		break;
 	case SENT_GRANT:
 		i = in_edge_find(e, s->a);
-		if (i != NULL && i->conn == c && i->counted)
+		if (i != NULL && i->conn == c)
 			list_want(&c->grants, &i->grant);
 		break;
 	case SENT_RESET:
