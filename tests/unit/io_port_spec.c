@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The --port option: short forms, what is wrong with the others, and the driver's arguments. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <string.h>
+#include "port_spec.h"
+
+static struct port_spec good(const char *text)
+{
+	struct port_spec s;
+	const char *why = NULL;
+	assert_true(port_spec_parse(text, &s, &why));
+	assert_string_equal(s.text, text);
+	return s;
+}
+
+static void args(const char *text, const char *want)
+{
+	char out[PORT_SPEC_DEVARGS];
+	struct port_spec s = good(text);
+	assert_true(port_spec_devargs(&s, 3, "/x.o", false, out, sizeof(out)));
+	assert_string_equal(out, want);
+	assert_false(port_spec_devargs(&s, 3, "/x.o", false, out, (unsigned)strlen(want)));
+}
+
+static void test_fields(void **state)
+{
+	struct port_spec s = good("af_xdp:eth0,queues=4,copy");
+	assert_int_equal(s.kind, PORT_AF_XDP);
+	assert_string_equal(s.name, "eth0");
+	assert_int_equal(s.queues, 4);
+	assert_true(s.copy);
+	s = good("memif:7,role=server,socket=/run/m.sock");
+	assert_int_equal(s.kind, PORT_MEMIF);
+	assert_true(s.server);
+	assert_string_equal(s.socket, "/run/m.sock");
+	s = good("vdev:net_pcap0,iface=lo,x=1");
+	assert_string_equal(s.name, "net_pcap0,iface=lo,x=1");
+}
+
+static void test_devargs(void **state)
+{
+	args("af_xdp:eth0",
+	     "net_af_xdp3,iface=eth0,start_queue=3,xdp_prog=/x.o,force_copy=0,busy_budget=0");
+	args("tap:t0", "net_tap0,iface=t0");
+	args("memif:1", "net_memif1,id=1,role=client");
+	args("memif:1,role=server,socket=/a/b",
+	     "net_memif1,id=1,role=server,socket-abstract=no,socket=/a/b");
+	args("ring:r", "net_ring_r");
+	args("vdev:net_null0,size=64", "net_null0,size=64");
+}
+
+static void test_refused(void **state)
+{
+	static const char *const texts[] = {
+		"",
+		"eth0",
+		"xdp:eth0",
+		"af_xdp:",
+		"af_xdp:,copy",
+		"af_xdp:a_name_of_16_byte",
+		"af_xdp:eth0,queues=0",
+		"af_xdp:eth0,queues=17",
+		"af_xdp:eth0,queues=2x",
+		"af_xdp:eth0,queues=",
+		"af_xdp:eth0,fast",
+		"af_xdp:eth0,",
+		"tap:t0,copy",
+		"memif:x",
+		"memif:1,role=boss",
+		"memif:1,socket=relative",
+		"ring:a_ring_name_of_more_than_24_bytes",
+		"pci:",
+	};
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+		struct port_spec s;
+		const char *why = NULL;
+		assert_false(port_spec_parse(texts[i], &s, &why));
+		assert_non_null(why);
+	}
+	char long_text[400] = "vdev:";
+	memset(long_text + 5, 'x', 300);
+	struct port_spec s;
+	const char *why;
+	assert_false(port_spec_parse(long_text, &s, &why));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_fields),
+		cmocka_unit_test(test_devargs),
+		cmocka_unit_test(test_refused),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
