@@ -36,6 +36,12 @@ static inline unsigned ring_push(struct rte_ring *r, const struct record *in, un
 	return rte_ring_sp_enqueue_burst_elem(r, in, RECORD_BYTES, count, NULL);
 }
 
+/* How many records ring_push would take now. Producer only. */
+static inline unsigned ring_room(const struct rte_ring *r)
+{
+	return rte_ring_free_count(r);
+}
+
 /* Takes up to count records; returns how many. Consumer only. */
 static inline unsigned ring_pop(struct rte_ring *r, struct record *out, unsigned count)
 {

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "attach.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include "internal/ring.h"
+
+union attach_control {
+	struct cmsghdr align;
+	char bytes[CMSG_SPACE(sizeof(int) * ATTACH_FDS_MAX)];
+};
+
+static void attach_close(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+void attach_init(struct attach *a)
+{
+	*a = (struct attach){
+		.socket = -1, .store_fd = -1, .table_fd = -1, .ipc_fd = -1, .control_wake = -1};
+	for (unsigned w = 0; w < WORKERS_MAX; w++)
+		a->worker_wake[w] = -1;
+}
+
+static int attach_send_request(const struct attach *a)
+{
+	struct attach_request request = {.magic = ATTACH_MAGIC,
+					 .version = IPC_VERSION,
+					 .pid = getpid(),
+					 .has_store = a->store_fd >= 0};
+	int fds[2] = {a->store_fd, a->table_fd};
+	union attach_control control = {0};
+	struct iovec part = {&request, sizeof(request)};
+	struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1};
+
+	if (request.has_store) {
+		struct cmsghdr *c;
+
+		m.msg_control = &control;
+		m.msg_controllen = CMSG_SPACE(sizeof(fds));
+		c = CMSG_FIRSTHDR(&m);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(fds));
+		memcpy(CMSG_DATA(c), fds, sizeof(fds));
+	}
+	return sendmsg(a->socket, &m, MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+int attach_begin(struct attach *a, const char *rundir)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int error = 0;
+
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s/dataplane.sock", rundir);
+	a->socket = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (a->socket < 0)
+		return -errno;
+	if (connect(a->socket, (struct sockaddr *)&address, sizeof(address)) < 0)
+		error = -errno;
+	else
+		error = attach_send_request(a);
+	if (error)
+		attach_close(&a->socket);
+	return error;
+}
+
+/* ---- the reply ----------------------------------------------------------------------------- */
+
+/* Collects the descriptors; returns how many. */
+static unsigned attach_take_fds(struct msghdr *m, int fds[ATTACH_FDS_MAX])
+{
+	unsigned n = 0;
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t i = 0; i < (c->cmsg_len - CMSG_LEN(0)) / sizeof(int); i++) {
+			int fd;
+
+			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
+			if (n < ATTACH_FDS_MAX)
+				fds[n++] = fd;
+			else
+				close(fd);
+		}
+	}
+	return n;
+}
+
+static void *attach_map(int fd, uint64_t *bytes)
+{
+	struct stat s;
+	void *p;
+
+	if (fstat(fd, &s) < 0 || s.st_size <= 0)
+		return NULL;
+	p = mmap(NULL, (size_t)s.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (p == MAP_FAILED)
+		return NULL;
+	*bytes = (uint64_t)s.st_size;
+	return p;
+}
+
+static bool attach_inside(uint64_t offset, uint64_t size, uint64_t whole)
+{
+	return offset % 64 == 0 && offset <= whole && size <= whole - offset;
+}
+
+static bool attach_ipc_valid(const struct attach *a)
+{
+	const struct ipc_header *h = a->ipc;
+	uint64_t ring = sizeof(struct rte_ring) + (uint64_t)IPC_RING_RECORDS * RECORD_BYTES;
+	uint64_t messages = (uint64_t)MSG_SLOTS * MSG_SLOT_BYTES;
+
+	if (a->ipc_bytes < sizeof(*h) || h->magic != IPC_MAGIC || h->version != IPC_VERSION ||
+	    h->workers != a->reply.workers)
+		return false;
+	for (unsigned w = 0; w < h->workers; w++)
+		if (!attach_inside(h->command_ring_offset[w], ring, a->ipc_bytes) ||
+		    !attach_inside(h->event_ring_offset[w], ring, a->ipc_bytes))
+			return false;
+	return attach_inside(h->msg_tx_offset, messages, a->ipc_bytes) &&
+	       attach_inside(h->msg_rx_offset, messages, a->ipc_bytes);
+}
+
+static bool attach_table_valid(const struct attach *a)
+{
+	return a->table_bytes >= sizeof(struct object_table) && a->table->slots <= UINT32_MAX / 2 &&
+	       object_table_bytes(a->table->slots) <= a->table_bytes &&
+	       a->table->store_bytes == a->store_bytes;
+}
+
+static void attach_forget_store(struct attach *a)
+{
+	if (a->store)
+		munmap(a->store, a->store_bytes);
+	if (a->table)
+		munmap(a->table, a->table_bytes);
+	a->store = NULL;
+	a->table = NULL;
+	attach_close(&a->store_fd);
+	attach_close(&a->table_fd);
+}
+
+/* Takes the descriptors over, all of them, and maps what is new. */
+static int attach_take(struct attach *a, const int *fds)
+{
+	a->kept = a->store && a->reply.adopted;
+	if (a->kept) { /* the same memory: our own mapping stays */
+		close(fds[0]);
+		close(fds[1]);
+	} else {
+		attach_forget_store(a);
+		a->store_fd = fds[0];
+		a->table_fd = fds[1];
+		a->store = attach_map(a->store_fd, &a->store_bytes);
+		a->table = attach_map(a->table_fd, &a->table_bytes);
+	}
+	a->ipc_fd = fds[2];
+	a->control_wake = fds[3];
+	for (unsigned w = 0; w < a->reply.workers; w++)
+		a->worker_wake[w] = fds[4 + w];
+	a->ipc = attach_map(a->ipc_fd, &a->ipc_bytes);
+	if (a->store == NULL || a->table == NULL || a->ipc == NULL)
+		return -ENOMEM;
+	if (!attach_ipc_valid(a) || !attach_table_valid(a)) {
+		attach_forget_store(a);
+		return -EPROTO;
+	}
+	return 0;
+}
+
+static int attach_check(const struct attach_reply *r, ssize_t length, unsigned fds)
+{
+	if (length != (ssize_t)sizeof(*r) || r->magic != ATTACH_MAGIC)
+		return -EPROTO;
+	if (r->version != IPC_VERSION)
+		return -EPROTONOSUPPORT;
+	if (r->error)
+		return r->error < 0 ? r->error : -r->error;
+	if (r->workers == 0 || r->workers > WORKERS_MAX || fds != 4 + r->workers)
+		return -EPROTO;
+	return 0;
+}
+
+int attach_finish(struct attach *a)
+{
+	union attach_control control = {0};
+	struct iovec part = {&a->reply, sizeof(a->reply)};
+	struct msghdr m = {.msg_iov = &part,
+			   .msg_iovlen = 1,
+			   .msg_control = &control,
+			   .msg_controllen = sizeof(control)};
+	int fds[ATTACH_FDS_MAX], error;
+	ssize_t n = recvmsg(a->socket, &m, MSG_CMSG_CLOEXEC);
+	unsigned count;
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return 0;
+	if (n <= 0) {
+		attach_close(&a->socket);
+		return -ECONNRESET;
+	}
+	count = attach_take_fds(&m, fds);
+	error = attach_check(&a->reply, n, count);
+	if (error == 0)
+		error = attach_take(a, fds);
+	else
+		while (count > 0)
+			close(fds[--count]);
+	if (error) {
+		attach_end(a);
+		return error;
+	}
+	a->reply.port[sizeof(a->reply.port) - 1] = '\0';
+	return 1;
+}
+
+void attach_end(struct attach *a)
+{
+	if (a->ipc)
+		munmap(a->ipc, a->ipc_bytes);
+	a->ipc = NULL;
+	attach_close(&a->socket);
+	attach_close(&a->ipc_fd);
+	attach_close(&a->control_wake);
+	for (unsigned w = 0; w < WORKERS_MAX; w++)
+		attach_close(&a->worker_wake[w]);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The meeting with the dataplane (internal/ipc.h), without the event loop: connect, hand over what
+ * we keep, take what we are given, map it. The store and the table stay mapped when the dataplane
+ * dies, and are given to the next one.
+ */
+#ifndef SARISSA_CONTROL_ATTACH_H
+#define SARISSA_CONTROL_ATTACH_H
+
+#include "core/control.h"
+
+struct attach {
+	int socket;		/* -1: no dataplane */
+	int store_fd, table_fd; /* -1: none yet */
+	int ipc_fd, control_wake, worker_wake[WORKERS_MAX];
+	uint8_t *store;
+	struct object_table *table;
+	struct ipc_header *ipc;
+	uint64_t store_bytes, table_bytes, ipc_bytes;
+	struct attach_reply reply;
+	bool kept; /* the last reply adopted our store */
+};
+
+void attach_init(struct attach *a);
+
+/* Connects and sends the request. Returns 0 or -errno: then a->socket is -1. */
+int attach_begin(struct attach *a, const char *rundir);
+
+/* Reads the reply. Returns 1 when attached and mapped; 0 when it has not come yet; -errno, and the
+ * connection is closed (-EPROTONOSUPPORT: versions differ). */
+int attach_finish(struct attach *a);
+
+/* The dataplane has gone: unmaps the rings, keeps store and table. */
+void attach_end(struct attach *a);
+
+#endif

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "clients.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include "host.h"
+#include "log.h"
+
+enum {
+	QUEUE_LONG = 64,   /* packets: a LIST pauses */
+	QUEUE_MAX = 1024,  /* packets: the client is not reading */
+	REQUESTS_MAX = 32, /* in one go, for fairness */
+	FDS_MAX = 3,
+};
+
+struct packet {
+	struct packet *next;
+	uint32_t length;
+	uint16_t op; /* whose descriptors go along; 0: none */
+	uint8_t bytes[];
+};
+
+struct client {
+	uv_poll_t poll;
+	struct clients *all;
+	struct packet *first, **last; /* what the socket did not take yet */
+	uint32_t queued;
+	uint32_t session;
+	int fd;
+	int pins_fd;
+	_Atomic uint64_t *pins;
+	bool failed; /* to be closed as soon as the core does not run */
+	bool closed;
+};
+
+/* ---- sending ------------------------------------------------------------------------------- */
+
+/* A descriptor of the same memory that cannot write to it. */
+static int clients_read_only(int fd)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+/* The descriptors that go with a reply; returns how many, or -1. close_from: those from there on
+ * are closed after sending. */
+static int clients_fds(const struct client *k, uint16_t op, int fds[FDS_MAX])
+{
+	const struct attach *a = &k->all->host->attach;
+
+	if (op == SESSION_CREATE) {
+		fds[0] = a->store_fd;
+		return 1;
+	}
+	if (op != SESSION_ATTACH)
+		return 0;
+	fds[0] = clients_read_only(a->store_fd);
+	fds[1] = clients_read_only(a->table_fd);
+	fds[2] = k->pins_fd;
+	if (fds[0] >= 0 && fds[1] >= 0)
+		return 3;
+	log_error("cannot share the store with a client (%s): raise the limit of open files",
+		  strerror(errno));
+	return -1;
+}
+
+static ssize_t clients_send(const struct client *k, const void *bytes, size_t length, uint16_t op)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int) * FDS_MAX)];
+	} control = {0};
+	struct iovec part = {(void *)(uintptr_t)bytes, length};
+	struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1};
+	int fds[FDS_MAX] = {-1, -1, -1};
+	int count = clients_fds(k, op, fds);
+	ssize_t sent = -1;
+
+	if (count > 0) {
+		struct cmsghdr *c;
+
+		m.msg_control = &control;
+		m.msg_controllen = CMSG_SPACE(sizeof(int) * (size_t)count);
+		c = CMSG_FIRSTHDR(&m);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(int) * (size_t)count);
+		memcpy(CMSG_DATA(c), fds, sizeof(int) * (size_t)count);
+	}
+	if (count >= 0)
+		sent = sendmsg(k->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+	else
+		errno = EMFILE;
+	if (op == SESSION_ATTACH)
+		for (int i = 0; i < 2; i++)
+			if (fds[i] >= 0)
+				close(fds[i]);
+	return sent;
+}
+
+static void clients_fail(struct client *k)
+{
+	k->failed = true;
+	k->all->failed = true;
+}
+
+static void clients_ready(uv_poll_t *poll, int status, int events);
+
+static void clients_queue(struct client *k, const void *bytes, size_t length, uint16_t op)
+{
+	struct packet *p = k->queued < QUEUE_MAX ? malloc(sizeof(*p) + length) : NULL;
+
+	if (p == NULL) {
+		log_warning("disconnected a client that does not read its answers");
+		clients_fail(k);
+		return;
+	}
+	p->next = NULL;
+	p->length = (uint32_t)length;
+	p->op = op;
+	memcpy(p->bytes, bytes, length);
+	*k->last = p;
+	k->last = &p->next;
+	if (k->queued++ == 0)
+		uv_poll_start(&k->poll, UV_READABLE | UV_WRITABLE, clients_ready);
+}
+
+bool clients_reply(struct clients *c, uint32_t session, const struct session_reply *r,
+		   const void *tail, uint32_t tail_bytes)
+{
+	union {
+		struct session_reply reply;
+		uint8_t bytes[sizeof(struct session_reply) + sizeof(struct session_object)];
+	} packet;
+	struct client *k = session < c->table_size ? c->table[session] : NULL;
+	bool fds = r->status == 0 && (r->op == SESSION_ATTACH || r->op == SESSION_CREATE);
+	size_t length = sizeof(*r) + tail_bytes;
+
+	if (k == NULL || k->failed || length > sizeof(packet))
+		return true;
+	packet.reply = *r;
+	if (tail_bytes > 0)
+		memcpy(packet.bytes + sizeof(*r), tail, tail_bytes);
+	if (k->queued == 0) {
+		if (clients_send(k, &packet, length, fds ? r->op : 0) >= 0)
+			return true;
+		if (errno != EAGAIN && errno != EINTR) {
+			clients_fail(k);
+			return true;
+		}
+	}
+	clients_queue(k, &packet, length, fds ? r->op : 0);
+	return k->queued < QUEUE_LONG;
+}
+
+static void clients_flush(struct client *k)
+{
+	while (k->first) {
+		struct packet *p = k->first;
+
+		if (clients_send(k, p->bytes, p->length, p->op) < 0) {
+			if (errno != EAGAIN && errno != EINTR)
+				clients_fail(k);
+			return;
+		}
+		k->first = p->next;
+		k->queued--;
+		free(p);
+	}
+	k->last = &k->first;
+	uv_poll_start(&k->poll, UV_READABLE, clients_ready);
+	control_session_writable(k->all->host->core, k->session, host_now_ns());
+}
+
+/* ---- receiving ----------------------------------------------------------------------------- */
+
+static void clients_read(struct client *k)
+{
+	struct host *h = k->all->host;
+
+	for (int i = 0; i < REQUESTS_MAX && !k->failed; i++) {
+		union {
+			struct session_request request;
+			uint8_t bytes[sizeof(struct session_request) + 1];
+		} packet;
+		ssize_t n = recv(k->fd, &packet, sizeof(packet), MSG_DONTWAIT);
+
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			return;
+		if (n <= 0) {
+			clients_fail(k);
+			return;
+		}
+		control_session_request(h->core, k->session, &packet, (size_t)n, host_now_ns());
+	}
+}
+
+static void clients_ready(uv_poll_t *poll, int status, int events)
+{
+	struct client *k = poll->data;
+
+	if (status < 0)
+		clients_fail(k);
+	if (!k->failed && (events & UV_WRITABLE))
+		clients_flush(k);
+	if (!k->failed && (events & UV_READABLE))
+		clients_read(k);
+	clients_settle(k->all);
+}
+
+/* ---- coming and going ---------------------------------------------------------------------- */
+
+static void clients_free(uv_handle_t *handle)
+{
+	struct client *k = handle->data;
+
+	while (k->first) {
+		struct packet *p = k->first;
+
+		k->first = p->next;
+		free(p);
+	}
+	free(k);
+}
+
+static void clients_close(struct client *k)
+{
+	struct clients *c = k->all;
+
+	if (k->closed)
+		return;
+	k->closed = true;
+	c->table[k->session] = NULL;
+	control_session_close(c->host->core, k->session, host_now_ns());
+	munmap((void *)(uintptr_t)k->pins, SESSION_PIN_BYTES);
+	close(k->pins_fd);
+	uv_poll_stop(&k->poll);
+	close(k->fd);
+	uv_close((uv_handle_t *)&k->poll, clients_free);
+}
+
+void clients_settle(struct clients *c)
+{
+	if (!c->failed)
+		return;
+	c->failed = false;
+	for (uint32_t i = 0; i < c->table_size; i++)
+		if (c->table[i] && c->table[i]->failed)
+			clients_close(c->table[i]);
+}
+
+void clients_close_all(struct clients *c)
+{
+	for (uint32_t i = 0; i < c->table_size; i++)
+		if (c->table[i])
+			clients_close(c->table[i]);
+}
+
+static int clients_pins(struct client *k)
+{
+	void *p;
+
+	k->pins_fd = memfd_create("sarissa-pins", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (k->pins_fd < 0)
+		return -errno;
+	/* sealed, so that a client cannot shrink it and make us fault */
+	if (ftruncate(k->pins_fd, SESSION_PIN_BYTES) < 0 ||
+	    fcntl(k->pins_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+		return -errno;
+	p = mmap(NULL, SESSION_PIN_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, k->pins_fd, 0);
+	if (p == MAP_FAILED)
+		return -errno;
+	k->pins = p;
+	return 0;
+}
+
+/* Tells a client that cannot be served why, and lets it go. */
+static void clients_refuse(int fd, int error)
+{
+	struct session_reply r = {.magic = SESSION_MAGIC, .op = SESSION_ATTACH, .status = error};
+
+	snprintf(r.text, sizeof(r.text),
+		 error == -EMFILE ? "this node has no room for another client: raise --sessions"
+				  : "this node cannot take a client (%s)",
+		 strerror(-error));
+	if (send(fd, &r, sizeof(r), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+		log_debug("refusal: %s", strerror(errno));
+	close(fd);
+}
+
+static int clients_add(struct clients *c, int fd)
+{
+	struct client *k = calloc(1, sizeof(*k));
+	int session = -ENOMEM, error;
+
+	if (k == NULL)
+		return -ENOMEM;
+	k->all = c;
+	k->fd = fd;
+	k->pins_fd = -1;
+	k->last = &k->first;
+	error = clients_pins(k);
+	if (error == 0)
+		session = control_session_open(c->host->core, k->pins, host_now_ns());
+	if (error == 0 && session < 0)
+		error = session;
+	if (error == 0 && uv_poll_init(&c->host->loop, &k->poll, fd) < 0)
+		error = -ENOMEM;
+	if (error) {
+		if (session >= 0)
+			control_session_close(c->host->core, (uint32_t)session, host_now_ns());
+		if (k->pins)
+			munmap((void *)(uintptr_t)k->pins, SESSION_PIN_BYTES);
+		if (k->pins_fd >= 0)
+			close(k->pins_fd);
+		free(k);
+		return error;
+	}
+	k->session = (uint32_t)session;
+	k->poll.data = k;
+	c->table[session] = k;
+	uv_poll_start(&k->poll, UV_READABLE, clients_ready);
+	return 0;
+}
+
+static void clients_accept(uv_poll_t *poll, int status, int events)
+{
+	struct clients *c = poll->data;
+	struct ucred who = {0};
+	socklen_t length = sizeof(who);
+	int fd = accept4(c->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), error;
+
+	if (fd < 0)
+		return;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &length) == 0)
+		log_debug("client: process %d of user %u", who.pid, who.uid);
+	error = clients_add(c, fd);
+	if (error)
+		clients_refuse(fd, error);
+}
+
+void clients_init(struct clients *c, struct host *host)
+{
+	c->host = host;
+	c->listen_fd = -1;
+	c->table_size = host->options->sessions;
+	c->table = calloc(c->table_size, sizeof(*c->table));
+}
+
+static void clients_address(const struct clients *c, struct sockaddr_un *out)
+{
+	*out = (struct sockaddr_un){.sun_family = AF_UNIX};
+	snprintf(out->sun_path, sizeof(out->sun_path), "%s/control.sock", c->host->options->rundir);
+}
+
+int clients_listen(struct clients *c)
+{
+	struct sockaddr_un address;
+
+	if (c->listen_fd >= 0)
+		return 0;
+	clients_address(c, &address);
+	c->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	unlink(address.sun_path); /* the lock says that nobody listens there */
+	if (c->table == NULL || c->listen_fd < 0 ||
+	    bind(c->listen_fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
+	    chmod(address.sun_path, c->host->options->socket_mode) < 0 ||
+	    listen(c->listen_fd, 64) < 0 ||
+	    uv_poll_init(&c->host->loop, &c->listening, c->listen_fd) < 0) {
+		log_error("cannot listen at %s (%s): check the rights of --rundir",
+			  address.sun_path, strerror(errno));
+		return 1;
+	}
+	c->listening.data = c;
+	return uv_poll_start(&c->listening, UV_READABLE, clients_accept) < 0;
+}
+
+void clients_leave(struct clients *c)
+{
+	struct sockaddr_un address;
+
+	if (c->listen_fd < 0)
+		return;
+	clients_address(c, &address);
+	unlink(address.sun_path);
+}

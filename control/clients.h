@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The clients' socket RUNDIR/control.sock: accepts, reads requests for the core, sends its
+ * replies. A client that does not read is disconnected when its queue is full; what a client sends
+ * is never trusted (control/core/sessions.c checks it). One thread.
+ */
+#ifndef SARISSA_CONTROL_CLIENTS_H
+#define SARISSA_CONTROL_CLIENTS_H
+
+#include <stdatomic.h>
+#include <uv.h>
+#include "internal/session.h"
+
+struct host;
+struct client;
+
+struct clients {
+	struct host *host;
+	uv_poll_t listening;
+	int listen_fd;	       /* -1: not yet */
+	struct client **table; /* by session */
+	uint32_t table_size;
+	bool failed; /* some client waits to be closed */
+};
+
+void clients_init(struct clients *c, struct host *host);
+/* Begins to listen, if that has not happened yet. Returns 0, or 1 and one line said why. */
+int clients_listen(struct clients *c);
+/* Queues a reply. Returns false when the queue has become long. */
+bool clients_reply(struct clients *c, uint32_t session, const struct session_reply *r,
+		   const void *tail, uint32_t tail_bytes);
+/* Closes the clients that failed while the core ran. */
+void clients_settle(struct clients *c);
+void clients_close_all(struct clients *c);
+/* At the end of the process: removes the socket. */
+void clients_leave(struct clients *c);
+
+#endif

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "host.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include "log.h"
+
+enum {
+	RETRY_MS = 100,
+	REPLY_MS = 10000, /* a dataplane that does not answer an attach in so long is left */
+};
+
+uint64_t host_now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* ---- handles that come and go: libuv wants them on the heap -------------------------------- */
+
+static void host_free_handle(uv_handle_t *handle)
+{
+	free(handle);
+}
+
+static uv_poll_t *host_poll(struct host *h, int fd, uv_poll_cb callback)
+{
+	uv_poll_t *p = calloc(1, sizeof(*p));
+
+	if (p == NULL)
+		return NULL;
+	p->data = h;
+	if (uv_poll_init(&h->loop, p, fd) < 0) {
+		free(p);
+		return NULL;
+	}
+	if (uv_poll_start(p, UV_READABLE, callback) == 0)
+		return p;
+	uv_close((uv_handle_t *)p, host_free_handle);
+	return NULL;
+}
+
+static void host_unpoll(uv_poll_t **p)
+{
+	if (*p)
+		uv_close((uv_handle_t *)*p, host_free_handle);
+	*p = NULL;
+}
+
+void host_stop(struct host *h, int status)
+{
+	h->status = status;
+	h->stopping = true;
+	uv_stop(&h->loop);
+}
+
+/* ---- the dataplane ------------------------------------------------------------------------- */
+
+static void host_try_attach(uv_timer_t *timer);
+
+static void host_retry(struct host *h)
+{
+	host_unpoll(&h->attaching);
+	host_unpoll(&h->wake);
+	attach_end(&h->attach);
+	uv_timer_start(&h->retry, host_try_attach, RETRY_MS, 0);
+}
+
+static void host_lost_dataplane(struct host *h)
+{
+	log_warning("the dataplane has gone: objects stay readable here, transfers go on when it "
+		    "is started again");
+	h->attached = false;
+	control_detach(h->core, host_now_ns());
+	host_retry(h);
+}
+
+static void host_woken(uv_poll_t *p, int status, int events)
+{
+	struct host *h = p->data;
+	uint64_t count;
+
+	if (read(h->attach.control_wake, &count, sizeof(count)) < 0 && errno != EAGAIN)
+		log_debug("eventfd: %s", strerror(errno));
+}
+
+/* What the socket says after the attach can only be its end. */
+static void host_socket_ended(uv_poll_t *p, int status, int events)
+{
+	host_lost_dataplane(p->data);
+}
+
+static void host_begin(struct host *h)
+{
+	uint8_t *ipc = (uint8_t *)h->attach.ipc;
+	struct control_attach a = {h->attach.reply, h->attach.store, h->attach.table};
+	int error;
+
+	if (!h->attach.kept) /* another store: what clients have mapped says nothing any more */
+		clients_close_all(&h->clients);
+	a.reply.adopted = h->attach.kept;
+	mailbox_init(&h->mailbox, h->mailbox_memory, h->arena, ipc + h->attach.ipc->msg_tx_offset,
+		     MSG_SLOTS, ipc + h->attach.ipc->msg_rx_offset, MSG_SLOTS);
+	h->attached = true; /* what the core says from within goes out */
+	error = control_attach(h->core, &a, host_now_ns());
+	if (error) {
+		log_error("the dataplane's object table does not hold: restart sarissa-dataplane");
+		host_stop(h, 1);
+		return;
+	}
+	h->waiting_told = false;
+	log_info("node %u of %u: attached to %s, %u worker%s, store of %llu MiB%s",
+		 h->options->node, h->options->nodes, a.reply.port, a.reply.workers,
+		 a.reply.workers == 1 ? "" : "s", (unsigned long long)(a.reply.store_bytes >> 20),
+		 h->attach.kept ? ", kept" : "");
+	error = clients_listen(&h->clients);
+	if (error)
+		host_stop(h, 1);
+}
+
+static void host_attach_failed(struct host *h, int error)
+{
+	if (error == -EPROTONOSUPPORT) {
+		log_error("the dataplane is of another version: run programs of one version");
+		host_stop(h, 1);
+		return;
+	}
+	if (!h->waiting_told)
+		log_warning("the dataplane refused (%s): trying again until it takes us",
+			    strerror(-error));
+	h->waiting_told = true;
+	host_retry(h);
+}
+
+static void host_reply_came(uv_poll_t *p, int status, int events)
+{
+	struct host *h = p->data;
+	int result = attach_finish(&h->attach);
+
+	if (result == 0)
+		return;
+	host_unpoll(&h->attaching);
+	uv_timer_stop(&h->retry);
+	if (result < 0) {
+		host_attach_failed(h, result);
+		return;
+	}
+	h->attaching = host_poll(h, h->attach.socket, host_socket_ended);
+	h->wake = host_poll(h, h->attach.control_wake, host_woken);
+	if (h->attaching && h->wake)
+		host_begin(h);
+	else
+		host_attach_failed(h, -ENOMEM);
+}
+
+static void host_no_reply(uv_timer_t *timer)
+{
+	host_attach_failed(timer->data, -ETIMEDOUT);
+}
+
+static void host_try_attach(uv_timer_t *timer)
+{
+	struct host *h = timer->data;
+	int error = attach_begin(&h->attach, h->options->rundir);
+
+	if (error == 0) {
+		h->attaching = host_poll(h, h->attach.socket, host_reply_came);
+		uv_timer_start(&h->retry, h->attaching ? host_no_reply : host_try_attach, REPLY_MS,
+			       0);
+		return;
+	}
+	if (!h->waiting_told && error == -EACCES)
+		log_warning("not allowed to reach the dataplane in %s: run both as one user",
+			    h->options->rundir);
+	else if (!h->waiting_told)
+		log_info("waiting for the dataplane: start sarissa-dataplane --rundir %s",
+			 h->options->rundir);
+	h->waiting_told = true;
+	uv_timer_start(&h->retry, host_try_attach, RETRY_MS, 0);
+}
+
+/* ---- the loop ------------------------------------------------------------------------------ */
+
+static void host_timed_out(uv_timer_t *timer)
+{
+	/* the turn that follows looks at the time */
+}
+
+static void host_idle(uv_idle_t *idle)
+{
+	/* its being active keeps the loop from sleeping */
+}
+
+/* Before the loop sleeps: everything is handled, and the next timeout set. */
+static void host_prepare(uv_prepare_t *prepare)
+{
+	struct host *h = prepare->data;
+	bool more = host_pump(h);
+	uint64_t next = control_next_timeout(h->core), now = host_now_ns();
+
+	clients_settle(&h->clients);
+	if (more)
+		uv_idle_start(&h->busy, host_idle);
+	else
+		uv_idle_stop(&h->busy);
+	if (next == UINT64_MAX) {
+		uv_timer_stop(&h->timeout);
+		return;
+	}
+	uv_update_time(&h->loop);
+	uv_timer_start(&h->timeout, host_timed_out,
+		       next <= now ? 0 : (next - now + 999999) / 1000000, 0);
+}
+
+static void host_signal(uv_signal_t *handle, int number)
+{
+	log_info("%s: leaving", strsignal(number));
+	host_stop(handle->data, 0);
+}
+
+static bool host_send(void *arg, uint32_t conn, const struct message *m)
+{
+	struct host *h = arg;
+
+	return h->attached && mailbox_send(&h->mailbox, conn, m);
+}
+
+static bool host_reply(void *arg, uint32_t session, const struct session_reply *r, const void *tail,
+		       uint32_t tail_bytes)
+{
+	struct host *h = arg;
+
+	return clients_reply(&h->clients, session, r, tail, tail_bytes);
+}
+
+static void host_log(void *arg, enum control_log_level level, const char *text)
+{
+	log_line(level, "%s", text);
+}
+
+/* ---- start --------------------------------------------------------------------------------- */
+
+static int host_lock(struct host *h)
+{
+	char path[128];
+
+	if (mkdir(h->options->rundir, 0755) < 0 && errno != EEXIST) {
+		log_error("cannot make %s (%s): name another --rundir", h->options->rundir,
+			  strerror(errno));
+		return 1;
+	}
+	snprintf(path, sizeof(path), "%s/control.lock", h->options->rundir);
+	h->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (h->lock_fd < 0) {
+		log_error("cannot write in %s (%s): check its rights", h->options->rundir,
+			  strerror(errno));
+		return 1;
+	}
+	if (flock(h->lock_fd, LOCK_EX | LOCK_NB) == 0)
+		return 0;
+	log_error("another sarissa-control runs in %s: stop it, or name another --rundir",
+		  h->options->rundir);
+	return 1;
+}
+
+/* Zeroed memory whose untouched pages cost nothing. */
+static void *host_memory(size_t bytes)
+{
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+static int host_core(struct host *h)
+{
+	const struct control_ops ops = {h, host_send, host_reply, host_log};
+	struct control_config config;
+	void *memory;
+
+	control_config_default(&config);
+	config.node = h->options->node;
+	config.nodes = h->options->nodes;
+	config.addrs = h->options->addrs;
+	config.shards = h->options->shards;
+	config.shard_nodes = h->options->shard_nodes;
+	config.sessions_max = h->options->sessions;
+	config.pid = getpid();
+	if (getrandom(&config.seed, sizeof(config.seed), 0) != sizeof(config.seed)) {
+		log_error("no random numbers (%s): the kernel is too old", strerror(errno));
+		return 1;
+	}
+	memory = host_memory(control_bytes(&config));
+	h->mailbox_memory = host_memory(mailbox_bytes(MSG_SLOTS, MSG_SLOTS));
+	h->arena = host_memory(MAILBOX_ARENA_BYTES);
+	if (memory && h->mailbox_memory && h->arena)
+		h->core = control_init(memory, &config, &ops, host_now_ns());
+	if (h->core)
+		return 0;
+	log_error("no memory for the directory: free some, or use fewer --sessions");
+	return 1;
+}
+
+static void host_handles(struct host *h)
+{
+	uv_loop_init(&h->loop);
+	uv_signal_init(&h->loop, &h->interrupt);
+	uv_signal_init(&h->loop, &h->terminate);
+	uv_timer_init(&h->loop, &h->retry);
+	uv_timer_init(&h->loop, &h->timeout);
+	uv_prepare_init(&h->loop, &h->prepare);
+	uv_idle_init(&h->loop, &h->busy);
+	h->interrupt.data = h->terminate.data = h->retry.data = h->prepare.data = h;
+	uv_signal_start(&h->interrupt, host_signal, SIGINT);
+	uv_signal_start(&h->terminate, host_signal, SIGTERM);
+	uv_prepare_start(&h->prepare, host_prepare);
+}
+
+int host_init(struct host *h, const struct options *options)
+{
+	*h = (struct host){.options = options, .lock_fd = -1};
+	attach_init(&h->attach);
+	if (host_lock(h) || host_core(h))
+		return 1;
+	host_handles(h);
+	clients_init(&h->clients, h);
+	return 0;
+}
+
+int host_run(struct host *h)
+{
+	host_try_attach(&h->retry);
+	if (!h->stopping)
+		uv_run(&h->loop, UV_RUN_DEFAULT);
+	clients_leave(&h->clients);
+	return h->status;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The process around a control core: the event loop, the rings to the workers, the coming and
+ * going of the dataplane. One thread.
+ */
+#ifndef SARISSA_CONTROL_HOST_H
+#define SARISSA_CONTROL_HOST_H
+
+#include <uv.h>
+#include "attach.h"
+#include "clients.h"
+#include "core/control.h"
+#include "options.h"
+#include "rpc/mailbox.h"
+
+struct host {
+	const struct options *options;
+	uv_loop_t loop;
+	uv_signal_t interrupt, terminate;
+	uv_timer_t retry;   /* to the next attempt to attach */
+	uv_timer_t timeout; /* of the core */
+	uv_prepare_t prepare;
+	uv_idle_t busy;	      /* active while there is work left that no descriptor tells of */
+	uv_poll_t *attaching; /* the dataplane's socket; NULL: none */
+	uv_poll_t *wake;      /* the eventfd of our rings */
+	struct attach attach;
+	struct clients clients;
+	struct control *core;
+	struct mailbox mailbox;
+	uint8_t *mailbox_memory, *arena;
+	int lock_fd;
+	int status;    /* exit status */
+	bool attached; /* the core is */
+	bool stopping;
+	bool waiting_told; /* the operator knows that we wait for the dataplane */
+};
+
+/* Takes the run directory, makes the core. Returns 0, or 1 and one line said why. */
+int host_init(struct host *h, const struct options *options);
+/* Until a signal; returns the exit status. */
+int host_run(struct host *h);
+
+uint64_t host_now_ns(void);
+/* Ends the process in good order; status is its exit status. */
+void host_stop(struct host *h, int status);
+
+/* pump.c: one turn of the core: events in, commands out, until nothing is left or the turn has
+ * become long. Returns true when work is left. */
+bool host_pump(struct host *h);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "log.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static enum control_log_level log_level = CONTROL_LOG_INFO;
+
+void log_set_level(enum control_log_level level)
+{
+	log_level = level;
+}
+
+bool log_parse_level(const char *text, enum control_log_level *out)
+{
+	static const char *const names[] = {"error", "warning", "info", "debug"};
+
+	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strcmp(text, names[i]) == 0) {
+			*out = i;
+			return true;
+		}
+	return false;
+}
+
+void log_line(enum control_log_level level, const char *format, ...)
+{
+	char line[1024];
+	va_list args;
+
+	if (level > log_level)
+		return;
+	va_start(args, format);
+	vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	fprintf(stderr, "sarissa-control: %s\n", line);
+}

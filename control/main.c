@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* sarissa-control: decides, for one node, which object moves where. */
+#include <signal.h>
+#include "host.h"
+#include "log.h"
+
+int main(int argc, char **argv)
+{
+	static struct options options;
+	static struct host host;
+
+	switch (options_parse(argc, argv, &options)) {
+	case OPTIONS_DONE:
+		return 0;
+	case OPTIONS_WRONG:
+		return 2;
+	case OPTIONS_RUN:
+		break;
+	}
+	log_set_level(options.log_level);
+	signal(SIGPIPE, SIG_IGN);
+	if (host_init(&host, &options))
+		return 1;
+	return host_run(&host);
+}

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "options.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include "log.h"
+
+#ifndef SARISSA_VERSION
+#error "the build says which version this is"
+#endif
+
+enum {
+	SESSIONS_MAX = 16384,
+	LIST_BYTES_MAX = NODES_MAX * 64,
+	OPTION_FIRST = 256,
+};
+
+#define OPTIONS(X)                                                                             \
+	X(RUNDIR, "rundir", "DIR", "where the sockets live (/run/sarissa)")                    \
+	X(NODE, "node", "I", "this node's number in the list, from 0 (0)")                     \
+	X(NODES, "nodes", "LIST", "all nodes, the same everywhere: IP[:PORT],...")             \
+	X(NODES_FILE, "nodes-file", "FILE", "the same list, one per line; # begins a comment") \
+	X(SHARDS, "shards", "LIST", "nodes that keep the directory: I,... or all (0)")         \
+	X(SESSIONS, "sessions", "N", "clients at a time (256)")                                \
+	X(SOCKET_MODE, "socket-mode", "OCTAL", "rights of the clients' socket (0666)")         \
+	X(LOG_LEVEL, "log-level", "LEVEL", "error, warning, info or debug (info)")             \
+	X(HELP, "help", NULL, "this text")                                                     \
+	X(VERSION, "version", NULL, "the version")
+
+enum {
+	OPTION_BEFORE_FIRST = OPTION_FIRST - 1,
+#define X(id, name, argument, help) OPTION_##id,
+	OPTIONS(X)
+#undef X
+};
+
+static enum options_result options_help(void)
+{
+	static const struct {
+		const char *name, *argument, *help;
+	} rows[] = {
+#define X(id, name, argument, help) {name, argument, help},
+		OPTIONS(X)
+#undef X
+	};
+
+	printf("Usage: sarissa-control --node I --nodes IP:PORT,... [OPTION...]\n"
+	       "Decides for one Sarissa node which object moves where; its sarissa-dataplane "
+	       "moves it.\n\n");
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		char left[40];
+
+		snprintf(left, sizeof(left), "--%s %s", rows[i].name,
+			 rows[i].argument ? rows[i].argument : "");
+		printf("  %-22s %s\n", left, rows[i].help);
+	}
+	return OPTIONS_DONE;
+}
+
+static enum options_result options_wrong(const char *name, const char *value, const char *why)
+{
+	log_error("--%s %s: %s: see --help", name, value, why);
+	return OPTIONS_WRONG;
+}
+
+static bool options_number(const char *text, int base, uint64_t low, uint64_t high, uint64_t *out)
+{
+	char *end;
+	unsigned long long v;
+
+	errno = 0;
+	v = strtoull(text, &end, base);
+	if (*text < '0' || *text > '9' || *end || errno || v < low || v > high)
+		return false;
+	*out = v;
+	return true;
+}
+
+/* IP, IP:PORT, [IPv6]:PORT */
+static bool options_addr(char *text, struct net_addr *out)
+{
+	char *port = strrchr(text, ':'), *ip = text;
+	uint64_t number = UDP_PORT_DEFAULT;
+	uint8_t v4[4];
+
+	memset(out, 0, sizeof(*out));
+	if (*text == '[') {
+		char *close = strchr(text, ']');
+
+		if (close == NULL || (close[1] != '\0' && close[1] != ':'))
+			return false;
+		port = close[1] == ':' ? close + 1 : NULL;
+		*close = '\0';
+		ip = text + 1;
+	} else if (port && strchr(text, ':') != port) {
+		port = NULL; /* a bare IPv6 address */
+	}
+	if (port) {
+		*port++ = '\0';
+		if (!options_number(port, 10, 1, 65535 - WORKERS_MAX, &number))
+			return false;
+	}
+	out->port = (uint16_t)number;
+	if (inet_pton(AF_INET, ip, v4) == 1) {
+		out->ip[10] = out->ip[11] = 0xff;
+		memcpy(out->ip + 12, v4, 4);
+		return true;
+	}
+	return inet_pton(AF_INET6, ip, out->ip) == 1;
+}
+
+static enum options_result options_add_node(struct options *o, const char *name, char *text)
+{
+	if (o->nodes == NODES_MAX)
+		return options_wrong(name, text, "too many nodes");
+	if (!options_addr(text, &o->addrs[o->nodes]))
+		return options_wrong(name, text, "not an address IP[:PORT] or [IPv6]:PORT");
+	for (uint32_t i = 0; i < o->nodes; i++)
+		if (net_addr_equal(&o->addrs[i], &o->addrs[o->nodes]))
+			return options_wrong(name, text, "the address stands there twice");
+	o->nodes++;
+	return OPTIONS_RUN;
+}
+
+static enum options_result options_nodes(struct options *o, const char *list)
+{
+	char *copy = strdup(list), *save = NULL;
+	enum options_result result = OPTIONS_RUN;
+
+	o->nodes = 0;
+	for (char *t = copy ? strtok_r(copy, ", ", &save) : NULL; t && result == OPTIONS_RUN;
+	     t = strtok_r(NULL, ", ", &save))
+		result = options_add_node(o, "nodes", t);
+	free(copy);
+	return result;
+}
+
+static enum options_result options_nodes_file(struct options *o, const char *path)
+{
+	enum options_result result = OPTIONS_RUN;
+	char line[256], *save = NULL;
+	FILE *f = fopen(path, "re");
+
+	if (f == NULL) {
+		log_error("cannot read %s (%s): name the file with the list of nodes", path,
+			  strerror(errno));
+		return OPTIONS_WRONG;
+	}
+	o->nodes = 0;
+	while (result == OPTIONS_RUN && fgets(line, sizeof(line), f)) {
+		line[strcspn(line, "#\r\n")] = '\0';
+		for (char *t = strtok_r(line, ", \t", &save); t && result == OPTIONS_RUN;
+		     t = strtok_r(NULL, ", \t", &save))
+			result = options_add_node(o, "nodes-file", t);
+	}
+	fclose(f);
+	return result;
+}
+
+/* Called when the list of nodes is known. */
+static enum options_result options_shards(struct options *o, const char *list)
+{
+	char *copy, *save = NULL;
+	enum options_result result = OPTIONS_RUN;
+
+	o->shards = 0;
+	if (strcmp(list, "all") == 0) {
+		for (; o->shards < o->nodes; o->shards++)
+			o->shard_nodes[o->shards] = o->shards;
+		return OPTIONS_RUN;
+	}
+	copy = strdup(list);
+	for (char *t = copy ? strtok_r(copy, ",", &save) : NULL; t && result == OPTIONS_RUN;
+	     t = strtok_r(NULL, ",", &save)) {
+		uint64_t n;
+
+		if (!options_number(t, 10, 0, o->nodes - 1, &n) || o->shards == o->nodes)
+			result = options_wrong("shards", list, "not numbers of nodes in the list");
+		else
+			o->shard_nodes[o->shards++] = (uint32_t)n;
+	}
+	free(copy);
+	return result == OPTIONS_RUN && o->shards == 0
+		       ? options_wrong("shards", list, "names no node")
+		       : result;
+}
+
+static enum options_result options_take(struct options *o, int id, const char *value,
+					const char **shards)
+{
+	uint64_t n;
+
+	switch (id) {
+	case OPTION_RUNDIR:
+		o->rundir = value;
+		return strlen(value) > 80 ? options_wrong("rundir", value, "too long for a socket")
+					  : OPTIONS_RUN;
+	case OPTION_NODE:
+		if (!options_number(value, 10, 0, NODES_MAX - 1, &n))
+			return options_wrong("node", value, "not a number of a node");
+		o->node = (uint32_t)n;
+		return OPTIONS_RUN;
+	case OPTION_NODES:
+		return options_nodes(o, value);
+	case OPTION_NODES_FILE:
+		return options_nodes_file(o, value);
+	case OPTION_SHARDS:
+		*shards = value;
+		return OPTIONS_RUN;
+	case OPTION_SESSIONS:
+		if (!options_number(value, 10, 1, SESSIONS_MAX, &n))
+			return options_wrong("sessions", value, "not 1 to 16384");
+		o->sessions = (uint32_t)n;
+		return OPTIONS_RUN;
+	case OPTION_SOCKET_MODE:
+		if (!options_number(value, 8, 0, 0777, &n))
+			return options_wrong("socket-mode", value, "not octal rights such as 0660");
+		o->socket_mode = (mode_t)n;
+		return OPTIONS_RUN;
+	case OPTION_LOG_LEVEL:
+		if (!log_parse_level(value, &o->log_level))
+			return options_wrong("log-level", value, "not a level");
+		return OPTIONS_RUN;
+	case OPTION_HELP:
+		return options_help();
+	case OPTION_VERSION:
+		puts("sarissa-control " SARISSA_VERSION);
+		return OPTIONS_DONE;
+	default:
+		log_error("wrong usage: see --help");
+		return OPTIONS_WRONG;
+	}
+}
+
+static enum options_result options_finish(struct options *o, const char *shards)
+{
+	if (o->nodes == 0) {
+		log_error("no list of nodes: give --nodes IP:PORT,... or --nodes-file FILE");
+		return OPTIONS_WRONG;
+	}
+	if (o->node >= o->nodes) {
+		log_error("--node %u: the list has the nodes 0 to %u: see --help", o->node,
+			  o->nodes - 1);
+		return OPTIONS_WRONG;
+	}
+	return options_shards(o, shards);
+}
+
+enum options_result options_parse(int argc, char **argv, struct options *out)
+{
+	static const struct option table[] = {
+#define X(id, name, argument, help) {name, (argument) != NULL, NULL, OPTION_##id},
+		OPTIONS(X)
+#undef X
+			{NULL, 0, NULL, 0}};
+	const char *shards = "0";
+	int id;
+
+	*out = (struct options){.rundir = "/run/sarissa",
+				.sessions = 256,
+				.socket_mode = 0666,
+				.log_level = CONTROL_LOG_INFO};
+	opterr = 0;
+	while ((id = getopt_long(argc, argv, "", table, NULL)) != -1) {
+		enum options_result result = options_take(out, id, optarg, &shards);
+
+		if (result != OPTIONS_RUN)
+			return result;
+	}
+	if (optind < argc) {
+		log_error("unexpected argument %s: see --help", argv[optind]);
+		return OPTIONS_WRONG;
+	}
+	return options_finish(out, shards);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The command line of sarissa-control. */
+#ifndef SARISSA_CONTROL_OPTIONS_H
+#define SARISSA_CONTROL_OPTIONS_H
+
+#include <sys/types.h>
+#include "core/control.h"
+
+struct options {
+	const char *rundir;
+	uint32_t node;
+	uint32_t nodes;
+	uint32_t shards;
+	uint32_t sessions;
+	mode_t socket_mode;
+	enum control_log_level log_level;
+	struct net_addr addrs[NODES_MAX];
+	uint32_t shard_nodes[NODES_MAX];
+};
+
+enum options_result {
+	OPTIONS_RUN,
+	OPTIONS_DONE,  /* help or version was printed */
+	OPTIONS_WRONG, /* and one line says why */
+};
+
+enum options_result options_parse(int argc, char **argv, struct options *out);
+
+#endif

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Records between the core and the workers. */
+#include <unistd.h>
+#include "host.h"
+#include "internal/ring.h"
+#include "log.h"
+
+enum {
+	BURST = 64,
+	ROUNDS_MAX = 16, /* then the clients have their turn */
+};
+
+static struct rte_ring *pump_ring(struct host *h, uint64_t offset)
+{
+	return (struct rte_ring *)(void *)((uint8_t *)h->attach.ipc + offset);
+}
+
+static void pump_event(struct host *h, unsigned worker, const struct record *r, uint64_t now_ns)
+{
+	struct message m;
+
+	if (r->op == EVENT_MSG || r->op == EVENT_MSG_SENT) {
+		if (worker == 0 && mailbox_event(&h->mailbox, r, &m))
+			control_message(h->core, r->msg.conn, &m, now_ns);
+		return;
+	}
+	control_event(h->core, worker, r, now_ns);
+}
+
+static bool pump_events(struct host *h, unsigned worker, uint64_t now_ns)
+{
+	struct rte_ring *ring = pump_ring(h, h->attach.ipc->event_ring_offset[worker]);
+	struct record burst[BURST];
+	unsigned n = ring_pop(ring, burst, BURST);
+
+	for (unsigned i = 0; i < n; i++)
+		pump_event(h, worker, &burst[i], now_ns);
+	return n > 0;
+}
+
+/* Moves records to a worker while its ring has room. Returns true when some moved. */
+static bool pump_commands(struct host *h, unsigned worker)
+{
+	struct rte_ring *ring = pump_ring(h, h->attach.ipc->command_ring_offset[worker]);
+	struct record burst[BURST];
+	unsigned n, room, total = 0;
+
+	do {
+		room = ring_room(ring);
+		room = room < BURST ? room : BURST;
+		n = control_commands(h->core, worker, burst, room);
+		/* after the plan, so that a stream is known before a peer hears of it */
+		if (n < room && worker == 0)
+			n += mailbox_commands(&h->mailbox, burst + n, room - n);
+		if (n > 0)
+			ring_push(ring, burst, n);
+		total += n;
+	} while (n > 0);
+	if (total > 0)
+		ring_wake(&h->attach.ipc->worker[worker].sleeping, h->attach.worker_wake[worker]);
+	return total > 0;
+}
+
+static bool pump_round(struct host *h)
+{
+	uint64_t now_ns = host_now_ns();
+	bool some = false;
+
+	for (unsigned w = 0; h->attached && w < h->attach.reply.workers; w++)
+		some |= pump_events(h, w, now_ns);
+	if (control_next_timeout(h->core) <= now_ns)
+		control_tick(h->core, now_ns);
+	for (unsigned w = 0; h->attached && w < h->attach.reply.workers; w++)
+		some |= pump_commands(h, w);
+	return some;
+}
+
+static bool pump_rings_empty(struct host *h)
+{
+	for (unsigned w = 0; w < h->attach.reply.workers; w++)
+		if (!ring_empty(pump_ring(h, h->attach.ipc->event_ring_offset[w])))
+			return false;
+	return true;
+}
+
+bool host_pump(struct host *h)
+{
+	if (h->attached)
+		ring_sleep_end(&h->attach.ipc->control_sleeping);
+	for (int round = 0; round < ROUNDS_MAX; round++) {
+		if (pump_round(h))
+			continue;
+		if (!h->attached)
+			return false;
+		ring_sleep_begin(&h->attach.ipc->control_sleeping);
+		if (pump_rings_empty(h))
+			return false;
+		ring_sleep_end(&h->attach.ipc->control_sleeping);
+	}
+	return true;
+}
