@@ -102,8 +102,8 @@ static struct record *conn_event(struct engine *e, const struct conn *c, enum ev
 void conn_established(struct engine *e, struct conn *c)
 {
 	c->state = CONN_UP;
-	c->check_tx = wire_check(e->config.incarnation, c->incarnation);
-	c->check_rx = wire_check(c->incarnation, e->config.incarnation);
+	c->check_tx = wire_check_conn(e->config.incarnation, c->handle, c->incarnation);
+	c->check_rx = wire_check_conn(c->incarnation, c->remote, e->config.incarnation);
 	c->hello_ns = NEVER;
 	c->hello_due = false;
 	c->opened_ns = c->last_rx_ns = e->now_ns;

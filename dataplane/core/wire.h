@@ -158,6 +158,16 @@ uint32_t wire_crc(const uint8_t *head, uint32_t head_length, const uint8_t *payl
 /* 16 bits that only this pair of lives agrees on: the sender's incarnation, then the receiver's. */
 uint16_t wire_check(uint64_t from_incarnation, uint64_t to_incarnation);
 
+/* The same for PAYLOAD packets, where the sender's id of the connection takes part: an opener keeps
+ * its own id while the other side may close and accept again, and late packets of the former
+ * connection must not pass for packets of the new one. */
+static inline uint16_t wire_check_conn(uint64_t from_incarnation, uint32_t from_conn,
+				       uint64_t to_incarnation)
+{
+	return (uint16_t)(wire_check(from_incarnation, to_incarnation) ^ from_conn ^
+			  from_conn >> 16);
+}
+
 /* Writes the fixed header; the integrity field stays open for packet_seal(). */
 void wire_header(uint8_t *p, enum wire_type type, uint16_t check, uint32_t conn, uint64_t pn);
 

@@ -241,7 +241,8 @@ static void swarm_empty(struct swarm *s)
 		s->completed += !s->jobs[k].cancelled;
 		swarm_job_cancel(s, &s->jobs[k]);
 	}
-	world_run(&s->w, 50 * WORLD_MS);
+	/* long enough for keep-alives to find connections whose other end closed unheard */
+	world_run(&s->w, 50 * WORLD_MS + 2 * s->w.nodes[0].config.idle_timeout_ns);
 	for (uint32_t i = 0; i < s->w.count && !s->w.violations; i++) {
 		const char *bad = invariants_check_idle(s->w.nodes[i].engine);
 		if (bad)

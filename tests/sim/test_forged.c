@@ -85,7 +85,9 @@ static void stage_close(struct stage *s)
 
 static uint16_t stage_check(struct stage *s)
 {
-	return wire_check(s->w.nodes[PEER].config.incarnation, victim(s)->config.incarnation);
+	return wire_check_conn(s->w.nodes[PEER].config.incarnation,
+			       node_conn_to(&s->w.nodes[PEER], VICTIM),
+			       victim(s)->config.incarnation);
 }
 
 /* The start of a packet that PEER could send next. */
@@ -438,7 +440,8 @@ static void make_reset_unsent(struct stage *s, struct forge *f)
 	uint8_t *body = forge_add(f, RESET_BYTES);
 	wire_put32(body + RESET_AT_CONN, node_conn_to(&s->w.nodes[PEER], VICTIM));
 	wire_put16(body + RESET_AT_CHECK,
-		   wire_check(victim(s)->config.incarnation, s->w.nodes[PEER].config.incarnation));
+		   wire_check_conn(victim(s)->config.incarnation, node_conn_to(victim(s), PEER),
+				   s->w.nodes[PEER].config.incarnation));
 	wire_put64(body + RESET_AT_PN, 1000000);
 }
 

@@ -185,8 +185,9 @@ struct peer rig_connect(struct rig *r, uint32_t n)
 
 void peer_begin(struct rig *r, struct peer *peer, struct packet *p)
 {
-	forge_begin(p, WIRE_PAYLOAD, wire_check(peer->incarnation, r->config.incarnation),
-		    peer->conn, peer->pn++);
+	forge_begin(p, WIRE_PAYLOAD,
+		    wire_check_conn(peer->incarnation, peer->id, r->config.incarnation), peer->conn,
+		    peer->pn++);
 }
 
 void peer_send(struct rig *r, const struct peer *peer, struct packet *p)
