@@ -47,12 +47,21 @@ static void ack_advance(struct engine *e, struct conn *c, uint64_t pn)
 	c->rx_largest_ns = e->now_ns;
 }
 
+/* A late one: the next acknowledgements reach back to it, or it would look lost. */
+static void ack_reach(struct conn *c, uint64_t pn)
+{
+	for (uint32_t k = 0; k < 4; k++)
+		c->ack_history[k] = state_min(c->ack_history[k], pn);
+}
+
 void ack_mark(struct engine *e, struct conn *c, uint64_t pn, bool eliciting)
 {
 	bool gap = c->rx_any && pn != c->rx_largest + 1;
 
 	if (!c->rx_any || pn > c->rx_largest)
 		ack_advance(e, c, pn);
+	else
+		ack_reach(c, pn);
 	*ack_word(e, c, pn / 64) |= UINT64_C(1) << (pn % 64);
 	if (!eliciting)
 		return;

@@ -163,26 +163,22 @@ static struct conn *frame_conn(struct engine *e, const struct packet_in *p)
 	return c;
 }
 
-static bool frame_fresh(struct engine *e, struct conn *c, uint64_t pn)
+/* What is not fresh is not acknowledged again: a number is never sent twice, so it is a copy that
+ * the path made, and two ends that answered copies of answers would never fall silent. */
+static bool frame_fresh(struct engine *e, const struct conn *c, uint64_t pn)
 {
 	switch (ack_look(e, c, pn)) {
 	case ACK_NEW:
 		return true;
 	case ACK_DUPLICATE:
 		e->count->drop_duplicate++;
-		break;
+		return false;
 	case ACK_OLD:
 		e->count->drop_old++;
-		break;
+		return false;
 	case ACK_FUTURE:
 		e->count->drop_future++;
 		return false;
-	}
-	/* The peer sends again what we have: our acknowledgement was lost. */
-	if (c->rx_any && c->ack_pending == 0) {
-		c->ack_pending = 1;
-		c->ack_deadline_ns = e->now_ns + e->config.ack_delay_ns;
-		conn_wake(e, c);
 	}
 	return false;
 }
