@@ -158,7 +158,9 @@ static void node_accept(struct node *n)
 	struct attach_reply busy = {
 		.magic = ATTACH_MAGIC, .version = IPC_VERSION, .pid = getpid(), .error = -EBUSY};
 	attach_write_reply(fd, &busy, NULL, 0);
-	close(fd);
+	if (n->refused_fd >= 0) /* open until the next: its request must still find a reader */
+		close(n->refused_fd);
+	n->refused_fd = fd;
 }
 
 static void node_attach(struct node *n)
@@ -299,6 +301,7 @@ int node_run(const struct options *o)
 			  .lock_fd = -1,
 			  .listen_fd = -1,
 			  .control_fd = -1,
+			  .refused_fd = -1,
 			  .resolver_fd = -1};
 	int error = node_open(&n);
 	if (!error) {

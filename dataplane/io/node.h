@@ -32,7 +32,7 @@ struct node {
 	bool eal;	 /* DPDK is up */
 	bool huge_pages; /* of packet buffers */
 
-	int lock_fd, listen_fd, control_fd, control_wake, resolver_fd, signal_fd;
+	int lock_fd, listen_fd, control_fd, refused_fd, control_wake, resolver_fd, signal_fd;
 };
 
 /* Runs the process until SIGTERM or SIGINT. Returns its exit status; a failure has been logged. */
