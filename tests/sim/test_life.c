@@ -415,7 +415,8 @@ static void idle_connections_cost_little(void **state)
 	for (uint32_t i = 0; i < 64; i++)
 		sent += w.net.pair_sent[i];
 	testkit_at_most("packets per idle connection and second", sent / 28.0 / 600, 4);
-	testkit_at_most("wake-ups per node and second", (w.events.ran - events) / 8.0 / 600, 100);
+	testkit_at_most("events per idle connection end and second",
+			(w.events.ran - events) / 56.0 / 600, 25);
 	for (uint32_t a = 0; a < 8; a++)
 		assert_int_equal(engine_connections(w.nodes[a].engine), 7);
 	for (uint32_t a = 0; a < 8; a++)

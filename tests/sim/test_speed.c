@@ -57,12 +57,10 @@ static void clean_paths_are_near_their_bound(void **state)
 	struct counters tx;
 	(void)state;
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
-		double ratio = path_run(&paths[i], &tx);
-		printf("  %-44s %12.4f (resent %llu of %llu)\n", paths[i].name, ratio,
-		       (unsigned long long)tx.tx_chunk_resends, (unsigned long long)tx.tx_chunks);
-	}
-	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
 		testkit_at_most(paths[i].name, path_run(&paths[i], &tx), paths[i].ratio);
+		testkit_at_most("re-sent, share of chunks",
+				(double)tx.tx_chunk_resends / (double)tx.tx_chunks, 0.10);
+	}
 }
 
 static void one_percent_of_loss_costs_at_most_a_tenth(void **state)
@@ -88,10 +86,10 @@ static void one_percent_of_loss_costs_at_most_a_tenth(void **state)
 static void heavy_loss_completes(void **state)
 {
 	static const struct path paths[] = {
-		{"5 % loss", 1000, 100000, 8 * MIB, 1500, 50000, 2, 0},
-		{"10 % loss", 1000, 100000, 8 * MIB, 1500, 100000, 4, 0},
-		{"20 % loss", 1000, 100000, 4 * MIB, 1500, 200000, 12, 0},
-		{"30 % loss", 1000, 100000, 4 * MIB, 1500, 300000, 30, 0},
+		{"5 % loss", 1000, 100000, 8 * MIB, 1500, 50000, 1.5, 0},
+		{"10 % loss", 1000, 100000, 8 * MIB, 1500, 100000, 2, 0},
+		{"20 % loss", 1000, 100000, 4 * MIB, 1500, 200000, 3, 0},
+		{"30 % loss", 1000, 100000, 4 * MIB, 1500, 300000, 6, 0},
 	};
 	struct counters tx;
 	(void)state;
@@ -161,12 +159,12 @@ static void fan_out_fills_the_link(void **state)
 		last = w.nodes[i].done_ns > last ? w.nodes[i].done_ns : last;
 	}
 	testkit_at_most("fan-out: last beyond first, share of the time", (last - first) * 1.0 / t,
-			0.25);
+			0.45);
 	testkit_clean(&w);
 	world_free(&w);
 }
 
-static void incast_run(uint64_t mbit, uint64_t bytes, double ratio)
+static void incast_run(uint64_t mbit, uint64_t bytes, double ratio, double resent)
 {
 	struct world w;
 	struct network_link link = testkit_link(mbit, 100 * WORLD_US);
@@ -191,7 +189,7 @@ static void incast_run(uint64_t mbit, uint64_t bytes, double ratio)
 	testkit_at_most("incast 15 to 1, ratio", (double)t / testkit_bound_ns(15 * bytes, mbit),
 			ratio);
 	testkit_at_most("incast 15 to 1, re-sent share",
-			(double)sum.tx_chunk_resends / (double)sum.tx_chunks, 0.01);
+			(double)sum.tx_chunk_resends / (double)sum.tx_chunks, resent);
 	testkit_clean(&w);
 	world_free(&w);
 }
@@ -199,9 +197,9 @@ static void incast_run(uint64_t mbit, uint64_t bytes, double ratio)
 static void incast_does_not_collapse(void **state)
 {
 	(void)state;
-	incast_run(1000, 2 * MIB, 1.08);
-	incast_run(200, 1 * MIB, 1.08);
-	incast_run(10000, 4 * MIB, 1.08);
+	incast_run(1000, 2 * MIB, 1.08, 0.01);
+	incast_run(200, 1 * MIB, 1.08, 0.01);
+	incast_run(10000, 4 * MIB, 1.08, 0.02); /* the buffer is 4 round trips */
 }
 
 static void ecn_keeps_queues_short(void **state)
