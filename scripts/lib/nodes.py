@@ -93,7 +93,8 @@ def log_tail(config, node, kind):
 
 def culprit(config, node, text):
     """A failure with the end of the logs of what is to blame."""
-    dead = [kind for kind in KINDS if pid(config, node, kind) is None]
+    dead = [kind for kind in KINDS
+            if started(config, node, kind) and pid(config, node, kind) is None]
     logs = "\n".join(f"  {kind} of node {node}:\n{log_tail(config, node, kind)}"
                      for kind in dead or KINDS)
     why = f"its {' and '.join(dead)} has ended" if dead else text
@@ -135,18 +136,23 @@ def started(config, node, kind):
 
 def wait_dataplane(config, node, until):
     socket = node_dir(config, node) / "dataplane.sock"
-    wait_until(config, node, lambda: is_listening(socket), "the dataplane does not come up", until)
+    wait_until(config, node, lambda: is_listening(socket, pid(config, node, "dataplane")),
+               "the dataplane does not come up", until)
     if config["vdev"] == "tap":
         network.connect_tap(config, node, "dtap0")
 
 
-def is_listening(path):
-    """A socket file may be left of an earlier life: look whether somebody listens on it."""
-    if not path.exists():
+def is_listening(path, pid):
+    """A socket file may be left of an earlier life: look whether somebody in the network
+    namespace of the process listens on it."""
+    if pid is None or not path.exists():
         return False
-    listening = {line.split()[-1] for line in Path("/proc/net/unix").read_text().splitlines()
-                 if line.split()[3] == "00010000"}
-    return str(path) in listening
+    table = Path(f"/proc/{pid}/net/unix")
+    try:
+        rows = [line.split() for line in table.read_text().splitlines()]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return any(row[-1] == str(path) and row[3] == "00010000" for row in rows)
 
 
 def wait_answers(config, node, until):

@@ -28,8 +28,8 @@ class Pair:
                        "--addr", f"10.78.0.{node + 1}/24", "--udp-port", 7400, "--mtu", 1500,
                        "--store", 64, "--workers", 1)
         for node in (0, 1):
-            netlib.wait_for(lambda: nodes.is_listening(self.rundir(node) / "dataplane.sock"), 20,
-                            f"dataplane {node} listens")
+            netlib.wait_for(lambda: nodes.is_listening(self.rundir(node) / "dataplane.sock",
+                                                       "self"), 20, f"dataplane {node} listens")
             self.spawn(node, "control", "--rundir", self.rundir(node), "--node", node,
                        "--nodes", PEERS)
         for node in (0, 1):
