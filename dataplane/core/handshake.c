@@ -41,6 +41,7 @@ void handshake_write(struct engine *e, struct conn *c, struct packet_out *out)
 	memset(out->head + WIRE_BODY + HELLO_BYTES, 0, length - WIRE_BODY - HELLO_BYTES);
 	out->head_length = length;
 	c->hello_due = false;
+	c->hello_sent_ns = e->now_ns;
 	uint64_t wait = HANDSHAKE_FIRST_RETRY_NS << state_min(c->hello_tries, 8);
 	c->hello_tries++;
 	c->hello_ns = e->now_ns + state_min(wait, HANDSHAKE_RETRY_MAX_NS);
@@ -207,6 +208,8 @@ void handshake_hello(struct engine *e, const struct packet_in *p)
 		return;
 	if (c->state != CONN_UP) {
 		handshake_learn(c, hello);
+		/* a cookie is sent back at once, and only once */
+		loss_rtt(e, c, e->now_ns - wire_get64(hello + HELLO_AT_TIME));
 		conn_established(e, c);
 	}
 	handshake_send_accept(e, c, p->length);
@@ -277,6 +280,8 @@ void handshake_accept(struct engine *e, const struct packet_in *p)
 	if (c->hello_tries <= HANDSHAKE_FULL_SIZE_TRIES &&
 	    p->length >= e->config.mtu - conn_overhead(c) && c->peer_mtu >= e->config.mtu)
 		c->mtu = e->config.mtu;
+	if (c->hello_tries == 1) /* it answers the only HELLO with a cookie */
+		loss_rtt(e, c, e->now_ns - c->hello_sent_ns);
 	conn_established(e, c);
 }
 

@@ -236,6 +236,7 @@ struct conn {
 
 	/* handshake */
 	uint64_t hello_ns; /* when the next HELLO is due */
+	uint64_t hello_sent_ns;
 	uint64_t opened_ns;
 	uint64_t cookie_time;
 	uint8_t cookie[WIRE_COOKIE_BYTES];

@@ -10,7 +10,6 @@
 #define CHUNKS		   256u
 #define WITHIN_NS	   (2 * WORLD_S)
 #define PROBE_NS	   (4700 * WORLD_US) /* until a tail probe, see transfer_survives_each_loss */
-#define FIRST_PROBE_NS	   (11500 * WORLD_US) /* the same before any round trip was measured */
 #define ACK_DELAY_NS	   (500 * WORLD_US)
 #define HANDSHAKE_TIMER_NS (100 * WORLD_MS) /* a lost handshake packet costs no more */
 
@@ -266,9 +265,9 @@ static void transfer_survives_each_loss(void **state)
 		{"last ten chunks", last_ten_chunks, PROBE_NS + RTT_NS},
 		{"last chunk and its probe", last_chunk_and_its_probe, 3 * PROBE_NS},
 		{"one chunk three times", one_chunk_three_times, 3 * PROBE_NS},
-		{"the first 64 packets", first_64_packets, 3 * PROBE_NS},
+		{"the first 64 packets", first_64_packets, 11 * PROBE_NS},
 		{"eight single packets", every_other_packet_of_100, 10 * RTT_NS},
-		{"three ACKs", three_acks, PROBE_NS},
+		{"three ACKs", three_acks, 2 * PROBE_NS},
 		{"five ACKs in the middle", ten_acks_in_the_middle, PROBE_NS},
 		{"first GRANT", first_grant, PROBE_NS},
 		{"first three GRANTs", first_three_grants, 2 * PROBE_NS},
@@ -368,7 +367,7 @@ static void message_survives_each_loss(void **state)
 		{"middle fragment", middle_fragment, 5 * RTT_NS},
 		{"last fragment", last_fragment, PROBE_NS},
 		{"ten fragments", all_fragments, 2 * PROBE_NS},
-		{"its ACKs", message_acks, 3 * FIRST_PROBE_NS},
+		{"its ACKs", message_acks, 3 * PROBE_NS},
 	};
 	(void)state;
 	uint64_t ideal = testkit_bound_ns(20000, RATE_MBIT) + ACK_DELAY_NS + 2 * RTT_NS;
