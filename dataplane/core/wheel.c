@@ -74,8 +74,12 @@ void wheel_run(struct engine *e)
 	uint64_t end = e->now_ns / WHEEL_SLOT_NS + 1;
 	uint64_t behind = end > w->now_slot ? end - w->now_slot : 0;
 
-	if (behind > WHEEL_SLOTS)
+	/* After a standstill one turn is enough; counted from the present, so that what is set
+	 * again on the way lands in the turn to come. */
+	if (behind > WHEEL_SLOTS) {
 		behind = WHEEL_SLOTS;
+		w->now_slot = end - behind;
+	}
 	uint64_t first = w->now_slot;
 	for (uint64_t k = 0; k < behind; k++) {
 		uint64_t slot = (first + k) % WHEEL_SLOTS;
