@@ -58,9 +58,17 @@ bool doctor_read_line(const char *path, char *out, unsigned room)
 	return got;
 }
 
+/* A zombie, which kill() still finds, is not alive. */
 bool doctor_alive(int32_t pid)
 {
-	return pid > 0 && (kill(pid, 0) == 0 || errno == EPERM);
+	char path[64], line[512];
+	if (pid <= 0 || (kill(pid, 0) < 0 && errno != EPERM))
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	if (!doctor_read_line(path, line, sizeof(line)))
+		return true; /* hidden from this user */
+	const char *name_end = strrchr(line, ')');
+	return !name_end || strncmp(name_end, ") Z", 3) != 0;
 }
 
 int doctor_run(const struct cli_args *args)
