@@ -20,9 +20,7 @@ bool buffer_has(const struct buffer *b, uint32_t chunk)
 static void buffer_publish(struct buffer *b)
 {
 	if (b->watermark != NULL)
-		atomic_store_explicit(b->watermark,
-				      state_min((uint64_t)b->ready_low * b->chunk_bytes, b->size),
-				      memory_order_release);
+		atomic_store_explicit(b->watermark, buffer_ready_bytes(b), memory_order_release);
 }
 
 /* Moves ready_low over every ready chunk that follows it, a word at a time. */
@@ -61,6 +59,7 @@ static void buffer_report(struct engine *e, struct buffer *b)
 		r->epoch = b->epoch;
 		r->token = b->token;
 		r->progress.buffer = b->handle;
+		r->progress.ready_bytes = buffer_ready_bytes(b);
 		b->progress_queued = true;
 	}
 }
@@ -113,7 +112,7 @@ static enum reason buffer_check(struct engine *e, const struct record *r)
 		return r->epoch < e->buffers[index].epoch ? REASON_STALE_EPOCH : REASON_BUSY_ID;
 	if (chunk < CHUNK_BYTES_MIN || chunk > CHUNK_BYTES_MAX || chunk % 64 != 0)
 		return REASON_BAD_CHUNK;
-	if (r->buffer.size == 0 || chunk_count(r->buffer.size, chunk) >= CHUNK_NONE)
+	if (r->buffer.size == 0 || chunk_count(r->buffer.size, chunk) > CHUNKS_MAX)
 		return REASON_BAD_RANGE;
 	if (!buffer_inside(r->buffer.store_offset, r->buffer.size, e->config.store_bytes))
 		return REASON_BAD_RANGE;

@@ -21,7 +21,7 @@ struct record *event_push(struct engine *e, enum event_op op)
 	return r;
 }
 
-/* Progress waits in the ring as a mark; what it says is read when it leaves. */
+/* Progress waits in the ring as a mark; what it says is the newest when it leaves. */
 static void event_refresh(struct engine *e, struct record *r)
 {
 	struct buffer *b = buffer_find(e, r->progress.buffer);
@@ -30,7 +30,7 @@ static void event_refresh(struct engine *e, struct record *r)
 		return;
 	b->progress_queued = false;
 	b->progress_low = b->ready_low;
-	r->progress.ready_bytes = state_min((uint64_t)b->ready_low * b->chunk_bytes, b->size);
+	r->progress.ready_bytes = buffer_ready_bytes(b);
 }
 
 unsigned engine_events(struct engine *e, struct record *out, unsigned count)

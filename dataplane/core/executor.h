@@ -44,6 +44,11 @@ static inline uint64_t buffer_ready_word(const struct buffer *b, uint32_t word)
 		bits |= (UINT64_C(1) << (b->ready_low - base)) - 1;
 	return bits;
 }
+/* Bytes that are ready without a gap from the start. */
+static inline uint64_t buffer_ready_bytes(const struct buffer *b)
+{
+	return state_min((uint64_t)b->ready_low * b->chunk_bytes, b->size);
+}
 /* Bytes of a chunk: the last one may be short. */
 static inline uint32_t buffer_chunk_length(const struct buffer *b, uint32_t chunk)
 {

@@ -23,7 +23,8 @@ enum {
 	WHEEL_SLOT_NS = 16384,
 };
 
-#define NEVER UINT64_MAX
+#define NEVER	   UINT64_MAX
+#define CHUNKS_MAX (UINT32_C(1) << 31) /* of a buffer: stepping by words of 64 never wraps */
 
 struct conn;
 
