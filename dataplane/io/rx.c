@@ -145,20 +145,37 @@ static void rx_packets(struct worker *w, struct rte_mbuf **m, unsigned count, ui
 	rte_pktmbuf_free_bulk(m, kept);
 }
 
-unsigned rx_burst(struct worker *w, uint64_t now_ns)
+/* What the port has for us, queue by queue. */
+static unsigned rx_queues(struct worker *w, uint64_t now_ns)
 {
 	struct rte_mbuf *m[WORKER_BURST];
-	unsigned total = 0, n;
+	unsigned total = 0;
 	for (unsigned i = 0; i < w->ins; i++) {
-		n = rte_eth_rx_burst(w->in[i]->device, w->in[i]->queue, m, WORKER_BURST);
+		uint64_t begin = worker_stage_begin(w);
+		unsigned n = rte_eth_rx_burst(w->in[i]->device, w->in[i]->queue, m, WORKER_BURST);
+		worker_stage_end(w, IO_RX_DRIVER, begin);
 		if (n > 0)
 			rx_packets(w, m, n, now_ns);
 		total += n;
 	}
-	if (w->workers == 1)
-		return total;
-	n = rte_ring_sc_dequeue_burst(w->handover, (void **)m, WORKER_BURST, NULL);
+	return total;
+}
+
+static unsigned rx_handed_over(struct worker *w, uint64_t now_ns)
+{
+	struct rte_mbuf *m[WORKER_BURST];
+	unsigned n = rte_ring_sc_dequeue_burst(w->handover, (void **)m, WORKER_BURST, NULL);
 	if (n > 0)
 		rx_packets(w, m, n, now_ns);
-	return total + n;
+	return n;
+}
+
+unsigned rx_burst(struct worker *w, uint64_t now_ns)
+{
+	uint64_t begin = worker_stage_begin(w);
+	unsigned n = rx_queues(w, now_ns);
+	if (w->workers > 1)
+		n += rx_handed_over(w, now_ns);
+	worker_stage_end(w, IO_RX, begin);
+	return n;
 }

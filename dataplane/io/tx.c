@@ -80,11 +80,27 @@ static bool tx_chain(struct worker *w, struct rte_mbuf *m, const struct packet_o
 	return true;
 }
 
-static void tx_finish_v6(const struct port *p, struct rte_mbuf *m, const struct packet_out *out,
-			 const uint8_t *payload, const struct ether_route *route,
-			 const struct net_addr *from, uint16_t length)
+/* Puts the payload behind the header in m; returns where it lies. */
+static const uint8_t *tx_payload(struct worker *w, struct rte_mbuf *m, const struct packet_out *out)
 {
-	uint16_t sum;
+	m->data_len = out->head_length;
+	m->pkt_len = out->head_length;
+	if (out->payload_length == 0 || (tx_chains(w, out) && tx_chain(w, m, out)))
+		return out->payload;
+	uint64_t begin = worker_stage_begin(w);
+	uint8_t *to = out->head + out->head_length;
+	rte_memcpy(to, out->payload, out->payload_length);
+	m->data_len = (uint16_t)(m->data_len + out->payload_length);
+	m->pkt_len = m->data_len;
+	worker_stage_end(w, IO_COPY, begin);
+	return to;
+}
+
+static void tx_headers_v6(const struct port *p, struct rte_mbuf *m, const struct packet_out *out,
+			  const uint8_t *payload, const struct ether_route *route,
+			  const struct net_addr *from)
+{
+	uint16_t length = (uint16_t)(out->head_length + out->payload_length), sum;
 	if (p->udp6_checksum) {
 		sum = ether_udp6_pseudo(from, &out->to, length);
 		m->l2_len = ETHER_HEADER;
@@ -111,22 +127,16 @@ static bool tx_frame(struct worker *w, struct rte_mbuf *m, const struct packet_o
 	memcpy(route.our_mac, p->mac, ETHER_MAC);
 	struct net_addr from = p->addr;
 	from.port = (uint16_t)(from.port + w->index);
-	m->data_len = out->head_length;
-	m->pkt_len = out->head_length;
-	const uint8_t *payload = out->payload;
-	if (out->payload_length > 0 && !(tx_chains(w, out) && tx_chain(w, m, out))) {
-		payload = out->head + out->head_length;
-		rte_memcpy(out->head + out->head_length, out->payload, out->payload_length);
-		m->data_len = (uint16_t)(m->data_len + out->payload_length);
-		m->pkt_len = m->data_len;
-	}
+	const uint8_t *payload = tx_payload(w, m, out);
+	uint64_t begin = worker_stage_begin(w);
 	packet_seal(out->head, out->head_length, payload, out->payload_length);
-	uint16_t length = (uint16_t)(out->head_length + out->payload_length);
+	worker_stage_end(w, IO_SEAL, begin);
 	if (net_addr_is_v4(&out->to)) {
+		uint16_t length = (uint16_t)(out->head_length + out->payload_length);
 		ether_write_v4(out->head, length, &route, &from, &out->to, out->ecn);
 		rte_pktmbuf_prepend(m, ETHER_HEADERS_V4);
 	} else {
-		tx_finish_v6(p, m, out, payload, &route, &from, length);
+		tx_headers_v6(p, m, out, payload, &route, &from);
 	}
 	return true;
 }
@@ -163,8 +173,10 @@ static unsigned tx_round(struct worker *w, unsigned room, uint64_t now_ns)
 	w->heads -= n;
 	memmove(w->head, w->head + n, w->heads * sizeof(*w->head));
 	unsigned sent = 0;
+	uint64_t begin = worker_stage_begin(w);
 	if (ready > 0)
 		sent = rte_eth_tx_burst(w->out->device, w->out->queue, frame, (uint16_t)ready);
+	worker_stage_end(w, IO_TX_DRIVER, begin);
 	if (sent < ready)
 		tx_count_full(w, frame + sent, ready - sent);
 	return n;
@@ -173,6 +185,7 @@ static unsigned tx_round(struct worker *w, unsigned room, uint64_t now_ns)
 unsigned tx_burst(struct worker *w, uint64_t now_ns)
 {
 	unsigned sent = 0;
+	uint64_t begin = worker_stage_begin(w);
 	for (unsigned round = 0; round < WORKER_TX_ROUNDS; round++) {
 		unsigned room = tx_heads(w);
 		unsigned n = room > 0 ? tx_round(w, room, now_ns) : 0;
@@ -180,5 +193,6 @@ unsigned tx_burst(struct worker *w, uint64_t now_ns)
 		if (n < room || room == 0)
 			break;
 	}
+	worker_stage_end(w, IO_TX, begin);
 	return sent;
 }

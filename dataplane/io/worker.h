@@ -8,6 +8,7 @@
 #define SARISSA_DATAPLANE_IO_WORKER_H
 
 #include <stdatomic.h>
+#include <rte_cycles.h>
 #include <rte_mbuf.h>
 #include <rte_ring.h>
 #include "core/engine.h"
@@ -31,6 +32,17 @@ struct session {
 	uint64_t store_bytes;
 };
 
+/* Cycles by stage of our own work around the engine, for benchmarks. */
+enum io_stage {
+	IO_RX, /* all of rx_burst, with the engine's share */
+	IO_TX, /* all of tx_burst, with the engine's share */
+	IO_RX_DRIVER,
+	IO_TX_DRIVER,
+	IO_COPY, /* payload into the packet */
+	IO_SEAL,
+	IO_STAGES,
+};
+
 struct worker {
 	/* set before the thread starts */
 	unsigned index, workers;
@@ -45,6 +57,7 @@ struct worker {
 	bool busy_poll;
 	struct rte_ring *handover;
 	struct counters *counters;
+	uint64_t *stages; /* cycles[IO_STAGES]; NULL: no accounting */
 
 	/* main thread -> worker */
 	_Alignas(64) _Atomic(const struct session *) wanted;
@@ -91,5 +104,16 @@ void idle_wait(struct worker *w, uint64_t now_ns);
 void idle_wake(struct worker *w);
 
 uint64_t worker_now_ns(void);
+
+static inline uint64_t worker_stage_begin(const struct worker *w)
+{
+	return w->stages ? rte_rdtsc() : 0;
+}
+
+static inline void worker_stage_end(struct worker *w, enum io_stage stage, uint64_t begin)
+{
+	if (w->stages)
+		w->stages[stage] += rte_rdtsc() - begin;
+}
 
 #endif
