@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What one core moves: two endpoints in one thread, joined by a net_ring device, through the
+ * dataplane's own receive and transmit paths. Beside it, in the same run: memcpy of the same
+ * chunks, and testpmd forwarding on the same kind of device.
+ */
+#include "dataplane.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <rte_cycles.h>
+#include <rte_eal.h>
+
+static const char usage[] =
+	"Usage: dataplane [--json] [--seconds S] [--mib N] [--mtu BYTES]... [--no-testpmd]\n"
+	"Two endpoints on one core over net_ring. Default: MTU 1500, 3498 and 9000, 2 s each,\n"
+	"objects of 64 MiB. Cycles are those of both endpoints together, per packet with payload.\n";
+
+struct row {
+	uint16_t mtu;
+	struct pair_result plain, staged; /* without and with the accounting, which costs */
+	double memcpy_bytes_per_s, testpmd_pps;
+};
+
+static double per_packet(const struct pair_result *r, uint64_t cycles)
+{
+	return (double)cycles / (double)r->packets;
+}
+
+/* The transport's own work: no copies, no integrity, no driver. */
+static uint64_t protocol(const struct pair_result *r)
+{
+	return r->stage.receive + r->stage.ack + r->stage.transmit;
+}
+
+static double gbit(const struct row *r)
+{
+	return (double)r->plain.bytes * 8e-9 / r->plain.seconds;
+}
+
+static void print_json(const struct row *r)
+{
+	const struct pair_result *p = &r->plain, *s = &r->staged;
+	double pps = (double)p->packets / p->seconds;
+	printf("{\"op\":\"dataplane\",\"mtu\":%u,\"chunk_bytes\":%u,\"bytes\":%llu,"
+	       "\"seconds\":%.3f,\"packets_per_s\":%.0f,\"payload_gbit_s\":%.3f,"
+	       "\"cycles_per_packet\":{\"total\":%.1f,\"protocol\":%.1f,\"driver\":%.1f,"
+	       "\"headers\":%.1f,\"check\":%.1f,\"receive\":%.1f,\"copy_in\":%.1f,\"ack\":%.1f,"
+	       "\"transmit\":%.1f,\"copy_out\":%.1f,\"seal\":%.1f},\"tsc_hz\":%llu,",
+	       r->mtu, p->chunk_bytes, (unsigned long long)p->bytes, p->seconds, pps, gbit(r),
+	       per_packet(p, p->cycles), per_packet(s, protocol(s)), per_packet(s, s->stage.driver),
+	       per_packet(s, s->stage.headers), per_packet(s, s->stage.check),
+	       per_packet(s, s->stage.receive), per_packet(s, s->stage.copy_in),
+	       per_packet(s, s->stage.ack), per_packet(s, s->stage.transmit),
+	       per_packet(s, s->stage.copy_out), per_packet(s, s->stage.seal),
+	       (unsigned long long)rte_get_tsc_hz());
+	printf("\"memcpy_gbit_s\":%.3f,\"memcpy_ratio\":%.4f,", r->memcpy_bytes_per_s * 8e-9,
+	       gbit(r) / (r->memcpy_bytes_per_s * 8e-9));
+	if (r->testpmd_pps > 0)
+		printf("\"testpmd_packets_per_s\":%.0f,\"testpmd_ratio\":%.5f}\n", r->testpmd_pps,
+		       pps / r->testpmd_pps);
+	else
+		printf("\"testpmd_packets_per_s\":null,\"testpmd_ratio\":null}\n");
+}
+
+static void print_table(const struct row *r)
+{
+	const struct pair_result *p = &r->plain, *s = &r->staged;
+	printf("MTU %u, chunks of %u bytes: %.2f Mpkt/s, %.2f Gbit/s payload, %.0f cycles/packet\n",
+	       r->mtu, p->chunk_bytes, (double)p->packets / p->seconds * 1e-6, gbit(r),
+	       per_packet(p, p->cycles));
+	printf("  receive %.0f, ack %.0f, transmit %.0f (protocol %.0f); check %.0f, seal %.0f; "
+	       "copy in %.0f, out %.0f; headers %.0f, driver %.0f\n",
+	       per_packet(s, s->stage.receive), per_packet(s, s->stage.ack),
+	       per_packet(s, s->stage.transmit), per_packet(s, protocol(s)),
+	       per_packet(s, s->stage.check), per_packet(s, s->stage.seal),
+	       per_packet(s, s->stage.copy_in), per_packet(s, s->stage.copy_out),
+	       per_packet(s, s->stage.headers), per_packet(s, s->stage.driver));
+	printf("  memcpy of the same chunks %.2f Gbit/s (we: %.2f of it)",
+	       r->memcpy_bytes_per_s * 8e-9, gbit(r) / (r->memcpy_bytes_per_s * 8e-9));
+	if (r->testpmd_pps > 0)
+		printf("; testpmd io %.1f Mpkt/s", r->testpmd_pps * 1e-6);
+	printf("\n");
+}
+
+static bool measure(struct row *r, double seconds, uint64_t object_bytes, bool testpmd)
+{
+	struct pair *p = pair_open(r->mtu, object_bytes);
+	struct pair_result warm;
+	if (!p)
+		return false;
+	bool right = pair_run(p, seconds / 4, false, &warm) &&
+		     pair_run(p, seconds, false, &r->plain) &&
+		     pair_run(p, seconds / 2, true, &r->staged);
+	pair_memcpy(p, seconds / 8);
+	r->memcpy_bytes_per_s = pair_memcpy(p, seconds / 2);
+	pair_close(p);
+	if (!right)
+		fprintf(stderr, "bench: the received bytes are wrong\n");
+	r->testpmd_pps = testpmd ? testpmd_run((uint16_t)(r->mtu + 14), 2) : 0;
+	return right;
+}
+
+struct settings {
+	bool json, testpmd;
+	double seconds;
+	uint64_t object_bytes;
+	uint16_t mtu[8];
+	unsigned mtus;
+};
+
+static bool settings_parse(int argc, char **argv, struct settings *s)
+{
+	static const struct option rows[] = {{"json", no_argument, NULL, 'j'},
+					     {"seconds", required_argument, NULL, 's'},
+					     {"mib", required_argument, NULL, 'b'},
+					     {"mtu", required_argument, NULL, 'm'},
+					     {"no-testpmd", no_argument, NULL, 't'},
+					     {"help", no_argument, NULL, 'h'},
+					     {NULL, 0, NULL, 0}};
+	*s = (struct settings){.testpmd = true, .seconds = 2, .object_bytes = 64u << 20};
+	for (int c; (c = getopt_long(argc, argv, "", rows, NULL)) != -1;) {
+		switch (c) {
+		case 'j':
+			s->json = true;
+			break;
+		case 't':
+			s->testpmd = false;
+			break;
+		case 's':
+			s->seconds = atof(optarg);
+			break;
+		case 'b':
+			s->object_bytes = strtoull(optarg, NULL, 10) << 20;
+			break;
+		case 'm':
+			if (s->mtus < 8)
+				s->mtu[s->mtus++] = (uint16_t)atoi(optarg);
+			break;
+		case 'h':
+			printf("%s", usage);
+			exit(0);
+		default:
+			return false;
+		}
+	}
+	if (s->mtus == 0) {
+		memcpy(s->mtu, (uint16_t[]){1500, 3498, 9000}, 3 * sizeof(*s->mtu));
+		s->mtus = 3;
+	}
+	for (unsigned i = 0; i < s->mtus; i++)
+		if (s->mtu[i] < 1280 || s->mtu[i] > 9000)
+			return false;
+	return s->seconds > 0 && s->object_bytes > 0 && optind == argc;
+}
+
+int main(int argc, char **argv)
+{
+	static char *eal[] = {"dataplane",
+			      "--no-huge",
+			      "--no-shconf",
+			      "-m",
+			      "512",
+			      "--no-pci",
+			      "--no-telemetry",
+			      "--log-level=error",
+			      "--lcores=0",
+			      "--vdev=net_ring0",
+			      "--vdev=net_ring1",
+			      "--vdev=net_ring2",
+			      "--vdev=net_ring3",
+			      "--vdev=net_ring4",
+			      "--vdev=net_ring5",
+			      "--vdev=net_ring6",
+			      "--vdev=net_ring7",
+			      NULL};
+	struct settings s;
+	if (!settings_parse(argc, argv, &s)) {
+		fprintf(stderr, "%s", usage);
+		return 2;
+	}
+	if (rte_eal_init(sizeof(eal) / sizeof(*eal) - 1, eal) < 0) {
+		fprintf(stderr, "bench: DPDK does not start\n");
+		return 1;
+	}
+	for (unsigned i = 0; i < s.mtus; i++) {
+		struct row r = {.mtu = s.mtu[i]};
+		if (!measure(&r, s.seconds, s.object_bytes, s.testpmd))
+			return 1;
+		(s.json ? print_json : print_table)(&r);
+		fflush(stdout);
+	}
+	rte_eal_cleanup();
+	return 0;
+}

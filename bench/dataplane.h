@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Parts of the dataplane benchmark. One thread, everything on one core. */
+#ifndef SARISSA_BENCH_DATAPLANE_H
+#define SARISSA_BENCH_DATAPLANE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct pair;
+
+struct pair_result {
+	double seconds;
+	uint64_t bytes;	  /* of payload, whole objects */
+	uint64_t packets; /* that carried payload */
+	uint64_t cycles;
+	uint16_t chunk_bytes;
+	/* cycles, both endpoints together; zero without accounting */
+	struct {
+		uint64_t driver, headers, check, receive, copy_in, ack, transmit, copy_out, seal;
+	} stage;
+};
+
+/* Two endpoints in this thread, joined by one net_ring device. NULL with a line on stderr. */
+struct pair *pair_open(uint16_t mtu, uint64_t object_bytes);
+/* Moves objects from one to the other for at least this long. False: bytes were wrong or lost. */
+bool pair_run(struct pair *p, double seconds, bool stages, struct pair_result *out);
+/* Copies the same object in the same chunks for at least this long; bytes per second. */
+double pair_memcpy(struct pair *p, double seconds);
+void pair_close(struct pair *p);
+
+/* Packets per second of testpmd's io forwarding on a net_ring device, one forwarding core; 0 with a
+ * line on stderr when it cannot be run. */
+double testpmd_run(uint16_t packet_bytes, unsigned seconds);
+
+#endif

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "dataplane.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <rte_cycles.h>
+#include <rte_ethdev.h>
+#include "io/ether.h"
+#include "io/worker.h"
+
+enum { SENDER, RECEIVER, ENDS, QUEUE_PACKETS = 1024, EVENTS = 32 };
+
+struct end {
+	struct port port;
+	struct worker worker;
+	struct session session;
+	struct engine_config config;
+	struct counters counters;
+	uint64_t stages[IO_STAGES];
+	uint8_t *store;
+	uint32_t conn;
+	bool buffer_done, out_done;
+	unsigned dropped;
+};
+
+struct pair {
+	struct end end[ENDS];
+	uint64_t object_bytes, store_bytes, bitmap_offset;
+	uint16_t chunk_bytes, generation;
+};
+
+static uint64_t cycles(void)
+{
+	return rte_rdtsc();
+}
+
+static void *pair_memory(uint64_t bytes)
+{
+	void *m = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (m == MAP_FAILED)
+		return NULL;
+	madvise(m, bytes, MADV_HUGEPAGE);
+	return m;
+}
+
+static void end_address(struct end *e, unsigned i)
+{
+	uint8_t ip[4] = {10, 0, 0, (uint8_t)(i + 1)};
+	ether_map_v4(e->port.addr.ip, ip);
+	e->port.addr.port = UDP_PORT_DEFAULT;
+	memcpy(e->port.mac, (uint8_t[6]){2, 0, 0, 0, 0, (uint8_t)(i + 1)}, 6);
+}
+
+/* End i receives on queue i and sends on the other: the rings of the device loop each back. */
+static bool end_open(struct pair *p, unsigned i, uint16_t device, uint16_t mtu)
+{
+	struct end *e = &p->end[i];
+	char name[32];
+	snprintf(name, sizeof(name), "bench%u_%u", mtu, i);
+	end_address(e, i);
+	e->port.mtu = mtu;
+	e->port.queues = ENDS;
+	e->port.workers = 1;
+	e->port.neighbours = aligned_alloc(64, sizeof(*e->port.neighbours));
+	struct rte_mempool *pool = pool_create(name, PORT_RING, mtu, QUEUE_PACKETS, QUEUE_PACKETS);
+	if (!e->port.neighbours || !pool)
+		return false;
+	memset(e->port.neighbours, 0, sizeof(*e->port.neighbours));
+	neighbour_init(e->port.neighbours, false);
+	for (unsigned q = 0; q < ENDS; q++)
+		e->port.queue[q] = (struct port_queue){
+			.device = device, .queue = (uint16_t)q, .rx_fd = -1, .pool = pool};
+	e->worker = (struct worker){.workers = 1,
+				    .port = &e->port,
+				    .in = {&e->port.queue[i]},
+				    .ins = 1,
+				    .out = &e->port.queue[1 - i],
+				    .resolver_fd = -1,
+				    .counters = &e->counters,
+				    .session = &e->session};
+	return true;
+}
+
+static bool end_engine(struct pair *p, unsigned i)
+{
+	struct end *e = &p->end[i];
+	struct engine_config *c = &e->config;
+	e->store = pair_memory(p->store_bytes);
+	engine_config_default(c);
+	c->incarnation = i + 1;
+	c->addr = e->port.addr;
+	c->mtu = e->port.mtu;
+	c->store = e->store;
+	c->store_bytes = p->store_bytes;
+	c->counters = &e->counters;
+	c->cycles = cycles;
+	c->key[0] = (uint8_t)i;
+	size_t bytes = engine_bytes(c);
+	void *memory = bytes ? pair_memory(bytes) : NULL;
+	if (!e->store || !memory)
+		return false;
+	e->session.engine = engine_init(memory, c, worker_now_ns());
+	return e->session.engine != NULL;
+}
+
+static uint16_t ring_open(uint16_t mtu)
+{
+	static uint16_t next;
+	struct rte_eth_conf conf = {0};
+	uint16_t id = next++;
+	if (!rte_eth_dev_is_valid_port(id) || rte_eth_dev_configure(id, ENDS, ENDS, &conf) != 0)
+		return RTE_MAX_ETHPORTS;
+	return id;
+}
+
+static bool ring_start(struct pair *p, uint16_t device)
+{
+	for (uint16_t q = 0; q < ENDS; q++)
+		if (rte_eth_rx_queue_setup(device, q, QUEUE_PACKETS, 0, NULL,
+					   p->end[q].port.queue[q].pool) != 0 ||
+		    rte_eth_tx_queue_setup(device, q, QUEUE_PACKETS, 0, NULL) != 0)
+			return false;
+	return rte_eth_dev_start(device) == 0;
+}
+
+static void end_event(struct end *e, const struct record *r)
+{
+	switch (r->op) {
+	case EVENT_PEER_UP:
+		e->conn = r->peer.conn;
+		break;
+	case EVENT_BUFFER_DONE:
+		e->buffer_done = true;
+		break;
+	case EVENT_OUT_DONE:
+		e->out_done = true;
+		break;
+	case EVENT_DROPPED:
+		e->dropped += r->flags == RECORD_FLAG_BUFFER;
+		break;
+	case EVENT_PROGRESS:
+		break;
+	default:
+		fprintf(stderr, "bench: unexpected event %u: %s\n", r->op, reason_name(r->reason));
+		exit(1);
+	}
+}
+
+/* A turn of the worker loop, without the rings to a control process. */
+static void end_turn(struct end *e)
+{
+	struct record events[EVENTS];
+	uint64_t now_ns = worker_now_ns();
+	rx_burst(&e->worker, now_ns);
+	if (now_ns >= engine_next_timeout(e->session.engine))
+		engine_tick(e->session.engine, now_ns);
+	tx_burst(&e->worker, now_ns);
+	unsigned n = engine_events(e->session.engine, events, EVENTS);
+	for (unsigned i = 0; i < n; i++)
+		end_event(e, &events[i]);
+}
+
+static void pair_turn(struct pair *p)
+{
+	end_turn(&p->end[SENDER]);
+	end_turn(&p->end[RECEIVER]);
+}
+
+static void pair_command(struct pair *p, unsigned i, struct record r)
+{
+	engine_command(p->end[i].session.engine, &r, worker_now_ns());
+}
+
+/* Until the link carries whole chunks: the path MTU is found in the first milliseconds. */
+static bool pair_connect(struct pair *p)
+{
+	struct record r = {.op = COMMAND_PEER_OPEN};
+	struct end *a = &p->end[SENDER], *b = &p->end[RECEIVER];
+	r.peer.addr = b->port.addr;
+	neighbour_learn(a->port.neighbours, b->port.addr.ip, b->port.mac, true, worker_now_ns());
+	neighbour_learn(b->port.neighbours, a->port.addr.ip, a->port.mac, true, worker_now_ns());
+	pair_command(p, SENDER, r);
+	uint64_t end_ns = worker_now_ns() + 1000000000u;
+	while (worker_now_ns() < end_ns)
+		if (a->conn && b->conn)
+			break;
+		else
+			pair_turn(p);
+	end_ns = worker_now_ns() + 50000000u;
+	while (worker_now_ns() < end_ns)
+		pair_turn(p);
+	return a->conn && b->conn;
+}
+
+struct pair *pair_open(uint16_t mtu, uint64_t object_bytes)
+{
+	struct pair *p = calloc(1, sizeof(*p));
+	uint16_t device = ring_open(mtu);
+	if (!p || device == RTE_MAX_ETHPORTS) {
+		fprintf(stderr, "bench: no ring device: is DPDK's net_ring driver installed?\n");
+		return NULL;
+	}
+	p->object_bytes = object_bytes;
+	p->chunk_bytes = engine_chunk_bytes(mtu, true);
+	uint64_t bitmap = chunk_bitmap_bytes(chunk_count(object_bytes, p->chunk_bytes));
+	p->bitmap_offset = (object_bytes + 4095) / 4096 * 4096;
+	p->store_bytes = p->bitmap_offset + (bitmap + 4095) / 4096 * 4096;
+	bool ok = end_open(p, SENDER, device, mtu) && end_open(p, RECEIVER, device, mtu) &&
+		  ring_start(p, device) && end_engine(p, SENDER) && end_engine(p, RECEIVER);
+	if (!ok) {
+		fprintf(stderr, "bench: not enough memory for two endpoints of MTU %u\n", mtu);
+		return NULL;
+	}
+	for (uint64_t i = 0; i < object_bytes / 8; i++)
+		((uint64_t *)(void *)p->end[SENDER].store)[i] = i * 0x9e3779b97f4a7c15ull;
+	if (pair_connect(p))
+		return p;
+	fprintf(stderr, "bench: the two endpoints do not connect\n");
+	return NULL;
+}
+
+static void pair_begin_object(struct pair *p)
+{
+	struct record in = {.op = COMMAND_IN}, out = {.op = COMMAND_OUT};
+	struct record b = {.op = COMMAND_BUFFER};
+	uint64_t chunks = chunk_count(p->object_bytes, p->chunk_bytes);
+	p->generation = handle_next_generation(p->generation);
+	uint32_t handle = handle_make(1, p->generation);
+	memset(p->end[SENDER].store + p->bitmap_offset, 0, chunk_bitmap_bytes(chunks));
+	memset(p->end[RECEIVER].store + p->bitmap_offset, 0, chunk_bitmap_bytes(chunks));
+	b.buffer.buffer = handle;
+	b.buffer.table_slot = TABLE_SLOT_NONE;
+	b.buffer.size = p->object_bytes;
+	b.buffer.chunk_bytes = p->chunk_bytes;
+	b.buffer.need = 1;
+	b.buffer.bitmap_offset = p->bitmap_offset;
+	pair_command(p, RECEIVER, b);
+	b.buffer.bitmap_offset = 0;
+	b.buffer.ready_bytes = p->object_bytes;
+	pair_command(p, SENDER, b);
+	in.edge.edge = in.edge.buffer = out.edge.edge = out.edge.buffer = out.edge.stream = handle;
+	in.edge.chunks = out.edge.chunks = (uint32_t)chunks;
+	in.edge.conn = p->end[RECEIVER].conn;
+	out.edge.conn = p->end[SENDER].conn;
+	out.edge.bitmap_offset = p->bitmap_offset;
+	pair_command(p, RECEIVER, in);
+	pair_command(p, SENDER, out);
+}
+
+static void pair_end_object(struct pair *p)
+{
+	struct record r = {.op = COMMAND_DROP_BUFFER};
+	r.progress.buffer = handle_make(1, p->generation);
+	for (unsigned i = 0; i < ENDS; i++) {
+		p->end[i].dropped = 0;
+		pair_command(p, i, r);
+	}
+	while (p->end[SENDER].dropped == 0 || p->end[RECEIVER].dropped == 0)
+		pair_turn(p);
+	p->end[RECEIVER].buffer_done = p->end[SENDER].out_done = false;
+}
+
+static void pair_sum_stages(const struct pair *p, struct pair_result *r)
+{
+	memset(&r->stage, 0, sizeof(r->stage));
+	for (unsigned i = 0; i < ENDS; i++) {
+		const struct engine_stages *s = engine_stages(p->end[i].session.engine);
+		const uint64_t *io = p->end[i].stages;
+		uint64_t engine_in = s->check + s->receive + s->copy + s->ack;
+		r->stage.check += s->check;
+		r->stage.receive += s->receive;
+		r->stage.copy_in += s->copy;
+		r->stage.ack += s->ack;
+		r->stage.transmit += s->transmit;
+		r->stage.copy_out += io[IO_COPY];
+		r->stage.seal += io[IO_SEAL];
+		r->stage.driver += io[IO_RX_DRIVER] + io[IO_TX_DRIVER];
+		r->stage.headers += io[IO_RX] + io[IO_TX] - io[IO_RX_DRIVER] - io[IO_TX_DRIVER] -
+				    io[IO_COPY] - io[IO_SEAL] - engine_in - s->transmit;
+	}
+}
+
+bool pair_run(struct pair *p, double seconds, bool stages, struct pair_result *out)
+{
+	struct pair_result before;
+	*out = (struct pair_result){.chunk_bytes = p->chunk_bytes};
+	for (unsigned i = 0; i < ENDS; i++)
+		p->end[i].worker.stages = stages ? p->end[i].stages : NULL;
+	pair_sum_stages(p, &before);
+	uint64_t chunks = p->end[RECEIVER].counters.rx_chunks;
+	uint64_t start_ns = worker_now_ns(), start = rte_rdtsc();
+	uint64_t end_ns = start_ns + (uint64_t)(seconds * 1e9);
+	do {
+		pair_begin_object(p);
+		while (!p->end[RECEIVER].buffer_done || !p->end[SENDER].out_done)
+			pair_turn(p);
+		pair_end_object(p);
+		out->bytes += p->object_bytes;
+	} while (worker_now_ns() < end_ns);
+	out->cycles = rte_rdtsc() - start;
+	out->seconds = (double)(worker_now_ns() - start_ns) * 1e-9;
+	out->packets = p->end[RECEIVER].counters.rx_chunks - chunks;
+	pair_sum_stages(p, out);
+	uint64_t *now = (uint64_t *)&out->stage, *was = (uint64_t *)&before.stage;
+	for (unsigned i = 0; i < sizeof(out->stage) / sizeof(uint64_t); i++)
+		now[i] = stages ? now[i] - was[i] : 0;
+	return memcmp(p->end[SENDER].store, p->end[RECEIVER].store, p->object_bytes) == 0;
+}
+
+double pair_memcpy(struct pair *p, double seconds)
+{
+	uint64_t start_ns = worker_now_ns(), bytes = 0;
+	uint64_t end_ns = start_ns + (uint64_t)(seconds * 1e9);
+	do {
+		for (uint64_t at = 0; at + p->chunk_bytes <= p->object_bytes; at += p->chunk_bytes)
+			memcpy(p->end[RECEIVER].store + at, p->end[SENDER].store + at,
+			       p->chunk_bytes);
+		bytes += p->object_bytes / p->chunk_bytes * p->chunk_bytes;
+	} while (worker_now_ns() < end_ns);
+	return (double)bytes / ((double)(worker_now_ns() - start_ns) * 1e-9);
+}
+
+void pair_close(struct pair *p)
+{
+	uint16_t device = p->end[SENDER].port.queue[0].device;
+	rte_eth_dev_stop(device);
+	rte_eth_dev_close(device);
+	for (unsigned i = 0; i < ENDS; i++) {
+		munmap(p->end[i].store, p->store_bytes);
+		free(p->end[i].port.neighbours);
+	}
+	free(p);
+}
