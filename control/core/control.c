@@ -89,11 +89,13 @@ static void control_answer(void *arg, uint32_t node, const struct message *m)
 
 static bool control_removed(struct control *c, struct call *call, const struct message *answer)
 {
+	if (call->owner)
+		directory_removed(&c->directory, call->owner);
 	return false;
 }
 
-static void control_remove(void *arg, uint32_t node, const struct object_id *id,
-			   uint64_t generation)
+static bool control_remove(void *arg, uint32_t node, const struct object_id *id,
+			   uint64_t generation, struct removal *removal)
 {
 	struct control *c = arg;
 	struct message m = {.kind = MESSAGE_REMOVE};
@@ -101,8 +103,23 @@ static void control_remove(void *arg, uint32_t node, const struct object_id *id,
 	m.object.id = *id;
 	m.object.generation = generation;
 	/* Until the node is forgotten: then it announces what it has, and is told. */
-	calls_start(c, peers_node(c, node), &m, TABLE_SLOT_NONE,
-		    2 * (c->config.forget_ns + c->config.retry_ns), control_removed, NULL);
+	return calls_start(c, peers_node(c, node), &m, TABLE_SLOT_NONE,
+			   2 * (c->config.forget_ns + c->config.retry_ns), control_removed,
+			   removal) != NULL;
+}
+
+/* A node is lost: who waits until it has removed something waits no longer. */
+static void control_removals_lost(struct control *c, struct node *n)
+{
+	list_each(l, after, &n->calls)
+	{
+		struct call *call = list_item(l, struct call, of_node);
+
+		if (call->end != control_removed || call->owner == NULL)
+			continue;
+		directory_removed(&c->directory, call->owner);
+		call->owner = NULL;
+	}
 }
 
 static uint32_t control_removals(void *arg)
@@ -209,6 +226,7 @@ void control_node_down(struct control *c, struct node *n)
 	n->state = NODE_DOWN;
 	if (!control_is_shard(c, c->self))
 		return;
+	control_removals_lost(c, n);
 	directory_node_down(&c->directory, n->number);
 	timers_set(&c->timers, &n->forget, c->now_ns + c->config.forget_ns, control_forget_fire);
 }

@@ -42,19 +42,30 @@ static void directory_exists(struct directory *d, uint32_t node, const struct me
 	directory_reply(d, node, m->request, -EEXIST, e->generation, t.bytes);
 }
 
-/* Ends this generation: tells all holders but one node, forgets it. Waiters stay. */
-static void directory_end(struct directory *d, struct entry *e, uint64_t request, uint32_t by,
-			  uint32_t except)
+void directory_removed(struct directory *d, struct removal *removal)
 {
-	directory_bury(d, e, request, by);
+	if (--removal->left > 0)
+		return;
+	directory_reply(d, removal->node, removal->request, 0, removal->generation, "");
+	removal->request = 0;
+	pool_give(&d->removals, removal);
+}
+
+/* Ends this generation: tells all holders but one node, forgets it. Waiters stay. */
+static void directory_end(struct directory *d, struct entry *e, uint32_t except,
+			  struct removal *removal)
+{
+	directory_bury(d, e, removal ? removal->request : 0, removal ? removal->node : 0);
 	list_each(l, after, &e->copies)
 	{
 		struct copy *copy = list_item(l, struct copy, of_entry);
 		uint32_t node = copy->node;
+		struct removal *waits = d->nodes[node].up ? removal : NULL;
 
 		directory_copy_remove(d, copy);
-		if (node != except)
-			d->out.remove(d->out.arg, node, &e->by_id.id, e->generation);
+		if (node != except &&
+		    d->out.remove(d->out.arg, node, &e->by_id.id, e->generation, waits) && waits)
+			waits->left++;
 	}
 	directory_value_clear(d, e);
 	e->generation = 0;
@@ -83,7 +94,7 @@ static bool directory_have_generation(struct directory *d, uint32_t node, const 
 		return false;
 	}
 	if (e->generation != 0) /* nobody who lives can give it: the new one takes its place */
-		directory_end(d, e, 0, node, MESSAGE_NODE_NONE);
+		directory_end(d, e, MESSAGE_NODE_NONE, NULL);
 	e->generation = have->generation;
 	e->size = have->size;
 	e->chunk_bytes = have->chunk_bytes;
@@ -161,7 +172,7 @@ static void directory_drop(struct directory *d, uint32_t node, const struct mess
 	if (copy && (drop->generation == 0 ? copy->state == MESSAGE_COPY_PARTIAL
 					   : e->generation == drop->generation)) {
 		if (copy->state == MESSAGE_COPY_CREATING) /* it was never finished: for nobody */
-			directory_end(d, e, 0, node, node);
+			directory_end(d, e, node, NULL);
 		else
 			directory_copy_remove(d, copy);
 	}
@@ -169,31 +180,53 @@ static void directory_drop(struct directory *d, uint32_t node, const struct mess
 	directory_settle(d, e);
 }
 
+/* Whether a DELETE with that request is under way. */
+static bool directory_removing(const struct directory *d, uint32_t node, uint64_t request)
+{
+	for (uint32_t i = 0; d->removals.used > 0 && i < d->removals.fresh; i++) {
+		const struct removal *r = pool_at(&d->removals, i);
+
+		if (r->request == request && r->node == node)
+			return true;
+	}
+	return false;
+}
+
+/* The DELETE of something that is not there: perhaps it was, and the answer got lost. */
+static void directory_delete_again(struct directory *d, uint32_t node, const struct message *m)
+{
+	const struct tombstone *t = directory_tombstone(d, &m->object.id);
+
+	if (directory_removing(d, node, m->request))
+		return;
+	if (t && t->request == m->request && t->node == node)
+		directory_reply(d, node, m->request, 0, t->generation, "");
+	else
+		directory_reply(d, node, m->request, -ENOENT, 0,
+				"no such object: see the list of objects");
+}
+
 static void directory_delete(struct directory *d, uint32_t node, const struct message *m)
 {
 	struct entry *e = directory_find(d, &m->object.id);
-	const struct tombstone *t;
-	uint64_t generation;
+	struct removal *removal = NULL;
 	uint32_t copies = 0;
 
 	if (e == NULL || e->generation == 0) {
-		t = directory_tombstone(d, &m->object.id);
-		if (t && t->request == m->request && t->node == node)
-			directory_reply(d, node, m->request, 0, t->generation, "");
-		else
-			directory_reply(d, node, m->request, -ENOENT, 0,
-					"no such object: see the list of objects");
+		directory_delete_again(d, node, m);
 		return;
 	}
 	list_each(l, after, &e->copies) copies++;
-	if (copies > d->out.removals(d->out.arg)) {
+	if (copies <= d->out.removals(d->out.arg))
+		removal = pool_take(&d->removals);
+	if (removal == NULL) {
 		directory_reply(d, node, m->request, -EAGAIN, 0, "too many deletes at a time");
 		return;
 	}
-	generation = e->generation;
-	directory_end(d, e, m->request, node, MESSAGE_NODE_NONE);
-	directory_reply(d, node, m->request, 0, generation, "");
+	*removal = (struct removal){m->request, e->generation, node, 1};
+	directory_end(d, e, MESSAGE_NODE_NONE, removal);
 	directory_settle(d, e);
+	directory_removed(d, removal);
 }
 
 void directory_message(struct directory *d, uint32_t node, const struct message *m)

@@ -54,6 +54,13 @@ struct tombstone { /* a deleted object: nobody may bring this generation back */
 	uint32_t node;
 };
 
+struct removal { /* a DELETE that is answered when the holders have given their copies up */
+	uint64_t request;
+	uint64_t generation;
+	uint32_t node;
+	uint32_t left; /* holders, and one for the handler itself */
+};
+
 struct directory_node {
 	struct list copies, waiters;
 	uint64_t store_incarnation;
@@ -66,8 +73,11 @@ struct directory_out {
 	/* Answers, and later answers to a GET that had to wait. May be lost when the node is down.
 	 */
 	void (*answer)(void *arg, uint32_t node, const struct message *m);
-	/* A holder must give its copy up. */
-	void (*remove)(void *arg, uint32_t node, const struct object_id *id, uint64_t generation);
+	/* A holder must give its copy up. When it has, or has become unreachable, the removal (if
+	 * not NULL) hears of it through directory_removed. Returns false when that cannot be
+	 * arranged: the removal will hear nothing. */
+	bool (*remove)(void *arg, uint32_t node, const struct object_id *id, uint64_t generation,
+		       struct removal *removal);
 	/* How many removals may be under way at a time beside those that are: a DELETE that needs
 	 * more is put off. */
 	uint32_t (*removals)(void *arg);
@@ -75,7 +85,7 @@ struct directory_out {
 
 struct directory {
 	struct directory_out out;
-	struct pool entries, copies, waiters;
+	struct pool entries, copies, waiters, removals;
 	struct idmap by_id;
 	struct directory_node *nodes;
 	struct tombstone *tombstones;
@@ -96,6 +106,9 @@ void directory_init(struct directory *d, const struct control_config *config,
 
 /* HAVE, GET, DROP, DELETE, STAT, LIST from a node. */
 void directory_message(struct directory *d, uint32_t node, const struct message *m);
+
+/* One of the holders that a removal waits for is done. */
+void directory_removed(struct directory *d, struct removal *removal);
 
 /* A node has said hello. Copies of an earlier store of it are gone. Returns false when its objects
  * are not known here and it must announce them. */

@@ -161,10 +161,30 @@ uint64_t objects_bytes_max(const struct control *c)
 	return c->objects.scratch_offset;
 }
 
+/* Whether giving up every copy that may go would free so many bytes at all: otherwise none goes. */
+static bool objects_can_evict(struct control *c, uint64_t bytes)
+{
+	uint64_t free = objects_bytes_max(c) - c->objects.space.used_bytes;
+
+	objects_scan_pins(c);
+	list_each(l, after, &c->objects.lru)
+	{
+		const struct object *o = list_item(l, struct object, link);
+
+		if (free >= bytes)
+			break;
+		if (o->pinned_scan != c->objects.scan && o->holds == 0)
+			free += allocator_bytes(&c->objects.space, o->range);
+	}
+	return free >= bytes;
+}
+
 static uint32_t objects_allocate(struct control *c, uint64_t bytes)
 {
-	uint32_t range;
+	uint32_t range = allocator_take(&c->objects.space, bytes);
 
+	if (range || !objects_can_evict(c, bytes))
+		return range;
 	while ((range = allocator_take(&c->objects.space, bytes)) == 0)
 		if (!objects_evict(c))
 			break;

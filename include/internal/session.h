@@ -38,7 +38,8 @@ enum session_op {
 	SESSION_GET,  /* id, timeout, pin -> slot, generation, offset, size, as soon as the object
 			 has a place here (being fetched, or complete) */
 	SESSION_WAIT, /* slot, generation, watermark, timeout -> when so many bytes are readable */
-	SESSION_DELETE, /* id: every copy everywhere; -> 0 when the directory has taken it */
+	SESSION_DELETE, /* id: every copy everywhere; -> 0 when no reachable node gives it any more
+			 */
 	SESSION_STAT,	/* id -> session_object, cluster-wide */
 	SESSION_LIST,	/* -> one session_object each, cluster-wide */
 	SESSION_STATUS, /* -> one session_node each, this node first */

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A client of a node in the world. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <xxhash.h>
+#include "control_world.h"
+
+struct session_request world_request(uint16_t op, const char *name)
+{
+	struct session_request r = {.magic = SESSION_MAGIC,
+				    .op = op,
+				    .version = SESSION_VERSION,
+				    .timeout_ns = -1,
+				    .pin = SESSION_PIN_NONE};
+
+	if (name) {
+		r.id = world_id(name);
+		strcpy(r.name, name);
+	}
+	return r;
+}
+
+struct object_id world_id(const char *name)
+{
+	struct object_id id;
+	XXH128_canonical_t c;
+
+	XXH128_canonicalFromHash(&c, XXH3_128bits(name, strlen(name)));
+	memcpy(id.bytes, c.digest, sizeof(id.bytes));
+	return id;
+}
+
+uint32_t world_open(struct world *w, uint32_t node)
+{
+	struct world_node *n = &w->node[node];
+	struct session_request r = world_request(SESSION_ATTACH, NULL);
+	int session = control_session_open(n->core, n->pins[0], w->now_ns);
+
+	if (session > 0) { /* the next one to open gets the same number, and its own page */
+		control_session_close(n->core, (uint32_t)session, w->now_ns);
+		session = control_session_open(n->core, n->pins[session], w->now_ns);
+	}
+	if (session < 0)
+		abort();
+	world_unpin(w, node, (uint32_t)session);
+	world_call(w, node, (uint32_t)session, &r, 0);
+	return (uint32_t)session;
+}
+
+uint32_t world_send(struct world *w, uint32_t node, uint32_t session, struct session_request *r)
+{
+	struct world_node *n = &w->node[node];
+
+	r->seq = ++n->seq;
+	control_session_request(n->core, session, r, sizeof(*r), w->now_ns);
+	return r->seq;
+}
+
+struct world_reply *world_reply_to(struct world *w, uint32_t node, uint32_t seq)
+{
+	struct world_node *n = &w->node[node];
+
+	for (uint32_t i = 0; i < n->replies_count; i++)
+		if (!n->replies[i].taken && n->replies[i].reply.seq == seq) {
+			n->replies[i].taken = true;
+			return &n->replies[i];
+		}
+	return NULL;
+}
+
+struct wanted {
+	uint32_t node, seq;
+	struct world_reply *found;
+};
+
+static bool world_answered(struct world *w, void *arg)
+{
+	struct wanted *wanted = arg;
+
+	wanted->found = world_reply_to(w, wanted->node, wanted->seq);
+	return wanted->found != NULL;
+}
+
+struct world_reply *world_wait(struct world *w, uint32_t node, uint32_t seq, uint64_t for_ns)
+{
+	struct wanted wanted = {node, seq, NULL};
+
+	world_until(w, world_answered, &wanted, for_ns);
+	return wanted.found;
+}
+
+struct world_reply *world_call(struct world *w, uint32_t node, uint32_t session,
+			       struct session_request *r, uint64_t for_ns)
+{
+	return world_wait(w, node, world_send(w, node, session, r), for_ns);
+}
+
+void world_fill(uint8_t *bytes, uint64_t size, uint64_t seed)
+{
+	for (uint64_t i = 0; i < size; i++)
+		bytes[i] = (uint8_t)((i * 131 + seed) ^ (i >> 11));
+}
+
+bool world_holds(const uint8_t *bytes, uint64_t size, uint64_t seed)
+{
+	for (uint64_t i = 0; i < size; i++)
+		if (bytes[i] != (uint8_t)((i * 131 + seed) ^ (i >> 11)))
+			return false;
+	return true;
+}
+
+void world_unpin(struct world *w, uint32_t node, uint32_t session)
+{
+	memset(w->node[node].pins[session], 0, sizeof(w->node[node].pins[session]));
+}
+
+int world_put(struct world *w, uint32_t node, uint32_t session, const char *name, uint64_t size,
+	      uint64_t seed)
+{
+	struct session_request r = world_request(SESSION_CREATE, name);
+	struct world_reply *a;
+
+	r.size = size;
+	a = world_call(w, node, session, &r, 20 * WORLD_SECOND);
+	if (a == NULL || a->reply.status)
+		return a ? a->reply.status : -EBUSY;
+	world_fill(w->node[node].store + a->reply.offset, size, seed);
+	r = world_request(SESSION_SEAL, NULL);
+	r.slot = a->reply.slot;
+	r.generation = a->reply.generation;
+	a = world_call(w, node, session, &r, 0);
+	return a ? a->reply.status : -EBUSY;
+}
+
+int world_get(struct world *w, uint32_t node, uint32_t session, const char *name, uint64_t size,
+	      uint64_t seed, int64_t timeout_ns)
+{
+	struct session_request r = world_request(SESSION_GET, name);
+	uint64_t patience = 60 * WORLD_SECOND;
+	const uint8_t *bytes;
+	struct world_reply *a;
+
+	r.timeout_ns = timeout_ns;
+	r.pin = 0;
+	a = world_call(w, node, session, &r, patience);
+	if (a == NULL || a->reply.status)
+		return a ? a->reply.status : -EBUSY;
+	if (a->reply.size != size)
+		return -EIO;
+	bytes = w->node[node].store + a->reply.offset;
+	r = world_request(SESSION_WAIT, NULL);
+	r.slot = a->reply.slot;
+	r.generation = a->reply.generation;
+	r.watermark = UINT64_MAX;
+	r.timeout_ns = timeout_ns;
+	a = world_call(w, node, session, &r, patience);
+	if (a == NULL || a->reply.status)
+		return a ? a->reply.status : -EBUSY;
+	return a->reply.watermark == size && world_holds(bytes, size, seed) ? 0 : -EIO;
+}

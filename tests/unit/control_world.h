@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Several whole nodes in one process, under virtual time: real control cores, the real codec and
+ * real engines, over a model network with a fixed delay and optional loss. Deterministic.
+ *
+ * A node's control or engine can be killed and started again; the store and the table stay as they
+ * do between real processes, or are lost with both.
+ */
+#ifndef SARISSA_TESTS_UNIT_CONTROL_WORLD_H
+#define SARISSA_TESTS_UNIT_CONTROL_WORLD_H
+
+#include "core/control.h"
+#include "engine.h"
+#include "rpc/mailbox.h"
+
+enum {
+	WORLD_NODES_MAX = 8,
+	WORLD_WORKERS_MAX = 2,
+	WORLD_REPLIES_MAX = 4096,
+	WORLD_MSG_SLOTS = 64,
+	WORLD_TABLE_SLOTS = 256,
+	WORLD_SESSIONS = 4,
+	WORLD_INFLIGHT = 8192,
+};
+
+#define WORLD_MS     UINT64_C(1000000)
+#define WORLD_SECOND UINT64_C(1000000000)
+
+struct world_reply {
+	uint32_t session;
+	struct session_reply reply;
+	struct session_object object;
+	struct session_node node;
+	uint32_t tail_bytes;
+	bool taken;
+};
+
+struct world_node {
+	struct world *world;
+	uint32_t number;
+	struct control *core; /* NULL: killed */
+	struct mailbox mailbox;
+	void *core_memory, *mailbox_memory;
+	struct engine *engine[WORLD_WORKERS_MAX]; /* NULL: killed */
+	void *engine_memory[WORLD_WORKERS_MAX];
+	size_t engine_bytes;
+	struct counters counters[WORLD_WORKERS_MAX];
+	uint8_t *store, *msg_tx, *msg_rx;
+	struct object_table *table;
+	_Atomic uint64_t pins[WORLD_SESSIONS][SESSION_PINS];
+	uint64_t incarnation;
+	struct world_reply *replies;
+	uint32_t replies_count;
+	uint32_t seq;
+	uint32_t slow; /* replies until the client reads no more; 0: it always reads */
+};
+
+struct world_packet {
+	uint64_t at_ns;
+	struct net_addr from, to;
+	uint16_t length;
+	uint8_t bytes[1500];
+};
+
+struct world {
+	struct world_node node[WORLD_NODES_MAX];
+	uint32_t nodes, workers;
+	uint64_t store_bytes;
+	uint64_t now_ns;
+	uint64_t delay_ns;
+	uint32_t loss_permille;
+	uint64_t prng;
+	bool cut[WORLD_NODES_MAX];    /* the cable is pulled */
+	struct world_packet *packets; /* ring in order of arrival: the delay is the same for all */
+	uint32_t head, count;
+	uint8_t *arena;
+	struct control_config config; /* what the next control starts with */
+	uint32_t shard_nodes[WORLD_NODES_MAX];
+};
+
+/* Nodes with a store of store_bytes each, all running; shard: node 0, or all of them. */
+struct world *world_new(uint32_t nodes, uint32_t workers, uint64_t store_bytes, bool all_shards);
+void world_free(struct world *w);
+
+void world_run(struct world *w, uint64_t for_ns);
+/* Runs until done() or for at most for_ns; returns what done() said last. */
+bool world_until(struct world *w, bool (*done)(struct world *w, void *arg), void *arg,
+		 uint64_t for_ns);
+
+void world_kill_control(struct world *w, uint32_t node);
+void world_start_control(struct world *w, uint32_t node);
+void world_kill_engine(struct world *w, uint32_t node);
+void world_start_engine(struct world *w, uint32_t node);
+/* Both are dead: their memory is gone as well. */
+void world_lose_store(struct world *w, uint32_t node);
+
+/* ---- a client ------------------------------------------------------------------------------ */
+
+uint32_t world_open(struct world *w, uint32_t node); /* and attaches */
+/* Sends a request; returns its seq. */
+uint32_t world_send(struct world *w, uint32_t node, uint32_t session, struct session_request *r);
+/* The next reply to seq that was not taken yet, or NULL. */
+struct world_reply *world_reply_to(struct world *w, uint32_t node, uint32_t seq);
+/* Runs until the reply comes; NULL after for_ns. */
+struct world_reply *world_wait(struct world *w, uint32_t node, uint32_t seq, uint64_t for_ns);
+/* world_send and world_wait. */
+struct world_reply *world_call(struct world *w, uint32_t node, uint32_t session,
+			       struct session_request *r, uint64_t for_ns);
+
+struct session_request world_request(uint16_t op, const char *name);
+struct object_id world_id(const char *name);
+/* create, fill with a pattern that follows from seed, seal. Returns 0 or the error. */
+int world_put(struct world *w, uint32_t node, uint32_t session, const char *name, uint64_t size,
+	      uint64_t seed);
+/* get and wait for all of it; compares with the pattern. 0, the error, or -EIO when the bytes are
+ * wrong, -EBUSY when no reply came. */
+int world_get(struct world *w, uint32_t node, uint32_t session, const char *name, uint64_t size,
+	      uint64_t seed, int64_t timeout_ns);
+void world_fill(uint8_t *bytes, uint64_t size, uint64_t seed);
+bool world_holds(const uint8_t *bytes, uint64_t size, uint64_t seed);
+void world_unpin(struct world *w, uint32_t node, uint32_t session);
+
+#endif
