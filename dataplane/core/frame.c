@@ -118,11 +118,11 @@ static const struct {
 /* Walks the frames. Returns whether the packet may be acknowledged. */
 static bool frame_walk(struct frame_walk *w, const uint8_t *p, uint32_t left, bool *eliciting)
 {
-	while (left > 0 && p[0] != FRAME_PADDING) {
+	for (uint32_t count = 1; left > 0 && p[0] != FRAME_PADDING; count++) {
 		uint8_t type = p[0];
 		uint32_t length = FRAME_BAD;
 
-		if (type < sizeof(frame_table) / sizeof(frame_table[0]) &&
+		if (count <= FRAMES_MAX && type < sizeof(frame_table) / sizeof(frame_table[0]) &&
 		    left >= frame_table[type].least_bytes) {
 			*eliciting |= frame_table[type].eliciting;
 			length = frame_table[type].handle(w, p, left);
