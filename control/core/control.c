@@ -122,6 +122,25 @@ static void control_removals_lost(struct control *c, struct node *n)
 	}
 }
 
+static bool control_probed(struct control *c, struct call *call, const struct message *answer)
+{
+	call->node->probing = false;
+	return false;
+}
+
+/* Any message will do: when it is not acknowledged, the connection ends. */
+static void control_suspect(void *arg, uint32_t node)
+{
+	struct control *c = arg;
+	struct node *n = peers_node(c, node);
+	struct message m = {.kind = MESSAGE_STATUS};
+
+	if (n == c->self || n->probing)
+		return;
+	n->probing = calls_start(c, n, &m, TABLE_SLOT_NONE, c->config.call_ns, control_probed,
+				 NULL) != NULL;
+}
+
 static uint32_t control_removals(void *arg)
 {
 	struct control *c = arg;
@@ -133,7 +152,8 @@ static uint32_t control_removals(void *arg)
 
 void control_start(struct control *c)
 {
-	const struct directory_out out = {c, control_answer, control_remove, control_removals};
+	const struct directory_out out = {c, control_answer, control_remove, control_suspect,
+					  control_removals};
 
 	memcpy(c->shard_nodes, c->config.shard_nodes, sizeof(uint32_t) * c->config.shards);
 	peers_init(c);

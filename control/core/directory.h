@@ -78,6 +78,8 @@ struct directory_out {
 	 * arranged: the removal will hear nothing. */
 	bool (*remove)(void *arg, uint32_t node, const struct object_id *id, uint64_t generation,
 		       struct removal *removal);
+	/* A holder was reported as out of reach: is it? */
+	void (*suspect)(void *arg, uint32_t node);
 	/* How many removals may be under way at a time beside those that are: a DELETE that needs
 	 * more is put off. */
 	uint32_t (*removals)(void *arg);

@@ -184,6 +184,8 @@ static void directory_get_reset(struct directory *d, struct entry *e, uint32_t n
 		if (failed)
 			directory_copy_remove(d, failed);
 	}
+	if (get->why == MESSAGE_GET_UNREACHED && get->failed < d->nodes_count)
+		d->out.suspect(d->out.arg, get->failed);
 	if (own == NULL)
 		return;
 	if (own->state == MESSAGE_COPY_PARTIAL && get->generation == e->generation)

@@ -113,11 +113,21 @@ struct link *peers_link(struct control *c, struct node *n, unsigned worker, unsi
 	return l;
 }
 
+/* A directory shard keeps connected to all nodes, and all to it: else a new shard would not hear of
+ * what they hold. */
+static bool peers_needs(struct control *c, const struct link *l)
+{
+	if (l != l->node->main)
+		return fetch_wants(c, l);
+	return control_is_shard(c, c->self) || control_is_shard(c, l->node) ||
+	       !list_empty(&l->node->calls) || fetch_wants(c, l);
+}
+
 static void peers_link_lost(struct control *c, struct link *l)
 {
 	l->state = LINK_CLOSED;
 	l->conn = 0;
-	l->wanted |= (l == l->node->main && !list_empty(&l->node->calls)) || fetch_wants(c, l);
+	l->wanted |= peers_needs(c, l);
 	if (l->attempts < 16)
 		l->attempts++;
 	timers_set(&c->timers, &l->timer, c->now_ns + control_backoff(c, l->attempts), peers_fire);
@@ -249,8 +259,14 @@ void peers_attach(struct control *c)
 
 		l->attempts = 0;
 		timers_cancel(&c->timers, &l->timer);
-		if (l->wanted || (l == l->node->main && !list_empty(&l->node->calls)))
+		if (l->wanted || peers_needs(c, l))
 			peers_open(c, l);
+	}
+	for (uint32_t i = 0; i < c->config.nodes; i++) {
+		struct node *n = peers_node(c, i);
+
+		if (n != c->self && (control_is_shard(c, c->self) || control_is_shard(c, n)))
+			peers_link(c, n, 0, 0);
 	}
 }
 

@@ -5,7 +5,7 @@
  *
  * A link is a wish for a connection between one of our workers and one of a node's. It is opened
  * when first wanted and opened again, with growing pauses, for as long as somebody wants it. The
- * link between the workers 0 carries all messages.
+ * link between the workers 0 carries all messages; those with the directory's nodes always stand.
  */
 #ifndef SARISSA_CONTROL_CORE_PEERS_H
 #define SARISSA_CONTROL_CORE_PEERS_H
@@ -52,6 +52,7 @@ struct node {
 	uint32_t workers; /* from its HELLO; at least 1 */
 	struct net_addr addr;
 	uint8_t state;
+	bool probing;	   /* a message is out that shows whether it lives */
 	struct link *main; /* worker 0 to worker 0; NULL until wanted */
 	struct list links;
 	struct list calls; /* struct call.of_node */

@@ -288,6 +288,10 @@ static bool world_events(struct world_node *n, uint32_t worker)
 	for (unsigned i = 0; i < count && n->core; i++) {
 		const struct record *r = &burst[i];
 
+		if (getenv("WORLD_LOG") && (r->op == EVENT_PEER_UP || r->op == EVENT_PEER_DOWN))
+			fprintf(stderr, "%8.3f ms node %u: peer %u %s (%s)\n",
+				(double)now_ns / 1e6, n->number, r->peer.addr.ip[15] - 1u,
+				r->op == EVENT_PEER_UP ? "up" : "down", reason_name(r->reason));
 		if (r->op != EVENT_MSG && r->op != EVENT_MSG_SENT)
 			control_event(n->core, worker, r, now_ns);
 		else if (mailbox_event(&n->mailbox, r, &m))
@@ -303,6 +307,9 @@ static bool world_commands(struct world_node *n, uint32_t worker)
 
 	while (n->core && (control_commands(n->core, worker, &r, 1) == 1 ||
 			   (worker == 0 && mailbox_commands(&n->mailbox, &r, 1) == 1))) {
+		if (getenv("WORLD_LOG") && r.op == COMMAND_PEER_OPEN)
+			fprintf(stderr, "%8.3f ms node %u: open %u\n",
+				(double)n->world->now_ns / 1e6, n->number, r.peer.addr.ip[15] - 1u);
 		CHECK(engine_command(n->engine[worker], &r, n->world->now_ns));
 		world_events(n, worker);
 		some = true;

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Processes and nodes that die in the middle, and come back or not. */
+#include "control_test.h"
+#include "control_world.h"
+
+#define STORE (UINT64_C(16) << 20)
+#define SIZE  6000000
+
+static struct world *make(uint32_t nodes)
+{
+	struct world *w = world_new(nodes, 1, STORE, false);
+
+	for (uint32_t i = 0; i < nodes; i++)
+		assert_int_equal(world_open(w, i), 0);
+	return w;
+}
+
+struct half {
+	uint32_t node, slot;
+	uint64_t bytes;
+};
+
+static bool arrived(struct world *w, void *arg)
+{
+	const struct half *h = arg;
+
+	return w->node[h->node].table->slot[h->slot].watermark >= h->bytes;
+}
+
+/* A get whose bytes have come half way; returns the seq of a wait for all of it. */
+static uint32_t half_way(struct world *w, uint32_t node, const char *name)
+{
+	struct session_request r = world_request(SESSION_GET, name);
+	struct half h = {.node = node, .bytes = SIZE / 2};
+	struct world_reply *got;
+
+	r.pin = 0;
+	got = world_call(w, node, 0, &r, 5 * WORLD_SECOND);
+	assert_non_null(got);
+	assert_int_equal(got->reply.status, 0);
+	h.slot = got->reply.slot;
+	r = world_request(SESSION_WAIT, NULL);
+	r.slot = got->reply.slot;
+	r.generation = got->reply.generation;
+	r.watermark = UINT64_MAX;
+	world_send(w, node, 0, &r);
+	assert_true(world_until(w, arrived, &h, 5 * WORLD_SECOND));
+	assert_null(world_reply_to(w, node, r.seq));
+	return r.seq;
+}
+
+static void expect_whole(struct world *w, uint32_t node, uint32_t seq, const char *name)
+{
+	struct world_reply *r = world_wait(w, node, seq, 30 * WORLD_SECOND);
+
+	assert_non_null(r);
+	assert_int_equal(r->reply.status, 0);
+	assert_int_equal(world_get(w, node, 0, name, SIZE, 7, -1), 0);
+}
+
+/* ---- the dataplane -------------------------------------------------------------------------- */
+
+static void holder_dataplane_restarts(void **state)
+{
+	struct world *w = make(2);
+	uint64_t resent;
+	uint32_t seq;
+
+	assert_int_equal(world_put(w, 0, 0, "x", SIZE, 7), 0);
+	seq = half_way(w, 1, "x");
+	world_kill_engine(w, 0);
+	world_run(w, WORLD_SECOND);
+	resent = w->node[0].counters[0].tx_chunk_bytes;
+	world_start_engine(w, 0);
+	expect_whole(w, 1, seq, "x");
+	resent = w->node[0].counters[0].tx_chunk_bytes - resent;
+	assert_true(resent < SIZE * 6 / 10); /* what had arrived stayed */
+	world_free(w);
+}
+
+static void receiver_dataplane_restarts(void **state)
+{
+	struct world *w = make(2);
+	uint32_t seq;
+
+	assert_int_equal(world_put(w, 0, 0, "x", SIZE, 7), 0);
+	seq = half_way(w, 1, "x");
+	world_kill_engine(w, 1);
+	world_run(w, 5 * WORLD_SECOND);
+	assert_null(world_reply_to(w, 1, seq));
+	world_start_engine(w, 1);
+	expect_whole(w, 1, seq, "x");
+	world_free(w);
+}
+
+/* ---- control --------------------------------------------------------------------------------- */
+
+static void holder_control_restarts(void **state)
+{
+	struct world *w = make(2);
+	uint32_t seq;
+
+	assert_int_equal(world_put(w, 0, 0, "x", SIZE, 7), 0);
+	seq = half_way(w, 1, "x");
+	world_kill_control(w, 0);
+	world_run(w, 100 * WORLD_MS);
+	world_start_control(w, 0); /* which was the directory, too */
+	expect_whole(w, 1, seq, "x");
+	assert_int_equal(world_open(w, 0), 0);
+	assert_int_equal(world_put(w, 0, 0, "x", 10, 1), -EEXIST);
+	world_free(w);
+}
+
+static void receiver_control_restarts(void **state)
+{
+	struct world *w = make(2);
+	struct control_usage u;
+
+	assert_int_equal(world_put(w, 0, 0, "x", SIZE, 7), 0);
+	assert_int_equal(world_put(w, 1, 0, "y", SIZE, 8), 0);
+	half_way(w, 1, "x");
+	world_kill_control(w, 1);
+	world_run(w, 100 * WORLD_MS);
+	world_start_control(w, 1);
+	control_usage(w->node[1].core, &u);
+	assert_int_equal(u.objects, 1); /* y; what was arriving is gone */
+	assert_int_equal(world_open(w, 1), 0);
+	assert_int_equal(world_get(w, 1, 0, "x", SIZE, 7, 20 * (int64_t)WORLD_SECOND), 0);
+	assert_int_equal(world_get(w, 0, 0, "y", SIZE, 8, 20 * (int64_t)WORLD_SECOND), 0);
+	world_free(w);
+}
+
+/* The directory's node loses its control: all others tell the new one what they hold. */
+static void directory_is_rebuilt(void **state)
+{
+	struct session_request r = world_request(SESSION_STAT, "b");
+	struct world *w = make(3);
+	struct world_reply *a;
+
+	assert_int_equal(world_put(w, 1, 0, "b", 100000, 1), 0);
+	assert_int_equal(world_put(w, 2, 0, "c", 100, 2), 0);
+	assert_int_equal(world_get(w, 2, 0, "b", 100000, 1, -1), 0);
+	world_kill_control(w, 0);
+	world_run(w, WORLD_SECOND);
+	world_start_control(w, 0);
+	world_run(w, 3 * WORLD_SECOND);
+	assert_int_equal(world_open(w, 0), 0);
+	a = world_call(w, 1, 0, &r, 5 * WORLD_SECOND);
+	assert_int_equal(a->reply.status, 0);
+	assert_int_equal(a->object.copies, 2);
+	assert_int_equal(world_get(w, 0, 0, "b", 100000, 1, -1), 0);
+	assert_int_equal(world_get(w, 0, 0, "c", 100, 2, 0), 0);
+	world_free(w);
+}
+
+/* ---- nodes ------------------------------------------------------------------------------------
+ */
+
+static void another_holder_takes_over(void **state)
+{
+	struct world *w = make(4);
+	uint32_t seq;
+
+	assert_int_equal(world_put(w, 1, 0, "x", SIZE, 7), 0);
+	assert_int_equal(world_get(w, 2, 0, "x", SIZE, 7, -1), 0);
+	seq = half_way(w, 3, "x"); /* from 1, or from 2 */
+	if (w->node[1].counters[0].tx_chunk_bytes > SIZE * 5 / 4)
+		w->cut[1] = true;
+	else
+		w->cut[2] = true;
+	expect_whole(w, 3, seq, "x");
+	world_free(w);
+}
+
+/* 0 -> 1 -> 2: the one in the middle vanishes. */
+static void a_link_of_the_chain_breaks(void **state)
+{
+	struct world *w = make(3);
+	uint32_t seq1, seq2;
+
+	w->delay_ns = 500000;
+	assert_int_equal(world_put(w, 0, 0, "x", SIZE, 7), 0);
+	seq1 = half_way(w, 1, "x");
+	seq2 = half_way(w, 2, "x");
+	w->cut[1] = true;
+	expect_whole(w, 2, seq2, "x");
+	w->cut[1] = false; /* the cable is plugged in again */
+	expect_whole(w, 1, seq1, "x");
+	world_free(w);
+}
+
+static void a_lost_object_can_be_put_again(void **state)
+{
+	struct world *w = make(3);
+	struct session_request r = world_request(SESSION_GET, "x");
+	uint32_t seq;
+
+	assert_int_equal(world_put(w, 1, 0, "x", 200000, 1), 0);
+	world_kill_control(w, 1);
+	world_kill_engine(w, 1);
+	/* nobody has noticed yet: it gets a place, but no bytes */
+	assert_int_equal(world_get(w, 2, 0, "x", 200000, 1, 8 * (int64_t)WORLD_SECOND), -ETIMEDOUT);
+	world_unpin(w, 2, 0);
+	assert_int_equal(world_put(w, 0, 0, "x", 300000, 2), 0);
+	world_run(w, WORLD_SECOND);
+	seq = world_send(w, 2, 0, &r);
+	assert_non_null(world_wait(w, 2, seq, 20 * WORLD_SECOND));
+	assert_int_equal(world_get(w, 2, 0, "x", 300000, 2, -1), 0);
+	/* the node comes back with its old copy, which does not count any more */
+	world_start_engine(w, 1);
+	world_start_control(w, 1);
+	world_run(w, 5 * WORLD_SECOND);
+	assert_int_equal(world_open(w, 1), 0);
+	assert_int_equal(world_get(w, 1, 0, "x", 300000, 2, 20 * (int64_t)WORLD_SECOND), 0);
+	world_free(w);
+}
+
+static void a_store_is_lost(void **state)
+{
+	struct world *w = make(3);
+
+	assert_int_equal(world_put(w, 1, 0, "x", SIZE, 7), 0);
+	assert_int_equal(world_get(w, 2, 0, "x", SIZE, 7, -1), 0);
+	world_kill_control(w, 1);
+	world_kill_engine(w, 1);
+	world_lose_store(w, 1);
+	world_run(w, WORLD_SECOND);
+	world_start_engine(w, 1);
+	world_start_control(w, 1);
+	assert_int_equal(world_open(w, 1), 0);
+	assert_int_equal(world_get(w, 1, 0, "x", SIZE, 7, 30 * (int64_t)WORLD_SECOND), 0);
+	assert_int_equal(world_get(w, 0, 0, "x", SIZE, 7, 30 * (int64_t)WORLD_SECOND), 0);
+	world_free(w);
+}
+
+static void nobody_answers(void **state)
+{
+	struct world *w = make(2);
+	struct session_request r = world_request(SESSION_LIST, NULL);
+	struct world_reply *a;
+
+	w->cut[0] = true;
+	assert_int_equal(world_put(w, 1, 0, "x", 10, 1), -ETIMEDOUT);
+	assert_int_equal(world_get(w, 1, 0, "x", 10, 1, WORLD_SECOND), -ETIMEDOUT);
+	assert_int_equal(world_get(w, 1, 0, "x", 10, 1, 0), -ETIMEDOUT);
+	a = world_call(w, 1, 0, &r, 20 * WORLD_SECOND);
+	assert_int_equal(a->reply.status, -ETIMEDOUT);
+	assert_true(strlen(a->reply.text) > 0);
+	w->cut[0] = false;
+	assert_int_equal(world_put(w, 1, 0, "x", 10, 1), 0);
+	assert_int_equal(world_get(w, 0, 0, "x", 10, 1, -1), 0);
+	world_free(w);
+}
+
+/* A node that was away while its object was deleted does not bring it back. */
+static void deleted_while_away(void **state)
+{
+	struct world *w = make(2);
+	struct session_request r = world_request(SESSION_DELETE, "x");
+
+	assert_int_equal(world_put(w, 1, 0, "x", 200000, 1), 0);
+	w->cut[1] = true;
+	world_run(w, 5 * WORLD_SECOND);
+	assert_int_equal(world_call(w, 0, 0, &r, 10 * WORLD_SECOND)->reply.status, 0);
+	world_run(w, 20 * WORLD_SECOND); /* long enough to be forgotten */
+	w->cut[1] = false;
+	world_run(w, 10 * WORLD_SECOND);
+	assert_int_equal(world_get(w, 0, 0, "x", 0, 0, 0), -ENOENT);
+	assert_int_equal(world_get(w, 1, 0, "x", 0, 0, 0), -ENOENT);
+	world_free(w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(holder_dataplane_restarts),
+		cmocka_unit_test(receiver_dataplane_restarts),
+		cmocka_unit_test(holder_control_restarts),
+		cmocka_unit_test(receiver_control_restarts),
+		cmocka_unit_test(directory_is_rebuilt),
+		cmocka_unit_test(another_holder_takes_over),
+		cmocka_unit_test(a_link_of_the_chain_breaks),
+		cmocka_unit_test(a_lost_object_can_be_put_again),
+		cmocka_unit_test(a_store_is_lost),
+		cmocka_unit_test(nobody_answers),
+		cmocka_unit_test(deleted_while_away),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
