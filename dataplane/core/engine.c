@@ -178,6 +178,12 @@ static void engine_dispatch(struct engine *e, const struct packet_in *p)
 	}
 }
 
+void engine_prefetch(const struct engine *e, const struct packet_in *p)
+{
+	if (p->length >= WIRE_BODY + DATA_BYTES && p->data[WIRE_BODY] == FRAME_DATA)
+		in_edge_prefetch(e, p->data + WIRE_BODY);
+}
+
 void engine_receive(struct engine *e, const struct packet_in *p, uint64_t now_ns)
 {
 	e->now_ns = now_ns;

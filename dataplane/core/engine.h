@@ -114,6 +114,10 @@ struct engine *engine_init(void *memory, const struct engine_config *config, uin
  * nothing, while the event queue is too full for the answers: try again after engine_events(). */
 bool engine_command(struct engine *e, const struct record *command, uint64_t now_ns);
 
+/* A hint, some packets ahead of engine_receive: begins to fetch the memory that this packet will
+ * change. Looks at the packet without trusting it; may be left out. */
+void engine_prefetch(const struct engine *e, const struct packet_in *packet);
+
 /* Takes one packet. Anything wrong with it is counted and dropped. The bytes are free on return. */
 void engine_receive(struct engine *e, const struct packet_in *packet, uint64_t now_ns);
 

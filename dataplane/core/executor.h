@@ -80,6 +80,8 @@ void in_edge_fail(struct engine *e, struct in_edge *i, enum reason why);
 /* Its buffer is complete: it has no share of the credit any more, but is granted on as copies
  * arrive, so that its sender comes to an end. */
 void in_edge_idle(struct engine *e, struct in_edge *i);
+/* Begins to fetch the place of a DATA frame's chunk, if there is one. */
+void in_edge_prefetch(const struct engine *e, const uint8_t *frame);
 enum verdict in_edge_take(struct engine *e, struct conn *c, const uint8_t *frame, uint16_t length);
 /* The credit to announce now; remembers it as granted. */
 uint32_t in_edge_grant(struct engine *e, struct in_edge *i);

@@ -2,6 +2,8 @@
 #include "executor.h"
 #include "transport.h"
 
+enum { IN_EDGE_PREFETCH_BYTES = 1536 };
+
 struct in_edge *in_edge_find(struct engine *e, uint32_t handle)
 {
 	uint16_t index = handle_index(handle);
@@ -66,6 +68,26 @@ static enum verdict in_edge_unknown(struct engine *e, struct conn *c, uint32_t s
 	c->resets[c->resets_count++] = stream;
 	conn_wake(e, c);
 	return VERDICT_TAKEN;
+}
+
+void in_edge_prefetch(const struct engine *e, const uint8_t *frame)
+{
+	uint32_t stream = wire_get32(frame + DATA_AT_STREAM);
+	uint32_t chunk = wire_get32(frame + DATA_AT_CHUNK);
+	uint16_t index = handle_index(stream);
+
+	if (index >= e->config.edges_max || e->in_edges[index].handle != stream)
+		return;
+	const struct buffer *b = e->in_edges[index].buffer;
+	if (chunk >= b->chunks)
+		return;
+	uint8_t *to = b->data + (uint64_t)chunk * b->chunk_bytes;
+	/* Beyond this the processor's own prefetchers have caught on, and we would be in their way.
+	 */
+	uint32_t bytes =
+		b->chunk_bytes < IN_EDGE_PREFETCH_BYTES ? b->chunk_bytes : IN_EDGE_PREFETCH_BYTES;
+	for (uint32_t at = 0; at < bytes; at += 64)
+		__builtin_prefetch(to + at, 1, 3);
 }
 
 enum verdict in_edge_take(struct engine *e, struct conn *c, const uint8_t *frame, uint16_t length)

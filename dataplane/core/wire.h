@@ -54,7 +54,9 @@ enum {
 	WIRE_AT_CRC = 16,  /* u32 */
 };
 
-enum { FRAMES_MAX = 16 }; /* in a packet; a stream may take long to find, so their work is bounded */
+enum {
+	FRAMES_MAX = 16
+}; /* in a packet; a stream may take long to find, so their work is bounded */
 
 /* Frame layouts: byte offsets from the frame's start, and fixed sizes. */
 enum {

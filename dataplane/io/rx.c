@@ -134,14 +134,35 @@ static bool rx_packet(struct worker *w, struct rte_mbuf *m, uint64_t now_ns)
 	return false;
 }
 
+enum { RX_AHEAD = 2 /* packets */ };
+
+/* Lets the engine fetch, some packets ahead, where the payload will go. Only plain headers. */
+static void rx_prefetch(struct worker *w, struct rte_mbuf *m)
+{
+	const uint8_t *data = rte_pktmbuf_mtod(m, const uint8_t *);
+	uint16_t at = ETHER_HEADERS_V4;
+	if (m->data_len < ETHER_HEADERS_V6 || !w->session)
+		return;
+	if (data[12] == 0x86)
+		at = ETHER_HEADERS_V6;
+	else if (data[14] != 0x45)
+		return;
+	struct packet_in in = {.data = data + at, .length = (uint16_t)(m->data_len - at)};
+	engine_prefetch(w->session->engine, &in);
+}
+
 static void rx_packets(struct worker *w, struct rte_mbuf **m, unsigned count, uint64_t now_ns)
 {
 	unsigned kept = 0;
 	for (unsigned i = 0; i < count; i++)
 		rte_prefetch0(rte_pktmbuf_mtod(m[i], void *));
-	for (unsigned i = 0; i < count; i++)
-		if (!rx_packet(w, m[i], now_ns))
-			m[kept++] = m[i];
+	for (unsigned i = 0; i < count; i++) {
+		struct rte_mbuf *this = m[i];
+		if (i + RX_AHEAD < count)
+			rx_prefetch(w, m[i + RX_AHEAD]);
+		if (!rx_packet(w, this, now_ns))
+			m[kept++] = this;
+	}
 	rte_pktmbuf_free_bulk(m, kept);
 }
 
