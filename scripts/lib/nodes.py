@@ -56,6 +56,11 @@ def pid_file(config, node, kind):
     return node_dir(config, node) / f"{kind}.pid"
 
 
+def forget(config, node, kind):
+    """From now on the daemon counts as never started."""
+    pid_file(config, node, kind).unlink(missing_ok=True)
+
+
 def log_file(config, node, kind):
     return node_dir(config, node) / f"{kind}.log"
 

@@ -6,6 +6,7 @@
  *   garbage    random bytes, any length, from random addresses
  *   hello      first packets of a handshake, right in every byte, from random addresses
  *   cookie     the same with a made-up cookie
+ *   header     right checksum, but a random version, type or flag
  *   truncated  real packets of the connection, seen on this port, cut at a random place
  *   resealed   the same with length fields and checksum made right again
  *   replay     real packets, whole, again and again
@@ -34,9 +35,9 @@ enum {
 	PAYLOAD_MAX = 1472,
 };
 
-enum mode { GARBAGE, HELLO, COOKIE, TRUNCATED, RESEALED, REPLAY, MODES };
+enum mode { GARBAGE, HELLO, COOKIE, HEADER, TRUNCATED, RESEALED, REPLAY, MODES };
 
-static const char *const mode_names[MODES] = {"garbage",   "hello",    "cookie",
+static const char *const mode_names[MODES] = {"garbage",   "hello",    "cookie", "header",
 					      "truncated", "resealed", "replay"};
 
 struct options {
@@ -169,6 +170,20 @@ static void make_hello(struct flood *f, struct frame *frame, bool with_cookie)
 	put_random_headers(f, frame, WIRE_HELLO_MIN);
 }
 
+static void make_header(struct flood *f, struct frame *frame)
+{
+	uint64_t random = next_random(f);
+	uint8_t *payload = frame->data + HEADERS;
+	uint8_t version_type[3] = {(uint8_t)random, WIRE_VERSION << 4 | (random & 15),
+				   WIRE_VERSION << 4 | WIRE_PAYLOAD};
+	memset(payload, 0, WIRE_HELLO_MIN);
+	wire_header(payload, WIRE_HELLO, (uint16_t)random, (uint32_t)random, random);
+	payload[WIRE_AT_VERSION_TYPE] = version_type[random % 3];
+	payload[WIRE_AT_FLAGS] = random % 3 == 2 ? (uint8_t)(random >> 8 | 2) : 0;
+	seal(payload, WIRE_HELLO_MIN);
+	put_random_headers(f, frame, WIRE_HELLO_MIN);
+}
+
 /* A real packet, cut; its addresses stay, so that it belongs to a connection. */
 static void make_cut(struct flood *f, struct frame *frame, bool resealed)
 {
@@ -193,6 +208,9 @@ static void make(struct flood *f, struct frame *frame)
 	case HELLO:
 	case COOKIE:
 		make_hello(f, frame, f->options.mode == COOKIE);
+		break;
+	case HEADER:
+		make_header(f, frame);
 		break;
 	case TRUNCATED:
 	case RESEALED:
@@ -297,8 +315,8 @@ static void run(struct flood *f)
 static void usage(void)
 {
 	fprintf(stderr,
-		"usage: flood --device DEV --mode garbage|hello|cookie|truncated|resealed|"
-		"replay\n             --mac MAC --ip IP [--port P] [--pps N] [--seconds S]\n");
+		"usage: flood --device DEV --mode garbage|hello|cookie|header|truncated|"
+		"resealed|replay\n             --mac MAC --ip IP [--port P] [--pps N] [--seconds S]\n");
 	exit(2);
 }
 

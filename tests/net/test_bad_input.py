@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What an operator or a client does wrong gets one clear line and an exit status."""
 
+import os
 import subprocess
 import sys
 import time
@@ -11,6 +12,7 @@ import netlib
 from netlib import Cluster, nodes
 
 MIB = 1 << 20
+NOBODY = 65534
 POOL = Path("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages")
 CREATE_AND_WAIT = """
 import ctypes, sys, time
@@ -55,9 +57,13 @@ def dataplane_that_cannot_start():
         one_line(daemon("dataplane", *common, "--port", "warp:eth0"), "warp")
         assert one_line(daemon("dataplane", "--no-such-flag")) == 2
         assert one_line(daemon("dataplane", "--rundir", directory)) == 2
-        directory.chmod(0o777)
-        nobody = ("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups")
-        one_line(daemon("dataplane", *common, "--port", "af_xdp:lo", wrapper=nobody), "root")
+        directory.chmod(0o755)
+        own = directory / "own"
+        own.mkdir()
+        os.chown(own, NOBODY, NOBODY)
+        wrapper = ("setpriv", "--reuid", NOBODY, "--regid", NOBODY, "--clear-groups")
+        one_line(daemon("dataplane", "--rundir", own, *common[2:], "--port", "af_xdp:lo",
+                        wrapper=wrapper), "root")
 
 
 def control_that_cannot_start():

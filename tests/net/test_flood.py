@@ -43,8 +43,11 @@ def no_connection_opened(before, after):
 
 
 def garbage():
-    return under("garbage", ("drop_truncated", "drop_version", "drop_checksum"),
-                 no_connection_opened)
+    return under("garbage", ("drop_truncated", "drop_checksum"), no_connection_opened)
+
+
+def wrong_headers_with_a_right_checksum():
+    return under("header", ("drop_version", "drop_type", "drop_flags"), no_connection_opened)
 
 
 def forged_hellos():
@@ -59,8 +62,13 @@ def truncated_real_packets():
     return under("truncated", ("drop_truncated", "drop_checksum"), no_connection_opened)
 
 
+def cut_packets_with_a_right_checksum():
+    return under("resealed", ("drop_truncated",), no_connection_opened)
+
+
 def replayed_real_packets():
     return under("replay", ("drop_duplicate",), no_connection_opened)
 
 
-netlib.run(garbage, forged_hellos, forged_cookies, truncated_real_packets, replayed_real_packets)
+netlib.run(garbage, wrong_headers_with_a_right_checksum, forged_hellos, forged_cookies,
+           truncated_real_packets, cut_packets_with_a_right_checksum, replayed_real_packets)
