@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a measurement costs: CPU of the machine, bytes on the wire, the dataplanes' counters."""
+
+import os
+import re
+import struct
+import time
+
+from . import network, state
+from .shell import ROOT, run
+from .transfer import machine_busy_seconds
+
+HEADER = struct.Struct("<QIIQ")  # struct counters_file: magic, workers, counters, stride
+FIRST_BLOCK = 64
+
+
+def counter_names():
+    text = (ROOT / "include/internal/counters.h").read_text()
+    return re.findall(r"^\tX\((\w+), ", text, re.MULTILINE)
+
+
+def counters(config, node):
+    """Counters of a node, of all its workers together."""
+    data = (state.node_dir(config, node) / "counters").read_bytes()
+    _, workers, count, stride = HEADER.unpack_from(data)
+    names = counter_names()
+    total = dict.fromkeys(names, 0)
+    for worker in range(workers):
+        values = struct.unpack_from(f"<{count}Q", data, FIRST_BLOCK + worker * stride)
+        for name, value in zip(names, values):
+            total[name] += value
+    return total
+
+
+def sent_bytes(config):
+    """By node, what has come into the switch from it: whole frames, acknowledgements too."""
+    script = "".join(f"cat /sys/class/net/p{node}/statistics/rx_bytes;"
+                     for node in range(config["nodes"]))
+    return [int(n) for n in run("ip", "netns", "exec", network.switch_netns(config["name"]),
+                                "sh", "-c", script).split()]
+
+
+class Meter:
+    """Everything but the CPU is read before the start: reading it takes a while."""
+
+    def __init__(self, config):
+        self.config = config
+        self.sent = sent_bytes(config)
+        self.counters = self.all_counters()
+
+    def all_counters(self):
+        if self.config["bare"]:
+            return None
+        return [counters(self.config, node) for node in range(self.config["nodes"])]
+
+    def start(self):
+        self.busy, self.at = machine_busy_seconds(), time.monotonic()
+
+    def stop(self):
+        seconds = time.monotonic() - self.at
+        self.cpu_share = (machine_busy_seconds() - self.busy) / (seconds * os.cpu_count())
+
+    def row(self, size):
+        """The fields of a result, `size` being the bytes of one object."""
+        sent = [b - a for a, b in zip(self.sent, sent_bytes(self.config))]
+        out = {"cpu_share": round(self.cpu_share, 3), "wire_bytes": sum(sent)}
+        if self.counters is not None:
+            out |= self.counted(size)
+        return out
+
+    def counted(self, size):
+        moved = [{name: after[name] - before[name] for name in after}
+                 for before, after in zip(self.counters, self.all_counters())]
+        total = {name: sum(one[name] for one in moved) for name in moved[0]}
+        return {"source_copies": round(moved[0]["tx_chunk_bytes"] / size, 4) if size else 0,
+                "copies": [round(one["tx_chunk_bytes"] / size, 3) if size else 0 for one in moved],
+                "resent_share": round(total["tx_chunk_resends"] / max(1, total["tx_chunks"]), 5),
+                "duplicate_share": round(total["rx_chunk_duplicates"] /
+                                         max(1, total["rx_chunks"]), 5),
+                "lost_pkts": total["lost_pkts"], "lost_spurious": total["lost_spurious"],
+                "drops": {name: value for name, value in total.items()
+                          if name.startswith("drop_") and value}}

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""OpenMPI's side of a measurement: one rank per node, over TCP, from Debian's packages.
+
+Fair to it: links of its own of the same shape, without the XDP programs that our nodes load and
+with segmentation off-loads; no polling while we have our turn; a yield that sleeps (yield.c); both
+its defaults ("default") and the algorithm that was the best of those we tried ("hand")."""
+
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from . import network
+from .bench_task import Task, ask_all
+from .shell import ROOT, Failure, build_dir, run, say
+
+PACKAGES = ("openmpi-bin", "libopenmpi-dev")
+START_S = 60.0
+
+TCP_ONLY = ("--mca", "pml", "ob1", "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include",
+            "eth0", "--mca", "oob_tcp_if_include", "eth0", "--mca", "mpi_yield_when_idle", "1")
+
+BY_HAND = {
+    # pipeline: each rank passes segments on to the next one
+    "broadcast": ("coll_tuned_bcast_algorithm", "3", "coll_tuned_bcast_algorithm_segmentsize",
+                  "65536"),
+    # linear with synchronisation
+    "gather": ("coll_tuned_gather_algorithm", "3"),
+}
+
+AGENT = """#!/bin/sh
+# called as: agent ADDRESS COMMAND...
+address=$1; shift
+number=$(echo "$address" | awk -F. '{{ print $3 * 250 + $4 - 1 }}')
+exec ip netns exec "sar-{name}-$number" unshare --uts \\
+	sh -c 'hostname "$1"; shift; eval "exec $*"' sh "node$number" "$@"
+"""
+
+
+def install():
+    if shutil.which("mpicc") and shutil.which("mpirun"):
+        return
+    say(f"bench: installing {' '.join(PACKAGES)}, for the comparison only")
+    run("apt-get", "-q", "update")
+    run("apt-get", "-q", "-y", "install", "--no-install-recommends", *PACKAGES,
+        env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"}, timeout=600)
+
+
+def program():
+    """bench/mpi.c, built when it is missing or old."""
+    install()
+    out = build_dir() / "bench/mpi"
+    sources = [ROOT / "bench/mpi.c", ROOT / "bench/payload.h"]
+    if not out.exists() or out.stat().st_mtime < max(s.stat().st_mtime for s in sources):
+        run("mpicc", "-O2", "-D_GNU_SOURCE", "-o", out, sources[0], "-lxxhash")
+    return out
+
+
+def offloads_on(config):
+    """TCP in segments of up to 64 KiB between the nodes: far less CPU per byte."""
+    for node in range(config["nodes"]):
+        run("ip", "netns", "exec", network.node_netns(config["name"], node), "ethtool", "-K",
+            "eth0", "tx", "on", "tso", "on", "gso", "on", "gro", "on")
+
+
+class OpenMpi:
+    system = "openmpi"
+
+    def __init__(self, config, tuning):
+        self.config, self.tuning = config, tuning
+        self.count = config["nodes"]
+        self.mpirun, self.tasks, self.directory = None, [], None
+
+    def __enter__(self):
+        offloads_on(self.config)
+        self.directory = Path(tempfile.mkdtemp(prefix="sarissa-mpi-"))
+        return self
+
+    def __exit__(self, *_):
+        self.end_ranks()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def end_ranks(self):
+        for task in self.tasks:
+            task.close()  # the end of its input ends the rank
+        self.tasks = []
+        if self.mpirun is None:
+            return
+        try:
+            self.mpirun.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            os.killpg(self.mpirun.pid, signal.SIGKILL)
+            self.mpirun.wait()
+        self.mpirun = None
+
+    def argv(self, op):
+        agent = self.directory / "agent"
+        agent.write_text(AGENT.format(name=self.config["name"]))
+        agent.chmod(agent.stat().st_mode | stat.S_IXUSR)
+        hosts = ",".join(f"{network.node_ip(node)}:1" for node in range(self.count))
+        tuned = []
+        if self.tuning == "hand" and op in BY_HAND:
+            tuned = ["--mca", "coll_tuned_use_dynamic_rules", "1"]
+            for key, value in zip(BY_HAND[op][::2], BY_HAND[op][1::2]):
+                tuned += ["--mca", key, value]
+        return ["ip", "netns", "exec", network.node_netns(self.config["name"], 0),
+                "unshare", "--uts", "sh", "-c", 'hostname node0; exec "$@"', "sh",
+                "mpirun", "--allow-run-as-root", "-np", self.count, "--host", hosts,
+                "--map-by", "ppr:1:node", "--bind-to", "none",
+                "--mca", "plm_rsh_agent", agent, "--mca", "plm_rsh_no_tree_spawn", "1",
+                *TCP_ONLY, *tuned, "-x", f"LD_PRELOAD={build_dir() / 'bench/yield.so'}",
+                program(), self.directory]
+
+    def start_ranks(self, op):
+        for node in range(self.count):
+            for kind in ("in", "out"):
+                (self.directory / f"{kind}.{node}").unlink(missing_ok=True)
+                os.mkfifo(self.directory / f"{kind}.{node}")
+        argv = [str(a) for a in self.argv(op)]
+        with open(self.directory / "log", "wb") as log:
+            self.mpirun = subprocess.Popen(
+                argv, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+                start_new_session=True, env={**os.environ, "TMPDIR": str(self.directory)})
+        # both ends open: neither opening nor reading depends on how far the rank has come
+        self.tasks = [Task(f"MPI's rank {node}",
+                           os.open(self.directory / f"in.{node}", os.O_RDWR | os.O_CLOEXEC),
+                           os.open(self.directory / f"out.{node}", os.O_RDWR | os.O_CLOEXEC),
+                           lambda: self.mpirun.poll() is None) for node in range(self.count)]
+
+    def prepare(self, op, size):
+        if size >= 1 << 31:
+            raise Failure("OpenMPI counts bytes in an int: take less than 2 GiB", 2)
+        self.op, self.size = op, size
+        self.end_ranks()
+        self.start_ranks(op)
+        try:
+            answers = ask_all(self.tasks, [("fill", size, node + 1) for node in range(self.count)],
+                              START_S)
+        except Failure as failure:
+            raise Failure(f"{failure}; mpirun says:\n{self.trouble()}") from None
+        self.digests = [told["digest"] for told in answers]
+
+    def ready(self):
+        pass
+
+    def run(self, start_ns, stagger_ns, patience_s):
+        answers = ask_all(self.tasks, [(self.op, start_ns + node * stagger_ns)
+                                       for node in range(self.count)], patience_s)
+        return {node: told["spans"] for node, told in enumerate(answers)}
+
+    def verify(self):
+        given = {"broadcast": lambda node: [0] if node else [],
+                 "gather": lambda node: [] if node else range(self.count),
+                 "p2p": lambda node: [1 - node] if node < 2 else []}[self.op]
+        for node, task in enumerate(self.tasks):
+            if task.ask("check")["digests"] != [self.digests[source] for source in given(node)]:
+                raise Failure(f"openmpi: rank {node} got wrong bytes")
+
+    def trouble(self):
+        time.sleep(0.2)
+        return (self.directory / "log").read_text(errors="replace")[-2000:]

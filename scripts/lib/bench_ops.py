@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Collectives against the bound of the links, and against other systems in the same run.
+
+  bench broadcast --nodes 8 --size 33554432 --rate 100 --system both
+
+Times as Hoplite took them: broadcast from the moment that all ask to the end of the last receiver;
+gather the time of all gets at node 0, one object from each other node; p2p the round trip of an
+object. What is checked (every byte) and made ready is outside the time. The systems take turns.
+"""
+
+import argparse
+import contextlib
+import json
+import statistics
+import time
+
+from . import shell, transfer
+from .bench_meter import Meter
+from .bench_openmpi import OpenMpi
+from .bench_sarissa import Sarissa
+from .shell import Failure, say
+
+LEAD_NS = 60_000_000  # from the last order to the common start
+LEAD_PER_NODE_NS = 3_000_000
+MIB = 1 << 20
+
+BOUND_OBJECTS = {  # objects that pass the busiest link, one after the other
+    "broadcast": lambda nodes: 1,
+    "gather": lambda nodes: nodes - 1,
+    "p2p": lambda nodes: 2,
+}
+
+
+def parse(op, argv):
+    parser = argparse.ArgumentParser(prog=f"bench {op}", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, default=2 if op == "p2p" else 4, metavar="N")
+    parser.add_argument("--size", type=int, default=32 * MIB, metavar="BYTES", help="of one object")
+    parser.add_argument("--rate", type=float, default=100, metavar="MBIT",
+                        help="of each node's link; 0: no limit, no bound")
+    parser.add_argument("--mtu", type=int, default=1500, metavar="BYTES")
+    parser.add_argument("--system", choices=("sarissa", "openmpi", "both"), default="sarissa")
+    parser.add_argument("--tuning", choices=("default", "hand", "both"), default="both",
+                        help="of OpenMPI: its defaults, the algorithm picked by hand")
+    parser.add_argument("--stagger", type=float, default=0, metavar="MS",
+                        help="broadcast: node I calls I * MS after the start")
+    parser.add_argument("--repeat", type=int, default=5, metavar="R")
+    parser.add_argument("--workers", type=int, default=1, metavar="W", help="of our dataplanes")
+    parser.add_argument("--busy-poll", action="store_true", help="our dataplanes never sleep")
+    parser.add_argument("--json", action="store_true", help="one JSON object per repetition")
+    args = parser.parse_args(argv)
+    if args.nodes < 2 or args.size < 0 or args.repeat < 1 or args.rate < 0 or args.stagger < 0:
+        raise Failure("--nodes is at least 2, --repeat at least 1, nothing is negative", 2)
+    if args.stagger and op != "broadcast":
+        raise Failure("--stagger is for broadcast", 2)
+    args.op = op
+    return args
+
+
+@contextlib.contextmanager
+def systems(args):
+    """Those asked for, each on links of its own; all are up during the whole run."""
+    options = ["--rate", args.rate, "--mtu", args.mtu]
+    objects = args.nodes if args.op == "gather" else 2
+    store = 2 * objects * args.size // MIB + 64
+    with contextlib.ExitStack() as stack:
+        out = []
+        if args.system in ("sarissa", "both"):
+            extra = ["--busy-poll"] if args.busy_poll else []
+            config = stack.enter_context(transfer.cluster(
+                args.nodes, *options, "--store", store, "--workers", args.workers, *extra))
+            out.append(stack.enter_context(Sarissa(config)))
+        if args.system in ("openmpi", "both"):
+            config = stack.enter_context(transfer.cluster(args.nodes, *options, "--bare",
+                                                          suffix="m"))
+            for tuning in ("default", "hand") if args.tuning == "both" else (args.tuning,):
+                out.append(stack.enter_context(OpenMpi(config, tuning)))
+        yield out
+
+
+def bound_seconds(args):
+    """Whole objects over the busiest link; the last of staggered receivers still needs all."""
+    late = (args.nodes - 1) * args.stagger / 1e3
+    objects = BOUND_OBJECTS[args.op](args.nodes)
+    return late + transfer.bound_seconds(objects * args.size, args.rate) if args.rate else 0
+
+
+def seconds_of(op, spans, start_ns):
+    """Until the last receiver has all (broadcast), until the caller has (gather, p2p)."""
+    ends = [end for node, calls in spans.items() for _, end in calls
+            if (node != 0) == (op == "broadcast")]
+    return (max(ends) - start_ns) / 1e9
+
+
+def blocked_seconds(spans):
+    """How long each task stood still in its calls."""
+    return [round((max(end for _, end in calls) - min(start for start, _ in calls)) / 1e9, 6)
+            for _, calls in sorted(spans.items())]
+
+
+def one_turn(system, args):
+    system.ready()
+    meter = Meter(system.config)
+    start_ns = time.monotonic_ns() + LEAD_NS + args.nodes * LEAD_PER_NODE_NS
+    bound = bound_seconds(args)
+    patience = 60 + 30 * bound
+    with started(meter, start_ns):
+        try:
+            spans = system.run(start_ns, int(args.stagger * 1e6), patience)
+        except Failure as failure:
+            raise Failure(f"{failure}\n{system.trouble()}") from None
+    cost = meter.row(args.size)
+    system.verify()
+    seconds = seconds_of(args.op, spans, start_ns)
+    blocked = blocked_seconds(spans)
+    alone = transfer.bound_seconds(args.size, args.rate)
+    row = {"op": args.op, "system": system.system, "tuning": system.tuning, "nodes": args.nodes,
+           "bytes": args.size, "rate_mbit": args.rate, "mtu": args.mtu, "stagger_ms": args.stagger,
+           "seconds": seconds, "bound_seconds": bound, "ratio": seconds / bound if bound else 0,
+           "blocked_seconds": blocked, "blocked_mean_seconds": statistics.mean(blocked)}
+    if alone:
+        row["late_share"] = round((seconds - bound) / alone, 4)
+    return row | cost
+
+
+@contextlib.contextmanager
+def started(meter, start_ns):
+    """The CPU is looked at from a little before the start: the orders are given by then."""
+    meter.start()
+    yield
+    meter.stop()
+
+
+def measure(args, running):
+    for system in running:
+        system.prepare(args.op, args.size)
+    for turn in range(-1, args.repeat):  # the first only warms up
+        for system in running:
+            row = one_turn(system, args)
+            if turn >= 0:
+                tell(row)
+                yield row
+
+
+def tell(row):
+    say(f"  {label(row):<18}{row['seconds']:>10.4f} s{row['ratio']:>8.3f} x   CPU "
+        f"{100 * row['cpu_share']:.0f} %")
+
+
+def label(row):
+    return f"{row['system']} {row['tuning']}".strip()
+
+
+def table(args, rows):
+    say(f"{args.op}, {args.nodes} nodes, {args.size} bytes, {args.rate:g} Mbit/s, MTU {args.mtu}, "
+        f"stagger {args.stagger:g} ms, {args.repeat} runs; bound {bound_seconds(args):.4f} s")
+    say(f"{'system':<18}{'median s':>10}{'min':>10}{'max':>10}{'ratio':>8}{'min':>8}{'max':>8}"
+        f"{'blocked s':>11}{'CPU':>6}{'copies':>8}{'re-sent':>9}{'wire MB':>9}")
+    groups = {}
+    for row in rows:
+        groups.setdefault(label(row), []).append(row)
+    for name, same in groups.items():
+        line(name, same)
+
+
+def line(name, same):
+    def middle(key):
+        return statistics.median(row[key] for row in same)
+
+    seconds = [row["seconds"] for row in same]
+    ratios = [row["ratio"] for row in same]
+    copies = f"{middle('source_copies'):.2f}" if "source_copies" in same[0] else "-"
+    resent = f"{100 * middle('resent_share'):.2f}%" if "resent_share" in same[0] else "-"
+    say(f"{name:<18}{statistics.median(seconds):>10.4f}{min(seconds):>10.4f}{max(seconds):>10.4f}"
+        f"{statistics.median(ratios):>8.3f}{min(ratios):>8.3f}{max(ratios):>8.3f}"
+        f"{middle('blocked_mean_seconds'):>11.4f}{100 * middle('cpu_share'):>5.0f}%{copies:>8}"
+        f"{resent:>9}{middle('wire_bytes') / 1e6:>9.1f}")
+
+
+def main(op, argv):
+    args = parse(op, argv)
+    shell.require_root("scripts/bench")
+    rows = []
+    with systems(args) as running:
+        for row in measure(args, running):
+            rows.append(row)
+            if args.json:
+                print(json.dumps(row), flush=True)
+    table(args, rows)

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Our side of a measurement: one task per node, in its namespace, over libsarissa."""
+
+import subprocess
+import sys
+
+from . import network, nodes, process
+from .bench_task import Task, ask_all
+from .shell import Failure, build_dir
+
+
+class Sarissa:
+    system, tuning = "sarissa", ""
+
+    def __init__(self, config):
+        self.config = config
+        self.children, self.tasks = [], []
+        self.turn = 0
+
+    def __enter__(self):
+        try:
+            for node in range(self.config["nodes"]):
+                self.start(node)
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def start(self, node):
+        program = build_dir() / "bench/task"
+        if not program.exists():
+            raise Failure(f"{program} is not there: run scripts/setup")
+        child = subprocess.Popen(
+            ["ip", "netns", "exec", network.node_netns(self.config["name"], node), program],
+            env=nodes.environment(self.config, node), stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=sys.stderr)
+        self.children.append(child)
+        self.tasks.append(Task(f"sarissa's task of node {node}", child.stdin.fileno(),
+                               child.stdout.fileno(), lambda: child.poll() is None))
+
+    def __exit__(self, *_):
+        for child in self.children:
+            child.stdin.close()
+        for child in self.children:
+            try:
+                child.wait(timeout=5)
+            except subprocess.TimeoutExpired:
+                process.end(child.pid)
+            child.stdout.close()
+
+    def prepare(self, op, size):
+        """Makes the bytes that each task gives."""
+        self.op, self.size = op, size
+        answers = ask_all(self.tasks, [("fill", size, node + 1) for node in range(len(self.tasks))])
+        self.digests = [told["digest"] for told in answers]
+
+    def names(self):
+        return [f"bench-{self.op}-{self.turn}-{node}" for node in range(len(self.tasks))]
+
+    def put(self, giving):
+        """Before the start: what a task gives lies in its node's store."""
+        names = self.names()
+        return {node: self.tasks[node].ask("put", 0, names[node])["spans"] for node in giving}
+
+    def ready(self):
+        self.turn += 1
+        giving = {"broadcast": [0], "gather": range(1, len(self.tasks)), "p2p": []}[self.op]
+        self.puts = self.put(giving)
+
+    def run(self, start_ns, stagger_ns, patience_s):
+        """The calls of every task, from start_ns on; spans by node."""
+        names, count = self.names(), len(self.tasks)
+        lines = {"broadcast": lambda: {node: ("get", start_ns + node * stagger_ns, names[0])
+                                       for node in range(1, count)},
+                 "gather": lambda: {0: ("get", start_ns, *names[1:])},
+                 "p2p": lambda: {0: ("ping", start_ns, names[0], names[1]),
+                                 1: ("pong", start_ns, names[0], names[1])}}[self.op]()
+        self.running = list(lines)
+        answers = ask_all([self.tasks[node] for node in lines], lines.values(), patience_s)
+        return self.puts | {node: told["spans"] for node, told in zip(lines, answers)}
+
+    def verify(self):
+        """Every byte that arrived, then the objects go."""
+        given = {"broadcast": lambda node: [0], "gather": lambda node: range(1, len(self.tasks)),
+                 "p2p": lambda node: [1 - node]}[self.op]
+        for node in self.running:
+            got = self.tasks[node].ask("check")["digests"]
+            if got != [self.digests[source] for source in given(node)]:
+                raise Failure(f"sarissa: node {node} got wrong bytes")
+        put = {"broadcast": [0], "gather": range(1, len(self.tasks)), "p2p": [0, 1]}[self.op]
+        self.tasks[0].ask("rm", *[self.names()[node] for node in put])
+
+    def trouble(self):
+        """What the nodes know of the objects of a run that failed."""
+        out = []
+        for name in self.names():
+            done = subprocess.run([nodes.binary("cli"), "stat", name, "--json"],
+                                  env=nodes.environment(self.config, 0), capture_output=True,
+                                  text=True, timeout=20)
+            out.append((done.stdout or done.stderr).strip())
+        return "\n".join(out)
