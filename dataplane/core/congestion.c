@@ -39,7 +39,7 @@ static uint64_t congestion_least(const struct engine *e)
 /* Pace at 5/4 of the window per round trip, 2 in slow start. */
 static void congestion_pace(struct engine *e, struct conn *c)
 {
-	uint64_t most = (uint64_t)e->config.window_pkts * e->config.mtu;
+	uint64_t most = (uint64_t)c->window_pkts * e->config.mtu;
 
 	c->cwnd_bytes = state_min(state_max(c->cwnd_bytes, congestion_least(e)), most);
 	uint64_t per_kib = c->srtt_ns * 1024 / c->cwnd_bytes;
@@ -150,6 +150,7 @@ static void congestion_decide(struct engine *e, struct conn *c)
 
 static void congestion_round(struct engine *e, struct conn *c)
 {
+	loss_round(c);
 	if (c->round_blind)
 		c->round_blind = false;
 	else

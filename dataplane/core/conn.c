@@ -80,6 +80,7 @@ struct conn *conn_alloc(struct engine *e, const struct net_addr *addr)
 	memset(c->addr.pad, 0, sizeof(c->addr.pad));
 	c->opened_ns = c->last_rx_ns = e->now_ns;
 	c->mtu = MTU_BASE;
+	c->window_pkts = e->config.window_pkts;
 	congestion_init(e, c);
 	list_append(conn_bucket(e, addr), &c->by_addr);
 	e->conns_used++;

@@ -34,17 +34,21 @@ bool cookie_holds(const struct engine *e, const struct net_addr *addr, uint32_t 
 	return sodium_memcmp(want, cookie, sizeof(want)) == 0;
 }
 
-bool cookie_budget(struct engine *e)
+bool cookie_budget(struct engine *e, enum budget what)
 {
-	uint64_t each_ns = UINT64_C(1000000000) / e->config.handshakes_per_s;
+	/* A cookie costs a hash and is smaller than its question: a flood of HELLOs that gets none
+	 * would keep honest openers out. */
+	uint64_t per_s = e->config.handshakes_per_s * (what == BUDGET_COOKIE ? 32 : 1);
+	uint64_t each_ns = UINT64_C(1000000000) / per_s;
+	uint64_t *spent_ns = &e->budget_spent_ns[what];
 	uint64_t burst_ns = UINT64_C(50000000); /* 50 ms worth may come at once */
 	uint64_t floor_ns = e->now_ns > burst_ns ? e->now_ns - burst_ns : 0;
 
-	if (e->handshake_spent_ns < floor_ns)
-		e->handshake_spent_ns = floor_ns;
-	if (e->handshake_spent_ns + each_ns > e->now_ns)
+	if (*spent_ns < floor_ns)
+		*spent_ns = floor_ns;
+	if (*spent_ns + each_ns > e->now_ns)
 		return false;
-	e->handshake_spent_ns += each_ns;
+	*spent_ns += each_ns;
 	return true;
 }
 

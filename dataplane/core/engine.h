@@ -28,6 +28,7 @@
 struct engine;
 
 enum {
+	ENGINE_WINDOW_MIN = 64, /* packets in flight that every endpoint allows */
 	ENGINE_HEAD_MAX =
 		1472 + 7528, /* a packet without separate payload: up to a 9,000-byte MTU */
 	ENGINE_ECN_NOT = 0,  /* RFC 3168 codepoints, as in the two low bits of the traffic class */

@@ -94,7 +94,7 @@ static void handshake_send_cookie(struct engine *e, const struct packet_in *p)
 	uint64_t incarnation = wire_get64(hello + HELLO_AT_INCARNATION);
 	struct reply *r;
 
-	if (!cookie_budget(e) || (r = handshake_reply_slot(e, &p->from)) == NULL) {
+	if (!cookie_budget(e, BUDGET_COOKIE) || (r = handshake_reply_slot(e, &p->from)) == NULL) {
 		e->count->drop_hello_rate++;
 		return;
 	}
@@ -129,6 +129,7 @@ static void handshake_learn(struct conn *c, const uint8_t *hello)
 	c->incarnation = wire_get64(hello + HELLO_AT_INCARNATION);
 	c->peer_mtu = wire_get16(hello + HELLO_AT_MTU);
 	c->peer_workers = wire_get16(hello + HELLO_AT_WORKERS);
+	c->window_pkts = (uint16_t)state_min(wire_get32(hello + HELLO_AT_WINDOW), c->window_pkts);
 }
 
 static bool handshake_hello_valid(struct engine *e, const struct packet_in *p)
@@ -141,7 +142,8 @@ static bool handshake_hello_valid(struct engine *e, const struct packet_in *p)
 	}
 	if (wire_get32(hello + HELLO_AT_RESERVED) != 0 || wire_get32(hello + HELLO_AT_CONN) == 0 ||
 	    wire_get64(hello + HELLO_AT_INCARNATION) == 0 ||
-	    wire_get16(hello + HELLO_AT_MTU) < MTU_BASE) {
+	    wire_get16(hello + HELLO_AT_MTU) < MTU_BASE ||
+	    wire_get32(hello + HELLO_AT_WINDOW) < ENGINE_WINDOW_MIN) {
 		e->count->drop_flags++;
 		return false;
 	}
@@ -175,8 +177,13 @@ static struct conn *handshake_conn(struct engine *e, const struct packet_in *p)
 		e->count->drop_events_full++;
 		return NULL;
 	}
-	if (c == NULL)
-		c = conn_alloc(e, &p->from);
+	if (c != NULL)
+		return c; /* we are opening it, too */
+	if (!cookie_budget(e, BUDGET_ACCEPT)) {
+		e->count->drop_hello_rate++;
+		return NULL;
+	}
+	c = conn_alloc(e, &p->from);
 	if (c == NULL)
 		e->count->drop_conn_full++;
 	return c;
@@ -290,7 +297,9 @@ void handshake_unknown(struct engine *e, const struct packet_in *p)
 	struct reply *r;
 
 	e->count->drop_unknown_conn++;
-	if (!cookie_budget(e) || (r = handshake_reply_slot(e, &p->from)) == NULL)
+	if (p->length < WIRE_BODY + RESET_BYTES)
+		return; /* an answer must never be larger than its question */
+	if (!cookie_budget(e, BUDGET_RESET) || (r = handshake_reply_slot(e, &p->from)) == NULL)
 		return;
 	wire_header(r->bytes, WIRE_RESET, 0, 0, 0);
 	wire_put32(r->bytes + WIRE_BODY + RESET_AT_CONN, wire_get32(p->data + WIRE_AT_CONN));
@@ -310,7 +319,7 @@ void handshake_version(struct engine *e, const struct packet_in *p)
 	/* Only a HELLO is answered, and only by something smaller that is none itself. */
 	if ((p->data[WIRE_AT_VERSION_TYPE] & 15) != WIRE_HELLO || p->length < WIRE_HELLO_MIN)
 		return;
-	if (!cookie_budget(e) || (r = handshake_reply_slot(e, &p->from)) == NULL)
+	if (!cookie_budget(e, BUDGET_RESET) || (r = handshake_reply_slot(e, &p->from)) == NULL)
 		return;
 	wire_header(r->bytes, WIRE_RESET, 0, 0, 0);
 	r->length = WIRE_BODY + RESET_BYTES;

@@ -33,11 +33,20 @@ static uint64_t loss_reorder_ns(const struct conn *c)
 	return state_min(window, state_max(c->srtt_ns, LOSS_REORDER_MIN_NS));
 }
 
-void loss_spurious(struct engine *e, struct conn *c)
+void loss_spurious(struct conn *c)
 {
-	(void)e;
+	c->reorder_rounds = 0;
 	if (c->reorder_shift < 6)
 		c->reorder_shift++;
+}
+
+/* RFC 8985, 6.2: the window shrinks again after 16 round trips without a spurious loss. */
+void loss_round(struct conn *c)
+{
+	if (c->reorder_shift == 0 || ++c->reorder_rounds < 16)
+		return;
+	c->reorder_rounds = 0;
+	c->reorder_shift--;
 }
 
 void loss_detect(struct engine *e, struct conn *c)

@@ -30,7 +30,7 @@ bool sent_room(const struct engine *e, const struct conn *c)
 
 bool sent_window(const struct engine *e, const struct conn *c)
 {
-	return c->inflight_pkts + c->lost_count < e->config.window_pkts;
+	return c->inflight_pkts + c->lost_count < c->window_pkts;
 }
 
 /* The oldest is outstanding at any time, or there is none: oldest_pn == next_pn. */
@@ -230,7 +230,7 @@ static void sent_ack_word(struct engine *e, struct conn *c, uint64_t base, uint6
 		late &= late - 1;
 		sent_clear(c->late, slot);
 		e->count->lost_spurious++;
-		loss_spurious(e, c);
+		loss_spurious(c);
 		if (s->state == SENT_LOST) {
 			s->state = SENT_ACKED;
 			c->lost[s->lost_at].kind = SENT_NOTHING;

@@ -162,10 +162,11 @@ struct conn {
 	uint16_t generation;
 	uint16_t peer_workers;
 	uint16_t peer_mtu;
-	struct list ready;   /* on engine.ready: may have something to send */
-	struct list timer;   /* on a slot of the wheel */
-	struct list by_addr; /* on a bucket of engine.by_addr */
-	uint64_t wheel_ns;   /* when the wheel will wake it */
+	uint16_t window_pkts; /* in flight: the smaller of both ends' windows */
+	struct list ready;    /* on engine.ready: may have something to send */
+	struct list timer;    /* on a slot of the wheel */
+	struct list by_addr;  /* on a bucket of engine.by_addr */
+	uint64_t wheel_ns;    /* when the wheel will wake it */
 
 	/* receiving packets */
 	uint64_t rx_largest; /* highest packet number seen; valid when rx_any */
@@ -203,6 +204,7 @@ struct conn {
 	uint64_t loss_deadline_ns; /* reorder window of the oldest suspect, or NEVER */
 	uint64_t waiting_since_ns; /* first unanswered probe; 0: none */
 	uint32_t reorder_shift;	   /* widens the reorder window after spurious losses */
+	uint32_t reorder_rounds;   /* round trips since the last of them */
 	uint16_t pto_count;
 	uint16_t probes_due;
 
@@ -259,6 +261,14 @@ struct conn {
 	uint16_t resets_count;
 };
 
+/* What strangers can make us do, each at a bounded rate of its own. */
+enum budget {
+	BUDGET_COOKIE,
+	BUDGET_ACCEPT,
+	BUDGET_RESET,
+	BUDGETS,
+};
+
 /* An answer to an address without a connection: stateless, small, sent once. */
 struct reply {
 	struct net_addr to;
@@ -304,8 +314,8 @@ struct engine {
 
 	struct reply replies[REPLIES_MAX];
 	uint32_t replies_head, replies_count;
-	uint64_t handshake_spent_ns; /* token bucket: time up to which it is spent */
-	uint64_t pace_ns;	     /* the same for config.rate_bps */
+	uint64_t budget_spent_ns[BUDGETS]; /* token buckets: time up to which each is spent */
+	uint64_t pace_ns;		   /* the same for config.rate_bps */
 
 	struct wheel wheel;
 };

@@ -208,7 +208,8 @@ static void transmit_ask(const struct engine *e, struct conn *c, struct draft *d
 {
 	uint64_t after = c->inflight_bytes + 2 * (uint64_t)e->config.mtu;
 	uint64_t gap = c->cwnd_bytes / e->config.mtu / 4;
-	bool last = c->lost_count == 0 && list_empty(&c->active);
+	uint16_t fragment;
+	bool last = c->lost_count == 0 && list_empty(&c->active) && !msg_next(c, &fragment);
 
 	c->since_ask++;
 	if (!last && (after <= c->cwnd_bytes || c->since_ask < state_min(gap, ACK_EVERY)))

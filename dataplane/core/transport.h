@@ -52,8 +52,8 @@ void cookie_make(const struct engine *e, const struct net_addr *addr, uint32_t c
 		 uint64_t incarnation, uint64_t time, uint8_t cookie[WIRE_COOKIE_BYTES]);
 bool cookie_holds(const struct engine *e, const struct net_addr *addr, uint32_t conn,
 		  uint64_t incarnation, uint64_t time, const uint8_t cookie[WIRE_COOKIE_BYTES]);
-/* One handshake's worth of the configured rate; false when it is spent. */
-bool cookie_budget(struct engine *e);
+/* One answer's worth of its rate; false when it is spent. */
+bool cookie_budget(struct engine *e, enum budget what);
 uint64_t cookie_random(const struct engine *e, uint64_t what);
 
 /* ack.c: which packets arrived */
@@ -96,7 +96,9 @@ void loss_detect(struct engine *e, struct conn *c);
 /* When the tail probe is due; NEVER when nothing is outstanding. */
 uint64_t loss_probe_ns(const struct engine *e, const struct conn *c);
 void loss_probe(struct engine *e, struct conn *c);
-void loss_spurious(struct engine *e, struct conn *c);
+void loss_spurious(struct conn *c);
+/* A round trip has passed. */
+void loss_round(struct conn *c);
 
 /* congestion.c */
 void congestion_init(struct engine *e, struct conn *c);

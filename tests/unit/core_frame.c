@@ -102,10 +102,16 @@ static void whose_packet_is_it(void **state)
 	for (size_t k = 0; k < sizeof(nobody) / sizeof(nobody[0]); k++) {
 		wrong = peer;
 		wrong.conn = nobody[k];
+		struct packet answer;
 		peer_begin(r, &wrong, &p);
+		peer_send(r, &wrong, &p); /* shorter than the answer would be: none */
+		rig_drops(r, "drop_unknown_conn", 1, NULL);
+		assert_false(rig_take(r, &answer));
+		peer_begin(r, &wrong, &p);
+		memset(p.bytes + p.length, 0, RESET_BYTES);
+		p.length += RESET_BYTES;
 		peer_send(r, &wrong, &p);
 		rig_drops(r, "drop_unknown_conn", 1, NULL);
-		struct packet answer;
 		assert_true(rig_take(r, &answer));
 		assert_int_equal(answer.bytes[0], WIRE_VERSION << 4 | WIRE_RESET);
 		assert_int_equal(wire_get32(answer.bytes + WIRE_BODY + RESET_AT_CONN), nobody[k]);
