@@ -25,11 +25,10 @@ TCP_ONLY = ("--mca", "pml", "ob1", "--mca", "btl", "tcp,self", "--mca", "btl_tcp
             "eth0", "--mca", "oob_tcp_if_include", "eth0", "--mca", "mpi_yield_when_idle", "1")
 
 BY_HAND = {
-    # pipeline: each rank passes segments on to the next one
-    "broadcast": ("coll_tuned_bcast_algorithm", "3", "coll_tuned_bcast_algorithm_segmentsize",
-                  "65536"),
+    # pipeline of segments, each small enough to be sent without asking first
+    "broadcast": "bcast_algorithm=3,bcast_algorithm_segmentsize=32768",
     # linear with synchronisation
-    "gather": ("coll_tuned_gather_algorithm", "3"),
+    "gather": "gather_algorithm=3",
 }
 
 AGENT = """#!/bin/sh
@@ -102,11 +101,10 @@ class OpenMpi:
         agent.write_text(AGENT.format(name=self.config["name"]))
         agent.chmod(agent.stat().st_mode | stat.S_IXUSR)
         hosts = ",".join(f"{network.node_ip(node)}:1" for node in range(self.count))
-        tuned = []
-        if self.tuning == "hand" and op in BY_HAND:
-            tuned = ["--mca", "coll_tuned_use_dynamic_rules", "1"]
-            for key, value in zip(BY_HAND[op][::2], BY_HAND[op][1::2]):
-                tuned += ["--mca", key, value]
+        choice = {"default": "", "hand": BY_HAND.get(op, "")}.get(self.tuning, self.tuning)
+        tuned = ["--mca", "coll_tuned_use_dynamic_rules", "1"] if choice else []
+        for key, _, value in (pair.partition("=") for pair in choice.split(",") if pair):
+            tuned += ["--mca", f"coll_tuned_{key}" if "algorithm" in key else key, value]
         return ["ip", "netns", "exec", network.node_netns(self.config["name"], 0),
                 "unshare", "--uts", "sh", "-c", 'hostname node0; exec "$@"', "sh",
                 "mpirun", "--allow-run-as-root", "-np", self.count, "--host", hosts,
@@ -147,10 +145,13 @@ class OpenMpi:
     def ready(self):
         pass
 
-    def run(self, start_ns, stagger_ns, patience_s):
-        answers = ask_all(self.tasks, [(self.op, start_ns + node * stagger_ns)
-                                       for node in range(self.count)], patience_s)
-        return {node: told["spans"] for node, told in enumerate(answers)}
+    def begin(self, start_ns, stagger_ns):
+        for node, task in enumerate(self.tasks):
+            task.send(self.op, start_ns + node * stagger_ns)
+
+    def finish(self, patience_s):
+        until = time.monotonic() + patience_s
+        return {node: task.answer(until)["spans"] for node, task in enumerate(self.tasks)}
 
     def verify(self):
         given = {"broadcast": lambda node: [0] if node else [],

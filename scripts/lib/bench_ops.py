@@ -40,8 +40,9 @@ def parse(op, argv):
                         help="of each node's link; 0: no limit, no bound")
     parser.add_argument("--mtu", type=int, default=1500, metavar="BYTES")
     parser.add_argument("--system", choices=("sarissa", "openmpi", "both"), default="sarissa")
-    parser.add_argument("--tuning", choices=("default", "hand", "both"), default="both",
-                        help="of OpenMPI: its defaults, the algorithm picked by hand")
+    parser.add_argument("--tuning", nargs="+", default=["default", "hand"], metavar="T",
+                        help="of OpenMPI: its defaults, the algorithm that we picked by hand, or "
+                        "parameters to try: bcast_algorithm=7,btl_tcp_eager_limit=1000000")
     parser.add_argument("--stagger", type=float, default=0, metavar="MS",
                         help="broadcast: node I calls I * MS after the start")
     parser.add_argument("--repeat", type=int, default=5, metavar="R")
@@ -73,7 +74,7 @@ def systems(args):
         if args.system in ("openmpi", "both"):
             config = stack.enter_context(transfer.cluster(args.nodes, *options, "--bare",
                                                           suffix="m"))
-            for tuning in ("default", "hand") if args.tuning == "both" else (args.tuning,):
+            for tuning in args.tuning:
                 out.append(stack.enter_context(OpenMpi(config, tuning)))
         yield out
 
@@ -103,12 +104,14 @@ def one_turn(system, args):
     meter = Meter(system.config)
     start_ns = time.monotonic_ns() + LEAD_NS + args.nodes * LEAD_PER_NODE_NS
     bound = bound_seconds(args)
-    patience = 60 + 30 * bound
-    with started(meter, start_ns):
-        try:
-            spans = system.run(start_ns, int(args.stagger * 1e6), patience)
-        except Failure as failure:
-            raise Failure(f"{failure}\n{system.trouble()}") from None
+    try:
+        system.begin(start_ns, int(args.stagger * 1e6))
+        time.sleep(max(0, start_ns - time.monotonic_ns()) / 1e9)
+        meter.start()
+        spans = system.finish(patience_s=60 + 30 * bound)
+        meter.stop()
+    except Failure as failure:
+        raise Failure(f"{failure}\n{system.trouble()}") from None
     cost = meter.row(args.size)
     system.verify()
     seconds = seconds_of(args.op, spans, start_ns)
@@ -123,14 +126,6 @@ def one_turn(system, args):
     return row | cost
 
 
-@contextlib.contextmanager
-def started(meter, start_ns):
-    """The CPU is looked at from a little before the start: the orders are given by then."""
-    meter.start()
-    yield
-    meter.stop()
-
-
 def measure(args, running):
     for system in running:
         system.prepare(args.op, args.size)
@@ -143,7 +138,7 @@ def measure(args, running):
 
 
 def tell(row):
-    say(f"  {label(row):<18}{row['seconds']:>10.4f} s{row['ratio']:>8.3f} x   CPU "
+    say(f"  {label(row):<24}{row['seconds']:>10.4f} s{row['ratio']:>8.3f} x   CPU "
         f"{100 * row['cpu_share']:.0f} %")
 
 
@@ -154,7 +149,7 @@ def label(row):
 def table(args, rows):
     say(f"{args.op}, {args.nodes} nodes, {args.size} bytes, {args.rate:g} Mbit/s, MTU {args.mtu}, "
         f"stagger {args.stagger:g} ms, {args.repeat} runs; bound {bound_seconds(args):.4f} s")
-    say(f"{'system':<18}{'median s':>10}{'min':>10}{'max':>10}{'ratio':>8}{'min':>8}{'max':>8}"
+    say(f"{'system':<24}{'median s':>10}{'min':>10}{'max':>10}{'ratio':>8}{'min':>8}{'max':>8}"
         f"{'blocked s':>11}{'CPU':>6}{'copies':>8}{'re-sent':>9}{'wire MB':>9}")
     groups = {}
     for row in rows:
@@ -171,7 +166,7 @@ def line(name, same):
     ratios = [row["ratio"] for row in same]
     copies = f"{middle('source_copies'):.2f}" if "source_copies" in same[0] else "-"
     resent = f"{100 * middle('resent_share'):.2f}%" if "resent_share" in same[0] else "-"
-    say(f"{name:<18}{statistics.median(seconds):>10.4f}{min(seconds):>10.4f}{max(seconds):>10.4f}"
+    say(f"{name:<24}{statistics.median(seconds):>10.4f}{min(seconds):>10.4f}{max(seconds):>10.4f}"
         f"{statistics.median(ratios):>8.3f}{min(ratios):>8.3f}{max(ratios):>8.3f}"
         f"{middle('blocked_mean_seconds'):>11.4f}{100 * middle('cpu_share'):>5.0f}%{copies:>8}"
         f"{resent:>9}{middle('wire_bytes') / 1e6:>9.1f}")

@@ -3,6 +3,7 @@
 
 import subprocess
 import sys
+import time
 
 from . import network, nodes, process
 from .bench_task import Task, ask_all
@@ -67,8 +68,8 @@ class Sarissa:
         giving = {"broadcast": [0], "gather": range(1, len(self.tasks)), "p2p": []}[self.op]
         self.puts = self.put(giving)
 
-    def run(self, start_ns, stagger_ns, patience_s):
-        """The calls of every task, from start_ns on; spans by node."""
+    def begin(self, start_ns, stagger_ns):
+        """Orders every task its calls, from start_ns on."""
         names, count = self.names(), len(self.tasks)
         lines = {"broadcast": lambda: {node: ("get", start_ns + node * stagger_ns, names[0])
                                        for node in range(1, count)},
@@ -76,8 +77,13 @@ class Sarissa:
                  "p2p": lambda: {0: ("ping", start_ns, names[0], names[1]),
                                  1: ("pong", start_ns, names[0], names[1])}}[self.op]()
         self.running = list(lines)
-        answers = ask_all([self.tasks[node] for node in lines], lines.values(), patience_s)
-        return self.puts | {node: told["spans"] for node, told in zip(lines, answers)}
+        for node, words in lines.items():
+            self.tasks[node].send(*words)
+
+    def finish(self, patience_s):
+        """The spans of the calls, by node."""
+        until = time.monotonic() + patience_s
+        return self.puts | {node: self.tasks[node].answer(until)["spans"] for node in self.running}
 
     def verify(self):
         """Every byte that arrived, then the objects go."""

@@ -36,9 +36,9 @@ def machine_busy_seconds():
 
 
 @contextlib.contextmanager
-def cluster(count, *options):
+def cluster(count, *options, suffix=""):
     """A cluster under a name of its own, taken down whatever happens."""
-    name = f"bench{os.getpid()}"
+    name = f"bench{os.getpid()}{suffix}"
     options = [str(o) for o in options]
     done = subprocess.run([CLUSTER, "up", str(count), "--name", name, *options],
                           capture_output=True, text=True)
