@@ -33,11 +33,15 @@ def counters(config, node):
 
 
 def sent_bytes(config):
-    """By node, what has come into the switch from it: whole frames, acknowledgements too."""
-    script = "".join(f"cat /sys/class/net/p{node}/statistics/rx_bytes;"
-                     for node in range(config["nodes"]))
-    return [int(n) for n in run("ip", "netns", "exec", network.switch_netns(config["name"]),
-                                "sh", "-c", script).split()]
+    """By node, what has come into the switch from it: whole frames, acknowledgements too. The
+    limiter counts the headers of each frame of a segment, a device only those of the first."""
+    switch = ["ip", "netns", "exec", network.switch_netns(config["name"]), "sh", "-c"]
+    nodes = range(config["nodes"])
+    if config["rate"]:
+        script = "".join(f"tc -s class show dev ifb{node};" for node in nodes)
+        return [int(n) for n in re.findall(r"^ Sent (\d+) bytes", run(*switch, script), re.M)]
+    script = "".join(f"cat /sys/class/net/p{node}/statistics/rx_bytes;" for node in nodes)
+    return [int(n) for n in run(*switch, script).split()]
 
 
 class Meter:
