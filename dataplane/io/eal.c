@@ -18,6 +18,9 @@
 
 enum { EAL_ARGS = 20, EAL_TEXT = 1024 };
 
+/* In the environment: huge pages have turned out to be too few. */
+#define ORDINARY_PAGES "SARISSA_ORDINARY_PAGES"
+
 struct eal_args {
 	char text[EAL_TEXT];
 	unsigned used;
@@ -100,13 +103,13 @@ static void args_build(struct eal_args *a, const struct options *o, bool huge, u
 {
 	args_add(a, "sarissa-dataplane");
 	args_lcores(a, o);
+	args_add(a, "-m"); /* taken at once, whole or not at all */
+	args_add(a, "%u", mib);
 	if (huge) {
 		args_add(a, "--in-memory");
 	} else { /* DPDK 22.11 refuses --in-memory without huge pages; this is the rest of it */
 		args_add(a, "--no-huge");
 		args_add(a, "--no-shconf");
-		args_add(a, "-m");
-		args_add(a, "%u", mib);
 	}
 	if (o->port.kind == PORT_PCI) {
 		args_add(a, "-a");
@@ -120,16 +123,44 @@ static void args_build(struct eal_args *a, const struct options *o, bool huge, u
 	a->arg[a->count] = NULL;
 }
 
+/* EAL starts only once in the life of a program: where others took the huge pages between our look
+ * at them and EAL's, the program begins anew, without them. Returns only when that fails. */
+static void start_over(void)
+{
+	static char text[32768];
+	char *argv[128];
+	unsigned count = 0;
+	FILE *file = fopen("/proc/self/cmdline", "re");
+	size_t bytes = file ? fread(text, 1, sizeof(text), file) : 0;
+	if (file)
+		fclose(file);
+	if (bytes == 0 || bytes == sizeof(text))
+		return;
+	for (size_t at = 0; at < bytes; at += strlen(text + at) + 1) {
+		if (count == sizeof(argv) / sizeof(*argv) - 1)
+			return;
+		argv[count++] = text + at;
+	}
+	argv[count] = NULL;
+	setenv(ORDINARY_PAGES, "1", 1);
+	execv("/proc/self/exe", argv);
+}
+
 int eal_start(const struct options *o, unsigned queues, bool *huge_pages)
 {
 	static struct eal_args a;
 	unsigned mib = pool_eal_mib(o->port.kind, queues);
-	bool huge = shm_huge_free_bytes() >= (uint64_t)mib << 20;
+	int lock = shm_huge_lock();
+	bool huge = !getenv(ORDINARY_PAGES) && shm_huge_free_bytes() >= (uint64_t)mib << 20;
 	args_build(&a, o, huge, mib);
 	/* its telemetry socket goes to RUNDIR/dpdk/rte: every node has its own */
 	setenv("RUNTIME_DIRECTORY", o->rundir, 1);
 	log_take_dpdk();
-	if (rte_eal_init(a.count, a.arg) < 0) {
+	int n = rte_eal_init(a.count, a.arg);
+	shm_huge_unlock(lock);
+	if (n < 0) {
+		if (huge)
+			start_over();
 		log_error("DPDK does not start (%s%s%s): see --log-level debug",
 			  rte_strerror(rte_errno), *log_dpdk_error() ? ", " : "", log_dpdk_error());
 		return -EIO;
