@@ -142,6 +142,7 @@ static void start_over(void)
 		argv[count++] = text + at;
 	}
 	argv[count] = NULL;
+	log_info("others took the huge pages first: starting over in ordinary ones");
 	setenv(ORDINARY_PAGES, "1", 1);
 	execv("/proc/self/exe", argv);
 }
