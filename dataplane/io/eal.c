@@ -151,15 +151,12 @@ int eal_start(const struct options *o, unsigned queues, bool *huge_pages)
 {
 	static struct eal_args a;
 	unsigned mib = pool_eal_mib(o->port.kind, queues);
-	int lock = shm_huge_lock();
 	bool huge = !getenv(ORDINARY_PAGES) && shm_huge_free_bytes() >= (uint64_t)mib << 20;
 	args_build(&a, o, huge, mib);
 	/* its telemetry socket goes to RUNDIR/dpdk/rte: every node has its own */
 	setenv("RUNTIME_DIRECTORY", o->rundir, 1);
 	log_take_dpdk();
-	int n = rte_eal_init(a.count, a.arg);
-	shm_huge_unlock(lock);
-	if (n < 0) {
+	if (rte_eal_init(a.count, a.arg) < 0) {
 		if (huge)
 			start_over();
 		log_error("DPDK does not start (%s%s%s): see --log-level debug",
