@@ -68,7 +68,7 @@ def create(config):
         create_port(config, node)
     if config["rate"]:
         use_hysteresis()
-    pin_receive(switch, "*")
+        pin_receive(switch, "*")
 
 
 def create_host(config, node):
@@ -99,7 +99,8 @@ def create_host(config, node):
     if config["vdev"] == "af_xdp":
         # frames of kernel sockets reach XDP programs as they are: with whole checksums
         run("ip", "netns", "exec", netns, "ethtool", "-K", "eth0", "tx", "off")
-    pin_receive(netns, "eth0", node)
+    if config["rate"]:
+        pin_receive(netns, "eth0", node)
 
 
 def create_port(config, node):
@@ -144,7 +145,8 @@ def attach_port_program(switch, node, config):
 
 
 def pin_receive(netns, pattern, first=0):
-    """One CPU per device for what the kernel receives: two CPUs would reorder."""
+    """One CPU per device for what the kernel receives: a limiter may be run by either, and two CPUs
+    would reorder. Without limits a packet stays on its sender's CPU, which is faster."""
     in_netns(netns, f"i={first}; for d in /sys/class/net/{pattern}; do case $d in */lo) continue;;"
              f" esac; for q in $d/queues/rx-*; do"
              f" printf %x $((1 << (i % {os.cpu_count()}))) >$q/rps_cpus; done; i=$((i+1)); done")
