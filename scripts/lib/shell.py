@@ -2,6 +2,7 @@
 """Running commands and speaking to the operator, for our scripts."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -50,8 +51,20 @@ def require_root(script):
         raise Failure(f"{script} needs root (namespaces, eBPF): run it with sudo")
 
 
+def _interrupt(*_):
+    raise KeyboardInterrupt
+
+
+def end_cleanly():
+    """A terminal that closes and a polite kill end a script as Ctrl-C does: it cleans up."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _interrupt)
+
+
 def main(script, function):
     """Runs function(); turns failures into one line and an exit status."""
+    end_cleanly()
     try:
         sys.exit(function() or 0)
     except Failure as failure:

@@ -57,14 +57,29 @@ def remove(name):
     shutil.rmtree(cluster_dir(name), ignore_errors=True)
 
 
+def is_same(fd, path):
+    """The file at path is still the one that was opened."""
+    try:
+        return os.fstat(fd).st_ino == os.stat(path).st_ino
+    except FileNotFoundError:
+        return False
+
+
 @contextlib.contextmanager
 def locked(name):
-    """One change of a cluster at a time."""
+    """One change of a cluster at a time. The lock file goes with the cluster."""
     check_name(name)
     RUN.mkdir(parents=True, exist_ok=True)
-    fd = os.open(RUN / f".{name}.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    try:
+    path = RUN / f".{name}.lock"
+    while True:
+        fd = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         fcntl.flock(fd, fcntl.LOCK_EX)
+        if is_same(fd, path):
+            break
+        os.close(fd)
+    try:
         yield
     finally:
+        if not exists(name):
+            path.unlink(missing_ok=True)
         os.close(fd)

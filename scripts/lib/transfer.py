@@ -40,14 +40,15 @@ def cluster(count, *options, suffix=""):
     """A cluster under a name of its own, taken down whatever happens."""
     name = f"bench{os.getpid()}{suffix}"
     options = [str(o) for o in options]
-    done = subprocess.run([CLUSTER, "up", str(count), "--name", name, *options],
-                          capture_output=True, text=True)
-    if done.returncode:
-        raise Failure(done.stderr.strip())
+    # sessions of their own: a Ctrl-C is ours, and what it cuts off is taken down, too
+    apart = {"capture_output": True, "text": True, "start_new_session": True}
     try:
+        done = subprocess.run([CLUSTER, "up", str(count), "--name", name, *options], **apart)
+        if done.returncode:
+            raise Failure(done.stderr.strip())
         yield state.load(name)
     finally:
-        subprocess.run([CLUSTER, "down", "--name", name], capture_output=True)
+        subprocess.run([CLUSTER, "down", "--name", name], **apart)
 
 
 @contextlib.contextmanager

@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "scripts"))
 from lib import network, nodes, process, state  # noqa: E402
-from lib.shell import build_dir  # noqa: E402
+from lib.shell import build_dir, end_cleanly  # noqa: E402
 
 CLUSTER = ROOT / "scripts/cluster"
 COUNTERS_HEADER_BYTES = 64
@@ -49,17 +49,25 @@ class Cluster:
         self.options = [str(o) for o in options] + ([] if daemons else ["--bare"])
 
     def __enter__(self):
-        done = subprocess.run([CLUSTER, "up", str(self.count), "--name", self.name,
-                               *self.options], capture_output=True, text=True)
-        if done.returncode:
-            raise AssertionError(f"cluster up failed: {tail(done.stderr, 40)}")
-        self.config = state.load(self.name)
+        try:
+            done = self.cluster("up", self.count, *self.options)
+            if done.returncode:
+                raise AssertionError(f"cluster up failed: {tail(done.stderr, 40)}")
+            self.config = state.load(self.name)
+        except BaseException:
+            self.cluster("down")
+            raise
         return self
 
     def __exit__(self, kind, *_):
-        if kind and kind is not Skip:
+        if kind and issubclass(kind, Exception) and kind is not Skip:
             self.show_logs()
-        subprocess.run([CLUSTER, "down", "--name", self.name], capture_output=True)
+        self.cluster("down")
+
+    def cluster(self, verb, *argv):
+        """In a session of its own: an interrupt is ours, and what it cuts off is taken down."""
+        return subprocess.run([str(a) for a in (CLUSTER, verb, "--name", self.name, *argv)],
+                              capture_output=True, text=True, start_new_session=True)
 
     def show_logs(self):
         if self.config["bare"]:
@@ -70,10 +78,8 @@ class Cluster:
 
     def verb(self, *argv):
         """scripts/cluster VERB ..., which must work."""
-        argv = [str(a) for a in argv]
-        done = subprocess.run([CLUSTER, argv[0], "--name", self.name, *argv[1:]],
-                              capture_output=True, text=True)
-        assert done.returncode == 0, f"cluster {' '.join(argv)}: {tail(done.stderr)}"
+        done = self.cluster(*argv)
+        assert done.returncode == 0, f"cluster {' '.join(map(str, argv))}: {tail(done.stderr)}"
         return done.stdout
 
     def argv(self, node, *command):
@@ -238,6 +244,7 @@ def finish_flood(child):
 
 def run(*cases):
     """Runs the cases in order and exits: 1 when one failed, 77 when all were skipped."""
+    end_cleanly()
     failed = skipped = 0
     for case in cases:
         name = case.__name__.replace("_", " ")
@@ -249,6 +256,9 @@ def run(*cases):
         except Skip as why:
             skipped += 1
             print(f"skip {name}: {why}", flush=True)
+        except KeyboardInterrupt:
+            print(f"FAIL {name}: interrupted", flush=True)
+            sys.exit(130)
         except Exception as why:
             failed += 1
             print(f"FAIL {name}: {why}", flush=True)
