@@ -76,8 +76,8 @@ void in_edge_prefetch(const struct engine *e, const uint8_t *frame)
 	uint32_t chunk = wire_get32(frame + DATA_AT_CHUNK);
 	uint16_t index = handle_index(stream);
 
-	if (index >= e->config.edges_max || e->in_edges[index].handle != stream)
-		return;
+	if (stream == 0 || index >= e->config.edges_max || e->in_edges[index].handle != stream)
+		return; /* a free place has handle 0 and no buffer */
 	const struct buffer *b = e->in_edges[index].buffer;
 	if (chunk >= b->chunks)
 		return;

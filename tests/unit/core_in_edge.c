@@ -345,6 +345,35 @@ static void a_late_chunk_does_not_reach_the_next_owner(void **state)
 	assert_int_equal(r->e->in_active, 1);
 }
 
+/* The hint reads packets that nobody has checked yet. */
+static void a_hint_trusts_nothing(void **state)
+{
+	struct rig *r = *state;
+	struct peer peer = rig_connect(r, 1);
+	const uint32_t streams[] = {
+		0, 1, 31, 32, 0xffff, 0x10000, UINT32_MAX, record_handle(0), record_handle(1)};
+	struct packet p;
+
+	for (int round = 0; round < 3; round++) { /* nothing there, an edge, an edge that went */
+		for (size_t k = 0; k < sizeof(streams) / sizeof(streams[0]); k++) {
+			for (uint32_t length = 0; length < WIRE_BODY + DATA_BYTES + 2; length++) {
+				peer_begin(r, &peer, &p);
+				forge_data(&p, streams[k], k % 2 ? 0 : UINT32_MAX - 5, 64, 1);
+				uint8_t *exact = malloc(length + 1);
+				memcpy(exact, p.bytes, length);
+				struct packet_in in = {exact, (uint16_t)length, 0, peer.addr};
+				engine_prefetch(r->e, &in);
+				free(exact);
+			}
+		}
+		struct record drop = record_drop(RECORD_FLAG_BUFFER, record_handle(0));
+		if (round == 0)
+			sink_open(r, &peer, 0, CHUNKS);
+		else if (round == 1)
+			rig_command(r, &drop);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -359,6 +388,7 @@ int main(void)
 		test_rig(a_grant_leaves_with_its_connection),
 		test_rig(a_lost_grant_is_repeated_after_the_end),
 		test_rig(every_record_that_does_not_hold_is_refused),
+		test_rig(a_hint_trusts_nothing),
 		test_rig(a_late_chunk_does_not_reach_the_next_owner),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
