@@ -36,7 +36,8 @@ static bool engine_config_valid(const struct engine_config *f)
 	       f->buffers_max >= 1 && f->buffers_max <= BUFFERS_MAX && f->edges_max >= 1 &&
 	       f->edges_max <= EDGES_MAX && f->msgs_max <= 65536 && f->msg_rx_slots <= 65536 &&
 	       f->delay_target_ns > 0 && f->idle_timeout_ns > 0 && f->handshakes_per_s > 0 &&
-	       f->credit_bytes > 0 && f->block_bytes > 0 && f->store != NULL && f->counters != NULL;
+	       f->handshakes_per_s <= 1000000000 && f->credit_bytes > 0 && f->block_bytes > 0 &&
+	       f->store != NULL && f->counters != NULL;
 }
 
 /* Hands out aligned pieces of the caller's memory; with base NULL it only counts. */
