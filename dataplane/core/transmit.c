@@ -53,6 +53,7 @@ static bool transmit_ping(struct conn *c, struct draft *d)
 		return false;
 	c->ping_due = false;
 	d->kind = SENT_PING;
+	d->pad_to = WIRE_BODY + RESET_BYTES; /* as long as the answer of a peer that forgot us */
 	d->frame_bytes = PING_BYTES;
 	d->frame[0] = FRAME_PING;
 	return true;
