@@ -10,7 +10,7 @@ struct pair;
 
 struct pair_result {
 	double seconds;
-	uint64_t bytes;	  /* of payload, whole objects */
+	uint64_t bytes;	  /* of payload */
 	uint64_t packets; /* that carried payload */
 	uint64_t cycles;
 	uint16_t chunk_bytes;
@@ -22,7 +22,8 @@ struct pair_result {
 
 /* Two endpoints in this thread, joined by one net_ring device. NULL with a line on stderr. */
 struct pair *pair_open(uint16_t mtu, uint64_t object_bytes);
-/* Moves objects from one to the other for at least this long. False: bytes were wrong or lost. */
+/* Moves objects from one to the other for at least this long; the result is that of the median
+ * object. False: the bytes are wrong. */
 bool pair_run(struct pair *p, double seconds, bool stages, struct pair_result *out);
 /* Copies the same object in the same chunks for at least this long; bytes per second. */
 double pair_memcpy(struct pair *p, double seconds);

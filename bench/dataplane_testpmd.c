@@ -27,7 +27,7 @@ double testpmd_run(uint16_t packet_bytes, unsigned seconds)
 	unsigned long long best = 0, pps;
 	testpmd_cores(&main_core, &work_core);
 	snprintf(command, sizeof(command),
-		 "timeout %u dpdk-testpmd --lcores '0@%d,1@%d' --no-huge --no-shconf --no-pci "
+		 "timeout -k 2 %u dpdk-testpmd --lcores '0@%d,1@%d' --no-huge --no-shconf --no-pci "
 		 "--no-telemetry -m 256 --vdev net_ring0 -- --forward-mode=io --tx-first "
 		 "--stats-period 1 --total-num-mbufs=8192 --mbuf-size=9344 --txpkts=%u 2>/dev/null",
 		 seconds + 2, main_core, work_core, packet_bytes);

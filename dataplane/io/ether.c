@@ -67,14 +67,21 @@ static uint64_t sum_pseudo6(const uint8_t *from, const uint8_t *to, uint32_t len
 	return sum_add(sum, (const uint8_t *)tail, sizeof(tail));
 }
 
+/* Port and padding in one store (see ether_map_v4). Little-endian, as all machines we run on. */
+static void set_port(struct net_addr *a, uint16_t port)
+{
+	uint64_t whole = port;
+	memcpy((uint8_t *)a + sizeof(a->ip), &whole, sizeof(whole));
+}
+
 static void parse_udp(const uint8_t *udp, size_t length, struct ether_frame *out)
 {
 	if (length < ETHER_UDP_HEADER || get16(udp + 4) < ETHER_UDP_HEADER ||
 	    get16(udp + 4) > length)
 		return;
 	out->kind = ETHER_UDP;
-	out->from.port = get16(udp);
-	out->to.port = get16(udp + 2);
+	set_port(&out->from, get16(udp));
+	set_port(&out->to, get16(udp + 2));
 	out->payload = udp + ETHER_UDP_HEADER;
 	out->payload_length = (uint16_t)(get16(udp + 4) - ETHER_UDP_HEADER);
 }
@@ -182,9 +189,6 @@ void ether_parse(const uint8_t *data, size_t length, struct ether_frame *out)
 	out->kind = ETHER_BAD;
 	out->has_mac = false;
 	out->ecn = 0;
-	out->from.port = out->to.port = 0;
-	memset(out->from.pad, 0, sizeof(out->from.pad));
-	memset(out->to.pad, 0, sizeof(out->to.pad));
 	if (length < ETHER_HEADER)
 		return;
 	const uint8_t *body = data + ETHER_HEADER;

@@ -44,7 +44,7 @@ struct ether_frame {
 	bool has_mac;
 	uint16_t payload_length; /* UDP bytes */
 	const uint8_t *payload;
-	struct net_addr from, to; /* port 0 unless UDP */
+	struct net_addr from, to; /* ports are set for UDP only */
 	uint8_t from_mac[ETHER_MAC];
 };
 
@@ -92,12 +92,15 @@ void ether_make_echo_reply(uint8_t *data, const uint8_t *our_mac,
 /* True for the solicited-node multicast address of ip (RFC 4291, 2.7.1). */
 bool ether_is_solicited_node(const uint8_t *group, const uint8_t *ip);
 
-/* ::ffff:a.b.c.d */
+/* ::ffff:a.b.c.d, written in one piece: the addresses are read again at once, and a load that spans
+ * several stores has to wait until they, and the payload copied before them, reach the cache. */
 static inline void ether_map_v4(uint8_t *ip16, const void *ip4)
 {
-	memset(ip16, 0, 10);
-	ip16[10] = ip16[11] = 0xff;
-	memcpy(ip16 + 12, ip4, 4);
+	typedef uint64_t pair __attribute__((vector_size(16)));
+	uint32_t v4;
+	memcpy(&v4, ip4, sizeof(v4));
+	pair whole = {0, (uint64_t)v4 << 32 | 0xffff0000u};
+	memcpy(ip16, &whole, sizeof(whole));
 }
 
 #endif
