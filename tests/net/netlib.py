@@ -6,11 +6,13 @@ AssertionError when it does not, Skip when this machine cannot tell.
 """
 
 import contextlib
+import functools
 import hashlib
 import json
 import os
 import re
 import shutil
+import socket
 import struct
 import subprocess
 import sys
@@ -201,9 +203,46 @@ def transfer(cluster, directory, size, source=0, targets=(1,), timeout=120, name
     return took
 
 
+AF_XDP = 44
+# what the emulated network is made of; each is a kernel option of its own
+KERNEL_PARTS = (
+    ("link add name pa type veth peer name pb", "veth"),
+    ("link add name br type bridge", "bridge"),
+    ("link add name fb type ifb", "ifb"),
+)
+KERNEL_QDISCS = (
+    ("qdisc add dev pa clsact", "clsact"),
+    ("qdisc add dev pb root handle 1: htb", "htb"),
+)
+
+
+@functools.cache
+def missing_kernel_part():
+    """The first thing that this kernel cannot do, or None."""
+    netns = f"sar-probe-{os.getpid()}"
+    if subprocess.run(["ip", "netns", "add", netns], capture_output=True).returncode:
+        return "network namespaces"
+    try:
+        for tool, parts in (("ip", KERNEL_PARTS), ("tc", KERNEL_QDISCS)):
+            for command, name in parts:
+                if subprocess.run([tool, "-n", netns, *command.split()],
+                                  capture_output=True).returncode:
+                    return name
+    finally:
+        subprocess.run(["ip", "netns", "del", netns], capture_output=True)
+    try:
+        socket.socket(AF_XDP, socket.SOCK_RAW).close()
+    except OSError:
+        return "AF_XDP sockets"
+    return None if os.path.exists("/dev/net/tun") else "/dev/net/tun"
+
+
 def need_root():
     if os.geteuid() != 0:
         raise Skip("needs root for namespaces and eBPF")
+    missing = missing_kernel_part()
+    if missing:
+        raise Skip(f"this kernel has no {missing}")
 
 
 def need_daemons():
