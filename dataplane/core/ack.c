@@ -107,6 +107,7 @@ uint16_t ack_write(struct engine *e, struct conn *c, uint8_t *to, uint16_t room)
 	to[ACK_AT_WORDS] = (uint8_t)words;
 	wire_put16(to + ACK_AT_DELAY, (uint16_t)state_min(delay, UINT16_MAX));
 	wire_put64(to + ACK_AT_LARGEST, c->rx_largest);
+	wire_put32(to + ACK_AT_ARRIVAL, (uint32_t)(c->rx_largest_ns / 1000));
 	for (uint64_t k = 0; k < words; k++)
 		wire_put64(to + ACK_AT_BITMAP + 8 * k, *ack_word(e, c, top - words + 1 + k));
 	c->ack_history[c->ack_sent++ % 4] = c->rx_largest;

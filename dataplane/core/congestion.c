@@ -162,9 +162,9 @@ static void congestion_round(struct engine *e, struct conn *c)
 }
 
 void congestion_acked(struct engine *e, struct conn *c, uint64_t bytes, uint32_t packets,
-		      uint64_t largest_pn, uint64_t rtt_ns)
+		      uint64_t largest_pn)
 {
-	uint64_t delay = rtt_ns > c->min_rtt_ns ? rtt_ns - c->min_rtt_ns : 0;
+	uint64_t delay = loss_queue_ns(c);
 
 	c->round_acked += packets;
 	c->sample_acked += packets;

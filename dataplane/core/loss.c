@@ -25,6 +25,31 @@ void loss_rtt(struct engine *e, struct conn *c, uint64_t sample_ns)
 	c->srtt_ns = (7 * c->srtt_ns + sample_ns) / 8;
 }
 
+void loss_one_way(struct engine *e, struct conn *c, uint32_t arrival_us, uint64_t sent_ns)
+{
+	uint32_t sample = arrival_us - (uint32_t)(sent_ns / 1000);
+
+	c->latest_one_way_us = sample;
+	if (c->min_one_way_stamp_ns == 0 || (int32_t)(sample - c->min_one_way_us) < 0 ||
+	    e->now_ns - c->min_one_way_stamp_ns > LOSS_MIN_RTT_LIFE_NS) {
+		c->min_one_way_us = sample;
+		c->min_one_way_stamp_ns = e->now_ns;
+	}
+}
+
+/*
+ * From the way there alone: acknowledgements may wait in a queue that is not ours, where the peer
+ * receives from others, and a slower sender would not make it shorter. The round trip bounds what a
+ * clock that runs faster than ours can feign.
+ */
+uint64_t loss_queue_ns(const struct conn *c)
+{
+	uint64_t both = c->latest_rtt_ns - state_min(c->latest_rtt_ns, c->min_rtt_ns);
+	uint64_t there = UINT64_C(1000) * (c->latest_one_way_us - c->min_one_way_us);
+
+	return c->min_one_way_stamp_ns == 0 ? both : state_min(both, there);
+}
+
 /* A quarter of the shortest round trip, doubled at every spurious loss, up to a whole one. */
 static uint64_t loss_reorder_ns(const struct conn *c)
 {

@@ -288,10 +288,11 @@ bool sent_ack(struct engine *e, struct conn *c, const uint8_t *frame)
 		uint64_t delay = (uint64_t)wire_get16(frame + ACK_AT_DELAY) * ACK_DELAY_UNIT_NS;
 		uint64_t took = e->now_ns - news.largest_time_ns;
 		loss_rtt(e, c, took > delay ? took - delay : took);
+		loss_one_way(e, c, wire_get32(frame + ACK_AT_ARRIVAL), news.largest_time_ns);
 	}
 	path_mtu_passed(c, news.large, news.small);
 	sent_advance_oldest(e, c);
-	congestion_acked(e, c, news.bytes, news.packets, largest, c->latest_rtt_ns);
+	congestion_acked(e, c, news.bytes, news.packets, largest);
 	loss_detect(e, c);
 	conn_wake(e, c);
 	return true;

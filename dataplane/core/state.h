@@ -201,6 +201,8 @@ struct conn {
 	uint64_t rack_time_ns; /* send time of the most recently sent packet that has arrived */
 	uint64_t srtt_ns, rttvar_ns, min_rtt_ns, latest_rtt_ns;
 	uint64_t min_rtt_stamp_ns;
+	uint32_t min_one_way_us, latest_one_way_us; /* plus the difference of the two clocks */
+	uint64_t min_one_way_stamp_ns;		    /* 0: no sample */
 	uint64_t loss_deadline_ns; /* reorder window of the oldest suspect, or NEVER */
 	uint64_t waiting_since_ns; /* first unanswered probe; 0: none */
 	uint32_t reorder_shift;	   /* widens the reorder window after spurious losses */

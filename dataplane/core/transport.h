@@ -91,6 +91,10 @@ static inline bool sent_outstanding(const struct engine *e, const struct conn *c
 
 /* loss.c */
 void loss_rtt(struct engine *e, struct conn *c, uint64_t sample_ns);
+/* The peer's clock when a packet arrived that was sent at sent_ns of ours. */
+void loss_one_way(struct engine *e, struct conn *c, uint32_t arrival_us, uint64_t sent_ns);
+/* How long the latest packet stood in queues on its way there. */
+uint64_t loss_queue_ns(const struct conn *c);
 /* After new acknowledgements, or when the reorder deadline is due. */
 void loss_detect(struct engine *e, struct conn *c);
 /* When the tail probe is due; NEVER when nothing is outstanding. */
@@ -103,7 +107,7 @@ void loss_round(struct conn *c);
 /* congestion.c */
 void congestion_init(struct engine *e, struct conn *c);
 void congestion_acked(struct engine *e, struct conn *c, uint64_t bytes, uint32_t packets,
-		      uint64_t largest_pn, uint64_t rtt_ns);
+		      uint64_t largest_pn);
 void congestion_lost(struct conn *c);
 void congestion_marked(struct conn *c, uint32_t marks);
 /* May bytes leave now? Sets pace_blocked or cwnd_limited when not. */

@@ -68,10 +68,11 @@ enum {
 	DATA_AT_CHUNK = 8,  /* u32: index; offset in the object is index * chunk size */
 	DATA_BYTES = 12,
 
-	ACK_AT_WORDS = 1,   /* u8: 64-bit words of bitmap, 1..16 */
-	ACK_AT_DELAY = 2,   /* u16: units of 4 us since the largest packet arrived */
-	ACK_AT_LARGEST = 4, /* u64 */
-	ACK_AT_BITMAP = 12, /* u64[words], ascending; the last covers largest | 63 */
+	ACK_AT_WORDS = 1,    /* u8: 64-bit words of bitmap, 1..16 */
+	ACK_AT_DELAY = 2,    /* u16: units of 4 us since the largest packet arrived */
+	ACK_AT_LARGEST = 4,  /* u64 */
+	ACK_AT_ARRIVAL = 12, /* u32: when it arrived, us of a clock of the receiver's own; wraps */
+	ACK_AT_BITMAP = 16,  /* u64[words], ascending; the last covers largest | 63 */
 	ACK_WORDS_MAX = 16,
 	ACK_DELAY_UNIT_NS = 4000,
 
