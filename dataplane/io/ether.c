@@ -47,7 +47,8 @@ static uint64_t sum_add(uint64_t sum, const uint8_t *data, size_t length)
 		sum += word;
 	}
 	word = 0;
-	memcpy(&word, data, length);
+	if (length > 0) /* data may be NULL when there is none */
+		memcpy(&word, data, length);
 	return sum + word;
 }
 
