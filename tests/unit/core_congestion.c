@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The window and the pace: bounds that hold whatever a peer claims, and the direction of change. */
+#include "core_test.h"
+
+enum { RTT_NS = 100000 };
+
+static struct conn *flow(struct rig *r)
+{
+	struct peer peer = rig_connect(r, 1);
+
+	peer.c->srtt_ns = peer.c->min_rtt_ns = peer.c->latest_rtt_ns = RTT_NS;
+	peer.c->rttvar_ns = 0;
+	congestion_init(r->e, peer.c);
+	return peer.c;
+}
+
+/* One round trip of full windows with this delay and this share (of 8) of marks and losses. */
+static void round_trip(struct rig *r, struct conn *c, uint64_t delay_ns, uint32_t marks,
+		       uint32_t losses)
+{
+	uint32_t packets = (uint32_t)(c->cwnd_bytes / r->config.mtu);
+	uint64_t end = c->round_end_pn;
+
+	c->next_pn += packets;
+	for (uint32_t k = 0; k < packets; k++) {
+		if (k % 8 < losses) {
+			congestion_lost(c);
+			continue;
+		}
+		if (k % 8 < losses + marks)
+			congestion_marked(c, 1);
+		c->cwnd_limited = true;
+		congestion_acked(r->e, c, r->config.mtu, 1, k + 1 == packets ? end : 0,
+				 RTT_NS + delay_ns);
+	}
+	congestion_acked(r->e, c, 0, 0, c->round_end_pn, RTT_NS + delay_ns);
+	r->e->now_ns = r->now_ns += RTT_NS;
+}
+
+static void check_bounds(const struct rig *r, const struct conn *c)
+{
+	assert_true(c->cwnd_bytes >= 2 * (uint64_t)r->config.mtu);
+	assert_true(c->cwnd_bytes <= (uint64_t)c->window_pkts * r->config.mtu);
+	assert_in_range(c->delay_target_ns, 1, r->config.delay_target_ns);
+	assert_true(c->ce_alpha <= 1024);
+}
+
+static void an_empty_path_fills(void **state)
+{
+	struct rig *r = *state;
+	struct conn *c = flow(r);
+
+	for (uint32_t k = 0; k < 20; k++)
+		round_trip(r, c, 0, 0, 0);
+	assert_int_equal(c->cwnd_bytes, (uint64_t)c->window_pkts * r->config.mtu);
+	check_bounds(r, c);
+}
+
+static void a_long_queue_shrinks_the_window(void **state)
+{
+	struct rig *r = *state;
+	struct conn *c = flow(r);
+
+	for (uint32_t k = 0; k < 20; k++)
+		round_trip(r, c, 0, 0, 0);
+	uint64_t full = c->cwnd_bytes;
+	for (uint32_t k = 0; k < 40; k++) {
+		uint64_t before = c->cwnd_bytes;
+		round_trip(r, c, 4 * r->config.delay_target_ns, 0, 0);
+		assert_true(c->cwnd_bytes <= before);
+		check_bounds(r, c);
+	}
+	assert_true(c->cwnd_bytes < full / 4);
+	assert_false(c->slow_start);
+	for (uint32_t k = 0; k < 300; k++)
+		round_trip(r, c, 0, 0, 0);
+	assert_int_equal(c->cwnd_bytes, full); /* and comes back */
+}
+
+static void marks_shrink_the_window(void **state)
+{
+	struct rig *r = *state;
+	struct conn *c = flow(r);
+
+	for (uint32_t k = 0; k < 20; k++)
+		round_trip(r, c, 0, 0, 0);
+	uint64_t full = c->cwnd_bytes;
+	for (uint32_t k = 0; k < 60; k++)
+		round_trip(r, c, 0, 8, 0);
+	assert_true(c->cwnd_bytes < full / 4);
+	check_bounds(r, c);
+}
+
+/* A few losses without a queue are faults of the path. */
+static void losses_without_a_queue_do_not(void **state)
+{
+	struct rig *r = *state;
+	struct conn *c = flow(r);
+
+	for (uint32_t k = 0; k < 20; k++)
+		round_trip(r, c, 0, 0, 0);
+	uint64_t full = c->cwnd_bytes;
+	for (uint32_t k = 0; k < 60; k++)
+		round_trip(r, c, 0, 0, 1);
+	assert_int_equal(c->cwnd_bytes, full);
+}
+
+static void a_window_that_is_not_used_does_not_grow(void **state)
+{
+	struct rig *r = *state;
+	struct conn *c = flow(r);
+	uint64_t before = c->cwnd_bytes;
+
+	for (uint32_t k = 0; k < 1000; k++) {
+		c->next_pn++;
+		congestion_acked(r->e, c, 1000, 1, c->next_pn, RTT_NS);
+	}
+	assert_int_equal(c->cwnd_bytes, before);
+}
+
+static void whatever_is_claimed_the_bounds_hold(void **state)
+{
+	static const uint64_t absurd[] = {0, 1, RTT_NS, UINT64_C(1) << 40, UINT64_C(1) << 50};
+	struct rig *r = *state;
+	struct conn *c = flow(r);
+	uint64_t seed = 3;
+
+	for (uint32_t k = 0; k < 50000; k++) {
+		uint64_t rtt = draw_below(&seed, 10) == 0 ? absurd[draw_below(&seed, 5)]
+							  : draw_below(&seed, 100 * RTT_NS);
+		c->next_pn += draw_below(&seed, 100);
+		if (draw_below(&seed, 3) == 0)
+			congestion_lost(c);
+		if (draw_below(&seed, 3) == 0)
+			congestion_marked(c, (uint32_t)draw(&seed) >> draw_below(&seed, 32));
+		if (draw_below(&seed, 5) == 0)
+			loss_rtt(r->e, c, rtt);
+		c->cwnd_limited = draw_below(&seed, 2);
+		congestion_acked(r->e, c, draw_below(&seed, 100000),
+				 (uint32_t)draw_below(&seed, 100),
+				 c->next_pn - draw_below(&seed, 3), rtt);
+		if (draw_below(&seed, 100) == 0)
+			congestion_collapse(r->e, c);
+		congestion_sent(r->e, c, (uint32_t)draw_below(&seed, 1500));
+		r->e->now_ns = r->now_ns += draw_below(&seed, RTT_NS);
+		check_bounds(r, c);
+	}
+}
+
+/* The bytes of a FRAME_ECN count, and what wraps or comes late does not. */
+static void marks_are_counted_modulo(void **state)
+{
+	static const struct {
+		uint32_t count, seen;
+	} steps[] = {{0, 0},
+		     {5, 5},
+		     {5, 5},
+		     {3, 5},
+		     {0x7fffff00, 0x7fffff00},
+		     {0xfffffefe, 0xfffffefe},
+		     {2, 2},
+		     {0xffffffff, 2},
+		     {0x80000002, 2}};
+	struct rig *r = *state;
+	struct peer peer = rig_connect(r, 1);
+	struct packet p;
+
+	for (uint32_t k = 0; k < sizeof(steps) / sizeof(steps[0]); k++) {
+		peer_begin(r, &peer, &p);
+		forge_ecn(&p, steps[k].count);
+		peer_send(r, &peer, &p);
+		assert_int_equal(peer.c->tx_ce_seen, steps[k].seen);
+	}
+	rig_drops(r, NULL);
+}
+
+static void at_100_mbit(struct engine_config *f)
+{
+	f->rate_bps = 100000000;
+}
+
+/* However many connections: the node stays at its rate, with a little burst. */
+static void the_rate_of_the_node_is_kept(void **state)
+{
+	struct rig *r = rig_new(at_100_mbit);
+	struct peer peers[3] = {rig_connect(r, 1), rig_connect(r, 2), rig_connect(r, 3)};
+	struct record source = record_source(0, 700 * RIG_CHUNK, 700 * RIG_CHUNK);
+	uint64_t bytes = 0, begin = r->now_ns;
+	struct packet p;
+
+	(void)state;
+	rig_command(r, &source);
+	for (uint32_t k = 0; k < 3; k++) {
+		struct record out = record_edge(COMMAND_OUT, k, 0, &peers[k], 0, 700);
+		rig_command(r, &out);
+		out_edge_find(r->e, out.edge.edge)->credit = 700;
+	}
+	while (r->now_ns < begin + 100000000) {
+		while (rig_take(r, &p)) {
+			bytes += p.length + 42;
+			for (uint32_t k = 0; k < 3; k++)
+				if (net_addr_equal(&p.to, &peers[k].addr))
+					peer_ack(r, &peers[k], wire_get64(p.bytes + WIRE_AT_PN));
+		}
+		r->now_ns = state_max(r->now_ns + 1000, engine_next_timeout(r->e));
+		engine_tick(r->e, r->now_ns);
+	}
+	double seconds = (double)(r->now_ns - begin) / 1e9;
+	assert_true((double)bytes * 8 <= 100e6 * (seconds + 0.0005));
+	assert_true((double)bytes * 8 >= 100e6 * seconds * 0.9);
+	rig_free(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		test_rig(an_empty_path_fills),
+		test_rig(a_long_queue_shrinks_the_window),
+		test_rig(marks_shrink_the_window),
+		test_rig(losses_without_a_queue_do_not),
+		test_rig(a_window_that_is_not_used_does_not_grow),
+		test_rig(whatever_is_claimed_the_bounds_hold),
+		test_rig(marks_are_counted_modulo),
+		cmocka_unit_test(the_rate_of_the_node_is_kept),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

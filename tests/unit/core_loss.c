@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Round trips, the reorder window, tail probes: against the rules that they follow. */
+#include "core_test.h"
+
+enum { RTT_NS = 1000000 };
+
+/* A connection with a steady round trip and so many packets that carry pings, at 1 us each. */
+static uint64_t send_packets(struct rig *r, struct conn *c, uint32_t count)
+{
+	uint64_t first = c->next_pn;
+
+	for (uint32_t k = 0; k < count; k++) {
+		r->e->now_ns = r->now_ns += 1000;
+		sent_record(r->e, c, SENT_PING, 0, 0, 100);
+	}
+	return first;
+}
+
+static struct peer steady(struct rig *r)
+{
+	struct peer peer = rig_connect(r, 1);
+
+	peer.c->srtt_ns = peer.c->min_rtt_ns = peer.c->latest_rtt_ns = RTT_NS;
+	peer.c->min_rtt_stamp_ns = r->now_ns;
+	peer.c->rttvar_ns = 0;
+	return peer;
+}
+
+static void round_trips_follow_rfc_6298(void **state)
+{
+	struct rig *r = *state;
+	struct peer peer = rig_connect(r, 1);
+	struct conn *c = peer.c;
+
+	c->srtt_ns = c->min_rtt_ns = 0;
+	loss_rtt(r->e, c, 800);
+	assert_int_equal(c->srtt_ns, 800);
+	assert_int_equal(c->rttvar_ns, 400);
+	loss_rtt(r->e, c, 1600);
+	assert_int_equal(c->rttvar_ns, (3 * 400 + 800) / 4);
+	assert_int_equal(c->srtt_ns, 900);
+	assert_int_equal(c->min_rtt_ns, 800);
+	loss_rtt(r->e, c, 100);
+	assert_int_equal(c->rttvar_ns, (3 * 500 + 800) / 4);
+	assert_int_equal(c->srtt_ns, (7 * 900 + 100) / 8);
+	assert_int_equal(c->min_rtt_ns, 100);
+	r->e->now_ns += UINT64_C(60000000001); /* the path may have become longer */
+	loss_rtt(r->e, c, 5000);
+	assert_int_equal(c->min_rtt_ns, 5000);
+}
+
+/* The delay that a peer claims is taken off, never below nothing. */
+static void a_claimed_delay_is_bounded(void **state)
+{
+	struct rig *r = *state;
+	const uint16_t claims[] = {0, 10, 25, 26, UINT16_MAX};
+	const uint64_t want[] = {100000, 60000, 100000, 100000, 100000};
+
+	for (uint32_t k = 0; k < 5; k++) {
+		struct peer peer = rig_connect(r, k + 1);
+		uint64_t pn = send_packets(r, peer.c, 1), word = UINT64_C(1) << (pn % 64);
+		struct packet p;
+
+		peer.c->srtt_ns = 0;
+		r->now_ns += 100000;
+		peer_begin(r, &peer, &p);
+		forge_ack(&p, pn, 1, &word);
+		wire_put16(p.bytes + WIRE_BODY + ACK_AT_DELAY, claims[k]);
+		peer_send(r, &peer, &p);
+		assert_int_equal(peer.c->latest_rtt_ns, want[k]);
+	}
+}
+
+static void only_older_packets_are_lost_and_only_in_time(void **state)
+{
+	struct rig *r = *state;
+	struct peer peer = steady(r);
+	struct conn *c = peer.c;
+	uint64_t first = send_packets(r, c, 10), sent_ns = r->now_ns - 9000;
+
+	r->now_ns += RTT_NS - 9000 + 4000; /* when the answer to the fifth can be here */
+	peer_ack(r, &peer, first + 4);
+	assert_int_equal(r->counters.lost_pkts, 0);
+	uint64_t due = c->loss_deadline_ns;
+	assert_true(due > sent_ns + RTT_NS && due <= sent_ns + 2 * RTT_NS);
+	r->e->now_ns = due - 1;
+	loss_detect(r->e, c);
+	assert_int_equal(r->counters.lost_pkts, 0);
+	r->e->now_ns = due + 1000000000; /* as late as it may be: what was sent later stays */
+	loss_detect(r->e, c);
+	assert_int_equal(r->counters.lost_pkts, 4);
+	assert_int_equal(c->inflight_pkts, 5);
+	assert_int_equal(c->oldest_pn, first + 5);
+	assert_int_equal(c->loss_deadline_ns, NEVER);
+}
+
+/* The timer of the engine does the same, without any further packet. */
+static void the_deadline_fires(void **state)
+{
+	struct rig *r = *state;
+	struct peer peer = steady(r);
+	uint64_t first = send_packets(r, peer.c, 2);
+
+	r->now_ns += RTT_NS;
+	peer_ack(r, &peer, first + 1);
+	assert_int_not_equal(peer.c->loss_deadline_ns, NEVER);
+	rig_drain(r); /* arms */
+	r->now_ns = engine_next_timeout(r->e);
+	assert_true(r->now_ns >= peer.c->loss_deadline_ns);
+	assert_true(r->now_ns < peer.c->loss_deadline_ns + 2 * WHEEL_SLOT_NS);
+	engine_tick(r->e, r->now_ns);
+	assert_int_equal(r->counters.lost_pkts, 1);
+}
+
+static void the_reorder_window_widens_and_shrinks(void **state)
+{
+	struct rig *r = *state;
+	struct peer peer = steady(r);
+	struct conn *c = peer.c;
+	uint64_t last = 0;
+
+	for (uint32_t k = 0; k < 10; k++) {
+		uint64_t first = send_packets(r, c, 2);
+
+		c->srtt_ns = c->min_rtt_ns = c->latest_rtt_ns = RTT_NS;
+		r->now_ns += RTT_NS;
+		peer_ack(r, &peer, first + 1);
+		assert_int_not_equal(c->loss_deadline_ns, NEVER);
+		uint64_t window = c->loss_deadline_ns - r->now_ns;
+		assert_true(window >= last && window <= RTT_NS + 2000);
+		last = window;
+		r->e->now_ns = r->now_ns = c->loss_deadline_ns;
+		loss_detect(r->e, c);
+		peer_ack(r, &peer, first); /* it was only late */
+		assert_int_equal(r->counters.lost_spurious, k + 1);
+	}
+	assert_true(last > RTT_NS / 2);
+	assert_int_equal(c->reorder_shift, 6);
+	for (uint32_t k = 0; k < 6 * 16; k++) {
+		assert_int_equal(c->reorder_shift, 6 - k / 16);
+		loss_round(c);
+	}
+	assert_int_equal(c->reorder_shift, 0);
+	loss_round(c);
+	assert_int_equal(c->reorder_shift, 0);
+}
+
+/* Nothing comes back: probes at growing distances, never farther apart than the bound. */
+static void probes_back_off(void **state)
+{
+	struct rig *r = *state;
+	struct peer peer = steady(r);
+	struct conn *c = peer.c;
+	uint64_t last = 0;
+
+	send_packets(r, c, 30);
+	for (uint32_t k = 0; k < 12; k++) {
+		uint64_t at = loss_probe_ns(r->e, c), wait = at - r->now_ns;
+
+		assert_true(wait >= last && wait <= 200000000);
+		assert_true(wait >= RTT_NS);
+		last = wait;
+		r->e->now_ns = r->now_ns = at;
+		loss_probe(r->e, c);
+		assert_int_equal(r->counters.tail_probes, k + 1);
+		assert_true(c->probes_due > 0);
+	}
+	assert_int_equal(last, 200000000);
+	peer_ack(r, &peer, c->next_pn - 1);
+	assert_int_equal(c->pto_count, 0);
+	assert_int_equal(c->probes_due, 0);
+	assert_int_equal(c->waiting_since_ns, 0);
+}
+
+static void nothing_under_way_needs_no_probe(void **state)
+{
+	struct rig *r = *state;
+	struct peer peer = steady(r);
+
+	assert_int_equal(loss_probe_ns(r->e, peer.c), NEVER);
+	uint64_t pn = send_packets(r, peer.c, 1);
+	assert_int_not_equal(loss_probe_ns(r->e, peer.c), NEVER);
+	peer_ack(r, &peer, pn);
+	assert_int_equal(loss_probe_ns(r->e, peer.c), NEVER);
+	loss_probe(r->e, peer.c); /* called all the same: loses nothing */
+	assert_int_equal(r->counters.lost_pkts, 0);
+	assert_int_equal(peer.c->inflight_pkts, 0);
+}
+
+/* Random sends, acknowledgements and times: never lost before its time, nor by something older. */
+static void losses_against_the_rule(void **state)
+{
+	struct rig *r = *state;
+	struct peer peer = steady(r);
+	struct conn *c = peer.c;
+	uint64_t seed = 61;
+
+	for (uint32_t step = 0; step < 5000; step++) {
+		if (sent_room(r->e, c) && c->inflight_pkts < 60)
+			send_packets(r, c, 1 + (uint32_t)draw_below(&seed, 3));
+		r->e->now_ns = r->now_ns += draw_below(&seed, RTT_NS / 8);
+		uint64_t pn = c->oldest_pn + draw_below(&seed, 8);
+		if (draw_below(&seed, 2) == 0 && pn < c->next_pn)
+			peer_ack(r, &peer, pn);
+		loss_detect(r->e, c);
+		uint64_t rtt = state_max(c->latest_rtt_ns, c->srtt_ns);
+		for (pn = c->oldest_pn; c->any_acked && pn < c->largest_acked; pn++) {
+			const struct sent *s = sent_slot(r->e, c, pn);
+			if (sent_outstanding(r->e, c, pn)) /* what is left is not due yet */
+				assert_true(s->time_ns > c->rack_time_ns ||
+					    s->time_ns + 2 * rtt + 100000 > r->now_ns);
+		}
+		assert_true(c->loss_deadline_ns > r->now_ns);
+	}
+	assert_true(r->counters.lost_pkts > 100);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		test_rig(round_trips_follow_rfc_6298),
+		test_rig(a_claimed_delay_is_bounded),
+		test_rig(only_older_packets_are_lost_and_only_in_time),
+		test_rig(the_deadline_fires),
+		test_rig(the_reorder_window_widens_and_shrinks),
+		test_rig(probes_back_off),
+		test_rig(nothing_under_way_needs_no_probe),
+		test_rig(losses_against_the_rule),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

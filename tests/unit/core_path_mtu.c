@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The search for the path MTU over a path of a known width, and paths that become narrower. */
+#include "core_test.h"
+
+struct path {
+	struct rig *r;
+	struct peer peer;
+	struct conn *c;
+	uint32_t width; /* IP bytes; 0: nothing passes */
+	uint32_t seen_max;
+};
+
+static void path_begin(struct path *p, struct rig *r, uint32_t width)
+{
+	p->r = r;
+	p->peer = rig_connect(r, 1);
+	p->c = p->peer.c;
+	p->width = width;
+	p->seen_max = 0;
+	p->c->mtu = MTU_BASE;
+	path_mtu_start(r->e, p->c);
+	conn_wake(r->e, p->c);
+}
+
+/* Runs for a while: what fits is acknowledged a little later, the rest vanishes. */
+static void path_run(struct path *p, uint64_t ns)
+{
+	uint64_t end = p->r->now_ns + ns;
+	struct packet out;
+
+	while (p->r->now_ns < end && p->c->handle == p->peer.conn) {
+		while (p->r->now_ns < end && rig_take(p->r, &out)) {
+			uint32_t bytes = out.length + ENGINE_OVERHEAD_V4;
+			p->seen_max = bytes > p->seen_max ? bytes : p->seen_max;
+			p->r->now_ns += 100000;
+			if (bytes <= p->width)
+				peer_ack(p->r, &p->peer, wire_get64(out.bytes + WIRE_AT_PN));
+		}
+		uint64_t next = engine_next_timeout(p->r->e);
+		if (next > p->r->now_ns)
+			p->r->now_ns = next < end ? next : end;
+		engine_tick(p->r->e, p->r->now_ns);
+	}
+}
+
+static void the_search_finds_the_width(void **state)
+{
+	(void)state;
+	for (uint32_t width = MTU_BASE; width <= 1500; width += 11) {
+		struct path p;
+
+		path_begin(&p, rig_new(NULL), width);
+		path_run(&p, UINT64_C(1000000000));
+		assert_false(p.c->mtu_searching);
+		assert_in_range(p.c->mtu, width < MTU_BASE + 16 ? MTU_BASE : width - 16, width);
+		assert_true(p.seen_max <= 1500);
+		rig_free(p.r);
+	}
+}
+
+/* Lost probes of which each time the second arrives: not a narrow path. */
+static void losses_do_not_mislead_the_search(void **state)
+{
+	struct rig *r = *state;
+	struct peer peer = rig_connect(r, 1);
+	struct packet out;
+	uint32_t probes = 0;
+
+	peer.c->mtu = MTU_BASE;
+	path_mtu_start(r->e, peer.c);
+	conn_wake(r->e, peer.c);
+	while (peer.c->mtu_searching) {
+		while (rig_take(r, &out)) {
+			bool probe = out.length > MTU_BASE;
+			r->now_ns += 100000;
+			if (!probe || probes++ % 3 == 2)
+				peer_ack(r, &peer, wire_get64(out.bytes + WIRE_AT_PN));
+		}
+		r->now_ns = state_max(r->now_ns, engine_next_timeout(r->e));
+		engine_tick(r->e, r->now_ns);
+	}
+	assert_int_equal(peer.c->mtu, 1500);
+}
+
+static void a_wider_path_is_found_in_time(void **state)
+{
+	struct path p;
+
+	path_begin(&p, *state, 1400);
+	path_run(&p, UINT64_C(1000000000));
+	assert_in_range(p.c->mtu, 1384, 1400);
+	p.width = 1500;
+	path_run(&p, UINT64_C(590000000000));
+	assert_true(p.c->mtu <= 1400);
+	path_run(&p, UINT64_C(20000000000));
+	assert_int_equal(p.c->mtu, 1500);
+	assert_int_equal(p.c->mtu_next_ns, NEVER);
+	path_run(&p, UINT64_C(20000000000));
+	assert_int_equal(p.c->mtu, 1500);
+}
+
+static struct record source_of(uint32_t chunks)
+{
+	return record_source(0, (uint64_t)chunks * RIG_CHUNK, (uint64_t)chunks * RIG_CHUNK);
+}
+
+/* The path becomes too narrow for the chunks of a running edge: control hears why. */
+static void a_path_that_becomes_narrow(void **state)
+{
+	struct path p;
+	struct record source = source_of(700), event;
+
+	path_begin(&p, *state, 1500);
+	path_run(&p, 10000000);
+	assert_int_equal(p.c->mtu, 1500);
+	struct record out = record_edge(COMMAND_OUT, 0, 0, &p.peer, 0, 700);
+	rig_command(p.r, &source);
+	rig_command(p.r, &out);
+	out_edge_find(p.r->e, out.edge.edge)->credit = 700;
+	path_run(&p, 10000000);
+	p.width = 1400;
+	path_run(&p, UINT64_C(10000000000));
+	assert_true(rig_event(p.r, &event));
+	assert_int_equal(event.op, EVENT_EDGE_FAILED);
+	assert_int_equal(event.reason, REASON_MTU_TOO_SMALL);
+	rig_silent(p.r);
+	assert_int_equal(p.c->state, CONN_UP);
+	assert_in_range(p.c->mtu, 1384, 1400);
+	assert_int_equal(p.c->lost_count, 0);
+	assert_int_equal(p.c->inflight_pkts, 0);
+}
+
+/* Nothing passes at all: that is a dead peer, not a narrow path. */
+static void silence_is_not_a_narrow_path(void **state)
+{
+	struct path p;
+	struct record source = source_of(700);
+
+	path_begin(&p, *state, 1500);
+	path_run(&p, 10000000);
+	struct record out = record_edge(COMMAND_OUT, 0, 0, &p.peer, 0, 700);
+	rig_command(p.r, &source);
+	rig_command(p.r, &out);
+	p.width = 0;
+	path_run(&p, UINT64_C(1500000000));
+	assert_int_equal(p.c->mtu, 1500);
+	rig_silent(p.r);
+	p.width = 1500;
+	path_run(&p, UINT64_C(1000000000));
+	assert_int_equal(out_edge_find(p.r->e, out.edge.edge)->acked_count, UNSCHEDULED_CHUNKS);
+}
+
+/* An edge whose chunks no path of this size can carry fails at once, the others go on. */
+static void too_large_from_the_start(void **state)
+{
+	struct path p;
+	struct record source = source_of(20), other = source_of(20), event;
+	uint32_t failed = 0, done = 0;
+
+	path_begin(&p, *state, 1300);
+	source.buffer.chunk_bytes = 4096;
+	other.buffer.buffer = record_handle(1);
+	other.buffer.chunk_bytes = 1024;
+	rig_command(p.r, &source);
+	rig_command(p.r, &other);
+	struct record out = record_edge(COMMAND_OUT, 0, 0, &p.peer, 0, 6);
+	struct record good = record_edge(COMMAND_OUT, 1, 1, &p.peer, 0, 27);
+	rig_command(p.r, &out);
+	rig_command(p.r, &good);
+	path_run(&p, UINT64_C(2000000000));
+	while (rig_event(p.r, &event)) {
+		failed += event.op == EVENT_EDGE_FAILED && event.edge.edge == out.edge.edge &&
+			  event.reason == REASON_MTU_TOO_SMALL;
+		done += event.op == EVENT_OUT_DONE && event.edge.edge == good.edge.edge;
+	}
+	assert_int_equal(failed, 1);
+	assert_int_equal(done, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_search_finds_the_width),
+		test_rig(losses_do_not_mislead_the_search),
+		test_rig(a_wider_path_is_found_in_time),
+		test_rig(a_path_that_becomes_narrow),
+		test_rig(silence_is_not_a_narrow_path),
+		test_rig(too_large_from_the_start),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Bytes of a packet: the checksum against published values, the layout of the header. */
+#include "core_test.h"
+
+/* RFC 3720, B.4: 32 bytes each. The first 16 are the header, the rest the body. */
+static void published_checksums(void **state)
+{
+	static const uint32_t want[] = {0x8a9136aa, 0x62a8ab43, 0x46dd794e, 0x113fdb5c};
+	uint8_t p[WIRE_BODY + 16];
+
+	(void)state;
+	for (uint32_t k = 0; k < 4; k++) {
+		for (uint32_t i = 0; i < 32; i++) {
+			uint8_t *at = p + (i < 16 ? i : i + WIRE_CRC_BYTES);
+			*at = (uint8_t)(k == 0 ? 0 : k == 1 ? 0xff : k == 2 ? i : 31 - i);
+		}
+		memset(p + WIRE_AT_CRC, (int)k, WIRE_CRC_BYTES); /* takes no part */
+		assert_int_equal(wire_crc(p, sizeof(p), NULL, 0), want[k]);
+	}
+}
+
+static void parts_sum_as_one(void **state)
+{
+	uint8_t whole[300], other[300];
+	uint64_t seed = 1;
+
+	(void)state;
+	for (uint32_t k = 0; k < sizeof(whole); k++)
+		whole[k] = (uint8_t)draw(&seed);
+	for (uint32_t length = WIRE_BODY; length < sizeof(whole); length += 7) {
+		uint32_t want = wire_crc(whole, length, NULL, 0);
+
+		for (uint32_t cut = WIRE_BODY; cut <= length; cut++) {
+			memcpy(other, whole + cut, length - cut);
+			assert_int_equal(wire_crc(whole, cut, other, length - cut), want);
+			assert_int_equal(wire_crc(whole, cut, whole + cut, length - cut), want);
+		}
+		packet_seal(whole, (uint16_t)WIRE_BODY, whole + WIRE_BODY,
+			    (uint16_t)(length - WIRE_BODY));
+		assert_int_equal(wire_get32(whole + WIRE_AT_CRC), want);
+	}
+}
+
+static void a_header_is_laid_out_as_documented(void **state)
+{
+	static const uint8_t want[] = {0x14, 0,	   0x34, 0x12, 0x44, 0x33, 0x22, 0x11, 0x88, 0x77,
+				       0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 0,	 0,    0,    0};
+	uint8_t p[WIRE_BODY + 1];
+
+	(void)state;
+	memset(p, 0xee, sizeof(p));
+	wire_header(p, WIRE_PAYLOAD, 0x1234, 0x11223344, 0x1122334455667788);
+	assert_memory_equal(p, want, sizeof(want));
+	assert_int_equal(p[WIRE_BODY], 0xee);
+}
+
+static void numbers_are_little_endian_anywhere(void **state)
+{
+	(void)state;
+	for (uint32_t at = 0; at < 9; at++) {
+		uint8_t p[20] = {0};
+
+		wire_put16(p + at, 0x0201);
+		assert_int_equal(p[at], 1);
+		assert_int_equal(wire_get16(p + at), 0x0201);
+		wire_put32(p + at, 0x04030201);
+		assert_int_equal(p[at + 3], 4);
+		assert_int_equal(wire_get32(p + at), 0x04030201);
+		wire_put64(p + at, 0x0807060504030201);
+		assert_int_equal(p[at + 7], 8);
+		assert_int_equal(wire_get64(p + at), 0x0807060504030201);
+		assert_int_equal(p[at + 8], 0);
+	}
+}
+
+/* Lives that follow each other closely have different checks, and direction matters. */
+static void checks_tell_lives_apart(void **state)
+{
+	uint32_t same = 0;
+
+	(void)state;
+	for (uint64_t k = 1; k < 2000; k++) {
+		same += wire_check(1000, 5) == wire_check(1000 + k, 5);
+		same += wire_check(1000, 5) == wire_check(1000, 5 + k);
+		same += wire_check(1000 + k, 5) == wire_check(5, 1000 + k);
+		same += wire_check_conn(1000, 0x30005, 5) ==
+			wire_check_conn(1000, 0x30005 + (uint32_t)k * 0x10000, 5);
+	}
+	assert_true(same < 5); /* 8000 pairs of 16 bits */
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(published_checksums),
+		cmocka_unit_test(parts_sum_as_one),
+		cmocka_unit_test(a_header_is_laid_out_as_documented),
+		cmocka_unit_test(numbers_are_little_endian_anywhere),
+		cmocka_unit_test(checks_tell_lives_apart),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
