@@ -30,14 +30,16 @@ static bool engine_config_valid(const struct engine_config *f)
 {
 	bool window_pow2 = (f->window_pkts & (f->window_pkts - 1)) == 0;
 
-	return f->incarnation != 0 && f->mtu >= MTU_BASE && f->mtu <= 9216 && f->workers >= 1 &&
-	       f->conns_max >= 1 && f->conns_max <= 4096 && window_pow2 &&
+	return f->incarnation != 0 && f->mtu >= MTU_BASE && f->mtu <= ENGINE_HEAD_MAX &&
+	       f->workers >= 1 && f->conns_max >= 1 && f->conns_max <= 4096 && window_pow2 &&
 	       f->window_pkts >= ENGINE_WINDOW_MIN && f->window_pkts <= 16384 &&
 	       f->buffers_max >= 1 && f->buffers_max <= BUFFERS_MAX && f->edges_max >= 1 &&
 	       f->edges_max <= EDGES_MAX && f->msgs_max <= 65536 && f->msg_rx_slots <= 65536 &&
 	       f->delay_target_ns > 0 && f->idle_timeout_ns > 0 && f->handshakes_per_s > 0 &&
 	       f->handshakes_per_s <= 1000000000 && f->credit_bytes > 0 && f->block_bytes > 0 &&
-	       f->store != NULL && f->counters != NULL;
+	       f->store != NULL && f->counters != NULL &&
+	       (f->msg_tx != NULL || f->msg_tx_bytes == 0) &&
+	       (f->msg_rx != NULL || f->msg_rx_slots == 0);
 }
 
 /* Hands out aligned pieces of the caller's memory; with base NULL it only counts. */

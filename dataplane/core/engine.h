@@ -44,7 +44,7 @@ struct engine_config {
 	uint64_t incarnation; /* boot number of this endpoint's process: never used before, not 0 */
 	struct net_addr addr; /* ours, as peers see it */
 	uint8_t key[16];      /* random; signs cookies, seeds connection ids */
-	uint16_t mtu;	      /* IP bytes the link takes */
+	uint16_t mtu;	      /* IP bytes the link takes, 1280..ENGINE_HEAD_MAX */
 	uint16_t workers;     /* of this node, told to peers */
 	uint16_t conns_max;   /* connection table, <= 4096 */
 	uint16_t window_pkts; /* power of two: packets in flight per connection, 64..16384 */
