@@ -12,6 +12,7 @@ from .transfer import machine_busy_seconds
 
 HEADER = struct.Struct("<QIIQ")  # struct counters_file: magic, workers, counters, stride
 FIRST_BLOCK = 64
+SHARE_LEAST_S = 0.2  # the kernel counts CPU time in ticks of 10 ms
 
 
 def counter_names():
@@ -62,12 +63,13 @@ class Meter:
 
     def stop(self):
         seconds = time.monotonic() - self.at
-        self.cpu_share = (machine_busy_seconds() - self.busy) / (seconds * os.cpu_count())
+        share = (machine_busy_seconds() - self.busy) / (seconds * os.cpu_count())
+        self.cpu_share = min(1.0, round(share, 3)) if seconds >= SHARE_LEAST_S else None
 
     def row(self, size):
         """The fields of a result, `size` being the bytes of one object."""
         sent = [b - a for a, b in zip(self.sent, sent_bytes(self.config))]
-        out = {"cpu_share": round(self.cpu_share, 3), "wire_bytes": sum(sent)}
+        out = {"cpu_share": self.cpu_share, "wire_bytes": sum(sent)}
         if self.counters is not None:
             out |= self.counted(size)
         return out

@@ -107,8 +107,8 @@ class OpenMpi:
             tuned += ["--mca", f"coll_tuned_{key}" if "algorithm" in key else key, value]
         return ["ip", "netns", "exec", network.node_netns(self.config["name"], 0),
                 "unshare", "--uts", "sh", "-c", 'hostname node0; exec "$@"', "sh",
-                "mpirun", "--allow-run-as-root", "-np", self.count, "--host", hosts,
-                "--map-by", "ppr:1:node", "--bind-to", "none",
+                "mpirun", "--allow-run-as-root", "--leave-session-attached", "-np", self.count,
+                "--host", hosts, "--map-by", "ppr:1:node", "--bind-to", "none",
                 "--mca", "plm_rsh_agent", agent, "--mca", "plm_rsh_no_tree_spawn", "1",
                 *TCP_ONLY, *tuned, "-x", f"LD_PRELOAD={build_dir() / 'bench/yield.so'}",
                 program(), self.directory]

@@ -138,8 +138,12 @@ def measure(args, running):
 
 
 def tell(row):
-    say(f"  {label(row):<24}{row['seconds']:>10.4f} s{row['ratio']:>8.3f} x   CPU "
-        f"{100 * row['cpu_share']:.0f} %")
+    say(f"  {label(row):<24}{row['seconds']:>10.5f} s{row['ratio']:>8.3f} x   CPU "
+        f"{share(row['cpu_share'])}")
+
+
+def share(value):
+    return "-" if value is None else f"{100 * value:.0f}%"
 
 
 def label(row):
@@ -150,7 +154,7 @@ def table(args, rows):
     say(f"{args.op}, {args.nodes} nodes, {args.size} bytes, {args.rate:g} Mbit/s, MTU {args.mtu}, "
         f"stagger {args.stagger:g} ms, {args.repeat} runs; bound {bound_seconds(args):.4f} s")
     say(f"{'system':<24}{'median s':>10}{'min':>10}{'max':>10}{'ratio':>8}{'min':>8}{'max':>8}"
-        f"{'blocked s':>11}{'CPU':>6}{'copies':>8}{'re-sent':>9}{'wire MB':>9}")
+        f"{'late S/B':>9}{'blocked s':>11}{'CPU':>6}{'copies':>8}{'re-sent':>9}{'wire MB':>9}")
     groups = {}
     for row in rows:
         groups.setdefault(label(row), []).append(row)
@@ -160,15 +164,18 @@ def table(args, rows):
 
 def line(name, same):
     def middle(key):
-        return statistics.median(row[key] for row in same)
+        values = [row[key] for row in same if row.get(key) is not None]
+        return statistics.median(values) if values else None
 
     seconds = [row["seconds"] for row in same]
     ratios = [row["ratio"] for row in same]
     copies = f"{middle('source_copies'):.2f}" if "source_copies" in same[0] else "-"
     resent = f"{100 * middle('resent_share'):.2f}%" if "resent_share" in same[0] else "-"
-    say(f"{name:<24}{statistics.median(seconds):>10.4f}{min(seconds):>10.4f}{max(seconds):>10.4f}"
+    late = f"{middle('late_share'):.3f}" if "late_share" in same[0] else "-"
+    say(f"{name:<24}{statistics.median(seconds):>10.5f}{min(seconds):>10.5f}{max(seconds):>10.5f}"
         f"{statistics.median(ratios):>8.3f}{min(ratios):>8.3f}{max(ratios):>8.3f}"
-        f"{middle('blocked_mean_seconds'):>11.4f}{100 * middle('cpu_share'):>5.0f}%{copies:>8}"
+        f"{late:>9}{middle('blocked_mean_seconds'):>11.5f}{share(middle('cpu_share')):>6}"
+        f"{copies:>8}"
         f"{resent:>9}{middle('wire_bytes') / 1e6:>9.1f}")
 
 
