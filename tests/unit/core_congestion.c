@@ -10,6 +10,7 @@ static struct conn *flow(struct rig *r)
 
 	peer.c->srtt_ns = peer.c->min_rtt_ns = peer.c->latest_rtt_ns = RTT_NS;
 	peer.c->rttvar_ns = 0;
+	peer.c->min_one_way_stamp_ns = 0; /* only round trips are known */
 	congestion_init(r->e, peer.c);
 	return peer.c;
 }
@@ -21,6 +22,7 @@ static void round_trip(struct rig *r, struct conn *c, uint64_t delay_ns, uint32_
 	uint32_t packets = (uint32_t)(c->cwnd_bytes / r->config.mtu);
 	uint64_t end = c->round_end_pn;
 
+	c->latest_rtt_ns = RTT_NS + delay_ns;
 	c->next_pn += packets;
 	for (uint32_t k = 0; k < packets; k++) {
 		if (k % 8 < losses) {
@@ -30,10 +32,9 @@ static void round_trip(struct rig *r, struct conn *c, uint64_t delay_ns, uint32_
 		if (k % 8 < losses + marks)
 			congestion_marked(c, 1);
 		c->cwnd_limited = true;
-		congestion_acked(r->e, c, r->config.mtu, 1, k + 1 == packets ? end : 0,
-				 RTT_NS + delay_ns);
+		congestion_acked(r->e, c, r->config.mtu, 1, k + 1 == packets ? end : 0);
 	}
-	congestion_acked(r->e, c, 0, 0, c->round_end_pn, RTT_NS + delay_ns);
+	congestion_acked(r->e, c, 0, 0, c->round_end_pn);
 	r->e->now_ns = r->now_ns += RTT_NS;
 }
 
@@ -113,7 +114,7 @@ static void a_window_that_is_not_used_does_not_grow(void **state)
 
 	for (uint32_t k = 0; k < 1000; k++) {
 		c->next_pn++;
-		congestion_acked(r->e, c, 1000, 1, c->next_pn, RTT_NS);
+		congestion_acked(r->e, c, 1000, 1, c->next_pn);
 	}
 	assert_int_equal(c->cwnd_bytes, before);
 }
@@ -135,10 +136,13 @@ static void whatever_is_claimed_the_bounds_hold(void **state)
 			congestion_marked(c, (uint32_t)draw(&seed) >> draw_below(&seed, 32));
 		if (draw_below(&seed, 5) == 0)
 			loss_rtt(r->e, c, rtt);
+		if (draw_below(&seed, 5) == 0)
+			loss_one_way(r->e, c, (uint32_t)draw(&seed) >> draw_below(&seed, 32),
+				     r->now_ns);
 		c->cwnd_limited = draw_below(&seed, 2);
 		congestion_acked(r->e, c, draw_below(&seed, 100000),
 				 (uint32_t)draw_below(&seed, 100),
-				 c->next_pn - draw_below(&seed, 3), rtt);
+				 c->next_pn - draw_below(&seed, 3));
 		if (draw_below(&seed, 100) == 0)
 			congestion_collapse(r->e, c);
 		congestion_sent(r->e, c, (uint32_t)draw_below(&seed, 1500));
