@@ -241,6 +241,8 @@ static void node_flush(struct node *n)
 	while (given < n->pending_count &&
 	       engine_command(n->engine, &n->pending[given], world_now(n->world)))
 		given++;
+	if (!given)
+		return;
 	n->pending_count -= given;
 	memmove(n->pending, n->pending + given, n->pending_count * sizeof(*n->pending));
 }
