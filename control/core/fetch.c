@@ -2,6 +2,8 @@
 #include <errno.h>
 #include "state.h"
 
+#define FETCH_SOON_NS UINT64_C(500000) /* a holder that is not ready is asked again */
+
 static void fetch_ask(struct control *c, struct fetch *f);
 static void fetch_connect(struct control *c, struct fetch *f);
 static void fetch_request(struct control *c, struct fetch *f, struct link *l);
@@ -250,9 +252,8 @@ static bool fetch_requested(struct control *c, struct call *call, const struct m
 		f->state = FETCH_STREAM;
 		fetch_timer(c, f, c->config.stall_ns);
 	} else if (status == -EAGAIN && f->attempts < 8) { /* it is not ready for us: soon */
-		f->attempts++;
 		f->state = FETCH_REQUEST;
-		fetch_timer(c, f, control_backoff(c, 1));
+		fetch_timer(c, f, FETCH_SOON_NS << f->attempts++);
 	} else {
 		fetch_failover(c, f,
 			       status == -ENOENT ? MESSAGE_GET_ABSENT : MESSAGE_GET_UNREACHED);

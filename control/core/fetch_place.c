@@ -155,6 +155,10 @@ int fetch_place(struct control *c, struct fetch *f, const struct message_got *go
 		fetch_done(c, f);
 		return -EALREADY;
 	}
+	/* At once, so that the next one in the chain can be attached before the first byte is here.
+	 */
+	if (c->attached)
+		fetch_stage(c, f);
 	f->holder = peers_node(c, got->holder);
 	if (f->holder == NULL || f->holder == c->self) {
 		/* the directory takes us for a holder: we are not */

@@ -117,6 +117,8 @@ static int serve_check(struct control *c, struct node *n, uint32_t conn,
 	uint32_t slot = c->table ? objects_find(c, &m->id) : TABLE_SLOT_NONE;
 	struct conn *data;
 
+	if (slot == TABLE_SLOT_NONE && idmap_find(&c->fetches.by_id, &m->id))
+		return -EAGAIN; /* the directory has told the receiver before it told us */
 	if (slot == TABLE_SLOT_NONE || !objects_is(c, slot, m->generation))
 		return -ENOENT;
 	if (!serve_valid(c, slot, m))

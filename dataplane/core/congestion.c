@@ -135,14 +135,26 @@ static bool congestion_queue_forms(const struct conn *c)
 	       c->round_delay_ns > state_min(rise, c->delay_target_ns / 4);
 }
 
+/* What arrived in this round trip is what the path carries in one; the window is twice that. The
+ * way back up to it is the quick one: the queue may have been another's. */
+static void congestion_leave_slow_start(const struct engine *e, struct conn *c)
+{
+	uint64_t arrived = (uint64_t)c->round_acked * e->config.mtu;
+	uint64_t before = c->cwnd_bytes;
+
+	congestion_cut(c, 1024);
+	c->cwnd_bytes = state_min(before, state_max(before / 2, arrived));
+	c->cwnd_full_bytes = before;
+}
+
 static void congestion_decide(struct engine *e, struct conn *c)
 {
 	uint32_t cut = congestion_verdict(e, c);
 
 	c->calm_rounds++;
 	if (cut == 0 && c->slow_start && congestion_queue_forms(c))
-		cut = 512; /* the window of a round ago was enough, and this one is twice that */
-	if (cut > 0)
+		congestion_leave_slow_start(e, c);
+	else if (cut > 0)
 		congestion_cut(c, 1024 - cut);
 	else if (!c->slow_start)
 		congestion_grow(e, c);

@@ -300,7 +300,7 @@ void engine_config_default(struct engine_config *f)
 	f->msgs_max = MSG_SLOTS;
 	f->credit_bytes = 2 * 1024 * 1024;
 	f->delay_target_ns = 1000000;
-	f->ack_delay_ns = 500000;
+	f->ack_delay_ns = 1000000;
 	f->idle_timeout_ns = UINT64_C(3000000000);
 	f->block_bytes = 1024 * 1024;
 	f->handshakes_per_s = 1000;

@@ -208,7 +208,7 @@ static bool transmit_choose(struct engine *e, struct conn *c, struct draft *d, b
 static void transmit_ask(const struct engine *e, struct conn *c, struct draft *d)
 {
 	uint64_t after = c->inflight_bytes + 2 * (uint64_t)e->config.mtu;
-	uint64_t gap = c->cwnd_bytes / e->config.mtu / 4;
+	uint64_t gap = c->cwnd_bytes / e->config.mtu / (c->slow_start ? 4 : 2);
 	uint16_t fragment;
 	bool last = c->lost_count == 0 && list_empty(&c->active) && !msg_next(c, &fragment);
 

@@ -9,7 +9,7 @@
 #define RATE_MBIT	   1000u
 #define CHUNKS		   256u
 #define WITHIN_NS	   (2 * WORLD_S)
-#define PROBE_NS	   (4700 * WORLD_US) /* until a tail probe, see transfer_survives_each_loss */
+#define PROBE_NS	   (5200 * WORLD_US) /* until a tail probe, see transfer_survives_each_loss */
 #define ACK_DELAY_NS	   (500 * WORLD_US)
 #define HANDSHAKE_TIMER_NS (100 * WORLD_MS) /* a lost handshake packet costs no more */
 
@@ -265,7 +265,7 @@ static void transfer_survives_each_loss(void **state)
 		{"last ten chunks", last_ten_chunks, PROBE_NS + RTT_NS},
 		{"last chunk and its probe", last_chunk_and_its_probe, 3 * PROBE_NS},
 		{"one chunk three times", one_chunk_three_times, 3 * PROBE_NS},
-		{"the first 64 packets", first_64_packets, 11 * PROBE_NS},
+		{"the first 64 packets", first_64_packets, 12 * PROBE_NS},
 		{"eight single packets", every_other_packet_of_100, 10 * RTT_NS},
 		{"three ACKs", three_acks, 2 * PROBE_NS},
 		{"five ACKs in the middle", ten_acks_in_the_middle, PROBE_NS},

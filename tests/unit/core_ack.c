@@ -229,7 +229,7 @@ static void copies_are_not_answered(void **state)
 	peer_begin(r, &peer, &p);
 	forge_grant(&p, 1, 1);
 	peer_send(r, &peer, &p);
-	rig_pass(r, 1000000);
+	rig_pass(r, 2000000);
 	uint64_t acks = r->counters.tx_acks;
 	for (int k = 0; k < 10; k++)
 		rig_receive(r, &p, &peer.addr);
@@ -239,7 +239,7 @@ static void copies_are_not_answered(void **state)
 
 	peer.pn += r->e->rx_window + 64;
 	send_pings(r, &peer, 1, FRAME_GRANT);
-	rig_pass(r, 1000000);
+	rig_pass(r, 2000000);
 	acks = r->counters.tx_acks;
 	rig_receive(r, &p, &peer.addr);
 	rig_drops(r, "drop_old", 1, NULL);
