@@ -35,6 +35,8 @@ void objects_value(struct control *c, uint32_t slot, struct message_have *have)
 	s = &c->table->slot[slot];
 	if (s->state != OBJECT_SEALED || s->size > OBJECT_INLINE_MAX)
 		return;
+	if (!(s->flags & OBJECT_FLAG_PRIMARY))
+		return; /* the directory is where a copy came from */
 	have->value = c->store + s->offset;
 	have->value_bytes = (uint32_t)s->size;
 	have->has_value = 1;
