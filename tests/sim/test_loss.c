@@ -10,7 +10,7 @@
 #define CHUNKS		   256u
 #define WITHIN_NS	   (2 * WORLD_S)
 #define PROBE_NS	   (5200 * WORLD_US) /* until a tail probe, see transfer_survives_each_loss */
-#define ACK_DELAY_NS	   (500 * WORLD_US)
+#define ACK_DELAY_NS	   (1000 * WORLD_US)
 #define HANDSHAKE_TIMER_NS (100 * WORLD_MS) /* a lost handshake packet costs no more */
 
 struct scene {
@@ -268,7 +268,7 @@ static void transfer_survives_each_loss(void **state)
 		{"the first 64 packets", first_64_packets, 12 * PROBE_NS},
 		{"eight single packets", every_other_packet_of_100, 10 * RTT_NS},
 		{"three ACKs", three_acks, 2 * PROBE_NS},
-		{"five ACKs in the middle", ten_acks_in_the_middle, PROBE_NS},
+		{"five ACKs in the middle", ten_acks_in_the_middle, 2 * PROBE_NS},
 		{"first GRANT", first_grant, PROBE_NS},
 		{"first three GRANTs", first_three_grants, 2 * PROBE_NS},
 		{"a late chunk", late_chunk, RTT_NS},
