@@ -121,8 +121,8 @@ struct record {
 			uint64_t size;		/* bytes */
 			uint64_t bitmap_offset; /* in the store, 8-byte aligned: one bit per chunk,
 						   zeroed by control for a fresh buffer, kept to
-						   resume; unused when ready_bytes == size */
-			uint64_t ready_bytes;	/* what a local producer has written already */
+						   resume; 0: a local producer writes the bytes */
+			uint64_t ready_bytes;	/* what that producer has written already */
 			uint16_t chunk_bytes;	/* multiple of 64 */
 			uint8_t need;		/* contributions that make a chunk ready */
 			uint8_t pad;
