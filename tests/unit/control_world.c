@@ -55,7 +55,9 @@ static bool world_ops_reply(void *arg, uint32_t session, const struct session_re
 		memcpy(&out->object, tail, tail_bytes);
 	if (tail_bytes == sizeof(out->node))
 		memcpy(&out->node, tail, tail_bytes);
-	return n->slow == 0 || --n->slow > 0;
+	if (n->slow > 1)
+		n->slow--;
+	return n->slow != 1;
 }
 
 static void world_ops_log(void *arg, enum control_log_level level, const char *text)
@@ -289,8 +291,8 @@ static bool world_events(struct world_node *n, uint32_t worker)
 		const struct record *r = &burst[i];
 
 		if (getenv("WORLD_LOG") && (r->op == EVENT_PEER_UP || r->op == EVENT_PEER_DOWN))
-			fprintf(stderr, "%8.3f ms node %u: peer %u %s (%s)\n",
-				(double)now_ns / 1e6, n->number, r->peer.addr.ip[15] - 1u,
+			fprintf(stderr, "%8.3f ms node %u: peer %u %s (%s)\n", (double)now_ns / 1e6,
+				n->number, r->peer.addr.ip[15] - 1u,
 				r->op == EVENT_PEER_UP ? "up" : "down", reason_name(r->reason));
 		if (r->op != EVENT_MSG && r->op != EVENT_MSG_SENT)
 			control_event(n->core, worker, r, now_ns);

@@ -52,7 +52,7 @@ struct world_node {
 	struct world_reply *replies;
 	uint32_t replies_count;
 	uint32_t seq;
-	uint32_t slow; /* replies until the client reads no more; 0: it always reads */
+	uint32_t slow; /* 1: the client does not read; more: soon it will not; 0: it always reads */
 };
 
 struct world_packet {

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Messages as bytes and back: nothing lost, and nothing taken that does not hold. */
+#include "control_test.h"
+#include "internal/ipc.h"
+#include "rpc/mailbox.h"
+
+static uint8_t arena[MAILBOX_ARENA_BYTES] __attribute__((aligned(64)));
+static uint8_t bytes[MSG_BYTES_MAX];
+static uint8_t value[OBJECT_INLINE_MAX];
+static struct session_object page[MESSAGE_OBJECTS_MAX];
+
+static struct message sample(uint32_t kind)
+{
+	struct message m = {.kind = kind, .request = UINT64_C(0xfedcba9876543210)};
+	struct object_id id = {{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}};
+
+	switch (kind) {
+	case MESSAGE_HELLO:
+		m.hello = (struct message_hello){5, MESSAGE_VERSION, 16, 2, UINT64_MAX};
+		break;
+	case MESSAGE_HAVE:
+		m.have = (struct message_have){.id = id,
+					       .generation = 77,
+					       .size = sizeof(value),
+					       .chunk_bytes = 8896,
+					       .state = MESSAGE_COPY_COMPLETE,
+					       .upstream = MESSAGE_NODE_NONE,
+					       .create = 1,
+					       .value = value,
+					       .value_bytes = sizeof(value),
+					       .has_value = 1};
+		memset(m.have.name, 'n', OBJECT_NAME_MAX);
+		break;
+	case MESSAGE_GET:
+		m.get = (struct message_get){id, 7, 0, MESSAGE_GET_ABSENT};
+		break;
+	case MESSAGE_GOT:
+		m.got = (struct message_got){.id = id,
+					     .generation = 77,
+					     .size = UINT64_C(1) << 40,
+					     .chunk_bytes = 1408,
+					     .what = MESSAGE_GOT_HOLDER,
+					     .holder = 1023,
+					     .holder_incarnation = 9};
+		strcpy(m.got.name, "a name");
+		break;
+	case MESSAGE_STREAM:
+		m.stream = (struct message_stream){id, 7, 0x10001, 15, 64, 5, 6, 1};
+		break;
+	case MESSAGE_LIST:
+		m.list.cursor = 12345;
+		break;
+	case MESSAGE_OBJECTS:
+		m.objects = (struct message_objects){99, MESSAGE_OBJECTS_MAX, page};
+		break;
+	case MESSAGE_NODE:
+		m.node = (struct session_node){.node = 3,
+					       .state = 1,
+					       .workers = 2,
+					       .incarnation = 8,
+					       .store_bytes = 1 << 30,
+					       .control_pid = 12,
+					       .port = "af_xdp eth0"};
+		break;
+	case MESSAGE_REPLY:
+		m.reply = (struct message_reply){-EEXIST, 4, "it exists: delete it"};
+		break;
+	default:
+		m.object = (struct message_object){id, 7};
+		break;
+	}
+	return m;
+}
+
+static void fill(void)
+{
+	for (size_t i = 0; i < sizeof(value); i++)
+		value[i] = (uint8_t)(i * 7);
+	for (uint32_t i = 0; i < MESSAGE_OBJECTS_MAX; i++) {
+		page[i] = (struct session_object){.generation = i + 1,
+						  .size = i,
+						  .local_watermark = UINT64_MAX,
+						  .copies = 2,
+						  .holders = 16};
+		page[i].id.bytes[0] = (uint8_t)i;
+		memset(page[i].name, 'x', OBJECT_NAME_MAX);
+		for (int k = 0; k < 16; k++) {
+			page[i].holder[k].node = (uint32_t)k;
+			page[i].holder[k].upstream = k - 1;
+			page[i].holder[k].watermark = UINT64_MAX;
+		}
+	}
+}
+
+static size_t encode(const struct message *m)
+{
+	return codec_encode(m, arena + CODEC_ARENA_BYTES, bytes, sizeof(bytes));
+}
+
+/* Comparing means encoding again: equal bytes, equal messages. */
+static void every_kind_round_trips(void **state)
+{
+	static uint8_t again[MSG_BYTES_MAX];
+
+	fill();
+	for (uint32_t kind = 1; kind < MESSAGE_KINDS; kind++) {
+		struct message m = sample(kind), back;
+		size_t length = encode(&m);
+
+		assert_true(length > 0);
+		assert_int_equal(codec_decode(bytes, length, arena, &back), 0);
+		assert_int_equal(back.kind, kind);
+		assert_int_equal(back.request, m.request);
+		assert_int_equal(
+			codec_encode(&back, arena + CODEC_ARENA_BYTES, again, sizeof(again)),
+			length);
+		assert_memory_equal(bytes, again, length);
+	}
+}
+
+static void fields_survive(void **state)
+{
+	struct message m = sample(MESSAGE_HAVE), back;
+
+	fill();
+	assert_int_equal(codec_decode(bytes, encode(&m), arena, &back), 0);
+	assert_int_equal(back.have.upstream, MESSAGE_NODE_NONE);
+	assert_int_equal(back.have.value_bytes, sizeof(value));
+	assert_memory_equal(back.have.value, value, sizeof(value));
+	assert_string_equal(back.have.name, m.have.name);
+	m = sample(MESSAGE_OBJECTS);
+	assert_int_equal(codec_decode(bytes, encode(&m), arena, &back), 0);
+	assert_int_equal(back.objects.count, MESSAGE_OBJECTS_MAX);
+	assert_memory_equal(back.objects.objects, page, sizeof(page));
+}
+
+static void truncated_bytes_are_refused(void **state)
+{
+	fill();
+	for (uint32_t kind = 1; kind < MESSAGE_KINDS; kind++) {
+		struct message m = sample(kind), back;
+		size_t length = encode(&m);
+
+		/* cut anywhere it is no message, or one without its last fields, never a crash */
+		for (size_t cut = 0; cut < length; cut += 1 + length / 997)
+			codec_decode(bytes, cut, arena, &back);
+		assert_int_equal(codec_decode(bytes, 0, arena, &back), -EBADMSG);
+		assert_int_equal(codec_decode(bytes, length - 1, arena, &back), -EBADMSG);
+	}
+}
+
+static int refused(struct message *m)
+{
+	struct message back;
+	size_t length = encode(m);
+
+	assert_true(length > 0);
+	return codec_decode(bytes, length, arena, &back);
+}
+
+#define REFUSED(KIND, FIELD, VALUE)                      \
+	do {                                             \
+		struct message m = sample(KIND);         \
+		m.FIELD = VALUE;                         \
+		assert_int_equal(refused(&m), -EBADMSG); \
+	} while (0)
+
+static void fields_out_of_bounds_are_refused(void **state)
+{
+	fill();
+	REFUSED(MESSAGE_HELLO, hello.node, NODES_MAX);
+	REFUSED(MESSAGE_HELLO, hello.workers, 0);
+	REFUSED(MESSAGE_HELLO, hello.workers, WORKERS_MAX + 1);
+	REFUSED(MESSAGE_HELLO, hello.announce, MESSAGE_ANNOUNCES);
+	REFUSED(MESSAGE_HELLO, hello.store_incarnation, 0);
+	REFUSED(MESSAGE_HAVE, have.generation, 0);
+	REFUSED(MESSAGE_HAVE, have.chunk_bytes, 0);
+	REFUSED(MESSAGE_HAVE, have.chunk_bytes, 65);
+	REFUSED(MESSAGE_HAVE, have.chunk_bytes, CHUNK_BYTES_MAX + 64);
+	REFUSED(MESSAGE_HAVE, have.state, 0);
+	REFUSED(MESSAGE_HAVE, have.state, MESSAGE_COPY_STATES);
+	REFUSED(MESSAGE_HAVE, have.upstream, NODES_MAX);
+	REFUSED(MESSAGE_HAVE, have.value_bytes, 10);
+	REFUSED(MESSAGE_HAVE, have.size, UINT64_MAX);
+	REFUSED(MESSAGE_GET, get.why, MESSAGE_GET_WHYS);
+	REFUSED(MESSAGE_GET, get.failed, MESSAGE_NODE_NONE);
+	REFUSED(MESSAGE_GOT, got.what, MESSAGE_GOT_WHATS);
+	REFUSED(MESSAGE_GOT, got.what, MESSAGE_GOT_VALUE);
+	REFUSED(MESSAGE_GOT, got.what, MESSAGE_GOT_UNKNOWN);
+	REFUSED(MESSAGE_GOT, got.what, MESSAGE_GOT_FAILED);
+	REFUSED(MESSAGE_GOT, got.status, 5);
+	REFUSED(MESSAGE_GOT, got.holder, MESSAGE_NODE_NONE);
+	REFUSED(MESSAGE_STREAM, stream.stream, 0);
+	REFUSED(MESSAGE_STREAM, stream.count, 0);
+	REFUSED(MESSAGE_STREAM, stream.worker, WORKERS_MAX);
+	REFUSED(MESSAGE_STREAM, stream.first, UINT32_MAX);
+	REFUSED(MESSAGE_NODE, node.state, 3);
+	REFUSED(MESSAGE_REPLY, reply.status, 1);
+	REFUSED(MESSAGE_REPLY, reply.status, -100000);
+}
+
+static void garbage_is_refused(void **state)
+{
+	uint64_t prng = 4711;
+	struct message back;
+
+	for (int round = 0; round < 20000; round++) {
+		size_t length = 1 + prng % 300;
+
+		for (size_t i = 0; i < length; i++) {
+			prng ^= prng << 13;
+			prng ^= prng >> 7;
+			prng ^= prng << 17;
+			bytes[i] = (uint8_t)prng;
+		}
+		codec_decode(bytes, length, arena, &back);
+	}
+	/* a body that says it is long, and very many small parts */
+	for (size_t i = 0; i + 2 <= sizeof(bytes); i += 2) {
+		bytes[i] = 0x62; /* objects */
+		bytes[i + 1] = 0;
+	}
+	codec_decode(bytes, sizeof(bytes), arena, &back);
+}
+
+/* ---- the mailbox --------------------------------------------------------------------------- */
+
+enum { SLOTS = 4 };
+
+static uint8_t tx[SLOTS * MSG_SLOT_BYTES], rx[SLOTS * MSG_SLOT_BYTES];
+
+static void slots_come_back(void **state)
+{
+	void *memory = aligned_alloc(64, mailbox_bytes(SLOTS, SLOTS));
+	struct message m = sample(MESSAGE_STAT), back;
+	struct mailbox b;
+	struct record r[16];
+
+	mailbox_init(&b, memory, arena, tx, SLOTS, rx, SLOTS);
+	for (int i = 0; i < SLOTS; i++)
+		assert_true(mailbox_send(&b, 9, &m));
+	assert_false(mailbox_send(&b, 9, &m));
+	assert_int_equal(mailbox_commands(&b, r, 16), SLOTS);
+	assert_int_equal(r[0].op, COMMAND_MSG_SEND);
+	assert_int_equal(r[0].msg.conn, 9);
+	r[0].op = EVENT_MSG_SENT;
+	assert_false(mailbox_event(&b, &r[0], &back));
+	assert_false(mailbox_event(&b, &r[0], &back)); /* twice: it counts once */
+	assert_true(mailbox_send(&b, 9, &m));
+	assert_false(mailbox_send(&b, 9, &m));
+	r[1].op = EVENT_MSG_SENT;
+	r[1].token = SLOTS; /* no such slot */
+	assert_false(mailbox_event(&b, &r[1], &back));
+	free(memory);
+}
+
+static void received_slots_go_back(void **state)
+{
+	void *memory = aligned_alloc(64, mailbox_bytes(SLOTS, SLOTS));
+	struct message m = sample(MESSAGE_STAT), back;
+	struct record event = {.op = EVENT_MSG}, r[4];
+	struct mailbox b;
+
+	mailbox_init(&b, memory, arena, tx, SLOTS, rx, SLOTS);
+	event.msg.conn = 3;
+	event.msg.offset = 2 * MSG_SLOT_BYTES;
+	event.msg.length = (uint32_t)encode(&m);
+	memcpy(rx + event.msg.offset, bytes, event.msg.length);
+	assert_true(mailbox_event(&b, &event, &back));
+	assert_int_equal(back.kind, MESSAGE_STAT);
+	assert_int_equal(mailbox_commands(&b, r, 4), 1);
+	assert_int_equal(r[0].op, COMMAND_MSG_FREE);
+	assert_int_equal(r[0].msg.offset, event.msg.offset);
+	event.msg.length = 3; /* does not decode: the slot goes back all the same */
+	assert_false(mailbox_event(&b, &event, &back));
+	assert_int_equal(mailbox_commands(&b, r, 4), 1);
+	assert_int_equal(b.bad, 1);
+	event.msg.offset = 5; /* no slot */
+	assert_false(mailbox_event(&b, &event, &back));
+	event.msg.offset = (uint64_t)SLOTS * MSG_SLOT_BYTES;
+	assert_false(mailbox_event(&b, &event, &back));
+	event.msg.offset = 0;
+	event.msg.length = MSG_SLOT_BYTES + 1;
+	assert_false(mailbox_event(&b, &event, &back));
+	assert_int_equal(mailbox_commands(&b, r, 4), 0);
+	free(memory);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_kind_round_trips),
+		cmocka_unit_test(fields_survive),
+		cmocka_unit_test(truncated_bytes_are_refused),
+		cmocka_unit_test(fields_out_of_bounds_are_refused),
+		cmocka_unit_test(garbage_is_refused),
+		cmocka_unit_test(slots_come_back),
+		cmocka_unit_test(received_slots_go_back),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

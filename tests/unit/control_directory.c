@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One shard of the directory by itself: past, repeated, late and hostile messages. */
+#include "control_test.h"
+#include "core/control.h"
+#include "core/directory.h"
+
+enum { NODES = 8, OUT_MAX = 64 };
+
+struct fixture {
+	struct directory d;
+	void *memory;
+	struct {
+		uint32_t node;
+		struct message m;
+	} out[OUT_MAX];
+	struct {
+		uint32_t node;
+		uint64_t generation;
+		struct removal *removal;
+	} removed[OUT_MAX];
+	uint32_t out_count, removed_count, suspects;
+	uint64_t request;
+};
+
+static void on_answer(void *arg, uint32_t node, const struct message *m)
+{
+	struct fixture *f = arg;
+
+	assert_true(f->out_count < OUT_MAX);
+	f->out[f->out_count].node = node;
+	f->out[f->out_count++].m = *m;
+}
+
+static bool on_remove(void *arg, uint32_t node, const struct object_id *id, uint64_t generation,
+		      struct removal *removal)
+{
+	struct fixture *f = arg;
+
+	f->removed[f->removed_count].node = node;
+	f->removed[f->removed_count].removal = removal;
+	f->removed[f->removed_count++].generation = generation;
+	return true;
+}
+
+static void on_suspect(void *arg, uint32_t node)
+{
+	((struct fixture *)arg)->suspects++;
+}
+
+static uint32_t on_removals(void *arg)
+{
+	return 100;
+}
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+	const struct directory_out out = {f, on_answer, on_remove, on_suspect, on_removals};
+	struct control_config config;
+	struct arena arena = {NULL, 0};
+
+	control_config_default(&config);
+	config.nodes = NODES;
+	config.entries_max = config.waiters_max = config.copies_max = 16;
+	config.calls_max = 16;
+	config.tombstones = 16;
+	config.inline_bytes = 1 << 18;
+	directory_carve(&f->d, &arena, &config);
+	f->memory = arena.memory = calloc(1, arena.bytes + 64);
+	arena.memory += 64 - ((uintptr_t)arena.memory & 63);
+	arena.bytes = 0;
+	directory_carve(&f->d, &arena, &config);
+	directory_init(&f->d, &config, &out);
+	for (uint32_t i = 0; i < NODES; i++) {
+		assert_false(directory_node_up(&f->d, i, 100 + i));
+		directory_node_known(&f->d, i);
+	}
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	free(f->memory);
+	free(f);
+	return 0;
+}
+
+static struct object_id id_of(uint8_t n)
+{
+	return (struct object_id){{n, n, n, n, n, 1, 2, 3}};
+}
+
+/* Sends a message of a node; returns the first answer to it, NULL when there is none. */
+static const struct message *send(struct fixture *f, uint32_t node, struct message *m)
+{
+	f->out_count = 0;
+	m->request = ++f->request;
+	directory_message(&f->d, node, m);
+	for (uint32_t i = 0; i < f->out_count; i++)
+		if (f->out[i].node == node && f->out[i].m.request == m->request)
+			return &f->out[i].m;
+	return NULL;
+}
+
+static int have(struct fixture *f, uint32_t node, uint8_t id, uint64_t generation, uint64_t size,
+		uint32_t state, bool create)
+{
+	struct message m = {.kind = MESSAGE_HAVE};
+	const struct message *a;
+
+	m.have = (struct message_have){.id = id_of(id),
+				       .generation = generation,
+				       .size = size,
+				       .chunk_bytes = 1408,
+				       .state = state,
+				       .upstream = MESSAGE_NODE_NONE,
+				       .create = create};
+	a = send(f, node, &m);
+	assert_non_null(a);
+	assert_int_equal(a->kind, MESSAGE_REPLY);
+	return a->reply.status;
+}
+
+static const struct message *get(struct fixture *f, uint32_t node, uint8_t id, uint64_t generation,
+				 uint32_t failed, uint32_t why)
+{
+	struct message m = {.kind = MESSAGE_GET};
+	const struct message *a;
+
+	m.get = (struct message_get){id_of(id), generation, failed, why};
+	a = send(f, node, &m);
+	assert_non_null(a);
+	assert_int_equal(a->kind, MESSAGE_GOT);
+	return a;
+}
+
+static const struct message *get_first(struct fixture *f, uint32_t node, uint8_t id)
+{
+	return get(f, node, id, 0, MESSAGE_NODE_NONE, MESSAGE_GET_FIRST);
+}
+
+/* The holder that node was sent to, in what was answered last. */
+static uint32_t sent_to(const struct fixture *f, uint32_t node)
+{
+	for (uint32_t i = 0; i < f->out_count; i++)
+		if (f->out[i].node == node && f->out[i].m.kind == MESSAGE_GOT &&
+		    f->out[i].m.got.what == MESSAGE_GOT_HOLDER)
+			return f->out[i].m.got.holder;
+	return MESSAGE_NODE_NONE;
+}
+
+#define BIG (UINT64_C(4) << 20)
+
+static void askers_chain_behind_each_other(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(have(f, 0, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false), 0);
+	for (uint32_t i = 1; i < 6; i++) {
+		const struct message *a = get_first(f, i, 1);
+
+		assert_int_equal(a->got.what, MESSAGE_GOT_HOLDER);
+		assert_int_equal(a->got.holder, i - 1);
+		assert_int_equal(a->got.holder_incarnation, 100 + i - 1);
+	}
+	/* the first receiver is done: its upstream's slot is free for the next asker */
+	assert_int_equal(have(f, 1, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false), 0);
+	assert_int_equal(get_first(f, 6, 1)->got.holder, 0);
+}
+
+static void a_repeated_get_gets_the_same_answer(void **state)
+{
+	struct fixture *f = *state;
+	struct message m = {.kind = MESSAGE_GET};
+
+	have(f, 0, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false);
+	m.get = (struct message_get){id_of(1), 0, MESSAGE_NODE_NONE, MESSAGE_GET_FIRST};
+	assert_int_equal(send(f, 1, &m)->got.holder, 0);
+	f->out_count = 0;
+	directory_message(&f->d, 1, &m); /* the same request number */
+	assert_int_equal(sent_to(f, 1), 0);
+	assert_int_equal(get_first(f, 2, 1)->got.holder, 1);
+	f->out_count = 0;
+	directory_message(&f->d, 1, &m);
+	assert_int_equal(sent_to(f, 1), 0); /* and not behind 2, which depends on it */
+}
+
+static void nobody_is_fed_by_itself(void **state)
+{
+	struct fixture *f = *state;
+	const struct message *a;
+
+	have(f, 0, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false);
+	get_first(f, 1, 1); /* 0 -> 1 */
+	get_first(f, 2, 1); /* 1 -> 2 */
+	get_first(f, 3, 1); /* 2 -> 3 */
+	/* 1 has lost 0; 2 and 3 depend on it, so only 0 is left, and that has just failed */
+	a = get(f, 1, 1, 7, 0, MESSAGE_GET_UNREACHED);
+	assert_int_equal(a->got.what, MESSAGE_GOT_WAIT);
+	assert_int_equal(f->suspects, 1);
+	/* 0 vanishes for good: 1 can go on only when somebody else has all of it */
+	directory_node_down(&f->d, 0);
+	f->out_count = 0;
+	assert_int_equal(have(f, 4, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false), 0);
+	assert_int_equal(sent_to(f, 1), 4);
+}
+
+static void waiters_are_served_in_order(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(get_first(f, 1, 1)->got.what, MESSAGE_GOT_UNKNOWN);
+	assert_int_equal(get_first(f, 2, 1)->got.what, MESSAGE_GOT_UNKNOWN);
+	assert_int_equal(have(f, 0, 1, 7, BIG, MESSAGE_COPY_CREATING, true), 0);
+	assert_int_equal(sent_to(f, 1), 0);
+	assert_int_equal(sent_to(f, 2), 1);
+}
+
+static void small_values_come_inline(void **state)
+{
+	struct fixture *f = *state;
+	uint8_t value[100];
+	struct message m = {.kind = MESSAGE_HAVE};
+	const struct message *a;
+
+	memset(value, 0x5a, sizeof(value));
+	m.have = (struct message_have){.id = id_of(1),
+				       .generation = 7,
+				       .size = sizeof(value),
+				       .chunk_bytes = 1408,
+				       .state = MESSAGE_COPY_COMPLETE,
+				       .upstream = MESSAGE_NODE_NONE,
+				       .value = value,
+				       .value_bytes = sizeof(value),
+				       .has_value = 1};
+	assert_int_equal(send(f, 0, &m)->reply.status, 0);
+	directory_node_down(&f->d, 0); /* the value outlives its node */
+	a = get_first(f, 1, 1);
+	assert_int_equal(a->got.what, MESSAGE_GOT_VALUE);
+	assert_int_equal(a->got.value_bytes, sizeof(value));
+	assert_memory_equal(a->got.value, value, sizeof(value));
+}
+
+static void create_of_an_existing_id_fails(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(have(f, 0, 1, 7, BIG, MESSAGE_COPY_CREATING, true), 0);
+	assert_int_equal(have(f, 0, 1, 7, BIG, MESSAGE_COPY_CREATING, true), 0); /* repeated */
+	assert_int_equal(have(f, 1, 1, 8, BIG, MESSAGE_COPY_CREATING, true), -EEXIST);
+	assert_int_equal(have(f, 1, 1, 8, BIG, MESSAGE_COPY_COMPLETE, false), -ESTALE);
+	assert_int_equal(have(f, 1, 1, 7, BIG + 1, MESSAGE_COPY_COMPLETE, false), -ESTALE);
+	directory_node_down(&f->d, 0); /* its only holder is gone: it may be put again */
+	assert_int_equal(have(f, 1, 1, 8, BIG, MESSAGE_COPY_CREATING, true), 0);
+	directory_node_up(&f->d, 0, 100);
+	assert_int_equal(have(f, 0, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false), -ESTALE);
+}
+
+static void a_delete_waits_for_the_holders(void **state)
+{
+	struct fixture *f = *state;
+	struct message m = {.kind = MESSAGE_DELETE};
+
+	have(f, 0, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false);
+	have(f, 1, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false);
+	have(f, 2, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false);
+	directory_node_down(&f->d, 2);
+	m.object.id = id_of(1);
+	assert_null(send(f, 3, &m));
+	assert_int_equal(f->removed_count, 3);
+	directory_message(&f->d, 3, &m); /* impatient */
+	assert_int_equal(f->out_count, 0);
+	for (uint32_t i = 0; i < 3; i++)
+		if (f->removed[i].node == 2)
+			assert_null(f->removed[i].removal); /* not waited for */
+		else
+			directory_removed(&f->d, f->removed[i].removal);
+	assert_int_equal(f->out_count, 1);
+	assert_int_equal(f->out[0].m.reply.status, 0);
+	directory_message(&f->d, 3, &m); /* the answer was lost */
+	assert_int_equal(f->out[1].m.reply.status, 0);
+	assert_int_equal(send(f, 4, &m)->reply.status, -ENOENT);
+	/* the one that was away cannot bring it back, a new put can */
+	assert_int_equal(have(f, 2, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false), -ESTALE);
+	assert_int_equal(have(f, 2, 1, 9, BIG, MESSAGE_COPY_CREATING, true), 0);
+}
+
+static void an_abort_takes_the_partial_copies_along(void **state)
+{
+	struct fixture *f = *state;
+	struct message m = {.kind = MESSAGE_DROP};
+
+	have(f, 0, 1, 7, BIG, MESSAGE_COPY_CREATING, true);
+	get_first(f, 1, 1);
+	m.object = (struct message_object){id_of(1), 7};
+	assert_int_equal(send(f, 0, &m)->reply.status, 0);
+	assert_int_equal(f->removed_count, 1);
+	assert_int_equal(f->removed[0].node, 1);
+	assert_int_equal(get_first(f, 2, 1)->got.what, MESSAGE_GOT_UNKNOWN);
+}
+
+static void a_drop_returns_the_slot(void **state)
+{
+	struct fixture *f = *state;
+	struct message m = {.kind = MESSAGE_DROP};
+
+	have(f, 0, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false);
+	get_first(f, 1, 1);
+	m.object = (struct message_object){id_of(1), 0}; /* it is no longer wanted */
+	send(f, 1, &m);
+	assert_int_equal(get_first(f, 2, 1)->got.holder, 0);
+	send(f, 3, &m);		 /* of one that never asked: nothing happens */
+	m.object.generation = 8; /* of another generation: neither */
+	send(f, 0, &m);
+	assert_int_equal(get_first(f, 3, 1)->got.holder, 2);
+}
+
+static void an_absent_copy_is_forgotten(void **state)
+{
+	struct fixture *f = *state;
+
+	have(f, 0, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false);
+	assert_int_equal(get_first(f, 1, 1)->got.holder, 0);
+	assert_int_equal(get(f, 1, 1, 0, 0, MESSAGE_GET_ABSENT)->got.what, MESSAGE_GOT_UNKNOWN);
+	/* nonsense about nodes that hold nothing, or do not exist, does no harm */
+	get(f, 1, 1, 0, 5, MESSAGE_GET_ABSENT);
+	get(f, 1, 1, 0, 1000, MESSAGE_GET_UNREACHED);
+}
+
+static void another_store_holds_nothing(void **state)
+{
+	struct fixture *f = *state;
+
+	have(f, 0, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false);
+	directory_node_down(&f->d, 0);
+	assert_int_equal(get_first(f, 1, 1)->got.what, MESSAGE_GOT_WAIT);
+	f->out_count = 0;
+	assert_true(directory_node_up(&f->d, 0, 100)); /* the same store: all still known */
+	assert_int_equal(sent_to(f, 1), 0);
+	directory_node_down(&f->d, 0);
+	assert_false(directory_node_up(&f->d, 0, 200));	     /* another one */
+	assert_int_equal(get_first(f, 2, 1)->got.holder, 1); /* which has a part of it */
+	directory_node_down(&f->d, 1);
+	directory_node_down(&f->d, 2);
+	directory_node_up(&f->d, 2, 102);
+	assert_int_equal(get_first(f, 2, 1)->got.what, MESSAGE_GOT_UNKNOWN);
+}
+
+static void full_tables_refuse(void **state)
+{
+	struct fixture *f = *state;
+	uint8_t i;
+
+	for (i = 1; i <= 16; i++)
+		assert_int_equal(have(f, 0, i, 7, BIG, MESSAGE_COPY_COMPLETE, false), 0);
+	assert_int_equal(have(f, 0, 17, 7, BIG, MESSAGE_COPY_COMPLETE, false), -ENOSPC);
+	assert_int_equal(get_first(f, 1, 18)->got.what, MESSAGE_GOT_FAILED);
+	assert_int_equal(get_first(f, 1, 1)->got.what, MESSAGE_GOT_FAILED); /* no more copies */
+	directory_node_forget(&f->d, 0);
+	assert_int_equal(f->d.copies.used, 0);
+	assert_int_equal(f->d.entries.used, 0);
+	assert_int_equal(f->d.waiters.used, 0);
+}
+
+static void pages_of_a_list(void **state)
+{
+	struct fixture *f = *state;
+	struct message m = {.kind = MESSAGE_LIST};
+	const struct message *a;
+
+	for (uint8_t i = 1; i <= 5; i++)
+		have(f, i, i, 7, BIG, MESSAGE_COPY_COMPLETE, false);
+	a = send(f, 1, &m);
+	assert_int_equal(a->objects.count, 5);
+	assert_int_equal(a->objects.cursor, 0);
+	assert_int_equal(a->objects.objects[0].copies, 1);
+	m.list.cursor = UINT64_MAX; /* beyond the end */
+	assert_int_equal(send(f, 1, &m)->objects.count, 0);
+	m = (struct message){.kind = MESSAGE_STAT};
+	m.object.id = id_of(3);
+	assert_int_equal(send(f, 1, &m)->objects.count, 1);
+	m.object.id = id_of(99);
+	assert_int_equal(send(f, 1, &m)->objects.count, 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(askers_chain_behind_each_other),
+		TEST(a_repeated_get_gets_the_same_answer),
+		TEST(nobody_is_fed_by_itself),
+		TEST(waiters_are_served_in_order),
+		TEST(small_values_come_inline),
+		TEST(create_of_an_existing_id_fails),
+		TEST(a_delete_waits_for_the_holders),
+		TEST(an_abort_takes_the_partial_copies_along),
+		TEST(a_drop_returns_the_slot),
+		TEST(an_absent_copy_is_forgotten),
+		TEST(another_store_holds_nothing),
+		TEST(full_tables_refuse),
+		TEST(pages_of_a_list),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

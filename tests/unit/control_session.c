@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What clients may ask, what they must not, and how they vanish. */
+#include "control_test.h"
+#include "control_world.h"
+
+#define STORE (UINT64_C(4) << 20)
+
+static struct world *one(void)
+{
+	struct world *w = world_new(1, 1, STORE, false);
+
+	assert_int_equal(world_open(w, 0), 0);
+	return w;
+}
+
+static int status_of(struct world *w, uint32_t session, struct session_request *r)
+{
+	struct world_reply *a = world_call(w, 0, session, r, 20 * WORLD_SECOND);
+
+	assert_non_null(a);
+	if (a->reply.status)
+		assert_true(strlen(a->reply.text) > 0);
+	return a->reply.status;
+}
+
+static void malformed_requests_are_answered(void **state)
+{
+	struct world *w = one();
+	struct session_request r = world_request(SESSION_GET, "x");
+	struct control *c = w->node[0].core;
+	uint64_t bad = control_counters(c)->requests_bad;
+
+	control_session_request(c, 0, &r, sizeof(r) - 1, w->now_ns);
+	control_session_request(c, 0, &r, sizeof(r) + 1, w->now_ns);
+	control_session_request(c, 0, &r, 0, w->now_ns);
+	assert_int_equal(control_counters(c)->requests_bad, bad + 3);
+	r.magic++;
+	assert_int_equal(status_of(w, 0, &r), -EINVAL);
+	r = world_request(0, "x");
+	assert_int_equal(status_of(w, 0, &r), -EINVAL);
+	r = world_request(SESSION_OPS, "x");
+	assert_int_equal(status_of(w, 0, &r), -EINVAL);
+	r = world_request(65535, "x");
+	assert_int_equal(status_of(w, 0, &r), -EINVAL);
+	r = world_request(SESSION_GET, "x");
+	r.version++;
+	assert_int_equal(status_of(w, 0, &r), -EINVAL);
+	r = world_request(SESSION_GET, "x");
+	r.pin = SESSION_PINS;
+	assert_int_equal(status_of(w, 0, &r), -EINVAL);
+	r = world_request(SESSION_CREATE, "x");
+	memset(r.name, 'x', sizeof(r.name));
+	assert_int_equal(status_of(w, 0, &r), -EINVAL);
+	/* no such session: ignored */
+	control_session_request(c, 77, &r, sizeof(r), w->now_ns);
+	world_free(w);
+}
+
+static void attach_comes_first(void **state)
+{
+	struct world *w = one();
+	struct session_request r = world_request(SESSION_LIST, NULL);
+	int session = control_session_open(w->node[0].core, w->node[0].pins[1], w->now_ns);
+
+	assert_int_equal(session, 1);
+	assert_int_equal(status_of(w, 1, &r), -EINVAL);
+	r = world_request(SESSION_ATTACH, NULL);
+	assert_int_equal(status_of(w, 1, &r), 0);
+	r = world_request(SESSION_LIST, NULL);
+	assert_int_equal(status_of(w, 1, &r), 0);
+	world_free(w);
+}
+
+static struct session_reply create(struct world *w, uint32_t session, const char *name,
+				   uint64_t size)
+{
+	struct session_request r = world_request(SESSION_CREATE, name);
+
+	r.size = size;
+	r.pin = 5;
+	return world_call(w, 0, session, &r, 5 * WORLD_SECOND)->reply;
+}
+
+static void slots_that_are_not_ours(void **state)
+{
+	struct world *w = one();
+	struct session_reply a = create(w, 0, "x", 1000);
+	struct session_request r = world_request(SESSION_SEAL, NULL);
+	uint32_t other = world_open(w, 0);
+
+	r.slot = a.slot;
+	r.generation = a.generation;
+	assert_int_equal(status_of(w, other, &r), -EINVAL); /* another client's */
+	r.generation++;
+	assert_int_equal(status_of(w, 0, &r), -ESTALE);
+	r.slot = UINT32_MAX;
+	assert_int_equal(status_of(w, 0, &r), -EINVAL);
+	r.slot = WORLD_TABLE_SLOTS;
+	assert_int_equal(status_of(w, 0, &r), -EINVAL);
+	r.op = SESSION_WAIT;
+	assert_int_equal(status_of(w, 0, &r), -EINVAL);
+	r.slot = a.slot;
+	assert_int_equal(status_of(w, 0, &r), -ESTALE);
+	r.op = SESSION_PUBLISH;
+	r.generation = a.generation;
+	r.watermark = 1001;
+	assert_int_equal(status_of(w, 0, &r), -EINVAL);
+	r.watermark = 600;
+	assert_int_equal(status_of(w, 0, &r), 0);
+	r.watermark = 599; /* goes back */
+	assert_int_equal(status_of(w, 0, &r), -EINVAL);
+	r.op = SESSION_SEAL;
+	assert_int_equal(status_of(w, 0, &r), 0);
+	assert_int_equal(status_of(w, 0, &r), -EINVAL); /* sealed twice */
+	r.op = SESSION_ABORT;
+	assert_int_equal(status_of(w, 0, &r), -EINVAL);
+	world_free(w);
+}
+
+static void sizes_beyond_the_store(void **state)
+{
+	struct world *w = one();
+
+	assert_int_equal(create(w, 0, "a", UINT64_MAX).status, -EFBIG);
+	assert_int_equal(create(w, 0, "a", STORE).status, -EFBIG);
+	assert_int_equal(create(w, 0, "a", STORE * 3 / 4).status, 0);
+	assert_int_equal(create(w, 0, "b", STORE / 2).status, -ENOSPC);
+	assert_int_equal(create(w, 0, "a", 1).status, -EEXIST);
+	world_free(w);
+}
+
+static void a_dead_client_leaves_nothing(void **state)
+{
+	struct world *w = one();
+	struct session_request r = world_request(SESSION_GET, "never");
+	struct control_usage u;
+	uint32_t other = world_open(w, 0);
+
+	assert_int_equal(create(w, other, "half", 100000).status, 0);
+	world_send(w, 0, other, &r);
+	r = world_request(SESSION_CREATE, "unanswered"); /* the directory has no time to answer */
+	r.size = 10;
+	world_send(w, 0, other, &r);
+	control_session_close(w->node[0].core, other, w->now_ns);
+	world_run(w, WORLD_SECOND);
+	control_usage(w->node[0].core, &u);
+	assert_int_equal(u.objects, 0);
+	assert_int_equal(u.store_bytes, 0);
+	assert_int_equal(u.waits, 0);
+	assert_int_equal(u.fetches, 0);
+	assert_int_equal(u.calls, 0);
+	assert_int_equal(u.entries, 0);
+	world_free(w);
+}
+
+static void an_abort_wakes_the_readers(void **state)
+{
+	struct world *w = one();
+	struct session_reply a = create(w, 0, "x", 5000);
+	struct session_request r = world_request(SESSION_WAIT, NULL);
+	uint32_t seq;
+
+	r.slot = a.slot;
+	r.generation = a.generation;
+	r.watermark = 5000;
+	seq = world_send(w, 0, 0, &r);
+	assert_null(world_reply_to(w, 0, seq));
+	r.op = SESSION_ABORT;
+	assert_int_equal(status_of(w, 0, &r), 0);
+	assert_int_equal(world_reply_to(w, 0, seq)->reply.status, -ESTALE);
+	world_free(w);
+}
+
+static void pins_hold_the_memory(void **state)
+{
+	struct world *w = one();
+	struct session_request r = world_request(SESSION_GET, "x");
+	struct control_usage u;
+	struct session_reply a;
+
+	assert_int_equal(world_put(w, 0, 0, "x", 5000, 3), 0);
+	r.pin = 9;
+	a = world_call(w, 0, 0, &r, 0)->reply;
+	assert_int_equal(w->node[0].pins[0][9], pin_make(a.slot, a.generation));
+	r = world_request(SESSION_DELETE, "x");
+	assert_int_equal(status_of(w, 0, &r), 0);
+	world_run(w, WORLD_SECOND);
+	assert_true(world_holds(w->node[0].store + a.offset, 5000, 3));
+	assert_int_equal(w->node[0].table->slot[a.slot].state, OBJECT_ZOMBIE);
+	w->node[0].pins[0][9] = pin_make(a.slot, a.generation + 1); /* nonsense pins nothing */
+	w->node[0].pins[0][10] = UINT64_MAX;
+	world_run(w, WORLD_SECOND);
+	control_usage(w->node[0].core, &u);
+	assert_int_equal(u.objects, 0);
+	world_free(w);
+}
+
+/* A client that reads slowly gets its list in pieces, and all of it. */
+static void a_long_list_waits_for_its_reader(void **state)
+{
+	struct world *w = one();
+	struct session_request r = world_request(SESSION_LIST, NULL);
+	uint32_t seq, got = 0, pauses = 0;
+	struct world_reply *a;
+	char name[16];
+	bool more = true;
+
+	for (int i = 0; i < 100; i++) {
+		snprintf(name, sizeof(name), "n%d", i);
+		assert_int_equal(world_put(w, 0, 0, name, 10, 1), 0);
+	}
+	world_run(w, WORLD_SECOND);
+	w->node[0].slow = 10;
+	seq = world_send(w, 0, 0, &r);
+	while (more) {
+		a = world_reply_to(w, 0, seq);
+		if (a == NULL) {
+			assert_true(++pauses < 20);
+			w->node[0].slow = 10;
+			control_session_writable(w->node[0].core, 0, w->now_ns);
+			continue;
+		}
+		more = a->reply.flags & SESSION_FLAG_MORE;
+		got += a->tail_bytes == sizeof(a->object);
+	}
+	assert_int_equal(got, 100);
+	assert_true(pauses >= 2);
+	world_free(w);
+}
+
+static void status_shows_this_node_first(void **state)
+{
+	struct world *w = world_new(3, 1, STORE, false);
+	struct session_request r = world_request(SESSION_STATUS, NULL);
+	struct world_reply *a;
+	uint32_t up = 0, down = 0;
+	bool more;
+
+	assert_int_equal(world_open(w, 1), 0);
+	w->cut[2] = true;
+	world_send(w, 1, 0, &r);
+	a = world_wait(w, 1, r.seq, 5 * WORLD_SECOND);
+	assert_int_equal(a->node.node, 1);
+	assert_int_equal(a->node.self, 1);
+	do {
+		a = world_wait(w, 1, r.seq, 5 * WORLD_SECOND);
+		assert_non_null(a);
+		more = a->reply.flags & SESSION_FLAG_MORE;
+		up += more && a->node.state == 1;
+		down += more && a->node.state != 1;
+	} while (more);
+	assert_int_equal(up, 1);
+	assert_int_equal(down, 1);
+	world_free(w);
+}
+
+static void too_many_of_everything(void **state)
+{
+	struct world *w = one();
+	struct session_request r;
+	uint32_t refused = 0;
+	char name[16];
+
+	while (control_session_open(w->node[0].core, w->node[0].pins[1], w->now_ns) >= 0)
+		;
+	for (int i = 0; i < 200; i++) { /* more gets than fetches and waits */
+		snprintf(name, sizeof(name), "n%d", i);
+		r = world_request(SESSION_GET, name);
+		world_send(w, 0, 0, &r);
+		struct world_reply *a = world_reply_to(w, 0, r.seq);
+
+		if (a) {
+			assert_int_equal(a->reply.status, -EAGAIN);
+			refused++;
+		}
+	}
+	assert_true(refused > 100);
+	control_session_close(w->node[0].core, 0, w->now_ns);
+	world_run(w, WORLD_SECOND);
+	world_free(w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(malformed_requests_are_answered),
+		cmocka_unit_test(attach_comes_first),
+		cmocka_unit_test(slots_that_are_not_ours),
+		cmocka_unit_test(sizes_beyond_the_store),
+		cmocka_unit_test(a_dead_client_leaves_nothing),
+		cmocka_unit_test(an_abort_wakes_the_readers),
+		cmocka_unit_test(pins_hold_the_memory),
+		cmocka_unit_test(a_long_list_waits_for_its_reader),
+		cmocka_unit_test(status_shows_this_node_first),
+		cmocka_unit_test(too_many_of_everything),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
