@@ -8,6 +8,7 @@
 #include <sys/eventfd.h>
 #include <rte_ethdev.h>
 #include <rte_memcpy.h>
+#include <rte_prefetch.h>
 #include "ether.h"
 
 enum { CHAIN_MIN = 256 }; /* bytes; below, a copy is cheaper than a second buffer */
@@ -153,6 +154,13 @@ static unsigned tx_heads(struct worker *w)
 	return w->heads;
 }
 
+/* The store is cold: payload of the next packet is fetched while this one is copied and sealed. */
+static void tx_prefetch(const struct packet_out *out)
+{
+	for (unsigned at = 0; at < out->payload_length; at += RTE_CACHE_LINE_SIZE)
+		rte_prefetch0(out->payload + at);
+}
+
 static unsigned tx_round(struct worker *w, unsigned room, uint64_t now_ns)
 {
 	struct packet_out out[WORKER_BURST];
@@ -165,6 +173,8 @@ static unsigned tx_round(struct worker *w, unsigned room, uint64_t now_ns)
 	}
 	unsigned n = engine_transmit(w->session->engine, out, room, now_ns);
 	for (unsigned i = 0; i < n; i++) {
+		if (i + 1 < n)
+			tx_prefetch(&out[i + 1]);
 		if (tx_frame(w, w->head[i], &out[i], now_ns))
 			frame[ready++] = w->head[i];
 		else
