@@ -97,6 +97,32 @@ static void fetch_answer_waits(struct control *c, struct fetch *f)
 	}
 }
 
+/* A client of this node has put the object while its fetch waited for somebody to do so. Returns
+ * true when the fetch has nothing to place: it has ended, or asks again. */
+static bool fetch_is_here(struct control *c, struct fetch *f, const struct message_got *got)
+{
+	uint32_t slot = objects_find(c, &f->by_id.id);
+	const struct object_slot *s;
+
+	if (slot == TABLE_SLOT_NONE)
+		return false;
+	s = &c->table->slot[slot];
+	if (s->generation == got->generation) {
+		f->slot = slot;
+		fetch_answer_waits(c, f);
+		f->slot = TABLE_SLOT_NONE;
+		fetch_end(c, f);
+		objects_announce(c, slot); /* gives back what was booked for the fetch */
+		return true;
+	}
+	if (s->state == OBJECT_CREATING || s->flags & OBJECT_FLAG_PRIMARY) {
+		fetch_rest(c, f); /* one of the two is gone; the directory will know */
+		return true;
+	}
+	objects_kill(c, slot, "the object was deleted and put again: get it again");
+	return false;
+}
+
 /* Makes room when there is none yet. Returns 0, or -errno and the fetch has ended. */
 static int fetch_make_room(struct control *c, struct fetch *f, const struct message_got *got)
 {
@@ -123,6 +149,8 @@ static int fetch_make_room(struct control *c, struct fetch *f, const struct mess
 	}
 	if (f->slot != TABLE_SLOT_NONE)
 		return 0;
+	if (fetch_is_here(c, f, got))
+		return -EEXIST;
 	error = fetch_valid(c, got)
 			? objects_insert(c, &f->by_id.id, got->name, got->size, got->generation,
 					 got->chunk_bytes, OBJECT_FETCHING, &f->slot)
