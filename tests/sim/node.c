@@ -230,7 +230,7 @@ static bool node_events(struct node *n)
 	while (n->alive && (got = engine_events(n->engine, records, NODE_BURST)) > 0) {
 		any = true;
 		for (unsigned i = 0; i < got && n->alive; i++)
-			node_event(n, &records[i]);
+			(n->control ? n->control : node_event)(n, &records[i]);
 	}
 	return any;
 }

@@ -131,6 +131,9 @@ struct node {
 	struct record held[64];
 	uint32_t held_count;
 
+	/* A whole node (full.h): its events go here, to its control, instead of to the ledger. */
+	void (*control)(struct node *n, const struct record *event);
+
 	/* called after the ledger took the event; may issue commands */
 	void (*on_event)(struct node *n, const struct record *event);
 	void *context;

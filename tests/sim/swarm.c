@@ -13,8 +13,10 @@ static char replay[256]; /* what repeats the present run, for a crash in it */
 
 static void usage(FILE *to)
 {
-	fprintf(to, "usage: swarm --seed N --runs K [--nodes N] [--scenario NAME] [--verbose]\n"
-		    "scenarios:\n");
+	fprintf(to,
+		"usage: swarm --seed N --runs K [--nodes N] [--scenario NAME] [--kind KIND] [--verbose]\n"
+		"kinds: transport, objects (without either: every scenario in turn)\n"
+		"scenarios:\n");
 	for (const struct swarm_scenario *c = swarm_scenarios; c->name; c++)
 		fprintf(to, "  %-10s %s\n", c->name, c->help);
 }
@@ -44,26 +46,26 @@ static const struct swarm_scenario *scenario_find(const char *name)
 	return c->name ? c : NULL;
 }
 
+enum { SCENARIOS_MAX = 32 };
+
 struct arguments {
 	uint64_t seed, runs;
 	uint32_t nodes;
 	const struct swarm_scenario *only; /* NULL: each in turn */
+	const char *kind;		   /* NULL: both */
 	bool verbose;
 };
 
 static bool arguments_parse(struct arguments *a, int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"seed", required_argument, NULL, 's'},
-		{"runs", required_argument, NULL, 'r'},
-		{"nodes", required_argument, NULL, 'n'},
-		{"scenario", required_argument, NULL, 'c'},
-		{"verbose", no_argument, NULL, 'v'},
-		{"help", no_argument, NULL, 'h'},
-		{NULL, 0, NULL, 0},
+		{"seed", required_argument, NULL, 's'},	 {"runs", required_argument, NULL, 'r'},
+		{"nodes", required_argument, NULL, 'n'}, {"scenario", required_argument, NULL, 'c'},
+		{"kind", required_argument, NULL, 'k'},	 {"verbose", no_argument, NULL, 'v'},
+		{"help", no_argument, NULL, 'h'},	 {NULL, 0, NULL, 0},
 	};
 	int c;
-	while ((c = getopt_long(argc, argv, "s:r:n:c:vh", options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "s:r:n:c:k:vh", options, NULL)) != -1) {
 		switch (c) {
 		case 's':
 			a->seed = strtoull(optarg, NULL, 0);
@@ -79,6 +81,9 @@ static bool arguments_parse(struct arguments *a, int argc, char **argv)
 			if (!a->only)
 				return false;
 			break;
+		case 'k':
+			a->kind = optarg;
+			break;
 		case 'v':
 			a->verbose = true;
 			break;
@@ -89,6 +94,8 @@ static bool arguments_parse(struct arguments *a, int argc, char **argv)
 			return false;
 		}
 	}
+	if (a->kind && strcmp(a->kind, "transport") != 0 && strcmp(a->kind, "objects") != 0)
+		return false;
 	return optind == argc && a->nodes <= SWARM_NODES_MAX && a->nodes != 1;
 }
 
@@ -96,21 +103,26 @@ int main(int argc, char **argv)
 {
 	struct arguments a = {.seed = 1, .runs = 100};
 	uint64_t failed = 0;
-	uint32_t scenarios = 0;
+	const struct swarm_scenario *scenarios[SCENARIOS_MAX];
+	uint32_t count = 0;
 	if (!arguments_parse(&a, argc, argv)) {
 		usage(stderr);
 		return 2;
 	}
-	while (swarm_scenarios[scenarios].name)
-		scenarios++;
+	for (const struct swarm_scenario *c = swarm_scenarios; c->name; c++)
+		if (!a.kind || c->full == !strcmp(a.kind, "objects"))
+			scenarios[count++] = c;
+	if (!count) {
+		fprintf(stderr, "swarm: no such scenarios: build control/core with it\n");
+		return 1;
+	}
 	catch_crashes();
 	printf("swarm: seeds %llu to %llu\n", (unsigned long long)a.seed,
 	       (unsigned long long)(a.seed + a.runs - 1));
 	fflush(stdout);
 	for (uint64_t k = 0; k < a.runs; k++) {
 		uint64_t seed = a.seed + k;
-		const struct swarm_scenario *c =
-			a.only ? a.only : &swarm_scenarios[seed % scenarios];
+		const struct swarm_scenario *c = a.only ? a.only : scenarios[seed % count];
 		int used = snprintf(replay, sizeof(replay), "%s --seed %llu --runs 1 --scenario %s",
 				    argv[0], (unsigned long long)seed, c->name);
 		if (a.nodes)

@@ -22,6 +22,9 @@ struct swarm_scenario {
 	uint32_t restart_ppm, cut_ppm, freeze_ppm, close_ppm, cancel_ppm; /* per node and ms */
 	uint32_t job_ppm, message_ppm;					  /* per ms */
 	bool incast; /* all jobs end at node 0 */
+	/* whole nodes with clients instead of jobs; per node and second: */
+	bool full;
+	uint32_t kill_control_ppm, kill_dataplane_ppm, kill_node_ppm, lose_store_ppm;
 };
 
 /* One object on its way to some of the nodes. */
@@ -56,6 +59,10 @@ extern const struct swarm_scenario swarm_scenarios[];
 
 /* One whole run. Returns true when every invariant held; else says so on stderr. */
 bool swarm_run(const struct swarm_scenario *scenario, uint64_t seed, uint32_t nodes, bool verbose);
+
+/* The same with whole nodes and clients (swarm_full.c). */
+bool swarm_full_run(const struct swarm_scenario *scenario, uint64_t seed, uint32_t nodes,
+		    bool verbose);
 
 /* ---- between swarm_run.c and swarm_plan.c -------------------------------------------------- */
 

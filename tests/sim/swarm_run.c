@@ -6,22 +6,98 @@
 
 #define SWARM_STEP_NS (250 * WORLD_US)
 
-#define BAD_PATH  300000, 100000, 100000, 20000 /* loss, duplication, reordering, corruption */
-#define FAIR_PATH 20000, 10000, 10000, 1000
+#define BAD_PATH                                                                        \
+	.loss_max_ppm = 300000, .duplicate_max_ppm = 100000, .reorder_max_ppm = 100000, \
+	.corrupt_max_ppm = 20000
+#define FAIR_PATH                                                                    \
+	.loss_max_ppm = 20000, .duplicate_max_ppm = 10000, .reorder_max_ppm = 10000, \
+	.corrupt_max_ppm = 1000
+#define ALL_WORK .job_ppm = 300000, .message_ppm = 1000000
 
 const struct swarm_scenario swarm_scenarios[] = {
-	/* path; then restart, cut, freeze, close, cancel; then jobs, messages */
-	{"mixed", "everything at once", BAD_PATH, 3000, 5000, 5000, 3000, 20000, 300000, 1000000,
-	 false},
-	{"clean", "no faults at all", 0, 0, 0, 0, 0, 0, 0, 0, 5000, 300000, 1000000, false},
-	{"lossy", "a bad path, healthy nodes", BAD_PATH, 0, 0, 0, 0, 5000, 300000, 1000000, false},
-	{"restarts", "nodes die and come back", FAIR_PATH, 30000, 0, 0, 20000, 10000, 300000,
-	 1000000, false},
-	{"cuts", "cables are pulled and plugged", FAIR_PATH, 0, 30000, 20000, 0, 10000, 300000,
-	 1000000, false},
-	{"incast", "all send to one", 50000, 10000, 10000, 1000, 0, 0, 5000, 0, 0, 500000, 0, true},
-	{"messages", "only messages", BAD_PATH, 5000, 10000, 10000, 10000, 0, 0, 4000000, false},
-	{NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, false},
+	{.name = "mixed",
+	 .help = "everything at once",
+	 BAD_PATH,
+	 ALL_WORK,
+	 .restart_ppm = 3000,
+	 .cut_ppm = 5000,
+	 .freeze_ppm = 5000,
+	 .close_ppm = 3000,
+	 .cancel_ppm = 20000},
+	{.name = "clean", .help = "no faults at all", ALL_WORK, .cancel_ppm = 5000},
+	{.name = "lossy",
+	 .help = "a bad path, healthy nodes",
+	 BAD_PATH,
+	 ALL_WORK,
+	 .cancel_ppm = 5000},
+	{.name = "restarts",
+	 .help = "nodes die and come back",
+	 FAIR_PATH,
+	 ALL_WORK,
+	 .restart_ppm = 30000,
+	 .close_ppm = 20000,
+	 .cancel_ppm = 10000},
+	{.name = "cuts",
+	 .help = "cables are pulled and plugged",
+	 FAIR_PATH,
+	 ALL_WORK,
+	 .cut_ppm = 30000,
+	 .freeze_ppm = 20000,
+	 .cancel_ppm = 10000},
+	{.name = "incast",
+	 .help = "all send to one",
+	 .loss_max_ppm = 50000,
+	 .duplicate_max_ppm = 10000,
+	 .reorder_max_ppm = 10000,
+	 .corrupt_max_ppm = 1000,
+	 .freeze_ppm = 5000,
+	 .job_ppm = 500000,
+	 .incast = true},
+	{.name = "messages",
+	 .help = "only messages",
+	 BAD_PATH,
+	 .restart_ppm = 5000,
+	 .cut_ppm = 10000,
+	 .freeze_ppm = 10000,
+	 .close_ppm = 10000,
+	 .message_ppm = 4000000},
+#ifdef SWARM_FULL
+	{.name = "objects", .help = "whole nodes, clean network", .full = true},
+	{.name = "objects-lossy",
+	 .help = "whole nodes, a bad path",
+	 .full = true,
+	 .loss_max_ppm = 200000,
+	 .duplicate_max_ppm = 50000,
+	 .reorder_max_ppm = 50000,
+	 .corrupt_max_ppm = 10000},
+	{.name = "objects-cuts",
+	 .help = "whole nodes, cables pulled",
+	 .full = true,
+	 .loss_max_ppm = 20000,
+	 .cut_ppm = 300000,
+	 .freeze_ppm = 300000},
+	{.name = "objects-kills",
+	 .help = "whole nodes, processes killed",
+	 .full = true,
+	 .loss_max_ppm = 20000,
+	 .kill_control_ppm = 200000,
+	 .kill_dataplane_ppm = 300000,
+	 .kill_node_ppm = 200000},
+	{.name = "objects-mixed",
+	 .help = "whole nodes, all of it, stores lost",
+	 .full = true,
+	 .loss_max_ppm = 150000,
+	 .duplicate_max_ppm = 50000,
+	 .reorder_max_ppm = 50000,
+	 .corrupt_max_ppm = 10000,
+	 .cut_ppm = 200000,
+	 .freeze_ppm = 200000,
+	 .kill_control_ppm = 100000,
+	 .kill_dataplane_ppm = 150000,
+	 .kill_node_ppm = 100000,
+	 .lose_store_ppm = 100000},
+#endif
+	{.name = NULL},
 };
 
 static uint64_t swarm_pick(struct prng *p, const uint64_t *values, uint32_t count)
@@ -261,6 +337,10 @@ static void swarm_empty(struct swarm *s)
 bool swarm_run(const struct swarm_scenario *scenario, uint64_t seed, uint32_t nodes, bool verbose)
 {
 	static struct swarm s;
+#ifdef SWARM_FULL
+	if (scenario->full)
+		return swarm_full_run(scenario, seed, nodes, verbose);
+#endif
 	swarm_open(&s, scenario, seed, nodes);
 	swarm_storm(&s);
 	double storm_ms = (double)(world_now(&s.w) - WORLD_START_NS) / 1e6;

@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "clients.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#define CLIENTS_DELETE_NS (3 * WORLD_S) /* a delete may take effect this late */
+#define CLIENTS_SLACK_NS  WORLD_S	/* an answer may be this late */
+
+static uint64_t now(const struct clients *c)
+{
+	return world_now(c->g->w);
+}
+
+static struct full *full_node(struct clients *c, const struct client *k)
+{
+	return &c->g->full[k->node];
+}
+
+static uint64_t content_seed(uint32_t name, uint64_t generation)
+{
+	return prng_mix(generation ^ prng_mix(name + 1));
+}
+
+static struct client_truth *truth_find(struct clients *c, uint32_t name, uint64_t generation)
+{
+	for (uint32_t i = c->truths; i-- > 0;)
+		if (c->truth[i].name == name && c->truth[i].generation == generation)
+			return &c->truth[i];
+	return NULL;
+}
+
+void clients_open(struct clients *c, struct full_group *g, struct prng *draw)
+{
+	*c = (struct clients){.g = g, .draw = draw};
+	for (uint32_t i = 0; i < g->w->count; i++)
+		for (uint32_t k = 0; k < CLIENTS_PER_NODE; k++)
+			c->client[c->count++] = (struct client){.node = i, .pin = 3 + k};
+}
+
+/* ---- requests ----------------------------------------------------------------------------- */
+
+static struct session_request request_new(struct client *k, uint16_t op)
+{
+	struct session_request r = {.magic = SESSION_MAGIC,
+				    .op = op,
+				    .version = SESSION_VERSION,
+				    .seq = ++k->seq,
+				    .timeout_ns = -1,
+				    .pin = SESSION_PIN_NONE};
+	snprintf(r.name, sizeof(r.name), "object-%u", k->name);
+	r.id.bytes[0] = (uint8_t)(k->name * 37 + 1);
+	r.id.bytes[5] = (uint8_t)k->name;
+	return r;
+}
+
+static void client_limit(struct clients *c, struct client *k, uint64_t ns)
+{
+	k->limit_ns = ns == UINT64_MAX ? ns : now(c) + ns + CLIENTS_SLACK_NS;
+}
+
+static void client_rest(struct clients *c, struct client *k)
+{
+	k->state = CLIENT_IDLE;
+	k->limit_ns = UINT64_MAX;
+	k->at_ns = now(c) + prng_below(c->draw, 50 * WORLD_MS);
+	k->final = false;
+}
+
+static void client_create(struct clients *c, struct client *k)
+{
+	struct session_request r = request_new(k, SESSION_CREATE);
+	r.size = prng_below(c->draw, 1ull << prng_between(c->draw, 0, 20));
+	r.pin = k->pin;
+	k->size = r.size;
+	k->written = 0;
+	k->state = CLIENT_CREATING;
+	client_limit(c, k, 3 * c->g->config.call_ns);
+	full_request(full_node(c, k), k->session, &r);
+}
+
+static void client_get(struct clients *c, struct client *k, int64_t timeout_ns)
+{
+	struct session_request r = request_new(k, SESSION_GET);
+	r.timeout_ns = k->timeout_ns = timeout_ns;
+	r.pin = k->pin;
+	k->state = CLIENT_GETTING;
+	client_limit(c, k, timeout_ns ? (uint64_t)timeout_ns : 3 * c->g->config.call_ns);
+	full_request(full_node(c, k), k->session, &r);
+}
+
+static void client_wait(struct clients *c, struct client *k, uint64_t watermark)
+{
+	struct session_request r = request_new(k, SESSION_WAIT);
+	r.slot = k->slot;
+	r.generation = k->generation;
+	r.watermark = watermark;
+	r.timeout_ns = k->timeout_ns ? k->timeout_ns : (int64_t)WORLD_S;
+	k->state = CLIENT_WAITING;
+	client_limit(c, k, (uint64_t)r.timeout_ns);
+	full_request(full_node(c, k), k->session, &r);
+}
+
+static void client_delete(struct clients *c, struct client *k)
+{
+	struct session_request r = request_new(k, SESSION_DELETE);
+	k->state = CLIENT_DELETING;
+	c->deleted_ns[k->name] = now(c);
+	client_limit(c, k, 3 * c->g->config.call_ns);
+	full_request(full_node(c, k), k->session, &r);
+}
+
+/* The next step of a producer: some bytes more, at last the seal. */
+static void client_write(struct clients *c, struct client *k)
+{
+	struct session_request r = request_new(k, SESSION_PUBLISH);
+	uint8_t *p = full_node(c, k)->n->store.base + k->offset;
+	uint64_t to = k->written + 1 + prng_below(c->draw, k->size / 3 + 1);
+	to = to < k->size ? to : k->size;
+	memory_fill(p, content_seed(k->name, k->generation), k->written, to);
+	k->written = to;
+	r.slot = k->slot;
+	r.generation = k->generation;
+	r.watermark = to;
+	k->state = CLIENT_SEALING;
+	if (to == k->size)
+		r.op = SESSION_SEAL;
+	client_limit(c, k, c->g->config.call_ns);
+	full_request(full_node(c, k), k->session, &r);
+}
+
+/* ---- answers ------------------------------------------------------------------------------ */
+
+static void client_judge_bytes(struct clients *c, const struct client *k, uint64_t upto)
+{
+	const struct full *f = full_node(c, k);
+	uint64_t bad = memory_check(f->n->store.base + k->offset,
+				    content_seed(k->name, k->generation), 0, upto);
+	if (bad != upto)
+		world_violation(c->g->w,
+				"node %u: byte %llu of %llu of object %u generation %llx is wrong",
+				k->node, (unsigned long long)bad, (unsigned long long)k->size,
+				k->name, (unsigned long long)k->generation);
+}
+
+static bool status_is(int32_t status, const int *allowed, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (status == -allowed[i])
+			return true;
+	return false;
+}
+#define STATUS_IS(status, ...)                        \
+	status_is(status, (const int[]){__VA_ARGS__}, \
+		  sizeof((const int[]){__VA_ARGS__}) / sizeof(int))
+
+static void client_bad_status(struct clients *c, const struct client *k,
+			      const struct session_reply *r)
+{
+	world_violation(c->g->w, "node %u: request %u for object %u answered with %d (%s)", k->node,
+			r->op, k->name, r->status, r->text);
+}
+
+static void client_created(struct clients *c, struct client *k, const struct session_reply *r)
+{
+	if (r->status) {
+		if (!STATUS_IS(r->status, EEXIST, ENOSPC, ETIMEDOUT, EAGAIN, ESTALE))
+			client_bad_status(c, k, r);
+		c->failures++;
+		client_rest(c, k);
+		return;
+	}
+	k->slot = r->slot;
+	k->generation = r->generation;
+	k->offset = r->offset;
+	if (r->size != k->size || r->offset + r->size > full_node(c, k)->n->store.bytes)
+		world_violation(c->g->w, "node %u: a place outside the store", k->node);
+	else if (truth_find(c, k->name, k->generation))
+		world_violation(c->g->w, "object %u: generation used twice", k->name);
+	else if (c->truths < CLIENTS_GENERATIONS)
+		c->truth[c->truths++] = (struct client_truth){.name = k->name,
+							      .node = k->node,
+							      .generation = k->generation,
+							      .size = k->size,
+							      .created_ns = now(c)};
+	memory_poison(full_node(c, k)->n->store.base + k->offset, k->size);
+	k->state = CLIENT_WRITING;
+	k->limit_ns = UINT64_MAX;
+	k->at_ns = now(c);
+}
+
+static void client_sealed(struct clients *c, struct client *k, const struct session_reply *r)
+{
+	struct client_truth *t = truth_find(c, k->name, k->generation);
+	if (r->status) {
+		if (!STATUS_IS(r->status, ESTALE, EINVAL, ENOENT))
+			client_bad_status(c, k, r);
+		if (t)
+			t->lost = true;
+		client_rest(c, k);
+		return;
+	}
+	if (r->op == SESSION_PUBLISH) {
+		k->state = CLIENT_WRITING;
+		k->limit_ns = UINT64_MAX;
+		k->at_ns = now(c) + prng_below(c->draw, 5 * WORLD_MS);
+		return;
+	}
+	if (t)
+		t->sealed = true;
+	c->puts++;
+	full_node(c, k)->pins[k->session][k->pin] = 0;
+	client_rest(c, k);
+}
+
+static void client_lost_final(struct clients *c, const struct client *k, const char *what,
+			      const struct session_reply *r)
+{
+	if (k->final)
+		world_violation(c->g->w, "node %u: object %u must exist, but %s says %d (%s)",
+				k->node, k->name, what, r->status, r->text);
+}
+
+static void client_got(struct clients *c, struct client *k, const struct session_reply *r)
+{
+	const struct client_truth *t;
+	if (r->status) {
+		client_lost_final(c, k, "get", r);
+		if (!STATUS_IS(r->status, ENOENT, ETIMEDOUT, ESTALE, ENOSPC, EAGAIN) ||
+		    (r->status == -ENOENT && k->timeout_ns))
+			client_bad_status(c, k, r);
+		c->failures++;
+		client_rest(c, k);
+		return;
+	}
+	k->slot = r->slot;
+	k->generation = r->generation;
+	k->offset = r->offset;
+	k->size = r->size;
+	t = truth_find(c, k->name, k->generation);
+	/* its creator may not have heard of it yet; then there cannot be any bytes */
+	if ((t ? t->size != r->size : r->watermark > 0) ||
+	    r->offset + r->size > full_node(c, k)->n->store.bytes) {
+		world_violation(c->g->w, "node %u: object %u as it never was (generation %llx)",
+				k->node, k->name, (unsigned long long)k->generation);
+		client_rest(c, k);
+		return;
+	}
+	client_judge_bytes(c, k, r->watermark < k->size ? r->watermark : k->size);
+	client_wait(c, k,
+		    !k->final && prng_chance(c->draw, 300000) ? prng_below(c->draw, k->size + 1)
+							      : UINT64_MAX);
+}
+
+static void client_waited(struct clients *c, struct client *k, const struct session_reply *r)
+{
+	if (r->status) {
+		client_lost_final(c, k, "wait", r);
+		if (!STATUS_IS(r->status, ETIMEDOUT, ESTALE, ENOSPC, EAGAIN))
+			client_bad_status(c, k, r);
+		c->failures++;
+		full_node(c, k)->pins[k->session][k->pin] = 0;
+		client_rest(c, k);
+		return;
+	}
+	if (r->watermark && !truth_find(c, k->name, k->generation))
+		world_violation(c->g->w, "node %u: bytes of object %u that nobody created", k->node,
+				k->name);
+	client_judge_bytes(c, k, r->watermark < k->size ? r->watermark : k->size);
+	k->written = r->watermark;
+	c->gets++;
+	c->bytes += k->size;
+	k->state = CLIENT_HOLDING;
+	k->limit_ns = UINT64_MAX;
+	k->at_ns = now(c) + (k->final ? 0 : prng_below(c->draw, 30 * WORLD_MS));
+}
+
+static void client_deleted(struct clients *c, struct client *k, const struct session_reply *r)
+{
+	c->deleted_ns[k->name] = now(c);
+	if (r->status && !STATUS_IS(r->status, ENOENT, ETIMEDOUT, EAGAIN))
+		client_bad_status(c, k, r);
+	c->deletes += !r->status;
+	client_rest(c, k);
+}
+
+static void clients_reply(void *context, struct full *f, const struct full_reply *reply)
+{
+	struct clients *c = context;
+	const struct session_reply *r = &reply->reply;
+	struct client *k = NULL;
+	for (uint32_t i = 0; i < c->count && !k; i++)
+		if (&c->g->full[c->client[i].node] == f && c->client[i].state != CLIENT_GONE &&
+		    c->client[i].session == reply->session)
+			k = &c->client[i];
+	if (!k || r->seq != k->seq)
+		return; /* of a session that has ended */
+	if (k->state == CLIENT_CREATING)
+		client_created(c, k, r);
+	else if (k->state == CLIENT_SEALING)
+		client_sealed(c, k, r);
+	else if (k->state == CLIENT_GETTING)
+		client_got(c, k, r);
+	else if (k->state == CLIENT_WAITING)
+		client_waited(c, k, r);
+	else if (k->state == CLIENT_DELETING)
+		client_deleted(c, k, r);
+	else if (r->op != SESSION_ATTACH)
+		world_violation(c->g->w, "node %u: an answer that nobody waits for", k->node);
+}
+
+/* ---- what is due -------------------------------------------------------------------------- */
+
+static void client_attach(struct clients *c, struct client *k)
+{
+	struct full *f = full_node(c, k);
+	if (!f->core || !f->attached)
+		return;
+	int s = full_session(f);
+	if (s < 0)
+		return;
+	k->session = (uint32_t)s;
+	k->life = f->life;
+	k->name = 0;
+	client_rest(c, k);
+	struct session_request r = request_new(k, SESSION_ATTACH);
+	full_request(f, k->session, &r);
+}
+
+static void client_work(struct clients *c, struct client *k)
+{
+	uint64_t dice = prng_below(c->draw, 100);
+	k->name = (uint32_t)prng_below(c->draw, CLIENTS_NAMES);
+	if (c->quiet)
+		return;
+	if (dice < 30)
+		client_create(c, k);
+	else if (dice < 90)
+		client_get(c, k, dice < 50 ? 0 : (int64_t)prng_below(c->draw, WORLD_S));
+	else
+		client_delete(c, k);
+}
+
+static void client_release(struct clients *c, struct client *k)
+{
+	client_judge_bytes(c, k, k->written < k->size ? k->written : k->size);
+	full_node(c, k)->pins[k->session][k->pin] = 0;
+	client_rest(c, k);
+}
+
+void clients_step(struct clients *c)
+{
+	c->g->on_reply = clients_reply;
+	c->g->context = c;
+	for (uint32_t i = 0; i < c->count; i++) {
+		struct client *k = &c->client[i];
+		struct full *f = full_node(c, k);
+		if (k->state != CLIENT_GONE && (!f->core || f->life != k->life))
+			k->state = CLIENT_GONE; /* its node's control is another one */
+		if (k->state == CLIENT_GONE)
+			client_attach(c, k);
+		if (k->state == CLIENT_DELETING)
+			c->deleted_ns[k->name] = now(c);
+		if (now(c) > k->limit_ns && k->state != CLIENT_GONE) {
+			world_violation(c->g->w, "node %u: no answer in state %u for object %u",
+					k->node, k->state, k->name);
+			k->limit_ns = UINT64_MAX;
+		}
+		if (now(c) < k->at_ns)
+			continue;
+		if (k->state == CLIENT_IDLE)
+			client_work(c, k);
+		else if (k->state == CLIENT_WRITING)
+			client_write(c, k);
+		else if (k->state == CLIENT_HOLDING)
+			client_release(c, k);
+	}
+}
+
+void clients_store_lost(struct clients *c, uint32_t node)
+{
+	for (uint32_t i = 0; i < c->truths; i++)
+		if (c->truth[i].node == node)
+			c->truth[i].lost = true;
+}
+
+const struct client_truth *clients_must_exist(const struct clients *c, uint32_t name)
+{
+	for (uint32_t i = c->truths; i-- > 0;) {
+		const struct client_truth *t = &c->truth[i];
+		if (t->name != name)
+			continue;
+		/* only the newest counts: an older one may have been taken for lost */
+		return t->sealed && !t->lost &&
+				       c->deleted_ns[name] + CLIENTS_DELETE_NS < t->created_ns
+			       ? t
+			       : NULL;
+	}
+	return NULL;
+}
+
+void clients_leave(struct clients *c)
+{
+	for (uint32_t i = 0; i < c->count; i++) {
+		struct client *k = &c->client[i];
+		struct full *f = full_node(c, k);
+		if (k->state != CLIENT_GONE && f->core && f->life == k->life)
+			control_session_close(f->core, k->session, now(c));
+		k->state = CLIENT_GONE;
+		full_wake(f, now(c));
+	}
+}
+
+void clients_ask(struct clients *c, uint32_t node, uint32_t name, bool remove)
+{
+	struct client *k = &c->client[node * CLIENTS_PER_NODE];
+	k->name = name;
+	k->final = !remove;
+	if (remove)
+		client_delete(c, k);
+	else
+		client_get(c, k, 20 * (int64_t)WORLD_S);
+}
+
+bool clients_idle(const struct clients *c)
+{
+	for (uint32_t i = 0; i < c->count; i++)
+		if (c->client[i].state != CLIENT_IDLE)
+			return false;
+	return true;
+}

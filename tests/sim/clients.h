@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Simulated clients of whole nodes: each does one thing after the other (put in steps, get, hold,
+ * delete), drawn from the run's generator, and judges what it gets. What an object's bytes must be
+ * follows from its name and generation, so any reader can tell.
+ */
+#ifndef SARISSA_TESTS_SIM_CLIENTS_H
+#define SARISSA_TESTS_SIM_CLIENTS_H
+
+#include "full.h"
+
+enum { CLIENTS_NAMES = 6, CLIENTS_PER_NODE = 2, CLIENTS_GENERATIONS = 512, CLIENTS_NODES_MAX = 16 };
+
+enum client_state {
+	CLIENT_GONE, /* no session */
+	CLIENT_IDLE,
+	CLIENT_CREATING,
+	CLIENT_WRITING,
+	CLIENT_SEALING,
+	CLIENT_GETTING,
+	CLIENT_WAITING,
+	CLIENT_HOLDING,
+	CLIENT_DELETING,
+};
+
+struct client {
+	uint32_t node, session, seq, name;
+	enum client_state state;
+	uint64_t at_ns;	   /* when it does the next thing by itself */
+	uint64_t limit_ns; /* an answer must have come; UINT64_MAX: whenever */
+	uint64_t generation, size, offset, written;
+	uint32_t slot, pin;
+	uint32_t life; /* of the control that it talks to */
+	int64_t timeout_ns;
+	bool final; /* in the end: this get must succeed */
+};
+
+/* What is known of one generation of a name. */
+struct client_truth {
+	uint32_t name, node;
+	uint64_t generation, size;
+	uint64_t created_ns;
+	bool sealed, lost;
+};
+
+struct clients {
+	struct full_group *g;
+	struct prng *draw;
+	struct client client[CLIENTS_NODES_MAX * CLIENTS_PER_NODE];
+	uint32_t count;
+	struct client_truth truth[CLIENTS_GENERATIONS];
+	uint32_t truths;
+	uint64_t deleted_ns[CLIENTS_NAMES]; /* when a delete was last asked for or under way */
+	bool quiet;			    /* no new work */
+	uint64_t puts, gets, bytes, deletes, failures;
+};
+
+void clients_open(struct clients *c, struct full_group *g, struct prng *draw);
+
+/* Everybody does what is due. Called every so often. */
+void clients_step(struct clients *c);
+
+/* The store of this node is gone. */
+void clients_store_lost(struct clients *c, uint32_t node);
+
+/* The newest generation of a name that must exist somewhere, or NULL. */
+const struct client_truth *clients_must_exist(const struct clients *c, uint32_t name);
+
+/* All sessions end now. */
+void clients_leave(struct clients *c);
+
+/* One get (or delete) by the first client of a node that must have this name (or gone). */
+void clients_ask(struct clients *c, uint32_t node, uint32_t name, bool remove);
+/* Is nobody in the middle of something? */
+bool clients_idle(const struct clients *c);
+
+#endif

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "full.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+enum { FULL_MSG_SLOTS = 32, FULL_BURST = 32, FULL_ROUNDS_MAX = 1000 };
+
+static struct full *full_of(struct node *n)
+{
+	return n->context;
+}
+
+static void *full_map(size_t bytes)
+{
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	assert(p != MAP_FAILED);
+	return p;
+}
+
+struct node_options full_options(uint64_t store_bytes)
+{
+	struct node_options o = world_options();
+	o.store_bytes = store_bytes;
+	o.msg_slots = FULL_MSG_SLOTS;
+	o.table_slots = FULL_TABLE_SLOTS;
+	o.config.buffers_max = 64;
+	o.config.edges_max = 64;
+	o.config.msgs_max = FULL_MSG_SLOTS;
+	o.config.idle_timeout_ns = 500 * WORLD_MS;
+	o.config.block_bytes = 64 << 10;
+	return o;
+}
+
+void full_config(struct control_config *c)
+{
+	control_config_default(c);
+	c->table_slots = FULL_TABLE_SLOTS;
+	c->sessions_max = FULL_SESSIONS;
+	c->waits_max = 64;
+	c->calls_max = 256;
+	c->loopback_max = 32;
+	c->links_max = 64;
+	c->conns_max = 64;
+	c->stages_max = 64;
+	c->edges_max = 64;
+	c->fetches_max = 16;
+	c->serves_max = 32;
+	c->entries_max = 256;
+	c->copies_max = 512;
+	c->waiters_max = 256;
+	c->tombstones = 256;
+	c->inline_bytes = 4 << 20;
+	c->large_bytes = 256 << 10;
+	c->retry_ns = 200 * WORLD_MS;
+	c->call_ns = WORLD_S;
+	c->status_ns = 200 * WORLD_MS;
+	c->link_ns = 600 * WORLD_MS;
+	c->stall_ns = 200 * WORLD_MS;
+	c->backoff_min_ns = 5 * WORLD_MS;
+	c->backoff_max_ns = 200 * WORLD_MS;
+	c->forget_ns = 4 * WORLD_S;
+}
+
+/* ---- control's ways out ------------------------------------------------------------------- */
+
+static bool full_send(void *arg, uint32_t conn, const struct message *m)
+{
+	struct full *f = arg;
+	return f->attached && mailbox_send(&f->mailbox, conn, m);
+}
+
+static bool full_reply(void *arg, uint32_t session, const struct session_reply *r, const void *tail,
+		       uint32_t tail_bytes)
+{
+	struct full *f = arg;
+	(void)tail;
+	(void)tail_bytes;
+	assert(f->replies_count < FULL_REPLIES);
+	f->replies[(f->replies_head + f->replies_count++) % FULL_REPLIES] =
+		(struct full_reply){session, *r};
+	return true;
+}
+
+/* ---- one turn of control ------------------------------------------------------------------ */
+
+static void full_event(struct node *n, const struct record *event)
+{
+	struct full *f = full_of(n);
+	assert(f->events_count < FULL_EVENTS);
+	f->events[(f->events_head + f->events_count++) % FULL_EVENTS] = *event;
+	full_wake(f, world_now(n->world) + f->group->latency_ns);
+}
+
+static bool full_events(struct full *f)
+{
+	bool any = f->events_count > 0;
+	struct message m;
+	while (f->core && f->events_count) {
+		struct record r = f->events[f->events_head];
+		f->events_head = (f->events_head + 1) % FULL_EVENTS;
+		f->events_count--;
+		if (r.op != EVENT_MSG && r.op != EVENT_MSG_SENT)
+			control_event(f->core, 0, &r, world_now(f->n->world));
+		else if (mailbox_event(&f->mailbox, &r, &m))
+			control_message(f->core, r.msg.conn, &m, world_now(f->n->world));
+	}
+	return any;
+}
+
+static bool full_commands(struct full *f)
+{
+	struct record burst[FULL_BURST];
+	bool any = false;
+	unsigned got;
+	while (f->core && f->attached) {
+		got = control_commands(f->core, 0, burst, FULL_BURST);
+		if (!got)
+			got = mailbox_commands(&f->mailbox, burst, FULL_BURST);
+		if (!got)
+			break;
+		for (unsigned i = 0; i < got; i++)
+			node_command(f->n, &burst[i]);
+		any = true;
+	}
+	return any;
+}
+
+static bool full_replies(struct full *f)
+{
+	bool any = f->replies_count > 0;
+	while (f->replies_count) {
+		struct full_reply r = f->replies[f->replies_head];
+		f->replies_head = (f->replies_head + 1) % FULL_REPLIES;
+		f->replies_count--;
+		f->group->on_reply(f->group->context, f, &r);
+	}
+	return any;
+}
+
+static void full_run(void *context, uint64_t argument);
+
+void full_wake(struct full *f, uint64_t at_ns)
+{
+	uint64_t now = world_now(f->n->world);
+	at_ns = at_ns < now ? now : at_ns;
+	if (f->wake_ns && f->wake_ns >= now && f->wake_ns <= at_ns)
+		return;
+	f->wake_ns = at_ns;
+	events_add(&f->n->world->events, at_ns, full_run, f, at_ns);
+}
+
+static void full_run(void *context, uint64_t argument)
+{
+	struct full *f = context;
+	uint64_t now = world_now(f->n->world);
+	bool again = true;
+	if (f->wake_ns == argument)
+		f->wake_ns = 0;
+	if (f->pumping)
+		return;
+	f->pumping = true;
+	for (uint32_t rounds = 0; again && f->core; rounds++) {
+		if (rounds > FULL_ROUNDS_MAX) {
+			world_violation(f->n->world, "node %u: control turns without end",
+					f->n->index);
+			break;
+		}
+		again = full_events(f);
+		if (f->core && control_next_timeout(f->core) <= now)
+			control_tick(f->core, now);
+		again |= full_commands(f);
+		again |= full_replies(f);
+	}
+	f->pumping = false;
+	if (f->core && control_next_timeout(f->core) != UINT64_MAX)
+		full_wake(f, control_next_timeout(f->core));
+}
+
+/* ---- processes ---------------------------------------------------------------------------- */
+
+static void full_attach(struct full *f, bool adopted)
+{
+	struct node *n = f->n;
+	struct control_attach a = {.store = n->store.base,
+				   .table = (struct object_table *)n->table.base};
+	f->events_head = f->events_count = 0;
+	mailbox_init(&f->mailbox, f->mailbox_memory, f->group->arena, n->msg_tx.base,
+		     FULL_MSG_SLOTS, n->msg_rx.base, n->config.msg_rx_slots);
+	a.reply.workers = 1;
+	a.reply.adopted = adopted;
+	a.reply.store_bytes = n->store.bytes;
+	a.reply.incarnation = n->config.incarnation;
+	a.reply.addr = n->config.addr;
+	a.reply.mtu = n->config.mtu;
+	a.reply.chunk_bytes = engine_chunk_bytes(n->config.mtu, !n->world->net.v6);
+	f->attached = true;
+	if (control_attach(f->core, &a, world_now(n->world)) != 0)
+		world_violation(n->world, "node %u: control does not take the table", n->index);
+	full_wake(f, world_now(n->world));
+}
+
+void full_kill_dataplane(struct full *f)
+{
+	if (!f->n->alive)
+		return;
+	node_kill(f->n);
+	f->events_count = 0;
+	f->attached = false;
+	if (f->core) {
+		control_detach(f->core, world_now(f->n->world));
+		full_wake(f, world_now(f->n->world));
+	}
+}
+
+void full_start_dataplane(struct full *f)
+{
+	if (f->n->alive)
+		return;
+	node_start(f->n);
+	if (f->core)
+		full_attach(f, true);
+}
+
+void full_kill_control(struct full *f)
+{
+	if (!f->core)
+		return;
+	munmap(f->core_memory, control_bytes(&f->group->config));
+	f->core = NULL;
+	f->attached = false;
+	f->replies_count = f->events_count = 0;
+	memset(f->pins, 0, sizeof(f->pins));
+}
+
+void full_start_control(struct full *f)
+{
+	struct full_group *g = f->group;
+	const struct control_ops ops = {f, full_send, full_reply, NULL};
+	struct control_config c = g->config;
+	if (f->core)
+		return;
+	f->life++;
+	c.node = f->n->index;
+	c.seed = prng_mix(g->w->seed ^ ((uint64_t)f->n->index << 32 | f->life));
+	f->core_memory = full_map(control_bytes(&c));
+	f->core = control_init(f->core_memory, &c, &ops, world_now(g->w));
+	assert(f->core);
+	if (!f->n->alive)
+		return;
+	node_kill(f->n); /* a dataplane begins anew for each control */
+	node_start(f->n);
+	full_attach(f, false);
+}
+
+static void full_table(struct full *f)
+{
+	struct object_table *t = (struct object_table *)f->n->table.base;
+	memset(t, 0, f->n->table.bytes);
+	t->magic = OBJECT_TABLE_MAGIC;
+	t->slots = FULL_TABLE_SLOTS;
+	t->slot_bytes = sizeof(struct object_slot);
+	t->store_bytes = f->n->store.bytes;
+	t->incarnation = prng_mix(f->group->w->seed + ++f->life);
+	t->names_offset = sizeof(*t) + FULL_TABLE_SLOTS * sizeof(struct object_slot);
+}
+
+void full_lose_store(struct full *f)
+{
+	assert(!f->core && !f->n->alive);
+	full_table(f);
+	memory_poison(f->n->store.base, f->n->store.bytes);
+}
+
+void full_open(struct full_group *g, struct world *w, const struct control_config *config,
+	       uint32_t shards, uint64_t latency_ns)
+{
+	g->w = w;
+	g->latency_ns = latency_ns;
+	g->full = calloc(w->count, sizeof(*g->full));
+	g->shard_nodes = calloc(w->count, sizeof(*g->shard_nodes));
+	g->addrs = calloc(w->count, sizeof(*g->addrs));
+	g->arena = full_map(MAILBOX_ARENA_BYTES);
+	assert(g->full && g->shard_nodes && g->addrs);
+	for (uint32_t i = 0; i < w->count; i++) {
+		g->shard_nodes[i] = i;
+		g->addrs[i] = network_addr(&w->net, i);
+	}
+	g->config = *config;
+	g->config.nodes = w->count;
+	g->config.shards = shards;
+	g->config.addrs = g->addrs;
+	g->config.shard_nodes = g->shard_nodes;
+	for (uint32_t i = 0; i < w->count; i++) {
+		struct full *f = &g->full[i];
+		f->n = &w->nodes[i];
+		f->group = g;
+		f->n->context = f;
+		f->n->control = full_event;
+		f->events = calloc(FULL_EVENTS, sizeof(*f->events));
+		f->replies = calloc(FULL_REPLIES, sizeof(*f->replies));
+		f->mailbox_memory = full_map(mailbox_bytes(FULL_MSG_SLOTS, FULL_MSG_SLOTS));
+		assert(f->events && f->replies);
+		full_table(f);
+		full_start_control(f);
+	}
+}
+
+void full_close(struct full_group *g)
+{
+	for (uint32_t i = 0; i < g->w->count; i++) {
+		struct full *f = &g->full[i];
+		full_kill_control(f);
+		munmap(f->mailbox_memory, mailbox_bytes(FULL_MSG_SLOTS, FULL_MSG_SLOTS));
+		free(f->events);
+		free(f->replies);
+	}
+	munmap(g->arena, MAILBOX_ARENA_BYTES);
+	free(g->full);
+	free(g->shard_nodes);
+	free(g->addrs);
+}
+
+/* ---- clients ------------------------------------------------------------------------------ */
+
+int full_session(struct full *f)
+{
+	/* control numbers its sessions itself; the pins must be those of that number */
+	int s = control_session_open(f->core, f->pins[0], world_now(f->n->world));
+	if (s > 0) {
+		control_session_close(f->core, (uint32_t)s, world_now(f->n->world));
+		s = control_session_open(f->core, f->pins[s], world_now(f->n->world));
+	}
+	return s;
+}
+
+void full_request(struct full *f, uint32_t session, const struct session_request *r)
+{
+	control_session_request(f->core, session, r, sizeof(*r), world_now(f->n->world));
+	full_wake(f, world_now(f->n->world));
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A whole node: the engine of node.h with a real control core, its codec and mailbox. As between
+ * the two processes, events reach control some time after they happened; either side can be
+ * killed and started again while store and table stay, or are lost with both.
+ */
+#ifndef SARISSA_TESTS_SIM_FULL_H
+#define SARISSA_TESTS_SIM_FULL_H
+
+#include "core/control.h"
+#include "rpc/mailbox.h"
+#include "world.h"
+
+enum { FULL_SESSIONS = 3, FULL_TABLE_SLOTS = 128, FULL_REPLIES = 1024, FULL_EVENTS = 8192 };
+
+struct full_reply {
+	uint32_t session;
+	struct session_reply reply;
+};
+
+struct full {
+	struct node *n;
+	struct full_group *group;
+	struct control *core; /* NULL: killed */
+	bool attached;
+	void *core_memory, *mailbox_memory;
+	struct mailbox mailbox;
+	struct record *events; /* ring: on their way to control */
+	uint32_t events_head, events_count;
+	uint64_t wake_ns; /* a wake-up in the heap; 0: none */
+	bool pumping;
+	uint32_t life; /* of control */
+	_Atomic uint64_t pins[FULL_SESSIONS][SESSION_PINS];
+	struct full_reply *replies; /* ring: on their way to clients */
+	uint32_t replies_head, replies_count;
+};
+
+struct full_group {
+	struct world *w;
+	struct full *full;
+	struct control_config config;
+	uint32_t *shard_nodes;
+	struct net_addr *addrs;
+	uint8_t *arena;
+	uint64_t latency_ns; /* from an event to control */
+	void (*on_reply)(void *context, struct full *f, const struct full_reply *r);
+	void *context;
+};
+
+/* Node options that fit whole nodes. */
+struct node_options full_options(uint64_t store_bytes);
+/* Times of control that fit simulated seconds instead of minutes. */
+void full_config(struct control_config *c);
+
+/* Gives every node of the world a control. shards: nodes 0 .. shards - 1 keep the directory. */
+void full_open(struct full_group *g, struct world *w, const struct control_config *config,
+	       uint32_t shards, uint64_t latency_ns);
+void full_close(struct full_group *g);
+
+void full_kill_control(struct full *f);
+void full_start_control(struct full *f);
+void full_kill_dataplane(struct full *f);
+void full_start_dataplane(struct full *f);
+/* Both are dead, and so is the memory. */
+void full_lose_store(struct full *f);
+
+/* Gives a request to control; the answer comes through on_reply. */
+void full_request(struct full *f, uint32_t session, const struct session_request *r);
+/* A session and its pins, or -1. */
+int full_session(struct full *f);
+
+/* Lets control run soon. */
+void full_wake(struct full *f, uint64_t at_ns);
+
+#endif

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The swarm with whole nodes: clients put, get and delete while processes die and cables are cut.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "clients.h"
+#include "swarm.h"
+
+#define STEP_NS WORLD_MS
+/* A healed cluster has come to rest: peers are missed, nodes forgotten, all retries are over. */
+#define REST_NS (20 * WORLD_S)
+
+struct full_swarm {
+	struct world w;
+	struct full_group g;
+	struct clients c;
+	struct prng draw;
+	const struct swarm_scenario *scenario;
+	uint64_t control_at_ns[CLIENTS_NODES_MAX], dataplane_at_ns[CLIENTS_NODES_MAX];
+	uint64_t cable_at_ns[CLIENTS_NODES_MAX];
+	bool lose[CLIENTS_NODES_MAX]; /* the store, when both are dead */
+	uint32_t kills, cuts, losses;
+};
+
+static void full_swarm_open(struct full_swarm *s, uint64_t seed, uint32_t nodes)
+{
+	static const uint64_t rates[] = {100, 1000, 10000}, delays[] = {25, 50, 500};
+	static const uint64_t latencies[] = {0, 20, 300}, stores[] = {3, 8};
+	struct prng *p = &s->draw;
+	*p = prng_fork(seed, 0x66756c6c);
+	struct network_link link = {.rate_bps = rates[prng_below(p, 3)] * 1000000,
+				    .delay_ns = delays[prng_below(p, 3)] * WORLD_US,
+				    .buffer_bytes = 512 << 10};
+	struct node_options o = full_options(stores[prng_below(p, 2)] << 20);
+	struct control_config config;
+	const struct swarm_scenario *c = s->scenario;
+	uint32_t count = (uint32_t)prng_between(p, 2, 6);
+	count = nodes ? nodes : count;
+	full_config(&config);
+	world_init(&s->w, count, &link, &o, seed, prng_chance(p, 300000));
+	full_open(&s->g, &s->w, &config, prng_chance(p, 500000) ? 1 : count,
+		  latencies[prng_below(p, 3)] * WORLD_US);
+	clients_open(&s->c, &s->g, p);
+	struct network_faults f = {.loss_ppm = (uint32_t)prng_below(p, c->loss_max_ppm + 1),
+				   .duplicate_ppm =
+					   (uint32_t)prng_below(p, c->duplicate_max_ppm + 1),
+				   .reorder_ppm = (uint32_t)prng_below(p, c->reorder_max_ppm + 1),
+				   .corrupt_ppm = (uint32_t)prng_below(p, c->corrupt_max_ppm + 1),
+				   .reorder_ns = 4 * link.delay_ns};
+	network_faults_all(&s->w.net, &f);
+}
+
+static bool full_strikes(struct full_swarm *s, uint32_t ppm_per_s)
+{
+	return prng_chance(&s->draw, (uint32_t)(ppm_per_s * (STEP_NS / 1e9)));
+}
+
+static uint64_t full_pause(struct full_swarm *s)
+{
+	return world_now(&s->w) +
+	       prng_below(&s->draw, prng_chance(&s->draw, 300000) ? 8 * WORLD_S : WORLD_S);
+}
+
+static void full_repair(struct full_swarm *s, uint32_t i, bool all)
+{
+	struct full *f = &s->g.full[i];
+	uint64_t now = world_now(&s->w);
+	if (s->lose[i] && !f->core && !f->n->alive) {
+		full_lose_store(f);
+		clients_store_lost(&s->c, i);
+		s->lose[i] = false;
+		s->losses++;
+	}
+	if (all || now >= s->cable_at_ns[i])
+		s->w.net.endpoints[i].is_down = false;
+	if (!f->n->alive && (all || now >= s->dataplane_at_ns[i]))
+		full_start_dataplane(f);
+	if (!f->core && (all || now >= s->control_at_ns[i]))
+		full_start_control(f);
+}
+
+static void full_trouble(struct full_swarm *s, uint32_t i)
+{
+	const struct swarm_scenario *c = s->scenario;
+	struct full *f = &s->g.full[i];
+	bool node = full_strikes(s, c->kill_node_ppm), lose = full_strikes(s, c->lose_store_ppm);
+	if (node || lose || full_strikes(s, c->kill_control_ppm)) {
+		s->kills++;
+		full_kill_control(f);
+		s->control_at_ns[i] = full_pause(s);
+	}
+	if (node || lose || full_strikes(s, c->kill_dataplane_ppm)) {
+		s->kills++;
+		full_kill_dataplane(f);
+		s->dataplane_at_ns[i] = full_pause(s);
+		s->lose[i] = lose;
+	}
+	if (full_strikes(s, c->cut_ppm)) {
+		s->cuts++;
+		s->w.net.endpoints[i].is_down = true;
+		s->cable_at_ns[i] = full_pause(s);
+	}
+	if (full_strikes(s, c->freeze_ppm) && f->n->alive)
+		node_freeze(f->n, world_now(&s->w) + prng_below(&s->draw, 200 * WORLD_MS));
+}
+
+static void full_judge(struct full_swarm *s)
+{
+	for (uint32_t i = 0; i < s->w.count; i++) {
+		struct node *n = &s->w.nodes[i];
+		const char *bad = n->alive ? invariants_check(n->engine) : NULL;
+		if (bad)
+			world_violation(&s->w, "node %u: %s", i, bad);
+	}
+}
+
+static void full_steps(struct full_swarm *s, uint64_t for_ns, bool trouble)
+{
+	uint64_t end = world_now(&s->w) + for_ns;
+	for (uint32_t step = 0; world_now(&s->w) < end && !s->w.violations; step++) {
+		for (uint32_t i = 0; i < s->w.count; i++) {
+			if (trouble)
+				full_trouble(s, i);
+			full_repair(s, i, !trouble);
+		}
+		clients_step(&s->c);
+		world_run(&s->w, STEP_NS);
+		if (step % 64 == 0)
+			full_judge(s);
+	}
+}
+
+static void full_heal(struct full_swarm *s)
+{
+	struct network_faults none = {0};
+	network_faults_all(&s->w.net, &none);
+	s->c.quiet = true;
+	full_steps(s, REST_NS, false);
+	if (!s->w.violations && !clients_idle(&s->c))
+		world_violation(&s->w, "a client still waits in a healthy cluster");
+}
+
+/* Whatever was put and not deleted can be had everywhere. */
+static void full_read_all(struct full_swarm *s)
+{
+	for (uint32_t name = 0; name < CLIENTS_NAMES && !s->w.violations; name++) {
+		if (!clients_must_exist(&s->c, name))
+			continue;
+		for (uint32_t i = 0; i < s->w.count && !s->w.violations; i++) {
+			clients_ask(&s->c, i, name, false);
+			while (!clients_idle(&s->c) && !s->w.violations)
+				full_steps(s, 10 * WORLD_MS, false);
+		}
+	}
+}
+
+/* And deleted everywhere; then nothing may be left, in the stores or of what was under way. */
+static void full_delete_all(struct full_swarm *s)
+{
+	for (uint32_t name = 0; name < CLIENTS_NAMES && !s->w.violations; name++) {
+		clients_ask(&s->c, 0, name, true);
+		while (!clients_idle(&s->c) && !s->w.violations)
+			full_steps(s, 10 * WORLD_MS, false);
+	}
+	clients_leave(&s->c);
+	world_run(&s->w, REST_NS);
+}
+
+/* What a table still holds, for whoever replays a failure. */
+static void full_print_table(const struct full *f)
+{
+	const struct object_table *t = (const struct object_table *)f->n->table.base;
+	for (uint32_t i = 0; i < t->slots; i++) {
+		const struct object_slot *o = &t->slot[i];
+		if (o->state != OBJECT_FREE)
+			fprintf(stderr,
+				"  node %u slot %u: object %u generation %llx, state %u flags %u, "
+				"%llu of %llu bytes\n",
+				f->n->index, i, o->id.bytes[5], (unsigned long long)o->generation,
+				o->state, o->flags, (unsigned long long)o->watermark,
+				(unsigned long long)o->size);
+	}
+}
+
+static void full_expect_empty(struct full_swarm *s)
+{
+	for (uint32_t i = 0; i < s->w.count && !s->w.violations; i++) {
+		struct control_usage u;
+		const char *bad = invariants_check_idle(s->w.nodes[i].engine);
+		control_usage(s->g.full[i].core, &u);
+		if (u.fetches || u.serves || u.stages || u.edges || u.calls || u.waits)
+			world_violation(&s->w,
+					"node %u, in the end: %u fetches, %u serves, %u stages, "
+					"%u edges, %u calls, %u waits",
+					i, u.fetches, u.serves, u.stages, u.edges, u.calls,
+					u.waits);
+		else if (u.objects || u.zombies || u.store_bytes || u.scratch_bytes || u.entries)
+			world_violation(&s->w,
+					"node %u, in the end: %u objects, %u zombies, %llu + %llu "
+					"bytes, %u entries",
+					i, u.objects, u.zombies, (unsigned long long)u.store_bytes,
+					(unsigned long long)u.scratch_bytes, u.entries);
+		else if (bad)
+			world_violation(&s->w, "node %u, in the end: %s", i, bad);
+	}
+}
+
+bool swarm_full_run(const struct swarm_scenario *scenario, uint64_t seed, uint32_t nodes,
+		    bool verbose)
+{
+	static struct full_swarm s;
+	memset(&s, 0, sizeof(s));
+	s.scenario = scenario;
+	full_swarm_open(&s, seed, nodes < CLIENTS_NODES_MAX ? nodes : CLIENTS_NODES_MAX);
+	full_steps(&s, prng_between(&s.draw, 2, 10) * WORLD_S, true);
+	full_heal(&s);
+	if (!s.w.violations)
+		full_read_all(&s);
+	if (!s.w.violations)
+		full_delete_all(&s);
+	if (!s.w.violations)
+		full_expect_empty(&s);
+	if (verbose && s.w.violations)
+		for (uint32_t i = 0; i < s.w.count; i++)
+			full_print_table(&s.g.full[i]);
+	if (verbose)
+		printf("seed %llu %s: %u nodes, %llu puts, %llu gets (%.1f MB), %llu deletes, %llu "
+		       "failures, %u kills, %u cuts, %u losses, %llu packets: %s\n",
+		       (unsigned long long)seed, scenario->name, s.w.count,
+		       (unsigned long long)s.c.puts, (unsigned long long)s.c.gets,
+		       (double)s.c.bytes / 1e6, (unsigned long long)s.c.deletes,
+		       (unsigned long long)s.c.failures, s.kills, s.cuts, s.losses,
+		       (unsigned long long)s.w.net.delivered, s.w.violations ? s.w.first : "good");
+	bool good = !s.w.violations;
+	if (!good)
+		fprintf(stderr, "swarm: seed %llu broke an invariant: %s\n",
+			(unsigned long long)seed, s.w.first);
+	s.w.print_violations = false;
+	full_close(&s.g);
+	world_free(&s.w);
+	return good;
+}
