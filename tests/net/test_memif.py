@@ -20,18 +20,23 @@ class Pair:
         self.children = []
 
     def __enter__(self):
-        for node, role in enumerate(("server", "client")):
+        try:
+            return self.start()
+        except BaseException as error:
+            self.__exit__(type(error))
+            raise
+
+    def start(self):
+        for node, role in enumerate(("server", "client")):  # a client needs its server
             rundir = self.rundir(node)
             rundir.mkdir()
             self.spawn(node, "dataplane", "--rundir", rundir, "--port",
                        f"memif:0,role={role},socket={self.directory}/memif.sock",
                        "--addr", f"10.78.0.{node + 1}/24", "--udp-port", 7400, "--mtu", 1500,
                        "--store", 64, "--workers", 1)
-        for node in (0, 1):
-            netlib.wait_for(lambda: nodes.is_listening(self.rundir(node) / "dataplane.sock",
-                                                       "self"), 20, f"dataplane {node} listens")
-            self.spawn(node, "control", "--rundir", self.rundir(node), "--node", node,
-                       "--nodes", PEERS)
+            netlib.wait_for(lambda: nodes.is_listening(rundir / "dataplane.sock", "self"), 20,
+                            f"dataplane {node} listens")
+            self.spawn(node, "control", "--rundir", rundir, "--node", node, "--nodes", PEERS)
         for node in (0, 1):
             netlib.wait_for(lambda: self.run(node, "status").returncode == 0, 20,
                             f"node {node} answers")
