@@ -182,6 +182,7 @@ static void an_ack_waits_for_company(void **state)
 	send_pings(r, &peer, 1, FRAME_GRANT);
 	assert_true(rig_take(r, &p));
 	assert_non_null(packet_frame(&p, FRAME_ACK));
+	assert_int_equal(r->counters.tx_acks, 1);
 	assert_false(rig_take(r, &p));
 	send_pings(r, &peer, 1, FRAME_GRANT);
 	assert_false(rig_take(r, &p));
@@ -202,6 +203,8 @@ static void a_gap_or_a_ping_is_answered_at_once(void **state)
 	peer.pn++;
 	send_pings(r, &peer, 1, FRAME_GRANT);
 	assert_int_equal(rig_drain(r), 1);
+	send_pings(r, &peer, 1, FRAME_GRANT); /* in order again: there is time */
+	assert_int_equal(rig_drain(r), 0);
 	peer_begin(r, &peer, &p);
 	forge_frame(&p, FRAME_PING, PING_BYTES);
 	peer_send(r, &peer, &p);

@@ -78,6 +78,21 @@ static void a_long_queue_shrinks_the_window(void **state)
 	assert_int_equal(c->cwnd_bytes, full); /* and comes back */
 }
 
+/* Slow start ends when a queue begins to form, long before the target. */
+static void slow_start_ends_at_the_first_queue(void **state)
+{
+	struct rig *r = *state;
+	struct conn *c = flow(r);
+	uint64_t first = c->cwnd_bytes;
+
+	round_trip(r, c, 0, 0, 0);
+	assert_in_range(c->cwnd_bytes, 2 * first - r->config.mtu, 2 * first);
+	assert_true(c->slow_start);
+	round_trip(r, c, r->config.delay_target_ns / 2, 0, 0);
+	assert_false(c->slow_start);
+	assert_true(c->cwnd_bytes < 3 * first);
+}
+
 static void marks_shrink_the_window(void **state)
 {
 	struct rig *r = *state;
@@ -174,6 +189,7 @@ static void marks_are_counted_modulo(void **state)
 		forge_ecn(&p, steps[k].count);
 		peer_send(r, &peer, &p);
 		assert_int_equal(peer.c->tx_ce_seen, steps[k].seen);
+		assert_int_equal(peer.c->round_ce, steps[k].seen);
 	}
 	rig_drops(r, NULL);
 }
@@ -220,6 +236,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		test_rig(an_empty_path_fills),
 		test_rig(a_long_queue_shrinks_the_window),
+		test_rig(slow_start_ends_at_the_first_queue),
 		test_rig(marks_shrink_the_window),
 		test_rig(losses_without_a_queue_do_not),
 		test_rig(a_window_that_is_not_used_does_not_grow),

@@ -15,6 +15,12 @@ static bool hello_take(struct rig *r, struct peer *peer, struct packet *p)
 	assert_int_equal(p->bytes[0], WIRE_VERSION << 4 | WIRE_HELLO);
 	assert_true(p->length >= WIRE_HELLO_MIN);
 	assert_true(net_addr_equal(&p->to, &peer->addr));
+	assert_int_equal(wire_get16(p->bytes + WIRE_BODY + HELLO_AT_MTU), r->config.mtu);
+	assert_int_equal(wire_get64(p->bytes + WIRE_BODY + HELLO_AT_INCARNATION),
+			 r->config.incarnation);
+	assert_int_equal(wire_get32(p->bytes + WIRE_BODY + HELLO_AT_WINDOW), r->config.window_pkts);
+	for (uint32_t at = WIRE_BODY + HELLO_AT_RESERVED; at < p->length; at++)
+		assert_int_equal(p->bytes[at], 0);
 	peer->conn = wire_get32(p->bytes + WIRE_BODY + HELLO_AT_CONN);
 	peer->c = conn_find(r->e, peer->conn);
 	return true;
@@ -239,7 +245,8 @@ static void closing_is_said_once(void **state)
 	rig_command(r, &close);
 	rig_command(r, &close);
 	assert_true(rig_take(r, &p));
-	assert_non_null(packet_frame(&p, FRAME_CLOSE));
+	static const uint8_t frame[CLOSE_BYTES] = {FRAME_CLOSE};
+	assert_memory_equal(packet_frame(&p, FRAME_CLOSE), frame, sizeof(frame));
 	assert_false(rig_take(r, &p));
 	assert_int_equal(rig_expect(r, EVENT_PEER_DOWN).reason, REASON_CLOSED);
 	rig_silent(r);
@@ -279,6 +286,52 @@ static void a_silent_peer_is_missed(void **state)
 	assert_int_equal(engine_next_timeout(r->e), NEVER);
 }
 
+/* Edges of a connection that ended stay until they are dropped; its place is used again before. */
+static void edges_outlive_their_connection(void **state)
+{
+	struct rig *r = *state;
+	struct record buffer = record_buffer(0, 100 * RIG_CHUNK);
+	uint32_t failed[2] = {0};
+	struct record event;
+	struct packet p;
+
+	rig_command(r, &buffer);
+	for (uint32_t life = 0; life < 4; life++) {
+		struct peer peer = rig_connect(r, 1);
+
+		for (uint32_t k = 0; k < 2; k++) {
+			uint32_t index = 2 * (life % 2) + k;
+			struct record in = record_edge(COMMAND_IN, index, 0, &peer, 0, 100);
+			struct record out = record_edge(COMMAND_OUT, index, 0, &peer, 0, 100);
+			rig_command(r, &in);
+			rig_command(r, &out);
+			if (life == 0)
+				continue;
+			index ^= 2; /* those of the life before */
+			struct record drop = record_drop(RECORD_FLAG_IN, record_handle(index));
+			rig_command(r, &drop);
+			drop.flags = RECORD_FLAG_OUT;
+			rig_command(r, &drop);
+			rig_expect(r, EVENT_DROPPED);
+			rig_expect(r, EVENT_DROPPED);
+		}
+		rig_silent(r);
+		peer_begin(r, &peer, &p);
+		forge_frame(&p, FRAME_CLOSE, CLOSE_BYTES);
+		peer_send(r, &peer, &p);
+		memset(failed, 0, sizeof(failed));
+		while (rig_event(r, &event) && event.op == EVENT_EDGE_FAILED) {
+			assert_int_equal(event.edge.conn, peer.conn);
+			failed[event.flags - RECORD_FLAG_IN]++;
+		}
+		assert_int_equal(event.op, EVENT_PEER_DOWN);
+		assert_int_equal(failed[0], 2);
+		assert_int_equal(failed[1], 2);
+		assert_int_equal(r->e->in_active, 0);
+		r->now_ns += 1000000;
+	}
+}
+
 /* Ids of connections come back only after all generations. */
 static void a_connection_id_changes_at_every_use(void **state)
 {
@@ -315,6 +368,7 @@ int main(void)
 		test_rig(records_that_do_not_hold_are_refused),
 		test_rig(closing_is_said_once),
 		test_rig(a_silent_peer_is_missed),
+		test_rig(edges_outlive_their_connection),
 		test_rig(a_connection_id_changes_at_every_use),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -131,13 +131,17 @@ const uint8_t *packet_frame(const struct packet *p, uint8_t type)
 	uint32_t at = WIRE_BODY;
 
 	assert_int_equal(p->bytes[0], WIRE_VERSION << 4 | WIRE_PAYLOAD);
+	const uint8_t *found = NULL;
+
 	while (at < p->length && p->bytes[at] != FRAME_PADDING) {
-		if (p->bytes[at] == type)
-			return p->bytes + at;
+		if (p->bytes[at] == type && found == NULL)
+			found = p->bytes + at;
 		at += packet_frame_bytes(p->bytes + at);
 		assert_true(at <= p->length);
 	}
-	return NULL;
+	for (; at < p->length; at++) /* nothing of an earlier packet leaks */
+		assert_int_equal(p->bytes[at], 0);
+	return found;
 }
 
 /* ---- peers -------------------------------------------------------------------------------- */

@@ -46,6 +46,8 @@ static uint32_t accept_take(struct rig *r, const struct peer *peer)
 			 wire_check(r->config.incarnation, peer->incarnation));
 	assert_int_equal(wire_get64(p.bytes + WIRE_BODY + HELLO_AT_PEER), peer->incarnation);
 	assert_true(p.length <= WIRE_HELLO_MIN);
+	for (uint32_t at = WIRE_BODY + HELLO_AT_RESERVED; at < p.length; at++)
+		assert_int_equal(p.bytes[at], 0);
 	return wire_get32(p.bytes + WIRE_BODY + HELLO_AT_CONN);
 }
 
@@ -98,6 +100,27 @@ static void refuse_hello(struct rig *r, uint32_t at, uint32_t bytes, uint64_t va
 	p.length = length;
 	peer_send(r, &peer, &p);
 	rig_drops(r, drop, 1, NULL);
+}
+
+static void another_key(struct engine_config *f)
+{
+	memset(f->key, 0x77, sizeof(f->key));
+}
+
+/* Neither cookies nor connection ids can be told from another node's. */
+static void keys_make_a_difference(void **state)
+{
+	struct rig *r = *state, *other = rig_new(another_key);
+	struct peer peer = peer_new(1);
+	struct cookie cookie = cookie_get(r, &peer);
+	uint32_t same = 0;
+
+	hello_send(other, &peer, &cookie);
+	rig_drops(other, "drop_cookie", 1, NULL);
+	for (uint32_t k = 0; k < r->config.conns_max; k++)
+		same += r->e->conns[k].generation == other->e->conns[k].generation;
+	assert_true(same < 2);
+	rig_free(other);
 }
 
 static void a_hello_that_is_wrong_leaves_no_trace(void **state)
@@ -358,6 +381,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		test_rig(a_cookie_is_for_one_opener_and_time),
+		test_rig(keys_make_a_difference),
 		test_rig(a_hello_that_is_wrong_leaves_no_trace),
 		test_rig(a_flood_gets_a_bounded_answer),
 		test_rig(waiting_answers_are_bounded),

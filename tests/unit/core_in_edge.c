@@ -195,6 +195,44 @@ static void credit_follows_the_rule(void **state)
 	assert_int_equal(i->granted, CHUNKS - 1);
 }
 
+static void little_credit(struct engine_config *f)
+{
+	f->credit_bytes = 40 * RIG_CHUNK;
+}
+
+/* Two streams share the credit: together no more than it is on the way, and neither stands still.
+ */
+static void credit_is_shared_and_bounded(void **state)
+{
+	struct rig *r = rig_new(little_credit);
+	struct peer peer = rig_connect(r, 1);
+	struct record buffer = record_buffer(0, sink_bytes);
+	struct in_edge *i[2];
+
+	(void)state;
+	rig_command(r, &buffer);
+	for (uint32_t k = 0; k < 2; k++) {
+		struct record in = record_edge(COMMAND_IN, k, 0, &peer, 350 * k, 350);
+		rig_command(r, &in);
+		i[k] = in_edge_find(r->e, in.edge.edge);
+		i[k]->granted = 0;
+		list_want(&peer.c->grants, &i[k]->grant);
+	}
+	conn_wake(r->e, peer.c);
+	for (uint32_t n = 0; n < 349; n++) {
+		struct packet p;
+
+		while (rig_take(r, &p))
+			peer_ack(r, &peer, wire_get64(p.bytes + WIRE_AT_PN));
+		for (uint32_t k = 0; k < 2; k++) {
+			assert_in_range(i[k]->granted - i[k]->received, n < 335 ? 15 : 350 - n, 20);
+			send_chunk(r, &peer, record_handle(k), 350 * k + n, RIG_CHUNK);
+		}
+	}
+	rig_drops(r, NULL);
+	rig_free(r);
+}
+
 static uint32_t grants_left(struct rig *r, uint32_t most)
 {
 	struct packet p;
@@ -384,6 +422,7 @@ int main(void)
 		test_rig(resets_are_bounded),
 		test_rig(more_than_granted_is_refused),
 		test_rig(credit_follows_the_rule),
+		cmocka_unit_test(credit_is_shared_and_bounded),
 		test_rig(a_grant_leaves_with_its_edge),
 		test_rig(a_grant_leaves_with_its_connection),
 		test_rig(a_lost_grant_is_repeated_after_the_end),

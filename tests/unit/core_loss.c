@@ -4,14 +4,14 @@
 
 enum { RTT_NS = 1000000 };
 
-/* A connection with a steady round trip and so many packets that carry pings, at 1 us each. */
+/* So many packets, one each us. They carry grants of an edge that has gone: nothing comes again. */
 static uint64_t send_packets(struct rig *r, struct conn *c, uint32_t count)
 {
 	uint64_t first = c->next_pn;
 
 	for (uint32_t k = 0; k < count; k++) {
 		r->e->now_ns = r->now_ns += 1000;
-		sent_record(r->e, c, SENT_PING, 0, 0, 100);
+		sent_record(r->e, c, SENT_GRANT, 0, 0, 100);
 	}
 	return first;
 }
@@ -164,6 +164,10 @@ static void probes_back_off(void **state)
 		loss_probe(r->e, c);
 		assert_int_equal(r->counters.tail_probes, k + 1);
 		assert_true(c->probes_due > 0);
+		assert_int_equal(c->ping_due, k > 0); /* small: passes where chunks do not */
+		if (k > 0)
+			assert_int_equal(c->cwnd_bytes, 2 * (uint64_t)r->config.mtu);
+		c->ping_due = false;
 	}
 	assert_int_equal(last, 200000000);
 	peer_ack(r, &peer, c->next_pn - 1);

@@ -207,7 +207,7 @@ static void a_closed_connection_gives_its_slots_back(void **state)
 {
 	struct rig *r = *state;
 	struct peer peer = rig_connect(r, 1);
-	struct record send = record_msg(&peer, 0, 5000);
+	struct record send = record_msg(&peer, 70, 5000);
 	struct packet p;
 
 	for (uint32_t id = 0; id < 5; id++)
@@ -223,6 +223,8 @@ static void a_closed_connection_gives_its_slots_back(void **state)
 	assert_int_equal(event.reason, REASON_PEER_CLOSED);
 	assert_int_equal(event.token, send.token);
 	assert_int_equal(event.msg.offset, send.msg.offset);
+	assert_int_equal(event.msg.length, send.msg.length);
+	assert_int_equal(event.msg.conn, peer.conn);
 	rig_expect(r, EVENT_PEER_DOWN);
 	rig_silent(r);
 }
@@ -306,6 +308,10 @@ static void every_boundary_leaves(void **state)
 		}
 		assert_int_equal(event.op, EVENT_MSG_SENT);
 		assert_int_equal(event.reason, REASON_NONE);
+		assert_int_equal(event.token, send.token);
+		assert_int_equal(event.msg.conn, peer.conn);
+		assert_int_equal(event.msg.offset, send.msg.offset);
+		assert_int_equal(event.msg.length, send.msg.length);
 		assert_memory_equal(got, r->config.msg_tx + 11 * k, sizes[k]);
 	}
 }

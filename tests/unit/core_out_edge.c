@@ -223,6 +223,11 @@ static void a_reset_after_the_end_says_nothing(void **state)
 	forge_reset_stream(&p, 0x70000);
 	peer_send(f.r, &f.peer, &p);
 	rig_silent(f.r);
+	peer_begin(f.r, &f.peer, &p); /* nor does the end of the connection */
+	forge_frame(&p, FRAME_CLOSE, CLOSE_BYTES);
+	peer_send(f.r, &f.peer, &p);
+	rig_expect(f.r, EVENT_PEER_DOWN);
+	rig_silent(f.r);
 }
 
 static void nothing_to_send_is_done_at_once(void **state)

@@ -318,6 +318,38 @@ static void an_item_of_a_dropped_edge_is_forgotten(void **state)
 	rig_silent(f.r);
 }
 
+/* A lost chunk that the path does not carry now waits; acknowledged meanwhile, it is done. */
+static void late_while_the_path_is_searched(void **state)
+{
+	struct flow f;
+	uint32_t chunk;
+
+	for (uint32_t late = 0; late < 2; late++) {
+		flow_begin(&f, late == 0 ? *state : rig_new(NULL), 2);
+		uint64_t first = flow_take(&f, &chunk), second = flow_take(&f, &chunk);
+		sent_lose(f.r->e, f.c, first);
+		f.c->mtu = MTU_BASE;
+		path_mtu_start(f.r->e, f.c);
+		assert_int_equal(flow_take(&f, &chunk), UINT64_MAX);
+		assert_int_equal(f.c->lost_count, 1);
+		if (late)
+			peer_ack(f.r, &f.peer, first);
+		assert_int_equal(f.o->acked_count, late);
+		f.c->mtu = 1500;
+		conn_wake(f.r->e, f.c);
+		first = flow_take(&f, &chunk);
+		assert_int_equal(first == UINT64_MAX, late);
+		if (!late)
+			peer_ack(f.r, &f.peer, first);
+		peer_ack(f.r, &f.peer, second);
+		assert_int_equal(f.o->acked_count, 2);
+		rig_expect(f.r, EVENT_OUT_DONE);
+		flow_check(&f);
+		if (late)
+			rig_free(f.r);
+	}
+}
+
 struct model {
 	uint64_t pn[16384]; /* packets of chunks that have left */
 	uint32_t chunk[16384];
@@ -409,6 +441,7 @@ int main(void)
 		test_rig(a_ring_of_acknowledgements_after_a_loss),
 		test_rig(the_ring_pushes_out_its_oldest),
 		test_rig(an_item_of_a_dropped_edge_is_forgotten),
+		test_rig(late_while_the_path_is_searched),
 		test_rig(random_acknowledgements_count_each_chunk_once),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -91,6 +91,11 @@ bool rig_take(struct rig *r, struct packet *p)
 {
 	struct packet_out out = {.head = p->bytes, .head_room = ENGINE_HEAD_MAX};
 
+	/* as a shell would: whatever the last packet left there */
+	memset(p->bytes, 0xee, sizeof(p->bytes));
+	out.head_length = out.payload_length = 0xee;
+	out.payload = p->bytes;
+	out.ecn = 0xee;
 	if (engine_transmit(r->e, &out, 1, r->now_ns) == 0)
 		return false;
 	assert_in_range(out.head_length, WIRE_BODY, ENGINE_HEAD_MAX);
