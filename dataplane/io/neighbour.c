@@ -63,6 +63,11 @@ static void table_unlock(struct neighbour_table *t)
 	atomic_flag_clear_explicit(&t->lock, memory_order_release);
 }
 
+static uint64_t entry_keep_ns(const struct neighbour *n)
+{
+	return load(&n->mac) ? NEIGHBOUR_KEEP_NS : NEIGHBOUR_UNANSWERED_NS;
+}
+
 /* A place that is empty, or whose owner nobody has sent to for long. */
 static struct neighbour *table_place(struct neighbour_table *t, struct key k, uint64_t now_ns)
 {
@@ -72,7 +77,7 @@ static struct neighbour *table_place(struct neighbour_table *t, struct key k, ui
 		struct neighbour *n = &t->entry[(home + i) & (NEIGHBOURS - 1)];
 		if (entry_empty(n))
 			return n;
-		if (load(&n->used_ns) + NEIGHBOUR_KEEP_NS < now_ns &&
+		if (load(&n->used_ns) + entry_keep_ns(n) < now_ns &&
 		    (!oldest || load(&n->used_ns) < load(&oldest->used_ns)))
 			oldest = n;
 	}
@@ -172,7 +177,7 @@ enum neighbour_state neighbour_at(struct neighbour_table *t, uint32_t i, uint64_
 	if (entry_empty(n))
 		return NEIGHBOUR_EMPTY;
 	memcpy(ip, k.word, 16);
-	if (load(&n->used_ns) + NEIGHBOUR_KEEP_NS < now_ns)
+	if (load(&n->used_ns) + entry_keep_ns(n) < now_ns)
 		return NEIGHBOUR_UNUSED;
 	return load(&n->mac) ? NEIGHBOUR_IN_USE : NEIGHBOUR_WANTED;
 }

@@ -7,7 +7,8 @@
  * resolve ourselves, destinations where the kernel does (the kernel's route is in the answer).
  *
  * Bounds: NEIGHBOURS entries, NEIGHBOUR_PROBE places per address; a place that was used within
- * NEIGHBOUR_KEEP_NS is never taken over, so strangers cannot push out live peers. Questions for one
+ * NEIGHBOUR_KEEP_NS is never taken over, so strangers cannot push out live peers; one that nobody
+ * answers for is free again soon, so that they cannot fill the table either. Questions for one
  * address are at least NEIGHBOUR_ASK_MIN_NS apart, doubling to NEIGHBOUR_ASK_MAX_NS.
  */
 #ifndef SARISSA_DATAPLANE_IO_NEIGHBOUR_H
@@ -23,11 +24,12 @@ enum {
 	NEIGHBOUR_ASK = 2,   /* the caller should ask for it now */
 };
 
-#define NEIGHBOUR_ASK_MIN_NS 20000000ull    /* 20 ms */
-#define NEIGHBOUR_ASK_MAX_NS 1000000000ull  /* 1 s */
-#define NEIGHBOUR_FRESH_NS   30000000000ull /* after that a known one is asked again */
-#define NEIGHBOUR_STALE_NS   (NEIGHBOUR_FRESH_NS + 10000000000ull) /* then it is forgotten */
-#define NEIGHBOUR_KEEP_NS    60000000000ull
+#define NEIGHBOUR_ASK_MIN_NS	20000000ull    /* 20 ms */
+#define NEIGHBOUR_ASK_MAX_NS	1000000000ull  /* 1 s */
+#define NEIGHBOUR_FRESH_NS	30000000000ull /* after that a known one is asked again */
+#define NEIGHBOUR_STALE_NS	(NEIGHBOUR_FRESH_NS + 10000000000ull) /* then it is forgotten */
+#define NEIGHBOUR_KEEP_NS	60000000000ull
+#define NEIGHBOUR_UNANSWERED_NS 50000000ull
 
 struct neighbour {
 	_Atomic uint64_t ip[2];

@@ -16,7 +16,7 @@
 #endif
 
 enum {
-	MTU_MIN = 576,
+	MTU_MIN = 1280, /* what the protocol needs of every path */
 	MTU_MAX = 9000,
 	STORE_MIB_MAX = 1 << 22,
 	OPTION_FIRST = 256,
@@ -158,7 +158,7 @@ static const char *options_set_number(int id, const char *value, struct options 
 		return NULL;
 	case OPTION_MTU:
 		if (!parse_number(value, MTU_MIN, MTU_MAX, &n))
-			return "an MTU is 576 to 9000 bytes";
+			return "an MTU is 1280 to 9000 bytes";
 		o->mtu = (uint16_t)n;
 		return NULL;
 	case OPTION_WORKERS:
