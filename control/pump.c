@@ -38,8 +38,9 @@ static bool pump_events(struct host *h, unsigned worker, uint64_t now_ns)
 	return n > 0;
 }
 
-/* Moves records to a worker while its ring has room. Returns true when some moved. */
-static bool pump_commands(struct host *h, unsigned worker)
+/* Moves records to a worker while its ring has room: those of the plan, or messages too. Returns
+ * how many. */
+static unsigned pump_commands(struct host *h, unsigned worker, bool messages)
 {
 	struct rte_ring *ring = pump_ring(h, h->attach.ipc->command_ring_offset[worker]);
 	struct record burst[BURST];
@@ -49,16 +50,28 @@ static bool pump_commands(struct host *h, unsigned worker)
 		room = ring_room(ring);
 		room = room < BURST ? room : BURST;
 		n = control_commands(h->core, worker, burst, room);
-		/* after the plan, so that a stream is known before a peer hears of it */
-		if (n < room && worker == 0)
+		if (n < room && messages)
 			n += mailbox_commands(&h->mailbox, burst + n, room - n);
 		if (n > 0)
 			ring_push(ring, burst, n);
 		total += n;
 	} while (n > 0);
-	if (total > 0)
-		ring_wake(&h->attach.ipc->worker[worker].sleeping, h->attach.worker_wake[worker]);
-	return total > 0;
+	return total;
+}
+
+/* The plans of all workers first, worker 0 and its messages last: a stream is known to the worker
+ * that it comes to before a peer hears of it. */
+static bool pump_send(struct host *h)
+{
+	bool some = false;
+
+	for (unsigned w = h->attach.reply.workers; w-- > 0;) {
+		if (pump_commands(h, w, w == 0) == 0)
+			continue;
+		ring_wake(&h->attach.ipc->worker[w].sleeping, h->attach.worker_wake[w]);
+		some = true;
+	}
+	return some;
 }
 
 static bool pump_round(struct host *h)
@@ -70,8 +83,8 @@ static bool pump_round(struct host *h)
 		some |= pump_events(h, w, now_ns);
 	if (control_next_timeout(h->core) <= now_ns)
 		control_tick(h->core, now_ns);
-	for (unsigned w = 0; h->attached && w < h->attach.reply.workers; w++)
-		some |= pump_commands(h, w);
+	if (h->attached)
+		some |= pump_send(h);
 	return some;
 }
 

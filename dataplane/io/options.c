@@ -36,6 +36,7 @@ enum {
 	X(RATE, "rate", "MBIT", "never send faster (no bound)")                                 \
 	X(DELAY_TARGET, "delay-target", "US", "queueing delay that congestion control aims at") \
 	X(ACK_DELAY, "ack-delay", "US", "an acknowledgement waits at most so long")             \
+	X(PEERS_MAX, "peers-max", "N", "connections that a worker has at most (1024)")          \
 	X(CREDIT, "credit", "KIB", "bytes granted to senders and not yet arrived, at most")     \
 	X(LOG_LEVEL, "log-level", "LEVEL", "error, warning, info or debug (info)")              \
 	X(CAPTURE, "capture", "FILE", "write every packet to FILE (pcapng)")                    \
@@ -186,6 +187,11 @@ static const char *options_set_number(int id, const char *value, struct options 
 			return "an acknowledgement delay is 1 to 100000 us";
 		o->ack_delay_ns = n * 1000;
 		return NULL;
+	case OPTION_PEERS_MAX:
+		if (!parse_number(value, 1, 4096, &n))
+			return "a worker has 1 to 4096 connections";
+		o->peers_max = (uint16_t)n;
+		return NULL;
 	default:
 		if (!parse_number(value, 64, 16 << 20, &n))
 			return "credit is 64 to 16777216 KiB";
@@ -263,6 +269,7 @@ enum options_result options_parse(int argc, char **argv, struct options *out)
 	*out = (struct options){.rundir = "/run/sarissa",
 				.udp_port = UDP_PORT_DEFAULT,
 				.workers = 1,
+				.peers_max = NODES_MAX,
 				.store_bytes = 1ull << 30,
 				.log_level = LOG_INFO};
 	opterr = 0;

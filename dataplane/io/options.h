@@ -20,6 +20,7 @@ struct options {
 	uint16_t udp_port; /* of worker 0 */
 	uint16_t mtu;	   /* IP bytes; 0: the interface's own, or 1500 */
 	unsigned workers;
+	uint16_t peers_max; /* connections of each worker */
 	uint64_t store_bytes;
 	bool busy_poll;
 	uint64_t rate_bps;				      /* 0: no bound */

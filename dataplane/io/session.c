@@ -138,6 +138,7 @@ static void session_config(struct node *n, unsigned w, struct engine_config *c)
 	c->addr.port = (uint16_t)(c->addr.port + w);
 	c->mtu = n->port.mtu;
 	c->workers = (uint16_t)o->workers;
+	c->conns_max = o->peers_max;
 	c->rate_bps = o->rate_bps / o->workers;
 	if (o->credit_bytes)
 		c->credit_bytes = o->credit_bytes / o->workers;
@@ -164,8 +165,9 @@ static int session_engine(struct node *n, unsigned w)
 	n->engine_bytes = engine_bytes(&c);
 	if (n->engine_bytes == 0)
 		return -EINVAL;
+	/* the windows of a connection that never was cost no memory */
 	void *memory = mmap(NULL, n->engine_bytes, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (memory == MAP_FAILED)
 		return -errno;
 	n->engine_memory[w] = memory;
