@@ -63,7 +63,7 @@ static void table_unlock(struct neighbour_table *t)
 	atomic_flag_clear_explicit(&t->lock, memory_order_release);
 }
 
-static uint64_t entry_keep_ns(const struct neighbour *n)
+static uint64_t entry_keep_ns(struct neighbour *n)
 {
 	return load(&n->mac) ? NEIGHBOUR_KEEP_NS : NEIGHBOUR_UNANSWERED_NS;
 }
