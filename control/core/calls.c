@@ -98,7 +98,7 @@ static struct call *calls_find(struct control *c, const struct node *n, uint64_t
 	uint32_t index = (uint32_t)(request & CALLS_INDEX_MASK);
 	struct call *call;
 
-	if (index >= c->calls.pool.fresh)
+	if (request == 0 || index >= c->calls.pool.fresh) /* 0: an item that is free */
 		return NULL;
 	call = pool_at(&c->calls.pool, index);
 	return call->message.request == request && call->node == n ? call : NULL;

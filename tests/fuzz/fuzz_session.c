@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Everything that clients and workers can do to a control core, in any order: requests that are
+ * nearly right or plain bytes, clients that come and go and scribble on their pins, events of
+ * workers, answers of other nodes, time.
+ */
+#include <string.h>
+#include "control_rig.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum action { REQUEST, RAW_REQUEST, OPEN, CLOSE, PINS, TIME, EVENT, ANSWER, HELLO, ACTIONS };
+
+/* Few ids, so that requests meet. */
+static struct object_id some_id(struct rig_input *in)
+{
+	struct object_id id = {{0}};
+
+	id.bytes[0] = (uint8_t)(rig_take(in, 1) % 6);
+	id.bytes[5] = id.bytes[0];
+	return id;
+}
+
+static void do_request(struct rig *r, struct rig_input *in)
+{
+	static const uint64_t sizes[] = {0, 1, 63, 64, 65536, 65537, 300000, UINT64_MAX};
+	struct session_request q = {.magic = SESSION_MAGIC, .version = SESSION_VERSION};
+	uint32_t session = (uint32_t)rig_take(in, 1) % (RIG_SESSIONS + 1);
+	uint8_t bits;
+
+	q.op = (uint16_t)(rig_take(in, 1) % (SESSION_OPS + 1));
+	q.id = some_id(in);
+	bits = (uint8_t)rig_take(in, 1);
+	q.size = sizes[bits % 8];
+	q.watermark = sizes[bits / 8 % 8];
+	q.timeout_ns = bits & 0x40 ? -1 : bits & 0x80 ? 0 : 1000000;
+	q.pin = bits & 1 ? SESSION_PIN_NONE : bits;
+	q.slot = bits & 2 ? r->last.slot : (uint32_t)rig_take(in, 1);
+	q.generation = r->last.generation;
+	q.name[0] = (char)q.id.bytes[0];
+	control_session_request(r->core, session, &q, sizeof(q), r->now_ns);
+}
+
+static void do_raw_request(struct rig *r, struct rig_input *in)
+{
+	uint8_t bytes[sizeof(struct session_request) + 1] = {0};
+	size_t length = rig_take(in, 2) % (sizeof(bytes) + 1);
+
+	for (size_t i = 0; i < length && in->left > 0; i++)
+		bytes[i] = (uint8_t)rig_take(in, 1);
+	control_session_request(r->core, 0, bytes, length, r->now_ns);
+}
+
+static void do_event(struct rig *r, struct rig_input *in)
+{
+	struct record e = {.op = (uint8_t)rig_take(in, 1)};
+
+	e.flags = (uint8_t)rig_take(in, 1);
+	e.reason = (uint16_t)(rig_take(in, 1) % 32);
+	e.token = rig_take(in, 1);
+	if (e.flags & 0x80) { /* something that exists, perhaps */
+		e.edge.edge = handle_make((uint16_t)(rig_take(in, 1) % 8), 1);
+		e.edge.buffer = handle_make((uint16_t)(rig_take(in, 1) % 8), 1);
+		if (e.op != EVENT_DROPPED && e.op != EVENT_REFUSED && e.op != EVENT_EDGE_FAILED &&
+		    e.op != EVENT_OUT_DONE)
+			e.progress.buffer = e.edge.buffer;
+		if (e.op == EVENT_REFUSED)
+			e.refused.refused_op = (uint32_t)(rig_take(in, 1) % COMMAND_OPS);
+	} else {
+		for (size_t i = 0; i < sizeof(e.bytes); i++)
+			e.bytes[i] = (uint8_t)rig_take(in, 1);
+	}
+	/* A worker that says that something is gone which it has not been told to drop is a bug of
+	 * ours; the core ignores it. */
+	control_event(r->core, e.flags & 0x40 ? 1 : 0, &e, r->now_ns);
+}
+
+/* What the other nodes may say, with fields that fit the core's state more often than not. */
+static void do_answer(struct rig *r, struct rig_input *in)
+{
+	struct message m = {.kind = 1 + (uint32_t)rig_take(in, 1) % (MESSAGE_KINDS - 1)};
+	uint8_t value[64] = {7};
+	uint8_t bits = (uint8_t)rig_take(in, 1);
+	struct session_object object = {.generation = 3, .id = some_id(in)};
+
+	m.request = r->sent[bits % 16];
+	if (m.kind == MESSAGE_GOT) {
+		m.got.id = some_id(in);
+		m.got.generation = 1 + bits / 16 % 4;
+		m.got.what = bits / 64;
+		m.got.size = bits & 1 ? 100000 : bits & 2 ? 0 : sizeof(value);
+		m.got.chunk_bytes = 1408;
+		m.got.holder = bits / 4 % RIG_NODES;
+		m.got.value = value;
+		m.got.value_bytes = m.got.what == MESSAGE_GOT_VALUE ? (uint32_t)m.got.size : 0;
+		if (m.got.value_bytes > sizeof(value))
+			return;
+	} else if (m.kind == MESSAGE_REPLY) {
+		m.reply.status = bits & 0x10 ? 0 : -(int32_t)(rig_take(in, 1) + 1);
+		m.reply.generation = r->last.generation;
+	} else if (m.kind == MESSAGE_OBJECTS) {
+		m.objects = (struct message_objects){bits / 64, bits & 1, &object};
+	} else if (m.kind == MESSAGE_STREAM) {
+		m.stream.id = some_id(in);
+		m.stream.generation = r->last.generation;
+		m.stream.stream = 1 + bits;
+		m.stream.chunk_bytes = bits & 1 ? 1408 : 64;
+		m.stream.count = 1 + (uint32_t)rig_take(in, 1);
+		m.stream.check = bits / 2 & 1;
+	} else if (m.kind == MESSAGE_HAVE) {
+		m.have.id = some_id(in);
+		m.have.generation = 1 + bits % 4;
+		m.have.size = 100000;
+		m.have.chunk_bytes = 1408;
+		m.have.state = 1 + bits / 4 % 3;
+		m.have.upstream = bits / 16 % RIG_NODES;
+		m.have.create = bits / 64 & 1;
+	} else if (m.kind == MESSAGE_GET) {
+		m.get.id = some_id(in);
+		m.get.generation = bits % 4;
+		m.get.failed = bits / 4 % RIG_NODES;
+		m.get.why = bits / 16 % MESSAGE_GET_WHYS;
+	} else if (m.kind == MESSAGE_LIST) {
+		m.list.cursor = bits;
+	} else if (m.kind != MESSAGE_HELLO && m.kind != MESSAGE_NODE) {
+		m.object.id = some_id(in);
+		m.object.generation = bits & 0x80 ? r->last.generation : bits % 4;
+	} else {
+		return;
+	}
+	control_message(r->core, rig_conn(1 + bits / 8 % 2), &m, r->now_ns);
+}
+
+static void step(struct rig *r, struct rig_input *in)
+{
+	uint8_t b;
+
+	switch (rig_take(in, 1) % ACTIONS) {
+	case REQUEST:
+		do_request(r, in);
+		break;
+	case RAW_REQUEST:
+		do_raw_request(r, in);
+		break;
+	case OPEN:
+		rig_open(r, (uint32_t)rig_take(in, 1) % RIG_SESSIONS);
+		break;
+	case CLOSE:
+		rig_close(r, (uint32_t)rig_take(in, 1) % RIG_SESSIONS);
+		break;
+	case PINS:
+		b = (uint8_t)rig_take(in, 1);
+		r->pins[b % RIG_SESSIONS][b] = rig_take(in, 8);
+		break;
+	case TIME:
+		rig_turn(r, rig_take(in, 1) * 20000000);
+		break;
+	case EVENT:
+		do_event(r, in);
+		break;
+	case ANSWER:
+		do_answer(r, in);
+		break;
+	default:
+		rig_hello(r, 1 + (uint32_t)rig_take(in, 1) % 2);
+		break;
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct rig_input in = {data, size};
+	struct rig *r = rig_begin();
+
+	rig_open(r, 0);
+	for (int i = 0; i < 200 && in.left > 0; i++) {
+		step(r, &in);
+		rig_turn(r, 1000);
+	}
+	rig_end(r);
+	return 0;
+}
