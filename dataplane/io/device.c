@@ -4,16 +4,25 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 #include <rte_ethdev.h>
 #include <rte_flow.h>
 #include "ether.h"
 #include "log.h"
 
+#define MEMIF_SOCKET_DEFAULT "/run/memif.sock" /* the driver's, in the abstract name space */
+
 enum {
 	DESCRIPTORS = 1024,
 	DESCRIPTORS_TAP = 256, /* it keeps that many buffers for a single packet */
+	CLIENT_WAIT_MS = 10000,
+	CLIENT_RETRY_MS = 50,
 };
 
 /* Queues of one device: all of them, except where each is a device of its own. */
@@ -181,9 +190,61 @@ static bool device_steer(struct port *p)
 	return true;
 }
 
+/* A memif client may be up before its server: it waits, unless it is told to end. */
+static int device_start_client(const struct options *o, uint16_t id)
+{
+	struct timespec pause = {.tv_nsec = CLIENT_RETRY_MS * 1000000};
+	sigset_t ends;
+	for (unsigned ms = 0; ms < CLIENT_WAIT_MS; ms += CLIENT_RETRY_MS) {
+		if (rte_eth_dev_start(id) == 0)
+			return 0;
+		if (ms == 0)
+			log_info("port %s: waiting for the memif server", o->port.text);
+		nanosleep(&pause, NULL);
+		if (sigpending(&ends) == 0 &&
+		    (sigismember(&ends, SIGTERM) || sigismember(&ends, SIGINT)))
+			break;
+	}
+	return port_fail(o, -ECONNREFUSED, "no memif server answers", "start that one first");
+}
+
+/* Whether a server listens: stopping and starting the device for nothing would disturb workers. */
+static bool device_server_listens(const struct port_spec *spec)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	bool path = *spec->socket;
+	strcpy(address.sun_path + !path, path ? spec->socket : MEMIF_SOCKET_DEFAULT);
+	size_t length =
+		offsetof(struct sockaddr_un, sun_path) + !path + strlen(address.sun_path + !path);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return false;
+	bool listens = connect(fd, (struct sockaddr *)&address, (socklen_t)length) == 0;
+	close(fd);
+	return listens;
+}
+
+bool device_tend(const struct options *o, struct port *p)
+{
+	struct rte_eth_link link;
+	uint16_t id = p->device[0];
+	if (p->kind != PORT_MEMIF || o->port.server)
+		return false;
+	if (rte_eth_link_get_nowait(id, &link) == 0 && link.link_status == RTE_ETH_LINK_UP)
+		return true;
+	if (!device_server_listens(&o->port))
+		return true;
+	rte_eth_dev_stop(id);
+	if (rte_eth_dev_start(id) == 0)
+		log_info("port %s: connecting to the memif server again", o->port.text);
+	return true;
+}
+
 int device_start(const struct options *o, struct port *p, unsigned d)
 {
 	uint16_t id = p->device[d];
+	if (p->kind == PORT_MEMIF && !o->port.server)
+		return device_start_client(o, id);
 	int error = rte_eth_dev_start(id);
 	if (error)
 		return port_fail(o, error, "it does not start", "see --log-level debug");

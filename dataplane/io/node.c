@@ -207,10 +207,12 @@ static void node_control_event(struct node *n, short events)
 
 enum { WATCH_SIGNAL, WATCH_LISTEN, WATCH_CONTROL, WATCH_RESOLVER, WATCH_NETLINK, WATCHES };
 
-static int node_wait_ms(const struct node *n)
+static int node_wait_ms(struct node *n)
 {
 	if (n->capture)
 		return CAPTURE_MS;
+	if (device_tend(n->options, &n->port))
+		return DEVICE_TEND_MS;
 	return n->netlink ? (int)(NETLINK_REFRESH_NS / 1000000) : -1;
 }
 

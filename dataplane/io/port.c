@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 #include <rte_dev.h>
 #include <rte_errno.h>
@@ -101,6 +103,19 @@ static int port_plan_interface(const struct options *o, struct port *p)
 	return error ? error : port_plan_queues(o, p);
 }
 
+/* A killed server leaves its socket file behind, and the driver does not remove it. */
+static void port_clear_memif(const char *path)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	strcpy(address.sun_path, path);
+	if (fd < 0)
+		return;
+	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0 && errno == ECONNREFUSED)
+		unlink(path);
+	close(fd);
+}
+
 static int port_plan_memif(const struct options *o)
 {
 	char folder[sizeof(o->port.socket)];
@@ -109,6 +124,8 @@ static int port_plan_memif(const struct options *o)
 	if (!slash || slash == folder)
 		return 0;
 	*slash = 0;
+	if (o->port.server)
+		port_clear_memif(o->port.socket);
 	if (access(folder, W_OK | X_OK) == 0)
 		return 0;
 	log_error("port %s: cannot use the folder %s (%s): create it", o->port.text, folder,
