@@ -177,12 +177,21 @@ static void an_ack_waits_for_company(void **state)
 	struct peer peer = rig_connect(r, 1);
 	struct packet p;
 
+	send_pings(r, &peer, 1, FRAME_GRANT); /* the first of all: alone, it waits to the end */
+	assert_false(rig_take(r, &p));
+	r->now_ns += r->config.ack_delay_ns - 1;
+	engine_tick(r->e, r->now_ns);
+	assert_false(rig_take(r, &p));
+	r->now_ns += 1 + WHEEL_SLOT_NS;
+	engine_tick(r->e, r->now_ns);
+	assert_true(rig_take(r, &p));
+	assert_int_equal(r->counters.tx_acks, 1);
 	send_pings(r, &peer, ACK_EVERY - 1, FRAME_GRANT);
 	assert_false(rig_take(r, &p));
 	send_pings(r, &peer, 1, FRAME_GRANT);
 	assert_true(rig_take(r, &p));
 	assert_non_null(packet_frame(&p, FRAME_ACK));
-	assert_int_equal(r->counters.tx_acks, 1);
+	assert_int_equal(r->counters.tx_acks, 2);
 	assert_false(rig_take(r, &p));
 	send_pings(r, &peer, 1, FRAME_GRANT);
 	assert_false(rig_take(r, &p));
@@ -209,6 +218,32 @@ static void a_gap_or_a_ping_is_answered_at_once(void **state)
 	forge_frame(&p, FRAME_PING, PING_BYTES);
 	peer_send(r, &peer, &p);
 	assert_int_equal(rig_drain(r), 1);
+}
+
+/* A sender that waits for nothing else says so in the frame. */
+static void what_asks_at_once_is_answered_at_once(void **state)
+{
+	struct rig *r = *state;
+	struct peer peer = rig_connect(r, 1);
+	struct record buffer = record_buffer(0, 10 * RIG_CHUNK);
+	struct record in = record_edge(COMMAND_IN, 0, 0, &peer, 0, 10);
+	struct packet p;
+
+	rig_command(r, &buffer);
+	rig_command(r, &in);
+	for (uint32_t k = 0; k < 8; k++) {
+		bool ask = k & 1;
+
+		peer_begin(r, &peer, &p);
+		if (k < 4)
+			forge_data(&p, record_handle(0), k, RIG_CHUNK, 1);
+		else
+			forge_msg(&p, k - 4, 0, 10, 1);
+		p.bytes[WIRE_BODY + FRAME_AT_FLAGS] = ask ? FRAME_FLAG_ASK : 0;
+		peer_send(r, &peer, &p);
+		assert_int_equal(rig_drain(r), ask);
+	}
+	rig_drops(r, NULL);
 }
 
 static void what_does_not_ask_is_not_answered(void **state)
@@ -312,6 +347,7 @@ int main(void)
 		test_rig(the_documented_example),
 		test_rig(an_ack_waits_for_company),
 		test_rig(a_gap_or_a_ping_is_answered_at_once),
+		test_rig(what_asks_at_once_is_answered_at_once),
 		test_rig(what_does_not_ask_is_not_answered),
 		test_rig(copies_are_not_answered),
 		test_rig(a_late_packet_is_reported),

@@ -234,6 +234,29 @@ static void records_that_do_not_hold_are_refused(void **state)
 	rig_refuse(r, &bad, REASON_BAD_CONN);
 }
 
+/* Closing what is not open yet: nothing to say to anybody. */
+static void closing_before_it_is_open(void **state)
+{
+	struct rig *r = *state;
+	struct peer peer = peer_new(1);
+	struct record open = open_record(&peer), close = {.op = COMMAND_PEER_CLOSE};
+	struct packet p;
+
+	memset(open.peer.addr.pad, 0xff, sizeof(open.peer.addr.pad));
+	rig_command(r, &open);
+	assert_true(hello_take(r, &peer, &p));
+	close.peer.conn = peer.conn;
+	rig_command(r, &close);
+	struct record down = rig_expect(r, EVENT_PEER_DOWN);
+	assert_int_equal(down.reason, REASON_CLOSED);
+	assert_memory_equal(&down.peer.addr, &peer.addr, sizeof(peer.addr));
+	assert_int_equal(rig_drain(r), 0);
+	assert_int_equal(engine_connections(r->e), 0);
+	assert_int_equal(engine_next_timeout(r->e), NEVER);
+	cookie_send(r, &peer, r->config.incarnation);
+	rig_drops(r, "drop_unknown_conn", 1, NULL);
+}
+
 /* Closing says so to the peer once; what it sends afterwards belongs to nobody. */
 static void closing_is_said_once(void **state)
 {
@@ -366,6 +389,7 @@ int main(void)
 		test_rig(both_open_at_once),
 		test_rig(opening_twice_is_told_at_once),
 		test_rig(records_that_do_not_hold_are_refused),
+		test_rig(closing_before_it_is_open),
 		test_rig(closing_is_said_once),
 		test_rig(a_silent_peer_is_missed),
 		test_rig(edges_outlive_their_connection),

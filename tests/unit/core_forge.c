@@ -106,6 +106,16 @@ uint8_t *forge_hello(struct packet *p, uint32_t type, const struct peer *peer, u
 	return body;
 }
 
+/* Reserved bytes of our own frames are zero. */
+static void packet_frame_clean(const uint8_t *f)
+{
+	if (f[0] == FRAME_DATA || f[0] == FRAME_MSG)
+		assert_int_equal(f[FRAME_AT_FLAGS] & ~FRAME_FLAG_ASK, 0);
+	else if (f[0] != FRAME_ACK)
+		for (uint32_t k = 1; k < 4; k++)
+			assert_int_equal(f[k], 0);
+}
+
 static uint32_t packet_frame_bytes(const uint8_t *f)
 {
 	static const uint8_t fixed[] = {
@@ -136,6 +146,7 @@ const uint8_t *packet_frame(const struct packet *p, uint8_t type)
 	while (at < p->length && p->bytes[at] != FRAME_PADDING) {
 		if (p->bytes[at] == type && found == NULL)
 			found = p->bytes + at;
+		packet_frame_clean(p->bytes + at);
 		at += packet_frame_bytes(p->bytes + at);
 		assert_true(at <= p->length);
 	}

@@ -71,6 +71,37 @@ static void a_claimed_delay_is_bounded(void **state)
 	}
 }
 
+/* The queue of the way there alone, whatever the difference of the clocks, and when they wrap. */
+static void queues_are_told_by_the_clock_of_the_peer(void **state)
+{
+	static const uint32_t clocks[] = {0, 12345, 0x7fffff00, 0x80000000, 0xffffff00};
+	struct rig *r = *state;
+	struct peer peer = rig_connect(r, 1);
+	struct conn *c = peer.c;
+
+	for (uint32_t k = 0; k < sizeof(clocks) / sizeof(clocks[0]); k++) {
+		uint64_t sent_ns = UINT64_C(7777777000), us = sent_ns / 1000;
+
+		c->min_one_way_stamp_ns = c->min_rtt_ns = 0;
+		loss_rtt(r->e, c, 1000000);
+		loss_rtt(r->e, c, 5000000);
+		assert_int_equal(loss_queue_ns(c), 4000000); /* only round trips are known */
+		loss_one_way(r->e, c, (uint32_t)(clocks[k] + us), sent_ns);
+		assert_int_equal(loss_queue_ns(c), 0);
+		for (uint32_t queue = 0; queue < 6000; queue += 500) {
+			loss_one_way(r->e, c, (uint32_t)(clocks[k] + us + queue), sent_ns);
+			assert_int_equal(loss_queue_ns(c), state_min(1000 * queue, 4000000));
+		}
+		loss_one_way(r->e, c, (uint32_t)(clocks[k] + us - 100), sent_ns);
+		assert_int_equal(loss_queue_ns(c), 0); /* a new least */
+		loss_one_way(r->e, c, (uint32_t)(clocks[k] + us), sent_ns);
+		assert_int_equal(loss_queue_ns(c), 100000);
+		r->e->now_ns += UINT64_C(60000000001); /* the clocks have drifted apart */
+		loss_one_way(r->e, c, (uint32_t)(clocks[k] + us + 3000), sent_ns);
+		assert_int_equal(loss_queue_ns(c), 0);
+	}
+}
+
 static void only_older_packets_are_lost_and_only_in_time(void **state)
 {
 	struct rig *r = *state;
@@ -224,6 +255,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		test_rig(round_trips_follow_rfc_6298),
 		test_rig(a_claimed_delay_is_bounded),
+		test_rig(queues_are_told_by_the_clock_of_the_peer),
 		test_rig(only_older_packets_are_lost_and_only_in_time),
 		test_rig(the_deadline_fires),
 		test_rig(the_reorder_window_widens_and_shrinks),

@@ -313,6 +313,7 @@ static void every_boundary_leaves(void **state)
 		assert_int_equal(event.msg.offset, send.msg.offset);
 		assert_int_equal(event.msg.length, send.msg.length);
 		assert_memory_equal(got, r->config.msg_tx + 11 * k, sizes[k]);
+		assert_int_equal(r->counters.tx_msgs, k + 1);
 	}
 }
 

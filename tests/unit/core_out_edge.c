@@ -207,7 +207,11 @@ static void a_reset_fails_the_edge_once(void **state)
 	assert_int_equal(flow_run(&f), 0);
 	struct record drop = record_drop(RECORD_FLAG_OUT, record_handle(0));
 	rig_command(f.r, &drop); /* a failed edge can be dropped, and its place used again */
-	rig_expect(f.r, EVENT_DROPPED);
+	event = rig_expect(f.r, EVENT_DROPPED);
+	assert_int_equal(event.flags, RECORD_FLAG_OUT);
+	assert_int_equal(event.edge.edge, record_handle(0));
+	assert_int_equal(event.edge.buffer, record_handle(0));
+	assert_int_equal(event.token, 200);
 	rig_drops(f.r, NULL);
 }
 

@@ -91,8 +91,10 @@ static void late_before_the_resend(void **state)
 
 	flow_begin(&f, *state, 1);
 	uint64_t pn = flow_take(&f, &chunk);
+	uint32_t lost = f.c->sample_lost;
 	sent_lose(f.r->e, f.c, pn);
 	assert_int_equal(f.c->lost_count, 1);
+	assert_int_equal(f.c->sample_lost, lost + 1); /* the congestion control hears of it */
 	peer_ack(f.r, &f.peer, pn);
 	assert_int_equal(f.o->acked_count, 1);
 	assert_int_equal(f.r->counters.lost_spurious, 1);
@@ -122,6 +124,33 @@ static void late_after_the_resend(void **state)
 	rig_expect(f.r, EVENT_OUT_DONE);
 	rig_silent(f.r);
 	flow_check(&f);
+}
+
+/* The next connection in the same place starts with clean rings. */
+static void late_for_the_next_connection(void **state)
+{
+	struct flow f;
+	uint32_t chunk;
+	struct packet p;
+
+	flow_begin(&f, *state, 20);
+	for (int k = 0; k < 20; k++)
+		sent_lose(f.r->e, f.c, flow_take(&f, &chunk));
+	peer_begin(f.r, &f.peer, &p);
+	forge_frame(&p, FRAME_CLOSE, CLOSE_BYTES);
+	peer_send(f.r, &f.peer, &p);
+	rig_expect(f.r, EVENT_EDGE_FAILED);
+	rig_expect(f.r, EVENT_PEER_DOWN);
+	f.r->now_ns += 1000000;
+	struct peer next = rig_connect(f.r, 1);
+	assert_ptr_equal(next.c, f.c);
+	while (next.c->next_pn < 30)
+		sent_record(f.r->e, next.c, SENT_NOTHING, 0, 0, 60);
+	for (uint64_t pn = 0; pn < next.c->next_pn; pn++)
+		peer_ack(f.r, &next, pn);
+	assert_int_equal(f.r->counters.lost_spurious, 0);
+	assert_int_equal(next.c->lost_count, 0);
+	assert_int_equal(next.c->inflight_pkts, 0);
 }
 
 /* The slot of the lost packet serves another packet while its chunk still waits. */
@@ -433,6 +462,7 @@ int main(void)
 		test_rig(an_ack_counts_once),
 		test_rig(late_before_the_resend),
 		test_rig(late_after_the_resend),
+		test_rig(late_for_the_next_connection),
 		test_rig(late_after_the_slot_was_reused),
 		test_rig(late_and_then_the_slot_was_reused),
 		test_rig(invented_acks_are_refused),

@@ -96,12 +96,20 @@ static void payload_is_not_copied(void **state)
 	struct packet_out out = {.head = head, .head_room = ENGINE_HEAD_MAX};
 
 	offer(r, &peer, 2, 1024);
+	uint64_t pn = peer.c->next_pn;
 	for (uint32_t k = 0; k < 4; k++) {
 		assert_int_equal(engine_transmit(r->e, &out, 1, r->now_ns), 1);
 		assert_ptr_equal(out.payload, rig_data(r, 2) + 1024 * k);
 		assert_int_equal(out.payload_length, 1024);
 		assert_int_equal(out.head_length, WIRE_BODY + DATA_BYTES);
 		assert_int_equal(out.ecn, ENGINE_ECN_ECT0);
+		assert_int_equal(head[0], WIRE_VERSION << 4 | WIRE_PAYLOAD);
+		assert_int_equal(head[WIRE_AT_FLAGS], 0);
+		assert_int_equal(
+			wire_get16(head + WIRE_AT_CHECK),
+			wire_check_conn(r->config.incarnation, peer.conn, peer.incarnation));
+		assert_int_equal(wire_get32(head + WIRE_AT_CONN), peer.id);
+		assert_int_equal(wire_get64(head + WIRE_AT_PN), pn + k);
 	}
 }
 
