@@ -52,6 +52,28 @@ static int clients_read_only(int fd)
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
+/* Marks an open file of the table as a client's of this control. The lock belongs to the open file
+ * and so lives as long as the client has it open or mapped, whatever becomes of us. */
+static void clients_mark(const struct attach *a, int fd)
+{
+	struct flock lock = {.l_type = F_RDLCK,
+			     .l_start = (off_t)atomic_load(&a->table->control_epoch),
+			     .l_len = 1};
+
+	if (fd >= 0 && fcntl(fd, F_OFD_SETLK, &lock) < 0)
+		log_error("cannot mark a client's table (%s): its pins end when control does",
+			  strerror(errno));
+}
+
+bool clients_of_before(const struct attach *a)
+{
+	struct flock lock = {.l_type = F_WRLCK,
+			     .l_len = (off_t)atomic_load(&a->table->control_epoch)};
+
+	return lock.l_len > 0 && fcntl(a->table_fd, F_OFD_GETLK, &lock) == 0 &&
+	       lock.l_type != F_UNLCK;
+}
+
 /* The descriptors that go with a reply; returns how many, or -1. close_from: those from there on
  * are closed after sending. */
 static int clients_fds(const struct client *k, uint16_t op, int fds[FDS_MAX])
@@ -66,6 +88,7 @@ static int clients_fds(const struct client *k, uint16_t op, int fds[FDS_MAX])
 		return 0;
 	fds[0] = clients_read_only(a->store_fd);
 	fds[1] = clients_read_only(a->table_fd);
+	clients_mark(a, fds[1]);
 	fds[2] = k->pins_fd;
 	if (fds[0] >= 0 && fds[1] >= 0)
 		return 3;

@@ -11,6 +11,7 @@
 #include <uv.h>
 #include "internal/session.h"
 
+struct attach;
 struct host;
 struct client;
 
@@ -29,6 +30,8 @@ int clients_listen(struct clients *c);
 /* Queues a reply. Returns false when the queue has become long. */
 bool clients_reply(struct clients *c, uint32_t session, const struct session_reply *r,
 		   const void *tail, uint32_t tail_bytes);
+/* Whether a client of an earlier control still has the table open or mapped. */
+bool clients_of_before(const struct attach *a);
 /* Closes the clients that failed while the core ran. */
 void clients_settle(struct clients *c);
 void clients_close_all(struct clients *c);

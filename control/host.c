@@ -274,6 +274,13 @@ static int host_lock(struct host *h)
 	return 1;
 }
 
+static bool host_old_clients(void *arg)
+{
+	const struct host *h = arg;
+
+	return clients_of_before(&h->attach);
+}
+
 /* Zeroed memory whose untouched pages cost nothing. */
 static void *host_memory(size_t bytes)
 {
@@ -285,7 +292,7 @@ static void *host_memory(size_t bytes)
 
 static int host_core(struct host *h)
 {
-	const struct control_ops ops = {h, host_send, host_reply, host_log};
+	const struct control_ops ops = {h, host_send, host_reply, host_log, host_old_clients};
 	struct control_config config;
 	void *memory;
 

@@ -85,6 +85,8 @@ static void objects_free(struct control *c, uint32_t slot)
  * the fence makes sure that each reader either sees it or is seen here. */
 static void objects_scan_pins(struct control *c)
 {
+	if (c->objects.old_clients)
+		c->objects.old_clients = c->ops.old_clients(c->ops.arg);
 	c->objects.scan++;
 	atomic_thread_fence(memory_order_seq_cst);
 	for (uint32_t i = 0; i < c->sessions.pool.fresh; i++) {
@@ -102,10 +104,16 @@ static void objects_scan_pins(struct control *c)
 	}
 }
 
+/* As the last scan found it. */
+static bool objects_in_use(const struct control *c, const struct object *o)
+{
+	return o->pinned_scan == c->objects.scan || (o->adopted && c->objects.old_clients);
+}
+
 bool objects_pinned(struct control *c, uint32_t slot)
 {
 	objects_scan_pins(c);
-	return objects_at(c, slot)->pinned_scan == c->objects.scan;
+	return objects_in_use(c, objects_at(c, slot));
 }
 
 static void objects_reap_fire(struct control *c, struct timer *t)
@@ -124,7 +132,7 @@ void objects_reap(struct control *c)
 	{
 		struct object *o = list_item(l, struct object, link);
 
-		if (o->holds == 0 && o->pinned_scan != os->scan)
+		if (o->holds == 0 && !objects_in_use(c, o))
 			objects_free(c, objects_slot(c, o));
 	}
 	if (!list_empty(&os->zombies))
@@ -141,7 +149,7 @@ static bool objects_evict(struct control *c)
 		uint32_t slot = objects_slot(c, o);
 		struct object_slot *s = &c->table->slot[slot];
 
-		if (o->pinned_scan == c->objects.scan || o->holds > 0)
+		if (objects_in_use(c, o) || o->holds > 0)
 			continue;
 		objects_set_state(c, slot, OBJECT_ZOMBIE);
 		if (objects_pinned(c, slot)) { /* a reader was faster */
@@ -173,7 +181,7 @@ static bool objects_can_evict(struct control *c, uint64_t bytes)
 
 		if (free >= bytes)
 			break;
-		if (o->pinned_scan != c->objects.scan && o->holds == 0)
+		if (!objects_in_use(c, o) && o->holds == 0)
 			free += allocator_bytes(&c->objects.space, o->range);
 	}
 	return free >= bytes;

@@ -3,7 +3,8 @@
  * The objects in this node's store: their space, their slots in the shared table, and who uses
  * them. Only this file writes the table (but for the watermarks that a worker advances).
  *
- * An object's memory is freed when it is a ZOMBIE, no client has it pinned, and no stage holds it.
+ * An object's memory is freed when it is a ZOMBIE, no client has it pinned, and no stage holds it;
+ * one that was taken over from an earlier control, when the clients of that one have gone as well.
  */
 #ifndef SARISSA_CONTROL_CORE_OBJECTS_H
 #define SARISSA_CONTROL_CORE_OBJECTS_H
@@ -35,6 +36,7 @@ struct object {			/* one per slot; what clients need not see */
 	uint32_t holds; /* stages that touch its bytes */
 	bool again;	/* changed while the announcement was under way */
 	bool listed;	/* the directory was told of it */
+	bool adopted;	/* from an earlier control, whose clients' pins are not known here */
 };
 
 struct objects {
@@ -48,6 +50,7 @@ struct objects {
 	struct timer reap;
 	uint64_t scan;
 	uint32_t count, zombie_count;
+	bool old_clients; /* of an earlier control may still read, or write, what was adopted */
 	uint32_t announcing;
 	uint32_t
 		sweep; /* next slot of a sweep that marks everything dirty; TABLE_SLOT_NONE: none */
@@ -56,7 +59,7 @@ struct objects {
 struct control_config;
 void objects_carve(struct objects *o, struct arena *a, const struct control_config *config);
 
-/* Takes over the table: sealed objects stay, all else is freed. 0 or -EPROTO. */
+/* Takes over the table: sealed objects stay, all else becomes zombies. 0 or -EPROTO. */
 int objects_attach(struct control *c);
 /* The store is gone, and all objects with it. */
 void objects_reset(struct control *c);

@@ -58,13 +58,13 @@ void objects_reset(struct control *c)
 			SCRATCH_GRAIN_BYTES);
 }
 
-/* Whether a slot holds an object that a new control can keep. A slot that an earlier control left
- * half written (odd sequence) holds none. */
+/* Whether a slot holds an object that a new control can keep, or must while its readers or its
+ * writer may live. A slot that an earlier control left half written (odd sequence) holds none. */
 static bool objects_keeps(const struct control *c, uint32_t slot)
 {
 	const struct object_slot *s = &c->table->slot[slot];
 
-	return s->state == OBJECT_SEALED &&
+	return (s->state == OBJECT_SEALED || (s->state != OBJECT_FREE && c->objects.old_clients)) &&
 	       (atomic_load_explicit(&s->sequence, memory_order_relaxed) & 1) == 0 &&
 	       s->offset % STORE_GRAIN_BYTES == 0 && s->offset <= c->objects.scratch_offset &&
 	       s->size <= c->objects.scratch_offset - s->offset;
@@ -110,6 +110,24 @@ static void objects_sort(struct control *c, uint32_t count)
 	}
 }
 
+static void objects_mark_slot(struct control *c, uint32_t slot, enum object_state state)
+{
+	struct object_slot *s = &c->table->slot[slot];
+	uint32_t sequence = atomic_load_explicit(&s->sequence, memory_order_relaxed) | 1;
+
+	atomic_store_explicit(&s->sequence, sequence, memory_order_relaxed);
+	atomic_thread_fence(memory_order_release);
+	s->state = (uint16_t)state;
+	atomic_store_explicit(&s->sequence, sequence + 1, memory_order_release);
+}
+
+static void objects_entomb(struct control *c, uint32_t slot)
+{
+	objects_mark_slot(c, slot, OBJECT_ZOMBIE);
+	list_append(&c->objects.zombies, &c->objects.meta[slot].link);
+	c->objects.zombie_count++;
+}
+
 static void objects_keep(struct control *c, uint32_t slot, uint32_t range)
 {
 	struct object *o = &c->objects.meta[slot];
@@ -117,20 +135,12 @@ static void objects_keep(struct control *c, uint32_t slot, uint32_t range)
 	list_init(&o->waits);
 	list_init(&o->serves);
 	o->range = range;
+	o->adopted = true;
 	c->objects.count++;
-	if (!(c->table->slot[slot].flags & OBJECT_FLAG_PRIMARY))
+	if (c->table->slot[slot].state != OBJECT_SEALED)
+		objects_entomb(c, slot);
+	else if (!(c->table->slot[slot].flags & OBJECT_FLAG_PRIMARY))
 		list_append(&c->objects.lru, &o->link);
-}
-
-static void objects_clear_slot(struct control *c, uint32_t slot)
-{
-	struct object_slot *s = &c->table->slot[slot];
-	uint32_t sequence = atomic_load_explicit(&s->sequence, memory_order_relaxed) | 1;
-
-	atomic_store_explicit(&s->sequence, sequence, memory_order_relaxed);
-	atomic_thread_fence(memory_order_release);
-	s->state = OBJECT_FREE;
-	atomic_store_explicit(&s->sequence, sequence + 1, memory_order_release);
 }
 
 int objects_attach(struct control *c)
@@ -142,13 +152,14 @@ int objects_attach(struct control *c)
 		return -EPROTO;
 	objects_reset(c);
 	atomic_fetch_add_explicit(&c->table->control_epoch, 1, memory_order_seq_cst);
+	c->objects.old_clients = c->ops.old_clients && c->ops.old_clients(c->ops.arg);
 	for (uint32_t i = 0; i < c->table->slots; i++) {
 		if (objects_keeps(c, i))
 			m[count++].range = i;
 		else if (c->table->slot[i].state != OBJECT_FREE ||
 			 (atomic_load_explicit(&c->table->slot[i].sequence, memory_order_relaxed) &
 			  1))
-			objects_clear_slot(c, i);
+			objects_mark_slot(c, i, OBJECT_FREE);
 	}
 	objects_sort(c, count);
 	for (uint32_t i = 0; i < count; i++) {
@@ -166,8 +177,9 @@ int objects_attach(struct control *c)
 		if (range)
 			objects_keep(c, i, range);
 		else if (c->table->slot[i].state != OBJECT_FREE)
-			objects_clear_slot(c, i);
+			objects_mark_slot(c, i, OBJECT_FREE);
 	}
+	objects_reap(c);
 	objects_announce_all(c);
 	return 0;
 }

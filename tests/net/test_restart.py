@@ -62,6 +62,49 @@ def a_transfer_outlives_the_receivers_dataplane():
     a_transfer_goes_on_after(1, "dataplane")
 
 
+HOLD = """
+import hashlib, sys
+sys.dont_write_bytecode = True
+sys.path.insert(0, sys.argv[1])
+import sarissa
+node = sarissa.open()
+view = node.get("held", timeout=30)
+for _ in range(2):
+    print(hashlib.sha256(view).hexdigest(), flush=True)
+    sys.stdin.readline()
+"""
+
+
+def what_a_reader_holds_outlives_control():
+    """The new control knows no pins of the old one's clients: it frees nothing under them."""
+    netlib.need_daemons()
+    with Cluster(1, "--store", 64) as cluster, netlib.scratch() as directory:
+        netlib.make_file(directory / "sent", 20 * MIB)
+        put(cluster, 0, "held", directory / "sent")
+        library = netlib.build_dir() / "client/libsarissa.so"
+        reader = cluster.start(0, "env", f"SARISSA_LIBRARY={library}", "/usr/bin/python3", "-c",
+                               HOLD, netlib.ROOT / "client/python", stdin=netlib.subprocess.PIPE,
+                               stdout=netlib.subprocess.PIPE, text=True)
+        before = reader.stdout.readline()
+        cluster.verb("kill", 0, "control")
+        cluster.verb("start", 0, "control")
+        cluster.must(0, "sarissa", "rm", "held")
+        netlib.make_file(directory / "other", 20 * MIB)
+        put(cluster, 0, "b", directory / "other")
+        put(cluster, 0, "c", directory / "other")  # three do fit: the held one keeps its place
+        full = cluster.run(0, "sarissa", "put", "d", directory / "other")
+        assert full.returncode == 1, "a fourth has room: the held one was freed"
+        reader.stdin.write("\n")
+        reader.stdin.flush()
+        after = reader.stdout.readline()
+        assert before and before == after, f"held {before.strip()}, now {after.strip()}"
+        reader.stdin.write("\n")
+        reader.stdin.close()
+        reader.wait(timeout=10)
+        netlib.wait_for(lambda: cluster.run(0, "sarissa", "put", "d", directory / "other")
+                        .returncode == 0, 5, "the space comes back")
+
+
 def a_restarted_node_is_a_new_one():
     """All of node 0 dies, its objects with it; it is not mistaken for its earlier life."""
     netlib.need_daemons()
@@ -80,4 +123,4 @@ def a_restarted_node_is_a_new_one():
 
 netlib.run(objects_survive_the_death_of_control, objects_survive_the_death_of_the_dataplane,
            a_transfer_outlives_the_senders_dataplane, a_transfer_outlives_the_receivers_dataplane,
-           a_restarted_node_is_a_new_one)
+           what_a_reader_holds_outlives_control, a_restarted_node_is_a_new_one)

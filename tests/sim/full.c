@@ -238,7 +238,7 @@ void full_kill_control(struct full *f)
 void full_start_control(struct full *f)
 {
 	struct full_group *g = f->group;
-	const struct control_ops ops = {f, full_send, full_reply, NULL};
+	const struct control_ops ops = {f, full_send, full_reply, NULL, NULL};
 	struct control_config c = g->config;
 	if (f->core)
 		return;

@@ -157,7 +157,7 @@ void world_kill_control(struct world *w, uint32_t node)
 void world_start_control(struct world *w, uint32_t node)
 {
 	struct world_node *n = &w->node[node];
-	const struct control_ops ops = {n, world_ops_send, world_ops_reply, world_ops_log};
+	const struct control_ops ops = {n, world_ops_send, world_ops_reply, world_ops_log, NULL};
 	struct net_addr addrs[WORLD_NODES_MAX];
 	struct control_config config = w->config;
 
