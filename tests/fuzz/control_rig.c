@@ -129,7 +129,7 @@ void rig_hello(struct rig *r, uint32_t node)
 
 struct rig *rig_begin(void)
 {
-	const struct control_ops ops = {&rig, rig_send, rig_reply, NULL};
+	const struct control_ops ops = {&rig, rig_send, rig_reply, NULL, NULL};
 	struct control_config config;
 	struct rig *r = &rig;
 	void *store = rig.store, *table = rig.table;
