@@ -47,8 +47,8 @@ struct control_ops {
 		      uint32_t tail_bytes);
 	/* One line about something rare. May be NULL. */
 	void (*log)(void *arg, enum control_log_level level, const char *text);
-	/* Whether a client of an earlier control of this store still has it mapped: nothing that was
-	 * there then is freed before it has gone. May be NULL. */
+	/* Whether a client of an earlier control of this store still has it mapped: nothing that
+	 * was there then is freed before it has gone. May be NULL. */
 	bool (*old_clients)(void *arg);
 };
 
