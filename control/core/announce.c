@@ -58,7 +58,8 @@ void objects_have(struct control *c, uint32_t slot, struct message *m)
 		m->have.state = MESSAGE_COPY_CREATING;
 	if (s->state == OBJECT_FETCHING) {
 		m->have.state = MESSAGE_COPY_PARTIAL;
-		m->have.upstream = o->fetch ? fetch_upstream(o->fetch) : MESSAGE_NODE_NONE;
+		if (o->fetch)
+			fetch_upstreams(o->fetch, &m->have);
 	}
 	memcpy(m->have.name, objects_name(c, slot), sizeof(m->have.name));
 }

@@ -158,7 +158,7 @@ struct control_counters {
 	uint64_t messages_unknown_conn, messages_before_hello, messages_unexpected;
 	uint64_t hello_refused, requests, requests_bad;
 	uint64_t events_unknown, records_refused;
-	uint64_t evictions, failovers, restarts;
+	uint64_t evictions, failovers, restarts, hedges;
 };
 const struct control_counters *control_counters(const struct control *c);
 

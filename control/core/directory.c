@@ -111,7 +111,7 @@ static bool directory_have_copy(struct directory *d, uint32_t node, const struct
 		return true; /* an older message, late */
 	if (have->state != MESSAGE_COPY_PARTIAL)
 		return directory_copy_add(d, e, node, have->state) != NULL;
-	if (copy && copy->upstream)
+	if (copy && copy->upstreams)
 		return true; /* the booking knows it already */
 	copy = directory_copy_add(d, e, node, MESSAGE_COPY_PARTIAL);
 	if (copy == NULL)
@@ -119,6 +119,11 @@ static bool directory_have_copy(struct directory *d, uint32_t node, const struct
 	upstream = have->upstream == MESSAGE_NODE_NONE ? NULL : directory_copy(e, have->upstream);
 	if (upstream && upstream != copy)
 		directory_feed(copy, upstream);
+	for (uint32_t i = 0; i < have->also_count; i++) {
+		upstream = directory_copy(e, have->also[i]);
+		if (upstream && upstream != copy)
+			directory_feed(copy, upstream);
+	}
 	return true;
 }
 
@@ -152,6 +157,19 @@ static void directory_have(struct directory *d, uint32_t node, const struct mess
 	directory_serve(d, e);
 }
 
+/* One of several holders feeds that node no more. */
+static void directory_left(struct directory *d, uint32_t node, const struct message_object *drop,
+			   struct entry *e)
+{
+	struct copy *copy = directory_copy(e, node);
+	const struct copy *upstream = directory_copy(e, drop->upstream - 1);
+
+	if (copy == NULL || upstream == NULL || e->generation != drop->generation)
+		return;
+	directory_feed_end(copy, upstream);
+	directory_serve(d, e);
+}
+
 static void directory_drop(struct directory *d, uint32_t node, const struct message *m)
 {
 	const struct message_object *drop = &m->object;
@@ -161,6 +179,10 @@ static void directory_drop(struct directory *d, uint32_t node, const struct mess
 	directory_reply(d, node, m->request, 0, drop->generation, "");
 	if (e == NULL)
 		return;
+	if (drop->upstream != 0) {
+		directory_left(d, node, drop, e);
+		return;
+	}
 	list_each(l, after, &e->waiters)
 	{
 		struct waiter *w = list_item(l, struct waiter, of_entry);

@@ -5,7 +5,8 @@
  *
  * Broadcast is receiver-driven: a GET is answered with one holder, whose sending slot is booked;
  * the asker becomes a partial holder at once, so that later askers chain behind it. A copy that
- * becomes complete or goes away returns the slot. The chain never contains a circle.
+ * becomes complete or goes away returns the slot. A receiver may ask for more holders to feed it at
+ * a time. Who feeds whom never contains a circle.
  *
  * Its state is soft: nodes announce what they hold again when asked (directory_node_up).
  */
@@ -20,10 +21,15 @@
 struct copy {
 	struct list of_entry, of_node;
 	struct entry *entry;
-	struct copy *upstream; /* PARTIAL: whose sending slot is booked; NULL: nobody's */
-	uint64_t request;      /* the GET that was answered with it */
+	struct copy_upstream { /* PARTIAL: whose sending slots are booked */
+		struct copy *copy;
+		uint64_t request; /* the GET that was answered with it; 0: it told us itself */
+	} upstream[MESSAGE_UPSTREAMS_MAX];
+	struct copy *visit_next;
+	uint64_t visit;
+	uint32_t upstreams;
 	uint32_t node;
-	uint32_t sending; /* copies that have this one as upstream */
+	uint32_t sending; /* copies that have this one as an upstream */
 	uint32_t state;	  /* enum message_copy_state */
 };
 
@@ -98,6 +104,7 @@ struct directory {
 	uint32_t slots_large, slots_small;
 	uint64_t large_bytes;
 	uint64_t inline_bytes;
+	uint64_t visits; /* walks over upstreams so far */
 	struct session_object page[MESSAGE_OBJECTS_MAX];
 };
 
@@ -131,7 +138,6 @@ struct copy *directory_copy(const struct entry *e, uint32_t node);
 struct copy *directory_copy_add(struct directory *d, struct entry *e, uint32_t node,
 				uint32_t state);
 void directory_copy_remove(struct directory *d, struct copy *copy);
-void directory_feed(struct copy *copy, struct copy *upstream);
 bool directory_value_set(struct directory *d, struct entry *e, const uint8_t *value);
 void directory_value_clear(struct directory *d, struct entry *e);
 void directory_bury(struct directory *d, const struct entry *e, uint64_t request, uint32_t node);
@@ -147,6 +153,14 @@ void directory_serve(struct directory *d, struct entry *e);
 void directory_waiter_remove(struct directory *d, struct waiter *w);
 void directory_reply(struct directory *d, uint32_t node, uint64_t request, int32_t status,
 		     uint64_t generation, const char *text);
+
+/* directory_feed.c */
+/* Books one upstream more; NULL: all bookings end. */
+void directory_feed(struct copy *copy, struct copy *upstream);
+void directory_feed_end(struct copy *copy, const struct copy *upstream);
+bool directory_fed_by(const struct copy *copy, const struct copy *upstream);
+/* Whether some of a's bytes come, over any number of hops, from the asker's copy (NULL: none). */
+bool directory_depends(struct directory *d, struct copy *a, const struct copy *asker);
 
 /* directory_info.c */
 void directory_stat(struct directory *d, uint32_t node, const struct message *m);

@@ -104,15 +104,6 @@ struct copy *directory_copy_add(struct directory *d, struct entry *e, uint32_t n
 	return copy;
 }
 
-void directory_feed(struct copy *copy, struct copy *upstream)
-{
-	if (copy->upstream)
-		copy->upstream->sending--;
-	copy->upstream = upstream;
-	if (upstream)
-		upstream->sending++;
-}
-
 void directory_copy_remove(struct directory *d, struct copy *copy)
 {
 	directory_feed(copy, NULL);
@@ -121,8 +112,7 @@ void directory_copy_remove(struct directory *d, struct copy *copy)
 		{
 			struct copy *other = list_item(l, struct copy, of_entry);
 
-			if (other->upstream == copy)
-				directory_feed(other, NULL);
+			directory_feed_end(other, copy);
 		}
 	}
 	list_remove(&copy->of_entry);

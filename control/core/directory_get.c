@@ -10,25 +10,17 @@ enum choice {
 	CHOICE_EXCLUDED, /* somebody has one, but not for this asker */
 };
 
-/* Whether a's bytes come, over any number of hops, from the asker. */
-static bool directory_depends(const struct copy *a, uint32_t asker)
-{
-	for (; a; a = a->upstream)
-		if (a->node == asker)
-			return true;
-	return false;
-}
-
 /* Smaller is better: origins and complete copies first, then the least used. */
 static uint32_t directory_rank(const struct copy *copy)
 {
 	return (copy->state == MESSAGE_COPY_PARTIAL) << 16 | copy->sending;
 }
 
-static enum choice directory_choose(const struct directory *d, const struct entry *e,
+static enum choice directory_choose(struct directory *d, const struct entry *e,
 				    const struct waiter *w, struct copy **out)
 {
 	uint32_t slots = e->size >= d->large_bytes ? d->slots_large : d->slots_small;
+	const struct copy *own = directory_copy(e, w->node);
 	struct copy *best = NULL;
 	bool free = false;
 
@@ -41,13 +33,58 @@ static enum choice directory_choose(const struct directory *d, const struct entr
 		if (e->size == 0 && copy->state != MESSAGE_COPY_COMPLETE)
 			continue; /* nothing would ever arrive to tell that it was sealed */
 		free = true;
-		if (copy->node == w->failed || directory_depends(copy, w->node))
+		if (copy->node == w->failed || directory_depends(d, copy, own))
 			continue;
 		if (best == NULL || directory_rank(copy) < directory_rank(best))
 			best = copy;
 	}
 	*out = best;
 	return best ? CHOICE_FOUND : free ? CHOICE_EXCLUDED : CHOICE_BUSY;
+}
+
+/* Who else could feed a copy that is fed: on trial an idle one that is complete, while nobody waits
+ * for one; as a hedge one with a slot, or with one stream too many if it is complete, but not
+ * somebody whose bytes come from where the asker's come from. */
+static struct copy *directory_choose_more(struct directory *d, const struct entry *e,
+					  const struct copy *own, bool hedge)
+{
+	uint32_t slots = e->size >= d->large_bytes ? d->slots_large : d->slots_small;
+	struct copy *best = NULL;
+
+	if (own->upstreams == MESSAGE_UPSTREAMS_MAX || (!hedge && !list_empty(&e->waiters)))
+		return NULL;
+	list_each(l, after, &e->copies)
+	{
+		struct copy *copy = list_item(l, struct copy, of_entry);
+		bool partial = copy->state == MESSAGE_COPY_PARTIAL, shared = false;
+
+		if (!d->nodes[copy->node].up || directory_fed_by(own, copy))
+			continue;
+		if (hedge ? copy->sending >= slots + !partial : partial || copy->sending > 0)
+			continue;
+		for (uint32_t i = 0; partial && i < own->upstreams; i++)
+			shared |= directory_depends(d, copy, own->upstream[i].copy);
+		if (shared || directory_depends(d, copy, own))
+			continue;
+		if (best == NULL || directory_rank(copy) < directory_rank(best))
+			best = copy;
+	}
+	return best;
+}
+
+/* Complete copies that feed nobody. */
+static uint32_t directory_spare(const struct directory *d, const struct entry *e)
+{
+	uint32_t count = 0;
+
+	list_each(l, after, &e->copies)
+	{
+		const struct copy *copy = list_item(l, struct copy, of_entry);
+
+		count += copy->state == MESSAGE_COPY_COMPLETE && copy->sending == 0 &&
+			 d->nodes[copy->node].up;
+	}
+	return count;
 }
 
 static void directory_got(const struct entry *e, uint64_t request, uint32_t what, struct message *m)
@@ -83,28 +120,37 @@ static bool directory_answer_value(struct directory *d, struct entry *e, struct 
 	return true;
 }
 
-static void directory_answer_holder(struct directory *d, const struct copy *copy)
+static void directory_answer_holder(struct directory *d, const struct copy *copy,
+				    const struct copy_upstream *upstream)
 {
 	const struct entry *e = copy->entry;
-	uint32_t holder = copy->upstream->node;
+	uint32_t holder = upstream->copy->node;
 	struct message m;
 
-	directory_got(e, copy->request, MESSAGE_GOT_HOLDER, &m);
+	directory_got(e, upstream->request, MESSAGE_GOT_HOLDER, &m);
 	m.got.holder = holder;
 	m.got.holder_incarnation = d->nodes[holder].store_incarnation;
+	m.got.spare = directory_spare(d, e);
 	d->out.answer(d->out.arg, copy->node, &m);
 }
 
-static bool directory_book(struct directory *d, struct entry *e, struct waiter *w,
-			   struct copy *holder)
+static void directory_book(struct directory *d, struct copy *copy, struct copy *holder,
+			   uint64_t request)
+{
+	directory_feed(copy, holder);
+	copy->upstream[copy->upstreams - 1].request = request;
+	directory_answer_holder(d, copy, &copy->upstream[copy->upstreams - 1]);
+}
+
+static bool directory_answer_booked(struct directory *d, struct entry *e, const struct waiter *w,
+				    struct copy *holder)
 {
 	struct copy *copy = directory_copy_add(d, e, w->node, MESSAGE_COPY_PARTIAL);
 
 	if (copy == NULL)
 		return false;
-	directory_feed(copy, holder);
-	copy->request = w->request;
-	directory_answer_holder(d, copy);
+	directory_feed(copy, NULL);
+	directory_book(d, copy, holder, w->request);
 	return true;
 }
 
@@ -137,7 +183,8 @@ void directory_serve(struct directory *d, struct entry *e)
 			break;
 		if (choice == CHOICE_EXCLUDED)
 			continue;
-		room = holder ? directory_book(d, e, w, holder) : directory_answer_value(d, e, w);
+		room = holder ? directory_answer_booked(d, e, w, holder)
+			      : directory_answer_value(d, e, w);
 		if (!room)
 			directory_get_failed(d, w->node, w->request, &e->by_id.id);
 		directory_waiter_remove(d, w);
@@ -200,18 +247,48 @@ static bool directory_get_again(struct directory *d, const struct entry *e, uint
 {
 	const struct copy *own = directory_copy(e, node);
 
-	if (own == NULL || own->upstream == NULL || own->request != m->request)
-		return false;
-	directory_answer_holder(d, own);
-	return true;
+	for (uint32_t i = 0; own && i < own->upstreams; i++) {
+		if (own->upstream[i].request != m->request)
+			continue;
+		directory_answer_holder(d, own, &own->upstream[i]);
+		return true;
+	}
+	return false;
+}
+
+/* It is fed already and asks for one more: answered at once, one way or the other. */
+static void directory_get_more(struct directory *d, uint32_t node, const struct message *m)
+{
+	struct entry *e = directory_find(d, &m->get.id);
+	struct copy *own = e ? directory_copy(e, node) : NULL, *holder = NULL;
+	struct message answer = {.kind = MESSAGE_GOT, .request = m->request};
+
+	if (own && directory_get_again(d, e, node, m))
+		return;
+	if (own && own->state == MESSAGE_COPY_PARTIAL && e->generation == m->get.generation)
+		holder = directory_choose_more(d, e, own, m->get.why == MESSAGE_GET_HEDGE);
+	if (holder) {
+		directory_book(d, own, holder, m->request);
+		return;
+	}
+	answer.got.id = m->get.id;
+	answer.got.what = MESSAGE_GOT_FAILED;
+	answer.got.holder = MESSAGE_NODE_NONE;
+	answer.got.status = -EAGAIN;
+	d->out.answer(d->out.arg, node, &answer);
 }
 
 void directory_get(struct directory *d, uint32_t node, const struct message *m)
 {
-	struct entry *e = directory_make(d, &m->get.id);
+	struct entry *e;
 	struct message answer;
 	struct waiter *w;
 
+	if (m->get.why == MESSAGE_GET_MORE || m->get.why == MESSAGE_GET_HEDGE) {
+		directory_get_more(d, node, m);
+		return;
+	}
+	e = directory_make(d, &m->get.id);
 	if (e == NULL) {
 		directory_get_failed(d, node, m->request, &m->get.id);
 		return;

@@ -29,7 +29,7 @@ static void directory_describe(const struct entry *e, struct session_object *out
 		out->holder[out->holders].complete = complete;
 		out->holder[out->holders].watermark = complete ? e->size : 0;
 		out->holder[out->holders].upstream =
-			copy->upstream ? (int32_t)copy->upstream->node : -1;
+			copy->upstreams ? (int32_t)copy->upstream[0].copy->node : -1;
 		out->holder[out->holders++].sending = copy->sending;
 	}
 }

@@ -2,11 +2,8 @@
 #include <errno.h>
 #include "state.h"
 
-#define FETCH_SOON_NS UINT64_C(500000) /* a holder that is not ready is asked again */
-
 static void fetch_ask(struct control *c, struct fetch *f);
-static void fetch_connect(struct control *c, struct fetch *f);
-static void fetch_request(struct control *c, struct fetch *f, struct link *l);
+static void fetch_connect(struct control *c, struct fetch *f, struct node *holder);
 static void fetch_fire(struct control *c, struct timer *t);
 
 void fetches_carve(struct fetches *f, struct arena *a, const struct control_config *config)
@@ -35,17 +32,27 @@ struct fetch *fetch_get(struct control *c, const struct object_id *id)
 	idmap_insert(&c->fetches.by_id, &f->by_id, id);
 	f->slot = TABLE_SLOT_NONE;
 	f->failed = MESSAGE_NODE_NONE;
+	for (int i = 0; i < FETCH_FEEDS; i++)
+		f->feed[i].fetch = f;
 	fetch_ask(c, f);
 	return f;
 }
 
-uint32_t fetch_upstream(const struct fetch *f)
+void fetch_upstreams(const struct fetch *f, struct message_have *have)
 {
-	return f->holder ? f->holder->number : MESSAGE_NODE_NONE;
+	have->upstream = MESSAGE_NODE_NONE;
+	have->also_count = 0;
+	for (int i = 0; i < FETCH_FEEDS; i++) {
+		const struct node *holder = f->feed[i].holder;
+
+		if (holder && have->upstream == MESSAGE_NODE_NONE)
+			have->upstream = holder->number;
+		else if (holder)
+			have->also[have->also_count++] = holder->number;
+	}
 }
 
-/* Whether anybody on this node, or beyond it, still has an interest. */
-static bool fetch_wanted(struct control *c, const struct fetch *f)
+bool fetch_wanted(struct control *c, const struct fetch *f)
 {
 	if (!list_empty(&f->waits))
 		return true;
@@ -119,7 +126,7 @@ static bool fetch_got(struct control *c, struct call *call, const struct message
 	case MESSAGE_GOT_HOLDER:
 		f->call = NULL;
 		if (fetch_place(c, f, got) == 0)
-			fetch_connect(c, f);
+			fetch_connect(c, f, peers_node(c, got->holder));
 		return false;
 	case MESSAGE_GOT_VALUE:
 		f->call = NULL;
@@ -137,7 +144,6 @@ static void fetch_ask(struct control *c, struct fetch *f)
 	struct message m = {.kind = MESSAGE_GET};
 
 	f->state = FETCH_ASK;
-	f->holder = NULL;
 	f->answered = false;
 	m.get.id = f->by_id.id;
 	m.get.generation = f->generation;
@@ -158,19 +164,29 @@ void fetch_rest(struct control *c, struct fetch *f)
 	fetch_timer(c, f, control_backoff(c, f->attempts));
 }
 
-/* Gives the holder up and asks for another, at once the first time, then after growing pauses. */
-static void fetch_failover(struct control *c, struct fetch *f, enum message_get_why why)
+void fetch_stop(struct control *c, struct fetch *f)
+{
+	calls_cancel(c, f->call);
+	calls_cancel(c, f->more);
+	f->call = f->more = NULL;
+	for (int i = 0; i < FETCH_FEEDS; i++)
+		feed_stop(c, &f->feed[i]);
+	fetch_look_end(c, f);
+}
+
+/* The others go on; without any it asks for another, at once the first time, then after growing
+ * pauses. */
+void fetch_feed_failed(struct control *c, struct fetch *f, struct node *holder, uint32_t why)
 {
 	c->counters.failovers++;
-	if (f->call)
-		calls_cancel(c, f->call);
-	f->call = NULL;
-	if (f->edge)
-		plan_drop_edge(c, f->edge);
-	f->edge = NULL;
-	f->failed = f->holder ? f->holder->number : MESSAGE_NODE_NONE;
-	f->why = f->holder ? why : MESSAGE_GET_FIRST;
-	f->holder = NULL;
+	if (fetch_feeds(f) > 0) {
+		fetch_leave(c, f, holder);
+		fetch_divide(c, f);
+		return;
+	}
+	fetch_stop(c, f);
+	f->failed = why == MESSAGE_GET_FIRST ? MESSAGE_NODE_NONE : holder->number;
+	f->why = why;
 	if (f->attempts++ == 0) {
 		fetch_ask(c, f);
 		return;
@@ -178,32 +194,17 @@ static void fetch_failover(struct control *c, struct fetch *f, enum message_get_
 	fetch_rest(c, f);
 }
 
-/* ---- LINK -------------------------------------------------------------------------------- */
+/* ---- FED --------------------------------------------------------------------------------- */
 
-/* The link that the stream will use, when it is up; else asks for what is missing. */
-static struct link *fetch_link(struct control *c, struct fetch *f)
+static void fetch_connect(struct control *c, struct fetch *f, struct node *holder)
 {
-	struct node *n = f->holder;
-	struct link *l;
+	struct feed *d = fetch_feed_free(f);
 
-	if (n->state != NODE_UP) { /* its number of workers comes with its HELLO */
-		peers_link(c, n, 0, 0);
-		return NULL;
-	}
-	l = peers_link(c, n, fetch_worker(&f->by_id.id, c->workers),
-		       fetch_worker(&f->by_id.id, n->workers));
-	return l && l->state == LINK_UP ? l : NULL;
-}
-
-static void fetch_connect(struct control *c, struct fetch *f)
-{
-	struct link *l;
-
-	f->state = FETCH_LINK;
-	fetch_timer(c, f, c->config.link_ns);
-	l = c->attached ? fetch_link(c, f) : NULL;
-	if (l)
-		fetch_request(c, f, l);
+	f->state = FETCH_FED;
+	fetch_look_begin(c, f);
+	d->first = 0;
+	d->end = fetch_chunks(f);
+	feed_start(c, d, holder);
 }
 
 bool fetch_wants(struct control *c, const struct link *l)
@@ -212,8 +213,9 @@ bool fetch_wants(struct control *c, const struct link *l)
 	{
 		const struct fetch *f = list_item(i, struct fetch, active);
 
-		if (f->state == FETCH_LINK && f->holder == l->node)
-			return true;
+		for (int k = 0; k < FETCH_FEEDS; k++)
+			if (f->feed[k].state == FEED_LINK && f->feed[k].holder == l->node)
+				return true;
 	}
 	return false;
 }
@@ -223,110 +225,11 @@ void fetch_node_up(struct control *c, struct node *n)
 	list_each(i, after, &c->fetches.active)
 	{
 		struct fetch *f = list_item(i, struct fetch, active);
-		struct link *l;
 
-		if (f->state != FETCH_LINK || f->holder != n)
-			continue;
-		l = fetch_link(c, f);
-		if (l)
-			fetch_request(c, f, l);
+		for (int k = 0; k < FETCH_FEEDS; k++)
+			if (f->feed[k].holder == n)
+				feed_linked(c, &f->feed[k]);
 	}
-}
-
-/* ---- REQUEST and STREAM ------------------------------------------------------------------ */
-
-static uint64_t fetch_watermark(struct control *c, const struct fetch *f)
-{
-	return atomic_load_explicit(&c->table->slot[f->slot].watermark, memory_order_acquire);
-}
-
-static bool fetch_requested(struct control *c, struct call *call, const struct message *answer)
-{
-	struct fetch *f = call->owner;
-	int32_t status = answer ? answer->reply.status : -ETIMEDOUT;
-
-	f->call = NULL;
-	if (f->state == FETCH_STREAM && status == -EAGAIN)
-		status = 0; /* it is about to learn of the connection's end, and so are we */
-	if (status == 0) {
-		f->state = FETCH_STREAM;
-		fetch_timer(c, f, c->config.stall_ns);
-	} else if (status == -EAGAIN && f->attempts < 8) { /* it is not ready for us: soon */
-		f->state = FETCH_REQUEST;
-		fetch_timer(c, f, FETCH_SOON_NS << f->attempts++);
-	} else {
-		fetch_failover(c, f,
-			       status == -ENOENT ? MESSAGE_GET_ABSENT : MESSAGE_GET_UNREACHED);
-	}
-	return false;
-}
-
-static void fetch_send_request(struct control *c, struct fetch *f)
-{
-	struct message m = {.kind = MESSAGE_STREAM};
-	uint64_t chunks = chunk_count(f->size, f->chunk_bytes);
-
-	m.stream.id = f->by_id.id;
-	m.stream.generation = f->generation;
-	m.stream.stream = f->edge->handle;
-	m.stream.worker = fetch_worker(&f->by_id.id, c->workers);
-	m.stream.chunk_bytes = f->chunk_bytes;
-	m.stream.first = f->first;
-	m.stream.count = (uint32_t)(chunks - f->first);
-	m.stream.check = f->state == FETCH_STREAM;
-	timers_cancel(&c->timers, &f->timer);
-	f->call = calls_start(c, f->holder, &m, TABLE_SLOT_NONE, c->config.call_ns, fetch_requested,
-			      f);
-	if (f->call == NULL)
-		fetch_timer(c, f, control_backoff(c, 1));
-}
-
-static void fetch_request(struct control *c, struct fetch *f, struct link *l)
-{
-	struct stage *s = fetch_stage(c, f);
-	uint64_t chunks = chunk_count(f->size, f->chunk_bytes);
-	uint64_t watermark = fetch_watermark(c, f);
-
-	f->state = FETCH_REQUEST;
-	f->first = (uint32_t)(watermark / f->chunk_bytes);
-	if (s && f->first < chunks && s->in == NULL)
-		f->edge = plan_in(c, s, l->conn, f->first, (uint32_t)(chunks - f->first));
-	if (s && f->first >= chunks) { /* all is here: the worker says so in a moment */
-		f->state = FETCH_STREAM;
-		fetch_timer(c, f, c->config.stall_ns);
-		return;
-	}
-	if (f->edge == NULL) { /* tables full */
-		f->holder = NULL;
-		fetch_failover(c, f, MESSAGE_GET_FIRST);
-		return;
-	}
-	f->edge->fetch = f;
-	f->moved = watermark;
-	fetch_send_request(c, f);
-}
-
-void fetch_edge_failed(struct control *c, struct fetch *f, enum reason why)
-{
-	fetch_failover(c, f, MESSAGE_GET_UNREACHED);
-}
-
-/* Nothing has moved for a while: does the holder still send? It answers the same request again. */
-static void fetch_stalled(struct control *c, struct fetch *f)
-{
-	uint64_t watermark = fetch_watermark(c, f);
-
-	if (watermark != f->moved || f->edge == NULL) {
-		f->moved = watermark;
-		f->attempts = 0;
-		fetch_timer(c, f, c->config.stall_ns);
-		return;
-	}
-	if (!fetch_wanted(c, f)) {
-		fetch_fail(c, f, -ECANCELED, "it does not arrive, and nobody waits for it");
-		return;
-	}
-	fetch_send_request(c, f);
 }
 
 static void fetch_fire(struct control *c, struct timer *t)
@@ -334,15 +237,6 @@ static void fetch_fire(struct control *c, struct timer *t)
 	struct fetch *f = list_item(t, struct fetch, timer);
 
 	switch (f->state) {
-	case FETCH_LINK:
-		fetch_failover(c, f, MESSAGE_GET_UNREACHED);
-		break;
-	case FETCH_REQUEST:
-		fetch_send_request(c, f);
-		break;
-	case FETCH_STREAM:
-		fetch_stalled(c, f);
-		break;
 	case FETCH_REST:
 		fetch_ask(c, f);
 		break;

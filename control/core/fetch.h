@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An object on its way to this node: asks the directory for a holder, makes room, connects, has
- * the holder send, and goes on with another holder from what has arrived when one fails.
+ * An object on its way to this node: asks the directory for a holder, makes room, has the holder
+ * feed it (feed.h), takes another in when that is faster, and goes on with others from what has
+ * arrived when one fails.
  *
- *   ASK      a GET is out                    -> LINK (holder), finished (value), ended (refused)
- *   LINK     waits for the connection        -> REQUEST, or ASK when it does not come
- *   REQUEST  IN edge set, a STREAM is out    -> STREAM, or REST / ASK when refused
- *   STREAM   chunks arrive                   -> finished (BUFFER_DONE), or ASK when the edge fails
- *   REST     a pause after a failure         -> ASK
+ *   ASK   a GET is out                     -> FED (holder), finished (value), ended (refused)
+ *   FED   one feed or several bring chunks -> finished (BUFFER_DONE), or ASK, REST when the last
+ *                                             one fails
+ *   REST  a pause after a failure          -> ASK
  *
  * It ends when the object is complete, deleted, refused, or when nobody wants it any more.
  */
 #ifndef SARISSA_CONTROL_CORE_FETCH_H
 #define SARISSA_CONTROL_CORE_FETCH_H
 
+#include "feed.h"
 #include "idmap.h"
 #include "internal/record.h"
 #include "list.h"
@@ -22,7 +23,6 @@
 
 struct call;
 struct control;
-struct edge;
 struct link;
 struct node;
 struct object;
@@ -30,27 +30,22 @@ struct wait;
 
 enum fetch_state {
 	FETCH_ASK,
-	FETCH_LINK,
-	FETCH_REQUEST,
-	FETCH_STREAM,
+	FETCH_FED,
 	FETCH_REST,
 };
 
 struct fetch {
 	struct idmap_node by_id;
 	struct list active;
-	struct list waits; /* GETs, until the object has a place */
-	struct timer timer;
-	struct call *call; /* GET or STREAM */
-	struct node *holder;
-	struct edge *edge;
+	struct list waits;  /* GETs, until the object has a place */
+	struct timer timer; /* FED: the next look */
+	struct call *call;  /* ASK: GET */
+	struct call *more;  /* FED: GET for one more holder */
+	struct feed feed[FETCH_FEEDS];
 	uint64_t generation; /* 0: no place yet */
 	uint64_t size;
-	uint64_t holder_incarnation;
-	uint64_t moved; /* watermark when last looked at */
-	uint32_t slot;	/* TABLE_SLOT_NONE: no place yet */
+	uint32_t slot; /* TABLE_SLOT_NONE: no place yet */
 	uint32_t chunk_bytes;
-	uint32_t first;	   /* chunk that the stream begins with */
 	uint32_t bitmap;   /* kept while there is no stage */
 	uint32_t failed;   /* the holder to avoid */
 	uint32_t why;	   /* enum message_get_why */
@@ -58,12 +53,29 @@ struct fetch {
 	uint8_t state;
 	bool known;    /* the directory knows the object */
 	bool answered; /* the GET that is out was answered with "wait" */
+
+	/* what the looks have found (fetch_look.c) */
+	uint64_t looked_ns;
+	uint64_t rate;	   /* bytes per second */
+	uint64_t rate_one; /* before a second holder was tried; 0: none is being tried */
+	uint64_t help_ns;  /* when one more may be asked for */
+	uint64_t queried_ns;
+	uint32_t missing; /* chunks */
+	uint32_t spare;	  /* idle complete copies elsewhere, when the holder was handed out */
+	uint16_t slow;	  /* looks in a row that found it slow */
+	uint16_t refused; /* times in a row that nobody else was to be had */
+	uint16_t trial;	  /* looks since a second holder is on trial */
+	bool looking;
 };
 
 struct fetches {
 	struct pool pool;
 	struct idmap by_id;
 	struct list active;
+	uint64_t best;	   /* bytes per second that this node has taken at most, forgotten slowly */
+	uint64_t rate;	   /* that it takes now */
+	uint64_t alone_ns; /* until then a second holder is known not to help */
+	uint32_t feeding;  /* fetches that are FED */
 };
 
 struct control_config;
@@ -80,7 +92,6 @@ void fetch_unwanted(struct control *c, struct fetch *f);
 void fetch_rest(struct control *c, struct fetch *f);
 
 void fetch_done(struct control *c, struct fetch *f);
-void fetch_edge_failed(struct control *c, struct fetch *f, enum reason why);
 /* The worker has lost the buffer. */
 void fetch_stage_lost(struct control *c, struct fetch *f);
 /* The object was taken away. */
@@ -89,12 +100,37 @@ void fetch_killed(struct control *c, struct fetch *f);
 void fetch_node_up(struct control *c, struct node *n);
 /* Whether some fetch waits for this link. */
 bool fetch_wants(struct control *c, const struct link *l);
-/* Node that feeds it, or MESSAGE_NODE_NONE. */
-uint32_t fetch_upstream(const struct fetch *f);
+/* The nodes that feed it. */
+void fetch_upstreams(const struct fetch *f, struct message_have *have);
+/* Whether anybody on this node, or beyond it, still has an interest. */
+bool fetch_wanted(struct control *c, const struct fetch *f);
 /* The store is gone: all begin anew. */
 void fetch_restart_all(struct control *c);
 /* Those of a shard's objects are announced to it again. */
 void fetch_announce(struct control *c, const struct node *shard);
+
+/* A holder feeds it, and has so many chunks. */
+void fetch_fed(struct control *c, struct fetch *f, struct feed *d, uint32_t ready);
+/* A holder feeds it no more (why: enum message_get_why). */
+void fetch_feed_failed(struct control *c, struct fetch *f, struct node *holder, uint32_t why);
+/* Lets go of all holders. */
+void fetch_stop(struct control *c, struct fetch *f);
+
+/* fetch_divide.c: who brings what */
+enum { DIVIDE_TAIL_CHUNKS = 32 }; /* the last few chunks are asked from all */
+void fetch_divide(struct control *c, struct fetch *f);
+struct feed *fetch_feed_free(struct fetch *f);
+uint32_t fetch_feeds(const struct fetch *f);
+/* What has arrived, one bit per chunk. */
+const uint64_t *fetch_map(struct control *c, const struct fetch *f);
+uint32_t fetch_chunks(const struct fetch *f);
+
+/* fetch_look.c: whether it goes as fast as it could */
+/* Begins to look, or ends: a fetch that is FED. */
+void fetch_look_begin(struct control *c, struct fetch *f);
+void fetch_look_end(struct control *c, struct fetch *f);
+/* Tells the directory that a node feeds it no more. */
+void fetch_leave(struct control *c, const struct fetch *f, const struct node *holder);
 
 /* fetch_place.c: where the bytes go */
 int fetch_place(struct control *c, struct fetch *f, const struct message_got *got);

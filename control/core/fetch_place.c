@@ -14,10 +14,7 @@ unsigned fetch_worker(const struct object_id *id, uint32_t workers)
 /* Lets go of everything; the object, if there is one, is the caller's to finish. */
 void fetch_end(struct control *c, struct fetch *f)
 {
-	if (f->call)
-		calls_cancel(c, f->call);
-	if (f->edge)
-		plan_drop_edge(c, f->edge);
+	fetch_stop(c, f);
 	if (f->bitmap)
 		allocator_give(&c->objects.scratch, f->bitmap);
 	timers_cancel(&c->timers, &f->timer);
@@ -44,9 +41,16 @@ void fetch_fail(struct control *c, struct fetch *f, int32_t status, const char *
 	objects_disown(c, &id, generation);
 }
 
+/* The edges go with the stage. */
+static void fetch_forget_edges(struct fetch *f)
+{
+	for (int i = 0; i < FETCH_FEEDS; i++)
+		f->feed[i].edge = f->feed[i].old_edge = NULL;
+}
+
 void fetch_killed(struct control *c, struct fetch *f)
 {
-	f->edge = NULL; /* goes with the stage */
+	fetch_forget_edges(f);
 	fetch_end(c, f);
 }
 
@@ -56,10 +60,8 @@ void fetch_stage_lost(struct control *c, struct fetch *f)
 
 	f->bitmap = s->bitmap; /* what has arrived stays */
 	s->bitmap = 0;
-	f->edge = NULL;
-	if (f->call)
-		calls_cancel(c, f->call);
-	f->call = NULL;
+	fetch_forget_edges(f);
+	fetch_stop(c, f);
 	f->attempts++;
 	fetch_rest(c, f);
 }
@@ -133,9 +135,7 @@ static int fetch_make_room(struct control *c, struct fetch *f, const struct mess
 	if (slot != TABLE_SLOT_NONE && f->generation != got->generation) {
 		/* another object under the same id: what has arrived is of no use */
 		objects_at(c, slot)->fetch = NULL;
-		if (f->edge)
-			plan_drop_edge(c, f->edge);
-		f->edge = NULL;
+		fetch_stop(c, f);
 		if (f->bitmap)
 			allocator_give(&c->objects.scratch, f->bitmap);
 		f->bitmap = 0;
@@ -187,12 +187,11 @@ int fetch_place(struct control *c, struct fetch *f, const struct message_got *go
 	 */
 	if (c->attached)
 		fetch_stage(c, f);
-	f->holder = peers_node(c, got->holder);
-	if (f->holder == NULL || f->holder == c->self) {
+	f->spare = got->spare;
+	if (peers_node(c, got->holder) == NULL || peers_node(c, got->holder) == c->self) {
 		/* the directory takes us for a holder: we are not */
 		f->failed = got->holder;
 		f->why = MESSAGE_GET_FIRST;
-		f->holder = NULL;
 		f->attempts++;
 		fetch_rest(c, f);
 		return -EAGAIN;
@@ -214,7 +213,7 @@ void fetch_take_value(struct control *c, struct fetch *f, const struct message_g
 	o = objects_at(c, f->slot);
 	if (o->stage) { /* it was arriving as a stream: the same bytes */
 		serve_end_all(c, o);
-		f->edge = NULL;
+		fetch_stop(c, f);
 		plan_drop_stage(c, o->stage);
 	}
 	if (got->size > 0)

@@ -16,8 +16,10 @@
 
 enum {
 	MESSAGE_VERSION = 1,
-	MESSAGE_TEXT_MAX = 127,	  /* bytes, without the terminating zero */
-	MESSAGE_OBJECTS_MAX = 32, /* entries in one OBJECTS message */
+	MESSAGE_TEXT_MAX = 127,	   /* bytes, without the terminating zero */
+	MESSAGE_OBJECTS_MAX = 32,  /* entries in one OBJECTS message */
+	MESSAGE_UPSTREAMS_MAX = 4, /* nodes that feed one copy at a time */
+	MESSAGE_SKIPS_MAX = 32,	   /* runs of chunks that a STREAM leaves out */
 };
 
 enum message_kind {
@@ -50,6 +52,8 @@ enum message_get_why {
 	MESSAGE_GET_FIRST,     /* failed names no node */
 	MESSAGE_GET_UNREACHED, /* the holder named before does not answer, or stopped sending */
 	MESSAGE_GET_ABSENT,    /* the holder named before says that it has no such copy */
+	MESSAGE_GET_MORE,      /* one feeds me, an idle one beside it would be faster */
+	MESSAGE_GET_HEDGE,     /* those that feed me are slow: whom else can I ask? */
 	MESSAGE_GET_WHYS,
 };
 
@@ -58,7 +62,7 @@ enum message_got_what {
 	MESSAGE_GOT_WAIT,    /* it exists; an answer follows when a holder can send */
 	MESSAGE_GOT_HOLDER,  /* ask this node; its sending slot is booked for you */
 	MESSAGE_GOT_VALUE,   /* here it is */
-	MESSAGE_GOT_FAILED,  /* status says why; no further answer */
+	MESSAGE_GOT_FAILED,  /* status says why; no further answer (MORE, HEDGE: nobody else) */
 	MESSAGE_GOT_WHATS,
 };
 
@@ -86,7 +90,9 @@ struct message_have {
 	uint32_t chunk_bytes;
 	uint32_t state;	   /* enum message_copy_state */
 	uint32_t upstream; /* PARTIAL: the node that feeds it, or MESSAGE_NODE_NONE */
-	uint32_t create;   /* 1: fails when the id is in use */
+	uint32_t also_count;
+	uint32_t also[MESSAGE_UPSTREAMS_MAX - 1]; /* others that feed it */
+	uint32_t create;			  /* 1: fails when the id is in use */
 	char name[OBJECT_NAME_MAX + 1];
 	const uint8_t *value;
 	uint32_t value_bytes; /* all of the object, or 0 */
@@ -108,6 +114,7 @@ struct message_got {
 	uint32_t what; /* enum message_got_what */
 	uint32_t holder;
 	int32_t status; /* FAILED: -errno */
+	uint32_t spare; /* HOLDER: complete copies beside it that feed nobody */
 	uint64_t holder_incarnation;
 	char name[OBJECT_NAME_MAX + 1];
 	const uint8_t *value;
@@ -118,6 +125,7 @@ struct message_got {
 struct message_object { /* DROP, DELETE, REMOVE, STAT */
 	struct object_id id;
 	uint64_t generation; /* DELETE, STAT: 0 */
+	uint32_t upstream;   /* DROP: node + 1 that feeds me no more; 0: I hold nothing more */
 };
 
 struct message_stream {
@@ -129,6 +137,10 @@ struct message_stream {
 	uint32_t first; /* chunk */
 	uint32_t count; /* chunks from first on */
 	uint32_t check; /* 1: only say whether the stream still is there */
+	uint32_t skips;
+	struct message_run {
+		uint32_t first, count;
+	} skip[MESSAGE_SKIPS_MAX]; /* chunks that are here already, in rising order */
 };
 
 struct message_list {
@@ -143,6 +155,7 @@ struct message_objects {
 
 struct message_reply {
 	int32_t status; /* 0 or -errno */
+	uint32_t ready; /* STREAM: chunks that the holder has */
 	uint64_t generation;
 	char text[MESSAGE_TEXT_MAX + 1];
 };

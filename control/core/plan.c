@@ -102,6 +102,7 @@ struct stage *plan_stage(struct control *c, uint32_t slot, unsigned worker, uint
 	if (s == NULL)
 		return NULL;
 	s->handle = plan_handle(c->plan.stage_generation, pool_index(&c->plan.stages, s));
+	list_init(&s->ins);
 	list_init(&s->outs);
 	s->worker = (uint16_t)worker;
 	s->slot = slot;
@@ -146,9 +147,12 @@ void plan_drop_stage(struct control *c, struct stage *s)
 		e->serve = NULL;
 		e->dropping = true;
 	}
-	if (s->in) {
-		s->in->fetch = NULL;
-		s->in->dropping = true;
+	list_each(l, after, &s->ins)
+	{
+		struct edge *e = list_item(l, struct edge, of_stage);
+
+		e->feed = NULL;
+		e->dropping = true;
 	}
 	r.progress.buffer = s->handle;
 	plan_push(c, s->worker, &r);
@@ -156,7 +160,7 @@ void plan_drop_stage(struct control *c, struct stage *s)
 
 void plan_settle_stage(struct control *c, struct stage *s)
 {
-	if (list_empty(&s->outs) && s->in == NULL && objects_at(c, s->slot)->fetch == NULL)
+	if (list_empty(&s->outs) && list_empty(&s->ins) && objects_at(c, s->slot)->fetch == NULL)
 		plan_drop_stage(c, s);
 }
 
@@ -189,11 +193,11 @@ struct edge *plan_in(struct control *c, struct stage *s, uint32_t conn, uint32_t
 	struct edge *e;
 	struct record r;
 
-	assert(s->in == NULL && !s->dropping);
+	assert(!s->dropping);
 	e = plan_edge(c, s, false, conn);
 	if (e == NULL)
 		return NULL;
-	s->in = e;
+	list_append(&s->ins, &e->of_stage);
 	plan_edge_record(e, COMMAND_IN, &r);
 	r.edge.first_chunk = first;
 	r.edge.chunks = count;
@@ -201,8 +205,8 @@ struct edge *plan_in(struct control *c, struct stage *s, uint32_t conn, uint32_t
 	return e;
 }
 
-struct edge *plan_out(struct control *c, struct stage *s, uint32_t conn, uint32_t stream,
-		      uint32_t first, uint32_t count)
+struct edge *plan_out(struct control *c, struct stage *s, uint32_t conn,
+		      const struct message_stream *m)
 {
 	uint32_t bitmap = plan_bitmap(c, chunk_count(s->size, s->chunk_bytes));
 	struct edge *e = bitmap ? plan_edge(c, s, true, conn) : NULL;
@@ -214,11 +218,14 @@ struct edge *plan_out(struct control *c, struct stage *s, uint32_t conn, uint32_
 		return NULL;
 	}
 	e->bitmap = bitmap;
+	for (uint32_t i = 0; i < m->skips; i++)
+		chunks_set((uint64_t *)(void *)objects_scratch(c, bitmap), m->skip[i].first,
+			   m->skip[i].count);
 	list_append(&s->outs, &e->of_stage);
 	plan_edge_record(e, COMMAND_OUT, &r);
-	r.edge.stream = stream;
-	r.edge.first_chunk = first;
-	r.edge.chunks = count;
+	r.edge.stream = m->stream;
+	r.edge.first_chunk = m->first;
+	r.edge.chunks = m->count;
 	r.edge.bitmap_offset = objects_scratch_offset(c, bitmap);
 	plan_push(c, s->worker, &r);
 	return e;
@@ -231,10 +238,8 @@ void plan_drop_edge(struct control *c, struct edge *e)
 	if (e->dropping)
 		return;
 	e->dropping = true;
-	e->fetch = NULL;
+	e->feed = NULL;
 	e->serve = NULL;
-	if (!e->out && e->stage->in == e)
-		e->stage->in = NULL;
 	plan_edge_record(e, COMMAND_DROP_EDGE, &r);
 	r.flags = e->out ? RECORD_FLAG_OUT : RECORD_FLAG_IN;
 	plan_push(c, e->stage->worker, &r);

@@ -2,7 +2,7 @@
 /*
  * The buffers and edges that the workers hold for us, and the queue of records to them.
  *
- * A stage is a buffer over one object's range: one IN edge at most feeds it, any number of OUT
+ * A stage is a buffer over one object's range: a few IN edges feed it, any number of OUT
  * edges leave it (cut-through when it is still arriving). Stages and edges are given up with a
  * DROP and free only after EVENT_DROPPED; until then they hold the object's memory.
  */
@@ -11,16 +11,17 @@
 
 #include "internal/record.h"
 #include "list.h"
+#include "message.h"
 #include "pool.h"
 
 struct control;
-struct fetch;
+struct feed;
 struct serve;
 
 struct stage {
+	struct list ins;     /* struct edge.of_stage */
 	struct list outs;    /* struct edge.of_stage */
 	struct list advance; /* on plan.advances: an ADVANCE is due */
-	struct edge *in;
 	uint64_t size;
 	uint64_t ready_bytes; /* for the next ADVANCE */
 	uint32_t handle;
@@ -34,7 +35,7 @@ struct stage {
 struct edge {
 	struct list of_stage;
 	struct stage *stage;
-	struct fetch *fetch; /* IN, or NULL when it no longer matters */
+	struct feed *feed;   /* IN, or NULL when it no longer matters */
 	struct serve *serve; /* OUT, or NULL when it no longer matters */
 	uint32_t handle;
 	uint32_t conn;
@@ -78,8 +79,9 @@ void plan_settle_stage(struct control *c, struct stage *s);
 
 struct edge *plan_in(struct control *c, struct stage *s, uint32_t conn, uint32_t first,
 		     uint32_t count);
-struct edge *plan_out(struct control *c, struct stage *s, uint32_t conn, uint32_t stream,
-		      uint32_t first, uint32_t count);
+/* m: the receiver's stream, the range, and what to leave out of it. */
+struct edge *plan_out(struct control *c, struct stage *s, uint32_t conn,
+		      const struct message_stream *m);
 void plan_drop_edge(struct control *c, struct edge *e);
 
 /* Events about buffers and edges, and refusals. */

@@ -27,11 +27,7 @@ static struct edge *plan_find_edge(struct control *c, unsigned worker, bool out,
 
 static void plan_free_edge(struct control *c, struct edge *e)
 {
-	struct stage *s = e->stage;
-
 	list_remove(&e->of_stage);
-	if (s->in == e)
-		s->in = NULL;
 	if (e->bitmap)
 		allocator_give(&c->objects.scratch, e->bitmap);
 	e->handle = 0;
@@ -46,8 +42,10 @@ static void plan_free_stage(struct control *c, struct stage *s)
 	{
 		plan_free_edge(c, list_item(l, struct edge, of_stage));
 	}
-	if (s->in)
-		plan_free_edge(c, s->in);
+	list_each(l, after, &s->ins)
+	{
+		plan_free_edge(c, list_item(l, struct edge, of_stage));
+	}
 	list_remove(&s->advance);
 	if (s->bitmap)
 		allocator_give(&c->objects.scratch, s->bitmap);
@@ -63,8 +61,8 @@ static void plan_edge_ended(struct control *c, struct edge *e, enum reason why)
 	if (e->out) {
 		if (e->serve)
 			serve_ended(c, e->serve);
-	} else if (e->fetch) {
-		fetch_edge_failed(c, e->fetch, why);
+	} else if (e->feed) {
+		feed_failed(c, e->feed, MESSAGE_GET_UNREACHED);
 	}
 }
 
@@ -181,12 +179,6 @@ void plan_event(struct control *c, unsigned worker, const struct record *r)
 
 void plan_detach(struct control *c)
 {
-	for (uint32_t i = 0; i < c->plan.ins.fresh; i++) {
-		struct edge *e = pool_at(&c->plan.ins, i);
-
-		if (e->handle != 0 && e->stage->in != e) /* its DROP was under way */
-			plan_free_edge(c, e);
-	}
 	for (uint32_t i = 0; i < c->plan.stages.fresh; i++) {
 		struct stage *s = pool_at(&c->plan.stages, i);
 

@@ -85,7 +85,7 @@ static int serve_start(struct control *c, struct node *n, struct object *o, uint
 	s = pool_take(&c->serves.pool);
 	if (s == NULL)
 		return -EAGAIN;
-	s->edge = plan_out(c, stage, conn, m->stream, m->first, m->count);
+	s->edge = plan_out(c, stage, conn, m);
 	if (s->edge == NULL) {
 		pool_give(&c->serves.pool, s);
 		plan_settle_stage(c, stage);
@@ -134,11 +134,25 @@ static int serve_check(struct control *c, struct node *n, uint32_t conn,
 	return serve_start(c, n, objects_at(c, slot), data->handle, m);
 }
 
+/* Chunks of it that are here. */
+static uint32_t serve_ready(struct control *c, const struct message_stream *m)
+{
+	uint32_t slot = objects_find(c, &m->id);
+	const struct object_slot *image = &c->table->slot[slot];
+	uint64_t watermark = atomic_load_explicit(&image->watermark, memory_order_acquire);
+	uint32_t chunks = (uint32_t)chunk_count(image->size, m->chunk_bytes);
+
+	if (image->state == OBJECT_FETCHING && objects_at(c, slot)->fetch)
+		return chunks - chunks_missing(fetch_map(c, objects_at(c, slot)->fetch), 0, chunks);
+	return watermark == image->size ? chunks : (uint32_t)(watermark / m->chunk_bytes);
+}
+
 void serve_request(struct control *c, struct node *n, uint32_t conn, const struct message *m)
 {
 	struct message answer = {.kind = MESSAGE_REPLY, .request = m->request};
 
 	answer.reply.status = serve_check(c, n, conn, &m->stream);
 	answer.reply.generation = m->stream.generation;
+	answer.reply.ready = answer.reply.status == 0 ? serve_ready(c, &m->stream) : 0;
 	peers_send(c, n, &answer);
 }

@@ -4,8 +4,10 @@
 #define SARISSA_CONTROL_CORE_STATE_H
 
 #include "calls.h"
+#include "chunks.h"
 #include "control.h"
 #include "directory.h"
+#include "feed.h"
 #include "fetch.h"
 #include "objects.h"
 #include "peers.h"

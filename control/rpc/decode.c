@@ -85,6 +85,19 @@ static bool decode_hello(const Rpc__Hello *in, struct message_hello *out)
 	       in->announce < MESSAGE_ANNOUNCES && in->store_incarnation != 0;
 }
 
+static bool decode_also(const Rpc__Have *in, struct message_have *out)
+{
+	if (in->n_also > MESSAGE_UPSTREAMS_MAX - 1)
+		return false;
+	out->also_count = (uint32_t)in->n_also;
+	for (size_t i = 0; i < in->n_also; i++) {
+		out->also[i] = in->also[i];
+		if (in->also[i] >= NODES_MAX)
+			return false;
+	}
+	return true;
+}
+
 static bool decode_have(const Rpc__Have *in, struct message_have *out)
 {
 	out->generation = in->generation;
@@ -100,7 +113,7 @@ static bool decode_have(const Rpc__Have *in, struct message_have *out)
 		return false;
 	return in->generation != 0 && in->state != 0 && in->state < MESSAGE_COPY_STATES &&
 	       decode_chunk(in->chunk_bytes, in->size) && decode_id(&in->id, &out->id) &&
-	       decode_node(in->upstream, &out->upstream) &&
+	       decode_node(in->upstream, &out->upstream) && decode_also(in, out) &&
 	       decode_text(&in->name, out->name, sizeof(out->name));
 }
 
@@ -110,7 +123,8 @@ static bool decode_get(const Rpc__Get *in, struct message_get *out)
 	out->why = in->why;
 	return in->why < MESSAGE_GET_WHYS && decode_id(&in->id, &out->id) &&
 	       decode_node(in->failed, &out->failed) &&
-	       (in->why == MESSAGE_GET_FIRST || out->failed != MESSAGE_NODE_NONE);
+	       ((in->why != MESSAGE_GET_UNREACHED && in->why != MESSAGE_GET_ABSENT) ||
+		out->failed != MESSAGE_NODE_NONE);
 }
 
 static bool decode_got(const Rpc__Got *in, struct message_got *out)
@@ -125,6 +139,7 @@ static bool decode_got(const Rpc__Got *in, struct message_got *out)
 	out->status = in->status;
 	out->value = in->value.data;
 	out->value_bytes = (uint32_t)in->value.len;
+	out->spare = in->spare;
 	if (in->what >= MESSAGE_GOT_WHATS || !decode_status(in->status) ||
 	    !decode_id(&in->id, &out->id) || !decode_node(in->holder, &out->holder) ||
 	    !decode_text(&in->name, out->name, sizeof(out->name)) ||
@@ -141,7 +156,27 @@ static bool decode_got(const Rpc__Got *in, struct message_got *out)
 static bool decode_object(const Rpc__Object *in, struct message_object *out)
 {
 	out->generation = in->generation;
-	return decode_id(&in->id, &out->id);
+	out->upstream = in->upstream;
+	return in->upstream <= NODES_MAX && decode_id(&in->id, &out->id);
+}
+
+/* Runs that rise and do not touch each other, inside the range asked for. */
+static bool decode_skips(const Rpc__Stream *in, struct message_stream *out)
+{
+	uint64_t at = in->first, end = (uint64_t)in->first + in->count;
+
+	if (in->n_skip % 2 || in->n_skip > 2 * MESSAGE_SKIPS_MAX)
+		return false;
+	out->skips = (uint32_t)(in->n_skip / 2);
+	for (uint32_t i = 0; i < out->skips; i++) {
+		const struct message_run run = {in->skip[2 * i], in->skip[2 * i + 1]};
+
+		if (run.first < at || run.count == 0 || (uint64_t)run.first + run.count > end)
+			return false;
+		at = (uint64_t)run.first + run.count;
+		out->skip[i] = run;
+	}
+	return true;
 }
 
 static bool decode_stream(const Rpc__Stream *in, struct message_stream *out)
@@ -155,7 +190,8 @@ static bool decode_stream(const Rpc__Stream *in, struct message_stream *out)
 	out->check = in->check != 0;
 	return in->generation != 0 && in->stream != 0 && in->worker < WORKERS_MAX &&
 	       in->count > 0 && in->first <= UINT32_MAX - in->count &&
-	       decode_chunk(in->chunk_bytes, 0) && decode_id(&in->id, &out->id);
+	       decode_chunk(in->chunk_bytes, 0) && decode_skips(in, out) &&
+	       decode_id(&in->id, &out->id);
 }
 
 static bool decode_node_status(const Rpc__Node *in, struct session_node *out)
@@ -181,6 +217,7 @@ static bool decode_reply(const Rpc__Reply *in, struct message_reply *out)
 {
 	out->status = in->status;
 	out->generation = in->generation;
+	out->ready = in->ready;
 	return decode_status(in->status) && decode_text(&in->text, out->text, sizeof(out->text));
 }
 

@@ -31,6 +31,8 @@ static void encode_have(const struct message_have *m, Rpc__Have *out)
 	out->name = encode_text(m->name, sizeof(m->name));
 	out->has_value = m->has_value != 0;
 	out->value = encode_bytes(m->value, m->has_value ? m->value_bytes : 0);
+	out->n_also = m->also_count;
+	out->also = (uint32_t *)(uintptr_t)m->also;
 }
 
 static void encode_get(const struct message_get *m, Rpc__Get *out)
@@ -56,6 +58,7 @@ static void encode_got(const struct message_got *m, Rpc__Got *out)
 	out->value = encode_bytes(m->value, m->value_bytes);
 	out->status = m->status;
 	out->text = encode_text(m->text, sizeof(m->text));
+	out->spare = m->spare;
 }
 
 static void encode_object(const struct message_object *m, Rpc__Object *out)
@@ -63,6 +66,7 @@ static void encode_object(const struct message_object *m, Rpc__Object *out)
 	rpc__object__init(out);
 	out->id = encode_bytes(m->id.bytes, OBJECT_ID_BYTES);
 	out->generation = m->generation;
+	out->upstream = m->upstream;
 }
 
 static void encode_stream(const struct message_stream *m, Rpc__Stream *out)
@@ -76,6 +80,8 @@ static void encode_stream(const struct message_stream *m, Rpc__Stream *out)
 	out->first = m->first;
 	out->count = m->count;
 	out->check = m->check != 0;
+	out->n_skip = 2 * (size_t)m->skips;
+	out->skip = (uint32_t *)(uintptr_t)m->skip; /* pairs of words */
 }
 
 static void encode_hello(const struct message_hello *m, Rpc__Hello *out)
@@ -113,6 +119,7 @@ static void encode_reply(const struct message_reply *m, Rpc__Reply *out)
 	out->status = m->status;
 	out->generation = m->generation;
 	out->text = encode_text(m->text, sizeof(m->text));
+	out->ready = m->ready;
 }
 
 /* ---- OBJECTS: the one with parts of its own ----------------------------------------------- */

@@ -45,7 +45,16 @@ static struct message sample(uint32_t kind)
 		strcpy(m.got.name, "a name");
 		break;
 	case MESSAGE_STREAM:
-		m.stream = (struct message_stream){id, 7, 0x10001, 15, 64, 5, 6, 1};
+		m.stream = (struct message_stream){.id = id,
+						   .generation = 7,
+						   .stream = 0x10001,
+						   .worker = 15,
+						   .chunk_bytes = 64,
+						   .first = 5,
+						   .count = 6,
+						   .check = 1,
+						   .skips = 2,
+						   .skip = {{5, 2}, {10, 1}}};
 		break;
 	case MESSAGE_LIST:
 		m.list.cursor = 12345;
@@ -63,10 +72,10 @@ static struct message sample(uint32_t kind)
 					       .port = "af_xdp eth0"};
 		break;
 	case MESSAGE_REPLY:
-		m.reply = (struct message_reply){-EEXIST, 4, "it exists: delete it"};
+		m.reply = (struct message_reply){-EEXIST, 3, 4, "it exists: delete it"};
 		break;
 	default:
-		m.object = (struct message_object){id, 7};
+		m.object = (struct message_object){id, 7, 3};
 		break;
 	}
 	return m;

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Reading the bitmap of what has arrived, one bit per chunk, while a worker sets bits in it: what
+ * is found may be a moment old, never wrong the other way round (bits are only ever set).
+ */
+#ifndef SARISSA_CONTROL_CORE_CHUNKS_H
+#define SARISSA_CONTROL_CORE_CHUNKS_H
+
+#include <stdint.h>
+#include "message.h"
+
+/* Chunks of [first, end) that are not there. */
+uint32_t chunks_missing(const uint64_t *map, uint32_t first, uint32_t end);
+/* The chunk of [first, end) before which so many are missing; end when fewer are. */
+uint32_t chunks_after(const uint64_t *map, uint32_t first, uint32_t end, uint32_t missing);
+/* The longest runs of [first, end) that are there, in rising order; returns how many. */
+uint32_t chunks_runs(const uint64_t *map, uint32_t first, uint32_t end,
+		     struct message_run runs[MESSAGE_SKIPS_MAX]);
+/* Sets the bits of [first, first + count): the map is not shared yet. */
+void chunks_set(uint64_t *map, uint32_t first, uint32_t count);
+
+#endif

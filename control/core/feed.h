@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One holder that feeds a fetch: a connection, a STREAM request, an IN edge for a range of chunks.
+ *
+ *   FREE     no holder
+ *   LINK     waits for the connection           -> REQUEST, or feed_failed
+ *   REQUEST  IN edge set, a STREAM is out       -> STREAM, or feed_failed
+ *   STREAM   chunks arrive                      -> FREE (feed_stop), or feed_failed
+ *
+ * The range [first, end) is what the feed is to bring. Its stream may reach further, after the rest
+ * was given to others; a stream that begins elsewhere takes the place of the one before at the
+ * holder, and the old edge goes when the holder has agreed.
+ */
+#ifndef SARISSA_CONTROL_CORE_FEED_H
+#define SARISSA_CONTROL_CORE_FEED_H
+
+#include "internal/record.h"
+#include "message.h"
+#include "timers.h"
+
+struct call;
+struct control;
+struct edge;
+struct fetch;
+struct link;
+struct node;
+
+enum { FETCH_FEEDS = MESSAGE_UPSTREAMS_MAX };
+
+enum feed_state {
+	FEED_FREE,
+	FEED_LINK,
+	FEED_REQUEST,
+	FEED_STREAM,
+};
+
+struct feed {
+	struct fetch *fetch;
+	struct timer timer;
+	struct call *call; /* STREAM */
+	struct node *holder;
+	struct edge *edge, *old_edge;
+	uint64_t began_ns;
+	uint64_t rate; /* bytes per second, at the last look */
+	uint32_t first, end;
+	uint32_t edge_first, edge_end; /* of its stream */
+	uint32_t missing;	       /* of the range, at the last look */
+	uint64_t looked_ns;
+	uint32_t stall_ready;
+	uint32_t lead;	   /* chunks that the holder had beyond ours when it was asked last */
+	uint16_t attempts; /* without progress */
+	uint16_t idle;	   /* looks without progress */
+	uint8_t state;
+	bool fresh; /* has brought nothing yet */
+};
+
+/* Begins with a holder that the directory has booked; the range is set. */
+void feed_start(struct control *c, struct feed *d, struct node *holder);
+/* Brings another range; from the same stream when that covers it. */
+void feed_assign(struct control *c, struct feed *d, uint32_t first, uint32_t end);
+/* Asks the holder how far it is: lead. */
+void feed_query(struct control *c, struct feed *d);
+/* Lets go of everything; the directory is not told. */
+void feed_stop(struct control *c, struct feed *d);
+/* It brings nothing any more: its fetch goes on without. why: enum message_get_why. */
+void feed_failed(struct control *c, struct feed *d, uint32_t why);
+/* The connection to its holder may be up. */
+void feed_linked(struct control *c, struct feed *d);
+
+#endif
