@@ -140,12 +140,24 @@ static bool attach_table_valid(const struct attach *a)
 	       a->table->store_bytes == a->store_bytes;
 }
 
-static void attach_forget_store(struct attach *a)
+void attach_forget_old(struct attach *a)
 {
-	if (a->store)
-		munmap(a->store, a->store_bytes);
-	if (a->table)
-		munmap(a->table, a->table_bytes);
+	if (a->old_store)
+		munmap(a->old_store, a->old_store_bytes);
+	if (a->old_table)
+		munmap(a->old_table, a->old_table_bytes);
+	a->old_store = NULL;
+	a->old_table = NULL;
+}
+
+/* Puts store and table aside. */
+static void attach_leave_store(struct attach *a)
+{
+	attach_forget_old(a);
+	a->old_store = a->store;
+	a->old_store_bytes = a->store_bytes;
+	a->old_table = a->table;
+	a->old_table_bytes = a->table_bytes;
 	a->store = NULL;
 	a->table = NULL;
 	attach_close(&a->store_fd);
@@ -160,7 +172,7 @@ static int attach_take(struct attach *a, const int *fds)
 		close(fds[0]);
 		close(fds[1]);
 	} else {
-		attach_forget_store(a);
+		attach_leave_store(a);
 		a->store_fd = fds[0];
 		a->table_fd = fds[1];
 		a->store = attach_map(a->store_fd, &a->store_bytes);
@@ -174,7 +186,7 @@ static int attach_take(struct attach *a, const int *fds)
 	if (a->store == NULL || a->table == NULL || a->ipc == NULL)
 		return -ENOMEM;
 	if (!attach_ipc_valid(a) || !attach_table_valid(a)) {
-		attach_forget_store(a);
+		attach_leave_store(a);
 		return -EPROTO;
 	}
 	return 0;

@@ -17,6 +17,10 @@ struct attach {
 	struct object_table *table;
 	struct ipc_header *ipc;
 	uint64_t store_bytes, table_bytes, ipc_bytes;
+	/* What the new dataplane did not take over stays mapped until attach_forget_old. */
+	uint8_t *old_store;
+	struct object_table *old_table;
+	uint64_t old_store_bytes, old_table_bytes;
 	struct attach_reply reply;
 	bool kept; /* the last reply adopted our store */
 };
@@ -29,6 +33,9 @@ int attach_begin(struct attach *a, const char *rundir);
 /* Reads the reply. Returns 1 when attached and mapped; 0 when it has not come yet; -errno, and the
  * connection is closed (-EPROTONOSUPPORT: versions differ). */
 int attach_finish(struct attach *a);
+
+/* Nobody looks at the earlier store and table any more. */
+void attach_forget_old(struct attach *a);
 
 /* The dataplane has gone: unmaps the rings, keeps store and table. */
 void attach_end(struct attach *a);

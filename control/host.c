@@ -114,6 +114,7 @@ static void host_begin(struct host *h)
 		     MSG_SLOTS, ipc + h->attach.ipc->msg_rx_offset, MSG_SLOTS);
 	h->attached = true; /* what the core says from within goes out */
 	error = control_attach(h->core, &a, host_now_ns());
+	attach_forget_old(&h->attach);
 	if (error) {
 		log_error("the dataplane's object table does not hold: restart sarissa-dataplane");
 		host_stop(h, 1);

@@ -38,12 +38,26 @@ static bool objects_table_valid(const struct control *c)
 	       t->store_bytes >= 2 * SCRATCH_BYTES_MIN;
 }
 
+/* Zeroes it, but does not write where nothing is: the pages of slots never used stay unallocated.
+ */
+static void objects_wipe(struct object *o)
+{
+	static const struct object nothing;
+
+	if (memcmp(o, &nothing, sizeof(nothing)))
+		memset(o, 0, sizeof(*o));
+}
+
 void objects_reset(struct control *c)
 {
 	struct objects *o = &c->objects;
 	uint64_t scratch = c->table->store_bytes / SCRATCH_SHARE;
 
-	memset(o->meta, 0, sizeof(*o->meta) * c->table->slots);
+	for (uint32_t i = 0; i < c->config.table_slots; i++) {
+		if (o->meta[i].announce) /* of the store before */
+			calls_cancel(c, o->meta[i].announce);
+		objects_wipe(&o->meta[i]);
+	}
 	list_init(&o->lru);
 	list_init(&o->zombies);
 	list_init(&o->dirty);
@@ -173,7 +187,7 @@ int objects_attach(struct control *c)
 	for (uint32_t i = 0; i < c->table->slots; i++) {
 		uint32_t range = m[i].holds;
 
-		memset(&m[i], 0, sizeof(m[i]));
+		objects_wipe(&m[i]);
 		if (range)
 			objects_keep(c, i, range);
 		else if (c->table->slot[i].state != OBJECT_FREE)

@@ -233,6 +233,35 @@ static void a_store_is_lost(void **state)
 	world_free(w);
 }
 
+/* Its control lives, with a transfer under way and one of its own that is not announced yet. */
+static void another_store_under_a_living_control(void **state)
+{
+	struct world *w = make(2);
+	struct control_usage u;
+
+	assert_int_equal(world_put(w, 0, 0, "x", SIZE, 7), 0);
+	half_way(w, 1, "x");
+	w->cut[1] = true;
+	world_run(w, 5 * WORLD_SECOND);
+	world_replace_store(w, 1);
+	w->cut[1] = false;
+	control_usage(w->node[1].core, &u);
+	assert_int_equal(u.objects, 0);
+	assert_int_equal(u.fetches, 0);
+	assert_int_equal(world_open(w, 1), 0);
+	assert_int_equal(world_get(w, 1, 0, "x", SIZE, 7, 30 * (int64_t)WORLD_SECOND), 0);
+	world_replace_store(w, 1);
+	assert_int_equal(world_open(w, 1), 0);
+	assert_int_equal(world_put(w, 1, 0, "y", SIZE, 8), 0);
+	world_replace_store(w, 1); /* y was announced a moment ago */
+	world_run(w, 5 * WORLD_SECOND);
+	assert_int_equal(world_get(w, 0, 0, "y", SIZE, 8, WORLD_SECOND), -ETIMEDOUT);
+	assert_int_equal(world_open(w, 1), 0);
+	assert_int_equal(world_put(w, 1, 0, "y", SIZE, 9), 0);
+	assert_int_equal(world_get(w, 0, 0, "y", SIZE, 9, -1), 0);
+	world_free(w);
+}
+
 static void nobody_answers(void **state)
 {
 	struct world *w = make(2);
@@ -282,6 +311,7 @@ int main(void)
 		cmocka_unit_test(a_link_of_the_chain_breaks),
 		cmocka_unit_test(a_lost_object_can_be_put_again),
 		cmocka_unit_test(a_store_is_lost),
+		cmocka_unit_test(another_store_under_a_living_control),
 		cmocka_unit_test(nobody_answers),
 		cmocka_unit_test(deleted_while_away),
 	};

@@ -196,6 +196,18 @@ void world_lose_store(struct world *w, uint32_t node)
 	memset(w->node[node].store, 0xdb, w->store_bytes);
 }
 
+void world_replace_store(struct world *w, uint32_t node)
+{
+	struct world_node *n = &w->node[node];
+
+	world_kill_engine(w, node);
+	for (uint32_t s = 0; s < WORLD_SESSIONS; s++)
+		control_session_close(n->core, s, w->now_ns);
+	world_lose_store(w, node);
+	world_make_engines(n);
+	world_attach(n, false);
+}
+
 static void world_config(struct world *w, bool all_shards)
 {
 	control_config_default(&w->config);

@@ -93,6 +93,8 @@ void world_kill_engine(struct world *w, uint32_t node);
 void world_start_engine(struct world *w, uint32_t node);
 /* Both are dead: their memory is gone as well. */
 void world_lose_store(struct world *w, uint32_t node);
+/* The engine dies, and a new one brings another store; its sessions are closed. */
+void world_replace_store(struct world *w, uint32_t node);
 
 /* ---- a client ------------------------------------------------------------------------------ */
 
