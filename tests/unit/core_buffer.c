@@ -95,6 +95,8 @@ static void fill_drop(struct fill *f)
 	rig_command(f->r, &drop);
 	struct record event = rig_expect(f->r, EVENT_DROPPED);
 	assert_int_equal(event.flags, RECORD_FLAG_BUFFER);
+	assert_int_equal(event.token, 100);
+	assert_int_equal(event.epoch, 1);
 	assert_int_equal(event.progress.buffer, drop.progress.buffer);
 	assert_null(in_edge_find(f->r->e, record_handle(0)));
 	assert_int_equal(f->r->e->in_active, 0);

@@ -93,10 +93,13 @@ static void opening_step_by_step(void **state)
 		rig_drops(r, "drop_truncated", 1, NULL);
 	}
 	rig_silent(r);
+	r->now_ns += 300000;
 	accept_send(r, &peer, ours, peer.incarnation, 1200);
 	rig_drops(r, NULL);
 	struct record up = rig_expect(r, EVENT_PEER_UP);
 	assert_int_equal(up.token, 42);
+	assert_int_equal(up.peer.rtt_us, 300); /* since the HELLO that was accepted */
+	assert_int_equal(r->counters.conns_opened, 1);
 	assert_int_equal(up.peer.conn, peer.conn);
 	assert_int_equal(up.peer.incarnation, peer.incarnation);
 	accept_send(r, &peer, ours, peer.incarnation, 1200); /* a copy says nothing */
