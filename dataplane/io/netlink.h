@@ -31,5 +31,9 @@ void netlink_take_events(struct netlink *k, uint64_t now_ns);
  * Call it when a worker asked, and at least every NETLINK_REFRESH_NS. */
 void netlink_resolve(struct netlink *k, uint64_t now_ns);
 #define NETLINK_REFRESH_NS 20000000000ull
+static inline bool netlink_is_due(const struct netlink *k, uint64_t now_ns)
+{
+	return now_ns >= k->refreshed_ns + NETLINK_REFRESH_NS;
+}
 
 #endif

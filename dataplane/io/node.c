@@ -75,6 +75,7 @@ static int node_make_worker(struct node *n, unsigned i)
 		.port = &n->port,
 		.out = &n->port.queue[i],
 		.resolver_fd = n->resolver_fd,
+		.prefault = &n->prefault,
 		.busy_poll = n->options->busy_poll,
 		.handover = rte_ring_create(name, WORKER_HANDOVER, SOCKET_ID_ANY, RING_F_SC_DEQ),
 		.counters = shm_counters(n->counters, i),
@@ -94,6 +95,8 @@ static int node_make_workers(struct node *n)
 	int error = shm_counters_create(n->options->rundir, count, 0, &n->counters);
 	if (!error)
 		error = node_eventfd(&n->control_wake);
+	if (!error)
+		error = prefault_open(&n->prefault);
 	n->worker = aligned_alloc(64, count * sizeof(*n->worker));
 	if (!n->worker)
 		error = -ENOMEM;
@@ -205,7 +208,15 @@ static void node_control_event(struct node *n, short events)
 		log_info("control has gone: running transfers go on, a new one may attach");
 }
 
-enum { WATCH_SIGNAL, WATCH_LISTEN, WATCH_CONTROL, WATCH_RESOLVER, WATCH_NETLINK, WATCHES };
+enum {
+	WATCH_SIGNAL,
+	WATCH_LISTEN,
+	WATCH_CONTROL,
+	WATCH_RESOLVER,
+	WATCH_NETLINK,
+	WATCH_PREFAULT,
+	WATCHES
+};
 
 static int node_wait_ms(struct node *n)
 {
@@ -219,6 +230,7 @@ static int node_wait_ms(struct node *n)
 /* The main thread's loop: everything that is not a packet. */
 static void node_loop(struct node *n)
 {
+	bool more = false; /* pages to map */
 	for (;;) {
 		struct pollfd fds[WATCHES] = {
 			[WATCH_SIGNAL] = {.fd = n->signal_fd, .events = POLLIN},
@@ -227,9 +239,11 @@ static void node_loop(struct node *n)
 			[WATCH_RESOLVER] = {.fd = n->resolver_fd, .events = POLLIN},
 			[WATCH_NETLINK] = {.fd = n->netlink ? n->netlink->events_fd : -1,
 					   .events = POLLIN},
+			[WATCH_PREFAULT] = {.fd = n->prefault.wake_fd, .events = POLLIN},
 		};
 		eventfd_t count;
-		if (poll(fds, WATCHES, node_wait_ms(n)) < 0 && errno != EINTR)
+		int wait_ms = more ? 0 : node_wait_ms(n);
+		if (poll(fds, WATCHES, wait_ms) < 0 && errno != EINTR)
 			return;
 		if (fds[WATCH_SIGNAL].revents)
 			return;
@@ -237,9 +251,12 @@ static void node_loop(struct node *n)
 			node_control_event(n, fds[WATCH_CONTROL].revents);
 		if (fds[WATCH_LISTEN].revents)
 			node_accept(n);
+		if (more || fds[WATCH_PREFAULT].revents)
+			more = prefault_step(&n->prefault, n->store.base, n->store.bytes);
 		if (fds[WATCH_RESOLVER].revents)
 			eventfd_read(n->resolver_fd, &count);
-		if (n->netlink) {
+		if (n->netlink && (fds[WATCH_RESOLVER].revents || fds[WATCH_NETLINK].revents ||
+				   netlink_is_due(n->netlink, worker_now_ns()))) {
 			netlink_take_events(n->netlink, worker_now_ns());
 			netlink_resolve(n->netlink, worker_now_ns());
 		}

@@ -19,6 +19,7 @@ struct node {
 	struct counters_file *counters;
 	struct netlink *netlink; /* NULL where we resolve neighbours ourselves */
 	struct capture *capture; /* NULL: off */
+	struct prefault prefault;
 
 	/* outlive each control process; made or adopted at the first attach */
 	struct shm store, table;

@@ -13,6 +13,16 @@ uint64_t worker_now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+/* A buffer's pages are wanted before its first chunk: read here where a local producer has written
+ * them, else written by what arrives. */
+static void worker_look_ahead(struct worker *w, const struct record *r)
+{
+	if (r->op != COMMAND_BUFFER || !w->prefault)
+		return;
+	bool arrives = r->buffer.ready_bytes < r->buffer.size;
+	prefault_want(w->prefault, r->buffer.store_offset, r->buffer.size, arrives);
+}
+
 /* Gives the engine what control has ordered. The engine stops taking while its events are not
  * taken: the order of the records is kept by holding the refused one back. */
 static unsigned worker_take_commands(struct worker *w, uint64_t now_ns)
@@ -21,6 +31,7 @@ static unsigned worker_take_commands(struct worker *w, uint64_t now_ns)
 	for (; taken < WORKER_BURST; taken++) {
 		if (!w->has_pending && ring_pop(w->session->commands, &w->pending, 1) == 0)
 			break;
+		worker_look_ahead(w, &w->pending);
 		w->has_pending = !engine_command(w->session->engine, &w->pending, now_ns);
 		if (w->has_pending)
 			break;

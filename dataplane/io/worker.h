@@ -14,6 +14,7 @@
 #include "core/engine.h"
 #include "internal/ipc.h"
 #include "port.h"
+#include "prefault.h"
 
 enum {
 	WORKER_BURST = 32,
@@ -55,6 +56,7 @@ struct worker {
 	int resolver_fd; /* eventfd of the main thread, to look up neighbours; -1: we ask ourselves
 			  */
 	bool busy_poll;
+	struct prefault *prefault; /* NULL: none */
 	struct rte_ring *handover;
 	struct counters *counters;
 	uint64_t *stages; /* cycles[IO_STAGES]; NULL: no accounting */

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "prefault.h"
+
+#include <errno.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <rte_errno.h>
+#include <rte_ring.h>
+#include <rte_ring_elem.h>
+
+#ifndef MADV_POPULATE_READ /* Linux 5.14 */
+#define MADV_POPULATE_READ  22
+#define MADV_POPULATE_WRITE 23
+#endif
+
+enum { WANTED_MAX = 256, PAGE = 4096 };
+
+int prefault_open(struct prefault *p)
+{
+	*p = (struct prefault){.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+	if (p->wake_fd < 0)
+		return -errno;
+	p->wanted = rte_ring_create_elem("prefault", sizeof(struct prefault_range), WANTED_MAX,
+					 SOCKET_ID_ANY, RING_F_SC_DEQ);
+	return p->wanted ? 0 : -rte_errno;
+}
+
+void prefault_want(struct prefault *p, uint64_t offset, uint64_t bytes, bool write)
+{
+	struct prefault_range r = {.offset = offset, .end = offset + bytes, .write = write};
+	if (bytes < PREFAULT_STEP / 4) /* not worth the main thread's waking */
+		return;
+	if (rte_ring_mp_enqueue_elem(p->wanted, &r, sizeof(r)) == 0)
+		eventfd_write(p->wake_fd, 1);
+}
+
+/* Takes the next range that lies in the store. */
+static bool prefault_next(struct prefault *p, uint64_t store_bytes)
+{
+	eventfd_t count;
+	struct prefault_range *r = &p->now;
+	while (rte_ring_sc_dequeue_elem(p->wanted, r, sizeof(*r)) == 0) {
+		r->offset = r->offset / PAGE * PAGE;
+		if (r->offset < r->end && r->end <= store_bytes)
+			return true;
+	}
+	r->offset = r->end = 0;
+	eventfd_read(p->wake_fd, &count);
+	return !rte_ring_empty(p->wanted);
+}
+
+bool prefault_step(struct prefault *p, uint8_t *base, uint64_t store_bytes)
+{
+	struct prefault_range *r = &p->now;
+	if (r->offset >= r->end || r->end > store_bytes)
+		return prefault_next(p, store_bytes);
+	uint64_t bytes = r->end - r->offset < PREFAULT_STEP ? r->end - r->offset : PREFAULT_STEP;
+	int how = r->write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
+	/* no memory, or an old kernel: what is missing is faulted in, or refused, when it is used
+	 */
+	r->offset = madvise(base + r->offset, bytes, how) == 0 ? r->offset + bytes : r->end;
+	return true;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Memory before it is needed: a worker that learns of a buffer asks the main thread to map its
+ * pages, so that chunks do not stop at a page fault each. Only an optimisation: requests that
+ * find no room are dropped, and pages that come too late are faulted in as ever.
+ *
+ * prefault_want is the workers'; the rest is the main thread's.
+ */
+#ifndef SARISSA_DATAPLANE_IO_PREFAULT_H
+#define SARISSA_DATAPLANE_IO_PREFAULT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct rte_ring;
+
+struct prefault_range {
+	uint64_t offset, end; /* bytes of the store; not checked yet */
+	uint64_t write;	      /* 1: it will be written, 0: only read */
+};
+
+struct prefault {
+	struct rte_ring *wanted;
+	int wake_fd;		   /* readable when something is wanted */
+	struct prefault_range now; /* under way: offset grows to end */
+};
+
+/* Returns 0 or -errno. */
+int prefault_open(struct prefault *p);
+
+/* Never waits. */
+void prefault_want(struct prefault *p, uint64_t offset, uint64_t bytes, bool write);
+
+/* Maps another PREFAULT_STEP bytes of the store at base. Returns whether there is more to do. */
+bool prefault_step(struct prefault *p, uint8_t *base, uint64_t store_bytes);
+#define PREFAULT_STEP (1ull << 20)
+
+#endif
