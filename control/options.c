@@ -114,13 +114,16 @@ static bool options_addr(char *text, struct net_addr *out)
 
 static enum options_result options_add_node(struct options *o, const char *name, char *text)
 {
+	char given[80];
+
 	if (o->nodes == NODES_MAX)
 		return options_wrong(name, text, "too many nodes");
+	snprintf(given, sizeof(given), "%s", text);
 	if (!options_addr(text, &o->addrs[o->nodes]))
-		return options_wrong(name, text, "not an address IP[:PORT] or [IPv6]:PORT");
+		return options_wrong(name, given, "not an address IP[:PORT] or [IPv6]:PORT");
 	for (uint32_t i = 0; i < o->nodes; i++)
 		if (net_addr_equal(&o->addrs[i], &o->addrs[o->nodes]))
-			return options_wrong(name, text, "the address stands there twice");
+			return options_wrong(name, given, "the address stands there twice");
 	o->nodes++;
 	return OPTIONS_RUN;
 }
@@ -230,7 +233,6 @@ static enum options_result options_take(struct options *o, int id, const char *v
 		puts("sarissa-control " SARISSA_VERSION);
 		return OPTIONS_DONE;
 	default:
-		log_error("wrong usage: see --help");
 		return OPTIONS_WRONG;
 	}
 }
@@ -267,6 +269,9 @@ enum options_result options_parse(int argc, char **argv, struct options *out)
 	while ((id = getopt_long(argc, argv, "", table, NULL)) != -1) {
 		enum options_result result = options_take(out, id, optarg, &shards);
 
+		if (id == '?')
+			log_error("%s is no option, or its value is missing: see --help",
+				  argv[optind - 1]);
 		if (result != OPTIONS_RUN)
 			return result;
 	}
