@@ -131,7 +131,9 @@ static int netlink_ask(struct netlink *k, struct request *r, void *buffer)
 	}
 }
 
-static bool netlink_next_hop(struct netlink *k, const uint8_t *ip, uint8_t *next_hop)
+/* ifindex: the route over that interface, even when another is better; 0: the best one. */
+static bool netlink_route(struct netlink *k, const uint8_t *ip, int ifindex, uint8_t *next_hop,
+			  int *error)
 {
 	_Alignas(struct nlmsghdr) uint8_t buffer[NETLINK_BUFFER];
 	struct request r = {
@@ -142,9 +144,19 @@ static bool netlink_next_hop(struct netlink *k, const uint8_t *ip, uint8_t *next
 			  .rtm_dst_len = is_v4(ip) ? 32 : 128},
 	};
 	request_put_ip(&r, RTA_DST, ip);
-	request_put(&r, RTA_OIF, &k->ifindex, sizeof(k->ifindex));
-	return netlink_ask(k, &r, buffer) == 0 &&
-	       read_route((void *)buffer, k->ifindex, ip, next_hop);
+	if (ifindex)
+		request_put(&r, RTA_OIF, &ifindex, sizeof(ifindex));
+	*error = netlink_ask(k, &r, buffer);
+	return *error == 0 && read_route((void *)buffer, k->ifindex, ip, next_hop);
+}
+
+/* An interface is named only where the best route leads over another one: asked so, the kernel
+ * takes everything without a route to be on the link. */
+static bool netlink_next_hop(struct netlink *k, const uint8_t *ip, uint8_t *next_hop)
+{
+	int error;
+	return netlink_route(k, ip, 0, next_hop, &error) ||
+	       (error == 0 && netlink_route(k, ip, k->ifindex, next_hop, &error));
 }
 
 static struct request neighbour_request(struct netlink *k, const uint8_t *ip, uint16_t type,
@@ -181,11 +193,12 @@ static bool netlink_neighbour(struct netlink *k, const uint8_t *next_hop, uint8_
 
 static void netlink_resolve_entry(struct netlink *k, uint32_t i, const uint8_t *ip, uint64_t now_ns)
 {
-	uint8_t mac[6];
-	memset(k->next_hop[i], 0, 16);
-	if (!netlink_next_hop(k, ip, k->next_hop[i]))
+	uint8_t mac[6], hop[16] = {0};
+	bool found = netlink_next_hop(k, ip, hop);
+	if (!found || memcmp(hop, k->next_hop[i], sizeof(hop)) != 0)
 		neighbour_forget(k->table, ip);
-	else if (netlink_neighbour(k, k->next_hop[i], mac))
+	memcpy(k->next_hop[i], hop, sizeof(hop));
+	if (found && netlink_neighbour(k, hop, mac))
 		neighbour_learn(k->table, ip, mac, false, now_ns);
 }
 
@@ -201,7 +214,8 @@ static void netlink_refresh_entry(struct netlink *k, uint32_t i)
 
 void netlink_resolve(struct netlink *k, uint64_t now_ns)
 {
-	bool refresh = now_ns >= k->refreshed_ns + NETLINK_REFRESH_NS, all = k->routes_changed;
+	bool refresh = now_ns >= k->refreshed_ns + NETLINK_REFRESH_NS;
+	bool all = k->routes_changed && now_ns >= k->looked_ns + NETLINK_ROUTES_NS;
 	uint8_t ip[16];
 	for (uint32_t i = 0; i < NEIGHBOURS; i++) {
 		enum neighbour_state state = neighbour_at(k->table, i, now_ns, ip);
@@ -210,7 +224,10 @@ void netlink_resolve(struct netlink *k, uint64_t now_ns)
 		else if (state == NEIGHBOUR_IN_USE && refresh)
 			netlink_refresh_entry(k, i);
 	}
-	k->routes_changed = false;
+	if (all) {
+		k->routes_changed = false;
+		k->looked_ns = now_ns;
+	}
 	if (refresh)
 		k->refreshed_ns = now_ns;
 }

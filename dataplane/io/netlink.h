@@ -15,7 +15,7 @@ struct netlink {
 	int ifindex;
 	uint32_t sequence;
 	bool routes_changed;
-	uint64_t refreshed_ns;
+	uint64_t refreshed_ns, looked_ns; /* when all entries were last refreshed, looked up */
 	struct neighbour_table *table;
 	uint8_t next_hop[NEIGHBOURS][16]; /* by table entry; zero: no route known */
 };
@@ -31,9 +31,18 @@ void netlink_take_events(struct netlink *k, uint64_t now_ns);
  * Call it when a worker asked, and at least every NETLINK_REFRESH_NS. */
 void netlink_resolve(struct netlink *k, uint64_t now_ns);
 #define NETLINK_REFRESH_NS 20000000000ull
+#define NETLINK_ROUTES_NS  100000000ull /* changed routes are looked at no oftener */
+
 static inline bool netlink_is_due(const struct netlink *k, uint64_t now_ns)
 {
-	return now_ns >= k->refreshed_ns + NETLINK_REFRESH_NS;
+	return now_ns >= k->refreshed_ns + NETLINK_REFRESH_NS ||
+	       (k->routes_changed && now_ns >= k->looked_ns + NETLINK_ROUTES_NS);
+}
+
+/* Poll its events no longer than this. */
+static inline int netlink_wait_ms(const struct netlink *k)
+{
+	return (int)((k->routes_changed ? NETLINK_ROUTES_NS : NETLINK_REFRESH_NS) / 1000000);
 }
 
 #endif

@@ -224,7 +224,7 @@ static int node_wait_ms(struct node *n)
 		return CAPTURE_MS;
 	if (device_tend(n->options, &n->port))
 		return DEVICE_TEND_MS;
-	return n->netlink ? (int)(NETLINK_REFRESH_NS / 1000000) : -1;
+	return n->netlink ? netlink_wait_ms(n->netlink) : -1;
 }
 
 /* The main thread's loop: everything that is not a packet. */
