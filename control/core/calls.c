@@ -104,13 +104,25 @@ static struct call *calls_find(struct control *c, const struct node *n, uint64_t
 	return call->message.request == request && call->node == n ? call : NULL;
 }
 
+/* The answer to a GET that was repeated and then ended: the directory must not go on waiting, nor
+ * count with a copy here. */
+static void calls_decline(struct control *c, const struct message *m)
+{
+	if (m->kind != MESSAGE_GOT || c->table == NULL ||
+	    idmap_find(&c->fetches.by_id, &m->got.id) != NULL ||
+	    objects_find(c, &m->got.id) != TABLE_SLOT_NONE)
+		return;
+	objects_disown(c, &m->got.id, m->got.generation);
+}
+
 void calls_answer(struct control *c, struct node *n, const struct message *m)
 {
 	struct call *call = calls_find(c, n, m->request);
 
-	if (call == NULL || calls_answer_kind(call->message.kind) != m->kind)
+	if (call == NULL || calls_answer_kind(call->message.kind) != m->kind) {
 		c->counters.messages_unexpected++;
-	else if (call->end(c, call, m))
+		calls_decline(c, m);
+	} else if (call->end(c, call, m))
 		calls_rearm(c, call);
 	else
 		calls_free(c, call);

@@ -102,11 +102,24 @@ static bool directory_have_generation(struct directory *d, uint32_t node, const 
 	return true;
 }
 
+static void directory_waiter_forget(struct directory *d, struct entry *e, uint32_t node)
+{
+	list_each(l, after, &e->waiters)
+	{
+		struct waiter *w = list_item(l, struct waiter, of_entry);
+
+		if (w->node == node)
+			directory_waiter_remove(d, w);
+	}
+}
+
 static bool directory_have_copy(struct directory *d, uint32_t node, const struct message_have *have,
 				struct entry *e)
 {
 	struct copy *copy = directory_copy(e, node), *upstream;
 
+	if (have->state != MESSAGE_COPY_PARTIAL) /* what it asked for before it has now */
+		directory_waiter_forget(d, e, node);
 	if (copy && copy->state == MESSAGE_COPY_COMPLETE)
 		return true; /* an older message, late */
 	if (have->state != MESSAGE_COPY_PARTIAL)
@@ -183,13 +196,8 @@ static void directory_drop(struct directory *d, uint32_t node, const struct mess
 		directory_left(d, node, drop, e);
 		return;
 	}
-	list_each(l, after, &e->waiters)
-	{
-		struct waiter *w = list_item(l, struct waiter, of_entry);
-
-		if (w->node == node && drop->generation == 0)
-			directory_waiter_remove(d, w);
-	}
+	/* Whatever it had: its fetch has ended. One that has begun since asks again anyway. */
+	directory_waiter_forget(d, e, node);
 	copy = directory_copy(e, node);
 	if (copy && (drop->generation == 0 ? copy->state == MESSAGE_COPY_PARTIAL
 					   : e->generation == drop->generation)) {

@@ -50,8 +50,14 @@ static void fetch_forget_edges(struct fetch *f)
 
 void fetch_killed(struct control *c, struct fetch *f)
 {
+	struct object_id id = f->by_id.id;
+	uint64_t generation = f->generation;
+	bool asked = f->call != NULL;
+
 	fetch_forget_edges(f);
 	fetch_end(c, f);
+	if (asked) /* the directory need not look for a holder any more */
+		objects_disown(c, &id, generation);
 }
 
 void fetch_stage_lost(struct control *c, struct fetch *f)

@@ -311,6 +311,7 @@ void objects_kill(struct control *c, uint32_t slot, const char *why)
 	o->fetch = NULL;
 	if (o->stage)
 		plan_drop_stage(c, o->stage);
+	session_fetch_wake(c, &c->table->slot[slot].id);
 	objects_reap(c);
 }
 

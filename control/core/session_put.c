@@ -33,6 +33,51 @@ void session_abandon(struct control *c, uint32_t slot, const char *why)
 	objects_disown(c, &id, generation);
 }
 
+/* A fetch of this id that waits for somebody to put it. */
+static struct fetch *session_fetch(struct control *c, const struct object_id *id)
+{
+	struct idmap_node *n = idmap_find(&c->fetches.by_id, id);
+	struct fetch *f = n ? idmap_item(n, struct fetch, by_id) : NULL;
+
+	return f && f->slot == TABLE_SLOT_NONE ? f : NULL;
+}
+
+/* It must not ask any more: behind a HAVE the directory would take that for the loss of the copy.
+ * It goes on when the create has failed. */
+static void session_fetch_hush(struct control *c, const struct object_id *id)
+{
+	struct fetch *f = session_fetch(c, id);
+
+	if (f == NULL)
+		return;
+	if (f->call)
+		calls_cancel(c, f->call);
+	f->call = NULL;
+	fetch_rest(c, f);
+	timers_cancel(&c->timers, &f->timer);
+}
+
+static void session_fetch_ends(struct control *c, const struct object_id *id, uint32_t slot)
+{
+	struct fetch *f = session_fetch(c, id);
+
+	if (f == NULL)
+		return;
+	list_each(l, after, &f->waits)
+	{
+		waits_place(c, list_item(l, struct wait, of_owner), slot);
+	}
+	fetch_end(c, f);
+}
+
+void session_fetch_wake(struct control *c, const struct object_id *id)
+{
+	struct fetch *f = session_fetch(c, id);
+
+	if (f && f->call == NULL)
+		fetch_rest(c, f);
+}
+
 static bool session_created(struct control *c, struct call *call, const struct message *answer)
 {
 	struct wait *w = call->owner;
@@ -45,6 +90,7 @@ static bool session_created(struct control *c, struct call *call, const struct m
 		o->creator = s;
 		list_append(&s->creating, &o->of_session);
 		waits_place(c, w, slot);
+		session_fetch_ends(c, &c->table->slot[slot].id, slot);
 		return false;
 	}
 	if (answer)
@@ -97,6 +143,7 @@ void session_create(struct control *c, struct session *s, const struct session_r
 		reply_error(c, s, r->op, r->seq, error, t.bytes);
 		return;
 	}
+	session_fetch_hush(c, &r->id);
 	session_create_ask(c, s, r, slot);
 }
 

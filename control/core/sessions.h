@@ -101,6 +101,8 @@ void session_status(struct control *c, struct session *s, const struct session_r
 void session_list_resume(struct control *c, struct session *s);
 /* Gives an object under creation up. */
 void session_abandon(struct control *c, uint32_t slot, const char *why);
+/* An object of this id is gone from the table: a fetch that waited for its create asks again. */
+void session_fetch_wake(struct control *c, const struct object_id *id);
 void session_describe_node(struct control *c, struct session_node *out);
 
 #endif
