@@ -130,6 +130,32 @@ static void any_order_moves_the_watermark(void **state)
 	}
 }
 
+/* A place that is used again knows nothing of its former owner. */
+static void a_place_is_used_again(void **state)
+{
+	struct fill f;
+	struct record source = record_source(0, bytes_of(65), RIG_CHUNK);
+
+	fill_begin(&f, *state, 65);
+	for (uint32_t k = 0; k < 65; k++)
+		fill_take(&f, k);
+	fill_check(&f);
+	fill_drop(&f);
+	memset(rig_bitmap(f.r, 0), 0, RIG_BITMAP_BYTES);
+	struct record again = record_buffer(0, bytes_of(64));
+	again.buffer.buffer = handle_make(0, 8);
+	rig_command(f.r, &again);
+	rig_silent(f.r);
+	assert_int_equal(f.b->ready_count, 0);
+	assert_int_equal(f.b->ready_high, 0);
+	struct record drop = record_drop(RECORD_FLAG_BUFFER, again.buffer.buffer);
+	rig_command(f.r, &drop);
+	rig_expect(f.r, EVENT_DROPPED);
+	rig_command(f.r, &source);
+	assert_null(f.b->bitmap);
+	assert_int_equal(f.b->ready_count, 1);
+}
+
 /* Whatever memory held beyond the last chunk, only chunks count. */
 static void resuming_counts_what_is_there(void **state)
 {
@@ -295,6 +321,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(any_order_moves_the_watermark),
+		test_rig(a_place_is_used_again),
 		cmocka_unit_test(resuming_counts_what_is_there),
 		test_rig(a_local_producer_advances),
 		test_rig(every_record_that_does_not_hold_is_refused),

@@ -115,6 +115,31 @@ static void unknown_operations_are_refused(void **state)
 	}
 }
 
+/* Handle 0 stands in every free place: it names nothing all the same, nor does what lies beyond. */
+static void free_places_have_no_name(void **state)
+{
+	struct rig *r = *state;
+	struct peer peer = rig_connect(r, 1);
+	const uint32_t names[] = {0, 1, handle_make(RIG_BUFFERS, 0), handle_make(32, 0),
+				  handle_make(UINT16_MAX, 1)};
+
+	for (uint32_t k = 0; k < sizeof(names) / sizeof(names[0]); k++) {
+		struct record bad = record_advance(names[k], 0);
+		rig_refuse(r, &bad, REASON_BAD_ID);
+		bad = record_drop(RECORD_FLAG_BUFFER, names[k]);
+		rig_refuse(r, &bad, REASON_BAD_ID);
+		bad = record_drop(RECORD_FLAG_IN, names[k]);
+		rig_refuse(r, &bad, REASON_BAD_ID);
+		bad = record_drop(RECORD_FLAG_OUT, names[k]);
+		rig_refuse(r, &bad, REASON_BAD_ID);
+		bad = record_edge(COMMAND_IN, 0, 0, &peer, 0, 1);
+		bad.edge.buffer = names[k];
+		rig_refuse(r, &bad, REASON_BAD_ID);
+		bad.op = COMMAND_OUT;
+		rig_refuse(r, &bad, REASON_BAD_ID);
+	}
+}
+
 /* What was lent comes back the way it always does, also when the record did not hold. */
 static void a_refusal_says_which_and_why(void **state)
 {
@@ -295,6 +320,7 @@ int main(void)
 		cmocka_unit_test(the_least_configuration_works),
 		test_rig(the_memory_is_what_was_asked_for),
 		test_rig(unknown_operations_are_refused),
+		test_rig(free_places_have_no_name),
 		test_rig(a_refusal_says_which_and_why),
 		test_rig(events_of_everything_have_room),
 		test_rig(connections_take_turns),
