@@ -16,6 +16,7 @@
 
 enum {
 	RETRY_MS = 100,
+	LEAVE_MS = 50,	  /* for the goodbye to reach the others */
 	REPLY_MS = 10000, /* a dataplane that does not answer an attach in so long is left */
 };
 
@@ -74,6 +75,10 @@ static void host_retry(struct host *h)
 	host_unpoll(&h->attaching);
 	host_unpoll(&h->wake);
 	attach_end(&h->attach);
+	if (h->leaving) {
+		host_stop(h, 0);
+		return;
+	}
 	uv_timer_start(&h->retry, host_try_attach, RETRY_MS, 0);
 }
 
@@ -101,6 +106,26 @@ static void host_socket_ended(uv_poll_t *p, int status, int events)
 	host_lost_dataplane(p->data);
 }
 
+/* Clients are let in as soon as the node is one of the cluster. */
+static void host_membership(struct host *h)
+{
+	switch (control_membership(h->core)) {
+	case CONTROL_JOINING:
+		return;
+	case CONTROL_FENCED: /* it has said why */
+		host_stop(h, 1);
+		return;
+	case CONTROL_MEMBER:
+		break;
+	}
+	if (h->member || !h->attached)
+		return;
+	h->member = true;
+	log_info("this is node %u", control_number(h->core));
+	if (clients_listen(&h->clients))
+		host_stop(h, 1);
+}
+
 static void host_begin(struct host *h)
 {
 	uint8_t *ipc = (uint8_t *)h->attach.ipc;
@@ -121,13 +146,12 @@ static void host_begin(struct host *h)
 		return;
 	}
 	h->waiting_told = false;
-	log_info("node %u of %u: attached to %s, %u worker%s, store of %llu MiB%s",
-		 h->options->node, h->options->nodes, a.reply.port, a.reply.workers,
+	log_info("attached to %s, %u worker%s, store of %llu MiB%s", a.reply.port, a.reply.workers,
 		 a.reply.workers == 1 ? "" : "s", (unsigned long long)(a.reply.store_bytes >> 20),
 		 h->attach.kept ? ", kept" : "");
-	error = clients_listen(&h->clients);
-	if (error)
-		host_stop(h, 1);
+	if (control_membership(h->core) == CONTROL_JOINING)
+		log_info("asking the seeds for a number");
+	host_membership(h);
 }
 
 static void host_attach_failed(struct host *h, int error)
@@ -210,6 +234,7 @@ static void host_prepare(uv_prepare_t *prepare)
 	bool more = host_pump(h);
 	uint64_t next = control_next_timeout(h->core), now = host_now_ns();
 
+	host_membership(h);
 	clients_settle(&h->clients);
 	if (more)
 		uv_idle_start(&h->busy, host_idle);
@@ -224,10 +249,24 @@ static void host_prepare(uv_prepare_t *prepare)
 		       next <= now ? 0 : (next - now + 999999) / 1000000, 0);
 }
 
+static void host_left(uv_timer_t *timer)
+{
+	host_stop(timer->data, 0);
+}
+
+/* Those who are told that we go need not find it out. */
 static void host_signal(uv_signal_t *handle, int number)
 {
+	struct host *h = handle->data;
+
 	log_info("%s: leaving", strsignal(number));
-	host_stop(handle->data, 0);
+	if (h->leaving || !h->attached) {
+		host_stop(h, 0);
+		return;
+	}
+	h->leaving = true;
+	control_leave(h->core, host_now_ns());
+	uv_timer_start(&h->retry, host_left, LEAVE_MS, 0);
 }
 
 static bool host_send(void *arg, uint32_t conn, const struct message *m)
@@ -291,6 +330,16 @@ static void *host_memory(size_t bytes)
 	return p == MAP_FAILED ? NULL : p;
 }
 
+/* Greater than that of any earlier life, as long as the clock does not go back; else the others
+ * say so, and the core chooses a greater one. */
+static uint64_t host_life(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
 static int host_core(struct host *h)
 {
 	const struct control_ops ops = {h, host_send, host_reply, host_log, host_old_clients};
@@ -299,8 +348,11 @@ static int host_core(struct host *h)
 
 	control_config_default(&config);
 	config.node = h->options->node;
-	config.nodes = h->options->nodes;
+	config.nodes = h->options->nodes > 0 ? h->options->nodes : NODES_MAX;
 	config.addrs = h->options->addrs;
+	config.seeds = h->options->seeds;
+	config.seeds_count = h->options->seeds_count;
+	config.incarnation = host_life();
 	config.shards = h->options->shards;
 	config.shard_nodes = h->options->shard_nodes;
 	config.sessions_max = h->options->sessions;

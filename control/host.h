@@ -32,6 +32,8 @@ struct host {
 	int status;    /* exit status */
 	bool attached; /* the core is */
 	bool stopping;
+	bool leaving;	   /* the others know that we go */
+	bool member;	   /* clients are let in */
 	bool waiting_told; /* the operator knows that we wait for the dataplane */
 };
 

@@ -16,14 +16,16 @@ enum {
 	SESSIONS_MAX = 16384,
 	LIST_BYTES_MAX = NODES_MAX * 64,
 	OPTION_FIRST = 256,
+	OPTION_NODE_UNSET = NODES_MAX,
 };
 
 #define OPTIONS(X)                                                                             \
 	X(RUNDIR, "rundir", "DIR", "where the sockets live (/run/sarissa)")                    \
-	X(NODE, "node", "I", "this node's number in the list, from 0 (0)")                     \
+	X(NODE, "node", "I", "this node's number, from 0; auto: a seed gives one")             \
 	X(NODES, "nodes", "LIST", "all nodes, the same everywhere: IP[:PORT],...")             \
 	X(NODES_FILE, "nodes-file", "FILE", "the same list, one per line; # begins a comment") \
-	X(SHARDS, "shards", "LIST", "nodes that keep the directory: I,... or all (0)")         \
+	X(SEEDS, "seeds", "LIST", "instead: some nodes' IP[:PORT],... that know the others")   \
+	X(SHARDS, "shards", "LIST", "nodes that keep the directory: I,... (all that live)")    \
 	X(SESSIONS, "sessions", "N", "clients at a time (256)")                                \
 	X(SOCKET_MODE, "socket-mode", "OCTAL", "rights of the clients' socket (0666)")         \
 	X(LOG_LEVEL, "log-level", "LEVEL", "error, warning, info or debug (info)")             \
@@ -48,6 +50,7 @@ static enum options_result options_help(void)
 	};
 
 	printf("Usage: sarissa-control --node I --nodes IP:PORT,... [OPTION...]\n"
+	       "       sarissa-control --seeds IP:PORT,... [OPTION...]\n"
 	       "Decides for one Sarissa node which object moves where; its sarissa-dataplane "
 	       "moves it.\n\n");
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
@@ -112,36 +115,42 @@ static bool options_addr(char *text, struct net_addr *out)
 	return inet_pton(AF_INET6, ip, out->ip) == 1;
 }
 
-static enum options_result options_add_node(struct options *o, const char *name, char *text)
+/* Addresses that an option names. */
+struct options_addrs {
+	const char *name;
+	struct net_addr *addrs;
+	uint32_t max, count;
+};
+
+static enum options_result options_add_node(struct options_addrs *a, char *text)
 {
 	char given[80];
 
-	if (o->nodes == NODES_MAX)
-		return options_wrong(name, text, "too many nodes");
+	if (a->count == a->max)
+		return options_wrong(a->name, text, "too many nodes");
 	snprintf(given, sizeof(given), "%s", text);
-	if (!options_addr(text, &o->addrs[o->nodes]))
-		return options_wrong(name, given, "not an address IP[:PORT] or [IPv6]:PORT");
-	for (uint32_t i = 0; i < o->nodes; i++)
-		if (net_addr_equal(&o->addrs[i], &o->addrs[o->nodes]))
-			return options_wrong(name, given, "the address stands there twice");
-	o->nodes++;
+	if (!options_addr(text, &a->addrs[a->count]))
+		return options_wrong(a->name, given, "not an address IP[:PORT] or [IPv6]:PORT");
+	for (uint32_t i = 0; i < a->count; i++)
+		if (net_addr_equal(&a->addrs[i], &a->addrs[a->count]))
+			return options_wrong(a->name, given, "the address stands there twice");
+	a->count++;
 	return OPTIONS_RUN;
 }
 
-static enum options_result options_nodes(struct options *o, const char *list)
+static enum options_result options_list(struct options_addrs *a, const char *list)
 {
 	char *copy = strdup(list), *save = NULL;
 	enum options_result result = OPTIONS_RUN;
 
-	o->nodes = 0;
 	for (char *t = copy ? strtok_r(copy, ", ", &save) : NULL; t && result == OPTIONS_RUN;
 	     t = strtok_r(NULL, ", ", &save))
-		result = options_add_node(o, "nodes", t);
+		result = options_add_node(a, t);
 	free(copy);
 	return result;
 }
 
-static enum options_result options_nodes_file(struct options *o, const char *path)
+static enum options_result options_file(struct options_addrs *a, const char *path)
 {
 	enum options_result result = OPTIONS_RUN;
 	char line[256], *save = NULL;
@@ -152,14 +161,30 @@ static enum options_result options_nodes_file(struct options *o, const char *pat
 			  strerror(errno));
 		return OPTIONS_WRONG;
 	}
-	o->nodes = 0;
 	while (result == OPTIONS_RUN && fgets(line, sizeof(line), f)) {
 		line[strcspn(line, "#\r\n")] = '\0';
 		for (char *t = strtok_r(line, ", \t", &save); t && result == OPTIONS_RUN;
 		     t = strtok_r(NULL, ", \t", &save))
-			result = options_add_node(o, "nodes-file", t);
+			result = options_add_node(a, t);
 	}
 	fclose(f);
+	return result;
+}
+
+static enum options_result options_addrs(struct options *o, int id, const char *value)
+{
+	struct options_addrs a = {"nodes", o->addrs, NODES_MAX, 0};
+	enum options_result result;
+
+	if (id == OPTION_SEEDS)
+		a = (struct options_addrs){"seeds", o->seeds, SEEDS_MAX, 0};
+	if (id == OPTION_NODES_FILE)
+		a.name = "nodes-file";
+	result = id == OPTION_NODES_FILE ? options_file(&a, value) : options_list(&a, value);
+	if (id == OPTION_SEEDS)
+		o->seeds_count = a.count;
+	else
+		o->nodes = a.count;
 	return result;
 }
 
@@ -169,18 +194,17 @@ static enum options_result options_shards(struct options *o, const char *list)
 	char *copy, *save = NULL;
 	enum options_result result = OPTIONS_RUN;
 
+	uint32_t nodes = o->nodes > 0 ? o->nodes : NODES_MAX;
+
 	o->shards = 0;
-	if (strcmp(list, "all") == 0) {
-		for (; o->shards < o->nodes; o->shards++)
-			o->shard_nodes[o->shards] = o->shards;
+	if (strcmp(list, "all") == 0)
 		return OPTIONS_RUN;
-	}
 	copy = strdup(list);
 	for (char *t = copy ? strtok_r(copy, ",", &save) : NULL; t && result == OPTIONS_RUN;
 	     t = strtok_r(NULL, ",", &save)) {
 		uint64_t n;
 
-		if (!options_number(t, 10, 0, o->nodes - 1, &n) || o->shards == o->nodes)
+		if (!options_number(t, 10, 0, nodes - 1, &n) || o->shards == nodes)
 			result = options_wrong("shards", list, "not numbers of nodes in the list");
 		else
 			o->shard_nodes[o->shards++] = (uint32_t)n;
@@ -202,14 +226,16 @@ static enum options_result options_take(struct options *o, int id, const char *v
 		return strlen(value) > 80 ? options_wrong("rundir", value, "too long for a socket")
 					  : OPTIONS_RUN;
 	case OPTION_NODE:
-		if (!options_number(value, 10, 0, NODES_MAX - 1, &n))
-			return options_wrong("node", value, "not a number of a node");
+		if (strcmp(value, "auto") == 0)
+			n = UINT32_MAX;
+		else if (!options_number(value, 10, 0, NODES_MAX - 1, &n))
+			return options_wrong("node", value, "not a number of a node, nor auto");
 		o->node = (uint32_t)n;
 		return OPTIONS_RUN;
 	case OPTION_NODES:
-		return options_nodes(o, value);
 	case OPTION_NODES_FILE:
-		return options_nodes_file(o, value);
+	case OPTION_SEEDS:
+		return options_addrs(o, id, value);
 	case OPTION_SHARDS:
 		*shards = value;
 		return OPTIONS_RUN;
@@ -239,11 +265,21 @@ static enum options_result options_take(struct options *o, int id, const char *v
 
 static enum options_result options_finish(struct options *o, const char *shards)
 {
-	if (o->nodes == 0) {
-		log_error("no list of nodes: give --nodes IP:PORT,... or --nodes-file FILE");
+	if ((o->nodes > 0) == (o->seeds_count > 0)) {
+		log_error(
+			"give either the list of nodes (--nodes IP:PORT,... or --nodes-file FILE) "
+			"or --seeds IP:PORT,...: see --help");
 		return OPTIONS_WRONG;
 	}
-	if (o->node >= o->nodes) {
+	if (o->nodes > 0 && o->node == OPTION_NODE_UNSET)
+		o->node = 0;
+	if (o->seeds_count > 0 && o->node == OPTION_NODE_UNSET)
+		o->node = UINT32_MAX;
+	if (o->nodes > 0 && o->node == UINT32_MAX) {
+		log_error("--node auto: only seeds give numbers: give --node I, or --seeds");
+		return OPTIONS_WRONG;
+	}
+	if (o->nodes > 0 && o->node >= o->nodes) {
 		log_error("--node %u: the list has the nodes 0 to %u: see --help", o->node,
 			  o->nodes - 1);
 		return OPTIONS_WRONG;
@@ -258,10 +294,11 @@ enum options_result options_parse(int argc, char **argv, struct options *out)
 		OPTIONS(X)
 #undef X
 			{NULL, 0, NULL, 0}};
-	const char *shards = "0";
+	const char *shards = "all";
 	int id;
 
 	*out = (struct options){.rundir = "/run/sarissa",
+				.node = OPTION_NODE_UNSET,
 				.sessions = 256,
 				.socket_mode = 0666,
 				.log_level = CONTROL_LOG_INFO};

@@ -6,16 +6,20 @@
 #include <sys/types.h>
 #include "core/control.h"
 
+enum { SEEDS_MAX = 32 };
+
 struct options {
 	const char *rundir;
-	uint32_t node;
-	uint32_t nodes;
-	uint32_t shards;
+	uint32_t node;	/* UINT32_MAX: a seed gives one */
+	uint32_t nodes; /* 0: they come by the seeds */
+	uint32_t seeds_count;
+	uint32_t shards; /* 0: all members */
 	uint32_t sessions;
 	mode_t socket_mode;
 	enum control_log_level log_level;
 	struct net_addr addrs[NODES_MAX];
 	uint32_t shard_nodes[NODES_MAX];
+	struct net_addr seeds[SEEDS_MAX];
 };
 
 enum options_result {

@@ -73,6 +73,8 @@ static bool objects_announced(struct control *c, struct call *call, const struct
 	if (answer->reply.status != 0 && answer->reply.status != -ESTALE)
 		return true; /* full: again later */
 	o->announce = NULL;
+	o->owner = call->node->number + 1;
+	o->owner_life = (uint32_t)call->cookie;
 	c->objects.announcing--;
 	if (answer->reply.status == -ESTALE)
 		objects_kill(c, slot, "the object was deleted: get it again");
@@ -95,7 +97,17 @@ static void objects_announce_one(struct control *c, struct object *o)
 		list_append(&c->objects.dirty, &o->dirty);
 		return;
 	}
+	o->announce->cookie = members_life(c, o->announce->node);
 	c->objects.announcing++;
+}
+
+/* Whether the one who should know of the object may not. */
+static bool objects_untold(struct control *c, uint32_t slot)
+{
+	const struct object *o = objects_at(c, slot);
+	const struct node *owner = control_shard(c, &c->table->slot[slot].id);
+
+	return o->owner != owner->number + 1 || o->owner_life != members_life(c, owner);
 }
 
 /* Marks some more slots of a sweep. */
@@ -109,7 +121,8 @@ static void objects_sweep(struct control *c)
 		for (; os->sweep < c->table->slots && os->sweep < end; os->sweep++) {
 			uint16_t state = c->table->slot[os->sweep].state;
 
-			if (state != OBJECT_FREE && state != OBJECT_ZOMBIE)
+			if (state != OBJECT_FREE && state != OBJECT_ZOMBIE &&
+			    objects_untold(c, os->sweep))
 				objects_announce(c, os->sweep);
 		}
 		if (os->sweep >= c->table->slots)
@@ -121,7 +134,7 @@ void objects_announce_pump(struct control *c)
 {
 	struct objects *os = &c->objects;
 
-	if (c->table == NULL)
+	if (c->table == NULL || !members_joined(c))
 		return;
 	objects_sweep(c);
 	while (os->announcing < ANNOUNCING_MAX && !list_empty(&os->dirty)) {

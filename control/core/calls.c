@@ -138,3 +138,42 @@ void calls_resend(struct control *c, struct node *n)
 		calls_rearm(c, call);
 	}
 }
+
+void calls_redirected(struct control *c, struct node *n, const struct message *m)
+{
+	struct call *call = calls_find(c, n, m->request);
+	uint64_t at;
+
+	if (call == NULL || reshard_id(&call->message) == NULL) {
+		c->counters.messages_unexpected++;
+		return;
+	}
+	if (m->members.digest != members_digest(c))
+		gossip_probe(c, n);
+	at = c->now_ns + control_backoff(c, ++call->redirects);
+	timers_set(&c->timers, &call->timer, at < call->deadline_ns ? at : call->deadline_ns,
+		   calls_fire);
+}
+
+void calls_move(struct control *c)
+{
+	for (uint32_t i = 0; i < c->calls.pool.fresh; i++) {
+		struct call *call = pool_at(&c->calls.pool, i);
+		const struct object_id *id = reshard_id(&call->message);
+		struct node *owner;
+
+		if (call->message.request == 0 || id == NULL)
+			continue;
+		owner = control_shard(c, id);
+		if (owner == call->node)
+			continue;
+		list_remove(&call->of_node);
+		list_append(&owner->calls, &call->of_node);
+		call->node = owner;
+		call->redirects = 0;
+		if (call->message.kind == MESSAGE_HAVE)
+			call->cookie = members_life(c, owner);
+		calls_transmit(c, call);
+		calls_rearm(c, call);
+	}
+}

@@ -29,6 +29,7 @@ struct call {
 	call_end *end;
 	void *owner;
 	uint64_t cookie;	/* the owner's own */
+	uint32_t redirects;	/* times in a row that we were sent away */
 	uint32_t value_slot;	/* HAVE: object whose bytes go along, or TABLE_SLOT_NONE */
 	struct message message; /* without value */
 };
@@ -49,6 +50,11 @@ void calls_cancel(struct control *c, struct call *call);
 
 /* An answer from a node; ignored when nothing waits for it. */
 void calls_answer(struct control *c, struct node *n, const struct message *m);
+
+/* The node says that the id is not its own. */
+void calls_redirected(struct control *c, struct node *n, const struct message *m);
+/* The members have changed: requests go to those who have the ids now. */
+void calls_move(struct control *c);
 
 /* A connection to the node has come up: all its calls leave again. */
 void calls_resend(struct control *c, struct node *n);

@@ -28,6 +28,7 @@ void control_config_default(struct control_config *config)
 		.large_bytes = UINT64_C(1) << 20,
 		.retry_ns = 1000 * MS,
 		.call_ns = 5000 * MS,
+		.directory_ns = 10000 * MS,
 		.status_ns = 1000 * MS,
 		.link_ns = 3000 * MS,
 		.stall_ns = 1000 * MS,
@@ -36,6 +37,12 @@ void control_config_default(struct control_config *config)
 		.forget_ns = 30000 * MS,
 		.pins_ns = 50 * MS,
 		.poll_ns = 2 * MS,
+		.gossip_ns = 1000 * MS,
+		.silence_ns = 2000 * MS,
+		.probe_ns = 500 * MS,
+		.suspect_ns = 2000 * MS,
+		.settle_ns = 1000 * MS,
+		.join_ns = 2000 * MS,
 	};
 }
 
@@ -52,13 +59,17 @@ static bool config_limits_valid(const struct control_config *f)
 	       f->stages_max <= BUFFERS_MAX && f->edges_max > 0 && f->edges_max <= EDGES_MAX &&
 	       f->fetches_max > 0 && f->serves_max > 0 && f->entries_max > 0 && f->copies_max > 0 &&
 	       f->waiters_max > 0 && f->tombstones >= 4 && config_power_of_two(f->tombstones) &&
-	       f->sending_slots > 0 && f->sending_slots_small > 0 && f->backoff_min_ns > 0;
+	       f->sending_slots > 0 && f->sending_slots_small > 0 && f->backoff_min_ns > 0 &&
+	       f->gossip_ns > 0;
 }
 
 static bool config_valid(const struct control_config *f)
 {
-	if (f->nodes == 0 || f->nodes > NODES_MAX || f->node >= f->nodes || f->addrs == NULL ||
-	    f->shards == 0 || f->shards > f->nodes || f->shard_nodes == NULL)
+	if (f->nodes == 0 || f->nodes > NODES_MAX || f->shards > f->nodes ||
+	    (f->shards > 0 && f->shard_nodes == NULL) || f->seeds_count > MEMBERS_SEEDS_MAX ||
+	    (f->seeds_count > 0 ? f->seeds == NULL || f->seeds_count > f->nodes
+				: f->addrs == NULL) ||
+	    (f->node >= f->nodes && (f->node != UINT32_MAX || f->seeds_count == 0)))
 		return false;
 	for (uint32_t i = 0; i < f->shards; i++)
 		if (f->shard_nodes[i] >= f->nodes)
@@ -69,7 +80,7 @@ static bool config_valid(const struct control_config *f)
 static uint32_t config_timers(const struct control_config *f)
 {
 	return f->calls_max + f->waits_max + (1 + FETCH_FEEDS) * f->fetches_max + f->links_max +
-	       f->nodes + 8;
+	       2 * (f->nodes + MEMBERS_GUESTS) + 8;
 }
 
 static struct control *config_carve(struct arena *a, const struct control_config *f,
@@ -82,6 +93,7 @@ static struct control *config_carve(struct arena *a, const struct control_config
 	timers_carve(&p->timers, a, config_timers(f));
 	p->shard_nodes = arena_carve(a, sizeof(*p->shard_nodes) * f->shards);
 	peers_carve(&p->peers, a, f);
+	members_carve(&p->members, a, f);
 	calls_carve(&p->calls, a, f->calls_max);
 	directory_carve(&p->directory, a, f);
 	objects_carve(&p->objects, a, f);

@@ -8,35 +8,6 @@ _Static_assert(sizeof(struct session_object) * MESSAGE_OBJECTS_MAX <= OBJECT_INL
 
 /* ---- small services ---------------------------------------------------------------------- */
 
-/* Rendezvous hashing: each shard node draws a lot for the id, the highest has it; so when a node
- * joins or leaves, only its own objects move. D. G. Thaler, C. V. Ravishankar, 1998. */
-struct node *control_shard(struct control *c, const struct object_id *id)
-{
-	uint32_t best = c->shard_nodes[0];
-	uint64_t best_lot = 0;
-
-	if (c->config.shards == 1)
-		return &c->peers.nodes[best];
-	for (uint32_t i = 0; i < c->config.shards; i++) {
-		uint64_t lot = XXH3_64bits_withSeed(id->bytes, sizeof(id->bytes),
-						    c->shard_nodes[i] + UINT64_C(1));
-
-		if (i == 0 || lot > best_lot) {
-			best = c->shard_nodes[i];
-			best_lot = lot;
-		}
-	}
-	return &c->peers.nodes[best];
-}
-
-bool control_is_shard(const struct control *c, const struct node *n)
-{
-	for (uint32_t i = 0; i < c->config.shards; i++)
-		if (c->shard_nodes[i] == n->number)
-			return true;
-	return false;
-}
-
 uint64_t control_random(struct control *c)
 {
 	c->random++;
@@ -82,9 +53,23 @@ const struct control_counters *control_counters(const struct control *c)
 
 static void control_answer(void *arg, uint32_t node, const struct message *m)
 {
+	struct message later;
 	struct control *c = arg;
 
+	if (m->kind == MESSAGE_GOT && m->got.what == MESSAGE_GOT_UNKNOWN &&
+	    reshard_settling(c, &m->got.id)) { /* perhaps its holder is about to tell us */
+		later = *m;
+		later.got.what = MESSAGE_GOT_WAIT;
+		m = &later;
+	}
 	peers_send(c, peers_node(c, node), m);
+}
+
+static void control_redirect(void *arg, uint32_t node, uint64_t request)
+{
+	struct control *c = arg;
+
+	reshard_redirect(c, peers_node(c, node), request);
 }
 
 static bool control_removed(struct control *c, struct call *call, const struct message *answer)
@@ -152,11 +137,16 @@ static uint32_t control_removals(void *arg)
 
 void control_start(struct control *c)
 {
-	const struct directory_out out = {c, control_answer, control_remove, control_suspect,
-					  control_removals};
+	const struct directory_out out = {c,
+					  control_answer,
+					  control_remove,
+					  control_suspect,
+					  control_removals,
+					  control_redirect};
 
 	memcpy(c->shard_nodes, c->config.shard_nodes, sizeof(uint32_t) * c->config.shards);
 	peers_init(c);
+	members_init(c);
 	plan_init(c);
 	directory_init(&c->directory, &c->config, &out);
 	list_init(&c->fetches.active);
@@ -170,6 +160,7 @@ void control_start(struct control *c)
 	c->generation = control_random(c) | 1;
 	/* the configuration's own pointers are the caller's */
 	c->config.addrs = NULL;
+	c->config.seeds = NULL;
 	c->config.shard_nodes = c->shard_nodes;
 }
 
@@ -201,9 +192,14 @@ int control_attach(struct control *c, const struct control_attach *a, uint64_t n
 	c->self->workers = c->workers;
 	c->self->store_incarnation = c->table->incarnation;
 	c->self->incarnation = a->reply.incarnation;
-	control_node_up(c, c->self);
-	directory_node_known(&c->directory, c->self->number);
+	if (c->members.begun_ns == 0)
+		c->members.begun_ns = now_ns;
+	if (members_joined(c)) {
+		control_node_up(c, c->self);
+		directory_node_known(&c->directory, c->self->number);
+	}
 	peers_attach(c);
+	gossip_start(c);
 	loopback_run(c);
 	return 0;
 }
@@ -281,10 +277,13 @@ void control_dispatch(struct control *c, struct node *n, uint32_t conn, const st
 	case MESSAGE_DELETE:
 	case MESSAGE_STAT:
 	case MESSAGE_LIST:
-		if (control_is_shard(c, c->self))
-			directory_message(&c->directory, n->number, m);
-		else
-			c->counters.messages_unexpected++;
+		reshard_request(c, n, m);
+		break;
+	case MESSAGE_REDIRECT:
+		calls_redirected(c, n, m);
+		break;
+	case MESSAGE_MEMBERS:
+		gossip_take(c, n, &m->members);
 		break;
 	case MESSAGE_GOT:
 	case MESSAGE_OBJECTS:
@@ -346,6 +345,32 @@ void control_tick(struct control *c, uint64_t now_ns)
 uint64_t control_next_timeout(const struct control *c)
 {
 	return timers_next(&c->timers);
+}
+
+/* ---- coming and going ---------------------------------------------------------------------- */
+
+enum control_membership control_membership(const struct control *c)
+{
+	if (c->members.fenced)
+		return CONTROL_FENCED;
+	return members_joined(c) ? CONTROL_MEMBER : CONTROL_JOINING;
+}
+
+uint32_t control_number(const struct control *c)
+{
+	return members_joined(c) ? c->self->number : UINT32_MAX;
+}
+
+void control_leave(struct control *c, uint64_t now_ns)
+{
+	c->now_ns = now_ns;
+	c->members.left = true;
+	if (!members_joined(c))
+		return;
+	c->self->member = MEMBER_LEFT;
+	for (uint32_t i = 0; i < c->config.nodes; i++)
+		if (peers_node(c, i)->state == NODE_UP)
+			gossip_entry(c, peers_node(c, i), c->self);
 }
 
 void control_usage(const struct control *c, struct control_usage *out)

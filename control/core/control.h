@@ -53,10 +53,13 @@ struct control_ops {
 };
 
 struct control_config {
-	uint32_t node;	/* this one's number */
-	uint32_t nodes; /* count, <= NODES_MAX */
-	uint32_t shards;
-	const struct net_addr *addrs; /* of each node's worker 0; copied */
+	uint32_t node;		      /* this one's number; UINT32_MAX with seeds: they give one */
+	uint32_t nodes;		      /* count, <= NODES_MAX; with seeds: numbers are below */
+	uint32_t shards;	      /* 0: every member keeps a part of the directory */
+	uint32_t seeds_count;	      /* 0: the nodes are those of the list, and no others */
+	const struct net_addr *seeds; /* of the worker 0 of some nodes; copied */
+	const struct net_addr *addrs; /* without seeds: of each node's worker 0; copied */
+	uint64_t incarnation;	      /* of this life: greater than that of any earlier one */
 	const uint32_t *shard_nodes;  /* nodes that keep a part of the directory; copied */
 	uint64_t seed;		      /* random: no two lives of a node have the same */
 	int32_t pid;		      /* told in SESSION_STATUS */
@@ -83,16 +86,24 @@ struct control_config {
 	uint64_t large_bytes; /* from here on an object is large */
 
 	/* times */
-	uint64_t retry_ns;	 /* a request is repeated after so long */
-	uint64_t call_ns;	 /* a request of which a client waits fails after so long */
-	uint64_t status_ns;	 /* a node that does not answer in so long is shown as down */
-	uint64_t link_ns;	 /* a holder that cannot be connected to in so long is given up */
-	uint64_t stall_ns;	 /* a stream that does not move is asked about after so long */
+	uint64_t retry_ns;     /* a request is repeated after so long */
+	uint64_t call_ns;      /* a request to another node fails after so long */
+	uint64_t directory_ns; /* a client's to the directory: longer than a death stays unknown */
+	uint64_t status_ns;    /* a node that does not answer in so long is shown as down */
+	uint64_t link_ns;      /* a holder that cannot be connected to in so long is given up */
+	uint64_t stall_ns;     /* a stream that does not move is asked about after so long */
 	uint64_t backoff_min_ns; /* between attempts to connect, to find a holder */
 	uint64_t backoff_max_ns;
-	uint64_t forget_ns; /* the directory forgets the copies of a node down for so long */
-	uint64_t pins_ns;   /* how often the pins of deleted objects are looked at again */
-	uint64_t poll_ns;   /* how often a wait for a part of an object is looked at again */
+	uint64_t forget_ns;  /* the directory forgets the copies of a node down for so long */
+	uint64_t pins_ns;    /* how often the pins of deleted objects are looked at again */
+	uint64_t poll_ns;    /* how often a wait for a part of an object is looked at again */
+	uint64_t gossip_ns;  /* one of the watched nodes is probed every so often */
+	uint64_t silence_ns; /* a probe that is not answered in so long makes a node suspect */
+	uint64_t probe_ns;   /* so does a connection that does not come back in so long */
+	uint64_t suspect_ns; /* a suspect that does not refute it in so long is dead */
+	uint64_t settle_ns;  /* for so long after a change of the members their objects may still
+				be on the way to the directory */
+	uint64_t join_ns;    /* a seed gives no numbers for so long after its start */
 };
 
 /* What the shell mapped after an attach_reply. */
@@ -145,6 +156,18 @@ void control_tick(struct control *c, uint64_t now_ns);
 /* When control_tick next has something to do; UINT64_MAX: never by itself. */
 uint64_t control_next_timeout(const struct control *c);
 
+/* Whether this node is one of the cluster. Before it is, no session may be opened. */
+enum control_membership {
+	CONTROL_JOINING,
+	CONTROL_MEMBER,
+	CONTROL_FENCED, /* its number is another's now: it must start again */
+};
+enum control_membership control_membership(const struct control *c);
+uint32_t control_number(const struct control *c); /* UINT32_MAX: none yet */
+
+/* Says goodbye to the others. After that only what is under way goes on. */
+void control_leave(struct control *c, uint64_t now_ns);
+
 /* For tests and invariants: bytes of the store in use, objects, things under way. */
 struct control_usage {
 	uint64_t store_bytes, scratch_bytes;
@@ -159,6 +182,10 @@ struct control_counters {
 	uint64_t hello_refused, requests, requests_bad;
 	uint64_t events_unknown, records_refused;
 	uint64_t evictions, failovers, restarts, hedges;
+	uint64_t members_stale;	  /* HELLOs of an incarnation that has ended */
+	uint64_t members_strange; /* reports about nodes that cannot be */
+	uint64_t members_refuted; /* reports of our own end */
+	uint64_t redirects;	  /* requests for ids that are not ours */
 };
 const struct control_counters *control_counters(const struct control *c);
 

@@ -89,6 +89,8 @@ struct directory_out {
 	/* How many removals may be under way at a time beside those that are: a DELETE that needs
 	 * more is put off. */
 	uint32_t (*removals)(void *arg);
+	/* Whoever waits with this GET must ask elsewhere. */
+	void (*redirect)(void *arg, uint32_t node, uint64_t request);
 };
 
 struct directory {
@@ -128,6 +130,10 @@ void directory_node_known(struct directory *d, uint32_t node);
 void directory_node_down(struct directory *d, uint32_t node);
 /* It has been down for long: its copies no longer count. */
 void directory_node_forget(struct directory *d, uint32_t node);
+
+/* Forgets all that is not (any more) for this shard; who waits for it is sent away. */
+void directory_keep(struct directory *d, bool (*mine)(void *arg, const struct object_id *id),
+		    void *arg);
 
 /* directory_entry.c, for the files of the directory only */
 struct entry *directory_find(const struct directory *d, const struct object_id *id);

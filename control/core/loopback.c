@@ -37,6 +37,7 @@ void loopback_run(struct control *c)
 {
 	struct list *first;
 
+	members_pump(c);
 	objects_announce_pump(c);
 	while ((first = list_first(&c->loopback_queue)) != NULL) {
 		struct loopback *l = list_item(first, struct loopback, link);
@@ -44,6 +45,7 @@ void loopback_run(struct control *c)
 		list_remove(&l->link);
 		control_dispatch(c, c->self, 0, &l->message);
 		pool_give(&c->loopback, l);
+		members_pump(c);
 		objects_announce_pump(c);
 	}
 }

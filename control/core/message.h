@@ -15,11 +15,12 @@
 #include "internal/session.h"
 
 enum {
-	MESSAGE_VERSION = 1,
+	MESSAGE_VERSION = 2,
 	MESSAGE_TEXT_MAX = 127,	   /* bytes, without the terminating zero */
 	MESSAGE_OBJECTS_MAX = 32,  /* entries in one OBJECTS message */
 	MESSAGE_UPSTREAMS_MAX = 4, /* nodes that feed one copy at a time */
 	MESSAGE_SKIPS_MAX = 32,	   /* runs of chunks that a STREAM leaves out */
+	MESSAGE_MEMBERS_MAX = 64,  /* entries in one MEMBERS message */
 };
 
 enum message_kind {
@@ -37,7 +38,9 @@ enum message_kind {
 	MESSAGE_OBJECTS,
 	MESSAGE_STATUS, /* node -> node -> NODE */
 	MESSAGE_NODE,
-	MESSAGE_REPLY, /* the answer to HAVE, DROP, DELETE, REMOVE, STREAM */
+	MESSAGE_REPLY,	  /* the answer to HAVE, DROP, DELETE, REMOVE, STREAM */
+	MESSAGE_REDIRECT, /* not my id: look at the members again, then ask again */
+	MESSAGE_MEMBERS,  /* what I know of other nodes */
 	MESSAGE_KINDS,
 };
 
@@ -73,14 +76,35 @@ enum message_announce {
 	MESSAGE_ANNOUNCES,
 };
 
+/* The worse wins among reports of one incarnation. */
+enum member_state {
+	MEMBER_NONE, /* never heard of */
+	MEMBER_ALIVE,
+	MEMBER_SUSPECT, /* somebody cannot reach it; it may refute that */
+	MEMBER_DEAD,
+	MEMBER_LEFT, /* it said goodbye */
+	MEMBER_STATES,
+};
+
+enum message_members_step {
+	MESSAGE_MEMBERS_NEWS,	/* this has changed */
+	MESSAGE_MEMBERS_PROBE,	/* are you there, and do you know the same? */
+	MESSAGE_MEMBERS_ANSWER, /* I am; what I know follows when it differs */
+	MESSAGE_MEMBERS_TABLE,	/* all that I know, or a part of that */
+	MESSAGE_MEMBERS_STEPS,
+};
+
 #define MESSAGE_NODE_NONE UINT32_MAX
 
 struct message_hello {
-	uint32_t node;
+	uint32_t node; /* or MESSAGE_NODE_NONE: give me a number */
 	uint32_t version;
 	uint32_t workers;
 	uint32_t announce;	    /* enum message_announce */
 	uint64_t store_incarnation; /* changes when the store's contents are lost */
+	uint64_t incarnation;	    /* of the member: rises with each life */
+	uint64_t digest;	    /* of the members that it knows */
+	uint32_t given;		    /* your number, or MESSAGE_NODE_NONE */
 };
 
 struct message_have {
@@ -153,6 +177,20 @@ struct message_objects {
 	const struct session_object *objects;
 };
 
+struct message_member {
+	uint32_t node;
+	uint32_t state; /* enum member_state */
+	uint64_t incarnation;
+	struct net_addr addr; /* of worker 0 */
+};
+
+struct message_members { /* REDIRECT: digest only */
+	uint64_t digest; /* of all members that the sender knows */
+	uint32_t step;	 /* enum message_members_step */
+	uint32_t count;
+	const struct message_member *members;
+};
+
 struct message_reply {
 	int32_t status; /* 0 or -errno */
 	uint32_t ready; /* STREAM: chunks that the holder has */
@@ -173,6 +211,7 @@ struct message {
 		struct message_list list;
 		struct message_objects objects;
 		struct session_node node;
+		struct message_members members;
 		struct message_reply reply;
 	};
 };

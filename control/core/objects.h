@@ -33,10 +33,12 @@ struct object {			/* one per slot; what clients need not see */
 	struct call *announce;
 	uint64_t pinned_scan; /* the last scan that found a pin */
 	uint32_t range;
-	uint32_t holds; /* stages that touch its bytes */
-	bool again;	/* changed while the announcement was under way */
-	bool listed;	/* the directory was told of it */
-	bool adopted;	/* from an earlier control, whose clients' pins are not known here */
+	uint32_t holds;	     /* stages that touch its bytes */
+	uint32_t owner;	     /* number + 1 of the directory node that was told of it; 0: none */
+	uint32_t owner_life; /* members_life of then */
+	bool again;	     /* changed while the announcement was under way */
+	bool listed;	     /* the directory was told of it */
+	bool adopted;	     /* from an earlier control, whose clients' pins are not known here */
 };
 
 struct objects {
@@ -100,6 +102,7 @@ uint64_t objects_scratch_offset(const struct control *c, uint32_t range);
 
 /* announce.c: telling the directory what this node holds */
 void objects_announce(struct control *c, uint32_t slot);
+/* All objects of which the directory's node for them may not know are announced. */
 void objects_announce_all(struct control *c);
 /* Sends as many as may be under way. */
 void objects_announce_pump(struct control *c);

@@ -5,23 +5,26 @@ static void peers_fire(struct control *c, struct timer *t);
 
 void peers_carve(struct peers *p, struct arena *a, const struct control_config *config)
 {
-	p->nodes = arena_carve(a, sizeof(*p->nodes) * config->nodes);
+	p->nodes = arena_carve(a, sizeof(*p->nodes) * (config->nodes + MEMBERS_GUESTS));
 	p->conns = arena_carve(a, sizeof(*p->conns) * config->conns_max * WORKERS_MAX);
 	pool_carve(&p->links, a, sizeof(struct link), config->links_max);
 }
 
 void peers_init(struct control *c)
 {
-	for (uint32_t i = 0; i < c->config.nodes; i++) {
+	for (uint32_t i = 0; i < c->config.nodes + MEMBERS_GUESTS; i++) {
 		struct node *n = &c->peers.nodes[i];
 
 		n->number = i;
-		n->addr = c->config.addrs[i];
+		if (c->config.seeds_count == 0 && i < c->config.nodes)
+			n->addr = c->config.addrs[i];
 		n->workers = 1;
 		list_init(&n->links);
 		list_init(&n->calls);
 	}
-	c->self = &c->peers.nodes[c->config.node];
+	/* without a number we are a guest in our own table */
+	c->self = &c->peers.nodes[c->config.node < c->config.nodes ? c->config.node
+								   : c->config.nodes];
 }
 
 struct node *peers_node(struct control *c, uint32_t number)
@@ -113,42 +116,79 @@ struct link *peers_link(struct control *c, struct node *n, unsigned worker, unsi
 	return l;
 }
 
-/* A directory shard keeps connected to all nodes, and all to it: else a new shard would not hear of
- * what they hold. */
+/* A configured directory shard keeps connected to all nodes, and all to it: else a new shard would
+ * not hear of what they hold. A member that was lost is looked for until it is there or dead. */
 static bool peers_needs(struct control *c, const struct link *l)
 {
-	if (l != l->node->main)
+	const struct node *n = l->node;
+
+	if (l != n->main)
 		return fetch_wants(c, l);
-	return control_is_shard(c, c->self) || control_is_shard(c, l->node) ||
-	       !list_empty(&l->node->calls) || fetch_wants(c, l);
+	if (!list_empty(&n->calls) || fetch_wants(c, l) || gossip_watches(c, n))
+		return true;
+	if (c->config.shards > 0)
+		return control_is_shard(c, c->self) || control_is_shard(c, n);
+	return n->state == NODE_DOWN && members_live(n);
 }
 
 static void peers_link_lost(struct control *c, struct link *l)
 {
 	l->state = LINK_CLOSED;
 	l->conn = 0;
+	if (join_is_guest(c, l->node)) {
+		join_forget(c, l->node);
+		return;
+	}
+	if (l == l->node->main && l->node->state == NODE_UP)
+		control_node_down(c, l->node);
 	l->wanted |= peers_needs(c, l);
 	if (l->attempts < 16)
 		l->attempts++;
 	timers_set(&c->timers, &l->timer, c->now_ns + control_backoff(c, l->attempts), peers_fire);
-	if (l == l->node->main && l->node->state == NODE_UP)
-		control_node_down(c, l->node);
+	if (l == l->node->main)
+		members_lost(c, l->node);
+}
+
+void peers_unlink(struct control *c, struct node *n)
+{
+	list_each(i, after, &n->links)
+	{
+		struct link *l = list_item(i, struct link, of_node);
+
+		timers_cancel(&c->timers, &l->timer);
+		list_remove(&l->of_node);
+		l->node = NULL;
+		l->state = LINK_CLOSED;
+		pool_give(&c->peers.links, l);
+	}
+	n->main = NULL;
 }
 
 /* ---- connections ------------------------------------------------------------------------- */
+
+/* How likely an address is that of this node: one that lives, one that asks for a number, one that
+ * may come back. */
+static unsigned peers_claim(const struct node *n)
+{
+	if (members_live(n))
+		return 3;
+	return n->guest ? 2 : n->member != MEMBER_NONE;
+}
 
 /* Which node has this address; its worker's number goes to *worker. */
 static struct node *peers_by_addr(struct control *c, const struct net_addr *addr, unsigned *worker)
 {
 	struct node *found = NULL;
 
-	for (uint32_t i = 0; i < c->config.nodes; i++) {
+	for (uint32_t i = 0; i < c->config.nodes + MEMBERS_GUESTS; i++) {
 		struct node *n = &c->peers.nodes[i];
 
-		if (memcmp(n->addr.ip, addr->ip, sizeof(addr->ip)) || addr->port < n->addr.port ||
-		    addr->port - n->addr.port >= WORKERS_MAX)
+		if (peers_claim(n) == 0 || memcmp(n->addr.ip, addr->ip, sizeof(addr->ip)) ||
+		    addr->port < n->addr.port || addr->port - n->addr.port >= WORKERS_MAX)
 			continue;
-		if (found && n->addr.port < found->addr.port)
+		if (found &&
+		    (n->addr.port < found->addr.port ||
+		     (n->addr.port == found->addr.port && peers_claim(n) <= peers_claim(found))))
 			continue; /* several nodes at one address: the nearest base port */
 		found = n;
 		*worker = addr->port - n->addr.port;
@@ -164,11 +204,15 @@ static void peers_close_conn(struct control *c, unsigned worker, uint32_t handle
 	plan_push(c, worker, &r);
 }
 
-static void peers_hello(struct control *c, uint32_t conn, enum message_announce announce)
+static void peers_say(struct control *c, uint32_t conn, enum message_announce announce,
+		      uint32_t given)
 {
 	struct message m = {.kind = MESSAGE_HELLO};
 
-	m.hello.node = c->config.node;
+	m.hello.node = members_joined(c) ? c->self->number : MESSAGE_NODE_NONE;
+	m.hello.given = given;
+	m.hello.incarnation = c->self->member_incarnation;
+	m.hello.digest = members_digest(c);
 	m.hello.version = MESSAGE_VERSION;
 	m.hello.workers = c->workers;
 	m.hello.announce = announce;
@@ -180,14 +224,82 @@ static void peers_hello(struct control *c, uint32_t conn, enum message_announce 
 	}
 }
 
+static void peers_hello(struct control *c, uint32_t conn, enum message_announce announce)
+{
+	peers_say(c, conn, announce, MESSAGE_NODE_NONE);
+}
+
+void peers_give(struct control *c, uint32_t conn, uint32_t number)
+{
+	peers_say(c, conn, MESSAGE_ANNOUNCE_NONE, number);
+}
+
+void peers_hello_all(struct control *c)
+{
+	for (uint32_t i = 0; i < c->peers.links.fresh; i++) {
+		const struct link *l = pool_at(&c->peers.links, i);
+
+		if (l->node && l == l->node->main && l->state == LINK_UP)
+			peers_hello(c, l->conn, MESSAGE_ANNOUNCE_NONE);
+	}
+}
+
+void peers_joined(struct control *c)
+{
+	for (uint32_t i = 0; i < c->config.nodes; i++)
+		if (&c->peers.nodes[i] != c->self && c->peers.nodes[i].state == NODE_UP)
+			control_node_up(c, &c->peers.nodes[i]);
+	control_node_up(c, c->self);
+	directory_node_known(&c->directory, c->self->number);
+	peers_hello_all(c);
+	gossip_connect(c);
+}
+
+void peers_readdress(struct control *c, struct node *n, const struct net_addr *addr)
+{
+	struct link *l = n->main;
+
+	if (net_addr_equal(&n->addr, addr))
+		return;
+	n->addr = *addr;
+	if (l && l->state == LINK_UP)
+		peers_close_conn(c, 0, l->conn);
+}
+
+void peers_rebind(struct control *c, struct conn *conn, struct node *n)
+{
+	struct link *old = conn->link, *l = peers_link_make(c, n, 0, 0);
+
+	if (l == NULL || l == old)
+		return;
+	timers_cancel(&c->timers, &l->timer);
+	l->state = LINK_UP;
+	l->conn = conn->handle;
+	l->attempts = 0;
+	conn->link = l;
+	n->incarnation = conn->incarnation;
+	old->state = LINK_CLOSED;
+	old->conn = 0;
+	if (join_is_guest(c, old->node))
+		join_forget(c, old->node);
+}
+
+static struct node *peers_newcomer(struct control *c, unsigned worker, const struct net_addr *addr)
+{
+	return c->members.dynamic && worker == 0 ? join_guest(c, addr) : NULL;
+}
+
 static void peers_up(struct control *c, unsigned worker, const struct record *r)
 {
 	struct conn *conn = peers_conn_at(c, worker, r->peer.conn);
 	unsigned peer_worker = 0;
 	struct node *n = peers_by_addr(c, &r->peer.addr, &peer_worker);
-	struct link *l = n && n != c->self ? peers_link_make(c, n, worker, peer_worker) : NULL;
 	struct text t = {.length = 0};
+	struct link *l;
 
+	if (n == NULL)
+		n = peers_newcomer(c, worker, &r->peer.addr);
+	l = n && n != c->self ? peers_link_make(c, n, worker, peer_worker) : NULL;
 	if (conn == NULL || l == NULL) {
 		text_add(&t, "closed a connection from ");
 		text_add_addr(&t, &r->peer.addr);
@@ -254,9 +366,12 @@ void peers_detach(struct control *c)
 
 void peers_attach(struct control *c)
 {
+	join_attach(c);
 	for (uint32_t i = 0; i < c->peers.links.fresh; i++) {
 		struct link *l = pool_at(&c->peers.links, i);
 
+		if (l->node == NULL || l->state != LINK_CLOSED)
+			continue;
 		l->attempts = 0;
 		timers_cancel(&c->timers, &l->timer);
 		if (l->wanted || peers_needs(c, l))
@@ -265,16 +380,19 @@ void peers_attach(struct control *c)
 	for (uint32_t i = 0; i < c->config.nodes; i++) {
 		struct node *n = peers_node(c, i);
 
-		if (n != c->self && (control_is_shard(c, c->self) || control_is_shard(c, n)))
+		if (n != c->self && c->config.shards > 0 &&
+		    (control_is_shard(c, c->self) || control_is_shard(c, n)))
 			peers_link(c, n, 0, 0);
 	}
+	gossip_connect(c);
 }
 
 /* ---- messages ---------------------------------------------------------------------------- */
 
-static void peers_refuse(struct control *c, struct node *n, uint32_t conn,
-			 const struct message_hello *hello)
+void peers_refuse(struct control *c, struct conn *conn, const struct message_hello *hello,
+		  const char *why)
 {
+	const struct node *n = conn->link->node;
 	struct text t = {.length = 0};
 
 	c->counters.hello_refused++;
@@ -284,27 +402,18 @@ static void peers_refuse(struct control *c, struct node *n, uint32_t conn,
 	text_add_number(&t, hello->node);
 	text_add(&t, " of protocol ");
 	text_add_number(&t, hello->version);
-	text_add(&t, ", expected is node ");
-	text_add_number(&t, n->number);
-	text_add(&t, " of protocol ");
-	text_add_number(&t, MESSAGE_VERSION);
-	text_add(&t, ": give all nodes the same list");
+	text_add(&t, ": ");
+	text_add(&t, why);
 	control_log(c, CONTROL_LOG_WARNING, &t);
-	peers_close_conn(c, 0, conn);
+	peers_close_conn(c, 0, conn->handle);
 }
 
-static void peers_take_hello(struct control *c, struct conn *conn, const struct message_hello *h)
+/* What it says of its objects, and what we want to hear of them. */
+static void peers_meet(struct control *c, const struct conn *conn, struct node *n,
+		       const struct message_hello *h)
 {
-	struct node *n = conn->link->node;
-
-	if (h->node != n->number || h->version != MESSAGE_VERSION) {
-		peers_refuse(c, n, conn->handle, h);
-		return;
-	}
-	conn->hello = true;
-	n->workers = h->workers;
-	n->store_incarnation = h->store_incarnation;
 	if (h->announce == MESSAGE_ANNOUNCE_ASK) {
+		n->life++;
 		objects_announce_all(c);
 		peers_hello(c, conn->handle, MESSAGE_ANNOUNCE_BEGUN);
 	}
@@ -314,9 +423,35 @@ static void peers_take_hello(struct control *c, struct conn *conn, const struct 
 		peers_hello(c, conn->handle, MESSAGE_ANNOUNCE_ASK);
 }
 
+static void peers_take_hello(struct control *c, struct conn *conn, const struct message_hello *h)
+{
+	struct node *n = conn->link->node;
+
+	if (h->version != MESSAGE_VERSION) {
+		peers_refuse(c, conn, h, "run programs of one version");
+		return;
+	}
+	if (h->node != n->number)
+		n = join_hello(c, conn, h);
+	if (n == NULL)
+		return;
+	conn->named = true;
+	if (!members_hello(c, n, h))
+		return;
+	conn->hello = true;
+	n->workers = h->workers;
+	n->store_incarnation = h->store_incarnation;
+	if (h->given != MESSAGE_NODE_NONE)
+		join_given(c, h->given);
+	peers_meet(c, conn, n, h);
+	if (h->digest != members_digest(c))
+		gossip_table(c, n);
+}
+
 struct node *peers_message(struct control *c, uint32_t handle, const struct message *m)
 {
 	struct conn *conn = peers_conn(c, 0, handle);
+	struct node *n;
 
 	if (conn == NULL) {
 		c->counters.messages_unknown_conn++;
@@ -327,11 +462,18 @@ struct node *peers_message(struct control *c, uint32_t handle, const struct mess
 		peers_take_hello(c, conn, &m->hello);
 		return NULL;
 	}
-	if (!conn->hello) {
+	/* two that think each other dead must be able to say so */
+	if (!conn->hello && !(conn->named && m->kind == MESSAGE_MEMBERS)) {
 		c->counters.messages_before_hello++;
 		return NULL;
 	}
-	return conn->link->node;
+	n = conn->link->node;
+	n->probed_ns = 0;
+	if (!members_live(n) && c->now_ns - n->told_ns >= c->config.gossip_ns) {
+		n->told_ns = c->now_ns;
+		gossip_entry(c, n, n);
+	}
+	return n;
 }
 
 bool peers_send(struct control *c, struct node *n, const struct message *m)

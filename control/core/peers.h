@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The other nodes: who they are, and the connections to them. A node is recognised by its address
- * in the configured list and by the number that it says in its HELLO; both must agree.
+ * The other nodes: who they are, and the connections to them. A node is recognised by its address,
+ * from the configured list or as it was heard from others (join.c), and by the number that it says
+ * in its HELLO; both must agree.
  *
  * A link is a wish for a connection between one of our workers and one of a node's. It is opened
  * when first wanted and opened again, with growing pauses, for as long as somebody wants it. The
- * link between the workers 0 carries all messages; those with the directory's nodes always stand.
+ * link between the workers 0 carries all messages; those with the nodes that we watch (gossip.c),
+ * and with the directory's nodes when they are configured, always stand.
  */
 #ifndef SARISSA_CONTROL_CORE_PEERS_H
 #define SARISSA_CONTROL_CORE_PEERS_H
@@ -38,7 +40,8 @@ struct conn {		 /* one per handle index of a worker */
 	uint64_t incarnation;
 	struct link *link;
 	uint16_t mtu;
-	bool hello; /* the peer has said who it is here */
+	bool named; /* the peer has said who it is here; it may be out of date */
+	bool hello; /* and it is not: all messages count */
 };
 
 enum node_state {
@@ -59,6 +62,17 @@ struct node {
 	uint64_t store_incarnation;
 	uint64_t incarnation; /* of its dataplane */
 	struct timer forget;  /* DOWN: when the directory forgets its copies */
+
+	uint8_t member;	   /* enum member_state */
+	bool guest;	   /* has an address, but no number yet */
+	uint32_t reserved; /* guest: the number that we have given it, + 1 */
+	uint32_t position; /* among the live members */
+	uint32_t life;	   /* rises when its part of the directory must be told all again */
+	uint64_t member_incarnation;
+	uint64_t probed_ns; /* a probe of then is not answered; 0: none is out */
+	uint64_t told_ns;   /* when it last heard from us that it is wrong about the members */
+	struct list news;   /* members.news */
+	struct timer suspicion;
 };
 
 struct peers {
@@ -86,6 +100,19 @@ bool peers_send(struct control *c, struct node *n, const struct message *m);
 
 /* The link between these workers, opened if need be; NULL when the table is full. */
 struct link *peers_link(struct control *c, struct node *n, unsigned worker, unsigned peer_worker);
+
+/* For join.c: a connection's node is found out; a node has moved; a guest has gone. */
+void peers_rebind(struct control *c, struct conn *conn, struct node *n);
+void peers_readdress(struct control *c, struct node *n, const struct net_addr *addr);
+void peers_unlink(struct control *c, struct node *n);
+void peers_refuse(struct control *c, struct conn *conn, const struct message_hello *hello,
+		  const char *why);
+/* Says hello with a number for the other side. */
+void peers_give(struct control *c, uint32_t conn, uint32_t number);
+/* Says hello again wherever there is a connection: something in it has changed. */
+void peers_hello_all(struct control *c);
+/* We have a number now, and those who are connected already are met. */
+void peers_joined(struct control *c);
 
 struct conn *peers_conn(struct control *c, unsigned worker, uint32_t handle);
 struct node *peers_node(struct control *c, uint32_t number);

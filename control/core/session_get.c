@@ -26,7 +26,7 @@ void session_get(struct control *c, struct session *s, const struct session_requ
 	w->nowait = r->timeout_ns == 0;
 	list_append(&f->waits, &w->of_owner);
 	/* One that does not wait still gives the directory the time to answer. */
-	waits_timeout(c, w, w->nowait ? (int64_t)c->config.call_ns : r->timeout_ns);
+	waits_timeout(c, w, w->nowait ? (int64_t)c->config.directory_ns : r->timeout_ns);
 	fetch_answer_nowait(c, f);
 }
 

@@ -49,8 +49,8 @@ void session_stat(struct control *c, struct session *s, const struct session_req
 	if (w == NULL)
 		return;
 	m.object.id = r->id;
-	w->call = calls_start(c, control_shard(c, &r->id), &m, TABLE_SLOT_NONE, c->config.call_ns,
-			      session_stated, w);
+	w->call = calls_start(c, control_shard(c, &r->id), &m, TABLE_SLOT_NONE,
+			      c->config.directory_ns, session_stated, w);
 	if (w->call == NULL)
 		waits_end(c, w, -EAGAIN, too_many);
 }
@@ -63,6 +63,11 @@ static bool session_listed(struct control *c, struct call *call, const struct me
 	bool room = true;
 
 	w->call = NULL;
+	if (answer == NULL && !control_is_shard(c, call->node)) { /* gone meanwhile: the next */
+		w->cursor = 0;
+		session_list_ask(c, w);
+		return false;
+	}
 	if (answer == NULL) {
 		waits_end(c, w, -ETIMEDOUT, no_directory);
 		return false;
@@ -89,13 +94,14 @@ static void session_list_ask(struct control *c, struct wait *w)
 	struct node *shard;
 
 	w->paused = false;
-	if (w->shard == c->config.shards) {
+	shard = reshard_next(c, &w->shard);
+	if (shard == NULL) {
 		waits_end(c, w, 0, "");
 		return;
 	}
-	shard = peers_node(c, c->shard_nodes[w->shard]);
 	m.list.cursor = w->cursor;
-	w->call = calls_start(c, shard, &m, TABLE_SLOT_NONE, c->config.call_ns, session_listed, w);
+	w->call = calls_start(c, shard, &m, TABLE_SLOT_NONE, c->config.directory_ns, session_listed,
+			      w);
 	if (w->call == NULL)
 		waits_end(c, w, -EAGAIN, too_many);
 }
@@ -201,7 +207,7 @@ void session_status(struct control *c, struct session *s, const struct session_r
 		struct node *n = peers_node(c, i);
 		struct call *call;
 
-		if (n == c->self)
+		if (n == c->self || n->member == MEMBER_NONE)
 			continue;
 		call = calls_start(c, n, &m, TABLE_SLOT_NONE, c->config.status_ns,
 				   session_node_told, w);

@@ -118,8 +118,8 @@ static void session_create_ask(struct control *c, struct session *s,
 	list_append(&o->waits, &w->of_owner);
 	objects_have(c, slot, &m);
 	m.have.create = 1;
-	w->call = calls_start(c, control_shard(c, &r->id), &m, TABLE_SLOT_NONE, c->config.call_ns,
-			      session_created, w);
+	w->call = calls_start(c, control_shard(c, &r->id), &m, TABLE_SLOT_NONE,
+			      c->config.directory_ns, session_created, w);
 	if (w->call == NULL) {
 		waits_end(c, w, -EAGAIN, "too many requests to the directory: try again later");
 		objects_kill(c, slot, "");
@@ -241,8 +241,8 @@ void session_delete(struct control *c, struct session *s, const struct session_r
 	if (w == NULL)
 		return;
 	m.object.id = r->id;
-	w->call = calls_start(c, control_shard(c, &r->id), &m, TABLE_SLOT_NONE, c->config.call_ns,
-			      session_deleted, w);
+	w->call = calls_start(c, control_shard(c, &r->id), &m, TABLE_SLOT_NONE,
+			      c->config.directory_ns, session_deleted, w);
 	if (w->call == NULL)
 		waits_end(c, w, -EAGAIN, "too many requests to the directory: try again later");
 }

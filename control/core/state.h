@@ -9,6 +9,7 @@
 #include "directory.h"
 #include "feed.h"
 #include "fetch.h"
+#include "members.h"
 #include "objects.h"
 #include "peers.h"
 #include "plan.h"
@@ -40,6 +41,7 @@ struct control {
 	uint32_t *shard_nodes;
 	struct timers timers;
 	struct peers peers;
+	struct members members;
 	struct calls calls;
 	struct directory directory;
 	struct objects objects;
@@ -55,14 +57,16 @@ struct control {
 
 /* control.c */
 void control_start(struct control *c);
-struct node *control_shard(struct control *c, const struct object_id *id);
-bool control_is_shard(const struct control *c, const struct node *n);
 uint64_t control_random(struct control *c);
 /* A pause that grows with the attempts, with some jitter. */
 uint64_t control_backoff(struct control *c, uint32_t attempts);
 void control_log(struct control *c, enum control_log_level level, const struct text *t);
 void control_log_refused(struct control *c, unsigned worker, const struct record *r);
 void control_dispatch(struct control *c, struct node *n, uint32_t conn, const struct message *m);
+
+/* reshard.c: whose part of the directory an id belongs to; who keeps any */
+struct node *control_shard(struct control *c, const struct object_id *id);
+bool control_is_shard(const struct control *c, const struct node *n);
 
 /* loopback.c */
 bool loopback_push(struct control *c, const struct message *m);

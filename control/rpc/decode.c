@@ -76,13 +76,15 @@ static bool decode_status(int32_t status)
 
 static bool decode_hello(const Rpc__Hello *in, struct message_hello *out)
 {
-	out->node = in->node;
 	out->version = in->version;
 	out->workers = in->workers;
 	out->announce = in->announce;
 	out->store_incarnation = in->store_incarnation;
-	return in->node < NODES_MAX && in->workers >= 1 && in->workers <= WORKERS_MAX &&
-	       in->announce < MESSAGE_ANNOUNCES && in->store_incarnation != 0;
+	out->incarnation = in->incarnation;
+	out->digest = in->digest;
+	return decode_node(in->node, &out->node) && decode_node(in->given, &out->given) &&
+	       in->workers >= 1 && in->workers <= WORKERS_MAX && in->announce < MESSAGE_ANNOUNCES &&
+	       in->store_incarnation != 0;
 }
 
 static bool decode_also(const Rpc__Have *in, struct message_have *out)
@@ -268,6 +270,37 @@ static bool decode_objects(const Rpc__Objects *in, struct decode_arena *a,
 	return true;
 }
 
+static bool decode_member(const Rpc__Member *in, struct message_member *out)
+{
+	*out = (struct message_member){
+		.node = in->node, .state = in->state, .incarnation = in->incarnation};
+	if (in->ip.len != sizeof(out->addr.ip) || in->port > UINT16_MAX - WORKERS_MAX)
+		return false;
+	memcpy(out->addr.ip, in->ip.data, sizeof(out->addr.ip));
+	out->addr.port = (uint16_t)in->port;
+	return in->node < NODES_MAX && in->state != MEMBER_NONE && in->state < MEMBER_STATES;
+}
+
+static bool decode_members(const Rpc__Members *in, struct decode_arena *a,
+			   struct message_members *out)
+{
+	struct message_member *page;
+
+	if (in->n_members > MESSAGE_MEMBERS_MAX || in->step >= MESSAGE_MEMBERS_STEPS)
+		return false;
+	page = decode_alloc(a, sizeof(*page) * in->n_members);
+	if (page == NULL)
+		return false;
+	for (size_t i = 0; i < in->n_members; i++)
+		if (!decode_member(in->members[i], &page[i]))
+			return false;
+	out->digest = in->digest;
+	out->step = in->step;
+	out->count = (uint32_t)in->n_members;
+	out->members = page;
+	return true;
+}
+
 /* ---- the envelope --------------------------------------------------------------------------- */
 
 static bool decode_body(const Rpc__Envelope *e, struct decode_arena *a, struct message *m)
@@ -316,6 +349,13 @@ static bool decode_body(const Rpc__Envelope *e, struct decode_arena *a, struct m
 	case RPC__ENVELOPE__BODY_REPLY:
 		m->kind = MESSAGE_REPLY;
 		return decode_reply(e->reply, &m->reply);
+	case RPC__ENVELOPE__BODY_REDIRECT:
+		m->kind = MESSAGE_REDIRECT;
+		m->members.digest = e->redirect->digest;
+		return true;
+	case RPC__ENVELOPE__BODY_MEMBERS:
+		m->kind = MESSAGE_MEMBERS;
+		return decode_members(e->members, a, &m->members);
 	default:
 		return false;
 	}

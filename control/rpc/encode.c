@@ -87,11 +87,14 @@ static void encode_stream(const struct message_stream *m, Rpc__Stream *out)
 static void encode_hello(const struct message_hello *m, Rpc__Hello *out)
 {
 	rpc__hello__init(out);
-	out->node = m->node;
+	out->node = encode_node(m->node);
+	out->given = encode_node(m->given);
 	out->version = m->version;
 	out->workers = m->workers;
 	out->announce = m->announce;
 	out->store_incarnation = m->store_incarnation;
+	out->incarnation = m->incarnation;
+	out->digest = m->digest;
 }
 
 static void encode_node_status(const struct session_node *m, Rpc__Node *out)
@@ -173,6 +176,33 @@ static void encode_objects(const struct message_objects *m, struct encode_page *
 		encode_description(&m->objects[i], p, i);
 }
 
+struct encode_members {
+	Rpc__Member member[MESSAGE_MEMBERS_MAX];
+	Rpc__Member *members[MESSAGE_MEMBERS_MAX];
+};
+_Static_assert(sizeof(struct encode_members) <= CODEC_SCRATCH_BYTES, "members fit as well");
+
+static void encode_members(const struct message_members *m, struct encode_members *p,
+			   Rpc__Members *out)
+{
+	rpc__members__init(out);
+	out->digest = m->digest;
+	out->step = m->step;
+	out->n_members = m->count < MESSAGE_MEMBERS_MAX ? m->count : MESSAGE_MEMBERS_MAX;
+	out->members = p->members;
+	for (uint32_t i = 0; i < out->n_members; i++) {
+		Rpc__Member *d = &p->member[i];
+
+		rpc__member__init(d);
+		p->members[i] = d;
+		d->node = m->members[i].node;
+		d->state = m->members[i].state;
+		d->incarnation = m->members[i].incarnation;
+		d->ip = encode_bytes(m->members[i].addr.ip, sizeof(m->members[i].addr.ip));
+		d->port = m->members[i].addr.port;
+	}
+}
+
 /* ---- the envelope ------------------------------------------------------------------------- */
 
 union encode_body {
@@ -187,6 +217,8 @@ union encode_body {
 	Rpc__Status status;
 	Rpc__Node node;
 	Rpc__Reply reply;
+	Rpc__Redirect redirect;
+	Rpc__Members members;
 };
 
 /* Sets the body of m and points the envelope to it: all members of the oneof are pointers. */
@@ -208,6 +240,8 @@ static void encode_body(const struct message *m, uint8_t *scratch, union encode_
 		[MESSAGE_STATUS] = RPC__ENVELOPE__BODY_STATUS,
 		[MESSAGE_NODE] = RPC__ENVELOPE__BODY_NODE,
 		[MESSAGE_REPLY] = RPC__ENVELOPE__BODY_REPLY,
+		[MESSAGE_REDIRECT] = RPC__ENVELOPE__BODY_REDIRECT,
+		[MESSAGE_MEMBERS] = RPC__ENVELOPE__BODY_MEMBERS,
 	};
 
 	e->body_case = cases[m->kind];
@@ -243,6 +277,13 @@ static void encode_body(const struct message *m, uint8_t *scratch, union encode_
 		break;
 	case MESSAGE_REPLY:
 		encode_reply(&m->reply, &b->reply);
+		break;
+	case MESSAGE_REDIRECT:
+		rpc__redirect__init(&b->redirect);
+		b->redirect.digest = m->members.digest;
+		break;
+	case MESSAGE_MEMBERS:
+		encode_members(&m->members, (struct encode_members *)(void *)scratch, &b->members);
 		break;
 	default:
 		encode_object(&m->object, &b->object);

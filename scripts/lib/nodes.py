@@ -47,9 +47,10 @@ def dataplane_argv(config, node):
 
 
 def control_argv(config, node):
-    peers = ",".join(endpoint(config, i) for i in range(config["nodes"]))
-    return [binary("control"), "--rundir", node_dir(config, node), "--node", node,
-            "--nodes", peers]
+    seeds = config.get("seeds", 0)
+    peers = ",".join(endpoint(config, i) for i in range(seeds or config["nodes"]))
+    who = ["--node", "auto", "--seeds", peers] if seeds else ["--node", node, "--nodes", peers]
+    return [binary("control"), "--rundir", node_dir(config, node), *who]
 
 
 def pid_file(config, node, kind):

@@ -123,7 +123,12 @@ void rig_hello(struct rig *r, uint32_t node)
 {
 	struct message m = {.kind = MESSAGE_HELLO};
 
-	m.hello = (struct message_hello){node, MESSAGE_VERSION, 1, 0, 100 + node};
+	m.hello.node = node;
+	m.hello.version = MESSAGE_VERSION;
+	m.hello.workers = 1;
+	m.hello.store_incarnation = 100 + node;
+	m.hello.incarnation = 200 + node;
+	m.hello.given = MESSAGE_NODE_NONE;
 	control_message(r->core, rig_conn(node), &m, r->now_ns);
 }
 

@@ -56,6 +56,7 @@ void full_config(struct control_config *c)
 	c->large_bytes = 256 << 10;
 	c->retry_ns = 200 * WORLD_MS;
 	c->call_ns = WORLD_S;
+	c->directory_ns = WORLD_S;
 	c->status_ns = 200 * WORLD_MS;
 	c->link_ns = 600 * WORLD_MS;
 	c->stall_ns = 200 * WORLD_MS;

@@ -8,6 +8,9 @@ static uint8_t arena[MAILBOX_ARENA_BYTES] __attribute__((aligned(64)));
 static uint8_t bytes[MSG_BYTES_MAX];
 static uint8_t value[OBJECT_INLINE_MAX];
 static struct session_object page[MESSAGE_OBJECTS_MAX];
+static struct message_member members[MESSAGE_MEMBERS_MAX];
+static const struct message_members table = {UINT64_MAX, MESSAGE_MEMBERS_TABLE, MESSAGE_MEMBERS_MAX,
+					     members};
 
 static struct message sample(uint32_t kind)
 {
@@ -16,7 +19,7 @@ static struct message sample(uint32_t kind)
 
 	switch (kind) {
 	case MESSAGE_HELLO:
-		m.hello = (struct message_hello){5, MESSAGE_VERSION, 16, 2, UINT64_MAX};
+		m.hello = (struct message_hello){5, MESSAGE_VERSION, 16, 2, UINT64_MAX, 7, 8, 9};
 		break;
 	case MESSAGE_HAVE:
 		m.have = (struct message_have){.id = id,
@@ -64,8 +67,6 @@ static struct message sample(uint32_t kind)
 		break;
 	case MESSAGE_NODE:
 		m.node = (struct session_node){.node = 3,
-					       .state = 1,
-					       .workers = 2,
 					       .incarnation = 8,
 					       .store_bytes = 1 << 30,
 					       .control_pid = 12,
@@ -73,6 +74,10 @@ static struct message sample(uint32_t kind)
 		break;
 	case MESSAGE_REPLY:
 		m.reply = (struct message_reply){-EEXIST, 3, 4, "it exists: delete it"};
+		break;
+	case MESSAGE_REDIRECT:
+	case MESSAGE_MEMBERS:
+		m.members = table;
 		break;
 	default:
 		m.object = (struct message_object){id, 7, 3};
@@ -85,6 +90,9 @@ static void fill(void)
 {
 	for (size_t i = 0; i < sizeof(value); i++)
 		value[i] = (uint8_t)(i * 7);
+	for (uint32_t i = 0; i < MESSAGE_MEMBERS_MAX; i++)
+		members[i] = (struct message_member){
+			i * 16, MEMBER_LEFT, UINT64_MAX, {{(uint8_t)i}, 65000, {0}}};
 	for (uint32_t i = 0; i < MESSAGE_OBJECTS_MAX; i++) {
 		page[i] = (struct session_object){.generation = i + 1,
 						  .size = i,
@@ -178,6 +186,8 @@ static void fields_out_of_bounds_are_refused(void **state)
 {
 	fill();
 	REFUSED(MESSAGE_HELLO, hello.node, NODES_MAX);
+	REFUSED(MESSAGE_HELLO, hello.given, NODES_MAX);
+	REFUSED(MESSAGE_MEMBERS, members.step, MESSAGE_MEMBERS_STEPS);
 	REFUSED(MESSAGE_HELLO, hello.workers, 0);
 	REFUSED(MESSAGE_HELLO, hello.workers, WORKERS_MAX + 1);
 	REFUSED(MESSAGE_HELLO, hello.announce, MESSAGE_ANNOUNCES);

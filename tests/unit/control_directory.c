@@ -18,7 +18,7 @@ struct fixture {
 		uint64_t generation;
 		struct removal *removal;
 	} removed[OUT_MAX];
-	uint32_t out_count, removed_count, suspects;
+	uint32_t out_count, removed_count, suspects, redirects;
 	uint64_t request;
 };
 
@@ -52,10 +52,16 @@ static uint32_t on_removals(void *arg)
 	return 100;
 }
 
+static void on_redirect(void *arg, uint32_t node, uint64_t request)
+{
+	((struct fixture *)arg)->redirects++;
+}
+
 static int setup(void **state)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
-	const struct directory_out out = {f, on_answer, on_remove, on_suspect, on_removals};
+	const struct directory_out out = {f,	      on_answer,   on_remove,
+					  on_suspect, on_removals, on_redirect};
 	struct control_config config;
 	struct arena arena = {NULL, 0};
 

@@ -163,7 +163,8 @@ static void broadcast(uint32_t workers, uint32_t loss_permille, bool all_shards)
 	for (uint32_t k = 0; k < workers; k++)
 		sent += w->node[0].counters[k].tx_chunk_bytes -
 			w->node[0].counters[k].tx_chunk_resends * 1408;
-	assert_true(sent < 2 * 3000000);
+	/* a late asker may find the origin free again */
+	assert_true(sent < (loss_permille ? 3 : 2) * UINT64_C(3000000));
 	for (uint32_t i = 0; i < 6; i++)
 		world_unpin(w, i, 0);
 	w->loss_permille = 0;

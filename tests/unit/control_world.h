@@ -70,6 +70,7 @@ struct world {
 	uint64_t delay_ns;
 	uint32_t loss_permille;
 	uint64_t prng;
+	uint64_t lives;		      /* of controls, so far */
 	bool cut[WORLD_NODES_MAX];    /* the cable is pulled */
 	struct world_packet *packets; /* ring in order of arrival: the delay is the same for all */
 	uint32_t head, count;

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Which node keeps which part of the directory, and what happens when that changes: holders tell
+ * the new owner what they hold (announce.c), requests that wait for an answer are asked there again
+ * (calls.c), the old owner forgets and sends away who waits. Two nodes that see other members for a
+ * moment send each other away until they agree; a request stays open all the while.
+ */
+#include <xxhash.h>
+#include "state.h"
+
+/* Rendezvous hashing: each shard node draws a lot for the id, the highest has it; so when a node
+ * joins or leaves, only its own objects move. D. G. Thaler, C. V. Ravishankar, 1998. */
+static uint32_t reshard_owner(const uint32_t *nodes, uint32_t count, const struct object_id *id)
+{
+	uint32_t best = MESSAGE_NODE_NONE;
+	uint64_t best_lot = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t lot =
+			XXH3_64bits_withSeed(id->bytes, sizeof(id->bytes), nodes[i] + UINT64_C(1));
+
+		if (best == MESSAGE_NODE_NONE || lot > best_lot) {
+			best = nodes[i];
+			best_lot = lot;
+		}
+	}
+	return best;
+}
+
+static bool reshard_fixed(const struct control *c)
+{
+	return c->config.shards > 0;
+}
+
+struct node *control_shard(struct control *c, const struct object_id *id)
+{
+	uint32_t owner;
+
+	if (reshard_fixed(c))
+		owner = reshard_owner(c->shard_nodes, c->config.shards, id);
+	else
+		owner = reshard_owner(c->members.live, c->members.live_count, id);
+	return owner == MESSAGE_NODE_NONE ? c->self : &c->peers.nodes[owner];
+}
+
+bool control_is_shard(const struct control *c, const struct node *n)
+{
+	if (!reshard_fixed(c))
+		return members_joined(c) && !join_is_guest(c, n) && members_live(n);
+	for (uint32_t i = 0; i < c->config.shards; i++)
+		if (c->shard_nodes[i] == n->number)
+			return true;
+	return false;
+}
+
+struct node *reshard_next(struct control *c, uint32_t *cursor)
+{
+	if (reshard_fixed(c))
+		return *cursor < c->config.shards ? peers_node(c, c->shard_nodes[*cursor]) : NULL;
+	while (*cursor < c->config.nodes && !members_live(peers_node(c, *cursor)))
+		++*cursor;
+	return peers_node(c, *cursor);
+}
+
+bool reshard_settling(struct control *c, const struct object_id *id)
+{
+	const struct members *m = &c->members;
+
+	if (reshard_fixed(c) || m->live_count < 2 ||
+	    c->now_ns >= m->changed_ns + c->config.settle_ns)
+		return false;
+	return reshard_owner(m->before, m->before_count, id) != c->self->number;
+}
+
+const struct object_id *reshard_id(const struct message *m)
+{
+	switch (m->kind) {
+	case MESSAGE_HAVE:
+		return &m->have.id;
+	case MESSAGE_GET:
+		return &m->get.id;
+	case MESSAGE_DROP:
+	case MESSAGE_DELETE:
+	case MESSAGE_STAT:
+		return &m->object.id;
+	default:
+		return NULL;
+	}
+}
+
+static bool reshard_mine(void *arg, const struct object_id *id)
+{
+	struct control *c = arg;
+
+	return control_shard(c, id) == c->self;
+}
+
+void reshard(struct control *c)
+{
+	if (reshard_fixed(c) || !members_joined(c))
+		return;
+	directory_keep(&c->directory, reshard_mine, c);
+	calls_move(c);
+	if (c->table)
+		objects_announce_all(c);
+}
+
+void reshard_redirect(struct control *c, struct node *n, uint64_t request)
+{
+	struct message m = {.kind = MESSAGE_REDIRECT, .request = request};
+
+	m.members.digest = members_digest(c);
+	c->counters.redirects++;
+	peers_send(c, n, &m);
+}
+
+/* Of an id that has just come here nothing is known as long as nobody has said so: who asks whether
+ * it exists must ask again. */
+static bool reshard_too_early(struct control *c, const struct message *m)
+{
+	const struct object_id *id = reshard_id(m);
+	const struct entry *e;
+
+	if (m->kind == MESSAGE_GET || m->kind == MESSAGE_DROP ||
+	    (m->kind == MESSAGE_HAVE && !m->have.create) || !reshard_settling(c, id))
+		return false;
+	e = directory_find(&c->directory, id);
+	return e == NULL || e->generation == 0;
+}
+
+void reshard_request(struct control *c, struct node *n, const struct message *m)
+{
+	const struct object_id *id = reshard_id(m);
+
+	if (!control_is_shard(c, c->self)) {
+		c->counters.messages_unexpected++;
+		return;
+	}
+	if (id && !reshard_fixed(c) &&
+	    (control_shard(c, id) != c->self || reshard_too_early(c, m))) {
+		reshard_redirect(c, n, m->request);
+		return;
+	}
+	directory_message(&c->directory, n->number, m);
+}
