@@ -426,6 +426,7 @@ static void peers_meet(struct control *c, const struct conn *conn, struct node *
 static void peers_take_hello(struct control *c, struct conn *conn, const struct message_hello *h)
 {
 	struct node *n = conn->link->node;
+	bool late = conn->named && !conn->hello;
 
 	if (h->version != MESSAGE_VERSION) {
 		peers_refuse(c, conn, h, "run programs of one version");
@@ -444,6 +445,8 @@ static void peers_take_hello(struct control *c, struct conn *conn, const struct 
 	if (h->given != MESSAGE_NODE_NONE)
 		join_given(c, h->given);
 	peers_meet(c, conn, n, h);
+	if (late) /* what it asked with an earlier one was not heard: let it ask again */
+		peers_hello(c, conn->handle, MESSAGE_ANNOUNCE_NONE);
 	if (h->digest != members_digest(c))
 		gossip_table(c, n);
 }

@@ -63,6 +63,11 @@ void full_config(struct control_config *c)
 	c->backoff_min_ns = 5 * WORLD_MS;
 	c->backoff_max_ns = 200 * WORLD_MS;
 	c->forget_ns = 4 * WORLD_S;
+	c->gossip_ns = 200 * WORLD_MS;
+	c->silence_ns = 400 * WORLD_MS;
+	c->probe_ns = 100 * WORLD_MS;
+	c->suspect_ns = 400 * WORLD_MS;
+	c->settle_ns = 400 * WORLD_MS;
 }
 
 /* ---- control's ways out ------------------------------------------------------------------- */
@@ -245,6 +250,7 @@ void full_start_control(struct full *f)
 		return;
 	f->life++;
 	c.node = f->n->index;
+	c.incarnation = f->life;
 	c.seed = prng_mix(g->w->seed ^ ((uint64_t)f->n->index << 32 | f->life));
 	f->core_memory = full_map(control_bytes(&c));
 	f->core = control_init(f->core_memory, &c, &ops, world_now(g->w));

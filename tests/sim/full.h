@@ -52,7 +52,8 @@ struct node_options full_options(uint64_t store_bytes);
 /* Times of control that fit simulated seconds instead of minutes. */
 void full_config(struct control_config *c);
 
-/* Gives every node of the world a control. shards: nodes 0 .. shards - 1 keep the directory. */
+/* Gives every node of the world a control. shards: nodes 0 .. shards - 1 keep the
+ * directory; 0: all that live. */
 void full_open(struct full_group *g, struct world *w, const struct control_config *config,
 	       uint32_t shards, uint64_t latency_ns);
 void full_close(struct full_group *g);
