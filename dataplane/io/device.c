@@ -5,18 +5,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stddef.h>
 #include <stdio.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 #include <rte_ethdev.h>
 #include <rte_flow.h>
 #include "ether.h"
 #include "log.h"
-
-#define MEMIF_SOCKET_DEFAULT "/run/memif.sock" /* the driver's, in the abstract name space */
 
 enum {
 	DESCRIPTORS = 1024,
@@ -206,38 +201,6 @@ static int device_start_client(const struct options *o, uint16_t id)
 			break;
 	}
 	return port_fail(o, -ECONNREFUSED, "no memif server answers", "start that one first");
-}
-
-/* Whether a server listens: stopping and starting the device for nothing would disturb workers. */
-static bool device_server_listens(const struct port_spec *spec)
-{
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	bool path = *spec->socket;
-	strcpy(address.sun_path + !path, path ? spec->socket : MEMIF_SOCKET_DEFAULT);
-	size_t length =
-		offsetof(struct sockaddr_un, sun_path) + !path + strlen(address.sun_path + !path);
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return false;
-	bool listens = connect(fd, (struct sockaddr *)&address, (socklen_t)length) == 0;
-	close(fd);
-	return listens;
-}
-
-bool device_tend(const struct options *o, struct port *p)
-{
-	struct rte_eth_link link;
-	uint16_t id = p->device[0];
-	if (p->kind != PORT_MEMIF || o->port.server)
-		return false;
-	if (rte_eth_link_get_nowait(id, &link) == 0 && link.link_status == RTE_ETH_LINK_UP)
-		return true;
-	if (!device_server_listens(&o->port))
-		return true;
-	rte_eth_dev_stop(id);
-	if (rte_eth_dev_start(id) == 0)
-		log_info("port %s: connecting to the memif server again", o->port.text);
-	return true;
 }
 
 int device_start(const struct options *o, struct port *p, unsigned d)

@@ -218,12 +218,10 @@ enum {
 	WATCHES
 };
 
-static int node_wait_ms(struct node *n)
+static int node_wait_ms(const struct node *n)
 {
 	if (n->capture)
 		return CAPTURE_MS;
-	if (device_tend(n->options, &n->port))
-		return DEVICE_TEND_MS;
 	return n->netlink ? netlink_wait_ms(n->netlink) : -1;
 }
 

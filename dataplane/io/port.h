@@ -67,11 +67,6 @@ int port_fail(const struct options *o, int error, const char *what, const char *
 int device_configure(const struct options *o, struct port *p, unsigned d);
 int device_start(const struct options *o, struct port *p, unsigned d);
 
-/* Connects a memif client again whose server has gone; call it every DEVICE_TEND_MS where it
- * returns true. */
-bool device_tend(const struct options *o, struct port *p);
-enum { DEVICE_TEND_MS = 500 };
-
 /* Lets the card read the store for sending (PAYLOAD_DMA only). Returns 0 or -errno. */
 int port_map_store(struct port *p, void *base, uint64_t bytes, bool huge);
 void port_unmap_store(struct port *p, void *base, uint64_t bytes);
