@@ -70,6 +70,7 @@ static bool feed_requested(struct control *c, struct call *call, const struct me
 		status = 0; /* it is about to learn of the connection's end, and so are we */
 	if (status == 0) {
 		d->state = FEED_STREAM;
+		d->idle = 0;
 		feed_drop_edge(c, &d->old_edge);
 		fetch_fed(c, d->fetch, d, answer->reply.ready);
 		feed_timer(c, d, c->config.stall_ns);
@@ -145,7 +146,7 @@ void feed_start(struct control *c, struct feed *d, struct node *holder)
 {
 	d->holder = holder;
 	d->state = FEED_LINK;
-	d->began_ns = c->now_ns;
+	d->began_ns = d->moved_ns = c->now_ns;
 	d->fresh = true;
 	feed_timer(c, d, c->config.link_ns);
 	feed_linked(c, d);

@@ -45,7 +45,7 @@ struct feed {
 	uint32_t first, end;
 	uint32_t edge_first, edge_end; /* of its stream */
 	uint32_t missing;	       /* of the range, at the last look */
-	uint64_t looked_ns;
+	uint64_t looked_ns, moved_ns;
 	uint32_t stall_ready;
 	uint32_t lead;	   /* chunks that the holder had beyond ours when it was asked last */
 	uint16_t attempts; /* without progress */

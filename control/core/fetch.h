@@ -64,6 +64,7 @@ struct fetch {
 	uint32_t spare;	  /* idle complete copies elsewhere, when the holder was handed out */
 	uint16_t slow;	  /* looks in a row that found it slow */
 	uint16_t refused; /* times in a row that nobody else was to be had */
+	uint16_t steady;  /* looks in a row that found no higher rate */
 	uint16_t trial;	  /* looks since a second holder is on trial */
 	bool looking;
 };
@@ -117,7 +118,6 @@ void fetch_feed_failed(struct control *c, struct fetch *f, struct node *holder, 
 void fetch_stop(struct control *c, struct fetch *f);
 
 /* fetch_divide.c: who brings what */
-enum { DIVIDE_TAIL_CHUNKS = 32 }; /* the last few chunks are asked from all */
 void fetch_divide(struct control *c, struct fetch *f);
 struct feed *fetch_feed_free(struct fetch *f);
 uint32_t fetch_feeds(const struct fetch *f);

@@ -6,6 +6,8 @@
  */
 #include "state.h"
 
+enum { DIVIDE_TAIL_CHUNKS = 32, DIVIDE_TAIL_PER_SECOND = 500 /* or what comes in 2 ms */ };
+
 const uint64_t *fetch_map(struct control *c, const struct fetch *f)
 {
 	const struct stage *s = objects_at(c, f->slot)->stage;
@@ -81,13 +83,14 @@ static void divide_weights(struct feed *const *order, uint32_t count, uint64_t *
 void fetch_divide(struct control *c, struct fetch *f)
 {
 	const uint64_t *map = fetch_map(c, f);
-	uint32_t chunks = fetch_chunks(f), at = 0, count, missing;
+	uint32_t chunks = fetch_chunks(f), at = 0, count, missing, tail;
 	struct feed *order[FETCH_FEEDS];
 	uint64_t weight[FETCH_FEEDS], sum = 0;
 
 	count = divide_order(f, order);
 	missing = map ? chunks_missing(map, 0, chunks) : chunks;
 	divide_weights(order, count, weight);
+	tail = DIVIDE_TAIL_CHUNKS + (uint32_t)(f->rate / DIVIDE_TAIL_PER_SECOND / f->chunk_bytes);
 	for (uint32_t i = 0; i < count; i++)
 		sum += weight[i];
 	for (uint32_t i = 0; i < count; i++) {
@@ -95,7 +98,7 @@ void fetch_divide(struct control *c, struct fetch *f)
 		bool all = i + 1 == count || map == NULL;
 		uint32_t end = all ? chunks : chunks_after(map, at, chunks, (uint32_t)share);
 
-		if (missing <= DIVIDE_TAIL_CHUNKS)
+		if (missing <= tail)
 			feed_assign(c, order[i], 0, chunks);
 		else
 			feed_assign(c, order[i], at, end);

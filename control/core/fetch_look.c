@@ -24,6 +24,7 @@ enum {
 	LOOK_PATIENT = 8, /* and with a holder that has no more than we */
 	LOOK_IDLE = 4,	  /* looks without a chunk that end a feed */
 	LOOK_TRIAL = 4,	  /* looks that a trial takes */
+	LOOK_STEADY = 2,  /* looks that found the rate to grow no more, before a trial */
 	LOOK_LEAD = 64,	  /* chunks that a holder must have more */
 	LOOK_REFUSED = 6, /* the pause doubles so often */
 };
@@ -106,7 +107,7 @@ void fetch_look_begin(struct control *c, struct fetch *f)
 	if (!f->looking)
 		c->fetches.feeding++;
 	f->looking = true;
-	f->slow = f->refused = 0;
+	f->slow = f->refused = f->steady = 0;
 	f->rate_one = f->queried_ns = 0;
 	f->help_ns = c->now_ns;
 	timers_cancel(&c->timers, &f->timer);
@@ -154,13 +155,19 @@ static void look_at_feed(struct control *c, struct feed *d, const uint64_t *map)
 {
 	uint32_t missing = chunks_missing(map, d->first, d->end);
 	uint32_t moved = d->missing > missing ? d->missing - missing : 0;
+	uint64_t rate;
 
-	if (d->state != FEED_STREAM)
+	if (d->state != FEED_STREAM) {
+		d->idle += d->state != FEED_FREE;
 		return;
-	d->rate = look_rate(d->fetch, moved, c->now_ns - d->looked_ns);
+	}
+	rate = look_rate(d->fetch, moved, c->now_ns - d->looked_ns);
+	d->rate = d->fresh ? rate : (d->rate + rate) / 2;
 	d->looked_ns = c->now_ns;
 	d->missing = missing;
 	d->idle = moved == 0 && missing > 0 ? d->idle + 1 : 0;
+	if (d->idle == 0)
+		d->moved_ns = c->now_ns;
 	d->fresh = d->fresh && moved == 0;
 }
 
@@ -182,6 +189,7 @@ static void look_at_all(struct control *c, struct fetch *f, const uint64_t *map)
 		f->slow = 0;
 	if (rate > 0)
 		f->attempts = 0;
+	f->steady = rate > 0 && rate < f->rate / 8 * 9 ? f->steady + 1 : 0;
 	f->rate = rate;
 	f->missing = missing;
 	f->looked_ns = c->now_ns;
@@ -225,7 +233,7 @@ static void look_at_trial(struct control *c, struct fetch *f)
 static void look_for_idle(struct control *c, struct fetch *f)
 {
 	for (int i = 0; i < FETCH_FEEDS && f->rate > 0 && fetch_feeds(f) > 1; i++)
-		if (f->feed[i].state == FEED_STREAM && f->feed[i].idle >= LOOK_IDLE)
+		if (f->feed[i].idle >= LOOK_IDLE && c->now_ns - f->feed[i].moved_ns > LOOK_PAUSE_NS)
 			look_let_go(c, f, &f->feed[i]);
 }
 
@@ -260,7 +268,7 @@ static void look_for_help(struct control *c, struct fetch *f)
 			look_ask(c, f, MESSAGE_GET_HEDGE);
 		return;
 	}
-	if (fetch_feeds(f) == 1 && f->spare > 0 && f->rate > 0 &&
+	if (fetch_feeds(f) == 1 && f->spare > 0 && f->steady >= LOOK_STEADY &&
 	    c->now_ns >= c->fetches.alone_ns && look_time(f, f->missing, f->rate) > LOOK_TRIAL_NS) {
 		f->spare--;
 		f->rate_one = f->rate;
@@ -283,7 +291,7 @@ static void look_next(struct control *c, struct fetch *f)
 			continue;
 		left = look_time(f, d->missing, d->rate);
 		delay = left < delay ? left : delay;
-		again |= d->missing == 0 || f->missing <= DIVIDE_TAIL_CHUNKS;
+		again |= d->missing == 0;
 	}
 	if (again && f->missing > 0)
 		fetch_divide(c, f);

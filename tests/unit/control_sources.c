@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One object from several holders: who brings what, and what becomes of it when one is slow. */
+#include "control_test.h"
+#include "control_world.h"
+
+#define STORE (UINT64_C(32) << 20)
+#define SIZE  UINT64_C(20000000)
+
+static uint64_t sent_by(const struct world *w, uint32_t node)
+{
+	return w->node[node].counters[0].tx_chunk_bytes;
+}
+
+/* Nodes first and first + 1 hold all of "big"; a window's worth per round trip is less than a link
+ * carries. Node 0 has the directory. */
+static struct world *two_holders(uint32_t nodes, uint32_t first)
+{
+	struct world *w = world_new(nodes, 1, STORE, false);
+
+	w->delay_ns = 2 * WORLD_MS;
+	for (uint32_t i = 0; i < nodes; i++)
+		assert_int_equal(world_open(w, i), 0);
+	assert_int_equal(world_put(w, first, 0, "big", SIZE, 5), 0);
+	assert_int_equal(world_get(w, first + 1, 0, "big", SIZE, 5, -1), 0);
+	world_unpin(w, first + 1, 0);
+	return w;
+}
+
+static uint32_t begin(struct world *w, uint32_t node)
+{
+	struct session_request r = world_request(SESSION_GET, "big");
+	struct world_reply *got = world_call(w, node, 0, &r, WORLD_SECOND);
+
+	assert_non_null(got);
+	assert_int_equal(got->reply.status, 0);
+	r = world_request(SESSION_WAIT, NULL);
+	r.slot = got->reply.slot;
+	r.generation = got->reply.generation;
+	r.watermark = UINT64_MAX;
+	return world_send(w, node, 0, &r);
+}
+
+static void expect_all(struct world *w, uint32_t node)
+{
+	assert_int_equal(world_get(w, node, 0, "big", SIZE, 5, -1), 0);
+	world_unpin(w, node, 0);
+}
+
+static void two_idle_holders_share_the_work(void **state)
+{
+	struct world *w = two_holders(3, 0);
+	uint64_t first = sent_by(w, 0), second = sent_by(w, 1);
+	uint32_t seq = begin(w, 2);
+
+	assert_non_null(world_wait(w, 2, seq, 10 * WORLD_SECOND));
+	expect_all(w, 2);
+	first = sent_by(w, 0) - first;
+	second = sent_by(w, 1) - second;
+	assert_true(first > SIZE / 4);
+	assert_true(second > SIZE / 4);
+	assert_true(first + second < SIZE / 10 * 11); /* little twice */
+	world_free(w);
+}
+
+static void one_of_two_dies(void **state)
+{
+	struct world *w = two_holders(3, 0);
+	uint64_t before = w->now_ns;
+	uint32_t seq = begin(w, 2);
+
+	world_run(w, 100 * WORLD_MS);
+	assert_null(world_reply_to(w, 2, seq));
+	assert_true(sent_by(w, 1) > 0);
+	w->cut[1] = true;
+	assert_non_null(world_wait(w, 2, seq, 10 * WORLD_SECOND));
+	expect_all(w, 2);
+	assert_true(w->now_ns - before < WORLD_SECOND); /* nobody waited for its time-out */
+	assert_true(w->node[2].counters[0].rx_chunk_duplicates < SIZE / 1408 / 10);
+	world_free(w);
+}
+
+/* The only holder in use falls silent: another is asked long before that one is given up. */
+static void a_silent_holder_is_hedged(void **state)
+{
+	struct world *w = two_holders(4, 1);
+	uint64_t before = w->now_ns, sent = sent_by(w, 2);
+	uint32_t seq = begin(w, 3);
+
+	world_run(w, 30 * WORLD_MS); /* before a second one is tried */
+	assert_null(world_reply_to(w, 3, seq));
+	w->cut[sent_by(w, 2) > sent ? 2 : 1] = true;
+	assert_non_null(world_wait(w, 3, seq, 10 * WORLD_SECOND));
+	assert_true(w->now_ns - before < WORLD_SECOND);
+	expect_all(w, 3);
+	assert_int_equal(control_counters(w->node[3].core)->hedges, 1);
+	world_free(w);
+}
+
+/* The stream that goes on with another holder leaves out what has come already. */
+static void what_is_here_is_not_sent_again(void **state)
+{
+	struct world *w = two_holders(3, 0);
+	uint64_t sent;
+	uint32_t seq;
+
+	w->loss_permille = 20; /* holes */
+	seq = begin(w, 2);
+	world_run(w, 60 * WORLD_MS);
+	assert_null(world_reply_to(w, 2, seq));
+	w->cut[1] = true;
+	world_kill_engine(w, 2);
+	world_start_engine(w, 2);
+	w->loss_permille = 0;
+	sent = sent_by(w, 0);
+	assert_non_null(world_wait(w, 2, seq, 20 * WORLD_SECOND));
+	expect_all(w, 2);
+	assert_true(sent_by(w, 0) - sent < SIZE);
+	assert_true(w->node[2].counters[0].rx_chunk_duplicates < 100);
+	world_free(w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(two_idle_holders_share_the_work),
+		cmocka_unit_test(one_of_two_dies),
+		cmocka_unit_test(a_silent_holder_is_hedged),
+		cmocka_unit_test(what_is_here_is_not_sent_again),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
