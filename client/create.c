@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Writing objects: create, publish, seal, abort, put. */
+/* Writing objects piece by piece: create, publish, seal, abort. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -150,25 +150,4 @@ int sar_abort(sar *s, sar_buffer *b)
 		return r;
 	create_leave(b, &own);
 	return create_give_up(s, own.slot, own.generation, own.pin);
-}
-
-int sar_put(sar *s, sar_id id, const char *name, const void *data, uint64_t size)
-{
-	if (!data && size > 0)
-		return error_set(-EINVAL, "sar_put: no data");
-	sar_buffer b;
-	int r = sar_create(s, id, name, size, &b);
-	if (r < 0)
-		return r;
-	if (size > 0)
-		memcpy(b.data, data, size);
-	r = sar_seal(s, &b);
-	if (r < 0) {
-		char why[256];
-		strncpy(why, sar_error_detail(), sizeof(why) - 1);
-		why[sizeof(why) - 1] = '\0';
-		sar_abort(s, &b);
-		return error_set(r, "%s", why);
-	}
-	return 0;
 }

@@ -43,6 +43,8 @@ class _Info(ctypes.Structure):
 
 
 _LIST = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(_Info), ctypes.c_void_p)
+_FILL = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64,
+                         ctypes.c_uint64, ctypes.c_int)
 _BUFFER = ctypes.POINTER(_Buffer)
 _SIGNATURES = {
     "sar_open": (ctypes.c_int, [ctypes.c_char_p, ctypes.POINTER(ctypes.c_void_p)]),
@@ -52,6 +54,8 @@ _SIGNATURES = {
     "sar_publish": (ctypes.c_int, [ctypes.c_void_p, _BUFFER, ctypes.c_uint64]),
     "sar_seal": (ctypes.c_int, [ctypes.c_void_p, _BUFFER]),
     "sar_abort": (ctypes.c_int, [ctypes.c_void_p, _BUFFER]),
+    "sar_put_from": (ctypes.c_int, [ctypes.c_void_p, _Id, ctypes.c_char_p, ctypes.c_uint64, _FILL,
+                                    ctypes.c_void_p]),
     "sar_get": (ctypes.c_int, [ctypes.c_void_p, _Id, ctypes.c_int64, _BUFFER]),
     "sar_release": (None, [ctypes.c_void_p, _BUFFER]),
     "sar_delete": (ctypes.c_int, [ctypes.c_void_p, _Id]),
@@ -232,10 +236,21 @@ class Node:
         return Writer(self._handle, name, size)
 
     def put(self, name, data):
-        """Stores a copy of data (bytes, array, memoryview...) as a new object."""
+        """Stores a copy of data (bytes, array, memoryview...) as an object. One of that name with
+        the same bytes may exist already; with others: FileExistsError."""
         source = memoryview(data).cast("B")
-        with self.create(name, source.nbytes) as writer:
-            writer.data[:] = source
+        ident, key = _named(name)
+        handle = self._handle
+
+        def fill(_, to, at, size, __):
+            memoryview((ctypes.c_uint8 * size).from_address(to)).cast("B")[:] = source[at:at + size]
+            return 0
+        self._pointer()
+        handle.hold()
+        try:
+            _check(_lib.sar_put_from(handle.pointer, ident, key, source.nbytes, _FILL(fill), None))
+        finally:
+            handle.drop()
 
     def get(self, name, timeout=None):
         """The object as a read-only memoryview, waiting up to timeout seconds (None: no limit)."""

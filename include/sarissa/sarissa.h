@@ -149,8 +149,20 @@ int sar_seal(sar *s, sar_buffer *b);
 /* Gives up an object under creation: its space returns, its readers fail with -ESTALE. The buffer
  * is gone whatever is returned. */
 int sar_abort(sar *s, sar_buffer *b);
-/* sar_create, copy, sar_seal. */
+/*
+ * sar_create, copy, sar_seal. An id that is in use is no error when its object has the same bytes:
+ * then nothing changes and 0 is returned, also when somebody else is just putting them (waits as
+ * long as bytes of that put come at least every 30 s; -ETIMEDOUT otherwise). With another size or
+ * other bytes -EEXIST. Of several puts of one id at the same moment one makes the object, the
+ * others compare with it. Comparing brings a copy to this node: -ENOSPC when it has no room.
+ */
 int sar_put(sar *s, sar_id id, const char *name, const void *data, uint64_t size);
+/* Sets bytes bytes of the object, from byte at on. Asked in rising order, perhaps once more from
+ * the start; last 1: not for these again. 0, or anything else to give the put up. */
+typedef int sar_fill(void *arg, void *to, uint64_t at, uint64_t bytes, int last);
+/* sar_put with bytes that fill() brings, at most 1 MiB at a time; readers may have each piece while
+ * the next one is made. Returns what fill() returned when that is not 0. */
+int sar_put_from(sar *s, sar_id id, const char *name, uint64_t size, sar_fill *fill, void *arg);
 
 /*
  * The whole object, waiting for it to exist and to arrive. Read-only until sar_release. For an

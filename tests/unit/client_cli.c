@@ -76,6 +76,22 @@ static void files_there_and_back(void **state)
 	assert_false(left_over());
 }
 
+static void put_twice(void **state)
+{
+	assert_int_equal(shell("head -c 3000000 /dev/urandom > in; $CLI put x in"), 0);
+	assert_int_equal(shell("$CLI put x in && cat in | $CLI put x -"), 0);
+	assert_string_equal(output, "");
+	assert_int_equal(shell("echo more >> in; $CLI put x in"), 1);
+	assert_string_equal(output, "sarissa: x: exists already with 3000000 bytes, this one has "
+				    "3000005: use another name, or remove that one first\n");
+	assert_int_equal(shell("head -c 3000000 /dev/urandom | $CLI put x -"), 1);
+	assert_string_equal(output, "sarissa: x: exists already with other bytes: use another "
+				    "name, or remove that one first\n");
+	assert_int_equal(shell("head -c 10 in > part; { head -c 4 > part.skip; $CLI put tail -; } "
+			       "< part; $CLI get tail - | cmp - part -i 0:4"),
+			 0);
+}
+
 static void file_keeps_its_mode_and_link(void **state)
 {
 	shell("echo new > in; $CLI put x in; umask 027; $CLI get x fresh; stat -c %%a fresh");
@@ -144,8 +160,7 @@ static void late_is_3(void **state)
 static void errors_are_1(void **state)
 {
 	shell("echo x > in; $CLI put x in");
-	assert_int_equal(shell("$CLI put x in"), 1);
-	assert_int_equal(shell("cat in | $CLI put x -"), 1);
+	assert_int_equal(shell("echo y | $CLI put x -"), 1);
 	assert_int_equal(shell("$CLI put y /nonexistent"), 1);
 	assert_int_equal(shell("$CLI put y /"), 1);
 	assert_int_equal(shell("$CLI get x /nonexistent/out"), 1);
@@ -315,6 +330,7 @@ int main(int argc, char **argv)
 	free(command);
 	const struct CMUnitTest tests[] = {
 		test_cli(files_there_and_back),
+		test_cli(put_twice),
 		test_cli(file_keeps_its_mode_and_link),
 		test_cli(wrong_usage_is_2),
 		test_cli(help_is_there),

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Whole objects from bytes of the caller. Where the id is in use already the bytes decide: when
+ * they are the same, the put is done. The other one may still be being written, here or elsewhere,
+ * and may be given up or deleted under our eyes: then it is our turn again.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "error.h"
+#include "sarissa/sarissa.h"
+
+#define PUT_PATIENCE_NS (30 * 1000000000ll) /* for the next byte of another one's put */
+
+enum {
+	PUT_BLOCK_BYTES = 1 << 20,
+	PUT_TURNS = 16,
+	PUT_AGAIN = 1, /* what stood in the way has gone */
+	PUT_BUSY = 2,  /* it is there, but could not be had */
+};
+
+struct put {
+	sar *s;
+	sar_id id;
+	const char *name;
+	uint64_t size;
+	uint64_t block_bytes; /* filled, and published, at a time */
+	sar_fill *fill;
+	void *arg;
+	int given_up; /* what fill returned */
+};
+
+/* Ends the creation; the words of the failure stay. */
+static int put_abort(struct put *p, sar_buffer *b, int error)
+{
+	char why[256];
+	strncpy(why, sar_error_detail(), sizeof(why) - 1);
+	why[sizeof(why) - 1] = '\0';
+	sar_abort(p->s, b);
+	return error_set(error, "%s", why);
+}
+
+static int put_fill(struct put *p, void *to, uint64_t at, uint64_t bytes, int last)
+{
+	p->given_up = p->fill(p->arg, to, at, bytes, last);
+	return p->given_up ? error_set(-ECANCELED, "the caller gave the put up") : 0;
+}
+
+static int put_write(struct put *p, sar_buffer *b)
+{
+	int r = 0;
+	for (uint64_t at = 0; r == 0 && at < p->size;) {
+		uint64_t bytes = p->size - at;
+		if (bytes > p->block_bytes)
+			bytes = p->block_bytes;
+		r = put_fill(p, (uint8_t *)b->data + at, at, bytes, 1);
+		at += bytes;
+		if (r == 0 && at < p->size)
+			r = sar_publish(p->s, b, at);
+	}
+	if (r == 0)
+		r = sar_seal(p->s, b);
+	return r == 0 ? 0 : put_abort(p, b, r);
+}
+
+static int put_other_size(const struct put *p, uint64_t size)
+{
+	return error_set(-EEXIST,
+			 "exists already with %llu bytes, this one has %llu: use another name, or "
+			 "remove that one first",
+			 (unsigned long long)size, (unsigned long long)p->size);
+}
+
+/* Waits until upto bytes of the other one are here. */
+static int put_await(struct put *p, sar_buffer *b, uint64_t upto)
+{
+	int r;
+	uint64_t ready;
+	do {
+		ready = b->ready;
+		r = sar_wait(p->s, b, upto, PUT_PATIENCE_NS);
+	} while (r == -ETIMEDOUT && b->ready > ready);
+	if (r == -ETIMEDOUT)
+		return error_set(r,
+				 "another put of it stands still at byte %llu of %llu: wait for "
+				 "it, or remove the object",
+				 (unsigned long long)b->ready, (unsigned long long)b->size);
+	return r;
+}
+
+static int put_compare_bytes(struct put *p, sar_buffer *b, uint8_t *block)
+{
+	for (uint64_t at = 0; at < p->size;) {
+		uint64_t bytes = p->size - at;
+		if (bytes > PUT_BLOCK_BYTES)
+			bytes = PUT_BLOCK_BYTES;
+		int r = put_await(p, b, at + bytes);
+		if (r == 0)
+			r = put_fill(p, block, at, bytes, 0);
+		if (r < 0)
+			return r;
+		if (memcmp(block, (uint8_t *)b->data + at, bytes) != 0)
+			return error_set(-EEXIST, "exists already with other bytes: use another "
+						  "name, or remove that one first");
+		at += bytes;
+	}
+	return sar_wait(p->s, b, p->size, PUT_PATIENCE_NS);
+}
+
+/* With the object that has the id. */
+static int put_compare(struct put *p)
+{
+	sar_info info;
+	sar_buffer b;
+	int r = sar_info_get(p->s, p->id, &info);
+	if (r == 0 && info.size != p->size)
+		return put_other_size(p, info.size);
+	/* The directory may not know yet what this node has. 0: waits while there is such an
+	 * object, not for another one to come. */
+	if (r == 0 || r == -ENOENT)
+		r = sar_get_begin(p->s, p->id, 0, &b);
+	if (r == -ETIMEDOUT) {
+		error_set(r, "exists already, and nobody sends it to compare with: try again");
+		return PUT_BUSY;
+	}
+	if (r == -ENOSPC)
+		return error_set(r, "exists already, and the store has no room for a copy to "
+				    "compare with: delete or release objects");
+	if (r < 0)
+		return r == -ENOENT || r == -ESTALE ? PUT_AGAIN : r;
+	uint8_t *block = malloc(PUT_BLOCK_BYTES);
+	if (b.size != p->size)
+		r = put_other_size(p, b.size);
+	else if (block == NULL)
+		r = error_set(-ENOMEM, "out of memory");
+	else
+		r = put_compare_bytes(p, &b, block);
+	free(block);
+	sar_release(p->s, &b);
+	return r == -ESTALE ? PUT_AGAIN : r;
+}
+
+static int put_run(struct put *p)
+{
+	int r = 0;
+	for (int turn = 0; turn < PUT_TURNS; turn++) {
+		sar_buffer b;
+		r = sar_create(p->s, p->id, p->name, p->size, &b);
+		if (r == 0)
+			r = put_write(p, &b);
+		else if (r == -EEXIST)
+			r = put_compare(p);
+		if (p->given_up)
+			return p->given_up;
+		if (r <= 0)
+			return r;
+	}
+	if (r == PUT_BUSY)
+		return -ETIMEDOUT;
+	return error_set(-EEXIST, "others put and remove it all the time: use another name");
+}
+
+int sar_put_from(sar *s, sar_id id, const char *name, uint64_t size, sar_fill *fill, void *arg)
+{
+	struct put p = {.s = s,
+			.id = id,
+			.name = name,
+			.size = size,
+			.block_bytes = PUT_BLOCK_BYTES,
+			.fill = fill,
+			.arg = arg};
+	return put_run(&p);
+}
+
+static int put_copy(void *arg, void *to, uint64_t at, uint64_t bytes, int last)
+{
+	memcpy(to, (const uint8_t *)arg + at, bytes);
+	return 0;
+}
+
+int sar_put(sar *s, sar_id id, const char *name, const void *data, uint64_t size)
+{
+	if (!data && size > 0)
+		return error_set(-EINVAL, "sar_put: no data");
+	struct put p = {.s = s,
+			.id = id,
+			.name = name,
+			.size = size,
+			.block_bytes = size,
+			.fill = put_copy,
+			.arg = (void *)(uintptr_t)data};
+	return put_run(&p);
+}

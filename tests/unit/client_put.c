@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A put of an id that is in use: the bytes decide, also while they are still being written. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "client_fake.h"
+#include "client_test.h"
+
+enum { BIG = 2500000 };
+
+static void the_bytes_decide(void **state)
+{
+	struct client *c = *state;
+	sar_id id = test_id("twice");
+	uint8_t *data = test_pattern(BIG);
+	sar_buffer b;
+	assert_int_equal(sar_put(c->s, id, NULL, data, BIG), 0);
+	assert_int_equal(sar_put(c->s, id, NULL, data, BIG), 0);
+	assert_int_equal(sar_put(c->s, id, NULL, data, BIG - 1), -EEXIST);
+	assert_non_null(strstr(sar_error_detail(), "2500000 bytes, this one has 2499999"));
+	data[BIG - 1] ^= 1;
+	assert_int_equal(sar_put(c->s, id, NULL, data, BIG), -EEXIST);
+	assert_non_null(strstr(sar_error_detail(), "with other bytes"));
+	assert_int_equal(sar_create(c->s, id, NULL, BIG, &b), -EEXIST);
+	assert_int_equal(sar_delete(c->s, id), 0);
+	assert_int_equal(sar_put(c->s, id, NULL, data, BIG), 0);
+	assert_int_equal(sar_put(c->s, test_id("empty"), NULL, NULL, 0), 0);
+	assert_int_equal(sar_put(c->s, test_id("empty"), NULL, NULL, 0), 0);
+	free(data);
+}
+
+struct later {
+	struct fake *fake;
+	uint32_t slot;
+	uint64_t advance; /* 0: delete */
+};
+
+static void *later(void *arg)
+{
+	const struct later *l = arg;
+	usleep(30000);
+	if (l->advance)
+		fake_advance(l->fake, l->slot, l->advance);
+	else
+		fake_delete(l->fake, l->slot);
+	return NULL;
+}
+
+/* Puts size bytes of the pattern beside another put that has come as far as `ready`. */
+static int put_beside(struct client *c, const char *name, uint64_t ready, uint64_t advance)
+{
+	struct object_id object = test_object(name);
+	uint8_t *data = test_pattern(BIG);
+	struct later l = {&c->fake, fake_fetching(&c->fake, &object, BIG, ready), advance};
+	pthread_t thread;
+	assert_int_equal(pthread_create(&thread, NULL, later, &l), 0);
+	int r = sar_put(c->s, test_id(name), NULL, data, BIG);
+	pthread_join(thread, NULL);
+	assert_false(fake_pinned(&c->fake, l.slot));
+	free(data);
+	return r;
+}
+
+static void waits_for_the_other_one(void **state)
+{
+	struct client *c = *state;
+	assert_int_equal(put_beside(c, "finishes", 1000, BIG), 0);
+	assert_int_equal(atomic_load(&c->fake.requests[SESSION_CREATE]), 1);
+}
+
+static void takes_the_place_of_one_that_is_gone(void **state)
+{
+	struct client *c = *state;
+	sar_buffer b;
+	assert_int_equal(put_beside(c, "goes", 1000, 0), 0);
+	assert_int_equal(atomic_load(&c->fake.requests[SESSION_CREATE]), 2);
+	assert_int_equal(sar_get(c->s, test_id("goes"), 0, &b), 0);
+	assert_int_equal(((uint8_t *)b.data)[BIG - 1], fake_pattern(BIG - 1));
+	sar_release(c->s, &b);
+}
+
+static int give_up(void *arg, void *to, uint64_t at, uint64_t bytes, int last)
+{
+	memset(to, 7, bytes);
+	assert_int_equal(last, 1);
+	return at >= *(const uint64_t *)arg ? 42 : 0;
+}
+
+static void a_given_up_put_leaves_nothing(void **state)
+{
+	struct client *c = *state;
+	uint64_t limit = 1 << 20;
+	sar_buffer b;
+	assert_int_equal(sar_put_from(c->s, test_id("part"), "part", BIG, give_up, &limit), 42);
+	assert_int_equal(atomic_load(&c->fake.requests[SESSION_PUBLISH]), 1);
+	assert_int_equal(atomic_load(&c->fake.aborts), 1);
+	assert_int_equal(sar_get(c->s, test_id("part"), 0, &b), -ENOENT);
+}
+
+enum { RACERS = 3, ROUNDS = 40, RACE_BYTES = 50000 };
+
+struct racer {
+	struct fake *fake;
+	pthread_barrier_t *start;
+	uint8_t value;
+	int result[ROUNDS];
+};
+
+static void *race(void *arg)
+{
+	struct racer *r = arg;
+	uint8_t *data = malloc(RACE_BYTES);
+	sar *s;
+	memset(data, r->value, RACE_BYTES);
+	assert_int_equal(sar_open(r->fake->path, &s), 0);
+	for (int i = 0; i < ROUNDS; i++) {
+		pthread_barrier_wait(r->start);
+		r->result[i] = sar_put(s, sar_id_of(&i, sizeof(i)), NULL, data, RACE_BYTES);
+	}
+	sar_close(s);
+	free(data);
+	return NULL;
+}
+
+/* Two with the same bytes and one with others: whoever wins decides what the others hear. */
+static void one_of_several_wins(void **state)
+{
+	struct client *c = *state;
+	pthread_barrier_t start;
+	pthread_t thread[RACERS];
+	struct racer racer[RACERS];
+	pthread_barrier_init(&start, NULL, RACERS);
+	for (int i = 0; i < RACERS; i++) {
+		racer[i] = (struct racer){&c->fake, &start, (uint8_t)(1 + i / 2), {0}};
+		assert_int_equal(pthread_create(&thread[i], NULL, race, &racer[i]), 0);
+	}
+	for (int i = 0; i < RACERS; i++)
+		pthread_join(thread[i], NULL);
+	for (int i = 0; i < ROUNDS; i++) {
+		sar_buffer b;
+		assert_int_equal(sar_get(c->s, sar_id_of(&i, sizeof(i)), 0, &b), 0);
+		for (int k = 0; k < RACERS; k++)
+			assert_int_equal(racer[k].result[i],
+					 racer[k].value == *(uint8_t *)b.data ? 0 : -EEXIST);
+		sar_release(c->s, &b);
+	}
+	pthread_barrier_destroy(&start);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		test_client(the_bytes_decide),
+		test_client(waits_for_the_other_one),
+		test_client(takes_the_place_of_one_that_is_gone),
+		test_client(a_given_up_put_leaves_nothing),
+		test_client(one_of_several_wins),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
