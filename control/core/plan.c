@@ -199,7 +199,7 @@ struct edge *plan_in(struct control *c, struct stage *s, uint32_t conn, uint32_t
 		return NULL;
 	list_append(&s->ins, &e->of_stage);
 	plan_edge_record(e, COMMAND_IN, &r);
-	r.edge.first_chunk = first;
+	r.edge.first_chunk = r.edge.peer_first = first;
 	r.edge.chunks = count;
 	plan_push(c, s->worker, &r);
 	return e;

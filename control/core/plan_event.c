@@ -155,6 +155,8 @@ void plan_event(struct control *c, unsigned worker, const struct record *r)
 		if (s && !s->dropping && objects_at(c, s->slot)->fetch)
 			fetch_done(c, objects_at(c, s->slot)->fetch);
 		break;
+	case EVENT_IN_DONE: /* a fetch looks at its buffer as a whole */
+		break;
 	case EVENT_OUT_DONE:
 		e = plan_find_edge(c, worker, true, r->edge.edge);
 		if (e && !e->dropping)

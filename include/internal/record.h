@@ -6,8 +6,13 @@
  * A node's part in any collective is a set of buffers and edges:
  *   BUFFER b     a range of the store, cut into chunks; a chunk is ready when it has as many
  *                contributions as the readiness rule asks (1 for a copy, the fan-in for a reduce)
- *   IN e -> b    chunks that arrive on stream e are stored into b
+ *   IN e -> b    chunks that arrive on stream e are stored into b, or reduced into b
+ *   LOCAL x -> b chunks of another buffer x here contribute to b as they become ready there
  *   OUT b -> e   chunks of b leave on a peer's stream e as soon as they are ready
+ *
+ * A buffer with a reduce_op is *counted*: contributions are combined by its op, each IN or LOCAL
+ * edge contributes each chunk at most once (the edge's taken bitmap), and a chunk is ready when
+ * `need` contributions are in it. Ending an edge leaves what it has contributed in place.
  *
  * Offsets are relative to the start of the store or of the object table, never pointers; bytes are
  * bytes, counts are chunks. The receiver of a record validates every field before it uses any: a
@@ -41,6 +46,7 @@ enum command_op {
 	COMMAND_DROP_EDGE,   /* direction in flags; answered by EVENT_DROPPED */
 	COMMAND_DROP_BUFFER, /* and all edges on it; answered by EVENT_DROPPED when no byte of it
 				will be touched any more */
+	COMMAND_LOCAL,	     /* ended by DROP_EDGE with RECORD_FLAG_IN */
 	COMMAND_OPS,
 };
 
@@ -56,6 +62,9 @@ enum event_op {
 	EVENT_EDGE_FAILED,
 	EVENT_DROPPED,
 	EVENT_REFUSED, /* a command record did not hold: op, id and reason say which and why */
+	EVENT_IN_DONE, /* every chunk of an IN or LOCAL edge's range has been taken: once per life
+			  of the edge; not for an IN edge over the whole of a copy buffer, which
+			  BUFFER_DONE tells */
 	EVENT_OPS,
 };
 
@@ -121,24 +130,45 @@ struct record {
 			uint64_t size;		/* bytes */
 			uint64_t bitmap_offset; /* in the store, 8-byte aligned: one bit per chunk,
 						   zeroed by control for a fresh buffer, kept to
-						   resume; 0: a local producer writes the bytes */
+						   resume; 0: a local producer writes the bytes.
+						   Counted: one byte per chunk follows, see
+						   chunk_counted_bytes() */
 			uint64_t ready_bytes;	/* what that producer has written already */
 			uint16_t chunk_bytes;	/* multiple of 64 */
-			uint8_t need;		/* contributions that make a chunk ready */
+			uint8_t need;	   /* contributions that make a chunk ready; 1 for a copy */
+			uint8_t reduce_op; /* 0: copy, else the buffer is counted */
+			uint8_t dtype;	   /* of the elements, when counted */
 			uint8_t pad;
+			uint16_t scale; /* counted: a chunk is divided by this before it is
+					   ready; 0 or 1: it is not */
 		} buffer;
-		struct { /* IN, OUT, DROP_EDGE; EVENT OUT_DONE, EDGE_FAILED, DROPPED */
+		struct { /* IN, OUT, DROP_EDGE; EVENT IN_DONE, OUT_DONE, EDGE_FAILED, DROPPED */
 			uint32_t edge; /* ours; for IN it is the stream id that the peer names */
 			uint32_t buffer;
 			uint32_t conn;
 			uint32_t stream; /* OUT: the receiver's IN edge id */
 			uint32_t first_chunk;
-			uint32_t chunks; /* count, from first_chunk on */
-			uint64_t
-				bitmap_offset; /* OUT: sent bitmap in the store (one bit per chunk
-						  of the buffer), zeroed by control: set bits are
-						  never sent. IN: 0 (copies use the buffer's own) */
+			uint32_t chunks;	/* count, from first_chunk on */
+			uint64_t bitmap_offset; /* OUT: sent bitmap in the store (one bit per chunk
+						   of the buffer), zeroed by control: set bits are
+						   never sent. IN into a counted buffer: taken
+						   bitmap, zeroed for a fresh edge, kept to resume.
+						   IN into a copy: 0 (it uses the buffer's own) */
+			uint32_t peer_first;	/* IN: the sender's number of the chunk that goes to
+						   first_chunk */
+			uint32_t pad;
 		} edge;
+		struct { /* LOCAL; its events and DROP_EDGE are those of an IN edge (conn 0) */
+			uint32_t edge;	 /* of the IN id space */
+			uint32_t buffer; /* destination */
+			uint32_t source; /* another buffer of this worker, chunks as large */
+			uint32_t pad;
+			uint32_t first_chunk;	/* of the destination */
+			uint32_t chunks;	/* count, from first_chunk on */
+			uint64_t bitmap_offset; /* taken bitmap over the destination's chunks */
+			uint32_t peer_first;	/* the source's chunk that goes to first_chunk */
+			uint32_t pad2;
+		} local;
 		struct { /* ADVANCE, DROP_BUFFER; EVENT PROGRESS, BUFFER_DONE, DROPPED */
 			uint32_t buffer;
 			uint32_t pad;
@@ -163,6 +193,13 @@ static inline uint64_t chunk_count(uint64_t size, uint32_t chunk_bytes)
 static inline uint64_t chunk_bitmap_bytes(uint64_t chunks)
 {
 	return (chunks + 63) / 64 * 8;
+}
+
+/* Bytes of the bitmap of a counted buffer with what follows it: one byte per chunk, the number of
+ * contributions so far, in whole 64-bit words. All zero for a fresh buffer. */
+static inline uint64_t chunk_counted_bytes(uint64_t chunks)
+{
+	return chunk_bitmap_bytes(chunks) + (chunks + 7) / 8 * 8;
 }
 
 /* The text of a reason for a message to a person; never NULL. */
