@@ -50,7 +50,8 @@ def control_argv(config, node):
     seeds = config.get("seeds", 0)
     peers = ",".join(endpoint(config, i) for i in range(seeds or config["nodes"]))
     who = ["--node", "auto", "--seeds", peers] if seeds else ["--node", node, "--nodes", peers]
-    return [binary("control"), "--rundir", node_dir(config, node), *who]
+    shards = ["--shards", config["shards"]] if config.get("shards") else []
+    return [binary("control"), "--rundir", node_dir(config, node), *who, *shards]
 
 
 def pid_file(config, node, kind):

@@ -48,6 +48,17 @@ def cpu_seconds(pid):
     return (int(fields[11]) + int(fields[12])) / TICKS_PER_S if fields else 0.0
 
 
+def run_seconds(pid):
+    """The same of all threads, where the kernel counts in ns; time it did not count is in ticks."""
+    total = 0
+    for stat in Path(f"/proc/{pid}/task").glob("*/schedstat"):
+        try:
+            total += int(stat.read_text().split()[0])
+        except (FileNotFoundError, ProcessLookupError):
+            pass
+    return total / 1e9 if total else cpu_seconds(pid)
+
+
 def resident_bytes(pid):
     """VmRSS, shared pages included."""
     try:

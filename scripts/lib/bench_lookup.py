@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A directory look-up between two nodes, beside a TCP ping-pong of the same bytes.
+
+  bench lookup --busy-poll            workers that never sleep, on the cores of this machine
+  bench lookup                        the default: everything sleeps when it is idle
+
+Node 0 keeps the whole directory, so node 1 asks it over the wire and node 0 asks itself: the
+difference is the way from control to control and back. All cases take turns on the same two
+namespaces; while TCP has its turn our daemons are stopped, but for the case that says otherwise."""
+
+import argparse
+import contextlib
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import time
+
+from . import bench_meter, network, nodes, process, shell, transfer
+from .bench_meter import SHARE_LEAST_S
+from .bench_task import Task
+from .shell import Failure, build_dir, say
+
+PORT = 5301
+OBJECT_BYTES = 1024
+
+
+def parse(argv):
+    parser = argparse.ArgumentParser(prog="bench lookup", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--busy-poll", action="store_true", help="our daemons never sleep")
+    parser.add_argument("--count", type=int, default=2000, metavar="N", help="calls of a turn")
+    parser.add_argument("--repeat", type=int, default=5, metavar="R", help="turns of each case")
+    parser.add_argument("--busy-us", type=int, default=50, metavar="US",
+                        help="SO_BUSY_POLL of the TCP case with it")
+    parser.add_argument("--json", action="store_true", help="one JSON object per turn")
+    args = parser.parse_args(argv)
+    if not 1 <= args.count <= 10000 or args.repeat < 1 or args.busy_us < 1:
+        raise Failure("--count is 1 to 10000, --repeat and --busy-us at least 1", 2)
+    return args
+
+
+class Program:
+    """One measured program inside a node, until the end of the block."""
+
+    def __init__(self, config, node, *argv):
+        program = build_dir() / "bench" / str(argv[0])
+        if not program.exists():
+            raise Failure(f"{program} is not there: run scripts/setup")
+        self.child = subprocess.Popen(
+            ["ip", "netns", "exec", network.node_netns(config["name"], node), program,
+             *[str(a) for a in argv[1:]]], env=nodes.environment(config, node),
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=sys.stderr)
+        self.task = Task(f"{argv[0]} of node {node}", self.child.stdin.fileno(),
+                         self.child.stdout.fileno(), lambda: self.child.poll() is None)
+
+    def __enter__(self):
+        return self.task
+
+    def __exit__(self, *_):
+        self.child.stdin.close()
+        try:
+            self.child.wait(timeout=2)
+        except subprocess.TimeoutExpired:
+            process.end(self.child.pid)
+        self.child.stdout.close()
+
+
+def daemons(config):
+    return [pid for node in range(config["nodes"]) for kind in nodes.KINDS
+            if (pid := nodes.pid(config, node, kind)) is not None]
+
+
+@contextlib.contextmanager
+def stopped(config):
+    """Our daemons leave the cores to somebody else."""
+    pids = daemons(config)
+    try:
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        yield
+    finally:
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+
+
+class Ours:
+    """Calls of libsarissa: what a client of node `node` sees."""
+
+    def __init__(self, case, config, tasks, node):
+        self.case, self.config, self.tasks, self.node = case, config, tasks, node
+
+    def turn(self, count, number, cost):
+        with cost:
+            return self.tasks[self.node].ask("info", "bench-lookup-0", count)
+
+
+class Get(Ours):
+    def turn(self, count, number, cost):
+        prefix = f"bench-get-{number}-"
+        self.tasks[0].ask("put", prefix, count, OBJECT_BYTES)
+        with cost:
+            told = self.tasks[self.node].ask("get", prefix, count)
+        self.tasks[0].ask("rm", prefix, count)
+        return told
+
+
+class Tcp:
+    def __init__(self, case, config, sizes, busy_us, pause):
+        self.case, self.config, self.sizes = case, config, sizes
+        self.busy_us, self.pause = busy_us, pause
+
+    def turn(self, count, number, cost):
+        """In parts that are short enough for the daemons to be stopped."""
+        out = {"ns": [], "cpu_ns": 0}
+        with Program(self.config, 0, "pingpong", "serve", PORT, *self.sizes, self.busy_us) as there:
+            there.answer(time.monotonic() + 5)
+            with Program(self.config, 1, "pingpong", "ask", network.node_ip(0), PORT, *self.sizes,
+                         self.busy_us) as here:
+                while len(out["ns"]) < count:
+                    self.part(here, min(500, count - len(out["ns"])), out, cost)
+        return out
+
+    def part(self, here, count, out, cost):
+        with stopped(self.config) if self.pause else contextlib.nullcontext(), cost:
+            told = here.ask(count, patience_s=30)
+        out["ns"] += told["ns"]
+        out["cpu_ns"] += told["cpu_ns"]
+
+
+def wire_sizes(config, tasks):
+    """UDP payload of one look-up, towards the directory and back, acknowledgements included."""
+    before = [bench_meter.counters(config, node) for node in (1, 0)]
+    tasks[1].ask("info", "bench-lookup-0", 1000)
+    after = [bench_meter.counters(config, node) for node in (1, 0)]
+    return [round((b["tx_bytes"] - a["tx_bytes"]) / 1000) for a, b in zip(before, after)]
+
+
+def measure(args, config, tasks):
+    tasks[0].ask("put", "bench-lookup-", 1, OBJECT_BYTES)
+    tasks[1].ask("info", "bench-lookup-0", 100)
+    sizes = wire_sizes(config, tasks)
+    say(f"bench: a look-up is {sizes[0]} bytes to the directory and {sizes[1]} back")
+    cases = [Ours("look-up, directory there", config, tasks, 1),
+             Ours("look-up, directory here", config, tasks, 0),
+             Get("get of 1 KiB from there", config, tasks, 1),
+             Tcp("TCP", config, sizes, 0, True),
+             Tcp("TCP, SO_BUSY_POLL", config, sizes, args.busy_us, True),
+             Tcp("TCP beside our daemons", config, sizes, 0, False)]
+    for turn in range(-1, args.repeat):  # the first only warms up
+        for case in cases:
+            row = one_turn(args, case, turn, sizes)
+            if turn >= 0:
+                yield row
+
+
+class Cost:
+    """CPU time of our daemons and of the machine while a `with` of it runs; they add up."""
+
+    def __init__(self, config):
+        self.config = config
+        self.sums = [0.0, 0.0, 0.0]
+
+    def read(self):
+        return (time.monotonic(), sum(process.run_seconds(pid) for pid in daemons(self.config)),
+                transfer.machine_busy_seconds())
+
+    def __enter__(self):
+        self.before = self.read()
+
+    def __exit__(self, *_):
+        self.sums = [s + b - a for s, a, b in zip(self.sums, self.before, self.read())]
+
+    def row(self):
+        return dict(zip(("seconds", "daemons_cpu_seconds", "machine_cpu_seconds"), self.sums))
+
+
+def one_turn(args, case, turn, sizes):
+    cost = Cost(case.config)
+    told = case.turn(args.count, turn + 1, cost)
+    return {"op": "lookup", "case": case.case, "busy_poll": args.busy_poll,
+            "ask_bytes": sizes[0], "answer_bytes": sizes[1], "count": len(told["ns"]),
+            "median_ns": statistics.median(told["ns"]), "p99_ns": percentile(told["ns"], 99),
+            "min_ns": min(told["ns"]), "max_ns": max(told["ns"]),
+            "caller_cpu_ns": round(told["cpu_ns"] / len(told["ns"])), **cost.row(),
+            "ns": told["ns"]}
+
+
+def percentile(values, percent):
+    return sorted(values)[min(len(values) - 1, len(values) * percent // 100)]
+
+
+def table(args, rows):
+    say(f"{args.repeat} turns of {args.count}, {'busy polling' if args.busy_poll else 'adaptive'};"
+        " microseconds; CPU: caller per call, our daemons in cores, the machine of "
+        f"{os.cpu_count()} cores")
+    say(f"{'case':<28}{'median':>9}{'p99':>10}{'min':>9}{'caller':>9}{'daemons':>9}{'CPU':>6}")
+    groups = {}
+    for row in rows:
+        groups.setdefault(row["case"], []).append(row)
+    for name, same in groups.items():
+        values = [ns for row in same for ns in row["ns"]]
+        caller = statistics.median(row["caller_cpu_ns"] for row in same)
+        seconds, ours, busy = (sum(row[key] for row in same) for key in
+                               ("seconds", "daemons_cpu_seconds", "machine_cpu_seconds"))
+        share = min(1.0, busy / seconds / os.cpu_count())
+        share = f"{100 * share:.0f}%" if seconds >= SHARE_LEAST_S else "-"
+        say(f"{name:<28}{statistics.median(values) / 1e3:>9.1f}"
+            f"{percentile(values, 99) / 1e3:>10.1f}{min(values) / 1e3:>9.1f}{caller / 1e3:>9.1f}"
+            f"{ours / seconds:>9.2f}{share:>6}")
+    there, here = (statistics.median(ns for row in groups[f"look-up, directory {at}"]
+                                     for ns in row["ns"]) for at in ("there", "here"))
+    say(f"from control to control and back (the difference of the first two): "
+        f"{(there - here) / 1e3:.1f}")
+
+
+def main(argv):
+    args = parse(argv)
+    shell.require_root("scripts/bench")
+    rows = []
+    extra = ["--busy-poll"] if args.busy_poll else []
+    with transfer.cluster(2, "--store", 64, "--shards", "0", *extra) as config, \
+            Program(config, 0, "lookup") as first, Program(config, 1, "lookup") as second:
+        for row in measure(args, config, [first, second]):
+            rows.append(row)
+            if args.json:
+                print(json.dumps({k: v for k, v in row.items() if k != "ns"}), flush=True)
+    table(args, rows)
