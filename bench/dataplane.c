@@ -15,9 +15,10 @@
 #include <rte_eal.h>
 
 static const char usage[] =
-	"Usage: dataplane [--json] [--seconds S] [--mib N] [--mtu BYTES]... [--no-testpmd]\n"
+	"Usage: dataplane [--json] [--seconds S] [--mib N] [--mtu BYTES]... [--patience S]\n"
+	"                 [--no-testpmd]\n"
 	"Two endpoints on one core over net_ring. Default: MTU 1500, 3498 and 9000, 2 s each,\n"
-	"objects of 64 MiB. Cycles are those of both endpoints together, per packet with payload.\n";
+	"objects of 64 MiB, each of which may take 30 s. Cycles are those of both endpoints together, per packet with payload.\n";
 
 struct row {
 	uint16_t mtu;
@@ -93,31 +94,32 @@ static void print_table(const struct row *r)
 	printf("\n");
 }
 
-static bool measure(struct row *r, double seconds, uint64_t object_bytes, bool testpmd)
-{
-	struct pair *p = pair_open(r->mtu, object_bytes);
-	struct pair_result warm;
-	if (!p)
-		return false;
-	bool right = pair_run(p, seconds / 4, false, &warm) &&
-		     pair_run(p, seconds, false, &r->plain) &&
-		     pair_run(p, seconds / 2, true, &r->staged);
-	pair_memcpy(p, seconds / 8);
-	r->memcpy_bytes_per_s = pair_memcpy(p, seconds / 2);
-	pair_close(p);
-	if (!right)
-		fprintf(stderr, "bench: the received bytes are wrong\n");
-	r->testpmd_pps = testpmd ? testpmd_run((uint16_t)(r->mtu + 14), 2) : 0;
-	return right;
-}
-
 struct settings {
 	bool json, testpmd;
-	double seconds;
+	double seconds, patience_s;
 	uint64_t object_bytes;
 	uint16_t mtu[8];
 	unsigned mtus;
 };
+
+static bool measure(struct row *r, const struct settings *s)
+{
+	struct pair *p = pair_open(r->mtu, s->object_bytes, s->patience_s);
+	double seconds = s->seconds;
+	struct pair_result warm;
+	if (!p)
+		return false;
+	bool done = pair_run(p, seconds / 4, false, &warm) &&
+		    pair_run(p, seconds, false, &r->plain) &&
+		    pair_run(p, seconds / 2, true, &r->staged);
+	if (done) {
+		pair_memcpy(p, seconds / 8);
+		r->memcpy_bytes_per_s = pair_memcpy(p, seconds / 2);
+		r->testpmd_pps = s->testpmd ? testpmd_run((uint16_t)(r->mtu + 14), 2) : 0;
+	}
+	pair_close(p);
+	return done;
+}
 
 static bool settings_parse(int argc, char **argv, struct settings *s)
 {
@@ -125,10 +127,12 @@ static bool settings_parse(int argc, char **argv, struct settings *s)
 					     {"seconds", required_argument, NULL, 's'},
 					     {"mib", required_argument, NULL, 'b'},
 					     {"mtu", required_argument, NULL, 'm'},
+					     {"patience", required_argument, NULL, 'p'},
 					     {"no-testpmd", no_argument, NULL, 't'},
 					     {"help", no_argument, NULL, 'h'},
 					     {NULL, 0, NULL, 0}};
-	*s = (struct settings){.testpmd = true, .seconds = 2, .object_bytes = 64u << 20};
+	*s = (struct settings){
+		.testpmd = true, .seconds = 2, .patience_s = 30, .object_bytes = 64u << 20};
 	for (int c; (c = getopt_long(argc, argv, "", rows, NULL)) != -1;) {
 		switch (c) {
 		case 'j':
@@ -139,6 +143,9 @@ static bool settings_parse(int argc, char **argv, struct settings *s)
 			break;
 		case 's':
 			s->seconds = atof(optarg);
+			break;
+		case 'p':
+			s->patience_s = atof(optarg);
 			break;
 		case 'b':
 			s->object_bytes = strtoull(optarg, NULL, 10) << 20;
@@ -161,7 +168,8 @@ static bool settings_parse(int argc, char **argv, struct settings *s)
 	for (unsigned i = 0; i < s->mtus; i++)
 		if (s->mtu[i] < 1280 || s->mtu[i] > 9000)
 			return false;
-	return s->seconds > 0 && s->object_bytes > 0 && optind == argc;
+	return s->seconds > 0 && s->patience_s > 0 && s->patience_s < 1e9 && s->object_bytes > 0 &&
+	       optind == argc;
 }
 
 int main(int argc, char **argv)
@@ -199,7 +207,7 @@ int main(int argc, char **argv)
 			   &(struct sched_param){.sched_priority = 1});
 	for (unsigned i = 0; i < s.mtus; i++) {
 		struct row r = {.mtu = s.mtu[i]};
-		if (!measure(&r, s.seconds, s.object_bytes, s.testpmd))
+		if (!measure(&r, &s))
 			return 1;
 		(s.json ? print_json : print_table)(&r);
 		fflush(stdout);

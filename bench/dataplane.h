@@ -20,10 +20,11 @@ struct pair_result {
 	} stage;
 };
 
-/* Two endpoints in this thread, joined by one net_ring device. NULL with a line on stderr. */
-struct pair *pair_open(uint16_t mtu, uint64_t object_bytes);
+/* Two endpoints in this thread, joined by one net_ring device. patience_s: how long an object may
+ * take. NULL with a line on stderr. */
+struct pair *pair_open(uint16_t mtu, uint64_t object_bytes, double patience_s);
 /* Moves objects from one to the other for at least this long; the result is that of the median
- * object. False: the bytes are wrong. */
+ * object. False, with a line on stderr: the bytes are wrong, or do not come. */
 bool pair_run(struct pair *p, double seconds, bool stages, struct pair_result *out);
 /* Copies the same object in the same chunks for at least this long; bytes per second. */
 double pair_memcpy(struct pair *p, double seconds);

@@ -28,6 +28,7 @@ struct end {
 struct pair {
 	struct end end[ENDS];
 	uint64_t object_bytes, store_bytes, bitmap_offset;
+	uint64_t patience_ns;
 	uint16_t chunk_bytes, generation;
 };
 
@@ -197,7 +198,7 @@ static bool pair_connect(struct pair *p)
 	return a->conn && b->conn;
 }
 
-struct pair *pair_open(uint16_t mtu, uint64_t object_bytes)
+struct pair *pair_open(uint16_t mtu, uint64_t object_bytes, double patience_s)
 {
 	struct pair *p = calloc(1, sizeof(*p));
 	uint16_t device = ring_open(mtu);
@@ -206,6 +207,7 @@ struct pair *pair_open(uint16_t mtu, uint64_t object_bytes)
 		return NULL;
 	}
 	p->object_bytes = object_bytes;
+	p->patience_ns = (uint64_t)(patience_s * 1e9);
 	p->chunk_bytes = engine_chunk_bytes(mtu, true);
 	uint64_t bitmap = chunk_bitmap_bytes(chunk_count(object_bytes, p->chunk_bytes));
 	p->bitmap_offset = (object_bytes + 4095) / 4096 * 4096;
@@ -252,7 +254,37 @@ static void pair_begin_object(struct pair *p)
 	pair_command(p, SENDER, out);
 }
 
-static void pair_end_object(struct pair *p)
+static bool pair_moved(const struct pair *p)
+{
+	return p->end[RECEIVER].buffer_done && p->end[SENDER].out_done;
+}
+
+static bool pair_dropped(const struct pair *p)
+{
+	return p->end[SENDER].dropped > 0 && p->end[RECEIVER].dropped > 0;
+}
+
+/* Turns both ends until it is done; false, and says so, when that takes longer than it may. */
+static bool pair_until(struct pair *p, bool (*done)(const struct pair *p), const char *what)
+{
+	uint64_t end_ns = worker_now_ns() + p->patience_ns;
+	while (!done(p)) {
+		if (worker_now_ns() > end_ns) {
+			const struct counters *c = &p->end[RECEIVER].counters;
+			fprintf(stderr,
+				"bench: %s for %.3f s, %llu chunks (%llu bytes) so far: give a "
+				"longer --patience, or report a stalled transfer\n",
+				what, (double)p->patience_ns * 1e-9,
+				(unsigned long long)c->rx_chunks,
+				(unsigned long long)c->rx_chunk_bytes);
+			return false;
+		}
+		pair_turn(p);
+	}
+	return true;
+}
+
+static bool pair_end_object(struct pair *p)
 {
 	struct record r = {.op = COMMAND_DROP_BUFFER};
 	r.progress.buffer = handle_make(1, p->generation);
@@ -260,9 +292,10 @@ static void pair_end_object(struct pair *p)
 		p->end[i].dropped = 0;
 		pair_command(p, i, r);
 	}
-	while (p->end[SENDER].dropped == 0 || p->end[RECEIVER].dropped == 0)
-		pair_turn(p);
+	if (!pair_until(p, pair_dropped, "a buffer is not given up"))
+		return false;
 	p->end[RECEIVER].buffer_done = p->end[SENDER].out_done = false;
+	return true;
 }
 
 static void pair_sum_stages(const struct pair *p, struct pair_result *r)
@@ -286,16 +319,15 @@ static void pair_sum_stages(const struct pair *p, struct pair_result *r)
 }
 
 /* One object; what it took is added up in result. */
-static void pair_move(struct pair *p, struct pair_result *result)
+static bool pair_move(struct pair *p, struct pair_result *result)
 {
 	struct pair_result before;
 	pair_sum_stages(p, &before);
 	uint64_t chunks = p->end[RECEIVER].counters.rx_chunks;
 	uint64_t start_ns = worker_now_ns(), start = rte_rdtsc();
 	pair_begin_object(p);
-	while (!p->end[RECEIVER].buffer_done || !p->end[SENDER].out_done)
-		pair_turn(p);
-	pair_end_object(p);
+	if (!pair_until(p, pair_moved, "the object does not arrive") || !pair_end_object(p))
+		return false;
 	*result = (struct pair_result){.cycles = rte_rdtsc() - start,
 				       .seconds = (double)(worker_now_ns() - start_ns) * 1e-9,
 				       .bytes = p->object_bytes,
@@ -305,6 +337,7 @@ static void pair_move(struct pair *p, struct pair_result *result)
 	uint64_t *now = (uint64_t *)&result->stage, *was = (uint64_t *)&before.stage;
 	for (unsigned i = 0; i < sizeof(result->stage) / sizeof(uint64_t); i++)
 		now[i] = p->end[SENDER].worker.stages ? now[i] - was[i] : 0;
+	return true;
 }
 
 static int by_value(const void *a, const void *b)
@@ -330,11 +363,15 @@ bool pair_run(struct pair *p, double seconds, bool stages, struct pair_result *o
 	accounting = stages;
 	uint64_t end_ns = worker_now_ns() + (uint64_t)(seconds * 1e9);
 	do
-		pair_move(p, &all[count++]);
+		if (!pair_move(p, &all[count++]))
+			return false;
 	while (worker_now_ns() < end_ns && count < OBJECTS_MAX);
 	qsort(all, count, sizeof(*all), by_cycles);
 	*out = all[count / 2];
-	return memcmp(p->end[SENDER].store, p->end[RECEIVER].store, p->object_bytes) == 0;
+	if (memcmp(p->end[SENDER].store, p->end[RECEIVER].store, p->object_bytes) == 0)
+		return true;
+	fprintf(stderr, "bench: the received bytes are wrong\n");
+	return false;
 }
 
 /* Bytes per second of the pass in the middle. */

@@ -217,15 +217,29 @@ def table(args, rows):
         f"{(there - here) / 1e3:.1f}")
 
 
-def main(argv):
-    args = parse(argv)
+def results(args):
+    """The rows of all turns, as they come."""
     shell.require_root("scripts/bench")
-    rows = []
     extra = ["--busy-poll"] if args.busy_poll else []
     with transfer.cluster(2, "--store", 64, "--shards", "0", *extra) as config, \
             Program(config, 0, "lookup") as first, Program(config, 1, "lookup") as second:
-        for row in measure(args, config, [first, second]):
-            rows.append(row)
-            if args.json:
-                print(json.dumps({k: v for k, v in row.items() if k != "ns"}), flush=True)
+        yield from measure(args, config, [first, second])
+
+
+def as_result(row):
+    """As rows of collectives are: the median of the turn is its time, all its times stay out."""
+    share = row["machine_cpu_seconds"] / row["seconds"] / os.cpu_count()
+    return {**{key: value for key, value in row.items() if key != "ns"},
+            "system": row["case"], "tuning": "", "seconds": row["median_ns"] / 1e9,
+            "turn_seconds": row["seconds"], "bound_seconds": 0,
+            "cpu_share": min(1.0, share) if row["seconds"] >= SHARE_LEAST_S else None}
+
+
+def main(argv):
+    args = parse(argv)
+    rows = []
+    for row in results(args):
+        rows.append(row)
+        if args.json:
+            print(json.dumps({k: v for k, v in row.items() if k != "ns"}), flush=True)
     table(args, rows)

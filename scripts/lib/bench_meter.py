@@ -46,30 +46,40 @@ def sent_bytes(config):
 
 
 class Meter:
-    """Everything but the CPU is read before the start: reading it takes a while."""
+    """Everything but the CPU is read before the start: reading it takes a while. From then to the
+    start nothing of ours has work: what the machine does meanwhile, others make it do."""
 
     def __init__(self, config):
         self.config = config
         self.sent = sent_bytes(config)
         self.counters = self.all_counters()
+        self.busy, self.at = machine_busy_seconds(), time.monotonic()
 
     def all_counters(self):
         if self.config["bare"]:
             return None
         return [counters(self.config, node) for node in range(self.config["nodes"])]
 
+    def share(self):
+        """Of the machine's cores since the last call, and how long that is."""
+        busy, at = machine_busy_seconds(), time.monotonic()
+        seconds = at - self.at
+        share = min(1.0, round((busy - self.busy) / (seconds * os.cpu_count()), 3))
+        self.busy, self.at = busy, at
+        return share, seconds
+
     def start(self):
-        self.busy, self.at = machine_busy_seconds(), time.monotonic()
+        self.other_cpu_share, _ = self.share()
 
     def stop(self):
-        seconds = time.monotonic() - self.at
-        share = (machine_busy_seconds() - self.busy) / (seconds * os.cpu_count())
-        self.cpu_share = min(1.0, round(share, 3)) if seconds >= SHARE_LEAST_S else None
+        share, seconds = self.share()
+        self.cpu_share = share if seconds >= SHARE_LEAST_S else None
 
     def row(self, size):
         """The fields of a result, `size` being the bytes of one object."""
         sent = [b - a for a, b in zip(self.sent, sent_bytes(self.config))]
-        out = {"cpu_share": self.cpu_share, "wire_bytes": sum(sent)}
+        out = {"cpu_share": self.cpu_share, "other_cpu_share": self.other_cpu_share,
+               "wire_bytes": sum(sent)}
         if self.counters is not None:
             out |= self.counted(size)
         return out

@@ -6,6 +6,10 @@
 Times as Hoplite took them: broadcast from the moment that all ask to the end of the last receiver;
 gather the time of all gets at node 0, one object from each other node; p2p the round trip of an
 object. What is checked (every byte) and made ready is outside the time. The systems take turns.
+
+With --stagger node I calls I * MS after the start. Then 'late' tells how long after the bound the
+last receiver ended, in units of S/B: the bound of a receiver is its arrival + S/B, and not before
+those of the earlier ones. 'blocked' is how long each task stood in its call, the giver too.
 """
 
 import argparse
@@ -43,19 +47,31 @@ def parse(op, argv):
     parser.add_argument("--tuning", nargs="+", default=["default", "hand"], metavar="T",
                         help="of OpenMPI: its defaults, the algorithm that we picked by hand, or "
                         "parameters to try: bcast_algorithm=7,btl_tcp_eager_limit=1000000")
-    parser.add_argument("--stagger", type=float, default=0, metavar="MS",
-                        help="broadcast: node I calls I * MS after the start")
+    parser.add_argument("--stagger", default="0", metavar="MS|xT",
+                        help="broadcast: node I calls I * MS after the start; 0.2T: in units of "
+                        "the time that the object alone needs on a link")
     parser.add_argument("--repeat", type=int, default=5, metavar="R")
     parser.add_argument("--workers", type=int, default=1, metavar="W", help="of our dataplanes")
     parser.add_argument("--busy-poll", action="store_true", help="our dataplanes never sleep")
     parser.add_argument("--json", action="store_true", help="one JSON object per repetition")
     args = parser.parse_args(argv)
+    args.stagger = stagger_ms(args)
     if args.nodes < 2 or args.size < 0 or args.repeat < 1 or args.rate < 0 or args.stagger < 0:
         raise Failure("--nodes is at least 2, --repeat at least 1, nothing is negative", 2)
     if args.stagger and op != "broadcast":
         raise Failure("--stagger is for broadcast", 2)
     args.op = op
     return args
+
+
+def stagger_ms(args):
+    text, unit = args.stagger, 1
+    if text.endswith("T"):
+        text, unit = text[:-1], 1e3 * transfer.bound_seconds(args.size, args.rate)
+    try:
+        return float(text) * unit
+    except ValueError:
+        raise Failure("--stagger is a number of ms, or a multiple like 0.2T", 2) from None
 
 
 @contextlib.contextmanager
@@ -93,10 +109,22 @@ def seconds_of(op, spans, start_ns):
     return (max(ends) - start_ns) / 1e9
 
 
-def blocked_seconds(spans):
-    """How long each task stood still in its calls."""
-    return [round((max(end for _, end in calls) - min(start for start, _ in calls)) / 1e9, 6)
-            for _, calls in sorted(spans.items())]
+def blocked_seconds(spans, nodes):
+    """How long each task stood still in its calls; one that called nothing, not at all."""
+    return [round((max(end for _, end in spans[node]) - min(start for start, _ in spans[node])) /
+                  1e9, 6) if node in spans else 0.0 for node in range(nodes)]
+
+
+def receivers(args, spans, start_ns):
+    """Of a broadcast, by receiver: arrival, end, and how late that is, in units of S/B."""
+    alone = transfer.bound_seconds(args.size, args.rate)
+    arrivals, ends, late, bound = [], [], [], 0.0
+    for node in range(1, args.nodes):
+        arrivals.append(node * args.stagger / 1e3)
+        ends.append(round((max(end for _, end in spans[node]) - start_ns) / 1e9, 6))
+        bound = max(bound, arrivals[-1] + alone)
+        late.append(round((ends[-1] - bound) / alone, 4) if alone else None)
+    return {"arrival_seconds": arrivals, "end_seconds": ends, "late_shares": late}
 
 
 def one_turn(system, args):
@@ -115,12 +143,15 @@ def one_turn(system, args):
     cost = meter.row(args.size)
     system.verify()
     seconds = seconds_of(args.op, spans, start_ns)
-    blocked = blocked_seconds(spans)
+    blocked = blocked_seconds(spans, args.nodes)
     alone = transfer.bound_seconds(args.size, args.rate)
     row = {"op": args.op, "system": system.system, "tuning": system.tuning, "nodes": args.nodes,
            "bytes": args.size, "rate_mbit": args.rate, "mtu": args.mtu, "stagger_ms": args.stagger,
            "seconds": seconds, "bound_seconds": bound, "ratio": seconds / bound if bound else 0,
-           "blocked_seconds": blocked, "blocked_mean_seconds": statistics.mean(blocked)}
+           "blocked_seconds": blocked, "blocked_mean_seconds": statistics.mean(blocked),
+           "put_seconds": system.put_seconds()}
+    if args.op == "broadcast":
+        row |= receivers(args, spans, start_ns)
     if alone:
         row["late_share"] = round((seconds - bound) / alone, 4)
     return row | cost
@@ -154,12 +185,34 @@ def table(args, rows):
     say(f"{args.op}, {args.nodes} nodes, {args.size} bytes, {args.rate:g} Mbit/s, MTU {args.mtu}, "
         f"stagger {args.stagger:g} ms, {args.repeat} runs; bound {bound_seconds(args):.4f} s")
     say(f"{'system':<24}{'median s':>10}{'min':>10}{'max':>10}{'ratio':>8}{'min':>8}{'max':>8}"
-        f"{'late S/B':>9}{'blocked s':>11}{'CPU':>6}{'copies':>8}{'re-sent':>9}{'wire MB':>9}")
+        f"{'late S/B':>9}{'blocked s':>11}{'CPU':>6}{'other':>6}{'copies':>8}{'re-sent':>9}{'wire MB':>9}")
+    groups = by_system(rows)
+    for name, same in groups.items():
+        line(name, same)
+    if args.stagger:
+        stagger_table(args, groups)
+
+
+def by_system(rows):
     groups = {}
     for row in rows:
         groups.setdefault(label(row), []).append(row)
+    return groups
+
+
+def stagger_table(args, groups):
+    """Medians by task: when it came, how long it stood in its call, how late it was."""
+    def medians(same, key):
+        return [statistics.median(values) for values in zip(*(row[key] for row in same))]
+
+    nodes = range(args.nodes)
+    say("arrival, s" + " " * 25 + "".join(f"{node * args.stagger / 1e3:>9.3f}" for node in nodes))
     for name, same in groups.items():
-        line(name, same)
+        say(f"blocked, s   {name:<22}" +
+            "".join(f"{value:>9.4f}" for value in medians(same, "blocked_seconds")))
+    for name, same in groups.items():
+        late = medians(same, "late_shares") if args.rate else []
+        say(f"late, S/B    {name:<22}{'-':>9}" + "".join(f"{value:>9.3f}" for value in late))
 
 
 def line(name, same):
@@ -175,17 +228,23 @@ def line(name, same):
     say(f"{name:<24}{statistics.median(seconds):>10.5f}{min(seconds):>10.5f}{max(seconds):>10.5f}"
         f"{statistics.median(ratios):>8.3f}{min(ratios):>8.3f}{max(ratios):>8.3f}"
         f"{late:>9}{middle('blocked_mean_seconds'):>11.5f}{share(middle('cpu_share')):>6}"
+        f"{share(middle('other_cpu_share')):>6}"
         f"{copies:>8}"
         f"{resent:>9}{middle('wire_bytes') / 1e6:>9.1f}")
 
 
+def results(args):
+    """The rows of all repetitions, as they come."""
+    shell.require_root("scripts/bench")
+    with systems(args) as running:
+        yield from measure(args, running)
+
+
 def main(op, argv):
     args = parse(op, argv)
-    shell.require_root("scripts/bench")
     rows = []
-    with systems(args) as running:
-        for row in measure(args, running):
-            rows.append(row)
-            if args.json:
-                print(json.dumps(row), flush=True)
+    for row in results(args):
+        rows.append(row)
+        if args.json:
+            print(json.dumps(row), flush=True)
     table(args, rows)

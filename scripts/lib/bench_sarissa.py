@@ -80,10 +80,14 @@ class Sarissa:
         for node, words in lines.items():
             self.tasks[node].send(*words)
 
+    def put_seconds(self):
+        """What the puts before the start took, by node."""
+        return {node: (end - start) / 1e9 for node, [[start, end]] in self.puts.items()}
+
     def finish(self, patience_s):
-        """The spans of the calls, by node."""
+        """The spans of the calls, by node. Whose object was put before has none: it does not wait."""
         until = time.monotonic() + patience_s
-        return self.puts | {node: self.tasks[node].answer(until)["spans"] for node in self.running}
+        return {node: self.tasks[node].answer(until)["spans"] for node in self.running}
 
     def verify(self):
         """Every byte that arrived, then the objects go."""

@@ -1,0 +1,146 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The measuring tools: their figures hold together, their limits are kept, nothing stays behind."""
+
+import json
+import os
+import signal
+import statistics
+import subprocess
+import tempfile
+from pathlib import Path
+
+import netlib
+from lib import bench_cases, bench_compare, bench_ops, process
+
+BENCH = netlib.ROOT / "scripts/bench"
+MIB = 1 << 20
+
+
+def bench(*argv, **options):
+    options = {"capture_output": True, "text": True, "timeout": 300} | options
+    return subprocess.run([str(a) for a in (BENCH, *argv)], **options)
+
+
+def rows_of(*argv):
+    done = bench(*argv, "--json")
+    assert done.returncode == 0, netlib.tail(done.stderr)
+    return [json.loads(line) for line in done.stdout.splitlines()], done.stderr
+
+
+def nothing_stays(pid):
+    name = f"bench{pid}"
+    assert not netlib.network.namespaces(name), f"{name} still has namespaces"
+    assert not netlib.state.exists(name), f"{name} still has a run directory"
+
+
+def look_ups_are_timed_beside_tcp():
+    netlib.need_root()
+    rows, table = rows_of("lookup", "--count", 100, "--repeat", 2)
+    cases = {row["case"] for row in rows}
+    assert len(rows) == 2 * len(cases) == 12, f"{len(rows)} rows of {cases}"
+    for row in rows:
+        assert row["count"] == 100, row
+        assert 0 < row["min_ns"] <= row["median_ns"] <= row["p99_ns"] <= row["max_ns"], row
+    middle = {case: statistics.median(row["median_ns"] for row in rows if row["case"] == case)
+              for case in cases}
+    there, here = middle["look-up, directory there"], middle["look-up, directory here"]
+    assert here < there, f"{here} ns at the own directory, {there} ns at another node's"
+    assert "from control to control" in table
+    return f"{there / 1e3:.0f} us there, {here / 1e3:.0f} us here, TCP {middle['TCP'] / 1e3:.0f} us"
+
+
+def staggered_receivers_are_told_apart():
+    netlib.need_root()
+    nodes, size, rate = 4, MIB, 100
+    rows, table = rows_of("broadcast", "--nodes", nodes, "--size", size, "--rate", rate,
+                          "--stagger", "0.25T", "--repeat", 1)
+    row, alone = rows[0], size * 8 / (rate * 1e6)
+    assert abs(row["stagger_ms"] - 250 * alone) < 1e-6, row
+    assert row["blocked_seconds"][0] == 0, "whose object is put does not wait"
+    assert row["put_seconds"]["0"] > 0, row
+    for i in range(nodes - 1):
+        arrival, end = row["arrival_seconds"][i], row["end_seconds"][i]
+        assert abs(arrival - (i + 1) * 0.25 * alone) < 1e-9, row
+        assert end - arrival > 0.98 * alone, f"receiver {i + 1} was faster than its link: {row}"
+        late = (end - arrival - alone) / alone
+        assert abs(row["late_shares"][i] - late) < 1e-3, row
+        assert 0 < row["blocked_seconds"][i + 1] <= end - arrival + 1e-3, row
+    assert row["late_share"] == row["late_shares"][-1], row
+    assert "blocked, s   sarissa" in table and "late, S/B    sarissa" in table, table
+
+
+def a_bound_never_goes_back():
+    """Who comes before an earlier one is done is measured against that one's bound, too."""
+    args = bench_ops.parse("broadcast", ["--nodes", "3", "--size", "1000000", "--rate", "8",
+                                         "--stagger", "500"])
+    told = bench_ops.receivers(args, {1: [[0, 1_600_000_000]], 2: [[0, 2_500_000_000]]}, 0)
+    assert told["late_shares"] == [0.1, 0.5], told
+    assert told["arrival_seconds"] == [0.5, 1.0], told
+    blocked = bench_ops.blocked_seconds({1: [[5, 2_000_000_005]]}, 2)
+    assert blocked == [0.0, 2.0], blocked
+
+
+def cases_say_which_limit_is_missed():
+    case = bench_cases.Case("a/b", "broadcast", {"ratio": 1.07, "source_copies": 1.1})
+    told = [bench_compare.verdict(case, numbers, ours) for numbers, ours in (
+        ({"ratio": 1.06, "source_copies": 1.0, "cpu_share": 0.5}, True),
+        ({"ratio": 1.08, "source_copies": 1.0, "cpu_share": 0.9}, True),
+        ({"ratio": 9.0}, False))]
+    assert told == ["met", "missed: ratio > 1.07 (cores full)", ""], told
+    names = [one.name for one in bench_cases.CASES]
+    assert len(set(names)) == len(names), "two cases have one name"
+    for one in bench_cases.CASES:
+        op, *argv = one.command.split()
+        assert op == "lookup" or bench_ops.parse(op, argv).op == op
+
+
+def compare_leaves_what_is_complete_when_it_is_interrupted():
+    netlib.need_root()
+    with tempfile.TemporaryDirectory(prefix="sarissa-test-") as directory:
+        child = subprocess.Popen(
+            [BENCH, "compare", "--only", "broadcast/1k-*", "gather/*", "--system", "sarissa",
+             "--repeat", "2", "--results", directory], stderr=subprocess.PIPE, text=True,
+            stdout=subprocess.DEVNULL)
+        try:
+            lines = []
+            for line in child.stderr:  # until the second case really moves bytes
+                lines.append(line)
+                if "gather/16m-from-15 (2 of 2)" in line:
+                    break
+            netlib.wait_for(lambda: len(netlib.network.namespaces(f"bench{child.pid}")) > 3, 30,
+                            "the second case's cluster comes up")
+            child.send_signal(signal.SIGINT)
+            rest = child.stderr.read()
+            assert child.wait(timeout=60) == 130, f"exit {child.returncode}: {netlib.tail(rest)}"
+        finally:
+            process.end(child.pid)
+            child.wait()
+        nothing_stays(child.pid)
+        files = sorted(os.listdir(directory))
+        assert files == ["broadcast-1k-to-15.json"], f"{files}: {netlib.tail(rest)}"
+        told = json.loads((Path(directory) / files[0]).read_text())
+        assert len(told["rows"]) == 2 and told["command"].startswith("scripts/bench broadcast")
+        assert "broadcast/1k-to-15" in rest and "interrupted" in rest, rest
+
+
+def wrong_arguments_are_refused():
+    netlib.need_root()
+    for argv in (("compare", "--only", "nothing/*"), ("broadcast", "--stagger", "soon"),
+                 ("broadcast", "--stagger", "-1"), ("gather", "--stagger", "1"),
+                 ("lookup", "--count", "0"), ("compare", "--repeat", "0"), ("nothing",)):
+        done = bench(*argv)
+        assert done.returncode == 2 and done.stderr.startswith("bench: "), f"{argv}: {done}"
+
+
+def an_object_that_does_not_come_ends_the_run():
+    done = bench("dataplane", "--mtu", 1500, "--mib", 64, "--patience", 0.0005, "--no-testpmd")
+    assert done.returncode == 1 and "the object does not arrive" in done.stderr, done
+    done = bench("dataplane", "--patience", 0)
+    assert done.returncode == 2, done
+
+
+netlib.run(look_ups_are_timed_beside_tcp, staggered_receivers_are_told_apart,
+           a_bound_never_goes_back, cases_say_which_limit_is_missed,
+           compare_leaves_what_is_complete_when_it_is_interrupted,
+           wrong_arguments_are_refused, an_object_that_does_not_come_ends_the_run)
