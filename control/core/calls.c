@@ -88,6 +88,8 @@ static uint32_t calls_answer_kind(uint32_t request_kind)
 		return MESSAGE_OBJECTS;
 	case MESSAGE_STATUS:
 		return MESSAGE_NODE;
+	case MESSAGE_REDUCED:
+		return MESSAGE_USED;
 	default:
 		return MESSAGE_REPLY;
 	}

@@ -5,6 +5,10 @@
  */
 #include "state.h"
 
+_Static_assert(sizeof(struct object_id) * MESSAGE_SOURCES_MAX <= OBJECT_INLINE_MAX &&
+		       sizeof(struct message_part) * MESSAGE_PARTS_MAX <= OBJECT_INLINE_MAX,
+	       "the sources and parts of a reduce fit a queued message");
+
 static uint8_t *loopback_data(struct control *c, const struct loopback *l)
 {
 	return c->loopback_data + (size_t)pool_index(&c->loopback, l) * OBJECT_INLINE_MAX;
@@ -28,6 +32,15 @@ bool loopback_push(struct control *c, const struct message *m)
 	} else if (m->kind == MESSAGE_OBJECTS && m->objects.count > 0) {
 		memcpy(data, m->objects.objects, sizeof(*m->objects.objects) * m->objects.count);
 		l->message.objects.objects = (const struct session_object *)(const void *)data;
+	} else if (m->kind == MESSAGE_REDUCE && m->reduce.count > 0) {
+		memcpy(data, m->reduce.sources, sizeof(struct object_id) * m->reduce.count);
+		l->message.reduce.sources = (const struct object_id *)(const void *)data;
+	} else if (m->kind == MESSAGE_USED && m->used.count > 0) {
+		memcpy(data, m->used.sources, sizeof(struct object_id) * m->used.count);
+		l->message.used.sources = (const struct object_id *)(const void *)data;
+	} else if (m->kind == MESSAGE_COMBINE && m->combine.count > 0) {
+		memcpy(data, m->combine.parts, sizeof(struct message_part) * m->combine.count);
+		l->message.combine.parts = (const struct message_part *)(const void *)data;
 	}
 	list_append(&c->loopback_queue, &l->link);
 	return true;

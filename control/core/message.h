@@ -16,11 +16,13 @@
 
 enum {
 	MESSAGE_VERSION = 2,
-	MESSAGE_TEXT_MAX = 127,	   /* bytes, without the terminating zero */
-	MESSAGE_OBJECTS_MAX = 32,  /* entries in one OBJECTS message */
-	MESSAGE_UPSTREAMS_MAX = 4, /* nodes that feed one copy at a time */
-	MESSAGE_SKIPS_MAX = 32,	   /* runs of chunks that a STREAM leaves out */
-	MESSAGE_MEMBERS_MAX = 64,  /* entries in one MEMBERS message */
+	MESSAGE_TEXT_MAX = 127,	    /* bytes, without the terminating zero */
+	MESSAGE_OBJECTS_MAX = 32,   /* entries in one OBJECTS message */
+	MESSAGE_UPSTREAMS_MAX = 4,  /* nodes that feed one copy at a time */
+	MESSAGE_SKIPS_MAX = 32,	    /* runs of chunks that a STREAM leaves out */
+	MESSAGE_MEMBERS_MAX = 64,   /* entries in one MEMBERS message */
+	MESSAGE_SOURCES_MAX = 1024, /* of a reduce */
+	MESSAGE_PARTS_MAX = 255, /* of an object that is combined: a contribution count is a byte */
 };
 
 enum message_kind {
@@ -41,6 +43,12 @@ enum message_kind {
 	MESSAGE_REPLY,	  /* the answer to HAVE, DROP, DELETE, REMOVE, STREAM */
 	MESSAGE_REDIRECT, /* not my id: look at the members again, then ask again */
 	MESSAGE_MEMBERS,  /* what I know of other nodes */
+	MESSAGE_REDUCE,	  /* node -> shard of the target: make it from these -> REPLY, once */
+	MESSAGE_REDUCED,  /* node -> shard of the target: when it has ended, how? -> USED */
+	MESSAGE_USED,
+	MESSAGE_COMBINE,  /* shard -> node: build an object from these parts -> REPLY */
+	MESSAGE_COMBINED, /* node -> shard: how that goes -> REPLY */
+	MESSAGE_RELEASE,  /* shard -> node: give up what a reduce has left with you -> REPLY */
 	MESSAGE_KINDS,
 };
 
@@ -57,6 +65,7 @@ enum message_get_why {
 	MESSAGE_GET_ABSENT,    /* the holder named before says that it has no such copy */
 	MESSAGE_GET_MORE,      /* one feeds me, an idle one beside it would be faster */
 	MESSAGE_GET_HEDGE,     /* those that feed me are slow: whom else can I ask? */
+	MESSAGE_GET_LOCATE,    /* where is it? Nothing is booked, and I get no copy */
 	MESSAGE_GET_WHYS,
 };
 
@@ -191,6 +200,73 @@ struct message_members { /* REDIRECT: digest only */
 	const struct message_member *members;
 };
 
+enum { MESSAGE_REDUCE_SPREAD = 1 /* flags: all contributors will get the result */ };
+
+struct message_reduce { /* REDUCE; REDUCED: target only */
+	struct object_id target;
+	uint32_t op, dtype; /* enum reduce_op, enum reduce_dtype */
+	uint32_t num;	    /* so many of the sources suffice; the first to arrive */
+	uint32_t flags;
+	uint64_t timeout_ns; /* UINT64_MAX: none */
+	char name[OBJECT_NAME_MAX + 1];
+	uint32_t count;
+	const struct object_id *sources;
+};
+
+struct message_used {
+	struct object_id target;
+	int32_t status; /* 0, or -errno: it has failed */
+	uint64_t generation;
+	char text[MESSAGE_TEXT_MAX + 1];
+	uint32_t count;
+	const struct object_id *sources;
+};
+
+/* One contribution: count chunks of that object from first on go to chunks to, to + 1, ... */
+struct message_part {
+	struct object_id id;
+	uint64_t generation;
+	uint32_t node;
+	uint32_t first, count, to;
+};
+
+enum { MESSAGE_COMBINE_HIDDEN = 1 /* flags: nobody but the named streams knows of the object */ };
+
+struct message_combine {
+	struct object_id id;
+	uint64_t generation;
+	struct object_id target; /* of the reduce that this belongs to */
+	uint64_t reduce;	 /* its number: a later one of the same target has a greater */
+	uint64_t size;
+	uint32_t chunk_bytes;
+	uint32_t op, dtype; /* op 0: the parts are put side by side */
+	uint32_t scale;	    /* the sum is divided by it at the end; 0, 1: not */
+	uint32_t need;	    /* parts in all, of which some may become known later */
+	uint32_t flags;
+	char name[OBJECT_NAME_MAX + 1];
+	uint32_t count;
+	const struct message_part *parts;
+};
+
+enum message_combined_what {
+	MESSAGE_COMBINED_PART = 1, /* all of the part is in */
+	MESSAGE_COMBINED_DONE,	   /* the object is complete */
+	MESSAGE_COMBINED_LOST,	   /* the part (part_node NONE: the object itself) cannot be had */
+	MESSAGE_COMBINED_WHATS,
+};
+
+struct message_combined { /* RELEASE: target and reduce only */
+	struct object_id id;
+	uint64_t generation;
+	struct object_id target;
+	uint64_t reduce;
+	uint32_t what;	    /* enum message_combined_what */
+	uint32_t part_node; /* PART, LOST: which; or MESSAGE_NODE_NONE */
+	struct object_id part_id;
+	uint64_t part_generation;
+	int32_t status; /* LOST: why, -errno */
+};
+
 struct message_reply {
 	int32_t status; /* 0 or -errno */
 	uint32_t ready; /* STREAM: chunks that the holder has */
@@ -213,6 +289,10 @@ struct message {
 		struct session_node node;
 		struct message_members members;
 		struct message_reply reply;
+		struct message_reduce reduce;
+		struct message_used used;
+		struct message_combine combine;
+		struct message_combined combined;
 	};
 };
 

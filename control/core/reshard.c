@@ -83,6 +83,9 @@ const struct object_id *reshard_id(const struct message *m)
 	case MESSAGE_DELETE:
 	case MESSAGE_STAT:
 		return &m->object.id;
+	case MESSAGE_REDUCE:
+	case MESSAGE_REDUCED:
+		return &m->reduce.target;
 	default:
 		return NULL;
 	}

@@ -301,6 +301,106 @@ static bool decode_members(const Rpc__Members *in, struct decode_arena *a,
 	return true;
 }
 
+/* ---- reduce --------------------------------------------------------------------------------- */
+
+/* Ids one after the other, copied to where they may lie. */
+static bool decode_ids(const ProtobufCBinaryData *in, struct decode_arena *a, uint32_t *count,
+		       const struct object_id **out)
+{
+	struct object_id *ids;
+
+	if (in->len % OBJECT_ID_BYTES != 0 || in->len / OBJECT_ID_BYTES > MESSAGE_SOURCES_MAX)
+		return false;
+	*count = (uint32_t)(in->len / OBJECT_ID_BYTES);
+	ids = decode_alloc(a, in->len);
+	if (ids == NULL)
+		return false;
+	if (in->len > 0)
+		memcpy(ids, in->data, in->len);
+	*out = ids;
+	return true;
+}
+
+static bool decode_reduce(const Rpc__Reduce *in, struct decode_arena *a, struct message_reduce *out)
+{
+	out->op = in->op;
+	out->dtype = in->dtype;
+	out->num = in->num;
+	out->flags = in->flags;
+	out->timeout_ns = in->timeout_ns;
+	return decode_id(&in->target, &out->target) &&
+	       decode_text(&in->name, out->name, sizeof(out->name)) &&
+	       decode_ids(&in->sources, a, &out->count, &out->sources);
+}
+
+static bool decode_used(const Rpc__Used *in, struct decode_arena *a, struct message_used *out)
+{
+	out->status = in->status;
+	out->generation = in->generation;
+	return decode_status(in->status) && decode_id(&in->target, &out->target) &&
+	       decode_text(&in->text, out->text, sizeof(out->text)) &&
+	       decode_ids(&in->sources, a, &out->count, &out->sources);
+}
+
+static bool decode_part(const Rpc__Part *in, uint64_t chunks, struct message_part *out)
+{
+	*out = (struct message_part){.generation = in->generation,
+				     .node = in->node,
+				     .first = in->first,
+				     .count = in->count,
+				     .to = in->to};
+	return decode_id(&in->id, &out->id) && in->generation != 0 && in->node < NODES_MAX &&
+	       in->count > 0 && in->first <= UINT32_MAX - in->count && in->to < chunks &&
+	       in->count <= chunks - in->to;
+}
+
+static bool decode_combine(const Rpc__Combine *in, struct decode_arena *a,
+			   struct message_combine *out)
+{
+	struct message_part *parts;
+
+	out->generation = in->generation;
+	out->reduce = in->reduce;
+	out->size = in->size;
+	out->chunk_bytes = in->chunk_bytes;
+	out->op = in->op;
+	out->dtype = in->dtype;
+	out->scale = in->scale;
+	out->need = in->need;
+	out->flags = in->flags;
+	out->count = (uint32_t)in->n_parts;
+	if (in->n_parts > MESSAGE_PARTS_MAX || in->need == 0 || in->need > MESSAGE_PARTS_MAX ||
+	    in->n_parts > in->need || in->scale > UINT16_MAX || in->generation == 0 ||
+	    in->size == 0 || !decode_chunk(in->chunk_bytes, in->size))
+		return false;
+	parts = decode_alloc(a, sizeof(*parts) * in->n_parts);
+	if (parts == NULL)
+		return false;
+	for (size_t i = 0; i < in->n_parts; i++)
+		if (!decode_part(in->parts[i], chunk_count(in->size, in->chunk_bytes), &parts[i]))
+			return false;
+	out->parts = parts;
+	return decode_id(&in->id, &out->id) && decode_id(&in->target, &out->target) &&
+	       decode_text(&in->name, out->name, sizeof(out->name));
+}
+
+static bool decode_combined(const Rpc__Combined *in, bool release, struct message_combined *out)
+{
+	out->generation = in->generation;
+	out->reduce = in->reduce;
+	out->what = in->what;
+	out->part_generation = in->part_generation;
+	out->status = in->status;
+	out->part_node = MESSAGE_NODE_NONE;
+	if (!decode_id(&in->target, &out->target) || !decode_status(in->status))
+		return false;
+	if (release)
+		return true;
+	return decode_id(&in->id, &out->id) && decode_id(&in->part_id, &out->part_id) &&
+	       decode_node(in->part_node, &out->part_node) && in->what != 0 &&
+	       in->what < MESSAGE_COMBINED_WHATS;
+}
+
 /* ---- the envelope --------------------------------------------------------------------------- */
 
 static bool decode_body(const Rpc__Envelope *e, struct decode_arena *a, struct message *m)
@@ -356,6 +456,24 @@ static bool decode_body(const Rpc__Envelope *e, struct decode_arena *a, struct m
 	case RPC__ENVELOPE__BODY_MEMBERS:
 		m->kind = MESSAGE_MEMBERS;
 		return decode_members(e->members, a, &m->members);
+	case RPC__ENVELOPE__BODY_REDUCE:
+		m->kind = MESSAGE_REDUCE;
+		return decode_reduce(e->reduce, a, &m->reduce);
+	case RPC__ENVELOPE__BODY_REDUCED:
+		m->kind = MESSAGE_REDUCED;
+		return decode_id(&e->reduced->id, &m->reduce.target);
+	case RPC__ENVELOPE__BODY_USED:
+		m->kind = MESSAGE_USED;
+		return decode_used(e->used, a, &m->used);
+	case RPC__ENVELOPE__BODY_COMBINE:
+		m->kind = MESSAGE_COMBINE;
+		return decode_combine(e->combine, a, &m->combine);
+	case RPC__ENVELOPE__BODY_COMBINED:
+		m->kind = MESSAGE_COMBINED;
+		return decode_combined(e->combined, false, &m->combined);
+	case RPC__ENVELOPE__BODY_RELEASE:
+		m->kind = MESSAGE_RELEASE;
+		return decode_combined(e->release, true, &m->combined);
 	default:
 		return false;
 	}

@@ -203,6 +203,84 @@ static void encode_members(const struct message_members *m, struct encode_member
 	}
 }
 
+/* ---- reduce ------------------------------------------------------------------------------- */
+
+static void encode_reduce(const struct message_reduce *m, Rpc__Reduce *out)
+{
+	rpc__reduce__init(out);
+	out->target = encode_bytes(m->target.bytes, OBJECT_ID_BYTES);
+	out->op = m->op;
+	out->dtype = m->dtype;
+	out->num = m->num;
+	out->flags = m->flags;
+	out->timeout_ns = m->timeout_ns;
+	out->name = encode_text(m->name, sizeof(m->name));
+	out->sources = encode_bytes(m->sources, (size_t)m->count * OBJECT_ID_BYTES);
+}
+
+static void encode_used(const struct message_used *m, Rpc__Used *out)
+{
+	rpc__used__init(out);
+	out->target = encode_bytes(m->target.bytes, OBJECT_ID_BYTES);
+	out->status = m->status;
+	out->generation = m->generation;
+	out->text = encode_text(m->text, sizeof(m->text));
+	out->sources = encode_bytes(m->sources, (size_t)m->count * OBJECT_ID_BYTES);
+}
+
+struct encode_parts {
+	Rpc__Part part[MESSAGE_PARTS_MAX];
+	Rpc__Part *parts[MESSAGE_PARTS_MAX];
+};
+_Static_assert(sizeof(struct encode_parts) <= CODEC_SCRATCH_BYTES, "and parts");
+
+static void encode_combine(const struct message_combine *m, struct encode_parts *p,
+			   Rpc__Combine *out)
+{
+	rpc__combine__init(out);
+	out->id = encode_bytes(m->id.bytes, OBJECT_ID_BYTES);
+	out->generation = m->generation;
+	out->target = encode_bytes(m->target.bytes, OBJECT_ID_BYTES);
+	out->reduce = m->reduce;
+	out->size = m->size;
+	out->chunk_bytes = m->chunk_bytes;
+	out->op = m->op;
+	out->dtype = m->dtype;
+	out->scale = m->scale;
+	out->need = m->need;
+	out->flags = m->flags;
+	out->name = encode_text(m->name, sizeof(m->name));
+	out->n_parts = m->count < MESSAGE_PARTS_MAX ? m->count : MESSAGE_PARTS_MAX;
+	out->parts = p->parts;
+	for (uint32_t i = 0; i < out->n_parts; i++) {
+		const struct message_part *in = &m->parts[i];
+		Rpc__Part *d = &p->part[i];
+
+		rpc__part__init(d);
+		p->parts[i] = d;
+		d->id = encode_bytes(in->id.bytes, OBJECT_ID_BYTES);
+		d->generation = in->generation;
+		d->node = in->node;
+		d->first = in->first;
+		d->count = in->count;
+		d->to = in->to;
+	}
+}
+
+static void encode_combined(const struct message_combined *m, Rpc__Combined *out)
+{
+	rpc__combined__init(out);
+	out->id = encode_bytes(m->id.bytes, OBJECT_ID_BYTES);
+	out->generation = m->generation;
+	out->target = encode_bytes(m->target.bytes, OBJECT_ID_BYTES);
+	out->reduce = m->reduce;
+	out->what = m->what;
+	out->part_node = encode_node(m->part_node);
+	out->part_id = encode_bytes(m->part_id.bytes, OBJECT_ID_BYTES);
+	out->part_generation = m->part_generation;
+	out->status = m->status;
+}
+
 /* ---- the envelope ------------------------------------------------------------------------- */
 
 union encode_body {
@@ -219,6 +297,10 @@ union encode_body {
 	Rpc__Reply reply;
 	Rpc__Redirect redirect;
 	Rpc__Members members;
+	Rpc__Reduce reduce;
+	Rpc__Used used;
+	Rpc__Combine combine;
+	Rpc__Combined combined;
 };
 
 /* Sets the body of m and points the envelope to it: all members of the oneof are pointers. */
@@ -242,6 +324,12 @@ static void encode_body(const struct message *m, uint8_t *scratch, union encode_
 		[MESSAGE_REPLY] = RPC__ENVELOPE__BODY_REPLY,
 		[MESSAGE_REDIRECT] = RPC__ENVELOPE__BODY_REDIRECT,
 		[MESSAGE_MEMBERS] = RPC__ENVELOPE__BODY_MEMBERS,
+		[MESSAGE_REDUCE] = RPC__ENVELOPE__BODY_REDUCE,
+		[MESSAGE_REDUCED] = RPC__ENVELOPE__BODY_REDUCED,
+		[MESSAGE_USED] = RPC__ENVELOPE__BODY_USED,
+		[MESSAGE_COMBINE] = RPC__ENVELOPE__BODY_COMBINE,
+		[MESSAGE_COMBINED] = RPC__ENVELOPE__BODY_COMBINED,
+		[MESSAGE_RELEASE] = RPC__ENVELOPE__BODY_RELEASE,
 	};
 
 	e->body_case = cases[m->kind];
@@ -284,6 +372,23 @@ static void encode_body(const struct message *m, uint8_t *scratch, union encode_
 		break;
 	case MESSAGE_MEMBERS:
 		encode_members(&m->members, (struct encode_members *)(void *)scratch, &b->members);
+		break;
+	case MESSAGE_REDUCE:
+		encode_reduce(&m->reduce, &b->reduce);
+		break;
+	case MESSAGE_REDUCED:
+		rpc__object__init(&b->object);
+		b->object.id = encode_bytes(m->reduce.target.bytes, OBJECT_ID_BYTES);
+		break;
+	case MESSAGE_USED:
+		encode_used(&m->used, &b->used);
+		break;
+	case MESSAGE_COMBINE:
+		encode_combine(&m->combine, (struct encode_parts *)(void *)scratch, &b->combine);
+		break;
+	case MESSAGE_COMBINED:
+	case MESSAGE_RELEASE:
+		encode_combined(&m->combined, &b->combined);
 		break;
 	default:
 		encode_object(&m->object, &b->object);

@@ -9,6 +9,8 @@ static uint8_t bytes[MSG_BYTES_MAX];
 static uint8_t value[OBJECT_INLINE_MAX];
 static struct session_object page[MESSAGE_OBJECTS_MAX];
 static struct message_member members[MESSAGE_MEMBERS_MAX];
+static struct object_id sources[MESSAGE_SOURCES_MAX];
+static struct message_part parts[MESSAGE_PARTS_MAX];
 static const struct message_members table = {UINT64_MAX, MESSAGE_MEMBERS_TABLE, MESSAGE_MEMBERS_MAX,
 					     members};
 
@@ -79,6 +81,46 @@ static struct message sample(uint32_t kind)
 	case MESSAGE_MEMBERS:
 		m.members = table;
 		break;
+	case MESSAGE_REDUCE:
+		m.reduce = (struct message_reduce){.target = id,
+						   .op = 1,
+						   .dtype = 2,
+						   .num = 1000,
+						   .flags = MESSAGE_REDUCE_SPREAD,
+						   .timeout_ns = UINT64_MAX,
+						   .name = "sum",
+						   .count = MESSAGE_SOURCES_MAX,
+						   .sources = sources};
+		break;
+	case MESSAGE_REDUCED:
+		m.reduce.target = id;
+		break;
+	case MESSAGE_USED:
+		m.used = (struct message_used){id, -ETIMEDOUT, 9, "too late", 3, sources};
+		break;
+	case MESSAGE_COMBINE:
+		m.combine = (struct message_combine){.id = id,
+						     .generation = 7,
+						     .target = id,
+						     .reduce = UINT64_MAX,
+						     .size = UINT64_C(1) << 30,
+						     .chunk_bytes = 1408,
+						     .op = 1,
+						     .dtype = 2,
+						     .scale = UINT16_MAX,
+						     .need = MESSAGE_PARTS_MAX,
+						     .flags = MESSAGE_COMBINE_HIDDEN,
+						     .count = MESSAGE_PARTS_MAX,
+						     .parts = parts};
+		break;
+	case MESSAGE_COMBINED:
+		m.combined = (struct message_combined){id, 7,  id, 8,	   MESSAGE_COMBINED_LOST,
+						       0,  id, 9,  -ENOENT};
+		break;
+	case MESSAGE_RELEASE:
+		m.combined = (struct message_combined){.target = id, .reduce = 8};
+		m.combined.part_node = MESSAGE_NODE_NONE;
+		break;
 	default:
 		m.object = (struct message_object){id, 7, 3};
 		break;
@@ -93,6 +135,10 @@ static void fill(void)
 	for (uint32_t i = 0; i < MESSAGE_MEMBERS_MAX; i++)
 		members[i] = (struct message_member){
 			i * 16, MEMBER_LEFT, UINT64_MAX, {{(uint8_t)i}, 65000, {0}}};
+	for (uint32_t i = 0; i < MESSAGE_SOURCES_MAX; i++)
+		memset(sources[i].bytes, (int)i, OBJECT_ID_BYTES);
+	for (uint32_t i = 0; i < MESSAGE_PARTS_MAX; i++)
+		parts[i] = (struct message_part){sources[i], i + 1, i, i, i + 1, 255 - i};
 	for (uint32_t i = 0; i < MESSAGE_OBJECTS_MAX; i++) {
 		page[i] = (struct session_object){.generation = i + 1,
 						  .size = i,
@@ -149,6 +195,17 @@ static void fields_survive(void **state)
 	assert_int_equal(codec_decode(bytes, encode(&m), arena, &back), 0);
 	assert_int_equal(back.objects.count, MESSAGE_OBJECTS_MAX);
 	assert_memory_equal(back.objects.objects, page, sizeof(page));
+	m = sample(MESSAGE_REDUCE);
+	assert_int_equal(codec_decode(bytes, encode(&m), arena, &back), 0);
+	assert_int_equal(back.reduce.count, MESSAGE_SOURCES_MAX);
+	assert_memory_equal(back.reduce.sources, sources, sizeof(sources));
+	m = sample(MESSAGE_COMBINE);
+	assert_int_equal(codec_decode(bytes, encode(&m), arena, &back), 0);
+	assert_int_equal(back.combine.count, MESSAGE_PARTS_MAX);
+	for (uint32_t i = 0; i < MESSAGE_PARTS_MAX; i++) {
+		assert_memory_equal(&back.combine.parts[i].id, &parts[i].id, OBJECT_ID_BYTES);
+		assert_int_equal(back.combine.parts[i].to, parts[i].to);
+	}
 }
 
 static void truncated_bytes_are_refused(void **state)
@@ -214,6 +271,18 @@ static void fields_out_of_bounds_are_refused(void **state)
 	REFUSED(MESSAGE_STREAM, stream.worker, WORKERS_MAX);
 	REFUSED(MESSAGE_STREAM, stream.first, UINT32_MAX);
 	REFUSED(MESSAGE_NODE, node.state, 3);
+	REFUSED(MESSAGE_USED, used.status, 1);
+	REFUSED(MESSAGE_COMBINE, combine.generation, 0);
+	REFUSED(MESSAGE_COMBINE, combine.size, 0);
+	REFUSED(MESSAGE_COMBINE, combine.size, 1408);
+	REFUSED(MESSAGE_COMBINE, combine.chunk_bytes, 100);
+	REFUSED(MESSAGE_COMBINE, combine.need, 0);
+	REFUSED(MESSAGE_COMBINE, combine.need, MESSAGE_PARTS_MAX + 1);
+	REFUSED(MESSAGE_COMBINE, combine.need, MESSAGE_PARTS_MAX - 1);
+	REFUSED(MESSAGE_COMBINE, combine.scale, UINT16_MAX + 1);
+	REFUSED(MESSAGE_COMBINED, combined.what, 0);
+	REFUSED(MESSAGE_COMBINED, combined.what, MESSAGE_COMBINED_WHATS);
+	REFUSED(MESSAGE_COMBINED, combined.part_node, NODES_MAX);
 	REFUSED(MESSAGE_REPLY, reply.status, 1);
 	REFUSED(MESSAGE_REPLY, reply.status, -100000);
 }
