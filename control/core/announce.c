@@ -45,7 +45,7 @@ void objects_value(struct control *c, uint32_t slot, struct message_have *have)
 void objects_have(struct control *c, uint32_t slot, struct message *m)
 {
 	const struct object_slot *s = &c->table->slot[slot];
-	const struct object *o = objects_at(c, slot);
+	struct object *o = objects_at(c, slot);
 
 	*m = (struct message){.kind = MESSAGE_HAVE};
 	m->have.id = s->id;
@@ -61,6 +61,8 @@ void objects_have(struct control *c, uint32_t slot, struct message *m)
 		if (o->fetch)
 			fetch_upstreams(o->fetch, &m->have);
 	}
+	m->have.rate = o->rate;
+	o->rate = 0;
 	memcpy(m->have.name, objects_name(c, slot), sizeof(m->have.name));
 }
 

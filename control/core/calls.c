@@ -10,6 +10,7 @@ static void calls_transmit(struct control *c, struct call *call)
 {
 	struct message *m = &call->message;
 
+	call->sent_ns = 0;
 	if (m->kind == MESSAGE_HAVE)
 		objects_value(c, call->value_slot, &m->have);
 	peers_send(c, call->node, m);
@@ -68,6 +69,7 @@ struct call *calls_start(struct control *c, struct node *n, const struct message
 	list_append(&n->calls, &call->of_node);
 	calls_transmit(c, call);
 	calls_rearm(c, call);
+	call->sent_ns = n == c->self ? 0 : c->now_ns;
 	return call;
 }
 
@@ -117,6 +119,15 @@ static void calls_decline(struct control *c, const struct message *m)
 	objects_disown(c, &m->got.id, m->got.generation);
 }
 
+/* How long a request takes that is answered at once. */
+static void calls_measure(struct control *c, const struct call *call)
+{
+	uint32_t kind = call->message.kind;
+
+	if (call->sent_ns != 0 && (kind == MESSAGE_HAVE || kind == MESSAGE_STREAM))
+		fanout_saw_start(&c->directory.link, c->now_ns - call->sent_ns);
+}
+
 void calls_answer(struct control *c, struct node *n, const struct message *m)
 {
 	struct call *call = calls_find(c, n, m->request);
@@ -124,7 +135,10 @@ void calls_answer(struct control *c, struct node *n, const struct message *m)
 	if (call == NULL || calls_answer_kind(call->message.kind) != m->kind) {
 		c->counters.messages_unexpected++;
 		calls_decline(c, m);
-	} else if (call->end(c, call, m))
+		return;
+	}
+	calls_measure(c, call);
+	if (call->end(c, call, m))
 		calls_rearm(c, call);
 	else
 		calls_free(c, call);

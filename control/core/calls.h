@@ -26,6 +26,7 @@ struct call {
 	struct node *node;
 	struct timer timer;
 	uint64_t deadline_ns;
+	uint64_t sent_ns; /* 0: sent more than once, or to ourselves: its time tells nothing */
 	call_end *end;
 	void *owner;
 	uint64_t cookie;	/* the owner's own */

@@ -23,9 +23,6 @@ void control_config_default(struct control_config *config)
 		.waiters_max = OBJECT_TABLE_SLOTS_DEFAULT,
 		.tombstones = OBJECT_TABLE_SLOTS_DEFAULT,
 		.inline_bytes = UINT64_C(64) << 20,
-		.sending_slots = 1,
-		.sending_slots_small = 4,
-		.large_bytes = UINT64_C(1) << 20,
 		.retry_ns = 1000 * MS,
 		.call_ns = 5000 * MS,
 		.directory_ns = 10000 * MS,
@@ -59,8 +56,7 @@ static bool config_limits_valid(const struct control_config *f)
 	       f->stages_max <= BUFFERS_MAX && f->edges_max > 0 && f->edges_max <= EDGES_MAX &&
 	       f->fetches_max > 0 && f->serves_max > 0 && f->entries_max > 0 && f->copies_max > 0 &&
 	       f->waiters_max > 0 && f->tombstones >= 4 && config_power_of_two(f->tombstones) &&
-	       f->sending_slots > 0 && f->sending_slots_small > 0 && f->backoff_min_ns > 0 &&
-	       f->gossip_ns > 0;
+	       f->backoff_min_ns > 0 && f->gossip_ns > 0;
 }
 
 static bool config_valid(const struct control_config *f)

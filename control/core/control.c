@@ -229,6 +229,8 @@ bool control_node_up(struct control *c, struct node *n)
 
 	n->state = NODE_UP;
 	timers_cancel(&c->timers, &n->forget);
+	if (n == c->self)
+		c->directory.self = n->number;
 	if (control_is_shard(c, c->self))
 		known = directory_node_up(&c->directory, n->number, n->store_incarnation);
 	if (!was_up && control_is_shard(c, n) && c->table)

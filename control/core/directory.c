@@ -68,6 +68,7 @@ static void directory_end(struct directory *d, struct entry *e, uint32_t except,
 			waits->left++;
 	}
 	directory_value_clear(d, e);
+	directory_learn(d, e);
 	e->generation = 0;
 	e->name[0] = '\0';
 }
@@ -120,6 +121,8 @@ static bool directory_have_copy(struct directory *d, uint32_t node, const struct
 
 	if (have->state != MESSAGE_COPY_PARTIAL) /* what it asked for before it has now */
 		directory_waiter_forget(d, e, node);
+	if (have->state == MESSAGE_COPY_COMPLETE && copy)
+		copy->by_value = false;
 	if (copy && copy->state == MESSAGE_COPY_COMPLETE)
 		return true; /* an older message, late */
 	if (have->state != MESSAGE_COPY_PARTIAL)
@@ -164,6 +167,8 @@ static void directory_have(struct directory *d, uint32_t node, const struct mess
 		directory_settle(d, e);
 		return;
 	}
+	if (have->rate > 0)
+		fanout_saw_rate(&d->link, have->rate);
 	if (have->has_value)
 		directory_value_set(d, e, have->value);
 	directory_reply(d, node, m->request, 0, e->generation, "");

@@ -5,8 +5,9 @@
  *
  * Broadcast is receiver-driven: a GET is answered with one holder, whose sending slot is booked;
  * the asker becomes a partial holder at once, so that later askers chain behind it. A copy that
- * becomes complete or goes away returns the slot. A receiver may ask for more holders to feed it at
- * a time. Who feeds whom never contains a circle.
+ * becomes complete or goes away returns the slot. How many slots a copy has, and whether a small
+ * value comes with the answer instead, says a model (fanout.h). A receiver may ask for more holders
+ * to feed it at a time. Who feeds whom never contains a circle.
  *
  * Its state is soft: nodes announce what they hold again when asked (directory_node_up).
  */
@@ -14,6 +15,7 @@
 #define SARISSA_CONTROL_CORE_DIRECTORY_H
 
 #include "allocator.h"
+#include "fanout.h"
 #include "idmap.h"
 #include "list.h"
 #include "message.h"
@@ -31,6 +33,8 @@ struct copy {
 	uint32_t node;
 	uint32_t sending; /* copies that have this one as an upstream */
 	uint32_t state;	  /* enum message_copy_state */
+	uint32_t depth;	  /* PARTIAL: hops from a complete copy, when its booking was made */
+	bool by_value;	  /* COMPLETE: its answer is on the way, it can feed nobody yet */
 };
 
 struct waiter {
@@ -48,6 +52,7 @@ struct entry {
 	uint64_t size;
 	uint32_t chunk_bytes;
 	uint32_t value; /* range of the inline space; 0: none */
+	uint32_t burst; /* receivers at a time, at most */
 	bool has_value;
 	bool used;
 	char name[OBJECT_NAME_MAX + 1];
@@ -93,6 +98,8 @@ struct directory_out {
 	void (*redirect)(void *arg, uint32_t node, uint64_t request);
 };
 
+enum { DIRECTORY_SIZES = 32 }; /* one per factor of 4 */
+
 struct directory {
 	struct directory_out out;
 	struct pool entries, copies, waiters, removals;
@@ -103,8 +110,9 @@ struct directory {
 	struct allocator inline_space;
 	uint8_t *inline_memory;
 	uint32_t nodes_count;
-	uint32_t slots_large, slots_small;
-	uint64_t large_bytes;
+	uint32_t self; /* number of the node that keeps this shard, or MESSAGE_NODE_NONE */
+	struct fanout_link link;
+	uint32_t expected[DIRECTORY_SIZES]; /* receivers at a time, by size */
 	uint64_t inline_bytes;
 	uint64_t visits; /* walks over upstreams so far */
 	struct session_object page[MESSAGE_OBJECTS_MAX];
@@ -167,6 +175,14 @@ void directory_feed_end(struct copy *copy, const struct copy *upstream);
 bool directory_fed_by(const struct copy *copy, const struct copy *upstream);
 /* Whether some of a's bytes come, over any number of hops, from the asker's copy (NULL: none). */
 bool directory_depends(struct directory *d, struct copy *a, const struct copy *asker);
+
+/* directory_width.c */
+/* Streams that a copy of this object feeds at a time. */
+uint32_t directory_slots(struct directory *d, struct entry *e);
+/* Whether this one is answered with the value. */
+bool directory_inline(struct directory *d, struct entry *e, const struct waiter *w);
+/* The object ends: what is expected of the next ones follows it. */
+void directory_learn(struct directory *d, struct entry *e);
 
 /* directory_info.c */
 void directory_stat(struct directory *d, uint32_t node, const struct message *m);

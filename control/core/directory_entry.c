@@ -27,9 +27,8 @@ void directory_init(struct directory *d, const struct control_config *config,
 	d->out = *out;
 	d->nodes_count = config->nodes;
 	d->tombstones_mask = config->tombstones - 1;
-	d->slots_large = config->sending_slots;
-	d->slots_small = config->sending_slots_small;
-	d->large_bytes = config->large_bytes;
+	d->self = MESSAGE_NODE_NONE;
+	d->link = fanout_prior();
 	d->inline_bytes = config->inline_bytes;
 	allocator_reset(&d->inline_space, d->inline_bytes, INLINE_GRAIN_BYTES);
 	for (uint32_t i = 0; i < d->nodes_count; i++) {
@@ -65,6 +64,7 @@ void directory_settle(struct directory *d, struct entry *e)
 {
 	if (!list_empty(&e->copies) || e->has_value)
 		return;
+	directory_learn(d, e);
 	e->generation = 0;
 	if (!list_empty(&e->waiters))
 		return;
@@ -99,6 +99,7 @@ struct copy *directory_copy_add(struct directory *d, struct entry *e, uint32_t n
 		list_append(&d->nodes[node].copies, &copy->of_node);
 	}
 	copy->state = state;
+	copy->by_value = false;
 	if (state != MESSAGE_COPY_PARTIAL)
 		directory_feed(copy, NULL);
 	return copy;

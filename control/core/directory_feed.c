@@ -20,6 +20,8 @@ void directory_feed(struct copy *copy, struct copy *upstream)
 			return;
 	if (copy->upstreams == MESSAGE_UPSTREAMS_MAX)
 		return;
+	if (copy->upstreams == 0)
+		copy->depth = upstream->state == MESSAGE_COPY_PARTIAL ? upstream->depth + 1 : 1;
 	copy->upstream[copy->upstreams++] = (struct copy_upstream){upstream, 0};
 	upstream->sending++;
 }

@@ -10,16 +10,24 @@ enum choice {
 	CHOICE_EXCLUDED, /* somebody has one, but not for this asker */
 };
 
-/* Smaller is better: origins and complete copies first, then the least used. */
-static uint32_t directory_rank(const struct copy *copy)
+/* Smaller is better: origins and complete copies first, then the nearest to one, then the least
+ * used: so a tree fills level by level. */
+static uint64_t directory_rank(const struct copy *copy)
 {
-	return (copy->state == MESSAGE_COPY_PARTIAL) << 16 | copy->sending;
+	uint64_t depth = copy->state == MESSAGE_COPY_PARTIAL ? copy->depth + 1 : 0;
+
+	return depth << 32 | copy->sending;
 }
 
-static enum choice directory_choose(struct directory *d, const struct entry *e,
-				    const struct waiter *w, struct copy **out)
+static bool directory_can_send(const struct directory *d, const struct copy *copy)
 {
-	uint32_t slots = e->size >= d->large_bytes ? d->slots_large : d->slots_small;
+	return d->nodes[copy->node].up && !copy->by_value;
+}
+
+static enum choice directory_choose(struct directory *d, struct entry *e, const struct waiter *w,
+				    struct copy **out)
+{
+	uint32_t slots = directory_slots(d, e);
 	const struct copy *own = directory_copy(e, w->node);
 	struct copy *best = NULL;
 	bool free = false;
@@ -28,7 +36,7 @@ static enum choice directory_choose(struct directory *d, const struct entry *e,
 	{
 		struct copy *copy = list_item(l, struct copy, of_entry);
 
-		if (!d->nodes[copy->node].up || copy->sending >= slots)
+		if (!directory_can_send(d, copy) || copy->sending >= slots)
 			continue;
 		if (e->size == 0 && copy->state != MESSAGE_COPY_COMPLETE)
 			continue; /* nothing would ever arrive to tell that it was sealed */
@@ -45,10 +53,10 @@ static enum choice directory_choose(struct directory *d, const struct entry *e,
 /* Who else could feed a copy that is fed: on trial an idle one that is complete, while nobody waits
  * for one; as a hedge one with a slot, or with one stream too many if it is complete, but not
  * somebody whose bytes come from where the asker's come from. */
-static struct copy *directory_choose_more(struct directory *d, const struct entry *e,
+static struct copy *directory_choose_more(struct directory *d, struct entry *e,
 					  const struct copy *own, bool hedge)
 {
-	uint32_t slots = e->size >= d->large_bytes ? d->slots_large : d->slots_small;
+	uint32_t slots = directory_slots(d, e);
 	struct copy *best = NULL;
 
 	if (own->upstreams == MESSAGE_UPSTREAMS_MAX || (!hedge && !list_empty(&e->waiters)))
@@ -58,7 +66,7 @@ static struct copy *directory_choose_more(struct directory *d, const struct entr
 		struct copy *copy = list_item(l, struct copy, of_entry);
 		bool partial = copy->state == MESSAGE_COPY_PARTIAL, shared = false;
 
-		if (!d->nodes[copy->node].up || directory_fed_by(own, copy))
+		if (!directory_can_send(d, copy) || directory_fed_by(own, copy))
 			continue;
 		if (hedge ? copy->sending >= slots + !partial : partial || copy->sending > 0)
 			continue;
@@ -82,7 +90,7 @@ static uint32_t directory_spare(const struct directory *d, const struct entry *e
 		const struct copy *copy = list_item(l, struct copy, of_entry);
 
 		count += copy->state == MESSAGE_COPY_COMPLETE && copy->sending == 0 &&
-			 d->nodes[copy->node].up;
+			 directory_can_send(d, copy);
 	}
 	return count;
 }
@@ -108,10 +116,12 @@ void directory_waiter_remove(struct directory *d, struct waiter *w)
 
 static bool directory_answer_value(struct directory *d, struct entry *e, struct waiter *w)
 {
+	struct copy *copy = directory_copy_add(d, e, w->node, MESSAGE_COPY_COMPLETE);
 	struct message m;
 
-	if (directory_copy_add(d, e, w->node, MESSAGE_COPY_COMPLETE) == NULL)
+	if (copy == NULL)
 		return false;
+	copy->by_value = true;
 	directory_got(e, w->request, MESSAGE_GOT_VALUE, &m);
 	m.got.value_bytes = (uint32_t)e->size;
 	if (e->value)
@@ -177,11 +187,11 @@ void directory_serve(struct directory *d, struct entry *e)
 		struct copy *holder = NULL;
 		bool room;
 
-		if (!e->has_value)
+		if (!directory_inline(d, e, w))
 			choice = directory_choose(d, e, w, &holder);
-		if (choice == CHOICE_BUSY)
+		if (choice == CHOICE_BUSY && !e->has_value)
 			break;
-		if (choice == CHOICE_EXCLUDED)
+		if (choice == CHOICE_EXCLUDED && !e->has_value)
 			continue;
 		room = holder ? directory_answer_booked(d, e, w, holder)
 			      : directory_answer_value(d, e, w);

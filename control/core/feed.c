@@ -86,7 +86,7 @@ static bool feed_requested(struct control *c, struct call *call, const struct me
 static void feed_send(struct control *c, struct feed *d)
 {
 	struct message m = {.kind = MESSAGE_STREAM};
-	const struct fetch *f = d->fetch;
+	struct fetch *f = d->fetch;
 
 	m.stream.id = f->by_id.id;
 	m.stream.generation = f->generation;
@@ -99,6 +99,10 @@ static void feed_send(struct control *c, struct feed *d)
 	if (!m.stream.check)
 		m.stream.skips =
 			chunks_runs(fetch_map(c, f), d->edge_first, d->edge_end, m.stream.skip);
+	if (f->fed_ns == 0) {
+		f->fed_ns = c->now_ns;
+		f->fed_chunks = chunks_missing(fetch_map(c, f), 0, fetch_chunks(f));
+	}
 	timers_cancel(&c->timers, &d->timer);
 	d->call = calls_start(c, d->holder, &m, TABLE_SLOT_NONE, c->config.call_ns, feed_requested,
 			      d);

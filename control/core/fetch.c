@@ -2,6 +2,8 @@
 #include <errno.h>
 #include "state.h"
 
+enum { FETCH_RATE_BYTES = 32 << 10 };
+
 static void fetch_ask(struct control *c, struct fetch *f);
 static void fetch_connect(struct control *c, struct fetch *f, struct node *holder);
 static void fetch_fire(struct control *c, struct timer *t);
@@ -145,6 +147,7 @@ static void fetch_ask(struct control *c, struct fetch *f)
 
 	f->state = FETCH_ASK;
 	f->answered = false;
+	f->asked_ns = c->now_ns;
 	m.get.id = f->by_id.id;
 	m.get.generation = f->generation;
 	m.get.failed = f->failed;
@@ -249,11 +252,35 @@ static void fetch_fire(struct control *c, struct timer *t)
 	}
 }
 
+static bool fetch_shard_is_here(struct control *c, const struct fetch *f)
+{
+	return control_shard(c, &f->by_id.id) == c->self;
+}
+
+/* How fast it came, for the directory's model; without the request, which counts by itself. Little
+ * comes with the start of a stream and would show nothing of the link. */
+static uint64_t fetch_rate(struct control *c, const struct fetch *f)
+{
+	bool streamed = f->fed_ns != 0;
+	uint64_t bytes = streamed ? (uint64_t)f->fed_chunks * f->chunk_bytes : f->size;
+	uint64_t taken = c->now_ns - (streamed ? f->fed_ns : f->asked_ns);
+	uint64_t start = c->directory.link.start_ns;
+
+	if (bytes < FETCH_RATE_BYTES || (!streamed && (f->answered || fetch_shard_is_here(c, f))))
+		return 0;
+	taken = start < taken / 2 ? taken - start : taken / 2;
+	return taken > 0 ? (uint64_t)((double)bytes * 1e9 / (double)taken) : 0;
+}
+
 void fetch_done(struct control *c, struct fetch *f)
 {
 	uint32_t slot = f->slot;
 	struct stage *s = objects_at(c, slot)->stage;
+	uint64_t rate = fetch_rate(c, f);
 
+	if (rate > 0)
+		fanout_saw_rate(&c->directory.link, rate);
+	objects_at(c, slot)->rate = rate;
 	fetch_end(c, f);
 	objects_at(c, slot)->fetch = NULL;
 	objects_seal(c, slot, false);

@@ -44,7 +44,10 @@ struct fetch {
 	struct feed feed[FETCH_FEEDS];
 	uint64_t generation; /* 0: no place yet */
 	uint64_t size;
-	uint32_t slot; /* TABLE_SLOT_NONE: no place yet */
+	uint64_t fed_ns; /* when a holder was first asked to stream, and how much was missing */
+	uint32_t fed_chunks;
+	uint64_t asked_ns; /* the GET that is out */
+	uint32_t slot;	   /* TABLE_SLOT_NONE: no place yet */
 	uint32_t chunk_bytes;
 	uint32_t bitmap;   /* kept while there is no stage */
 	uint32_t failed;   /* the holder to avoid */

@@ -130,6 +130,7 @@ struct message_have {
 	const uint8_t *value;
 	uint32_t value_bytes; /* all of the object, or 0 */
 	uint32_t has_value;
+	uint64_t rate; /* COMPLETE: bytes per second at which it came; 0: not told */
 };
 
 struct message_get {

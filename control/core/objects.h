@@ -32,6 +32,7 @@ struct object {			/* one per slot; what clients need not see */
 	struct fetch *fetch; /* FETCHING */
 	struct call *announce;
 	uint64_t pinned_scan; /* the last scan that found a pin */
+	uint64_t rate;	      /* bytes per second at which it came, until the directory was told */
 	uint32_t range;
 	uint32_t holds;	     /* stages that touch its bytes */
 	uint32_t owner;	     /* number + 1 of the directory node that was told of it; 0: none */

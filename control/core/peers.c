@@ -313,6 +313,7 @@ static void peers_up(struct control *c, unsigned worker, const struct record *r)
 			      .incarnation = r->peer.incarnation,
 			      .mtu = r->peer.mtu,
 			      .rtt_us = r->peer.rtt_us};
+	fanout_saw_hop(&c->directory.link, UINT64_C(500) * r->peer.rtt_us);
 	l->state = LINK_UP;
 	l->conn = r->peer.conn;
 	l->attempts = 0;

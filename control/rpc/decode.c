@@ -107,6 +107,7 @@ static bool decode_have(const Rpc__Have *in, struct message_have *out)
 	out->chunk_bytes = in->chunk_bytes;
 	out->state = in->state;
 	out->create = in->create != 0;
+	out->rate = in->rate;
 	out->has_value = in->has_value != 0;
 	out->value = in->value.data;
 	out->value_bytes = (uint32_t)in->value.len;

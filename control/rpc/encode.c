@@ -33,6 +33,7 @@ static void encode_have(const struct message_have *m, Rpc__Have *out)
 	out->value = encode_bytes(m->value, m->has_value ? m->value_bytes : 0);
 	out->n_also = m->also_count;
 	out->also = (uint32_t *)(uintptr_t)m->also;
+	out->rate = m->rate;
 }
 
 static void encode_get(const struct message_get *m, Rpc__Get *out)

@@ -53,7 +53,6 @@ void full_config(struct control_config *c)
 	c->waiters_max = 256;
 	c->tombstones = 256;
 	c->inline_bytes = 4 << 20;
-	c->large_bytes = 256 << 10;
 	c->retry_ns = 200 * WORLD_MS;
 	c->call_ns = WORLD_S;
 	c->directory_ns = WORLD_S;

@@ -250,6 +250,116 @@ static void small_values_come_inline(void **state)
 	assert_memory_equal(a->got.value, value, sizeof(value));
 }
 
+static void have_value(struct fixture *f, uint32_t node, uint8_t id, uint32_t bytes)
+{
+	static const uint8_t value[65536];
+	struct message m = {.kind = MESSAGE_HAVE};
+
+	m.have = (struct message_have){.id = id_of(id),
+				       .generation = 7,
+				       .size = bytes,
+				       .chunk_bytes = 1408,
+				       .state = MESSAGE_COPY_COMPLETE,
+				       .upstream = MESSAGE_NODE_NONE,
+				       .value = value,
+				       .value_bytes = bytes,
+				       .has_value = 1};
+	assert_int_equal(send(f, node, &m)->reply.status, 0);
+}
+
+/* 200 Mbit/s: four values of 64 KiB from one node take longer than a chain. */
+static void slow_link(struct fixture *f)
+{
+	fanout_saw_start(&f->d.link, 300000);
+	fanout_saw_hop(&f->d.link, 100000);
+	fanout_saw_rate(&f->d.link, 25000000);
+}
+
+static void values_are_handed_on_when_that_is_faster(void **state)
+{
+	struct fixture *f = *state;
+
+	slow_link(f);
+	f->d.self = 6;
+	have_value(f, 0, 1, 65536);
+	assert_int_equal(get_first(f, 1, 1)->got.what, MESSAGE_GOT_VALUE); /* alone */
+	/* a second one is reckoned with now; the value of 1 is still on its way */
+	assert_int_equal(get_first(f, 2, 1)->got.holder, 0);
+	assert_int_equal(get_first(f, 3, 1)->got.holder, 2);
+	/* it has come: 1 is a complete holder as any other */
+	assert_int_equal(have(f, 1, 1, 7, 65536, MESSAGE_COPY_COMPLETE, false), 0);
+	assert_int_equal(get_first(f, 4, 1)->got.holder, 1);
+	/* the directory's own node needs no link for it; who has lost a holder does not wait */
+	assert_int_equal(get_first(f, 6, 1)->got.what, MESSAGE_GOT_VALUE);
+	assert_int_equal(get(f, 3, 1, 7, 2, MESSAGE_GET_UNREACHED)->got.what, MESSAGE_GOT_VALUE);
+	/* the answer to 5 got lost: it asks again, and nothing is booked twice */
+	assert_int_equal(get_first(f, 5, 1)->got.what, MESSAGE_GOT_HOLDER);
+	have_value(f, 0, 2, 1024);
+	for (uint32_t i = 1; i < 6; i++) /* so small that a start-up costs more */
+		assert_int_equal(get_first(f, i, 2)->got.what, MESSAGE_GOT_VALUE);
+}
+
+static void a_value_goes_out_when_nobody_can_stream(void **state)
+{
+	struct fixture *f = *state;
+
+	slow_link(f);
+	have_value(f, 0, 1, 65536);
+	directory_node_down(&f->d, 0);
+	for (uint32_t i = 1; i < 6; i++)
+		assert_int_equal(get_first(f, i, 1)->got.what, MESSAGE_GOT_VALUE);
+}
+
+/* The second object of a size finds the tree that the first would have needed, level by level. */
+static void start_ups_make_trees(void **state)
+{
+	static const uint32_t holder[] = {0, 0, 1, 2, 1, 2};
+	struct fixture *f = *state;
+	struct message m = {.kind = MESSAGE_DELETE};
+
+	fanout_saw_start(&f->d.link, 100000);
+	fanout_saw_hop(&f->d.link, 100000);
+	fanout_saw_rate(&f->d.link, 600000000);
+	assert_int_equal(fanout_choose(&f->d.link, 6, 65536, 1408), 2);
+	have(f, 0, 1, 7, 65536, MESSAGE_COPY_COMPLETE, false);
+	for (uint32_t i = 1; i < 7; i++)
+		assert_int_equal(get_first(f, i, 1)->got.what, MESSAGE_GOT_HOLDER);
+	have(f, 0, 2, 7, 65536, MESSAGE_COPY_COMPLETE, false);
+	for (uint32_t i = 1; i < 7; i++)
+		assert_int_equal(get_first(f, i, 2)->got.holder, holder[i - 1]);
+	/* objects of that size that one node at a time asks for make the expectation go */
+	m.object.id = id_of(1);
+	send(f, 0, &m); /* room for copies */
+	m.object.id = id_of(3);
+	for (int k = 0; k < 40; k++) {
+		have(f, 0, 3, 7 + k, 65536, MESSAGE_COPY_COMPLETE, false);
+		get_first(f, 1, 3);
+		send(f, 0, &m);
+		for (uint32_t i = 0; i < f->removed_count; i++)
+			directory_removed(&f->d, f->removed[i].removal);
+		f->removed_count = 0;
+	}
+	have(f, 0, 3, 99, 65536, MESSAGE_COPY_COMPLETE, false);
+	assert_int_equal(get_first(f, 1, 3)->got.holder, 0);
+	assert_int_equal(get_first(f, 2, 3)->got.holder, 1);
+}
+
+static void late_askers_get_complete_and_little_used_holders(void **state)
+{
+	struct fixture *f = *state;
+
+	have(f, 0, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false);
+	for (uint32_t i = 1; i < 4; i++)
+		get_first(f, i, 1);
+	have(f, 1, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false); /* still feeds 2 */
+	assert_int_equal(get_first(f, 4, 1)->got.holder, 0);
+	have(f, 2, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false);
+	assert_int_equal(get_first(f, 5, 1)->got.holder, 1);
+	assert_int_equal(get_first(f, 6, 1)->got.holder, 4); /* only partial ones are free */
+	have(f, 3, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false);
+	assert_int_equal(get_first(f, 7, 1)->got.holder, 2);
+}
+
 static void create_of_an_existing_id_fails(void **state)
 {
 	struct fixture *f = *state;
@@ -402,6 +512,10 @@ int main(void)
 		TEST(nobody_is_fed_by_itself),
 		TEST(waiters_are_served_in_order),
 		TEST(small_values_come_inline),
+		TEST(values_are_handed_on_when_that_is_faster),
+		TEST(a_value_goes_out_when_nobody_can_stream),
+		TEST(start_ups_make_trees),
+		TEST(late_askers_get_complete_and_little_used_holders),
 		TEST(create_of_an_existing_id_fails),
 		TEST(a_delete_waits_for_the_holders),
 		TEST(an_abort_takes_the_partial_copies_along),

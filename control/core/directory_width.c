@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How wide the tree of an object becomes: who is to be reckoned with, and what the model says. */
+#include "directory.h"
+
+/* Objects of about one size are often asked for by as many nodes as the ones before. */
+static uint32_t *directory_expected(struct directory *d, const struct entry *e)
+{
+	uint32_t class = 0;
+
+	for (uint64_t size = e->size; size >= 4; size /= 4)
+		class ++;
+	return &d->expected[class];
+}
+
+/* Receivers that are on their way to a copy, those who wait included. */
+static uint32_t directory_arriving(const struct entry *e, uint32_t *complete)
+{
+	uint32_t count = 0;
+
+	*complete = 0;
+	list_each(l, after, &e->copies)
+	{
+		const struct copy *copy = list_item(l, struct copy, of_entry);
+		bool arriving = copy->state == MESSAGE_COPY_PARTIAL || copy->by_value;
+
+		count += arriving;
+		*complete += !arriving;
+	}
+	list_each(l, after, &e->waiters)
+	{
+		count++;
+	}
+	return count;
+}
+
+/* Receivers at a time: those who are there, or those who may still come, if they are more. */
+static uint32_t directory_receivers(struct directory *d, struct entry *e)
+{
+	uint32_t *expected = directory_expected(d, e), complete, had, rest;
+	uint32_t count = directory_arriving(e, &complete);
+
+	if (count > e->burst)
+		e->burst = count;
+	if (count > *expected)
+		*expected = count;
+	had = complete > 1 ? complete - 1 : 0; /* one of them is the origin */
+	rest = *expected > had ? *expected - had : 0;
+	return count > rest ? count : rest;
+}
+
+uint32_t directory_slots(struct directory *d, struct entry *e)
+{
+	return fanout_choose(&d->link, directory_receivers(d, e), e->size, e->chunk_bytes);
+}
+
+bool directory_inline(struct directory *d, struct entry *e, const struct waiter *w)
+{
+	if (!e->has_value)
+		return false;
+	/* One that has lost its holder has waited long enough; to ourselves it costs no link. */
+	if (e->size == 0 || w->failed != MESSAGE_NODE_NONE || w->node == d->self)
+		return true;
+	return fanout_inline(&d->link, directory_receivers(d, e), e->size, e->chunk_bytes);
+}
+
+void directory_learn(struct directory *d, struct entry *e)
+{
+	uint32_t *expected = directory_expected(d, e);
+
+	if (e->burst > 0 && e->burst < *expected)
+		*expected -= (*expected - e->burst + 3) / 4;
+	e->burst = 0;
+}
