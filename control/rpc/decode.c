@@ -404,6 +404,32 @@ static bool decode_combined(const Rpc__Combined *in, bool release, struct messag
 
 /* ---- the envelope --------------------------------------------------------------------------- */
 
+static bool decode_reduce_body(const Rpc__Envelope *e, struct decode_arena *a, struct message *m)
+{
+	switch (e->body_case) {
+	case RPC__ENVELOPE__BODY_REDUCE:
+		m->kind = MESSAGE_REDUCE;
+		return decode_reduce(e->reduce, a, &m->reduce);
+	case RPC__ENVELOPE__BODY_REDUCED:
+		m->kind = MESSAGE_REDUCED;
+		return decode_id(&e->reduced->id, &m->reduce.target);
+	case RPC__ENVELOPE__BODY_USED:
+		m->kind = MESSAGE_USED;
+		return decode_used(e->used, a, &m->used);
+	case RPC__ENVELOPE__BODY_COMBINE:
+		m->kind = MESSAGE_COMBINE;
+		return decode_combine(e->combine, a, &m->combine);
+	case RPC__ENVELOPE__BODY_COMBINED:
+		m->kind = MESSAGE_COMBINED;
+		return decode_combined(e->combined, false, &m->combined);
+	case RPC__ENVELOPE__BODY_RELEASE:
+		m->kind = MESSAGE_RELEASE;
+		return decode_combined(e->release, true, &m->combined);
+	default:
+		return false;
+	}
+}
+
 static bool decode_body(const Rpc__Envelope *e, struct decode_arena *a, struct message *m)
 {
 	switch (e->body_case) {
@@ -457,26 +483,8 @@ static bool decode_body(const Rpc__Envelope *e, struct decode_arena *a, struct m
 	case RPC__ENVELOPE__BODY_MEMBERS:
 		m->kind = MESSAGE_MEMBERS;
 		return decode_members(e->members, a, &m->members);
-	case RPC__ENVELOPE__BODY_REDUCE:
-		m->kind = MESSAGE_REDUCE;
-		return decode_reduce(e->reduce, a, &m->reduce);
-	case RPC__ENVELOPE__BODY_REDUCED:
-		m->kind = MESSAGE_REDUCED;
-		return decode_id(&e->reduced->id, &m->reduce.target);
-	case RPC__ENVELOPE__BODY_USED:
-		m->kind = MESSAGE_USED;
-		return decode_used(e->used, a, &m->used);
-	case RPC__ENVELOPE__BODY_COMBINE:
-		m->kind = MESSAGE_COMBINE;
-		return decode_combine(e->combine, a, &m->combine);
-	case RPC__ENVELOPE__BODY_COMBINED:
-		m->kind = MESSAGE_COMBINED;
-		return decode_combined(e->combined, false, &m->combined);
-	case RPC__ENVELOPE__BODY_RELEASE:
-		m->kind = MESSAGE_RELEASE;
-		return decode_combined(e->release, true, &m->combined);
 	default:
-		return false;
+		return decode_reduce_body(e, a, m);
 	}
 }
 

@@ -304,36 +304,62 @@ union encode_body {
 	Rpc__Combined combined;
 };
 
+static const Rpc__Envelope__BodyCase encode_cases[MESSAGE_KINDS] = {
+	[MESSAGE_HELLO] = RPC__ENVELOPE__BODY_HELLO,
+	[MESSAGE_HAVE] = RPC__ENVELOPE__BODY_HAVE,
+	[MESSAGE_GET] = RPC__ENVELOPE__BODY_GET,
+	[MESSAGE_GOT] = RPC__ENVELOPE__BODY_GOT,
+	[MESSAGE_DROP] = RPC__ENVELOPE__BODY_DROP,
+	[MESSAGE_DELETE] = RPC__ENVELOPE__BODY_DELETE,
+	[MESSAGE_REMOVE] = RPC__ENVELOPE__BODY_REMOVE,
+	[MESSAGE_STREAM] = RPC__ENVELOPE__BODY_STREAM,
+	[MESSAGE_STAT] = RPC__ENVELOPE__BODY_STAT,
+	[MESSAGE_LIST] = RPC__ENVELOPE__BODY_LIST,
+	[MESSAGE_OBJECTS] = RPC__ENVELOPE__BODY_OBJECTS,
+	[MESSAGE_STATUS] = RPC__ENVELOPE__BODY_STATUS,
+	[MESSAGE_NODE] = RPC__ENVELOPE__BODY_NODE,
+	[MESSAGE_REPLY] = RPC__ENVELOPE__BODY_REPLY,
+	[MESSAGE_REDIRECT] = RPC__ENVELOPE__BODY_REDIRECT,
+	[MESSAGE_MEMBERS] = RPC__ENVELOPE__BODY_MEMBERS,
+	[MESSAGE_REDUCE] = RPC__ENVELOPE__BODY_REDUCE,
+	[MESSAGE_REDUCED] = RPC__ENVELOPE__BODY_REDUCED,
+	[MESSAGE_USED] = RPC__ENVELOPE__BODY_USED,
+	[MESSAGE_COMBINE] = RPC__ENVELOPE__BODY_COMBINE,
+	[MESSAGE_COMBINED] = RPC__ENVELOPE__BODY_COMBINED,
+	[MESSAGE_RELEASE] = RPC__ENVELOPE__BODY_RELEASE,
+};
+
+static void encode_reduce_body(const struct message *m, uint8_t *scratch, union encode_body *b)
+{
+	switch (m->kind) {
+	case MESSAGE_REDUCE:
+		encode_reduce(&m->reduce, &b->reduce);
+		break;
+	case MESSAGE_REDUCED:
+		rpc__object__init(&b->object);
+		b->object.id = encode_bytes(m->reduce.target.bytes, OBJECT_ID_BYTES);
+		break;
+	case MESSAGE_USED:
+		encode_used(&m->used, &b->used);
+		break;
+	case MESSAGE_COMBINE:
+		encode_combine(&m->combine, (struct encode_parts *)(void *)scratch, &b->combine);
+		break;
+	case MESSAGE_COMBINED:
+	case MESSAGE_RELEASE:
+		encode_combined(&m->combined, &b->combined);
+		break;
+	default:
+		encode_object(&m->object, &b->object);
+		break;
+	}
+}
+
 /* Sets the body of m and points the envelope to it: all members of the oneof are pointers. */
 static void encode_body(const struct message *m, uint8_t *scratch, union encode_body *b,
 			Rpc__Envelope *e)
 {
-	static const Rpc__Envelope__BodyCase cases[MESSAGE_KINDS] = {
-		[MESSAGE_HELLO] = RPC__ENVELOPE__BODY_HELLO,
-		[MESSAGE_HAVE] = RPC__ENVELOPE__BODY_HAVE,
-		[MESSAGE_GET] = RPC__ENVELOPE__BODY_GET,
-		[MESSAGE_GOT] = RPC__ENVELOPE__BODY_GOT,
-		[MESSAGE_DROP] = RPC__ENVELOPE__BODY_DROP,
-		[MESSAGE_DELETE] = RPC__ENVELOPE__BODY_DELETE,
-		[MESSAGE_REMOVE] = RPC__ENVELOPE__BODY_REMOVE,
-		[MESSAGE_STREAM] = RPC__ENVELOPE__BODY_STREAM,
-		[MESSAGE_STAT] = RPC__ENVELOPE__BODY_STAT,
-		[MESSAGE_LIST] = RPC__ENVELOPE__BODY_LIST,
-		[MESSAGE_OBJECTS] = RPC__ENVELOPE__BODY_OBJECTS,
-		[MESSAGE_STATUS] = RPC__ENVELOPE__BODY_STATUS,
-		[MESSAGE_NODE] = RPC__ENVELOPE__BODY_NODE,
-		[MESSAGE_REPLY] = RPC__ENVELOPE__BODY_REPLY,
-		[MESSAGE_REDIRECT] = RPC__ENVELOPE__BODY_REDIRECT,
-		[MESSAGE_MEMBERS] = RPC__ENVELOPE__BODY_MEMBERS,
-		[MESSAGE_REDUCE] = RPC__ENVELOPE__BODY_REDUCE,
-		[MESSAGE_REDUCED] = RPC__ENVELOPE__BODY_REDUCED,
-		[MESSAGE_USED] = RPC__ENVELOPE__BODY_USED,
-		[MESSAGE_COMBINE] = RPC__ENVELOPE__BODY_COMBINE,
-		[MESSAGE_COMBINED] = RPC__ENVELOPE__BODY_COMBINED,
-		[MESSAGE_RELEASE] = RPC__ENVELOPE__BODY_RELEASE,
-	};
-
-	e->body_case = cases[m->kind];
+	e->body_case = encode_cases[m->kind];
 	e->hello = (Rpc__Hello *)b;
 	switch (m->kind) {
 	case MESSAGE_HELLO:
@@ -374,25 +400,8 @@ static void encode_body(const struct message *m, uint8_t *scratch, union encode_
 	case MESSAGE_MEMBERS:
 		encode_members(&m->members, (struct encode_members *)(void *)scratch, &b->members);
 		break;
-	case MESSAGE_REDUCE:
-		encode_reduce(&m->reduce, &b->reduce);
-		break;
-	case MESSAGE_REDUCED:
-		rpc__object__init(&b->object);
-		b->object.id = encode_bytes(m->reduce.target.bytes, OBJECT_ID_BYTES);
-		break;
-	case MESSAGE_USED:
-		encode_used(&m->used, &b->used);
-		break;
-	case MESSAGE_COMBINE:
-		encode_combine(&m->combine, (struct encode_parts *)(void *)scratch, &b->combine);
-		break;
-	case MESSAGE_COMBINED:
-	case MESSAGE_RELEASE:
-		encode_combined(&m->combined, &b->combined);
-		break;
 	default:
-		encode_object(&m->object, &b->object);
+		encode_reduce_body(m, scratch, b);
 		break;
 	}
 }

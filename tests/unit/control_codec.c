@@ -14,6 +14,58 @@ static struct message_part parts[MESSAGE_PARTS_MAX];
 static const struct message_members table = {UINT64_MAX, MESSAGE_MEMBERS_TABLE, MESSAGE_MEMBERS_MAX,
 					     members};
 
+static struct message sample_reduce(uint32_t kind, struct object_id id)
+{
+	struct message m = {.kind = kind, .request = UINT64_C(0xfedcba9876543210)};
+
+	switch (kind) {
+	case MESSAGE_REDUCE:
+		m.reduce = (struct message_reduce){.target = id,
+						   .op = 1,
+						   .dtype = 2,
+						   .num = 1000,
+						   .flags = MESSAGE_REDUCE_SPREAD,
+						   .timeout_ns = UINT64_MAX,
+						   .name = "sum",
+						   .count = MESSAGE_SOURCES_MAX,
+						   .sources = sources};
+		break;
+	case MESSAGE_REDUCED:
+		m.reduce.target = id;
+		break;
+	case MESSAGE_USED:
+		m.used = (struct message_used){id, -ETIMEDOUT, 9, "too late", 3, sources};
+		break;
+	case MESSAGE_COMBINE:
+		m.combine = (struct message_combine){.id = id,
+						     .generation = 7,
+						     .target = id,
+						     .reduce = UINT64_MAX,
+						     .size = UINT64_C(1) << 30,
+						     .chunk_bytes = 1408,
+						     .op = 1,
+						     .dtype = 2,
+						     .scale = UINT16_MAX,
+						     .need = MESSAGE_PARTS_MAX,
+						     .flags = MESSAGE_COMBINE_HIDDEN,
+						     .count = MESSAGE_PARTS_MAX,
+						     .parts = parts};
+		break;
+	case MESSAGE_COMBINED:
+		m.combined = (struct message_combined){id, 7,  id, 8,	   MESSAGE_COMBINED_LOST,
+						       0,  id, 9,  -ENOENT};
+		break;
+	case MESSAGE_RELEASE:
+		m.combined = (struct message_combined){.target = id, .reduce = 8};
+		m.combined.part_node = MESSAGE_NODE_NONE;
+		break;
+	default:
+		m.object = (struct message_object){id, 7, 3};
+		break;
+	}
+	return m;
+}
+
 static struct message sample(uint32_t kind)
 {
 	struct message m = {.kind = kind, .request = UINT64_C(0xfedcba9876543210)};
@@ -81,49 +133,8 @@ static struct message sample(uint32_t kind)
 	case MESSAGE_MEMBERS:
 		m.members = table;
 		break;
-	case MESSAGE_REDUCE:
-		m.reduce = (struct message_reduce){.target = id,
-						   .op = 1,
-						   .dtype = 2,
-						   .num = 1000,
-						   .flags = MESSAGE_REDUCE_SPREAD,
-						   .timeout_ns = UINT64_MAX,
-						   .name = "sum",
-						   .count = MESSAGE_SOURCES_MAX,
-						   .sources = sources};
-		break;
-	case MESSAGE_REDUCED:
-		m.reduce.target = id;
-		break;
-	case MESSAGE_USED:
-		m.used = (struct message_used){id, -ETIMEDOUT, 9, "too late", 3, sources};
-		break;
-	case MESSAGE_COMBINE:
-		m.combine = (struct message_combine){.id = id,
-						     .generation = 7,
-						     .target = id,
-						     .reduce = UINT64_MAX,
-						     .size = UINT64_C(1) << 30,
-						     .chunk_bytes = 1408,
-						     .op = 1,
-						     .dtype = 2,
-						     .scale = UINT16_MAX,
-						     .need = MESSAGE_PARTS_MAX,
-						     .flags = MESSAGE_COMBINE_HIDDEN,
-						     .count = MESSAGE_PARTS_MAX,
-						     .parts = parts};
-		break;
-	case MESSAGE_COMBINED:
-		m.combined = (struct message_combined){id, 7,  id, 8,	   MESSAGE_COMBINED_LOST,
-						       0,  id, 9,  -ENOENT};
-		break;
-	case MESSAGE_RELEASE:
-		m.combined = (struct message_combined){.target = id, .reduce = 8};
-		m.combined.part_node = MESSAGE_NODE_NONE;
-		break;
 	default:
-		m.object = (struct message_object){id, 7, 3};
-		break;
+		return sample_reduce(kind, id);
 	}
 	return m;
 }
