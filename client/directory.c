@@ -24,47 +24,61 @@ static void directory_info(const struct session_object *object, sar_info *out)
 	memcpy(out->name, object->name, sizeof(out->name) - 1);
 }
 
-/* The one session_object that STAT answers with. */
-static int directory_stat(sar *s, sar_id id, struct session_object *out)
+/* What STAT answers with: one session_object, or several with more holders each. */
+static int directory_stat(sar *s, sar_id id, uint32_t flags, struct mux_result *out)
 {
 	struct session_request request = handle_request(SESSION_STAT);
-	struct mux_result result;
 	memcpy(request.id.bytes, id.bytes, sizeof(id.bytes));
-	int r = handle_call(s, &request, sizeof(*out), deadline_after(HANDLE_CALL_NS), &result);
-	if (r < 0)
-		return r;
-	if (result.items_count == 1)
-		memcpy(out, result.items, sizeof(*out));
-	else
+	request.flags = flags;
+	int r = handle_call(s, &request, sizeof(struct session_object),
+			    deadline_after(HANDLE_CALL_NS), out);
+	if (r == 0 && out->items_count == 0) {
+		mux_result_free(out);
 		r = error_set(-EPROTO, "the node's answer is incomplete: use libraries and node of "
 				       "one version");
-	mux_result_free(&result);
+	}
 	return r;
 }
 
 int sar_info_get(sar *s, sar_id id, sar_info *out)
 {
-	struct session_object object;
-	int r = directory_stat(s, id, &object);
-	if (r == 0)
-		directory_info(&object, out);
-	return r;
+	struct mux_result result;
+	int r = directory_stat(s, id, SESSION_FLAG_BRIEF, &result);
+	if (r < 0)
+		return r;
+	directory_info(result.items, out);
+	mux_result_free(&result);
+	return 0;
+}
+
+static void directory_holder(const struct session_holder *holder, sar_holder *out)
+{
+	*out = (sar_holder){.node = holder->node,
+			    .complete = holder->complete,
+			    .ready = holder->watermark,
+			    .arrived = holder->arrived,
+			    .upstream = holder->upstreams ? (int32_t)holder->upstream[0] : -1,
+			    .upstreams = holder->upstreams < SAR_UPSTREAMS_MAX ? holder->upstreams
+									       : SAR_UPSTREAMS_MAX,
+			    .sending = holder->sending};
+	for (uint32_t i = 0; i < out->upstreams; i++)
+		out->upstream_node[i] = holder->upstream[i];
 }
 
 int sar_holders(sar *s, sar_id id, sar_holder *out, unsigned room)
 {
-	struct session_object object;
-	int r = directory_stat(s, id, &object);
+	struct mux_result result;
+	unsigned count = 0;
+	int r = directory_stat(s, id, 0, &result);
 	if (r < 0)
 		return r;
-	const unsigned limit = sizeof(object.holder) / sizeof(object.holder[0]);
-	unsigned count = object.holders < limit ? object.holders : limit;
-	for (unsigned i = 0; i < count && i < room; i++)
-		out[i] = (sar_holder){.node = object.holder[i].node,
-				      .complete = object.holder[i].complete,
-				      .ready = object.holder[i].watermark,
-				      .upstream = object.holder[i].upstream,
-				      .sending = object.holder[i].sending};
+	const struct session_object *page = result.items;
+	for (size_t i = 0; i < result.items_count; i++) {
+		for (uint32_t k = 0; k < page[i].holders && k < SESSION_HOLDERS; k++, count++)
+			if (count < room)
+				directory_holder(&page[i].holder[k], &out[count]);
+	}
+	mux_result_free(&result);
 	return (int)count;
 }
 
@@ -96,6 +110,8 @@ static void directory_node(const struct session_node *node, sar_node *out)
 		.store_used = node->store_used,
 		.objects = node->objects,
 		.sessions = node->sessions,
+		.arriving = node->arriving,
+		.sending = node->sending,
 		.port = node->addr.port,
 		.mtu = node->mtu,
 		.rtt_ns = (uint64_t)node->rtt_us * 1000,

@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "cli.h"
-#include "json.h"
-#include "text.h"
+#include "info.h"
 
 struct ls {
 	sar_info *info;
@@ -38,31 +37,9 @@ static int ls_order(const void *a, const void *b)
 static void ls_json(const sar_info *info)
 {
 	struct json j;
-	char id[TEXT_BYTES];
 	json_begin(&j, stdout);
-	json_string(&j, "id", text_id(id, info->id.bytes));
-	json_string(&j, "name", info->name);
-	json_unsigned(&j, "size", info->size);
-	json_unsigned(&j, "generation", info->generation);
-	if (info->local_ready == UINT64_MAX)
-		json_null(&j, "local_ready");
-	else
-		json_unsigned(&j, "local_ready", info->local_ready);
-	json_unsigned(&j, "copies", info->copies);
-	json_unsigned(&j, "partial", info->partial);
-	json_bool(&j, "inline", info->is_inline);
+	info_json(&j, info);
 	json_end(&j);
-}
-
-/* How much of it is on this node. */
-static const char *ls_here(const sar_info *info, char out[TEXT_BYTES])
-{
-	if (info->local_ready == UINT64_MAX)
-		return "-";
-	if (info->local_ready >= info->size)
-		return "yes";
-	snprintf(out, TEXT_BYTES, "%.0f%%", 100.0 * (double)info->local_ready / (double)info->size);
-	return out;
 }
 
 static void ls_line(const sar_info *info)
@@ -70,7 +47,8 @@ static void ls_line(const sar_info *info)
 	char size[TEXT_BYTES], here[TEXT_BYTES], copies[TEXT_BYTES], id[TEXT_BYTES];
 	snprintf(copies, sizeof(copies), info->partial ? "%u+%u" : "%u", info->copies,
 		 info->partial);
-	printf("%10s  %4s  %6s  ", text_size(size, info->size), ls_here(info, here), copies);
+	printf("%10s  %4s  %6s  ", text_size(size, info->size),
+	       info_share(here, info->local_ready, info->size), copies);
 	if (*info->name)
 		text_safe(stdout, info->name);
 	else

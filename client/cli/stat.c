@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* sarissa stat: one object, and who holds it. */
-#include <stdio.h>
+/* sarissa stat: one object, who holds it, and who feeds whom. */
+#include <errno.h>
+#include <stdlib.h>
 #include "cli.h"
-#include "json.h"
-#include "text.h"
+#include "info.h"
 
-enum { STAT_HOLDERS = 64 };
+enum { STAT_HOLDERS = 4096, STAT_DEPTH = 30 };
+
+struct stat_tree {
+	const sar_info *info;
+	const sar_holder *holder;
+	int holders;
+	bool *shown;
+};
 
 static void stat_json_holder(struct json *j, const sar_holder *h)
 {
@@ -13,39 +20,64 @@ static void stat_json_holder(struct json *j, const sar_holder *h)
 	json_unsigned(j, "node", h->node);
 	json_bool(j, "complete", h->complete);
 	json_unsigned(j, "ready", h->ready);
+	json_unsigned(j, "arrived", h->arrived);
 	if (h->upstream < 0)
 		json_null(j, "upstream");
 	else
 		json_signed(j, "upstream", h->upstream);
+	json_array(j, "upstreams");
+	for (uint32_t i = 0; i < h->upstreams; i++)
+		json_unsigned(j, NULL, h->upstream_node[i]);
+	json_close(j, ']');
 	json_unsigned(j, "sending", h->sending);
 	json_close(j, '}');
 }
 
-static void stat_json(const sar_info *info, const sar_holder *holder, int holders)
+static void stat_json(const struct stat_tree *t)
 {
 	struct json j;
-	char id[TEXT_BYTES];
 	json_begin(&j, stdout);
-	json_string(&j, "id", text_id(id, info->id.bytes));
-	json_string(&j, "name", info->name);
-	json_unsigned(&j, "size", info->size);
-	json_unsigned(&j, "generation", info->generation);
-	if (info->local_ready == UINT64_MAX)
-		json_null(&j, "local_ready");
-	else
-		json_unsigned(&j, "local_ready", info->local_ready);
-	json_unsigned(&j, "copies", info->copies);
-	json_unsigned(&j, "partial", info->partial);
-	json_bool(&j, "inline", info->is_inline);
+	info_json(&j, t->info);
 	json_array(&j, "holders");
-	for (int i = 0; i < holders; i++)
-		stat_json_holder(&j, &holder[i]);
+	for (int i = 0; i < t->holders; i++)
+		stat_json_holder(&j, &t->holder[i]);
 	json_close(&j, ']');
 	json_end(&j);
 }
 
-static void stat_print(const sar_info *info, const sar_holder *holder, int holders)
+static void stat_line(const struct stat_tree *t, const sar_holder *h, int depth)
 {
+	char size[TEXT_BYTES], share[TEXT_BYTES];
+	printf("%8s  %10s  %7u  %*s%u",
+	       h->complete ? "complete" : info_share(share, h->arrived, t->info->size),
+	       text_size(size, h->arrived), h->sending,
+	       2 * (depth < STAT_DEPTH ? depth : STAT_DEPTH), "", h->node);
+	for (uint32_t i = 1; i < h->upstreams; i++)
+		printf("%s%u", i == 1 ? " (also fed by " : ", ", h->upstream_node[i]);
+	puts(h->upstreams > 1 ? ")" : "");
+}
+
+/* A holder, and below it those whose first feeder it is. */
+static void stat_branch(struct stat_tree *t, int at, int depth)
+{
+	t->shown[at] = true;
+	stat_line(t, &t->holder[at], depth);
+	for (int i = 0; i < t->holders; i++)
+		if (!t->shown[i] && t->holder[i].upstream == (int64_t)t->holder[at].node)
+			stat_branch(t, i, depth + 1);
+}
+
+static bool stat_is_root(const struct stat_tree *t, int at)
+{
+	for (int i = 0; i < t->holders; i++)
+		if (t->holder[at].upstream == (int64_t)t->holder[i].node)
+			return false;
+	return true;
+}
+
+static void stat_print(struct stat_tree *t)
+{
+	const sar_info *info = t->info;
 	char text[TEXT_BYTES];
 	printf("name        ");
 	text_safe(stdout, *info->name ? info->name : "-");
@@ -53,33 +85,39 @@ static void stat_print(const sar_info *info, const sar_holder *holder, int holde
 	printf("size        %s (%llu bytes)\n", text_size(text, info->size),
 	       (unsigned long long)info->size);
 	printf("generation  %llu\n", (unsigned long long)info->generation);
-	if (info->local_ready == UINT64_MAX)
-		printf("here        no\n");
-	else
-		printf("here        %s\n", info->local_ready >= info->size
-						   ? "yes"
-						   : text_size(text, info->local_ready));
+	printf("here        %s\n", info_share(text, info->local_ready, info->size));
 	printf("copies      %u complete, %u arriving%s\n", info->copies, info->partial,
 	       info->is_inline ? ", and the value in the directory" : "");
-	if (holders > 0)
-		printf("\n%5s  %-9s  %10s  %9s  %7s\n", "NODE", "STATE", "READY", "FED BY",
-		       "SENDING");
-	for (int i = 0; i < holders; i++) {
-		const sar_holder *h = &holder[i];
-		char from[TEXT_BYTES] = "-";
-		if (h->upstream >= 0)
-			snprintf(from, sizeof(from), "node %d", h->upstream);
-		printf("%5u  %-9s  %10s  %9s  %7u\n", h->node,
-		       h->complete ? "complete" : "arriving", text_size(text, h->ready), from,
-		       h->sending);
-	}
+	if (t->holders > 0)
+		printf("\n%8s  %10s  %7s  %s\n", "PROGRESS", "BYTES", "SENDING",
+		       "NODE, and below it those that it feeds");
+	for (int i = 0; i < t->holders; i++)
+		if (!t->shown[i] && stat_is_root(t, i))
+			stat_branch(t, i, 0);
+	for (int i = 0; i < t->holders; i++) /* told at different moments, a circle can appear */
+		if (!t->shown[i])
+			stat_branch(t, i, 0);
+}
+
+static int stat_show(const struct cli_args *args, const sar_info *info, const sar_holder *holder,
+		     int holders)
+{
+	struct stat_tree t = {info, holder, holders, calloc((size_t)holders + 1, sizeof(bool))};
+	if (!t.shown)
+		return cli_fail(-ENOMEM, "out of memory");
+	if (args->json)
+		stat_json(&t);
+	else
+		stat_print(&t);
+	free(t.shown);
+	return cli_flush();
 }
 
 int stat_run(const struct cli_args *args)
 {
 	sar *s;
 	sar_info info;
-	sar_holder holder[STAT_HOLDERS];
+	static sar_holder holder[STAT_HOLDERS];
 	sar_id id = cli_id(args->names[0]);
 	int status = cli_open(args, &s);
 	if (status != CLI_DONE)
@@ -91,8 +129,5 @@ int stat_run(const struct cli_args *args)
 	sar_close(s);
 	if (status != CLI_DONE)
 		return status;
-	if (holders > STAT_HOLDERS)
-		holders = STAT_HOLDERS;
-	(args->json ? stat_json : stat_print)(&info, holder, holders);
-	return cli_flush();
+	return stat_show(args, &info, holder, holders < STAT_HOLDERS ? holders : STAT_HOLDERS);
 }

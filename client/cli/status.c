@@ -41,6 +41,8 @@ static int status_json(const sar_node *n, void *arg)
 	json_unsigned(&j, "incarnation", n->incarnation);
 	json_unsigned(&j, "mtu", n->mtu);
 	json_unsigned(&j, "rtt_ns", n->rtt_ns);
+	json_unsigned(&j, "arriving", n->arriving);
+	json_unsigned(&j, "sending", n->sending);
 	if (n->self)
 		status_json_local(&j, n);
 	json_end(&j);
@@ -63,8 +65,8 @@ static void status_head(const sar_node *n)
 	text_safe(stdout, *n->link ? n->link : "-");
 	printf(", %u worker%s, %s\n\n", n->workers, n->workers == 1 ? "" : "s",
 	       n->busy_poll ? "always polling" : "sleeping when idle");
-	printf("%5s  %-10s  %-24s  %5s  %10s  %7s\n", "NODE", "STATE", "ADDRESS", "MTU", "RTT",
-	       "WORKERS");
+	printf("%5s  %-10s  %-24s  %5s  %10s  %7s  %8s  %7s\n", "NODE", "STATE", "ADDRESS", "MTU",
+	       "RTT", "WORKERS", "ARRIVING", "SENDING");
 }
 
 static int status_line(const sar_node *n, void *arg)
@@ -74,8 +76,9 @@ static int status_line(const sar_node *n, void *arg)
 		status_head(n);
 	else if (n->rtt_ns > 0)
 		text_duration(rtt, n->rtt_ns);
-	printf("%5u  %-10s  %-24s  %5u  %10s  %7u\n", n->node, status_state(n->state),
-	       text_endpoint(address, n->ip, n->port), n->mtu, rtt, n->workers);
+	printf("%5u  %-10s  %-24s  %5u  %10s  %7u  %8u  %7u\n", n->node, status_state(n->state),
+	       text_endpoint(address, n->ip, n->port), n->mtu, rtt, n->workers, n->arriving,
+	       n->sending);
 	return 0;
 }
 

@@ -277,9 +277,14 @@ void control_dispatch(struct control *c, struct node *n, uint32_t conn, const st
 	case MESSAGE_GET:
 	case MESSAGE_DROP:
 	case MESSAGE_DELETE:
-	case MESSAGE_STAT:
 	case MESSAGE_LIST:
 		reshard_request(c, n, m);
+		break;
+	case MESSAGE_STAT:
+		if (m->object.generation)
+			session_tell(c, n, m);
+		else
+			reshard_request(c, n, m);
 		break;
 	case MESSAGE_REDIRECT:
 		calls_redirected(c, n, m);

@@ -2,11 +2,6 @@
 /* What the directory tells about its objects. */
 #include "directory.h"
 
-enum {
-	HOLDERS = sizeof(((struct session_object *)0)->holder) /
-		  sizeof(((struct session_object *)0)->holder[0])
-};
-
 static void directory_describe(const struct entry *e, struct session_object *out)
 {
 	memset(out, 0, sizeof(*out));
@@ -23,15 +18,37 @@ static void directory_describe(const struct entry *e, struct session_object *out
 
 		out->copies += complete;
 		out->partial += !complete;
-		if (out->holders == HOLDERS)
-			continue;
-		out->holder[out->holders].node = copy->node;
-		out->holder[out->holders].complete = complete;
-		out->holder[out->holders].watermark = complete ? e->size : 0;
-		out->holder[out->holders].upstream =
-			copy->upstreams ? (int32_t)copy->upstream[0].copy->node : -1;
-		out->holder[out->holders++].sending = copy->sending;
 	}
+}
+
+static void directory_holder(const struct copy *copy, struct session_holder *out)
+{
+	uint64_t size = copy->entry->size;
+
+	*out = (struct session_holder){.node = copy->node,
+				       .complete = copy->state == MESSAGE_COPY_COMPLETE,
+				       .sending = copy->sending,
+				       .upstreams = copy->upstreams};
+	out->watermark = out->arrived = out->complete ? size : 0;
+	for (uint32_t i = 0; i < copy->upstreams; i++)
+		out->upstream[i] = copy->upstream[i].copy->node;
+}
+
+/* From the holder at the cursor on; where the next page begins, 0 when there is none. */
+static uint64_t directory_holders(const struct entry *e, uint64_t cursor,
+				  struct session_object *out)
+{
+	uint64_t at = 0;
+
+	list_each(l, after, &e->copies)
+	{
+		if (at++ < cursor)
+			continue;
+		if (out->holders == SESSION_HOLDERS)
+			return at - 1;
+		directory_holder(list_item(l, struct copy, of_entry), &out->holder[out->holders++]);
+	}
+	return 0;
 }
 
 static void directory_page(struct directory *d, uint32_t node, uint64_t request, uint32_t count,
@@ -49,10 +66,13 @@ void directory_stat(struct directory *d, uint32_t node, const struct message *m)
 {
 	const struct entry *e = directory_find(d, &m->object.id);
 	uint32_t count = e && e->generation != 0;
+	uint64_t next = 0;
 
-	if (count)
+	if (count) {
 		directory_describe(e, &d->page[0]);
-	directory_page(d, node, m->request, count, 0);
+		next = directory_holders(e, m->object.cursor, &d->page[0]);
+	}
+	directory_page(d, node, m->request, count, next);
 }
 
 void directory_list(struct directory *d, uint32_t node, const struct message *m)

@@ -15,10 +15,10 @@
 #include "internal/session.h"
 
 enum {
-	MESSAGE_VERSION = 2,
-	MESSAGE_TEXT_MAX = 127,	    /* bytes, without the terminating zero */
-	MESSAGE_OBJECTS_MAX = 32,   /* entries in one OBJECTS message */
-	MESSAGE_UPSTREAMS_MAX = 4,  /* nodes that feed one copy at a time */
+	MESSAGE_VERSION = 3,
+	MESSAGE_TEXT_MAX = 127,	  /* bytes, without the terminating zero */
+	MESSAGE_OBJECTS_MAX = 32, /* entries in one OBJECTS message */
+	MESSAGE_UPSTREAMS_MAX = SESSION_UPSTREAMS,
 	MESSAGE_SKIPS_MAX = 32,	    /* runs of chunks that a STREAM leaves out */
 	MESSAGE_MEMBERS_MAX = 64,   /* entries in one MEMBERS message */
 	MESSAGE_SOURCES_MAX = 1024, /* of a reduce */
@@ -35,8 +35,9 @@ enum message_kind {
 	MESSAGE_DELETE, /* node -> shard: remove it everywhere */
 	MESSAGE_REMOVE, /* shard -> holder: give your copy up */
 	MESSAGE_STREAM, /* receiver -> holder: send me these chunks */
-	MESSAGE_STAT,	/* node -> shard: what do you know of this id? -> OBJECTS */
-	MESSAGE_LIST,	/* node -> shard: which objects do you know? -> OBJECTS */
+	MESSAGE_STAT, /* node -> shard: what do you know of this id? -> OBJECTS; with a generation,
+		       * node -> holder: how far is your own copy of it? */
+	MESSAGE_LIST, /* node -> shard: which objects do you know? -> OBJECTS */
 	MESSAGE_OBJECTS,
 	MESSAGE_STATUS, /* node -> node -> NODE */
 	MESSAGE_NODE,
@@ -158,8 +159,9 @@ struct message_got {
 
 struct message_object { /* DROP, DELETE, REMOVE, STAT */
 	struct object_id id;
-	uint64_t generation; /* DELETE, STAT: 0 */
+	uint64_t generation; /* DELETE: 0; STAT: 0 for the shard */
 	uint32_t upstream;   /* DROP: node + 1 that feeds me no more; 0: I hold nothing more */
+	uint64_t cursor;     /* STAT: holders that are told already */
 };
 
 struct message_stream {

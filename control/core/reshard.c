@@ -79,9 +79,10 @@ const struct object_id *reshard_id(const struct message *m)
 		return &m->have.id;
 	case MESSAGE_GET:
 		return &m->get.id;
+	case MESSAGE_STAT:
+		return m->object.generation ? NULL : &m->object.id;
 	case MESSAGE_DROP:
 	case MESSAGE_DELETE:
-	case MESSAGE_STAT:
 		return &m->object.id;
 	case MESSAGE_REDUCE:
 	case MESSAGE_REDUCED:

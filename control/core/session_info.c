@@ -1,59 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* STAT, LIST, STATUS: what the directory and the nodes tell. */
+/* LIST, STATUS: what the directory and the nodes tell. */
 #include <errno.h>
 #include "state.h"
 
 static const char no_directory[] =
 	"the directory does not answer: see 'sarissa status' for the nodes";
 static const char too_many[] = "too many requests to other nodes: try again later";
-
-/* Adds what only this node knows. */
-static void session_localise(struct control *c, struct session_object *o)
-{
-	uint32_t slot = objects_find(c, &o->id);
-	const struct object_slot *s;
-
-	if (slot == TABLE_SLOT_NONE || !objects_is(c, slot, o->generation))
-		return;
-	s = &c->table->slot[slot];
-	o->local_watermark = atomic_load_explicit(&s->watermark, memory_order_acquire);
-	for (uint32_t i = 0; i < o->holders; i++)
-		if (o->holder[i].node == c->config.node)
-			o->holder[i].watermark = o->local_watermark;
-}
-
-static bool session_stated(struct control *c, struct call *call, const struct message *answer)
-{
-	struct wait *w = call->owner;
-	struct session_object o;
-
-	w->call = NULL;
-	if (answer == NULL) {
-		waits_end(c, w, -ETIMEDOUT, no_directory);
-	} else if (answer->objects.count != 1) {
-		waits_end(c, w, -ENOENT, "no such object: see the list of objects");
-	} else {
-		o = answer->objects.objects[0];
-		session_localise(c, &o);
-		reply_item(c, w, &o, sizeof(o));
-		waits_end(c, w, 0, "");
-	}
-	return false;
-}
-
-void session_stat(struct control *c, struct session *s, const struct session_request *r)
-{
-	struct wait *w = waits_start(c, s, r);
-	struct message m = {.kind = MESSAGE_STAT};
-
-	if (w == NULL)
-		return;
-	m.object.id = r->id;
-	w->call = calls_start(c, control_shard(c, &r->id), &m, TABLE_SLOT_NONE,
-			      c->config.directory_ns, session_stated, w);
-	if (w->call == NULL)
-		waits_end(c, w, -EAGAIN, too_many);
-}
 
 static void session_list_ask(struct control *c, struct wait *w);
 
@@ -137,6 +89,8 @@ void session_describe_node(struct control *c, struct session_node *out)
 		.store_used = c->objects.space.used_bytes + c->objects.scratch.used_bytes,
 		.objects = c->objects.count,
 		.sessions = c->sessions.open,
+		.arriving = c->fetches.feeding,
+		.sending = c->serves.pool.used,
 		.mtu = c->dataplane.mtu,
 		.hugepages = c->dataplane.hugepages,
 		.busy_poll = c->dataplane.busy_poll,

@@ -6,6 +6,7 @@ void sessions_carve(struct sessions *s, struct arena *a, const struct control_co
 {
 	pool_carve(&s->pool, a, sizeof(struct session), config->sessions_max);
 	pool_carve(&s->waits, a, sizeof(struct wait), config->waits_max);
+	session_stat_carve(s, a);
 }
 
 static struct session *sessions_at(struct control *c, uint32_t number)

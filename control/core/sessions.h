@@ -15,6 +15,7 @@
 struct call;
 struct control;
 struct fetch;
+struct node;
 struct object;
 struct text;
 
@@ -37,7 +38,7 @@ struct wait {
 	struct object_id id;
 	uint64_t generation;
 	uint64_t watermark; /* WAIT */
-	uint64_t cursor;    /* LIST */
+	uint64_t cursor;    /* LIST, STAT */
 	uint64_t number;    /* of this use of the item: STATUS calls may outlive it */
 	uint32_t seq;
 	uint32_t pin;
@@ -45,12 +46,17 @@ struct wait {
 	uint32_t pending; /* STATUS: nodes that have not answered */
 	uint16_t op;
 	bool nowait;
+	bool brief;  /* STAT */
 	bool paused; /* LIST: the client is slow */
 };
+
+enum { SESSION_PAGES = 64 };
 
 struct sessions {
 	struct pool pool;
 	struct pool waits;
+	struct pool pages;	    /* STAT: that wait for the holders' progress */
+	struct session_object told; /* to others, of the own copies */
 	uint32_t open;
 	uint64_t waits_count; /* ever started */
 	struct list polled;   /* waits for a part of an object: events come only at whole blocks */
@@ -86,7 +92,7 @@ void reply_place(struct control *c, struct session *s, uint16_t op, uint32_t seq
 bool reply_item(struct control *c, const struct wait *w, const void *item, uint32_t bytes);
 void reply_no_room(struct control *c, int error, uint64_t size, struct text *t);
 
-/* session_put.c, session_get.c, session_info.c: one function per operation */
+/* session_put.c, session_get.c, session_info.c, session_stat.c: one function per operation */
 void session_create(struct control *c, struct session *s, const struct session_request *r);
 void session_publish(struct control *c, struct session *s, const struct session_request *r);
 void session_seal(struct control *c, struct session *s, const struct session_request *r);
@@ -103,6 +109,12 @@ void session_list_resume(struct control *c, struct session *s);
 void session_abandon(struct control *c, uint32_t slot, const char *why);
 /* An object of this id is gone from the table: a fetch that waited for its create asks again. */
 void session_fetch_wake(struct control *c, const struct object_id *id);
+/* session_stat.c */
+void session_stat_carve(struct sessions *s, struct arena *a);
+/* Another node asks how far our copy is. */
+void session_tell(struct control *c, struct node *n, const struct message *m);
+/* Adds what only this node knows. */
+void session_localise(struct control *c, struct session_object *o);
 void session_describe_node(struct control *c, struct session_node *out);
 
 #endif

@@ -160,6 +160,7 @@ static bool decode_object(const Rpc__Object *in, struct message_object *out)
 {
 	out->generation = in->generation;
 	out->upstream = in->upstream;
+	out->cursor = in->cursor;
 	return in->upstream <= NODES_MAX && decode_id(&in->id, &out->id);
 }
 
@@ -212,6 +213,8 @@ static bool decode_node_status(const Rpc__Node *in, struct session_node *out)
 	out->busy_poll = in->busy_poll != 0;
 	out->control_pid = in->control_pid;
 	out->dataplane_pid = in->dataplane_pid;
+	out->arriving = in->arriving;
+	out->sending = in->sending;
 	return in->node < NODES_MAX && in->state <= 2 && in->workers <= WORKERS_MAX &&
 	       decode_text(&in->port, out->port, sizeof(out->port));
 }
@@ -226,12 +229,22 @@ static bool decode_reply(const Rpc__Reply *in, struct message_reply *out)
 
 static bool decode_holder(const Rpc__Holder *in, struct session_object *out, size_t k)
 {
-	out->holder[k].node = in->node;
-	out->holder[k].complete = in->complete != 0;
-	out->holder[k].watermark = in->watermark;
-	out->holder[k].upstream = (int32_t)in->upstream - 1;
-	out->holder[k].sending = in->sending;
-	return in->node < NODES_MAX && in->upstream <= NODES_MAX;
+	struct session_holder *h = &out->holder[k];
+
+	if (in->node >= NODES_MAX || in->n_upstream > SESSION_UPSTREAMS)
+		return false;
+	*h = (struct session_holder){.node = in->node,
+				     .complete = in->complete != 0,
+				     .watermark = in->watermark,
+				     .arrived = in->arrived,
+				     .sending = in->sending,
+				     .upstreams = (uint32_t)in->n_upstream};
+	for (uint32_t i = 0; i < h->upstreams; i++) {
+		h->upstream[i] = in->upstream[i];
+		if (in->upstream[i] >= NODES_MAX)
+			return false;
+	}
+	return true;
 }
 
 static bool decode_description(const Rpc__Description *in, struct session_object *out)
@@ -242,7 +255,7 @@ static bool decode_description(const Rpc__Description *in, struct session_object
 				       .copies = in->copies,
 				       .partial = in->partial,
 				       .flags = in->flags};
-	if (in->n_holders > sizeof(out->holder) / sizeof(out->holder[0]))
+	if (in->n_holders > SESSION_HOLDERS)
 		return false;
 	out->holders = (uint32_t)in->n_holders;
 	for (size_t k = 0; k < in->n_holders; k++)

@@ -68,6 +68,7 @@ static void encode_object(const struct message_object *m, Rpc__Object *out)
 	out->id = encode_bytes(m->id.bytes, OBJECT_ID_BYTES);
 	out->generation = m->generation;
 	out->upstream = m->upstream;
+	out->cursor = m->cursor;
 }
 
 static void encode_stream(const struct message_stream *m, Rpc__Stream *out)
@@ -115,6 +116,8 @@ static void encode_node_status(const struct session_node *m, Rpc__Node *out)
 	out->control_pid = m->control_pid;
 	out->dataplane_pid = m->dataplane_pid;
 	out->port = encode_text(m->port, sizeof(m->port));
+	out->arriving = m->arriving;
+	out->sending = m->sending;
 }
 
 static void encode_reply(const struct message_reply *m, Rpc__Reply *out)
@@ -128,13 +131,11 @@ static void encode_reply(const struct message_reply *m, Rpc__Reply *out)
 
 /* ---- OBJECTS: the one with parts of its own ----------------------------------------------- */
 
-enum { HOLDERS = 16 };
-
 struct encode_page {
 	Rpc__Description description[MESSAGE_OBJECTS_MAX];
 	Rpc__Description *descriptions[MESSAGE_OBJECTS_MAX];
-	Rpc__Holder holder[MESSAGE_OBJECTS_MAX][HOLDERS];
-	Rpc__Holder *holders[MESSAGE_OBJECTS_MAX][HOLDERS];
+	Rpc__Holder holder[MESSAGE_OBJECTS_MAX][SESSION_HOLDERS];
+	Rpc__Holder *holders[MESSAGE_OBJECTS_MAX][SESSION_HOLDERS];
 };
 _Static_assert(sizeof(struct encode_page) <= CODEC_SCRATCH_BYTES, "a page fits the scratch memory");
 
@@ -151,7 +152,7 @@ static void encode_description(const struct session_object *o, struct encode_pag
 	d->partial = o->partial;
 	d->flags = o->flags;
 	d->name = encode_text(o->name, sizeof(o->name));
-	d->n_holders = o->holders < HOLDERS ? o->holders : HOLDERS;
+	d->n_holders = o->holders < SESSION_HOLDERS ? o->holders : SESSION_HOLDERS;
 	d->holders = p->holders[i];
 	for (uint32_t k = 0; k < d->n_holders; k++) {
 		Rpc__Holder *h = &p->holder[i][k];
@@ -161,7 +162,9 @@ static void encode_description(const struct session_object *o, struct encode_pag
 		h->node = o->holder[k].node;
 		h->complete = o->holder[k].complete != 0;
 		h->watermark = o->holder[k].watermark;
-		h->upstream = (uint32_t)(o->holder[k].upstream + 1);
+		h->arrived = o->holder[k].arrived;
+		h->n_upstream = o->holder[k].upstreams;
+		h->upstream = (uint32_t *)(uintptr_t)o->holder[k].upstream;
 		h->sending = o->holder[k].sending;
 	}
 }

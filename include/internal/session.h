@@ -27,6 +27,9 @@ enum {
 	SESSION_PIN_NONE = UINT32_MAX,
 	SESSION_FLAG_MORE = 1,	 /* reply: another one with this seq follows */
 	SESSION_FLAG_INLINE = 2, /* reserved */
+	SESSION_FLAG_BRIEF = 4,	 /* STAT request: the object without its holders */
+	SESSION_HOLDERS = 16,	 /* in one session_object */
+	SESSION_UPSTREAMS = 4,	 /* nodes that feed one copy at a time */
 };
 
 enum session_op {
@@ -40,8 +43,9 @@ enum session_op {
 	SESSION_WAIT, /* slot, generation, watermark, timeout -> when so many bytes are readable */
 	SESSION_DELETE, /* id: every copy everywhere; -> 0 when no reachable node gives it any more
 			 */
-	SESSION_STAT,	/* id -> session_object, cluster-wide */
-	SESSION_LIST,	/* -> one session_object each, cluster-wide */
+	SESSION_STAT, /* id -> session_object, cluster-wide; several, each with other holders, when
+			 they are many */
+	SESSION_LIST, /* -> one session_object each, cluster-wide */
 	SESSION_STATUS, /* -> one session_node each, this node first */
 	SESSION_OPS,
 };
@@ -79,6 +83,16 @@ struct session_reply {
 	char text[128];	      /* why, when status is not 0: what is wrong: what to do */
 };
 
+struct session_holder {
+	uint32_t node;
+	uint32_t complete;
+	uint64_t watermark; /* bytes it has from the start */
+	uint64_t arrived;   /* bytes it has, wherever they lie */
+	uint32_t sending;   /* transfers it feeds now */
+	uint32_t upstreams;
+	uint32_t upstream[SESSION_UPSTREAMS]; /* the nodes that feed it */
+};
+
 struct session_object { /* follows a session_reply in the same packet */
 	struct object_id id;
 	uint64_t generation;
@@ -86,15 +100,9 @@ struct session_object { /* follows a session_reply in the same packet */
 	uint64_t local_watermark; /* readable bytes on this node; UINT64_MAX: none here */
 	uint32_t copies;	  /* complete ones, cluster-wide */
 	uint32_t partial;
-	uint32_t holders; /* entries used in holder[] */
+	uint32_t holders; /* entries used in holder[]; LIST: none */
 	uint32_t flags;	  /* 1: value kept inline in the directory */
-	struct {
-		uint32_t node;
-		uint32_t complete;
-		uint64_t watermark;
-		int32_t upstream; /* node it is fed by, or -1 */
-		uint32_t sending; /* transfers it feeds now */
-	} holder[16];
+	struct session_holder holder[SESSION_HOLDERS];
 	char name[OBJECT_NAME_MAX + 1];
 };
 
@@ -108,6 +116,7 @@ struct session_node { /* follows a session_reply in the same packet */
 	uint64_t store_bytes, store_used; /* this node only */
 	uint64_t objects;		  /* this node only */
 	uint64_t sessions;		  /* this node only */
+	uint32_t arriving, sending;	  /* objects that come, copies that it feeds */
 	uint32_t mtu, rtt_us;
 	uint32_t hugepages, busy_poll;
 	int32_t control_pid, dataplane_pid;

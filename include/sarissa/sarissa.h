@@ -48,9 +48,10 @@ extern "C" {
 #pragma GCC visibility push(default)
 #endif
 
-#define SAR_ID_BYTES 16
-#define SAR_NAME_MAX 255 /* bytes, without the terminating zero */
-#define SAR_FOREVER  INT64_MAX
+#define SAR_ID_BYTES	  16
+#define SAR_NAME_MAX	  255 /* bytes, without the terminating zero */
+#define SAR_FOREVER	  INT64_MAX
+#define SAR_UPSTREAMS_MAX 4
 
 typedef struct sar sar; /* a connection to the local node */
 
@@ -89,9 +90,13 @@ typedef struct sar_holder {
 	uint32_t node;
 	uint32_t complete; /* 1: all bytes */
 	uint64_t ready;	   /* bytes it has from the start */
-	int32_t upstream;  /* the node that feeds it now, or -1 */
+	int32_t upstream;  /* the node that feeds it now, the first of them, or -1 */
 	uint32_t sending;  /* copies that it feeds now */
-	uint64_t reserved[2];
+	uint64_t arrived;  /* bytes it has, wherever they lie */
+	uint32_t upstreams;
+	uint32_t upstream_node[SAR_UPSTREAMS_MAX]; /* all nodes that feed it now */
+	uint32_t reserved32;
+	uint64_t reserved[4];
 } sar_holder;
 
 enum { SAR_NODE_NEVER_SEEN, SAR_NODE_UP, SAR_NODE_DOWN }; /* sar_node.state */
@@ -117,8 +122,10 @@ typedef struct sar_node {
 	uint32_t busy_poll;  /* 1: its workers never sleep */
 	int32_t control_pid;
 	int32_t dataplane_pid;
-	char link[64]; /* what carries its packets: "af_xdp eth0 (native, copy)" */
-	uint64_t reserved[8];
+	char link[64];	   /* what carries its packets: "af_xdp eth0 (native, copy)" */
+	uint32_t arriving; /* objects that come from other nodes now (others tell it as well) */
+	uint32_t sending;  /* copies elsewhere that it feeds now */
+	uint64_t reserved[7];
 } sar_node;
 
 /* The id of any key: XXH3-128 (seed 0), canonical (big-endian) byte order. */
@@ -184,8 +191,8 @@ void sar_release(sar *s, sar_buffer *b);
 int sar_delete(sar *s, sar_id id);
 /* What the directory knows. -ENOENT when it knows nothing. */
 int sar_info_get(sar *s, sar_id id, sar_info *out);
-/* Who holds the object: fills up to room entries, returns how many there are (at most 16 are told
- * of). -ENOENT. */
+/* Who holds the object, how far each has come, and who feeds whom: fills up to room entries,
+ * returns how many there are. -ENOENT. */
 int sar_holders(sar *s, sar_id id, sar_holder *out, unsigned room);
 /* Calls fn for each object of the cluster until it returns non-zero, which is then returned. fn
  * may use the handle. */

@@ -199,9 +199,36 @@ static void shows_objects(void **state)
 	assert_non_null(strstr(output, "size        1.5 KiB (1536 bytes)\n"));
 	assert_int_equal(shell("$CLI --json stat zeros"), 0);
 	assert_non_null(strstr(output, "\"holders\": [{\"node\": 0, \"complete\": true, \"ready\": "
-				       "1536, \"upstream\": null, \"sending\": 0}]}\n"));
+				       "1536, \"arrived\": 1536, \"upstream\": null, "
+				       "\"upstreams\": [], \"sending\": 0}]}\n"));
 	assert_int_equal(shell("$CLI get id:00112233445566778899AABBCCDDEEFF -"), 0);
 	assert_string_equal(output, "anonymous\n");
+}
+
+static void shows_the_tree(void **state)
+{
+	struct client *c = *state;
+	shell("head -c 1536 /dev/zero > in; $CLI put zeros in");
+	c->fake.tree = 100;
+	assert_int_equal(shell("$CLI stat zeros | tail -n +8 | head -n 6"), 0);
+	assert_string_equal(
+		output, "PROGRESS       BYTES  SENDING  NODE, and below it those that it feeds\n"
+			"complete     1.5 KiB        2  0\n"
+			"      0%         2 B        2    1\n"
+			"      0%         6 B        2      3\n"
+			"      0%        14 B        2        7\n"
+			"      1%        30 B        2          15\n");
+	assert_int_equal(shell("$CLI stat zeros | tail -n +9 | grep -c ."), 0);
+	assert_string_equal(output, "100\n");
+	assert_int_equal(shell("$CLI stat zeros | grep also"), 0);
+	assert_string_equal(output,
+			    "     12%       198 B        2              99 (also fed by 1)\n");
+	assert_int_equal(shell("$CLI --json stat zeros | grep -o '\"node\"' | wc -l"), 0);
+	assert_string_equal(output, "100\n");
+	assert_int_equal(shell("$CLI --json stat zeros | grep -o '{\"node\": 99.*'"), 0);
+	assert_string_equal(output, "{\"node\": 99, \"complete\": false, \"ready\": 99, "
+				    "\"arrived\": 198, \"upstream\": 49, \"upstreams\": [49, 1], "
+				    "\"sending\": 2}]}\n");
 }
 
 static void shows_nodes(void **state)
@@ -338,6 +365,7 @@ int main(int argc, char **argv)
 		test_cli(late_is_3),
 		test_cli(errors_are_1),
 		test_cli(shows_objects),
+		test_cli(shows_the_tree),
 		test_cli(shows_nodes),
 		test_cli(shows_counters),
 		test_cli(json_of_transfers),

@@ -209,8 +209,7 @@ static struct session_object fake_object(struct fake *f, int64_t slot)
 					.holders = 1,
 					.local_watermark = atomic_load(&s->watermark)};
 	object.holder[0].complete = object.copies;
-	object.holder[0].upstream = -1;
-	object.holder[0].watermark = object.local_watermark;
+	object.holder[0].watermark = object.holder[0].arrived = object.local_watermark;
 	memcpy(object.name, f->name[slot], sizeof(object.name));
 	return object;
 }
@@ -233,6 +232,18 @@ static void fake_list(struct fake *f, int conn, const struct session_request *re
 	fake_status(f, conn, request, 0);
 }
 
+/* Node 0 feeds 1 and 2, 1 feeds 3 and 4, and so on; the last is fed by node 1 as well. */
+static struct session_holder fake_holder(const struct fake *f, uint32_t node)
+{
+	struct session_holder h = {.node = node, .complete = node == 0, .sending = 2};
+	h.upstreams = (node > 0) + (node + 1 == f->tree);
+	h.upstream[0] = (node - 1) / 2;
+	h.upstream[1] = 1;
+	h.watermark = node;
+	h.arrived = h.complete ? 1536 : 2 * node;
+	return h;
+}
+
 static void fake_stat(struct fake *f, int conn, const struct session_request *request)
 {
 	struct {
@@ -246,8 +257,17 @@ static void fake_stat(struct fake *f, int conn, const struct session_request *re
 		return;
 	}
 	packet.reply = fake_reply(request, 0);
+	packet.reply.flags = SESSION_FLAG_MORE;
 	packet.object = fake_object(f, i);
+	for (uint32_t at = 0; at < f->tree && !(request->flags & SESSION_FLAG_BRIEF);) {
+		packet.object.holders = 0;
+		while (packet.object.holders < SESSION_HOLDERS && at < f->tree)
+			packet.object.holder[packet.object.holders++] = fake_holder(f, at++);
+		if (at < f->tree)
+			fake_send(f, conn, &packet, sizeof(packet), NULL, 0);
+	}
 	fake_send(f, conn, &packet, sizeof(packet), NULL, 0);
+	fake_status(f, conn, request, 0);
 }
 
 static void fake_nodes(struct fake *f, int conn, const struct session_request *request)

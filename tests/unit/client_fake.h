@@ -43,6 +43,7 @@ struct fake {
 	struct fake_wait wait[FAKE_WAITS];
 	pthread_mutex_t lock; /* guards table, store allocation, waits */
 	_Atomic bool stop;
+	uint32_t tree; /* STAT tells of so many holders, in pages; 0: of one */
 	_Atomic unsigned aborts, requests[SESSION_OPS];
 	/* Returns true when it has dealt with the request. Set before the client connects. */
 	bool (*hook)(struct fake *f, int conn, const struct session_request *request);

@@ -60,11 +60,19 @@ static struct message sample_reduce(uint32_t kind, struct object_id id)
 		m.combined.part_node = MESSAGE_NODE_NONE;
 		break;
 	default:
-		m.object = (struct message_object){id, 7, 3};
+		m.object = (struct message_object){id, 7, 3, UINT64_MAX};
 		break;
 	}
 	return m;
 }
+
+static const struct session_node status = {.node = 3,
+					   .incarnation = 8,
+					   .store_bytes = 1 << 30,
+					   .control_pid = 12,
+					   .arriving = 70000,
+					   .sending = 80000,
+					   .port = "af_xdp eth0"};
 
 static struct message sample(uint32_t kind)
 {
@@ -120,11 +128,7 @@ static struct message sample(uint32_t kind)
 		m.objects = (struct message_objects){99, MESSAGE_OBJECTS_MAX, page};
 		break;
 	case MESSAGE_NODE:
-		m.node = (struct session_node){.node = 3,
-					       .incarnation = 8,
-					       .store_bytes = 1 << 30,
-					       .control_pid = 12,
-					       .port = "af_xdp eth0"};
+		m.node = status;
 		break;
 	case MESSAGE_REPLY:
 		m.reply = (struct message_reply){-EEXIST, 3, 4, "it exists: delete it"};
@@ -160,8 +164,11 @@ static void fill(void)
 		memset(page[i].name, 'x', OBJECT_NAME_MAX);
 		for (int k = 0; k < 16; k++) {
 			page[i].holder[k].node = (uint32_t)k;
-			page[i].holder[k].upstream = k - 1;
+			page[i].holder[k].upstreams = (uint32_t)k % 5;
+			if (k % 5 == 4)
+				page[i].holder[k].upstream[3] = 1023;
 			page[i].holder[k].watermark = UINT64_MAX;
+			page[i].holder[k].arrived = (uint64_t)k << 40;
 		}
 	}
 }

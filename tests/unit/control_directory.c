@@ -4,7 +4,7 @@
 #include "core/control.h"
 #include "core/directory.h"
 
-enum { NODES = 8, OUT_MAX = 64 };
+enum { NODES = 48, OUT_MAX = 64 };
 
 struct fixture {
 	struct directory d;
@@ -67,7 +67,8 @@ static int setup(void **state)
 
 	control_config_default(&config);
 	config.nodes = NODES;
-	config.entries_max = config.waiters_max = config.copies_max = 16;
+	config.entries_max = config.waiters_max = 16;
+	config.copies_max = NODES;
 	config.calls_max = 16;
 	config.tombstones = 16;
 	config.inline_bytes = 1 << 18;
@@ -411,7 +412,7 @@ static void an_abort_takes_the_partial_copies_along(void **state)
 
 	have(f, 0, 1, 7, BIG, MESSAGE_COPY_CREATING, true);
 	get_first(f, 1, 1);
-	m.object = (struct message_object){id_of(1), 7, 0};
+	m.object = (struct message_object){id_of(1), 7, 0, 0};
 	assert_int_equal(send(f, 0, &m)->reply.status, 0);
 	assert_int_equal(f->removed_count, 1);
 	assert_int_equal(f->removed[0].node, 1);
@@ -425,7 +426,7 @@ static void a_drop_returns_the_slot(void **state)
 
 	have(f, 0, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false);
 	get_first(f, 1, 1);
-	m.object = (struct message_object){id_of(1), 0, 0}; /* it is no longer wanted */
+	m.object = (struct message_object){id_of(1), 0, 0, 0}; /* it is no longer wanted */
 	send(f, 1, &m);
 	assert_int_equal(get_first(f, 2, 1)->got.holder, 0);
 	send(f, 3, &m);		 /* of one that never asked: nothing happens */
@@ -474,8 +475,11 @@ static void full_tables_refuse(void **state)
 		assert_int_equal(have(f, 0, i, 7, BIG, MESSAGE_COPY_COMPLETE, false), 0);
 	assert_int_equal(have(f, 0, 17, 7, BIG, MESSAGE_COPY_COMPLETE, false), -ENOSPC);
 	assert_int_equal(get_first(f, 1, 18)->got.what, MESSAGE_GOT_FAILED);
+	for (i = 2; f->d.copies.used < NODES; i++)
+		assert_int_equal(have(f, i, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false), 0);
 	assert_int_equal(get_first(f, 1, 1)->got.what, MESSAGE_GOT_FAILED); /* no more copies */
-	directory_node_forget(&f->d, 0);
+	for (i = 0; i < NODES; i++)
+		directory_node_forget(&f->d, i);
 	assert_int_equal(f->d.copies.used, 0);
 	assert_int_equal(f->d.entries.used, 0);
 	assert_int_equal(f->d.waiters.used, 0);
@@ -502,6 +506,57 @@ static void pages_of_a_list(void **state)
 	assert_int_equal(send(f, 1, &m)->objects.count, 0);
 }
 
+/* More holders than one answer has room for; each is told with all that feed it. */
+static void pages_of_holders(void **state)
+{
+	struct fixture *f = *state;
+	struct message m = {.kind = MESSAGE_STAT}, partial = {.kind = MESSAGE_HAVE};
+	uint32_t seen = 0, nodes = 0, pages = 0;
+	uint64_t mask = 0;
+
+	for (uint32_t i = 0; i < NODES - 1; i++)
+		have(f, i, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false);
+	partial.have = (struct message_have){.id = id_of(1),
+					     .generation = 7,
+					     .size = BIG,
+					     .chunk_bytes = 1408,
+					     .state = MESSAGE_COPY_PARTIAL,
+					     .upstream = 3,
+					     .also_count = 3,
+					     .also = {5, 6, 40}};
+	assert_int_equal(send(f, NODES - 1, &partial)->reply.status, 0);
+	m.object.id = id_of(1);
+	do {
+		const struct message *a = send(f, 1, &m);
+		const struct session_object *o = a->objects.objects;
+
+		assert_int_equal(a->objects.count, 1);
+		assert_int_equal(o->copies, NODES - 1);
+		assert_int_equal(o->partial, 1);
+		for (uint32_t i = 0; i < o->holders; i++, nodes++) {
+			const struct session_holder *h = &o->holder[i];
+
+			mask |= UINT64_C(1) << h->node;
+			assert_int_equal(h->sending, h->node == 3 || h->node == 5 || h->node == 6 ||
+							     h->node == 40);
+			if (h->complete)
+				continue;
+			assert_int_equal(h->node, NODES - 1);
+			assert_int_equal(h->upstreams, 4);
+			assert_int_equal(h->upstream[3], 40);
+			seen++;
+		}
+		m.object.cursor = a->objects.cursor;
+		pages++;
+	} while (m.object.cursor);
+	assert_int_equal(nodes, NODES);
+	assert_int_equal(mask, (UINT64_C(1) << NODES) - 1);
+	assert_int_equal(pages, NODES / SESSION_HOLDERS);
+	assert_int_equal(seen, 1);
+	m.object.cursor = UINT64_MAX; /* beyond the end */
+	assert_int_equal(send(f, 1, &m)->objects.objects[0].holders, 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -524,6 +579,7 @@ int main(void)
 		TEST(another_store_holds_nothing),
 		TEST(full_tables_refuse),
 		TEST(pages_of_a_list),
+		TEST(pages_of_holders),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

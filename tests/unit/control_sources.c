@@ -119,6 +119,60 @@ static void what_is_here_is_not_sent_again(void **state)
 	world_free(w);
 }
 
+/* What stat tells of the copy of a node, asked at another one. */
+static struct session_holder holder(struct world *w, uint32_t at, uint32_t node)
+{
+	struct session_request r = world_request(SESSION_STAT, "big");
+	struct world_reply *a = world_call(w, at, 0, &r, 5 * WORLD_SECOND);
+
+	assert_non_null(a);
+	assert_int_equal(a->reply.status, 0);
+	for (uint32_t i = 0; i < a->object.holders; i++)
+		if (a->object.holder[i].node == node)
+			return a->object.holder[i];
+	fail_msg("node %u is no holder", node);
+	return (struct session_holder){0};
+}
+
+static void stat_tells_progress_and_all_feeds(void **state)
+{
+	struct world *w = two_holders(4, 0);
+	uint32_t seq = begin(w, 2);
+	struct session_holder before, after;
+
+	world_run(w, 100 * WORLD_MS);
+	before = holder(w, 3, 2);
+	world_run(w, 50 * WORLD_MS);
+	assert_null(world_reply_to(w, 2, seq));
+	after = holder(w, 2, 2);
+	assert_false(before.complete);
+	assert_true(before.arrived > 0 && before.arrived < after.arrived && after.arrived < SIZE);
+	assert_true(after.watermark > 0 && after.watermark <= after.arrived);
+	assert_int_equal(after.upstreams, 2);
+	assert_int_equal(after.upstream[0] + after.upstream[1], 1); /* nodes 0 and 1 */
+	assert_int_equal(holder(w, 3, 0).sending, 1);
+	assert_non_null(world_wait(w, 2, seq, 10 * WORLD_SECOND));
+	world_run(w, 100 * WORLD_MS);
+	assert_int_equal(holder(w, 3, 2).arrived, SIZE);
+	assert_int_equal(holder(w, 3, 2).upstreams, 0);
+	world_free(w);
+}
+
+/* A holder that does not answer delays stat for a moment only. */
+static void stat_goes_round_a_silent_holder(void **state)
+{
+	struct world *w = two_holders(4, 0);
+	uint64_t before;
+
+	begin(w, 2);
+	world_run(w, 100 * WORLD_MS);
+	w->cut[2] = true;
+	before = w->now_ns;
+	assert_int_equal(holder(w, 3, 2).arrived, 0);
+	assert_true(w->now_ns - before <= w->config.status_ns + 100 * WORLD_MS);
+	world_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -126,6 +180,8 @@ int main(void)
 		cmocka_unit_test(one_of_two_dies),
 		cmocka_unit_test(a_silent_holder_is_hedged),
 		cmocka_unit_test(what_is_here_is_not_sent_again),
+		cmocka_unit_test(stat_tells_progress_and_all_feeds),
+		cmocka_unit_test(stat_goes_round_a_silent_holder),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
