@@ -155,6 +155,17 @@ static bool objects_disowned(struct control *c, struct call *call, const struct 
 	return false;
 }
 
+bool objects_disowns(struct control *c, const struct object_id *id, uint64_t generation)
+{
+	uint32_t slot = c->table ? objects_find(c, id) : TABLE_SLOT_NONE;
+	struct idmap_node *fetch = idmap_find(&c->fetches.by_id, id);
+
+	if (fetch && idmap_item(fetch, struct fetch, by_id)->call)
+		return false; /* its GET says it */
+	return slot == TABLE_SLOT_NONE ||
+	       (generation != 0 && c->table->slot[slot].generation != generation);
+}
+
 void objects_disown(struct control *c, const struct object_id *id, uint64_t generation)
 {
 	struct message m = {.kind = MESSAGE_DROP};

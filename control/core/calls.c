@@ -6,11 +6,21 @@ void calls_carve(struct calls *cs, struct arena *a, uint32_t calls_max)
 	pool_carve(&cs->pool, a, sizeof(struct call), calls_max);
 }
 
+/* Whether a request still says what holds: a DROP that waited until the object was here again would
+ * take the new copy from the directory. It is not sent any more, and ends at its deadline. */
+static bool calls_holds(struct control *c, const struct message *m)
+{
+	return m->kind != MESSAGE_DROP || m->object.upstream != 0 ||
+	       objects_disowns(c, &m->object.id, m->object.generation);
+}
+
 static void calls_transmit(struct control *c, struct call *call)
 {
 	struct message *m = &call->message;
 
 	call->sent_ns = 0;
+	if (!calls_holds(c, m))
+		return;
 	if (m->kind == MESSAGE_HAVE)
 		objects_value(c, call->value_slot, &m->have);
 	peers_send(c, call->node, m);

@@ -51,9 +51,7 @@ void directory_removed(struct directory *d, struct removal *removal)
 	pool_give(&d->removals, removal);
 }
 
-/* Ends this generation: tells all holders but one node, forgets it. Waiters stay. */
-static void directory_end(struct directory *d, struct entry *e, uint32_t except,
-			  struct removal *removal)
+void directory_end(struct directory *d, struct entry *e, uint32_t except, struct removal *removal)
 {
 	directory_bury(d, e, removal ? removal->request : 0, removal ? removal->node : 0);
 	list_each(l, after, &e->copies)
@@ -78,7 +76,10 @@ static bool directory_have_generation(struct directory *d, uint32_t node, const 
 				      struct entry *e)
 {
 	const struct message_have *have = &m->have;
+	struct copy *own = directory_copy(e, node);
 
+	if (own && e->generation != have->generation) /* it has the other no more */
+		directory_copy_remove(d, own);
 	if (e->generation == have->generation) {
 		if (e->size == have->size)
 			return true;
@@ -204,8 +205,7 @@ static void directory_drop(struct directory *d, uint32_t node, const struct mess
 	/* Whatever it had: its fetch has ended. One that has begun since asks again anyway. */
 	directory_waiter_forget(d, e, node);
 	copy = directory_copy(e, node);
-	if (copy && (drop->generation == 0 ? copy->state == MESSAGE_COPY_PARTIAL
-					   : e->generation == drop->generation)) {
+	if (copy && (drop->generation == 0 || e->generation == drop->generation)) {
 		if (copy->state == MESSAGE_COPY_CREATING) /* it was never finished: for nobody */
 			directory_end(d, e, node, NULL);
 		else

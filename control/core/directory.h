@@ -160,6 +160,9 @@ bool directory_buried(const struct directory *d, const struct object_id *id, uin
 /* Whether somebody can give bytes of it: a complete or original copy on a live node, or a value. */
 bool directory_alive(const struct directory *d, const struct entry *e);
 
+/* directory.c: ends this generation; tells all holders but one node, forgets it. Waiters stay. */
+void directory_end(struct directory *d, struct entry *e, uint32_t except, struct removal *removal);
+
 /* directory_get.c */
 void directory_get(struct directory *d, uint32_t node, const struct message *m);
 /* Answers as many waiters as can be. */

@@ -238,7 +238,8 @@ static void directory_get_reset(struct directory *d, struct entry *e, uint32_t n
 
 	if (get->why == MESSAGE_GET_ABSENT && get->failed != node) {
 		failed = directory_copy(e, get->failed);
-		if (failed)
+		/* one that came after the booking is another copy: it is there */
+		if (failed && own && directory_fed_by(own, failed))
 			directory_copy_remove(d, failed);
 	}
 	if (get->why == MESSAGE_GET_UNREACHED && get->failed < d->nodes_count)
@@ -246,7 +247,9 @@ static void directory_get_reset(struct directory *d, struct entry *e, uint32_t n
 	if (own == NULL)
 		return;
 	if (own->state == MESSAGE_COPY_PARTIAL && get->generation == e->generation)
-		directory_feed(own, NULL); /* others may depend on what it has */
+		directory_feed(own, NULL);	      /* others may depend on what it has */
+	else if (own->state == MESSAGE_COPY_CREATING) /* it was never finished: for nobody */
+		directory_end(d, e, node, NULL);
 	else
 		directory_copy_remove(d, own);
 }

@@ -109,6 +109,8 @@ void objects_announce_all(struct control *c);
 void objects_announce_pump(struct control *c);
 /* Tells the directory that the object is gone (generation 0: that a GET is no longer wanted). */
 void objects_disown(struct control *c, const struct object_id *id, uint64_t generation);
+/* Whether that is so: nothing of it is here, nor asked for. */
+bool objects_disowns(struct control *c, const struct object_id *id, uint64_t generation);
 /* A HAVE about the object as it is now, without its value. */
 void objects_have(struct control *c, uint32_t slot, struct message *m);
 /* Sets the value of a HAVE to the object's bytes, when they are few and final. */

@@ -139,8 +139,10 @@ static void peers_link_lost(struct control *c, struct link *l)
 		join_forget(c, l->node);
 		return;
 	}
-	if (l == l->node->main && l->node->state == NODE_UP)
+	if (l == l->node->main && l->node->state == NODE_UP) {
 		control_node_down(c, l->node);
+		peers_sever(c, l->node); /* what is left of earlier connections */
+	}
 	l->wanted |= peers_needs(c, l);
 	if (l->attempts < 16)
 		l->attempts++;
@@ -202,6 +204,18 @@ static void peers_close_conn(struct control *c, unsigned worker, uint32_t handle
 
 	r.peer.conn = handle;
 	plan_push(c, worker, &r);
+}
+
+void peers_sever(struct control *c, const struct node *n)
+{
+	for (uint32_t i = 0; i < c->config.conns_max; i++) {
+		struct conn *conn = &c->peers.conns[i];
+
+		if (conn->handle == 0 || conn->link->node != n)
+			continue;
+		conn->hello = false;
+		peers_close_conn(c, 0, conn->handle);
+	}
 }
 
 static void peers_say(struct control *c, uint32_t conn, enum message_announce announce,
@@ -466,17 +480,17 @@ struct node *peers_message(struct control *c, uint32_t handle, const struct mess
 		peers_take_hello(c, conn, &m->hello);
 		return NULL;
 	}
+	n = conn->link->node;
+	if (conn->named && !members_live(n) && c->now_ns - n->told_ns >= c->config.gossip_ns) {
+		n->told_ns = c->now_ns;
+		gossip_entry(c, n, n);
+	}
 	/* two that think each other dead must be able to say so */
 	if (!conn->hello && !(conn->named && m->kind == MESSAGE_MEMBERS)) {
 		c->counters.messages_before_hello++;
 		return NULL;
 	}
-	n = conn->link->node;
 	n->probed_ns = 0;
-	if (!members_live(n) && c->now_ns - n->told_ns >= c->config.gossip_ns) {
-		n->told_ns = c->now_ns;
-		gossip_entry(c, n, n);
-	}
 	return n;
 }
 

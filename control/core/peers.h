@@ -101,6 +101,9 @@ bool peers_send(struct control *c, struct node *n, const struct message *m);
 /* The link between these workers, opened if need be; NULL when the table is full. */
 struct link *peers_link(struct control *c, struct node *n, unsigned worker, unsigned peer_worker);
 
+/* It is lost: so is what was agreed with it. The next connection begins with a HELLO. */
+void peers_sever(struct control *c, const struct node *n);
+
 /* For join.c: a connection's node is found out; a node has moved; a guest has gone. */
 void peers_rebind(struct control *c, struct conn *conn, struct node *n);
 void peers_readdress(struct control *c, struct node *n, const struct net_addr *addr);

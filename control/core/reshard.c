@@ -136,7 +136,8 @@ void reshard_request(struct control *c, struct node *n, const struct message *m)
 {
 	const struct object_id *id = reshard_id(m);
 
-	if (!control_is_shard(c, c->self)) {
+	/* what a lost node says comes again when it is back; until then nothing is kept of it */
+	if (!control_is_shard(c, c->self) || n->state != NODE_UP) {
 		c->counters.messages_unexpected++;
 		return;
 	}

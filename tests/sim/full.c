@@ -74,6 +74,7 @@ void full_config(struct control_config *c)
 static bool full_send(void *arg, uint32_t conn, const struct message *m)
 {
 	struct full *f = arg;
+	full_trace(f, "->", conn, m);
 	return f->attached && mailbox_send(&f->mailbox, conn, m);
 }
 
@@ -107,10 +108,13 @@ static bool full_events(struct full *f)
 		struct record r = f->events[f->events_head];
 		f->events_head = (f->events_head + 1) % FULL_EVENTS;
 		f->events_count--;
-		if (r.op != EVENT_MSG && r.op != EVENT_MSG_SENT)
+		full_trace_event(f, &r);
+		if (r.op != EVENT_MSG && r.op != EVENT_MSG_SENT) {
 			control_event(f->core, 0, &r, world_now(f->n->world));
-		else if (mailbox_event(&f->mailbox, &r, &m))
+		} else if (mailbox_event(&f->mailbox, &r, &m)) {
+			full_trace(f, "<-", r.msg.conn, &m);
 			control_message(f->core, r.msg.conn, &m, world_now(f->n->world));
+		}
 	}
 	return any;
 }
@@ -243,7 +247,7 @@ void full_kill_control(struct full *f)
 void full_start_control(struct full *f)
 {
 	struct full_group *g = f->group;
-	const struct control_ops ops = {f, full_send, full_reply, NULL, NULL};
+	const struct control_ops ops = {f, full_send, full_reply, full_trace_log, NULL};
 	struct control_config c = g->config;
 	if (f->core)
 		return;
@@ -285,6 +289,7 @@ void full_open(struct full_group *g, struct world *w, const struct control_confi
 {
 	g->w = w;
 	g->latency_ns = latency_ns;
+	g->trace = getenv("SWARM_TRACE") != NULL;
 	g->full = calloc(w->count, sizeof(*g->full));
 	g->shard_nodes = calloc(w->count, sizeof(*g->shard_nodes));
 	g->addrs = calloc(w->count, sizeof(*g->addrs));

@@ -45,6 +45,7 @@ struct full_group {
 	uint64_t latency_ns; /* from an event to control */
 	void (*on_reply)(void *context, struct full *f, const struct full_reply *r);
 	void *context;
+	bool trace; /* SWARM_TRACE in the environment: every message on stderr */
 };
 
 /* Node options that fit whole nodes. */
@@ -72,5 +73,10 @@ int full_session(struct full *f);
 
 /* Lets control run soon. */
 void full_wake(struct full *f, uint64_t at_ns);
+
+/* full_trace.c: for whoever replays a failure */
+void full_trace(const struct full *f, const char *way, uint32_t conn, const struct message *m);
+void full_trace_event(const struct full *f, const struct record *r);
+void full_trace_log(void *arg, enum control_log_level level, const char *text);
 
 #endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "full.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static const char *const trace_kinds[MESSAGE_KINDS] = {
+	[MESSAGE_NONE] = "none",       [MESSAGE_HELLO] = "HELLO",
+	[MESSAGE_HAVE] = "HAVE",       [MESSAGE_GET] = "GET",
+	[MESSAGE_GOT] = "GOT",	       [MESSAGE_DROP] = "DROP",
+	[MESSAGE_DELETE] = "DELETE",   [MESSAGE_REMOVE] = "REMOVE",
+	[MESSAGE_STREAM] = "STREAM",   [MESSAGE_STAT] = "STAT",
+	[MESSAGE_LIST] = "LIST",       [MESSAGE_OBJECTS] = "OBJECTS",
+	[MESSAGE_STATUS] = "STATUS",   [MESSAGE_NODE] = "NODE",
+	[MESSAGE_REPLY] = "REPLY",     [MESSAGE_REDIRECT] = "REDIRECT",
+	[MESSAGE_MEMBERS] = "MEMBERS",
+};
+
+static void trace_object(const struct object_id *id, uint64_t generation)
+{
+	fprintf(stderr, " object %u generation %llx", id->bytes[5], (unsigned long long)generation);
+}
+
+static void trace_hello(const struct message_hello *h)
+{
+	fprintf(stderr, " node %d incarnation %llu announce %u given %d", (int)h->node,
+		(unsigned long long)h->incarnation, h->announce, (int)h->given);
+}
+
+static void trace_members(const struct message_members *m)
+{
+	fprintf(stderr, " step %u:", m->step);
+	for (uint32_t i = 0; i < m->count; i++)
+		fprintf(stderr, " %u=%u/%llu", m->members[i].node, m->members[i].state,
+			(unsigned long long)m->members[i].incarnation);
+}
+
+static void trace_body(const struct message *m)
+{
+	switch (m->kind) {
+	case MESSAGE_HELLO:
+		trace_hello(&m->hello);
+		break;
+	case MESSAGE_HAVE:
+		trace_object(&m->have.id, m->have.generation);
+		fprintf(stderr, " state %u create %u value %u", m->have.state, m->have.create,
+			m->have.has_value);
+		break;
+	case MESSAGE_GET:
+		trace_object(&m->get.id, m->get.generation);
+		fprintf(stderr, " failed %d why %u", (int)m->get.failed, m->get.why);
+		break;
+	case MESSAGE_GOT:
+		trace_object(&m->got.id, m->got.generation);
+		fprintf(stderr, " what %u holder %d", m->got.what, (int)m->got.holder);
+		break;
+	case MESSAGE_DROP:
+	case MESSAGE_DELETE:
+	case MESSAGE_REMOVE:
+	case MESSAGE_STAT:
+		trace_object(&m->object.id, m->object.generation);
+		break;
+	case MESSAGE_STREAM:
+		trace_object(&m->stream.id, m->stream.generation);
+		break;
+	case MESSAGE_MEMBERS:
+		trace_members(&m->members);
+		break;
+	case MESSAGE_REPLY:
+		fprintf(stderr, " status %d generation %llx %s", m->reply.status,
+			(unsigned long long)m->reply.generation, m->reply.text);
+		break;
+	default:
+		break;
+	}
+}
+
+void full_trace(const struct full *f, const char *way, uint32_t conn, const struct message *m)
+{
+	if (!f->group->trace)
+		return;
+	fprintf(stderr, "%10.3f node %u %s %x: %s %llx", (double)world_now(f->n->world) / 1e6,
+		f->n->index, way, conn, trace_kinds[m->kind], (unsigned long long)m->request);
+	trace_body(m);
+	fprintf(stderr, "\n");
+}
+
+void full_trace_event(const struct full *f, const struct record *r)
+{
+	if (f->group->trace && (r->op == EVENT_PEER_UP || r->op == EVENT_PEER_DOWN))
+		fprintf(stderr, "%10.3f node %u: connection %x with %u %s (%s)\n",
+			(double)world_now(f->n->world) / 1e6, f->n->index, r->peer.conn,
+			r->peer.addr.ip[15], r->op == EVENT_PEER_UP ? "up" : "down",
+			reason_name(r->reason));
+}
+
+void full_trace_log(void *arg, enum control_log_level level, const char *text)
+{
+	const struct full *f = arg;
+	if (f->group->trace)
+		fprintf(stderr, "%10.3f node %u: %s\n", (double)world_now(f->n->world) / 1e6,
+			f->n->index, text);
+}
