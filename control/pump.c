@@ -38,9 +38,18 @@ static bool pump_events(struct host *h, unsigned worker, uint64_t now_ns)
 	return n > 0;
 }
 
+/* Free slots are of use to a worker only when a message comes, which wakes it anyway. */
+static bool pump_urgent(const struct record *r, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (r[i].op != COMMAND_MSG_FREE)
+			return true;
+	return false;
+}
+
 /* Moves records to a worker while its ring has room: those of the plan, or messages too. Returns
- * how many. */
-static unsigned pump_commands(struct host *h, unsigned worker, bool messages)
+ * how many; sets *urgent when it must know of one now. */
+static unsigned pump_commands(struct host *h, unsigned worker, bool messages, bool *urgent)
 {
 	struct rte_ring *ring = pump_ring(h, h->attach.ipc->command_ring_offset[worker]);
 	struct record burst[BURST];
@@ -54,6 +63,7 @@ static unsigned pump_commands(struct host *h, unsigned worker, bool messages)
 			n += mailbox_commands(&h->mailbox, burst + n, room - n);
 		if (n > 0)
 			ring_push(ring, burst, n);
+		*urgent |= pump_urgent(burst, n);
 		total += n;
 	} while (n > 0);
 	return total;
@@ -66,9 +76,12 @@ static bool pump_send(struct host *h)
 	bool some = false;
 
 	for (unsigned w = h->attach.reply.workers; w-- > 0;) {
-		if (pump_commands(h, w, w == 0) == 0)
+		bool urgent = false;
+
+		if (pump_commands(h, w, w == 0, &urgent) == 0)
 			continue;
-		ring_wake(&h->attach.ipc->worker[w].sleeping, h->attach.worker_wake[w]);
+		if (urgent)
+			ring_wake(&h->attach.ipc->worker[w].sleeping, h->attach.worker_wake[w]);
 		some = true;
 	}
 	return some;

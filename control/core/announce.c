@@ -9,14 +9,41 @@
 
 enum { ANNOUNCING_MAX = 64 };
 
+#define ANNOUNCE_LATER_NS UINT64_C(5000000)
+
 void objects_announce(struct control *c, uint32_t slot)
 {
 	struct object *o = objects_at(c, slot);
 
 	if (o->announce)
 		o->again = true;
-	else if (!list_linked(&o->dirty))
+	else {
+		list_remove(&o->dirty);
 		list_append(&c->objects.dirty, &o->dirty);
+	}
+}
+
+static void objects_later_fire(struct control *c, struct timer *t)
+{
+	list_each(l, after, &c->objects.late)
+	{
+		list_remove(l);
+		list_append(&c->objects.dirty, l);
+	}
+}
+
+void objects_announce_later(struct control *c, uint32_t slot)
+{
+	struct object *o = objects_at(c, slot);
+
+	if (o->announce || list_linked(&o->dirty)) {
+		objects_announce(c, slot);
+		return;
+	}
+	if (list_empty(&c->objects.late))
+		timers_set(&c->timers, &c->objects.later, c->now_ns + ANNOUNCE_LATER_NS,
+			   objects_later_fire);
+	list_append(&c->objects.late, &o->dirty);
 }
 
 void objects_announce_all(struct control *c)

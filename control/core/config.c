@@ -76,7 +76,7 @@ static bool config_valid(const struct control_config *f)
 static uint32_t config_timers(const struct control_config *f)
 {
 	return f->calls_max + f->waits_max + (1 + FETCH_FEEDS) * f->fetches_max + f->links_max +
-	       2 * (f->nodes + MEMBERS_GUESTS) + 8;
+	       2 * (f->nodes + MEMBERS_GUESTS) + 9;
 }
 
 static struct control *config_carve(struct arena *a, const struct control_config *f,

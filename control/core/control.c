@@ -155,6 +155,7 @@ void control_start(struct control *c)
 	list_init(&c->objects.lru);
 	list_init(&c->objects.zombies);
 	list_init(&c->objects.dirty);
+	list_init(&c->objects.late);
 	c->objects.sweep = TABLE_SLOT_NONE;
 	c->calls.count = control_random(c) >> (CALLS_INDEX_BITS + 2);
 	c->generation = control_random(c) | 1;

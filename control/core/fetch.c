@@ -277,6 +277,7 @@ void fetch_done(struct control *c, struct fetch *f)
 	uint32_t slot = f->slot;
 	struct stage *s = objects_at(c, slot)->stage;
 	uint64_t rate = fetch_rate(c, f);
+	bool by_value = f->fed_ns == 0;
 
 	if (rate > 0)
 		fanout_saw_rate(&c->directory.link, rate);
@@ -284,6 +285,10 @@ void fetch_done(struct control *c, struct fetch *f)
 	fetch_end(c, f);
 	objects_at(c, slot)->fetch = NULL;
 	objects_seal(c, slot, false);
+	if (by_value)
+		objects_announce_later(c, slot);
+	else
+		objects_announce(c, slot);
 	if (s)
 		plan_settle_stage(c, s);
 }

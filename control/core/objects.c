@@ -286,7 +286,6 @@ void objects_seal(struct control *c, uint32_t slot, bool primary)
 	o->creator = NULL;
 	list_remove(&o->of_session);
 	objects_progress(c, slot);
-	objects_announce(c, slot);
 }
 
 void objects_kill(struct control *c, uint32_t slot, const char *why)

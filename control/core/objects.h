@@ -50,7 +50,8 @@ struct objects {
 	struct list lru; /* oldest first */
 	struct list zombies;
 	struct list dirty;
-	struct timer reap;
+	struct list late; /* came with an answer of the directory, which knows most of it */
+	struct timer reap, later;
 	uint64_t scan;
 	uint32_t count, zombie_count;
 	bool old_clients; /* of an earlier control may still read, or write, what was adopted */
@@ -81,7 +82,7 @@ int objects_insert(struct control *c, const struct object_id *id, const char *na
 		   uint32_t *slot);
 /* Bytes before watermark are readable. */
 void objects_publish(struct control *c, uint32_t slot, uint64_t watermark);
-/* The whole object is final. */
+/* The whole object is final; the caller announces it. */
 void objects_seal(struct control *c, uint32_t slot, bool primary);
 /* Takes it from its readers: waits end with -ESTALE, the memory is freed as soon as may be. */
 void objects_kill(struct control *c, uint32_t slot, const char *why);
@@ -103,6 +104,8 @@ uint64_t objects_scratch_offset(const struct control *c, uint32_t range);
 
 /* announce.c: telling the directory what this node holds */
 void objects_announce(struct control *c, uint32_t slot);
+/* The same, but it may wait a little: others who got it together are not to be held up. */
+void objects_announce_later(struct control *c, uint32_t slot);
 /* All objects of which the directory's node for them may not know are announced. */
 void objects_announce_all(struct control *c);
 /* Sends as many as may be under way. */

@@ -61,9 +61,11 @@ void objects_reset(struct control *c)
 	list_init(&o->lru);
 	list_init(&o->zombies);
 	list_init(&o->dirty);
+	list_init(&o->late);
 	o->count = o->zombie_count = o->announcing = 0;
 	o->sweep = TABLE_SLOT_NONE;
 	timers_cancel(&c->timers, &o->reap);
+	timers_cancel(&c->timers, &o->later);
 	scratch = scratch < SCRATCH_BYTES_MIN ? SCRATCH_BYTES_MIN : scratch;
 	o->scratch_offset =
 		(c->table->store_bytes - scratch) / STORE_GRAIN_BYTES * STORE_GRAIN_BYTES;

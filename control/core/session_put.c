@@ -194,6 +194,7 @@ void session_seal(struct control *c, struct session *s, const struct session_req
 	if (session_creating(c, s, r) == NULL)
 		return;
 	objects_seal(c, r->slot, true);
+	objects_announce(c, r->slot);
 	reply_make(r, &reply);
 	reply.slot = r->slot;
 	reply.generation = r->generation;

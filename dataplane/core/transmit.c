@@ -201,6 +201,15 @@ static bool transmit_choose(struct engine *e, struct conn *c, struct draft *d, b
 	return sent_window(e, c) && (transmit_new_msg(c, d) || transmit_new_chunk(e, c, d));
 }
 
+/* A short message is often answered by another, which takes the acknowledgement along: nobody is in
+ * a hurry for it while few messages are open. */
+static bool transmit_patient(const struct conn *c, const struct draft *d)
+{
+	if (d->kind != SENT_MSG || wire_get32(d->frame + MSG_AT_TOTAL) != d->payload_bytes)
+		return false;
+	return d->a - list_entry(c->msgs.next, struct msg_out, link)->id < MSG_WINDOW / 2;
+}
+
 /*
  * A sender that has used up its window asks for an acknowledgement at once, a few times per
  * window; so the receiver needs no guess at how many packets make a window.
@@ -210,7 +219,8 @@ static void transmit_ask(const struct engine *e, struct conn *c, struct draft *d
 	uint64_t after = c->inflight_bytes + 2 * (uint64_t)e->config.mtu;
 	uint64_t gap = c->cwnd_bytes / e->config.mtu / (c->slow_start ? 4 : 2);
 	uint16_t fragment;
-	bool last = c->lost_count == 0 && list_empty(&c->active) && !msg_next(c, &fragment);
+	bool last = c->lost_count == 0 && list_empty(&c->active) && !msg_next(c, &fragment) &&
+		    !transmit_patient(c, d);
 
 	c->since_ask++;
 	if (!last && (after <= c->cwnd_bytes || c->since_ask < state_min(gap, ACK_EVERY)))

@@ -39,21 +39,33 @@ static unsigned worker_take_commands(struct worker *w, uint64_t now_ns)
 	return taken;
 }
 
+/* That messages were acknowledged only frees slots: control looks when it next is awake, or when
+ * many have come together. */
+static bool worker_must_wake(const struct worker *w, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (w->event[w->event_first + i].op != EVENT_MSG_SENT)
+			return true;
+	return ring_held(w->session->events) >= MSG_SLOTS / 4;
+}
+
 static unsigned worker_give_events(struct worker *w)
 {
 	const struct session *s = w->session;
 	unsigned given = 0, n;
+	bool wake = false;
 	do {
 		if (w->event_count == 0) {
 			w->event_first = 0;
 			w->event_count = engine_events(s->engine, w->event, WORKER_BURST);
 		}
 		n = ring_push(s->events, w->event + w->event_first, w->event_count);
+		wake |= n > 0 && worker_must_wake(w, n);
 		w->event_first += n;
 		w->event_count -= n;
 		given += n;
 	} while (n > 0 && w->event_count == 0);
-	if (given > 0)
+	if (wake)
 		ring_wake(s->control_sleeping, s->control_wake);
 	return given;
 }

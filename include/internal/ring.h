@@ -48,6 +48,12 @@ static inline unsigned ring_pop(struct rte_ring *r, struct record *out, unsigned
 	return rte_ring_sc_dequeue_burst_elem(r, out, RECORD_BYTES, count, NULL);
 }
 
+/* Records that wait in it. */
+static inline unsigned ring_held(const struct rte_ring *r)
+{
+	return rte_ring_count(r);
+}
+
 static inline bool ring_empty(const struct rte_ring *r)
 {
 	return rte_ring_empty(r);

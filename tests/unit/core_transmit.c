@@ -234,14 +234,54 @@ static void silence_is_not_flooded(void **state)
 	assert_int_equal(peer.c->state, CONN_UP);
 }
 
+/* One after the other: the answer to a request takes the acknowledgement along. */
+static void few_short_messages_ask_for_no_acknowledgement(void **state)
+{
+	struct rig *r = *state;
+	struct peer peer = rig_connect(r, 1);
+	struct packet p;
+
+	for (uint32_t k = 0; k < MSG_WINDOW; k++) {
+		struct record send = record_msg(&peer, k, 10);
+		const uint8_t *frame;
+
+		rig_command(r, &send);
+		assert_true(rig_take(r, &p));
+		frame = packet_frame(&p, FRAME_MSG);
+		assert_non_null(frame);
+		assert_int_equal(frame[FRAME_AT_FLAGS] & FRAME_FLAG_ASK, k >= MSG_WINDOW / 2);
+	}
+}
+
+static void the_end_of_a_long_message_asks(void **state)
+{
+	struct rig *r = *state;
+	struct peer peer = rig_connect(r, 1);
+	struct record send = record_msg(&peer, 0, 2 * MSG_FRAGMENT_BYTES);
+	struct packet p;
+
+	rig_command(r, &send);
+	for (int fragment = 0; fragment < 2; fragment++) {
+		assert_true(rig_take(r, &p));
+		assert_int_equal(packet_frame(&p, FRAME_MSG)[FRAME_AT_FLAGS] & FRAME_FLAG_ASK,
+				 fragment == 1);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		test_rig(items_leave_in_order),	    test_rig(edges_take_turns),
-		test_rig(payload_is_not_copied),    test_rig(the_largest_chunk_that_fits),
-		test_rig(an_ack_rides_along_whole), test_rig(marks_are_told),
-		test_rig(the_last_one_asks),	    test_rig(the_larger_header_is_counted),
+		test_rig(items_leave_in_order),
+		test_rig(edges_take_turns),
+		test_rig(payload_is_not_copied),
+		test_rig(the_largest_chunk_that_fits),
+		test_rig(an_ack_rides_along_whole),
+		test_rig(marks_are_told),
+		test_rig(the_last_one_asks),
+		test_rig(the_larger_header_is_counted),
 		test_rig(silence_is_not_flooded),
+		test_rig(few_short_messages_ask_for_no_acknowledgement),
+		test_rig(the_end_of_a_long_message_asks),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
