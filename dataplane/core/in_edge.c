@@ -118,7 +118,8 @@ enum verdict in_edge_take(struct engine *e, struct conn *c, const uint8_t *frame
 		return VERDICT_REFUSED;
 	}
 	uint64_t before = e->config.cycles != NULL ? e->config.cycles() : 0;
-	i->apply(b->data + (uint64_t)chunk * b->chunk_bytes, frame + DATA_BYTES, length);
+	uint8_t *to = b->data + (uint64_t)chunk * b->chunk_bytes;
+	i->apply(to, to, frame + DATA_BYTES, length);
 	if (e->config.cycles != NULL)
 		e->stages.copy += e->config.cycles() - before;
 	i->taken++;

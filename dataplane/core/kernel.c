@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "kernel_table.h"
+
+#include <assert.h>
+
+#ifdef __x86_64__
+static const struct kernel_table *const tables[KERNEL_LEVEL_END] = {
+	[KERNEL_C] = &kernel_table_c,
+	[KERNEL_AVX2] = &kernel_table_avx2,
+	[KERNEL_AVX512] = &kernel_table_avx512,
+};
+
+enum kernel_level kernel_level_best(void)
+{
+	__builtin_cpu_init();
+	if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("f16c"))
+		return KERNEL_C;
+	if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
+	    !__builtin_cpu_supports("avx512vl") || !__builtin_cpu_supports("avx512dq"))
+		return KERNEL_AVX2;
+	return KERNEL_AVX512;
+}
+#else
+static const struct kernel_table *const tables[KERNEL_LEVEL_END] = {[KERNEL_C] = &kernel_table_c};
+
+enum kernel_level kernel_level_best(void)
+{
+	return KERNEL_C;
+}
+#endif
+
+const char *kernel_level_name(enum kernel_level level)
+{
+	static const char *const names[KERNEL_LEVEL_END] = {"c", "avx2", "avx512"};
+	return names[level];
+}
+
+static const struct kernel_table *kernel_table_of(enum kernel_level level)
+{
+	assert(level <= kernel_level_best());
+	return tables[level];
+}
+
+/* The operation that runs on the way. */
+static uint32_t kernel_op(uint32_t op)
+{
+	return op == REDUCE_AVG ? REDUCE_SUM : op;
+}
+
+kernel_fn *kernel_find(enum kernel_level level, uint32_t op, uint32_t dtype)
+{
+	if (!reduce_op_valid(op) || !reduce_dtype_valid(dtype))
+		return NULL;
+	return kernel_table_of(level)->pass[kernel_op(op)][dtype];
+}
+
+kernel_many_fn *kernel_find_many(enum kernel_level level, uint32_t op, uint32_t dtype)
+{
+	if (!reduce_op_valid(op) || !reduce_dtype_valid(dtype))
+		return NULL;
+	return kernel_table_of(level)->many[kernel_op(op)][dtype];
+}
+
+kernel_scale_fn *kernel_find_scale(enum kernel_level level, uint32_t dtype)
+{
+	return reduce_dtype_valid(dtype) ? kernel_table_of(level)->scale[dtype] : NULL;
+}
