@@ -375,7 +375,7 @@ void control_leave(struct control *c, uint64_t now_ns)
 	c->members.left = true;
 	if (!members_joined(c))
 		return;
-	c->self->member = MEMBER_LEFT;
+	members_record(c, c->self, c->self->member_incarnation, MEMBER_LEFT);
 	for (uint32_t i = 0; i < c->config.nodes; i++)
 		if (peers_node(c, i)->state == NODE_UP)
 			gossip_entry(c, peers_node(c, i), c->self);

@@ -8,6 +8,10 @@
  */
 #include "state.h"
 
+/* News that comes right after other news is passed on together with what follows it in so long:
+ * when a whole cluster starts, each node is news to each. */
+#define GOSSIP_GATHER_NS UINT64_C(5000000)
+
 static bool gossip_power(uint32_t n)
 {
 	return n != 0 && (n & (n - 1)) == 0;
@@ -99,15 +103,17 @@ void gossip_table(struct control *c, struct node *n)
 	}
 }
 
+static void gossip_pass_one(struct control *c, struct node *n)
+{
+	if (gossip_reaches(c, n))
+		gossip_send(c, n, MESSAGE_MEMBERS_NEWS, c->members.page_count);
+}
+
 /* The news in the page, to everybody watched. */
 static void gossip_pass(struct control *c, uint32_t count)
 {
-	for (uint32_t i = 0; i < c->members.live_count; i++) {
-		struct node *n = peers_node(c, c->members.live[i]);
-
-		if (gossip_reaches(c, n) && gossip_watches(c, n))
-			gossip_send(c, n, MESSAGE_MEMBERS_NEWS, count);
-	}
+	c->members.page_count = count;
+	gossip_each(c, gossip_pass_one);
 	for (uint32_t i = 0; i < count; i++) { /* the suspected hears it from each who can */
 		struct node *n = peers_node(c, c->members.page[i].node);
 
@@ -116,11 +122,24 @@ static void gossip_pass(struct control *c, uint32_t count)
 	}
 }
 
+static void gossip_flood_fire(struct control *c, struct timer *t)
+{
+	gossip_flood(c);
+}
+
 void gossip_flood(struct control *c)
 {
+	struct members *m = &c->members;
 	struct list *l;
 	uint32_t count = 0;
 
+	if (m->flooded_ns != 0 && c->now_ns - m->flooded_ns < GOSSIP_GATHER_NS && !m->left) {
+		if (m->flood.position == 0)
+			timers_set(&c->timers, &m->flood, m->flooded_ns + GOSSIP_GATHER_NS,
+				   gossip_flood_fire);
+		return;
+	}
+	m->flooded_ns = c->now_ns;
 	while ((l = list_first(&c->members.news)) != NULL) {
 		list_remove(l);
 		members_describe(list_item(l, struct node, news), &c->members.page[count++]);

@@ -160,7 +160,7 @@ void join_given(struct control *c, uint32_t number)
 	c->config.node = number;
 	if (self->member_incarnation >= guest->member_incarnation)
 		guest->member_incarnation = self->member_incarnation + 1;
-	self->member = MEMBER_NONE;
+	members_record(c, self, self->member_incarnation, MEMBER_NONE);
 	members_join(c, self, NULL, guest->member_incarnation);
 	members_pump(c);
 	peers_joined(c);

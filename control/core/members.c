@@ -36,18 +36,27 @@ void members_describe(const struct node *n, struct message_member *out)
 				       .addr = n->addr};
 }
 
+static uint64_t members_mark(const struct node *n)
+{
+	uint64_t words[3] = {n->number, n->member, n->member_incarnation};
+
+	return members_known(n) ? XXH3_64bits(words, sizeof(words)) : 0;
+}
+
+void members_record(struct control *c, struct node *n, uint64_t incarnation,
+		    enum member_state state)
+{
+	bool counts = !join_is_guest(c, n);
+
+	c->members.digest ^= counts ? members_mark(n) : 0;
+	n->member = (uint8_t)state;
+	n->member_incarnation = incarnation;
+	c->members.digest ^= counts ? members_mark(n) : 0;
+}
+
 uint64_t members_digest(const struct control *c)
 {
-	uint64_t sum = 0;
-
-	for (uint32_t i = 0; i < c->config.nodes; i++) {
-		const struct node *n = &c->peers.nodes[i];
-		uint64_t words[3] = {n->number, n->member, n->member_incarnation};
-
-		if (members_known(n))
-			sum ^= XXH3_64bits(words, sizeof(words));
-	}
-	return sum;
+	return c->members.digest;
 }
 
 /* ---- the view: who lives ----------------------------------------------------------------- */
@@ -124,8 +133,7 @@ static void members_set(struct control *c, struct node *n, uint64_t incarnation,
 	bool was = members_live(n), rose = incarnation > n->member_incarnation;
 	struct members *m = &c->members;
 
-	n->member = (uint8_t)state;
-	n->member_incarnation = incarnation;
+	members_record(c, n, incarnation, state);
 	if (rose)
 		n->life++;
 	if (rose && !members_live(n) && incarnation > 1)
@@ -267,8 +275,7 @@ void members_init(struct control *c)
 		memcpy(m->seeds, c->config.seeds, sizeof(m->seeds[0]) * m->seeds_count);
 	for (uint32_t i = 0; i < c->config.nodes && !m->dynamic; i++)
 		c->peers.nodes[i].member = MEMBER_ALIVE; /* presumed */
-	c->self->member = MEMBER_ALIVE;
-	c->self->member_incarnation = c->config.incarnation ? c->config.incarnation : 1;
+	members_record(c, c->self, c->config.incarnation ? c->config.incarnation : 1, MEMBER_ALIVE);
 	m->changed_ns = c->now_ns;
 	members_view(c);
 	m->before_count = 0;

@@ -34,17 +34,20 @@ struct members {
 	uint32_t *live;	  /* numbers, rising */
 	uint32_t *before; /* of the view before: what moved since has just been moved */
 	uint32_t live_count, before_count;
-	uint32_t life; /* added to that of each node */
+	uint64_t digest; /* of the entries that are known: kept, not added up for each message */
+	uint32_t life;	 /* added to that of each node */
 	uint64_t changed_ns;
 	struct list news; /* struct node.news: not told to the others yet */
-	struct timer tick;
-	bool changed; /* the view is to be made again */
-	bool left;    /* we said goodbye */
-	bool fenced;  /* our number belongs to somebody else now */
-	bool dynamic; /* nodes come by seeds, not from a list */
+	struct timer tick, flood;
+	uint64_t flooded_ns; /* when news was passed on last; 0: never */
+	bool changed;	     /* the view is to be made again */
+	bool left;	     /* we said goodbye */
+	bool fenced;	     /* our number belongs to somebody else now */
+	bool dynamic;	     /* nodes come by seeds, not from a list */
 	uint32_t seeds_count;
 	struct net_addr seeds[MEMBERS_SEEDS_MAX];
 	uint64_t begun_ns; /* the first attach */
+	uint32_t page_count;
 	struct message_member page[MESSAGE_MEMBERS_MAX];
 };
 
@@ -78,6 +81,9 @@ void members_lost(struct control *c, struct node *n);
 bool members_known(const struct node *n);
 void members_describe(const struct node *n, struct message_member *out);
 uint64_t members_digest(const struct control *c);
+/* Changes an entry of the table, and nothing else but the digest with it. */
+void members_record(struct control *c, struct node *n, uint64_t incarnation,
+		    enum member_state state);
 /* What happened in this turn has its consequences: the view, the news. */
 void members_pump(struct control *c);
 /* Rises whenever this node's part of the directory may have forgotten what we hold. */
