@@ -40,8 +40,13 @@ bool cookie_budget(struct engine *e, enum budget what)
 	 * would keep honest openers out. */
 	uint64_t per_s = e->config.handshakes_per_s * (what == BUDGET_COOKIE ? 32 : 1);
 	uint64_t each_ns = UINT64_C(1000000000) / per_s;
-	uint64_t *spent_ns = &e->budget_spent_ns[what];
 	uint64_t burst_ns = state_max(50000000, each_ns); /* so much may come at once, or one */
+
+	/* A node that all others turn to at once takes as many as its table holds: the rate only
+	 * bounds how fast strangers can turn the table over. */
+	if (what == BUDGET_ACCEPT)
+		burst_ns = state_max(burst_ns, each_ns * e->config.conns_max);
+	uint64_t *spent_ns = &e->budget_spent_ns[what];
 	uint64_t floor_ns = e->now_ns > burst_ns ? e->now_ns - burst_ns : 0;
 
 	if (*spent_ns < floor_ns)

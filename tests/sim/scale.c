@@ -30,7 +30,8 @@ static void usage(FILE *out)
 		"  --forward-ns NS    of a worker for a chunk that it passes on (2000)\n"
 		"  --step-ns NS       of the model of the streams (1000)\n"
 		"  --dead-ms MS       until the transport gives a silent peer up (3000)\n"
-		"  --accepts N        newcomers that a node takes in a second\n"
+		"  --accepts N        newcomers that a node takes in a second (1000)\n"
+		"  --burst N          and at once (1024: its table of connections)\n"
 		"  --limit-s S        virtual seconds for the gets (60)\n"
 		"  --seed N           (1)\n"
 		"  --max-ratio R      exit 1 when time / bound is above\n"
@@ -54,6 +55,7 @@ enum option_key {
 	OPTION_STEP,
 	OPTION_DEAD,
 	OPTION_ACCEPTS,
+	OPTION_BURST,
 	OPTION_LIMIT,
 	OPTION_SEED,
 	OPTION_RATIO,
@@ -78,6 +80,7 @@ static const struct option options[] = {
 	{"step-ns", required_argument, NULL, OPTION_STEP},
 	{"dead-ms", required_argument, NULL, OPTION_DEAD},
 	{"accepts", required_argument, NULL, OPTION_ACCEPTS},
+	{"burst", required_argument, NULL, OPTION_BURST},
 	{"limit-s", required_argument, NULL, OPTION_LIMIT},
 	{"seed", required_argument, NULL, OPTION_SEED},
 	{"max-ratio", required_argument, NULL, OPTION_RATIO},
@@ -131,6 +134,9 @@ static bool arguments_number(struct scale_options *o, int key, double v)
 		return true;
 	case OPTION_ACCEPTS:
 		o->accepts_per_s = (uint32_t)n;
+		return true;
+	case OPTION_BURST:
+		o->accepts_burst = (uint32_t)n;
 		return true;
 	case OPTION_LIMIT:
 		o->limit_ns = (uint64_t)(v * 1e9);
@@ -234,6 +240,7 @@ int main(int argc, char **argv)
 				    .dead_ns = 3 * SCALE_S,
 				    .limit_ns = 60 * SCALE_S,
 				    .accepts_per_s = 1000,
+				    .accepts_burst = 1024,
 				    .seed = 1}};
 	struct scale_result r;
 	double ratio;

@@ -46,9 +46,9 @@ struct scale_options {
 	uint64_t step_ns;    /* of the model of the streams */
 	uint64_t dead_ns;    /* until the transport gives a silent peer up */
 	uint64_t limit_ns;   /* of virtual time for a scenario */
-	uint32_t accepts_per_s;
-	uint32_t die;	     /* nodes that die in the middle */
-	uint64_t stagger_ns; /* arrivals are spread over so long */
+	uint32_t accepts_per_s, accepts_burst; /* newcomers; at once */
+	uint32_t die;			       /* nodes that die in the middle */
+	uint64_t stagger_ns;		       /* arrivals are spread over so long */
 	uint64_t seed;
 	bool warm; /* every node is connected to the shard and to its first holder before */
 	bool verbose;

@@ -9,7 +9,6 @@
 
 #define WIRE_RETRY_NS	  (25 * SCALE_MS) /* of a HELLO; doubles */
 #define WIRE_RETRY_MAX_NS SCALE_S
-#define WIRE_BURST_NS	  (50 * SCALE_MS) /* so many newcomers may come at once */
 
 struct wire_message {
 	struct scale_node *from, *to;
@@ -93,7 +92,8 @@ static void wire_up(struct scale_node *n, struct scale_conn *c)
 static bool wire_accepts(struct scale_node *n)
 {
 	uint64_t each_ns = SCALE_S / n->s->o.accepts_per_s, now = scale_now(n->s);
-	uint64_t floor_ns = now > WIRE_BURST_NS ? now - WIRE_BURST_NS : 0;
+	uint64_t burst_ns = each_ns * n->s->o.accepts_burst;
+	uint64_t floor_ns = now > burst_ns ? now - burst_ns : 0;
 	if (n->accept_spent_ns < floor_ns)
 		n->accept_spent_ns = floor_ns;
 	if (n->accept_spent_ns + each_ns > now)

@@ -195,6 +195,26 @@ static void a_low_rate_still_lets_somebody_in(void **state)
 	rig_free(r);
 }
 
+static void a_large_table(struct engine_config *f)
+{
+	f->conns_max = 180;
+	f->handshakes_per_s = 1000;
+}
+
+/* All want what this node keeps, at the same moment; only the table's size is in their way. */
+static void a_whole_table_of_newcomers_gets_in_at_once(void **state)
+{
+	struct rig *r = rig_new(a_large_table);
+	uint64_t begin = r->now_ns;
+
+	(void)state;
+	for (uint32_t n = 1; n <= r->config.conns_max; n++)
+		rig_connect(r, n);
+	assert_int_equal(engine_connections(r->e), r->config.conns_max);
+	assert_true(r->now_ns - begin < UINT64_C(50000000));
+	rig_free(r);
+}
+
 static void a_repeated_hello_is_accepted_again(void **state)
 {
 	struct rig *r = *state;
@@ -386,6 +406,7 @@ int main(void)
 		test_rig(a_flood_gets_a_bounded_answer),
 		test_rig(waiting_answers_are_bounded),
 		cmocka_unit_test(a_low_rate_still_lets_somebody_in),
+		cmocka_unit_test(a_whole_table_of_newcomers_gets_in_at_once),
 		test_rig(a_repeated_hello_is_accepted_again),
 		test_rig(a_restarted_peer_takes_the_place_of_the_old),
 		test_rig(a_replayed_hello_closes_nothing),
