@@ -15,6 +15,8 @@ void objects_announce(struct control *c, uint32_t slot)
 {
 	struct object *o = objects_at(c, slot);
 
+	if (o->combine && o->combine->hidden)
+		return;
 	if (o->announce)
 		o->again = true;
 	else {

@@ -150,6 +150,7 @@ void control_start(struct control *c)
 	plan_init(c);
 	directory_init(&c->directory, &c->config, &out);
 	list_init(&c->fetches.active);
+	list_init(&c->combines.active);
 	list_init(&c->loopback_queue);
 	list_init(&c->sessions.polled);
 	list_init(&c->objects.lru);
@@ -176,8 +177,10 @@ int control_attach(struct control *c, const struct control_attach *a, uint64_t n
 	c->now_ns = now_ns;
 	if (a->reply.workers == 0 || a->reply.workers > WORKERS_MAX)
 		return -EPROTO;
-	if (c->table && !same)
+	if (c->table && !same) {
 		fetch_restart_all(c);
+		combine_reset(c);
+	}
 	c->store = a->store;
 	c->table = a->table;
 	if (!same)
@@ -237,6 +240,7 @@ bool control_node_up(struct control *c, struct node *n)
 	if (!was_up && control_is_shard(c, n) && c->table)
 		fetch_announce(c, n);
 	fetch_node_up(c, n);
+	combine_node_up(c, n);
 	return known;
 }
 
@@ -297,6 +301,7 @@ void control_dispatch(struct control *c, struct node *n, uint32_t conn, const st
 	case MESSAGE_OBJECTS:
 	case MESSAGE_NODE:
 	case MESSAGE_REPLY:
+	case MESSAGE_USED:
 		calls_answer(c, n, m);
 		break;
 	case MESSAGE_REMOVE:
@@ -304,6 +309,12 @@ void control_dispatch(struct control *c, struct node *n, uint32_t conn, const st
 		break;
 	case MESSAGE_STREAM:
 		serve_request(c, n, conn, m);
+		break;
+	case MESSAGE_COMBINE:
+		combine_request(c, n, m);
+		break;
+	case MESSAGE_RELEASE:
+		combine_release(c, n, m);
 		break;
 	case MESSAGE_STATUS:
 		control_take_status(c, n, m);

@@ -76,6 +76,8 @@ struct control_config {
 	uint32_t edges_max;    /* per direction, <= EDGES_MAX */
 	uint32_t fetches_max;  /* objects under way to this node */
 	uint32_t serves_max;   /* streams from this node */
+	uint32_t combines_max; /* objects that are made from others here */
+	uint32_t parts_max;    /* of all of them */
 	uint32_t entries_max;  /* directory: objects */
 	uint32_t copies_max;   /* directory: copies of all objects */
 	uint32_t waiters_max;  /* directory: nodes that wait for an object */
@@ -88,6 +90,7 @@ struct control_config {
 	uint64_t directory_ns; /* a client's to the directory: longer than a death stays unknown */
 	uint64_t status_ns;    /* a node that does not answer in so long is shown as down */
 	uint64_t link_ns;      /* a holder that cannot be connected to in so long is given up */
+	uint64_t orphan_ns;    /* a coordinator not heard of for so long is gone */
 	uint64_t stall_ns;     /* a stream that does not move is asked about after so long */
 	uint64_t backoff_min_ns; /* between attempts to connect, to find a holder */
 	uint64_t backoff_max_ns;

@@ -252,6 +252,7 @@ int objects_insert(struct control *c, const struct object_id *id, const char *na
 	memset(o, 0, sizeof(*o));
 	list_init(&o->waits);
 	list_init(&o->serves);
+	list_init(&o->mirrors);
 	o->range = range;
 	c->objects.count++;
 	objects_fill(c, i, id, name, size, generation, chunk_bytes);
@@ -279,7 +280,7 @@ void objects_seal(struct control *c, uint32_t slot, bool primary)
 	s->flags = primary ? OBJECT_FLAG_PRIMARY : 0;
 	atomic_store_explicit(&s->watermark, s->size, memory_order_release);
 	objects_written(s);
-	if (primary && o->stage)
+	if (primary && o->stage && o->stage->bitmap == 0)
 		plan_advance(c, o->stage, s->size);
 	if (!primary)
 		list_append(&c->objects.lru, &o->link);
@@ -308,6 +309,12 @@ void objects_kill(struct control *c, uint32_t slot, const char *why)
 	if (o->fetch)
 		fetch_killed(c, o->fetch);
 	o->fetch = NULL;
+	if (o->combine)
+		combine_killed(c, o->combine);
+	list_each(l, next, &o->mirrors)
+	{
+		part_source_killed(c, list_item(l, struct stage, mirror)->part);
+	}
 	if (o->stage)
 		plan_drop_stage(c, o->stage);
 	session_fetch_wake(c, &c->table->slot[slot].id);
@@ -328,9 +335,13 @@ void objects_stage_lost(struct control *c, struct stage *s)
 {
 	struct object *o = objects_at(c, s->slot);
 
+	if (s->part)
+		part_mirror_lost(c, s->part);
 	if (o->stage != s)
 		return;
 	serve_end_all(c, o);
+	if (o->combine)
+		combine_stage_lost(c, o->combine);
 	if (o->fetch)
 		fetch_stage_lost(c, o->fetch);
 	o->stage = NULL;
@@ -338,7 +349,25 @@ void objects_stage_lost(struct control *c, struct stage *s)
 
 void objects_progress(struct control *c, uint32_t slot)
 {
-	waits_check_object(c, objects_at(c, slot));
+	struct object *o = objects_at(c, slot);
+	uint64_t ready =
+		atomic_load_explicit(&c->table->slot[slot].watermark, memory_order_acquire);
+
+	list_each(l, after, &o->mirrors)
+	{
+		plan_advance(c, list_item(l, struct stage, mirror), ready);
+	}
+	waits_check_object(c, o);
+}
+
+void objects_arrived(struct control *c, uint32_t slot)
+{
+	struct object *o = objects_at(c, slot);
+
+	if (o->fetch)
+		fetch_done(c, o->fetch);
+	else if (o->combine)
+		combine_done(c, o->combine);
 }
 
 void objects_touch(struct control *c, uint32_t slot)

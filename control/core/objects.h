@@ -17,6 +17,7 @@
 
 struct control;
 struct call;
+struct combine;
 struct fetch;
 struct session;
 struct stage;
@@ -27,9 +28,11 @@ struct object {			/* one per slot; what clients need not see */
 	struct list of_session; /* CREATING */
 	struct list waits;	/* struct wait.of_owner */
 	struct list serves;	/* struct serve.of_object */
+	struct list mirrors;	/* struct stage.mirror */
 	struct session *creator;
-	struct stage *stage; /* the one that may be used; not one that is being dropped */
-	struct fetch *fetch; /* FETCHING */
+	struct stage *stage;	 /* the one that may be used; not one that is being dropped */
+	struct fetch *fetch;	 /* FETCHING */
+	struct combine *combine; /* CREATING: it is made from others */
 	struct call *announce;
 	uint64_t pinned_scan; /* the last scan that found a pin */
 	uint64_t rate;	      /* bytes per second at which it came, until the directory was told */
@@ -88,6 +91,8 @@ void objects_seal(struct control *c, uint32_t slot, bool primary);
 void objects_kill(struct control *c, uint32_t slot, const char *why);
 /* A stage has let go. */
 void objects_release(struct control *c, uint32_t slot);
+/* All of it has arrived. */
+void objects_arrived(struct control *c, uint32_t slot);
 /* A stage has ended by itself: its fetch and its serves are told. */
 void objects_stage_lost(struct control *c, struct stage *s);
 /* More bytes have arrived. */

@@ -123,8 +123,9 @@ static bool peers_needs(struct control *c, const struct link *l)
 	const struct node *n = l->node;
 
 	if (l != n->main)
-		return fetch_wants(c, l);
-	if (!list_empty(&n->calls) || fetch_wants(c, l) || gossip_watches(c, n))
+		return fetch_wants(c, l) || combine_wants(c, l);
+	if (!list_empty(&n->calls) || fetch_wants(c, l) || combine_wants(c, l) ||
+	    gossip_watches(c, n))
 		return true;
 	if (c->config.shards > 0)
 		return control_is_shard(c, c->self) || control_is_shard(c, n);
@@ -338,6 +339,7 @@ static void peers_up(struct control *c, unsigned worker, const struct record *r)
 		calls_resend(c, n);
 	} else {
 		fetch_node_up(c, n);
+		combine_node_up(c, n);
 	}
 }
 

@@ -83,17 +83,28 @@ static uint32_t plan_handle(uint16_t *generation, uint32_t index)
 	return handle_make((uint16_t)index, generation[index]);
 }
 
-uint32_t plan_bitmap(struct control *c, uint64_t chunks)
+static uint32_t plan_scratch(struct control *c, uint64_t bytes)
 {
-	uint32_t range = allocator_take(&c->objects.scratch, chunk_bitmap_bytes(chunks));
+	uint32_t range = allocator_take(&c->objects.scratch, bytes);
 
 	if (range)
-		memset(objects_scratch(c, range), 0, chunk_bitmap_bytes(chunks));
+		memset(objects_scratch(c, range), 0, bytes);
 	return range;
 }
 
-struct stage *plan_stage(struct control *c, uint32_t slot, unsigned worker, uint32_t chunk_bytes,
-			 uint32_t bitmap, uint64_t ready_bytes)
+uint32_t plan_bitmap(struct control *c, uint64_t chunks)
+{
+	return plan_scratch(c, chunk_bitmap_bytes(chunks));
+}
+
+uint32_t plan_bitmap_counted(struct control *c, uint64_t chunks)
+{
+	return plan_scratch(c, chunk_counted_bytes(chunks));
+}
+
+static struct stage *plan_open_stage(struct control *c, uint32_t slot, unsigned worker,
+				     uint32_t chunk_bytes, uint32_t bitmap, uint64_t ready_bytes,
+				     const struct plan_sum *sum)
 {
 	const struct object_slot *image = &c->table->slot[slot];
 	struct record r = {.op = COMMAND_BUFFER};
@@ -116,10 +127,48 @@ struct stage *plan_stage(struct control *c, uint32_t slot, unsigned worker, uint
 	r.buffer.bitmap_offset = bitmap ? objects_scratch_offset(c, bitmap) : 0;
 	r.buffer.ready_bytes = ready_bytes;
 	r.buffer.chunk_bytes = (uint16_t)chunk_bytes;
-	r.buffer.need = 1;
+	r.buffer.need = (uint8_t)sum->need;
+	r.buffer.reduce_op = (uint8_t)sum->op;
+	r.buffer.dtype = (uint8_t)sum->dtype;
+	r.buffer.scale = (uint16_t)sum->scale;
 	plan_push(c, worker, &r);
-	objects_at(c, slot)->stage = s;
 	objects_at(c, slot)->holds++;
+	return s;
+}
+
+struct stage *plan_stage(struct control *c, uint32_t slot, unsigned worker, uint32_t chunk_bytes,
+			 uint32_t bitmap, uint64_t ready_bytes)
+{
+	static const struct plan_sum copy = {.need = 1};
+	struct stage *s = plan_open_stage(c, slot, worker, chunk_bytes, bitmap, ready_bytes, &copy);
+
+	if (s)
+		objects_at(c, slot)->stage = s;
+	return s;
+}
+
+struct stage *plan_stage_sum(struct control *c, uint32_t slot, unsigned worker,
+			     uint32_t chunk_bytes, uint32_t bitmap, const struct plan_sum *sum)
+{
+	struct stage *s = plan_open_stage(c, slot, worker, chunk_bytes, bitmap, 0, sum);
+
+	if (s)
+		objects_at(c, slot)->stage = s;
+	return s;
+}
+
+struct stage *plan_mirror(struct control *c, uint32_t slot, unsigned worker, uint32_t chunk_bytes,
+			  struct part *part)
+{
+	static const struct plan_sum copy = {.need = 1};
+	uint64_t ready =
+		atomic_load_explicit(&c->table->slot[slot].watermark, memory_order_acquire);
+	struct stage *s = plan_open_stage(c, slot, worker, chunk_bytes, 0, ready, &copy);
+
+	if (s == NULL)
+		return NULL;
+	s->part = part;
+	list_append(&objects_at(c, slot)->mirrors, &s->mirror);
 	return s;
 }
 
@@ -137,7 +186,9 @@ void plan_drop_stage(struct control *c, struct stage *s)
 	if (s->dropping)
 		return;
 	s->dropping = true;
+	s->part = NULL;
 	list_remove(&s->advance);
+	list_remove(&s->mirror);
 	if (objects_at(c, s->slot)->stage == s)
 		objects_at(c, s->slot)->stage = NULL;
 	list_each(l, after, &s->outs)
@@ -152,6 +203,7 @@ void plan_drop_stage(struct control *c, struct stage *s)
 		struct edge *e = list_item(l, struct edge, of_stage);
 
 		e->feed = NULL;
+		e->part = NULL;
 		e->dropping = true;
 	}
 	r.progress.buffer = s->handle;
@@ -160,7 +212,9 @@ void plan_drop_stage(struct control *c, struct stage *s)
 
 void plan_settle_stage(struct control *c, struct stage *s)
 {
-	if (list_empty(&s->outs) && list_empty(&s->ins) && objects_at(c, s->slot)->fetch == NULL)
+	const struct object *o = objects_at(c, s->slot);
+
+	if (list_empty(&s->outs) && list_empty(&s->ins) && o->fetch == NULL && o->combine == NULL)
 		plan_drop_stage(c, s);
 }
 
@@ -205,6 +259,50 @@ struct edge *plan_in(struct control *c, struct stage *s, uint32_t conn, uint32_t
 	return e;
 }
 
+struct edge *plan_in_part(struct control *c, struct stage *s, uint32_t conn, struct part *part,
+			  uint32_t taken)
+{
+	struct edge *e = plan_edge(c, s, false, conn);
+	struct record r;
+
+	assert(!s->dropping);
+	if (e == NULL)
+		return NULL;
+	e->part = part;
+	e->bitmap = taken;
+	list_append(&s->ins, &e->of_stage);
+	plan_edge_record(e, COMMAND_IN, &r);
+	r.edge.first_chunk = part->to;
+	r.edge.chunks = part->count;
+	r.edge.peer_first = part->first;
+	r.edge.bitmap_offset = taken ? objects_scratch_offset(c, taken) : 0;
+	plan_push(c, s->worker, &r);
+	return e;
+}
+
+struct edge *plan_local(struct control *c, struct stage *s, const struct stage *source,
+			struct part *part, uint32_t taken)
+{
+	struct edge *e = plan_edge(c, s, false, 0);
+	struct record r = {.op = COMMAND_LOCAL};
+
+	assert(!s->dropping && !source->dropping && s->worker == source->worker);
+	if (e == NULL)
+		return NULL;
+	e->part = part;
+	e->bitmap = taken;
+	list_append(&s->ins, &e->of_stage);
+	r.local.edge = e->handle;
+	r.local.buffer = s->handle;
+	r.local.source = source->handle;
+	r.local.first_chunk = part->to;
+	r.local.chunks = part->count;
+	r.local.peer_first = part->first;
+	r.local.bitmap_offset = objects_scratch_offset(c, taken);
+	plan_push(c, s->worker, &r);
+	return e;
+}
+
 struct edge *plan_out(struct control *c, struct stage *s, uint32_t conn,
 		      const struct message_stream *m)
 {
@@ -239,6 +337,7 @@ void plan_drop_edge(struct control *c, struct edge *e)
 		return;
 	e->dropping = true;
 	e->feed = NULL;
+	e->part = NULL;
 	e->serve = NULL;
 	plan_edge_record(e, COMMAND_DROP_EDGE, &r);
 	r.flags = e->out ? RECORD_FLAG_OUT : RECORD_FLAG_IN;

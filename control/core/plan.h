@@ -16,12 +16,15 @@
 
 struct control;
 struct feed;
+struct part;
 struct serve;
 
 struct stage {
 	struct list ins;     /* struct edge.of_stage */
 	struct list outs;    /* struct edge.of_stage */
 	struct list advance; /* on plan.advances: an ADVANCE is due */
+	struct list mirror;  /* on object.mirrors: a stage beside the object's own */
+	struct part *part;   /* a mirror's */
 	uint64_t size;
 	uint64_t ready_bytes; /* for the next ADVANCE */
 	uint32_t handle;
@@ -36,10 +39,11 @@ struct edge {
 	struct list of_stage;
 	struct stage *stage;
 	struct feed *feed;   /* IN, or NULL when it no longer matters */
+	struct part *part;   /* IN, LOCAL: of something that is combined, or NULL */
 	struct serve *serve; /* OUT, or NULL when it no longer matters */
 	uint32_t handle;
 	uint32_t conn;
-	uint32_t bitmap; /* OUT: what has been sent */
+	uint32_t bitmap; /* OUT: what has been sent; IN, LOCAL of a part: what has been taken */
 	bool out;
 	bool dropping;
 };
@@ -72,6 +76,20 @@ struct stage *plan_stage(struct control *c, uint32_t slot, unsigned worker, uint
 			 uint32_t bitmap, uint64_t ready_bytes);
 void plan_advance(struct control *c, struct stage *s, uint64_t ready_bytes);
 
+/* What a stage does with what comes in; op 0: it is stored. */
+struct plan_sum {
+	uint32_t op, dtype;
+	uint32_t need;	/* contributions to each chunk */
+	uint32_t scale; /* divides the sum at the end; 0, 1: not */
+};
+/* A stage that adds up. bitmap: plan_bitmap_counted. */
+struct stage *plan_stage_sum(struct control *c, uint32_t slot, unsigned worker,
+			     uint32_t chunk_bytes, uint32_t bitmap, const struct plan_sum *sum);
+/* A stage beside the object's own, for a part that reads it on this worker; it follows the object's
+ * watermark. */
+struct stage *plan_mirror(struct control *c, uint32_t slot, unsigned worker, uint32_t chunk_bytes,
+			  struct part *part);
+
 /* Gives a stage up with all its edges; their owners have let go of them. */
 void plan_drop_stage(struct control *c, struct stage *s);
 /* Gives a stage up when nothing flows through it and its object is not arriving. */
@@ -79,6 +97,13 @@ void plan_settle_stage(struct control *c, struct stage *s);
 
 struct edge *plan_in(struct control *c, struct stage *s, uint32_t conn, uint32_t first,
 		     uint32_t count);
+/* The contribution of a part: from a connection, or from another stage of the same worker. taken: a
+ * scratch range that passes to the edge, zeroed or kept from one before (0: a copy over a
+ * connection needs none). */
+struct edge *plan_in_part(struct control *c, struct stage *s, uint32_t conn, struct part *part,
+			  uint32_t taken);
+struct edge *plan_local(struct control *c, struct stage *s, const struct stage *source,
+			struct part *part, uint32_t taken);
 /* m: the receiver's stream, the range, and what to leave out of it. */
 struct edge *plan_out(struct control *c, struct stage *s, uint32_t conn,
 		      const struct message_stream *m);
@@ -93,5 +118,6 @@ void plan_detach(struct control *c);
 
 /* A zeroed bitmap for so many chunks in the scratch space; 0 when it is full. */
 uint32_t plan_bitmap(struct control *c, uint64_t chunks);
+uint32_t plan_bitmap_counted(struct control *c, uint64_t chunks);
 
 #endif

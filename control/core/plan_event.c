@@ -47,6 +47,7 @@ static void plan_free_stage(struct control *c, struct stage *s)
 		plan_free_edge(c, list_item(l, struct edge, of_stage));
 	}
 	list_remove(&s->advance);
+	list_remove(&s->mirror);
 	if (s->bitmap)
 		allocator_give(&c->objects.scratch, s->bitmap);
 	s->handle = 0;
@@ -63,6 +64,8 @@ static void plan_edge_ended(struct control *c, struct edge *e, enum reason why)
 			serve_ended(c, e->serve);
 	} else if (e->feed) {
 		feed_failed(c, e->feed, MESSAGE_GET_UNREACHED);
+	} else if (e->part) {
+		part_edge_failed(c, e->part);
 	}
 }
 
@@ -125,6 +128,7 @@ static void plan_refused(struct control *c, unsigned worker, const struct record
 		s = plan_find_stage(c, worker, r->refused.id);
 		break;
 	case COMMAND_IN:
+	case COMMAND_LOCAL:
 		e = plan_find_edge(c, worker, false, r->refused.id);
 		break;
 	case COMMAND_OUT:
@@ -152,10 +156,13 @@ void plan_event(struct control *c, unsigned worker, const struct record *r)
 		break;
 	case EVENT_BUFFER_DONE:
 		s = plan_find_stage(c, worker, r->progress.buffer);
-		if (s && !s->dropping && objects_at(c, s->slot)->fetch)
-			fetch_done(c, objects_at(c, s->slot)->fetch);
+		if (s && !s->dropping)
+			objects_arrived(c, s->slot);
 		break;
-	case EVENT_IN_DONE: /* a fetch looks at its buffer as a whole */
+	case EVENT_IN_DONE:
+		e = plan_find_edge(c, worker, false, r->edge.edge);
+		if (e && !e->dropping && e->part)
+			part_done(c, e->part);
 		break;
 	case EVENT_OUT_DONE:
 		e = plan_find_edge(c, worker, true, r->edge.edge);

@@ -50,7 +50,7 @@ static struct stage *serve_stage(struct control *c, uint32_t slot, uint32_t chun
 	struct stage *s = objects_at(c, slot)->stage;
 	uint64_t ready = atomic_load_explicit(&image->watermark, memory_order_acquire);
 
-	if (s || image->state == OBJECT_FETCHING)
+	if (s || image->state == OBJECT_FETCHING || objects_at(c, slot)->combine)
 		return s;
 	return plan_stage(c, slot, fetch_worker(&image->id, c->workers), chunk_bytes, 0, ready);
 }

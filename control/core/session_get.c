@@ -52,7 +52,7 @@ void session_wait(struct control *c, struct session *s, const struct session_req
 	w->watermark = r->watermark < image->size ? r->watermark : image->size;
 	list_append(&w->object->waits, &w->of_owner);
 	waits_timeout(c, w, r->timeout_ns);
-	if (w->watermark < image->size && image->state == OBJECT_FETCHING)
+	if (w->watermark < image->size && (image->state == OBJECT_FETCHING || w->object->combine))
 		waits_poll(c, w);
 	waits_check_object(c, w->object);
 }

@@ -5,6 +5,7 @@
 
 #include "calls.h"
 #include "chunks.h"
+#include "combine.h"
 #include "control.h"
 #include "directory.h"
 #include "feed.h"
@@ -47,6 +48,7 @@ struct control {
 	struct objects objects;
 	struct plan plan;
 	struct fetches fetches;
+	struct combines combines;
 	struct serves serves;
 	struct sessions sessions;
 

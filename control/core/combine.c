@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include "internal/reduce.h"
+#include "state.h"
+
+void combines_carve(struct combines *cs, struct arena *a, const struct control_config *config)
+{
+	pool_carve(&cs->pool, a, sizeof(struct combine), config->combines_max);
+	pool_carve(&cs->parts, a, sizeof(struct part), config->parts_max);
+	idmap_carve(&cs->by_id, a, config->combines_max);
+}
+
+unsigned combine_worker(struct control *c, const struct combine *k)
+{
+	return fetch_worker(&k->by_id.id, c->workers);
+}
+
+struct stage *combine_stage(struct control *c, struct combine *k)
+{
+	struct stage *s = objects_at(c, k->slot)->stage;
+	uint64_t chunks = chunk_count(k->size, k->chunk_bytes);
+	uint32_t bitmap;
+
+	if (s)
+		return s;
+	bitmap = k->sum.op ? plan_bitmap_counted(c, chunks) : plan_bitmap(c, chunks);
+	if (bitmap == 0)
+		return NULL;
+	s = plan_stage_sum(c, k->slot, combine_worker(c, k), k->chunk_bytes, bitmap, &k->sum);
+	if (s == NULL)
+		allocator_give(&c->objects.scratch, bitmap);
+	return s;
+}
+
+/* ---- telling the coordinator ---------------------------------------------------------------- */
+
+static bool combine_told(struct control *c, struct call *call, const struct message *answer)
+{
+	struct combine *k = call->owner;
+
+	k->call = NULL;
+	if (answer == NULL) { /* it will ask, or be forgotten */
+		list_each(l, after, &k->parts) list_item(l, struct part, of_combine)->told = false;
+		k->told = false;
+		return false;
+	}
+	combine_report(c, k);
+	return false;
+}
+
+/* The most urgent news: what is lost, then that all is done, then parts. Sets it as told. */
+static bool combine_news(struct combine *k, struct message_combined *m)
+{
+	struct part *done = NULL;
+
+	if ((k->lost || k->done) && !k->told) {
+		m->what = k->lost ? MESSAGE_COMBINED_LOST : MESSAGE_COMBINED_DONE;
+		m->status = k->lost;
+		m->part_node = MESSAGE_NODE_NONE;
+		return k->told = true;
+	}
+	list_each(l, after, &k->parts)
+	{
+		struct part *p = list_item(l, struct part, of_combine);
+
+		if (p->told || p->state < PART_DONE)
+			continue;
+		if (done == NULL || p->state == PART_LOST)
+			done = p;
+	}
+	if (done == NULL)
+		return false;
+	m->what = done->state == PART_LOST ? MESSAGE_COMBINED_LOST : MESSAGE_COMBINED_PART;
+	m->part_node = done->node->number;
+	m->part_id = done->id;
+	m->part_generation = done->generation;
+	m->status = done->state == PART_LOST ? done->status : 0;
+	return done->told = true;
+}
+
+void combine_report(struct control *c, struct combine *k)
+{
+	struct message m = {.kind = MESSAGE_COMBINED};
+
+	if (k->call)
+		return;
+	m.combined.id = k->by_id.id;
+	m.combined.generation = k->generation;
+	m.combined.target = k->target;
+	m.combined.reduce = k->reduce;
+	if (!combine_news(k, &m.combined))
+		return;
+	k->call = calls_start(c, k->coordinator, &m, TABLE_SLOT_NONE, c->config.orphan_ns,
+			      combine_told, k);
+	if (k->call == NULL) /* too many: with the next COMBINE */
+		k->told = false;
+}
+
+/* ---- beginning and ending ------------------------------------------------------------------- */
+
+static void combine_free(struct control *c, struct combine *k)
+{
+	calls_cancel(c, k->call);
+	timers_cancel(&c->timers, &k->orphan);
+	list_each(l, after, &k->parts) part_free(c, list_item(l, struct part, of_combine));
+	list_remove(&k->active);
+	idmap_remove(&c->combines.by_id, &k->by_id);
+	pool_give(&c->combines.pool, k);
+}
+
+void combine_killed(struct control *c, struct combine *k)
+{
+	if (k->hidden || !k->done) /* else the slot may be another's by now */
+		objects_at(c, k->slot)->combine = NULL;
+	combine_free(c, k);
+}
+
+/* Gives up what is built; a target that is complete is an object as any other by now. */
+static void combine_give_up(struct control *c, struct combine *k, const char *why)
+{
+	uint32_t slot = k->slot;
+	struct object_id id = k->by_id.id;
+	uint64_t generation = k->generation;
+	bool hidden = k->hidden, done = k->done;
+
+	combine_killed(c, k);
+	if (done && !hidden)
+		return;
+	objects_kill(c, slot, why);
+	if (!hidden)
+		objects_disown(c, &id, generation);
+}
+
+static void combine_orphan_fire(struct control *c, struct timer *t)
+{
+	combine_give_up(c, list_item(t, struct combine, orphan),
+			"nobody coordinates its reduce any more: get it again");
+}
+
+static void combine_heard(struct control *c, struct combine *k)
+{
+	timers_set(&c->timers, &k->orphan, c->now_ns + c->config.orphan_ns, combine_orphan_fire);
+}
+
+void combine_done(struct control *c, struct combine *k)
+{
+	struct stage *s = objects_at(c, k->slot)->stage;
+
+	k->done = true;
+	list_each(l, after, &k->parts) part_end(c, list_item(l, struct part, of_combine));
+	if (!k->hidden) {
+		objects_at(c, k->slot)->combine = NULL;
+		objects_seal(c, k->slot, true);
+	}
+	combine_report(c, k);
+	if (!k->hidden && s)
+		plan_settle_stage(c, s);
+}
+
+/* Nothing that was added up can be trusted. A hidden object is built again from the same parts: the
+ * same set. Of one that has readers they may have seen bytes: the coordinator decides. */
+void combine_stage_lost(struct control *c, struct combine *k)
+{
+	list_each(l, after, &k->parts) part_restart(c, list_item(l, struct part, of_combine));
+	if (!k->hidden || c->attached)
+		k->lost = -ESTALE;
+	k->done = k->told = false;
+}
+
+void combine_reset(struct control *c)
+{
+	list_each(l, after, &c->combines.active)
+	{
+		combine_free(c, list_item(l, struct combine, active));
+	}
+}
+
+bool combine_wants(struct control *c, const struct link *l)
+{
+	list_each(i, after, &c->combines.active)
+	{
+		const struct combine *k = list_item(i, struct combine, active);
+
+		list_each(j, next, &k->parts)
+		{
+			const struct part *p = list_item(j, struct part, of_combine);
+
+			if (p->state == PART_LINK && p->node == l->node)
+				return true;
+		}
+	}
+	return false;
+}
+
+void combine_node_up(struct control *c, struct node *n)
+{
+	list_each(i, after, &c->combines.active)
+	{
+		struct combine *k = list_item(i, struct combine, active);
+
+		list_each(j, next, &k->parts)
+		{
+			struct part *p = list_item(j, struct part, of_combine);
+
+			if (p->state == PART_LINK && (p->node == n || n == c->self))
+				part_start(c, p);
+		}
+		if (n == c->self)
+			combine_report(c, k);
+	}
+}
+
+/* ---- COMBINE -------------------------------------------------------------------------------- */
+
+static int combine_check(struct control *c, const struct message_combine *m)
+{
+	uint32_t element = m->op ? reduce_dtype_bytes(m->dtype) : 1;
+
+	if ((m->op && !reduce_op_valid(m->op)) || element == 0 || m->size % element)
+		return -EINVAL;
+	for (uint32_t i = 0; i < m->count; i++)
+		if (peers_node(c, m->parts[i].node) == NULL)
+			return -EINVAL;
+	return 0;
+}
+
+static int combine_make(struct control *c, struct node *n, const struct message_combine *m,
+			struct combine **out)
+{
+	struct combine *k;
+	uint32_t slot;
+	int error;
+
+	if (objects_find(c, &m->id) != TABLE_SLOT_NONE)
+		return -EEXIST;
+	k = pool_take(&c->combines.pool);
+	if (k == NULL)
+		return -EAGAIN;
+	error = objects_insert(c, &m->id, m->name, m->size, m->generation, m->chunk_bytes,
+			       OBJECT_CREATING, &slot);
+	if (error) {
+		pool_give(&c->combines.pool, k);
+		return error;
+	}
+	list_init(&k->parts);
+	list_append(&c->combines.active, &k->active);
+	idmap_insert(&c->combines.by_id, &k->by_id, &m->id);
+	k->coordinator = n;
+	k->target = m->target;
+	k->sum = (struct plan_sum){m->op, m->dtype, m->op ? m->need : 1, m->scale};
+	k->reduce = m->reduce;
+	k->generation = m->generation;
+	k->size = m->size;
+	k->slot = slot;
+	k->chunk_bytes = m->chunk_bytes;
+	k->hidden = m->flags & MESSAGE_COMBINE_HIDDEN;
+	objects_at(c, slot)->combine = k;
+	/* At once, so that others can be attached before the first byte is here. */
+	if (c->attached)
+		combine_stage(c, k);
+	objects_announce(c, slot);
+	*out = k;
+	return 0;
+}
+
+static bool combine_knows(const struct combine *k, const struct message_part *m)
+{
+	list_each(l, after, &k->parts)
+	{
+		const struct part *p = list_item(l, struct part, of_combine);
+
+		if (p->node->number == m->node && object_id_equal(&p->id, &m->id) &&
+		    p->generation == m->generation && p->to == m->to)
+			return true;
+	}
+	return false;
+}
+
+static int combine_parts(struct control *c, struct combine *k, const struct message_combine *m)
+{
+	for (uint32_t i = 0; i < m->count; i++) {
+		struct part *p;
+
+		if (combine_knows(k, &m->parts[i]))
+			continue;
+		if (k->sum.op && k->count >= k->sum.need)
+			return -EPROTO;
+		p = part_add(c, k, &m->parts[i]);
+		if (p == NULL)
+			return -EAGAIN;
+		part_start(c, p);
+	}
+	return 0;
+}
+
+/* What is built under this id now gives way to a newer generation of the same reduce, and to any
+ * other reduce of the one who coordinates the target now. */
+static int combine_find(struct control *c, struct node *n, const struct message_combine *m,
+			struct combine **out)
+{
+	struct idmap_node *known = idmap_find(&c->combines.by_id, &m->id);
+	struct combine *k = known ? idmap_item(known, struct combine, by_id) : NULL;
+
+	if (k && k->coordinator == n && k->reduce == m->reduce) {
+		if (k->generation > m->generation)
+			return -ESTALE;
+		if (k->generation == m->generation) {
+			*out = k;
+			return 0;
+		}
+	}
+	if (k)
+		combine_give_up(c, k, "its reduce began again: get it again");
+	return combine_make(c, n, m, out);
+}
+
+void combine_request(struct control *c, struct node *n, const struct message *m)
+{
+	struct message answer = {.kind = MESSAGE_REPLY, .request = m->request};
+	struct combine *k = NULL;
+	int error = combine_check(c, &m->combine);
+
+	if (error == 0 && (c->table == NULL || control_shard(c, &m->combine.target) != n))
+		error = -EAGAIN;
+	if (error == 0)
+		error = combine_find(c, n, &m->combine, &k);
+	if (error == 0) {
+		combine_heard(c, k);
+		error = combine_parts(c, k, &m->combine);
+		if (error)
+			combine_give_up(c, k, "it cannot be built here: get it again");
+		else
+			combine_report(c, k);
+	}
+	answer.reply.status = error;
+	answer.reply.generation = m->combine.generation;
+	peers_send(c, n, &answer);
+}
+
+void combine_release(struct control *c, struct node *n, const struct message *m)
+{
+	struct message answer = {.kind = MESSAGE_REPLY, .request = m->request};
+
+	list_each(l, after, &c->combines.active)
+	{
+		struct combine *k = list_item(l, struct combine, active);
+
+		if (k->coordinator == n && k->reduce == m->combined.reduce &&
+		    object_id_equal(&k->target, &m->combined.target))
+			combine_give_up(c, k, "its reduce has ended: get it again");
+	}
+	peers_send(c, n, &answer);
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A node's part in a reduce: building objects from parts. A part is a range of an object of this
+ * node or another one; all parts of an object that is reduced cover the whole of it. The object is
+ * built chunk by chunk as the parts arrive, and may be streamed on meanwhile.
+ *
+ * This side knows no tree: the coordinator (reduce.h), the directory's node for the target, says
+ * what to build from what, hears when parts and objects are complete or cannot be had, and decides.
+ * An object's generation is bound to its parts once and for all; with other parts it is another
+ * generation, built from nothing. So whoever reads a generation reads one set of contributions, in
+ * every byte.
+ *
+ * Hidden objects (all but the target) are found by those alone who know their id and generation;
+ * they stay until the coordinator releases them or is not heard of for orphan_ns.
+ */
+#ifndef SARISSA_CONTROL_CORE_COMBINE_H
+#define SARISSA_CONTROL_CORE_COMBINE_H
+
+#include "idmap.h"
+#include "list.h"
+#include "message.h"
+#include "plan.h"
+#include "pool.h"
+#include "timers.h"
+
+struct call;
+struct control;
+struct edge;
+struct link;
+struct node;
+struct stage;
+
+/*
+ *   LINK     waits for the connection to its node      -> REQUEST, or LOST
+ *   REQUEST  IN edge set, a STREAM is out              -> STREAM, LINK, or LOST
+ *   STREAM   chunks arrive                             -> DONE, LINK (edge failed), or LOST
+ *   LOCAL    an object of this node contributes        -> DONE, LINK (stage gone), or LOST
+ *   DONE     all of it is in
+ *   LOST     it cannot be had: the coordinator is told and replaces the object
+ */
+enum part_state {
+	PART_LINK,
+	PART_REQUEST,
+	PART_STREAM,
+	PART_LOCAL,
+	PART_DONE,
+	PART_LOST,
+};
+
+struct part {
+	struct list of_combine;
+	struct combine *combine;
+	struct timer timer;
+	struct call *call;
+	struct node *node;
+	struct edge *edge;
+	struct stage *mirror; /* LOCAL: of the source, ours to drop */
+	struct object_id id;
+	uint64_t generation;
+	uint64_t lost_ns; /* since when nothing can be had from it; 0: something came */
+	uint32_t first, count, to;
+	uint32_t taken; /* scratch range, while no edge has it */
+	uint32_t missing;
+	int32_t status; /* LOST */
+	uint16_t attempts;
+	uint8_t state;
+	bool told; /* the coordinator knows of DONE or LOST */
+};
+
+struct combine {
+	struct idmap_node by_id;
+	struct list active;
+	struct list parts;
+	struct timer orphan;
+	struct call *call; /* COMBINED */
+	struct node *coordinator;
+	struct object_id target;
+	struct plan_sum sum;
+	uint64_t reduce, generation;
+	uint64_t size;
+	uint32_t slot;
+	uint32_t chunk_bytes;
+	uint32_t count; /* parts so far */
+	int32_t lost;	/* -errno: the object itself cannot be built */
+	bool hidden;
+	bool done, told;
+};
+
+struct combines {
+	struct pool pool, parts;
+	struct idmap by_id;
+	struct list active;
+};
+
+struct control_config;
+void combines_carve(struct combines *cs, struct arena *a, const struct control_config *config);
+
+/* COMBINE and RELEASE from a coordinator. */
+void combine_request(struct control *c, struct node *n, const struct message *m);
+void combine_release(struct control *c, struct node *n, const struct message *m);
+
+/* BUFFER_DONE. */
+void combine_done(struct control *c, struct combine *k);
+/* The object is taken away; the worker has lost its buffer. */
+void combine_killed(struct control *c, struct combine *k);
+void combine_stage_lost(struct control *c, struct combine *k);
+/* A node has become reachable, or a connection to it has come up. */
+void combine_node_up(struct control *c, struct node *n);
+/* Whether some part waits for this link. */
+bool combine_wants(struct control *c, const struct link *l);
+/* Tells the coordinator what it does not know yet. */
+void combine_report(struct control *c, struct combine *k);
+/* The store is gone, and what was built in it. */
+void combine_reset(struct control *c);
+/* The stage that adds up, made if need be; NULL when there is no room for it now. */
+struct stage *combine_stage(struct control *c, struct combine *k);
+unsigned combine_worker(struct control *c, const struct combine *k);
+
+/* part.c */
+struct part *part_add(struct control *c, struct combine *k, const struct message_part *from);
+void part_start(struct control *c, struct part *p);
+/* Lets go of everything; the stage that it fed goes as well. */
+void part_free(struct control *c, struct part *p);
+/* The same, to begin anew with an empty stage. */
+void part_restart(struct control *c, struct part *p);
+void part_linked(struct control *c, struct part *p);
+/* IN_DONE; EDGE_FAILED or refused. */
+void part_done(struct control *c, struct part *p);
+/* The object is complete: nothing more is taken. */
+void part_end(struct control *c, struct part *p);
+void part_edge_failed(struct control *c, struct part *p);
+/* Of a LOCAL part: its source is taken away; the worker has lost the mirror. */
+void part_source_killed(struct control *c, struct part *p);
+void part_mirror_lost(struct control *c, struct part *p);
+
+#endif
