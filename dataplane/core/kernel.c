@@ -4,16 +4,25 @@
 #include <assert.h>
 
 #ifdef __x86_64__
+#include <cpuid.h>
+
 static const struct kernel_table *const tables[KERNEL_LEVEL_END] = {
 	[KERNEL_C] = &kernel_table_c,
 	[KERNEL_AVX2] = &kernel_table_avx2,
 	[KERNEL_AVX512] = &kernel_table_avx512,
 };
 
+/* Not every compiler's __builtin_cpu_supports() knows it. */
+static bool kernel_has_f16c(void)
+{
+	uint32_t a, b, c, d;
+	return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+}
+
 enum kernel_level kernel_level_best(void)
 {
 	__builtin_cpu_init();
-	if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("f16c"))
+	if (!__builtin_cpu_supports("avx2") || !kernel_has_f16c())
 		return KERNEL_C;
 	if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
 	    !__builtin_cpu_supports("avx512vl") || !__builtin_cpu_supports("avx512dq"))
