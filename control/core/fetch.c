@@ -2,7 +2,7 @@
 #include <errno.h>
 #include "state.h"
 
-enum { FETCH_RATE_BYTES = 32 << 10 };
+enum { FETCH_RATE_BYTES = 4 << 10 };
 
 static void fetch_ask(struct control *c, struct fetch *f);
 static void fetch_connect(struct control *c, struct fetch *f, struct node *holder);
@@ -30,6 +30,7 @@ struct fetch *fetch_get(struct control *c, const struct object_id *id)
 	if (f == NULL)
 		return NULL;
 	list_init(&f->waits);
+	list_init(&f->early);
 	list_append(&c->fetches.active, &f->active);
 	idmap_insert(&c->fetches.by_id, &f->by_id, id);
 	f->slot = TABLE_SLOT_NONE;
@@ -97,6 +98,7 @@ static bool fetch_told_to_wait(struct control *c, struct fetch *f, const struct 
 {
 	f->known = got->what == MESSAGE_GOT_WAIT;
 	f->answered = true;
+	serve_early(c, f);
 	if (f->failed != MESSAGE_NODE_NONE) { /* it may have come back: soon it will do as well */
 		f->failed = MESSAGE_NODE_NONE;
 		f->why = MESSAGE_GET_FIRST;
@@ -157,6 +159,7 @@ static void fetch_ask(struct control *c, struct fetch *f)
 			      fetch_got, f);
 	if (f->call == NULL) { /* too many: later */
 		f->state = FETCH_REST;
+		serve_early(c, f);
 		fetch_timer(c, f, control_backoff(c, 1));
 	}
 }
@@ -164,6 +167,7 @@ static void fetch_ask(struct control *c, struct fetch *f)
 void fetch_rest(struct control *c, struct fetch *f)
 {
 	f->state = FETCH_REST;
+	serve_early(c, f);
 	fetch_timer(c, f, control_backoff(c, f->attempts));
 }
 

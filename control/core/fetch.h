@@ -38,6 +38,7 @@ struct fetch {
 	struct idmap_node by_id;
 	struct list active;
 	struct list waits;  /* GETs, until the object has a place */
+	struct list early;  /* ASK: STREAM requests of others (serve.h) */
 	struct timer timer; /* FED: the next look */
 	struct call *call;  /* ASK: GET */
 	struct call *more;  /* FED: GET for one more holder */

@@ -15,6 +15,7 @@ unsigned fetch_worker(const struct object_id *id, uint32_t workers)
 void fetch_end(struct control *c, struct fetch *f)
 {
 	fetch_stop(c, f);
+	serve_early(c, f);
 	if (f->bitmap)
 		allocator_give(&c->objects.scratch, f->bitmap);
 	timers_cancel(&c->timers, &f->timer);
@@ -193,6 +194,7 @@ int fetch_place(struct control *c, struct fetch *f, const struct message_got *go
 	 */
 	if (c->attached)
 		fetch_stage(c, f);
+	serve_early(c, f);
 	f->spare = got->spare;
 	if (peers_node(c, got->holder) == NULL || peers_node(c, got->holder) == c->self) {
 		/* the directory takes us for a holder: we are not */

@@ -5,6 +5,7 @@
 void serves_carve(struct serves *s, struct arena *a, const struct control_config *config)
 {
 	pool_carve(&s->pool, a, sizeof(struct serve), config->serves_max);
+	pool_carve(&s->early, a, sizeof(struct serve_early), config->serves_max);
 }
 
 static void serve_free(struct control *c, struct serve *s)
@@ -118,7 +119,7 @@ static int serve_check(struct control *c, struct node *n, uint32_t conn,
 	struct conn *data;
 
 	if (slot == TABLE_SLOT_NONE && idmap_find(&c->fetches.by_id, &m->id))
-		return -EAGAIN; /* the directory has told the receiver before it told us */
+		return -EAGAIN; /* nobody knows when */
 	if (slot == TABLE_SLOT_NONE || !objects_is(c, slot, m->generation))
 		return -ENOENT;
 	if (!serve_valid(c, slot, m))
@@ -147,12 +148,57 @@ static uint32_t serve_ready(struct control *c, const struct message_stream *m)
 	return watermark == image->size ? chunks : (uint32_t)(watermark / m->chunk_bytes);
 }
 
+static void serve_answer(struct control *c, struct node *n, uint32_t conn, uint64_t request,
+			 const struct message_stream *m)
+{
+	struct message answer = {.kind = MESSAGE_REPLY, .request = request};
+
+	answer.reply.status = serve_check(c, n, conn, m);
+	answer.reply.generation = m->generation;
+	answer.reply.ready = answer.reply.status == 0 ? serve_ready(c, m) : 0;
+	peers_send(c, n, &answer);
+}
+
+/* Keeps the request when the directory has told the receiver before it told us. */
+static bool serve_keep(struct control *c, struct node *n, uint32_t conn, const struct message *m)
+{
+	struct idmap_node *found = idmap_find(&c->fetches.by_id, &m->stream.id);
+	struct fetch *f = found ? idmap_item(found, struct fetch, by_id) : NULL;
+	struct serve_early *e;
+
+	if (f == NULL || f->slot != TABLE_SLOT_NONE || f->state != FETCH_ASK || f->answered)
+		return false;
+	list_each(l, after, &f->early)
+	{
+		e = list_item(l, struct serve_early, of_fetch);
+		if (e->node == n && e->request == m->request)
+			return true; /* repeated */
+	}
+	e = pool_take(&c->serves.early);
+	if (e == NULL)
+		return false;
+	e->node = n;
+	e->request = m->request;
+	e->conn = conn;
+	e->stream = m->stream;
+	list_append(&f->early, &e->of_fetch);
+	return true;
+}
+
+void serve_early(struct control *c, struct fetch *f)
+{
+	list_each(l, after, &f->early)
+	{
+		struct serve_early *e = list_item(l, struct serve_early, of_fetch);
+
+		serve_answer(c, e->node, e->conn, e->request, &e->stream);
+		list_remove(&e->of_fetch);
+		pool_give(&c->serves.early, e);
+	}
+}
+
 void serve_request(struct control *c, struct node *n, uint32_t conn, const struct message *m)
 {
-	struct message answer = {.kind = MESSAGE_REPLY, .request = m->request};
-
-	answer.reply.status = serve_check(c, n, conn, &m->stream);
-	answer.reply.generation = m->stream.generation;
-	answer.reply.ready = answer.reply.status == 0 ? serve_ready(c, &m->stream) : 0;
-	peers_send(c, n, &answer);
+	if (!serve_keep(c, n, conn, m))
+		serve_answer(c, n, conn, m->request, &m->stream);
 }

@@ -22,15 +22,30 @@ struct serve {
 	uint32_t stream;
 };
 
+/* A request for an object whose own holder this node is about to hear of. */
+struct serve_early {
+	struct list of_fetch;
+	struct node *node;
+	uint64_t request;
+	uint32_t conn;
+	struct message_stream stream;
+};
+
 struct serves {
 	struct pool pool;
+	struct pool early;
 };
 
 struct control_config;
 void serves_carve(struct serves *s, struct arena *a, const struct control_config *config);
 
-/* A STREAM request that arrived on connection conn (of worker 0). */
+/* A STREAM request that arrived on connection conn (of worker 0). It is answered at once, or, when
+ * the directory's answer is due that tells us what the receiver has been told already, after that.
+ */
 void serve_request(struct control *c, struct node *n, uint32_t conn, const struct message *m);
+struct fetch;
+/* The fetch has its place, or will not have it soon: those who came early are answered. */
+void serve_early(struct control *c, struct fetch *f);
 /* Its edge has done its work, or failed. */
 void serve_ended(struct control *c, struct serve *s);
 /* The object or its stage goes away. */
