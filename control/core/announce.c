@@ -17,6 +17,9 @@ void objects_announce(struct control *c, uint32_t slot)
 
 	if (o->combine && o->combine->hidden)
 		return;
+	if (c->table->slot[slot].state == OBJECT_CREATING && o->creator == NULL &&
+	    o->combine == NULL)
+		return; /* the directory has not agreed yet that it is */
 	if (o->announce)
 		o->again = true;
 	else {
@@ -132,8 +135,7 @@ static void objects_announce_one(struct control *c, struct object *o)
 	c->objects.announcing++;
 }
 
-/* Whether the one who should know of the object may not. */
-static bool objects_untold(struct control *c, uint32_t slot)
+bool objects_untold(struct control *c, uint32_t slot)
 {
 	const struct object *o = objects_at(c, slot);
 	const struct node *owner = control_shard(c, &c->table->slot[slot].id);

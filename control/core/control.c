@@ -14,6 +14,23 @@ uint64_t control_random(struct control *c)
 	return XXH3_64bits_withSeed(&c->random, sizeof(c->random), c->config.seed);
 }
 
+uint64_t control_generation(struct control *c)
+{
+	uint64_t clock = (c->epoch_ns + c->now_ns) / NODES_MAX * NODES_MAX;
+
+	c->generation += NODES_MAX;
+	if (c->generation < clock)
+		c->generation = clock;
+	return c->generation | (c->self->number % NODES_MAX);
+}
+
+void control_generation_after(struct control *c, uint64_t generation)
+{
+	generation = generation / NODES_MAX * NODES_MAX;
+	if (generation > c->generation && generation < UINT64_MAX / 2)
+		c->generation = generation;
+}
+
 uint64_t control_backoff(struct control *c, uint32_t attempts)
 {
 	uint64_t pause = c->config.backoff_min_ns;
@@ -159,7 +176,8 @@ void control_start(struct control *c)
 	list_init(&c->objects.late);
 	c->objects.sweep = TABLE_SLOT_NONE;
 	c->calls.count = control_random(c) >> (CALLS_INDEX_BITS + 2);
-	c->generation = control_random(c) | 1;
+	c->epoch_ns = c->config.incarnation - c->now_ns;
+	graves_init(c);
 	/* the configuration's own pointers are the caller's */
 	c->config.addrs = NULL;
 	c->config.seeds = NULL;
@@ -306,6 +324,9 @@ void control_dispatch(struct control *c, struct node *n, uint32_t conn, const st
 		break;
 	case MESSAGE_REMOVE:
 		control_take_remove(c, n, m);
+		break;
+	case MESSAGE_BURY:
+		graves_take(c, n, m);
 		break;
 	case MESSAGE_STREAM:
 		serve_request(c, n, conn, m);

@@ -51,9 +51,22 @@ void directory_removed(struct directory *d, struct removal *removal)
 	pool_give(&d->removals, removal);
 }
 
+static void directory_fresh(struct directory *d, const struct tombstone *t)
+{
+	if (d->fresh_count < DIRECTORY_FRESH)
+		d->fresh[d->fresh_count++] = (uint32_t)(t - d->tombstones);
+	else
+		d->fresh_lost = true;
+}
+
 void directory_end(struct directory *d, struct entry *e, uint32_t except, struct removal *removal)
 {
-	directory_bury(d, e, removal ? removal->request : 0, removal ? removal->node : 0);
+	const struct message_bury bury = {e->by_id.id, e->generation,
+					  removal ? removal->request : 0,
+					  removal ? removal->node : MESSAGE_NODE_NONE};
+
+	if (directory_bury(d, &bury))
+		directory_fresh(d, directory_tombstone(d, &bury.id));
 	list_each(l, after, &e->copies)
 	{
 		struct copy *copy = list_item(l, struct copy, of_entry);
@@ -87,15 +100,17 @@ static bool directory_have_generation(struct directory *d, uint32_t node, const 
 				"same generation, another size");
 		return false;
 	}
-	if (e->generation != 0 && directory_alive(d, e)) {
-		if (have->create)
-			directory_exists(d, node, m, e);
-		else
-			directory_reply(d, node, m->request, -ESTALE, e->generation,
-					"the object was put again");
+	if (e->generation != 0 && have->create && directory_alive(d, e)) {
+		directory_exists(d, node, m, e);
 		return false;
 	}
-	if (e->generation != 0) /* nobody who lives can give it: the new one takes its place */
+	if (have->generation < e->generation ||
+	    (have->state != MESSAGE_COPY_COMPLETE && directory_alive(d, e))) {
+		directory_reply(d, node, m->request, -ESTALE, e->generation,
+				"the object was put again");
+		return false;
+	}
+	if (e->generation != 0) /* put twice, out of sight of each other: the newer one stays */
 		directory_end(d, e, MESSAGE_NODE_NONE, NULL);
 	e->generation = have->generation;
 	e->size = have->size;
@@ -147,10 +162,12 @@ static bool directory_have_copy(struct directory *d, uint32_t node, const struct
 static void directory_have(struct directory *d, uint32_t node, const struct message *m)
 {
 	const struct message_have *have = &m->have;
+	const struct tombstone *t;
 	struct entry *e;
 
-	if (directory_buried(d, &have->id, have->generation)) {
-		directory_reply(d, node, m->request, -ESTALE, have->generation,
+	t = directory_tombstone(d, &have->id);
+	if (t && have->generation <= t->generation) {
+		directory_reply(d, node, m->request, -ESTALE, t->generation,
 				"the object was deleted");
 		return;
 	}
@@ -262,6 +279,17 @@ static void directory_delete(struct directory *d, uint32_t node, const struct me
 	directory_end(d, e, MESSAGE_NODE_NONE, removal);
 	directory_settle(d, e);
 	directory_removed(d, removal);
+}
+
+void directory_take_bury(struct directory *d, const struct message_bury *b)
+{
+	struct entry *e = directory_find(d, &b->id);
+
+	if (!directory_bury(d, b) || e == NULL || e->generation == 0 ||
+	    e->generation > b->generation)
+		return;
+	directory_end(d, e, MESSAGE_NODE_NONE, NULL);
+	directory_settle(d, e);
 }
 
 void directory_message(struct directory *d, uint32_t node, const struct message *m)

@@ -20,6 +20,8 @@
 #include "list.h"
 #include "message.h"
 
+enum { DIRECTORY_FRESH = 64 };
+
 struct copy {
 	struct list of_entry, of_node;
 	struct entry *entry;
@@ -58,10 +60,10 @@ struct entry {
 	char name[OBJECT_NAME_MAX + 1];
 };
 
-struct tombstone { /* a deleted object: nobody may bring this generation back */
+struct tombstone { /* a deleted object: nobody may bring it back */
 	struct object_id id;
-	uint64_t generation;
-	uint64_t request; /* of the DELETE, which may be repeated */
+	uint64_t generation; /* this one, and all before; 0: none */
+	uint64_t request;    /* of the DELETE, which may be repeated */
 	uint32_t node;
 };
 
@@ -107,6 +109,10 @@ struct directory {
 	struct directory_node *nodes;
 	struct tombstone *tombstones;
 	uint32_t tombstones_mask, tombstones_next;
+	uint32_t fresh[DIRECTORY_FRESH]; /* tombstones that others are to be told of */
+	uint32_t fresh_count;
+	uint32_t buried; /* so far */
+	bool fresh_lost; /* there were more */
 	struct allocator inline_space;
 	uint8_t *inline_memory;
 	uint32_t nodes_count;
@@ -139,6 +145,9 @@ void directory_node_down(struct directory *d, uint32_t node);
 /* It has been down for long: its copies no longer count. */
 void directory_node_forget(struct directory *d, uint32_t node);
 
+/* Another shard tells what was deleted there. */
+void directory_take_bury(struct directory *d, const struct message_bury *b);
+
 /* Forgets all that is not (any more) for this shard; who waits for it is sent away. */
 void directory_keep(struct directory *d, bool (*mine)(void *arg, const struct object_id *id),
 		    void *arg);
@@ -154,9 +163,9 @@ struct copy *directory_copy_add(struct directory *d, struct entry *e, uint32_t n
 void directory_copy_remove(struct directory *d, struct copy *copy);
 bool directory_value_set(struct directory *d, struct entry *e, const uint8_t *value);
 void directory_value_clear(struct directory *d, struct entry *e);
-void directory_bury(struct directory *d, const struct entry *e, uint64_t request, uint32_t node);
+/* Returns whether that was news. */
+bool directory_bury(struct directory *d, const struct message_bury *b);
 const struct tombstone *directory_tombstone(const struct directory *d, const struct object_id *id);
-bool directory_buried(const struct directory *d, const struct object_id *id, uint64_t generation);
 /* Whether somebody can give bytes of it: a complete or original copy on a live node, or a value. */
 bool directory_alive(const struct directory *d, const struct entry *e);
 

@@ -154,16 +154,29 @@ static struct tombstone *directory_grave(const struct directory *d, const struct
 	return &d->tombstones[home & d->tombstones_mask & ~(uint32_t)(TOMBSTONE_WAYS - 1)];
 }
 
-void directory_bury(struct directory *d, const struct entry *e, uint64_t request, uint32_t node)
+/* The one of this id; else, for a new one, one that may be used. */
+static struct tombstone *directory_way(struct directory *d, const struct object_id *id)
 {
-	struct tombstone *ways = directory_grave(d, &e->by_id.id), *t = NULL;
+	struct tombstone *ways = directory_grave(d, id), *t = NULL;
 
-	for (int i = 0; i < TOMBSTONE_WAYS; i++)
-		if (ways[i].generation == 0 || object_id_equal(&ways[i].id, &e->by_id.id))
+	for (int i = 0; i < TOMBSTONE_WAYS; i++) {
+		if (ways[i].generation != 0 && object_id_equal(&ways[i].id, id))
+			return &ways[i];
+		if (ways[i].generation == 0)
 			t = &ways[i];
-	if (t == NULL)
-		t = &ways[d->tombstones_next++ % TOMBSTONE_WAYS];
-	*t = (struct tombstone){e->by_id.id, e->generation, request, node};
+	}
+	return t ? t : &ways[d->tombstones_next++ % TOMBSTONE_WAYS];
+}
+
+bool directory_bury(struct directory *d, const struct message_bury *b)
+{
+	struct tombstone *t = directory_way(d, &b->id);
+
+	if (object_id_equal(&t->id, &b->id) && t->generation >= b->generation)
+		return false;
+	*t = (struct tombstone){b->id, b->generation, b->request, b->node};
+	d->buried++;
+	return true;
 }
 
 const struct tombstone *directory_tombstone(const struct directory *d, const struct object_id *id)
@@ -174,13 +187,6 @@ const struct tombstone *directory_tombstone(const struct directory *d, const str
 		if (ways[i].generation != 0 && object_id_equal(&ways[i].id, id))
 			return &ways[i];
 	return NULL;
-}
-
-bool directory_buried(const struct directory *d, const struct object_id *id, uint64_t generation)
-{
-	const struct tombstone *t = directory_tombstone(d, id);
-
-	return t && t->generation == generation;
 }
 
 bool directory_alive(const struct directory *d, const struct entry *e)

@@ -52,6 +52,7 @@ void loopback_run(struct control *c)
 
 	members_pump(c);
 	objects_announce_pump(c);
+	graves_pump(c);
 	while ((first = list_first(&c->loopback_queue)) != NULL) {
 		struct loopback *l = list_item(first, struct loopback, link);
 

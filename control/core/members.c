@@ -105,6 +105,7 @@ void members_pump(struct control *c)
 		if (members_view(c))
 			gossip_connect(c);
 		reshard(c);
+		graves_sweep(c);
 	}
 	if (!list_empty(&c->members.news))
 		gossip_flood(c);

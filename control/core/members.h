@@ -126,6 +126,8 @@ void reshard_request(struct control *c, struct node *n, const struct message *m)
 bool reshard_settling(struct control *c, const struct object_id *id);
 /* The next node from *cursor on that keeps a part of the directory; NULL: no more. */
 struct node *reshard_next(struct control *c, uint32_t *cursor);
+/* The owner of an id, and who would be its owner after that one; NULL: nobody. */
+void reshard_keepers(struct control *c, const struct object_id *id, struct node *keeper[2]);
 /* The id that a request is about, or NULL. */
 const struct object_id *reshard_id(const struct message *m);
 void reshard_redirect(struct control *c, struct node *n, uint64_t request);

@@ -50,6 +50,7 @@ enum message_kind {
 	MESSAGE_COMBINE,  /* shard -> node: build an object from these parts -> REPLY */
 	MESSAGE_COMBINED, /* node -> shard: how that goes -> REPLY */
 	MESSAGE_RELEASE,  /* shard -> node: give up what a reduce has left with you -> REPLY */
+	MESSAGE_BURY, /* shard -> shard: this was deleted, in case that you are asked -> REPLY */
 	MESSAGE_KINDS,
 };
 
@@ -162,6 +163,13 @@ struct message_object { /* DROP, DELETE, REMOVE, STAT */
 	uint64_t generation; /* DELETE: 0; STAT: 0 for the shard */
 	uint32_t upstream;   /* DROP: node + 1 that feeds me no more; 0: I hold nothing more */
 	uint64_t cursor;     /* STAT: holders that are told already */
+};
+
+struct message_bury {
+	struct object_id id;
+	uint64_t generation; /* this one and all before */
+	uint64_t request;    /* of the DELETE, and who sent it: it may be repeated elsewhere */
+	uint32_t node;	     /* or MESSAGE_NODE_NONE */
 };
 
 struct message_stream {
@@ -286,6 +294,7 @@ struct message {
 		struct message_get get;
 		struct message_got got;
 		struct message_object object;
+		struct message_bury bury;
 		struct message_stream stream;
 		struct message_list list;
 		struct message_objects objects;

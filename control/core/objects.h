@@ -113,6 +113,8 @@ void objects_announce(struct control *c, uint32_t slot);
 void objects_announce_later(struct control *c, uint32_t slot);
 /* All objects of which the directory's node for them may not know are announced. */
 void objects_announce_all(struct control *c);
+/* Whether the one who should know of the object may not. */
+bool objects_untold(struct control *c, uint32_t slot);
 /* Sends as many as may be under way. */
 void objects_announce_pump(struct control *c);
 /* Tells the directory that the object is gone (generation 0: that a GET is no longer wanted). */

@@ -9,22 +9,36 @@
 #include "state.h"
 
 /* Rendezvous hashing: each shard node draws a lot for the id, the highest has it; so when a node
- * joins or leaves, only its own objects move. D. G. Thaler, C. V. Ravishankar, 1998. */
-static uint32_t reshard_owner(const uint32_t *nodes, uint32_t count, const struct object_id *id)
+ * joins or leaves, only its own objects move, and when the owner leaves, the second highest has it
+ * next. D. G. Thaler, C. V. Ravishankar, 1998. */
+static void reshard_best(const uint32_t *nodes, uint32_t count, const struct object_id *id,
+			 uint32_t best[2])
 {
-	uint32_t best = MESSAGE_NODE_NONE;
-	uint64_t best_lot = 0;
+	uint64_t lots[2] = {0, 0};
 
+	best[0] = best[1] = MESSAGE_NODE_NONE;
 	for (uint32_t i = 0; i < count; i++) {
 		uint64_t lot =
 			XXH3_64bits_withSeed(id->bytes, sizeof(id->bytes), nodes[i] + UINT64_C(1));
+		bool first = best[0] == MESSAGE_NODE_NONE || lot > lots[0];
 
-		if (best == MESSAGE_NODE_NONE || lot > best_lot) {
-			best = nodes[i];
-			best_lot = lot;
+		if (!first && best[1] != MESSAGE_NODE_NONE && lot <= lots[1])
+			continue;
+		if (first) {
+			best[1] = best[0];
+			lots[1] = lots[0];
 		}
+		best[!first] = nodes[i];
+		lots[!first] = lot;
 	}
-	return best;
+}
+
+static uint32_t reshard_owner(const uint32_t *nodes, uint32_t count, const struct object_id *id)
+{
+	uint32_t best[2];
+
+	reshard_best(nodes, count, id, best);
+	return best[0];
 }
 
 static bool reshard_fixed(const struct control *c)
@@ -41,6 +55,18 @@ struct node *control_shard(struct control *c, const struct object_id *id)
 	else
 		owner = reshard_owner(c->members.live, c->members.live_count, id);
 	return owner == MESSAGE_NODE_NONE ? c->self : &c->peers.nodes[owner];
+}
+
+void reshard_keepers(struct control *c, const struct object_id *id, struct node *keeper[2])
+{
+	uint32_t best[2];
+
+	if (reshard_fixed(c))
+		reshard_best(c->shard_nodes, c->config.shards, id, best);
+	else
+		reshard_best(c->members.live, c->members.live_count, id, best);
+	for (int i = 0; i < 2; i++)
+		keeper[i] = peers_node(c, best[i]);
 }
 
 bool control_is_shard(const struct control *c, const struct node *n)

@@ -78,6 +78,51 @@ void session_fetch_wake(struct control *c, const struct object_id *id)
 		fetch_rest(c, f);
 }
 
+static bool session_created(struct control *c, struct call *call, const struct message *answer);
+
+/* Tells the directory; the client is answered when that has agreed. */
+static void session_create_ask(struct control *c, struct wait *w, uint32_t slot)
+{
+	struct message m;
+
+	w->object = objects_at(c, slot);
+	list_append(&w->object->waits, &w->of_owner);
+	objects_have(c, slot, &m);
+	m.have.create = 1;
+	w->call = calls_start(c, control_shard(c, &w->id), &m, TABLE_SLOT_NONE,
+			      c->config.directory_ns, session_created, w);
+	if (w->call == NULL) {
+		waits_end(c, w, -EAGAIN, "too many requests to the directory: try again later");
+		objects_kill(c, slot, "");
+		return;
+	}
+	w->call->cookie = members_life(c, w->call->node);
+}
+
+/* One that was deleted has a greater generation: somebody's clock is ahead of ours. */
+static void session_create_later(struct control *c, struct wait *w, uint64_t generation)
+{
+	uint32_t slot = objects_slot(c, w->object);
+	uint64_t size = c->table->slot[slot].size;
+	char name[OBJECT_NAME_BYTES];
+	struct text t;
+	int error;
+
+	memcpy(name, objects_name(c, slot), sizeof(name));
+	list_remove(&w->of_owner);
+	objects_kill(c, slot, "");
+	control_generation_after(c, generation);
+	error = objects_insert(c, &w->id, name, size, control_generation(c),
+			       c->dataplane.chunk_bytes, OBJECT_CREATING, &slot);
+	if (error) {
+		reply_no_room(c, error, size, &t);
+		waits_end(c, w, error, t.bytes);
+		return;
+	}
+	session_fetch_hush(c, &w->id);
+	session_create_ask(c, w, slot);
+}
+
 static bool session_created(struct control *c, struct call *call, const struct message *answer)
 {
 	struct wait *w = call->owner;
@@ -88,9 +133,17 @@ static bool session_created(struct control *c, struct call *call, const struct m
 	w->call = NULL;
 	if (answer && answer->reply.status == 0) {
 		o->creator = s;
+		o->owner = call->node->number + 1;
+		o->owner_life = (uint32_t)call->cookie;
+		if (objects_untold(c, slot)) /* another one since the request left */
+			objects_announce(c, slot);
 		list_append(&s->creating, &o->of_session);
 		waits_place(c, w, slot);
 		session_fetch_ends(c, &c->table->slot[slot].id, slot);
+		return false;
+	}
+	if (answer && answer->reply.status == -ESTALE) {
+		session_create_later(c, w, answer->reply.generation);
 		return false;
 	}
 	if (answer)
@@ -102,33 +155,10 @@ static bool session_created(struct control *c, struct call *call, const struct m
 	return false;
 }
 
-/* Tells the directory; the client is answered when that has agreed. */
-static void session_create_ask(struct control *c, struct session *s,
-			       const struct session_request *r, uint32_t slot)
-{
-	struct object *o = objects_at(c, slot);
-	struct wait *w = waits_start(c, s, r);
-	struct message m;
-
-	if (w == NULL) {
-		objects_kill(c, slot, "");
-		return;
-	}
-	w->object = o;
-	list_append(&o->waits, &w->of_owner);
-	objects_have(c, slot, &m);
-	m.have.create = 1;
-	w->call = calls_start(c, control_shard(c, &r->id), &m, TABLE_SLOT_NONE,
-			      c->config.directory_ns, session_created, w);
-	if (w->call == NULL) {
-		waits_end(c, w, -EAGAIN, "too many requests to the directory: try again later");
-		objects_kill(c, slot, "");
-	}
-}
-
 void session_create(struct control *c, struct session *s, const struct session_request *r)
 {
 	uint32_t slot = objects_find(c, &r->id);
+	struct wait *w;
 	struct text t;
 	int error;
 
@@ -136,7 +166,7 @@ void session_create(struct control *c, struct session *s, const struct session_r
 		session_exists(c, s, r, slot);
 		return;
 	}
-	error = objects_insert(c, &r->id, r->name, r->size, ++c->generation,
+	error = objects_insert(c, &r->id, r->name, r->size, control_generation(c),
 			       c->dataplane.chunk_bytes, OBJECT_CREATING, &slot);
 	if (error) {
 		reply_no_room(c, error, r->size, &t);
@@ -144,7 +174,11 @@ void session_create(struct control *c, struct session *s, const struct session_r
 		return;
 	}
 	session_fetch_hush(c, &r->id);
-	session_create_ask(c, s, r, slot);
+	w = waits_start(c, s, r);
+	if (w)
+		session_create_ask(c, w, slot);
+	else
+		objects_kill(c, slot, "");
 }
 
 /* The object that the session creates in this slot, or NULL and the client is answered. */

@@ -10,6 +10,7 @@
 #include "directory.h"
 #include "feed.h"
 #include "fetch.h"
+#include "graves.h"
 #include "members.h"
 #include "objects.h"
 #include "peers.h"
@@ -30,7 +31,8 @@ struct control {
 	struct control_counters counters;
 	uint64_t now_ns;
 	uint64_t random;     /* state of the generator for pauses */
-	uint64_t generation; /* of the last object made here */
+	uint64_t generation; /* of the last object made here, without the node's part */
+	uint64_t epoch_ns;   /* from our clock to that of the incarnations */
 
 	bool attached;
 	struct attach_reply dataplane;
@@ -44,6 +46,7 @@ struct control {
 	struct peers peers;
 	struct members members;
 	struct calls calls;
+	struct graves graves;
 	struct directory directory;
 	struct objects objects;
 	struct plan plan;
@@ -60,6 +63,10 @@ struct control {
 /* control.c */
 void control_start(struct control *c);
 uint64_t control_random(struct control *c);
+/* Of a new object: later ones are greater, on all nodes as far as their clocks agree. */
+uint64_t control_generation(struct control *c);
+/* The next one here will be greater than that. */
+void control_generation_after(struct control *c, uint64_t generation);
 /* A pause that grows with the attempts, with some jitter. */
 uint64_t control_backoff(struct control *c, uint32_t attempts);
 void control_log(struct control *c, enum control_log_level level, const struct text *t);

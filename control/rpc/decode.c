@@ -164,6 +164,14 @@ static bool decode_object(const Rpc__Object *in, struct message_object *out)
 	return in->upstream <= NODES_MAX && decode_id(&in->id, &out->id);
 }
 
+static bool decode_bury(const Rpc__Bury *in, struct message_bury *out)
+{
+	out->generation = in->generation;
+	out->request = in->request;
+	out->node = in->node - 1;
+	return in->node <= NODES_MAX && in->generation != 0 && decode_id(&in->id, &out->id);
+}
+
 /* Runs that rise and do not touch each other, inside the range asked for. */
 static bool decode_skips(const Rpc__Stream *in, struct message_stream *out)
 {
@@ -438,6 +446,9 @@ static bool decode_reduce_body(const Rpc__Envelope *e, struct decode_arena *a, s
 	case RPC__ENVELOPE__BODY_RELEASE:
 		m->kind = MESSAGE_RELEASE;
 		return decode_combined(e->release, true, &m->combined);
+	case RPC__ENVELOPE__BODY_BURY:
+		m->kind = MESSAGE_BURY;
+		return decode_bury(e->bury, &m->bury);
 	default:
 		return false;
 	}

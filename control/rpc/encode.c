@@ -62,6 +62,15 @@ static void encode_got(const struct message_got *m, Rpc__Got *out)
 	out->spare = m->spare;
 }
 
+static void encode_bury(const struct message_bury *m, Rpc__Bury *out)
+{
+	rpc__bury__init(out);
+	out->id = encode_bytes(m->id.bytes, OBJECT_ID_BYTES);
+	out->generation = m->generation;
+	out->request = m->request;
+	out->node = m->node + 1;
+}
+
 static void encode_object(const struct message_object *m, Rpc__Object *out)
 {
 	rpc__object__init(out);
@@ -293,6 +302,7 @@ union encode_body {
 	Rpc__Get get;
 	Rpc__Got got;
 	Rpc__Object object;
+	Rpc__Bury bury;
 	Rpc__Stream stream;
 	Rpc__List list;
 	Rpc__Objects objects;
@@ -315,6 +325,7 @@ static const Rpc__Envelope__BodyCase encode_cases[MESSAGE_KINDS] = {
 	[MESSAGE_DROP] = RPC__ENVELOPE__BODY_DROP,
 	[MESSAGE_DELETE] = RPC__ENVELOPE__BODY_DELETE,
 	[MESSAGE_REMOVE] = RPC__ENVELOPE__BODY_REMOVE,
+	[MESSAGE_BURY] = RPC__ENVELOPE__BODY_BURY,
 	[MESSAGE_STREAM] = RPC__ENVELOPE__BODY_STREAM,
 	[MESSAGE_STAT] = RPC__ENVELOPE__BODY_STAT,
 	[MESSAGE_LIST] = RPC__ENVELOPE__BODY_LIST,
@@ -351,6 +362,9 @@ static void encode_reduce_body(const struct message *m, uint8_t *scratch, union 
 	case MESSAGE_COMBINED:
 	case MESSAGE_RELEASE:
 		encode_combined(&m->combined, &b->combined);
+		break;
+	case MESSAGE_BURY:
+		encode_bury(&m->bury, &b->bury);
 		break;
 	default:
 		encode_object(&m->object, &b->object);

@@ -253,7 +253,7 @@ void full_start_control(struct full *f)
 		return;
 	f->life++;
 	c.node = f->n->index;
-	c.incarnation = f->life;
+	c.incarnation = world_now(g->w) + f->life; /* as a clock would give it */
 	c.seed = prng_mix(g->w->seed ^ ((uint64_t)f->n->index << 32 | f->life));
 	f->core_memory = full_map(control_bytes(&c));
 	f->core = control_init(f->core_memory, &c, &ops, world_now(g->w));

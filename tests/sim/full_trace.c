@@ -13,7 +13,10 @@ static const char *const trace_kinds[MESSAGE_KINDS] = {
 	[MESSAGE_LIST] = "LIST",       [MESSAGE_OBJECTS] = "OBJECTS",
 	[MESSAGE_STATUS] = "STATUS",   [MESSAGE_NODE] = "NODE",
 	[MESSAGE_REPLY] = "REPLY",     [MESSAGE_REDIRECT] = "REDIRECT",
-	[MESSAGE_MEMBERS] = "MEMBERS",
+	[MESSAGE_MEMBERS] = "MEMBERS", [MESSAGE_REDUCE] = "REDUCE",
+	[MESSAGE_REDUCED] = "REDUCED", [MESSAGE_USED] = "USED",
+	[MESSAGE_COMBINE] = "COMBINE", [MESSAGE_COMBINED] = "COMBINED",
+	[MESSAGE_RELEASE] = "RELEASE", [MESSAGE_BURY] = "BURY",
 };
 
 static void trace_object(const struct object_id *id, uint64_t generation)

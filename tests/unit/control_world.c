@@ -166,7 +166,7 @@ void world_start_control(struct world *w, uint32_t node)
 	config.node = node;
 	config.addrs = addrs;
 	config.shard_nodes = w->shard_nodes;
-	config.incarnation = ++w->lives;
+	config.incarnation = w->now_ns + ++w->lives; /* as a clock would give it */
 	config.seed = ++w->prng * UINT64_C(0x9e3779b97f4a7c15);
 	n->core_memory = world_memory(control_bytes(&config));
 	n->core = control_init(n->core_memory, &config, &ops, w->now_ns);

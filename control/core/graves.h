@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Keeping the deleted dead when the directory moves. The owner of an id remembers the newest
+ * generation of it that was deleted (a tombstone, directory.h) and gives the same to the node that
+ * would be its next owner. Whenever the members change, whoever has a tombstone gives it to those
+ * two as they are now. So a late announcement is refused as long as one of the two has lived on.
+ *
+ * A tombstone states a fact that stays true: it may be told twice, late, and to anybody.
+ */
+#ifndef SARISSA_CONTROL_CORE_GRAVES_H
+#define SARISSA_CONTROL_CORE_GRAVES_H
+
+#include "message.h"
+
+struct control;
+struct node;
+
+struct graves {
+	uint32_t sweep;	  /* the next one of those that are told; tombstones: all are */
+	uint32_t sending; /* calls under way */
+};
+
+void graves_init(struct control *c);
+/* The members have changed: all are told again. */
+void graves_sweep(struct control *c);
+/* Sends as many as may be under way. */
+void graves_pump(struct control *c);
+/* BURY of another node. */
+void graves_take(struct control *c, struct node *n, const struct message *m);
+
+#endif

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One shard of the directory by itself, and what it says, for the tests of it. */
+#ifndef SARISSA_TESTS_UNIT_CONTROL_SHARD_H
+#define SARISSA_TESTS_UNIT_CONTROL_SHARD_H
+
+#include "control_test.h"
+#include "core/control.h"
+#include "core/directory.h"
+
+enum { NODES = 48, OUT_MAX = 64 };
+
+struct fixture {
+	struct directory d;
+	void *memory;
+	struct {
+		uint32_t node;
+		struct message m;
+	} out[OUT_MAX];
+	struct {
+		uint32_t node;
+		uint64_t generation;
+		struct removal *removal;
+	} removed[OUT_MAX];
+	uint32_t out_count, removed_count, suspects, redirects;
+	uint64_t request;
+};
+
+static inline void on_answer(void *arg, uint32_t node, const struct message *m)
+{
+	struct fixture *f = arg;
+
+	assert_true(f->out_count < OUT_MAX);
+	f->out[f->out_count].node = node;
+	f->out[f->out_count++].m = *m;
+}
+
+static inline bool on_remove(void *arg, uint32_t node, const struct object_id *id,
+			     uint64_t generation, struct removal *removal)
+{
+	struct fixture *f = arg;
+
+	f->removed[f->removed_count].node = node;
+	f->removed[f->removed_count].removal = removal;
+	f->removed[f->removed_count++].generation = generation;
+	return true;
+}
+
+static inline void on_suspect(void *arg, uint32_t node)
+{
+	((struct fixture *)arg)->suspects++;
+}
+
+static inline uint32_t on_removals(void *arg)
+{
+	return 100;
+}
+
+static inline void on_redirect(void *arg, uint32_t node, uint64_t request)
+{
+	((struct fixture *)arg)->redirects++;
+}
+
+static inline int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+	const struct directory_out out = {f,	      on_answer,   on_remove,
+					  on_suspect, on_removals, on_redirect};
+	struct control_config config;
+	struct arena arena = {NULL, 0};
+
+	control_config_default(&config);
+	config.nodes = NODES;
+	config.entries_max = config.waiters_max = 16;
+	config.copies_max = NODES;
+	config.calls_max = 16;
+	config.tombstones = 16;
+	config.inline_bytes = 1 << 18;
+	directory_carve(&f->d, &arena, &config);
+	f->memory = arena.memory = calloc(1, arena.bytes + 64);
+	arena.memory += 64 - ((uintptr_t)arena.memory & 63);
+	arena.bytes = 0;
+	directory_carve(&f->d, &arena, &config);
+	directory_init(&f->d, &config, &out);
+	for (uint32_t i = 0; i < NODES; i++) {
+		assert_false(directory_node_up(&f->d, i, 100 + i));
+		directory_node_known(&f->d, i);
+	}
+	*state = f;
+	return 0;
+}
+
+static inline int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	free(f->memory);
+	free(f);
+	return 0;
+}
+
+static inline struct object_id id_of(uint8_t n)
+{
+	return (struct object_id){{n, n, n, n, n, 1, 2, 3}};
+}
+
+/* Sends a message of a node; returns the first answer to it, NULL when there is none. */
+static inline const struct message *send(struct fixture *f, uint32_t node, struct message *m)
+{
+	f->out_count = 0;
+	m->request = ++f->request;
+	directory_message(&f->d, node, m);
+	for (uint32_t i = 0; i < f->out_count; i++)
+		if (f->out[i].node == node && f->out[i].m.request == m->request)
+			return &f->out[i].m;
+	return NULL;
+}
+
+static inline int have(struct fixture *f, uint32_t node, uint8_t id, uint64_t generation,
+		       uint64_t size, uint32_t state, bool create)
+{
+	struct message m = {.kind = MESSAGE_HAVE};
+	const struct message *a;
+
+	m.have = (struct message_have){.id = id_of(id),
+				       .generation = generation,
+				       .size = size,
+				       .chunk_bytes = 1408,
+				       .state = state,
+				       .upstream = MESSAGE_NODE_NONE,
+				       .create = create};
+	a = send(f, node, &m);
+	assert_non_null(a);
+	assert_int_equal(a->kind, MESSAGE_REPLY);
+	return a->reply.status;
+}
+
+static inline const struct message *get(struct fixture *f, uint32_t node, uint8_t id,
+					uint64_t generation, uint32_t failed, uint32_t why)
+{
+	struct message m = {.kind = MESSAGE_GET};
+	const struct message *a;
+
+	m.get = (struct message_get){id_of(id), generation, failed, why};
+	a = send(f, node, &m);
+	assert_non_null(a);
+	assert_int_equal(a->kind, MESSAGE_GOT);
+	return a;
+}
+
+static inline const struct message *get_first(struct fixture *f, uint32_t node, uint8_t id)
+{
+	return get(f, node, id, 0, MESSAGE_NODE_NONE, MESSAGE_GET_FIRST);
+}
+
+/* The holder that node was sent to, in what was answered last. */
+static inline uint32_t sent_to(const struct fixture *f, uint32_t node)
+{
+	for (uint32_t i = 0; i < f->out_count; i++)
+		if (f->out[i].node == node && f->out[i].m.kind == MESSAGE_GOT &&
+		    f->out[i].m.got.what == MESSAGE_GOT_HOLDER)
+			return f->out[i].m.got.holder;
+	return MESSAGE_NODE_NONE;
+}
+
+#define BIG (UINT64_C(4) << 20)
+
+#endif
