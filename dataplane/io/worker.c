@@ -90,6 +90,8 @@ static unsigned worker_turn(struct worker *w, uint64_t now_ns)
 	work += rx_burst(w, now_ns);
 	if (now_ns >= engine_next_timeout(w->session->engine))
 		engine_tick(w->session->engine, now_ns);
+	if (w->busy_poll) /* control works while we send */
+		work += worker_give_events(w);
 	work += tx_burst(w, now_ns);
 	work += worker_give_events(w);
 	return work;

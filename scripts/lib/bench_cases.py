@@ -5,8 +5,8 @@ our rows may be. Rates are those that leave the cores of a two-core machine some
 from typing import NamedTuple
 
 KIB, MIB = 1 << 10, 1 << 20
-RATES = {4: 200, 8: 200, 16: 100}  # Mbit/s, by nodes, at MTU 1500
-RATES_3498 = {4: 200, 8: 200, 16: 200}
+RATES = {4: 200, 8: 200, 16: 75}  # Mbit/s, by nodes, at MTU 1500
+RATES_3498 = {4: 200, 8: 200, 16: 150}
 COPIES_MOST, RESENT_MOST, LATE_MOST = 1.1, 0.01, 0.15
 
 
