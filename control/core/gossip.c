@@ -89,6 +89,15 @@ void gossip_entry(struct control *c, struct node *to, const struct node *about)
 	gossip_send(c, to, MESSAGE_MEMBERS_NEWS, 1);
 }
 
+void gossip_taken(struct control *c, struct node *to, const struct node *about,
+		  uint64_t incarnation)
+{
+	members_describe(about, &c->members.page[0]);
+	if (c->members.page[0].incarnation <= incarnation)
+		c->members.page[0].incarnation = incarnation + 1;
+	gossip_send(c, to, MESSAGE_MEMBERS_NEWS, 1);
+}
+
 void gossip_table(struct control *c, struct node *n)
 {
 	uint32_t count = 0;

@@ -133,11 +133,18 @@ struct node *join_hello(struct control *c, struct conn *conn, const struct messa
 		return NULL;
 	}
 	why = join_refuses(c, from, h->node);
+	n = peers_node(c, h->node);
+	if (why && c->members.dynamic && n && (n == c->self || members_live(n)) &&
+	    !net_addr_equal(&n->addr, &from->addr)) {
+		gossip_taken(c, from, n, h->incarnation); /* it says so in its log, and stops */
+		conn->named = false;
+		c->counters.hello_refused++;
+		return NULL;
+	}
 	if (why) {
 		peers_refuse(c, conn, h, why);
 		return NULL;
 	}
-	n = peers_node(c, h->node);
 	peers_readdress(c, n, &from->addr);
 	peers_rebind(c, conn, n);
 	return n;

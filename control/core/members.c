@@ -128,6 +128,12 @@ static void members_gone(struct control *c, struct node *n)
 	directory_node_forget(&c->directory, n->number);
 }
 
+/* Whether it lived when the view was made. */
+static bool members_viewed(const struct control *c, const struct node *n)
+{
+	return n->position < c->members.live_count && c->members.live[n->position] == n->number;
+}
+
 static void members_set(struct control *c, struct node *n, uint64_t incarnation,
 			enum member_state state)
 {
@@ -139,6 +145,8 @@ static void members_set(struct control *c, struct node *n, uint64_t incarnation,
 		n->life++;
 	if (rose && !members_live(n) && incarnation > 1)
 		m->life++; /* a life that we never saw: its part of the directory was in between */
+	if (was && !members_live(n) && !members_viewed(c, n))
+		m->life++; /* others may have acted on a life that we did not */
 	timers_cancel(&c->timers, &n->suspicion);
 	if (state == MEMBER_SUSPECT)
 		timers_set(&c->timers, &n->suspicion, c->now_ns + c->config.suspect_ns,

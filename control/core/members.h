@@ -97,6 +97,9 @@ void gossip_connect(struct control *c);
 void gossip_flood(struct control *c);
 void gossip_table(struct control *c, struct node *n);
 void gossip_entry(struct control *c, struct node *to, const struct node *about);
+/* Tells a node that claims a number in this incarnation that it is another one's: it is fenced. */
+void gossip_taken(struct control *c, struct node *to, const struct node *about,
+		  uint64_t incarnation);
 void gossip_probe(struct control *c, struct node *n);
 void gossip_take(struct control *c, struct node *n, const struct message_members *m);
 void gossip_start(struct control *c);

@@ -129,6 +129,8 @@ void reshard(struct control *c)
 {
 	if (reshard_fixed(c) || !members_joined(c))
 		return;
+	if (c->table && c->objects.sweep != TABLE_SLOT_NONE)
+		c->members.life++; /* some were not told of the change before: tell all again */
 	directory_keep(&c->directory, reshard_mine, c);
 	calls_move(c);
 	if (c->table)

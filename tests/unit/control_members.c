@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One core among peers that are only its mail: who belongs to the cluster, and what follows. */
+#include "control_test.h"
+#include "core/state.h"
+
+enum { NODES = 8, SLOTS = 64, STORE = 1 << 20, SENT_MAX = 512 };
+#define MS     UINT64_C(1000000)
+#define SECOND UINT64_C(1000000000)
+
+struct fixture {
+	struct control *core;
+	void *memory;
+	uint8_t *store;
+	struct object_table *table;
+	uint64_t now_ns;
+	struct {
+		uint32_t conn;
+		struct message m;
+		struct message_member first;
+	} sent[SENT_MAX];
+	uint32_t sent_count, errors;
+	char log[256];
+	_Atomic uint64_t pins[SESSION_PINS];
+};
+
+static struct net_addr addr_of(uint32_t n)
+{
+	struct net_addr a = {.port = 1000};
+
+	a.ip[15] = (uint8_t)(n + 1);
+	return a;
+}
+
+static bool on_send(void *arg, uint32_t conn, const struct message *m)
+{
+	struct fixture *f = arg;
+
+	assert_true(f->sent_count < SENT_MAX);
+	f->sent[f->sent_count].conn = conn;
+	f->sent[f->sent_count].m = *m;
+	if (m->kind == MESSAGE_MEMBERS && m->members.count > 0)
+		f->sent[f->sent_count].first = m->members.members[0];
+	f->sent_count++;
+	return true;
+}
+
+static bool on_reply(void *arg, uint32_t session, const struct session_reply *r, const void *tail,
+		     uint32_t tail_bytes)
+{
+	return true;
+}
+
+static void on_log(void *arg, enum control_log_level level, const char *text)
+{
+	struct fixture *f = arg;
+
+	f->errors += level == CONTROL_LOG_ERROR;
+	snprintf(f->log, sizeof(f->log), "%s", text);
+}
+
+static struct object_table *make_table(void)
+{
+	struct object_table *t = calloc(1, object_table_bytes(SLOTS));
+
+	t->magic = OBJECT_TABLE_MAGIC;
+	t->slots = SLOTS;
+	t->slot_bytes = sizeof(struct object_slot);
+	t->store_bytes = STORE;
+	t->incarnation = 77;
+	t->names_offset = sizeof(*t) + SLOTS * sizeof(struct object_slot);
+	return t;
+}
+
+/* Node 0 of a list, or the only seed; its incarnation is 100. */
+static struct fixture *begin(bool seeds)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+	const struct control_ops ops = {f, on_send, on_reply, on_log, NULL};
+	struct net_addr addrs[NODES];
+	struct control_attach a = {0};
+	struct control_config config;
+
+	for (uint32_t i = 0; i < NODES; i++)
+		addrs[i] = addr_of(i);
+	control_config_default(&config);
+	config.nodes = NODES;
+	config.node = seeds ? UINT32_MAX : 0;
+	config.addrs = seeds ? NULL : addrs;
+	config.seeds = addrs;
+	config.seeds_count = seeds;
+	config.incarnation = 100;
+	config.seed = 1;
+	config.table_slots = SLOTS;
+	config.conns_max = 16;
+	f->now_ns = SECOND;
+	f->memory = aligned_alloc(64, (control_bytes(&config) + 63) / 64 * 64);
+	assert_non_null(f->memory);
+	memset(f->memory, 0, control_bytes(&config));
+	f->core = control_init(f->memory, &config, &ops, f->now_ns);
+	assert_non_null(f->core);
+	f->store = calloc(1, STORE);
+	f->table = make_table();
+	a.store = f->store;
+	a.table = f->table;
+	a.reply.workers = 1;
+	a.reply.store_bytes = STORE;
+	a.reply.incarnation = 5;
+	a.reply.addr = addr_of(0);
+	a.reply.mtu = 1500;
+	a.reply.chunk_bytes = 1408;
+	assert_int_equal(control_attach(f->core, &a, f->now_ns), 0);
+	return f;
+}
+
+static void end(struct fixture *f)
+{
+	free(f->memory);
+	free(f->store);
+	free(f->table);
+	free(f);
+}
+
+static uint32_t conn_of(uint32_t n)
+{
+	return handle_make((uint16_t)n, 1);
+}
+
+static void link_up(struct fixture *f, uint32_t n)
+{
+	struct record r = {.op = EVENT_PEER_UP};
+
+	r.peer.conn = conn_of(n);
+	r.peer.addr = addr_of(n);
+	r.peer.incarnation = 5;
+	r.peer.mtu = 1500;
+	control_event(f->core, 0, &r, f->now_ns);
+}
+
+static void hello(struct fixture *f, uint32_t at, uint32_t number, uint64_t incarnation)
+{
+	struct message m = {.kind = MESSAGE_HELLO};
+
+	m.hello.node = number;
+	m.hello.given = MESSAGE_NODE_NONE;
+	m.hello.version = MESSAGE_VERSION;
+	m.hello.workers = 1;
+	m.hello.incarnation = incarnation;
+	m.hello.store_incarnation = 200 + at;
+	m.hello.digest = members_digest(f->core);
+	control_message(f->core, conn_of(at), &m, f->now_ns);
+}
+
+static void meet(struct fixture *f, uint32_t n)
+{
+	link_up(f, n);
+	hello(f, n, n, 100);
+}
+
+static void tell_at(struct fixture *f, uint32_t from, uint32_t about, enum member_state state,
+		    uint64_t incarnation, struct net_addr addr)
+{
+	const struct message_member member = {about, state, incarnation, addr};
+	struct message m = {.kind = MESSAGE_MEMBERS};
+
+	m.members.step = MESSAGE_MEMBERS_NEWS;
+	m.members.count = 1;
+	m.members.members = &member;
+	m.members.digest = members_digest(f->core);
+	control_message(f->core, conn_of(from), &m, f->now_ns);
+}
+
+static void tell(struct fixture *f, uint32_t from, uint32_t about, enum member_state state,
+		 uint64_t incarnation)
+{
+	tell_at(f, from, about, state, incarnation, addr_of(about));
+}
+
+static enum member_state state_of(struct fixture *f, uint32_t n)
+{
+	return (enum member_state)peers_node(f->core, n)->member;
+}
+
+static uint32_t sent(const struct fixture *f, uint32_t kind)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < f->sent_count; i++)
+		count += f->sent[i].m.kind == kind;
+	return count;
+}
+
+static void run(struct fixture *f, uint64_t for_ns)
+{
+	f->now_ns += for_ns;
+	control_tick(f->core, f->now_ns);
+}
+
+/* An id that this node (mine) keeps, or node 1. */
+static struct object_id id_for(struct fixture *f, uint32_t owner)
+{
+	struct object_id id = {{0}};
+
+	for (;; id.bytes[0]++)
+		if (control_shard(f->core, &id)->number == owner)
+			return id;
+}
+
+/* ---- members.c ---------------------------------------------------------------------------- */
+
+static void reports_are_ordered_by_incarnation(void **state)
+{
+	struct fixture *f = begin(false);
+
+	meet(f, 1);
+	tell(f, 1, 2, MEMBER_ALIVE, 50);
+	tell(f, 1, 2, MEMBER_DEAD, 49); /* of the past */
+	assert_int_equal(state_of(f, 2), MEMBER_ALIVE);
+	tell(f, 1, 2, MEMBER_SUSPECT, 50);
+	tell(f, 1, 2, MEMBER_ALIVE, 50); /* the worse wins */
+	assert_int_equal(state_of(f, 2), MEMBER_SUSPECT);
+	tell(f, 1, 2, MEMBER_ALIVE, 51); /* it refutes */
+	assert_int_equal(state_of(f, 2), MEMBER_ALIVE);
+	tell(f, 1, 2, MEMBER_DEAD, 60); /* of the future: a life that we did not see */
+	assert_int_equal(state_of(f, 2), MEMBER_DEAD);
+	tell(f, 1, 2, MEMBER_ALIVE, 60);
+	assert_int_equal(state_of(f, 2), MEMBER_DEAD);
+	tell(f, 1, 2, MEMBER_LEFT, 60);
+	assert_int_equal(state_of(f, 2), MEMBER_LEFT);
+	end(f);
+}
+
+static void a_repeated_report_is_not_passed_on(void **state)
+{
+	struct fixture *f = begin(false);
+	uint32_t before;
+
+	meet(f, 1);
+	meet(f, 2);
+	tell(f, 1, 3, MEMBER_DEAD, 50);
+	run(f, SECOND / 10);
+	before = f->sent_count;
+	tell(f, 2, 3, MEMBER_DEAD, 50);
+	assert_int_equal(f->sent_count, before);
+	end(f);
+}
+
+static void our_own_end_is_refuted(void **state)
+{
+	struct fixture *f = begin(false);
+
+	meet(f, 1);
+	f->sent_count = 0;
+	tell(f, 1, 0, MEMBER_DEAD, 99); /* of an earlier life: true */
+	assert_int_equal(control_counters(f->core)->members_refuted, 0);
+	tell(f, 1, 0, MEMBER_DEAD, 100);
+	assert_int_equal(control_counters(f->core)->members_refuted, 1);
+	assert_int_equal(f->core->self->member_incarnation, 101);
+	assert_int_equal(sent(f, MESSAGE_HELLO), 1);
+	tell(f, 1, 0, MEMBER_SUSPECT, 500);
+	assert_int_equal(f->core->self->member_incarnation, 501);
+	end(f);
+}
+
+static void forged_numbers_and_addresses_are_strange(void **state)
+{
+	struct fixture *f = begin(false);
+
+	meet(f, 1);
+	tell(f, 1, NODES, MEMBER_DEAD, 50);
+	tell(f, 1, UINT32_MAX, MEMBER_ALIVE, 50);
+	tell_at(f, 1, 2, MEMBER_DEAD, 5000, addr_of(7)); /* the list has another address */
+	assert_int_equal(control_counters(f->core)->members_strange, 3);
+	assert_int_equal(state_of(f, 2), MEMBER_ALIVE);
+	end(f);
+}
+
+static void a_hello_of_an_ended_life_is_told_so(void **state)
+{
+	struct fixture *f = begin(false);
+
+	meet(f, 1);
+	tell(f, 1, 2, MEMBER_DEAD, 100);
+	link_up(f, 2);
+	f->sent_count = 0;
+	hello(f, 2, 2, 100);
+	assert_int_equal(control_counters(f->core)->members_stale, 1);
+	assert_int_equal(sent(f, MESSAGE_MEMBERS), 1);
+	assert_int_equal(f->sent[0].first.state, MEMBER_DEAD);
+	assert_int_equal(state_of(f, 2), MEMBER_DEAD);
+	hello(f, 2, 2, 101);
+	assert_int_equal(state_of(f, 2), MEMBER_ALIVE);
+	end(f);
+}
+
+/* ---- what follows for the directory (reshard.c) -------------------------------------------- */
+
+static void get_from(struct fixture *f, uint32_t n, struct object_id id, uint64_t request)
+{
+	struct message m = {.kind = MESSAGE_GET, .request = request};
+
+	m.get.id = id;
+	m.get.failed = MESSAGE_NODE_NONE;
+	control_message(f->core, conn_of(n), &m, f->now_ns);
+}
+
+static uint32_t entries(struct fixture *f)
+{
+	struct control_usage u;
+
+	control_usage(f->core, &u);
+	return u.entries;
+}
+
+static void a_request_for_another_owner_is_sent_away(void **state)
+{
+	struct fixture *f = begin(false);
+
+	meet(f, 1);
+	get_from(f, 1, id_for(f, 1), 9);
+	assert_int_equal(control_counters(f->core)->redirects, 1);
+	assert_int_equal(entries(f), 0);
+	get_from(f, 1, id_for(f, 0), 10);
+	assert_int_equal(entries(f), 1);
+	end(f);
+}
+
+/* Seed 2047 of objects-cuts: it went on asking over its old connection, and waited for ever. */
+static void a_dead_member_waits_for_nothing(void **state)
+{
+	struct fixture *f = begin(false);
+	struct record r[8];
+	unsigned closed = 0, count;
+
+	meet(f, 1);
+	meet(f, 2);
+	get_from(f, 1, id_for(f, 0), 9);
+	assert_int_equal(entries(f), 1);
+	while (control_commands(f->core, 0, r, 8) > 0)
+		;
+	tell(f, 2, 1, MEMBER_DEAD, 100);
+	assert_int_equal(entries(f), 0);
+	get_from(f, 1, id_for(f, 0), 10);
+	assert_int_equal(entries(f), 0);
+	while ((count = control_commands(f->core, 0, r, 8)) > 0)
+		for (unsigned i = 0; i < count; i++)
+			closed += r[i].op == COMMAND_PEER_CLOSE && r[i].peer.conn == conn_of(1);
+	assert_int_equal(closed, 1);
+	end(f);
+}
+
+/* Seed 289 of objects-mixed: a DROP, repeated after the object had come, took the copy away. */
+static void a_late_drop_is_not_sent(void **state)
+{
+	static const uint8_t value[4] = {1, 2, 3, 4};
+	struct fixture *f = begin(false);
+	struct session_request r = {.magic = SESSION_MAGIC, .version = SESSION_VERSION};
+	struct message got = {.kind = MESSAGE_GOT, .request = 12345};
+	int s;
+
+	meet(f, 1);
+	s = control_session_open(f->core, f->pins, f->now_ns);
+	r.op = SESSION_ATTACH;
+	control_session_request(f->core, (uint32_t)s, &r, sizeof(r), f->now_ns);
+	got.got = (struct message_got){.id = id_for(f, 1),
+				       .generation = 9,
+				       .size = 4,
+				       .chunk_bytes = 1408,
+				       .what = MESSAGE_GOT_VALUE,
+				       .holder = MESSAGE_NODE_NONE,
+				       .value = value,
+				       .value_bytes = 4};
+	f->sent_count = 0;
+	control_message(f->core, conn_of(1), &got, f->now_ns); /* nobody here has asked */
+	assert_int_equal(sent(f, MESSAGE_DROP), 1);
+	r.op = SESSION_GET;
+	r.seq = 1;
+	r.id = got.got.id;
+	r.timeout_ns = -1;
+	r.pin = SESSION_PIN_NONE;
+	f->sent_count = 0;
+	control_session_request(f->core, (uint32_t)s, &r, sizeof(r), f->now_ns);
+	assert_int_equal(sent(f, MESSAGE_GET), 1);
+	for (uint32_t i = 0; i < f->sent_count; i++)
+		if (f->sent[i].m.kind == MESSAGE_GET)
+			got.request = f->sent[i].m.request;
+	control_message(f->core, conn_of(1), &got, f->now_ns);
+	f->sent_count = 0;
+	for (int i = 0; i < 15; i++)
+		run(f, 100 * MS);
+	assert_int_equal(sent(f, MESSAGE_DROP), 0);
+	end(f);
+}
+
+/* ---- join.c ------------------------------------------------------------------------------- */
+
+static void newcomers_get_numbers_in_turn(void **state)
+{
+	struct fixture *f = begin(true);
+
+	assert_int_equal(control_number(f->core), 0);
+	run(f, f->core->config.join_ns + SECOND);
+	for (uint32_t n = 3; n < 5; n++) {
+		link_up(f, n);
+		f->sent_count = 0;
+		hello(f, n, MESSAGE_NODE_NONE, 100);
+		hello(f, n, MESSAGE_NODE_NONE, 100); /* repeated: the same again */
+		assert_int_equal(f->sent_count, 2);
+		assert_int_equal(f->sent[0].m.hello.given, n - 2);
+		assert_int_equal(f->sent[1].m.hello.given, n - 2);
+		hello(f, n, n - 2, 100);
+		assert_int_equal(state_of(f, n - 2), MEMBER_ALIVE);
+	}
+	end(f);
+}
+
+static void a_young_seed_gives_nothing(void **state)
+{
+	struct fixture *f = begin(true);
+
+	link_up(f, 3);
+	f->sent_count = 0;
+	hello(f, 3, MESSAGE_NODE_NONE, 100);
+	assert_int_equal(f->sent_count, 0);
+	end(f);
+}
+
+static void a_taken_number_is_told(void **state)
+{
+	struct fixture *f = begin(true);
+
+	link_up(f, 1);
+	hello(f, 1, 1, 100);
+	assert_int_equal(state_of(f, 1), MEMBER_ALIVE);
+	link_up(f, 2);
+	f->sent_count = 0;
+	hello(f, 2, 1, 900); /* the number of the node at another address */
+	assert_int_equal(control_counters(f->core)->hello_refused, 1);
+	assert_int_equal(sent(f, MESSAGE_MEMBERS), 1);
+	assert_int_equal(f->sent[0].first.node, 1);
+	assert_true(f->sent[0].first.incarnation > 900);
+	assert_int_equal(peers_node(f->core, 1)->member_incarnation, 100);
+	hello(f, 2, 0, 900); /* ours */
+	assert_int_equal(control_counters(f->core)->hello_refused, 2);
+	hello(f, 2, NODES, 900); /* there is none */
+	assert_int_equal(control_counters(f->core)->hello_refused, 3);
+	assert_non_null(strstr(f->log, "there is no such number"));
+	end(f);
+}
+
+static void one_whose_number_is_taken_stops(void **state)
+{
+	struct fixture *f = begin(true);
+
+	link_up(f, 1);
+	hello(f, 1, 1, 100);
+	tell_at(f, 1, 0, MEMBER_ALIVE, 101, addr_of(6));
+	assert_int_equal(control_membership(f->core), CONTROL_FENCED);
+	assert_int_equal(f->errors, 1);
+	assert_non_null(strstr(f->log, "start this node with --node auto"));
+	tell_at(f, 1, 0, MEMBER_ALIVE, 102, addr_of(6));
+	assert_int_equal(f->errors, 1); /* once */
+	end(f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(reports_are_ordered_by_incarnation),
+		cmocka_unit_test(a_repeated_report_is_not_passed_on),
+		cmocka_unit_test(our_own_end_is_refuted),
+		cmocka_unit_test(forged_numbers_and_addresses_are_strange),
+		cmocka_unit_test(a_hello_of_an_ended_life_is_told_so),
+		cmocka_unit_test(a_request_for_another_owner_is_sent_away),
+		cmocka_unit_test(a_dead_member_waits_for_nothing),
+		cmocka_unit_test(a_late_drop_is_not_sent),
+		cmocka_unit_test(newcomers_get_numbers_in_turn),
+		cmocka_unit_test(a_young_seed_gives_nothing),
+		cmocka_unit_test(a_taken_number_is_told),
+		cmocka_unit_test(one_whose_number_is_taken_stops),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
