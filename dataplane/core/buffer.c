@@ -48,8 +48,6 @@ static void buffer_report(struct engine *e, struct buffer *b)
 		r->progress.buffer = b->handle;
 		r->progress.ready_bytes = b->size;
 		b->done_reported = true;
-		list_each(l, &b->in_edges)
-			in_edge_idle(e, list_entry(l, struct in_edge, on_buffer));
 		return;
 	}
 	uint64_t block_chunks = state_max(1, e->config.block_bytes / b->chunk_bytes);
@@ -64,7 +62,16 @@ static void buffer_report(struct engine *e, struct buffer *b)
 	}
 }
 
-void buffer_contribute(struct engine *e, struct buffer *b, uint32_t chunk)
+/* A copy's chunk is in: to every edge that leads there it is one less, whoever brought it. */
+static void buffer_tell(struct engine *e, struct buffer *b, uint32_t chunk)
+{
+	list_each(i, &b->in_edges)
+		in_edge_covered(e, list_entry(i, struct in_edge, on_buffer), chunk);
+	list_each(l, &b->locals)
+		in_edge_covered(e, list_entry(l, struct in_edge, on_buffer), chunk);
+}
+
+void buffer_ready(struct engine *e, struct buffer *b, uint32_t chunk)
 {
 	b->bitmap[chunk / 64] |= UINT64_C(1) << (chunk % 64);
 	b->ready_count++;
@@ -76,6 +83,10 @@ void buffer_contribute(struct engine *e, struct buffer *b, uint32_t chunk)
 	}
 	list_each(l, &b->out_edges)
 		out_edge_ready(e, list_entry(l, struct out_edge, on_buffer), chunk);
+	list_each(t, &b->takers)
+		local_edge_wake(e, list_entry(t, struct in_edge, on_origin), chunk, chunk + 1);
+	if (b->counts == NULL)
+		buffer_tell(e, b, chunk);
 	buffer_report(e, b);
 }
 
@@ -99,6 +110,38 @@ static void buffer_resume(struct buffer *b)
 static bool buffer_inside(uint64_t offset, uint64_t size, uint64_t whole)
 {
 	return offset <= whole && size <= whole - offset;
+}
+
+/* A chunk that is not ready but has all it needs, or is marked, was being written when an earlier
+ * life of this process ended. */
+static bool buffer_torn(const struct engine *e, const struct record *r, uint32_t chunks)
+{
+	const uint8_t *at = e->config.store + r->buffer.bitmap_offset;
+	const uint8_t *counts = at + chunk_bitmap_bytes(chunks);
+	const uint64_t *map = (const uint64_t *)(const void *)at;
+
+	for (uint32_t chunk = 0; chunk < chunks; chunk++)
+		if (counts[chunk] >= r->buffer.need || counts[chunk] == COUNT_TORN)
+			if (!(map[chunk / 64] >> (chunk % 64) & 1))
+				return true;
+	return false;
+}
+
+static enum reason buffer_check_rule(const struct engine *e, const struct record *r)
+{
+	uint64_t chunks = chunk_count(r->buffer.size, r->buffer.chunk_bytes);
+
+	if (r->buffer.reduce_op == 0)
+		return r->buffer.need == 1 ? REASON_NONE : REASON_UNSUPPORTED;
+	if (!reduce_op_valid(r->buffer.reduce_op) || !reduce_dtype_valid(r->buffer.dtype) ||
+	    r->buffer.need == 0)
+		return REASON_UNSUPPORTED;
+	if (r->buffer.bitmap_offset == 0 || r->buffer.size % reduce_dtype_bytes(r->buffer.dtype))
+		return REASON_BAD_RANGE;
+	if (!buffer_inside(r->buffer.bitmap_offset, chunk_counted_bytes(chunks),
+			   e->config.store_bytes))
+		return REASON_BAD_RANGE;
+	return buffer_torn(e, r, (uint32_t)chunks) ? REASON_TORN_CHUNK : REASON_NONE;
 }
 
 static enum reason buffer_check(struct engine *e, const struct record *r)
@@ -127,7 +170,22 @@ static enum reason buffer_check(struct engine *e, const struct record *r)
 	if (r->buffer.table_slot != TABLE_SLOT_NONE &&
 	    (e->config.table == NULL || r->buffer.table_slot >= e->config.table->slots))
 		return REASON_BAD_RANGE;
-	return r->buffer.need == 1 ? REASON_NONE : REASON_UNSUPPORTED;
+	return buffer_check_rule(e, r);
+}
+
+static void buffer_rule(const struct engine *e, struct buffer *b, const struct record *r)
+{
+	uint32_t op = r->buffer.reduce_op, dtype = r->buffer.dtype;
+
+	b->need = r->buffer.need;
+	if (op == 0)
+		return;
+	b->counts = (uint8_t *)b->bitmap + chunk_bitmap_bytes(b->chunks);
+	b->apply = kernel_find(e->kernels, op, dtype);
+	b->many = kernel_find_many(e->kernels, op, dtype);
+	b->scale = r->buffer.scale;
+	if (b->scale > 1)
+		b->divide = kernel_find_scale(e->kernels, dtype);
 }
 
 enum reason buffer_open(struct engine *e, const struct record *r)
@@ -140,6 +198,8 @@ enum reason buffer_open(struct engine *e, const struct record *r)
 	memset(b, 0, sizeof(*b));
 	list_init(&b->out_edges);
 	list_init(&b->in_edges);
+	list_init(&b->locals);
+	list_init(&b->takers);
 	b->handle = r->buffer.buffer;
 	b->epoch = r->epoch;
 	b->token = r->token;
@@ -151,6 +211,7 @@ enum reason buffer_open(struct engine *e, const struct record *r)
 		b->watermark = &e->config.table->slot[r->buffer.table_slot].watermark;
 	if (r->buffer.bitmap_offset != 0) {
 		b->bitmap = (uint64_t *)(void *)(e->config.store + r->buffer.bitmap_offset);
+		buffer_rule(e, b, r);
 		buffer_resume(b);
 		buffer_publish(b);
 		buffer_report(e, b);
@@ -184,6 +245,8 @@ enum reason buffer_advance(struct engine *e, const struct record *r)
 	b->ready_low = b->ready_high = b->ready_count = low;
 	list_each(l, &b->out_edges)
 		out_edge_ready(e, list_entry(l, struct out_edge, on_buffer), first);
+	list_each(t, &b->takers)
+		local_edge_wake(e, list_entry(t, struct in_edge, on_origin), first, low);
 	return REASON_NONE;
 }
 
@@ -197,6 +260,9 @@ enum reason buffer_drop(struct engine *e, const struct record *r)
 		return REASON_STALE_EPOCH;
 	list_each(o, &b->out_edges) out_edge_close(list_entry(o, struct out_edge, on_buffer));
 	list_each(i, &b->in_edges) in_edge_close(e, list_entry(i, struct in_edge, on_buffer));
+	list_each(l, &b->locals) in_edge_close(e, list_entry(l, struct in_edge, on_buffer));
+	list_each(t, &b->takers)
+		in_edge_fail(e, list_entry(t, struct in_edge, on_origin), REASON_CLOSED);
 	struct record *event = event_push(e, EVENT_DROPPED);
 	event->flags = RECORD_FLAG_BUFFER;
 	event->epoch = b->epoch;

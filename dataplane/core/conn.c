@@ -117,7 +117,7 @@ void conn_established(struct engine *e, struct conn *c)
 void conn_close(struct engine *e, struct conn *c, enum reason why)
 {
 	list_each(o, &c->out_edges) out_edge_fail(e, list_entry(o, struct out_edge, on_conn), why);
-	list_each(i, &c->in_edges) in_edge_fail(e, list_entry(i, struct in_edge, on_conn), why);
+	list_each(i, &c->in_edges) in_edge_fail(e, list_entry(i, struct in_edge, on_origin), why);
 	msg_abandon(e, c, why);
 	conn_event(e, c, EVENT_PEER_DOWN)->reason = (uint16_t)why;
 	if (c->state == CONN_UP)

@@ -16,7 +16,7 @@ static uint32_t engine_pow2(uint64_t n)
 /* Each thing has at most so many events in the ring at a time. */
 static uint32_t engine_events_reserved(const struct engine_config *f)
 {
-	return 4 * f->buffers_max + 6 * f->edges_max + f->msgs_max + 16u * f->conns_max +
+	return 4 * f->buffers_max + 7 * f->edges_max + f->msgs_max + 16u * f->conns_max +
 	       f->msg_rx_slots;
 }
 
@@ -119,6 +119,8 @@ struct engine *engine_init(void *memory, const struct engine_config *config, uin
 	engine_layout(e, &v);
 	list_init(&e->ready);
 	list_init(&e->free_msgs);
+	list_init(&e->sweeps);
+	e->kernels = kernel_level_best();
 	for (uint32_t k = 0; k <= e->addr_mask; k++)
 		list_init(&e->by_addr[k]);
 	for (uint32_t k = 0; k < config->msgs_max; k++)
@@ -261,11 +263,12 @@ void engine_tick(struct engine *e, uint64_t now_ns)
 {
 	e->now_ns = now_ns;
 	wheel_run(e);
+	local_edge_sweep(e);
 }
 
 uint64_t engine_next_timeout(const struct engine *e)
 {
-	if (!list_empty(&e->ready) || e->replies_count > 0)
+	if (!list_empty(&e->ready) || !list_empty(&e->sweeps) || e->replies_count > 0)
 		return e->now_ns;
 	return wheel_next_ns(&e->wheel);
 }

@@ -30,8 +30,8 @@ enum reason buffer_open(struct engine *e, const struct record *r);
 enum reason buffer_advance(struct engine *e, const struct record *r);
 enum reason buffer_drop(struct engine *e, const struct record *r);
 bool buffer_has(const struct buffer *b, uint32_t chunk);
-/* A contribution to a chunk is in: ready, told to OUT edges and control when the rule is met. */
-void buffer_contribute(struct engine *e, struct buffer *b, uint32_t chunk);
+/* A chunk has all its contributions: marked, told to the edges and to control. */
+void buffer_ready(struct engine *e, struct buffer *b, uint32_t chunk);
 /* 64 chunks from word * 64 on, ready ones set. Bits at or beyond buffer.chunks are undefined. */
 static inline uint64_t buffer_ready_word(const struct buffer *b, uint32_t word)
 {
@@ -71,15 +71,64 @@ void out_edge_ready(struct engine *e, struct out_edge *o, uint32_t chunk);
 enum verdict out_edge_granted(struct engine *e, struct conn *c, uint32_t stream, uint32_t chunks);
 void out_edge_reset(struct engine *e, struct conn *c, uint32_t stream);
 
+/*
+ * combine.c: contributions to a chunk, of a payload and of all LOCAL edges that have theirs, in as
+ * few passes over memory as there can be. A chunk is marked torn while its bytes are not one
+ * number of whole contributions: what a killed process leaves behind is found when it is opened.
+ */
+enum { COUNT_TORN = 255 /* not ready and this: no count, as that is below need */ };
+/* May anything still be added to this chunk? */
+static inline bool combine_open(const struct buffer *b, uint32_t chunk)
+{
+	return !buffer_has(b, chunk) && (b->counts == NULL || b->counts[chunk] < b->need);
+}
+/* Takes the payload (of edge i, not given before; may be NULL) and what LOCAL edges have. Returns
+ * the contributions taken. A LOCAL edge that is alone is left to wait for a payload to be added to
+ * in the same pass, if there is one to come. */
+uint32_t combine_chunk(struct engine *e, struct buffer *b, uint32_t chunk, struct in_edge *i,
+		       const uint8_t *payload);
+
+/* local_edge.c: one buffer's chunks into another. */
+enum reason local_edge_open(struct engine *e, const struct record *r);
+/* Chunks from..to - 1 of the source have become ready. */
+void local_edge_wake(struct engine *e, struct in_edge *i, uint32_t from, uint32_t to);
+/* Applies what has come late, for a bounded while; the rest waits for the next turn. */
+void local_edge_sweep(struct engine *e);
+/* Could it contribute this chunk of its buffer now? */
+static inline bool local_edge_has(const struct in_edge *i, uint32_t chunk)
+{
+	return chunk >= i->first && chunk < i->end && i->source != NULL &&
+	       !(i->took[chunk / 64] >> (chunk % 64) & 1) &&
+	       buffer_has(i->source, i->origin_first + (chunk - i->first));
+}
+static inline const uint8_t *local_edge_chunk(const struct in_edge *i, uint32_t chunk)
+{
+	return i->source->data +
+	       (uint64_t)(i->origin_first + (chunk - i->first)) * i->source->chunk_bytes;
+}
+
 /* in_edge.c */
 struct in_edge *in_edge_find(struct engine *e, uint32_t handle);
 enum reason in_edge_open(struct engine *e, const struct record *r);
 enum reason in_edge_drop(struct engine *e, const struct record *r);
 void in_edge_close(struct engine *e, struct in_edge *i);
+/* Also for LOCAL edges. Silent when nothing was missing. */
 void in_edge_fail(struct engine *e, struct in_edge *i, enum reason why);
-/* Its buffer is complete: it has no share of the credit any more, but is granted on as copies
- * arrive, so that its sender comes to an end. */
-void in_edge_idle(struct engine *e, struct in_edge *i);
+/* What IN and LOCAL edges have in common: the checks of range and bitmap, and the fields. */
+enum reason in_edge_check_range(const struct engine *e, const struct buffer *b,
+				const struct record *r);
+struct in_edge *in_edge_new(struct engine *e, const struct record *r, struct buffer *b);
+/* All fields are set and it is on its lists: it counts, or is done at once. */
+void in_edge_begin(struct engine *e, struct in_edge *i);
+static inline bool in_edge_gave(const struct in_edge *i, uint32_t chunk)
+{
+	return i->took[chunk / 64] >> (chunk % 64) & 1;
+}
+/* One more chunk of its range is given. After the last one it has no share of the credit any more,
+ * but is granted on as copies arrive, so that its sender comes to an end. */
+void in_edge_given(struct engine *e, struct in_edge *i);
+/* This chunk of its buffer, a copy, is in; perhaps it lies in the range. */
+void in_edge_covered(struct engine *e, struct in_edge *i, uint32_t chunk);
 /* Begins to fetch the place of a DATA frame's chunk, if there is one. */
 void in_edge_prefetch(const struct engine *e, const uint8_t *frame);
 enum verdict in_edge_take(struct engine *e, struct conn *c, const uint8_t *frame, uint16_t length);

@@ -45,7 +45,7 @@ static void in_edge_credit(struct engine *e, struct in_edge *i)
 	if (target <= i->granted)
 		return;
 	if (target - i->granted >= in_edge_window(e, i) / 4 || target == i->end - i->first) {
-		list_want(&i->conn->grants, &i->grant);
+		list_want(&i->conn->grants, &i->due);
 		conn_wake(e, i->conn);
 	}
 }
@@ -78,28 +78,52 @@ void in_edge_prefetch(const struct engine *e, const uint8_t *frame)
 
 	if (stream == 0 || index >= e->config.edges_max || e->in_edges[index].handle != stream)
 		return; /* a free place has handle 0 and no buffer */
-	const struct buffer *b = e->in_edges[index].buffer;
+	const struct in_edge *i = &e->in_edges[index];
+	const struct buffer *b = i->buffer;
+	chunk = chunk - i->origin_first + i->first;
 	if (chunk >= b->chunks)
 		return;
-	uint8_t *to = b->data + (uint64_t)chunk * b->chunk_bytes;
+	const uint8_t *to = b->data + (uint64_t)chunk * b->chunk_bytes;
 	/* Beyond this the processor's own prefetchers have caught on, and we would be in their way.
 	 */
 	uint32_t bytes =
 		b->chunk_bytes < IN_EDGE_PREFETCH_BYTES ? b->chunk_bytes : IN_EDGE_PREFETCH_BYTES;
 	for (uint32_t at = 0; at < bytes; at += 64)
 		__builtin_prefetch(to + at, 1, 3);
+	if (list_empty(&b->locals))
+		return;
+	const struct in_edge *local = list_entry(b->locals.next, struct in_edge, on_buffer);
+	if (!local_edge_has(local, chunk))
+		return;
+	const uint8_t *from = local_edge_chunk(local, chunk);
+	for (uint32_t at = 0; at < bytes; at += 64)
+		__builtin_prefetch(from + at, 0, 3);
+}
+
+/* The chunk has been given before, or its place needs no more. */
+static enum verdict in_edge_duplicate(struct engine *e, struct in_edge *i, uint32_t chunk)
+{
+	e->count->rx_chunk_duplicates++;
+	i->received += i->received < i->end - i->first;
+	if (!in_edge_gave(i, chunk)) {
+		i->took[chunk / 64] |= UINT64_C(1) << (chunk % 64);
+		in_edge_given(e, i);
+	}
+	in_edge_credit(e, i);
+	return VERDICT_TAKEN;
 }
 
 enum verdict in_edge_take(struct engine *e, struct conn *c, const uint8_t *frame, uint16_t length)
 {
 	uint32_t stream = wire_get32(frame + DATA_AT_STREAM);
-	uint32_t chunk = wire_get32(frame + DATA_AT_CHUNK);
 	struct in_edge *i = in_edge_find(e, stream);
 
 	if (i == NULL || i->conn != c)
 		return in_edge_unknown(e, c, stream);
 	struct buffer *b = i->buffer;
-	if (chunk < i->first || chunk >= i->end) {
+	uint32_t place = wire_get32(frame + DATA_AT_CHUNK) - i->origin_first;
+	uint32_t chunk = i->first + place;
+	if (place >= i->end - i->first) {
 		e->count->drop_chunk_range++;
 		return VERDICT_REFUSED;
 	}
@@ -107,43 +131,72 @@ enum verdict in_edge_take(struct engine *e, struct conn *c, const uint8_t *frame
 		e->count->drop_chunk_size++;
 		return VERDICT_REFUSED;
 	}
-	if (buffer_has(b, chunk)) {
-		e->count->rx_chunk_duplicates++;
-		i->received += i->received < i->end - i->first;
-		in_edge_credit(e, i);
-		return VERDICT_TAKEN;
-	}
+	if (in_edge_gave(i, chunk) || !combine_open(b, chunk))
+		return in_edge_duplicate(e, i, chunk);
 	if (i->taken >= i->granted) {
 		e->count->drop_over_credit++;
 		return VERDICT_REFUSED;
 	}
-	uint64_t before = e->config.cycles != NULL ? e->config.cycles() : 0;
-	uint8_t *to = b->data + (uint64_t)chunk * b->chunk_bytes;
-	i->apply(to, to, frame + DATA_BYTES, length);
-	if (e->config.cycles != NULL)
-		e->stages.copy += e->config.cycles() - before;
 	i->taken++;
 	i->received += i->received < i->end - i->first;
 	e->count->rx_chunks++;
 	e->count->rx_chunk_bytes += length;
-	buffer_contribute(e, b, chunk);
+	combine_chunk(e, b, chunk, i, frame + DATA_BYTES);
 	in_edge_credit(e, i);
 	return VERDICT_TAKEN;
 }
 
-void in_edge_idle(struct engine *e, struct in_edge *i)
+static void in_edge_idle(struct engine *e, struct in_edge *i)
 {
-	if (!i->counted)
+	if (!i->active)
 		return;
-	i->counted = false;
+	i->active = false;
 	e->in_active--;
+}
+
+static void in_edge_done(struct engine *e, struct in_edge *i)
+{
+	in_edge_idle(e, i);
+	if (!i->tells)
+		return;
+	struct record *r = event_push(e, EVENT_IN_DONE);
+	r->flags = RECORD_FLAG_IN;
+	r->epoch = i->epoch;
+	r->token = i->token;
+	r->edge.edge = i->handle;
+	r->edge.buffer = i->buffer->handle;
+	r->edge.conn = i->conn != NULL ? i->conn->handle : 0;
+	r->edge.first_chunk = i->first;
+	r->edge.chunks = i->end - i->first;
+}
+
+void in_edge_begin(struct engine *e, struct in_edge *i)
+{
+	if (i->missing == 0) {
+		in_edge_done(e, i);
+	} else if (i->conn != NULL) {
+		i->active = true;
+		e->in_active++;
+	}
+}
+
+void in_edge_given(struct engine *e, struct in_edge *i)
+{
+	if (i->missing > 0 && --i->missing == 0)
+		in_edge_done(e, i);
+}
+
+void in_edge_covered(struct engine *e, struct in_edge *i, uint32_t chunk)
+{
+	if (chunk >= i->first && chunk < i->end && (i->conn != NULL || i->source != NULL))
+		in_edge_given(e, i);
 }
 
 void in_edge_fail(struct engine *e, struct in_edge *i, enum reason why)
 {
-	if (i->conn == NULL)
+	if (i->conn == NULL && i->source == NULL)
 		return;
-	if (i->counted) {
+	if (i->missing > 0) {
 		struct record *r = event_push(e, EVENT_EDGE_FAILED);
 		r->flags = RECORD_FLAG_IN;
 		r->reason = (uint16_t)why;
@@ -151,12 +204,28 @@ void in_edge_fail(struct engine *e, struct in_edge *i, enum reason why)
 		r->token = i->token;
 		r->edge.edge = i->handle;
 		r->edge.buffer = i->buffer->handle;
-		r->edge.conn = i->conn->handle;
+		r->edge.conn = i->conn != NULL ? i->conn->handle : 0;
 	}
 	in_edge_idle(e, i);
-	list_remove(&i->grant);
-	list_remove(&i->on_conn);
+	list_remove(&i->due);
+	list_remove(&i->on_origin);
 	i->conn = NULL;
+	i->source = NULL;
+}
+
+enum reason in_edge_check_range(const struct engine *e, const struct buffer *b,
+				const struct record *r)
+{
+	if (b->bitmap == NULL || r->edge.chunks == 0 || r->edge.first_chunk >= b->chunks ||
+	    r->edge.chunks > b->chunks - r->edge.first_chunk)
+		return REASON_BAD_RANGE;
+	if (r->edge.bitmap_offset == 0)
+		return b->counts == NULL ? REASON_NONE : REASON_BAD_RANGE;
+	uint64_t bytes = chunk_bitmap_bytes(b->chunks);
+	if (r->edge.bitmap_offset % 8 != 0 || bytes > e->config.store_bytes ||
+	    r->edge.bitmap_offset > e->config.store_bytes - bytes)
+		return REASON_BAD_RANGE;
+	return REASON_NONE;
 }
 
 static enum reason in_edge_check(struct engine *e, const struct record *r)
@@ -173,10 +242,42 @@ static enum reason in_edge_check(struct engine *e, const struct record *r)
 		return REASON_STALE_EPOCH;
 	if (c == NULL || c->state != CONN_UP)
 		return REASON_BAD_CONN;
-	if (b->bitmap == NULL || r->edge.chunks == 0 || r->edge.first_chunk >= b->chunks ||
-	    r->edge.chunks > b->chunks - r->edge.first_chunk)
-		return REASON_BAD_RANGE;
-	return REASON_NONE;
+	return in_edge_check_range(e, b, r);
+}
+
+/* Chunks of the range whose bits are not set. */
+static uint32_t in_edge_missing(const struct in_edge *i)
+{
+	uint32_t missing = i->end - i->first;
+
+	for (uint32_t w = i->first / 64; w * 64 < i->end; w++) {
+		uint64_t bits = i->took[w];
+		if (w * 64 < i->first)
+			bits &= UINT64_MAX << (i->first % 64);
+		if (w * 64 + 64 > i->end)
+			bits &= (UINT64_C(1) << (i->end % 64)) - 1;
+		missing -= (uint32_t)__builtin_popcountll(bits);
+	}
+	return missing;
+}
+
+struct in_edge *in_edge_new(struct engine *e, const struct record *r, struct buffer *b)
+{
+	struct in_edge *i = &e->in_edges[handle_index(r->edge.edge)];
+
+	memset(i, 0, sizeof(*i));
+	i->handle = r->edge.edge;
+	i->epoch = r->epoch;
+	i->token = r->token;
+	i->buffer = b;
+	i->took = b->counts == NULL ? b->bitmap
+				    : (uint64_t *)(void *)(e->config.store + r->edge.bitmap_offset);
+	i->first = i->cursor = r->edge.first_chunk;
+	i->end = r->edge.first_chunk + r->edge.chunks;
+	i->origin_first = r->edge.peer_first;
+	i->missing = in_edge_missing(i);
+	list_init(&i->due);
+	return i;
 }
 
 enum reason in_edge_open(struct engine *e, const struct record *r)
@@ -185,24 +286,14 @@ enum reason in_edge_open(struct engine *e, const struct record *r)
 	if (bad != REASON_NONE)
 		return bad;
 
-	struct in_edge *i = &e->in_edges[handle_index(r->edge.edge)];
-	memset(i, 0, sizeof(*i));
-	i->handle = r->edge.edge;
-	i->epoch = r->epoch;
-	i->token = r->token;
-	i->buffer = buffer_find(e, r->edge.buffer);
+	struct buffer *b = buffer_find(e, r->edge.buffer);
+	struct in_edge *i = in_edge_new(e, r, b);
 	i->conn = conn_find(e, r->edge.conn);
-	i->first = r->edge.first_chunk;
-	i->end = r->edge.first_chunk + r->edge.chunks;
 	i->granted = (uint32_t)state_min(UNSCHEDULED_CHUNKS, i->end - i->first);
-	i->apply = kernel_copy;
-	list_append(&i->buffer->in_edges, &i->on_buffer);
-	list_append(&i->conn->in_edges, &i->on_conn);
-	list_init(&i->grant);
-	if (i->buffer->ready_count < i->buffer->chunks) {
-		i->counted = true;
-		e->in_active++;
-	}
+	i->tells = b->counts != NULL || i->end - i->first < b->chunks;
+	list_append(&b->in_edges, &i->on_buffer);
+	list_append(&i->conn->in_edges, &i->on_origin);
+	in_edge_begin(e, i);
 	conn_wake(e, i->conn); /* its keep-alive is now a busy one */
 	return REASON_NONE;
 }
@@ -210,10 +301,9 @@ enum reason in_edge_open(struct engine *e, const struct record *r)
 void in_edge_close(struct engine *e, struct in_edge *i)
 {
 	in_edge_idle(e, i);
-	list_remove(&i->grant);
+	list_remove(&i->due);
 	list_remove(&i->on_buffer);
-	if (i->conn != NULL)
-		list_remove(&i->on_conn);
+	list_remove(&i->on_origin);
 	i->handle = 0;
 }
 

@@ -17,6 +17,8 @@ enum reason plan_apply(struct engine *e, const struct record *r)
 		return buffer_open(e, r);
 	case COMMAND_IN:
 		return in_edge_open(e, r);
+	case COMMAND_LOCAL:
+		return local_edge_open(e, r);
 	case COMMAND_OUT:
 		return out_edge_open(e, r);
 	case COMMAND_ADVANCE:
@@ -43,6 +45,7 @@ static uint32_t plan_subject(const struct record *r)
 	case COMMAND_MSG_FREE:
 		return r->msg.conn;
 	case COMMAND_IN:
+	case COMMAND_LOCAL:
 	case COMMAND_OUT:
 	case COMMAND_DROP_EDGE:
 		return r->edge.edge;

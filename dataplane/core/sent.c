@@ -131,7 +131,7 @@ void sent_lose(struct engine *e, struct conn *c, uint64_t pn)
 	case SENT_GRANT:
 		i = in_edge_find(e, s->a);
 		if (i != NULL && i->conn == c)
-			list_want(&c->grants, &i->grant);
+			list_want(&c->grants, &i->due);
 		break;
 	case SENT_RESET:
 		if (c->resets_count < RESETS_MAX)

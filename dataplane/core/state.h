@@ -37,6 +37,7 @@ struct buffer {
 	uint8_t *data;
 	uint64_t size;
 	uint64_t *bitmap;	     /* NULL: a local source, ready up to ready_low */
+	uint8_t *counts;	     /* contributions to each chunk so far; NULL: a copy */
 	_Atomic uint64_t *watermark; /* in the object table, or NULL */
 	uint32_t chunks;
 	uint32_t chunk_bytes;
@@ -46,7 +47,14 @@ struct buffer {
 	uint32_t progress_low; /* ready_low when progress was last reported */
 	bool progress_queued;
 	bool done_reported;
+	uint8_t need;	/* contributions that make a chunk ready */
+	uint16_t scale; /* by which a chunk is divided then, when divide is there */
+	kernel_fn *apply;
+	kernel_many_fn *many;
+	kernel_scale_fn *divide;
 	struct list out_edges, in_edges;
+	struct list locals; /* LOCAL edges into it */
+	struct list takers; /* LOCAL edges out of it */
 };
 
 struct out_edge {
@@ -67,20 +75,27 @@ struct out_edge {
 	struct list active; /* on conn->active while it may have a chunk to send */
 };
 
+/* IN and LOCAL edges: what contributes to a buffer. With neither conn nor source it has failed. */
 struct in_edge {
 	uint32_t handle; /* 0: free */
 	uint32_t epoch;
 	uint64_t token;
 	struct buffer *buffer;
-	struct conn *conn;
-	uint32_t first, end; /* chunks */
-	uint32_t taken;	     /* chunks that were new to the buffer */
-	uint32_t received;   /* and those that were not: what the credit follows */
-	uint32_t granted;    /* first transmissions allowed */
-	bool counted;	     /* in engine.in_active */
-	kernel_fn *apply;    /* how a chunk goes into the buffer */
-	struct list on_buffer, on_conn;
-	struct list grant; /* on conn->grants while a grant waits to be sent */
+	struct conn *conn;     /* IN */
+	struct buffer *source; /* LOCAL */
+	uint64_t *took;	       /* bit per chunk of the buffer: given already. A copy's own bitmap */
+	uint32_t first, end;   /* chunks */
+	uint32_t origin_first; /* the sender's or source's number of the first */
+	uint32_t missing;      /* chunks of the range not given yet */
+	bool tells;	       /* IN_DONE is due when none is missing */
+	uint32_t cursor;       /* LOCAL: the sweep looks from here on */
+	uint32_t taken;	       /* chunks that were new to the buffer */
+	uint32_t received;     /* and those that were not: what the credit follows */
+	uint32_t granted;      /* first transmissions allowed */
+	bool active;	       /* in engine.in_active */
+	struct list on_buffer;
+	struct list on_origin; /* of the connection, or of the source */
+	struct list due; /* IN: on conn->grants while a grant waits; LOCAL: on engine.sweeps */
 };
 
 /* ---- messages ---------------------------------------------------------------------------- */
@@ -304,6 +319,8 @@ struct engine {
 	uint32_t sent_slots; /* power of two: 2 * window_pkts */
 	uint32_t rx_window;  /* bits, power of two */
 	uint32_t in_active;  /* IN edges that still expect chunks */
+	struct list sweeps;  /* LOCAL edges whose source may have something for them */
+	enum kernel_level kernels;
 
 	uint32_t *rx_free; /* stack of free receive slots */
 	uint32_t rx_free_count;

@@ -23,8 +23,8 @@ static bool transmit_grant(struct engine *e, struct conn *c, struct draft *d)
 {
 	if (list_empty(&c->grants))
 		return false;
-	struct in_edge *i = list_entry(c->grants.next, struct in_edge, grant);
-	list_remove(&i->grant);
+	struct in_edge *i = list_entry(c->grants.next, struct in_edge, due);
+	list_remove(&i->due);
 	d->kind = SENT_GRANT;
 	d->a = i->handle;
 	d->frame_bytes = GRANT_BYTES;

@@ -21,6 +21,7 @@
 #ifndef SARISSA_INTERNAL_RECORD_H
 #define SARISSA_INTERNAL_RECORD_H
 
+#include <stddef.h>
 #include "internal/ids.h"
 
 enum {
@@ -87,7 +88,8 @@ enum event_op {
 	X(BAD_MESSAGE, "message slot or length out of bounds")           \
 	X(STALE_EPOCH, "record of an older epoch")                       \
 	X(FULL, "table full")                                            \
-	X(UNSUPPORTED, "not supported by this build")
+	X(UNSUPPORTED, "not supported by this build")                    \
+	X(TORN_CHUNK, "a contribution to a chunk was cut short: begin anew")
 
 enum reason {
 #define X(name, text) REASON_##name,
@@ -182,6 +184,10 @@ struct record {
 	};
 };
 _Static_assert(sizeof(struct record) == RECORD_BYTES, "a record is one cache line");
+_Static_assert(offsetof(struct record, local.chunks) == offsetof(struct record, edge.chunks) &&
+		       offsetof(struct record, local.peer_first) ==
+			       offsetof(struct record, edge.peer_first),
+	       "a LOCAL edge is read as an IN edge that has a source for its connection");
 
 /* Chunks of an object of size bytes. */
 static inline uint64_t chunk_count(uint64_t size, uint32_t chunk_bytes)

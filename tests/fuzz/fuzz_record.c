@@ -4,6 +4,7 @@
  * well-behaved peer. Records may contradict each other (ranges that overlap, handles used again),
  * as control's errors would; the engine must survive and write nowhere but into its areas.
  */
+#include "internal/reduce.h"
 #include "rig.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -53,6 +54,24 @@ static void make_buffer(struct record *c, struct rig_input *in)
 	c->buffer.chunk_bytes =
 		(uint16_t)(rig_byte(in) < 230 ? 64 * (rig_byte(in) & 31) : rig_u16(in));
 	c->buffer.need = rig_byte(in) < 240 ? 1 : rig_byte(in);
+	if (rig_byte(in) & 1) { /* counted */
+		c->buffer.reduce_op = rig_byte(in) % (REDUCE_OP_END + 1);
+		c->buffer.dtype = rig_byte(in) % (REDUCE_DTYPE_END + 1);
+		c->buffer.scale = rig_byte(in) & 3;
+		c->buffer.need = rig_byte(in) & 7;
+		c->buffer.size &= ~UINT64_C(7);
+	}
+}
+
+static void make_local(struct record *c, struct rig_input *in)
+{
+	c->local.edge = handle(in);
+	c->local.buffer = handle(in);
+	c->local.source = handle(in);
+	c->local.first_chunk = rig_byte(in) & 1 ? 0 : count(in);
+	c->local.chunks = count(in);
+	c->local.peer_first = rig_byte(in) & 1 ? 0 : count(in);
+	c->local.bitmap_offset = offset(in);
 }
 
 static void make_edge(struct record *c, struct rig_input *in, const struct rig *r)
@@ -64,6 +83,7 @@ static void make_edge(struct record *c, struct rig_input *in, const struct rig *
 	c->edge.first_chunk = rig_byte(in) & 1 ? 0 : count(in);
 	c->edge.chunks = count(in);
 	c->edge.bitmap_offset = offset(in);
+	c->edge.peer_first = rig_byte(in) & 3 ? c->edge.first_chunk : count(in);
 	c->flags = rig_byte(in) & 3;
 }
 
@@ -101,6 +121,9 @@ static void record(struct rig *r, struct rig_input *in)
 		break;
 	case COMMAND_BUFFER:
 		make_buffer(&c, in);
+		break;
+	case COMMAND_LOCAL:
+		make_local(&c, in);
 		break;
 	case COMMAND_IN:
 	case COMMAND_OUT:

@@ -4,7 +4,7 @@
  * for tests and fuzzers only.
  */
 #include "node.h"
-#include "state.h"
+#include "executor.h"
 
 static uint32_t list_length(const struct list *head)
 {
@@ -50,7 +50,7 @@ static const char *invariants_conn(struct engine *e, struct conn *c)
 	}
 	list_each(l, &c->in_edges)
 	{
-		struct in_edge *i = list_entry(l, struct in_edge, on_conn);
+		struct in_edge *i = list_entry(l, struct in_edge, on_origin);
 		if (!i->handle || i->conn != c)
 			return "a foreign IN edge on a connection";
 	}
@@ -81,6 +81,13 @@ static const char *invariants_in(const struct engine *e, const struct in_edge *i
 		return "an IN edge with counts beyond its end";
 	if (!i->buffer->handle || i->end > i->buffer->chunks)
 		return "an IN edge on a buffer that is not there";
+	if (!i->conn && !i->source)
+		return NULL;
+	uint32_t missing = 0;
+	for (uint32_t k = i->first; k < i->end; k++)
+		missing += !in_edge_gave(i, k);
+	if (missing != i->missing || i->active != (i->conn && missing > 0))
+		return "an IN or LOCAL edge whose bitmap and count differ";
 	(void)e;
 	return NULL;
 }
@@ -132,7 +139,7 @@ const char *invariants_check(struct engine *e)
 			bad = invariants_out(&e->out_edges[k]);
 		if (e->in_edges[k].handle && !bad) {
 			bad = invariants_in(e, &e->in_edges[k]);
-			active += e->in_edges[k].counted;
+			active += e->in_edges[k].active;
 		}
 	}
 	for (uint32_t k = 0; k < e->config.buffers_max && !bad; k++)

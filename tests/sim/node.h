@@ -56,6 +56,7 @@ struct node_edge {
 	uint32_t handle, buffer, peer, conn, stream, first, chunks;
 	uint8_t direction; /* RECORD_FLAG_IN or _OUT */
 	enum edge_state state;
+	bool given; /* IN: its range is complete, as EVENT_IN_DONE said; it stays open */
 	uint16_t reason;
 	uint64_t bitmap_offset; /* OUT */
 	uint64_t ended_ns;

@@ -132,6 +132,14 @@ static void node_edge_event(struct node *n, const struct record *ev)
 		VIOLATION(n, "node %u: EDGE_FAILED without a reason", n->index);
 	if (e->state == EDGE_DROPPING)
 		return; /* on its way before the drop was taken */
+	if (e->given)
+		VIOLATION(n, "node %u: event %u of an edge that is done", n->index, ev->op);
+	if (ev->op == EVENT_IN_DONE) {
+		if (out || e->state != EDGE_OPEN)
+			VIOLATION(n, "node %u: IN_DONE in state %u", n->index, e->state);
+		e->given = true;
+		return;
+	}
 	if (e->state != EDGE_OPEN || (ev->op == EVENT_OUT_DONE && !out))
 		VIOLATION(n, "node %u: edge event %u in state %u", n->index, ev->op, e->state);
 	e->state = ev->op == EVENT_OUT_DONE ? EDGE_DONE : EDGE_FAILED;
@@ -190,6 +198,7 @@ void node_event(struct node *n, const struct record *ev)
 	case EVENT_BUFFER_DONE:
 		node_progress(n, ev);
 		break;
+	case EVENT_IN_DONE:
 	case EVENT_OUT_DONE:
 	case EVENT_EDGE_FAILED:
 		node_edge_event(n, ev);

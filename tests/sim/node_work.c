@@ -260,7 +260,7 @@ static void node_edge_command(struct node *n, uint32_t index)
 	r.edge.buffer = b->handle;
 	r.edge.conn = e->conn;
 	r.edge.stream = e->stream;
-	r.edge.first_chunk = e->first;
+	r.edge.first_chunk = r.edge.peer_first = e->first;
 	r.edge.chunks = e->chunks;
 	r.edge.bitmap_offset = e->bitmap_offset;
 	node_command(n, &r);

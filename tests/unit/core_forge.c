@@ -271,7 +271,7 @@ struct record record_edge(enum command_op op, uint32_t index, uint32_t buffer,
 	r.edge.edge = record_handle(index);
 	r.edge.buffer = record_handle(buffer);
 	r.edge.conn = peer->conn;
-	r.edge.first_chunk = first;
+	r.edge.first_chunk = r.edge.peer_first = first;
 	r.edge.chunks = chunks;
 	if (op == COMMAND_OUT) {
 		r.edge.stream = 0x70000 + index;

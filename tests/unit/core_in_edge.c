@@ -228,7 +228,7 @@ static void credit_is_shared_and_bounded(void **state)
 		rig_command(r, &in);
 		i[k] = in_edge_find(r->e, in.edge.edge);
 		i[k]->granted = 0;
-		list_want(&peer.c->grants, &i[k]->grant);
+		list_want(&peer.c->grants, &i[k]->due);
 	}
 	conn_wake(r->e, peer.c);
 	for (uint32_t n = 0; n < 349; n++) {
@@ -301,7 +301,7 @@ static void a_grant_leaves_with_its_connection(void **state)
 	forge_frame(&p, FRAME_CLOSE, CLOSE_BYTES);
 	peer_send(r, &peer, &p);
 	assert_null(i->conn);
-	assert_true(list_empty(&i->grant));
+	assert_true(list_empty(&i->due));
 }
 
 /* The last grants of an edge must arrive even when the buffer was completed by another one. */

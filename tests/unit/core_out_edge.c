@@ -66,7 +66,7 @@ static void naive_step(struct naive *n, uint64_t *seed)
 	case 2:
 	case 3:
 		if (!n->ready[chunk])
-			buffer_contribute(n->r->e, n->b, chunk);
+			buffer_ready(n->r->e, n->b, chunk);
 		n->ready[chunk] = true;
 		break;
 	default:

@@ -51,7 +51,7 @@ static void items_leave_in_order(void **state)
 	peer.c->ping_due = true;
 	peer.c->mtu = MTU_BASE + 180; /* a search is due, chunks pass already */
 	peer.c->mtu_next_ns = r->now_ns;
-	list_want(&peer.c->grants, &in_edge_find(r->e, in.edge.edge)->grant);
+	list_want(&peer.c->grants, &in_edge_find(r->e, in.edge.edge)->due);
 	peer.c->resets[peer.c->resets_count++] = 5;
 	peer.c->ping_due = true;
 	for (uint32_t k = 0; k < sizeof(want); k++) {

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdatomic.h>
+#include "executor.h"
+
+/* The sources of one pass: what the chunk holds already, if anything, and whose is added. */
+struct combine {
+	const void *source[KERNEL_SOURCES_MAX];
+	struct in_edge *edge[KERNEL_SOURCES_MAX]; /* of the last `added` sources */
+	uint32_t count, added;
+};
+
+static void combine_add(struct combine *m, struct in_edge *i, const uint8_t *bytes)
+{
+	m->source[m->count++] = bytes;
+	m->edge[m->added++] = i;
+}
+
+static void combine_locals(struct combine *m, const struct buffer *b, uint32_t chunk, uint32_t room)
+{
+	list_each(l, &b->locals)
+	{
+		struct in_edge *i = list_entry(l, struct in_edge, on_buffer);
+		if (m->added == room || m->count == KERNEL_SOURCES_MAX)
+			return;
+		if (local_edge_has(i, chunk))
+			combine_add(m, i, local_edge_chunk(i, chunk));
+	}
+}
+
+static void combine_run(struct engine *e, const struct buffer *b, const struct combine *m,
+			uint8_t *to, uint32_t length, bool last)
+{
+	uint64_t before = e->config.cycles != NULL ? e->config.cycles() : 0;
+
+	if (m->count == 1)
+		kernel_copy(to, NULL, m->source[0], length);
+	else if (m->count == 2)
+		b->apply(to, m->source[0], m->source[1], length);
+	else
+		b->many(to, m->source, m->count, length);
+	if (last && b->divide != NULL)
+		b->divide(to, b->scale, length);
+	if (e->config.cycles != NULL)
+		e->stages.copy += e->config.cycles() - before;
+}
+
+static void combine_book(struct engine *e, struct buffer *b, const struct combine *m,
+			 uint32_t chunk, uint32_t length, uint32_t counted)
+{
+	uint64_t bit = UINT64_C(1) << (chunk % 64);
+	bool last = counted == b->need;
+
+	for (uint32_t k = 0; b->counts != NULL && k < m->added; k++)
+		m->edge[k]->took[chunk / 64] |= bit;
+	combine_run(e, b, m, b->data + (uint64_t)chunk * b->chunk_bytes, length, last);
+	for (uint32_t k = 0; b->counts != NULL && k < m->added; k++)
+		in_edge_given(e, m->edge[k]);
+	if (last)
+		buffer_ready(e, b, chunk);
+}
+
+static uint32_t combine_pass(struct engine *e, struct buffer *b, uint32_t chunk, struct in_edge *i,
+			     const uint8_t *payload)
+{
+	struct combine m = {.count = 0};
+	uint32_t before = b->counts != NULL ? b->counts[chunk] : 0;
+
+	if (!combine_open(b, chunk))
+		return 0;
+	if (before > 0)
+		m.source[m.count++] = b->data + (uint64_t)chunk * b->chunk_bytes;
+	if (payload != NULL)
+		combine_add(&m, i, payload);
+	combine_locals(&m, b, chunk, b->need - before);
+	if (m.added == 0 || (m.count == 1 && payload == NULL && b->need > 1))
+		return 0;
+	uint32_t length = buffer_chunk_length(b, chunk), counted = before + m.added;
+	if (b->counts == NULL) {
+		combine_book(e, b, &m, chunk, length, counted);
+		return 1;
+	}
+	/* Seen in this order by whoever finds the store after us. */
+	b->counts[chunk] = COUNT_TORN;
+	atomic_signal_fence(memory_order_seq_cst);
+	combine_book(e, b, &m, chunk, length, counted);
+	atomic_signal_fence(memory_order_seq_cst);
+	b->counts[chunk] = (uint8_t)counted;
+	return m.added;
+}
+
+uint32_t combine_chunk(struct engine *e, struct buffer *b, uint32_t chunk, struct in_edge *i,
+		       const uint8_t *payload)
+{
+	uint32_t taken = combine_pass(e, b, chunk, i, payload), more = taken;
+
+	while (more >= KERNEL_SOURCES_MAX - 1) { /* as many locals as a pass takes, or more */
+		more = combine_pass(e, b, chunk, NULL, NULL);
+		taken += more;
+	}
+	return taken;
+}
