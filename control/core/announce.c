@@ -95,6 +95,7 @@ void objects_have(struct control *c, uint32_t slot, struct message *m)
 	}
 	m->have.rate = o->rate;
 	o->rate = 0;
+	guard_describe(c, slot, &m->have);
 	memcpy(m->have.name, objects_name(c, slot), sizeof(m->have.name));
 }
 
@@ -110,10 +111,13 @@ static bool objects_announced(struct control *c, struct call *call, const struct
 	o->owner = call->node->number + 1;
 	o->owner_life = (uint32_t)call->cookie;
 	c->objects.announcing--;
-	if (answer->reply.status == -ESTALE)
+	if (answer->reply.status == -ESTALE) {
 		objects_kill(c, slot, "the object was deleted: get it again");
-	else if (o->again)
-		objects_announce(c, slot);
+	} else {
+		guard_told(c, slot, answer->reply.guard);
+		if (o->again)
+			objects_announce(c, slot);
+	}
 	o->again = false;
 	return false;
 }

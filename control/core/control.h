@@ -95,6 +95,7 @@ struct control_config {
 	uint64_t backoff_min_ns; /* between attempts to connect, to find a holder */
 	uint64_t backoff_max_ns;
 	uint64_t forget_ns;  /* the directory forgets the copies of a node down for so long */
+	uint64_t guard_ns;   /* how often copies that nobody is known to guard are told of again */
 	uint64_t pins_ns;    /* how often the pins of deleted objects are looked at again */
 	uint64_t poll_ns;    /* how often a wait for a part of an object is looked at again */
 	uint64_t gossip_ns;  /* one of the watched nodes is probed every so often */
@@ -181,7 +182,7 @@ struct control_counters {
 	uint64_t messages_unknown_conn, messages_before_hello, messages_unexpected;
 	uint64_t hello_refused, requests, requests_bad;
 	uint64_t events_unknown, records_refused;
-	uint64_t evictions, failovers, restarts, hedges;
+	uint64_t evictions, appointed, failovers, restarts, hedges;
 	uint64_t members_stale;	  /* HELLOs of an incarnation that has ended */
 	uint64_t members_strange; /* reports about nodes that cannot be */
 	uint64_t members_refuted; /* reports of our own end */

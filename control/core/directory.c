@@ -139,10 +139,16 @@ static bool directory_have_copy(struct directory *d, uint32_t node, const struct
 		directory_waiter_forget(d, e, node);
 	if (have->state == MESSAGE_COPY_COMPLETE && copy)
 		copy->by_value = false;
+	if (copy && have->guards)
+		copy->guards = true;
 	if (copy && copy->state == MESSAGE_COPY_COMPLETE)
 		return true; /* an older message, late */
-	if (have->state != MESSAGE_COPY_PARTIAL)
-		return directory_copy_add(d, e, node, have->state) != NULL;
+	if (have->state != MESSAGE_COPY_PARTIAL) {
+		copy = directory_copy_add(d, e, node, have->state);
+		if (copy)
+			copy->guards = have->guards;
+		return copy != NULL;
+	}
 	if (copy && copy->upstreams)
 		return true; /* the booking knows it already */
 	copy = directory_copy_add(d, e, node, MESSAGE_COPY_PARTIAL);
@@ -159,9 +165,31 @@ static bool directory_have_copy(struct directory *d, uint32_t node, const struct
 	return true;
 }
 
+/* Node + 1 of one whose copy stays. When the asker knows that the one before is lost and there is
+ * no other, its own copy is that from now on; all is decided here, so of several askers only one
+ * is. */
+static uint32_t directory_guard(const struct directory *d, const struct entry *e, uint32_t asker,
+				bool orphan)
+{
+	struct copy *own = directory_copy(e, asker);
+
+	list_each(l, after, &e->copies)
+	{
+		const struct copy *copy = list_item(l, struct copy, of_entry);
+
+		if (copy->guards && d->nodes[copy->node].up)
+			return copy->node + 1;
+	}
+	if (!orphan || own == NULL || own->state != MESSAGE_COPY_COMPLETE)
+		return 0;
+	own->guards = true;
+	return asker + 1;
+}
+
 static void directory_have(struct directory *d, uint32_t node, const struct message *m)
 {
 	const struct message_have *have = &m->have;
+	struct message answer = {.kind = MESSAGE_REPLY, .request = m->request};
 	const struct tombstone *t;
 	struct entry *e;
 
@@ -189,7 +217,9 @@ static void directory_have(struct directory *d, uint32_t node, const struct mess
 		fanout_saw_rate(&d->link, have->rate);
 	if (have->has_value)
 		directory_value_set(d, e, have->value);
-	directory_reply(d, node, m->request, 0, e->generation, "");
+	answer.reply.generation = e->generation;
+	answer.reply.guard = directory_guard(d, e, node, have->orphan);
+	d->out.answer(d->out.arg, node, &answer);
 	directory_serve(d, e);
 }
 

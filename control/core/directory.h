@@ -36,6 +36,7 @@ struct copy {
 	uint32_t sending; /* copies that have this one as an upstream */
 	uint32_t state;	  /* enum message_copy_state */
 	uint32_t depth;	  /* PARTIAL: hops from a complete copy, when its booking was made */
+	bool guards;	  /* its node keeps it, whatever the others do */
 	bool by_value;	  /* COMPLETE: its answer is on the way, it can feed nobody yet */
 };
 

@@ -132,7 +132,9 @@ struct message_have {
 	const uint8_t *value;
 	uint32_t value_bytes; /* all of the object, or 0 */
 	uint32_t has_value;
-	uint64_t rate; /* COMPLETE: bytes per second at which it came; 0: not told */
+	uint64_t rate;	 /* COMPLETE: bytes per second at which it came; 0: not told */
+	uint32_t guards; /* 1: this copy stays, whatever the others do (guard.h) */
+	uint32_t orphan; /* 1: who guarded it lives no more: name me another, or me */
 };
 
 struct message_get {
@@ -281,6 +283,7 @@ struct message_combined { /* RELEASE: target and reduce only */
 struct message_reply {
 	int32_t status; /* 0 or -errno */
 	uint32_t ready; /* STREAM: chunks that the holder has */
+	uint32_t guard; /* HAVE: node + 1 whose copy stays; 0: none that is known */
 	uint64_t generation;
 	char text[MESSAGE_TEXT_MAX + 1];
 };

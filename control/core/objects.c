@@ -139,6 +139,11 @@ void objects_reap(struct control *c)
 		timers_set(&c->timers, &os->reap, c->now_ns + c->config.pins_ns, objects_reap_fire);
 }
 
+static bool objects_may_go(struct control *c, const struct object *o)
+{
+	return !objects_in_use(c, o) && o->holds == 0 && guard_elsewhere(c, o);
+}
+
 /* Evicts the copy that was not used for longest. Returns false when none may go. */
 static bool objects_evict(struct control *c)
 {
@@ -149,7 +154,7 @@ static bool objects_evict(struct control *c)
 		uint32_t slot = objects_slot(c, o);
 		struct object_slot *s = &c->table->slot[slot];
 
-		if (objects_in_use(c, o) || o->holds > 0)
+		if (!objects_may_go(c, o))
 			continue;
 		objects_set_state(c, slot, OBJECT_ZOMBIE);
 		if (objects_pinned(c, slot)) { /* a reader was faster */
@@ -181,7 +186,7 @@ static bool objects_can_evict(struct control *c, uint64_t bytes)
 
 		if (free >= bytes)
 			break;
-		if (!objects_in_use(c, o) && o->holds == 0)
+		if (objects_may_go(c, o))
 			free += allocator_bytes(&c->objects.space, o->range);
 	}
 	return free >= bytes;
@@ -284,9 +289,21 @@ void objects_seal(struct control *c, uint32_t slot, bool primary)
 		plan_advance(c, o->stage, s->size);
 	if (!primary)
 		list_append(&c->objects.lru, &o->link);
+	guard_watch(c);
 	o->creator = NULL;
 	list_remove(&o->of_session);
 	objects_progress(c, slot);
+}
+
+void objects_appoint(struct control *c, uint32_t slot)
+{
+	struct object_slot *s = objects_write(c, slot);
+
+	s->flags |= OBJECT_FLAG_PRIMARY;
+	objects_written(s);
+	list_remove(&objects_at(c, slot)->link);
+	c->counters.appointed++;
+	objects_announce(c, slot); /* a small one goes back into the directory */
 }
 
 void objects_kill(struct control *c, uint32_t slot, const char *why)

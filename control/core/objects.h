@@ -40,9 +40,12 @@ struct object {			/* one per slot; what clients need not see */
 	uint32_t holds;	     /* stages that touch its bytes */
 	uint32_t owner;	     /* number + 1 of the directory node that was told of it; 0: none */
 	uint32_t owner_life; /* members_life of then */
-	bool again;	     /* changed while the announcement was under way */
-	bool listed;	     /* the directory was told of it */
-	bool adopted;	     /* from an earlier control, whose clients' pins are not known here */
+	uint32_t guard;	     /* node + 1 that keeps it; 0: none is known */
+	uint32_t unguarded;  /* times in a row that the directory knew none */
+	uint64_t guard_incarnation;
+	bool again;   /* changed while the announcement was under way */
+	bool listed;  /* the directory was told of it */
+	bool adopted; /* from an earlier control, whose clients' pins are not known here */
 };
 
 struct objects {
@@ -54,7 +57,7 @@ struct objects {
 	struct list zombies;
 	struct list dirty;
 	struct list late; /* came with an answer of the directory, which knows most of it */
-	struct timer reap, later;
+	struct timer reap, later, guard;
 	uint64_t scan;
 	uint32_t count, zombie_count;
 	bool old_clients; /* of an earlier control may still read, or write, what was adopted */
@@ -99,6 +102,8 @@ void objects_stage_lost(struct control *c, struct stage *s);
 void objects_progress(struct control *c, uint32_t slot);
 /* It was used: it is evicted last. */
 void objects_touch(struct control *c, uint32_t slot);
+/* It is the copy that stays, from now on. */
+void objects_appoint(struct control *c, uint32_t slot);
 bool objects_pinned(struct control *c, uint32_t slot);
 /* Frees the zombies that nobody uses any more. */
 void objects_reap(struct control *c);

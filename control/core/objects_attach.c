@@ -66,6 +66,7 @@ void objects_reset(struct control *c)
 	o->sweep = TABLE_SLOT_NONE;
 	timers_cancel(&c->timers, &o->reap);
 	timers_cancel(&c->timers, &o->later);
+	timers_cancel(&c->timers, &o->guard);
 	scratch = scratch < SCRATCH_BYTES_MIN ? SCRATCH_BYTES_MIN : scratch;
 	o->scratch_offset =
 		(c->table->store_bytes - scratch) / STORE_GRAIN_BYTES * STORE_GRAIN_BYTES;
@@ -158,6 +159,7 @@ static void objects_keep(struct control *c, uint32_t slot, uint32_t range)
 		objects_entomb(c, slot);
 	else if (!(c->table->slot[slot].flags & OBJECT_FLAG_PRIMARY))
 		list_append(&c->objects.lru, &o->link);
+	guard_watch(c);
 }
 
 int objects_attach(struct control *c)

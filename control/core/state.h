@@ -11,6 +11,7 @@
 #include "feed.h"
 #include "fetch.h"
 #include "graves.h"
+#include "guard.h"
 #include "members.h"
 #include "objects.h"
 #include "peers.h"

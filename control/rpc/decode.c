@@ -107,6 +107,8 @@ static bool decode_have(const Rpc__Have *in, struct message_have *out)
 	out->chunk_bytes = in->chunk_bytes;
 	out->state = in->state;
 	out->create = in->create != 0;
+	out->guards = in->guards != 0;
+	out->orphan = in->orphan != 0;
 	out->rate = in->rate;
 	out->has_value = in->has_value != 0;
 	out->value = in->value.data;
@@ -232,7 +234,9 @@ static bool decode_reply(const Rpc__Reply *in, struct message_reply *out)
 	out->status = in->status;
 	out->generation = in->generation;
 	out->ready = in->ready;
-	return decode_status(in->status) && decode_text(&in->text, out->text, sizeof(out->text));
+	out->guard = in->guard;
+	return in->guard <= NODES_MAX && decode_status(in->status) &&
+	       decode_text(&in->text, out->text, sizeof(out->text));
 }
 
 static bool decode_holder(const Rpc__Holder *in, struct session_object *out, size_t k)

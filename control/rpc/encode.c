@@ -28,6 +28,8 @@ static void encode_have(const struct message_have *m, Rpc__Have *out)
 	out->state = m->state;
 	out->upstream = encode_node(m->upstream);
 	out->create = m->create != 0;
+	out->guards = m->guards != 0;
+	out->orphan = m->orphan != 0;
 	out->name = encode_text(m->name, sizeof(m->name));
 	out->has_value = m->has_value != 0;
 	out->value = encode_bytes(m->value, m->has_value ? m->value_bytes : 0);
@@ -136,6 +138,7 @@ static void encode_reply(const struct message_reply *m, Rpc__Reply *out)
 	out->generation = m->generation;
 	out->text = encode_text(m->text, sizeof(m->text));
 	out->ready = m->ready;
+	out->guard = m->guard;
 }
 
 /* ---- OBJECTS: the one with parts of its own ----------------------------------------------- */

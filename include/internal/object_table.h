@@ -35,7 +35,8 @@ enum object_state {
 };
 
 enum {
-	OBJECT_FLAG_PRIMARY = 1, /* put on this node (not a fetched copy): never evicted */
+	OBJECT_FLAG_PRIMARY = 1, /* put on this node, or appointed as the copy that stays when that
+				  * one was lost: never evicted */
 };
 
 struct object_slot {

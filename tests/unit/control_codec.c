@@ -91,6 +91,8 @@ static struct message sample(uint32_t kind)
 					       .state = MESSAGE_COPY_COMPLETE,
 					       .upstream = MESSAGE_NODE_NONE,
 					       .create = 1,
+					       .guards = 1,
+					       .orphan = 1,
 					       .value = value,
 					       .value_bytes = sizeof(value),
 					       .has_value = 1};
@@ -131,7 +133,7 @@ static struct message sample(uint32_t kind)
 		m.node = status;
 		break;
 	case MESSAGE_REPLY:
-		m.reply = (struct message_reply){-EEXIST, 3, 4, "it exists: delete it"};
+		m.reply = (struct message_reply){-EEXIST, 3, NODES_MAX, 4, "it exists: delete it"};
 		break;
 	case MESSAGE_REDIRECT:
 	case MESSAGE_MEMBERS:

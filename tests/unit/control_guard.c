@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Eviction leaves one copy of every object: the one that was put, or who takes its place. */
+#include "control_test.h"
+#include "control_world.h"
+
+#define STORE (UINT64_C(16) << 20)
+#define SIZE  UINT64_C(6000000) /* two of them fit */
+
+/* Node 0 has the directory; "a" was put on node 1 and is on 2 and 3 as well, "x" fills the rest. */
+static struct world *three_copies(void)
+{
+	struct world *w = world_new(5, 1, STORE, false);
+
+	for (uint32_t i = 0; i < 5; i++)
+		assert_int_equal(world_open(w, i), 0);
+	assert_int_equal(world_put(w, 1, 0, "a", SIZE, 1), 0);
+	for (uint32_t i = 2; i < 4; i++) {
+		assert_int_equal(world_get(w, i, 0, "a", SIZE, 1, -1), 0);
+		world_unpin(w, i, 0);
+	}
+	assert_int_equal(world_put(w, 2, 0, "x2", SIZE, 2), 0);
+	assert_int_equal(world_put(w, 3, 0, "x3", SIZE, 3), 0);
+	world_run(w, 100 * WORLD_MS);
+	return w;
+}
+
+static void lose(struct world *w, uint32_t node)
+{
+	world_kill_control(w, node);
+	world_kill_engine(w, node);
+	world_lose_store(w, node);
+}
+
+/* Nodes 2 and 3 need the room of their copy at the same moment. Returns how many got it. */
+static int both_want_room(struct world *w)
+{
+	struct session_request r = world_request(SESSION_CREATE, "y2");
+	uint32_t seq[2];
+	int got = 0;
+
+	r.size = SIZE;
+	r.pin = 40;
+	seq[0] = world_send(w, 2, 0, &r);
+	r = world_request(SESSION_CREATE, "y3");
+	r.size = SIZE;
+	r.pin = 40;
+	seq[1] = world_send(w, 3, 0, &r);
+	for (uint32_t i = 0; i < 2; i++) {
+		struct world_reply *a = world_wait(w, 2 + i, seq[i], 5 * WORLD_SECOND);
+
+		assert_non_null(a);
+		assert_true(a->reply.status == 0 || a->reply.status == -ENOSPC);
+		got += a->reply.status == 0;
+	}
+	return got;
+}
+
+static uint32_t appointed(const struct world *w)
+{
+	return (uint32_t)(control_counters(w->node[2].core)->appointed +
+			  control_counters(w->node[3].core)->appointed);
+}
+
+static void copies_go_while_the_first_one_lives(void **state)
+{
+	struct world *w = three_copies();
+
+	assert_int_equal(both_want_room(w), 2);
+	assert_int_equal(world_get(w, 4, 0, "a", SIZE, 1, 5 * (int64_t)WORLD_SECOND), 0);
+	assert_int_equal(appointed(w), 0);
+	world_free(w);
+}
+
+static void the_last_copy_stays(void **state)
+{
+	struct world *w = three_copies();
+
+	lose(w, 1);
+	world_run(w, 12 * WORLD_SECOND);
+	assert_int_equal(appointed(w), 1);
+	assert_int_equal(both_want_room(w), 1);
+	assert_int_equal(world_get(w, 4, 0, "a", SIZE, 1, 5 * (int64_t)WORLD_SECOND), 0);
+	world_free(w);
+}
+
+/* From the moment that the loss is known to the holders, whatever the directory knows. */
+static void nothing_goes_before_somebody_is_appointed(void **state)
+{
+	struct world *w = three_copies();
+
+	world_kill_control(w, 0);
+	lose(w, 1);
+	world_run(w, 12 * WORLD_SECOND);
+	assert_int_equal(appointed(w), 0);
+	assert_int_equal(control_counters(w->node[2].core)->evictions, 0);
+	world_start_control(w, 0);
+	world_run(w, 12 * WORLD_SECOND);
+	assert_int_equal(appointed(w), 1);
+	assert_int_equal(both_want_room(w), 1);
+	assert_int_equal(world_get(w, 4, 0, "a", SIZE, 1, 5 * (int64_t)WORLD_SECOND), 0);
+	world_free(w);
+}
+
+/* A new directory hears of the copies before it hears of the first one: nobody is appointed. */
+static void a_new_directory_appoints_nobody(void **state)
+{
+	struct world *w = three_copies();
+
+	w->cut[1] = true;
+	world_run(w, 500 * WORLD_MS);
+	world_kill_control(w, 0);
+	world_run(w, 500 * WORLD_MS);
+	world_start_control(w, 0);
+	world_run(w, 500 * WORLD_MS);
+	w->cut[1] = false;
+	world_run(w, 10 * WORLD_SECOND);
+	assert_int_equal(appointed(w), 0);
+	assert_int_equal(both_want_room(w), 2);
+	assert_int_equal(world_get(w, 4, 0, "a", SIZE, 1, 5 * (int64_t)WORLD_SECOND), 0);
+	world_free(w);
+}
+
+/* The one that was appointed is lost as well. */
+static void the_next_one_is_appointed(void **state)
+{
+	struct world *w = three_copies();
+	uint32_t first;
+
+	lose(w, 1);
+	world_run(w, 12 * WORLD_SECOND);
+	first = control_counters(w->node[2].core)->appointed ? 2 : 3;
+	lose(w, first);
+	world_run(w, 12 * WORLD_SECOND);
+	assert_int_equal(control_counters(w->node[5 - first].core)->appointed, 1);
+	assert_int_equal(world_put(w, 5 - first, 0, "y", SIZE, 4), -ENOSPC);
+	assert_int_equal(world_get(w, 4, 0, "a", SIZE, 1, 5 * (int64_t)WORLD_SECOND), 0);
+	world_free(w);
+}
+
+/* A new control finds in the table what stays, and asks for the rest. */
+static void a_new_control_keeps_to_it(void **state)
+{
+	struct world *w = three_copies();
+
+	lose(w, 1);
+	world_run(w, 12 * WORLD_SECOND);
+	for (uint32_t i = 2; i < 4; i++) {
+		world_kill_control(w, i);
+		world_start_control(w, i);
+		assert_int_equal(world_open(w, i), 0);
+	}
+	world_run(w, 12 * WORLD_SECOND);
+	assert_int_equal(appointed(w), 0); /* counted anew: nobody else was */
+	assert_int_equal(both_want_room(w), 1);
+	assert_int_equal(world_get(w, 4, 0, "a", SIZE, 1, 5 * (int64_t)WORLD_SECOND), 0);
+	world_free(w);
+}
+
+/* The least recently used copy goes first. */
+static void the_oldest_goes_first(void **state)
+{
+	struct world *w = world_new(2, 1, STORE, false);
+
+	assert_int_equal(world_open(w, 0), 0);
+	assert_int_equal(world_open(w, 1), 0);
+	for (uint64_t i = 0; i < 2; i++) {
+		const char *name = i ? "b" : "a";
+
+		assert_int_equal(world_put(w, 0, 0, name, SIZE, i), 0);
+		assert_int_equal(world_get(w, 1, 0, name, SIZE, i, -1), 0);
+		world_unpin(w, 1, 0);
+	}
+	assert_int_equal(world_get(w, 1, 0, "a", SIZE, 0, -1), 0); /* used again */
+	world_unpin(w, 1, 0);
+	world_run(w, 100 * WORLD_MS);
+	assert_int_equal(world_put(w, 1, 0, "c", SIZE, 2), 0);
+	assert_int_equal(control_counters(w->node[1].core)->evictions, 1);
+	assert_int_equal(world_get(w, 1, 0, "a", SIZE, 0, 0), 0);
+	assert_int_equal(control_counters(w->node[1].core)->evictions, 1); /* it was here */
+	world_free(w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(copies_go_while_the_first_one_lives),
+		cmocka_unit_test(the_last_copy_stays),
+		cmocka_unit_test(nothing_goes_before_somebody_is_appointed),
+		cmocka_unit_test(a_new_directory_appoints_nobody),
+		cmocka_unit_test(the_next_one_is_appointed),
+		cmocka_unit_test(a_new_control_keeps_to_it),
+		cmocka_unit_test(the_oldest_goes_first),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
