@@ -333,6 +333,11 @@ static void client_work(struct clients *c, struct client *k)
 	k->name = (uint32_t)prng_below(c->draw, CLIENTS_NAMES);
 	if (c->quiet)
 		return;
+	if (k->crowd) {
+		k->crowd = false;
+		k->name = c->crowd_name;
+		dice = prng_chance(c->draw, 950000) ? 60 : 95;
+	}
 	if (dice < 30)
 		client_create(c, k);
 	else if (dice < 90)
@@ -374,6 +379,21 @@ void clients_step(struct clients *c)
 			client_write(c, k);
 		else if (k->state == CLIENT_HOLDING)
 			client_release(c, k);
+	}
+}
+
+void clients_crowd(struct clients *c)
+{
+	uint64_t gap = prng_chance(c->draw, 500000) ? 0 : prng_below(c->draw, 10 * WORLD_MS);
+	uint64_t at = now(c);
+	c->crowd_name = (uint32_t)prng_below(c->draw, CLIENTS_NAMES);
+	for (uint32_t i = 0; i < c->count; i++) {
+		struct client *k = &c->client[i];
+		if (k->state != CLIENT_IDLE)
+			continue;
+		k->crowd = true;
+		k->at_ns = at;
+		at += gap;
 	}
 }
 

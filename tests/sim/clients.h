@@ -32,6 +32,7 @@ struct client {
 	uint32_t slot, pin;
 	uint32_t life; /* of the control that it talks to */
 	int64_t timeout_ns;
+	bool crowd; /* at at_ns: gets crowd_name */
 	bool final; /* in the end: this get must succeed */
 };
 
@@ -51,7 +52,8 @@ struct clients {
 	struct client_truth truth[CLIENTS_GENERATIONS];
 	uint32_t truths;
 	uint64_t deleted_ns[CLIENTS_NAMES]; /* when a delete was last asked for or under way */
-	bool quiet;			    /* no new work */
+	uint32_t crowd_name;
+	bool quiet; /* no new work */
 	uint64_t puts, gets, bytes, deletes, failures;
 };
 
@@ -59,6 +61,9 @@ void clients_open(struct clients *c, struct full_group *g, struct prng *draw);
 
 /* Everybody does what is due. Called every so often. */
 void clients_step(struct clients *c);
+
+/* All who are idle get one name, at once or one after the other; one may delete it meanwhile. */
+void clients_crowd(struct clients *c);
 
 /* The store of this node is gone. */
 void clients_store_lost(struct clients *c, uint32_t node);

@@ -19,8 +19,9 @@ struct full_swarm {
 	const struct swarm_scenario *scenario;
 	uint64_t control_at_ns[CLIENTS_NODES_MAX], dataplane_at_ns[CLIENTS_NODES_MAX];
 	uint64_t cable_at_ns[CLIENTS_NODES_MAX];
-	bool lose[CLIENTS_NODES_MAX]; /* the store, when both are dead */
-	uint32_t kills, cuts, losses;
+	bool lose[CLIENTS_NODES_MAX];		/* the store, when both are dead */
+	uint64_t gone_at_ns[CLIENTS_NODES_MAX]; /* it has said goodbye */
+	uint32_t kills, cuts, losses, leaves;
 };
 
 static void full_swarm_open(struct full_swarm *s, uint64_t seed, uint32_t nodes)
@@ -80,6 +81,15 @@ static void full_repair(struct full_swarm *s, uint32_t i, bool all)
 		full_start_control(f);
 }
 
+/* Both processes end; the node comes back, at the earliest at that time, with an empty store. */
+static void full_stop(struct full_swarm *s, uint32_t i, uint64_t back_ns)
+{
+	full_kill_control(&s->g.full[i]);
+	full_kill_dataplane(&s->g.full[i]);
+	s->control_at_ns[i] = s->dataplane_at_ns[i] = back_ns;
+	s->lose[i] = true;
+}
+
 static void full_trouble(struct full_swarm *s, uint32_t i)
 {
 	const struct swarm_scenario *c = s->scenario;
@@ -95,6 +105,16 @@ static void full_trouble(struct full_swarm *s, uint32_t i)
 		full_kill_dataplane(f);
 		s->dataplane_at_ns[i] = full_pause(s);
 		s->lose[i] = lose;
+	}
+	if (f->core && full_strikes(s, c->leave_ppm)) {
+		s->leaves++;
+		control_leave(f->core, world_now(&s->w));
+		full_wake(f, world_now(&s->w));
+		s->gone_at_ns[i] = world_now(&s->w) + prng_below(&s->draw, 20 * WORLD_MS);
+	}
+	if (s->gone_at_ns[i] && world_now(&s->w) >= s->gone_at_ns[i]) {
+		full_stop(s, i, full_pause(s));
+		s->gone_at_ns[i] = 0;
 	}
 	if (full_strikes(s, c->cut_ppm)) {
 		s->cuts++;
@@ -124,6 +144,8 @@ static void full_steps(struct full_swarm *s, uint64_t for_ns, bool trouble)
 				full_trouble(s, i);
 			full_repair(s, i, !trouble);
 		}
+		if (trouble && full_strikes(s, s->scenario->crowd_ppm))
+			clients_crowd(&s->c);
 		clients_step(&s->c);
 		world_run(&s->w, STEP_NS);
 		if (step % 64 == 0)
@@ -136,6 +158,9 @@ static void full_heal(struct full_swarm *s)
 	struct network_faults none = {0};
 	network_faults_all(&s->w.net, &none);
 	s->c.quiet = true;
+	for (uint32_t i = 0; i < s->w.count; i++)
+		if (s->gone_at_ns[i])
+			full_stop(s, i, 0);
 	full_steps(s, REST_NS, false);
 	if (!s->w.violations && !clients_idle(&s->c))
 		world_violation(&s->w, "a client still waits in a healthy cluster");
@@ -224,6 +249,9 @@ bool swarm_full_run(const struct swarm_scenario *scenario, uint64_t seed, uint32
 	memset(&s, 0, sizeof(s));
 	s.scenario = scenario;
 	full_swarm_open(&s, seed, nodes < CLIENTS_NODES_MAX ? nodes : CLIENTS_NODES_MAX);
+	for (uint32_t i = 1; scenario->leave_ppm && i < s.w.count; i++)
+		if (prng_chance(&s.draw, 300000)) /* it joins later */
+			full_stop(&s, i, full_pause(&s));
 	full_steps(&s, prng_between(&s.draw, 2, 10) * WORLD_S, true);
 	full_heal(&s);
 	if (!s.w.violations)
