@@ -99,7 +99,12 @@ def unknown_objects_and_a_full_store():
         assert one_line(cluster.run(0, "sarissa", "put", "second", directory / "big"),
                         "full") == 1
         assert one_line(cluster.run(0, "sarissa", "put", "third", directory / "oversize")) == 1
-        assert one_line(cluster.run(0, "sarissa", "put", "first", directory / "big")) == 1
+        cluster.must(0, "sarissa", "put", "first", directory / "big")  # the same bytes again
+        netlib.make_file(directory / "other", 40 * MIB)
+        assert one_line(cluster.run(0, "sarissa", "put", "first", directory / "other"),
+                        "other bytes") == 1
+        assert one_line(cluster.run(1, "sarissa", "put", "first", directory / "oversize"),
+                        "bytes") == 1
         cluster.must(0, "sarissa", "rm", "first")
         cluster.must(0, "sarissa", "put", "second", directory / "big")
         cluster.check_daemons()
