@@ -6,6 +6,7 @@
 
 struct arguments {
 	struct scale_options o;
+	bool full;
 	double ratio_max, copies_max, ms_max; /* 0: not asserted */
 };
 
@@ -34,6 +35,7 @@ static void usage(FILE *out)
 		"  --burst N          and at once (1024: its table of connections)\n"
 		"  --limit-s S        virtual seconds for the gets (60)\n"
 		"  --seed N           (1)\n"
+		"  --full             every packet through the real dataplane core (few nodes)\n"
 		"  --max-ratio R      exit 1 when time / bound is above\n"
 		"  --max-ms MS        exit 1 when the last get ends later\n"
 		"  --max-copies C     exit 1 when the source sends more copies\n"
@@ -62,6 +64,7 @@ enum option_key {
 	OPTION_COPIES,
 	OPTION_MS,
 	OPTION_VERBOSE,
+	OPTION_FULL,
 	OPTION_HELP,
 };
 
@@ -86,6 +89,7 @@ static const struct option options[] = {
 	{"max-ratio", required_argument, NULL, OPTION_RATIO},
 	{"max-copies", required_argument, NULL, OPTION_COPIES},
 	{"max-ms", required_argument, NULL, OPTION_MS},
+	{"full", no_argument, NULL, OPTION_FULL},
 	{"verbose", no_argument, NULL, OPTION_VERBOSE},
 	{"help", no_argument, NULL, OPTION_HELP},
 	{NULL, 0, NULL, 0},
@@ -173,6 +177,8 @@ static bool arguments_parse(struct arguments *a, int argc, char **argv)
 			a->o.verbose = true;
 		} else if (key == OPTION_RATIO) {
 			a->ratio_max = v;
+		} else if (key == OPTION_FULL) {
+			a->full = true;
 		} else if (key == OPTION_MS) {
 			a->ms_max = v;
 		} else if (key == OPTION_COPIES) {
@@ -248,7 +254,10 @@ int main(int argc, char **argv)
 		usage(stderr);
 		return 2;
 	}
-	scale_run(&a.o, &r);
+	if (a.full)
+		scale_full(&a.o, &r);
+	else
+		scale_run(&a.o, &r);
 	ratio = print_result(&a.o, &r);
 	if (r.failed || r.unfinished) {
 		fprintf(stderr, "scale: %u gets failed, %u did not end\n", r.failed, r.unfinished);

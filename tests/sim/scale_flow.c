@@ -358,8 +358,9 @@ static uint32_t flow_sendable(struct scale *s, struct scale_flow *f, uint32_t mo
 
 static void flow_fly(struct scale *s, struct scale_flow *f, uint32_t count)
 {
-	uint64_t at = scale_now(s) + s->o.hop_ns + s->o.forward_ns +
-		      (uint64_t)scale_link_ns(s, s->wire_bytes);
+	uint64_t at =
+		scale_now(s) + s->o.hop_ns + s->o.forward_ns +
+		(uint64_t)(2 * scale_link_ns(s, s->wire_bytes)); /* into the switch, and out */
 	if (f->runs_count == f->runs_room) {
 		uint32_t room = f->runs_room ? 2 * f->runs_room : 32;
 		struct scale_run *runs = calloc(room, sizeof(*runs));

@@ -26,5 +26,7 @@ struct scale_result {
 
 /* Runs it: nodes meet, node 0 puts, all others get (or only receivers of them). */
 void scale_run(const struct scale_options *o, struct scale_result *out);
+/* The same, from cold, with the real dataplane and every packet (scale_full.c): times only. */
+void scale_full(const struct scale_options *o, struct scale_result *out);
 
 #endif
