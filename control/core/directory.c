@@ -138,7 +138,7 @@ static bool directory_have_copy(struct directory *d, uint32_t node, const struct
 	if (have->state != MESSAGE_COPY_PARTIAL) /* what it asked for before it has now */
 		directory_waiter_forget(d, e, node);
 	if (have->state == MESSAGE_COPY_COMPLETE && copy)
-		copy->by_value = false;
+		directory_copy_state(copy, copy->state, false);
 	if (copy && have->guards)
 		copy->guards = true;
 	if (copy && copy->state == MESSAGE_COPY_COMPLETE)

@@ -24,6 +24,7 @@ enum { DIRECTORY_FRESH = 64 };
 
 struct copy {
 	struct list of_entry, of_node;
+	struct copy *same_bucket; /* directory.by_node */
 	struct entry *entry;
 	struct copy_upstream { /* PARTIAL: whose sending slots are booked */
 		struct copy *copy;
@@ -51,6 +52,9 @@ struct waiter {
 struct entry {
 	struct idmap_node by_id;
 	struct list copies, waiters;
+	struct directory *directory;
+	uint32_t copies_count, waiters_count;
+	uint32_t arriving;   /* copies that are on their way, PARTIAL or by value */
 	uint64_t generation; /* 0: nobody holds it, it is only waited for */
 	uint64_t size;
 	uint32_t chunk_bytes;
@@ -107,6 +111,8 @@ struct directory {
 	struct directory_out out;
 	struct pool entries, copies, waiters, removals;
 	struct idmap by_id;
+	struct copy **by_node; /* copies by entry and node */
+	uint32_t by_node_mask;
 	struct directory_node *nodes;
 	struct tombstone *tombstones;
 	uint32_t tombstones_mask, tombstones_next;
@@ -162,6 +168,8 @@ struct copy *directory_copy(const struct entry *e, uint32_t node);
 struct copy *directory_copy_add(struct directory *d, struct entry *e, uint32_t node,
 				uint32_t state);
 void directory_copy_remove(struct directory *d, struct copy *copy);
+/* Its state has changed: the entry counts anew. */
+void directory_copy_state(struct copy *copy, uint32_t state, bool by_value);
 bool directory_value_set(struct directory *d, struct entry *e, const uint8_t *value);
 void directory_value_clear(struct directory *d, struct entry *e);
 /* Returns whether that was news. */

@@ -15,6 +15,10 @@ void directory_carve(struct directory *d, struct arena *a, const struct control_
 	pool_carve(&d->waiters, a, sizeof(struct waiter), config->waiters_max);
 	pool_carve(&d->removals, a, sizeof(struct removal), config->calls_max);
 	idmap_carve(&d->by_id, a, config->entries_max);
+	d->by_node_mask = 15;
+	while (d->by_node_mask < config->copies_max)
+		d->by_node_mask = 2 * d->by_node_mask + 1;
+	d->by_node = arena_carve(a, sizeof(struct copy *) * ((size_t)d->by_node_mask + 1));
 	d->nodes = arena_carve(a, sizeof(*d->nodes) * config->nodes);
 	d->tombstones = arena_carve(a, sizeof(*d->tombstones) * config->tombstones);
 	allocator_carve(&d->inline_space, a, config->entries_max);
@@ -54,6 +58,7 @@ struct entry *directory_make(struct directory *d, const struct object_id *id)
 	if (e == NULL)
 		return NULL;
 	e->used = true;
+	e->directory = d;
 	list_init(&e->copies);
 	list_init(&e->waiters);
 	idmap_insert(&d->by_id, &e->by_id, id);
@@ -73,21 +78,40 @@ void directory_settle(struct directory *d, struct entry *e)
 	pool_give(&d->entries, e);
 }
 
+static struct copy **directory_bucket(const struct entry *e, uint32_t node)
+{
+	const struct directory *d = e->directory;
+	uint64_t key = (uint64_t)pool_index(&d->entries, e) << 32 | node;
+
+	key *= 0x9e3779b97f4a7c15ull; /* as in idmap.h */
+	return &d->by_node[(key >> 32) & d->by_node_mask];
+}
+
 struct copy *directory_copy(const struct entry *e, uint32_t node)
 {
-	list_each(l, after, &e->copies)
-	{
-		struct copy *copy = list_item(l, struct copy, of_entry);
+	struct copy *copy = *directory_bucket(e, node);
 
-		if (copy->node == node)
-			return copy;
-	}
-	return NULL;
+	while (copy && (copy->entry != e || copy->node != node))
+		copy = copy->same_bucket;
+	return copy;
+}
+
+static bool directory_copy_arrives(const struct copy *copy)
+{
+	return copy->state == MESSAGE_COPY_PARTIAL || copy->by_value;
+}
+
+void directory_copy_state(struct copy *copy, uint32_t state, bool by_value)
+{
+	copy->entry->arriving -= directory_copy_arrives(copy);
+	copy->state = state;
+	copy->by_value = by_value;
+	copy->entry->arriving += directory_copy_arrives(copy);
 }
 
 struct copy *directory_copy_add(struct directory *d, struct entry *e, uint32_t node, uint32_t state)
 {
-	struct copy *copy = directory_copy(e, node);
+	struct copy *copy = directory_copy(e, node), **bucket;
 
 	if (copy == NULL) {
 		copy = pool_take(&d->copies);
@@ -95,11 +119,14 @@ struct copy *directory_copy_add(struct directory *d, struct entry *e, uint32_t n
 			return NULL;
 		copy->entry = e;
 		copy->node = node;
+		bucket = directory_bucket(e, node);
+		copy->same_bucket = *bucket;
+		*bucket = copy;
 		list_append(&e->copies, &copy->of_entry);
 		list_append(&d->nodes[node].copies, &copy->of_node);
+		e->copies_count++;
 	}
-	copy->state = state;
-	copy->by_value = false;
+	directory_copy_state(copy, state, false);
 	if (state != MESSAGE_COPY_PARTIAL)
 		directory_feed(copy, NULL);
 	return copy;
@@ -107,15 +134,20 @@ struct copy *directory_copy_add(struct directory *d, struct entry *e, uint32_t n
 
 void directory_copy_remove(struct directory *d, struct copy *copy)
 {
-	directory_feed(copy, NULL);
-	if (copy->sending > 0) {
-		list_each(l, after, &copy->entry->copies)
-		{
-			struct copy *other = list_item(l, struct copy, of_entry);
+	struct copy **at = directory_bucket(copy->entry, copy->node);
 
-			directory_feed_end(other, copy);
-		}
+	directory_feed(copy, NULL);
+	list_each(l, after, &copy->entry->copies)
+	{
+		if (copy->sending == 0)
+			break;
+		directory_feed_end(list_item(l, struct copy, of_entry), copy);
 	}
+	directory_copy_state(copy, MESSAGE_COPY_COMPLETE, false);
+	while (*at != copy)
+		at = &(*at)->same_bucket;
+	*at = copy->same_bucket;
+	copy->entry->copies_count--;
 	list_remove(&copy->of_entry);
 	list_remove(&copy->of_node);
 	pool_give(&d->copies, copy);

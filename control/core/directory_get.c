@@ -10,6 +10,8 @@ enum choice {
 	CHOICE_EXCLUDED, /* somebody has one, but not for this asker */
 };
 
+enum { DIRECTORY_SPARE_MAX = 8 };
+
 /* Smaller is better: origins and complete copies first, then the nearest to one, then the least
  * used: so a tree fills level by level. */
 static uint64_t directory_rank(const struct copy *copy)
@@ -80,15 +82,18 @@ static struct copy *directory_choose_more(struct directory *d, struct entry *e,
 	return best;
 }
 
-/* Complete copies that feed nobody. */
+/* Complete copies that feed nobody, as far as it pays to count: they are the first. */
 static uint32_t directory_spare(const struct directory *d, const struct entry *e)
 {
-	uint32_t count = 0;
+	uint32_t count = 0, left = e->copies_count - e->arriving;
 
 	list_each(l, after, &e->copies)
 	{
 		const struct copy *copy = list_item(l, struct copy, of_entry);
 
+		if (left == 0 || count == DIRECTORY_SPARE_MAX)
+			break;
+		left -= copy->state != MESSAGE_COPY_PARTIAL && !copy->by_value;
 		count += copy->state == MESSAGE_COPY_COMPLETE && copy->sending == 0 &&
 			 directory_can_send(d, copy);
 	}
@@ -109,6 +114,7 @@ static void directory_got(const struct entry *e, uint64_t request, uint32_t what
 
 void directory_waiter_remove(struct directory *d, struct waiter *w)
 {
+	w->entry->waiters_count--;
 	list_remove(&w->of_entry);
 	list_remove(&w->of_node);
 	pool_give(&d->waiters, w);
@@ -121,7 +127,7 @@ static bool directory_answer_value(struct directory *d, struct entry *e, struct 
 
 	if (copy == NULL)
 		return false;
-	copy->by_value = true;
+	directory_copy_state(copy, MESSAGE_COPY_COMPLETE, true);
 	directory_got(e, w->request, MESSAGE_GOT_VALUE, &m);
 	m.got.value_bytes = (uint32_t)e->size;
 	if (e->value)
@@ -226,6 +232,7 @@ static struct waiter *directory_waiter(struct directory *d, struct entry *e, uin
 	w->entry = e;
 	w->node = node;
 	list_append(&e->waiters, &w->of_entry);
+	e->waiters_count++;
 	list_append(&d->nodes[node].waiters, &w->of_node);
 	return w;
 }

@@ -12,33 +12,13 @@ static uint32_t *directory_expected(struct directory *d, const struct entry *e)
 	return &d->expected[class];
 }
 
-/* Receivers that are on their way to a copy, those who wait included. */
-static uint32_t directory_arriving(const struct entry *e, uint32_t *complete)
-{
-	uint32_t count = 0;
-
-	*complete = 0;
-	list_each(l, after, &e->copies)
-	{
-		const struct copy *copy = list_item(l, struct copy, of_entry);
-		bool arriving = copy->state == MESSAGE_COPY_PARTIAL || copy->by_value;
-
-		count += arriving;
-		*complete += !arriving;
-	}
-	list_each(l, after, &e->waiters)
-	{
-		count++;
-	}
-	return count;
-}
-
 /* Receivers at a time: those who are there, or those who may still come, if they are more. */
 static uint32_t directory_receivers(struct directory *d, struct entry *e)
 {
 	uint32_t *expected = directory_expected(d, e), complete, had, rest;
-	uint32_t count = directory_arriving(e, &complete);
+	uint32_t count = e->arriving + e->waiters_count; /* on their way to a copy */
 
+	complete = e->copies_count - e->arriving;
 	if (count > e->burst)
 		e->burst = count;
 	if (count > *expected)

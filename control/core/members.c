@@ -94,6 +94,7 @@ static bool members_view(struct control *c)
 	m->before_count = before_count;
 	m->live = live;
 	m->live_count = count;
+	memset(m->owner, 0, sizeof(m->owner));
 	m->changed_ns = c->now_ns;
 	return true;
 }

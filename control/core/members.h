@@ -24,11 +24,18 @@
 
 enum {
 	MEMBERS_SEEDS_MAX = 32,
+	MEMBERS_OWNERS = 256,
 	MEMBERS_GUESTS = 65, /* addresses without a number: ourselves, and so many others */
 };
 
 struct conn;
 struct node;
+
+struct member_owner { /* who keeps the directory's part with an id, in this view */
+	struct object_id id;
+	uint32_t node;
+	bool known;
+};
 
 struct members {
 	uint32_t *live;	  /* numbers, rising */
@@ -47,6 +54,7 @@ struct members {
 	uint32_t seeds_count;
 	struct net_addr seeds[MEMBERS_SEEDS_MAX];
 	uint64_t begun_ns; /* the first attach */
+	struct member_owner owner[MEMBERS_OWNERS];
 	uint32_t page_count;
 	struct message_member page[MESSAGE_MEMBERS_MAX];
 };

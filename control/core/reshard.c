@@ -46,6 +46,18 @@ static bool reshard_fixed(const struct control *c)
 	return c->config.shards > 0;
 }
 
+/* Each member draws a lot: what was found for an id is kept until the view changes. */
+static uint32_t reshard_remembered(struct control *c, const struct object_id *id)
+{
+	struct members *m = &c->members;
+	struct member_owner *o = &m->owner[(id->bytes[0] ^ id->bytes[15]) % MEMBERS_OWNERS];
+
+	if (o->known && object_id_equal(&o->id, id))
+		return o->node;
+	*o = (struct member_owner){*id, reshard_owner(m->live, m->live_count, id), true};
+	return o->node;
+}
+
 struct node *control_shard(struct control *c, const struct object_id *id)
 {
 	uint32_t owner;
@@ -53,7 +65,7 @@ struct node *control_shard(struct control *c, const struct object_id *id)
 	if (reshard_fixed(c))
 		owner = reshard_owner(c->shard_nodes, c->config.shards, id);
 	else
-		owner = reshard_owner(c->members.live, c->members.live_count, id);
+		owner = reshard_remembered(c, id);
 	return owner == MESSAGE_NODE_NONE ? c->self : &c->peers.nodes[owner];
 }
 
