@@ -24,6 +24,9 @@ static void fanout_least(uint64_t *least, bool *seen, uint64_t ns)
 void fanout_saw_start(struct fanout_link *l, uint64_t ns)
 {
 	fanout_least(&l->start_ns, &l->start_seen, ns);
+	/* handshakes are rare and may all have met a busy machine */
+	if (l->hop_ns > l->start_ns / 2)
+		l->hop_ns = l->start_ns / 2;
 }
 
 void fanout_saw_hop(struct fanout_link *l, uint64_t ns)

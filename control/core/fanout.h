@@ -25,9 +25,9 @@
 enum { FANOUT_MAX = 32 }; /* streams of one copy */
 
 struct fanout_link {
-	uint64_t start_ns;		      /* a: a request to another control and its answer */
-	uint64_t hop_ns;		      /* h: half a round trip between two workers */
-	uint64_t bytes_per_s;		      /* B: what one receiver takes from one sender */
+	uint64_t start_ns;    /* a: a request to another control and its answer */
+	uint64_t hop_ns;      /* h: half a round trip between two workers, at most half of a */
+	uint64_t bytes_per_s; /* B: what one receiver takes from one sender */
 	bool start_seen, hop_seen, rate_seen; /* else still as assumed */
 };
 

@@ -159,6 +159,10 @@ static void measurements_count_as_the_header_says(void **state)
 	assert_int_equal(l.start_ns, 310000);
 	fanout_saw_hop(&l, 50000);
 	assert_int_equal(l.hop_ns, 50000);
+	l.hop_seen = false;
+	fanout_saw_hop(&l, 9000000); /* a slow handshake */
+	fanout_saw_start(&l, 300000);
+	assert_int_equal(l.hop_ns, 150000);
 	fanout_saw_rate(&l, 25000000);
 	assert_int_equal(l.bytes_per_s, 25000000);
 	fanout_saw_rate(&l, 50000000);
