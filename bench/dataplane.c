@@ -22,7 +22,8 @@ static const char usage[] =
 
 struct row {
 	uint16_t mtu;
-	struct pair_result plain, staged; /* without and with the accounting, which costs */
+	struct pair_result plain, staged;   /* without and with the accounting, which costs */
+	struct pair_result sum, sum_staged; /* the same, added to an object of the receiver */
 	double memcpy_bytes_per_s, testpmd_pps;
 };
 
@@ -67,6 +68,12 @@ static void print_json(const struct row *r)
 	       (unsigned long long)rte_get_tsc_hz());
 	printf("\"memcpy_gbit_s\":%.3f,\"memcpy_ratio\":%.4f,", r->memcpy_bytes_per_s * 8e-9,
 	       gbit(r) / (r->memcpy_bytes_per_s * 8e-9));
+	const struct pair_result *sum = &r->sum, *ss = &r->sum_staged;
+	printf("\"sum_f32\":{\"payload_gbit_s\":%.3f,\"cycles_per_packet\":{\"total\":%.1f,"
+	       "\"protocol\":%.1f,\"receive\":%.1f,\"add\":%.1f}},",
+	       (double)sum->bytes * 8e-9 / sum->seconds, per_packet(sum, sum->cycles),
+	       per_packet(ss, protocol(ss)), per_packet(ss, ss->stage.receive),
+	       per_packet(ss, ss->stage.copy_in));
 	if (r->testpmd_pps > 0)
 		printf("\"testpmd_packets_per_s\":%.0f,\"testpmd_ratio\":%.5f}\n", r->testpmd_pps,
 		       pps / r->testpmd_pps);
@@ -87,6 +94,12 @@ static void print_table(const struct row *r)
 	       per_packet(s, s->stage.check), per_packet(s, s->stage.seal),
 	       per_packet(s, s->stage.copy_in), per_packet(s, s->stage.copy_out),
 	       per_packet(s, s->stage.headers), per_packet(s, s->stage.driver), accounting(r));
+	const struct pair_result *sum = &r->sum, *ss = &r->sum_staged;
+	printf("  added to an f32 object of the receiver: %.2f Gbit/s, %.0f cycles/packet; receive "
+	       "%.0f, protocol %.0f, add %.0f\n",
+	       (double)sum->bytes * 8e-9 / sum->seconds, per_packet(sum, sum->cycles),
+	       per_packet(ss, ss->stage.receive), per_packet(ss, protocol(ss)),
+	       per_packet(ss, ss->stage.copy_in));
 	printf("  memcpy of the same chunks %.2f Gbit/s (we: %.2f of it)",
 	       r->memcpy_bytes_per_s * 8e-9, gbit(r) / (r->memcpy_bytes_per_s * 8e-9));
 	if (r->testpmd_pps > 0)
@@ -109,9 +122,12 @@ static bool measure(struct row *r, const struct settings *s)
 	struct pair_result warm;
 	if (!p)
 		return false;
-	bool done = pair_run(p, seconds / 4, false, &warm) &&
-		    pair_run(p, seconds, false, &r->plain) &&
-		    pair_run(p, seconds / 2, true, &r->staged);
+	bool done = pair_run(p, seconds / 4, false, false, &warm) &&
+		    pair_run(p, seconds, false, false, &r->plain) &&
+		    pair_run(p, seconds / 2, true, false, &r->staged) &&
+		    pair_run(p, seconds / 4, false, true, &warm) &&
+		    pair_run(p, seconds, false, true, &r->sum) &&
+		    pair_run(p, seconds / 2, true, true, &r->sum_staged);
 	if (done) {
 		pair_memcpy(p, seconds / 8);
 		r->memcpy_bytes_per_s = pair_memcpy(p, seconds / 2);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "dataplane.h"
+#include "internal/reduce.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,8 +29,10 @@ struct end {
 struct pair {
 	struct end end[ENDS];
 	uint64_t object_bytes, store_bytes, bitmap_offset;
+	uint64_t taken_offset, source_offset; /* of a reduce, at the receiver */
 	uint64_t patience_ns;
 	uint16_t chunk_bytes, generation;
+	bool reduce;
 };
 
 static bool accounting;
@@ -145,6 +148,7 @@ static void end_event(struct end *e, const struct record *r)
 		e->dropped += r->flags == RECORD_FLAG_BUFFER;
 		break;
 	case EVENT_PROGRESS:
+	case EVENT_IN_DONE:
 		break;
 	default:
 		fprintf(stderr, "bench: unexpected event %u: %s\n", r->op, reason_name(r->reason));
@@ -198,6 +202,14 @@ static bool pair_connect(struct pair *p)
 	return a->conn && b->conn;
 }
 
+/* Numbers from 1 to 2 where they are taken for f32: additions of ordinary cost. */
+static void pair_fill(uint8_t *store, uint64_t bytes, uint32_t seed)
+{
+	uint32_t *word = (uint32_t *)(void *)store;
+	for (uint64_t i = 0; i < bytes / 4; i++)
+		word[i] = 0x3f800000 | ((uint32_t)(i + seed) * 0x9e3779b9u >> 9);
+}
+
 struct pair *pair_open(uint16_t mtu, uint64_t object_bytes, double patience_s)
 {
 	struct pair *p = calloc(1, sizeof(*p));
@@ -209,21 +221,41 @@ struct pair *pair_open(uint16_t mtu, uint64_t object_bytes, double patience_s)
 	p->object_bytes = object_bytes;
 	p->patience_ns = (uint64_t)(patience_s * 1e9);
 	p->chunk_bytes = engine_chunk_bytes(mtu, true);
-	uint64_t bitmap = chunk_bitmap_bytes(chunk_count(object_bytes, p->chunk_bytes));
+	uint64_t chunks = chunk_count(object_bytes, p->chunk_bytes);
 	p->bitmap_offset = (object_bytes + 4095) / 4096 * 4096;
-	p->store_bytes = p->bitmap_offset + (bitmap + 4095) / 4096 * 4096;
+	p->taken_offset = p->bitmap_offset + chunk_counted_bytes(chunks);
+	p->source_offset = (p->taken_offset + 2 * chunk_bitmap_bytes(chunks) + 4095) / 4096 * 4096;
+	p->store_bytes = p->source_offset + object_bytes;
 	bool ok = end_open(p, SENDER, device, mtu) && end_open(p, RECEIVER, device, mtu) &&
 		  ring_start(p, device) && end_engine(p, SENDER) && end_engine(p, RECEIVER);
 	if (!ok) {
 		fprintf(stderr, "bench: not enough memory for two endpoints of MTU %u\n", mtu);
 		return NULL;
 	}
-	for (uint64_t i = 0; i < object_bytes / 8; i++)
-		((uint64_t *)(void *)p->end[SENDER].store)[i] = i * 0x9e3779b97f4a7c15ull;
+	pair_fill(p->end[SENDER].store, object_bytes, 1);
+	pair_fill(p->end[RECEIVER].store + p->source_offset, object_bytes, 7);
 	if (pair_connect(p))
 		return p;
 	fprintf(stderr, "bench: the two endpoints do not connect\n");
 	return NULL;
+}
+
+/* What the receiver holds itself goes into the buffer too, in one pass with what arrives. */
+static void pair_begin_reduce(struct pair *p, uint32_t handle, uint32_t chunks)
+{
+	struct record b = {.op = COMMAND_BUFFER}, local = {.op = COMMAND_LOCAL};
+	b.buffer.buffer = local.local.source = handle_make(2, p->generation);
+	b.buffer.table_slot = TABLE_SLOT_NONE;
+	b.buffer.store_offset = p->source_offset;
+	b.buffer.size = b.buffer.ready_bytes = p->object_bytes;
+	b.buffer.chunk_bytes = p->chunk_bytes;
+	b.buffer.need = 1;
+	pair_command(p, RECEIVER, b);
+	local.local.edge = handle_make(2, p->generation);
+	local.local.buffer = handle;
+	local.local.chunks = chunks;
+	local.local.bitmap_offset = p->taken_offset + chunk_bitmap_bytes(chunks);
+	pair_command(p, RECEIVER, local);
 }
 
 static void pair_begin_object(struct pair *p)
@@ -234,14 +266,22 @@ static void pair_begin_object(struct pair *p)
 	p->generation = handle_next_generation(p->generation);
 	uint32_t handle = handle_make(1, p->generation);
 	memset(p->end[SENDER].store + p->bitmap_offset, 0, chunk_bitmap_bytes(chunks));
-	memset(p->end[RECEIVER].store + p->bitmap_offset, 0, chunk_bitmap_bytes(chunks));
+	memset(p->end[RECEIVER].store + p->bitmap_offset, 0, p->source_offset - p->bitmap_offset);
 	b.buffer.buffer = handle;
 	b.buffer.table_slot = TABLE_SLOT_NONE;
 	b.buffer.size = p->object_bytes;
 	b.buffer.chunk_bytes = p->chunk_bytes;
 	b.buffer.need = 1;
 	b.buffer.bitmap_offset = p->bitmap_offset;
+	if (p->reduce) {
+		b.buffer.reduce_op = REDUCE_SUM;
+		b.buffer.dtype = REDUCE_F32;
+		b.buffer.need = 2;
+		in.edge.bitmap_offset = p->taken_offset;
+	}
 	pair_command(p, RECEIVER, b);
+	b.buffer.reduce_op = b.buffer.dtype = 0;
+	b.buffer.need = 1;
 	b.buffer.bitmap_offset = 0;
 	b.buffer.ready_bytes = p->object_bytes;
 	pair_command(p, SENDER, b);
@@ -250,6 +290,8 @@ static void pair_begin_object(struct pair *p)
 	in.edge.conn = p->end[RECEIVER].conn;
 	out.edge.conn = p->end[SENDER].conn;
 	out.edge.bitmap_offset = p->bitmap_offset;
+	if (p->reduce)
+		pair_begin_reduce(p, handle, (uint32_t)chunks);
 	pair_command(p, RECEIVER, in);
 	pair_command(p, SENDER, out);
 }
@@ -261,7 +303,7 @@ static bool pair_moved(const struct pair *p)
 
 static bool pair_dropped(const struct pair *p)
 {
-	return p->end[SENDER].dropped > 0 && p->end[RECEIVER].dropped > 0;
+	return p->end[SENDER].dropped > 0 && p->end[RECEIVER].dropped > (p->reduce ? 1u : 0u);
 }
 
 /* Turns both ends until it is done; false, and says so, when that takes longer than it may. */
@@ -292,6 +334,9 @@ static bool pair_end_object(struct pair *p)
 		p->end[i].dropped = 0;
 		pair_command(p, i, r);
 	}
+	r.progress.buffer = handle_make(2, p->generation);
+	if (p->reduce)
+		pair_command(p, RECEIVER, r);
 	if (!pair_until(p, pair_dropped, "a buffer is not given up"))
 		return false;
 	p->end[RECEIVER].buffer_done = p->end[SENDER].out_done = false;
@@ -352,10 +397,24 @@ static int by_cycles(const void *a, const void *b)
 	return x->cycles < y->cycles ? -1 : x->cycles > y->cycles;
 }
 
+static bool pair_right(const struct pair *p)
+{
+	const float *a = (const float *)(const void *)p->end[SENDER].store;
+	const uint8_t *have = p->end[RECEIVER].store;
+	const float *b = (const float *)(const void *)(have + p->source_offset);
+	if (!p->reduce)
+		return memcmp(a, have, p->object_bytes) == 0;
+	for (uint64_t i = 0; i < p->object_bytes / 4; i++)
+		if (((const float *)(const void *)have)[i] != a[i] + b[i])
+			return false;
+	return true;
+}
+
 /* The result is that of the object in the middle: a machine that does other things now and then
  * does not change it. */
-bool pair_run(struct pair *p, double seconds, bool stages, struct pair_result *out)
+bool pair_run(struct pair *p, double seconds, bool stages, bool reduce, struct pair_result *out)
 {
+	p->reduce = reduce;
 	static struct pair_result all[OBJECTS_MAX];
 	unsigned count = 0;
 	for (unsigned i = 0; i < ENDS; i++)
@@ -368,7 +427,7 @@ bool pair_run(struct pair *p, double seconds, bool stages, struct pair_result *o
 	while (worker_now_ns() < end_ns && count < OBJECTS_MAX);
 	qsort(all, count, sizeof(*all), by_cycles);
 	*out = all[count / 2];
-	if (memcmp(p->end[SENDER].store, p->end[RECEIVER].store, p->object_bytes) == 0)
+	if (pair_right(p))
 		return true;
 	fprintf(stderr, "bench: the received bytes are wrong\n");
 	return false;

@@ -130,7 +130,8 @@ unsigned engine_transmit(struct engine *e, struct packet_out *out, unsigned coun
 void packet_seal(uint8_t *head, uint16_t head_length, const uint8_t *payload,
 		 uint16_t payload_length);
 
-/* Runs timers that are due. */
+/* Runs timers that are due, and a bounded share of the contributions of LOCAL edges that came late:
+ * while there are more, engine_next_timeout() says now. */
 void engine_tick(struct engine *e, uint64_t now_ns);
 
 /* When engine_tick or engine_transmit next has something to do; UINT64_MAX: never by itself. */
