@@ -30,7 +30,7 @@ INT_MIN_MAX(u64, epu64)
 #define FLOAT_MIN_MAX(type, suffix, native)                                                      \
 	VEC_INLINE vec nan_or_##type(vec a, vec b, native r)                                     \
 	{                                                                                        \
-		native nan = (native)_mm512_set1_epi32(-1);                                      \
+		native nan = (native)VEC_NAN;                                                    \
 		return (vec)_mm512_mask_mov_##suffix(                                            \
 			r, _mm512_cmp_##suffix##_mask((native)a, (native)b, _CMP_UNORD_Q), nan); \
 	}                                                                                        \
@@ -45,21 +45,17 @@ INT_MIN_MAX(u64, epu64)
 FLOAT_MIN_MAX(f32, ps, __m512)
 FLOAT_MIN_MAX(f64, pd, __m512d)
 
-VEC_INLINE vec f16_widen_lo(vec v)
+VEC_INLINE void f16_load(const uint8_t *from, vec *lo, vec *hi)
 {
-	return (vec)_mm512_cvtph_ps(_mm512_castsi512_si256((__m512i)v));
+	*lo = (vec)_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)from));
+	*hi = (vec)_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(from + VEC_BYTES / 2)));
 }
 
-VEC_INLINE vec f16_widen_hi(vec v)
+VEC_INLINE void f16_store(uint8_t *to, vec lo, vec hi)
 {
-	return (vec)_mm512_cvtph_ps(_mm512_extracti64x4_epi64((__m512i)v, 1));
-}
-
-VEC_INLINE vec f16_pack(vec lo, vec hi)
-{
-	__m256i low = _mm512_cvtps_ph((__m512)lo, _MM_FROUND_TO_NEAREST_INT);
-	__m256i high = _mm512_cvtps_ph((__m512)hi, _MM_FROUND_TO_NEAREST_INT);
-	return (vec)_mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+	_mm256_storeu_si256((__m256i *)to, _mm512_cvtps_ph((__m512)lo, _MM_FROUND_TO_NEAREST_INT));
+	_mm256_storeu_si256((__m256i *)(to + VEC_BYTES / 2),
+			    _mm512_cvtps_ph((__m512)hi, _MM_FROUND_TO_NEAREST_INT));
 }
 
 #define KERNEL_TABLE kernel_table_avx512

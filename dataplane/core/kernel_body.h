@@ -30,13 +30,14 @@ VEC_INLINE void store_plain(uint8_t *to, struct pair p)
 
 VEC_INLINE struct pair load_f16(const uint8_t *from)
 {
-	vec v = vec_load(from);
-	return (struct pair){f16_widen_lo(v), f16_widen_hi(v)};
+	struct pair p;
+	f16_load(from, &p.lo, &p.hi);
+	return p;
 }
 
 VEC_INLINE void store_f16(uint8_t *to, struct pair p)
 {
-	vec_store(to, f16_pack(p.lo, p.hi));
+	f16_store(to, p.lo, p.hi);
 }
 
 /* bf16 is the upper half of a binary32: of each lane's two, one is in place, one a shift away. */
@@ -46,12 +47,14 @@ VEC_INLINE struct pair load_bf16(const uint8_t *from)
 	return (struct pair){(vec)(v << 16), (vec)(v & 0xffff0000)};
 }
 
-/* To nearest even in the upper half; the carry makes infinity of what is too large. NaN: quiet. */
+/*
+ * To nearest even in the upper half; the carry makes infinity of what is too large. NaN needs no
+ * care: its lower half is zero, as it came from a bf16, from the processor or from min_f32.
+ */
 VEC_INLINE vec_u32 bf16_round(vec v)
 {
 	vec_u32 f = (vec_u32)v;
-	vec nan = (vec)((vec_f32)v != (vec_f32)v);
-	return (vec_u32)vec_select(nan, (vec)(f | 0x400000), (vec)(f + 0x7fff + (f >> 16 & 1)));
+	return f + 0x7fff + (f >> 16 & 1);
 }
 
 VEC_INLINE void store_bf16(uint8_t *to, struct pair p)
@@ -125,8 +128,11 @@ VEC_INLINE void body_many(uint8_t *to, const uint8_t *const *x, uint32_t count, 
 	}                                                                                          \
 	static void many_##op##_##type(void *to, const void *const *x, uint32_t n, uint32_t bytes) \
 	{                                                                                          \
-		body_many(to, (const uint8_t *const *)x, n, bytes, turn, load_##how, store_##how,  \
-			  op##_##lanes);                                                           \
+		if (n == 2)                                                                        \
+			pass_##op##_##type(to, x[0], x[1], bytes);                                 \
+		else                                                                               \
+			body_many(to, (const uint8_t *const *)x, n, bytes, turn, load_##how,       \
+				  store_##how, op##_##lanes);                                      \
 	}
 #define BODY_ORDER(type, turn, how, lanes) \
 	BODY(min, type, turn, how, lanes)  \

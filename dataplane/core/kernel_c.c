@@ -14,13 +14,14 @@ VEC_MIN_MAX_BY_SELECT(u64)
 
 /*
  * minimum and maximum of IEEE 754-2019. Both orders of the comparison: they differ for zeros of
- * unlike sign, where or-ing finds -0 and and-ing +0. A NaN of either side makes all ones.
+ * unlike sign, where or-ing finds -0 and and-ing +0. A NaN of either side makes VEC_NAN.
  */
 #define FLOAT_MIN_MAX(type)                                                             \
 	VEC_INLINE vec unordered_##type(vec a, vec b)                                   \
 	{                                                                               \
-		return (vec)((vec_##type)a != (vec_##type)a) |                          \
-		       (vec)((vec_##type)b != (vec_##type)b);                           \
+		return ((vec)((vec_##type)a != (vec_##type)a) |                         \
+			(vec)((vec_##type)b != (vec_##type)b)) &                        \
+		       VEC_NAN;                                                         \
 	}                                                                               \
 	VEC_INLINE vec min_##type(vec a, vec b)                                         \
 	{                                                                               \
@@ -68,19 +69,16 @@ VEC_INLINE vec_u32 f16_narrow(vec v)
 	return (vec_u32)r | sign;
 }
 
-VEC_INLINE vec f16_widen_lo(vec v)
+VEC_INLINE void f16_load(const uint8_t *from, vec *lo, vec *hi)
 {
-	return f16_widen((vec_u32)v & 0xffff);
+	vec_u32 v = (vec_u32)vec_load(from);
+	*lo = f16_widen(v & 0xffff);
+	*hi = f16_widen(v >> 16);
 }
 
-VEC_INLINE vec f16_widen_hi(vec v)
+VEC_INLINE void f16_store(uint8_t *to, vec lo, vec hi)
 {
-	return f16_widen((vec_u32)v >> 16);
-}
-
-VEC_INLINE vec f16_pack(vec lo, vec hi)
-{
-	return (vec)(f16_narrow(lo) | f16_narrow(hi) << 16);
+	vec_store(to, (vec)(f16_narrow(lo) | f16_narrow(hi) << 16));
 }
 
 #define KERNEL_TABLE kernel_table_c
