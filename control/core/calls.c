@@ -23,6 +23,8 @@ static void calls_transmit(struct control *c, struct call *call)
 		return;
 	if (m->kind == MESSAGE_HAVE)
 		objects_value(c, call->value_slot, &m->have);
+	if (m->kind == MESSAGE_COMBINE)
+		reduce_fill_message(c, call);
 	peers_send(c, call->node, m);
 	if (m->kind == MESSAGE_HAVE)
 		m->have.value = NULL;

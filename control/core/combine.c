@@ -215,12 +215,23 @@ void combine_node_up(struct control *c, struct node *n)
 static int combine_check(struct control *c, const struct message_combine *m)
 {
 	uint32_t element = m->op ? reduce_dtype_bytes(m->dtype) : 1;
+	uint64_t chunks;
 
 	if ((m->op && !reduce_op_valid(m->op)) || element == 0 || m->size % element)
 		return -EINVAL;
-	for (uint32_t i = 0; i < m->count; i++)
-		if (peers_node(c, m->parts[i].node) == NULL)
+	if (m->generation == 0 || m->size == 0 || m->chunk_bytes < CHUNK_BYTES_MIN ||
+	    m->chunk_bytes > CHUNK_BYTES_MAX || m->chunk_bytes % 64 || m->need == 0 ||
+	    m->need > MESSAGE_PARTS_MAX || m->count > m->need || m->scale > UINT16_MAX)
+		return -EINVAL;
+	chunks = chunk_count(m->size, m->chunk_bytes);
+	for (uint32_t i = 0; i < m->count; i++) {
+		const struct message_part *p = &m->parts[i];
+
+		if (peers_node(c, p->node) == NULL || p->count == 0 || p->to >= chunks ||
+		    p->count > chunks - p->to || p->first > UINT32_MAX - p->count ||
+		    (m->op && p->count != chunks))
 			return -EINVAL;
+	}
 	return 0;
 }
 

@@ -168,6 +168,7 @@ void control_start(struct control *c)
 	directory_init(&c->directory, &c->config, &out);
 	list_init(&c->fetches.active);
 	list_init(&c->combines.active);
+	reduces_init(c);
 	list_init(&c->loopback_queue);
 	list_init(&c->sessions.polled);
 	list_init(&c->objects.lru);
@@ -265,6 +266,7 @@ bool control_node_up(struct control *c, struct node *n)
 void control_node_down(struct control *c, struct node *n)
 {
 	n->state = NODE_DOWN;
+	reduce_node_down(c, n);
 	if (!control_is_shard(c, c->self))
 		return;
 	control_removals_lost(c, n);
@@ -301,6 +303,8 @@ void control_dispatch(struct control *c, struct node *n, uint32_t conn, const st
 	case MESSAGE_DROP:
 	case MESSAGE_DELETE:
 	case MESSAGE_LIST:
+	case MESSAGE_REDUCE:
+	case MESSAGE_REDUCED:
 		reshard_request(c, n, m);
 		break;
 	case MESSAGE_STAT:
@@ -330,6 +334,9 @@ void control_dispatch(struct control *c, struct node *n, uint32_t conn, const st
 		break;
 	case MESSAGE_STREAM:
 		serve_request(c, n, conn, m);
+		break;
+	case MESSAGE_COMBINED:
+		reduce_combined(c, n, m);
 		break;
 	case MESSAGE_COMBINE:
 		combine_request(c, n, m);

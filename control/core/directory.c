@@ -91,6 +91,12 @@ static bool directory_have_generation(struct directory *d, uint32_t node, const 
 	const struct message_have *have = &m->have;
 	struct copy *own = directory_copy(e, node);
 
+	if (e->reserved && have->generation != e->reserved) {
+		directory_reply(d, node, m->request, have->create ? -EEXIST : -ESTALE,
+				e->generation,
+				"a reduce makes an object of this id: use another one");
+		return false;
+	}
 	if (own && e->generation != have->generation) /* it has the other no more */
 		directory_copy_remove(d, own);
 	if (e->generation == have->generation) {
@@ -390,6 +396,14 @@ void directory_node_down(struct directory *d, uint32_t node)
 	struct directory_node *n = &d->nodes[node];
 
 	n->up = false;
+	list_each(i, next, &n->locates)
+	{
+		struct locate *w = list_item(i, struct locate, of_node);
+		struct entry *e = w->entry;
+
+		directory_locate_remove(d, w);
+		directory_settle(d, e);
+	}
 	list_each(l, after, &n->waiters)
 	{
 		struct waiter *w = list_item(l, struct waiter, of_node);

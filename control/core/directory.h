@@ -49,10 +49,19 @@ struct waiter {
 	uint32_t failed; /* not this holder */
 };
 
+struct locate { /* somebody wants to know where it is, and gets no copy */
+	struct list of_entry, of_node;
+	struct entry *entry;
+	uint64_t request;
+	uint32_t node;
+	uint32_t failed; /* not this holder */
+};
+
 struct entry {
 	struct idmap_node by_id;
-	struct list copies, waiters;
+	struct list copies, waiters, locates;
 	struct directory *directory;
+	uint64_t reserved; /* only this generation may be announced; 0: any */
 	uint32_t copies_count, waiters_count;
 	uint32_t arriving;   /* copies that are on their way, PARTIAL or by value */
 	uint64_t generation; /* 0: nobody holds it, it is only waited for */
@@ -80,7 +89,7 @@ struct removal { /* a DELETE that is answered when the holders have given their 
 };
 
 struct directory_node {
-	struct list copies, waiters;
+	struct list copies, waiters, locates;
 	uint64_t store_incarnation;
 	bool up;
 	bool known; /* it has announced its objects, and they are not forgotten */
@@ -109,7 +118,7 @@ enum { DIRECTORY_SIZES = 32 }; /* one per factor of 4 */
 
 struct directory {
 	struct directory_out out;
-	struct pool entries, copies, waiters, removals;
+	struct pool entries, copies, waiters, locates, removals;
 	struct idmap by_id;
 	struct copy **by_node; /* copies by entry and node */
 	uint32_t by_node_mask;
@@ -141,6 +150,11 @@ void directory_message(struct directory *d, uint32_t node, const struct message 
 
 /* One of the holders that a removal waits for is done. */
 void directory_removed(struct directory *d, struct removal *removal);
+
+/* The id is for that generation alone, until it is given free; what another generation of a
+ * reservation left is ended. 0, -EEXIST (there is such an object), -ENOSPC. */
+int directory_reserve(struct directory *d, const struct object_id *id, uint64_t generation);
+void directory_unreserve(struct directory *d, const struct object_id *id);
 
 /* A node has said hello. Copies of an earlier store of it are gone. Returns false when its objects
  * are not known here and it must announce them. */
@@ -181,7 +195,16 @@ bool directory_alive(const struct directory *d, const struct entry *e);
 /* directory.c: ends this generation; tells all holders but one node, forgets it. Waiters stay. */
 void directory_end(struct directory *d, struct entry *e, uint32_t except, struct removal *removal);
 
+/* directory_locate.c */
+void directory_locate(struct directory *d, uint32_t node, const struct message *m);
+/* Answers those that can be. */
+void directory_locate_serve(struct directory *d, struct entry *e);
+void directory_locate_remove(struct directory *d, struct locate *w);
+
 /* directory_get.c */
+void directory_got(const struct entry *e, uint64_t request, uint32_t what, struct message *m);
+void directory_get_failed(struct directory *d, uint32_t node, uint64_t request,
+			  const struct object_id *id);
 void directory_get(struct directory *d, uint32_t node, const struct message *m);
 /* Answers as many waiters as can be. */
 void directory_serve(struct directory *d, struct entry *e);

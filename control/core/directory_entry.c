@@ -13,6 +13,7 @@ void directory_carve(struct directory *d, struct arena *a, const struct control_
 	pool_carve(&d->entries, a, sizeof(struct entry), config->entries_max);
 	pool_carve(&d->copies, a, sizeof(struct copy), config->copies_max);
 	pool_carve(&d->waiters, a, sizeof(struct waiter), config->waiters_max);
+	pool_carve(&d->locates, a, sizeof(struct locate), config->waiters_max);
 	pool_carve(&d->removals, a, sizeof(struct removal), config->calls_max);
 	idmap_carve(&d->by_id, a, config->entries_max);
 	d->by_node_mask = 15;
@@ -38,6 +39,7 @@ void directory_init(struct directory *d, const struct control_config *config,
 	for (uint32_t i = 0; i < d->nodes_count; i++) {
 		list_init(&d->nodes[i].copies);
 		list_init(&d->nodes[i].waiters);
+		list_init(&d->nodes[i].locates);
 	}
 }
 
@@ -61,6 +63,7 @@ struct entry *directory_make(struct directory *d, const struct object_id *id)
 	e->directory = d;
 	list_init(&e->copies);
 	list_init(&e->waiters);
+	list_init(&e->locates);
 	idmap_insert(&d->by_id, &e->by_id, id);
 	return e;
 }
@@ -71,7 +74,7 @@ void directory_settle(struct directory *d, struct entry *e)
 		return;
 	directory_learn(d, e);
 	e->generation = 0;
-	if (!list_empty(&e->waiters))
+	if (!list_empty(&e->waiters) || !list_empty(&e->locates) || e->reserved)
 		return;
 	idmap_remove(&d->by_id, &e->by_id);
 	e->used = false;

@@ -100,7 +100,7 @@ static uint32_t directory_spare(const struct directory *d, const struct entry *e
 	return count;
 }
 
-static void directory_got(const struct entry *e, uint64_t request, uint32_t what, struct message *m)
+void directory_got(const struct entry *e, uint64_t request, uint32_t what, struct message *m)
 {
 	*m = (struct message){.kind = MESSAGE_GOT, .request = request};
 	m->got.id = e->by_id.id;
@@ -170,8 +170,8 @@ static bool directory_answer_booked(struct directory *d, struct entry *e, const 
 	return true;
 }
 
-static void directory_get_failed(struct directory *d, uint32_t node, uint64_t request,
-				 const struct object_id *id)
+void directory_get_failed(struct directory *d, uint32_t node, uint64_t request,
+			  const struct object_id *id)
 {
 	static const char text[] = "the directory is full: delete objects or get fewer at a time";
 	struct message answer = {.kind = MESSAGE_GOT, .request = request};
@@ -205,6 +205,7 @@ void directory_serve(struct directory *d, struct entry *e)
 			directory_get_failed(d, w->node, w->request, &e->by_id.id);
 		directory_waiter_remove(d, w);
 	}
+	directory_locate_serve(d, e);
 }
 
 static struct waiter *directory_waiter_find(const struct directory *d, const struct entry *e,
@@ -304,6 +305,10 @@ void directory_get(struct directory *d, uint32_t node, const struct message *m)
 	struct message answer;
 	struct waiter *w;
 
+	if (m->get.why == MESSAGE_GET_LOCATE) {
+		directory_locate(d, node, m);
+		return;
+	}
 	if (m->get.why == MESSAGE_GET_MORE || m->get.why == MESSAGE_GET_HEDGE) {
 		directory_get_more(d, node, m);
 		return;

@@ -11,6 +11,14 @@ static void directory_leave(struct directory *d, struct entry *e)
 		d->out.redirect(d->out.arg, w->node, w->request);
 		directory_waiter_remove(d, w);
 	}
+	list_each(l, after, &e->locates)
+	{
+		struct locate *w = list_item(l, struct locate, of_entry);
+
+		d->out.redirect(d->out.arg, w->node, w->request);
+		directory_locate_remove(d, w);
+	}
+	e->reserved = 0;
 	list_each(l, after, &e->copies)
 	{
 		directory_copy_remove(d, list_item(l, struct copy, of_entry));

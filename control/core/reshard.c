@@ -143,6 +143,7 @@ void reshard(struct control *c)
 		return;
 	if (c->table && c->objects.sweep != TABLE_SLOT_NONE)
 		c->members.life++; /* some were not told of the change before: tell all again */
+	reduce_keep(c);
 	directory_keep(&c->directory, reshard_mine, c);
 	calls_move(c);
 	if (c->table)
@@ -186,5 +187,13 @@ void reshard_request(struct control *c, struct node *n, const struct message *m)
 		reshard_redirect(c, n, m->request);
 		return;
 	}
-	directory_message(&c->directory, n->number, m);
+	if (m->kind == MESSAGE_REDUCE) {
+		reduce_request(c, n, m);
+	} else if (m->kind == MESSAGE_REDUCED) {
+		reduce_ask(c, n, m);
+	} else {
+		if (m->kind == MESSAGE_DELETE)
+			reduce_deleted(c, &m->object.id);
+		directory_message(&c->directory, n->number, m);
+	}
 }

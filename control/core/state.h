@@ -16,6 +16,7 @@
 #include "objects.h"
 #include "peers.h"
 #include "plan.h"
+#include "reduce.h"
 #include "serve.h"
 #include "sessions.h"
 #include "text.h"
@@ -53,6 +54,7 @@ struct control {
 	struct plan plan;
 	struct fetches fetches;
 	struct combines combines;
+	struct reduces reduces;
 	struct serves serves;
 	struct sessions sessions;
 

@@ -154,7 +154,7 @@ static bool decode_got(const Rpc__Got *in, struct message_got *out)
 		return false;
 	if ((value || holder) && (in->generation == 0 || !decode_chunk(in->chunk_bytes, in->size)))
 		return false;
-	return holder == (out->holder != MESSAGE_NODE_NONE) &&
+	return (value || holder == (out->holder != MESSAGE_NODE_NONE)) &&
 	       (in->what == MESSAGE_GOT_FAILED) == (in->status != 0);
 }
 

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* For whoever makes an object from others: where those are, and that nobody else makes it. */
+#include <errno.h>
+#include "directory.h"
+
+void directory_locate_remove(struct directory *d, struct locate *w)
+{
+	list_remove(&w->of_entry);
+	list_remove(&w->of_node);
+	pool_give(&d->locates, w);
+}
+
+/* An original or complete copy on a live node. */
+static const struct copy *directory_locate_choose(const struct directory *d, const struct entry *e,
+						  uint32_t failed)
+{
+	const struct copy *best = NULL;
+
+	list_each(l, after, &e->copies)
+	{
+		const struct copy *copy = list_item(l, struct copy, of_entry);
+
+		if (copy->state == MESSAGE_COPY_PARTIAL || copy->by_value || copy->node == failed ||
+		    !d->nodes[copy->node].up)
+			continue;
+		if (best == NULL || copy->sending < best->sending)
+			best = copy;
+	}
+	return best;
+}
+
+static bool directory_locate_answer(struct directory *d, struct entry *e, const struct locate *w)
+{
+	const struct copy *copy = directory_locate_choose(d, e, w->failed);
+	struct message m;
+
+	if (copy == NULL && !e->has_value)
+		return false;
+	directory_got(e, w->request, e->has_value ? MESSAGE_GOT_VALUE : MESSAGE_GOT_HOLDER, &m);
+	if (copy)
+		m.got.holder = copy->node;
+	if (e->has_value)
+		m.got.value_bytes = (uint32_t)e->size;
+	if (e->value)
+		m.got.value = d->inline_memory + allocator_offset(&d->inline_space, e->value);
+	d->out.answer(d->out.arg, w->node, &m);
+	return true;
+}
+
+void directory_locate_serve(struct directory *d, struct entry *e)
+{
+	list_each(l, after, &e->locates)
+	{
+		struct locate *w = list_item(l, struct locate, of_entry);
+
+		if (directory_locate_answer(d, e, w))
+			directory_locate_remove(d, w);
+	}
+}
+
+static struct locate *directory_locate_find(struct directory *d, struct entry *e, uint32_t node,
+					    uint64_t request)
+{
+	struct locate *w;
+
+	list_each(l, after, &e->locates)
+	{
+		w = list_item(l, struct locate, of_entry);
+		if (w->node == node && w->request == request)
+			return w;
+	}
+	w = pool_take(&d->locates);
+	if (w == NULL)
+		return NULL;
+	w->entry = e;
+	w->node = node;
+	w->request = request;
+	list_append(&e->locates, &w->of_entry);
+	list_append(&d->nodes[node].locates, &w->of_node);
+	return w;
+}
+
+void directory_locate(struct directory *d, uint32_t node, const struct message *m)
+{
+	struct entry *e = directory_make(d, &m->get.id);
+	struct locate *w = e ? directory_locate_find(d, e, node, m->request) : NULL;
+	struct message answer;
+
+	if (w == NULL) {
+		directory_get_failed(d, node, m->request, &m->get.id);
+		if (e)
+			directory_settle(d, e);
+		return;
+	}
+	w->failed = m->get.failed;
+	if (m->get.failed < d->nodes_count)
+		d->out.suspect(d->out.arg, m->get.failed);
+	if (directory_locate_answer(d, e, w)) {
+		directory_locate_remove(d, w);
+		directory_settle(d, e);
+		return;
+	}
+	directory_got(e, m->request, e->generation ? MESSAGE_GOT_WAIT : MESSAGE_GOT_UNKNOWN,
+		      &answer);
+	d->out.answer(d->out.arg, node, &answer);
+}
+
+/* ---- an id that is kept for one generation -------------------------------------------------- */
+
+int directory_reserve(struct directory *d, const struct object_id *id, uint64_t generation)
+{
+	struct entry *e = directory_make(d, id);
+
+	if (e == NULL)
+		return -ENOSPC;
+	if (e->reserved == 0 && e->generation != 0 && directory_alive(d, e))
+		return -EEXIST;
+	if (e->generation != 0 && e->generation != generation)
+		directory_end(d, e, MESSAGE_NODE_NONE, NULL);
+	e->reserved = generation;
+	return 0;
+}
+
+void directory_unreserve(struct directory *d, const struct object_id *id)
+{
+	struct entry *e = directory_find(d, id);
+
+	if (e == NULL || e->reserved == 0)
+		return;
+	e->reserved = 0;
+	directory_settle(d, e);
+}

@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A reduce as a whole: how it begins, who asks for it, how it ends. */
+#include <errno.h>
+#include "internal/reduce.h"
+#include "state.h"
+
+enum { REDUCE_GRAIN_BYTES = 64 };
+
+void reduces_carve(struct reduces *rs, struct arena *a, const struct control_config *config)
+{
+	uint64_t bytes = config->reduce_sources_max *
+			 (sizeof(struct reduce_source) + sizeof(struct reduce_position));
+
+	pool_carve(&rs->pool, a, sizeof(struct reduce), config->reduces_max);
+	pool_carve(&rs->askers, a, sizeof(struct reduce_asker), config->waiters_max);
+	idmap_carve(&rs->by_id, a, config->reduces_max);
+	allocator_carve(&rs->space, a, 2 * config->reduces_max);
+	rs->memory = arena_carve(a, bytes + config->reduce_value_bytes);
+}
+
+void reduces_init(struct control *c)
+{
+	struct reduces *rs = &c->reduces;
+
+	list_init(&rs->active);
+	list_init(&rs->ended);
+	rs->number = control_random(c) >> 1;
+	allocator_reset(&rs->space,
+			c->config.reduce_sources_max * (sizeof(struct reduce_source) +
+							sizeof(struct reduce_position)) +
+				c->config.reduce_value_bytes,
+			REDUCE_GRAIN_BYTES);
+}
+
+static struct reduce *reduce_find(struct control *c, const struct object_id *target)
+{
+	struct idmap_node *n = idmap_find(&c->reduces.by_id, target);
+
+	return n ? idmap_item(n, struct reduce, by_id) : NULL;
+}
+
+static void reduce_free(struct control *c, struct reduce *r)
+{
+	if (r->range)
+		allocator_give(&c->reduces.space, r->range);
+	if (r->value)
+		allocator_give(&c->reduces.space, r->value);
+	timers_cancel(&c->timers, &r->deadline);
+	timers_cancel(&c->timers, &r->beat);
+	list_remove(&r->active);
+	idmap_remove(&c->reduces.by_id, &r->by_id);
+	r->number = 0;
+	pool_give(&c->reduces.pool, r);
+}
+
+/* ---- what is asked -------------------------------------------------------------------------- */
+
+static void reduce_answer(struct control *c, const struct reduce *r, uint32_t node,
+			  uint64_t request)
+{
+	struct message m = {.kind = MESSAGE_USED, .request = request};
+	uint32_t used = 0;
+
+	m.used.target = r->by_id.id;
+	m.used.status = r->status;
+	m.used.generation = r->generation;
+	memcpy(m.used.text, r->text, sizeof(m.used.text));
+	for (uint32_t i = 0; r->status == 0 && i < r->count; i++)
+		if (r->source[i].position != REDUCE_NONE)
+			c->reduces.ids[used++] = r->source[i].id;
+	m.used.count = used;
+	m.used.sources = c->reduces.ids;
+	peers_send(c, peers_node(c, node), &m);
+}
+
+void reduce_ask(struct control *c, struct node *n, const struct message *m)
+{
+	struct reduce *r = reduce_find(c, &m->reduce.target);
+	struct message unknown = {.kind = MESSAGE_USED, .request = m->request};
+	struct reduce_asker *a;
+
+	if (r == NULL) {
+		unknown.used.target = m->reduce.target;
+		unknown.used.status = -ENOENT;
+		peers_send(c, n, &unknown);
+		return;
+	}
+	if (r->state == REDUCE_ENDED) {
+		reduce_answer(c, r, n->number, m->request);
+		return;
+	}
+	list_each(l, after, &r->askers)
+	{
+		a = list_item(l, struct reduce_asker, link);
+		if (a->node == n->number && a->request == m->request)
+			return;
+	}
+	a = pool_take(&c->reduces.askers);
+	if (a == NULL)
+		return; /* it asks again */
+	a->node = n->number;
+	a->request = m->request;
+	list_append(&r->askers, &a->link);
+}
+
+static void reduce_reply(struct control *c, uint32_t node, uint64_t request, int32_t status,
+			 const char *text)
+{
+	struct message m = {.kind = MESSAGE_REPLY, .request = request};
+
+	m.reply.status = status;
+	strncpy(m.reply.text, text, MESSAGE_TEXT_MAX);
+	peers_send(c, peers_node(c, node), &m);
+}
+
+void reduce_accept(struct control *c, struct reduce *r)
+{
+	if (r->answered)
+		return;
+	r->answered = true;
+	reduce_reply(c, r->caller, r->request, 0, "");
+}
+
+/* ---- the end -------------------------------------------------------------------------------- */
+
+static bool reduce_released(struct control *c, struct call *call, const struct message *answer)
+{
+	return false;
+}
+
+/* Each node that has built something for it is told once. */
+static void reduce_release(struct control *c, struct reduce *r)
+{
+	struct message m = {.kind = MESSAGE_RELEASE};
+
+	m.combined.target = r->by_id.id;
+	m.combined.reduce = r->number;
+	m.combined.part_node = MESSAGE_NODE_NONE;
+	for (uint32_t i = 0; i < r->positions; i++) {
+		const struct reduce_position *p = &r->position[i];
+		bool told = !p->combines || p->host == REDUCE_NONE;
+
+		for (uint32_t k = 0; !told && k < i; k++)
+			told = r->position[k].combines && r->position[k].host == p->host;
+		if (!told) /* best effort: a node that is not told forgets by itself */
+			calls_start(c, peers_node(c, p->host), &m, TABLE_SLOT_NONE,
+				    c->config.orphan_ns, reduce_released, NULL);
+	}
+}
+
+static void reduce_end_calls(struct control *c, struct reduce *r)
+{
+	for (uint32_t i = 0; i < r->count; i++) {
+		calls_cancel(c, r->source[i].call);
+		r->source[i].call = NULL;
+	}
+	for (uint32_t i = 0; i < r->positions; i++) {
+		calls_cancel(c, r->position[i].call);
+		r->position[i].call = NULL;
+	}
+	timers_cancel(&c->timers, &r->deadline);
+	timers_cancel(&c->timers, &r->beat);
+}
+
+void reduce_end(struct control *c, struct reduce *r, int32_t status, const char *text)
+{
+	bool answered = r->answered;
+
+	reduce_end_calls(c, r);
+	reduce_release(c, r);
+	r->state = REDUCE_ENDED;
+	r->status = status;
+	strncpy(r->text, text, MESSAGE_TEXT_MAX);
+	directory_unreserve(&c->directory, &r->by_id.id);
+	if (r->value)
+		allocator_give(&c->reduces.space, r->value);
+	r->value = 0;
+	list_each(l, after, &r->askers)
+	{
+		struct reduce_asker *a = list_item(l, struct reduce_asker, link);
+
+		reduce_answer(c, r, a->node, a->request);
+		list_remove(&a->link);
+		pool_give(&c->reduces.askers, a);
+	}
+	list_remove(&r->active);
+	list_append(&c->reduces.ended, &r->active);
+	if (answered)
+		return;
+	r->answered = true;
+	reduce_reply(c, r->caller, r->request, status, text);
+	if (status) /* it never was one: nobody asks how it ended */
+		reduce_free(c, r);
+}
+
+static void reduce_late(struct control *c, struct timer *t)
+{
+	struct reduce *r = list_item(t, struct reduce, deadline);
+	uint32_t missing = 0, first = REDUCE_NONE;
+	struct text text = {.length = 0};
+
+	for (uint32_t i = 0; i < r->count; i++) {
+		if (r->source[i].state == SOURCE_KNOWN)
+			continue;
+		first = first == REDUCE_NONE ? i : first;
+		missing++;
+	}
+	text_add(&text, "the time is over; ");
+	if (missing) {
+		text_add_number(&text, missing);
+		text_add(&text, " of its sources are missing, ");
+		text_add_object(&text, &r->source[first].id, "");
+		text_add(&text, " is the first: put them");
+	} else {
+		text_add(&text, "all sources are there, but their sum is not: wait longer");
+	}
+	reduce_end(c, r, -ETIMEDOUT, text.bytes);
+}
+
+static void reduce_beat_fire(struct control *c, struct timer *t)
+{
+	struct reduce *r = list_item(t, struct reduce, beat);
+
+	timers_set(&c->timers, t, c->now_ns + c->config.orphan_ns / 4, reduce_beat_fire);
+	reduce_beat(c, r);
+}
+
+/* ---- the beginning -------------------------------------------------------------------------- */
+
+static const char *reduce_wrong(const struct message_reduce *m)
+{
+	if (!reduce_op_valid(m->op))
+		return "unknown operation: use sum, prod, min, max or avg";
+	if (!reduce_dtype_valid(m->dtype))
+		return "unknown element type: use f16, bf16, f32, f64, i8 to i64 or u8 to u64";
+	if (m->count == 0)
+		return "no sources: name at least one";
+	if (m->num == 0 || m->num > m->count)
+		return "num is not between 1 and the number of sources";
+	if (m->flags & ~(uint32_t)MESSAGE_REDUCE_SPREAD)
+		return "unknown flags: use nodes of one version";
+	for (uint32_t i = 0; i < m->count; i++) {
+		if (object_id_equal(&m->sources[i], &m->target))
+			return "the target is among the sources: name another target";
+		for (uint32_t k = 0; k < i; k++)
+			if (object_id_equal(&m->sources[i], &m->sources[k]))
+				return "a source is listed twice: name each once";
+	}
+	return NULL;
+}
+
+/* Room for the arrays, at the cost of what is only remembered. */
+static uint32_t reduce_room(struct control *c, uint64_t bytes)
+{
+	uint32_t range;
+
+	while ((range = allocator_take(&c->reduces.space, bytes)) == 0) {
+		if (list_empty(&c->reduces.ended))
+			return 0;
+		reduce_free(c, list_item(list_first(&c->reduces.ended), struct reduce, active));
+	}
+	return range;
+}
+
+static struct reduce *reduce_make(struct control *c, struct node *n, const struct message *m)
+{
+	const struct message_reduce *in = &m->reduce;
+	struct reduces *rs = &c->reduces;
+	uint64_t sources = sizeof(struct reduce_source) * in->count;
+	uint64_t positions = sizeof(struct reduce_position) * in->num;
+	struct reduce *r;
+	uint32_t range = reduce_room(c, sources + positions);
+
+	if (range && rs->pool.used == rs->pool.capacity && !list_empty(&rs->ended))
+		reduce_free(c, list_item(list_first(&rs->ended), struct reduce, active));
+	r = range ? pool_take(&rs->pool) : NULL;
+	if (r == NULL) {
+		if (range)
+			allocator_give(&rs->space, range);
+		return NULL;
+	}
+	r->range = range;
+	r->source =
+		(struct reduce_source *)(void *)(rs->memory + allocator_offset(&rs->space, range));
+	r->position = (struct reduce_position *)(void *)(r->source + in->count);
+	memset(r->source, 0, sources + positions);
+	list_init(&r->askers);
+	list_append(&rs->active, &r->active);
+	idmap_insert(&rs->by_id, &r->by_id, &in->target);
+	r->number = ++rs->number;
+	r->request = m->request;
+	r->caller = n->number;
+	r->op = in->op;
+	r->dtype = in->dtype;
+	r->num = in->num;
+	r->flags = in->flags;
+	r->count = r->unanswered = in->count;
+	r->small = true;
+	memcpy(r->name, in->name, sizeof(r->name));
+	return r;
+}
+
+static void reduce_begin(struct control *c, struct reduce *r, const struct message_reduce *m)
+{
+	if (m->timeout_ns < UINT64_MAX - c->now_ns)
+		timers_set(&c->timers, &r->deadline, c->now_ns + m->timeout_ns, reduce_late);
+	timers_set(&c->timers, &r->beat, c->now_ns + c->config.orphan_ns / 4, reduce_beat_fire);
+	for (uint32_t i = 0; i < r->count; i++) {
+		r->source[i] = (struct reduce_source){.reduce = r,
+						      .id = m->sources[i],
+						      .node = REDUCE_NONE,
+						      .position = REDUCE_NONE,
+						      .failed = MESSAGE_NODE_NONE};
+		reduce_locate(c, &r->source[i]);
+	}
+}
+
+void reduce_request(struct control *c, struct node *n, const struct message *m)
+{
+	struct reduce *r = reduce_find(c, &m->reduce.target);
+	const char *wrong = reduce_wrong(&m->reduce);
+	int error;
+
+	if (r && r->caller == n->number && r->request == m->request) {
+		if (r->answered)
+			reduce_reply(c, n->number, m->request, 0, "");
+		return;
+	}
+	if (wrong) {
+		reduce_reply(c, n->number, m->request, -EINVAL, wrong);
+		return;
+	}
+	if (r && r->state != REDUCE_ENDED) {
+		reduce_reply(c, n->number, m->request, -EEXIST,
+			     "another reduce makes this target: name another one");
+		return;
+	}
+	error = directory_reserve(&c->directory, &m->reduce.target, UINT64_MAX);
+	if (error) {
+		reduce_reply(c, n->number, m->request, error,
+			     error == -EEXIST ? "the target exists already: delete it first"
+					      : "the directory is full: delete objects");
+		return;
+	}
+	if (r)
+		reduce_free(c, r);
+	r = reduce_make(c, n, m);
+	if (r == NULL) {
+		directory_unreserve(&c->directory, &m->reduce.target);
+		reduce_reply(c, n->number, m->request, -EAGAIN,
+			     "too many reduces at a time: try again later");
+		return;
+	}
+	reduce_begin(c, r, &m->reduce);
+}
+
+void reduce_deleted(struct control *c, const struct object_id *target)
+{
+	struct reduce *r = reduce_find(c, target);
+
+	if (r && r->state == REDUCE_ENDED)
+		reduce_free(c, r);
+	else if (r)
+		reduce_end(c, r, -ECANCELED, "its target was deleted: reduce again");
+}
+
+void reduce_keep(struct control *c)
+{
+	list_each(l, after, &c->reduces.active)
+	{
+		struct reduce *r = list_item(l, struct reduce, active);
+
+		if (control_shard(c, &r->by_id.id) == c->self)
+			continue;
+		list_each(i, next, &r->askers)
+		{
+			struct reduce_asker *a = list_item(i, struct reduce_asker, link);
+
+			reshard_redirect(c, peers_node(c, a->node), a->request);
+			list_remove(&a->link);
+			pool_give(&c->reduces.askers, a);
+		}
+		if (!r->answered)
+			reshard_redirect(c, peers_node(c, r->caller), r->request);
+		reduce_end_calls(c, r);
+		reduce_release(c, r);
+		directory_unreserve(&c->directory, &r->by_id.id);
+		reduce_free(c, r);
+	}
+}

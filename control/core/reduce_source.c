@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Where the sources of a reduce are, and small ones, whose values come along. */
+#include <errno.h>
+#include "internal/reduce.h"
+#include "internal/reduce_kernel.h"
+#include "state.h"
+
+bool reduce_reachable(struct control *c, uint32_t node)
+{
+	const struct node *n = node == REDUCE_NONE ? NULL : peers_node(c, node);
+
+	return n && (n == c->self || (n->state != NODE_DOWN && members_live(n)));
+}
+
+static void reduce_wrong_size(struct control *c, struct reduce *r, const struct reduce_source *s,
+			      const struct message_got *got)
+{
+	struct text t = {.length = 0};
+
+	text_add_object(&t, &s->id, got->name);
+	text_add(&t, " has ");
+	text_add_number(&t, got->size);
+	text_add(&t, " bytes");
+	if (r->sized) {
+		text_add(&t, ", other sources ");
+		text_add_number(&t, r->size);
+		text_add(&t, ": all must have one size");
+	} else {
+		text_add(&t, ", no multiple of the element's ");
+		text_add_number(&t, reduce_dtype_bytes(r->dtype));
+		text_add(&t, ": name the right type");
+	}
+	reduce_end(c, r, -EINVAL, t.bytes);
+}
+
+static bool reduce_size_holds(struct reduce *r, const struct message_got *got)
+{
+	if (r->sized)
+		return got->size == r->size;
+	if (got->size % reduce_dtype_bytes(r->dtype))
+		return false;
+	if (got->chunk_bytes < CHUNK_BYTES_MIN || got->chunk_bytes > CHUNK_BYTES_MAX ||
+	    got->chunk_bytes % 64)
+		return false;
+	r->sized = true;
+	r->size = got->size;
+	r->chunk_bytes = got->chunk_bytes;
+	return true;
+}
+
+/* ---- small ones ----------------------------------------------------------------------------- */
+
+static uint8_t *reduce_value(struct control *c, struct reduce *r)
+{
+	if (r->value == 0)
+		r->value = allocator_take(&c->reduces.space, r->size);
+	return r->value ? c->reduces.memory + allocator_offset(&c->reduces.space, r->value) : NULL;
+}
+
+/* The sum becomes an object of this node, and the directory here gets its value. */
+static void reduce_small_done(struct control *c, struct reduce *r)
+{
+	uint8_t *value = reduce_value(c, r);
+	uint32_t slot;
+	struct text t;
+	int error;
+
+	if (c->table == NULL || objects_find(c, &r->by_id.id) != TABLE_SLOT_NONE)
+		error = c->table ? -EEXIST : -EAGAIN;
+	else
+		error = objects_insert(c, &r->by_id.id, r->name, r->size, control_generation(c),
+				       r->chunk_bytes, OBJECT_CREATING, &slot);
+	if (error) {
+		if (error == -EEXIST)
+			reduce_end(c, r, error, "the target exists already: delete it first");
+		else
+			reply_no_room(c, error, r->size, &t);
+		if (error != -EEXIST)
+			reduce_end(c, r, error, t.bytes);
+		return;
+	}
+	if (r->op == REDUCE_AVG && r->size > 0)
+		reduce_scale(r->dtype, value, r->num, (uint32_t)r->size);
+	if (r->size > 0)
+		memcpy(c->store + c->table->slot[slot].offset, value, r->size);
+	r->generation = c->generation;
+	directory_reserve(&c->directory, &r->by_id.id, r->generation);
+	objects_publish(c, slot, r->size);
+	objects_seal(c, slot, true);
+	reduce_accept(c, r);
+	reduce_end(c, r, 0, "");
+}
+
+/* Adds a value to the sum. Returns true when that was the last one, and the reduce has ended. */
+static bool reduce_small(struct control *c, struct reduce *r, struct reduce_source *s,
+			 const struct message_got *got)
+{
+	uint8_t *value = reduce_value(c, r);
+
+	if (value == NULL || got->what != MESSAGE_GOT_VALUE || got->value_bytes != r->size) {
+		/* it does not come along: they must all be streamed */
+		for (uint32_t i = 0; i < r->count; i++)
+			r->source[i].position = REDUCE_NONE;
+		r->small = false;
+		return false;
+	}
+	if (r->summed == r->num)
+		return false;
+	if (r->summed == 0 && r->size > 0)
+		memcpy(value, got->value, got->value_bytes);
+	else if (r->size > 0)
+		reduce_combine(r->op, r->dtype, value, got->value, got->value_bytes);
+	s->position = 0;
+	if (++r->summed < r->num)
+		return false;
+	reduce_small_done(c, r);
+	return true;
+}
+
+/* ---- LOCATE --------------------------------------------------------------------------------- */
+
+static void reduce_answered(struct control *c, struct reduce *r)
+{
+	if (r->state == REDUCE_LOCATING && --r->unanswered > 0)
+		return;
+	if (r->small && (!r->sized || r->size <= OBJECT_INLINE_MAX)) {
+		r->state = REDUCE_RUNNING;
+		reduce_accept(c, r);
+	} else if (r->state == REDUCE_LOCATING || r->positions == 0) {
+		reduce_plan(c, r);
+	} else {
+		reduce_fill(c, r);
+	}
+}
+
+static void reduce_known(struct control *c, struct reduce_source *s, const struct message_got *got)
+{
+	struct reduce *r = s->reduce;
+	bool first = s->state == SOURCE_ASKED;
+
+	if (!reduce_size_holds(r, got)) {
+		reduce_wrong_size(c, r, s, got);
+		return;
+	}
+	s->state = SOURCE_KNOWN;
+	s->generation = got->generation;
+	s->node = got->holder;
+	s->arrival = ++r->arrivals;
+	if (r->small && r->size <= OBJECT_INLINE_MAX && reduce_small(c, r, s, got))
+		return;
+	if (first || r->state == REDUCE_RUNNING)
+		reduce_answered(c, r);
+}
+
+/* One source less to wait for. Returns whether the call goes on: the reduce may have ended. */
+static bool reduce_absent(struct control *c, struct reduce_source *s, struct call *call)
+{
+	struct reduce *r = s->reduce;
+	uint64_t number = r->number;
+
+	s->failed = MESSAGE_NODE_NONE; /* it may come back */
+	if (s->state != SOURCE_ASKED)
+		return true;
+	s->state = SOURCE_ABSENT;
+	s->call = NULL;
+	reduce_answered(c, r);
+	if (r->number != number || r->state == REDUCE_ENDED)
+		return false;
+	s->call = call;
+	return true;
+}
+
+static bool reduce_located(struct control *c, struct call *call, const struct message *answer)
+{
+	struct reduce_source *s = call->owner;
+	const struct message_got *got = &answer->got; /* no deadline: never NULL */
+
+	switch (got->what) {
+	case MESSAGE_GOT_UNKNOWN:
+	case MESSAGE_GOT_WAIT:
+		return reduce_absent(c, s, call);
+	case MESSAGE_GOT_HOLDER:
+	case MESSAGE_GOT_VALUE:
+		s->call = NULL;
+		reduce_known(c, s, got);
+		return false;
+	default: /* the directory is full: later */
+		return true;
+	}
+}
+
+void reduce_locate(struct control *c, struct reduce_source *s)
+{
+	struct message m = {.kind = MESSAGE_GET};
+
+	m.get.id = s->id;
+	m.get.failed = s->failed;
+	m.get.why = MESSAGE_GET_LOCATE;
+	s->call = calls_start(c, control_shard(c, &s->id), &m, TABLE_SLOT_NONE, UINT64_MAX,
+			      reduce_located, s);
+	/* too many calls: the beat tries again */
+}
