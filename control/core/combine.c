@@ -151,6 +151,7 @@ void combine_done(struct control *c, struct combine *k)
 	if (!k->hidden) {
 		objects_at(c, k->slot)->combine = NULL;
 		objects_seal(c, k->slot, true);
+		objects_announce(c, k->slot);
 	}
 	combine_report(c, k);
 	if (!k->hidden && s)

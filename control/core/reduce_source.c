@@ -61,6 +61,7 @@ static uint8_t *reduce_value(struct control *c, struct reduce *r)
 static void reduce_small_done(struct control *c, struct reduce *r)
 {
 	uint8_t *value = reduce_value(c, r);
+	uint64_t generation = control_generation(c);
 	uint32_t slot;
 	struct text t;
 	int error;
@@ -68,7 +69,7 @@ static void reduce_small_done(struct control *c, struct reduce *r)
 	if (c->table == NULL || objects_find(c, &r->by_id.id) != TABLE_SLOT_NONE)
 		error = c->table ? -EEXIST : -EAGAIN;
 	else
-		error = objects_insert(c, &r->by_id.id, r->name, r->size, control_generation(c),
+		error = objects_insert(c, &r->by_id.id, r->name, r->size, generation,
 				       r->chunk_bytes, OBJECT_CREATING, &slot);
 	if (error) {
 		if (error == -EEXIST)
@@ -83,10 +84,11 @@ static void reduce_small_done(struct control *c, struct reduce *r)
 		reduce_scale(r->dtype, value, r->num, (uint32_t)r->size);
 	if (r->size > 0)
 		memcpy(c->store + c->table->slot[slot].offset, value, r->size);
-	r->generation = c->generation;
+	r->generation = generation;
 	directory_reserve(&c->directory, &r->by_id.id, r->generation);
 	objects_publish(c, slot, r->size);
 	objects_seal(c, slot, true);
+	objects_announce(c, slot);
 	reduce_accept(c, r);
 	reduce_end(c, r, 0, "");
 }

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Whole nodes reduce: every result is compared with a sum made here. */
+#include <errno.h>
+#include "control_test.h"
+#include "control_world.h"
+#include "core/state.h"
+#include "internal/reduce.h"
+
+#define STORE (UINT64_C(64) << 20)
+#define LARGE UINT64_C(4000000)
+
+static int32_t accepted; /* the answer to the last REDUCE; 1: none yet */
+
+static bool take_reply(struct control *c, struct call *call, const struct message *answer)
+{
+	accepted = answer ? answer->reply.status : -ETIMEDOUT;
+	return false;
+}
+
+static bool answered(struct world *w, void *arg)
+{
+	return accepted != 1;
+}
+
+static struct object_id ids[64];
+
+static const char *source_name(unsigned i)
+{
+	static char name[8];
+
+	snprintf(name, sizeof(name), "s%u", i);
+	return name;
+}
+
+/* A reduce of s0 .. s(count-1) into "sum", asked for by a node. */
+static int reduce_by(struct world *w, uint32_t node, uint32_t count, uint32_t num,
+		     uint64_t timeout_ns)
+{
+	struct message m = {.kind = MESSAGE_REDUCE};
+	struct control *c = w->node[node].core;
+
+	for (uint32_t i = 0; i < count; i++)
+		ids[i] = world_id(source_name(i));
+	m.reduce.target = world_id("sum");
+	m.reduce.op = REDUCE_SUM;
+	m.reduce.dtype = REDUCE_U32;
+	m.reduce.num = num;
+	m.reduce.timeout_ns = timeout_ns;
+	m.reduce.count = count;
+	m.reduce.sources = ids;
+	accepted = 1;
+	assert_non_null(calls_start(c, control_shard(c, &m.reduce.target), &m, TABLE_SLOT_NONE,
+				    10 * WORLD_SECOND, take_reply, NULL));
+	loopback_run(c);
+	world_until(w, answered, NULL, 10 * WORLD_SECOND);
+	return accepted;
+}
+
+/* Whether the bytes are the sum of the patterns of those sources, 32 bits at a time. */
+static bool is_sum(const uint8_t *bytes, uint64_t size, uint64_t sources)
+{
+	static uint32_t sum[LARGE / 4], one[LARGE / 4];
+
+	memset(sum, 0, sizeof(sum));
+	for (uint64_t i = 0; i < 64; i++) {
+		if (!(sources >> i & 1))
+			continue;
+		world_fill((uint8_t *)one, size, i + 1);
+		for (uint64_t k = 0; k < size / 4; k++)
+			sum[k] += one[k];
+	}
+	return memcmp(bytes, sum, size) == 0;
+}
+
+static uint64_t all_of(uint32_t count)
+{
+	return (UINT64_C(1) << count) - 1;
+}
+
+/* Gets "sum" at a node; 0, an error, or -EIO when it is not the sum of those. */
+static int get_sum(struct world *w, uint32_t node, uint64_t size, uint64_t sources)
+{
+	struct session_request r = world_request(SESSION_GET, "sum");
+	struct world_reply *got;
+
+	r.timeout_ns = 20 * (int64_t)WORLD_SECOND;
+	got = world_call(w, node, 0, &r, 30 * WORLD_SECOND);
+	if (got == NULL || got->reply.status)
+		return got ? got->reply.status : -EBUSY;
+	r = world_request(SESSION_WAIT, NULL);
+	r.slot = got->reply.slot;
+	r.generation = got->reply.generation;
+	r.watermark = UINT64_MAX;
+	r.timeout_ns = 20 * (int64_t)WORLD_SECOND;
+	got = world_call(w, node, 0, &r, 30 * WORLD_SECOND);
+	if (got == NULL || got->reply.status)
+		return got ? got->reply.status : -EBUSY;
+	return is_sum(w->node[node].store + got->reply.offset, size, sources) ? 0 : -EIO;
+}
+
+static struct world *some_nodes(uint32_t nodes)
+{
+	struct world *w = world_new(nodes, 1, STORE, true);
+
+	for (uint32_t i = 0; i < nodes; i++)
+		assert_int_equal(world_open(w, i), 0);
+	return w;
+}
+
+static void put_source(struct world *w, uint32_t node, unsigned i, uint64_t size)
+{
+	assert_int_equal(world_put(w, node, 0, source_name(i), size, i + 1), 0);
+}
+
+static void small_ones_are_added_up_by_the_directory(void **state)
+{
+	struct world *w = some_nodes(4);
+
+	for (uint32_t i = 0; i < 4; i++)
+		put_source(w, i, i, 1024);
+	assert_int_equal(reduce_by(w, 1, 4, 4, UINT64_MAX), 0);
+	for (uint32_t i = 0; i < 4; i++)
+		assert_int_equal(get_sum(w, i, 1024, all_of(4)), 0);
+	world_free(w);
+}
+
+static void large_ones_meet_in_a_tree(void **state)
+{
+	for (uint32_t nodes = 1; nodes <= 6; nodes++) {
+		struct world *w = some_nodes(nodes);
+
+		for (uint32_t i = 0; i < nodes; i++)
+			put_source(w, i, i, LARGE);
+		assert_int_equal(reduce_by(w, 0, nodes, nodes, UINT64_MAX), 0);
+		for (uint32_t i = 0; i < nodes; i++)
+			assert_int_equal(get_sum(w, i, LARGE, all_of(nodes)), 0);
+		world_free(w);
+	}
+}
+
+static void several_on_one_node_are_combined_there(void **state)
+{
+	struct world *w = some_nodes(3);
+	uint64_t before;
+
+	for (uint32_t i = 0; i < 9; i++)
+		put_source(w, i / 3, i, LARGE);
+	before = w->node[1].counters[0].rx_chunk_bytes;
+	assert_int_equal(reduce_by(w, 0, 9, 9, UINT64_MAX), 0);
+	assert_int_equal(get_sum(w, 0, LARGE, all_of(9)), 0);
+	before = w->node[1].counters[0].rx_chunk_bytes - before;
+	assert_true(before < LARGE + LARGE / 10); /* one stream came in, or none */
+	world_free(w);
+}
+
+static void sources_may_come_later(void **state)
+{
+	struct world *w = some_nodes(4);
+
+	put_source(w, 1, 0, LARGE);
+	assert_int_equal(reduce_by(w, 0, 4, 4, UINT64_MAX), 0);
+	for (uint32_t i = 1; i < 4; i++) {
+		world_run(w, 100 * WORLD_MS);
+		put_source(w, (i + 1) % 4, i, LARGE);
+	}
+	for (uint32_t i = 0; i < 4; i++)
+		assert_int_equal(get_sum(w, i, LARGE, all_of(4)), 0);
+	world_free(w);
+}
+
+static void first_ones_suffice(void **state)
+{
+	struct world *w = some_nodes(4);
+
+	put_source(w, 2, 1, LARGE);
+	put_source(w, 3, 2, LARGE);
+	assert_int_equal(reduce_by(w, 0, 4, 2, UINT64_MAX), 0);
+	assert_int_equal(get_sum(w, 1, LARGE, 6), 0);
+	world_free(w);
+}
+
+static void what_does_not_hold_is_refused(void **state)
+{
+	struct world *w = some_nodes(3);
+
+	put_source(w, 0, 0, LARGE);
+	put_source(w, 1, 1, LARGE / 2);
+	assert_int_equal(reduce_by(w, 2, 2, 2, UINT64_MAX), -EINVAL);
+	assert_int_equal(reduce_by(w, 2, 2, 3, UINT64_MAX), -EINVAL);
+	assert_int_equal(reduce_by(w, 2, 0, 0, UINT64_MAX), -EINVAL);
+	assert_int_equal(world_put(w, 0, 0, "sum", 100, 1), 0);
+	assert_int_equal(reduce_by(w, 2, 1, 1, UINT64_MAX), -EEXIST);
+	world_free(w);
+}
+
+static void without_its_sources_it_ends_in_time(void **state)
+{
+	struct world *w = some_nodes(3);
+	struct control_usage u;
+
+	put_source(w, 0, 0, LARGE);
+	assert_int_equal(reduce_by(w, 2, 2, 2, 2 * WORLD_SECOND), 0);
+	world_run(w, 4 * WORLD_SECOND);
+	assert_int_equal(world_put(w, 0, 0, "sum", 100, 1), 0); /* its id is free again */
+	control_usage(w->node[0].core, &u);
+	assert_int_equal(u.stages, 0);
+	world_free(w);
+}
+
+/* One of five sources' nodes dies half-way; a reserve takes its place. */
+static void a_dead_one_is_replaced(void **state)
+{
+	for (uint32_t victim = 1; victim <= 4; victim++) {
+		struct world *w = some_nodes(6);
+		uint64_t set = all_of(6) & ~(UINT64_C(1) << victim);
+
+		for (uint32_t i = 0; i < 5; i++)
+			put_source(w, i, i, LARGE);
+		assert_int_equal(reduce_by(w, 0, 6, 5, UINT64_MAX), 0);
+		world_run(w, 3 * WORLD_MS);
+		world_kill_control(w, victim);
+		world_kill_engine(w, victim);
+		world_lose_store(w, victim);
+		put_source(w, 5, 5, LARGE);
+		assert_int_equal(get_sum(w, 0, LARGE, set), 0);
+		assert_int_equal(get_sum(w, 5, LARGE, set), 0);
+		world_free(w);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(small_ones_are_added_up_by_the_directory),
+		cmocka_unit_test(large_ones_meet_in_a_tree),
+		cmocka_unit_test(several_on_one_node_are_combined_there),
+		cmocka_unit_test(sources_may_come_later),
+		cmocka_unit_test(first_ones_suffice),
+		cmocka_unit_test(what_does_not_hold_is_refused),
+		cmocka_unit_test(without_its_sources_it_ends_in_time),
+		cmocka_unit_test(a_dead_one_is_replaced),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
