@@ -270,6 +270,8 @@ static int combine_make(struct control *c, struct node *n, const struct message_
 	/* At once, so that others can be attached before the first byte is here. */
 	if (c->attached)
 		combine_stage(c, k);
+	if (!k->hidden)
+		session_fetch_ends(c, &m->id, slot);
 	objects_announce(c, slot);
 	*out = k;
 	return 0;

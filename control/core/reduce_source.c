@@ -88,6 +88,7 @@ static void reduce_small_done(struct control *c, struct reduce *r)
 	directory_reserve(&c->directory, &r->by_id.id, r->generation);
 	objects_publish(c, slot, r->size);
 	objects_seal(c, slot, true);
+	session_fetch_ends(c, &r->by_id.id, slot);
 	objects_announce(c, slot);
 	reduce_accept(c, r);
 	reduce_end(c, r, 0, "");

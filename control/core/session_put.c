@@ -57,7 +57,7 @@ static void session_fetch_hush(struct control *c, const struct object_id *id)
 	timers_cancel(&c->timers, &f->timer);
 }
 
-static void session_fetch_ends(struct control *c, const struct object_id *id, uint32_t slot)
+void session_fetch_ends(struct control *c, const struct object_id *id, uint32_t slot)
 {
 	struct fetch *f = session_fetch(c, id);
 

@@ -108,6 +108,8 @@ void session_list_resume(struct control *c, struct session *s);
 /* Gives an object under creation up. */
 void session_abandon(struct control *c, uint32_t slot, const char *why);
 /* An object of this id is gone from the table: a fetch that waited for its create asks again. */
+/* An object of this id is made here: a fetch that waited for somebody to put it ends. */
+void session_fetch_ends(struct control *c, const struct object_id *id, uint32_t slot);
 void session_fetch_wake(struct control *c, const struct object_id *id);
 /* session_stat.c */
 void session_stat_carve(struct sessions *s, struct arena *a);
