@@ -21,6 +21,10 @@ enum {
 	FDS_MAX = 3,
 };
 
+_Static_assert(sizeof(struct session_sources) <= sizeof(struct session_object) &&
+		       sizeof(struct session_node) <= sizeof(struct session_object),
+	       "what follows a reply fits");
+
 struct packet {
 	struct packet *next;
 	uint32_t length;
@@ -214,7 +218,7 @@ static void clients_read(struct client *k)
 	for (int i = 0; i < REQUESTS_MAX && !k->failed; i++) {
 		union {
 			struct session_request request;
-			uint8_t bytes[sizeof(struct session_request) + 1];
+			uint8_t bytes[SESSION_REQUEST_BYTES_MAX + 1];
 		} packet;
 		ssize_t n = recv(k->fd, &packet, sizeof(packet), MSG_DONTWAIT);
 

@@ -25,6 +25,8 @@ static void calls_transmit(struct control *c, struct call *call)
 		objects_value(c, call->value_slot, &m->have);
 	if (m->kind == MESSAGE_COMBINE)
 		reduce_fill_message(c, call);
+	if (m->kind == MESSAGE_REDUCE)
+		m->reduce.timeout_ns = reduction_left(c, call->owner);
 	peers_send(c, call->node, m);
 	if (m->kind == MESSAGE_HAVE)
 		m->have.value = NULL;

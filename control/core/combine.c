@@ -126,7 +126,7 @@ static void combine_give_up(struct control *c, struct combine *k, const char *wh
 	combine_killed(c, k);
 	if (done && !hidden)
 		return;
-	objects_kill(c, slot, why);
+	objects_replace(c, slot, why);
 	if (!hidden)
 		objects_disown(c, &id, generation);
 }

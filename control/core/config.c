@@ -23,6 +23,7 @@ void control_config_default(struct control_config *config)
 		.reduce_value_bytes = UINT64_C(64) << 20,
 		.combines_max = 4096,
 		.parts_max = 8192,
+		.reductions_max = 2048,
 		.entries_max = 2 * OBJECT_TABLE_SLOTS_DEFAULT,
 		.copies_max = 4 * OBJECT_TABLE_SLOTS_DEFAULT,
 		.waiters_max = OBJECT_TABLE_SLOTS_DEFAULT,
@@ -62,8 +63,8 @@ static bool config_limits_valid(const struct control_config *f)
 	       f->links_max > 0 && f->conns_max > 0 && f->conns_max <= 65536 && f->stages_max > 0 &&
 	       f->stages_max <= BUFFERS_MAX && f->edges_max > 0 && f->edges_max <= EDGES_MAX &&
 	       f->fetches_max > 0 && f->serves_max > 0 && f->combines_max > 0 &&
-	       f->reduces_max > 0 && f->reduce_sources_max > 0 && f->parts_max > 0 &&
-	       f->entries_max > 0 && f->copies_max > 0 && f->waiters_max > 0 &&
+	       f->reduces_max > 0 && f->reductions_max > 0 && f->reduce_sources_max > 0 &&
+	       f->parts_max > 0 && f->entries_max > 0 && f->copies_max > 0 && f->waiters_max > 0 &&
 	       f->tombstones >= 4 && config_power_of_two(f->tombstones) && f->backoff_min_ns > 0 &&
 	       f->gossip_ns > 0;
 }
@@ -85,7 +86,7 @@ static bool config_valid(const struct control_config *f)
 static uint32_t config_timers(const struct control_config *f)
 {
 	return f->calls_max + f->waits_max + (1 + FETCH_FEEDS) * f->fetches_max + f->links_max +
-	       f->combines_max + f->parts_max + 2 * f->reduces_max +
+	       f->combines_max + f->parts_max + 2 * f->reduces_max + f->reductions_max +
 	       2 * (f->nodes + MEMBERS_GUESTS) + 10;
 }
 
@@ -108,6 +109,7 @@ static struct control *config_carve(struct arena *a, const struct control_config
 	serves_carve(&p->serves, a, f);
 	combines_carve(&p->combines, a, f);
 	reduces_carve(&p->reduces, a, f);
+	reductions_carve(&p->reductions, a, f);
 	sessions_carve(&p->sessions, a, f);
 	pool_carve(&p->loopback, a, sizeof(struct loopback), f->loopback_max);
 	p->loopback_data = arena_carve(a, (size_t)f->loopback_max * OBJECT_INLINE_MAX);

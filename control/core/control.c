@@ -97,13 +97,14 @@ static bool control_removed(struct control *c, struct call *call, const struct m
 }
 
 static bool control_remove(void *arg, uint32_t node, const struct object_id *id,
-			   uint64_t generation, struct removal *removal)
+			   uint64_t generation, bool again, struct removal *removal)
 {
 	struct control *c = arg;
 	struct message m = {.kind = MESSAGE_REMOVE};
 
 	m.object.id = *id;
 	m.object.generation = generation;
+	m.object.again = again;
 	/* Until the node is forgotten: then it announces what it has, and is told. */
 	return calls_start(c, peers_node(c, node), &m, TABLE_SLOT_NONE,
 			   2 * (c->config.forget_ns + c->config.retry_ns), control_removed,
@@ -169,6 +170,7 @@ void control_start(struct control *c)
 	list_init(&c->fetches.active);
 	list_init(&c->combines.active);
 	reduces_init(c);
+	list_init(&c->reductions.active);
 	list_init(&c->loopback_queue);
 	list_init(&c->sessions.polled);
 	list_init(&c->objects.lru);
@@ -281,7 +283,11 @@ static void control_take_remove(struct control *c, struct node *n, const struct 
 	struct message answer = {.kind = MESSAGE_REPLY, .request = m->request};
 	uint32_t slot = c->table ? objects_find(c, &m->object.id) : TABLE_SLOT_NONE;
 
-	if (slot != TABLE_SLOT_NONE && objects_is(c, slot, m->object.generation))
+	if (slot != TABLE_SLOT_NONE && !objects_is(c, slot, m->object.generation))
+		slot = TABLE_SLOT_NONE;
+	if (slot != TABLE_SLOT_NONE && m->object.again)
+		objects_replace(c, slot, "the object is made anew: get it again");
+	else if (slot != TABLE_SLOT_NONE)
 		objects_kill(c, slot, "the object was deleted");
 	answer.reply.generation = m->object.generation;
 	peers_send(c, n, &answer);
@@ -429,6 +435,7 @@ void control_usage(const struct control *c, struct control_usage *out)
 		.zombies = c->objects.zombie_count,
 		.fetches = c->fetches.pool.used,
 		.serves = c->serves.pool.used,
+		.reductions = c->reductions.pool.used,
 		.stages = c->plan.stages.used,
 		.edges = c->plan.ins.used + c->plan.outs.used,
 		.calls = c->calls.pool.used,

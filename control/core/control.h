@@ -76,6 +76,7 @@ struct control_config {
 	uint32_t edges_max;	     /* per direction, <= EDGES_MAX */
 	uint32_t fetches_max;	     /* objects under way to this node */
 	uint32_t serves_max;	     /* streams from this node */
+	uint32_t reductions_max;     /* reduces that clients of this node have asked for */
 	uint32_t reduces_max;	     /* targets that are, or were, made under our direction */
 	uint32_t reduce_sources_max; /* of all of them */
 	uint64_t reduce_value_bytes; /* sums of small ones */
@@ -175,7 +176,8 @@ void control_leave(struct control *c, uint64_t now_ns);
 /* For tests and invariants: bytes of the store in use, objects, things under way. */
 struct control_usage {
 	uint64_t store_bytes, scratch_bytes;
-	uint32_t objects, zombies, fetches, serves, stages, edges, calls, waits, entries, links_up;
+	uint32_t objects, zombies, fetches, serves, reductions, stages, edges, calls, waits,
+		entries, links_up;
 };
 void control_usage(const struct control *c, struct control_usage *out);
 

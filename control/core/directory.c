@@ -65,6 +65,8 @@ void directory_end(struct directory *d, struct entry *e, uint32_t except, struct
 					  removal ? removal->request : 0,
 					  removal ? removal->node : MESSAGE_NODE_NONE};
 
+	bool again = removal == NULL && e->reserved != 0;
+
 	if (directory_bury(d, &bury))
 		directory_fresh(d, directory_tombstone(d, &bury.id));
 	list_each(l, after, &e->copies)
@@ -75,7 +77,8 @@ void directory_end(struct directory *d, struct entry *e, uint32_t except, struct
 
 		directory_copy_remove(d, copy);
 		if (node != except &&
-		    d->out.remove(d->out.arg, node, &e->by_id.id, e->generation, waits) && waits)
+		    d->out.remove(d->out.arg, node, &e->by_id.id, e->generation, again, waits) &&
+		    waits)
 			waits->left++;
 	}
 	directory_value_clear(d, e);

@@ -100,11 +100,12 @@ struct directory_out {
 	/* Answers, and later answers to a GET that had to wait. May be lost when the node is down.
 	 */
 	void (*answer)(void *arg, uint32_t node, const struct message *m);
-	/* A holder must give its copy up. When it has, or has become unreachable, the removal (if
-	 * not NULL) hears of it through directory_removed. Returns false when that cannot be
-	 * arranged: the removal will hear nothing. */
+	/* A holder must give its copy up; again: for another generation, which is being made. When
+	 * it has, or has become unreachable, the removal (if not NULL) hears of it through
+	 * directory_removed. Returns false when that cannot be arranged: the removal will hear
+	 * nothing. */
 	bool (*remove)(void *arg, uint32_t node, const struct object_id *id, uint64_t generation,
-		       struct removal *removal);
+		       bool again, struct removal *removal);
 	/* A holder was reported as out of reach: is it? */
 	void (*suspect)(void *arg, uint32_t node);
 	/* How many removals may be under way at a time beside those that are: a DELETE that needs

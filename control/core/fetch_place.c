@@ -128,7 +128,7 @@ static bool fetch_is_here(struct control *c, struct fetch *f, const struct messa
 		fetch_rest(c, f); /* one of the two is gone; the directory will know */
 		return true;
 	}
-	objects_kill(c, slot, "the object was deleted and put again: get it again");
+	objects_replace(c, slot, "the object was put again, or is made anew: get it again");
 	return false;
 }
 
@@ -148,7 +148,7 @@ static int fetch_make_room(struct control *c, struct fetch *f, const struct mess
 		f->bitmap = 0;
 		f->slot = TABLE_SLOT_NONE;
 		f->generation = got->generation;
-		objects_kill(c, slot, "the object was deleted and put again: get it again");
+		objects_replace(c, slot, "the object was put again, or is made anew: get it again");
 		if (list_empty(&f->waits)) {
 			fetch_fail(c, f, -ECANCELED, "");
 			return -ESTALE;

@@ -165,6 +165,7 @@ struct message_object { /* DROP, DELETE, REMOVE, STAT */
 	uint64_t generation; /* DELETE: 0; STAT: 0 for the shard */
 	uint32_t upstream;   /* DROP: node + 1 that feeds me no more; 0: I hold nothing more */
 	uint64_t cursor;     /* STAT: holders that are told already */
+	uint32_t again;	     /* REMOVE: 1: another generation takes its place */
 };
 
 struct message_bury {

@@ -321,7 +321,7 @@ void objects_kill(struct control *c, uint32_t slot, const char *why)
 		o->announce = NULL;
 		c->objects.announcing--;
 	}
-	waits_fail_object(c, o, why);
+	waits_fail_object(c, o, -ESTALE, why);
 	serve_end_all(c, o);
 	if (o->fetch)
 		fetch_killed(c, o->fetch);
@@ -336,6 +336,16 @@ void objects_kill(struct control *c, uint32_t slot, const char *why)
 		plan_drop_stage(c, o->stage);
 	session_fetch_wake(c, &c->table->slot[slot].id);
 	objects_reap(c);
+}
+
+void objects_replace(struct control *c, uint32_t slot, const char *why)
+{
+	struct object_slot *s = objects_write(c, slot);
+
+	s->flags |= OBJECT_FLAG_REPLACED;
+	objects_written(s);
+	waits_fail_object(c, objects_at(c, slot), -ERESTART, why);
+	objects_kill(c, slot, why);
 }
 
 void objects_release(struct control *c, uint32_t slot)

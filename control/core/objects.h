@@ -92,6 +92,8 @@ void objects_publish(struct control *c, uint32_t slot, uint64_t watermark);
 void objects_seal(struct control *c, uint32_t slot, bool primary);
 /* Takes it from its readers: waits end with -ESTALE, the memory is freed as soon as may be. */
 void objects_kill(struct control *c, uint32_t slot, const char *why);
+/* The same where another generation takes its place: waits end with -ERESTART, ask again. */
+void objects_replace(struct control *c, uint32_t slot, const char *why);
 /* A stage has let go. */
 void objects_release(struct control *c, uint32_t slot);
 /* All of it has arrived. */

@@ -227,7 +227,7 @@ static void reduce_beat_fire(struct control *c, struct timer *t)
 
 /* ---- the beginning -------------------------------------------------------------------------- */
 
-static const char *reduce_wrong(const struct message_reduce *m)
+const char *reduce_wrong(const struct message_reduce *m)
 {
 	if (!reduce_op_valid(m->op))
 		return "unknown operation: use sum, prod, min, max or avg";

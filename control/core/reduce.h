@@ -144,6 +144,9 @@ void reduce_request(struct control *c, struct node *n, const struct message *m);
 void reduce_ask(struct control *c, struct node *n, const struct message *m);
 void reduce_combined(struct control *c, struct node *n, const struct message *m);
 
+/* Why a request cannot be, or NULL; nothing but its own fields is looked at. */
+const char *reduce_wrong(const struct message_reduce *m);
+
 /* The parts of a COMBINE that is about to leave, as they are now. */
 void reduce_fill_message(struct control *c, struct call *call);
 

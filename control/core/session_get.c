@@ -39,6 +39,12 @@ void session_wait(struct control *c, struct session *s, const struct session_req
 		reply_error(c, s, r->op, r->seq, -EINVAL, "no such slot");
 		return;
 	}
+	image = &c->table->slot[r->slot];
+	if (image->generation == r->generation && image->flags & OBJECT_FLAG_REPLACED) {
+		reply_error(c, s, r->op, r->seq, -ERESTART,
+			    "the object was put again, or is made anew: get it again");
+		return;
+	}
 	if (!objects_is(c, r->slot, r->generation)) {
 		reply_error(c, s, r->op, r->seq, -ESTALE,
 			    "the object was deleted or evicted: get it again");
@@ -47,7 +53,6 @@ void session_wait(struct control *c, struct session *s, const struct session_req
 	w = waits_start(c, s, r);
 	if (w == NULL)
 		return;
-	image = &c->table->slot[r->slot];
 	w->object = objects_at(c, r->slot);
 	w->watermark = r->watermark < image->size ? r->watermark : image->size;
 	list_append(&w->object->waits, &w->of_owner);

@@ -261,6 +261,8 @@ static bool session_deleted(struct control *c, struct call *call, const struct m
 		return false;
 	}
 	slot = objects_find(c, &w->id);
+	if (answer->reply.status == 0)
+		reduction_deleted(c, &w->id);
 	if (answer->reply.status == 0 && slot != TABLE_SLOT_NONE &&
 	    objects_is(c, slot, answer->reply.generation))
 		objects_kill(c, slot, "the object was deleted");

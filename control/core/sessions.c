@@ -84,14 +84,28 @@ static void session_attach(struct control *c, struct session *s, const struct se
 	reply_send(c, s, &reply);
 }
 
+/* Bytes of a request with all that follows it. */
+static size_t sessions_length(const struct session_request *r)
+{
+	uint32_t count = r->op == SESSION_REDUCE ? r->reduction.count : 0;
+
+	return sizeof(*r) + (size_t)count * OBJECT_ID_BYTES;
+}
+
 /* Why a request cannot be served, or NULL. */
 static const char *sessions_check(const struct session *s, const struct session_request *r,
 				  size_t length)
 {
-	if (length != sizeof(*r) || r->magic != SESSION_MAGIC || r->version != SESSION_VERSION)
+	static const struct session_reduction none;
+
+	if (length < sizeof(*r) || r->magic != SESSION_MAGIC || r->version != SESSION_VERSION ||
+	    length != sessions_length(r))
 		return "malformed request: use a library and a node of one version";
 	if (r->op == 0 || r->op >= SESSION_OPS)
 		return "unknown operation: use a library and a node of one version";
+	if (r->op == SESSION_REDUCE ? r->reduction.count > SESSION_SOURCES_MAX
+				    : memcmp(&r->reduction, &none, sizeof(none)) != 0)
+		return "a reduce has at most 1024 sources, another request none: reduce in steps";
 	if (memchr(r->name, 0, sizeof(r->name)) == NULL)
 		return "the name is not terminated";
 	if (r->pin != SESSION_PIN_NONE && r->pin >= SESSION_PINS)
@@ -109,7 +123,7 @@ static session_handler *const session_handlers[SESSION_OPS] = {
 	[SESSION_ABORT] = session_abort,     [SESSION_GET] = session_get,
 	[SESSION_WAIT] = session_wait,	     [SESSION_DELETE] = session_delete,
 	[SESSION_STAT] = session_stat,	     [SESSION_LIST] = session_list,
-	[SESSION_STATUS] = session_status,
+	[SESSION_STATUS] = session_status,   [SESSION_REDUCED] = session_reduced,
 };
 
 void control_session_request(struct control *c, uint32_t number, const void *bytes, size_t length,
@@ -130,7 +144,10 @@ void control_session_request(struct control *c, uint32_t number, const void *byt
 		reply_error(c, s, r.op, r.seq, -EINVAL, wrong);
 		return;
 	}
-	session_handlers[r.op](c, s, &r);
+	if (r.op == SESSION_REDUCE) /* ids are bytes: they may lie anywhere */
+		session_reduce(c, s, &r, (const void *)((const uint8_t *)bytes + sizeof(r)));
+	else
+		session_handlers[r.op](c, s, &r);
 	loopback_run(c);
 }
 

@@ -28,13 +28,13 @@ struct session {
 
 struct wait {
 	struct list of_session;
-	struct list of_owner; /* object.waits or fetch.waits */
+	struct list of_owner; /* object.waits, fetch.waits or reduction.waits */
 	struct list link;     /* WAIT for a part: on sessions.polled */
 	struct timer timer;
 	struct session *session;
 	struct fetch *fetch;   /* GET before the object has a place */
 	struct object *object; /* WAIT, CREATE */
-	struct call *call;     /* CREATE, DELETE, STAT, LIST: ends with the wait */
+	struct call *call;     /* CREATE, DELETE, STAT, LIST, REDUCED: ends with the wait */
 	struct object_id id;
 	uint64_t generation;
 	uint64_t watermark; /* WAIT */
@@ -78,7 +78,7 @@ void waits_end(struct control *c, struct wait *w, int32_t status, const char *te
 void waits_place(struct control *c, struct wait *w, uint32_t slot);
 /* Ends the waits on an object that are satisfied; all of them. */
 void waits_check_object(struct control *c, struct object *o);
-void waits_fail_object(struct control *c, struct object *o, const char *why);
+void waits_fail_object(struct control *c, struct object *o, int32_t status, const char *why);
 /* Looks at the watermark now and then as well: the events come only once per block. */
 void waits_poll(struct control *c, struct wait *w);
 
@@ -103,6 +103,12 @@ void session_delete(struct control *c, struct session *s, const struct session_r
 void session_stat(struct control *c, struct session *s, const struct session_request *r);
 void session_list(struct control *c, struct session *s, const struct session_request *r);
 void session_status(struct control *c, struct session *s, const struct session_request *r);
+/* session_reduce.c; sources: r->reduction.count, lent */
+void session_reduce(struct control *c, struct session *s, const struct session_request *r,
+		    const struct object_id *sources);
+void session_reduced(struct control *c, struct session *s, const struct session_request *r);
+/* The reduce that the wait (REDUCE, REDUCED) is about has ended so. */
+void session_reduce_ended(struct control *c, struct wait *w, const struct message_used *used);
 /* The session's queue has room again. */
 void session_list_resume(struct control *c, struct session *s);
 /* Gives an object under creation up. */

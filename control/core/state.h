@@ -17,6 +17,7 @@
 #include "peers.h"
 #include "plan.h"
 #include "reduce.h"
+#include "reduction.h"
 #include "serve.h"
 #include "sessions.h"
 #include "text.h"
@@ -56,6 +57,7 @@ struct control {
 	struct combines combines;
 	struct reduces reduces;
 	struct serves serves;
+	struct reductions reductions;
 	struct sessions sessions;
 
 	struct pool loopback;

@@ -50,14 +50,23 @@ void waits_end(struct control *c, struct wait *w, int32_t status, const char *te
 	reply_send(c, s, &r);
 }
 
+static const char *waits_late(const struct wait *w)
+{
+	if (w->op == SESSION_REDUCE)
+		return "the directory has not answered yet; the reduce goes on: ask how it ends";
+	if (w->op == SESSION_REDUCED)
+		return "the reduce has not ended yet: wait longer";
+	if (w->fetch && !w->fetch->known)
+		return "nobody has put such an object yet: wait longer, or put it";
+	return "the time is over: wait longer";
+}
+
 static void waits_fire(struct control *c, struct timer *t)
 {
 	struct wait *w = list_item(t, struct wait, timer);
 	struct fetch *f = w->fetch;
 
-	waits_end(c, w, -ETIMEDOUT,
-		  f && !f->known ? "nobody has put such an object yet: wait longer, or put it"
-				 : "the time is over: wait longer");
+	waits_end(c, w, -ETIMEDOUT, waits_late(w));
 	if (f)
 		fetch_unwanted(c, f);
 }
@@ -95,11 +104,11 @@ void waits_check_object(struct control *c, struct object *o)
 	}
 }
 
-void waits_fail_object(struct control *c, struct object *o, const char *why)
+void waits_fail_object(struct control *c, struct object *o, int32_t status, const char *why)
 {
 	list_each(l, after, &o->waits)
 	{
-		waits_end(c, list_item(l, struct wait, of_owner), -ESTALE, why);
+		waits_end(c, list_item(l, struct wait, of_owner), status, why);
 	}
 }
 

@@ -163,7 +163,8 @@ static bool decode_object(const Rpc__Object *in, struct message_object *out)
 	out->generation = in->generation;
 	out->upstream = in->upstream;
 	out->cursor = in->cursor;
-	return in->upstream <= NODES_MAX && decode_id(&in->id, &out->id);
+	out->again = in->again;
+	return in->upstream <= NODES_MAX && in->again <= 1 && decode_id(&in->id, &out->id);
 }
 
 static bool decode_bury(const Rpc__Bury *in, struct message_bury *out)

@@ -80,6 +80,7 @@ static void encode_object(const struct message_object *m, Rpc__Object *out)
 	out->generation = m->generation;
 	out->upstream = m->upstream;
 	out->cursor = m->cursor;
+	out->again = m->again;
 }
 
 static void encode_stream(const struct message_stream *m, Rpc__Stream *out)

@@ -35,8 +35,9 @@ enum object_state {
 };
 
 enum {
-	OBJECT_FLAG_PRIMARY = 1, /* put on this node, or appointed as the copy that stays when that
-				  * one was lost: never evicted */
+	OBJECT_FLAG_PRIMARY = 1,  /* put on this node, or appointed as the copy that stays when that
+				   * one was lost: never evicted */
+	OBJECT_FLAG_REPLACED = 2, /* ZOMBIE: another generation of the same takes its place */
 };
 
 struct object_slot {

@@ -2,8 +2,8 @@
 /*
  * The language between a client and its node's control process: fixed structs over a
  * SOCK_SEQPACKET unix socket, RUNDIR/control.sock. One request, one reply with the same seq (LIST,
- * STATUS: several, the last without SESSION_FLAG_MORE); replies may overtake each other, so a
- * client may have many waits under way. Both ends run on one machine: host byte order.
+ * STATUS, REDUCED: several, the last without SESSION_FLAG_MORE); replies may overtake each other,
+ * so a client may have many waits under way. Both ends run on one machine: host byte order.
  *
  * Control answers a malformed request (wrong length, unknown op, unterminated name, unknown slot)
  * with -EINVAL and goes on; it never trusts a length, an index or a string from here.
@@ -21,15 +21,18 @@
 #define SESSION_MAGIC 0x53534553u
 
 enum {
-	SESSION_VERSION = 1,
+	SESSION_VERSION = 2,
 	SESSION_PINS = 1024,
 	SESSION_PIN_BYTES = SESSION_PINS * 8,
 	SESSION_PIN_NONE = UINT32_MAX,
-	SESSION_FLAG_MORE = 1,	 /* reply: another one with this seq follows */
-	SESSION_FLAG_INLINE = 2, /* reserved */
-	SESSION_FLAG_BRIEF = 4,	 /* STAT request: the object without its holders */
-	SESSION_HOLDERS = 16,	 /* in one session_object */
-	SESSION_UPSTREAMS = 4,	 /* nodes that feed one copy at a time */
+	SESSION_FLAG_MORE = 1,	    /* reply: another one with this seq follows */
+	SESSION_FLAG_INLINE = 2,    /* reserved */
+	SESSION_FLAG_BRIEF = 4,	    /* STAT request: the object without its holders */
+	SESSION_FLAG_SPREAD = 8,    /* REDUCE request: all who contribute will get the result */
+	SESSION_HOLDERS = 16,	    /* in one session_object */
+	SESSION_UPSTREAMS = 4,	    /* nodes that feed one copy at a time */
+	SESSION_SOURCES_MAX = 1024, /* of a reduce */
+	SESSION_SOURCES = 64,	    /* in one session_sources */
 };
 
 enum session_op {
@@ -38,15 +41,20 @@ enum session_op {
 	SESSION_PUBLISH, /* slot, generation, watermark: bytes before it are final */
 	SESSION_SEAL,	 /* slot, generation: the whole object is final */
 	SESSION_ABORT,	 /* slot, generation: give the space back */
-	SESSION_GET,  /* id, timeout, pin -> slot, generation, offset, size, as soon as the object
-			 has a place here (being fetched, or complete) */
-	SESSION_WAIT, /* slot, generation, watermark, timeout -> when so many bytes are readable */
+	SESSION_GET,	/* id, timeout, pin -> slot, generation, offset, size, as soon as the object
+			   has a place here (being fetched, or complete) */
+	SESSION_WAIT,	/* slot, generation, watermark, timeout -> when so many bytes are readable;
+			   -ERESTART: it is being made anew, get it again */
 	SESSION_DELETE, /* id: every copy everywhere; -> 0 when no reachable node gives it any more
 			 */
 	SESSION_STAT, /* id -> session_object, cluster-wide; several, each with other holders, when
 			 they are many */
 	SESSION_LIST, /* -> one session_object each, cluster-wide */
 	SESSION_STATUS, /* -> one session_node each, this node first */
+	SESSION_REDUCE, /* id (of the result), name, reduction, flags, timeout (of all of it); count
+			   ids follow in the same packet -> when all that is known of them holds */
+	SESSION_REDUCED, /* id, timeout -> when the reduce has ended: session_sources of what is in
+			    the result */
 	SESSION_OPS,
 };
 
@@ -64,7 +72,16 @@ struct session_request {
 	uint32_t pin;	    /* index of the pin word to use */
 	uint32_t flags;
 	char name[OBJECT_NAME_MAX + 1]; /* zero-terminated; may be empty */
+	struct session_reduction {	/* REDUCE; else zero */
+		uint32_t op, dtype;	/* enum reduce_op, enum reduce_dtype */
+		uint32_t num;		/* so many sources suffice; 0: all */
+		uint32_t count;		/* sources that follow, <= SESSION_SOURCES_MAX */
+	} reduction;
 };
+
+/* Of a REDUCE with all its sources: no packet of a client is longer. */
+#define SESSION_REQUEST_BYTES_MAX \
+	(sizeof(struct session_request) + (size_t)SESSION_SOURCES_MAX * OBJECT_ID_BYTES)
 
 struct session_reply {
 	uint32_t magic;
@@ -121,6 +138,12 @@ struct session_node { /* follows a session_reply in the same packet */
 	uint32_t hugepages, busy_poll;
 	int32_t control_pid, dataplane_pid;
 	char port[64];
+};
+
+struct session_sources { /* follows a session_reply in the same packet */
+	uint32_t count;
+	uint32_t reserved;
+	struct object_id source[SESSION_SOURCES];
 };
 
 static inline uint64_t pin_make(uint32_t slot, uint64_t generation)

@@ -44,7 +44,8 @@ static bool rig_reply(void *arg, uint32_t session, const struct session_reply *r
 	RIG_CHECK(session < RIG_SESSIONS && r->open[session]);
 	RIG_CHECK(reply->magic == SESSION_MAGIC && reply->status <= 0);
 	RIG_CHECK(tail_bytes == 0 || tail_bytes == sizeof(struct session_object) ||
-		  tail_bytes == sizeof(struct session_node));
+		  tail_bytes == sizeof(struct session_node) ||
+		  tail_bytes == sizeof(struct session_sources));
 	RIG_CHECK(memchr(reply->text, 0, sizeof(reply->text)));
 	r->last = *reply;
 	return true;
@@ -68,7 +69,7 @@ static void rig_config(struct control_config *config)
 	config->table_slots = RIG_TABLE_SLOTS;
 	config->sessions_max = RIG_SESSIONS;
 	config->waits_max = config->calls_max = config->fetches_max = config->serves_max = 8;
-	config->loopback_max = 8;
+	config->loopback_max = config->reductions_max = 8;
 	config->links_max = config->conns_max = 8;
 	config->stages_max = config->edges_max = 8;
 	config->entries_max = config->copies_max = config->waiters_max = 12;

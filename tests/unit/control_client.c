@@ -96,6 +96,45 @@ struct world_reply *world_call(struct world *w, uint32_t node, uint32_t session,
 	return world_wait(w, node, world_send(w, node, session, r), for_ns);
 }
 
+int world_reduce(struct world *w, uint32_t node, uint32_t session, const char *target,
+		 const struct object_id *sources, struct session_reduction how, int64_t timeout_ns)
+{
+	struct session_request r = world_request(SESSION_REDUCE, target);
+	size_t ids = sizeof(*sources) * how.count;
+	uint8_t *packet = malloc(sizeof(r) + ids);
+	struct world_reply *a;
+
+	r.seq = ++w->node[node].seq;
+	r.timeout_ns = timeout_ns;
+	r.reduction = how;
+	memcpy(packet, &r, sizeof(r));
+	if (ids > 0)
+		memcpy(packet + sizeof(r), sources, ids);
+	control_session_request(w->node[node].core, session, packet, sizeof(r) + ids, w->now_ns);
+	free(packet);
+	a = world_wait(w, node, r.seq, 40 * WORLD_SECOND);
+	return a ? a->reply.status : -EBUSY;
+}
+
+int world_reduced(struct world *w, uint32_t node, uint32_t session, const char *target,
+		  int64_t timeout_ns, struct object_id *out)
+{
+	struct session_request r = world_request(SESSION_REDUCED, target);
+	struct world_reply *a;
+	int count = 0;
+
+	r.timeout_ns = timeout_ns;
+	world_send(w, node, session, &r);
+	while ((a = world_wait(w, node, r.seq, 60 * WORLD_SECOND)) != NULL) {
+		if (!(a->reply.flags & SESSION_FLAG_MORE))
+			return a->reply.status ? a->reply.status : count;
+		if (out)
+			memcpy(out + count, a->sources.source, sizeof(*out) * a->sources.count);
+		count += (int)a->sources.count;
+	}
+	return -EBUSY;
+}
+
 void world_fill(uint8_t *bytes, uint64_t size, uint64_t seed)
 {
 	for (uint64_t i = 0; i < size; i++)

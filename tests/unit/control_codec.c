@@ -60,7 +60,7 @@ static struct message sample_reduce(uint32_t kind, struct object_id id)
 		m.combined.part_node = MESSAGE_NODE_NONE;
 		break;
 	default:
-		m.object = (struct message_object){id, 7, 3, UINT64_MAX};
+		m.object = (struct message_object){id, 7, 3, UINT64_MAX, 1};
 		break;
 	}
 	return m;

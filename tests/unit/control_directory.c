@@ -254,7 +254,7 @@ static void an_abort_takes_the_partial_copies_along(void **state)
 
 	have(f, 0, 1, 7, BIG, MESSAGE_COPY_CREATING, true);
 	get_first(f, 1, 1);
-	m.object = (struct message_object){id_of(1), 7, 0, 0};
+	m.object = (struct message_object){.id = id_of(1), .generation = 7};
 	assert_int_equal(send(f, 0, &m)->reply.status, 0);
 	assert_int_equal(f->removed_count, 1);
 	assert_int_equal(f->removed[0].node, 1);
@@ -268,7 +268,7 @@ static void a_drop_returns_the_slot(void **state)
 
 	have(f, 0, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false);
 	get_first(f, 1, 1);
-	m.object = (struct message_object){id_of(1), 0, 0, 0}; /* it is no longer wanted */
+	m.object = (struct message_object){.id = id_of(1)}; /* it is no longer wanted */
 	send(f, 1, &m);
 	assert_int_equal(get_first(f, 2, 1)->got.holder, 0);
 	send(f, 3, &m);		 /* of one that never asked: nothing happens */

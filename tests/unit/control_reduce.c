@@ -9,19 +9,6 @@
 #define STORE (UINT64_C(64) << 20)
 #define LARGE UINT64_C(4000000)
 
-static int32_t accepted; /* the answer to the last REDUCE; 1: none yet */
-
-static bool take_reply(struct control *c, struct call *call, const struct message *answer)
-{
-	accepted = answer ? answer->reply.status : -ETIMEDOUT;
-	return false;
-}
-
-static bool answered(struct world *w, void *arg)
-{
-	return accepted != 1;
-}
-
 static struct object_id ids[64];
 
 static const char *source_name(unsigned i)
@@ -36,24 +23,12 @@ static const char *source_name(unsigned i)
 static int reduce_by(struct world *w, uint32_t node, uint32_t count, uint32_t num,
 		     uint64_t timeout_ns)
 {
-	struct message m = {.kind = MESSAGE_REDUCE};
-	struct control *c = w->node[node].core;
+	const struct session_reduction how = {REDUCE_SUM, REDUCE_U32, num, count};
 
 	for (uint32_t i = 0; i < count; i++)
 		ids[i] = world_id(source_name(i));
-	m.reduce.target = world_id("sum");
-	m.reduce.op = REDUCE_SUM;
-	m.reduce.dtype = REDUCE_U32;
-	m.reduce.num = num;
-	m.reduce.timeout_ns = timeout_ns;
-	m.reduce.count = count;
-	m.reduce.sources = ids;
-	accepted = 1;
-	assert_non_null(calls_start(c, control_shard(c, &m.reduce.target), &m, TABLE_SLOT_NONE,
-				    10 * WORLD_SECOND, take_reply, NULL));
-	loopback_run(c);
-	world_until(w, answered, NULL, 10 * WORLD_SECOND);
-	return accepted;
+	return world_reduce(w, node, 0, "sum", ids, how,
+			    timeout_ns == UINT64_MAX ? -1 : (int64_t)timeout_ns);
 }
 
 /* Whether the bytes are the sum of the patterns of those sources, 32 bits at a time. */

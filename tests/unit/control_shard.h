@@ -19,6 +19,7 @@ struct fixture {
 	struct {
 		uint32_t node;
 		uint64_t generation;
+		bool again;
 		struct removal *removal;
 	} removed[OUT_MAX];
 	uint32_t out_count, removed_count, suspects, redirects;
@@ -35,11 +36,12 @@ static inline void on_answer(void *arg, uint32_t node, const struct message *m)
 }
 
 static inline bool on_remove(void *arg, uint32_t node, const struct object_id *id,
-			     uint64_t generation, struct removal *removal)
+			     uint64_t generation, bool again, struct removal *removal)
 {
 	struct fixture *f = arg;
 
 	f->removed[f->removed_count].node = node;
+	f->removed[f->removed_count].again = again;
 	f->removed[f->removed_count].removal = removal;
 	f->removed[f->removed_count++].generation = generation;
 	return true;

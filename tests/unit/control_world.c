@@ -55,6 +55,8 @@ static bool world_ops_reply(void *arg, uint32_t session, const struct session_re
 		memcpy(&out->object, tail, tail_bytes);
 	if (tail_bytes == sizeof(out->node))
 		memcpy(&out->node, tail, tail_bytes);
+	if (tail_bytes == sizeof(out->sources))
+		memcpy(&out->sources, tail, tail_bytes);
 	if (n->slow > 1)
 		n->slow--;
 	return n->slow != 1;

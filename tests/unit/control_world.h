@@ -31,6 +31,7 @@ struct world_reply {
 	struct session_reply reply;
 	struct session_object object;
 	struct session_node node;
+	struct session_sources sources;
 	uint32_t tail_bytes;
 	bool taken;
 };
@@ -119,6 +120,13 @@ int world_put(struct world *w, uint32_t node, uint32_t session, const char *name
  * wrong, -EBUSY when no reply came. */
 int world_get(struct world *w, uint32_t node, uint32_t session, const char *name, uint64_t size,
 	      uint64_t seed, int64_t timeout_ns);
+/* Begins a reduce; returns the status. */
+int world_reduce(struct world *w, uint32_t node, uint32_t session, const char *target,
+		 const struct object_id *sources, struct session_reduction how, int64_t timeout_ns);
+/* How it ended: the count of those in the result, which go to out when that is not NULL, or the
+ * error; -EBUSY when no reply came. */
+int world_reduced(struct world *w, uint32_t node, uint32_t session, const char *target,
+		  int64_t timeout_ns, struct object_id *out);
 void world_fill(uint8_t *bytes, uint64_t size, uint64_t seed);
 bool world_holds(const uint8_t *bytes, uint64_t size, uint64_t seed);
 void world_unpin(struct world *w, uint32_t node, uint32_t session);

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* REDUCE, REDUCED. */
+#include <errno.h>
+#include "state.h"
+
+_Static_assert((int)SESSION_SOURCES_MAX == (int)MESSAGE_SOURCES_MAX,
+	       "what a client names fits a message");
+
+void session_reduce_ended(struct control *c, struct wait *w, const struct message_used *used)
+{
+	struct session_sources page;
+
+	if (w->op == SESSION_REDUCED && used->status == 0) {
+		for (uint32_t i = 0; i < used->count; i += page.count) {
+			uint32_t left = used->count - i;
+
+			page = (struct session_sources){
+				.count = left < SESSION_SOURCES ? left : SESSION_SOURCES};
+			memcpy(page.source, used->sources + i, sizeof(*page.source) * page.count);
+			reply_item(c, w, &page, sizeof(page));
+		}
+	}
+	waits_end(c, w, used->status, used->text);
+}
+
+void session_reduce(struct control *c, struct session *s, const struct session_request *r,
+		    const struct object_id *sources)
+{
+	struct message_reduce reduce = {.target = r->id,
+					.op = r->reduction.op,
+					.dtype = r->reduction.dtype,
+					.num = r->reduction.num,
+					.count = r->reduction.count,
+					.sources = sources};
+	struct reduction *reduction;
+	const char *wrong;
+	struct wait *w;
+
+	if (reduce.num == 0)
+		reduce.num = reduce.count;
+	if (r->flags & SESSION_FLAG_SPREAD)
+		reduce.flags |= MESSAGE_REDUCE_SPREAD;
+	reduce.timeout_ns = r->timeout_ns < 0 ? UINT64_MAX : (uint64_t)r->timeout_ns;
+	memcpy(reduce.name, r->name, sizeof(reduce.name));
+	wrong = r->flags & ~(uint32_t)SESSION_FLAG_SPREAD ? "unknown flags" : reduce_wrong(&reduce);
+	if (wrong) {
+		reply_error(c, s, r->op, r->seq, -EINVAL, wrong);
+		return;
+	}
+	w = waits_start(c, s, r);
+	if (w == NULL)
+		return;
+	reduction = reduction_start(c, &reduce);
+	if (reduction == NULL) {
+		waits_end(c, w, -EAGAIN,
+			  "too many reduces of this node at a time: try again later");
+		return;
+	}
+	list_append(&reduction->waits, &w->of_owner);
+	waits_timeout(c, w, (int64_t)c->config.directory_ns);
+}
+
+static bool session_reduce_told(struct control *c, struct call *call, const struct message *answer)
+{
+	struct wait *w = call->owner;
+	struct reduction *reduction = reduction_find(c, &w->id);
+
+	w->call = NULL;
+	if (answer->used.status != -ENOENT) /* no deadline: never NULL */
+		session_reduce_ended(c, w, &answer->used);
+	else if (reduction)
+		list_append(&reduction->waits, &w->of_owner);
+	else
+		waits_end(c, w, -ENOENT, "no reduce into this target is known: begin one");
+	return false;
+}
+
+void session_reduced(struct control *c, struct session *s, const struct session_request *r)
+{
+	struct reduction *reduction = reduction_find(c, &r->id);
+	struct message m = {.kind = MESSAGE_REDUCED};
+	struct wait *w = waits_start(c, s, r);
+
+	if (w == NULL)
+		return;
+	/* One that does not wait still gives the directory the time to answer. */
+	waits_timeout(c, w, r->timeout_ns == 0 ? (int64_t)c->config.status_ns : r->timeout_ns);
+	if (reduction) {
+		list_append(&reduction->waits, &w->of_owner);
+		return;
+	}
+	m.reduce.target = r->id;
+	w->call = calls_start(c, control_shard(c, &r->id), &m, TABLE_SLOT_NONE, UINT64_MAX,
+			      session_reduce_told, w);
+	if (w->call == NULL)
+		waits_end(c, w, -EAGAIN, "too many requests to the directory: try again later");
+}
