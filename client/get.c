@@ -112,8 +112,8 @@ int sar_get_begin(sar *s, sar_id id, int64_t timeout_ns, sar_buffer *out)
 	return get_remote(s, &object, timeout_ns, out);
 }
 
-/* Looks into the table how far the object has come. Returns 0, or -ESTALE when it was taken away
- * and nothing more will come. No system call. */
+/* Looks into the table how far the object has come. Returns 0, or when nothing more will come
+ * -ESTALE (it was taken away) or -ERESTART (another generation takes its place). No system call. */
 static int get_refresh(struct sar *s, sar_buffer *b, const struct buffer *own)
 {
 	struct object_slot now;
@@ -128,9 +128,12 @@ static int get_refresh(struct sar *s, sar_buffer *b, const struct buffer *own)
 		ready = b->size;
 	if (same && ready > b->ready)
 		b->ready = ready < b->size ? ready : b->size;
-	if (b->ready < b->size && (!same || now.state == OBJECT_ZOMBIE || now.state == OBJECT_FREE))
-		return error_set(-ESTALE, "the object was deleted while it arrived: get it again");
-	return 0;
+	if (b->ready == b->size || (same && now.state != OBJECT_ZOMBIE && now.state != OBJECT_FREE))
+		return 0;
+	if (same && now.flags & OBJECT_FLAG_REPLACED)
+		return error_set(-ERESTART, "the object was put again, or is made anew because a "
+					    "node that took part is lost: get it again");
+	return error_set(-ESTALE, "the object was deleted while it arrived: get it again");
 }
 
 static int get_wait(struct sar *s, sar_buffer *b, uint64_t upto, int64_t timeout_ns)
@@ -169,7 +172,24 @@ int sar_wait(sar *s, sar_buffer *b, uint64_t upto, int64_t timeout_ns)
 	if (timeout_ns < 0)
 		return error_set(-EINVAL, "sar_wait: a timeout is not negative: use SAR_FOREVER to "
 					  "wait without limit");
-	return get_wait(s, b, upto < b->size ? upto : b->size, timeout_ns);
+	int r = get_wait(s, b, upto < b->size ? upto : b->size, timeout_ns);
+	return r == -ERESTART ? -ESTALE : r; /* the words stay */
+}
+
+/* The object as it is now, with all its bytes. -ERESTART: another generation takes its place. */
+static int get_whole(struct sar *s, const struct object_id *id, int64_t deadline, sar_buffer *out)
+{
+	sar_buffer b;
+	int r = get_remote(s, id, deadline_left(deadline), &b);
+	if (r < 0)
+		return r;
+	r = get_wait(s, &b, b.size, deadline_left(deadline));
+	if (r < 0) {
+		sar_release(s, &b);
+		return r;
+	}
+	*out = b;
+	return 0;
 }
 
 int sar_get(sar *s, sar_id id, int64_t timeout_ns, sar_buffer *out)
@@ -180,17 +200,10 @@ int sar_get(sar *s, sar_id id, int64_t timeout_ns, sar_buffer *out)
 		return r < 0 ? r : 0;
 	/* Only now, because the clock is a system call on some machines. */
 	int64_t deadline = timeout_ns == SAR_FOREVER ? DEADLINE_NEVER : deadline_after(timeout_ns);
-	sar_buffer b;
-	r = get_remote(s, &object, timeout_ns, &b);
-	if (r < 0)
-		return r;
-	r = get_wait(s, &b, b.size, deadline_left(deadline));
-	if (r < 0) {
-		sar_release(s, &b);
-		return r;
-	}
-	*out = b;
-	return 0;
+	do
+		r = get_whole(s, &object, deadline, out);
+	while (r == -ERESTART && deadline_left(deadline) > 0);
+	return r == -ERESTART ? -ETIMEDOUT : r; /* the words say why */
 }
 
 void sar_release(sar *s, sar_buffer *b)

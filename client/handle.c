@@ -28,10 +28,16 @@ struct session_request handle_request(uint16_t op)
 int handle_call(struct sar *s, struct session_request *request, size_t item_bytes,
 		int64_t deadline_ns, struct mux_result *out)
 {
+	return handle_call_tail(s, request, NULL, item_bytes, deadline_ns, out);
+}
+
+int handle_call_tail(struct sar *s, struct session_request *request, const struct iovec *tail,
+		     size_t item_bytes, int64_t deadline_ns, struct mux_result *out)
+{
 	*out = (struct mux_result){0};
 	int r = handle_check(s);
 	if (r == 0)
-		r = mux_call(&s->mux, request, item_bytes, deadline_ns, out);
+		r = mux_call(&s->mux, request, tail, item_bytes, deadline_ns, out);
 	if (r < 0)
 		return r;
 	int status = out->reply.status;

@@ -42,6 +42,10 @@ struct session_request handle_request(uint16_t op);
 int handle_call(struct sar *s, struct session_request *request, size_t item_bytes,
 		int64_t deadline_ns, struct mux_result *out);
 
+/* handle_call with bytes that follow the request in its packet. */
+int handle_call_tail(struct sar *s, struct session_request *request, const struct iovec *tail,
+		     size_t item_bytes, int64_t deadline_ns, struct mux_result *out);
+
 /* handle_call for requests whose answer is only a status. */
 int handle_command(struct sar *s, struct session_request *request);
 

@@ -28,7 +28,7 @@ struct mux_packet {
 	union {
 		struct session_object object;
 		struct session_node node;
-		uint8_t bytes[1024];
+		struct session_sources sources;
 	} item;
 	size_t bytes;
 	int fd[MUX_FDS_MAX];
@@ -261,11 +261,14 @@ static void mux_sleep(struct mux *m, struct mux_call *call, int64_t deadline_ns)
 	call->waiting = false;
 }
 
-static int mux_write(struct mux *m, const struct session_request *request, int64_t deadline_ns)
+static int mux_write(struct mux *m, struct session_request *request, const struct iovec *tail,
+		     int64_t deadline_ns)
 {
+	struct iovec parts[2] = {{request, sizeof(*request)}, tail ? *tail : (struct iovec){0}};
+	struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
 	for (;;) {
-		ssize_t n = send(m->fd, request, sizeof(*request), MSG_DONTWAIT | MSG_NOSIGNAL);
-		if (n == (ssize_t)sizeof(*request))
+		ssize_t n = sendmsg(m->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+		if (n == (ssize_t)(parts[0].iov_len + parts[1].iov_len))
 			return 0;
 		if (n >= 0 || (errno != EAGAIN && errno != EINTR))
 			return -ENOTCONN;
@@ -305,8 +308,8 @@ static int mux_give_up(struct mux *m, struct mux_call *call, int error)
 	return error;
 }
 
-static int mux_exchange(struct mux *m, struct session_request *request, size_t item_bytes,
-			int64_t deadline_ns, struct mux_result *out)
+static int mux_exchange(struct mux *m, struct session_request *request, const struct iovec *tail,
+			size_t item_bytes, int64_t deadline_ns, struct mux_result *out)
 {
 	struct mux_call *call = mux_call_new(request, item_bytes);
 	if (!call)
@@ -322,7 +325,7 @@ static int mux_exchange(struct mux *m, struct session_request *request, size_t i
 	int r = mux_error(m);
 	if (r == 0) {
 		pthread_mutex_unlock(&m->lock);
-		r = mux_write(m, request, deadline_ns);
+		r = mux_write(m, request, tail, deadline_ns);
 		pthread_mutex_lock(&m->lock);
 	}
 	if (r < 0) {
@@ -342,11 +345,11 @@ static int mux_exchange(struct mux *m, struct session_request *request, size_t i
 	return r;
 }
 
-int mux_call(struct mux *m, struct session_request *request, size_t item_bytes, int64_t deadline_ns,
-	     struct mux_result *out)
+int mux_call(struct mux *m, struct session_request *request, const struct iovec *tail,
+	     size_t item_bytes, int64_t deadline_ns, struct mux_result *out)
 {
 	memset(out, 0, sizeof(*out));
-	int r = mux_exchange(m, request, item_bytes, deadline_ns, out);
+	int r = mux_exchange(m, request, tail, item_bytes, deadline_ns, out);
 	switch (r) {
 	case -ENOTCONN:
 		return error_set(r, "the node's control process has gone away: start it again and "

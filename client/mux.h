@@ -17,6 +17,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/uio.h>
 #include "internal/session.h"
 
 enum { MUX_FDS_MAX = 3 };
@@ -56,13 +57,14 @@ int mux_init(struct mux *m, int fd,
 void mux_fini(struct mux *m);
 
 /*
- * Sends request (magic, version and seq are filled in here) and waits for the whole answer until
+ * Sends request (magic, version and seq are filled in here) with tail (or NULL) behind it in the
+ * same packet, and waits for the whole answer until
  * deadline_ns. Returns 0 and sets out (whose reply.status may still be an error), or -ETIMEDOUT,
  * -ENOTCONN, -EPROTO, -ENOMEM; then out holds nothing but abandoned. item_bytes: length of what may
  * follow a reply to this request, or 0.
  */
-int mux_call(struct mux *m, struct session_request *request, size_t item_bytes, int64_t deadline_ns,
-	     struct mux_result *out);
+int mux_call(struct mux *m, struct session_request *request, const struct iovec *tail,
+	     size_t item_bytes, int64_t deadline_ns, struct mux_result *out);
 
 /* Sends a request whose answer nobody wants, without waiting. 0 or -errno. */
 int mux_post(struct mux *m, struct session_request *request);

@@ -84,7 +84,7 @@ static int open_attach(struct sar *s)
 {
 	struct session_request request = handle_request(SESSION_ATTACH);
 	struct mux_result result;
-	int r = mux_call(&s->mux, &request, 0, deadline_after(open_timeout_ns), &result);
+	int r = mux_call(&s->mux, &request, NULL, 0, deadline_after(open_timeout_ns), &result);
 	if (r < 0)
 		return r;
 	if (result.reply.status != 0)

@@ -20,6 +20,7 @@ enum cli_exit {
 enum {
 	CLI_OPTION_TIMEOUT = 1,
 	CLI_OPTION_COUNTERS = 2,
+	CLI_OPTION_REDUCE = 4, /* --op, --dtype, --num, --spread, --wait */
 };
 
 struct cli_args {
@@ -27,8 +28,10 @@ struct cli_args {
 	bool json;
 	bool counters;
 	int64_t timeout_ns; /* SAR_FOREVER without --timeout */
-	char **names;	    /* what is not an option */
-	int count;	    /* of names */
+	sar_reduction reduction;
+	bool wait;
+	char **names; /* what is not an option */
+	int count;    /* of names */
 };
 
 struct cli_command {
@@ -40,6 +43,7 @@ struct cli_command {
 
 int put_run(const struct cli_args *args);
 int get_run(const struct cli_args *args);
+int reduce_run(const struct cli_args *args);
 int rm_run(const struct cli_args *args);
 int ls_run(const struct cli_args *args);
 int stat_run(const struct cli_args *args);

@@ -7,12 +7,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "internal/reduce.h"
 
 static const struct cli_command main_commands[] = {
 	{"put", "NAME FILE|-", "store a file, or standard input, as the object NAME", 0, 2, 2,
 	 put_run},
 	{"get", "NAME FILE|- [--timeout S]", "write the object NAME to a file or standard output",
 	 CLI_OPTION_TIMEOUT, 2, 2, get_run},
+	{"reduce", "TARGET SOURCE... [OPTIONS]",
+	 "combine objects, element by element, into a new one",
+	 CLI_OPTION_TIMEOUT | CLI_OPTION_REDUCE, 2, 1 + SAR_SOURCES_MAX, reduce_run},
 	{"rm", "NAME...", "remove objects from the whole cluster", 0, 1, -1, rm_run},
 	{"ls", "", "list the objects of the cluster", 0, 0, 0, ls_run},
 	{"stat", "NAME", "show what is known of an object, and who holds it", 0, 1, 1, stat_run},
@@ -23,13 +27,12 @@ static const struct cli_command main_commands[] = {
 enum { MAIN_COMMANDS = sizeof(main_commands) / sizeof(main_commands[0]) };
 
 static const struct option main_options[] = {
-	{"json", no_argument, NULL, 'j'},
-	{"help", no_argument, NULL, 'h'},
-	{"socket", required_argument, NULL, 's'},
-	{"version", no_argument, NULL, 'V'},
-	{"timeout", required_argument, NULL, 't'},
-	{"counters", no_argument, NULL, 'c'},
-	{NULL, 0, NULL, 0},
+	{"json", no_argument, NULL, 'j'},	   {"help", no_argument, NULL, 'h'},
+	{"socket", required_argument, NULL, 's'},  {"version", no_argument, NULL, 'V'},
+	{"timeout", required_argument, NULL, 't'}, {"counters", no_argument, NULL, 'c'},
+	{"op", required_argument, NULL, 'o'},	   {"dtype", required_argument, NULL, 'd'},
+	{"num", required_argument, NULL, 'n'},	   {"spread", no_argument, NULL, 'S'},
+	{"wait", no_argument, NULL, 'w'},	   {NULL, 0, NULL, 0},
 };
 
 static void main_help(void)
@@ -53,7 +56,16 @@ static void main_command_help(const struct cli_command *command)
 {
 	printf("usage: sarissa %s %s\n\n%c%s.\n\n", command->name, command->usage,
 	       command->help[0] - 'a' + 'A', command->help + 1);
-	if (command->options & CLI_OPTION_TIMEOUT)
+	if (command->options & CLI_OPTION_REDUCE)
+		printf("  --op OP        sum, prod, min, max or avg; without: sum\n"
+		       "  --dtype TYPE   f16, bf16, f32, f64, i8, i16, i32, i64, u8, u16, u32 or "
+		       "u64;\n                 without: f32\n"
+		       "  --num K        the first K sources to arrive suffice; without: all\n"
+		       "  --spread       every node with a source will get the result as well\n"
+		       "  --wait         until the result is there, and say what is in it\n"
+		       "  --timeout S    the reduce ends without a result after S seconds; without: "
+		       "no limit\n");
+	else if (command->options & CLI_OPTION_TIMEOUT)
 		printf("  --timeout S    wait at most S seconds for the object to exist and to "
 		       "arrive;\n                 0: only when it exists already; without: no "
 		       "limit\n");
@@ -69,6 +81,17 @@ static int main_usage(const char *what, const char *which)
 	return CLI_USAGE;
 }
 
+/* A number of at least 1. */
+static bool main_count(const char *text, uint32_t *out)
+{
+	char *end;
+	unsigned long count = strtoul(text, &end, 10);
+	if (*text < '0' || *text > '9' || *end != '\0' || count == 0 || count > UINT32_MAX)
+		return false;
+	*out = (uint32_t)count;
+	return true;
+}
+
 /* Seconds with decimals into ns. */
 static bool main_seconds(const char *text, int64_t *out)
 {
@@ -78,6 +101,36 @@ static bool main_seconds(const char *text, int64_t *out)
 		return false;
 	*out = (int64_t)(seconds * 1e9 + 0.5);
 	return true;
+}
+
+/* The same of those that only reduce takes. */
+static int main_reduce_option(int option, unsigned allowed, struct cli_args *args)
+{
+	sar_reduction *r = &args->reduction;
+	if (!(allowed & CLI_OPTION_REDUCE))
+		return main_usage("--op, --dtype, --num, --spread, --wait mean something to reduce "
+				  "only",
+				  "");
+	switch (option) {
+	case 'o':
+		r->op = reduce_op_find(optarg);
+		return r->op ? -1 : main_usage("no such operation: ", optarg);
+	case 'd':
+		r->dtype = reduce_dtype_find(optarg);
+		return r->dtype ? -1 : main_usage("no such type of elements: ", optarg);
+	case 'n':
+		return main_count(optarg, &r->num)
+			       ? -1
+			       : main_usage("--num takes a count, not ", optarg);
+	case 'S':
+		r->flags |= SAR_REDUCE_SPREAD;
+		return -1;
+	case 'w':
+		args->wait = true;
+		return -1;
+	default:
+		return CLI_USAGE;
+	}
 }
 
 /* One option into args. -1, or the exit status to end with. */
@@ -112,7 +165,7 @@ static int main_option(int option, unsigned allowed, const struct cli_command *c
 		args->counters = true;
 		return -1;
 	default:
-		return CLI_USAGE;
+		return main_reduce_option(option, allowed, args);
 	}
 }
 
@@ -169,6 +222,7 @@ int main(int argc, char **argv)
 	struct cli_args args = {
 		.socket = socket && *socket ? socket : "/run/sarissa/control.sock",
 		.timeout_ns = SAR_FOREVER,
+		.reduction = {.op = SAR_SUM, .dtype = SAR_F32},
 	};
 	signal(SIGPIPE, SIG_IGN); /* a write that fails is answered where it happens */
 	int status = main_parse(argc, argv, "+:", NULL, &args);

@@ -19,7 +19,7 @@ _sarissa()
 		--socket)
 			socket=(--socket "${COMP_WORDS[++i]}")
 			;;
-		--timeout)
+		--timeout | --op | --dtype | --num)
 			((++i))
 			;;
 		-?*) ;;
@@ -35,19 +35,24 @@ _sarissa()
 	COMPREPLY=()
 	if [ "$before" = --socket ]; then
 		COMPREPLY=($(compgen -f -- "$current"))
-	elif [ "$before" = --timeout ]; then
+	elif [ "$before" = --timeout ] || [ "$before" = --num ]; then
 		return
+	elif [ "$before" = --op ]; then
+		COMPREPLY=($(compgen -W "sum prod min max avg" -- "$current"))
+	elif [ "$before" = --dtype ]; then
+		COMPREPLY=($(compgen -W "f16 bf16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64" -- "$current"))
 	elif [[ $current == -?* ]]; then
 		local options="--json --help --socket"
 		[ "$command" != get ] || options+=" --timeout"
+		[ "$command" != reduce ] || options+=" --op --dtype --num --spread --wait --timeout"
 		[ "$command" != status ] || options+=" --counters"
 		[ -n "$command" ] || options+=" --version"
 		COMPREPLY=($(compgen -W "$options" -- "$current"))
 	elif [ -z "$command" ]; then
-		COMPREPLY=($(compgen -W "put get rm ls stat status doctor" -- "$current"))
+		COMPREPLY=($(compgen -W "put get reduce rm ls stat status doctor" -- "$current"))
 	else
 		case $command:$place in
-		get:0 | stat:0 | rm:*)
+		get:0 | stat:0 | rm:* | reduce:[1-9]*)
 			_sarissa_names "${socket[@]}"
 			;;
 		put:1 | get:1)

@@ -6,6 +6,8 @@
         node.put("weights", array)                 # anything with the buffer protocol
         view = node.get("weights", timeout=10)     # read-only memoryview, no copy
         numpy.frombuffer(view, dtype="f4")
+        node.reduce("sum", ["a", "b", "c"], dtype="f32")    # wherever they are, or will be put
+        total = node.get("sum")
 
 A view keeps its object pinned in the node's memory until the last view of it (slices and numpy
 arrays included) has gone; nothing is to be released by hand. One node may serve many threads; the
@@ -23,6 +25,10 @@ __all__ = ["Error", "Node", "Info", "open", "id_of"]
 ID_BYTES = 16
 FOREVER = 2**63 - 1
 NOWHERE = 2**64 - 1
+SOURCES_MAX = 1024
+OPS = {name: number for number, name in enumerate("sum prod min max avg".split(), 1)}
+DTYPES = {name: number for number, name in enumerate(
+    "f16 bf16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64".split(), 1)}
 
 
 class _Id(ctypes.Structure):
@@ -42,6 +48,11 @@ class _Info(ctypes.Structure):
                 ("name", ctypes.c_uint8 * 256)]
 
 
+class _Reduction(ctypes.Structure):
+    _fields_ = [("op", ctypes.c_uint32), ("dtype", ctypes.c_uint32), ("num", ctypes.c_uint32),
+                ("flags", ctypes.c_uint32), ("reserved", ctypes.c_uint64 * 6)]
+
+
 _LIST = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(_Info), ctypes.c_void_p)
 _FILL = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64,
                          ctypes.c_uint64, ctypes.c_int)
@@ -58,6 +69,10 @@ _SIGNATURES = {
                                     ctypes.c_void_p]),
     "sar_get": (ctypes.c_int, [ctypes.c_void_p, _Id, ctypes.c_int64, _BUFFER]),
     "sar_release": (None, [ctypes.c_void_p, _BUFFER]),
+    "sar_reduce": (ctypes.c_int, [ctypes.c_void_p, _Id, ctypes.c_char_p, ctypes.POINTER(_Id),
+                                  ctypes.c_uint, ctypes.POINTER(_Reduction), ctypes.c_int64]),
+    "sar_reduce_sources": (ctypes.c_int, [ctypes.c_void_p, _Id, ctypes.c_int64,
+                                          ctypes.POINTER(_Id), ctypes.c_uint]),
     "sar_delete": (ctypes.c_int, [ctypes.c_void_p, _Id]),
     "sar_info_get": (ctypes.c_int, [ctypes.c_void_p, _Id, ctypes.POINTER(_Info)]),
     "sar_list": (ctypes.c_int, [ctypes.c_void_p, _LIST, ctypes.c_void_p]),
@@ -266,6 +281,28 @@ class Node:
         memory = (ctypes.c_uint8 * buffer.size).from_address(buffer.data)
         weakref.finalize(memory, handle.release, buffer).atexit = False
         return memoryview(memory).cast("B").toreadonly()
+
+    def reduce(self, target, sources, op="sum", dtype="f32", num=0, spread=False, timeout=None):
+        """Begins to make the object target from sources, element by element, as they come into
+        being on any nodes: op is one of OPS, dtype of DTYPES. With num the first num to arrive
+        suffice. spread: every node with a source will get the result too. Returns as soon as
+        nothing that is known speaks against it: get the target for the result. After timeout
+        seconds the reduce ends without one."""
+        if op not in OPS or dtype not in DTYPES:
+            raise ValueError(f"no such operation or type: use one of {', '.join(OPS)}, and of "
+                             f"{', '.join(DTYPES)}")
+        ident, key = _named(target)
+        ids = [_named(source)[0] for source in sources]
+        how = _Reduction(OPS[op], DTYPES[dtype], num, 1 if spread else 0)
+        _check(_lib.sar_reduce(self._pointer(), ident, key, (_Id * len(ids))(*ids), len(ids),
+                               ctypes.byref(how), _timeout(timeout)))
+
+    def reduce_sources(self, target, timeout=None):
+        """Waits until the reduce into target has ended: the ids of the sources in the result."""
+        ids = (_Id * SOURCES_MAX)()
+        count = _check(_lib.sar_reduce_sources(self._pointer(), _named(target)[0],
+                                               _timeout(timeout), ids, SOURCES_MAX))
+        return [bytes(ids[i].bytes) for i in range(min(count, SOURCES_MAX))]
 
     def delete(self, name):
         """Removes every copy in the cluster. Views in use stay as they are."""

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * libsarissa: put, get and delete immutable objects that live in the memory of a cluster's nodes.
+ * libsarissa: put, get, combine and delete immutable objects that live in the memory of a
+ * cluster's nodes.
  *
  * A process opens its node (the control process behind a unix socket), and then reads and writes
  * objects in memory that it shares with that node: no bytes pass through a socket.
@@ -52,6 +53,7 @@ extern "C" {
 #define SAR_NAME_MAX	  255 /* bytes, without the terminating zero */
 #define SAR_FOREVER	  INT64_MAX
 #define SAR_UPSTREAMS_MAX 4
+#define SAR_SOURCES_MAX	  1024 /* of a reduce */
 
 typedef struct sar sar; /* a connection to the local node */
 
@@ -182,10 +184,82 @@ int sar_get(sar *s, sar_id id, int64_t timeout_ns, sar_buffer *out);
 int sar_get_begin(sar *s, sar_id id, int64_t timeout_ns, sar_buffer *out);
 /* Waits until at least upto bytes are readable (upto > size means the whole); sets b->ready, also
  * after -ETIMEDOUT. Asking for what is readable already makes no system call. -ESTALE: the object
- * was deleted, or its creator gave it up, before those bytes came. */
+ * was deleted, or its creator gave it up, or it is the result of a reduce that had to be made anew
+ * (sar_error_detail() says so: get it again), before those bytes came. */
 int sar_wait(sar *s, sar_buffer *b, uint64_t upto, int64_t timeout_ns);
 /* Ends the use of a buffer from sar_get or sar_get_begin; its memory may go away at once. */
 void sar_release(sar *s, sar_buffer *b);
+
+/* What a reduce computes of the elements at the same place of all sources. */
+enum sar_reduce_op {
+	SAR_SUM = 1,
+	SAR_PROD,
+	SAR_MIN,
+	SAR_MAX,
+	SAR_AVG, /* the sum, divided by the number of sources in it (integers: towards zero) */
+};
+
+/* What the sources are arrays of, in the machine's byte order (little-endian). */
+enum sar_dtype {
+	SAR_F16 = 1, /* IEEE 754 binary16 */
+	SAR_BF16,    /* bfloat16: the upper half of a binary32 */
+	SAR_F32,
+	SAR_F64,
+	SAR_I8,
+	SAR_I16,
+	SAR_I32,
+	SAR_I64,
+	SAR_U8,
+	SAR_U16,
+	SAR_U32,
+	SAR_U64,
+};
+
+enum { SAR_REDUCE_SPREAD = 1 }; /* sar_reduction.flags */
+
+/* How to reduce. Zero what is not used, reserved as well. */
+typedef struct sar_reduction {
+	uint32_t op;	/* enum sar_reduce_op */
+	uint32_t dtype; /* enum sar_dtype */
+	uint32_t num;	/* so many of the sources suffice, the first to arrive; 0: all */
+	uint32_t
+		flags; /* SAR_REDUCE_SPREAD: every node with a source will get the result as well */
+	uint64_t reserved[6];
+} sar_reduction;
+
+/*
+ * Makes the object target from count others (1 to SAR_SOURCES_MAX, all of one size), wherever they
+ * are, as they come into being: they may be put before or after this call, on any nodes. Returns as
+ * soon as nothing that is known speaks against it; get the target, here or elsewhere, to wait for
+ * the result (it can be read as it grows), or ask sar_reduce_sources. It goes on when the caller
+ * exits. timeout_ns (not 0) is for all of it: when it has passed the reduce ends without a result.
+ *
+ * With num, sources beyond the first num to arrive are a reserve. When a node is lost, what it had
+ * is taken from another copy, from the reserve, or waited for; then everything that held it is made
+ * anew: no byte of the result ever holds another set of sources than the rest. A reader of the
+ * target that has begun by then begins again (sar_get by itself, sar_wait says -ESTALE).
+ *
+ * The order of the additions follows from the arrivals: sums of floating-point numbers may differ
+ * in their last bits from run to run, not from node to node. f16 and bf16 are added in f32 and
+ * rounded at each step (to nearest, ties to even), so n sources cost up to n - 1 roundings. A
+ * minimum or maximum with a NaN is NaN. Integers wrap around.
+ *
+ * -EINVAL: unknown op, type or flags; count or num out of bounds; a source listed twice; the target
+ * among the sources; sources of different sizes or of a size that is no multiple of the element.
+ * -EEXIST: target exists, or another reduce makes it. -ENAMETOOLONG. -EAGAIN: too many at a time.
+ * -ETIMEDOUT: nobody has answered; it may begin all the same: sar_reduce_sources tells.
+ */
+int sar_reduce(sar *s, sar_id target, const char *name, const sar_id *sources, unsigned count,
+	       const sar_reduction *how, int64_t timeout_ns);
+/*
+ * Waits until the reduce into target has ended. Sets up to room ids of the sources that the result
+ * holds, in the order in which they were named, and returns how many there are; any node may ask.
+ * What became of it is known until the target is deleted, or very many others have ended since.
+ * -ETIMEDOUT: it goes on (timeout 0: asks only), or its own time was over (the words tell which).
+ * -ENOENT: no such reduce. -EINVAL: sources that came later do not fit. -ECANCELED: the target was
+ * deleted. -ENODATA: the result is there, but who knew what is in it is lost.
+ */
+int sar_reduce_sources(sar *s, sar_id target, int64_t timeout_ns, sar_id *out, unsigned room);
 
 /* Removes every copy in the cluster. Buffers in use stay readable until released. -ENOENT. */
 int sar_delete(sar *s, sar_id id);

@@ -121,6 +121,18 @@ static void wrong_usage_is_2(void **state)
 		"stat",
 		"put '' -",
 		"status x",
+		"reduce",
+		"reduce x",
+		"reduce x a --op",
+		"reduce x a --op mean",
+		"reduce x a --dtype f8",
+		"reduce x a --num 0",
+		"reduce x a --num two",
+		"reduce x a --num -1",
+		"reduce x a --timeout soon",
+		"reduce x ''",
+		"get x - --wait",
+		"ls --op sum",
 	};
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
 		assert_int_equal(shell("$CLI %s < /dev/null", lines[i]), 2);
@@ -131,9 +143,10 @@ static void wrong_usage_is_2(void **state)
 
 static void help_is_there(void **state)
 {
-	assert_int_equal(shell("for c in put get rm ls stat status doctor; do $CLI $c --help || "
-			       "exit; done; $CLI --help; $CLI --version"),
-			 0);
+	assert_int_equal(
+		shell("for c in put get reduce rm ls stat status doctor; do $CLI $c --help || "
+		      "exit; done; $CLI --help; $CLI --version"),
+		0);
 	assert_non_null(strstr(output, "--timeout S"));
 }
 
@@ -299,6 +312,39 @@ static void json_of_transfers(void **state)
 	assert_non_null(strstr(output, "\"removed\": true}\n"));
 }
 
+static void reduces(void **state)
+{
+	struct client *c = *state;
+	assert_int_equal(shell("$CLI reduce sum a b id:000102030405060708090a0b0c0d0e0f"), 0);
+	assert_string_equal(output, "");
+	assert_int_equal(c->fake.reduce.reduction.op, 1);
+	assert_int_equal(c->fake.reduce.reduction.dtype, 3);
+	assert_int_equal(c->fake.reduce.reduction.num, 0);
+	assert_int_equal(c->fake.reduce.timeout_ns, -1);
+	assert_int_equal(c->fake.reduce_source[2].bytes[15], 15);
+	assert_int_equal(shell("$CLI reduce sum a b"), 1);
+	assert_int_equal(strncmp(output, "sarissa: sum: ", 14), 0);
+	assert_int_equal(
+		shell("$CLI reduce most a b c --op max --dtype u16 --num 2 --spread --wait "
+		      "--timeout 1.5"),
+		0);
+	assert_int_equal(c->fake.reduce.reduction.op, 4);
+	assert_int_equal(c->fake.reduce.reduction.dtype, 10);
+	assert_int_equal(c->fake.reduce.reduction.num, 2);
+	assert_int_equal(c->fake.reduce.flags, SESSION_FLAG_SPREAD);
+	assert_int_equal(c->fake.reduce.timeout_ns, 1500000000);
+	assert_non_null(strstr(output, "most: "));
+	assert_non_null(strstr(output, "(1000 bytes) from 2 of 3 sources in "));
+	assert_non_null(strstr(output, "\n  a\n  b\n"));
+	assert_int_equal(shell("$CLI reduce j a b --json"), 0);
+	assert_non_null(strstr(output, "\"op\": \"sum\", \"dtype\": \"f32\", \"sources\": 2, "
+				       "\"done\": false, \"duration_ns\": "));
+	assert_int_equal(shell("$CLI reduce k a b --json --wait"), 0);
+	assert_non_null(strstr(output, "\"used\": [\"a\", \"b\"], \"size\": 1000, "));
+	c->fake.reduce_goes_on = true;
+	assert_int_equal(shell("$CLI reduce l a b --wait"), 3);
+}
+
 /* A get that is interrupted while bytes arrive leaves no file, whole or half. */
 static void interrupted_get_leaves_nothing(void **state)
 {
@@ -369,6 +415,7 @@ int main(int argc, char **argv)
 		test_cli(shows_nodes),
 		test_cli(shows_counters),
 		test_cli(json_of_transfers),
+		test_cli(reduces),
 		test_cli(interrupted_get_leaves_nothing),
 		test_cli(get_follows_a_growing_object),
 		test_cli(python_module),

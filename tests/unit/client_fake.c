@@ -169,6 +169,10 @@ static bool fake_try_wait(struct fake *f, int conn, const struct session_request
 		return i >= 0;
 	}
 	const struct object_slot *s = &f->table->slot[request->slot];
+	if (s->generation == request->generation && s->flags & OBJECT_FLAG_REPLACED) {
+		fake_status(f, conn, request, -ERESTART);
+		return true;
+	}
 	if (s->state == OBJECT_ZOMBIE || s->generation != request->generation) {
 		fake_status(f, conn, request, -ESTALE);
 		return true;
@@ -304,7 +308,53 @@ static void fake_change(struct fake *f, int conn, const struct session_request *
 	fake_status(f, conn, request, 0);
 }
 
-static void fake_serve(struct fake *f, int conn, const struct session_request *request)
+/* The target is there at once, of FAKE_REDUCED_BYTES bytes of pattern. */
+static void fake_reduce(struct fake *f, int conn, const struct session_request *request,
+			const uint8_t *bytes, size_t length)
+{
+	size_t ids = sizeof(struct object_id) * request->reduction.count;
+	struct object_slot image;
+	int64_t i;
+	if (length != sizeof(*request) + ids)
+		return fake_status(f, conn, request, -EINVAL);
+	if (object_table_find(f->table, &request->id, &image) >= 0)
+		return fake_status(f, conn, request, -EEXIST);
+	i = fake_make(f, &request->id, FAKE_REDUCED_BYTES, OBJECT_SEALED);
+	for (uint64_t k = 0; k < FAKE_REDUCED_BYTES; k++)
+		f->store[f->table->slot[i].offset + k] = fake_pattern(k);
+	memcpy(f->name[i], request->name, sizeof(f->name[i]));
+	f->reduce = *request;
+	memcpy(f->reduce_source, bytes + sizeof(*request), ids);
+	fake_status(f, conn, request, 0);
+}
+
+/* The first num are in it. */
+static void fake_reduced(struct fake *f, int conn, const struct session_request *request)
+{
+	struct {
+		struct session_reply reply;
+		struct session_sources sources;
+	} packet;
+	uint32_t count = f->reduce.reduction.num;
+	if (!object_id_equal(&f->reduce.id, &request->id))
+		return fake_status(f, conn, request, -ENOENT);
+	if (f->reduce_goes_on)
+		return fake_status(f, conn, request, -ETIMEDOUT);
+	count = count ? count : f->reduce.reduction.count;
+	for (uint32_t at = 0; at < count; at += SESSION_SOURCES) {
+		packet.reply = fake_reply(request, 0);
+		packet.reply.flags = SESSION_FLAG_MORE;
+		packet.sources = (struct session_sources){
+			.count = count - at < SESSION_SOURCES ? count - at : SESSION_SOURCES};
+		memcpy(packet.sources.source, f->reduce_source + at,
+		       sizeof(struct object_id) * packet.sources.count);
+		fake_send(f, conn, &packet, sizeof(packet), NULL, 0);
+	}
+	fake_status(f, conn, request, 0);
+}
+
+static void fake_serve(struct fake *f, int conn, const struct session_request *request,
+		       const uint8_t *bytes, size_t length)
 {
 	struct object_slot image;
 	int64_t i;
@@ -334,6 +384,10 @@ static void fake_serve(struct fake *f, int conn, const struct session_request *r
 		return fake_list(f, conn, request);
 	case SESSION_STATUS:
 		return fake_nodes(f, conn, request);
+	case SESSION_REDUCE:
+		return fake_reduce(f, conn, request, bytes, length);
+	case SESSION_REDUCED:
+		return fake_reduced(f, conn, request);
 	default:
 		return fake_status(f, conn, request, -EINVAL);
 	}
@@ -389,12 +443,15 @@ static void *fake_run(void *arg)
 		if (set[0].revents & POLLIN)
 			fake_accept(f);
 		for (int i = 0; i < FAKE_CONNS; i++) {
-			struct session_request request;
+			union {
+				struct session_request request;
+				uint8_t bytes[SESSION_REQUEST_BYTES_MAX + 1];
+			} packet;
 			if (set[i + 2].fd < 0 || !set[i + 2].revents)
 				continue;
-			ssize_t n = recv(set[i + 2].fd, &request, sizeof(request), MSG_DONTWAIT);
-			if (n == (ssize_t)sizeof(request))
-				fake_serve(f, i, &request);
+			ssize_t n = recv(set[i + 2].fd, &packet, sizeof(packet), MSG_DONTWAIT);
+			if (n >= (ssize_t)sizeof(packet.request))
+				fake_serve(f, i, &packet.request, packet.bytes, (size_t)n);
 			else if (n == 0 || (n < 0 && errno != EAGAIN))
 				fake_hang_up(f, i);
 		}
@@ -489,6 +546,16 @@ void fake_advance(struct fake *f, uint32_t slot, uint64_t ready)
 	if (ready == f->table->slot[slot].size)
 		fake_state(f, slot, OBJECT_SEALED);
 	fake_waits(f);
+	pthread_mutex_unlock(&f->lock);
+}
+
+void fake_replace(struct fake *f, uint32_t slot)
+{
+	pthread_mutex_lock(&f->lock);
+	fake_write_begin(&f->table->slot[slot]);
+	f->table->slot[slot].flags |= OBJECT_FLAG_REPLACED;
+	f->table->slot[slot].state = OBJECT_ZOMBIE;
+	fake_write_end(&f->table->slot[slot]);
 	pthread_mutex_unlock(&f->lock);
 }
 

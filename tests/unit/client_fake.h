@@ -18,6 +18,7 @@ enum {
 	FAKE_SLOTS = 256,
 	FAKE_CONNS = 8,
 	FAKE_WAITS = 256,
+	FAKE_REDUCED_BYTES = 1000,
 };
 
 struct fake_conn {
@@ -43,6 +44,9 @@ struct fake {
 	struct fake_wait wait[FAKE_WAITS];
 	pthread_mutex_t lock; /* guards table, store allocation, waits */
 	_Atomic bool stop;
+	struct session_request reduce; /* the last one */
+	struct object_id reduce_source[SESSION_SOURCES_MAX];
+	bool reduce_goes_on;
 	uint32_t tree; /* STAT tells of so many holders, in pages; 0: of one */
 	_Atomic unsigned aborts, requests[SESSION_OPS];
 	/* Returns true when it has dealt with the request. Set before the client connects. */
@@ -63,8 +67,9 @@ void fake_send(struct fake *f, int conn, const void *bytes, size_t length, const
 uint32_t fake_fetching(struct fake *f, const struct object_id *id, uint64_t size, uint64_t ready);
 /* Moves its watermark; at the full size it is sealed. */
 void fake_advance(struct fake *f, uint32_t slot, uint64_t ready);
-/* Marks it deleted. */
+/* Marks it deleted; to be made anew. */
 void fake_delete(struct fake *f, uint32_t slot);
+void fake_replace(struct fake *f, uint32_t slot);
 /* Whether some client's pin stands on the slot. */
 bool fake_pinned(struct fake *f, uint32_t slot);
 

@@ -75,6 +75,18 @@ def writers(node):
     writer.seal()
 
 
+def reduces(node):
+    node.reduce("python sum", ["a", "b", sarissa.id_of("c")], num=2, spread=True, timeout=5)
+    assert node.reduce_sources("python sum") == [sarissa.id_of("a"), sarissa.id_of("b")]
+    assert node.get("python sum", timeout=0).nbytes == 1000
+    raises(FileExistsError, errno.EEXIST, node.reduce, "python sum", ["a"])
+    raises(FileNotFoundError, errno.ENOENT, node.reduce_sources, "nobody's sum", timeout=0)
+    raises(ValueError, None, node.reduce, "x", ["a"], op="mean")
+    raises(ValueError, None, node.reduce, "x", ["a"], dtype="f8")
+    raises(sarissa.Error, errno.EINVAL, node.reduce, "x", [])
+    raises(sarissa.Error, errno.EINVAL, node.reduce, "x", ["a"], timeout=0)
+
+
 def views_outlive_the_node():
     node = sarissa.open()
     node.put("outlives", b"still here")
@@ -113,6 +125,7 @@ def main():
         errors(node)
         ids_and_names(node)
         writers(node)
+        reduces(node)
         pins_are_given_back(node)
         threads_wait(node)
     views_outlive_the_node()

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* sarissa reduce: begins one; with --wait says what it has become. */
+#include <errno.h>
+#include <string.h>
+#include "cli.h"
+#include "internal/reduce.h"
+#include "json.h"
+#include "text.h"
+
+struct reduce {
+	const struct cli_args *args;
+	sar *s;
+	sar_id target;
+	sar_id source[SAR_SOURCES_MAX], used[SAR_SOURCES_MAX];
+	unsigned count;
+	int used_count; /* < 0: not waited for */
+	uint64_t bytes;
+	uint64_t started_ns, ended_ns;
+};
+
+/* What the caller called it. */
+static const char *reduce_name(const struct reduce *r, const sar_id *id)
+{
+	for (unsigned i = 0; i < r->count; i++)
+		if (memcmp(&r->source[i], id, sizeof(*id)) == 0)
+			return r->args->names[1 + i];
+	return "?";
+}
+
+static void reduce_json(const struct reduce *r)
+{
+	const sar_reduction *how = &r->args->reduction;
+	struct json j;
+	char id[TEXT_BYTES];
+	json_begin(&j, stdout);
+	json_string(&j, "name", r->args->names[0]);
+	json_string(&j, "id", text_id(id, r->target.bytes));
+	json_string(&j, "op", reduce_op_name(how->op));
+	json_string(&j, "dtype", reduce_dtype_name(how->dtype));
+	json_unsigned(&j, "sources", r->count);
+	json_bool(&j, "done", r->used_count >= 0);
+	if (r->used_count >= 0) {
+		json_array(&j, "used");
+		for (int i = 0; i < r->used_count; i++)
+			json_string(&j, NULL, reduce_name(r, &r->used[i]));
+		json_close(&j, ']');
+		json_unsigned(&j, "size", r->bytes);
+	}
+	json_unsigned(&j, "duration_ns", r->ended_ns - r->started_ns);
+	json_end(&j);
+}
+
+static void reduce_print(const struct reduce *r)
+{
+	char size[TEXT_BYTES], time[TEXT_BYTES];
+	if (r->used_count < 0)
+		return;
+	text_safe(stdout, r->args->names[0]);
+	printf(": %s (%llu bytes) from %d of %u sources in %s\n", text_size(size, r->bytes),
+	       (unsigned long long)r->bytes, r->used_count, r->count,
+	       text_duration(time, r->ended_ns - r->started_ns));
+	for (int i = 0; i < r->used_count; i++) {
+		fputs("  ", stdout);
+		text_safe(stdout, reduce_name(r, &r->used[i]));
+		putchar('\n');
+	}
+}
+
+/* The end of it; the node keeps the reduce's own time, and has the word when that is over. */
+static int reduce_wait(struct reduce *r)
+{
+	sar_info info;
+	int n = sar_reduce_sources(r->s, r->target, SAR_FOREVER, r->used, SAR_SOURCES_MAX);
+	if (n < 0)
+		return cli_fail_detail(n, r->args->names[0]);
+	r->ended_ns = cli_now_ns();
+	r->used_count = n < SAR_SOURCES_MAX ? n : SAR_SOURCES_MAX;
+	n = sar_info_get(r->s, r->target, &info);
+	if (n < 0)
+		return cli_fail_detail(n, r->args->names[0]);
+	r->bytes = info.size;
+	return CLI_DONE;
+}
+
+static int reduce_do(struct reduce *r)
+{
+	const struct cli_args *args = r->args;
+	/* what is named by an id alone has no name */
+	const char *name = strncmp(args->names[0], "id:", 3) == 0 ? NULL : args->names[0];
+	int e = sar_reduce(r->s, r->target, name, r->source, r->count, &args->reduction,
+			   args->timeout_ns);
+	if (e < 0)
+		return cli_fail_detail(e, args->names[0]);
+	r->ended_ns = cli_now_ns();
+	return args->wait ? reduce_wait(r) : CLI_DONE;
+}
+
+int reduce_run(const struct cli_args *args)
+{
+	static struct reduce r;
+	int status = CLI_DONE;
+	r = (struct reduce){.args = args, .count = (unsigned)args->count - 1, .used_count = -1};
+	for (int i = 0; i < args->count && status == CLI_DONE; i++)
+		status = cli_check_name(args->names[i]);
+	if (status != CLI_DONE)
+		return status;
+	r.target = cli_id(args->names[0]);
+	for (unsigned i = 0; i < r.count; i++)
+		r.source[i] = cli_id(args->names[1 + i]);
+	status = cli_open(args, &r.s);
+	if (status != CLI_DONE)
+		return status;
+	r.started_ns = cli_now_ns();
+	status = reduce_do(&r);
+	sar_close(r.s);
+	if (status != CLI_DONE)
+		return status;
+	if (args->json)
+		reduce_json(&r);
+	else
+		reduce_print(&r);
+	return cli_flush();
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Objects made from others: reduce, reduce_sources. */
+#include <errno.h>
+#include "deadline.h"
+#include "error.h"
+#include "handle.h"
+#include "internal/reduce.h"
+
+_Static_assert((int)SAR_SUM == REDUCE_SUM && (int)SAR_PROD == REDUCE_PROD &&
+		       (int)SAR_MIN == REDUCE_MIN && (int)SAR_MAX == REDUCE_MAX &&
+		       (int)SAR_AVG == REDUCE_AVG && SAR_AVG + 1 == (int)REDUCE_OP_END,
+	       "operations have one number everywhere");
+_Static_assert((int)SAR_F16 == REDUCE_F16 && (int)SAR_BF16 == REDUCE_BF16 &&
+		       (int)SAR_F32 == REDUCE_F32 && (int)SAR_F64 == REDUCE_F64 &&
+		       (int)SAR_I8 == REDUCE_I8 && (int)SAR_I16 == REDUCE_I16 &&
+		       (int)SAR_I32 == REDUCE_I32 && (int)SAR_I64 == REDUCE_I64 &&
+		       (int)SAR_U8 == REDUCE_U8 && (int)SAR_U16 == REDUCE_U16 &&
+		       (int)SAR_U32 == REDUCE_U32 && (int)SAR_U64 == REDUCE_U64 &&
+		       SAR_U64 + 1 == (int)REDUCE_DTYPE_END,
+	       "types have one number everywhere");
+_Static_assert(SAR_SOURCES_MAX == SESSION_SOURCES_MAX && sizeof(sar_id) == OBJECT_ID_BYTES,
+	       "the sources go as they are");
+
+/* What the node would not see: the rest it refuses itself. */
+static int reduce_check(const char *name, const sar_id *sources, unsigned count,
+			const sar_reduction *how, int64_t timeout_ns)
+{
+	if (sources == NULL || how == NULL || count == 0 || count > SAR_SOURCES_MAX)
+		return error_set(-EINVAL, "sar_reduce: %u sources: name 1 to %d, and say how",
+				 count, SAR_SOURCES_MAX);
+	if (timeout_ns <= 0)
+		return error_set(-EINVAL, "sar_reduce: the time for a reduce is positive: use "
+					  "SAR_FOREVER for no limit");
+	if (how->flags & ~(uint32_t)SAR_REDUCE_SPREAD)
+		return error_set(-EINVAL, "sar_reduce: unknown flags: only SAR_REDUCE_SPREAD");
+	for (unsigned i = 0; i < sizeof(how->reserved) / sizeof(how->reserved[0]); i++)
+		if (how->reserved[i] != 0)
+			return error_set(-EINVAL, "sar_reduce: what is reserved in sar_reduction "
+						  "is not zero: clear it first");
+	if (name && strlen(name) > SAR_NAME_MAX)
+		return error_set(-ENAMETOOLONG, "the name has %zu bytes: use at most %d",
+				 strlen(name), SAR_NAME_MAX);
+	return 0;
+}
+
+int sar_reduce(sar *s, sar_id target, const char *name, const sar_id *sources, unsigned count,
+	       const sar_reduction *how, int64_t timeout_ns)
+{
+	struct session_request request = handle_request(SESSION_REDUCE);
+	struct iovec tail = {(void *)(uintptr_t)sources, sizeof(*sources) * count};
+	struct mux_result result;
+	int r = reduce_check(name, sources, count, how, timeout_ns);
+	if (r < 0)
+		return r;
+	memcpy(request.id.bytes, target.bytes, sizeof(target.bytes));
+	strcpy(request.name, name ? name : "");
+	request.timeout_ns = timeout_ns == SAR_FOREVER ? -1 : timeout_ns;
+	request.flags = how->flags & SAR_REDUCE_SPREAD ? SESSION_FLAG_SPREAD : 0;
+	request.reduction = (struct session_reduction){how->op, how->dtype, how->num, count};
+	r = handle_call_tail(s, &request, &tail, 0, deadline_after(HANDLE_CALL_NS), &result);
+	if (r == 0)
+		mux_result_free(&result);
+	return r;
+}
+
+int sar_reduce_sources(sar *s, sar_id target, int64_t timeout_ns, sar_id *out, unsigned room)
+{
+	struct session_request request = handle_request(SESSION_REDUCED);
+	struct mux_result result;
+	unsigned count = 0;
+	if (timeout_ns < 0)
+		return error_set(-EINVAL, "sar_reduce_sources: a timeout is not negative: use "
+					  "SAR_FOREVER to wait without limit");
+	memcpy(request.id.bytes, target.bytes, sizeof(target.bytes));
+	request.timeout_ns = timeout_ns == SAR_FOREVER ? -1 : timeout_ns;
+	int r = handle_call(s, &request, sizeof(struct session_sources),
+			    handle_deadline(timeout_ns), &result);
+	if (r < 0)
+		return r;
+	const struct session_sources *page = result.items;
+	for (size_t i = 0; i < result.items_count; i++) {
+		for (uint32_t k = 0; k < page[i].count && k < SESSION_SOURCES; k++, count++)
+			if (count < room)
+				memcpy(out[count].bytes, page[i].source[k].bytes, SAR_ID_BYTES);
+	}
+	mux_result_free(&result);
+	return (int)count;
+}
