@@ -87,7 +87,8 @@ void objects_have(struct control *c, uint32_t slot, struct message *m)
 	m->have.upstream = MESSAGE_NODE_NONE;
 	m->have.state = MESSAGE_COPY_COMPLETE;
 	if (s->state == OBJECT_CREATING)
-		m->have.state = MESSAGE_COPY_CREATING;
+		m->have.state = o->combine && o->combine->sum.op == 0 ? MESSAGE_COPY_PARTIAL
+								      : MESSAGE_COPY_CREATING;
 	if (s->state == OBJECT_FETCHING) {
 		m->have.state = MESSAGE_COPY_PARTIAL;
 		if (o->fetch)

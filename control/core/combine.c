@@ -150,7 +150,9 @@ void combine_done(struct control *c, struct combine *k)
 	list_each(l, after, &k->parts) part_end(c, list_item(l, struct part, of_combine));
 	if (!k->hidden) {
 		objects_at(c, k->slot)->combine = NULL;
-		objects_seal(c, k->slot, true);
+		/* what was put together from stripes is a copy as others; the directory names one
+		 * that must stay */
+		objects_seal(c, k->slot, k->sum.op != 0);
 		objects_announce(c, k->slot);
 	}
 	combine_report(c, k);

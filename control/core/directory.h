@@ -155,6 +155,11 @@ void directory_removed(struct directory *d, struct removal *removal);
 /* The id is for that generation alone, until it is given free; what another generation of a
  * reservation left is ended. 0, -EEXIST (there is such an object), -ENOSPC. */
 int directory_reserve(struct directory *d, const struct object_id *id, uint64_t generation);
+/* Takes those who wait for the object off the directory's hands. */
+void directory_waiters_take(struct directory *d, const struct object_id *id,
+			    void (*take)(void *arg, uint32_t node, uint64_t request), void *arg);
+/* Whether somebody who lives has all of it. */
+bool directory_has_complete(const struct directory *d, const struct object_id *id);
 void directory_unreserve(struct directory *d, const struct object_id *id);
 
 /* A node has said hello. Copies of an earlier store of it are gone. Returns false when its objects

@@ -121,6 +121,38 @@ int directory_reserve(struct directory *d, const struct object_id *id, uint64_t 
 	return 0;
 }
 
+void directory_waiters_take(struct directory *d, const struct object_id *id,
+			    void (*take)(void *arg, uint32_t node, uint64_t request), void *arg)
+{
+	struct entry *e = directory_find(d, id);
+
+	if (e == NULL)
+		return;
+	list_each(l, after, &e->waiters)
+	{
+		struct waiter *w = list_item(l, struct waiter, of_entry);
+
+		take(arg, w->node, w->request);
+		directory_waiter_remove(d, w);
+	}
+}
+
+bool directory_has_complete(const struct directory *d, const struct object_id *id)
+{
+	const struct entry *e = directory_find(d, id);
+
+	if (e == NULL)
+		return false;
+	list_each(l, after, &e->copies)
+	{
+		const struct copy *copy = list_item(l, struct copy, of_entry);
+
+		if (copy->state == MESSAGE_COPY_COMPLETE && d->nodes[copy->node].up)
+			return true;
+	}
+	return false;
+}
+
 void directory_unreserve(struct directory *d, const struct object_id *id)
 {
 	struct entry *e = directory_find(d, id);

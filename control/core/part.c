@@ -23,6 +23,8 @@ static void part_lost(struct control *c, struct part *p, int32_t status)
 	p->state = PART_LOST;
 	p->status = status;
 	combine_report(c, p->combine);
+	if (p->combine->sum.op == 0) /* others may have all else: it tries again */
+		part_timer(c, p, c->config.stall_ns);
 }
 
 /* Not now: soon, then later, until it has taken too long. */
@@ -280,6 +282,7 @@ void part_done(struct control *c, struct part *p)
 	calls_cancel(c, p->call);
 	p->call = NULL;
 	timers_cancel(&c->timers, &p->timer);
+	p->told = p->combine->sum.op == 0; /* only the whole matters */
 	p->state = PART_DONE; /* its edge stays: the sender may want to send something once more */
 	combine_report(c, p->combine);
 }
@@ -343,6 +346,11 @@ static void part_fire(struct control *c, struct timer *t)
 		break;
 	case PART_STREAM:
 		part_stalled(c, p);
+		break;
+	case PART_LOST:
+		p->told = false;
+		p->lost_ns = 0;
+		part_start(c, p);
 		break;
 	default:
 		break;

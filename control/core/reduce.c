@@ -9,12 +9,14 @@ enum { REDUCE_GRAIN_BYTES = 64 };
 void reduces_carve(struct reduces *rs, struct arena *a, const struct control_config *config)
 {
 	uint64_t bytes = config->reduce_sources_max *
-			 (sizeof(struct reduce_source) + sizeof(struct reduce_position));
+			 (sizeof(struct reduce_source) + sizeof(struct reduce_seat) +
+			  sizeof(struct reduce_cell));
 
 	pool_carve(&rs->pool, a, sizeof(struct reduce), config->reduces_max);
 	pool_carve(&rs->askers, a, sizeof(struct reduce_asker), config->waiters_max);
+	pool_carve(&rs->getters, a, sizeof(struct reduce_getter), config->waiters_max);
 	idmap_carve(&rs->by_id, a, config->reduces_max);
-	allocator_carve(&rs->space, a, 2 * config->reduces_max);
+	allocator_carve(&rs->space, a, 3 * config->reduces_max);
 	rs->memory = arena_carve(a, bytes + config->reduce_value_bytes);
 }
 
@@ -26,8 +28,9 @@ void reduces_init(struct control *c)
 	list_init(&rs->ended);
 	rs->number = control_random(c) >> 1;
 	allocator_reset(&rs->space,
-			c->config.reduce_sources_max * (sizeof(struct reduce_source) +
-							sizeof(struct reduce_position)) +
+			c->config.reduce_sources_max *
+					(sizeof(struct reduce_source) + sizeof(struct reduce_seat) +
+					 sizeof(struct reduce_cell)) +
 				c->config.reduce_value_bytes,
 			REDUCE_GRAIN_BYTES);
 }
@@ -43,6 +46,8 @@ static void reduce_free(struct control *c, struct reduce *r)
 {
 	if (r->range)
 		allocator_give(&c->reduces.space, r->range);
+	if (r->tree)
+		allocator_give(&c->reduces.space, r->tree);
 	if (r->value)
 		allocator_give(&c->reduces.space, r->value);
 	timers_cancel(&c->timers, &r->deadline);
@@ -66,7 +71,7 @@ static void reduce_answer(struct control *c, const struct reduce *r, uint32_t no
 	m.used.generation = r->generation;
 	memcpy(m.used.text, r->text, sizeof(m.used.text));
 	for (uint32_t i = 0; r->status == 0 && i < r->count; i++)
-		if (r->source[i].position != REDUCE_NONE)
+		if (r->source[i].seat != REDUCE_NONE)
 			c->reduces.ids[used++] = r->source[i].id;
 	m.used.count = used;
 	m.used.sources = c->reduces.ids;
@@ -85,7 +90,7 @@ void reduce_ask(struct control *c, struct node *n, const struct message *m)
 		peers_send(c, n, &unknown);
 		return;
 	}
-	if (r->state == REDUCE_ENDED) {
+	if (r->state >= REDUCE_SPREADING) {
 		reduce_answer(c, r, n->number, m->request);
 		return;
 	}
@@ -128,6 +133,13 @@ static bool reduce_released(struct control *c, struct call *call, const struct m
 	return false;
 }
 
+/* Best effort: a node that is not told forgets by itself. */
+static void reduce_release_node(struct control *c, const struct message *m, uint32_t node)
+{
+	calls_start(c, peers_node(c, node), m, TABLE_SLOT_NONE, c->config.orphan_ns,
+		    reduce_released, NULL);
+}
+
 /* Each node that has built something for it is told once. */
 static void reduce_release(struct control *c, struct reduce *r)
 {
@@ -136,15 +148,17 @@ static void reduce_release(struct control *c, struct reduce *r)
 	m.combined.target = r->by_id.id;
 	m.combined.reduce = r->number;
 	m.combined.part_node = MESSAGE_NODE_NONE;
-	for (uint32_t i = 0; i < r->positions; i++) {
-		const struct reduce_position *p = &r->position[i];
-		bool told = !p->combines || p->host == REDUCE_NONE;
+	for (uint32_t i = 0; i < r->seats; i++) {
+		bool told = r->seat[i].host == REDUCE_NONE;
 
 		for (uint32_t k = 0; !told && k < i; k++)
-			told = r->position[k].combines && r->position[k].host == p->host;
-		if (!told) /* best effort: a node that is not told forgets by itself */
-			calls_start(c, peers_node(c, p->host), &m, TABLE_SLOT_NONE,
-				    c->config.orphan_ns, reduce_released, NULL);
+			told = r->seat[k].host == r->seat[i].host;
+		if (!told)
+			reduce_release_node(c, &m, r->seat[i].host);
+	}
+	list_each(l, after, &r->getters)
+	{
+		reduce_release_node(c, &m, list_item(l, struct reduce_getter, link)->node);
 	}
 }
 
@@ -154,27 +168,16 @@ static void reduce_end_calls(struct control *c, struct reduce *r)
 		calls_cancel(c, r->source[i].call);
 		r->source[i].call = NULL;
 	}
-	for (uint32_t i = 0; i < r->positions; i++) {
-		calls_cancel(c, r->position[i].call);
-		r->position[i].call = NULL;
+	for (uint32_t i = 0; i < r->cells; i++) {
+		calls_cancel(c, r->cell[i].call);
+		r->cell[i].call = NULL;
 	}
 	timers_cancel(&c->timers, &r->deadline);
 	timers_cancel(&c->timers, &r->beat);
 }
 
-void reduce_end(struct control *c, struct reduce *r, int32_t status, const char *text)
+void reduce_answer_all(struct control *c, struct reduce *r)
 {
-	bool answered = r->answered;
-
-	reduce_end_calls(c, r);
-	reduce_release(c, r);
-	r->state = REDUCE_ENDED;
-	r->status = status;
-	strncpy(r->text, text, MESSAGE_TEXT_MAX);
-	directory_unreserve(&c->directory, &r->by_id.id);
-	if (r->value)
-		allocator_give(&c->reduces.space, r->value);
-	r->value = 0;
 	list_each(l, after, &r->askers)
 	{
 		struct reduce_asker *a = list_item(l, struct reduce_asker, link);
@@ -183,6 +186,26 @@ void reduce_end(struct control *c, struct reduce *r, int32_t status, const char 
 		list_remove(&a->link);
 		pool_give(&c->reduces.askers, a);
 	}
+}
+
+void reduce_end(struct control *c, struct reduce *r, int32_t status, const char *text)
+{
+	bool answered = r->answered;
+
+	reduce_end_calls(c, r);
+	reduce_release(c, r);
+	reduce_spread_free(c, r);
+	r->state = REDUCE_ENDED;
+	r->status = status;
+	strncpy(r->text, text, MESSAGE_TEXT_MAX);
+	directory_unreserve(&c->directory, &r->by_id.id);
+	if (r->value)
+		allocator_give(&c->reduces.space, r->value);
+	r->value = 0;
+	reduce_answer_all(c, r);
+	if (r->tree)
+		allocator_give(&c->reduces.space, r->tree);
+	r->tree = r->seats = r->cells = 0;
 	list_remove(&r->active);
 	list_append(&c->reduces.ended, &r->active);
 	if (answered)
@@ -267,9 +290,8 @@ static struct reduce *reduce_make(struct control *c, struct node *n, const struc
 	const struct message_reduce *in = &m->reduce;
 	struct reduces *rs = &c->reduces;
 	uint64_t sources = sizeof(struct reduce_source) * in->count;
-	uint64_t positions = sizeof(struct reduce_position) * in->num;
 	struct reduce *r;
-	uint32_t range = reduce_room(c, sources + positions);
+	uint32_t range = reduce_room(c, sources);
 
 	if (range && rs->pool.used == rs->pool.capacity && !list_empty(&rs->ended))
 		reduce_free(c, list_item(list_first(&rs->ended), struct reduce, active));
@@ -282,9 +304,9 @@ static struct reduce *reduce_make(struct control *c, struct node *n, const struc
 	r->range = range;
 	r->source =
 		(struct reduce_source *)(void *)(rs->memory + allocator_offset(&rs->space, range));
-	r->position = (struct reduce_position *)(void *)(r->source + in->count);
-	memset(r->source, 0, sources + positions);
+	memset(r->source, 0, sources);
 	list_init(&r->askers);
+	list_init(&r->getters);
 	list_append(&rs->active, &r->active);
 	idmap_insert(&rs->by_id, &r->by_id, &in->target);
 	r->number = ++rs->number;
@@ -309,7 +331,7 @@ static void reduce_begin(struct control *c, struct reduce *r, const struct messa
 		r->source[i] = (struct reduce_source){.reduce = r,
 						      .id = m->sources[i],
 						      .node = REDUCE_NONE,
-						      .position = REDUCE_NONE,
+						      .seat = REDUCE_NONE,
 						      .failed = MESSAGE_NODE_NONE};
 		reduce_locate(c, &r->source[i]);
 	}
@@ -384,6 +406,7 @@ void reduce_keep(struct control *c)
 			reshard_redirect(c, peers_node(c, r->caller), r->request);
 		reduce_end_calls(c, r);
 		reduce_release(c, r);
+		reduce_spread_free(c, r);
 		directory_unreserve(&c->directory, &r->by_id.id);
 		reduce_free(c, r);
 	}

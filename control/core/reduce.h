@@ -6,18 +6,22 @@
  * objects, whose values come with the answers of the directory and are added up here.
  *
  *   LOCATING  it is asked where the sources are         -> RUNNING (all have answered once), ENDED
- *   RUNNING   positions are filled, objects are built   -> ENDED
+ *   RUNNING   seats are filled, objects are built       -> ENDED, SPREADING
+ *   SPREADING all stripes are there, the target is put together where it is wanted -> ENDED
  *   ENDED     kept for those who ask how it ended, until its place is needed
  *
- * The tree (reduce_tree.h) has n positions, each for one source, or for several that were on one
- * node when the reduce began. A position with several sources, with children, and the root have an
- * object of their own, hidden but for the root's, which is the target. A leaf is its source.
- * Arrivals take the positions in order; but what is on the caller's node goes to the root if it
- * can. Sources beyond num wait as a reserve.
+ * Sources take seats in the order in which they come; a seat is for one source, or for several that
+ * were on one node when the reduce began; those beyond num wait as a reserve. Usually there is one
+ * tree of the seats (reduce_tree.h), and what is on the caller's node takes the root if it can.
+ * When all contributors will get the result, the object is cut into as many stripes as there are
+ * seats, each with a chain and a root of its own (reduce_stripe.h), and each who gets the target
+ * has its stripes from their roots. A cell is a seat's part in one stripe. A cell with several
+ * sources or with children, and a root, has an object of its own, hidden but for the target; any
+ * other is its source.
  *
- * When something is lost that its parent has not taken completely, the position is vacated as far
- * as it is lost, and filled again from the reserve or with what turns up; it and all its ancestors
- * get objects of new generations. The others keep what they have built and send it again.
+ * When something is lost that its parent has not taken completely, the seat is vacated as far
+ * as it is lost, and filled again from the reserve or with what turns up; its cells and all their
+ * ancestors get objects of new generations. The others keep what they have built and send it again.
  *
  * A coordinator that dies takes this with it: the caller's node (session_reduce.c) repeats the
  * request at the next one. Bounds: reduces_max, reduce_sources_max.
@@ -40,7 +44,8 @@ struct reduce;
 #define REDUCE_NONE UINT32_MAX
 
 enum {
-	REDUCE_GROUP_MAX = 120,	 /* sources of one position */
+	REDUCE_GROUP_MAX = 120, /* sources of one seat */
+	REDUCE_STRIPES_MAX = 64,
 	REDUCE_DEGREE_MAX = 120, /* with them at most MESSAGE_PARTS_MAX parts */
 };
 
@@ -55,39 +60,57 @@ struct reduce_source {
 	struct call *call; /* GET, LOCATE */
 	struct object_id id;
 	uint64_t generation;
-	uint32_t node; /* that holds it */
-	uint32_t position;
+	uint32_t node;	  /* that holds it */
+	uint32_t seat;	  /* or REDUCE_NONE */
 	uint32_t arrival; /* the order of becoming KNOWN */
 	uint32_t failed;  /* a node that could not give it */
 	uint8_t state;
-	bool absorbed; /* its position's object has all of it */
+	bool absorbed; /* its cell's object has all of it (one stripe only) */
 };
 
-struct reduce_position {
+/* A place in the order of arrival: one source, or several that were on one node. */
+struct reduce_seat {
+	uint32_t host;	     /* node that builds its objects; REDUCE_NONE: empty */
+	uint32_t wants, has; /* sources */
+};
+
+/* What a seat contributes to a stripe. */
+struct reduce_cell {
 	struct reduce *reduce;
 	struct call *call;   /* COMBINE */
 	struct object_id id; /* of its object */
 	uint64_t generation;
-	uint32_t host;
-	uint32_t wants, has; /* sources */
-	uint32_t tries;	     /* times that it was lost without having moved */
-	bool combines;	     /* it has an object of its own */
-	bool started;	     /* which is being built */
-	bool dirty;	     /* its node must be told */
-	bool anew;	     /* what it has is of no use any more */
-	bool delivered;	     /* its parent's object has all of it */
+	uint32_t seat, stripe;
+	uint32_t tries; /* times that it was lost without having moved */
+	bool combines;	/* it has an object of its own */
+	bool started;	/* which is being built */
+	bool dirty;	/* its node must be told */
+	bool anew;	/* what it has is of no use any more */
+	bool delivered; /* its parent's object has all of it */
+	bool done;	/* it is complete */
+};
+
+struct reduce_getter { /* a node that puts the target together from the roots' stripes */
+	struct list link;
+	struct reduce *reduce;
+	struct call *call; /* COMBINE */
+	uint64_t request;  /* its GET */
+	uint32_t node;
+	bool dirty, done;
 };
 
 enum reduce_state {
 	REDUCE_LOCATING,
 	REDUCE_RUNNING,
+	REDUCE_SPREADING,
 	REDUCE_ENDED,
 };
 
 struct reduce {
 	struct idmap_node by_id; /* the target */
 	struct list active;	 /* on reduces.active, or ended ones on reduces.ended */
-	struct list askers;
+	struct list askers, getters;
+	struct control *control;
 	struct timer deadline, beat;
 	uint64_t number;
 	uint64_t request; /* of the REDUCE that began it */
@@ -96,14 +119,17 @@ struct reduce {
 	uint64_t size; /* 0 and no source known: not known yet */
 	uint32_t chunk_bytes;
 	uint32_t count; /* sources */
-	uint32_t range; /* of the arrays */
+	uint32_t range; /* of the sources */
+	uint32_t tree;	/* range: of the seats and cells */
 	uint32_t value; /* range: the sum so far of a small one */
 	uint32_t unanswered, arrivals;
-	uint32_t summed; /* sources in it */
-	uint32_t positions, degree, root;
-	uint64_t generation; /* of the result */
+	uint32_t summed;		/* sources in it */
+	uint32_t seats, stripes, cells; /* 0: no tree yet */
+	uint32_t degree, root;		/* of one stripe only */
+	uint64_t generation;		/* of the result */
 	struct reduce_source *source;
-	struct reduce_position *position;
+	struct reduce_seat *seat;
+	struct reduce_cell *cell; /* stripe by stripe */
 	int32_t status;
 	uint8_t state;
 	bool answered; /* the REDUCE */
@@ -124,7 +150,7 @@ struct reduce_group { /* sources that are on one node when the tree is made */
 };
 
 struct reduces {
-	struct pool pool, askers;
+	struct pool pool, askers, getters;
 	struct idmap by_id;
 	struct list active, ended; /* oldest first */
 	struct allocator space;
@@ -158,6 +184,8 @@ void reduce_deleted(struct control *c, const struct object_id *target);
 void reduce_keep(struct control *c);
 
 /* For the files of the coordinator. */
+/* Tells those who have asked. */
+void reduce_answer_all(struct control *c, struct reduce *r);
 void reduce_end(struct control *c, struct reduce *r, int32_t status, const char *text);
 /* Answers the REDUCE: it goes on. */
 void reduce_accept(struct control *c, struct reduce *r);
@@ -167,20 +195,46 @@ void reduce_locate(struct control *c, struct reduce_source *s);
 /* Whether messages may reach the node. */
 bool reduce_reachable(struct control *c, uint32_t node);
 
-/* reduce_position.c */
+/* reduce_seat.c */
 /* All sources have answered once: makes the tree. */
 void reduce_plan(struct control *c, struct reduce *r);
-/* Puts sources into positions, and tells the nodes. */
+/* Seats sources, and tells the nodes. */
 void reduce_fill(struct control *c, struct reduce *r);
+/* Begins a cell whose seat has all its sources and which is not begun. */
+void reduce_resume(struct control *c, struct reduce *r, uint32_t cell);
+
+/* reduce_cell.c */
+/* Tells the nodes of those that are dirty. */
+void reduce_tell_all(struct control *c, struct reduce *r);
 /* All objects that are being built are named again: their nodes see that we are there. */
 void reduce_beat(struct control *c, struct reduce *r);
-/* Begins a position that has all its sources and is not begun. */
-void reduce_resume(struct control *c, struct reduce *r, uint32_t position);
+/* The tree: cells by number. */
+struct reduce_seat *reduce_seat_of(const struct reduce_cell *p);
+bool reduce_is_root(const struct reduce_cell *p);
 uint32_t reduce_parent(const struct reduce *r, uint32_t i);
 uint32_t reduce_children(const struct reduce *r, uint32_t i, uint32_t *out);
+void reduce_extent(const struct reduce *r, uint32_t stripe, uint32_t *first, uint32_t *count);
+
+/* reduce_spread.c */
+/* A GET for a target in stripes: the node is told what to put together. Returns whether it is one.
+ */
+bool reduce_spread(struct control *c, struct node *n, const struct message *m);
+void reduce_spread_tell(struct control *c, struct reduce *r);
+/* The target is made in stripes: who waits for it already is taken over from the directory. */
+void reduce_spread_begin(struct control *c, struct reduce *r);
+/* The stripes have changed: those who have some begin again. */
+void reduce_spread_anew(struct control *c, struct reduce *r);
+/* COMBINED from one that puts the target together. */
+void reduce_spread_combined(struct control *c, struct reduce *r, struct node *n,
+			    const struct message_combined *m);
+/* All stripes are there. */
+void reduce_spread_done(struct control *c, struct reduce *r);
+void reduce_spread_node_down(struct control *c, struct reduce *r, uint32_t node);
+void reduce_spread_free(struct control *c, struct reduce *r);
+void reduce_spread_fill_message(struct control *c, struct call *call);
 
 /* reduce_repair.c */
-void reduce_lost(struct control *c, struct reduce *r, uint32_t position,
+void reduce_lost(struct control *c, struct reduce *r, uint32_t cell,
 		 const struct message_combined *m);
 
 #endif

@@ -7,81 +7,91 @@
 #include "reduce_tree.h"
 #include "state.h"
 
+static void repair_anew(struct reduce *r, uint32_t seat)
+{
+	for (uint32_t j = 0; j < r->stripes; j++)
+		r->cell[j * r->seats + seat].anew = true;
+}
+
 /* The source no longer counts; it may turn up again, here or elsewhere. */
 static void repair_vacate_source(struct control *c, struct reduce *r, struct reduce_source *s)
 {
-	struct reduce_position *p = s->position == REDUCE_NONE ? NULL : &r->position[s->position];
-
-	if (p) {
-		p->has--;
-		p->anew = true;
-		p->tries = 0;
-		if (p->has == 0)
-			p->host = REDUCE_NONE;
+	if (s->seat != REDUCE_NONE) {
+		if (--r->seat[s->seat].has == 0)
+			r->seat[s->seat].host = REDUCE_NONE;
+		repair_anew(r, s->seat); /* one set in all stripes */
 	}
-	s->position = REDUCE_NONE;
+	s->seat = REDUCE_NONE;
 	s->absorbed = false;
 	s->state = SOURCE_ABSENT;
 	if (s->call == NULL)
 		reduce_locate(c, s);
 }
 
-/* Takes its sources that are on a node out of a position, or all of them. */
-static void repair_vacate(struct control *c, struct reduce *r, uint32_t index, uint32_t node)
+/* Takes the sources that are on a node out of a seat. */
+static void repair_vacate(struct control *c, struct reduce *r, uint32_t seat, uint32_t node)
 {
 	for (uint32_t i = 0; i < r->count; i++) {
 		struct reduce_source *s = &r->source[i];
 
-		if (s->position != index || (node != REDUCE_NONE && s->node != node))
+		if (s->seat != seat || s->node != node)
 			continue;
-		s->failed = node != REDUCE_NONE ? node : MESSAGE_NODE_NONE;
+		s->failed = node;
 		repair_vacate_source(c, r, s);
 	}
 }
 
-/* A position is built anew: its parts are wanted again, and some of them may be gone by now.
- * Returns whether that concerns other positions. */
-static bool repair_wants(struct control *c, struct reduce *r, uint32_t index)
+/* A cell is built anew: its parts are wanted again, and some of them may be gone by now. Returns
+ * whether that concerns other cells. */
+static bool repair_wants(struct control *c, struct reduce *r, uint32_t i)
 {
-	uint32_t child[REDUCE_DEGREE_MAX], n = reduce_children(r, index, child);
+	uint32_t child[REDUCE_DEGREE_MAX], n = reduce_children(r, i, child);
 	bool changed = false;
 
-	for (uint32_t i = 0; i < r->count; i++) {
-		struct reduce_source *s = &r->source[i];
+	for (uint32_t k = 0; k < r->count; k++) {
+		struct reduce_source *s = &r->source[k];
 
-		if (s->position != index)
+		if (s->seat != r->cell[i].seat)
 			continue;
 		s->absorbed = false;
-		if (!reduce_reachable(c, s->node))
-			repair_vacate_source(c, r, s);
+		if (reduce_reachable(c, s->node))
+			continue;
+		repair_vacate_source(c, r, s);
+		changed = true;
 	}
-	for (uint32_t i = 0; i < n; i++) {
-		struct reduce_position *q = &r->position[child[i]];
+	for (uint32_t k = 0; k < n; k++) {
+		struct reduce_cell *q = &r->cell[child[k]];
 
 		q->delivered = false;
-		if (q->anew || q->has == 0 || reduce_reachable(c, q->host))
+		if (q->anew || reduce_seat_of(q)->has == 0 ||
+		    reduce_reachable(c, reduce_seat_of(q)->host))
 			continue;
-		repair_vacate(c, r, child[i], q->host);
+		repair_vacate(c, r, q->seat, reduce_seat_of(q)->host);
 		q->anew = changed = true;
 	}
 	return changed;
 }
 
-static void repair_begin(struct control *c, struct reduce *r, uint32_t index)
+static void repair_begin(struct control *c, struct reduce *r, uint32_t i)
 {
-	struct reduce_position *p = &r->position[index];
+	struct reduce_cell *p = &r->cell[i];
+	struct reduce_seat *seat = reduce_seat_of(p);
 
-	p->anew = p->started = p->delivered = false;
+	p->anew = p->started = p->delivered = p->done = false;
 	calls_cancel(c, p->call);
 	p->call = NULL;
-	p->host = REDUCE_NONE;
-	for (uint32_t i = 0; i < r->count && p->host == REDUCE_NONE; i++)
-		if (r->source[i].position == index)
-			p->host = r->source[i].node;
+	seat->host = REDUCE_NONE;
+	for (uint32_t k = 0; k < r->count && seat->host == REDUCE_NONE; k++)
+		if (r->source[k].seat == p->seat)
+			seat->host = r->source[k].node;
 	if (!p->combines)
 		return;
 	p->generation = control_generation(c);
-	if (index == r->root) /* who reads the old one begins again */
+	if (!reduce_is_root(p))
+		return;
+	if (r->stripes > 1) /* who reads the old one begins again */
+		reduce_spread_anew(c, r);
+	else
 		directory_reserve(&c->directory, &p->id, p->generation);
 }
 
@@ -91,33 +101,33 @@ static void repair(struct control *c, struct reduce *r)
 
 	while (changed) {
 		changed = false;
-		for (uint32_t i = 0; i < r->positions; i++) {
+		for (uint32_t i = 0; i < r->cells; i++) {
 			uint32_t parent = reduce_parent(r, i);
-			struct reduce_position *up;
+			struct reduce_cell *up;
 
-			if (!r->position[i].anew)
+			if (!r->cell[i].anew)
 				continue;
 			changed |= repair_wants(c, r, i);
-			up = parent == REDUCE_TREE_NONE ? NULL : &r->position[parent];
+			up = parent == REDUCE_NONE ? NULL : &r->cell[parent];
 			if (up && up->started && !up->anew)
 				up->anew = changed = true;
 		}
 	}
-	for (uint32_t i = 0; i < r->positions; i++)
-		if (r->position[i].anew)
+	for (uint32_t i = 0; i < r->cells; i++)
+		if (r->cell[i].anew)
 			repair_begin(c, r, i);
-	for (uint32_t i = 0; i < r->positions; i++)
+	for (uint32_t i = 0; i < r->cells; i++)
 		reduce_resume(c, r, i);
 	reduce_fill(c, r);
 }
 
-static struct reduce_source *repair_source(struct reduce *r, uint32_t position,
+static struct reduce_source *repair_source(struct reduce *r, uint32_t seat,
 					   const struct message_combined *m)
 {
 	for (uint32_t i = 0; i < r->count; i++) {
 		struct reduce_source *s = &r->source[i];
 
-		if (s->position == position && s->node == m->part_node &&
+		if (s->seat == seat && s->node == m->part_node &&
 		    s->generation == m->part_generation && object_id_equal(&s->id, &m->part_id))
 			return s;
 	}
@@ -125,27 +135,29 @@ static struct reduce_source *repair_source(struct reduce *r, uint32_t position,
 }
 
 /* The child whose object, or whose only source, the part is. */
-static uint32_t repair_child(struct reduce *r, uint32_t position, const struct message_combined *m)
+static uint32_t repair_child(struct reduce *r, uint32_t i, const struct message_combined *m)
 {
-	uint32_t child[REDUCE_DEGREE_MAX], n = reduce_children(r, position, child);
+	uint32_t child[REDUCE_DEGREE_MAX], n = reduce_children(r, i, child);
 
-	for (uint32_t i = 0; i < n; i++) {
-		const struct reduce_position *q = &r->position[child[i]];
+	for (uint32_t k = 0; k < n; k++) {
+		const struct reduce_cell *q = &r->cell[child[k]];
 
-		if (q->combines ? q->host == m->part_node && q->generation == m->part_generation &&
+		if (q->combines ? reduce_seat_of(q)->host == m->part_node &&
+					  q->generation == m->part_generation &&
 					  object_id_equal(&q->id, &m->part_id)
-				: repair_source(r, child[i], m) != NULL)
-			return child[i];
+				: repair_source(r, q->seat, m) != NULL)
+			return child[k];
 	}
 	return REDUCE_NONE;
 }
 
-static void repair_part(struct control *c, struct reduce *r, uint32_t position,
+static void repair_part(struct control *c, struct reduce *r, uint32_t i,
 			const struct message_combined *m)
 {
-	struct reduce_source *s = repair_source(r, position, m);
-	uint32_t child = s ? REDUCE_NONE : repair_child(r, position, m);
-	struct reduce_position *q;
+	struct reduce_source *s = repair_source(r, r->cell[i].seat, m);
+	uint32_t child = s ? REDUCE_NONE : repair_child(r, i, m);
+	struct reduce_cell *q;
+	uint32_t host;
 
 	if (s) {
 		s->failed = m->part_node;
@@ -154,53 +166,59 @@ static void repair_part(struct control *c, struct reduce *r, uint32_t position,
 	}
 	if (child == REDUCE_NONE)
 		return; /* of an earlier state of things */
-	q = &r->position[child];
+	q = &r->cell[child];
 	q->anew = true;
+	host = reduce_seat_of(q)->host;
 	/* It may be that only its parent does not reach it; when it happens again it moves. */
-	if (!q->combines || !reduce_reachable(c, q->host) || q->tries++ > 0)
-		repair_vacate(c, r, child, q->host);
+	if (!q->combines || !reduce_reachable(c, host) || q->tries++ > 0)
+		repair_vacate(c, r, q->seat, host);
 }
 
-void reduce_lost(struct control *c, struct reduce *r, uint32_t position,
-		 const struct message_combined *m)
+void reduce_lost(struct control *c, struct reduce *r, uint32_t i, const struct message_combined *m)
 {
-	struct reduce_position *p = &r->position[position];
+	struct reduce_cell *p = &r->cell[i];
+	uint32_t host = reduce_seat_of(p)->host;
 
 	if (r->state != REDUCE_RUNNING)
 		return;
 	if (m->part_node != MESSAGE_NODE_NONE) {
-		repair_part(c, r, position, m);
+		repair_part(c, r, i, m);
 	} else {
 		p->anew = true;
-		if (!reduce_reachable(c, p->host) || p->tries++ > 0)
-			repair_vacate(c, r, position, p->host);
+		if (!reduce_reachable(c, host) || p->tries++ > 0)
+			repair_vacate(c, r, p->seat, host);
 	}
 	repair(c, r);
 }
 
 /* All of the part is in: its loss would no longer matter. */
-static void repair_taken(struct reduce *r, uint32_t position, const struct message_combined *m)
+static void repair_taken(struct reduce *r, uint32_t i, const struct message_combined *m)
 {
-	struct reduce_source *s = repair_source(r, position, m);
-	uint32_t child = s ? REDUCE_NONE : repair_child(r, position, m);
+	struct reduce_source *s = repair_source(r, r->cell[i].seat, m);
+	uint32_t child = s ? REDUCE_NONE : repair_child(r, i, m);
 
 	if (s)
-		s->absorbed = true;
+		s->absorbed = r->stripes == 1;
 	if (child != REDUCE_NONE)
-		r->position[child].delivered = true;
+		r->cell[child].delivered = true;
 }
 
-static void repair_done(struct control *c, struct reduce *r, uint32_t position)
+static void repair_done(struct control *c, struct reduce *r, uint32_t i)
 {
-	uint32_t child[REDUCE_DEGREE_MAX], n = reduce_children(r, position, child);
+	uint32_t child[REDUCE_DEGREE_MAX], n = reduce_children(r, i, child);
 
-	for (uint32_t i = 0; i < n; i++)
-		r->position[child[i]].delivered = true;
-	for (uint32_t i = 0; i < r->count; i++)
-		r->source[i].absorbed |= r->source[i].position == position;
-	if (position != r->root)
+	for (uint32_t k = 0; k < n; k++)
+		r->cell[child[k]].delivered = true;
+	for (uint32_t k = 0; r->stripes == 1 && k < r->count; k++)
+		r->source[k].absorbed |= r->source[k].seat == r->cell[i].seat;
+	r->cell[i].done = true;
+	if (!reduce_is_root(&r->cell[i]))
 		return;
-	r->generation = r->position[position].generation;
+	if (r->stripes > 1) {
+		reduce_spread_done(c, r);
+		return;
+	}
+	r->generation = r->cell[i].generation;
 	reduce_end(c, r, 0, "");
 }
 
@@ -212,13 +230,17 @@ void reduce_combined(struct control *c, struct node *n, const struct message *m)
 	struct message answer = {.kind = MESSAGE_REPLY, .request = m->request};
 
 	peers_send(c, n, &answer);
-	if (r == NULL || r->number != in->reduce || r->state != REDUCE_RUNNING)
+	if (r == NULL || r->number != in->reduce || r->state == REDUCE_ENDED)
 		return;
-	for (uint32_t i = 0; i < r->positions; i++) {
-		const struct reduce_position *p = &r->position[i];
+	if (r->stripes > 1 && object_id_equal(&in->id, &in->target)) {
+		reduce_spread_combined(c, r, n, in);
+		return;
+	}
+	for (uint32_t i = 0; r->state == REDUCE_RUNNING && i < r->cells; i++) {
+		const struct reduce_cell *p = &r->cell[i];
 
-		if (!p->started || p->host != n->number || p->generation != in->generation ||
-		    !object_id_equal(&p->id, &in->id))
+		if (!p->started || reduce_seat_of(p)->host != n->number ||
+		    p->generation != in->generation || !object_id_equal(&p->id, &in->id))
 			continue;
 		if (in->what == MESSAGE_COMBINED_LOST)
 			reduce_lost(c, r, i, in);
@@ -230,27 +252,35 @@ void reduce_combined(struct control *c, struct node *n, const struct message *m)
 	}
 }
 
+/* Whether the parents have all of what a seat gives. */
+static bool repair_delivered(const struct reduce *r, uint32_t seat)
+{
+	for (uint32_t j = 0; j < r->stripes; j++)
+		if (!r->cell[j * r->seats + seat].delivered)
+			return false;
+	return true;
+}
+
 static void repair_node(struct control *c, struct reduce *r, uint32_t node)
 {
 	bool lost = false;
 
 	for (uint32_t i = 0; i < r->count; i++) {
 		struct reduce_source *s = &r->source[i];
-		const struct reduce_position *p =
-			s->position == REDUCE_NONE ? NULL : &r->position[s->position];
 
 		if (s->state != SOURCE_KNOWN || s->node != node)
 			continue;
-		/* in its position's object, or, of a leaf, in its parent's; and that is not here */
-		if (p && (p->delivered || (s->absorbed && p->host != node)))
+		/* in its cell's object, or, of a leaf, in its parent's; and that is not here */
+		if (s->seat != REDUCE_NONE && (repair_delivered(r, s->seat) ||
+					       (s->absorbed && r->seat[s->seat].host != node)))
 			continue;
-		lost |= p != NULL;
+		lost |= s->seat != REDUCE_NONE;
 		repair_vacate_source(c, r, s);
 	}
-	for (uint32_t i = 0; i < r->positions; i++) {
-		struct reduce_position *p = &r->position[i];
+	for (uint32_t i = 0; i < r->cells; i++) {
+		struct reduce_cell *p = &r->cell[i];
 
-		if (p->host != node || p->delivered || !p->started)
+		if (reduce_seat_of(p)->host != node || p->delivered || !p->started)
 			continue;
 		p->anew = lost = true;
 	}
@@ -264,7 +294,9 @@ void reduce_node_down(struct control *c, struct node *n)
 	{
 		struct reduce *r = list_item(l, struct reduce, active);
 
-		if (r->state == REDUCE_RUNNING && r->positions > 0)
+		if (r->stripes > 1)
+			reduce_spread_node_down(c, r, n->number);
+		if (r->state == REDUCE_RUNNING && r->cells > 0)
 			repair_node(c, r, n->number);
 	}
 }

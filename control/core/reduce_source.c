@@ -103,7 +103,7 @@ static bool reduce_small(struct control *c, struct reduce *r, struct reduce_sour
 	if (value == NULL || got->what != MESSAGE_GOT_VALUE || got->value_bytes != r->size) {
 		/* it does not come along: they must all be streamed */
 		for (uint32_t i = 0; i < r->count; i++)
-			r->source[i].position = REDUCE_NONE;
+			r->source[i].seat = REDUCE_NONE;
 		r->small = false;
 		return false;
 	}
@@ -113,7 +113,7 @@ static bool reduce_small(struct control *c, struct reduce *r, struct reduce_sour
 		memcpy(value, got->value, got->value_bytes);
 	else if (r->size > 0)
 		reduce_combine(r->op, r->dtype, value, got->value, got->value_bytes);
-	s->position = 0;
+	s->seat = 0;
 	if (++r->summed < r->num)
 		return false;
 	reduce_small_done(c, r);
@@ -129,7 +129,7 @@ static void reduce_answered(struct control *c, struct reduce *r)
 	if (r->small && (!r->sized || r->size <= OBJECT_INLINE_MAX)) {
 		r->state = REDUCE_RUNNING;
 		reduce_accept(c, r);
-	} else if (r->state == REDUCE_LOCATING || r->positions == 0) {
+	} else if (r->state == REDUCE_LOCATING || r->cells == 0) {
 		reduce_plan(c, r);
 	} else {
 		reduce_fill(c, r);

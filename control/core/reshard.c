@@ -187,6 +187,8 @@ void reshard_request(struct control *c, struct node *n, const struct message *m)
 		reshard_redirect(c, n, m->request);
 		return;
 	}
+	if (m->kind == MESSAGE_GET && reduce_spread(c, n, m))
+		return;
 	if (m->kind == MESSAGE_REDUCE) {
 		reduce_request(c, n, m);
 	} else if (m->kind == MESSAGE_REDUCED) {

@@ -97,7 +97,8 @@ struct world_reply *world_call(struct world *w, uint32_t node, uint32_t session,
 }
 
 int world_reduce(struct world *w, uint32_t node, uint32_t session, const char *target,
-		 const struct object_id *sources, struct session_reduction how, int64_t timeout_ns)
+		 const struct object_id *sources, struct session_reduction how, uint32_t flags,
+		 int64_t timeout_ns)
 {
 	struct session_request r = world_request(SESSION_REDUCE, target);
 	size_t ids = sizeof(*sources) * how.count;
@@ -106,6 +107,7 @@ int world_reduce(struct world *w, uint32_t node, uint32_t session, const char *t
 
 	r.seq = ++w->node[node].seq;
 	r.timeout_ns = timeout_ns;
+	r.flags = flags;
 	r.reduction = how;
 	memcpy(packet, &r, sizeof(r));
 	if (ids > 0)

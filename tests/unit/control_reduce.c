@@ -20,15 +20,21 @@ static const char *source_name(unsigned i)
 }
 
 /* A reduce of s0 .. s(count-1) into "sum", asked for by a node. */
-static int reduce_by(struct world *w, uint32_t node, uint32_t count, uint32_t num,
-		     uint64_t timeout_ns)
+static int reduce_as(struct world *w, uint32_t node, uint32_t count, uint32_t num,
+		     uint64_t timeout_ns, uint32_t flags)
 {
 	const struct session_reduction how = {REDUCE_SUM, REDUCE_U32, num, count};
 
 	for (uint32_t i = 0; i < count; i++)
 		ids[i] = world_id(source_name(i));
-	return world_reduce(w, node, 0, "sum", ids, how,
+	return world_reduce(w, node, 0, "sum", ids, how, flags,
 			    timeout_ns == UINT64_MAX ? -1 : (int64_t)timeout_ns);
+}
+
+static int reduce_by(struct world *w, uint32_t node, uint32_t count, uint32_t num,
+		     uint64_t timeout_ns)
+{
+	return reduce_as(w, node, count, num, timeout_ns, 0);
 }
 
 /* Whether the bytes are the sum of the patterns of those sources, 32 bits at a time. */
@@ -194,7 +200,7 @@ static uint64_t used(struct world *w)
 		struct reduce *r = at ? idmap_item(at, struct reduce, by_id) : NULL;
 
 		for (uint32_t i = 0; r && i < r->count; i++)
-			set |= (uint64_t)(r->source[i].position != REDUCE_NONE) << i;
+			set |= (uint64_t)(r->source[i].seat != REDUCE_NONE) << i;
 	}
 	return set;
 }
@@ -250,6 +256,90 @@ static void a_dead_one_is_replaced(void **state)
 	assert_in_range(replaced, 8, 23);
 }
 
+static uint64_t sent_by(const struct world *w, uint32_t node)
+{
+	return w->node[node].counters[0].tx_chunk_bytes;
+}
+
+/* Everybody gets the result at the same time; nobody sends more than a ring would. */
+static void all_get_it_in_stripes(void **state)
+{
+	for (uint32_t nodes = 2; nodes <= 6; nodes++) {
+		struct world *w = some_nodes(nodes);
+		uint32_t seq[WORLD_NODES_MAX];
+		struct control_usage u;
+
+		for (uint32_t i = 0; i < nodes; i++)
+			put_source(w, i, i, LARGE);
+		for (uint32_t i = 0; i < nodes; i++) {
+			struct session_request r = world_request(SESSION_GET, "sum");
+
+			r.timeout_ns = -1;
+			seq[i] = world_send(w, i, 0, &r);
+		}
+		assert_int_equal(reduce_as(w, 0, nodes, nodes, UINT64_MAX, SESSION_FLAG_SPREAD),
+				 0);
+		for (uint32_t i = 0; i < nodes; i++)
+			assert_non_null(world_wait(w, i, seq[i], 20 * WORLD_SECOND));
+		for (uint32_t i = 0; i < nodes; i++)
+			assert_int_equal(get_again(w, i, LARGE, all_of(nodes)), 0);
+		for (uint32_t i = 0; i < nodes; i++)
+			assert_true(sent_by(w, i) < 2 * (nodes - 1) * LARGE / nodes + LARGE / 20);
+		world_run(w, 2 * WORLD_SECOND);
+		for (uint32_t i = 0; i < nodes; i++) { /* and nothing else is left */
+			control_usage(w->node[i].core, &u);
+			assert_int_equal(u.objects, 2);
+			assert_int_equal(u.stages, 0);
+		}
+		world_free(w);
+	}
+}
+
+static void stripes_fill_as_sources_come(void **state)
+{
+	struct world *w = some_nodes(4);
+
+	put_source(w, 1, 0, LARGE);
+	put_source(w, 1, 1, LARGE);
+	assert_int_equal(reduce_as(w, 0, 5, 5, UINT64_MAX, SESSION_FLAG_SPREAD), 0);
+	for (uint32_t i = 2; i < 5; i++) {
+		world_run(w, 100 * WORLD_MS);
+		put_source(w, i % 4, i, LARGE);
+	}
+	for (uint32_t i = 0; i < 4; i++)
+		assert_int_equal(get_again(w, i, LARGE, all_of(5)), 0);
+	world_free(w);
+}
+
+static void stripes_are_mended(void **state)
+{
+	struct object_id target = world_id("sum");
+
+	for (uint32_t k = 0; k < 16; k++) {
+		struct world *w = some_nodes(6);
+		struct session_request r = world_request(SESSION_GET, "sum");
+		uint32_t victim = 1 + k % 4;
+		uint64_t set;
+
+		w->delay_ns = WORLD_MS;
+		victim += control_shard(w->node[0].core, &target)->number == victim;
+		for (uint32_t i = 0; i < 6; i++)
+			put_source(w, i, i, LARGE);
+		r.timeout_ns = -1;
+		world_send(w, 0, 0, &r); /* somebody wants it: until he has it, it is mended */
+		assert_int_equal(reduce_as(w, 0, 6, 5, UINT64_MAX, SESSION_FLAG_SPREAD), 0);
+		world_run(w, (1 + k / 4 * 10) * WORLD_MS);
+		kill_node(w, victim);
+		assert_int_equal(get_again(w, 0, LARGE, 0), -EIO);
+		set = used(w);
+		assert_int_equal(__builtin_popcountll(set), 5);
+		for (uint32_t i = 0; i < 6; i++)
+			if (i != victim)
+				assert_int_equal(get_again(w, i, LARGE, set), 0);
+		world_free(w);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -261,6 +351,9 @@ int main(void)
 		cmocka_unit_test(what_does_not_hold_is_refused),
 		cmocka_unit_test(without_its_sources_it_ends_in_time),
 		cmocka_unit_test(a_dead_one_is_replaced),
+		cmocka_unit_test(all_get_it_in_stripes),
+		cmocka_unit_test(stripes_fill_as_sources_come),
+		cmocka_unit_test(stripes_are_mended),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

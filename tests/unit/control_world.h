@@ -122,7 +122,8 @@ int world_get(struct world *w, uint32_t node, uint32_t session, const char *name
 	      uint64_t seed, int64_t timeout_ns);
 /* Begins a reduce; returns the status. */
 int world_reduce(struct world *w, uint32_t node, uint32_t session, const char *target,
-		 const struct object_id *sources, struct session_reduction how, int64_t timeout_ns);
+		 const struct object_id *sources, struct session_reduction how, uint32_t flags,
+		 int64_t timeout_ns);
 /* How it ended: the count of those in the result, which go to out when that is not NULL, or the
  * error; -EBUSY when no reply came. */
 int world_reduced(struct world *w, uint32_t node, uint32_t session, const char *target,

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Who sits where: the tree of a reduce is made when all sources have answered once, and filled as
+ * they come. */
+#include <errno.h>
+#include <xxhash.h>
+#include "reduce_tree.h"
+#include "state.h"
+
+/* ---- filling -------------------------------------------------------------------------------- */
+
+static void reduce_start(struct control *c, struct reduce *r, uint32_t i)
+{
+	struct reduce_cell *p = &r->cell[i];
+	uint32_t parent = reduce_parent(r, i);
+
+	if (p->combines && !p->started) {
+		if (p->generation == 0)
+			p->generation = control_generation(c);
+		if (r->stripes == 1 && reduce_is_root(p))
+			directory_reserve(&c->directory, &p->id, p->generation);
+		p->started = p->dirty = true;
+	}
+	if (parent != REDUCE_NONE)
+		r->cell[parent].dirty = true;
+	list_each(l, after, &r->getters) list_item(l, struct reduce_getter, link)->dirty = true;
+}
+
+void reduce_resume(struct control *c, struct reduce *r, uint32_t i)
+{
+	const struct reduce_cell *p = &r->cell[i];
+
+	if (p->combines && !p->started && reduce_seat_of(p)->has == reduce_seat_of(p)->wants)
+		reduce_start(c, r, i);
+}
+
+static void reduce_assign(struct control *c, struct reduce *r, struct reduce_source *s,
+			  uint32_t seat)
+{
+	struct reduce_seat *at = &r->seat[seat];
+
+	s->seat = seat;
+	s->absorbed = false;
+	if (at->host == REDUCE_NONE)
+		at->host = s->node;
+	if (++at->has < at->wants)
+		return;
+	for (uint32_t j = 0; j < r->stripes; j++)
+		reduce_start(c, r, j * r->seats + seat);
+}
+
+static bool reduce_open(const struct reduce *r, uint32_t seat)
+{
+	return r->seat[seat].has < r->seat[seat].wants;
+}
+
+/* The seat for something on that node: the root when it is the caller's, else the first in order
+ * that is open. */
+static uint32_t reduce_choose(const struct reduce *r, uint32_t node)
+{
+	const struct reduce_seat *root = &r->seat[r->root];
+
+	if (r->stripes == 1 && node == r->caller && reduce_open(r, r->root) &&
+	    (root->host == REDUCE_NONE || root->host == node))
+		return r->root;
+	for (uint32_t i = 0; i < r->seats; i++)
+		if (reduce_open(r, i))
+			return i;
+	return REDUCE_NONE;
+}
+
+static struct reduce_source *reduce_next(struct control *c, struct reduce *r, uint32_t after)
+{
+	struct reduce_source *next = NULL;
+
+	for (uint32_t i = 0; i < r->count; i++) {
+		struct reduce_source *s = &r->source[i];
+
+		if (s->state != SOURCE_KNOWN || s->seat != REDUCE_NONE || s->arrival <= after ||
+		    !reduce_reachable(c, s->node))
+			continue;
+		if (next == NULL || s->arrival < next->arrival)
+			next = s;
+	}
+	return next;
+}
+
+void reduce_fill(struct control *c, struct reduce *r)
+{
+	struct reduce_source *s;
+	uint32_t arrival = 0, seat;
+
+	while ((s = reduce_next(c, r, arrival)) != NULL) {
+		seat = reduce_choose(r, s->node);
+		if (seat == REDUCE_NONE)
+			break;
+		arrival = s->arrival;
+		reduce_assign(c, r, s, seat);
+	}
+	reduce_tell_all(c, r);
+}
+
+/* ---- the tree ------------------------------------------------------------------------------- */
+
+/* What is there, by node, in order of arrival; at most num sources in all. Returns the groups. */
+static uint32_t reduce_groups(struct control *c, struct reduce *r, struct reduce_group *group,
+			      uint32_t *grouped)
+{
+	struct reduce_source *s;
+	uint32_t count = 0, arrival = 0;
+
+	*grouped = 0;
+	while (*grouped < r->num && (s = reduce_next(c, r, arrival)) != NULL) {
+		uint32_t g = 0;
+
+		arrival = s->arrival;
+		while (g < count &&
+		       (group[g].node != s->node || group[g].count == REDUCE_GROUP_MAX))
+			g++;
+		if (g == count)
+			group[count++] = (struct reduce_group){s->node, 0};
+		group[g].count++;
+		++*grouped;
+	}
+	return count;
+}
+
+static void reduce_name(struct reduce *r, uint32_t i)
+{
+	struct reduce_cell *p = &r->cell[i];
+	struct {
+		struct object_id target;
+		uint64_t number, cell;
+	} key = {r->by_id.id, r->number, i};
+	XXH128_canonical_t name;
+	uint32_t child[REDUCE_DEGREE_MAX];
+
+	*p = (struct reduce_cell){.reduce = r, .seat = i % r->seats, .stripe = i / r->seats};
+	if (r->stripes == 1 && reduce_is_root(p)) {
+		p->id = r->by_id.id;
+	} else {
+		XXH128_canonicalFromHash(&name, XXH3_128bits(&key, sizeof(key)));
+		memcpy(p->id.bytes, name.digest, sizeof(p->id.bytes));
+	}
+	p->combines = reduce_is_root(p) || reduce_children(r, i, child) > 0;
+}
+
+static uint32_t reduce_degree(struct control *c, const struct reduce *r)
+{
+	const struct fanout_link *l = &c->directory.link;
+	struct reduce_link link = {l->hop_ns + l->start_ns, l->bytes_per_s};
+	uint32_t d = reduce_tree_degree(r->seats, r->size, r->chunk_bytes, link);
+
+	return d < REDUCE_DEGREE_MAX ? d : REDUCE_DEGREE_MAX;
+}
+
+/* A group that is there now has its seat to itself; one on the caller's node has the root. */
+static void reduce_book(struct reduce *r, const struct reduce_group *group, uint32_t groups)
+{
+	bool rooted = false;
+	uint32_t next = 0;
+
+	for (uint32_t g = 0; g < groups; g++)
+		rooted = rooted || (r->stripes == 1 && group[g].node == r->caller);
+	for (uint32_t g = 0; g < groups; g++) {
+		bool root = rooted && group[g].node == r->caller &&
+			    r->seat[r->root].host == REDUCE_NONE;
+		uint32_t seat = r->root;
+
+		if (!root) {
+			next += rooted && next == r->root;
+			seat = next++;
+		}
+		r->seat[seat] = (struct reduce_seat){group[g].node, group[g].count, 0};
+		for (uint32_t j = 0; j < r->stripes; j++)
+			r->cell[j * r->seats + seat].combines |= group[g].count > 1;
+	}
+}
+
+static void reduce_take_seats(struct control *c, struct reduce *r)
+{
+	struct reduce_source *s;
+	uint32_t arrival = 0;
+
+	while ((s = reduce_next(c, r, arrival)) != NULL) {
+		arrival = s->arrival;
+		for (uint32_t i = 0; i < r->seats; i++) {
+			if (r->seat[i].host != s->node || !reduce_open(r, i))
+				continue;
+			reduce_assign(c, r, s, i);
+			break;
+		}
+	}
+}
+
+static bool reduce_carve(struct control *c, struct reduce *r)
+{
+	struct allocator *space = &c->reduces.space;
+	uint64_t seats = sizeof(struct reduce_seat) * r->seats;
+	uint64_t cells = sizeof(struct reduce_cell) * r->seats * r->stripes;
+
+	seats = (seats + 63) / 64 * 64;
+	r->tree = allocator_take(space, seats + cells);
+	if (r->tree == 0)
+		return false;
+	r->seat = (struct reduce_seat *)(void *)(c->reduces.memory +
+						 allocator_offset(space, r->tree));
+	r->cell = (struct reduce_cell *)(void *)((uint8_t *)r->seat + seats);
+	r->cells = r->seats * r->stripes;
+	for (uint32_t i = 0; i < r->seats; i++)
+		r->seat[i] = (struct reduce_seat){REDUCE_NONE, 1, 0};
+	return true;
+}
+
+/* As many stripes as seats, when all will get it and the stripes are not too small to be worth it.
+ */
+static uint32_t reduce_stripes(const struct reduce *r)
+{
+	bool worth = r->seats > 1 && r->seats <= REDUCE_STRIPES_MAX &&
+		     chunk_count(r->size, r->chunk_bytes) >= 16 * (uint64_t)r->seats;
+
+	return (r->flags & MESSAGE_REDUCE_SPREAD) && worth ? r->seats : 1;
+}
+
+void reduce_plan(struct control *c, struct reduce *r)
+{
+	struct reduce_group *group = c->reduces.group;
+	uint32_t grouped, groups = reduce_groups(c, r, group, &grouped);
+
+	r->state = REDUCE_RUNNING;
+	reduce_accept(c, r);
+	if (!r->sized) /* nothing is there yet: the first one says how large */
+		return;
+	r->seats = groups + (r->num - grouped);
+	r->stripes = reduce_stripes(r);
+	r->degree = reduce_degree(c, r);
+	r->root = reduce_tree_root(r->seats, r->degree);
+	if (!reduce_carve(c, r)) {
+		r->seats = 0;
+		reduce_end(c, r, -EAGAIN, "too many reduces at a time: try again later");
+		return;
+	}
+	for (uint32_t i = 0; i < r->cells; i++)
+		reduce_name(r, i);
+	if (r->stripes > 1)
+		reduce_spread_begin(c, r);
+	reduce_book(r, group, groups);
+	reduce_take_seats(c, r);
+	reduce_fill(c, r);
+}

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A target in stripes: each stripe has its own root, and who gets the target is told to put it
+ * together from them (a combine without an operation), while they are still growing. The directory
+ * knows the target's copies, but hands none out before one is complete and nobody is putting one
+ * together any more; then the stripes are given up, and it is an object as any other.
+ */
+#include <errno.h>
+#include "reduce_stripe.h"
+#include "state.h"
+
+static struct reduce *spread_find(struct control *c, const struct object_id *target)
+{
+	struct idmap_node *n = idmap_find(&c->reduces.by_id, target);
+	struct reduce *r = n ? idmap_item(n, struct reduce, by_id) : NULL;
+
+	return r && r->stripes > 1 && r->state != REDUCE_ENDED ? r : NULL;
+}
+
+void reduce_spread_fill_message(struct control *c, struct call *call)
+{
+	const struct reduce_getter *g = call->owner;
+	struct message_combine *m = &call->message.combine;
+	const struct reduce *r = g->reduce;
+
+	for (uint32_t j = 0; j < r->stripes; j++) {
+		const struct reduce_cell *root = &r->cell[j * r->seats + j];
+		uint32_t first, count;
+
+		reduce_extent(r, j, &first, &count);
+		if (root->started)
+			c->reduces.parts[m->count++] = (struct message_part){
+				root->id, root->generation, r->seat[j].host, 0, count, first};
+	}
+}
+
+static void spread_drop(struct control *c, struct reduce_getter *g)
+{
+	calls_cancel(c, g->call);
+	list_remove(&g->link);
+	pool_give(&c->reduces.getters, g);
+}
+
+static void spread_refuse(struct control *c, const struct reduce_getter *g, int32_t status)
+{
+	struct message m = {.kind = MESSAGE_GOT, .request = g->request};
+
+	m.got.id = g->reduce->by_id.id;
+	m.got.what = MESSAGE_GOT_FAILED;
+	m.got.holder = MESSAGE_NODE_NONE;
+	m.got.status = status;
+	strncpy(m.got.text, "the node has no room for the object: delete objects there",
+		MESSAGE_TEXT_MAX);
+	peers_send(c, peers_node(c, g->node), &m);
+}
+
+static bool spread_told(struct control *c, struct call *call, const struct message *answer)
+{
+	struct reduce_getter *g = call->owner;
+	int32_t status = answer ? answer->reply.status : -EHOSTUNREACH;
+
+	if (status == -EAGAIN)
+		return true;
+	g->call = NULL;
+	if (status == -ENOSPC || status == -EFBIG)
+		spread_refuse(c, g, status);
+	if (status != 0 && status != -ESTALE)
+		spread_drop(c, g); /* it asks again */
+	return false;
+}
+
+static void spread_tell(struct control *c, struct reduce *r, struct reduce_getter *g)
+{
+	struct message m = {.kind = MESSAGE_COMBINE};
+
+	g->dirty = false;
+	calls_cancel(c, g->call);
+	m.combine.id = m.combine.target = r->by_id.id;
+	m.combine.generation = r->generation;
+	m.combine.reduce = r->number;
+	m.combine.size = r->size;
+	m.combine.chunk_bytes = r->chunk_bytes;
+	m.combine.need = r->stripes;
+	memcpy(m.combine.name, r->name, sizeof(m.combine.name));
+	g->call = calls_start(c, peers_node(c, g->node), &m, TABLE_SLOT_NONE, c->config.call_ns,
+			      spread_told, g);
+}
+
+void reduce_spread_tell(struct control *c, struct reduce *r)
+{
+	list_each(l, after, &r->getters)
+	{
+		struct reduce_getter *g = list_item(l, struct reduce_getter, link);
+
+		if (g->dirty)
+			spread_tell(c, r, g);
+	}
+}
+
+static struct reduce_getter *spread_getter(struct reduce *r, uint32_t node)
+{
+	list_each(l, after, &r->getters)
+	{
+		struct reduce_getter *g = list_item(l, struct reduce_getter, link);
+
+		if (g->node == node)
+			return g;
+	}
+	return NULL;
+}
+
+static struct reduce_getter *spread_add(struct control *c, struct reduce *r, uint32_t node,
+					uint64_t request)
+{
+	struct reduce_getter *g = spread_getter(r, node);
+
+	if (g == NULL) {
+		g = pool_take(&c->reduces.getters);
+		if (g == NULL)
+			return NULL; /* it asks again */
+		g->reduce = r;
+		g->node = node;
+		list_append(&r->getters, &g->link);
+	}
+	g->done = false;
+	g->dirty = true;
+	g->request = request;
+	return g;
+}
+
+static void spread_take(void *arg, uint32_t node, uint64_t request)
+{
+	struct reduce *r = arg;
+
+	spread_add(r->control, r, node, request);
+}
+
+void reduce_spread_begin(struct control *c, struct reduce *r)
+{
+	reduce_spread_anew(c, r);
+	r->control = c;
+	directory_waiters_take(&c->directory, &r->by_id.id, spread_take, r);
+}
+
+bool reduce_spread(struct control *c, struct node *n, const struct message *m)
+{
+	struct reduce *r = spread_find(c, &m->get.id);
+	struct message answer = {.kind = MESSAGE_GOT, .request = m->request};
+	struct reduce_getter *g;
+
+	if (r == NULL || m->get.why == MESSAGE_GET_LOCATE)
+		return false;
+	g = spread_add(c, r, n->number, m->request);
+	if (g == NULL)
+		return true;
+	answer.got.id = m->get.id;
+	answer.got.what = MESSAGE_GOT_WAIT;
+	answer.got.holder = MESSAGE_NODE_NONE;
+	peers_send(c, n, &answer);
+	spread_tell(c, r, g);
+	return true;
+}
+
+void reduce_spread_anew(struct control *c, struct reduce *r)
+{
+	r->generation = control_generation(c);
+	directory_reserve(&c->directory, &r->by_id.id, r->generation);
+	list_each(l, after, &r->getters)
+	{
+		struct reduce_getter *g = list_item(l, struct reduce_getter, link);
+
+		g->done = false;
+		g->dirty = true;
+	}
+}
+
+void reduce_spread_free(struct control *c, struct reduce *r)
+{
+	list_each(l, after, &r->getters) spread_drop(c, list_item(l, struct reduce_getter, link));
+}
+
+/* Whether the directory can do without the stripes. */
+static void spread_settle(struct control *c, struct reduce *r)
+{
+	if (r->state != REDUCE_SPREADING || !directory_has_complete(&c->directory, &r->by_id.id))
+		return;
+	list_each(l, after, &r->getters)
+	{
+		if (!list_item(l, struct reduce_getter, link)->done)
+			return;
+	}
+	reduce_end(c, r, 0, "");
+}
+
+static bool spread_anybody(struct control *c, struct reduce *r)
+{
+	list_each(l, after, &r->getters)
+	{
+		if (list_item(l, struct reduce_getter, link)->done)
+			return true;
+	}
+	return directory_has_complete(&c->directory, &r->by_id.id);
+}
+
+/* As long as nobody has all of it the loss of a stripe can be mended, perhaps with other sources:
+ * which ones are in it is told only after that. */
+void reduce_spread_done(struct control *c, struct reduce *r)
+{
+	if (r->state != REDUCE_RUNNING || (!list_empty(&r->getters) && !spread_anybody(c, r)))
+		return;
+	for (uint32_t j = 0; j < r->stripes; j++)
+		if (!r->cell[j * r->seats + j].done)
+			return;
+	r->state = REDUCE_SPREADING;
+	reduce_answer_all(c, r);
+	timers_cancel(&c->timers, &r->deadline);
+	spread_settle(c, r);
+}
+
+/* A stripe cannot be had by somebody. While the sum is not complete it is built again; after that
+ * the target is what the others have of it. */
+static void spread_lost(struct control *c, struct reduce *r, const struct message_combined *m)
+{
+	struct message_combined lost = {.part_node = MESSAGE_NODE_NONE, .status = m->status};
+
+	for (uint32_t j = 0; j < r->stripes; j++) {
+		const struct reduce_cell *root = &r->cell[j * r->seats + j];
+
+		if (!object_id_equal(&root->id, &m->part_id) ||
+		    root->generation != m->part_generation || !root->started)
+			continue;
+		if (m->status == -EHOSTUNREACH && reduce_reachable(c, r->seat[j].host))
+			return; /* it goes on trying */
+		if (r->state == REDUCE_RUNNING)
+			reduce_lost(c, r, j * r->seats + j, &lost);
+		else
+			reduce_end(c, r, -ESTALE, "stripes of it were lost before anybody had all");
+		return;
+	}
+}
+
+void reduce_spread_combined(struct control *c, struct reduce *r, struct node *n,
+			    const struct message_combined *m)
+{
+	struct reduce_getter *g = spread_getter(r, n->number);
+
+	if (g == NULL || m->generation != r->generation)
+		return;
+	if (m->what == MESSAGE_COMBINED_DONE) {
+		g->done = true;
+		for (uint32_t j = 0; j < r->stripes; j++) /* else it could not be */
+			r->cell[j * r->seats + j].done = true;
+		reduce_spread_done(c, r);
+		spread_settle(c, r);
+	} else if (m->what == MESSAGE_COMBINED_LOST && m->part_node != MESSAGE_NODE_NONE) {
+		spread_lost(c, r, m);
+	} else if (m->what == MESSAGE_COMBINED_LOST) { /* its dataplane has restarted */
+		spread_drop(c, g);
+	}
+}
+
+void reduce_spread_node_down(struct control *c, struct reduce *r, uint32_t node)
+{
+	struct reduce_getter *g = spread_getter(r, node);
+
+	if (g)
+		spread_drop(c, g);
+	for (uint32_t j = 0; r->state == REDUCE_SPREADING && j < r->stripes; j++) {
+		if (r->seat[j].host != node)
+			continue;
+		if (directory_has_complete(&c->directory, &r->by_id.id))
+			reduce_end(c, r, 0, "");
+		else
+			reduce_end(c, r, -ESTALE, "stripes of it were lost before anybody had all");
+		return;
+	}
+	if (r->state == REDUCE_SPREADING)
+		spread_settle(c, r);
+}
