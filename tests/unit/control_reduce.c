@@ -277,8 +277,7 @@ static void all_get_it_in_stripes(void **state)
 			r.timeout_ns = -1;
 			seq[i] = world_send(w, i, 0, &r);
 		}
-		assert_int_equal(reduce_as(w, 0, nodes, nodes, UINT64_MAX, SESSION_FLAG_SPREAD),
-				 0);
+		assert_int_equal(reduce_as(w, 0, nodes, nodes, UINT64_MAX, SESSION_FLAG_SPREAD), 0);
 		for (uint32_t i = 0; i < nodes; i++)
 			assert_non_null(world_wait(w, i, seq[i], 20 * WORLD_SECOND));
 		for (uint32_t i = 0; i < nodes; i++)
