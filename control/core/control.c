@@ -162,7 +162,8 @@ void control_start(struct control *c)
 					  control_removals,
 					  control_redirect};
 
-	memcpy(c->shard_nodes, c->config.shard_nodes, sizeof(uint32_t) * c->config.shards);
+	for (uint32_t i = 0; i < c->config.shards; i++)
+		c->shard_nodes[i] = c->config.shard_nodes[i];
 	peers_init(c);
 	members_init(c);
 	plan_init(c);

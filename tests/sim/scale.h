@@ -185,6 +185,8 @@ struct scale_conn *scale_conn_find(struct scale_node *n, uint32_t handle);
 void scale_die(struct scale_node *n);
 /* What a client or the directory would need, before the clock runs. */
 double scale_link_ns(const struct scale *s, uint64_t bytes);
+/* Messages that are under way at the end; no event runs afterwards. */
+void scale_wire_close(struct scale *s);
 
 /* ---- scale_flow.c: buffers, edges, chunks ---- */
 void scale_flow_command(struct scale_node *n, const struct record *r);

@@ -385,6 +385,7 @@ void scale_close(struct scale *s)
 {
 	while (events_step(&s->events, scale_now(s)))
 		; /* nothing that is due now is lost */
+	scale_wire_close(s);
 	for (uint32_t i = 0; i < s->o.nodes; i++)
 		node_close(&s->nodes[i]);
 	for (int i = 0; i < SCALE_KINDS; i++)

@@ -234,6 +234,13 @@ static void wire_arrived(void *context, uint64_t argument)
 	free(w);
 }
 
+void scale_wire_close(struct scale *s)
+{
+	for (size_t i = 0; i < s->events.count; i++)
+		if (s->events.heap[i].run == wire_arrived)
+			free(s->events.heap[i].context);
+}
+
 bool scale_send(void *arg, uint32_t conn, const struct message *m)
 {
 	struct scale_node *n = arg;
