@@ -66,6 +66,19 @@ static void reduce_print(const struct reduce *r)
 	}
 }
 
+/* A result that was laid out for everybody lies in pieces until the first one gets it. */
+static int reduce_fetch(struct reduce *r)
+{
+	sar_buffer b;
+	int n = sar_get(r->s, r->target, SAR_FOREVER, &b);
+	if (n < 0)
+		return cli_fail_detail(n, r->args->names[0]);
+	r->ended_ns = cli_now_ns();
+	r->bytes = b.size;
+	sar_release(r->s, &b);
+	return CLI_DONE;
+}
+
 /* The end of it; the node keeps the reduce's own time, and has the word when that is over. */
 static int reduce_wait(struct reduce *r)
 {
@@ -76,6 +89,8 @@ static int reduce_wait(struct reduce *r)
 	r->ended_ns = cli_now_ns();
 	r->used_count = n < SAR_SOURCES_MAX ? n : SAR_SOURCES_MAX;
 	n = sar_info_get(r->s, r->target, &info);
+	if (n == -ENOENT && r->args->reduction.flags & SAR_REDUCE_SPREAD)
+		return reduce_fetch(r);
 	if (n < 0)
 		return cli_fail_detail(n, r->args->names[0]);
 	r->bytes = info.size;
