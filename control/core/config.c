@@ -10,7 +10,7 @@ void control_config_default(struct control_config *config)
 		.table_slots = OBJECT_TABLE_SLOTS_DEFAULT,
 		.sessions_max = 256,
 		.waits_max = 8192,
-		.calls_max = 8192,
+		.calls_max = 32768,
 		.loopback_max = 512,
 		.links_max = 4096,
 		.conns_max = 4096,

@@ -216,7 +216,7 @@ struct message_members { /* REDIRECT: digest only */
 
 enum { MESSAGE_REDUCE_SPREAD = 1 /* flags: all contributors will get the result */ };
 
-struct message_reduce { /* REDUCE; REDUCED: target only */
+struct message_reduce { /* REDUCE; REDUCED: target, and timeout_ns, 0 or UINT64_MAX */
 	struct object_id target;
 	uint32_t op, dtype; /* enum reduce_op, enum reduce_dtype */
 	uint32_t num;	    /* so many of the sources suffice; the first to arrive */

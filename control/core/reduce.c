@@ -94,6 +94,12 @@ void reduce_ask(struct control *c, struct node *n, const struct message *m)
 		reduce_answer(c, r, n->number, m->request);
 		return;
 	}
+	if (m->reduce.timeout_ns == 0) {
+		unknown.used.target = m->reduce.target;
+		unknown.used.status = -EAGAIN; /* it goes on */
+		peers_send(c, n, &unknown);
+		return;
+	}
 	list_each(l, after, &r->askers)
 	{
 		a = list_item(l, struct reduce_asker, link);
@@ -337,6 +343,16 @@ static void reduce_begin(struct control *c, struct reduce *r, const struct messa
 	}
 }
 
+static const char reduce_too_many[] = "too many reduces at a time: try again later";
+
+/* Whether so many sources can be asked for, and calls be left for all else. */
+static bool reduce_calls(const struct control *c, uint32_t count)
+{
+	const struct pool *calls = &c->calls.pool;
+
+	return calls->used + count <= calls->capacity - calls->capacity / 4;
+}
+
 void reduce_request(struct control *c, struct node *n, const struct message *m)
 {
 	struct reduce *r = reduce_find(c, &m->reduce.target);
@@ -357,6 +373,10 @@ void reduce_request(struct control *c, struct node *n, const struct message *m)
 			     "another reduce makes this target: name another one");
 		return;
 	}
+	if (!reduce_calls(c, m->reduce.count)) {
+		reduce_reply(c, n->number, m->request, -EAGAIN, reduce_too_many);
+		return;
+	}
 	error = directory_reserve(&c->directory, &m->reduce.target, UINT64_MAX);
 	if (error) {
 		reduce_reply(c, n->number, m->request, error,
@@ -369,8 +389,7 @@ void reduce_request(struct control *c, struct node *n, const struct message *m)
 	r = reduce_make(c, n, m);
 	if (r == NULL) {
 		directory_unreserve(&c->directory, &m->reduce.target);
-		reduce_reply(c, n->number, m->request, -EAGAIN,
-			     "too many reduces at a time: try again later");
+		reduce_reply(c, n->number, m->request, -EAGAIN, reduce_too_many);
 		return;
 	}
 	reduce_begin(c, r, &m->reduce);

@@ -167,6 +167,7 @@ static struct call *reduction_call(struct control *c, struct reduction *r)
 	struct message m = {.kind = MESSAGE_REDUCED};
 
 	m.reduce.target = r->reduce.target;
+	m.reduce.timeout_ns = UINT64_MAX;
 	if (r->state == REDUCTION_FOLLOW)
 		return calls_start(c, control_shard(c, &r->reduce.target), &m, TABLE_SLOT_NONE,
 				   UINT64_MAX, reduction_used, r);
@@ -189,8 +190,6 @@ static void reduction_step(struct control *c, struct reduction *r)
 	r->call = reduction_call(c, r);
 	if (r->call == NULL) /* too many: later */
 		reduction_rest(c, r, r->state);
-	else if (r->state == REDUCTION_ASK)
-		r->asked = r->call->node;
 }
 
 struct reduction *reduction_start(struct control *c, const struct message_reduce *reduce)
@@ -209,7 +208,12 @@ struct reduction *reduction_start(struct control *c, const struct message_reduce
 			      ? UINT64_MAX
 			      : c->now_ns + reduce->timeout_ns;
 	list_init(&r->waits);
+	r->call = reduction_call(c, r);
+	if (r->call == NULL) {
+		pool_give(&c->reductions.pool, r);
+		return NULL;
+	}
+	r->asked = r->call->node;
 	list_append(&c->reductions.active, &r->active);
-	reduction_step(c, r);
 	return r;
 }

@@ -60,13 +60,17 @@ void session_reduce(struct control *c, struct session *s, const struct session_r
 	waits_timeout(c, w, (int64_t)c->config.directory_ns);
 }
 
+static const char session_reduce_goes_on[] = "the reduce has not ended yet: wait longer";
+
 static bool session_reduce_told(struct control *c, struct call *call, const struct message *answer)
 {
 	struct wait *w = call->owner;
 	struct reduction *reduction = reduction_find(c, &w->id);
 
 	w->call = NULL;
-	if (answer->used.status != -ENOENT) /* no deadline: never NULL */
+	if (answer->used.status == -EAGAIN)
+		waits_end(c, w, -ETIMEDOUT, session_reduce_goes_on);
+	else if (answer->used.status != -ENOENT) /* no deadline: never NULL */
 		session_reduce_ended(c, w, &answer->used);
 	else if (reduction)
 		list_append(&reduction->waits, &w->of_owner);
@@ -83,13 +87,15 @@ void session_reduced(struct control *c, struct session *s, const struct session_
 
 	if (w == NULL)
 		return;
-	/* One that does not wait still gives the directory the time to answer. */
-	waits_timeout(c, w, r->timeout_ns == 0 ? (int64_t)c->config.status_ns : r->timeout_ns);
 	if (reduction) {
 		list_append(&reduction->waits, &w->of_owner);
+		waits_timeout(c, w, r->timeout_ns);
 		return;
 	}
 	m.reduce.target = r->id;
+	m.reduce.timeout_ns = r->timeout_ns == 0 ? 0 : UINT64_MAX;
+	/* One that does not wait still gives the directory the time to answer. */
+	waits_timeout(c, w, r->timeout_ns == 0 ? (int64_t)c->config.directory_ns : r->timeout_ns);
 	w->call = calls_start(c, control_shard(c, &r->id), &m, TABLE_SLOT_NONE, UINT64_MAX,
 			      session_reduce_told, w);
 	if (w->call == NULL)

@@ -438,7 +438,8 @@ static bool decode_reduce_body(const Rpc__Envelope *e, struct decode_arena *a, s
 		return decode_reduce(e->reduce, a, &m->reduce);
 	case RPC__ENVELOPE__BODY_REDUCED:
 		m->kind = MESSAGE_REDUCED;
-		return decode_id(&e->reduced->id, &m->reduce.target);
+		m->reduce.timeout_ns = e->reduced->again ? 0 : UINT64_MAX;
+		return e->reduced->again <= 1 && decode_id(&e->reduced->id, &m->reduce.target);
 	case RPC__ENVELOPE__BODY_USED:
 		m->kind = MESSAGE_USED;
 		return decode_used(e->used, a, &m->used);

@@ -356,6 +356,7 @@ static void encode_reduce_body(const struct message *m, uint8_t *scratch, union 
 	case MESSAGE_REDUCED:
 		rpc__object__init(&b->object);
 		b->object.id = encode_bytes(m->reduce.target.bytes, OBJECT_ID_BYTES);
+		b->object.again = m->reduce.timeout_ns == 0;
 		break;
 	case MESSAGE_USED:
 		encode_used(&m->used, &b->used);

@@ -254,7 +254,8 @@ int sar_reduce(sar *s, sar_id target, const char *name, const sar_id *sources, u
 /*
  * Waits until the reduce into target has ended. Sets up to room ids of the sources that the result
  * holds, in the order in which they were named, and returns how many there are; any node may ask.
- * What became of it is known until the target is deleted, or very many others have ended since.
+ * What became of it is known until the target is deleted, very many others have ended since, or the
+ * node that directed it (which keeps the directory's part of the target) is lost.
  * -ETIMEDOUT: it goes on (timeout 0: asks only), or its own time was over (the words tell which).
  * -ENOENT: no such reduce. -EINVAL: sources that came later do not fit. -ECANCELED: the target was
  * deleted. -ENODATA: the result is there, but who knew what is in it is lost.
