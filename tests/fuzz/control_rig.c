@@ -69,7 +69,9 @@ static void rig_config(struct control_config *config)
 	config->table_slots = RIG_TABLE_SLOTS;
 	config->sessions_max = RIG_SESSIONS;
 	config->waits_max = config->calls_max = config->fetches_max = config->serves_max = 8;
-	config->loopback_max = config->reductions_max = 8;
+	config->loopback_max = config->reductions_max = config->reduces_max = 8;
+	config->reduce_sources_max = 64;
+	config->reduce_value_bytes = 4096;
 	config->links_max = config->conns_max = 8;
 	config->stages_max = config->edges_max = 8;
 	config->entries_max = config->copies_max = config->waiters_max = 12;

@@ -6,6 +6,7 @@
  */
 #include <string.h>
 #include "control_rig.h"
+#include "internal/reduce.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -19,6 +20,30 @@ static struct object_id some_id(struct rig_input *in)
 	id.bytes[0] = (uint8_t)(rig_take(in, 1) % 6);
 	id.bytes[5] = id.bytes[0];
 	return id;
+}
+
+/* Of few ids, with a length that nearly always fits. */
+static void do_reduce(struct rig *r, struct rig_input *in, uint32_t session,
+		      struct session_request *q)
+{
+	uint8_t packet[SESSION_REQUEST_BYTES_MAX];
+	uint8_t bits = (uint8_t)rig_take(in, 1);
+	size_t length = sizeof(*q);
+
+	q->reduction.op = (uint32_t)(rig_take(in, 1) % (REDUCE_OP_END + 1));
+	q->reduction.dtype = (uint32_t)(rig_take(in, 1) % (REDUCE_DTYPE_END + 1));
+	q->reduction.count = bits & 0x80 ? SESSION_SOURCES_MAX : bits & 7;
+	q->reduction.num = bits >> 3 & 3;
+	q->flags = bits & 0x20 ? SESSION_FLAG_SPREAD : bits & 0x40;
+	for (uint32_t i = 0; i < q->reduction.count; i++, length += OBJECT_ID_BYTES) {
+		struct object_id id = some_id(in);
+
+		id.bytes[1] = in->left > 0 ? 0 : (uint8_t)i; /* many of them: none twice */
+		id.bytes[2] = in->left > 0 ? 0 : (uint8_t)(i >> 8);
+		memcpy(packet + length, &id, sizeof(id));
+	}
+	memcpy(packet, q, sizeof(*q));
+	control_session_request(r->core, session, packet, length - (bits == 0x55), r->now_ns);
 }
 
 static void do_request(struct rig *r, struct rig_input *in)
@@ -38,12 +63,16 @@ static void do_request(struct rig *r, struct rig_input *in)
 	q.slot = bits & 2 ? r->last.slot : (uint32_t)rig_take(in, 1);
 	q.generation = r->last.generation;
 	q.name[0] = (char)q.id.bytes[0];
+	if (q.op == SESSION_REDUCE) {
+		do_reduce(r, in, session, &q);
+		return;
+	}
 	control_session_request(r->core, session, &q, sizeof(q), r->now_ns);
 }
 
 static void do_raw_request(struct rig *r, struct rig_input *in)
 {
-	uint8_t bytes[sizeof(struct session_request) + 1] = {0};
+	uint8_t bytes[sizeof(struct session_request) + 4 * OBJECT_ID_BYTES] = {0};
 	size_t length = rig_take(in, 2) % (sizeof(bytes) + 1);
 
 	for (size_t i = 0; i < length && in->left > 0; i++)
@@ -82,6 +111,7 @@ static void do_answer(struct rig *r, struct rig_input *in)
 	uint8_t value[64] = {7};
 	uint8_t bits = (uint8_t)rig_take(in, 1);
 	struct session_object object = {.generation = 3, .id = some_id(in)};
+	struct object_id source[4] = {0};
 
 	m.request = r->sent[bits % 16];
 	if (m.kind == MESSAGE_GOT) {
@@ -122,6 +152,23 @@ static void do_answer(struct rig *r, struct rig_input *in)
 		m.get.why = bits / 16 % MESSAGE_GET_WHYS;
 	} else if (m.kind == MESSAGE_LIST) {
 		m.list.cursor = bits;
+	} else if (m.kind == MESSAGE_REDUCE || m.kind == MESSAGE_REDUCED) {
+		m.reduce = (struct message_reduce){.target = some_id(in),
+						   .op = 1 + bits % 4,
+						   .dtype = REDUCE_U8,
+						   .num = 1 + bits / 4 % 2,
+						   .timeout_ns = bits & 0x10 ? UINT64_MAX : bits,
+						   .count = 1 + bits / 32 % 4,
+						   .sources = source};
+		for (uint32_t i = 0; i < 4; i++)
+			source[i] = some_id(in);
+	} else if (m.kind == MESSAGE_USED) {
+		m.used = (struct message_used){.target = some_id(in),
+					       .status = bits & 1 ? 0 : -(int32_t)(bits / 2),
+					       .count = bits / 64,
+					       .sources = source};
+	} else if (m.kind == MESSAGE_COMBINE || m.kind == MESSAGE_COMBINED) {
+		return; /* only what the codec lets through may come in: fuzz_message has those */
 	} else if (m.kind != MESSAGE_HELLO && m.kind != MESSAGE_NODE) {
 		m.object.id = some_id(in);
 		m.object.generation = bits & 0x80 ? r->last.generation : bits % 4;

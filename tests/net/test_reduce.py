@@ -1,0 +1,241 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Reduces over four nodes, as a user asks for them, against results that are computed here.
+
+usage: test_reduce.py [CLUSTER-UP-OPTION...]
+"""
+
+import array
+import functools
+import json
+import operator
+import random
+import struct
+import sys
+
+import netlib
+from netlib import Cluster
+
+NODES = 4
+OPTIONS = sys.argv[1:]
+INTEGERS = {"i8": "b", "i16": "h", "i32": "i", "i64": "q", "u8": "B", "u16": "H", "u32": "I",
+            "u64": "Q"}
+FLOATS = {"f16": "e", "f32": "f", "f64": "d"}
+
+
+# ---- arrays and what is expected of them -----------------------------------------------------
+
+def pack(dtype, values):
+    if dtype == "bf16":
+        return b"".join(struct.pack("<f", v)[2:] for v in values)
+    return struct.pack(f"<{len(values)}{INTEGERS.get(dtype) or FLOATS[dtype]}", *values)
+
+
+def wrap(dtype, value):
+    bits = int(dtype[1:])
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if dtype[0] == "i" and value >> (bits - 1) else value
+
+
+def values_of(dtype, count, seed):
+    """Such that every order of the operations has the same result, floats included."""
+    rng = random.Random(seed)
+    if dtype in INTEGERS:
+        bits = int(dtype[1:])
+        return [wrap(dtype, rng.getrandbits(bits)) for _ in range(count)]
+    return [float(rng.choice((-4, -2, -1, 1, 2, 4))) for _ in range(count)]
+
+
+def average(dtype, total, count):
+    if dtype not in INTEGERS:
+        return total / count
+    return abs(total) // count * (1 if total >= 0 else -1)
+
+
+def expected(op, dtype, sources):
+    fold = {"sum": operator.add, "avg": operator.add, "prod": operator.mul, "min": min,
+            "max": max}[op]
+    result = []
+    for column in zip(*sources):
+        value = functools.reduce(fold, column)
+        if dtype in INTEGERS:
+            value = wrap(dtype, value)
+        result.append(average(dtype, value, len(column)) if op == "avg" else value)
+    return pack(dtype, result)
+
+
+# ---- a cluster that reduces ------------------------------------------------------------------
+
+def put(cluster, directory, node, name, data):
+    (directory / "source").write_bytes(data)
+    cluster.must(node, "sarissa", "put", name, directory / "source")
+
+
+def reduce(cluster, node, *argv):
+    return json.loads(cluster.must(node, "sarissa", "reduce", *argv, "--wait", "--json"))
+
+
+def check(cluster, directory, node, name, data):
+    got = directory / f"got-{node}"
+    cluster.must(node, "sarissa", "get", name, got, "--timeout", 60)
+    same = got.read_bytes() == data
+    assert same, f"{name} on node {node} is not what it should be"
+
+
+def remove(cluster, *names):
+    cluster.must(0, "sarissa", "rm", *names)
+
+
+def fails(cluster, node, status, words, *argv):
+    done = cluster.run(node, "sarissa", "reduce", *argv)
+    assert done.returncode == status, f"{argv}: exit {done.returncode}: {done.stderr}"
+    assert words in done.stderr, f"{argv}: {done.stderr}"
+    assert done.stderr.count("\n") == 1, done.stderr
+
+
+def names(count, stem="s"):
+    return [f"{stem}{i}" for i in range(count)]
+
+
+# ---- cases -----------------------------------------------------------------------------------
+
+def five_megabytes_of_floats_meet_on_every_node():
+    netlib.need_daemons()
+    with Cluster(NODES, "--store", 128, *OPTIONS) as cluster, netlib.scratch() as directory:
+        count = 1310720
+        sources = []
+        for node, name in enumerate(names(NODES)):
+            rng = random.Random(node)
+            sources.append(array.array("f", rng.choices(range(-1000, 1000), k=count)))
+            put(cluster, directory, node, name, sources[-1].tobytes())
+        total = array.array("f", map(operator.add, map(operator.add, sources[0], sources[1]),
+                                     map(operator.add, sources[2], sources[3]))).tobytes()
+        done = reduce(cluster, 1, "total", *names(NODES))
+        assert done["used"] == names(NODES) and done["size"] == 4 * count, done
+        for node in range(NODES):
+            check(cluster, directory, node, "total", total)
+        done = reduce(cluster, 3, "spread", *names(NODES), "--spread")
+        assert done["used"] == names(NODES), done
+        for node in range(NODES):
+            check(cluster, directory, node, "spread", total)
+        cluster.check_daemons()
+
+
+def random_floats_are_right_to_their_last_bits():
+    netlib.need_daemons()
+    with Cluster(NODES, "--store", 128, *OPTIONS) as cluster, netlib.scratch() as directory:
+        count = 100003
+        sources = []
+        for node, name in enumerate(names(NODES)):
+            rng = random.Random(100 + node)
+            sources.append(array.array("f", [rng.gauss(0, 1) for _ in range(count)]))
+            put(cluster, directory, node, name, sources[-1].tobytes())
+        cluster.must(2, "sarissa", "reduce", "total", *names(NODES), "--spread")
+        copies = set()
+        for node in range(NODES):
+            cluster.must(node, "sarissa", "get", "total", directory / "got", "--timeout", 60)
+            copies.add((directory / "got").read_bytes())
+        assert len(copies) == 1, "the nodes have different results"
+        got = array.array("f", copies.pop())
+        for column, value in zip(zip(*sources), got):
+            bound = 3 * 2**-24 * sum(map(abs, column))
+            assert abs(sum(column) - value) <= bound, (column, value)
+
+
+def every_operation_and_type():
+    """Below and above the size up to which the directory adds values up itself."""
+    netlib.need_daemons()
+    with Cluster(NODES, "--store", 128, *OPTIONS) as cluster, netlib.scratch() as directory:
+        pairs = [("sum", dtype) for dtype in (*INTEGERS, *FLOATS, "bf16")]
+        pairs += [(op, dtype) for op in ("prod", "min", "max", "avg")
+                  for dtype in ("f32", "i16", "u64", "bf16")]
+        for count in (37, 40009):
+            for op, dtype in pairs:
+                sources = [values_of(dtype, count, node) for node in range(NODES)]
+                for node, name in enumerate(names(NODES)):
+                    put(cluster, directory, node, name, pack(dtype, sources[node]))
+                caller = (count + len(op)) % NODES
+                reduce(cluster, caller, "result", *names(NODES), "--op", op, "--dtype", dtype)
+                check(cluster, directory, (caller + 1) % NODES, "result",
+                      expected(op, dtype, sources))
+                remove(cluster, "result", *names(NODES))
+        cluster.check_daemons()
+
+
+def the_first_ones_suffice():
+    netlib.need_daemons()
+    with Cluster(NODES, "--store", 128, *OPTIONS) as cluster, netlib.scratch() as directory:
+        sources = {name: values_of("u32", 50000, node) for node, name in enumerate(names(NODES))}
+        for node, name in ((3, "s3"), (1, "s1")):
+            put(cluster, directory, node, name, pack("u32", sources[name]))
+        done = reduce(cluster, 0, "two", *names(NODES), "--num", "2", "--dtype", "u32")
+        assert done["used"] == ["s1", "s3"], done
+        check(cluster, directory, 2, "two",
+              expected("sum", "u32", [sources["s1"], sources["s3"]]))
+        for node, name in ((0, "s0"), (2, "s2")):
+            put(cluster, directory, node, name, pack("u32", sources[name]))
+        done = reduce(cluster, 3, "three", *names(NODES), "--num", "3", "--dtype", "u32")
+        assert len(done["used"]) == 3, done
+        check(cluster, directory, 0, "three",
+              expected("sum", "u32", [sources[name] for name in done["used"]]))
+
+
+def sources_come_one_by_one():
+    """Getters wait already, on all nodes; several sources are on one node."""
+    netlib.need_daemons()
+    with Cluster(NODES, "--store", 256, *OPTIONS) as cluster, netlib.scratch() as directory:
+        count = 6
+        sources = [values_of("i32", 500000, i) for i in range(count)]
+        put(cluster, directory, 0, "s0", pack("i32", sources[0]))
+        cluster.must(2, "sarissa", "reduce", "late", *names(count), "--dtype", "i32")
+        getters = [cluster.start(node, "sarissa", "get", "late", directory / f"out-{node}",
+                                 "--timeout", 60) for node in range(NODES)]
+        for i in range(1, count):
+            netlib.time.sleep(0.3)
+            put(cluster, directory, i % 3, f"s{i}", pack("i32", sources[i]))
+        right = expected("sum", "i32", sources)
+        for node, getter in enumerate(getters):
+            assert getter.wait(timeout=90) == 0, f"get on node {node}"
+            assert (directory / f"out-{node}").read_bytes() == right, f"bytes on node {node}"
+        cluster.check_daemons()
+
+
+def bad_input_is_refused_with_its_reason():
+    netlib.need_daemons()
+    with Cluster(NODES, "--store", 64, *OPTIONS) as cluster, netlib.scratch() as directory:
+        for node, (name, size) in enumerate((("a", 400000), ("b", 400000), ("short", 200000),
+                                             ("odd", 100001))):
+            put(cluster, directory, node, name, bytes(size))
+        put(cluster, directory, 0, "tiny", bytes(8))
+        for node in (0, 2):
+            fails(cluster, node, 1, "exists already", "a", "b")
+            fails(cluster, node, 1, "target is among the sources", "x", "a", "x")
+            fails(cluster, node, 1, "listed twice", "x", "a", "b", "a")
+            fails(cluster, node, 1, "num is not between", "x", "a", "b", "--num", "3")
+            fails(cluster, node, 1, "all must have one size", "x", "a", "short")
+            fails(cluster, node, 1, "all must have one size", "x", "a", "tiny")
+            fails(cluster, node, 1, "no multiple of the element's 4", "x", "odd")
+            fails(cluster, node, 2, "no such operation", "x", "a", "b", "--op", "mean")
+            fails(cluster, node, 2, "no such type", "x", "a", "b", "--dtype", "f8")
+        # nothing of that has left anything behind
+        listed = {json.loads(line)["name"]
+                  for line in cluster.must(1, "sarissa", "ls", "--json").splitlines()}
+        assert listed == {"a", "b", "short", "odd", "tiny"}, listed
+        # what comes later and does not fit is told to who waits
+        child = cluster.start(1, "sarissa", "reduce", "y", "a", "later", "--wait",
+                              stderr=netlib.subprocess.PIPE, text=True)
+        netlib.time.sleep(1)
+        put(cluster, directory, 3, "later", bytes(100))
+        _, words = child.communicate(timeout=60)
+        assert child.returncode == 1 and "all must have one size" in words, words
+        fails(cluster, 0, 3, "are missing", "z", "a", "never", "--wait", "--timeout", "1")
+        put(cluster, directory, 0, "z", b"its id is free again")
+        done = reduce(cluster, 3, "x", "a", "b")
+        assert done["size"] == 400000, done
+        check(cluster, directory, 2, "x", bytes(400000))
+        cluster.check_daemons()
+
+
+netlib.run(five_megabytes_of_floats_meet_on_every_node,
+           random_floats_are_right_to_their_last_bits, every_operation_and_type,
+           the_first_ones_suffice, sources_come_one_by_one, bad_input_is_refused_with_its_reason)

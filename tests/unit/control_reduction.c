@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reduces as clients ask for them: what they may ask, who is told, and whose death matters. */
+#include <errno.h>
+#include "control_test.h"
+#include "control_world.h"
+#include "core/state.h"
+#include "internal/reduce.h"
+
+#define STORE (UINT64_C(32) << 20)
+#define LARGE UINT64_C(2000000)
+#define SOON  ((int64_t)WORLD_SECOND)
+
+static struct object_id ids[SESSION_SOURCES_MAX + 1];
+
+static const char *source_name(unsigned i)
+{
+	static char name[8];
+
+	snprintf(name, sizeof(name), "s%u", i);
+	return name;
+}
+
+/* Every node keeps the part of the directory that it has among those that live. */
+static struct world *some_nodes(uint32_t nodes)
+{
+	struct world *w = world_new(nodes, 1, STORE, true);
+
+	for (uint32_t i = 0; i < nodes; i++)
+		world_kill_control(w, i);
+	w->config.shards = 0;
+	w->config.calls_max = w->config.loopback_max = 4096;
+	w->config.entries_max = w->config.waiters_max = 8192;
+	for (uint32_t i = 0; i < nodes; i++)
+		world_start_control(w, i);
+	world_run(w, 3 * WORLD_SECOND);
+	for (uint32_t i = 0; i < nodes; i++)
+		assert_int_equal(world_open(w, i), 0);
+	for (uint32_t i = 0; i <= SESSION_SOURCES_MAX; i++)
+		ids[i] = world_id(source_name(i));
+	return w;
+}
+
+static void put_sources(struct world *w, uint32_t from, uint32_t to, uint64_t size)
+{
+	for (uint32_t i = from; i < to; i++)
+		assert_int_equal(world_put(w, i % w->nodes, 0, source_name(i), size, i + 1), 0);
+}
+
+static int sum(struct world *w, uint32_t node, const char *target, uint32_t count, int64_t timeout)
+{
+	return world_reduce(w, node, 0, target, ids,
+			    (struct session_reduction){REDUCE_SUM, REDUCE_U8, 0, count}, 0,
+			    timeout);
+}
+
+/* Gets a target at a node, as the library does; 0, the error, or -EIO when it is not the sum. */
+static int get_sum(struct world *w, uint32_t node, const char *target, uint64_t size,
+		   uint32_t count)
+{
+	static uint8_t total[LARGE], one[LARGE];
+	struct session_request r;
+	struct world_reply *got;
+
+	for (int tries = 0; tries < 8; tries++) {
+		r = world_request(SESSION_GET, target);
+		r.timeout_ns = 20 * SOON;
+		got = world_call(w, node, 0, &r, 30 * WORLD_SECOND);
+		if (got == NULL || got->reply.status)
+			return got ? got->reply.status : -EBUSY;
+		r = world_request(SESSION_WAIT, NULL);
+		r.slot = got->reply.slot;
+		r.generation = got->reply.generation;
+		r.watermark = UINT64_MAX;
+		got = world_call(w, node, 0, &r, 40 * WORLD_SECOND);
+		if (got == NULL || got->reply.status != -ERESTART)
+			break;
+	}
+	if (got == NULL || got->reply.status)
+		return got ? got->reply.status : -EBUSY;
+	memset(total, 0, sizeof(total));
+	for (uint32_t i = 0; i < count; i++) {
+		world_fill(one, size, i + 1);
+		for (uint64_t k = 0; k < size; k++)
+			total[k] = (uint8_t)(total[k] + one[k]);
+	}
+	return memcmp(w->node[node].store + got->reply.offset, total, size) ? -EIO : 0;
+}
+
+static uint32_t coordinator(struct world *w, uint32_t node, const char *target)
+{
+	struct object_id id = world_id(target);
+
+	return control_shard(w->node[node].core, &id)->number;
+}
+
+/* A target of that node's part of the directory. */
+static const char *target_of(struct world *w, uint32_t node)
+{
+	static char name[16];
+
+	for (unsigned i = 0; i < 1000; i++) {
+		snprintf(name, sizeof(name), "sum%u", i);
+		if (coordinator(w, 0, name) == node)
+			return name;
+	}
+	return NULL;
+}
+
+static uint32_t reductions(struct world *w)
+{
+	struct control_usage u;
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < w->nodes; i++) {
+		if (w->node[i].core == NULL)
+			continue;
+		control_usage(w->node[i].core, &u);
+		count += u.reductions;
+	}
+	return count;
+}
+
+static void kill_node(struct world *w, uint32_t node)
+{
+	world_kill_control(w, node);
+	world_kill_engine(w, node);
+	world_lose_store(w, node);
+}
+
+/* ---- who is told ---------------------------------------------------------------------------- */
+
+static void everybody_may_ask_how_it_ended(void **state)
+{
+	struct world *w = some_nodes(4);
+	struct object_id used[4];
+
+	put_sources(w, 0, 4, LARGE);
+	assert_int_equal(sum(w, 2, "sum", 4, -1), 0);
+	for (uint32_t i = 0; i < 4; i++) {
+		assert_int_equal(world_reduced(w, i, 0, "sum", -1, used), 4);
+		assert_memory_equal(used, ids, sizeof(used));
+		assert_int_equal(get_sum(w, i, "sum", LARGE, 4), 0);
+	}
+	assert_int_equal(reductions(w), 0);
+	assert_int_equal(world_reduced(w, 1, 0, "another", -1, NULL), -ENOENT);
+	assert_int_equal(sum(w, 1, "sum", 4, -1), -EEXIST);
+	world_free(w);
+}
+
+static void very_many_sources(void **state)
+{
+	struct world *w = some_nodes(1);
+	static struct object_id used[SESSION_SOURCES_MAX];
+
+	for (uint32_t i = 0; i < 100; i++)
+		assert_int_equal(world_put(w, 0, 0, source_name(i), 8, i + 1), 0);
+	assert_int_equal(world_reduce(w, 0, 0, "sum", ids,
+				      (struct session_reduction){REDUCE_SUM, REDUCE_U8, 100,
+								 SESSION_SOURCES_MAX},
+				      0, -1),
+			 0);
+	assert_int_equal(world_reduced(w, 0, 0, "sum", -1, used), 100);
+	assert_memory_equal(used, ids, 100 * sizeof(*ids));
+	assert_int_equal(get_sum(w, 0, "sum", 8, 100), 0);
+	world_free(w);
+}
+
+static void it_goes_on_without_its_client(void **state)
+{
+	struct world *w = some_nodes(3);
+
+	put_sources(w, 0, 1, LARGE);
+	assert_int_equal(sum(w, 1, "sum", 3, -1), 0);
+	control_session_close(w->node[1].core, 0, w->now_ns);
+	assert_int_equal(reductions(w), 1);
+	assert_int_equal(world_open(w, 1), 0);
+	put_sources(w, 1, 3, LARGE);
+	assert_int_equal(get_sum(w, 0, "sum", LARGE, 3), 0);
+	assert_int_equal(world_reduced(w, 0, 0, "sum", -1, NULL), 3);
+	assert_int_equal(reductions(w), 0);
+	world_free(w);
+}
+
+/* The one who asked, and another node. */
+static void time_is_over(void **state)
+{
+	struct world *w = some_nodes(3);
+	uint64_t begun_ns;
+
+	put_sources(w, 0, 2, LARGE);
+	begun_ns = w->now_ns;
+	assert_int_equal(sum(w, 1, "sum", 3, 3 * SOON), 0);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(world_reduced(w, i, 0, "sum", 0, NULL), -ETIMEDOUT);
+		assert_int_equal(world_reduced(w, i, 0, "sum", SOON / 10, NULL), -ETIMEDOUT);
+	}
+	assert_int_equal(reductions(w), 1);
+	for (uint32_t i = 0; i < 3; i++)
+		assert_int_equal(world_reduced(w, i, 0, "sum", -1, NULL), -ETIMEDOUT);
+	assert_in_range(w->now_ns - begun_ns, 3 * WORLD_SECOND, 5 * WORLD_SECOND);
+	assert_int_equal(reductions(w), 0);
+	put_sources(w, 2, 3, LARGE);
+	assert_int_equal(sum(w, 2, "sum", 3, -1), 0);
+	assert_int_equal(get_sum(w, 0, "sum", LARGE, 3), 0);
+	world_free(w);
+}
+
+/* Who deletes the target ends the reduce, whether the result is there or not. */
+static void deleted_target(void **state)
+{
+	for (uint32_t by = 0; by < 3; by++) {
+		struct world *w = some_nodes(3);
+		struct session_request r = world_request(SESSION_DELETE, "sum");
+
+		put_sources(w, 0, 3, LARGE);
+		assert_int_equal(sum(w, 1, "sum", 3, -1), 0);
+		assert_int_equal(get_sum(w, 0, "sum", LARGE, 3), 0);
+		assert_int_equal(world_call(w, by, 0, &r, 20 * WORLD_SECOND)->reply.status, 0);
+		world_run(w, 3 * WORLD_SECOND);
+		assert_int_equal(reductions(w), 0);
+		r = world_request(SESSION_STAT, "sum");
+		assert_int_equal(world_call(w, by, 0, &r, 20 * WORLD_SECOND)->reply.status,
+				 -ENOENT);
+		world_free(w);
+	}
+}
+
+/* ---- who dies ------------------------------------------------------------------------------- */
+
+/* At any moment; the sources are on the other nodes. */
+static void another_coordinator_begins_again(void **state)
+{
+	uint32_t late = 0;
+
+	for (uint32_t k = 0; k < 24; k++) {
+		struct world *w = some_nodes(5);
+		const char *target = target_of(w, 4);
+		uint32_t count = 4;
+		bool ended;
+
+		w->delay_ns = WORLD_MS;
+		for (uint32_t i = 0; i < count; i++)
+			assert_int_equal(world_put(w, i, 0, source_name(i), LARGE, i + 1), 0);
+		assert_int_equal(sum(w, 1, target, count, 60 * SOON), 0);
+		world_run(w, k * 10 * WORLD_MS);
+		ended = reductions(w) == 0; /* then nobody else knows what was in it */
+		kill_node(w, 4);
+		assert_int_equal(world_reduced(w, 1, 0, target, 30 * SOON, NULL),
+				 ended ? -ENOENT : (int)count);
+		late += ended;
+		for (uint32_t i = 0; i < 4; i++)
+			assert_int_equal(get_sum(w, i, target, LARGE, count), 0);
+		world_run(w, 20 * WORLD_SECOND);
+		assert_int_equal(reductions(w), 0);
+		world_free(w);
+	}
+	assert_in_range(late, 4, 20);
+}
+
+/* The control of the node that has asked. */
+static void its_own_node_begins_again(void **state)
+{
+	struct world *w = some_nodes(4);
+
+	put_sources(w, 0, 2, LARGE);
+	assert_int_equal(sum(w, 1, target_of(w, 2), 4, -1), 0);
+	world_kill_control(w, 1);
+	world_run(w, WORLD_SECOND);
+	world_start_control(w, 1);
+	world_run(w, 2 * WORLD_SECOND);
+	assert_int_equal(world_open(w, 1), 0);
+	put_sources(w, 2, 4, LARGE);
+	for (uint32_t i = 0; i < 4; i++) {
+		assert_int_equal(get_sum(w, i, target_of(w, 2), LARGE, 4), 0);
+		assert_int_equal(world_reduced(w, i, 0, target_of(w, 2), SOON, NULL), 4);
+	}
+	world_free(w);
+}
+
+/* ---- what is refused ------------------------------------------------------------------------ */
+
+static int refused(struct world *w, uint32_t op, uint32_t dtype, uint32_t num, uint32_t count)
+{
+	return world_reduce(w, 0, 0, "sum", ids, (struct session_reduction){op, dtype, num, count},
+			    0, SOON);
+}
+
+static void what_cannot_be(void **state)
+{
+	struct world *w = some_nodes(2);
+
+	assert_int_equal(refused(w, 0, REDUCE_F32, 0, 2), -EINVAL);
+	assert_int_equal(refused(w, REDUCE_OP_END, REDUCE_F32, 0, 2), -EINVAL);
+	assert_int_equal(refused(w, UINT32_MAX, REDUCE_F32, 0, 2), -EINVAL);
+	assert_int_equal(refused(w, REDUCE_SUM, 0, 0, 2), -EINVAL);
+	assert_int_equal(refused(w, REDUCE_SUM, REDUCE_DTYPE_END, 0, 2), -EINVAL);
+	assert_int_equal(refused(w, REDUCE_SUM, REDUCE_F32, 3, 2), -EINVAL);
+	assert_int_equal(refused(w, REDUCE_SUM, REDUCE_F32, 0, 0), -EINVAL);
+	assert_int_equal(refused(w, REDUCE_SUM, REDUCE_F32, 0, SESSION_SOURCES_MAX + 1), -EINVAL);
+	ids[5] = ids[2];
+	assert_int_equal(refused(w, REDUCE_SUM, REDUCE_F32, 0, 6), -EINVAL);
+	ids[5] = world_id("sum");
+	assert_int_equal(refused(w, REDUCE_SUM, REDUCE_F32, 0, 6), -EINVAL);
+	assert_int_equal(reductions(w), 0);
+	world_free(w);
+}
+
+static void lengths_that_lie(void **state)
+{
+	static uint8_t packet[SESSION_REQUEST_BYTES_MAX + OBJECT_ID_BYTES];
+	struct world *w = some_nodes(2);
+	struct control *c = w->node[0].core;
+	struct session_request r = world_request(SESSION_REDUCE, "sum");
+	uint64_t bad = control_counters(c)->requests_bad, tries = 0;
+
+	memcpy(packet + sizeof(r), ids, sizeof(ids));
+	r.reduction = (struct session_reduction){REDUCE_SUM, REDUCE_F32, 0, 4};
+	for (size_t length = 0; length < sizeof(r) + 5 * OBJECT_ID_BYTES; length++) {
+		if (length == sizeof(r) + 4 * OBJECT_ID_BYTES)
+			continue;
+		memcpy(packet, &r, sizeof(r));
+		control_session_request(c, 0, packet, length, w->now_ns);
+		tries++;
+	}
+	for (uint32_t k = 0; k < 4; k++) {
+		static const uint32_t counts[] = {1025, 1u << 28, UINT32_MAX, 1u << 31};
+
+		r.reduction.count = counts[k];
+		memcpy(packet, &r, sizeof(r));
+		control_session_request(c, 0, packet, sizeof(packet), w->now_ns);
+		control_session_request(c, 0, packet, sizeof(r), w->now_ns);
+		tries += 2;
+	}
+	for (uint16_t op = SESSION_ATTACH; op < SESSION_OPS; op++) {
+		if (op == SESSION_REDUCE)
+			continue;
+		r = world_request(op, "sum");
+		r.reduction.count = 1; /* no other request has sources */
+		memcpy(packet, &r, sizeof(r));
+		control_session_request(c, 0, packet, sizeof(r), w->now_ns);
+		control_session_request(c, 0, packet, sizeof(r) + OBJECT_ID_BYTES, w->now_ns);
+		tries += 2;
+	}
+	assert_int_equal(control_counters(c)->requests_bad - bad, tries);
+	assert_int_equal(reductions(w), 0);
+	world_free(w);
+}
+
+static void too_many_at_a_time(void **state)
+{
+	struct world *w = some_nodes(1);
+	int status = 0;
+	uint32_t count = 0;
+
+	while (count < 5000) {
+		char target[16];
+
+		snprintf(target, sizeof(target), "t%u", count);
+		w->node[0].replies_count = 0;
+		status = sum(w, 0, target, 1, 20 * SOON);
+		if (status)
+			break;
+		count++;
+	}
+	assert_int_equal(status, -EAGAIN);
+	assert_in_range(count, 900, 4999);
+	assert_int_equal(reductions(w), count);
+	world_run(w, 25 * WORLD_SECOND);
+	assert_int_equal(reductions(w), 0);
+	world_free(w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(everybody_may_ask_how_it_ended),
+		cmocka_unit_test(very_many_sources),
+		cmocka_unit_test(it_goes_on_without_its_client),
+		cmocka_unit_test(time_is_over),
+		cmocka_unit_test(deleted_target),
+		cmocka_unit_test(another_coordinator_begins_again),
+		cmocka_unit_test(its_own_node_begins_again),
+		cmocka_unit_test(what_cannot_be),
+		cmocka_unit_test(lengths_that_lie),
+		cmocka_unit_test(too_many_at_a_time),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
