@@ -5,8 +5,11 @@
  *
  *   fill BYTES SEED      makes the bytes that the rank gives, and room for   {"digest"}
  *                        what it takes
+ *   fill-f32 BYTES SEED  the same with an array of gradient.h                {"digest"}
  *   broadcast AT_NS      MPI_Bcast from rank 0, not before AT_NS             {"spans"}
  *   gather AT_NS         MPI_Gather to rank 0                                {"spans"}
+ *   reduce AT_NS         MPI_Reduce, sum of f32, to rank 0                   {"spans"}
+ *   allreduce AT_NS      MPI_Allreduce                                       {"spans"}
  *   p2p AT_NS            to rank 1 and back; the others stand by             {"spans"}
  *   check                of what was taken                                   {"digests"}
  *
@@ -14,9 +17,11 @@
  * span: the library moves bytes only inside its calls.
  */
 #include <mpi.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "gradient.h"
 #include "payload.h"
 
 struct rank {
@@ -42,14 +47,23 @@ static uint8_t *rank_room(size_t bytes)
 	return room;
 }
 
-static void rank_fill(struct rank *r, int bytes, uint64_t seed)
+static void rank_make_room(struct rank *r, int bytes, int takes)
 {
 	free(r->give);
 	free(r->take);
 	r->bytes = bytes;
 	r->give = rank_room((size_t)bytes);
-	r->take = rank_room((size_t)bytes * (r->rank == 0 ? (size_t)r->ranks : 1));
-	payload_fill(r->give, (uint64_t)bytes, seed);
+	r->take = rank_room((size_t)bytes * (size_t)takes);
+}
+
+static void rank_fill(struct rank *r, int bytes, uint64_t seed, bool f32)
+{
+	rank_make_room(r, bytes, f32 || r->rank != 0 ? 1 : r->ranks);
+	if (f32)
+		gradient_fill((float *)(void *)r->give, (uint64_t)bytes / sizeof(float),
+			      (uint32_t)seed);
+	else
+		payload_fill(r->give, (uint64_t)bytes, seed);
 	fprintf(r->out, "{\"digest\": \"%016llx\"}\n",
 		(unsigned long long)payload_digest(r->give, (uint64_t)bytes));
 }
@@ -64,6 +78,20 @@ static void rank_gather(struct rank *r)
 {
 	MPI_Gather(r->give, r->bytes, MPI_BYTE, r->take, r->bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
 	r->taken = r->rank == 0 ? r->ranks : 0;
+}
+
+static void rank_reduce(struct rank *r)
+{
+	MPI_Reduce(r->give, r->take, r->bytes / (int)sizeof(float), MPI_FLOAT, MPI_SUM, 0,
+		   MPI_COMM_WORLD);
+	r->taken = r->rank == 0 ? 1 : 0;
+}
+
+static void rank_allreduce(struct rank *r)
+{
+	MPI_Allreduce(r->give, r->take, r->bytes / (int)sizeof(float), MPI_FLOAT, MPI_SUM,
+		      MPI_COMM_WORLD);
+	r->taken = 1;
 }
 
 static void rank_p2p(struct rank *r)
@@ -100,9 +128,8 @@ static void rank_check(struct rank *r)
 }
 
 static const struct verb rank_verbs[] = {
-	{"broadcast", rank_broadcast},
-	{"gather", rank_gather},
-	{"p2p", rank_p2p},
+	{"broadcast", rank_broadcast}, {"gather", rank_gather}, {"reduce", rank_reduce},
+	{"allreduce", rank_allreduce}, {"p2p", rank_p2p},
 };
 
 static void rank_do(struct rank *r, const char *line)
@@ -113,8 +140,8 @@ static void rank_do(struct rank *r, const char *line)
 
 	if (sscanf(line, "%15s %lld %llu", verb, &first, &second) < 1)
 		verb[0] = '\0';
-	if (strcmp(verb, "fill") == 0) {
-		rank_fill(r, (int)first, second);
+	if (strcmp(verb, "fill") == 0 || strcmp(verb, "fill-f32") == 0) {
+		rank_fill(r, (int)first, second, strcmp(verb, "fill") != 0);
 		return;
 	}
 	if (strcmp(verb, "check") == 0) {

@@ -4,10 +4,15 @@
  * input, answers each line with one JSON object. Ends with its input.
  *
  *   fill BYTES SEED          makes the bytes of the object           {"digest"}
+ *   fill-f32 BYTES SEED      makes an array of gradient.h            {"digest"}
  *   put AT_NS NAME           puts them, not before AT_NS             {"spans"}
  *   get AT_NS NAME...        gets all of them at once from AT_NS     {"spans"}, in their order
  *   ping AT_NS GIVE TAKE     puts GIVE, then gets TAKE               {"spans"}
  *   pong AT_NS TAKE GIVE     gets TAKE, then puts GIVE               {"spans"}
+ *   reduce AT_NS TARGET spread|- NUM OWN|- PUT_AT_NS SOURCE...
+ *                            reduces NUM of the sources, puts OWN, not before PUT_AT_NS, when
+ *                            it is named, and gets TARGET            {"spans", "accepted_ns"}
+ *   sources TARGET SOURCE... which of them TARGET is made of, counted from 0   {"sources"}
  *   check                    releases what was got                   {"digests"}
  *   rm NAME...               removes objects                         {}
  *
@@ -19,35 +24,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "gradient.h"
 #include "payload.h"
-#include "sarissa/sarissa.h"
-
-enum { OBJECTS_MAX = 256, WORDS_MAX = OBJECTS_MAX + 2, TIMEOUT_S = 300 };
-
-struct span {
-	int64_t start_ns, end_ns;
-};
-
-struct task;
-
-struct got {
-	struct task *task;
-	const char *name;
-	int64_t at_ns;
-	pthread_t thread;
-	struct span span;
-	sar_buffer buffer;
-	int result;
-	char detail[256];
-};
-
-struct task {
-	sar *s;
-	uint8_t *data;
-	uint64_t bytes;
-	struct got got[OBJECTS_MAX];
-	unsigned got_count;
-};
+#include "task.h"
 
 struct verb {
 	const char *name;
@@ -55,12 +34,12 @@ struct verb {
 	int (*run)(struct task *t, int argc, char **argv);
 };
 
-static sar_id task_id(const char *name)
+sar_id task_id(const char *name)
 {
 	return sar_id_of(name, strlen(name));
 }
 
-static void task_print_spans(const struct span *spans, unsigned count)
+void task_print_spans(const struct span *spans, unsigned count)
 {
 	printf("{\"spans\": [");
 	for (unsigned i = 0; i < count; i++)
@@ -69,9 +48,9 @@ static void task_print_spans(const struct span *spans, unsigned count)
 	printf("]}\n");
 }
 
-static int task_fill(struct task *t, int argc, char **argv)
+static int task_make_room(struct task *t, const char *bytes_text)
 {
-	uint64_t bytes = strtoull(argv[1], NULL, 10);
+	uint64_t bytes = strtoull(bytes_text, NULL, 10);
 	uint8_t *data = malloc(bytes ? bytes : 1);
 
 	if (data == NULL)
@@ -79,12 +58,38 @@ static int task_fill(struct task *t, int argc, char **argv)
 	free(t->data);
 	t->data = data;
 	t->bytes = bytes;
-	payload_fill(data, bytes, strtoull(argv[2], NULL, 10));
-	printf("{\"digest\": \"%016llx\"}\n", (unsigned long long)payload_digest(data, bytes));
 	return 0;
 }
 
-static int task_put_now(struct task *t, const char *name)
+static int task_print_digest(const struct task *t)
+{
+	printf("{\"digest\": \"%016llx\"}\n",
+	       (unsigned long long)payload_digest(t->data, t->bytes));
+	return 0;
+}
+
+static int task_fill(struct task *t, int argc, char **argv)
+{
+	int r = task_make_room(t, argv[1]);
+
+	if (r != 0)
+		return r;
+	payload_fill(t->data, t->bytes, strtoull(argv[2], NULL, 10));
+	return task_print_digest(t);
+}
+
+static int task_fill_f32(struct task *t, int argc, char **argv)
+{
+	int r = task_make_room(t, argv[1]);
+
+	if (r != 0)
+		return r;
+	gradient_fill((float *)(void *)t->data, t->bytes / sizeof(float),
+		      (uint32_t)strtoul(argv[2], NULL, 10));
+	return task_print_digest(t);
+}
+
+int task_put_now(struct task *t, const char *name)
 {
 	return sar_put(t->s, task_id(name), name, t->data, t->bytes);
 }
@@ -121,7 +126,7 @@ static void *task_get_thread(void *arg)
 	return NULL;
 }
 
-static void task_release(struct task *t)
+void task_release(struct task *t)
 {
 	for (unsigned i = 0; i < t->got_count; i++)
 		if (t->got[i].result == 0)
@@ -161,7 +166,7 @@ static int task_get(struct task *t, int argc, char **argv)
 	return 0;
 }
 
-static int task_take(struct task *t, const char *name)
+int task_take(struct task *t, const char *name)
 {
 	t->got[0] = (struct got){.task = t, .name = name};
 	task_get_now(&t->got[0]);
@@ -224,9 +229,10 @@ static int task_rm(struct task *t, int argc, char **argv)
 }
 
 static const struct verb task_verbs[] = {
-	{"fill", 3, task_fill}, {"put", 3, task_put},	{"get", 3, task_get},
-	{"ping", 4, task_ping}, {"pong", 4, task_pong}, {"check", 1, task_check},
-	{"rm", 2, task_rm},
+	{"fill", 3, task_fill},	      {"put", 3, task_put},	      {"get", 3, task_get},
+	{"ping", 4, task_ping},	      {"pong", 4, task_pong},	      {"check", 1, task_check},
+	{"rm", 2, task_rm},	      {"fill-f32", 3, task_fill_f32}, {"reduce", 8, task_reduce},
+	{"sources", 3, task_sources},
 };
 
 static int task_words(char *line, char **words)

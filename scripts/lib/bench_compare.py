@@ -2,7 +2,7 @@
 """The whole table of measurements against their bounds and against other systems.
 
   bench compare                            everything
-  bench compare --only 'broadcast/*' --system both
+  bench compare --only 'broadcast/*' 'reduce/*' --system all
   bench compare --list                     the cases, each with the command that measures it alone
 
 Every case is a command of scripts/bench. Its rows go to RESULTS/CASE.json; the table is printed at
@@ -29,7 +29,8 @@ def parse(argv):
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", default=["*"], metavar="PATTERN",
                         help="of the cases' names, such as 'broadcast/*' or '*3498*'")
-    parser.add_argument("--system", choices=("sarissa", "openmpi", "both"), default="both")
+    parser.add_argument("--system", choices=bench_ops.SYSTEMS, default="all",
+                        help="who takes part, where the case's operation knows of it")
     parser.add_argument("--tuning", nargs="+", default=["hand"], metavar="T",
                         help="of OpenMPI (default: hand; its defaults take several times as long)")
     parser.add_argument("--repeat", type=int, default=5, metavar="R")
@@ -52,8 +53,11 @@ def rows_of(case, args):
     argv += ["--repeat", str(args.repeat)]
     if op == "lookup":
         return lookup_rows(bench_lookup.parse(argv))
+    system = args.system
+    if op not in bench_ops.REDUCES and system == "all":
+        system = "both"
     return list(bench_ops.results(bench_ops.parse(
-        op, [*argv, "--system", args.system, "--tuning", *args.tuning])))
+        op, [*argv, "--system", system, "--tuning", *args.tuning])))
 
 
 def lookup_rows(options):

@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 from . import network
+from .bench_sum import REDUCES, fill_verb, sum_digest
 from .bench_task import Task, ask_all
 from .shell import ROOT, Failure, build_dir, run, say
 
@@ -29,6 +30,14 @@ BY_HAND = {
     "broadcast": "bcast_algorithm=3,bcast_algorithm_segmentsize=32768",
     # linear with synchronisation
     "gather": "gather_algorithm=3",
+    # pipeline of segments; ring
+    "reduce": "reduce_algorithm=3,reduce_algorithm_segmentsize=32768",
+    "allreduce": "allreduce_algorithm=4",
+}
+SMALL_BYTES = 64 << 10
+BY_HAND_SMALL = BY_HAND | {
+    "reduce": "reduce_algorithm=5",  # binomial
+    "allreduce": "allreduce_algorithm=3",  # recursive doubling
 }
 
 AGENT = """#!/bin/sh
@@ -53,7 +62,7 @@ def program():
     """bench/mpi.c, built when it is missing or old."""
     install()
     out = build_dir() / "bench/mpi"
-    sources = [ROOT / "bench/mpi.c", ROOT / "bench/payload.h"]
+    sources = [ROOT / "bench" / name for name in ("mpi.c", "payload.h", "gradient.h")]
     if not out.exists() or out.stat().st_mtime < max(s.stat().st_mtime for s in sources):
         run("mpicc", "-O2", "-D_GNU_SOURCE", "-o", out, sources[0], "-lxxhash")
     return out
@@ -101,7 +110,8 @@ class OpenMpi:
         agent.write_text(AGENT.format(name=self.config["name"]))
         agent.chmod(agent.stat().st_mode | stat.S_IXUSR)
         hosts = ",".join(f"{network.node_ip(node)}:1" for node in range(self.count))
-        choice = {"default": "", "hand": BY_HAND.get(op, "")}.get(self.tuning, self.tuning)
+        best = BY_HAND_SMALL if self.size <= SMALL_BYTES else BY_HAND
+        choice = {"default": "", "hand": best.get(op, "")}.get(self.tuning, self.tuning)
         tuned = ["--mca", "coll_tuned_use_dynamic_rules", "1"] if choice else []
         for key, _, value in (pair.partition("=") for pair in choice.split(",") if pair):
             tuned += ["--mca", f"coll_tuned_{key}" if "algorithm" in key else key, value]
@@ -136,18 +146,20 @@ class OpenMpi:
         self.end_ranks()
         self.start_ranks(op)
         try:
-            answers = ask_all(self.tasks, [("fill", size, node + 1) for node in range(self.count)],
-                              START_S)
+            answers = ask_all(self.tasks, [(fill_verb(op), size, node + 1)
+                                           for node in range(self.count)], START_S)
         except Failure as failure:
             raise Failure(f"{failure}; mpirun says:\n{self.trouble()}") from None
         self.digests = [told["digest"] for told in answers]
+        if op in REDUCES:
+            self.sum = sum_digest(size, range(1, self.count + 1))
 
-    def ready(self):
+    def ready(self, staggered):
         pass
 
-    def begin(self, start_ns, stagger_ns):
+    def begin(self, start_ns, arrivals_ns):
         for node, task in enumerate(self.tasks):
-            task.send(self.op, start_ns + node * stagger_ns)
+            task.send(self.op, start_ns + arrivals_ns[node])
 
     def put_seconds(self):
         return {}
@@ -157,12 +169,18 @@ class OpenMpi:
         return {node: task.answer(until)["spans"] for node, task in enumerate(self.tasks)}
 
     def verify(self):
+        for node, task in enumerate(self.tasks):
+            if task.ask("check")["digests"] != self.expected(node):
+                raise Failure(f"openmpi: rank {node} got wrong bytes")
+
+    def expected(self, node):
+        """The digests of what a rank has to have."""
+        if self.op in REDUCES:
+            return [self.sum] if node == 0 or self.op == "allreduce" else []
         given = {"broadcast": lambda node: [0] if node else [],
                  "gather": lambda node: [] if node else range(self.count),
                  "p2p": lambda node: [1 - node] if node < 2 else []}[self.op]
-        for node, task in enumerate(self.tasks):
-            if task.ask("check")["digests"] != [self.digests[source] for source in given(node)]:
-                raise Failure(f"openmpi: rank {node} got wrong bytes")
+        return [self.digests[source] for source in given(node)]
 
     def trouble(self):
         time.sleep(0.2)

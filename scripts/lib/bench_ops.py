@@ -4,24 +4,34 @@
   bench broadcast --nodes 8 --size 33554432 --rate 100 --system both
 
 Times as Hoplite took them: broadcast from the moment that all ask to the end of the last receiver;
-gather the time of all gets at node 0, one object from each other node; p2p the round trip of an
-object. What is checked (every byte) and made ready is outside the time. The systems take turns.
+reduce from the call of reduce until node 0 holds the sum of all nodes' f32 arrays; allreduce from
+there until the last node holds it; gather the time of all gets at node 0, one object from each
+other node; p2p the round trip of an object. What is checked (every byte) and made ready is outside
+the time. The systems take turns.
 
-With --stagger node I calls I * MS after the start. Then 'late' tells how long after the bound the
-last receiver ended, in units of S/B: the bound of a receiver is its arrival + S/B, and not before
-those of the earlier ones. 'blocked' is how long each task stood in its call, the giver too.
+With --stagger node I calls I * MS after the start; in a reduce it gives its array then (--order has
+other orders). Then 'late' tells how long after the bound the last receiver ended, in units of S/B:
+the bound of a receiver is its arrival + S/B, and not before those of the earlier ones; that of a
+reduce is the last arrival + S/B. 'blocked' is how long each task stood in its calls, the giver too.
+
+With --kill both daemons of the nodes named are killed (SIGKILL) in the middle of a reduce that has as
+many sources in reserve: 'later' tells how much later than undisturbed its end comes, in units of S/B.
 """
 
 import argparse
 import contextlib
 import json
+import random
 import statistics
 import time
 
 from . import shell, transfer
+from .bench_gloo import DEFAULT_TUNINGS, TUNINGS, Gloo
 from .bench_meter import Meter
 from .bench_openmpi import OpenMpi
+from .bench_reduce import KilledReduce, SarissaReduce, kill_results, kill_table
 from .bench_sarissa import Sarissa
+from .bench_sum import ELEMENT_BYTES, REDUCES
 from .shell import Failure, say
 
 LEAD_NS = 60_000_000  # from the last order to the common start
@@ -32,7 +42,16 @@ BOUND_OBJECTS = {  # objects that pass the busiest link, one after the other
     "broadcast": lambda nodes: 1,
     "gather": lambda nodes: nodes - 1,
     "p2p": lambda nodes: 2,
+    "reduce": lambda nodes: 1,
+    "allreduce": lambda nodes: 2 * (nodes - 1) / nodes,
 }
+RECEIVES = {  # whose end counts
+    "broadcast": lambda node: node != 0,
+    "allreduce": lambda node: True,
+}
+STAGGERED = ("broadcast", *REDUCES)
+SYSTEMS = {"sarissa": ["sarissa"], "openmpi": ["openmpi"], "gloo": ["gloo"],
+           "both": ["sarissa", "openmpi"], "all": ["sarissa", "openmpi", "gloo"]}
 
 
 def parse(op, argv):
@@ -43,25 +62,60 @@ def parse(op, argv):
     parser.add_argument("--rate", type=float, default=100, metavar="MBIT",
                         help="of each node's link; 0: no limit, no bound")
     parser.add_argument("--mtu", type=int, default=1500, metavar="BYTES")
-    parser.add_argument("--system", choices=("sarissa", "openmpi", "both"), default="sarissa")
+    parser.add_argument("--system", choices=SYSTEMS, default="sarissa",
+                        help="both: without Gloo, which takes part in reduce and allreduce only")
     parser.add_argument("--tuning", nargs="+", default=["default", "hand"], metavar="T",
                         help="of OpenMPI: its defaults, the algorithm that we picked by hand, or "
                         "parameters to try: bcast_algorithm=7,btl_tcp_eager_limit=1000000")
     parser.add_argument("--stagger", default="0", metavar="MS|xT",
-                        help="broadcast: node I calls I * MS after the start; 0.2T: in units of "
-                        "the time that the object alone needs on a link")
+                        help="node I calls I * MS after the start; 0.2T: in units of the time that "
+                        "the object alone needs on a link; not of gather and p2p")
+    if op in REDUCES:
+        add_reduce_options(parser, op)
     parser.add_argument("--repeat", type=int, default=5, metavar="R")
     parser.add_argument("--workers", type=int, default=1, metavar="W", help="of our dataplanes")
     parser.add_argument("--busy-poll", action="store_true", help="our dataplanes never sleep")
     parser.add_argument("--json", action="store_true", help="one JSON object per repetition")
     args = parser.parse_args(argv)
     args.stagger = stagger_ms(args)
+    args.op, args.systems = op, SYSTEMS[args.system]
+    check(args)
+    return args
+
+
+def add_reduce_options(parser, op):
+    parser.add_argument("--gloo-tuning", nargs="+", choices=TUNINGS[op], metavar="A",
+                        default=DEFAULT_TUNINGS[op], help=f"of Gloo: {' '.join(TUNINGS[op])}")
+    parser.add_argument("--order", choices=("rising", "falling", "random"), default="rising",
+                        help="in which the nodes give with --stagger")
+    if op == "reduce":
+        parser.add_argument("--kill", type=int, nargs="+", default=[], metavar="I",
+                            help="kill these nodes in the middle; only for sarissa")
+        parser.add_argument("--at", type=float, default=0.5, metavar="SHARE",
+                            help="when, in parts of the undisturbed time (0.5)")
+
+
+def check(args):
     if args.nodes < 2 or args.size < 0 or args.repeat < 1 or args.rate < 0 or args.stagger < 0:
         raise Failure("--nodes is at least 2, --repeat at least 1, nothing is negative", 2)
-    if args.stagger and op != "broadcast":
-        raise Failure("--stagger is for broadcast", 2)
-    args.op = op
-    return args
+    if args.stagger and args.op not in STAGGERED:
+        raise Failure(f"--stagger is for {', '.join(STAGGERED)}", 2)
+    if args.system == "gloo" and args.op not in REDUCES:
+        raise Failure(f"Gloo takes part in {' and '.join(REDUCES)} only", 2)
+    if args.op in REDUCES and (args.size % ELEMENT_BYTES or args.size < args.nodes * ELEMENT_BYTES):
+        raise Failure("--size holds f32 elements, at least one for each node", 2)
+    if getattr(args, "kill", []):
+        check_kill(args)
+
+
+def check_kill(args):
+    spare = len(set(args.kill))
+    if not all(0 < node < args.nodes - spare for node in args.kill) or args.stagger:
+        raise Failure("--kill names nodes, but not node 0, which asks, nor the last "
+                      f"{spare}, which have what is in reserve; there is no --stagger with it", 2)
+    if not 0 < args.at < 1 or args.size == 0 or args.rate == 0:
+        raise Failure("--at is between 0 and 1, and --kill wants a --size and a --rate", 2)
+    args.systems = ["sarissa"]
 
 
 def stagger_ms(args):
@@ -77,22 +131,37 @@ def stagger_ms(args):
 @contextlib.contextmanager
 def systems(args):
     """Those asked for, each on links of its own; all are up during the whole run."""
-    options = ["--rate", args.rate, "--mtu", args.mtu]
-    objects = args.nodes if args.op == "gather" else 2
-    store = 2 * objects * args.size // MIB + 64
     with contextlib.ExitStack() as stack:
         out = []
-        if args.system in ("sarissa", "both"):
-            extra = ["--busy-poll"] if args.busy_poll else []
-            config = stack.enter_context(transfer.cluster(
-                args.nodes, *options, "--store", store, "--workers", args.workers, *extra))
-            out.append(stack.enter_context(Sarissa(config)))
-        if args.system in ("openmpi", "both"):
-            config = stack.enter_context(transfer.cluster(args.nodes, *options, "--bare",
-                                                          suffix="m"))
-            for tuning in args.tuning:
-                out.append(stack.enter_context(OpenMpi(config, tuning)))
+        if "sarissa" in args.systems:
+            config = stack.enter_context(our_cluster(args))
+            ours = (KilledReduce if getattr(args, "kill", []) else SarissaReduce
+                    if args.op in REDUCES else Sarissa)
+            out.append(stack.enter_context(ours(config)))
+        for name, one, tunings in (("openmpi", OpenMpi, args.tuning),
+                                   ("gloo", Gloo, getattr(args, "gloo_tuning", ()))):
+            if name in args.systems and tunings:
+                config = stack.enter_context(transfer.cluster(
+                    args.nodes, "--rate", args.rate, "--mtu", args.mtu, "--bare", suffix=name[0]))
+                out += [stack.enter_context(one(config, tuning)) for tuning in tunings]
         yield out
+
+
+def our_cluster(args):
+    objects = {"gather": args.nodes, "reduce": 4, "allreduce": 4}.get(args.op, 2)
+    extra = ["--busy-poll"] if args.busy_poll else []
+    return transfer.cluster(args.nodes, "--rate", args.rate, "--mtu", args.mtu, "--store",
+                            2 * objects * args.size // MIB + 64, "--workers", args.workers, *extra)
+
+
+def arrivals_ns(args):
+    """When each node calls, or gives, after the start."""
+    order = list(range(args.nodes))
+    if getattr(args, "order", "rising") == "falling":
+        order.reverse()
+    elif getattr(args, "order", "rising") == "random":
+        random.Random(args.nodes).shuffle(order)
+    return [int(place * args.stagger * 1e6) for place in order]
 
 
 def bound_seconds(args):
@@ -103,9 +172,9 @@ def bound_seconds(args):
 
 
 def seconds_of(op, spans, start_ns):
-    """Until the last receiver has all (broadcast), until the caller has (gather, p2p)."""
-    ends = [end for node, calls in spans.items() for _, end in calls
-            if (node != 0) == (op == "broadcast")]
+    """Until the last receiver has all (broadcast, allreduce), or until the caller has."""
+    receives = RECEIVES.get(op, lambda node: node == 0)
+    ends = [end for node, calls in spans.items() for _, end in calls if receives(node)]
     return (max(ends) - start_ns) / 1e9
 
 
@@ -127,15 +196,19 @@ def receivers(args, spans, start_ns):
     return {"arrival_seconds": arrivals, "end_seconds": ends, "late_shares": late}
 
 
-def one_turn(system, args):
-    system.ready()
+def one_turn(system, args, disturb=None):
+    """`disturb`, if any, is called with the start in ns, while the operation runs."""
+    system.ready(staggered=args.stagger > 0)
+    arrivals = arrivals_ns(args)
     meter = Meter(system.config)
     start_ns = time.monotonic_ns() + LEAD_NS + args.nodes * LEAD_PER_NODE_NS
     bound = bound_seconds(args)
     try:
-        system.begin(start_ns, int(args.stagger * 1e6))
+        system.begin(start_ns, arrivals)
         time.sleep(max(0, start_ns - time.monotonic_ns()) / 1e9)
         meter.start()
+        if disturb:
+            disturb(start_ns)
         spans = system.finish(patience_s=60 + 30 * bound)
         meter.stop()
     except Failure as failure:
@@ -149,7 +222,8 @@ def one_turn(system, args):
            "bytes": args.size, "rate_mbit": args.rate, "mtu": args.mtu, "stagger_ms": args.stagger,
            "seconds": seconds, "bound_seconds": bound, "ratio": seconds / bound if bound else 0,
            "blocked_seconds": blocked, "blocked_mean_seconds": statistics.mean(blocked),
-           "put_seconds": system.put_seconds()}
+           "blocked_others_seconds": statistics.mean(blocked[1:]),
+           "node_arrival_seconds": [arrival / 1e9 for arrival in arrivals], "put_seconds": system.put_seconds()}
     if args.op == "broadcast":
         row |= receivers(args, spans, start_ns)
     if alone:
@@ -205,12 +279,11 @@ def stagger_table(args, groups):
     def medians(same, key):
         return [statistics.median(values) for values in zip(*(row[key] for row in same))]
 
-    nodes = range(args.nodes)
-    say("arrival, s" + " " * 25 + "".join(f"{node * args.stagger / 1e3:>9.3f}" for node in nodes))
+    say("arrival, s" + " " * 25 + "".join(f"{at / 1e9:>9.3f}" for at in arrivals_ns(args)))
     for name, same in groups.items():
         say(f"blocked, s   {name:<22}" +
             "".join(f"{value:>9.4f}" for value in medians(same, "blocked_seconds")))
-    for name, same in groups.items():
+    for name, same in groups.items() if args.op == "broadcast" else ():
         late = medians(same, "late_shares") if args.rate else []
         say(f"late, S/B    {name:<22}{'-':>9}" + "".join(f"{value:>9.3f}" for value in late))
 
@@ -237,7 +310,10 @@ def results(args):
     """The rows of all repetitions, as they come."""
     shell.require_root("scripts/bench")
     with systems(args) as running:
-        yield from measure(args, running)
+        if getattr(args, "kill", []):
+            yield from kill_results(args, running[0], one_turn)
+        else:
+            yield from measure(args, running)
 
 
 def main(op, argv):
@@ -248,3 +324,5 @@ def main(op, argv):
         if args.json:
             print(json.dumps(row), flush=True)
     table(args, rows)
+    if getattr(args, "kill", []):
+        kill_table(args, rows)

@@ -10,6 +10,15 @@ from .bench_task import Task, ask_all
 from .shell import Failure, build_dir
 
 
+def end_child(child):
+    try:
+        child.wait(timeout=5)
+    except subprocess.TimeoutExpired:
+        process.end(child.pid)
+        child.wait()
+    child.stdout.close()
+
+
 class Sarissa:
     system, tuning = "sarissa", ""
 
@@ -28,6 +37,7 @@ class Sarissa:
         return self
 
     def start(self, node):
+        """Its task, in the place of one that has gone before."""
         program = build_dir() / "bench/task"
         if not program.exists():
             raise Failure(f"{program} is not there: run scripts/setup")
@@ -35,19 +45,16 @@ class Sarissa:
             ["ip", "netns", "exec", network.node_netns(self.config["name"], node), program],
             env=nodes.environment(self.config, node), stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, stderr=sys.stderr)
-        self.children.append(child)
-        self.tasks.append(Task(f"sarissa's task of node {node}", child.stdin.fileno(),
-                               child.stdout.fileno(), lambda: child.poll() is None))
+        self.children[node:node + 1] = [child]
+        self.tasks[node:node + 1] = [Task(
+            f"sarissa's task of node {node}", child.stdin.fileno(), child.stdout.fileno(),
+            lambda: child.poll() is None)]
 
     def __exit__(self, *_):
         for child in self.children:
             child.stdin.close()
         for child in self.children:
-            try:
-                child.wait(timeout=5)
-            except subprocess.TimeoutExpired:
-                process.end(child.pid)
-            child.stdout.close()
+            end_child(child)
 
     def prepare(self, op, size):
         """Makes the bytes that each task gives."""
@@ -63,15 +70,15 @@ class Sarissa:
         names = self.names()
         return {node: self.tasks[node].ask("put", 0, names[node])["spans"] for node in giving}
 
-    def ready(self):
+    def ready(self, staggered):
         self.turn += 1
         giving = {"broadcast": [0], "gather": range(1, len(self.tasks)), "p2p": []}[self.op]
         self.puts = self.put(giving)
 
-    def begin(self, start_ns, stagger_ns):
+    def begin(self, start_ns, arrivals_ns):
         """Orders every task its calls, from start_ns on."""
         names, count = self.names(), len(self.tasks)
-        lines = {"broadcast": lambda: {node: ("get", start_ns + node * stagger_ns, names[0])
+        lines = {"broadcast": lambda: {node: ("get", start_ns + arrivals_ns[node], names[0])
                                        for node in range(1, count)},
                  "gather": lambda: {0: ("get", start_ns, *names[1:])},
                  "p2p": lambda: {0: ("ping", start_ns, names[0], names[1]),
