@@ -34,14 +34,19 @@ struct stage *combine_stage(struct control *c, struct combine *k)
 
 /* ---- telling the coordinator ---------------------------------------------------------------- */
 
+static void combine_untold(struct combine *k)
+{
+	list_each(l, after, &k->parts) list_item(l, struct part, of_combine)->told = false;
+	k->told = false;
+}
+
 static bool combine_told(struct control *c, struct call *call, const struct message *answer)
 {
 	struct combine *k = call->owner;
 
 	k->call = NULL;
 	if (answer == NULL) { /* it will ask, or be forgotten */
-		list_each(l, after, &k->parts) list_item(l, struct part, of_combine)->told = false;
-		k->told = false;
+		combine_untold(k);
 		return false;
 	}
 	combine_report(c, k);
@@ -93,7 +98,7 @@ void combine_report(struct control *c, struct combine *k)
 	k->call = calls_start(c, k->coordinator, &m, TABLE_SLOT_NONE, c->config.orphan_ns,
 			      combine_told, k);
 	if (k->call == NULL) /* too many: with the next COMBINE */
-		k->told = false;
+		combine_untold(k);
 }
 
 /* ---- beginning and ending ------------------------------------------------------------------- */
@@ -115,16 +120,24 @@ void combine_killed(struct control *c, struct combine *k)
 	combine_free(c, k);
 }
 
-/* Gives up what is built; a target that is complete is an object as any other by now. */
-static void combine_give_up(struct control *c, struct combine *k, const char *why)
+/* Whether the target that it has completed still is the object in its slot. */
+static bool combine_stands(struct control *c, const struct combine *k)
+{
+	return objects_is(c, k->slot, k->generation) &&
+	       object_id_equal(&c->table->slot[k->slot].id, &k->by_id.id);
+}
+
+/* Gives up what is built; a target that is complete is an object as any other by now, unless its
+ * own coordinator says otherwise. */
+static void combine_give_up(struct control *c, struct combine *k, bool anew, const char *why)
 {
 	uint32_t slot = k->slot;
 	struct object_id id = k->by_id.id;
 	uint64_t generation = k->generation;
-	bool hidden = k->hidden, done = k->done;
+	bool hidden = k->hidden, keep = !hidden && k->done && !(anew && combine_stands(c, k));
 
 	combine_killed(c, k);
-	if (done && !hidden)
+	if (keep)
 		return;
 	objects_replace(c, slot, why);
 	if (!hidden)
@@ -133,7 +146,7 @@ static void combine_give_up(struct control *c, struct combine *k, const char *wh
 
 static void combine_orphan_fire(struct control *c, struct timer *t)
 {
-	combine_give_up(c, list_item(t, struct combine, orphan),
+	combine_give_up(c, list_item(t, struct combine, orphan), false,
 			"nobody coordinates its reduce any more: get it again");
 }
 
@@ -164,10 +177,12 @@ void combine_done(struct control *c, struct combine *k)
  * same set. Of one that has readers they may have seen bytes: the coordinator decides. */
 void combine_stage_lost(struct control *c, struct combine *k)
 {
+	if (k->done)
+		return; /* all of it is in the store */
 	list_each(l, after, &k->parts) part_restart(c, list_item(l, struct part, of_combine));
 	if (!k->hidden || c->attached)
 		k->lost = -ESTALE;
-	k->done = k->told = false;
+	k->told = false;
 }
 
 void combine_reset(struct control *c)
@@ -175,6 +190,24 @@ void combine_reset(struct control *c)
 	list_each(l, after, &c->combines.active)
 	{
 		combine_free(c, list_item(l, struct combine, active));
+	}
+}
+
+void combine_node_down(struct control *c, const struct node *n)
+{
+	list_each(i, after, &c->combines.active)
+	{
+		struct combine *k = list_item(i, struct combine, active);
+
+		list_each(j, next, &k->parts)
+		{
+			struct part *p = list_item(j, struct part, of_combine);
+
+			if (p->state != PART_LINK || p->node != n)
+				continue;
+			timers_cancel(&c->timers, &p->timer);
+			part_start(c, p);
+		}
 	}
 }
 
@@ -238,15 +271,33 @@ static int combine_check(struct control *c, const struct message_combine *m)
 	return 0;
 }
 
+/* The directory keeps the id for this reduce: what else is here under it is a copy of what the
+ * target was before, or is about to be refused. */
+static int combine_free_id(struct control *c, const struct object_id *id)
+{
+	uint32_t slot = objects_find(c, id);
+	const struct object_slot *s;
+
+	if (slot == TABLE_SLOT_NONE)
+		return 0;
+	s = &c->table->slot[slot];
+	if (s->state == OBJECT_CREATING)
+		return -EAGAIN;
+	if (s->state == OBJECT_SEALED && s->flags & OBJECT_FLAG_PRIMARY)
+		return -EEXIST;
+	objects_replace(c, slot, "the object is made anew: get it again");
+	return 0;
+}
+
 static int combine_make(struct control *c, struct node *n, const struct message_combine *m,
 			struct combine **out)
 {
 	struct combine *k;
 	uint32_t slot;
-	int error;
+	int error = combine_free_id(c, &m->id);
 
-	if (objects_find(c, &m->id) != TABLE_SLOT_NONE)
-		return -EEXIST;
+	if (error)
+		return error;
 	k = pool_take(&c->combines.pool);
 	if (k == NULL)
 		return -EAGAIN;
@@ -326,7 +377,8 @@ static int combine_find(struct control *c, struct node *n, const struct message_
 		}
 	}
 	if (k)
-		combine_give_up(c, k, "its reduce began again: get it again");
+		combine_give_up(c, k, k->coordinator == n && k->reduce == m->reduce,
+				"its reduce began again: get it again");
 	return combine_make(c, n, m, out);
 }
 
@@ -344,7 +396,7 @@ void combine_request(struct control *c, struct node *n, const struct message *m)
 		combine_heard(c, k);
 		error = combine_parts(c, k, &m->combine);
 		if (error)
-			combine_give_up(c, k, "it cannot be built here: get it again");
+			combine_give_up(c, k, false, "it cannot be built here: get it again");
 		else
 			combine_report(c, k);
 	}
@@ -363,7 +415,7 @@ void combine_release(struct control *c, struct node *n, const struct message *m)
 
 		if (k->coordinator == n && k->reduce == m->combined.reduce &&
 		    object_id_equal(&k->target, &m->combined.target))
-			combine_give_up(c, k, "its reduce has ended: get it again");
+			combine_give_up(c, k, false, "its reduce has ended: get it again");
 	}
 	peers_send(c, n, &answer);
 }

@@ -106,6 +106,8 @@ void combine_killed(struct control *c, struct combine *k);
 void combine_stage_lost(struct control *c, struct combine *k);
 /* A node has become reachable, or a connection to it has come up. */
 void combine_node_up(struct control *c, struct node *n);
+/* No message reaches the node any more. */
+void combine_node_down(struct control *c, const struct node *n);
 /* Whether some part waits for this link. */
 bool combine_wants(struct control *c, const struct link *l);
 /* Tells the coordinator what it does not know yet. */

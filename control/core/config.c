@@ -34,6 +34,7 @@ void control_config_default(struct control_config *config)
 		.directory_ns = 10000 * MS,
 		.status_ns = 1000 * MS,
 		.link_ns = 3000 * MS,
+		.down_ns = 250 * MS,
 		.orphan_ns = 10000 * MS,
 		.stall_ns = 1000 * MS,
 		.backoff_min_ns = 20 * MS,

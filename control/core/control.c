@@ -270,6 +270,7 @@ void control_node_down(struct control *c, struct node *n)
 {
 	n->state = NODE_DOWN;
 	reduce_node_down(c, n);
+	combine_node_down(c, n);
 	if (!control_is_shard(c, c->self))
 		return;
 	control_removals_lost(c, n);
@@ -436,6 +437,8 @@ void control_usage(const struct control *c, struct control_usage *out)
 		.zombies = c->objects.zombie_count,
 		.fetches = c->fetches.pool.used,
 		.serves = c->serves.pool.used,
+		.combines = c->combines.pool.used,
+		.parts = c->combines.parts.used,
 		.reductions = c->reductions.pool.used,
 		.stages = c->plan.stages.used,
 		.edges = c->plan.ins.used + c->plan.outs.used,
@@ -443,6 +446,7 @@ void control_usage(const struct control *c, struct control_usage *out)
 		.waits = c->sessions.waits.used,
 		.entries = c->directory.entries.used,
 	};
+	list_each(l, after, &c->reduces.active) out->reduces++;
 	for (uint32_t i = 0; i < c->peers.links.fresh; i++) {
 		const struct link *l = pool_at(&c->peers.links, i);
 

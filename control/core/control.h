@@ -94,6 +94,7 @@ struct control_config {
 	uint64_t directory_ns; /* a client's to the directory: longer than a death stays unknown */
 	uint64_t status_ns;    /* a node that does not answer in so long is shown as down */
 	uint64_t link_ns;      /* a holder that cannot be connected to in so long is given up */
+	uint64_t down_ns;      /* so is a part's node that is known to be down */
 	uint64_t orphan_ns;    /* a coordinator not heard of for so long is gone */
 	uint64_t stall_ns;     /* a stream that does not move is asked about after so long */
 	uint64_t backoff_min_ns; /* between attempts to connect, to find a holder */
@@ -176,8 +177,8 @@ void control_leave(struct control *c, uint64_t now_ns);
 /* For tests and invariants: bytes of the store in use, objects, things under way. */
 struct control_usage {
 	uint64_t store_bytes, scratch_bytes;
-	uint32_t objects, zombies, fetches, serves, reductions, stages, edges, calls, waits,
-		entries, links_up;
+	uint32_t objects, zombies, fetches, serves, combines, parts, reduces, reductions, stages,
+		edges, calls, waits, entries, links_up;
 };
 void control_usage(const struct control *c, struct control_usage *out);
 

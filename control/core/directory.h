@@ -203,6 +203,7 @@ void directory_end(struct directory *d, struct entry *e, uint32_t except, struct
 
 /* directory_locate.c */
 void directory_locate(struct directory *d, uint32_t node, const struct message *m);
+void directory_locate_forget(struct directory *d, uint32_t node, const struct message *m);
 /* Answers those that can be. */
 void directory_locate_serve(struct directory *d, struct entry *e);
 void directory_locate_remove(struct directory *d, struct locate *w);

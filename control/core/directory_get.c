@@ -305,6 +305,10 @@ void directory_get(struct directory *d, uint32_t node, const struct message *m)
 	struct message answer;
 	struct waiter *w;
 
+	if (m->get.why == MESSAGE_GET_FORGET) {
+		directory_locate_forget(d, node, m);
+		return;
+	}
 	if (m->get.why == MESSAGE_GET_LOCATE) {
 		directory_locate(d, node, m);
 		return;

@@ -92,7 +92,8 @@ void directory_locate(struct directory *d, uint32_t node, const struct message *
 			directory_settle(d, e);
 		return;
 	}
-	w->failed = m->get.failed;
+	/* what could not be had was perhaps another generation */
+	w->failed = m->get.generation == e->generation ? m->get.failed : MESSAGE_NODE_NONE;
 	if (m->get.failed < d->nodes_count)
 		d->out.suspect(d->out.arg, m->get.failed);
 	if (directory_locate_answer(d, e, w)) {
@@ -103,6 +104,28 @@ void directory_locate(struct directory *d, uint32_t node, const struct message *
 	directory_got(e, m->request, e->generation ? MESSAGE_GOT_WAIT : MESSAGE_GOT_UNKNOWN,
 		      &answer);
 	d->out.answer(d->out.arg, node, &answer);
+}
+
+void directory_locate_forget(struct directory *d, uint32_t node, const struct message *m)
+{
+	struct entry *e = directory_find(d, &m->get.id);
+	struct message answer = {.kind = MESSAGE_GOT, .request = m->request};
+
+	answer.got.id = m->get.id;
+	answer.got.what = MESSAGE_GOT_FAILED;
+	answer.got.holder = MESSAGE_NODE_NONE;
+	answer.got.status = -ECANCELED;
+	d->out.answer(d->out.arg, node, &answer);
+	if (e == NULL)
+		return;
+	list_each(l, after, &e->locates)
+	{
+		struct locate *w = list_item(l, struct locate, of_entry);
+
+		if (w->node == node && w->request == m->get.generation)
+			directory_locate_remove(d, w);
+	}
+	directory_settle(d, e);
 }
 
 /* ---- an id that is kept for one generation -------------------------------------------------- */

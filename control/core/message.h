@@ -68,6 +68,7 @@ enum message_get_why {
 	MESSAGE_GET_MORE,      /* one feeds me, an idle one beside it would be faster */
 	MESSAGE_GET_HEDGE,     /* those that feed me are slow: whom else can I ask? */
 	MESSAGE_GET_LOCATE,    /* where is it? Nothing is booked, and I get no copy */
+	MESSAGE_GET_FORGET,    /* I ask no more: generation is the number of my LOCATE */
 	MESSAGE_GET_WHYS,
 };
 

@@ -30,16 +30,18 @@ static void part_lost(struct control *c, struct part *p, int32_t status)
 /* Not now: soon, then later, until it has taken too long. */
 static void part_later(struct control *c, struct part *p, int32_t status)
 {
-	uint32_t shift = p->attempts < 12 ? p->attempts : 12;
+	uint64_t pause = PART_SOON_NS << (p->attempts < 12 ? p->attempts : 12);
+	uint64_t limit = p->node->state == NODE_DOWN ? c->config.down_ns : c->config.link_ns;
 
 	if (p->lost_ns == 0)
 		p->lost_ns = c->now_ns;
-	if (c->now_ns - p->lost_ns >= c->config.link_ns) {
+	if (c->now_ns - p->lost_ns >= limit) {
 		part_lost(c, p, status);
 		return;
 	}
+	limit -= c->now_ns - p->lost_ns;
 	p->attempts++;
-	part_timer(c, p, PART_SOON_NS << shift);
+	part_timer(c, p, pause < limit ? pause : limit);
 }
 
 /* What it has brought stays with it until it has an edge again. */

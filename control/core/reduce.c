@@ -35,6 +35,15 @@ void reduces_init(struct control *c)
 			REDUCE_GRAIN_BYTES);
 }
 
+uint64_t reduce_generation(struct control *c, const struct reduce *r)
+{
+	const struct tombstone *t = directory_tombstone(&c->directory, &r->by_id.id);
+
+	if (t)
+		control_generation_after(c, t->generation);
+	return control_generation(c);
+}
+
 static struct reduce *reduce_find(struct control *c, const struct object_id *target)
 {
 	struct idmap_node *n = idmap_find(&c->reduces.by_id, target);
@@ -171,8 +180,7 @@ static void reduce_release(struct control *c, struct reduce *r)
 static void reduce_end_calls(struct control *c, struct reduce *r)
 {
 	for (uint32_t i = 0; i < r->count; i++) {
-		calls_cancel(c, r->source[i].call);
-		r->source[i].call = NULL;
+		reduce_unlocate(c, &r->source[i]);
 	}
 	for (uint32_t i = 0; i < r->cells; i++) {
 		calls_cancel(c, r->cell[i].call);

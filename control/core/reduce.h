@@ -87,6 +87,7 @@ struct reduce_cell {
 	bool dirty;	/* its node must be told */
 	bool anew;	/* what it has is of no use any more */
 	bool delivered; /* its parent's object has all of it */
+	bool gone;	/* lost after it was delivered */
 	bool done;	/* it is complete */
 };
 
@@ -178,12 +179,16 @@ void reduce_fill_message(struct control *c, struct call *call);
 
 /* No message reaches the node any more. */
 void reduce_node_down(struct control *c, struct node *n);
+/* That generation of the target is ended, wherever it was made. */
+void reduce_buried(struct control *c, const struct message_bury *b);
 /* The target was deleted. */
 void reduce_deleted(struct control *c, const struct object_id *target);
 /* The members have changed: those that are another's now begin again there. */
 void reduce_keep(struct control *c);
 
 /* For the files of the coordinator. */
+/* A new one, later than what was buried of the target: another coordinator's clock may be ahead. */
+uint64_t reduce_generation(struct control *c, const struct reduce *r);
 /* Tells those who have asked. */
 void reduce_answer_all(struct control *c, struct reduce *r);
 void reduce_end(struct control *c, struct reduce *r, int32_t status, const char *text);
@@ -192,6 +197,8 @@ void reduce_accept(struct control *c, struct reduce *r);
 
 /* reduce_source.c */
 void reduce_locate(struct control *c, struct reduce_source *s);
+/* It is not asked for any more. */
+void reduce_unlocate(struct control *c, struct reduce_source *s);
 /* Whether messages may reach the node. */
 bool reduce_reachable(struct control *c, uint32_t node);
 
@@ -234,6 +241,8 @@ void reduce_spread_free(struct control *c, struct reduce *r);
 void reduce_spread_fill_message(struct control *c, struct call *call);
 
 /* reduce_repair.c */
+/* Reserves that nobody reaches are looked for; others may be reachable again. */
+void reduce_look_again(struct control *c, struct reduce *r);
 void reduce_lost(struct control *c, struct reduce *r, uint32_t cell,
 		 const struct message_combined *m);
 

@@ -185,6 +185,8 @@ void reduce_beat(struct control *c, struct reduce *r)
 	for (uint32_t i = 0; i < r->count; i++)
 		if (r->source[i].state != SOURCE_KNOWN && r->source[i].call == NULL)
 			reduce_locate(c, &r->source[i]);
+	if (r->state < REDUCE_SPREADING)
+		reduce_look_again(c, r);
 	for (uint32_t i = 0; i < r->cells; i++)
 		r->cell[i].dirty = r->cell[i].started;
 	list_each(l, after, &r->getters) list_item(l, struct reduce_getter, link)->dirty = true;

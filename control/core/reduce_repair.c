@@ -63,6 +63,8 @@ static bool repair_wants(struct control *c, struct reduce *r, uint32_t i)
 		struct reduce_cell *q = &r->cell[child[k]];
 
 		q->delivered = false;
+		if (q->gone && !q->anew)
+			q->anew = changed = true;
 		if (q->anew || reduce_seat_of(q)->has == 0 ||
 		    reduce_reachable(c, reduce_seat_of(q)->host))
 			continue;
@@ -77,7 +79,7 @@ static void repair_begin(struct control *c, struct reduce *r, uint32_t i)
 	struct reduce_cell *p = &r->cell[i];
 	struct reduce_seat *seat = reduce_seat_of(p);
 
-	p->anew = p->started = p->delivered = p->done = false;
+	p->anew = p->started = p->delivered = p->done = p->gone = false;
 	calls_cancel(c, p->call);
 	p->call = NULL;
 	seat->host = REDUCE_NONE;
@@ -86,7 +88,7 @@ static void repair_begin(struct control *c, struct reduce *r, uint32_t i)
 			seat->host = r->source[k].node;
 	if (!p->combines)
 		return;
-	p->generation = control_generation(c);
+	p->generation = reduce_generation(c, r);
 	if (!reduce_is_root(p))
 		return;
 	if (r->stripes > 1) /* who reads the old one begins again */
@@ -183,6 +185,9 @@ void reduce_lost(struct control *c, struct reduce *r, uint32_t i, const struct m
 		return;
 	if (m->part_node != MESSAGE_NODE_NONE) {
 		repair_part(c, r, i, m);
+	} else if (p->delivered) {
+		p->gone = true; /* nobody needs it, unless its parent is built anew */
+		return;
 	} else {
 		p->anew = true;
 		if (!reduce_reachable(c, host) || p->tries++ > 0)
@@ -261,6 +266,21 @@ static bool repair_delivered(const struct reduce *r, uint32_t seat)
 	return true;
 }
 
+void reduce_look_again(struct control *c, struct reduce *r)
+{
+	for (uint32_t i = 0; i < r->count; i++) {
+		struct reduce_source *s = &r->source[i];
+
+		if (s->state == SOURCE_KNOWN && s->seat == REDUCE_NONE &&
+		    !reduce_reachable(c, s->node)) {
+			s->failed = MESSAGE_NODE_NONE;
+			repair_vacate_source(c, r, s);
+		}
+	}
+	if (r->state == REDUCE_RUNNING && r->cells > 0)
+		reduce_fill(c, r);
+}
+
 static void repair_node(struct control *c, struct reduce *r, uint32_t node)
 {
 	bool lost = false;
@@ -280,12 +300,33 @@ static void repair_node(struct control *c, struct reduce *r, uint32_t node)
 	for (uint32_t i = 0; i < r->cells; i++) {
 		struct reduce_cell *p = &r->cell[i];
 
-		if (reduce_seat_of(p)->host != node || p->delivered || !p->started)
+		if (reduce_seat_of(p)->host != node || !p->started)
 			continue;
+		if (p->delivered) {
+			p->gone = true;
+			continue;
+		}
 		p->anew = lost = true;
 	}
 	if (lost)
 		repair(c, r);
+}
+
+void reduce_buried(struct control *c, const struct message_bury *b)
+{
+	struct idmap_node *known = idmap_find(&c->reduces.by_id, &b->id);
+	struct reduce *r = known ? idmap_item(known, struct reduce, by_id) : NULL;
+
+	if (r == NULL || r->state != REDUCE_RUNNING || r->cells == 0)
+		return;
+	if (r->stripes > 1 && r->generation <= b->generation) {
+		reduce_spread_anew(c, r);
+		reduce_spread_tell(c, r);
+	} else if (r->stripes == 1 && r->cell[r->root].generation <= b->generation &&
+		   r->cell[r->root].started) {
+		r->cell[r->root].anew = true;
+		repair(c, r);
+	}
 }
 
 void reduce_node_down(struct control *c, struct node *n)
@@ -296,7 +337,7 @@ void reduce_node_down(struct control *c, struct node *n)
 
 		if (r->stripes > 1)
 			reduce_spread_node_down(c, r, n->number);
-		if (r->state == REDUCE_RUNNING && r->cells > 0)
+		if (r->state < REDUCE_SPREADING)
 			repair_node(c, r, n->number);
 	}
 }

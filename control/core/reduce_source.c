@@ -61,7 +61,7 @@ static uint8_t *reduce_value(struct control *c, struct reduce *r)
 static void reduce_small_done(struct control *c, struct reduce *r)
 {
 	uint8_t *value = reduce_value(c, r);
-	uint64_t generation = control_generation(c);
+	uint64_t generation = reduce_generation(c, r);
 	uint32_t slot;
 	struct text t;
 	int error;
@@ -161,7 +161,8 @@ static bool reduce_absent(struct control *c, struct reduce_source *s, struct cal
 	struct reduce *r = s->reduce;
 	uint64_t number = r->number;
 
-	s->failed = MESSAGE_NODE_NONE; /* it may come back */
+	/* it may come back: nobody is left out when this is asked again */
+	s->failed = call->message.get.failed = MESSAGE_NODE_NONE;
 	if (s->state != SOURCE_ASKED)
 		return true;
 	s->state = SOURCE_ABSENT;
@@ -173,10 +174,30 @@ static bool reduce_absent(struct control *c, struct reduce_source *s, struct cal
 	return true;
 }
 
+/* Nobody has it but the directory, and it must be streamed: it becomes an object of this node. */
+static bool reduce_adopt(struct control *c, struct message_got *got)
+{
+	uint32_t slot;
+
+	if (c->table == NULL || got->what != MESSAGE_GOT_VALUE || got->value_bytes != got->size ||
+	    got->size == 0 || objects_find(c, &got->id) != TABLE_SLOT_NONE ||
+	    objects_insert(c, &got->id, got->name, got->size, got->generation, got->chunk_bytes,
+			   OBJECT_FETCHING, &slot))
+		return false;
+	memcpy(c->store + c->table->slot[slot].offset, got->value, got->size);
+	objects_publish(c, slot, got->size);
+	objects_seal(c, slot, false);
+	session_fetch_ends(c, &got->id, slot);
+	objects_announce(c, slot);
+	got->holder = c->self->number;
+	return true;
+}
+
 static bool reduce_located(struct control *c, struct call *call, const struct message *answer)
 {
 	struct reduce_source *s = call->owner;
 	const struct message_got *got = &answer->got; /* no deadline: never NULL */
+	struct message_got own;
 
 	switch (got->what) {
 	case MESSAGE_GOT_UNKNOWN:
@@ -184,8 +205,11 @@ static bool reduce_located(struct control *c, struct call *call, const struct me
 		return reduce_absent(c, s, call);
 	case MESSAGE_GOT_HOLDER:
 	case MESSAGE_GOT_VALUE:
+		own = *got;
+		if (got->holder == MESSAGE_NODE_NONE && !s->reduce->small && !reduce_adopt(c, &own))
+			return reduce_absent(c, s, call);
 		s->call = NULL;
-		reduce_known(c, s, got);
+		reduce_known(c, s, &own);
 		return false;
 	default: /* the directory is full: later */
 		return true;
@@ -198,8 +222,30 @@ void reduce_locate(struct control *c, struct reduce_source *s)
 
 	m.get.id = s->id;
 	m.get.failed = s->failed;
+	m.get.generation = s->generation;
 	m.get.why = MESSAGE_GET_LOCATE;
 	s->call = calls_start(c, control_shard(c, &s->id), &m, TABLE_SLOT_NONE, UINT64_MAX,
 			      reduce_located, s);
 	/* too many calls: the beat tries again */
+}
+
+static bool reduce_forgotten(struct control *c, struct call *call, const struct message *answer)
+{
+	return false;
+}
+
+void reduce_unlocate(struct control *c, struct reduce_source *s)
+{
+	struct message m = {.kind = MESSAGE_GET};
+
+	if (s->call == NULL)
+		return;
+	m.get.id = s->id;
+	m.get.failed = MESSAGE_NODE_NONE;
+	m.get.why = MESSAGE_GET_FORGET;
+	m.get.generation = s->call->message.request;
+	calls_cancel(c, s->call);
+	s->call = NULL;
+	calls_start(c, control_shard(c, &s->id), &m, TABLE_SLOT_NONE, c->config.orphan_ns,
+		    reduce_forgotten, NULL);
 }

@@ -148,7 +148,7 @@ bool reduce_spread(struct control *c, struct node *n, const struct message *m)
 	struct message answer = {.kind = MESSAGE_GOT, .request = m->request};
 	struct reduce_getter *g;
 
-	if (r == NULL || m->get.why == MESSAGE_GET_LOCATE)
+	if (r == NULL || m->get.why == MESSAGE_GET_LOCATE || m->get.why == MESSAGE_GET_FORGET)
 		return false;
 	g = spread_add(c, r, n->number, m->request);
 	if (g == NULL)
@@ -163,7 +163,7 @@ bool reduce_spread(struct control *c, struct node *n, const struct message *m)
 
 void reduce_spread_anew(struct control *c, struct reduce *r)
 {
-	r->generation = control_generation(c);
+	r->generation = reduce_generation(c, r);
 	directory_reserve(&c->directory, &r->by_id.id, r->generation);
 	list_each(l, after, &r->getters)
 	{

@@ -48,10 +48,11 @@ static struct conn *serve_conn(struct control *c, struct node *n, uint32_t conn,
 static struct stage *serve_stage(struct control *c, uint32_t slot, uint32_t chunk_bytes)
 {
 	const struct object_slot *image = &c->table->slot[slot];
-	struct stage *s = objects_at(c, slot)->stage;
+	const struct object *o = objects_at(c, slot);
+	struct stage *s = o->stage;
 	uint64_t ready = atomic_load_explicit(&image->watermark, memory_order_acquire);
 
-	if (s || image->state == OBJECT_FETCHING || objects_at(c, slot)->combine)
+	if (s || image->state == OBJECT_FETCHING || (o->combine && !o->combine->done))
 		return s;
 	return plan_stage(c, slot, fetch_worker(&image->id, c->workers), chunk_bytes, 0, ready);
 }
