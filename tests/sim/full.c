@@ -58,6 +58,8 @@ void full_config(struct control_config *c)
 	c->directory_ns = WORLD_S;
 	c->status_ns = 200 * WORLD_MS;
 	c->link_ns = 600 * WORLD_MS;
+	c->down_ns = 100 * WORLD_MS;
+	c->orphan_ns = 3 * WORLD_S;
 	c->stall_ns = 200 * WORLD_MS;
 	c->backoff_min_ns = 5 * WORLD_MS;
 	c->backoff_max_ns = 200 * WORLD_MS;
@@ -82,11 +84,16 @@ static bool full_reply(void *arg, uint32_t session, const struct session_reply *
 		       uint32_t tail_bytes)
 {
 	struct full *f = arg;
-	(void)tail;
-	(void)tail_bytes;
+	const struct session_sources *sources = tail;
+	struct full_reply *out;
 	assert(f->replies_count < FULL_REPLIES);
-	f->replies[(f->replies_head + f->replies_count++) % FULL_REPLIES] =
-		(struct full_reply){session, *r};
+	out = &f->replies[(f->replies_head + f->replies_count++) % FULL_REPLIES];
+	*out = (struct full_reply){session, *r, 0, {{{0}}}};
+	if (r->op != SESSION_REDUCED || tail_bytes != sizeof(*sources))
+		return true;
+	assert(sources->count <= FULL_SOURCES);
+	out->sources = sources->count;
+	memcpy(out->source, sources->source, sizeof(*out->source) * sources->count);
 	return true;
 }
 
@@ -347,8 +354,13 @@ int full_session(struct full *f)
 	return s;
 }
 
+void full_packet(struct full *f, uint32_t session, const void *packet, size_t bytes)
+{
+	control_session_request(f->core, session, packet, bytes, world_now(f->n->world));
+	full_wake(f, world_now(f->n->world));
+}
+
 void full_request(struct full *f, uint32_t session, const struct session_request *r)
 {
-	control_session_request(f->core, session, r, sizeof(*r), world_now(f->n->world));
-	full_wake(f, world_now(f->n->world));
+	full_packet(f, session, r, sizeof(*r));
 }

@@ -13,9 +13,13 @@
 
 enum { FULL_SESSIONS = 3, FULL_TABLE_SLOTS = 128, FULL_REPLIES = 1024, FULL_EVENTS = 8192 };
 
+enum { FULL_SOURCES = 16 };
+
 struct full_reply {
 	uint32_t session;
 	struct session_reply reply;
+	uint32_t sources; /* REDUCED */
+	struct object_id source[FULL_SOURCES];
 };
 
 struct full {
@@ -68,6 +72,8 @@ void full_lose_store(struct full *f);
 
 /* Gives a request to control; the answer comes through on_reply. */
 void full_request(struct full *f, uint32_t session, const struct session_request *r);
+/* The same of any length. */
+void full_packet(struct full *f, uint32_t session, const void *packet, size_t bytes);
 /* A session and its pins, or -1. */
 int full_session(struct full *f);
 

@@ -21,7 +21,8 @@ static const char *const trace_kinds[MESSAGE_KINDS] = {
 
 static void trace_object(const struct object_id *id, uint64_t generation)
 {
-	fprintf(stderr, " object %u generation %llx", id->bytes[5], (unsigned long long)generation);
+	fprintf(stderr, " object %u.%u generation %llx", id->bytes[6], id->bytes[5],
+		(unsigned long long)generation);
 }
 
 static void trace_hello(const struct message_hello *h)
@@ -36,6 +37,18 @@ static void trace_members(const struct message_members *m)
 	for (uint32_t i = 0; i < m->count; i++)
 		fprintf(stderr, " %u=%u/%llu", m->members[i].node, m->members[i].state,
 			(unsigned long long)m->members[i].incarnation);
+}
+
+static void trace_combine(const struct message_combine *m)
+{
+	trace_object(&m->id, m->generation);
+	fprintf(stderr, " of %u reduce %llx need %u parts", m->target.bytes[6],
+		(unsigned long long)m->reduce, m->need);
+	for (uint32_t i = 0; i < m->count; i++) {
+		fprintf(stderr, " [node %u", m->parts[i].node);
+		trace_object(&m->parts[i].id, m->parts[i].generation);
+		fprintf(stderr, "]");
+	}
 }
 
 static void trace_body(const struct message *m)
@@ -68,6 +81,27 @@ static void trace_body(const struct message *m)
 		break;
 	case MESSAGE_MEMBERS:
 		trace_members(&m->members);
+		break;
+	case MESSAGE_REDUCE:
+	case MESSAGE_REDUCED:
+		trace_object(&m->reduce.target, 0);
+		fprintf(stderr, " %u of %u", m->reduce.num, m->reduce.count);
+		break;
+	case MESSAGE_USED:
+		trace_object(&m->used.target, m->used.generation);
+		fprintf(stderr, " status %d %s", m->used.status, m->used.text);
+		break;
+	case MESSAGE_COMBINE:
+		trace_combine(&m->combine);
+		break;
+	case MESSAGE_COMBINED:
+	case MESSAGE_RELEASE:
+		trace_object(&m->combined.id, m->combined.generation);
+		fprintf(stderr, " of %u reduce %llx what %u node %d part",
+			m->combined.target.bytes[6], (unsigned long long)m->combined.reduce,
+			m->combined.what, (int)m->combined.part_node);
+		trace_object(&m->combined.part_id, m->combined.part_generation);
+		fprintf(stderr, " status %d", m->combined.status);
 		break;
 	case MESSAGE_REPLY:
 		fprintf(stderr, " status %d generation %llx %s", m->reply.status,

@@ -15,7 +15,7 @@ static void usage(FILE *to)
 {
 	fprintf(to,
 		"usage: swarm --seed N --runs K [--nodes N] [--scenario NAME] [--kind KIND] [--verbose]\n"
-		"kinds: transport, objects (without either: every scenario in turn)\n"
+		"kinds: transport, objects, reduces (without either: every scenario in turn)\n"
 		"scenarios:\n");
 	for (const struct swarm_scenario *c = swarm_scenarios; c->name; c++)
 		fprintf(to, "  %-10s %s\n", c->name, c->help);
@@ -44,6 +44,11 @@ static const struct swarm_scenario *scenario_find(const char *name)
 	while (c->name && strcmp(c->name, name) != 0)
 		c++;
 	return c->name ? c : NULL;
+}
+
+static const char *scenario_kind(const struct swarm_scenario *c)
+{
+	return c->reduces ? "reduces" : c->full ? "objects" : "transport";
 }
 
 enum { SCENARIOS_MAX = 32 };
@@ -94,7 +99,8 @@ static bool arguments_parse(struct arguments *a, int argc, char **argv)
 			return false;
 		}
 	}
-	if (a->kind && strcmp(a->kind, "transport") != 0 && strcmp(a->kind, "objects") != 0)
+	if (a->kind && strcmp(a->kind, "transport") != 0 && strcmp(a->kind, "objects") != 0 &&
+	    strcmp(a->kind, "reduces") != 0)
 		return false;
 	return optind == argc && a->nodes <= SWARM_NODES_MAX && a->nodes != 1;
 }
@@ -110,7 +116,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	for (const struct swarm_scenario *c = swarm_scenarios; c->name; c++)
-		if (!a.kind || c->full == !strcmp(a.kind, "objects"))
+		if (!a.kind || strcmp(a.kind, scenario_kind(c)) == 0)
 			scenarios[count++] = c;
 	if (!count) {
 		fprintf(stderr, "swarm: no such scenarios: build control/core with it\n");

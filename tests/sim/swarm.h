@@ -24,6 +24,7 @@ struct swarm_scenario {
 	bool incast; /* all jobs end at node 0 */
 	/* whole nodes with clients instead of jobs; per node and second: */
 	bool full;
+	bool reduces; /* they reduce */
 	uint32_t kill_control_ppm, kill_dataplane_ppm, kill_node_ppm, lose_store_ppm, leave_ppm;
 	uint32_t crowd_ppm; /* per second: all get one object, at once or one after the other */
 };

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 
 #include "clients.h"
+#include "reducers.h"
 #include "swarm.h"
+#include "work_trace.h"
 
 #define STEP_NS WORLD_MS
 /* A healed cluster has come to rest: peers are missed, nodes forgotten, all retries are over. */
@@ -15,6 +17,7 @@ struct full_swarm {
 	struct world w;
 	struct full_group g;
 	struct clients c;
+	struct reducers r; /* instead of clients */
 	struct prng draw;
 	const struct swarm_scenario *scenario;
 	uint64_t control_at_ns[CLIENTS_NODES_MAX], dataplane_at_ns[CLIENTS_NODES_MAX];
@@ -23,6 +26,8 @@ struct full_swarm {
 	uint64_t gone_at_ns[CLIENTS_NODES_MAX]; /* it has said goodbye */
 	uint32_t kills, cuts, losses, leaves;
 };
+
+enum { REDUCES_STORE_BYTES = 40 << 20, REDUCES_MAX = 256 };
 
 static void full_swarm_open(struct full_swarm *s, uint64_t seed, uint32_t nodes)
 {
@@ -39,10 +44,19 @@ static void full_swarm_open(struct full_swarm *s, uint64_t seed, uint32_t nodes)
 	uint32_t count = (uint32_t)prng_between(p, 2, 6);
 	count = nodes ? nodes : count;
 	full_config(&config);
+	if (c->reduces) {
+		o.store_bytes = REDUCES_STORE_BYTES;
+		o.config.buffers_max = o.config.edges_max = REDUCES_MAX;
+		config.stages_max = config.edges_max = REDUCES_MAX;
+		config.calls_max = 1024;
+	}
 	world_init(&s->w, count, &link, &o, seed, prng_chance(p, 300000));
 	full_open(&s->g, &s->w, &config, prng_chance(p, 300000) ? 1 : 0,
 		  latencies[prng_below(p, 3)] * WORLD_US);
-	clients_open(&s->c, &s->g, p);
+	if (c->reduces)
+		reducers_open(&s->r, &s->g, p);
+	else
+		clients_open(&s->c, &s->g, p);
 	struct network_faults f = {.loss_ppm = (uint32_t)prng_below(p, c->loss_max_ppm + 1),
 				   .duplicate_ppm =
 					   (uint32_t)prng_below(p, c->duplicate_max_ppm + 1),
@@ -69,7 +83,10 @@ static void full_repair(struct full_swarm *s, uint32_t i, bool all)
 	uint64_t now = world_now(&s->w);
 	if (s->lose[i] && !f->core && !f->n->alive) {
 		full_lose_store(f);
-		clients_store_lost(&s->c, i);
+		if (s->scenario->reduces)
+			reducers_store_lost(&s->r, i);
+		else
+			clients_store_lost(&s->c, i);
 		s->lose[i] = false;
 		s->losses++;
 	}
@@ -146,7 +163,10 @@ static void full_steps(struct full_swarm *s, uint64_t for_ns, bool trouble)
 		}
 		if (trouble && full_strikes(s, s->scenario->crowd_ppm))
 			clients_crowd(&s->c);
-		clients_step(&s->c);
+		if (s->scenario->reduces)
+			reducers_step(&s->r);
+		else
+			clients_step(&s->c);
 		world_run(&s->w, STEP_NS);
 		if (step % 64 == 0)
 			full_judge(s);
@@ -157,12 +177,13 @@ static void full_heal(struct full_swarm *s)
 {
 	struct network_faults none = {0};
 	network_faults_all(&s->w.net, &none);
-	s->c.quiet = true;
+	s->c.quiet = s->r.quiet = true;
 	for (uint32_t i = 0; i < s->w.count; i++)
 		if (s->gone_at_ns[i])
 			full_stop(s, i, 0);
 	full_steps(s, REST_NS, false);
-	if (!s->w.violations && !clients_idle(&s->c))
+	if (!s->w.violations &&
+	    !(s->scenario->reduces ? reducers_idle(&s->r) : clients_idle(&s->c)))
 		world_violation(&s->w, "a client still waits in a healthy cluster");
 }
 
@@ -192,6 +213,25 @@ static void full_delete_all(struct full_swarm *s)
 	world_run(&s->w, REST_NS);
 }
 
+static void full_clients_end(struct full_swarm *s)
+{
+	full_read_all(s);
+	if (!s->w.violations)
+		full_delete_all(s);
+}
+
+static void full_reduces_end(struct full_swarm *s)
+{
+	reducers_finish(&s->r);
+	if (!s->w.violations)
+		reducers_read_all(&s->r);
+	if (!s->w.violations)
+		reducers_delete_all(&s->r);
+	reducers_leave(&s->r);
+	if (!s->w.violations)
+		world_run(&s->w, REST_NS);
+}
+
 /* What a table still holds, for whoever replays a failure. */
 static void full_print_table(const struct full *f)
 {
@@ -206,6 +246,13 @@ static void full_print_table(const struct full *f)
 				o->state, o->flags, (unsigned long long)o->watermark,
 				(unsigned long long)o->size);
 	}
+}
+
+static void full_print(const struct full *f)
+{
+	full_print_table(f);
+	if (f->core)
+		work_trace(f->core);
 }
 
 /* The members probe each other now and then: looks again when one is just doing so. */
@@ -225,7 +272,12 @@ static void full_expect_empty(struct full_swarm *s)
 		struct control_usage u;
 		const char *bad = full_check_idle(s, i);
 		control_usage(s->g.full[i].core, &u);
-		if (u.fetches || u.serves || u.stages || u.edges || u.calls || u.waits)
+		if (u.combines || u.parts || u.reduces || u.reductions)
+			world_violation(&s->w,
+					"node %u, in the end: %u combines, %u parts, %u reduces, "
+					"%u reductions",
+					i, u.combines, u.parts, u.reduces, u.reductions);
+		else if (u.fetches || u.serves || u.stages || u.edges || u.calls || u.waits)
 			world_violation(&s->w,
 					"node %u, in the end: %u fetches, %u serves, %u stages, "
 					"%u edges, %u calls, %u waits",
@@ -255,14 +307,14 @@ bool swarm_full_run(const struct swarm_scenario *scenario, uint64_t seed, uint32
 	full_steps(&s, prng_between(&s.draw, 2, 10) * WORLD_S, true);
 	full_heal(&s);
 	if (!s.w.violations)
-		full_read_all(&s);
-	if (!s.w.violations)
-		full_delete_all(&s);
+		scenario->reduces ? full_reduces_end(&s) : full_clients_end(&s);
 	if (!s.w.violations)
 		full_expect_empty(&s);
 	if (verbose && s.w.violations)
 		for (uint32_t i = 0; i < s.w.count; i++)
-			full_print_table(&s.g.full[i]);
+			full_print(&s.g.full[i]);
+	if (verbose && scenario->reduces)
+		reducers_print(&s.r);
 	if (verbose)
 		printf("seed %llu %s: %u nodes, %llu puts, %llu gets (%.1f MB), %llu deletes, %llu "
 		       "failures, %u kills, %u cuts, %u losses, %llu packets: %s\n",
@@ -276,6 +328,8 @@ bool swarm_full_run(const struct swarm_scenario *scenario, uint64_t seed, uint32
 		fprintf(stderr, "swarm: seed %llu broke an invariant: %s\n",
 			(unsigned long long)seed, s.w.first);
 	s.w.print_violations = false;
+	if (scenario->reduces)
+		reducers_close(&s.r);
 	full_close(&s.g);
 	world_free(&s.w);
 	return good;

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a control directs and builds, for whoever replays a failure. Not with the headers of the
+ * simulation: both sides have their own struct node. */
+#include "work_trace.h"
+
+#include <stdio.h>
+
+#include "core/state.h"
+
+static void trace_reduce(uint32_t node, const struct reduce *r)
+{
+	fprintf(stderr,
+		"  node %u directs job %u: state %u small %u sized %u, %u of %u, %u seats, "
+		"%u stripes, %u summed\n",
+		node, r->by_id.id.bytes[6], r->state, r->small, r->sized, r->num, r->count,
+		r->seats, r->stripes, r->summed);
+	for (uint32_t i = 0; i < r->count; i++)
+		fprintf(stderr, "    source %u: state %u node %d seat %d asked %u failed %d\n", i,
+			r->source[i].state, (int)r->source[i].node, (int)r->source[i].seat,
+			r->source[i].call != NULL, (int)r->source[i].failed);
+	for (uint32_t i = 0; i < r->cells; i++)
+		fprintf(stderr,
+			"    cell %u: host %d wants %u has %u combines %u started %u delivered %u "
+			"done %u\n",
+			i, (int)r->seat[i % r->seats].host, r->seat[i % r->seats].wants,
+			r->seat[i % r->seats].has, r->cell[i].combines, r->cell[i].started,
+			r->cell[i].delivered, r->cell[i].done);
+}
+
+void work_trace(const struct control *c)
+{
+	uint32_t node = c->self->number;
+	list_each(l, after, &c->reduces.active)
+		trace_reduce(node, list_item(l, struct reduce, active));
+	list_each(l, after, &c->combines.active)
+	{
+		const struct combine *k = list_item(l, struct combine, active);
+		fprintf(stderr, "  node %u builds %u.%u of job %u: done %u\n", node,
+			k->by_id.id.bytes[6], k->by_id.id.bytes[5], k->target.bytes[6], k->done);
+		list_each(j, next, &k->parts)
+		{
+			const struct part *p = list_item(j, struct part, of_combine);
+			fprintf(stderr, "    part %u.%u of node %u: state %u\n", p->id.bytes[6],
+				p->id.bytes[5], p->node->number, p->state);
+		}
+	}
+}
