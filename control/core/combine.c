@@ -53,6 +53,29 @@ static bool combine_told(struct control *c, struct call *call, const struct mess
 	return false;
 }
 
+static void combine_name_part(struct message_combined *m, const struct part *p)
+{
+	m->part_node = p->node->number;
+	m->part_id = p->id;
+	m->part_generation = p->generation;
+}
+
+static bool combine_news_silent(struct combine *k, struct message_combined *m)
+{
+	list_each(l, after, &k->parts)
+	{
+		struct part *p = list_item(l, struct part, of_combine);
+
+		if (!p->silent)
+			continue;
+		m->what = MESSAGE_COMBINED_SILENT;
+		combine_name_part(m, p);
+		p->silent = false;
+		return true;
+	}
+	return false;
+}
+
 /* The most urgent news: what is lost, then that all is done, then parts. Sets it as told. */
 static bool combine_news(struct combine *k, struct message_combined *m)
 {
@@ -74,11 +97,9 @@ static bool combine_news(struct combine *k, struct message_combined *m)
 			done = p;
 	}
 	if (done == NULL)
-		return false;
+		return combine_news_silent(k, m);
 	m->what = done->state == PART_LOST ? MESSAGE_COMBINED_LOST : MESSAGE_COMBINED_PART;
-	m->part_node = done->node->number;
-	m->part_id = done->id;
-	m->part_generation = done->generation;
+	combine_name_part(m, done);
 	m->status = done->state == PART_LOST ? done->status : 0;
 	return done->told = true;
 }

@@ -64,7 +64,8 @@ struct part {
 	int32_t status; /* LOST */
 	uint16_t attempts;
 	uint8_t state;
-	bool told; /* the coordinator knows of DONE or LOST */
+	bool told;   /* the coordinator knows of DONE or LOST */
+	bool silent; /* the coordinator is to hear that its node does not answer */
 };
 
 struct combine {

@@ -267,6 +267,7 @@ enum message_combined_what {
 	MESSAGE_COMBINED_PART = 1, /* all of the part is in */
 	MESSAGE_COMBINED_DONE,	   /* the object is complete */
 	MESSAGE_COMBINED_LOST,	   /* the part (part_node NONE: the object itself) cannot be had */
+	MESSAGE_COMBINED_SILENT,   /* the part's node answers nothing, but is not given up yet */
 	MESSAGE_COMBINED_WHATS,
 };
 
@@ -276,7 +277,7 @@ struct message_combined { /* RELEASE: target and reduce only */
 	struct object_id target;
 	uint64_t reduce;
 	uint32_t what;	    /* enum message_combined_what */
-	uint32_t part_node; /* PART, LOST: which; or MESSAGE_NODE_NONE */
+	uint32_t part_node; /* PART, LOST, SILENT: which; or MESSAGE_NODE_NONE */
 	struct object_id part_id;
 	uint64_t part_generation;
 	int32_t status; /* LOST: why, -errno */

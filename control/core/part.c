@@ -5,6 +5,14 @@
 
 #define PART_SOON_NS UINT64_C(200000) /* an object that is not there yet is asked for again */
 
+/*
+ * A stream that does not move for QUIET_NS is asked about, and a node that has not answered after
+ * SILENT_NS more is reported: with a source in reserve the coordinator does without it, long before
+ * the connection is given up. Both are above a round trip, and an error costs only work.
+ */
+#define PART_QUIET_NS  UINT64_C(50000000)
+#define PART_SILENT_NS UINT64_C(50000000)
+
 static void part_fire(struct control *c, struct timer *t);
 
 static void part_timer(struct control *c, struct part *p, uint64_t delay_ns)
@@ -21,6 +29,7 @@ static void part_lost(struct control *c, struct part *p, int32_t status)
 		plan_drop_edge(c, p->edge);
 	p->edge = NULL;
 	p->state = PART_LOST;
+	p->silent = false;
 	p->status = status;
 	combine_report(c, p->combine);
 	if (p->combine->sum.op == 0) /* others may have all else: it tries again */
@@ -162,17 +171,28 @@ static struct link *part_link(struct control *c, const struct part *p)
 	return l && l->state == LINK_UP ? l : NULL;
 }
 
+/* When to look at a stream again: soon while it moves. */
+static void part_watch(struct control *c, struct part *p)
+{
+	uint32_t missing = part_missing(c, p);
+	bool moves = missing != p->missing;
+
+	p->missing = missing;
+	part_timer(c, p, moves ? PART_QUIET_NS : c->config.stall_ns);
+}
+
 static bool part_requested(struct control *c, struct call *call, const struct message *answer)
 {
 	struct part *p = call->owner;
 	int32_t status = answer ? answer->reply.status : -ETIMEDOUT;
 
 	p->call = NULL;
+	p->silent = false;
+	timers_cancel(&c->timers, &p->timer);
 	if (status == 0) {
 		p->state = PART_STREAM;
 		p->lost_ns = 0;
-		p->missing = part_missing(c, p);
-		part_timer(c, p, c->config.stall_ns);
+		part_watch(c, p);
 	} else if (status == -EAGAIN || status == -ENOENT || status == -ETIMEDOUT) {
 		p->state = PART_REQUEST; /* perhaps it is about to be made */
 		part_later(c, p, status);
@@ -219,6 +239,8 @@ static void part_send(struct control *c, struct part *p)
 		calls_start(c, p->node, &m, TABLE_SLOT_NONE, c->config.call_ns, part_requested, p);
 	if (p->call == NULL)
 		part_timer(c, p, control_backoff(c, 1));
+	else if (p->state == PART_STREAM)
+		part_timer(c, p, PART_SILENT_NS);
 }
 
 static void part_request(struct control *c, struct part *p, uint32_t conn)
@@ -285,6 +307,7 @@ void part_done(struct control *c, struct part *p)
 	p->call = NULL;
 	timers_cancel(&c->timers, &p->timer);
 	p->told = p->combine->sum.op == 0; /* only the whole matters */
+	p->silent = false;
 	p->state = PART_DONE; /* its edge stays: the sender may want to send something once more */
 	combine_report(c, p->combine);
 }
@@ -301,6 +324,7 @@ void part_end(struct control *c, struct part *p)
 	p->edge = NULL;
 	p->mirror = NULL;
 	p->state = PART_DONE;
+	p->silent = false;
 	p->told = true;
 }
 
@@ -317,6 +341,7 @@ void part_edge_failed(struct control *c, struct part *p)
 		return;
 	calls_cancel(c, p->call);
 	p->call = NULL;
+	p->silent = false;
 	p->state = PART_LINK;
 	part_later(c, p, -EHOSTUNREACH);
 }
@@ -324,15 +349,17 @@ void part_edge_failed(struct control *c, struct part *p)
 /* Nothing has come for a while: does the other side still send? It answers the same request. */
 static void part_stalled(struct control *c, struct part *p)
 {
-	uint32_t missing = part_missing(c, p);
-
-	if (missing != p->missing) {
-		p->missing = missing;
+	if (part_missing(c, p) != p->missing) {
 		p->attempts = 0;
+		p->silent = false;
+		part_watch(c, p);
+	} else if (p->call) {
+		p->silent = true;
+		combine_report(c, p->combine);
 		part_timer(c, p, c->config.stall_ns);
-		return;
+	} else {
+		part_send(c, p);
 	}
-	part_send(c, p);
 }
 
 static void part_fire(struct control *c, struct timer *t)
@@ -377,7 +404,7 @@ void part_restart(struct control *c, struct part *p)
 	p->taken = 0;
 	p->lost_ns = 0;
 	p->attempts = 0;
-	p->told = false;
+	p->told = p->silent = false;
 	p->state = PART_LINK;
 }
 

@@ -125,6 +125,7 @@ struct reduce {
 	uint32_t value; /* range: the sum so far of a small one */
 	uint32_t unanswered, arrivals;
 	uint32_t summed;		/* sources in it */
+	uint32_t hasty;			/* times that a silent node was not waited for */
 	uint32_t seats, stripes, cells; /* 0: no tree yet */
 	uint32_t degree, root;		/* of one stripe only */
 	uint64_t generation;		/* of the result */

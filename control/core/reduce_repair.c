@@ -196,6 +196,41 @@ void reduce_lost(struct control *c, struct reduce *r, uint32_t i, const struct m
 	repair(c, r);
 }
 
+static bool repair_has_reserve(struct control *c, const struct reduce *r, uint32_t silent)
+{
+	for (uint32_t i = 0; i < r->count; i++) {
+		const struct reduce_source *s = &r->source[i];
+
+		if (s->state == SOURCE_KNOWN && s->seat == REDUCE_NONE && s->node != silent &&
+		    reduce_reachable(c, s->node))
+			return true;
+	}
+	return false;
+}
+
+/* A node may be dead, or only slow. With a reserve nobody waits to find out; if it lives its source
+ * is found again, and is in reserve then. As often as there was a reserve in the beginning: on an
+ * overloaded network work that is thrown away must not go on without end. */
+static void repair_silent(struct control *c, struct reduce *r, uint32_t i,
+			  const struct message_combined *m)
+{
+	struct reduce_source *s = repair_source(r, r->cell[i].seat, m);
+	uint32_t child = s ? REDUCE_NONE : repair_child(r, i, m);
+
+	if ((s == NULL && child == REDUCE_NONE) || r->hasty >= r->count - r->num ||
+	    !repair_has_reserve(c, r, m->part_node))
+		return;
+	r->hasty++;
+	if (s) {
+		s->failed = m->part_node;
+		repair_vacate_source(c, r, s);
+	} else {
+		r->cell[child].anew = true;
+		repair_vacate(c, r, r->cell[child].seat, m->part_node);
+	}
+	repair(c, r);
+}
+
 /* All of the part is in: its loss would no longer matter. */
 static void repair_taken(struct reduce *r, uint32_t i, const struct message_combined *m)
 {
@@ -249,6 +284,8 @@ void reduce_combined(struct control *c, struct node *n, const struct message *m)
 			continue;
 		if (in->what == MESSAGE_COMBINED_LOST)
 			reduce_lost(c, r, i, in);
+		else if (in->what == MESSAGE_COMBINED_SILENT)
+			repair_silent(c, r, i, in);
 		else if (in->what == MESSAGE_COMBINED_PART)
 			repair_taken(r, i, in);
 		else

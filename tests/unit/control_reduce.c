@@ -256,6 +256,53 @@ static void a_dead_one_is_replaced(void **state)
 	assert_in_range(replaced, 8, 23);
 }
 
+/* Six sources, five wanted; a node answers nothing for a while, or ever. */
+static struct world *silence(uint32_t num, uint64_t for_ns, uint64_t *took_ns)
+{
+	struct object_id target = world_id("sum");
+	struct world *w = some_nodes(6);
+	uint32_t victim = 1 + (control_shard(w->node[0].core, &target)->number == 1);
+	uint64_t begin_ns;
+
+	w->delay_ns = WORLD_MS;
+	for (uint32_t i = 0; i < 6; i++)
+		put_source(w, i, i, LARGE);
+	assert_int_equal(reduce_by(w, 0, 6, num, UINT64_MAX), 0);
+	world_run(w, 10 * WORLD_MS);
+	begin_ns = w->now_ns;
+	w->cut[victim] = true;
+	if (for_ns < WORLD_SECOND) {
+		world_run(w, for_ns);
+		w->cut[victim] = false;
+	}
+	assert_int_equal(get_again(w, 0, LARGE, 0), -EIO);
+	*took_ns = w->now_ns - begin_ns;
+	assert_int_equal(get_sum(w, 0, LARGE, used(w)), 0);
+	return w;
+}
+
+/* Long before its connection is given up. */
+static void a_silent_one_is_not_waited_for(void **state)
+{
+	uint64_t took_ns;
+	struct world *w = silence(5, UINT64_MAX, &took_ns);
+
+	assert_in_range(took_ns, 0, 500 * WORLD_MS);
+	assert_int_equal(__builtin_popcountll(used(w)), 5);
+	world_free(w);
+}
+
+/* One that comes back in time is what all others are built on. */
+static void without_a_reserve_it_is(void **state)
+{
+	uint64_t took_ns;
+	struct world *w = silence(6, 300 * WORLD_MS, &took_ns);
+
+	assert_in_range(took_ns, 300 * WORLD_MS, 2 * WORLD_SECOND);
+	assert_int_equal(used(w), all_of(6));
+	world_free(w);
+}
+
 static uint64_t sent_by(const struct world *w, uint32_t node)
 {
 	return w->node[node].counters[0].tx_chunk_bytes;
@@ -350,6 +397,8 @@ int main(void)
 		cmocka_unit_test(what_does_not_hold_is_refused),
 		cmocka_unit_test(without_its_sources_it_ends_in_time),
 		cmocka_unit_test(a_dead_one_is_replaced),
+		cmocka_unit_test(a_silent_one_is_not_waited_for),
+		cmocka_unit_test(without_a_reserve_it_is),
 		cmocka_unit_test(all_get_it_in_stripes),
 		cmocka_unit_test(stripes_fill_as_sources_come),
 		cmocka_unit_test(stripes_are_mended),
