@@ -27,7 +27,7 @@ uint64_t control_generation(struct control *c)
 void control_generation_after(struct control *c, uint64_t generation)
 {
 	generation = generation / NODES_MAX * NODES_MAX;
-	if (generation > c->generation && generation < UINT64_MAX / 2)
+	if (generation > c->generation && generation <= MESSAGE_GENERATION_MAX)
 		c->generation = generation;
 }
 

@@ -108,6 +108,10 @@ enum message_members_step {
 
 #define MESSAGE_NODE_NONE UINT32_MAX
 
+/* Of an object. They rise with the clock (ns), so a greater one is no generation of ours; it would
+ * bury its id for ever. */
+#define MESSAGE_GENERATION_MAX (UINT64_MAX / 2)
+
 struct message_hello {
 	uint32_t node; /* or MESSAGE_NODE_NONE: give me a number */
 	uint32_t version;

@@ -142,7 +142,8 @@ static bool session_created(struct control *c, struct call *call, const struct m
 		session_fetch_ends(c, &c->table->slot[slot].id, slot);
 		return false;
 	}
-	if (answer && answer->reply.status == -ESTALE) {
+	if (answer && answer->reply.status == -ESTALE &&
+	    answer->reply.generation <= MESSAGE_GENERATION_MAX) {
 		session_create_later(c, w, answer->reply.generation);
 		return false;
 	}

@@ -100,6 +100,11 @@ static bool decode_also(const Rpc__Have *in, struct message_have *out)
 	return true;
 }
 
+static bool decode_generation(uint64_t generation)
+{
+	return generation != 0 && generation <= MESSAGE_GENERATION_MAX;
+}
+
 static bool decode_have(const Rpc__Have *in, struct message_have *out)
 {
 	out->generation = in->generation;
@@ -116,10 +121,10 @@ static bool decode_have(const Rpc__Have *in, struct message_have *out)
 	if (in->has_value ? in->value.len != in->size || in->size > OBJECT_INLINE_MAX
 			  : in->value.len != 0)
 		return false;
-	return in->generation != 0 && in->state != 0 && in->state < MESSAGE_COPY_STATES &&
-	       decode_chunk(in->chunk_bytes, in->size) && decode_id(&in->id, &out->id) &&
-	       decode_node(in->upstream, &out->upstream) && decode_also(in, out) &&
-	       decode_text(&in->name, out->name, sizeof(out->name));
+	return decode_generation(in->generation) && in->state != 0 &&
+	       in->state < MESSAGE_COPY_STATES && decode_chunk(in->chunk_bytes, in->size) &&
+	       decode_id(&in->id, &out->id) && decode_node(in->upstream, &out->upstream) &&
+	       decode_also(in, out) && decode_text(&in->name, out->name, sizeof(out->name));
 }
 
 static bool decode_get(const Rpc__Get *in, struct message_get *out)
@@ -172,7 +177,8 @@ static bool decode_bury(const Rpc__Bury *in, struct message_bury *out)
 	out->generation = in->generation;
 	out->request = in->request;
 	out->node = in->node - 1;
-	return in->node <= NODES_MAX && in->generation != 0 && decode_id(&in->id, &out->id);
+	return in->node <= NODES_MAX && decode_generation(in->generation) &&
+	       decode_id(&in->id, &out->id);
 }
 
 /* Runs that rise and do not touch each other, inside the range asked for. */

@@ -76,6 +76,10 @@ static void rig_config(struct control_config *config)
 	config->stages_max = config->edges_max = 8;
 	config->entries_max = config->copies_max = config->waiters_max = 12;
 	config->tombstones = 8;
+	config->reductions_max = config->reduces_max = config->combines_max = 6;
+	config->reduce_sources_max = 24;
+	config->parts_max = 16;
+	config->reduce_value_bytes = 1 << 17;
 	config->inline_bytes = 1 << 17;
 }
 
@@ -133,6 +137,16 @@ void rig_hello(struct rig *r, uint32_t node)
 	m.hello.incarnation = 200 + node;
 	m.hello.given = MESSAGE_NODE_NONE;
 	control_message(r->core, rig_conn(node), &m, r->now_ns);
+}
+
+void rig_say(struct rig *r, uint32_t node, const struct message *m)
+{
+	static uint8_t bytes[MSG_BYTES_MAX], arena[CODEC_ARENA_BYTES] __attribute__((aligned(64)));
+	struct message back;
+	size_t length = codec_encode(m, rig_scratch, bytes, sizeof(bytes));
+
+	if (length > 0 && codec_decode(bytes, length, arena, &back) == 0)
+		control_message(r->core, rig_conn(node), &back, r->now_ns);
 }
 
 struct rig *rig_begin(void)

@@ -37,6 +37,8 @@ void rig_end(struct rig *r);
 /* Connection to node 1 or 2. */
 uint32_t rig_conn(uint32_t node);
 void rig_hello(struct rig *r, uint32_t node);
+/* The node says it, if the codec lets it through. */
+void rig_say(struct rig *r, uint32_t node, const struct message *m);
 void rig_open(struct rig *r, uint32_t session);
 void rig_close(struct rig *r, uint32_t session);
 /* Lets time pass and timers fire, and takes the commands. Commands that end something are answered

@@ -7,10 +7,24 @@
 #include <string.h>
 #include "control_rig.h"
 #include "internal/reduce.h"
+#include "internal/reduce.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum action { REQUEST, RAW_REQUEST, OPEN, CLOSE, PINS, TIME, EVENT, ANSWER, HELLO, ACTIONS };
+enum action {
+	REQUEST,
+	RAW_REQUEST,
+	OPEN,
+	CLOSE,
+	PINS,
+	TIME,
+	EVENT,
+	ANSWER,
+	HELLO,
+	GROUP_ANSWER,
+	REDUCE_REQUEST,
+	ACTIONS
+};
 
 /* Few ids, so that requests meet. */
 static struct object_id some_id(struct rig_input *in)
@@ -70,6 +84,32 @@ static void do_request(struct rig *r, struct rig_input *in)
 	control_session_request(r->core, session, &q, sizeof(q), r->now_ns);
 }
 
+/* A reduce of up to seven sources, some of them its own target, twice the same, or too few bytes.
+ */
+static void do_reduce_request(struct rig *r, struct rig_input *in)
+{
+	struct {
+		struct session_request q;
+		struct object_id source[8];
+	} p = {.q = {.magic = SESSION_MAGIC, .version = SESSION_VERSION, .op = SESSION_REDUCE}};
+	uint32_t session = (uint32_t)rig_take(in, 1) % RIG_SESSIONS;
+	uint8_t bits = (uint8_t)rig_take(in, 1);
+	size_t length = sizeof(p.q) + (bits % 8 + (bits == 0xff)) * OBJECT_ID_BYTES;
+
+	p.q.id = some_id(in);
+	p.q.name[0] = (char)p.q.id.bytes[0];
+	p.q.pin = SESSION_PIN_NONE;
+	p.q.flags = bits / 8 & 1;
+	p.q.timeout_ns = bits & 0x10 ? -1 : bits & 0x20 ? 0 : 1000000000;
+	p.q.reduction.op = (uint32_t)rig_take(in, 1) % (REDUCE_OP_END + 1);
+	p.q.reduction.dtype = (uint32_t)rig_take(in, 1) % (REDUCE_DTYPE_END + 1);
+	p.q.reduction.num = bits / 64;
+	p.q.reduction.count = bits % 8;
+	for (int i = 0; i < bits % 8; i++)
+		p.source[i] = some_id(in);
+	control_session_request(r->core, session, &p, length, r->now_ns);
+}
+
 static void do_raw_request(struct rig *r, struct rig_input *in)
 {
 	uint8_t bytes[sizeof(struct session_request) + 4 * OBJECT_ID_BYTES] = {0};
@@ -102,6 +142,117 @@ static void do_event(struct rig *r, struct rig_input *in)
 	/* A worker that says that something is gone which it has not been told to drop is a bug of
 	 * ours; the core ignores it. */
 	control_event(r->core, e.flags & 0x40 ? 1 : 0, &e, r->now_ns);
+}
+
+static uint32_t some_node(uint8_t bits)
+{
+	return bits % (RIG_NODES + 1) == RIG_NODES ? MESSAGE_NODE_NONE : bits % (RIG_NODES + 1);
+}
+
+/* A reduce of up to six sources that are likely to be known, and how it ended. */
+static void make_reduce(struct message *m, struct rig_input *in, uint8_t bits,
+			struct object_id sources[8])
+{
+	for (int i = 0; i < 8; i++)
+		sources[i] = some_id(in);
+	if (m->kind == MESSAGE_USED) {
+		m->used.target = some_id(in);
+		m->used.status = bits & 1 ? -(int32_t)(bits / 2) : 0;
+		m->used.generation = 1 + bits / 16 % 4;
+		m->used.count = bits / 2 % 8;
+		m->used.sources = sources;
+		return;
+	}
+	m->reduce.target = some_id(in);
+	m->reduce.op = bits % REDUCE_OP_END;
+	m->reduce.dtype = (uint32_t)rig_take(in, 1) % REDUCE_DTYPE_END;
+	m->reduce.count = bits / 16 % 8;
+	m->reduce.num = (uint32_t)rig_take(in, 1) % 8;
+	m->reduce.flags = bits & MESSAGE_REDUCE_SPREAD;
+	m->reduce.timeout_ns = bits & 0x80 ? UINT64_MAX : 1000000000;
+	m->reduce.sources = sources;
+}
+
+/* What a coordinator asks a node to build, how that goes, and its end. */
+static void make_combine(struct message *m, struct rig_input *in, uint8_t bits,
+			 struct message_part parts[4])
+{
+	if (m->kind != MESSAGE_COMBINE) {
+		m->combined.id = some_id(in);
+		m->combined.target = some_id(in);
+		m->combined.part_id = some_id(in);
+		m->combined.generation = m->combined.part_generation = 1 + bits / 64;
+		m->combined.reduce = bits % 4;
+		m->combined.what = bits / 4 % MESSAGE_COMBINED_WHATS;
+		m->combined.part_node = some_node(bits / 16);
+		m->combined.status = -(int32_t)(bits / 8);
+		return;
+	}
+	m->combine.id = some_id(in);
+	m->combine.target = some_id(in);
+	m->combine.generation = 1 + bits / 64;
+	m->combine.reduce = bits % 4;
+	m->combine.size = bits & 1 ? 100000 : bits & 2 ? 0 : 64;
+	m->combine.chunk_bytes = bits & 0x20 ? 64 : 1408;
+	m->combine.op = (uint32_t)rig_take(in, 1) % REDUCE_OP_END;
+	m->combine.dtype = (uint32_t)rig_take(in, 1) % REDUCE_DTYPE_END;
+	m->combine.flags = bits / 4 & MESSAGE_COMBINE_HIDDEN;
+	m->combine.count = bits / 8 % 5;
+	m->combine.need = m->combine.count + bits / 128;
+	m->combine.parts = parts;
+	for (uint32_t i = 0; i < m->combine.count; i++) {
+		uint8_t b = (uint8_t)rig_take(in, 1);
+
+		parts[i].id = some_id(in);
+		parts[i].generation = 1 + b / 64;
+		parts[i].node = some_node(b);
+		parts[i].count = b & 8 ? 72 : b & 16 ? 1 : b;
+		parts[i].to = m->combine.op ? 0 : b / 4;
+	}
+}
+
+/* News of nodes of which some are there, with addresses that are theirs or not. */
+static void make_members(struct message *m, struct rig_input *in, uint8_t bits,
+			 struct message_member members[4])
+{
+	m->members.digest = bits;
+	m->members.step = bits % MESSAGE_MEMBERS_STEPS;
+	m->members.count = bits / 16 % 5;
+	m->members.members = members;
+	for (uint32_t i = 0; i < m->members.count; i++) {
+		uint8_t b = (uint8_t)rig_take(in, 1);
+
+		members[i].node = b % (2 * RIG_NODES);
+		members[i].state = 1 + b / 8 % (MEMBER_STATES - 1);
+		members[i].incarnation = b & 0x40 ? UINT64_MAX - b : 200U + b % 8;
+		members[i].addr.port = UDP_PORT_DEFAULT;
+		members[i].addr.ip[15] =
+			(uint8_t)(1 + (b & 0x80 ? b / 2 % 8 : b) % (2 * RIG_NODES));
+	}
+}
+
+static void do_group_answer(struct rig *r, struct rig_input *in)
+{
+	static const uint8_t kinds[] = {MESSAGE_REDUCE,	 MESSAGE_REDUCED,  MESSAGE_USED,
+					MESSAGE_COMBINE, MESSAGE_COMBINED, MESSAGE_RELEASE,
+					MESSAGE_MEMBERS, MESSAGE_BURY,	   MESSAGE_REDIRECT};
+	struct message m = {.kind = kinds[rig_take(in, 1) % sizeof(kinds)]};
+	struct object_id sources[8];
+	struct message_part parts[4] = {0};
+	struct message_member members[4] = {0};
+	uint8_t bits = (uint8_t)rig_take(in, 1);
+
+	m.request = r->sent[bits % 16];
+	if (m.kind == MESSAGE_REDUCE || m.kind == MESSAGE_REDUCED || m.kind == MESSAGE_USED)
+		make_reduce(&m, in, bits, sources);
+	else if (m.kind == MESSAGE_MEMBERS || m.kind == MESSAGE_REDIRECT)
+		make_members(&m, in, bits, members);
+	else if (m.kind == MESSAGE_BURY)
+		m.bury = (struct message_bury){some_id(in), bits & 1 ? UINT64_MAX : bits % 4,
+					       bits / 8, some_node(bits / 16)};
+	else
+		make_combine(&m, in, bits, parts);
+	rig_say(r, 1 + bits / 8 % 2, &m);
 }
 
 /* What the other nodes may say, with fields that fit the core's state more often than not. */
@@ -207,6 +358,12 @@ static void step(struct rig *r, struct rig_input *in)
 		break;
 	case ANSWER:
 		do_answer(r, in);
+		break;
+	case GROUP_ANSWER:
+		do_group_answer(r, in);
+		break;
+	case REDUCE_REQUEST:
+		do_reduce_request(r, in);
 		break;
 	default:
 		rig_hello(r, 1 + (uint32_t)rig_take(in, 1) % 2);

@@ -270,6 +270,9 @@ static void fields_out_of_bounds_are_refused(void **state)
 	REFUSED(MESSAGE_HELLO, hello.announce, MESSAGE_ANNOUNCES);
 	REFUSED(MESSAGE_HELLO, hello.store_incarnation, 0);
 	REFUSED(MESSAGE_HAVE, have.generation, 0);
+	REFUSED(MESSAGE_HAVE, have.generation, MESSAGE_GENERATION_MAX + 1);
+	REFUSED(MESSAGE_BURY, bury.generation, 0);
+	REFUSED(MESSAGE_BURY, bury.generation, MESSAGE_GENERATION_MAX + 1);
 	REFUSED(MESSAGE_HAVE, have.chunk_bytes, 0);
 	REFUSED(MESSAGE_HAVE, have.chunk_bytes, 65);
 	REFUSED(MESSAGE_HAVE, have.chunk_bytes, CHUNK_BYTES_MAX + 64);

@@ -96,7 +96,11 @@ static void a_silent_holder_is_hedged(void **state)
 	world_free(w);
 }
 
-/* The stream that goes on with another holder leaves out what has come already. */
+/*
+ * The stream that goes on with another holder leaves out what has come already. The draw of losses
+ * decides whether the tail, what comes in 2 ms, is given to the other one as a new stream while
+ * the old one still sends it: 0 or about 250 chunks of 14,205 come twice, whatever was lost.
+ */
 static void what_is_here_is_not_sent_again(void **state)
 {
 	struct world *w = two_holders(3, 0);
@@ -115,7 +119,7 @@ static void what_is_here_is_not_sent_again(void **state)
 	assert_non_null(world_wait(w, 2, seq, 20 * WORLD_SECOND));
 	expect_all(w, 2);
 	assert_true(sent_by(w, 0) - sent < SIZE);
-	assert_true(w->node[2].counters[0].rx_chunk_duplicates < 400);
+	assert_true(w->node[2].counters[0].rx_chunk_duplicates < 300);
 	world_free(w);
 }
 
