@@ -67,7 +67,9 @@ void directory_end(struct directory *d, struct entry *e, uint32_t except, struct
 
 	bool again = removal == NULL && e->reserved != 0;
 
-	if (directory_bury(d, &bury))
+	/* A generation that a reduce gives up is not buried: what another coordinator has completed
+	 * meanwhile may be an earlier one. */
+	if (!again && directory_bury(d, &bury))
 		directory_fresh(d, directory_tombstone(d, &bury.id));
 	list_each(l, after, &e->copies)
 	{

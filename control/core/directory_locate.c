@@ -138,9 +138,9 @@ int directory_reserve(struct directory *d, const struct object_id *id, uint64_t 
 		return -ENOSPC;
 	if (e->reserved == 0 && e->generation != 0 && directory_alive(d, e))
 		return -EEXIST;
+	e->reserved = generation; /* first: what ends gives way, it is not deleted */
 	if (e->generation != 0 && e->generation != generation)
 		directory_end(d, e, MESSAGE_NODE_NONE, NULL);
-	e->reserved = generation;
 	return 0;
 }
 

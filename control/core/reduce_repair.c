@@ -74,18 +74,31 @@ static bool repair_wants(struct control *c, struct reduce *r, uint32_t i)
 	return changed;
 }
 
+/* It stays where it is as long as one of its sources is there: its cells in other stripes may go
+ * on.
+ */
+static void repair_host(struct reduce *r, uint32_t seat)
+{
+	uint32_t first = REDUCE_NONE;
+
+	for (uint32_t k = 0; k < r->count; k++) {
+		if (r->source[k].seat != seat)
+			continue;
+		if (r->source[k].node == r->seat[seat].host)
+			return;
+		first = first == REDUCE_NONE ? r->source[k].node : first;
+	}
+	r->seat[seat].host = first;
+}
+
 static void repair_begin(struct control *c, struct reduce *r, uint32_t i)
 {
 	struct reduce_cell *p = &r->cell[i];
-	struct reduce_seat *seat = reduce_seat_of(p);
 
 	p->anew = p->started = p->delivered = p->done = p->gone = false;
 	calls_cancel(c, p->call);
 	p->call = NULL;
-	seat->host = REDUCE_NONE;
-	for (uint32_t k = 0; k < r->count && seat->host == REDUCE_NONE; k++)
-		if (r->source[k].seat == p->seat)
-			seat->host = r->source[k].node;
+	repair_host(r, p->seat);
 	if (!p->combines)
 		return;
 	p->generation = reduce_generation(c, r);
