@@ -32,6 +32,16 @@ void work_trace(const struct control *c)
 	uint32_t node = c->self->number;
 	list_each(l, after, &c->reduces.active)
 		trace_reduce(node, list_item(l, struct reduce, active));
+	for (uint32_t i = 0; i < c->directory.entries.fresh; i++) {
+		const struct entry *e = pool_at(&c->directory.entries, i);
+		if (e->used)
+			fprintf(stderr,
+				"  node %u knows %u.%u: generation %llx reserved %llx, %u copies, %u "
+				"waiters, locates %u\n",
+				node, e->by_id.id.bytes[6], e->by_id.id.bytes[5],
+				(unsigned long long)e->generation, (unsigned long long)e->reserved,
+				e->copies_count, e->waiters_count, !list_empty(&e->locates));
+	}
 	list_each(l, after, &c->combines.active)
 	{
 		const struct combine *k = list_item(l, struct combine, active);

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How long a reduce takes longer when one of its nodes dies and a spare is there. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include "control_test.h"
+#include "control_world.h"
+#include "core/reduce_tree.h"
+#include "core/state.h"
+#include "internal/reduce.h"
+
+/* Nodes 0 to 5 have a source each, five of which are needed; the directory's node for the target is
+ * 6, who asks is 7. */
+enum { SOURCES = 6, NEEDED = 5, COORDINATOR = 6, CALLER = 7, NODES = 8, MOMENTS = 8 };
+
+#define SIZE  UINT64_C(4000000)
+#define STORE (UINT64_C(48) << 20)
+/* A death is noticed after 3 s without an answer; the coordinator's node is back after 200 ms. */
+#define BOUND (6 * WORLD_SECOND)
+
+enum role { LEAF, MIDDLE, ROOT, DIRECTORY, ROLES };
+
+static char target[16];
+
+static struct world *some_nodes(void)
+{
+	struct world *w = world_new(NODES, 1, STORE, true);
+	struct object_id ids[SOURCES], id;
+	const struct session_reduction how = {REDUCE_SUM, REDUCE_U32, NEEDED, SOURCES};
+	unsigned k = 0;
+
+	w->delay_ns = WORLD_MS;
+	for (uint32_t i = 0; i < NODES; i++)
+		assert_int_equal(world_open(w, i), 0);
+	do {
+		snprintf(target, sizeof(target), "sum%u", k++);
+		id = world_id(target);
+	} while (control_shard(w->node[0].core, &id)->number != COORDINATOR);
+	for (uint32_t i = 0; i < SOURCES; i++) {
+		char name[8];
+
+		snprintf(name, sizeof(name), "s%u", i);
+		ids[i] = world_id(name);
+		assert_int_equal(world_put(w, i, 0, name, SIZE, i + 1), 0);
+	}
+	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, 0, -1), 0);
+	return w;
+}
+
+static uint32_t find_role(struct world *w, enum role role)
+{
+	struct object_id id = world_id(target);
+	struct idmap_node *at = idmap_find(&w->node[COORDINATOR].core->reduces.by_id, &id);
+	struct reduce *r = idmap_item(at, struct reduce, by_id);
+
+	assert_int_equal(r->seats, NEEDED);
+	for (uint32_t i = 0; i < r->cells; i++) {
+		const struct reduce_cell *p = &r->cell[i];
+
+		if (role == ROOT   ? reduce_is_root(p)
+		    : role == LEAF ? !p->combines
+				   : p->combines && !reduce_is_root(p))
+			return r->seat[p->seat].host;
+	}
+	return COORDINATOR;
+}
+
+static void kill_node(struct world *w, uint32_t node)
+{
+	world_kill_control(w, node);
+	world_kill_engine(w, node);
+	world_lose_store(w, node);
+}
+
+/* All of the result is at the caller; checks it against what it is told to be. */
+static void get_result(struct world *w)
+{
+	static uint32_t sum[SIZE / 4], one[SIZE / 4];
+	struct object_id used[SOURCES];
+	struct world_reply *got;
+	struct session_request r;
+
+	for (int tries = 0;; tries++) {
+		assert_in_range(tries, 0, 8);
+		r = world_request(SESSION_GET, target);
+		r.timeout_ns = (int64_t)(60 * WORLD_SECOND);
+		got = world_call(w, CALLER, 0, &r, 70 * WORLD_SECOND);
+		assert_non_null(got);
+		assert_int_equal(got->reply.status, 0);
+		r = world_request(SESSION_WAIT, NULL);
+		r.slot = got->reply.slot;
+		r.generation = got->reply.generation;
+		r.watermark = UINT64_MAX;
+		r.timeout_ns = (int64_t)(60 * WORLD_SECOND);
+		got = world_call(w, CALLER, 0, &r, 70 * WORLD_SECOND);
+		assert_non_null(got);
+		if (got->reply.status == 0)
+			break;
+	}
+	memset(sum, 0, sizeof(sum));
+	if (world_reduced(w, CALLER, 0, target, (int64_t)(20 * WORLD_SECOND), used) != NEEDED)
+		return; /* nobody is left who knows */
+	for (uint32_t i = 0; i < NEEDED; i++) {
+		uint32_t source = 0;
+		char name[8];
+		struct object_id id;
+
+		do {
+			snprintf(name, sizeof(name), "s%u", source++);
+			id = world_id(name);
+		} while (!object_id_equal(&id, &used[i]));
+		world_fill((uint8_t *)one, SIZE, source);
+		for (uint64_t k = 0; k < SIZE / 4; k++)
+			sum[k] += one[k];
+	}
+	assert_memory_equal(w->node[CALLER].store + got->reply.offset, sum, SIZE);
+}
+
+static int compare(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static uint64_t undisturbed(void)
+{
+	struct world *w = some_nodes();
+	uint64_t begun = w->now_ns, took;
+
+	get_result(w);
+	took = w->now_ns - begun;
+	world_free(w);
+	return took;
+}
+
+static void deaths_cost_little(void **state)
+{
+	static const char *const names[ROLES] = {"leaf", "middle", "root", "coordinator"};
+	uint64_t alone = undisturbed();
+
+	print_message("undisturbed: %.0f ms\n", (double)alone / 1e6);
+	for (enum role role = LEAF; role < ROLES; role++) {
+		uint64_t late[MOMENTS];
+
+		for (uint32_t k = 0; k < MOMENTS; k++) {
+			struct world *w = some_nodes();
+			uint64_t begun = w->now_ns, took;
+
+			world_run(w, 10 * WORLD_MS + k * (alone - 10 * WORLD_MS) / MOMENTS);
+			kill_node(w, role == DIRECTORY ? COORDINATOR : find_role(w, role));
+			if (role == DIRECTORY) {
+				world_run(w, 200 * WORLD_MS);
+				world_start_engine(w, COORDINATOR);
+				world_start_control(w, COORDINATOR);
+			}
+			get_result(w);
+			took = w->now_ns - begun;
+			late[k] = took > alone ? took - alone : 0;
+			assert_true(late[k] < BOUND);
+			world_free(w);
+		}
+		qsort(late, MOMENTS, sizeof(late[0]), compare);
+		print_message("%s: median %.0f ms, worst %.0f ms later\n", names[role],
+			      (double)late[MOMENTS / 2] / 1e6, (double)late[MOMENTS - 1] / 1e6);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(deaths_cost_little)};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
