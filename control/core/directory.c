@@ -303,14 +303,12 @@ static void directory_delete(struct directory *d, uint32_t node, const struct me
 {
 	struct entry *e = directory_find(d, &m->object.id);
 	struct removal *removal = NULL;
-	uint32_t copies = 0;
 
 	if (e == NULL || e->generation == 0) {
 		directory_delete_again(d, node, m);
 		return;
 	}
-	list_each(l, after, &e->copies) copies++;
-	if (copies <= d->out.removals(d->out.arg))
+	if (e->copies_count <= d->out.removals(d->out.arg))
 		removal = pool_take(&d->removals);
 	if (removal == NULL) {
 		directory_reply(d, node, m->request, -EAGAIN, 0, "too many deletes at a time");
@@ -403,7 +401,7 @@ void directory_node_down(struct directory *d, uint32_t node)
 	n->up = false;
 	list_each(i, next, &n->locates)
 	{
-		struct locate *w = list_item(i, struct locate, of_node);
+		struct waiter *w = list_item(i, struct waiter, of_node);
 		struct entry *e = w->entry;
 
 		directory_locate_remove(d, w);

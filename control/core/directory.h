@@ -41,15 +41,7 @@ struct copy {
 	bool by_value;	  /* COMPLETE: its answer is on the way, it can feed nobody yet */
 };
 
-struct waiter {
-	struct list of_entry, of_node;
-	struct entry *entry;
-	uint64_t request;
-	uint32_t node;
-	uint32_t failed; /* not this holder */
-};
-
-struct locate { /* somebody wants to know where it is, and gets no copy */
+struct waiter { /* of an entry's waiters; of its locates: it only wants to know where it is */
 	struct list of_entry, of_node;
 	struct entry *entry;
 	uint64_t request;
@@ -206,10 +198,12 @@ void directory_locate(struct directory *d, uint32_t node, const struct message *
 void directory_locate_forget(struct directory *d, uint32_t node, const struct message *m);
 /* Answers those that can be. */
 void directory_locate_serve(struct directory *d, struct entry *e);
-void directory_locate_remove(struct directory *d, struct locate *w);
+void directory_locate_remove(struct directory *d, struct waiter *w);
 
 /* directory_get.c */
 void directory_got(const struct entry *e, uint64_t request, uint32_t what, struct message *m);
+/* Whether others may get it from this copy. */
+bool directory_can_send(const struct directory *d, const struct copy *copy);
 void directory_get_failed(struct directory *d, uint32_t node, uint64_t request,
 			  const struct object_id *id);
 void directory_get(struct directory *d, uint32_t node, const struct message *m);

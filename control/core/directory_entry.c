@@ -13,7 +13,7 @@ void directory_carve(struct directory *d, struct arena *a, const struct control_
 	pool_carve(&d->entries, a, sizeof(struct entry), config->entries_max);
 	pool_carve(&d->copies, a, sizeof(struct copy), config->copies_max);
 	pool_carve(&d->waiters, a, sizeof(struct waiter), config->waiters_max);
-	pool_carve(&d->locates, a, sizeof(struct locate), config->waiters_max);
+	pool_carve(&d->locates, a, sizeof(struct waiter), config->waiters_max);
 	pool_carve(&d->removals, a, sizeof(struct removal), config->calls_max);
 	idmap_carve(&d->by_id, a, config->entries_max);
 	d->by_node_mask = 15;

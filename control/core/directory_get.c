@@ -21,7 +21,7 @@ static uint64_t directory_rank(const struct copy *copy)
 	return depth << 32 | copy->sending;
 }
 
-static bool directory_can_send(const struct directory *d, const struct copy *copy)
+bool directory_can_send(const struct directory *d, const struct copy *copy)
 {
 	return d->nodes[copy->node].up && !copy->by_value;
 }

@@ -13,7 +13,7 @@ static void directory_leave(struct directory *d, struct entry *e)
 	}
 	list_each(l, after, &e->locates)
 	{
-		struct locate *w = list_item(l, struct locate, of_entry);
+		struct waiter *w = list_item(l, struct waiter, of_entry);
 
 		d->out.redirect(d->out.arg, w->node, w->request);
 		directory_locate_remove(d, w);

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include "directory.h"
 
-void directory_locate_remove(struct directory *d, struct locate *w)
+void directory_locate_remove(struct directory *d, struct waiter *w)
 {
 	list_remove(&w->of_entry);
 	list_remove(&w->of_node);
@@ -20,8 +20,8 @@ static const struct copy *directory_locate_choose(const struct directory *d, con
 	{
 		const struct copy *copy = list_item(l, struct copy, of_entry);
 
-		if (copy->state == MESSAGE_COPY_PARTIAL || copy->by_value || copy->node == failed ||
-		    !d->nodes[copy->node].up)
+		if (copy->state == MESSAGE_COPY_PARTIAL || copy->node == failed ||
+		    !directory_can_send(d, copy))
 			continue;
 		if (best == NULL || copy->sending < best->sending)
 			best = copy;
@@ -29,7 +29,7 @@ static const struct copy *directory_locate_choose(const struct directory *d, con
 	return best;
 }
 
-static bool directory_locate_answer(struct directory *d, struct entry *e, const struct locate *w)
+static bool directory_locate_answer(struct directory *d, struct entry *e, const struct waiter *w)
 {
 	const struct copy *copy = directory_locate_choose(d, e, w->failed);
 	struct message m;
@@ -51,21 +51,21 @@ void directory_locate_serve(struct directory *d, struct entry *e)
 {
 	list_each(l, after, &e->locates)
 	{
-		struct locate *w = list_item(l, struct locate, of_entry);
+		struct waiter *w = list_item(l, struct waiter, of_entry);
 
 		if (directory_locate_answer(d, e, w))
 			directory_locate_remove(d, w);
 	}
 }
 
-static struct locate *directory_locate_find(struct directory *d, struct entry *e, uint32_t node,
+static struct waiter *directory_locate_find(struct directory *d, struct entry *e, uint32_t node,
 					    uint64_t request)
 {
-	struct locate *w;
+	struct waiter *w;
 
 	list_each(l, after, &e->locates)
 	{
-		w = list_item(l, struct locate, of_entry);
+		w = list_item(l, struct waiter, of_entry);
 		if (w->node == node && w->request == request)
 			return w;
 	}
@@ -83,7 +83,7 @@ static struct locate *directory_locate_find(struct directory *d, struct entry *e
 void directory_locate(struct directory *d, uint32_t node, const struct message *m)
 {
 	struct entry *e = directory_make(d, &m->get.id);
-	struct locate *w = e ? directory_locate_find(d, e, node, m->request) : NULL;
+	struct waiter *w = e ? directory_locate_find(d, e, node, m->request) : NULL;
 	struct message answer;
 
 	if (w == NULL) {
@@ -120,7 +120,7 @@ void directory_locate_forget(struct directory *d, uint32_t node, const struct me
 		return;
 	list_each(l, after, &e->locates)
 	{
-		struct locate *w = list_item(l, struct locate, of_entry);
+		struct waiter *w = list_item(l, struct waiter, of_entry);
 
 		if (w->node == node && w->request == m->get.generation)
 			directory_locate_remove(d, w);

@@ -166,7 +166,7 @@ static void members_suspicion_fire(struct control *c, struct timer *t)
 	if (!c->attached) /* it is we who cannot reach anybody */
 		timers_set(&c->timers, t, c->now_ns + c->config.suspect_ns, members_suspicion_fire);
 	else if (n->member == MEMBER_SUSPECT)
-		members_set(c, n, n->member_incarnation, MEMBER_DEAD);
+		members_leave(c, n, n->member_incarnation, MEMBER_DEAD);
 	else if (n->member == MEMBER_ALIVE && n->state != NODE_UP)
 		members_suspect(c, n);
 }

@@ -44,7 +44,6 @@ struct object {			/* one per slot; what clients need not see */
 	uint32_t unguarded;  /* times in a row that the directory knew none */
 	uint64_t guard_incarnation;
 	bool again;   /* changed while the announcement was under way */
-	bool listed;  /* the directory was told of it */
 	bool adopted; /* from an earlier control, whose clients' pins are not known here */
 };
 

@@ -31,7 +31,7 @@ struct link {
 	uint8_t state;
 	uint8_t attempts;
 	bool wanted;
-	struct timer timer; /* OPENING: gives up; CLOSED: tries again */
+	struct timer timer; /* CLOSED: tries again */
 };
 
 struct conn {		 /* one per handle index of a worker */

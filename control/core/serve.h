@@ -18,7 +18,6 @@ struct serve {
 	struct object *object;
 	struct node *node;
 	struct edge *edge;
-	uint64_t node_incarnation;
 	uint32_t stream;
 };
 

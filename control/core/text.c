@@ -64,11 +64,3 @@ void text_add_addr(struct text *t, const struct net_addr *a)
 	text_add(t, v4 ? ":" : "]:");
 	text_base(t, a->port, 10);
 }
-
-void text_copy(const struct text *t, char *out, uint32_t room)
-{
-	uint32_t length = t->length < room ? t->length : room - 1;
-
-	memcpy(out, t->bytes, length);
-	out[length] = '\0';
-}

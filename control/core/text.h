@@ -19,7 +19,4 @@ void text_add_number(struct text *t, uint64_t n);
 void text_add_object(struct text *t, const struct object_id *id, const char *name);
 void text_add_addr(struct text *t, const struct net_addr *a);
 
-/* Copies it, zero-terminated, into room bytes. */
-void text_copy(const struct text *t, char *out, uint32_t room);
-
 #endif
