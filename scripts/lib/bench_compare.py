@@ -13,12 +13,13 @@ import fnmatch
 import json
 import os
 import platform
-import statistics
 import time
 from pathlib import Path
 
-from . import bench_lookup, bench_ops, shell
+from . import bench_lookup, bench_ops, bench_options, shell
 from .bench_cases import CASES
+from .bench_sum import REDUCES
+from .bench_table import by_system, middle, number, percent
 from .shell import ROOT, Failure, say
 
 CORES_FULL = 0.8  # above, the machine is measured rather than the system
@@ -29,7 +30,7 @@ def parse(argv):
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", default=["*"], metavar="PATTERN",
                         help="of the cases' names, such as 'broadcast/*' or '*3498*'")
-    parser.add_argument("--system", choices=bench_ops.SYSTEMS, default="all",
+    parser.add_argument("--system", choices=bench_options.SYSTEMS, default="all",
                         help="who takes part, where the case's operation knows of it")
     parser.add_argument("--tuning", nargs="+", default=["hand"], metavar="T",
                         help="of OpenMPI (default: hand; its defaults take several times as long)")
@@ -54,9 +55,9 @@ def rows_of(case, args):
     if op == "lookup":
         return lookup_rows(bench_lookup.parse(argv))
     system = args.system
-    if op not in bench_ops.REDUCES and system == "all":
+    if op not in REDUCES and system == "all":
         system = "both"
-    return list(bench_ops.results(bench_ops.parse(
+    return list(bench_ops.results(bench_options.parse(
         op, [*argv, "--system", system, "--tuning", *args.tuning])))
 
 
@@ -84,14 +85,9 @@ def keep(case, args, rows):
     part.rename(path)
 
 
-def middle(rows, key):
-    values = [row[key] for row in rows if row.get(key) is not None]
-    return statistics.median(values) if values else None
-
-
 def summary(case, rows):
     """One object per system of a case, with the medians of all numbers."""
-    for name, same in bench_ops.by_system(rows).items():
+    for name, same in by_system(rows).items():
         numbers = {key: middle(same, key) for key, value in same[0].items()
                    if isinstance(value, (int, float)) and not isinstance(value, bool)}
         ratios = [row["ratio"] for row in same if row.get("ratio")]
@@ -110,14 +106,6 @@ def verdict(case, numbers, ours):
     text = f"missed: {', '.join(missed)}" if missed else "met" if case.limits else ""
     full = (numbers.get("cpu_share") or 0) > CORES_FULL
     return text + (" (cores full)" if full else "")
-
-
-def number(value, text):
-    return "-" if value is None else format(value, text)
-
-
-def percent(value, digits=0):
-    return "-" if value is None else f"{100 * value:.{digits}f}%"
 
 
 def table(lines):

@@ -14,14 +14,12 @@ import json
 import os
 import signal
 import statistics
-import subprocess
-import sys
 import time
 
 from . import bench_meter, network, nodes, process, shell, transfer
 from .bench_meter import SHARE_LEAST_S
-from .bench_task import Task
-from .shell import Failure, build_dir, say
+from .bench_task import Program, built
+from .shell import Failure, say
 
 PORT = 5301
 OBJECT_BYTES = 1024
@@ -42,41 +40,15 @@ def parse(argv):
     return args
 
 
-class Program:
-    """One measured program inside a node, until the end of the block."""
-
-    def __init__(self, config, node, *argv):
-        program = build_dir() / "bench" / str(argv[0])
-        if not program.exists():
-            raise Failure(f"{program} is not there: run scripts/setup")
-        self.child = subprocess.Popen(
-            ["ip", "netns", "exec", network.node_netns(config["name"], node), program,
-             *[str(a) for a in argv[1:]]], env=nodes.environment(config, node),
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=sys.stderr)
-        self.task = Task(f"{argv[0]} of node {node}", self.child.stdin.fileno(),
-                         self.child.stdout.fileno(), lambda: self.child.poll() is None)
-
-    def __enter__(self):
-        return self.task
-
-    def __exit__(self, *_):
-        self.child.stdin.close()
-        try:
-            self.child.wait(timeout=2)
-        except subprocess.TimeoutExpired:
-            process.end(self.child.pid)
-        self.child.stdout.close()
-
-
-def daemons(config):
-    return [pid for node in range(config["nodes"]) for kind in nodes.KINDS
-            if (pid := nodes.pid(config, node, kind)) is not None]
+def program(config, node, name, *argv):
+    return Program(config, node, f"{name} of node {node}", built(name), *argv,
+                   env=nodes.environment(config, node))
 
 
 @contextlib.contextmanager
 def stopped(config):
     """Our daemons leave the cores to somebody else."""
-    pids = daemons(config)
+    pids = nodes.pids(config)
     try:
         for pid in pids:
             os.kill(pid, signal.SIGSTOP)
@@ -116,9 +88,9 @@ class Tcp:
     def turn(self, count, number, cost):
         """In parts that are short enough for the daemons to be stopped."""
         out = {"ns": [], "cpu_ns": 0}
-        with Program(self.config, 0, "pingpong", "serve", PORT, *self.sizes, self.busy_us) as there:
+        with program(self.config, 0, "pingpong", "serve", PORT, *self.sizes, self.busy_us) as there:
             there.answer(time.monotonic() + 5)
-            with Program(self.config, 1, "pingpong", "ask", network.node_ip(0), PORT, *self.sizes,
+            with program(self.config, 1, "pingpong", "ask", network.node_ip(0), PORT, *self.sizes,
                          self.busy_us) as here:
                 while len(out["ns"]) < count:
                     self.part(here, min(500, count - len(out["ns"])), out, cost)
@@ -165,7 +137,7 @@ class Cost:
         self.sums = [0.0, 0.0, 0.0]
 
     def read(self):
-        return (time.monotonic(), sum(process.run_seconds(pid) for pid in daemons(self.config)),
+        return (time.monotonic(), sum(process.run_seconds(pid) for pid in nodes.pids(self.config)),
                 transfer.machine_busy_seconds())
 
     def __enter__(self):
@@ -222,7 +194,7 @@ def results(args):
     shell.require_root("scripts/bench")
     extra = ["--busy-poll"] if args.busy_poll else []
     with transfer.cluster(2, "--store", 64, "--shards", "0", *extra) as config, \
-            Program(config, 0, "lookup") as first, Program(config, 1, "lookup") as second:
+            program(config, 0, "lookup") as first, program(config, 1, "lookup") as second:
         yield from measure(args, config, [first, second])
 
 

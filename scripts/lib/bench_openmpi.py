@@ -14,13 +14,13 @@ import tempfile
 import time
 from pathlib import Path
 
-from . import network
+from . import bench_peer, network
+from .bench_peer import START_S, Peer, offloads_on
 from .bench_sum import REDUCES, fill_verb, sum_digest
 from .bench_task import Task, ask_all
-from .shell import ROOT, Failure, build_dir, run, say
+from .shell import Failure, build_dir
 
 PACKAGES = ("openmpi-bin", "libopenmpi-dev")
-START_S = 60.0
 
 TCP_ONLY = ("--mca", "pml", "ob1", "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include",
             "eth0", "--mca", "oob_tcp_if_include", "eth0", "--mca", "mpi_yield_when_idle", "1")
@@ -49,39 +49,15 @@ exec ip netns exec "sar-{name}-$number" unshare --uts \\
 """
 
 
-def install():
-    if shutil.which("mpicc") and shutil.which("mpirun"):
-        return
-    say(f"bench: installing {' '.join(PACKAGES)}, for the comparison only")
-    run("apt-get", "-q", "update")
-    run("apt-get", "-q", "-y", "install", "--no-install-recommends", *PACKAGES,
-        env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"}, timeout=600)
-
-
 def program():
-    """bench/mpi.c, built when it is missing or old."""
-    install()
-    out = build_dir() / "bench/mpi"
-    sources = [ROOT / "bench" / name for name in ("mpi.c", "payload.h", "gradient.h")]
-    if not out.exists() or out.stat().st_mtime < max(s.stat().st_mtime for s in sources):
-        run("mpicc", "-O2", "-D_GNU_SOURCE", "-o", out, sources[0], "-lxxhash")
-    return out
+    if not (shutil.which("mpicc") and shutil.which("mpirun")):
+        bench_peer.install(PACKAGES)
+    return bench_peer.program("mpi.c", "mpicc", "-O2", "-D_GNU_SOURCE", libraries=["-lxxhash"])
 
 
-def offloads_on(config):
-    """TCP in segments of up to 64 KiB between the nodes: far less CPU per byte."""
-    for node in range(config["nodes"]):
-        run("ip", "netns", "exec", network.node_netns(config["name"], node), "ethtool", "-K",
-            "eth0", "tx", "on", "tso", "on", "gso", "on", "gro", "on")
-
-
-class OpenMpi:
+class OpenMpi(Peer):
     system = "openmpi"
-
-    def __init__(self, config, tuning):
-        self.config, self.tuning = config, tuning
-        self.count = config["nodes"]
-        self.mpirun, self.tasks, self.directory = None, [], None
+    mpirun = None
 
     def __enter__(self):
         offloads_on(self.config)
@@ -153,20 +129,6 @@ class OpenMpi:
         self.digests = [told["digest"] for told in answers]
         if op in REDUCES:
             self.sum = sum_digest(size, range(1, self.count + 1))
-
-    def ready(self, staggered):
-        pass
-
-    def begin(self, start_ns, arrivals_ns):
-        for node, task in enumerate(self.tasks):
-            task.send(self.op, start_ns + arrivals_ns[node])
-
-    def put_seconds(self):
-        return {}
-
-    def finish(self, patience_s):
-        until = time.monotonic() + patience_s
-        return {node: task.answer(until)["spans"] for node, task in enumerate(self.tasks)}
 
     def verify(self):
         for node, task in enumerate(self.tasks):

@@ -6,10 +6,10 @@ import signal
 import statistics
 import time
 
-from . import nodes
-from .bench_sarissa import Sarissa, end_child
+from . import nodes, transfer
+from .bench_sarissa import Sarissa
 from .bench_sum import fill_verb, sum_digest
-from .bench_task import ask_all
+from .bench_task import ask_all, end_programs
 from .shell import Failure, say
 
 BACKUP_NS = 20_000_000  # so much later than the others what is in reserve is given
@@ -82,17 +82,12 @@ class KilledReduce(SarissaReduce):
                     raise
 
     def kill(self, which):
-        for node in which:
-            for kind in nodes.KINDS:
-                pid = nodes.pid(self.config, node, kind)
-                if pid is not None:
-                    os.kill(pid, signal.SIGKILL)
+        for pid in nodes.pids(self.config, which):
+            os.kill(pid, signal.SIGKILL)
 
     def revive(self, which):
         """The nodes as they were, empty; the others know that they are back."""
-        for node in which:
-            self.children[node].stdin.close()
-            end_child(self.children[node])
+        end_programs([self.programs[node] for node in which])
         for node, kind in ((node, kind) for node in which for kind in nodes.KINDS):
             nodes.forget(self.config, node, kind)
         nodes.start_all(self.config, which)
@@ -133,7 +128,7 @@ def killed_turn(args, system, one_turn, usual):
 
     row = one_turn(system, args, disturb)
     system.revive(args.kill)
-    alone = args.size * 8 / (args.rate * 1e6)
+    alone = transfer.bound_seconds(args.size, args.rate)
     later = round((row["seconds"] - usual) / alone, 4)
     say(f"  killed {args.kill}: {row['seconds']:.5f} s, {later:.3f} S/B later, sources {system.used}")
     return row | {"killed": args.kill, "undisturbed_seconds": usual, "later_share": later,

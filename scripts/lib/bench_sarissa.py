@@ -2,21 +2,11 @@
 """Our side of a measurement: one task per node, in its namespace, over libsarissa."""
 
 import subprocess
-import sys
 import time
 
-from . import network, nodes, process
-from .bench_task import Task, ask_all
-from .shell import Failure, build_dir
-
-
-def end_child(child):
-    try:
-        child.wait(timeout=5)
-    except subprocess.TimeoutExpired:
-        process.end(child.pid)
-        child.wait()
-    child.stdout.close()
+from . import nodes
+from .bench_task import Program, ask_all, built, end_programs
+from .shell import Failure
 
 
 class Sarissa:
@@ -24,7 +14,7 @@ class Sarissa:
 
     def __init__(self, config):
         self.config = config
-        self.children, self.tasks = [], []
+        self.programs, self.tasks = [], []
         self.turn = 0
 
     def __enter__(self):
@@ -38,23 +28,13 @@ class Sarissa:
 
     def start(self, node):
         """Its task, in the place of one that has gone before."""
-        program = build_dir() / "bench/task"
-        if not program.exists():
-            raise Failure(f"{program} is not there: run scripts/setup")
-        child = subprocess.Popen(
-            ["ip", "netns", "exec", network.node_netns(self.config["name"], node), program],
-            env=nodes.environment(self.config, node), stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, stderr=sys.stderr)
-        self.children[node:node + 1] = [child]
-        self.tasks[node:node + 1] = [Task(
-            f"sarissa's task of node {node}", child.stdin.fileno(), child.stdout.fileno(),
-            lambda: child.poll() is None)]
+        program = Program(self.config, node, f"sarissa's task of node {node}", built("task"),
+                          env=nodes.environment(self.config, node))
+        self.programs[node:node + 1] = [program]
+        self.tasks[node:node + 1] = [program.task]
 
     def __exit__(self, *_):
-        for child in self.children:
-            child.stdin.close()
-        for child in self.children:
-            end_child(child)
+        end_programs(self.programs)
 
     def prepare(self, op, size):
         """Makes the bytes that each task gives."""

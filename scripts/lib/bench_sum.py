@@ -3,7 +3,8 @@
 
 import functools
 
-from .shell import Failure, build_dir, run
+from .bench_task import built
+from .shell import run
 
 REDUCES = ("reduce", "allreduce")
 ELEMENT_BYTES = 4
@@ -16,10 +17,7 @@ def fill_verb(op):
 
 @functools.lru_cache(maxsize=64)
 def digest_of(size, seeds):
-    program = build_dir() / "bench/sum"
-    if not program.exists():
-        raise Failure(f"{program} is not there: run scripts/setup")
-    return run(program, size, *seeds).strip()
+    return run(built("sum"), size, *seeds).strip()
 
 
 def sum_digest(size, seeds):

@@ -4,9 +4,12 @@
 import json
 import os
 import select
+import subprocess
+import sys
 import time
 
-from .shell import Failure
+from . import network, process
+from .shell import Failure, build_dir
 
 
 class Task:
@@ -56,3 +59,41 @@ def ask_all(tasks, lines, patience_s=120.0):
     for task, words in zip(tasks, lines):
         task.send(*words)
     return [task.answer(until) for task in tasks]
+
+
+def built(name):
+    """One of our programs for measurements."""
+    program = build_dir() / "bench" / name
+    if not program.exists():
+        raise Failure(f"{program} is not there: run scripts/setup")
+    return program
+
+
+class Program:
+    """A program inside a node that takes lines as a Task, and ends with its input."""
+
+    def __init__(self, config, node, label, *argv, env=None, log=sys.stderr):
+        self.child = subprocess.Popen(
+            ["ip", "netns", "exec", network.node_netns(config["name"], node),
+             *[str(a) for a in argv]], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=log)
+        self.task = Task(label, self.child.stdin.fileno(), self.child.stdout.fileno(),
+                         lambda: self.child.poll() is None)
+
+    def __enter__(self):
+        return self.task
+
+    def __exit__(self, *_):
+        end_programs([self])
+
+
+def end_programs(programs):
+    for program in programs:
+        program.child.stdin.close()
+    for program in programs:
+        try:
+            program.child.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            process.end(program.child.pid)
+            program.child.wait()
+        program.child.stdout.close()

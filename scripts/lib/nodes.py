@@ -72,6 +72,12 @@ def pid(config, node, kind):
     return process.alive(pid_file(config, node, kind))
 
 
+def pids(config, which=None):
+    """Of the daemons that run, on all nodes or on some."""
+    which = range(config["nodes"]) if which is None else which
+    return [p for node in which for kind in KINDS if (p := pid(config, node, kind)) is not None]
+
+
 def start(config, node, kind):
     """Starts one daemon; does not wait until it answers."""
     node_dir(config, node).mkdir(parents=True, exist_ok=True)
@@ -180,9 +186,7 @@ def start_all(config, which):
 
 def stop_all(config):
     """Ends every daemon, and whatever else still runs in the cluster's namespaces."""
-    pids = [p for node in range(config["nodes"]) for kind in KINDS
-            if (p := pid(config, node, kind)) is not None]
-    process.end_all(pids)
+    process.end_all(pids(config))
     for netns in network.namespaces(config["name"]):
         rest = [int(p) for p in run("ip", "netns", "pids", netns, check=False).split()]
         process.end_all([p for p in rest if p != os.getpid()], grace_s=1.0)

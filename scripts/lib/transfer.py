@@ -75,8 +75,7 @@ def command(config, node, *argv, timeout=600):
 
 
 def daemons_cpu(config):
-    return sum(process.cpu_seconds(pid) for node in range(config["nodes"])
-               for kind in nodes.KINDS if (pid := nodes.pid(config, node, kind)) is not None)
+    return sum(process.cpu_seconds(pid) for pid in nodes.pids(config))
 
 
 def measure(case, system, config, size, body):

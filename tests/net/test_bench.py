@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 import netlib
-from lib import bench_cases, bench_compare, bench_gloo, bench_ops  # noqa: E402
+from lib import bench_cases, bench_compare, bench_gloo, bench_ops, bench_options  # noqa: E402
 from lib import bench_reduce, bench_sum, process  # noqa: E402
 from lib.shell import Failure  # noqa: E402
 
@@ -74,7 +74,7 @@ def staggered_receivers_are_told_apart():
 
 def a_bound_never_goes_back():
     """Who comes before an earlier one is done is measured against that one's bound, too."""
-    args = bench_ops.parse("broadcast", ["--nodes", "3", "--size", "1000000", "--rate", "8",
+    args = bench_options.parse("broadcast", ["--nodes", "3", "--size", "1000000", "--rate", "8",
                                          "--stagger", "500"])
     told = bench_ops.receivers(args, {1: [[0, 1_600_000_000]], 2: [[0, 2_500_000_000]]}, 0)
     assert told["late_shares"] == [0.1, 0.5], told
@@ -165,7 +165,7 @@ def cases_say_which_limit_is_missed():
     assert len(set(names)) == len(names), "two cases have one name"
     for one in bench_cases.CASES:
         op, *argv = one.command.split()
-        assert op == "lookup" or bench_ops.parse(op, argv).op == op
+        assert op == "lookup" or bench_options.parse(op, argv).op == op
 
 
 def compare_leaves_what_is_complete_when_it_is_interrupted():

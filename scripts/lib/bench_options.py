@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Collectives against the bound of the links, and against other systems in the same run.
+
+  bench broadcast --nodes 8 --size 33554432 --rate 100 --system both
+
+Times as Hoplite took them: broadcast from the moment that all ask to the end of the last receiver;
+reduce from the call of reduce until node 0 holds the sum of all nodes' f32 arrays; allreduce from
+there until the last node holds it; gather the time of all gets at node 0, one object from each
+other node; p2p the round trip of an object. What is checked (every byte) and made ready is outside
+the time. The systems take turns.
+
+With --stagger node I calls I * MS after the start; in a reduce it gives its array then (--order has
+other orders). Then 'late' tells how long after the bound the last receiver ended, in units of S/B:
+the bound of a receiver is its arrival + S/B, and not before those of the earlier ones; that of a
+reduce is the last arrival + S/B. 'blocked' is how long each task stood in its calls, the giver too.
+
+With --kill both daemons of the nodes named are killed (SIGKILL) in the middle of a reduce that has as
+many sources in reserve: 'later' tells how much later than undisturbed its end comes, in units of S/B.
+"""
+
+import argparse
+
+from . import transfer
+from .bench_gloo import DEFAULT_TUNINGS, TUNINGS
+from .bench_sum import ELEMENT_BYTES, REDUCES
+from .shell import Failure
+
+MIB = 1 << 20
+STAGGERED = ("broadcast", *REDUCES)
+SYSTEMS = {"sarissa": ["sarissa"], "openmpi": ["openmpi"], "gloo": ["gloo"],
+           "both": ["sarissa", "openmpi"], "all": ["sarissa", "openmpi", "gloo"]}
+
+
+def parse(op, argv):
+    parser = argparse.ArgumentParser(prog=f"bench {op}", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, default=2 if op == "p2p" else 4, metavar="N")
+    parser.add_argument("--size", type=int, default=32 * MIB, metavar="BYTES", help="of one object")
+    parser.add_argument("--rate", type=float, default=100, metavar="MBIT",
+                        help="of each node's link; 0: no limit, no bound")
+    parser.add_argument("--mtu", type=int, default=1500, metavar="BYTES")
+    parser.add_argument("--system", choices=SYSTEMS, default="sarissa",
+                        help="both: without Gloo, which takes part in reduce and allreduce only")
+    parser.add_argument("--tuning", nargs="+", default=["default", "hand"], metavar="T",
+                        help="of OpenMPI: its defaults, the algorithm that we picked by hand, or "
+                        "parameters to try: bcast_algorithm=7,btl_tcp_eager_limit=1000000")
+    parser.add_argument("--stagger", default="0", metavar="MS|xT",
+                        help="node I calls I * MS after the start; 0.2T: in units of the time that "
+                        "the object alone needs on a link; not of gather and p2p")
+    parser.set_defaults(order="rising", kill=[], gloo_tuning=())
+    if op in REDUCES:
+        add_reduce_options(parser, op)
+    parser.add_argument("--repeat", type=int, default=5, metavar="R")
+    parser.add_argument("--workers", type=int, default=1, metavar="W", help="of our dataplanes")
+    parser.add_argument("--busy-poll", action="store_true", help="our dataplanes never sleep")
+    parser.add_argument("--json", action="store_true", help="one JSON object per repetition")
+    args = parser.parse_args(argv)
+    args.stagger = stagger_ms(args)
+    args.op, args.systems = op, SYSTEMS[args.system]
+    check(args)
+    return args
+
+
+def add_reduce_options(parser, op):
+    parser.add_argument("--gloo-tuning", nargs="+", choices=TUNINGS[op], metavar="A",
+                        default=DEFAULT_TUNINGS[op], help=f"of Gloo: {' '.join(TUNINGS[op])}")
+    parser.add_argument("--order", choices=("rising", "falling", "random"),
+                        help="in which the nodes give with --stagger")
+    if op == "reduce":
+        parser.add_argument("--kill", type=int, nargs="+", metavar="I",
+                            help="kill these nodes in the middle; only for sarissa")
+        parser.add_argument("--at", type=float, default=0.5, metavar="SHARE",
+                            help="when, in parts of the undisturbed time (0.5)")
+
+
+def check(args):
+    if args.nodes < 2 or args.size < 0 or args.repeat < 1 or args.rate < 0 or args.stagger < 0:
+        raise Failure("--nodes is at least 2, --repeat at least 1, nothing is negative", 2)
+    if args.stagger and args.op not in STAGGERED:
+        raise Failure(f"--stagger is for {', '.join(STAGGERED)}", 2)
+    if args.system == "gloo" and args.op not in REDUCES:
+        raise Failure(f"Gloo takes part in {' and '.join(REDUCES)} only", 2)
+    if args.op in REDUCES and (args.size % ELEMENT_BYTES or args.size < args.nodes * ELEMENT_BYTES):
+        raise Failure("--size holds f32 elements, at least one for each node", 2)
+    if args.kill:
+        check_kill(args)
+
+
+def check_kill(args):
+    spare = len(set(args.kill))
+    if not all(0 < node < args.nodes - spare for node in args.kill) or args.stagger:
+        raise Failure("--kill names nodes, but not node 0, which asks, nor the last "
+                      f"{spare}, which have what is in reserve; there is no --stagger with it", 2)
+    if not 0 < args.at < 1 or args.size == 0 or args.rate == 0:
+        raise Failure("--at is between 0 and 1, and --kill wants a --size and a --rate", 2)
+    args.systems = ["sarissa"]
+
+
+def stagger_ms(args):
+    text, unit = args.stagger, 1
+    if text.endswith("T"):
+        text, unit = text[:-1], 1e3 * transfer.bound_seconds(args.size, args.rate)
+    try:
+        return float(text) * unit
+    except ValueError:
+        raise Failure("--stagger is a number of ms, or a multiple like 0.2T", 2) from None
