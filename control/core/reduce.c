@@ -364,7 +364,7 @@ static bool reduce_calls(const struct control *c, uint32_t count)
 void reduce_request(struct control *c, struct node *n, const struct message *m)
 {
 	struct reduce *r = reduce_find(c, &m->reduce.target);
-	const char *wrong = reduce_wrong(&m->reduce);
+	const char *wrong;
 	int error;
 
 	if (r && r->caller == n->number && r->request == m->request) {
@@ -372,6 +372,7 @@ void reduce_request(struct control *c, struct node *n, const struct message *m)
 			reduce_reply(c, n->number, m->request, 0, "");
 		return;
 	}
+	wrong = reduce_wrong(&m->reduce);
 	if (wrong) {
 		reduce_reply(c, n->number, m->request, -EINVAL, wrong);
 		return;

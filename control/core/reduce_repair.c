@@ -149,44 +149,55 @@ static struct reduce_source *repair_source(struct reduce *r, uint32_t seat,
 	return NULL;
 }
 
-/* The child whose object, or whose only source, the part is. */
-static uint32_t repair_child(struct reduce *r, uint32_t i, const struct message_combined *m)
+/* What a part is to the coordinator: a source of the cell's own seat, or a child's object or only
+ * source; neither: of an earlier state of things. */
+struct repair_part {
+	struct reduce_source *source;
+	struct reduce_cell *child;
+};
+
+static struct repair_part repair_find(struct reduce *r, uint32_t i,
+				      const struct message_combined *m)
 {
+	struct repair_part part = {repair_source(r, r->cell[i].seat, m), NULL};
 	uint32_t child[REDUCE_DEGREE_MAX], n = reduce_children(r, i, child);
 
-	for (uint32_t k = 0; k < n; k++) {
-		const struct reduce_cell *q = &r->cell[child[k]];
+	for (uint32_t k = 0; part.source == NULL && part.child == NULL && k < n; k++) {
+		struct reduce_cell *q = &r->cell[child[k]];
 
 		if (q->combines ? reduce_seat_of(q)->host == m->part_node &&
 					  q->generation == m->part_generation &&
 					  object_id_equal(&q->id, &m->part_id)
 				: repair_source(r, q->seat, m) != NULL)
-			return child[k];
+			part.child = q;
 	}
-	return REDUCE_NONE;
+	return part;
+}
+
+/* Its node is done without. */
+static void repair_forgo(struct control *c, struct reduce *r, struct repair_part part,
+			 uint32_t node)
+{
+	if (part.source) {
+		part.source->failed = node;
+		repair_vacate_source(c, r, part.source);
+	} else {
+		part.child->anew = true;
+		repair_vacate(c, r, part.child->seat, node);
+	}
 }
 
 static void repair_part(struct control *c, struct reduce *r, uint32_t i,
 			const struct message_combined *m)
 {
-	struct reduce_source *s = repair_source(r, r->cell[i].seat, m);
-	uint32_t child = s ? REDUCE_NONE : repair_child(r, i, m);
-	struct reduce_cell *q;
-	uint32_t host;
+	struct repair_part part = repair_find(r, i, m);
+	struct reduce_cell *q = part.child;
 
-	if (s) {
-		s->failed = m->part_node;
-		repair_vacate_source(c, r, s);
-		return;
-	}
-	if (child == REDUCE_NONE)
-		return; /* of an earlier state of things */
-	q = &r->cell[child];
-	q->anew = true;
-	host = reduce_seat_of(q)->host;
 	/* It may be that only its parent does not reach it; when it happens again it moves. */
-	if (!q->combines || !reduce_reachable(c, host) || q->tries++ > 0)
-		repair_vacate(c, r, q->seat, host);
+	if (q && q->combines && reduce_reachable(c, m->part_node) && q->tries++ == 0)
+		q->anew = true;
+	else if (q || part.source)
+		repair_forgo(c, r, part, m->part_node);
 }
 
 void reduce_lost(struct control *c, struct reduce *r, uint32_t i, const struct message_combined *m)
@@ -227,33 +238,25 @@ static bool repair_has_reserve(struct control *c, const struct reduce *r, uint32
 static void repair_silent(struct control *c, struct reduce *r, uint32_t i,
 			  const struct message_combined *m)
 {
-	struct reduce_source *s = repair_source(r, r->cell[i].seat, m);
-	uint32_t child = s ? REDUCE_NONE : repair_child(r, i, m);
+	struct repair_part part = repair_find(r, i, m);
 
-	if ((s == NULL && child == REDUCE_NONE) || r->hasty >= r->count - r->num ||
+	if ((part.source == NULL && part.child == NULL) || r->hasty >= r->count - r->num ||
 	    !repair_has_reserve(c, r, m->part_node))
 		return;
 	r->hasty++;
-	if (s) {
-		s->failed = m->part_node;
-		repair_vacate_source(c, r, s);
-	} else {
-		r->cell[child].anew = true;
-		repair_vacate(c, r, r->cell[child].seat, m->part_node);
-	}
+	repair_forgo(c, r, part, m->part_node);
 	repair(c, r);
 }
 
 /* All of the part is in: its loss would no longer matter. */
 static void repair_taken(struct reduce *r, uint32_t i, const struct message_combined *m)
 {
-	struct reduce_source *s = repair_source(r, r->cell[i].seat, m);
-	uint32_t child = s ? REDUCE_NONE : repair_child(r, i, m);
+	struct repair_part part = repair_find(r, i, m);
 
-	if (s)
-		s->absorbed = r->stripes == 1;
-	if (child != REDUCE_NONE)
-		r->cell[child].delivered = true;
+	if (part.source)
+		part.source->absorbed = r->stripes == 1;
+	if (part.child)
+		part.child->delivered = true;
 }
 
 static void repair_done(struct control *c, struct reduce *r, uint32_t i)

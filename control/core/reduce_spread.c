@@ -17,6 +17,11 @@ static struct reduce *spread_find(struct control *c, const struct object_id *tar
 	return r && r->stripes > 1 && r->state != REDUCE_ENDED ? r : NULL;
 }
 
+static struct reduce_cell *spread_root(const struct reduce *r, uint32_t stripe)
+{
+	return &r->cell[stripe * r->seats + stripe];
+}
+
 void reduce_spread_fill_message(struct control *c, struct call *call)
 {
 	const struct reduce_getter *g = call->owner;
@@ -24,7 +29,7 @@ void reduce_spread_fill_message(struct control *c, struct call *call)
 	const struct reduce *r = g->reduce;
 
 	for (uint32_t j = 0; j < r->stripes; j++) {
-		const struct reduce_cell *root = &r->cell[j * r->seats + j];
+		const struct reduce_cell *root = spread_root(r, j);
 		uint32_t first, count;
 
 		reduce_extent(r, j, &first, &count);
@@ -209,7 +214,7 @@ void reduce_spread_done(struct control *c, struct reduce *r)
 	if (r->state != REDUCE_RUNNING || (!list_empty(&r->getters) && !spread_anybody(c, r)))
 		return;
 	for (uint32_t j = 0; j < r->stripes; j++)
-		if (!r->cell[j * r->seats + j].done)
+		if (!spread_root(r, j)->done)
 			return;
 	r->state = REDUCE_SPREADING;
 	reduce_answer_all(c, r);
@@ -224,7 +229,7 @@ static void spread_lost(struct control *c, struct reduce *r, const struct messag
 	struct message_combined lost = {.part_node = MESSAGE_NODE_NONE, .status = m->status};
 
 	for (uint32_t j = 0; j < r->stripes; j++) {
-		const struct reduce_cell *root = &r->cell[j * r->seats + j];
+		const struct reduce_cell *root = spread_root(r, j);
 
 		if (!object_id_equal(&root->id, &m->part_id) ||
 		    root->generation != m->part_generation || !root->started)
@@ -232,7 +237,7 @@ static void spread_lost(struct control *c, struct reduce *r, const struct messag
 		if (m->status == -EHOSTUNREACH && reduce_reachable(c, r->seat[j].host))
 			return; /* it goes on trying */
 		if (r->state == REDUCE_RUNNING)
-			reduce_lost(c, r, j * r->seats + j, &lost);
+			reduce_lost(c, r, (uint32_t)(root - r->cell), &lost);
 		else
 			reduce_end(c, r, -ESTALE, "stripes of it were lost before anybody had all");
 		return;
@@ -249,7 +254,7 @@ void reduce_spread_combined(struct control *c, struct reduce *r, struct node *n,
 	if (m->what == MESSAGE_COMBINED_DONE) {
 		g->done = true;
 		for (uint32_t j = 0; j < r->stripes; j++) /* else it could not be */
-			r->cell[j * r->seats + j].done = true;
+			spread_root(r, j)->done = true;
 		reduce_spread_done(c, r);
 		spread_settle(c, r);
 	} else if (m->what == MESSAGE_COMBINED_LOST && m->part_node != MESSAGE_NODE_NONE) {

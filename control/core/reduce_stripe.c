@@ -37,21 +37,3 @@ uint32_t reduce_stripe_order(uint32_t p, uint32_t j, uint32_t k)
 		return REDUCE_STRIPE_NONE;
 	return (uint32_t)(((uint64_t)j + 1 + k) % p);
 }
-
-uint64_t reduce_stripe_edge_bytes(uint64_t size_bytes, uint32_t chunk_bytes, uint32_t p,
-				  enum reduce_stripe_feed feed, uint32_t from, uint32_t to)
-{
-	uint64_t bytes = 0;
-
-	if (from >= p || to >= p || from == to)
-		return 0;
-	/* the chains of all stripes use the ring's edges: each but the one that would leave its
-	 * root */
-	for (uint32_t j = 0; to == (from + 1) % p && j < p; j++)
-		bytes += j == from ? 0 : reduce_stripe_bytes(size_bytes, chunk_bytes, p, j);
-	if (feed == REDUCE_STRIPE_STAR)
-		bytes += reduce_stripe_bytes(size_bytes, chunk_bytes, p, from);
-	for (uint32_t j = 0; feed == REDUCE_STRIPE_RING && to == (from + 1) % p && j < p; j++)
-		bytes += j == to ? 0 : reduce_stripe_bytes(size_bytes, chunk_bytes, p, j);
-	return bytes;
-}

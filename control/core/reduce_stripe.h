@@ -18,21 +18,11 @@
 
 #define REDUCE_STRIPE_NONE UINT32_MAX
 
-/* How a finished stripe leaves its root. */
-enum reduce_stripe_feed {
-	REDUCE_STRIPE_KEPT, /* not at all: the reduce alone */
-	REDUCE_STRIPE_RING, /* along the same edges: root j to j + 1 and on, to j - 1 */
-	REDUCE_STRIPE_STAR, /* from the root to each of the others */
-};
-
 /* Stripe j of p: its first chunk and how many. Counts differ by one at most; 0 when p > chunks. */
 void reduce_stripe(uint32_t chunks, uint32_t p, uint32_t j, uint32_t *first, uint32_t *count);
 /* The bytes of stripe j: the object's last chunk may be short. */
 uint64_t reduce_stripe_bytes(uint64_t size_bytes, uint32_t chunk_bytes, uint32_t p, uint32_t j);
 /* The arrival index of the node at position k of stripe j's chain; its root is at k = p - 1. */
 uint32_t reduce_stripe_order(uint32_t p, uint32_t j, uint32_t k);
-/* The bytes that the directed edge carries, over all stripes, chains and feeds together. */
-uint64_t reduce_stripe_edge_bytes(uint64_t size_bytes, uint32_t chunk_bytes, uint32_t p,
-				  enum reduce_stripe_feed feed, uint32_t from, uint32_t to);
 
 #endif

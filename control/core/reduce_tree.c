@@ -118,25 +118,6 @@ uint32_t reduce_tree_depth(uint32_t n, uint32_t d)
 	return depth;
 }
 
-/* The rank-th smallest measured latency, counted from 1, by bisection of the value. */
-static uint64_t reduce_tree_ranked(const struct reduce_link *links, uint32_t count, uint32_t rank)
-{
-	uint64_t low = 1, high = UINT64_MAX;
-
-	while (low < high) {
-		uint64_t middle = low + (high - low) / 2;
-		uint32_t below = 0;
-
-		for (uint32_t i = 0; i < count; i++)
-			below += links[i].latency_ns > 0 && links[i].latency_ns <= middle;
-		if (below >= rank)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return low;
-}
-
 /* With the assumed values in place of those that are missing. */
 static struct reduce_link reduce_tree_known(struct reduce_link link)
 {
@@ -145,23 +126,6 @@ static struct reduce_link reduce_tree_known(struct reduce_link link)
 	if (link.bytes_per_s == 0)
 		link.bytes_per_s = REDUCE_TREE_BYTES_PER_S;
 	return link;
-}
-
-struct reduce_link reduce_tree_link(const struct reduce_link *links, uint32_t count)
-{
-	struct reduce_link all = {0, 0};
-	uint32_t latencies = 0;
-
-	for (uint32_t i = 0; i < count; i++) {
-		uint64_t rate = links[i].bytes_per_s;
-
-		latencies += links[i].latency_ns > 0;
-		if (rate > 0 && (all.bytes_per_s == 0 || rate < all.bytes_per_s))
-			all.bytes_per_s = rate;
-	}
-	if (latencies > 0)
-		all.latency_ns = reduce_tree_ranked(links, count, (latencies + 1) / 2);
-	return reduce_tree_known(all);
 }
 
 /* What a tree's time is made of, in nanoseconds: one hop; a chunk on a link. */

@@ -29,7 +29,7 @@ enum { REDUCE_TREE_MAX = 1024 };
 #define REDUCE_TREE_LATENCY_NS	UINT64_C(50000)
 #define REDUCE_TREE_BYTES_PER_S UINT64_C(1250000000)
 
-/* One way to a node: latency_ns is half a round trip, bytes_per_s what the node's link takes. */
+/* One link that stands for all: latency_ns is half a round trip, bytes_per_s what a node takes. */
 struct reduce_link {
 	uint64_t latency_ns;  /* 0: not measured */
 	uint64_t bytes_per_s; /* 0: not measured */
@@ -46,13 +46,6 @@ uint32_t reduce_tree_parent(uint32_t n, uint32_t d, uint32_t i);
 uint32_t reduce_tree_children(uint32_t n, uint32_t d, uint32_t i, uint32_t *out, uint32_t max);
 /* Hops from the deepest position to the root. */
 uint32_t reduce_tree_depth(uint32_t n, uint32_t d);
-
-/*
- * One link that stands for all: the median of the measured latencies (a path adds several up, and a
- * single delayed probe must not decide) and the least of the measured rates (a pipeline is as fast
- * as its slowest link, and arrival may put that one anywhere).
- */
-struct reduce_link reduce_tree_link(const struct reduce_link *links, uint32_t count);
 
 /*
  * The estimate: nanoseconds from the moment when all n objects are there to the last byte at the

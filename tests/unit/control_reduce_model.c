@@ -191,22 +191,12 @@ static void known_cases_take_the_known_degree(void **state)
 	assert_int_equal(reduce_tree_degree(1024, UINT64_C(4) << 30, 8192, fast), 2);
 }
 
-static void one_link_stands_for_all(void **state)
+static void what_is_not_measured_is_assumed(void **state)
 {
-	const struct reduce_link links[] = {
-		{0, 900}, {70, 0}, {UINT64_MAX, 400}, {30, 500}, {0, 0}};
-	struct reduce_link all = reduce_tree_link(links, 5);
+	const struct reduce_link prior = {REDUCE_TREE_LATENCY_NS, REDUCE_TREE_BYTES_PER_S};
 
-	assert_int_equal(all.latency_ns, 70);
-	assert_int_equal(all.bytes_per_s, 400);
-	all = reduce_tree_link(links + 2, 3); /* of two, the lower */
-	assert_int_equal(all.latency_ns, 30);
-	all = reduce_tree_link(links + 4, 1);
-	assert_int_equal(all.latency_ns, REDUCE_TREE_LATENCY_NS);
-	assert_int_equal(all.bytes_per_s, REDUCE_TREE_BYTES_PER_S);
-	assert_int_equal(reduce_tree_link(NULL, 0).bytes_per_s, REDUCE_TREE_BYTES_PER_S);
 	assert_int_equal(reduce_tree_time(9, 2, 1 << 20, 4096, (struct reduce_link){0, 0}),
-			 reduce_tree_time(9, 2, 1 << 20, 4096, all));
+			 reduce_tree_time(9, 2, 1 << 20, 4096, prior));
 }
 
 /* ---- filling by arrival --------------------------------------------------------------------- */
@@ -327,7 +317,7 @@ int main(void)
 		cmocka_unit_test(estimate_is_close_to_the_exact_time),
 		cmocka_unit_test(degree_is_the_best_or_close_to_it),
 		cmocka_unit_test(known_cases_take_the_known_degree),
-		cmocka_unit_test(one_link_stands_for_all),
+		cmocka_unit_test(what_is_not_measured_is_assumed),
 		cmocka_unit_test(last_arrival_is_followed_by_the_estimate_at_most),
 		cmocka_unit_test(staggered_arrivals_leave_one_object_to_move),
 		cmocka_unit_test(chain_of_staggered_arrivals_ends_an_object_after_the_last),
