@@ -141,10 +141,19 @@ static void directory_waiter_forget(struct directory *d, struct entry *e, uint32
 	}
 }
 
+static void directory_have_upstream(struct copy *copy, uint32_t node)
+{
+	struct copy *upstream =
+		node == MESSAGE_NODE_NONE ? NULL : directory_copy(copy->entry, node);
+
+	if (upstream && upstream != copy)
+		directory_feed(copy, upstream);
+}
+
 static bool directory_have_copy(struct directory *d, uint32_t node, const struct message_have *have,
 				struct entry *e)
 {
-	struct copy *copy = directory_copy(e, node), *upstream;
+	struct copy *copy = directory_copy(e, node);
 
 	if (have->state != MESSAGE_COPY_PARTIAL) /* what it asked for before it has now */
 		directory_waiter_forget(d, e, node);
@@ -165,14 +174,9 @@ static bool directory_have_copy(struct directory *d, uint32_t node, const struct
 	copy = directory_copy_add(d, e, node, MESSAGE_COPY_PARTIAL);
 	if (copy == NULL)
 		return false;
-	upstream = have->upstream == MESSAGE_NODE_NONE ? NULL : directory_copy(e, have->upstream);
-	if (upstream && upstream != copy)
-		directory_feed(copy, upstream);
-	for (uint32_t i = 0; i < have->also_count; i++) {
-		upstream = directory_copy(e, have->also[i]);
-		if (upstream && upstream != copy)
-			directory_feed(copy, upstream);
-	}
+	directory_have_upstream(copy, have->upstream);
+	for (uint32_t i = 0; i < have->also_count; i++)
+		directory_have_upstream(copy, have->also[i]);
 	return true;
 }
 

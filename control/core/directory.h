@@ -204,8 +204,11 @@ void directory_locate_remove(struct directory *d, struct waiter *w);
 void directory_got(const struct entry *e, uint64_t request, uint32_t what, struct message *m);
 /* Whether others may get it from this copy. */
 bool directory_can_send(const struct directory *d, const struct copy *copy);
+/* The GOT that ends a GET without an object. */
 void directory_get_failed(struct directory *d, uint32_t node, uint64_t request,
-			  const struct object_id *id);
+			  const struct object_id *id, int32_t status, const char *text);
+void directory_get_full(struct directory *d, uint32_t node, uint64_t request,
+			const struct object_id *id);
 void directory_get(struct directory *d, uint32_t node, const struct message *m);
 /* Answers as many waiters as can be. */
 void directory_serve(struct directory *d, struct entry *e);

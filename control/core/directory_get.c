@@ -171,17 +171,23 @@ static bool directory_answer_booked(struct directory *d, struct entry *e, const 
 }
 
 void directory_get_failed(struct directory *d, uint32_t node, uint64_t request,
-			  const struct object_id *id)
+			  const struct object_id *id, int32_t status, const char *text)
 {
-	static const char text[] = "the directory is full: delete objects or get fewer at a time";
 	struct message answer = {.kind = MESSAGE_GOT, .request = request};
 
 	answer.got.id = *id;
 	answer.got.what = MESSAGE_GOT_FAILED;
 	answer.got.holder = MESSAGE_NODE_NONE;
-	answer.got.status = -ENOSPC;
-	memcpy(answer.got.text, text, sizeof(text));
+	answer.got.status = status;
+	strncpy(answer.got.text, text, MESSAGE_TEXT_MAX);
 	d->out.answer(d->out.arg, node, &answer);
+}
+
+void directory_get_full(struct directory *d, uint32_t node, uint64_t request,
+			const struct object_id *id)
+{
+	directory_get_failed(d, node, request, id, -ENOSPC,
+			     "the directory is full: delete objects or get fewer at a time");
 }
 
 void directory_serve(struct directory *d, struct entry *e)
@@ -202,7 +208,7 @@ void directory_serve(struct directory *d, struct entry *e)
 		room = holder ? directory_answer_booked(d, e, w, holder)
 			      : directory_answer_value(d, e, w);
 		if (!room)
-			directory_get_failed(d, w->node, w->request, &e->by_id.id);
+			directory_get_full(d, w->node, w->request, &e->by_id.id);
 		directory_waiter_remove(d, w);
 	}
 	directory_locate_serve(d, e);
@@ -282,7 +288,6 @@ static void directory_get_more(struct directory *d, uint32_t node, const struct 
 {
 	struct entry *e = directory_find(d, &m->get.id);
 	struct copy *own = e ? directory_copy(e, node) : NULL, *holder = NULL;
-	struct message answer = {.kind = MESSAGE_GOT, .request = m->request};
 
 	if (own && directory_get_again(d, e, node, m))
 		return;
@@ -292,11 +297,7 @@ static void directory_get_more(struct directory *d, uint32_t node, const struct 
 		directory_book(d, own, holder, m->request);
 		return;
 	}
-	answer.got.id = m->get.id;
-	answer.got.what = MESSAGE_GOT_FAILED;
-	answer.got.holder = MESSAGE_NODE_NONE;
-	answer.got.status = -EAGAIN;
-	d->out.answer(d->out.arg, node, &answer);
+	directory_get_failed(d, node, m->request, &m->get.id, -EAGAIN, "");
 }
 
 void directory_get(struct directory *d, uint32_t node, const struct message *m)
@@ -319,7 +320,7 @@ void directory_get(struct directory *d, uint32_t node, const struct message *m)
 	}
 	e = directory_make(d, &m->get.id);
 	if (e == NULL) {
-		directory_get_failed(d, node, m->request, &m->get.id);
+		directory_get_full(d, node, m->request, &m->get.id);
 		return;
 	}
 	if (directory_get_again(d, e, node, m))
@@ -329,7 +330,7 @@ void directory_get(struct directory *d, uint32_t node, const struct message *m)
 		e->generation = 0;
 	w = directory_waiter(d, e, node);
 	if (w == NULL) {
-		directory_get_failed(d, node, m->request, &m->get.id);
+		directory_get_full(d, node, m->request, &m->get.id);
 		directory_settle(d, e);
 		return;
 	}

@@ -87,7 +87,7 @@ void directory_locate(struct directory *d, uint32_t node, const struct message *
 	struct message answer;
 
 	if (w == NULL) {
-		directory_get_failed(d, node, m->request, &m->get.id);
+		directory_get_full(d, node, m->request, &m->get.id);
 		if (e)
 			directory_settle(d, e);
 		return;
@@ -109,13 +109,8 @@ void directory_locate(struct directory *d, uint32_t node, const struct message *
 void directory_locate_forget(struct directory *d, uint32_t node, const struct message *m)
 {
 	struct entry *e = directory_find(d, &m->get.id);
-	struct message answer = {.kind = MESSAGE_GOT, .request = m->request};
 
-	answer.got.id = m->get.id;
-	answer.got.what = MESSAGE_GOT_FAILED;
-	answer.got.holder = MESSAGE_NODE_NONE;
-	answer.got.status = -ECANCELED;
-	d->out.answer(d->out.arg, node, &answer);
+	directory_get_failed(d, node, m->request, &m->get.id, -ECANCELED, "");
 	if (e == NULL)
 		return;
 	list_each(l, after, &e->locates)

@@ -219,13 +219,13 @@ static void look_at_trial(struct control *c, struct fetch *f)
 		if (d->state != FEED_FREE && (last == NULL || d->began_ns > last->began_ns))
 			last = d;
 	}
-	if (fetch_feeds(f) > 1 && last->state == FEED_STREAM && ++f->trial < LOOK_TRIAL)
-		return;
-	if (fetch_feeds(f) > 1 && last->state != FEED_STREAM)
-		return;
-	if (fetch_feeds(f) > 1 && f->rate < f->rate_one / 8 * 9) {
-		c->fetches.alone_ns = c->now_ns + LOOK_ALONE_NS;
-		look_let_go(c, f, last);
+	if (fetch_feeds(f) > 1) {
+		if (last->state != FEED_STREAM || ++f->trial < LOOK_TRIAL)
+			return;
+		if (f->rate < f->rate_one / 8 * 9) {
+			c->fetches.alone_ns = c->now_ns + LOOK_ALONE_NS;
+			look_let_go(c, f, last);
+		}
 	}
 	f->rate_one = 0;
 }
@@ -252,8 +252,8 @@ static bool look_blames(struct control *c, struct fetch *f)
 		blame |= late && d->call != NULL; /* it does not even answer */
 		feed_query(c, d);
 	}
-	if (f->queried_ns == 0 || !late)
-		f->queried_ns = f->queried_ns ? f->queried_ns : c->now_ns;
+	if (f->queried_ns == 0)
+		f->queried_ns = c->now_ns;
 	return blame;
 }
 

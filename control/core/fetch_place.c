@@ -3,6 +3,9 @@
 #include <errno.h>
 #include "state.h"
 
+static const char fetch_nonsense[] =
+	"the directory's answer does not hold: use nodes of one version";
+
 unsigned fetch_worker(const struct object_id *id, uint32_t workers)
 {
 	uint32_t h;
@@ -165,10 +168,7 @@ static int fetch_make_room(struct control *c, struct fetch *f, const struct mess
 	if (error) {
 		reply_no_room(c, error, got->size, &t);
 		f->generation = got->generation; /* so that the booking is given back */
-		fetch_fail(c, f, error,
-			   error == -EPROTO ? "the directory's answer does not hold: use nodes of "
-					      "one version"
-					    : t.bytes);
+		fetch_fail(c, f, error, error == -EPROTO ? fetch_nonsense : t.bytes);
 		return error;
 	}
 	f->generation = got->generation;
@@ -212,8 +212,7 @@ void fetch_take_value(struct control *c, struct fetch *f, const struct message_g
 	struct object *o;
 
 	if (got->value_bytes != got->size) {
-		fetch_fail(c, f, -EPROTO,
-			   "the directory's answer does not hold: use nodes of one version");
+		fetch_fail(c, f, -EPROTO, fetch_nonsense);
 		return;
 	}
 	if (fetch_make_room(c, f, got))

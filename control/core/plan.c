@@ -223,6 +223,7 @@ static struct edge *plan_edge(struct control *c, struct stage *s, bool out, uint
 	struct pool *pool = out ? &c->plan.outs : &c->plan.ins;
 	struct edge *e = pool_take(pool);
 
+	assert(!s->dropping);
 	if (e == NULL)
 		return NULL;
 	e->handle = plan_handle(out ? c->plan.out_generation : c->plan.in_generation,
@@ -230,6 +231,7 @@ static struct edge *plan_edge(struct control *c, struct stage *s, bool out, uint
 	e->stage = s;
 	e->conn = conn;
 	e->out = out;
+	list_append(out ? &s->outs : &s->ins, &e->of_stage);
 	return e;
 }
 
@@ -244,14 +246,11 @@ static void plan_edge_record(const struct edge *e, uint8_t op, struct record *r)
 struct edge *plan_in(struct control *c, struct stage *s, uint32_t conn, uint32_t first,
 		     uint32_t count)
 {
-	struct edge *e;
+	struct edge *e = plan_edge(c, s, false, conn);
 	struct record r;
 
-	assert(!s->dropping);
-	e = plan_edge(c, s, false, conn);
 	if (e == NULL)
 		return NULL;
-	list_append(&s->ins, &e->of_stage);
 	plan_edge_record(e, COMMAND_IN, &r);
 	r.edge.first_chunk = r.edge.peer_first = first;
 	r.edge.chunks = count;
@@ -259,18 +258,26 @@ struct edge *plan_in(struct control *c, struct stage *s, uint32_t conn, uint32_t
 	return e;
 }
 
-struct edge *plan_in_part(struct control *c, struct stage *s, uint32_t conn, struct part *part,
-			  uint32_t taken)
+static struct edge *plan_part_edge(struct control *c, struct stage *s, uint32_t conn,
+				   struct part *part, uint32_t taken)
 {
 	struct edge *e = plan_edge(c, s, false, conn);
-	struct record r;
 
-	assert(!s->dropping);
 	if (e == NULL)
 		return NULL;
 	e->part = part;
 	e->bitmap = taken;
-	list_append(&s->ins, &e->of_stage);
+	return e;
+}
+
+struct edge *plan_in_part(struct control *c, struct stage *s, uint32_t conn, struct part *part,
+			  uint32_t taken)
+{
+	struct edge *e = plan_part_edge(c, s, conn, part, taken);
+	struct record r;
+
+	if (e == NULL)
+		return NULL;
 	plan_edge_record(e, COMMAND_IN, &r);
 	r.edge.first_chunk = part->to;
 	r.edge.chunks = part->count;
@@ -283,15 +290,12 @@ struct edge *plan_in_part(struct control *c, struct stage *s, uint32_t conn, str
 struct edge *plan_local(struct control *c, struct stage *s, const struct stage *source,
 			struct part *part, uint32_t taken)
 {
-	struct edge *e = plan_edge(c, s, false, 0);
+	struct edge *e = plan_part_edge(c, s, 0, part, taken);
 	struct record r = {.op = COMMAND_LOCAL};
 
-	assert(!s->dropping && !source->dropping && s->worker == source->worker);
+	assert(!source->dropping && s->worker == source->worker);
 	if (e == NULL)
 		return NULL;
-	e->part = part;
-	e->bitmap = taken;
-	list_append(&s->ins, &e->of_stage);
 	r.local.edge = e->handle;
 	r.local.buffer = s->handle;
 	r.local.source = source->handle;
@@ -319,7 +323,6 @@ struct edge *plan_out(struct control *c, struct stage *s, uint32_t conn,
 	for (uint32_t i = 0; i < m->skips; i++)
 		chunks_set((uint64_t *)(void *)objects_scratch(c, bitmap), m->skip[i].first,
 			   m->skip[i].count);
-	list_append(&s->outs, &e->of_stage);
 	plan_edge_record(e, COMMAND_OUT, &r);
 	r.edge.stream = m->stream;
 	r.edge.first_chunk = m->first;

@@ -57,7 +57,7 @@ static void plan_free_stage(struct control *c, struct stage *s)
 	objects_release(c, slot);
 }
 
-static void plan_edge_ended(struct control *c, struct edge *e, enum reason why)
+static void plan_edge_ended(struct control *c, struct edge *e)
 {
 	if (e->out) {
 		if (e->serve)
@@ -90,13 +90,13 @@ static void plan_dropped(struct control *c, unsigned worker, const struct record
 }
 
 /* The worker holds no such edge. */
-static void plan_refused_edge(struct control *c, struct edge *e, enum reason why)
+static void plan_refused_edge(struct control *c, struct edge *e)
 {
 	struct stage *s = e->stage;
 
 	if (!e->dropping) {
 		e->dropping = true; /* so that its owner's end sends no DROP */
-		plan_edge_ended(c, e, why);
+		plan_edge_ended(c, e);
 		plan_free_edge(c, e);
 	} else if (!s->dropping) {
 		plan_free_edge(c, e);
@@ -140,7 +140,7 @@ static void plan_refused(struct control *c, unsigned worker, const struct record
 	if (s)
 		plan_refused_stage(c, s);
 	if (e)
-		plan_refused_edge(c, e, r->reason);
+		plan_refused_edge(c, e);
 }
 
 void plan_event(struct control *c, unsigned worker, const struct record *r)
@@ -165,14 +165,11 @@ void plan_event(struct control *c, unsigned worker, const struct record *r)
 			part_done(c, e->part);
 		break;
 	case EVENT_OUT_DONE:
-		e = plan_find_edge(c, worker, true, r->edge.edge);
-		if (e && !e->dropping)
-			plan_edge_ended(c, e, REASON_NONE);
-		break;
 	case EVENT_EDGE_FAILED:
-		e = plan_find_edge(c, worker, r->flags & RECORD_FLAG_OUT, r->edge.edge);
+		e = plan_find_edge(c, worker, r->op == EVENT_OUT_DONE || r->flags & RECORD_FLAG_OUT,
+				   r->edge.edge);
 		if (e && !e->dropping)
-			plan_edge_ended(c, e, r->reason);
+			plan_edge_ended(c, e);
 		break;
 	case EVENT_DROPPED:
 		plan_dropped(c, worker, r);
