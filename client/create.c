@@ -8,16 +8,6 @@
 #include "error.h"
 #include "handle.h"
 
-static int create_check(const char *name, uint64_t size)
-{
-	if (name && strlen(name) > SAR_NAME_MAX)
-		return error_set(-ENAMETOOLONG, "the name has %zu bytes: use at most %d",
-				 strlen(name), SAR_NAME_MAX);
-	if (size > INT64_MAX)
-		return error_set(-EFBIG, "the object is larger than any store: split it");
-	return 0;
-}
-
 /* Maps what CREATE gave. The descriptor that may write to the whole store does not outlive this
  * function. */
 static int create_map(struct sar *s, uint64_t size, struct mux_result *result,
@@ -39,7 +29,7 @@ static int create_map(struct sar *s, uint64_t size, struct mux_result *result,
 
 static int create_give_up(struct sar *s, uint32_t slot, uint64_t generation, uint32_t pin)
 {
-	struct session_request request = handle_request(SESSION_ABORT);
+	struct session_request request = handle_request(SESSION_ABORT, NULL);
 	request.slot = slot;
 	request.generation = generation;
 	int r = handle_command(s, &request);
@@ -49,16 +39,16 @@ static int create_give_up(struct sar *s, uint32_t slot, uint64_t generation, uin
 
 int sar_create(sar *s, sar_id id, const char *name, uint64_t size, sar_buffer *out)
 {
-	struct session_request request = handle_request(SESSION_CREATE);
+	struct session_request request = handle_request(SESSION_CREATE, &id);
 	struct mux_result result;
-	int r = create_check(name, size);
+	int r = handle_name(&request, name);
+	if (r == 0 && size > INT64_MAX)
+		r = error_set(-EFBIG, "the object is larger than any store: split it");
 	if (r == 0)
 		r = handle_take_pin(s, &request.pin);
 	if (r < 0)
 		return r;
-	memcpy(request.id.bytes, id.bytes, sizeof(id.bytes));
 	request.size = size;
-	strcpy(request.name, name ? name : "");
 	r = handle_call(s, &request, 0, deadline_after(HANDLE_CALL_NS), &result);
 	if (r < 0) {
 		if (!result.abandoned)
@@ -108,7 +98,7 @@ int sar_publish(sar *s, sar_buffer *b, uint64_t ready)
 				 (unsigned long long)b->size);
 	if (ready == b->ready)
 		return 0;
-	struct session_request request = handle_request(SESSION_PUBLISH);
+	struct session_request request = handle_request(SESSION_PUBLISH, NULL);
 	request.slot = own.slot;
 	request.generation = own.generation;
 	request.watermark = ready;
@@ -131,7 +121,7 @@ int sar_seal(sar *s, sar_buffer *b)
 	int r = create_own(b, "sar_seal", &own);
 	if (r < 0)
 		return r;
-	struct session_request request = handle_request(SESSION_SEAL);
+	struct session_request request = handle_request(SESSION_SEAL, NULL);
 	request.slot = own.slot;
 	request.generation = own.generation;
 	r = handle_command(s, &request);

@@ -7,8 +7,7 @@
 
 int sar_delete(sar *s, sar_id id)
 {
-	struct session_request request = handle_request(SESSION_DELETE);
-	memcpy(request.id.bytes, id.bytes, sizeof(id.bytes));
+	struct session_request request = handle_request(SESSION_DELETE, &id);
 	return handle_command(s, &request);
 }
 
@@ -27,8 +26,7 @@ static void directory_info(const struct session_object *object, sar_info *out)
 /* What STAT answers with: one session_object, or several with more holders each. */
 static int directory_stat(sar *s, sar_id id, uint32_t flags, struct mux_result *out)
 {
-	struct session_request request = handle_request(SESSION_STAT);
-	memcpy(request.id.bytes, id.bytes, sizeof(id.bytes));
+	struct session_request request = handle_request(SESSION_STAT, &id);
 	request.flags = flags;
 	int r = handle_call(s, &request, sizeof(struct session_object),
 			    deadline_after(HANDLE_CALL_NS), out);
@@ -84,7 +82,7 @@ int sar_holders(sar *s, sar_id id, sar_holder *out, unsigned room)
 
 int sar_list(sar *s, int (*fn)(const sar_info *info, void *arg), void *arg)
 {
-	struct session_request request = handle_request(SESSION_LIST);
+	struct session_request request = handle_request(SESSION_LIST, NULL);
 	struct mux_result result;
 	int r = handle_call(s, &request, sizeof(struct session_object),
 			    deadline_after(HANDLE_CALL_NS), &result);
@@ -126,7 +124,7 @@ static void directory_node(const struct session_node *node, sar_node *out)
 
 int sar_nodes(sar *s, int (*fn)(const sar_node *node, void *arg), void *arg)
 {
-	struct session_request request = handle_request(SESSION_STATUS);
+	struct session_request request = handle_request(SESSION_STATUS, NULL);
 	struct mux_result result;
 	int r = handle_call(s, &request, sizeof(struct session_node),
 			    deadline_after(HANDLE_CALL_NS), &result);

@@ -29,10 +29,12 @@ static bool get_same(const struct object_slot *a, const struct object_slot *b)
  * A complete object of this node, without a system call: find it, announce the read, and see that
  * it is still there. Returns 1 when out is set, 0 when control has to be asked, or -errno.
  */
-static int get_local(struct sar *s, const struct object_id *id, sar_buffer *out)
+static int get_local(struct sar *s, const sar_id *id, sar_buffer *out)
 {
 	struct object_slot before, after;
-	int64_t slot = object_table_find(s->map.table, id, &before);
+	struct object_id object;
+	memcpy(object.bytes, id->bytes, sizeof(object.bytes));
+	int64_t slot = object_table_find(s->map.table, &object, &before);
 	if (slot < 0 || before.state != OBJECT_SEALED)
 		return 0;
 	uint32_t pin;
@@ -55,16 +57,14 @@ static int get_local(struct sar *s, const struct object_id *id, sar_buffer *out)
 	return 1;
 }
 
-static int get_remote(struct sar *s, const struct object_id *id, int64_t timeout_ns,
-		      sar_buffer *out)
+static int get_remote(struct sar *s, const sar_id *id, int64_t timeout_ns, sar_buffer *out)
 {
-	struct session_request request = handle_request(SESSION_GET);
+	struct session_request request = handle_request(SESSION_GET, id);
 	struct mux_result result;
 	int r = handle_take_pin(s, &request.pin);
 	if (r < 0)
 		return r;
-	request.id = *id;
-	request.timeout_ns = timeout_ns == SAR_FOREVER ? -1 : timeout_ns;
+	request.timeout_ns = handle_timeout(timeout_ns);
 	r = handle_call(s, &request, 0, handle_deadline(timeout_ns), &result);
 	if (r < 0) {
 		if (!result.abandoned)
@@ -87,7 +87,7 @@ static int get_remote(struct sar *s, const struct object_id *id, int64_t timeout
 
 /* Checks the arguments and takes the object from this node when it is complete here: 1 when out is
  * set, 0 when control has to be asked, or -errno. */
-static int get_try(struct sar *s, const struct object_id *id, int64_t timeout_ns, sar_buffer *out)
+static int get_try(struct sar *s, const sar_id *id, int64_t timeout_ns, sar_buffer *out)
 {
 	if (timeout_ns < 0)
 		return error_set(-EINVAL, "sar_get: a timeout is not negative: use SAR_FOREVER to "
@@ -96,20 +96,12 @@ static int get_try(struct sar *s, const struct object_id *id, int64_t timeout_ns
 	return r < 0 ? r : get_local(s, id, out);
 }
 
-static struct object_id get_id(sar_id id)
-{
-	struct object_id object;
-	memcpy(object.bytes, id.bytes, sizeof(object.bytes));
-	return object;
-}
-
 int sar_get_begin(sar *s, sar_id id, int64_t timeout_ns, sar_buffer *out)
 {
-	struct object_id object = get_id(id);
-	int r = get_try(s, &object, timeout_ns, out);
+	int r = get_try(s, &id, timeout_ns, out);
 	if (r != 0)
 		return r < 0 ? r : 0;
-	return get_remote(s, &object, timeout_ns, out);
+	return get_remote(s, &id, timeout_ns, out);
 }
 
 /* Looks into the table how far the object has come. Returns 0, or when nothing more will come
@@ -139,7 +131,7 @@ static int get_refresh(struct sar *s, sar_buffer *b, const struct buffer *own)
 static int get_wait(struct sar *s, sar_buffer *b, uint64_t upto, int64_t timeout_ns)
 {
 	struct buffer own = buffer_get(b);
-	struct session_request request = handle_request(SESSION_WAIT);
+	struct session_request request = handle_request(SESSION_WAIT, NULL);
 	struct mux_result result;
 	int r = get_refresh(s, b, &own);
 	if (b->ready >= upto)
@@ -152,7 +144,7 @@ static int get_wait(struct sar *s, sar_buffer *b, uint64_t upto, int64_t timeout
 	request.slot = own.slot;
 	request.generation = own.generation;
 	request.watermark = upto;
-	request.timeout_ns = timeout_ns == SAR_FOREVER ? -1 : timeout_ns;
+	request.timeout_ns = handle_timeout(timeout_ns);
 	r = handle_call(s, &request, 0, handle_deadline(timeout_ns), &result);
 	if (r < 0)
 		return r;
@@ -177,7 +169,7 @@ int sar_wait(sar *s, sar_buffer *b, uint64_t upto, int64_t timeout_ns)
 }
 
 /* The object as it is now, with all its bytes. -ERESTART: another generation takes its place. */
-static int get_whole(struct sar *s, const struct object_id *id, int64_t deadline, sar_buffer *out)
+static int get_whole(struct sar *s, const sar_id *id, int64_t deadline, sar_buffer *out)
 {
 	sar_buffer b;
 	int r = get_remote(s, id, deadline_left(deadline), &b);
@@ -194,14 +186,13 @@ static int get_whole(struct sar *s, const struct object_id *id, int64_t deadline
 
 int sar_get(sar *s, sar_id id, int64_t timeout_ns, sar_buffer *out)
 {
-	struct object_id object = get_id(id);
-	int r = get_try(s, &object, timeout_ns, out);
+	int r = get_try(s, &id, timeout_ns, out);
 	if (r != 0)
 		return r < 0 ? r : 0;
 	/* Only now, because the clock is a system call on some machines. */
 	int64_t deadline = timeout_ns == SAR_FOREVER ? DEADLINE_NEVER : deadline_after(timeout_ns);
 	do
-		r = get_whole(s, &object, deadline, out);
+		r = get_whole(s, &id, deadline, out);
 	while (r == -ERESTART && deadline_left(deadline) > 0);
 	return r == -ERESTART ? -ETIMEDOUT : r; /* the words say why */
 }

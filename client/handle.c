@@ -20,9 +20,21 @@ int handle_check(const struct sar *s)
 				"reopen the connection");
 }
 
-struct session_request handle_request(uint16_t op)
+struct session_request handle_request(uint16_t op, const sar_id *id)
 {
-	return (struct session_request){.op = op, .pin = SESSION_PIN_NONE};
+	struct session_request request = {.op = op, .pin = SESSION_PIN_NONE};
+	if (id)
+		memcpy(request.id.bytes, id->bytes, sizeof(request.id.bytes));
+	return request;
+}
+
+int handle_name(struct session_request *request, const char *name)
+{
+	if (name && strlen(name) > SAR_NAME_MAX)
+		return error_set(-ENAMETOOLONG, "the name has %zu bytes: use at most %d",
+				 strlen(name), SAR_NAME_MAX);
+	strcpy(request->name, name ? name : "");
+	return 0;
 }
 
 int handle_call(struct sar *s, struct session_request *request, size_t item_bytes,

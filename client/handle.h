@@ -31,8 +31,17 @@ struct sar {
  */
 int handle_check(const struct sar *s);
 
-/* A request with everything else zero. */
-struct session_request handle_request(uint16_t op);
+/* A request about the object, with everything else zero. */
+struct session_request handle_request(uint16_t op, const sar_id *id);
+
+/* Sets the name; NULL: none. -ENAMETOOLONG. */
+int handle_name(struct session_request *request, const char *name);
+
+/* A timeout as the protocol has it. */
+static inline int64_t handle_timeout(int64_t timeout_ns)
+{
+	return timeout_ns == SAR_FOREVER ? -1 : timeout_ns;
+}
 
 /*
  * Checks the handle, makes the call, turns a status of the node into the return value (the node's

@@ -17,7 +17,7 @@ static void open_late(void *owner, uint16_t op, uint32_t pin, struct mux_result 
 {
 	struct sar *s = owner;
 	if (op == SESSION_CREATE && result->reply.status == 0) {
-		struct session_request abort_request = handle_request(SESSION_ABORT);
+		struct session_request abort_request = handle_request(SESSION_ABORT, NULL);
 		abort_request.slot = result->reply.slot;
 		abort_request.generation = result->reply.generation;
 		mux_post(&s->mux, &abort_request);
@@ -82,7 +82,7 @@ static void open_unguard(struct sar *s)
 
 static int open_attach(struct sar *s)
 {
-	struct session_request request = handle_request(SESSION_ATTACH);
+	struct session_request request = handle_request(SESSION_ATTACH, NULL);
 	struct mux_result result;
 	int r = mux_call(&s->mux, &request, NULL, 0, deadline_after(open_timeout_ns), &result);
 	if (r < 0)

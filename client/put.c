@@ -162,13 +162,7 @@ static int put_run(struct put *p)
 
 int sar_put_from(sar *s, sar_id id, const char *name, uint64_t size, sar_fill *fill, void *arg)
 {
-	struct put p = {.s = s,
-			.id = id,
-			.name = name,
-			.size = size,
-			.block_bytes = PUT_BLOCK_BYTES,
-			.fill = fill,
-			.arg = arg};
+	struct put p = {s, id, name, size, PUT_BLOCK_BYTES, fill, arg, 0};
 	return put_run(&p);
 }
 
@@ -182,12 +176,6 @@ int sar_put(sar *s, sar_id id, const char *name, const void *data, uint64_t size
 {
 	if (!data && size > 0)
 		return error_set(-EINVAL, "sar_put: no data");
-	struct put p = {.s = s,
-			.id = id,
-			.name = name,
-			.size = size,
-			.block_bytes = size,
-			.fill = put_copy,
-			.arg = (void *)(uintptr_t)data};
+	struct put p = {s, id, name, size, size, put_copy, (void *)(uintptr_t)data, 0};
 	return put_run(&p);
 }

@@ -22,8 +22,8 @@ _Static_assert(SAR_SOURCES_MAX == SESSION_SOURCES_MAX && sizeof(sar_id) == OBJEC
 	       "the sources go as they are");
 
 /* What the node would not see: the rest it refuses itself. */
-static int reduce_check(const char *name, const sar_id *sources, unsigned count,
-			const sar_reduction *how, int64_t timeout_ns)
+static int reduce_check(const sar_id *sources, unsigned count, const sar_reduction *how,
+			int64_t timeout_ns)
 {
 	if (sources == NULL || how == NULL || count == 0 || count > SAR_SOURCES_MAX)
 		return error_set(-EINVAL, "sar_reduce: %u sources: name 1 to %d, and say how",
@@ -37,24 +37,21 @@ static int reduce_check(const char *name, const sar_id *sources, unsigned count,
 		if (how->reserved[i] != 0)
 			return error_set(-EINVAL, "sar_reduce: what is reserved in sar_reduction "
 						  "is not zero: clear it first");
-	if (name && strlen(name) > SAR_NAME_MAX)
-		return error_set(-ENAMETOOLONG, "the name has %zu bytes: use at most %d",
-				 strlen(name), SAR_NAME_MAX);
 	return 0;
 }
 
 int sar_reduce(sar *s, sar_id target, const char *name, const sar_id *sources, unsigned count,
 	       const sar_reduction *how, int64_t timeout_ns)
 {
-	struct session_request request = handle_request(SESSION_REDUCE);
+	struct session_request request = handle_request(SESSION_REDUCE, &target);
 	struct iovec tail = {(void *)(uintptr_t)sources, sizeof(*sources) * count};
 	struct mux_result result;
-	int r = reduce_check(name, sources, count, how, timeout_ns);
+	int r = reduce_check(sources, count, how, timeout_ns);
+	if (r == 0)
+		r = handle_name(&request, name);
 	if (r < 0)
 		return r;
-	memcpy(request.id.bytes, target.bytes, sizeof(target.bytes));
-	strcpy(request.name, name ? name : "");
-	request.timeout_ns = timeout_ns == SAR_FOREVER ? -1 : timeout_ns;
+	request.timeout_ns = handle_timeout(timeout_ns);
 	request.flags = how->flags & SAR_REDUCE_SPREAD ? SESSION_FLAG_SPREAD : 0;
 	request.reduction = (struct session_reduction){how->op, how->dtype, how->num, count};
 	r = handle_call_tail(s, &request, &tail, 0, deadline_after(HANDLE_CALL_NS), &result);
@@ -65,14 +62,13 @@ int sar_reduce(sar *s, sar_id target, const char *name, const sar_id *sources, u
 
 int sar_reduce_sources(sar *s, sar_id target, int64_t timeout_ns, sar_id *out, unsigned room)
 {
-	struct session_request request = handle_request(SESSION_REDUCED);
+	struct session_request request = handle_request(SESSION_REDUCED, &target);
 	struct mux_result result;
 	unsigned count = 0;
 	if (timeout_ns < 0)
 		return error_set(-EINVAL, "sar_reduce_sources: a timeout is not negative: use "
 					  "SAR_FOREVER to wait without limit");
-	memcpy(request.id.bytes, target.bytes, sizeof(target.bytes));
-	request.timeout_ns = timeout_ns == SAR_FOREVER ? -1 : timeout_ns;
+	request.timeout_ns = handle_timeout(timeout_ns);
 	int r = handle_call(s, &request, sizeof(struct session_sources),
 			    handle_deadline(timeout_ns), &result);
 	if (r < 0)

@@ -78,8 +78,8 @@ bool clients_of_before(const struct attach *a)
 	       lock.l_type != F_UNLCK;
 }
 
-/* The descriptors that go with a reply; returns how many, or -1. close_from: those from there on
- * are closed after sending. */
+/* The descriptors that go with a reply; returns how many, or -1. Those that ATTACH opens are the
+ * caller's to close. */
 static int clients_fds(const struct client *k, uint16_t op, int fds[FDS_MAX])
 {
 	const struct attach *a = &k->all->host->attach;

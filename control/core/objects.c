@@ -36,7 +36,7 @@ static void objects_written(struct object_slot *s)
 	atomic_store_explicit(&s->sequence, (sequence | 1) + 1, memory_order_release);
 }
 
-static void objects_set_state(struct control *c, uint32_t slot, enum object_state state)
+void objects_set_state(struct control *c, uint32_t slot, enum object_state state)
 {
 	struct object_slot *s = objects_write(c, slot);
 

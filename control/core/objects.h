@@ -81,6 +81,9 @@ uint32_t objects_find(struct control *c, const struct object_id *id);
 bool objects_is(struct control *c, uint32_t slot, uint64_t generation);
 const char *objects_name(struct control *c, uint32_t slot);
 
+/* Only the word that readers see. */
+void objects_set_state(struct control *c, uint32_t slot, enum object_state state);
+
 /* Makes an object, evicting others for its space. Sets *slot, or returns -EFBIG or -ENOSPC. */
 int objects_insert(struct control *c, const struct object_id *id, const char *name, uint64_t size,
 		   uint64_t generation, uint32_t chunk_bytes, enum object_state state,

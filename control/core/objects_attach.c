@@ -127,20 +127,9 @@ static void objects_sort(struct control *c, uint32_t count)
 	}
 }
 
-static void objects_mark_slot(struct control *c, uint32_t slot, enum object_state state)
-{
-	struct object_slot *s = &c->table->slot[slot];
-	uint32_t sequence = atomic_load_explicit(&s->sequence, memory_order_relaxed) | 1;
-
-	atomic_store_explicit(&s->sequence, sequence, memory_order_relaxed);
-	atomic_thread_fence(memory_order_release);
-	s->state = (uint16_t)state;
-	atomic_store_explicit(&s->sequence, sequence + 1, memory_order_release);
-}
-
 static void objects_entomb(struct control *c, uint32_t slot)
 {
-	objects_mark_slot(c, slot, OBJECT_ZOMBIE);
+	objects_set_state(c, slot, OBJECT_ZOMBIE);
 	list_append(&c->objects.zombies, &c->objects.meta[slot].link);
 	c->objects.zombie_count++;
 }
@@ -178,7 +167,7 @@ int objects_attach(struct control *c)
 		else if (c->table->slot[i].state != OBJECT_FREE ||
 			 (atomic_load_explicit(&c->table->slot[i].sequence, memory_order_relaxed) &
 			  1))
-			objects_mark_slot(c, i, OBJECT_FREE);
+			objects_set_state(c, i, OBJECT_FREE);
 	}
 	objects_sort(c, count);
 	for (uint32_t i = 0; i < count; i++) {
@@ -196,7 +185,7 @@ int objects_attach(struct control *c)
 		if (range)
 			objects_keep(c, i, range);
 		else if (c->table->slot[i].state != OBJECT_FREE)
-			objects_mark_slot(c, i, OBJECT_FREE);
+			objects_set_state(c, i, OBJECT_FREE);
 	}
 	objects_reap(c);
 	objects_announce_all(c);

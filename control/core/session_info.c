@@ -3,10 +3,6 @@
 #include <errno.h>
 #include "state.h"
 
-static const char no_directory[] =
-	"the directory does not answer: see 'sarissa status' for the nodes";
-static const char too_many[] = "too many requests to other nodes: try again later";
-
 static void session_list_ask(struct control *c, struct wait *w);
 
 static bool session_listed(struct control *c, struct call *call, const struct message *answer)
@@ -21,7 +17,7 @@ static bool session_listed(struct control *c, struct call *call, const struct me
 		return false;
 	}
 	if (answer == NULL) {
-		waits_end(c, w, -ETIMEDOUT, no_directory);
+		waits_no_directory(c, w);
 		return false;
 	}
 	for (uint32_t i = 0; i < answer->objects.count; i++) {
@@ -55,7 +51,7 @@ static void session_list_ask(struct control *c, struct wait *w)
 	w->call = calls_start(c, shard, &m, TABLE_SLOT_NONE, c->config.directory_ns, session_listed,
 			      w);
 	if (w->call == NULL)
-		waits_end(c, w, -EAGAIN, too_many);
+		waits_no_call(c, w);
 }
 
 void session_list(struct control *c, struct session *s, const struct session_request *r)

@@ -92,7 +92,7 @@ static void session_create_ask(struct control *c, struct wait *w, uint32_t slot)
 	w->call = calls_start(c, control_shard(c, &w->id), &m, TABLE_SLOT_NONE,
 			      c->config.directory_ns, session_created, w);
 	if (w->call == NULL) {
-		waits_end(c, w, -EAGAIN, "too many requests to the directory: try again later");
+		waits_no_call(c, w);
 		objects_kill(c, slot, "");
 		return;
 	}
@@ -150,8 +150,7 @@ static bool session_created(struct control *c, struct call *call, const struct m
 	if (answer)
 		waits_end(c, w, answer->reply.status, answer->reply.text);
 	else
-		waits_end(c, w, -ETIMEDOUT,
-			  "the directory does not answer: see 'sarissa status' for the nodes");
+		waits_no_directory(c, w);
 	session_abandon(c, slot, "it could not be created");
 	return false;
 }
@@ -257,8 +256,7 @@ static bool session_deleted(struct control *c, struct call *call, const struct m
 		return true;
 	w->call = NULL;
 	if (answer == NULL) {
-		waits_end(c, w, -ETIMEDOUT,
-			  "the directory does not answer: see 'sarissa status' for the nodes");
+		waits_no_directory(c, w);
 		return false;
 	}
 	slot = objects_find(c, &w->id);
@@ -283,5 +281,5 @@ void session_delete(struct control *c, struct session *s, const struct session_r
 	w->call = calls_start(c, control_shard(c, &r->id), &m, TABLE_SLOT_NONE,
 			      c->config.directory_ns, session_deleted, w);
 	if (w->call == NULL)
-		waits_end(c, w, -EAGAIN, "too many requests to the directory: try again later");
+		waits_no_call(c, w);
 }

@@ -137,8 +137,7 @@ static bool session_stated(struct control *c, struct call *call, const struct me
 
 	w->call = NULL;
 	if (answer == NULL) {
-		waits_end(c, w, -ETIMEDOUT,
-			  "the directory does not answer: see 'sarissa status' for the nodes");
+		waits_no_directory(c, w);
 		return false;
 	}
 	if (answer->objects.count != 1 ||
@@ -176,7 +175,7 @@ static void session_stat_ask(struct control *c, struct wait *w)
 	w->call = calls_start(c, control_shard(c, &w->id), &m, TABLE_SLOT_NONE,
 			      c->config.directory_ns, session_stated, w);
 	if (w->call == NULL)
-		waits_end(c, w, -EAGAIN, "too many requests to other nodes: try again later");
+		waits_no_call(c, w);
 }
 
 void session_stat(struct control *c, struct session *s, const struct session_request *r)

@@ -74,6 +74,9 @@ void waits_timeout(struct control *c, struct wait *w, int64_t timeout_ns);
 struct wait *waits_of(struct control *c, void *item, uint64_t number);
 void waits_free(struct control *c, struct wait *w);
 void waits_end(struct control *c, struct wait *w, int32_t status, const char *text);
+/* No answer has come from the directory; a call could not be made at all. */
+void waits_no_directory(struct control *c, struct wait *w);
+void waits_no_call(struct control *c, struct wait *w);
 /* Answers with where the object in slot lies, pinned for the client. */
 void waits_place(struct control *c, struct wait *w, uint32_t slot);
 /* Ends the waits on an object that are satisfied; all of them. */
@@ -113,9 +116,9 @@ void session_reduce_ended(struct control *c, struct wait *w, const struct messag
 void session_list_resume(struct control *c, struct session *s);
 /* Gives an object under creation up. */
 void session_abandon(struct control *c, uint32_t slot, const char *why);
-/* An object of this id is gone from the table: a fetch that waited for its create asks again. */
 /* An object of this id is made here: a fetch that waited for somebody to put it ends. */
 void session_fetch_ends(struct control *c, const struct object_id *id, uint32_t slot);
+/* An object of this id is gone from the table: a fetch that waited for its create asks again. */
 void session_fetch_wake(struct control *c, const struct object_id *id);
 /* session_stat.c */
 void session_stat_carve(struct sessions *s, struct arena *a);

@@ -50,6 +50,17 @@ void waits_end(struct control *c, struct wait *w, int32_t status, const char *te
 	reply_send(c, s, &r);
 }
 
+void waits_no_directory(struct control *c, struct wait *w)
+{
+	waits_end(c, w, -ETIMEDOUT,
+		  "the directory does not answer: see 'sarissa status' for the nodes");
+}
+
+void waits_no_call(struct control *c, struct wait *w)
+{
+	waits_end(c, w, -EAGAIN, "too many requests to other nodes: try again later");
+}
+
 static const char *waits_late(const struct wait *w)
 {
 	if (w->op == SESSION_REDUCE)

@@ -84,13 +84,8 @@ int shm_table_create(uint64_t store_bytes, uint64_t incarnation, struct shm *out
 			       false, out);
 	if (error)
 		return error;
-	struct object_table *t = (struct object_table *)out->base;
-	t->slots = OBJECT_TABLE_SLOTS_DEFAULT;
-	t->slot_bytes = sizeof(struct object_slot);
-	t->store_bytes = store_bytes;
-	t->incarnation = incarnation;
-	t->names_offset = sizeof(*t) + (uint64_t)t->slots * t->slot_bytes;
-	t->magic = OBJECT_TABLE_MAGIC;
+	object_table_begin((struct object_table *)out->base, OBJECT_TABLE_SLOTS_DEFAULT,
+			   store_bytes, incarnation);
 	return 0;
 }
 

@@ -77,6 +77,18 @@ static inline uint64_t object_table_bytes(uint32_t slots)
 	       (uint64_t)slots * (sizeof(struct object_slot) + OBJECT_NAME_BYTES);
 }
 
+/* Makes the header of an empty table in zeroed memory of object_table_bytes(slots). */
+static inline void object_table_begin(struct object_table *t, uint32_t slots, uint64_t store_bytes,
+				      uint64_t incarnation)
+{
+	t->slots = slots;
+	t->slot_bytes = sizeof(struct object_slot);
+	t->store_bytes = store_bytes;
+	t->incarnation = incarnation;
+	t->names_offset = sizeof(*t) + (uint64_t)slots * sizeof(struct object_slot);
+	t->magic = OBJECT_TABLE_MAGIC;
+}
+
 /* The slot where probing for an id starts. The id is a hash already. */
 static inline uint32_t object_table_home(const struct object_table *t, const struct object_id *id)
 {

@@ -5,14 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-
-#define RIG_CHECK(condition)                                                            \
-	do {                                                                            \
-		if (!(condition)) {                                                     \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-			abort();                                                        \
-		}                                                                       \
-	} while (0)
+#include "../check.h"
 
 static struct rig rig;
 static void *rig_core;
@@ -28,9 +21,9 @@ static bool rig_send(void *arg, uint32_t conn, const struct message *m)
 	size_t length = codec_encode(m, rig_scratch, bytes, sizeof(bytes));
 	uint8_t *arena = malloc(CODEC_ARENA_BYTES);
 
-	RIG_CHECK(length > 0 && arena);
-	RIG_CHECK(codec_decode(bytes, length, arena, &back) == 0);
-	RIG_CHECK(back.kind == m->kind && back.request == m->request);
+	CHECK(length > 0 && arena);
+	CHECK(codec_decode(bytes, length, arena, &back) == 0);
+	CHECK(back.kind == m->kind && back.request == m->request);
 	free(arena);
 	r->sent[r->sent_count++ % 16] = m->request;
 	return true;
@@ -41,12 +34,12 @@ static bool rig_reply(void *arg, uint32_t session, const struct session_reply *r
 {
 	struct rig *r = arg;
 
-	RIG_CHECK(session < RIG_SESSIONS && r->open[session]);
-	RIG_CHECK(reply->magic == SESSION_MAGIC && reply->status <= 0);
-	RIG_CHECK(tail_bytes == 0 || tail_bytes == sizeof(struct session_object) ||
-		  tail_bytes == sizeof(struct session_node) ||
-		  tail_bytes == sizeof(struct session_sources));
-	RIG_CHECK(memchr(reply->text, 0, sizeof(reply->text)));
+	CHECK(session < RIG_SESSIONS && r->open[session]);
+	CHECK(reply->magic == SESSION_MAGIC && reply->status <= 0);
+	CHECK(tail_bytes == 0 || tail_bytes == sizeof(struct session_object) ||
+	      tail_bytes == sizeof(struct session_node) ||
+	      tail_bytes == sizeof(struct session_sources));
+	CHECK(memchr(reply->text, 0, sizeof(reply->text)));
 	r->last = *reply;
 	return true;
 }
@@ -69,9 +62,7 @@ static void rig_config(struct control_config *config)
 	config->table_slots = RIG_TABLE_SLOTS;
 	config->sessions_max = RIG_SESSIONS;
 	config->waits_max = config->calls_max = config->fetches_max = config->serves_max = 8;
-	config->loopback_max = config->reductions_max = config->reduces_max = 8;
-	config->reduce_sources_max = 64;
-	config->reduce_value_bytes = 4096;
+	config->loopback_max = 8;
 	config->links_max = config->conns_max = 8;
 	config->stages_max = config->edges_max = 8;
 	config->entries_max = config->copies_max = config->waiters_max = 12;
@@ -88,12 +79,7 @@ static void rig_table(struct rig *r)
 	struct object_table *t = r->table;
 
 	memset(t, 0, object_table_bytes(RIG_TABLE_SLOTS));
-	t->magic = OBJECT_TABLE_MAGIC;
-	t->slots = RIG_TABLE_SLOTS;
-	t->slot_bytes = sizeof(struct object_slot);
-	t->store_bytes = RIG_STORE_BYTES;
-	t->incarnation = 5;
-	t->names_offset = sizeof(*t) + RIG_TABLE_SLOTS * sizeof(struct object_slot);
+	object_table_begin(t, RIG_TABLE_SLOTS, RIG_STORE_BYTES, 5);
 }
 
 static void rig_attach(struct rig *r)
@@ -105,7 +91,7 @@ static void rig_attach(struct rig *r)
 	a.reply.incarnation = 9;
 	a.reply.mtu = 1500;
 	a.reply.chunk_bytes = 1408;
-	RIG_CHECK(control_attach(r->core, &a, r->now_ns) == 0);
+	CHECK(control_attach(r->core, &a, r->now_ns) == 0);
 }
 
 uint32_t rig_conn(uint32_t node)
@@ -163,16 +149,16 @@ struct rig *rig_begin(void)
 				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		store = aligned_alloc(4096, RIG_STORE_BYTES);
 		table = aligned_alloc(64, object_table_bytes(RIG_TABLE_SLOTS));
-		RIG_CHECK(rig_core != MAP_FAILED && store && table);
+		CHECK(rig_core != MAP_FAILED && store && table);
 	}
-	RIG_CHECK(madvise(rig_core, rig_core_bytes, MADV_DONTNEED) == 0);
+	CHECK(madvise(rig_core, rig_core_bytes, MADV_DONTNEED) == 0);
 	memset(r, 0, sizeof(*r));
 	r->store = store;
 	r->table = table;
 	r->now_ns = 1000000000;
 	rig_table(r);
 	r->core = control_init(rig_core, &config, &ops, r->now_ns);
-	RIG_CHECK(r->core);
+	CHECK(r->core);
 	rig_attach(r);
 	rig_turn(r, 0);
 	for (uint32_t node = 1; node < RIG_NODES; node++) {
@@ -193,10 +179,10 @@ void rig_open(struct rig *r, uint32_t session)
 		return;
 	memset(r->pins[session], 0, sizeof(r->pins[session]));
 	got = control_session_open(r->core, r->pins[session], r->now_ns);
-	RIG_CHECK(got >= 0 && got < RIG_SESSIONS && !r->open[got]);
+	CHECK(got >= 0 && got < RIG_SESSIONS && !r->open[got]);
 	r->open[got] = true;
 	control_session_request(r->core, (uint32_t)got, &attach, sizeof(attach), r->now_ns);
-	RIG_CHECK(r->last.status == 0);
+	CHECK(r->last.status == 0);
 }
 
 void rig_close(struct rig *r, uint32_t session)
@@ -248,10 +234,10 @@ void rig_end(struct rig *r)
 	for (int i = 0; i < 4; i++)
 		rig_turn(r, 60000000000);
 	control_usage(r->core, &u);
-	RIG_CHECK(u.stages == 0 && u.edges == 0 && u.serves == 0 && u.waits == 0);
-	RIG_CHECK(u.zombies == 0 && u.links_up == 0);
-	RIG_CHECK(u.fetches != 0 || u.scratch_bytes == 0);
-	RIG_CHECK(u.objects != 0 || u.store_bytes == 0);
+	CHECK(u.stages == 0 && u.edges == 0 && u.serves == 0 && u.waits == 0);
+	CHECK(u.zombies == 0 && u.links_up == 0);
+	CHECK(u.fetches != 0 || u.scratch_bytes == 0);
+	CHECK(u.objects != 0 || u.store_bytes == 0);
 }
 
 uint64_t rig_take(struct rig_input *in, unsigned bytes)

@@ -7,7 +7,6 @@
 #include <string.h>
 #include "control_rig.h"
 #include "internal/reduce.h"
-#include "internal/reduce.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -276,12 +276,8 @@ static void full_table(struct full *f)
 {
 	struct object_table *t = (struct object_table *)f->n->table.base;
 	memset(t, 0, f->n->table.bytes);
-	t->magic = OBJECT_TABLE_MAGIC;
-	t->slots = FULL_TABLE_SLOTS;
-	t->slot_bytes = sizeof(struct object_slot);
-	t->store_bytes = f->n->store.bytes;
-	t->incarnation = prng_mix(f->group->w->seed + ++f->life);
-	t->names_offset = sizeof(*t) + FULL_TABLE_SLOTS * sizeof(struct object_slot);
+	object_table_begin(t, FULL_TABLE_SLOTS, f->n->store.bytes,
+			   prng_mix(f->group->w->seed + ++f->life));
 }
 
 void full_lose_store(struct full *f)

@@ -288,13 +288,8 @@ static void node_attach(struct scale_node *n)
 
 static void node_table(struct scale_node *n)
 {
-	struct object_table *t = n->table = node_map(object_table_bytes(SCALE_TABLE_SLOTS));
-	t->magic = OBJECT_TABLE_MAGIC;
-	t->slots = SCALE_TABLE_SLOTS;
-	t->slot_bytes = sizeof(struct object_slot);
-	t->store_bytes = node_store_bytes(n->s);
-	t->incarnation = n->index + 1;
-	t->names_offset = sizeof(*t) + SCALE_TABLE_SLOTS * sizeof(struct object_slot);
+	n->table = node_map(object_table_bytes(SCALE_TABLE_SLOTS));
+	object_table_begin(n->table, SCALE_TABLE_SLOTS, node_store_bytes(n->s), n->index + 1);
 }
 
 static void node_open(struct scale *s, uint32_t index)

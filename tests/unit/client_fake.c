@@ -12,14 +12,7 @@
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
-
-#define FAKE_CHECK(condition)                                                           \
-	do {                                                                            \
-		if (!(condition)) {                                                     \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-			abort();                                                        \
-		}                                                                       \
-	} while (0)
+#include "../check.h"
 
 static int64_t fake_now(void)
 {
@@ -115,7 +108,7 @@ static void fake_attach(struct fake *f, int conn, const struct session_request *
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", f->table_fd);
 	fd[1] = open(path, O_RDONLY | O_CLOEXEC);
 	fd[2] = memfd_create("pins", MFD_CLOEXEC);
-	FAKE_CHECK(fd[0] >= 0 && fd[1] >= 0 && ftruncate(fd[2], SESSION_PIN_BYTES) == 0);
+	CHECK(fd[0] >= 0 && fd[1] >= 0 && ftruncate(fd[2], SESSION_PIN_BYTES) == 0);
 	f->conn[conn].pins =
 		mmap(NULL, SESSION_PIN_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd[2], 0);
 	struct session_reply reply = fake_reply(request, 0);
@@ -199,7 +192,7 @@ static void fake_wait(struct fake *f, int conn, const struct session_request *re
 			request->timeout_ns < 0 ? INT64_MAX : fake_now() + request->timeout_ns};
 		return;
 	}
-	FAKE_CHECK(!"no room for another wait");
+	CHECK(!"no room for another wait");
 }
 
 static struct session_object fake_object(struct fake *f, int64_t slot)
@@ -466,15 +459,12 @@ static void fake_memory(struct fake *f)
 	f->table_bytes = object_table_bytes(FAKE_SLOTS);
 	f->store_fd = memfd_create("store", MFD_CLOEXEC);
 	f->table_fd = memfd_create("table", MFD_CLOEXEC);
-	FAKE_CHECK(ftruncate(f->store_fd, FAKE_STORE_BYTES) == 0);
-	FAKE_CHECK(ftruncate(f->table_fd, (off_t)f->table_bytes) == 0);
+	CHECK(ftruncate(f->store_fd, FAKE_STORE_BYTES) == 0);
+	CHECK(ftruncate(f->table_fd, (off_t)f->table_bytes) == 0);
 	f->store = mmap(NULL, FAKE_STORE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, f->store_fd, 0);
 	f->table = mmap(NULL, f->table_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, f->table_fd, 0);
-	FAKE_CHECK(f->store != MAP_FAILED && f->table != MAP_FAILED);
-	f->table->magic = OBJECT_TABLE_MAGIC;
-	f->table->slots = FAKE_SLOTS;
-	f->table->slot_bytes = sizeof(struct object_slot);
-	f->table->store_bytes = FAKE_STORE_BYTES;
+	CHECK(f->store != MAP_FAILED && f->table != MAP_FAILED);
+	object_table_begin(f->table, FAKE_SLOTS, FAKE_STORE_BYTES, 1);
 }
 
 void fake_start(struct fake *f)
@@ -482,7 +472,7 @@ void fake_start(struct fake *f)
 	bool (*hook)(struct fake *, int, const struct session_request *) = f->hook;
 	*f = (struct fake){.hook = hook};
 	strcpy(f->dir, "/tmp/sarissa-test-XXXXXX");
-	FAKE_CHECK(mkdtemp(f->dir));
+	CHECK(mkdtemp(f->dir));
 	snprintf(f->path, sizeof(f->path), "%s/control.sock", f->dir);
 	for (int i = 0; i < FAKE_CONNS; i++)
 		f->conn[i].fd = -1;
@@ -493,10 +483,10 @@ void fake_start(struct fake *f)
 	strcpy(address.sun_path, f->path);
 	f->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	f->wake_fd = eventfd(0, EFD_CLOEXEC);
-	FAKE_CHECK(bind(f->listen_fd, (struct sockaddr *)&address, sizeof(address)) == 0);
-	FAKE_CHECK(listen(f->listen_fd, 8) == 0);
+	CHECK(bind(f->listen_fd, (struct sockaddr *)&address, sizeof(address)) == 0);
+	CHECK(listen(f->listen_fd, 8) == 0);
 	pthread_mutex_init(&f->lock, NULL);
-	FAKE_CHECK(pthread_create(&f->thread, NULL, fake_run, f) == 0);
+	CHECK(pthread_create(&f->thread, NULL, fake_run, f) == 0);
 }
 
 void fake_kill(struct fake *f)
@@ -504,7 +494,7 @@ void fake_kill(struct fake *f)
 	if (atomic_exchange(&f->stop, true))
 		return;
 	uint64_t one = 1;
-	FAKE_CHECK(write(f->wake_fd, &one, sizeof(one)) == sizeof(one));
+	CHECK(write(f->wake_fd, &one, sizeof(one)) == sizeof(one));
 	pthread_join(f->thread, NULL);
 	close(f->listen_fd);
 	for (int i = 0; i < FAKE_CONNS; i++)
@@ -531,7 +521,7 @@ uint32_t fake_fetching(struct fake *f, const struct object_id *id, uint64_t size
 {
 	pthread_mutex_lock(&f->lock);
 	int64_t slot = fake_make(f, id, size, OBJECT_FETCHING);
-	FAKE_CHECK(slot >= 0);
+	CHECK(slot >= 0);
 	for (uint64_t i = 0; i < size; i++)
 		f->store[f->table->slot[slot].offset + i] = fake_pattern(i);
 	pthread_mutex_unlock(&f->lock);

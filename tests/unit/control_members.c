@@ -62,12 +62,7 @@ static struct object_table *make_table(void)
 {
 	struct object_table *t = calloc(1, object_table_bytes(SLOTS));
 
-	t->magic = OBJECT_TABLE_MAGIC;
-	t->slots = SLOTS;
-	t->slot_bytes = sizeof(struct object_slot);
-	t->store_bytes = STORE;
-	t->incarnation = 77;
-	t->names_offset = sizeof(*t) + SLOTS * sizeof(struct object_slot);
+	object_table_begin(t, SLOTS, STORE, 77);
 	return t;
 }
 

@@ -5,14 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-
-#define CHECK(condition)                                                                \
-	do {                                                                            \
-		if (!(condition)) {                                                     \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-			abort();                                                        \
-		}                                                                       \
-	} while (0)
+#include "../check.h"
 
 static void *world_memory(size_t bytes)
 {
@@ -185,12 +178,7 @@ static void world_make_table(struct world_node *n)
 	struct object_table *t = n->table;
 
 	memset(t, 0, object_table_bytes(WORLD_TABLE_SLOTS));
-	t->magic = OBJECT_TABLE_MAGIC;
-	t->slots = WORLD_TABLE_SLOTS;
-	t->slot_bytes = sizeof(struct object_slot);
-	t->store_bytes = n->world->store_bytes;
-	t->incarnation = ++n->incarnation;
-	t->names_offset = sizeof(*t) + WORLD_TABLE_SLOTS * sizeof(struct object_slot);
+	object_table_begin(t, WORLD_TABLE_SLOTS, n->world->store_bytes, ++n->incarnation);
 }
 
 void world_lose_store(struct world *w, uint32_t node)
