@@ -71,6 +71,14 @@ def put(cluster, directory, node, name, data):
     cluster.must(node, "sarissa", "put", name, directory / "source")
 
 
+def put_floats(cluster, directory, draw):
+    """A source on every node, of what draw(rng) gives: the arrays."""
+    sources = [array.array("f", draw(random.Random(node))) for node in range(NODES)]
+    for node, name in enumerate(names(NODES)):
+        put(cluster, directory, node, name, sources[node].tobytes())
+    return sources
+
+
 def reduce(cluster, node, *argv):
     return json.loads(cluster.must(node, "sarissa", "reduce", *argv, "--wait", "--json"))
 
@@ -103,11 +111,8 @@ def five_megabytes_of_floats_meet_on_every_node():
     netlib.need_daemons()
     with Cluster(NODES, "--store", 128, *OPTIONS) as cluster, netlib.scratch() as directory:
         count = 1310720
-        sources = []
-        for node, name in enumerate(names(NODES)):
-            rng = random.Random(node)
-            sources.append(array.array("f", rng.choices(range(-1000, 1000), k=count)))
-            put(cluster, directory, node, name, sources[-1].tobytes())
+        sources = put_floats(cluster, directory,
+                             lambda rng: rng.choices(range(-1000, 1000), k=count))
         total = array.array("f", map(operator.add, map(operator.add, sources[0], sources[1]),
                                      map(operator.add, sources[2], sources[3]))).tobytes()
         done = reduce(cluster, 1, "total", *names(NODES))
@@ -125,11 +130,8 @@ def random_floats_are_right_to_their_last_bits():
     netlib.need_daemons()
     with Cluster(NODES, "--store", 128, *OPTIONS) as cluster, netlib.scratch() as directory:
         count = 100003
-        sources = []
-        for node, name in enumerate(names(NODES)):
-            rng = random.Random(100 + node)
-            sources.append(array.array("f", [rng.gauss(0, 1) for _ in range(count)]))
-            put(cluster, directory, node, name, sources[-1].tobytes())
+        sources = put_floats(cluster, directory,
+                             lambda rng: [rng.gauss(0, 1) for _ in range(count)])
         cluster.must(2, "sarissa", "reduce", "total", *names(NODES), "--spread")
         copies = set()
         for node in range(NODES):

@@ -12,6 +12,12 @@
 #define FAIR_PATH                                                                    \
 	.loss_max_ppm = 20000, .duplicate_max_ppm = 10000, .reorder_max_ppm = 10000, \
 	.corrupt_max_ppm = 1000
+#define POOR_PATH                                                                     \
+	.loss_max_ppm = 200000, .duplicate_max_ppm = 50000, .reorder_max_ppm = 50000, \
+	.corrupt_max_ppm = 10000
+#define MEAN_PATH                                                                     \
+	.loss_max_ppm = 150000, .duplicate_max_ppm = 50000, .reorder_max_ppm = 50000, \
+	.corrupt_max_ppm = 10000
 #define ALL_WORK .job_ppm = 300000, .message_ppm = 1000000
 
 const struct swarm_scenario swarm_scenarios[] = {
@@ -63,13 +69,7 @@ const struct swarm_scenario swarm_scenarios[] = {
 	 .message_ppm = 4000000},
 #ifdef SWARM_FULL
 	{.name = "objects", .help = "whole nodes, clean network", .full = true},
-	{.name = "objects-lossy",
-	 .help = "whole nodes, a bad path",
-	 .full = true,
-	 .loss_max_ppm = 200000,
-	 .duplicate_max_ppm = 50000,
-	 .reorder_max_ppm = 50000,
-	 .corrupt_max_ppm = 10000},
+	{.name = "objects-lossy", .help = "whole nodes, a bad path", .full = true, POOR_PATH},
 	{.name = "objects-cuts",
 	 .help = "whole nodes, cables pulled",
 	 .full = true,
@@ -94,10 +94,7 @@ const struct swarm_scenario swarm_scenarios[] = {
 	 .help = "whole nodes, all of it, stores lost",
 	 .full = true,
 	 .crowd_ppm = 500000,
-	 .loss_max_ppm = 150000,
-	 .duplicate_max_ppm = 50000,
-	 .reorder_max_ppm = 50000,
-	 .corrupt_max_ppm = 10000,
+	 MEAN_PATH,
 	 .cut_ppm = 200000,
 	 .freeze_ppm = 200000,
 	 .kill_control_ppm = 100000,
@@ -112,10 +109,7 @@ const struct swarm_scenario swarm_scenarios[] = {
 	 .help = "whole nodes reduce, a bad path",
 	 .full = true,
 	 .reduces = true,
-	 .loss_max_ppm = 200000,
-	 .duplicate_max_ppm = 50000,
-	 .reorder_max_ppm = 50000,
-	 .corrupt_max_ppm = 10000},
+	 POOR_PATH},
 	{.name = "reduces-cuts",
 	 .help = "whole nodes reduce, cables pulled",
 	 .full = true,
@@ -135,10 +129,7 @@ const struct swarm_scenario swarm_scenarios[] = {
 	 .help = "whole nodes reduce, all of it, stores lost",
 	 .full = true,
 	 .reduces = true,
-	 .loss_max_ppm = 150000,
-	 .duplicate_max_ppm = 50000,
-	 .reorder_max_ppm = 50000,
-	 .corrupt_max_ppm = 10000,
+	 MEAN_PATH,
 	 .cut_ppm = 200000,
 	 .freeze_ppm = 200000,
 	 .kill_control_ppm = 50000,

@@ -174,12 +174,21 @@ int world_put(struct world *w, uint32_t node, uint32_t session, const char *name
 	return a ? a->reply.status : -EBUSY;
 }
 
-int world_get(struct world *w, uint32_t node, uint32_t session, const char *name, uint64_t size,
-	      uint64_t seed, int64_t timeout_ns)
+struct session_request world_wait_for(const struct session_reply *got)
+{
+	struct session_request r = world_request(SESSION_WAIT, NULL);
+
+	r.slot = got->slot;
+	r.generation = got->generation;
+	r.watermark = UINT64_MAX;
+	return r;
+}
+
+int world_fetch(struct world *w, uint32_t node, uint32_t session, const char *name,
+		int64_t timeout_ns, const uint8_t **bytes, uint64_t *size)
 {
 	struct session_request r = world_request(SESSION_GET, name);
 	uint64_t patience = 60 * WORLD_SECOND;
-	const uint8_t *bytes;
 	struct world_reply *a;
 
 	r.timeout_ns = timeout_ns;
@@ -187,16 +196,24 @@ int world_get(struct world *w, uint32_t node, uint32_t session, const char *name
 	a = world_call(w, node, session, &r, patience);
 	if (a == NULL || a->reply.status)
 		return a ? a->reply.status : -EBUSY;
-	if (a->reply.size != size)
-		return -EIO;
-	bytes = w->node[node].store + a->reply.offset;
-	r = world_request(SESSION_WAIT, NULL);
-	r.slot = a->reply.slot;
-	r.generation = a->reply.generation;
-	r.watermark = UINT64_MAX;
+	*size = a->reply.size;
+	r = world_wait_for(&a->reply);
 	r.timeout_ns = timeout_ns;
 	a = world_call(w, node, session, &r, patience);
 	if (a == NULL || a->reply.status)
 		return a ? a->reply.status : -EBUSY;
-	return a->reply.watermark == size && world_holds(bytes, size, seed) ? 0 : -EIO;
+	*bytes = w->node[node].store + a->reply.offset;
+	return a->reply.watermark == *size ? 0 : -EIO;
+}
+
+int world_get(struct world *w, uint32_t node, uint32_t session, const char *name, uint64_t size,
+	      uint64_t seed, int64_t timeout_ns)
+{
+	const uint8_t *bytes;
+	uint64_t got;
+	int status = world_fetch(w, node, session, name, timeout_ns, &bytes, &got);
+
+	if (status)
+		return status;
+	return got == size && world_holds(bytes, size, seed) ? 0 : -EIO;
 }

@@ -39,10 +39,7 @@ static uint32_t half_way(struct world *w, uint32_t node, const char *name)
 	assert_non_null(got);
 	assert_int_equal(got->reply.status, 0);
 	h.slot = got->reply.slot;
-	r = world_request(SESSION_WAIT, NULL);
-	r.slot = got->reply.slot;
-	r.generation = got->reply.generation;
-	r.watermark = UINT64_MAX;
+	r = world_wait_for(&got->reply);
 	world_send(w, node, 0, &r);
 	assert_true(world_until(w, arrived, &h, 5 * WORLD_SECOND));
 	assert_null(world_reply_to(w, node, r.seq));
@@ -221,9 +218,7 @@ static void a_store_is_lost(void **state)
 
 	assert_int_equal(world_put(w, 1, 0, "x", SIZE, 7), 0);
 	assert_int_equal(world_get(w, 2, 0, "x", SIZE, 7, -1), 0);
-	world_kill_control(w, 1);
-	world_kill_engine(w, 1);
-	world_lose_store(w, 1);
+	world_kill_node(w, 1);
 	world_run(w, WORLD_SECOND);
 	world_start_engine(w, 1);
 	world_start_control(w, 1);

@@ -24,13 +24,6 @@ static struct world *three_copies(void)
 	return w;
 }
 
-static void lose(struct world *w, uint32_t node)
-{
-	world_kill_control(w, node);
-	world_kill_engine(w, node);
-	world_lose_store(w, node);
-}
-
 /* Nodes 2 and 3 need the room of their copy at the same moment. Returns how many got it. */
 static int both_want_room(struct world *w)
 {
@@ -84,7 +77,7 @@ static void the_last_copy_stays(void **state)
 {
 	struct world *w = three_copies();
 
-	lose(w, 1);
+	world_kill_node(w, 1);
 	world_run(w, 12 * WORLD_SECOND);
 	one_guards(w);
 }
@@ -95,7 +88,7 @@ static void nothing_goes_before_somebody_is_appointed(void **state)
 	struct world *w = three_copies();
 
 	world_kill_control(w, 0);
-	lose(w, 1);
+	world_kill_node(w, 1);
 	world_run(w, 12 * WORLD_SECOND);
 	assert_int_equal(appointed(w), 0);
 	assert_int_equal(control_counters(w->node[2].core)->evictions, 0);
@@ -129,10 +122,10 @@ static void the_next_one_is_appointed(void **state)
 	struct world *w = three_copies();
 	uint32_t first;
 
-	lose(w, 1);
+	world_kill_node(w, 1);
 	world_run(w, 12 * WORLD_SECOND);
 	first = control_counters(w->node[2].core)->appointed ? 2 : 3;
-	lose(w, first);
+	world_kill_node(w, first);
 	world_run(w, 12 * WORLD_SECOND);
 	assert_int_equal(control_counters(w->node[5 - first].core)->appointed, 1);
 	assert_int_equal(world_put(w, 5 - first, 0, "y", SIZE, 4), -ENOSPC);
@@ -145,7 +138,7 @@ static void a_new_control_keeps_to_it(void **state)
 {
 	struct world *w = three_copies();
 
-	lose(w, 1);
+	world_kill_node(w, 1);
 	world_run(w, 12 * WORLD_SECOND);
 	for (uint32_t i = 2; i < 4; i++) {
 		world_kill_control(w, i);

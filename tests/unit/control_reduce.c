@@ -61,22 +61,13 @@ static uint64_t all_of(uint32_t count)
 /* Gets "sum" at a node; 0, an error, or -EIO when it is not the sum of those. */
 static int get_sum(struct world *w, uint32_t node, uint64_t size, uint64_t sources)
 {
-	struct session_request r = world_request(SESSION_GET, "sum");
-	struct world_reply *got;
+	const uint8_t *bytes;
+	uint64_t got;
+	int status = world_fetch(w, node, 0, "sum", 20 * (int64_t)WORLD_SECOND, &bytes, &got);
 
-	r.timeout_ns = 20 * (int64_t)WORLD_SECOND;
-	got = world_call(w, node, 0, &r, 30 * WORLD_SECOND);
-	if (got == NULL || got->reply.status)
-		return got ? got->reply.status : -EBUSY;
-	r = world_request(SESSION_WAIT, NULL);
-	r.slot = got->reply.slot;
-	r.generation = got->reply.generation;
-	r.watermark = UINT64_MAX;
-	r.timeout_ns = 20 * (int64_t)WORLD_SECOND;
-	got = world_call(w, node, 0, &r, 30 * WORLD_SECOND);
-	if (got == NULL || got->reply.status)
-		return got ? got->reply.status : -EBUSY;
-	return is_sum(w->node[node].store + got->reply.offset, size, sources) ? 0 : -EIO;
+	if (status)
+		return status;
+	return got == size && is_sum(bytes, size, sources) ? 0 : -EIO;
 }
 
 static struct world *some_nodes(uint32_t nodes)
@@ -205,13 +196,6 @@ static uint64_t used(struct world *w)
 	return set;
 }
 
-static void kill_node(struct world *w, uint32_t node)
-{
-	world_kill_control(w, node);
-	world_kill_engine(w, node);
-	world_lose_store(w, node);
-}
-
 /* As the library does: a target that began again is asked for again. */
 static int get_again(struct world *w, uint32_t node, uint64_t size, uint64_t sources)
 {
@@ -238,7 +222,7 @@ static void a_dead_one_is_replaced(void **state)
 			put_source(w, i, i, LARGE);
 		assert_int_equal(reduce_by(w, 0, 6, 5, UINT64_MAX), 0);
 		world_run(w, (1 + k / 4 * 25) * WORLD_MS);
-		kill_node(w, victim);
+		world_kill_node(w, victim);
 		for (uint32_t i = 0; i < 6; i++) {
 			uint64_t set;
 
@@ -375,7 +359,7 @@ static void stripes_are_mended(void **state)
 		world_send(w, 0, 0, &r); /* somebody wants it: until he has it, it is mended */
 		assert_int_equal(reduce_as(w, 0, 6, 5, UINT64_MAX, SESSION_FLAG_SPREAD), 0);
 		world_run(w, (1 + k / 4 * 10) * WORLD_MS);
-		kill_node(w, victim);
+		world_kill_node(w, victim);
 		assert_int_equal(get_again(w, 0, LARGE, 0), -EIO);
 		set = used(w);
 		assert_int_equal(__builtin_popcountll(set), 5);

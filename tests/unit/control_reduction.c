@@ -58,32 +58,21 @@ static int get_sum(struct world *w, uint32_t node, const char *target, uint64_t 
 		   uint32_t count)
 {
 	static uint8_t total[LARGE], one[LARGE];
-	struct session_request r;
-	struct world_reply *got;
+	const uint8_t *bytes;
+	uint64_t got;
+	int status = -ERESTART;
 
-	for (int tries = 0; tries < 8; tries++) {
-		r = world_request(SESSION_GET, target);
-		r.timeout_ns = 20 * SOON;
-		got = world_call(w, node, 0, &r, 30 * WORLD_SECOND);
-		if (got == NULL || got->reply.status)
-			return got ? got->reply.status : -EBUSY;
-		r = world_request(SESSION_WAIT, NULL);
-		r.slot = got->reply.slot;
-		r.generation = got->reply.generation;
-		r.watermark = UINT64_MAX;
-		got = world_call(w, node, 0, &r, 40 * WORLD_SECOND);
-		if (got == NULL || got->reply.status != -ERESTART)
-			break;
-	}
-	if (got == NULL || got->reply.status)
-		return got ? got->reply.status : -EBUSY;
+	for (int tries = 0; tries < 8 && status == -ERESTART; tries++)
+		status = world_fetch(w, node, 0, target, 20 * SOON, &bytes, &got);
+	if (status)
+		return status;
 	memset(total, 0, sizeof(total));
 	for (uint32_t i = 0; i < count; i++) {
 		world_fill(one, size, i + 1);
 		for (uint64_t k = 0; k < size; k++)
 			total[k] = (uint8_t)(total[k] + one[k]);
 	}
-	return memcmp(w->node[node].store + got->reply.offset, total, size) ? -EIO : 0;
+	return got != size || memcmp(bytes, total, size) ? -EIO : 0;
 }
 
 static uint32_t coordinator(struct world *w, uint32_t node, const char *target)
@@ -118,13 +107,6 @@ static uint32_t reductions(struct world *w)
 		count += u.reductions;
 	}
 	return count;
-}
-
-static void kill_node(struct world *w, uint32_t node)
-{
-	world_kill_control(w, node);
-	world_kill_engine(w, node);
-	world_lose_store(w, node);
 }
 
 /* ---- who is told ---------------------------------------------------------------------------- */
@@ -244,7 +226,7 @@ static void another_coordinator_begins_again(void **state)
 		assert_int_equal(sum(w, 1, target, count, 60 * SOON), 0);
 		world_run(w, k * 10 * WORLD_MS);
 		ended = reductions(w) == 0; /* then nobody else knows what was in it */
-		kill_node(w, 4);
+		world_kill_node(w, 4);
 		assert_int_equal(world_reduced(w, 1, 0, target, 30 * SOON, NULL),
 				 ended ? -ENOENT : (int)count);
 		late += ended;

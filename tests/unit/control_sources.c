@@ -33,10 +33,7 @@ static uint32_t begin(struct world *w, uint32_t node)
 
 	assert_non_null(got);
 	assert_int_equal(got->reply.status, 0);
-	r = world_request(SESSION_WAIT, NULL);
-	r.slot = got->reply.slot;
-	r.generation = got->reply.generation;
-	r.watermark = UINT64_MAX;
+	r = world_wait_for(&got->reply);
 	return world_send(w, node, 0, &r);
 }
 
@@ -97,9 +94,10 @@ static void a_silent_holder_is_hedged(void **state)
 }
 
 /*
- * The stream that goes on with another holder leaves out what has come already. The draw of losses
- * decides whether the tail, what comes in 2 ms, is given to the other one as a new stream while
- * the old one still sends it: 0 or about 250 chunks of 14,205 come twice, whatever was lost.
+ * The stream that goes on with another holder leaves out what has come already: the work is divided
+ * anew at the first gap. But when node 0 is through with its share before node 1, which is cut off,
+ * is given up, it gets the end of what is missing, and all of it some ms later, as a new stream
+ * that begins before the old one: what came in between, about 250 chunks of 14,205, comes twice.
  */
 static void what_is_here_is_not_sent_again(void **state)
 {

@@ -239,10 +239,7 @@ static void delete_while_it_arrives(void **state)
 	assert_int_equal(world_put(w, 0, 0, "half", 8000000, 1), 0);
 	got = world_call(w, 1, 0, &get, WORLD_SECOND);
 	assert_int_equal(got->reply.status, 0);
-	r = world_request(SESSION_WAIT, NULL);
-	r.slot = got->reply.slot;
-	r.generation = got->reply.generation;
-	r.watermark = UINT64_MAX;
+	r = world_wait_for(&got->reply);
 	seq = world_send(w, 1, 0, &r);
 	world_run(w, 500000);
 	assert_null(world_reply_to(w, 1, seq));

@@ -187,6 +187,13 @@ void world_lose_store(struct world *w, uint32_t node)
 	memset(w->node[node].store, 0xdb, w->store_bytes);
 }
 
+void world_kill_node(struct world *w, uint32_t node)
+{
+	world_kill_control(w, node);
+	world_kill_engine(w, node);
+	world_lose_store(w, node);
+}
+
 void world_replace_store(struct world *w, uint32_t node)
 {
 	struct world_node *n = &w->node[node];

@@ -95,6 +95,8 @@ void world_kill_engine(struct world *w, uint32_t node);
 void world_start_engine(struct world *w, uint32_t node);
 /* Both are dead: their memory is gone as well. */
 void world_lose_store(struct world *w, uint32_t node);
+/* All three: the whole node is gone. */
+void world_kill_node(struct world *w, uint32_t node);
 /* The engine dies, and a new one brings another store; its sessions are closed. */
 void world_replace_store(struct world *w, uint32_t node);
 
@@ -116,8 +118,13 @@ struct object_id world_id(const char *name);
 /* create, fill with a pattern that follows from seed, seal. Returns 0 or the error. */
 int world_put(struct world *w, uint32_t node, uint32_t session, const char *name, uint64_t size,
 	      uint64_t seed);
-/* get and wait for all of it; compares with the pattern. 0, the error, or -EIO when the bytes are
- * wrong, -EBUSY when no reply came. */
+/* WAIT for all of the object that a GET or CREATE was answered with. */
+struct session_request world_wait_for(const struct session_reply *got);
+/* get and wait for all of it, each with that timeout. 0 and where it is, or the error; -EBUSY when
+ * no reply came. */
+int world_fetch(struct world *w, uint32_t node, uint32_t session, const char *name,
+		int64_t timeout_ns, const uint8_t **bytes, uint64_t *size);
+/* world_fetch, and compares with the pattern: -EIO when the bytes or the size are wrong. */
 int world_get(struct world *w, uint32_t node, uint32_t session, const char *name, uint64_t size,
 	      uint64_t seed, int64_t timeout_ns);
 /* Begins a reduce; returns the status. */
