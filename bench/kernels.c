@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "kernel_reference.h"
+
 static const char usage[] =
 	"Usage: kernels [--json] [--op OP]... [--level c|avx2|avx512] [--chunk BYTES]\n"
 	"               [--offset BYTES] [--rounds N]\n"
@@ -78,12 +80,10 @@ static double turn_pass(kernel_fn *run, const struct arena *a, const struct plac
 static void arena_fill(const struct arena *a, uint32_t dtype, uint32_t bytes)
 {
 	uint32_t size = reduce_dtype_bytes(dtype);
-	uint8_t one[2][REDUCE_ELEMENT_BYTES_MAX];
-	element_encode(dtype, 1, one[0]);
-	element_encode(dtype, -1, one[1]);
+	const uint64_t one[2] = {reference_encode(dtype, 1), reference_encode(dtype, -1)};
 	for (uint32_t i = 0; i < bytes; i += size) {
-		memcpy(a->acc + i, one[0], size);
-		memcpy(a->payload[0] + i, one[(i * 2654435761u) >> 31], size);
+		memcpy(a->acc + i, &one[0], size);
+		memcpy(a->payload[0] + i, &one[(i * 2654435761u) >> 31], size);
 	}
 }
 

@@ -8,10 +8,6 @@
 /* A plain loop acc = acc + payload over binary32 with the level's intrinsics: the bound. */
 kernel_fn *bound_of(enum kernel_level level);
 
-/* Element i of contribution k: its value, put into the type. */
-void element_encode(uint32_t dtype, double value, void *to);
-double element_decode(uint32_t dtype, const void *from);
-
 /* The error of sums of 16 random normals, against binary64 (of f64: long double). */
 void error_report(enum kernel_level level, bool json);
 

@@ -9,6 +9,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "kernel_reference.h"
+
 enum { SOURCES = 16, ELEMENTS = 1 << 14 };
 
 static double uniform(uint64_t *seed)
@@ -24,62 +26,11 @@ static double normal(uint64_t *seed)
 	return radius * cos(2 * 3.14159265358979323846 * uniform(seed));
 }
 
-static uint64_t element_shift(double value, uint32_t drop)
+static double element(uint32_t dtype, const uint8_t *from)
 {
-	float narrow = (float)value;
-	uint32_t bits;
-	memcpy(&bits, &narrow, sizeof(bits));
-	return (bits + (1u << (drop - 1)) - 1 + (bits >> drop & 1)) >> drop;
-}
-
-void element_encode(uint32_t dtype, double value, void *to)
-{
-	int64_t whole = (int64_t)value;
-	float narrow = (float)value;
-	uint64_t bits;
-	switch (dtype) {
-	case REDUCE_F64:
-		memcpy(to, &value, sizeof(value));
-		return;
-	case REDUCE_F32:
-		memcpy(to, &narrow, sizeof(narrow));
-		return;
-	case REDUCE_BF16:
-		bits = element_shift(value, 16);
-		break;
-	case REDUCE_F16: /* zero and normal numbers */
-		bits = element_shift(value * 0x1p-112, 13);
-		bits = (bits & 0x7fff) | (value < 0 ? 0x8000 : 0);
-		break;
-	default:
-		bits = (uint64_t)whole;
-	}
-	memcpy(to, &bits, reduce_dtype_bytes(dtype));
-}
-
-double element_decode(uint32_t dtype, const void *from)
-{
-	uint16_t half;
-	uint32_t bits;
-	float narrow;
-	double wide;
-	memcpy(&half, from, sizeof(half));
-	switch (dtype) {
-	case REDUCE_F64:
-		memcpy(&wide, from, sizeof(wide));
-		return wide;
-	case REDUCE_F32:
-		memcpy(&narrow, from, sizeof(narrow));
-		return narrow;
-	case REDUCE_BF16:
-		bits = (uint32_t)half << 16;
-		memcpy(&narrow, &bits, sizeof(narrow));
-		return narrow;
-	default: /* f16 */
-		bits = (uint32_t)(half & 0x8000) << 16 | (uint32_t)(half & 0x7fff) << 13;
-		memcpy(&narrow, &bits, sizeof(narrow));
-		return (double)narrow * 0x1p112;
-	}
+	uint64_t bits = 0;
+	memcpy(&bits, from, reduce_dtype_bytes(dtype));
+	return reference_decode(dtype, bits);
 }
 
 static uint8_t x[SOURCES][ELEMENTS * REDUCE_ELEMENT_BYTES_MAX];
@@ -120,12 +71,12 @@ static struct error error_measure(uint32_t dtype)
 	for (uint32_t i = 0; i < ELEMENTS; i++) {
 		long double sum = 0, magnitudes = 0;
 		for (uint32_t k = 0; k < SOURCES; k++) {
-			double v = element_decode(dtype, x[k] + i * size);
+			double v = element(dtype, x[k] + i * size);
 			sum += v;
 			magnitudes += fabs(v);
 		}
-		double off = (double)(fabsl(element_decode(dtype, result[0] + i * size) - sum) /
-				      magnitudes);
+		double off =
+			(double)(fabsl(element(dtype, result[0] + i * size) - sum) / magnitudes);
 		e.rms += off * off / ELEMENTS;
 		e.max = off > e.max ? off : e.max;
 	}
@@ -142,8 +93,10 @@ static void error_of(enum kernel_level level, uint32_t dtype, bool json)
 	uint32_t size = reduce_dtype_bytes(dtype);
 	uint64_t seed = 1;
 	for (uint32_t k = 0; k < SOURCES; k++)
-		for (uint32_t i = 0; i < ELEMENTS; i++)
-			element_encode(dtype, normal(&seed), x[k] + i * size);
+		for (uint32_t i = 0; i < ELEMENTS; i++) {
+			uint64_t bits = reference_encode(dtype, normal(&seed));
+			memcpy(x[k] + i * size, &bits, size);
+		}
 	if (!json)
 		printf("%-6s", reduce_dtype_name(dtype));
 	for (uint32_t w = 0; w < 3; w++) {

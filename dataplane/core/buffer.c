@@ -112,6 +112,31 @@ static bool buffer_inside(uint64_t offset, uint64_t size, uint64_t whole)
 	return offset <= whole && size <= whole - offset;
 }
 
+bool buffer_map_fits(const struct engine *e, uint64_t offset, uint64_t bytes)
+{
+	return offset % 8 == 0 && buffer_inside(offset, bytes, e->config.store_bytes);
+}
+
+bool buffer_has_range(const struct buffer *b, uint32_t first, uint32_t chunks)
+{
+	return chunks != 0 && first < b->chunks && chunks <= b->chunks - first;
+}
+
+uint32_t buffer_unset(const uint64_t *map, uint32_t first, uint32_t end)
+{
+	uint32_t unset = end - first;
+
+	for (uint32_t w = first / 64; w * 64 < end; w++) {
+		uint64_t bits = map[w];
+		if (w * 64 < first)
+			bits &= UINT64_MAX << (first % 64);
+		if (w * 64 + 64 > end)
+			bits &= (UINT64_C(1) << (end % 64)) - 1;
+		unset -= (uint32_t)__builtin_popcountll(bits);
+	}
+	return unset;
+}
+
 /* A chunk that is not ready but has all it needs, or is marked, was being written when an earlier
  * life of this process ended. */
 static bool buffer_torn(const struct engine *e, const struct record *r, uint32_t chunks)
@@ -138,8 +163,7 @@ static enum reason buffer_check_rule(const struct engine *e, const struct record
 		return REASON_UNSUPPORTED;
 	if (r->buffer.bitmap_offset == 0 || r->buffer.size % reduce_dtype_bytes(r->buffer.dtype))
 		return REASON_BAD_RANGE;
-	if (!buffer_inside(r->buffer.bitmap_offset, chunk_counted_bytes(chunks),
-			   e->config.store_bytes))
+	if (!buffer_map_fits(e, r->buffer.bitmap_offset, chunk_counted_bytes(chunks)))
 		return REASON_BAD_RANGE;
 	return buffer_torn(e, r, (uint32_t)chunks) ? REASON_TORN_CHUNK : REASON_NONE;
 }
@@ -162,10 +186,8 @@ static enum reason buffer_check(struct engine *e, const struct record *r)
 	if (r->buffer.ready_bytes > r->buffer.size)
 		return REASON_BAD_RANGE;
 	if (r->buffer.bitmap_offset != 0 &&
-	    (r->buffer.bitmap_offset % 8 != 0 ||
-	     !buffer_inside(r->buffer.bitmap_offset,
-			    chunk_bitmap_bytes(chunk_count(r->buffer.size, chunk)),
-			    e->config.store_bytes)))
+	    !buffer_map_fits(e, r->buffer.bitmap_offset,
+			     chunk_bitmap_bytes(chunk_count(r->buffer.size, chunk))))
 		return REASON_BAD_RANGE;
 	if (r->buffer.table_slot != TABLE_SLOT_NONE &&
 	    (e->config.table == NULL || r->buffer.table_slot >= e->config.table->slots))
@@ -186,6 +208,12 @@ static void buffer_rule(const struct engine *e, struct buffer *b, const struct r
 	b->scale = r->buffer.scale;
 	if (b->scale > 1)
 		b->divide = kernel_find_scale(e->kernels, dtype);
+}
+
+/* Chunks of which a producer that has written so much has written every byte. */
+static uint32_t buffer_whole_chunks(const struct buffer *b, uint64_t ready_bytes)
+{
+	return ready_bytes == b->size ? b->chunks : (uint32_t)(ready_bytes / b->chunk_bytes);
 }
 
 enum reason buffer_open(struct engine *e, const struct record *r)
@@ -217,9 +245,7 @@ enum reason buffer_open(struct engine *e, const struct record *r)
 		buffer_report(e, b);
 	} else { /* written by a local producer, who also keeps the watermark */
 		b->watermark = NULL;
-		b->ready_low = r->buffer.ready_bytes == b->size
-				       ? b->chunks
-				       : (uint32_t)(r->buffer.ready_bytes / b->chunk_bytes);
+		b->ready_low = buffer_whole_chunks(b, r->buffer.ready_bytes);
 		b->ready_high = b->ready_count = b->progress_low = b->ready_low;
 		b->done_reported = true; /* the producer knows */
 	}
@@ -236,9 +262,7 @@ enum reason buffer_advance(struct engine *e, const struct record *r)
 		return REASON_STALE_EPOCH;
 	if (b->bitmap != NULL || r->progress.ready_bytes > b->size)
 		return REASON_BAD_RANGE;
-	uint32_t low = r->progress.ready_bytes == b->size
-			       ? b->chunks
-			       : (uint32_t)(r->progress.ready_bytes / b->chunk_bytes);
+	uint32_t low = buffer_whole_chunks(b, r->progress.ready_bytes);
 	if (low <= b->ready_low)
 		return REASON_NONE;
 	uint32_t first = b->ready_low;

@@ -30,6 +30,12 @@ enum reason buffer_open(struct engine *e, const struct record *r);
 enum reason buffer_advance(struct engine *e, const struct record *r);
 enum reason buffer_drop(struct engine *e, const struct record *r);
 bool buffer_has(const struct buffer *b, uint32_t chunk);
+/* What records of buffers and edges must hold: a range of chunks of the buffer that is not empty; a
+ * bitmap in the store, aligned to its words. */
+bool buffer_has_range(const struct buffer *b, uint32_t first, uint32_t chunks);
+bool buffer_map_fits(const struct engine *e, uint64_t offset, uint64_t bytes);
+/* Bits of first..end - 1 that are not set. */
+uint32_t buffer_unset(const uint64_t *map, uint32_t first, uint32_t end);
 /* A chunk has all its contributions: marked, told to the edges and to control. */
 void buffer_ready(struct engine *e, struct buffer *b, uint32_t chunk);
 /* 64 chunks from word * 64 on, ready ones set. Bits at or beyond buffer.chunks are undefined. */

@@ -154,18 +154,25 @@ static void in_edge_idle(struct engine *e, struct in_edge *i)
 	e->in_active--;
 }
 
-static void in_edge_done(struct engine *e, struct in_edge *i)
+static struct record *in_edge_event(struct engine *e, const struct in_edge *i, enum event_op op)
 {
-	in_edge_idle(e, i);
-	if (!i->tells)
-		return;
-	struct record *r = event_push(e, EVENT_IN_DONE);
+	struct record *r = event_push(e, op);
+
 	r->flags = RECORD_FLAG_IN;
 	r->epoch = i->epoch;
 	r->token = i->token;
 	r->edge.edge = i->handle;
 	r->edge.buffer = i->buffer->handle;
 	r->edge.conn = i->conn != NULL ? i->conn->handle : 0;
+	return r;
+}
+
+static void in_edge_done(struct engine *e, struct in_edge *i)
+{
+	in_edge_idle(e, i);
+	if (!i->tells)
+		return;
+	struct record *r = in_edge_event(e, i, EVENT_IN_DONE);
 	r->edge.first_chunk = i->first;
 	r->edge.chunks = i->end - i->first;
 }
@@ -196,16 +203,8 @@ void in_edge_fail(struct engine *e, struct in_edge *i, enum reason why)
 {
 	if (i->conn == NULL && i->source == NULL)
 		return;
-	if (i->missing > 0) {
-		struct record *r = event_push(e, EVENT_EDGE_FAILED);
-		r->flags = RECORD_FLAG_IN;
-		r->reason = (uint16_t)why;
-		r->epoch = i->epoch;
-		r->token = i->token;
-		r->edge.edge = i->handle;
-		r->edge.buffer = i->buffer->handle;
-		r->edge.conn = i->conn != NULL ? i->conn->handle : 0;
-	}
+	if (i->missing > 0)
+		in_edge_event(e, i, EVENT_EDGE_FAILED)->reason = (uint16_t)why;
 	in_edge_idle(e, i);
 	list_remove(&i->due);
 	list_remove(&i->on_origin);
@@ -216,16 +215,12 @@ void in_edge_fail(struct engine *e, struct in_edge *i, enum reason why)
 enum reason in_edge_check_range(const struct engine *e, const struct buffer *b,
 				const struct record *r)
 {
-	if (b->bitmap == NULL || r->edge.chunks == 0 || r->edge.first_chunk >= b->chunks ||
-	    r->edge.chunks > b->chunks - r->edge.first_chunk)
+	if (b->bitmap == NULL || !buffer_has_range(b, r->edge.first_chunk, r->edge.chunks))
 		return REASON_BAD_RANGE;
-	if (r->edge.bitmap_offset == 0)
-		return b->counts == NULL ? REASON_NONE : REASON_BAD_RANGE;
-	uint64_t bytes = chunk_bitmap_bytes(b->chunks);
-	if (r->edge.bitmap_offset % 8 != 0 || bytes > e->config.store_bytes ||
-	    r->edge.bitmap_offset > e->config.store_bytes - bytes)
-		return REASON_BAD_RANGE;
-	return REASON_NONE;
+	bool fits = r->edge.bitmap_offset == 0 ? b->counts == NULL
+					       : buffer_map_fits(e, r->edge.bitmap_offset,
+								 chunk_bitmap_bytes(b->chunks));
+	return fits ? REASON_NONE : REASON_BAD_RANGE;
 }
 
 static enum reason in_edge_check(struct engine *e, const struct record *r)
@@ -245,22 +240,6 @@ static enum reason in_edge_check(struct engine *e, const struct record *r)
 	return in_edge_check_range(e, b, r);
 }
 
-/* Chunks of the range whose bits are not set. */
-static uint32_t in_edge_missing(const struct in_edge *i)
-{
-	uint32_t missing = i->end - i->first;
-
-	for (uint32_t w = i->first / 64; w * 64 < i->end; w++) {
-		uint64_t bits = i->took[w];
-		if (w * 64 < i->first)
-			bits &= UINT64_MAX << (i->first % 64);
-		if (w * 64 + 64 > i->end)
-			bits &= (UINT64_C(1) << (i->end % 64)) - 1;
-		missing -= (uint32_t)__builtin_popcountll(bits);
-	}
-	return missing;
-}
-
 struct in_edge *in_edge_new(struct engine *e, const struct record *r, struct buffer *b)
 {
 	struct in_edge *i = &e->in_edges[handle_index(r->edge.edge)];
@@ -275,7 +254,7 @@ struct in_edge *in_edge_new(struct engine *e, const struct record *r, struct buf
 	i->first = i->cursor = r->edge.first_chunk;
 	i->end = r->edge.first_chunk + r->edge.chunks;
 	i->origin_first = r->edge.peer_first;
-	i->missing = in_edge_missing(i);
+	i->missing = buffer_unset(i->took, i->first, i->end);
 	list_init(&i->due);
 	return i;
 }
@@ -315,12 +294,7 @@ enum reason in_edge_drop(struct engine *e, const struct record *r)
 		return REASON_BAD_ID;
 	if (r->epoch < i->epoch)
 		return REASON_STALE_EPOCH;
-	struct record *event = event_push(e, EVENT_DROPPED);
-	event->flags = RECORD_FLAG_IN;
-	event->epoch = i->epoch;
-	event->token = i->token;
-	event->edge.edge = i->handle;
-	event->edge.buffer = i->buffer->handle;
+	in_edge_event(e, i, EVENT_DROPPED);
 	in_edge_close(e, i);
 	return REASON_NONE;
 }

@@ -2,6 +2,7 @@
 #include "kernel_table.h"
 
 #include <assert.h>
+#include <stdatomic.h>
 
 #ifdef __x86_64__
 #include <cpuid.h>
@@ -19,7 +20,7 @@ static bool kernel_has_f16c(void)
 	return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
 }
 
-enum kernel_level kernel_level_best(void)
+static enum kernel_level kernel_level_probe(void)
 {
 	__builtin_cpu_init();
 	if (!__builtin_cpu_supports("avx2") || !kernel_has_f16c())
@@ -28,6 +29,19 @@ enum kernel_level kernel_level_best(void)
 	    !__builtin_cpu_supports("avx512vl") || !__builtin_cpu_supports("avx512dq"))
 		return KERNEL_AVX2;
 	return KERNEL_AVX512;
+}
+
+/* Asked once: CPUID leaves a virtual machine, for microseconds. */
+enum kernel_level kernel_level_best(void)
+{
+	static _Atomic int known; /* level + 1; whoever comes first finds the same */
+	int level = atomic_load_explicit(&known, memory_order_relaxed) - 1;
+
+	if (level < 0) {
+		level = (int)kernel_level_probe();
+		atomic_store_explicit(&known, level + 1, memory_order_relaxed);
+	}
+	return (enum kernel_level)level;
 }
 #else
 static const struct kernel_table *const tables[KERNEL_LEVEL_END] = {[KERNEL_C] = &kernel_table_c};

@@ -5,21 +5,12 @@
 #define VEC_BYTES 32
 #include "kernel_vec.h"
 
-#define INT_MIN_MAX(type, suffix)                                        \
-	VEC_INLINE vec min_##type(vec a, vec b)                          \
-	{                                                                \
-		return (vec)_mm256_min_##suffix((__m256i)a, (__m256i)b); \
-	}                                                                \
-	VEC_INLINE vec max_##type(vec a, vec b)                          \
-	{                                                                \
-		return (vec)_mm256_max_##suffix((__m256i)a, (__m256i)b); \
-	}
-INT_MIN_MAX(i8, epi8)
-INT_MIN_MAX(i16, epi16)
-INT_MIN_MAX(i32, epi32)
-INT_MIN_MAX(u8, epu8)
-INT_MIN_MAX(u16, epu16)
-INT_MIN_MAX(u32, epu32)
+VEC_MIN_MAX_NATIVE(i8, _mm256, epi8, __m256i)
+VEC_MIN_MAX_NATIVE(i16, _mm256, epi16, __m256i)
+VEC_MIN_MAX_NATIVE(i32, _mm256, epi32, __m256i)
+VEC_MIN_MAX_NATIVE(u8, _mm256, epu8, __m256i)
+VEC_MIN_MAX_NATIVE(u16, _mm256, epu16, __m256i)
+VEC_MIN_MAX_NATIVE(u32, _mm256, epu32, __m256i)
 VEC_MIN_MAX_BY_SELECT(i64)
 VEC_MIN_MAX_BY_SELECT(u64)
 

@@ -5,23 +5,14 @@
 #define VEC_BYTES 64
 #include "kernel_vec.h"
 
-#define INT_MIN_MAX(type, suffix)                                        \
-	VEC_INLINE vec min_##type(vec a, vec b)                          \
-	{                                                                \
-		return (vec)_mm512_min_##suffix((__m512i)a, (__m512i)b); \
-	}                                                                \
-	VEC_INLINE vec max_##type(vec a, vec b)                          \
-	{                                                                \
-		return (vec)_mm512_max_##suffix((__m512i)a, (__m512i)b); \
-	}
-INT_MIN_MAX(i8, epi8)
-INT_MIN_MAX(i16, epi16)
-INT_MIN_MAX(i32, epi32)
-INT_MIN_MAX(i64, epi64)
-INT_MIN_MAX(u8, epu8)
-INT_MIN_MAX(u16, epu16)
-INT_MIN_MAX(u32, epu32)
-INT_MIN_MAX(u64, epu64)
+VEC_MIN_MAX_NATIVE(i8, _mm512, epi8, __m512i)
+VEC_MIN_MAX_NATIVE(i16, _mm512, epi16, __m512i)
+VEC_MIN_MAX_NATIVE(i32, _mm512, epi32, __m512i)
+VEC_MIN_MAX_NATIVE(i64, _mm512, epi64, __m512i)
+VEC_MIN_MAX_NATIVE(u8, _mm512, epu8, __m512i)
+VEC_MIN_MAX_NATIVE(u16, _mm512, epu16, __m512i)
+VEC_MIN_MAX_NATIVE(u32, _mm512, epu32, __m512i)
+VEC_MIN_MAX_NATIVE(u64, _mm512, epu64, __m512i)
 
 /*
  * minimum and maximum of IEEE 754-2019: vrange orders zeros by their sign (as its immediate says:

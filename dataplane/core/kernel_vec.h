@@ -71,3 +71,14 @@ VEC_ARITHMETIC(u64)
 	{                                                      \
 		return vec_select(VEC_LESS(type, a, b), b, a); \
 	}
+
+/* And where it has one. */
+#define VEC_MIN_MAX_NATIVE(type, prefix, suffix, native)                 \
+	VEC_INLINE vec min_##type(vec a, vec b)                          \
+	{                                                                \
+		return (vec)prefix##_min_##suffix((native)a, (native)b); \
+	}                                                                \
+	VEC_INLINE vec max_##type(vec a, vec b)                          \
+	{                                                                \
+		return (vec)prefix##_max_##suffix((native)a, (native)b); \
+	}

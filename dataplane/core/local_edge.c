@@ -126,7 +126,7 @@ static enum reason local_edge_check_source(const struct buffer *b, const struct 
 
 	if (source->chunk_bytes != b->chunk_bytes)
 		return REASON_BAD_CHUNK;
-	if (first >= source->chunks || chunks > source->chunks - first)
+	if (!buffer_has_range(source, first, chunks))
 		return REASON_BAD_RANGE;
 	if (buffer_chunk_length(b, r->local.first_chunk + chunks - 1) !=
 	    buffer_chunk_length(source, first + chunks - 1))

@@ -62,16 +62,23 @@ void out_edge_sent(struct out_edge *o, uint32_t chunk)
 	o->cursor = chunk + 1;
 }
 
-static void out_edge_done(struct engine *e, struct out_edge *o)
+static struct record *out_edge_event(struct engine *e, const struct out_edge *o, enum event_op op)
 {
-	struct record *r = event_push(e, EVENT_OUT_DONE);
+	struct record *r = event_push(e, op);
+
+	r->flags = RECORD_FLAG_OUT;
 	r->epoch = o->epoch;
 	r->token = o->token;
 	r->edge.edge = o->handle;
 	r->edge.buffer = o->buffer->handle;
 	r->edge.conn = o->conn != NULL ? o->conn->handle : 0;
 	r->edge.stream = o->stream;
-	r->edge.chunks = o->acked_count;
+	return r;
+}
+
+static void out_edge_done(struct engine *e, struct out_edge *o)
+{
+	out_edge_event(e, o, EVENT_OUT_DONE)->edge.chunks = o->acked_count;
 }
 
 void out_edge_acked(struct engine *e, uint32_t handle)
@@ -124,17 +131,8 @@ void out_edge_fail(struct engine *e, struct out_edge *o, enum reason why)
 {
 	if (o->conn == NULL)
 		return;
-	if (o->acked_count < o->total) {
-		struct record *r = event_push(e, EVENT_EDGE_FAILED);
-		r->flags = RECORD_FLAG_OUT;
-		r->reason = (uint16_t)why;
-		r->epoch = o->epoch;
-		r->token = o->token;
-		r->edge.edge = o->handle;
-		r->edge.buffer = o->buffer->handle;
-		r->edge.conn = o->conn->handle;
-		r->edge.stream = o->stream;
-	}
+	if (o->acked_count < o->total)
+		out_edge_event(e, o, EVENT_EDGE_FAILED)->reason = (uint16_t)why;
 	list_remove(&o->active);
 	list_remove(&o->on_conn);
 	o->conn = NULL;
@@ -154,30 +152,11 @@ static enum reason out_edge_check(struct engine *e, const struct record *r)
 		return REASON_STALE_EPOCH;
 	if (c == NULL || c->state != CONN_UP)
 		return REASON_BAD_CONN;
-	if (r->edge.chunks == 0 || r->edge.first_chunk >= b->chunks ||
-	    r->edge.chunks > b->chunks - r->edge.first_chunk)
-		return REASON_BAD_RANGE;
-	uint64_t bytes = chunk_bitmap_bytes(b->chunks);
-	if (r->edge.bitmap_offset == 0 || r->edge.bitmap_offset % 8 != 0 ||
-	    bytes > e->config.store_bytes || r->edge.bitmap_offset > e->config.store_bytes - bytes)
+	if (!buffer_has_range(b, r->edge.first_chunk, r->edge.chunks) ||
+	    r->edge.bitmap_offset == 0 ||
+	    !buffer_map_fits(e, r->edge.bitmap_offset, chunk_bitmap_bytes(b->chunks)))
 		return REASON_BAD_RANGE;
 	return REASON_NONE;
-}
-
-/* Chunks of the range that the sent bitmap leaves to be sent. */
-static uint32_t out_edge_total(const struct out_edge *o)
-{
-	uint32_t total = o->end - o->first;
-
-	for (uint32_t w = o->first / 64; w * 64 < o->end; w++) {
-		uint64_t bits = o->sent[w];
-		if (w * 64 < o->first)
-			bits &= UINT64_MAX << (o->first % 64);
-		if (w * 64 + 64 > o->end)
-			bits &= (UINT64_C(1) << (o->end % 64)) - 1;
-		total -= (uint32_t)__builtin_popcountll(bits);
-	}
-	return total;
 }
 
 enum reason out_edge_open(struct engine *e, const struct record *r)
@@ -197,7 +176,7 @@ enum reason out_edge_open(struct engine *e, const struct record *r)
 	o->stream = r->edge.stream;
 	o->first = o->cursor = r->edge.first_chunk;
 	o->end = r->edge.first_chunk + r->edge.chunks;
-	o->total = out_edge_total(o);
+	o->total = buffer_unset(o->sent, o->first, o->end);
 	o->credit = (uint32_t)state_min(UNSCHEDULED_CHUNKS, o->end - o->first);
 	list_append(&o->buffer->out_edges, &o->on_buffer);
 	list_append(&o->conn->out_edges, &o->on_conn);
@@ -226,12 +205,7 @@ enum reason out_edge_drop(struct engine *e, const struct record *r)
 		return REASON_BAD_ID;
 	if (r->epoch < o->epoch)
 		return REASON_STALE_EPOCH;
-	struct record *event = event_push(e, EVENT_DROPPED);
-	event->flags = RECORD_FLAG_OUT;
-	event->epoch = o->epoch;
-	event->token = o->token;
-	event->edge.edge = o->handle;
-	event->edge.buffer = o->buffer->handle;
+	out_edge_event(e, o, EVENT_DROPPED);
 	out_edge_close(o);
 	return REASON_NONE;
 }

@@ -29,9 +29,11 @@ static unsigned worker_take_commands(struct worker *w, uint64_t now_ns)
 {
 	unsigned taken = 0;
 	for (; taken < WORKER_BURST; taken++) {
-		if (!w->has_pending && ring_pop(w->session->commands, &w->pending, 1) == 0)
-			break;
-		worker_look_ahead(w, &w->pending);
+		if (!w->has_pending) {
+			if (ring_pop(w->session->commands, &w->pending, 1) == 0)
+				break;
+			worker_look_ahead(w, &w->pending);
+		}
 		w->has_pending = !engine_command(w->session->engine, &w->pending, now_ns);
 		if (w->has_pending)
 			break;

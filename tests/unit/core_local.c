@@ -7,11 +7,7 @@ static void a_payload_and_what_is_here_make_one_pass(void **state)
 	struct rig *r = *state;
 	struct peer peer = rig_connect(r, 1);
 
-	source_open(r, 1, 100, object_bytes);
-	command(r, record_counted(0, 2));
-	command(r, record_local(r, 1, 0, 1));
-	command(r, record_taken(r, 0, 0, &peer, 0, CHUNKS));
-	grant_all(r, 0);
+	here_and_to_come(r, &peer, object_bytes);
 	rig_pass(r, 1000);
 	for (uint32_t k = 0; k < CHUNKS; k++)
 		chunk_is(r, 0, k, 0); /* it waits: a payload will come */
@@ -37,11 +33,7 @@ static void a_late_source_is_swept_in_bounded_turns(void **state)
 	struct rig *r = *state;
 	struct peer peer = rig_connect(r, 1);
 
-	source_open(r, 1, 100, 0);
-	command(r, record_counted(0, 2));
-	command(r, record_local(r, 1, 0, 1));
-	command(r, record_taken(r, 0, 0, &peer, 0, CHUNKS));
-	grant_all(r, 0);
+	here_and_to_come(r, &peer, 0);
 	for (uint32_t k = 0; k < CHUNKS; k++)
 		send(r, &peer, 0, k, 1);
 	in_done(r, 0);
@@ -72,11 +64,7 @@ static void a_source_is_followed(void **state)
 	struct rig *r = *state;
 	struct peer peer = rig_connect(r, 1);
 
-	source_open(r, 1, 100, 0);
-	command(r, record_counted(0, 2));
-	command(r, record_local(r, 1, 0, 1));
-	command(r, record_taken(r, 0, 0, &peer, 0, CHUNKS));
-	grant_all(r, 0);
+	here_and_to_come(r, &peer, 0);
 	for (uint32_t k = 0; k < CHUNKS; k++) {
 		uint64_t ready = k == CHUNKS - 1 ? object_bytes : (uint64_t)(k + 1) * RIG_CHUNK;
 		if (k % 2)

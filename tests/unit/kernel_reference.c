@@ -39,8 +39,9 @@ static uint64_t clip(uint32_t dtype, uint64_t bits)
 	return bits;
 }
 
-static double decode(uint32_t dtype, uint64_t bits)
+double reference_decode(uint32_t dtype, uint64_t bits)
 {
+	bits = clip(dtype, bits);
 	struct format f = format_of(dtype);
 	uint64_t fraction = bits & ((UINT64_C(1) << f.fraction_bits) - 1);
 	int top = (1 << f.exponent_bits) - 1, exponent = (int)(bits >> f.fraction_bits) & top;
@@ -81,7 +82,8 @@ bool reference_same(uint32_t dtype, uint64_t a, uint64_t b)
 {
 	a = clip(dtype, a);
 	b = clip(dtype, b);
-	return a == b || (is_float(dtype) && isnan(decode(dtype, a)) && isnan(decode(dtype, b)));
+	return a == b || (is_float(dtype) && isnan(reference_decode(dtype, a)) &&
+			  isnan(reference_decode(dtype, b)));
 }
 
 /* IEEE 754-2019: minimum and maximum. */
@@ -130,9 +132,9 @@ uint64_t reference_fold(uint32_t op, uint32_t dtype, const uint64_t *x, uint32_t
 			acc = combine_int(op, dtype, acc, clip(dtype, x[k]));
 		return acc;
 	}
-	double acc = decode(dtype, clip(dtype, x[0]));
+	double acc = reference_decode(dtype, x[0]);
 	for (uint32_t k = 1; k < count; k++)
-		acc = combine_float(op, dtype, acc, decode(dtype, clip(dtype, x[k])));
+		acc = combine_float(op, dtype, acc, reference_decode(dtype, x[k]));
 	return reference_encode(dtype, acc);
 }
 
@@ -140,9 +142,9 @@ uint64_t reference_scale(uint32_t dtype, uint64_t x, uint32_t n)
 {
 	x = clip(dtype, x);
 	if (dtype == REDUCE_F64)
-		return reference_encode(dtype, decode(dtype, x) / n);
+		return reference_encode(dtype, reference_decode(dtype, x) / n);
 	if (is_float(dtype))
-		return reference_encode(dtype, (float)decode(dtype, x) / (float)n);
+		return reference_encode(dtype, (float)reference_decode(dtype, x) / (float)n);
 	return clip(dtype, is_signed(dtype) ? (uint64_t)((int64_t)x / (int64_t)n) : x / n);
 }
 

@@ -2,6 +2,7 @@
 /*
  * What the kernels must compute, element by element and from the definitions of the formats: no
  * vectors, no tricks with bits, nothing shared with the code under test. An element is its bits.
+ * The tests' and the benchmark's.
  */
 #ifndef SARISSA_TESTS_KERNEL_REFERENCE_H
 #define SARISSA_TESTS_KERNEL_REFERENCE_H
@@ -18,6 +19,8 @@ bool reference_same(uint32_t dtype, uint64_t a, uint64_t b);
 
 /* The nearest value of the type; an integer type takes the value's whole part, wrapped. */
 uint64_t reference_encode(uint32_t dtype, double value);
+/* The value of a float. */
+double reference_decode(uint32_t dtype, uint64_t bits);
 
 /* One of the type's zeros, extremes, infinities, subnormals, NaNs and their neighbours. */
 uint64_t reference_edge(uint32_t dtype, uint32_t index);

@@ -102,6 +102,16 @@ static inline void grant_all(struct rig *r, uint32_t edge)
 	in_edge_find(r->e, record_handle(edge))->granted = CHUNKS;
 }
 
+/* Buffer 0 adds what edge 0 brings from the peer to buffer 1, which is here as far as that. */
+static inline void here_and_to_come(struct rig *r, const struct peer *peer, uint64_t ready_bytes)
+{
+	source_open(r, 1, 100, ready_bytes);
+	command(r, record_counted(0, 2));
+	command(r, record_local(r, 1, 0, 1));
+	command(r, record_taken(r, 0, 0, peer, 0, CHUNKS));
+	grant_all(r, 0);
+}
+
 static inline void in_done(struct rig *r, uint32_t edge)
 {
 	struct record event = rig_expect(r, EVENT_IN_DONE);
