@@ -61,28 +61,6 @@ static uint32_t xdp_attached(const struct xdp *x, bool *generic)
 	return q.drv_prog_id ? q.drv_prog_id : q.skb_prog_id ? q.skb_prog_id : q.hw_prog_id;
 }
 
-/* Opens the attached program when it is ours; sets info and the ids of its maps. */
-static int xdp_open_ours(uint32_t id, struct bpf_prog_info *info, uint32_t *maps, uint32_t count)
-{
-	uint32_t length = sizeof(*info);
-	int fd = bpf_prog_get_fd_by_id(id);
-	if (fd < 0)
-		return -errno;
-	memset(info, 0, sizeof(*info));
-	info->nr_map_ids = count;
-	info->map_ids = (uint64_t)(uintptr_t)maps;
-	if (bpf_obj_get_info_by_fd(fd, info, &length) == 0 &&
-	    strcmp(info->name, XDP_REDIRECT_PROGRAM) == 0)
-		return fd;
-	close(fd);
-	return -EEXIST;
-}
-
-static int xdp_detach(struct xdp *x, bool generic)
-{
-	return bpf_xdp_detach(x->ifindex, generic ? XDP_FLAGS_SKB_MODE : XDP_FLAGS_DRV_MODE, NULL);
-}
-
 static int quiet(enum libbpf_print_level level, const char *format, va_list args)
 {
 	char line[512];
@@ -96,9 +74,6 @@ static int quiet(enum libbpf_print_level level, const char *format, va_list args
 
 int xdp_prepare(struct xdp *x, const char *name, int ifindex)
 {
-	struct bpf_prog_info info;
-	uint32_t maps[8];
-	bool generic;
 	*x = (struct xdp){.ifindex = ifindex, .name = name, .lock_fd = -1};
 	libbpf_set_print(quiet);
 	int error = xdp_lock(x);
@@ -108,35 +83,62 @@ int xdp_prepare(struct xdp *x, const char *name, int ifindex)
 			name);
 		return error;
 	}
-	uint32_t id = xdp_attached(x, &generic);
+	uint32_t id = xdp_attached(x, NULL);
 	if (id == 0)
 		return 0;
-	int fd = xdp_open_ours(id, &info, maps, 8);
-	if (fd < 0) {
-		log_error("interface %s has another XDP program (id %u): take it off with "
-			  "'ip link set dev %s xdp off'",
-			  name, id, name);
-		return fd;
-	}
-	close(fd);
-	log_info("interface %s still had the XDP program of a killed process: taken off", name);
-	return xdp_detach(x, generic);
+	log_error("interface %s has another XDP program (id %u): take it off with "
+		  "'ip link set dev %s xdp off'",
+		  name, id, name);
+	return -EEXIST;
 }
 
-/* The map of this name among ids, opened, or -1. */
-static int xdp_open_map(const uint32_t *ids, uint32_t count, const char *name)
+/* The maps of a program, as descriptors that the driver has open: to open them by their ids the
+ * kernel asks for far more rights than to load them. */
+struct xdp_maps {
+	uint32_t id[8], count;
+	int ports, sockets;
+};
+
+static void xdp_find_map(struct xdp_maps *m, int fd)
 {
-	for (uint32_t i = 0; i < count; i++) {
-		struct bpf_map_info info = {0};
-		uint32_t length = sizeof(info);
-		int fd = bpf_map_get_fd_by_id(ids[i]);
-		if (fd < 0)
+	struct bpf_map_info info = {0};
+	uint32_t length = sizeof(info);
+	if (bpf_obj_get_info_by_fd(fd, &info, &length) != 0)
+		return;
+	for (uint32_t i = 0; i < m->count; i++) {
+		if (m->id[i] != info.id)
 			continue;
-		if (bpf_obj_get_info_by_fd(fd, &info, &length) == 0 && strcmp(info.name, name) == 0)
-			return fd;
-		close(fd);
+		if (strcmp(info.name, XDP_REDIRECT_PORTS_MAP) == 0)
+			m->ports = fd;
+		else if (strcmp(info.name, XDP_REDIRECT_SOCKETS_MAP) == 0)
+			m->sockets = fd;
 	}
-	return -1;
+}
+
+static int xdp_find_maps(int program, struct xdp_maps *out)
+{
+	struct bpf_prog_info info = {0};
+	uint32_t length = sizeof(info);
+	*out = (struct xdp_maps){.ports = -1, .sockets = -1};
+	info.nr_map_ids = sizeof(out->id) / sizeof(*out->id);
+	info.map_ids = (uint64_t)(uintptr_t)out->id;
+	if (bpf_obj_get_info_by_fd(program, &info, &length) != 0)
+		return -errno;
+	out->count = info.nr_map_ids < 8 ? info.nr_map_ids : 8;
+	DIR *d = opendir("/proc/self/fd");
+	if (!d)
+		return -errno;
+	for (struct dirent *e; (e = readdir(d));) {
+		char target[32];
+		ssize_t n = readlinkat(dirfd(d), e->d_name, target, sizeof(target) - 1);
+		if (n < 0)
+			continue;
+		target[n] = 0;
+		if (strcmp(target, "anon_inode:bpf-map") == 0)
+			xdp_find_map(out, atoi(e->d_name));
+	}
+	closedir(d);
+	return out->ports >= 0 && out->sockets >= 0 ? 0 : -ENOENT;
 }
 
 static int xdp_set_ports(int map, uint32_t base, uint32_t count)
@@ -157,27 +159,14 @@ static int xdp_set_sockets(int map, const int *sockets, uint32_t count)
 }
 
 /* Fills the maps of the attached program. */
-static int xdp_fill(struct xdp *x, uint16_t port_base, unsigned ports, const int *sockets,
-		    unsigned count)
+static int xdp_fill(uint16_t port_base, unsigned ports, const int *sockets, unsigned count)
 {
-	struct bpf_prog_info info;
-	uint32_t maps[8];
-	int fd = xdp_open_ours(xdp_attached(x, &x->generic), &info, maps, 8);
-	if (fd < 0)
-		return fd;
-	close(fd);
-	uint32_t ids = info.nr_map_ids < 8 ? info.nr_map_ids : 8;
-	int port_map = xdp_open_map(maps, ids, XDP_REDIRECT_PORTS_MAP), error = -ENOENT;
-	int socket_map = xdp_open_map(maps, ids, XDP_REDIRECT_SOCKETS_MAP);
-	if (port_map >= 0 && socket_map >= 0) {
-		error = xdp_set_sockets(socket_map, sockets, count);
-		if (!error)
-			error = xdp_set_ports(port_map, port_base, ports);
-	}
-	if (port_map >= 0)
-		close(port_map);
-	if (socket_map >= 0)
-		close(socket_map);
+	struct xdp_maps maps;
+	int error = xdp_find_maps(xdp_attach_program(), &maps);
+	if (!error)
+		error = xdp_set_sockets(maps.sockets, sockets, count);
+	if (!error)
+		error = xdp_set_ports(maps.ports, port_base, ports);
 	return error;
 }
 
@@ -186,7 +175,8 @@ int xdp_configure(struct xdp *x, uint16_t port_base, unsigned ports, const int *
 {
 	struct xdp_options options = {0};
 	socklen_t length = sizeof(options);
-	int error = xdp_fill(x, port_base, ports, sockets, count);
+	int error = xdp_fill(port_base, ports, sockets, count);
+	xdp_attached(x, &x->generic);
 	if (error)
 		log_error("interface %s: cannot tell the XDP program our ports (%s): "
 			  "is %s of this version?",
@@ -223,15 +213,7 @@ int xdp_find_socket(const int *known, unsigned count)
 
 void xdp_release(struct xdp *x)
 {
-	struct bpf_prog_info info;
-	uint32_t maps[8];
-	bool generic = false;
-	uint32_t id = xdp_attached(x, &generic);
-	int fd = id ? xdp_open_ours(id, &info, maps, 8) : -1;
-	if (fd >= 0) {
-		close(fd);
-		xdp_detach(x, generic);
-	}
+	xdp_attach_end();
 	if (x->lock_fd >= 0)
 		close(x->lock_fd);
 	x->lock_fd = -1;

@@ -4,9 +4,10 @@
  * here is what the driver does not do. Main thread only.
  *
  * One dataplane per interface: an abstract unix socket, which lives in the network namespace as
- * the interface does and dies with the process, is the lock. While we hold it, an attached program
- * of our name is what a killed process has left, and is taken off; anybody else's program stays,
- * and is an error.
+ * the interface does and dies with the process, is the lock. The program is attached by a link,
+ * which the kernel takes off when the process ends, however it ends; a program that is there
+ * already is somebody else's, and an error. So the rights needed are those to load and to attach
+ * (CAP_BPF, CAP_NET_ADMIN), and none to open what others loaded.
  */
 #ifndef SARISSA_DATAPLANE_IO_XDP_H
 #define SARISSA_DATAPLANE_IO_XDP_H
@@ -38,9 +39,13 @@ int xdp_configure(struct xdp *x, uint16_t port_base, unsigned ports, const int *
  * sockets to itself; called after each queue is set up, this tells which is whose. */
 int xdp_find_socket(const int *known, unsigned count);
 
-/* Takes the program off, if it is ours, and gives the interface up. */
+/* Takes the program off and gives the interface up. */
 void xdp_release(struct xdp *x);
 
+/* The program that the driver attached, or -1. */
+int xdp_attach_program(void);
+/* Takes it off. */
+void xdp_attach_end(void);
 /* Why the driver could not attach the program; "" when it could. */
 const char *xdp_attach_error(void);
 

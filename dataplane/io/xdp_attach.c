@@ -1,46 +1,67 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * DPDK's af_xdp driver attaches a program without naming a mode, so that the kernel tries native
- * mode only, and has no argument to change that. This definition of libbpf's function stands in
- * front of the library's own (the program exports it to the driver): it tries what was asked, and
- * when the interface refuses native mode, attaches in generic mode and says why. Each further queue
- * of an interface is a device of its own, whose driver would attach its copy of the program again:
- * the first one serves them all (xdp_configure).
+ * DPDK's af_xdp driver attaches a program over netlink, without naming a mode: so the kernel tries
+ * native mode only, and the program stays on the interface when the process is killed. This
+ * definition of libbpf's function stands in front of the library's own (the program exports it to
+ * the driver): it attaches by a link, which dies with the process, and when the interface refuses
+ * native mode, in generic mode, and says why. Each further queue of an interface is a device of its
+ * own, whose driver would attach its copy of the program again: the first one serves them all
+ * (xdp_configure).
  */
 #include "xdp.h"
 
+#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
-#include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/if_link.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 #include "log.h"
 
 static char attach_error[256];
-static int attached_ifindex;
+static int attached_program = -1, attached_link = -1;
 
 const char *xdp_attach_error(void)
 {
 	return attach_error;
 }
 
+int xdp_attach_program(void)
+{
+	return attached_program;
+}
+
+void xdp_attach_end(void)
+{
+	if (attached_link >= 0)
+		close(attached_link);
+	if (attached_program >= 0)
+		close(attached_program);
+	attached_link = attached_program = -1;
+}
+
+static int attach_link(int ifindex, int prog_fd, __u32 flags)
+{
+	LIBBPF_OPTS(bpf_link_create_opts, options, .flags = flags & XDP_FLAGS_MODES);
+	int fd = bpf_link_create(prog_fd, ifindex, BPF_XDP, &options);
+	if (fd < 0)
+		return fd;
+	attached_link = fd;
+	attached_program = fcntl(prog_fd, F_DUPFD_CLOEXEC, 0);
+	return 0;
+}
+
+/* Taking it off (prog_fd < 0), which the driver does for each queue, is xdp_attach_end's. */
 int bpf_xdp_attach(int ifindex, int prog_fd, __u32 flags, const struct bpf_xdp_attach_opts *opts)
 {
-	int (*next)(int, int, __u32, const struct bpf_xdp_attach_opts *);
-	*(void **)&next = dlsym(RTLD_NEXT, "bpf_xdp_attach");
-	if (!next)
-		return -ENOSYS;
-	if (prog_fd >= 0 && attached_ifindex == ifindex)
+	if (prog_fd < 0 || attached_link >= 0)
 		return 0;
-	int error = next(ifindex, prog_fd, flags, opts);
-	if (prog_fd >= 0 && error == 0)
-		attached_ifindex = ifindex;
-	if (error == 0 || prog_fd < 0 || (flags & XDP_FLAGS_MODES) || error == -EPERM)
+	int error = attach_link(ifindex, prog_fd, flags);
+	if (error == 0 || (flags & XDP_FLAGS_MODES) || error == -EPERM || error == -EBUSY)
 		return error;
-	int generic = next(ifindex, prog_fd, flags | XDP_FLAGS_SKB_MODE, opts);
-	if (generic == 0)
-		attached_ifindex = ifindex;
+	int generic = attach_link(ifindex, prog_fd, XDP_FLAGS_SKB_MODE);
 	if (generic == 0)
 		log_warning("native XDP refused (%s): generic mode, slower, is used",
 			    strerror(-error));
