@@ -87,6 +87,7 @@ static void host_lost_dataplane(struct host *h)
 	log_warning("the dataplane has gone: objects stay readable here, transfers go on when it "
 		    "is started again");
 	h->attached = false;
+	notify_status(&h->notify, "waiting for the dataplane");
 	control_detach(h->core, host_now_ns());
 	host_retry(h);
 }
@@ -124,6 +125,8 @@ static void host_membership(struct host *h)
 	log_info("this is node %u", control_number(h->core));
 	if (clients_listen(&h->clients))
 		host_stop(h, 1);
+	else
+		notify_say(&h->notify, NOTIFY_READY);
 }
 
 static void host_begin(struct host *h)
@@ -149,6 +152,7 @@ static void host_begin(struct host *h)
 	log_info("attached to %s, %u worker%s, store of %llu MiB%s", a.reply.port, a.reply.workers,
 		 a.reply.workers == 1 ? "" : "s", (unsigned long long)(a.reply.store_bytes >> 20),
 		 h->attach.kept ? ", kept" : "");
+	notify_status(&h->notify, "attached to %s", a.reply.port);
 	if (control_membership(h->core) == CONTROL_JOINING)
 		log_info("asking the seeds for a number");
 	host_membership(h);
@@ -260,6 +264,7 @@ static void host_signal(uv_signal_t *handle, int number)
 	struct host *h = handle->data;
 
 	log_info("%s: leaving", strsignal(number));
+	notify_say(&h->notify, NOTIFY_STOPPING);
 	if (h->leaving || !h->attached) {
 		host_stop(h, 0);
 		return;
@@ -287,6 +292,24 @@ static bool host_reply(void *arg, uint32_t session, const struct session_reply *
 static void host_log(void *arg, enum control_log_level level, const char *text)
 {
 	log_line(level, "%s", text);
+}
+
+/* Called by the loop, so it says that the loop goes round. */
+static void host_alive(uv_timer_t *timer)
+{
+	struct host *h = timer->data;
+
+	notify_say(&h->notify, NOTIFY_WATCHDOG);
+}
+
+static void host_watchdog(struct host *h)
+{
+	uint64_t period_ms = h->notify.watchdog_ns / 3000000u;
+
+	uv_timer_init(&h->loop, &h->watchdog);
+	h->watchdog.data = h;
+	if (period_ms > 0)
+		uv_timer_start(&h->watchdog, host_alive, period_ms, period_ms);
 }
 
 /* ---- start --------------------------------------------------------------------------------- */
@@ -385,11 +408,13 @@ static void host_handles(struct host *h)
 	uv_signal_start(&h->interrupt, host_signal, SIGINT);
 	uv_signal_start(&h->terminate, host_signal, SIGTERM);
 	uv_prepare_start(&h->prepare, host_prepare);
+	host_watchdog(h);
 }
 
 int host_init(struct host *h, const struct options *options)
 {
 	*h = (struct host){.options = options, .lock_fd = -1};
+	notify_open(&h->notify);
 	attach_init(&h->attach);
 	if (host_lock(h) || host_core(h))
 		return 1;

@@ -10,6 +10,7 @@
 #include "attach.h"
 #include "clients.h"
 #include "core/control.h"
+#include "internal/notify.h"
 #include "options.h"
 #include "rpc/mailbox.h"
 
@@ -17,12 +18,14 @@ struct host {
 	const struct options *options;
 	uv_loop_t loop;
 	uv_signal_t interrupt, terminate;
-	uv_timer_t retry;   /* to the next attempt to attach */
-	uv_timer_t timeout; /* of the core */
+	uv_timer_t retry;    /* to the next attempt to attach */
+	uv_timer_t timeout;  /* of the core */
+	uv_timer_t watchdog; /* of the service manager */
 	uv_prepare_t prepare;
 	uv_idle_t busy;	      /* active while there is work left that no descriptor tells of */
 	uv_poll_t *attaching; /* the dataplane's socket; NULL: none */
 	uv_poll_t *wake;      /* the eventfd of our rings */
+	struct notify notify;
 	struct attach attach;
 	struct clients clients;
 	struct control *core;

@@ -90,7 +90,8 @@ static int device_setup_queue(const struct options *o, struct port *p, unsigned 
 		error = rte_eth_tx_queue_setup(q->device, q->queue, tx, socket, NULL);
 	if (error)
 		return port_fail(o, error, "a queue does not come up",
-				 "check that nobody else uses it, and the rights to use it");
+				 "check that nobody else uses it, and the rights to use it and to "
+				 "lock memory (ulimit -l)");
 	for (unsigned k = 0; k < i; k++)
 		known[k] = p->queue[k].rx_fd;
 	if (p->kind == PORT_AF_XDP)

@@ -218,11 +218,17 @@ enum {
 	WATCHES
 };
 
+static int node_sooner_ms(int a_ms, int b_ms)
+{
+	return a_ms < 0 || (b_ms >= 0 && b_ms < a_ms) ? b_ms : a_ms;
+}
+
 static int node_wait_ms(const struct node *n)
 {
-	if (n->capture)
-		return CAPTURE_MS;
-	return n->netlink ? netlink_wait_ms(n->netlink) : -1;
+	int wait_ms = watchdog_wait_ms(&n->watchdog, worker_now_ns());
+	if (n->netlink)
+		wait_ms = node_sooner_ms(wait_ms, netlink_wait_ms(n->netlink));
+	return n->capture ? node_sooner_ms(wait_ms, CAPTURE_MS) : wait_ms;
 }
 
 /* The main thread's loop: everything that is not a packet. */
@@ -260,6 +266,7 @@ static void node_loop(struct node *n)
 		}
 		if (n->capture)
 			capture_write(n->capture);
+		watchdog_step(&n->watchdog, n->worker, n->options->workers, worker_now_ns());
 	}
 }
 
@@ -327,7 +334,10 @@ int node_run(const struct options *o)
 		log_info("ready on %s, MTU %u, %u worker%s, packets in %s", n.port.text, n.port.mtu,
 			 o->workers, o->workers > 1 ? "s" : "",
 			 n.huge_pages ? "huge pages" : "ordinary pages (no huge pages free)");
+		watchdog_start(&n.watchdog, n.worker, o->workers, worker_now_ns());
+		notify_status(&n.watchdog.notify, "%s", n.port.text);
 		node_loop(&n);
+		notify_say(&n.watchdog.notify, NOTIFY_STOPPING);
 		node_stop_workers(&n);
 	}
 	node_close(&n);

@@ -10,6 +10,7 @@
 #include "netlink.h"
 #include "options.h"
 #include "shm.h"
+#include "watchdog.h"
 #include "worker.h"
 
 struct node {
@@ -20,6 +21,7 @@ struct node {
 	struct netlink *netlink; /* NULL where we resolve neighbours ourselves */
 	struct capture *capture; /* NULL: off */
 	struct prefault prefault;
+	struct watchdog watchdog;
 
 	/* outlive each control process; made or adopted at the first attach */
 	struct shm store, table;

@@ -1,0 +1,223 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The daemons as the service manager runs them: with the rights of their units and no others, and
+saying READY=1 and WATCHDOG=1 only while that is true."""
+
+import contextlib
+import ctypes
+import os
+import re
+import resource
+import shutil
+import signal
+import socket
+import time
+from pathlib import Path
+
+import netlib
+from netlib import ROOT, Cluster, Skip, network, nodes, process, state
+
+NOBODY = 65534
+WATCHDOG_S = 0.9  # the daemons speak three times in it
+PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH = 0x4206, 0x4207, 17
+
+
+def unit_capabilities(kind):
+    """As setpriv writes them; the ambient set and the bounding set must be the same."""
+    text = (ROOT / f"scripts/systemd/sarissa-{kind}.service.in").read_text()
+    told = {key: sorted(values.split()) for key, values in
+            re.findall(r"^(AmbientCapabilities|CapabilityBoundingSet)=(.*)$", text, flags=re.M)}
+    assert told["CapabilityBoundingSet"] == told.get("AmbientCapabilities", []), told
+    assert "NoNewPrivileges=yes" in text and "User=sarissa" in text
+    names = [name.removeprefix("CAP_").lower() for name in told["CapabilityBoundingSet"]]
+    if "LimitMEMLOCK=infinity" in text and not lift_memlock():
+        names.append("ipc_lock")  # the same for a process that may not raise the limit itself
+    return names
+
+
+def lift_memlock():
+    try:
+        resource.setrlimit(resource.RLIMIT_MEMLOCK, (resource.RLIM_INFINITY,) * 2)
+        return True
+    except (OSError, ValueError):
+        return False
+
+
+def as_unit(kind):
+    """What stands before the command of a daemon."""
+    sets = ",".join(["-all", *(f"+{name}" for name in unit_capabilities(kind))])
+    return ["setpriv", "--reuid", NOBODY, "--regid", NOBODY, "--clear-groups", "--no-new-privs",
+            f"--inh-caps={sets}", f"--ambient-caps={sets}", f"--bounding-set={sets}"]
+
+
+class Service(Cluster):
+    """A cluster whose daemons run as their units say, in copies of the programs that anybody may
+    read."""
+
+    def __init__(self, count, directory):
+        super().__init__(count, daemons=False)
+        self.programs = directory / "programs"
+        for part in ("dataplane/sarissa-dataplane", "control/sarissa-control",
+                     "ebpf/xdp_redirect.bpf.o"):
+            (self.programs / part).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(netlib.build_dir() / part, self.programs / part)
+        directory.chmod(0o755)
+
+    def __exit__(self, kind, *_):
+        process.end_all([p for node in range(self.count) for daemon in nodes.KINDS
+                         if (p := self.pid(node, daemon))])
+        super().__exit__(kind, *_)
+
+    def begin(self, node, daemon, env=None):
+        folder = state.node_dir(self.config, node)
+        folder.mkdir(parents=True, exist_ok=True)
+        os.chown(folder, NOBODY, NOBODY)
+        make = nodes.dataplane_argv if daemon == "dataplane" else nodes.control_argv
+        argv = make(self.config, node)
+        argv[0] = self.programs / argv[0].relative_to(netlib.build_dir())
+        process.spawn(["ip", "netns", "exec", network.node_netns(self.name, node),
+                       *as_unit(daemon), *argv], nodes.log_file(self.config, node, daemon),
+                      nodes.pid_file(self.config, node, daemon),
+                      env={**os.environ, **(env or {})})
+
+    def answer(self):
+        for node in range(self.count):
+            netlib.wait_for(lambda: nodes.answers(self.config, node), 20,
+                            f"node {node} does not answer:\n"
+                            f"{nodes.log_tail(self.config, node, 'dataplane')}\n"
+                            f"{nodes.log_tail(self.config, node, 'control')}\nanswers")
+
+
+def capabilities_of(pid):
+    text = Path(f"/proc/{pid}/status").read_text()
+    rows = dict(re.findall(r"^(Cap\w+|NoNewPrivs|Uid):\s+(\S+)", text, flags=re.M))
+    return rows
+
+
+def the_capabilities_of_the_units_suffice():
+    netlib.need_daemons()
+    netlib.need_command("setpriv")
+    with netlib.scratch() as directory, Service(2, directory) as cluster:
+        for node in range(2):
+            for daemon in nodes.KINDS:
+                cluster.begin(node, daemon)
+        cluster.answer()
+        told = capabilities_of(cluster.pid(0, "control"))
+        assert told["Uid"] == str(NOBODY) and told["NoNewPrivs"] == "1", told
+        assert int(told["CapEff"], 16) == int(told["CapBnd"], 16) == 0, told
+        told = capabilities_of(cluster.pid(0, "dataplane"))
+        assert told["Uid"] == str(NOBODY) and told["CapEff"] == told["CapBnd"], told
+        netlib.transfer(cluster, directory, 8 << 20)
+        expected = netlib.make_file(directory / "kept", 1 << 20)
+        cluster.must(0, "sarissa", "put", "kept", directory / "kept")
+        for daemon in nodes.KINDS:  # what the manager does after a crash, without its rights
+            process.end(cluster.pid(0, daemon))
+            cluster.begin(0, daemon)
+            cluster.answer()
+        cluster.must(1, "sarissa", "get", "kept", directory / "got", "--timeout", 20)
+        assert netlib.digest_of(directory / "got") == expected
+
+
+class Manager:
+    """The other end of NOTIFY_SOCKET."""
+
+    def __init__(self, path):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(str(path))
+        path.chmod(0o777)
+        self.env = {"NOTIFY_SOCKET": str(path), "WATCHDOG_USEC": str(int(WATCHDOG_S * 1e6))}
+
+    def heard(self, seconds):
+        """Everything that is said in so many seconds."""
+        texts, until = [], time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            self.socket.settimeout(left)
+            with contextlib.suppress(TimeoutError):
+                texts.append(self.socket.recv(4096).decode())
+        return texts
+
+    def wait_ready(self):
+        until = time.monotonic() + 20
+        texts = []
+        while "READY=1" not in texts:
+            assert time.monotonic() < until, f"no READY=1 but {texts}"
+            texts += self.heard(0.1)
+
+    def check_alive(self):
+        count = self.heard(3 * WATCHDOG_S).count("WATCHDOG=1")
+        assert 5 <= count <= 10, f"{count} times WATCHDOG=1 in three periods"
+
+    def check_silent(self, what):
+        self.heard(WATCHDOG_S / 2)  # what was on its way
+        texts = self.heard(2 * WATCHDOG_S)
+        assert "WATCHDOG=1" not in texts, f"{what}, and yet it says {texts}"
+
+
+@contextlib.contextmanager
+def frozen_thread(tid):
+    """Holds one thread of a process, as a loop without end would."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+    if libc.ptrace(PTRACE_SEIZE, tid, None, None) or libc.ptrace(PTRACE_INTERRUPT, tid, None, None):
+        raise Skip(f"ptrace is not allowed here: {os.strerror(ctypes.get_errno())}")
+    os.waitpid(tid, 0x40000000)  # __WALL
+    try:
+        yield
+    finally:
+        libc.ptrace(PTRACE_DETACH, tid, None, None)
+
+
+def worker_thread(pid):
+    tasks = {(Path(f"/proc/{pid}/task") / tid / "comm").read_text().strip(): int(tid)
+             for tid in os.listdir(f"/proc/{pid}/task")}
+    found = [tid for name, tid in tasks.items() if re.search(r"worker|lcore", name)]
+    assert found, f"no worker among {list(tasks)}"
+    return found[0]
+
+
+def the_watchdog_of_the_dataplane_hears_of_a_worker_that_hangs():
+    netlib.need_daemons()
+    netlib.need_command("setpriv")
+    with netlib.scratch() as directory, Service(1, directory) as cluster:
+        manager = Manager(directory / "notify")
+        cluster.begin(0, "dataplane", manager.env)
+        manager.wait_ready()
+        manager.check_alive()
+        pid = cluster.pid(0, "dataplane")
+        with frozen_thread(worker_thread(pid)):
+            manager.check_silent("its worker hangs")
+        manager.check_alive()
+        log = nodes.log_file(cluster.config, 0, "dataplane").read_text()
+        assert log.count("worker 0 does not turn") == 1, log
+        os.kill(pid, signal.SIGSTOP)
+        manager.check_silent("it is stopped")
+        os.kill(pid, signal.SIGCONT)
+        manager.check_alive()
+        os.kill(pid, signal.SIGTERM)
+        assert "STOPPING=1" in manager.heard(1)
+
+
+def control_is_ready_when_clients_are_let_in():
+    netlib.need_daemons()
+    netlib.need_command("setpriv")
+    with netlib.scratch() as directory, Service(1, directory) as cluster:
+        manager = Manager(directory / "notify")
+        cluster.begin(0, "control", manager.env)
+        texts = manager.heard(1)
+        assert "READY=1" not in texts, f"without a dataplane it says {texts}"
+        cluster.begin(0, "dataplane")
+        manager.wait_ready()
+        cluster.answer()
+        manager.check_alive()
+        pid = cluster.pid(0, "control")
+        os.kill(pid, signal.SIGSTOP)
+        manager.check_silent("it is stopped")
+        os.kill(pid, signal.SIGCONT)
+        process.end(cluster.pid(0, "dataplane"))
+        texts = manager.heard(2 * WATCHDOG_S)
+        assert "WATCHDOG=1" in texts and "STATUS=waiting for the dataplane" in texts, texts
+
+
+netlib.run(the_capabilities_of_the_units_suffice,
+           the_watchdog_of_the_dataplane_hears_of_a_worker_that_hangs,
+           control_is_ready_when_clients_are_let_in)
