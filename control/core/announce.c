@@ -54,6 +54,7 @@ void objects_announce_later(struct control *c, uint32_t slot)
 void objects_announce_all(struct control *c)
 {
 	c->objects.sweep = 0;
+	reconcile_begin(c);
 }
 
 void objects_value(struct control *c, uint32_t slot, struct message_have *have)
@@ -110,7 +111,7 @@ static bool objects_announced(struct control *c, struct call *call, const struct
 		return true; /* full: again later */
 	o->announce = NULL;
 	o->owner = call->node->number + 1;
-	o->owner_life = (uint32_t)call->cookie;
+	o->owner_life = call->cookie;
 	c->objects.announcing--;
 	if (answer->reply.status == -ESTALE) {
 		objects_kill(c, slot, "the object was deleted: get it again");

@@ -25,6 +25,7 @@ static void calls_transmit(struct control *c, struct call *call)
 		objects_value(c, call->value_slot, &m->have);
 	if (m->kind == MESSAGE_COMBINE)
 		reduce_fill_message(c, call);
+	reconcile_stamp(c, call->node, m);
 	if (m->kind == MESSAGE_REDUCE)
 		m->reduce.timeout_ns = reduction_left(c, call->owner);
 	peers_send(c, call->node, m);
@@ -201,6 +202,8 @@ void calls_move(struct control *c)
 		list_append(&owner->calls, &call->of_node);
 		call->node = owner;
 		call->redirects = 0;
+		if (call->message.kind == MESSAGE_GET)
+			call->message.get.life = 0;
 		if (call->message.kind == MESSAGE_HAVE)
 			call->cookie = members_life(c, owner);
 		calls_transmit(c, call);

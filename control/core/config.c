@@ -88,7 +88,7 @@ static uint32_t config_timers(const struct control_config *f)
 {
 	return f->calls_max + f->waits_max + (1 + FETCH_FEEDS) * f->fetches_max + f->links_max +
 	       f->combines_max + f->parts_max + 2 * f->reduces_max + f->reductions_max +
-	       2 * (f->nodes + MEMBERS_GUESTS) + 10;
+	       2 * (f->nodes + MEMBERS_GUESTS) + 11;
 }
 
 static struct control *config_carve(struct arena *a, const struct control_config *f,

@@ -311,6 +311,7 @@ void control_dispatch(struct control *c, struct node *n, uint32_t conn, const st
 	case MESSAGE_DROP:
 	case MESSAGE_DELETE:
 	case MESSAGE_LIST:
+	case MESSAGE_TOLD:
 	case MESSAGE_REDUCE:
 	case MESSAGE_REDUCED:
 		reshard_request(c, n, m);

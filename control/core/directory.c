@@ -232,10 +232,19 @@ static void directory_have(struct directory *d, uint32_t node, const struct mess
 		fanout_saw_rate(&d->link, have->rate);
 	if (have->has_value)
 		directory_value_set(d, e, have->value);
+	directory_copy(e, node)->life = d->nodes[node].life;
 	answer.reply.generation = e->generation;
 	answer.reply.guard = directory_guard(d, e, node, have->orphan);
 	d->out.answer(d->out.arg, node, &answer);
 	directory_serve(d, e);
+}
+
+void directory_gone(struct directory *d, struct copy *copy)
+{
+	if (copy->state == MESSAGE_COPY_CREATING) /* it was never finished: for nobody */
+		directory_end(d, copy->entry, copy->node, NULL);
+	else
+		directory_copy_remove(d, copy);
 }
 
 /* One of several holders feeds that node no more. */
@@ -267,12 +276,8 @@ static void directory_drop(struct directory *d, uint32_t node, const struct mess
 	/* Whatever it had: its fetch has ended. One that has begun since asks again anyway. */
 	directory_waiter_forget(d, e, node);
 	copy = directory_copy(e, node);
-	if (copy && (drop->generation == 0 || e->generation == drop->generation)) {
-		if (copy->state == MESSAGE_COPY_CREATING) /* it was never finished: for nobody */
-			directory_end(d, e, node, NULL);
-		else
-			directory_copy_remove(d, copy);
-	}
+	if (copy && (drop->generation == 0 || e->generation == drop->generation))
+		directory_gone(d, copy);
 	directory_serve(d, e);
 	directory_settle(d, e);
 }
@@ -335,14 +340,42 @@ void directory_take_bury(struct directory *d, const struct message_bury *b)
 	directory_settle(d, e);
 }
 
+/* What it does not hold, and could not say so when it should have. */
+static void directory_told(struct directory *d, uint32_t node, const struct message *m)
+{
+	list_each(l, after, &d->nodes[node].copies)
+	{
+		struct copy *copy = list_item(l, struct copy, of_node);
+		struct entry *e = copy->entry;
+
+		if (copy->life >= m->told.life)
+			continue;
+		directory_gone(d, copy);
+		directory_serve(d, e);
+		directory_settle(d, e);
+	}
+	directory_reply(d, node, m->request, 0, 0, "");
+}
+
+static void directory_heard(struct directory *d, uint32_t node, uint64_t life)
+{
+	if (life > d->nodes[node].life)
+		d->nodes[node].life = life;
+}
+
 void directory_message(struct directory *d, uint32_t node, const struct message *m)
 {
 	switch (m->kind) {
 	case MESSAGE_HAVE:
+		directory_heard(d, node, m->have.life);
 		directory_have(d, node, m);
 		break;
 	case MESSAGE_GET:
+		directory_heard(d, node, m->get.life);
 		directory_get(d, node, m);
+		break;
+	case MESSAGE_TOLD:
+		directory_told(d, node, m);
 		break;
 	case MESSAGE_DROP:
 		directory_drop(d, node, m);
@@ -420,6 +453,13 @@ void directory_node_down(struct directory *d, uint32_t node)
 		directory_settle(d, e);
 	}
 	directory_forget_copies(d, node, true);
+	directory_node_doubt(d, node);
+}
+
+void directory_node_doubt(struct directory *d, uint32_t node)
+{
+	if (!list_empty(&d->nodes[node].copies))
+		d->nodes[node].known = false;
 }
 
 void directory_node_forget(struct directory *d, uint32_t node)

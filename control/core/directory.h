@@ -32,6 +32,7 @@ struct copy {
 	} upstream[MESSAGE_UPSTREAMS_MAX];
 	struct copy *visit_next;
 	uint64_t visit;
+	uint64_t life; /* of its node, when that spoke of it last */
 	uint32_t upstreams;
 	uint32_t node;
 	uint32_t sending; /* copies that have this one as an upstream */
@@ -83,6 +84,7 @@ struct removal { /* a DELETE that is answered when the holders have given their 
 struct directory_node {
 	struct list copies, waiters, locates;
 	uint64_t store_incarnation;
+	uint64_t life; /* the latest that it said anything in */
 	bool up;
 	bool known; /* it has announced its objects, and they are not forgotten */
 };
@@ -138,7 +140,7 @@ void directory_carve(struct directory *d, struct arena *a, const struct control_
 void directory_init(struct directory *d, const struct control_config *config,
 		    const struct directory_out *out);
 
-/* HAVE, GET, DROP, DELETE, STAT, LIST from a node. */
+/* HAVE, GET, DROP, DELETE, STAT, LIST, TOLD from a node. */
 void directory_message(struct directory *d, uint32_t node, const struct message *m);
 
 /* One of the holders that a removal waits for is done. */
@@ -159,6 +161,8 @@ void directory_unreserve(struct directory *d, const struct object_id *id);
 bool directory_node_up(struct directory *d, uint32_t node, uint64_t store_incarnation);
 /* It has begun to announce. */
 void directory_node_known(struct directory *d, uint32_t node);
+/* What it says now and then to keep its copies here right may not have come. */
+void directory_node_doubt(struct directory *d, uint32_t node);
 /* No connection: it is not handed out as a holder, and its bookings end. */
 void directory_node_down(struct directory *d, uint32_t node);
 /* It has been down for long: its copies no longer count. */
@@ -192,6 +196,9 @@ bool directory_alive(const struct directory *d, const struct entry *e);
 
 /* directory.c: ends this generation; tells all holders but one node, forgets it. Waiters stay. */
 void directory_end(struct directory *d, struct entry *e, uint32_t except, struct removal *removal);
+
+/* Its node holds this copy no more. */
+void directory_gone(struct directory *d, struct copy *copy);
 
 /* directory_locate.c */
 void directory_locate(struct directory *d, uint32_t node, const struct message *m);

@@ -129,6 +129,7 @@ struct copy *directory_copy_add(struct directory *d, struct entry *e, uint32_t n
 		list_append(&d->nodes[node].copies, &copy->of_node);
 		e->copies_count++;
 	}
+	copy->life = d->nodes[node].life;
 	directory_copy_state(copy, state, false);
 	if (state != MESSAGE_COPY_PARTIAL)
 		directory_feed(copy, NULL);

@@ -261,11 +261,9 @@ static void directory_get_reset(struct directory *d, struct entry *e, uint32_t n
 	if (own == NULL)
 		return;
 	if (own->state == MESSAGE_COPY_PARTIAL && get->generation == e->generation)
-		directory_feed(own, NULL);	      /* others may depend on what it has */
-	else if (own->state == MESSAGE_COPY_CREATING) /* it was never finished: for nobody */
-		directory_end(d, e, node, NULL);
+		directory_feed(own, NULL); /* others may depend on what it has */
 	else
-		directory_copy_remove(d, own);
+		directory_gone(d, own);
 }
 
 /* Its booking was made and the answer got lost. */

@@ -62,7 +62,7 @@ bool fetch_wanted(struct control *c, const struct fetch *f)
 	if (f->slot == TABLE_SLOT_NONE)
 		return false;
 	return !list_empty(&objects_at(c, f->slot)->waits) ||
-	       !list_empty(&objects_at(c, f->slot)->serves) || objects_pinned(c, f->slot);
+	       serve_any(c, objects_at(c, f->slot)) || objects_pinned(c, f->slot);
 }
 
 void fetch_unwanted(struct control *c, struct fetch *f)
@@ -118,6 +118,18 @@ static bool fetch_told_to_wait(struct control *c, struct fetch *f, const struct 
 	return false;
 }
 
+/* The directory knows of the copy since it has booked a holder for it; unless all must be told
+ * again since then. */
+static void fetch_booked(struct control *c, struct fetch *f, const struct call *call)
+{
+	struct object *o = objects_at(c, f->slot);
+
+	o->owner = call->node->number + 1;
+	o->owner_life = call->message.get.life;
+	if (objects_untold(c, f->slot))
+		objects_announce(c, f->slot);
+}
+
 static bool fetch_got(struct control *c, struct call *call, const struct message *answer)
 {
 	struct fetch *f = call->owner;
@@ -129,8 +141,10 @@ static bool fetch_got(struct control *c, struct call *call, const struct message
 		return fetch_told_to_wait(c, f, got);
 	case MESSAGE_GOT_HOLDER:
 		f->call = NULL;
-		if (fetch_place(c, f, got) == 0)
+		if (fetch_place(c, f, got) == 0) {
+			fetch_booked(c, f, call);
 			fetch_connect(c, f, peers_node(c, got->holder));
+		}
 		return false;
 	case MESSAGE_GOT_VALUE:
 		f->call = NULL;

@@ -23,7 +23,7 @@ bool members_known(const struct node *n)
 	return n->member > MEMBER_ALIVE || (n->member == MEMBER_ALIVE && n->member_incarnation > 0);
 }
 
-uint32_t members_life(const struct control *c, const struct node *n)
+uint64_t members_life(const struct control *c, const struct node *n)
 {
 	return n->life + c->members.life;
 }
@@ -142,8 +142,11 @@ static void members_set(struct control *c, struct node *n, uint64_t incarnation,
 	struct members *m = &c->members;
 
 	members_record(c, n, incarnation, state);
-	if (rose)
+	if (rose) {
 		n->life++;
+		if (n != c->self && !join_is_guest(c, n))
+			directory_node_doubt(&c->directory, n->number);
+	}
 	if (rose && !members_live(n) && incarnation > 1)
 		m->life++; /* a life that we never saw: its part of the directory was in between */
 	if (was && !members_live(n) && !members_viewed(c, n))
@@ -287,6 +290,7 @@ void members_init(struct control *c)
 		c->peers.nodes[i].member = MEMBER_ALIVE; /* presumed */
 	members_record(c, c->self, c->config.incarnation ? c->config.incarnation : 1, MEMBER_ALIVE);
 	m->changed_ns = c->now_ns;
+	m->life = c->self->member_incarnation;
 	members_view(c);
 	m->before_count = 0;
 }

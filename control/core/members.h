@@ -42,7 +42,7 @@ struct members {
 	uint32_t *before; /* of the view before: what moved since has just been moved */
 	uint32_t live_count, before_count;
 	uint64_t digest; /* of the entries that are known: kept, not added up for each message */
-	uint32_t life;	 /* added to that of each node */
+	uint64_t life;	 /* added to that of each node; from the incarnation on */
 	uint64_t changed_ns;
 	struct list news; /* struct node.news: not told to the others yet */
 	struct timer tick, flood;
@@ -94,8 +94,9 @@ void members_record(struct control *c, struct node *n, uint64_t incarnation,
 		    enum member_state state);
 /* What happened in this turn has its consequences: the view, the news. */
 void members_pump(struct control *c);
-/* Rises whenever this node's part of the directory may have forgotten what we hold. */
-uint32_t members_life(const struct control *c, const struct node *n);
+/* Rises whenever this node's part of the directory may have forgotten what we hold, or not heard
+ * what we hold no more. Greater than in any earlier life of ours. */
+uint64_t members_life(const struct control *c, const struct node *n);
 
 /* ---- gossip.c ---- */
 

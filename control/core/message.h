@@ -15,7 +15,7 @@
 #include "internal/session.h"
 
 enum {
-	MESSAGE_VERSION = 3,
+	MESSAGE_VERSION = 4,
 	MESSAGE_TEXT_MAX = 127,	  /* bytes, without the terminating zero */
 	MESSAGE_OBJECTS_MAX = 32, /* entries in one OBJECTS message */
 	MESSAGE_UPSTREAMS_MAX = SESSION_UPSTREAMS,
@@ -51,6 +51,7 @@ enum message_kind {
 	MESSAGE_COMBINED, /* node -> shard: how that goes -> REPLY */
 	MESSAGE_RELEASE,  /* shard -> node: give up what a reduce has left with you -> REPLY */
 	MESSAGE_BURY, /* shard -> shard: this was deleted, in case that you are asked -> REPLY */
+	MESSAGE_TOLD, /* node -> shard: you know all that I hold; forget the rest -> REPLY */
 	MESSAGE_KINDS,
 };
 
@@ -140,6 +141,13 @@ struct message_have {
 	uint64_t rate;	 /* COMPLETE: bytes per second at which it came; 0: not told */
 	uint32_t guards; /* 1: this copy stays, whatever the others do (guard.h) */
 	uint32_t orphan; /* 1: who guarded it lives no more: name me another, or me */
+	uint64_t life;	 /* as in message_told; set when it is sent */
+};
+
+/* Of what the sender has said with HAVE and GET, only that holds which it said in this life of
+ * their acquaintance or a later one (members_life). */
+struct message_told {
+	uint64_t life;
 };
 
 struct message_get {
@@ -147,6 +155,7 @@ struct message_get {
 	uint64_t generation; /* of what has arrived already; 0: nothing */
 	uint32_t failed;     /* node, or MESSAGE_NODE_NONE */
 	uint32_t why;	     /* enum message_get_why */
+	uint64_t life;	     /* as in message_told; set when it is sent */
 };
 
 struct message_got {
@@ -305,6 +314,7 @@ struct message {
 		struct message_got got;
 		struct message_object object;
 		struct message_bury bury;
+		struct message_told told;
 		struct message_stream stream;
 		struct message_list list;
 		struct message_objects objects;

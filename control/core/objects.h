@@ -39,7 +39,7 @@ struct object {			/* one per slot; what clients need not see */
 	uint32_t range;
 	uint32_t holds;	     /* stages that touch its bytes */
 	uint32_t owner;	     /* number + 1 of the directory node that was told of it; 0: none */
-	uint32_t owner_life; /* members_life of then */
+	uint64_t owner_life; /* members_life of then */
 	uint32_t guard;	     /* node + 1 that keeps it; 0: none is known */
 	uint32_t unguarded;  /* times in a row that the directory knew none */
 	uint64_t guard_incarnation;

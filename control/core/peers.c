@@ -431,6 +431,7 @@ static void peers_meet(struct control *c, const struct conn *conn, struct node *
 {
 	if (h->announce == MESSAGE_ANNOUNCE_ASK) {
 		n->life++;
+		reconcile_asked(n);
 		objects_announce_all(c);
 		peers_hello(c, conn->handle, MESSAGE_ANNOUNCE_BEGUN);
 	}

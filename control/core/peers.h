@@ -63,11 +63,13 @@ struct node {
 	uint64_t incarnation; /* of its dataplane */
 	struct timer forget;  /* DOWN: when the directory forgets its copies */
 
-	uint8_t member;	   /* enum member_state */
-	bool guest;	   /* has an address, but no number yet */
-	uint32_t reserved; /* guest: the number that we have given it, + 1 */
-	uint32_t position; /* among the live members */
-	uint32_t life;	   /* rises when its part of the directory must be told all again */
+	uint8_t member;	    /* enum member_state */
+	bool guest;	    /* has an address, but no number yet */
+	uint32_t reserved;  /* guest: the number that we have given it, + 1 */
+	uint32_t position;  /* among the live members */
+	uint64_t life;	    /* rises when its part of the directory must be told all again */
+	uint64_t told_life; /* it has confirmed that it knows all as of then; 0: none of ours is
+			       there */
 	uint64_t member_incarnation;
 	uint64_t probed_ns; /* a probe of then is not answered; 0: none is out */
 	uint64_t told_ns;   /* when it last heard from us that it is wrong about the members */

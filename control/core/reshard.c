@@ -139,13 +139,15 @@ static bool reshard_mine(void *arg, const struct object_id *id)
 
 void reshard(struct control *c)
 {
-	if (reshard_fixed(c) || !members_joined(c))
+	if (!members_joined(c))
 		return;
 	if (c->table && c->objects.sweep != TABLE_SLOT_NONE)
 		c->members.life++; /* some were not told of the change before: tell all again */
-	reduce_keep(c);
-	directory_keep(&c->directory, reshard_mine, c);
-	calls_move(c);
+	if (!reshard_fixed(c)) {
+		reduce_keep(c);
+		directory_keep(&c->directory, reshard_mine, c);
+		calls_move(c);
+	}
 	if (c->table)
 		objects_announce_all(c);
 }

@@ -33,6 +33,18 @@ void serve_end_all(struct control *c, struct object *o)
 	}
 }
 
+bool serve_any(const struct control *c, const struct object *o)
+{
+	list_each(l, after, &o->serves)
+	{
+		const struct serve *s = list_item(l, struct serve, of_object);
+
+		if (c->now_ns - s->asked_ns < c->config.orphan_ns)
+			return true;
+	}
+	return false;
+}
+
 /* The connection that the receiver has set its IN edge on; NULL when it is not up here (yet). */
 static struct conn *serve_conn(struct control *c, struct node *n, uint32_t conn, unsigned worker,
 			       unsigned peer_worker)
@@ -67,8 +79,10 @@ static struct serve *serve_known(struct control *c, struct object *o, const stru
 
 		if (s->node != n)
 			continue;
-		if (s->stream == stream && s->edge->conn == conn)
+		if (s->stream == stream && s->edge->conn == conn) {
+			s->asked_ns = c->now_ns;
 			return s;
+		}
 		serve_ended(c, s);
 	}
 	return NULL;
@@ -97,6 +111,7 @@ static int serve_start(struct control *c, struct node *n, struct object *o, uint
 	s->object = o;
 	s->node = n;
 	s->stream = m->stream;
+	s->asked_ns = c->now_ns;
 	list_append(&o->serves, &s->of_object);
 	objects_touch(c, objects_slot(c, o));
 	return 0;

@@ -4,6 +4,7 @@
 #ifndef SARISSA_CONTROL_CORE_SERVE_H
 #define SARISSA_CONTROL_CORE_SERVE_H
 
+#include <stdbool.h>
 #include "list.h"
 #include "message.h"
 #include "pool.h"
@@ -18,6 +19,7 @@ struct serve {
 	struct object *object;
 	struct node *node;
 	struct edge *edge;
+	uint64_t asked_ns; /* when the receiver asked for it last */
 	uint32_t stream;
 };
 
@@ -45,6 +47,9 @@ void serve_request(struct control *c, struct node *n, uint32_t conn, const struc
 struct fetch;
 /* The fetch has its place, or will not have it soon: those who came early are answered. */
 void serve_early(struct control *c, struct fetch *f);
+/* Whether somebody is to get the object from here, who has asked lately: one for whom nothing comes
+ * asks every stall_ns whether the stream still is there. */
+bool serve_any(const struct control *c, const struct object *o);
 /* Its edge has done its work, or failed. */
 void serve_ended(struct control *c, struct serve *s);
 /* The object or its stage goes away. */

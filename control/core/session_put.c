@@ -134,7 +134,7 @@ static bool session_created(struct control *c, struct call *call, const struct m
 	if (answer && answer->reply.status == 0) {
 		o->creator = s;
 		o->owner = call->node->number + 1;
-		o->owner_life = (uint32_t)call->cookie;
+		o->owner_life = call->cookie;
 		if (objects_untold(c, slot)) /* another one since the request left */
 			objects_announce(c, slot);
 		list_append(&s->creating, &o->of_session);

@@ -16,6 +16,7 @@
 #include "objects.h"
 #include "peers.h"
 #include "plan.h"
+#include "reconcile.h"
 #include "reduce.h"
 #include "reduction.h"
 #include "serve.h"
@@ -50,6 +51,7 @@ struct control {
 	struct members members;
 	struct calls calls;
 	struct graves graves;
+	struct reconcile reconcile;
 	struct directory directory;
 	struct objects objects;
 	struct plan plan;

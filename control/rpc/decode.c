@@ -115,6 +115,7 @@ static bool decode_have(const Rpc__Have *in, struct message_have *out)
 	out->guards = in->guards != 0;
 	out->orphan = in->orphan != 0;
 	out->rate = in->rate;
+	out->life = in->life;
 	out->has_value = in->has_value != 0;
 	out->value = in->value.data;
 	out->value_bytes = (uint32_t)in->value.len;
@@ -131,6 +132,7 @@ static bool decode_get(const Rpc__Get *in, struct message_get *out)
 {
 	out->generation = in->generation;
 	out->why = in->why;
+	out->life = in->life;
 	return in->why < MESSAGE_GET_WHYS && decode_id(&in->id, &out->id) &&
 	       decode_node(in->failed, &out->failed) &&
 	       ((in->why != MESSAGE_GET_UNREACHED && in->why != MESSAGE_GET_ABSENT) ||
@@ -499,6 +501,10 @@ static bool decode_body(const Rpc__Envelope *e, struct decode_arena *a, struct m
 	case RPC__ENVELOPE__BODY_LIST:
 		m->kind = MESSAGE_LIST;
 		m->list.cursor = e->list->cursor;
+		return true;
+	case RPC__ENVELOPE__BODY_TOLD:
+		m->kind = MESSAGE_TOLD;
+		m->told.life = e->told->life;
 		return true;
 	case RPC__ENVELOPE__BODY_OBJECTS:
 		m->kind = MESSAGE_OBJECTS;

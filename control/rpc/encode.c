@@ -36,6 +36,7 @@ static void encode_have(const struct message_have *m, Rpc__Have *out)
 	out->n_also = m->also_count;
 	out->also = (uint32_t *)(uintptr_t)m->also;
 	out->rate = m->rate;
+	out->life = m->life;
 }
 
 static void encode_get(const struct message_get *m, Rpc__Get *out)
@@ -45,6 +46,7 @@ static void encode_get(const struct message_get *m, Rpc__Get *out)
 	out->generation = m->generation;
 	out->failed = encode_node(m->failed);
 	out->why = m->why;
+	out->life = m->life;
 }
 
 static void encode_got(const struct message_got *m, Rpc__Got *out)
@@ -307,6 +309,7 @@ union encode_body {
 	Rpc__Got got;
 	Rpc__Object object;
 	Rpc__Bury bury;
+	Rpc__Told told;
 	Rpc__Stream stream;
 	Rpc__List list;
 	Rpc__Objects objects;
@@ -330,6 +333,7 @@ static const Rpc__Envelope__BodyCase encode_cases[MESSAGE_KINDS] = {
 	[MESSAGE_DELETE] = RPC__ENVELOPE__BODY_DELETE,
 	[MESSAGE_REMOVE] = RPC__ENVELOPE__BODY_REMOVE,
 	[MESSAGE_BURY] = RPC__ENVELOPE__BODY_BURY,
+	[MESSAGE_TOLD] = RPC__ENVELOPE__BODY_TOLD,
 	[MESSAGE_STREAM] = RPC__ENVELOPE__BODY_STREAM,
 	[MESSAGE_STAT] = RPC__ENVELOPE__BODY_STAT,
 	[MESSAGE_LIST] = RPC__ENVELOPE__BODY_LIST,
@@ -405,6 +409,10 @@ static void encode_body(const struct message *m, uint8_t *scratch, union encode_
 		break;
 	case MESSAGE_OBJECTS:
 		encode_objects(&m->objects, (struct encode_page *)(void *)scratch, &b->objects);
+		break;
+	case MESSAGE_TOLD:
+		rpc__told__init(&b->told);
+		b->told.life = m->told.life;
 		break;
 	case MESSAGE_STATUS:
 		rpc__status__init(&b->status);

@@ -17,6 +17,7 @@ static const char *const trace_kinds[MESSAGE_KINDS] = {
 	[MESSAGE_REDUCED] = "REDUCED", [MESSAGE_USED] = "USED",
 	[MESSAGE_COMBINE] = "COMBINE", [MESSAGE_COMBINED] = "COMBINED",
 	[MESSAGE_RELEASE] = "RELEASE", [MESSAGE_BURY] = "BURY",
+	[MESSAGE_TOLD] = "TOLD",
 };
 
 static void trace_object(const struct object_id *id, uint64_t generation)
@@ -75,6 +76,9 @@ static void trace_body(const struct message *m)
 	case MESSAGE_REMOVE:
 	case MESSAGE_STAT:
 		trace_object(&m->object.id, m->object.generation);
+		break;
+	case MESSAGE_TOLD:
+		fprintf(stderr, " life %llx", (unsigned long long)m->told.life);
 		break;
 	case MESSAGE_STREAM:
 		trace_object(&m->stream.id, m->stream.generation);

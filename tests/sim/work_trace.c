@@ -42,6 +42,18 @@ void work_trace(const struct control *c)
 				(unsigned long long)e->generation, (unsigned long long)e->reserved,
 				e->copies_count, e->waiters_count, !list_empty(&e->locates));
 	}
+	list_each(l, after, &c->fetches.active)
+	{
+		const struct fetch *f = list_item(l, struct fetch, active);
+		const struct object *o =
+			f->slot == TABLE_SLOT_NONE ? NULL : &c->objects.meta[f->slot];
+		fprintf(stderr,
+			"  node %u fetches %u.%u: generation %llx state %u attempts %u known %u, "
+			"waits %u serves %u\n",
+			node, f->by_id.id.bytes[6], f->by_id.id.bytes[5],
+			(unsigned long long)f->generation, f->state, f->attempts, f->known,
+			!list_empty(o ? &o->waits : &f->waits), o && !list_empty(&o->serves));
+	}
 	list_each(l, after, &c->combines.active)
 	{
 		const struct combine *k = list_item(l, struct combine, active);

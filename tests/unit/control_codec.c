@@ -33,6 +33,9 @@ static struct message sample_reduce(uint32_t kind, struct object_id id)
 	case MESSAGE_REDUCED:
 		m.reduce.target = id;
 		break;
+	case MESSAGE_TOLD:
+		m.told.life = UINT64_MAX;
+		break;
 	case MESSAGE_USED:
 		m.used = (struct message_used){id, -ETIMEDOUT, 9, "too late", 3, sources};
 		break;
@@ -93,13 +96,14 @@ static struct message sample(uint32_t kind)
 					       .create = 1,
 					       .guards = 1,
 					       .orphan = 1,
+					       .life = UINT64_MAX,
 					       .value = value,
 					       .value_bytes = sizeof(value),
 					       .has_value = 1};
 		memset(m.have.name, 'n', OBJECT_NAME_MAX);
 		break;
 	case MESSAGE_GET:
-		m.get = (struct message_get){id, 7, 0, MESSAGE_GET_ABSENT};
+		m.get = (struct message_get){id, 7, 0, MESSAGE_GET_ABSENT, UINT64_MAX};
 		break;
 	case MESSAGE_GOT:
 		m.got = (struct message_got){.id = id,

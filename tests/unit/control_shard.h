@@ -142,7 +142,7 @@ static inline const struct message *get(struct fixture *f, uint32_t node, uint8_
 	struct message m = {.kind = MESSAGE_GET};
 	const struct message *a;
 
-	m.get = (struct message_get){id_of(id), generation, failed, why};
+	m.get = (struct message_get){id_of(id), generation, failed, why, 0};
 	a = send(f, node, &m);
 	assert_non_null(a);
 	assert_int_equal(a->kind, MESSAGE_GOT);

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "state.h"
+
+#define RECONCILE_NS UINT64_C(20000000)
+
+static void reconcile_fire(struct control *c, struct timer *t);
+
+void reconcile_stamp(struct control *c, struct node *n, struct message *m)
+{
+	uint64_t life = members_life(c, n);
+
+	if (m->kind == MESSAGE_HAVE)
+		m->have.life = life;
+	else if (m->kind == MESSAGE_GET && m->get.life == 0)
+		m->get.life = life;
+	else if (m->kind != MESSAGE_GET)
+		return;
+	if (n->told_life == 0)
+		n->told_life = life; /* there is nothing older */
+}
+
+void reconcile_asked(struct node *n)
+{
+	if (n->told_life == 0)
+		n->told_life = 1;
+}
+
+static void reconcile_later(struct control *c)
+{
+	timers_set(&c->timers, &c->reconcile.timer,
+		   c->now_ns + (c->attached ? RECONCILE_NS : c->config.retry_ns), reconcile_fire);
+}
+
+void reconcile_begin(struct control *c)
+{
+	c->reconcile.calls = c->calls.count;
+	reconcile_later(c);
+}
+
+static bool reconcile_told(struct control *c, struct call *call, const struct message *answer)
+{
+	if (answer)
+		call->node->told_life = call->cookie;
+	return false; /* without: its connection was lost, and it asks or all is told anew */
+}
+
+/* Whether a HAVE to that node is out that it may have had from an earlier life: when it is answered
+ * or sent again, the object is told in this one. */
+static bool reconcile_waits(const struct control *c, const struct node *n)
+{
+	list_each(l, after, &n->calls)
+	{
+		const struct call *call = list_item(l, struct call, of_node);
+
+		if ((call->message.kind == MESSAGE_HAVE &&
+		     call->message.request >> CALLS_INDEX_BITS <= c->reconcile.calls) ||
+		    call->message.kind == MESSAGE_TOLD)
+			return true;
+	}
+	return false;
+}
+
+/* Returns false when that must wait. */
+static bool reconcile_tell(struct control *c, struct node *n)
+{
+	struct message m = {.kind = MESSAGE_TOLD, .told.life = members_life(c, n)};
+	struct call *call;
+
+	if (n->told_life == 0 || n->told_life == m.told.life)
+		return true;
+	if (reconcile_waits(c, n))
+		return false;
+	call = calls_start(c, n, &m, TABLE_SLOT_NONE, c->config.directory_ns, reconcile_told, NULL);
+	if (call)
+		call->cookie = m.told.life;
+	return call != NULL;
+}
+
+static void reconcile_fire(struct control *c, struct timer *t)
+{
+	bool done = c->objects.sweep == TABLE_SLOT_NONE && list_empty(&c->objects.dirty) &&
+		    !c->members.changed; /* else lives have risen, and the sweep is to come */
+	struct node *n;
+
+	if (c->table == NULL)
+		return; /* an attach begins it */
+	if (done)
+		for (uint32_t i = 0; (n = reshard_next(c, &i)) != NULL; i++)
+			done &= reconcile_tell(c, n);
+	if (!done || !c->attached)
+		reconcile_later(c);
+}
