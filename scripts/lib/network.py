@@ -105,15 +105,36 @@ def create_host(config, node):
 
 def create_port(config, node):
     switch = switch_netns(config["name"])
-    ip_batch(switch, [f"link set p{node} master br0 up"])
-    if config["vdev"] != "tap":
-        run("bridge", "-n", switch, "fdb", "add", node_mac(node), "dev", f"p{node}",
-            "master", "static")
+    join_bridge(config, node, "br0")
     tc_batch(switch, [f"qdisc add dev p{node} clsact"])
     if config["rate"]:
         shape(switch, node, config["rate"], config["mtu"])
     if config["rate"] or config["workers"] > 1:
         attach_port_program(switch, node, config)
+
+
+def join_bridge(config, node, bridge):
+    switch = switch_netns(config["name"])
+    ip_batch(switch, [f"link set p{node} master {bridge} up"])
+    if config["vdev"] != "tap":
+        run("bridge", "-n", switch, "fdb", "replace", node_mac(node), "dev", f"p{node}",
+            "master", "static")
+
+
+def split(config, away):
+    """Those nodes see each other, but none of the rest; with nobody away all see all again."""
+    switch = switch_netns(config["name"])
+    if away:
+        ip_batch(switch, [f"link add name br1 mtu {config['mtu']} type bridge mcast_snooping 0"
+                          " forward_delay 0",
+                          "link set br1 up"])
+        for node in away:
+            join_bridge(config, node, "br1")
+        return
+    for node in range(config["nodes"]):
+        if "master br1" in run("ip", "-n", switch, "-o", "link", "show", f"p{node}"):
+            join_bridge(config, node, "br0")
+    ip_batch(switch, ["link del br1"])
 
 
 def shape(switch, node, rate_mbit, mtu):
