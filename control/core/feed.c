@@ -96,6 +96,7 @@ static void feed_send(struct control *c, struct feed *d)
 	m.stream.first = d->edge_first;
 	m.stream.count = d->edge_end - d->edge_first;
 	m.stream.check = d->state == FEED_STREAM;
+	m.stream.replaces = d->old_edge ? d->old_edge->handle : 0;
 	if (!m.stream.check)
 		m.stream.skips =
 			chunks_runs(fetch_map(c, f), d->edge_first, d->edge_end, m.stream.skip);

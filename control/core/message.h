@@ -195,9 +195,10 @@ struct message_stream {
 	uint32_t stream; /* the receiver's IN edge */
 	uint32_t worker; /* of the receiver */
 	uint32_t chunk_bytes;
-	uint32_t first; /* chunk */
-	uint32_t count; /* chunks from first on */
-	uint32_t check; /* 1: only say whether the stream still is there */
+	uint32_t first;	   /* chunk */
+	uint32_t count;	   /* chunks from first on */
+	uint32_t check;	   /* 1: only say whether the stream still is there */
+	uint32_t replaces; /* a stream of before that ends with this one's beginning; 0: none */
 	uint32_t skips;
 	struct message_run {
 		uint32_t first, count;

@@ -69,23 +69,27 @@ static struct stage *serve_stage(struct control *c, uint32_t slot, uint32_t chun
 	return plan_stage(c, slot, fetch_worker(&image->id, c->workers), chunk_bytes, 0, ready);
 }
 
-/* A request that is repeated finds its stream; one that replaces another ends that one. */
+/* A request that is repeated finds its stream; one that replaces another ends that one. A node may
+ * have several streams of one object: a copy arrives there, and sums are made from it. */
 static struct serve *serve_known(struct control *c, struct object *o, const struct node *n,
-				 uint32_t stream, uint32_t conn)
+				 const struct message_stream *m, uint32_t conn)
 {
+	struct serve *known = NULL;
+
 	list_each(l, after, &o->serves)
 	{
 		struct serve *s = list_item(l, struct serve, of_object);
 
-		if (s->node != n)
+		if (s->node != n || s->edge->conn != conn)
 			continue;
-		if (s->stream == stream && s->edge->conn == conn) {
+		if (s->stream == m->stream) {
 			s->asked_ns = c->now_ns;
-			return s;
+			known = s;
+		} else if (s->stream == m->replaces) {
+			serve_ended(c, s);
 		}
-		serve_ended(c, s);
 	}
-	return NULL;
+	return known;
 }
 
 static int serve_start(struct control *c, struct node *n, struct object *o, uint32_t conn,
@@ -144,7 +148,7 @@ static int serve_check(struct control *c, struct node *n, uint32_t conn,
 			   : NULL;
 	if (data == NULL)
 		return -EAGAIN;
-	if (serve_known(c, objects_at(c, slot), n, m->stream, data->handle))
+	if (serve_known(c, objects_at(c, slot), n, m, data->handle))
 		return 0;
 	if (m->check) /* it has ended here: a new one needs a new edge, with fresh credit */
 		return -EPIPE;

@@ -211,6 +211,7 @@ static bool decode_stream(const Rpc__Stream *in, struct message_stream *out)
 	out->first = in->first;
 	out->count = in->count;
 	out->check = in->check != 0;
+	out->replaces = in->replaces;
 	return in->generation != 0 && in->stream != 0 && in->worker < WORKERS_MAX &&
 	       in->count > 0 && in->first <= UINT32_MAX - in->count &&
 	       decode_chunk(in->chunk_bytes, 0) && decode_skips(in, out) &&

@@ -96,6 +96,7 @@ static void encode_stream(const struct message_stream *m, Rpc__Stream *out)
 	out->first = m->first;
 	out->count = m->count;
 	out->check = m->check != 0;
+	out->replaces = m->replaces;
 	out->n_skip = 2 * (size_t)m->skips;
 	out->skip = (uint32_t *)(uintptr_t)m->skip; /* pairs of words */
 }

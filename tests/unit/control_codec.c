@@ -124,6 +124,7 @@ static struct message sample(uint32_t kind)
 						   .first = 5,
 						   .count = 6,
 						   .check = 1,
+						   .replaces = 0x10002,
 						   .skips = 2,
 						   .skip = {{5, 2}, {10, 1}}};
 		break;

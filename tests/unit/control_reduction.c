@@ -352,6 +352,32 @@ static void too_many_at_a_time(void **state)
 	world_free(w);
 }
 
+/* Each of two nodes gets the other's source while one of them streams that very object into a sum:
+ * two streams of one object to one node, and neither ends the other. */
+static void a_get_beside_a_sum_of_the_same(void **state)
+{
+	struct world *w = some_nodes(2);
+	struct session_request r;
+	uint32_t seq[2];
+
+	w->delay_ns = WORLD_MS; /* so that both are under way for long */
+	put_sources(w, 0, 2, LARGE);
+	for (uint32_t i = 0; i < 2; i++) {
+		r = world_request(SESSION_GET, source_name(1 - i));
+		r.pin = 0;
+		seq[i] = world_send(w, i, 0, &r);
+	}
+	assert_int_equal(sum(w, 0, "sum", 2, -1), 0);
+	assert_int_equal(get_sum(w, 0, "sum", LARGE, 2), 0);
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_non_null(world_wait(w, i, seq[i], 10 * WORLD_SECOND));
+		assert_int_equal(world_get(w, i, 0, source_name(1 - i), LARGE, 2 - i, -1), 0);
+		assert_int_equal(control_counters(w->node[i].core)->failovers, 0);
+		assert_int_equal(w->node[i].counters[0].tx_chunk_resends, 0);
+	}
+	world_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -365,6 +391,7 @@ int main(void)
 		cmocka_unit_test(what_cannot_be),
 		cmocka_unit_test(lengths_that_lie),
 		cmocka_unit_test(too_many_at_a_time),
+		cmocka_unit_test(a_get_beside_a_sum_of_the_same),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
