@@ -141,6 +141,8 @@ static void calls_measure(struct control *c, const struct call *call)
 
 	if (call->sent_ns != 0 && (kind == MESSAGE_HAVE || kind == MESSAGE_STREAM))
 		fanout_saw_start(&c->directory.link, c->now_ns - call->sent_ns);
+	if (call->sent_ns != 0 && kind == MESSAGE_STREAM)
+		watch_saw_answer(&c->watches, c->now_ns - call->sent_ns);
 }
 
 void calls_answer(struct control *c, struct node *n, const struct message *m)

@@ -189,6 +189,8 @@ struct control_counters {
 	uint64_t hello_refused, requests, requests_bad;
 	uint64_t events_unknown, records_refused;
 	uint64_t evictions, appointed, failovers, restarts, hedges;
+	uint64_t silences;	  /* holders that were found silent */
+	uint64_t hedges_vain;	  /* one of them spoke before its stand-in did */
 	uint64_t members_stale;	  /* HELLOs of an incarnation that has ended */
 	uint64_t members_strange; /* reports about nodes that cannot be */
 	uint64_t members_refuted; /* reports of our own end */

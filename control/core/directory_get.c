@@ -56,8 +56,11 @@ static enum choice directory_choose(struct directory *d, struct entry *e, const 
  * for one; as a hedge one with a slot, or with one stream too many if it is complete, but not
  * somebody whose bytes come from where the asker's come from. */
 static struct copy *directory_choose_more(struct directory *d, struct entry *e,
-					  const struct copy *own, bool hedge)
+					  const struct copy *own, const struct message_get *get)
 {
+	const struct copy *silent =
+		get->failed < d->nodes_count ? directory_copy(e, get->failed) : NULL;
+	bool hedge = get->why == MESSAGE_GET_HEDGE;
 	uint32_t slots = directory_slots(d, e);
 	struct copy *best = NULL;
 
@@ -67,10 +70,13 @@ static struct copy *directory_choose_more(struct directory *d, struct entry *e,
 	{
 		struct copy *copy = list_item(l, struct copy, of_entry);
 		bool partial = copy->state == MESSAGE_COPY_PARTIAL, shared = false;
+		uint32_t sending = copy->sending;
 
+		if (silent && directory_fed_by(silent, copy))
+			sending--; /* the asker takes its place */
 		if (!directory_can_send(d, copy) || directory_fed_by(own, copy))
 			continue;
-		if (hedge ? copy->sending >= slots + !partial : partial || copy->sending > 0)
+		if (hedge ? sending >= slots + !partial : partial || sending > 0)
 			continue;
 		for (uint32_t i = 0; partial && i < own->upstreams; i++)
 			shared |= directory_depends(d, copy, own->upstream[i].copy);
@@ -290,7 +296,9 @@ static void directory_get_more(struct directory *d, uint32_t node, const struct 
 	if (own && directory_get_again(d, e, node, m))
 		return;
 	if (own && own->state == MESSAGE_COPY_PARTIAL && e->generation == m->get.generation)
-		holder = directory_choose_more(d, e, own, m->get.why == MESSAGE_GET_HEDGE);
+		holder = directory_choose_more(d, e, own, &m->get);
+	if (m->get.failed < d->nodes_count)
+		d->out.suspect(d->out.arg, m->get.failed);
 	if (holder) {
 		directory_book(d, own, holder, m->request);
 		return;

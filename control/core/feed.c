@@ -2,7 +2,9 @@
 #include <errno.h>
 #include "state.h"
 
-#define FEED_SOON_NS UINT64_C(500000) /* a holder that is not ready is asked again */
+#define FEED_SOON_NS   UINT64_C(500000)	   /* a holder that is not ready is asked again */
+#define FEED_REPAIR_NS UINT64_C(100000000) /* after a holder was lost looks are frequent */
+#define FEED_NEXT_NS   UINT64_C(1000000)
 
 static void feed_fire(struct control *c, struct timer *t);
 
@@ -60,20 +62,42 @@ static struct link *feed_link(struct control *c, const struct feed *d)
 
 /* ---- REQUEST and STREAM ------------------------------------------------------------------- */
 
+static void feed_look_later(struct control *c, struct feed *d)
+{
+	const struct fetch *f = d->fetch;
+	uint64_t delay = watch_delay(&c->watches, &d->watch, c->now_ns), given_up;
+
+	if (d->state == FEED_LINK) {
+		given_up = d->linking_ns + c->config.link_ns;
+		if (c->now_ns + delay > given_up)
+			delay = given_up > c->now_ns ? given_up - c->now_ns : 0;
+	}
+	if (f->repair_ns != 0 && c->now_ns - f->repair_ns < FEED_REPAIR_NS && delay > FEED_NEXT_NS)
+		delay = FEED_NEXT_NS;
+	feed_timer(c, d, delay);
+}
+
 static bool feed_requested(struct control *c, struct call *call, const struct message *answer)
 {
 	struct feed *d = call->owner;
 	int32_t status = answer ? answer->reply.status : -ETIMEDOUT;
+	bool spoke = answer && d->silent;
 
 	d->call = NULL;
+	if (answer) {
+		watch_answered(&d->watch, c->now_ns);
+		d->silent = false;
+	}
 	if (d->state == FEED_STREAM && status == -EAGAIN)
 		status = 0; /* it is about to learn of the connection's end, and so are we */
 	if (status == 0) {
 		d->state = FEED_STREAM;
 		d->idle = 0;
 		feed_drop_edge(c, &d->old_edge);
+		feed_look_later(c, d);
 		fetch_fed(c, d->fetch, d, answer->reply.ready);
-		feed_timer(c, d, c->config.stall_ns);
+		if (spoke)
+			fetch_speaks(c, d->fetch, d);
 	} else if (status == -EAGAIN && d->attempts < 8) { /* it is not ready for us: soon */
 		d->state = FEED_REQUEST;
 		feed_timer(c, d, FEED_SOON_NS << d->attempts++);
@@ -104,11 +128,14 @@ static void feed_send(struct control *c, struct feed *d)
 		f->fed_ns = c->now_ns;
 		f->fed_chunks = chunks_missing(fetch_map(c, f), 0, fetch_chunks(f));
 	}
-	timers_cancel(&c->timers, &d->timer);
 	d->call = calls_start(c, d->holder, &m, TABLE_SLOT_NONE, c->config.call_ns, feed_requested,
 			      d);
-	if (d->call == NULL)
+	if (d->call == NULL) {
 		feed_timer(c, d, control_backoff(c, 1));
+		return;
+	}
+	watch_asked(&d->watch, c->now_ns);
+	feed_look_later(c, d);
 }
 
 /* Sets an edge over the missing part of the range and has the holder send. */
@@ -125,6 +152,7 @@ static void feed_request(struct control *c, struct feed *d, uint32_t conn)
 	first = chunks_after(fetch_map(c, d->fetch), d->first, d->end, 0);
 	if (first == d->end) { /* all is here: the worker says so in a moment, or others go on */
 		d->state = FEED_STREAM;
+		watch_begin(&d->watch, 0, c->now_ns);
 		feed_timer(c, d, c->config.stall_ns);
 		return;
 	}
@@ -147,14 +175,22 @@ void feed_linked(struct control *c, struct feed *d)
 		feed_request(c, d, l->conn);
 }
 
+static void feed_link_begin(struct control *c, struct feed *d)
+{
+	d->state = FEED_LINK;
+	d->linking_ns = c->now_ns;
+	watch_asked(&d->watch, c->now_ns);
+	feed_look_later(c, d);
+	feed_linked(c, d);
+}
+
 void feed_start(struct control *c, struct feed *d, struct node *holder)
 {
 	d->holder = holder;
-	d->state = FEED_LINK;
 	d->began_ns = d->moved_ns = c->now_ns;
 	d->fresh = true;
-	feed_timer(c, d, c->config.link_ns);
-	feed_linked(c, d);
+	watch_begin(&d->watch, d->end - d->first, c->now_ns);
+	feed_link_begin(c, d);
 }
 
 void feed_assign(struct control *c, struct feed *d, uint32_t first, uint32_t end)
@@ -166,6 +202,7 @@ void feed_assign(struct control *c, struct feed *d, uint32_t first, uint32_t end
 	d->end = end;
 	d->missing = map ? chunks_missing(map, first, end) : end - first;
 	d->looked_ns = c->now_ns;
+	d->watch.missing = d->missing;
 	if (d->state <= FEED_LINK || map == NULL || from == end)
 		return;
 	/* What its stream is to bring next lies in the range: it goes on. */
@@ -173,8 +210,7 @@ void feed_assign(struct control *c, struct feed *d, uint32_t first, uint32_t end
 	    chunks_missing(map, d->edge_first, from) == 0)
 		return;
 	if (d->edge == NULL) {
-		d->state = FEED_LINK;
-		feed_linked(c, d);
+		feed_link_begin(c, d);
 		return;
 	}
 	if (d->state == FEED_REQUEST || d->old_edge)
@@ -193,40 +229,56 @@ void feed_query(struct control *c, struct feed *d)
 		feed_send(c, d);
 }
 
-/* Nothing has come for a while: does the holder still send? It answers the same request again. */
-static void feed_stalled(struct control *c, struct feed *d)
+/* Does it still flow? A holder that is asked answers the same request again. */
+static void feed_look(struct control *c, struct feed *d)
 {
 	struct fetch *f = d->fetch;
-	uint32_t missing = chunks_missing(fetch_map(c, f), 0, fetch_chunks(f));
+	const uint64_t *map = fetch_map(c, f);
+	uint32_t missing = map ? chunks_missing(map, d->first, d->end) : d->watch.missing;
 
-	if (missing != d->stall_ready || d->edge == NULL) {
-		d->stall_ready = missing;
+	/* The first holder of a fetch may need time for its connection: there is no hurry yet. */
+	if (d->state != FEED_STREAM && d->fresh && f->repair_ns == 0 &&
+	    c->now_ns - d->began_ns < WATCH_SILENT_MAX_NS) {
+		feed_look_later(c, d);
+		return;
+	}
+	switch (watch_look(&c->watches, &d->watch, missing, c->now_ns)) {
+	case WATCH_FLOWS:
 		d->attempts = 0;
-		feed_timer(c, d, c->config.stall_ns);
-		return;
+		d->silent = false;
+		fetch_flows(c, f, d);
+		break;
+	case WATCH_ASK:
+		if (c->now_ns - d->watch.moved_ns >= c->config.stall_ns && !fetch_wanted(c, f)) {
+			fetch_fail(c, f, -ECANCELED, "it does not arrive, and nobody waits for it");
+			return;
+		}
+		if (d->call == NULL) {
+			feed_send(c, d);
+			return;
+		}
+		watch_asked(&d->watch, c->now_ns);
+		break;
+	case WATCH_SILENT:
+		fetch_silent(c, f, d);
+		break;
+	default:
+		break;
 	}
-	if (!fetch_wanted(c, f)) {
-		fetch_fail(c, f, -ECANCELED, "it does not arrive, and nobody waits for it");
-		return;
-	}
-	feed_send(c, d);
+	if (d->state != FEED_FREE)
+		feed_look_later(c, d);
 }
 
 static void feed_fire(struct control *c, struct timer *t)
 {
 	struct feed *d = list_item(t, struct feed, timer);
 
-	switch (d->state) {
-	case FEED_LINK:
+	if (d->state == FEED_LINK && c->now_ns - d->linking_ns >= c->config.link_ns)
 		feed_failed(c, d, MESSAGE_GET_UNREACHED);
-		break;
-	case FEED_REQUEST:
+	else if (d->state == FEED_REQUEST && d->call == NULL)
 		feed_send(c, d);
-		break;
-	case FEED_STREAM:
-		feed_stalled(c, d);
-		break;
-	default:
-		break;
-	}
+	else if (d->state == FEED_STREAM && d->edge == NULL) /* the worker is about to say so */
+		feed_timer(c, d, c->config.stall_ns);
+	else
+		feed_look(c, d);
 }

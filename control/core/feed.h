@@ -10,6 +10,9 @@
  * The range [first, end) is what the feed is to bring. Its stream may reach further, after the rest
  * was given to others; a stream that begins elsewhere takes the place of the one before at the
  * holder, and the old edge goes when the holder has agreed.
+ *
+ * A holder that owes an answer, or chunks, and gives none is silent (watch.h): its fetch asks for
+ * another one. The first of the two to answer stays.
  */
 #ifndef SARISSA_CONTROL_CORE_FEED_H
 #define SARISSA_CONTROL_CORE_FEED_H
@@ -17,6 +20,7 @@
 #include "internal/record.h"
 #include "message.h"
 #include "timers.h"
+#include "watch.h"
 
 struct call;
 struct control;
@@ -46,12 +50,15 @@ struct feed {
 	uint32_t edge_first, edge_end; /* of its stream */
 	uint32_t missing;	       /* of the range, at the last look */
 	uint64_t looked_ns, moved_ns;
-	uint32_t stall_ready;
+	uint64_t linking_ns; /* LINK: since when */
+	struct watch watch;
 	uint32_t lead;	   /* chunks that the holder had beyond ours when it was asked last */
 	uint16_t attempts; /* without progress */
 	uint16_t idle;	   /* looks without progress */
 	uint8_t state;
-	bool fresh; /* has brought nothing yet */
+	bool fresh;	/* has brought nothing yet */
+	bool silent;	/* was asked and does not answer */
+	bool stands_in; /* asked for because another was silent */
 };
 
 /* Begins with a holder that the directory has booked; the range is set. */

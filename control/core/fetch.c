@@ -200,6 +200,10 @@ void fetch_stop(struct control *c, struct fetch *f)
 void fetch_feed_failed(struct control *c, struct fetch *f, struct node *holder, uint32_t why)
 {
 	c->counters.failovers++;
+	if (f->repair_ns == 0) {
+		f->repair_ns = c->now_ns;
+		f->repair_of = holder->number;
+	}
 	if (fetch_feeds(f) > 0) {
 		fetch_leave(c, f, holder);
 		fetch_divide(c, f);
@@ -250,6 +254,18 @@ void fetch_node_up(struct control *c, struct node *n)
 		for (int k = 0; k < FETCH_FEEDS; k++)
 			if (f->feed[k].holder == n)
 				feed_linked(c, &f->feed[k]);
+	}
+}
+
+void fetch_node_dead(struct control *c, const struct node *n)
+{
+	list_each(i, after, &c->fetches.active)
+	{
+		struct fetch *f = list_item(i, struct fetch, active);
+
+		for (int k = 0; k < FETCH_FEEDS; k++)
+			if (f->feed[k].holder == n)
+				feed_failed(c, &f->feed[k], MESSAGE_GET_UNREACHED);
 	}
 }
 

@@ -47,8 +47,10 @@ struct fetch {
 	uint64_t size;
 	uint64_t fed_ns; /* when a holder was first asked to stream, and how much was missing */
 	uint32_t fed_chunks;
-	uint64_t asked_ns; /* the GET that is out */
-	uint32_t slot;	   /* TABLE_SLOT_NONE: no place yet */
+	uint64_t asked_ns;  /* the GET that is out */
+	uint64_t repair_ns; /* when a holder was found lost; 0: chunks have come since */
+	uint32_t repair_of; /* which */
+	uint32_t slot;	    /* TABLE_SLOT_NONE: no place yet */
 	uint32_t chunk_bytes;
 	uint32_t bitmap;   /* kept while there is no stage */
 	uint32_t failed;   /* the holder to avoid */
@@ -63,6 +65,7 @@ struct fetch {
 	uint64_t rate;	   /* bytes per second */
 	uint64_t rate_one; /* before a second holder was tried; 0: none is being tried */
 	uint64_t help_ns;  /* when one more may be asked for */
+	uint64_t more_ns;  /* when it was, last */
 	uint64_t queried_ns;
 	uint32_t missing; /* chunks */
 	uint32_t spare;	  /* idle complete copies elsewhere, when the holder was handed out */
@@ -118,6 +121,12 @@ void fetch_announce(struct control *c, const struct node *shard);
 void fetch_fed(struct control *c, struct fetch *f, struct feed *d, uint32_t ready);
 /* A holder feeds it no more (why: enum message_get_why). */
 void fetch_feed_failed(struct control *c, struct fetch *f, struct node *holder, uint32_t why);
+/* A holder does not answer; it does again; it sends. */
+void fetch_silent(struct control *c, struct fetch *f, struct feed *d);
+void fetch_speaks(struct control *c, struct fetch *f, const struct feed *d);
+void fetch_flows(struct control *c, struct fetch *f, const struct feed *d);
+/* The members agree that a node is dead: nobody waits for it. */
+void fetch_node_dead(struct control *c, const struct node *n);
 /* Lets go of all holders. */
 void fetch_stop(struct control *c, struct fetch *f);
 

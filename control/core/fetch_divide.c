@@ -38,6 +38,16 @@ uint32_t fetch_feeds(const struct fetch *f)
 	return count;
 }
 
+/* Those who are silent bring nothing, as long as others may. */
+static bool divide_passes(const struct fetch *f, const struct feed *d)
+{
+	bool others = false;
+
+	for (int i = 0; i < FETCH_FEEDS; i++)
+		others |= f->feed[i].state != FEED_FREE && !f->feed[i].silent;
+	return d->state == FEED_FREE || (d->silent && others);
+}
+
 /* Those with work come first, in the order of their ranges: they can keep their streams. */
 static bool divide_before(const struct feed *a, const struct feed *b)
 {
@@ -54,7 +64,7 @@ static uint32_t divide_order(struct fetch *f, struct feed *order[FETCH_FEEDS])
 		struct feed *d = &f->feed[i];
 		uint32_t at = count;
 
-		if (d->state == FEED_FREE)
+		if (divide_passes(f, d))
 			continue;
 		for (; at > 0 && divide_before(d, order[at - 1]); at--)
 			order[at] = order[at - 1];

@@ -54,6 +54,24 @@ static void look_refused(struct control *c, struct fetch *f)
 	f->rate_one = 0;
 }
 
+static struct feed *look_silent(struct fetch *f)
+{
+	for (int i = 0; i < FETCH_FEEDS; i++)
+		if (f->feed[i].state != FEED_FREE && f->feed[i].silent)
+			return &f->feed[i];
+	return NULL;
+}
+
+/* What was asked for long ago, or for one who has spoken since, may not be needed any more. */
+static bool look_is_stale(struct control *c, struct fetch *f, const struct call *call)
+{
+	const struct message_get *get = &call->message.get;
+
+	if (get->failed != MESSAGE_NODE_NONE)
+		return look_silent(f) == NULL;
+	return c->now_ns - f->more_ns > LOOK_PAUSE_NS;
+}
+
 static bool look_got(struct control *c, struct call *call, const struct message *answer)
 {
 	struct fetch *f = call->owner;
@@ -66,32 +84,37 @@ static bool look_got(struct control *c, struct call *call, const struct message 
 		look_refused(c, f);
 		return false;
 	}
+	f->refused = f->slow = 0;
+	f->help_ns = c->now_ns + LOOK_PAUSE_NS;
 	d = fetch_feed_free(f);
 	holder = peers_node(c, got->holder);
-	if (holder == NULL || holder == c->self)
+	if (holder == NULL || holder == c->self) {
+		look_refused(c, f);
 		return false;
-	if (d == NULL || got->generation != f->generation) {
+	}
+	if (d == NULL || got->generation != f->generation || look_is_stale(c, f, call)) {
 		fetch_leave(c, f, holder);
 		return false;
 	}
-	f->refused = f->slow = 0;
-	f->help_ns = c->now_ns + LOOK_PAUSE_NS;
 	d->first = d->end = fetch_chunks(f);
+	d->stands_in = look_silent(f) != NULL;
 	feed_start(c, d, holder);
 	fetch_divide(c, f);
 	return false;
 }
 
-static void look_ask(struct control *c, struct fetch *f, enum message_get_why why)
+/* silent: the holder that does not answer, or MESSAGE_NODE_NONE. */
+static void look_ask(struct control *c, struct fetch *f, enum message_get_why why, uint32_t silent)
 {
 	struct message m = {.kind = MESSAGE_GET};
 
 	m.get.id = f->by_id.id;
 	m.get.generation = f->generation;
-	m.get.failed = MESSAGE_NODE_NONE;
+	m.get.failed = silent;
 	m.get.why = why;
 	f->more = calls_start(c, control_shard(c, &f->by_id.id), &m, TABLE_SLOT_NONE,
 			      c->config.call_ns, look_got, f);
+	f->more_ns = c->now_ns;
 	if (f->more == NULL)
 		look_refused(c, f);
 	else if (why == MESSAGE_GET_HEDGE)
@@ -101,6 +124,7 @@ static void look_ask(struct control *c, struct fetch *f, enum message_get_why wh
 /* ---- beginning and end ---------------------------------------------------------------------- */
 
 static void look_later(struct control *c, struct fetch *f, uint64_t delay_ns);
+static void look_let_go(struct control *c, struct fetch *f, struct feed *d);
 
 void fetch_look_begin(struct control *c, struct fetch *f)
 {
@@ -129,11 +153,81 @@ void fetch_fed(struct control *c, struct fetch *f, struct feed *d, uint32_t read
 	uint32_t chunks = fetch_chunks(f), missing = chunks_missing(fetch_map(c, f), 0, chunks);
 
 	d->lead = ready > chunks - missing ? ready - (chunks - missing) : 0;
+	for (struct feed *s = look_silent(f); s && s != d; s = look_silent(f))
+		look_let_go(c, f, s);
 	if (f->timer.position != 0)
 		return;
 	f->missing = missing;
 	f->looked_ns = c->now_ns;
 	look_later(c, f, LOOK_MIN_NS);
+}
+
+/* ---- silence --------------------------------------------------------------------------------- */
+
+/* Whether somebody else feeds the fetch, or is about to. */
+static bool look_has_other(const struct fetch *f, const struct feed *d, bool feeding)
+{
+	for (int i = 0; i < FETCH_FEEDS; i++) {
+		const struct feed *o = &f->feed[i];
+
+		if (o != d && o->state != FEED_FREE && !o->silent &&
+		    (!feeding || o->state == FEED_STREAM))
+			return true;
+	}
+	return false;
+}
+
+void fetch_silent(struct control *c, struct fetch *f, struct feed *d)
+{
+	bool first = !d->silent;
+
+	d->silent = true;
+	c->counters.silences += first;
+	if (f->repair_ns == 0) {
+		f->repair_ns = c->now_ns;
+		f->repair_of = d->holder->number;
+	}
+	if (look_has_other(f, d, true)) {
+		look_let_go(c, f, d);
+		return;
+	}
+	if (f->more || fetch_feed_free(f) == NULL || look_has_other(f, d, false) ||
+	    (!first && c->now_ns < f->help_ns))
+		return;
+	if (first)
+		f->refused = 0;
+	look_ask(c, f, MESSAGE_GET_HEDGE, d->holder->number);
+}
+
+/* The stand-in has not answered yet: it is not needed. */
+void fetch_speaks(struct control *c, struct fetch *f, const struct feed *d)
+{
+	for (int i = 0; i < FETCH_FEEDS; i++) {
+		struct feed *o = &f->feed[i];
+
+		if (o == d || !o->stands_in || o->state == FEED_FREE || o->state == FEED_STREAM)
+			continue;
+		c->counters.hedges_vain++;
+		look_let_go(c, f, o);
+	}
+}
+
+void fetch_flows(struct control *c, struct fetch *f, const struct feed *d)
+{
+	struct text t = {.length = 0};
+
+	if (f->repair_ns == 0)
+		return;
+	text_add_object(&t, &f->by_id.id, objects_name(c, f->slot));
+	text_add(&t, " goes on from node ");
+	text_add_number(&t, d->holder->number);
+	text_add(&t, ", ");
+	text_add_number(&t, (c->now_ns - f->repair_ns) / 1000);
+	text_add(&t, " us after node ");
+	text_add_number(&t, f->repair_of);
+	text_add(&t, " was found lost");
+	control_log(c, CONTROL_LOG_INFO, &t);
+	f->repair_ns = 0;
 }
 
 /* ---- a look --------------------------------------------------------------------------------- */
@@ -265,7 +359,7 @@ static void look_for_help(struct control *c, struct fetch *f)
 		return;
 	if (f->slow >= LOOK_SLOW) {
 		if (look_blames(c, f))
-			look_ask(c, f, MESSAGE_GET_HEDGE);
+			look_ask(c, f, MESSAGE_GET_HEDGE, MESSAGE_NODE_NONE);
 		return;
 	}
 	if (fetch_feeds(f) == 1 && f->spare > 0 && f->steady >= LOOK_STEADY &&
@@ -273,7 +367,7 @@ static void look_for_help(struct control *c, struct fetch *f)
 		f->spare--;
 		f->rate_one = f->rate;
 		f->trial = 0;
-		look_ask(c, f, MESSAGE_GET_MORE);
+		look_ask(c, f, MESSAGE_GET_MORE, MESSAGE_NODE_NONE);
 	}
 }
 

@@ -121,8 +121,10 @@ static void members_gone(struct control *c, struct node *n)
 	n->probed_ns = 0;
 	if (n->state == NODE_UP)
 		control_node_down(c, n);
-	if (n->member == MEMBER_DEAD) /* it may think that it still waits here: it must ask again */
-		peers_sever(c, n);
+	if (n->member == MEMBER_DEAD) {
+		peers_sever(c, n); /* it may think that it still waits here: it must ask again */
+		fetch_node_dead(c, n);
+	}
 	if (n->member != MEMBER_LEFT)
 		return;
 	timers_cancel(&c->timers, &n->forget);

@@ -67,9 +67,9 @@ enum message_get_why {
 	MESSAGE_GET_UNREACHED, /* the holder named before does not answer, or stopped sending */
 	MESSAGE_GET_ABSENT,    /* the holder named before says that it has no such copy */
 	MESSAGE_GET_MORE,      /* one feeds me, an idle one beside it would be faster */
-	MESSAGE_GET_HEDGE,     /* those that feed me are slow: whom else can I ask? */
-	MESSAGE_GET_LOCATE,    /* where is it? Nothing is booked, and I get no copy */
-	MESSAGE_GET_FORGET,    /* I ask no more: generation is the number of my LOCATE */
+	MESSAGE_GET_HEDGE,  /* those that feed me are slow, or failed does not answer: who else? */
+	MESSAGE_GET_LOCATE, /* where is it? Nothing is booked, and I get no copy */
+	MESSAGE_GET_FORGET, /* I ask no more: generation is the number of my LOCATE */
 	MESSAGE_GET_WHYS,
 };
 

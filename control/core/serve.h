@@ -48,7 +48,7 @@ struct fetch;
 /* The fetch has its place, or will not have it soon: those who came early are answered. */
 void serve_early(struct control *c, struct fetch *f);
 /* Whether somebody is to get the object from here, who has asked lately: one for whom nothing comes
- * asks every stall_ns whether the stream still is there. */
+ * asks every second or so whether the stream still is there. */
 bool serve_any(const struct control *c, const struct object *o);
 /* Its edge has done its work, or failed. */
 void serve_ended(struct control *c, struct serve *s);

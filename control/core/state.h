@@ -59,6 +59,7 @@ struct control {
 	struct combines combines;
 	struct reduces reduces;
 	struct serves serves;
+	struct watches watches;
 	struct reductions reductions;
 	struct sessions sessions;
 

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+#include <string.h>
+
+#include "cast.h"
+
+enum { PIN = 1 };
+
+static struct session_request cast_request(struct cast *c, uint32_t node, uint16_t op, uint8_t id)
+{
+	struct session_request r = {.magic = SESSION_MAGIC,
+				    .op = op,
+				    .version = SESSION_VERSION,
+				    .seq = ++c->task[node].seq,
+				    .timeout_ns = -1,
+				    .pin = SESSION_PIN_NONE};
+	memset(r.id.bytes, id * 41, sizeof(r.id.bytes));
+	r.id.bytes[3] = id;
+	return r;
+}
+
+static void cast_send(struct cast *c, uint32_t node, struct session_request *r)
+{
+	c->task[node].answered = false;
+	full_request(&c->g.full[node], c->task[node].session, r);
+}
+
+/* A getter is told where the object will be, and then waits for all of it. */
+static void cast_reply(void *context, struct full *f, const struct full_reply *r)
+{
+	struct cast *c = context;
+	uint32_t node = f->n->index;
+	struct cast_task *t = &c->task[node];
+
+	if (r->reply.seq != t->seq)
+		return;
+	t->answered = true;
+	t->status = r->reply.status;
+	if (r->reply.status != 0) {
+		if (!c->may_fail)
+			fail_msg("request %u: %d, %s", r->reply.op, r->reply.status, r->reply.text);
+		snprintf(t->text, sizeof(t->text), "%s", r->reply.text);
+		t->done = true;
+		t->done_ns = world_now(&c->w);
+		return;
+	}
+	if (r->reply.op != SESSION_WAIT)
+		t->reply = r->reply;
+	if (!c->getting)
+		return;
+	if (r->reply.op == SESSION_WAIT || r->reply.watermark == c->size) {
+		t->done = true;
+		t->done_ns = world_now(&c->w);
+		return;
+	}
+	struct session_request wait = cast_request(c, node, SESSION_WAIT, 0);
+	wait.slot = t->reply.slot;
+	wait.generation = t->reply.generation;
+	wait.watermark = c->size;
+	cast_send(c, node, &wait);
+}
+
+bool cast_all_done(void *context)
+{
+	const struct cast *c = context;
+
+	for (uint32_t i = 1; i < c->nodes; i++)
+		if (!c->task[i].done)
+			return false;
+	return true;
+}
+
+static bool cast_answered(void *context)
+{
+	return ((struct cast *)context)->task[0].answered;
+}
+
+static void cast_call(struct cast *c, struct session_request *r)
+{
+	cast_send(c, 0, r);
+	assert_true(world_until(&c->w, 10 * WORLD_S, cast_answered, c) != UINT64_MAX);
+}
+
+void cast_put(struct cast *c, uint8_t id)
+{
+	struct session_request r = cast_request(c, 0, SESSION_CREATE, id);
+	const struct session_reply *made = &c->task[0].reply;
+
+	c->getting = false;
+	r.size = c->size;
+	r.pin = 2;
+	cast_call(c, &r);
+	memory_fill(c->w.nodes[0].store.base + made->offset, id, 0, c->size);
+	r = cast_request(c, 0, SESSION_SEAL, id);
+	r.slot = made->slot;
+	r.generation = made->generation;
+	r.watermark = c->size;
+	cast_call(c, &r);
+	world_run(&c->w, 50 * WORLD_MS);
+}
+
+void cast_begin(struct cast *c, uint32_t node, uint8_t id)
+{
+	struct session_request r = cast_request(c, node, SESSION_GET, id);
+
+	c->getting = true;
+	c->task[node].done = false;
+	r.pin = PIN;
+	cast_send(c, node, &r);
+}
+
+void cast_check(struct cast *c, uint32_t node, uint8_t id)
+{
+	assert_int_equal(memory_check(c->w.nodes[node].store.base + c->task[node].reply.offset, id,
+				      0, c->size),
+			 c->size);
+}
+
+uint64_t cast_get(struct cast *c, uint8_t id)
+{
+	uint64_t begin = world_now(&c->w), last = 0;
+
+	for (uint32_t i = 1; i < c->nodes; i++)
+		cast_begin(c, i, id);
+	assert_true(world_until(&c->w, 60 * WORLD_S, cast_all_done, c) != UINT64_MAX);
+	for (uint32_t i = 1; i < c->nodes; i++) {
+		cast_check(c, i, id);
+		if (c->task[i].done_ns > last)
+			last = c->task[i].done_ns;
+	}
+	c->getting = false;
+	return last - begin;
+}
+
+void cast_remove(struct cast *c, uint8_t id)
+{
+	struct session_request r = cast_request(c, 0, SESSION_DELETE, id);
+
+	for (uint32_t i = 0; i < c->nodes; i++)
+		memset(c->g.full[i].pins, 0, sizeof(c->g.full[i].pins));
+	world_run(&c->w, 20 * WORLD_MS);
+	cast_call(c, &r);
+	world_run(&c->w, 200 * WORLD_MS);
+}
+
+void cast_open(struct cast *c, uint32_t nodes, uint64_t size, uint64_t mbit, uint32_t shards)
+{
+	struct network_link link = testkit_link(mbit, 100 * WORLD_US);
+	struct node_options o = full_options(4 * size + (4 << 20));
+	struct control_config config;
+
+	memset(c, 0, sizeof(*c));
+	c->nodes = nodes;
+	c->size = size;
+	full_config(&config);
+	world_init(&c->w, nodes, &link, &o, TESTKIT_SEED, false);
+	full_open(&c->g, &c->w, &config, shards, 20 * WORLD_US);
+	c->g.on_reply = cast_reply;
+	c->g.context = c;
+	world_run(&c->w, 3 * WORLD_S); /* the members meet */
+	for (uint32_t i = 0; i < nodes; i++) {
+		struct session_request r = cast_request(c, i, SESSION_ATTACH, 0);
+
+		c->task[i].session = (uint32_t)full_session(&c->g.full[i]);
+		cast_send(c, i, &r);
+	}
+	world_run(&c->w, WORLD_MS);
+}
+
+void cast_close(struct cast *c)
+{
+	full_close(&c->g);
+	testkit_clean(&c->w);
+	world_free(&c->w);
+}
+
+uint64_t cast_sent(const struct cast *c)
+{
+	return c->w.nodes[0].counters.tx_chunk_bytes;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One object at a time, put at node 0 and got by all others, in whole nodes of virtual time
+ * (full.h). A wrong byte or an unexpected answer fails the test.
+ */
+#ifndef SARISSA_TESTS_SIM_CAST_H
+#define SARISSA_TESTS_SIM_CAST_H
+
+#include "full.h"
+#include "testkit.h"
+
+enum { CAST_NODES_MAX = 16 };
+
+struct cast_task {
+	struct session_reply reply; /* the last, but to a WAIT */
+	int32_t status;		    /* of the last */
+	char text[128];
+	uint32_t session, seq;
+	bool answered, done;
+	uint64_t done_ns;
+};
+
+struct cast {
+	struct world w;
+	struct full_group g;
+	struct cast_task task[CAST_NODES_MAX];
+	uint32_t nodes;
+	uint64_t size;
+	bool getting;
+	bool may_fail; /* a get may end with an error: the task's status and text */
+};
+
+/* Links of that rate to nodes with room for some objects of that size; all are attached. */
+void cast_open(struct cast *c, uint32_t nodes, uint64_t size, uint64_t mbit, uint32_t shards);
+void cast_close(struct cast *c);
+void cast_put(struct cast *c, uint8_t id);
+/* One node asks; it has all of it, or was told why not, when its task is done. */
+void cast_begin(struct cast *c, uint32_t node, uint8_t id);
+bool cast_all_done(void *cast);
+void cast_check(struct cast *c, uint32_t node, uint8_t id);
+/* All but node 0 get it. Returns when the last one had it, in ns since all asked. */
+uint64_t cast_get(struct cast *c, uint8_t id);
+/* Deletes it, and unpins it everywhere. */
+void cast_remove(struct cast *c, uint8_t id);
+/* Bytes of chunks that the source has sent. */
+uint64_t cast_sent(const struct cast *c);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "peek.h"
+
+#include "core/state.h"
+
+static struct fetch *peek(struct control *core)
+{
+	struct list *l = core ? list_first(&core->fetches.active) : NULL;
+	struct fetch *f = l ? list_item(l, struct fetch, active) : NULL;
+
+	return f && f->slot != TABLE_SLOT_NONE ? f : NULL;
+}
+
+uint32_t peek_chunks(struct control *core)
+{
+	const struct fetch *f = peek(core);
+
+	return f ? fetch_chunks(f) : 0;
+}
+
+uint32_t peek_missing(struct control *core)
+{
+	const struct fetch *f = peek(core);
+
+	return f ? chunks_missing(fetch_map(core, f), 0, fetch_chunks(f)) : 0;
+}
+
+uint32_t peek_feeder(struct control *core)
+{
+	const struct fetch *f = peek(core);
+	uint32_t found = UINT32_MAX;
+
+	for (int i = 0; f && i < FETCH_FEEDS; i++) {
+		if (f->feed[i].state != FEED_STREAM)
+			continue;
+		if (found != UINT32_MAX)
+			return UINT32_MAX;
+		found = f->feed[i].holder->number;
+	}
+	return found;
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Who sends an object dies, is cut off or freezes in the middle: how soon its receivers notice, and
+ * how soon they go on elsewhere. Whole nodes in virtual time. */
+#include "cast.h"
+#include "peek.h"
+
+enum trouble { KILLED, CUT, FROZEN, TROUBLES };
+
+static const char *const trouble_name[] = {"killed", "cut off", "frozen"};
+
+#define SIZE (UINT64_C(4) << 20)
+#define MBIT UINT64_C(200) /* 170 ms */
+
+/* What is stated in docs/broadcast.md, for a network without other load. */
+#define DETECT_NS (45 * WORLD_MS)
+#define RESUME_NS (10 * WORLD_MS)
+
+static struct control *core_of(struct cast *c, uint32_t node)
+{
+	return c->g.full[node].core;
+}
+
+struct point {
+	struct cast *c;
+	uint32_t node, missing;
+	uint64_t silences;
+};
+
+static bool has_less_missing(void *context)
+{
+	const struct point *p = context;
+
+	return peek_missing(core_of(p->c, p->node)) < p->missing;
+}
+
+static bool is_suspicious(void *context)
+{
+	const struct point *p = context;
+
+	return control_counters(p->c->g.full[p->node].core)->silences > p->silences;
+}
+
+static void strike(struct cast *c, uint32_t node, enum trouble trouble)
+{
+	if (trouble == CUT) {
+		c->w.net.endpoints[node].is_down = true;
+	} else if (trouble == FROZEN) {
+		node_freeze(&c->w.nodes[node], world_now(&c->w) + 60 * WORLD_S);
+	} else {
+		full_kill_control(&c->g.full[node]);
+		full_kill_dataplane(&c->g.full[node]);
+	}
+}
+
+static void begin_all(struct cast *c, uint8_t id)
+{
+	for (uint32_t i = 1; i < c->nodes; i++)
+		cast_begin(c, i, id);
+}
+
+/* A receiver that is half way and fed by one that is not the source, or by that one. */
+static uint32_t half_way(struct cast *c, bool by_source, uint32_t *feeder)
+{
+	struct point p = {.c = c, .node = 1};
+
+	world_run(&c->w, 20 * WORLD_MS);
+	for (uint32_t i = 1; i < c->nodes; i++) {
+		*feeder = peek_feeder(core_of(c, i));
+		if (*feeder != UINT32_MAX && (*feeder == 0) == by_source)
+			p.node = i;
+	}
+	p.missing = peek_chunks(core_of(c, p.node)) / 2;
+	assert_true(world_until(&c->w, WORLD_S, has_less_missing, &p) != UINT64_MAX);
+	*feeder = peek_feeder(core_of(c, p.node));
+	assert_true(*feeder != UINT32_MAX && (*feeder == 0) == by_source);
+	return p.node;
+}
+
+static void finish(struct cast *c, uint32_t without, uint8_t id)
+{
+	c->task[without].done = true;
+	assert_true(world_until(&c->w, 10 * WORLD_S, cast_all_done, c) != UINT64_MAX);
+	for (uint32_t i = 1; i < c->nodes; i++)
+		if (i != without)
+			cast_check(c, i, id);
+}
+
+/* In a chain of nodes the one before somebody ends; the source has all of it. */
+static void a_sender_is_lost(void **state)
+{
+	for (enum trouble trouble = KILLED; trouble < TROUBLES; trouble++) {
+		static struct cast c;
+		struct point p = {.c = &c};
+		uint64_t detected, resumed;
+		uint32_t victim;
+
+		cast_open(&c, 5, SIZE, MBIT, 1);
+		cast_put(&c, 1);
+		begin_all(&c, 1);
+		p.node = half_way(&c, false, &victim);
+		p.silences = control_counters(c.g.full[p.node].core)->silences;
+		strike(&c, victim, trouble);
+		detected = world_until(&c.w, WORLD_S, is_suspicious, &p);
+		p.missing = peek_missing(core_of(&c, p.node));
+		resumed = world_until(&c.w, WORLD_S, has_less_missing, &p);
+		print_message("%s: %.1f ms until it was noticed, %.1f more until chunks came\n",
+			      trouble_name[trouble], (double)detected / 1e6, (double)resumed / 1e6);
+		assert_true(detected < DETECT_NS);
+		assert_true(resumed < RESUME_NS);
+		finish(&c, victim, 1);
+		c.may_fail = true;
+		if (trouble == FROZEN)
+			c.w.nodes[victim].frozen_until_ns = 0;
+		cast_close(&c);
+	}
+}
+
+static uint64_t duplicates(const struct cast *c)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < c->nodes; i++)
+		sum += c->w.nodes[i].counters.rx_chunk_duplicates;
+	return sum * TESTKIT_CHUNK;
+}
+
+/* Chunks that came twice, when a sender of a chain of five freezes for so long, and how often
+ * somebody asked for another. */
+static uint64_t freeze_for(uint64_t ns, uint64_t *hedges)
+{
+	static struct cast c;
+	uint32_t victim;
+	uint64_t twice;
+
+	cast_open(&c, 5, SIZE, MBIT, 1);
+	cast_put(&c, 1);
+	begin_all(&c, 1);
+	half_way(&c, false, &victim);
+	node_freeze(&c.w.nodes[victim], world_now(&c.w) + ns);
+	finish(&c, 0, 1);
+	*hedges = 0;
+	for (uint32_t i = 1; i < c.nodes; i++)
+		*hedges += control_counters(core_of(&c, i))->hedges;
+	twice = duplicates(&c);
+	cast_close(&c);
+	return twice;
+}
+
+/* What is shorter than the detection costs nothing; what is hardly longer costs little. */
+static void a_sender_pauses(void **state)
+{
+	uint64_t hedges, twice;
+
+	twice = freeze_for(20 * WORLD_MS, &hedges);
+	assert_int_equal(hedges, 0);
+	testkit_at_most("bytes twice, pause of 20 ms", twice, SIZE / 500);
+	twice = freeze_for(45 * WORLD_MS, &hedges);
+	assert_true(hedges > 0);
+	testkit_at_most("bytes twice, pause of 45 ms", twice, SIZE / 20);
+	twice = freeze_for(400 * WORLD_MS, &hedges);
+	testkit_at_most("bytes twice, pause of 400 ms", twice, SIZE / 20);
+}
+
+/* Nobody else has it: what there is goes on when it wakes, and nothing is sent again. */
+static void the_only_sender_pauses(void **state)
+{
+	static struct cast c;
+	uint32_t victim;
+
+	cast_open(&c, 4, SIZE, MBIT, 1);
+	cast_put(&c, 1);
+	begin_all(&c, 1);
+	half_way(&c, true, &victim);
+	node_freeze(&c.w.nodes[0], world_now(&c.w) + 300 * WORLD_MS);
+	finish(&c, 0, 1);
+	testkit_at_most("copies from the source", (double)cast_sent(&c) / (double)SIZE, 1.02);
+	testkit_at_most("bytes twice", duplicates(&c), SIZE / 50);
+	cast_close(&c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_sender_is_lost),
+		cmocka_unit_test(a_sender_pauses),
+		cmocka_unit_test(the_only_sender_pauses),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
