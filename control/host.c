@@ -16,6 +16,7 @@
 
 enum {
 	RETRY_MS = 100,
+	READY_MS = 5000,
 	LEAVE_MS = 50,	  /* for the goodbye to reach the others */
 	REPLY_MS = 10000, /* a dataplane that does not answer an attach in so long is left */
 };
@@ -302,12 +303,24 @@ static void host_alive(uv_timer_t *timer)
 	notify_say(&h->notify, NOTIFY_WATCHDOG);
 }
 
+/* A boot must not wait for a cable, or for other nodes: from now on `status` tells the rest. */
+static void host_waits(uv_timer_t *timer)
+{
+	struct host *h = timer->data;
+
+	if (!h->member)
+		notify_say(&h->notify, NOTIFY_READY);
+}
+
 static void host_watchdog(struct host *h)
 {
 	uint64_t period_ms = h->notify.watchdog_ns / 3000000u;
 
 	uv_timer_init(&h->loop, &h->watchdog);
-	h->watchdog.data = h;
+	uv_timer_init(&h->loop, &h->patience);
+	h->watchdog.data = h->patience.data = h;
+	uv_timer_start(&h->patience, host_waits, READY_MS, 0);
+	notify_status(&h->notify, "waiting for the dataplane");
 	if (period_ms > 0)
 		uv_timer_start(&h->watchdog, host_alive, period_ms, period_ms);
 }

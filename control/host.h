@@ -21,6 +21,7 @@ struct host {
 	uv_timer_t retry;    /* to the next attempt to attach */
 	uv_timer_t timeout;  /* of the core */
 	uv_timer_t watchdog; /* of the service manager */
+	uv_timer_t patience; /* of its boot */
 	uv_prepare_t prepare;
 	uv_idle_t busy;	      /* active while there is work left that no descriptor tells of */
 	uv_poll_t *attaching; /* the dataplane's socket; NULL: none */

@@ -205,9 +205,10 @@ def control_is_ready_when_clients_are_let_in():
         cluster.begin(0, "control", manager.env)
         texts = manager.heard(1)
         assert "READY=1" not in texts, f"without a dataplane it says {texts}"
+        assert "STATUS=waiting for the dataplane" in texts, texts
         cluster.begin(0, "dataplane")
         manager.wait_ready()
-        cluster.answer()
+        assert nodes.answers(cluster.config, 0), "it says ready, and does not answer"
         manager.check_alive()
         pid = cluster.pid(0, "control")
         os.kill(pid, signal.SIGSTOP)
@@ -218,6 +219,17 @@ def control_is_ready_when_clients_are_let_in():
         assert "WATCHDOG=1" in texts and "STATUS=waiting for the dataplane" in texts, texts
 
 
+def control_does_not_hold_up_a_boot():
+    netlib.need_daemons()
+    netlib.need_command("setpriv")
+    with netlib.scratch() as directory, Service(1, directory) as cluster:
+        manager = Manager(directory / "notify")
+        cluster.begin(0, "control", manager.env)
+        texts = manager.heard(6)
+        assert "READY=1" in texts, f"without a dataplane it says {texts} for 6 s"
+
+
 netlib.run(the_capabilities_of_the_units_suffice,
            the_watchdog_of_the_dataplane_hears_of_a_worker_that_hangs,
-           control_is_ready_when_clients_are_let_in)
+           control_is_ready_when_clients_are_let_in,
+           control_does_not_hold_up_a_boot)
