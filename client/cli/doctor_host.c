@@ -96,9 +96,9 @@ static void doctor_memlock(struct doctor *d)
 	const uint64_t enough = 64 << 20; /* the packet memory of a worker, and room */
 	uint64_t limit;
 	char text[TEXT_BYTES];
-	bool of_dataplane =
-		d->node.dataplane_pid > 0 && doctor_memlock_of(d->node.dataplane_pid, &limit);
-	if (!of_dataplane && !doctor_memlock_of(0, &limit))
+	bool runs = d->node.dataplane_pid > 0; /* then it had enough, whatever it is */
+	bool of_dataplane = runs && doctor_memlock_of(d->node.dataplane_pid, &limit);
+	if (!of_dataplane && (runs || !doctor_memlock_of(0, &limit)))
 		return;
 	const char *whose = of_dataplane ? "the dataplane" : "this shell";
 	if (limit == UINT64_MAX)
