@@ -114,7 +114,8 @@ static bool reduction_answered(struct control *c, struct call *call, const struc
 	int32_t status = answer ? answer->reply.status : -ETIMEDOUT;
 
 	r->call = NULL;
-	r->again |= call->node != r->asked;
+	r->again |= call->node != r->asked ||
+		    (r->asked_life != 0 && call->node->incarnation != r->asked_life);
 	if (status == 0) {
 		reduction_accept(c, r);
 	} else if (status == -EEXIST && r->again) {
@@ -214,6 +215,7 @@ struct reduction *reduction_start(struct control *c, const struct message_reduce
 		return NULL;
 	}
 	r->asked = r->call->node;
+	r->asked_life = r->asked->state == NODE_UP ? r->asked->incarnation : 0;
 	list_append(&c->reductions.active, &r->active);
 	return r;
 }

@@ -34,7 +34,8 @@ struct reduction {
 	struct list waits; /* REDUCE until it is accepted; REDUCED */
 	struct timer timer;
 	struct call *call;
-	struct node *asked; /* who got the REDUCE first */
+	struct node *asked;  /* who got the REDUCE first */
+	uint64_t asked_life; /* its incarnation then; 0: it was not up */
 	struct message_reduce reduce;
 	uint64_t until_ns; /* UINT64_MAX: no limit */
 	uint32_t attempts;

@@ -96,14 +96,13 @@ struct world_reply *world_call(struct world *w, uint32_t node, uint32_t session,
 	return world_wait(w, node, world_send(w, node, session, r), for_ns);
 }
 
-int world_reduce(struct world *w, uint32_t node, uint32_t session, const char *target,
-		 const struct object_id *sources, struct session_reduction how, uint32_t flags,
-		 int64_t timeout_ns)
+uint32_t world_reduce_send(struct world *w, uint32_t node, uint32_t session, const char *target,
+			   const struct object_id *sources, struct session_reduction how,
+			   uint32_t flags, int64_t timeout_ns)
 {
 	struct session_request r = world_request(SESSION_REDUCE, target);
 	size_t ids = sizeof(*sources) * how.count;
 	uint8_t *packet = malloc(sizeof(r) + ids);
-	struct world_reply *a;
 
 	r.seq = ++w->node[node].seq;
 	r.timeout_ns = timeout_ns;
@@ -114,7 +113,16 @@ int world_reduce(struct world *w, uint32_t node, uint32_t session, const char *t
 		memcpy(packet + sizeof(r), sources, ids);
 	control_session_request(w->node[node].core, session, packet, sizeof(r) + ids, w->now_ns);
 	free(packet);
-	a = world_wait(w, node, r.seq, 40 * WORLD_SECOND);
+	return r.seq;
+}
+
+int world_reduce(struct world *w, uint32_t node, uint32_t session, const char *target,
+		 const struct object_id *sources, struct session_reduction how, uint32_t flags,
+		 int64_t timeout_ns)
+{
+	uint32_t seq = world_reduce_send(w, node, session, target, sources, how, flags, timeout_ns);
+	struct world_reply *a = world_wait(w, node, seq, 40 * WORLD_SECOND);
+
 	return a ? a->reply.status : -EBUSY;
 }
 

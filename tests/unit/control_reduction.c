@@ -239,6 +239,44 @@ static void another_coordinator_begins_again(void **state)
 	assert_in_range(late, 4, 20);
 }
 
+/* It has begun, but its answer is lost with it; its next life finds the target of the one before.
+ */
+static void the_same_coordinator_begins_again(void **state)
+{
+	struct world *w = some_nodes(5);
+	const char *target = target_of(w, 4);
+	struct session_request r = world_request(SESSION_STAT, target);
+	struct object_id own[3];
+	struct world_reply *begun;
+	uint32_t seq;
+
+	w->delay_ns = 5 * WORLD_MS;
+	for (uint32_t k = 0, count = 0; count < 3; k++) {
+		if (coordinator(w, 0, source_name(k)) == 1)
+			continue; /* who is cut off */
+		own[count] = ids[k];
+		count++;
+		assert_int_equal(
+			world_put(w, count == 1 ? 0 : count, 0, source_name(k), LARGE, count), 0);
+	}
+	seq = world_reduce_send(w, 1, 0, target, own,
+				(struct session_reduction){REDUCE_SUM, REDUCE_U8, 0, 3}, 0, -1);
+	world_run(w, 7 * WORLD_MS); /* the request is there, no answer here */
+	w->cut[1] = true;
+	world_run(w, 300 * WORLD_MS);
+	assert_null(world_reply_to(w, 1, seq));
+	begun = world_call(w, 0, 0, &r, WORLD_SECOND);
+	assert_int_equal(begun->reply.status, 0); /* the target is on its way */
+	world_kill_control(w, 4);
+	w->cut[1] = false;
+	world_start_control(w, 4);
+	begun = world_wait(w, 1, seq, 20 * WORLD_SECOND);
+	assert_non_null(begun);
+	assert_int_equal(begun->reply.status, 0);
+	assert_int_equal(get_sum(w, 0, target, LARGE, 3), 0);
+	world_free(w);
+}
+
 /* The control of the node that has asked. */
 static void its_own_node_begins_again(void **state)
 {
@@ -387,6 +425,7 @@ int main(void)
 		cmocka_unit_test(time_is_over),
 		cmocka_unit_test(deleted_target),
 		cmocka_unit_test(another_coordinator_begins_again),
+		cmocka_unit_test(the_same_coordinator_begins_again),
 		cmocka_unit_test(its_own_node_begins_again),
 		cmocka_unit_test(what_cannot_be),
 		cmocka_unit_test(lengths_that_lie),

@@ -127,6 +127,10 @@ int world_fetch(struct world *w, uint32_t node, uint32_t session, const char *na
 /* world_fetch, and compares with the pattern: -EIO when the bytes or the size are wrong. */
 int world_get(struct world *w, uint32_t node, uint32_t session, const char *name, uint64_t size,
 	      uint64_t seed, int64_t timeout_ns);
+/* Asks for a reduce; returns the seq. */
+uint32_t world_reduce_send(struct world *w, uint32_t node, uint32_t session, const char *target,
+			   const struct object_id *sources, struct session_reduction how,
+			   uint32_t flags, int64_t timeout_ns);
 /* Begins a reduce; returns the status. */
 int world_reduce(struct world *w, uint32_t node, uint32_t session, const char *target,
 		 const struct object_id *sources, struct session_reduction how, uint32_t flags,
