@@ -311,18 +311,69 @@ static int clients_pins(struct client *k)
 	return 0;
 }
 
-/* Tells a client that cannot be served why, and lets it go. */
-static void clients_refuse(int fd, int error)
-{
-	struct session_reply r = {.magic = SESSION_MAGIC, .op = SESSION_ATTACH, .status = error};
+/* A client that cannot be served. It has its answer when its request is there; before that a closed
+ * socket would tell it no more than that we are gone. */
+struct refused {
+	uv_poll_t poll;
+	struct clients *all;
+	int fd, error;
+};
 
-	snprintf(r.text, sizeof(r.text),
-		 error == -EMFILE ? "this node has no room for another client: raise --sessions"
-				  : "this node cannot take a client (%s)",
-		 strerror(-error));
-	if (send(fd, &r, sizeof(r), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-		log_debug("refusal: %s", strerror(errno));
-	close(fd);
+static void clients_refused_free(uv_handle_t *handle)
+{
+	free(handle->data);
+}
+
+static void clients_refused_end(struct refused *r)
+{
+	for (unsigned i = 0; i < REFUSED_MAX; i++)
+		if (r->all->refused[i] == r)
+			r->all->refused[i] = NULL;
+	uv_poll_stop(&r->poll);
+	close(r->fd);
+	uv_close((uv_handle_t *)&r->poll, clients_refused_free);
+}
+
+static void clients_refused_ready(uv_poll_t *poll, int status, int events)
+{
+	struct refused *refused = poll->data;
+	struct session_request request;
+	struct session_reply r = {.magic = SESSION_MAGIC, .status = refused->error};
+
+	if (status == 0 && recv(refused->fd, &request, sizeof(request), MSG_DONTWAIT) ==
+				   (ssize_t)sizeof(request)) {
+		r.op = request.op;
+		r.seq = request.seq;
+		snprintf(r.text, sizeof(r.text),
+			 r.status == -EMFILE
+				 ? "this node has no room for another client: raise --sessions"
+				 : "this node cannot take a client (%s)",
+			 strerror(-r.status));
+		if (send(refused->fd, &r, sizeof(r), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+			log_debug("refusal: %s", strerror(errno));
+	}
+	clients_refused_end(refused);
+}
+
+/* So many wait for their answer; another one lets the first go without. */
+static void clients_refuse(struct clients *c, int fd, int error)
+{
+	struct refused *r = calloc(1, sizeof(*r)), **place = &c->refused[c->refused_next];
+
+	if (r == NULL || uv_poll_init(&c->host->loop, &r->poll, fd) < 0) {
+		free(r);
+		close(fd);
+		return;
+	}
+	if (*place)
+		clients_refused_end(*place);
+	c->refused_next = (c->refused_next + 1) % REFUSED_MAX;
+	r->all = c;
+	r->fd = fd;
+	r->error = error;
+	r->poll.data = r;
+	*place = r;
+	uv_poll_start(&r->poll, UV_READABLE, clients_refused_ready);
 }
 
 static int clients_add(struct clients *c, int fd)
@@ -353,11 +404,28 @@ static int clients_add(struct clients *c, int fd)
 		free(k);
 		return error;
 	}
+	c->turned_away = false;
 	k->session = (uint32_t)session;
 	k->poll.data = k;
 	c->table[session] = k;
 	uv_poll_start(&k->poll, UV_READABLE, clients_ready);
 	return 0;
+}
+
+/* Out of descriptors: with the one that is kept for this the client is taken and let go, so that
+ * the loop does not find it waiting again and again. */
+static void clients_turn_away(struct clients *c)
+{
+	int fd;
+
+	if (!c->turned_away)
+		log_warning("no descriptors for another client: raise the limit of open files");
+	c->turned_away = true;
+	close(c->spare_fd);
+	fd = accept4(c->listen_fd, NULL, NULL, SOCK_CLOEXEC);
+	if (fd >= 0)
+		close(fd);
+	c->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
 static void clients_accept(uv_poll_t *poll, int status, int events)
@@ -367,19 +435,23 @@ static void clients_accept(uv_poll_t *poll, int status, int events)
 	socklen_t length = sizeof(who);
 	int fd = accept4(c->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), error;
 
-	if (fd < 0)
+	if (fd < 0) {
+		if (errno == EMFILE || errno == ENFILE)
+			clients_turn_away(c);
 		return;
+	}
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &length) == 0)
 		log_debug("client: process %d of user %u", who.pid, who.uid);
 	error = clients_add(c, fd);
 	if (error)
-		clients_refuse(fd, error);
+		clients_refuse(c, fd, error);
 }
 
 void clients_init(struct clients *c, struct host *host)
 {
 	c->host = host;
 	c->listen_fd = -1;
+	c->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	c->table_size = host->options->sessions;
 	c->table = calloc(c->table_size, sizeof(*c->table));
 }

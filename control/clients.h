@@ -14,14 +14,21 @@
 struct attach;
 struct host;
 struct client;
+struct refused;
+
+enum { REFUSED_MAX = 16 };
 
 struct clients {
 	struct host *host;
 	uv_poll_t listening;
 	int listen_fd;	       /* -1: not yet */
+	int spare_fd;	       /* for when there are no more */
 	struct client **table; /* by session */
 	uint32_t table_size;
-	bool failed; /* some client waits to be closed */
+	bool failed;			      /* some client waits to be closed */
+	bool turned_away;		      /* for want of descriptors, and said so */
+	struct refused *refused[REFUSED_MAX]; /* those that still have to be told */
+	uint32_t refused_next;
 };
 
 void clients_init(struct clients *c, struct host *host);

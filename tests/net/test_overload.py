@@ -1,0 +1,188 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""More than a node has room for: refused by name, with a counter, and served again when there is
+room. Nothing hangs, nothing ends, nothing grows."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import netlib
+from netlib import ROOT, Cluster, network, nodes, process, state
+
+SESSIONS = 256  # of a node, by default
+MANY = 120
+
+
+def more_clients_than_sessions():
+    netlib.need_daemons()
+    with Cluster(1, "--store", 32) as cluster, netlib.scratch() as directory:
+        netlib.make_file(directory / "sent", 4096)
+        cluster.must(0, "sarissa", "put", "there", directory / "sent")
+        path = str(state.node_dir(cluster.config, 0) / "control.sock")
+        held = []
+        for _ in range(SESSIONS):
+            held.append(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
+            held[-1].connect(path)
+        done = cluster.run(0, "sarissa", "stat", "there", timeout=20)
+        assert done.returncode == 1 and "raise --sessions" in done.stderr, \
+            f"exit {done.returncode}: {done.stderr}"
+        held.pop().close()
+        netlib.wait_for(lambda: cluster.run(0, "sarissa", "stat", "there").returncode == 0, 2,
+                        "no room again after a client has gone")
+        for one in held:
+            one.close()
+        cluster.check_daemons()
+
+
+def more_clients_than_descriptors():
+    """Control turns them away without spinning, and lives."""
+    netlib.need_daemons()
+    netlib.need_command("prlimit")
+    with Cluster(1, "--store", 32) as cluster:
+        pid = cluster.pid(0, "control")
+        limit = len(os.listdir(f"/proc/{pid}/fd")) + 21
+        subprocess.run(["prlimit", "--pid", str(pid), f"--nofile={limit}:{limit}"], check=True)
+        path = str(state.node_dir(cluster.config, 0) / "control.sock")
+        held = []
+        for _ in range(60):
+            held.append(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
+            held[-1].connect(path)
+        time.sleep(0.5)
+        before = process.cpu_seconds(pid)
+        time.sleep(1)
+        spent = process.cpu_seconds(pid) - before
+        assert spent < 0.2, f"it spent {spent:.2f} s of a second"
+        assert cluster.run(0, "sarissa", "ls", timeout=20).returncode != 0
+        for one in held:
+            one.close()
+        netlib.wait_for(lambda: cluster.run(0, "sarissa", "ls").returncode == 0, 2, "no room again")
+        log = nodes.log_file(cluster.config, 0, "control").read_text()
+        assert log.count("no descriptors for another client") == 1, log
+
+
+def start(cluster, node, kind, *more):
+    make = nodes.dataplane_argv if kind == "dataplane" else nodes.control_argv
+    state.node_dir(cluster.config, node).mkdir(parents=True, exist_ok=True)
+    process.spawn(["ip", "netns", "exec", network.node_netns(cluster.name, node),
+                   *make(cluster.config, node), *more],
+                  nodes.log_file(cluster.config, node, kind),
+                  nodes.pid_file(cluster.config, node, kind))
+
+
+def end(cluster):
+    process.end_all(cluster.pids())
+
+
+def more_peers_than_connections():
+    """Node 0 takes two; the others reach each other, and it again when it has room."""
+    netlib.need_daemons()
+    with Cluster(6, daemons=False) as cluster, netlib.scratch() as directory:
+        try:
+            for node in range(6):
+                start(cluster, node, "dataplane", *(["--peers-max", 2] if node == 0 else []))
+                start(cluster, node, "control")
+            for node in range(6):
+                netlib.wait_for(lambda: nodes.answers(cluster.config, node), 20, "it answers")
+            expected = netlib.make_file(directory / "sent", 300000)
+            begin = time.monotonic()
+            results = [cluster.run(node, "sarissa", "put", f"of-{node}", directory / "sent",
+                                   timeout=60) for node in range(6)]
+            gets = [cluster.run((node + 1) % 6, "sarissa", "get", f"of-{node}",
+                                directory / "got", "--timeout", 5, timeout=60)
+                    for node in range(6)]
+            took = time.monotonic() - begin
+            for done in results + gets:
+                assert done.returncode in (0, 1, 3, 4), f"exit {done.returncode}: {done.stderr}"
+                assert (done.returncode == 0) == (not done.stderr), done.stderr
+            refused = cluster.counters(0)["drop_conn_full"]
+            assert refused > 0, "nobody was refused"
+            process.end(cluster.pid(0, "dataplane"))
+            start(cluster, 0, "dataplane")
+            netlib.wait_for(lambda: not cluster.run(
+                0, "sarissa", "put", "late", directory / "sent").returncode, 20, "room again")
+            for node in range(1, 6):
+                cluster.must(node, "sarissa", "get", "late", directory / "got", "--timeout", 20)
+                assert netlib.digest_of(directory / "got") == expected
+            return f"{refused} handshakes refused, 12 calls ended in {took:.1f} s"
+        finally:
+            end(cluster)
+
+
+GET_ALL = """
+import hashlib, sys, threading
+sys.dont_write_bytecode = True
+sys.path.insert(0, sys.argv[1])
+import sarissa
+count, wrong = int(sys.argv[2]), []
+node = sarissa.open()
+def one(i):
+    try:
+        view = node.get(f"part-{i}", timeout=60)
+        if hashlib.sha256(view).hexdigest() != sys.argv[3 + i % 3]:
+            wrong.append(f"part-{i}: other bytes")
+    except sarissa.Error as error:
+        wrong.append(f"part-{i}: {error}")
+threads = [threading.Thread(target=one, args=(i,)) for i in range(count)]
+for t in threads: t.start()
+for t in threads: t.join()
+print("\\n".join(wrong) or "all")
+"""
+
+
+def put_parts(cluster, directory, size):
+    """part-i on node 1 + i % 3; returns the digests by i % 3."""
+    put = ("import sys; sys.dont_write_bytecode = True; sys.path.insert(0, sys.argv[1]);"
+           "import sarissa; node = sarissa.open(); data = open(sys.argv[2], 'rb').read();"
+           "[node.put(name, data) for name in sys.argv[3:]]")
+    digests = []
+    for k in range(3):
+        path = directory / f"part-{k}"
+        netlib.make_file(path, size)
+        digests.append(netlib.hashlib.sha256(path.read_bytes()).hexdigest())
+        cluster.must(1 + k, sys.executable, "-c", put, ROOT / "client/python", path,
+                     *[f"part-{i}" for i in range(k, MANY, 3)], env=library())
+    return digests
+
+
+def library():
+    return {**os.environ, "SARISSA_LIBRARY": str(netlib.build_dir() / "client/libsarissa.so")}
+
+
+def many_gets_at_one_node(size, disturb=None):
+    netlib.need_daemons()
+    with Cluster(4, "--rate", 400, "--store", 128) as cluster, netlib.scratch() as directory:
+        digests = put_parts(cluster, directory, size)
+        begin = time.monotonic()
+        child = cluster.start(0, sys.executable, "-c", GET_ALL, ROOT / "client/python", MANY,
+                              *digests, stdout=subprocess.PIPE, text=True, env=library())
+        if disturb:
+            disturb(cluster)
+        out, _ = child.communicate(timeout=120)
+        took = time.monotonic() - begin
+        assert out == "all\n", out
+        cluster.check_daemons()
+        return f"{MANY} objects of {size >> 10} KiB in {took:.2f} s"
+
+
+def many_large_gets_at_once():
+    return many_gets_at_one_node(256 << 10)
+
+
+def many_small_gets_while_a_directory_stands_still():
+    """Messages wait in slots and rings, and are answered when control runs again."""
+    def stop(cluster):
+        pid = cluster.pid(2, "control")
+        os.kill(pid, signal.SIGSTOP)
+        time.sleep(1)
+        os.kill(pid, signal.SIGCONT)
+
+    return many_gets_at_one_node(2000, stop)
+
+
+netlib.run(more_clients_than_sessions, more_clients_than_descriptors,
+           more_peers_than_connections, many_large_gets_at_once,
+           many_small_gets_while_a_directory_stands_still)
