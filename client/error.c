@@ -23,6 +23,7 @@ static const struct {
 	{ECONNREFUSED, "no node runs here"},
 	{ENOTCONN, "the node has gone away"},
 	{ESTALE, "the object was deleted or evicted"},
+	{ENODATA, "a part of it is lost"},
 	{EMFILE, "too many buffers in use on one connection"},
 	{EAGAIN, "the node has too many requests at hand"},
 	{EPROTO, "the node's answer makes no sense"},

@@ -105,7 +105,8 @@ int sar_get_begin(sar *s, sar_id id, int64_t timeout_ns, sar_buffer *out)
 }
 
 /* Looks into the table how far the object has come. Returns 0, or when nothing more will come
- * -ESTALE (it was taken away) or -ERESTART (another generation takes its place). No system call. */
+ * -ESTALE (it was taken away), -ENODATA (the rest is lost) or -ERESTART (another generation takes
+ * its place). No system call. */
 static int get_refresh(struct sar *s, sar_buffer *b, const struct buffer *own)
 {
 	struct object_slot now;
@@ -125,6 +126,8 @@ static int get_refresh(struct sar *s, sar_buffer *b, const struct buffer *own)
 	if (same && now.flags & OBJECT_FLAG_REPLACED)
 		return error_set(-ERESTART, "the object was put again, or is made anew because a "
 					    "node that took part is lost: get it again");
+	if (same && now.flags & OBJECT_FLAG_LOST)
+		return error_set(-ENODATA, "lost: a part of it exists nowhere: put it again");
 	return error_set(-ESTALE, "the object was deleted while it arrived: get it again");
 }
 

@@ -107,6 +107,8 @@ static uint32_t calls_answer_kind(uint32_t request_kind)
 		return MESSAGE_NODE;
 	case MESSAGE_REDUCED:
 		return MESSAGE_USED;
+	case MESSAGE_PIECES:
+		return MESSAGE_HAS;
 	default:
 		return MESSAGE_REPLY;
 	}

@@ -39,8 +39,7 @@ uint32_t chunks_after(const uint64_t *map, uint32_t first, uint32_t end, uint32_
 	return end;
 }
 
-/* The next run from *at on: [*at, returned end). Empty at the end of the range. */
-static uint32_t chunks_run(const uint64_t *map, uint32_t *at, uint32_t end)
+uint32_t chunks_run(const uint64_t *map, uint32_t *at, uint32_t end)
 {
 	uint32_t i = *at;
 
@@ -81,4 +80,10 @@ void chunks_set(uint64_t *map, uint32_t first, uint32_t count)
 		map[i / 64] |= bits << (i % 64);
 		i += run;
 	}
+}
+
+void chunks_add(uint64_t *map, const uint64_t *other, uint32_t chunks)
+{
+	for (uint32_t w = 0; w <= (chunks - 1) / 64; w++)
+		map[w] |= __atomic_load_n(&other[w], __ATOMIC_RELAXED);
 }

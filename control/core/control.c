@@ -6,6 +6,8 @@
 _Static_assert(sizeof(struct session_object) * MESSAGE_OBJECTS_MAX <= OBJECT_INLINE_MAX,
 	       "a page of objects fits a queued message");
 
+#define CONTROL_TELL_NS UINT64_C(200000000)
+
 /* ---- small services ---------------------------------------------------------------------- */
 
 uint64_t control_random(struct control *c)
@@ -144,6 +146,16 @@ static void control_suspect(void *arg, uint32_t node)
 				 NULL) != NULL;
 }
 
+/* A node that has just come (back) is about to tell what it holds; one that sees nobody else cannot
+ * tell who is dead. */
+static bool control_settled(void *arg, const struct object_id *id)
+{
+	struct control *c = arg;
+
+	return c->members.live_count > 1 && c->now_ns >= c->up_ns + CONTROL_TELL_NS &&
+	       c->now_ns >= c->members.begun_ns + c->config.settle_ns && !reshard_settling(c, id);
+}
+
 static uint32_t control_removals(void *arg)
 {
 	struct control *c = arg;
@@ -160,6 +172,7 @@ void control_start(struct control *c)
 					  control_remove,
 					  control_suspect,
 					  control_removals,
+					  control_settled,
 					  control_redirect};
 
 	for (uint32_t i = 0; i < c->config.shards; i++)
@@ -253,6 +266,8 @@ bool control_node_up(struct control *c, struct node *n)
 {
 	bool was_up = n->state == NODE_UP, known = true;
 
+	if (!was_up)
+		c->up_ns = c->now_ns;
 	n->state = NODE_UP;
 	timers_cancel(&c->timers, &n->forget);
 	if (n == c->self)
@@ -333,6 +348,7 @@ void control_dispatch(struct control *c, struct node *n, uint32_t conn, const st
 	case MESSAGE_NODE:
 	case MESSAGE_REPLY:
 	case MESSAGE_USED:
+	case MESSAGE_HAS:
 		calls_answer(c, n, m);
 		break;
 	case MESSAGE_REMOVE:
@@ -343,6 +359,9 @@ void control_dispatch(struct control *c, struct node *n, uint32_t conn, const st
 		break;
 	case MESSAGE_STREAM:
 		serve_request(c, n, conn, m);
+		break;
+	case MESSAGE_PIECES:
+		serve_pieces(c, n, m);
 		break;
 	case MESSAGE_COMBINED:
 		reduce_combined(c, n, m);

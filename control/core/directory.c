@@ -419,6 +419,7 @@ bool directory_node_up(struct directory *d, uint32_t node, uint64_t store_incarn
 	}
 	n->store_incarnation = store_incarnation;
 	n->up = true;
+	n->dead = false;
 	list_each(l, after, &n->copies)
 	{
 		directory_serve(d, list_item(l, struct copy, of_node)->entry);
@@ -452,8 +453,32 @@ void directory_node_down(struct directory *d, uint32_t node)
 		directory_waiter_remove(d, w);
 		directory_settle(d, e);
 	}
-	directory_forget_copies(d, node, true);
+	list_each(l, after, &n->copies)
+	{
+		struct copy *copy = list_item(l, struct copy, of_node);
+
+		if (copy->state != MESSAGE_COPY_PARTIAL)
+			continue;
+		directory_feed(copy, NULL);
+		directory_serve(d, copy->entry);
+	}
 	directory_node_doubt(d, node);
+}
+
+void directory_node_dead(struct directory *d, uint32_t node, bool dead)
+{
+	struct directory_node *n = &d->nodes[node];
+
+	if (n->dead == dead)
+		return;
+	n->dead = dead;
+	if (!dead)
+		return;
+	directory_forget_copies(d, node, true);
+	list_each(l, after, &n->copies)
+	{
+		directory_serve(d, list_item(l, struct copy, of_node)->entry);
+	}
 }
 
 void directory_node_doubt(struct directory *d, uint32_t node)

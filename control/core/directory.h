@@ -60,8 +60,9 @@ struct entry {
 	uint64_t generation; /* 0: nobody holds it, it is only waited for */
 	uint64_t size;
 	uint32_t chunk_bytes;
-	uint32_t value; /* range of the inline space; 0: none */
-	uint32_t burst; /* receivers at a time, at most */
+	uint32_t value;	   /* range of the inline space; 0: none */
+	uint32_t burst;	   /* receivers at a time, at most */
+	uint32_t departed; /* copies that have gone */
 	bool has_value;
 	bool used;
 	char name[OBJECT_NAME_MAX + 1];
@@ -86,6 +87,7 @@ struct directory_node {
 	uint64_t store_incarnation;
 	uint64_t life; /* the latest that it said anything in */
 	bool up;
+	bool dead;  /* the members agree that it is: its copies are no hope */
 	bool known; /* it has announced its objects, and they are not forgotten */
 };
 
@@ -105,6 +107,8 @@ struct directory_out {
 	/* How many removals may be under way at a time beside those that are: a DELETE that needs
 	 * more is put off. */
 	uint32_t (*removals)(void *arg);
+	/* Whether all who hold a copy of it have had the time to say so. */
+	bool (*settled)(void *arg, const struct object_id *id);
 	/* Whoever waits with this GET must ask elsewhere. */
 	void (*redirect)(void *arg, uint32_t node, uint64_t request);
 };
@@ -163,8 +167,11 @@ bool directory_node_up(struct directory *d, uint32_t node, uint64_t store_incarn
 void directory_node_known(struct directory *d, uint32_t node);
 /* What it says now and then to keep its copies here right may not have come. */
 void directory_node_doubt(struct directory *d, uint32_t node);
-/* No connection: it is not handed out as a holder, and its bookings end. */
+/* No connection: it is not handed out as a holder, and what it is fed with is booked no more. */
 void directory_node_down(struct directory *d, uint32_t node);
+/* The members agree that it is dead, or that it lives. Of an object of which only parts are left on
+ * nodes that live, those who have one are told. */
+void directory_node_dead(struct directory *d, uint32_t node, bool dead);
 /* It has been down for long: its copies no longer count. */
 void directory_node_forget(struct directory *d, uint32_t node);
 
@@ -217,6 +224,12 @@ void directory_get_failed(struct directory *d, uint32_t node, uint64_t request,
 void directory_get_full(struct directory *d, uint32_t node, uint64_t request,
 			const struct object_id *id);
 void directory_get(struct directory *d, uint32_t node, const struct message *m);
+
+/* directory_orphan.c */
+/* Whether nobody who lives has all of it, nor makes it, so that those who have a part must see
+ * what is left. */
+bool directory_orphan(const struct directory *d, const struct entry *e);
+void directory_get_piece(struct directory *d, uint32_t node, const struct message *m);
 /* Answers as many waiters as can be. */
 void directory_serve(struct directory *d, struct entry *e);
 void directory_waiter_remove(struct directory *d, struct waiter *w);

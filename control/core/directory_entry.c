@@ -152,6 +152,7 @@ void directory_copy_remove(struct directory *d, struct copy *copy)
 		at = &(*at)->same_bucket;
 	*at = copy->same_bucket;
 	copy->entry->copies_count--;
+	copy->entry->departed++;
 	list_remove(&copy->of_entry);
 	list_remove(&copy->of_node);
 	pool_give(&d->copies, copy);

@@ -151,7 +151,6 @@ static void directory_answer_holder(struct directory *d, const struct copy *copy
 
 	directory_got(e, upstream->request, MESSAGE_GOT_HOLDER, &m);
 	m.got.holder = holder;
-	m.got.holder_incarnation = d->nodes[holder].store_incarnation;
 	m.got.spare = directory_spare(d, e);
 	d->out.answer(d->out.arg, copy->node, &m);
 }
@@ -196,6 +195,25 @@ void directory_get_full(struct directory *d, uint32_t node, uint64_t request,
 			     "the directory is full: delete objects or get fewer at a time");
 }
 
+/* One that has a part is not fed by others who have one, as long as nobody has all of it: it would
+ * not know what it can get. */
+static bool directory_waits_in_vain(const struct directory *d, const struct entry *e,
+				    const struct waiter *w)
+{
+	const struct copy *own = directory_copy(e, w->node);
+
+	return own && own->state == MESSAGE_COPY_PARTIAL && directory_orphan(d, e);
+}
+
+static void directory_answer_orphan(struct directory *d, const struct entry *e, struct waiter *w)
+{
+	struct message m;
+
+	directory_got(e, w->request, MESSAGE_GOT_ORPHAN, &m);
+	d->out.answer(d->out.arg, w->node, &m);
+	directory_waiter_remove(d, w);
+}
+
 void directory_serve(struct directory *d, struct entry *e)
 {
 	list_each(l, after, &e->waiters)
@@ -205,6 +223,10 @@ void directory_serve(struct directory *d, struct entry *e)
 		struct copy *holder = NULL;
 		bool room;
 
+		if (directory_waits_in_vain(d, e, w)) {
+			directory_answer_orphan(d, e, w);
+			continue;
+		}
 		if (!directory_inline(d, e, w))
 			choice = directory_choose(d, e, w, &holder);
 		if (choice == CHOICE_BUSY && !e->has_value)
@@ -322,6 +344,10 @@ void directory_get(struct directory *d, uint32_t node, const struct message *m)
 	}
 	if (m->get.why == MESSAGE_GET_MORE || m->get.why == MESSAGE_GET_HEDGE) {
 		directory_get_more(d, node, m);
+		return;
+	}
+	if (m->get.why == MESSAGE_GET_PIECE) {
+		directory_get_piece(d, node, m);
 		return;
 	}
 	e = directory_make(d, &m->get.id);

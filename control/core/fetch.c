@@ -2,10 +2,11 @@
 #include <errno.h>
 #include "state.h"
 
-enum { FETCH_RATE_BYTES = 4 << 10 };
+enum {
+	FETCH_RATE_BYTES = 4 << 10,
+	FETCH_ATTEMPTS = 5, /* pauses before the directory is asked again grow so often */
+};
 
-static void fetch_ask(struct control *c, struct fetch *f);
-static void fetch_connect(struct control *c, struct fetch *f, struct node *holder);
 static void fetch_fire(struct control *c, struct timer *t);
 
 void fetches_carve(struct fetches *f, struct arena *a, const struct control_config *config)
@@ -99,9 +100,12 @@ static bool fetch_told_to_wait(struct control *c, struct fetch *f, const struct 
 	f->known = got->what == MESSAGE_GOT_WAIT;
 	f->answered = true;
 	serve_early(c, f);
-	if (f->failed != MESSAGE_NODE_NONE) { /* it may have come back: soon it will do as well */
+	/* The one that failed may have come back: soon it will do as well. And who has a part is to
+	 * hear it soon when nobody who lives has the rest. */
+	if (f->failed != MESSAGE_NODE_NONE || f->slot != TABLE_SLOT_NONE) {
 		f->failed = MESSAGE_NODE_NONE;
 		f->why = MESSAGE_GET_FIRST;
+		f->attempts += f->attempts > 0 && f->attempts < FETCH_ATTEMPTS;
 		fetch_timer(c, f, control_backoff(c, f->attempts));
 	}
 	if (f->attempts > 0 && !fetch_wanted(c, f)) {
@@ -150,6 +154,13 @@ static bool fetch_got(struct control *c, struct call *call, const struct message
 		f->call = NULL;
 		fetch_take_value(c, f, got);
 		return false;
+	case MESSAGE_GOT_ORPHAN:
+		f->call = NULL;
+		if (f->slot != TABLE_SLOT_NONE && f->generation == got->generation)
+			fetch_survey(c, f);
+		else
+			fetch_rest(c, f);
+		return false;
 	default:
 		f->call = NULL;
 		fetch_fail(c, f, got->status, got->text);
@@ -157,7 +168,7 @@ static bool fetch_got(struct control *c, struct call *call, const struct message
 	}
 }
 
-static void fetch_ask(struct control *c, struct fetch *f)
+void fetch_ask(struct control *c, struct fetch *f)
 {
 	struct message m = {.kind = MESSAGE_GET};
 
@@ -193,6 +204,8 @@ void fetch_stop(struct control *c, struct fetch *f)
 	for (int i = 0; i < FETCH_FEEDS; i++)
 		feed_stop(c, &f->feed[i]);
 	fetch_look_end(c, f);
+	fetch_survey_end(c, f);
+	f->piece_left = 0;
 }
 
 /* The others go on; without any it asks for another, at once the first time, then after growing
@@ -221,7 +234,7 @@ void fetch_feed_failed(struct control *c, struct fetch *f, struct node *holder, 
 
 /* ---- FED --------------------------------------------------------------------------------- */
 
-static void fetch_connect(struct control *c, struct fetch *f, struct node *holder)
+void fetch_connect(struct control *c, struct fetch *f, struct node *holder)
 {
 	struct feed *d = fetch_feed_free(f);
 

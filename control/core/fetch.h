@@ -4,10 +4,12 @@
  * feed it (feed.h), takes another in when that is faster, and goes on with others from what has
  * arrived when one fails.
  *
- *   ASK   a GET is out                     -> FED (holder), finished (value), ended (refused)
- *   FED   one feed or several bring chunks -> finished (BUFFER_DONE), or ASK, REST when the last
- *                                             one fails
- *   REST  a pause after a failure          -> ASK
+ *   ASK    a GET is out                     -> FED (holder), finished (value), ended (refused),
+ *                                              SURVEY (nobody who lives has all of it)
+ *   FED    one feed or several bring chunks -> finished (BUFFER_DONE), or ASK, REST when the last
+ *                                              one fails or has given the part that it has
+ *   SURVEY those who have parts are asked   -> FED by one of them, or ended: the rest is lost
+ *   REST   a pause after a failure          -> ASK
  *
  * It ends when the object is complete, deleted, refused, or when nobody wants it any more.
  */
@@ -31,7 +33,18 @@ struct wait;
 enum fetch_state {
 	FETCH_ASK,
 	FETCH_FED,
+	FETCH_SURVEY,
 	FETCH_REST,
+};
+
+struct fetch_survey {
+	uint32_t found; /* scratch: what somebody has; 0: no survey */
+	uint32_t node;	/* who is asked, and from which chunk on */
+	uint32_t at;
+	uint32_t offer;		   /* chunks that it has and we have not */
+	uint32_t best, best_offer; /* who has most of those */
+	uint32_t departed;	   /* as the directory said first */
+	bool begun;
 };
 
 struct fetch {
@@ -40,7 +53,7 @@ struct fetch {
 	struct list waits;  /* GETs, until the object has a place */
 	struct list early;  /* ASK: STREAM requests of others (serve.h) */
 	struct timer timer; /* FED: the next look */
-	struct call *call;  /* ASK: GET */
+	struct call *call;  /* ASK: GET; SURVEY: GET_PIECE or PIECES */
 	struct call *more;  /* FED: GET for one more holder */
 	struct feed feed[FETCH_FEEDS];
 	uint64_t generation; /* 0: no place yet */
@@ -59,6 +72,9 @@ struct fetch {
 	uint8_t state;
 	bool known;    /* the directory knows the object */
 	bool answered; /* the GET that is out was answered with "wait" */
+
+	struct fetch_survey survey;
+	uint32_t piece_left; /* FED by one who has a part: what is missing after that; else 0 */
 
 	/* what the looks have found (fetch_look.c) */
 	uint64_t looked_ns;
@@ -144,6 +160,15 @@ void fetch_look_begin(struct control *c, struct fetch *f);
 void fetch_look_end(struct control *c, struct fetch *f);
 /* Tells the directory that a node feeds it no more. */
 void fetch_leave(struct control *c, const struct fetch *f, const struct node *holder);
+
+/* fetch_survey.c: what is left when nobody has all of it */
+void fetch_survey(struct control *c, struct fetch *f);
+void fetch_survey_end(struct control *c, struct fetch *f);
+
+/* Asks the directory for a holder. */
+void fetch_ask(struct control *c, struct fetch *f);
+/* Is fed by this node, all that is missing. */
+void fetch_connect(struct control *c, struct fetch *f, struct node *holder);
 
 /* fetch_place.c: where the bytes go */
 int fetch_place(struct control *c, struct fetch *f, const struct message_got *got);

@@ -187,6 +187,10 @@ void fetch_silent(struct control *c, struct fetch *f, struct feed *d)
 		f->repair_ns = c->now_ns;
 		f->repair_of = d->holder->number;
 	}
+	if (f->piece_left) {
+		feed_failed(c, d, MESSAGE_GET_UNREACHED);
+		return;
+	}
 	if (look_has_other(f, d, true)) {
 		look_let_go(c, f, d);
 		return;
@@ -355,7 +359,8 @@ static void look_for_help(struct control *c, struct fetch *f)
 {
 	if (f->slow == 0)
 		f->queried_ns = 0;
-	if (f->more || fetch_feed_free(f) == NULL || c->now_ns < f->help_ns || f->missing == 0)
+	if (f->more || fetch_feed_free(f) == NULL || c->now_ns < f->help_ns || f->missing == 0 ||
+	    f->piece_left)
 		return;
 	if (f->slow >= LOOK_SLOW) {
 		if (look_blames(c, f))
@@ -397,6 +402,11 @@ static void look_fire(struct control *c, struct timer *t)
 	struct fetch *f = list_item(t, struct fetch, timer);
 	const uint64_t *map = fetch_map(c, f);
 
+	if (map && f->piece_left && chunks_missing(map, 0, fetch_chunks(f)) <= f->piece_left) {
+		fetch_stop(c, f);
+		fetch_ask(c, f);
+		return;
+	}
 	if (map) {
 		look_at_all(c, f, map);
 		look_at_trial(c, f);

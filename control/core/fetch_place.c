@@ -40,7 +40,10 @@ void fetch_fail(struct control *c, struct fetch *f, int32_t status, const char *
 	fetch_end(c, f);
 	if (slot != TABLE_SLOT_NONE) {
 		objects_at(c, slot)->fetch = NULL;
-		objects_kill(c, slot, text);
+		if (status == -ENODATA)
+			objects_lose(c, slot, text);
+		else
+			objects_kill(c, slot, text);
 	}
 	objects_disown(c, &id, generation);
 }

@@ -123,6 +123,7 @@ static void members_gone(struct control *c, struct node *n)
 		control_node_down(c, n);
 	if (n->member == MEMBER_DEAD) {
 		peers_sever(c, n); /* it may think that it still waits here: it must ask again */
+		directory_node_dead(&c->directory, n->number, true);
 		fetch_node_dead(c, n);
 	}
 	if (n->member != MEMBER_LEFT)
@@ -153,6 +154,8 @@ static void members_set(struct control *c, struct node *n, uint64_t incarnation,
 		m->life++; /* a life that we never saw: its part of the directory was in between */
 	if (was && !members_live(n) && !members_viewed(c, n))
 		m->life++; /* others may have acted on a life that we did not */
+	if (!was && members_live(n) && !join_is_guest(c, n))
+		directory_node_dead(&c->directory, n->number, false);
 	timers_cancel(&c->timers, &n->suspicion);
 	if (state == MEMBER_SUSPECT)
 		timers_set(&c->timers, &n->suspicion, c->now_ns + c->config.suspect_ns,

@@ -15,7 +15,7 @@
 #include "internal/session.h"
 
 enum {
-	MESSAGE_VERSION = 4,
+	MESSAGE_VERSION = 5,
 	MESSAGE_TEXT_MAX = 127,	  /* bytes, without the terminating zero */
 	MESSAGE_OBJECTS_MAX = 32, /* entries in one OBJECTS message */
 	MESSAGE_UPSTREAMS_MAX = SESSION_UPSTREAMS,
@@ -50,8 +50,10 @@ enum message_kind {
 	MESSAGE_COMBINE,  /* shard -> node: build an object from these parts -> REPLY */
 	MESSAGE_COMBINED, /* node -> shard: how that goes -> REPLY */
 	MESSAGE_RELEASE,  /* shard -> node: give up what a reduce has left with you -> REPLY */
-	MESSAGE_BURY, /* shard -> shard: this was deleted, in case that you are asked -> REPLY */
-	MESSAGE_TOLD, /* node -> shard: you know all that I hold; forget the rest -> REPLY */
+	MESSAGE_BURY,	/* shard -> shard: this was deleted, in case that you are asked -> REPLY */
+	MESSAGE_TOLD,	/* node -> shard: you know all that I hold; forget the rest -> REPLY */
+	MESSAGE_PIECES, /* node -> holder: which of these chunks do you have? -> HAS */
+	MESSAGE_HAS,
 	MESSAGE_KINDS,
 };
 
@@ -68,6 +70,7 @@ enum message_get_why {
 	MESSAGE_GET_ABSENT,    /* the holder named before says that it has no such copy */
 	MESSAGE_GET_MORE,      /* one feeds me, an idle one beside it would be faster */
 	MESSAGE_GET_HEDGE,  /* those that feed me are slow, or failed does not answer: who else? */
+	MESSAGE_GET_PIECE,  /* who is the next after failed that has a part? Answered at once */
 	MESSAGE_GET_LOCATE, /* where is it? Nothing is booked, and I get no copy */
 	MESSAGE_GET_FORGET, /* I ask no more: generation is the number of my LOCATE */
 	MESSAGE_GET_WHYS,
@@ -79,6 +82,8 @@ enum message_got_what {
 	MESSAGE_GOT_HOLDER,  /* ask this node; its sending slot is booked for you */
 	MESSAGE_GOT_VALUE,   /* here it is */
 	MESSAGE_GOT_FAILED,  /* status says why; no further answer (MORE, HEDGE: nobody else) */
+	MESSAGE_GOT_ORPHAN,  /* nobody who lives has all of it: see what is left (GET_PIECE) */
+	MESSAGE_GOT_PIECE,   /* holder has a part; NONE: that was the last */
 	MESSAGE_GOT_WHATS,
 };
 
@@ -165,9 +170,10 @@ struct message_got {
 	uint32_t chunk_bytes;
 	uint32_t what; /* enum message_got_what */
 	uint32_t holder;
-	int32_t status; /* FAILED: -errno */
-	uint32_t spare; /* HOLDER: complete copies beside it that feed nobody */
-	uint64_t holder_incarnation;
+	int32_t status;	   /* FAILED: -errno */
+	uint32_t spare;	   /* HOLDER: complete copies beside it that feed nobody */
+	uint32_t departed; /* PIECE: copies that have gone so far, to tell whether one did meanwhile
+			    */
 	char name[OBJECT_NAME_MAX + 1];
 	const uint8_t *value;
 	uint32_t value_bytes;
@@ -189,7 +195,7 @@ struct message_bury {
 	uint32_t node;	     /* or MESSAGE_NODE_NONE */
 };
 
-struct message_stream {
+struct message_stream { /* STREAM; PIECES, HAS: id, generation, chunk_bytes, range, what is there */
 	struct object_id id;
 	uint64_t generation;
 	uint32_t stream; /* the receiver's IN edge */

@@ -338,14 +338,25 @@ void objects_kill(struct control *c, uint32_t slot, const char *why)
 	objects_reap(c);
 }
 
-void objects_replace(struct control *c, uint32_t slot, const char *why)
+static void objects_kill_as(struct control *c, uint32_t slot, uint16_t flag, int32_t status,
+			    const char *why)
 {
 	struct object_slot *s = objects_write(c, slot);
 
-	s->flags |= OBJECT_FLAG_REPLACED;
+	s->flags |= flag;
 	objects_written(s);
-	waits_fail_object(c, objects_at(c, slot), -ERESTART, why);
+	waits_fail_object(c, objects_at(c, slot), status, why);
 	objects_kill(c, slot, why);
+}
+
+void objects_replace(struct control *c, uint32_t slot, const char *why)
+{
+	objects_kill_as(c, slot, OBJECT_FLAG_REPLACED, -ERESTART, why);
+}
+
+void objects_lose(struct control *c, uint32_t slot, const char *why)
+{
+	objects_kill_as(c, slot, OBJECT_FLAG_LOST, -ENODATA, why);
 }
 
 void objects_release(struct control *c, uint32_t slot)

@@ -121,15 +121,21 @@ static int serve_start(struct control *c, struct node *n, struct object *o, uint
 	return 0;
 }
 
-static bool serve_valid(const struct control *c, uint32_t slot, const struct message_stream *m)
+static bool serve_range_valid(const struct control *c, uint32_t slot,
+			      const struct message_stream *m)
 {
 	uint64_t size = c->table->slot[slot].size, chunks;
 
 	if (m->chunk_bytes < CHUNK_BYTES_MIN || m->chunk_bytes > CHUNK_BYTES_MAX ||
-	    m->chunk_bytes % 64 || m->worker >= WORKERS_MAX || m->stream == 0)
+	    m->chunk_bytes % 64)
 		return false;
 	chunks = chunk_count(size, m->chunk_bytes);
 	return m->count > 0 && m->first < chunks && m->count <= chunks - m->first;
+}
+
+static bool serve_valid(const struct control *c, uint32_t slot, const struct message_stream *m)
+{
+	return m->worker < WORKERS_MAX && m->stream != 0 && serve_range_valid(c, slot, m);
 }
 
 static int serve_check(struct control *c, struct node *n, uint32_t conn,
@@ -221,4 +227,39 @@ void serve_request(struct control *c, struct node *n, uint32_t conn, const struc
 {
 	if (!serve_keep(c, n, conn, m))
 		serve_answer(c, n, conn, m->request, &m->stream);
+}
+
+/* The runs of a range that are here, as many as fit; the range is cut where they end. */
+static void serve_runs(struct control *c, uint32_t slot, struct message_stream *m)
+{
+	const struct object *o = objects_at(c, slot);
+	const uint64_t *map = o->fetch ? fetch_map(c, o->fetch) : NULL;
+	uint32_t at = m->first, end = m->first + m->count, stop, ready = serve_ready(c, m);
+
+	if (map == NULL && !o->fetch && ready > at) {
+		m->skip[m->skips++] = (struct message_run){at, (ready < end ? ready : end) - at};
+		return;
+	}
+	while (map && at < end) {
+		if (m->skips == MESSAGE_SKIPS_MAX) {
+			m->count = at - m->first;
+			return;
+		}
+		stop = chunks_run(map, &at, end);
+		if (stop > at)
+			m->skip[m->skips++] = (struct message_run){at, stop - at};
+		at = stop;
+	}
+}
+
+void serve_pieces(struct control *c, struct node *n, const struct message *m)
+{
+	struct message answer = {.kind = MESSAGE_HAS, .request = m->request, .stream = m->stream};
+	uint32_t slot = c->table ? objects_find(c, &m->stream.id) : TABLE_SLOT_NONE;
+
+	answer.stream.skips = 0;
+	if (slot != TABLE_SLOT_NONE && objects_is(c, slot, m->stream.generation) &&
+	    serve_range_valid(c, slot, &m->stream))
+		serve_runs(c, slot, &answer.stream);
+	peers_send(c, n, &answer);
 }

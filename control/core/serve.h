@@ -44,6 +44,8 @@ void serves_carve(struct serves *s, struct arena *a, const struct control_config
  * the directory's answer is due that tells us what the receiver has been told already, after that.
  */
 void serve_request(struct control *c, struct node *n, uint32_t conn, const struct message *m);
+/* PIECES: which chunks of it are here. */
+void serve_pieces(struct control *c, struct node *n, const struct message *m);
 struct fetch;
 /* The fetch has its place, or will not have it soon: those who came early are answered. */
 void serve_early(struct control *c, struct fetch *f);

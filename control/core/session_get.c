@@ -45,6 +45,11 @@ void session_wait(struct control *c, struct session *s, const struct session_req
 			    "the object was put again, or is made anew: get it again");
 		return;
 	}
+	if (image->generation == r->generation && image->flags & OBJECT_FLAG_LOST) {
+		reply_error(c, s, r->op, r->seq, -ENODATA,
+			    "lost: a part of it exists nowhere: put it again");
+		return;
+	}
 	if (!objects_is(c, r->slot, r->generation)) {
 		reply_error(c, s, r->op, r->seq, -ESTALE,
 			    "the object was deleted or evicted: get it again");

@@ -147,7 +147,7 @@ static bool decode_got(const Rpc__Got *in, struct message_got *out)
 	out->size = in->size;
 	out->chunk_bytes = in->chunk_bytes;
 	out->what = in->what;
-	out->holder_incarnation = in->holder_incarnation;
+	out->departed = in->departed;
 	out->status = in->status;
 	out->value = in->value.data;
 	out->value_bytes = (uint32_t)in->value.len;
@@ -161,7 +161,8 @@ static bool decode_got(const Rpc__Got *in, struct message_got *out)
 		return false;
 	if ((value || holder) && (in->generation == 0 || !decode_chunk(in->chunk_bytes, in->size)))
 		return false;
-	return (value || holder == (out->holder != MESSAGE_NODE_NONE)) &&
+	return (value || in->what == MESSAGE_GOT_PIECE ||
+		holder == (out->holder != MESSAGE_NODE_NONE)) &&
 	       (in->what == MESSAGE_GOT_FAILED) == (in->status != 0);
 }
 
@@ -202,7 +203,7 @@ static bool decode_skips(const Rpc__Stream *in, struct message_stream *out)
 	return true;
 }
 
-static bool decode_stream(const Rpc__Stream *in, struct message_stream *out)
+static bool decode_range(const Rpc__Stream *in, struct message_stream *out)
 {
 	out->generation = in->generation;
 	out->stream = in->stream;
@@ -212,10 +213,14 @@ static bool decode_stream(const Rpc__Stream *in, struct message_stream *out)
 	out->count = in->count;
 	out->check = in->check != 0;
 	out->replaces = in->replaces;
-	return in->generation != 0 && in->stream != 0 && in->worker < WORKERS_MAX &&
-	       in->count > 0 && in->first <= UINT32_MAX - in->count &&
-	       decode_chunk(in->chunk_bytes, 0) && decode_skips(in, out) &&
-	       decode_id(&in->id, &out->id);
+	return in->generation != 0 && in->worker < WORKERS_MAX && in->count > 0 &&
+	       in->first <= UINT32_MAX - in->count && decode_chunk(in->chunk_bytes, 0) &&
+	       decode_skips(in, out) && decode_id(&in->id, &out->id);
+}
+
+static bool decode_stream(const Rpc__Stream *in, struct message_stream *out)
+{
+	return in->stream != 0 && decode_range(in, out);
 }
 
 static bool decode_node_status(const Rpc__Node *in, struct session_node *out)
@@ -496,6 +501,12 @@ static bool decode_body(const Rpc__Envelope *e, struct decode_arena *a, struct m
 	case RPC__ENVELOPE__BODY_STREAM:
 		m->kind = MESSAGE_STREAM;
 		return decode_stream(e->stream, &m->stream);
+	case RPC__ENVELOPE__BODY_PIECES:
+		m->kind = MESSAGE_PIECES;
+		return decode_range(e->pieces, &m->stream);
+	case RPC__ENVELOPE__BODY_HAS:
+		m->kind = MESSAGE_HAS;
+		return decode_range(e->has, &m->stream);
 	case RPC__ENVELOPE__BODY_STAT:
 		m->kind = MESSAGE_STAT;
 		return decode_object(e->stat, &m->object);

@@ -58,7 +58,7 @@ static void encode_got(const struct message_got *m, Rpc__Got *out)
 	out->chunk_bytes = m->chunk_bytes;
 	out->what = m->what;
 	out->holder = encode_node(m->holder);
-	out->holder_incarnation = m->holder_incarnation;
+	out->departed = m->departed;
 	out->name = encode_text(m->name, sizeof(m->name));
 	out->value = encode_bytes(m->value, m->value_bytes);
 	out->status = m->status;
@@ -336,6 +336,8 @@ static const Rpc__Envelope__BodyCase encode_cases[MESSAGE_KINDS] = {
 	[MESSAGE_BURY] = RPC__ENVELOPE__BODY_BURY,
 	[MESSAGE_TOLD] = RPC__ENVELOPE__BODY_TOLD,
 	[MESSAGE_STREAM] = RPC__ENVELOPE__BODY_STREAM,
+	[MESSAGE_PIECES] = RPC__ENVELOPE__BODY_PIECES,
+	[MESSAGE_HAS] = RPC__ENVELOPE__BODY_HAS,
 	[MESSAGE_STAT] = RPC__ENVELOPE__BODY_STAT,
 	[MESSAGE_LIST] = RPC__ENVELOPE__BODY_LIST,
 	[MESSAGE_OBJECTS] = RPC__ENVELOPE__BODY_OBJECTS,
@@ -402,6 +404,8 @@ static void encode_body(const struct message *m, uint8_t *scratch, union encode_
 		encode_got(&m->got, &b->got);
 		break;
 	case MESSAGE_STREAM:
+	case MESSAGE_PIECES:
+	case MESSAGE_HAS:
 		encode_stream(&m->stream, &b->stream);
 		break;
 	case MESSAGE_LIST:

@@ -38,6 +38,7 @@ enum {
 	OBJECT_FLAG_PRIMARY = 1,  /* put on this node, or appointed as the copy that stays when that
 				   * one was lost: never evicted */
 	OBJECT_FLAG_REPLACED = 2, /* ZOMBIE: another generation of the same takes its place */
+	OBJECT_FLAG_LOST = 4,	  /* ZOMBIE: nobody has the part of it that did not arrive */
 };
 
 struct object_slot {

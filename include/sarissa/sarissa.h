@@ -29,6 +29,7 @@
  *   -ECONNREFUSED, -ENOTCONN  the node's control process is not there
  *   -ESTALE    the object was deleted or evicted        -EMFILE     too many buffers in one handle
  *   -ENAMETOOLONG  name of more than SAR_NAME_MAX bytes -ENOMEM     out of memory, address space
+ *   -ENODATA   a part of it is lost: put it again
  *   -EAGAIN    the node has too many requests at hand: try again later
  *   -EPROTO    the node's answer makes no sense: library and node differ in version
  *
@@ -176,7 +177,8 @@ int sar_put_from(sar *s, sar_id id, const char *name, uint64_t size, sar_fill *f
 /*
  * The whole object, waiting for it to exist and to arrive. Read-only until sar_release. For an
  * object that is complete on this node no system call is made.
- * -ENOENT (timeout 0), -ETIMEDOUT, -ESTALE, -ENOSPC no room for the copy, -EMFILE.
+ * -ENOENT (timeout 0), -ETIMEDOUT, -ESTALE, -ENOSPC no room for the copy, -EMFILE. -ENODATA: a part
+ * of it has come, and no node that lives has the rest.
  */
 int sar_get(sar *s, sar_id id, int64_t timeout_ns, sar_buffer *out);
 /* The same without waiting for the bytes: returns as soon as the size is known. Read up to
@@ -185,7 +187,8 @@ int sar_get_begin(sar *s, sar_id id, int64_t timeout_ns, sar_buffer *out);
 /* Waits until at least upto bytes are readable (upto > size means the whole); sets b->ready, also
  * after -ETIMEDOUT. Asking for what is readable already makes no system call. -ESTALE: the object
  * was deleted, or its creator gave it up, or it is the result of a reduce that had to be made anew
- * (sar_error_detail() says so: get it again), before those bytes came. */
+ * (sar_error_detail() says so: get it again), before those bytes came. -ENODATA: no node that lives
+ * has them any more. */
 int sar_wait(sar *s, sar_buffer *b, uint64_t upto, int64_t timeout_ns);
 /* Ends the use of a buffer from sar_get or sar_get_begin; its memory may go away at once. */
 void sar_release(sar *s, sar_buffer *b);

@@ -226,7 +226,8 @@ static void client_got(struct clients *c, struct client *k, const struct session
 	const struct client_truth *t;
 	if (r->status) {
 		client_lost_final(c, k, "get", r);
-		if (!STATUS_IS(r->status, ENOENT, ETIMEDOUT, ESTALE, ERESTART, ENOSPC, EAGAIN) ||
+		if (!STATUS_IS(r->status, ENOENT, ETIMEDOUT, ESTALE, ERESTART, ENOSPC, EAGAIN,
+			       ENODATA) ||
 		    (r->status == -ENOENT && k->timeout_ns))
 			client_bad_status(c, k, r);
 		c->failures++;
@@ -256,7 +257,7 @@ static void client_waited(struct clients *c, struct client *k, const struct sess
 {
 	if (r->status) {
 		client_lost_final(c, k, "wait", r);
-		if (!STATUS_IS(r->status, ETIMEDOUT, ESTALE, ERESTART, ENOSPC, EAGAIN))
+		if (!STATUS_IS(r->status, ETIMEDOUT, ESTALE, ERESTART, ENOSPC, EAGAIN, ENODATA))
 			client_bad_status(c, k, r);
 		c->failures++;
 		full_node(c, k)->pins[k->session][k->pin] = 0;

@@ -17,7 +17,8 @@ static const char *const trace_kinds[MESSAGE_KINDS] = {
 	[MESSAGE_REDUCED] = "REDUCED", [MESSAGE_USED] = "USED",
 	[MESSAGE_COMBINE] = "COMBINE", [MESSAGE_COMBINED] = "COMBINED",
 	[MESSAGE_RELEASE] = "RELEASE", [MESSAGE_BURY] = "BURY",
-	[MESSAGE_TOLD] = "TOLD",
+	[MESSAGE_TOLD] = "TOLD",       [MESSAGE_PIECES] = "PIECES",
+	[MESSAGE_HAS] = "HAS",
 };
 
 static void trace_object(const struct object_id *id, uint64_t generation)
@@ -81,6 +82,8 @@ static void trace_body(const struct message *m)
 		fprintf(stderr, " life %llx", (unsigned long long)m->told.life);
 		break;
 	case MESSAGE_STREAM:
+	case MESSAGE_PIECES:
+	case MESSAGE_HAS:
 		trace_object(&m->stream.id, m->stream.generation);
 		break;
 	case MESSAGE_MEMBERS:

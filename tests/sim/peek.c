@@ -39,3 +39,16 @@ uint32_t peek_feeder(struct control *core)
 	}
 	return found;
 }
+
+uint32_t peek_give_half(struct control *core)
+{
+	struct fetch *f = peek(core);
+	uint32_t half;
+
+	if (f == NULL || f->bitmap == 0)
+		return 0;
+	half = fetch_chunks(f) / 2;
+	chunks_set((uint64_t *)(void *)objects_scratch(core, f->bitmap), half,
+		   fetch_chunks(f) - half);
+	return half;
+}

@@ -222,7 +222,7 @@ static void get_failed(struct reducers *c, struct reducer_task *t, const struct 
 		world_violation(c->g->w,
 				"node %u: the result of job %u must be there, but: %d (%s)",
 				t->node, t->job->number, r->status, r->text);
-	if (!STATUS_IS(r->status, ETIMEDOUT, ESTALE, ERESTART, ENOSPC, EAGAIN))
+	if (!STATUS_IS(r->status, ETIMEDOUT, ESTALE, ERESTART, ENOSPC, EAGAIN, ENODATA))
 		task_bad(c, t, r);
 	c->failures++;
 	task_end(c, t);

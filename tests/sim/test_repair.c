@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Who sends an object dies, is cut off or freezes in the middle: how soon its receivers notice, and
  * how soon they go on elsewhere. Whole nodes in virtual time. */
+#include <errno.h>
+#include <string.h>
+
 #include "cast.h"
 #include "peek.h"
 
@@ -178,12 +181,108 @@ static void the_only_sender_pauses(void **state)
 	cast_close(&c);
 }
 
+/* ---- nobody has all of it ------------------------------------------------------------------- */
+
+/* The source goes for good. How long until all who waited were told, from its end. */
+static void the_source_dies(void **state)
+{
+	static struct cast c;
+	uint32_t victim;
+	uint64_t died;
+
+	cast_open(&c, 5, SIZE, MBIT, 0);
+	cast_put(&c, 1);
+	c.may_fail = true;
+	begin_all(&c, 1);
+	half_way(&c, true, &victim);
+	died = world_now(&c.w);
+	strike(&c, 0, KILLED);
+	assert_true(world_until(&c.w, 10 * WORLD_S, cast_all_done, &c) != UINT64_MAX);
+	for (uint32_t i = 1; i < 5; i++) {
+		assert_int_equal(c.task[i].status, -ENODATA);
+		assert_non_null(strstr(c.task[i].text, "lost: chunks "));
+		assert_non_null(strstr(c.task[i].text, "-2978 of 2979 exist nowhere"));
+	}
+	print_message("told %.0f ms after the end: %s\n", (double)(world_now(&c.w) - died) / 1e6,
+		      c.task[1].text);
+	/* the members take some 1.2 s here to agree */
+	assert_true(world_now(&c.w) - died < 2 * WORLD_S);
+	world_run(&c.w, 2 * WORLD_S);
+	for (uint32_t i = 1; i < 5; i++) {
+		struct control_usage u;
+
+		control_usage(core_of(&c, i), &u);
+		assert_int_equal(u.fetches, 0);
+		assert_int_equal(u.scratch_bytes, 0);
+	}
+	cast_close(&c);
+}
+
+/* It is only out of reach for a while, or its dataplane starts again: nobody gives up. */
+static void the_source_comes_back(void **state)
+{
+	for (int restart = 0; restart < 2; restart++) {
+		static struct cast c;
+		uint32_t victim;
+
+		cast_open(&c, 4, SIZE, MBIT, 0);
+		cast_put(&c, 1);
+		begin_all(&c, 1);
+		half_way(&c, true, &victim);
+		if (restart)
+			full_kill_dataplane(&c.g.full[0]);
+		else
+			c.w.net.endpoints[0].is_down = true;
+		world_run(&c.w, 600 * WORLD_MS); /* connections have ended by then */
+		for (uint32_t i = 1; i < 4; i++)
+			assert_false(c.task[i].done);
+		if (restart)
+			full_start_dataplane(&c.g.full[0]);
+		else
+			c.w.net.endpoints[0].is_down = false;
+		finish(&c, 0, 1);
+		cast_close(&c);
+	}
+}
+
+/* The source dies when its receivers have two thirds, one of them the upper half besides. */
+static void parts_make_a_whole(void **state)
+{
+	static struct cast c;
+	struct point p = {.c = &c, .node = 3};
+	uint32_t half;
+
+	cast_open(&c, 5, SIZE, MBIT, 0);
+	cast_put(&c, 1);
+	for (uint32_t i = 1; i < 4; i++)
+		cast_begin(&c, i, 1);
+	c.task[4].done = true;
+	world_run(&c.w, 20 * WORLD_MS);
+	p.missing = peek_chunks(core_of(&c, 3)) / 3;
+	assert_true(world_until(&c.w, WORLD_S, has_less_missing, &p) != UINT64_MAX);
+	strike(&c, 0, KILLED);
+	full_kill_dataplane(&c.g.full[3]);
+	half = peek_give_half(core_of(&c, 3));
+	assert_true(half > 0);
+	memory_fill(c.w.nodes[3].store.base + c.task[3].reply.offset, 1,
+		    (uint64_t)half * TESTKIT_CHUNK, SIZE);
+	full_start_dataplane(&c.g.full[3]);
+	for (uint32_t i = 1; i < 4; i++)
+		assert_false(c.task[i].done);
+	finish(&c, 4, 1);
+	c.getting = true;
+	cast_begin(&c, 4, 1); /* and it is an object like any other */
+	assert_true(world_until(&c.w, 10 * WORLD_S, cast_all_done, &c) != UINT64_MAX);
+	cast_check(&c, 4, 1);
+	cast_close(&c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_sender_is_lost),
-		cmocka_unit_test(a_sender_pauses),
-		cmocka_unit_test(the_only_sender_pauses),
+		cmocka_unit_test(a_sender_is_lost),	  cmocka_unit_test(a_sender_pauses),
+		cmocka_unit_test(the_only_sender_pauses), cmocka_unit_test(the_source_dies),
+		cmocka_unit_test(the_source_comes_back),  cmocka_unit_test(parts_make_a_whole),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -77,6 +77,21 @@ static const struct session_node status = {.node = 3,
 					   .sending = 80000,
 					   .port = "af_xdp eth0"};
 
+static struct message_stream sample_stream(struct object_id id)
+{
+	return (struct message_stream){.id = id,
+				       .generation = 7,
+				       .stream = 0x10001,
+				       .worker = 15,
+				       .chunk_bytes = 64,
+				       .first = 5,
+				       .count = 6,
+				       .check = 1,
+				       .replaces = 0x10002,
+				       .skips = 2,
+				       .skip = {{5, 2}, {10, 1}}};
+}
+
 static struct message sample(uint32_t kind)
 {
 	struct message m = {.kind = kind, .request = UINT64_C(0xfedcba9876543210)};
@@ -112,21 +127,13 @@ static struct message sample(uint32_t kind)
 					     .chunk_bytes = 1408,
 					     .what = MESSAGE_GOT_HOLDER,
 					     .holder = 1023,
-					     .holder_incarnation = 9};
+					     .departed = 9};
 		strcpy(m.got.name, "a name");
 		break;
 	case MESSAGE_STREAM:
-		m.stream = (struct message_stream){.id = id,
-						   .generation = 7,
-						   .stream = 0x10001,
-						   .worker = 15,
-						   .chunk_bytes = 64,
-						   .first = 5,
-						   .count = 6,
-						   .check = 1,
-						   .replaces = 0x10002,
-						   .skips = 2,
-						   .skip = {{5, 2}, {10, 1}}};
+	case MESSAGE_PIECES:
+	case MESSAGE_HAS:
+		m.stream = sample_stream(id);
 		break;
 	case MESSAGE_LIST:
 		m.list.cursor = 12345;
@@ -295,6 +302,8 @@ static void fields_out_of_bounds_are_refused(void **state)
 	REFUSED(MESSAGE_GOT, got.status, 5);
 	REFUSED(MESSAGE_GOT, got.holder, MESSAGE_NODE_NONE);
 	REFUSED(MESSAGE_STREAM, stream.stream, 0);
+	REFUSED(MESSAGE_PIECES, stream.count, 0);
+	REFUSED(MESSAGE_HAS, stream.skip[1].first, 6); /* within the run before */
 	REFUSED(MESSAGE_STREAM, stream.count, 0);
 	REFUSED(MESSAGE_STREAM, stream.worker, WORKERS_MAX);
 	REFUSED(MESSAGE_STREAM, stream.first, UINT32_MAX);

@@ -195,7 +195,9 @@ static void a_lost_object_can_be_put_again(void **state)
 	assert_int_equal(world_put(w, 1, 0, "x", 200000, 1), 0);
 	world_kill_control(w, 1);
 	world_kill_engine(w, 1);
-	/* nobody has noticed yet: it gets a place, but no bytes */
+	/* nobody has noticed yet: it gets a place, but no bytes; when its death is known it is an
+	 * object like one that nobody has put */
+	assert_int_equal(world_get(w, 2, 0, "x", 200000, 1, 8 * (int64_t)WORLD_SECOND), -ERESTART);
 	assert_int_equal(world_get(w, 2, 0, "x", 200000, 1, 8 * (int64_t)WORLD_SECOND), -ETIMEDOUT);
 	world_unpin(w, 2, 0);
 	assert_int_equal(world_put(w, 0, 0, "x", 300000, 2), 0);

@@ -24,6 +24,7 @@ struct fixture {
 	} removed[OUT_MAX];
 	uint32_t out_count, removed_count, suspects, redirects;
 	uint64_t request;
+	bool unsettled;
 };
 
 static inline void on_answer(void *arg, uint32_t node, const struct message *m)
@@ -57,6 +58,11 @@ static inline uint32_t on_removals(void *arg)
 	return 100;
 }
 
+static inline bool on_settled(void *arg, const struct object_id *id)
+{
+	return !((struct fixture *)arg)->unsettled;
+}
+
 static inline void on_redirect(void *arg, uint32_t node, uint64_t request)
 {
 	((struct fixture *)arg)->redirects++;
@@ -65,8 +71,8 @@ static inline void on_redirect(void *arg, uint32_t node, uint64_t request)
 static inline int setup(void **state)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
-	const struct directory_out out = {f,	      on_answer,   on_remove,
-					  on_suspect, on_removals, on_redirect};
+	const struct directory_out out = {f,	       on_answer,  on_remove,  on_suspect,
+					  on_removals, on_settled, on_redirect};
 	struct control_config config;
 	struct arena arena = {NULL, 0};
 
