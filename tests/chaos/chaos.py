@@ -19,7 +19,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 
 sys.dont_write_bytecode = True
@@ -51,6 +51,7 @@ class Chaos:
         self.down = set()                  # (node, kind) that we have killed
         self.begun = time.monotonic()
         self.pids = set()
+        self.busy = defaultdict(threading.Lock)  # what one trouble has for itself
 
     def say(self, text):
         print(f"{time.monotonic() - self.begun:7.2f}  {text}", flush=True)
@@ -189,12 +190,17 @@ class Chaos:
         network.split(self.config, [])
 
     def run_trouble(self, t):
-        detail = "" if t.detail is None else f" {t.detail}"
-        self.say(f"{t.kind} of node {t.node}{detail} for {t.lasts:.2f} s")
+        lock = self.busy[schedule.busy_with(t.kind, t.node)]
+        text = f"{t.kind} of node {t.node} {'' if t.detail is None else t.detail}"
+        if not lock.acquire(blocking=False):
+            return self.say(f"{text}: left out, the one before takes long")
+        self.say(f"{text} for {t.lasts:.2f} s")
         try:
             getattr(self, f"trouble_{t.kind}")(t)
         except BaseException as why:
-            self.fail(f"{t.kind} of node {t.node}: {why}")
+            self.fail(f"{text}: {why}")
+        finally:
+            lock.release()
 
     # ---- the run ---------------------------------------------------------------------------
 

@@ -58,7 +58,7 @@ def details(draw, kind, nodes, drivers):
     return None
 
 
-def busy_until(kind, node):
+def busy_with(kind, node):
     """What a trouble needs for itself alone."""
     if kind in PROCESS_KINDS:
         return ("process", node)
@@ -77,10 +77,11 @@ def make(seed, seconds, nodes, drivers, kinds=None):
         kind = draw.choices(list(chosen), list(chosen.values()))[0]
         node = draw.randrange(nodes)
         lasts, detail = lasting(draw, kind), details(draw, kind, nodes, drivers)
-        if at + lasts > seconds:
+        takes = lasts * 2 if kind == "turn" else lasts
+        if at + takes > seconds:
             return troubles
-        what = busy_until(kind, node)
+        what = busy_with(kind, node)
         if at < free.get(what, 0):
             continue
-        free[what] = at + lasts + (REST_S if kind in PROCESS_KINDS else 0.5)
+        free[what] = at + takes + (REST_S if kind in PROCESS_KINDS else 0.5)
         troubles.append(Trouble(at, kind, node, lasts, detail))
