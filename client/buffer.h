@@ -18,7 +18,7 @@ struct buffer {
 	uint32_t kind; /* enum buffer_kind */
 	uint32_t pin;
 	uint32_t slot;
-	uint32_t pad;
+	uint32_t store; /* sar.stores when it was taken */
 	uint64_t generation;
 	void *base; /* BUFFER_WRITE: the mapping */
 	uint64_t bytes;

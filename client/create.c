@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include "buffer.h"
-#include "deadline.h"
 #include "error.h"
 #include "handle.h"
 
@@ -27,14 +26,25 @@ static int create_map(struct sar *s, uint64_t size, struct mux_result *result,
 	return 0;
 }
 
+/* Those whose pins are marked go along to another control. */
+static void create_mark(struct sar *s, uint32_t pin, bool writing)
+{
+	if (writing)
+		atomic_fetch_or(&s->writing[pin / 64], 1ull << pin % 64);
+	else
+		atomic_fetch_and(&s->writing[pin / 64], ~(1ull << pin % 64));
+}
+
 static int create_give_up(struct sar *s, uint32_t slot, uint64_t generation, uint32_t pin)
 {
 	struct session_request request = handle_request(SESSION_ABORT, NULL);
 	request.slot = slot;
 	request.generation = generation;
-	int r = handle_command(s, &request);
+	bool again;
+	create_mark(s, pin, false);
+	int r = handle_command(s, &request, &again);
 	pins_give(&s->pins, pin);
-	return r;
+	return r == -ESTALE && again ? 0 : r;
 }
 
 int sar_create(sar *s, sar_id id, const char *name, uint64_t size, sar_buffer *out)
@@ -49,14 +59,17 @@ int sar_create(sar *s, sar_id id, const char *name, uint64_t size, sar_buffer *o
 	if (r < 0)
 		return r;
 	request.size = size;
-	r = handle_call(s, &request, 0, deadline_after(HANDLE_CALL_NS), &result);
+	create_mark(s, request.pin, true); /* now: control may go as soon as it has answered */
+	r = handle_call(s, &request, NULL, 0, HANDLE_CALL_NS, &result);
 	if (r < 0) {
+		create_mark(s, request.pin, false);
 		if (!result.abandoned)
 			pins_give(&s->pins, request.pin);
 		return r;
 	}
 	struct buffer own = {.kind = BUFFER_WRITE,
 			     .pin = request.pin,
+			     .store = atomic_load(&s->stores),
 			     .slot = result.reply.slot,
 			     .generation = result.reply.generation};
 	struct map_range range;
@@ -102,7 +115,7 @@ int sar_publish(sar *s, sar_buffer *b, uint64_t ready)
 	request.slot = own.slot;
 	request.generation = own.generation;
 	request.watermark = ready;
-	r = handle_command(s, &request);
+	r = handle_command(s, &request, NULL);
 	if (r == 0)
 		b->ready = ready;
 	return r;
@@ -124,9 +137,10 @@ int sar_seal(sar *s, sar_buffer *b)
 	struct session_request request = handle_request(SESSION_SEAL, NULL);
 	request.slot = own.slot;
 	request.generation = own.generation;
-	r = handle_command(s, &request);
+	r = handle_command(s, &request, NULL);
 	if (r < 0)
 		return r;
+	create_mark(s, own.pin, false);
 	pins_give(&s->pins, own.pin);
 	create_leave(b, &own);
 	return 0;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the directory knows: delete, info, holders, list, nodes. */
 #include <errno.h>
-#include "deadline.h"
 #include "error.h"
 #include "handle.h"
 
 int sar_delete(sar *s, sar_id id)
 {
 	struct session_request request = handle_request(SESSION_DELETE, &id);
-	return handle_command(s, &request);
+	bool again;
+	int r = handle_command(s, &request, &again);
+	return r == -ENOENT && again ? 0 : r; /* it was there when we first asked, or never */
 }
 
 static void directory_info(const struct session_object *object, sar_info *out)
@@ -28,8 +29,7 @@ static int directory_stat(sar *s, sar_id id, uint32_t flags, struct mux_result *
 {
 	struct session_request request = handle_request(SESSION_STAT, &id);
 	request.flags = flags;
-	int r = handle_call(s, &request, sizeof(struct session_object),
-			    deadline_after(HANDLE_CALL_NS), out);
+	int r = handle_call(s, &request, NULL, sizeof(struct session_object), HANDLE_CALL_NS, out);
 	if (r == 0 && out->items_count == 0) {
 		mux_result_free(out);
 		r = error_set(-EPROTO, "the node's answer is incomplete: use libraries and node of "
@@ -84,8 +84,8 @@ int sar_list(sar *s, int (*fn)(const sar_info *info, void *arg), void *arg)
 {
 	struct session_request request = handle_request(SESSION_LIST, NULL);
 	struct mux_result result;
-	int r = handle_call(s, &request, sizeof(struct session_object),
-			    deadline_after(HANDLE_CALL_NS), &result);
+	int r = handle_call(s, &request, NULL, sizeof(struct session_object), HANDLE_CALL_NS,
+			    &result);
 	const struct session_object *object = result.items;
 	for (size_t i = 0; r == 0 && i < result.items_count; i++) {
 		sar_info info;
@@ -126,8 +126,8 @@ int sar_nodes(sar *s, int (*fn)(const sar_node *node, void *arg), void *arg)
 {
 	struct session_request request = handle_request(SESSION_STATUS, NULL);
 	struct mux_result result;
-	int r = handle_call(s, &request, sizeof(struct session_node),
-			    deadline_after(HANDLE_CALL_NS), &result);
+	int r = handle_call(s, &request, NULL, sizeof(struct session_node), HANDLE_CALL_NS,
+			    &result);
 	const struct session_node *node = result.items;
 	for (size_t i = 0; r == 0 && i < result.items_count; i++) {
 		sar_node public;

@@ -24,6 +24,7 @@ static const struct {
 	{ENOTCONN, "the node has gone away"},
 	{ESTALE, "the object was deleted or evicted"},
 	{ENODATA, "a part of it is lost"},
+	{ERESTART, "the object is made anew"},
 	{EMFILE, "too many buffers in use on one connection"},
 	{EAGAIN, "the node has too many requests at hand"},
 	{EPROTO, "the node's answer makes no sense"},
@@ -47,10 +48,12 @@ const char *sar_error_detail(void)
 
 int error_set(int error, const char *format, ...)
 {
+	char text[sizeof(error_detail)]; /* the former words may be part of the new ones */
 	va_list args;
 	va_start(args, format);
-	vsnprintf(error_detail, sizeof(error_detail), format, args);
+	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
+	memcpy(error_detail, text, sizeof(text));
 	return error;
 }
 

@@ -4,14 +4,17 @@
 #include "buffer.h"
 #include "deadline.h"
 #include "error.h"
-#include "handle.h"
+#include "rejoin.h"
 
 /* Takes the pages of an object that is pinned and checked into the caller's buffer. */
 static void get_fill(struct sar *s, uint32_t pin, uint32_t slot, uint64_t generation,
 		     uint64_t offset, uint64_t size, uint64_t ready, sar_buffer *out)
 {
-	struct buffer own = {
-		.kind = BUFFER_READ, .pin = pin, .slot = slot, .generation = generation};
+	struct buffer own = {.kind = BUFFER_READ,
+			     .pin = pin,
+			     .slot = slot,
+			     .store = atomic_load(&s->stores),
+			     .generation = generation};
 	void *data = (void *)(uintptr_t)(s->map.store + offset);
 	*out = (sar_buffer){.data = size == 0 ? map_nothing() : data,
 			    .size = size,
@@ -25,16 +28,12 @@ static bool get_same(const struct object_slot *a, const struct object_slot *b)
 	       a->offset == b->offset && a->size == b->size;
 }
 
-/*
- * A complete object of this node, without a system call: find it, announce the read, and see that
- * it is still there. Returns 1 when out is set, 0 when control has to be asked, or -errno.
- */
-static int get_local(struct sar *s, const sar_id *id, sar_buffer *out)
+/* One look at this node's table: 1 when out is set, 0 when there is no complete object, or -errno.
+ * True only as long as the turn of the pins stays the same. */
+static int get_look(struct sar *s, const struct object_id *id, sar_buffer *out)
 {
 	struct object_slot before, after;
-	struct object_id object;
-	memcpy(object.bytes, id->bytes, sizeof(object.bytes));
-	int64_t slot = object_table_find(s->map.table, &object, &before);
+	int64_t slot = object_table_find(s->map.table, id, &before);
 	if (slot < 0 || before.state != OBJECT_SEALED)
 		return 0;
 	uint32_t pin;
@@ -44,8 +43,7 @@ static int get_local(struct sar *s, const sar_id *id, sar_buffer *out)
 	pins_set(&s->pins, pin, (uint32_t)slot, before.generation);
 	bool held = object_slot_read(s->map.table, (uint32_t)slot, &after) &&
 		    after.state == OBJECT_SEALED && get_same(&before, &after);
-	r = handle_check(s);
-	if (r == 0 && held && !map_holds(&s->map, after.offset, after.size))
+	if (held && !map_holds(&s->map, after.offset, after.size))
 		r = error_set(-EPROTO, "the node's object table points outside of its store: use "
 				       "libraries and node of one version");
 	if (r < 0 || !held) {
@@ -57,6 +55,30 @@ static int get_local(struct sar *s, const sar_id *id, sar_buffer *out)
 	return 1;
 }
 
+/*
+ * A complete object of this node, without a system call: find it, announce the read, and see that
+ * it is still there. Returns 1 when out is set, 0 when control has to be asked, or -errno. While no
+ * control runs nobody takes anything away, and the next one will know our pins (rejoin.h).
+ */
+static int get_local(struct sar *s, const sar_id *id, sar_buffer *out)
+{
+	struct object_id object;
+	memcpy(object.bytes, id->bytes, sizeof(object.bytes));
+	for (;;) {
+		if (handle_lost(s))
+			rejoin_nudge(s);
+		uint32_t turn = pins_turn(&s->pins);
+		int r = get_look(s, &object, out);
+		if (pins_turn_is(&s->pins, turn) && !handle_replaced(s))
+			return r;
+		if (r == 1)
+			sar_release(s, out);
+		if (pins_turn_is(&s->pins, turn))
+			return 0; /* another control has taken over and cannot be reached yet */
+	}
+}
+
+/* The object with so many bytes as are here, through control. */
 static int get_remote(struct sar *s, const sar_id *id, int64_t timeout_ns, sar_buffer *out)
 {
 	struct session_request request = handle_request(SESSION_GET, id);
@@ -64,8 +86,7 @@ static int get_remote(struct sar *s, const sar_id *id, int64_t timeout_ns, sar_b
 	int r = handle_take_pin(s, &request.pin);
 	if (r < 0)
 		return r;
-	request.timeout_ns = handle_timeout(timeout_ns);
-	r = handle_call(s, &request, 0, handle_deadline(timeout_ns), &result);
+	r = handle_call(s, &request, NULL, 0, timeout_ns, &result);
 	if (r < 0) {
 		if (!result.abandoned)
 			pins_give(&s->pins, request.pin);
@@ -73,16 +94,21 @@ static int get_remote(struct sar *s, const sar_id *id, int64_t timeout_ns, sar_b
 	}
 	const struct session_reply reply = result.reply;
 	mux_result_free(&result);
-	if (reply.slot >= s->map.table->slots || !map_holds(&s->map, reply.offset, reply.size) ||
-	    !pins_holds(&s->pins, request.pin, reply.slot, reply.generation)) {
-		pins_give(&s->pins, request.pin);
-		return error_set(-EPROTO, "the node's answer points outside of its store, or it "
-					  "did not pin the object: use libraries and node of one "
-					  "version");
+	uint32_t turn = pins_turn(&s->pins);
+	if (reply.slot < s->map.table->slots && map_holds(&s->map, reply.offset, reply.size) &&
+	    pins_holds(&s->pins, request.pin, reply.slot, reply.generation)) {
+		get_fill(s, request.pin, reply.slot, reply.generation, reply.offset, reply.size,
+			 reply.watermark, out);
+		if (pins_turn_is(&s->pins, turn))
+			return 0;
 	}
-	get_fill(s, request.pin, reply.slot, reply.generation, reply.offset, reply.size,
-		 reply.watermark, out);
-	return 0;
+	bool changed = result.life != atomic_load(&s->mux.life) || !pins_turn_is(&s->pins, turn);
+	pins_give(&s->pins, request.pin);
+	if (changed)
+		return error_set(-ERESTART,
+				 "another control has taken over the node: get it again");
+	return error_set(-EPROTO, "the node's answer points outside of its store, or it did not "
+				  "pin the object: use libraries and node of one version");
 }
 
 /* Checks the arguments and takes the object from this node when it is complete here: 1 when out is
@@ -101,18 +127,24 @@ int sar_get_begin(sar *s, sar_id id, int64_t timeout_ns, sar_buffer *out)
 	int r = get_try(s, &id, timeout_ns, out);
 	if (r != 0)
 		return r < 0 ? r : 0;
-	return get_remote(s, &id, timeout_ns, out);
+	int64_t deadline = timeout_ns == SAR_FOREVER ? DEADLINE_NEVER : deadline_after(timeout_ns);
+	do
+		r = get_remote(s, &id, timeout_ns == 0 ? 0 : deadline_left(deadline), out);
+	while (r == -ERESTART); /* as often as controls come and go */
+	return r;
 }
 
 /* Looks into the table how far the object has come. Returns 0, or when nothing more will come
- * -ESTALE (it was taken away), -ENODATA (the rest is lost) or -ERESTART (another generation takes
- * its place). No system call. */
+ * -ESTALE (it was taken away), -ENODATA (the rest is lost) or -ERESTART (another generation, or
+ * another store, takes its place). No system call. */
 static int get_refresh(struct sar *s, sar_buffer *b, const struct buffer *own)
 {
 	struct object_slot now;
 	int r = handle_check(s);
 	if (r < 0)
 		return r;
+	if (own->store != atomic_load(&s->stores))
+		return error_set(-ERESTART, "the node has lost its store: get it again");
 	if (!object_slot_read(s->map.table, own->slot, &now))
 		return 0; /* control is changing it: b->ready stays true */
 	bool same = now.generation == own->generation && now.size == b->size;
@@ -147,8 +179,9 @@ static int get_wait(struct sar *s, sar_buffer *b, uint64_t upto, int64_t timeout
 	request.slot = own.slot;
 	request.generation = own.generation;
 	request.watermark = upto;
-	request.timeout_ns = handle_timeout(timeout_ns);
-	r = handle_call(s, &request, 0, handle_deadline(timeout_ns), &result);
+	r = handle_call(s, &request, NULL, 0, timeout_ns, &result);
+	if (r == -ESTALE && own.store != atomic_load(&s->stores))
+		return get_refresh(s, b, &own);
 	if (r < 0)
 		return r;
 	uint64_t ready = result.reply.watermark;
@@ -167,8 +200,7 @@ int sar_wait(sar *s, sar_buffer *b, uint64_t upto, int64_t timeout_ns)
 	if (timeout_ns < 0)
 		return error_set(-EINVAL, "sar_wait: a timeout is not negative: use SAR_FOREVER to "
 					  "wait without limit");
-	int r = get_wait(s, b, upto < b->size ? upto : b->size, timeout_ns);
-	return r == -ERESTART ? -ESTALE : r; /* the words stay */
+	return get_wait(s, b, upto < b->size ? upto : b->size, timeout_ns);
 }
 
 /* The object as it is now, with all its bytes. -ERESTART: another generation takes its place. */
@@ -205,7 +237,11 @@ void sar_release(sar *s, sar_buffer *b)
 	struct buffer own = buffer_get(b);
 	if (own.kind != BUFFER_READ)
 		return;
-	if (*s->fork_guard != 0)
-		pins_give(&s->pins, own.pin);
 	*b = (sar_buffer){0};
+	if (*s->fork_guard == 0)
+		return;
+	pins_give(&s->pins, own.pin);
+	/* Until we have joined it, a new control takes all that was there for held by us. */
+	if (handle_replaced(s))
+		rejoin_nudge(s);
 }

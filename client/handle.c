@@ -4,20 +4,25 @@
 #include <errno.h>
 #include "deadline.h"
 #include "error.h"
+#include "rejoin.h"
 
 int handle_check(const struct sar *s)
 {
-	if (*(const volatile uint32_t *)s->fork_guard == 0)
-		return error_set(-EINVAL, "this connection belongs to the parent process: open "
-					  "another one after fork");
-	int error = mux_error(&s->mux);
-	if (error == 0 && atomic_load_explicit(&s->map.table->control_epoch,
-					       memory_order_relaxed) != s->control_epoch)
-		error = -ENOTCONN;
-	if (error == 0)
+	if (*(const volatile uint32_t *)s->fork_guard != 0)
 		return 0;
-	return error_set(error, "the node's control process has gone away: start it again and "
-				"reopen the connection");
+	return error_set(-EINVAL, "this connection belongs to the parent process: open another one "
+				  "after fork");
+}
+
+bool handle_replaced(const struct sar *s)
+{
+	return atomic_load_explicit(&s->map.table->control_epoch, memory_order_relaxed) !=
+	       atomic_load_explicit(&s->control_epoch, memory_order_relaxed);
+}
+
+bool handle_lost(const struct sar *s)
+{
+	return mux_error(&s->mux) != 0 || handle_replaced(s);
 }
 
 struct session_request handle_request(uint16_t op, const sar_id *id)
@@ -37,39 +42,9 @@ int handle_name(struct session_request *request, const char *name)
 	return 0;
 }
 
-int handle_call(struct sar *s, struct session_request *request, size_t item_bytes,
-		int64_t deadline_ns, struct mux_result *out)
-{
-	return handle_call_tail(s, request, NULL, item_bytes, deadline_ns, out);
-}
-
-int handle_call_tail(struct sar *s, struct session_request *request, const struct iovec *tail,
-		     size_t item_bytes, int64_t deadline_ns, struct mux_result *out)
-{
-	*out = (struct mux_result){0};
-	int r = handle_check(s);
-	if (r == 0)
-		r = mux_call(&s->mux, request, tail, item_bytes, deadline_ns, out);
-	if (r < 0)
-		return r;
-	int status = out->reply.status;
-	if (status == 0)
-		return 0;
-	mux_result_free(out);
-	return error_set_text(status < 0 ? status : -EPROTO, out->reply.text,
-			      sizeof(out->reply.text));
-}
-
-int handle_command(struct sar *s, struct session_request *request)
-{
-	struct mux_result result;
-	int r = handle_call(s, request, 0, deadline_after(HANDLE_CALL_NS), &result);
-	if (r == 0)
-		mux_result_free(&result);
-	return r;
-}
-
-int64_t handle_deadline(int64_t timeout_ns)
+/* When to stop waiting for an answer that control itself gives up after timeout_ns. Control has
+ * the first word, because it knows the reason; a control that hangs is given up soon after. */
+static int64_t handle_deadline(int64_t timeout_ns)
 {
 	const int64_t grace_ns = 50000000;
 	/* without waiting, control still gives the directory the time to answer */
@@ -80,6 +55,78 @@ int64_t handle_deadline(int64_t timeout_ns)
 	if (timeout_ns < least_ns)
 		return deadline_after(least_ns);
 	return deadline > DEADLINE_NEVER - grace_ns ? DEADLINE_NEVER : deadline + grace_ns;
+}
+
+static bool handle_waits(uint16_t op)
+{
+	return op == SESSION_GET || op == SESSION_WAIT || op == SESSION_REDUCED;
+}
+
+/* One try. -ENOTCONN: control went before it answered. */
+static int handle_try(struct sar *s, struct session_request *request, const struct iovec *tail,
+		      size_t item_bytes, int64_t timeout_ns, int64_t until_ns,
+		      struct mux_result *out)
+{
+	if (!handle_waits(request->op))
+		return mux_call(&s->mux, request, tail, item_bytes, until_ns, out);
+	int64_t left = deadline_left(until_ns);
+	if (timeout_ns > 0 && left == 0)
+		left = 1; /* 0 would be another question */
+	request->timeout_ns = left == SAR_FOREVER ? -1 : left;
+	return mux_call(&s->mux, request, tail, item_bytes, handle_deadline(left), out);
+}
+
+/* A request that is the end of each control that it meets must not meet many. */
+#define HANDLE_SHORT_LIFE_NS   1000000000
+#define HANDLE_SHORT_LIVES_MAX 5
+
+int handle_call(struct sar *s, struct session_request *request, const struct iovec *tail,
+		size_t item_bytes, int64_t timeout_ns, struct mux_result *out)
+{
+	int64_t until_ns = timeout_ns == SAR_FOREVER ? DEADLINE_NEVER : deadline_after(timeout_ns);
+	int64_t began_ns = deadline_now(), given_ns = request->timeout_ns;
+	bool again = false;
+	*out = (struct mux_result){0};
+	for (unsigned short_lives = 0;; again = true) {
+		int r = rejoin(s, until_ns);
+		if (r < 0)
+			return r;
+		int64_t tried_ns = deadline_now();
+		if (again && (request->op == SESSION_CREATE || request->op == SESSION_SEAL))
+			request->flags |= SESSION_FLAG_AGAIN;
+		if (again && given_ns > 0) {
+			int64_t left = given_ns - (deadline_now() - began_ns);
+			request->timeout_ns = left > 0 ? left : 1;
+		}
+		r = handle_try(s, request, tail, item_bytes, timeout_ns, until_ns, out);
+		if (r == 0)
+			break;
+		if (r != -ENOTCONN)
+			return r;
+		if (deadline_now() - tried_ns > HANDLE_SHORT_LIFE_NS)
+			short_lives = 0;
+		else if (++short_lives == HANDLE_SHORT_LIVES_MAX)
+			return error_set(r, "control goes away each time that it is asked this: "
+					    "look into its log, and start it again");
+	}
+	out->again = again;
+	int status = out->reply.status;
+	if (status == 0)
+		return 0;
+	mux_result_free(out);
+	return error_set_text(status < 0 ? status : -EPROTO, out->reply.text,
+			      sizeof(out->reply.text));
+}
+
+int handle_command(struct sar *s, struct session_request *request, bool *again)
+{
+	struct mux_result result;
+	int r = handle_call(s, request, NULL, 0, HANDLE_CALL_NS, &result);
+	if (r == 0)
+		mux_result_free(&result);
+	if (again)
+		*again = result.again;
+	return r;
 }
 
 int handle_take_pin(struct sar *s, uint32_t *out)

@@ -2,6 +2,9 @@
 /*
  * What a sar is: one connection to the local node, and how its calls are made. Any thread.
  *
+ * When control has gone the next call connects to the one that is started in its place (rejoin.c),
+ * and calls that wait for an answer are made again there.
+ *
  * After fork() the child must not use the handle: it would share the parent's socket and pins. A
  * page that the kernel clears in the child (MADV_WIPEONFORK) tells, without a system call.
  */
@@ -14,22 +17,38 @@
 #include "pins.h"
 #include "sarissa/sarissa.h"
 
+struct handle_store { /* one that the node has lost, while it may still be read here */
+	struct handle_store *next;
+	struct map map;
+};
+
 struct sar {
 	struct mux mux;
-	struct map map;
+	struct map map; /* store and store_bytes: change in odd turns of the pins only */
 	struct pins pins;
-	uint64_t control_epoch; /* as it was at ATTACH */
-	uint32_t *fork_guard;	/* 0 in a forked child */
+	_Atomic uint64_t control_epoch;		     /* as it was at ATTACH */
+	_Atomic uint32_t stores;		     /* how many the node has lost */
+	_Atomic uint64_t writing[SESSION_PINS / 64]; /* the pins of objects under creation */
+	uint32_t *fork_guard;			     /* 0 in a forked child */
+	char *path;
+	pthread_mutex_t joining; /* one thread connects at a time */
+	/* under joining */
+	int64_t tried_ns;
+	struct handle_store *lost;
 };
 
 /* How long control may take over a request that needs no waiting. */
 #define HANDLE_CALL_NS (30 * 1000000000ll)
 
-/*
- * 0, or why the handle is of no use: -EINVAL in a forked child, -ENOTCONN when control is known to
- * be gone or another one has taken over. No system call.
- */
+/* 0, or -EINVAL in a forked child. No system call. */
 int handle_check(const struct sar *s);
+
+/* Whether the control that we are attached to has gone, or another one has taken over. No system
+ * call. */
+bool handle_lost(const struct sar *s);
+
+/* Whether another control has taken over. Part of handle_lost. */
+bool handle_replaced(const struct sar *s);
 
 /* A request about the object, with everything else zero. */
 struct session_request handle_request(uint16_t op, const sar_id *id);
@@ -37,30 +56,21 @@ struct session_request handle_request(uint16_t op, const sar_id *id);
 /* Sets the name; NULL: none. -ENAMETOOLONG. */
 int handle_name(struct session_request *request, const char *name);
 
-/* A timeout as the protocol has it. */
-static inline int64_t handle_timeout(int64_t timeout_ns)
-{
-	return timeout_ns == SAR_FOREVER ? -1 : timeout_ns;
-}
-
 /*
  * Checks the handle, makes the call, turns a status of the node into the return value (the node's
- * words into the detail). On success out is the caller's to free with mux_result_free; otherwise
- * it holds nothing, and out->abandoned says whether the pin of the request is still lent out.
+ * words into the detail). When control goes before it has answered the call is made again at the
+ * next one. timeout_ns is for all of it; GET, WAIT and REDUCED take what is left of it along, a
+ * positive time that the request has already is shortened by what has passed. tail, or NULL: bytes
+ * that follow the request in its packet. On success out is the caller's to free with
+ * mux_result_free; otherwise it holds nothing, and out->abandoned says whether the pin of the
+ * request is still lent out. -ENOTCONN: no control in all the time.
  */
-int handle_call(struct sar *s, struct session_request *request, size_t item_bytes,
-		int64_t deadline_ns, struct mux_result *out);
+int handle_call(struct sar *s, struct session_request *request, const struct iovec *tail,
+		size_t item_bytes, int64_t timeout_ns, struct mux_result *out);
 
-/* handle_call with bytes that follow the request in its packet. */
-int handle_call_tail(struct sar *s, struct session_request *request, const struct iovec *tail,
-		     size_t item_bytes, int64_t deadline_ns, struct mux_result *out);
-
-/* handle_call for requests whose answer is only a status. */
-int handle_command(struct sar *s, struct session_request *request);
-
-/* When to stop waiting for an answer that control itself gives up after timeout_ns. Control has
- * the first word, because it knows the reason; a control that hangs is given up soon after. */
-int64_t handle_deadline(int64_t timeout_ns);
+/* handle_call for requests whose answer is only a status. *again, unless NULL: an earlier control
+ * may have done it already. */
+int handle_command(struct sar *s, struct session_request *request, bool *again);
 
 /* Takes a pin index for a call. -EMFILE. */
 int handle_take_pin(struct sar *s, uint32_t *out);

@@ -70,6 +70,10 @@ int map_open(struct map *m, const int fd[3], uint64_t store_bytes, uint64_t tabl
 			  .table_bytes = table_bytes,
 			  .align = map_page_bytes(fd[0]),
 			  .table_align = map_page_bytes(fd[1])};
+	struct stat st = {0};
+	fstat(fd[0], &st);
+	m->device = st.st_dev;
+	m->inode = st.st_ino;
 	int r = map_parts(m, fd);
 	if (r == 0)
 		return 0;
@@ -93,6 +97,23 @@ void map_close(struct map *m)
 	map_remove(m->table, m->table_bytes, m->table_align);
 	map_remove(m->pins, SESSION_PIN_BYTES, (uint64_t)sysconf(_SC_PAGESIZE));
 	*m = (struct map){0};
+}
+
+bool map_same(const struct map *a, const struct map *b)
+{
+	return a->device == b->device && a->inode == b->inode && a->store_bytes == b->store_bytes &&
+	       a->table->incarnation == b->table->incarnation;
+}
+
+int map_replace_table(struct map *m, struct map *other)
+{
+	void *at = (void *)(uintptr_t)m->table, *from = (void *)(uintptr_t)other->table;
+	if (m->table_bytes != other->table_bytes)
+		return -EPROTO;
+	if (mremap(from, m->table_bytes, m->table_bytes, MREMAP_MAYMOVE | MREMAP_FIXED, at) != at)
+		return -errno;
+	other->table = NULL;
+	return 0;
 }
 
 void *map_nothing(void)

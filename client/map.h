@@ -20,13 +20,19 @@ struct map {
 	uint64_t table_bytes;
 	uint64_t align; /* page size of the store, huge or not; munmap wants whole pages */
 	uint64_t table_align;
-	void *pins; /* SESSION_PIN_BYTES */
+	uint64_t device, inode; /* of the store */
+	void *pins;		/* SESSION_PIN_BYTES */
 };
 
 /* Maps what ATTACH brought: fds {store, table, pins} and their sizes. The fds stay the caller's.
  * 0; -EPROTO when sizes or the table's header do not hold; -ENOMEM and others from mmap. */
 int map_open(struct map *m, const int fd[3], uint64_t store_bytes, uint64_t table_bytes);
 void map_close(struct map *m);
+/* Whether both are of one store. */
+bool map_same(const struct map *a, const struct map *b);
+/* Puts the table of other in the place of ours, at the same address; other has none afterwards.
+ * What readers see changes from one load to the next. 0 or -errno. */
+int map_replace_table(struct map *m, struct map *other);
 
 /* Whether size bytes at offset lie in the store. */
 static inline bool map_holds(const struct map *m, uint64_t offset, uint64_t size)

@@ -2,6 +2,7 @@
 #include "mux.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -15,6 +16,7 @@ struct mux_call {
 	struct mux_result result;
 	uint32_t seq;
 	uint32_t pin;
+	uint32_t life; /* of the socket that the request went to */
 	uint16_t op;
 	bool waiting;	/* its caller sleeps on wake */
 	bool abandoned; /* its caller has left */
@@ -101,18 +103,54 @@ static void mux_unlink(struct mux *m, struct mux_call *call)
 	}
 }
 
+/* Under lock: the caller has left, the call is over. */
+static void mux_end_abandoned(struct mux *m, struct mux_call *call)
+{
+	mux_unlink(m, call);
+	m->late(m->owner, call->op, call->pin, &call->result);
+	mux_call_free(call);
+}
+
 /* Under lock: the connection is over, everybody learns it. */
 static void mux_fail(struct mux *m, int error)
 {
 	int none = 0;
 	atomic_compare_exchange_strong(&m->error, &none, error);
-	for (struct mux_call *call = m->calls; call; call = call->next) {
+	for (struct mux_call *call = m->calls, *next; call; call = next) {
+		next = call->next;
 		if (call->done)
 			continue;
 		call->done = true;
 		call->error = error;
-		pthread_cond_signal(&call->wake);
+		call->result.reply.status = error;
+		if (call->abandoned)
+			mux_end_abandoned(m, call);
+		else
+			pthread_cond_signal(&call->wake);
 	}
+}
+
+void mux_break(struct mux *m, int error)
+{
+	pthread_mutex_lock(&m->lock);
+	mux_fail(m, error);
+	shutdown(m->fd, SHUT_RDWR); /* whoever reads wakes up */
+	pthread_mutex_unlock(&m->lock);
+}
+
+/* The descriptor keeps its number: a reader that is still on its way out finds the new socket
+ * there, and reads nothing but answers. */
+int mux_reopen(struct mux *m, int fd)
+{
+	pthread_mutex_lock(&m->lock);
+	int r = dup3(fd, m->fd, O_CLOEXEC) < 0 ? -errno : 0;
+	if (r == 0) {
+		atomic_fetch_add(&m->life, 1);
+		atomic_store(&m->error, 0);
+	}
+	pthread_mutex_unlock(&m->lock);
+	close(fd);
+	return r;
 }
 
 /* Under lock: whoever sleeps may become the reader. */
@@ -217,20 +255,17 @@ static void mux_dispatch(struct mux *m, struct mux_packet *packet)
 	mux_close_fds(packet->fd, &packet->fds);
 	if (!call || !call->done)
 		return;
-	if (!call->abandoned) {
+	if (call->abandoned)
+		mux_end_abandoned(m, call);
+	else
 		pthread_cond_signal(&call->wake);
-		return;
-	}
-	mux_unlink(m, call);
-	if (call->error == 0)
-		m->late(m->owner, call->op, call->pin, &call->result);
-	mux_call_free(call);
 }
 
 /* Under lock, which is given up while it reads: waits for a packet, takes all that are there. */
 static void mux_read(struct mux *m, const struct mux_call *own, int64_t deadline_ns)
 {
 	struct mux_packet packet;
+	uint32_t life = atomic_load(&m->life);
 	m->reading = true;
 	pthread_mutex_unlock(&m->lock);
 	struct pollfd readable = {.fd = m->fd, .events = POLLIN};
@@ -243,7 +278,7 @@ static void mux_read(struct mux *m, const struct mux_call *own, int64_t deadline
 			break;
 		r = mux_receive(m, &packet);
 	}
-	if (r < 0 && r != -EAGAIN)
+	if (r < 0 && r != -EAGAIN && life == atomic_load(&m->life))
 		mux_fail(m, r);
 	m->reading = false;
 }
@@ -261,12 +296,14 @@ static void mux_sleep(struct mux *m, struct mux_call *call, int64_t deadline_ns)
 	call->waiting = false;
 }
 
-static int mux_write(struct mux *m, struct session_request *request, const struct iovec *tail,
-		     int64_t deadline_ns)
+/* Under lock, which is given up while the socket is full: a request goes to the peer that its call
+ * is about, or nowhere. */
+static int mux_write(struct mux *m, const struct mux_call *call, struct session_request *request,
+		     const struct iovec *tail, int64_t deadline_ns)
 {
 	struct iovec parts[2] = {{request, sizeof(*request)}, tail ? *tail : (struct iovec){0}};
 	struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
-	for (;;) {
+	while (!call->done) {
 		ssize_t n = sendmsg(m->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
 		if (n == (ssize_t)(parts[0].iov_len + parts[1].iov_len))
 			return 0;
@@ -275,9 +312,13 @@ static int mux_write(struct mux *m, struct session_request *request, const struc
 		if (deadline_left(deadline_ns) == 0)
 			return -ETIMEDOUT;
 		struct pollfd writable = {.fd = m->fd, .events = POLLOUT};
-		if (errno == EAGAIN)
-			poll(&writable, 1, deadline_poll_ms(deadline_ns));
+		if (errno == EINTR)
+			continue;
+		pthread_mutex_unlock(&m->lock);
+		poll(&writable, 1, deadline_poll_ms(deadline_ns));
+		pthread_mutex_lock(&m->lock);
 	}
+	return call->error;
 }
 
 /* Under lock: the answer, or leaves the call behind for mux_dispatch. */
@@ -291,6 +332,7 @@ static int mux_finish(struct mux *m, struct mux_call *call, struct mux_result *o
 	int error = call->error;
 	if (error == 0) {
 		*out = call->result;
+		out->life = call->life;
 		call->result.fds = 0;
 		call->result.items = NULL;
 	}
@@ -301,7 +343,7 @@ static int mux_finish(struct mux *m, struct mux_call *call, struct mux_result *o
 
 static int mux_give_up(struct mux *m, struct mux_call *call, int error)
 {
-	if (error == -ENOTCONN)
+	if (error == -ENOTCONN && !call->done) /* else it was another socket's */
 		mux_fail(m, error);
 	mux_unlink(m, call);
 	mux_call_free(call);
@@ -320,14 +362,12 @@ static int mux_exchange(struct mux *m, struct session_request *request, const st
 	if (++m->last_seq == 0) /* 0 is for mux_post */
 		++m->last_seq;
 	request->seq = call->seq = m->last_seq;
+	call->life = atomic_load(&m->life);
 	call->next = m->calls;
 	m->calls = call;
 	int r = mux_error(m);
-	if (r == 0) {
-		pthread_mutex_unlock(&m->lock);
-		r = mux_write(m, request, tail, deadline_ns);
-		pthread_mutex_lock(&m->lock);
-	}
+	if (r == 0)
+		r = mux_write(m, call, request, tail, deadline_ns);
 	if (r < 0) {
 		r = mux_give_up(m, call, r);
 	} else {
@@ -352,8 +392,7 @@ int mux_call(struct mux *m, struct session_request *request, const struct iovec 
 	int r = mux_exchange(m, request, tail, item_bytes, deadline_ns, out);
 	switch (r) {
 	case -ENOTCONN:
-		return error_set(r, "the node's control process has gone away: start it again and "
-				    "reopen the connection");
+		return error_set(r, "no control on this node: start sarissa-control");
 	case -EPROTO:
 		return error_set(r, "the node's control process sent an answer that makes no "
 				    "sense: use libraries and node of one version");

@@ -8,7 +8,7 @@
  * call behind as abandoned: when the reply comes after all, late() undoes what the node did.
  *
  * Any thread may call. Once the peer has died or has sent nonsense every call, present and future,
- * ends with the same error.
+ * ends with the same error, until mux_reopen brings another socket.
  */
 #ifndef SARISSA_CLIENT_MUX_H
 #define SARISSA_CLIENT_MUX_H
@@ -31,20 +31,23 @@ struct mux_result {
 	size_t items_count;
 	size_t items_room;
 	bool abandoned; /* -ETIMEDOUT: an answer may still come, and late() will have it */
+	uint32_t life;	/* of the socket that the answer came from */
+	bool again;	/* an earlier control was sent the request as well */
 };
 
 struct mux_call;
 
 struct mux {
 	int fd;
-	_Atomic int error; /* 0, or why no call can succeed any more: -errno */
+	_Atomic int error;     /* 0, or why no call can succeed any more: -errno */
+	_Atomic uint32_t life; /* of the socket: how many there were before */
 	pthread_mutex_t lock;
 	/* all below: under lock */
 	struct mux_call *calls;
 	uint32_t last_seq;
 	bool reading; /* some caller is in recvmsg without the lock */
-	/* A reply to a call that its caller gave up. Runs under lock in some caller's thread; may
-	 * take result->fd by setting fds to 0; may mux_post. */
+	/* The end of a call that its caller gave up: a reply, or status -ENOTCONN. Runs under lock
+	 * in some caller's thread; may take result->fd by setting fds to 0; may mux_post. */
 	void (*late)(void *owner, uint16_t op, uint32_t pin, struct mux_result *result);
 	void *owner;
 };
@@ -55,6 +58,11 @@ int mux_init(struct mux *m, int fd,
 	     void *owner);
 /* Closes the socket and forgets the abandoned calls. No other thread may be in a call. */
 void mux_fini(struct mux *m);
+/* Ends all calls with error. */
+void mux_break(struct mux *m, int error);
+/* After mux_break, or an error by itself: calls go to the peer of fd, which is taken over, from now
+ * on. 0 or -errno. */
+int mux_reopen(struct mux *m, int fd);
 
 /*
  * Sends request (magic, version and seq are filled in here) with tail (or NULL) behind it in the

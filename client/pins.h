@@ -2,6 +2,10 @@
 /*
  * The pin page of one connection (internal/session.h): words that tell control which objects this
  * process reads. Any thread, no lock, no system call.
+ *
+ * Another control brings another page. While it takes the place of the old one (pins_replace,
+ * microseconds) the turn is odd: who has set or cleared a word looks whether the turn is still the
+ * same, and does it again otherwise. So no word is lost, and none stays behind.
  */
 #ifndef SARISSA_CLIENT_PINS_H
 #define SARISSA_CLIENT_PINS_H
@@ -14,6 +18,7 @@ struct pins {
 	_Atomic uint64_t *word; /* SESSION_PINS of them, shared with control */
 	_Atomic uint64_t used[SESSION_PINS / 64];
 	_Atomic uint32_t hint;
+	_Atomic uint32_t turn;
 };
 
 /* An unused index, the caller's until pins_give; SESSION_PIN_NONE when there is none. */
@@ -21,6 +26,21 @@ uint32_t pins_take(struct pins *p);
 
 /* Clears the word, so that control may reuse the bytes, and gives the index back. */
 void pins_give(struct pins *p, uint32_t index);
+
+/* The turn that holds; waits while it is odd. */
+uint32_t pins_turn(const struct pins *p);
+
+/* Whether it has been that one until now. */
+static inline bool pins_turn_is(const struct pins *p, uint32_t turn)
+{
+	atomic_thread_fence(memory_order_seq_cst);
+	return atomic_load_explicit(&p->turn, memory_order_relaxed) == turn;
+}
+
+/* Puts page in the place of the one that is mapped now, with all its words (keep), or with none.
+ * One thread at a time; change() runs while the turn is odd. 0, or -errno: then all is as before.
+ */
+int pins_replace(struct pins *p, void *page, bool keep, void (*change)(void *arg), void *arg);
 
 /* Announces a read of (slot, generation): what is read from the table afterwards is read later
  * than any control could miss the pin (store, full fence, load: Michael's hazard pointers). */

@@ -127,7 +127,7 @@ static int put_compare(struct put *p)
 		return error_set(r, "exists already, and the store has no room for a copy to "
 				    "compare with: delete or release objects");
 	if (r < 0)
-		return r == -ENOENT || r == -ESTALE ? PUT_AGAIN : r;
+		return r == -ENOENT || r == -ESTALE || r == -ENOTCONN ? PUT_AGAIN : r;
 	uint8_t *block = malloc(PUT_BLOCK_BYTES);
 	if (b.size != p->size)
 		r = put_other_size(p, b.size);
@@ -137,7 +137,7 @@ static int put_compare(struct put *p)
 		r = put_compare_bytes(p, &b, block);
 	free(block);
 	sar_release(p->s, &b);
-	return r == -ESTALE ? PUT_AGAIN : r;
+	return r == -ESTALE || r == -ERESTART ? PUT_AGAIN : r;
 }
 
 static int put_run(struct put *p)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Objects made from others: reduce, reduce_sources. */
 #include <errno.h>
-#include "deadline.h"
 #include "error.h"
 #include "handle.h"
 #include "internal/reduce.h"
@@ -51,10 +50,10 @@ int sar_reduce(sar *s, sar_id target, const char *name, const sar_id *sources, u
 		r = handle_name(&request, name);
 	if (r < 0)
 		return r;
-	request.timeout_ns = handle_timeout(timeout_ns);
+	request.timeout_ns = timeout_ns == SAR_FOREVER ? -1 : timeout_ns;
 	request.flags = how->flags & SAR_REDUCE_SPREAD ? SESSION_FLAG_SPREAD : 0;
 	request.reduction = (struct session_reduction){how->op, how->dtype, how->num, count};
-	r = handle_call_tail(s, &request, &tail, 0, deadline_after(HANDLE_CALL_NS), &result);
+	r = handle_call(s, &request, &tail, 0, HANDLE_CALL_NS, &result);
 	if (r == 0)
 		mux_result_free(&result);
 	return r;
@@ -68,9 +67,7 @@ int sar_reduce_sources(sar *s, sar_id target, int64_t timeout_ns, sar_id *out, u
 	if (timeout_ns < 0)
 		return error_set(-EINVAL, "sar_reduce_sources: a timeout is not negative: use "
 					  "SAR_FOREVER to wait without limit");
-	request.timeout_ns = handle_timeout(timeout_ns);
-	int r = handle_call(s, &request, sizeof(struct session_sources),
-			    handle_deadline(timeout_ns), &result);
+	int r = handle_call(s, &request, NULL, sizeof(struct session_sources), timeout_ns, &result);
 	if (r < 0)
 		return r;
 	const struct session_sources *page = result.items;

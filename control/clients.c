@@ -376,6 +376,18 @@ static void clients_refuse(struct clients *c, int fd, int error)
 	uv_poll_start(&r->poll, UV_READABLE, clients_refused_ready);
 }
 
+/* Who it is. */
+static void clients_know(const struct client *k)
+{
+	struct ucred who = {0};
+	socklen_t length = sizeof(who);
+
+	if (getsockopt(k->fd, SOL_SOCKET, SO_PEERCRED, &who, &length) < 0 || who.pid <= 0)
+		return;
+	log_debug("client: process %d of user %u", who.pid, who.uid);
+	control_session_process(k->all->host->core, k->session, (uint32_t)who.pid);
+}
+
 static int clients_add(struct clients *c, int fd)
 {
 	struct client *k = calloc(1, sizeof(*k));
@@ -408,6 +420,7 @@ static int clients_add(struct clients *c, int fd)
 	k->session = (uint32_t)session;
 	k->poll.data = k;
 	c->table[session] = k;
+	clients_know(k);
 	uv_poll_start(&k->poll, UV_READABLE, clients_ready);
 	return 0;
 }
@@ -431,8 +444,6 @@ static void clients_turn_away(struct clients *c)
 static void clients_accept(uv_poll_t *poll, int status, int events)
 {
 	struct clients *c = poll->data;
-	struct ucred who = {0};
-	socklen_t length = sizeof(who);
 	int fd = accept4(c->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), error;
 
 	if (fd < 0) {
@@ -440,8 +451,6 @@ static void clients_accept(uv_poll_t *poll, int status, int events)
 			clients_turn_away(c);
 		return;
 	}
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &length) == 0)
-		log_debug("client: process %d of user %u", who.pid, who.uid);
 	error = clients_add(c, fd);
 	if (error)
 		clients_refuse(c, fd, error);

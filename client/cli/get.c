@@ -8,10 +8,13 @@
 #include "progress.h"
 #include "transfer.h"
 
+enum { GET_AGAIN = -1 };
+
 struct get {
 	const char *name;
 	sar *s;
 	uint64_t until_ns; /* UINT64_MAX: no limit */
+	bool begun;	   /* the progress line */
 	struct output output;
 	struct progress progress;
 };
@@ -41,6 +44,19 @@ static int get_more(struct get *g, sar_buffer *b)
 	}
 }
 
+/* Another generation takes the object's place: what was written is of no use. GET_AGAIN, or an exit
+ * status. */
+static int get_take_back(struct get *g, uint64_t written)
+{
+	if (output_rewind(&g->output, written) == CLI_DONE)
+		return GET_AGAIN;
+	return cli_fail(-ERESTART,
+			"%s: it is made anew, but %llu bytes of before are in %s already: get it "
+			"again",
+			g->name, (unsigned long long)written, g->output.name);
+}
+
+/* An exit status, or GET_AGAIN. */
 static int get_copy(struct get *g, sar_buffer *b)
 {
 	uint64_t written = 0;
@@ -56,6 +72,8 @@ static int get_copy(struct get *g, sar_buffer *b)
 		if (written == b->size)
 			return CLI_DONE;
 		int r = written == b->ready ? get_more(g, b) : 0;
+		if (r == -ERESTART)
+			return get_take_back(g, written);
 		if (r < 0)
 			return cli_fail_detail(r, g->name);
 	}
@@ -68,11 +86,16 @@ static int get_object(struct get *g, uint64_t *size)
 	if (r < 0)
 		return cli_fail_detail(r, g->name);
 	*size = b.size;
-	progress_begin(&g->progress, "get", g->name, b.ready);
+	if (g->begun)
+		progress_again(&g->progress, b.ready);
+	else
+		progress_begin(&g->progress, "get", g->name, b.ready);
+	g->begun = true;
 	int status = output_reserve(&g->output, b.size);
 	if (status == CLI_DONE)
 		status = get_copy(g, &b);
-	progress_end(&g->progress, status == CLI_DONE ? b.size : 0);
+	if (status != GET_AGAIN)
+		progress_end(&g->progress, status == CLI_DONE ? b.size : 0);
 	sar_release(g->s, &b);
 	return status;
 }
@@ -90,7 +113,9 @@ int get_run(const struct cli_args *args)
 		return status;
 	status = output_open(&g.output, args->names[1]);
 	if (status == CLI_DONE)
-		status = get_object(&g, &size);
+		do
+			status = get_object(&g, &size);
+		while (status == GET_AGAIN);
 	bool done = status == CLI_DONE;
 	int closed = output_close(&g.output, done);
 	sar_close(g.s);

@@ -122,6 +122,15 @@ int output_write(struct output *o, const void *bytes, uint64_t count)
 	return CLI_DONE;
 }
 
+int output_rewind(struct output *o, uint64_t written)
+{
+	if (written == 0)
+		return CLI_DONE;
+	if (!o->target || lseek(o->fd, 0, SEEK_SET) != 0 || ftruncate(o->fd, 0) < 0)
+		return CLI_FAILED;
+	return CLI_DONE;
+}
+
 static int output_finish(struct output *o)
 {
 	if (fchmod(o->fd, output_mode(o->target)) < 0 || rename(output_temporary, o->target) < 0)

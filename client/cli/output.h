@@ -20,6 +20,8 @@ int output_open(struct output *o, const char *path);
 /* Asks the file system for room. An exit status; has said why. */
 int output_reserve(struct output *o, uint64_t bytes);
 int output_write(struct output *o, const void *bytes, uint64_t count);
+/* Takes all back that was written. CLI_FAILED, silently, where that cannot be done. */
+int output_rewind(struct output *o, uint64_t written);
 /* Makes the file appear, or takes it away when keep is false. */
 int output_close(struct output *o, int keep);
 

@@ -17,6 +17,7 @@ void progress_begin(struct progress *p, const char *verb, const char *name, uint
 			       .name = name,
 			       .base_bytes = base_bytes,
 			       .started_ns = cli_now_ns()};
+	p->since_ns = p->started_ns;
 }
 
 static int progress_columns(void)
@@ -43,9 +44,9 @@ static void progress_draw(const struct progress *p, uint64_t now_ns, uint64_t do
 {
 	char done_text[TEXT_BYTES], total_text[TEXT_BYTES], rate_text[TEXT_BYTES];
 	char eta_text[TEXT_BYTES] = "", line[256];
-	double seconds = (double)(now_ns - p->started_ns) / 1e9;
+	double seconds = (double)(now_ns - p->since_ns) / 1e9;
 	uint64_t moved = done > p->base_bytes ? done - p->base_bytes : 0;
-	double rate = (double)moved / seconds;
+	double rate = seconds > 0 ? (double)moved / seconds : 0;
 	text_size(done_text, done);
 	text_size(rate_text, (uint64_t)rate);
 	fputs("\r\033[K", stderr);
@@ -74,6 +75,12 @@ void progress_show(struct progress *p, uint64_t done_bytes, uint64_t total_bytes
 	p->drawn_ns = now_ns;
 	progress_draw(p, now_ns, done_bytes, total_bytes);
 	fflush(stderr);
+}
+
+void progress_again(struct progress *p, uint64_t base_bytes)
+{
+	p->base_bytes = base_bytes;
+	p->since_ns = cli_now_ns();
 }
 
 void progress_end(struct progress *p, uint64_t bytes)

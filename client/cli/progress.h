@@ -14,12 +14,15 @@ struct progress {
 	bool drawn; /* something stands on the line */
 	const char *verb, *name;
 	uint64_t started_ns, drawn_ns;
-	uint64_t base_bytes; /* there at the start: not part of the rate */
+	uint64_t since_ns;   /* of the rate on the line: what came before a new start is lost */
+	uint64_t base_bytes; /* there at since_ns: not part of the rate */
 };
 
 void progress_begin(struct progress *p, const char *verb, const char *name, uint64_t base_bytes);
 /* total_bytes 0: not known yet. */
 void progress_show(struct progress *p, uint64_t done_bytes, uint64_t total_bytes);
+/* It starts anew: what was done counts no more, the time does. */
+void progress_again(struct progress *p, uint64_t base_bytes);
 /* Takes the line away; after a transfer that was shown says how it went, when bytes > 0. */
 void progress_end(struct progress *p, uint64_t bytes);
 

@@ -148,6 +148,10 @@ unsigned control_commands(struct control *c, unsigned worker, struct record *out
  * returns. Returns the session's number, or -EMFILE. */
 int control_session_open(struct control *c, _Atomic uint64_t *pins, uint64_t now_ns);
 
+/* The process that it is, when that is known: only who made an object may go on with it at another
+ * control. */
+void control_session_process(struct control *c, uint32_t session, uint32_t process);
+
 /* The client has gone, or must go: what it was creating vanishes, its waits and pins end. */
 void control_session_close(struct control *c, uint32_t session, uint64_t now_ns);
 

@@ -20,14 +20,10 @@ static void fetch_timer(struct control *c, struct fetch *f, uint64_t delay_ns)
 	timers_set(&c->timers, &f->timer, c->now_ns + delay_ns, fetch_fire);
 }
 
-struct fetch *fetch_get(struct control *c, const struct object_id *id)
+static struct fetch *fetch_new(struct control *c, const struct object_id *id)
 {
-	struct idmap_node *n = idmap_find(&c->fetches.by_id, id);
-	struct fetch *f;
+	struct fetch *f = pool_take(&c->fetches.pool);
 
-	if (n)
-		return idmap_item(n, struct fetch, by_id);
-	f = pool_take(&c->fetches.pool);
 	if (f == NULL)
 		return NULL;
 	list_init(&f->waits);
@@ -38,8 +34,50 @@ struct fetch *fetch_get(struct control *c, const struct object_id *id)
 	f->failed = MESSAGE_NODE_NONE;
 	for (int i = 0; i < FETCH_FEEDS; i++)
 		f->feed[i].fetch = f;
-	fetch_ask(c, f);
 	return f;
+}
+
+struct fetch *fetch_get(struct control *c, const struct object_id *id)
+{
+	struct idmap_node *n = idmap_find(&c->fetches.by_id, id);
+	struct fetch *f;
+
+	if (n)
+		return idmap_item(n, struct fetch, by_id);
+	f = fetch_new(c, id);
+	if (f)
+		fetch_ask(c, f);
+	return f;
+}
+
+bool fetch_adopt(struct control *c, uint32_t slot)
+{
+	const struct object_slot *s = &c->table->slot[slot];
+	uint64_t ready = atomic_load(&s->watermark);
+	struct fetch *f;
+	uint64_t *map;
+
+	if (!fetch_valid(s->generation, s->size, s->chunk_bytes) || ready > s->size ||
+	    idmap_find(&c->fetches.by_id, &s->id))
+		return false;
+	f = fetch_new(c, &s->id);
+	if (f == NULL)
+		return false;
+	f->slot = slot;
+	f->generation = s->generation;
+	f->size = s->size;
+	f->chunk_bytes = s->chunk_bytes;
+	f->known = true;
+	f->bitmap = plan_bitmap(c, fetch_chunks(f));
+	if (f->bitmap == 0) {
+		fetch_end(c, f);
+		return false;
+	}
+	map = (uint64_t *)(void *)objects_scratch(c, f->bitmap);
+	chunks_set(map, 0, (uint32_t)(ready / s->chunk_bytes));
+	objects_at(c, slot)->fetch = f;
+	fetch_rest(c, f);
+	return true;
 }
 
 void fetch_upstreams(const struct fetch *f, struct message_have *have)
@@ -288,7 +326,10 @@ static void fetch_fire(struct control *c, struct timer *t)
 
 	switch (f->state) {
 	case FETCH_REST:
-		fetch_ask(c, f);
+		if (members_joined(c))
+			fetch_ask(c, f);
+		else /* one of an earlier control's: nobody can be asked yet */
+			fetch_rest(c, f);
 		break;
 	case FETCH_ASK:
 		calls_cancel(c, f->call);

@@ -107,6 +107,9 @@ void fetches_carve(struct fetches *f, struct arena *a, const struct control_conf
 
 /* The fetch of an id, begun if need be; NULL when too many are under way. */
 struct fetch *fetch_get(struct control *c, const struct object_id *id);
+/* Goes on with an object that an earlier control was fetching into the slot, from its watermark.
+ * False: it cannot. */
+bool fetch_adopt(struct control *c, uint32_t slot);
 /* Those that do not want to wait are told what is known, if it is. */
 void fetch_answer_nowait(struct control *c, struct fetch *f);
 /* A wait has left: ends the fetch when nobody wants it. */
@@ -171,6 +174,8 @@ void fetch_ask(struct control *c, struct fetch *f);
 void fetch_connect(struct control *c, struct fetch *f, struct node *holder);
 
 /* fetch_place.c: where the bytes go */
+/* What is known of an object must hold: it comes from others. */
+bool fetch_valid(uint64_t generation, uint64_t size, uint32_t chunk_bytes);
 int fetch_place(struct control *c, struct fetch *f, const struct message_got *got);
 void fetch_take_value(struct control *c, struct fetch *f, const struct message_got *got);
 /* The stage of the fetch, made if need be; NULL when there is no room for it now. */

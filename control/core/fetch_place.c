@@ -96,12 +96,11 @@ struct stage *fetch_stage(struct control *c, struct fetch *f)
 	return s;
 }
 
-/* What the directory says must hold: it comes from another node. */
-static bool fetch_valid(const struct control *c, const struct message_got *got)
+bool fetch_valid(uint64_t generation, uint64_t size, uint32_t chunk_bytes)
 {
-	return got->generation != 0 && got->chunk_bytes >= CHUNK_BYTES_MIN &&
-	       got->chunk_bytes <= CHUNK_BYTES_MAX && got->chunk_bytes % 64 == 0 &&
-	       chunk_count(got->size, got->chunk_bytes) < UINT32_MAX;
+	return generation != 0 && chunk_bytes >= CHUNK_BYTES_MIN &&
+	       chunk_bytes <= CHUNK_BYTES_MAX && chunk_bytes % 64 == 0 &&
+	       chunk_count(size, chunk_bytes) < UINT32_MAX;
 }
 
 static void fetch_answer_waits(struct control *c, struct fetch *f)
@@ -164,7 +163,7 @@ static int fetch_make_room(struct control *c, struct fetch *f, const struct mess
 		return 0;
 	if (fetch_is_here(c, f, got))
 		return -EEXIST;
-	error = fetch_valid(c, got)
+	error = fetch_valid(got->generation, got->size, got->chunk_bytes)
 			? objects_insert(c, &f->by_id.id, got->name, got->size, got->generation,
 					 got->chunk_bytes, OBJECT_FETCHING, &f->slot)
 			: -EPROTO;

@@ -116,8 +116,30 @@ bool objects_pinned(struct control *c, uint32_t slot)
 	return objects_in_use(c, objects_at(c, slot));
 }
 
+void objects_claim(struct object *o)
+{
+	o->unclaimed = false;
+	list_remove(&o->of_session);
+}
+
+/* Those who were creating them will not come any more. */
+static void objects_give_up_unclaimed(struct control *c)
+{
+	list_each(l, after, &c->objects.unclaimed)
+	{
+		struct object *o = list_item(l, struct object, of_session);
+
+		objects_claim(o);
+		session_abandon(c, objects_slot(c, o), "its creator has gone: get it again");
+	}
+}
+
 static void objects_reap_fire(struct control *c, struct timer *t)
 {
+	if (c->objects.old_clients)
+		c->objects.old_clients = c->ops.old_clients(c->ops.arg);
+	if (!c->objects.old_clients)
+		objects_give_up_unclaimed(c);
 	objects_reap(c);
 }
 
@@ -125,6 +147,8 @@ void objects_reap(struct control *c)
 {
 	struct objects *os = &c->objects;
 
+	if (!list_empty(&os->unclaimed))
+		timers_set(&c->timers, &os->reap, c->now_ns + c->config.pins_ns, objects_reap_fire);
 	if (list_empty(&os->zombies))
 		return;
 	objects_scan_pins(c);
@@ -232,6 +256,7 @@ static void objects_fill(struct control *c, uint32_t slot, const struct object_i
 	s->offset = allocator_offset(&c->objects.space, objects_at(c, slot)->range);
 	s->size = size;
 	s->chunk_bytes = chunk_bytes;
+	s->creator = 0;
 	atomic_store_explicit(&s->watermark, 0, memory_order_relaxed);
 	objects_written(s);
 }

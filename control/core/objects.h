@@ -25,7 +25,7 @@ struct stage;
 struct object {			/* one per slot; what clients need not see */
 	struct list link;	/* SEALED and evictable: on lru; ZOMBIE: on zombies */
 	struct list dirty;	/* the directory must be told */
-	struct list of_session; /* CREATING */
+	struct list of_session; /* CREATING: of its creator, or objects.unclaimed */
 	struct list waits;	/* struct wait.of_owner */
 	struct list serves;	/* struct serve.of_object */
 	struct list mirrors;	/* struct stage.mirror */
@@ -43,8 +43,9 @@ struct object {			/* one per slot; what clients need not see */
 	uint32_t guard;	     /* node + 1 that keeps it; 0: none is known */
 	uint32_t unguarded;  /* times in a row that the directory knew none */
 	uint64_t guard_incarnation;
-	bool again;   /* changed while the announcement was under way */
-	bool adopted; /* from an earlier control, whose clients' pins are not known here */
+	bool again;	/* changed while the announcement was under way */
+	bool adopted;	/* from an earlier control, whose clients' pins are not known here */
+	bool unclaimed; /* CREATING: its creator, a client of before, has not come back yet */
 };
 
 struct objects {
@@ -55,6 +56,7 @@ struct objects {
 	struct list lru; /* oldest first */
 	struct list zombies;
 	struct list dirty;
+	struct list unclaimed;
 	struct list late; /* came with an answer of the directory, which knows most of it */
 	struct timer reap, later, guard;
 	uint64_t scan;
@@ -68,8 +70,12 @@ struct objects {
 struct control_config;
 void objects_carve(struct objects *o, struct arena *a, const struct control_config *config);
 
-/* Takes over the table: sealed objects stay, all else becomes zombies. 0 or -EPROTO. */
+/* Takes over the table: sealed objects stay. While clients of the control before are still there,
+ * what they create waits for them to come back, what was arriving goes on, and the rest becomes
+ * zombies; without them all of that is freed. 0 or -EPROTO. */
 int objects_attach(struct control *c);
+/* The creator of an unclaimed object has come back. */
+void objects_claim(struct object *o);
 /* The store is gone, and all objects with it. */
 void objects_reset(struct control *c);
 

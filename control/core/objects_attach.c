@@ -62,6 +62,7 @@ void objects_reset(struct control *c)
 	list_init(&o->zombies);
 	list_init(&o->dirty);
 	list_init(&o->late);
+	list_init(&o->unclaimed);
 	o->count = o->zombie_count = o->announcing = 0;
 	o->sweep = TABLE_SLOT_NONE;
 	timers_cancel(&c->timers, &o->reap);
@@ -127,8 +128,13 @@ static void objects_sort(struct control *c, uint32_t count)
 	}
 }
 
+/* What this node had asked others for: who reads it asks again. */
 static void objects_entomb(struct control *c, uint32_t slot)
 {
+	struct object_slot *s = &c->table->slot[slot];
+
+	if (s->state == OBJECT_FETCHING || (s->state == OBJECT_CREATING && s->creator == 0))
+		s->flags |= OBJECT_FLAG_REPLACED;
 	objects_set_state(c, slot, OBJECT_ZOMBIE);
 	list_append(&c->objects.zombies, &c->objects.meta[slot].link);
 	c->objects.zombie_count++;
@@ -137,6 +143,7 @@ static void objects_entomb(struct control *c, uint32_t slot)
 static void objects_keep(struct control *c, uint32_t slot, uint32_t range)
 {
 	struct object *o = &c->objects.meta[slot];
+	const struct object_slot *s = &c->table->slot[slot];
 
 	list_init(&o->waits);
 	list_init(&o->serves);
@@ -144,11 +151,18 @@ static void objects_keep(struct control *c, uint32_t slot, uint32_t range)
 	o->range = range;
 	o->adopted = true;
 	c->objects.count++;
-	if (c->table->slot[slot].state != OBJECT_SEALED)
+	if (s->state == OBJECT_FETCHING && s->watermark == s->size)
+		objects_set_state(c, slot, OBJECT_SEALED); /* nobody had noticed yet */
+	if (s->state == OBJECT_SEALED) {
+		if (!(s->flags & OBJECT_FLAG_PRIMARY))
+			list_append(&c->objects.lru, &o->link);
+		guard_watch(c);
+	} else if (s->state == OBJECT_CREATING && s->creator != 0 && s->watermark <= s->size) {
+		o->unclaimed = true;
+		list_append(&c->objects.unclaimed, &o->of_session);
+	} else if (s->state != OBJECT_FETCHING || !fetch_adopt(c, slot)) {
 		objects_entomb(c, slot);
-	else if (!(c->table->slot[slot].flags & OBJECT_FLAG_PRIMARY))
-		list_append(&c->objects.lru, &o->link);
-	guard_watch(c);
+	}
 }
 
 int objects_attach(struct control *c)

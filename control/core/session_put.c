@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* CREATE, PUBLISH, SEAL, ABORT, DELETE. */
+/* CREATE, RESUME, PUBLISH, SEAL, ABORT, DELETE. */
 #include <errno.h>
 #include "state.h"
 
@@ -119,6 +119,7 @@ static void session_create_later(struct control *c, struct wait *w, uint64_t gen
 		waits_end(c, w, error, t.bytes);
 		return;
 	}
+	c->table->slot[slot].creator = w->session->process;
 	session_fetch_hush(c, &w->id);
 	session_create_ask(c, w, slot);
 }
@@ -155,6 +156,43 @@ static bool session_created(struct control *c, struct call *call, const struct m
 	return false;
 }
 
+/* Whether the slot holds what the client was creating at an earlier control and nobody has
+ * resumed yet. */
+static bool session_left_behind(struct control *c, const struct session *s, uint32_t slot)
+{
+	const struct object_slot *image = &c->table->slot[slot];
+	const struct object *o = objects_at(c, slot);
+
+	return image->state == OBJECT_CREATING && o->unclaimed && s->process != 0 &&
+	       image->creator == s->process;
+}
+
+/* A CREATE that an earlier control was sent: it may have got as far as the slot, or even have
+ * answered. Returns false when that is not what the slot holds. */
+static bool session_create_again(struct control *c, struct session *s,
+				 const struct session_request *r, uint32_t slot)
+{
+	const struct object_slot *image = &c->table->slot[slot];
+	struct object *o = objects_at(c, slot);
+	struct wait *w;
+
+	if (!(r->flags & SESSION_FLAG_AGAIN) || r->pin == SESSION_PIN_NONE ||
+	    image->size != r->size || image->watermark != 0)
+		return false;
+	if (o->creator == s && atomic_load(&s->pins[r->pin]) == pin_make(slot, image->generation)) {
+		reply_place(c, s, r->op, r->seq, r->pin, slot);
+		return true;
+	}
+	if (!session_left_behind(c, s, slot))
+		return false;
+	w = waits_start(c, s, r);
+	if (w == NULL)
+		return true;
+	objects_claim(o);
+	session_create_ask(c, w, slot);
+	return true;
+}
+
 void session_create(struct control *c, struct session *s, const struct session_request *r)
 {
 	uint32_t slot = objects_find(c, &r->id);
@@ -163,7 +201,8 @@ void session_create(struct control *c, struct session *s, const struct session_r
 	int error;
 
 	if (slot != TABLE_SLOT_NONE) {
-		session_exists(c, s, r, slot);
+		if (!session_create_again(c, s, r, slot))
+			session_exists(c, s, r, slot);
 		return;
 	}
 	error = objects_insert(c, &r->id, r->name, r->size, control_generation(c),
@@ -173,12 +212,33 @@ void session_create(struct control *c, struct session *s, const struct session_r
 		reply_error(c, s, r->op, r->seq, error, t.bytes);
 		return;
 	}
+	c->table->slot[slot].creator = s->process;
 	session_fetch_hush(c, &r->id);
 	w = waits_start(c, s, r);
 	if (w)
 		session_create_ask(c, w, slot);
 	else
 		objects_kill(c, slot, "");
+}
+
+void session_resume(struct control *c, struct session *s, const struct session_request *r)
+{
+	uint64_t word = r->pin == SESSION_PIN_NONE ? 0 : atomic_load(&s->pins[r->pin]);
+	uint32_t slot = (uint32_t)word - 1;
+	struct object *o;
+
+	if (slot >= c->table->slots || pin_make(slot, c->table->slot[slot].generation) != word ||
+	    !session_left_behind(c, s, slot)) {
+		reply_error(c, s, r->op, r->seq, -ESTALE,
+			    "no such object is being created by this process: create it again");
+		return;
+	}
+	o = objects_at(c, slot);
+	objects_claim(o);
+	o->creator = s;
+	list_append(&s->creating, &o->of_session);
+	objects_announce(c, slot);
+	reply_place(c, s, r->op, r->seq, r->pin, slot);
 }
 
 /* The object that the session creates in this slot, or NULL and the client is answered. */
@@ -199,7 +259,8 @@ static struct object *session_creating(struct control *c, struct session *s,
 			    "the object is not being created by this client: it may be sealed");
 	else
 		reply_error(c, s, r->op, r->seq, -ESTALE,
-			    "the object was deleted while it was created: create it again");
+			    "the object was deleted while it was created, or control was started "
+			    "again and could not keep it: create it again");
 	return NULL;
 }
 
@@ -221,14 +282,23 @@ void session_publish(struct control *c, struct session *s, const struct session_
 	reply_send(c, s, &reply);
 }
 
+/* Whether an earlier control has done it already. */
+static bool session_sealed(struct control *c, const struct session_request *r)
+{
+	return r->flags & SESSION_FLAG_AGAIN && objects_is(c, r->slot, r->generation) &&
+	       c->table->slot[r->slot].state == OBJECT_SEALED;
+}
+
 void session_seal(struct control *c, struct session *s, const struct session_request *r)
 {
 	struct session_reply reply;
 
-	if (session_creating(c, s, r) == NULL)
-		return;
-	objects_seal(c, r->slot, true);
-	objects_announce(c, r->slot);
+	if (!session_sealed(c, r)) {
+		if (session_creating(c, s, r) == NULL)
+			return;
+		objects_seal(c, r->slot, true);
+		objects_announce(c, r->slot);
+	}
 	reply_make(r, &reply);
 	reply.slot = r->slot;
 	reply.generation = r->generation;

@@ -36,6 +36,14 @@ int control_session_open(struct control *c, _Atomic uint64_t *pins, uint64_t now
 	return (int)pool_index(&c->sessions.pool, s);
 }
 
+void control_session_process(struct control *c, uint32_t number, uint32_t process)
+{
+	struct session *s = sessions_at(c, number);
+
+	if (s)
+		s->process = process;
+}
+
 static void sessions_end_waits(struct control *c, struct session *s)
 {
 	list_each(l, after, &s->waits)
@@ -80,6 +88,7 @@ static void session_attach(struct control *c, struct session *s, const struct se
 	reply_make(r, &reply);
 	reply.store_bytes = c->table->store_bytes;
 	reply.table_bytes = object_table_bytes(c->table->slots);
+	reply.generation = c->table->control_epoch;
 	s->attached = true;
 	reply_send(c, s, &reply);
 }
@@ -124,6 +133,7 @@ static session_handler *const session_handlers[SESSION_OPS] = {
 	[SESSION_WAIT] = session_wait,	     [SESSION_DELETE] = session_delete,
 	[SESSION_STAT] = session_stat,	     [SESSION_LIST] = session_list,
 	[SESSION_STATUS] = session_status,   [SESSION_REDUCED] = session_reduced,
+	[SESSION_RESUME] = session_resume,
 };
 
 void control_session_request(struct control *c, uint32_t number, const void *bytes, size_t length,

@@ -23,6 +23,7 @@ struct session {
 	_Atomic uint64_t *pins; /* NULL: not open */
 	struct list waits;	/* struct wait.of_session */
 	struct list creating;	/* struct object.of_session */
+	uint32_t process;	/* 0: unknown */
 	bool attached;
 };
 
@@ -100,6 +101,7 @@ void session_create(struct control *c, struct session *s, const struct session_r
 void session_publish(struct control *c, struct session *s, const struct session_request *r);
 void session_seal(struct control *c, struct session *s, const struct session_request *r);
 void session_abort(struct control *c, struct session *s, const struct session_request *r);
+void session_resume(struct control *c, struct session *s, const struct session_request *r);
 void session_get(struct control *c, struct session *s, const struct session_request *r);
 void session_wait(struct control *c, struct session *s, const struct session_request *r);
 void session_delete(struct control *c, struct session *s, const struct session_request *r);

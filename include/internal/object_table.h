@@ -51,7 +51,8 @@ struct object_slot {
 	uint64_t size;		    /* bytes */
 	_Atomic uint64_t watermark; /* bytes readable from the start; only grows */
 	uint32_t chunk_bytes;
-	uint32_t pad;
+	uint32_t creator; /* CREATING: the client's process, as the kernel names it; 0: unknown,
+			   * or nobody: it is made from others */
 };
 _Static_assert(sizeof(struct object_slot) == 64, "a slot is one cache line");
 

@@ -12,6 +12,12 @@
  * word is 0 or pin_make(slot, generation); while it stands, control does not reuse the bytes of
  * that object. The client sets pins by itself for sealed objects it found in the table (see
  * object_table.h for the order) or has them set by GET and CREATE, and clears them by storing 0.
+ *
+ * When control was killed and started again a client connects and attaches anew. Whatever the
+ * table held when the new control took it over stays where it is while any client has the table of
+ * an earlier ATTACH open or mapped. So the client (1) attaches, (2) copies its pins to the new
+ * page, (3) only then lets go of the old table, (4) sends RESUME for each object that it was
+ * creating, (5) repeats the requests that were not answered, with SESSION_FLAG_AGAIN.
  */
 #ifndef SARISSA_INTERNAL_SESSION_H
 #define SARISSA_INTERNAL_SESSION_H
@@ -21,12 +27,13 @@
 #define SESSION_MAGIC 0x53534553u
 
 enum {
-	SESSION_VERSION = 2,
+	SESSION_VERSION = 3,
 	SESSION_PINS = 1024,
 	SESSION_PIN_BYTES = SESSION_PINS * 8,
 	SESSION_PIN_NONE = UINT32_MAX,
 	SESSION_FLAG_MORE = 1,	    /* reply: another one with this seq follows */
-	SESSION_FLAG_INLINE = 2,    /* reserved */
+	SESSION_FLAG_AGAIN = 2,	    /* CREATE, SEAL request: an earlier control was sent it, and
+				       may have done it */
 	SESSION_FLAG_BRIEF = 4,	    /* STAT request: the object without its holders */
 	SESSION_FLAG_SPREAD = 8,    /* REDUCE request: all who contribute will get the result */
 	SESSION_HOLDERS = 16,	    /* in one session_object */
@@ -36,7 +43,8 @@ enum {
 };
 
 enum session_op {
-	SESSION_ATTACH = 1, /* -> fds {store read-only, table read-only, pins} */
+	SESSION_ATTACH = 1, /* -> fds {store read-only, table read-only, pins}; generation: the
+			       table's control_epoch */
 	SESSION_CREATE, /* id, name, size, pin -> slot, generation, offset; fd {store read-write} */
 	SESSION_PUBLISH, /* slot, generation, watermark: bytes before it are final */
 	SESSION_SEAL,	 /* slot, generation: the whole object is final */
@@ -55,6 +63,8 @@ enum session_op {
 			   ids follow in the same packet -> when all that is known of them holds */
 	SESSION_REDUCED, /* id, timeout -> when the reduce has ended: session_sources of what is in
 			    the result */
+	SESSION_RESUME,	 /* pin: the object under creation that its word names is this client's;
+			    -> slot, generation, offset, size, watermark; -ESTALE: it is gone */
 	SESSION_OPS,
 };
 

@@ -28,6 +28,7 @@
  *   -ENOSPC    the store is full                        -EFBIG      larger than the store
  *   -ECONNREFUSED, -ENOTCONN  the node's control process is not there
  *   -ESTALE    the object was deleted or evicted        -EMFILE     too many buffers in one handle
+ *   -ERESTART  another generation takes its place: release it and get it again
  *   -ENAMETOOLONG  name of more than SAR_NAME_MAX bytes -ENOMEM     out of memory, address space
  *   -ENODATA   a part of it is lost: put it again
  *   -EAGAIN    the node has too many requests at hand: try again later
@@ -36,6 +37,13 @@
  * Timeouts are in nanoseconds: 0 does not wait, SAR_FOREVER waits without limit. A wait on a node
  * that hangs ends at most one second after its timeout, or after 5 seconds when that is 0. Calls
  * without a timeout end after 30 seconds at the latest, sar_open after 10.
+ *
+ * When control is killed and started again, the next call connects to it by itself, and calls that
+ * wait go on there with what is left of their time; -ENOTCONN means that none came in all of it.
+ * Objects that are complete here are found meanwhile as well. Buffers stay valid and go on counting
+ * as in use, objects under creation can be published and sealed as before. When the node's store is
+ * lost too (its dataplane died at the same time) buffers stay readable; waiting for more of them
+ * ends with -ERESTART, going on with a creation with -ESTALE.
  */
 #ifndef SARISSA_H
 #define SARISSA_H
@@ -185,10 +193,10 @@ int sar_get(sar *s, sar_id id, int64_t timeout_ns, sar_buffer *out);
  * out->ready, then sar_wait for more. */
 int sar_get_begin(sar *s, sar_id id, int64_t timeout_ns, sar_buffer *out);
 /* Waits until at least upto bytes are readable (upto > size means the whole); sets b->ready, also
- * after -ETIMEDOUT. Asking for what is readable already makes no system call. -ESTALE: the object
- * was deleted, or its creator gave it up, or it is the result of a reduce that had to be made anew
- * (sar_error_detail() says so: get it again), before those bytes came. -ENODATA: no node that lives
- * has them any more. */
+ * after -ETIMEDOUT. Asking for what is readable already makes no system call. Before those bytes
+ * came: -ESTALE: the object was deleted, or its creator gave it up; -ENODATA: no node that lives
+ * has them any more; -ERESTART: it was put again, or is the result of a reduce that had to be made
+ * anew, or the node has lost its store: release it and get it again. */
 int sar_wait(sar *s, sar_buffer *b, uint64_t upto, int64_t timeout_ns);
 /* Ends the use of a buffer from sar_get or sar_get_begin; its memory may go away at once. */
 void sar_release(sar *s, sar_buffer *b);
@@ -240,7 +248,7 @@ typedef struct sar_reduction {
  * With num, sources beyond the first num to arrive are a reserve. When a node is lost, what it had
  * is taken from another copy, from the reserve, or waited for; then everything that held it is made
  * anew: no byte of the result ever holds another set of sources than the rest. A reader of the
- * target that has begun by then begins again (sar_get by itself, sar_wait says -ESTALE).
+ * target that has begun by then begins again (sar_get by itself, sar_wait says -ERESTART).
  *
  * The order of the additions follows from the arrivals: sums of floating-point numbers may differ
  * in their last bits from run to run, not from node to node. f16 and bf16 are added in f32 and
@@ -265,7 +273,8 @@ int sar_reduce(sar *s, sar_id target, const char *name, const sar_id *sources, u
  */
 int sar_reduce_sources(sar *s, sar_id target, int64_t timeout_ns, sar_id *out, unsigned room);
 
-/* Removes every copy in the cluster. Buffers in use stay readable until released. -ENOENT. */
+/* Removes every copy in the cluster. Buffers in use stay readable until released. -ENOENT; 0 when
+ * control died before it had answered and there is none now. */
 int sar_delete(sar *s, sar_id id);
 /* What the directory knows. -ENOENT when it knows nothing. */
 int sar_info_get(sar *s, sar_id id, sar_info *out);

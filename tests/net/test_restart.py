@@ -62,16 +62,203 @@ def a_transfer_outlives_the_receivers_dataplane():
     a_transfer_goes_on_after(1, "dataplane")
 
 
+def a_transfer_outlives_the_senders_control():
+    a_transfer_goes_on_after(0, "control")
+
+
+def a_transfer_outlives_the_receivers_control():
+    a_transfer_goes_on_after(1, "control")
+
+
+class Task:
+    """Python code in a node, in steps: it says a line when it has come so far, and goes on when it
+    is told one."""
+
+    def __init__(self, cluster, node, code):
+        library = netlib.build_dir() / "client/libsarissa.so"
+        begin = ("import errno, hashlib, sys, time\nsys.dont_write_bytecode = True\n"
+                 f"sys.path.insert(0, '{netlib.ROOT}/client/python')\n"
+                 "import sarissa\nnode = sarissa.open()\n"
+                 "def say(what):\n  print(what, flush=True)\n"
+                 "def step(what):\n  say(what)\n  sys.stdin.readline()\n")
+        self.child = cluster.start(node, "env", f"SARISSA_LIBRARY={library}", "/usr/bin/python3",
+                                   "-c", begin + code, stdin=netlib.subprocess.PIPE,
+                                   stdout=netlib.subprocess.PIPE, text=True)
+
+    def heard(self):
+        line = self.child.stdout.readline().strip()
+        assert line, "the task has died"
+        return line
+
+    def expect(self, what):
+        line = self.heard()
+        assert line == what, f"the task says {line!r}, not {what!r}"
+
+    def go_on(self):
+        self.child.stdin.write("\n")
+        self.child.stdin.flush()
+
+    def end(self):
+        self.child.stdin.close()
+        assert self.child.wait(timeout=30) == 0, f"exit {self.child.returncode}"
+
+    def kill(self):
+        self.child.kill()
+        self.child.wait(timeout=10)
+
+
+def restart(cluster, node, pause=0.0):
+    cluster.verb("kill", node, "control")
+    netlib.time.sleep(pause)
+    cluster.verb("start", node, "control")
+
+
+def used(cluster, node=0):
+    status = cluster.must(node, "sarissa", "status", "--json").splitlines()
+    return next(n["store_used"] for n in map(netlib.json.loads, status) if n["self"])
+
+
+WAIT = """
+step("begun")
+view = node.get("late", timeout=20)
+say(bytes(view[:5]).decode())
+try:
+  node.get("never", timeout=1)
+except TimeoutError as e:
+  say("late")
+begin = time.monotonic()
+step("away")
+try:
+  node.get("never", timeout=1)
+except sarissa.Error as e:
+  say(f"{e.errno == errno.ENOTCONN} {e.strerror[:24]} {0.9 < time.monotonic() - begin < 6}")
+step("back")
+node.put("more", b"more")
+say(bytes(node.get("more")).decode())
+"""
+
+
+def a_blocked_get_goes_on():
+    netlib.need_daemons()
+    with Cluster(2, "--store", 64) as cluster, netlib.scratch() as directory:
+        (directory / "late").write_bytes(b"here!")
+        task = Task(cluster, 1, WAIT)
+        task.expect("begun")
+        task.go_on()
+        netlib.time.sleep(0.3)
+        restart(cluster, 1, pause=0.3)
+        restart(cluster, 1)
+        put(cluster, 0, "late", directory / "late")
+        task.expect("here!")
+        task.expect("late")
+        task.expect("away")
+        cluster.verb("kill", 1, "control")
+        task.go_on()
+        task.expect("True no control on this node: True")
+        cluster.verb("start", 1, "control")
+        task.expect("back")
+        task.go_on()
+        task.expect("more")
+        task.end()
+
+
+CREATE = """
+writer = node.create("half", 8 << 20)
+half = bytes(range(256)) * (4 << 12)
+writer.data[:4 << 20] = half
+writer.publish(3 << 20)
+step("half")
+writer.data[4 << 20:] = half
+writer.publish(5 << 20)
+step("published")
+writer.seal()
+step(hashlib.sha256(half + half).hexdigest())
+"""
+
+
+def what_is_being_created_outlives_control():
+    netlib.need_daemons()
+    with Cluster(2, "--store", 64) as cluster, netlib.scratch() as directory:
+        task = Task(cluster, 0, CREATE)
+        task.expect("half")
+        reader = cluster.start(1, "sarissa", "get", "half", directory / "got", "--timeout", 30)
+        netlib.time.sleep(0.3)
+        restart(cluster, 0)
+        again = cluster.run(1, "sarissa", "put", "half", "/dev/null", timeout=20)
+        assert again.returncode == 1, f"the name was free: exit {again.returncode}"
+        task.go_on()
+        task.expect("published")
+        restart(cluster, 0)
+        task.go_on()
+        expected = task.heard()
+        assert reader.wait(timeout=40) == 0, "the reader elsewhere has not got it"
+        got = netlib.hashlib.sha256((directory / "got").read_bytes()).hexdigest()
+        assert got == expected, "other bytes"
+        task.go_on()
+        task.end()
+
+
+def what_a_dead_client_was_creating_goes():
+    """It dies while there is no control: nobody sees it go."""
+    netlib.need_daemons()
+    with Cluster(1, "--store", 64) as cluster, netlib.scratch() as directory:
+        (directory / "late").write_bytes(b"here!")
+        task = Task(cluster, 0, CREATE)
+        idle = Task(cluster, 0, WAIT)
+        task.expect("half")
+        idle.expect("begun")
+        for order in ("kill, start", "start, kill"):
+            cluster.verb("kill", 0, "control")
+            if order == "kill, start":
+                task.kill()
+            cluster.verb("start", 0, "control")
+            if order == "start, kill":
+                task.kill()
+            idle.go_on()  # else its old table keeps what was there in its place
+            put(cluster, 0, "late", directory / "late")
+            idle.expect("here!")
+            idle.kill()
+            netlib.wait_for(lambda: used(cluster) < MIB, 1, "the space comes back")
+            assert cluster.run(0, "sarissa", "stat", "half").returncode == 4
+            cluster.must(0, "sarissa", "rm", "late")
+            task, idle = Task(cluster, 0, CREATE), Task(cluster, 0, WAIT)
+            task.expect("half")
+            idle.expect("begun")
+
+
+REDUCE = """
+node.reduce("sum", ["a", "b"], dtype="u8", timeout=30)
+step("asked")
+names = node.reduce_sources("sum", timeout=30)
+say(len(names))
+view = node.get("sum", timeout=30)
+say(f"{view[0]} {view[len(view) - 1]} {len(view)}")
+"""
+
+
+def a_wait_for_a_reduce_goes_on():
+    netlib.need_daemons()
+    with Cluster(3, "--store", 64) as cluster, netlib.scratch() as directory:
+        (directory / "a").write_bytes(b"\1" * MIB)
+        (directory / "b").write_bytes(b"\2" * MIB)
+        put(cluster, 1, "a", directory / "a")
+        for node in range(3):  # whoever keeps the target's part of the directory
+            task = Task(cluster, node, REDUCE)
+            task.expect("asked")
+            task.go_on()
+            netlib.time.sleep(0.3)
+            restart(cluster, node)
+            put(cluster, 2, "b", directory / "b")
+            task.expect("2")
+            task.expect(f"3 3 {MIB}")
+            task.end()
+            cluster.must(0, "sarissa", "rm", "sum", "b")
+
+
 HOLD = """
-import hashlib, sys
-sys.dont_write_bytecode = True
-sys.path.insert(0, sys.argv[1])
-import sarissa
-node = sarissa.open()
 view = node.get("held", timeout=30)
 for _ in range(2):
-    print(hashlib.sha256(view).hexdigest(), flush=True)
-    sys.stdin.readline()
+  step(hashlib.sha256(view).hexdigest())
 """
 
 
@@ -81,10 +268,7 @@ def what_a_reader_holds_outlives_control():
     with Cluster(1, "--store", 64) as cluster, netlib.scratch() as directory:
         netlib.make_file(directory / "sent", 20 * MIB)
         put(cluster, 0, "held", directory / "sent")
-        library = netlib.build_dir() / "client/libsarissa.so"
-        reader = cluster.start(0, "env", f"SARISSA_LIBRARY={library}", "/usr/bin/python3", "-c",
-                               HOLD, netlib.ROOT / "client/python", stdin=netlib.subprocess.PIPE,
-                               stdout=netlib.subprocess.PIPE, text=True)
+        reader = Task(cluster, 0, HOLD).child
         before = reader.stdout.readline()
         cluster.verb("kill", 0, "control")
         cluster.verb("start", 0, "control")
@@ -123,4 +307,7 @@ def a_restarted_node_is_a_new_one():
 
 netlib.run(objects_survive_the_death_of_control, objects_survive_the_death_of_the_dataplane,
            a_transfer_outlives_the_senders_dataplane, a_transfer_outlives_the_receivers_dataplane,
+           a_transfer_outlives_the_senders_control, a_transfer_outlives_the_receivers_control,
+           a_blocked_get_goes_on, what_is_being_created_outlives_control,
+           what_a_dead_client_was_creating_goes, a_wait_for_a_reduce_goes_on,
            what_a_reader_holds_outlives_control, a_restarted_node_is_a_new_one)

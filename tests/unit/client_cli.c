@@ -380,6 +380,40 @@ static void get_follows_a_growing_object(void **state)
 	fclose(file);
 }
 
+/* What is made anew while it is written begins anew in the file; what went into a pipe cannot be
+ * taken back. */
+static void get_begins_again(void **state)
+{
+	struct client *c = *state;
+	struct object_id id = test_object("sum");
+	uint32_t slot = fake_fetching(&c->fake, &id, 3000000, 2000000);
+	assert_int_equal(
+		shell("($CLI get sum out --timeout 20; echo $? > file.status) & "
+		      "({ $CLI get sum - --timeout 20 2> why; echo $? > pipe.status; } "
+		      "| cat > pipe) & "
+		      "for i in $(seq 200); do test \"$(stat -c %%s pipe)\" = 2000000 && "
+		      "test \"$(stat -c %%s .sarissa-*)\" = 2000000 && break; sleep 0.02; done"),
+		0);
+	fake_replace(&c->fake, slot);
+	slot = fake_fetching(&c->fake, &id, 1500000, 700000);
+	assert_int_equal(shell("for i in $(seq 200); do test -s pipe.status && break; sleep 0.02; "
+			       "done; cat pipe.status why"),
+			 0);
+	assert_string_equal(output,
+			    "1\nsarissa: sum: it is made anew, but 2000000 bytes of before are in "
+			    "standard output already: get it again\n");
+	fake_advance(&c->fake, slot, 1500000);
+	assert_int_equal(shell("for i in $(seq 200); do test -s file.status && break; sleep 0.02; "
+			       "done; cat file.status; stat -c %%s out"),
+			 0);
+	assert_string_equal(output, "0\n1500000\n");
+	FILE *file = fopen("out", "r");
+	for (uint64_t i = 0; i < 1500000; i++)
+		assert_int_equal(fgetc(file), fake_pattern(i));
+	fclose(file);
+	assert_false(left_over());
+}
+
 static void python_module(void **state)
 {
 	if (!getenv("PYTHON_TEST"))
@@ -418,6 +452,7 @@ int main(int argc, char **argv)
 		test_cli(reduces),
 		test_cli(interrupted_get_leaves_nothing),
 		test_cli(get_follows_a_growing_object),
+		test_cli(get_begins_again),
 		test_cli(python_module),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -36,6 +36,8 @@ void fake_send(struct fake *f, int conn, const void *bytes, size_t length, const
 	} control;
 	struct iovec part = {(void *)(uintptr_t)bytes, length};
 	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+	if (f->mute && ((const struct session_reply *)bytes)->op == f->mute)
+		return;
 	if (fds > 0) {
 		message.msg_control = &control;
 		message.msg_controllen = CMSG_SPACE(sizeof(int) * fds);
@@ -48,7 +50,7 @@ void fake_send(struct fake *f, int conn, const void *bytes, size_t length, const
 	sendmsg(f->conn[conn].fd, &message, MSG_NOSIGNAL);
 }
 
-static void fake_status(struct fake *f, int conn, const struct session_request *request, int status)
+void fake_status(struct fake *f, int conn, const struct session_request *request, int status)
 {
 	struct session_reply reply = fake_reply(request, status);
 	fake_send(f, conn, &reply, sizeof(reply), NULL, 0);
@@ -114,6 +116,7 @@ static void fake_attach(struct fake *f, int conn, const struct session_request *
 	struct session_reply reply = fake_reply(request, 0);
 	reply.store_bytes = FAKE_STORE_BYTES;
 	reply.table_bytes = f->table_bytes;
+	reply.generation = f->table->control_epoch;
 	fake_send(f, conn, &reply, sizeof(reply), fd, 3);
 	for (int i = 0; i < 3; i++)
 		close(fd[i]);
@@ -138,8 +141,15 @@ static void fake_place(struct fake *f, int conn, const struct session_request *r
 static void fake_create(struct fake *f, int conn, const struct session_request *request)
 {
 	struct object_slot image;
-	int64_t i;
-	if (object_table_find(f->table, &request->id, &image) >= 0) {
+	int64_t i = object_table_find(f->table, &request->id, &image);
+	bool again = request->flags & SESSION_FLAG_AGAIN && i >= 0 &&
+		     image.state == OBJECT_CREATING && image.watermark == 0;
+	if (again && (f->creator[i] == -1 ||
+		      (f->creator[i] == conn && atomic_load(&f->conn[conn].pins[request->pin]) ==
+							pin_make((uint32_t)i, image.generation)))) {
+		f->creator[i] = conn;
+		fake_place(f, conn, request, i);
+	} else if (i >= 0) {
 		fake_status(f, conn, request, -EEXIST);
 	} else if ((i = fake_make(f, &request->id, request->size, OBJECT_CREATING)) < 0) {
 		struct session_reply reply = fake_reply(request, -ENOSPC);
@@ -147,8 +157,21 @@ static void fake_create(struct fake *f, int conn, const struct session_request *
 		fake_send(f, conn, &reply, sizeof(reply), NULL, 0);
 	} else {
 		memcpy(f->name[i], request->name, sizeof(f->name[i]));
+		f->creator[i] = conn;
 		fake_place(f, conn, request, i);
 	}
+}
+
+static void fake_resume(struct fake *f, int conn, const struct session_request *request)
+{
+	uint64_t word = atomic_load(&f->conn[conn].pins[request->pin]);
+	uint32_t i = (uint32_t)word - 1;
+	if (i >= FAKE_SLOTS || pin_make(i, f->table->slot[i].generation) != word ||
+	    f->table->slot[i].state != OBJECT_CREATING || f->creator[i] != -1)
+		return fake_status(f, conn, request, -ESTALE);
+	f->creator[i] = conn;
+	atomic_fetch_add(&f->resumed, 1);
+	fake_place(f, conn, request, i);
 }
 
 /* True when it has been answered. */
@@ -195,101 +218,18 @@ static void fake_wait(struct fake *f, int conn, const struct session_request *re
 	CHECK(!"no room for another wait");
 }
 
-static struct session_object fake_object(struct fake *f, int64_t slot)
-{
-	const struct object_slot *s = &f->table->slot[slot];
-	struct session_object object = {.id = s->id,
-					.generation = s->generation,
-					.size = s->size,
-					.copies = s->state == OBJECT_SEALED,
-					.partial = s->state != OBJECT_SEALED,
-					.holders = 1,
-					.local_watermark = atomic_load(&s->watermark)};
-	object.holder[0].complete = object.copies;
-	object.holder[0].watermark = object.holder[0].arrived = object.local_watermark;
-	memcpy(object.name, f->name[slot], sizeof(object.name));
-	return object;
-}
-
-static void fake_list(struct fake *f, int conn, const struct session_request *request)
-{
-	struct {
-		struct session_reply reply;
-		struct session_object object;
-	} packet;
-	for (uint32_t i = 0; i < FAKE_SLOTS; i++) {
-		const struct object_slot *s = &f->table->slot[i];
-		if (s->state == OBJECT_FREE || s->state == OBJECT_ZOMBIE)
-			continue;
-		packet.reply = fake_reply(request, 0);
-		packet.reply.flags = SESSION_FLAG_MORE;
-		packet.object = fake_object(f, i);
-		fake_send(f, conn, &packet, sizeof(packet), NULL, 0);
-	}
-	fake_status(f, conn, request, 0);
-}
-
-/* Node 0 feeds 1 and 2, 1 feeds 3 and 4, and so on; the last is fed by node 1 as well. */
-static struct session_holder fake_holder(const struct fake *f, uint32_t node)
-{
-	struct session_holder h = {.node = node, .complete = node == 0, .sending = 2};
-	h.upstreams = (node > 0) + (node + 1 == f->tree);
-	h.upstream[0] = (node - 1) / 2;
-	h.upstream[1] = 1;
-	h.watermark = node;
-	h.arrived = h.complete ? 1536 : 2 * node;
-	return h;
-}
-
-static void fake_stat(struct fake *f, int conn, const struct session_request *request)
-{
-	struct {
-		struct session_reply reply;
-		struct session_object object;
-	} packet;
-	struct object_slot image;
-	int64_t i = object_table_find(f->table, &request->id, &image);
-	if (i < 0) {
-		fake_status(f, conn, request, -ENOENT);
-		return;
-	}
-	packet.reply = fake_reply(request, 0);
-	packet.reply.flags = SESSION_FLAG_MORE;
-	packet.object = fake_object(f, i);
-	for (uint32_t at = 0; at < f->tree && !(request->flags & SESSION_FLAG_BRIEF);) {
-		packet.object.holders = 0;
-		while (packet.object.holders < SESSION_HOLDERS && at < f->tree)
-			packet.object.holder[packet.object.holders++] = fake_holder(f, at++);
-		if (at < f->tree)
-			fake_send(f, conn, &packet, sizeof(packet), NULL, 0);
-	}
-	fake_send(f, conn, &packet, sizeof(packet), NULL, 0);
-	fake_status(f, conn, request, 0);
-}
-
-static void fake_nodes(struct fake *f, int conn, const struct session_request *request)
-{
-	struct {
-		struct session_reply reply;
-		struct session_node node;
-	} packet = {.reply = fake_reply(request, 0)};
-	packet.reply.flags = SESSION_FLAG_MORE;
-	packet.node = (struct session_node){.self = 1, .state = 1, .mtu = 1500};
-	packet.node.store_bytes = FAKE_STORE_BYTES;
-	fake_send(f, conn, &packet, sizeof(packet), NULL, 0);
-	packet.reply.flags = 0; /* the last one carries a node as well */
-	packet.node = (struct session_node){.node = 1, .state = 2, .mtu = 1500};
-	fake_send(f, conn, &packet, sizeof(packet), NULL, 0);
-}
-
 /* PUBLISH, SEAL, ABORT: the slot must be the caller's creation. */
 static void fake_change(struct fake *f, int conn, const struct session_request *request)
 {
 	struct object_slot *s = &f->table->slot[request->slot % FAKE_SLOTS];
 	if (request->op == SESSION_ABORT)
 		atomic_fetch_add(&f->aborts, 1);
-	if (s->state != OBJECT_CREATING || s->generation != request->generation) {
-		bool deleted = s->state == OBJECT_ZOMBIE && s->generation == request->generation;
+	if (request->op == SESSION_SEAL && request->flags & SESSION_FLAG_AGAIN &&
+	    s->state == OBJECT_SEALED && s->generation == request->generation)
+		return fake_status(f, conn, request, 0);
+	if (s->state != OBJECT_CREATING || s->generation != request->generation ||
+	    f->creator[request->slot] != conn) {
+		bool deleted = s->state == OBJECT_ZOMBIE || s->generation != request->generation;
 		fake_status(f, conn, request, deleted ? -ESTALE : -EINVAL);
 		return;
 	}
@@ -359,6 +299,8 @@ static void fake_serve(struct fake *f, int conn, const struct session_request *r
 		return fake_attach(f, conn, request);
 	case SESSION_CREATE:
 		return fake_create(f, conn, request);
+	case SESSION_RESUME:
+		return fake_resume(f, conn, request);
 	case SESSION_PUBLISH:
 	case SESSION_SEAL:
 	case SESSION_ABORT:
@@ -406,6 +348,12 @@ static void fake_hang_up(struct fake *f, int conn)
 {
 	close(f->conn[conn].fd);
 	f->conn[conn].fd = -1;
+	if (f->conn[conn].pins)
+		munmap(f->conn[conn].pins, SESSION_PIN_BYTES);
+	f->conn[conn].pins = NULL;
+	for (uint32_t i = 0; i < FAKE_SLOTS && !f->stop; i++)
+		if (f->table->slot[i].state == OBJECT_CREATING && f->creator[i] == conn)
+			fake_state(f, i, OBJECT_ZOMBIE);
 	for (int w = 0; w < FAKE_WAITS; w++)
 		if (f->wait[w].conn == conn)
 			f->wait[w].conn = -1;
@@ -467,6 +415,19 @@ static void fake_memory(struct fake *f)
 	object_table_begin(f->table, FAKE_SLOTS, FAKE_STORE_BYTES, 1);
 }
 
+static void fake_listen(struct fake *f)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	strcpy(address.sun_path, f->path);
+	unlink(f->path);
+	atomic_store(&f->stop, false);
+	atomic_fetch_add(&f->table->control_epoch, 1);
+	f->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	CHECK(bind(f->listen_fd, (struct sockaddr *)&address, sizeof(address)) == 0);
+	CHECK(listen(f->listen_fd, 8) == 0);
+	CHECK(pthread_create(&f->thread, NULL, fake_run, f) == 0);
+}
+
 void fake_start(struct fake *f)
 {
 	bool (*hook)(struct fake *, int, const struct session_request *) = f->hook;
@@ -479,14 +440,9 @@ void fake_start(struct fake *f)
 	for (int i = 0; i < FAKE_WAITS; i++)
 		f->wait[i].conn = -1;
 	fake_memory(f);
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	strcpy(address.sun_path, f->path);
-	f->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	f->wake_fd = eventfd(0, EFD_CLOEXEC);
-	CHECK(bind(f->listen_fd, (struct sockaddr *)&address, sizeof(address)) == 0);
-	CHECK(listen(f->listen_fd, 8) == 0);
+	f->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	pthread_mutex_init(&f->lock, NULL);
-	CHECK(pthread_create(&f->thread, NULL, fake_run, f) == 0);
+	fake_listen(f);
 }
 
 void fake_kill(struct fake *f)
@@ -496,23 +452,41 @@ void fake_kill(struct fake *f)
 	uint64_t one = 1;
 	CHECK(write(f->wake_fd, &one, sizeof(one)) == sizeof(one));
 	pthread_join(f->thread, NULL);
+	CHECK(read(f->wake_fd, &one, sizeof(one)) == sizeof(one));
 	close(f->listen_fd);
 	for (int i = 0; i < FAKE_CONNS; i++)
 		if (f->conn[i].fd >= 0)
 			fake_hang_up(f, i);
+	for (uint32_t i = 0; i < FAKE_SLOTS; i++)
+		f->creator[i] = -1;
+}
+
+static void fake_forget(struct fake *f)
+{
+	close(f->store_fd);
+	close(f->table_fd);
+	munmap(f->store, FAKE_STORE_BYTES);
+	munmap(f->table, f->table_bytes);
+}
+
+void fake_restart(struct fake *f, bool same_store)
+{
+	if (!same_store) {
+		uint64_t epoch = f->table->control_epoch, incarnation = f->table->incarnation;
+		fake_forget(f);
+		fake_memory(f);
+		f->table->incarnation = incarnation + 1;
+		f->table->control_epoch = epoch - 1; /* so that this alone tells nothing */
+		f->used = 0;
+	}
+	fake_listen(f);
 }
 
 void fake_stop(struct fake *f)
 {
 	fake_kill(f);
 	close(f->wake_fd);
-	close(f->store_fd);
-	close(f->table_fd);
-	munmap(f->store, FAKE_STORE_BYTES);
-	munmap(f->table, f->table_bytes);
-	for (int i = 0; i < FAKE_CONNS; i++)
-		if (f->conn[i].pins)
-			munmap(f->conn[i].pins, SESSION_PIN_BYTES);
+	fake_forget(f);
 	unlink(f->path);
 	rmdir(f->dir);
 }

@@ -47,8 +47,10 @@ struct fake {
 	struct session_request reduce; /* the last one */
 	struct object_id reduce_source[SESSION_SOURCES_MAX];
 	bool reduce_goes_on;
-	uint32_t tree; /* STAT tells of so many holders, in pages; 0: of one */
-	_Atomic unsigned aborts, requests[SESSION_OPS];
+	uint32_t tree;		 /* STAT tells of so many holders, in pages; 0: of one */
+	int creator[FAKE_SLOTS]; /* connection; -1: one of an earlier control */
+	_Atomic int mute;	 /* requests of this op are served, but not answered */
+	_Atomic unsigned aborts, resumed, requests[SESSION_OPS];
 	/* Returns true when it has dealt with the request. Set before the client connects. */
 	bool (*hook)(struct fake *f, int conn, const struct session_request *request);
 };
@@ -56,12 +58,21 @@ struct fake {
 void fake_start(struct fake *f);
 /* Ends the thread and closes every connection, as the death of the process would. */
 void fake_kill(struct fake *f);
+/* Another control, after fake_kill: with the store of before, or, as when the dataplane died as
+ * well, with another one. */
+void fake_restart(struct fake *f, bool same_store);
 void fake_stop(struct fake *f);
 
 /* A reply to request with status, everything else zero. */
 struct session_reply fake_reply(const struct session_request *request, int status);
 void fake_send(struct fake *f, int conn, const void *bytes, size_t length, const int *fd,
 	       unsigned fds);
+
+/* Of client_fake.c and client_fake_directory.c only. */
+void fake_status(struct fake *f, int conn, const struct session_request *request, int status);
+void fake_list(struct fake *f, int conn, const struct session_request *request);
+void fake_stat(struct fake *f, int conn, const struct session_request *request);
+void fake_nodes(struct fake *f, int conn, const struct session_request *request);
 
 /* Makes an object that arrives from elsewhere: size bytes of pattern, of which ready are here. */
 uint32_t fake_fetching(struct fake *f, const struct object_id *id, uint64_t size, uint64_t ready);

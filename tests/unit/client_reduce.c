@@ -179,7 +179,7 @@ static void wait_says_so(void **state)
 	assert_int_equal(sar_wait(c->s, &b, 1000, 0), 0);
 	fake_replace(&c->fake, slot);
 	assert_int_equal(sar_wait(c->s, &b, 1000, 0), 0);
-	assert_int_equal(sar_wait(c->s, &b, 1001, 0), -ESTALE);
+	assert_int_equal(sar_wait(c->s, &b, 1001, 0), -ERESTART);
 	assert_non_null(strstr(sar_error_detail(), "made anew"));
 	sar_release(c->s, &b);
 }

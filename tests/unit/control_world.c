@@ -64,6 +64,13 @@ static void world_ops_log(void *arg, enum control_log_level level, const char *t
 			text);
 }
 
+static bool world_ops_old_clients(void *arg)
+{
+	const struct world_node *n = arg;
+
+	return n->world->old_clients;
+}
+
 /* ---- processes ------------------------------------------------------------------------------ */
 
 static void world_attach(struct world_node *n, bool adopted)
@@ -152,7 +159,8 @@ void world_kill_control(struct world *w, uint32_t node)
 void world_start_control(struct world *w, uint32_t node)
 {
 	struct world_node *n = &w->node[node];
-	const struct control_ops ops = {n, world_ops_send, world_ops_reply, world_ops_log, NULL};
+	const struct control_ops ops = {n, world_ops_send, world_ops_reply, world_ops_log,
+					world_ops_old_clients};
 	struct net_addr addrs[WORLD_NODES_MAX];
 	struct control_config config = w->config;
 

@@ -73,6 +73,7 @@ struct world {
 	uint64_t prng;
 	uint64_t lives;		      /* of controls, so far */
 	bool cut[WORLD_NODES_MAX];    /* the cable is pulled */
+	bool old_clients;	      /* of earlier controls: they still have the table */
 	struct world_packet *packets; /* ring in order of arrival: the delay is the same for all */
 	uint32_t head, count;
 	uint8_t *arena;
