@@ -37,6 +37,7 @@ void feed_failed(struct control *c, struct feed *d, uint32_t why)
 {
 	struct node *holder = d->holder;
 
+	fetch_note_lost(c, d->fetch, d);
 	feed_stop(c, d);
 	fetch_feed_failed(c, d->fetch, holder, why);
 }

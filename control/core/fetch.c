@@ -251,10 +251,6 @@ void fetch_stop(struct control *c, struct fetch *f)
 void fetch_feed_failed(struct control *c, struct fetch *f, struct node *holder, uint32_t why)
 {
 	c->counters.failovers++;
-	if (f->repair_ns == 0) {
-		f->repair_ns = c->now_ns;
-		f->repair_of = holder->number;
-	}
 	if (fetch_feeds(f) > 0) {
 		fetch_leave(c, f, holder);
 		fetch_divide(c, f);

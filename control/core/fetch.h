@@ -60,10 +60,11 @@ struct fetch {
 	uint64_t size;
 	uint64_t fed_ns; /* when a holder was first asked to stream, and how much was missing */
 	uint32_t fed_chunks;
-	uint64_t asked_ns;  /* the GET that is out */
-	uint64_t repair_ns; /* when a holder was found lost; 0: chunks have come since */
-	uint32_t repair_of; /* which */
-	uint32_t slot;	    /* TABLE_SLOT_NONE: no place yet */
+	uint64_t asked_ns;	  /* the GET that is out */
+	uint64_t repair_ns;	  /* when a holder was found lost; 0: chunks have come since */
+	uint64_t repair_moved_ns; /* when its last chunk had come by */
+	uint32_t repair_of;	  /* which */
+	uint32_t slot;		  /* TABLE_SLOT_NONE: no place yet */
 	uint32_t chunk_bytes;
 	uint32_t bitmap;   /* kept while there is no stage */
 	uint32_t failed;   /* the holder to avoid */
@@ -140,6 +141,8 @@ void fetch_announce(struct control *c, const struct node *shard);
 void fetch_fed(struct control *c, struct fetch *f, struct feed *d, uint32_t ready);
 /* A holder feeds it no more (why: enum message_get_why). */
 void fetch_feed_failed(struct control *c, struct fetch *f, struct node *holder, uint32_t why);
+/* A holder is lost: from here on counts how long it takes until chunks come again. */
+void fetch_note_lost(struct control *c, struct fetch *f, const struct feed *d);
 /* A holder does not answer; it does again; it sends. */
 void fetch_silent(struct control *c, struct fetch *f, struct feed *d);
 void fetch_speaks(struct control *c, struct fetch *f, const struct feed *d);

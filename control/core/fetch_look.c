@@ -177,16 +177,22 @@ static bool look_has_other(const struct fetch *f, const struct feed *d, bool fee
 	return false;
 }
 
+void fetch_note_lost(struct control *c, struct fetch *f, const struct feed *d)
+{
+	if (f->repair_ns != 0)
+		return;
+	f->repair_ns = c->now_ns;
+	f->repair_moved_ns = d->watch.moved_ns;
+	f->repair_of = d->holder->number;
+}
+
 void fetch_silent(struct control *c, struct fetch *f, struct feed *d)
 {
 	bool first = !d->silent;
 
 	d->silent = true;
 	c->counters.silences += first;
-	if (f->repair_ns == 0) {
-		f->repair_ns = c->now_ns;
-		f->repair_of = d->holder->number;
-	}
+	fetch_note_lost(c, f, d);
 	if (f->piece_left) {
 		feed_failed(c, d, MESSAGE_GET_UNREACHED);
 		return;
@@ -229,7 +235,9 @@ void fetch_flows(struct control *c, struct fetch *f, const struct feed *d)
 	text_add_number(&t, (c->now_ns - f->repair_ns) / 1000);
 	text_add(&t, " us after node ");
 	text_add_number(&t, f->repair_of);
-	text_add(&t, " was found lost");
+	text_add(&t, " was found lost, ");
+	text_add_number(&t, (c->now_ns - f->repair_moved_ns) / 1000);
+	text_add(&t, " us after its last chunk");
 	control_log(c, CONTROL_LOG_INFO, &t);
 	f->repair_ns = 0;
 }
