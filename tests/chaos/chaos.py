@@ -51,6 +51,7 @@ class Chaos:
         self.down = set()                  # (node, kind) that we have killed
         self.begun = time.monotonic()
         self.pids = set()
+        self.before = [leaks.own(self.config, node) for node in range(self.config["nodes"])]
         self.busy = defaultdict(threading.Lock)  # what one trouble has for itself
 
     def say(self, text):
@@ -125,6 +126,9 @@ class Chaos:
             if kind == "dataplane":
                 nodes.wait_dataplane(self.config, node, until)
         nodes.wait_answers(self.config, node, until)
+        for kind in kinds:  # which depends on whether huge pages were free
+            self.before[node][kind]["bytes"] = netlib.private_bytes(
+                nodes.pid(self.config, node, kind))
 
     def trouble_control(self, t):
         self.kill(t.node, "control")
@@ -295,11 +299,11 @@ class Chaos:
         node = int(name.split("-")[1].split(".")[0])
         return self.lost.get(node, -1.0) >= begun
 
-    def check_empty(self, before):
+    def check_empty(self):
         until = time.monotonic() + EMPTY_S
         while True:
             words = [w for node in range(self.config["nodes"])
-                     for w in leaks.of_node(self.config, node, before[node])]
+                     for w in leaks.of_node(self.config, node, self.before[node])]
             if not words or time.monotonic() > until:
                 break
             time.sleep(0.5)
@@ -307,7 +311,6 @@ class Chaos:
             self.fail(f"left over: {word}")
 
     def run(self):
-        before = [leaks.own(self.config, node) for node in range(self.config["nodes"])]
         self.pids |= set(self.cluster.pids())
         kinds = self.storm()
         if not self.wrong:
@@ -319,7 +322,7 @@ class Chaos:
         if not self.wrong:
             self.sweep()
         if not self.wrong:
-            self.check_empty(before)
+            self.check_empty()
         self.look_at_daemons()
         self.report(kinds)
 

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What is left when all is over: of a node that ran, and of a cluster that was taken down."""
 
+import contextlib
 import json
 import os
+import re
 import subprocess
+from collections import Counter
 from pathlib import Path
 
 import netlib
@@ -12,13 +15,22 @@ from lib import network, nodes, process, state
 GROWTH_BYTES = 24 << 20  # of a process's own memory: tables that are touched for the first time
 
 
+def descriptors(pid):
+    """How many of each kind. DPDK's own memory is left out: in huge pages each page has its own."""
+    kinds = Counter()
+    for fd in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            kinds[re.sub(r"[0-9]+", "", os.readlink(fd))] += 1
+    return Counter({kind: n for kind, n in kinds.items()
+                    if not re.search("memfd:(seg_|nohuge)", kind)})
+
+
 def own(config, node):
     """Memory, descriptors and threads of a node's processes."""
     found = {}
     for kind in nodes.KINDS:
         pid = nodes.pid(config, node, kind)
-        found[kind] = {"bytes": netlib.private_bytes(pid),
-                       "fds": len(os.listdir(f"/proc/{pid}/fd")),
+        found[kind] = {"bytes": netlib.private_bytes(pid), "fds": descriptors(pid),
                        "threads": len(os.listdir(f"/proc/{pid}/task"))}
     return found
 
@@ -27,11 +39,11 @@ def grown(before, after):
     """What a process has more than one that has just begun, as text."""
     words = []
     for kind in nodes.KINDS:
-        for what, slack in (("bytes", GROWTH_BYTES), ("fds", 0), ("threads", 0)):
-            more = after[kind][what] - before[kind][what]
-            if more > slack:
-                words.append(f"{kind}: {more} {what} more than the {before[kind][what]} of the "
-                             "beginning")
+        was, has = before[kind], after[kind]
+        words += [f"{kind}: {n} more of {what}" for what, n in (has["fds"] - was["fds"]).items()]
+        for what, slack in (("bytes", GROWTH_BYTES), ("threads", 0)):
+            if has[what] - was[what] > slack:
+                words.append(f"{kind}: {has[what]} {what}, {was[what]} in the beginning")
     return words
 
 
@@ -70,8 +82,9 @@ def doctor(config, node):
 
 def of_node(config, node, before):
     """All of it, as a list of words; empty when the node is as at the beginning."""
-    words = status_left(config, node) + listed(config, node) + doctor(config, node)
-    return [f"node {node}: {word}" for word in words + grown(before, own(config, node))]
+    words = grown(before, own(config, node))  # first: the commands below open sessions
+    words += status_left(config, node) + listed(config, node) + doctor(config, node)
+    return [f"node {node}: {word}" for word in words]
 
 
 def of_cluster(name, pids):
