@@ -149,6 +149,7 @@ static void clients_queue(struct client *k, const void *bytes, size_t length, ui
 
 	if (p == NULL) {
 		log_warning("disconnected a client that does not read its answers");
+		k->all->host->report.shell.clients_slow++;
 		clients_fail(k);
 		return;
 	}
@@ -434,6 +435,7 @@ static void clients_turn_away(struct clients *c)
 	if (!c->turned_away)
 		log_warning("no descriptors for another client: raise the limit of open files");
 	c->turned_away = true;
+	c->host->report.shell.clients_refused++;
 	close(c->spare_fd);
 	fd = accept4(c->listen_fd, NULL, NULL, SOCK_CLOEXEC);
 	if (fd >= 0)
@@ -452,8 +454,10 @@ static void clients_accept(uv_poll_t *poll, int status, int events)
 		return;
 	}
 	error = clients_add(c, fd);
-	if (error)
-		clients_refuse(c, fd, error);
+	if (error == 0)
+		return;
+	c->host->report.shell.clients_refused++;
+	clients_refuse(c, fd, error);
 }
 
 void clients_init(struct clients *c, struct host *host)

@@ -241,6 +241,7 @@ static void host_prepare(uv_prepare_t *prepare)
 
 	host_membership(h);
 	clients_settle(&h->clients);
+	report_write(&h->report, h->core, now);
 	if (more)
 		uv_idle_start(&h->busy, host_idle);
 	else
@@ -431,6 +432,7 @@ int host_init(struct host *h, const struct options *options)
 	attach_init(&h->attach);
 	if (host_lock(h) || host_core(h))
 		return 1;
+	report_open(&h->report, options->rundir);
 	host_handles(h);
 	clients_init(&h->clients, h);
 	return 0;
@@ -441,6 +443,8 @@ int host_run(struct host *h)
 	host_try_attach(&h->retry);
 	if (!h->stopping)
 		uv_run(&h->loop, UV_RUN_DEFAULT);
+	h->report.due_ns = 0; /* a last time */
+	report_write(&h->report, h->core, host_now_ns());
 	clients_leave(&h->clients);
 	return h->status;
 }

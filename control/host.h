@@ -12,6 +12,7 @@
 #include "core/control.h"
 #include "internal/notify.h"
 #include "options.h"
+#include "report.h"
 #include "rpc/mailbox.h"
 
 struct host {
@@ -27,6 +28,7 @@ struct host {
 	uv_poll_t *attaching; /* the dataplane's socket; NULL: none */
 	uv_poll_t *wake;      /* the eventfd of our rings */
 	struct notify notify;
+	struct report report;
 	struct attach attach;
 	struct clients clients;
 	struct control *core;

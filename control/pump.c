@@ -58,6 +58,7 @@ static unsigned pump_commands(struct host *h, unsigned worker, bool messages, bo
 	do {
 		room = ring_room(ring);
 		room = room < BURST ? room : BURST;
+		h->report.shell.commands_waited += room == 0;
 		n = control_commands(h->core, worker, burst, room);
 		if (n < room && messages)
 			n += mailbox_commands(&h->mailbox, burst + n, room - n);

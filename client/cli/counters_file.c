@@ -7,20 +7,16 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <unistd.h>
-
-static bool counters_file_valid(const struct counters_file *h)
-{
-	return h->magic == COUNTERS_FILE_MAGIC && h->workers >= 1 && h->workers <= WORKERS_MAX &&
-	       h->counters == COUNTERS_COUNT && h->stride >= sizeof(struct counters) &&
-	       h->stride <= 1 << 20;
-}
 
 static int counters_file_load(int fd, struct counters_file_view *out)
 {
 	const struct counters_file *h = &out->header;
 	if (pread(fd, &out->header, sizeof(out->header), 0) != (ssize_t)sizeof(out->header) ||
-	    !counters_file_valid(h))
+	    h->magic != COUNTERS_FILE_MAGIC || h->workers < 1 || h->workers > WORKERS_MAX ||
+	    h->counters != COUNTERS_COUNT || h->stride < sizeof(struct counters) ||
+	    h->stride > 1 << 20)
 		return -EPROTO;
 	for (uint32_t w = 0; w < h->workers; w++) {
 		off_t at = (off_t)(sizeof(*h) + w * h->stride);
@@ -31,17 +27,40 @@ static int counters_file_load(int fd, struct counters_file_view *out)
 	return 0;
 }
 
-int counters_file_read(const char *socket, struct counters_file_view *out)
+/* A file beside the socket; its name goes to path. Returns a descriptor or -errno. */
+static int counters_file_open(const char *socket, const char *name, char path[4096])
 {
 	const char *slash = strrchr(socket, '/');
 	int directory = slash ? (int)(slash - socket + 1) : 0;
-	snprintf(out->path, sizeof(out->path), "%.*scounters", directory, socket);
-	int fd = open(out->path, O_RDONLY | O_CLOEXEC);
+	snprintf(path, 4096, "%.*s%s", directory, socket, name);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+int counters_file_read(const char *socket, struct counters_file_view *out)
+{
+	int fd = counters_file_open(socket, "counters", out->path);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	int r = counters_file_load(fd, out);
 	close(fd);
 	return r;
+}
+
+int control_file_read(const char *socket, struct control_file_view *out)
+{
+	const struct counters_file *h = &out->header;
+	int fd = counters_file_open(socket, "control.counters", out->path);
+	if (fd < 0)
+		return fd;
+	struct iovec parts[] = {{&out->header, sizeof(out->header)},
+				{&out->block, sizeof(out->block)}};
+	ssize_t n = readv(fd, parts, 2);
+	close(fd);
+	return n == (ssize_t)(sizeof(out->header) + sizeof(out->block)) &&
+			       h->magic == CONTROL_FILE_MAGIC && h->counters == CONTROL_VALUES_COUNT
+		       ? 0
+		       : -EPROTO;
 }
 
 uint64_t counters_file_total(const struct counters_file_view *view, unsigned i)

@@ -7,6 +7,7 @@
 #define SARISSA_CLI_COUNTERS_FILE_H
 
 #include <stdint.h>
+#include "internal/control_counters.h"
 #include "internal/counters.h"
 #include "internal/ids.h"
 
@@ -19,6 +20,16 @@ struct counters_file_view {
 /* Reads the file that belongs to the node with this socket. 0; -ENOENT and other -errno; -EPROTO
  * when it is of another version. path is set in any case. */
 int counters_file_read(const char *socket, struct counters_file_view *out);
+
+/* Those of control. */
+struct control_file_view {
+	char path[4096];
+	struct counters_file header;
+	struct control_block block;
+};
+
+/* The same for RUNDIR/control.counters. */
+int control_file_read(const char *socket, struct control_file_view *out);
 
 /* Counter number i, summed over the workers (the largest for io_max_turn_cycles). */
 uint64_t counters_file_total(const struct counters_file_view *view, unsigned i);

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include "json.h"
 #include "text.h"
 
@@ -71,12 +72,54 @@ bool doctor_alive(int32_t pid)
 	return !name_end || strncmp(name_end, ") Z", 3) != 0;
 }
 
+bool doctor_since(const struct doctor *d, enum doctor_process_kind kind, size_t i, uint64_t total,
+		  char text[DOCTOR_SINCE_BYTES])
+{
+	bool control = kind == DOCTOR_CONTROL;
+	bool same = control ? d->before.control_started_ns == d->now.control_started_ns
+			    : d->before.dataplane_started_ns == d->now.dataplane_started_ns;
+	uint64_t before = control ? d->before.control[i] : d->before.dataplane[i];
+	char ago[TEXT_BYTES];
+	*text = '\0';
+	if (!d->looked || !same || total < before)
+		return true;
+	text_clock(ago, (d->now.at_ns - d->before.at_ns) / 1000000000u);
+	if (total == before)
+		snprintf(text, DOCTOR_SINCE_BYTES, ", none since the last look %s ago", ago);
+	else
+		snprintf(text, DOCTOR_SINCE_BYTES, ", %llu of them since the last look %s ago",
+			 (unsigned long long)(total - before), ago);
+	return total > before;
+}
+
+static void doctor_load(struct doctor *d)
+{
+	struct timespec now;
+	d->looked = doctor_seen_load(d->args->socket, &d->before);
+	clock_gettime(CLOCK_REALTIME, &now);
+	d->now.at_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	d->looked &= d->before.at_ns <= d->now.at_ns;
+	d->dataplane_error = counters_file_read(d->args->socket, &d->dataplane);
+	for (unsigned i = 0; i < COUNTERS_COUNT && !d->dataplane_error; i++)
+		d->now.dataplane[i] = counters_file_total(&d->dataplane, i);
+	d->now.dataplane_started_ns = d->dataplane.header.started_ns;
+	d->control_error = control_file_read(d->args->socket, &d->control);
+	if (!d->control_error)
+		memcpy(d->now.control, &d->control.block.counters, sizeof(d->now.control));
+	d->now.control_started_ns = d->control.header.started_ns;
+}
+
 int doctor_run(const struct cli_args *args)
 {
-	struct doctor d = {.args = args};
+	static struct doctor d;
+	d.args = args;
+	doctor_load(&d);
 	doctor_check_node(&d);
+	doctor_check_processes(&d);
+	doctor_check_control(&d);
 	doctor_check_counters(&d);
 	doctor_check_host(&d);
+	doctor_seen_save(args->socket, &d.now);
 	if (!args->json)
 		printf("\n%u ok, %u to look at, %u wrong\n", d.count[DOCTOR_OK],
 		       d.count[DOCTOR_WARN], d.count[DOCTOR_FAIL]);

@@ -2,11 +2,8 @@
 /* What was dropped, and why that happens. */
 #include "doctor.h"
 
-#include <errno.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
-#include "counters_file.h"
 
 /* normal: some of it belongs to a network that loses or repeats packets. */
 struct doctor_cause {
@@ -51,6 +48,9 @@ static const struct doctor_cause doctor_causes[] = {
 	{"drop_conn_full", false, "more peers than the connection table holds, or a flood"},
 	{"drop_reset", false, "forged resets: filter their source"},
 	{"drop_events_full", false, "control does not keep up: give it CPU time, or see its log"},
+	{"io_events_waited", true,
+	 "control does not take events as fast as they come: give it CPU time"},
+	{"io_handover_full", true, "a worker lacks CPU time, or --cores puts two on one core"},
 	{"io_bad_ip", false, "malformed packets: look for their source with a capture"},
 	{"io_no_neighbour", true,
 	 "peers whose link address was not known yet; many: they do not "
@@ -69,50 +69,65 @@ static const struct doctor_cause *doctor_find_cause(const char *counter)
 	return NULL;
 }
 
-static void doctor_drops(struct doctor *d, const struct counters_file_view *view)
+static void doctor_drops(struct doctor *d)
 {
 	const struct counter_info *info = counters_info();
-	uint64_t received =
-		counters_file_total(view, offsetof(struct counters, rx_pkts) / sizeof(uint64_t));
+	uint64_t received = d->now.dataplane[offsetof(struct counters, rx_pkts) / sizeof(uint64_t)];
 	unsigned found = 0;
 	for (unsigned i = 0; i < COUNTERS_COUNT; i++) {
-		uint64_t total = counters_file_total(view, i);
+		uint64_t total = d->now.dataplane[i];
 		const struct doctor_cause *cause = doctor_find_cause(info[i].name);
 		bool drop = strncmp(info[i].name, "drop_", 5) == 0;
+		char since[DOCTOR_SINCE_BYTES];
 		if (total == 0 || (!drop && !cause))
 			continue;
-		found++;
 		bool normal = cause && cause->normal && total <= received / 100;
-		doctor_report(d, normal ? DOCTOR_OK : DOCTOR_WARN, "drops",
-			      cause ? cause->fix : "see docs/protocol.md", "%s %llu: %s (%s)",
-			      info[i].name, (unsigned long long)total, info[i].help, info[i].unit);
+		bool rose = doctor_since(d, DOCTOR_DATAPLANE, i, total, since);
+		bool warn = rose && !normal;
+		found++;
+		doctor_report(d, warn ? DOCTOR_WARN : DOCTOR_OK, "drops",
+			      cause ? cause->fix : "see docs/operations.md, 5",
+			      "%s %llu: %s (%s)%s", info[i].name, (unsigned long long)total,
+			      info[i].help, info[i].unit, since);
 	}
 	if (found == 0)
 		doctor_report(d, DOCTOR_OK, "drops", NULL, "no packet was refused");
 }
 
+static uint64_t doctor_count(const struct doctor *d, size_t at)
+{
+	return d->now.dataplane[at / sizeof(uint64_t)];
+}
+
+/* Of the chunks that were sent. */
+static void doctor_losses(struct doctor *d)
+{
+	uint64_t sent = doctor_count(d, offsetof(struct counters, tx_chunks));
+	uint64_t again = doctor_count(d, offsetof(struct counters, tx_chunk_resends));
+	uint64_t early = doctor_count(d, offsetof(struct counters, lost_spurious));
+	bool many = sent >= 1000 && again > sent / 100;
+	if (sent == 0)
+		return;
+	doctor_report(d, many ? DOCTOR_WARN : DOCTOR_OK, "losses",
+		      many ? "look at the path: NIC and switch counters, another MTU on the way, a "
+			     "receiver without CPU time"
+			   : NULL,
+		      "%llu of %llu chunks were sent again (%.1f %%); %llu packets came late and "
+		      "had been given up",
+		      (unsigned long long)again, (unsigned long long)sent,
+		      100.0 * (double)again / (double)sent, (unsigned long long)early);
+}
+
 void doctor_check_counters(struct doctor *d)
 {
-	static struct counters_file_view view;
-	int r = counters_file_read(d->args->socket, &view);
-	if (r == -EPROTO) {
-		doctor_report(d, DOCTOR_FAIL, "counters",
-			      "use command and dataplane of one version",
-			      "%s is of another version", view.path);
+	if (d->dataplane_error) /* doctor_check_processes has said so */
 		return;
-	}
-	if (r < 0) {
-		doctor_report(d, d->has_node ? DOCTOR_WARN : DOCTOR_FAIL, "counters",
-			      r == -EACCES ? "run as a user that may read it"
-					   : "start sarissa-dataplane in that run directory",
-			      "cannot read %s: %s", view.path, strerror(-r));
-		return;
-	}
-	bool alive = doctor_alive((int32_t)view.header.pid);
+	bool alive = doctor_alive((int32_t)d->dataplane.header.pid);
 	doctor_report(d, alive ? DOCTOR_OK : DOCTOR_WARN, "counters",
 		      alive ? NULL : "start sarissa-dataplane again; its log says why it ended",
 		      alive ? "%s, written by pid %lld"
 			    : "%s was left by a dataplane that has ended, pid %lld",
-		      view.path, (long long)view.header.pid);
-	doctor_drops(d, &view);
+		      d->dataplane.path, (long long)d->dataplane.header.pid);
+	doctor_drops(d);
+	doctor_losses(d);
 }

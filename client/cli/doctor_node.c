@@ -28,39 +28,6 @@ static int doctor_take_node(const sar_node *node, void *arg)
 	return 0;
 }
 
-static void doctor_processes(struct doctor *d)
-{
-	const sar_node *n = &d->node;
-	if (doctor_alive(n->control_pid))
-		doctor_report(d, DOCTOR_OK, "control", NULL, "runs, pid %d", n->control_pid);
-	else
-		doctor_report(d, DOCTOR_WARN, "control",
-			      "run the command in the node's pid namespace to see its processes",
-			      "answers, but no process %d is visible here", n->control_pid);
-	if (n->dataplane_pid > 0 && doctor_alive(n->dataplane_pid))
-		doctor_report(d, DOCTOR_OK, "dataplane", NULL, "runs, pid %d, %u worker%s",
-			      n->dataplane_pid, n->workers, n->workers == 1 ? "" : "s");
-	else
-		doctor_report(d, DOCTOR_FAIL, "dataplane",
-			      "start sarissa-dataplane; its log says why it ended",
-			      "does not run: objects of this node can be read, nothing moves "
-			      "between nodes");
-}
-
-static void doctor_store(struct doctor *d)
-{
-	const sar_node *n = &d->node;
-	char used[TEXT_BYTES], all[TEXT_BYTES];
-	text_size(used, n->store_used);
-	text_size(all, n->store_bytes);
-	bool full = n->store_used > n->store_bytes / 10 * 9;
-	doctor_report(d, full ? DOCTOR_WARN : DOCTOR_OK, "store",
-		      full ? "remove objects (sarissa ls, sarissa rm) or start the dataplane with "
-			     "a larger store"
-			   : NULL,
-		      "%s of %s used, %llu objects", used, all, (unsigned long long)n->objects);
-}
-
 /* What the port says of itself: "af_xdp eth0 (native, copy)". */
 static void doctor_link(struct doctor *d)
 {
@@ -164,8 +131,6 @@ void doctor_check_node(struct doctor *d)
 	}
 	doctor_report(d, DOCTOR_OK, "node", NULL, "node %u answers at %s", d->node.node,
 		      d->args->socket);
-	doctor_processes(d);
-	doctor_store(d);
 	doctor_link(d);
 	doctor_mtu(d, &nodes);
 	doctor_peers(d, &nodes);

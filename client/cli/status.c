@@ -112,6 +112,41 @@ static void status_counters_print(const struct counters_file_view *view)
 	}
 }
 
+static const struct counter_info status_control_info[] = {
+#define X(name, unit, help) {#name, unit, help},
+	CONTROL_COUNTERS(X) CONTROL_GAUGES(X)
+#undef X
+};
+
+static void status_control(const struct cli_args *args)
+{
+	static struct control_file_view view;
+	uint64_t value[CONTROL_VALUES_COUNT];
+	struct json j;
+	if (control_file_read(args->socket, &view) < 0)
+		return; /* the dataplane's are there without a control */
+	memcpy(value, &view.block, sizeof(value));
+	if (args->json) {
+		json_begin(&j, stdout);
+		json_signed(&j, "control_pid", view.header.pid);
+		json_unsigned(&j, "started_ns", view.header.started_ns);
+		json_object(&j, "control");
+		for (unsigned i = 0; i < CONTROL_VALUES_COUNT; i++)
+			json_unsigned(&j, status_control_info[i].name, value[i]);
+		json_close(&j, '}');
+		json_end(&j);
+		return;
+	}
+	printf("\n%20s  %-21s  %s\n", "CONTROL", "COUNTER", "MEANING");
+	for (unsigned i = 0; i < CONTROL_VALUES_COUNT; i++)
+		if (value[i] > 0)
+			printf("%20llu  %-21s  %s%s%s%s\n", (unsigned long long)value[i],
+			       status_control_info[i].name, status_control_info[i].help,
+			       *status_control_info[i].unit ? " (" : "",
+			       status_control_info[i].unit,
+			       *status_control_info[i].unit ? ")" : "");
+}
+
 static int status_counters(const struct cli_args *args)
 {
 	static struct counters_file_view view;
@@ -123,6 +158,7 @@ static int status_counters(const struct cli_args *args)
 		return cli_fail(r, "cannot read %s: %s: start sarissa-dataplane", view.path,
 				strerror(-r));
 	(args->json ? status_counters_json : status_counters_print)(&view);
+	status_control(args);
 	return CLI_DONE;
 }
 

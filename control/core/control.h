@@ -20,6 +20,7 @@
 #define SARISSA_CONTROL_CORE_CONTROL_H
 
 #include <stddef.h>
+#include "internal/control_counters.h"
 #include "internal/ipc.h"
 #include "internal/object_table.h"
 #include "internal/record.h"
@@ -186,20 +187,9 @@ struct control_usage {
 };
 void control_usage(const struct control *c, struct control_usage *out);
 
-/* Why something did not hold, counted; for `sarissa status` and the tests. */
-struct control_counters {
-	uint64_t messages_in, messages_out, messages_lost;
-	uint64_t messages_unknown_conn, messages_before_hello, messages_unexpected;
-	uint64_t hello_refused, requests, requests_bad;
-	uint64_t events_unknown, records_refused;
-	uint64_t evictions, appointed, failovers, restarts, hedges;
-	uint64_t silences;	  /* holders that were found silent */
-	uint64_t hedges_vain;	  /* one of them spoke before its stand-in did */
-	uint64_t members_stale;	  /* HELLOs of an incarnation that has ended */
-	uint64_t members_strange; /* reports about nodes that cannot be */
-	uint64_t members_refuted; /* reports of our own end */
-	uint64_t redirects;	  /* requests for ids that are not ours */
-};
+/* internal/control_counters.h */
 const struct control_counters *control_counters(const struct control *c);
+/* How full everything is now; looks at every object here, so not in every turn. */
+void control_gauges(struct control *c, struct control_gauges *out);
 
 #endif

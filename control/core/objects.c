@@ -198,22 +198,29 @@ uint64_t objects_bytes_max(const struct control *c)
 	return c->objects.scratch_offset;
 }
 
-/* Whether giving up every copy that may go would free so many bytes at all: otherwise none goes. */
-static bool objects_can_evict(struct control *c, uint64_t bytes)
+uint64_t objects_evictable_bytes(struct control *c, uint64_t enough)
 {
-	uint64_t free = objects_bytes_max(c) - c->objects.space.used_bytes;
+	uint64_t bytes = 0;
 
 	objects_scan_pins(c);
 	list_each(l, after, &c->objects.lru)
 	{
 		const struct object *o = list_item(l, struct object, link);
 
-		if (free >= bytes)
+		if (bytes >= enough)
 			break;
 		if (objects_may_go(c, o))
-			free += allocator_bytes(&c->objects.space, o->range);
+			bytes += allocator_bytes(&c->objects.space, o->range);
 	}
-	return free >= bytes;
+	return bytes;
+}
+
+/* Whether giving up every copy that may go would free so many bytes at all: otherwise none goes. */
+static bool objects_can_evict(struct control *c, uint64_t bytes)
+{
+	uint64_t free = objects_bytes_max(c) - c->objects.space.used_bytes;
+
+	return free >= bytes || objects_evictable_bytes(c, bytes - free) >= bytes - free;
 }
 
 static uint32_t objects_allocate(struct control *c, uint64_t bytes)
@@ -271,11 +278,11 @@ int objects_insert(struct control *c, const struct object_id *id, const char *na
 	if (size > objects_bytes_max(c))
 		return -EFBIG;
 	range = objects_allocate(c, size);
-	if (range == 0)
-		return -ENOSPC;
-	i = objects_free_slot(c, id);
+	i = range ? objects_free_slot(c, id) : TABLE_SLOT_NONE;
 	if (i == TABLE_SLOT_NONE) {
-		allocator_give(&c->objects.space, range);
+		if (range)
+			allocator_give(&c->objects.space, range);
+		c->counters.store_full++;
 		return -ENOSPC;
 	}
 	o = objects_at(c, i);

@@ -90,6 +90,9 @@ const char *objects_name(struct control *c, uint32_t slot);
 /* Only the word that readers see. */
 void objects_set_state(struct control *c, uint32_t slot, enum object_state state);
 
+/* Bytes of copies that may leave; stops counting when it is enough. */
+uint64_t objects_evictable_bytes(struct control *c, uint64_t enough);
+
 /* Makes an object, evicting others for its space. Sets *slot, or returns -EFBIG or -ENOSPC. */
 int objects_insert(struct control *c, const struct object_id *id, const char *name, uint64_t size,
 		   uint64_t generation, uint32_t chunk_bytes, enum object_state state,

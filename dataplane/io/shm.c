@@ -182,6 +182,7 @@ int shm_counters_create(const char *rundir, unsigned workers, uint64_t incarnati
 		.incarnation = incarnation,
 		.pid = getpid(),
 		.started_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec,
+		.version = SARISSA_VERSION,
 	};
 	if (rename(path, final) < 0)
 		return -errno;

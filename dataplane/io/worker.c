@@ -67,6 +67,7 @@ static unsigned worker_give_events(struct worker *w)
 		w->event_count -= n;
 		given += n;
 	} while (n > 0 && w->event_count == 0);
+	w->counters->io_events_waited += w->event_count > 0;
 	if (wake)
 		ring_wake(s->control_sleeping, s->control_wake);
 	return given;

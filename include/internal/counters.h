@@ -69,6 +69,7 @@
 	X(io_echo_replies, "packets", "ICMP echo requests answered")                           \
 	X(io_no_neighbour, "packets", "sent packets whose next hop is not resolved yet")       \
 	X(io_tx_full, "packets", "packets that the port did not take; protocol re-sends them") \
+	X(io_events_waited, "turns", "turns in which the ring to control was full")            \
 	X(io_handover_full, "packets", "packets for another worker that is behind")            \
 	X(io_no_mbuf, "events", "no packet buffer free")                                       \
 	X(io_sleeps, "events", "times the worker slept")                                       \
@@ -109,7 +110,7 @@ struct counters_file {
 	uint64_t incarnation;
 	int64_t pid;
 	uint64_t started_ns; /* CLOCK_REALTIME */
-	uint8_t pad[16];
+	char version[16];    /* of the program, zero-terminated */
 };
 _Static_assert(sizeof(struct counters_file) == 64, "the first block starts on a cache line");
 

@@ -17,6 +17,9 @@ CALL = re.compile(rf"\b(log_error|log_warning|port_fail)\(((?:[^;\"]|{LITERAL})*
 CORE_CALL = re.compile(r"control_log\(c, CONTROL_LOG_(?:ERROR|WARNING)")
 CONVERSION = re.compile(r"%[-+ #0-9.*]*(?:ll|l|z|h)?[a-zA-Z]")
 USAGE = "see --help"  # of a wrong option: the line says all
+TABLES = (("include/internal/counters.h", "COUNTERS"),
+          ("include/internal/control_counters.h", "CONTROL_COUNTERS"),
+          ("include/internal/control_counters.h", "CONTROL_GAUGES"))
 SHORT = 8  # parts of a line below this many letters say nothing
 
 
@@ -65,7 +68,7 @@ def names(header, macro):
 
 
 def offences(page):
-    counters = set(names("include/internal/counters.h", "COUNTERS"))
+    counters = {name for header, macro in TABLES for name in names(header, macro)}
     rows = re.findall(r"^\| ((?:`\w+`(?:, )?)+)", page, flags=re.M)
     told = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
     for name in sorted(counters - told):

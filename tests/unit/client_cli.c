@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "client_test.h"
+#include "internal/control_counters.h"
 #include "internal/counters.h"
 
 static char output[8192]; /* what the last shell() printed, both streams */
@@ -246,11 +247,13 @@ static void shows_the_tree(void **state)
 
 static void shows_nodes(void **state)
 {
+	char here[256];
 	assert_int_equal(shell("$CLI status"), 0);
 	assert_non_null(strstr(output, "store       0 B of 8.0 MiB used (0%), ordinary pages"));
 	assert_int_equal(shell("$CLI status --json"), 0);
 	assert_non_null(strstr(output, "{\"node\": 1, \"self\": false, \"state\": \"down\""));
 	assert_int_equal(shell("$CLI status --counters"), 4); /* no dataplane has written any */
+	setenv("XDG_STATE_HOME", getcwd(here, sizeof(here)), 1);
 	shell("$CLI doctor");
 	assert_non_null(strstr(output, "ok    node          node 0 answers at "));
 	assert_non_null(strstr(output, "fail  dataplane"));
@@ -278,9 +281,77 @@ static void write_counters(uint32_t per_worker)
 	fclose(file);
 }
 
+/* A control of another version, in all kinds of trouble. */
+static void write_control(uint64_t store_full)
+{
+	struct counters_file header = {.magic = CONTROL_FILE_MAGIC,
+				       .workers = 1,
+				       .counters = CONTROL_VALUES_COUNT,
+				       .stride = sizeof(struct control_block),
+				       .pid = getpid(),
+				       .started_ns = 1,
+				       .version = "0.0.9"};
+	struct control_block block = {.counters = {.store_full = store_full},
+				      .gauges = {.members_alive = 2,
+						 .members_suspect = 1,
+						 .objects = 5,
+						 .untold = 3,
+						 .members_changed_ms = 60000,
+						 .sessions = 250,
+						 .sessions_max = 256,
+						 .waits = 1,
+						 .waits_max = 8192,
+						 .store_bytes = 100 << 20,
+						 .store_used = 99 << 20,
+						 .store_evictable = 1 << 20}};
+	FILE *file = fopen("control.counters", "w");
+	fwrite(&header, sizeof(header), 1, file);
+	fwrite(&block, sizeof(block), 1, file);
+	fclose(file);
+}
+
+static void says_what_is_full_or_wrong(void **state)
+{
+	char here[256];
+	setenv("XDG_STATE_HOME", getcwd(here, sizeof(here)), 1);
+	write_control(2);
+	shell("$CLI doctor");
+	assert_non_null(
+		strstr(output, "warn  control       is of version 0.0.9, this command of "));
+	assert_non_null(strstr(output,
+			       "warn  store         99.0 MiB of 100.0 MiB used by 5 objects, "
+			       "1.0 MiB of that may be evicted"));
+	assert_non_null(strstr(output, "warn  members       1 of 3 nodes are suspected"));
+	assert_non_null(strstr(output, "warn  directory     has not confirmed 3 of 5 objects; the "
+				       "members changed 60 s ago"));
+	assert_non_null(strstr(output, "warn  tables        sessions: 250 of at most 256"));
+	assert_null(strstr(output, "waiting requests"));
+	assert_non_null(
+		strstr(output, "warn  control       2 requests found no room in the store\n"));
+	shell("$CLI doctor");
+	assert_non_null(strstr(output, "ok    control       2 requests found no room in the store, "
+				       "none since the last look 0:0"));
+	write_control(7);
+	shell("$CLI doctor");
+	assert_non_null(strstr(output, "warn  control       7 requests found no room in the store, "
+				       "5 of them since the last look 0:0"));
+	assert_int_equal(shell("echo x > control.counters; $CLI doctor"), 1);
+	assert_non_null(strstr(output, "fail  control"));
+	assert_non_null(strstr(output, "control.counters is of another version"));
+	unlink("control.counters");
+}
+
 static void shows_counters(void **state)
 {
+	char here[256];
+	setenv("XDG_STATE_HOME", getcwd(here, sizeof(here)), 1);
+	write_control(2);
 	write_counters(COUNTERS_COUNT);
+	assert_int_equal(shell("$CLI status --counters | grep store_"), 0);
+	assert_non_null(strstr(output, "  2  store_full"));
+	assert_int_equal(shell("$CLI status --counters --json | grep '\"control\": {'"), 0);
+	assert_non_null(strstr(output, "\"sessions\": 250, \"sessions_max\": 256, "));
+	unlink("control.counters");
 	assert_int_equal(shell("$CLI status --counters"), 0);
 	assert_non_null(
 		strstr(output, "                3000  rx_pkts               packets given "));
@@ -292,6 +363,10 @@ static void shows_counters(void **state)
 	assert_non_null(strstr(output, "was left by a dataplane that has ended"));
 	assert_non_null(strstr(output, "warn  drops         drop_checksum 3:"));
 	assert_non_null(strstr(output, "ok    drops         drop_duplicate 3:"));
+	shell("$CLI doctor | grep -e drops");
+	assert_non_null(strstr(output, "ok    drops         drop_checksum 3:"));
+	assert_non_null(
+		strstr(output, "CRC32C does not match (packets), none since the last look"));
 	write_counters(COUNTERS_COUNT + 1);
 	assert_int_equal(shell("$CLI status --counters"), 1);
 	assert_non_null(strstr(output, "is of another version"));
@@ -447,6 +522,7 @@ int main(int argc, char **argv)
 		test_cli(shows_objects),
 		test_cli(shows_the_tree),
 		test_cli(shows_nodes),
+		test_cli(says_what_is_full_or_wrong),
 		test_cli(shows_counters),
 		test_cli(json_of_transfers),
 		test_cli(reduces),

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "report.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+#include "log.h"
+
+#define REPORT_NS    UINT64_C(1000000000)
+#define REPORT_BYTES (sizeof(struct counters_file) + sizeof(struct control_block))
+
+static void *report_map(const char *path)
+{
+	void *p = MAP_FAILED;
+	int fd;
+
+	unlink(path);
+	fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	if (fd < 0)
+		return NULL;
+	if (ftruncate(fd, (off_t)REPORT_BYTES) == 0)
+		p = mmap(NULL, REPORT_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	return p == MAP_FAILED ? NULL : p;
+}
+
+/* A new file under the old name: who still has the old one mapped keeps a whole one. */
+void report_open(struct report *r, const char *rundir)
+{
+	char path[128], final[128];
+	struct timespec now;
+
+	*r = (struct report){.file = NULL};
+	snprintf(path, sizeof(path), "%s/control.counters.new", rundir);
+	snprintf(final, sizeof(final), "%s/control.counters", rundir);
+	r->file = report_map(path);
+	if (r->file == NULL || rename(path, final) < 0) {
+		log_warning("cannot write %s (%s): there will be no counters of control", final,
+			    strerror(errno));
+		r->file = NULL;
+		return;
+	}
+	clock_gettime(CLOCK_REALTIME, &now);
+	*r->file = (struct counters_file){
+		.magic = CONTROL_FILE_MAGIC,
+		.workers = 1,
+		.counters = CONTROL_VALUES_COUNT,
+		.stride = sizeof(struct control_block),
+		.pid = getpid(),
+		.started_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec,
+		.version = SARISSA_VERSION,
+	};
+	r->block = (struct control_block *)(r->file + 1);
+}
+
+void report_write(struct report *r, struct control *core, uint64_t now_ns)
+{
+	uint64_t total[CONTROL_COUNTERS_COUNT], shell[CONTROL_COUNTERS_COUNT];
+
+	if (r->file == NULL || now_ns < r->due_ns)
+		return;
+	r->due_ns = now_ns + REPORT_NS;
+	memcpy(total, control_counters(core), sizeof(total));
+	memcpy(shell, &r->shell, sizeof(shell));
+	for (unsigned i = 0; i < CONTROL_COUNTERS_COUNT; i++)
+		total[i] += shell[i];
+	memcpy(&r->block->counters, total, sizeof(total));
+	control_gauges(core, &r->block->gauges);
+}

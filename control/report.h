@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * RUNDIR/control.counters (internal/control_counters.h): written about once a second while the loop
+ * turns, and left behind when the process ends. One thread.
+ */
+#ifndef SARISSA_CONTROL_REPORT_H
+#define SARISSA_CONTROL_REPORT_H
+
+#include "core/control.h"
+#include "internal/counters.h"
+
+struct report {
+	struct counters_file *file; /* NULL: could not be made */
+	struct control_block *block;
+	struct control_counters shell; /* what the core does not see */
+	uint64_t due_ns;
+};
+
+/* Without the file there are no counters, and all else works; one line says why. */
+void report_open(struct report *r, const char *rundir);
+/* When it is due. */
+void report_write(struct report *r, struct control *core, uint64_t now_ns);
+
+#endif

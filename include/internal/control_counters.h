@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What control counts, and how full it is, from one table: name, unit, help. Control is the only
+ * writer of the file RUNDIR/control.counters; anybody may read it, also after the process has died:
+ * a struct counters_file (counters.h) with its own magic, one worker, and behind it these values.
+ *
+ * CONTROL_COUNTERS only rise. CONTROL_GAUGES are of now, as of about a second ago; those that end
+ * in _max are the bound of the one before.
+ */
+#ifndef SARISSA_INTERNAL_CONTROL_COUNTERS_H
+#define SARISSA_INTERNAL_CONTROL_COUNTERS_H
+
+#include <stdint.h>
+
+#define CONTROL_COUNTERS(X)                                                                  \
+	X(messages_in, "messages", "messages of other nodes")                                \
+	X(messages_out, "messages", "messages to other nodes, and to itself")                \
+	X(messages_lost, "messages", "messages that no slot was free for; repeated")         \
+	X(messages_unknown_conn, "messages", "from a connection that has ended")             \
+	X(messages_before_hello, "messages", "from a node that has not said hello")          \
+	X(messages_unexpected, "messages", "answers that nobody waits for any more")         \
+	X(hello_refused, "connections", "nodes of another version, list or number")          \
+	X(requests, "requests", "requests of clients")                                       \
+	X(requests_bad, "requests", "requests of clients that do not hold")                  \
+	X(events_unknown, "records", "events that fit no stage or edge")                     \
+	X(records_refused, "records", "orders that the dataplane refused")                   \
+	X(evictions, "objects", "copies that left for others")                               \
+	X(appointed, "objects", "copies that became the last one to keep")                   \
+	X(store_full, "requests", "requests that found no room in the store")                \
+	X(failovers, "transfers", "changes to another holder")                               \
+	X(restarts, "objects", "fetches that began anew")                                    \
+	X(hedges, "requests", "second questions because the first was not answered in time") \
+	X(silences, "transfers", "holders that were found silent")                           \
+	X(hedges_vain, "transfers", "silent holders that spoke before their stand-in did")   \
+	X(members_stale, "messages", "hellos of an incarnation that has ended")              \
+	X(members_strange, "messages", "reports about nodes that cannot be")                 \
+	X(members_refuted, "messages", "reports of our own end, which we refuted")           \
+	X(redirects, "requests", "requests for ids that another node keeps")                 \
+	X(commands_waited, "turns", "turns in which the ring to a worker was full")          \
+	X(clients_refused, "clients", "clients that no session or descriptor was free for")  \
+	X(clients_slow, "clients", "clients that were disconnected for not reading")
+
+#define CONTROL_GAUGES(X)                                                         \
+	X(attached, "", "1: the dataplane is there")                              \
+	X(store_bytes, "bytes", "the store, without the space of bitmaps")        \
+	X(store_used, "bytes", "of it in use")                                    \
+	X(store_evictable, "bytes", "of that in copies that may leave")           \
+	X(objects, "objects", "objects on this node")                             \
+	X(sessions, "clients", "clients")                                         \
+	X(sessions_max, "clients", "bound")                                       \
+	X(waits, "requests", "requests of clients that wait")                     \
+	X(waits_max, "requests", "bound")                                         \
+	X(calls, "requests", "requests to other nodes that are not answered")     \
+	X(calls_max, "requests", "bound")                                         \
+	X(fetches, "objects", "objects that arrive")                              \
+	X(fetches_max, "objects", "bound")                                        \
+	X(serves, "transfers", "copies that we feed")                             \
+	X(serves_max, "transfers", "bound")                                       \
+	X(entries, "objects", "objects in our part of the directory")             \
+	X(entries_max, "objects", "bound")                                        \
+	X(copies, "copies", "their copies")                                       \
+	X(copies_max, "copies", "bound")                                          \
+	X(links, "links", "links to other nodes' workers")                        \
+	X(links_max, "links", "bound")                                            \
+	X(members_alive, "nodes", "nodes that live, this one included")           \
+	X(members_suspect, "nodes", "nodes that somebody cannot reach")           \
+	X(members_dead, "nodes", "nodes that have died")                          \
+	X(members_left, "nodes", "nodes that said goodbye")                       \
+	X(untold, "objects", "objects here that the directory has not confirmed") \
+	X(members_changed_ms, "ms", "since the members changed last")
+
+struct control_counters {
+#define X(name, unit, help) uint64_t name;
+	CONTROL_COUNTERS(X)
+#undef X
+};
+
+struct control_gauges {
+#define X(name, unit, help) uint64_t name;
+	CONTROL_GAUGES(X)
+#undef X
+};
+
+struct control_block {
+	struct control_counters counters;
+	struct control_gauges gauges;
+};
+
+enum {
+	CONTROL_COUNTERS_COUNT = sizeof(struct control_counters) / sizeof(uint64_t),
+	CONTROL_VALUES_COUNT = sizeof(struct control_block) / sizeof(uint64_t),
+};
+
+#define CONTROL_FILE_MAGIC 0x314c544353524153ull /* "SARSCTL1" */
+
+#endif
