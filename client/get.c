@@ -229,7 +229,9 @@ int sar_get(sar *s, sar_id id, int64_t timeout_ns, sar_buffer *out)
 	do
 		r = get_whole(s, &id, deadline, out);
 	while (r == -ERESTART && deadline_left(deadline) > 0);
-	return r == -ERESTART ? -ETIMEDOUT : r; /* the words say why */
+	if (r == 0)
+		reduces_forget(&s->reduces, &id); /* whole: it has ended */
+	return r == -ERESTART ? -ETIMEDOUT : r;	  /* the words say why */
 }
 
 void sar_release(sar *s, sar_buffer *b)

@@ -92,7 +92,8 @@ int handle_call(struct sar *s, struct session_request *request, const struct iov
 		if (r < 0)
 			return r;
 		int64_t tried_ns = deadline_now();
-		if (again && (request->op == SESSION_CREATE || request->op == SESSION_SEAL))
+		if (again && (request->op == SESSION_CREATE || request->op == SESSION_SEAL ||
+			      request->op == SESSION_REDUCE))
 			request->flags |= SESSION_FLAG_AGAIN;
 		if (again && given_ns > 0) {
 			int64_t left = given_ns - (deadline_now() - began_ns);

@@ -15,6 +15,7 @@
 #include "map.h"
 #include "mux.h"
 #include "pins.h"
+#include "reduces.h"
 #include "sarissa/sarissa.h"
 
 struct handle_store { /* one that the node has lost, while it may still be read here */
@@ -29,7 +30,8 @@ struct sar {
 	_Atomic uint64_t control_epoch;		     /* as it was at ATTACH */
 	_Atomic uint32_t stores;		     /* how many the node has lost */
 	_Atomic uint64_t writing[SESSION_PINS / 64]; /* the pins of objects under creation */
-	uint32_t *fork_guard;			     /* 0 in a forked child */
+	struct reduces reduces;
+	uint32_t *fork_guard; /* 0 in a forked child */
 	char *path;
 	pthread_mutex_t joining; /* one thread connects at a time */
 	/* under joining */

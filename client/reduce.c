@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Objects made from others: reduce, reduce_sources. */
 #include <errno.h>
+#include "deadline.h"
 #include "error.h"
 #include "handle.h"
 #include "internal/reduce.h"
@@ -45,18 +46,23 @@ int sar_reduce(sar *s, sar_id target, const char *name, const sar_id *sources, u
 	struct session_request request = handle_request(SESSION_REDUCE, &target);
 	struct iovec tail = {(void *)(uintptr_t)sources, sizeof(*sources) * count};
 	struct mux_result result;
+	int64_t until_ns = DEADLINE_NEVER;
 	int r = reduce_check(sources, count, how, timeout_ns);
 	if (r == 0)
 		r = handle_name(&request, name);
 	if (r < 0)
 		return r;
+	if (timeout_ns != SAR_FOREVER)
+		until_ns = deadline_after(timeout_ns);
 	request.timeout_ns = timeout_ns == SAR_FOREVER ? -1 : timeout_ns;
 	request.flags = how->flags & SAR_REDUCE_SPREAD ? SESSION_FLAG_SPREAD : 0;
 	request.reduction = (struct session_reduction){how->op, how->dtype, how->num, count};
 	r = handle_call(s, &request, &tail, 0, HANDLE_CALL_NS, &result);
-	if (r == 0)
-		mux_result_free(&result);
-	return r;
+	if (r < 0)
+		return r;
+	mux_result_free(&result);
+	reduces_remember(&s->reduces, &request, sources, until_ns);
+	return 0;
 }
 
 int sar_reduce_sources(sar *s, sar_id target, int64_t timeout_ns, sar_id *out, unsigned room)
@@ -68,6 +74,8 @@ int sar_reduce_sources(sar *s, sar_id target, int64_t timeout_ns, sar_id *out, u
 		return error_set(-EINVAL, "sar_reduce_sources: a timeout is not negative: use "
 					  "SAR_FOREVER to wait without limit");
 	int r = handle_call(s, &request, NULL, sizeof(struct session_sources), timeout_ns, &result);
+	if (r != -ETIMEDOUT && r != -EAGAIN && r != -ENOTCONN && r != -EPROTO)
+		reduces_forget(&s->reduces, &target); /* it has ended */
 	if (r < 0)
 		return r;
 	const struct session_sources *page = result.items;

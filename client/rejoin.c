@@ -209,7 +209,7 @@ static int rejoin_resume(struct sar *s, struct mux *m)
 		if (r < 0)
 			return r;
 	}
-	return 0;
+	return reduces_resume(&s->reduces, m, deadline_after(rejoin_attach_ns));
 }
 
 /* Under joining. */

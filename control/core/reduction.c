@@ -193,7 +193,8 @@ static void reduction_step(struct control *c, struct reduction *r)
 		reduction_rest(c, r, r->state);
 }
 
-struct reduction *reduction_start(struct control *c, const struct message_reduce *reduce)
+static struct reduction *reduction_new(struct control *c, const struct message_reduce *reduce,
+				       bool again)
 {
 	struct reduction *r = pool_take(&c->reductions.pool);
 	struct object_id *own;
@@ -209,6 +210,8 @@ struct reduction *reduction_start(struct control *c, const struct message_reduce
 			      ? UINT64_MAX
 			      : c->now_ns + reduce->timeout_ns;
 	list_init(&r->waits);
+	r->again = r->accepted = again;
+	r->state = again ? REDUCTION_FOLLOW : REDUCTION_ASK;
 	r->call = reduction_call(c, r);
 	if (r->call == NULL) {
 		pool_give(&c->reductions.pool, r);
@@ -218,4 +221,14 @@ struct reduction *reduction_start(struct control *c, const struct message_reduce
 	r->asked_life = r->asked->state == NODE_UP ? r->asked->incarnation : 0;
 	list_append(&c->reductions.active, &r->active);
 	return r;
+}
+
+struct reduction *reduction_start(struct control *c, const struct message_reduce *reduce)
+{
+	return reduction_new(c, reduce, false);
+}
+
+struct reduction *reduction_resume(struct control *c, const struct message_reduce *reduce)
+{
+	return reduction_new(c, reduce, true);
 }

@@ -55,6 +55,9 @@ void reductions_carve(struct reductions *rs, struct arena *a, const struct contr
 
 /* Copies the request and sends it. NULL: too many. */
 struct reduction *reduction_start(struct control *c, const struct message_reduce *reduce);
+/* The same for one that an earlier control of this node had asked for: looks how it goes, and asks
+ * anew where nobody knows it any more. */
+struct reduction *reduction_resume(struct control *c, const struct message_reduce *reduce);
 /* The youngest one into this target, or NULL. */
 struct reduction *reduction_find(struct control *c, const struct object_id *target);
 /* What is left of its time; UINT64_MAX: no limit. */

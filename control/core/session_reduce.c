@@ -42,7 +42,9 @@ void session_reduce(struct control *c, struct session *s, const struct session_r
 		reduce.flags |= MESSAGE_REDUCE_SPREAD;
 	reduce.timeout_ns = r->timeout_ns < 0 ? UINT64_MAX : (uint64_t)r->timeout_ns;
 	memcpy(reduce.name, r->name, sizeof(reduce.name));
-	wrong = r->flags & ~(uint32_t)SESSION_FLAG_SPREAD ? "unknown flags" : reduce_wrong(&reduce);
+	wrong = r->flags & ~(uint32_t)(SESSION_FLAG_SPREAD | SESSION_FLAG_AGAIN)
+			? "unknown flags"
+			: reduce_wrong(&reduce);
 	if (wrong) {
 		reply_error(c, s, r->op, r->seq, -EINVAL, wrong);
 		return;
@@ -50,6 +52,14 @@ void session_reduce(struct control *c, struct session *s, const struct session_r
 	w = waits_start(c, s, r);
 	if (w == NULL)
 		return;
+	if (r->flags & SESSION_FLAG_AGAIN) { /* how it goes on, REDUCED tells */
+		if (reduction_find(c, &r->id) || reduction_resume(c, &reduce))
+			waits_end(c, w, 0, "");
+		else
+			waits_end(c, w, -EAGAIN,
+				  "too many reduces of this node at a time: try again later");
+		return;
+	}
 	reduction = reduction_start(c, &reduce);
 	if (reduction == NULL) {
 		waits_end(c, w, -EAGAIN,

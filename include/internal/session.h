@@ -32,8 +32,8 @@ enum {
 	SESSION_PIN_BYTES = SESSION_PINS * 8,
 	SESSION_PIN_NONE = UINT32_MAX,
 	SESSION_FLAG_MORE = 1,	    /* reply: another one with this seq follows */
-	SESSION_FLAG_AGAIN = 2,	    /* CREATE, SEAL request: an earlier control was sent it, and
-				       may have done it */
+	SESSION_FLAG_AGAIN = 2,	    /* CREATE, SEAL, REDUCE request: an earlier control was sent
+				       it, and may have done it */
 	SESSION_FLAG_BRIEF = 4,	    /* STAT request: the object without its holders */
 	SESSION_FLAG_SPREAD = 8,    /* REDUCE request: all who contribute will get the result */
 	SESSION_HOLDERS = 16,	    /* in one session_object */

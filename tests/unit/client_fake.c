@@ -250,9 +250,12 @@ static void fake_reduce(struct fake *f, int conn, const struct session_request *
 	int64_t i;
 	if (length != sizeof(*request) + ids)
 		return fake_status(f, conn, request, -EINVAL);
-	if (object_table_find(f->table, &request->id, &image) >= 0)
+	bool again = request->flags & SESSION_FLAG_AGAIN;
+	i = object_table_find(f->table, &request->id, &image);
+	if (i >= 0 && !again)
 		return fake_status(f, conn, request, -EEXIST);
-	i = fake_make(f, &request->id, FAKE_REDUCED_BYTES, OBJECT_SEALED);
+	if (i < 0)
+		i = fake_make(f, &request->id, FAKE_REDUCED_BYTES, OBJECT_SEALED);
 	for (uint64_t k = 0; k < FAKE_REDUCED_BYTES; k++)
 		f->store[f->table->slot[i].offset + k] = fake_pattern(k);
 	memcpy(f->name[i], request->name, sizeof(f->name[i]));

@@ -293,6 +293,31 @@ static void a_put_is_made_once(void **state)
 	free(data);
 }
 
+/* Control follows the reduces that it was asked for: another one is asked for those that have not
+ * ended. */
+static void reduces_are_asked_for_again(void **state)
+{
+	struct client *c = *state;
+	const sar_reduction how = {.op = SAR_SUM, .dtype = SAR_F32};
+	const sar_id from[2] = {test_id("x"), test_id("y")};
+	sar_id used[2];
+	char name[8];
+	for (unsigned i = 0; i < 70; i++) { /* more than are remembered */
+		snprintf(name, sizeof(name), "sum%u", i);
+		assert_int_equal(sar_reduce(c->s, test_id(name), name, from, 2, &how, 100 * second),
+				 0);
+	}
+	assert_int_equal(sar_reduce_sources(c->s, test_id("sum69"), 0, used, 2), 2);
+	assert_int_equal(sar_delete(c->s, test_id("sum68")), 0);
+	again(c);
+	c->fake.reduce = (struct session_request){0};
+	assert_int_equal(sar_reduce_sources(c->s, test_id("sum69"), 0, used, 2), -ENOENT);
+	assert_int_equal(atomic_load(&c->fake.requests[SESSION_REDUCE]), 70 + 64 - 2);
+	assert_int_equal(c->fake.reduce.flags, SESSION_FLAG_AGAIN);
+	assert_in_range(c->fake.reduce.timeout_ns, 1, 100 * second - 1);
+	assert_memory_equal(c->fake.reduce_source, from, sizeof(from));
+}
+
 /* ---- another store ----------------------------------------------------------------------------
  */
 
@@ -426,6 +451,7 @@ int main(void)
 		test_client(an_unanswered_seal_is_done),
 		test_client(an_unanswered_delete_is_done),
 		test_client(a_put_is_made_once),
+		test_client(reduces_are_asked_for_again),
 		test_client(what_is_held_of_a_lost_store_stays_readable),
 		test_client(a_lost_store_ends_waits),
 		test_client(threads_hammer_while_controls_die),

@@ -297,6 +297,39 @@ static void its_own_node_begins_again(void **state)
 	world_free(w);
 }
 
+/* The same, and it had directed the reduce as well: nobody knows it any more, until the client says
+ * it again. */
+static void the_client_says_it_again(void **state)
+{
+	for (uint32_t director = 0; director < 3; director++) {
+		struct world *w = some_nodes(3);
+		const char *target = target_of(w, director);
+		const struct session_reduction how = {REDUCE_SUM, REDUCE_U8, 0, 4};
+
+		put_sources(w, 1, 3, LARGE);
+		assert_int_equal(world_reduce(w, 0, 0, target, ids, how, 0, -1), 0);
+		world_run(w, WORLD_SECOND);
+		world_kill_control(w, 0);
+		world_start_control(w, 0);
+		world_run(w, WORLD_SECOND);
+		assert_int_equal(world_open(w, 0), 0);
+		for (int twice = 0; twice < 2; twice++) {
+			assert_int_equal(
+				world_reduce(w, 0, 0, target, ids, how, SESSION_FLAG_AGAIN, -1), 0);
+			assert_int_equal(reductions(w), 1);
+		}
+		put_sources(w, 3, 4, LARGE);
+		assert_int_equal(world_put(w, 1, 0, source_name(0), LARGE, 1), 0);
+		assert_int_equal(world_reduced(w, 0, 0, target, SOON, NULL), 4);
+		assert_int_equal(get_sum(w, 2, target, LARGE, 4), 0);
+		assert_int_equal(world_reduce(w, 0, 0, target, ids, how, SESSION_FLAG_AGAIN, -1),
+				 0);
+		assert_int_equal(world_reduced(w, 0, 0, target, SOON, NULL), 4);
+		assert_int_equal(reductions(w), 0);
+		world_free(w);
+	}
+}
+
 /* ---- what is refused ------------------------------------------------------------------------ */
 
 static int refused(struct world *w, uint32_t op, uint32_t dtype, uint32_t num, uint32_t count)
@@ -427,6 +460,7 @@ int main(void)
 		cmocka_unit_test(another_coordinator_begins_again),
 		cmocka_unit_test(the_same_coordinator_begins_again),
 		cmocka_unit_test(its_own_node_begins_again),
+		cmocka_unit_test(the_client_says_it_again),
 		cmocka_unit_test(what_cannot_be),
 		cmocka_unit_test(lengths_that_lie),
 		cmocka_unit_test(too_many_at_a_time),
