@@ -11,6 +11,7 @@ static const struct kernel_table *const tables[KERNEL_LEVEL_END] = {
 	[KERNEL_C] = &kernel_table_c,
 	[KERNEL_AVX2] = &kernel_table_avx2,
 	[KERNEL_AVX512] = &kernel_table_avx512,
+	[KERNEL_AVX512_VNNI] = &kernel_table_avx512vnni,
 };
 
 /* Not every compiler's __builtin_cpu_supports() knows it. */
@@ -28,7 +29,7 @@ static enum kernel_level kernel_level_probe(void)
 	if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
 	    !__builtin_cpu_supports("avx512vl") || !__builtin_cpu_supports("avx512dq"))
 		return KERNEL_AVX2;
-	return KERNEL_AVX512;
+	return __builtin_cpu_supports("avx512vnni") ? KERNEL_AVX512_VNNI : KERNEL_AVX512;
 }
 
 /* Asked once: CPUID leaves a virtual machine, for microseconds. */
@@ -54,7 +55,7 @@ enum kernel_level kernel_level_best(void)
 
 const char *kernel_level_name(enum kernel_level level)
 {
-	static const char *const names[KERNEL_LEVEL_END] = {"c", "avx2", "avx512"};
+	static const char *const names[KERNEL_LEVEL_END] = {"c", "avx2", "avx512", "avx512vnni"};
 	return names[level];
 }
 

@@ -37,6 +37,7 @@ enum kernel_level {
 	KERNEL_C,
 	KERNEL_AVX2,   /* and F16C */
 	KERNEL_AVX512, /* F, BW, VL and DQ */
+	KERNEL_AVX512_VNNI,
 	KERNEL_LEVEL_END,
 };
 

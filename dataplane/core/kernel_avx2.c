@@ -5,6 +5,8 @@
 #define VEC_BYTES 32
 #include "kernel_vec.h"
 
+#include "kernel_bf16.h"
+
 VEC_MIN_MAX_NATIVE(i8, _mm256, epi8, __m256i)
 VEC_MIN_MAX_NATIVE(i16, _mm256, epi16, __m256i)
 VEC_MIN_MAX_NATIVE(i32, _mm256, epi32, __m256i)

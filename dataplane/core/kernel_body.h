@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The loops of one level, for every operation and type, and their table KERNEL_TABLE. Included
- * once by each level after kernel_vec.h and its own min_t, max_t, f16_widen_lo, f16_widen_hi and
- * f16_pack.
+ * once by each level after kernel_vec.h and its own min_t, max_t, sum_wide and conversions of
+ * 16-bit floats: f16_load, f16_store, bf16_load, bf16_store.
  */
 #include <assert.h>
 
@@ -40,27 +40,47 @@ VEC_INLINE void store_f16(uint8_t *to, struct pair p)
 	f16_store(to, p.lo, p.hi);
 }
 
-/* bf16 is the upper half of a binary32: of each lane's two, one is in place, one a shift away. */
 VEC_INLINE struct pair load_bf16(const uint8_t *from)
 {
-	vec_u32 v = (vec_u32)vec_load(from);
-	return (struct pair){(vec)(v << 16), (vec)(v & 0xffff0000)};
-}
-
-/*
- * To nearest even in the upper half; the carry makes infinity of what is too large. NaN needs no
- * care: its lower half is zero, as it came from a bf16, from the processor or from min_f32.
- */
-VEC_INLINE vec_u32 bf16_round(vec v)
-{
-	vec_u32 f = (vec_u32)v;
-	return f + 0x7fff + (f >> 16 & 1);
+	struct pair p;
+	bf16_load(from, &p.lo, &p.hi);
+	return p;
 }
 
 VEC_INLINE void store_bf16(uint8_t *to, struct pair p)
 {
-	vec_store(to, (vec)(bf16_round(p.lo) >> 16 | (bf16_round(p.hi) & 0xffff0000)));
+	bf16_store(to, p.lo, p.hi);
 }
+
+/*
+ * Minimum and maximum of 16-bit floats need no conversion: with the other bits of negative ones
+ * turned round, they are ordered like integers, -0 before +0. What is beyond infinity is NaN and
+ * makes all bits ones, which is one.
+ */
+VEC_INLINE vec half_order(vec v)
+{
+	return (vec)((vec_i16)v ^ ((vec_i16)v >> 15 & 0x7fff));
+}
+
+VEC_INLINE vec half_nan(vec a, vec b, vec infinite)
+{
+	vec_i16 magnitude = (vec_i16){0} + 0x7fff;
+	return VEC_LESS(i16, infinite, max_i16(a & (vec)magnitude, b & (vec)magnitude));
+}
+
+#define HALF_MIN_MAX(type, infinite)                                            \
+	VEC_INLINE vec min_##type(vec a, vec b)                                 \
+	{                                                                       \
+		vec nan = half_nan(a, b, (vec)((vec_i16){0} + (infinite)));     \
+		return half_order(min_i16(half_order(a), half_order(b))) | nan; \
+	}                                                                       \
+	VEC_INLINE vec max_##type(vec a, vec b)                                 \
+	{                                                                       \
+		vec nan = half_nan(a, b, (vec)((vec_i16){0} + (infinite)));     \
+		return half_order(max_i16(half_order(a), half_order(b))) | nan; \
+	}
+HALF_MIN_MAX(f16, 0x7c00)
+HALF_MIN_MAX(bf16, 0x7f80)
 
 VEC_INLINE struct pair pair_apply(struct pair a, struct pair b, vec_op_fn *op)
 {
@@ -90,16 +110,22 @@ VEC_INLINE void rest_store(void *to, uint32_t bytes, struct pair p, pair_store_f
 }
 
 VEC_INLINE void body_pass(uint8_t *to, const uint8_t *a, const uint8_t *b, uint32_t bytes,
-			  uint32_t turn, pair_load_fn *load, pair_store_fn *store, vec_op_fn *op)
+			  uint32_t turn, pair_load_fn *load, pair_store_fn *store, vec_op_fn *op,
+			  kernel_fn *rest)
 {
 	uint32_t i = 0;
 	for (; bytes - i >= turn; i += turn)
 		store(to + i, pair_apply(load(a + i), load(b + i), op));
 	if (i < bytes)
-		rest_store(to + i, bytes - i,
-			   pair_apply(rest_load(a + i, bytes - i, load),
-				      rest_load(b + i, bytes - i, load), op),
-			   store);
+		rest(to + i, a + i, b + i, bytes - i);
+}
+
+/* Apart from body_pass, which so needs no stack: most ranges are whole turns. */
+VEC_INLINE void body_rest(uint8_t *to, const uint8_t *a, const uint8_t *b, uint32_t bytes,
+			  pair_load_fn *load, pair_store_fn *store, vec_op_fn *op)
+{
+	struct pair p = rest_load(a, bytes, load), q = rest_load(b, bytes, load);
+	rest_store(to, bytes, pair_apply(p, q, op), store);
 }
 
 VEC_INLINE void body_many(uint8_t *to, const uint8_t *const *x, uint32_t count, uint32_t bytes,
@@ -122,9 +148,15 @@ VEC_INLINE void body_many(uint8_t *to, const uint8_t *const *x, uint32_t count, 
 }
 
 #define BODY(op, type, turn, how, lanes)                                                           \
+	static __attribute__((noinline)) void rest_##op##_##type(void *to, const void *a,          \
+								 const void *b, uint32_t bytes)    \
+	{                                                                                          \
+		body_rest(to, a, b, bytes, load_##how, store_##how, op##_##lanes);                 \
+	}                                                                                          \
 	static void pass_##op##_##type(void *to, const void *a, const void *b, uint32_t bytes)     \
 	{                                                                                          \
-		body_pass(to, a, b, bytes, turn, load_##how, store_##how, op##_##lanes);           \
+		body_pass(to, a, b, bytes, turn, load_##how, store_##how, op##_##lanes,            \
+			  rest_##op##_##type);                                                     \
 	}                                                                                          \
 	static void many_##op##_##type(void *to, const void *const *x, uint32_t n, uint32_t bytes) \
 	{                                                                                          \
@@ -134,16 +166,20 @@ VEC_INLINE void body_many(uint8_t *to, const uint8_t *const *x, uint32_t count, 
 			body_many(to, (const uint8_t *const *)x, n, bytes, turn, load_##how,       \
 				  store_##how, op##_##lanes);                                      \
 	}
+#define BODY_ARITHMETIC(type, turn, how, lanes) \
+	BODY(sum, type, turn, how, lanes)       \
+	BODY(prod, type, turn, how, lanes)
 #define BODY_ORDER(type, turn, how, lanes) \
 	BODY(min, type, turn, how, lanes)  \
 	BODY(max, type, turn, how, lanes)
-#define BODY_ALL(type, turn, how, lanes)   \
-	BODY(sum, type, turn, how, lanes)  \
-	BODY(prod, type, turn, how, lanes) \
+#define BODY_ALL(type, turn, how, lanes)        \
+	BODY_ARITHMETIC(type, turn, how, lanes) \
 	BODY_ORDER(type, turn, how, lanes)
 
-BODY_ALL(f16, VEC_BYTES, f16, f32)
-BODY_ALL(bf16, VEC_BYTES, bf16, f32)
+BODY_ARITHMETIC(f16, VEC_BYTES, f16, wide)
+BODY_ARITHMETIC(bf16, VEC_BYTES, bf16, f32)
+BODY_ORDER(f16, 2 * VEC_BYTES, plain, f16)
+BODY_ORDER(bf16, 2 * VEC_BYTES, plain, bf16)
 BODY_ALL(f32, 2 * VEC_BYTES, plain, f32)
 BODY_ALL(f64, 2 * VEC_BYTES, plain, f64)
 BODY_ALL(u8, 2 * VEC_BYTES, plain, u8)

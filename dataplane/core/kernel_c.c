@@ -3,6 +3,8 @@
 #define VEC_BYTES 16
 #include "kernel_vec.h"
 
+#include "kernel_bf16.h"
+
 VEC_MIN_MAX_BY_SELECT(i8)
 VEC_MIN_MAX_BY_SELECT(i16)
 VEC_MIN_MAX_BY_SELECT(i32)

@@ -11,6 +11,7 @@ struct kernel_table {
 	kernel_scale_fn *scale[REDUCE_DTYPE_END];
 };
 
-extern const struct kernel_table kernel_table_c, kernel_table_avx2, kernel_table_avx512;
+extern const struct kernel_table kernel_table_c, kernel_table_avx2, kernel_table_avx512,
+	kernel_table_avx512vnni;
 
 #endif

@@ -45,6 +45,9 @@ VEC_INLINE vec vec_select(vec mask, vec yes, vec no)
 
 #define VEC_LESS(type, a, b) ((vec)((vec_##type)(a) < (vec_##type)(b)))
 
+/* A product of two f16 that were widened. */
+#define prod_wide prod_f32
+
 #define VEC_ARITHMETIC(type)                                 \
 	VEC_INLINE vec sum_##type(vec a, vec b)              \
 	{                                                    \
