@@ -88,22 +88,26 @@ static struct copy *directory_choose_more(struct directory *d, struct entry *e,
 	return best;
 }
 
-/* Complete copies that feed nobody, as far as it pays to count: they are the first. */
-static uint32_t directory_spare(const struct directory *d, const struct entry *e)
+/* Who has all of it beside the holder: how many feed nobody, as far as it pays to count, and a few
+ * to turn to when neither the holder nor we answer any more. They are the first of the copies. */
+static void directory_others(const struct directory *d, const struct entry *e, uint32_t holder,
+			     struct message_got *got)
 {
-	uint32_t count = 0, left = e->copies_count - e->arriving;
+	uint32_t left = e->copies_count - e->arriving;
 
 	list_each(l, after, &e->copies)
 	{
 		const struct copy *copy = list_item(l, struct copy, of_entry);
 
-		if (left == 0 || count == DIRECTORY_SPARE_MAX)
+		if (left == 0 || got->spare == DIRECTORY_SPARE_MAX)
 			break;
 		left -= copy->state != MESSAGE_COPY_PARTIAL && !copy->by_value;
-		count += copy->state == MESSAGE_COPY_COMPLETE && copy->sending == 0 &&
-			 directory_can_send(d, copy);
+		if (copy->state == MESSAGE_COPY_PARTIAL || !directory_can_send(d, copy))
+			continue;
+		got->spare += copy->state == MESSAGE_COPY_COMPLETE && copy->sending == 0;
+		if (copy->node != holder && got->also_count < MESSAGE_UPSTREAMS_MAX - 1)
+			got->also[got->also_count++] = copy->node;
 	}
-	return count;
 }
 
 void directory_got(const struct entry *e, uint64_t request, uint32_t what, struct message *m)
@@ -151,7 +155,7 @@ static void directory_answer_holder(struct directory *d, const struct copy *copy
 
 	directory_got(e, upstream->request, MESSAGE_GOT_HOLDER, &m);
 	m.got.holder = holder;
-	m.got.spare = directory_spare(d, e);
+	directory_others(d, e, holder, &m.got);
 	d->out.answer(d->out.arg, copy->node, &m);
 }
 

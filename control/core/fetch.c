@@ -185,6 +185,7 @@ static bool fetch_got(struct control *c, struct call *call, const struct message
 		f->call = NULL;
 		if (fetch_place(c, f, got) == 0) {
 			fetch_booked(c, f, call);
+			fetch_keep_backups(f, got);
 			fetch_connect(c, f, peers_node(c, got->holder));
 		}
 		return false;

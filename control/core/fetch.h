@@ -77,6 +77,9 @@ struct fetch {
 	struct fetch_survey survey;
 	uint32_t piece_left; /* FED by one who has a part: what is missing after that; else 0 */
 
+	uint32_t backup[MESSAGE_UPSTREAMS_MAX - 1]; /* others who had all of it */
+	uint32_t backups;
+
 	/* what the looks have found (fetch_look.c) */
 	uint64_t looked_ns;
 	uint64_t rate;	   /* bytes per second */
@@ -141,6 +144,8 @@ void fetch_announce(struct control *c, const struct node *shard);
 void fetch_fed(struct control *c, struct fetch *f, struct feed *d, uint32_t ready);
 /* A holder feeds it no more (why: enum message_get_why). */
 void fetch_feed_failed(struct control *c, struct fetch *f, struct node *holder, uint32_t why);
+/* Whom to turn to when neither the holder nor the directory answers. */
+void fetch_keep_backups(struct fetch *f, const struct message_got *got);
 /* A holder is lost: from here on counts how long it takes until chunks come again. */
 void fetch_note_lost(struct control *c, struct fetch *f, const struct feed *d);
 /* A holder does not answer; it does again; it sends. */

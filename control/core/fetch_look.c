@@ -72,6 +72,14 @@ static bool look_is_stale(struct control *c, struct fetch *f, const struct call 
 	return c->now_ns - f->more_ns > LOOK_PAUSE_NS;
 }
 
+static void look_take(struct control *c, struct fetch *f, struct feed *d, struct node *holder)
+{
+	d->first = d->end = fetch_chunks(f);
+	d->stands_in = look_silent(f) != NULL;
+	feed_start(c, d, holder);
+	fetch_divide(c, f);
+}
+
 static bool look_got(struct control *c, struct call *call, const struct message *answer)
 {
 	struct fetch *f = call->owner;
@@ -96,10 +104,8 @@ static bool look_got(struct control *c, struct call *call, const struct message 
 		fetch_leave(c, f, holder);
 		return false;
 	}
-	d->first = d->end = fetch_chunks(f);
-	d->stands_in = look_silent(f) != NULL;
-	feed_start(c, d, holder);
-	fetch_divide(c, f);
+	fetch_keep_backups(f, got);
+	look_take(c, f, d, holder);
 	return false;
 }
 
@@ -186,9 +192,40 @@ void fetch_note_lost(struct control *c, struct fetch *f, const struct feed *d)
 	f->repair_of = d->holder->number;
 }
 
+void fetch_keep_backups(struct fetch *f, const struct message_got *got)
+{
+	f->backups = got->also_count;
+	memcpy(f->backup, got->also, sizeof(f->backup));
+}
+
+static bool look_feeds(const struct fetch *f, const struct node *n)
+{
+	for (int i = 0; i < FETCH_FEEDS; i++)
+		if (f->feed[i].holder == n)
+			return true;
+	return false;
+}
+
+/* The directory does not answer either: without its booking from one who had all of it. */
+static void look_turn_to_backup(struct control *c, struct fetch *f)
+{
+	struct feed *d = fetch_feed_free(f);
+
+	for (uint32_t i = 0; d && i < f->backups; i++) {
+		struct node *n = peers_node(c, f->backup[i]);
+
+		f->backup[i] = MESSAGE_NODE_NONE;
+		if (n == NULL || n == c->self || look_feeds(f, n))
+			continue;
+		c->counters.hedges++;
+		look_take(c, f, d, n);
+		return;
+	}
+}
+
 void fetch_silent(struct control *c, struct fetch *f, struct feed *d)
 {
-	bool first = !d->silent;
+	bool first = !d->silent, asked = f->more != NULL;
 
 	d->silent = true;
 	c->counters.silences += first;
@@ -201,12 +238,15 @@ void fetch_silent(struct control *c, struct fetch *f, struct feed *d)
 		look_let_go(c, f, d);
 		return;
 	}
-	if (f->more || fetch_feed_free(f) == NULL || look_has_other(f, d, false) ||
-	    (!first && c->now_ns < f->help_ns))
+	if (fetch_feed_free(f) == NULL || look_has_other(f, d, false))
 		return;
 	if (first)
 		f->refused = 0;
-	look_ask(c, f, MESSAGE_GET_HEDGE, d->holder->number);
+	if (!asked && (first || c->now_ns >= f->help_ns))
+		look_ask(c, f, MESSAGE_GET_HEDGE, d->holder->number);
+	if (d->holder == control_shard(c, &f->by_id.id) ||
+	    (asked && c->now_ns - f->more_ns >= WATCH_SILENT_MIN_NS))
+		look_turn_to_backup(c, f);
 }
 
 /* The stand-in has not answered yet: it is not needed. */

@@ -170,8 +170,10 @@ struct message_got {
 	uint32_t chunk_bytes;
 	uint32_t what; /* enum message_got_what */
 	uint32_t holder;
-	int32_t status;	   /* FAILED: -errno */
-	uint32_t spare;	   /* HOLDER: complete copies beside it that feed nobody */
+	int32_t status;	     /* FAILED: -errno */
+	uint32_t spare;	     /* HOLDER: complete copies beside it that feed nobody */
+	uint32_t also_count; /* HOLDER: others that have all of it */
+	uint32_t also[MESSAGE_UPSTREAMS_MAX - 1];
 	uint32_t departed; /* PIECE: copies that have gone so far, to tell whether one did meanwhile
 			    */
 	char name[OBJECT_NAME_MAX + 1];

@@ -87,14 +87,15 @@ static bool decode_hello(const Rpc__Hello *in, struct message_hello *out)
 	       in->store_incarnation != 0;
 }
 
-static bool decode_also(const Rpc__Have *in, struct message_have *out)
+static bool decode_also(const uint32_t *in, size_t count, uint32_t out[MESSAGE_UPSTREAMS_MAX - 1],
+			uint32_t *out_count)
 {
-	if (in->n_also > MESSAGE_UPSTREAMS_MAX - 1)
+	if (count > MESSAGE_UPSTREAMS_MAX - 1)
 		return false;
-	out->also_count = (uint32_t)in->n_also;
-	for (size_t i = 0; i < in->n_also; i++) {
-		out->also[i] = in->also[i];
-		if (in->also[i] >= NODES_MAX)
+	*out_count = (uint32_t)count;
+	for (size_t i = 0; i < count; i++) {
+		out[i] = in[i];
+		if (in[i] >= NODES_MAX)
 			return false;
 	}
 	return true;
@@ -125,7 +126,8 @@ static bool decode_have(const Rpc__Have *in, struct message_have *out)
 	return decode_generation(in->generation) && in->state != 0 &&
 	       in->state < MESSAGE_COPY_STATES && decode_chunk(in->chunk_bytes, in->size) &&
 	       decode_id(&in->id, &out->id) && decode_node(in->upstream, &out->upstream) &&
-	       decode_also(in, out) && decode_text(&in->name, out->name, sizeof(out->name));
+	       decode_also(in->also, in->n_also, out->also, &out->also_count) &&
+	       decode_text(&in->name, out->name, sizeof(out->name));
 }
 
 static bool decode_get(const Rpc__Get *in, struct message_get *out)
@@ -154,6 +156,7 @@ static bool decode_got(const Rpc__Got *in, struct message_got *out)
 	out->spare = in->spare;
 	if (in->what >= MESSAGE_GOT_WHATS || !decode_status(in->status) ||
 	    !decode_id(&in->id, &out->id) || !decode_node(in->holder, &out->holder) ||
+	    !decode_also(in->also, in->n_also, out->also, &out->also_count) ||
 	    !decode_text(&in->name, out->name, sizeof(out->name)) ||
 	    !decode_text(&in->text, out->text, sizeof(out->text)))
 		return false;

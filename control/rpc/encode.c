@@ -59,6 +59,8 @@ static void encode_got(const struct message_got *m, Rpc__Got *out)
 	out->what = m->what;
 	out->holder = encode_node(m->holder);
 	out->departed = m->departed;
+	out->n_also = m->also_count;
+	out->also = (uint32_t *)(uintptr_t)m->also;
 	out->name = encode_text(m->name, sizeof(m->name));
 	out->value = encode_bytes(m->value, m->value_bytes);
 	out->status = m->status;

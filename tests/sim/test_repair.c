@@ -118,6 +118,38 @@ static void a_sender_is_lost(void **state)
 	}
 }
 
+/* The one that sends also keeps the directory's part for the object: nobody can be asked for
+ * another holder, but one was named before. */
+static void the_directory_is_lost_with_the_sender(void **state)
+{
+	static struct cast c;
+	struct point p = {.c = &c};
+	uint64_t detected, resumed;
+	uint32_t victim;
+
+	cast_open(&c, 4, SIZE, MBIT, 1);
+	cast_put(&c, 1);
+	cast_begin(&c, 1, 1); /* another with all of it */
+	for (uint32_t i = 2; i < 4; i++)
+		c.task[i].done = true;
+	assert_true(world_until(&c.w, WORLD_S, cast_all_done, &c) != UINT64_MAX);
+	world_run(&c.w, 10 * WORLD_MS); /* and the directory knows it */
+	for (uint32_t i = 2; i < 4; i++)
+		cast_begin(&c, i, 1);
+	p.node = half_way(&c, true, &victim);
+	p.silences = control_counters(core_of(&c, p.node))->silences;
+	strike(&c, 0, CUT);
+	detected = world_until(&c.w, WORLD_S, is_suspicious, &p);
+	p.missing = peek_missing(core_of(&c, p.node));
+	resumed = world_until(&c.w, WORLD_S, has_less_missing, &p);
+	print_message("%.1f ms until it was noticed, %.1f more until chunks came\n",
+		      (double)detected / 1e6, (double)resumed / 1e6);
+	assert_true(detected < DETECT_NS);
+	assert_true(resumed < RESUME_NS);
+	finish(&c, 0, 1);
+	cast_close(&c);
+}
+
 static uint64_t duplicates(const struct cast *c)
 {
 	uint64_t sum = 0;
@@ -280,9 +312,13 @@ static void parts_make_a_whole(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_sender_is_lost),	  cmocka_unit_test(a_sender_pauses),
-		cmocka_unit_test(the_only_sender_pauses), cmocka_unit_test(the_source_dies),
-		cmocka_unit_test(the_source_comes_back),  cmocka_unit_test(parts_make_a_whole),
+		cmocka_unit_test(a_sender_is_lost),
+		cmocka_unit_test(the_directory_is_lost_with_the_sender),
+		cmocka_unit_test(a_sender_pauses),
+		cmocka_unit_test(the_only_sender_pauses),
+		cmocka_unit_test(the_source_dies),
+		cmocka_unit_test(the_source_comes_back),
+		cmocka_unit_test(parts_make_a_whole),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -127,6 +127,8 @@ static struct message sample(uint32_t kind)
 					     .chunk_bytes = 1408,
 					     .what = MESSAGE_GOT_HOLDER,
 					     .holder = 1023,
+					     .also_count = MESSAGE_UPSTREAMS_MAX - 1,
+					     .also = {1023, 0, 5},
 					     .departed = 9};
 		strcpy(m.got.name, "a name");
 		break;
@@ -300,6 +302,7 @@ static void fields_out_of_bounds_are_refused(void **state)
 	REFUSED(MESSAGE_GOT, got.what, MESSAGE_GOT_UNKNOWN);
 	REFUSED(MESSAGE_GOT, got.what, MESSAGE_GOT_FAILED);
 	REFUSED(MESSAGE_GOT, got.status, 5);
+	REFUSED(MESSAGE_GOT, got.also[2], NODES_MAX);
 	REFUSED(MESSAGE_GOT, got.holder, MESSAGE_NODE_NONE);
 	REFUSED(MESSAGE_STREAM, stream.stream, 0);
 	REFUSED(MESSAGE_PIECES, stream.count, 0);
