@@ -122,6 +122,49 @@ class Cluster:
                 assert self.pid(node, daemon), f"{daemon} of node {node} has died"
 
 
+class Task:
+    """Python code in a node, in steps: it says a line when it has come so far, and goes on when it
+    is told one."""
+
+    def __init__(self, cluster, node, code):
+        library = build_dir() / "client/libsarissa.so"
+        begin = ("import errno, hashlib, sys, time\nsys.dont_write_bytecode = True\n"
+                 f"sys.path.insert(0, '{ROOT}/client/python')\n"
+                 "import sarissa\nnode = sarissa.open()\n"
+                 "def say(what):\n  print(what, flush=True)\n"
+                 "def step(what):\n  say(what)\n  sys.stdin.readline()\n")
+        self.child = cluster.start(node, "env", f"SARISSA_LIBRARY={library}", "/usr/bin/python3",
+                                   "-c", begin + code, stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, text=True)
+
+    def heard(self):
+        line = self.child.stdout.readline().strip()
+        assert line, "the task has died"
+        return line
+
+    def expect(self, what):
+        line = self.heard()
+        assert line == what, f"the task says {line!r}, not {what!r}"
+
+    def go_on(self):
+        self.child.stdin.write("\n")
+        self.child.stdin.flush()
+
+    def end(self):
+        self.child.stdin.close()
+        assert self.child.wait(timeout=30) == 0, f"exit {self.child.returncode}"
+
+    def kill(self):
+        self.child.kill()
+        self.child.wait(timeout=10)
+
+
+def own_status(cluster, node):
+    """What a node says of itself."""
+    lines = cluster.must(node, "sarissa", "status", "--json").splitlines()
+    return next(n for n in map(json.loads, lines) if n["self"])
+
+
 def counter_names():
     text = (ROOT / "include/internal/counters.h").read_text()
     return re.findall(r"^\s+X\((\w+), \"", text, flags=re.M)

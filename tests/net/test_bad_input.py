@@ -4,7 +4,6 @@
 
 import os
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -14,21 +13,6 @@ from netlib import Cluster, nodes
 MIB = 1 << 20
 NOBODY = 65534
 POOL = Path("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages")
-CREATE_AND_WAIT = """
-import ctypes, sys, time
-lib = ctypes.CDLL(sys.argv[1])
-class Id(ctypes.Structure):
-    _fields_ = [("bytes", ctypes.c_ubyte * 16)]
-lib.sar_id_of.restype = Id
-lib.sar_id_of.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
-lib.sar_create.argtypes = [ctypes.c_void_p, Id, ctypes.c_char_p, ctypes.c_uint64, ctypes.c_void_p]
-handle, buffer = ctypes.c_void_p(), (ctypes.c_uint64 * 8)()
-assert lib.sar_open(None, ctypes.byref(handle)) == 0
-name = b"never sealed"
-id = lib.sar_id_of(name, len(name))
-print(lib.sar_create(handle, id, name, int(sys.argv[2]), buffer), flush=True)
-time.sleep(60)
-"""
 
 
 def one_line(done, *words):
@@ -110,23 +94,6 @@ def unknown_objects_and_a_full_store():
         cluster.check_daemons()
 
 
-def a_client_killed_while_creating_gives_its_space_back():
-    netlib.need_daemons()
-    library = netlib.build_dir() / "client/libsarissa.so"
-    with Cluster(1, "--store", 64) as cluster, netlib.scratch() as directory:
-        child = cluster.start(0, sys.executable, "-c", CREATE_AND_WAIT, library, 50 * MIB,
-                              stdout=subprocess.PIPE, text=True)
-        assert child.stdout.readline() == "0\n"
-        netlib.make_file(directory / "file", 40 * MIB)
-        one_line(cluster.run(0, "sarissa", "put", "while", directory / "file"), "full")
-        child.kill()
-        child.wait()
-        netlib.wait_for(lambda: cluster.run(0, "sarissa", "put", "after",
-                                            directory / "file").returncode == 0, 5,
-                        "the space of a killed client comes back")
-        assert cluster.run(0, "sarissa", "stat", "never sealed").returncode == 4
-
-
 def ordinary_pages_do_where_huge_ones_are_missing():
     netlib.need_daemons()
     if not POOL.exists():
@@ -143,5 +110,4 @@ def ordinary_pages_do_where_huge_ones_are_missing():
 
 
 netlib.run(dataplane_that_cannot_start, control_that_cannot_start, command_without_a_node,
-           unknown_objects_and_a_full_store, a_client_killed_while_creating_gives_its_space_back,
-           ordinary_pages_do_where_huge_ones_are_missing)
+           unknown_objects_and_a_full_store, ordinary_pages_do_where_huge_ones_are_missing)

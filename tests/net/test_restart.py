@@ -3,7 +3,7 @@
 """Daemons killed and started again: what was sealed survives, what ran goes on or fails by name."""
 
 import netlib
-from netlib import Cluster
+from netlib import Cluster, Task
 
 MIB = 1 << 20
 
@@ -70,52 +70,10 @@ def a_transfer_outlives_the_receivers_control():
     a_transfer_goes_on_after(1, "control")
 
 
-class Task:
-    """Python code in a node, in steps: it says a line when it has come so far, and goes on when it
-    is told one."""
-
-    def __init__(self, cluster, node, code):
-        library = netlib.build_dir() / "client/libsarissa.so"
-        begin = ("import errno, hashlib, sys, time\nsys.dont_write_bytecode = True\n"
-                 f"sys.path.insert(0, '{netlib.ROOT}/client/python')\n"
-                 "import sarissa\nnode = sarissa.open()\n"
-                 "def say(what):\n  print(what, flush=True)\n"
-                 "def step(what):\n  say(what)\n  sys.stdin.readline()\n")
-        self.child = cluster.start(node, "env", f"SARISSA_LIBRARY={library}", "/usr/bin/python3",
-                                   "-c", begin + code, stdin=netlib.subprocess.PIPE,
-                                   stdout=netlib.subprocess.PIPE, text=True)
-
-    def heard(self):
-        line = self.child.stdout.readline().strip()
-        assert line, "the task has died"
-        return line
-
-    def expect(self, what):
-        line = self.heard()
-        assert line == what, f"the task says {line!r}, not {what!r}"
-
-    def go_on(self):
-        self.child.stdin.write("\n")
-        self.child.stdin.flush()
-
-    def end(self):
-        self.child.stdin.close()
-        assert self.child.wait(timeout=30) == 0, f"exit {self.child.returncode}"
-
-    def kill(self):
-        self.child.kill()
-        self.child.wait(timeout=10)
-
-
 def restart(cluster, node, pause=0.0):
     cluster.verb("kill", node, "control")
     netlib.time.sleep(pause)
     cluster.verb("start", node, "control")
-
-
-def used(cluster, node=0):
-    status = cluster.must(node, "sarissa", "status", "--json").splitlines()
-    return next(n["store_used"] for n in map(netlib.json.loads, status) if n["self"])
 
 
 WAIT = """
@@ -218,7 +176,7 @@ def what_a_dead_client_was_creating_goes():
             put(cluster, 0, "late", directory / "late")
             idle.expect("here!")
             idle.kill()
-            netlib.wait_for(lambda: used(cluster) < MIB, 1, "the space comes back")
+            netlib.wait_for(lambda: netlib.own_status(cluster, 0)["store_used"] < MIB, 1, "the space comes back")
             assert cluster.run(0, "sarissa", "stat", "half").returncode == 4
             cluster.must(0, "sarissa", "rm", "late")
             task, idle = Task(cluster, 0, CREATE), Task(cluster, 0, WAIT)

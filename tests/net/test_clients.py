@@ -1,0 +1,366 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Clients that die, and clients that misbehave: what they had comes back, nobody else notices."""
+
+import os
+import statistics
+import time
+
+import netlib
+from netlib import Cluster, Task, own_status
+
+MIB = 1 << 20
+LIMIT_S = 1.0
+ROUNDS = 8
+
+
+def seconds_until(condition, what):
+    begin = time.monotonic()
+    netlib.wait_for(condition, LIMIT_S, what)
+    return time.monotonic() - begin
+
+
+def told(times):
+    return f"median {1000 * statistics.median(times):.0f} ms, worst {1000 * max(times):.0f} ms " \
+           "(of which some 50 ms for asking)"
+
+
+def empty(cluster, node=0):
+    """Nothing is in the store, and nobody connected but who asks."""
+    status = own_status(cluster, node)
+    return status["store_used"] == 0 and status["sessions"] == 1 and status["arriving"] == 0
+
+
+def killed(code, prepare=None):
+    """Kills a task that has come so far, again and again."""
+    netlib.need_daemons()
+    times = []
+    with Cluster(2, "--store", 64) as cluster, netlib.scratch() as directory:
+        for _ in range(ROUNDS):
+            if prepare:
+                prepare(cluster, directory)
+            task = Task(cluster, 0, code)
+            task.expect("there")
+            task.kill()
+            times.append(seconds_until(lambda: empty(cluster), "what it had comes back"))
+        cluster.check_daemons()
+    return told(times)
+
+
+CREATE = """
+writers = [node.create(f"made {i}", 10 << 20) for i in range(5)]
+for writer in writers:
+  writer.data[:1 << 20] = bytes(1 << 20)
+  writer.publish(1 << 20)
+step("there")
+"""
+
+
+def who_creates():
+    return killed(CREATE)
+
+
+HOLD = """
+node.put("held", bytes(40 << 20))
+views = [node.get("held") for i in range(100)]
+node.delete("held")
+step("there")
+"""
+
+
+def who_holds_what_was_deleted():
+    return killed(HOLD)
+
+
+FETCHED = """
+view = node.get("far")
+node.delete("far")
+step("there")
+"""
+
+
+def who_holds_what_came_from_elsewhere():
+    def prepare(cluster, directory):
+        netlib.make_file(directory / "far", 20 * MIB)
+        cluster.must(1, "sarissa", "put", "far", directory / "far")
+    return killed(FETCHED, prepare)
+
+
+WAIT = """
+import threading
+for i in range(20):
+  threading.Thread(target=lambda i=i: node.get(f"never {i}", timeout=60), daemon=True).start()
+time.sleep(0.1)
+step("there")
+"""
+
+
+def who_waits():
+    return killed(WAIT)
+
+
+def twenty_at_once():
+    netlib.need_daemons()
+    with Cluster(1, "--store", 64) as cluster:
+        tasks = [Task(cluster, 0, f"writer = node.create('{i}', 2 << 20)\nstep('there')\n")
+                 for i in range(20)]
+        for task in tasks:
+            task.expect("there")
+        for task in tasks:
+            task.child.kill()
+        took = seconds_until(lambda: empty(cluster), "what they had comes back")
+        for task in tasks:
+            task.child.wait(timeout=10)
+        cluster.check_daemons()
+    return told([took])
+
+
+def a_reader_of_a_dead_creator():
+    """It is told at once, wherever it is."""
+    netlib.need_daemons()
+    with Cluster(2, "--store", 64) as cluster:
+        task = Task(cluster, 0, CREATE)
+        task.expect("there")
+        readers = [cluster.start(node, "sarissa", "get", "made 0", "/dev/null", "--timeout", 30,
+                                 stderr=netlib.subprocess.PIPE, text=True) for node in (0, 1)]
+        time.sleep(0.5)
+        task.kill()
+        begin = time.monotonic()
+        for reader in readers:
+            _, errors = reader.communicate(timeout=20)
+            assert reader.returncode == 1, f"exit {reader.returncode}: {errors}"
+        took = time.monotonic() - begin
+        assert took < LIMIT_S, f"told after {took:.2f} s"
+
+
+# ---- those who misbehave ------------------------------------------------------------------------
+
+# Requests of every kind, with fields that are nearly right or not at all, over connections that
+# come and go, of which some never read; pins full of rubbish, and own buffers too.
+ROGUE = """
+import mmap, os, random, socket, struct
+random.seed(SEED)
+MAGIC, VERSION, OPS = 0x53534553, 3, 14
+path = os.environ["SARISSA_SOCKET"]
+words = [0, 1, 2, 1023, 1024, 65535, 65536, 2**31, 2**32 - 1, 2**63, 2**64 - 1]
+seen = [(0, 0)]
+
+def word(bits):
+  value = random.choice(words) if random.random() < 0.7 else random.getrandbits(64)
+  return value & (2**bits - 1)
+
+def request(op):
+  slot, generation = random.choice(seen)
+  if random.random() < 0.3:
+    slot, generation = word(32), word(64)
+  name = bytes([97 + random.randrange(4)]) if random.random() < 0.9 else os.urandom(256)
+  size = random.choice([0, 1, 100, 65536, 200000, 2**63, 2**64 - 1])
+  head = struct.pack("=IHHII", MAGIC, op, VERSION, word(32), slot)
+  body = b"rogue" + name[:1] * 11 + struct.pack("=QQQqII", generation, size, word(64),
+    random.choice([-1, 0, 1, 10**6]), random.choice([0, 5, 1023, 2**32 - 1, word(32)]),
+    random.choice([0, 1, 2, 4, 8, word(32)]))
+  count = random.choice([0, 0, 1, 3, 1024]) if op == 12 else 0
+  tail = struct.pack("=IIII", word(3), word(4), word(2), count) if op == 12 else bytes(16)
+  packet = head + body + name.ljust(256, b"\\0") + tail + os.urandom(16 * count)
+  if random.random() < 0.1:
+    packet = bytearray(packet)
+    for _ in range(random.randrange(1, 8)):
+      packet[random.randrange(len(packet))] = random.getrandbits(8)
+  if random.random() < 0.05:
+    packet = packet[:random.randrange(len(packet))]
+  return bytes(packet)
+
+def rubbish(fds):
+  # pins: the third that ATTACH brings; the first two must not be had writable
+  for i, fd in enumerate(fds):
+    try:
+      m = mmap.mmap(fd, 8192)
+      if i < 2 and len(fds) == 3:
+        say(f"descriptor {i} of ATTACH is writable")
+      for _ in range(64 if len(fds) == 3 else 0):
+        struct.pack_into("=Q", m, 8 * random.randrange(1024), random.choice(
+          [word(64), (random.choice(seen)[1] & 0xffffffff) << 32 | random.choice(seen)[0] + 1]))
+      m.close()
+    except (OSError, ValueError):
+      pass
+    os.close(fd)
+
+def life():
+  s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+  s.connect(path)
+  s.settimeout(0.05)
+  deaf = random.random() < 0.2
+  if random.random() < 0.9:
+    s.send(struct.pack("=IHHII", MAGIC, 1, VERSION, 1, 0) + bytes(48) + struct.pack("=II", 2**32 - 1, 0)
+           + bytes(272))
+  for _ in range(random.randrange(1, 3000 if deaf else 200)):
+    s.settimeout(0.05)
+    s.send(request(random.randrange(OPS + 2)) if random.random() < 0.95
+           else os.urandom(random.randrange(1, 20000)))
+    if deaf:
+      continue
+    s.setblocking(False)
+    try:
+      while True:
+        answer, fds, _, _ = socket.recv_fds(s, 20000, 8)
+        if not answer:
+          break
+        if len(answer) >= 40:
+          slot, generation = struct.unpack_from("=I4xQ", answer, 16)
+          seen.append((slot, generation))
+          del seen[:-32]
+        rubbish(fds)
+    except (BlockingIOError, TimeoutError):
+      pass
+  s.close()
+
+until, lives = time.monotonic() + SECONDS, 0
+while time.monotonic() < until:
+  try:
+    life()
+  except (BrokenPipeError, ConnectionError, TimeoutError, BlockingIOError):
+    pass
+  lives += 1
+say(f"lived {lives} times")
+"""
+
+HONEST = """
+import random
+writer = node.create("honest half", 1 << 20)
+half = bytes(range(256)) * (2 << 10)
+writer.data[:1 << 19] = half
+writer.publish(1 << 19)
+node.put("honest kept", half)
+kept = node.get("honest kept")
+rounds, until = 0, time.monotonic() + SECONDS
+while time.monotonic() < until:
+  data = random.randbytes(random.choice([1, 1000, 70000, 300000]))
+  node.put(f"honest {rounds}", data)
+  assert bytes(node.get(f"honest {rounds}", timeout=10)) == data
+  node.delete(f"honest {rounds}")
+  assert kept == half
+  rounds += 1
+writer.data[1 << 19:] = half
+writer.seal()
+assert bytes(node.get("honest half", timeout=5)) == half + half
+say(f"rounds {rounds > 20}")
+"""
+
+
+def rubbish_at_the_socket(seconds=8):
+    netlib.need_daemons()
+    with Cluster(1, "--store", 64) as cluster:
+        seed = int.from_bytes(os.urandom(4), "little")
+        rogues = [Task(cluster, 0, f"SEED, SECONDS = {seed + i}, {seconds}\n" + ROGUE)
+                  for i in range(2)]
+        honest = Task(cluster, 0, f"SECONDS = {seconds}\n" + HONEST)
+        honest.expect("rounds True")
+        lives = 0
+        for rogue in rogues:
+            line = rogue.heard()
+            assert line.startswith("lived "), f"seed {seed}: {line}"
+            lives += int(line.split()[1])
+            rogue.end()
+        honest.end()
+        cluster.check_daemons()
+        cluster.must(0, "sarissa", "rm", "honest half", "honest kept")
+        for name in "abcd":  # what they sealed stays, as anybody's would
+            cluster.run(0, "sarissa", "rm", "id:" + (b"rogue" + name.encode() * 11).hex())
+        netlib.wait_for(lambda: own_status(cluster, 0)["store_used"] < MIB, 2,
+                        f"seed {seed}: the store is empty again")
+    return f"{lives} connections, seed {seed}"
+
+
+PEEK = """
+import mmap, os, socket, struct
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+s.connect(os.environ["SARISSA_SOCKET"])
+os.setgid(65534)
+os.setuid(65534)
+s.send(struct.pack("=IHHII", 0x53534553, 1, 3, 1, 0) + bytes(48) + struct.pack("=II", 2**32 - 1, 0)
+       + bytes(272))
+answer, fds, _, _ = socket.recv_fds(s, 20000, 8)
+assert len(fds) == 3 and struct.unpack_from("=i", answer, 12)[0] == 0
+for fd in fds[:2]:
+  mmap.mmap(fd, 4096, prot=mmap.PROT_READ).close()
+  for way in (lambda: mmap.mmap(fd, 4096), lambda: os.write(fd, b"x"),
+              lambda: os.open(f"/proc/self/fd/{fd}", os.O_RDWR), lambda: os.ftruncate(fd, 0)):
+    try:
+      way()
+      say("it can write")
+    except OSError:
+      pass
+say("read only")
+"""
+
+
+def a_reader_cannot_write():
+    """Not even by opening once more what it was given."""
+    netlib.need_daemons()
+    with Cluster(1, "--store", 64) as cluster:
+        task = Task(cluster, 0, PEEK)
+        task.expect("read only")
+        task.end()
+
+
+# The descriptor of a CREATE opens the whole store; what is at its end tells the daemons what has
+# arrived and what was sent.
+SCRIBBLE = """
+import mmap, os, random, socket, struct
+random.seed(SEED)
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+s.connect(os.environ["SARISSA_SOCKET"])
+s.send(struct.pack("=IHHII", 0x53534553, 1, 3, 1, 0) + bytes(48) + struct.pack("=II", 2**32 - 1, 0)
+       + bytes(272))
+socket.recv_fds(s, 20000, 8)
+s.send(struct.pack("=IHHII", 0x53534553, 2, 3, 2, 0) + b"scribbler here!!" + struct.pack(
+       "=QQQqII", 0, 4096, 0, 0, 0, 0) + bytes(272))
+answer, fds, _, _ = socket.recv_fds(s, 20000, 8)
+size = os.fstat(fds[0]).st_size
+m = mmap.mmap(fds[0], size)
+step("there")
+until, scratch = time.monotonic() + SECONDS, size // 128
+while time.monotonic() < until:
+  base, room = (size - scratch, scratch) if random.random() < 0.9 else (0, size)
+  at = base + random.randrange(room // 4096) * 4096
+  m[at:at + 4096] = random.choice([bytes(4096), bytes([255]) * 4096, os.urandom(4096)])
+say("done")
+"""
+
+
+def rubbish_over_the_whole_store(seconds=8):
+    """What others read is lost then; the daemons live, and the other nodes have what they had."""
+    netlib.need_daemons()
+    with Cluster(3, "--store", 64, "--rate", 200) as cluster, netlib.scratch() as directory:
+        seed = int.from_bytes(os.urandom(4), "little")
+        expected = netlib.make_file(directory / "big", 8 * MIB)
+        scribbler = Task(cluster, 1, f"SEED, SECONDS = {seed}, {seconds}\n" + SCRIBBLE)
+        scribbler.expect("there")
+        scribbler.go_on()
+        until, rounds = time.monotonic() + seconds - 1, 0
+        for node in range(3):
+            cluster.must(node, "sarissa", "put", f"part {node}", directory / "big")
+        while time.monotonic() < until:
+            cluster.run(0, "sarissa", "put", "moved", directory / "big")
+            children = [cluster.start(node, "sarissa", "get", "moved", "/dev/null", "--timeout", 4,
+                                      stderr=netlib.subprocess.DEVNULL) for node in (1, 2)]
+            cluster.run(1, "sarissa", "reduce", "sum", "part 0", "part 1", "part 2", "--dtype",
+                        "u8", "--timeout", 4, "--wait")
+            for child in children:
+                child.wait(timeout=60)
+            cluster.run(0, "sarissa", "rm", "moved", "sum")
+            rounds += 1
+        scribbler.expect("done")
+        scribbler.end()
+        cluster.check_daemons()
+        cluster.must(2, "sarissa", "get", "part 0", directory / "got", "--timeout", 20)
+        assert netlib.digest_of(directory / "got") == expected, f"seed {seed}: other bytes"
+        cluster.must(1, "sarissa", "put", "after", directory / "big")
+        cluster.must(2, "sarissa", "get", "after", directory / "got", "--timeout", 20)
+        assert netlib.digest_of(directory / "got") == expected, f"seed {seed}: other bytes after"
+    return f"{rounds} rounds, seed {seed}"
+
+
+netlib.run(who_creates, who_holds_what_was_deleted, who_holds_what_came_from_elsewhere, who_waits,
+           twenty_at_once, a_reader_of_a_dead_creator, rubbish_at_the_socket,
+           rubbish_over_the_whole_store, a_reader_cannot_write)
