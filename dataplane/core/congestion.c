@@ -9,6 +9,10 @@
  * of the path and do not slow us down. The window that was cut last is remembered: up to there it
  * grows quickly, beyond slowly. The round after a cut still shows the window before it and decides
  * nothing.
+ *
+ * Acknowledgements come in heaps, above all where they wait behind data, and each heap opens the
+ * window by as much at once. Two nodes that send to and fro would so make each other's queue long
+ * and empty in turn. So what a path that is full has lately taken bounds the pace as well.
  */
 
 enum {
@@ -20,6 +24,11 @@ enum {
 	CONGESTION_CUT_MAX = 307,      /* of 1024 */
 	CONGESTION_FLOOR_NS = 10000,
 	CONGESTION_RISE_NS = 25000,
+	CONGESTION_RATE_US = 1000,  /* of the receiver's clock, over which a rate is taken, */
+	CONGESTION_RATE_ROUNDS = 2, /* and so many round trips */
+	CONGESTION_BURST_NS = 250000,
+	CONGESTION_BURST_PKTS = 16,
+	CONGESTION_BURST_PKTS_FULL = 4, /* on a path that is full */
 };
 
 void congestion_init(struct engine *e, struct conn *c)
@@ -36,14 +45,16 @@ static uint64_t congestion_least(const struct engine *e)
 	return (uint64_t)CONGESTION_LEAST_PKTS * e->config.mtu;
 }
 
-/* Pace at 5/4 of the window per round trip, 2 in slow start. */
+/* Pace at 5/4 of the window per round trip, 2 in slow start, 15/14 of what a full path takes; a
+ * half whatever the receiver's clock says. */
 static void congestion_pace(struct engine *e, struct conn *c)
 {
 	uint64_t most = (uint64_t)c->window_pkts * e->config.mtu;
 
 	c->cwnd_bytes = state_min(state_max(c->cwnd_bytes, congestion_least(e)), most);
 	uint64_t per_kib = c->srtt_ns * 1024 / c->cwnd_bytes;
-	c->pace_ns_per_kib = c->slow_start ? per_kib / 2 : per_kib * 4 / 5;
+	uint64_t full = state_min(c->rate.ns_per_kib * 14 / 15, 2 * per_kib);
+	c->pace_ns_per_kib = c->slow_start ? per_kib / 2 : state_max(per_kib * 4 / 5, full);
 }
 
 static void congestion_cut(struct conn *c, uint32_t keep_1024)
@@ -173,11 +184,47 @@ static void congestion_round(struct engine *e, struct conn *c)
 	c->cwnd_limited = false;
 }
 
+/* The highest of late, which counts for a 64th less each time. A path without a queue is not full,
+ * and a sender that had nothing to send for a while has not seen how much it takes. */
+static uint64_t congestion_rate_known(const struct conn *c, uint32_t took_us)
+{
+	const struct rate *r = &c->rate;
+	uint64_t known = r->ns_per_kib + r->ns_per_kib / 64;
+	uint64_t now = (uint64_t)took_us * 1000 * 1024 / r->bytes;
+
+	if (!r->open || r->queue_ns / r->samples < c->delay_target_ns / 2)
+		return 0;
+	if (r->starved && now > known + known / 8)
+		return 0;
+	return known == 0 ? now : state_min(now, known);
+}
+
+/* What has arrived in a time of the receiver's clock: the way of the acknowledgements is not in it.
+ */
+static void congestion_rate(struct conn *c, uint64_t bytes)
+{
+	struct rate *r = &c->rate;
+	uint32_t took_us = c->latest_arrival_us - r->since_us;
+	uint64_t rounds_us = CONGESTION_RATE_ROUNDS * c->srtt_ns / 1000;
+
+	r->bytes += bytes;
+	r->samples++;
+	r->queue_ns += loss_queue_ns(c);
+	if (c->slow_start || c->min_one_way_stamp_ns == 0)
+		r->open = false;
+	else if (r->open && took_us < state_max(CONGESTION_RATE_US, rounds_us))
+		return;
+	*r = (struct rate){.ns_per_kib = congestion_rate_known(c, took_us),
+			   .since_us = c->latest_arrival_us,
+			   .open = true};
+}
+
 void congestion_acked(struct engine *e, struct conn *c, uint64_t bytes, uint32_t packets,
 		      uint64_t largest_pn)
 {
 	uint64_t delay = loss_queue_ns(c);
 
+	congestion_rate(c, bytes);
 	c->round_acked += packets;
 	c->sample_acked += packets;
 	c->round_delay_ns = state_min(c->round_delay_ns, delay);
@@ -210,7 +257,10 @@ void congestion_collapse(struct engine *e, struct conn *c)
 /* What may be sent ahead of the pace: a host that sleeps wakes late. */
 static uint64_t congestion_burst_ns(const struct conn *c, uint32_t bytes)
 {
-	return state_max(250000, 16 * c->pace_ns_per_kib * bytes / 1024);
+	uint64_t packets =
+		c->rate.ns_per_kib > 0 ? CONGESTION_BURST_PKTS_FULL : CONGESTION_BURST_PKTS;
+
+	return state_max(CONGESTION_BURST_NS, packets * c->pace_ns_per_kib * bytes / 1024);
 }
 
 bool congestion_allows(struct engine *e, struct conn *c, uint32_t bytes)

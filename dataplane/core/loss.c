@@ -29,6 +29,7 @@ void loss_one_way(struct engine *e, struct conn *c, uint32_t arrival_us, uint64_
 {
 	uint32_t sample = arrival_us - (uint32_t)(sent_ns / 1000);
 
+	c->latest_arrival_us = arrival_us;
 	c->latest_one_way_us = sample;
 	if (c->min_one_way_stamp_ns == 0 || (int32_t)(sample - c->min_one_way_us) < 0 ||
 	    e->now_ns - c->min_one_way_stamp_ns > LOSS_MIN_RTT_LIFE_NS) {

@@ -151,6 +151,17 @@ struct sent {
 };
 _Static_assert(sizeof(struct sent) == 24, "the sent ring is the largest part of a connection");
 
+/* What the path of a connection takes, while that bounds it. */
+struct rate {
+	uint64_t ns_per_kib; /* 0: not known, or not what bounds */
+	uint64_t bytes;	     /* acknowledged since since_us */
+	uint64_t queue_ns;   /* the sum of the delays that so many */
+	uint32_t samples;    /* acknowledgements have shown */
+	uint32_t since_us;   /* on the receiver's clock */
+	bool open;	     /* it counts */
+	bool starved;	     /* at some time there was nothing to send */
+};
+
 enum conn_state {
 	CONN_FREE,
 	CONN_OPENING,
@@ -216,6 +227,7 @@ struct conn {
 	uint64_t rack_time_ns; /* send time of the most recently sent packet that has arrived */
 	uint64_t srtt_ns, rttvar_ns, min_rtt_ns, latest_rtt_ns;
 	uint64_t min_rtt_stamp_ns;
+	uint32_t latest_arrival_us;		    /* on the receiver's clock */
 	uint32_t min_one_way_us, latest_one_way_us; /* plus the difference of the two clocks */
 	uint64_t min_one_way_stamp_ns;		    /* 0: no sample */
 	uint64_t loss_deadline_ns; /* reorder window of the oldest suspect, or NEVER */
@@ -234,6 +246,7 @@ struct conn {
 	bool round_blind;	  /* this round still shows the window before a cut */
 	uint64_t pace_ns;	  /* the time up to which the pacing budget is spent */
 	uint64_t pace_ns_per_kib;
+	struct rate rate;
 	uint32_t round_acked, round_ce;
 	uint32_t sample_acked, sample_lost; /* since the share of losses was last taken */
 	uint64_t delay_target_ns;	    /* queueing delay to aim at, learned */

@@ -192,6 +192,7 @@ static bool transmit_choose(struct engine *e, struct conn *c, struct draft *d, b
 			c->ping_due = true;
 			return transmit_ping(c, d);
 		}
+		c->rate.starved = true;
 		return false;
 	}
 	if (!congestion_allows(e, c, e->config.mtu))

@@ -204,7 +204,7 @@ static void full_attach(struct full *f, bool adopted)
 				   .table = (struct object_table *)n->table.base};
 	f->events_head = f->events_count = 0;
 	mailbox_init(&f->mailbox, f->mailbox_memory, f->group->arena, n->msg_tx.base,
-		     FULL_MSG_SLOTS, n->msg_rx.base, n->config.msg_rx_slots);
+		     n->options.msg_slots, n->msg_rx.base, n->config.msg_rx_slots);
 	a.reply.workers = 1;
 	a.reply.adopted = adopted;
 	a.reply.store_bytes = n->store.bytes;
@@ -287,6 +287,11 @@ void full_lose_store(struct full *f)
 	memory_poison(f->n->store.base, f->n->store.bytes);
 }
 
+static size_t full_mailbox_bytes(const struct full *f)
+{
+	return mailbox_bytes(f->n->options.msg_slots, f->n->options.msg_slots);
+}
+
 void full_open(struct full_group *g, struct world *w, const struct control_config *config,
 	       uint32_t shards, uint64_t latency_ns)
 {
@@ -315,7 +320,7 @@ void full_open(struct full_group *g, struct world *w, const struct control_confi
 		f->n->control = full_event;
 		f->events = calloc(FULL_EVENTS, sizeof(*f->events));
 		f->replies = calloc(FULL_REPLIES, sizeof(*f->replies));
-		f->mailbox_memory = full_map(mailbox_bytes(FULL_MSG_SLOTS, FULL_MSG_SLOTS));
+		f->mailbox_memory = full_map(full_mailbox_bytes(f));
 		assert(f->events && f->replies);
 		full_table(f);
 		full_start_control(f);
@@ -327,7 +332,7 @@ void full_close(struct full_group *g)
 	for (uint32_t i = 0; i < g->w->count; i++) {
 		struct full *f = &g->full[i];
 		full_kill_control(f);
-		munmap(f->mailbox_memory, mailbox_bytes(FULL_MSG_SLOTS, FULL_MSG_SLOTS));
+		munmap(f->mailbox_memory, full_mailbox_bytes(f));
 		free(f->events);
 		free(f->replies);
 	}

@@ -1,0 +1,551 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One reduce or allreduce of whole nodes: the real cores of control and dataplane, every packet, in
+ * virtual time. What it tells (time over bound, what the links carried) is the same in each run, so
+ * it may be held to a limit that a shared machine could not show.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include "full.h"
+
+enum { SUMS_NODES = FULL_SOURCES, SUMS_MSG_SLOTS = 512, SUM = 1, U32 = 11, PIN = 1 };
+
+struct options {
+	uint32_t nodes, kill, num;
+	uint64_t size, rate_bps, hop_ns, turn_ns, latency_ns, stagger_ns, trace_ns, seed;
+	uint64_t kill_at_ns, order; /* order: 0 rising, 1 falling, else the seed of a shuffle */
+	uint16_t mtu;
+	bool all, verbose;
+	double ratio_max;
+};
+
+enum step { IDLE, PUTTING, SEALING, REDUCING, GETTING, WAITING, DONE };
+
+struct client {
+	struct sums *sums;
+	uint32_t node, session, seq, slot;
+	uint64_t generation, offset, arrives_ns, done_ns;
+	enum step step;
+	bool puts, gets, reduces;
+};
+
+struct sums {
+	struct options o;
+	struct world w;
+	struct full_group g;
+	struct client client[SUMS_NODES];
+	uint64_t begin_ns, restarts;
+	uint64_t up[SUMS_NODES], down[SUMS_NODES]; /* of the links, when it began */
+	uint64_t traced_up[SUMS_NODES], traced_down[SUMS_NODES];
+};
+
+static struct object_id sums_id(uint32_t what)
+{
+	struct object_id id = {{0}};
+	uint64_t mix = prng_mix(what + 1);
+
+	memcpy(id.bytes + 8, &mix, sizeof(mix));
+	id.bytes[0] = (uint8_t)(what + 1);
+	return id;
+}
+
+/* ---- what is added up ------------------------------------------------------------------------ */
+
+static uint32_t sums_value(uint32_t node, uint64_t i)
+{
+	return ((uint32_t)i ^ (node + 1) * 0x9e3779b9u) * 0x85ebca6bu;
+}
+
+static void sums_fill(const struct sums *s, const struct client *k)
+{
+	uint32_t *to = (uint32_t *)(void *)(s->g.full[k->node].n->store.base + k->offset);
+
+	for (uint64_t i = 0; i < s->o.size / 4; i++)
+		to[i] = sums_value(k->node, i);
+}
+
+static void sums_judge(struct sums *s, const struct client *k, uint32_t used)
+{
+	const uint32_t *from =
+		(const uint32_t *)(const void *)(s->g.full[k->node].n->store.base + k->offset);
+
+	for (uint64_t i = 0; i < s->o.size / 4; i++) {
+		uint32_t sum = 0;
+
+		for (uint32_t n = 0; n < s->o.nodes; n++)
+			sum += used >> n & 1 ? sums_value(n, i) : 0;
+		if (from[i] == sum)
+			continue;
+		world_violation(&s->w, "node %u: element %llu of the sum is wrong", k->node,
+				(unsigned long long)i);
+		return;
+	}
+}
+
+/* ---- clients --------------------------------------------------------------------------------- */
+
+struct packet {
+	struct session_request r;
+	struct object_id sources[SUMS_NODES];
+};
+
+static void client_send(struct client *k, uint16_t op, enum step step, uint32_t what,
+			struct packet *p)
+{
+	struct sums *s = k->sums;
+
+	k->step = step;
+	p->r.magic = SESSION_MAGIC;
+	p->r.version = SESSION_VERSION;
+	p->r.op = op;
+	p->r.seq = ++k->seq;
+	p->r.id = sums_id(what);
+	p->r.slot = k->slot;
+	p->r.generation = k->generation;
+	p->r.pin = op == SESSION_CREATE ? PIN : op == SESSION_GET ? PIN + 1 : SESSION_PIN_NONE;
+	if (!p->r.timeout_ns)
+		p->r.timeout_ns = -1;
+	full_packet(&s->g.full[k->node], k->session, p,
+		    sizeof(p->r) + sizeof(*p->sources) * p->r.reduction.count);
+}
+
+static void client_put(struct client *k)
+{
+	struct packet p = {.r = {.size = k->sums->o.size}};
+
+	client_send(k, SESSION_CREATE, PUTTING, k->node, &p);
+}
+
+static void client_get(struct client *k)
+{
+	struct packet p = {.r = {.size = 0}};
+
+	client_send(k, SESSION_GET, GETTING, SUMS_NODES, &p);
+}
+
+static void client_reduce(struct client *k)
+{
+	const struct options *o = &k->sums->o;
+	struct packet p = {.r = {.flags = o->all ? SESSION_FLAG_SPREAD : 0,
+				 .reduction = {SUM, U32, o->num, o->nodes}}};
+
+	for (uint32_t i = 0; i < o->nodes; i++)
+		p.sources[i] = sums_id(i);
+	client_send(k, SESSION_REDUCE, REDUCING, SUMS_NODES, &p);
+}
+
+/* The next thing that it does: its put, its call, its get. */
+static void client_act(void *context, uint64_t argument)
+{
+	struct client *k = context;
+	uint64_t now = world_now(&k->sums->w);
+
+	if (!k->sums->g.full[k->node].core || (k->step != IDLE && k->step != DONE))
+		return;
+	if (k->reduces) {
+		k->reduces = false;
+		client_reduce(k);
+	} else if (k->puts && now >= k->arrives_ns) {
+		k->puts = false;
+		client_put(k);
+	} else if (k->puts) {
+		events_add(&k->sums->w.events, k->arrives_ns, client_act, k, argument);
+	} else if (k->gets) {
+		k->gets = false;
+		client_get(k);
+	}
+}
+
+static void client_answer(struct client *k, const struct session_reply *r)
+{
+	struct sums *s = k->sums;
+	struct packet p = {.r = {.watermark = UINT64_MAX}};
+
+	if (r->status == -ERESTART || r->status == -ESTALE) {
+		s->restarts++;
+		client_get(k);
+		return;
+	}
+	if (r->status) {
+		world_violation(&s->w, "node %u: request %u: %d (%s)", k->node, r->op, r->status,
+				r->text);
+		return;
+	}
+	k->slot = r->slot;
+	k->generation = r->generation;
+	k->offset = r->offset;
+	switch (k->step) {
+	case PUTTING:
+		sums_fill(s, k);
+		client_send(k, SESSION_SEAL, SEALING, 0, &p);
+		return;
+	case GETTING:
+		client_send(k, SESSION_WAIT, WAITING, 0, &p);
+		return;
+	case WAITING:
+		k->step = DONE;
+		k->done_ns = world_now(&s->w);
+		return;
+	default:
+		k->step = IDLE;
+		client_act(k, 0);
+	}
+}
+
+static void sums_reply(void *context, struct full *f, const struct full_reply *reply)
+{
+	struct sums *s = context;
+	struct client *k = &s->client[f->n->index];
+
+	if (reply->reply.op != SESSION_ATTACH && reply->reply.seq == k->seq)
+		client_answer(k, &reply->reply);
+}
+
+/* ---- the run --------------------------------------------------------------------------------- */
+
+static void sums_config(struct sums *s, struct node_options *n, struct control_config *c)
+{
+	const struct options *o = &s->o;
+
+	*n = full_options(8 * o->size + (64 << 20));
+	engine_config_default(&n->config);
+	n->config.mtu = o->mtu;
+	n->config.buffers_max = 512;
+	n->config.edges_max = 2048;
+	n->msg_slots = SUMS_MSG_SLOTS;
+	n->turn_ns = o->turn_ns;
+	control_config_default(c);
+	c->table_slots = FULL_TABLE_SLOTS;
+	c->sessions_max = FULL_SESSIONS;
+	c->entries_max = c->copies_max = c->waiters_max = c->tombstones = 1024;
+	c->stages_max = 512;
+	c->edges_max = 2048;
+}
+
+static void sums_open(struct sums *s)
+{
+	const struct options *o = &s->o;
+	struct network_link link = {
+		.rate_bps = o->rate_bps, .delay_ns = o->hop_ns, .buffer_bytes = 512 << 10};
+	struct node_options n;
+	struct control_config c;
+
+	sums_config(s, &n, &c);
+	world_init(&s->w, o->nodes, &link, &n, o->seed, false);
+	full_open(&s->g, &s->w, &c, 0, o->latency_ns);
+	s->g.on_reply = sums_reply;
+	s->g.context = s;
+	world_run(&s->w, 10 * WORLD_S);
+	for (uint32_t i = 0; i < o->nodes; i++) {
+		int session = full_session(&s->g.full[i]);
+
+		assert(session >= 0);
+		s->client[i] = (struct client){.sums = s, .node = i, .session = (uint32_t)session};
+		client_send(&s->client[i], SESSION_ATTACH, IDLE, 0, &(struct packet){.r = {0}});
+	}
+	world_run(&s->w, WORLD_S);
+}
+
+static bool sums_idle(void *context)
+{
+	const struct sums *s = context;
+
+	for (uint32_t i = 0; i < s->o.nodes; i++)
+		if (s->client[i].puts || s->client[i].step == PUTTING ||
+		    s->client[i].step == SEALING)
+			return false;
+	return true;
+}
+
+static bool sums_done(void *context)
+{
+	const struct sums *s = context;
+
+	for (uint32_t i = 0; i < s->o.nodes; i++)
+		if (s->g.full[i].core && (i == 0 || s->o.all) && s->client[i].step != DONE)
+			return false;
+	return true;
+}
+
+static void sums_arrivals(struct sums *s)
+{
+	uint32_t place[SUMS_NODES];
+	struct prng p = prng_fork(s->o.order, 1);
+
+	for (uint32_t i = 0; i < s->o.nodes; i++)
+		place[i] = s->o.order == 1 ? s->o.nodes - 1 - i : i;
+	for (uint32_t i = s->o.nodes - 1; s->o.order > 1 && i > 0; i--) {
+		uint32_t k = (uint32_t)prng_below(&p, i + 1), swap = place[i];
+
+		place[i] = place[k];
+		place[k] = swap;
+	}
+	for (uint32_t i = 0; i < s->o.nodes; i++)
+		s->client[i].arrives_ns = s->begin_ns + place[i] * s->o.stagger_ns;
+}
+
+static void sums_trace(void *context, uint64_t argument)
+{
+	struct sums *s = context;
+	double most = (double)s->o.rate_bps / 8e9 * (double)s->o.trace_ns;
+
+	printf("%8.3f ms ", (double)(world_now(&s->w) - s->begin_ns) / 1e6);
+	for (uint32_t i = 0; i < s->o.nodes; i++) {
+		const struct network_endpoint *e = &s->w.net.endpoints[i];
+
+		printf(" %3.0f/%3.0f", (double)(e->up.bytes - s->traced_up[i]) / most * 100,
+		       (double)(e->down.bytes - s->traced_down[i]) / most * 100);
+		s->traced_up[i] = e->up.bytes;
+		s->traced_down[i] = e->down.bytes;
+	}
+	printf("\n");
+	if (!sums_done(s))
+		events_add(&s->w.events, world_now(&s->w) + s->o.trace_ns, sums_trace, s, 0);
+}
+
+static void sums_kill(void *context, uint64_t argument)
+{
+	struct sums *s = context;
+
+	for (uint32_t i = 0; i < s->o.nodes; i++) {
+		if (!(s->o.kill >> i & 1))
+			continue;
+		full_kill_control(&s->g.full[i]);
+		full_kill_dataplane(&s->g.full[i]);
+	}
+}
+
+static void sums_begin(struct sums *s)
+{
+	struct options *o = &s->o;
+	uint32_t spare = (uint32_t)__builtin_popcount(o->kill);
+
+	o->num = o->nodes - spare;
+	for (uint32_t i = 0; i < o->nodes; i++)
+		s->client[i].puts = true;
+	s->begin_ns = world_now(&s->w);
+	sums_arrivals(s);
+	for (uint32_t i = 0; i < o->nodes && !o->stagger_ns; i++) /* before the start */
+		if (i < o->num)
+			client_act(&s->client[i], 0);
+	if (!o->stagger_ns) {
+		for (uint32_t i = o->num; i < o->nodes; i++)
+			s->client[i].puts = false;
+		world_until(&s->w, WORLD_S, sums_idle, s);
+		world_run(&s->w, 100 * WORLD_MS);
+	}
+	s->begin_ns = world_now(&s->w);
+	sums_arrivals(s);
+	for (uint32_t i = 0; i < o->nodes; i++) {
+		struct client *k = &s->client[i];
+
+		k->reduces = i == 0;
+		k->gets = i == 0 || o->all;
+		if (i >= o->num) {
+			k->puts = true;
+			k->arrives_ns = s->begin_ns + 20 * WORLD_MS;
+		}
+		s->up[i] = s->traced_up[i] = s->w.net.endpoints[i].up.bytes;
+		s->down[i] = s->traced_down[i] = s->w.net.endpoints[i].down.bytes;
+		client_act(k, 0);
+	}
+	if (o->kill)
+		events_add(&s->w.events, s->begin_ns + o->kill_at_ns, sums_kill, s, 0);
+	if (o->trace_ns)
+		events_add(&s->w.events, s->begin_ns + o->trace_ns, sums_trace, s, 0);
+}
+
+static double sums_print(const struct sums *s, uint64_t took_ns)
+{
+	const struct options *o = &s->o;
+	double alone = (double)o->size * 8 / (double)o->rate_bps;
+	double objects = o->all ? 2.0 * (o->nodes - 1) / o->nodes : 1;
+	double late = (double)((o->nodes - 1) * o->stagger_ns) / 1e9;
+	double bound = late + objects * alone, seconds = (double)took_ns / 1e9;
+	uint64_t wire = 0, chunks = 0, again = 0, acks = 0, grants = 0, lost = 0, most = 0;
+
+	for (uint32_t i = 0; i < o->nodes; i++) {
+		const struct counters *c = &s->w.nodes[i].counters;
+		uint64_t up = s->w.net.endpoints[i].up.bytes - s->up[i];
+		uint64_t down = s->w.net.endpoints[i].down.bytes - s->down[i];
+
+		wire += up;
+		most = up > most ? up : most;
+		most = down > most ? down : most;
+		chunks += c->tx_chunks;
+		again += c->tx_chunk_resends;
+		acks += c->tx_acks;
+		grants += c->tx_grants;
+		lost += c->lost_pkts;
+	}
+	printf("{\"op\": \"%s\", \"nodes\": %u, \"bytes\": %llu, \"seconds\": %.6f, "
+	       "\"bound_seconds\": %.6f, \"ratio\": %.4f, \"wire_bytes\": %llu, "
+	       "\"busiest_link_share\": %.4f, \"chunks\": %llu, \"resent\": %llu, \"acks\": %llu, "
+	       "\"grants\": %llu, \"lost\": %llu, \"restarts\": %llu}\n",
+	       o->all ? "allreduce" : "reduce", o->nodes, (unsigned long long)o->size, seconds,
+	       bound, seconds / bound, (unsigned long long)wire,
+	       (double)most * 8 / (double)o->rate_bps / seconds, (unsigned long long)chunks,
+	       (unsigned long long)again, (unsigned long long)acks, (unsigned long long)grants,
+	       (unsigned long long)lost, (unsigned long long)s->restarts);
+	return seconds / bound;
+}
+
+static double sums_run(struct sums *s)
+{
+	uint64_t end = 0;
+
+	sums_open(s);
+	sums_begin(s);
+	world_until(&s->w, 120 * WORLD_S, sums_done, s);
+	for (uint32_t i = 0; i < s->o.nodes; i++) {
+		const struct client *k = &s->client[i];
+
+		if (!s->g.full[i].core || (i > 0 && !s->o.all))
+			continue;
+		if (k->step != DONE)
+			world_violation(&s->w, "node %u does not get the sum", i);
+		else
+			sums_judge(s, k, ((1u << s->o.nodes) - 1) & ~s->o.kill);
+		end = k->done_ns > end ? k->done_ns : end;
+	}
+	return s->w.violations ? 0 : sums_print(s, end - s->begin_ns);
+}
+
+/* ---- options --------------------------------------------------------------------------------- */
+
+static const char usage[] =
+	"usage: sums [OPTION]...\n"
+	"\n"
+	"One reduce among simulated nodes, every packet and both real cores; node 0 asks for it.\n"
+	"Prints one JSON line.\n"
+	"\n"
+	"  --all              allreduce: all nodes get the sum\n"
+	"  --nodes N          nodes, 2 to 16 (8)\n"
+	"  --size BYTES       of each array (33554432)\n"
+	"  --rate-mbit M      of each link, each way (200)\n"
+	"  --hop-us U         from one node to another (100)\n"
+	"  --turn-us U        a worker looks at what has come so often (0: at once)\n"
+	"  --event-us U       from the dataplane to control (20)\n"
+	"  --mtu BYTES        (1500)\n"
+	"  --stagger-ms MS    the nodes put one after the other (0: all before the start)\n"
+	"  --order K          0 rising, 1 falling, else the seed of a random order (0)\n"
+	"  --kill I           node I dies; as many as die are in reserve, on the last nodes\n"
+	"  --at-ms MS         so long after the start\n"
+	"  --trace-ms MS      use of each link up/down, in percent, so often\n"
+	"  --max-ratio R      exit 1 when time / bound is above\n"
+	"  --seed N           (1)\n";
+
+static bool options_number(struct options *o, int key, double v)
+{
+	switch (key) {
+	case 'n':
+		o->nodes = (uint32_t)v;
+		return v >= 2 && v <= SUMS_NODES;
+	case 's':
+		o->size = (uint64_t)v;
+		return v >= 4 && o->size % 4 == 0;
+	case 'r':
+		o->rate_bps = (uint64_t)(v * 1e6);
+		return v > 0;
+	case 'h':
+		o->hop_ns = (uint64_t)(v * 1e3);
+		return true;
+	case 't':
+		o->turn_ns = (uint64_t)(v * 1e3);
+		return true;
+	case 'e':
+		o->latency_ns = (uint64_t)(v * 1e3);
+		return true;
+	case 'm':
+		o->mtu = (uint16_t)v;
+		return v >= 1280 && v <= 9000;
+	case 'g':
+		o->stagger_ns = (uint64_t)(v * 1e6);
+		return true;
+	case 'o':
+		o->order = (uint64_t)v;
+		return true;
+	case 'k':
+		o->kill |= v > 0 && v < SUMS_NODES ? 1u << (uint32_t)v : 0;
+		return v > 0 && v < SUMS_NODES;
+	case 'a':
+		o->kill_at_ns = (uint64_t)(v * 1e6);
+		return true;
+	case 'i':
+		o->trace_ns = (uint64_t)(v * 1e6);
+		return true;
+	case 'x':
+		o->ratio_max = v;
+		return true;
+	default:
+		o->seed = (uint64_t)v;
+		return key == 'd';
+	}
+}
+
+static bool options_parse(struct options *o, int argc, char **argv)
+{
+	static const struct option rows[] = {
+		{"all", no_argument, NULL, 'A'},
+		{"nodes", required_argument, NULL, 'n'},
+		{"size", required_argument, NULL, 's'},
+		{"rate-mbit", required_argument, NULL, 'r'},
+		{"hop-us", required_argument, NULL, 'h'},
+		{"turn-us", required_argument, NULL, 't'},
+		{"event-us", required_argument, NULL, 'e'},
+		{"mtu", required_argument, NULL, 'm'},
+		{"stagger-ms", required_argument, NULL, 'g'},
+		{"order", required_argument, NULL, 'o'},
+		{"kill", required_argument, NULL, 'k'},
+		{"at-ms", required_argument, NULL, 'a'},
+		{"trace-ms", required_argument, NULL, 'i'},
+		{"max-ratio", required_argument, NULL, 'x'},
+		{"seed", required_argument, NULL, 'd'},
+		{"help", no_argument, NULL, 'H'},
+		{NULL, 0, NULL, 0},
+	};
+	int key;
+
+	while ((key = getopt_long(argc, argv, "", rows, NULL)) != -1) {
+		char *end = NULL;
+		double v = optarg ? strtod(optarg, &end) : 0;
+
+		if (key == 'H') {
+			printf("%s", usage);
+			exit(0);
+		}
+		if (key == 'A')
+			o->all = true;
+		else if (!optarg || end == optarg || *end || v < 0 || !options_number(o, key, v))
+			return false;
+	}
+	return optind == argc && o->kill < 1u << (o->nodes - (uint32_t)__builtin_popcount(o->kill));
+}
+
+int main(int argc, char **argv)
+{
+	static struct sums s = {.o = {.nodes = 8,
+				      .size = 32 << 20,
+				      .rate_bps = 200000000,
+				      .hop_ns = 100 * WORLD_US,
+				      .latency_ns = 20 * WORLD_US,
+				      .mtu = 1500,
+				      .seed = 1}};
+	double ratio;
+
+	if (!options_parse(&s.o, argc, argv)) {
+		fprintf(stderr, "%s", usage);
+		return 2;
+	}
+	ratio = sums_run(&s);
+	if (s.w.violations)
+		return 1;
+	if (s.o.ratio_max > 0 && ratio > s.o.ratio_max) {
+		fprintf(stderr, "sums: time / bound %.4f is above %.4f\n", ratio, s.o.ratio_max);
+		return 1;
+	}
+	return 0;
+}
