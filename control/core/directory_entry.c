@@ -185,10 +185,9 @@ void directory_value_clear(struct directory *d, struct entry *e)
 
 static struct tombstone *directory_grave(const struct directory *d, const struct object_id *id)
 {
-	uint32_t home;
+	uint32_t home = idmap_hash(id) & d->tombstones_mask;
 
-	memcpy(&home, id->bytes + 4, sizeof(home));
-	return &d->tombstones[home & d->tombstones_mask & ~(uint32_t)(TOMBSTONE_WAYS - 1)];
+	return &d->tombstones[home & ~(uint32_t)(TOMBSTONE_WAYS - 1)];
 }
 
 /* The one of this id; else, for a new one, one that may be used. */

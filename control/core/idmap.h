@@ -32,14 +32,19 @@ static inline void idmap_carve(struct idmap *m, struct arena *a, uint32_t items)
 	m->mask = buckets - 1;
 }
 
-static inline uint32_t idmap_bucket(const struct idmap *m, const struct object_id *id)
+static inline uint32_t idmap_hash(const struct object_id *id)
 {
 	uint64_t a, b;
 
 	memcpy(&a, id->bytes, 8);
 	memcpy(&b, id->bytes + 8, 8);
 	a = (a ^ b) * 0x9e3779b97f4a7c15ull; /* Fibonacci hashing: Knuth, TAOCP 3, 6.4 */
-	return (uint32_t)(a >> 32) & m->mask;
+	return (uint32_t)(a >> 32);
+}
+
+static inline uint32_t idmap_bucket(const struct idmap *m, const struct object_id *id)
+{
+	return idmap_hash(id) & m->mask;
 }
 
 static inline struct idmap_node *idmap_find(const struct idmap *m, const struct object_id *id)
