@@ -9,6 +9,27 @@ struct combine {
 	uint32_t count, added;
 };
 
+void combine_prefetch(const struct buffer *b, uint32_t chunk)
+{
+	uint32_t bytes = (uint32_t)state_min(b->chunk_bytes, COMBINE_PREFETCH_BYTES);
+	const uint8_t *to = b->data + (uint64_t)chunk * b->chunk_bytes;
+	uint32_t looked = 0;
+
+	for (uint32_t at = 0; at < bytes; at += 64)
+		__builtin_prefetch(to + at, 1, 3);
+	list_each(l, &b->locals)
+	{
+		const struct in_edge *i = list_entry(l, struct in_edge, on_buffer);
+		if (looked++ == KERNEL_SOURCES_MAX)
+			return;
+		if (!local_edge_has(i, chunk))
+			continue;
+		const uint8_t *from = local_edge_chunk(i, chunk);
+		for (uint32_t at = 0; at < bytes; at += 64)
+			__builtin_prefetch(from + at, 0, 3);
+	}
+}
+
 static void combine_add(struct combine *m, struct in_edge *i, const uint8_t *bytes)
 {
 	m->source[m->count++] = bytes;

@@ -94,6 +94,11 @@ static inline bool combine_open(const struct buffer *b, uint32_t chunk)
 uint32_t combine_chunk(struct engine *e, struct buffer *b, uint32_t chunk, struct in_edge *i,
 		       const uint8_t *payload);
 
+/* Begins to fetch what combine_chunk() will touch, beside a payload. Of each range no more than
+ * this: beyond it the processor's own prefetchers have caught on, and we would be in their way. */
+enum { COMBINE_PREFETCH_BYTES = 1536 };
+void combine_prefetch(const struct buffer *b, uint32_t chunk);
+
 /* local_edge.c: one buffer's chunks into another. */
 enum reason local_edge_open(struct engine *e, const struct record *r);
 /* Chunks from..to - 1 of the source have become ready. */

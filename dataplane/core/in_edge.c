@@ -2,8 +2,6 @@
 #include "executor.h"
 #include "transport.h"
 
-enum { IN_EDGE_PREFETCH_BYTES = 1536 };
-
 struct in_edge *in_edge_find(struct engine *e, uint32_t handle)
 {
 	uint16_t index = handle_index(handle);
@@ -81,23 +79,8 @@ void in_edge_prefetch(const struct engine *e, const uint8_t *frame)
 	const struct in_edge *i = &e->in_edges[index];
 	const struct buffer *b = i->buffer;
 	chunk = chunk - i->origin_first + i->first;
-	if (chunk >= b->chunks)
-		return;
-	const uint8_t *to = b->data + (uint64_t)chunk * b->chunk_bytes;
-	/* Beyond this the processor's own prefetchers have caught on, and we would be in their way.
-	 */
-	uint32_t bytes =
-		b->chunk_bytes < IN_EDGE_PREFETCH_BYTES ? b->chunk_bytes : IN_EDGE_PREFETCH_BYTES;
-	for (uint32_t at = 0; at < bytes; at += 64)
-		__builtin_prefetch(to + at, 1, 3);
-	if (list_empty(&b->locals))
-		return;
-	const struct in_edge *local = list_entry(b->locals.next, struct in_edge, on_buffer);
-	if (!local_edge_has(local, chunk))
-		return;
-	const uint8_t *from = local_edge_chunk(local, chunk);
-	for (uint32_t at = 0; at < bytes; at += 64)
-		__builtin_prefetch(from + at, 0, 3);
+	if (chunk < b->chunks)
+		combine_prefetch(b, chunk);
 }
 
 /* The chunk has been given before, or its place needs no more. */

@@ -96,6 +96,9 @@ void local_edge_sweep(struct engine *e)
 		struct in_edge *i = list_entry(e->sweeps.next, struct in_edge, due);
 		while (budget > 0 && local_edge_next(i, &budget)) {
 			uint32_t chunk = i->cursor++;
+			/* the next one; of longer chunks the processor fetches more by itself */
+			if (i->cursor < i->end && i->buffer->chunk_bytes <= COMBINE_PREFETCH_BYTES)
+				combine_prefetch(i->buffer, i->cursor);
 			budget -= (int64_t)combine_chunk(e, i->buffer, chunk, NULL, NULL) *
 				  i->buffer->chunk_bytes;
 		}
