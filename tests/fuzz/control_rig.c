@@ -135,9 +135,42 @@ void rig_say(struct rig *r, uint32_t node, const struct message *m)
 		control_message(r->core, rig_conn(node), &back, r->now_ns);
 }
 
+static bool rig_old_clients(void *arg)
+{
+	const struct rig *r = arg;
+
+	return r->old_clients;
+}
+
+static void rig_start(struct rig *r)
+{
+	const struct control_ops ops = {r, rig_send, rig_reply, NULL, rig_old_clients};
+	struct control_config config;
+
+	rig_config(&config);
+	CHECK(madvise(rig_core, rig_core_bytes, MADV_DONTNEED) == 0);
+	r->core = control_init(rig_core, &config, &ops, r->now_ns);
+	CHECK(r->core);
+	rig_attach(r);
+	rig_turn(r, 0);
+	for (uint32_t node = 1; node < RIG_NODES; node++) {
+		rig_up(r, node);
+		rig_hello(r, node);
+	}
+}
+
+void rig_restart(struct rig *r)
+{
+	for (uint32_t s = 0; s < RIG_SESSIONS; s++) {
+		r->left[s] |= r->open[s];
+		r->old_clients |= r->open[s];
+		r->open[s] = false;
+	}
+	rig_start(r);
+}
+
 struct rig *rig_begin(void)
 {
-	const struct control_ops ops = {&rig, rig_send, rig_reply, NULL, NULL};
 	struct control_config config;
 	struct rig *r = &rig;
 	void *store = rig.store, *table = rig.table;
@@ -151,20 +184,12 @@ struct rig *rig_begin(void)
 		table = aligned_alloc(64, object_table_bytes(RIG_TABLE_SLOTS));
 		CHECK(rig_core != MAP_FAILED && store && table);
 	}
-	CHECK(madvise(rig_core, rig_core_bytes, MADV_DONTNEED) == 0);
 	memset(r, 0, sizeof(*r));
 	r->store = store;
 	r->table = table;
 	r->now_ns = 1000000000;
 	rig_table(r);
-	r->core = control_init(rig_core, &config, &ops, r->now_ns);
-	CHECK(r->core);
-	rig_attach(r);
-	rig_turn(r, 0);
-	for (uint32_t node = 1; node < RIG_NODES; node++) {
-		rig_up(r, node);
-		rig_hello(r, node);
-	}
+	rig_start(r);
 	return r;
 }
 
@@ -177,10 +202,13 @@ void rig_open(struct rig *r, uint32_t session)
 	attach.pin = SESSION_PIN_NONE;
 	if (r->open[session])
 		return;
-	memset(r->pins[session], 0, sizeof(r->pins[session]));
+	if (!r->left[session])
+		memset(r->pins[session], 0, sizeof(r->pins[session]));
 	got = control_session_open(r->core, r->pins[session], r->now_ns);
 	CHECK(got >= 0 && got < RIG_SESSIONS && !r->open[got]);
 	r->open[got] = true;
+	r->left[session] = false; /* its number may be another's: pins are only words */
+	control_session_process(r->core, (uint32_t)got, 1 + session % 2);
 	control_session_request(r->core, (uint32_t)got, &attach, sizeof(attach), r->now_ns);
 	CHECK(r->last.status == 0);
 }
@@ -228,6 +256,7 @@ void rig_end(struct rig *r)
 
 	for (uint32_t s = 0; s < RIG_SESSIONS; s++)
 		rig_close(r, s);
+	r->old_clients = false;
 	for (int i = 0; i < 4; i++)
 		rig_turn(r, 60000000000);
 	control_detach(r->core, r->now_ns);

@@ -22,6 +22,8 @@ struct rig {
 	uint64_t now_ns;
 	_Atomic uint64_t pins[RIG_SESSIONS][SESSION_PINS];
 	bool open[RIG_SESSIONS];
+	bool left[RIG_SESSIONS]; /* by control: its pins go along to the next one */
+	bool old_clients;	 /* some have not come back, nor gone */
 	struct object_table *table;
 	uint8_t *store;
 	struct session_reply last; /* answer */
@@ -39,6 +41,8 @@ uint32_t rig_conn(uint32_t node);
 void rig_hello(struct rig *r, uint32_t node);
 /* The node says it, if the codec lets it through. */
 void rig_say(struct rig *r, uint32_t node, const struct message *m);
+/* Control is killed and started again: the table stays as it was. */
+void rig_restart(struct rig *r);
 void rig_open(struct rig *r, uint32_t session);
 void rig_close(struct rig *r, uint32_t session);
 /* Lets time pass and timers fire, and takes the commands. Commands that end something are answered

@@ -2,7 +2,8 @@
 /*
  * Everything that clients and workers can do to a control core, in any order: requests that are
  * nearly right or plain bytes, clients that come and go and scribble on their pins, events of
- * workers, answers of other nodes, time.
+ * workers, answers of other nodes, time; and its end in the midst of it, with another one that
+ * takes over the table and the clients.
  */
 #include <string.h>
 #include "control_rig.h"
@@ -21,7 +22,7 @@ enum action {
 	ANSWER,
 	HELLO,
 	GROUP_ANSWER,
-	REDUCE_REQUEST,
+	RESTART,
 	ACTIONS
 };
 
@@ -47,7 +48,8 @@ static void do_reduce(struct rig *r, struct rig_input *in, uint32_t session,
 	q->reduction.dtype = (uint32_t)(rig_take(in, 1) % (REDUCE_DTYPE_END + 1));
 	q->reduction.count = bits & 0x80 ? SESSION_SOURCES_MAX : bits & 7;
 	q->reduction.num = bits >> 3 & 3;
-	q->flags = bits & 0x20 ? SESSION_FLAG_SPREAD : bits & 0x40;
+	q->flags &= SESSION_FLAG_AGAIN;
+	q->flags |= bits & 0x20 ? SESSION_FLAG_SPREAD : bits & 0x40;
 	for (uint32_t i = 0; i < q->reduction.count; i++, length += OBJECT_ID_BYTES) {
 		struct object_id id = some_id(in);
 
@@ -76,37 +78,12 @@ static void do_request(struct rig *r, struct rig_input *in)
 	q.slot = bits & 2 ? r->last.slot : (uint32_t)rig_take(in, 1);
 	q.generation = r->last.generation;
 	q.name[0] = (char)q.id.bytes[0];
+	q.flags = bits >> 3 & (SESSION_FLAG_AGAIN | SESSION_FLAG_BRIEF);
 	if (q.op == SESSION_REDUCE) {
 		do_reduce(r, in, session, &q);
 		return;
 	}
 	control_session_request(r->core, session, &q, sizeof(q), r->now_ns);
-}
-
-/* A reduce of up to seven sources, some of them its own target, twice the same, or too few bytes.
- */
-static void do_reduce_request(struct rig *r, struct rig_input *in)
-{
-	struct {
-		struct session_request q;
-		struct object_id source[8];
-	} p = {.q = {.magic = SESSION_MAGIC, .version = SESSION_VERSION, .op = SESSION_REDUCE}};
-	uint32_t session = (uint32_t)rig_take(in, 1) % RIG_SESSIONS;
-	uint8_t bits = (uint8_t)rig_take(in, 1);
-	size_t length = sizeof(p.q) + (bits % 8 + (bits == 0xff)) * OBJECT_ID_BYTES;
-
-	p.q.id = some_id(in);
-	p.q.name[0] = (char)p.q.id.bytes[0];
-	p.q.pin = SESSION_PIN_NONE;
-	p.q.flags = bits / 8 & 1;
-	p.q.timeout_ns = bits & 0x10 ? -1 : bits & 0x20 ? 0 : 1000000000;
-	p.q.reduction.op = (uint32_t)rig_take(in, 1) % (REDUCE_OP_END + 1);
-	p.q.reduction.dtype = (uint32_t)rig_take(in, 1) % (REDUCE_DTYPE_END + 1);
-	p.q.reduction.num = bits / 64;
-	p.q.reduction.count = bits % 8;
-	for (int i = 0; i < bits % 8; i++)
-		p.source[i] = some_id(in);
-	control_session_request(r->core, session, &p, length, r->now_ns);
 }
 
 static void do_raw_request(struct rig *r, struct rig_input *in)
@@ -261,7 +238,7 @@ static void do_answer(struct rig *r, struct rig_input *in)
 	uint8_t value[64] = {7};
 	uint8_t bits = (uint8_t)rig_take(in, 1);
 	struct session_object object = {.generation = 3, .id = some_id(in)};
-	struct object_id source[4] = {0};
+	struct object_id sources[8];
 
 	m.request = r->sent[bits % 16];
 	if (m.kind == MESSAGE_GOT) {
@@ -280,7 +257,7 @@ static void do_answer(struct rig *r, struct rig_input *in)
 		m.reply.generation = r->last.generation;
 	} else if (m.kind == MESSAGE_OBJECTS) {
 		m.objects = (struct message_objects){bits / 64, bits & 1, &object};
-	} else if (m.kind == MESSAGE_STREAM) {
+	} else if (m.kind == MESSAGE_STREAM || m.kind == MESSAGE_PIECES || m.kind == MESSAGE_HAS) {
 		m.stream.id = some_id(in);
 		m.stream.generation = r->last.generation;
 		m.stream.stream = 1 + bits;
@@ -302,21 +279,9 @@ static void do_answer(struct rig *r, struct rig_input *in)
 		m.get.why = bits / 16 % MESSAGE_GET_WHYS;
 	} else if (m.kind == MESSAGE_LIST) {
 		m.list.cursor = bits;
-	} else if (m.kind == MESSAGE_REDUCE || m.kind == MESSAGE_REDUCED) {
-		m.reduce = (struct message_reduce){.target = some_id(in),
-						   .op = 1 + bits % 4,
-						   .dtype = REDUCE_U8,
-						   .num = 1 + bits / 4 % 2,
-						   .timeout_ns = bits & 0x10 ? UINT64_MAX : bits,
-						   .count = 1 + bits / 32 % 4,
-						   .sources = source};
-		for (uint32_t i = 0; i < 4; i++)
-			source[i] = some_id(in);
-	} else if (m.kind == MESSAGE_USED) {
-		m.used = (struct message_used){.target = some_id(in),
-					       .status = bits & 1 ? 0 : -(int32_t)(bits / 2),
-					       .count = bits / 64,
-					       .sources = source};
+	} else if (m.kind == MESSAGE_REDUCE || m.kind == MESSAGE_REDUCED ||
+		   m.kind == MESSAGE_USED) {
+		make_reduce(&m, in, bits, sources);
 	} else if (m.kind == MESSAGE_COMBINE || m.kind == MESSAGE_COMBINED) {
 		return; /* only what the codec lets through may come in: fuzz_message has those */
 	} else if (m.kind != MESSAGE_HELLO && m.kind != MESSAGE_NODE) {
@@ -325,7 +290,10 @@ static void do_answer(struct rig *r, struct rig_input *in)
 	} else {
 		return;
 	}
-	control_message(r->core, rig_conn(1 + bits / 8 % 2), &m, r->now_ns);
+	if (m.kind == MESSAGE_PIECES || m.kind == MESSAGE_HAS) /* echoed: they must hold */
+		rig_say(r, 1 + bits / 8 % 2, &m);
+	else
+		control_message(r->core, rig_conn(1 + bits / 8 % 2), &m, r->now_ns);
 }
 
 static void step(struct rig *r, struct rig_input *in)
@@ -361,8 +329,12 @@ static void step(struct rig *r, struct rig_input *in)
 	case GROUP_ANSWER:
 		do_group_answer(r, in);
 		break;
-	case REDUCE_REQUEST:
-		do_reduce_request(r, in);
+	case RESTART:
+		b = (uint8_t)rig_take(in, 1);
+		if (b % 4)
+			rig_restart(r);
+		else
+			r->old_clients = false;
 		break;
 	default:
 		rig_hello(r, 1 + (uint32_t)rig_take(in, 1) % 2);
