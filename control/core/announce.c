@@ -90,6 +90,7 @@ void objects_have(struct control *c, uint32_t slot, struct message *m)
 	if (s->state == OBJECT_CREATING)
 		m->have.state = o->combine && o->combine->sum.op == 0 ? MESSAGE_COPY_PARTIAL
 								      : MESSAGE_COPY_CREATING;
+	m->have.made = o->combine != NULL;
 	if (s->state == OBJECT_FETCHING) {
 		m->have.state = MESSAGE_COPY_PARTIAL;
 		if (o->fetch)
@@ -113,7 +114,11 @@ static bool objects_announced(struct control *c, struct call *call, const struct
 	o->owner = call->node->number + 1;
 	o->owner_life = call->cookie;
 	c->objects.announcing--;
-	if (answer->reply.status == -ESTALE) {
+	if (answer->reply.status == -ESTALE && o->combine) {
+		combine_refused(c, o->combine);
+	} else if (answer->reply.status == -ESTALE && call->message.have.made) {
+		objects_announce(c, slot); /* it is complete by now, as any other */
+	} else if (answer->reply.status == -ESTALE) {
 		objects_kill(c, slot, "the object was deleted: get it again");
 	} else {
 		guard_told(c, slot, answer->reply.guard);

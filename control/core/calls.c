@@ -26,6 +26,10 @@ static void calls_transmit(struct control *c, struct call *call)
 	if (m->kind == MESSAGE_COMBINE)
 		reduce_fill_message(c, call);
 	reconcile_stamp(c, call->node, m);
+	if (m->kind == MESSAGE_COMMIT)
+		reduce_fill_commit(c, call);
+	if (m->kind == MESSAGE_RECALL)
+		reduction_fill_recall(c, call);
 	if (m->kind == MESSAGE_REDUCE)
 		m->reduce.timeout_ns = reduction_left(c, call->owner);
 	peers_send(c, call->node, m);
@@ -208,7 +212,7 @@ void calls_move(struct control *c)
 		call->redirects = 0;
 		if (call->message.kind == MESSAGE_GET)
 			call->message.get.life = 0;
-		if (call->message.kind == MESSAGE_HAVE)
+		if (call->message.kind == MESSAGE_HAVE || call->message.kind == MESSAGE_RECALL)
 			call->cookie = members_life(c, owner);
 		calls_transmit(c, call);
 		calls_rearm(c, call);

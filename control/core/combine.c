@@ -136,7 +136,7 @@ static void combine_free(struct control *c, struct combine *k)
 
 void combine_killed(struct control *c, struct combine *k)
 {
-	if (k->hidden || !k->done) /* else the slot may be another's by now */
+	if (!k->sealed) /* else the slot may be another's by now */
 		objects_at(c, k->slot)->combine = NULL;
 	combine_free(c, k);
 }
@@ -155,7 +155,7 @@ static void combine_give_up(struct control *c, struct combine *k, bool anew, con
 	uint32_t slot = k->slot;
 	struct object_id id = k->by_id.id;
 	uint64_t generation = k->generation;
-	bool hidden = k->hidden, keep = !hidden && k->done && !(anew && combine_stands(c, k));
+	bool hidden = k->hidden, keep = k->sealed && !(anew && combine_stands(c, k));
 
 	combine_killed(c, k);
 	if (keep)
@@ -176,22 +176,49 @@ static void combine_heard(struct control *c, struct combine *k)
 	timers_set(&c->timers, &k->orphan, c->now_ns + c->config.orphan_ns, combine_orphan_fire);
 }
 
-void combine_done(struct control *c, struct combine *k)
+static void combine_seal(struct control *c, struct combine *k)
 {
 	struct stage *s = objects_at(c, k->slot)->stage;
 
+	k->sealed = true;
+	objects_at(c, k->slot)->combine = NULL;
+	/* what was put together from stripes is a copy as others; the directory names one that must
+	 * stay */
+	objects_seal(c, k->slot, k->sum.op != 0);
+	objects_announce(c, k->slot);
+	if (s)
+		plan_settle_stage(c, s);
+}
+
+void combine_refused(struct control *c, struct combine *k)
+{
+	if (k->done) /* perhaps the one who asked for it has agreed to it, and is about to say so */
+		timers_set(&c->timers, &k->orphan, c->now_ns + c->config.stall_ns,
+			   combine_orphan_fire);
+	else
+		combine_give_up(c, k, false, "its reduce begins again: get it again");
+}
+
+void combine_done(struct control *c, struct combine *k)
+{
 	k->done = true;
 	list_each(l, after, &k->parts) part_end(c, list_item(l, struct part, of_combine));
-	if (!k->hidden) {
-		objects_at(c, k->slot)->combine = NULL;
-		/* what was put together from stripes is a copy as others; the directory names one
-		 * that must stay */
-		objects_seal(c, k->slot, k->sum.op != 0);
-		objects_announce(c, k->slot);
-	}
+	if (!k->hidden && !k->held)
+		combine_seal(c, k);
 	combine_report(c, k);
-	if (!k->hidden && s)
-		plan_settle_stage(c, s);
+}
+
+static void combine_let_go(struct control *c, struct combine *k)
+{
+	struct stage *s = objects_at(c, k->slot)->stage;
+
+	if (!k->held)
+		return;
+	k->held = k->sum.hold = false;
+	if (s)
+		plan_finish(c, s);
+	if (k->done)
+		combine_seal(c, k);
 }
 
 /* Nothing that was added up can be trusted. A hidden object is built again from the same parts: the
@@ -276,6 +303,9 @@ static int combine_check(struct control *c, const struct message_combine *m)
 
 	if ((m->op && !reduce_op_valid(m->op)) || element == 0 || m->size % element)
 		return -EINVAL;
+	if (m->flags & ~(uint32_t)(MESSAGE_COMBINE_HIDDEN | MESSAGE_COMBINE_HOLD) ||
+	    m->flags == (MESSAGE_COMBINE_HIDDEN | MESSAGE_COMBINE_HOLD))
+		return -EINVAL;
 	if (m->generation == 0 || m->size == 0 || m->chunk_bytes < CHUNK_BYTES_MIN ||
 	    m->chunk_bytes > CHUNK_BYTES_MAX || m->chunk_bytes % 64 || m->need == 0 ||
 	    m->need > MESSAGE_PARTS_MAX || m->count > m->need || m->scale > UINT16_MAX)
@@ -333,7 +363,8 @@ static int combine_make(struct control *c, struct node *n, const struct message_
 	idmap_insert(&c->combines.by_id, &k->by_id, &m->id);
 	k->coordinator = n;
 	k->target = m->target;
-	k->sum = (struct plan_sum){m->op, m->dtype, m->op ? m->need : 1, m->scale};
+	k->held = m->flags & MESSAGE_COMBINE_HOLD;
+	k->sum = (struct plan_sum){m->op, m->dtype, m->op ? m->need : 1, m->scale, k->held};
 	k->reduce = m->reduce;
 	k->generation = m->generation;
 	k->size = m->size;
@@ -415,6 +446,8 @@ void combine_request(struct control *c, struct node *n, const struct message *m)
 		error = combine_find(c, n, &m->combine, &k);
 	if (error == 0) {
 		combine_heard(c, k);
+		if (!(m->combine.flags & MESSAGE_COMBINE_HOLD))
+			combine_let_go(c, k);
 		error = combine_parts(c, k, &m->combine);
 		if (error)
 			combine_give_up(c, k, false, "it cannot be built here: get it again");
@@ -434,9 +467,31 @@ void combine_release(struct control *c, struct node *n, const struct message *m)
 	{
 		struct combine *k = list_item(l, struct combine, active);
 
-		if (k->coordinator == n && k->reduce == m->combined.reduce &&
-		    object_id_equal(&k->target, &m->combined.target))
-			combine_give_up(c, k, false, "its reduce has ended: get it again");
+		if (k->coordinator != n || k->reduce != m->combined.reduce ||
+		    !object_id_equal(&k->target, &m->combined.target))
+			continue;
+		if (!k->hidden && k->done && k->generation == m->combined.generation) {
+			if (m->combined.what && k->held)
+				continue; /* it may be the result: FINISH will come, or nobody */
+			combine_let_go(c, k);
+		}
+		combine_give_up(c, k, false, "its reduce has ended: get it again");
 	}
+	peers_send(c, n, &answer);
+}
+
+void combine_finish(struct control *c, struct node *n, const struct message *m)
+{
+	struct message answer = {.kind = MESSAGE_REPLY, .request = m->request};
+	struct idmap_node *known = idmap_find(&c->combines.by_id, &m->combined.target);
+	struct combine *k = known ? idmap_item(known, struct combine, by_id) : NULL;
+	uint32_t slot = c->table ? objects_find(c, &m->combined.target) : TABLE_SLOT_NONE;
+
+	if (k && k->generation == m->combined.generation && k->done)
+		combine_let_go(c, k);
+	if (slot == TABLE_SLOT_NONE || !objects_is(c, slot, m->combined.generation) ||
+	    c->table->slot[slot].state != OBJECT_SEALED)
+		answer.reply.status = -ENOENT;
+	answer.reply.generation = m->combined.generation;
 	peers_send(c, n, &answer);
 }

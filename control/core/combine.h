@@ -12,6 +12,9 @@
  *
  * Hidden objects (all but the target) are found by those alone who know their id and generation;
  * they stay until the coordinator releases them or is not heard of for orphan_ns.
+ *
+ * The target's last chunk is held: when all of it is in the coordinator hears DONE, but nobody can
+ * read it to its end before FINISH says that this generation is the result (reduce_commit.c).
  */
 #ifndef SARISSA_CONTROL_CORE_COMBINE_H
 #define SARISSA_CONTROL_CORE_COMBINE_H
@@ -84,7 +87,9 @@ struct combine {
 	uint32_t count; /* parts so far */
 	int32_t lost;	/* -errno: the object itself cannot be built */
 	bool hidden;
-	bool done, told;
+	bool done, told; /* all of it is in; the coordinator knows of that, or of lost */
+	bool held;	 /* its last chunk is for nobody yet */
+	bool sealed;	 /* a target that is done and not held: an object as any other */
 };
 
 struct combines {
@@ -99,9 +104,13 @@ void combines_carve(struct combines *cs, struct arena *a, const struct control_c
 /* COMBINE and RELEASE from a coordinator. */
 void combine_request(struct control *c, struct node *n, const struct message *m);
 void combine_release(struct control *c, struct node *n, const struct message *m);
+/* FINISH from the coordinator, or from the node that has asked for the reduce. */
+void combine_finish(struct control *c, struct node *n, const struct message *m);
 
 /* BUFFER_DONE. */
 void combine_done(struct control *c, struct combine *k);
+/* Nobody coordinates it whom the directory knows. */
+void combine_refused(struct control *c, struct combine *k);
 /* The object is taken away; the worker has lost its buffer. */
 void combine_killed(struct control *c, struct combine *k);
 void combine_stage_lost(struct control *c, struct combine *k);

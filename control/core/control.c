@@ -184,7 +184,7 @@ void control_start(struct control *c)
 	list_init(&c->fetches.active);
 	list_init(&c->combines.active);
 	reduces_init(c);
-	list_init(&c->reductions.active);
+	reductions_init(c);
 	list_init(&c->loopback_queue);
 	list_init(&c->sessions.polled);
 	list_init(&c->objects.lru);
@@ -306,6 +306,8 @@ static void control_take_remove(struct control *c, struct node *n, const struct 
 		objects_replace(c, slot, "the object is made anew: get it again");
 	else if (slot != TABLE_SLOT_NONE)
 		objects_kill(c, slot, "the object was deleted");
+	if (slot != TABLE_SLOT_NONE && control_shard(c, &m->object.id) != n)
+		objects_disown(c, &m->object.id, m->object.generation); /* it is another's by now */
 	answer.reply.generation = m->object.generation;
 	peers_send(c, n, &answer);
 }
@@ -329,6 +331,7 @@ void control_dispatch(struct control *c, struct node *n, uint32_t conn, const st
 	case MESSAGE_TOLD:
 	case MESSAGE_REDUCE:
 	case MESSAGE_REDUCED:
+	case MESSAGE_RECALL:
 		reshard_request(c, n, m);
 		break;
 	case MESSAGE_STAT:
@@ -365,6 +368,12 @@ void control_dispatch(struct control *c, struct node *n, uint32_t conn, const st
 		break;
 	case MESSAGE_COMBINED:
 		reduce_combined(c, n, m);
+		break;
+	case MESSAGE_COMMIT:
+		reduction_commit(c, n, m);
+		break;
+	case MESSAGE_FINISH:
+		combine_finish(c, n, m);
 		break;
 	case MESSAGE_COMBINE:
 		combine_request(c, n, m);
@@ -459,7 +468,6 @@ void control_usage(const struct control *c, struct control_usage *out)
 		.serves = c->serves.pool.used,
 		.combines = c->combines.pool.used,
 		.parts = c->combines.parts.used,
-		.reductions = c->reductions.pool.used,
 		.stages = c->plan.stages.used,
 		.edges = c->plan.ins.used + c->plan.outs.used,
 		.calls = c->calls.pool.used,
@@ -467,6 +475,7 @@ void control_usage(const struct control *c, struct control_usage *out)
 		.entries = c->directory.entries.used,
 	};
 	list_each(l, after, &c->reduces.active) out->reduces++;
+	list_each(l, after, &c->reductions.active) out->reductions++;
 	for (uint32_t i = 0; i < c->peers.links.fresh; i++) {
 		const struct link *l = pool_at(&c->peers.links, i);
 

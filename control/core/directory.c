@@ -96,6 +96,11 @@ static bool directory_have_generation(struct directory *d, uint32_t node, const 
 	const struct message_have *have = &m->have;
 	struct copy *own = directory_copy(e, node);
 
+	if (have->made && have->generation != e->reserved) {
+		directory_reply(d, node, m->request, -ESTALE, e->generation,
+				"nobody coordinates its reduce here any more");
+		return false;
+	}
 	if (e->reserved && have->generation != e->reserved) {
 		directory_reply(d, node, m->request, have->create ? -EEXIST : -ESTALE,
 				e->generation,
@@ -220,8 +225,10 @@ static void directory_have(struct directory *d, uint32_t node, const struct mess
 				"the directory is full: delete objects");
 		return;
 	}
-	if (!directory_have_generation(d, node, m, e))
+	if (!directory_have_generation(d, node, m, e)) {
+		directory_settle(d, e);
 		return;
+	}
 	if (!directory_have_copy(d, node, have, e)) {
 		directory_reply(d, node, m->request, -ENOSPC, 0,
 				"the directory has no room for another copy: delete objects");

@@ -35,7 +35,9 @@ bool loopback_push(struct control *c, const struct message *m)
 	} else if (m->kind == MESSAGE_REDUCE && m->reduce.count > 0) {
 		memcpy(data, m->reduce.sources, sizeof(struct object_id) * m->reduce.count);
 		l->message.reduce.sources = (const struct object_id *)(const void *)data;
-	} else if (m->kind == MESSAGE_USED && m->used.count > 0) {
+	} else if ((m->kind == MESSAGE_USED || m->kind == MESSAGE_COMMIT ||
+		    m->kind == MESSAGE_RECALL) &&
+		   m->used.count > 0) {
 		memcpy(data, m->used.sources, sizeof(struct object_id) * m->used.count);
 		l->message.used.sources = (const struct object_id *)(const void *)data;
 	} else if (m->kind == MESSAGE_COMBINE && m->combine.count > 0) {
@@ -53,6 +55,7 @@ void loopback_run(struct control *c)
 	members_pump(c);
 	objects_announce_pump(c);
 	graves_pump(c);
+	reductions_pump(c);
 	while ((first = list_first(&c->loopback_queue)) != NULL) {
 		struct loopback *l = list_item(first, struct loopback, link);
 

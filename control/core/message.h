@@ -15,7 +15,7 @@
 #include "internal/session.h"
 
 enum {
-	MESSAGE_VERSION = 5,
+	MESSAGE_VERSION = 6,
 	MESSAGE_TEXT_MAX = 127,	  /* bytes, without the terminating zero */
 	MESSAGE_OBJECTS_MAX = 32, /* entries in one OBJECTS message */
 	MESSAGE_UPSTREAMS_MAX = SESSION_UPSTREAMS,
@@ -54,6 +54,9 @@ enum message_kind {
 	MESSAGE_TOLD,	/* node -> shard: you know all that I hold; forget the rest -> REPLY */
 	MESSAGE_PIECES, /* node -> holder: which of these chunks do you have? -> HAS */
 	MESSAGE_HAS,
+	MESSAGE_COMMIT, /* shard -> who asked for the reduce: may this be its result? -> REPLY */
+	MESSAGE_FINISH, /* -> node: what you have built is the result, let it go -> REPLY */
+	MESSAGE_RECALL, /* who asked for a reduce -> shard: so it has ended -> REPLY */
 	MESSAGE_KINDS,
 };
 
@@ -146,6 +149,7 @@ struct message_have {
 	uint64_t rate;	 /* COMPLETE: bytes per second at which it came; 0: not told */
 	uint32_t guards; /* 1: this copy stays, whatever the others do (guard.h) */
 	uint32_t orphan; /* 1: who guarded it lives no more: name me another, or me */
+	uint32_t made;	 /* 1: it is being made by a reduce: only for whoever coordinates that */
 	uint64_t life;	 /* as in message_told; set when it is sent */
 };
 
@@ -239,22 +243,26 @@ struct message_members { /* REDIRECT: digest only */
 
 enum { MESSAGE_REDUCE_SPREAD = 1 /* flags: all contributors will get the result */ };
 
-struct message_reduce { /* REDUCE; REDUCED: target, and timeout_ns, 0 or UINT64_MAX */
+/* REDUCE; REDUCED: target, timeout_ns, 0 or UINT64_MAX, and asked, 0: it is not the asker's own */
+struct message_reduce {
 	struct object_id target;
 	uint32_t op, dtype; /* enum reduce_op, enum reduce_dtype */
 	uint32_t num;	    /* so many of the sources suffice; the first to arrive */
 	uint32_t flags;
 	uint64_t timeout_ns; /* UINT64_MAX: none */
+	uint64_t asked;	     /* the asker's number for it, in all that it sends of it */
 	char name[OBJECT_NAME_MAX + 1];
 	uint32_t count;
 	const struct object_id *sources;
 };
 
-struct message_used {
+struct message_used { /* USED; COMMIT, RECALL */
 	struct object_id target;
 	int32_t status; /* 0, or -errno: it has failed */
 	uint64_t generation;
 	char text[MESSAGE_TEXT_MAX + 1];
+	uint64_t asked; /* COMMIT, RECALL: of the REDUCE */
+	uint32_t node;	/* COMMIT: who has built it, or MESSAGE_NODE_NONE */
 	uint32_t count;
 	const struct object_id *sources;
 };
@@ -267,7 +275,11 @@ struct message_part {
 	uint32_t first, count, to;
 };
 
-enum { MESSAGE_COMBINE_HIDDEN = 1 /* flags: nobody but the named streams knows of the object */ };
+enum {				   /* flags */
+       MESSAGE_COMBINE_HIDDEN = 1, /* nobody but the named streams knows of the object */
+       MESSAGE_COMBINE_HOLD = 2,   /* its last chunk is given to nobody before FINISH, or a COMBINE
+				    * without this flag */
+};
 
 struct message_combine {
 	struct object_id id;
@@ -293,7 +305,9 @@ enum message_combined_what {
 	MESSAGE_COMBINED_WHATS,
 };
 
-struct message_combined { /* RELEASE: target and reduce only */
+/* RELEASE, FINISH: target, reduce, and the result's generation, or 0. RELEASE: with what = 1 it is
+ * not known whether that is the result. */
+struct message_combined {
 	struct object_id id;
 	uint64_t generation;
 	struct object_id target;

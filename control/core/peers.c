@@ -433,6 +433,7 @@ static void peers_meet(struct control *c, const struct conn *conn, struct node *
 		n->life++;
 		reconcile_asked(n);
 		objects_announce_all(c);
+		reductions_tell(c);
 		peers_hello(c, conn->handle, MESSAGE_ANNOUNCE_BEGUN);
 	}
 	if (h->announce == MESSAGE_ANNOUNCE_BEGUN && control_is_shard(c, c->self))

@@ -2,13 +2,14 @@
 #include "state.h"
 
 /*
- * Bound of a worker's queue: each stage and each edge has at most its opening and its dropping
- * record in it (a number is used again only after EVENT_DROPPED, which needs the record to have
- * left), each link at most an open and each connection a close; ADVANCEs wait in the stages.
+ * Bound of a worker's queue: each stage has at most its opening, its finishing and its dropping
+ * record in it, each edge its opening and its dropping (a number is used again only after
+ * EVENT_DROPPED, which needs the record to have left), each link at most an open and each
+ * connection a close; ADVANCEs wait in the stages.
  */
 static uint32_t plan_queue_capacity(const struct control_config *config)
 {
-	return 2 * config->stages_max + 4 * config->edges_max + 2 * config->links_max +
+	return 3 * config->stages_max + 4 * config->edges_max + 2 * config->links_max +
 	       2 * config->conns_max;
 }
 
@@ -131,6 +132,7 @@ static struct stage *plan_open_stage(struct control *c, uint32_t slot, unsigned 
 	r.buffer.reduce_op = (uint8_t)sum->op;
 	r.buffer.dtype = (uint8_t)sum->dtype;
 	r.buffer.scale = (uint16_t)sum->scale;
+	r.buffer.hold = sum->hold;
 	plan_push(c, worker, &r);
 	objects_at(c, slot)->holds++;
 	return s;
@@ -155,6 +157,14 @@ struct stage *plan_stage_sum(struct control *c, uint32_t slot, unsigned worker,
 	if (s)
 		objects_at(c, slot)->stage = s;
 	return s;
+}
+
+void plan_finish(struct control *c, const struct stage *s)
+{
+	struct record r = {.op = COMMAND_FINISH};
+
+	r.progress.buffer = s->handle;
+	plan_push(c, s->worker, &r);
 }
 
 struct stage *plan_mirror(struct control *c, uint32_t slot, unsigned worker, uint32_t chunk_bytes,

@@ -81,10 +81,12 @@ struct plan_sum {
 	uint32_t op, dtype;
 	uint32_t need;	/* contributions to each chunk */
 	uint32_t scale; /* divides the sum at the end; 0, 1: not */
+	bool hold;	/* its last chunk stays here until plan_finish */
 };
 /* A stage that adds up. bitmap: plan_bitmap_counted. */
 struct stage *plan_stage_sum(struct control *c, uint32_t slot, unsigned worker,
 			     uint32_t chunk_bytes, uint32_t bitmap, const struct plan_sum *sum);
+void plan_finish(struct control *c, const struct stage *s);
 /* A stage beside the object's own, for a part that reads it on this worker; it follows the object's
  * watermark. */
 struct stage *plan_mirror(struct control *c, uint32_t slot, unsigned worker, uint32_t chunk_bytes,

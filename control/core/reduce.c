@@ -44,7 +44,7 @@ uint64_t reduce_generation(struct control *c, const struct reduce *r)
 	return control_generation(c);
 }
 
-static struct reduce *reduce_find(struct control *c, const struct object_id *target)
+struct reduce *reduce_find(struct control *c, const struct object_id *target)
 {
 	struct idmap_node *n = idmap_find(&c->reduces.by_id, target);
 
@@ -61,6 +61,7 @@ static void reduce_free(struct control *c, struct reduce *r)
 		allocator_give(&c->reduces.space, r->value);
 	timers_cancel(&c->timers, &r->deadline);
 	timers_cancel(&c->timers, &r->beat);
+	timers_cancel(&c->timers, &r->watch);
 	list_remove(&r->active);
 	idmap_remove(&c->reduces.by_id, &r->by_id);
 	r->number = 0;
@@ -69,21 +70,27 @@ static void reduce_free(struct control *c, struct reduce *r)
 
 /* ---- what is asked -------------------------------------------------------------------------- */
 
+void reduce_used(struct control *c, const struct reduce *r, struct message_used *m)
+{
+	m->target = r->by_id.id;
+	m->generation = r->generation;
+	m->count = 0;
+	m->sources = c->reduces.ids;
+	for (uint32_t i = 0; i < r->count; i++)
+		if (r->source[i].seat != REDUCE_NONE)
+			c->reduces.ids[m->count++] = r->source[i].id;
+}
+
 static void reduce_answer(struct control *c, const struct reduce *r, uint32_t node,
 			  uint64_t request)
 {
 	struct message m = {.kind = MESSAGE_USED, .request = request};
-	uint32_t used = 0;
 
-	m.used.target = r->by_id.id;
+	reduce_used(c, r, &m.used);
+	if (r->status)
+		m.used.count = 0;
 	m.used.status = r->status;
-	m.used.generation = r->generation;
 	memcpy(m.used.text, r->text, sizeof(m.used.text));
-	for (uint32_t i = 0; r->status == 0 && i < r->count; i++)
-		if (r->source[i].seat != REDUCE_NONE)
-			c->reduces.ids[used++] = r->source[i].id;
-	m.used.count = used;
-	m.used.sources = c->reduces.ids;
 	peers_send(c, peers_node(c, node), &m);
 }
 
@@ -99,7 +106,7 @@ void reduce_ask(struct control *c, struct node *n, const struct message *m)
 		peers_send(c, n, &unknown);
 		return;
 	}
-	if (r->state >= REDUCE_SPREADING) {
+	if (r->finished || r->state == REDUCE_ENDED) {
 		reduce_answer(c, r, n->number, m->request);
 		return;
 	}
@@ -163,6 +170,9 @@ static void reduce_release(struct control *c, struct reduce *r)
 	m.combined.target = r->by_id.id;
 	m.combined.reduce = r->number;
 	m.combined.part_node = MESSAGE_NODE_NONE;
+	if (r->status == 0 && r->state >= REDUCE_COMMITTING)
+		m.combined.generation = r->generation;
+	m.combined.what = r->state == REDUCE_COMMITTING;
 	for (uint32_t i = 0; i < r->seats; i++) {
 		bool told = r->seat[i].host == REDUCE_NONE;
 
@@ -186,8 +196,11 @@ static void reduce_end_calls(struct control *c, struct reduce *r)
 		calls_cancel(c, r->cell[i].call);
 		r->cell[i].call = NULL;
 	}
+	calls_cancel(c, r->call);
+	r->call = NULL;
 	timers_cancel(&c->timers, &r->deadline);
 	timers_cancel(&c->timers, &r->beat);
+	timers_cancel(&c->timers, &r->watch);
 }
 
 void reduce_answer_all(struct control *c, struct reduce *r)
@@ -206,11 +219,11 @@ void reduce_end(struct control *c, struct reduce *r, int32_t status, const char 
 {
 	bool answered = r->answered;
 
+	r->status = status;
 	reduce_end_calls(c, r);
 	reduce_release(c, r);
 	reduce_spread_free(c, r);
 	r->state = REDUCE_ENDED;
-	r->status = status;
 	strncpy(r->text, text, MESSAGE_TEXT_MAX);
 	directory_unreserve(&c->directory, &r->by_id.id);
 	if (r->value)
@@ -259,7 +272,8 @@ static void reduce_beat_fire(struct control *c, struct timer *t)
 	struct reduce *r = list_item(t, struct reduce, beat);
 
 	timers_set(&c->timers, t, c->now_ns + c->config.orphan_ns / 4, reduce_beat_fire);
-	reduce_beat(c, r);
+	if (r->state < REDUCE_COMMITTING || r->stripes > 1)
+		reduce_beat(c, r);
 }
 
 /* ---- the beginning -------------------------------------------------------------------------- */
@@ -299,9 +313,9 @@ static uint32_t reduce_room(struct control *c, uint64_t bytes)
 	return range;
 }
 
-static struct reduce *reduce_make(struct control *c, struct node *n, const struct message *m)
+static struct reduce *reduce_make(struct control *c, struct node *n, uint64_t request,
+				  const struct message_reduce *in)
 {
-	const struct message_reduce *in = &m->reduce;
 	struct reduces *rs = &c->reduces;
 	uint64_t sources = sizeof(struct reduce_source) * in->count;
 	struct reduce *r;
@@ -324,7 +338,8 @@ static struct reduce *reduce_make(struct control *c, struct node *n, const struc
 	list_append(&rs->active, &r->active);
 	idmap_insert(&rs->by_id, &r->by_id, &in->target);
 	r->number = ++rs->number;
-	r->request = m->request;
+	r->request = request;
+	r->asked = in->asked;
 	r->caller = n->number;
 	r->op = in->op;
 	r->dtype = in->dtype;
@@ -364,10 +379,13 @@ static bool reduce_calls(const struct control *c, uint32_t count)
 void reduce_request(struct control *c, struct node *n, const struct message *m)
 {
 	struct reduce *r = reduce_find(c, &m->reduce.target);
+	const struct entry *e = directory_find(&c->directory, &m->reduce.target);
+	uint64_t before = e ? e->generation : 0;
 	const char *wrong;
 	int error;
 
-	if (r && r->caller == n->number && r->request == m->request) {
+	if (r && r->caller == n->number && r->asked == m->reduce.asked) {
+		r->request = m->request;
 		if (r->answered)
 			reduce_reply(c, n->number, m->request, 0, "");
 		return;
@@ -395,23 +413,81 @@ void reduce_request(struct control *c, struct node *n, const struct message *m)
 	}
 	if (r)
 		reduce_free(c, r);
-	r = reduce_make(c, n, m);
+	r = reduce_make(c, n, m->request, &m->reduce);
 	if (r == NULL) {
 		directory_unreserve(&c->directory, &m->reduce.target);
 		reduce_reply(c, n->number, m->request, -EAGAIN, reduce_too_many);
 		return;
 	}
+	r->before = before;
 	reduce_begin(c, r, &m->reduce);
 }
 
-void reduce_deleted(struct control *c, const struct object_id *target)
+bool reduce_deleted(struct control *c, const struct object_id *target)
 {
 	struct reduce *r = reduce_find(c, target);
+	bool active = r && r->state != REDUCE_ENDED;
 
-	if (r && r->state == REDUCE_ENDED)
-		reduce_free(c, r);
-	else if (r)
+	if (active)
 		reduce_end(c, r, -ECANCELED, "its target was deleted: reduce again");
+	else if (r)
+		reduce_free(c, r);
+	return active;
+}
+
+void reduce_drop(struct control *c, struct reduce *r)
+{
+	list_each(l, after, &r->askers)
+	{
+		struct reduce_asker *a = list_item(l, struct reduce_asker, link);
+
+		reshard_redirect(c, peers_node(c, a->node), a->request);
+		list_remove(&a->link);
+		pool_give(&c->reduces.askers, a);
+	}
+	if (!r->answered)
+		reshard_redirect(c, peers_node(c, r->caller), r->request);
+	reduce_end_calls(c, r);
+	reduce_release(c, r);
+	reduce_spread_free(c, r);
+	directory_unreserve(&c->directory, &r->by_id.id);
+	reduce_free(c, r);
+}
+
+/* What the one who asked for it remembers of a result that another coordinator has made. */
+static int32_t reduce_remember(struct control *c, struct node *n, const struct message *m)
+{
+	const struct message_used *in = &m->used;
+	struct reduce *r = reduce_find(c, &in->target);
+	const struct tombstone *t = directory_tombstone(&c->directory, &in->target);
+	const struct message_reduce reduce = {
+		.target = in->target, .asked = in->asked, .num = in->count, .count = in->count};
+
+	if (t && t->generation >= in->generation)
+		return -ESTALE;
+	if (r && r->state == REDUCE_ENDED && r->generation < in->generation)
+		reduce_free(c, r);
+	else if (r && r->state < REDUCE_COMMITTING && r->caller == n->number &&
+		 r->asked == in->asked)
+		reduce_drop(c, r); /* it is made already */
+	else if (r)
+		return 0;
+	r = reduce_make(c, n, m->request, &reduce);
+	if (r == NULL)
+		return -EAGAIN;
+	for (uint32_t i = 0; i < r->count; i++)
+		r->source[i] = (struct reduce_source){.reduce = r, .id = in->sources[i]};
+	r->state = REDUCE_ENDED;
+	r->generation = in->generation;
+	r->answered = true;
+	list_remove(&r->active);
+	list_append(&c->reduces.ended, &r->active);
+	return 0;
+}
+
+void reduce_recall(struct control *c, struct node *n, const struct message *m)
+{
+	reduce_reply(c, n->number, m->request, reduce_remember(c, n, m), "");
 }
 
 void reduce_keep(struct control *c)
@@ -420,22 +496,18 @@ void reduce_keep(struct control *c)
 	{
 		struct reduce *r = list_item(l, struct reduce, active);
 
-		if (control_shard(c, &r->by_id.id) == c->self)
-			continue;
-		list_each(i, next, &r->askers)
-		{
-			struct reduce_asker *a = list_item(i, struct reduce_asker, link);
-
-			reshard_redirect(c, peers_node(c, a->node), a->request);
-			list_remove(&a->link);
-			pool_give(&c->reduces.askers, a);
-		}
-		if (!r->answered)
-			reshard_redirect(c, peers_node(c, r->caller), r->request);
-		reduce_end_calls(c, r);
-		reduce_release(c, r);
-		reduce_spread_free(c, r);
-		directory_unreserve(&c->directory, &r->by_id.id);
-		reduce_free(c, r);
+		if (control_shard(c, &r->by_id.id) != c->self)
+			reduce_drop(c, r);
 	}
+}
+
+void reduce_have(struct control *c, const struct message_have *have)
+{
+	struct reduce *r = list_empty(&c->reduces.active) ? NULL : reduce_find(c, &have->id);
+	const struct tombstone *t = r ? directory_tombstone(&c->directory, &have->id) : NULL;
+
+	/* Only of a result that was agreed on has anybody all: it is not to be made again. */
+	if (r && r->state < REDUCE_COMMITTING && have->state == MESSAGE_COPY_COMPLETE &&
+	    have->generation > r->before && (t == NULL || have->generation > t->generation))
+		reduce_drop(c, r);
 }

@@ -5,10 +5,12 @@
  * (combine.h), and mends the tree when something is lost. It never touches payload, but for small
  * objects, whose values come with the answers of the directory and are added up here.
  *
- *   LOCATING  it is asked where the sources are         -> RUNNING (all have answered once), ENDED
- *   RUNNING   seats are filled, objects are built       -> ENDED, SPREADING
- *   SPREADING all stripes are there, the target is put together where it is wanted -> ENDED
- *   ENDED     kept for those who ask how it ended, until its place is needed
+ *   LOCATING   it is asked where the sources are         -> RUNNING (all have answered once), ENDED
+ *   RUNNING    seats are filled, objects are built       -> COMMITTING; ENDED
+ *   COMMITTING somebody has all of the target but its last chunk: who asked for the reduce is
+ *              asked whether that may be the result      -> COMMITTED; dropped (another one is)
+ *   COMMITTED  it is: whoever holds a last chunk may let it go -> ENDED
+ *   ENDED      kept for those who ask how it ended, until its place is needed
  *
  * Sources take seats in the order in which they come; a seat is for one source, or for several that
  * were on one node when the reduce began; those beyond num wait as a reserve. Usually there is one
@@ -23,8 +25,11 @@
  * as it is lost, and filled again from the reserve or with what turns up; its cells and all their
  * ancestors get objects of new generations. The others keep what they have built and send it again.
  *
- * A coordinator that dies takes this with it: the caller's node (session_reduce.c) repeats the
- * request at the next one. Bounds: reduces_max, reduce_sources_max.
+ * From COMMITTING on nothing is repaired any more (reduce_commit.c): nobody has all bytes of
+ * the target before that, and the set of the sources is never another one after it.
+ *
+ * A coordinator that dies takes this with it: the caller's node (reduction.c) repeats the request
+ * at the next one, unless it has agreed to a result. Bounds: reduces_max, reduce_sources_max.
  */
 #ifndef SARISSA_CONTROL_CORE_REDUCE_H
 #define SARISSA_CONTROL_CORE_REDUCE_H
@@ -89,6 +94,7 @@ struct reduce_cell {
 	bool delivered; /* its parent's object has all of it */
 	bool gone;	/* lost after it was delivered */
 	bool done;	/* it is complete */
+	bool watched;	/* its node has been told of it for a while */
 };
 
 struct reduce_getter { /* a node that puts the target together from the roots' stripes */
@@ -103,7 +109,8 @@ struct reduce_getter { /* a node that puts the target together from the roots' s
 enum reduce_state {
 	REDUCE_LOCATING,
 	REDUCE_RUNNING,
-	REDUCE_SPREADING,
+	REDUCE_COMMITTING,
+	REDUCE_COMMITTED,
 	REDUCE_ENDED,
 };
 
@@ -112,9 +119,12 @@ struct reduce {
 	struct list active;	 /* on reduces.active, or ended ones on reduces.ended */
 	struct list askers, getters;
 	struct control *control;
-	struct timer deadline, beat;
+	struct call *call; /* COMMITTING: COMMIT; COMMITTED: FINISH */
+	struct timer deadline, beat, watch;
 	uint64_t number;
-	uint64_t request; /* of the REDUCE that began it */
+	uint64_t request; /* of the REDUCE, as it came last */
+	uint64_t asked;	  /* the caller's number for it */
+	uint64_t before;  /* generation of the target that nobody live had then, and nobody will */
 	uint32_t caller;  /* node */
 	uint32_t op, dtype, num, flags;
 	uint64_t size; /* 0 and no source known: not known yet */
@@ -129,12 +139,16 @@ struct reduce {
 	uint32_t seats, stripes, cells; /* 0: no tree yet */
 	uint32_t degree, root;		/* of one stripe only */
 	uint64_t generation;		/* of the result */
+	uint32_t holder;		/* from COMMITTING on: who has built it */
+	uint32_t forced;		/* nodes that were made to get a target in stripes */
 	struct reduce_source *source;
 	struct reduce_seat *seat;
 	struct reduce_cell *cell; /* stripe by stripe */
 	int32_t status;
 	uint8_t state;
 	bool answered; /* the REDUCE */
+	bool finished; /* somebody has all of the result */
+	bool broken;   /* COMMITTED: a stripe is lost */
 	bool small;    /* so far all values came along */
 	bool sized;
 	char name[OBJECT_NAME_MAX + 1];
@@ -167,34 +181,57 @@ struct control_config;
 void reduces_carve(struct reduces *rs, struct arena *a, const struct control_config *config);
 void reduces_init(struct control *c);
 
-/* REDUCE, REDUCED, COMBINED. */
+/* REDUCE, REDUCED, COMBINED, RECALL. */
 void reduce_request(struct control *c, struct node *n, const struct message *m);
 void reduce_ask(struct control *c, struct node *n, const struct message *m);
 void reduce_combined(struct control *c, struct node *n, const struct message *m);
+void reduce_recall(struct control *c, struct node *n, const struct message *m);
+/* A HAVE, before the directory gets it: somebody may have all of what another coordinator made. */
+void reduce_have(struct control *c, const struct message_have *have);
 
 /* Why a request cannot be, or NULL; nothing but its own fields is looked at. */
 const char *reduce_wrong(const struct message_reduce *m);
 
-/* The parts of a COMBINE that is about to leave, as they are now. */
+/* The parts of a COMBINE that is about to leave, as they are now; the sources of a COMMIT. */
 void reduce_fill_message(struct control *c, struct call *call);
+void reduce_fill_commit(struct control *c, struct call *call);
 
 /* No message reaches the node any more. */
 void reduce_node_down(struct control *c, struct node *n);
 /* That generation of the target is ended, wherever it was made. */
 void reduce_buried(struct control *c, const struct message_bury *b);
-/* The target was deleted. */
-void reduce_deleted(struct control *c, const struct object_id *target);
+/* The target is to be deleted. Returns whether it was being made: then its reduce has ended. */
+bool reduce_deleted(struct control *c, const struct object_id *target);
 /* The members have changed: those that are another's now begin again there. */
 void reduce_keep(struct control *c);
 
 /* For the files of the coordinator. */
 /* A new one, later than what was buried of the target: another coordinator's clock may be ahead. */
 uint64_t reduce_generation(struct control *c, const struct reduce *r);
+struct reduce *reduce_find(struct control *c, const struct object_id *target);
+/* Which sources are in it. */
+void reduce_used(struct control *c, const struct reduce *r, struct message_used *m);
 /* Tells those who have asked. */
 void reduce_answer_all(struct control *c, struct reduce *r);
+/* It is another's to make, or made already: whoever has asked us asks again. */
+void reduce_drop(struct control *c, struct reduce *r);
 void reduce_end(struct control *c, struct reduce *r, int32_t status, const char *text);
 /* Answers the REDUCE: it goes on. */
 void reduce_accept(struct control *c, struct reduce *r);
+
+/* reduce_commit.c */
+/* That node has all of the target but its last chunk. */
+void reduce_commit(struct control *c, struct reduce *r, uint32_t node);
+/* Lets that node's last chunk go. */
+void reduce_commit_finish(struct control *c, struct reduce *r, uint32_t node);
+/* The node that has built the result has it no more: it is what others have of it. */
+void reduce_commit_lost(struct control *c, struct reduce *r);
+/* Now and then, while somebody is waited for who may not live. */
+void reduce_commit_look(struct control *c, struct reduce *r);
+
+/* reduce_watch.c */
+/* Looks now and then whether those live that it depends on. */
+void reduce_watch(struct control *c, struct reduce *r);
 
 /* reduce_source.c */
 void reduce_locate(struct control *c, struct reduce_source *s);
@@ -235,8 +272,8 @@ void reduce_spread_anew(struct control *c, struct reduce *r);
 /* COMBINED from one that puts the target together. */
 void reduce_spread_combined(struct control *c, struct reduce *r, struct node *n,
 			    const struct message_combined *m);
-/* All stripes are there. */
-void reduce_spread_done(struct control *c, struct reduce *r);
+/* Stripes, or somebody's copy, are complete, or lost: what follows. */
+void reduce_spread_check(struct control *c, struct reduce *r);
 void reduce_spread_node_down(struct control *c, struct reduce *r, uint32_t node);
 void reduce_spread_free(struct control *c, struct reduce *r);
 void reduce_spread_fill_message(struct control *c, struct call *call);
@@ -246,5 +283,7 @@ void reduce_spread_fill_message(struct control *c, struct call *call);
 void reduce_look_again(struct control *c, struct reduce *r);
 void reduce_lost(struct control *c, struct reduce *r, uint32_t cell,
 		 const struct message_combined *m);
+/* A root's node does not answer. */
+void reduce_silent(struct control *c, struct reduce *r, uint32_t cell);
 
 #endif

@@ -126,10 +126,11 @@ static bool reduce_told(struct control *c, struct call *call, const struct messa
 	int32_t status = answer ? answer->reply.status : -EHOSTUNREACH;
 	struct text t = {.length = 0};
 
+	p->watched = false;
 	if (status == -EAGAIN) /* not yet: it will be repeated */
 		return true;
 	p->call = NULL;
-	if (status == 0 || status == -ESTALE)
+	if (status == 0 || status == -ESTALE || r->state >= REDUCE_COMMITTING)
 		return false;
 	if (status == -EHOSTUNREACH) {
 		reduce_lost(c, r, (uint32_t)(p - r->cell), &lost);
@@ -151,7 +152,7 @@ static void reduce_tell(struct control *c, struct reduce *r, struct reduce_cell 
 	uint32_t child[REDUCE_DEGREE_MAX];
 	bool target = reduce_is_root(p) && r->stripes == 1;
 
-	p->dirty = false;
+	p->dirty = p->watched = false;
 	calls_cancel(c, p->call);
 	m.combine.id = p->id;
 	m.combine.generation = p->generation;
@@ -163,7 +164,7 @@ static void reduce_tell(struct control *c, struct reduce *r, struct reduce_cell 
 	m.combine.dtype = r->dtype;
 	m.combine.need =
 		reduce_seat_of(p)->wants + reduce_children(r, (uint32_t)(p - r->cell), child);
-	m.combine.flags = target ? 0 : MESSAGE_COMBINE_HIDDEN;
+	m.combine.flags = target ? MESSAGE_COMBINE_HOLD : MESSAGE_COMBINE_HIDDEN;
 	m.combine.scale = reduce_is_root(p) && r->op == REDUCE_AVG ? r->num : 0;
 	if (target)
 		memcpy(m.combine.name, r->name, sizeof(m.combine.name));
@@ -185,7 +186,7 @@ void reduce_beat(struct control *c, struct reduce *r)
 	for (uint32_t i = 0; i < r->count; i++)
 		if (r->source[i].state != SOURCE_KNOWN && r->source[i].call == NULL)
 			reduce_locate(c, &r->source[i]);
-	if (r->state < REDUCE_SPREADING)
+	if (r->state < REDUCE_COMMITTING)
 		reduce_look_again(c, r);
 	for (uint32_t i = 0; i < r->cells; i++)
 		r->cell[i].dirty = r->cell[i].started;

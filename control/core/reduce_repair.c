@@ -235,17 +235,23 @@ static bool repair_has_reserve(struct control *c, const struct reduce *r, uint32
 /* A node may be dead, or only slow. With a reserve nobody waits to find out; if it lives its source
  * is found again, and is in reserve then. As often as there was a reserve in the beginning: on an
  * overloaded network work that is thrown away must not go on without end. */
-static void repair_silent(struct control *c, struct reduce *r, uint32_t i,
-			  const struct message_combined *m)
+static void repair_silent(struct control *c, struct reduce *r, struct repair_part part,
+			  uint32_t node)
 {
-	struct repair_part part = repair_find(r, i, m);
-
 	if ((part.source == NULL && part.child == NULL) || r->hasty >= r->count - r->num ||
-	    !repair_has_reserve(c, r, m->part_node))
+	    !repair_has_reserve(c, r, node))
 		return;
 	r->hasty++;
-	repair_forgo(c, r, part, m->part_node);
+	repair_forgo(c, r, part, node);
 	repair(c, r);
+}
+
+void reduce_silent(struct control *c, struct reduce *r, uint32_t i)
+{
+	struct reduce_cell *p = &r->cell[i];
+
+	if (r->state == REDUCE_RUNNING)
+		repair_silent(c, r, (struct repair_part){NULL, p}, reduce_seat_of(p)->host);
 }
 
 /* All of the part is in: its loss would no longer matter. */
@@ -270,12 +276,10 @@ static void repair_done(struct control *c, struct reduce *r, uint32_t i)
 	r->cell[i].done = true;
 	if (!reduce_is_root(&r->cell[i]))
 		return;
-	if (r->stripes > 1) {
-		reduce_spread_done(c, r);
-		return;
-	}
-	r->generation = r->cell[i].generation;
-	reduce_end(c, r, 0, "");
+	if (r->stripes > 1)
+		reduce_spread_check(c, r);
+	else
+		reduce_commit(c, r, reduce_seat_of(&r->cell[i])->host);
 }
 
 void reduce_combined(struct control *c, struct node *n, const struct message *m)
@@ -292,6 +296,11 @@ void reduce_combined(struct control *c, struct node *n, const struct message *m)
 		reduce_spread_combined(c, r, n, in);
 		return;
 	}
+	if (r->state == REDUCE_COMMITTED && r->stripes == 1 && n->number == r->holder &&
+	    in->what == MESSAGE_COMBINED_LOST && in->generation == r->generation) {
+		reduce_commit_lost(c, r);
+		return;
+	}
 	for (uint32_t i = 0; r->state == REDUCE_RUNNING && i < r->cells; i++) {
 		const struct reduce_cell *p = &r->cell[i];
 
@@ -301,7 +310,7 @@ void reduce_combined(struct control *c, struct node *n, const struct message *m)
 		if (in->what == MESSAGE_COMBINED_LOST)
 			reduce_lost(c, r, i, in);
 		else if (in->what == MESSAGE_COMBINED_SILENT)
-			repair_silent(c, r, i, in);
+			repair_silent(c, r, repair_find(r, i, in), in->part_node);
 		else if (in->what == MESSAGE_COMBINED_PART)
 			repair_taken(r, i, in);
 		else
@@ -390,7 +399,7 @@ void reduce_node_down(struct control *c, struct node *n)
 
 		if (r->stripes > 1)
 			reduce_spread_node_down(c, r, n->number);
-		if (r->state < REDUCE_SPREADING)
+		if (r->state < REDUCE_COMMITTING)
 			repair_node(c, r, n->number);
 	}
 }

@@ -241,6 +241,7 @@ void reduce_plan(struct control *c, struct reduce *r)
 	}
 	for (uint32_t i = 0; i < r->cells; i++)
 		reduce_name(r, i);
+	reduce_watch(c, r);
 	if (r->stripes > 1)
 		reduce_spread_begin(c, r);
 	reduce_book(r, group, groups);

@@ -9,6 +9,9 @@
 #include "reduce_stripe.h"
 #include "state.h"
 
+static const char spread_nobody[] =
+	"its result was lost before anybody had all of it: reduce again";
+
 static struct reduce *spread_find(struct control *c, const struct object_id *target)
 {
 	struct idmap_node *n = idmap_find(&c->reduces.by_id, target);
@@ -62,15 +65,18 @@ static void spread_refuse(struct control *c, const struct reduce_getter *g, int3
 static bool spread_told(struct control *c, struct call *call, const struct message *answer)
 {
 	struct reduce_getter *g = call->owner;
+	struct reduce *r = g->reduce;
 	int32_t status = answer ? answer->reply.status : -EHOSTUNREACH;
 
 	if (status == -EAGAIN)
 		return true;
 	g->call = NULL;
-	if (status == -ENOSPC || status == -EFBIG)
+	if (status == 0 || status == -ESTALE)
+		return false;
+	if ((status == -ENOSPC || status == -EFBIG) && g->request)
 		spread_refuse(c, g, status);
-	if (status != 0 && status != -ESTALE)
-		spread_drop(c, g); /* it asks again */
+	spread_drop(c, g); /* it asks again */
+	reduce_spread_check(c, r);
 	return false;
 }
 
@@ -86,6 +92,7 @@ static void spread_tell(struct control *c, struct reduce *r, struct reduce_gette
 	m.combine.size = r->size;
 	m.combine.chunk_bytes = r->chunk_bytes;
 	m.combine.need = r->stripes;
+	m.combine.flags = r->state < REDUCE_COMMITTED ? MESSAGE_COMBINE_HOLD : 0;
 	memcpy(m.combine.name, r->name, sizeof(m.combine.name));
 	g->call = calls_start(c, peers_node(c, g->node), &m, TABLE_SLOT_NONE, c->config.call_ns,
 			      spread_told, g);
@@ -169,6 +176,7 @@ bool reduce_spread(struct control *c, struct node *n, const struct message *m)
 void reduce_spread_anew(struct control *c, struct reduce *r)
 {
 	r->generation = reduce_generation(c, r);
+	r->forced = 0;
 	directory_reserve(&c->directory, &r->by_id.id, r->generation);
 	list_each(l, after, &r->getters)
 	{
@@ -184,63 +192,101 @@ void reduce_spread_free(struct control *c, struct reduce *r)
 	list_each(l, after, &r->getters) spread_drop(c, list_item(l, struct reduce_getter, link));
 }
 
-/* Whether the directory can do without the stripes. */
-static void spread_settle(struct control *c, struct reduce *r)
+static bool spread_stripes_done(const struct reduce *r)
 {
-	if (r->state != REDUCE_SPREADING || !directory_has_complete(&c->directory, &r->by_id.id))
-		return;
-	list_each(l, after, &r->getters)
-	{
-		if (!list_item(l, struct reduce_getter, link)->done)
-			return;
-	}
-	reduce_end(c, r, 0, "");
-}
-
-static bool spread_anybody(struct control *c, struct reduce *r)
-{
-	list_each(l, after, &r->getters)
-	{
-		if (list_item(l, struct reduce_getter, link)->done)
-			return true;
-	}
-	return directory_has_complete(&c->directory, &r->by_id.id);
-}
-
-/* As long as nobody has all of it the loss of a stripe can be mended, perhaps with other sources:
- * which ones are in it is told only after that. */
-void reduce_spread_done(struct control *c, struct reduce *r)
-{
-	if (r->state != REDUCE_RUNNING || (!list_empty(&r->getters) && !spread_anybody(c, r)))
-		return;
 	for (uint32_t j = 0; j < r->stripes; j++)
 		if (!spread_root(r, j)->done)
-			return;
-	r->state = REDUCE_SPREADING;
-	reduce_answer_all(c, r);
-	timers_cancel(&c->timers, &r->deadline);
-	spread_settle(c, r);
+			return false;
+	return true;
 }
 
-/* A stripe cannot be had by somebody. While the sum is not complete it is built again; after that
- * the target is what the others have of it. */
+/* Nobody wants it: one node after the other is made to, until one has it. */
+static void spread_force(struct control *c, struct reduce *r)
+{
+	while (r->forced <= r->seats) {
+		uint32_t k = r->forced++, node = k ? r->seat[k - 1].host : r->caller;
+		struct reduce_getter *g =
+			reduce_reachable(c, node) ? spread_add(c, r, node, 0) : NULL;
+
+		if (g == NULL)
+			continue;
+		spread_tell(c, r, g);
+		return;
+	}
+	reduce_end(c, r, -ENOSPC,
+		   "no node could put the target together: delete objects, and reduce again");
+}
+
+/* The set is chosen: the stripes are kept as long as all are there and somebody needs them. Who has
+ * not got it all by then gets it from one who has. */
+static void spread_settle(struct control *c, struct reduce *r, const struct reduce_getter *ready,
+			  bool wanted)
+{
+	if (!r->finished && directory_has_complete(&c->directory, &r->by_id.id)) {
+		r->finished = true;
+		reduce_answer_all(c, r);
+	}
+	if (!r->finished && r->holder == REDUCE_NONE && ready)
+		reduce_commit_finish(c, r, ready->node);
+	else if (r->finished && (!wanted || r->broken))
+		reduce_end(c, r, 0, "");
+	else if (r->holder == REDUCE_NONE && (!wanted || r->broken))
+		reduce_end(c, r, -ESTALE, spread_nobody);
+}
+
+void reduce_spread_check(struct control *c, struct reduce *r)
+{
+	const struct reduce_getter *ready = NULL;
+	bool wanted = false;
+
+	if (!spread_stripes_done(r))
+		return;
+	list_each(l, after, &r->getters)
+	{
+		const struct reduce_getter *g = list_item(l, struct reduce_getter, link);
+
+		if (!g->done)
+			wanted = true;
+		else if (ready == NULL)
+			ready = g;
+	}
+	if (r->state == REDUCE_COMMITTED)
+		spread_settle(c, r, ready, wanted);
+	else if (ready)
+		reduce_commit(c, r, ready->node);
+	else if (!wanted && r->state == REDUCE_RUNNING)
+		spread_force(c, r);
+}
+
+/* The root of the stripe that somebody tells of. */
+static struct reduce_cell *spread_part(struct reduce *r, const struct message_combined *m)
+{
+	for (uint32_t j = 0; j < r->stripes; j++) {
+		struct reduce_cell *root = spread_root(r, j);
+
+		if (root->started && root->generation == m->part_generation &&
+		    object_id_equal(&root->id, &m->part_id))
+			return root;
+	}
+	return NULL;
+}
+
+/* A stripe cannot be had by somebody. Before the set is chosen it is built again; after that the
+ * target is what others have of it. */
 static void spread_lost(struct control *c, struct reduce *r, const struct message_combined *m)
 {
 	struct message_combined lost = {.part_node = MESSAGE_NODE_NONE, .status = m->status};
 
-	for (uint32_t j = 0; j < r->stripes; j++) {
-		const struct reduce_cell *root = spread_root(r, j);
+	const struct reduce_cell *root = spread_part(r, m);
 
-		if (!object_id_equal(&root->id, &m->part_id) ||
-		    root->generation != m->part_generation || !root->started)
-			continue;
-		if (m->status == -EHOSTUNREACH && reduce_reachable(c, r->seat[j].host))
-			return; /* it goes on trying */
-		if (r->state == REDUCE_RUNNING)
-			reduce_lost(c, r, (uint32_t)(root - r->cell), &lost);
-		else
-			reduce_end(c, r, -ESTALE, "stripes of it were lost before anybody had all");
-		return;
+	if (root == NULL ||
+	    (m->status == -EHOSTUNREACH && reduce_reachable(c, reduce_seat_of(root)->host)))
+		return; /* it goes on trying */
+	if (r->state == REDUCE_RUNNING) {
+		reduce_lost(c, r, (uint32_t)(root - r->cell), &lost);
+	} else {
+		r->broken = true;
+		reduce_spread_check(c, r);
 	}
 }
 
@@ -248,6 +294,7 @@ void reduce_spread_combined(struct control *c, struct reduce *r, struct node *n,
 			    const struct message_combined *m)
 {
 	struct reduce_getter *g = spread_getter(r, n->number);
+	const struct reduce_cell *root;
 
 	if (g == NULL || m->generation != r->generation)
 		return;
@@ -255,12 +302,16 @@ void reduce_spread_combined(struct control *c, struct reduce *r, struct node *n,
 		g->done = true;
 		for (uint32_t j = 0; j < r->stripes; j++) /* else it could not be */
 			spread_root(r, j)->done = true;
-		reduce_spread_done(c, r);
-		spread_settle(c, r);
+		reduce_spread_check(c, r);
+	} else if (m->what == MESSAGE_COMBINED_SILENT) {
+		root = spread_part(r, m);
+		if (root)
+			reduce_silent(c, r, (uint32_t)(root - r->cell));
 	} else if (m->what == MESSAGE_COMBINED_LOST && m->part_node != MESSAGE_NODE_NONE) {
 		spread_lost(c, r, m);
 	} else if (m->what == MESSAGE_COMBINED_LOST) { /* its dataplane has restarted */
 		spread_drop(c, g);
+		reduce_spread_check(c, r);
 	}
 }
 
@@ -270,15 +321,12 @@ void reduce_spread_node_down(struct control *c, struct reduce *r, uint32_t node)
 
 	if (g)
 		spread_drop(c, g);
-	for (uint32_t j = 0; r->state == REDUCE_SPREADING && j < r->stripes; j++) {
-		if (r->seat[j].host != node)
+	for (uint32_t i = 0; r->state >= REDUCE_COMMITTING && i < r->cells; i++) {
+		if (reduce_seat_of(&r->cell[i])->host != node)
 			continue;
-		if (directory_has_complete(&c->directory, &r->by_id.id))
-			reduce_end(c, r, 0, "");
-		else
-			reduce_end(c, r, -ESTALE, "stripes of it were lost before anybody had all");
-		return;
+		r->cell[i].started = false; /* not to be built again with others reading it */
+		r->broken = true;
 	}
-	if (r->state == REDUCE_SPREADING)
-		spread_settle(c, r);
+	if (g || r->broken)
+		reduce_spread_check(c, r);
 }

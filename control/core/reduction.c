@@ -2,6 +2,8 @@
 #include <errno.h>
 #include "state.h"
 
+static const char reduction_lost[] =
+	"its result was lost with the nodes that had just made it: reduce again";
 static const char reduction_silent[] =
 	"the directory does not answer: see 'sarissa status' for the nodes";
 
@@ -12,6 +14,12 @@ void reductions_carve(struct reductions *rs, struct arena *a, const struct contr
 					     (size_t)config->reductions_max);
 }
 
+void reductions_init(struct control *c)
+{
+	list_init(&c->reductions.active);
+	list_init(&c->reductions.kept);
+}
+
 uint64_t reduction_left(struct control *c, const struct reduction *r)
 {
 	if (r->until_ns == UINT64_MAX)
@@ -19,31 +27,30 @@ uint64_t reduction_left(struct control *c, const struct reduction *r)
 	return r->until_ns > c->now_ns ? r->until_ns - c->now_ns : 0;
 }
 
-struct reduction *reduction_find(struct control *c, const struct object_id *target)
-{
-	const struct list *head = &c->reductions.active;
-
-	for (struct list *l = head->prev; l != head; l = l->prev) {
-		struct reduction *r = list_item(l, struct reduction, active);
-
-		if (object_id_equal(&r->reduce.target, target))
-			return r;
-	}
-	return NULL;
-}
-
 /* ---- the end -------------------------------------------------------------------------------- */
 
 static void reduction_end(struct control *c, struct reduction *r, const struct message_used *used)
 {
 	calls_cancel(c, r->call);
+	r->call = NULL;
 	timers_cancel(&c->timers, &r->timer);
 	list_each(l, after, &r->waits)
 	{
 		session_reduce_ended(c, list_item(l, struct wait, of_owner), used);
 	}
-	list_remove(&r->active);
-	pool_give(&c->reductions.pool, r);
+	if (used->status == 0 && r->generation)
+		reduction_keep(c, r);
+	else
+		reduction_forget(c, r);
+}
+
+/* The result that was agreed on is there. */
+static void reduction_done(struct control *c, struct reduction *r)
+{
+	struct message_used used;
+
+	reduction_used(c, r, &used);
+	reduction_end(c, r, &used);
 }
 
 static void reduction_fail(struct control *c, struct reduction *r, int32_t status, const char *text)
@@ -74,6 +81,8 @@ void reduction_deleted(struct control *c, const struct object_id *target)
 
 	while ((r = reduction_find(c, target)) != NULL)
 		reduction_fail(c, r, -ECANCELED, "its target was deleted: reduce again");
+	while ((r = reduction_recall(c, target)) != NULL)
+		reduction_forget(c, r);
 }
 
 /* ---- steps ---------------------------------------------------------------------------------- */
@@ -130,12 +139,20 @@ static bool reduction_answered(struct control *c, struct call *call, const struc
 }
 
 /* The answer to REDUCED, which has no deadline. */
-static bool reduction_used(struct control *c, struct call *call, const struct message *answer)
+static bool reduction_told(struct control *c, struct call *call, const struct message *answer)
 {
 	struct reduction *r = call->owner;
 
 	r->call = NULL;
-	if (answer->used.status != -ENOENT) {
+	if (r->generation &&
+	    (answer->used.status == -ENOENT ||
+	     (answer->used.status == 0 && answer->used.generation != r->generation))) {
+		r->lost_ns = c->now_ns;
+		r->state = REDUCTION_FINISH;
+		reduction_step(c, r);
+	} else if (answer->used.status != -ENOENT) {
+		if (answer->used.status == 0)
+			reduction_note(r, &answer->used);
 		reduction_end(c, r, &answer->used);
 	} else if (reduction_left(c, r) == 0) {
 		reduction_fail(c, r, -ETIMEDOUT,
@@ -151,15 +168,48 @@ static bool reduction_used(struct control *c, struct call *call, const struct me
 static bool reduction_looked(struct control *c, struct call *call, const struct message *answer)
 {
 	struct reduction *r = call->owner;
+	const struct session_object *o =
+		answer && answer->objects.count == 1 ? answer->objects.objects : NULL;
 
 	r->call = NULL;
-	if (answer && answer->objects.count == 1 && answer->objects.objects[0].copies > 0)
+	if (r->generation) {
+		if (o && o->generation == r->generation && o->copies > 0)
+			reduction_done(c, r);
+		else if (c->now_ns - r->lost_ns >= c->config.directory_ns)
+			reduction_fail(c, r, -ESTALE, reduction_lost);
+		else
+			reduction_rest(c, r, REDUCTION_LOOK);
+	} else if (o && o->copies > 0)
 		reduction_guess(c, r);
 	else if (reduction_left(c, r) == 0)
 		reduction_fail(c, r, -ETIMEDOUT, reduction_silent);
 	else
 		reduction_rest(c, r, REDUCTION_ASK);
 	return false;
+}
+
+/* The answer to FINISH. */
+static bool reduction_finished(struct control *c, struct call *call, const struct message *answer)
+{
+	struct reduction *r = call->owner;
+
+	r->call = NULL;
+	if (answer && answer->reply.status == 0)
+		reduction_done(c, r);
+	else
+		reduction_rest(c, r, REDUCTION_LOOK);
+	return false;
+}
+
+static struct call *reduction_finish(struct control *c, struct reduction *r, uint64_t timeout_ns,
+				     call_end *end)
+{
+	struct message m = {.kind = MESSAGE_FINISH};
+
+	m.combined.target = r->reduce.target;
+	m.combined.generation = r->generation;
+	m.combined.part_node = MESSAGE_NODE_NONE;
+	return calls_start(c, peers_node(c, r->holder), &m, TABLE_SLOT_NONE, timeout_ns, end, r);
 }
 
 static struct call *reduction_call(struct control *c, struct reduction *r)
@@ -169,9 +219,12 @@ static struct call *reduction_call(struct control *c, struct reduction *r)
 
 	m.reduce.target = r->reduce.target;
 	m.reduce.timeout_ns = UINT64_MAX;
+	m.reduce.asked = r->reduce.asked;
 	if (r->state == REDUCTION_FOLLOW)
 		return calls_start(c, control_shard(c, &r->reduce.target), &m, TABLE_SLOT_NONE,
-				   UINT64_MAX, reduction_used, r);
+				   UINT64_MAX, reduction_told, r);
+	if (r->state == REDUCTION_FINISH)
+		return reduction_finish(c, r, c->config.link_ns, reduction_finished);
 	if (r->state == REDUCTION_LOOK) {
 		m = (struct message){.kind = MESSAGE_STAT};
 		m.object.id = r->reduce.target;
@@ -193,12 +246,79 @@ static void reduction_step(struct control *c, struct reduction *r)
 		reduction_rest(c, r, r->state);
 }
 
+/* ---- the choice ----------------------------------------------------------------------------- */
+
+static bool reduction_let_go(struct control *c, struct call *call, const struct message *answer)
+{
+	return false; /* the coordinator says how it has ended */
+}
+
+/* The one whose request a coordinator has worked on, or that follows it, having been asked for of
+ * an earlier control here; *other: there are others into that target. */
+static struct reduction *reduction_asked(struct control *c, const struct message_used *m,
+					 bool *other)
+{
+	struct reduction *found = NULL, *follows = NULL;
+
+	list_each(l, after, &c->reductions.active)
+	{
+		struct reduction *r = list_item(l, struct reduction, link);
+
+		if (!object_id_equal(&r->reduce.target, &m->target))
+			continue;
+		*other = true;
+		if (r->reduce.asked == m->asked)
+			found = r;
+		else if (r->state == REDUCTION_FOLLOW)
+			follows = r;
+	}
+	return found ? found : follows;
+}
+
+static int32_t reduction_agree(struct control *c, struct node *n, const struct message_used *m)
+{
+	const struct reduction *kept = reduction_recall(c, &m->target);
+	bool other = kept != NULL;
+	struct reduction *r = reduction_asked(c, m, &other);
+
+	if (kept && kept->generation == m->generation)
+		return 0;
+	if (r == NULL)
+		return other ? -ESTALE : -ENOENT;
+	if (r->generation)
+		return r->generation == m->generation ? 0 : -ESTALE;
+	if (control_shard(c, &m->target) != n || peers_node(c, m->node) == NULL)
+		return -EAGAIN;
+	reduction_note(r, m);
+	r->holder = m->node;
+	reduction_finish(c, r, c->config.call_ns, reduction_let_go);
+	if (r->state == REDUCTION_FOLLOW)
+		return 0;
+	calls_cancel(c, r->call);
+	timers_cancel(&c->timers, &r->timer);
+	reduction_accept(c, r);
+	return 0;
+}
+
+void reduction_commit(struct control *c, struct node *n, const struct message *m)
+{
+	struct message answer = {.kind = MESSAGE_REPLY, .request = m->request};
+
+	answer.reply.status = reduction_agree(c, n, &m->used);
+	answer.reply.generation = m->used.generation;
+	peers_send(c, n, &answer);
+}
+
 static struct reduction *reduction_new(struct control *c, const struct message_reduce *reduce,
 				       bool again)
 {
-	struct reduction *r = pool_take(&c->reductions.pool);
+	struct reductions *rs = &c->reductions;
+	struct reduction *r;
 	struct object_id *own;
 
+	if (rs->pool.used == rs->pool.capacity && !list_empty(&rs->kept))
+		reduction_forget(c, list_item(list_first(&rs->kept), struct reduction, link));
+	r = pool_take(&rs->pool);
 	if (r == NULL)
 		return NULL;
 	own = c->reductions.sources +
@@ -206,6 +326,7 @@ static struct reduction *reduction_new(struct control *c, const struct message_r
 	memcpy(own, reduce->sources, sizeof(*own) * reduce->count);
 	r->reduce = *reduce;
 	r->reduce.sources = own;
+	r->reduce.asked = control_random(c);
 	r->until_ns = reduce->timeout_ns > UINT64_MAX - 1 - c->now_ns
 			      ? UINT64_MAX
 			      : c->now_ns + reduce->timeout_ns;
@@ -219,7 +340,7 @@ static struct reduction *reduction_new(struct control *c, const struct message_r
 	}
 	r->asked = r->call->node;
 	r->asked_life = r->asked->state == NODE_UP ? r->asked->incarnation : 0;
-	list_append(&c->reductions.active, &r->active);
+	list_append(&rs->active, &r->link);
 	return r;
 }
 

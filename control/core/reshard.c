@@ -125,6 +125,8 @@ const struct object_id *reshard_id(const struct message *m)
 	case MESSAGE_REDUCE:
 	case MESSAGE_REDUCED:
 		return &m->reduce.target;
+	case MESSAGE_RECALL:
+		return &m->used.target;
 	default:
 		return NULL;
 	}
@@ -148,6 +150,7 @@ void reshard(struct control *c)
 		directory_keep(&c->directory, reshard_mine, c);
 		calls_move(c);
 	}
+	reductions_tell(c);
 	if (c->table)
 		objects_announce_all(c);
 }
@@ -168,7 +171,9 @@ static bool reshard_too_early(struct control *c, const struct message *m)
 	const struct object_id *id = reshard_id(m);
 	const struct entry *e;
 
-	if (m->kind == MESSAGE_GET || m->kind == MESSAGE_DROP ||
+	if (m->kind == MESSAGE_REDUCED && m->reduce.asked == 0) /* who knows is about to tell us */
+		return reduce_find(c, id) == NULL && reshard_settling(c, id);
+	if (m->kind == MESSAGE_GET || m->kind == MESSAGE_DROP || m->kind == MESSAGE_RECALL ||
 	    (m->kind == MESSAGE_HAVE && !m->have.create) || !reshard_settling(c, id))
 		return false;
 	e = directory_find(&c->directory, id);
@@ -195,7 +200,11 @@ void reshard_request(struct control *c, struct node *n, const struct message *m)
 		reduce_request(c, n, m);
 	} else if (m->kind == MESSAGE_REDUCED) {
 		reduce_ask(c, n, m);
+	} else if (m->kind == MESSAGE_RECALL) {
+		reduce_recall(c, n, m);
 	} else {
+		if (m->kind == MESSAGE_HAVE)
+			reduce_have(c, &m->have);
 		if (m->kind == MESSAGE_DELETE)
 			reduce_deleted(c, &m->object.id);
 		directory_message(&c->directory, n->number, m);

@@ -64,7 +64,8 @@ static struct stage *serve_stage(struct control *c, uint32_t slot, uint32_t chun
 	struct stage *s = o->stage;
 	uint64_t ready = atomic_load_explicit(&image->watermark, memory_order_acquire);
 
-	if (s || image->state == OBJECT_FETCHING || (o->combine && !o->combine->done))
+	if (s || image->state == OBJECT_FETCHING ||
+	    (o->combine && (!o->combine->done || o->combine->held)))
 		return s;
 	return plan_stage(c, slot, fetch_worker(&image->id, c->workers), chunk_bytes, 0, ready);
 }

@@ -76,6 +76,8 @@ static bool session_reduce_told(struct control *c, struct call *call, const stru
 {
 	struct wait *w = call->owner;
 	struct reduction *reduction = reduction_find(c, &w->id);
+	const struct reduction *kept = reduction_recall(c, &w->id);
+	struct message_used used;
 
 	w->call = NULL;
 	if (answer->used.status == -EAGAIN)
@@ -84,7 +86,10 @@ static bool session_reduce_told(struct control *c, struct call *call, const stru
 		session_reduce_ended(c, w, &answer->used);
 	else if (reduction)
 		list_append(&reduction->waits, &w->of_owner);
-	else
+	else if (kept) { /* the one who coordinated it is lost, and the next not told yet */
+		reduction_used(c, kept, &used);
+		session_reduce_ended(c, w, &used);
+	} else
 		waits_end(c, w, -ENOENT, "no reduce into this target is known: begin one");
 	return false;
 }

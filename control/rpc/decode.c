@@ -115,6 +115,7 @@ static bool decode_have(const Rpc__Have *in, struct message_have *out)
 	out->create = in->create != 0;
 	out->guards = in->guards != 0;
 	out->orphan = in->orphan != 0;
+	out->made = in->made != 0;
 	out->rate = in->rate;
 	out->life = in->life;
 	out->has_value = in->has_value != 0;
@@ -372,6 +373,7 @@ static bool decode_reduce(const Rpc__Reduce *in, struct decode_arena *a, struct 
 	out->num = in->num;
 	out->flags = in->flags;
 	out->timeout_ns = in->timeout_ns;
+	out->asked = in->asked;
 	return decode_id(&in->target, &out->target) &&
 	       decode_text(&in->name, out->name, sizeof(out->name)) &&
 	       decode_ids(&in->sources, a, &out->count, &out->sources);
@@ -381,9 +383,18 @@ static bool decode_used(const Rpc__Used *in, struct decode_arena *a, struct mess
 {
 	out->status = in->status;
 	out->generation = in->generation;
+	out->asked = in->asked;
 	return decode_status(in->status) && decode_id(&in->target, &out->target) &&
+	       decode_node(in->node, &out->node) &&
 	       decode_text(&in->text, out->text, sizeof(out->text)) &&
 	       decode_ids(&in->sources, a, &out->count, &out->sources);
+}
+
+/* COMMIT and RECALL name a result. */
+static bool decode_result(const Rpc__Used *in, struct decode_arena *a, struct message_used *out)
+{
+	return decode_used(in, a, out) && in->generation != 0 &&
+	       in->generation <= MESSAGE_GENERATION_MAX && out->count > 0;
 }
 
 static bool decode_part(const Rpc__Part *in, uint64_t chunks, struct message_part *out)
@@ -456,6 +467,7 @@ static bool decode_reduce_body(const Rpc__Envelope *e, struct decode_arena *a, s
 	case RPC__ENVELOPE__BODY_REDUCED:
 		m->kind = MESSAGE_REDUCED;
 		m->reduce.timeout_ns = e->reduced->again ? 0 : UINT64_MAX;
+		m->reduce.asked = e->reduced->generation;
 		return e->reduced->again <= 1 && decode_id(&e->reduced->id, &m->reduce.target);
 	case RPC__ENVELOPE__BODY_USED:
 		m->kind = MESSAGE_USED;
@@ -469,6 +481,15 @@ static bool decode_reduce_body(const Rpc__Envelope *e, struct decode_arena *a, s
 	case RPC__ENVELOPE__BODY_RELEASE:
 		m->kind = MESSAGE_RELEASE;
 		return decode_combined(e->release, true, &m->combined);
+	case RPC__ENVELOPE__BODY_COMMIT:
+		m->kind = MESSAGE_COMMIT;
+		return decode_result(e->commit, a, &m->used);
+	case RPC__ENVELOPE__BODY_FINISH:
+		m->kind = MESSAGE_FINISH;
+		return decode_combined(e->finish, true, &m->combined);
+	case RPC__ENVELOPE__BODY_RECALL:
+		m->kind = MESSAGE_RECALL;
+		return decode_result(e->recall, a, &m->used);
 	case RPC__ENVELOPE__BODY_BURY:
 		m->kind = MESSAGE_BURY;
 		return decode_bury(e->bury, &m->bury);

@@ -30,6 +30,7 @@ static void encode_have(const struct message_have *m, Rpc__Have *out)
 	out->create = m->create != 0;
 	out->guards = m->guards != 0;
 	out->orphan = m->orphan != 0;
+	out->made = m->made != 0;
 	out->name = encode_text(m->name, sizeof(m->name));
 	out->has_value = m->has_value != 0;
 	out->value = encode_bytes(m->value, m->has_value ? m->value_bytes : 0);
@@ -236,6 +237,7 @@ static void encode_reduce(const struct message_reduce *m, Rpc__Reduce *out)
 	out->num = m->num;
 	out->flags = m->flags;
 	out->timeout_ns = m->timeout_ns;
+	out->asked = m->asked;
 	out->name = encode_text(m->name, sizeof(m->name));
 	out->sources = encode_bytes(m->sources, (size_t)m->count * OBJECT_ID_BYTES);
 }
@@ -247,6 +249,8 @@ static void encode_used(const struct message_used *m, Rpc__Used *out)
 	out->status = m->status;
 	out->generation = m->generation;
 	out->text = encode_text(m->text, sizeof(m->text));
+	out->asked = m->asked;
+	out->node = encode_node(m->node);
 	out->sources = encode_bytes(m->sources, (size_t)m->count * OBJECT_ID_BYTES);
 }
 
@@ -354,6 +358,9 @@ static const Rpc__Envelope__BodyCase encode_cases[MESSAGE_KINDS] = {
 	[MESSAGE_COMBINE] = RPC__ENVELOPE__BODY_COMBINE,
 	[MESSAGE_COMBINED] = RPC__ENVELOPE__BODY_COMBINED,
 	[MESSAGE_RELEASE] = RPC__ENVELOPE__BODY_RELEASE,
+	[MESSAGE_COMMIT] = RPC__ENVELOPE__BODY_COMMIT,
+	[MESSAGE_FINISH] = RPC__ENVELOPE__BODY_FINISH,
+	[MESSAGE_RECALL] = RPC__ENVELOPE__BODY_RECALL,
 };
 
 static void encode_reduce_body(const struct message *m, uint8_t *scratch, union encode_body *b)
@@ -366,8 +373,11 @@ static void encode_reduce_body(const struct message *m, uint8_t *scratch, union 
 		rpc__object__init(&b->object);
 		b->object.id = encode_bytes(m->reduce.target.bytes, OBJECT_ID_BYTES);
 		b->object.again = m->reduce.timeout_ns == 0;
+		b->object.generation = m->reduce.asked;
 		break;
 	case MESSAGE_USED:
+	case MESSAGE_COMMIT:
+	case MESSAGE_RECALL:
 		encode_used(&m->used, &b->used);
 		break;
 	case MESSAGE_COMBINE:
@@ -375,6 +385,7 @@ static void encode_reduce_body(const struct message *m, uint8_t *scratch, union 
 		break;
 	case MESSAGE_COMBINED:
 	case MESSAGE_RELEASE:
+	case MESSAGE_FINISH:
 		encode_combined(&m->combined, &b->combined);
 		break;
 	case MESSAGE_BURY:

@@ -26,7 +26,9 @@ static void buffer_publish(struct buffer *b)
 /* Moves ready_low over every ready chunk that follows it, a word at a time. */
 static void buffer_settle(struct buffer *b)
 {
-	while (b->ready_low < b->chunks) {
+	uint32_t limit = b->chunks - b->hold;
+
+	while (b->ready_low < limit) {
 		uint64_t missing = ~b->bitmap[b->ready_low / 64] >> (b->ready_low % 64);
 		uint32_t run = missing == 0 ? 64 : (uint32_t)__builtin_ctzll(missing);
 		uint32_t in_word = 64 - b->ready_low % 64;
@@ -35,8 +37,8 @@ static void buffer_settle(struct buffer *b)
 		if (run < in_word)
 			break;
 	}
-	if (b->ready_low > b->chunks)
-		b->ready_low = b->chunks;
+	if (b->ready_low > limit)
+		b->ready_low = limit;
 }
 
 static void buffer_report(struct engine *e, struct buffer *b)
@@ -71,12 +73,9 @@ static void buffer_tell(struct engine *e, struct buffer *b, uint32_t chunk)
 		in_edge_covered(e, list_entry(l, struct in_edge, on_buffer), chunk);
 }
 
-void buffer_ready(struct engine *e, struct buffer *b, uint32_t chunk)
+/* To whoever reads the buffer, here and elsewhere. */
+static void buffer_give(struct engine *e, struct buffer *b, uint32_t chunk)
 {
-	b->bitmap[chunk / 64] |= UINT64_C(1) << (chunk % 64);
-	b->ready_count++;
-	if (chunk >= b->ready_high)
-		b->ready_high = chunk + 1;
 	if (chunk == b->ready_low) {
 		buffer_settle(b);
 		buffer_publish(b);
@@ -85,6 +84,16 @@ void buffer_ready(struct engine *e, struct buffer *b, uint32_t chunk)
 		out_edge_ready(e, list_entry(l, struct out_edge, on_buffer), chunk);
 	list_each(t, &b->takers)
 		local_edge_wake(e, list_entry(t, struct in_edge, on_origin), chunk, chunk + 1);
+}
+
+void buffer_ready(struct engine *e, struct buffer *b, uint32_t chunk)
+{
+	b->bitmap[chunk / 64] |= UINT64_C(1) << (chunk % 64);
+	b->ready_count++;
+	if (chunk >= b->ready_high)
+		b->ready_high = chunk + 1;
+	if (!buffer_holds(b, chunk))
+		buffer_give(e, b, chunk);
 	if (b->counts == NULL)
 		buffer_tell(e, b, chunk);
 	buffer_report(e, b);
@@ -156,6 +165,8 @@ static enum reason buffer_check_rule(const struct engine *e, const struct record
 {
 	uint64_t chunks = chunk_count(r->buffer.size, r->buffer.chunk_bytes);
 
+	if (r->buffer.hold > (r->buffer.bitmap_offset != 0))
+		return REASON_UNSUPPORTED;
 	if (r->buffer.reduce_op == 0)
 		return r->buffer.need == 1 ? REASON_NONE : REASON_UNSUPPORTED;
 	if (!reduce_op_valid(r->buffer.reduce_op) || !reduce_dtype_valid(r->buffer.dtype) ||
@@ -239,6 +250,7 @@ enum reason buffer_open(struct engine *e, const struct record *r)
 		b->watermark = &e->config.table->slot[r->buffer.table_slot].watermark;
 	if (r->buffer.bitmap_offset != 0) {
 		b->bitmap = (uint64_t *)(void *)(e->config.store + r->buffer.bitmap_offset);
+		b->hold = r->buffer.hold;
 		buffer_rule(e, b, r);
 		buffer_resume(b);
 		buffer_publish(b);
@@ -271,6 +283,22 @@ enum reason buffer_advance(struct engine *e, const struct record *r)
 		out_edge_ready(e, list_entry(l, struct out_edge, on_buffer), first);
 	list_each(t, &b->takers)
 		local_edge_wake(e, list_entry(t, struct in_edge, on_origin), first, low);
+	return REASON_NONE;
+}
+
+enum reason buffer_finish(struct engine *e, const struct record *r)
+{
+	struct buffer *b = buffer_find(e, r->progress.buffer);
+
+	if (b == NULL)
+		return REASON_BAD_ID;
+	if (r->epoch < b->epoch)
+		return REASON_STALE_EPOCH;
+	if (!b->hold)
+		return REASON_NONE;
+	b->hold = false;
+	if (buffer_has(b, b->chunks - 1))
+		buffer_give(e, b, b->chunks - 1);
 	return REASON_NONE;
 }
 

@@ -29,6 +29,7 @@ struct buffer *buffer_find(struct engine *e, uint32_t handle);
 enum reason buffer_open(struct engine *e, const struct record *r);
 enum reason buffer_advance(struct engine *e, const struct record *r);
 enum reason buffer_drop(struct engine *e, const struct record *r);
+enum reason buffer_finish(struct engine *e, const struct record *r);
 bool buffer_has(const struct buffer *b, uint32_t chunk);
 /* What records of buffers and edges must hold: a range of chunks of the buffer that is not empty; a
  * bitmap in the store, aligned to its words. */
@@ -36,9 +37,15 @@ bool buffer_has_range(const struct buffer *b, uint32_t first, uint32_t chunks);
 bool buffer_map_fits(const struct engine *e, uint64_t offset, uint64_t bytes);
 /* Bits of first..end - 1 that are not set. */
 uint32_t buffer_unset(const uint64_t *map, uint32_t first, uint32_t end);
+/* It is in, but stays here for now. */
+static inline bool buffer_holds(const struct buffer *b, uint32_t chunk)
+{
+	return b->hold && chunk + 1 == b->chunks;
+}
 /* A chunk has all its contributions: marked, told to the edges and to control. */
 void buffer_ready(struct engine *e, struct buffer *b, uint32_t chunk);
-/* 64 chunks from word * 64 on, ready ones set. Bits at or beyond buffer.chunks are undefined. */
+/* 64 chunks from word * 64 on, those that may be given set. Bits at or beyond buffer.chunks are
+ * undefined. */
 static inline uint64_t buffer_ready_word(const struct buffer *b, uint32_t word)
 {
 	uint32_t base = word * 64;
@@ -48,6 +55,8 @@ static inline uint64_t buffer_ready_word(const struct buffer *b, uint32_t word)
 	uint64_t bits = b->bitmap != NULL ? b->bitmap[word] : 0;
 	if (base < b->ready_low)
 		bits |= (UINT64_C(1) << (b->ready_low - base)) - 1;
+	if (b->hold && b->chunks - base <= 64)
+		bits &= (UINT64_C(1) << (b->chunks - base - 1)) - 1;
 	return bits;
 }
 /* Bytes that are ready without a gap from the start. */
@@ -110,7 +119,8 @@ static inline bool local_edge_has(const struct in_edge *i, uint32_t chunk)
 {
 	return chunk >= i->first && chunk < i->end && i->source != NULL &&
 	       !(i->took[chunk / 64] >> (chunk % 64) & 1) &&
-	       buffer_has(i->source, i->origin_first + (chunk - i->first));
+	       buffer_has(i->source, i->origin_first + (chunk - i->first)) &&
+	       !buffer_holds(i->source, i->origin_first + (chunk - i->first));
 }
 static inline const uint8_t *local_edge_chunk(const struct in_edge *i, uint32_t chunk)
 {

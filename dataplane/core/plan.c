@@ -23,6 +23,8 @@ enum reason plan_apply(struct engine *e, const struct record *r)
 		return out_edge_open(e, r);
 	case COMMAND_ADVANCE:
 		return buffer_advance(e, r);
+	case COMMAND_FINISH:
+		return buffer_finish(e, r);
 	case COMMAND_DROP_BUFFER:
 		return buffer_drop(e, r);
 	case COMMAND_DROP_EDGE:

@@ -47,6 +47,7 @@ struct buffer {
 	uint32_t progress_low; /* ready_low when progress was last reported */
 	bool progress_queued;
 	bool done_reported;
+	bool hold;	/* the last chunk is given to nobody yet, be it in or not */
 	uint8_t need;	/* contributions that make a chunk ready */
 	uint16_t scale; /* by which a chunk is divided then, when divide is there */
 	kernel_fn *apply;

@@ -14,6 +14,9 @@
  * edge contributes each chunk at most once (the edge's taken bitmap), and a chunk is ready when
  * `need` contributions are in it. Ending an edge leaves what it has contributed in place.
  *
+ * A buffer may hold its last chunk: whoever reads it, here or elsewhere, lacks that one until
+ * FINISH.
+ *
  * Offsets are relative to the start of the store or of the object table, never pointers; bytes are
  * bytes, counts are chunks. The receiver of a record validates every field before it uses any: a
  * record that does not hold is answered by EVENT_REFUSED and changes nothing.
@@ -48,6 +51,7 @@ enum command_op {
 	COMMAND_DROP_BUFFER, /* and all edges on it; answered by EVENT_DROPPED when no byte of it
 				will be touched any more */
 	COMMAND_LOCAL,	     /* ended by DROP_EDGE with RECORD_FLAG_IN */
+	COMMAND_FINISH,	     /* the last chunk of a buffer that holds it may be given */
 	COMMAND_OPS,
 };
 
@@ -140,7 +144,9 @@ struct record {
 			uint8_t need;	   /* contributions that make a chunk ready; 1 for a copy */
 			uint8_t reduce_op; /* 0: copy, else the buffer is counted */
 			uint8_t dtype;	   /* of the elements, when counted */
-			uint8_t pad;
+			uint8_t hold; /* 1: the last chunk is given to nobody before FINISH, though
+					 BUFFER_DONE tells when it is in as well; 0 for a local
+					 producer's */
 			uint16_t scale; /* counted: a chunk is divided by this before it is
 					   ready; 0 or 1: it is not */
 		} buffer;
@@ -171,7 +177,7 @@ struct record {
 			uint32_t peer_first;	/* the source's chunk that goes to first_chunk */
 			uint32_t pad2;
 		} local;
-		struct { /* ADVANCE, DROP_BUFFER; EVENT PROGRESS, BUFFER_DONE, DROPPED */
+		struct { /* ADVANCE, FINISH, DROP_BUFFER; EVENT PROGRESS, BUFFER_DONE, DROPPED */
 			uint32_t buffer;
 			uint32_t pad;
 			uint64_t ready_bytes; /* contiguous from 0 */

@@ -131,6 +131,7 @@ static void record(struct rig *r, struct rig_input *in)
 		make_edge(&c, in, r);
 		break;
 	case COMMAND_ADVANCE:
+	case COMMAND_FINISH:
 	case COMMAND_DROP_BUFFER:
 		c.progress.buffer = handle(in);
 		c.progress.ready_bytes = offset(in);

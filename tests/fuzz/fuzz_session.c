@@ -149,6 +149,20 @@ static void make_reduce(struct message *m, struct rig_input *in, uint8_t bits,
 	m->reduce.sources = sources;
 }
 
+/* What a coordinator has chosen, and what the one who asked for it says of that later. */
+static void make_result(struct message *m, struct rig_input *in, uint8_t bits,
+			struct object_id sources[8])
+{
+	m->used = (struct message_used){.target = some_id(in),
+					.generation = 1 + bits / 64,
+					.asked = m->request,
+					.node = some_node(bits / 16),
+					.count = 1 + bits % 4,
+					.sources = sources};
+	for (uint32_t i = 0; i < m->used.count; i++)
+		sources[i] = some_id(in);
+}
+
 /* What a coordinator asks a node to build, how that goes, and its end. */
 static void make_combine(struct message *m, struct rig_input *in, uint8_t bits,
 			 struct message_part parts[4])
@@ -172,7 +186,7 @@ static void make_combine(struct message *m, struct rig_input *in, uint8_t bits,
 	m->combine.chunk_bytes = bits & 0x20 ? 64 : 1408;
 	m->combine.op = (uint32_t)rig_take(in, 1) % REDUCE_OP_END;
 	m->combine.dtype = (uint32_t)rig_take(in, 1) % REDUCE_DTYPE_END;
-	m->combine.flags = bits / 4 & MESSAGE_COMBINE_HIDDEN;
+	m->combine.flags = bits / 4 & (MESSAGE_COMBINE_HIDDEN | MESSAGE_COMBINE_HOLD);
 	m->combine.count = bits / 8 % 5;
 	m->combine.need = m->combine.count + bits / 128;
 	m->combine.parts = parts;
@@ -211,7 +225,8 @@ static void do_group_answer(struct rig *r, struct rig_input *in)
 {
 	static const uint8_t kinds[] = {MESSAGE_REDUCE,	 MESSAGE_REDUCED,  MESSAGE_USED,
 					MESSAGE_COMBINE, MESSAGE_COMBINED, MESSAGE_RELEASE,
-					MESSAGE_MEMBERS, MESSAGE_BURY,	   MESSAGE_REDIRECT};
+					MESSAGE_MEMBERS, MESSAGE_BURY,	   MESSAGE_REDIRECT,
+					MESSAGE_COMMIT,	 MESSAGE_RECALL,   MESSAGE_FINISH};
 	struct message m = {.kind = kinds[rig_take(in, 1) % sizeof(kinds)]};
 	struct object_id sources[8];
 	struct message_part parts[4] = {0};
@@ -219,7 +234,9 @@ static void do_group_answer(struct rig *r, struct rig_input *in)
 	uint8_t bits = (uint8_t)rig_take(in, 1);
 
 	m.request = r->sent[bits % 16];
-	if (m.kind == MESSAGE_REDUCE || m.kind == MESSAGE_REDUCED || m.kind == MESSAGE_USED)
+	if (m.kind == MESSAGE_COMMIT || m.kind == MESSAGE_RECALL)
+		make_result(&m, in, bits, sources);
+	else if (m.kind == MESSAGE_REDUCE || m.kind == MESSAGE_REDUCED || m.kind == MESSAGE_USED)
 		make_reduce(&m, in, bits, sources);
 	else if (m.kind == MESSAGE_MEMBERS || m.kind == MESSAGE_REDIRECT)
 		make_members(&m, in, bits, members);
@@ -282,7 +299,8 @@ static void do_answer(struct rig *r, struct rig_input *in)
 	} else if (m.kind == MESSAGE_REDUCE || m.kind == MESSAGE_REDUCED ||
 		   m.kind == MESSAGE_USED) {
 		make_reduce(&m, in, bits, sources);
-	} else if (m.kind == MESSAGE_COMBINE || m.kind == MESSAGE_COMBINED) {
+	} else if (m.kind == MESSAGE_COMBINE || m.kind == MESSAGE_COMBINED ||
+		   m.kind == MESSAGE_COMMIT || m.kind == MESSAGE_RECALL) {
 		return; /* only what the codec lets through may come in: fuzz_message has those */
 	} else if (m.kind != MESSAGE_HELLO && m.kind != MESSAGE_NODE) {
 		m.object.id = some_id(in);

@@ -18,7 +18,8 @@ static const char *const trace_kinds[MESSAGE_KINDS] = {
 	[MESSAGE_COMBINE] = "COMBINE", [MESSAGE_COMBINED] = "COMBINED",
 	[MESSAGE_RELEASE] = "RELEASE", [MESSAGE_BURY] = "BURY",
 	[MESSAGE_TOLD] = "TOLD",       [MESSAGE_PIECES] = "PIECES",
-	[MESSAGE_HAS] = "HAS",
+	[MESSAGE_HAS] = "HAS",	       [MESSAGE_COMMIT] = "COMMIT",
+	[MESSAGE_FINISH] = "FINISH",   [MESSAGE_RECALL] = "RECALL",
 };
 
 static void trace_object(const struct object_id *id, uint64_t generation)
@@ -95,6 +96,8 @@ static void trace_body(const struct message *m)
 		fprintf(stderr, " %u of %u", m->reduce.num, m->reduce.count);
 		break;
 	case MESSAGE_USED:
+	case MESSAGE_COMMIT:
+	case MESSAGE_RECALL:
 		trace_object(&m->used.target, m->used.generation);
 		fprintf(stderr, " status %d %s", m->used.status, m->used.text);
 		break;
@@ -103,6 +106,7 @@ static void trace_body(const struct message *m)
 		break;
 	case MESSAGE_COMBINED:
 	case MESSAGE_RELEASE:
+	case MESSAGE_FINISH:
 		trace_object(&m->combined.id, m->combined.generation);
 		fprintf(stderr, " of %u reduce %llx what %u node %d part",
 			m->combined.target.bytes[6], (unsigned long long)m->combined.reduce,

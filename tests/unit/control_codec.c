@@ -26,18 +26,22 @@ static struct message sample_reduce(uint32_t kind, struct object_id id)
 						   .num = 1000,
 						   .flags = MESSAGE_REDUCE_SPREAD,
 						   .timeout_ns = UINT64_MAX,
+						   .asked = 77,
 						   .name = "sum",
 						   .count = MESSAGE_SOURCES_MAX,
 						   .sources = sources};
 		break;
 	case MESSAGE_REDUCED:
 		m.reduce.target = id;
+		m.reduce.asked = 5;
 		break;
 	case MESSAGE_TOLD:
 		m.told.life = UINT64_MAX;
 		break;
 	case MESSAGE_USED:
-		m.used = (struct message_used){id, -ETIMEDOUT, 9, "too late", 3, sources};
+	case MESSAGE_COMMIT:
+	case MESSAGE_RECALL:
+		m.used = (struct message_used){id, -ETIMEDOUT, 9, "too late", 5, 7, 3, sources};
 		break;
 	case MESSAGE_COMBINE:
 		m.combine = (struct message_combine){.id = id,
@@ -59,6 +63,7 @@ static struct message sample_reduce(uint32_t kind, struct object_id id)
 						       0,  id, 9,  -ENOENT};
 		break;
 	case MESSAGE_RELEASE:
+	case MESSAGE_FINISH:
 		m.combined = (struct message_combined){.target = id, .reduce = 8};
 		m.combined.part_node = MESSAGE_NODE_NONE;
 		break;
@@ -111,6 +116,7 @@ static struct message sample(uint32_t kind)
 					       .create = 1,
 					       .guards = 1,
 					       .orphan = 1,
+					       .made = 1,
 					       .life = UINT64_MAX,
 					       .value = value,
 					       .value_bytes = sizeof(value),
@@ -312,6 +318,11 @@ static void fields_out_of_bounds_are_refused(void **state)
 	REFUSED(MESSAGE_STREAM, stream.first, UINT32_MAX);
 	REFUSED(MESSAGE_NODE, node.state, 3);
 	REFUSED(MESSAGE_USED, used.status, 1);
+	REFUSED(MESSAGE_USED, used.node, NODES_MAX);
+	REFUSED(MESSAGE_COMMIT, used.generation, 0);
+	REFUSED(MESSAGE_COMMIT, used.count, 0);
+	REFUSED(MESSAGE_RECALL, used.generation, MESSAGE_GENERATION_MAX + 1);
+	REFUSED(MESSAGE_RECALL, used.count, 0);
 	REFUSED(MESSAGE_COMBINE, combine.generation, 0);
 	REFUSED(MESSAGE_COMBINE, combine.size, 0);
 	REFUSED(MESSAGE_COMBINE, combine.size, 1408);

@@ -15,8 +15,8 @@ enum { SOURCES = 6, NEEDED = 5, COORDINATOR = 6, CALLER = 7, NODES = 8, MOMENTS 
 
 #define SIZE  UINT64_C(4000000)
 #define STORE (UINT64_C(48) << 20)
-/* A death is noticed after 3 s without an answer; the coordinator's node is back after 200 ms. */
-#define BOUND (6 * WORLD_SECOND)
+/* The coordinator's node is back after 200 ms. */
+#define BOUND (400 * WORLD_MS)
 
 enum role { LEAF, MIDDLE, ROOT, DIRECTORY, ROLES };
 
@@ -65,8 +65,9 @@ static uint32_t find_role(struct world *w, enum role role)
 	return COORDINATOR;
 }
 
-/* All of the result is at the caller; checks it against what it is told to be. */
-static void get_result(struct world *w)
+/* All of the result is at the caller; checks it against what it is told to be. False: it was lost
+ * after its set had been chosen, before anybody else had all of it. */
+static bool get_result(struct world *w)
 {
 	static uint32_t sum[SIZE / 4], one[SIZE / 4];
 	struct object_id used[SOURCES];
@@ -75,13 +76,15 @@ static void get_result(struct world *w)
 	int status = -ERESTART;
 
 	for (int tries = 0; tries < 8 && status == -ERESTART; tries++)
-		status = world_fetch(w, CALLER, 0, target, 60 * (int64_t)WORLD_SECOND, &bytes,
+		status = world_fetch(w, CALLER, 0, target, 10 * (int64_t)WORLD_SECOND, &bytes,
 				     &size);
+	if (status == -ETIMEDOUT)
+		return false;
 	assert_int_equal(status, 0);
 	assert_int_equal(size, SIZE);
 	memset(sum, 0, sizeof(sum));
-	if (world_reduced(w, CALLER, 0, target, (int64_t)(20 * WORLD_SECOND), used) != NEEDED)
-		return; /* nobody is left who knows */
+	assert_int_equal(world_reduced(w, CALLER, 0, target, (int64_t)(20 * WORLD_SECOND), used),
+			 NEEDED);
 	for (uint32_t i = 0; i < NEEDED; i++) {
 		uint32_t source = 0;
 		char name[8];
@@ -96,6 +99,7 @@ static void get_result(struct world *w)
 			sum[k] += one[k];
 	}
 	assert_memory_equal(bytes, sum, SIZE);
+	return true;
 }
 
 static int compare(const void *a, const void *b)
@@ -110,7 +114,7 @@ static uint64_t undisturbed(void)
 	struct world *w = some_nodes();
 	uint64_t begun = w->now_ns, took;
 
-	get_result(w);
+	assert_true(get_result(w));
 	took = w->now_ns - begun;
 	world_free(w);
 	return took;
@@ -124,6 +128,7 @@ static void deaths_cost_little(void **state)
 	print_message("undisturbed: %.0f ms\n", (double)alone / 1e6);
 	for (enum role role = LEAF; role < ROLES; role++) {
 		uint64_t late[MOMENTS];
+		uint32_t lost = 0;
 
 		for (uint32_t k = 0; k < MOMENTS; k++) {
 			struct world *w = some_nodes();
@@ -136,15 +141,23 @@ static void deaths_cost_little(void **state)
 				world_start_engine(w, COORDINATOR);
 				world_start_control(w, COORDINATOR);
 			}
-			get_result(w);
+			if (!get_result(w)) {
+				assert_int_equal(role, ROOT);
+				assert_int_equal(k, MOMENTS - 1);
+				lost++;
+				world_free(w);
+				continue;
+			}
 			took = w->now_ns - begun;
 			late[k] = took > alone ? took - alone : 0;
 			assert_true(late[k] < BOUND);
 			world_free(w);
 		}
-		qsort(late, MOMENTS, sizeof(late[0]), compare);
-		print_message("%s: median %.0f ms, worst %.0f ms later\n", names[role],
-			      (double)late[MOMENTS / 2] / 1e6, (double)late[MOMENTS - 1] / 1e6);
+		qsort(late, MOMENTS - lost, sizeof(late[0]), compare);
+		print_message("%s: median %.0f ms, worst %.0f ms later%s\n", names[role],
+			      (double)late[(MOMENTS - lost) / 2] / 1e6,
+			      (double)late[MOMENTS - lost - 1] / 1e6,
+			      lost ? "; once its only copy" : "");
 	}
 }
 

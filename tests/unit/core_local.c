@@ -258,9 +258,107 @@ static void one_feeds_the_next_and_is_scaled(void **state)
 	}
 }
 
+/* A reader of the buffer here, one elsewhere, and one of its bytes lack the last chunk, though it
+ * is in and told, until it is let go: counted or not. */
+static void the_last_chunk_is_held(struct rig *r, bool counted)
+{
+	enum { TAIL = 30 };
+	struct peer from = rig_connect(r, 1), to = rig_connect(r, 2);
+	struct record b = counted ? record_counted(0, 1) : record_buffer(0, object_bytes);
+	struct record finish = {.op = COMMAND_FINISH, .epoch = 1};
+	struct out_edge *o;
+
+	b.buffer.hold = 1;
+	command(r, b);
+	command(r, counted ? record_taken(r, 0, 0, &from, 0, CHUNKS)
+			   : record_edge(COMMAND_IN, 0, 0, &from, 0, CHUNKS));
+	grant_all(r, 0);
+	command(r, record_counted(2, 1));
+	command(r, record_local(r, 1, 2, 0));
+	command(r, record_edge(COMMAND_OUT, 0, 0, &to, CHUNKS - TAIL, TAIL));
+	o = out_edge_find(r->e, record_handle(0));
+	o->credit = TAIL;
+	to.c->cwnd_bytes = 1 << 20;
+	for (uint32_t k = CHUNKS; k-- > 0;) {
+		send(r, &from, 0, k, (uint8_t)k);
+		if (k % 7 == 0)
+			send(r, &from, 0, CHUNKS - 1, 99); /* again */
+		rig_pass(r, 1000);
+		rig_drain(r);
+	}
+	rig_pass(r, 1000);
+	rig_drain(r);
+	chunk_is(r, 0, CHUNKS - 1, CHUNKS - 1);
+	assert_int_equal(buffer_at(r, 0)->ready_count, CHUNKS);
+	assert_int_equal(r->config.table->slot[0].watermark, object_bytes - LAST_BYTES);
+	assert_int_equal(o->sent_count, TAIL - 1);
+	assert_true(out_edge_next(o) == CHUNK_NONE);
+	assert_int_equal(buffer_at(r, 2)->ready_count, CHUNKS - 1);
+	assert_false(buffer_has(buffer_at(r, 2), CHUNKS - 1));
+	finish.progress.buffer = record_handle(0);
+	command(r, finish);
+	command(r, finish); /* twice is nothing more */
+	rig_pass(r, 1000);
+	rig_drain(r);
+	assert_int_equal(r->config.table->slot[0].watermark, object_bytes);
+	assert_int_equal(o->sent_count, TAIL);
+	chunk_is(r, 2, CHUNKS - 1, CHUNKS - 1);
+	assert_int_equal(buffer_at(r, 2)->ready_count, CHUNKS);
+}
+
+static uint32_t events_of(struct rig *r, enum event_op op)
+{
+	struct record event;
+	uint32_t count = 0;
+
+	while (rig_event(r, &event))
+		count += event.op == op && event.progress.buffer == record_handle(0);
+	return count;
+}
+
+static void the_last_chunk_of_a_sum_is_held(void **state)
+{
+	the_last_chunk_is_held(*state, true);
+	assert_int_equal(events_of(*state, EVENT_BUFFER_DONE), 1);
+}
+
+static void the_last_chunk_of_a_copy_is_held(void **state)
+{
+	the_last_chunk_is_held(*state, false);
+	assert_int_equal(events_of(*state, EVENT_BUFFER_DONE), 1);
+}
+
+/* Only what edges fill can be held, and a chunk that comes after FINISH is given at once. */
+static void nothing_is_held_for_ever(void **state)
+{
+	struct rig *r = *state;
+	struct peer from = rig_connect(r, 1);
+	struct record b = record_counted(0, 1), finish = {.op = COMMAND_FINISH, .epoch = 1};
+	struct record source = record_source(1, object_bytes, object_bytes);
+
+	source.buffer.hold = 1;
+	rig_refuse(r, &source, REASON_UNSUPPORTED);
+	b.buffer.hold = 2;
+	rig_refuse(r, &b, REASON_UNSUPPORTED);
+	finish.progress.buffer = record_handle(5);
+	rig_refuse(r, &finish, REASON_BAD_ID);
+	b.buffer.hold = 1;
+	command(r, b);
+	command(r, record_taken(r, 0, 0, &from, 0, CHUNKS));
+	grant_all(r, 0);
+	finish.progress.buffer = record_handle(0);
+	command(r, finish);
+	for (uint32_t k = 0; k < CHUNKS; k++)
+		send(r, &from, 0, k, 1);
+	assert_int_equal(r->config.table->slot[0].watermark, object_bytes);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		test_rig(the_last_chunk_of_a_sum_is_held),
+		test_rig(the_last_chunk_of_a_copy_is_held),
+		test_rig(nothing_is_held_for_ever),
 		test_rig(a_payload_and_what_is_here_make_one_pass),
 		test_rig(a_late_source_is_swept_in_bounded_turns),
 		test_rig(a_source_is_followed),

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The end of a reduce: its set of sources is chosen before anybody has all bytes of it. The node
+ * that builds the target, and in stripes each that puts it together, holds the last chunk. When the
+ * first of them has all else, the one who asked for the reduce is asked (COMMIT): it agrees to one
+ * result only, whoever coordinates, remembers it, and tells the holder itself (FINISH), so that the
+ * result stands though the coordinator may die at once. Here it is told as well.
+ *
+ * One who asked and lives no more, or has forgotten, has no other coordinator either: then it is
+ * decided here. What is lost from then on is lost as any object is.
+ */
+#include <errno.h>
+#include "state.h"
+
+static const char commit_lost[] =
+	"its result was lost with the node that had just made it: reduce again";
+
+void reduce_fill_commit(struct control *c, struct call *call)
+{
+	reduce_used(c, call->owner, &call->message.used);
+}
+
+static void commit_finished(struct control *c, struct reduce *r)
+{
+	r->finished = true;
+	if (r->stripes == 1) {
+		reduce_end(c, r, 0, "");
+		return;
+	}
+	reduce_answer_all(c, r);
+	reduce_spread_check(c, r);
+}
+
+void reduce_commit_lost(struct control *c, struct reduce *r)
+{
+	if (directory_has_complete(&c->directory, &r->by_id.id)) {
+		commit_finished(c, r);
+		return;
+	}
+	r->holder = REDUCE_NONE;
+	if (r->stripes > 1) /* others may have it as well, or get it */
+		reduce_spread_check(c, r);
+	else
+		reduce_end(c, r, -ESTALE, commit_lost);
+}
+
+static bool commit_told(struct control *c, struct call *call, const struct message *answer)
+{
+	struct reduce *r = call->owner;
+	int32_t status = answer ? answer->reply.status : -EHOSTUNREACH;
+
+	r->call = NULL;
+	if (status == 0)
+		commit_finished(c, r);
+	else
+		reduce_commit_lost(c, r);
+	return false;
+}
+
+void reduce_commit_finish(struct control *c, struct reduce *r, uint32_t node)
+{
+	struct message m = {.kind = MESSAGE_FINISH};
+
+	r->holder = node;
+	m.combined.target = r->by_id.id;
+	m.combined.reduce = r->number;
+	m.combined.generation = r->generation;
+	m.combined.part_node = MESSAGE_NODE_NONE;
+	calls_cancel(c, r->call);
+	r->call = calls_start(c, peers_node(c, node), &m, TABLE_SLOT_NONE, c->config.call_ns,
+			      commit_told, r);
+}
+
+static void commit_decided(struct control *c, struct reduce *r)
+{
+	r->state = REDUCE_COMMITTED;
+	reduce_commit_finish(c, r, r->holder);
+	list_each(l, after, &r->getters) list_item(l, struct reduce_getter, link)->dirty = true;
+	reduce_spread_tell(c, r);
+}
+
+static bool commit_answered(struct control *c, struct call *call, const struct message *answer)
+{
+	struct reduce *r = call->owner;
+	int32_t status = answer ? answer->reply.status : -ENOENT;
+
+	if (status == -EAGAIN) /* it does not know yet who coordinates */
+		return true;
+	r->call = NULL;
+	if (status == -ESTALE) { /* it has agreed to another result */
+		r->generation = 0;
+		reduce_drop(c, r);
+	} else {
+		commit_decided(c, r);
+	}
+	return false;
+}
+
+void reduce_commit(struct control *c, struct reduce *r, uint32_t node)
+{
+	struct message m = {.kind = MESSAGE_COMMIT};
+
+	if (r->state != REDUCE_RUNNING)
+		return;
+	r->state = REDUCE_COMMITTING;
+	r->holder = node;
+	reduce_watch(c, r);
+	if (r->stripes == 1) {
+		r->generation = r->cell[r->root].generation;
+		calls_cancel(c, r->cell[r->root].call); /* it is not to be built again */
+		r->cell[r->root].call = NULL;
+	}
+	timers_cancel(&c->timers, &r->deadline);
+	reduce_used(c, r, &m.used);
+	m.used.asked = r->asked;
+	m.used.node = node;
+	r->call = calls_start(c, peers_node(c, r->caller), &m, TABLE_SLOT_NONE, c->config.call_ns,
+			      commit_answered, r);
+}
+
+void reduce_commit_look(struct control *c, struct reduce *r)
+{
+	const struct node *n = peers_node(c, r->state == REDUCE_COMMITTING ? r->caller : r->holder);
+
+	if (r->state == REDUCE_COMMITTED && (r->finished || r->holder == REDUCE_NONE))
+		return;
+	if (r->call && n && members_live(n))
+		return;
+	calls_cancel(c, r->call);
+	r->call = NULL;
+	if (r->state == REDUCE_COMMITTING)
+		commit_decided(c, r);
+	else
+		reduce_commit_lost(c, r);
+}

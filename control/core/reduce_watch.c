@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Who does not answer. A node that others read from is noticed by them (part.c); nobody reads from
+ * a root before the end, so it is told what to build again and again, while all seats are taken,
+ * and a COMBINE that is not answered by the next time counts as silence.
+ */
+#include "state.h"
+
+#define WATCH_NS UINT64_C(100000000)
+
+static bool watch_filled(const struct reduce *r)
+{
+	for (uint32_t i = 0; i < r->seats; i++)
+		if (r->seat[i].has < r->seat[i].wants)
+			return false;
+	return r->seats > 0;
+}
+
+static void watch_root(struct control *c, struct reduce *r, struct reduce_cell *p)
+{
+	if (!p->started || p->done)
+		return;
+	if (p->watched && p->call) {
+		reduce_silent(c, r, (uint32_t)(p - r->cell));
+		return;
+	}
+	if (p->call == NULL) {
+		p->dirty = true;
+		reduce_tell_all(c, r);
+	}
+	p->watched = true;
+}
+
+static void watch_fire(struct control *c, struct timer *t)
+{
+	struct reduce *r = list_item(t, struct reduce, watch);
+
+	reduce_watch(c, r);
+	if (r->state >= REDUCE_COMMITTING) {
+		reduce_commit_look(c, r);
+		return;
+	}
+	if (!watch_filled(r))
+		return;
+	for (uint32_t j = 0; j < r->stripes; j++)
+		watch_root(c, r, &r->cell[r->stripes == 1 ? r->root : j * r->seats + j]);
+}
+
+void reduce_watch(struct control *c, struct reduce *r)
+{
+	timers_set(&c->timers, &r->watch, c->now_ns + WATCH_NS, watch_fire);
+}

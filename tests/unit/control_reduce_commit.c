@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The end of a reduce: whoever dies between the moment when the root has all of the result and the
+ * moment when everybody knows, all that anybody reads to its end is of the set that is reported.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include "control_test.h"
+#include "control_world.h"
+#include "core/state.h"
+#include "internal/reduce.h"
+
+/* Nodes 0 to 4 have a source each, four of which are needed; the directory's node for the target is
+ * 5, who asks is 6. All but 5 want the sum at once. */
+enum { SOURCES = 5, NEEDED = 4, COORDINATOR = 5, CALLER = 6, NODES = 7 };
+
+#define SIZE  UINT64_C(2000000)
+#define STORE (UINT64_C(32) << 20)
+
+static struct object_id ids[SOURCES];
+static char target[16];
+static uint32_t seq[NODES];
+
+static struct world *some_nodes(void)
+{
+	struct world *w = world_new(NODES, 1, STORE, true);
+	uint32_t k = 0, shard;
+
+	for (uint32_t i = 0; i < NODES; i++)
+		world_kill_control(w, i);
+	w->config.shards = 0;
+	for (uint32_t i = 0; i < NODES; i++)
+		world_start_control(w, i);
+	world_run(w, 3 * WORLD_SECOND);
+	w->delay_ns = WORLD_MS;
+	for (uint32_t i = 0; i < NODES; i++)
+		assert_int_equal(world_open(w, i), 0);
+	do {
+		struct object_id id;
+
+		snprintf(target, sizeof(target), "sum%u", k++);
+		id = world_id(target);
+		shard = control_shard(w->node[0].core, &id)->number;
+	} while (shard != COORDINATOR);
+	return w;
+}
+
+static struct world *begin(uint32_t flags)
+{
+	const struct session_reduction how = {REDUCE_SUM, REDUCE_U32, NEEDED, SOURCES};
+	struct world *w = some_nodes();
+
+	for (uint32_t i = 0; i < SOURCES; i++) {
+		char name[8];
+
+		snprintf(name, sizeof(name), "s%u", i);
+		ids[i] = world_id(name);
+		assert_int_equal(world_put(w, i, 0, name, SIZE, i + 1), 0);
+	}
+	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, flags, -1), 0);
+	for (uint32_t i = 0; i < NODES; i++) {
+		struct session_request r = world_request(SESSION_GET, target);
+
+		if (i == COORDINATOR)
+			continue;
+		r.timeout_ns = -1;
+		seq[i] = world_send(w, i, 0, &r);
+	}
+	return w;
+}
+
+static struct reduce *coordinated(struct world *w)
+{
+	struct object_id id = world_id(target);
+
+	return w->node[COORDINATOR].core ? reduce_find(w->node[COORDINATOR].core, &id) : NULL;
+}
+
+/* The node that has all of the target, or NONE. */
+static uint32_t ready(struct world *w)
+{
+	struct object_id id = world_id(target);
+
+	for (uint32_t i = 0; i < NODES; i++) {
+		struct control *c = w->node[i].core;
+		struct idmap_node *at = c ? idmap_find(&c->combines.by_id, &id) : NULL;
+
+		if (at && idmap_item(at, struct combine, by_id)->done)
+			return i;
+	}
+	return REDUCE_NONE;
+}
+
+static bool is_ready(struct world *w, void *arg)
+{
+	return ready(w) != REDUCE_NONE;
+}
+
+static bool is_agreed(struct world *w, void *arg)
+{
+	struct object_id id = world_id(target);
+	struct reduction *r = reduction_find(w->node[CALLER].core, &id);
+
+	return r && r->generation;
+}
+
+static uint32_t read_to_the_end(struct world *w)
+{
+	struct object_id id = world_id(target);
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < NODES; i++) {
+		uint32_t slot =
+			w->node[i].core ? objects_find(w->node[i].core, &id) : TABLE_SLOT_NONE;
+		const struct object_slot *s = &w->node[i].table->slot[slot % WORLD_TABLE_SLOTS];
+
+		count += slot != TABLE_SLOT_NONE && s->watermark == s->size;
+	}
+	return count;
+}
+
+static void is_sum_of(const uint8_t *bytes, const struct object_id *used)
+{
+	static uint32_t sum[SIZE / 4], one[SIZE / 4];
+
+	memset(sum, 0, sizeof(sum));
+	for (uint32_t i = 0; i < NEEDED; i++) {
+		uint32_t source = 0;
+
+		while (!object_id_equal(&ids[source], &used[i]))
+			source++;
+		world_fill((uint8_t *)one, SIZE, source + 1);
+		for (uint64_t k = 0; k < SIZE / 4; k++)
+			sum[k] += one[k];
+	}
+	assert_memory_equal(bytes, sum, SIZE);
+}
+
+/* All that live have one result, and it is what is reported. */
+static void all_agree(struct world *w, uint32_t dead)
+{
+	struct object_id used[SOURCES], told[SOURCES];
+
+	assert_int_equal(world_reduced(w, CALLER, 0, target, (int64_t)(20 * WORLD_SECOND), used),
+			 NEEDED);
+	for (uint32_t i = 0; i < NODES; i++) {
+		const uint8_t *bytes;
+		uint64_t size;
+		int status = -ERESTART;
+
+		if (i == dead)
+			continue;
+		for (int tries = 0; tries < 8 && (status == -ERESTART || status == -ESTALE);
+		     tries++)
+			status = world_fetch(w, i, 0, target, 20 * (int64_t)WORLD_SECOND, &bytes,
+					     &size);
+		assert_int_equal(status, 0);
+		assert_int_equal(size, SIZE);
+		is_sum_of(bytes, used);
+		assert_int_equal(world_reduced(w, i, 0, target, (int64_t)(20 * WORLD_SECOND), told),
+				 NEEDED);
+		assert_memory_equal(told, used, NEEDED * sizeof(*used));
+	}
+}
+
+/* Its DONE dies with it: another set is built, and nobody had all of the first one. */
+static void a_root_dies_before_it_is_heard(uint32_t flags)
+{
+	struct world *w = begin(flags);
+	uint32_t root;
+
+	assert_true(world_until(w, is_ready, NULL, WORLD_SECOND));
+	root = ready(w);
+	assert_int_equal(coordinated(w)->state, REDUCE_RUNNING);
+	assert_int_equal(read_to_the_end(w), 0);
+	world_kill_node(w, root);
+	if (root == CALLER) { /* it was made to put the stripes together */
+		world_free(w);
+		return;
+	}
+	world_run(w, WORLD_SECOND);
+	assert_true(coordinated(w)->generation > 0);
+	all_agree(w, root);
+	world_free(w);
+}
+
+static void a_root_dies(void **state)
+{
+	a_root_dies_before_it_is_heard(0);
+}
+
+static void one_that_puts_stripes_together_dies(void **state)
+{
+	a_root_dies_before_it_is_heard(SESSION_FLAG_SPREAD);
+}
+
+/* Right after the one who asked has agreed: the result stands, and so does what is in it. */
+static void coordinator_dies(uint32_t flags, uint64_t later_ns)
+{
+	struct world *w = begin(flags);
+
+	assert_true(world_until(w, is_agreed, NULL, WORLD_SECOND));
+	assert_int_equal(coordinated(w)->state, REDUCE_COMMITTING);
+	world_run(w, later_ns);
+	world_kill_node(w, COORDINATOR);
+	all_agree(w, COORDINATOR);
+	world_free(w);
+}
+
+static void a_coordinator_dies(void **state)
+{
+	for (uint64_t later_ns = 0; later_ns < 8 * WORLD_MS; later_ns += WORLD_MS)
+		coordinator_dies(0, later_ns);
+}
+
+static void a_coordinator_of_stripes_dies(void **state)
+{
+	for (uint64_t later_ns = 0; later_ns < 8 * WORLD_MS; later_ns += WORLD_MS)
+		coordinator_dies(SESSION_FLAG_SPREAD, later_ns);
+}
+
+/* The one who asked dies while it is asked: the coordinator decides. */
+static void the_one_who_asked_dies(void **state)
+{
+	struct object_id used[SOURCES];
+	struct world *w = begin(0);
+
+	assert_true(world_until(w, is_ready, NULL, WORLD_SECOND));
+	world_kill_node(w, CALLER);
+	assert_int_equal(world_reduced(w, 0, 0, target, (int64_t)(20 * WORLD_SECOND), used),
+			 NEEDED);
+	for (uint32_t i = 0; i < COORDINATOR; i++) {
+		const uint8_t *bytes;
+		uint64_t size;
+
+		assert_int_equal(
+			world_fetch(w, i, 0, target, 20 * (int64_t)WORLD_SECOND, &bytes, &size), 0);
+		is_sum_of(bytes, used);
+	}
+	world_free(w);
+}
+
+/* Nobody gets a target in stripes: it is put together all the same, and may be deleted. */
+static void stripes_without_anybody_come_to_an_end(void **state)
+{
+	const struct session_reduction how = {REDUCE_SUM, REDUCE_U32, NEEDED, SOURCES};
+	struct world *w = some_nodes();
+	struct session_request r;
+	struct control_usage u;
+
+	for (uint32_t i = 0; i < SOURCES; i++) {
+		char name[8];
+
+		snprintf(name, sizeof(name), "s%u", i);
+		ids[i] = world_id(name);
+		assert_int_equal(world_put(w, i, 0, name, SIZE, i + 1), 0);
+	}
+	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, SESSION_FLAG_SPREAD, -1), 0);
+	assert_int_equal(world_reduced(w, CALLER, 0, target, (int64_t)(5 * WORLD_SECOND), NULL),
+			 NEEDED);
+	world_run(w, WORLD_SECOND);
+	r = world_request(SESSION_STAT, target);
+	assert_int_equal(world_call(w, 0, 0, &r, 5 * WORLD_SECOND)->reply.status, 0);
+	for (uint32_t i = 0; i < NODES; i++) {
+		control_usage(w->node[i].core, &u);
+		assert_int_equal(u.objects, (i < SOURCES) + (i == CALLER)); /* no stripes */
+		assert_int_equal(u.reduces + u.combines + u.stages, 0);
+	}
+	r = world_request(SESSION_DELETE, target);
+	assert_int_equal(world_call(w, 1, 0, &r, 5 * WORLD_SECOND)->reply.status, 0);
+	world_free(w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_root_dies),
+		cmocka_unit_test(one_that_puts_stripes_together_dies),
+		cmocka_unit_test(a_coordinator_dies),
+		cmocka_unit_test(a_coordinator_of_stripes_dies),
+		cmocka_unit_test(the_one_who_asked_dies),
+		cmocka_unit_test(stripes_without_anybody_come_to_an_end),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
