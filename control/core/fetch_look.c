@@ -452,6 +452,7 @@ static void look_fire(struct control *c, struct timer *t)
 
 	if (map && f->piece_left && chunks_missing(map, 0, fetch_chunks(f)) <= f->piece_left) {
 		fetch_stop(c, f);
+		f->attempts = 1;
 		fetch_ask(c, f);
 		return;
 	}

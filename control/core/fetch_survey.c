@@ -105,11 +105,11 @@ static bool survey_has(struct control *c, struct call *call, const struct messag
 {
 	struct fetch *f = call->owner;
 	struct fetch_survey *s = &f->survey;
-	const struct message_stream *m = &answer->stream;
+	const struct message_stream *m = answer ? &answer->stream : NULL;
 	const uint64_t *map = fetch_map(c, f);
 
 	f->call = NULL;
-	if (answer == NULL || map == NULL) { /* the members will agree on what has become of it */
+	if (m == NULL || map == NULL) { /* the members will agree on what has become of it */
 		survey_again(c, f);
 		return false;
 	}
@@ -155,10 +155,10 @@ static bool survey_named(struct control *c, struct call *call, const struct mess
 {
 	struct fetch *f = call->owner;
 	struct fetch_survey *s = &f->survey;
-	const struct message_got *got = &answer->got;
+	const struct message_got *got = answer ? &answer->got : NULL;
 
 	f->call = NULL;
-	if (answer == NULL || got->what != MESSAGE_GOT_PIECE || got->generation != f->generation ||
+	if (got == NULL || got->what != MESSAGE_GOT_PIECE || got->generation != f->generation ||
 	    (s->begun && got->departed != s->departed)) {
 		survey_again(c, f);
 		return false;
