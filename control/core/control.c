@@ -278,6 +278,7 @@ bool control_node_up(struct control *c, struct node *n)
 		fetch_announce(c, n);
 	fetch_node_up(c, n);
 	combine_node_up(c, n);
+	graves_node_up(c, n);
 	return known;
 }
 

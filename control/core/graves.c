@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "state.h"
 
-enum { GRAVES_SENDING_MAX = 32, GRAVES_STEP = 4096 };
+enum { GRAVES_SENDING_MAX = 256, GRAVES_NODE_MAX = 8, GRAVES_STEP = 4096 };
+
+#define GRAVES_SILENT_NS UINT64_C(50000000)
 
 void graves_init(struct control *c)
 {
@@ -15,8 +17,41 @@ void graves_sweep(struct control *c)
 
 static bool graves_told(struct control *c, struct call *call, const struct message *answer)
 {
+	struct node *n = call->node;
+
 	c->graves.sending--;
-	return false; /* one that never answers is dead by now: then all are told again */
+	n->graves--;
+	if (answer == NULL)
+		return false; /* it is dead by now: then all are told again */
+	n->graves_ns = c->now_ns;
+	graves_node_up(c, n);
+	return false;
+}
+
+void graves_node_up(struct control *c, struct node *n)
+{
+	if (n->graves_left)
+		graves_sweep(c);
+	n->graves_left = false;
+}
+
+static bool graves_full(const struct node *n)
+{
+	return n && n->graves >= GRAVES_NODE_MAX;
+}
+
+static void graves_fire(struct control *c, struct timer *t)
+{
+	/* whatever happens, all that waits is looked at afterwards */
+}
+
+/* It will answer soon: what is to be told it can wait for that. */
+static bool graves_busy(struct control *c, const struct node *n)
+{
+	if (!graves_full(n) || c->now_ns >= n->graves_ns + GRAVES_SILENT_NS)
+		return false;
+	timers_set(&c->timers, &c->graves.timer, n->graves_ns + GRAVES_SILENT_NS, graves_fire);
+	return true;
 }
 
 static void graves_tell(struct control *c, struct node *n, const struct tombstone *t)
@@ -25,21 +60,34 @@ static void graves_tell(struct control *c, struct node *n, const struct tombston
 
 	if (n == NULL || n == c->self)
 		return;
+	if (graves_full(n)) { /* silent: the others do not wait for it */
+		n->graves_left = true;
+		return;
+	}
 	m.bury.id = t->id;
 	m.bury.generation = t->generation;
 	m.bury.request = t->request;
 	m.bury.node = t->node;
-	if (calls_start(c, n, &m, TABLE_SLOT_NONE, c->config.directory_ns, graves_told, NULL))
-		c->graves.sending++;
+	if (calls_start(c, n, &m, TABLE_SLOT_NONE, c->config.directory_ns, graves_told, NULL) ==
+	    NULL)
+		return;
+	if (n->graves++ == 0)
+		n->graves_ns = c->now_ns;
+	c->graves.sending++;
 }
 
-static void graves_tell_both(struct control *c, const struct tombstone *t)
+/* Returns false when it must wait. */
+static bool graves_tell_both(struct control *c, const struct tombstone *t)
 {
 	struct node *keeper[2];
 
 	reshard_keepers(c, &t->id, keeper);
+	if (c->graves.sending >= GRAVES_SENDING_MAX - 1 || graves_busy(c, keeper[0]) ||
+	    graves_busy(c, keeper[1]))
+		return false;
 	graves_tell(c, keeper[0], t);
 	graves_tell(c, keeper[1], t);
+	return true;
 }
 
 void graves_pump(struct control *c)
@@ -49,8 +97,9 @@ void graves_pump(struct control *c)
 
 	if (!members_joined(c))
 		return;
-	while (d->fresh_count > 0 && c->graves.sending < GRAVES_SENDING_MAX - 1)
-		graves_tell_both(c, &d->tombstones[d->fresh[--d->fresh_count]]);
+	while (d->fresh_count > 0 &&
+	       graves_tell_both(c, &d->tombstones[d->fresh[d->fresh_count - 1]]))
+		d->fresh_count--;
 	if (d->fresh_lost) { /* more at a time than are noted */
 		d->fresh_lost = false;
 		graves_sweep(c);
@@ -59,10 +108,12 @@ void graves_pump(struct control *c)
 		end = c->config.tombstones;
 	if (d->buried == 0)
 		c->graves.sweep = end;
-	for (; c->graves.sweep < end && c->graves.sending < GRAVES_SENDING_MAX - 1;
-	     c->graves.sweep++)
-		if (d->tombstones[c->graves.sweep].generation != 0)
-			graves_tell_both(c, &d->tombstones[c->graves.sweep]);
+	for (; c->graves.sweep < end; c->graves.sweep++) {
+		const struct tombstone *t = &d->tombstones[c->graves.sweep];
+
+		if (t->generation != 0 && !graves_tell_both(c, t))
+			return;
+	}
 }
 
 void graves_take(struct control *c, struct node *n, const struct message *m)

@@ -5,24 +5,30 @@
  * would be its next owner. Whenever the members change, whoever has a tombstone gives it to those
  * two as they are now. So a late announcement is refused as long as one of the two has lived on.
  *
+ * A node that does not answer holds nobody up: what it was not told it is told when it does.
+ *
  * A tombstone states a fact that stays true: it may be told twice, late, and to anybody.
  */
 #ifndef SARISSA_CONTROL_CORE_GRAVES_H
 #define SARISSA_CONTROL_CORE_GRAVES_H
 
 #include "message.h"
+#include "timers.h"
 
 struct control;
 struct node;
 
 struct graves {
-	uint32_t sweep;	  /* the next one of those that are told; tombstones: all are */
-	uint32_t sending; /* calls under way */
+	uint32_t sweep;	    /* the next one of those that are told; tombstones: all are */
+	uint32_t sending;   /* calls under way */
+	struct timer timer; /* somebody is silent by then */
 };
 
 void graves_init(struct control *c);
 /* The members have changed: all are told again. */
 void graves_sweep(struct control *c);
+/* It answers (again). */
+void graves_node_up(struct control *c, struct node *n);
 /* Sends as many as may be under way. */
 void graves_pump(struct control *c);
 /* BURY of another node. */

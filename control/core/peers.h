@@ -55,8 +55,11 @@ struct node {
 	uint32_t workers; /* from its HELLO; at least 1 */
 	struct net_addr addr;
 	uint8_t state;
-	bool probing;	   /* a message is out that shows whether it lives */
-	struct link *main; /* worker 0 to worker 0; NULL until wanted */
+	bool graves_left;   /* there are tombstones that it was not told, as it was silent */
+	uint32_t graves;    /* those under way to it */
+	uint64_t graves_ns; /* when it answered one last, or they began */
+	bool probing;	    /* a message is out that shows whether it lives */
+	struct link *main;  /* worker 0 to worker 0; NULL until wanted */
 	struct list links;
 	struct list calls; /* struct call.of_node */
 	uint64_t store_incarnation;

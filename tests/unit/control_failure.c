@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Processes and nodes that die in the middle, and come back or not. */
+#include <stdio.h>
 #include "control_test.h"
 #include "control_world.h"
+#include "core/state.h"
 
 #define STORE (UINT64_C(16) << 20)
 #define SIZE  6000000
@@ -296,6 +298,69 @@ static void deleted_while_away(void **state)
 	world_free(w);
 }
 
+/* A name whose part of the directory is kept by that node, and would be by the other next. */
+static const char *kept_by(struct world *w, uint32_t owner, uint32_t next)
+{
+	static char name[16];
+	static uint32_t k;
+
+	for (;;) {
+		struct object_id id;
+		struct node *keeper[2];
+
+		snprintf(name, sizeof(name), "k%u", k++);
+		id = world_id(name);
+		reshard_keepers(w->node[owner].core, &id, keeper);
+		if (keeper[0]->number == owner && keeper[1]->number == next)
+			return name;
+	}
+}
+
+static bool remembered(struct world *w, uint32_t node, const char *name)
+{
+	struct object_id id = world_id(name);
+
+	return directory_tombstone(&w->node[node].core->directory, &id) != NULL;
+}
+
+static void put_and_delete(struct world *w, uint32_t node, const char *name)
+{
+	struct session_request r = world_request(SESSION_DELETE, name);
+
+	assert_int_equal(world_put(w, node, 0, name, 1000, 1), 0);
+	assert_int_equal(world_call(w, node, 0, &r, 5 * WORLD_SECOND)->reply.status, 0);
+}
+
+/* Who is next for many ids has died, unnoticed: those who are next for others hear of deletes all
+ * the same, and it hears of all when it is back. */
+static void deletes_are_told_past_a_dead_node(void **state)
+{
+	struct world *w = world_new(4, 1, STORE, true);
+	char names[40][16];
+
+	for (uint32_t i = 0; i < 4; i++)
+		world_kill_control(w, i);
+	w->config.tombstones = 4096;
+	for (uint32_t i = 0; i < 4; i++)
+		world_start_control(w, i);
+	world_run(w, WORLD_SECOND);
+	assert_int_equal(world_open(w, 0), 0);
+	world_kill_control(w, 1);
+	for (uint32_t i = 0; i < 40; i++) {
+		strcpy(names[i], kept_by(w, 0, 1));
+		put_and_delete(w, 0, names[i]);
+	}
+	strcpy(names[0], kept_by(w, 0, 2));
+	put_and_delete(w, 0, names[0]);
+	world_run(w, 100 * WORLD_MS);
+	assert_true(remembered(w, 2, names[0]));
+	world_start_control(w, 1);
+	world_run(w, 5 * WORLD_SECOND);
+	for (uint32_t i = 1; i < 40; i++)
+		assert_true(remembered(w, 1, names[i]));
+	world_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -311,6 +376,7 @@ int main(void)
 		cmocka_unit_test(another_store_under_a_living_control),
 		cmocka_unit_test(nobody_answers),
 		cmocka_unit_test(deleted_while_away),
+		cmocka_unit_test(deletes_are_told_past_a_dead_node),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
