@@ -34,6 +34,7 @@ static void reduction_end(struct control *c, struct reduction *r, const struct m
 	calls_cancel(c, r->call);
 	r->call = NULL;
 	timers_cancel(&c->timers, &r->timer);
+	timers_cancel(&c->timers, &r->watch);
 	list_each(l, after, &r->waits)
 	{
 		session_reduce_ended(c, list_item(l, struct wait, of_owner), used);
@@ -239,6 +240,38 @@ static struct call *reduction_call(struct control *c, struct reduction *r)
 			   reduction_answered, r);
 }
 
+/* ---- whether the coordinator lives ---------------------------------------------------------- */
+
+static void reduction_watch(struct control *c, struct reduction *r);
+
+static bool reduction_probed(struct control *c, struct call *call, const struct message *answer)
+{
+	call->node->probing = false;
+	if (answer == NULL)
+		members_suspect(c, call->node);
+	return false;
+}
+
+static void reduction_watch_fire(struct control *c, struct timer *t)
+{
+	struct reduction *r = list_item(t, struct reduction, watch);
+	struct message m = {.kind = MESSAGE_STATUS};
+	struct node *n = r->call ? r->call->node : c->self;
+
+	if (n != c->self && !n->probing && c->attached)
+		n->probing = calls_start(c, n, &m, TABLE_SLOT_NONE, c->config.silence_ns / 2,
+					 reduction_probed, NULL) != NULL;
+	reduction_watch(c, r);
+}
+
+/* Nothing comes from it for as long as the sources take: members that watch it by lot would find
+ * out late. */
+static void reduction_watch(struct control *c, struct reduction *r)
+{
+	timers_set(&c->timers, &r->watch, c->now_ns + c->config.silence_ns / 4,
+		   reduction_watch_fire);
+}
+
 static void reduction_step(struct control *c, struct reduction *r)
 {
 	r->call = reduction_call(c, r);
@@ -341,6 +374,7 @@ static struct reduction *reduction_new(struct control *c, const struct message_r
 	r->asked = r->call->node;
 	r->asked_life = r->asked->state == NODE_UP ? r->asked->incarnation : 0;
 	list_append(&rs->active, &r->link);
+	reduction_watch(c, r);
 	return r;
 }
 

@@ -42,7 +42,7 @@ enum reduction_state {
 struct reduction {
 	struct list link;  /* on active or kept */
 	struct list waits; /* REDUCE until it is accepted; REDUCED */
-	struct timer timer;
+	struct timer timer, watch;
 	struct call *call;
 	struct node *asked;  /* who got the REDUCE first */
 	uint64_t asked_life; /* its incarnation then; 0: it was not up */

@@ -71,6 +71,7 @@ void reduction_forget(struct control *c, struct reduction *r)
 	calls_cancel(c, r->call);
 	c->reductions.telling -= r->state == REDUCTION_KEPT && r->call != NULL;
 	timers_cancel(&c->timers, &r->timer);
+	timers_cancel(&c->timers, &r->watch);
 	list_remove(&r->link);
 	pool_give(&c->reductions.pool, r);
 }

@@ -198,11 +198,17 @@ static void one_that_puts_stripes_together_dies(void **state)
 static void coordinator_dies(uint32_t flags, uint64_t later_ns)
 {
 	struct world *w = begin(flags);
+	uint64_t died_ns;
 
 	assert_true(world_until(w, is_agreed, NULL, WORLD_SECOND));
 	assert_int_equal(coordinated(w)->state, REDUCE_COMMITTING);
 	world_run(w, later_ns);
+	died_ns = w->now_ns;
 	world_kill_node(w, COORDINATOR);
+	assert_int_equal(world_reduced(w, CALLER, 0, target, (int64_t)(20 * WORLD_SECOND), NULL),
+			 NEEDED);
+	/* silence, suspicion; who asks after the end asks the dead one first */
+	assert_in_range(w->now_ns - died_ns, 0, (later_ns < 4 * WORLD_MS ? 4 : 6) * WORLD_SECOND);
 	all_agree(w, COORDINATOR);
 	world_free(w);
 }
