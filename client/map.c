@@ -61,7 +61,11 @@ static int map_parts(struct map *m, const int fd[3])
 		return r;
 	if (!map_table_valid(m->table, m->table_bytes, m->store_bytes))
 		return -EPROTO;
-	return map_file(fd[2], SESSION_PIN_BYTES, PROT_READ | PROT_WRITE, &m->pins);
+	r = map_file(fd[2], SESSION_PIN_BYTES, PROT_READ | PROT_WRITE, &m->pins);
+	/* A child makes no calls, and must not keep the table of a control that has gone: that is
+	 * how the next one knows who has not come back. */
+	madvise(table, m->table_bytes, MADV_DONTFORK);
+	return r;
 }
 
 int map_open(struct map *m, const int fd[3], uint64_t store_bytes, uint64_t table_bytes)

@@ -59,7 +59,7 @@ void pins_give(struct pins *p, uint32_t index)
 	uint32_t turn;
 	do {
 		turn = pins_turn(p);
-		pins_clear(p, index);
+		atomic_exchange(&p->word[index], 0); /* and a full fence */
 	} while (!pins_turn_is(p, turn));
 	atomic_fetch_and_explicit(&p->used[index / 64], ~(1ull << index % 64),
 				  memory_order_release);

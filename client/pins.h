@@ -30,10 +30,11 @@ void pins_give(struct pins *p, uint32_t index);
 /* The turn that holds; waits while it is odd. */
 uint32_t pins_turn(const struct pins *p);
 
-/* Whether it has been that one until now. */
+/* Whether it has been that one until now. A pin that was set or cleared before is seen by whoever
+ * changes it (pins_set and pins_give have the full fence for that). */
 static inline bool pins_turn_is(const struct pins *p, uint32_t turn)
 {
-	atomic_thread_fence(memory_order_seq_cst);
+	atomic_thread_fence(memory_order_acquire);
 	return atomic_load_explicit(&p->turn, memory_order_relaxed) == turn;
 }
 

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 #include "client_test.h"
@@ -318,6 +320,33 @@ static void reduces_are_asked_for_again(void **state)
 	assert_memory_equal(c->fake.reduce_source, from, sizeof(from));
 }
 
+/* A child has the bytes that it was forked with, and nothing that another control waits for. */
+static void a_child_keeps_no_table(void **state)
+{
+	struct client *c = *state;
+	sar_buffer b;
+	int status;
+	assert_int_equal(sar_put(c->s, test_id("here"), NULL, "here", 4), 0);
+	assert_int_equal(sar_get(c->s, test_id("here"), 0, &b), 0);
+	munmap(c->fake.table, c->fake.table_bytes); /* the fake's own would be inherited */
+	pid_t child = fork();
+	if (child == 0) {
+		char line[256];
+		FILE *maps = fopen("/proc/self/maps", "r");
+		unsigned found = memcmp(b.data, "here", 4) != 0;
+		while (fgets(line, sizeof(line), maps))
+			found += strstr(line, "memfd:table") != NULL;
+		found += sar_get(c->s, test_id("here"), 0, &b) != -EINVAL;
+		sar_close(c->s);
+		_exit((int)found);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	c->fake.table = mmap(NULL, c->fake.table_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+			     c->fake.table_fd, 0);
+	assert_int_equal(WEXITSTATUS(status), 0);
+	sar_release(c->s, &b);
+}
+
 /* ---- another store ----------------------------------------------------------------------------
  */
 
@@ -452,6 +481,7 @@ int main(void)
 		test_client(an_unanswered_delete_is_done),
 		test_client(a_put_is_made_once),
 		test_client(reduces_are_asked_for_again),
+		test_client(a_child_keeps_no_table),
 		test_client(what_is_held_of_a_lost_store_stays_readable),
 		test_client(a_lost_store_ends_waits),
 		test_client(threads_hammer_while_controls_die),
