@@ -178,6 +178,21 @@ void calls_resend(struct control *c, struct node *n)
 	}
 }
 
+void calls_gone(struct control *c, struct node *n)
+{
+	list_each(l, after, &n->calls)
+	{
+		struct call *call = list_item(l, struct call, of_node);
+		uint32_t kind = call->message.kind;
+
+		if (kind != MESSAGE_LIST && kind != MESSAGE_STATUS &&
+		    (kind != MESSAGE_STAT || call->message.object.generation == 0))
+			continue;
+		call->deadline_ns = c->now_ns;
+		timers_set(&c->timers, &call->timer, c->now_ns, calls_fire);
+	}
+}
+
 void calls_redirected(struct control *c, struct node *n, const struct message *m)
 {
 	struct call *call = calls_find(c, n, m->request);

@@ -57,6 +57,9 @@ void calls_redirected(struct control *c, struct node *n, const struct message *m
 /* The members have changed: requests go to those who have the ids now. */
 void calls_move(struct control *c);
 
+/* The node is dead: what only it can answer ends now. */
+void calls_gone(struct control *c, struct node *n);
+
 /* A connection to the node has come up: all its calls leave again. */
 void calls_resend(struct control *c, struct node *n);
 

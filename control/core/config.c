@@ -44,9 +44,11 @@ void control_config_default(struct control_config *config)
 		.pins_ns = 50 * MS,
 		.poll_ns = 2 * MS,
 		.gossip_ns = 1000 * MS,
-		.silence_ns = 2000 * MS,
+		.silence_ns = 3000 * MS,
 		.probe_ns = 500 * MS,
-		.suspect_ns = 2000 * MS,
+		.watch_ns = 300 * MS,
+		.confirm_ns = 200 * MS,
+		.suspect_ns = 350 * MS,
 		.settle_ns = 1000 * MS,
 		.join_ns = 2000 * MS,
 	};

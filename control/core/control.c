@@ -408,7 +408,8 @@ void control_event(struct control *c, unsigned worker, const struct record *even
 	c->now_ns = now_ns;
 	if (!c->attached || worker >= c->workers)
 		return;
-	if (event->op == EVENT_PEER_UP || event->op == EVENT_PEER_DOWN)
+	if (event->op == EVENT_PEER_UP || event->op == EVENT_PEER_DOWN ||
+	    event->op == EVENT_PEER_SILENT)
 		peers_event(c, worker, event);
 	else
 		plan_event(c, worker, event);
@@ -446,6 +447,11 @@ uint32_t control_number(const struct control *c)
 	return members_joined(c) ? c->self->number : UINT32_MAX;
 }
 
+uint32_t control_members(const struct control *c)
+{
+	return c->members.live_count;
+}
+
 void control_leave(struct control *c, uint64_t now_ns)
 {
 	c->now_ns = now_ns;
@@ -477,6 +483,8 @@ void control_usage(const struct control *c, struct control_usage *out)
 	};
 	list_each(l, after, &c->reduces.active) out->reduces++;
 	list_each(l, after, &c->reductions.active) out->reductions++;
+	for (uint32_t i = 0; i < c->config.nodes; i++)
+		out->nodes_up += peers_node((struct control *)c, i)->state == NODE_UP;
 	for (uint32_t i = 0; i < c->peers.links.fresh; i++) {
 		const struct link *l = pool_at(&c->peers.links, i);
 

@@ -107,6 +107,9 @@ struct control_config {
 	uint64_t gossip_ns;  /* one of the watched nodes is probed every so often */
 	uint64_t silence_ns; /* a probe that is not answered in so long makes a node suspect */
 	uint64_t probe_ns;   /* so does a connection that does not come back in so long */
+	uint64_t watch_ns;   /* so does silence of a neighbour's dataplane for so long; 0: not */
+	uint64_t confirm_ns; /* before any of these makes it suspect, others have so long to reach
+				it */
 	uint64_t suspect_ns; /* a suspect that does not refute it in so long is dead */
 	uint64_t settle_ns;  /* for so long after a change of the members their objects may still
 				be on the way to the directory */
@@ -175,6 +178,8 @@ enum control_membership {
 };
 enum control_membership control_membership(const struct control *c);
 uint32_t control_number(const struct control *c); /* UINT32_MAX: none yet */
+/* Members that live, as this node sees them, itself included. */
+uint32_t control_members(const struct control *c);
 
 /* Says goodbye to the others. After that only what is under way goes on. */
 void control_leave(struct control *c, uint64_t now_ns);
@@ -183,7 +188,7 @@ void control_leave(struct control *c, uint64_t now_ns);
 struct control_usage {
 	uint64_t store_bytes, scratch_bytes;
 	uint32_t objects, zombies, fetches, serves, combines, parts, reduces, reductions, stages,
-		edges, calls, waits, entries, links_up;
+		edges, calls, waits, entries, links_up, nodes_up;
 };
 void control_usage(const struct control *c, struct control_usage *out);
 

@@ -5,12 +5,19 @@
  * 2 log2 N of them and news crosses the cluster in log2 N hops. News is passed on once by each node
  * that it is new to. Once a second a node probes one of those it watches; a probe also compares
  * the tables, which repairs whatever got lost.
+ *
+ * The two that are next in the ring are watched by the dataplane, which tells of silence. Whoever
+ * misses a node, for that or because a probe was not answered or a connection did not come back,
+ * asks three others to probe it as well, and makes it suspect when none hears of it: a suspicion
+ * costs its refutation, after which all tell the node again what they hold.
  */
 #include "state.h"
 
 /* News that comes right after other news is passed on together with what follows it in so long:
  * when a whole cluster starts, each node is news to each. */
 #define GOSSIP_GATHER_NS UINT64_C(5000000)
+
+enum { GOSSIP_HELPERS = 3 };
 
 static bool gossip_power(uint32_t n)
 {
@@ -26,6 +33,16 @@ bool gossip_watches(const struct control *c, const struct node *n)
 		return false;
 	up = (n->position + count - c->self->position) % count;
 	return gossip_power(up) || gossip_power(count - up);
+}
+
+bool gossip_is_next(const struct control *c, const struct node *n)
+{
+	uint32_t count = c->members.live_count, up;
+
+	if (!gossip_watches(c, n))
+		return false;
+	up = (n->position + count - c->self->position) % count;
+	return up == 1 || up == count - 1;
 }
 
 /* Calls for each node that is watched; places where both ways lead to the same come once. */
@@ -53,8 +70,10 @@ static void gossip_link(struct control *c, struct node *n)
 
 void gossip_connect(struct control *c)
 {
-	if (c->attached)
-		gossip_each(c, gossip_link);
+	if (!c->attached)
+		return;
+	gossip_each(c, gossip_link);
+	peers_watch(c);
 }
 
 /* ---- messages ----------------------------------------------------------------------------- */
@@ -167,10 +186,95 @@ void gossip_probe(struct control *c, struct node *n)
 	gossip_send(c, n, MESSAGE_MEMBERS_PROBE, 0);
 }
 
+/* ---- is it there? ------------------------------------------------------------------------- */
+
+/* Others who may reach it on another way: so many of those that we watch, from a lot on. */
+static void gossip_ask(struct control *c, const struct node *about)
+{
+	uint32_t count = c->members.live_count, asked = 0, steps = 0, lot;
+
+	while ((uint64_t)1 << steps < count)
+		steps++;
+	lot = (uint32_t)control_random(c);
+	for (uint32_t k = 0; k < 2 * steps && asked < GOSSIP_HELPERS; k++) {
+		uint32_t s = (lot + k) % (2 * steps);
+		uint32_t at = s < steps ? UINT32_C(1) << s : count - (UINT32_C(1) << (s - steps));
+		struct node *n = peers_node(c, c->members.live[(c->self->position + at) % count]);
+
+		if (n == about || !gossip_reaches(c, n))
+			continue;
+		members_describe(about, &c->members.page[0]);
+		gossip_send(c, n, MESSAGE_MEMBERS_ASK, 1);
+		asked++;
+	}
+}
+
+void gossip_miss(struct control *c, struct node *n)
+{
+	if (n == c->self || n->member != MEMBER_ALIVE || n->missed || !members_joined(c))
+		return;
+	n->missed = true;
+	c->counters.members_missed++;
+	gossip_send(c, n, MESSAGE_MEMBERS_PROBE, 0);
+	gossip_ask(c, n);
+	members_doubt(c, n);
+}
+
+void gossip_heard(struct control *c, struct node *n)
+{
+	n->probed_ns = 0;
+	if (n->missed)
+		members_trust(c, n);
+	for (int k = 0; k < 2; k++) {
+		struct node *asker = n->asked_by[k] ? peers_node(c, n->asked_by[k] - 1) : NULL;
+
+		n->asked_by[k] = 0;
+		if (asker == NULL || c->now_ns - n->asked_ns > c->config.gossip_ns)
+			continue;
+		members_describe(n, &c->members.page[0]);
+		gossip_send(c, asker, MESSAGE_MEMBERS_HEARD, 1);
+	}
+}
+
+/* Somebody misses that one: it is probed, and when it says anything, the asker is told. */
+static void gossip_asked(struct control *c, struct node *asker, const struct message_member *m)
+{
+	struct node *n = peers_node(c, m->node);
+	int k;
+
+	if (n == NULL || n == asker || !members_live(n))
+		return;
+	n->asked_ns = c->now_ns;
+	k = n->asked_by[0] != 0 && n->asked_by[0] != asker->number + 1;
+	n->asked_by[k] = asker->number + 1;
+	if (n == c->self) {
+		gossip_heard(c, n);
+		return;
+	}
+	peers_link(c, n, 0, 0); /* if there is none: its HELLO will do */
+	gossip_send(c, n, MESSAGE_MEMBERS_PROBE, 0);
+}
+
+static void gossip_told_heard(struct control *c, const struct message_member *m)
+{
+	struct node *n = peers_node(c, m->node);
+
+	if (n && n->missed)
+		members_trust(c, n);
+}
+
 void gossip_take(struct control *c, struct node *n, const struct message_members *m)
 {
 	bool differs;
 
+	if (m->step == MESSAGE_MEMBERS_ASK || m->step == MESSAGE_MEMBERS_HEARD) {
+		for (uint32_t i = 0; i < m->count && i < GOSSIP_HELPERS; i++)
+			if (m->step == MESSAGE_MEMBERS_ASK)
+				gossip_asked(c, n, &m->members[i]);
+			else
+				gossip_told_heard(c, &m->members[i]);
+		return;
+	}
 	for (uint32_t i = 0; i < m->count; i++)
 		members_take(c, &m->members[i]);
 	differs = m->digest != members_digest(c);
@@ -188,7 +292,7 @@ static void gossip_overdue(struct control *c, struct node *n)
 	if (n->probed_ns == 0 || c->now_ns - n->probed_ns < c->config.silence_ns)
 		return;
 	n->probed_ns = 0;
-	members_suspect(c, n);
+	gossip_miss(c, n);
 }
 
 /* One of those watched, by lot, is asked whether it is there. */

@@ -2,6 +2,8 @@
 #include <xxhash.h>
 #include "state.h"
 
+#define MEMBERS_LATE_NS UINT64_C(100000000)
+
 void members_carve(struct members *m, struct arena *a, const struct control_config *config)
 {
 	m->live = arena_carve(a, sizeof(*m->live) * config->nodes);
@@ -121,6 +123,7 @@ static void members_gone(struct control *c, struct node *n)
 	n->probed_ns = 0;
 	if (n->state == NODE_UP)
 		control_node_down(c, n);
+	calls_gone(c, n);
 	if (n->member == MEMBER_DEAD) {
 		peers_sever(c, n); /* it may think that it still waits here: it must ask again */
 		directory_node_dead(&c->directory, n->number, true);
@@ -138,13 +141,33 @@ static bool members_viewed(const struct control *c, const struct node *n)
 	return n->position < c->members.live_count && c->members.live[n->position] == n->number;
 }
 
+/* What an operator looks for: a death, a goodbye, and the return from either. */
+static void members_say(struct control *c, const struct node *n, bool was, enum member_state before)
+{
+	bool live = members_live(n);
+	struct text t = {.length = 0};
+
+	if (n == c->self || was == live || before == MEMBER_NONE)
+		return;
+	text_add(&t, "node ");
+	text_add_number(&t, n->number);
+	text_add(&t, live			? " is back"
+		     : n->member == MEMBER_LEFT ? " has left"
+						: " is taken for dead: nobody reaches it");
+	control_log(c, live || n->member == MEMBER_LEFT ? CONTROL_LOG_INFO : CONTROL_LOG_WARNING,
+		    &t);
+}
+
 static void members_set(struct control *c, struct node *n, uint64_t incarnation,
 			enum member_state state)
 {
+	enum member_state before = n->member;
 	bool was = members_live(n), rose = incarnation > n->member_incarnation;
 	struct members *m = &c->members;
 
 	members_record(c, n, incarnation, state);
+	members_say(c, n, was, before);
+	c->counters.members_died += was && state == MEMBER_DEAD;
 	if (rose) {
 		n->life++;
 		if (n != c->self && !join_is_guest(c, n))
@@ -157,6 +180,7 @@ static void members_set(struct control *c, struct node *n, uint64_t incarnation,
 	if (!was && members_live(n) && !join_is_guest(c, n))
 		directory_node_dead(&c->directory, n->number, false);
 	timers_cancel(&c->timers, &n->suspicion);
+	n->missed = false;
 	if (state == MEMBER_SUSPECT)
 		timers_set(&c->timers, &n->suspicion, c->now_ns + c->config.suspect_ns,
 			   members_suspicion_fire);
@@ -171,12 +195,28 @@ static void members_suspicion_fire(struct control *c, struct timer *t)
 {
 	struct node *n = list_item(t, struct node, suspicion);
 
-	if (!c->attached) /* it is we who cannot reach anybody */
+	/* It is we who cannot reach anybody, or have not run: what it says may wait here already.
+	 */
+	if (!c->attached || c->now_ns - t->at_ns > MEMBERS_LATE_NS)
 		timers_set(&c->timers, t, c->now_ns + c->config.suspect_ns, members_suspicion_fire);
 	else if (n->member == MEMBER_SUSPECT)
 		members_leave(c, n, n->member_incarnation, MEMBER_DEAD);
-	else if (n->member == MEMBER_ALIVE && n->state != NODE_UP)
+	else if (n->missed)
 		members_suspect(c, n);
+	else if (n->state != NODE_UP)
+		gossip_miss(c, n);
+}
+
+void members_doubt(struct control *c, struct node *n)
+{
+	timers_set(&c->timers, &n->suspicion, c->now_ns + c->config.confirm_ns,
+		   members_suspicion_fire);
+}
+
+void members_trust(struct control *c, struct node *n)
+{
+	n->missed = false;
+	timers_cancel(&c->timers, &n->suspicion);
 }
 
 void members_lost(struct control *c, struct node *n)
@@ -247,9 +287,19 @@ static void members_refute(struct control *c, const struct message_member *m)
 	peers_hello_all(c);
 }
 
+/* Whoever lives here is at most suspect by what others say: it has the time to say that it lives.
+ * Those who saw it die have warned us long enough ago; one who comes back from the other side of a
+ * cut takes all of us for dead. */
+static enum member_state members_believe(const struct node *n, const struct message_member *m)
+{
+	return m->state == MEMBER_DEAD && members_live(n) ? MEMBER_SUSPECT
+							  : (enum member_state)m->state;
+}
+
 void members_take(struct control *c, const struct message_member *m)
 {
 	struct node *n = peers_node(c, m->node);
+	enum member_state state;
 
 	if (n == NULL || (!c->members.dynamic && !net_addr_equal(&m->addr, &n->addr))) {
 		c->counters.members_strange++;
@@ -259,12 +309,13 @@ void members_take(struct control *c, const struct message_member *m)
 		members_refute(c, m);
 		return;
 	}
+	state = members_believe(n, m);
 	if (m->incarnation < n->member_incarnation ||
-	    (m->incarnation == n->member_incarnation && m->state <= n->member))
+	    (m->incarnation == n->member_incarnation && state <= n->member))
 		return;
 	if (c->members.dynamic && !net_addr_equal(&m->addr, &n->addr))
 		peers_readdress(c, n, &m->addr);
-	members_set(c, n, m->incarnation, (enum member_state)m->state);
+	members_set(c, n, m->incarnation, state);
 }
 
 bool members_hello(struct control *c, struct node *n, const struct message_hello *h)

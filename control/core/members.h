@@ -68,6 +68,9 @@ void members_init(struct control *c);
 /* It lives, in this incarnation. addr NULL: as known. */
 void members_join(struct control *c, struct node *n, const struct net_addr *addr,
 		  uint64_t incarnation);
+/* It is suspect unless somebody hears of it soon; somebody has. */
+void members_doubt(struct control *c, struct node *n);
+void members_trust(struct control *c, struct node *n);
 /* It cannot be reached; it is dead when nothing better is heard of it for a while. */
 void members_suspect(struct control *c, struct node *n);
 /* This incarnation has ended: MEMBER_DEAD or MEMBER_LEFT. */
@@ -102,7 +105,13 @@ uint64_t members_life(const struct control *c, const struct node *n);
 
 /* Whether we keep a connection with it, to watch each other and to pass news on. */
 bool gossip_watches(const struct control *c, const struct node *n);
+/* Whether it is next to us in the ring: those two are watched closely. */
+bool gossip_is_next(const struct control *c, const struct node *n);
 void gossip_connect(struct control *c);
+/* It does not answer: others are asked, and unless it is heard of soon, it is suspect. */
+void gossip_miss(struct control *c, struct node *n);
+/* It has said something. */
+void gossip_heard(struct control *c, struct node *n);
 void gossip_flood(struct control *c);
 void gossip_table(struct control *c, struct node *n);
 void gossip_entry(struct control *c, struct node *to, const struct node *about);

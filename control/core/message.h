@@ -112,6 +112,8 @@ enum message_members_step {
 	MESSAGE_MEMBERS_PROBE,	/* are you there, and do you know the same? */
 	MESSAGE_MEMBERS_ANSWER, /* I am; what I know follows when it differs */
 	MESSAGE_MEMBERS_TABLE,	/* all that I know, or a part of that */
+	MESSAGE_MEMBERS_ASK,	/* I hear nothing of this one: do you? */
+	MESSAGE_MEMBERS_HEARD,	/* I do, just now */
 	MESSAGE_MEMBERS_STEPS,
 };
 

@@ -2,6 +2,7 @@
 #include "state.h"
 
 static void peers_fire(struct control *c, struct timer *t);
+static void peers_watch_link(struct control *c, struct link *l);
 
 void peers_carve(struct peers *p, struct arena *a, const struct control_config *config)
 {
@@ -292,6 +293,8 @@ void peers_rebind(struct control *c, struct conn *conn, struct node *n)
 	l->conn = conn->handle;
 	l->attempts = 0;
 	conn->link = l;
+	l->watched = false;
+	peers_watch_link(c, l);
 	n->incarnation = conn->incarnation;
 	old->state = LINK_CLOSED;
 	old->conn = 0;
@@ -302,6 +305,29 @@ void peers_rebind(struct control *c, struct conn *conn, struct node *n)
 static struct node *peers_newcomer(struct control *c, unsigned worker, const struct net_addr *addr)
 {
 	return c->members.dynamic && worker == 0 ? join_guest(c, addr) : NULL;
+}
+
+static void peers_watch_link(struct control *c, struct link *l)
+{
+	struct record r = {.op = COMMAND_PEER_WATCH};
+	bool close = l->state == LINK_UP && c->config.watch_ns > 0 && gossip_is_next(c, l->node);
+
+	if (l->state != LINK_UP || close == l->watched)
+		return;
+	l->watched = close;
+	r.watch.conn = l->conn;
+	r.watch.silence_ns = close ? c->config.watch_ns : 0;
+	plan_push(c, l->worker, &r);
+}
+
+void peers_watch(struct control *c)
+{
+	for (uint32_t i = 0; i < c->peers.links.fresh; i++) {
+		struct link *l = pool_at(&c->peers.links, i);
+
+		if (l->node && l == l->node->main)
+			peers_watch_link(c, l);
+	}
 }
 
 static void peers_up(struct control *c, unsigned worker, const struct record *r)
@@ -333,7 +359,9 @@ static void peers_up(struct control *c, unsigned worker, const struct record *r)
 	l->conn = r->peer.conn;
 	l->attempts = 0;
 	timers_cancel(&c->timers, &l->timer);
+	l->watched = false;
 	if (l == n->main) {
+		peers_watch_link(c, l);
 		n->incarnation = r->peer.incarnation;
 		peers_hello(c, l->conn, MESSAGE_ANNOUNCE_NONE);
 		calls_resend(c, n);
@@ -362,10 +390,20 @@ static void peers_down(struct control *c, unsigned worker, const struct record *
 		peers_link_lost(c, l);
 }
 
+static void peers_silent(struct control *c, unsigned worker, const struct record *r)
+{
+	const struct conn *conn = peers_conn(c, worker, r->peer.conn);
+
+	if (conn && conn->link == conn->link->node->main)
+		gossip_miss(c, conn->link->node);
+}
+
 void peers_event(struct control *c, unsigned worker, const struct record *r)
 {
 	if (r->op == EVENT_PEER_UP)
 		peers_up(c, worker, r);
+	else if (r->op == EVENT_PEER_SILENT)
+		peers_silent(c, worker, r);
 	else
 		peers_down(c, worker, r);
 }
@@ -459,6 +497,7 @@ static void peers_take_hello(struct control *c, struct conn *conn, const struct 
 	if (!members_hello(c, n, h))
 		return;
 	conn->hello = true;
+	gossip_heard(c, n);
 	n->workers = h->workers;
 	n->store_incarnation = h->store_incarnation;
 	if (h->given != MESSAGE_NODE_NONE)
@@ -494,7 +533,7 @@ struct node *peers_message(struct control *c, uint32_t handle, const struct mess
 		c->counters.messages_before_hello++;
 		return NULL;
 	}
-	n->probed_ns = 0;
+	gossip_heard(c, n);
 	return n;
 }
 

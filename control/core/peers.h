@@ -31,6 +31,7 @@ struct link {
 	uint8_t state;
 	uint8_t attempts;
 	bool wanted;
+	bool watched;	    /* the worker tells when it is silent */
 	struct timer timer; /* CLOSED: tries again */
 };
 
@@ -74,6 +75,9 @@ struct node {
 	uint64_t told_life; /* it has confirmed that it knows all as of then; 0: none of ours is
 			       there */
 	uint64_t member_incarnation;
+	bool missed;	      /* it is silent: unless it is heard of soon, it is suspect */
+	uint32_t asked_by[2]; /* node + 1 that wants to know when we hear of it; 0: nobody */
+	uint64_t asked_ns;
 	uint64_t probed_ns; /* a probe of then is not answered; 0: none is out */
 	uint64_t told_ns;   /* when it last heard from us that it is wrong about the members */
 	struct list news;   /* members.news */
@@ -105,6 +109,9 @@ bool peers_send(struct control *c, struct node *n, const struct message *m);
 
 /* The link between these workers, opened if need be; NULL when the table is full. */
 struct link *peers_link(struct control *c, struct node *n, unsigned worker, unsigned peer_worker);
+
+/* Has the workers tell of silence of those that we watch closely, and of no others. */
+void peers_watch(struct control *c);
 
 /* It is lost: so is what was agreed with it. The next connection begins with a HELLO. */
 void peers_sever(struct control *c, const struct node *n);

@@ -159,8 +159,9 @@ void session_status(struct control *c, struct session *s, const struct session_r
 
 		if (n == c->self || n->member == MEMBER_NONE)
 			continue;
-		call = calls_start(c, n, &m, TABLE_SLOT_NONE, c->config.status_ns,
-				   session_node_told, w);
+		call = members_live(n) ? calls_start(c, n, &m, TABLE_SLOT_NONE, c->config.status_ns,
+						     session_node_told, w)
+				       : NULL;
 		if (call) {
 			call->cookie = w->number;
 			w->pending++;

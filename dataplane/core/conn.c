@@ -5,6 +5,7 @@
 
 /* A timer may fire early by this much rather than be moved. */
 #define CONN_EARLY_MAX_NS UINT64_C(10000000)
+#define CONN_WATCH_MIN_NS UINT64_C(10000000)
 
 struct conn *conn_find(struct engine *e, uint32_t handle)
 {
@@ -174,11 +175,28 @@ enum reason conn_close_record(struct engine *e, const struct record *r)
 	return REASON_NONE;
 }
 
+enum reason conn_watch_record(struct engine *e, const struct record *r)
+{
+	struct conn *c = conn_find(e, r->watch.conn);
+
+	if (c == NULL || c->state != CONN_UP)
+		return REASON_BAD_CONN;
+	if (r->watch.silence_ns != 0 && (r->watch.silence_ns < CONN_WATCH_MIN_NS ||
+					 r->watch.silence_ns > e->config.idle_timeout_ns))
+		return REASON_BAD_RANGE;
+	c->watch_ns = r->watch.silence_ns;
+	c->watch_from_ns = e->now_ns;
+	conn_wake(e, c);
+	return REASON_NONE;
+}
+
 /* How long silence is normal: short while streams run, so that a dead sender is noticed. */
 static uint64_t conn_keep_alive_ns(const struct engine *e, const struct conn *c)
 {
 	uint64_t idle = e->config.idle_timeout_ns / 3;
 
+	if (c->watch_ns != 0)
+		idle = state_min(idle, c->watch_ns / 2);
 	if (list_empty(&c->in_edges) && list_empty(&c->out_edges))
 		return idle;
 	return state_min(idle, state_max(20000000, 8 * c->srtt_ns));
@@ -189,6 +207,26 @@ static uint64_t conn_keep_alive_due_ns(const struct engine *e, const struct conn
 	if (c->inflight_pkts > 0 || c->ping_due)
 		return NEVER; /* the tail probe watches */
 	return state_max(c->last_rx_ns, c->last_elicit_ns) + conn_keep_alive_ns(e, c);
+}
+
+/* Only what should be answered can be missed. */
+static uint64_t conn_silence_due_ns(const struct conn *c)
+{
+	if (c->watch_ns == 0 || c->silent || c->inflight_pkts == 0)
+		return NEVER;
+	return state_max(c->last_rx_ns, c->watch_from_ns) + c->watch_ns;
+}
+
+/* A worker that did not run for long itself has heard nobody: the time begins anew. */
+static void conn_missed(struct engine *e, struct conn *c)
+{
+	bool late = e->now_ns - conn_silence_due_ns(c) > c->watch_ns / 2;
+
+	c->watch_from_ns = e->now_ns;
+	if (late || !event_spare(e, 1))
+		return;
+	c->silent = true;
+	conn_event(e, c, EVENT_PEER_SILENT);
 }
 
 void conn_arm(struct engine *e, struct conn *c)
@@ -204,6 +242,7 @@ void conn_arm(struct engine *e, struct conn *c)
 		next = state_min(next, loss_probe_ns(e, c));
 		next = state_min(next, c->mtu_next_ns);
 		next = state_min(next, conn_keep_alive_due_ns(e, c));
+		next = state_min(next, conn_silence_due_ns(c));
 		if (c->pace_blocked)
 			next = state_min(next, state_max(c->pace_ns, e->pace_ns));
 	}
@@ -231,6 +270,8 @@ void conn_timers(struct engine *e, struct conn *c)
 		}
 		loss_probe(e, c);
 	}
+	if (e->now_ns >= conn_silence_due_ns(c))
+		conn_missed(e, c);
 	if (e->now_ns >= conn_keep_alive_due_ns(e, c))
 		c->ping_due = true;
 	c->pace_blocked = false;

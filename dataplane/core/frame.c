@@ -192,6 +192,7 @@ void frame_packet(struct engine *e, const struct packet_in *p)
 	if (c == NULL || !frame_fresh(e, c, pn))
 		return;
 	c->last_rx_ns = e->now_ns;
+	c->silent = false;
 	if (p->ecn == ENGINE_ECN_CE) {
 		e->count->rx_ecn_ce++;
 		c->rx_ce++;

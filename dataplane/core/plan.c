@@ -9,6 +9,8 @@ enum reason plan_apply(struct engine *e, const struct record *r)
 		return conn_open_record(e, r);
 	case COMMAND_PEER_CLOSE:
 		return conn_close_record(e, r);
+	case COMMAND_PEER_WATCH:
+		return conn_watch_record(e, r);
 	case COMMAND_MSG_SEND:
 		return msg_send(e, r);
 	case COMMAND_MSG_FREE:
@@ -43,6 +45,8 @@ static uint32_t plan_subject(const struct record *r)
 	case COMMAND_PEER_OPEN:
 	case COMMAND_PEER_CLOSE:
 		return r->peer.conn;
+	case COMMAND_PEER_WATCH:
+		return r->watch.conn;
 	case COMMAND_MSG_SEND:
 	case COMMAND_MSG_FREE:
 		return r->msg.conn;

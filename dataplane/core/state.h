@@ -208,6 +208,9 @@ struct conn {
 	bool ecn_changed;
 	uint32_t rx_ce; /* CE marks seen */
 	uint64_t last_rx_ns;
+	uint64_t watch_ns;	/* a silence so long is told; 0: none is */
+	uint64_t watch_from_ns; /* it counts from here */
+	bool silent;		/* it was told */
 
 	/* sending packets */
 	uint64_t next_pn;

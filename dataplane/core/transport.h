@@ -22,6 +22,7 @@ void conn_established(struct engine *e, struct conn *c);
 void conn_close(struct engine *e, struct conn *c, enum reason why);
 enum reason conn_open_record(struct engine *e, const struct record *r);
 enum reason conn_close_record(struct engine *e, const struct record *r);
+enum reason conn_watch_record(struct engine *e, const struct record *r);
 /* Bytes of UDP payload that the path carries. */
 static inline uint16_t conn_room(const struct conn *c)
 {

@@ -35,6 +35,8 @@
 	X(members_stale, "messages", "hellos of an incarnation that has ended")              \
 	X(members_strange, "messages", "reports about nodes that cannot be")                 \
 	X(members_refuted, "messages", "reports of our own end, which we refuted")           \
+	X(members_missed, "nodes", "nodes that were silent: others were asked for them")     \
+	X(members_died, "nodes", "nodes that were taken for dead")                           \
 	X(redirects, "requests", "requests for ids that another node keeps")                 \
 	X(commands_waited, "turns", "turns in which the ring to a worker was full")          \
 	X(clients_refused, "clients", "clients that no session or descriptor was free for")  \

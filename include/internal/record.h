@@ -52,6 +52,7 @@ enum command_op {
 				will be touched any more */
 	COMMAND_LOCAL,	     /* ended by DROP_EDGE with RECORD_FLAG_IN */
 	COMMAND_FINISH,	     /* the last chunk of a buffer that holds it may be given */
+	COMMAND_PEER_WATCH,  /* tell with PEER_SILENT when nothing is heard for so long */
 	COMMAND_OPS,
 };
 
@@ -70,6 +71,8 @@ enum event_op {
 	EVENT_IN_DONE, /* every chunk of an IN or LOCAL edge's range has been taken: once per life
 			  of the edge; not for an IN edge over the whole of a copy buffer, which
 			  BUFFER_DONE tells */
+	EVENT_PEER_SILENT, /* a watched peer does not answer; once until it is heard again. The
+			      connection goes on */
 	EVENT_OPS,
 };
 
@@ -116,7 +119,8 @@ struct record {
 	uint32_t epoch;	 /* of the plan; echoed in events */
 	uint64_t token;	 /* the caller's own; echoed in every event about this thing */
 	union {
-		struct { /* PEER_OPEN: addr. PEER_UP: all. PEER_DOWN: conn, addr, reason */
+		struct { /* PEER_OPEN: addr. PEER_UP, PEER_SILENT: all. PEER_DOWN: conn, addr,
+			    reason */
 			struct net_addr addr;
 			uint64_t incarnation;
 			uint32_t conn;
@@ -124,6 +128,11 @@ struct record {
 			uint16_t workers;
 			uint32_t rtt_us;
 		} peer;
+		struct { /* PEER_WATCH */
+			uint32_t conn;
+			uint32_t pad;
+			uint64_t silence_ns; /* 0: no more */
+		} watch;
 		struct { /* MSG_SEND, MSG_FREE, MSG, MSG_SENT. offset is into the message area */
 			uint32_t conn;
 			uint32_t length; /* bytes */

@@ -115,6 +115,10 @@ static void record(struct rig *r, struct rig_input *in)
 	case COMMAND_PEER_CLOSE:
 		c.peer.conn = rig_byte(in) < 250 ? rig_u32(in) : r->victim.conn;
 		break;
+	case COMMAND_PEER_WATCH:
+		c.watch.conn = rig_byte(in) < 50 ? rig_u32(in) : r->victim.conn;
+		c.watch.silence_ns = rig_u32(in);
+		break;
 	case COMMAND_MSG_SEND:
 	case COMMAND_MSG_FREE:
 		make_message(&c, in, r);

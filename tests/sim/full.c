@@ -67,6 +67,8 @@ void full_config(struct control_config *c)
 	c->gossip_ns = 200 * WORLD_MS;
 	c->silence_ns = 400 * WORLD_MS;
 	c->probe_ns = 100 * WORLD_MS;
+	c->watch_ns = 300 * WORLD_MS;
+	c->confirm_ns = 100 * WORLD_MS;
 	c->suspect_ns = 400 * WORLD_MS;
 	c->settle_ns = 400 * WORLD_MS;
 }

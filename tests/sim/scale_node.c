@@ -121,7 +121,7 @@ static void node_commands(struct scale_node *n)
 				scale_peer_open(n, &burst[i]);
 			else if (burst[i].op == COMMAND_PEER_CLOSE)
 				scale_peer_close(n, burst[i].peer.conn);
-			else
+			else if (burst[i].op != COMMAND_PEER_WATCH) /* a probe finds it */
 				scale_flow_command(n, &burst[i]);
 		}
 }

@@ -103,11 +103,11 @@ static void a_new_directory_appoints_nobody(void **state)
 	struct world *w = three_copies();
 
 	w->cut[1] = true;
-	world_run(w, 500 * WORLD_MS);
+	world_run(w, 200 * WORLD_MS);
 	world_kill_control(w, 0);
-	world_run(w, 500 * WORLD_MS);
+	world_run(w, 200 * WORLD_MS);
 	world_start_control(w, 0);
-	world_run(w, 500 * WORLD_MS);
+	world_run(w, 200 * WORLD_MS);
 	w->cut[1] = false;
 	world_run(w, 10 * WORLD_SECOND);
 	assert_int_equal(appointed(w), 0);

@@ -312,6 +312,92 @@ static void a_silent_peer_is_missed(void **state)
 	assert_int_equal(engine_next_timeout(r->e), NEVER);
 }
 
+static void watch(struct rig *r, const struct peer *peer, uint64_t silence_ns)
+{
+	struct record w = {.op = COMMAND_PEER_WATCH, .watch = {peer->conn, 0, silence_ns}};
+
+	rig_command(r, &w);
+}
+
+#define WATCH_NS UINT64_C(300000000)
+
+/* Runs the engine's timers, and acknowledges what comes when the peer is to live. */
+static uint32_t watch_run(struct rig *r, struct peer *peer, uint64_t for_ns, bool alive)
+{
+	uint32_t packets = 0;
+	struct packet p;
+
+	for (uint64_t end = r->now_ns + for_ns; engine_next_timeout(r->e) < end;) {
+		r->now_ns = engine_next_timeout(r->e);
+		engine_tick(r->e, r->now_ns);
+		while (rig_take(r, &p)) {
+			packets++;
+			if (alive)
+				peer_ack(r, peer, wire_get64(p.bytes + WIRE_AT_PN));
+		}
+	}
+	return packets;
+}
+
+static void a_watched_peer_is_told_of_when_silent(void **state)
+{
+	struct rig *r = *state;
+	struct peer peer = rig_connect(r, 1);
+	struct packet p;
+	uint64_t begin;
+
+	watch_run(r, &peer, 5 * WATCH_NS, true);
+	watch(r, &peer, WATCH_NS);
+	assert_in_range(watch_run(r, &peer, 10 * WATCH_NS, true), 15, 25);
+	rig_silent(r);
+	begin = r->now_ns;
+	watch_run(r, &peer, WATCH_NS / 2, false);
+	rig_silent(r);
+	watch_run(r, &peer, WATCH_NS, false);
+	assert_int_equal(rig_expect(r, EVENT_PEER_SILENT).peer.conn, peer.conn);
+	assert_in_range(r->now_ns - begin, WATCH_NS / 2, 3 * WATCH_NS / 2);
+	watch_run(r, &peer, 3 * WATCH_NS, false);
+	rig_silent(r); /* once */
+	peer_begin(r, &peer, &p);
+	forge_frame(&p, FRAME_PING, 1);
+	peer_send(r, &peer, &p);
+	watch_run(r, &peer, 4 * WATCH_NS, true);
+	watch_run(r, &peer, 2 * WATCH_NS, false);
+	rig_expect(r, EVENT_PEER_SILENT);
+}
+
+/* Who did not run for long has heard nobody: that tells nothing of the peer. */
+static void a_late_worker_misses_nobody(void **state)
+{
+	struct rig *r = *state;
+	struct peer peer = rig_connect(r, 1);
+
+	watch(r, &peer, WATCH_NS);
+	watch_run(r, &peer, WATCH_NS, true);
+	watch_run(r, &peer, WATCH_NS / 3, false); /* a ping is out */
+	r->now_ns += 5 * WATCH_NS;
+	engine_tick(r->e, r->now_ns);
+	rig_silent(r);
+	watch_run(r, &peer, WATCH_NS / 2, true);
+	watch(r, &peer, 0);
+	watch_run(r, &peer, 5 * WATCH_NS, false);
+	rig_silent(r);
+}
+
+static void a_watch_is_checked(void **state)
+{
+	struct rig *r = *state;
+	struct peer peer = rig_connect(r, 1);
+	struct record bad = {.op = COMMAND_PEER_WATCH, .watch = {peer.conn + 0x10000, 0, WATCH_NS}};
+
+	rig_refuse(r, &bad, REASON_BAD_CONN);
+	bad.watch.conn = peer.conn;
+	bad.watch.silence_ns = 1;
+	rig_refuse(r, &bad, REASON_BAD_RANGE);
+	bad.watch.silence_ns = r->config.idle_timeout_ns + 1;
+	rig_refuse(r, &bad, REASON_BAD_RANGE);
+}
+
 /* Edges of a connection that ended stay until they are dropped; its place is used again before. */
 static void edges_outlive_their_connection(void **state)
 {
@@ -395,6 +481,9 @@ int main(void)
 		test_rig(closing_before_it_is_open),
 		test_rig(closing_is_said_once),
 		test_rig(a_silent_peer_is_missed),
+		test_rig(a_watched_peer_is_told_of_when_silent),
+		test_rig(a_late_worker_misses_nobody),
+		test_rig(a_watch_is_checked),
 		test_rig(edges_outlive_their_connection),
 		test_rig(a_connection_id_changes_at_every_use),
 	};
