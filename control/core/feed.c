@@ -187,10 +187,13 @@ static void feed_link_begin(struct control *c, struct feed *d)
 
 void feed_start(struct control *c, struct feed *d, struct node *holder)
 {
+	const uint64_t *map = fetch_map(c, d->fetch);
+
 	d->holder = holder;
 	d->began_ns = d->moved_ns = c->now_ns;
 	d->fresh = true;
-	watch_begin(&d->watch, d->end - d->first, c->now_ns);
+	watch_begin(&d->watch, map ? chunks_missing(map, d->first, d->end) : d->end - d->first,
+		    c->now_ns);
 	feed_link_begin(c, d);
 }
 
@@ -254,7 +257,7 @@ static void feed_look(struct control *c, struct feed *d)
 			fetch_fail(c, f, -ECANCELED, "it does not arrive, and nobody waits for it");
 			return;
 		}
-		if (d->call == NULL) {
+		if (d->call == NULL && d->edge) {
 			feed_send(c, d);
 			return;
 		}
