@@ -24,6 +24,7 @@ struct row {
 	uint16_t mtu;
 	struct pair_result plain, staged;   /* without and with the accounting, which costs */
 	struct pair_result sum, sum_staged; /* the same, added to an object of the receiver */
+	struct local_result local;	    /* no packets: two objects of one node */
 	double memcpy_bytes_per_s, testpmd_pps;
 };
 
@@ -74,6 +75,8 @@ static void print_json(const struct row *r)
 	       (double)sum->bytes * 8e-9 / sum->seconds, per_packet(sum, sum->cycles),
 	       per_packet(ss, protocol(ss)), per_packet(ss, ss->stage.receive),
 	       per_packet(ss, ss->stage.copy_in));
+	printf("\"local_sum_f32\":{\"cycles_per_chunk\":%.1f,\"kernel\":%.1f},", r->local.cycles,
+	       r->local.kernel_cycles);
 	if (r->testpmd_pps > 0)
 		printf("\"testpmd_packets_per_s\":%.0f,\"testpmd_ratio\":%.5f}\n", r->testpmd_pps,
 		       pps / r->testpmd_pps);
@@ -100,6 +103,8 @@ static void print_table(const struct row *r)
 	       (double)sum->bytes * 8e-9 / sum->seconds, per_packet(sum, sum->cycles),
 	       per_packet(ss, ss->stage.receive), per_packet(ss, protocol(ss)),
 	       per_packet(ss, ss->stage.copy_in));
+	printf("  two objects of one node added up: %.0f cycles/chunk, of which the kernel %.0f\n",
+	       r->local.cycles, r->local.kernel_cycles);
 	printf("  memcpy of the same chunks %.2f Gbit/s (we: %.2f of it)",
 	       r->memcpy_bytes_per_s * 8e-9, gbit(r) / (r->memcpy_bytes_per_s * 8e-9));
 	if (r->testpmd_pps > 0)
@@ -134,7 +139,7 @@ static bool measure(struct row *r, const struct settings *s)
 		r->testpmd_pps = s->testpmd ? testpmd_run((uint16_t)(r->mtu + 14), 2) : 0;
 	}
 	pair_close(p);
-	return done;
+	return done && local_run(r->plain.chunk_bytes, s->object_bytes, &r->local);
 }
 
 static bool settings_parse(int argc, char **argv, struct settings *s)

@@ -31,6 +31,16 @@ bool pair_run(struct pair *p, double seconds, bool stages, bool reduce, struct p
 /* Copies the same object in the same chunks for at least this long; bytes per second. */
 double pair_memcpy(struct pair *p, double seconds);
 void pair_close(struct pair *p);
+/* Zeroed, in huge pages where there are some, to be unmapped; NULL: none. */
+void *pair_memory(uint64_t bytes);
+
+struct local_result {
+	double cycles, kernel_cycles; /* per chunk; of the kernel alone, called chunk by chunk */
+};
+
+/* Two f32 objects of a node are added by its engine into a third place. Medians. False, with a line
+ * on stderr: it cannot, or the bytes are wrong. */
+bool local_run(uint16_t chunk_bytes, uint64_t object_bytes, struct local_result *out);
 
 /* Packets per second of testpmd's io forwarding on a net_ring device, one forwarding core; 0 with a
  * line on stderr when it cannot be run. */

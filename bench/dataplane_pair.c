@@ -43,7 +43,7 @@ static uint64_t cycles(void)
 	return accounting ? rte_rdtsc() : 0;
 }
 
-static void *pair_memory(uint64_t bytes)
+void *pair_memory(uint64_t bytes)
 {
 	void *m = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (m == MAP_FAILED)
