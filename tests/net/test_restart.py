@@ -213,6 +213,67 @@ def a_wait_for_a_reduce_goes_on():
             cluster.must(0, "sarissa", "rm", "sum", "b")
 
 
+WORK = """
+import random
+random.seed(SEED)
+step("ready")
+kept, rounds, until = [], 0, time.monotonic() + SECONDS
+while time.monotonic() < until:
+  name = f"{SEED} {rounds}"
+  data = random.randbytes(random.choice([10, 5000, 100000, 600000]))
+  if rounds % 3:
+    node.put(name, data)
+  else:
+    with node.create(name, len(data)) as writer:
+      half = len(data) // 2
+      writer.data[:half] = data[:half]
+      writer.publish(half)
+      time.sleep(0.01)
+      writer.data[half:] = data[half:]
+  view = node.get(name, timeout=20)
+  assert view == data, f"other bytes of {name}"
+  kept.append((data, view))
+  if len(kept) > 5:
+    old = kept.pop(0)
+    assert old[0] == old[1], "what was held has changed"
+    old = None
+  if rounds % 2:
+    node.delete(name)
+  rounds += 1
+say(f"did {rounds}")
+"""
+
+
+def clients_work_while_controls_die():
+    """Puts, creations, gets, deletes and held views, on two nodes whose controls are killed again
+    and again: all succeed, with the right bytes, and nothing is left over."""
+    netlib.need_daemons()
+    seconds, restarts = 12, 0
+    with Cluster(2, "--store", 128) as cluster:
+        tasks = [Task(cluster, i % 2, f"SEED, SECONDS = {i}, {seconds}\n" + WORK) for i in range(4)]
+        for task in tasks:
+            task.expect("ready")
+        for task in tasks:
+            task.go_on()
+        until = netlib.time.monotonic() + seconds - 2
+        while netlib.time.monotonic() < until:
+            restart(cluster, restarts % 2, pause=0.2 * (restarts % 3))
+            netlib.time.sleep(0.3)
+            restarts += 1
+        rounds = 0
+        for task in tasks:
+            line = task.heard()
+            assert line.startswith("did "), line
+            rounds += int(line.split()[1])
+            task.end()
+        for line in cluster.must(0, "sarissa", "ls", "--json").splitlines():
+            cluster.must(0, "sarissa", "rm", netlib.json.loads(line)["name"])
+        for node in (0, 1):
+            netlib.wait_for(lambda: netlib.own_status(cluster, node)["store_used"] == 0, 2,
+                            f"the store of node {node} is empty again")
+    return f"{rounds} rounds, {restarts} restarts"
+
+
 HOLD = """
 view = node.get("held", timeout=30)
 for _ in range(2):
@@ -267,5 +328,5 @@ netlib.run(objects_survive_the_death_of_control, objects_survive_the_death_of_th
            a_transfer_outlives_the_senders_dataplane, a_transfer_outlives_the_receivers_dataplane,
            a_transfer_outlives_the_senders_control, a_transfer_outlives_the_receivers_control,
            a_blocked_get_goes_on, what_is_being_created_outlives_control,
-           what_a_dead_client_was_creating_goes, a_wait_for_a_reduce_goes_on,
+           what_a_dead_client_was_creating_goes, clients_work_while_controls_die, a_wait_for_a_reduce_goes_on,
            what_a_reader_holds_outlives_control, a_restarted_node_is_a_new_one)
