@@ -1,0 +1,110 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Two nodes of five on the other side of a cut: both sides serve what they hold and take what is
+put; when the cut is mended, all agree, and what either side put is to be had everywhere."""
+
+import hashlib
+import json
+import subprocess
+import time
+
+import netlib
+from netlib import Cluster, network, nodes
+
+NODES = 5
+SIZE = 300000
+AGREE_S = 30.0
+HERE, AWAY = (0, 1, 2), (3, 4)
+
+
+def cli(cluster, node, *command, **options):
+    return subprocess.run([str(nodes.binary("cli")), *map(str, command)], capture_output=True,
+                          env=nodes.environment(cluster.config, node), timeout=60, **options)
+
+
+def put(cluster, node, name, content):
+    """Whether it was taken."""
+    return cli(cluster, node, "put", name, "-", input=content).returncode == 0
+
+
+def got(cluster, node, name, seconds=10):
+    done = cli(cluster, node, "get", name, "-", "--timeout", seconds)
+    return done.stdout if done.returncode == 0 else None
+
+
+def listed(cluster, node):
+    """What one node says that there is: name -> generation, size, copies."""
+    done = cli(cluster, node, "ls", "--json")
+    assert done.returncode == 0, f"ls on node {node}: {done.stderr.decode()}"
+    return {o["name"]: (o["generation"], o["size"], o["copies"])
+            for o in map(json.loads, done.stdout.splitlines())}
+
+
+def sees(cluster, node):
+    return {line["node"] for line in nodes.status_lines(cluster.config, node)
+            if line["state"] == "up"}
+
+
+def content(name, side):
+    return (hashlib.sha256(f"{name} {side}".encode()).digest() * (SIZE // 32 + 1))[:SIZE]
+
+
+def put_all(cluster, names, side, node):
+    for name in names:
+        assert put(cluster, node, name, content(name, side)), f"{name} on node {node}"
+
+
+def both_sides_serve(cluster):
+    """Each side has what its nodes held, and takes new objects; the names of the other are free."""
+    for side, members in (("here", HERE), ("away", AWAY)):
+        for node in members:
+            assert got(cluster, node, f"{side}-before") == content(f"{side}-before", side)
+        put_all(cluster, [f"{side}-during", "both"], side, members[0])
+        assert got(cluster, members[-1], f"{side}-during") == content(f"{side}-during", side)
+        assert got(cluster, members[-1], "both") == content("both", side)
+        assert got(cluster, members[0], f"{side}-gone") == content(f"{side}-gone", side)
+        done = cli(cluster, members[0], "rm", f"{side}-gone")
+        assert done.returncode == 0, done.stderr.decode()
+
+
+def all_agree(cluster):
+    lists = [listed(cluster, node) for node in range(NODES)]
+    return lists[0] if all(one == lists[0] for one in lists) else None
+
+
+def a_cut_heals():
+    netlib.need_daemons()
+    with Cluster(NODES, "--store", 64) as cluster:
+        for side, node in (("here", 1), ("away", 4)):
+            put_all(cluster, [f"{side}-before", f"{side}-gone"], side, node)
+        put_all(cluster, ["shared"], "here", 1)
+        assert got(cluster, 4, "shared")
+        network.split(cluster.config, AWAY)
+        for side in HERE, AWAY:
+            for node in side:
+                netlib.wait_for(lambda: sees(cluster, node) == set(side), 20,
+                                f"node {node} sees its own side only")
+        both_sides_serve(cluster)
+        assert cli(cluster, 0, "rm", "shared").returncode == 0
+        assert got(cluster, 3, "shared") == content("shared", "here"), "the copy over there"
+        since = time.monotonic()
+        network.split(cluster.config, ())
+        for node in range(NODES):
+            netlib.wait_for(lambda: len(sees(cluster, node)) == NODES, AGREE_S,
+                            f"node {node} sees all again")
+        expected = {f"{side}-{when}" for side in ("here", "away") for when in ("before", "during")}
+        netlib.wait_for(lambda: set(all_agree(cluster) or ()) == expected | {"both"}, AGREE_S,
+                        "all list the same objects, and none that was removed")
+        took = time.monotonic() - since
+        for node in range(NODES):
+            for name in expected:
+                assert got(cluster, node, name) == content(name, name.split("-")[0]), \
+                    f"{name} on node {node}"
+        ends = {got(cluster, node, "both") for node in range(NODES)}
+        assert len(ends) == 1 and ends <= {content("both", side) for side in ("here", "away")}, \
+            "the name that both sides put has one content in the end"
+        cluster.check_daemons()
+        return f"all agree {took:.1f} s after the cut was mended"
+
+
+netlib.run(a_cut_heals)
