@@ -54,7 +54,7 @@ struct reduction {
 	uint32_t holder;     /* who has built that */
 	uint32_t attempts;
 	uint32_t told;	    /* number + 1 of the directory's node that knows of the end */
-	uint32_t told_life; /* members_life of then */
+	uint64_t told_life; /* members_life of then */
 	uint8_t used[MESSAGE_SOURCES_MAX / 8]; /* bit per source of the result */
 	uint8_t state;
 	bool accepted; /* once: what the client asked for is no longer to be refused */

@@ -95,7 +95,7 @@ static bool keep_told(struct control *c, struct call *call, const struct message
 		return false;
 	}
 	r->told = call->node->number + 1;
-	r->told_life = (uint32_t)call->cookie;
+	r->told_life = call->cookie;
 	return false;
 }
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Searches all runs of the model of a reduce's repair, and that a broken one is found out.
+# Searches all runs of the model of a reduce's repair and commit, and that broken ones are found out.
 # usage: check.sh reduce.pml
 command -v spin >/dev/null || { echo "spin is not there: run scripts/setup"; exit 77; }
 model=$(realpath "$1") || exit 1
@@ -14,7 +14,12 @@ search() {
 }
 search -DDEATHS=1 || { cat out; exit 1; }
 grep 'states, stored' out
-if search -DDEATHS=1 -DBROKEN; then
-	echo "a repair that keeps the ancestors' generations is not found out"
-	exit 1
-fi
+search -DN=2 -DDEATHS=1 -DMOVES=1 || { cat out; exit 1; }
+grep 'states, stored' out
+for broken in '-DN=3 -DDEATHS=1 -DBROKEN' '-DN=2 -DDEATHS=1 -DNOHOLD' '-DN=2 -DDEATHS=0 -DMOVES=1 -DALONE'; do
+	# shellcheck disable=SC2086 # several words
+	if search $broken; then
+		echo "what $broken breaks is not found out"
+		exit 1
+	fi
+done

@@ -1,21 +1,32 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Repair of a reduce, for Spin: four positions in a chain (0 -> 1 -> 2 -> 3, the root), two chunks,
- * one source each and one in reserve. Up to DEATHS nodes of positions 0 to 2 lose everything at any
- * moment. Messages are lost or overtake each other: the coordinator's state is read, and repeated,
- * at any time instead of being queued; what it said before may arrive later (told).
+ * Repair and commit of a reduce, for Spin: N positions in a chain (0 -> 1 -> ..., the last is the
+ * root), two chunks, one source each, others in reserve. Up to DEATHS nodes lose everything at any
+ * moment, the root's as well. Messages are lost or overtake each other: the coordinator's state is
+ * read, and repeated, at any time instead of being queued; what it said before may arrive later
+ * (told). Up to MOVES times another node coordinates: it begins from zero, with other sources, while
+ * the one before may not know that and go on. Readers follow the root and begin again as it does.
  *
- * Claim: whatever generation of whatever position is read, all its chunks are of one set of sources,
- * that which the coordinator has bound to the generation; and the result is complete in the end.
+ * Claims: whatever generation of whatever position is read, all its chunks are of one set of
+ * sources, that which the coordinator has bound to the generation; all who ever read the root's
+ * object to its end have read one set, which is that of the generation that the one who asked has
+ * agreed to.
  *
- *	spin -search -DDEATHS=2 reduce.pml
+ *	spin -search -DDEATHS=1 -DMOVES=1 reduce.pml
  *
- * With -DBROKEN ancestors keep their generation when a child is replaced: the claim must fail then.
+ * With -DBROKEN ancestors keep their generation when a child is replaced; with -DNOHOLD the root gives
+ * its last chunk as soon as it has it; with -DALONE a coordinator lets it go without asking: the claims
+ * must fail then.
  */
 #ifndef DEATHS
 #define DEATHS 2
 #endif
-#define N      4
+#ifndef MOVES
+#define MOVES 0
+#endif
+#ifndef N
+#define N 4
+#endif
 #define CHUNKS 2
 #define GENS   4 /* more than can be made with so many deaths */
 
@@ -25,14 +36,24 @@ byte source[N], gen[N];
 byte bound[N * GENS]; /* set of position p's generation g: p * GENS + g */
 byte spare = N;
 bool delivered[N];
-byte deaths;
+byte deaths, moves;
+byte old;	    /* the root's generation of the coordinator before; 0: there was none */
+byte asks, asks_old; /* COMMIT: with this generation nothing is repaired any more */
 
-/* The participants: the generation that each builds, with which generation of the child, and the set
+/* The participants: the generation that each builds, from which generation of the child and which
+ * source, and the set
  * in each chunk; 0: not there. alive counts lives, so that an old COMBINE does not revive it. */
-byte have[N], child[N], chunk[N * CHUNKS];
+byte have[N], child[N], own[N], chunk[N * CHUNKS];
 bool dead[N];
-byte said[N], told_gen[N], told_child[N]; /* a COMBINE of earlier, still on its way */
-bool done;
+byte said[N], told_gen[N], told_child[N], told_own[N]; /* a COMBINE of earlier, still on its way */
+byte done;	/* DONE of the root: the generation; may be heard later */
+byte final;	/* FINISH has come for this one */
+
+byte agreed; /* by the one who asked: the generation */
+
+/* One reader after the other: the root's generation, the sets in its chunks; what was read to the end
+ * so far. */
+byte reads, got[CHUNKS], seen;
 
 inline bind(p)
 {
@@ -49,13 +70,23 @@ inline bind(p)
 #define IN_ORDER(p) (chunk[(p) * CHUNKS] == 0 || chunk[(p) * CHUNKS] == bound[(p) * GENS + have[p]]) && \
 		    (chunk[(p) * CHUNKS + 1] == 0 || chunk[(p) * CHUNKS + 1] == bound[(p) * GENS + have[p]])
 
-/* A COMBINE with generation g and the child's generation k reaches position p. */
-inline combine(p, g, k)
+/* Another node takes a position, with another source. */
+inline renew(p)
+{
+	source[p] = spare;
+	spare++;
+	dead[p] = false;
+	said[p] = 0
+}
+
+/* A COMBINE with generation g, the child's generation k and source s reaches position p. */
+inline combine(p, g, k, s)
 {
 	if
 	:: !dead[p] && g > have[p] ->
 		have[p] = g;
 		child[p] = k;
+		own[p] = s;
 		chunk[p * CHUNKS] = 0;
 		chunk[p * CHUNKS + 1] = 0
 	:: else
@@ -68,9 +99,9 @@ inline add(p, c)
 	if
 	:: !dead[p] && have[p] > 0 && chunk[p * CHUNKS + c] == 0 ->
 		if
-		:: p == 0 -> chunk[c] = 1 << source[0]
+		:: p == 0 -> chunk[c] = 1 << own[0]
 		:: p > 0 && !dead[p - 1] && have[p - 1] == child[p] && chunk[(p - 1) * CHUNKS + c] != 0 ->
-			chunk[p * CHUNKS + c] = chunk[(p - 1) * CHUNKS + c] | (1 << source[p])
+			chunk[p * CHUNKS + c] = chunk[(p - 1) * CHUNKS + c] | (1 << own[p])
 		:: else
 		fi
 	:: else
@@ -91,27 +122,27 @@ active proctype world()
 	}
 end:	do
 	/* the coordinator tells, now or late */
-	:: atomic { !done -> select(p : 0 .. N - 1); q = (p > 0 -> gen[p - 1] : 0);
-		combine(p, gen[p], q); p = 0; q = 0; c = 0 }
-	:: atomic { !done -> select(p : 0 .. N - 1); said[p] = 1; told_gen[p] = gen[p];
-		told_child[p] = (p > 0 -> gen[p - 1] : 0); p = 0 }
-	:: atomic { !done -> select(p : 0 .. N - 1);
+	:: atomic { select(p : 0 .. N - 1); q = (p > 0 -> gen[p - 1] : 0);
+		combine(p, gen[p], q, source[p]); p = 0; q = 0; c = 0 }
+	:: atomic { select(p : 0 .. N - 1); said[p] = 1; told_gen[p] = gen[p];
+		told_child[p] = (p > 0 -> gen[p - 1] : 0); told_own[p] = source[p]; p = 0 }
+	:: atomic { select(p : 0 .. N - 1);
 		if
-		:: said[p] -> combine(p, told_gen[p], told_child[p]); said[p] = 0
+		:: said[p] -> combine(p, told_gen[p], told_child[p], told_own[p]); said[p] = 0
 		:: else
 		fi; p = 0 }
 	/* a chunk is added somewhere */
-	:: atomic { !done -> select(p : 0 .. N - 1); select(c : 0 .. CHUNKS - 1); add(p, c);
+	:: atomic { select(p : 0 .. N - 1); select(c : 0 .. CHUNKS - 1); add(p, c);
 		assert(IN_ORDER(p)); p = 0; c = 0 }
 	/* PART: the parent has taken all of it */
-	:: atomic { !done -> select(p : 0 .. N - 2);
+	:: atomic { select(p : 0 .. N - 2);
 		if
 		:: have[p + 1] == gen[p + 1] && !dead[p + 1] && chunk[(p + 1) * CHUNKS] != 0 &&
 		   chunk[(p + 1) * CHUNKS + 1] != 0 -> delivered[p] = true
 		:: else
 		fi; p = 0 }
 	/* a node dies; what its parent has not taken is built anew, and all above it */
-	:: atomic { !done && deaths < DEATHS -> select(p : 0 .. N - 2);
+	:: atomic { deaths < DEATHS -> select(p : 0 .. N - 1);
 		if
 		:: !dead[p] ->
 			deaths++;
@@ -121,13 +152,10 @@ end:	do
 			dead[p] = true
 		:: else
 		fi; p = 0 }
-	:: atomic { !done -> select(p : 0 .. N - 2);
+	:: atomic { asks == 0 -> select(p : 0 .. N - 1);
 		if
-		:: dead[p] && !delivered[p] ->
-			source[p] = spare; /* another node takes the position */
-			spare++;
-			dead[p] = false;
-			said[p] = 0;
+		:: dead[p] && (p == N - 1 || !delivered[p]) ->
+			renew(p);
 			gen[p]++;
 			bind(p);
 #ifndef BROKEN
@@ -143,12 +171,60 @@ end:	do
 #endif
 		:: else
 		fi; p = 0; q = 0 }
-	/* DONE of the root */
-	:: atomic { !done && have[N - 1] == gen[N - 1] && chunk[(N - 1) * CHUNKS] != 0 &&
+	/* another node coordinates; the root's node may be another one as well, or the same */
+	:: atomic { moves < MOVES ->
+		moves++;
+		old = gen[N - 1];
+		asks_old = asks;
+		asks = 0;
+		renew(0);
+		for (q : 0 .. N - 1) {
+			gen[q]++;
+			delivered[q] = false;
+			bind(q)
+		}
+		q = 0 }
+	/* DONE of the root leaves, and is heard */
+	:: atomic { !dead[N - 1] && have[N - 1] != 0 && chunk[(N - 1) * CHUNKS] != 0 &&
 		chunk[(N - 1) * CHUNKS + 1] != 0 ->
-		assert(chunk[(N - 1) * CHUNKS] == bound[(N - 1) * GENS + gen[N - 1]]);
-		assert(chunk[(N - 1) * CHUNKS + 1] == bound[(N - 1) * GENS + gen[N - 1]]);
-		done = true }
-	:: done -> break
+		assert(chunk[(N - 1) * CHUNKS] == bound[(N - 1) * GENS + have[N - 1]]);
+		assert(chunk[(N - 1) * CHUNKS + 1] == bound[(N - 1) * GENS + have[N - 1]]);
+		done = have[N - 1] }
+	:: atomic { done != 0 && asks == 0 && done == gen[N - 1] -> asks = done }
+	:: atomic { done != 0 && old != 0 && asks_old == 0 && done == old -> asks_old = done }
+	/* COMMIT comes; the first is agreed to, and FINISH leaves */
+#ifdef ALONE
+	:: atomic { asks != 0 -> agreed = asks; final = asks }
+	:: atomic { asks_old != 0 && asks == 0 -> agreed = asks_old; final = asks_old }
+#else
+	:: atomic { agreed == 0 && asks != 0 -> agreed = asks }
+	:: atomic { agreed == 0 && asks_old != 0 -> agreed = asks_old }
+	:: atomic { agreed != 0 -> final = agreed }
+#endif
+	/* a reader follows the root */
+	:: atomic { !dead[N - 1] && have[N - 1] != reads ->
+		reads = have[N - 1];
+		got[0] = 0;
+		got[1] = 0 }
+	:: atomic { !dead[N - 1] && reads != 0 && have[N - 1] == reads -> select(c : 0 .. CHUNKS - 1);
+		if
+#ifdef NOHOLD
+		:: chunk[(N - 1) * CHUNKS + c] != 0 -> got[c] = chunk[(N - 1) * CHUNKS + c]
+#else
+		:: chunk[(N - 1) * CHUNKS + c] != 0 && (c < CHUNKS - 1 || final == reads) ->
+			got[c] = chunk[(N - 1) * CHUNKS + c]
+#endif
+		:: else
+		fi; c = 0 }
+	:: atomic { got[0] != 0 && got[1] != 0 ->
+		assert(got[0] == got[1]);
+		assert(seen == 0 || seen == got[0]);
+		seen = got[0];
+		got[0] = 0;
+		got[1] = 0;
+		reads = 0 }
+	/* what is reported */
+	:: atomic { agreed != 0 ->
+		assert(seen == 0 || seen == bound[(N - 1) * GENS + agreed]) }
 	od
 }
