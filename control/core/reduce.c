@@ -260,7 +260,8 @@ static void reduce_late(struct control *c, struct timer *t)
 		text_add_number(&text, missing);
 		text_add(&text, " of its sources are missing, ");
 		text_add_object(&text, &r->source[first].id, "");
-		text_add(&text, " is the first: put them");
+		text_add(&text, r->source[first].refused ? " first: no room in the directory"
+							 : " is the first: put them");
 	} else {
 		text_add(&text, "all sources are there, but their sum is not: wait longer");
 	}

@@ -71,6 +71,7 @@ struct reduce_source {
 	uint32_t failed;  /* a node that could not give it */
 	uint8_t state;
 	bool absorbed; /* its cell's object has all of it (one stripe only) */
+	bool refused;  /* the directory has no room to note that it is looked for */
 };
 
 /* A place in the order of arrival: one source, or several that were on one node. */

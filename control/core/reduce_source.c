@@ -199,6 +199,7 @@ static bool reduce_located(struct control *c, struct call *call, const struct me
 	const struct message_got *got = &answer->got; /* no deadline: never NULL */
 	struct message_got own;
 
+	s->refused = got->what == MESSAGE_GOT_FAILED;
 	switch (got->what) {
 	case MESSAGE_GOT_UNKNOWN:
 	case MESSAGE_GOT_WAIT:
@@ -211,8 +212,8 @@ static bool reduce_located(struct control *c, struct call *call, const struct me
 		s->call = NULL;
 		reduce_known(c, s, &own);
 		return false;
-	default: /* the directory is full: later */
-		return true;
+	default: /* the directory is full: it is asked again, and others go on without this one */
+		return reduce_absent(c, s, call);
 	}
 }
 

@@ -96,6 +96,37 @@ static void small_ones_are_added_up_by_the_directory(void **state)
 	world_free(w);
 }
 
+/* A source of which the directory cannot even note that it is looked for is a missing one. */
+static void a_full_directory_stops_nobody_else(void **state)
+{
+	const struct session_reduction all = {REDUCE_SUM, REDUCE_U32, 3, 3};
+	struct session_request r = world_request(SESSION_REDUCED, "late");
+	struct world *w = world_new(1, 1, STORE, true);
+	struct world_reply *end;
+
+	world_kill_control(w, 0);
+	w->config.entries_max = 3; /* two sources and the target */
+	world_start_control(w, 0);
+	assert_int_equal(world_open(w, 0), 0);
+	put_source(w, 0, 0, LARGE);
+	put_source(w, 0, 1, LARGE);
+	assert_int_equal(reduce_by(w, 0, 3, 2, 5 * WORLD_SECOND), 0);
+	assert_int_equal(get_sum(w, 0, LARGE, all_of(2)), 0);
+	world_unpin(w, 0, 0);
+	r = world_request(SESSION_DELETE, "sum");
+	end = world_call(w, 0, 0, &r, 5 * WORLD_SECOND);
+	assert_non_null(end);
+	assert_int_equal(end->reply.status, 0);
+	assert_int_equal(world_reduce(w, 0, 0, "late", ids, all, 0, 2 * (int64_t)WORLD_SECOND), 0);
+	r = world_request(SESSION_REDUCED, "late");
+	r.timeout_ns = 5 * (int64_t)WORLD_SECOND;
+	end = world_call(w, 0, 0, &r, 6 * WORLD_SECOND);
+	assert_non_null(end);
+	assert_int_equal(end->reply.status, -ETIMEDOUT);
+	assert_non_null(strstr(end->reply.text, "no room in the directory"));
+	world_free(w);
+}
+
 static void large_ones_meet_in_a_tree(void **state)
 {
 	for (uint32_t nodes = 1; nodes <= 6; nodes++) {
@@ -374,6 +405,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(small_ones_are_added_up_by_the_directory),
+		cmocka_unit_test(a_full_directory_stops_nobody_else),
 		cmocka_unit_test(large_ones_meet_in_a_tree),
 		cmocka_unit_test(several_on_one_node_are_combined_there),
 		cmocka_unit_test(sources_may_come_later),
