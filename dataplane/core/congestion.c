@@ -190,10 +190,10 @@ static uint64_t congestion_rate_known(const struct conn *c, uint32_t took_us)
 {
 	const struct rate *r = &c->rate;
 	uint64_t known = r->ns_per_kib + r->ns_per_kib / 64;
-	uint64_t now = (uint64_t)took_us * 1000 * 1024 / r->bytes;
 
-	if (!r->open || r->queue_ns / r->samples < c->delay_target_ns / 2)
+	if (!r->open || r->bytes == 0 || r->queue_ns / r->samples < c->delay_target_ns / 2)
 		return 0;
+	uint64_t now = (uint64_t)took_us * 1000 * 1024 / r->bytes;
 	if (r->starved && now > known + known / 8)
 		return 0;
 	return known == 0 ? now : state_min(now, known);
