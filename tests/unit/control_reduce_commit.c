@@ -198,7 +198,7 @@ static void one_that_puts_stripes_together_dies(void **state)
 static void coordinator_dies(uint32_t flags, uint64_t later_ns)
 {
 	struct world *w = begin(flags);
-	uint64_t died_ns;
+	uint64_t died_ns, told;
 
 	assert_true(world_until(w, is_agreed, NULL, WORLD_SECOND));
 	assert_int_equal(coordinated(w)->state, REDUCE_COMMITTING);
@@ -210,6 +210,10 @@ static void coordinator_dies(uint32_t flags, uint64_t later_ns)
 	/* silence, suspicion; who asks after the end asks the dead one first */
 	assert_in_range(w->now_ns - died_ns, 0, (later_ns < 4 * WORLD_MS ? 4 : 6) * WORLD_SECOND);
 	all_agree(w, COORDINATOR);
+	told = control_counters(w->node[CALLER].core)->messages_out;
+	world_run(w, WORLD_SECOND);
+	/* the next one knows how it has ended: nothing is said again and again */
+	assert_in_range(control_counters(w->node[CALLER].core)->messages_out - told, 0, 50);
 	world_free(w);
 }
 
