@@ -205,6 +205,8 @@ void combine_done(struct control *c, struct combine *k)
 	list_each(l, after, &k->parts) part_end(c, list_item(l, struct part, of_combine));
 	if (!k->hidden && !k->held)
 		combine_seal(c, k);
+	else
+		objects_progress(c, k->slot); /* whoever reads it through a stage of its own */
 	combine_report(c, k);
 }
 
