@@ -301,7 +301,7 @@ static void reduce_answered(struct reducers *c, struct reducer_task *t,
 static void ask_done(struct reducers *c, struct reducer_task *t, int32_t status, const char *text)
 {
 	struct reducer_job *j = t->job;
-	if (!(j->flags && status == -ESTALE) &&
+	if (!(status == -ESTALE && strstr(text, "was lost")) && /* with the node that had made it */
 	    !STATUS_IS(status, 0, ETIMEDOUT, ECANCELED, ENODATA, ENOENT, ENOSPC, EEXIST, EAGAIN))
 		world_violation(c->g->w, "job %u ended with %d (%s)", j->number, status, text);
 	if (t->final && status == -ETIMEDOUT && strstr(text, "has not ended yet"))
