@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <linux/capability.h>
+#include <linux/close_range.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -144,6 +145,7 @@ static void start_over(void)
 	argv[count] = NULL;
 	log_info("others took the huge pages first: starting over in ordinary ones");
 	setenv(ORDINARY_PAGES, "1", 1);
+	close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC); /* EAL's pipes and timers */
 	execv("/proc/self/exe", argv);
 }
 

@@ -36,6 +36,7 @@ SEED, SECONDS = 1, 30
 DRIVERS = 2        # of each node
 STORE_MIB = 96     # of each node
 SETTLE_S = 15.0    # in which a healed cluster must be whole
+MEET_S = 3.0       # in which a driver does what it is to be killed at
 END_S = 90.0       # in which drivers must have ended
 EMPTY_S = 20.0     # in which what was deleted must be gone
 
@@ -160,9 +161,13 @@ class Chaos:
             os.kill(pid, signal.SIGCONT)
 
     def trouble_client(self, t):
-        key = t.node, t.detail
-        who, child = self.drivers.pop(key, (None, None))
+        index, word = t.detail
+        key = t.node, index
+        who, child = self.drivers.get(key, (None, None))
         if child is None:
+            return
+        self.wait_for_line(who, word)
+        if self.drivers.pop(key, None) is None:
             return
         if child.poll() not in (None, 0):
             self.fail(self.last_words(who, child))
@@ -170,6 +175,15 @@ class Chaos:
         child.wait()
         time.sleep(t.lasts)
         self.start_driver(*key)
+
+    def wait_for_line(self, who, word):
+        """Until it has just written that word, for a while."""
+        until = time.monotonic() + MEET_S
+        while word and time.monotonic() < until:
+            lines = journal.recent(self.directory / f"{who}.log")
+            if lines and lines[-1].word == word:
+                return
+            time.sleep(0.01)
 
     def trouble_cut(self, t):
         network.set_link(self.config, t.node, False)
@@ -279,10 +293,11 @@ class Chaos:
 
     def sweep(self):
         """What must be there, is; what must not, is not; then all is deleted."""
-        every, kept, deleted = set(), set(), set()
+        every, put, kept, deleted = set(), set(), set(), set()
         for path in self.directory.glob("*.log"):
             lines = journal.read(path)
             every |= {line.rest.split(" ")[0] for line in lines if line.word == "try"}
+            put |= {line.rest.split(" ")[0] for line in lines if line.word == "put"}
             deleted |= {line.rest for line in lines if line.word == "deleted"
                         and content.kind_of(line.rest) != "r"}
             living = set(journal.living(lines))
@@ -290,7 +305,9 @@ class Chaos:
                 name, _, begun = line.rest.partition(" ")
                 if line.word == "put" and name in living and not self.is_lost(name, float(begun)):
                     kept.add(name)
-        for file, names in (("kept", kept), ("deleted", deleted), ("all", every)):
+        begun = {name for name in every - put if content.kind_of(name) != "r"}
+        for file, names in (("kept", kept), ("begun", begun), ("deleted", deleted),
+                            ("all", every)):
             (self.directory / file).write_text("\n".join(sorted(names)))
         self.say(f"{len(kept)} objects must be there; {len(every)} names were used")
         self.drive("sweep", [random.Random(self.options.seed).randrange(self.config["nodes"])])

@@ -34,6 +34,8 @@ LATE_S = 5.0            # that a call may take beyond its timeout, on a busy mac
 NO_TIMEOUT_S = 45.0     # for calls that take none
 CALM_S = 30.0           # in which everything must succeed when nothing disturbs
 PAUSE_S = 0.03
+SLOW_S = 0.3            # that a slow writer takes
+HELD = 3                # views that are kept while other calls are made
 
 # what the interface names for a node, a peer or an object that has gone, or for no room or time
 NAMED = {errno.ECONNREFUSED, errno.ENOTCONN, errno.ETIMEDOUT, errno.EAGAIN}
@@ -64,6 +66,7 @@ class Driver:
         self.journal = journal.Writer(directory / f"{who}.log")
         self.draw = random.Random(f"{seed}/{who}")
         self.node = None
+        self.held = []       # (name, view): must stay as they are, whatever happens
         self.mine = []       # names that are ours to delete, oldest first
         self.number = 0
         self.must = False    # errors are not part of life
@@ -113,11 +116,38 @@ class Driver:
         name = content.name_of(kind, self.who, self.number, size)
         data, begun = content.bytes_of(self.seed, name), f"{time.monotonic():.6f}"
         self.journal.line("try", name, begun)
-        _, code = self.call("put", name, NO_TIMEOUT_S, self.node.put, name, data)
+        if self.draw.random() < 0.1:
+            code = self.write_slowly(name, data)
+        else:
+            _, code = self.call("put", name, NO_TIMEOUT_S, self.node.put, name, data)
         if code == 0:
             self.journal.line("put", name, begun)
             self.mine.append(name)
         return name, code
+
+    def write_slowly(self, name, data):
+        """Piece by piece; who kills this process is likely to meet it here."""
+        writer, code = self.call("put", name, NO_TIMEOUT_S, self.node.create, name, len(data))
+        if code:
+            return code
+        half = len(data) // 2
+        writer.data[:half] = data[:half]
+        _, code = self.call("put", name, NO_TIMEOUT_S, writer.publish, half)
+        self.journal.line("slow", name)
+        time.sleep(self.draw.random() * SLOW_S)
+        writer.data[half:] = data[half:]
+        if code == 0:
+            _, code = self.call("put", name, NO_TIMEOUT_S, writer.seal)
+        if writer.data is not None:
+            self.call("put", name, NO_TIMEOUT_S, writer.abort, allowed=set(errno.errorcode))
+        return code
+
+    def hold(self, name, view):
+        """What a reader has does not change under it."""
+        self.held.append((name, view))
+        if len(self.held) > HELD:
+            name, view = self.held.pop(0)
+            self.compare(f"{name} (held)", view, content.bytes_of(self.seed, name))
 
     def get(self, name=None, limit=GET_S):
         name = name or self.somebodys("bn")
@@ -126,6 +156,8 @@ class Driver:
         view, code = self.call("get", name, limit, self.node.get, name, limit)
         if code == 0:
             self.compare(name, view, content.bytes_of(self.seed, name))
+            if not self.must and self.draw.random() < 0.1:
+                self.hold(name, view)
         return code
 
     def compare(self, name, view, expected):
@@ -234,15 +266,19 @@ class Driver:
             raise Wrong(f"nothing disturbs any more, but: {bad}")
 
     def sweep(self):
-        """The files kept, deleted and all of DIRECTORY have the names that must be there, those that
-        must not, and those that may."""
+        """The files kept, begun, deleted and all of DIRECTORY have the names that must be there, those
+        that nobody was told to be there, those that must not be, and those that may."""
         self.must = True
         self.open()
-        kept, deleted, every = ((self.directory / file).read_text().split()
-                                for file in ("kept", "deleted", "all"))
-        back = {info.name for info in self.node.ls()} & set(deleted)
+        kept, begun, deleted, every = ((self.directory / file).read_text().split()
+                                       for file in ("kept", "begun", "deleted", "all"))
+        listed = {info.name for info in self.node.ls()}
+        back = listed & set(deleted)
         if back:
             raise Wrong(f"deleted, but there again: {' '.join(sorted(back))}: {where(back)}")
+        for name in listed & set(begun):  # whole, or gone with who began it
+            if self.get(name) == errno.ETIMEDOUT:
+                raise Wrong(f"its creator is gone, but not {name}: {where([name])}")
         for name in kept:
             if self.get(name, CALM_S):
                 raise Wrong(f"{name} is lost")

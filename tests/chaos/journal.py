@@ -8,6 +8,7 @@ Lines are TIME WORD REST; TIME is the machine's monotonic clock, the same for al
   done TOOK RESULT     it has ended: ok, or the name of an error
   try NAME BEGUN       NAME may exist from now on;    put NAME BEGUN     it does
   gone NAME            it is about to be deleted;     deleted NAME       it has been
+  slow NAME            it is being written, piece by piece
   wrong TEXT           what must not be
 """
 

@@ -15,7 +15,7 @@ KINDS = {
     "node": 3,        # both: the store is gone
     "turn": 2,        # control, and the dataplane as soon as the new control answers
     "freeze": 2,      # SIGSTOP, SIGCONT
-    "client": 4,      # a driver, kill -9
+    "client": 4,      # a driver, kill -9; half of them while they write an object
     "cut": 4,         # cable out, in again
     "flap": 2,        # several times
     "split": 2,       # some nodes on one side, the others on the other
@@ -45,7 +45,7 @@ def details(draw, kind, nodes, drivers):
     if kind == "freeze":
         return draw.choice(("control", "dataplane"))
     if kind == "client":
-        return draw.randrange(drivers)
+        return draw.randrange(drivers), draw.choice((None, "slow"))
     if kind == "flap":
         return draw.randint(2, 6)
     if kind == "split":
