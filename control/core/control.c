@@ -146,13 +146,15 @@ static void control_suspect(void *arg, uint32_t node)
 				 NULL) != NULL;
 }
 
-/* A node that has just come (back) is about to tell what it holds; one that sees nobody else cannot
- * tell who is dead. */
+/* A node that has just come (back) is about to tell what it holds; one whose dataplane was started
+ * again comes back hardly later than it is taken for dead; one that sees nobody else cannot tell
+ * who is dead. */
 static bool control_settled(void *arg, const struct object_id *id)
 {
 	struct control *c = arg;
 
 	return c->members.live_count > 1 && c->now_ns >= c->up_ns + CONTROL_TELL_NS &&
+	       (c->dead_ns == 0 || c->now_ns >= c->dead_ns + c->config.settle_ns) &&
 	       c->now_ns >= c->members.begun_ns + c->config.settle_ns && !reshard_settling(c, id);
 }
 

@@ -37,6 +37,7 @@ struct control {
 	uint64_t random;     /* state of the generator for pauses */
 	uint64_t generation; /* of the last object made here, without the node's part */
 	uint64_t up_ns;	     /* when a node came up last */
+	uint64_t dead_ns;    /* when one was taken for dead last */
 	uint64_t epoch_ns;   /* from our clock to that of the incarnations */
 
 	bool attached;
