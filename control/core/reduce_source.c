@@ -99,8 +99,9 @@ static bool reduce_small(struct control *c, struct reduce *r, struct reduce_sour
 			 const struct message_got *got)
 {
 	uint8_t *value = reduce_value(c, r);
+	bool along = got->what == MESSAGE_GOT_VALUE && got->value_bytes == r->size;
 
-	if (value == NULL || got->what != MESSAGE_GOT_VALUE || got->value_bytes != r->size) {
+	if (r->size > 0 && (value == NULL || !along)) { /* nothing is there at once */
 		/* it does not come along: they must all be streamed */
 		for (uint32_t i = 0; i < r->count; i++)
 			r->source[i].seat = REDUCE_NONE;
