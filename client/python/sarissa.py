@@ -12,6 +12,9 @@
 A view keeps its object pinned in the node's memory until the last view of it (slices and numpy
 arrays included) has gone; nothing is to be released by hand. One node may serve many threads; the
 interpreter runs on while a call waits. After fork a child opens its own.
+
+When the node's control process is killed and started again nothing is to be done: calls go on there
+by themselves, views and writers stay as they are.
 """
 
 import ctypes

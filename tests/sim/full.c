@@ -7,6 +7,8 @@
 
 enum { FULL_MSG_SLOTS = 32, FULL_BURST = 32, FULL_ROUNDS_MAX = 1000 };
 
+#define FULL_OLD_NS WORLD_S
+
 static struct full *full_of(struct node *n)
 {
 	return n->context;
@@ -253,14 +255,22 @@ void full_kill_control(struct full *f)
 	memset(f->pins, 0, sizeof(f->pins));
 }
 
+static bool full_old_clients(void *arg)
+{
+	const struct full *f = arg;
+	return world_now(f->group->w) < f->old_until_ns;
+}
+
 void full_start_control(struct full *f)
 {
 	struct full_group *g = f->group;
-	const struct control_ops ops = {f, full_send, full_reply, full_trace_log, NULL};
+	const struct control_ops ops = {f, full_send, full_reply, full_trace_log, full_old_clients};
 	struct control_config c = g->config;
 	if (f->core)
 		return;
 	f->life++;
+	if (prng_mix(g->w->seed + f->life) & 1) /* they take what was unfinished along, or not */
+		f->old_until_ns = world_now(g->w) + FULL_OLD_NS;
 	c.node = f->n->index;
 	c.incarnation = world_now(g->w) + f->life; /* as a clock would give it */
 	c.seed = prng_mix(g->w->seed ^ ((uint64_t)f->n->index << 32 | f->life));

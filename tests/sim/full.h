@@ -33,7 +33,8 @@ struct full {
 	uint32_t events_head, events_count;
 	uint64_t wake_ns; /* a wake-up in the heap; 0: none */
 	bool pumping;
-	uint32_t life; /* of control */
+	uint32_t life;	       /* of control */
+	uint64_t old_until_ns; /* clients of its last life have the table until then */
 	_Atomic uint64_t pins[FULL_SESSIONS][SESSION_PINS];
 	struct full_reply *replies; /* ring: on their way to clients */
 	uint32_t replies_head, replies_count;
