@@ -397,32 +397,8 @@ static bool combine_knows(const struct combine *k, const struct message_part *m)
 	return false;
 }
 
-static bool combine_named(const struct message_combine *m, const struct part *p)
-{
-	for (uint32_t i = 0; i < m->count; i++)
-		if (p->node->number == m->parts[i].node &&
-		    object_id_equal(&p->id, &m->parts[i].id) &&
-		    p->generation == m->parts[i].generation && p->to == m->parts[i].to)
-			return true;
-	return false;
-}
-
-/* What is only put together may come from others, as long as not all of it is here. */
-static void combine_forget(struct control *c, struct combine *k, const struct message_combine *m)
-{
-	list_each(l, after, &k->parts)
-	{
-		struct part *p = list_item(l, struct part, of_combine);
-
-		if (!combine_named(m, p))
-			part_drop(c, p);
-	}
-}
-
 static int combine_parts(struct control *c, struct combine *k, const struct message_combine *m)
 {
-	if (k->sum.op == 0)
-		combine_forget(c, k, m);
 	for (uint32_t i = 0; i < m->count; i++) {
 		struct part *p;
 
@@ -474,7 +450,7 @@ void combine_request(struct control *c, struct node *n, const struct message *m)
 		combine_heard(c, k);
 		if (!(m->combine.flags & MESSAGE_COMBINE_HOLD))
 			combine_let_go(c, k);
-		error = k->done ? 0 : combine_parts(c, k, &m->combine);
+		error = combine_parts(c, k, &m->combine);
 		if (error)
 			combine_give_up(c, k, false, "it cannot be built here: get it again");
 		else

@@ -133,9 +133,7 @@ struct part *part_add(struct control *c, struct combine *k, const struct message
 void part_start(struct control *c, struct part *p);
 /* Lets go of everything; the stage that it fed goes as well. */
 void part_free(struct control *c, struct part *p);
-/* It is not wanted any more; what it has brought stays. */
-void part_drop(struct control *c, struct part *p);
-/* What part_free does, to begin anew with an empty stage. */
+/* The same, to begin anew with an empty stage. */
 void part_restart(struct control *c, struct part *p);
 void part_linked(struct control *c, struct part *p);
 /* IN_DONE; EDGE_FAILED or refused. */

@@ -328,13 +328,6 @@ void part_end(struct control *c, struct part *p)
 	p->told = true;
 }
 
-void part_drop(struct control *c, struct part *p)
-{
-	part_end(c, p);
-	p->combine->count--;
-	part_free(c, p);
-}
-
 void part_edge_failed(struct control *c, struct part *p)
 {
 	struct edge *old = p->edge;

@@ -105,7 +105,6 @@ struct reduce_getter { /* a node that puts the target together from the roots' s
 	uint64_t request;  /* its GET */
 	uint32_t node;
 	bool dirty, done;
-	bool direct; /* takes all stripes from their roots */
 };
 
 enum reduce_state {

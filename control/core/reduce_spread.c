@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A target in stripes: each stripe has its own root, and who gets the target is told to put it
- * together from them (a combine without an operation), while they are still growing. Those who
- * contribute and get pass the stripes on along the chains' own edges: each takes from the one
- * before it that gets the target, and from the root only when there is none in between, or when
- * that one fails. So a link carries one stream of data in each direction, and no root sends twice.
- * The directory knows the target's copies, but hands none out before one is complete and nobody is
- * putting one together any more; then the stripes are given up, and it is an object as any other.
+ * together from them (a combine without an operation), while they are still growing. The directory
+ * knows the target's copies, but hands none out before one is complete and nobody is putting one
+ * together any more; then the stripes are given up, and it is an object as any other.
  */
 #include <errno.h>
 #include "reduce_stripe.h"
@@ -28,69 +25,6 @@ static struct reduce_cell *spread_root(const struct reduce *r, uint32_t stripe)
 	return &r->cell[stripe * r->seats + stripe];
 }
 
-static struct reduce_getter *spread_getter(const struct reduce *r, uint32_t node)
-{
-	list_each(l, after, &r->getters)
-	{
-		struct reduce_getter *g = list_item(l, struct reduce_getter, link);
-
-		if (g->node == node)
-			return g;
-	}
-	return NULL;
-}
-
-/* The first seat of a node: its place in the ring; REDUCE_NONE when it contributes nothing. */
-static uint32_t spread_seat(const struct reduce *r, uint32_t node)
-{
-	for (uint32_t i = 0; i < r->seats; i++)
-		if (r->seat[i].host == node)
-			return i;
-	return REDUCE_NONE;
-}
-
-/* The getter at a seat, if somebody there has asked for the target. */
-static struct reduce_getter *spread_at(const struct reduce *r, uint32_t seat)
-{
-	uint32_t node = r->seat[seat].host;
-
-	return node != REDUCE_NONE && spread_seat(r, node) == seat ? spread_getter(r, node) : NULL;
-}
-
-/* Who passes the stripe on to this getter: the nearest one before it, behind the root; NULL: the
- * root. */
-static const struct reduce_getter *spread_feeder(const struct reduce *r,
-						 const struct reduce_getter *g, uint32_t stripe)
-{
-	uint32_t seat = g->direct ? REDUCE_NONE : spread_seat(r, g->node);
-
-	if (seat == REDUCE_NONE || seat == stripe)
-		return NULL;
-	for (seat = (seat + r->seats - 1) % r->seats; seat != stripe;
-	     seat = (seat + r->seats - 1) % r->seats) {
-		const struct reduce_getter *before = spread_at(r, seat);
-
-		if (before)
-			return before;
-	}
-	return NULL;
-}
-
-/* Whom it passes stripes on to: what that one is told changes with it. */
-static void spread_follower_dirty(struct reduce *r, const struct reduce_getter *g)
-{
-	uint32_t seat = spread_seat(r, g->node);
-
-	for (uint32_t k = 1; seat != REDUCE_NONE && k < r->seats; k++) {
-		struct reduce_getter *next = spread_at(r, (seat + k) % r->seats);
-
-		if (next == NULL)
-			continue;
-		next->dirty = true;
-		return;
-	}
-}
-
 void reduce_spread_fill_message(struct control *c, struct call *call)
 {
 	const struct reduce_getter *g = call->owner;
@@ -99,32 +33,17 @@ void reduce_spread_fill_message(struct control *c, struct call *call)
 
 	for (uint32_t j = 0; j < r->stripes; j++) {
 		const struct reduce_cell *root = spread_root(r, j);
-		const struct reduce_getter *feeder = spread_feeder(r, g, j);
-		struct message_part *part = &c->reduces.parts[m->count];
 		uint32_t first, count;
 
 		reduce_extent(r, j, &first, &count);
-		if (!root->started)
-			continue;
-		*part = (struct message_part){root->id, root->generation, r->seat[j].host, 0, count,
-					      first};
-		m->count++;
-		if (feeder == NULL)
-			continue;
-		if (j == r->stripes - 1) { /* the target's last chunk is held: not passed on */
-			count--;
+		if (root->started)
 			c->reduces.parts[m->count++] = (struct message_part){
-				root->id, root->generation, r->seat[j].host, count,
-				1,	  first + count};
-		}
-		*part = (struct message_part){r->by_id.id, r->generation, feeder->node,
-					      first,	   count,	  first};
+				root->id, root->generation, r->seat[j].host, 0, count, first};
 	}
 }
 
 static void spread_drop(struct control *c, struct reduce_getter *g)
 {
-	spread_follower_dirty(g->reduce, g);
 	calls_cancel(c, g->call);
 	list_remove(&g->link);
 	pool_give(&c->reduces.getters, g);
@@ -172,7 +91,7 @@ static void spread_tell(struct control *c, struct reduce *r, struct reduce_gette
 	m.combine.reduce = r->number;
 	m.combine.size = r->size;
 	m.combine.chunk_bytes = r->chunk_bytes;
-	m.combine.need = r->stripes + 1; /* the last one in two parts */
+	m.combine.need = r->stripes;
 	m.combine.flags = r->state < REDUCE_COMMITTED ? MESSAGE_COMBINE_HOLD : 0;
 	memcpy(m.combine.name, r->name, sizeof(m.combine.name));
 	g->call = calls_start(c, peers_node(c, g->node), &m, TABLE_SLOT_NONE, c->config.call_ns,
@@ -190,6 +109,18 @@ void reduce_spread_tell(struct control *c, struct reduce *r)
 	}
 }
 
+static struct reduce_getter *spread_getter(struct reduce *r, uint32_t node)
+{
+	list_each(l, after, &r->getters)
+	{
+		struct reduce_getter *g = list_item(l, struct reduce_getter, link);
+
+		if (g->node == node)
+			return g;
+	}
+	return NULL;
+}
+
 static struct reduce_getter *spread_add(struct control *c, struct reduce *r, uint32_t node,
 					uint64_t request)
 {
@@ -199,11 +130,9 @@ static struct reduce_getter *spread_add(struct control *c, struct reduce *r, uin
 		g = pool_take(&c->reduces.getters);
 		if (g == NULL)
 			return NULL; /* it asks again */
-		*g = (struct reduce_getter){.reduce = r, .node = node};
-		/* the others may be done with what they hold */
-		g->direct = r->state != REDUCE_RUNNING;
+		g->reduce = r;
+		g->node = node;
 		list_append(&r->getters, &g->link);
-		spread_follower_dirty(r, g);
 	}
 	g->done = false;
 	g->dirty = true;
@@ -240,7 +169,7 @@ bool reduce_spread(struct control *c, struct node *n, const struct message *m)
 	answer.got.what = MESSAGE_GOT_WAIT;
 	answer.got.holder = MESSAGE_NODE_NONE;
 	peers_send(c, n, &answer);
-	reduce_spread_tell(c, r);
+	spread_tell(c, r, g);
 	return true;
 }
 
@@ -253,7 +182,7 @@ void reduce_spread_anew(struct control *c, struct reduce *r)
 	{
 		struct reduce_getter *g = list_item(l, struct reduce_getter, link);
 
-		g->done = g->direct = false;
+		g->done = false;
 		g->dirty = true;
 	}
 }
@@ -369,11 +298,6 @@ void reduce_spread_combined(struct control *c, struct reduce *r, struct node *n,
 
 	if (g == NULL || m->generation != r->generation)
 		return;
-	if (object_id_equal(&m->part_id, &r->by_id.id) && m->part_node != MESSAGE_NODE_NONE) {
-		g->direct = g->dirty = true; /* who passes stripes on fails or falls silent */
-		reduce_spread_tell(c, r);
-		return;
-	}
 	if (m->what == MESSAGE_COMBINED_DONE) {
 		g->done = true;
 		for (uint32_t j = 0; j < r->stripes; j++) /* else it could not be */
@@ -395,10 +319,8 @@ void reduce_spread_node_down(struct control *c, struct reduce *r, uint32_t node)
 {
 	struct reduce_getter *g = spread_getter(r, node);
 
-	if (g) {
+	if (g)
 		spread_drop(c, g);
-		reduce_spread_tell(c, r);
-	}
 	for (uint32_t i = 0; r->state >= REDUCE_COMMITTING && i < r->cells; i++) {
 		if (reduce_seat_of(&r->cell[i])->host != node)
 			continue;
