@@ -82,7 +82,7 @@ static void commit_decided(struct control *c, struct reduce *r)
 static bool commit_answered(struct control *c, struct call *call, const struct message *answer)
 {
 	struct reduce *r = call->owner;
-	int32_t status = answer ? answer->reply.status : -ENOENT;
+	int32_t status = answer->reply.status; /* no deadline: never NULL */
 
 	if (status == -EAGAIN) /* it does not know yet who coordinates */
 		return true;
@@ -96,10 +96,18 @@ static bool commit_answered(struct control *c, struct call *call, const struct m
 	return false;
 }
 
-void reduce_commit(struct control *c, struct reduce *r, uint32_t node)
+static void commit_ask(struct control *c, struct reduce *r)
 {
 	struct message m = {.kind = MESSAGE_COMMIT};
 
+	m.used.asked = r->asked; /* the rest: reduce_fill_commit */
+	m.used.node = r->holder;
+	r->call = calls_start(c, peers_node(c, r->caller), &m, TABLE_SLOT_NONE, UINT64_MAX,
+			      commit_answered, r);
+}
+
+void reduce_commit(struct control *c, struct reduce *r, uint32_t node)
+{
 	if (r->state != REDUCE_RUNNING)
 		return;
 	r->state = REDUCE_COMMITTING;
@@ -111,11 +119,7 @@ void reduce_commit(struct control *c, struct reduce *r, uint32_t node)
 		r->cell[r->root].call = NULL;
 	}
 	timers_cancel(&c->timers, &r->deadline);
-	reduce_used(c, r, &m.used);
-	m.used.asked = r->asked;
-	m.used.node = node;
-	r->call = calls_start(c, peers_node(c, r->caller), &m, TABLE_SLOT_NONE, c->config.call_ns,
-			      commit_answered, r);
+	commit_ask(c, r);
 }
 
 void reduce_commit_look(struct control *c, struct reduce *r)
@@ -124,8 +128,16 @@ void reduce_commit_look(struct control *c, struct reduce *r)
 
 	if (r->state == REDUCE_COMMITTED && (r->finished || r->holder == REDUCE_NONE))
 		return;
-	if (r->call && n && members_live(n))
+	if (n && members_live(n)) {
+		if (r->call)
+			return;
+		/* no call was free: nothing is decided by that */
+		if (r->state == REDUCE_COMMITTING)
+			commit_ask(c, r);
+		else
+			reduce_commit_finish(c, r, r->holder);
 		return;
+	}
 	calls_cancel(c, r->call);
 	r->call = NULL;
 	if (r->state == REDUCE_COMMITTING)
