@@ -31,7 +31,7 @@ void control_config_default(struct control_config *config)
 		.inline_bytes = UINT64_C(64) << 20,
 		.retry_ns = 1000 * MS,
 		.call_ns = 5000 * MS,
-		.directory_ns = 10000 * MS,
+		.directory_ns = SESSION_DIRECTORY_NS,
 		.status_ns = 1000 * MS,
 		.link_ns = 3000 * MS,
 		.down_ns = 250 * MS,

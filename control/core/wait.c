@@ -50,10 +50,12 @@ void waits_end(struct control *c, struct wait *w, int32_t status, const char *te
 	reply_send(c, s, &r);
 }
 
+static const char waits_no_answer[] =
+	"the directory does not answer: see 'sarissa status' for the nodes";
+
 void waits_no_directory(struct control *c, struct wait *w)
 {
-	waits_end(c, w, -ETIMEDOUT,
-		  "the directory does not answer: see 'sarissa status' for the nodes");
+	waits_end(c, w, -ETIMEDOUT, waits_no_answer);
 }
 
 void waits_no_call(struct control *c, struct wait *w)
@@ -67,6 +69,8 @@ static const char *waits_late(const struct wait *w)
 		return "the directory has not answered yet; the reduce goes on: ask how it ends";
 	if (w->op == SESSION_REDUCED)
 		return "the reduce has not ended yet: wait longer";
+	if (w->nowait) /* an answer would have ended it */
+		return waits_no_answer;
 	if (w->fetch && !w->fetch->known)
 		return "nobody has put such an object yet: wait longer, or put it";
 	return "the time is over: wait longer";

@@ -26,6 +26,9 @@
 
 #define SESSION_MAGIC 0x53534553u
 
+/* So long control waits for the directory's answer to a request that has no time of its own. */
+#define SESSION_DIRECTORY_NS (10 * 1000000000ll)
+
 enum {
 	SESSION_VERSION = 3,
 	SESSION_PINS = 1024,

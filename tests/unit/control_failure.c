@@ -129,6 +129,22 @@ static void receiver_control_restarts(void **state)
 	world_free(w);
 }
 
+/* Without an answer nothing is said of the object. */
+static void directory_does_not_answer(void **state)
+{
+	struct session_request r = world_request(SESSION_GET, "x");
+	struct world *w = make(2);
+	struct world_reply *a;
+
+	r.timeout_ns = 0;
+	w->cut[0] = true;
+	a = world_call(w, 1, 0, &r, SESSION_DIRECTORY_NS + WORLD_SECOND);
+	assert_non_null(a);
+	assert_int_equal(a->reply.status, -ETIMEDOUT);
+	assert_non_null(strstr(a->reply.text, "the directory does not answer"));
+	world_free(w);
+}
+
 /* The directory's node loses its control: all others tell the new one what they hold. */
 static void directory_is_rebuilt(void **state)
 {
@@ -368,6 +384,7 @@ int main(void)
 		cmocka_unit_test(receiver_dataplane_restarts),
 		cmocka_unit_test(holder_control_restarts),
 		cmocka_unit_test(receiver_control_restarts),
+		cmocka_unit_test(directory_does_not_answer),
 		cmocka_unit_test(directory_is_rebuilt),
 		cmocka_unit_test(another_holder_takes_over),
 		cmocka_unit_test(a_link_of_the_chain_breaks),
