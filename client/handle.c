@@ -43,17 +43,11 @@ int handle_name(struct session_request *request, const char *name)
 }
 
 /* When to stop waiting for an answer that control itself gives up after timeout_ns. Control has
- * the first word, because it knows the reason; a control that hangs is given up soon after. */
+ * the first word, because it knows the reason: only one that hangs takes longer than the grace. */
 static int64_t handle_deadline(int64_t timeout_ns)
 {
-	const int64_t grace_ns = 50000000;
-	/* without waiting, control still gives the directory the time to answer */
-	const int64_t least_ns = timeout_ns == 0 ? 5000000000 : 1000000000;
-	if (timeout_ns == SAR_FOREVER)
-		return DEADLINE_NEVER;
-	int64_t deadline = deadline_after(timeout_ns);
-	if (timeout_ns < least_ns)
-		return deadline_after(least_ns);
+	const int64_t grace_ns = 1000000000;
+	int64_t deadline = deadline_after(timeout_ns == 0 ? SESSION_DIRECTORY_NS : timeout_ns);
 	return deadline > DEADLINE_NEVER - grace_ns ? DEADLINE_NEVER : deadline + grace_ns;
 }
 

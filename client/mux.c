@@ -371,12 +371,12 @@ static int mux_exchange(struct mux *m, struct session_request *request, const st
 	if (r < 0) {
 		r = mux_give_up(m, call, r);
 	} else {
-		while (!call->done && deadline_left(deadline_ns) > 0) {
+		do { /* what is there is read even when it is found late */
 			if (m->reading)
 				mux_sleep(m, call, deadline_ns);
 			else
 				mux_read(m, call, deadline_ns);
-		}
+		} while (!call->done && deadline_left(deadline_ns) > 0);
 		r = mux_finish(m, call, out);
 	}
 	if (!m->reading)

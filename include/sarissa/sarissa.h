@@ -35,7 +35,7 @@
  *   -EPROTO    the node's answer makes no sense: library and node differ in version
  *
  * Timeouts are in nanoseconds: 0 does not wait, SAR_FOREVER waits without limit. A wait on a node
- * that hangs ends at most one second after its timeout, or after 5 seconds when that is 0. Calls
+ * that hangs ends at most one second after its timeout, or after 11 seconds when that is 0. Calls
  * without a timeout end after 30 seconds at the latest, sar_open after 10.
  *
  * When control is killed and started again, the next call connects to it by itself, and calls that
