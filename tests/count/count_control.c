@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What control does for each object: a shard's answers, messages as bytes, the shape of trees. */
+#include "control_shard.h"
+#include "core/fanout.h"
+#include "core/reduce_tree.h"
+#include "counts.h"
+#include "rpc/codec.h"
+
+enum { CODEC_CALLS = 100, SHAPE_NODES = 16, SHAPE_CHUNK = 1408 };
+
+/* One object goes from node to node, and each tells when it has all of it. */
+void count_directory(void)
+{
+	struct fixture *f;
+
+	setup((void **)&f);
+	have(f, 0, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false);
+	count_begin();
+	for (uint32_t node = 1; node < NODES; node++) {
+		assert_int_equal(get_first(f, node, 1)->got.what, MESSAGE_GOT_HOLDER);
+		assert_int_equal(have(f, node, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false), 0);
+	}
+	count_end("directory", 2 * (NODES - 1), "directory_message");
+	teardown((void **)&f);
+}
+
+static void count_message(struct message m)
+{
+	static _Alignas(16) uint8_t arena[CODEC_ARENA_BYTES], scratch[CODEC_SCRATCH_BYTES];
+	uint8_t bytes[1024];
+	struct message back;
+
+	m.request = 1000;
+	count_begin();
+	for (unsigned k = 0; k < CODEC_CALLS; k++) {
+		size_t length = codec_encode(&m, scratch, bytes, sizeof(bytes));
+		assert_int_equal(codec_decode(bytes, length, arena, &back), 0);
+	}
+	count_end(m.kind == MESSAGE_HAVE ? "have" : "got", CODEC_CALLS,
+		  "codec_encode codec_decode");
+	assert_int_equal(back.kind, m.kind);
+}
+
+void count_codec(void)
+{
+	count_message((struct message){.kind = MESSAGE_HAVE,
+				       .have = {.id = id_of(1),
+						.generation = 7,
+						.size = BIG,
+						.state = MESSAGE_COPY_PARTIAL,
+						.name = "weights"}});
+	count_message((struct message){.kind = MESSAGE_GOT,
+				       .got = {.id = id_of(1),
+					       .generation = 7,
+					       .size = BIG,
+					       .what = MESSAGE_GOT_HOLDER,
+					       .name = "weights"}});
+}
+
+void count_shapes(void)
+{
+	struct reduce_link reduce = {0};
+	struct fanout_link link = fanout_prior();
+	uint32_t degree = 0, width = 0;
+
+	count_begin();
+	for (uint64_t bytes = 1 << 10; bytes <= 1 << 26; bytes <<= 1) {
+		degree += reduce_tree_degree(SHAPE_NODES, bytes, SHAPE_CHUNK, reduce);
+		width += fanout_choose(&link, SHAPE_NODES, bytes, SHAPE_CHUNK);
+	}
+	count_end("shapes", 17, "reduce_tree_degree fanout_choose");
+	assert_true(degree >= 17 && width >= 17);
+}

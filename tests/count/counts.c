@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "counts.h"
+
+int main(void)
+{
+	count_transport();
+	count_kernels();
+	count_directory();
+	count_codec();
+	count_shapes();
+	return 0;
+}
