@@ -43,18 +43,14 @@ static void count_message(struct message m)
 
 void count_codec(void)
 {
-	count_message((struct message){.kind = MESSAGE_HAVE,
-				       .have = {.id = id_of(1),
-						.generation = 7,
-						.size = BIG,
-						.state = MESSAGE_COPY_PARTIAL,
-						.name = "weights"}});
-	count_message((struct message){.kind = MESSAGE_GOT,
-				       .got = {.id = id_of(1),
-					       .generation = 7,
-					       .size = BIG,
-					       .what = MESSAGE_GOT_HOLDER,
-					       .name = "weights"}});
+	struct message have = {.kind = MESSAGE_HAVE}, got = {.kind = MESSAGE_GOT};
+
+	have.have = (struct message_have){id_of(1),	7, BIG, SHAPE_CHUNK, MESSAGE_COPY_PARTIAL,
+					  .upstream = 3};
+	got.got = (struct message_got){id_of(1),	   7,	       BIG, SHAPE_CHUNK,
+				       MESSAGE_GOT_HOLDER, .holder = 3};
+	count_message(have);
+	count_message(got);
 }
 
 void count_shapes(void)
