@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "state.h"
 
+#define PEERS_GREET_NS UINT64_C(2000000)
+
 static void peers_fire(struct control *c, struct timer *t);
+static void peers_greet(struct control *c, struct conn *conn);
 static void peers_watch_link(struct control *c, struct link *l);
 
 void peers_carve(struct peers *p, struct arena *a, const struct control_config *config)
@@ -73,7 +76,9 @@ static void peers_fire(struct control *c, struct timer *t)
 {
 	struct link *l = list_item(t, struct link, timer);
 
-	if (l->state == LINK_CLOSED && l->wanted && c->attached)
+	if (l->state == LINK_UP)
+		peers_greet(c, peers_conn(c, l->worker, l->conn));
+	else if (l->state == LINK_CLOSED && l->wanted && c->attached)
 		peers_open(c, l);
 }
 
@@ -220,8 +225,7 @@ void peers_sever(struct control *c, const struct node *n)
 	}
 }
 
-static void peers_say(struct control *c, uint32_t conn, enum message_announce announce,
-		      uint32_t given)
+static bool peers_say(struct control *c, uint32_t conn, unsigned announce, uint32_t given)
 {
 	struct message m = {.kind = MESSAGE_HELLO};
 
@@ -234,20 +238,42 @@ static void peers_say(struct control *c, uint32_t conn, enum message_announce an
 	m.hello.announce = announce;
 	m.hello.store_incarnation = c->self->store_incarnation;
 	c->counters.messages_out++;
-	if (!c->ops.send(c->ops.arg, conn, &m)) {
-		c->counters.messages_lost++;
-		peers_close_conn(c, 0, conn); /* without it nothing works: begin again */
-	}
+	if (c->ops.send(c->ops.arg, conn, &m))
+		return true;
+	c->counters.messages_lost++;
+	return false;
 }
 
-static void peers_hello(struct control *c, uint32_t conn, enum message_announce announce)
+/* Says all that is owed; soon, when no message slot is free: a connection that ended for that would
+ * bring as many messages with it the next time. Nothing else counts before the first HELLO, so
+ * requests leave behind it. */
+static void peers_greet(struct control *c, struct conn *conn)
 {
-	peers_say(c, conn, announce, MESSAGE_NODE_NONE);
+	for (; conn->owed; conn->owed &= conn->owed - 1)
+		if (!peers_say(c, conn->handle, (unsigned)__builtin_ctz(conn->owed),
+			       MESSAGE_NODE_NONE)) {
+			timers_set(&c->timers, &conn->link->timer, c->now_ns + PEERS_GREET_NS,
+				   peers_fire);
+			return;
+		}
+	if (conn->greeted)
+		return;
+	conn->greeted = true;
+	calls_resend(c, conn->link->node);
+}
+
+static void peers_hello(struct control *c, uint32_t handle, enum message_announce announce)
+{
+	struct conn *conn = peers_conn(c, 0, handle);
+
+	conn->owed |= 1u << announce;
+	peers_greet(c, conn);
 }
 
 void peers_give(struct control *c, uint32_t conn, uint32_t number)
 {
-	peers_say(c, conn, MESSAGE_ANNOUNCE_NONE, number);
+	if (!peers_say(c, conn, MESSAGE_ANNOUNCE_NONE, number))
+		peers_close_conn(c, 0, conn); /* it asks again */
 }
 
 void peers_hello_all(struct control *c)
@@ -296,8 +322,11 @@ void peers_rebind(struct control *c, struct conn *conn, struct node *n)
 	l->watched = false;
 	peers_watch_link(c, l);
 	n->incarnation = conn->incarnation;
+	timers_cancel(&c->timers, &old->timer);
 	old->state = LINK_CLOSED;
 	old->conn = 0;
+	if (conn->owed)
+		peers_greet(c, conn);
 	if (join_is_guest(c, old->node))
 		join_forget(c, old->node);
 }
@@ -338,6 +367,9 @@ static void peers_up(struct control *c, unsigned worker, const struct record *r)
 	struct text t = {.length = 0};
 	struct link *l;
 
+	if (conn && conn->handle == r->peer.conn && conn->link->state == LINK_UP &&
+	    conn->link->conn == r->peer.conn)
+		return; /* it stood when it was asked for: its HELLO has come and comes only once */
 	if (n == NULL)
 		n = peers_newcomer(c, worker, &r->peer.addr);
 	l = n && n != c->self ? peers_link_make(c, n, worker, peer_worker) : NULL;
@@ -364,7 +396,6 @@ static void peers_up(struct control *c, unsigned worker, const struct record *r)
 		peers_watch_link(c, l);
 		n->incarnation = r->peer.incarnation;
 		peers_hello(c, l->conn, MESSAGE_ANNOUNCE_NONE);
-		calls_resend(c, n);
 	} else {
 		fetch_node_up(c, n);
 		combine_node_up(c, n);
@@ -539,12 +570,14 @@ struct node *peers_message(struct control *c, uint32_t handle, const struct mess
 
 bool peers_send(struct control *c, struct node *n, const struct message *m)
 {
+	const struct conn *conn;
 	struct link *l;
 
 	if (n == c->self)
 		return loopback_push(c, m);
 	l = peers_link(c, n, 0, 0);
-	if (l == NULL || l->state != LINK_UP)
+	conn = l && l->state == LINK_UP ? peers_conn(c, 0, l->conn) : NULL;
+	if (conn == NULL || !conn->greeted)
 		return false;
 	c->counters.messages_out++;
 	if (c->ops.send(c->ops.arg, l->conn, m))

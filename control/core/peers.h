@@ -41,8 +41,10 @@ struct conn {		 /* one per handle index of a worker */
 	uint64_t incarnation;
 	struct link *link;
 	uint16_t mtu;
-	bool named; /* the peer has said who it is here; it may be out of date */
-	bool hello; /* and it is not: all messages count */
+	uint8_t owed; /* HELLOs that could not leave yet: bit per enum message_announce */
+	bool greeted; /* the first one has left */
+	bool named;   /* the peer has said who it is here; it may be out of date */
+	bool hello;   /* and it is not: all messages count */
 };
 
 enum node_state {

@@ -195,13 +195,24 @@ void reducers_read_all(struct reducers *c)
 	}
 }
 
-void reducers_delete_all(struct reducers *c)
+static void reducers_delete(struct reducers *c, uint32_t asked_min)
 {
 	for (uint32_t i = 0; i < c->jobs && !c->g->w->violations; i++) {
+		if (c->job[i].asked < asked_min)
+			continue;
 		job_delete(c, &c->job[i]);
 		reducers_run(c, 10 * WORLD_S);
 		c->job[i].active = false;
 	}
+}
+
+void reducers_delete_all(struct reducers *c)
+{
+	reducers_delete(c, 0);
+	/* Of two reduces into one target the second may begin when that has been deleted, where a
+	 * coordinator that died had accepted it. */
+	world_run(c->g->w, WORLD_S);
+	reducers_delete(c, 2);
 }
 
 void reducers_leave(struct reducers *c)

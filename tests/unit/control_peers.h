@@ -22,6 +22,7 @@ struct fixture {
 		struct message_member first;
 	} sent[SENT_MAX];
 	uint32_t sent_count, errors;
+	bool full; /* no message slot is free */
 	char log[256];
 	_Atomic uint64_t pins[SESSION_PINS];
 };
@@ -38,6 +39,8 @@ static inline bool on_send(void *arg, uint32_t conn, const struct message *m)
 {
 	struct fixture *f = arg;
 
+	if (f->full)
+		return false;
 	assert_true(f->sent_count < SENT_MAX);
 	f->sent[f->sent_count].conn = conn;
 	f->sent[f->sent_count].m = *m;

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The first thing that two nodes say on a connection: what becomes of it when it is asked for
+ * again, or when nothing can leave. */
+#include "control_peers.h"
+
+static void probe(struct fixture *f, uint32_t from)
+{
+	struct message m = {.kind = MESSAGE_MEMBERS};
+
+	m.members.step = MESSAGE_MEMBERS_PROBE;
+	m.members.digest = members_digest(f->core);
+	control_message(f->core, conn_of(from), &m, f->now_ns);
+}
+
+static uint32_t commands(struct fixture *f, uint8_t op)
+{
+	struct record r[64];
+	unsigned count = control_commands(f->core, 0, r, 64);
+	uint32_t found = 0;
+
+	for (unsigned i = 0; i < count; i++)
+		found += r[i].op == op;
+	return found;
+}
+
+/* The dataplane answers PEER_OPEN for a connection that stands with PEER_UP; it may have been sent
+ * before the first PEER_UP was read here. */
+static void a_connection_that_stands_is_not_forgotten(void **state)
+{
+	struct fixture *f = begin(false);
+
+	meet(f, 1);
+	link_up(f, 1);
+	assert_int_equal(sent(f, MESSAGE_HELLO), 1 + 1); /* its objects are asked for */
+	f->sent_count = 0;
+	probe(f, 1);
+	assert_int_equal(sent(f, MESSAGE_MEMBERS), 1);
+	assert_int_equal(control_counters(f->core)->messages_before_hello, 0);
+	end(f);
+}
+
+static void without_a_slot_the_hello_waits_and_the_rest_behind_it(void **state)
+{
+	struct fixture *f = begin(false);
+	const struct message status = {.kind = MESSAGE_STATUS};
+
+	f->full = true;
+	meet(f, 1);
+	calls_start(f->core, peers_node(f->core, 1), &status, TABLE_SLOT_NONE, SECOND, NULL, NULL);
+	f->full = false;
+	probe(f, 1);
+	assert_int_equal(f->sent_count, 0);
+	assert_int_equal(commands(f, COMMAND_PEER_CLOSE), 0);
+	run(f, 2 * MS);
+	assert_int_equal(sent(f, MESSAGE_HELLO), 2);
+	assert_int_equal(f->sent[0].m.hello.announce, MESSAGE_ANNOUNCE_NONE);
+	assert_int_equal(f->sent[1].m.hello.announce, MESSAGE_ANNOUNCE_ASK);
+	assert_int_equal(f->sent[2].m.kind, MESSAGE_STATUS);
+	end(f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_connection_that_stands_is_not_forgotten),
+		cmocka_unit_test(without_a_slot_the_hello_waits_and_the_rest_behind_it),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
