@@ -4,10 +4,14 @@
  * the ranks find each other through files in DIRECTORY. Takes lines, answers each with one JSON
  * object.
  *
- *   fill-f32 BYTES SEED  makes the array that the rank gives (gradient.h)       {"digest"}
- *   reduce AT_NS         gloo::reduce to rank 0, not before AT_NS               {"spans"}
- *   allreduce AT_NS      with ALGORITHM: ring, bcube (of gloo::allreduce),
- *                        ring-chunked, halving-doubling (of its older classes)  {"spans"}
+ *   fill BYTES SEED      makes the bytes that the rank gives                    {"digest"}
+ *   fill-f32 BYTES SEED  the same with an array of gradient.h                   {"digest"}
+ *   broadcast AT_NS      gloo::broadcast from rank 0, not before AT_NS          {"spans"}
+ *   gather AT_NS         gloo::gather to rank 0                                 {"spans"}
+ *   reduce AT_NS         gloo::reduce to rank 0                                 {"spans"}
+ *   allreduce AT_NS      with ALGORITHM: default, ring, bcube (of
+ *                        gloo::allreduce), ring-chunked, halving-doubling (of
+ *                        its older classes)                                     {"spans"}
  *   check                of what was taken                                      {"digests"}
  *
  * A span is [start, end] of the call, CLOCK_MONOTONIC ns; what can be made ready once (buffers, the
@@ -17,6 +21,8 @@
 #include <gloo/allreduce_halving_doubling.h>
 #include <gloo/allreduce_ring_chunked.h>
 #include <gloo/barrier.h>
+#include <gloo/broadcast.h>
+#include <gloo/gather.h>
 #include <gloo/math.h>
 #include <gloo/reduce.h>
 #include <gloo/rendezvous/context.h>
@@ -25,6 +31,7 @@
 
 #include <cstdio>
 #include <iostream>
+#include <map>
 #include <sstream>
 
 #include "gradient.h"
@@ -41,14 +48,51 @@ struct Rank {
 	std::shared_ptr<gloo::rendezvous::Context> context;
 	std::string algorithm;
 	std::vector<float> give, take;
+	uint64_t bytes = 0; /* of one object: all of give, but for what fills up the last float */
 	std::unique_ptr<gloo::Algorithm> older; /* bound to take */
-	bool taken = false;
+	int taken = 0; /* objects in take */
 	uint32_t tag = 0;
 };
 
 void add(void *out, const void *a, const void *b, size_t count)
 {
 	gloo::sum<float>(out, a, b, count);
+}
+
+uint8_t *bytesOf(std::vector<float> &data)
+{
+	return reinterpret_cast<uint8_t *>(data.data());
+}
+
+Run broadcastCall(Rank &r)
+{
+	auto options = std::make_shared<gloo::BroadcastOptions>(r.context);
+
+	if (r.context->rank == 0)
+		options->setOutput(bytesOf(r.give), r.bytes);
+	else
+		options->setOutput(bytesOf(r.take), r.bytes);
+	options->setRoot(0);
+	options->setTag(r.tag++);
+	r.taken = r.context->rank == 0 ? 0 : 1;
+	return [options] { gloo::broadcast(*options); };
+}
+
+Run gatherCall(Rank &r)
+{
+	auto options = std::make_shared<gloo::GatherOptions>(r.context);
+	const bool root = r.context->rank == 0;
+	const int ranks = r.context->size;
+
+	if (root && r.take.size() != r.give.size() * ranks)
+		r.take.assign(r.give.size() * ranks, 0);
+	options->setInput(bytesOf(r.give), r.bytes);
+	if (root)
+		options->setOutput(bytesOf(r.take), r.bytes * ranks);
+	options->setRoot(0);
+	options->setTag(r.tag++);
+	r.taken = root ? ranks : 0;
+	return [options] { gloo::gather(*options); };
 }
 
 Run reduceCall(Rank &r)
@@ -59,6 +103,7 @@ Run reduceCall(Rank &r)
 	options->setReduceFunction(add);
 	options->setRoot(0);
 	options->setTag(r.tag++);
+	r.taken = r.context->rank == 0 ? 1 : 0;
 	return [options] { gloo::reduce(*options); };
 }
 
@@ -77,6 +122,7 @@ Run newerCall(Rank &r)
 
 Run allreduceCall(Rank &r)
 {
+	r.taken = 1;
 	if (!r.older)
 		return newerCall(r);
 	r.take = r.give;
@@ -98,21 +144,20 @@ void bindOlder(Rank &r)
 										  pointers, count);
 }
 
-void printDigest(const std::vector<float> &data)
+void fill(Rank &r, uint64_t bytes, uint32_t seed, bool f32)
 {
-	std::printf("\"%016llx\"",
-		    (unsigned long long)payload_digest(data.data(), data.size() * sizeof(float)));
-}
+	const uint64_t floats = (bytes + sizeof(float) - 1) / sizeof(float);
 
-void fill(Rank &r, uint64_t bytes, uint32_t seed)
-{
-	r.give.assign(bytes / sizeof(float), 0);
-	r.take.assign(bytes / sizeof(float), 0);
-	gradient_fill(r.give.data(), r.give.size(), seed);
+	r.bytes = bytes;
+	r.give.assign(floats, 0);
+	r.take.assign(floats, 0);
+	if (f32)
+		gradient_fill(r.give.data(), r.give.size(), seed);
+	else
+		payload_fill(bytesOf(r.give), bytes, seed);
 	bindOlder(r);
-	std::printf("{\"digest\": ");
-	printDigest(r.give);
-	std::printf("}\n");
+	std::printf("{\"digest\": \"%016llx\"}\n",
+		    (unsigned long long)payload_digest(r.give.data(), bytes));
 }
 
 void barrier(Rank &r)
@@ -123,24 +168,32 @@ void barrier(Rank &r)
 	gloo::barrier(options);
 }
 
-void measure(Rank &r, const Run &run, int64_t at_ns, bool takes)
+void measure(Rank &r, const Run &run, int64_t at_ns)
 {
 	payload_sleep_until(at_ns);
 	int64_t start_ns = payload_now_ns();
 	run();
 	int64_t end_ns = payload_now_ns();
 	barrier(r);
-	r.taken = takes;
 	std::printf("{\"spans\": [[%lld, %lld]]}\n", (long long)start_ns, (long long)end_ns);
 }
 
-void check(const Rank &r)
+void check(Rank &r)
 {
 	std::printf("{\"digests\": [");
-	if (r.taken)
-		printDigest(r.take);
+	for (int i = 0; i < r.taken; i++)
+		std::printf("%s\"%016llx\"", i ? ", " : "",
+			    (unsigned long long)payload_digest(bytesOf(r.take) + i * r.bytes,
+							       r.bytes));
 	std::printf("]}\n");
 }
+
+const std::map<std::string, Run (*)(Rank &)> kCalls = {
+	{"broadcast", broadcastCall},
+	{"gather", gatherCall},
+	{"reduce", reduceCall},
+	{"allreduce", allreduceCall},
+};
 
 void act(Rank &r, const std::string &line)
 {
@@ -149,12 +202,12 @@ void act(Rank &r, const std::string &line)
 	int64_t first = 0, second = 0;
 
 	words >> verb >> first >> second;
-	if (verb == "fill-f32")
-		fill(r, static_cast<uint64_t>(first), static_cast<uint32_t>(second));
-	else if (verb == "reduce")
-		measure(r, reduceCall(r), first, r.context->rank == 0);
-	else if (verb == "allreduce")
-		measure(r, allreduceCall(r), first, true);
+	const auto call = kCalls.find(verb);
+	if (verb == "fill" || verb == "fill-f32")
+		fill(r, static_cast<uint64_t>(first), static_cast<uint32_t>(second),
+		     verb == "fill-f32");
+	else if (call != kCalls.end())
+		measure(r, call->second(r), first);
 	else if (verb == "check")
 		check(r);
 	else

@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The whole table of measurements against their bounds and against other systems.
 
-  bench compare                            everything
+  bench compare                            everything, but for what takes an hour by itself (--huge)
   bench compare --only 'broadcast/*' 'reduce/*' --system all
+  bench compare --resume --seconds 120     goes on where an earlier one ended, for two minutes
   bench compare --list                     the cases, each with the command that measures it alone
+  bench compare --show                     the table of what has been measured
 
-Every case is a command of scripts/bench. Its rows go to RESULTS/CASE.json; the table is printed at
-the end, also after an interrupt, then of the cases that are complete."""
+Every case is a command of scripts/bench; cases on the same links are run on the same clusters. Rows
+go to RESULTS/CASE.json, turn by turn; the table is printed at the end, also after an interrupt.
+`bench plot` draws them."""
 
 import argparse
 import fnmatch
 import json
+import math
 import os
 import platform
 import time
@@ -18,11 +22,11 @@ from pathlib import Path
 
 from . import bench_lookup, bench_ops, bench_options, shell
 from .bench_cases import CASES
-from .bench_sum import REDUCES
-from .bench_table import by_system, middle, number, percent
+from .bench_table import by_system, label, middle, name_of, number, percent
 from .shell import ROOT, Failure, say
 
 CORES_FULL = 0.8  # above, the machine is measured rather than the system
+RESULTS = ROOT / "bench/results"
 
 
 def parse(argv):
@@ -30,59 +34,108 @@ def parse(argv):
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", default=["*"], metavar="PATTERN",
                         help="of the cases' names, such as 'broadcast/*' or '*3498*'")
+    parser.add_argument("--huge", action="store_true",
+                        help="the cases of 1 GiB, too; all systems at once want some 30 GiB of memory")
     parser.add_argument("--system", choices=bench_options.SYSTEMS, default="all",
                         help="who takes part, where the case's operation knows of it")
     parser.add_argument("--tuning", nargs="+", default=["hand"], metavar="T",
-                        help="of OpenMPI (default: hand; its defaults take several times as long)")
+                        help="of the others (default: hand; their defaults take several times as long)")
     parser.add_argument("--repeat", type=int, default=5, metavar="R")
-    parser.add_argument("--results", type=Path, default=ROOT / "bench/results", metavar="DIR")
+    parser.add_argument("--results", type=Path, default=RESULTS, metavar="DIR")
+    parser.add_argument("--resume", action="store_true",
+                        help="keep what the results hold already, and measure what is missing")
+    parser.add_argument("--seconds", type=float, default=math.inf, metavar="S",
+                        help="begin nothing that would end later")
     parser.add_argument("--list", action="store_true", help="only print the cases")
+    parser.add_argument("--show", action="store_true", help="only print the table of the results")
     parser.add_argument("--json", action="store_true", help="one JSON object per case at the end")
     args = parser.parse_args(argv)
-    args.cases = [case for case in CASES
-                  if any(fnmatch.fnmatch(case.name, pattern) for pattern in args.only)]
+    args.cases = [case for case in CASES if (args.huge or not case.huge) and
+                  any(fnmatch.fnmatch(case.name, pattern) for pattern in args.only)]
     if not args.cases:
-        raise Failure("--only names no case: see bench compare --list", 2)
-    if args.repeat < 1:
-        raise Failure("--repeat is at least 1", 2)
+        raise Failure("--only names no case: see bench compare --list (1 GiB: with --huge)", 2)
+    if args.repeat < 1 or args.seconds <= 0:
+        raise Failure("--repeat is at least 1, --seconds is more than nothing", 2)
+    args.until = time.monotonic() + args.seconds
     return args
 
 
-def rows_of(case, args):
-    """Runs the case's command; peers take part where the command knows of them."""
+class Result:
+    """What has been measured of a case."""
+
+    def __init__(self, case, args):
+        self.case, self.repeat = case, args.repeat
+        self.path = args.results / f"{case.name.replace('/', '-')}.json"
+        self.rows = []
+        if (args.resume or args.show) and self.path.exists():
+            self.rows = json.loads(self.path.read_text())["rows"]
+
+    def wanted(self, system):
+        """How many rows of the system are missing."""
+        have = [row for row in self.rows if label(row) == name_of(system.system, system.tuning)]
+        return 0 if any(row["seconds"] > bench_ops.LONG_S for row in have) else max(
+            0, self.repeat - len(have))
+
+    def add(self, rows):
+        for row in rows:
+            self.rows.append(row)
+            self.keep()
+
+    def keep(self):
+        """Whole or not at all, so that an interrupt leaves no half file."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        part = self.path.with_suffix(".part")
+        part.write_text(json.dumps(
+            {"case": self.case.name, "command": f"scripts/bench {self.case.command}",
+             "limits": self.case.limits, "machine": machine(), "rows": self.rows}, indent=1) + "\n")
+        part.rename(self.path)
+
+
+def run_of(case, args):
+    """The options of a case; peers take part where its operation knows of them."""
     op, *argv = case.command.split()
-    argv += ["--repeat", str(args.repeat)]
-    if op == "lookup":
-        return lookup_rows(bench_lookup.parse(argv))
-    system = args.system
-    if op not in REDUCES and system == "all":
-        system = "both"
-    return list(bench_ops.results(bench_options.parse(
-        op, [*argv, "--system", system, "--tuning", *args.tuning])))
+    return bench_options.parse(op, [*argv, "--system", args.system, "--tuning", *args.tuning])
 
 
-def lookup_rows(options):
+def groups(results, args):
+    """Cases, with their options, by the links that they are run on."""
+    out = {}
+    for result in results:
+        run = run_of(result.case, args)
+        out.setdefault((run.nodes, run.rate, run.mtu, tuple(run.kill)), []).append((result, run))
+    return out.values()
+
+
+def missing(result, run):
+    """Systems are known by two fields, those that run already as well as their classes with a tuning."""
+    return any(result.wanted(argparse.Namespace(system=kind.system, tuning=tuning))
+               for _, kind, tuning in bench_ops.kinds(run))
+
+
+def measure(group, args):
+    group = [(result, run) for result, run in group if missing(result, run)]
+    if not group or time.monotonic() > args.until:
+        return
+    with bench_ops.Systems([run for _, run in group]) as systems:
+        for result, run in group:
+            say(f"bench: {result.case.name}: {result.case.command}")
+            result.add(bench_ops.rows_of(run, systems, result.wanted, args.until))
+
+
+def look_up(result, args):
     """With a table of its own: percentiles of single calls."""
+    if len(result.rows) or time.monotonic() > args.until:
+        return
+    options = bench_lookup.parse([*result.case.command.split()[1:], "--repeat", str(args.repeat)])
     rows = list(bench_lookup.results(options))
     bench_lookup.table(options, rows)
-    return [bench_lookup.as_result(row) for row in rows]
+    result.add(bench_lookup.as_result(row) for row in rows)
 
 
 def machine():
     model = [line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().split("\n")
              if line.startswith("model name")]
     return {"cores": os.cpu_count(), "model": model[0] if model else "", "kernel": platform.release()}
-
-
-def keep(case, args, rows):
-    """Whole or not at all, so that an interrupt leaves no half file."""
-    args.results.mkdir(parents=True, exist_ok=True)
-    path = args.results / f"{case.name.replace('/', '-')}.json"
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps({"case": case.name, "command": f"scripts/bench {case.command}",
-                                "limits": case.limits, "machine": machine(), "rows": rows},
-                               indent=1) + "\n")
-    part.rename(path)
 
 
 def summary(case, rows):
@@ -109,8 +162,9 @@ def verdict(case, numbers, ours):
 
 
 def table(lines):
-    say(f"{'case':<28}{'system':<26}{'seconds':>10}{'ratio':>7}{'min':>7}{'max':>7}{'CPU':>6}{'other':>6}"
-        f"{'late S/B':>10}{'blocked s':>11}{'copies':>8}{'re-sent':>9}  limits")
+    say(f"{'case':<28}{'system':<26}{'seconds':>10}{'ratio':>7}{'min':>7}{'max':>7}{'CPU':>6}{'CPU s':>7}"
+        f"{'other':>6}{'wire MB':>9}{'late S/B':>10}{'blocked s':>11}{'copies':>8}{'re-sent':>9}"
+        f"{'runs':>6}  limits")
     for one in lines:
         bound = one.get("bound_seconds")
         ratios = [number(one.get(key) if bound else None, ".3f")
@@ -118,10 +172,11 @@ def table(lines):
         late = one.get("late_share") if one.get("stagger_ms") else None
         say(f"{one['case']:<28}{one['label']:<26}{one['seconds']:>10.6f}"
             f"{ratios[0]:>7}{ratios[1]:>7}{ratios[2]:>7}{percent(one['cpu_share']):>6}"
-            f"{percent(one.get('other_cpu_share')):>6}"
+            f"{number(one.get('cpu_seconds'), '.2f'):>7}{percent(one.get('other_cpu_share')):>6}"
+            f"{number(one['wire_bytes'] / 1e6 if 'wire_bytes' in one else None, '.1f'):>9}"
             f"{number(late, '.3f'):>10}{number(one.get('blocked_mean_seconds'), '.4f'):>11}"
             f"{number(one.get('source_copies'), '.2f'):>8}"
-            f"{percent(one.get('resent_share'), 2):>9}  {one['verdict']}")
+            f"{percent(one.get('resent_share'), 2):>9}{one['runs']:>6}  {one['verdict']}")
 
 
 def show_cases(cases):
@@ -134,17 +189,17 @@ def main(argv):
     args = parse(argv)
     if args.list:
         return show_cases(args.cases)
-    shell.require_root("scripts/bench")
-    lines = []
+    results = [Result(case, args) for case in args.cases]
     try:
-        for at, case in enumerate(args.cases, 1):
-            say(f"bench: {case.name} ({at} of {len(args.cases)}): {case.command}")
-            begin = time.monotonic()
-            rows = rows_of(case, args)
-            keep(case, args, rows)
-            lines += summary(case, rows)
-            say(f"bench: {case.name} took {time.monotonic() - begin:.0f} s")
+        if not args.show:
+            shell.require_root("scripts/bench")
+            look_ups = [one for one in results if one.case.command.startswith("lookup")]
+            for group in groups([one for one in results if one not in look_ups], args):
+                measure(group, args)
+            for result in look_ups:
+                look_up(result, args)
     finally:
+        lines = [line for result in results for line in summary(result.case, result.rows)]
         if lines:
             table(lines)
         for one in lines if args.json else ():

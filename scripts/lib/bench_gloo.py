@@ -2,9 +2,9 @@
 """Gloo's side of a measurement: one rank per node, over TCP, from Debian's package.
 
 Fair to it: links of its own of the same shape, without our XDP programs and with segmentation
-off-loads; its ranks sleep while they wait. Tunings are its algorithms: those of gloo::allreduce
-("ring", "bcube") and of its older classes ("ring-chunked", "halving-doubling"); a reduce to one
-rank it has in one way only."""
+off-loads for large objects; its ranks sleep while they wait. Tunings are its algorithms for an allreduce: those of
+gloo::allreduce ("ring", which is its default, "bcube"), those of its older classes ("ring-chunked",
+"halving-doubling"), and "hand" for what was the best at the size. All else it has in one way."""
 
 import shutil
 import tempfile
@@ -12,15 +12,13 @@ import time
 from pathlib import Path
 
 from . import bench_peer
-from .bench_peer import START_S, Peer, offloads_on
-from .bench_sum import sum_digest
-from .bench_task import Program, ask_all, end_programs
-from .shell import Failure
+from .bench_peer import SMALL_BYTES, Peer
+from .bench_task import Program, end_programs
 
 PACKAGE = "libgloo-dev"
-TUNINGS = {"reduce": ("default",),
-           "allreduce": ("ring", "ring-chunked", "halving-doubling", "bcube")}
-DEFAULT_TUNINGS = {"reduce": TUNINGS["reduce"], "allreduce": TUNINGS["allreduce"][:3]}
+ALGORITHMS = ("ring", "ring-chunked", "halving-doubling", "bcube")
+BY_HAND = {"allreduce": "ring-chunked"}
+BY_HAND_SMALL = {"allreduce": "halving-doubling"}
 
 
 def program():
@@ -32,6 +30,11 @@ def program():
 
 class Gloo(Peer):
     system = "gloo"
+    one_way = ("broadcast", "gather", "reduce")
+
+    @staticmethod
+    def has_tuning(op, tuning):
+        return tuning in ALGORITHMS
 
     def __init__(self, config, tuning):
         super().__init__(config, tuning)
@@ -39,7 +42,6 @@ class Gloo(Peer):
 
     def __enter__(self):
         program()
-        offloads_on(self.config)
         self.directory = Path(tempfile.mkdtemp(prefix="sarissa-gloo-"))
         return self
 
@@ -54,28 +56,19 @@ class Gloo(Peer):
     def start(self, rank, meeting):
         with open(self.directory / f"log.{rank}", "wb") as log:
             started = Program(self.config, rank, f"gloo's rank {rank}", program(), rank,
-                              self.count, meeting, self.tuning, log=log)
+                              self.count, meeting, self.algorithm(), log=log)
         self.programs.append(started)
         self.tasks.append(started.task)
 
-    def prepare(self, op, size):
-        self.op = op
-        self.end_ranks()
+    def start_ranks(self):
         meeting = tempfile.mkdtemp(prefix="meet-", dir=self.directory)
         for rank in range(self.count):
             self.start(rank, meeting)
-        try:
-            ask_all(self.tasks, [("fill-f32", size, rank + 1) for rank in range(self.count)],
-                    START_S)
-        except Failure as failure:
-            raise Failure(f"{failure}; it says:\n{self.trouble()}") from None
-        self.sum = sum_digest(size, range(1, self.count + 1))
 
-    def verify(self):
-        for rank, task in enumerate(self.tasks):
-            takes = rank == 0 or self.op == "allreduce"
-            if task.ask("check")["digests"] != ([self.sum] if takes else []):
-                raise Failure(f"gloo: rank {rank} got a wrong sum")
+    def algorithm(self):
+        if self.tuning != "hand":
+            return self.tuning
+        return (BY_HAND_SMALL if self.size <= SMALL_BYTES else BY_HAND)[self.op]
 
     def trouble(self):
         time.sleep(0.2)

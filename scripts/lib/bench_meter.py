@@ -60,26 +60,26 @@ class Meter:
             return None
         return [counters(self.config, node) for node in range(self.config["nodes"])]
 
-    def share(self):
-        """Of the machine's cores since the last call, and how long that is."""
+    def spent(self):
+        """Since the last call: CPU seconds of all cores, their share of what there was, seconds."""
         busy, at = machine_busy_seconds(), time.monotonic()
-        seconds = at - self.at
-        share = min(1.0, round((busy - self.busy) / (seconds * os.cpu_count()), 3))
+        spent, seconds = busy - self.busy, at - self.at
         self.busy, self.at = busy, at
-        return share, seconds
+        return spent, min(1.0, round(spent / (seconds * os.cpu_count()), 3)), seconds
 
     def start(self):
-        self.other_cpu_share, _ = self.share()
+        _, self.other_cpu_share, _ = self.spent()
 
     def stop(self):
-        share, seconds = self.share()
-        self.cpu_share = share if seconds >= SHARE_LEAST_S else None
+        spent, share, seconds = self.spent()
+        self.cpu_seconds, self.cpu_share = (round(spent, 2), share) if seconds >= SHARE_LEAST_S \
+            else (None, None)
 
     def row(self, size):
         """The fields of a result, `size` being the bytes of one object."""
         sent = [b - a for a, b in zip(self.sent, sent_bytes(self.config))]
-        out = {"cpu_share": self.cpu_share, "other_cpu_share": self.other_cpu_share,
-               "wire_bytes": sum(sent)}
+        out = {"cpu_seconds": self.cpu_seconds, "cpu_share": self.cpu_share,
+               "other_cpu_share": self.other_cpu_share, "wire_bytes": sum(sent)}
         if self.counters is not None:
             out |= self.counted(size)
         return out

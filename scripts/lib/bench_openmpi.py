@@ -15,9 +15,8 @@ import time
 from pathlib import Path
 
 from . import bench_peer, network
-from .bench_peer import START_S, Peer, offloads_on
-from .bench_sum import REDUCES, fill_verb, sum_digest
-from .bench_task import Task, ask_all
+from .bench_peer import SMALL_BYTES, Peer
+from .bench_task import Task
 from .shell import Failure, build_dir
 
 PACKAGES = ("openmpi-bin", "libopenmpi-dev")
@@ -34,7 +33,6 @@ BY_HAND = {
     "reduce": "reduce_algorithm=3,reduce_algorithm_segmentsize=32768",
     "allreduce": "allreduce_algorithm=4",
 }
-SMALL_BYTES = 64 << 10
 BY_HAND_SMALL = BY_HAND | {
     "reduce": "reduce_algorithm=5",  # binomial
     "allreduce": "allreduce_algorithm=3",  # recursive doubling
@@ -57,10 +55,14 @@ def program():
 
 class OpenMpi(Peer):
     system = "openmpi"
+    operations = (*Peer.operations, "p2p")
     mpirun = None
 
+    @staticmethod
+    def has_tuning(op, tuning):
+        return "=" in tuning
+
     def __enter__(self):
-        offloads_on(self.config)
         self.directory = Path(tempfile.mkdtemp(prefix="sarissa-mpi-"))
         return self
 
@@ -81,13 +83,13 @@ class OpenMpi(Peer):
             self.mpirun.wait()
         self.mpirun = None
 
-    def argv(self, op):
+    def argv(self):
         agent = self.directory / "agent"
         agent.write_text(AGENT.format(name=self.config["name"]))
         agent.chmod(agent.stat().st_mode | stat.S_IXUSR)
         hosts = ",".join(f"{network.node_ip(node)}:1" for node in range(self.count))
         best = BY_HAND_SMALL if self.size <= SMALL_BYTES else BY_HAND
-        choice = {"default": "", "hand": best.get(op, "")}.get(self.tuning, self.tuning)
+        choice = {"default": "", "hand": best.get(self.op, "")}.get(self.tuning, self.tuning)
         tuned = ["--mca", "coll_tuned_use_dynamic_rules", "1"] if choice else []
         for key, _, value in (pair.partition("=") for pair in choice.split(",") if pair):
             tuned += ["--mca", f"coll_tuned_{key}" if "algorithm" in key else key, value]
@@ -99,12 +101,12 @@ class OpenMpi(Peer):
                 *TCP_ONLY, *tuned, "-x", f"LD_PRELOAD={build_dir() / 'bench/yield.so'}",
                 program(), self.directory]
 
-    def start_ranks(self, op):
+    def start_ranks(self):
         for node in range(self.count):
             for kind in ("in", "out"):
                 (self.directory / f"{kind}.{node}").unlink(missing_ok=True)
                 os.mkfifo(self.directory / f"{kind}.{node}")
-        argv = [str(a) for a in self.argv(op)]
+        argv = [str(a) for a in self.argv()]
         with open(self.directory / "log", "wb") as log:
             self.mpirun = subprocess.Popen(
                 argv, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
@@ -118,31 +120,7 @@ class OpenMpi(Peer):
     def prepare(self, op, size):
         if size >= 1 << 31:
             raise Failure("OpenMPI counts bytes in an int: take less than 2 GiB", 2)
-        self.op, self.size = op, size
-        self.end_ranks()
-        self.start_ranks(op)
-        try:
-            answers = ask_all(self.tasks, [(fill_verb(op), size, node + 1)
-                                           for node in range(self.count)], START_S)
-        except Failure as failure:
-            raise Failure(f"{failure}; mpirun says:\n{self.trouble()}") from None
-        self.digests = [told["digest"] for told in answers]
-        if op in REDUCES:
-            self.sum = sum_digest(size, range(1, self.count + 1))
-
-    def verify(self):
-        for node, task in enumerate(self.tasks):
-            if task.ask("check")["digests"] != self.expected(node):
-                raise Failure(f"openmpi: rank {node} got wrong bytes")
-
-    def expected(self, node):
-        """The digests of what a rank has to have."""
-        if self.op in REDUCES:
-            return [self.sum] if node == 0 or self.op == "allreduce" else []
-        given = {"broadcast": lambda node: [0] if node else [],
-                 "gather": lambda node: [] if node else range(self.count),
-                 "p2p": lambda node: [1 - node] if node < 2 else []}[self.op]
-        return [self.digests[source] for source in given(node)]
+        super().prepare(op, size)
 
     def trouble(self):
         time.sleep(0.2)

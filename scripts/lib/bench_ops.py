@@ -3,15 +3,14 @@
 
 import contextlib
 import json
+import math
 import random
 import statistics
 import time
 
 from . import shell, transfer
-from .bench_gloo import Gloo
 from .bench_meter import Meter
-from .bench_openmpi import OpenMpi
-from .bench_options import MIB, parse
+from .bench_options import MIB, PEERS, parse
 from .bench_reduce import KilledReduce, SarissaReduce, kill_results, kill_table
 from .bench_sarissa import Sarissa
 from .bench_sum import REDUCES
@@ -20,6 +19,7 @@ from .shell import Failure
 
 LEAD_NS = 60_000_000  # from the last order to the common start
 LEAD_PER_NODE_NS = 3_000_000
+LONG_S = 12.0  # what takes longer needs no warming up, and is measured once
 
 BOUND_OBJECTS = {  # objects that pass the busiest link, one after the other
     "broadcast": lambda nodes: 1,
@@ -28,46 +28,81 @@ BOUND_OBJECTS = {  # objects that pass the busiest link, one after the other
     "reduce": lambda nodes: 1,
     "allreduce": lambda nodes: 2 * (nodes - 1) / nodes,
 }
+STORED = {  # objects of a run in one store at most
+    "gather": lambda nodes: nodes,
+    "reduce": lambda nodes: 4,
+    "allreduce": lambda nodes: 4,
+}
 RECEIVES = {  # whose end counts
     "broadcast": lambda node: node != 0,
     "allreduce": lambda node: True,
 }
 
 
-@contextlib.contextmanager
-def systems(args):
-    """Those asked for, each on links of its own; all are up during the whole run."""
-    with contextlib.ExitStack() as stack:
-        out = []
-        if "sarissa" in args.systems:
-            config = stack.enter_context(our_cluster(args))
-            ours = (KilledReduce if args.kill else SarissaReduce
-                    if args.op in REDUCES else Sarissa)
-            out.append(stack.enter_context(ours(config)))
-        for name, one, tunings in (("openmpi", OpenMpi, args.tuning),
-                                   ("gloo", Gloo, args.gloo_tuning)):
-            if name in args.systems and tunings:
-                config = stack.enter_context(transfer.cluster(
-                    args.nodes, "--rate", args.rate, "--mtu", args.mtu, "--bare", suffix=name[0]))
-                out += [stack.enter_context(one(config, tuning)) for tuning in tunings]
-        yield out
+class Systems:
+    """Those that the runs ask for; the runs' links are the same. Each system has links of its own;
+    all are up until the end."""
+
+    def __init__(self, runs):
+        self.runs = runs
+        self.stack = contextlib.ExitStack()
+        self.running = {}
+
+    def __enter__(self):
+        try:
+            self.start()
+        except BaseException:
+            self.stack.close()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        self.stack.close()
+
+    def start(self):
+        configs = {}
+        for run in self.runs:
+            for name, kind, tuning in kinds(run):
+                if name not in configs:
+                    configs[name] = self.stack.enter_context(self.cluster(name))
+                if (kind, tuning) not in self.running:
+                    one = kind(configs[name], tuning)
+                    self.running[kind, tuning] = self.stack.enter_context(one)
+
+    def cluster(self, name):
+        run = self.runs[0]
+        options = ["--rate", run.rate, "--mtu", run.mtu]
+        if name != "sarissa":
+            return transfer.cluster(run.nodes, *options, "--bare", suffix=name[0])
+        store = max(2 * STORED.get(run.op, lambda nodes: 2)(run.nodes) * run.size
+                    for run in self.runs)
+        options += ["--busy-poll"] if run.busy_poll else []
+        return transfer.cluster(run.nodes, *options, "--store", store // MIB + 64, "--workers",
+                                run.workers)
+
+    def of(self, run):
+        return [self.running[kind, tuning] for _, kind, tuning in kinds(run)]
 
 
-def our_cluster(args):
-    objects = {"gather": args.nodes, "reduce": 4, "allreduce": 4}.get(args.op, 2)
-    extra = ["--busy-poll"] if args.busy_poll else []
-    return transfer.cluster(args.nodes, "--rate", args.rate, "--mtu", args.mtu, "--store",
-                            2 * objects * args.size // MIB + 64, "--workers", args.workers, *extra)
+def kinds(run):
+    """Who takes part in a run: name, class, tuning."""
+    if "sarissa" in run.systems:
+        yield "sarissa", (KilledReduce if run.kill else
+                          SarissaReduce if run.op in REDUCES else Sarissa), ""
+    for name, tunings in run.tunings.items():
+        for tuning in tunings:
+            yield name, PEERS[name], tuning
 
 
 def arrivals_ns(args):
-    """When each node calls, or gives, after the start."""
-    order = list(range(args.nodes))
+    """When each node calls, or gives, after the start. Whose object is broadcast is there first."""
+    first = 1 if args.op == "broadcast" else 0
+    order = list(range(first, args.nodes))
     if args.order == "falling":
         order.reverse()
     elif args.order == "random":
         random.Random(args.nodes).shuffle(order)
-    return [int(place * args.stagger * 1e6) for place in order]
+    return [int(place * args.stagger * 1e6) for place in [0] * first + order]
 
 
 def bound_seconds(args):
@@ -90,26 +125,27 @@ def blocked_seconds(spans, nodes):
                   1e9, 6) if node in spans else 0.0 for node in range(nodes)]
 
 
-def receivers(args, spans, start_ns):
-    """Of a broadcast, by receiver: arrival, end, and how late that is, in units of S/B."""
+def receivers(args, spans, start_ns, arrivals):
+    """Of a broadcast, by receiver: arrival, end, and how late that is, in units of S/B. Who comes
+    before an earlier one can be done is bound by that one, too."""
     alone = transfer.bound_seconds(args.size, args.rate)
-    arrivals, ends, late, bound = [], [], [], 0.0
-    for node in range(1, args.nodes):
-        arrivals.append(node * args.stagger / 1e3)
-        ends.append(round((max(end for _, end in spans[node]) - start_ns) / 1e9, 6))
-        bound = max(bound, arrivals[-1] + alone)
-        late.append(round((ends[-1] - bound) / alone, 4) if alone else None)
-    return {"arrival_seconds": arrivals, "end_seconds": ends, "late_shares": late}
+    ends = {node: round((max(end for _, end in spans[node]) - start_ns) / 1e9, 6)
+            for node in range(1, args.nodes)}
+    late, bound = {}, 0.0
+    for node in sorted(ends, key=lambda node: arrivals[node]):
+        bound = max(bound, arrivals[node] / 1e9 + alone)
+        late[node] = round((ends[node] - bound) / alone, 4) if alone else None
+    return {"arrival_seconds": [at / 1e9 for at in arrivals[1:]], "end_seconds": list(ends.values()),
+            "late_shares": [late[node] for node in ends]}
 
 
 def one_turn(system, args, disturb=None):
     """`disturb`, if any, is called with the start in ns, while the operation runs."""
-    system.ready(staggered=args.stagger > 0)
-    arrivals = arrivals_ns(args)
-    meter = Meter(system.config)
-    start_ns = time.monotonic_ns() + LEAD_NS + args.nodes * LEAD_PER_NODE_NS
-    bound = bound_seconds(args)
+    arrivals, bound = arrivals_ns(args), bound_seconds(args)
     try:
+        system.ready(staggered=args.stagger > 0)
+        meter = Meter(system.config)
+        start_ns = time.monotonic_ns() + LEAD_NS + args.nodes * LEAD_PER_NODE_NS
         system.begin(start_ns, arrivals)
         time.sleep(max(0, start_ns - time.monotonic_ns()) / 1e9)
         meter.start()
@@ -132,40 +168,53 @@ def one_turn(system, args, disturb=None):
            "node_arrival_seconds": [arrival / 1e9 for arrival in arrivals],
            "put_seconds": system.put_seconds()}
     if args.op == "broadcast":
-        row |= receivers(args, spans, start_ns)
+        row |= receivers(args, spans, start_ns, arrivals)
     if alone:
         row["late_share"] = round((seconds - bound) / alone, 4)
     return row | cost
 
 
-def measure(args, running):
+def measure(args, running, wanted, until=math.inf):
+    """Rows of the systems in turns, as many of each as wanted; none that would end after `until`."""
     for system in running:
-        system.prepare(args.op, args.size)
-    for turn in range(-1, args.repeat):  # the first only warms up
-        for system in running:
+        if (system.op, system.size) != (args.op, args.size):
+            system.prepare(args.op, args.size)
+    took = [0.0] * len(running)
+    wanted = list(wanted)
+    for turn in range(-1, max(wanted)):  # the first only warms up
+        for at, system in enumerate(running):
+            if wanted[at] <= max(0, turn):
+                continue
+            begin = time.monotonic()
+            if begin + took[at] > until:
+                return
             row = one_turn(system, args)
-            if turn >= 0:
+            took[at] = time.monotonic() - begin
+            if row["seconds"] > LONG_S:
+                wanted[at] = 0
+            if turn >= 0 or row["seconds"] > LONG_S:
                 tell(row)
                 yield row
 
 
-def results(args):
-    """The rows of all repetitions, as they come."""
-    shell.require_root("scripts/bench")
-    with systems(args) as running:
-        if args.kill:
-            yield from kill_results(args, running[0], one_turn)
-        else:
-            yield from measure(args, running)
+def rows_of(args, systems, wanted, until=math.inf):
+    """As they come; wanted(system) says how many of it."""
+    running = systems.of(args)
+    if args.kill:
+        args.repeat = wanted(running[0])
+        return kill_results(args, running[0], one_turn)
+    return measure(args, running, [wanted(system) for system in running], until)
 
 
 def main(op, argv):
     args = parse(op, argv)
+    shell.require_root("scripts/bench")
     rows = []
-    for row in results(args):
-        rows.append(row)
-        if args.json:
-            print(json.dumps(row), flush=True)
+    with Systems([args]) as systems:
+        for row in rows_of(args, systems, lambda system: args.repeat):
+            rows.append(row)
+            if args.json:
+                print(json.dumps(row), flush=True)
     table(args, rows)
     if args.kill:
         kill_table(args, rows)

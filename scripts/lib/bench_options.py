@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Collectives against the bound of the links, and against other systems in the same run.
 
-  bench broadcast --nodes 8 --size 33554432 --rate 100 --system both
+  bench broadcast --nodes 8 --size 33554432 --rate 100 --system all
 
 Times as Hoplite took them: broadcast from the moment that all ask to the end of the last receiver;
 reduce from the call of reduce until node 0 holds the sum of all nodes' f32 arrays; allreduce from
@@ -9,8 +9,8 @@ there until the last node holds it; gather the time of all gets at node 0, one o
 other node; p2p the round trip of an object. What is checked (every byte) and made ready is outside
 the time. The systems take turns.
 
-With --stagger node I calls I * MS after the start; in a reduce it gives its array then (--order has
-other orders). Then 'late' tells how long after the bound the last receiver ended, in units of S/B:
+With --stagger node I calls I * MS after the start (--order has other orders); in a reduce it gives its
+array then. Then 'late' tells how long after the bound the last receiver ended, in units of S/B:
 the bound of a receiver is its arrival + S/B, and not before those of the earlier ones; that of a
 reduce is the last arrival + S/B. 'blocked' is how long each task stood in its calls, the giver too.
 
@@ -21,14 +21,19 @@ many sources in reserve: 'later' tells how much later than undisturbed its end c
 import argparse
 
 from . import transfer
-from .bench_gloo import DEFAULT_TUNINGS, TUNINGS
+from .bench_dask import Dask
+from .bench_gloo import ALGORITHMS as GLOO_ALGORITHMS
+from .bench_gloo import Gloo
+from .bench_openmpi import OpenMpi
 from .bench_sum import ELEMENT_BYTES, REDUCES
 from .shell import Failure
 
 MIB = 1 << 20
 STAGGERED = ("broadcast", *REDUCES)
-SYSTEMS = {"sarissa": ["sarissa"], "openmpi": ["openmpi"], "gloo": ["gloo"],
-           "both": ["sarissa", "openmpi"], "all": ["sarissa", "openmpi", "gloo"]}
+ORDERS = ("rising", "falling", "random")
+PEERS = {"openmpi": OpenMpi, "gloo": Gloo, "dask": Dask}
+SYSTEMS = {"sarissa": ["sarissa"], **{name: [name] for name in PEERS},
+           "both": ["sarissa", "openmpi"], "all": ["sarissa", *PEERS]}
 
 
 def parse(op, argv):
@@ -40,16 +45,20 @@ def parse(op, argv):
                         help="of each node's link; 0: no limit, no bound")
     parser.add_argument("--mtu", type=int, default=1500, metavar="BYTES")
     parser.add_argument("--system", choices=SYSTEMS, default="sarissa",
-                        help="both: without Gloo, which takes part in reduce and allreduce only")
+                        help="both: with OpenMPI; all: with Gloo and Dask, too (but not in p2p)")
     parser.add_argument("--tuning", nargs="+", default=["default", "hand"], metavar="T",
-                        help="of OpenMPI: its defaults, the algorithm that we picked by hand, or "
-                        "parameters to try: bcast_algorithm=7,btl_tcp_eager_limit=1000000")
+                        help="of the others: their defaults, what was the best of what we tried by "
+                        "hand; of Gloo's allreduce: " + ", ".join(GLOO_ALGORITHMS) + "; of OpenMPI: "
+                        "parameters, such as bcast_algorithm=7,btl_tcp_eager_limit=1000000")
     parser.add_argument("--stagger", default="0", metavar="MS|xT",
                         help="node I calls I * MS after the start; 0.2T: in units of the time that "
                         "the object alone needs on a link; not of gather and p2p")
-    parser.set_defaults(order="rising", kill=[], gloo_tuning=())
-    if op in REDUCES:
-        add_reduce_options(parser, op)
+    parser.add_argument("--order", choices=ORDERS, default="rising",
+                        help="in which the nodes come with --stagger; the giver of a broadcast is "
+                        "always the first")
+    parser.set_defaults(kill=[])
+    if op == "reduce":
+        add_kill_options(parser)
     parser.add_argument("--repeat", type=int, default=5, metavar="R")
     parser.add_argument("--workers", type=int, default=1, metavar="W", help="of our dataplanes")
     parser.add_argument("--busy-poll", action="store_true", help="our dataplanes never sleep")
@@ -57,20 +66,17 @@ def parse(op, argv):
     args = parser.parse_args(argv)
     args.stagger = stagger_ms(args)
     args.op, args.systems = op, SYSTEMS[args.system]
+    args.tunings = {name: PEERS[name].tunings(op, args.tuning) for name in args.systems
+                    if name in PEERS and op in PEERS[name].operations}
     check(args)
     return args
 
 
-def add_reduce_options(parser, op):
-    parser.add_argument("--gloo-tuning", nargs="+", choices=TUNINGS[op], metavar="A",
-                        default=DEFAULT_TUNINGS[op], help=f"of Gloo: {' '.join(TUNINGS[op])}")
-    parser.add_argument("--order", choices=("rising", "falling", "random"),
-                        help="in which the nodes give with --stagger")
-    if op == "reduce":
-        parser.add_argument("--kill", type=int, nargs="+", metavar="I",
-                            help="kill these nodes in the middle; only for sarissa")
-        parser.add_argument("--at", type=float, default=0.5, metavar="SHARE",
-                            help="when, in parts of the undisturbed time (0.5)")
+def add_kill_options(parser):
+    parser.add_argument("--kill", type=int, nargs="+", metavar="I",
+                        help="kill these nodes in the middle; only for sarissa")
+    parser.add_argument("--at", type=float, default=0.5, metavar="SHARE",
+                        help="when, in parts of the undisturbed time (0.5)")
 
 
 def check(args):
@@ -78,8 +84,14 @@ def check(args):
         raise Failure("--nodes is at least 2, --repeat at least 1, nothing is negative", 2)
     if args.stagger and args.op not in STAGGERED:
         raise Failure(f"--stagger is for {', '.join(STAGGERED)}", 2)
-    if args.system == "gloo" and args.op not in REDUCES:
-        raise Failure(f"Gloo takes part in {' and '.join(REDUCES)} only", 2)
+    unknown = [tuning for tuning in args.tuning if not
+               any(peer.tunings(args.op, [tuning]) for peer in PEERS.values())]
+    if unknown:
+        raise Failure(f"--tuning: nobody knows '{unknown[0]}' in {args.op}: default, hand, an "
+                      "algorithm of Gloo's, or parameters of OpenMPI's", 2)
+    if "sarissa" not in args.systems and not any(args.tunings.values()):
+        raise Failure(f"--system {args.system} with --tuning {' '.join(args.tuning)} has no "
+                      f"{args.op}", 2)
     if args.op in REDUCES and (args.size % ELEMENT_BYTES or args.size < args.nodes * ELEMENT_BYTES):
         raise Failure("--size holds f32 elements, at least one for each node", 2)
     if args.kill:

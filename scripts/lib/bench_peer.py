@@ -6,9 +6,13 @@ import os
 import time
 
 from . import network
+from .bench_sum import REDUCES, fill_verb, sum_digest
+from .bench_task import ask_all
 from .shell import ROOT, Failure, build_dir, run, say, succeeds
 
 START_S = 60.0
+SEGMENTS_LEAST_BYTES = 8 << 20
+SMALL_BYTES = 64 << 10  # up to here another algorithm is the best by hand
 
 
 def install(packages):
@@ -30,20 +34,57 @@ def program(source, *compiler, libraries):
     return out
 
 
-def offloads_on(config):
-    """TCP in segments of up to 64 KiB between the nodes: far less CPU per byte."""
+def set_offloads(config, size):
+    """Large objects in segments of up to 64 KiB between the nodes: far less CPU per byte. The limiters
+    let a segment that has begun pass whole, which makes no odds there; a smaller object would be
+    through before its link can have carried it, so it travels frame by frame."""
+    on = "on" if size >= SEGMENTS_LEAST_BYTES else "off"
     for node in range(config["nodes"]):
         run("ip", "netns", "exec", network.node_netns(config["name"], node), "ethtool", "-K",
-            "eth0", "tx", "on", "tso", "on", "gso", "on", "gro", "on")
+            "eth0", "tx", "on", "tso", on, "gso", on, "gro", on)
 
 
 class Peer:
-    """Who derives has system, prepare(op, size), which sets op, verify() and trouble()."""
+    """Who derives has system, trouble(), and start_ranks(), end_ranks() or a fill_all() of its own."""
+
+    operations = ("broadcast", "gather", *REDUCES)
+    one_way = ()  # operations that it has in one way only
+
+    @classmethod
+    def tunings(cls, op, asked):
+        """Those of the tunings asked for that it knows."""
+        if op in cls.one_way:
+            return ["default"] if {"default", "hand"} & set(asked) else []
+        return [tuning for tuning in asked
+                if tuning in ("default", "hand") or cls.has_tuning(op, tuning)]
+
+    @staticmethod
+    def has_tuning(op, tuning):
+        return False
 
     def __init__(self, config, tuning):
         self.config, self.tuning = config, tuning
         self.count = config["nodes"]
         self.tasks, self.directory = [], None
+        self.op = self.size = None
+
+    def prepare(self, op, size):
+        """Has each rank make what it gives: from here on it is known what each must get."""
+        self.op, self.size = op, size
+        set_offloads(self.config, size)
+        try:
+            self.digests = self.fill_all(fill_verb(op), size)
+        except Failure as failure:
+            raise Failure(f"{failure}; it says:\n{self.trouble()}") from None
+        if op in REDUCES:
+            self.sum = sum_digest(size, range(1, self.count + 1))
+
+    def fill_all(self, verb, size):
+        """Starts what must be started anew for this size; returns the digests, by rank."""
+        self.end_ranks()
+        self.start_ranks()
+        return [told["digest"] for told in ask_all(
+            self.tasks, [(verb, size, rank + 1) for rank in range(self.count)], START_S)]
 
     def ready(self, staggered):
         pass
@@ -58,3 +99,21 @@ class Peer:
     def finish(self, patience_s):
         until = time.monotonic() + patience_s
         return {rank: task.answer(until)["spans"] for rank, task in enumerate(self.tasks)}
+
+    def taken(self):
+        """By rank, the digests of what it has got."""
+        return [task.ask("check")["digests"] for task in self.tasks]
+
+    def verify(self):
+        for rank, digests in enumerate(self.taken()):
+            if digests != self.expected(rank):
+                raise Failure(f"{self.system}: rank {rank} got wrong bytes")
+
+    def expected(self, rank):
+        """The digests of what a rank has to have."""
+        if self.op in REDUCES:
+            return [self.sum] if rank == 0 or self.op == "allreduce" else []
+        given = {"broadcast": lambda rank: [0] if rank else [],
+                 "gather": lambda rank: [] if rank else range(self.count),
+                 "p2p": lambda rank: [1 - rank] if rank < 2 else []}[self.op]
+        return [self.digests[source] for source in given(rank)]

@@ -10,12 +10,13 @@ from .shell import Failure
 
 
 class Sarissa:
-    system, tuning = "sarissa", ""
+    system = "sarissa"
 
-    def __init__(self, config):
-        self.config = config
+    def __init__(self, config, tuning=""):
+        self.config, self.tuning = config, tuning
         self.programs, self.tasks = [], []
         self.turn = 0
+        self.op = self.size = None
 
     def __enter__(self):
         try:

@@ -26,14 +26,18 @@ def middle(rows, key):
 
 
 def label(row):
-    return f"{row['system']} {row['tuning']}".strip()
+    return name_of(row["system"], row["tuning"])
+
+
+def name_of(system, tuning):
+    return f"{system} {tuning}".strip()
 
 
 def table(args, rows):
     say(f"{args.op}, {args.nodes} nodes, {args.size} bytes, {args.rate:g} Mbit/s, MTU {args.mtu}, "
         f"stagger {args.stagger:g} ms, {args.repeat} runs; bound {rows[0]['bound_seconds']:.4f} s")
     say(f"{'system':<24}{'median s':>10}{'min':>10}{'max':>10}{'ratio':>8}{'min':>8}{'max':>8}"
-        f"{'late S/B':>9}{'blocked s':>11}{'CPU':>6}{'other':>6}{'copies':>8}{'re-sent':>9}"
+        f"{'late S/B':>9}{'blocked s':>11}{'CPU':>6}{'CPU s':>7}{'other':>6}{'copies':>8}{'re-sent':>9}"
         f"{'wire MB':>9}")
     groups = by_system(rows)
     for name, same in groups.items():
@@ -71,6 +75,7 @@ def line(name, same):
         f"{statistics.median(ratios):>8.3f}{min(ratios):>8.3f}{max(ratios):>8.3f}"
         f"{number(middle(same, 'late_share'), '.3f'):>9}"
         f"{middle(same, 'blocked_mean_seconds'):>11.5f}{percent(middle(same, 'cpu_share')):>6}"
+        f"{number(middle(same, 'cpu_seconds'), '.2f'):>7}"
         f"{percent(middle(same, 'other_cpu_share')):>6}"
         f"{number(middle(same, 'source_copies'), '.2f'):>8}"
         f"{percent(middle(same, 'resent_share'), 2):>9}{middle(same, 'wire_bytes') / 1e6:>9.1f}")

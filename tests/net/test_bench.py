@@ -12,7 +12,7 @@ from pathlib import Path
 
 import netlib
 from lib import bench_cases, bench_compare, bench_gloo, bench_ops, bench_options  # noqa: E402
-from lib import bench_reduce, bench_sum, process  # noqa: E402
+from lib import bench_peer, bench_reduce, bench_sum, process  # noqa: E402
 from lib.shell import Failure  # noqa: E402
 
 BENCH = netlib.ROOT / "scripts/bench"
@@ -74,11 +74,16 @@ def staggered_receivers_are_told_apart():
 
 def a_bound_never_goes_back():
     """Who comes before an earlier one is done is measured against that one's bound, too."""
-    args = bench_options.parse("broadcast", ["--nodes", "3", "--size", "1000000", "--rate", "8",
-                                         "--stagger", "500"])
-    told = bench_ops.receivers(args, {1: [[0, 1_600_000_000]], 2: [[0, 2_500_000_000]]}, 0)
-    assert told["late_shares"] == [0.1, 0.5], told
-    assert told["arrival_seconds"] == [0.5, 1.0], told
+    for order, at in (("rising", [0, 500_000_000, 1_000_000_000]),
+                      ("falling", [0, 1_000_000_000, 500_000_000])):
+        args = bench_options.parse("broadcast", ["--nodes", "3", "--size", "1000000", "--rate", "8",
+                                                 "--stagger", "500", "--order", order])
+        assert bench_ops.arrivals_ns(args) == at, order
+        first, second = (1, 2) if order == "rising" else (2, 1)
+        told = bench_ops.receivers(args, {first: [[0, 1_600_000_000]],
+                                          second: [[0, 2_500_000_000]]}, 0, at)
+        assert told["late_shares"] == [0.1, 0.5][::second - first], told
+        assert told["arrival_seconds"] == [0.5, 1.0][::second - first], told
     blocked = bench_ops.blocked_seconds({1: [[5, 2_000_000_005]]}, 2)
     assert blocked == [0.0, 2.0], blocked
 
@@ -103,6 +108,36 @@ def reduces_are_measured_and_checked():
         assert blocked[0] > 0 and all((b > 0) == (op == "allreduce") for b in blocked[1:]), row
         assert set(row["put_seconds"]) == {"0", "1", "2"}, row
     return f"allreduce {row['ratio']:.2f} x the bound"
+
+
+def others_take_turns_and_are_checked():
+    """Every other system really runs every operation that it has, in a run with ours."""
+    netlib.need_root()
+    for op, tunings in (("broadcast", 6), ("gather", 5), ("reduce", 6), ("allreduce", 7)):
+        done = bench(op, "--nodes", 3, "--size", 400_000, "--rate", 200, "--repeat", 1,
+                     "--system", "all", "--json")
+        if "has no package" in done.stderr:
+            raise netlib.Skip(netlib.tail(done.stderr))
+        assert done.returncode == 0, netlib.tail(done.stderr)
+        rows, table = [json.loads(line) for line in done.stdout.splitlines()], done.stderr
+        systems = {row["system"] for row in rows}
+        assert systems == {"sarissa", "openmpi", "gloo", "dask"} and len(rows) == tunings, table
+        for row in rows:  # nobody is faster than the link, and nobody moves fewer bytes than needed
+            assert row["ratio"] > 1 and row["wire_bytes"] > 2 * 400_000, row
+
+
+def a_peer_that_is_not_installed_is_named():
+    """One line says what is missing, and what to do, before anything is started."""
+    known = bench_peer.run, bench_peer.succeeds
+    bench_peer.run, bench_peer.succeeds = lambda *_, **__: "", lambda *_: False
+    try:
+        bench_peer.install(["python3-nowhere"])
+    except Failure as failure:
+        assert "no package python3-nowhere: leave it out (--system)" in str(failure), failure
+    else:
+        raise AssertionError("a package that nobody has is installed")
+    finally:
+        bench_peer.run, bench_peer.succeeds = known
 
 
 def staggered_givers_do_not_wait():
@@ -168,21 +203,17 @@ def cases_say_which_limit_is_missed():
         assert op == "lookup" or bench_options.parse(op, argv).op == op
 
 
-def compare_leaves_what_is_complete_when_it_is_interrupted():
+def compare_goes_on_where_it_was_interrupted():
     netlib.need_root()
     with tempfile.TemporaryDirectory(prefix="sarissa-test-") as directory:
         child = subprocess.Popen(
-            [BENCH, "compare", "--only", "broadcast/1k-*", "gather/*", "--system", "sarissa",
+            [BENCH, "compare", "--only", "*/1k-on-4", "*/32m-on-4", "--system", "sarissa",
              "--repeat", "2", "--results", directory], stderr=subprocess.PIPE, text=True,
             stdout=subprocess.DEVNULL)
         try:
-            lines = []
-            for line in child.stderr:  # until the second case really moves bytes
-                lines.append(line)
-                if "gather/16m-from-15 (2 of 2)" in line:
+            for line in child.stderr:  # until the second case has begun
+                if line.startswith("bench: broadcast/32m-on-4"):
                     break
-            netlib.wait_for(lambda: len(netlib.network.namespaces(f"bench{child.pid}")) > 3, 30,
-                            "the second case's cluster comes up")
             child.send_signal(signal.SIGINT)
             rest = child.stderr.read()
             assert child.wait(timeout=60) == 130, f"exit {child.returncode}: {netlib.tail(rest)}"
@@ -191,10 +222,15 @@ def compare_leaves_what_is_complete_when_it_is_interrupted():
             child.wait()
         nothing_stays(child.pid)
         files = sorted(os.listdir(directory))
-        assert files == ["broadcast-1k-to-15.json"], f"{files}: {netlib.tail(rest)}"
-        told = json.loads((Path(directory) / files[0]).read_text())
+        assert files == ["broadcast-1k-on-4.json"], f"{files}: {netlib.tail(rest)}"
+        assert "broadcast/1k-on-4" in rest and "interrupted" in rest, rest
+        path = Path(directory) / files[0]
+        told = json.loads(path.read_text())
         assert len(told["rows"]) == 2 and told["command"].startswith("scripts/bench broadcast")
-        assert "broadcast/1k-to-15" in rest and "interrupted" in rest, rest
+        done = bench("compare", "--only", "broadcast/1k-*4", "--system", "sarissa", "--repeat", 3,
+                     "--results", directory, "--resume")
+        more = json.loads(path.read_text())["rows"]
+        assert more[:2] == told["rows"] and len(more) == 3, netlib.tail(done.stderr)
 
 
 def wrong_arguments_are_refused():
@@ -203,9 +239,10 @@ def wrong_arguments_are_refused():
                  ("broadcast", "--stagger", "-1"), ("gather", "--stagger", "1"),
                  ("reduce", "--size", "1001"), ("reduce", "--kill", "0"),
                  ("reduce", "--kill", "3"), ("reduce", "--kill", "1", "--at", "1"),
-                 ("broadcast", "--system", "gloo"), ("allreduce", "--gloo-tuning", "soon"),
+                 ("p2p", "--system", "gloo"), ("allreduce", "--tuning", "soon"),
                  ("reduce", "--stagger", "1", "--order", "odd"), ("lookup", "--count", "0"),
-                 ("compare", "--repeat", "0"), ("nothing",)):
+                 ("compare", "--repeat", "0"), ("compare", "--seconds", "0"),
+                 ("compare", "--only", "*/1g-*"), ("compare", "--system", "ray"), ("nothing",)):
         done = bench(*argv)
         assert done.returncode == 2 and done.stderr.startswith(("bench: ", "usage: ")), \
             f"{argv}: {done}"
@@ -220,7 +257,8 @@ def an_object_that_does_not_come_ends_the_run():
 
 netlib.run(look_ups_are_timed_beside_tcp, staggered_receivers_are_told_apart,
            a_bound_never_goes_back, sums_are_found_without_the_systems, a_wrong_sum_ends_the_run,
-           reduces_are_measured_and_checked, staggered_givers_do_not_wait,
+           reduces_are_measured_and_checked, others_take_turns_and_are_checked,
+           a_peer_that_is_not_installed_is_named, staggered_givers_do_not_wait,
            a_killed_participant_is_replaced, cases_say_which_limit_is_missed,
-           compare_leaves_what_is_complete_when_it_is_interrupted,
+           compare_goes_on_where_it_was_interrupted,
            wrong_arguments_are_refused, an_object_that_does_not_come_ends_the_run)
