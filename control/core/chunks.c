@@ -1,27 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "chunks.h"
 
-/* The word's missing chunks within [first, end), as bits. */
-static uint64_t chunks_holes(const uint64_t *map, uint32_t word, uint32_t first, uint32_t end)
-{
-	uint64_t holes = ~__atomic_load_n(&map[word], __ATOMIC_RELAXED);
-
-	if (word == first / 64)
-		holes &= UINT64_MAX << (first % 64);
-	if (word == end / 64)
-		holes &= (UINT64_C(1) << (end % 64)) - 1;
-	return holes;
-}
-
-uint32_t chunks_missing(const uint64_t *map, uint32_t first, uint32_t end)
-{
-	uint32_t count = 0;
-
-	for (uint32_t w = first / 64; first < end && w <= (end - 1) / 64; w++)
-		count += (uint32_t)__builtin_popcountll(chunks_holes(map, w, first, end));
-	return count;
-}
-
 uint32_t chunks_after(const uint64_t *map, uint32_t first, uint32_t end, uint32_t missing)
 {
 	for (uint32_t w = first / 64; first < end && w <= (end - 1) / 64; w++) {

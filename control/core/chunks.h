@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Reading the bitmap of what has arrived, one bit per chunk, while a worker sets bits in it: what
- * is found may be a moment old, never wrong the other way round (bits are only ever set).
+ * is found may be a moment old, never wrong the other way round (bits are only ever set). How many
+ * are missing: internal/record.h.
  */
 #ifndef SARISSA_CONTROL_CORE_CHUNKS_H
 #define SARISSA_CONTROL_CORE_CHUNKS_H
 
 #include <stdint.h>
+#include "internal/record.h"
 #include "message.h"
 
-/* Chunks of [first, end) that are not there. */
-uint32_t chunks_missing(const uint64_t *map, uint32_t first, uint32_t end);
 /* The chunk of [first, end) before which so many are missing; end when fewer are. */
 uint32_t chunks_after(const uint64_t *map, uint32_t first, uint32_t end, uint32_t missing);
 /* The longest runs of [first, end) that are there, in rising order; returns how many. */

@@ -131,21 +131,6 @@ bool buffer_has_range(const struct buffer *b, uint32_t first, uint32_t chunks)
 	return chunks != 0 && first < b->chunks && chunks <= b->chunks - first;
 }
 
-uint32_t buffer_unset(const uint64_t *map, uint32_t first, uint32_t end)
-{
-	uint32_t unset = end - first;
-
-	for (uint32_t w = first / 64; w * 64 < end; w++) {
-		uint64_t bits = map[w];
-		if (w * 64 < first)
-			bits &= UINT64_MAX << (first % 64);
-		if (w * 64 + 64 > end)
-			bits &= (UINT64_C(1) << (end % 64)) - 1;
-		unset -= (uint32_t)__builtin_popcountll(bits);
-	}
-	return unset;
-}
-
 /* A chunk that is not ready but has all it needs, or is marked, was being written when an earlier
  * life of this process ended. */
 static bool buffer_torn(const struct engine *e, const struct record *r, uint32_t chunks)

@@ -35,8 +35,6 @@ bool buffer_has(const struct buffer *b, uint32_t chunk);
  * bitmap in the store, aligned to its words. */
 bool buffer_has_range(const struct buffer *b, uint32_t first, uint32_t chunks);
 bool buffer_map_fits(const struct engine *e, uint64_t offset, uint64_t bytes);
-/* Bits of first..end - 1 that are not set. */
-uint32_t buffer_unset(const uint64_t *map, uint32_t first, uint32_t end);
 /* It is in, but stays here for now. */
 static inline bool buffer_holds(const struct buffer *b, uint32_t chunk)
 {

@@ -237,7 +237,7 @@ struct in_edge *in_edge_new(struct engine *e, const struct record *r, struct buf
 	i->first = i->cursor = r->edge.first_chunk;
 	i->end = r->edge.first_chunk + r->edge.chunks;
 	i->origin_first = r->edge.peer_first;
-	i->missing = buffer_unset(i->took, i->first, i->end);
+	i->missing = chunks_missing(i->took, i->first, i->end);
 	list_init(&i->due);
 	return i;
 }

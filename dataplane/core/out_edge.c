@@ -176,7 +176,7 @@ enum reason out_edge_open(struct engine *e, const struct record *r)
 	o->stream = r->edge.stream;
 	o->first = o->cursor = r->edge.first_chunk;
 	o->end = r->edge.first_chunk + r->edge.chunks;
-	o->total = buffer_unset(o->sent, o->first, o->end);
+	o->total = chunks_missing(o->sent, o->first, o->end);
 	o->credit = (uint32_t)state_min(UNSCHEDULED_CHUNKS, o->end - o->first);
 	list_append(&o->buffer->out_edges, &o->on_buffer);
 	list_append(&o->conn->out_edges, &o->on_conn);

@@ -216,6 +216,29 @@ static inline uint64_t chunk_bitmap_bytes(uint64_t chunks)
 	return (chunks + 63) / 64 * 8;
 }
 
+/* The word's missing chunks within [first, end), as bits. */
+static inline uint64_t chunks_holes(const uint64_t *map, uint32_t word, uint32_t first,
+				    uint32_t end)
+{
+	uint64_t holes = ~__atomic_load_n(&map[word], __ATOMIC_RELAXED);
+
+	if (word == first / 64)
+		holes &= UINT64_MAX << (first % 64);
+	if (word == end / 64)
+		holes &= (UINT64_C(1) << (end % 64)) - 1;
+	return holes;
+}
+
+/* Chunks of [first, end) that are missing. Another process may be setting bits. */
+static inline uint32_t chunks_missing(const uint64_t *map, uint32_t first, uint32_t end)
+{
+	uint32_t count = 0;
+
+	for (uint32_t w = first / 64; first < end && w <= (end - 1) / 64; w++)
+		count += (uint32_t)__builtin_popcountll(chunks_holes(map, w, first, end));
+	return count;
+}
+
 /* Bytes of the bitmap of a counted buffer with what follows it: one byte per chunk, the number of
  * contributions so far, in whole 64-bit words. All zero for a fresh buffer. */
 static inline uint64_t chunk_counted_bytes(uint64_t chunks)
