@@ -420,16 +420,19 @@ static void reduces(void **state)
 	assert_int_equal(shell("$CLI reduce l a b --wait"), 3);
 }
 
+/* For shell(): until the condition holds, or for 4 s. */
+#define WAIT_UNTIL(condition) "for i in $(seq 200); do " condition " && break; sleep 0.02; done; "
+
 /* A get that is interrupted while bytes arrive leaves no file, whole or half. */
 static void interrupted_get_leaves_nothing(void **state)
 {
 	struct client *c = *state;
 	struct object_id id = test_object("slow");
 	fake_fetching(&c->fake, &id, 100000, 50000);
-	assert_int_equal(shell("$CLI get slow out & pid=$!; "
-			       "for i in $(seq 100); do test -e .sarissa-* && break; sleep 0.02; "
-			       "done; test -e .sarissa-* || exit 9; kill -TERM $pid; wait $pid"),
-			 128 + SIGTERM);
+	assert_int_equal(
+		shell("$CLI get slow out & pid=$!; " WAIT_UNTIL(
+			"test -e .sarissa-*") "test -e .sarissa-* || exit 9; kill -TERM $pid; wait $pid"),
+		128 + SIGTERM);
 	assert_int_equal(shell("test -e out"), 1);
 	assert_false(left_over());
 }
@@ -445,9 +448,7 @@ static void get_follows_a_growing_object(void **state)
 		usleep(2000);
 		fake_advance(&c->fake, slot, ready);
 	}
-	assert_int_equal(shell("for i in $(seq 200); do test -e out && break; sleep 0.02; done; "
-			       "stat -c %%s out"),
-			 0);
+	assert_int_equal(shell(WAIT_UNTIL("test -e out") "stat -c %%s out"), 0);
 	assert_string_equal(output, "3000000\n");
 	FILE *file = fopen("out", "r");
 	for (uint64_t i = 0; i < 3000000; i++)
@@ -462,25 +463,21 @@ static void get_begins_again(void **state)
 	struct client *c = *state;
 	struct object_id id = test_object("sum");
 	uint32_t slot = fake_fetching(&c->fake, &id, 3000000, 2000000);
-	assert_int_equal(
-		shell("($CLI get sum out --timeout 20; echo $? > file.status) & "
-		      "({ $CLI get sum - --timeout 20 2> why; echo $? > pipe.status; } "
-		      "| cat > pipe) & "
-		      "for i in $(seq 200); do test \"$(stat -c %%s pipe)\" = 2000000 && "
-		      "test \"$(stat -c %%s .sarissa-*)\" = 2000000 && break; sleep 0.02; done"),
-		0);
+	assert_int_equal(shell("($CLI get sum out --timeout 20; echo $? > file.status) & "
+			       "({ $CLI get sum - --timeout 20 2> why; echo $? > pipe.status; } "
+			       "| cat > pipe) & " WAIT_UNTIL(
+				       "test \"$(stat -c %%s pipe)\" = 2000000 && "
+				       "test \"$(stat -c %%s .sarissa-*)\" = 2000000")),
+			 0);
 	fake_replace(&c->fake, slot);
 	slot = fake_fetching(&c->fake, &id, 1500000, 700000);
-	assert_int_equal(shell("for i in $(seq 200); do test -s pipe.status && break; sleep 0.02; "
-			       "done; cat pipe.status why"),
-			 0);
+	assert_int_equal(shell(WAIT_UNTIL("test -s pipe.status") "cat pipe.status why"), 0);
 	assert_string_equal(output,
 			    "1\nsarissa: sum: it is made anew, but 2000000 bytes of before are in "
 			    "standard output already: get it again\n");
 	fake_advance(&c->fake, slot, 1500000);
-	assert_int_equal(shell("for i in $(seq 200); do test -s file.status && break; sleep 0.02; "
-			       "done; cat file.status; stat -c %%s out"),
-			 0);
+	assert_int_equal(
+		shell(WAIT_UNTIL("test -s file.status") "cat file.status; stat -c %%s out"), 0);
 	assert_string_equal(output, "0\n1500000\n");
 	FILE *file = fopen("out", "r");
 	for (uint64_t i = 0; i < 1500000; i++)
