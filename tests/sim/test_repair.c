@@ -88,28 +88,35 @@ static void finish(struct cast *c, uint32_t without, uint8_t id)
 			cast_check(c, i, id);
 }
 
+/* The node of p is fed by the victim, and goes on without. */
+static void strike_and_resume(struct point *p, uint32_t victim, enum trouble trouble)
+{
+	uint64_t detected, resumed;
+
+	p->silences = control_counters(core_of(p->c, p->node))->silences;
+	strike(p->c, victim, trouble);
+	detected = world_until(&p->c->w, WORLD_S, is_suspicious, p);
+	p->missing = peek_missing(core_of(p->c, p->node));
+	resumed = world_until(&p->c->w, WORLD_S, has_less_missing, p);
+	print_message("%s: %.1f ms until it was noticed, %.1f more until chunks came\n",
+		      trouble_name[trouble], (double)detected / 1e6, (double)resumed / 1e6);
+	assert_true(detected < DETECT_NS);
+	assert_true(resumed < RESUME_NS);
+}
+
 /* In a chain of nodes the one before somebody ends; the source has all of it. */
 static void a_sender_is_lost(void **state)
 {
 	for (enum trouble trouble = KILLED; trouble < TROUBLES; trouble++) {
 		static struct cast c;
 		struct point p = {.c = &c};
-		uint64_t detected, resumed;
 		uint32_t victim;
 
 		cast_open(&c, 5, SIZE, MBIT, 1);
 		cast_put(&c, 1);
 		begin_all(&c, 1);
 		p.node = half_way(&c, false, &victim);
-		p.silences = control_counters(c.g.full[p.node].core)->silences;
-		strike(&c, victim, trouble);
-		detected = world_until(&c.w, WORLD_S, is_suspicious, &p);
-		p.missing = peek_missing(core_of(&c, p.node));
-		resumed = world_until(&c.w, WORLD_S, has_less_missing, &p);
-		print_message("%s: %.1f ms until it was noticed, %.1f more until chunks came\n",
-			      trouble_name[trouble], (double)detected / 1e6, (double)resumed / 1e6);
-		assert_true(detected < DETECT_NS);
-		assert_true(resumed < RESUME_NS);
+		strike_and_resume(&p, victim, trouble);
 		finish(&c, victim, 1);
 		c.may_fail = true;
 		if (trouble == FROZEN)
@@ -124,7 +131,6 @@ static void the_directory_is_lost_with_the_sender(void **state)
 {
 	static struct cast c;
 	struct point p = {.c = &c};
-	uint64_t detected, resumed;
 	uint32_t victim;
 
 	cast_open(&c, 4, SIZE, MBIT, 1);
@@ -137,15 +143,7 @@ static void the_directory_is_lost_with_the_sender(void **state)
 	for (uint32_t i = 2; i < 4; i++)
 		cast_begin(&c, i, 1);
 	p.node = half_way(&c, true, &victim);
-	p.silences = control_counters(core_of(&c, p.node))->silences;
-	strike(&c, 0, CUT);
-	detected = world_until(&c.w, WORLD_S, is_suspicious, &p);
-	p.missing = peek_missing(core_of(&c, p.node));
-	resumed = world_until(&c.w, WORLD_S, has_less_missing, &p);
-	print_message("%.1f ms until it was noticed, %.1f more until chunks came\n",
-		      (double)detected / 1e6, (double)resumed / 1e6);
-	assert_true(detected < DETECT_NS);
-	assert_true(resumed < RESUME_NS);
+	strike_and_resume(&p, 0, CUT);
 	finish(&c, 0, 1);
 	cast_close(&c);
 }
