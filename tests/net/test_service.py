@@ -175,12 +175,19 @@ def worker_thread(pid):
     return found[0]
 
 
-def the_watchdog_of_the_dataplane_hears_of_a_worker_that_hangs():
+@contextlib.contextmanager
+def managed(daemon):
+    """A node, and the manager that one of its daemons speaks to; the other does not run yet."""
     netlib.need_daemons()
     netlib.need_command("setpriv")
     with netlib.scratch() as directory, Service(1, directory) as cluster:
         manager = Manager(directory / "notify")
-        cluster.begin(0, "dataplane", manager.env)
+        cluster.begin(0, daemon, manager.env)
+        yield cluster, manager
+
+
+def the_watchdog_of_the_dataplane_hears_of_a_worker_that_hangs():
+    with managed("dataplane") as (cluster, manager):
         manager.wait_ready()
         manager.check_alive()
         pid = cluster.pid(0, "dataplane")
@@ -198,11 +205,7 @@ def the_watchdog_of_the_dataplane_hears_of_a_worker_that_hangs():
 
 
 def control_is_ready_when_clients_are_let_in():
-    netlib.need_daemons()
-    netlib.need_command("setpriv")
-    with netlib.scratch() as directory, Service(1, directory) as cluster:
-        manager = Manager(directory / "notify")
-        cluster.begin(0, "control", manager.env)
+    with managed("control") as (cluster, manager):
         texts = manager.heard(1)
         assert "READY=1" not in texts, f"without a dataplane it says {texts}"
         assert "STATUS=waiting for the dataplane" in texts, texts
@@ -220,11 +223,7 @@ def control_is_ready_when_clients_are_let_in():
 
 
 def control_does_not_hold_up_a_boot():
-    netlib.need_daemons()
-    netlib.need_command("setpriv")
-    with netlib.scratch() as directory, Service(1, directory) as cluster:
-        manager = Manager(directory / "notify")
-        cluster.begin(0, "control", manager.env)
+    with managed("control") as (cluster, manager):
         texts = manager.heard(6)
         assert "READY=1" in texts, f"without a dataplane it says {texts} for 6 s"
 
