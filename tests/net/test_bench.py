@@ -9,6 +9,7 @@ import statistics
 import subprocess
 import tempfile
 from pathlib import Path
+from xml.etree import ElementTree
 
 import netlib
 from lib import bench_cases, bench_compare, bench_gloo, bench_ops, bench_options  # noqa: E402
@@ -233,6 +234,32 @@ def compare_goes_on_where_it_was_interrupted():
         assert more[:2] == told["rows"] and len(more) == 3, netlib.tail(done.stderr)
 
 
+def results_become_figures_and_tables():
+    """The lowest of a case is in bold; every system that was measured has its line, and its value."""
+    with tempfile.TemporaryDirectory(prefix="sarissa-test-") as directory:
+        for nodes in (4, 8):
+            rows = [{"system": system, "tuning": tuning, "nodes": nodes, "bytes": 32 * MIB,
+                     "rate_mbit": 200, "stagger_ms": 0, "seconds": ratio * 2, "bound_seconds": 2,
+                     "ratio": ratio, "blocked_mean_seconds": 1, "cpu_seconds": 1.5,
+                     "wire_bytes": 3e7}
+                    for system, tuning, ratio in (("sarissa", "", 1.07), ("sarissa", "", 1.06),
+                                                  ("sarissa", "", 1.08), ("openmpi", "hand", 1.05),
+                                                  ("openmpi", "default", 7), ("dask", "hand", 3))]
+            Path(directory, f"broadcast-32m-on-{nodes}.json").write_text(
+                json.dumps({"case": f"broadcast/32m-on-{nodes}", "rows": rows}))
+        done = bench("plot", "--results", directory, "--out", directory)
+        assert done.returncode == 0, done
+        assert "| 2 s | 1.070 (1.060 to 1.080) | **1.050** | - | 3.000 |" in done.stdout, done.stdout
+        assert "| 1.50, 30 | 1.50, 30 | - | 1.50, 30 |" in done.stdout, done.stdout
+        assert sorted(Path(directory).glob("*.svg")) == [
+            Path(directory, f"{name}.svg") for name in ("arrivals", "nodes", "sizes")]
+        words = [element.text for element in ElementTree.parse(f"{directory}/nodes.svg").iter()]
+        for told in ("broadcast", "sarissa 1.07", "OpenMPI 1.05", "Dask 3.00", "bound 1.00"):
+            assert told in words, words
+        done = bench("plot", "--results", f"{directory}/none")
+        assert done.returncode == 1 and "no results: run scripts/bench compare" in done.stderr, done
+
+
 def wrong_arguments_are_refused():
     netlib.need_root()
     for argv in (("compare", "--only", "nothing/*"), ("broadcast", "--stagger", "soon"),
@@ -261,4 +288,5 @@ netlib.run(look_ups_are_timed_beside_tcp, staggered_receivers_are_told_apart,
            a_peer_that_is_not_installed_is_named, staggered_givers_do_not_wait,
            a_killed_participant_is_replaced, cases_say_which_limit_is_missed,
            compare_goes_on_where_it_was_interrupted,
-           wrong_arguments_are_refused, an_object_that_does_not_come_ends_the_run)
+           results_become_figures_and_tables, wrong_arguments_are_refused,
+           an_object_that_does_not_come_ends_the_run)
