@@ -21,7 +21,7 @@ from .transfer import bound_seconds
 
 NAMES = {"sarissa": "sarissa", "openmpi": "OpenMPI", "gloo": "Gloo", "dask": "Dask"}
 COLOURS = {"sarissa": "#0b4fa8", "openmpi": "#c2571a", "gloo": "#2e7d4f", "dask": "#8a5fb0"}
-BOUND = "#777777"
+BOUND = "#7a7a7a"
 SMALL_S = 0.05  # below, times are told in ms
 GAPS = (0.1, 0.2, 0.3)
 SOME_NODES = 8

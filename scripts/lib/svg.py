@@ -10,7 +10,7 @@ LEFT, RIGHT, TOP, BOTTOM = 50, 96, 30, 42  # around what is drawn into
 COLUMNS = 2
 TITLE = 34
 LABEL = 13  # the least distance of two labels
-INK, FAINT = "#222222", "#dddddd"
+INK, FAINT = "#2a2a2a", "#dddddd"
 
 
 class Line(NamedTuple):
