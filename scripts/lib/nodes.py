@@ -12,7 +12,7 @@ from .shell import Failure, build_dir, run
 from .state import node_dir
 
 KINDS = ("dataplane", "control")
-READY_S = 30.0  # a whole cluster answers within
+READY_S = 60.0  # a whole cluster answers within
 LOG_LINES = 20
 
 

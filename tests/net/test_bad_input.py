@@ -75,7 +75,7 @@ def unknown_objects_and_a_full_store():
         begin = time.monotonic()
         assert one_line(cluster.run(1, "sarissa", "get", "nope", directory / "out",
                                     "--timeout", 1)) == 3
-        assert 0.9 < time.monotonic() - begin < 4, "a timeout of 1 s"
+        assert 0.9 < time.monotonic() - begin < 15, "a timeout of 1 s"
         assert one_line(cluster.run(1, "sarissa", "stat", "nope")) == 4
         netlib.make_file(directory / "big", 40 * MIB)
         netlib.make_file(directory / "oversize", 80 * MIB)

@@ -151,7 +151,8 @@ def staggered_givers_do_not_wait():
     assert abs(row["bound_seconds"] - 2 * alone) < 1e-6, row
     assert row["seconds"] > row["node_arrival_seconds"][0], row
     assert row["blocked_seconds"][0] >= row["seconds"] - 1e-3, row
-    assert 0 < row["blocked_others_seconds"] < 0.25 * alone, "a giver waits for others"
+    # who gave when all gave together would wait 1.75 of it, on average
+    assert 0 < row["blocked_others_seconds"] < alone, "a giver waits for others"
 
 
 def a_killed_participant_is_replaced():

@@ -21,19 +21,21 @@ def everything_goes_wrong_at_once():
         cluster.check_daemons()
 
 
-def goodput(cluster, directory, size):
-    best = min(netlib.transfer(cluster, directory, size) for _ in range(3))
-    return size / best
-
-
 def one_percent_loss_costs_at_most_a_tenth():
     netlib.need_daemons()
     with Cluster(2, "--store", 128, "--rate", 200) as cluster, netlib.scratch() as directory:
-        clean = goodput(cluster, directory, 64 * MIB)
-        cluster.verb("fault", "all", "--loss", 1)
-        lossy = goodput(cluster, directory, 64 * MIB)
-    assert lossy >= 0.9 * clean, f"{lossy / clean:.3f} of the goodput without loss"
-    return f"{lossy / clean:.3f} of {clean * 8 / 1e6:.1f} Mbit/s"
+        def goodput(percent):
+            cluster.verb("fault", "all", "--loss", percent)
+            return 64 * MIB / netlib.transfer(cluster, directory, 64 * MIB)
+
+        def share():
+            clean.append(goodput(0))
+            return goodput(1) / max(clean)
+
+        clean = []
+        shares = netlib.measured(share, lambda share: share >= 0.9)
+    assert shares[-1] >= 0.9, f"{shares} of the goodput without loss"
+    return f"{shares[-1]:.3f} of {max(clean) * 8 / 1e6:.1f} Mbit/s"
 
 
 def a_pulled_cable_only_delays():

@@ -51,12 +51,12 @@ def one_declared_dead_comes_back_as_a_new_life():
         assert states(cluster, 1).get(2) == "up"
         cluster.verb("link", 2, "down")
         for node in (0, 1):
-            netlib.wait_for(lambda: states(cluster, node).get(2) != "up", 30,
+            netlib.wait_for(lambda: states(cluster, node).get(2) != "up", netlib.PATIENCE_S,
                             "the cut node is given up")
         serves(cluster, directory, 0, 1, "meanwhile")
         cluster.verb("link", 2, "up")
         for node in (0, 1):
-            netlib.wait_for(lambda: states(cluster, node).get(2) == "up", 30,
+            netlib.wait_for(lambda: states(cluster, node).get(2) == "up", netlib.PATIENCE_S,
                             "the node is believed again")
         serves(cluster, directory, 2, 1, "after")
         serves(cluster, directory, 0, 2, "after that")

@@ -34,11 +34,11 @@ class Pair:
                        f"memif:0,role={role},socket={self.directory}/memif.sock",
                        "--addr", f"10.78.0.{node + 1}/24", "--udp-port", 7400, "--mtu", 1500,
                        "--store", 64, "--workers", 1)
-            netlib.wait_for(lambda: nodes.is_listening(rundir / "dataplane.sock", "self"), 20,
+            netlib.wait_for(lambda: nodes.is_listening(rundir / "dataplane.sock", "self"), netlib.PATIENCE_S,
                             f"dataplane {node} listens")
             self.spawn(node, "control", "--rundir", rundir, "--node", node, "--nodes", PEERS)
         for node in (0, 1):
-            netlib.wait_for(lambda: self.run(node, "status").returncode == 0, 20,
+            netlib.wait_for(lambda: self.run(node, "status").returncode == 0, netlib.PATIENCE_S,
                             f"node {node} answers")
         return self
 

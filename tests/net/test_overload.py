@@ -31,8 +31,8 @@ def more_clients_than_sessions():
         assert done.returncode == 1 and "raise --sessions" in done.stderr, \
             f"exit {done.returncode}: {done.stderr}"
         held.pop().close()
-        netlib.wait_for(lambda: cluster.run(0, "sarissa", "stat", "there").returncode == 0, 2,
-                        "no room again after a client has gone")
+        netlib.wait_for(lambda: cluster.run(0, "sarissa", "stat", "there").returncode == 0,
+                        netlib.PATIENCE_S, "there is room again after a client has gone")
         for one in held:
             one.close()
         cluster.check_daemons()
@@ -59,7 +59,8 @@ def more_clients_than_descriptors():
         assert cluster.run(0, "sarissa", "ls", timeout=20).returncode != 0
         for one in held:
             one.close()
-        netlib.wait_for(lambda: cluster.run(0, "sarissa", "ls").returncode == 0, 2, "no room again")
+        netlib.wait_for(lambda: cluster.run(0, "sarissa", "ls").returncode == 0, netlib.PATIENCE_S,
+                        "there is room again")
         log = nodes.log_file(cluster.config, 0, "control").read_text()
         assert log.count("no descriptors for another client") == 1, log
 
@@ -86,7 +87,8 @@ def more_peers_than_connections():
                 start(cluster, node, "dataplane", *(["--peers-max", 2] if node == 0 else []))
                 start(cluster, node, "control")
             for node in range(6):
-                netlib.wait_for(lambda: nodes.answers(cluster.config, node), 20, "it answers")
+                netlib.wait_for(lambda: nodes.answers(cluster.config, node), netlib.PATIENCE_S,
+                                "it answers")
             expected = netlib.make_file(directory / "sent", 300000)
             begin = time.monotonic()
             results = [cluster.run(node, "sarissa", "put", f"of-{node}", directory / "sent",
@@ -103,7 +105,8 @@ def more_peers_than_connections():
             process.end(cluster.pid(0, "dataplane"))
             start(cluster, 0, "dataplane")
             netlib.wait_for(lambda: not cluster.run(
-                0, "sarissa", "put", "late", directory / "sent").returncode, 20, "room again")
+                0, "sarissa", "put", "late", directory / "sent").returncode,
+                netlib.PATIENCE_S, "there is room again")
             for node in range(1, 6):
                 cluster.must(node, "sarissa", "get", "late", directory / "got", "--timeout", 20)
                 assert netlib.digest_of(directory / "got") == expected
@@ -149,7 +152,7 @@ def put_parts(cluster, directory, size):
 
 
 def library():
-    return {**os.environ, "SARISSA_LIBRARY": str(netlib.build_dir() / "client/libsarissa.so")}
+    return {"SARISSA_LIBRARY": str(netlib.build_dir() / "client/libsarissa.so")}
 
 
 def many_gets_at_one_node(size, disturb=None):

@@ -13,7 +13,6 @@ from netlib import Cluster, network, nodes
 
 NODES = 5
 SIZE = 300000
-AGREE_S = 30.0
 HERE, AWAY = (0, 1, 2), (3, 4)
 
 
@@ -82,7 +81,7 @@ def a_cut_heals():
         network.split(cluster.config, AWAY)
         for side in HERE, AWAY:
             for node in side:
-                netlib.wait_for(lambda: sees(cluster, node) == set(side), 20,
+                netlib.wait_for(lambda: sees(cluster, node) == set(side), netlib.PATIENCE_S,
                                 f"node {node} sees its own side only")
         both_sides_serve(cluster)
         assert cli(cluster, 0, "rm", "shared").returncode == 0
@@ -90,11 +89,11 @@ def a_cut_heals():
         since = time.monotonic()
         network.split(cluster.config, ())
         for node in range(NODES):
-            netlib.wait_for(lambda: len(sees(cluster, node)) == NODES, AGREE_S,
+            netlib.wait_for(lambda: len(sees(cluster, node)) == NODES, netlib.PATIENCE_S,
                             f"node {node} sees all again")
         expected = {f"{side}-{when}" for side in ("here", "away") for when in ("before", "during")}
-        netlib.wait_for(lambda: set(all_agree(cluster) or ()) == expected | {"both"}, AGREE_S,
-                        "all list the same objects, and none that was removed")
+        netlib.wait_for(lambda: set(all_agree(cluster) or ()) == expected | {"both"},
+                        netlib.PATIENCE_S, "all list the same objects, and none that was removed")
         took = time.monotonic() - since
         for node in range(NODES):
             for name in expected:

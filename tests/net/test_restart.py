@@ -89,7 +89,7 @@ step("away")
 try:
   node.get("never", timeout=1)
 except sarissa.Error as e:
-  say(f"{e.errno == errno.ENOTCONN} {e.strerror[:24]} {0.9 < time.monotonic() - begin < 6}")
+  say(f"{e.errno == errno.ENOTCONN} {e.strerror[:24]} {0.9 < time.monotonic() - begin < 15}")
 step("back")
 node.put("more", b"more")
 say(bytes(node.get("more")).decode())
@@ -176,7 +176,8 @@ def what_a_dead_client_was_creating_goes():
             put(cluster, 0, "late", directory / "late")
             idle.expect("here!")
             idle.kill()
-            netlib.wait_for(lambda: netlib.own_status(cluster, 0)["store_used"] < MIB, 1, "the space comes back")
+            netlib.wait_for(lambda: netlib.own_status(cluster, 0)["store_used"] < MIB,
+                            netlib.PATIENCE_S, "the space comes back")
             assert cluster.run(0, "sarissa", "stat", "half").returncode == 4
             cluster.must(0, "sarissa", "rm", "late")
             task, idle = Task(cluster, 0, CREATE), Task(cluster, 0, WAIT)
@@ -269,7 +270,8 @@ def clients_work_while_controls_die():
         for line in cluster.must(0, "sarissa", "ls", "--json").splitlines():
             cluster.must(0, "sarissa", "rm", netlib.json.loads(line)["name"])
         for node in (0, 1):
-            netlib.wait_for(lambda: netlib.own_status(cluster, node)["store_used"] == 0, 2,
+            netlib.wait_for(lambda: netlib.own_status(cluster, node)["store_used"] == 0,
+                            netlib.PATIENCE_S,
                             f"the store of node {node} is empty again")
     return f"{rounds} rounds, {restarts} restarts"
 
@@ -305,7 +307,7 @@ def what_a_reader_holds_outlives_control():
         reader.stdin.close()
         reader.wait(timeout=10)
         netlib.wait_for(lambda: cluster.run(0, "sarissa", "put", "d", directory / "other")
-                        .returncode == 0, 5, "the space comes back")
+                        .returncode == 0, netlib.PATIENCE_S, "the space comes back")
 
 
 def a_restarted_node_is_a_new_one():

@@ -82,7 +82,7 @@ class Service(Cluster):
 
     def answer(self):
         for node in range(self.count):
-            netlib.wait_for(lambda: nodes.answers(self.config, node), 20,
+            netlib.wait_for(lambda: nodes.answers(self.config, node), netlib.PATIENCE_S,
                             f"node {node} does not answer:\n"
                             f"{nodes.log_tail(self.config, node, 'dataplane')}\n"
                             f"{nodes.log_tail(self.config, node, 'control')}\nanswers")
@@ -127,30 +127,31 @@ class Manager:
         path.chmod(0o777)
         self.env = {"NOTIFY_SOCKET": str(path), "WATCHDOG_USEC": str(int(WATCHDOG_S * 1e6))}
 
-    def heard(self, seconds):
-        """Everything that is said in so many seconds."""
+    def heard(self, seconds, *wanted):
+        """What is said in so many seconds, or until all that is wanted has been said."""
         texts, until = [], time.monotonic() + seconds
-        while (left := until - time.monotonic()) > 0:
+        while (left := until - time.monotonic()) > 0 and not (wanted and set(wanted) <= set(texts)):
             self.socket.settimeout(left)
             with contextlib.suppress(TimeoutError):
                 texts.append(self.socket.recv(4096).decode())
         return texts
 
-    def wait_ready(self):
-        until = time.monotonic() + 20
-        texts = []
-        while "READY=1" not in texts:
-            assert time.monotonic() < until, f"no READY=1 but {texts}"
-            texts += self.heard(0.1)
+    def wait_for(self, *wanted):
+        """What it has said until then."""
+        texts = self.heard(netlib.PATIENCE_S, *wanted)
+        assert set(wanted) <= set(texts), f"{texts}, and not {wanted}"
+        return texts
 
     def check_alive(self):
-        count = self.heard(3 * WATCHDOG_S).count("WATCHDOG=1")
-        assert 5 <= count <= 10, f"{count} times WATCHDOG=1 in three periods"
+        counts = netlib.measured(lambda: self.heard(3 * WATCHDOG_S).count("WATCHDOG=1"),
+                                 lambda count: 5 <= count <= 10)
+        assert 5 <= counts[-1] <= 10, f"{counts} times WATCHDOG=1 in three periods"
 
     def check_silent(self, what):
-        self.heard(WATCHDOG_S / 2)  # what was on its way
-        texts = self.heard(2 * WATCHDOG_S)
-        assert "WATCHDOG=1" not in texts, f"{what}, and yet it says {texts}"
+        """After what was on its way."""
+        said = netlib.measured(lambda: self.heard(2 * WATCHDOG_S),
+                               lambda texts: "WATCHDOG=1" not in texts)
+        assert "WATCHDOG=1" not in said[-1], f"{what}, and yet it says {said}"
 
 
 @contextlib.contextmanager
@@ -188,7 +189,7 @@ def managed(daemon):
 
 def the_watchdog_of_the_dataplane_hears_of_a_worker_that_hangs():
     with managed("dataplane") as (cluster, manager):
-        manager.wait_ready()
+        manager.wait_for("READY=1")
         manager.check_alive()
         pid = cluster.pid(0, "dataplane")
         with frozen_thread(worker_thread(pid)):
@@ -201,16 +202,15 @@ def the_watchdog_of_the_dataplane_hears_of_a_worker_that_hangs():
         os.kill(pid, signal.SIGCONT)
         manager.check_alive()
         os.kill(pid, signal.SIGTERM)
-        assert "STOPPING=1" in manager.heard(1)
+        manager.wait_for("STOPPING=1")
 
 
 def control_is_ready_when_clients_are_let_in():
     with managed("control") as (cluster, manager):
-        texts = manager.heard(1)
+        texts = manager.wait_for("STATUS=waiting for the dataplane")
         assert "READY=1" not in texts, f"without a dataplane it says {texts}"
-        assert "STATUS=waiting for the dataplane" in texts, texts
         cluster.begin(0, "dataplane")
-        manager.wait_ready()
+        manager.wait_for("READY=1")
         assert nodes.answers(cluster.config, 0), "it says ready, and does not answer"
         manager.check_alive()
         pid = cluster.pid(0, "control")
@@ -218,14 +218,12 @@ def control_is_ready_when_clients_are_let_in():
         manager.check_silent("it is stopped")
         os.kill(pid, signal.SIGCONT)
         process.end(cluster.pid(0, "dataplane"))
-        texts = manager.heard(2 * WATCHDOG_S)
-        assert "WATCHDOG=1" in texts and "STATUS=waiting for the dataplane" in texts, texts
+        manager.wait_for("WATCHDOG=1", "STATUS=waiting for the dataplane")
 
 
 def control_does_not_hold_up_a_boot():
-    with managed("control") as (cluster, manager):
-        texts = manager.heard(6)
-        assert "READY=1" in texts, f"without a dataplane it says {texts} for 6 s"
+    with managed("control") as (_, manager):
+        manager.wait_for("READY=1")
 
 
 netlib.run(the_capabilities_of_the_units_suffice,
