@@ -150,7 +150,7 @@ def staggered_givers_do_not_wait():
                                            for k in (2, 1, 0)], row
     assert abs(row["bound_seconds"] - 2 * alone) < 1e-6, row
     assert row["seconds"] > row["node_arrival_seconds"][0], row
-    assert row["blocked_seconds"][0] >= row["seconds"] - 1e-3, row
+    assert row["blocked_seconds"][0] > 0.8 * row["seconds"], row
     # who gave when all gave together would wait 1.75 of it, on average
     assert 0 < row["blocked_others_seconds"] < alone, "a giver waits for others"
 

@@ -74,7 +74,8 @@ def set_rate(cluster, node, mbit):
     """Of what leaves the node, from now on."""
     device = ["tc", "-n", cluster.switch_netns(), "class", "change", "dev", f"ifb{node}"]
     subprocess.run([*device, "parent", "1:", "classid", "1:1", "htb", "rate", f"{mbit}mbit",
-                    "ceil", f"{mbit}mbit", "burst", "4000", "cburst", "4000"], check=True)
+                    "ceil", f"{mbit}mbit", "burst", "4000", "cburst", "4000", "quantum", "1514"],
+                   check=True)
 
 
 def arrived(seen):
@@ -225,14 +226,16 @@ def objects_are_deleted_under_fifteen_receivers():
     netlib.need_daemons()
     count, size = 16, 2 * MIB
     with Cluster(count, "--store", 32, "--rate", 50) as cluster, netlib.scratch() as directory:
+        set_rate(cluster, 0, 10)
         ended = {0: 0, 1: 0}
-        for turn in range(3):
+        for turn, share in enumerate((0.01, 0.3, 0.6)):
             name = f"gone-{turn}"
             expected = netlib.make_file(directory / "sent", size)
             cluster.must(0, "sarissa", "put", name, directory / "sent")
             gets = [(begin_get(cluster, node, name, directory / f"got-{turn}-{node}", 30),
                      directory / f"got-{turn}-{node}") for node in range(1, count)]
-            netlib.time.sleep(0.4 + 0.3 * turn)
+            netlib.wait_for(lambda: arrived(stat(cluster, 2, name)) > (1 + 15 * share) * size,
+                            netlib.PATIENCE_S, f"{share:.0%} of it has arrived")
             cluster.must(turn, "sarissa", "rm", name)
             other = netlib.make_file(directory / "sent", size)  # the same name, other bytes
             cluster.must(1, "sarissa", "put", name, directory / "sent")
@@ -249,6 +252,7 @@ def objects_are_deleted_under_fifteen_receivers():
             refused(cluster.run(5, "sarissa", "get", name, directory / "late", "--timeout", 0),
                     "", 4)
         cluster.check_daemons()
+        assert ended[1] > 0, "nobody was on the way"
         return f"{ended[0]} whole, {ended[1]} told of the deletion"
 
 
