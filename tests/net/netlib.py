@@ -321,21 +321,6 @@ def measured(measure, enough, tries=5):
     return values
 
 
-def flood(cluster, node, mode, seconds=10.0, pps=200000):
-    """Starts the generator at the switch's port of a node; finish_flood() ends it."""
-    argv = ["ip", "netns", "exec", cluster.switch_netns(), build_dir() / "tests/net/flood",
-            "--device", f"p{node}", "--mode", mode, "--mac", network.node_mac(node),
-            "--ip", network.node_ip(node), "--pps", pps, "--seconds", seconds]
-    return subprocess.Popen([str(a) for a in argv], stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, text=True)
-
-
-def finish_flood(child):
-    out, errors = child.communicate(timeout=60)
-    assert child.returncode == 0, f"flood: {tail(errors)}"
-    return json.loads(out)
-
-
 def run(*cases):
     """Runs the cases in order and exits: 1 when one failed, 77 when all were skipped."""
     end_cleanly()
