@@ -113,14 +113,19 @@ static bool control_remove(void *arg, uint32_t node, const struct object_id *id,
 			   removal) != NULL;
 }
 
-/* A node is lost: who waits until it has removed something waits no longer. */
-static void control_removals_lost(struct control *c, struct node *n)
+static uint32_t control_bury(void *arg, const struct tombstone *t, struct removal *removal)
+{
+	return graves_bury(arg, t, control_removed, removal);
+}
+
+void control_removals_lost(struct control *c, struct node *n, enum message_kind kind)
 {
 	list_each(l, after, &n->calls)
 	{
 		struct call *call = list_item(l, struct call, of_node);
 
-		if (call->end != control_removed || call->owner == NULL)
+		if (call->end != control_removed || call->owner == NULL ||
+		    call->message.kind != kind)
 			continue;
 		directory_removed(&c->directory, call->owner);
 		call->owner = NULL;
@@ -172,6 +177,7 @@ void control_start(struct control *c)
 	const struct directory_out out = {c,
 					  control_answer,
 					  control_remove,
+					  control_bury,
 					  control_suspect,
 					  control_removals,
 					  control_settled,
@@ -291,7 +297,7 @@ void control_node_down(struct control *c, struct node *n)
 	combine_node_down(c, n);
 	if (!control_is_shard(c, c->self))
 		return;
-	control_removals_lost(c, n);
+	control_removals_lost(c, n, MESSAGE_REMOVE);
 	directory_node_down(&c->directory, n->number);
 	timers_set(&c->timers, &n->forget, c->now_ns + c->config.forget_ns, control_forget_fire);
 }

@@ -51,9 +51,12 @@ void directory_removed(struct directory *d, struct removal *removal)
 	pool_give(&d->removals, removal);
 }
 
-static void directory_fresh(struct directory *d, const struct tombstone *t)
+/* There is a new tombstone: a DELETE waits until others have it. */
+static void directory_fresh(struct directory *d, const struct tombstone *t, struct removal *removal)
 {
-	if (d->fresh_count < DIRECTORY_FRESH)
+	if (removal)
+		removal->left += d->out.bury(d->out.arg, t, removal);
+	else if (d->fresh_count < DIRECTORY_FRESH)
 		d->fresh[d->fresh_count++] = (uint32_t)(t - d->tombstones);
 	else
 		d->fresh_lost = true;
@@ -70,7 +73,7 @@ void directory_end(struct directory *d, struct entry *e, uint32_t except, struct
 	/* A generation that a reduce gives up is not buried: what another coordinator has completed
 	 * meanwhile may be an earlier one. */
 	if (!again && directory_bury(d, &bury))
-		directory_fresh(d, directory_tombstone(d, &bury.id));
+		directory_fresh(d, directory_tombstone(d, &bury.id), removal);
 	list_each(l, after, &e->copies)
 	{
 		struct copy *copy = list_item(l, struct copy, of_entry);
@@ -324,7 +327,7 @@ static void directory_delete(struct directory *d, uint32_t node, const struct me
 		directory_delete_again(d, node, m);
 		return;
 	}
-	if (e->copies_count <= d->out.removals(d->out.arg))
+	if (e->copies_count + DIRECTORY_KEEPERS <= d->out.removals(d->out.arg))
 		removal = pool_take(&d->removals);
 	if (removal == NULL) {
 		directory_reply(d, node, m->request, -EAGAIN, 0, "too many deletes at a time");

@@ -20,7 +20,10 @@
 #include "list.h"
 #include "message.h"
 
-enum { DIRECTORY_FRESH = 64 };
+enum {
+	DIRECTORY_FRESH = 64,
+	DIRECTORY_KEEPERS = 2, /* nodes that keep the tombstones of an id */
+};
 
 struct copy {
 	struct list of_entry, of_node;
@@ -75,11 +78,12 @@ struct tombstone { /* a deleted object: nobody may bring it back */
 	uint32_t node;
 };
 
-struct removal { /* a DELETE that is answered when the holders have given their copies up */
+struct removal { /* a DELETE that is answered when the holders have given their copies up, and when
+		  * who keeps the id's tombstones as well has this one */
 	uint64_t request;
 	uint64_t generation;
 	uint32_t node;
-	uint32_t left; /* holders, and one for the handler itself */
+	uint32_t left; /* of those; and one for the handler itself */
 };
 
 struct directory_node {
@@ -102,6 +106,9 @@ struct directory_out {
 	 * nothing. */
 	bool (*remove)(void *arg, uint32_t node, const struct object_id *id, uint64_t generation,
 		       bool again, struct removal *removal);
+	/* The others who keep its tombstone must have it. Returns how many there are, of each of
+	 * which the removal hears through directory_removed. */
+	uint32_t (*bury)(void *arg, const struct tombstone *t, struct removal *removal);
 	/* A holder was reported as out of reach: is it? */
 	void (*suspect)(void *arg, uint32_t node);
 	/* How many removals may be under way at a time beside those that are: a DELETE that needs
@@ -147,7 +154,7 @@ void directory_init(struct directory *d, const struct control_config *config,
 /* HAVE, GET, DROP, DELETE, STAT, LIST, TOLD from a node. */
 void directory_message(struct directory *d, uint32_t node, const struct message *m);
 
-/* One of the holders that a removal waits for is done. */
+/* One of those that a removal waits for is done. */
 void directory_removed(struct directory *d, struct removal *removal);
 
 /* The id is for that generation alone, until it is given free; what another generation of a

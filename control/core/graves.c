@@ -54,22 +54,46 @@ static bool graves_busy(struct control *c, const struct node *n)
 	return true;
 }
 
-static void graves_tell(struct control *c, struct node *n, const struct tombstone *t)
+static bool graves_call(struct control *c, struct node *n, const struct tombstone *t, call_end *end,
+			void *owner)
 {
 	struct message m = {.kind = MESSAGE_BURY};
 
+	m.bury.id = t->id;
+	m.bury.generation = t->generation;
+	m.bury.request = t->request;
+	m.bury.node = t->node;
+	return calls_start(c, n, &m, TABLE_SLOT_NONE, c->config.directory_ns, end, owner) != NULL;
+}
+
+uint32_t graves_bury(struct control *c, const struct tombstone *t, call_end *end, void *owner)
+{
+	struct node *keeper[DIRECTORY_KEEPERS];
+	uint32_t count = 0;
+
+	reshard_keepers(c, &t->id, keeper);
+	for (int i = 0; i < DIRECTORY_KEEPERS; i++) {
+		struct node *n = keeper[i];
+
+		if (n == NULL || n == c->self)
+			continue;
+		if (members_live(n))
+			count += graves_call(c, n, t, end, owner);
+		else /* of a fixed list */
+			n->graves_left = true;
+	}
+	return count;
+}
+
+static void graves_tell(struct control *c, struct node *n, const struct tombstone *t)
+{
 	if (n == NULL || n == c->self)
 		return;
 	if (graves_full(n)) { /* silent: the others do not wait for it */
 		n->graves_left = true;
 		return;
 	}
-	m.bury.id = t->id;
-	m.bury.generation = t->generation;
-	m.bury.request = t->request;
-	m.bury.node = t->node;
-	if (calls_start(c, n, &m, TABLE_SLOT_NONE, c->config.directory_ns, graves_told, NULL) ==
-	    NULL)
+	if (!graves_call(c, n, t, graves_told, NULL))
 		return;
 	if (n->graves++ == 0)
 		n->graves_ns = c->now_ns;
@@ -79,7 +103,7 @@ static void graves_tell(struct control *c, struct node *n, const struct tombston
 /* Returns false when it must wait. */
 static bool graves_tell_both(struct control *c, const struct tombstone *t)
 {
-	struct node *keeper[2];
+	struct node *keeper[DIRECTORY_KEEPERS];
 
 	reshard_keepers(c, &t->id, keeper);
 	if (c->graves.sending >= GRAVES_SENDING_MAX - 1 || graves_busy(c, keeper[0]) ||

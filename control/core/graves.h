@@ -12,11 +12,11 @@
 #ifndef SARISSA_CONTROL_CORE_GRAVES_H
 #define SARISSA_CONTROL_CORE_GRAVES_H
 
-#include "message.h"
-#include "timers.h"
+#include "calls.h"
 
 struct control;
 struct node;
+struct tombstone;
 
 struct graves {
 	uint32_t sweep;	    /* the next one of those that are told; tombstones: all are */
@@ -29,6 +29,8 @@ void graves_init(struct control *c);
 void graves_sweep(struct control *c);
 /* It answers (again). */
 void graves_node_up(struct control *c, struct node *n);
+/* Tells the others who keep its id, for a DELETE; returns how many those are. */
+uint32_t graves_bury(struct control *c, const struct tombstone *t, call_end *end, void *owner);
 /* Sends as many as may be under way. */
 void graves_pump(struct control *c);
 /* BURY of another node. */

@@ -217,6 +217,23 @@ static void create_of_an_existing_id_fails(void **state)
 	assert_int_equal(have(f, 0, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false), -ESTALE);
 }
 
+static void a_delete_waits_until_others_have_its_tombstone(void **state)
+{
+	struct fixture *f = *state;
+	struct message m = {.kind = MESSAGE_DELETE};
+
+	f->keepers = 1;
+	have(f, 0, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false);
+	m.object.id = id_of(1);
+	assert_null(send(f, 3, &m));
+	directory_removed(&f->d, f->removed[0].removal);
+	assert_int_equal(f->out_count, 0);
+	assert_int_equal(f->buried.generation, 7);
+	directory_removed(&f->d, f->burial);
+	assert_int_equal(f->out_count, 1);
+	assert_int_equal(f->out[0].m.reply.status, 0);
+}
+
 static void a_delete_waits_for_the_holders(void **state)
 {
 	struct fixture *f = *state;
@@ -470,6 +487,7 @@ int main(void)
 		TEST(late_askers_get_complete_and_little_used_holders),
 		TEST(create_of_an_existing_id_fails),
 		TEST(a_delete_waits_for_the_holders),
+		TEST(a_delete_waits_until_others_have_its_tombstone),
 		TEST(an_abort_takes_the_partial_copies_along),
 		TEST(a_drop_returns_the_slot),
 		TEST(an_absent_copy_is_forgotten),

@@ -164,6 +164,60 @@ static void a_dead_member_waits_for_nothing(void **state)
 	end(f);
 }
 
+static const struct message *find(const struct fixture *f, uint32_t kind)
+{
+	for (uint32_t i = 0; i < f->sent_count; i++)
+		if (f->sent[i].m.kind == kind)
+			return &f->sent[i].m;
+	return NULL;
+}
+
+static void answer(struct fixture *f, uint32_t from, uint32_t kind)
+{
+	const struct message *asked = find(f, kind);
+	struct message m = {.kind = MESSAGE_REPLY};
+
+	assert_non_null(asked);
+	m.request = asked->request;
+	control_message(f->core, conn_of(from), &m, f->now_ns);
+}
+
+/* Else it could come back with a copy that was out of reach, when this node ends next. */
+static void a_delete_waits_until_the_next_owner_knows_or_is_dead(void **state)
+{
+	for (int dies = 0; dies < 2; dies++) {
+		struct fixture *f = begin(false);
+		struct message m = {.kind = MESSAGE_HAVE, .request = 5};
+		struct node *keeper[2];
+		uint32_t next, holder;
+
+		m.have = (struct message_have){.id = id_for(f, 0),
+					       .generation = 9,
+					       .size = 4,
+					       .chunk_bytes = 1408,
+					       .state = MESSAGE_COPY_COMPLETE,
+					       .upstream = MESSAGE_NODE_NONE};
+		reshard_keepers(f->core, &m.have.id, keeper);
+		next = keeper[1]->number;
+		holder = next == 1 ? 2 : 1;
+		meet(f, next);
+		meet(f, holder);
+		control_message(f->core, conn_of(holder), &m, f->now_ns);
+		m = (struct message){.kind = MESSAGE_DELETE, .request = 6, .object.id = m.have.id};
+		f->sent_count = 0;
+		control_message(f->core, conn_of(holder), &m, f->now_ns);
+		answer(f, holder, MESSAGE_REMOVE);
+		assert_null(find(f, MESSAGE_REPLY));
+		if (dies)
+			tell_dead(f, holder, next, 100);
+		else
+			answer(f, next, MESSAGE_BURY);
+		assert_non_null(find(f, MESSAGE_REPLY));
+		assert_int_equal(find(f, MESSAGE_REPLY)->request, 6);
+		end(f);
+	}
+}
+
 /* Seed 289 of objects-mixed: a DROP, repeated after the object had come, took the copy away. */
 static void a_late_drop_is_not_sent(void **state)
 {
@@ -289,6 +343,7 @@ int main(void)
 		cmocka_unit_test(a_hello_of_an_ended_life_is_told_so),
 		cmocka_unit_test(a_request_for_another_owner_is_sent_away),
 		cmocka_unit_test(a_dead_member_waits_for_nothing),
+		cmocka_unit_test(a_delete_waits_until_the_next_owner_knows_or_is_dead),
 		cmocka_unit_test(a_late_drop_is_not_sent),
 		cmocka_unit_test(newcomers_get_numbers_in_turn),
 		cmocka_unit_test(a_young_seed_gives_nothing),

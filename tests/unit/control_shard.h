@@ -22,6 +22,9 @@ struct fixture {
 		bool again;
 		struct removal *removal;
 	} removed[OUT_MAX];
+	struct tombstone buried; /* for a DELETE, last */
+	struct removal *burial;
+	uint32_t keepers; /* beside this one */
 	uint32_t out_count, removed_count, suspects, redirects;
 	uint64_t request;
 	bool unsettled;
@@ -48,6 +51,15 @@ static inline bool on_remove(void *arg, uint32_t node, const struct object_id *i
 	return true;
 }
 
+static inline uint32_t on_bury(void *arg, const struct tombstone *t, struct removal *removal)
+{
+	struct fixture *f = arg;
+
+	f->buried = *t;
+	f->burial = removal;
+	return f->keepers;
+}
+
 static inline void on_suspect(void *arg, uint32_t node)
 {
 	((struct fixture *)arg)->suspects++;
@@ -71,8 +83,8 @@ static inline void on_redirect(void *arg, uint32_t node, uint64_t request)
 static inline int setup(void **state)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
-	const struct directory_out out = {f,	       on_answer,  on_remove,  on_suspect,
-					  on_removals, on_settled, on_redirect};
+	const struct directory_out out = {f,	      on_answer,   on_remove,  on_bury,
+					  on_suspect, on_removals, on_settled, on_redirect};
 	struct control_config config;
 	struct arena arena = {NULL, 0};
 
