@@ -455,6 +455,14 @@ void reduce_drop(struct control *c, struct reduce *r)
 	reduce_free(c, r);
 }
 
+/* Its result is there already, of an earlier generation than what is being made: that ends first,
+ * or the directory would take the result for what was there before it. */
+static void reduce_give_way(struct control *c, struct reduce *r)
+{
+	directory_reserve(&c->directory, &r->by_id.id, UINT64_MAX);
+	reduce_drop(c, r);
+}
+
 /* What the one who asked for it remembers of a result that another coordinator has made. */
 static int32_t reduce_remember(struct control *c, struct node *n, const struct message *m)
 {
@@ -470,7 +478,7 @@ static int32_t reduce_remember(struct control *c, struct node *n, const struct m
 		reduce_free(c, r);
 	else if (r && r->state < REDUCE_COMMITTING && r->caller == n->number &&
 		 r->asked == in->asked)
-		reduce_drop(c, r); /* it is made already */
+		reduce_give_way(c, r);
 	else if (r)
 		return 0;
 	r = reduce_make(c, n, m->request, &reduce);
@@ -510,5 +518,5 @@ void reduce_have(struct control *c, const struct message_have *have)
 	/* Only of a result that was agreed on has anybody all: it is not to be made again. */
 	if (r && r->state < REDUCE_COMMITTING && have->state == MESSAGE_COPY_COMPLETE &&
 	    have->generation > r->before && (t == NULL || have->generation > t->generation))
-		reduce_drop(c, r);
+		reduce_give_way(c, r);
 }

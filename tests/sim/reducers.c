@@ -418,11 +418,13 @@ static void reducers_session(struct reducers *c, uint32_t node)
 		c->open[node] = false;
 		for (uint32_t i = 0; i < REDUCERS_TASKS; i++) {
 			struct reducer_task *t = &c->task[i];
-			if (!t->job || t->node != node || t->step == TASK_NEW)
+			if (!t->job || t->node != node)
 				continue;
-			if (t->work == REDUCER_ASK || t->work == REDUCER_REDUCE)
+			if (t->work == REDUCER_ASK ||
+			    (t->work == REDUCER_REDUCE && t->step != TASK_NEW))
 				t->job->orphaned = true;
-			t->job = NULL;
+			if (t->step != TASK_NEW)
+				t->job = NULL;
 		}
 	}
 	if (c->open[node] || !f->core || !f->attached)
