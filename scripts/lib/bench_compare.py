@@ -118,6 +118,8 @@ def measure(group, args):
         return
     with bench_ops.Systems([run for _, run in group]) as systems:
         for result, run in group:
+            if time.monotonic() > args.until:
+                return
             say(f"bench: {result.case.name}: {result.case.command}")
             result.add(bench_ops.rows_of(run, systems, result.wanted, args.until))
 

@@ -19,7 +19,7 @@ from .shell import Failure
 
 LEAD_NS = 60_000_000  # from the last order to the common start
 LEAD_PER_NODE_NS = 3_000_000
-LONG_S = 12.0  # what takes longer needs no warming up, and is measured once
+LONG_S = 8.0  # what takes longer needs no warming up, and is measured once
 
 BOUND_OBJECTS = {  # objects that pass the busiest link, one after the other
     "broadcast": lambda nodes: 1,
@@ -176,12 +176,12 @@ def one_turn(system, args, disturb=None):
 
 def measure(args, running, wanted, until=math.inf):
     """Rows of the systems in turns, as many of each as wanted; none that would end after `until`."""
-    for system in running:
-        if (system.op, system.size) != (args.op, args.size):
-            system.prepare(args.op, args.size)
+    cold = [system for system in running if (system.op, system.size) != (args.op, args.size)]
+    for system in cold:
+        system.prepare(args.op, args.size)
     took = [0.0] * len(running)
     wanted = list(wanted)
-    for turn in range(-1, max(wanted)):  # the first only warms up
+    for turn in range(-1 if cold else 0, max(wanted)):  # the first after a start only warms up
         for at, system in enumerate(running):
             if wanted[at] <= max(0, turn):
                 continue
@@ -199,7 +199,7 @@ def measure(args, running, wanted, until=math.inf):
 
 def rows_of(args, systems, wanted, until=math.inf):
     """As they come; wanted(system) says how many of it."""
-    running = systems.of(args)
+    running = [system for system in systems.of(args) if wanted(system)]
     if args.kill:
         args.repeat = wanted(running[0])
         return kill_results(args, running[0], one_turn)
