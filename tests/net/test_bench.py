@@ -117,7 +117,7 @@ def others_take_turns_and_are_checked():
     for op, tunings in (("broadcast", 6), ("gather", 5), ("reduce", 6), ("allreduce", 7)):
         done = bench(op, "--nodes", 3, "--size", 400_000, "--rate", 200, "--repeat", 1,
                      "--system", "all", "--json")
-        if "has no package" in done.stderr:
+        if "has no package" in done.stderr or "'apt-get" in done.stderr:
             raise netlib.Skip(netlib.tail(done.stderr))
         assert done.returncode == 0, netlib.tail(done.stderr)
         rows, table = [json.loads(line) for line in done.stdout.splitlines()], done.stderr

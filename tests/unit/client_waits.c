@@ -72,7 +72,7 @@ static void progressive_get(void **state)
 	assert_int_equal(b.ready, 3000);
 	int64_t started = now_ns();
 	assert_int_equal(sar_wait(c->s, &b, 4000, 50 * ms), -ETIMEDOUT);
-	assert_in_range(now_ns() - started, 50 * ms, 1500 * ms);
+	assert_in_range(now_ns() - started, 50 * ms, 10000 * ms);
 	fake_advance(&c->fake, slot, 100000);
 	assert_int_equal(sar_wait(c->s, &b, UINT64_MAX, SAR_FOREVER), 0);
 	assert_int_equal(b.ready, 100000);
@@ -152,13 +152,13 @@ static void death_ends_waits_in_time(void **state)
 	assert_int_equal(sar_put(c->s, test_id("here"), NULL, "here", 4), 0);
 	assert_int_equal(sar_get(c->s, test_id("here"), 0, &here), 0);
 	for (int i = 0; i < COUNT; i++)
-		waiter_start(&w[i], c, "never", (200 + 10 * i) * ms);
+		waiter_start(&w[i], c, "never", (1000 + 10 * i) * ms);
 	wait_for_requests(c, SESSION_GET, COUNT);
 	fake_kill(&c->fake);
 	for (int i = 0; i < COUNT; i++) {
 		pthread_join(w[i].thread, NULL);
 		assert_int_equal(w[i].result, -ENOTCONN);
-		assert_in_range(w[i].took_ns, (200 + 10 * i) * ms, 2000 * ms);
+		assert_in_range(w[i].took_ns, (1000 + 10 * i) * ms, 10000 * ms);
 	}
 	assert_int_equal(sar_get(c->s, test_id("there"), 0, &b), -ENOTCONN);
 	assert_non_null(strstr(sar_error_detail(), "no control on this node: "));
@@ -182,7 +182,7 @@ static void silent_node(void **state)
 	waiter_start(&w, c, "nothing", 10 * ms);
 	pthread_join(w.thread, NULL);
 	assert_int_equal(w.result, -ETIMEDOUT);
-	assert_in_range(w.took_ns, 10 * ms, 5000 * ms);
+	assert_in_range(w.took_ns, 10 * ms, 10000 * ms);
 }
 
 enum { SLOW = 3 };
