@@ -39,6 +39,7 @@ SETTLE_S = 15.0    # in which a healed cluster must be whole
 MEET_S = 3.0       # in which a driver does what it is to be killed at
 END_S = 90.0       # in which drivers must have ended
 EMPTY_S = 20.0     # in which what was deleted must be gone
+BACK_S = 5.0       # in which a node that was away is a member again, with its store
 
 
 class Chaos:
@@ -47,6 +48,7 @@ class Chaos:
         self.config = cluster.config
         self.wrong = []                    # what must not be, in words
         self.lost = {}                     # node -> when its store was lost last
+        self.away = []                     # (nodes, begin, end): others may take them for dead
         self.lives = Counter()             # of the drivers of (node, index)
         self.drivers = {}                  # (node, index) -> (who, child)
         self.down = set()                  # (node, kind) that we have killed
@@ -213,11 +215,13 @@ class Chaos:
         if not lock.acquire(blocking=False):
             return self.say(f"{text}: left out, the one before takes long")
         self.say(f"{text} for {t.lasts:.2f} s")
+        begin = time.monotonic()
         try:
             getattr(self, f"trouble_{t.kind}")(t)
         except BaseException as why:
             self.fail(f"{text}: {why}")
         finally:
+            self.away.append((schedule.hides(t, self.config["nodes"]), begin, time.monotonic()))
             lock.release()
 
     # ---- the run ---------------------------------------------------------------------------
@@ -291,6 +295,20 @@ class Chaos:
             if child.returncode:
                 self.fail(self.last_words(who, child))
 
+    def judge_losses(self):
+        """What was said to be lost: its only holder was away, or in another part of the cluster."""
+        for path in self.directory.glob("*.log"):
+            name = None
+            for line in journal.read(path):
+                if line.word == "call":
+                    name = line.rest.split(" ")[2]
+                elif line.word == "done" and " ENODATA" in line.rest and \
+                        not self.was_away(content.node_of(name), line.at):
+                    self.fail(f"driver {path.stem}: get {name}: {line.rest}, and its node was there")
+
+    def was_away(self, node, at):
+        return any(node in which and begin < at < end + BACK_S for which, begin, end in self.away)
+
     def sweep(self):
         """What must be there, is; what must not, is not; then all is deleted."""
         every, put, kept, deleted = set(), set(), set(), set()
@@ -313,8 +331,7 @@ class Chaos:
         self.drive("sweep", [random.Random(self.options.seed).randrange(self.config["nodes"])])
 
     def is_lost(self, name, begun):
-        node = int(name.split("-")[1].split(".")[0])
-        return self.lost.get(node, -1.0) >= begun
+        return self.lost.get(content.node_of(name), -1.0) >= begun
 
     def check_empty(self):
         until = time.monotonic() + EMPTY_S
@@ -334,6 +351,7 @@ class Chaos:
             self.say("healed")
             self.wait_whole()
         self.end_drivers()
+        self.judge_losses()
         if not self.wrong:
             self.drive("calm", range(self.config["nodes"]))
         if not self.wrong:

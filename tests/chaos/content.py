@@ -21,6 +21,11 @@ def kind_of(name):
     return name.split("-", 1)[0]
 
 
+def node_of(name):
+    """Where it was put: WHO begins with the node."""
+    return int(name.split("-")[1].split(".")[0])
+
+
 def size_of(name):
     return int(name.rsplit("-", 1)[1])
 

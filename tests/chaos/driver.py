@@ -41,7 +41,7 @@ HELD = 3                # views that are kept while other calls are made
 NAMED = {errno.ECONNREFUSED, errno.ENOTCONN, errno.ETIMEDOUT, errno.EAGAIN}
 ALLOWED = {
     "put": NAMED | {errno.ENOSPC, errno.ESTALE},
-    "get": NAMED | {errno.ENOSPC, errno.ESTALE, errno.ENOENT},
+    "get": NAMED | {errno.ENOSPC, errno.ESTALE, errno.ENOENT, errno.ENODATA},  # see judge_losses
     "reduce": NAMED | {errno.ENOSPC},
     "sources": NAMED | {errno.ENOENT, errno.ECANCELED, errno.ENODATA, errno.ENOSPC},
     "delete": NAMED | {errno.ENOENT},

@@ -67,6 +67,13 @@ def busy_with(kind, node):
     return (kind,) if kind in ("lossy", "split") else ("client", node)
 
 
+def hides(t, nodes):
+    """The nodes that others may not reach meanwhile, and whose objects they may take for lost."""
+    if t.kind == "split":
+        return set(range(nodes))
+    return {t.node} if t.kind in PROCESS_KINDS + CABLE_KINDS else set()
+
+
 def make(seed, seconds, nodes, drivers, kinds=None):
     """Troubles in order, all over by `seconds`."""
     draw = random.Random(f"{seed}/schedule")

@@ -6,7 +6,6 @@
 each node says.
 """
 
-import json
 import os
 import signal
 import subprocess
@@ -23,27 +22,24 @@ ROUNDS = int(sys.argv[sys.argv.index("--rounds") + 1]) if "--rounds" in sys.argv
 BEST_MAX_S = 1.5   # a connection alone is given up after 3 s
 WORST_MAX_S = 30.0  # the machine may be busy with other things
 BACK_MAX_S = 60.0
+AGAIN_S = 0.25      # until the service manager starts a killed process
 STARVED_S = 8.0
 STARVED_NODES = 8
 
 
-def state_of(cluster, node, about):
-    done = subprocess.run([nodes.binary("cli"), "status", "--json"], capture_output=True,
-                          text=True, env=nodes.environment(cluster.config, node), timeout=30)
-    for line in done.stdout.splitlines():
-        entry = json.loads(line)
-        if entry["node"] == about:
-            return entry["state"]
-    return None
+def row_of(cluster, node, about):
+    """What a node says of another; {} when it says nothing."""
+    rows = nodes.status_lines(cluster.config, node)
+    return next((row for row in rows if row["node"] == about), {})
 
 
-def until_all_say(cluster, about, is_up, since, limit_s):
-    """Seconds from since until the last of the others says so; asks all of them at once."""
+def until_all_say(cluster, about, true_of, since, limit_s):
+    """Seconds from since until what the last of the others says is so; asks all of them at once."""
     took = {}
 
     def watch(node):
         while time.monotonic() - since < limit_s:
-            if (state_of(cluster, node, about) == "up") == is_up:
+            if true_of(row_of(cluster, node, about)):
                 took[node] = time.monotonic() - since
                 return
 
@@ -58,6 +54,25 @@ def until_all_say(cluster, about, is_up, since, limit_s):
     return max(took.values())
 
 
+def is_up(row):
+    return row.get("state") == "up"
+
+
+def is_not_up(row):
+    return not is_up(row)
+
+
+def in_time(gone):
+    """The words for it, when the others knew early enough."""
+    assert min(gone) < BEST_MAX_S, f"the best of {gone} s"
+    return f"known after {median(gone):.2f} s (median), {max(gone):.2f} s (worst of {len(gone)})"
+
+
+def kill_both(cluster, victim):
+    for pid in nodes.pids(cluster.config, [victim]):
+        os.kill(pid, signal.SIGKILL)
+
+
 def measured(end, bring_back):
     """Rounds of: node 1, 2, ... ends, all know, it comes back, all know."""
     netlib.need_daemons()
@@ -68,27 +83,58 @@ def measured(end, bring_back):
             victim = 1 + turn % (NODES - 1)
             since = time.monotonic()
             end(cluster, victim)
-            gone.append(until_all_say(cluster, victim, False, since, WORST_MAX_S))
+            gone.append(until_all_say(cluster, victim, is_not_up, since, WORST_MAX_S))
             since = time.monotonic()
             bring_back(cluster, victim)
-            back.append(until_all_say(cluster, victim, True, since, BACK_MAX_S))
+            back.append(until_all_say(cluster, victim, is_up, since, BACK_MAX_S))
             time.sleep(2)
-    assert min(gone) < BEST_MAX_S, f"the best of {gone} s"
-    return (f"known after {median(gone):.2f} s (median), {max(gone):.2f} s (worst of {len(gone)}); "
-            f"back after {median(back):.2f} s, {max(back):.2f} s")
+    return f"{in_time(gone)}; back after {median(back):.2f} s, {max(back):.2f} s"
 
 
 def a_killed_node_is_known():
-    def end(cluster, victim):
-        for pid in nodes.pids(cluster.config, [victim]):
-            os.kill(pid, signal.SIGKILL)
-
-    return measured(end, lambda cluster, victim: cluster.verb("start", victim))
+    return measured(kill_both, lambda cluster, victim: cluster.verb("start", victim))
 
 
 def a_cut_node_is_known():
     return measured(lambda cluster, victim: network.set_link(cluster.config, victim, False),
                     lambda cluster, victim: network.set_link(cluster.config, victim, True))
+
+
+def start_again(cluster, victim):
+    """As its units do."""
+    time.sleep(AGAIN_S)
+    for kind in nodes.KINDS:
+        nodes.forget(cluster.config, victim, kind)
+    nodes.start_all(cluster.config, [victim])
+
+
+def a_node_that_begins_anew_is_known():
+    """Both processes die and are started at once, before anybody could call the node dead. From the
+    kill until no other node takes it for what it was; until all know its new incarnation."""
+    netlib.need_daemons()
+    gone, anew = [], []
+    with Cluster(NODES, "--store", 32) as cluster, netlib.scratch() as directory:
+        netlib.make_file(directory / "sent", 1 << 20)
+        for turn in range(ROUNDS):
+            victim = 1 + turn % (NODES - 1)
+            cluster.must(victim, "sarissa", "put", f"only-{turn}", directory / "sent")
+            time.sleep(2)
+            before = row_of(cluster, 0, victim)["incarnation"]
+            since = time.monotonic()
+            kill_both(cluster, victim)
+            starter = threading.Thread(target=start_again, args=(cluster, victim))
+            starter.start()
+            gone.append(until_all_say(cluster, victim, lambda row: is_not_up(row) or
+                                      row["incarnation"] != before, since, BACK_MAX_S))
+            anew.append(until_all_say(cluster, victim, lambda row: is_up(row) and
+                                      row["incarnation"] > before, since, BACK_MAX_S))
+            starter.join()
+            mine = netlib.own_status(cluster, victim)
+            assert mine["store_used"] == 0 and mine["objects"] == 0, mine
+            for node in range(NODES):
+                netlib.wait_for(lambda: cluster.run(node, "sarissa", "stat", f"only-{turn}")
+                                .returncode == 4, 2, "what was only there is gone")
+    return f"{in_time(gone)}; anew after {median(anew):.2f} s, {max(anew):.2f} s"
 
 
 def nobody_dies_of_a_busy_machine():
@@ -111,4 +157,5 @@ def nobody_dies_of_a_busy_machine():
         return f"{len(children)} busy programs for {STARVED_S:.0f} s"
 
 
-netlib.run(a_killed_node_is_known, a_cut_node_is_known, nobody_dies_of_a_busy_machine)
+netlib.run(a_killed_node_is_known, a_cut_node_is_known, a_node_that_begins_anew_is_known,
+           nobody_dies_of_a_busy_machine)
