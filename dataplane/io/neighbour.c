@@ -101,6 +101,7 @@ static struct neighbour *table_create(struct neighbour_table *t, struct key k, u
 	store(&n->confirmed_ns, now_ns);
 	store(&n->ask_at_ns, now_ns);
 	atomic_store_explicit(&n->asked, 0, memory_order_release);
+	atomic_store_explicit(&n->wanted, 0, memory_order_release);
 	return n;
 }
 
@@ -142,8 +143,12 @@ unsigned neighbour_find(struct neighbour_table *t, const uint8_t *ip, uint64_t n
 		return 0;
 	if (load(&n->used_ns) + NEIGHBOUR_ASK_MAX_NS < now_ns)
 		store(&n->used_ns, now_ns);
-	if (!(word & KNOWN_BIT))
-		return entry_ask(n, now_ns) ? NEIGHBOUR_ASK : 0;
+	if (!(word & KNOWN_BIT)) {
+		if (!entry_ask(n, now_ns))
+			return 0;
+		atomic_store_explicit(&n->wanted, 1, memory_order_release);
+		return NEIGHBOUR_ASK;
+	}
 	memcpy(mac, &word, 6);
 	if (!t->ageing || now_ns < load(&n->confirmed_ns) + NEIGHBOUR_FRESH_NS)
 		return NEIGHBOUR_KNOWN;
@@ -177,9 +182,15 @@ enum neighbour_state neighbour_at(struct neighbour_table *t, uint32_t i, uint64_
 	if (entry_empty(n))
 		return NEIGHBOUR_EMPTY;
 	memcpy(ip, k.word, 16);
-	if (load(&n->used_ns) + entry_keep_ns(n) < now_ns)
-		return NEIGHBOUR_UNUSED;
-	return load(&n->mac) ? NEIGHBOUR_IN_USE : NEIGHBOUR_WANTED;
+	if (load(&n->mac) == 0)
+		return atomic_load_explicit(&n->wanted, memory_order_acquire) ? NEIGHBOUR_WANTED
+									      : NEIGHBOUR_UNUSED;
+	return load(&n->used_ns) + NEIGHBOUR_KEEP_NS < now_ns ? NEIGHBOUR_UNUSED : NEIGHBOUR_IN_USE;
+}
+
+void neighbour_take(struct neighbour_table *t, uint32_t i)
+{
+	atomic_store_explicit(&t->entry[i].wanted, 0, memory_order_release);
 }
 
 void neighbour_forget(struct neighbour_table *t, const uint8_t *ip)

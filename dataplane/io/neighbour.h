@@ -35,8 +35,9 @@ struct neighbour {
 	_Atomic uint64_t ip[2];
 	_Atomic uint64_t mac; /* low 48 bits, bit 48 set; 0: not known */
 	_Atomic uint64_t used_ns, confirmed_ns, ask_at_ns;
-	_Atomic uint32_t asked; /* times since the last answer */
-	uint32_t pad[3];
+	_Atomic uint32_t asked;	 /* times since the last answer */
+	_Atomic uint32_t wanted; /* the main thread has not seen the last question yet */
+	uint32_t pad[2];
 };
 _Static_assert(sizeof(struct neighbour) == 64, "an entry is one cache line");
 
@@ -61,12 +62,14 @@ void neighbour_learn(struct neighbour_table *t, const uint8_t *ip, const uint8_t
 /* Entry i, for the main thread: what it says of the address that is copied to ip. */
 enum neighbour_state {
 	NEIGHBOUR_EMPTY,
-	NEIGHBOUR_WANTED, /* somebody sends there and the answer is missing */
+	NEIGHBOUR_WANTED, /* a worker has asked, however long ago, and the answer is missing */
 	NEIGHBOUR_IN_USE, /* known, and used within NEIGHBOUR_KEEP_NS */
 	NEIGHBOUR_UNUSED,
 };
 enum neighbour_state neighbour_at(struct neighbour_table *t, uint32_t i, uint64_t now_ns,
 				  uint8_t *ip);
+/* The question about entry i is being seen to; it is WANTED again with the next one. */
+void neighbour_take(struct neighbour_table *t, uint32_t i);
 
 /* The address is not to be used any more; a later find asks again. */
 void neighbour_forget(struct neighbour_table *t, const uint8_t *ip);

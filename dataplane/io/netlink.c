@@ -174,42 +174,46 @@ static struct request neighbour_request(struct netlink *k, const uint8_t *ip, ui
 	return r;
 }
 
-/* Asks the kernel about a next hop; when it does not know, makes it ask the link (NTF_USE): the
- * answer then comes as an event. */
-static bool netlink_neighbour(struct netlink *k, const uint8_t *next_hop, uint8_t *mac)
+/* What the kernel knows of a next hop. */
+static bool netlink_look_up(struct netlink *k, const uint8_t *next_hop, struct neighbour_news *out)
 {
 	_Alignas(struct nlmsghdr) uint8_t buffer[NETLINK_BUFFER];
-	struct neighbour_news news;
 	struct request r = neighbour_request(k, next_hop, RTM_GETNEIGH, 0, 0);
-	if (netlink_ask(k, &r, buffer) == 0 && read_neighbour((void *)buffer, k->ifindex, &news) &&
-	    news.has_mac && (news.state & USABLE)) {
-		memcpy(mac, news.mac, 6);
-		return true;
-	}
-	r = neighbour_request(k, next_hop, RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_ACK, NTF_USE);
+	return netlink_ask(k, &r, buffer) == 0 && read_neighbour((void *)buffer, k->ifindex, out) &&
+	       out->has_mac && (out->state & USABLE);
+}
+
+/* Makes the kernel ask the link, as if it sent there itself: the answer comes as an event. Not for
+ * an entry that an administrator has set: since Linux 5.16 that would make it one that ages. */
+static void netlink_use(struct netlink *k, const uint8_t *next_hop)
+{
+	_Alignas(struct nlmsghdr) uint8_t buffer[NETLINK_BUFFER];
+	struct request r = neighbour_request(k, next_hop, RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_ACK,
+					     NTF_USE);
 	netlink_ask(k, &r, buffer);
-	return false;
 }
 
 static void netlink_resolve_entry(struct netlink *k, uint32_t i, const uint8_t *ip, uint64_t now_ns)
 {
-	uint8_t mac[6], hop[16] = {0};
+	struct neighbour_news news;
+	uint8_t hop[16] = {0};
 	bool found = netlink_next_hop(k, ip, hop);
 	if (!found || memcmp(hop, k->next_hop[i], sizeof(hop)) != 0)
 		neighbour_forget(k->table, ip);
 	memcpy(k->next_hop[i], hop, sizeof(hop));
-	if (found && netlink_neighbour(k, hop, mac))
-		neighbour_learn(k->table, ip, mac, false, now_ns);
+	if (found && netlink_look_up(k, hop, &news))
+		neighbour_learn(k->table, ip, news.mac, false, now_ns);
+	else if (found)
+		netlink_use(k, hop);
 }
 
 /* Keeps the kernel's entry of a peer we send to alive and checked: the kernel does not see our
  * packets, so without this it would forget the peer, or not notice that it moved. */
 static void netlink_refresh_entry(struct netlink *k, uint32_t i)
 {
-	_Alignas(struct nlmsghdr) uint8_t buffer[NETLINK_BUFFER];
-	struct request r = neighbour_request(k, k->next_hop[i], RTM_NEWNEIGH,
-					     NLM_F_CREATE | NLM_F_ACK, NTF_USE);
-	netlink_ask(k, &r, buffer);
+	struct neighbour_news news;
+	if (!netlink_look_up(k, k->next_hop[i], &news) || !(news.state & (NUD_PERMANENT | NUD_NOARP)))
+		netlink_use(k, k->next_hop[i]);
 }
 
 void netlink_resolve(struct netlink *k, uint64_t now_ns)
@@ -219,6 +223,8 @@ void netlink_resolve(struct netlink *k, uint64_t now_ns)
 	uint8_t ip[16];
 	for (uint32_t i = 0; i < NEIGHBOURS; i++) {
 		enum neighbour_state state = neighbour_at(k->table, i, now_ns, ip);
+		if (state == NEIGHBOUR_WANTED)
+			neighbour_take(k->table, i);
 		if (state == NEIGHBOUR_WANTED || (state == NEIGHBOUR_IN_USE && all))
 			netlink_resolve_entry(k, i, ip, now_ns);
 		else if (state == NEIGHBOUR_IN_USE && refresh)
