@@ -110,7 +110,8 @@ static void a_hello_of_an_ended_life_is_told_so(void **state)
 
 /* ---- what follows for the directory (reshard.c) -------------------------------------------- */
 
-/* We open what the other opens as well: the worker tells of its connection, and once more for ours. */
+/* We open what the other opens as well: the worker tells of its connection, and once more for ours.
+ */
 static void who_has_said_hello_is_heard_for_good(void **state)
 {
 	struct fixture *f = begin(false);
