@@ -188,8 +188,8 @@ static bool netlink_look_up(struct netlink *k, const uint8_t *next_hop, struct n
 static void netlink_use(struct netlink *k, const uint8_t *next_hop)
 {
 	_Alignas(struct nlmsghdr) uint8_t buffer[NETLINK_BUFFER];
-	struct request r = neighbour_request(k, next_hop, RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_ACK,
-					     NTF_USE);
+	struct request r =
+		neighbour_request(k, next_hop, RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_ACK, NTF_USE);
 	netlink_ask(k, &r, buffer);
 }
 
@@ -212,7 +212,8 @@ static void netlink_resolve_entry(struct netlink *k, uint32_t i, const uint8_t *
 static void netlink_refresh_entry(struct netlink *k, uint32_t i)
 {
 	struct neighbour_news news;
-	if (!netlink_look_up(k, k->next_hop[i], &news) || !(news.state & (NUD_PERMANENT | NUD_NOARP)))
+	if (!netlink_look_up(k, k->next_hop[i], &news) ||
+	    !(news.state & (NUD_PERMANENT | NUD_NOARP)))
 		netlink_use(k, k->next_hop[i]);
 }
 
