@@ -381,10 +381,6 @@ static void peers_up(struct control *c, unsigned worker, const struct record *r)
 		peers_close_conn(c, worker, r->peer.conn);
 		return;
 	}
-	/* Both sides opened it at a time, and the worker says so twice: the HELLO that came between
-	 * will not come again. */
-	if (conn->handle == r->peer.conn && l->state == LINK_UP && l->conn == conn->handle)
-		return;
 	*conn = (struct conn){.handle = r->peer.conn,
 			      .link = l,
 			      .incarnation = r->peer.incarnation,

@@ -110,22 +110,6 @@ static void a_hello_of_an_ended_life_is_told_so(void **state)
 
 /* ---- what follows for the directory (reshard.c) -------------------------------------------- */
 
-/* We open what the other opens as well: the worker tells of its connection, and once more for ours.
- */
-static void who_has_said_hello_is_heard_for_good(void **state)
-{
-	struct fixture *f = begin(false);
-
-	meet(f, 1);
-	f->sent_count = 0;
-	link_up(f, 1);
-	tell(f, 1, 2, MEMBER_ALIVE, 50);
-	assert_int_equal(peers_node(f->core, 2)->member_incarnation, 50);
-	assert_int_equal(control_counters(f->core)->messages_before_hello, 0);
-	assert_int_equal(sent(f, MESSAGE_HELLO), 0);
-	end(f);
-}
-
 static void get_from(struct fixture *f, uint32_t n, struct object_id id, uint64_t request)
 {
 	struct message m = {.kind = MESSAGE_GET, .request = request};
@@ -357,7 +341,6 @@ int main(void)
 		cmocka_unit_test(our_own_end_is_refuted),
 		cmocka_unit_test(forged_numbers_and_addresses_are_strange),
 		cmocka_unit_test(a_hello_of_an_ended_life_is_told_so),
-		cmocka_unit_test(who_has_said_hello_is_heard_for_good),
 		cmocka_unit_test(a_request_for_another_owner_is_sent_away),
 		cmocka_unit_test(a_dead_member_waits_for_nothing),
 		cmocka_unit_test(a_delete_waits_until_the_next_owner_knows_or_is_dead),
