@@ -83,11 +83,12 @@ static void combine_book(struct engine *e, struct buffer *b, const struct combin
 static uint32_t combine_pass(struct engine *e, struct buffer *b, uint32_t chunk, struct in_edge *i,
 			     const uint8_t *payload)
 {
-	struct combine m = {.count = 0};
+	struct combine m;
 	uint32_t before = b->counts != NULL ? b->counts[chunk] : 0;
 
 	if (!combine_open(b, chunk))
 		return 0;
+	m.count = m.added = 0; /* the arrays are read no further than written */
 	if (before > 0)
 		m.source[m.count++] = b->data + (uint64_t)chunk * b->chunk_bytes;
 	if (payload != NULL)

@@ -148,7 +148,9 @@ static void rx_prefetch(struct worker *w, struct rte_mbuf *m)
 	else if (data[14] != 0x45)
 		return;
 	struct packet_in in = {.data = data + at, .length = (uint16_t)(m->data_len - at)};
+	uint64_t begin = worker_stage_begin(w);
 	engine_prefetch(w->session->engine, &in);
+	worker_stage_end(w, IO_AHEAD, begin);
 }
 
 static void rx_packets(struct worker *w, struct rte_mbuf **m, unsigned count, uint64_t now_ns)

@@ -155,10 +155,12 @@ static unsigned tx_heads(struct worker *w)
 }
 
 /* The store is cold: payload of the next packet is fetched while this one is copied and sealed. */
-static void tx_prefetch(const struct packet_out *out)
+static void tx_prefetch(struct worker *w, const struct packet_out *out)
 {
+	uint64_t begin = worker_stage_begin(w);
 	for (unsigned at = 0; at < out->payload_length; at += RTE_CACHE_LINE_SIZE)
 		rte_prefetch0(out->payload + at);
+	worker_stage_end(w, IO_AHEAD, begin);
 }
 
 static unsigned tx_round(struct worker *w, unsigned room, uint64_t now_ns)
@@ -174,7 +176,7 @@ static unsigned tx_round(struct worker *w, unsigned room, uint64_t now_ns)
 	unsigned n = engine_transmit(w->session->engine, out, room, now_ns);
 	for (unsigned i = 0; i < n; i++) {
 		if (i + 1 < n)
-			tx_prefetch(&out[i + 1]);
+			tx_prefetch(w, &out[i + 1]);
 		if (tx_frame(w, w->head[i], &out[i], now_ns))
 			frame[ready++] = w->head[i];
 		else

@@ -41,6 +41,7 @@ enum io_stage {
 	IO_TX_DRIVER,
 	IO_COPY, /* payload into the packet */
 	IO_SEAL,
+	IO_AHEAD, /* fetching what the next packets need */
 	IO_STAGES,
 };
 
