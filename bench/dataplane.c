@@ -4,7 +4,7 @@
  * dataplane's own receive and transmit paths. Beside it, in the same run: memcpy of the same
  * chunks, and testpmd forwarding on the same kind of device.
  */
-#include "dataplane.h"
+#include "dataplane_end.h"
 
 #include <getopt.h>
 #include <sched.h>
@@ -15,10 +15,11 @@
 #include <rte_eal.h>
 
 static const char usage[] =
-	"Usage: dataplane [--json] [--seconds S] [--mib N] [--mtu BYTES]... [--patience S]\n"
+	"Usage: dataplane [--seconds S] [--mib N] [--mtu BYTES]... [--patience S]\n"
 	"                 [--no-testpmd]\n"
-	"Two endpoints on one core over net_ring. Default: MTU 1500, 3498 and 9000, 2 s each,\n"
-	"objects of 64 MiB, each of which may take 30 s. Cycles are those of both endpoints together, per packet with payload.\n";
+	"Two endpoints on one core over net_ring, one line of JSON per MTU. Default: MTU 1500, 3498\n"
+	"and 9000, 2 s each, objects of 64 MiB, each of which may take 30 s. Cycles are those of\n"
+	"both endpoints together, per packet with payload.\n";
 
 struct row {
 	uint16_t mtu;
@@ -56,17 +57,11 @@ static void print_json(const struct row *r)
 	double pps = (double)p->packets / p->seconds;
 	printf("{\"op\":\"dataplane\",\"mtu\":%u,\"chunk_bytes\":%u,\"bytes\":%llu,"
 	       "\"seconds\":%.3f,\"packets_per_s\":%.0f,\"payload_gbit_s\":%.3f,"
-	       "\"cycles_per_packet\":{\"total\":%.1f,\"protocol\":%.1f,\"driver\":%.1f,"
-	       "\"headers\":%.1f,\"check\":%.1f,\"receive\":%.1f,\"copy_in\":%.1f,\"ack\":%.1f,"
-	       "\"transmit\":%.1f,\"copy_out\":%.1f,\"seal\":%.1f,\"accounting\":%.1f},"
-	       "\"tsc_hz\":%llu,",
+	       "\"tsc_hz\":%llu,\"cycles_per_packet\":{\"total\":%.1f,\"accounting\":%.1f,",
 	       r->mtu, p->chunk_bytes, (unsigned long long)p->bytes, p->seconds, pps, gbit(r),
-	       per_packet(p, p->cycles), per_packet(s, protocol(s)), per_packet(s, s->stage.driver),
-	       per_packet(s, s->stage.headers), per_packet(s, s->stage.check),
-	       per_packet(s, s->stage.receive), per_packet(s, s->stage.copy_in),
-	       per_packet(s, s->stage.ack), per_packet(s, s->stage.transmit),
-	       per_packet(s, s->stage.copy_out), per_packet(s, s->stage.seal), accounting(r),
-	       (unsigned long long)rte_get_tsc_hz());
+	       (unsigned long long)rte_get_tsc_hz(), per_packet(p, p->cycles), accounting(r));
+	stages_print(&s->stage, s->packets);
+	printf("},");
 	printf("\"memcpy_gbit_s\":%.3f,\"memcpy_ratio\":%.4f,", r->memcpy_bytes_per_s * 8e-9,
 	       gbit(r) / (r->memcpy_bytes_per_s * 8e-9));
 	const struct pair_result *sum = &r->sum, *ss = &r->sum_staged;
@@ -84,36 +79,8 @@ static void print_json(const struct row *r)
 		printf("\"testpmd_packets_per_s\":null,\"testpmd_ratio\":null}\n");
 }
 
-static void print_table(const struct row *r)
-{
-	const struct pair_result *p = &r->plain, *s = &r->staged;
-	printf("MTU %u, chunks of %u bytes: %.2f Mpkt/s, %.2f Gbit/s payload, %.0f cycles/packet\n",
-	       r->mtu, p->chunk_bytes, (double)p->packets / p->seconds * 1e-6, gbit(r),
-	       per_packet(p, p->cycles));
-	printf("  receive %.0f, ack %.0f, transmit %.0f (protocol %.0f); check %.0f, seal %.0f; "
-	       "copy in %.0f, out %.0f; headers %.0f, driver %.0f; of these, reading the clock %.0f\n",
-	       per_packet(s, s->stage.receive), per_packet(s, s->stage.ack),
-	       per_packet(s, s->stage.transmit), per_packet(s, protocol(s)),
-	       per_packet(s, s->stage.check), per_packet(s, s->stage.seal),
-	       per_packet(s, s->stage.copy_in), per_packet(s, s->stage.copy_out),
-	       per_packet(s, s->stage.headers), per_packet(s, s->stage.driver), accounting(r));
-	const struct pair_result *sum = &r->sum, *ss = &r->sum_staged;
-	printf("  added to an f32 object of the receiver: %.2f Gbit/s, %.0f cycles/packet; receive "
-	       "%.0f, protocol %.0f, add %.0f\n",
-	       (double)sum->bytes * 8e-9 / sum->seconds, per_packet(sum, sum->cycles),
-	       per_packet(ss, ss->stage.receive), per_packet(ss, protocol(ss)),
-	       per_packet(ss, ss->stage.copy_in));
-	printf("  two objects of one node added up: %.0f cycles/chunk, of which the kernel %.0f\n",
-	       r->local.cycles, r->local.kernel_cycles);
-	printf("  memcpy of the same chunks %.2f Gbit/s (we: %.2f of it)",
-	       r->memcpy_bytes_per_s * 8e-9, gbit(r) / (r->memcpy_bytes_per_s * 8e-9));
-	if (r->testpmd_pps > 0)
-		printf("; testpmd io %.1f Mpkt/s", r->testpmd_pps * 1e-6);
-	printf("\n");
-}
-
 struct settings {
-	bool json, testpmd;
+	bool testpmd;
 	double seconds, patience_s;
 	uint64_t object_bytes;
 	uint16_t mtu[8];
@@ -144,8 +111,7 @@ static bool measure(struct row *r, const struct settings *s)
 
 static bool settings_parse(int argc, char **argv, struct settings *s)
 {
-	static const struct option rows[] = {{"json", no_argument, NULL, 'j'},
-					     {"seconds", required_argument, NULL, 's'},
+	static const struct option rows[] = {{"seconds", required_argument, NULL, 's'},
 					     {"mib", required_argument, NULL, 'b'},
 					     {"mtu", required_argument, NULL, 'm'},
 					     {"patience", required_argument, NULL, 'p'},
@@ -156,9 +122,6 @@ static bool settings_parse(int argc, char **argv, struct settings *s)
 		.testpmd = true, .seconds = 2, .patience_s = 30, .object_bytes = 64u << 20};
 	for (int c; (c = getopt_long(argc, argv, "", rows, NULL)) != -1;) {
 		switch (c) {
-		case 'j':
-			s->json = true;
-			break;
 		case 't':
 			s->testpmd = false;
 			break;
@@ -230,7 +193,7 @@ int main(int argc, char **argv)
 		struct row r = {.mtu = s.mtu[i]};
 		if (!measure(&r, &s))
 			return 1;
-		(s.json ? print_json : print_table)(&r);
+		print_json(&r);
 		fflush(stdout);
 	}
 	rte_eal_cleanup();

@@ -8,16 +8,17 @@
 
 struct pair;
 
+struct stage_cycles {
+	uint64_t driver, headers, ahead, check, receive, copy_in, ack, transmit, copy_out, seal;
+};
+
 struct pair_result {
 	double seconds;
 	uint64_t bytes;	  /* of payload */
 	uint64_t packets; /* that carried payload */
 	uint64_t cycles;
 	uint16_t chunk_bytes;
-	/* cycles, both endpoints together; zero without accounting */
-	struct {
-		uint64_t driver, headers, check, receive, copy_in, ack, transmit, copy_out, seal;
-	} stage;
+	struct stage_cycles stage; /* of both endpoints together; zero without accounting */
 };
 
 /* Two endpoints in this thread, joined by one net_ring device. patience_s: how long an object may
@@ -32,7 +33,7 @@ bool pair_run(struct pair *p, double seconds, bool stages, bool reduce, struct p
 double pair_memcpy(struct pair *p, double seconds);
 void pair_close(struct pair *p);
 /* Zeroed, in huge pages where there are some, to be unmapped; NULL: none. */
-void *pair_memory(uint64_t bytes);
+void *end_memory(uint64_t bytes);
 
 struct local_result {
 	double cycles, kernel_cycles; /* per chunk; of the kernel alone, called chunk by chunk */

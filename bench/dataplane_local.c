@@ -41,10 +41,10 @@ static bool local_open(struct local *l)
 	l->chunks = chunk_count(l->object_bytes, l->chunk_bytes);
 	c.incarnation = 1;
 	c.store_bytes = l->store_bytes = local_maps_offset(l) + local_maps_bytes(l);
-	c.store = l->store = pair_memory(c.store_bytes);
+	c.store = l->store = end_memory(c.store_bytes);
 	c.counters = &l->counters;
 	l->engine_bytes = engine_bytes(&c);
-	void *memory = pair_memory(l->engine_bytes);
+	void *memory = end_memory(l->engine_bytes);
 	if (!l->store || !memory)
 		return false;
 	float *word = (float *)(void *)(l->store + l->object_bytes);

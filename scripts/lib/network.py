@@ -173,16 +173,21 @@ def pin_receive(netns, pattern, first=0):
              f" printf %x $((1 << (i % {os.cpu_count()}))) >$q/rps_cpus; done; i=$((i+1)); done")
 
 
-def connect_tap(config, node, device):
-    """Joins the kernel's side of the dataplane's tap to the cable, frame for frame."""
-    netns = node_netns(config["name"], node)
+def join(netns, one, other):
+    """What comes in on one of two devices goes out on the other, frame for frame."""
     lines = []
-    for here, there in ((device, "eth0"), ("eth0", device)):
+    for here, there in ((one, other), (other, one)):
         lines += [f"qdisc replace dev {here} clsact",
                   f"filter replace dev {here} ingress pref 1 handle 800::800 protocol all u32"
                   f" match u32 0 0 action mirred egress redirect dev {there}"]
     tc_batch(netns, lines)
-    ip_batch(netns, [f"link set {device} up"])
+    ip_batch(netns, [f"link set {device} up" for device in (one, other)])
+
+
+def connect_tap(config, node, device):
+    """Joins the kernel's side of the dataplane's tap to the cable."""
+    netns = node_netns(config["name"], node)
+    join(netns, device, "eth0")
     pin_receive(netns, device, node)
 
 

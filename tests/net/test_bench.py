@@ -277,7 +277,7 @@ def wrong_arguments_are_refused():
 
 
 def an_object_that_does_not_come_ends_the_run():
-    done = bench("dataplane", "--mtu", 1500, "--mib", 64, "--patience", 0.0005, "--no-testpmd")
+    done = bench("dataplane", "--device", "ring", "--mtu", 1500, "--patience", 0.0005, "--no-testpmd")
     assert done.returncode == 1 and "the object does not arrive" in done.stderr, done
     done = bench("dataplane", "--patience", 0)
     assert done.returncode == 2, done
