@@ -47,12 +47,23 @@ static void calls_free(struct control *c, struct call *call)
 
 static void calls_fire(struct control *c, struct timer *t);
 
-static void calls_rearm(struct control *c, struct call *call)
+static void calls_again(struct control *c, struct call *call, uint64_t pause_ns)
 {
-	uint64_t at = c->now_ns + c->config.retry_ns;
+	uint64_t at = c->now_ns + pause_ns;
 
 	timers_set(&c->timers, &call->timer, at < call->deadline_ns ? at : call->deadline_ns,
 		   calls_fire);
+}
+
+static void calls_rearm(struct control *c, struct call *call)
+{
+	calls_again(c, call, c->config.retry_ns);
+}
+
+/* The node lives, but cannot answer it yet. */
+static void calls_later(struct control *c, struct call *call)
+{
+	calls_again(c, call, control_backoff(c, ++call->redirects));
 }
 
 static void calls_fire(struct control *c, struct timer *t)
@@ -161,10 +172,12 @@ void calls_answer(struct control *c, struct node *n, const struct message *m)
 		return;
 	}
 	calls_measure(c, call);
-	if (call->end(c, call, m))
-		calls_rearm(c, call);
-	else
+	if (!call->end(c, call, m))
 		calls_free(c, call);
+	else if (m->kind == MESSAGE_REPLY) /* not now */
+		calls_later(c, call);
+	else
+		calls_rearm(c, call);
 }
 
 void calls_resend(struct control *c, struct node *n)
@@ -196,7 +209,6 @@ void calls_gone(struct control *c, struct node *n)
 void calls_redirected(struct control *c, struct node *n, const struct message *m)
 {
 	struct call *call = calls_find(c, n, m->request);
-	uint64_t at;
 
 	if (call == NULL || reshard_id(&call->message) == NULL) {
 		c->counters.messages_unexpected++;
@@ -204,9 +216,7 @@ void calls_redirected(struct control *c, struct node *n, const struct message *m
 	}
 	if (m->members.digest != members_digest(c))
 		gossip_probe(c, n);
-	at = c->now_ns + control_backoff(c, ++call->redirects);
-	timers_set(&c->timers, &call->timer, at < call->deadline_ns ? at : call->deadline_ns,
-		   calls_fire);
+	calls_later(c, call);
 }
 
 void calls_move(struct control *c)

@@ -18,7 +18,7 @@ struct call;
 #define CALLS_INDEX_MASK ((1u << CALLS_INDEX_BITS) - 1)
 
 /* answer is NULL when the deadline has passed. A call that was told the end is gone on return. An
- * answer for which it returns true (GOT, "wait") leaves the call open. */
+ * answer for which it returns true (GOT, "wait"; REPLY, "not now") leaves the call open. */
 typedef bool call_end(struct control *c, struct call *call, const struct message *answer);
 
 struct call {
@@ -30,7 +30,7 @@ struct call {
 	call_end *end;
 	void *owner;
 	uint64_t cookie;	/* the owner's own */
-	uint32_t redirects;	/* times in a row that we were sent away */
+	uint32_t redirects;	/* times in a row that we were sent away, or told to ask later */
 	uint32_t value_slot;	/* HAVE: object whose bytes go along, or TABLE_SLOT_NONE */
 	struct message message; /* without value */
 };

@@ -199,6 +199,17 @@ void combine_refused(struct control *c, struct combine *k)
 		combine_give_up(c, k, false, "its reduce begins again: get it again");
 }
 
+void combine_keep(struct control *c)
+{
+	list_each(l, after, &c->combines.active)
+	{
+		struct combine *k = list_item(l, struct combine, active);
+
+		if (k->hidden && control_shard(c, &k->target) != k->coordinator)
+			combine_give_up(c, k, false, "its reduce begins again: get it again");
+	}
+}
+
 void combine_done(struct control *c, struct combine *k)
 {
 	k->done = true;

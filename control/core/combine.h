@@ -116,6 +116,9 @@ void combine_killed(struct control *c, struct combine *k);
 void combine_stage_lost(struct control *c, struct combine *k);
 /* A node has become reachable, or a connection to it has come up. */
 void combine_node_up(struct control *c, struct node *n);
+/* The members have changed: hidden objects of reduces that are another's to make are given up, so
+ * that they do not take from its link what those need that are made for it. */
+void combine_keep(struct control *c);
 /* No message reaches the node any more. */
 void combine_node_down(struct control *c, const struct node *n);
 /* Whether some part waits for this link. */

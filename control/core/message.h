@@ -243,7 +243,10 @@ struct message_members { /* REDIRECT: digest only */
 	const struct message_member *members;
 };
 
-enum { MESSAGE_REDUCE_SPREAD = 1 /* flags: all contributors will get the result */ };
+enum {				  /* flags */
+       MESSAGE_REDUCE_SPREAD = 1, /* all contributors will get the result */
+       MESSAGE_REDUCE_AGAIN = 2,  /* another coordinator is lost, and no result was agreed to */
+};
 
 /* REDUCE; REDUCED: target, timeout_ns, 0 or UINT64_MAX, and asked, 0: it is not the asker's own */
 struct message_reduce {

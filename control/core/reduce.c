@@ -289,7 +289,7 @@ const char *reduce_wrong(const struct message_reduce *m)
 		return "no sources: name at least one";
 	if (m->num == 0 || m->num > m->count)
 		return "num is not between 1 and the number of sources";
-	if (m->flags & ~(uint32_t)MESSAGE_REDUCE_SPREAD)
+	if (m->flags & ~(uint32_t)(MESSAGE_REDUCE_SPREAD | MESSAGE_REDUCE_AGAIN))
 		return "unknown flags: use nodes of one version";
 	for (uint32_t i = 0; i < m->count; i++) {
 		if (object_id_equal(&m->sources[i], &m->target))

@@ -150,8 +150,15 @@ static void reduce_known(struct control *c, struct reduce_source *s, const struc
 	s->generation = got->generation;
 	s->node = got->holder;
 	s->arrival = ++r->arrivals;
-	if (r->small && r->size <= OBJECT_INLINE_MAX && reduce_small(c, r, s, got))
-		return;
+	if (r->small && r->size <= OBJECT_INLINE_MAX) {
+		/* Nobody agrees to small ones: one that was read may be about to be announced. */
+		if (reshard_settling(c, &r->by_id.id)) {
+			reduce_drop(c, r);
+			return;
+		}
+		if (reduce_small(c, r, s, got))
+			return;
+	}
 	if (first || r->state == REDUCE_RUNNING)
 		reduce_answered(c, r);
 }

@@ -235,6 +235,8 @@ static struct call *reduction_call(struct control *c, struct reduction *r)
 	m.kind = MESSAGE_REDUCE;
 	m.reduce = r->reduce;
 	m.reduce.timeout_ns = left; /* and anew each time that it is sent (calls.c) */
+	if (r->again && !r->resumed)
+		m.reduce.flags |= MESSAGE_REDUCE_AGAIN;
 	return calls_start(c, control_shard(c, &r->reduce.target), &m, TABLE_SLOT_NONE,
 			   left > UINT64_MAX - grace ? UINT64_MAX : left + grace,
 			   reduction_answered, r);
@@ -343,7 +345,7 @@ void reduction_commit(struct control *c, struct node *n, const struct message *m
 }
 
 static struct reduction *reduction_new(struct control *c, const struct message_reduce *reduce,
-				       bool again)
+				       bool resumed)
 {
 	struct reductions *rs = &c->reductions;
 	struct reduction *r;
@@ -364,8 +366,8 @@ static struct reduction *reduction_new(struct control *c, const struct message_r
 			      ? UINT64_MAX
 			      : c->now_ns + reduce->timeout_ns;
 	list_init(&r->waits);
-	r->again = r->accepted = again;
-	r->state = again ? REDUCTION_FOLLOW : REDUCTION_ASK;
+	r->again = r->accepted = r->resumed = resumed;
+	r->state = resumed ? REDUCTION_FOLLOW : REDUCTION_ASK;
 	r->call = reduction_call(c, r);
 	if (r->call == NULL) {
 		pool_give(&c->reductions.pool, r);

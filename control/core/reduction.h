@@ -59,6 +59,7 @@ struct reduction {
 	uint8_t state;
 	bool accepted; /* once: what the client asked for is no longer to be refused */
 	bool again;    /* a coordinator before may have begun it */
+	bool resumed;  /* for an earlier control here, which may have agreed to a result */
 };
 
 struct reductions {

@@ -147,6 +147,7 @@ void reshard(struct control *c)
 		c->members.life++; /* some were not told of the change before: tell all again */
 	if (!reshard_fixed(c)) {
 		reduce_keep(c);
+		combine_keep(c);
 		directory_keep(&c->directory, reshard_mine, c);
 		calls_move(c);
 	}
@@ -171,8 +172,12 @@ static bool reshard_too_early(struct control *c, const struct message *m)
 	const struct object_id *id = reshard_id(m);
 	const struct entry *e;
 
-	if (m->kind == MESSAGE_REDUCED && m->reduce.asked == 0) /* who knows is about to tell us */
-		return reduce_find(c, id) == NULL && reshard_settling(c, id);
+	if (m->kind == MESSAGE_REDUCED) /* of another's reduce: who knows is about to tell us */
+		return m->reduce.asked == 0 && reduce_find(c, id) == NULL &&
+		       reshard_settling(c, id);
+	/* The one who asks would have agreed to a result that anybody has all of. */
+	if (m->kind == MESSAGE_REDUCE && m->reduce.flags & MESSAGE_REDUCE_AGAIN)
+		return false;
 	if (m->kind == MESSAGE_GET || m->kind == MESSAGE_DROP || m->kind == MESSAGE_RECALL ||
 	    (m->kind == MESSAGE_HAVE && !m->have.create) || !reshard_settling(c, id))
 		return false;
