@@ -46,31 +46,30 @@ def probe(cluster, source, target):
     return json.loads(receiver.communicate(timeout=30)[0])
 
 
-def check_clean(cluster, what):
-    """The kernel drops from a queue that nobody has time to read: that is no fault of the path."""
-    seen = netlib.measured(lambda: probe(cluster, 0, 1), lambda clean: not any(clean.values()))
-    assert not any(seen[-1].values()), f"{what} path shows {seen}"
-
-
-def near(value, expected, what):
+def check(cluster, source, target, what, expected):
+    """What became of packets on a path. The kernel drops them from a queue that nobody has time to
+    read: that is no fault of the path, and measured again."""
     low, high = expected * 0.7 - 0.2, expected * 1.3 + 0.2
-    assert low <= value <= high, f"{what}: {value:.2f} % instead of {expected} %"
+    seen = netlib.measured(lambda: probe(cluster, source, target)[what],
+                           lambda percent: low <= percent <= high)
+    assert low <= seen[-1] <= high, \
+        f"{what} from {source} to {target}: {seen} % instead of {expected} %"
+
+
+def check_clean(cluster, path):
+    seen = netlib.measured(lambda: probe(cluster, 0, 1), lambda clean: not any(clean.values()))
+    assert not any(seen[-1].values()), f"{path} path shows {seen}"
 
 
 def faults_have_the_rates_asked_for():
     netlib.need_root()
     with Cluster(2, daemons=False) as cluster:
         check_clean(cluster, "an untouched")
-        cluster.verb("fault", "all", "--loss", 10)
-        near(probe(cluster, 0, 1)["missing"], 10, "loss")
-        cluster.verb("fault", "all", "--dup", 5)
-        near(probe(cluster, 0, 1)["duplicated"], 5, "duplication")
-        cluster.verb("fault", "all", "--reorder", 5)
-        near(probe(cluster, 0, 1)["late"], 4.6, "reordering")
-        cluster.verb("fault", "all", "--corrupt", 2)
-        near(probe(cluster, 0, 1)["corrupt"], 2, "corruption")
-        cluster.verb("fault", "all", "--ecn", 8)
-        near(probe(cluster, 0, 1)["marked"], 8, "congestion marks")
+        for fault, percent, what, expected in (
+                ("loss", 10, "missing", 10), ("dup", 5, "duplicated", 5),
+                ("reorder", 5, "late", 4.6), ("corrupt", 2, "corrupt", 2), ("ecn", 8, "marked", 8)):
+            cluster.verb("fault", "all", f"--{fault}", percent)
+            check(cluster, 0, 1, what, expected)
         cluster.verb("fault", "all")
         check_clean(cluster, "a cleared")  # at the latest when what was held has gone
 
@@ -79,13 +78,11 @@ def faults_are_independent():
     """Per node and per direction: only what was asked for is hit."""
     netlib.need_root()
     with Cluster(3, daemons=False) as cluster:
-        cluster.verb("fault", 1, "--loss", 30, "--direction", "to")
-        near(probe(cluster, 0, 1)["missing"], 30, "towards node 1")
-        near(probe(cluster, 1, 0)["missing"], 0, "from node 1")
-        near(probe(cluster, 0, 2)["missing"], 0, "towards node 2")
-        cluster.verb("fault", 1, "--loss", 30, "--direction", "from")
-        near(probe(cluster, 1, 2)["missing"], 30, "from node 1")
-        near(probe(cluster, 2, 1)["missing"], 0, "towards node 1")
+        for direction, paths in (("to", {(0, 1): 30, (1, 0): 0, (0, 2): 0}),
+                                 ("from", {(1, 2): 30, (2, 1): 0})):
+            cluster.verb("fault", 1, "--loss", 30, "--direction", direction)
+            for (source, target), expected in paths.items():
+                check(cluster, source, target, "missing", expected)
 
 
 def two_clusters_side_by_side():
