@@ -3,8 +3,18 @@
 #include <string.h>
 
 #include "cast.h"
+#include "internal/reduce.h"
 
 enum { PIN = 1 };
+
+static struct object_id cast_id(uint8_t number)
+{
+	struct object_id id;
+
+	memset(id.bytes, number * 41, sizeof(id.bytes));
+	id.bytes[3] = number;
+	return id;
+}
 
 static struct session_request cast_request(struct cast *c, uint32_t node, uint16_t op, uint8_t id)
 {
@@ -14,8 +24,7 @@ static struct session_request cast_request(struct cast *c, uint32_t node, uint16
 				    .seq = ++c->task[node].seq,
 				    .timeout_ns = -1,
 				    .pin = SESSION_PIN_NONE};
-	memset(r.id.bytes, id * 41, sizeof(r.id.bytes));
-	r.id.bytes[3] = id;
+	r.id = cast_id(id);
 	return r;
 }
 
@@ -70,33 +79,61 @@ bool cast_all_done(void *context)
 	return true;
 }
 
-static bool cast_answered(void *context)
+static bool cast_answered(void *task)
 {
-	return ((struct cast *)context)->task[0].answered;
+	return ((struct cast_task *)task)->answered;
 }
 
-static void cast_call(struct cast *c, struct session_request *r)
+static void cast_answer(struct cast *c, uint32_t node)
 {
-	cast_send(c, 0, r);
-	assert_true(world_until(&c->w, 10 * WORLD_S, cast_answered, c) != UINT64_MAX);
+	assert_true(world_until(&c->w, 10 * WORLD_S, cast_answered, &c->task[node]) != UINT64_MAX);
 }
 
-void cast_put(struct cast *c, uint8_t id)
+static void cast_call(struct cast *c, uint32_t node, struct session_request *r)
 {
-	struct session_request r = cast_request(c, 0, SESSION_CREATE, id);
-	const struct session_reply *made = &c->task[0].reply;
+	cast_send(c, node, r);
+	cast_answer(c, node);
+}
+
+void cast_put_at(struct cast *c, uint32_t node, uint8_t id)
+{
+	struct session_request r = cast_request(c, node, SESSION_CREATE, id);
+	const struct session_reply *made = &c->task[node].reply;
 
 	c->getting = false;
 	r.size = c->size;
 	r.pin = 2;
-	cast_call(c, &r);
-	memory_fill(c->w.nodes[0].store.base + made->offset, id, 0, c->size);
-	r = cast_request(c, 0, SESSION_SEAL, id);
+	cast_call(c, node, &r);
+	memory_fill(c->w.nodes[node].store.base + made->offset, id, 0, c->size);
+	r = cast_request(c, node, SESSION_SEAL, id);
 	r.slot = made->slot;
 	r.generation = made->generation;
 	r.watermark = c->size;
-	cast_call(c, &r);
+	cast_call(c, node, &r);
+}
+
+void cast_put(struct cast *c, uint8_t id)
+{
+	cast_put_at(c, 0, id);
 	world_run(&c->w, 50 * WORLD_MS);
+}
+
+void cast_reduce(struct cast *c, uint32_t node, uint8_t target, uint8_t first, uint32_t count,
+		 uint32_t num)
+{
+	struct {
+		struct session_request r;
+		struct object_id source[CAST_NODES_MAX];
+	} packet = {.r = cast_request(c, node, SESSION_REDUCE, target)};
+
+	c->getting = false;
+	packet.r.reduction = (struct session_reduction){REDUCE_SUM, REDUCE_U32, num, count};
+	for (uint32_t i = 0; i < count; i++)
+		packet.source[i] = cast_id((uint8_t)(first + i));
+	c->task[node].answered = false;
+	full_packet(&c->g.full[node], c->task[node].session, &packet,
+		    sizeof(packet.r) + count * sizeof(packet.source[0]));
+	cast_answer(c, node);
 }
 
 void cast_begin(struct cast *c, uint32_t node, uint8_t id)
@@ -139,7 +176,7 @@ void cast_remove(struct cast *c, uint8_t id)
 	for (uint32_t i = 0; i < c->nodes; i++)
 		memset(c->g.full[i].pins, 0, sizeof(c->g.full[i].pins));
 	world_run(&c->w, 20 * WORLD_MS);
-	cast_call(c, &r);
+	cast_call(c, 0, &r);
 	world_run(&c->w, 200 * WORLD_MS);
 }
 

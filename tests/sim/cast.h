@@ -33,7 +33,12 @@ struct cast {
 /* Links of that rate to nodes with room for some objects of that size; all are attached. */
 void cast_open(struct cast *c, uint32_t nodes, uint64_t size, uint64_t mbit, uint32_t shards);
 void cast_close(struct cast *c);
+/* At that node; at node 0, and all know it. */
+void cast_put_at(struct cast *c, uint32_t node, uint8_t id);
 void cast_put(struct cast *c, uint8_t id);
+/* A node asks for the sum of num of the count objects first, first + 1, ...; it may get it then. */
+void cast_reduce(struct cast *c, uint32_t node, uint8_t target, uint8_t first, uint32_t count,
+		 uint32_t num);
 /* One node asks; it has all of it, or was told why not, when its task is done. */
 void cast_begin(struct cast *c, uint32_t node, uint8_t id);
 bool cast_all_done(void *cast);

@@ -40,6 +40,16 @@ uint32_t peek_feeder(struct control *core)
 	return found;
 }
 
+uint32_t peek_coordinator(struct control *core)
+{
+	const struct list *first = core->reductions.active.next;
+
+	if (first == &core->reductions.active)
+		return UINT32_MAX;
+	return control_shard(core, &list_item(first, struct reduction, link)->reduce.target)
+		->number;
+}
+
 uint32_t peek_give_half(struct control *core)
 {
 	struct fetch *f = peek(core);

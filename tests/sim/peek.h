@@ -13,6 +13,9 @@ uint32_t peek_missing(struct control *core);
 /* The number of the node that feeds it; UINT32_MAX: none does, or several do. */
 uint32_t peek_feeder(struct control *core);
 
+/* The node that coordinates the first reduce that it follows; UINT32_MAX: it follows none. */
+uint32_t peek_coordinator(struct control *core);
+
 /* While it has no dataplane: as if all from the middle chunk on had come, whose bytes the caller
  * has written. Returns that chunk. */
 uint32_t peek_give_half(struct control *core);

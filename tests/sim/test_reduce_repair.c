@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One of the nodes of a reduce over links of a given rate dies half way, and one in reserve takes
+ * its place. What the others have of the sum must come again: half of S/B is lost, the time until
+ * somebody notices, and little else, whichever node it is. Only a coordinator's death must be known
+ * for certain.
+ */
+#include <errno.h>
+
+#include "cast.h"
+#include "peek.h"
+
+/* Nodes 0 to 5 have objects 1 to 6, of which five are needed; the last comes late, and another
+ * asks. */
+enum { SOURCES = 6, NEEDED = 5, CALLER = 6, NODES = 7, TARGET = 40 };
+
+#define SIZE	   (UINT64_C(16) << 20)
+#define MBIT	   UINT64_C(200)
+#define WIRE_NS	   (SIZE * 8 * 1000 / MBIT)
+#define LATE_NS	   (20 * WORLD_MS)
+#define NOTICE_NS  (100 * WORLD_MS) /* part.c, reduce_watch.c */
+#define CERTAIN_NS (850 * WORLD_MS) /* docs/architecture.md, Members */
+
+static bool has_ended(void *context)
+{
+	struct cast *c = context;
+	struct cast_task *t = &c->task[CALLER];
+
+	if (t->done && t->status == -ERESTART)
+		cast_begin(c, CALLER, TARGET);
+	return t->done;
+}
+
+/* The time from the request to the end when a node dies half way; CALLER: none does. */
+static uint64_t reduce_without(uint32_t victim, uint32_t *coordinator)
+{
+	static struct cast c;
+	uint64_t took;
+
+	cast_open(&c, NODES, SIZE, MBIT, 0);
+	for (uint32_t i = 0; i < NEEDED; i++)
+		cast_put_at(&c, i, (uint8_t)(i + 1));
+	c.may_fail = true;
+	world_run(&c.w, 50 * WORLD_MS);
+	took = world_now(&c.w);
+	cast_reduce(&c, CALLER, TARGET, 1, SOURCES, NEEDED);
+	*coordinator = peek_coordinator(c.g.full[CALLER].core);
+	world_run(&c.w, LATE_NS);
+	cast_put_at(&c, NEEDED, NEEDED + 1);
+	cast_begin(&c, CALLER, TARGET);
+	if (victim != CALLER) {
+		world_run(&c.w, took + WIRE_NS / 2 - world_now(&c.w));
+		full_kill_control(&c.g.full[victim]);
+		full_kill_dataplane(&c.g.full[victim]);
+	}
+	assert_true(world_until(&c.w, 20 * WORLD_S, has_ended, &c) != UINT64_MAX);
+	assert_int_equal(c.task[CALLER].status, 0);
+	took = world_now(&c.w) - took;
+	cast_close(&c);
+	return took;
+}
+
+static void a_death_costs_half(void **state)
+{
+	uint32_t coordinator;
+	uint64_t alone = reduce_without(CALLER, &coordinator);
+
+	print_message("undisturbed %.3f S/B\n", (double)alone / (double)WIRE_NS);
+	for (uint32_t victim = 0; victim < SOURCES; victim++) {
+		uint64_t later = reduce_without(victim, &coordinator) - alone;
+		bool directs = victim == coordinator;
+
+		print_message("without %u%s: %.0f ms, %.3f S/B later\n", victim,
+			      directs ? ", the coordinator" : "", (double)later / 1e6,
+			      (double)later / (double)WIRE_NS);
+		assert_in_range(later, 0,
+				WIRE_NS / 2 + (directs ? CERTAIN_NS : NOTICE_NS) + WIRE_NS / 20);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(a_death_costs_half)};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
