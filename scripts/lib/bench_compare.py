@@ -70,9 +70,9 @@ class Result:
         if (args.resume or args.show) and self.path.exists():
             self.rows = json.loads(self.path.read_text())["rows"]
 
-    def wanted(self, system):
+    def wanted(self, name):
         """How many rows of the system are missing."""
-        have = [row for row in self.rows if label(row) == name_of(system.system, system.tuning)]
+        have = [row for row in self.rows if label(row) == name]
         return 0 if any(row["seconds"] > bench_ops.LONG_S for row in have) else max(
             0, self.repeat - len(have))
 
@@ -107,9 +107,7 @@ def groups(results, args):
 
 
 def missing(result, run):
-    """Systems are known by two fields, those that run already as well as their classes with a tuning."""
-    return any(result.wanted(argparse.Namespace(system=kind.system, tuning=tuning))
-               for _, kind, tuning in bench_ops.kinds(run))
+    return any(result.wanted(name_of(name, tuning)) for name, _, tuning in bench_ops.kinds(run))
 
 
 def measure(group, args):

@@ -27,7 +27,8 @@ PORT = 8786
 THREADS = 4  # of a worker: givers that come later wait in one of them
 
 SETTINGS = {"WORKER__PROFILE__ENABLED": "False", "ADMIN__TICK__INTERVAL": "500ms",
-            "COMM__COMPRESSION": "None", "SCHEDULER__ACTIVE_MEMORY_MANAGER__START": "False"}
+            "COMM__COMPRESSION": "None", "SCHEDULER__ACTIVE_MEMORY_MANAGER__START": "False",
+            "SCHEDULER__WORKER_TTL": "None"}
 
 
 def installed():

@@ -14,7 +14,7 @@ from .bench_options import MIB, PEERS, parse
 from .bench_reduce import KilledReduce, SarissaReduce, kill_results, kill_table
 from .bench_sarissa import Sarissa
 from .bench_sum import REDUCES
-from .bench_table import table, tell
+from .bench_table import name_of, table, tell
 from .shell import Failure
 
 LEAD_NS = 60_000_000  # from the last order to the common start
@@ -198,12 +198,13 @@ def measure(args, running, wanted, until=math.inf):
 
 
 def rows_of(args, systems, wanted, until=math.inf):
-    """As they come; wanted(system) says how many of it."""
-    running = [system for system in systems.of(args) if wanted(system)]
+    """As they come; wanted(name) says how many of a system."""
+    counts = {system: wanted(name_of(system.system, system.tuning)) for system in systems.of(args)}
+    running = [system for system, count in counts.items() if count]
     if args.kill:
-        args.repeat = wanted(running[0])
+        args.repeat = counts[running[0]]
         return kill_results(args, running[0], one_turn)
-    return measure(args, running, [wanted(system) for system in running], until)
+    return measure(args, running, [counts[system] for system in running], until)
 
 
 def main(op, argv):
@@ -211,7 +212,7 @@ def main(op, argv):
     shell.require_root("scripts/bench")
     rows = []
     with Systems([args]) as systems:
-        for row in rows_of(args, systems, lambda system: args.repeat):
+        for row in rows_of(args, systems, lambda name: args.repeat):
             rows.append(row)
             if args.json:
                 print(json.dumps(row), flush=True)

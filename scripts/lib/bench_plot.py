@@ -135,7 +135,7 @@ def times(case, best):
 
 
 def costs(case, best):
-    """CPU seconds of the whole machine; bytes in all links over the payload that had to move."""
+    """CPU seconds of the whole machine; megabytes, whole frames, from the nodes into the switch."""
     cells = []
     for name in NAMES:
         cpu = middle(best[name], "cpu_seconds") if name in best else None

@@ -12,7 +12,7 @@ from .shell import Failure
 class Sarissa:
     system = "sarissa"
 
-    def __init__(self, config, tuning=""):
+    def __init__(self, config, tuning):
         self.config, self.tuning = config, tuning
         self.programs, self.tasks = [], []
         self.turn = 0
