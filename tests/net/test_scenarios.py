@@ -204,7 +204,7 @@ def files_and_verdicts():
             assert (len(data) - 24) % (16 + kept) == 0, "a frame is cut"
         line = {"cookies_sent": 0, "drop_hello_rate": 0, "drop_cookie": 0, "conns_opened": 5}
         for name, more, verdict in (("before", {}, None), ("good", {"drop_cookie": 9}, 0),
-                                    ("bad", {"drop_cookie": 9, "conns_opened": 6}, 1)):
+                                    ("bad", {"drop_cookie": 9, "conns_opened": 50}, 1)):
             told = {**line, **({"cookies_sent": 900, "drop_hello_rate": 1} if more else {}), **more}
             (directory / name).write_text(json.dumps({"worker": 0, "counters": told}) + "\n")
             if verdict is not None:
