@@ -60,12 +60,16 @@ def parse(argv):
     return args
 
 
+def result_path(directory, case):
+    return directory / f"{case.replace('/', '-')}.json"
+
+
 class Result:
     """What has been measured of a case."""
 
     def __init__(self, case, args):
         self.case, self.repeat = case, args.repeat
-        self.path = args.results / f"{case.name.replace('/', '-')}.json"
+        self.path = result_path(args.results, case.name)
         self.rows = []
         if (args.resume or args.show) and self.path.exists():
             self.rows = json.loads(self.path.read_text())["rows"]

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Draws what `bench compare` has measured, and writes it as tables.
 
-  bench plot > tables.md                   docs/plots/*.svg from bench/results
+  bench plot                               bench/results -> docs/compare.md, docs/plots/*.svg
 
-Of each system the best of the tunings that were measured is shown, by case. Tables are Markdown, with
-the lowest time of each case in bold."""
+Of each system the best of the tunings that were measured is shown, by case; turns during whose start others
+used more than a third of the machine do not count."""
 
 import argparse
 import json
@@ -12,8 +12,8 @@ import statistics
 from pathlib import Path
 
 from . import svg
-from .bench_cases import NODES, OPERATIONS, RATES, SIZES, STAGGERED
-from .bench_compare import RESULTS
+from .bench_cases import CASES, NODES, OPERATIONS, RATES, SIZES, STAGGERED
+from .bench_compare import CORES_FULL, RESULTS, result_path
 from .bench_ops import BOUND_OBJECTS
 from .bench_table import by_system, middle
 from .shell import ROOT, Failure, say
@@ -22,24 +22,26 @@ from .transfer import bound_seconds
 NAMES = {"sarissa": "sarissa", "openmpi": "OpenMPI", "gloo": "Gloo", "dask": "Dask"}
 COLOURS = {"sarissa": "#0b4fa8", "openmpi": "#c2571a", "gloo": "#2e7d4f", "dask": "#8a5fb0"}
 BOUND = "#7a7a7a"
-SMALL_S = 0.05  # below, times are told in ms
+OTHERS_MOST = 1 / 3  # of the machine, just before a turn
+SMALL_S = 0.05  # where the lowest is below, times are told in ms
 GAPS = (0.1, 0.2, 0.3)
 SOME_NODES = 8
 
 
 def read(directory):
-    """By case, the rows of the best tuning of each system, by system."""
+    """By name, in the order of the list."""
     out = {}
-    for path in sorted(directory.glob("*.json")):
-        told = json.loads(path.read_text())
+    for case in CASES:
+        path = result_path(directory, case.name)
+        rows = [row for row in (json.loads(path.read_text())["rows"] if path.exists() else []) if (row.get("other_cpu_share") or 0) <= OTHERS_MOST]
         best = {}
-        for same in by_system(told["rows"]).values():
+        for same in by_system(rows).values():
             name = same[0]["system"]
             if name in NAMES and (name not in best or
                                   middle(same, "seconds") < middle(best[name], "seconds")):
                 best[name] = same
         if best:
-            out[told["case"]] = best
+            out[case.name] = best
     return out
 
 
@@ -50,7 +52,7 @@ def lines(results, cases, value, bound):
     for name in NAMES:
         points = [(x, statistics.median(value(row) for row in best[name]))
                   for x, best in measured.items() if name in best]
-        if points:
+        if len(points) > 1:
             out.append(svg.Line(NAMES[name], points, COLOURS[name], 2.6 if name == "sarissa" else 1.6))
     if out and bound:
         out.append(svg.Line("bound", [(x, bound) for x in measured], BOUND, 1.2, dashed=True))
@@ -113,25 +115,23 @@ FIGURES = {
 
 
 def cell(rows, lowest):
-    """Median and spread: in ms where the ratio to the bound says nothing."""
+    """Median and spread: in ms where the ratio to the bound says little."""
     seconds = [row["seconds"] for row in rows]
-    small = max(seconds) < SMALL_S
+    small = lowest < SMALL_S
     values = [value * 1e3 for value in seconds] if small else [row["ratio"] for row in rows]
     digits = ".2f" if small else ".3f"
     text = format(statistics.median(values), digits) + (" ms" if small else "")
     spread = f" ({min(values):{digits}} to {max(values):{digits}})" if len(values) > 1 else ""
-    return (f"**{text}**" if statistics.median(seconds) == lowest else text) + spread
-
-
-def seconds_text(value):
-    return f"{value:.3g} s" if value >= 1 else f"{value * 1e3:.3g} ms"
+    full = "*" if (middle(rows, "cpu_share") or 0) > CORES_FULL else ""
+    return (f"**{text}**" if statistics.median(seconds) == lowest else text) + spread + full
 
 
 def times(case, best):
     lowest = min(middle(rows, "seconds") for rows in best.values())
     bound = next(iter(best.values()))[0]["bound_seconds"]
+    seconds = f"{bound:.3g} s" if bound >= 1 else f"{bound * 1e3:.3g} ms"
     cells = [cell(best[name], lowest) if name in best else "-" for name in NAMES]
-    return f"| `{case}` | {seconds_text(bound)} | {' | '.join(cells)} |"
+    return [case, seconds, *cells]
 
 
 def costs(case, best):
@@ -141,36 +141,62 @@ def costs(case, best):
         cpu = middle(best[name], "cpu_seconds") if name in best else None
         cells.append("-" if cpu is None else
                      f"{cpu:.2f}, {middle(best[name], 'wire_bytes') / 1e6:.0f}")
-    return f"| `{case}` | {' | '.join(cells)} |"
+    return [case, *cells]
 
 
-def tables(results):
-    heads = " | ".join(NAMES.values())
-    rule = "|---" * len(NAMES)
-    print(f"| case | bound | {heads} |\n|---|---{rule}|")
-    for case, best in results.items():
-        print(times(case, best))
-    print(f"\n| case: CPU seconds, MB on the wire | {heads} |\n|---{rule}|")
-    for case, best in results.items():
-        if all(middle(rows, "cpu_seconds") is not None for rows in best.values()):
-            print(costs(case, best))
+def markdown(heads, rows):
+    return "\n".join(f"| {' | '.join(row)} |" for row in (heads, ["---"] * len(heads), *rows))
+
+
+def page(results, figures):
+    full = [(f"`{case}`", best) for case, best in results.items()]
+    long = [one for one in full
+            if all(middle(rows, "cpu_seconds") is not None for rows in one[1].values())]
+    return PAGE.format(
+        figures="\n\n".join(f"![{title}](plots/{name}.svg)" for name, title in figures),
+        times=markdown(["case", "bound", *NAMES.values()], [times(*one) for one in full]),
+        costs=markdown(["case", *NAMES.values()], [costs(*one) for one in long]))
+
+
+PAGE = """<!-- SPDX-License-Identifier: BSD-3-Clause -->
+# Side by side
+
+Made by `scripts/bench plot` from what `sudo scripts/bench compare` measured; [performance.md](performance.md) says how, and what is
+fair to whom. Of each system the best of the tunings that were measured.
+
+{figures}
+
+## Time
+
+Median (and spread): over the bound of the links, or in ms where the lowest is below 50 ms. Bold: the lowest of the case. A star: the cores were full. A dash: not measured, or not on a machine that did nothing else.
+
+{times}
+
+## What it costs
+
+CPU seconds of the whole machine, the emulated network included, and MB of whole frames that came into the switch.
+
+{costs}
+"""
 
 
 def main(argv):
     parser = argparse.ArgumentParser(prog="bench plot", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--results", type=Path, default=RESULTS, metavar="DIR")
-    parser.add_argument("--out", type=Path, default=ROOT / "docs/plots", metavar="DIR")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs", metavar="DIR")
     args = parser.parse_args(argv)
     results = read(args.results)
     if not results:
         raise Failure(f"{args.results} holds no results: run scripts/bench compare first")
-    args.out.mkdir(parents=True, exist_ok=True)
+    (args.out / "plots").mkdir(parents=True, exist_ok=True)
+    figures = []
     for name, (title, panels) in FIGURES.items():
         drawn = [panel for panel in panels(results) if panel.lines]
         if not drawn:
             say(f"bench: nothing is measured for {name}.svg")
             continue
-        (args.out / f"{name}.svg").write_text(svg.chart(title, drawn))
-        say(f"bench: {args.out / name}.svg")
-    tables(results)
+        (args.out / f"plots/{name}.svg").write_text(svg.chart(title, drawn))
+        figures.append((name, title))
+    (args.out / "compare.md").write_text(page(results, figures))
+    say(f"bench: {args.out / 'compare.md'}: {len(results)} cases, {len(figures)} figures")

@@ -238,23 +238,27 @@ def compare_goes_on_where_it_was_interrupted():
 def results_become_figures_and_tables():
     """The lowest of a case is in bold; every system that was measured has its line, and its value."""
     with tempfile.TemporaryDirectory(prefix="sarissa-test-") as directory:
-        for nodes in (4, 8):
+        for case, nodes in (("broadcast/32m-on-4", 4), ("broadcast/32m-on-8", 8),
+                            ("broadcast/64m-on-8", 8), ("broadcast/stagger-0.3-random", 8)):
             rows = [{"system": system, "tuning": tuning, "nodes": nodes, "bytes": 32 * MIB,
                      "rate_mbit": 200, "stagger_ms": 0, "seconds": ratio * 2, "bound_seconds": 2,
                      "ratio": ratio, "blocked_mean_seconds": 1, "cpu_seconds": 1.5,
-                     "wire_bytes": 3e7}
+                     "wire_bytes": 3e7, "other_cpu_share": 0.9 if ratio < 1 else 0.1}
                     for system, tuning, ratio in (("sarissa", "", 1.07), ("sarissa", "", 1.06),
                                                   ("sarissa", "", 1.08), ("openmpi", "hand", 1.05),
+                                                  ("gloo", "hand", 0.9),
                                                   ("openmpi", "default", 7), ("dask", "hand", 3))]
-            Path(directory, f"broadcast-32m-on-{nodes}.json").write_text(
-                json.dumps({"case": f"broadcast/32m-on-{nodes}", "rows": rows}))
+            bench_compare.result_path(Path(directory), case).write_text(json.dumps({"rows": rows}))
         done = bench("plot", "--results", directory, "--out", directory)
         assert done.returncode == 0, done
-        assert "| 2 s | 1.070 (1.060 to 1.080) | **1.050** | - | 3.000 |" in done.stdout, done.stdout
-        assert "| 1.50, 30 | 1.50, 30 | - | 1.50, 30 |" in done.stdout, done.stdout
-        assert sorted(Path(directory).glob("*.svg")) == [
-            Path(directory, f"{name}.svg") for name in ("arrivals", "nodes", "sizes")]
-        words = [element.text for element in ElementTree.parse(f"{directory}/nodes.svg").iter()]
+        page = Path(directory, "compare.md").read_text()
+        assert "| 2 s | 1.070 (1.060 to 1.080) | **1.050** | - | 3.000 |" in page, page
+        assert "| 1.50, 30 | 1.50, 30 | - | 1.50, 30 |" in page, page
+        for name in ("arrivals", "nodes", "sizes"):
+            assert f"](plots/{name}.svg)" in page, page
+            words = [e.text for e in ElementTree.parse(f"{directory}/plots/{name}.svg").iter()]
+            assert "Dask" in " ".join(word for word in words if word), name
+        words = [e.text for e in ElementTree.parse(f"{directory}/plots/nodes.svg").iter()]
         for told in ("broadcast", "sarissa 1.07", "OpenMPI 1.05", "Dask 3.00", "bound 1.00"):
             assert told in words, words
         done = bench("plot", "--results", f"{directory}/none")
