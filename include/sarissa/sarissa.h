@@ -269,7 +269,8 @@ int sar_reduce(sar *s, sar_id target, const char *name, const sar_id *sources, u
  * node that directed it (which keeps the directory's part of the target) is lost.
  * -ETIMEDOUT: it goes on (timeout 0: asks only), or its own time was over (the words tell which).
  * -ENOENT: no such reduce. -EINVAL: sources that came later do not fit. -ECANCELED: the target was
- * deleted. -ENODATA: the result is there, but who knew what is in it is lost.
+ * deleted. -ENODATA: the result is there, but who knew what is in it is lost. -ESTALE: the nodes
+ * that had just made the result are lost, and it with them: reduce again.
  */
 int sar_reduce_sources(sar *s, sar_id target, int64_t timeout_ns, sar_id *out, unsigned room);
 

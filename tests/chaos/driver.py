@@ -43,7 +43,7 @@ ALLOWED = {
     "put": NAMED | {errno.ENOSPC, errno.ESTALE},
     "get": NAMED | {errno.ENOSPC, errno.ESTALE, errno.ENOENT, errno.ENODATA},  # see judge_losses
     "reduce": NAMED | {errno.ENOSPC},
-    "sources": NAMED | {errno.ENOENT, errno.ECANCELED, errno.ENODATA, errno.ENOSPC},
+    "sources": NAMED | {errno.ENOENT, errno.ECANCELED, errno.ENODATA, errno.ENOSPC, errno.ESTALE},
     "delete": NAMED | {errno.ENOENT},
     "open": NAMED | {errno.ENOENT},
 }
