@@ -59,12 +59,12 @@ void fetch_killed(struct control *c, struct fetch *f)
 {
 	struct object_id id = f->by_id.id;
 	uint64_t generation = f->generation;
-	bool asked = f->call != NULL;
 
 	fetch_forget_edges(f);
 	fetch_end(c, f);
-	if (asked) /* the directory need not look for a holder any more */
-		objects_disown(c, &id, generation);
+	/* The directory need not look for a holder any more; it may be doing so for a GET that was
+	 * repeated when its answer was on the way. */
+	objects_disown(c, &id, generation);
 }
 
 void fetch_stage_lost(struct control *c, struct fetch *f)

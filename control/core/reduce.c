@@ -455,10 +455,9 @@ void reduce_drop(struct control *c, struct reduce *r)
 	reduce_free(c, r);
 }
 
-/* Its result is there already, of an earlier generation than what is being made: that ends first,
- * or the directory would take the result for what was there before it. */
-static void reduce_give_way(struct control *c, struct reduce *r)
+void reduce_give_way(struct control *c, struct reduce *r)
 {
+	r->generation = 0;
 	directory_reserve(&c->directory, &r->by_id.id, UINT64_MAX);
 	reduce_drop(c, r);
 }
@@ -514,9 +513,11 @@ void reduce_have(struct control *c, const struct message_have *have)
 {
 	struct reduce *r = list_empty(&c->reduces.active) ? NULL : reduce_find(c, &have->id);
 	const struct tombstone *t = r ? directory_tombstone(&c->directory, &have->id) : NULL;
+	bool undecided = r && (r->state < REDUCE_COMMITTING || (r->state == REDUCE_COMMITTING &&
+								r->generation != have->generation));
 
 	/* Only of a result that was agreed on has anybody all: it is not to be made again. */
-	if (r && r->state < REDUCE_COMMITTING && have->state == MESSAGE_COPY_COMPLETE &&
-	    have->generation > r->before && (t == NULL || have->generation > t->generation))
+	if (undecided && have->state == MESSAGE_COPY_COMPLETE && have->generation > r->before &&
+	    (t == NULL || have->generation > t->generation))
 		reduce_give_way(c, r);
 }

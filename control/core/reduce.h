@@ -216,6 +216,9 @@ void reduce_used(struct control *c, const struct reduce *r, struct message_used 
 void reduce_answer_all(struct control *c, struct reduce *r);
 /* It is another's to make, or made already: whoever has asked us asks again. */
 void reduce_drop(struct control *c, struct reduce *r);
+/* The same where its result is there already, perhaps of an earlier generation than what is being
+ * made: that ends first, or the directory would take the result for what was there before it. */
+void reduce_give_way(struct control *c, struct reduce *r);
 void reduce_end(struct control *c, struct reduce *r, int32_t status, const char *text);
 /* Answers the REDUCE: it goes on. */
 void reduce_accept(struct control *c, struct reduce *r);

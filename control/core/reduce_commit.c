@@ -87,12 +87,10 @@ static bool commit_answered(struct control *c, struct call *call, const struct m
 	if (status == -EAGAIN) /* it does not know yet who coordinates */
 		return true;
 	r->call = NULL;
-	if (status == -ESTALE) { /* it has agreed to another result */
-		r->generation = 0;
-		reduce_drop(c, r);
-	} else {
+	if (status == -ESTALE) /* it has agreed to another result */
+		reduce_give_way(c, r);
+	else
 		commit_decided(c, r);
-	}
 	return false;
 }
 

@@ -7,6 +7,10 @@
 #define CLIENTS_DELETE_NS (3 * WORLD_S) /* a delete may take effect this late */
 #define CLIENTS_SLACK_NS  WORLD_S	/* an answer may be this late */
 
+_Static_assert((int)CLIENTS_NAMES <= (int)SPLITS_NAMES &&
+		       (int)CLIENTS_NODES_MAX <= (int)SPLITS_NODES_MAX,
+	       "the partitions know all of them");
+
 static uint64_t now(const struct clients *c)
 {
 	return world_now(c->g->w);
@@ -40,17 +44,22 @@ void clients_open(struct clients *c, struct full_group *g, struct prng *draw)
 
 /* ---- requests ----------------------------------------------------------------------------- */
 
+static struct object_id client_id(const struct client *k)
+{
+	return (struct object_id){
+		.bytes = {[0] = (uint8_t)(k->name * 37 + 1), [5] = (uint8_t)k->name}};
+}
+
 static struct session_request request_new(struct client *k, uint16_t op)
 {
 	struct session_request r = {.magic = SESSION_MAGIC,
 				    .op = op,
 				    .version = SESSION_VERSION,
 				    .seq = ++k->seq,
+				    .id = client_id(k),
 				    .timeout_ns = -1,
 				    .pin = SESSION_PIN_NONE};
 	snprintf(r.name, sizeof(r.name), "object-%u", k->name);
-	r.id.bytes[0] = (uint8_t)(k->name * 37 + 1);
-	r.id.bytes[5] = (uint8_t)k->name;
 	return r;
 }
 
@@ -85,6 +94,7 @@ static void client_get(struct clients *c, struct client *k, int64_t timeout_ns)
 	r.timeout_ns = k->timeout_ns = timeout_ns;
 	r.pin = k->pin;
 	k->state = CLIENT_GETTING;
+	k->asked_ns = now(c);
 	client_limit(c, k, timeout_ns ? (uint64_t)timeout_ns : 3 * c->g->config.call_ns);
 	full_request(full_node(c, k), k->session, &r);
 }
@@ -105,7 +115,7 @@ static void client_delete(struct clients *c, struct client *k)
 {
 	struct session_request r = request_new(k, SESSION_DELETE);
 	k->state = CLIENT_DELETING;
-	c->deleted_ns[k->name] = now(c);
+	k->asked_ns = c->deleted_ns[k->name] = now(c);
 	client_limit(c, k, 3 * c->g->config.call_ns);
 	full_request(full_node(c, k), k->session, &r);
 }
@@ -248,6 +258,8 @@ static void client_got(struct clients *c, struct client *k, const struct session
 		return;
 	}
 	client_judge_bytes(c, k, r->watermark < k->size ? r->watermark : k->size);
+	if (c->splits)
+		splits_got(c->splits, k->node, k->name, k->generation, k->asked_ns);
 	client_wait(c, k,
 		    !k->final && prng_chance(c->draw, 300000) ? prng_below(c->draw, k->size + 1)
 							      : UINT64_MAX);
@@ -282,6 +294,10 @@ static void client_deleted(struct clients *c, struct client *k, const struct ses
 	if (r->status && !STATUS_IS(r->status, ENOENT, ETIMEDOUT, EAGAIN))
 		client_bad_status(c, k, r);
 	c->deletes += !r->status;
+	if (c->splits && !r->status) {
+		struct object_id id = client_id(k);
+		splits_deleted(c->splits, k->node, k->name, &id, k->asked_ns);
+	}
 	client_rest(c, k);
 }
 

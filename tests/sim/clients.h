@@ -7,7 +7,7 @@
 #ifndef SARISSA_TESTS_SIM_CLIENTS_H
 #define SARISSA_TESTS_SIM_CLIENTS_H
 
-#include "full.h"
+#include "splits.h"
 
 enum { CLIENTS_NAMES = 6, CLIENTS_PER_NODE = 2, CLIENTS_GENERATIONS = 512, CLIENTS_NODES_MAX = 16 };
 
@@ -28,6 +28,7 @@ struct client {
 	enum client_state state;
 	uint64_t at_ns;	   /* when it does the next thing by itself */
 	uint64_t limit_ns; /* an answer must have come; UINT64_MAX: whenever */
+	uint64_t asked_ns; /* GET, DELETE */
 	uint64_t generation, size, offset, written;
 	uint32_t slot, pin;
 	uint32_t life; /* of the control that it talks to */
@@ -47,6 +48,7 @@ struct client_truth {
 struct clients {
 	struct full_group *g;
 	struct prng *draw;
+	struct splits *splits; /* NULL: there are none */
 	struct client client[CLIENTS_NODES_MAX * CLIENTS_PER_NODE];
 	uint32_t count;
 	struct client_truth truth[CLIENTS_GENERATIONS];

@@ -233,7 +233,8 @@ static void network_at_switch(void *context, uint64_t index)
 	struct network *n = context;
 	struct network_packet *p = &n->pool[index];
 	struct network_endpoint *to = &n->endpoints[p->to];
-	if (n->endpoints[p->from].side != to->side) {
+	uint32_t side = n->endpoints[p->from].side;
+	if (side != to->side && !(n->one_way && side < to->side)) {
 		n->drops_partition++;
 		network_discard(n, p);
 		return;

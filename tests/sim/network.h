@@ -68,7 +68,7 @@ struct network_direction {
 struct network_endpoint {
 	struct network_link link;
 	struct network_direction up, down;
-	uint32_t side; /* of a partition: only equal sides talk */
+	uint32_t side; /* of a partition: only equal sides talk, or (one_way) a lower to a higher */
 	bool is_down;  /* cable pulled */
 };
 
@@ -77,7 +77,7 @@ struct network {
 	struct prng prng;
 	struct network_endpoint *endpoints;
 	uint32_t count;
-	bool v6;
+	bool v6, one_way;
 	struct network_packet *pool; /* slabs of packets, by index */
 	uint32_t pool_room, pool_used, pool_free;
 	uint64_t *pair_sent; /* count*count: packets from -> to so far */

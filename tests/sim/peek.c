@@ -3,6 +3,22 @@
 
 #include "core/state.h"
 
+uint64_t peek_buried(const struct control *core, const struct object_id *id)
+{
+	const struct tombstone *t = core ? directory_tombstone(&core->directory, id) : NULL;
+
+	return t ? t->generation : 0;
+}
+
+uint32_t peek_reached(const struct control *core)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; core && i < core->config.nodes; i++)
+		count += core->peers.nodes[i].member == MEMBER_ALIVE;
+	return count;
+}
+
 static struct fetch *peek(struct control *core)
 {
 	struct list *l = core ? list_first(&core->fetches.active) : NULL;

@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a test sees of the first fetch of a control core, whose inner names clash with ours. */
+/* What a test sees of a control core, whose inner names clash with ours; NULL: killed. */
 #ifndef SARISSA_TESTS_SIM_PEEK_H
 #define SARISSA_TESTS_SIM_PEEK_H
 
 #include <stdint.h>
 
 struct control;
+struct object_id;
 
-/* Chunks in all, and those that are not there; 0: it fetches nothing. */
+/* The newest generation of the id that the directory here knows to be deleted, or 0. */
+uint64_t peek_buried(const struct control *core, const struct object_id *id);
+/* How many nodes are alive in its eyes and have said so, itself included, or 0. */
+uint32_t peek_reached(const struct control *core);
+
+/* Of its first fetch. Chunks in all, and those that are not there; 0: it fetches nothing. */
 uint32_t peek_chunks(struct control *core);
 uint32_t peek_missing(struct control *core);
 /* The number of the node that feeds it; UINT32_MAX: none does, or several do. */

@@ -316,7 +316,8 @@ static void ask_done(struct reducers *c, struct reducer_task *t, int32_t status,
 	if (status == 0 && (uint32_t)__builtin_popcount(t->used) != j->num)
 		world_violation(c->g->w, "job %u: %x are not %u sources", j->number, t->used,
 				j->num);
-	if (status == 0 && j->ended && j->status == 0 && j->asked == 1 && j->used != t->used)
+	if (status == 0 && j->ended && j->status == 0 && j->asked == 1 && !c->splits &&
+	    j->used != t->used)
 		world_violation(c->g->w, "job %u: used %x and %x", j->number, j->used, t->used);
 	if (status != -ENOENT && status != -EAGAIN) {
 		if (!j->ended || j->status)

@@ -97,6 +97,7 @@ struct reducers {
 	uint32_t session[16], life[16], seq[16]; /* of each node */
 	bool open[16];
 	bool quiet, losses; /* no new work; stores have been lost */
+	bool splits;	    /* two sides may each make a result, of which the newer stays */
 	uint64_t puts, gets, bytes, reduced, failures, restarts;
 	uint64_t errors[128]; /* by errno, of reduces */
 };

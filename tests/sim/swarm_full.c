@@ -18,6 +18,7 @@ struct full_swarm {
 	struct full_group g;
 	struct clients c;
 	struct reducers r; /* instead of clients */
+	struct splits splits;
 	struct prng draw;
 	const struct swarm_scenario *scenario;
 	uint64_t control_at_ns[CLIENTS_NODES_MAX], dataplane_at_ns[CLIENTS_NODES_MAX];
@@ -42,7 +43,7 @@ static void full_swarm_open(struct full_swarm *s, uint64_t seed, uint32_t nodes)
 	struct control_config config;
 	const struct swarm_scenario *c = s->scenario;
 	uint32_t count = (uint32_t)prng_between(p, 2, 6);
-	count = nodes ? nodes : count;
+	count = nodes ? nodes : c->split_ppm ? SPLITS_NODES : count;
 	full_config(&config);
 	if (c->reduces) {
 		o.store_bytes = REDUCES_STORE_BYTES;
@@ -57,6 +58,9 @@ static void full_swarm_open(struct full_swarm *s, uint64_t seed, uint32_t nodes)
 		reducers_open(&s->r, &s->g, p);
 	else
 		clients_open(&s->c, &s->g, p);
+	splits_open(&s->splits, &s->g);
+	s->c.splits = c->split_ppm ? &s->splits : NULL;
+	s->r.splits = c->split_ppm > 0;
 	struct network_faults f = {.loss_ppm = (uint32_t)prng_below(p, c->loss_max_ppm + 1),
 				   .duplicate_ppm =
 					   (uint32_t)prng_below(p, c->duplicate_max_ppm + 1),
@@ -142,8 +146,19 @@ static void full_trouble(struct full_swarm *s, uint32_t i)
 		node_freeze(f->n, world_now(&s->w) + prng_below(&s->draw, 200 * WORLD_MS));
 }
 
+static void full_split(struct full_swarm *s, bool trouble)
+{
+	if (!trouble || world_now(&s->w) >= s->splits.until_ns)
+		splits_heal(&s->splits);
+	if (trouble && !s->splits.split && full_strikes(s, s->scenario->split_ppm))
+		splits_begin(&s->splits, &s->draw,
+			     prng_between(&s->draw, 300 * WORLD_MS, 8 * WORLD_S));
+}
+
 static void full_judge(struct full_swarm *s)
 {
+	if (s->scenario->split_ppm)
+		splits_judge(&s->splits);
 	for (uint32_t i = 0; i < s->w.count; i++) {
 		struct node *n = &s->w.nodes[i];
 		const char *bad = n->alive ? invariants_check(n->engine) : NULL;
@@ -161,6 +176,8 @@ static void full_steps(struct full_swarm *s, uint64_t for_ns, bool trouble)
 				full_trouble(s, i);
 			full_repair(s, i, !trouble);
 		}
+		if (s->scenario->split_ppm)
+			full_split(s, trouble);
 		if (trouble && full_strikes(s, s->scenario->crowd_ppm))
 			clients_crowd(&s->c);
 		if (s->scenario->reduces)
@@ -304,7 +321,7 @@ bool swarm_full_run(const struct swarm_scenario *scenario, uint64_t seed, uint32
 	for (uint32_t i = 1; scenario->leave_ppm && i < s.w.count; i++)
 		if (prng_chance(&s.draw, 300000)) /* it joins later */
 			full_stop(&s, i, full_pause(&s));
-	full_steps(&s, prng_between(&s.draw, 2, 10) * WORLD_S, true);
+	full_steps(&s, prng_between(&s.draw, 2, scenario->split_ppm ? 20 : 10) * WORLD_S, true);
 	full_heal(&s);
 	if (!s.w.violations)
 		scenario->reduces ? full_reduces_end(&s) : full_clients_end(&s);
@@ -317,11 +334,11 @@ bool swarm_full_run(const struct swarm_scenario *scenario, uint64_t seed, uint32
 		reducers_print(&s.r);
 	if (verbose)
 		printf("seed %llu %s: %u nodes, %llu puts, %llu gets (%.1f MB), %llu deletes, %llu "
-		       "failures, %u kills, %u cuts, %u losses, %llu packets: %s\n",
+		       "failures, %u kills, %u cuts, %u partitions, %u losses, %llu packets: %s\n",
 		       (unsigned long long)seed, scenario->name, s.w.count,
 		       (unsigned long long)s.c.puts, (unsigned long long)s.c.gets,
 		       (double)s.c.bytes / 1e6, (unsigned long long)s.c.deletes,
-		       (unsigned long long)s.c.failures, s.kills, s.cuts, s.losses,
+		       (unsigned long long)s.c.failures, s.kills, s.cuts, s.splits.count, s.losses,
 		       (unsigned long long)s.w.net.delivered, s.w.violations ? s.w.first : "good");
 	bool good = !s.w.violations;
 	if (!good)

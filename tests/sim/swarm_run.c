@@ -18,7 +18,8 @@
 #define MEAN_PATH                                                                     \
 	.loss_max_ppm = 150000, .duplicate_max_ppm = 50000, .reorder_max_ppm = 50000, \
 	.corrupt_max_ppm = 10000
-#define ALL_WORK .job_ppm = 300000, .message_ppm = 1000000
+#define SPLIT_PATH .loss_max_ppm = 5000, .split_ppm = 400000
+#define ALL_WORK   .job_ppm = 300000, .message_ppm = 1000000
 
 const struct swarm_scenario swarm_scenarios[] = {
 	{.name = "mixed",
@@ -101,6 +102,11 @@ const struct swarm_scenario swarm_scenarios[] = {
 	 .kill_dataplane_ppm = 150000,
 	 .kill_node_ppm = 100000,
 	 .lose_store_ppm = 100000},
+	{.name = "objects-partition",
+	 .help = "whole nodes, two apart from three, or deaf to them",
+	 .full = true,
+	 SPLIT_PATH,
+	 .crowd_ppm = 500000},
 	{.name = "reduces",
 	 .help = "whole nodes reduce, clean network",
 	 .full = true,
@@ -117,6 +123,11 @@ const struct swarm_scenario swarm_scenarios[] = {
 	 .loss_max_ppm = 20000,
 	 .cut_ppm = 300000,
 	 .freeze_ppm = 300000},
+	{.name = "reduces-partition",
+	 .help = "whole nodes reduce, two apart from three, or deaf to them",
+	 .full = true,
+	 .reduces = true,
+	 SPLIT_PATH},
 	{.name = "reduces-kills",
 	 .help = "whole nodes reduce, processes killed",
 	 .full = true,
