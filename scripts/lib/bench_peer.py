@@ -17,12 +17,17 @@ SMALL_BYTES = 64 << 10  # up to here another algorithm is the best by hand
 
 def install(packages):
     say(f"bench: installing {' '.join(packages)}, for the comparison only")
-    run("apt-get", "-q", "update")
-    for package in packages:
-        if not succeeds("apt-cache", "show", package):
-            raise Failure(f"this system has no package {package}: leave it out (--system)")
-    run("apt-get", "-q", "-y", "install", "--no-install-recommends", *packages,
-        env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"}, timeout=600)
+    try:
+        run("apt-get", "-q", "update")
+        for package in packages:
+            if not succeeds("apt-cache", "show", package):
+                raise Failure(f"this system has no package {package}")
+        run("apt-get", "-q", "-y", "install", "--no-install-recommends", *packages,
+            env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"}, timeout=600)
+    except Failure as failure:
+        why = str(failure).splitlines()[-1]
+        raise Failure(f"{' '.join(packages)} cannot be installed: {why}: leave it out (--system), or "
+                      "install it by hand") from None
 
 
 def program(source, *compiler, libraries):
