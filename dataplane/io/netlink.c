@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <linux/neighbour.h>
 #include <linux/rtnetlink.h>
+#include <net/if.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -222,6 +223,8 @@ void netlink_resolve(struct netlink *k, uint64_t now_ns)
 	bool refresh = now_ns >= k->refreshed_ns + NETLINK_REFRESH_NS;
 	bool all = k->routes_changed && now_ns >= k->looked_ns + NETLINK_ROUTES_NS;
 	uint8_t ip[16];
+	if (k->no_carrier)
+		return;
 	for (uint32_t i = 0; i < NEIGHBOURS; i++) {
 		enum neighbour_state state = neighbour_at(k->table, i, now_ns, ip);
 		if (state == NEIGHBOUR_WANTED)
@@ -261,6 +264,16 @@ static void netlink_apply(struct netlink *k, const struct neighbour_news *news, 
 	}
 }
 
+/* What is asked for while the link is down waits: the kernel would take seconds to ask again. */
+static void netlink_link(struct netlink *k, const struct nlmsghdr *h)
+{
+	const struct ifinfomsg *link = NLMSG_DATA(h);
+	if (h->nlmsg_len < NLMSG_LENGTH(sizeof(*link)) || link->ifi_index != k->ifindex)
+		return;
+	k->no_carrier = !(link->ifi_flags & IFF_RUNNING);
+	k->routes_changed = true;
+}
+
 static void netlink_event(struct netlink *k, const struct nlmsghdr *h, uint64_t now_ns)
 {
 	struct neighbour_news news;
@@ -269,6 +282,9 @@ static void netlink_event(struct netlink *k, const struct nlmsghdr *h, uint64_t 
 	case RTM_DELNEIGH:
 		if (read_neighbour(h, k->ifindex, &news))
 			netlink_apply(k, &news, now_ns);
+		break;
+	case RTM_NEWLINK:
+		netlink_link(k, h);
 		break;
 	case RTM_NEWROUTE:
 	case RTM_DELROUTE:
@@ -282,10 +298,12 @@ void netlink_take_events(struct netlink *k, uint64_t now_ns)
 	_Alignas(struct nlmsghdr) uint8_t buffer[NETLINK_BUFFER];
 	for (;;) {
 		ssize_t n = recv(k->events_fd, buffer, sizeof(buffer), MSG_DONTWAIT);
-		if (n < 0 && errno == ENOBUFS)
-			k->routes_changed = true; /* some were lost: look at everything again */
-		else if (n <= 0)
+		if (n < 0 && errno == ENOBUFS) { /* some were lost: look at everything again */
+			k->routes_changed = true;
+			k->no_carrier = false;
+		} else if (n <= 0) {
 			return;
+		}
 		size_t left = n > 0 ? (size_t)n : 0;
 		for (struct nlmsghdr *h = (void *)buffer; NLMSG_OK(h, left);
 		     h = NLMSG_NEXT(h, left))
@@ -326,7 +344,8 @@ int netlink_open(struct netlink *k, int ifindex, struct neighbour_table *table)
 	memset(k, 0, sizeof(*k));
 	k->ifindex = ifindex;
 	k->table = table;
-	k->events_fd = socket_open(RTMGRP_NEIGH | RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_ROUTE);
+	k->events_fd =
+		socket_open(RTMGRP_LINK | RTMGRP_NEIGH | RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_ROUTE);
 	if (k->events_fd < 0)
 		return k->events_fd;
 	k->ask_fd = socket_open(0);
