@@ -2,7 +2,6 @@
 """Runs the collectives of `bench_options`: the systems take turns, one row per turn."""
 
 import contextlib
-import json
 import math
 import random
 import statistics
@@ -14,7 +13,7 @@ from .bench_options import MIB, PEERS, parse
 from .bench_reduce import KilledReduce, SarissaReduce, kill_results, kill_table
 from .bench_sarissa import Sarissa
 from .bench_sum import REDUCES
-from .bench_table import name_of, table, tell
+from .bench_table import name_of, table, taken, tell
 from .shell import Failure
 
 LEAD_NS = 60_000_000  # from the last order to the common start
@@ -210,12 +209,8 @@ def rows_of(args, systems, wanted, until=math.inf):
 def main(op, argv):
     args = parse(op, argv)
     shell.require_root("scripts/bench")
-    rows = []
     with Systems([args]) as systems:
-        for row in rows_of(args, systems, lambda name: args.repeat):
-            rows.append(row)
-            if args.json:
-                print(json.dumps(row), flush=True)
+        rows = taken(args, rows_of(args, systems, lambda name: args.repeat))
     table(args, rows)
     if args.kill:
         kill_table(args, rows)

@@ -1,9 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Rows of collectives, one line per system of medians."""
 
+import json
 import statistics
 
 from .shell import say
+
+
+def taken(args, results):
+    """All rows, printed as they come when JSON is asked for."""
+    rows = []
+    for row in results:
+        rows.append(row)
+        if args.json:
+            print(json.dumps(row), flush=True)
+    return rows
 
 
 def tell(row):

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Applications of task-based systems at model scale, beside the same programs over plain TCP.
+
+  bench apps                               all of them, seven workers and a server
+  bench apps --only 'sgd-*' --scale 8      larger models: 1/8 of the real ones
+
+What happens in a round (bench/apps/app.c):
+  sgd-*     asynchronous SGD: the parameter server adds the gradients of the first half of the
+            workers to its model and gives it to these workers
+  policy    IMPALA: the policy goes to all workers, trajectories (1/16 of its size) come back
+  a3c       the gradients of all workers are added up, the model goes to all
+  serving   an ensemble: a query goes to all replicas, their votes (1/4096) come back
+
+Workers wait for --work-ms, half to one and a half, as if a device of their own computed. Every
+model is checked by its digest, of gradients some elements of each packet, all within the time. The
+systems take turns, each on fresh links of the same shape; TCP has segmentation off-loads for models
+from 8 MiB on."""
+
+import argparse
+import contextlib
+import fnmatch
+import statistics
+import time
+
+from . import network, nodes, shell, transfer
+from .bench_peer import set_offloads
+from .bench_table import taken
+from .bench_task import Program, built
+from .shell import Failure, say
+
+MB = 1e6
+# case -> program, bytes of the real model: AlexNet, VGG-16, ResNet-50, a policy; a batch of images
+CASES = {
+    "sgd-alexnet": ("sgd", 233 * MB),
+    "sgd-vgg16": ("sgd", 528 * MB),
+    "sgd-resnet50": ("sgd", 97 * MB),
+    "policy": ("policy", 64 * MB),
+    "a3c": ("a3c", 64 * MB),
+    "serving": ("serving", 12 * MB),
+}
+SYSTEMS = ("sarissa", "tcp")
+PORT = 5400
+PATIENCE_S = 600
+
+
+def parse(argv):
+    parser = argparse.ArgumentParser(prog="bench apps", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", default=["*"], metavar="PATTERN",
+                        help=f"of {' '.join(CASES)}")
+    parser.add_argument("--nodes", type=int, default=8, metavar="N", help="one is the server")
+    parser.add_argument("--rate", type=float, default=200, metavar="MBIT", help="of each link")
+    parser.add_argument("--mtu", type=int, default=1500, metavar="BYTES")
+    parser.add_argument("--scale", type=float, default=32, metavar="F",
+                        help="models are so many times smaller than the real ones (32)")
+    parser.add_argument("--rounds", type=int, default=8, metavar="R",
+                        help="of a run; one more before them warms up")
+    parser.add_argument("--work-ms", type=float, default=50, metavar="T")
+    parser.add_argument("--repeat", type=int, default=1, metavar="R", help="runs of each system")
+    parser.add_argument("--json", action="store_true", help="one JSON object per run")
+    args = parser.parse_args(argv)
+    args.cases = [name for name in CASES
+                  if any(fnmatch.fnmatch(name, pattern) for pattern in args.only)]
+    if not args.cases:
+        raise Failure(f"--only names no application: choose of {' '.join(CASES)}", 2)
+    if not 2 <= args.nodes <= 64 or args.rounds < 1 or args.repeat < 1 or args.scale <= 0:
+        raise Failure("--nodes is 2 to 64, --rounds and --repeat at least 1, --scale above 0", 2)
+    return args
+
+
+def links(args, system, size):
+    options = ["--rate", args.rate, "--mtu", args.mtu]
+    if system == "tcp":
+        return transfer.cluster(args.nodes, *options, "--bare", suffix="t")
+    return transfer.cluster(args.nodes, *options, "--store", int(12 * size / 2**20) + 64)
+
+
+def one_run(args, case, system):
+    """A run of one application over fresh links."""
+    app, real = CASES[case]
+    size = int(real / args.scale)
+    with contextlib.ExitStack() as stack:
+        config = stack.enter_context(links(args, system, size))
+        if system == "tcp":
+            set_offloads(config, size)
+        ranks = [stack.enter_context(Program(
+            config, rank, f"{case} over {system}, rank {rank}", built("app"), "--app", app,
+            "--transport", system, "--ranks", args.nodes, "--rank", rank, "--bytes", size,
+            "--rounds", args.rounds + 1, "--work-ms", args.work_ms, "--server",
+            network.node_ip(0), "--port", PORT, env=nodes.environment(config, rank)))
+            for rank in range(args.nodes)]
+        until = time.monotonic() + PATIENCE_S
+        ranks[0].answer(until)
+        busy = transfer.machine_busy_seconds()
+        seconds = ranks[0].answer(until)["seconds"]
+        busy = transfer.machine_busy_seconds() - busy
+        for rank in ranks[1:]:
+            rank.answer(until)
+    middle = statistics.median(seconds)
+    return {"op": "apps", "case": case, "system": system, "nodes": args.nodes, "bytes": size,
+            "rate_mbit": args.rate, "mtu": args.mtu, "work_ms": args.work_ms,
+            "round_seconds": seconds, "seconds": middle, "rounds_per_s": 1 / middle,
+            "cpu_seconds_per_round": round(busy / len(seconds), 4)}
+
+
+def results(args):
+    shell.require_root("scripts/bench")
+    for case in args.cases:
+        for _ in range(args.repeat):
+            for system in SYSTEMS:
+                row = one_run(args, case, system)
+                say(f"  {case:<14}{system:<9}{row['seconds']:>9.4f} s a round")
+                yield row
+
+
+def table(args, rows):
+    say(f"{args.nodes} nodes, {args.rate:g} Mbit/s, MTU {args.mtu}, models 1/{args.scale:g}, "
+        f"work {args.work_ms:g} ms, {args.repeat} x {args.rounds} rounds")
+    say(f"{'application':<14}{'MB':>7}{'system':>9}{'rounds/s':>10}{'s/round':>9}{'min':>9}{'max':>9}"
+        f"{'CPU s/round':>13}{'x TCP':>7}")
+    for case in args.cases:
+        by = {system: [row for row in rows if (row["case"], row["system"]) == (case, system)]
+              for system in SYSTEMS}
+        middle = {system: statistics.median(s for row in same for s in row["round_seconds"])
+                  for system, same in by.items()}
+        for system, same in by.items():
+            every = [s for row in same for s in row["round_seconds"]]
+            cpu = statistics.median(row["cpu_seconds_per_round"] for row in same)
+            say(f"{case:<14}{same[0]['bytes'] / MB:>7.1f}{system:>9}{1 / middle[system]:>10.3f}"
+                f"{middle[system]:>9.3f}{min(every):>9.3f}{max(every):>9.3f}{cpu:>13.3f}"
+                f"{middle['tcp'] / middle[system]:>7.2f}")
+
+
+def main(argv):
+    args = parse(argv)
+    table(args, taken(args, results(args)))
