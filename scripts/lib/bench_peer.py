@@ -3,6 +3,7 @@
 the same call; a program of ours around their library, built when it is asked for."""
 
 import os
+import subprocess
 import time
 
 from . import network
@@ -24,7 +25,7 @@ def install(packages):
                 raise Failure(f"this system has no package {package}")
         run("apt-get", "-q", "-y", "install", "--no-install-recommends", *packages,
             env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"}, timeout=600)
-    except Failure as failure:
+    except (Failure, subprocess.TimeoutExpired) as failure:
         why = str(failure).splitlines()[-1]
         raise Failure(f"{' '.join(packages)} cannot be installed: {why}: leave it out (--system), or "
                       "install it by hand") from None

@@ -15,7 +15,7 @@ from . import svg
 from .bench_cases import CASES, NODES, OPERATIONS, RATES, SIZES, STAGGERED
 from .bench_compare import CORES_FULL, RESULTS, result_path
 from .bench_ops import BOUND_OBJECTS
-from .bench_table import by_system, middle
+from .bench_table import middle
 from .shell import ROOT, Failure, say
 from .transfer import bound_seconds
 
@@ -29,20 +29,28 @@ SOME_NODES = 8
 
 
 def read(directory):
-    """By name, in the order of the list."""
+    """Rows by case, in the order of the list, by system and by tuning."""
     out = {}
     for case in CASES:
         path = result_path(directory, case.name)
-        rows = [row for row in (json.loads(path.read_text())["rows"] if path.exists() else []) if (row.get("other_cpu_share") or 0) <= OTHERS_MOST]
-        best = {}
-        for same in by_system(rows).values():
-            name = same[0]["system"]
-            if name in NAMES and (name not in best or
-                                  middle(same, "seconds") < middle(best[name], "seconds")):
-                best[name] = same
-        if best:
-            out[case.name] = best
+        for row in json.loads(path.read_text())["rows"] if path.exists() else ():
+            if row["system"] in NAMES and (row["other_cpu_share"] or 0) <= OTHERS_MOST:
+                systems = out.setdefault(case.name, {})
+                systems.setdefault(row["system"], {}).setdefault(row["tuning"], []).append(row)
     return out
+
+
+def best_of(measured):
+    """By case and system, the rows of the tuning with the lowest median."""
+    return {case: {name: min(tunings.values(), key=lambda rows: middle(rows, "seconds"))
+                   for name, tunings in systems.items()} for case, systems in measured.items()}
+
+
+def defaults_of(measured):
+    """The same of defaults, where others than them were measured as well."""
+    return {case: {name: tunings["default"] for name, tunings in systems.items()
+                   if len(tunings) > 1 and "default" in tunings}
+            for case, systems in measured.items()}
 
 
 def lines(results, cases, value, bound):
@@ -148,36 +156,31 @@ def markdown(heads, rows):
     return "\n".join(f"| {' | '.join(row)} |" for row in (heads, ["---"] * len(heads), *rows))
 
 
-def page(results, figures):
-    full = [(f"`{case}`", best) for case, best in results.items()]
-    long = [one for one in full
-            if all(middle(rows, "cpu_seconds") is not None for rows in one[1].values())]
-    return PAGE.format(
-        figures="\n\n".join(f"![{title}](plots/{name}.svg)" for name, title in figures),
-        times=markdown(["case", "bound", *NAMES.values()], [times(*one) for one in full]),
-        costs=markdown(["case", *NAMES.values()], [costs(*one) for one in long]))
+def page(measured, results, figures):
+    long = {case: best for case, best in results.items()
+            if all(middle(rows, "cpu_seconds") is not None for rows in best.values())}
+    defaults = {case: systems for case, systems in defaults_of(measured).items() if systems}
+    yield HEAD
+    yield from (f"![{title}](plots/{name}.svg)" for name, title in figures)
+    for title, text, heads, line, cases in (
+            ("Time", TIME, ("case", "bound"), times, results),
+            ("As they come", "The defaults of those that were measured by hand, too.",
+             ("case", "bound"), times, defaults),
+            ("What it costs", COST, ("case",), costs, long)):
+        if cases:
+            yield f"## {title}\n\n{text}"
+            yield markdown([*heads, *NAMES.values()],
+                           [line(f"`{case}`", systems) for case, systems in cases.items()])
 
 
-PAGE = """<!-- SPDX-License-Identifier: BSD-3-Clause -->
+HEAD = """<!-- SPDX-License-Identifier: BSD-3-Clause -->
 # Side by side
 
 Made by `scripts/bench plot` from what `sudo scripts/bench compare` measured; [performance.md](performance.md) says how, and what is
-fair to whom. Of each system the best of the tunings that were measured.
-
-{figures}
-
-## Time
-
-Median (and spread): over the bound of the links, or in ms where the lowest is below 50 ms. Bold: the lowest of the case. A star: the cores were full. A dash: not measured, or not on a machine that did nothing else.
-
-{times}
-
-## What it costs
-
-CPU seconds of the whole machine, the emulated network included, and MB of whole frames that came into the switch.
-
-{costs}
-"""
+fair to whom. Of each system the best of the tunings that were measured."""
+TIME = """Median (and spread): over the bound of the links, or in ms where the lowest is below 50 ms. Bold: the lowest of the case. A star:
+the cores were full. A dash: not measured, or not on a machine that did nothing else."""
+COST = """CPU seconds of the whole machine, the emulated network included, and MB of whole frames that came into the switch."""
 
 
 def main(argv):
@@ -186,7 +189,8 @@ def main(argv):
     parser.add_argument("--results", type=Path, default=RESULTS, metavar="DIR")
     parser.add_argument("--out", type=Path, default=ROOT / "docs", metavar="DIR")
     args = parser.parse_args(argv)
-    results = read(args.results)
+    measured = read(args.results)
+    results = best_of(measured)
     if not results:
         raise Failure(f"{args.results} holds no results: run scripts/bench compare first")
     (args.out / "plots").mkdir(parents=True, exist_ok=True)
@@ -198,5 +202,5 @@ def main(argv):
             continue
         (args.out / f"plots/{name}.svg").write_text(svg.chart(title, drawn))
         figures.append((name, title))
-    (args.out / "compare.md").write_text(page(results, figures))
+    (args.out / "compare.md").write_text("\n\n".join(page(measured, results, figures)) + "\n")
     say(f"bench: {args.out / 'compare.md'}: {len(results)} cases, {len(figures)} figures")
