@@ -298,11 +298,12 @@ class Chaos:
     def judge_losses(self):
         """What was said to be lost: its only holder was away, or in another part of the cluster."""
         for path in self.directory.glob("*.log"):
-            name = None
+            op = name = None
             for line in journal.read(path):
                 if line.word == "call":
-                    name = line.rest.split(" ")[2]
-                elif line.word == "done" and " ENODATA" in line.rest and \
+                    _, op, name = line.rest.split(" ")
+                elif line.word == "done" and " ENODATA" in line.rest and op == "get" and \
+                        content.kind_of(name) != "r" and \
                         not self.was_away(content.node_of(name), line.at):
                     self.fail(f"driver {path.stem}: get {name}: {line.rest}, and its node was there")
 
