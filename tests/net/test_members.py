@@ -1,13 +1,18 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Nodes that must not be believed: one with another's number, one that was declared dead."""
+"""Nodes that must not be believed: one with another's number, one that was declared dead.
+
+usage: test_members.py [CLUSTER-UP-OPTION...]
+"""
 
 import subprocess
+import sys
 
 import netlib
 from netlib import Cluster, nodes
 
 MIB = 1 << 20
+OPTIONS = sys.argv[1:]
 
 
 def states(cluster, node):
@@ -26,7 +31,8 @@ def serves(cluster, directory, source, target, name):
 def a_taken_number_is_refused():
     """Node 2 comes back under the number of node 1, which lives."""
     netlib.need_daemons()
-    with Cluster(3, "--store", 64, "--seeds", 1) as cluster, netlib.scratch() as directory:
+    with Cluster(3, "--store", 64, "--seeds", 1, *OPTIONS) as cluster, \
+            netlib.scratch() as directory:
         serves(cluster, directory, 1, 0, "before")
         assert len(states(cluster, 0)) == 3
         taken = nodes.status_lines(cluster.config, 1)[0]["node"]  # itself comes first
@@ -46,7 +52,7 @@ def a_taken_number_is_refused():
 def one_declared_dead_comes_back_as_a_new_life():
     """A cable is out until the others have given the node up; what it says then must outdo that."""
     netlib.need_daemons()
-    with Cluster(3, "--store", 64) as cluster, netlib.scratch() as directory:
+    with Cluster(3, "--store", 64, *OPTIONS) as cluster, netlib.scratch() as directory:
         serves(cluster, directory, 2, 0, "before")
         assert states(cluster, 1).get(2) == "up"
         cluster.verb("link", 2, "down")
