@@ -8,7 +8,7 @@
  *   hello      first packets of a handshake, right in every byte, from random addresses
  *   cookie     the same with a made-up cookie
  *   header     right checksum, but a random version, type or flag
- *   oversize   IP and UDP lengths that lie, fragments, frames of --bytes
+ *   oversize   IP and UDP lengths that lie, fragments, frames of --bytes (more than 1,472)
  *   truncated  real packets of the connection, seen on this port, cut at a random place
  *   resealed   the same with length fields and checksum made right again
  *   replay     real packets, whole, again and again
@@ -283,8 +283,9 @@ static struct options parse(int argc, char **argv)
 	while ((which = getopt_long(argc, argv, "", known, NULL)) != -1)
 		parse_option(&o, which);
 	bool live = !o.file || o.mode >= TRUNCATED;
+	bool large = o.mode == OVERSIZE || o.mode == MIXED;
 	if (o.mode == MODES || !o.ip.s_addr || optind != argc || (live && !o.device) ||
-	    (o.mode == DATA && (o.file || !o.source.s_addr)))
+	    (o.mode == DATA && (o.file || !o.source.s_addr)) || (large && o.bytes <= PAYLOAD_MAX))
 		usage();
 	if (!o.source.s_addr)
 		o.source = o.ip;

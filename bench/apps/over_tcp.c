@@ -85,7 +85,8 @@ static void tcp_connect(const struct sockaddr_in *address)
 		if (tcp.fd < 0)
 			fail("socket");
 		if (connect(tcp.fd, (const struct sockaddr *)address, sizeof(*address)) == 0) {
-			send(tcp.fd, &tcp.run->rank, sizeof(tcp.run->rank), 0);
+			if (send(tcp.fd, &tcp.run->rank, sizeof(tcp.run->rank), MSG_NOSIGNAL) < 0)
+				fail("send");
 			return;
 		}
 		close(tcp.fd);

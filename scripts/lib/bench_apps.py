@@ -89,6 +89,8 @@ def one_run(args, case, system):
             "--rounds", args.rounds + 1, "--work-ms", args.work_ms, "--server",
             network.node_ip(0), "--port", PORT, env=nodes.environment(config, rank)))
             for rank in range(args.nodes)]
+        alive = [rank.alive for rank in ranks]
+        ranks[0].alive = lambda: all(one() for one in alive)  # the server waits for all of them
         until = time.monotonic() + PATIENCE_S
         ranks[0].answer(until)
         busy = transfer.machine_busy_seconds()

@@ -52,6 +52,8 @@ def generator(traffic, **more):
 def violations(expected, moved, seconds):
     """What does not hold of the changes of the counters over so many seconds, in words."""
     for name, bounds in expected["counters"].items():
+        if name not in moved:
+            raise Failure(f"no counter {name}: the node is of another version than the scenario")
         value = moved[name]
         if value < bounds.get("min", 0):
             yield f"{name} moved by {value}, at least {bounds['min']} expected"

@@ -22,6 +22,7 @@ from lib import network, scenarios
 from netlib import Cluster, nodes, state
 
 RATE_MBIT = 200
+STORE_MIB = 256
 TARGET, SOURCE = 1, 0  # nodes
 SENDERS_IP = "10.77.200.1"
 CREDIT_KIB = 1 << 20  # more than all objects: nothing waits for a grant
@@ -64,8 +65,9 @@ def difference(before, after):
 
 @contextlib.contextmanager
 def a_get(cluster, directory, seconds):
-    """An object that takes about so long to arrive, compared in the end."""
-    size = int(seconds * RATE_MBIT * 1e6 / 8)
+    """An object that takes about so long to arrive, as far as the store holds it, compared in the
+    end."""
+    size = min(int(seconds * RATE_MBIT * 1e6 / 8), (STORE_MIB << 20) * 3 // 4)
     expected = netlib.make_file(directory / "sent", size)
     cluster.must(SOURCE, "sarissa", "put", "victim", directory / "sent")
     get = cluster.start(TARGET, "sarissa", "get", "victim", directory / "got", "--timeout", 120)
@@ -142,7 +144,7 @@ def set_port_mtu(cluster, mtu):
 @functools.cache
 def both_nodes():
     """One cluster for all scenarios against whole nodes: what one leaves, the next one finds."""
-    cluster = stack.enter_context(Cluster(2, "--store", 256, "--rate", RATE_MBIT,
+    cluster = stack.enter_context(Cluster(2, "--store", STORE_MIB, "--rate", RATE_MBIT,
                                           "--vdev", args.vdev))
     directory = stack.enter_context(netlib.scratch())
     netlib.transfer(cluster, directory, 1 << 20)
@@ -164,7 +166,7 @@ def dataplane_alone(cluster, node):
 def with_receiver(name):
     """A scenario of valid DATA to a dataplane, with our receiver in the place of control."""
     expected = scenarios.load(name)
-    with Cluster(1, "--store", 256, "--vdev", args.vdev, daemons=False) as cluster, \
+    with Cluster(1, "--store", STORE_MIB, "--vdev", args.vdev, daemons=False) as cluster, \
             dataplane_alone(cluster, 0) as rundir:
         shape = expected["receiver"]
         receiver = cluster.start(0, scenarios.program("receiver"), "--rundir", rundir, "--from",
@@ -211,6 +213,11 @@ def files_and_verdicts():
                 done = subprocess.run([tool, "judge", "hello", directory / "before",
                                        directory / name, "--seconds", "1"], capture_output=True)
                 assert done.returncode == verdict, f"the judge says {done.returncode} of {name}"
+        (directory / "words").write_text("status\n")
+        for path in (directory / "words", directory / "nowhere"):
+            done = subprocess.run([tool, "judge", "hello", path, path, "--seconds", "1"],
+                                  capture_output=True, text=True)
+            assert done.returncode == 1 and done.stderr.startswith("scenario: "), done
 
 
 def case(name):
