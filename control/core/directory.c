@@ -214,15 +214,20 @@ static void directory_have(struct directory *d, uint32_t node, const struct mess
 	const struct message_have *have = &m->have;
 	struct message answer = {.kind = MESSAGE_REPLY, .request = m->request};
 	const struct tombstone *t;
-	struct entry *e;
+	struct entry *e = directory_find(d, &have->id);
 
 	t = directory_tombstone(d, &have->id);
 	if (t && have->generation <= t->generation) {
 		directory_reply(d, node, m->request, -ESTALE, t->generation,
 				"the object was deleted");
+		if (e && have->state == MESSAGE_COPY_COMPLETE) {
+			directory_waiter_forget(d, e, node); /* a GET that was repeated */
+			directory_settle(d, e);
+		}
 		return;
 	}
-	e = directory_make(d, &have->id);
+	if (e == NULL)
+		e = directory_make(d, &have->id);
 	if (e == NULL) {
 		directory_reply(d, node, m->request, -ENOSPC, 0,
 				"the directory is full: delete objects");

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Every scenario of the swarm over a range of seeds, on all cores."""
+
+import os
+import re
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+
+from . import shell
+from .shell import Failure
+
+SLICE = 25
+RUN_SECONDS = 60  # of wall time: takes a tenth of a second when nothing is wrong
+BROKEN = re.compile(r"^swarm: seed (\d+) broke an invariant: (.*)$", re.M)
+CRASHED = re.compile(r"^swarm: crashed; replay with: .* --seed (\d+) ", re.M)
+
+
+def seeds(text):
+    match = re.fullmatch(r"(\d+)-(\d+)", text)
+    if not match or int(match[1]) > int(match[2]):
+        raise Failure(f"--seeds {text}: name the first and the last, like 1-500", 2)
+    return range(int(match[1]), int(match[2]) + 1)
+
+
+def scenarios(swarm):
+    return re.findall(r"^  (\S+) ", shell.run(swarm, "--help"), re.M)
+
+
+def run_slice(swarm, scenario, wanted):
+    """Yields (seed, what is wrong). A seed that ends the program costs only itself."""
+    while wanted:
+        argv = [swarm, "--scenario", scenario, "--seed", str(wanted[0]), "--runs",
+                str(len(wanted))]
+        try:
+            done = subprocess.run(argv, capture_output=True, text=True,
+                                  timeout=RUN_SECONDS * len(wanted))
+        except subprocess.TimeoutExpired:
+            if len(wanted) == 1:
+                yield wanted[0], f"not done in {RUN_SECONDS} s"
+                return
+            for seed in wanted:
+                yield from run_slice(swarm, scenario, range(seed, seed + 1))
+            return
+        yield from ((int(seed), text) for seed, text in BROKEN.findall(done.stderr))
+        if done.returncode in (0, 1):
+            return
+        crash = CRASHED.search(done.stderr)
+        last = int(crash[1]) if crash else wanted[-1]
+        yield last, f"ended with {done.returncode}"
+        wanted = range(last + 1, wanted.stop)
+
+
+def run(build, wanted, only):
+    """Prints a line per failing seed, and how many there were; returns that number."""
+    swarm = build / "tests/sim/swarm"
+    names = scenarios(swarm)
+    if only and only not in names:
+        raise Failure(f"no scenario '{only}': choose of {' '.join(names)}", 2)
+    work = [(name, wanted[k:k + SLICE]) for name in ([only] if only else names)
+            for k in range(0, len(wanted), SLICE)]
+    failed = 0
+
+    def one(part):
+        return part[0], list(run_slice(swarm, *part))
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for name, broken in pool.map(one, work):
+            for seed, text in broken:
+                failed += 1
+                print(f"FAIL {name} {seed}: {text}: "
+                      f"{os.path.relpath(swarm)} --scenario {name} --seed {seed} --runs 1 --verbose",
+                      flush=True)
+    print(f"{sum(len(part) for _, part in work)} seeds, {failed} failed")
+    return failed
