@@ -194,7 +194,8 @@ static void measure_many(const struct settings *s, const struct arena *a, const 
 			for (uint32_t round = 0; round < s->rounds; round++) {
 				double one = turn_many(s, dtypes[t], a, &part, count, false);
 				row.gb_s[round] = turn_many(s, dtypes[t], a, &part, count, true);
-				row.ratio[round] = row.chunk_ratio[round] = row.gb_s[round] / one;
+				row.ratio[round] = row.chunk_ratio[round] = row.bare_ratio[round] =
+					row.gb_s[round] / one;
 			}
 			row_print(s, names[c], reduce_dtype_name(dtypes[t]), p, &row);
 		}

@@ -154,7 +154,9 @@ static unsigned tx_heads(struct worker *w)
 	return w->heads;
 }
 
-/* The store is cold: payload of the next packet is fetched while this one is copied and sealed. */
+enum { TX_AHEAD = 2 /* packets */ };
+
+/* The store is cold: payload is fetched while packets before it are copied and sealed. */
 static void tx_prefetch(struct worker *w, const struct packet_out *out)
 {
 	uint64_t begin = worker_stage_begin(w);
@@ -174,9 +176,11 @@ static unsigned tx_round(struct worker *w, unsigned room, uint64_t now_ns)
 		out[i].head_room = head_room;
 	}
 	unsigned n = engine_transmit(w->session->engine, out, room, now_ns);
+	for (unsigned i = 1; i < TX_AHEAD && i < n; i++)
+		tx_prefetch(w, &out[i]);
 	for (unsigned i = 0; i < n; i++) {
-		if (i + 1 < n)
-			tx_prefetch(w, &out[i + 1]);
+		if (i + TX_AHEAD < n)
+			tx_prefetch(w, &out[i + TX_AHEAD]);
 		if (tx_frame(w, w->head[i], &out[i], now_ns))
 			frame[ready++] = w->head[i];
 		else

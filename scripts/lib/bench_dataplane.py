@@ -17,6 +17,7 @@ import argparse
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import tempfile
 import time
@@ -28,7 +29,7 @@ from .shell import Failure, require_root, run, say
 
 DEVICES = ("ring", "memif", "tap", "af_xdp", "tcp")
 MTUS = (1500, 3498, 9000)
-MTU_MAX = {"memif": 1500, "af_xdp": 3498}  # what the drivers take
+MTU_MAX = {"memif": 1500, "tap": 1500, "af_xdp": 3498}  # what the drivers take
 STAGES = ("total", "receive", "ack", "transmit", "check", "seal", "copy_in", "copy_out", "headers",
           "ahead", "driver")
 OPEN_S, RUN_S = 30, 60  # what may be waited for
@@ -117,8 +118,9 @@ class Pair:
         return self
 
     def __exit__(self, *_):
-        for child in self.children:
-            process.end(child.pid)
+        for child in self.children:  # with what it has started
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
             child.wait()
 
     def spawn(self, side, *argv):

@@ -273,11 +273,25 @@ def wrong_arguments_are_refused():
                  ("reduce", "--kill", "3"), ("reduce", "--kill", "1", "--at", "1"),
                  ("p2p", "--system", "gloo"), ("allreduce", "--tuning", "soon"),
                  ("reduce", "--stagger", "1", "--order", "odd"), ("lookup", "--count", "0"),
+                 ("dataplane", "--workers", "99"), ("dataplane", "--mtu", "100"),
                  ("compare", "--repeat", "0"), ("compare", "--seconds", "0"),
                  ("compare", "--only", "*/1g-*"), ("compare", "--system", "ray"), ("nothing",)):
         done = bench(*argv)
         assert done.returncode == 2 and done.stderr.startswith(("bench: ", "usage: ")), \
             f"{argv}: {done}"
+
+
+def the_dataplane_is_measured_between_two_processes():
+    netlib.need_root()
+    (row,), table = rows_of("dataplane", "--device", "memif", "--mtu", 1500, "--mib", 1,
+                            "--seconds", 0.1, "--no-testpmd")
+    chunks = row["packets_per_s"] * row["seconds"]
+    assert row["bytes"] >= MIB - row["chunk_bytes"] and row["resent_share"] < 1, row
+    assert abs(chunks * row["chunk_bytes"] / row["bytes"] - 1) < 1e-6, row
+    for stage, cycles in row["cycles_per_packet"].items():
+        assert abs(cycles - row["send"][stage] - row["receive"][stage]) < 1e-6, (stage, row)
+    assert row["send"]["seal"] > 0 < row["receive"]["check"], row
+    assert "memif" in table and "transmit" in table, table
 
 
 def an_object_that_does_not_come_ends_the_run():
@@ -294,4 +308,5 @@ netlib.run(look_ups_are_timed_beside_tcp, staggered_receivers_are_told_apart,
            a_killed_participant_is_replaced, cases_say_which_limit_is_missed,
            compare_goes_on_where_it_was_interrupted,
            results_become_figures_and_tables, wrong_arguments_are_refused,
+           the_dataplane_is_measured_between_two_processes,
            an_object_that_does_not_come_ends_the_run)
