@@ -144,6 +144,9 @@ static struct call *calls_find(struct control *c, const struct node *n, uint64_t
  * count with a copy here. */
 static void calls_decline(struct control *c, const struct message *m)
 {
+	if (m->kind == MESSAGE_GOT &&
+	    (m->got.what == MESSAGE_GOT_UNKNOWN || m->got.what == MESSAGE_GOT_WAIT))
+		reduce_forget(c, &m->got.id, m->request); /* if it was a LOCATE */
 	if (m->kind != MESSAGE_GOT || c->table == NULL ||
 	    idmap_find(&c->fetches.by_id, &m->got.id) != NULL ||
 	    objects_find(c, &m->got.id) != TABLE_SLOT_NONE)

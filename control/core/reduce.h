@@ -241,6 +241,8 @@ void reduce_watch(struct control *c, struct reduce *r);
 void reduce_locate(struct control *c, struct reduce_source *s);
 /* It is not asked for any more. */
 void reduce_unlocate(struct control *c, struct reduce_source *s);
+/* The directory stops to look for what that LOCATE has asked for, if it does. */
+void reduce_forget(struct control *c, const struct object_id *id, uint64_t request);
 /* Whether messages may reach the node. */
 bool reduce_reachable(struct control *c, uint32_t node);
 

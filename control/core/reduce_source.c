@@ -243,18 +243,26 @@ static bool reduce_forgotten(struct control *c, struct call *call, const struct 
 	return false;
 }
 
-void reduce_unlocate(struct control *c, struct reduce_source *s)
+void reduce_forget(struct control *c, const struct object_id *id, uint64_t request)
 {
 	struct message m = {.kind = MESSAGE_GET};
 
-	if (s->call == NULL)
-		return;
-	m.get.id = s->id;
+	m.get.id = *id;
 	m.get.failed = MESSAGE_NODE_NONE;
 	m.get.why = MESSAGE_GET_FORGET;
-	m.get.generation = s->call->message.request;
+	m.get.generation = request;
+	calls_start(c, control_shard(c, id), &m, TABLE_SLOT_NONE, c->config.orphan_ns,
+		    reduce_forgotten, NULL);
+}
+
+void reduce_unlocate(struct control *c, struct reduce_source *s)
+{
+	uint64_t request;
+
+	if (s->call == NULL)
+		return;
+	request = s->call->message.request;
 	calls_cancel(c, s->call);
 	s->call = NULL;
-	calls_start(c, control_shard(c, &s->id), &m, TABLE_SLOT_NONE, c->config.orphan_ns,
-		    reduce_forgotten, NULL);
+	reduce_forget(c, &s->id, request);
 }
