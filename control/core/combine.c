@@ -459,6 +459,8 @@ void combine_request(struct control *c, struct node *n, const struct message *m)
 		error = combine_find(c, n, &m->combine, &k);
 	if (error == 0) {
 		combine_heard(c, k);
+		if (k->done) /* who asks again no longer counts on it */
+			k->told = false;
 		if (!(m->combine.flags & MESSAGE_COMBINE_HOLD))
 			combine_let_go(c, k);
 		error = combine_parts(c, k, &m->combine);

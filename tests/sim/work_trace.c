@@ -10,10 +10,10 @@
 static void trace_reduce(uint32_t node, const struct reduce *r)
 {
 	fprintf(stderr,
-		"  node %u directs job %u: state %u small %u sized %u, %u of %u, %u seats, "
-		"%u stripes, %u summed\n",
-		node, r->by_id.id.bytes[6], r->state, r->small, r->sized, r->num, r->count,
-		r->seats, r->stripes, r->summed);
+		"  node %u directs job %u: generation %llx, state %u small %u sized %u, %u of %u, "
+		"%u seats, %u stripes, %u summed\n",
+		node, r->by_id.id.bytes[6], (unsigned long long)r->generation, r->state, r->small,
+		r->sized, r->num, r->count, r->seats, r->stripes, r->summed);
 	for (uint32_t i = 0; i < r->count; i++)
 		fprintf(stderr, "    source %u: state %u node %d seat %d asked %u failed %d\n", i,
 			r->source[i].state, (int)r->source[i].node, (int)r->source[i].seat,
@@ -25,6 +25,13 @@ static void trace_reduce(uint32_t node, const struct reduce *r)
 			i, (int)r->seat[i % r->seats].host, r->seat[i % r->seats].wants,
 			r->seat[i % r->seats].has, r->cell[i].combines, r->cell[i].started,
 			r->cell[i].delivered, r->cell[i].done);
+	list_each(l, after, &r->getters)
+	{
+		const struct reduce_getter *g = list_item(l, struct reduce_getter, link);
+
+		fprintf(stderr, "    getter %u: asked %u, done %u\n", g->node, g->call != NULL,
+			g->done);
+	}
 }
 
 void work_trace(const struct control *c)
