@@ -361,7 +361,7 @@ void peers_watch(struct control *c)
 
 static void peers_up(struct control *c, unsigned worker, const struct record *r)
 {
-	struct conn *conn = peers_conn_at(c, worker, r->peer.conn);
+	struct conn *conn = r->peer.conn ? peers_conn_at(c, worker, r->peer.conn) : NULL;
 	unsigned peer_worker = 0;
 	struct node *n = peers_by_addr(c, &r->peer.addr, &peer_worker);
 	struct text t = {.length = 0};
