@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Clients that die, and clients that misbehave: what they had comes back, nobody else notices."""
 
+import json
 import os
 import statistics
 import time
@@ -265,8 +266,9 @@ def rubbish_at_the_socket(seconds=8):
         honest.end()
         cluster.check_daemons()
         cluster.must(0, "sarissa", "rm", "honest half", "honest kept")
-        for name in "abcd":  # what they sealed stays, as anybody's would
-            cluster.run(0, "sarissa", "rm", "id:" + (b"rogue" + name.encode() * 11).hex())
+        for line in cluster.must(0, "sarissa", "ls", "--json").splitlines():
+            # what they sealed stays, as anybody's would, under whatever id their packets had
+            cluster.run(0, "sarissa", "rm", f"id:{json.loads(line)['id']}")
         netlib.wait_for(lambda: own_status(cluster, 0)["store_used"] < MIB, netlib.PATIENCE_S,
                         f"seed {seed}: the store is empty again")
     return f"{lives} connections, seed {seed}"
