@@ -190,13 +190,15 @@ static void combine_seal(struct control *c, struct combine *k)
 		plan_settle_stage(c, s);
 }
 
+static const char combine_anew[] = "its reduce begins again: get it again";
+
 void combine_refused(struct control *c, struct combine *k)
 {
 	if (k->done) /* perhaps the one who asked for it has agreed to it, and is about to say so */
 		timers_set(&c->timers, &k->orphan, c->now_ns + c->config.stall_ns,
 			   combine_orphan_fire);
 	else
-		combine_give_up(c, k, false, "its reduce begins again: get it again");
+		combine_give_up(c, k, false, combine_anew);
 }
 
 void combine_keep(struct control *c)
@@ -206,7 +208,7 @@ void combine_keep(struct control *c)
 		struct combine *k = list_item(l, struct combine, active);
 
 		if (k->hidden && control_shard(c, &k->target) != k->coordinator)
-			combine_give_up(c, k, false, "its reduce begins again: get it again");
+			combine_give_up(c, k, false, combine_anew);
 	}
 }
 
