@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Builds and runs the tests. Default: every suite, as CI does.
+
+  lint    rules of the source tree
+  unit    each part alone, with address and undefined-behaviour sanitizers
+  count   instructions of the pure cores for work of known size, against those on record
+  sim     both cores of many nodes in virtual time, with the sanitizers;
+          with --seeds each scenario of the swarm over a range, without them
+  fuzz    every fuzz target for --fuzz-seconds from its corpus
+  net     real processes in network namespaces (root)
+  chaos   processes killed, cables pulled, packets lost under load, from a seed (root)
+
+The last line counts: N passed, N failed, N skipped. A skipped test says why.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from lib import shell, sweep  # noqa: E402
+from lib.shell import ROOT, Failure, say  # noqa: E402
+
+SUITES = ("lint", "unit", "count", "sim", "fuzz", "net", "chaos")
+SANITIZED = ("unit", "sim")
+SANITIZER_OPTIONS = {"UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
+                     "ASAN_OPTIONS": "detect_leaks=1:detect_stack_use_after_return=1"}
+
+
+class Score:
+    def __init__(self):
+        self.passed = self.failed = self.skipped = 0
+
+    def add(self, suite, name, result, seconds, text=""):
+        word = {"OK": "ok", "SKIP": "skip"}.get(result, "FAIL")
+        if word == "ok":
+            self.passed += 1
+        elif word == "skip":
+            self.skipped += 1
+        else:
+            self.failed += 1
+        print(f"{word:<5}{suite}/{name} ({seconds:.1f} s)", flush=True)
+        if word == "skip":
+            print(f"     {reason(text)}", flush=True)
+        elif word == "FAIL":
+            tail = text.strip().splitlines()[-60:]
+            print("\n".join(f"     {line}" for line in [result, *tail]), flush=True)
+
+
+def reason(text):
+    """A skipped test says why in a line with 'skip'; otherwise its last line must do."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    told = [line for line in lines if "skip" in line.lower()]
+    return (told or lines or ["no reason given"])[-1]
+
+
+def beside(what):
+    """build-asan beside build, and so on."""
+    return shell.build_dir().with_name(f"{shell.build_dir().name}-{what}")
+
+
+def sanitized_build():
+    """Warnings are for the ordinary builds: instrumented code has false ones."""
+    return configure(beside("asan"), "-Db_sanitize=address,undefined", "-Doptimization=1",
+                     "-Dwerror=false", "-Db_lundef=false")
+
+
+def fuzz_build():
+    return configure(beside("fuzz"), "-Dfuzz=true", env={**os.environ, "CC": "clang"})
+
+
+def configure(build, *options, env=None):
+    if not (build / "build.ninja").exists():
+        say(f"test: configuring {build.name}")
+        done = subprocess.run(["meson", "setup", build, ROOT, *options], env=env,
+                              capture_output=True, text=True)
+        if done.returncode:
+            raise Failure(f"meson could not configure {build}:\n{done.stdout}{done.stderr}")
+    else:  # what it knows of its tests must not be older than the sources
+        ninja(build, "build.ninja")
+    return build
+
+
+def ninja(build, *targets):
+    if targets != ("build.ninja",):
+        say(f"test: building {build.name}")
+    done = subprocess.run(["ninja", "-C", build, *targets], capture_output=True, text=True)
+    if done.returncode:
+        raise Failure(f"the build of {build.name} failed:\n{done.stdout[-6000:]}")
+
+
+def tests_of(build, suite):
+    out = shell.run("meson", "introspect", "--tests", build)
+    return [t for t in json.loads(out) if f"sarissa:{suite}" in t["suite"]]
+
+
+def run_meson(suite, build, score):
+    tests = tests_of(build, suite)
+    if not tests:
+        score.add(suite, "none", "SKIP", 0, f"skip: suite {suite} has no tests yet")
+        return
+    targets = {part for t in tests for part in t["depends"]}
+    ninja(build, *targets_by_id(build, targets))
+    log = build / "meson-logs/testlog.json"
+    log.unlink(missing_ok=True)
+    done = subprocess.run(["meson", "test", "-C", build, "--no-rebuild", "--suite", suite,
+                           "--num-processes", str(os.cpu_count())], capture_output=True, text=True,
+                          env={**os.environ, **SANITIZER_OPTIONS})
+    lines = log.read_text().splitlines() if log.exists() else []
+    results = [json.loads(line) for line in lines]
+    for one in results:
+        text = one.get("stdout", "") + "\n" + one.get("stderr", "")
+        name = one["name"].split(" / ")[-1].removeprefix("sarissa:")
+        score.add(suite, name, one["result"], one["duration"], text)
+    if len(results) != len(tests):
+        score.add(suite, "all", "FAIL", 0, f"{len(results)} of {len(tests)} tests reported\n"
+                  f"{done.stdout[-2000:]}{done.stderr[-2000:]}")
+
+
+def targets_by_id(build, ids):
+    """What ninja calls the files that tests depend on."""
+    out = json.loads(shell.run("meson", "introspect", "--targets", build))
+    return [os.path.relpath(name, build) for t in out if t["id"] in ids for name in t["filename"]]
+
+
+def run_fuzz(score, seconds):
+    build = fuzz_build()
+    targets = [Path(t["filename"][0]) for t in json.loads(
+        shell.run("meson", "introspect", "--targets", build)) if t["name"].startswith("fuzz_")]
+    if not targets:
+        score.add("fuzz", "none", "SKIP", 0, "skip: suite fuzz has no targets yet")
+        return
+    ninja(build, *(os.path.relpath(target, build) for target in targets))
+    with ThreadPoolExecutor(os.cpu_count()) as pool:  # each has one thread
+        for told in pool.map(lambda target: run_fuzz_target(target, seconds), sorted(targets)):
+            score.add("fuzz", *told)
+
+
+def run_fuzz_target(target, seconds):
+    """Name, result, seconds, text. From the committed corpus, which stays as it is: finds go to a
+    folder that is removed."""
+    begin = time.monotonic()
+    corpus = ROOT / "tests/fuzz/corpus" / target.name.removeprefix("fuzz_")
+    with tempfile.TemporaryDirectory(prefix="sarissa-fuzz-") as scratch:
+        done = subprocess.run(
+            [target, f"-max_total_time={seconds}", f"-artifact_prefix={ROOT}/", "-timeout=10",
+             "-rss_limit_mb=2048", "-print_final_stats=1", scratch,
+             *([corpus] if corpus.is_dir() else [])], capture_output=True, text=True)
+    took = time.monotonic() - begin
+    return target.name, "FAIL" if done.returncode else "OK", took, done.stderr
+
+
+def parse():
+    parser = argparse.ArgumentParser(prog="test", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("suites", nargs="*", metavar="SUITE", help=" ".join(SUITES))
+    parser.add_argument("--fuzz-seconds", type=int, default=15, metavar="S",
+                        help="for each fuzz target (default: 15)")
+    parser.add_argument("--seconds", type=float, metavar="S",
+                        help="of trouble in chaos (default: 30)")
+    parser.add_argument("--seed", type=int, metavar="N",
+                        help="of chaos; 0 draws one (default: 1)")
+    parser.add_argument("--soak-seconds", type=float, metavar="S",
+                        help="of mixed traffic in net, on each kind of port (default: 5)")
+    parser.add_argument("--seeds", metavar="A-B",
+                        help="sim alone: each of them in each scenario, on all cores")
+    parser.add_argument("--scenario", metavar="S", help="only this one, with --seeds")
+    parser.add_argument("--no-setup", action="store_true", help="packages are known to be there")
+    args = parser.parse_args()
+    unknown = set(args.suites) - set(SUITES)
+    if unknown:
+        parser.error(f"no suite '{unknown.pop()}': choose of {' '.join(SUITES)}")
+    if (args.seeds and args.suites != ["sim"]) or (args.scenario and not args.seeds):
+        parser.error("--seeds goes with the suite sim alone, --scenario with --seeds")
+    return args
+
+
+def run_sweep(args):
+    wanted = sweep.seeds(args.seeds)
+    ninja(shell.build_dir(), "tests/sim/swarm")
+    return 1 if sweep.run(shell.build_dir(), wanted, args.scenario) else 0
+
+
+def run_suite(suite, args, score):
+    if suite == "fuzz":
+        run_fuzz(score, args.fuzz_seconds)
+    elif suite in SANITIZED:
+        run_meson(suite, sanitized_build(), score)
+    else:
+        build = shell.build_dir()
+        if suite in ("net", "chaos"):
+            ninja(build)
+        run_meson(suite, build, score)
+
+
+def main():
+    args = parse()
+    if not args.no_setup:
+        done = subprocess.run([ROOT / "scripts/setup"])
+        if done.returncode:
+            raise Failure("scripts/setup failed")
+    if args.seeds:
+        return run_sweep(args)
+    for option, name in (("seed", "CHAOS_SEED"), ("seconds", "CHAOS_SECONDS"),
+                         ("soak_seconds", "SCENARIOS_SOAK")):
+        if getattr(args, option) is not None:
+            os.environ[name] = str(getattr(args, option))
+    score = Score()
+    for suite in SUITES:
+        if args.suites and suite not in args.suites:
+            continue
+        try:
+            run_suite(suite, args, score)
+        except Failure as failure:
+            score.add(suite, "build", "FAIL", 0, str(failure))
+    print(f"{score.passed} passed, {score.failed} failed, {score.skipped} skipped")
+    return 1 if score.failed else 0
+
+
+if __name__ == "__main__":
+    shutil.which("meson") or say("test: meson is not there yet; setup brings it")
+    shell.main("test", main)
