@@ -57,8 +57,7 @@ bool fetch_adopt(struct control *c, uint32_t slot)
 	struct fetch *f;
 	uint64_t *map;
 
-	if (!fetch_valid(s->generation, s->size, s->chunk_bytes) || ready > s->size ||
-	    idmap_find(&c->fetches.by_id, &s->id))
+	if (idmap_find(&c->fetches.by_id, &s->id))
 		return false;
 	f = fetch_new(c, &s->id);
 	if (f == NULL)

@@ -140,6 +140,19 @@ static void objects_entomb(struct control *c, uint32_t slot)
 	c->objects.zombie_count++;
 }
 
+/* Whether the object is one that this node could have made. */
+static bool objects_sound(struct control *c, uint32_t slot)
+{
+	const struct object_slot *s = &c->table->slot[slot];
+	uint64_t ready = atomic_load(&s->watermark);
+
+	return fetch_valid(s->generation, s->size, s->chunk_bytes) &&
+	       s->generation <= MESSAGE_GENERATION_MAX && ready <= s->size &&
+	       (s->state != OBJECT_SEALED || ready == s->size) &&
+	       memchr(objects_name(c, slot), 0, OBJECT_NAME_BYTES) &&
+	       objects_find(c, &s->id) == slot;
+}
+
 static void objects_keep(struct control *c, uint32_t slot, uint32_t range)
 {
 	struct object *o = &c->objects.meta[slot];
@@ -151,13 +164,17 @@ static void objects_keep(struct control *c, uint32_t slot, uint32_t range)
 	o->range = range;
 	o->adopted = true;
 	c->objects.count++;
+	if (!objects_sound(c, slot)) {
+		objects_entomb(c, slot);
+		return;
+	}
 	if (s->state == OBJECT_FETCHING && s->watermark == s->size)
 		objects_set_state(c, slot, OBJECT_SEALED); /* nobody had noticed yet */
 	if (s->state == OBJECT_SEALED) {
 		if (!(s->flags & OBJECT_FLAG_PRIMARY))
 			list_append(&c->objects.lru, &o->link);
 		guard_watch(c);
-	} else if (s->state == OBJECT_CREATING && s->creator != 0 && s->watermark <= s->size) {
+	} else if (s->state == OBJECT_CREATING && s->creator != 0) {
 		o->unclaimed = true;
 		list_append(&c->objects.unclaimed, &o->of_session);
 	} else if (s->state != OBJECT_FETCHING || !fetch_adopt(c, slot)) {

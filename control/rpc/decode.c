@@ -163,7 +163,8 @@ static bool decode_got(const Rpc__Got *in, struct message_got *out)
 		return false;
 	if (value ? in->value.len != in->size || in->size > OBJECT_INLINE_MAX : in->value.len != 0)
 		return false;
-	if ((value || holder) && (in->generation == 0 || !decode_chunk(in->chunk_bytes, in->size)))
+	if ((value || holder) &&
+	    (!decode_generation(in->generation) || !decode_chunk(in->chunk_bytes, in->size)))
 		return false;
 	return (value || in->what == MESSAGE_GOT_PIECE ||
 		holder == (out->holder != MESSAGE_NODE_NONE)) &&
@@ -393,8 +394,7 @@ static bool decode_used(const Rpc__Used *in, struct decode_arena *a, struct mess
 /* COMMIT and RECALL name a result. */
 static bool decode_result(const Rpc__Used *in, struct decode_arena *a, struct message_used *out)
 {
-	return decode_used(in, a, out) && in->generation != 0 &&
-	       in->generation <= MESSAGE_GENERATION_MAX && out->count > 0;
+	return decode_used(in, a, out) && decode_generation(in->generation) && out->count > 0;
 }
 
 static bool decode_part(const Rpc__Part *in, uint64_t chunks, struct message_part *out)
@@ -425,8 +425,9 @@ static bool decode_combine(const Rpc__Combine *in, struct decode_arena *a,
 	out->flags = in->flags;
 	out->count = (uint32_t)in->n_parts;
 	if (in->n_parts > MESSAGE_PARTS_MAX || in->need == 0 || in->need > MESSAGE_PARTS_MAX ||
-	    in->n_parts > in->need || in->scale > UINT16_MAX || in->generation == 0 ||
-	    in->size == 0 || !decode_chunk(in->chunk_bytes, in->size))
+	    in->n_parts > in->need || in->scale > UINT16_MAX ||
+	    !decode_generation(in->generation) || in->size == 0 ||
+	    !decode_chunk(in->chunk_bytes, in->size))
 		return false;
 	parts = decode_alloc(a, sizeof(*parts) * in->n_parts);
 	if (parts == NULL)

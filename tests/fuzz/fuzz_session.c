@@ -3,7 +3,7 @@
  * Everything that clients and workers can do to a control core, in any order: requests that are
  * nearly right or plain bytes, clients that come and go and scribble on their pins, events of
  * workers, answers of other nodes, time; and its end in the midst of it, with another one that
- * takes over the table and the clients.
+ * takes over the clients and the table, in which not everything may be as it was.
  */
 #include <string.h>
 #include "control_rig.h"
@@ -314,6 +314,24 @@ static void do_answer(struct rig *r, struct rig_input *in)
 		control_message(r->core, rig_conn(1 + bits / 8 % 2), &m, r->now_ns);
 }
 
+/* Writes over slots that are likely to be in use, or their names. */
+static void spoil_table(struct rig *r, struct rig_input *in)
+{
+	for (unsigned left = 1 + (unsigned)rig_take(in, 1) % 8; left > 0; left--) {
+		unsigned slot = (unsigned)rig_take(in, 1), at = (unsigned)rig_take(in, 1);
+		uint64_t v = rig_take(in, slot & 0x40 ? 8 : 1);
+		uint8_t *start = (uint8_t *)&r->table->slot[slot % 8];
+		size_t room = sizeof(struct object_slot);
+
+		if (slot & 0x80) {
+			start = (uint8_t *)r->table + r->table->names_offset +
+				(size_t)(slot % 8) * OBJECT_NAME_BYTES;
+			room = OBJECT_NAME_BYTES;
+		}
+		memcpy(start + at % (room - sizeof(v) + 1), &v, sizeof(v));
+	}
+}
+
 static void step(struct rig *r, struct rig_input *in)
 {
 	uint8_t b;
@@ -349,10 +367,13 @@ static void step(struct rig *r, struct rig_input *in)
 		break;
 	case RESTART:
 		b = (uint8_t)rig_take(in, 1);
-		if (b % 4)
-			rig_restart(r);
-		else
+		if (b % 4 == 0) {
 			r->old_clients = false;
+			break;
+		}
+		if (b & 0x80)
+			spoil_table(r, in);
+		rig_restart(r);
 		break;
 	default:
 		rig_hello(r, 1 + (uint32_t)rig_take(in, 1) % 2);

@@ -244,34 +244,89 @@ static void what_nobody_waits_for_goes(void **state)
 	world_free(l.w);
 }
 
+/* What a slot may say that no control has written there. */
+static void spoil(struct world *w, uint32_t slot, int how)
+{
+	struct object_table *t = w->node[0].table;
+	struct object_slot *s = &t->slot[slot];
+
+	switch (how) {
+	case 0:
+		s->watermark = SIZE + 1;
+		break;
+	case 1:
+		s->sequence |= 1;
+		break;
+	case 2:
+		s->chunk_bytes = 0;
+		break;
+	case 3:
+		s->chunk_bytes = 1409;
+		break;
+	case 4:
+		s->generation = 0;
+		break;
+	case 5:
+		s->generation = UINT64_MAX;
+		break;
+	case 6:
+		s->size = STORE;
+		break;
+	case 7:
+		s->offset = UINT64_MAX - 4095;
+		break;
+	case 8:
+		s->id.bytes[0] ^= 0x80; /* its home is far from here */
+		break;
+	default:
+		memset((char *)t + t->names_offset + (size_t)slot * OBJECT_NAME_BYTES, 'x',
+		       OBJECT_NAME_BYTES);
+	}
+}
+
 /* A table that an earlier control left behind is not believed. */
 static void a_table_that_does_not_hold(void **state)
 {
-	for (int kind = 0; kind < 6; kind++) {
-		struct left l = leave_half(1);
+	static const uint16_t states[] = {OBJECT_CREATING, OBJECT_FETCHING, OBJECT_SEALED};
+
+	for (int how = 0; how < 3 * 10; how++) {
+		struct left l = leave_half(2);
 		struct object_slot *s = &l.w->node[0].table->slot[l.object.slot];
 
 		world_kill_control(l.w, 0);
-		if (kind == 0)
-			s->watermark = SIZE + 1;
-		else if (kind == 1)
-			s->creator = 0;
-		else if (kind == 2)
-			s->sequence |= 1;
-		else
-			s->state = OBJECT_FETCHING;
-		if (kind == 3)
-			s->chunk_bytes = 0;
-		else if (kind == 4)
-			s->chunk_bytes = 1409;
-		else if (kind == 5)
-			s->watermark = SIZE + 1;
+		s->state = states[how % 3];
+		if (s->state == OBJECT_SEALED)
+			s->watermark = SIZE;
+		spoil(l.w, l.object.slot, how / 3);
 		world_start_control(l.w, 0);
-		uint32_t session = come_back(l.w, US, 0);
+		uint32_t session = come_back(l.w, US, 0), reader = world_open(l.w, 1);
+		world_run(l.w, WORLD_SECOND);
 		l.w->old_clients = false;
 		world_run(l.w, WORLD_SECOND);
 		assert_int_equal(objects(l.w), 0);
 		assert_int_equal(world_put(l.w, 0, session, "half", SIZE, 4), 0);
+		assert_int_equal(world_get(l.w, 1, reader, "half", SIZE, 4, WHEN), 0);
+		world_free(l.w);
+	}
+}
+
+/* A slot that says it is complete, when nothing says that all of it has come; and one that nobody
+ * was creating. */
+static void a_state_that_cannot_be(void **state)
+{
+	for (int how = 0; how < 2; how++) {
+		struct left l = leave_half(1);
+		struct object_slot *s = &l.w->node[0].table->slot[l.object.slot];
+
+		world_kill_control(l.w, 0);
+		if (how == 0)
+			s->state = OBJECT_SEALED; /* half of it */
+		else
+			s->creator = 0;
+		l.w->old_clients = false;
+		world_start_control(l.w, 0);
+		world_run(l.w, WORLD_SECOND);
+		assert_int_equal(objects(l.w), 0);
 		world_free(l.w);
 	}
 }
@@ -286,6 +341,7 @@ int main(void)
 		cmocka_unit_test(what_was_arriving_goes_on),
 		cmocka_unit_test(what_nobody_waits_for_goes),
 		cmocka_unit_test(a_table_that_does_not_hold),
+		cmocka_unit_test(a_state_that_cannot_be),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
