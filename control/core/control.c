@@ -115,17 +115,17 @@ static bool control_remove(void *arg, uint32_t node, const struct object_id *id,
 
 static uint32_t control_bury(void *arg, const struct tombstone *t, struct removal *removal)
 {
-	return graves_bury(arg, t, control_removed, removal);
+	return graves_bury(arg, t, removal);
 }
 
-void control_removals_lost(struct control *c, struct node *n, enum message_kind kind)
+/* Deletes wait no longer until it has removed its copy. */
+static void control_removals_lost(struct control *c, struct node *n)
 {
 	list_each(l, after, &n->calls)
 	{
 		struct call *call = list_item(l, struct call, of_node);
 
-		if (call->end != control_removed || call->owner == NULL ||
-		    call->message.kind != kind)
+		if (call->end != control_removed || call->owner == NULL)
 			continue;
 		directory_removed(&c->directory, call->owner);
 		call->owner = NULL;
@@ -297,7 +297,7 @@ void control_node_down(struct control *c, struct node *n)
 	combine_node_down(c, n);
 	if (!control_is_shard(c, c->self))
 		return;
-	control_removals_lost(c, n, MESSAGE_REMOVE);
+	control_removals_lost(c, n);
 	directory_node_down(&c->directory, n->number);
 	timers_set(&c->timers, &n->forget, c->now_ns + c->config.forget_ns, control_forget_fire);
 }

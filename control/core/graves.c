@@ -4,6 +4,7 @@
 enum { GRAVES_SENDING_MAX = 256, GRAVES_NODE_MAX = 8, GRAVES_STEP = 4096 };
 
 #define GRAVES_SILENT_NS UINT64_C(50000000)
+#define GRAVES_STAND_NS	 UINT64_C(250000000)
 
 void graves_init(struct control *c)
 {
@@ -54,8 +55,7 @@ static bool graves_busy(struct control *c, const struct node *n)
 	return true;
 }
 
-static bool graves_call(struct control *c, struct node *n, const struct tombstone *t, call_end *end,
-			void *owner)
+static struct message graves_message(const struct tombstone *t)
 {
 	struct message m = {.kind = MESSAGE_BURY};
 
@@ -63,37 +63,21 @@ static bool graves_call(struct control *c, struct node *n, const struct tombston
 	m.bury.generation = t->generation;
 	m.bury.request = t->request;
 	m.bury.node = t->node;
-	return calls_start(c, n, &m, TABLE_SLOT_NONE, c->config.directory_ns, end, owner) != NULL;
-}
-
-uint32_t graves_bury(struct control *c, const struct tombstone *t, call_end *end, void *owner)
-{
-	struct node *keeper[DIRECTORY_KEEPERS];
-	uint32_t count = 0;
-
-	reshard_keepers(c, &t->id, keeper);
-	for (int i = 0; i < DIRECTORY_KEEPERS; i++) {
-		struct node *n = keeper[i];
-
-		if (n == NULL || n == c->self)
-			continue;
-		if (members_live(n))
-			count += graves_call(c, n, t, end, owner);
-		else /* of a fixed list */
-			n->graves_left = true;
-	}
-	return count;
+	return m;
 }
 
 static void graves_tell(struct control *c, struct node *n, const struct tombstone *t)
 {
+	struct message m = graves_message(t);
+
 	if (n == NULL || n == c->self)
 		return;
 	if (graves_full(n)) { /* silent: the others do not wait for it */
 		n->graves_left = true;
 		return;
 	}
-	if (!graves_call(c, n, t, graves_told, NULL))
+	if (calls_start(c, n, &m, TABLE_SLOT_NONE, c->config.directory_ns, graves_told, NULL) ==
+	    NULL)
 		return;
 	if (n->graves++ == 0)
 		n->graves_ns = c->now_ns;
@@ -137,6 +121,76 @@ void graves_pump(struct control *c)
 
 		if (t->generation != 0 && !graves_tell_both(c, t))
 			return;
+	}
+}
+
+/* ---- for a DELETE ---------------------------------------------------------------------------- */
+
+static bool graves_buried(struct control *c, struct call *call, const struct message *answer);
+
+static bool graves_ask(struct control *c, struct node *n, const struct message *m,
+		       struct removal *removal)
+{
+	bool last = reshard_stand_in(c, &m->bury.id, n) == NULL;
+
+	return calls_start(c, n, m, TABLE_SLOT_NONE,
+			   last ? c->config.directory_ns : GRAVES_STAND_NS, graves_buried,
+			   removal) != NULL;
+}
+
+/* Another one keeps it as well; when nobody is left, those who have it must do. */
+static void graves_pass_on(struct control *c, const struct call *call)
+{
+	struct node *n = reshard_stand_in(c, &call->message.bury.id, call->node);
+
+	if (n == NULL || !graves_ask(c, n, &call->message, call->owner))
+		directory_removed(&c->directory, call->owner);
+}
+
+static bool graves_buried(struct control *c, struct call *call, const struct message *answer)
+{
+	const struct tombstone *t = directory_tombstone(&c->directory, &call->message.bury.id);
+
+	if (answer) {
+		directory_removed(&c->directory, call->owner);
+		return false;
+	}
+	if (t) /* it is to have it all the same, when it answers */
+		graves_tell(c, call->node, t);
+	graves_pass_on(c, call);
+	return false;
+}
+
+uint32_t graves_bury(struct control *c, const struct tombstone *t, struct removal *removal)
+{
+	const struct message m = graves_message(t);
+	struct node *keeper[DIRECTORY_KEEPERS];
+	uint32_t count = 0;
+
+	reshard_keepers(c, &t->id, keeper);
+	for (int i = 0; i < DIRECTORY_KEEPERS; i++) {
+		struct node *n = keeper[i];
+
+		if (n == NULL || n == c->self)
+			continue;
+		if (members_live(n))
+			count += graves_ask(c, n, &m, removal);
+		else /* of a fixed list */
+			n->graves_left = true;
+	}
+	return count;
+}
+
+void graves_node_gone(struct control *c, struct node *n)
+{
+	list_each(l, after, &n->calls)
+	{
+		struct call *call = list_item(l, struct call, of_node);
+
+		if (call->end != graves_buried)
+			continue;
+		graves_pass_on(c, call);
+		calls_cancel(c, call);
 	}
 }
 

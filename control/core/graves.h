@@ -5,17 +5,20 @@
  * would be its next owner. Whenever the members change, whoever has a tombstone gives it to those
  * two as they are now. So a late announcement is refused as long as one of the two has lived on.
  *
- * A node that does not answer holds nobody up: what it was not told it is told when it does.
+ * A node that does not answer holds nobody up: what it was not told it is told when it does. A
+ * DELETE is answered when the next in line has it instead.
  *
  * A tombstone states a fact that stays true: it may be told twice, late, and to anybody.
  */
 #ifndef SARISSA_CONTROL_CORE_GRAVES_H
 #define SARISSA_CONTROL_CORE_GRAVES_H
 
-#include "calls.h"
+#include "message.h"
+#include "timers.h"
 
 struct control;
 struct node;
+struct removal;
 struct tombstone;
 
 struct graves {
@@ -29,8 +32,10 @@ void graves_init(struct control *c);
 void graves_sweep(struct control *c);
 /* It answers (again). */
 void graves_node_up(struct control *c, struct node *n);
-/* Tells the others who keep its id, for a DELETE; returns how many those are. */
-uint32_t graves_bury(struct control *c, const struct tombstone *t, call_end *end, void *owner);
+/* Tells the others who keep its id, for a DELETE; returns how many of them it waits for. */
+uint32_t graves_bury(struct control *c, const struct tombstone *t, struct removal *removal);
+/* It is no member any more: others stand in for it. */
+void graves_node_gone(struct control *c, struct node *n);
 /* Sends as many as may be under way. */
 void graves_pump(struct control *c);
 /* BURY of another node. */

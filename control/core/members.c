@@ -124,7 +124,7 @@ static void members_gone(struct control *c, struct node *n)
 	if (n->state == NODE_UP)
 		control_node_down(c, n);
 	calls_gone(c, n);
-	control_removals_lost(c, n, MESSAGE_BURY);
+	graves_node_gone(c, n);
 	if (n->member == MEMBER_DEAD) {
 		peers_sever(c, n); /* it may think that it still waits here: it must ask again */
 		c->dead_ns = c->now_ns;

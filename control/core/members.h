@@ -149,6 +149,9 @@ bool reshard_settling(struct control *c, const struct object_id *id);
 struct node *reshard_next(struct control *c, uint32_t *cursor);
 /* The owner of an id, and who would be its owner after that one; NULL: nobody. */
 void reshard_keepers(struct control *c, const struct object_id *id, struct node *keeper[2]);
+/* Who would keep them next if that one did not; not ourselves; NULL: nobody is left. */
+struct node *reshard_stand_in(struct control *c, const struct object_id *id,
+			      const struct node *than);
 /* The id that a request is about, or NULL. */
 const struct object_id *reshard_id(const struct message *m);
 void reshard_redirect(struct control *c, struct node *n, uint64_t request);

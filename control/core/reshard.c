@@ -11,6 +11,11 @@
 /* Rendezvous hashing: each shard node draws a lot for the id, the highest has it; so when a node
  * joins or leaves, only its own objects move, and when the owner leaves, the second highest has it
  * next. D. G. Thaler, C. V. Ravishankar, 1998. */
+static uint64_t reshard_lot(uint32_t node, const struct object_id *id)
+{
+	return XXH3_64bits_withSeed(id->bytes, sizeof(id->bytes), node + UINT64_C(1));
+}
+
 static void reshard_best(const uint32_t *nodes, uint32_t count, const struct object_id *id,
 			 uint32_t best[2])
 {
@@ -18,8 +23,7 @@ static void reshard_best(const uint32_t *nodes, uint32_t count, const struct obj
 
 	best[0] = best[1] = MESSAGE_NODE_NONE;
 	for (uint32_t i = 0; i < count; i++) {
-		uint64_t lot =
-			XXH3_64bits_withSeed(id->bytes, sizeof(id->bytes), nodes[i] + UINT64_C(1));
+		uint64_t lot = reshard_lot(nodes[i], id);
 		bool first = best[0] == MESSAGE_NODE_NONE || lot > lots[0];
 
 		if (!first && best[1] != MESSAGE_NODE_NONE && lot <= lots[1])
@@ -79,6 +83,26 @@ void reshard_keepers(struct control *c, const struct object_id *id, struct node 
 		reshard_best(c->members.live, c->members.live_count, id, best);
 	for (int i = 0; i < 2; i++)
 		keeper[i] = peers_node(c, best[i]);
+}
+
+struct node *reshard_stand_in(struct control *c, const struct object_id *id,
+			      const struct node *than)
+{
+	const uint32_t *nodes = reshard_fixed(c) ? c->shard_nodes : c->members.live;
+	uint32_t count = reshard_fixed(c) ? c->config.shards : c->members.live_count;
+	uint64_t below = reshard_lot(than->number, id), most = 0;
+	struct node *best = NULL;
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct node *n = peers_node(c, nodes[i]);
+		uint64_t lot = reshard_lot(nodes[i], id);
+
+		if (lot >= below || lot < most || n == c->self || !members_live(n))
+			continue;
+		most = lot;
+		best = n;
+	}
+	return best;
 }
 
 bool control_is_shard(const struct control *c, const struct node *n)

@@ -96,7 +96,5 @@ void loopback_run(struct control *c);
 bool control_node_up(struct control *c, struct node *n);
 /* No message reaches it any more. */
 void control_node_down(struct control *c, struct node *n);
-/* Deletes wait no longer until it has removed its copy (REMOVE), or has a tombstone (BURY). */
-void control_removals_lost(struct control *c, struct node *n, enum message_kind kind);
 
 #endif

@@ -164,17 +164,22 @@ static void a_dead_member_waits_for_nothing(void **state)
 	end(f);
 }
 
-static const struct message *find(const struct fixture *f, uint32_t kind)
+static const struct message *find_to(const struct fixture *f, uint32_t n, uint32_t kind)
 {
 	for (uint32_t i = 0; i < f->sent_count; i++)
-		if (f->sent[i].m.kind == kind)
+		if (f->sent[i].m.kind == kind && (n == UINT32_MAX || f->sent[i].conn == conn_of(n)))
 			return &f->sent[i].m;
 	return NULL;
 }
 
+static const struct message *find(const struct fixture *f, uint32_t kind)
+{
+	return find_to(f, UINT32_MAX, kind);
+}
+
 static void answer(struct fixture *f, uint32_t from, uint32_t kind)
 {
-	const struct message *asked = find(f, kind);
+	const struct message *asked = find_to(f, from, kind);
 	struct message m = {.kind = MESSAGE_REPLY};
 
 	assert_non_null(asked);
@@ -183,9 +188,11 @@ static void answer(struct fixture *f, uint32_t from, uint32_t kind)
 }
 
 /* Else it could come back with a copy that was out of reach, when this node ends next. */
-static void a_delete_waits_until_the_next_owner_knows_or_is_dead(void **state)
+static void a_delete_waits_until_the_next_owner_knows_or_another(void **state)
 {
-	for (int dies = 0; dies < 2; dies++) {
+	enum { ANSWERS, DIES, SILENT, CASES };
+
+	for (int next_one = 0; next_one < CASES; next_one++) {
 		struct fixture *f = begin(false);
 		struct message m = {.kind = MESSAGE_HAVE, .request = 5};
 		struct node *keeper[2];
@@ -199,7 +206,7 @@ static void a_delete_waits_until_the_next_owner_knows_or_is_dead(void **state)
 					       .upstream = MESSAGE_NODE_NONE};
 		reshard_keepers(f->core, &m.have.id, keeper);
 		next = keeper[1]->number;
-		holder = next == 1 ? 2 : 1;
+		holder = reshard_stand_in(f->core, &m.have.id, keeper[1])->number;
 		meet(f, next);
 		meet(f, holder);
 		control_message(f->core, conn_of(holder), &m, f->now_ns);
@@ -208,10 +215,12 @@ static void a_delete_waits_until_the_next_owner_knows_or_is_dead(void **state)
 		control_message(f->core, conn_of(holder), &m, f->now_ns);
 		answer(f, holder, MESSAGE_REMOVE);
 		assert_null(find(f, MESSAGE_REPLY));
-		if (dies)
+		if (next_one == DIES)
 			tell_dead(f, holder, next, 100);
-		else
-			answer(f, next, MESSAGE_BURY);
+		else if (next_one == SILENT)
+			run(f, f->core->config.retry_ns);
+		assert_null(find(f, MESSAGE_REPLY));
+		answer(f, next_one == ANSWERS ? next : holder, MESSAGE_BURY);
 		assert_non_null(find(f, MESSAGE_REPLY));
 		assert_int_equal(find(f, MESSAGE_REPLY)->request, 6);
 		end(f);
@@ -343,7 +352,7 @@ int main(void)
 		cmocka_unit_test(a_hello_of_an_ended_life_is_told_so),
 		cmocka_unit_test(a_request_for_another_owner_is_sent_away),
 		cmocka_unit_test(a_dead_member_waits_for_nothing),
-		cmocka_unit_test(a_delete_waits_until_the_next_owner_knows_or_is_dead),
+		cmocka_unit_test(a_delete_waits_until_the_next_owner_knows_or_another),
 		cmocka_unit_test(a_late_drop_is_not_sent),
 		cmocka_unit_test(newcomers_get_numbers_in_turn),
 		cmocka_unit_test(a_young_seed_gives_nothing),
