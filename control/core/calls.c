@@ -154,15 +154,23 @@ static void calls_decline(struct control *c, const struct message *m)
 	objects_disown(c, &m->got.id, m->got.generation);
 }
 
-/* How long a request takes that is answered at once. */
+/* How long a request takes that is answered at once; one that carries a value shows the link. */
 static void calls_measure(struct control *c, const struct call *call)
 {
-	uint32_t kind = call->message.kind;
+	const struct message *m = &call->message;
+	struct fanout_link *l = &c->directory.link;
+	uint64_t taken_ns = c->now_ns - call->sent_ns, rate = 0;
 
-	if (call->sent_ns != 0 && (kind == MESSAGE_HAVE || kind == MESSAGE_STREAM))
-		fanout_saw_start(&c->directory.link, c->now_ns - call->sent_ns);
-	if (call->sent_ns != 0 && kind == MESSAGE_STREAM)
-		watch_saw_answer(&c->watches, c->now_ns - call->sent_ns);
+	if (call->sent_ns == 0)
+		return;
+	if (m->kind == MESSAGE_HAVE)
+		rate = fanout_rate(l, m->have.value_bytes, taken_ns);
+	if (rate > 0)
+		fanout_saw_rate(l, rate);
+	else if (m->kind == MESSAGE_HAVE || m->kind == MESSAGE_STREAM)
+		fanout_saw_start(l, taken_ns);
+	if (m->kind == MESSAGE_STREAM)
+		watch_saw_answer(&c->watches, taken_ns);
 }
 
 void calls_answer(struct control *c, struct node *n, const struct message *m)

@@ -50,7 +50,8 @@ struct waiter { /* of an entry's waiters; of its locates: it only wants to know 
 	struct entry *entry;
 	uint64_t request;
 	uint32_t node;
-	uint32_t failed; /* not this holder */
+	uint32_t failed;    /* not this holder */
+	uint32_t value_max; /* of its locates: bytes that it wants at most */
 };
 
 struct entry {

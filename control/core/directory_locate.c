@@ -10,18 +10,20 @@ void directory_locate_remove(struct directory *d, struct waiter *w)
 	pool_give(&d->locates, w);
 }
 
-/* An original or complete copy on a live node. */
+/* An original or complete copy on a live node. Of one whose value will do only a complete one: it
+ * comes with the value, if that can be kept. */
 static const struct copy *directory_locate_choose(const struct directory *d, const struct entry *e,
-						  uint32_t failed)
+						  const struct waiter *w)
 {
+	bool small = e->size <= w->value_max;
 	const struct copy *best = NULL;
 
 	list_each(l, after, &e->copies)
 	{
 		const struct copy *copy = list_item(l, struct copy, of_entry);
 
-		if (copy->state == MESSAGE_COPY_PARTIAL || copy->node == failed ||
-		    !directory_can_send(d, copy))
+		if (copy->state == MESSAGE_COPY_PARTIAL || copy->node == w->failed ||
+		    (small && copy->state != MESSAGE_COPY_COMPLETE) || !directory_can_send(d, copy))
 			continue;
 		if (best == NULL || copy->sending < best->sending)
 			best = copy;
@@ -31,17 +33,18 @@ static const struct copy *directory_locate_choose(const struct directory *d, con
 
 static bool directory_locate_answer(struct directory *d, struct entry *e, const struct waiter *w)
 {
-	const struct copy *copy = directory_locate_choose(d, e, w->failed);
+	const struct copy *copy = directory_locate_choose(d, e, w);
+	bool value = e->has_value && (e->size <= w->value_max || copy == NULL);
 	struct message m;
 
-	if (copy == NULL && !e->has_value)
+	if (copy == NULL && !value)
 		return false;
-	directory_got(e, w->request, e->has_value ? MESSAGE_GOT_VALUE : MESSAGE_GOT_HOLDER, &m);
+	directory_got(e, w->request, value ? MESSAGE_GOT_VALUE : MESSAGE_GOT_HOLDER, &m);
 	if (copy)
 		m.got.holder = copy->node;
-	if (e->has_value)
+	if (value)
 		m.got.value_bytes = (uint32_t)e->size;
-	if (e->value)
+	if (value && e->value)
 		m.got.value = d->inline_memory + allocator_offset(&d->inline_space, e->value);
 	d->out.answer(d->out.arg, w->node, &m);
 	return true;
@@ -94,6 +97,7 @@ void directory_locate(struct directory *d, uint32_t node, const struct message *
 	}
 	/* what could not be had was perhaps another generation */
 	w->failed = m->get.generation == e->generation ? m->get.failed : MESSAGE_NODE_NONE;
+	w->value_max = m->get.value_max;
 	if (m->get.failed < d->nodes_count)
 		d->out.suspect(d->out.arg, m->get.failed);
 	if (directory_locate_answer(d, e, w)) {

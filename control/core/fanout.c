@@ -46,6 +46,15 @@ void fanout_saw_rate(struct fanout_link *l, uint64_t bytes_per_s)
 	l->rate_seen = true;
 }
 
+uint64_t fanout_rate(const struct fanout_link *l, uint64_t bytes, uint64_t taken_ns)
+{
+	uint64_t ns = l->start_ns < taken_ns / 2 ? taken_ns - l->start_ns : taken_ns / 2;
+
+	if (bytes < FANOUT_RATE_BYTES || ns == 0)
+		return 0;
+	return (uint64_t)((double)bytes * (double)FANOUT_SECOND / (double)ns);
+}
+
 /* Never so much that a sum of some does not fit. */
 static uint64_t fanout_ns(const struct fanout_link *l, uint64_t bytes, uint64_t copies)
 {

@@ -22,7 +22,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { FANOUT_MAX = 32 }; /* streams of one copy */
+enum {
+	FANOUT_MAX = 32,	     /* streams of one copy */
+	FANOUT_RATE_BYTES = 4 << 10, /* fewer show nothing of a link */
+};
 
 struct fanout_link {
 	uint64_t start_ns;    /* a: a request to another control and its answer */
@@ -39,6 +42,10 @@ struct fanout_link fanout_prior(void);
 void fanout_saw_start(struct fanout_link *l, uint64_t ns);
 void fanout_saw_hop(struct fanout_link *l, uint64_t ns);
 void fanout_saw_rate(struct fanout_link *l, uint64_t bytes_per_s);
+
+/* The rate at which so many bytes came that took so long, a request before them included; 0: they
+ * are too few to tell. */
+uint64_t fanout_rate(const struct fanout_link *l, uint64_t bytes, uint64_t taken_ns);
 
 /* tree(n, d), n and d at least 1; star(n). */
 uint64_t fanout_tree_ns(const struct fanout_link *l, uint32_t n, uint32_t d, uint64_t bytes,

@@ -3,7 +3,6 @@
 #include "state.h"
 
 enum {
-	FETCH_RATE_BYTES = 4 << 10,
 	FETCH_ATTEMPTS = 5, /* pauses before the directory is asked again grow so often */
 };
 
@@ -348,12 +347,10 @@ static uint64_t fetch_rate(struct control *c, const struct fetch *f)
 	bool streamed = f->fed_ns != 0;
 	uint64_t bytes = streamed ? (uint64_t)f->fed_chunks * f->chunk_bytes : f->size;
 	uint64_t taken = c->now_ns - (streamed ? f->fed_ns : f->asked_ns);
-	uint64_t start = c->directory.link.start_ns;
 
-	if (bytes < FETCH_RATE_BYTES || (!streamed && (f->answered || fetch_shard_is_here(c, f))))
+	if (!streamed && (f->answered || fetch_shard_is_here(c, f)))
 		return 0;
-	taken = start < taken / 2 ? taken - start : taken / 2;
-	return taken > 0 ? (uint64_t)((double)bytes * 1e9 / (double)taken) : 0;
+	return fanout_rate(&c->directory.link, bytes, taken);
 }
 
 void fetch_done(struct control *c, struct fetch *f)

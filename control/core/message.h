@@ -15,7 +15,7 @@
 #include "internal/session.h"
 
 enum {
-	MESSAGE_VERSION = 6,
+	MESSAGE_VERSION = 7,
 	MESSAGE_TEXT_MAX = 127,	  /* bytes, without the terminating zero */
 	MESSAGE_OBJECTS_MAX = 32, /* entries in one OBJECTS message */
 	MESSAGE_UPSTREAMS_MAX = SESSION_UPSTREAMS,
@@ -74,7 +74,8 @@ enum message_get_why {
 	MESSAGE_GET_MORE,      /* one feeds me, an idle one beside it would be faster */
 	MESSAGE_GET_HEDGE,  /* those that feed me are slow, or failed does not answer: who else? */
 	MESSAGE_GET_PIECE,  /* who is the next after failed that has a part? Answered at once */
-	MESSAGE_GET_LOCATE, /* where is it? Nothing is booked, and I get no copy */
+	MESSAGE_GET_LOCATE, /* where is it, or, if it is small: what is it? Nothing is booked, and
+			     * I get no copy */
 	MESSAGE_GET_FORGET, /* I ask no more: generation is the number of my LOCATE */
 	MESSAGE_GET_WHYS,
 };
@@ -166,6 +167,7 @@ struct message_get {
 	uint64_t generation; /* of what has arrived already; 0: nothing */
 	uint32_t failed;     /* node, or MESSAGE_NODE_NONE */
 	uint32_t why;	     /* enum message_get_why */
+	uint32_t value_max;  /* LOCATE: bytes; larger ones stay where they are */
 	uint64_t life;	     /* as in message_told; set when it is sent */
 };
 

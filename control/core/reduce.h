@@ -130,10 +130,11 @@ struct reduce {
 	uint32_t op, dtype, num, flags;
 	uint64_t size; /* 0 and no source known: not known yet */
 	uint32_t chunk_bytes;
-	uint32_t count; /* sources */
-	uint32_t range; /* of the sources */
-	uint32_t tree;	/* range: of the seats and cells */
-	uint32_t value; /* range: the sum so far of a small one */
+	uint32_t value_max; /* bytes of a source whose value is to come along */
+	uint32_t count;	    /* sources */
+	uint32_t range;	    /* of the sources */
+	uint32_t tree;	    /* range: of the seats and cells */
+	uint32_t value;	    /* range: the sum so far of a small one */
 	uint32_t unanswered, arrivals;
 	uint32_t summed;		/* sources in it */
 	uint32_t hasty;			/* times that a silent node was not waited for */
@@ -150,7 +151,7 @@ struct reduce {
 	bool answered; /* the REDUCE */
 	bool finished; /* somebody has all of the result */
 	bool broken;   /* COMMITTED: a stripe is lost */
-	bool small;    /* so far all values came along */
+	bool small;    /* as far as is known all values come along */
 	bool sized;
 	char name[OBJECT_NAME_MAX + 1];
 	char text[MESSAGE_TEXT_MAX + 1];
@@ -247,6 +248,8 @@ void reduce_forget(struct control *c, const struct object_id *id, uint64_t reque
 bool reduce_reachable(struct control *c, uint32_t node);
 
 /* reduce_seat.c */
+/* Up to how many bytes it pays to have the values of so many sources come here. */
+uint32_t reduce_value_max(const struct control *c, uint32_t num);
 /* All sources have answered once: makes the tree. */
 void reduce_plan(struct control *c, struct reduce *r);
 /* Seats sources, and tells the nodes. */

@@ -144,13 +144,26 @@ static void reduce_name(struct reduce *r, uint32_t i)
 	p->combines = reduce_is_root(p) || reduce_children(r, i, child) > 0;
 }
 
-static uint32_t reduce_degree(struct control *c, const struct reduce *r)
+static struct reduce_link reduce_link(const struct control *c)
 {
 	const struct fanout_link *l = &c->directory.link;
-	struct reduce_link link = {l->hop_ns + l->start_ns, l->bytes_per_s};
-	uint32_t d = reduce_tree_degree(r->seats, r->size, r->chunk_bytes, link);
+
+	return (struct reduce_link){l->hop_ns + l->start_ns, l->bytes_per_s};
+}
+
+static uint32_t reduce_degree(const struct control *c, const struct reduce *r)
+{
+	uint32_t d = reduce_tree_degree(r->seats, r->size, r->chunk_bytes, reduce_link(c));
 
 	return d < REDUCE_DEGREE_MAX ? d : REDUCE_DEGREE_MAX;
+}
+
+/* A tree's nodes are told what to build, and its result is agreed to (reduce_commit.c): a request
+ * and an answer each. */
+uint32_t reduce_value_max(const struct control *c, uint32_t num)
+{
+	return (uint32_t)reduce_tree_value_max(num, OBJECT_INLINE_MAX, c->dataplane.chunk_bytes,
+					       2 * c->directory.link.start_ns, reduce_link(c));
 }
 
 /* A group that is there now has its seat to itself; one on the caller's node has the root. */

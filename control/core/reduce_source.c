@@ -45,6 +45,7 @@ static bool reduce_size_holds(struct reduce *r, const struct message_got *got)
 	r->sized = true;
 	r->size = got->size;
 	r->chunk_bytes = got->chunk_bytes;
+	r->small = r->size <= r->value_max;
 	return true;
 }
 
@@ -127,7 +128,7 @@ static void reduce_answered(struct control *c, struct reduce *r)
 {
 	if (r->state == REDUCE_LOCATING && --r->unanswered > 0)
 		return;
-	if (r->small && (!r->sized || r->size <= OBJECT_INLINE_MAX)) {
+	if (r->small) {
 		r->state = REDUCE_RUNNING;
 		reduce_accept(c, r);
 	} else if (r->state == REDUCE_LOCATING || r->cells == 0) {
@@ -142,15 +143,11 @@ static void reduce_known(struct control *c, struct reduce_source *s, const struc
 	struct reduce *r = s->reduce;
 	bool first = s->state == SOURCE_ASKED;
 
-	if (!reduce_size_holds(r, got)) {
-		reduce_wrong_size(c, r, s, got);
-		return;
-	}
 	s->state = SOURCE_KNOWN;
 	s->generation = got->generation;
 	s->node = got->holder;
 	s->arrival = ++r->arrivals;
-	if (r->small && r->size <= OBJECT_INLINE_MAX) {
+	if (r->small) {
 		/* Nobody agrees to small ones: one that was read may be about to be announced. */
 		if (reshard_settling(c, &r->by_id.id)) {
 			reduce_drop(c, r);
@@ -204,6 +201,7 @@ static bool reduce_adopt(struct control *c, struct message_got *got)
 static bool reduce_located(struct control *c, struct call *call, const struct message *answer)
 {
 	struct reduce_source *s = call->owner;
+	struct reduce *r = s->reduce;
 	const struct message_got *got = &answer->got; /* no deadline: never NULL */
 	struct message_got own;
 
@@ -214,12 +212,18 @@ static bool reduce_located(struct control *c, struct call *call, const struct me
 		return reduce_absent(c, s, call);
 	case MESSAGE_GOT_HOLDER:
 	case MESSAGE_GOT_VALUE:
-		own = *got;
-		if (got->holder == MESSAGE_NODE_NONE && !s->reduce->small && !reduce_adopt(c, &own))
-			return reduce_absent(c, s, call);
 		s->call = NULL;
-		reduce_known(c, s, &own);
-		return false;
+		if (!reduce_size_holds(r, got)) {
+			reduce_wrong_size(c, r, s, got);
+			return false;
+		}
+		own = *got;
+		if (got->holder != MESSAGE_NODE_NONE || r->small || reduce_adopt(c, &own)) {
+			reduce_known(c, s, &own);
+			return false;
+		}
+		s->call = call;
+		return reduce_absent(c, s, call);
 	default: /* the directory is full: it is asked again, and others go on without this one */
 		return reduce_absent(c, s, call);
 	}
@@ -233,6 +237,7 @@ void reduce_locate(struct control *c, struct reduce_source *s)
 	m.get.failed = s->failed;
 	m.get.generation = s->generation;
 	m.get.why = MESSAGE_GET_LOCATE;
+	m.get.value_max = s->reduce->small ? s->reduce->value_max : 0;
 	s->call = calls_start(c, control_shard(c, &s->id), &m, TABLE_SLOT_NONE, UINT64_MAX,
 			      reduce_located, s);
 	/* too many calls: the beat tries again */

@@ -135,9 +135,10 @@ static bool decode_get(const Rpc__Get *in, struct message_get *out)
 {
 	out->generation = in->generation;
 	out->why = in->why;
+	out->value_max = in->value_max;
 	out->life = in->life;
-	return in->why < MESSAGE_GET_WHYS && decode_id(&in->id, &out->id) &&
-	       decode_node(in->failed, &out->failed) &&
+	return in->why < MESSAGE_GET_WHYS && in->value_max <= OBJECT_INLINE_MAX &&
+	       decode_id(&in->id, &out->id) && decode_node(in->failed, &out->failed) &&
 	       ((in->why != MESSAGE_GET_UNREACHED && in->why != MESSAGE_GET_ABSENT) ||
 		out->failed != MESSAGE_NODE_NONE);
 }

@@ -47,6 +47,7 @@ static void encode_get(const struct message_get *m, Rpc__Get *out)
 	out->generation = m->generation;
 	out->failed = encode_node(m->failed);
 	out->why = m->why;
+	out->value_max = m->value_max;
 	out->life = m->life;
 }
 

@@ -124,7 +124,7 @@ static struct message sample(uint32_t kind)
 		memset(m.have.name, 'n', OBJECT_NAME_MAX);
 		break;
 	case MESSAGE_GET:
-		m.get = (struct message_get){id, 7, 0, MESSAGE_GET_ABSENT, UINT64_MAX};
+		m.get = (struct message_get){id, 7, 0, MESSAGE_GET_ABSENT, 1024, UINT64_MAX};
 		break;
 	case MESSAGE_GOT:
 		m.got = (struct message_got){.id = id,
@@ -303,6 +303,7 @@ static void fields_out_of_bounds_are_refused(void **state)
 	REFUSED(MESSAGE_HAVE, have.size, UINT64_MAX);
 	REFUSED(MESSAGE_GET, get.why, MESSAGE_GET_WHYS);
 	REFUSED(MESSAGE_GET, get.failed, MESSAGE_NODE_NONE);
+	REFUSED(MESSAGE_GET, get.value_max, OBJECT_INLINE_MAX + 1);
 	REFUSED(MESSAGE_GOT, got.what, MESSAGE_GOT_WHATS);
 	REFUSED(MESSAGE_GOT, got.what, MESSAGE_GOT_VALUE);
 	REFUSED(MESSAGE_GOT, got.what, MESSAGE_GOT_UNKNOWN);

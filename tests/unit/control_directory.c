@@ -24,7 +24,7 @@ static void a_repeated_get_gets_the_same_answer(void **state)
 	struct message m = {.kind = MESSAGE_GET};
 
 	have(f, 0, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false);
-	m.get = (struct message_get){id_of(1), 0, MESSAGE_NODE_NONE, MESSAGE_GET_FIRST, 0};
+	m.get = (struct message_get){.id = id_of(1), .failed = MESSAGE_NODE_NONE};
 	assert_int_equal(send(f, 1, &m)->got.holder, 0);
 	f->out_count = 0;
 	directory_message(&f->d, 1, &m); /* the same request number */
@@ -149,6 +149,55 @@ static void a_value_goes_out_when_nobody_can_stream(void **state)
 	directory_node_down(&f->d, 0);
 	for (uint32_t i = 1; i < 6; i++)
 		assert_int_equal(get_first(f, i, 1)->got.what, MESSAGE_GOT_VALUE);
+}
+
+/* A LOCATE of node 5. */
+static const struct message_got *locate(struct fixture *f, uint8_t id, uint32_t value_max)
+{
+	struct message m = {.kind = MESSAGE_GET};
+
+	m.get = (struct message_get){.id = id_of(id),
+				     .failed = MESSAGE_NODE_NONE,
+				     .why = MESSAGE_GET_LOCATE,
+				     .value_max = value_max};
+	return &send(f, 5, &m)->got;
+}
+
+static void who_locates_says_which_values_it_wants(void **state)
+{
+	struct fixture *f = *state;
+	const struct message_got *got;
+
+	have_value(f, 0, 1, 65536);
+	got = locate(f, 1, 65536);
+	assert_int_equal(got->what, MESSAGE_GOT_VALUE);
+	assert_int_equal(got->value_bytes, 65536);
+	got = locate(f, 1, 65535);
+	assert_int_equal(got->what, MESSAGE_GOT_HOLDER);
+	assert_int_equal(got->holder, 0);
+	assert_int_equal(got->value_bytes, 0);
+	/* nobody else has it any more: then it comes, however large */
+	directory_node_down(&f->d, 0);
+	got = locate(f, 1, 0);
+	assert_int_equal(got->what, MESSAGE_GOT_VALUE);
+	assert_int_equal(got->holder, MESSAGE_NODE_NONE);
+}
+
+/* One that is being written is waited for when its value will do; a larger one can be streamed. */
+static void a_located_value_comes_when_it_is_complete(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(locate(f, 1, 1024)->what, MESSAGE_GOT_UNKNOWN);
+	assert_int_equal(have(f, 0, 1, 7, 1024, MESSAGE_COPY_CREATING, true), 0);
+	assert_int_equal(f->out_count, 1); /* the answer to 0 */
+	assert_int_equal(locate(f, 1, 1023)->what, MESSAGE_GOT_HOLDER);
+	have_value(f, 0, 1, 1024);
+	assert_int_equal(f->out_count, 2);
+	assert_int_equal(f->out[1].m.got.what, MESSAGE_GOT_VALUE);
+	/* a value that the directory could not keep is streamed */
+	assert_int_equal(have(f, 0, 2, 7, 1024, MESSAGE_COPY_COMPLETE, true), 0);
+	assert_int_equal(locate(f, 2, 1024)->what, MESSAGE_GOT_HOLDER);
 }
 
 /* The second object of a size finds the tree that the first would have needed, level by level. */
@@ -483,6 +532,8 @@ int main(void)
 		TEST(small_values_come_inline),
 		TEST(values_are_handed_on_when_that_is_faster),
 		TEST(a_value_goes_out_when_nobody_can_stream),
+		TEST(who_locates_says_which_values_it_wants),
+		TEST(a_located_value_comes_when_it_is_complete),
 		TEST(start_ups_make_trees),
 		TEST(late_askers_get_complete_and_little_used_holders),
 		TEST(create_of_an_existing_id_fails),

@@ -170,6 +170,10 @@ static void measurements_count_as_the_header_says(void **state)
 	for (int i = 0; i < 400; i++)
 		fanout_saw_rate(&l, 10000000);
 	assert_in_range(l.bytes_per_s, 10000000, 10100000);
+	assert_int_equal(fanout_rate(&l, FANOUT_RATE_BYTES, 2 * l.start_ns),
+			 FANOUT_RATE_BYTES * UINT64_C(1000000000) / l.start_ns);
+	assert_int_equal(fanout_rate(&l, FANOUT_RATE_BYTES - 1, l.start_ns), 0); /* too few */
+	assert_int_equal(fanout_rate(&l, UINT64_MAX, 1), 0);
 	fanout_saw_rate(&l, 0); /* from the network: any number is survived */
 	for (int i = 0; i < 3; i++)
 		fanout_saw_rate(&l, UINT64_MAX);

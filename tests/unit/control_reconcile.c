@@ -91,7 +91,7 @@ static void bookings_are_copies_too(void **state)
 	struct message m = {.kind = MESSAGE_GET};
 
 	have_in(f, 1, 1, MESSAGE_COPY_COMPLETE, 1);
-	m.get = (struct message_get){id_of(1), 0, MESSAGE_NODE_NONE, MESSAGE_GET_FIRST, 10};
+	m.get = (struct message_get){.id = id_of(1), .failed = MESSAGE_NODE_NONE, .life = 10};
 	assert_int_equal(send(f, 2, &m)->got.holder, 1);
 	m.get.life = 11;
 	assert_int_equal(send(f, 3, &m)->got.holder, 2);

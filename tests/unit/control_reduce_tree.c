@@ -117,6 +117,41 @@ static void what_is_no_tree_has_no_positions(void **state)
 	assert_int_equal(reduce_tree_time(1, 1, 1, 1, link), 0);
 }
 
+/* Values up to the limit are faster than any tree, larger ones are not. */
+static void values_pay_up_to_a_size(void **state)
+{
+	static const struct {
+		uint32_t n;
+		struct reduce_link link;
+		uint64_t setup_ns, least, most;
+	} known[] = {
+		{16, {300000, 9000000}, 400000, 512, 4096},	  /* 75 Mbit/s */
+		{8, {300000, 25000000}, 400000, 4096, 16384},	  /* 200 Mbit/s */
+		{16, {120000, 1250000000}, 200000, 16384, 65535}, /* as assumed */
+		{5, {120000, 1250000000}, 200000, 65536, 65536},  /* the same, all */
+		{1, {300000, 9000000}, 0, 0, 0},
+		{REDUCE_TREE_MAX, {1, 1}, 0, 0, 0},
+	};
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		uint64_t setup = known[i].setup_ns;
+		uint64_t limit =
+			reduce_tree_value_max(known[i].n, 65536, 1408, setup, known[i].link);
+
+		assert_in_range(limit, known[i].least, known[i].most);
+		for (uint64_t size = 64; size <= 65536; size += 64) {
+			uint32_t d = reduce_tree_degree(known[i].n, size, 1408, known[i].link);
+			uint64_t tree =
+				setup + reduce_tree_time(known[i].n, d, size, 1408, known[i].link);
+			double values = (double)known[i].n * (double)size * 1e9 /
+					(double)known[i].link.bytes_per_s;
+
+			assert_true(size <= limit ? values <= (double)tree
+						  : size < limit + 64 || values > (double)tree);
+		}
+	}
+}
+
 /* ---- the worked example of Hoplite's paper: sums of three numbers over six positions, d = 2 ---
  */
 
@@ -189,6 +224,7 @@ int main(void)
 		cmocka_unit_test(degree_one_is_the_chain_and_the_largest_the_star),
 		cmocka_unit_test(no_more_children_are_written_than_asked_for),
 		cmocka_unit_test(what_is_no_tree_has_no_positions),
+		cmocka_unit_test(values_pay_up_to_a_size),
 		cmocka_unit_test(worked_example_and_its_repair),
 	};
 

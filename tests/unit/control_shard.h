@@ -160,7 +160,8 @@ static inline const struct message *get(struct fixture *f, uint32_t node, uint8_
 	struct message m = {.kind = MESSAGE_GET};
 	const struct message *a;
 
-	m.get = (struct message_get){id_of(id), generation, failed, why, 0};
+	m.get = (struct message_get){
+		.id = id_of(id), .generation = generation, .failed = failed, .why = why};
 	a = send(f, node, &m);
 	assert_non_null(a);
 	assert_int_equal(a->kind, MESSAGE_GOT);
