@@ -44,6 +44,20 @@ static bool reconcile_told(struct control *c, struct call *call, const struct me
 	return false; /* without: its connection was lost, and it asks or all is told anew */
 }
 
+/* Whether a creator may come back whose object that node keeps the name of: it is announced then,
+ * and would be ended for all before that. */
+static bool reconcile_unclaimed(struct control *c, const struct node *n)
+{
+	list_each(l, after, &c->objects.unclaimed)
+	{
+		struct object *o = list_item(l, struct object, of_session);
+
+		if (control_shard(c, &c->table->slot[objects_slot(c, o)].id) == n)
+			return true;
+	}
+	return false;
+}
+
 /* Whether a HAVE to that node is out that it may have had from an earlier life: when it is answered
  * or sent again, the object is told in this one. */
 static bool reconcile_waits(const struct control *c, const struct node *n)
@@ -68,7 +82,7 @@ static bool reconcile_tell(struct control *c, struct node *n)
 
 	if (n->told_life == 0 || n->told_life == m.told.life)
 		return true;
-	if (reconcile_waits(c, n))
+	if (reconcile_unclaimed(c, n) || reconcile_waits(c, n))
 		return false;
 	call = calls_start(c, n, &m, TABLE_SLOT_NONE, c->config.directory_ns, reconcile_told, NULL);
 	if (call)

@@ -2,6 +2,7 @@
 /* What clients held and did when control died: what the next one lets them go on with, and whom. */
 #include "control_test.h"
 #include "control_world.h"
+#include "core/state.h"
 
 enum { PIN = 5, US = 700, OTHERS = 701 };
 
@@ -56,10 +57,10 @@ struct left {
 };
 
 /* Half an object, and its control killed. */
-static struct left leave_half(uint32_t nodes)
+static struct left leave_half_of(const char *name, uint32_t nodes)
 {
-	struct left l = {.w = world_new(nodes, 1, STORE, false)};
-	struct session_request r = create_request("half", 0);
+	struct left l = {.w = world_new(nodes, 1, STORE, true)};
+	struct session_request r = create_request(name, 0);
 	uint32_t session = come_back(l.w, US, 0);
 
 	l.object = world_call(l.w, 0, session, &r, WHEN)->reply;
@@ -77,6 +78,11 @@ static struct left leave_half(uint32_t nodes)
 	return l;
 }
 
+static struct left leave_half(uint32_t nodes)
+{
+	return leave_half_of("half", nodes);
+}
+
 static uint32_t objects(struct world *w)
 {
 	struct control_usage u;
@@ -85,13 +91,16 @@ static uint32_t objects(struct world *w)
 	return u.objects;
 }
 
-static void a_creation_goes_on(void **state)
+/* Its own node keeps the name, or another one, which hears meanwhile what is there. */
+static void a_creation_goes_on_of(const char *name, uint32_t keeper)
 {
-	struct left l = leave_half(2);
+	struct left l = leave_half_of(name, 2);
+	struct object_id id = world_id(name);
 	uint32_t reader = world_open(l.w, 1);
 	uint32_t session = come_back(l.w, US, l.pin);
 	struct session_request r = about(SESSION_PUBLISH, &l.object);
 
+	assert_int_equal(control_shard(l.w->node[0].core, &id)->number, keeper);
 	r.watermark = SIZE - 1;
 	assert_int_equal(ask(l.w, session, r), -EINVAL); /* not yet */
 	assert_int_equal(ask(l.w, session, about(SESSION_RESUME, &l.object)), 0);
@@ -103,8 +112,14 @@ static void a_creation_goes_on(void **state)
 	l.w->old_clients = false;
 	world_run(l.w, WORLD_SECOND);
 	assert_int_equal(ask(l.w, session, about(SESSION_SEAL, &l.object)), 0);
-	assert_int_equal(world_get(l.w, 1, reader, "half", SIZE, 3, WHEN), 0);
+	assert_int_equal(world_get(l.w, 1, reader, name, SIZE, 3, WHEN), 0);
 	world_free(l.w);
+}
+
+static void a_creation_goes_on(void **state)
+{
+	a_creation_goes_on_of("half", 0);
+	a_creation_goes_on_of("another half", 1);
 }
 
 /* It names a process that is not its own, an object that is none, or nothing. */
