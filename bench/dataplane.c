@@ -14,6 +14,8 @@
 #include <rte_cycles.h>
 #include <rte_eal.h>
 
+#include "internal/arguments.h"
+
 static const char usage[] =
 	"Usage: dataplane [--seconds S] [--mib N] [--mtu BYTES]... [--patience S]\n"
 	"                 [--no-testpmd]\n"
@@ -126,17 +128,18 @@ static bool settings_parse(int argc, char **argv, struct settings *s)
 			s->testpmd = false;
 			break;
 		case 's':
-			s->seconds = atof(optarg);
+			s->seconds = argument_need_real("--seconds", optarg, 1e6);
 			break;
 		case 'p':
-			s->patience_s = atof(optarg);
+			s->patience_s = argument_need_real("--patience", optarg, 1e9);
 			break;
 		case 'b':
-			s->object_bytes = strtoull(optarg, NULL, 10) << 20;
+			s->object_bytes = argument_need("--mib", optarg, 1, 1 << 20) << 20;
 			break;
 		case 'm':
 			if (s->mtus < 8)
-				s->mtu[s->mtus++] = (uint16_t)atoi(optarg);
+				s->mtu[s->mtus++] =
+					(uint16_t)argument_need("--mtu", optarg, 1280, 9000);
 			break;
 		case 'h':
 			printf("%s", usage);
@@ -149,11 +152,7 @@ static bool settings_parse(int argc, char **argv, struct settings *s)
 		memcpy(s->mtu, (uint16_t[]){1500, 3498, 9000}, 3 * sizeof(*s->mtu));
 		s->mtus = 3;
 	}
-	for (unsigned i = 0; i < s->mtus; i++)
-		if (s->mtu[i] < 1280 || s->mtu[i] > 9000)
-			return false;
-	return s->seconds > 0 && s->patience_s > 0 && s->patience_s < 1e9 && s->object_bytes > 0 &&
-	       optind == argc;
+	return s->seconds > 0 && s->patience_s > 0 && optind == argc;
 }
 
 int main(int argc, char **argv)

@@ -18,6 +18,7 @@
 #include <rte_cycles.h>
 #include <rte_launch.h>
 #include <rte_ring.h>
+#include "internal/arguments.h"
 #include "io/eal.h"
 #include "io/log.h"
 #include "io/port.h"
@@ -353,9 +354,9 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	k.side = strcmp(argv[1], "send") == 0 ? SENDER : RECEIVER;
-	k.run_ns = (uint64_t)(atof(argv[3]) * 1e9);
-	uint64_t object_bytes = strtoull(argv[4], NULL, 10) << 20;
-	if (options_parse(argc - 4, argv + 4, &o) != OPTIONS_RUN || object_bytes == 0)
+	k.run_ns = (uint64_t)(argument_need_real("SECONDS", argv[3], 1e6) * 1e9);
+	uint64_t object_bytes = argument_need("MIB", argv[4], 1, 1 << 20) << 20;
+	if (options_parse(argc - 4, argv + 4, &o) != OPTIONS_RUN)
 		return 2;
 	log_set_level(LOG_WARNING);
 	block_signals();

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "internal/arguments.h"
 #include "kernel_reference.h"
 
 static const char usage[] =
@@ -232,13 +233,13 @@ static bool settings_parse(int argc, char **argv, struct settings *s)
 			right &= level_parse(optarg, &s->level);
 			break;
 		case 'c':
-			s->chunk_bytes = (uint32_t)atoi(optarg);
+			s->chunk_bytes = (uint32_t)argument_need("--chunk", optarg, 64, 65536);
 			break;
 		case 'f':
-			s->offset = (uint32_t)atoi(optarg);
+			s->offset = (uint32_t)argument_need("--offset", optarg, 0, 63);
 			break;
 		case 'r':
-			s->rounds = (uint32_t)atoi(optarg);
+			s->rounds = (uint32_t)argument_need("--rounds", optarg, 1, ROUNDS_MAX);
 			break;
 		case 'h':
 			printf("%s", usage);
@@ -248,9 +249,7 @@ static bool settings_parse(int argc, char **argv, struct settings *s)
 		}
 	}
 	s->ops[REDUCE_SUM] |= !any;
-	return right && optind == argc && s->chunk_bytes % 64 == 0 && s->chunk_bytes >= 64 &&
-	       s->chunk_bytes <= 65536 && s->offset < 64 && s->rounds >= 1 &&
-	       s->rounds <= ROUNDS_MAX;
+	return right && optind == argc && s->chunk_bytes % 64 == 0;
 }
 
 static bool arena_open(struct arena *a, uint32_t offset)

@@ -18,6 +18,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "internal/arguments.h"
 #include "payload.h"
 #include "samples.h"
 
@@ -61,18 +62,32 @@ static void give(int fd, size_t bytes)
 		fail("send");
 }
 
-static size_t bytes_of(const char *text)
+/* An object without bytes has a message all the same. */
+static size_t bytes_of(const char *what, const char *text)
 {
-	unsigned long n = strtoul(text, NULL, 10);
+	uint64_t n = argument_need(what, text, 0, BYTES_MAX);
 
-	return n < 1 ? 1 : n > BYTES_MAX ? BYTES_MAX : n;
+	return n < 1 ? 1 : n;
+}
+
+static struct sockaddr_in port_of(const char *text)
+{
+	return (struct sockaddr_in){
+		.sin_family = AF_INET,
+		.sin_port = htons((uint16_t)argument_need("PORT", text, 1, UINT16_MAX))};
+}
+
+static int busy_of(const char *text)
+{
+	return (int)argument_need("BUSY_US", text, 0, 1000000);
 }
 
 static int serve(char **argv)
 {
-	struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(argv[0]))};
-	size_t ask = bytes_of(argv[1]), answer = bytes_of(argv[2]);
-	int one = 1, listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), fd;
+	struct sockaddr_in at = port_of(argv[0]);
+	size_t ask = bytes_of("ASK_BYTES", argv[1]), answer = bytes_of("ANSWER_BYTES", argv[2]);
+	int busy_us = busy_of(argv[3]), one = 1;
+	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), fd;
 
 	setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	if (bind(listener, (struct sockaddr *)&at, sizeof(at)) < 0 || listen(listener, 1) < 0)
@@ -82,7 +97,7 @@ static int serve(char **argv)
 	fd = accept(listener, NULL, NULL);
 	if (fd < 0)
 		fail("accept");
-	options(fd, atoi(argv[3]));
+	options(fd, busy_us);
 	while (take(fd, ask))
 		give(fd, answer);
 	return 0;
@@ -90,19 +105,20 @@ static int serve(char **argv)
 
 static int ask(char **argv)
 {
-	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(argv[1]))};
-	size_t bytes = bytes_of(argv[2]), answer = bytes_of(argv[3]);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_in to = port_of(argv[1]);
+	size_t bytes = bytes_of("ASK_BYTES", argv[2]), answer = bytes_of("ANSWER_BYTES", argv[3]);
+	int busy_us = busy_of(argv[4]), fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	char line[64];
 
 	if (inet_pton(AF_INET, argv[0], &to.sin_addr) != 1 ||
 	    connect(fd, (struct sockaddr *)&to, sizeof(to)) < 0)
 		fail("connect");
-	options(fd, atoi(argv[4]));
+	options(fd, busy_us);
 	while (fgets(line, sizeof(line), stdin)) {
-		unsigned count = (unsigned)strtoul(line, NULL, 10);
+		line[strcspn(line, "\n")] = '\0';
+		unsigned count = (unsigned)argument_need("COUNT", line, 1, SAMPLES_MAX);
 		samples_begin(&samples);
-		while (samples.count < count && samples.count < SAMPLES_MAX) {
+		while (samples.count < count) {
 			int64_t start_ns = payload_now_ns();
 			give(fd, bytes);
 			if (!take(fd, answer))

@@ -25,12 +25,14 @@
 #include <stdlib.h>
 
 #include "gradient.h"
+#include "internal/arguments.h"
 #include "payload.h"
 #include "task.h"
 
 struct verb {
 	const char *name;
-	int words; /* at least, the verb included */
+	int words;	     /* at least, the verb included */
+	const char *numbers; /* which of them are: digits */
 	int (*run)(struct task *t, int argc, char **argv);
 };
 
@@ -48,9 +50,8 @@ void task_print_spans(const struct span *spans, unsigned count)
 	printf("]}\n");
 }
 
-static int task_make_room(struct task *t, const char *bytes_text)
+static int task_make_room(struct task *t, uint64_t bytes)
 {
-	uint64_t bytes = strtoull(bytes_text, NULL, 10);
 	uint8_t *data = malloc(bytes ? bytes : 1);
 
 	if (data == NULL)
@@ -70,22 +71,21 @@ static int task_print_digest(const struct task *t)
 
 static int task_fill(struct task *t, int argc, char **argv)
 {
-	int r = task_make_room(t, argv[1]);
+	int r = task_make_room(t, t->number[0]);
 
 	if (r != 0)
 		return r;
-	payload_fill(t->data, t->bytes, strtoull(argv[2], NULL, 10));
+	payload_fill(t->data, t->bytes, t->number[1]);
 	return task_print_digest(t);
 }
 
 static int task_fill_f32(struct task *t, int argc, char **argv)
 {
-	int r = task_make_room(t, argv[1]);
+	int r = task_make_room(t, t->number[0]);
 
 	if (r != 0)
 		return r;
-	gradient_fill((float *)(void *)t->data, t->bytes / sizeof(float),
-		      (uint32_t)strtoul(argv[2], NULL, 10));
+	gradient_fill((float *)(void *)t->data, t->bytes / sizeof(float), (uint32_t)t->number[1]);
 	return task_print_digest(t);
 }
 
@@ -98,7 +98,7 @@ static int task_put(struct task *t, int argc, char **argv)
 {
 	struct span span;
 
-	payload_sleep_until(strtoll(argv[1], NULL, 10));
+	payload_sleep_until((int64_t)t->number[0]);
 	span.start_ns = payload_now_ns();
 	int r = task_put_now(t, argv[2]);
 	span.end_ns = payload_now_ns();
@@ -153,7 +153,7 @@ static int task_get(struct task *t, int argc, char **argv)
 	struct span spans[OBJECTS_MAX];
 
 	task_release(t);
-	task_get_all(t, strtoll(argv[1], NULL, 10), argc - 2, argv + 2);
+	task_get_all(t, (int64_t)t->number[0], argc - 2, argv + 2);
 	for (unsigned i = 0; i < t->got_count; i++) {
 		if (t->got[i].result != 0) {
 			printf("{\"error\": \"get %s: %s (%s)\"}\n", t->got[i].name,
@@ -180,7 +180,7 @@ static int task_ping_pong(struct task *t, char **argv, bool gives_first)
 	int r = 0;
 
 	task_release(t);
-	payload_sleep_until(strtoll(argv[1], NULL, 10));
+	payload_sleep_until((int64_t)t->number[0]);
 	span.start_ns = payload_now_ns();
 	if (gives_first)
 		r = task_put_now(t, argv[2]);
@@ -229,11 +229,20 @@ static int task_rm(struct task *t, int argc, char **argv)
 }
 
 static const struct verb task_verbs[] = {
-	{"fill", 3, task_fill},	      {"put", 3, task_put},	      {"get", 3, task_get},
-	{"ping", 4, task_ping},	      {"pong", 4, task_pong},	      {"check", 1, task_check},
-	{"rm", 2, task_rm},	      {"fill-f32", 3, task_fill_f32}, {"reduce", 8, task_reduce},
-	{"sources", 3, task_sources},
+	{"fill", 3, "12", task_fill},	   {"fill-f32", 3, "12", task_fill_f32},
+	{"put", 3, "1", task_put},	   {"get", 3, "1", task_get},
+	{"ping", 4, "1", task_ping},	   {"pong", 4, "1", task_pong},
+	{"reduce", 8, "146", task_reduce}, {"sources", 3, "", task_sources},
+	{"check", 1, "", task_check},	   {"rm", 2, "", task_rm},
 };
+
+static bool task_numbers(struct task *t, const struct verb *v, char **words)
+{
+	for (unsigned i = 0; v->numbers[i]; i++)
+		if (!argument_number(words[v->numbers[i] - '0'], 10, 0, INT64_MAX, &t->number[i]))
+			return false;
+	return true;
+}
 
 static int task_words(char *line, char **words)
 {
@@ -253,7 +262,8 @@ static void task_do(struct task *t, char *line)
 
 	for (size_t i = 0; i < sizeof(task_verbs) / sizeof(task_verbs[0]); i++) {
 		const struct verb *v = &task_verbs[i];
-		if (count < v->words || strcmp(words[0], v->name) != 0)
+		if (count < v->words || strcmp(words[0], v->name) != 0 ||
+		    !task_numbers(t, v, words))
 			continue;
 		int r = v->run(t, count, words);
 		if (r != 0)

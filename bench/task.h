@@ -9,7 +9,7 @@
 
 #include "sarissa/sarissa.h"
 
-enum { OBJECTS_MAX = 256, WORDS_MAX = OBJECTS_MAX + 7, TIMEOUT_S = 300 };
+enum { OBJECTS_MAX = 256, WORDS_MAX = OBJECTS_MAX + 7, NUMBERS_MAX = 3, TIMEOUT_S = 300 };
 
 struct span {
 	int64_t start_ns, end_ns;
@@ -32,6 +32,7 @@ struct task {
 	sar *s;
 	uint8_t *data;
 	uint64_t bytes;
+	uint64_t number[NUMBERS_MAX]; /* those of the line, in its order */
 	struct got got[OBJECTS_MAX];
 	unsigned got_count;
 };

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "payload.h"
@@ -20,7 +19,7 @@ static int task_reduce_call(struct task *t, int argc, char **argv)
 	const sar_reduction how = {
 		.op = SAR_SUM,
 		.dtype = SAR_F32,
-		.num = (uint32_t)strtoul(argv[4], NULL, 10),
+		.num = (uint32_t)t->number[1],
 		.flags = strcmp(argv[3], "spread") == 0 ? SAR_REDUCE_SPREAD : 0,
 	};
 
@@ -33,12 +32,12 @@ int task_reduce(struct task *t, int argc, char **argv)
 	struct span span;
 
 	task_release(t);
-	payload_sleep_until(strtoll(argv[1], NULL, 10));
+	payload_sleep_until((int64_t)t->number[0]);
 	span.start_ns = payload_now_ns();
 	int r = task_reduce_call(t, argc, argv);
 	long long accepted_ns = payload_now_ns() - span.start_ns;
 	if (r == 0 && strcmp(argv[5], "-") != 0) {
-		payload_sleep_until(strtoll(argv[6], NULL, 10));
+		payload_sleep_until((int64_t)t->number[2]);
 		r = task_put_now(t, argv[5]);
 	}
 	if (r == 0)

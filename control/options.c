@@ -6,6 +6,7 @@
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include "internal/arguments.h"
 #include "log.h"
 
 #ifndef SARISSA_VERSION
@@ -41,9 +42,7 @@ enum {
 
 static enum options_result options_help(void)
 {
-	static const struct {
-		const char *name, *argument, *help;
-	} rows[] = {
+	static const struct argument_help rows[] = {
 #define X(id, name, argument, help) {name, argument, help},
 		OPTIONS(X)
 #undef X
@@ -53,13 +52,7 @@ static enum options_result options_help(void)
 	       "       sarissa-control --seeds IP:PORT,... [OPTION...]\n"
 	       "Decides for one Sarissa node which object moves where; its sarissa-dataplane "
 	       "moves it.\n\n");
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-		char left[40];
-
-		snprintf(left, sizeof(left), "--%s %s", rows[i].name,
-			 rows[i].argument ? rows[i].argument : "");
-		printf("  %-22s %s\n", left, rows[i].help);
-	}
+	argument_help_print(rows, sizeof(rows) / sizeof(*rows));
 	return OPTIONS_DONE;
 }
 
@@ -67,19 +60,6 @@ static enum options_result options_wrong(const char *name, const char *value, co
 {
 	log_error("--%s %s: %s: see --help", name, value, why);
 	return OPTIONS_WRONG;
-}
-
-static bool options_number(const char *text, int base, uint64_t low, uint64_t high, uint64_t *out)
-{
-	char *end;
-	unsigned long long v;
-
-	errno = 0;
-	v = strtoull(text, &end, base);
-	if (*text < '0' || *text > '9' || *end || errno || v < low || v > high)
-		return false;
-	*out = v;
-	return true;
 }
 
 /* IP, IP:PORT, [IPv6]:PORT */
@@ -103,7 +83,7 @@ static bool options_addr(char *text, struct net_addr *out)
 	}
 	if (port) {
 		*port++ = '\0';
-		if (!options_number(port, 10, 1, 65535 - WORKERS_MAX, &number))
+		if (!argument_number(port, 10, 1, 65535 - WORKERS_MAX, &number))
 			return false;
 	}
 	out->port = (uint16_t)number;
@@ -204,7 +184,7 @@ static enum options_result options_shards(struct options *o, const char *list)
 	     t = strtok_r(NULL, ",", &save)) {
 		uint64_t n;
 
-		if (!options_number(t, 10, 0, nodes - 1, &n) || o->shards == nodes)
+		if (!argument_number(t, 10, 0, nodes - 1, &n) || o->shards == nodes)
 			result = options_wrong("shards", list, "not numbers of nodes in the list");
 		else
 			o->shard_nodes[o->shards++] = (uint32_t)n;
@@ -228,7 +208,7 @@ static enum options_result options_take(struct options *o, int id, const char *v
 	case OPTION_NODE:
 		if (strcmp(value, "auto") == 0)
 			n = UINT32_MAX;
-		else if (!options_number(value, 10, 0, NODES_MAX - 1, &n))
+		else if (!argument_number(value, 10, 0, NODES_MAX - 1, &n))
 			return options_wrong("node", value, "not a number of a node, nor auto");
 		o->node = (uint32_t)n;
 		return OPTIONS_RUN;
@@ -240,12 +220,12 @@ static enum options_result options_take(struct options *o, int id, const char *v
 		*shards = value;
 		return OPTIONS_RUN;
 	case OPTION_SESSIONS:
-		if (!options_number(value, 10, 1, SESSIONS_MAX, &n))
+		if (!argument_number(value, 10, 1, SESSIONS_MAX, &n))
 			return options_wrong("sessions", value, "not 1 to 16384");
 		o->sessions = (uint32_t)n;
 		return OPTIONS_RUN;
 	case OPTION_SOCKET_MODE:
-		if (!options_number(value, 8, 0, 0777, &n))
+		if (!argument_number(value, 8, 0, 0777, &n))
 			return options_wrong("socket-mode", value, "not octal rights such as 0660");
 		o->socket_mode = (mode_t)n;
 		return OPTIONS_RUN;

@@ -15,6 +15,7 @@
 
 #include "../control/attach.h"
 #include "content.h"
+#include "internal/arguments.h"
 #include "internal/ring.h"
 
 enum { PEERS_MAX = 256, BURST = 64 };
@@ -182,20 +183,19 @@ static bool parse(int argc, char **argv, struct receiver *r)
 				return false;
 			break;
 		case 'n':
-			r->peers = (uint32_t)strtoul(optarg, NULL, 10);
+			r->peers = (uint32_t)argument_need("--peers", optarg, 1, PEERS_MAX);
 			break;
 		case 'k':
-			r->chunks = (uint32_t)strtoul(optarg, NULL, 10);
+			r->chunks = (uint32_t)argument_need("--chunks", optarg, 1, UINT32_MAX);
 			break;
 		case 's':
-			r->patience_s = atof(optarg);
+			r->patience_s = argument_need_real("--seconds", optarg, 1e6);
 			break;
 		default:
 			return false;
 		}
 	}
-	return r->rundir && r->from.port && r->peers > 0 && r->peers <= PEERS_MAX &&
-	       r->chunks > 0 && r->patience_s > 0 && optind == argc;
+	return r->rundir && r->from.port && r->patience_s > 0 && optind == argc;
 }
 
 int main(int argc, char **argv)

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "../payload.h"
+#include "internal/arguments.h"
 
 /* What the applications of Hoplite's evaluation (SIGCOMM 2021, section 5) do in a round. */
 static const struct app apps[] = {
@@ -77,32 +78,33 @@ static const struct transport *parse(int argc, char **argv, struct run *r)
 			t = find_transport(optarg);
 			break;
 		case 'n':
-			r->ranks = (uint32_t)strtoul(optarg, NULL, 10);
+			r->ranks = (uint32_t)argument_need("--ranks", optarg, 2, RANKS_MAX);
 			break;
 		case 'i':
-			r->rank = (uint32_t)strtoul(optarg, NULL, 10);
+			r->rank = (uint32_t)argument_need("--rank", optarg, 0, RANKS_MAX - 1);
 			break;
 		case 'b':
-			r->model_bytes = strtoull(optarg, NULL, 10) / sizeof(float) * sizeof(float);
+			r->model_bytes =
+				argument_need("--bytes", optarg, sizeof(float), INT64_MAX) /
+				sizeof(float) * sizeof(float);
 			break;
 		case 'r':
-			r->rounds = (uint32_t)strtoul(optarg, NULL, 10);
+			r->rounds = (uint32_t)argument_need("--rounds", optarg, 1, UINT32_MAX);
 			break;
 		case 'w':
-			r->work_ms = atof(optarg);
+			r->work_ms = argument_need_real("--work-ms", optarg, 1e6);
 			break;
 		case 's':
 			r->server = optarg;
 			break;
 		case 'p':
-			r->port = (uint16_t)strtoul(optarg, NULL, 10);
+			r->port = (uint16_t)argument_need("--port", optarg, 1, UINT16_MAX);
 			break;
 		default:
 			usage();
 		}
 	}
-	if (!r->app || !t || r->ranks < 2 || r->ranks > RANKS_MAX || r->rank >= r->ranks ||
-	    r->rounds == 0 || r->work_ms < 0 || optind != argc)
+	if (!r->app || !t || r->rank >= r->ranks || r->rounds == 0 || optind != argc)
 		usage();
 	return t;
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "internal/arguments.h"
 #include "internal/reduce.h"
 
 static const struct cli_command main_commands[] = {
@@ -81,17 +82,6 @@ static int main_usage(const char *what, const char *which)
 	return CLI_USAGE;
 }
 
-/* A number of at least 1. */
-static bool main_count(const char *text, uint32_t *out)
-{
-	char *end;
-	unsigned long count = strtoul(text, &end, 10);
-	if (*text < '0' || *text > '9' || *end != '\0' || count == 0 || count > UINT32_MAX)
-		return false;
-	*out = (uint32_t)count;
-	return true;
-}
-
 /* Seconds with decimals into ns. */
 static bool main_seconds(const char *text, int64_t *out)
 {
@@ -107,6 +97,7 @@ static bool main_seconds(const char *text, int64_t *out)
 static int main_reduce_option(int option, unsigned allowed, struct cli_args *args)
 {
 	sar_reduction *r = &args->reduction;
+	uint64_t count;
 	if (!(allowed & CLI_OPTION_REDUCE))
 		return main_usage("--op, --dtype, --num, --spread, --wait mean something to reduce "
 				  "only",
@@ -119,9 +110,10 @@ static int main_reduce_option(int option, unsigned allowed, struct cli_args *arg
 		r->dtype = reduce_dtype_find(optarg);
 		return r->dtype ? -1 : main_usage("no such type of elements: ", optarg);
 	case 'n':
-		return main_count(optarg, &r->num)
-			       ? -1
-			       : main_usage("--num takes a count, not ", optarg);
+		if (!argument_number(optarg, 10, 1, UINT32_MAX, &count))
+			return main_usage("--num takes a count, not ", optarg);
+		r->num = (uint32_t)count;
+		return -1;
 	case 'S':
 		r->flags |= SAR_REDUCE_SPREAD;
 		return -1;

@@ -2,12 +2,12 @@
 #include "options.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "ether.h"
+#include "internal/arguments.h"
 #include "internal/record.h"
 #include "log.h"
 
@@ -60,21 +60,14 @@ static const char port_help[] =
 
 static enum options_result options_help(void)
 {
-	static const struct {
-		const char *name, *argument, *help;
-	} rows[] = {
+	static const struct argument_help rows[] = {
 #define X(id, name, argument, help) {name, argument, help},
 		OPTIONS(X)
 #undef X
 	};
 	printf("Usage: sarissa-dataplane --port SPEC [OPTION...]\n"
 	       "Moves the packets of one Sarissa node.\n\n");
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-		char left[40];
-		snprintf(left, sizeof(left), "--%s %s", rows[i].name,
-			 rows[i].argument ? rows[i].argument : "");
-		printf("  %-22s %s\n", left, rows[i].help);
-	}
+	argument_help_print(rows, sizeof(rows) / sizeof(*rows));
 	printf("\n%s", port_help);
 	return OPTIONS_DONE;
 }
@@ -83,17 +76,6 @@ static enum options_result options_wrong(const char *name, const char *value, co
 {
 	log_error("--%s %s: %s: see --help", name, value, why);
 	return OPTIONS_WRONG;
-}
-
-static bool parse_number(const char *text, uint64_t low, uint64_t high, uint64_t *out)
-{
-	char *end;
-	errno = 0;
-	unsigned long long v = strtoull(text, &end, 10);
-	if (*text < '0' || *text > '9' || *end || errno || v < low || v > high)
-		return false;
-	*out = v;
-	return true;
 }
 
 bool options_address(const char *text, struct net_addr *out, uint8_t *prefix)
@@ -115,7 +97,7 @@ bool options_address(const char *text, struct net_addr *out, uint8_t *prefix)
 	else if (inet_pton(AF_INET6, copy, out->ip) != 1)
 		return false;
 	uint64_t bits = 0;
-	if (slash && !parse_number(slash, 1, is_v4 ? 32 : 128, &bits))
+	if (slash && !argument_number(slash, 10, 1, is_v4 ? 32 : 128, &bits))
 		return false;
 	if (prefix)
 		*prefix = (uint8_t)bits;
@@ -153,47 +135,47 @@ static const char *options_set_number(int id, const char *value, struct options 
 	uint64_t n = 0;
 	switch (id) {
 	case OPTION_UDP_PORT:
-		if (!parse_number(value, 1, 65535, &n))
+		if (!argument_number(value, 10, 1, 65535, &n))
 			return "a port is 1 to 65535";
 		o->udp_port = (uint16_t)n;
 		return NULL;
 	case OPTION_MTU:
-		if (!parse_number(value, MTU_MIN, MTU_MAX, &n))
+		if (!argument_number(value, 10, MTU_MIN, MTU_MAX, &n))
 			return "an MTU is 1280 to 9000 bytes";
 		o->mtu = (uint16_t)n;
 		return NULL;
 	case OPTION_WORKERS:
-		if (!parse_number(value, 1, WORKERS_MAX, &n))
+		if (!argument_number(value, 10, 1, WORKERS_MAX, &n))
 			return "there are 1 to 16 workers";
 		o->workers = (unsigned)n;
 		return NULL;
 	case OPTION_STORE:
-		if (!parse_number(value, 1, STORE_MIB_MAX, &n))
+		if (!argument_number(value, 10, 1, STORE_MIB_MAX, &n))
 			return "a store has 1 to 4194304 MiB";
 		o->store_bytes = n << 20;
 		return NULL;
 	case OPTION_RATE:
-		if (!parse_number(value, 0, 1000000, &n))
+		if (!argument_number(value, 10, 0, 1000000, &n))
 			return "a rate is 0 (no bound) to 1000000 Mbit/s";
 		o->rate_bps = n * 1000000;
 		return NULL;
 	case OPTION_DELAY_TARGET:
-		if (!parse_number(value, 1, 1000000, &n))
+		if (!argument_number(value, 10, 1, 1000000, &n))
 			return "a delay target is 1 to 1000000 us";
 		o->delay_target_ns = n * 1000;
 		return NULL;
 	case OPTION_ACK_DELAY:
-		if (!parse_number(value, 1, 100000, &n))
+		if (!argument_number(value, 10, 1, 100000, &n))
 			return "an acknowledgement delay is 1 to 100000 us";
 		o->ack_delay_ns = n * 1000;
 		return NULL;
 	case OPTION_PEERS_MAX:
-		if (!parse_number(value, 1, 4096, &n))
+		if (!argument_number(value, 10, 1, 4096, &n))
 			return "a worker has 1 to 4096 connections";
 		o->peers_max = (uint16_t)n;
 		return NULL;
 	default:
-		if (!parse_number(value, 64, 16 << 20, &n))
+		if (!argument_number(value, 10, 64, 16 << 20, &n))
 			return "credit is 64 to 16777216 KiB";
 		o->credit_bytes = n << 10;
 		return NULL;

@@ -2,8 +2,8 @@
 #include "port_spec.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include "internal/arguments.h"
 
 static const char *const kind_names[PORT_KINDS] = {"af_xdp", "tap", "memif", "ring", "pci", "vdev"};
 
@@ -37,9 +37,8 @@ static const char *option_value(const char *option, const char *key)
 
 static bool spec_queues(const char *value, struct port_spec *out, const char **why)
 {
-	char *end;
-	unsigned long n = strtoul(value, &end, 10);
-	if (*value < '0' || *value > '9' || *end || n < 1 || n > PORT_SPEC_QUEUES_MAX)
+	uint64_t n;
+	if (!argument_number(value, 10, 1, PORT_SPEC_QUEUES_MAX, &n))
 		return spec_fail(why, "queues must be 1 to 16");
 	out->queues = (unsigned)n;
 	return true;
@@ -90,9 +89,8 @@ static bool spec_name(struct port_spec *out, const char **why)
 	if (out->kind == PORT_RING && strlen(out->name) > 24)
 		return spec_fail(why, "a ring name has at most 24 bytes");
 	if (out->kind == PORT_MEMIF) {
-		char *end;
-		unsigned long id = strtoul(out->name, &end, 10);
-		if (*out->name < '0' || *out->name > '9' || *end || id > UINT32_MAX)
+		uint64_t id;
+		if (!argument_number(out->name, 10, 0, UINT32_MAX, &id))
 			return spec_fail(why, "a memif is named by a number");
 	}
 	return true;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "internal/arguments.h"
 #include "swarm.h"
 
 static char replay[256]; /* what repeats the present run, for a crash in it */
@@ -73,13 +74,13 @@ static bool arguments_parse(struct arguments *a, int argc, char **argv)
 	while ((c = getopt_long(argc, argv, "s:r:n:c:k:vh", options, NULL)) != -1) {
 		switch (c) {
 		case 's':
-			a->seed = strtoull(optarg, NULL, 0);
+			a->seed = argument_need("--seed", optarg, 0, UINT64_MAX);
 			break;
 		case 'r':
-			a->runs = strtoull(optarg, NULL, 0);
+			a->runs = argument_need("--runs", optarg, 1, UINT64_MAX);
 			break;
 		case 'n':
-			a->nodes = (uint32_t)strtoul(optarg, NULL, 0);
+			a->nodes = (uint32_t)argument_need("--nodes", optarg, 2, SWARM_NODES_MAX);
 			break;
 		case 'c':
 			a->only = scenario_find(optarg);
@@ -102,7 +103,7 @@ static bool arguments_parse(struct arguments *a, int argc, char **argv)
 	if (a->kind && strcmp(a->kind, "transport") != 0 && strcmp(a->kind, "objects") != 0 &&
 	    strcmp(a->kind, "reduces") != 0)
 		return false;
-	return optind == argc && a->nodes <= SWARM_NODES_MAX && a->nodes != 1;
+	return optind == argc;
 }
 
 int main(int argc, char **argv)

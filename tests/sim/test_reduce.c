@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Random reduces: test_reduce [FIRST_SEED [RUNS [-v]]]. Prints each seed that fails. */
 #include <stdio.h>
-#include <stdlib.h>
 
+#include "internal/arguments.h"
 #include "tree.h"
 
 int main(int argc, char **argv)
 {
-	uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
-	uint64_t runs = argc > 2 ? strtoull(argv[2], NULL, 0) : 150, failed = 0;
+	uint64_t seed = argc > 1 ? argument_need("FIRST_SEED", argv[1], 0, UINT64_MAX) : 1;
+	uint64_t runs = argc > 2 ? argument_need("RUNS", argv[2], 1, UINT64_MAX) : 150;
+	uint64_t failed = 0;
 	for (uint64_t k = 0; k < runs; k++) {
 		if (tree_run(seed + k, argc > 3))
 			continue;

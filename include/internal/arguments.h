@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What command lines have in common beyond getopt_long: numbers, and the list of options. */
+#ifndef SARISSA_INTERNAL_ARGUMENTS_H
+#define SARISSA_INTERNAL_ARGUMENTS_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* A number of digits alone, from low to high. False, and out as it was: it is none. */
+static inline bool argument_number(const char *text, int base, uint64_t low, uint64_t high,
+				   uint64_t *out)
+{
+	char *end;
+	unsigned long long v;
+
+	errno = 0;
+	v = strtoull(text, &end, base);
+	if (*text < '0' || *text > '9' || *end || errno || v < low || v > high)
+		return false;
+	*out = v;
+	return true;
+}
+
+/* The same for a program that ends when there is none; what: how the user knows it. */
+static inline uint64_t argument_need(const char *what, const char *text, uint64_t low,
+				     uint64_t high)
+{
+	uint64_t v = 0;
+
+	if (argument_number(text, 10, low, high, &v))
+		return v;
+	fprintf(stderr, "%s: '%s' is not a number from %llu to %llu\n", what, text,
+		(unsigned long long)low, (unsigned long long)high);
+	exit(2);
+}
+
+/* With decimals, from 0. */
+static inline double argument_need_real(const char *what, const char *text, double high)
+{
+	char *end;
+	double v = strtod(text, &end);
+
+	if (end != text && *end == '\0' && v >= 0 && v <= high)
+		return v;
+	fprintf(stderr, "%s: '%s' is not a number from 0 to %g\n", what, text, high);
+	exit(2);
+}
+
+struct argument_help {
+	const char *name, *argument, *help; /* argument: what follows it, or NULL */
+};
+
+static inline void argument_help_print(const struct argument_help *rows, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		char left[40];
+
+		snprintf(left, sizeof(left), "--%s %s", rows[i].name,
+			 rows[i].argument ? rows[i].argument : "");
+		printf("  %-22s %s\n", left, rows[i].help);
+	}
+}
+
+#endif
