@@ -91,6 +91,8 @@ struct call *calls_start(struct control *c, struct node *n, const struct message
 	c->calls.count++;
 	call->message.request =
 		c->calls.count << CALLS_INDEX_BITS | pool_index(&c->calls.pool, call);
+	if (m->kind == MESSAGE_GET && m->get.why == MESSAGE_GET_LOCATE)
+		call->message.request |= CALLS_LOCATE;
 	call->value_slot = value_slot;
 	call->deadline_ns =
 		timeout_ns > UINT64_MAX - c->now_ns ? UINT64_MAX : c->now_ns + timeout_ns;
@@ -140,15 +142,18 @@ static struct call *calls_find(struct control *c, const struct node *n, uint64_t
 	return call->message.request == request && call->node == n ? call : NULL;
 }
 
-/* The answer to a GET that was repeated and then ended: the directory must not go on waiting, nor
+/* The answer to a GET that was repeated and then ended: the directory must not go on looking, nor
  * count with a copy here. */
 static void calls_decline(struct control *c, const struct message *m)
 {
-	if (m->kind == MESSAGE_GOT &&
-	    (m->got.what == MESSAGE_GOT_UNKNOWN || m->got.what == MESSAGE_GOT_WAIT))
-		reduce_forget(c, &m->got.id, m->request); /* if it was a LOCATE */
-	if (m->kind != MESSAGE_GOT || c->table == NULL ||
-	    idmap_find(&c->fetches.by_id, &m->got.id) != NULL ||
+	if (m->kind != MESSAGE_GOT)
+		return;
+	if (m->request & CALLS_LOCATE) { /* it books no copy */
+		if (m->got.what == MESSAGE_GOT_UNKNOWN || m->got.what == MESSAGE_GOT_WAIT)
+			reduce_forget(c, &m->got.id, m->request);
+		return;
+	}
+	if (c->table == NULL || idmap_find(&c->fetches.by_id, &m->got.id) != NULL ||
 	    objects_find(c, &m->got.id) != TABLE_SLOT_NONE)
 		return;
 	objects_disown(c, &m->got.id, m->got.generation);

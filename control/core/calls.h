@@ -16,6 +16,8 @@ struct call;
 /* A request number holds the call's index, for finding it. */
 #define CALLS_INDEX_BITS 20
 #define CALLS_INDEX_MASK ((1u << CALLS_INDEX_BITS) - 1)
+/* And whether it is a LOCATE, for telling what its late answer stands for. */
+#define CALLS_LOCATE (UINT64_C(1) << 63)
 
 /* answer is NULL when the deadline has passed. A call that was told the end is gone on return. An
  * answer for which it returns true (GOT, "wait"; REPLY, "not now") leaves the call open. */

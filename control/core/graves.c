@@ -38,7 +38,7 @@ void graves_node_up(struct control *c, struct node *n)
 
 static bool graves_full(const struct node *n)
 {
-	return n && n->graves >= GRAVES_NODE_MAX;
+	return n->graves >= GRAVES_NODE_MAX;
 }
 
 static void graves_fire(struct control *c, struct timer *t)
@@ -66,12 +66,24 @@ static struct message graves_message(const struct tombstone *t)
 	return m;
 }
 
+/* Who else keeps the id; returns how many. */
+static uint32_t graves_others(struct control *c, const struct object_id *id,
+			      struct node *out[DIRECTORY_KEEPERS])
+{
+	struct node *keeper[DIRECTORY_KEEPERS];
+	uint32_t count = 0;
+
+	reshard_keepers(c, id, keeper);
+	for (int i = 0; i < DIRECTORY_KEEPERS; i++)
+		if (keeper[i] && keeper[i] != c->self)
+			out[count++] = keeper[i];
+	return count;
+}
+
 static void graves_tell(struct control *c, struct node *n, const struct tombstone *t)
 {
 	struct message m = graves_message(t);
 
-	if (n == NULL || n == c->self)
-		return;
 	if (graves_full(n)) { /* silent: the others do not wait for it */
 		n->graves_left = true;
 		return;
@@ -85,16 +97,18 @@ static void graves_tell(struct control *c, struct node *n, const struct tombston
 }
 
 /* Returns false when it must wait. */
-static bool graves_tell_both(struct control *c, const struct tombstone *t)
+static bool graves_tell_others(struct control *c, const struct tombstone *t)
 {
-	struct node *keeper[DIRECTORY_KEEPERS];
+	struct node *other[DIRECTORY_KEEPERS];
+	uint32_t others = graves_others(c, &t->id, other);
 
-	reshard_keepers(c, &t->id, keeper);
-	if (c->graves.sending >= GRAVES_SENDING_MAX - 1 || graves_busy(c, keeper[0]) ||
-	    graves_busy(c, keeper[1]))
+	if (c->graves.sending + others > GRAVES_SENDING_MAX)
 		return false;
-	graves_tell(c, keeper[0], t);
-	graves_tell(c, keeper[1], t);
+	for (uint32_t i = 0; i < others; i++)
+		if (graves_busy(c, other[i]))
+			return false;
+	for (uint32_t i = 0; i < others; i++)
+		graves_tell(c, other[i], t);
 	return true;
 }
 
@@ -106,7 +120,7 @@ void graves_pump(struct control *c)
 	if (!members_joined(c))
 		return;
 	while (d->fresh_count > 0 &&
-	       graves_tell_both(c, &d->tombstones[d->fresh[d->fresh_count - 1]]))
+	       graves_tell_others(c, &d->tombstones[d->fresh[d->fresh_count - 1]]))
 		d->fresh_count--;
 	if (d->fresh_lost) { /* more at a time than are noted */
 		d->fresh_lost = false;
@@ -119,7 +133,7 @@ void graves_pump(struct control *c)
 	for (; c->graves.sweep < end; c->graves.sweep++) {
 		const struct tombstone *t = &d->tombstones[c->graves.sweep];
 
-		if (t->generation != 0 && !graves_tell_both(c, t))
+		if (t->generation != 0 && !graves_tell_others(c, t))
 			return;
 	}
 }
@@ -164,15 +178,12 @@ static bool graves_buried(struct control *c, struct call *call, const struct mes
 uint32_t graves_bury(struct control *c, const struct tombstone *t, struct removal *removal)
 {
 	const struct message m = graves_message(t);
-	struct node *keeper[DIRECTORY_KEEPERS];
-	uint32_t count = 0;
+	struct node *other[DIRECTORY_KEEPERS];
+	uint32_t others = graves_others(c, &t->id, other), count = 0;
 
-	reshard_keepers(c, &t->id, keeper);
-	for (int i = 0; i < DIRECTORY_KEEPERS; i++) {
-		struct node *n = keeper[i];
+	for (uint32_t i = 0; i < others; i++) {
+		struct node *n = other[i];
 
-		if (n == NULL || n == c->self)
-			continue;
 		if (members_live(n))
 			count += graves_ask(c, n, &m, removal);
 		else /* of a fixed list */
