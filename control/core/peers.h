@@ -131,6 +131,12 @@ void peers_hello_all(struct control *c);
 /* We have a number now, and those who are connected already are met. */
 void peers_joined(struct control *c);
 
+/* Between peers.c and peers_hello.c: a HELLO is owed on the connection, and leaves, or soon. */
+void peers_hello(struct control *c, uint32_t handle, enum message_announce announce);
+void peers_greet(struct control *c, struct conn *conn);
+void peers_greet_later(struct control *c, struct link *l);
+void peers_close_conn(struct control *c, unsigned worker, uint32_t handle);
+
 struct conn *peers_conn(struct control *c, unsigned worker, uint32_t handle);
 struct node *peers_node(struct control *c, uint32_t number);
 
