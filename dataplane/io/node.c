@@ -256,7 +256,7 @@ static void node_loop(struct node *n)
 		if (fds[WATCH_LISTEN].revents)
 			node_accept(n);
 		if (more || fds[WATCH_PREFAULT].revents)
-			more = prefault_step(&n->prefault, n->store.base, n->store.bytes);
+			more = prefault_step(&n->prefault);
 		if (fds[WATCH_RESOLVER].revents)
 			eventfd_read(n->resolver_fd, &count);
 		if (n->netlink && (fds[WATCH_RESOLVER].revents || fds[WATCH_NETLINK].revents ||
@@ -309,6 +309,7 @@ static void node_close(struct node *n)
 	if (n->netlink)
 		netlink_close(n->netlink);
 	free(n->netlink);
+	free(n->prefault.mapped);
 	port_close(&n->port);
 	if (n->eal)
 		rte_eal_cleanup();

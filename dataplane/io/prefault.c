@@ -2,6 +2,7 @@
 #include "prefault.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <rte_errno.h>
@@ -13,7 +14,8 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-enum { WANTED_MAX = 256, PAGE = 4096 };
+enum { WANTED_MAX = 256 };
+enum { PREFAULT_READ = 1, PREFAULT_WRITE = 2 }; /* of a step: mapped so far */
 
 int prefault_open(struct prefault *p)
 {
@@ -34,14 +36,23 @@ void prefault_want(struct prefault *p, uint64_t offset, uint64_t bytes, bool wri
 		eventfd_write(p->wake_fd, 1);
 }
 
+void prefault_store(struct prefault *p, uint8_t *base, uint64_t bytes)
+{
+	free(p->mapped);
+	p->mapped = calloc((bytes + PREFAULT_STEP - 1) / PREFAULT_STEP, 1);
+	p->base = base;
+	p->bytes = p->mapped ? bytes : 0;
+	p->now = (struct prefault_range){0};
+}
+
 /* Takes the next range that lies in the store. */
-static bool prefault_next(struct prefault *p, uint64_t store_bytes)
+static bool prefault_next(struct prefault *p)
 {
 	eventfd_t count;
 	struct prefault_range *r = &p->now;
 	while (rte_ring_sc_dequeue_elem(p->wanted, r, sizeof(*r)) == 0) {
-		r->offset = r->offset / PAGE * PAGE;
-		if (r->offset < r->end && r->end <= store_bytes)
+		r->offset = r->offset / PREFAULT_STEP * PREFAULT_STEP;
+		if (r->offset < r->end && r->end <= p->bytes)
 			return true;
 	}
 	r->offset = r->end = 0;
@@ -49,15 +60,28 @@ static bool prefault_next(struct prefault *p, uint64_t store_bytes)
 	return !rte_ring_empty(p->wanted);
 }
 
-bool prefault_step(struct prefault *p, uint8_t *base, uint64_t store_bytes)
+/* What was mapped before needs no system call. */
+static void prefault_skip(struct prefault *p)
 {
 	struct prefault_range *r = &p->now;
-	if (r->offset >= r->end || r->end > store_bytes)
-		return prefault_next(p, store_bytes);
-	uint64_t bytes = r->end - r->offset < PREFAULT_STEP ? r->end - r->offset : PREFAULT_STEP;
+	while (r->offset < r->end &&
+	       p->mapped[r->offset / PREFAULT_STEP] >= (r->write ? PREFAULT_WRITE : PREFAULT_READ))
+		r->offset += PREFAULT_STEP;
+}
+
+bool prefault_step(struct prefault *p)
+{
+	struct prefault_range *r = &p->now;
+	prefault_skip(p);
+	if (r->offset >= r->end)
+		return prefault_next(p);
+	uint64_t left = p->bytes - r->offset;
 	int how = r->write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
 	/* no memory, or an old kernel: what is missing is faulted in, or refused, when it is used
 	 */
-	r->offset = madvise(base + r->offset, bytes, how) == 0 ? r->offset + bytes : r->end;
+	if (madvise(p->base + r->offset, left < PREFAULT_STEP ? left : PREFAULT_STEP, how) == 0)
+		p->mapped[r->offset / PREFAULT_STEP] = r->write ? PREFAULT_WRITE : PREFAULT_READ;
+	else
+		r->end = r->offset;
 	return true;
 }

@@ -2,7 +2,9 @@
 /*
  * Memory before it is needed: a worker that learns of a buffer asks the main thread to map its
  * pages, so that chunks do not stop at a page fault each. Only an optimisation: requests that
- * find no room are dropped, and pages that come too late are faulted in as ever.
+ * find no room are dropped, and pages that come too late are faulted in as ever. It remembers what
+ * it has mapped: a place that is used again costs nothing, where many small pages are a load that
+ * is in the way of workers that share their cores with others.
  *
  * prefault_want is the workers'; the rest is the main thread's.
  */
@@ -23,6 +25,9 @@ struct prefault {
 	struct rte_ring *wanted;
 	int wake_fd;		   /* readable when something is wanted */
 	struct prefault_range now; /* under way: offset grows to end */
+	uint8_t *base;		   /* of the store */
+	uint64_t bytes;
+	uint8_t *mapped; /* for each PREFAULT_STEP of it: to be read, or to be written */
 };
 
 /* Returns 0 or -errno. */
@@ -31,8 +36,11 @@ int prefault_open(struct prefault *p);
 /* Never waits. */
 void prefault_want(struct prefault *p, uint64_t offset, uint64_t bytes, bool write);
 
-/* Maps another PREFAULT_STEP bytes of the store at base. Returns whether there is more to do. */
-bool prefault_step(struct prefault *p, uint8_t *base, uint64_t store_bytes);
+/* Another store from now on. */
+void prefault_store(struct prefault *p, uint8_t *base, uint64_t bytes);
+
+/* Maps another PREFAULT_STEP bytes of the store. Returns whether there is more to do. */
+bool prefault_step(struct prefault *p);
 #define PREFAULT_STEP (1ull << 20)
 
 #endif

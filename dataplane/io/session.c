@@ -119,6 +119,7 @@ static int session_memory(struct node *n, bool bring, int fds[2])
 	}
 	if (error || (had && !bring))
 		return error;
+	prefault_store(&n->prefault, n->store.base, n->store.bytes);
 	error = port_map_store(&n->port, n->store.base, n->store.bytes, n->store.huge);
 	if (error) {
 		log_warning("the card cannot read the store (%s): payload is copied once",
