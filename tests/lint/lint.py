@@ -16,9 +16,8 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import rules  # noqa: E402
+from tree import ROOT, tracked_files  # noqa: E402
 
-ROOT = Path(__file__).resolve().parents[2]
-DATA = ("tests/fuzz/corpus/", "bench/results/")
 # program or library (where it is built) -> libraries that it must not need
 LINKS = (
     ("control/sarissa-control", r"librte_"),
@@ -26,16 +25,6 @@ LINKS = (
     ("client/libsarissa.so", r"librte_|libuv|libprotobuf-c|libsodium"),
     ("dataplane/sarissa-dataplane", r"libuv|libprotobuf-c"),
 )
-
-
-def tracked_files():
-    out = subprocess.run(["git", "-C", ROOT, "ls-files", "-z"], capture_output=True, text=True)
-    if out.returncode == 0:
-        names = [name for name in out.stdout.split("\0") if name]
-    else:
-        names = [str(p.relative_to(ROOT)) for p in ROOT.rglob("*")
-                 if p.is_file() and not p.relative_to(ROOT).parts[0].startswith(("build", ".git/"))]
-    return [n for n in names if not n.startswith(DATA) and (ROOT / n).is_file()]
 
 
 def check_files(names):

@@ -1,0 +1,70 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the documents name is there: files, options, functions, counters, tests. And each option of
+our programs stands in its manual page.
+
+usage: names.py
+"""
+
+import re
+import sys
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from tree import ROOT, tracked_files  # noqa: E402
+
+FILE = re.compile(r"(?<![\w./*<-])((?:[a-z][\w-]*/)*[a-z][\w-]*\.(?:c|h|py|proto|bpf\.c|md|json))\b")
+OPTION = re.compile(r"(?<![\w-])--[a-z]+(?:-[a-z0-9]+)*(?![\w-])")
+WORD = re.compile(r"`([a-z]\w*_\w+)`")
+# how our programs and scripts declare an option
+DECLARED = (r'"--([a-z][a-z0-9-]+)', r'\{\s*"([a-z][a-z0-9-]+)",\s*(?:\d|required_a|no_a)',
+            r'X\(\w+, "([a-z][a-z0-9-]+)"', r"^\s*--([a-z-]+)\)")
+MANUALS = {"control/options.c": "sarissa-control.8", "dataplane/io/options.c": "sarissa-dataplane.8",
+           "client/cli/main.c": "sarissa.1"}
+# of others, and examples
+FOREIGN = {"--cflags", "--libs", "--now", "--status", "--in", "dpdk-devbind.py",
+           "dpdk-telemetry.py", "crc32_iscsi_by16_10", "before.json", "after.json"}
+
+
+def text_of(name):
+    try:
+        return (ROOT / name).read_text().replace("\\-", "-")
+    except (UnicodeDecodeError, OSError):
+        return ""
+
+
+def declared(text):
+    return {f"--{name}" for way in DECLARED for name in re.findall(way, text, flags=re.M)}
+
+
+def offences(names):
+    documents = [n for n in names if n.endswith(".md") or n.startswith("docs/man/")]
+    sources = {n: text_of(n) for n in names if n not in documents}
+    words = set(re.findall(r"\w+", "\n".join(sources.values())))
+    words |= {Path(n).stem for n in names}
+    options = set().union(*(declared(text) for text in sources.values()))
+    for page in documents:
+        text = text_of(page)
+        for name in sorted(set(FILE.findall(text)) - FOREIGN):
+            if not any(n == name or n.endswith(f"/{name}") for n in names):
+                yield f"{page}: there is no file {name}"
+        for name in sorted(set(OPTION.findall(text)) - options - FOREIGN):
+            yield f"{page}: nothing takes the option {name}"
+        for name in sorted(set(WORD.findall(text)) - words - FOREIGN):
+            yield f"{page}: no source has {name}"
+    for source, manual in MANUALS.items():
+        text = re.sub(r"Fl -(?=[a-z])", "--", text_of(f"docs/man/{manual}"))
+        for name in sorted(declared(sources[source]) - set(OPTION.findall(text))):
+            yield f"docs/man/{manual}: {name} is missing"
+    if len(options) < 100 or len(documents) < 20:
+        yield f"{len(options)} options, {len(documents)} documents: is the search still right?"
+
+
+def main():
+    found = list(offences(tracked_files()))
+    print("\n".join(found) if found else "what the documents name is there")
+    return 1 if found else 0
+
+
+sys.exit(main())
