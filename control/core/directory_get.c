@@ -146,14 +146,13 @@ static bool directory_answer_value(struct directory *d, struct entry *e, struct 
 	return true;
 }
 
-static void directory_answer_holder(struct directory *d, const struct copy *copy,
-				    const struct copy_upstream *upstream)
+static void directory_answer_holder(struct directory *d, const struct copy *copy, uint32_t holder,
+				    uint64_t request)
 {
 	const struct entry *e = copy->entry;
-	uint32_t holder = upstream->copy->node;
 	struct message m;
 
-	directory_got(e, upstream->request, MESSAGE_GOT_HOLDER, &m);
+	directory_got(e, request, MESSAGE_GOT_HOLDER, &m);
 	m.got.holder = holder;
 	directory_others(d, e, holder, &m.got);
 	d->out.answer(d->out.arg, copy->node, &m);
@@ -164,7 +163,7 @@ static void directory_book(struct directory *d, struct copy *copy, struct copy *
 {
 	directory_feed(copy, holder);
 	copy->upstream[copy->upstreams - 1].request = request;
-	directory_answer_holder(d, copy, &copy->upstream[copy->upstreams - 1]);
+	directory_answer_holder(d, copy, holder->node, request);
 }
 
 static bool directory_answer_booked(struct directory *d, struct entry *e, const struct waiter *w,
@@ -307,7 +306,7 @@ static bool directory_get_again(struct directory *d, const struct entry *e, uint
 	for (uint32_t i = 0; own && i < own->upstreams; i++) {
 		if (own->upstream[i].request != m->request)
 			continue;
-		directory_answer_holder(d, own, &own->upstream[i]);
+		directory_answer_holder(d, own, own->upstream[i].copy->node, m->request);
 		return true;
 	}
 	return false;
@@ -332,6 +331,46 @@ static void directory_get_more(struct directory *d, uint32_t node, const struct 
 	directory_get_failed(d, node, m->request, &m->get.id, -EAGAIN, "");
 }
 
+/* Of those who feed a copy: is there one who feeds too many, and one who does not? */
+static struct copy *directory_home(struct directory *d, struct copy *own, bool *strays)
+{
+	uint32_t slots = directory_slots(d, own->entry);
+	struct copy *home = NULL;
+
+	*strays = false;
+	for (uint32_t i = 0; i < own->upstreams; i++) {
+		struct copy *up = own->upstream[i].copy;
+
+		if (up->sending > slots)
+			*strays = true;
+		else if (directory_can_send(d, up))
+			home = up;
+	}
+	return home;
+}
+
+/* It is fed already, perhaps by one who feeds too many: answered at once, one way or the other. */
+static void directory_get_home(struct directory *d, uint32_t node, const struct message *m)
+{
+	struct entry *e = directory_find(d, &m->get.id);
+	struct copy *own = e ? directory_copy(e, node) : NULL, *home = NULL;
+	struct waiter asker = {.node = node, .failed = MESSAGE_NODE_NONE};
+	bool strays = false;
+
+	if (own && own->state == MESSAGE_COPY_PARTIAL && e->generation == m->get.generation)
+		home = directory_home(d, own, &strays);
+	if (strays && home == NULL && own->upstreams < MESSAGE_UPSTREAMS_MAX) {
+		directory_choose(d, e, &asker, &home);
+		if (home)
+			directory_feed(own, home);
+	}
+	if (strays && home) {
+		directory_answer_holder(d, own, home->node, m->request);
+		return;
+	}
+	directory_get_failed(d, node, m->request, &m->get.id, strays ? -EAGAIN : -EALREADY, "");
+}
+
 void directory_get(struct directory *d, uint32_t node, const struct message *m)
 {
 	struct entry *e;
@@ -348,6 +387,10 @@ void directory_get(struct directory *d, uint32_t node, const struct message *m)
 	}
 	if (m->get.why == MESSAGE_GET_MORE || m->get.why == MESSAGE_GET_HEDGE) {
 		directory_get_more(d, node, m);
+		return;
+	}
+	if (m->get.why == MESSAGE_GET_HOME) {
+		directory_get_home(d, node, m);
 		return;
 	}
 	if (m->get.why == MESSAGE_GET_PIECE) {

@@ -53,12 +53,15 @@ struct feed {
 	uint64_t linking_ns; /* LINK: since when */
 	struct watch watch;
 	uint32_t lead;	   /* chunks that the holder had beyond ours when it was asked last */
+	uint32_t behind;   /* chunks that we had beyond the holder's */
 	uint16_t attempts; /* without progress */
 	uint16_t idle;	   /* looks without progress */
 	uint8_t state;
 	bool fresh;	/* has brought nothing yet */
 	bool silent;	/* was asked and does not answer */
 	bool stands_in; /* asked for because another was silent */
+	bool stray;	/* its holder may feed more than it should */
+	bool home;	/* to take the place of the others */
 };
 
 /* Begins with a holder that the directory has booked; the range is set. */

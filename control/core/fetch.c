@@ -205,20 +205,26 @@ static bool fetch_got(struct control *c, struct call *call, const struct message
 	}
 }
 
-void fetch_ask(struct control *c, struct fetch *f)
+struct call *fetch_question(struct control *c, struct fetch *f, uint32_t why, uint32_t failed,
+			    uint64_t timeout_ns, call_end *end)
 {
 	struct message m = {.kind = MESSAGE_GET};
 
+	m.get.id = f->by_id.id;
+	m.get.generation = f->generation;
+	m.get.failed = failed;
+	m.get.why = why;
+	return calls_start(c, control_shard(c, &f->by_id.id), &m, TABLE_SLOT_NONE, timeout_ns, end,
+			   f);
+}
+
+void fetch_ask(struct control *c, struct fetch *f)
+{
 	f->state = FETCH_ASK;
 	f->answered = false;
 	f->asked_ns = c->now_ns;
-	m.get.id = f->by_id.id;
-	m.get.generation = f->generation;
-	m.get.failed = f->failed;
-	m.get.why = f->why;
 	timers_cancel(&c->timers, &f->timer);
-	f->call = calls_start(c, control_shard(c, &f->by_id.id), &m, TABLE_SLOT_NONE, UINT64_MAX,
-			      fetch_got, f);
+	f->call = fetch_question(c, f, f->why, f->failed, UINT64_MAX, fetch_got);
 	if (f->call == NULL) { /* too many: later */
 		f->state = FETCH_REST;
 		serve_early(c, f);
@@ -237,7 +243,8 @@ void fetch_stop(struct control *c, struct fetch *f)
 {
 	calls_cancel(c, f->call);
 	calls_cancel(c, f->more);
-	f->call = f->more = NULL;
+	calls_cancel(c, f->homing);
+	f->call = f->more = f->homing = NULL;
 	for (int i = 0; i < FETCH_FEEDS; i++)
 		feed_stop(c, &f->feed[i]);
 	fetch_look_end(c, f);

@@ -16,6 +16,7 @@
 #ifndef SARISSA_CONTROL_CORE_FETCH_H
 #define SARISSA_CONTROL_CORE_FETCH_H
 
+#include "calls.h"
 #include "feed.h"
 #include "idmap.h"
 #include "internal/record.h"
@@ -50,11 +51,12 @@ struct fetch_survey {
 struct fetch {
 	struct idmap_node by_id;
 	struct list active;
-	struct list waits;  /* GETs, until the object has a place */
-	struct list early;  /* ASK: STREAM requests of others (serve.h) */
-	struct timer timer; /* FED: the next look */
-	struct call *call;  /* ASK: GET; SURVEY: GET_PIECE or PIECES */
-	struct call *more;  /* FED: GET for one more holder */
+	struct list waits;   /* GETs, until the object has a place */
+	struct list early;   /* ASK: STREAM requests of others (serve.h) */
+	struct timer timer;  /* FED: the next look */
+	struct call *call;   /* ASK: GET; SURVEY: GET_PIECE or PIECES */
+	struct call *more;   /* FED: GET for one more holder */
+	struct call *homing; /* FED: GET for a place within the tree */
 	struct feed feed[FETCH_FEEDS];
 	uint64_t generation; /* 0: no place yet */
 	uint64_t size;
@@ -87,12 +89,15 @@ struct fetch {
 	uint64_t help_ns;  /* when one more may be asked for */
 	uint64_t more_ns;  /* when it was, last */
 	uint64_t queried_ns;
-	uint32_t missing; /* chunks */
-	uint32_t spare;	  /* idle complete copies elsewhere, when the holder was handed out */
-	uint16_t slow;	  /* looks in a row that found it slow */
-	uint16_t refused; /* times in a row that nobody else was to be had */
-	uint16_t steady;  /* looks in a row that found no higher rate */
-	uint16_t trial;	  /* looks since a second holder is on trial */
+	uint32_t missing;  /* chunks */
+	uint32_t spare;	   /* idle complete copies elsewhere, when the holder was handed out */
+	uint16_t slow;	   /* looks in a row that found it slow */
+	uint16_t refused;  /* times in a row that nobody else was to be had */
+	uint16_t steady;   /* looks in a row that found no higher rate */
+	uint16_t trial;	   /* looks since a second holder is on trial */
+	uint16_t short_of; /* looks in a row that found it below what this node can take */
+	uint16_t homes;	   /* questions for a place within the tree, up to a limit */
+	uint64_t home_ns;  /* when the next may be asked */
 	bool looking;
 };
 
@@ -172,10 +177,27 @@ void fetch_look_end(struct control *c, struct fetch *f);
 /* Tells the directory that a node feeds it no more. */
 void fetch_leave(struct control *c, const struct fetch *f, const struct node *holder);
 
+/* Lets go of a holder, and tells the directory. */
+void fetch_let_go(struct control *c, struct fetch *f, struct feed *d);
+/* Whom the directory has booked for us; NULL: nobody. */
+struct node *fetch_offered(struct control *c, const struct message *answer);
+/* One more holder feeds it. */
+void fetch_take(struct control *c, struct fetch *f, struct feed *d, struct node *holder);
+
+/* fetch_home.c: back from a holder that feeds too many */
+void fetch_home_begin(struct fetch *f);
+/* Its holder may do so. */
+void fetch_strays(struct control *c, struct feed *d);
+/* At each look. */
+void fetch_home(struct control *c, struct fetch *f);
+
 /* fetch_survey.c: what is left when nobody has all of it */
 void fetch_survey(struct control *c, struct fetch *f);
 void fetch_survey_end(struct control *c, struct fetch *f);
 
+/* A GET to the directory; failed: a node, or MESSAGE_NODE_NONE. */
+struct call *fetch_question(struct control *c, struct fetch *f, uint32_t why, uint32_t failed,
+			    uint64_t timeout_ns, call_end *end);
 /* Asks the directory for a holder. */
 void fetch_ask(struct control *c, struct fetch *f);
 /* Is fed by this node, all that is missing. */

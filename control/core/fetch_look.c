@@ -72,54 +72,56 @@ static bool look_is_stale(struct control *c, struct fetch *f, const struct call 
 	return c->now_ns - f->more_ns > LOOK_PAUSE_NS;
 }
 
-static void look_take(struct control *c, struct fetch *f, struct feed *d, struct node *holder)
+struct node *fetch_offered(struct control *c, const struct message *answer)
+{
+	bool offered = answer && answer->got.what == MESSAGE_GOT_HOLDER;
+	struct node *holder = offered ? peers_node(c, answer->got.holder) : NULL;
+
+	return holder == c->self ? NULL : holder;
+}
+
+void fetch_take(struct control *c, struct fetch *f, struct feed *d, struct node *holder)
 {
 	d->first = d->end = fetch_chunks(f);
-	d->stands_in = look_silent(f) != NULL;
 	feed_start(c, d, holder);
 	fetch_divide(c, f);
+}
+
+static void look_take(struct control *c, struct fetch *f, struct feed *d, struct node *holder,
+		      bool hedge)
+{
+	fetch_take(c, f, d, holder);
+	d->stands_in = look_silent(f) != NULL;
+	if (hedge)
+		fetch_strays(c, d);
 }
 
 static bool look_got(struct control *c, struct call *call, const struct message *answer)
 {
 	struct fetch *f = call->owner;
-	const struct message_got *got = answer ? &answer->got : NULL;
-	struct node *holder;
-	struct feed *d;
+	struct node *holder = fetch_offered(c, answer);
+	struct feed *d = fetch_feed_free(f);
 
 	f->more = NULL;
-	if (got == NULL || got->what != MESSAGE_GOT_HOLDER) {
+	if (holder == NULL) {
 		look_refused(c, f);
 		return false;
 	}
 	f->refused = f->slow = 0;
 	f->help_ns = c->now_ns + LOOK_PAUSE_NS;
-	d = fetch_feed_free(f);
-	holder = peers_node(c, got->holder);
-	if (holder == NULL || holder == c->self) {
-		look_refused(c, f);
-		return false;
-	}
-	if (d == NULL || got->generation != f->generation || look_is_stale(c, f, call)) {
+	if (d == NULL || answer->got.generation != f->generation || look_is_stale(c, f, call)) {
 		fetch_leave(c, f, holder);
 		return false;
 	}
-	fetch_keep_backups(f, got);
-	look_take(c, f, d, holder);
+	fetch_keep_backups(f, &answer->got);
+	look_take(c, f, d, holder, call->message.get.why == MESSAGE_GET_HEDGE);
 	return false;
 }
 
 /* silent: the holder that does not answer, or MESSAGE_NODE_NONE. */
 static void look_ask(struct control *c, struct fetch *f, enum message_get_why why, uint32_t silent)
 {
-	struct message m = {.kind = MESSAGE_GET};
-
-	m.get.id = f->by_id.id;
-	m.get.generation = f->generation;
-	m.get.failed = silent;
-	m.get.why = why;
-	f->more = calls_start(c, control_shard(c, &f->by_id.id), &m, TABLE_SLOT_NONE,
-			      c->config.call_ns, look_got, f);
+	f->more = fetch_question(c, f, why, silent, c->config.call_ns, look_got);
 	f->more_ns = c->now_ns;
 	if (f->more == NULL)
 		look_refused(c, f);
@@ -130,7 +132,6 @@ static void look_ask(struct control *c, struct fetch *f, enum message_get_why wh
 /* ---- beginning and end ---------------------------------------------------------------------- */
 
 static void look_later(struct control *c, struct fetch *f, uint64_t delay_ns);
-static void look_let_go(struct control *c, struct fetch *f, struct feed *d);
 
 void fetch_look_begin(struct control *c, struct fetch *f)
 {
@@ -139,6 +140,7 @@ void fetch_look_begin(struct control *c, struct fetch *f)
 	f->looking = true;
 	f->slow = f->refused = f->steady = 0;
 	f->rate_one = f->queried_ns = 0;
+	fetch_home_begin(f);
 	f->help_ns = c->now_ns;
 	timers_cancel(&c->timers, &f->timer);
 }
@@ -159,8 +161,9 @@ void fetch_fed(struct control *c, struct fetch *f, struct feed *d, uint32_t read
 	uint32_t chunks = fetch_chunks(f), missing = chunks_missing(fetch_map(c, f), 0, chunks);
 
 	d->lead = ready > chunks - missing ? ready - (chunks - missing) : 0;
+	d->behind = ready < chunks - missing ? chunks - missing - ready : 0;
 	for (struct feed *s = look_silent(f); s && s != d; s = look_silent(f))
-		look_let_go(c, f, s);
+		fetch_let_go(c, f, s);
 	if (f->timer.position != 0)
 		return;
 	f->missing = missing;
@@ -218,7 +221,7 @@ static void look_turn_to_backup(struct control *c, struct fetch *f)
 		if (n == NULL || n == c->self || look_feeds(f, n))
 			continue;
 		c->counters.hedges++;
-		look_take(c, f, d, n);
+		look_take(c, f, d, n, true);
 		return;
 	}
 }
@@ -235,7 +238,7 @@ void fetch_silent(struct control *c, struct fetch *f, struct feed *d)
 		return;
 	}
 	if (look_has_other(f, d, true)) {
-		look_let_go(c, f, d);
+		fetch_let_go(c, f, d);
 		return;
 	}
 	if (fetch_feed_free(f) == NULL || look_has_other(f, d, false))
@@ -258,7 +261,7 @@ void fetch_speaks(struct control *c, struct fetch *f, const struct feed *d)
 		if (o == d || !o->stands_in || o->state == FEED_FREE || o->state == FEED_STREAM)
 			continue;
 		c->counters.hedges_vain++;
-		look_let_go(c, f, o);
+		fetch_let_go(c, f, o);
 	}
 }
 
@@ -333,6 +336,7 @@ static void look_at_all(struct control *c, struct fetch *f, const uint64_t *map)
 		f->slow += f->slow < UINT16_MAX;
 	else
 		f->slow = 0;
+	f->short_of = room ? f->short_of + (f->short_of < UINT16_MAX) : 0;
 	if (rate > 0)
 		f->attempts = 0;
 	f->steady = rate > 0 && rate < f->rate / 8 * 9 ? f->steady + 1 : 0;
@@ -343,7 +347,7 @@ static void look_at_all(struct control *c, struct fetch *f, const uint64_t *map)
 		look_at_feed(c, &f->feed[i], map);
 }
 
-static void look_let_go(struct control *c, struct fetch *f, struct feed *d)
+void fetch_let_go(struct control *c, struct fetch *f, struct feed *d)
 {
 	struct node *holder = d->holder;
 
@@ -370,7 +374,7 @@ static void look_at_trial(struct control *c, struct fetch *f)
 			return;
 		if (f->rate < f->rate_one / 8 * 9) {
 			c->fetches.alone_ns = c->now_ns + LOOK_ALONE_NS;
-			look_let_go(c, f, last);
+			fetch_let_go(c, f, last);
 		}
 	}
 	f->rate_one = 0;
@@ -380,7 +384,7 @@ static void look_for_idle(struct control *c, struct fetch *f)
 {
 	for (int i = 0; i < FETCH_FEEDS && f->rate > 0 && fetch_feeds(f) > 1; i++)
 		if (f->feed[i].idle >= LOOK_IDLE && c->now_ns - f->feed[i].moved_ns > LOOK_PAUSE_NS)
-			look_let_go(c, f, &f->feed[i]);
+			fetch_let_go(c, f, &f->feed[i]);
 }
 
 /* Whether it is the holders who are slow, not what is before them. Asks them, and again. */
@@ -460,6 +464,7 @@ static void look_fire(struct control *c, struct timer *t)
 		look_at_all(c, f, map);
 		look_at_trial(c, f);
 		look_for_idle(c, f);
+		fetch_home(c, f);
 		look_for_help(c, f);
 	}
 	look_next(c, f);

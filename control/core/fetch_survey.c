@@ -182,14 +182,8 @@ static bool survey_named(struct control *c, struct call *call, const struct mess
 
 static void survey_next(struct control *c, struct fetch *f)
 {
-	struct message m = {.kind = MESSAGE_GET};
-
-	m.get.id = f->by_id.id;
-	m.get.generation = f->generation;
-	m.get.failed = f->survey.node;
-	m.get.why = MESSAGE_GET_PIECE;
-	f->call = calls_start(c, control_shard(c, &f->by_id.id), &m, TABLE_SLOT_NONE,
-			      c->config.call_ns, survey_named, f);
+	f->call = fetch_question(c, f, MESSAGE_GET_PIECE, f->survey.node, c->config.call_ns,
+				 survey_named);
 	if (f->call == NULL)
 		survey_again(c, f);
 }

@@ -77,6 +77,7 @@ enum message_get_why {
 	MESSAGE_GET_LOCATE, /* where is it, or, if it is small: what is it? Nothing is booked, and
 			     * I get no copy */
 	MESSAGE_GET_FORGET, /* I ask no more: generation is the number of my LOCATE */
+	MESSAGE_GET_HOME,   /* who feeds me may feed too many: whose stream would do instead? */
 	MESSAGE_GET_WHYS,
 };
 

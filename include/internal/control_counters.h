@@ -32,6 +32,7 @@
 	X(hedges, "requests", "second questions because the first was not answered in time") \
 	X(silences, "transfers", "holders that were found silent")                           \
 	X(hedges_vain, "transfers", "silent holders that spoke before their stand-in did")   \
+	X(homes, "transfers", "moves from a holder that fed too many, back into the tree")   \
 	X(members_stale, "messages", "hellos of an incarnation that has ended")              \
 	X(members_strange, "messages", "reports about nodes that cannot be")                 \
 	X(members_refuted, "messages", "reports of our own end, which we refuted")           \

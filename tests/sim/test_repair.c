@@ -13,6 +13,7 @@ static const char *const trouble_name[] = {"killed", "cut off", "frozen"};
 
 #define SIZE (UINT64_C(4) << 20)
 #define MBIT UINT64_C(200) /* 170 ms */
+#define LONG (UINT64_C(32) << 20)
 
 /* What is stated in docs/broadcast.md, for a network without other load. */
 #define DETECT_NS (45 * WORLD_MS)
@@ -211,6 +212,38 @@ static void the_only_sender_pauses(void **state)
 	cast_close(&c);
 }
 
+/* Whoever is behind one that froze takes a second stream from the source. When that one is awake
+ * again it must end, or the source sends two copies of all that is left. */
+static void the_chain_heals_after_a_pause(void **state)
+{
+	static const uint64_t pauses[] = {60 * WORLD_MS, 400 * WORLD_MS};
+
+	for (unsigned i = 0; i < sizeof(pauses) / sizeof(*pauses); i++) {
+		static struct cast c;
+		uint64_t half, taken;
+		uint32_t source, victim;
+
+		cast_open(&c, 5, LONG, MBIT, 1);
+		cast_put(&c, 1);
+		half = world_now(&c.w);
+		begin_all(&c, 1);
+		victim = half_way(&c, true, &source);
+		half = world_now(&c.w) - half;
+		node_freeze(&c.w.nodes[victim], world_now(&c.w) + pauses[i]);
+		taken = world_now(&c.w);
+		finish(&c, 0, 1);
+		taken = world_now(&c.w) - taken;
+		print_message("pause of %.0f ms: the rest took %.0f ms, the first half %.0f\n",
+			      (double)pauses[i] / 1e6, (double)taken / 1e6, (double)half / 1e6);
+		testkit_at_most("the rest, in parts of the first half and the pause",
+				(double)taken / (double)(half + pauses[i]), 1.15);
+		/* who was frozen may get what it missed from there as well */
+		testkit_at_most("copies from the source", (double)cast_sent(&c) / (double)LONG,
+				1.1 + (double)pauses[i] / (double)half / 2);
+		cast_close(&c);
+	}
+}
+
 /* ---- nobody has all of it ------------------------------------------------------------------- */
 
 /* The source goes for good. How long until all who waited were told, from its end. */
@@ -314,6 +347,7 @@ int main(void)
 		cmocka_unit_test(the_directory_is_lost_with_the_sender),
 		cmocka_unit_test(a_sender_pauses),
 		cmocka_unit_test(the_only_sender_pauses),
+		cmocka_unit_test(the_chain_heals_after_a_pause),
 		cmocka_unit_test(the_source_dies),
 		cmocka_unit_test(the_source_comes_back),
 		cmocka_unit_test(parts_make_a_whole),
