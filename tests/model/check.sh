@@ -14,9 +14,10 @@ search() {
 }
 search -DDEATHS=1 || { cat out; exit 1; }
 grep 'states, stored' out
-search -DN=2 -DDEATHS=1 -DMOVES=1 || { cat out; exit 1; }
+search -DN=2 -DDEATHS=1 -DMOVES=1 -DGOES=1 || { cat out; exit 1; }
 grep 'states, stored' out
-for broken in '-DN=3 -DDEATHS=1 -DBROKEN' '-DN=2 -DDEATHS=1 -DNOHOLD' '-DN=2 -DDEATHS=0 -DMOVES=1 -DALONE'; do
+for broken in '-DN=3 -DDEATHS=1 -DBROKEN' '-DN=2 -DDEATHS=1 -DNOHOLD' '-DN=2 -DDEATHS=0 -DMOVES=1 -DALONE' \
+	'-DN=2 -DDEATHS=0 -DMOVES=1 -DLATE' '-DN=2 -DDEATHS=0 -DMOVES=1 -DGOES=1 -DANYWAY'; do
 	# shellcheck disable=SC2086 # several words
 	if search $broken; then
 		echo "what $broken breaks is not found out"

@@ -4,19 +4,25 @@
  * root), two chunks, one source each, others in reserve. Up to DEATHS nodes lose everything at any
  * moment, the root's as well. Messages are lost or overtake each other: the coordinator's state is
  * read, and repeated, at any time instead of being queued; what it said before may arrive later
- * (told). Up to MOVES times another node coordinates: it begins from zero, with other sources, while
- * the one before may not know that and go on. Readers follow the root and begin again as it does.
+ * (told). Up to MOVES times the one who asked takes the coordinator for dead and, having agreed to
+ * nothing, says so to the next one (AGAIN): that begins at once and from zero, with other sources,
+ * while the one before may live and go on. Readers follow the root and begin again as it does.
+ *
+ * COMMIT has no deadline: it is answered, now or late, or the one who asked is dead or has forgotten
+ * (GOES times), and then who coordinates decides. One who was taken for dead and is alone with another
+ * view of the members is left out: in a partition each side may choose (docs/reduce.md).
  *
  * Claims: whatever generation of whatever position is read, all its chunks are of one set of
- * sources, that which the coordinator has bound to the generation; all who ever read the root's
- * object to its end have read one set, which is that of the generation that the one who asked has
- * agreed to.
+ * sources, that which the coordinator has bound to the generation; one generation of the root's is
+ * let go, the one that was agreed to or, without the one who asked, decided on; all who ever read the
+ * root's object to its end have read its set.
  *
- *	spin -search -DDEATHS=1 -DMOVES=1 reduce.pml
+ *	spin -search -DDEATHS=1 -DMOVES=1 -DGOES=1 reduce.pml
  *
  * With -DBROKEN ancestors keep their generation when a child is replaced; with -DNOHOLD the root gives
- * its last chunk as soon as it has it; with -DALONE a coordinator lets it go without asking: the claims
- * must fail then.
+ * its last chunk as soon as it has it; with -DALONE a coordinator lets it go without asking; with
+ * -DLATE it decides when the answer does not come; with -DANYWAY the next coordinator is asked though
+ * a result was agreed to, and the one who agreed goes: the claims must fail then.
  */
 #ifndef DEATHS
 #define DEATHS 2
@@ -24,8 +30,16 @@
 #ifndef MOVES
 #define MOVES 0
 #endif
+#ifndef GOES
+#define GOES 0
+#endif
 #ifndef N
 #define N 4
+#endif
+#ifdef ANYWAY
+#define NOTHING_AGREED true
+#else
+#define NOTHING_AGREED (agreed == 0)
 #endif
 #define CHUNKS 2
 #define GENS   4 /* more than can be made with so many deaths */
@@ -36,7 +50,7 @@ byte source[N], gen[N];
 byte bound[N * GENS]; /* set of position p's generation g: p * GENS + g */
 byte spare = N;
 bool delivered[N];
-byte deaths, moves;
+byte deaths, moves, goes;
 byte old;	    /* the root's generation of the coordinator before; 0: there was none */
 byte asks, asks_old; /* COMMIT: with this generation nothing is repaired any more */
 
@@ -49,7 +63,10 @@ byte said[N], told_gen[N], told_child[N], told_own[N]; /* a COMBINE of earlier, 
 byte done;	/* DONE of the root: the generation; may be heard later */
 byte final;	/* FINISH has come for this one */
 
-byte agreed; /* by the one who asked: the generation */
+/* The one who asked: the generation that it has agreed to; gone: it is dead, or has forgotten; again: a
+ * REDUCE to the next coordinator is under way, and the one before is not agreed with any more. */
+byte agreed;
+bool gone, again, dropped;
 
 /* One reader after the other: the root's generation, the sets in its chunks; what was read to the end
  * so far. */
@@ -106,6 +123,13 @@ inline add(p, c)
 		fi
 	:: else
 	fi
+}
+
+/* The root may let its last chunk go. */
+inline finish(g)
+{
+	assert(final == 0 || final == g);
+	final = g
 }
 
 active proctype world()
@@ -172,8 +196,9 @@ end:	do
 		:: else
 		fi; p = 0; q = 0 }
 	/* another node coordinates; the root's node may be another one as well, or the same */
-	:: atomic { moves < MOVES ->
-		moves++;
+	:: atomic { moves < MOVES && !gone && NOTHING_AGREED -> moves++; again = true }
+	:: atomic { again ->
+		again = false;
 		old = gen[N - 1];
 		asks_old = asks;
 		asks = 0;
@@ -194,13 +219,20 @@ end:	do
 	:: atomic { done != 0 && old != 0 && asks_old == 0 && done == old -> asks_old = done }
 	/* COMMIT comes; the first is agreed to, and FINISH leaves */
 #ifdef ALONE
-	:: atomic { asks != 0 -> agreed = asks; final = asks }
-	:: atomic { asks_old != 0 && asks == 0 -> agreed = asks_old; final = asks_old }
-#else
-	:: atomic { agreed == 0 && asks != 0 -> agreed = asks }
-	:: atomic { agreed == 0 && asks_old != 0 -> agreed = asks_old }
-	:: atomic { agreed != 0 -> final = agreed }
+	:: atomic { asks != 0 -> finish(asks) }
+	:: atomic { asks_old != 0 -> finish(asks_old) }
 #endif
+#ifdef LATE
+	:: atomic { asks != 0 -> finish(asks) }
+#endif
+	:: atomic { agreed == 0 && asks != 0 && !again && !gone -> agreed = asks }
+	/* the one before is back, and is agreed with; the next one drops its reduce */
+	:: atomic { agreed == 0 && asks_old != 0 && !gone -> agreed = asks_old; dropped = true }
+	:: atomic { agreed != 0 -> finish(agreed) }
+	/* it goes, and COMMIT is not answered any more: who coordinates decides, if another was asked
+	 * for then that one */
+	:: atomic { goes < GOES -> goes++; gone = true }
+	:: atomic { gone && asks != 0 && !again && !dropped -> finish(asks) }
 	/* a reader follows the root */
 	:: atomic { !dead[N - 1] && have[N - 1] != reads ->
 		reads = have[N - 1];
@@ -225,6 +257,8 @@ end:	do
 		reads = 0 }
 	/* what is reported */
 	:: atomic { agreed != 0 ->
-		assert(seen == 0 || seen == bound[(N - 1) * GENS + agreed]) }
+		assert(final == 0 || final == agreed) }
+	:: atomic { final != 0 ->
+		assert(seen == 0 || seen == bound[(N - 1) * GENS + final]) }
 	od
 }
