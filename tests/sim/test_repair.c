@@ -268,8 +268,9 @@ static void the_source_dies(void **state)
 	}
 	print_message("told %.0f ms after the end: %s\n", (double)(world_now(&c.w) - died) / 1e6,
 		      c.task[1].text);
-	/* the members take some 1.2 s here to agree */
-	assert_true(world_now(&c.w) - died < 2 * WORLD_S);
+	/* the members take some 1.2 s here to agree; 1.8 or 2.6 s in all, by the seed, as the
+	 * pauses fall before those who ask again */
+	assert_true(world_now(&c.w) - died < 3 * WORLD_S);
 	world_run(&c.w, 2 * WORLD_S);
 	for (uint32_t i = 1; i < 5; i++) {
 		struct control_usage u;
