@@ -12,7 +12,7 @@ void combines_carve(struct combines *cs, struct arena *a, const struct control_c
 
 unsigned combine_worker(struct control *c, const struct combine *k)
 {
-	return fetch_worker(&k->by_id.id, c->workers);
+	return stripe_worker(&k->by_id.id, c->workers, 0);
 }
 
 struct stage *combine_stage(struct control *c, struct combine *k)

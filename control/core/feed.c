@@ -6,6 +6,8 @@
 #define FEED_REPAIR_NS UINT64_C(100000000) /* after a holder was lost looks are frequent */
 #define FEED_NEXT_NS   UINT64_C(1000000)
 
+enum { FEED_ATTEMPTS = 8 };
+
 static void feed_fire(struct control *c, struct timer *t);
 
 static void feed_timer(struct control *c, struct feed *d, uint64_t delay_ns)
@@ -13,11 +15,34 @@ static void feed_timer(struct control *c, struct feed *d, uint64_t delay_ns)
 	timers_set(&c->timers, &d->timer, c->now_ns + delay_ns, feed_fire);
 }
 
-static void feed_drop_edge(struct control *c, struct edge **e)
+void feed_init(struct feed *d, struct fetch *f)
 {
-	if (*e)
-		plan_drop_edge(c, *e);
-	*e = NULL;
+	*d = (struct feed){.fetch = f};
+	list_init(&d->edges);
+	list_init(&d->old_edges);
+}
+
+static void feed_drop_edges(struct control *c, struct list *edges)
+{
+	list_each(l, after, edges)
+	{
+		struct edge *e = list_item(l, struct edge, of_feed);
+
+		list_remove(&e->of_feed);
+		plan_drop_edge(c, e);
+	}
+}
+
+void feed_forget_edges(struct feed *d)
+{
+	list_each(l, after, &d->edges)
+	{
+		list_remove(l);
+	}
+	list_each(o, next, &d->old_edges)
+	{
+		list_remove(o);
+	}
 }
 
 void feed_stop(struct control *c, struct feed *d)
@@ -28,9 +53,9 @@ void feed_stop(struct control *c, struct feed *d)
 		return;
 	calls_cancel(c, d->call);
 	timers_cancel(&c->timers, &d->timer);
-	feed_drop_edge(c, &d->edge);
-	feed_drop_edge(c, &d->old_edge);
-	*d = (struct feed){.fetch = f};
+	feed_drop_edges(c, &d->edges);
+	feed_drop_edges(c, &d->old_edges);
+	feed_init(d, f);
 }
 
 void feed_failed(struct control *c, struct feed *d, uint32_t why)
@@ -44,21 +69,62 @@ void feed_failed(struct control *c, struct feed *d, uint32_t why)
 
 /* ---- LINK --------------------------------------------------------------------------------- */
 
-/* The link that the stream will use, when it is up; else asks for what is missing. */
-static struct link *feed_link(struct control *c, const struct feed *d)
+/* What one stream brings: chunks of one stripe here and one there. */
+struct strand {
+	uint32_t first, end;
+	uint32_t peer_base; /* where the holder's stripe begins */
+	unsigned worker, peer_worker;
+};
+
+/* From this chunk on, to the end of a stripe or of the range. */
+static struct strand feed_strand(const struct control *c, const struct feed *d, uint32_t first,
+				 uint32_t end)
 {
-	struct node *n = d->holder;
-	struct link *l;
+	const struct fetch *f = d->fetch;
+	uint32_t chunks = fetch_chunks(f), stripes = stripe_count(f->size, c->workers);
+	uint32_t here = stripe_of(chunks, stripes, first);
+	uint32_t there = stripe_of(chunks, d->stripes, first);
+	uint32_t end_here = stripe_first(chunks, stripes, here + 1);
+	uint32_t end_there = stripe_first(chunks, d->stripes, there + 1);
+
+	end = end < end_here ? end : end_here;
+	return (struct strand){
+		.first = first,
+		.end = end < end_there ? end : end_there,
+		.peer_base = stripe_first(chunks, d->stripes, there),
+		.worker = stripe_worker(&f->by_id.id, c->workers, here),
+		.peer_worker = stripe_worker(&f->by_id.id, d->holder->workers, there),
+	};
+}
+
+/* The link of a stream, when it is up; else asks for it. */
+static const struct link *feed_link(struct control *c, const struct feed *d, const struct strand *s)
+{
+	const struct link *l = peers_link(c, d->holder, s->worker, s->peer_worker);
+
+	return l && l->state == LINK_UP ? l : NULL;
+}
+
+/* Whether all are up that streams of any range may use; asks for those that are missing. */
+static bool feed_is_linked(struct control *c, struct feed *d)
+{
+	uint32_t chunks = fetch_chunks(d->fetch);
+	struct strand s;
+	bool up = true;
 
 	if (!c->attached)
-		return NULL;
-	if (n->state != NODE_UP) { /* its number of workers comes with its HELLO */
-		peers_link(c, n, 0, 0);
-		return NULL;
+		return false;
+	if (d->holder->state != NODE_UP) { /* its number of workers comes with its HELLO */
+		peers_link(c, d->holder, 0, 0);
+		return false;
 	}
-	l = peers_link(c, n, fetch_worker(&d->fetch->by_id.id, c->workers),
-		       fetch_worker(&d->fetch->by_id.id, n->workers));
-	return l && l->state == LINK_UP ? l : NULL;
+	if (d->stripes == 0)
+		d->stripes = stripe_count(d->fetch->size, d->holder->workers);
+	for (uint32_t at = 0; at < chunks; at = s.end) {
+		s = feed_strand(c, d, at, chunks);
+		up &= feed_link(c, d, &s) != NULL;
+	}
+	return up;
 }
 
 /* ---- REQUEST and STREAM ------------------------------------------------------------------- */
@@ -78,6 +144,21 @@ static void feed_look_later(struct control *c, struct feed *d)
 	feed_timer(c, d, delay);
 }
 
+static void feed_link_begin(struct control *c, struct feed *d);
+
+/* The holder has cut it otherwise than we thought. */
+static bool feed_recut(struct control *c, struct feed *d, const struct message_reply *r)
+{
+	if (r->status != -EXDEV || r->stripes == d->stripes || r->stripes == 0 ||
+	    r->stripes > STRIPES_MAX || d->attempts >= FEED_ATTEMPTS)
+		return false;
+	d->attempts++;
+	d->stripes = r->stripes;
+	feed_drop_edges(c, &d->edges);
+	feed_link_begin(c, d);
+	return true;
+}
+
 static bool feed_requested(struct control *c, struct call *call, const struct message *answer)
 {
 	struct feed *d = call->owner;
@@ -89,23 +170,58 @@ static bool feed_requested(struct control *c, struct call *call, const struct me
 		watch_answered(&d->watch, c->now_ns);
 		d->silent = false;
 	}
+	if (answer && feed_recut(c, d, &answer->reply))
+		return false;
 	if (d->state == FEED_STREAM && status == -EAGAIN)
 		status = 0; /* it is about to learn of the connection's end, and so are we */
 	if (status == 0) {
 		d->state = FEED_STREAM;
 		d->idle = 0;
-		feed_drop_edge(c, &d->old_edge);
+		feed_drop_edges(c, &d->old_edges);
 		feed_look_later(c, d);
 		fetch_fed(c, d->fetch, d, answer->reply.ready);
 		if (spoke)
 			fetch_speaks(c, d->fetch, d);
-	} else if (status == -EAGAIN && d->attempts < 8) { /* it is not ready for us: soon */
+	} else if (status == -EAGAIN &&
+		   d->attempts < FEED_ATTEMPTS) { /* it is not ready for us: soon */
 		d->state = FEED_REQUEST;
 		feed_timer(c, d, FEED_SOON_NS << d->attempts++);
 	} else {
 		feed_failed(c, d, status == -ENOENT ? MESSAGE_GET_ABSENT : MESSAGE_GET_UNREACHED);
 	}
 	return false;
+}
+
+/* all: also those that are done, of which the holder may know no more. */
+static void feed_name_strands(const struct feed *d, const uint64_t *map, bool all,
+			      struct message_stream *m)
+{
+	list_each(l, after, &d->edges)
+	{
+		const struct edge *e = list_item(l, struct edge, of_feed);
+
+		if (all || chunks_missing(map, e->first, e->end) > 0)
+			m->strand[m->strands++] =
+				(struct message_strand){.stream = e->handle,
+							.worker = e->stage->worker,
+							.first = e->first,
+							.count = e->end - e->first};
+	}
+}
+
+static void feed_name_streams(struct control *c, const struct feed *d, struct message_stream *m)
+{
+	const uint64_t *map = fetch_map(c, d->fetch);
+
+	feed_name_strands(d, map, !m->check, m);
+	if (m->strands == 0)
+		feed_name_strands(d, map, true, m);
+	list_each(l, after, &d->old_edges)
+	{
+		m->replaces[m->replaced++] = list_item(l, struct edge, of_feed)->handle;
+	}
+	if (!m->check)
+		m->skips = chunks_runs(map, d->edge_first, d->edge_end, m->skip);
 }
 
 static void feed_send(struct control *c, struct feed *d)
@@ -115,16 +231,12 @@ static void feed_send(struct control *c, struct feed *d)
 
 	m.stream.id = f->by_id.id;
 	m.stream.generation = f->generation;
-	m.stream.stream = d->edge->handle;
-	m.stream.worker = fetch_worker(&f->by_id.id, c->workers);
 	m.stream.chunk_bytes = f->chunk_bytes;
 	m.stream.first = d->edge_first;
 	m.stream.count = d->edge_end - d->edge_first;
 	m.stream.check = d->state == FEED_STREAM;
-	m.stream.replaces = d->old_edge ? d->old_edge->handle : 0;
-	if (!m.stream.check)
-		m.stream.skips =
-			chunks_runs(fetch_map(c, f), d->edge_first, d->edge_end, m.stream.skip);
+	m.stream.stripes = d->stripes;
+	feed_name_streams(c, d, &m.stream);
 	if (f->fed_ns == 0) {
 		f->fed_ns = c->now_ns;
 		f->fed_chunks = chunks_missing(fetch_map(c, f), 0, fetch_chunks(f));
@@ -139,41 +251,58 @@ static void feed_send(struct control *c, struct feed *d)
 	feed_look_later(c, d);
 }
 
-/* Sets an edge over the missing part of the range and has the holder send. */
-static void feed_request(struct control *c, struct feed *d, uint32_t conn)
+/* An edge for each stream that has something to bring. False: there is no room. */
+static bool feed_set_edges(struct control *c, struct feed *d, struct stage *head)
 {
-	struct stage *s = fetch_stage(c, d->fetch);
-	uint32_t first;
+	const uint64_t *map = fetch_map(c, d->fetch);
+	struct strand s;
+
+	for (uint32_t at = d->edge_first; at < d->edge_end; at = s.end) {
+		const struct link *l;
+		struct edge *e;
+
+		s = feed_strand(c, d, at, d->edge_end);
+		if (chunks_missing(map, s.first, s.end) == 0)
+			continue;
+		l = feed_link(c, d, &s);
+		e = l ? plan_in(c, plan_stripe(head, s.first), l->conn, s.first, s.end, s.peer_base)
+		      : NULL;
+		if (e == NULL)
+			return false;
+		e->feed = d;
+		list_append(&d->edges, &e->of_feed);
+	}
+	return true;
+}
+
+/* Sets edges over the missing part of the range and has the holder send. */
+static void feed_request(struct control *c, struct feed *d)
+{
+	struct stage *head = fetch_stage(c, d->fetch);
 
 	d->state = FEED_REQUEST;
-	if (s == NULL) {
+	if (head == NULL) {
 		feed_failed(c, d, MESSAGE_GET_FIRST);
 		return;
 	}
-	first = chunks_after(fetch_map(c, d->fetch), d->first, d->end, 0);
-	if (first == d->end) { /* all is here: the worker says so in a moment, or others go on */
+	d->edge_first = chunks_after(fetch_map(c, d->fetch), d->first, d->end, 0);
+	d->edge_end = d->end;
+	if (!feed_set_edges(c, d, head)) {
+		feed_failed(c, d, MESSAGE_GET_FIRST);
+	} else if (list_empty(&d->edges)) {
+		/* all is here: the worker says so in a moment, or others go on */
 		d->state = FEED_STREAM;
 		watch_begin(&d->watch, 0, c->now_ns);
 		feed_timer(c, d, c->config.stall_ns);
-		return;
+	} else {
+		feed_send(c, d);
 	}
-	d->edge = plan_in(c, s, conn, first, d->end - first);
-	if (d->edge == NULL) { /* tables full */
-		feed_failed(c, d, MESSAGE_GET_FIRST);
-		return;
-	}
-	d->edge->feed = d;
-	d->edge_first = first;
-	d->edge_end = d->end;
-	feed_send(c, d);
 }
 
 void feed_linked(struct control *c, struct feed *d)
 {
-	struct link *l = d->state == FEED_LINK ? feed_link(c, d) : NULL;
-
-	if (l)
-		feed_request(c, d, l->conn);
+	if (d->state == FEED_LINK && feed_is_linked(c, d))
+		feed_request(c, d);
 }
 
 static void feed_link_begin(struct control *c, struct feed *d)
@@ -197,10 +326,20 @@ void feed_start(struct control *c, struct feed *d, struct node *holder)
 	feed_link_begin(c, d);
 }
 
+/* What its streams are to bring next lies in the range: they go on. Several would bring what others
+ * are to at the same time, one does so later. */
+static bool feed_goes_on(const struct feed *d, const uint64_t *map, uint32_t from, uint32_t end)
+{
+	bool one = d->edges.next == d->edges.prev;
+
+	return (one ? end <= d->edge_end : end == d->edge_end) && from >= d->edge_first &&
+	       chunks_missing(map, d->edge_first, from) == 0;
+}
+
 void feed_assign(struct control *c, struct feed *d, uint32_t first, uint32_t end)
 {
 	const uint64_t *map = fetch_map(c, d->fetch);
-	uint32_t from = map ? chunks_after(map, first, end, 0) : first, conn;
+	uint32_t from = map ? chunks_after(map, first, end, 0) : first;
 
 	d->first = first;
 	d->end = end;
@@ -209,27 +348,27 @@ void feed_assign(struct control *c, struct feed *d, uint32_t first, uint32_t end
 	d->watch.missing = d->missing;
 	if (d->state <= FEED_LINK || map == NULL || from == end)
 		return;
-	/* What its stream is to bring next lies in the range: it goes on. */
-	if (d->edge && end <= d->edge_end && from >= d->edge_first &&
-	    chunks_missing(map, d->edge_first, from) == 0)
-		return;
-	if (d->edge == NULL) {
+	if (list_empty(&d->edges)) {
 		feed_link_begin(c, d);
 		return;
 	}
-	if (d->state == FEED_REQUEST || d->old_edge)
+	if (feed_goes_on(d, map, from, end))
+		return;
+	if (d->state == FEED_REQUEST || !list_empty(&d->old_edges) || !feed_is_linked(c, d))
 		return; /* one at a time: the next look sees to it */
-	conn = d->edge->conn;
 	calls_cancel(c, d->call);
 	d->call = NULL;
-	d->old_edge = d->edge;
-	d->edge = NULL;
-	feed_request(c, d, conn);
+	list_each(l, after, &d->edges)
+	{
+		list_remove(l);
+		list_append(&d->old_edges, l);
+	}
+	feed_request(c, d);
 }
 
 void feed_query(struct control *c, struct feed *d)
 {
-	if (d->state == FEED_STREAM && d->edge && d->call == NULL)
+	if (d->state == FEED_STREAM && !list_empty(&d->edges) && d->call == NULL)
 		feed_send(c, d);
 }
 
@@ -257,7 +396,7 @@ static void feed_look(struct control *c, struct feed *d)
 			fetch_fail(c, f, -ECANCELED, "it does not arrive, and nobody waits for it");
 			return;
 		}
-		if (d->call == NULL && d->edge) {
+		if (d->call == NULL && !list_empty(&d->edges)) {
 			feed_send(c, d);
 			return;
 		}
@@ -281,7 +420,8 @@ static void feed_fire(struct control *c, struct timer *t)
 		feed_failed(c, d, MESSAGE_GET_UNREACHED);
 	else if (d->state == FEED_REQUEST && d->call == NULL)
 		feed_send(c, d);
-	else if (d->state == FEED_STREAM && d->edge == NULL) /* the worker is about to say so */
+	else if (d->state == FEED_STREAM &&
+		 list_empty(&d->edges)) /* the worker is about to say so */
 		feed_timer(c, d, c->config.stall_ns);
 	else
 		feed_look(c, d);

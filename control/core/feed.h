@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One holder that feeds a fetch: a connection, a STREAM request, an IN edge for a range of chunks.
+ * One holder that feeds a fetch: connections, a STREAM request, IN edges for a range of chunks:
+ * one, or as many as there are stripes (stripe.h), here and there.
  *
  *   FREE     no holder
- *   LINK     waits for the connection           -> REQUEST, or feed_failed
- *   REQUEST  IN edge set, a STREAM is out       -> STREAM, or feed_failed
+ *   LINK     waits for the connections          -> REQUEST, or feed_failed
+ *   REQUEST  IN edges set, a STREAM is out       -> STREAM, or feed_failed
  *   STREAM   chunks arrive                      -> FREE (feed_stop), or feed_failed
  *
- * The range [first, end) is what the feed is to bring. Its stream may reach further, after the rest
- * was given to others; a stream that begins elsewhere takes the place of the one before at the
- * holder, and the old edge goes when the holder has agreed.
+ * The range [first, end) is what the feed is to bring. A single stream may reach further, after the
+ * rest was given to others; streams that begin elsewhere take the place of those before at the
+ * holder, and the old edges go when the holder has agreed.
  *
  * A holder that owes an answer, or chunks, and gives none is silent (watch.h): its fetch asks for
  * another one. The first of the two to answer stays.
@@ -18,6 +19,7 @@
 #define SARISSA_CONTROL_CORE_FEED_H
 
 #include "internal/record.h"
+#include "list.h"
 #include "message.h"
 #include "timers.h"
 #include "watch.h"
@@ -43,11 +45,12 @@ struct feed {
 	struct timer timer;
 	struct call *call; /* STREAM */
 	struct node *holder;
-	struct edge *edge, *old_edge;
+	struct list edges, old_edges; /* struct edge.of_feed */
+	uint32_t stripes;	      /* at the holder, as far as we know; 0: not known */
 	uint64_t began_ns;
 	uint64_t rate; /* bytes per second, at the last look */
 	uint32_t first, end;
-	uint32_t edge_first, edge_end; /* of its stream */
+	uint32_t edge_first, edge_end; /* of its streams */
 	uint32_t missing;	       /* of the range, at the last look */
 	uint64_t looked_ns, moved_ns;
 	uint64_t linking_ns; /* LINK: since when */
@@ -64,6 +67,7 @@ struct feed {
 	bool home;	/* to take the place of the others */
 };
 
+void feed_init(struct feed *d, struct fetch *f);
 /* Begins with a holder that the directory has booked; the range is set. */
 void feed_start(struct control *c, struct feed *d, struct node *holder);
 /* Brings another range; from the same stream when that covers it. */
@@ -74,7 +78,9 @@ void feed_query(struct control *c, struct feed *d);
 void feed_stop(struct control *c, struct feed *d);
 /* It brings nothing any more: its fetch goes on without. why: enum message_get_why. */
 void feed_failed(struct control *c, struct feed *d, uint32_t why);
-/* The connection to its holder may be up. */
+/* Its edges go with their stage. */
+void feed_forget_edges(struct feed *d);
+/* The connections to its holder may be up. */
 void feed_linked(struct control *c, struct feed *d);
 
 #endif

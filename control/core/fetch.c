@@ -32,7 +32,7 @@ static struct fetch *fetch_new(struct control *c, const struct object_id *id)
 	f->slot = TABLE_SLOT_NONE;
 	f->failed = MESSAGE_NODE_NONE;
 	for (int i = 0; i < FETCH_FEEDS; i++)
-		f->feed[i].fetch = f;
+		feed_init(&f->feed[i], f);
 	return f;
 }
 

@@ -212,6 +212,5 @@ void fetch_take_value(struct control *c, struct fetch *f, const struct message_g
 struct stage *fetch_stage(struct control *c, struct fetch *f);
 void fetch_end(struct control *c, struct fetch *f);
 void fetch_fail(struct control *c, struct fetch *f, int32_t status, const char *text);
-unsigned fetch_worker(const struct object_id *id, uint32_t workers);
 
 #endif

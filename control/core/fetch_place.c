@@ -6,14 +6,6 @@
 static const char fetch_nonsense[] =
 	"the directory's answer does not hold: use nodes of one version";
 
-unsigned fetch_worker(const struct object_id *id, uint32_t workers)
-{
-	uint32_t h;
-
-	memcpy(&h, id->bytes + 8, sizeof(h));
-	return h % (workers ? workers : 1);
-}
-
 /* Lets go of everything; the object, if there is one, is the caller's to finish. */
 void fetch_end(struct control *c, struct fetch *f)
 {
@@ -52,7 +44,7 @@ void fetch_fail(struct control *c, struct fetch *f, int32_t status, const char *
 static void fetch_forget_edges(struct fetch *f)
 {
 	for (int i = 0; i < FETCH_FEEDS; i++)
-		f->feed[i].edge = f->feed[i].old_edge = NULL;
+		feed_forget_edges(&f->feed[i]);
 }
 
 void fetch_killed(struct control *c, struct fetch *f)
@@ -71,8 +63,10 @@ void fetch_stage_lost(struct control *c, struct fetch *f)
 {
 	struct stage *s = objects_at(c, f->slot)->stage;
 
-	f->bitmap = s->bitmap; /* what has arrived stays */
-	s->bitmap = 0;
+	if (!c->attached || s->next == NULL) { /* else others may be writing it still */
+		f->bitmap = s->bitmap;	       /* what has arrived stays */
+		s->bitmap = 0;
+	}
 	fetch_forget_edges(f);
 	fetch_stop(c, f);
 	f->attempts++;
@@ -89,8 +83,7 @@ struct stage *fetch_stage(struct control *c, struct fetch *f)
 		f->bitmap = plan_bitmap(c, chunk_count(f->size, f->chunk_bytes));
 	if (f->bitmap == 0)
 		return NULL;
-	s = plan_stage(c, f->slot, fetch_worker(&f->by_id.id, c->workers), f->chunk_bytes,
-		       f->bitmap, 0);
+	s = plan_stage(c, f->slot, f->chunk_bytes, f->bitmap, 0);
 	if (s)
 		f->bitmap = 0; /* the stage's from now on */
 	return s;

@@ -13,15 +13,17 @@
 
 #include "internal/ids.h"
 #include "internal/session.h"
+#include "stripe.h"
 
 enum {
 	MESSAGE_VERSION = 7,
 	MESSAGE_TEXT_MAX = 127,	  /* bytes, without the terminating zero */
 	MESSAGE_OBJECTS_MAX = 32, /* entries in one OBJECTS message */
 	MESSAGE_UPSTREAMS_MAX = SESSION_UPSTREAMS,
-	MESSAGE_SKIPS_MAX = 32,	    /* runs of chunks that a STREAM leaves out */
-	MESSAGE_MEMBERS_MAX = 64,   /* entries in one MEMBERS message */
-	MESSAGE_SOURCES_MAX = 1024, /* of a reduce */
+	MESSAGE_SKIPS_MAX = 32,			   /* runs of chunks that a STREAM leaves out */
+	MESSAGE_STRANDS_MAX = 2 * STRIPES_MAX - 1, /* of a STREAM: two nodes cut differently */
+	MESSAGE_MEMBERS_MAX = 64,		   /* entries in one MEMBERS message */
+	MESSAGE_SOURCES_MAX = 1024,		   /* of a reduce */
 	MESSAGE_PARTS_MAX = 255, /* of an object that is combined: a contribution count is a byte */
 };
 
@@ -209,13 +211,19 @@ struct message_bury {
 struct message_stream { /* STREAM; PIECES, HAS: id, generation, chunk_bytes, range, what is there */
 	struct object_id id;
 	uint64_t generation;
-	uint32_t stream; /* the receiver's IN edge */
-	uint32_t worker; /* of the receiver */
 	uint32_t chunk_bytes;
-	uint32_t first;	   /* chunk */
-	uint32_t count;	   /* chunks from first on */
-	uint32_t check;	   /* 1: only say whether the stream still is there */
-	uint32_t replaces; /* a stream of before that ends with this one's beginning; 0: none */
+	uint32_t first;	  /* chunk */
+	uint32_t count;	  /* chunks from first on */
+	uint32_t check;	  /* 1: only say whether the strands still are there */
+	uint32_t stripes; /* into which the holder is taken to have cut it; 1: not */
+	uint32_t strands; /* streams that share the range, each within a stripe of both */
+	struct message_strand {
+		uint32_t stream; /* the receiver's IN edge */
+		uint32_t worker; /* of the receiver */
+		uint32_t first, count;
+	} strand[MESSAGE_STRANDS_MAX];
+	uint32_t replaced; /* streams of before that end with the beginning of these */
+	uint32_t replaces[MESSAGE_STRANDS_MAX];
 	uint32_t skips;
 	struct message_run {
 		uint32_t first, count;
@@ -328,9 +336,10 @@ struct message_combined {
 };
 
 struct message_reply {
-	int32_t status; /* 0 or -errno */
-	uint32_t ready; /* STREAM: chunks that the holder has */
-	uint32_t guard; /* HAVE: node + 1 whose copy stays; 0: none that is known */
+	int32_t status;	  /* 0 or -errno */
+	uint32_t ready;	  /* STREAM: chunks that the holder has */
+	uint32_t stripes; /* STREAM, -EXDEV: it is cut into so many */
+	uint32_t guard;	  /* HAVE: node + 1 whose copy stays; 0: none that is known */
 	uint64_t generation;
 	char text[MESSAGE_TEXT_MAX + 1];
 };

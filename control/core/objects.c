@@ -362,7 +362,12 @@ void objects_kill(struct control *c, uint32_t slot, const char *why)
 		combine_killed(c, o->combine);
 	list_each(l, next, &o->mirrors)
 	{
-		part_source_killed(c, list_item(l, struct stage, mirror)->part);
+		struct stage *s = list_item(l, struct stage, mirror);
+
+		if (s->part)
+			part_source_killed(c, s->part);
+		else
+			plan_drop_stage(c, s);
 	}
 	if (o->stage)
 		plan_drop_stage(c, o->stage);
@@ -405,11 +410,11 @@ void objects_stage_lost(struct control *c, struct stage *s)
 {
 	struct object *o = objects_at(c, s->slot);
 
+	serve_end_stage(c, o, s);
 	if (s->part)
 		part_mirror_lost(c, s->part);
 	if (o->stage != s)
 		return;
-	serve_end_all(c, o);
 	if (o->combine)
 		combine_stage_lost(c, o->combine);
 	if (o->fetch)

@@ -98,7 +98,8 @@ static const struct stage *part_source(struct control *c, struct part *p, uint32
 	const struct stage *s = objects_at(c, slot)->stage;
 	unsigned worker = combine_worker(c, p->combine);
 
-	if (s && s->bitmap && s->worker == worker && s->chunk_bytes == p->combine->chunk_bytes &&
+	if (s && s->bitmap && s->next == NULL && s->worker == worker &&
+	    s->chunk_bytes == p->combine->chunk_bytes &&
 	    c->table->slot[slot].state != OBJECT_SEALED)
 		return s;
 	p->mirror = plan_mirror(c, slot, worker, p->combine->chunk_bytes, p);
@@ -167,7 +168,7 @@ static struct link *part_link(struct control *c, const struct part *p)
 		peers_link(c, n, 0, 0);
 		return NULL;
 	}
-	l = peers_link(c, n, combine_worker(c, p->combine), fetch_worker(&p->id, n->workers));
+	l = peers_link(c, n, combine_worker(c, p->combine), stripe_worker(&p->id, n->workers, 0));
 	return l && l->state == LINK_UP ? l : NULL;
 }
 
@@ -226,11 +227,14 @@ static void part_send(struct control *c, struct part *p)
 
 	m.stream.id = p->id;
 	m.stream.generation = p->generation;
-	m.stream.stream = p->edge->handle;
-	m.stream.worker = combine_worker(c, p->combine);
 	m.stream.chunk_bytes = p->combine->chunk_bytes;
 	m.stream.first = p->first;
 	m.stream.count = p->count;
+	m.stream.stripes = m.stream.strands = 1;
+	m.stream.strand[0] = (struct message_strand){.stream = p->edge->handle,
+						     .worker = combine_worker(c, p->combine),
+						     .first = p->first,
+						     .count = p->count};
 	m.stream.check = p->state == PART_STREAM;
 	if (!m.stream.check)
 		m.stream.skips = part_skips(c, p, &m.stream);

@@ -104,56 +104,129 @@ uint32_t plan_bitmap_counted(struct control *c, uint64_t chunks)
 	return plan_scratch(c, chunk_counted_bytes(chunks));
 }
 
-static struct stage *plan_open_stage(struct control *c, uint32_t slot, unsigned worker,
-				     uint32_t chunk_bytes, uint32_t bitmap, uint64_t ready_bytes,
-				     const struct plan_sum *sum)
+/* A chain of so many, or NULL when the table has not so many left. */
+static struct stage *plan_take(struct control *c, uint32_t slot, uint32_t stripes)
 {
-	const struct object_slot *image = &c->table->slot[slot];
-	struct record r = {.op = COMMAND_BUFFER};
-	struct stage *s = pool_take(&c->plan.stages);
+	struct stage *head = NULL, **end = &head;
 
-	if (s == NULL)
-		return NULL;
-	s->handle = plan_handle(c->plan.stage_generation, pool_index(&c->plan.stages, s));
-	list_init(&s->ins);
-	list_init(&s->outs);
-	s->worker = (uint16_t)worker;
-	s->slot = slot;
-	s->size = image->size;
-	s->chunk_bytes = chunk_bytes;
-	s->bitmap = bitmap;
+	for (uint32_t i = 0; i < stripes; i++) {
+		struct stage *s = pool_take(&c->plan.stages);
+
+		if (s == NULL) {
+			for (struct stage *next; head; head = next) {
+				next = head->next;
+				pool_give(&c->plan.stages, head);
+			}
+			return NULL;
+		}
+		*end = s;
+		end = &s->next;
+		s->head = head;
+		s->slot = slot;
+		list_init(&s->ins);
+		list_init(&s->outs);
+	}
+	for (struct stage *s = head; s; s = s->next)
+		s->handle = plan_handle(c->plan.stage_generation, pool_index(&c->plan.stages, s));
+	head->stripes = (uint16_t)stripes;
+	objects_at(c, slot)->holds++;
+	return head;
+}
+
+/* Of what is written from the start of the object on. */
+static uint64_t plan_share(const struct stage *s, uint64_t ready_bytes)
+{
+	uint64_t from = (uint64_t)s->first * s->chunk_bytes;
+
+	if (ready_bytes <= from)
+		return 0;
+	return ready_bytes - from < s->size ? ready_bytes - from : s->size;
+}
+
+/* The worker keeps the watermark of the object's first stripe. One that is complete has nothing to
+ * say: those after it may have moved the watermark on. */
+static uint32_t plan_watermark_slot(struct control *c, const struct stage *s)
+{
+	uint32_t chunks = (uint32_t)chunk_count(s->size, s->chunk_bytes);
+	const uint64_t *map;
+
+	if (s->head->bitmap == 0 || s != s->head)
+		return TABLE_SLOT_NONE;
+	map = (const uint64_t *)(const void *)objects_scratch(c, s->bitmap);
+	return s->next == NULL || chunks_missing(map, 0, chunks) > 0 ? s->slot : TABLE_SLOT_NONE;
+}
+
+static void plan_open(struct control *c, struct stage *s, const struct plan_sum *sum)
+{
+	const struct object_slot *image = &c->table->slot[s->slot];
+	struct record r = {.op = COMMAND_BUFFER};
+	uint32_t bitmap = s->head->bitmap;
+
 	r.buffer.buffer = s->handle;
-	r.buffer.table_slot = bitmap ? slot : TABLE_SLOT_NONE;
-	r.buffer.store_offset = image->offset;
-	r.buffer.size = image->size;
-	r.buffer.bitmap_offset = bitmap ? objects_scratch_offset(c, bitmap) : 0;
-	r.buffer.ready_bytes = ready_bytes;
-	r.buffer.chunk_bytes = (uint16_t)chunk_bytes;
+	r.buffer.table_slot = plan_watermark_slot(c, s);
+	r.buffer.store_offset = image->offset + (uint64_t)s->first * s->chunk_bytes;
+	r.buffer.size = s->size;
+	r.buffer.bitmap_offset = bitmap ? objects_scratch_offset(c, bitmap) + s->first / 8 : 0;
+	r.buffer.ready_bytes = s->ready_bytes;
+	r.buffer.chunk_bytes = (uint16_t)s->chunk_bytes;
 	r.buffer.need = (uint8_t)sum->need;
 	r.buffer.reduce_op = (uint8_t)sum->op;
 	r.buffer.dtype = (uint8_t)sum->dtype;
 	r.buffer.scale = (uint16_t)sum->scale;
 	r.buffer.hold = sum->hold;
-	plan_push(c, worker, &r);
-	objects_at(c, slot)->holds++;
-	return s;
+	plan_push(c, s->worker, &r);
 }
 
-struct stage *plan_stage(struct control *c, uint32_t slot, unsigned worker, uint32_t chunk_bytes,
-			 uint32_t bitmap, uint64_t ready_bytes)
-{
-	static const struct plan_sum copy = {.need = 1};
-	struct stage *s = plan_open_stage(c, slot, worker, chunk_bytes, bitmap, ready_bytes, &copy);
+static const struct plan_sum plan_copy = {.need = 1};
 
-	if (s)
-		objects_at(c, slot)->stage = s;
+struct stage *plan_stage(struct control *c, uint32_t slot, uint32_t chunk_bytes, uint32_t bitmap,
+			 uint64_t ready_bytes)
+{
+	const struct object_slot *image = &c->table->slot[slot];
+	uint32_t chunks = (uint32_t)chunk_count(image->size, chunk_bytes), i = 0;
+	uint32_t stripes = stripe_count(image->size, c->workers);
+	struct stage *head = plan_take(c, slot, stripes);
+
+	if (head == NULL)
+		return NULL;
+	head->bitmap = bitmap;
+	for (struct stage *s = head; s; s = s->next, i++) {
+		uint64_t end = (uint64_t)stripe_first(chunks, stripes, i + 1) * chunk_bytes;
+
+		s->worker = (uint16_t)stripe_worker(&image->id, c->workers, i);
+		s->chunk_bytes = chunk_bytes;
+		s->first = stripe_first(chunks, stripes, i);
+		s->size =
+			(end < image->size ? end : image->size) - (uint64_t)s->first * chunk_bytes;
+		s->ready_bytes = plan_share(s, ready_bytes);
+		plan_open(c, s, &plan_copy);
+	}
+	objects_at(c, slot)->stage = head;
+	return head;
+}
+
+/* In one piece. */
+static struct stage *plan_whole(struct control *c, uint32_t slot, unsigned worker,
+				uint32_t chunk_bytes, uint32_t bitmap, uint64_t ready_bytes,
+				const struct plan_sum *sum)
+{
+	struct stage *s = plan_take(c, slot, 1);
+
+	if (s == NULL)
+		return NULL;
+	s->worker = (uint16_t)worker;
+	s->chunk_bytes = chunk_bytes;
+	s->bitmap = bitmap;
+	s->size = c->table->slot[slot].size;
+	s->ready_bytes = ready_bytes;
+	plan_open(c, s, sum);
 	return s;
 }
 
 struct stage *plan_stage_sum(struct control *c, uint32_t slot, unsigned worker,
 			     uint32_t chunk_bytes, uint32_t bitmap, const struct plan_sum *sum)
 {
-	struct stage *s = plan_open_stage(c, slot, worker, chunk_bytes, bitmap, 0, sum);
+	struct stage *s = plan_whole(c, slot, worker, chunk_bytes, bitmap, 0, sum);
 
 	if (s)
 		objects_at(c, slot)->stage = s;
@@ -171,10 +244,9 @@ void plan_finish(struct control *c, const struct stage *s)
 struct stage *plan_mirror(struct control *c, uint32_t slot, unsigned worker, uint32_t chunk_bytes,
 			  struct part *part)
 {
-	static const struct plan_sum copy = {.need = 1};
 	uint64_t ready =
 		atomic_load_explicit(&c->table->slot[slot].watermark, memory_order_acquire);
-	struct stage *s = plan_open_stage(c, slot, worker, chunk_bytes, 0, ready, &copy);
+	struct stage *s = plan_whole(c, slot, worker, chunk_bytes, 0, ready, &plan_copy);
 
 	if (s == NULL)
 		return NULL;
@@ -183,25 +255,33 @@ struct stage *plan_mirror(struct control *c, uint32_t slot, unsigned worker, uin
 	return s;
 }
 
-void plan_advance(struct control *c, struct stage *s, uint64_t ready_bytes)
+struct stage *plan_stripe(struct stage *head, uint32_t chunk)
 {
-	s->ready_bytes = ready_bytes;
-	if (!list_linked(&s->advance))
-		list_append(&c->plan.advances, &s->advance);
+	struct stage *s = head;
+
+	while (s->next && s->next->first <= chunk)
+		s = s->next;
+	return s;
 }
 
-void plan_drop_stage(struct control *c, struct stage *s)
+void plan_advance(struct control *c, struct stage *head, uint64_t ready_bytes)
+{
+	for (struct stage *s = head; s; s = s->next) {
+		uint64_t share = plan_share(s, ready_bytes);
+
+		if (share == s->ready_bytes)
+			continue;
+		s->ready_bytes = share;
+		if (!list_linked(&s->advance))
+			list_append(&c->plan.advances, &s->advance);
+	}
+}
+
+static void plan_drop_stripe(struct control *c, struct stage *s)
 {
 	struct record r = {.op = COMMAND_DROP_BUFFER};
 
-	if (s->dropping)
-		return;
-	s->dropping = true;
-	s->part = NULL;
 	list_remove(&s->advance);
-	list_remove(&s->mirror);
-	if (objects_at(c, s->slot)->stage == s)
-		objects_at(c, s->slot)->stage = NULL;
 	list_each(l, after, &s->outs)
 	{
 		struct edge *e = list_item(l, struct edge, of_stage);
@@ -213,6 +293,7 @@ void plan_drop_stage(struct control *c, struct stage *s)
 	{
 		struct edge *e = list_item(l, struct edge, of_stage);
 
+		list_remove(&e->of_feed);
 		e->feed = NULL;
 		e->part = NULL;
 		e->dropping = true;
@@ -221,12 +302,29 @@ void plan_drop_stage(struct control *c, struct stage *s)
 	plan_push(c, s->worker, &r);
 }
 
+void plan_drop_stage(struct control *c, struct stage *head)
+{
+	if (head->dropping)
+		return;
+	head->dropping = true;
+	head->part = NULL;
+	list_remove(&head->mirror);
+	if (objects_at(c, head->slot)->stage == head)
+		objects_at(c, head->slot)->stage = NULL;
+	for (struct stage *s = head; s; s = s->next)
+		plan_drop_stripe(c, s);
+}
+
 void plan_settle_stage(struct control *c, struct stage *s)
 {
 	const struct object *o = objects_at(c, s->slot);
 
-	if (list_empty(&s->outs) && list_empty(&s->ins) && o->fetch == NULL && o->combine == NULL)
-		plan_drop_stage(c, s);
+	if (o->stage == s->head && (o->fetch || o->combine))
+		return;
+	for (const struct stage *each = s->head; each; each = each->next)
+		if (!list_empty(&each->outs) || !list_empty(&each->ins))
+			return;
+	plan_drop_stage(c, s->head);
 }
 
 static struct edge *plan_edge(struct control *c, struct stage *s, bool out, uint32_t conn)
@@ -234,7 +332,7 @@ static struct edge *plan_edge(struct control *c, struct stage *s, bool out, uint
 	struct pool *pool = out ? &c->plan.outs : &c->plan.ins;
 	struct edge *e = pool_take(pool);
 
-	assert(!s->dropping);
+	assert(!s->head->dropping);
 	if (e == NULL)
 		return NULL;
 	e->handle = plan_handle(out ? c->plan.out_generation : c->plan.in_generation,
@@ -255,16 +353,19 @@ static void plan_edge_record(const struct edge *e, uint8_t op, struct record *r)
 }
 
 struct edge *plan_in(struct control *c, struct stage *s, uint32_t conn, uint32_t first,
-		     uint32_t count)
+		     uint32_t end, uint32_t peer_base)
 {
 	struct edge *e = plan_edge(c, s, false, conn);
 	struct record r;
 
 	if (e == NULL)
 		return NULL;
+	e->first = first;
+	e->end = end;
 	plan_edge_record(e, COMMAND_IN, &r);
-	r.edge.first_chunk = r.edge.peer_first = first;
-	r.edge.chunks = count;
+	r.edge.first_chunk = first - s->first;
+	r.edge.chunks = end - first;
+	r.edge.peer_first = first - peer_base;
 	plan_push(c, s->worker, &r);
 	return e;
 }
@@ -304,7 +405,7 @@ struct edge *plan_local(struct control *c, struct stage *s, const struct stage *
 	struct edge *e = plan_part_edge(c, s, 0, part, taken);
 	struct record r = {.op = COMMAND_LOCAL};
 
-	assert(!source->dropping && s->worker == source->worker);
+	assert(!source->head->dropping && s->worker == source->worker);
 	if (e == NULL)
 		return NULL;
 	r.local.edge = e->handle;
@@ -318,10 +419,26 @@ struct edge *plan_local(struct control *c, struct stage *s, const struct stage *
 	return e;
 }
 
-struct edge *plan_out(struct control *c, struct stage *s, uint32_t conn,
-		      const struct message_stream *m)
+/* The runs of m that lie in the stripe, which begins at chunk base and has so many. */
+static void plan_skip(uint64_t *map, uint32_t base, uint32_t chunks, const struct message_stream *m)
 {
-	uint32_t bitmap = plan_bitmap(c, chunk_count(s->size, s->chunk_bytes));
+	for (uint32_t i = 0; i < m->skips; i++) {
+		uint32_t from = m->skip[i].first, end = from + m->skip[i].count;
+
+		from = from > base ? from - base : 0;
+		end = end > base ? end - base : 0;
+		if (end > chunks)
+			end = chunks;
+		if (from < end)
+			chunks_set(map, from, end - from);
+	}
+}
+
+struct edge *plan_out(struct control *c, struct stage *s, uint32_t conn,
+		      const struct message_strand *strand, const struct message_stream *m)
+{
+	uint32_t chunks = (uint32_t)chunk_count(s->size, s->chunk_bytes);
+	uint32_t bitmap = plan_bitmap(c, chunks);
 	struct edge *e = bitmap ? plan_edge(c, s, true, conn) : NULL;
 	struct record r;
 
@@ -331,13 +448,11 @@ struct edge *plan_out(struct control *c, struct stage *s, uint32_t conn,
 		return NULL;
 	}
 	e->bitmap = bitmap;
-	for (uint32_t i = 0; i < m->skips; i++)
-		chunks_set((uint64_t *)(void *)objects_scratch(c, bitmap), m->skip[i].first,
-			   m->skip[i].count);
+	plan_skip((uint64_t *)(void *)objects_scratch(c, bitmap), s->first, chunks, m);
 	plan_edge_record(e, COMMAND_OUT, &r);
-	r.edge.stream = m->stream;
-	r.edge.first_chunk = m->first;
-	r.edge.chunks = m->count;
+	r.edge.stream = strand->stream;
+	r.edge.first_chunk = strand->first - s->first;
+	r.edge.chunks = strand->count;
 	r.edge.bitmap_offset = objects_scratch_offset(c, bitmap);
 	plan_push(c, s->worker, &r);
 	return e;
@@ -350,6 +465,7 @@ void plan_drop_edge(struct control *c, struct edge *e)
 	if (e->dropping)
 		return;
 	e->dropping = true;
+	list_remove(&e->of_feed);
 	e->feed = NULL;
 	e->part = NULL;
 	e->serve = NULL;

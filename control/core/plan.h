@@ -5,6 +5,9 @@
  * A stage is a buffer over one object's range: a few IN edges feed it, any number of OUT
  * edges leave it (cut-through when it is still arriving). Stages and edges are given up with a
  * DROP and free only after EVENT_DROPPED; until then they hold the object's memory.
+ *
+ * A large object has a stage per stripe (stripe.h), each on a worker of its own, and one bitmap.
+ * The first of the chain, its head, stands for all; they begin and end together.
  */
 #ifndef SARISSA_CONTROL_CORE_PLAN_H
 #define SARISSA_CONTROL_CORE_PLAN_H
@@ -24,26 +27,32 @@ struct stage {
 	struct list outs;    /* struct edge.of_stage */
 	struct list advance; /* on plan.advances: an ADVANCE is due */
 	struct list mirror;  /* on object.mirrors: a stage beside the object's own */
-	struct part *part;   /* a mirror's */
+	struct part *part;   /* a mirror's; NULL: it is for streams to nodes that want no stripes */
+	struct stage *head, *next;
 	uint64_t size;
-	uint64_t ready_bytes; /* for the next ADVANCE */
+	uint64_t ready_bytes; /* a local producer's, for the next ADVANCE; else what has come */
 	uint32_t handle;
 	uint32_t slot;	 /* of the object table */
-	uint32_t bitmap; /* range of the scratch space; 0: none */
+	uint32_t bitmap; /* head: range of the scratch space; 0: none */
 	uint32_t chunk_bytes;
+	uint32_t first; /* the object's chunk that is its first */
 	uint16_t worker;
-	bool dropping;
+	uint16_t stripes; /* head: in the chain */
+	uint16_t dropped; /* head: those that their workers have let go of */
+	bool dropping;	  /* head */
 };
 
 struct edge {
 	struct list of_stage;
+	struct list of_feed;
 	struct stage *stage;
 	struct feed *feed;   /* IN, or NULL when it no longer matters */
 	struct part *part;   /* IN, LOCAL: of something that is combined, or NULL */
 	struct serve *serve; /* OUT, or NULL when it no longer matters */
 	uint32_t handle;
 	uint32_t conn;
-	uint32_t bitmap; /* OUT: what has been sent; IN, LOCAL of a part: what has been taken */
+	uint32_t first, end; /* IN of a feed: chunks of the object */
+	uint32_t bitmap;     /* OUT: what has been sent; IN, LOCAL of a part: what has been taken */
 	bool out;
 	bool dropping;
 };
@@ -69,11 +78,13 @@ void plan_init(struct control *c);
 void plan_push(struct control *c, unsigned worker, const struct record *r);
 unsigned plan_commands(struct control *c, unsigned worker, struct record *out, unsigned count);
 
-/* A buffer over the object in slot. bitmap: a zeroed or kept scratch range that passes to the
- * stage, or 0 for one that is written (or has been) by a local producer up to ready_bytes. NULL
- * when the tables are full; then the bitmap stays the caller's. */
-struct stage *plan_stage(struct control *c, uint32_t slot, unsigned worker, uint32_t chunk_bytes,
-			 uint32_t bitmap, uint64_t ready_bytes);
+/* Buffers over the object in slot, one per stripe. bitmap: a zeroed or kept scratch range that
+ * passes to the stage, or 0 for one that is written (or has been) by a local producer up to
+ * ready_bytes. NULL when the tables are full; then the bitmap stays the caller's. */
+struct stage *plan_stage(struct control *c, uint32_t slot, uint32_t chunk_bytes, uint32_t bitmap,
+			 uint64_t ready_bytes);
+/* That of the chain which has the chunk. */
+struct stage *plan_stripe(struct stage *head, uint32_t chunk);
 void plan_advance(struct control *c, struct stage *s, uint64_t ready_bytes);
 
 /* What a stage does with what comes in; op 0: it is stored. */
@@ -83,12 +94,12 @@ struct plan_sum {
 	uint32_t scale; /* divides the sum at the end; 0, 1: not */
 	bool hold;	/* its last chunk stays here until plan_finish */
 };
-/* A stage that adds up. bitmap: plan_bitmap_counted. */
+/* A stage that adds up, in one piece. bitmap: plan_bitmap_counted. */
 struct stage *plan_stage_sum(struct control *c, uint32_t slot, unsigned worker,
 			     uint32_t chunk_bytes, uint32_t bitmap, const struct plan_sum *sum);
 void plan_finish(struct control *c, const struct stage *s);
-/* A stage beside the object's own, for a part that reads it on this worker; it follows the object's
- * watermark. */
+/* A stage in one piece beside the object's own, for a part that reads it on this worker, or for
+ * streams (part NULL); it follows the object's watermark. */
 struct stage *plan_mirror(struct control *c, uint32_t slot, unsigned worker, uint32_t chunk_bytes,
 			  struct part *part);
 
@@ -97,8 +108,10 @@ void plan_drop_stage(struct control *c, struct stage *s);
 /* Gives a stage up when nothing flows through it and its object is not arriving. */
 void plan_settle_stage(struct control *c, struct stage *s);
 
+/* Chunks [first, end) of the object, all of one stripe; the sender's own stripe begins at chunk
+ * peer_base. */
 struct edge *plan_in(struct control *c, struct stage *s, uint32_t conn, uint32_t first,
-		     uint32_t count);
+		     uint32_t end, uint32_t peer_base);
 /* The contribution of a part: from a connection, or from another stage of the same worker. taken: a
  * scratch range that passes to the edge, zeroed or kept from one before (0: a copy over a
  * connection needs none). */
@@ -106,9 +119,9 @@ struct edge *plan_in_part(struct control *c, struct stage *s, uint32_t conn, str
 			  uint32_t taken);
 struct edge *plan_local(struct control *c, struct stage *s, const struct stage *source,
 			struct part *part, uint32_t taken);
-/* m: the receiver's stream, the range, and what to leave out of it. */
+/* The receiver's stream and its range, all of one stripe; m: what to leave out. */
 struct edge *plan_out(struct control *c, struct stage *s, uint32_t conn,
-		      const struct message_stream *m);
+		      const struct message_strand *strand, const struct message_stream *m);
 void plan_drop_edge(struct control *c, struct edge *e);
 
 /* Events about buffers and edges, and refusals. */

@@ -28,16 +28,15 @@ static struct edge *plan_find_edge(struct control *c, unsigned worker, bool out,
 static void plan_free_edge(struct control *c, struct edge *e)
 {
 	list_remove(&e->of_stage);
+	list_remove(&e->of_feed);
 	if (e->bitmap)
 		allocator_give(&c->objects.scratch, e->bitmap);
 	e->handle = 0;
 	pool_give(e->out ? &c->plan.outs : &c->plan.ins, e);
 }
 
-static void plan_free_stage(struct control *c, struct stage *s)
+static void plan_free_stripe(struct control *c, struct stage *s)
 {
-	uint32_t slot = s->slot;
-
 	list_each(l, after, &s->outs)
 	{
 		plan_free_edge(c, list_item(l, struct edge, of_stage));
@@ -47,14 +46,33 @@ static void plan_free_stage(struct control *c, struct stage *s)
 		plan_free_edge(c, list_item(l, struct edge, of_stage));
 	}
 	list_remove(&s->advance);
-	list_remove(&s->mirror);
-	if (s->bitmap)
-		allocator_give(&c->objects.scratch, s->bitmap);
 	s->handle = 0;
-	if (objects_at(c, slot)->stage == s)
-		objects_at(c, slot)->stage = NULL;
 	pool_give(&c->plan.stages, s);
+}
+
+static void plan_free_stage(struct control *c, struct stage *head)
+{
+	uint32_t slot = head->slot;
+
+	list_remove(&head->mirror);
+	if (head->bitmap)
+		allocator_give(&c->objects.scratch, head->bitmap);
+	if (objects_at(c, slot)->stage == head)
+		objects_at(c, slot)->stage = NULL;
+	for (struct stage *s = head, *next; s; s = next) {
+		next = s->next;
+		plan_free_stripe(c, s);
+	}
 	objects_release(c, slot);
+}
+
+/* The worker holds no such buffer any more. */
+static void plan_stripe_gone(struct control *c, struct stage *s)
+{
+	struct stage *head = s->head;
+
+	if (head->dropping && ++head->dropped == head->stripes)
+		plan_free_stage(c, head);
 }
 
 static void plan_edge_ended(struct control *c, struct edge *e)
@@ -76,15 +94,15 @@ static void plan_dropped(struct control *c, unsigned worker, const struct record
 
 	if (r->flags & RECORD_FLAG_BUFFER) {
 		s = plan_find_stage(c, worker, r->progress.buffer);
-		if (s && s->dropping)
-			plan_free_stage(c, s);
+		if (s)
+			plan_stripe_gone(c, s);
 		return;
 	}
 	e = plan_find_edge(c, worker, r->flags & RECORD_FLAG_OUT, r->edge.edge);
 	if (e && e->dropping) {
 		s = e->stage;
 		plan_free_edge(c, e);
-		if (!s->dropping)
+		if (!s->head->dropping)
 			plan_settle_stage(c, s);
 	}
 }
@@ -98,21 +116,20 @@ static void plan_refused_edge(struct control *c, struct edge *e)
 		e->dropping = true; /* so that its owner's end sends no DROP */
 		plan_edge_ended(c, e);
 		plan_free_edge(c, e);
-	} else if (!s->dropping) {
+	} else if (!s->head->dropping) {
 		plan_free_edge(c, e);
 	}
-	if (!s->dropping)
+	if (!s->head->dropping)
 		plan_settle_stage(c, s);
 }
 
-/* The worker holds no such buffer. */
-static void plan_refused_stage(struct control *c, struct stage *s)
+/* The worker has not taken the buffer: the answer to the DROP ends it, as that of the others. */
+static void plan_refused_stage(struct control *c, struct stage *head)
 {
-	if (!s->dropping) {
-		s->dropping = true; /* so that nobody sends a DROP */
-		objects_stage_lost(c, s);
-	}
-	plan_free_stage(c, s);
+	if (head->dropping)
+		return;
+	objects_stage_lost(c, head);
+	plan_drop_stage(c, head);
 }
 
 static void plan_refused(struct control *c, unsigned worker, const struct record *r)
@@ -124,8 +141,14 @@ static void plan_refused(struct control *c, unsigned worker, const struct record
 	control_log_refused(c, worker, r);
 	switch (r->refused.refused_op) {
 	case COMMAND_BUFFER:
+		s = plan_find_stage(c, worker, r->refused.id);
+		if (s)
+			plan_refused_stage(c, s->head);
+		break;
 	case COMMAND_DROP_BUFFER:
 		s = plan_find_stage(c, worker, r->refused.id);
+		if (s)
+			plan_stripe_gone(c, s);
 		break;
 	case COMMAND_IN:
 	case COMMAND_LOCAL:
@@ -137,10 +160,44 @@ static void plan_refused(struct control *c, unsigned worker, const struct record
 	default: /* an ADVANCE or DROP of what has just ended */
 		break;
 	}
-	if (s)
-		plan_refused_stage(c, s);
 	if (e)
 		plan_refused_edge(c, e);
+}
+
+/* How far the object goes without a gap, when its first stripe is complete: until then the worker
+ * of that says so. */
+static void plan_watermark(struct control *c, const struct stage *head)
+{
+	_Atomic uint64_t *watermark = &c->table->slot[head->slot].watermark;
+	const struct stage *s = head;
+	uint64_t ready = 0;
+
+	for (; s && s->ready_bytes == s->size; s = s->next)
+		ready += s->size;
+	if (s == head)
+		return;
+	if (s)
+		ready += s->ready_bytes;
+	if (ready > atomic_load_explicit(watermark, memory_order_relaxed))
+		atomic_store_explicit(watermark, ready, memory_order_release);
+}
+
+static void plan_progress(struct control *c, struct stage *s, uint64_t ready_bytes)
+{
+	const struct stage *head = s->head;
+	bool all = true;
+
+	if (head->dropping)
+		return;
+	s->ready_bytes = ready_bytes;
+	if (head->next)
+		plan_watermark(c, head);
+	for (s = s->head; s; s = s->next)
+		all = all && s->ready_bytes == s->size;
+	if (all)
+		objects_arrived(c, head->slot);
+	else
+		objects_progress(c, head->slot);
 }
 
 void plan_event(struct control *c, unsigned worker, const struct record *r)
@@ -150,14 +207,10 @@ void plan_event(struct control *c, unsigned worker, const struct record *r)
 
 	switch (r->op) {
 	case EVENT_PROGRESS:
-		s = plan_find_stage(c, worker, r->progress.buffer);
-		if (s && !s->dropping)
-			objects_progress(c, s->slot);
-		break;
 	case EVENT_BUFFER_DONE:
 		s = plan_find_stage(c, worker, r->progress.buffer);
-		if (s && !s->dropping)
-			objects_arrived(c, s->slot);
+		if (s)
+			plan_progress(c, s, r->progress.ready_bytes);
 		break;
 	case EVENT_IN_DONE:
 		e = plan_find_edge(c, worker, false, r->edge.edge);
@@ -188,7 +241,7 @@ void plan_detach(struct control *c)
 	for (uint32_t i = 0; i < c->plan.stages.fresh; i++) {
 		struct stage *s = pool_at(&c->plan.stages, i);
 
-		if (s->handle == 0)
+		if (s->handle == 0 || s->head != s)
 			continue;
 		if (!s->dropping) {
 			s->dropping = true;

@@ -22,15 +22,27 @@ void serve_ended(struct control *c, struct serve *s)
 	plan_drop_edge(c, e);
 }
 
-void serve_end_all(struct control *c, struct object *o)
+static void serve_forget(struct control *c, struct object *o, const struct stage *head)
 {
 	list_each(l, after, &o->serves)
 	{
 		struct serve *s = list_item(l, struct serve, of_object);
 
+		if (head && s->edge->stage->head != head)
+			continue;
 		s->edge->serve = NULL;
 		serve_free(c, s);
 	}
+}
+
+void serve_end_all(struct control *c, struct object *o)
+{
+	serve_forget(c, o, NULL);
+}
+
+void serve_end_stage(struct control *c, struct object *o, const struct stage *head)
+{
+	serve_forget(c, o, head);
 }
 
 bool serve_any(const struct control *c, const struct object *o)
@@ -45,80 +57,106 @@ bool serve_any(const struct control *c, const struct object *o)
 	return false;
 }
 
-/* The connection that the receiver has set its IN edge on; NULL when it is not up here (yet). */
-static struct conn *serve_conn(struct control *c, struct node *n, uint32_t conn, unsigned worker,
-			       unsigned peer_worker)
+/* The connection that the receiver has set its IN edge on; NULL when it is not up here (yet). conn:
+ * that of the request, of the workers 0. */
+static const struct conn *serve_conn(struct control *c, struct node *n, uint32_t conn,
+				     unsigned worker, unsigned peer_worker)
 {
-	struct link *l;
+	const struct link *l;
 
+	if (!c->attached)
+		return NULL;
 	if (worker == 0 && peer_worker == 0)
 		return peers_conn(c, 0, conn);
 	l = peers_link(c, n, worker, peer_worker);
 	return l && l->state == LINK_UP ? peers_conn(c, worker, l->conn) : NULL;
 }
 
-static struct stage *serve_stage(struct control *c, uint32_t slot, uint32_t chunk_bytes)
+/* For a reader that takes it in one piece from one worker, where it is cut. */
+static struct stage *serve_whole(struct control *c, uint32_t slot, uint32_t chunk_bytes)
+{
+	const struct object_slot *image = &c->table->slot[slot];
+
+	list_each(l, after, &objects_at(c, slot)->mirrors)
+	{
+		struct stage *s = list_item(l, struct stage, mirror);
+
+		if (s->part == NULL && s->chunk_bytes == chunk_bytes)
+			return s;
+	}
+	return plan_mirror(c, slot, stripe_worker(&image->id, c->workers, 0), chunk_bytes, NULL);
+}
+
+static struct stage *serve_stage(struct control *c, uint32_t slot, const struct message_stream *m)
 {
 	const struct object_slot *image = &c->table->slot[slot];
 	const struct object *o = objects_at(c, slot);
-	struct stage *s = o->stage;
 	uint64_t ready = atomic_load_explicit(&image->watermark, memory_order_acquire);
+	struct stage *s = o->stage;
 
-	if (s || image->state == OBJECT_FETCHING ||
-	    (o->combine && (!o->combine->done || o->combine->held)))
-		return s;
-	return plan_stage(c, slot, fetch_worker(&image->id, c->workers), chunk_bytes, 0, ready);
+	if (s == NULL && (image->state == OBJECT_FETCHING ||
+			  (o->combine && (!o->combine->done || o->combine->held))))
+		return NULL;
+	if (m->stripes == 1 && (s ? s->next != NULL : stripe_count(image->size, c->workers) > 1))
+		return serve_whole(c, slot, m->chunk_bytes);
+	return s ? s : plan_stage(c, slot, m->chunk_bytes, 0, ready);
 }
 
-/* A request that is repeated finds its stream; one that replaces another ends that one. A node may
- * have several streams of one object: a copy arrives there, and sums are made from it. */
-static struct serve *serve_known(struct control *c, struct object *o, const struct node *n,
-				 const struct message_stream *m, uint32_t conn)
+/* Its stream, when the request is a repeated one. A node may have several streams of one object: a
+ * copy arrives there, and sums are made from it. */
+static bool serve_known(struct control *c, struct object *o, const struct node *n,
+			const struct message_strand *strand, uint32_t conn)
 {
-	struct serve *known = NULL;
-
 	list_each(l, after, &o->serves)
 	{
 		struct serve *s = list_item(l, struct serve, of_object);
 
-		if (s->node != n || s->edge->conn != conn)
+		if (s->node != n || s->edge->conn != conn || s->stream != strand->stream)
 			continue;
-		if (s->stream == m->stream) {
-			s->asked_ns = c->now_ns;
-			known = s;
-		} else if (s->stream == m->replaces) {
-			serve_ended(c, s);
-		}
+		s->asked_ns = c->now_ns;
+		return true;
 	}
-	return known;
+	return false;
 }
 
-static int serve_start(struct control *c, struct node *n, struct object *o, uint32_t conn,
-		       const struct message_stream *m)
+static void serve_replace(struct control *c, struct object *o, const struct node *n,
+			  const struct message_stream *m)
 {
-	struct stage *stage = serve_stage(c, objects_slot(c, o), m->chunk_bytes);
+	list_each(l, after, &o->serves)
+	{
+		struct serve *s = list_item(l, struct serve, of_object);
+		bool ends = false;
+
+		for (uint32_t i = 0; i < m->replaced; i++)
+			ends |= s->node == n && s->stream == m->replaces[i];
+		if (ends)
+			serve_ended(c, s);
+	}
+}
+
+static int serve_start(struct control *c, struct node *n, struct object *o, struct stage *head,
+		       uint32_t conn, const struct message_stream *m,
+		       const struct message_strand *strand)
+{
+	struct stage *stage = plan_stripe(head, strand->first);
 	struct serve *s;
 
-	if (stage == NULL)
-		return -EAGAIN;
-	if (stage->chunk_bytes != m->chunk_bytes)
-		return -EMEDIUMTYPE;
+	if (strand->first + strand->count > stage->first + chunk_count(stage->size, m->chunk_bytes))
+		return -EINVAL;
 	s = pool_take(&c->serves.pool);
 	if (s == NULL)
 		return -EAGAIN;
-	s->edge = plan_out(c, stage, conn, m);
+	s->edge = plan_out(c, stage, conn, strand, m);
 	if (s->edge == NULL) {
 		pool_give(&c->serves.pool, s);
-		plan_settle_stage(c, stage);
 		return -EAGAIN;
 	}
 	s->edge->serve = s;
 	s->object = o;
 	s->node = n;
-	s->stream = m->stream;
+	s->stream = strand->stream;
 	s->asked_ns = c->now_ns;
 	list_append(&o->serves, &s->of_object);
-	objects_touch(c, objects_slot(c, o));
 	return 0;
 }
 
@@ -134,32 +172,64 @@ static bool serve_range_valid(const struct control *c, uint32_t slot,
 	return m->count > 0 && m->first < chunks && m->count <= chunks - m->first;
 }
 
-static bool serve_valid(const struct control *c, uint32_t slot, const struct message_stream *m)
+/* Begins what is missing of the streams; conn: of each. *stripes: how it is cut here, when that is
+ * not what the receiver thinks. */
+static int serve_begin(struct control *c, struct node *n, struct object *o,
+		       const struct message_stream *m, const uint32_t *conn, uint32_t *stripes)
 {
-	return m->worker < WORKERS_MAX && m->stream != 0 && serve_range_valid(c, slot, m);
+	struct stage *head = serve_stage(c, objects_slot(c, o), m);
+	int error = 0;
+
+	if (head == NULL)
+		return -EAGAIN;
+	if (head->stripes != m->stripes) {
+		*stripes = head->stripes;
+		error = -EXDEV;
+	} else if (head->chunk_bytes != m->chunk_bytes) {
+		error = -EMEDIUMTYPE;
+	}
+	for (uint32_t i = 0; i < m->strands && error == 0; i++)
+		if (!serve_known(c, o, n, &m->strand[i], conn[i]))
+			error = serve_start(c, n, o, head, conn[i], m, &m->strand[i]);
+	if (error)
+		plan_settle_stage(c, head);
+	else
+		objects_touch(c, objects_slot(c, o));
+	return error;
 }
 
 static int serve_check(struct control *c, struct node *n, uint32_t conn,
-		       const struct message_stream *m)
+		       const struct message_stream *m, uint32_t *stripes)
 {
-	uint32_t slot = c->table ? objects_find(c, &m->id) : TABLE_SLOT_NONE;
-	struct conn *data;
+	uint32_t slot = c->table ? objects_find(c, &m->id) : TABLE_SLOT_NONE, known = 0;
+	uint32_t conns[MESSAGE_STRANDS_MAX], chunks;
+	struct object *o;
 
 	if (slot == TABLE_SLOT_NONE && idmap_find(&c->fetches.by_id, &m->id))
 		return -EAGAIN; /* nobody knows when */
 	if (slot == TABLE_SLOT_NONE || !objects_is(c, slot, m->generation))
 		return -ENOENT;
-	if (!serve_valid(c, slot, m))
+	if (!serve_range_valid(c, slot, m))
 		return -EINVAL;
-	data = c->attached ? serve_conn(c, n, conn, fetch_worker(&m->id, c->workers), m->worker)
-			   : NULL;
-	if (data == NULL)
-		return -EAGAIN;
-	if (serve_known(c, objects_at(c, slot), n, m, data->handle))
+	o = objects_at(c, slot);
+	chunks = (uint32_t)chunk_count(c->table->slot[slot].size, m->chunk_bytes);
+	for (uint32_t i = 0; i < m->strands; i++) {
+		const struct message_strand *strand = &m->strand[i];
+		uint32_t stripe = stripe_of(chunks, m->stripes, strand->first);
+		const struct conn *data = serve_conn(
+			c, n, conn, stripe_worker(&m->id, c->workers, stripe), strand->worker);
+
+		if (data == NULL)
+			return -EAGAIN;
+		conns[i] = data->handle;
+		known += serve_known(c, o, n, strand, data->handle);
+	}
+	serve_replace(c, o, n, m);
+	if (known == m->strands)
 		return 0;
 	if (m->check) /* it has ended here: a new one needs a new edge, with fresh credit */
 		return -EPIPE;
-	return serve_start(c, n, objects_at(c, slot), data->handle, m);
+	return serve_begin(c, n, o, m, conns, stripes);
 }
 
 /* Chunks of it that are here. */
@@ -180,7 +250,7 @@ static void serve_answer(struct control *c, struct node *n, uint32_t conn, uint6
 {
 	struct message answer = {.kind = MESSAGE_REPLY, .request = request};
 
-	answer.reply.status = serve_check(c, n, conn, m);
+	answer.reply.status = serve_check(c, n, conn, m, &answer.reply.stripes);
 	answer.reply.generation = m->generation;
 	answer.reply.ready = answer.reply.status == 0 ? serve_ready(c, m) : 0;
 	peers_send(c, n, &answer);

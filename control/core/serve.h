@@ -54,7 +54,9 @@ void serve_early(struct control *c, struct fetch *f);
 bool serve_any(const struct control *c, const struct object *o);
 /* Its edge has done its work, or failed. */
 void serve_ended(struct control *c, struct serve *s);
-/* The object or its stage goes away. */
+/* The object, or one stage of it, goes away. */
 void serve_end_all(struct control *c, struct object *o);
+struct stage;
+void serve_end_stage(struct control *c, struct object *o, const struct stage *head);
 
 #endif

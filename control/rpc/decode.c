@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 #include "codec.h"
-#include "control.pb-c.h"
+#include "decode.h"
 #include "internal/ipc.h"
 #include "internal/record.h"
 
@@ -33,7 +33,7 @@ static void decode_free(void *data, void *pointer)
 
 /* ---- fields -------------------------------------------------------------------------------- */
 
-static bool decode_id(const ProtobufCBinaryData *in, struct object_id *out)
+bool decode_id(const ProtobufCBinaryData *in, struct object_id *out)
 {
 	if (in->len != OBJECT_ID_BYTES)
 		return false;
@@ -60,7 +60,7 @@ static bool decode_node(uint32_t in, uint32_t *out)
 	return true;
 }
 
-static bool decode_chunk(uint32_t chunk_bytes, uint64_t size)
+bool decode_chunk(uint32_t chunk_bytes, uint64_t size)
 {
 	return chunk_bytes >= CHUNK_BYTES_MIN && chunk_bytes <= CHUNK_BYTES_MAX &&
 	       chunk_bytes % 64 == 0 && size <= INT64_MAX &&
@@ -190,45 +190,6 @@ static bool decode_bury(const Rpc__Bury *in, struct message_bury *out)
 	       decode_id(&in->id, &out->id);
 }
 
-/* Runs that rise and do not touch each other, inside the range asked for. */
-static bool decode_skips(const Rpc__Stream *in, struct message_stream *out)
-{
-	uint64_t at = in->first, end = (uint64_t)in->first + in->count;
-
-	if (in->n_skip % 2 || in->n_skip > 2 * MESSAGE_SKIPS_MAX)
-		return false;
-	out->skips = (uint32_t)(in->n_skip / 2);
-	for (uint32_t i = 0; i < out->skips; i++) {
-		const struct message_run run = {in->skip[2 * i], in->skip[2 * i + 1]};
-
-		if (run.first < at || run.count == 0 || (uint64_t)run.first + run.count > end)
-			return false;
-		at = (uint64_t)run.first + run.count;
-		out->skip[i] = run;
-	}
-	return true;
-}
-
-static bool decode_range(const Rpc__Stream *in, struct message_stream *out)
-{
-	out->generation = in->generation;
-	out->stream = in->stream;
-	out->worker = in->worker;
-	out->chunk_bytes = in->chunk_bytes;
-	out->first = in->first;
-	out->count = in->count;
-	out->check = in->check != 0;
-	out->replaces = in->replaces;
-	return in->generation != 0 && in->worker < WORKERS_MAX && in->count > 0 &&
-	       in->first <= UINT32_MAX - in->count && decode_chunk(in->chunk_bytes, 0) &&
-	       decode_skips(in, out) && decode_id(&in->id, &out->id);
-}
-
-static bool decode_stream(const Rpc__Stream *in, struct message_stream *out)
-{
-	return in->stream != 0 && decode_range(in, out);
-}
-
 static bool decode_node_status(const Rpc__Node *in, struct session_node *out)
 {
 	out->node = in->node;
@@ -256,6 +217,7 @@ static bool decode_reply(const Rpc__Reply *in, struct message_reply *out)
 	out->generation = in->generation;
 	out->ready = in->ready;
 	out->guard = in->guard;
+	out->stripes = in->stripes;
 	return in->guard <= NODES_MAX && decode_status(in->status) &&
 	       decode_text(&in->text, out->text, sizeof(out->text));
 }

@@ -94,13 +94,15 @@ static void encode_stream(const struct message_stream *m, Rpc__Stream *out)
 	rpc__stream__init(out);
 	out->id = encode_bytes(m->id.bytes, OBJECT_ID_BYTES);
 	out->generation = m->generation;
-	out->stream = m->stream;
-	out->worker = m->worker;
 	out->chunk_bytes = m->chunk_bytes;
 	out->first = m->first;
 	out->count = m->count;
 	out->check = m->check != 0;
-	out->replaces = m->replaces;
+	out->stripes = m->stripes;
+	out->n_strand = 4 * (size_t)m->strands;
+	out->strand = (uint32_t *)(uintptr_t)m->strand; /* four words each */
+	out->n_replaces = m->replaced;
+	out->replaces = (uint32_t *)(uintptr_t)m->replaces;
 	out->n_skip = 2 * (size_t)m->skips;
 	out->skip = (uint32_t *)(uintptr_t)m->skip; /* pairs of words */
 }
@@ -147,6 +149,7 @@ static void encode_reply(const struct message_reply *m, Rpc__Reply *out)
 	out->text = encode_text(m->text, sizeof(m->text));
 	out->ready = m->ready;
 	out->guard = m->guard;
+	out->stripes = m->stripes;
 }
 
 /* ---- OBJECTS: the one with parts of its own ----------------------------------------------- */

@@ -117,7 +117,12 @@ class Cluster:
         return network.switch_netns(self.name)
 
     def counters(self, node):
-        return read_counters(state.node_dir(self.config, node) / "counters")
+        """The sum over the workers, by name."""
+        workers = self.worker_counters(node)
+        return {name: sum(one[name] for one in workers) for name in workers[0]}
+
+    def worker_counters(self, node):
+        return worker_counters(state.node_dir(self.config, node) / "counters")
 
     def check_daemons(self):
         """Every daemon still lives, the same as at the start."""
@@ -174,18 +179,15 @@ def counter_names():
     return re.findall(r"^\s+X\((\w+), \"", text, flags=re.M)
 
 
-def read_counters(path):
-    """The sum over the workers, by name."""
+def worker_counters(path):
+    """By name, for each worker."""
     data = path.read_bytes()
     _, workers, count, stride = struct.unpack_from("=QIIQ", data)
     names = counter_names()
     assert count == len(names), f"{path} holds {count} counters, the header names {len(names)}"
-    total = dict.fromkeys(names, 0)
-    for worker in range(workers):
-        values = struct.unpack_from(f"={count}Q", data, COUNTERS_HEADER_BYTES + worker * stride)
-        for name, value in zip(names, values):
-            total[name] += value
-    return total
+    return [dict(zip(names, struct.unpack_from(f"={count}Q", data,
+                                               COUNTERS_HEADER_BYTES + worker * stride)))
+            for worker in range(workers)]
 
 
 def private_bytes(pid):

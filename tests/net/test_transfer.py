@@ -20,6 +20,10 @@ def every_size_arrives_with_its_digest():
         for size in SIZES:
             netlib.transfer(cluster, directory, size)
         netlib.transfer(cluster, directory, (1 << 20) + 7, source=1, targets=(0,))
+        for node in (0, 1):  # the largest one is cut, so that each worker has a part of it
+            moved = [one["tx_chunk_bytes"] + one["rx_chunk_bytes"]
+                     for one in cluster.worker_counters(node)]
+            assert min(moved) > SIZES[-1] // len(moved) * 9 // 10, f"node {node} moved {moved}"
         cluster.check_daemons()
 
 

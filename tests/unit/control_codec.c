@@ -82,19 +82,26 @@ static const struct session_node status = {.node = 3,
 					   .sending = 80000,
 					   .port = "af_xdp eth0"};
 
-static struct message_stream sample_stream(struct object_id id)
+static struct message_stream sample_stream(uint32_t kind, struct object_id id)
 {
-	return (struct message_stream){.id = id,
-				       .generation = 7,
-				       .stream = 0x10001,
-				       .worker = 15,
-				       .chunk_bytes = 64,
-				       .first = 5,
-				       .count = 6,
-				       .check = 1,
-				       .replaces = 0x10002,
-				       .skips = 2,
-				       .skip = {{5, 2}, {10, 1}}};
+	struct message_stream m = {.id = id,
+				   .generation = 7,
+				   .chunk_bytes = 64,
+				   .first = 5,
+				   .count = 6,
+				   .skips = 2,
+				   .skip = {{5, 2}, {10, 1}}};
+
+	if (kind != MESSAGE_STREAM)
+		return m;
+	m.check = 1;
+	m.stripes = STRIPES_MAX;
+	m.strands = m.replaced = 2;
+	m.strand[0] = (struct message_strand){0x10001, 15, 5, 2};
+	m.strand[1] = (struct message_strand){0x10003, 0, 10, 1};
+	m.replaces[0] = 0x10002;
+	m.replaces[1] = 0x10004;
+	return m;
 }
 
 static struct message sample(uint32_t kind)
@@ -141,7 +148,7 @@ static struct message sample(uint32_t kind)
 	case MESSAGE_STREAM:
 	case MESSAGE_PIECES:
 	case MESSAGE_HAS:
-		m.stream = sample_stream(id);
+		m.stream = sample_stream(kind, id);
 		break;
 	case MESSAGE_LIST:
 		m.list.cursor = 12345;
@@ -153,7 +160,8 @@ static struct message sample(uint32_t kind)
 		m.node = status;
 		break;
 	case MESSAGE_REPLY:
-		m.reply = (struct message_reply){-EEXIST, 3, NODES_MAX, 4, "it exists: delete it"};
+		m.reply = (struct message_reply){-EEXIST,   3, STRIPES_MAX,
+						 NODES_MAX, 4, "it exists: delete it"};
 		break;
 	case MESSAGE_REDIRECT:
 	case MESSAGE_MEMBERS:
@@ -311,11 +319,17 @@ static void fields_out_of_bounds_are_refused(void **state)
 	REFUSED(MESSAGE_GOT, got.status, 5);
 	REFUSED(MESSAGE_GOT, got.also[2], NODES_MAX);
 	REFUSED(MESSAGE_GOT, got.holder, MESSAGE_NODE_NONE);
-	REFUSED(MESSAGE_STREAM, stream.stream, 0);
+	REFUSED(MESSAGE_STREAM, stream.stripes, 0);
+	REFUSED(MESSAGE_STREAM, stream.stripes, STRIPES_MAX + 1);
+	REFUSED(MESSAGE_STREAM, stream.strands, 0);
+	REFUSED(MESSAGE_STREAM, stream.strand[0].stream, 0);
+	REFUSED(MESSAGE_STREAM, stream.strand[0].worker, WORKERS_MAX);
+	REFUSED(MESSAGE_STREAM, stream.strand[0].first, 4); /* before the range */
+	REFUSED(MESSAGE_STREAM, stream.strand[1].count, 0);
+	REFUSED(MESSAGE_STREAM, stream.strand[1].count, 2); /* beyond its end */
 	REFUSED(MESSAGE_PIECES, stream.count, 0);
 	REFUSED(MESSAGE_HAS, stream.skip[1].first, 6); /* within the run before */
 	REFUSED(MESSAGE_STREAM, stream.count, 0);
-	REFUSED(MESSAGE_STREAM, stream.worker, WORKERS_MAX);
 	REFUSED(MESSAGE_STREAM, stream.first, UINT32_MAX);
 	REFUSED(MESSAGE_NODE, node.state, 3);
 	REFUSED(MESSAGE_USED, used.status, 1);

@@ -80,7 +80,7 @@ static void world_attach(struct world_node *n, bool adopted)
 
 	mailbox_init(&n->mailbox, n->mailbox_memory, w->arena, n->msg_tx, WORLD_MSG_SLOTS,
 		     n->msg_rx, WORLD_MSG_SLOTS);
-	a.reply.workers = w->workers;
+	a.reply.workers = n->workers;
 	a.reply.adopted = adopted;
 	a.reply.store_bytes = w->store_bytes;
 	a.reply.incarnation = n->incarnation;
@@ -96,11 +96,11 @@ static void world_make_engines(struct world_node *n)
 	struct engine_config config;
 
 	n->incarnation++;
-	for (uint32_t i = 0; i < w->workers; i++) {
+	for (uint32_t i = 0; i < n->workers; i++) {
 		engine_config_default(&config);
 		config.incarnation = n->incarnation;
 		config.addr = world_addr(n->number, i);
-		config.workers = (uint16_t)w->workers;
+		config.workers = (uint16_t)n->workers;
 		config.conns_max = 32;
 		config.window_pkts = 256;
 		config.buffers_max = w->config.stages_max;
@@ -124,7 +124,7 @@ static void world_make_engines(struct world_node *n)
 
 static void world_drop_engines(struct world_node *n)
 {
-	for (uint32_t i = 0; i < n->world->workers; i++) {
+	for (uint32_t i = 0; i < n->workers; i++) {
 		if (n->engine[i])
 			munmap(n->engine_memory[i], n->engine_bytes);
 		n->engine[i] = NULL;
@@ -145,6 +145,13 @@ void world_start_engine(struct world *w, uint32_t node)
 	world_make_engines(n);
 	if (n->core)
 		world_attach(n, true);
+}
+
+void world_change_workers(struct world *w, uint32_t node, uint32_t workers)
+{
+	world_kill_engine(w, node);
+	w->node[node].workers = workers;
+	world_start_engine(w, node);
 }
 
 void world_kill_control(struct world *w, uint32_t node)
@@ -248,7 +255,6 @@ struct world *world_new(uint32_t nodes, uint32_t workers, uint64_t store_bytes, 
 
 	CHECK(w && nodes <= WORLD_NODES_MAX && workers <= WORLD_WORKERS_MAX);
 	w->nodes = nodes;
-	w->workers = workers;
 	w->store_bytes = store_bytes;
 	w->now_ns = WORLD_SECOND;
 	w->delay_ns = 50000;
@@ -260,6 +266,7 @@ struct world *world_new(uint32_t nodes, uint32_t workers, uint64_t store_bytes, 
 
 		n->world = w;
 		n->number = i;
+		n->workers = workers;
 		n->incarnation = 1000;
 		n->store = world_memory(store_bytes);
 		n->table = world_memory(object_table_bytes(WORLD_TABLE_SLOTS));
@@ -359,8 +366,8 @@ static bool world_transmit(struct world_node *n, uint32_t worker)
 			return some;
 		some = true;
 		packet_seal(out.head, out.head_length, out.payload, out.payload_length);
-		if (w->cut[n->number] || world_random(w) % 1000 < w->loss_permille ||
-		    w->count == WORLD_INFLIGHT)
+		if (w->cut[n->number] || w->cut_worker[worker] ||
+		    world_random(w) % 1000 < w->loss_permille || w->count == WORLD_INFLIGHT)
 			continue;
 		p = &w->packets[(w->head + w->count++) % WORLD_INFLIGHT];
 		p->at_ns = w->now_ns + w->delay_ns;
@@ -377,7 +384,7 @@ static bool world_transmit(struct world_node *n, uint32_t worker)
 static void world_deliver(struct world *w, const struct world_packet *p)
 {
 	for (uint32_t i = 0; i < w->nodes; i++)
-		for (uint32_t k = 0; k < w->workers; k++) {
+		for (uint32_t k = 0; k < w->node[i].workers; k++) {
 			struct net_addr a = world_addr(i, k);
 			struct packet_in in = {.data = p->bytes, .length = p->length};
 
@@ -404,7 +411,7 @@ static void world_settle(struct world *w)
 
 			if (n->core && control_next_timeout(n->core) <= w->now_ns)
 				control_tick(n->core, w->now_ns);
-			for (uint32_t k = 0; k < w->workers && n->engine[k]; k++) {
+			for (uint32_t k = 0; k < n->workers && n->engine[k]; k++) {
 				if (engine_next_timeout(n->engine[k]) <= w->now_ns)
 					engine_tick(n->engine[k], w->now_ns);
 				some |= world_events(n, k);
@@ -424,7 +431,7 @@ static uint64_t world_next(const struct world *w)
 		uint64_t at = n->core ? control_next_timeout(n->core) : UINT64_MAX;
 
 		next = at < next ? at : next;
-		for (uint32_t k = 0; k < w->workers && n->engine[k]; k++) {
+		for (uint32_t k = 0; k < n->workers && n->engine[k]; k++) {
 			at = engine_next_timeout(n->engine[k]);
 			next = at < next ? at : next;
 		}

@@ -39,6 +39,7 @@ struct world_reply {
 struct world_node {
 	struct world *world;
 	uint32_t number;
+	uint32_t workers;
 	struct control *core; /* NULL: killed */
 	struct mailbox mailbox;
 	void *core_memory, *mailbox_memory;
@@ -65,15 +66,16 @@ struct world_packet {
 
 struct world {
 	struct world_node node[WORLD_NODES_MAX];
-	uint32_t nodes, workers;
+	uint32_t nodes;
 	uint64_t store_bytes;
 	uint64_t now_ns;
 	uint64_t delay_ns;
 	uint32_t loss_permille;
 	uint64_t prng;
-	uint64_t lives;		      /* of controls, so far */
-	bool cut[WORLD_NODES_MAX];    /* the cable is pulled */
-	bool old_clients;	      /* of earlier controls: they still have the table */
+	uint64_t lives;			    /* of controls, so far */
+	bool cut[WORLD_NODES_MAX];	    /* the cable is pulled */
+	bool cut_worker[WORLD_WORKERS_MAX]; /* what the workers of this number send is lost */
+	bool old_clients;		    /* of earlier controls: they still have the table */
 	struct world_packet *packets; /* ring in order of arrival: the delay is the same for all */
 	uint32_t head, count;
 	uint8_t *arena;
@@ -94,6 +96,8 @@ void world_kill_control(struct world *w, uint32_t node);
 void world_start_control(struct world *w, uint32_t node);
 void world_kill_engine(struct world *w, uint32_t node);
 void world_start_engine(struct world *w, uint32_t node);
+/* The dataplane begins again with so many. */
+void world_change_workers(struct world *w, uint32_t node, uint32_t workers);
 /* Both are dead: their memory is gone as well. */
 void world_lose_store(struct world *w, uint32_t node);
 /* All three: the whole node is gone. */

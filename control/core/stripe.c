@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "stripe.h"
+#include <string.h>
+#include "internal/record.h"
+
+_Static_assert(STRIPE_BYTES_MIN / CHUNK_BYTES_MAX > STRIPE_GRAIN_CHUNKS, "no stripe is empty");
+_Static_assert(STRIPE_GRAIN_CHUNKS % (64 * 8) == 0, "a stripe's bits are whole cache lines");
+
+uint32_t stripe_count(uint64_t size, uint32_t workers)
+{
+	uint64_t most = size / STRIPE_BYTES_MIN;
+
+	if (workers > STRIPES_MAX)
+		workers = STRIPES_MAX;
+	if (most > workers)
+		most = workers;
+	return most > 1 ? (uint32_t)most : 1;
+}
+
+uint32_t stripe_first(uint32_t chunks, uint32_t stripes, uint32_t stripe)
+{
+	uint64_t first = (uint64_t)chunks * stripe / stripes;
+
+	return stripe == stripes ? chunks : (uint32_t)(first - first % STRIPE_GRAIN_CHUNKS);
+}
+
+uint32_t stripe_of(uint32_t chunks, uint32_t stripes, uint32_t chunk)
+{
+	uint32_t stripe = stripes - 1;
+
+	while (chunk < stripe_first(chunks, stripes, stripe))
+		stripe--;
+	return stripe;
+}
+
+unsigned stripe_worker(const struct object_id *id, uint32_t workers, uint32_t stripe)
+{
+	uint32_t h;
+
+	memcpy(&h, id->bytes + 8, sizeof(h));
+	return workers ? (h % workers + stripe) % workers : 0;
+}
