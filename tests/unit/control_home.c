@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Who went round a holder finds back into the tree: what the directory says to that. */
+#include <errno.h>
+#include "control_shard.h"
+
+static const struct message_got *home(struct fixture *f, uint32_t node)
+{
+	return &get(f, node, 1, 7, MESSAGE_NODE_NONE, MESSAGE_GET_HOME)->got;
+}
+
+static void expect_nobody(struct fixture *f, uint32_t node, int32_t status)
+{
+	const struct message_got *got = home(f, node);
+
+	assert_int_equal(got->what, MESSAGE_GOT_FAILED);
+	assert_int_equal(got->status, status);
+}
+
+static void leave(struct fixture *f, uint32_t node, uint32_t holder)
+{
+	struct message m = {.kind = MESSAGE_DROP};
+
+	m.object = (struct message_object){.id = id_of(1), .generation = 7, .upstream = holder + 1};
+	send(f, node, &m);
+}
+
+/* 0, which has all, feeds 1, 1 feeds 2, 2 feeds 3; 2 has gone round 1. */
+static void detour(struct fixture *f)
+{
+	have(f, 0, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false);
+	for (uint32_t i = 1; i < 4; i++)
+		assert_int_equal(get_first(f, i, 1)->got.holder, i - 1);
+	for (uint32_t i = 0; i < 5; i++)
+		expect_nobody(f, i, -EALREADY);
+	assert_int_equal(get(f, 2, 1, 7, 1, MESSAGE_GET_HEDGE)->got.holder, 0);
+}
+
+static void the_holder_of_before_will_do(void **state)
+{
+	struct fixture *f = *state;
+
+	detour(f);
+	assert_int_equal(home(f, 2)->holder, 1);
+	assert_int_equal(home(f, 2)->holder, 1);
+	expect_nobody(f, 1, -EAGAIN); /* all others are behind it */
+	expect_nobody(f, 3, -EALREADY);
+	leave(f, 2, 0);
+	expect_nobody(f, 2, -EALREADY);
+	expect_nobody(f, 1, -EALREADY);
+	assert_int_equal(get_first(f, 4, 1)->got.holder, 3); /* each feeds one */
+}
+
+static void whoever_asks_first_moves(void **state)
+{
+	struct fixture *f = *state;
+
+	detour(f);
+	leave(f, 2, 1); /* 0 feeds 1 and 2, 2 feeds 3 */
+	assert_int_equal(home(f, 1)->holder, 3);
+	expect_nobody(f, 2, -EAGAIN); /* 1 is behind it now */
+	leave(f, 1, 0);
+	expect_nobody(f, 2, -EALREADY);
+	assert_int_equal(get_first(f, 4, 1)->got.holder, 1);
+}
+
+static void a_dead_node_is_no_home(void **state)
+{
+	struct fixture *f = *state;
+
+	detour(f);
+	directory_node_down(&f->d, 1);
+	get(f, 3, 1, 7, 2, MESSAGE_GET_HEDGE); /* now 0 feeds 2 and 3 */
+	expect_nobody(f, 2, -EAGAIN);
+	assert_int_equal(home(f, 3)->holder, 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(the_holder_of_before_will_do, setup, teardown),
+		cmocka_unit_test_setup_teardown(whoever_asks_first_moves, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_dead_node_is_no_home, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
