@@ -20,6 +20,12 @@ def stat_fields(pid):
     return text.rpartition(")")[2].split()
 
 
+def children(pid):
+    """The processes that it has started and that have not ended."""
+    return [int(p.name) for p in Path("/proc").iterdir()
+            if p.name.isdigit() and (stat_fields(p.name) or "??")[1] == str(pid)]
+
+
 def spawn(argv, log, pid_file, env=None):
     """Starts a daemon; its output is appended to log."""
     with open(log, "ab") as out:
