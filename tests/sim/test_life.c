@@ -7,6 +7,7 @@
 
 #define RTT_NS	  (100 * WORLD_US)
 #define MIB	  (1ull << 20)
+#define BYTES	  (8 * MIB)
 #define WITHIN_NS (60 * WORLD_S)
 
 static void open_world(struct world *w, uint32_t count, uint64_t seed)
@@ -20,6 +21,12 @@ static void connect_pair(struct world *w)
 {
 	assert_true(world_connect(w, 0, 1, WITHIN_NS) != UINT64_MAX);
 	world_run(w, 5 * WORLD_MS);
+}
+
+static void open_pair(struct world *w)
+{
+	open_world(w, 2, TESTKIT_SEED);
+	connect_pair(w);
 }
 
 static void close_world(struct world *w)
@@ -46,33 +53,62 @@ static bool arrived(void *context)
 	return s->w->nodes[1].counters.rx_chunks >= s->chunks;
 }
 
-static struct transfer half_way(struct world *w, uint64_t bytes)
+static struct transfer half_way(struct world *w)
 {
-	struct transfer t = testkit_begin(w, 0, 1, bytes, TESTKIT_CHUNK, TESTKIT_SEED);
-	struct stage s = {w, bytes / TESTKIT_CHUNK / 2};
+	struct transfer t = testkit_begin(w, 0, 1, BYTES, TESTKIT_CHUNK, TESTKIT_SEED);
+	struct stage s = {w, BYTES / TESTKIT_CHUNK / 2};
 	assert_true(world_until(w, WITHIN_NS, arrived, &s) != UINT64_MAX);
 	return t;
+}
+
+static struct transfer open_half_way(struct world *w)
+{
+	open_pair(w);
+	return half_way(w);
+}
+
+/* When the edge fails. */
+static uint64_t edge_fails(struct world *w, uint32_t node, uint32_t edge)
+{
+	uint64_t took = world_edge_ended(w, node, edge, WITHIN_NS);
+	assert_true(took != UINT64_MAX);
+	assert_int_equal(w->nodes[node].edges[edge].state, EDGE_FAILED);
+	printf("  reason: %s\n", reason_name(w->nodes[node].edges[edge].reason));
+	return took;
+}
+
+static uint64_t edge_fails_for(struct world *w, uint32_t node, uint32_t edge, enum reason why)
+{
+	uint64_t took = edge_fails(w, node, edge);
+	assert_int_equal(w->nodes[node].edges[edge].reason, why);
+	return took;
+}
+
+static void arrives(struct world *w, uint32_t node, uint32_t sink)
+{
+	assert_true(world_buffer_done(w, node, sink, WITHIN_NS) != UINT64_MAX);
+}
+
+/* Both ends of the pair have so many connections. */
+static void connections(const struct world *w, uint32_t count)
+{
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(engine_connections(w->nodes[i].engine), count);
 }
 
 static void receiver_restarts_and_resumes(void **state)
 {
 	struct world w;
-	(void)state;
-	open_world(&w, 2, TESTKIT_SEED);
-	connect_pair(&w);
-	struct transfer t = half_way(&w, 8 * MIB);
+	struct transfer t = open_half_way(&w);
 	node_kill(&w.nodes[1]);
 	node_check(&w.nodes[1]);
 	node_start(&w.nodes[1]);
-	uint64_t took = world_edge_ended(&w, 0, t.out, WITHIN_NS);
-	assert_true(took != UINT64_MAX);
-	assert_int_equal(w.nodes[0].edges[t.out].state, EDGE_FAILED);
+	uint64_t took = edge_fails(&w, 0, t.out);
 	uint16_t why = w.nodes[0].edges[t.out].reason;
 	if (why != REASON_PEER_RESTARTED && why != REASON_PEER_TIMEOUT && why != REASON_PEER_CLOSED)
 		fail_msg("edge failed with: %s", reason_name(why));
 	testkit_at_most("a restarted peer is noticed after (ms)", took / 1e6,
 			2 * idle_ns(&w) / 1e6);
-	printf("  reason: %s\n", reason_name(why));
 	/* the receiver goes on from its bitmap; the sender sends all but what is there */
 	assert_true(world_connect(&w, 0, 1, WITHIN_NS) != UINT64_MAX);
 	uint64_t words[1024] = {0};
@@ -83,33 +119,26 @@ static void receiver_restarts_and_resumes(void **state)
 	uint32_t in = node_in(&w.nodes[1], t.sink, 0, 0, 0);
 	uint64_t before = w.nodes[0].counters.tx_chunks;
 	node_out_resumed(&w.nodes[0], t.source, 1, w.nodes[1].edges[in].handle, words);
-	assert_true(world_buffer_done(&w, 1, t.sink, WITHIN_NS) != UINT64_MAX);
+	arrives(&w, 1, t.sink);
 	testkit_at_most("chunks sent after resuming",
 			(double)(w.nodes[0].counters.tx_chunks - before),
-			0.55 * 8 * MIB / TESTKIT_CHUNK);
+			0.55 * BYTES / TESTKIT_CHUNK);
 	close_world(&w);
 }
 
 static void sender_restarts(void **state)
 {
 	struct world w;
-	(void)state;
-	open_world(&w, 2, TESTKIT_SEED);
-	connect_pair(&w);
-	struct transfer t = half_way(&w, 8 * MIB);
+	open_half_way(&w);
 	node_kill(&w.nodes[0]);
 	node_start(&w.nodes[0]);
-	uint64_t took = world_edge_ended(&w, 1, 0, WITHIN_NS);
-	assert_true(took != UINT64_MAX);
-	assert_int_equal(w.nodes[1].edges[0].state, EDGE_FAILED);
-	printf("  reason: %s\n", reason_name(w.nodes[1].edges[0].reason));
+	uint64_t took = edge_fails(&w, 1, 0);
 	testkit_at_most("a restarted sender is noticed after (ms)", took / 1e6,
 			2 * idle_ns(&w) / 1e6);
-	(void)t;
 	/* and a new life connects and works at once */
 	connect_pair(&w);
 	struct transfer again = testkit_begin(&w, 0, 1, MIB, TESTKIT_CHUNK, 77);
-	assert_true(world_buffer_done(&w, 1, again.sink, WITHIN_NS) != UINT64_MAX);
+	arrives(&w, 1, again.sink);
 	close_world(&w);
 }
 
@@ -117,10 +146,7 @@ static void sender_restarts(void **state)
 static void new_life_calls_before_the_old_is_missed(void **state)
 {
 	struct world w;
-	(void)state;
-	open_world(&w, 2, TESTKIT_SEED);
-	connect_pair(&w);
-	struct transfer t = half_way(&w, 8 * MIB);
+	open_half_way(&w);
 	node_kill(&w.nodes[0]);
 	node_start(&w.nodes[0]);
 	assert_true(world_connect(&w, 0, 1, WITHIN_NS) != UINT64_MAX);
@@ -128,16 +154,13 @@ static void new_life_calls_before_the_old_is_missed(void **state)
 	assert_int_equal(w.nodes[1].edges[0].state, EDGE_FAILED);
 	assert_int_equal(w.nodes[1].edges[0].reason, REASON_PEER_RESTARTED);
 	assert_int_equal(engine_connections(w.nodes[1].engine), 1);
-	(void)t;
 	close_world(&w);
 }
 
 static void idle_peer_restarts_and_is_recognised(void **state)
 {
 	struct world w;
-	(void)state;
-	open_world(&w, 2, TESTKIT_SEED);
-	connect_pair(&w);
+	open_pair(&w);
 	node_kill(&w.nodes[1]);
 	node_start(&w.nodes[1]);
 	assert_int_not_equal(node_message(&w.nodes[0], 1, 100), NODE_NONE);
@@ -154,15 +177,9 @@ static void idle_peer_restarts_and_is_recognised(void **state)
 static void dead_peer_is_noticed(void **state)
 {
 	struct world w;
-	(void)state;
-	open_world(&w, 2, TESTKIT_SEED);
-	connect_pair(&w);
-	struct transfer t = half_way(&w, 8 * MIB);
+	struct transfer t = open_half_way(&w);
 	node_kill(&w.nodes[1]);
-	uint64_t took = world_edge_ended(&w, 0, t.out, WITHIN_NS);
-	assert_true(took != UINT64_MAX);
-	assert_int_equal(w.nodes[0].edges[t.out].state, EDGE_FAILED);
-	assert_int_equal(w.nodes[0].edges[t.out].reason, REASON_PEER_TIMEOUT);
+	uint64_t took = edge_fails_for(&w, 0, t.out, REASON_PEER_TIMEOUT);
 	testkit_at_most("a dead receiver is noticed after (ms)", took / 1e6, 2 * idle_ns(&w) / 1e6);
 	assert_true(took >= idle_ns(&w) / 2);
 	close_world(&w);
@@ -171,15 +188,9 @@ static void dead_peer_is_noticed(void **state)
 static void dead_sender_is_noticed(void **state)
 {
 	struct world w;
-	(void)state;
-	open_world(&w, 2, TESTKIT_SEED);
-	connect_pair(&w);
-	half_way(&w, 8 * MIB);
+	open_half_way(&w);
 	node_kill(&w.nodes[0]);
-	uint64_t took = world_edge_ended(&w, 1, 0, WITHIN_NS);
-	assert_true(took != UINT64_MAX);
-	assert_int_equal(w.nodes[1].edges[0].state, EDGE_FAILED);
-	assert_int_equal(w.nodes[1].edges[0].reason, REASON_PEER_TIMEOUT);
+	uint64_t took = edge_fails_for(&w, 1, 0, REASON_PEER_TIMEOUT);
 	testkit_at_most("a dead sender is noticed after (ms)", took / 1e6, 3 * idle_ns(&w) / 1e6);
 	close_world(&w);
 }
@@ -187,7 +198,6 @@ static void dead_sender_is_noticed(void **state)
 static void nobody_there(void **state)
 {
 	struct world w;
-	(void)state;
 	open_world(&w, 3, TESTKIT_SEED);
 	node_kill(&w.nodes[1]);
 	node_connect(&w.nodes[0], 1);
@@ -205,10 +215,7 @@ static void nobody_there(void **state)
 static void short_cut_of_the_cable_is_survived(void **state)
 {
 	struct world w;
-	(void)state;
-	open_world(&w, 2, TESTKIT_SEED);
-	connect_pair(&w);
-	struct transfer t = half_way(&w, 8 * MIB);
+	struct transfer t = open_half_way(&w);
 	w.net.endpoints[1].is_down = true;
 	world_run(&w, idle_ns(&w) / 4);
 	w.net.endpoints[1].is_down = false;
@@ -224,42 +231,32 @@ static void short_cut_of_the_cable_is_survived(void **state)
 static void long_cut_fails_both_sides(void **state)
 {
 	struct world w;
-	(void)state;
-	open_world(&w, 2, TESTKIT_SEED);
-	connect_pair(&w);
-	struct transfer t = half_way(&w, 8 * MIB);
+	struct transfer t = open_half_way(&w);
 	w.net.endpoints[1].side = 1;
 	world_run(&w, 4 * idle_ns(&w));
 	assert_int_equal(w.nodes[0].edges[t.out].state, EDGE_FAILED);
 	assert_int_equal(w.nodes[1].edges[0].state, EDGE_FAILED);
-	assert_int_equal(engine_connections(w.nodes[0].engine), 0);
-	assert_int_equal(engine_connections(w.nodes[1].engine), 0);
+	connections(&w, 0);
 	w.net.endpoints[1].side = 0;
 	connect_pair(&w);
 	/* the same buffer on a fresh edge: only what is missing is stored */
 	uint32_t in = node_in(&w.nodes[1], t.sink, 0, 0, 0);
 	node_out(&w.nodes[0], t.source, 1, w.nodes[1].edges[in].handle, 0, 0);
-	assert_true(world_buffer_done(&w, 1, t.sink, WITHIN_NS) != UINT64_MAX);
-	assert_int_equal(w.nodes[1].counters.rx_chunks, chunk_count(8 * MIB, TESTKIT_CHUNK));
+	arrives(&w, 1, t.sink);
+	assert_int_equal(w.nodes[1].counters.rx_chunks, chunk_count(BYTES, TESTKIT_CHUNK));
 	close_world(&w);
 }
 
 static void closing_tells_the_peer(void **state)
 {
 	struct world w;
-	(void)state;
-	open_world(&w, 2, TESTKIT_SEED);
-	connect_pair(&w);
-	struct transfer t = half_way(&w, 8 * MIB);
+	struct transfer t = open_half_way(&w);
 	node_disconnect(&w.nodes[1], 0);
-	uint64_t took = world_edge_ended(&w, 0, t.out, WITHIN_NS);
-	assert_true(took != UINT64_MAX);
-	assert_int_equal(w.nodes[0].edges[t.out].reason, REASON_PEER_CLOSED);
+	uint64_t took = edge_fails_for(&w, 0, t.out, REASON_PEER_CLOSED);
 	world_run(&w, WORLD_MS);
 	assert_int_equal(w.nodes[1].edges[0].state, EDGE_FAILED);
 	assert_int_equal(w.nodes[1].edges[0].reason, REASON_CLOSED);
-	assert_int_equal(engine_connections(w.nodes[0].engine), 0);
-	assert_int_equal(engine_connections(w.nodes[1].engine), 0);
+	connections(&w, 0);
 	testkit_at_most("closing reaches the peer after (us)", took / 1e3, 10 * RTT_NS / 1e3);
 	close_world(&w);
 }
@@ -274,7 +271,6 @@ static bool both_up(void *context)
 
 static void simultaneous_open(void **state)
 {
-	(void)state;
 	for (uint64_t gap_us = 0; gap_us <= 400; gap_us += 20) {
 		struct world w;
 		open_world(&w, 2, TESTKIT_SEED + gap_us);
@@ -286,14 +282,13 @@ static void simultaneous_open(void **state)
 		/* each PEER_OPEN is answered, and a connection is reported once more at most */
 		assert_in_range(w.nodes[0].open_answers, 1, 2);
 		assert_in_range(w.nodes[1].open_answers, 1, 2);
-		assert_int_equal(engine_connections(w.nodes[0].engine), 1);
-		assert_int_equal(engine_connections(w.nodes[1].engine), 1);
+		connections(&w, 1);
 		assert_int_equal(node_conn_to(&w.nodes[0], 1) != 0, 1);
 		assert_int_equal(node_conn_to(&w.nodes[1], 0) != 0, 1);
 		struct transfer a = testkit_begin(&w, 0, 1, MIB, TESTKIT_CHUNK, 1);
 		struct transfer b = testkit_begin(&w, 1, 0, MIB, TESTKIT_CHUNK, 2);
-		assert_true(world_buffer_done(&w, 1, a.sink, WITHIN_NS) != UINT64_MAX);
-		assert_true(world_buffer_done(&w, 0, b.sink, WITHIN_NS) != UINT64_MAX);
+		arrives(&w, 1, a.sink);
+		arrives(&w, 0, b.sink);
 		close_world(&w);
 	}
 }
@@ -301,19 +296,16 @@ static void simultaneous_open(void **state)
 static void opening_twice_answers_twice(void **state)
 {
 	struct world w;
-	(void)state;
-	open_world(&w, 2, TESTKIT_SEED);
-	connect_pair(&w);
+	open_pair(&w);
 	w.nodes[0].expect_refused = true;
 	node_connect(&w.nodes[0], 1);
 	world_run(&w, 100 * WORLD_MS);
 	/* however it is answered: once, and the connection stays the one it was */
 	printf("  answers %u, refused %u\n", w.nodes[0].open_answers, w.nodes[0].refused);
-	assert_int_equal(engine_connections(w.nodes[0].engine), 1);
-	assert_int_equal(engine_connections(w.nodes[1].engine), 1);
+	connections(&w, 1);
 	w.violations = 0;
 	struct transfer a = testkit_begin(&w, 0, 1, MIB, TESTKIT_CHUNK, 1);
-	assert_true(world_buffer_done(&w, 1, a.sink, WITHIN_NS) != UINT64_MAX);
+	arrives(&w, 1, a.sink);
 	close_world(&w);
 }
 
@@ -324,18 +316,14 @@ static void small_path_refuses_large_chunks(void **state)
 	struct network_link link = testkit_link(1000, RTT_NS);
 	struct node_options o = world_options();
 	struct world w;
-	(void)state;
 	link.mtu = 1400;
 	world_init(&w, 2, &link, &o, TESTKIT_SEED, false);
 	connect_pair(&w);
 	world_run(&w, 2 * WORLD_S);
 	struct transfer t = testkit_begin(&w, 0, 1, MIB, TESTKIT_CHUNK, 1);
-	uint64_t took = world_edge_ended(&w, 0, t.out, WITHIN_NS);
-	assert_true(took != UINT64_MAX);
-	assert_int_equal(w.nodes[0].edges[t.out].state, EDGE_FAILED);
-	assert_int_equal(w.nodes[0].edges[t.out].reason, REASON_MTU_TOO_SMALL);
+	edge_fails_for(&w, 0, t.out, REASON_MTU_TOO_SMALL);
 	struct transfer u = testkit_begin(&w, 0, 1, MIB, engine_chunk_bytes(1400, true), 2);
-	assert_true(world_buffer_done(&w, 1, u.sink, WITHIN_NS) != UINT64_MAX);
+	arrives(&w, 1, u.sink);
 	close_world(&w);
 }
 
@@ -344,22 +332,16 @@ static void path_shrinks_in_the_middle(void **state)
 	struct network_link link = testkit_link(1000, RTT_NS);
 	struct node_options o = world_options();
 	struct world w;
-	(void)state;
 	world_init(&w, 2, &link, &o, TESTKIT_SEED, false);
 	connect_pair(&w);
-	struct transfer t = half_way(&w, 8 * MIB);
+	struct transfer t = half_way(&w);
 	w.net.endpoints[0].link.mtu = 1400;
-	uint64_t took = world_edge_ended(&w, 0, t.out, WITHIN_NS);
-	assert_true(took != UINT64_MAX);
-	assert_int_equal(w.nodes[0].edges[t.out].state, EDGE_FAILED);
-	printf("  reason: %s after %.1f ms\n", reason_name(w.nodes[0].edges[t.out].reason),
-	       took / 1e6);
-	assert_int_equal(w.nodes[0].edges[t.out].reason, REASON_MTU_TOO_SMALL);
+	uint64_t took = edge_fails_for(&w, 0, t.out, REASON_MTU_TOO_SMALL);
 	testkit_at_most("a narrow path is noticed after (ms)", took / 1e6, 500);
 	assert_true(node_conn_to(&w.nodes[0], 1) != 0);
 	/* smaller chunks still pass on the same connection */
 	struct transfer u = testkit_begin(&w, 0, 1, MIB, 1152, 2);
-	assert_true(world_buffer_done(&w, 1, u.sink, WITHIN_NS) != UINT64_MAX);
+	arrives(&w, 1, u.sink);
 	close_world(&w);
 }
 
@@ -368,7 +350,6 @@ static void jumbo_path_is_found(void **state)
 	struct network_link link = testkit_link(10000, RTT_NS);
 	struct node_options o = world_options();
 	struct world w;
-	(void)state;
 	o.config.mtu = 9000;
 	for (uint32_t mtu = 1500; mtu <= 9000; mtu += 2500) {
 		link.mtu = mtu;
@@ -377,7 +358,7 @@ static void jumbo_path_is_found(void **state)
 		world_run(&w, 2 * WORLD_S);
 		struct transfer t = testkit_begin(
 			&w, 0, 1, MIB, engine_chunk_bytes((uint16_t)mtu, mtu != 4000), 1);
-		assert_true(world_buffer_done(&w, 1, t.sink, WITHIN_NS) != UINT64_MAX);
+		arrives(&w, 1, t.sink);
 		close_world(&w);
 	}
 }
@@ -387,10 +368,7 @@ static void jumbo_path_is_found(void **state)
 static void frozen_receiver_is_waited_for(void **state)
 {
 	struct world w;
-	(void)state;
-	open_world(&w, 2, TESTKIT_SEED);
-	connect_pair(&w);
-	struct transfer t = half_way(&w, 8 * MIB);
+	struct transfer t = open_half_way(&w);
 	node_freeze(&w.nodes[1], world_now(&w) + idle_ns(&w) / 4);
 	uint64_t took = world_buffer_done(&w, 1, t.sink, WITHIN_NS);
 	assert_true(took != UINT64_MAX);
@@ -402,7 +380,6 @@ static void idle_connections_cost_little(void **state)
 {
 	struct world w;
 	uint64_t sent = 0;
-	(void)state;
 	open_world(&w, 8, TESTKIT_SEED);
 	for (uint32_t a = 0; a < 8; a++)
 		for (uint32_t b = a + 1; b < 8; b++)
