@@ -223,6 +223,22 @@ void handshake_hello(struct engine *e, const struct packet_in *p)
 	conn_wake(e, c);
 }
 
+/* The connection whose HELLO this answers, from where that went; NULL: counted. */
+static struct conn *handshake_answered(struct engine *e, const struct packet_in *p)
+{
+	struct conn *c = conn_find(e, wire_get32(p->data + WIRE_AT_CONN));
+
+	if (c == NULL) {
+		e->count->drop_unknown_conn++;
+		return NULL;
+	}
+	if (!net_addr_equal(&c->addr, &p->from)) {
+		e->count->drop_address++;
+		return NULL;
+	}
+	return c;
+}
+
 void handshake_cookie(struct engine *e, const struct packet_in *p)
 {
 	const uint8_t *body = p->data + WIRE_BODY;
@@ -231,15 +247,9 @@ void handshake_cookie(struct engine *e, const struct packet_in *p)
 		e->count->drop_truncated++;
 		return;
 	}
-	struct conn *c = conn_find(e, wire_get32(p->data + WIRE_AT_CONN));
-	if (c == NULL) {
-		e->count->drop_unknown_conn++;
+	struct conn *c = handshake_answered(e, p);
+	if (c == NULL)
 		return;
-	}
-	if (!net_addr_equal(&c->addr, &p->from)) {
-		e->count->drop_address++;
-		return;
-	}
 	if (wire_get64(body + HELLO_AT_INCARNATION) != e->config.incarnation) {
 		e->count->drop_incarnation++;
 		return;
@@ -262,15 +272,9 @@ void handshake_accept(struct engine *e, const struct packet_in *p)
 
 	if (!handshake_hello_valid(e, p))
 		return;
-	struct conn *c = conn_find(e, wire_get32(p->data + WIRE_AT_CONN));
-	if (c == NULL) {
-		e->count->drop_unknown_conn++;
+	struct conn *c = handshake_answered(e, p);
+	if (c == NULL)
 		return;
-	}
-	if (!net_addr_equal(&c->addr, &p->from)) {
-		e->count->drop_address++;
-		return;
-	}
 	if (wire_get64(body + HELLO_AT_PEER) != e->config.incarnation ||
 	    wire_get16(p->data + WIRE_AT_CHECK) !=
 		    wire_check(wire_get64(body + HELLO_AT_INCARNATION), e->config.incarnation)) {

@@ -16,7 +16,7 @@ import signal
 import statistics
 import time
 
-from . import bench_meter, network, nodes, process, shell, transfer
+from . import counters, network, nodes, process, shell, state, transfer
 from .bench_meter import SHARE_LEAST_S
 from .bench_task import Program, built
 from .shell import Failure, say
@@ -105,9 +105,9 @@ class Tcp:
 
 def wire_sizes(config, tasks):
     """UDP payload of one look-up, towards the directory and back, acknowledgements included."""
-    before = [bench_meter.counters(config, node) for node in (1, 0)]
+    before = [counters.read(state.node_dir(config, node) / "counters") for node in (1, 0)]
     tasks[1].ask("info", "bench-lookup-0", 1000)
-    after = [bench_meter.counters(config, node) for node in (1, 0)]
+    after = [counters.read(state.node_dir(config, node) / "counters") for node in (1, 0)]
     return [round((b["tx_bytes"] - a["tx_bytes"]) / 1000) for a, b in zip(before, after)]
 
 

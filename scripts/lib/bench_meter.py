@@ -1,36 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a measurement costs: CPU of the machine, bytes on the wire, the dataplanes' counters."""
+"""What a measurement costs: CPU of the machine, bytes on the wire."""
 
 import os
 import re
-import struct
 import time
 
-from . import network, state
-from .shell import ROOT, run
+from . import network
+from .shell import run
 from .transfer import machine_busy_seconds
 
-HEADER = struct.Struct("<QIIQ")  # struct counters_file: magic, workers, counters, stride
-FIRST_BLOCK = 64
 SHARE_LEAST_S = 0.2  # the kernel counts CPU time in ticks of 10 ms
-
-
-def counter_names():
-    text = (ROOT / "include/internal/counters.h").read_text()
-    return re.findall(r"^\tX\((\w+), ", text, re.MULTILINE)
-
-
-def counters(config, node):
-    """Counters of a node, of all its workers together."""
-    data = (state.node_dir(config, node) / "counters").read_bytes()
-    _, workers, count, stride = HEADER.unpack_from(data)
-    names = counter_names()
-    total = dict.fromkeys(names, 0)
-    for worker in range(workers):
-        values = struct.unpack_from(f"<{count}Q", data, FIRST_BLOCK + worker * stride)
-        for name, value in zip(names, values):
-            total[name] += value
-    return total
 
 
 def sent_bytes(config):

@@ -13,7 +13,6 @@ import os
 import re
 import shutil
 import socket
-import struct
 import subprocess
 import sys
 import tempfile
@@ -24,11 +23,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "scripts"))
-from lib import network, nodes, process, state  # noqa: E402
+from lib import counters, network, nodes, process, state  # noqa: E402
 from lib.shell import build_dir, end_cleanly  # noqa: E402
 
 CLUSTER = ROOT / "scripts/cluster"
-COUNTERS_HEADER_BYTES = 64
 PATIENCE_S = 60  # for what happens soon: to see that it happens at all, on the busiest machine
 
 
@@ -117,12 +115,10 @@ class Cluster:
         return network.switch_netns(self.name)
 
     def counters(self, node):
-        """The sum over the workers, by name."""
-        workers = self.worker_counters(node)
-        return {name: sum(one[name] for one in workers) for name in workers[0]}
+        return counters.read(state.node_dir(self.config, node) / "counters")
 
     def worker_counters(self, node):
-        return worker_counters(state.node_dir(self.config, node) / "counters")
+        return counters.of_workers(state.node_dir(self.config, node) / "counters")
 
     def check_daemons(self):
         """Every daemon still lives, the same as at the start."""
@@ -172,22 +168,6 @@ def own_status(cluster, node):
     """What a node says of itself."""
     lines = cluster.must(node, "sarissa", "status", "--json").splitlines()
     return next(n for n in map(json.loads, lines) if n["self"])
-
-
-def counter_names():
-    text = (ROOT / "include/internal/counters.h").read_text()
-    return re.findall(r"^\s+X\((\w+), \"", text, flags=re.M)
-
-
-def worker_counters(path):
-    """By name, for each worker."""
-    data = path.read_bytes()
-    _, workers, count, stride = struct.unpack_from("=QIIQ", data)
-    names = counter_names()
-    assert count == len(names), f"{path} holds {count} counters, the header names {len(names)}"
-    return [dict(zip(names, struct.unpack_from(f"={count}Q", data,
-                                               COUNTERS_HEADER_BYTES + worker * stride)))
-            for worker in range(workers)]
 
 
 def private_bytes(pid):

@@ -225,12 +225,9 @@ static void what_asks_at_once_is_answered_at_once(void **state)
 {
 	struct rig *r = *state;
 	struct peer peer = rig_connect(r, 1);
-	struct record buffer = record_buffer(0, 10 * RIG_CHUNK);
-	struct record in = record_edge(COMMAND_IN, 0, 0, &peer, 0, 10);
 	struct packet p;
 
-	rig_command(r, &buffer);
-	rig_command(r, &in);
+	rig_sink(r, &peer, 10);
 	for (uint32_t k = 0; k < 8; k++) {
 		bool ask = k & 1;
 

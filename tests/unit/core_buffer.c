@@ -225,52 +225,45 @@ static void every_record_that_does_not_hold_is_refused(void **state)
 	struct record bad;
 	uint64_t store = r->config.store_bytes;
 
-#define REFUSE(why, ...)                    \
-	do {                                \
-		bad = good;                 \
-		__VA_ARGS__;                \
-		rig_refuse(r, &bad, (why)); \
-	} while (0)
-	REFUSE(REASON_BAD_ID, bad.buffer.buffer = 0);
-	REFUSE(REASON_BAD_ID, bad.buffer.buffer = 3); /* generation 0 */
-	REFUSE(REASON_BAD_ID, bad.buffer.buffer = handle_make(RIG_BUFFERS, 1));
-	REFUSE(REASON_BAD_ID, bad.buffer.buffer = UINT32_MAX);
-	REFUSE(REASON_BAD_CHUNK, bad.buffer.chunk_bytes = 0);
-	REFUSE(REASON_BAD_CHUNK, bad.buffer.chunk_bytes = 63);
-	REFUSE(REASON_BAD_CHUNK, bad.buffer.chunk_bytes = 65);
-	REFUSE(REASON_BAD_CHUNK, bad.buffer.chunk_bytes = CHUNK_BYTES_MAX + 64);
-	REFUSE(REASON_BAD_CHUNK, bad.buffer.chunk_bytes = UINT16_MAX);
-	REFUSE(REASON_BAD_RANGE, bad.buffer.size = 0);
-	REFUSE(REASON_BAD_RANGE, bad.buffer.size = store + 1);
-	REFUSE(REASON_BAD_RANGE, bad.buffer.size = UINT64_MAX);
-	REFUSE(REASON_BAD_RANGE, bad.buffer.size = UINT64_MAX - RIG_CHUNK);
-	REFUSE(REASON_BAD_RANGE, bad.buffer.store_offset = store - good.buffer.size + 1);
-	REFUSE(REASON_BAD_RANGE, bad.buffer.store_offset = UINT64_MAX);
-	REFUSE(REASON_BAD_RANGE, bad.buffer.ready_bytes = good.buffer.size + 1);
-	REFUSE(REASON_BAD_RANGE, bad.buffer.bitmap_offset += 4);
-	REFUSE(REASON_BAD_RANGE, bad.buffer.bitmap_offset = store - 8);
-	REFUSE(REASON_BAD_RANGE, bad.buffer.bitmap_offset = UINT64_MAX - 7);
-	REFUSE(REASON_BAD_RANGE, bad.buffer.table_slot = RIG_SLOTS);
-	REFUSE(REASON_BAD_RANGE, bad.buffer.table_slot = UINT32_MAX - 1);
-	REFUSE(REASON_UNSUPPORTED, bad.buffer.need = 0);
-	REFUSE(REASON_UNSUPPORTED, bad.buffer.need = 2);
+	REFUSE_RECORD(REASON_BAD_ID, bad.buffer.buffer = 0);
+	REFUSE_RECORD(REASON_BAD_ID, bad.buffer.buffer = 3); /* generation 0 */
+	REFUSE_RECORD(REASON_BAD_ID, bad.buffer.buffer = handle_make(RIG_BUFFERS, 1));
+	REFUSE_RECORD(REASON_BAD_ID, bad.buffer.buffer = UINT32_MAX);
+	REFUSE_RECORD(REASON_BAD_CHUNK, bad.buffer.chunk_bytes = 0);
+	REFUSE_RECORD(REASON_BAD_CHUNK, bad.buffer.chunk_bytes = 63);
+	REFUSE_RECORD(REASON_BAD_CHUNK, bad.buffer.chunk_bytes = 65);
+	REFUSE_RECORD(REASON_BAD_CHUNK, bad.buffer.chunk_bytes = CHUNK_BYTES_MAX + 64);
+	REFUSE_RECORD(REASON_BAD_CHUNK, bad.buffer.chunk_bytes = UINT16_MAX);
+	REFUSE_RECORD(REASON_BAD_RANGE, bad.buffer.size = 0);
+	REFUSE_RECORD(REASON_BAD_RANGE, bad.buffer.size = store + 1);
+	REFUSE_RECORD(REASON_BAD_RANGE, bad.buffer.size = UINT64_MAX);
+	REFUSE_RECORD(REASON_BAD_RANGE, bad.buffer.size = UINT64_MAX - RIG_CHUNK);
+	REFUSE_RECORD(REASON_BAD_RANGE, bad.buffer.store_offset = store - good.buffer.size + 1);
+	REFUSE_RECORD(REASON_BAD_RANGE, bad.buffer.store_offset = UINT64_MAX);
+	REFUSE_RECORD(REASON_BAD_RANGE, bad.buffer.ready_bytes = good.buffer.size + 1);
+	REFUSE_RECORD(REASON_BAD_RANGE, bad.buffer.bitmap_offset += 4);
+	REFUSE_RECORD(REASON_BAD_RANGE, bad.buffer.bitmap_offset = store - 8);
+	REFUSE_RECORD(REASON_BAD_RANGE, bad.buffer.bitmap_offset = UINT64_MAX - 7);
+	REFUSE_RECORD(REASON_BAD_RANGE, bad.buffer.table_slot = RIG_SLOTS);
+	REFUSE_RECORD(REASON_BAD_RANGE, bad.buffer.table_slot = UINT32_MAX - 1);
+	REFUSE_RECORD(REASON_UNSUPPORTED, bad.buffer.need = 0);
+	REFUSE_RECORD(REASON_UNSUPPORTED, bad.buffer.need = 2);
 	rig_command(r, &good);
-	REFUSE(REASON_BUSY_ID, bad.buffer.size++);
-	REFUSE(REASON_BUSY_ID, bad.buffer.buffer = handle_make(0, 8));
-	REFUSE(REASON_STALE_EPOCH, bad.epoch = 0);
+	REFUSE_RECORD(REASON_BUSY_ID, bad.buffer.size++);
+	REFUSE_RECORD(REASON_BUSY_ID, bad.buffer.buffer = handle_make(0, 8));
+	REFUSE_RECORD(REASON_STALE_EPOCH, bad.epoch = 0);
 	struct record source = record_source(1, bytes_of(100), RIG_CHUNK);
 	rig_command(r, &source);
-	REFUSE(REASON_BAD_ID, bad = record_advance(record_handle(2), 0));
-	REFUSE(REASON_BAD_ID, bad = record_advance(handle_make(1, 6), 0));
-	REFUSE(REASON_BAD_RANGE, bad = record_advance(record_handle(0), RIG_CHUNK));
-	REFUSE(REASON_BAD_RANGE, bad = record_advance(record_handle(1), bytes_of(100) + 1));
-	REFUSE(REASON_BAD_RANGE, bad = record_advance(record_handle(1), UINT64_MAX));
-	REFUSE(REASON_STALE_EPOCH, bad = record_advance(record_handle(1), 0), bad.epoch = 0);
-	REFUSE(REASON_BAD_ID, bad = record_drop(RECORD_FLAG_BUFFER, record_handle(2)));
-	REFUSE(REASON_BAD_ID, bad = record_drop(RECORD_FLAG_BUFFER, handle_make(0, 8)));
-	REFUSE(REASON_STALE_EPOCH, bad = record_drop(RECORD_FLAG_BUFFER, record_handle(0)),
-	       bad.epoch = 0);
-#undef REFUSE
+	REFUSE_RECORD(REASON_BAD_ID, bad = record_advance(record_handle(2), 0));
+	REFUSE_RECORD(REASON_BAD_ID, bad = record_advance(handle_make(1, 6), 0));
+	REFUSE_RECORD(REASON_BAD_RANGE, bad = record_advance(record_handle(0), RIG_CHUNK));
+	REFUSE_RECORD(REASON_BAD_RANGE, bad = record_advance(record_handle(1), bytes_of(100) + 1));
+	REFUSE_RECORD(REASON_BAD_RANGE, bad = record_advance(record_handle(1), UINT64_MAX));
+	REFUSE_RECORD(REASON_STALE_EPOCH, bad = record_advance(record_handle(1), 0), bad.epoch = 0);
+	REFUSE_RECORD(REASON_BAD_ID, bad = record_drop(RECORD_FLAG_BUFFER, record_handle(2)));
+	REFUSE_RECORD(REASON_BAD_ID, bad = record_drop(RECORD_FLAG_BUFFER, handle_make(0, 8)));
+	REFUSE_RECORD(REASON_STALE_EPOCH, bad = record_drop(RECORD_FLAG_BUFFER, record_handle(0)),
+		      bad.epoch = 0);
 }
 
 /* A store that holds more chunks than 32 bits can count in words of 64 (nothing of it is touched).

@@ -38,6 +38,13 @@ static void round_trip(struct rig *r, struct conn *c, uint64_t delay_ns, uint32_
 	r->e->now_ns = r->now_ns += RTT_NS;
 }
 
+static void round_trips(struct rig *r, struct conn *c, uint32_t count, uint64_t delay_ns,
+			uint32_t marks, uint32_t losses)
+{
+	for (uint32_t k = 0; k < count; k++)
+		round_trip(r, c, delay_ns, marks, losses);
+}
+
 static void check_bounds(const struct rig *r, const struct conn *c)
 {
 	assert_true(c->cwnd_bytes >= 2 * (uint64_t)r->config.mtu);
@@ -51,8 +58,7 @@ static void an_empty_path_fills(void **state)
 	struct rig *r = *state;
 	struct conn *c = flow(r);
 
-	for (uint32_t k = 0; k < 20; k++)
-		round_trip(r, c, 0, 0, 0);
+	round_trips(r, c, 20, 0, 0, 0);
 	assert_int_equal(c->cwnd_bytes, (uint64_t)c->window_pkts * r->config.mtu);
 	check_bounds(r, c);
 }
@@ -62,8 +68,7 @@ static void a_long_queue_shrinks_the_window(void **state)
 	struct rig *r = *state;
 	struct conn *c = flow(r);
 
-	for (uint32_t k = 0; k < 20; k++)
-		round_trip(r, c, 0, 0, 0);
+	round_trips(r, c, 20, 0, 0, 0);
 	uint64_t full = c->cwnd_bytes;
 	for (uint32_t k = 0; k < 40; k++) {
 		uint64_t before = c->cwnd_bytes;
@@ -73,8 +78,7 @@ static void a_long_queue_shrinks_the_window(void **state)
 	}
 	assert_true(c->cwnd_bytes < full / 4);
 	assert_false(c->slow_start);
-	for (uint32_t k = 0; k < 300; k++)
-		round_trip(r, c, 0, 0, 0);
+	round_trips(r, c, 300, 0, 0, 0);
 	assert_int_equal(c->cwnd_bytes, full); /* and comes back */
 }
 
@@ -98,11 +102,9 @@ static void marks_shrink_the_window(void **state)
 	struct rig *r = *state;
 	struct conn *c = flow(r);
 
-	for (uint32_t k = 0; k < 20; k++)
-		round_trip(r, c, 0, 0, 0);
+	round_trips(r, c, 20, 0, 0, 0);
 	uint64_t full = c->cwnd_bytes;
-	for (uint32_t k = 0; k < 60; k++)
-		round_trip(r, c, 0, 8, 0);
+	round_trips(r, c, 60, 0, 8, 0);
 	assert_true(c->cwnd_bytes < full / 4);
 	check_bounds(r, c);
 }
@@ -113,11 +115,9 @@ static void losses_without_a_queue_do_not(void **state)
 	struct rig *r = *state;
 	struct conn *c = flow(r);
 
-	for (uint32_t k = 0; k < 20; k++)
-		round_trip(r, c, 0, 0, 0);
+	round_trips(r, c, 20, 0, 0, 0);
 	uint64_t full = c->cwnd_bytes;
-	for (uint32_t k = 0; k < 60; k++)
-		round_trip(r, c, 0, 0, 1);
+	round_trips(r, c, 60, 0, 0, 1);
 	assert_int_equal(c->cwnd_bytes, full);
 }
 

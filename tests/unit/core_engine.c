@@ -275,14 +275,11 @@ static void stages_are_accounted(void **state)
 {
 	struct rig *r = rig_new(with_cycles);
 	struct peer peer = rig_connect(r, 1);
-	struct record buffer = record_buffer(0, 10 * RIG_CHUNK);
-	struct record in = record_edge(COMMAND_IN, 0, 0, &peer, 0, 10);
 	struct engine_stages before = *engine_stages(r->e);
 	struct packet p;
 
 	(void)state;
-	rig_command(r, &buffer);
-	rig_command(r, &in);
+	rig_sink(r, &peer, 10);
 	peer_begin(r, &peer, &p);
 	forge_data(&p, record_handle(0), 0, RIG_CHUNK, 1);
 	peer_send(r, &peer, &p);

@@ -280,6 +280,15 @@ struct record record_edge(enum command_op op, uint32_t index, uint32_t buffer,
 	return r;
 }
 
+void rig_sink(struct rig *r, const struct peer *peer, uint32_t chunks)
+{
+	struct record buffer = record_buffer(0, (uint64_t)chunks * RIG_CHUNK);
+	struct record in = record_edge(COMMAND_IN, 0, 0, peer, 0, chunks);
+
+	rig_command(r, &buffer);
+	rig_command(r, &in);
+}
+
 struct record record_drop(uint8_t flags, uint32_t id)
 {
 	struct record r = {.op = COMMAND_DROP_EDGE, .flags = flags, .epoch = 1};

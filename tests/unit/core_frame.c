@@ -188,12 +188,9 @@ static void good_frames_before_a_bad_one(void **state)
 {
 	struct rig *r = *state;
 	struct peer peer = rig_connect(r, 1);
-	struct record buffer = record_buffer(0, 10 * RIG_CHUNK);
-	struct record in = record_edge(COMMAND_IN, 0, 0, &peer, 0, 10);
 	struct packet p;
 
-	rig_command(r, &buffer);
-	rig_command(r, &in);
+	rig_sink(r, &peer, 10);
 	peer_begin(r, &peer, &p);
 	forge_data(&p, record_handle(0), 2, RIG_CHUNK, 9);
 	forge_frame(&p, 200, 4);
@@ -230,15 +227,12 @@ static void a_close_in_the_middle(void **state)
 {
 	struct rig *r = *state;
 	struct peer peer = rig_connect(r, 1), other = rig_connect(r, 2);
-	struct record buffer = record_buffer(0, 100 * RIG_CHUNK);
-	struct record in = record_edge(COMMAND_IN, 0, 0, &peer, 0, 100);
 	struct record out = record_edge(COMMAND_OUT, 1, 0, &other, 0, 100);
 	struct record back = record_edge(COMMAND_OUT, 2, 0, &peer, 0, 100);
 	struct record send = record_msg(&peer, 0, 70000);
 	struct packet p;
 
-	rig_command(r, &buffer);
-	rig_command(r, &in);
+	rig_sink(r, &peer, 100);
 	rig_command(r, &out);
 	rig_command(r, &back);
 	rig_command(r, &send);

@@ -335,39 +335,33 @@ static void every_record_that_does_not_hold_is_refused(void **state)
 	rig_command(r, &source);
 	good = record_edge(COMMAND_IN, 1, 0, &peer, 0, CHUNKS);
 	good.epoch = 1;
-#define REFUSE(why, ...)                    \
-	do {                                \
-		bad = good;                 \
-		__VA_ARGS__;                \
-		rig_refuse(r, &bad, (why)); \
-	} while (0)
-	REFUSE(REASON_BAD_ID, bad.edge.edge = 0);
-	REFUSE(REASON_BAD_ID, bad.edge.edge = 1);		   /* generation 0 */
-	REFUSE(REASON_BAD_ID, bad.edge.edge = handle_make(32, 1)); /* beyond the table */
-	REFUSE(REASON_BUSY_ID, bad.edge.edge = record_handle(0));
-	REFUSE(REASON_BUSY_ID, bad.edge.edge = handle_make(0, 99)); /* the index is in use */
-	REFUSE(REASON_BAD_ID, bad.edge.buffer = 0);
-	REFUSE(REASON_BAD_ID, bad.edge.buffer = handle_make(0, 8)); /* another generation */
-	REFUSE(REASON_BAD_ID, bad.edge.buffer = record_handle(2));
-	REFUSE(REASON_STALE_EPOCH, bad.epoch = 0);
-	REFUSE(REASON_BAD_CONN, bad.edge.conn = 0);
-	REFUSE(REASON_BAD_CONN, bad.edge.conn = peer.conn ^ 0x10000);
-	REFUSE(REASON_BAD_CONN, bad.edge.conn = peer.conn + 1);
-	REFUSE(REASON_BAD_RANGE, bad.edge.chunks = 0);
-	REFUSE(REASON_BAD_RANGE, bad.edge.chunks = CHUNKS + 1);
-	REFUSE(REASON_BAD_RANGE, bad.edge.first_chunk = CHUNKS);
-	REFUSE(REASON_BAD_RANGE, bad.edge.first_chunk = 1);
-	REFUSE(REASON_BAD_RANGE, bad.edge.first_chunk = UINT32_MAX, bad.edge.chunks = 2);
-	REFUSE(REASON_BAD_RANGE, bad.edge.chunks = UINT32_MAX);
-	REFUSE(REASON_BAD_RANGE, bad.edge.buffer = record_handle(1)); /* nobody may fill a source */
+	REFUSE_RECORD(REASON_BAD_ID, bad.edge.edge = 0);
+	REFUSE_RECORD(REASON_BAD_ID, bad.edge.edge = 1);		  /* generation 0 */
+	REFUSE_RECORD(REASON_BAD_ID, bad.edge.edge = handle_make(32, 1)); /* beyond the table */
+	REFUSE_RECORD(REASON_BUSY_ID, bad.edge.edge = record_handle(0));
+	REFUSE_RECORD(REASON_BUSY_ID, bad.edge.edge = handle_make(0, 99)); /* the index is in use */
+	REFUSE_RECORD(REASON_BAD_ID, bad.edge.buffer = 0);
+	REFUSE_RECORD(REASON_BAD_ID, bad.edge.buffer = handle_make(0, 8)); /* another generation */
+	REFUSE_RECORD(REASON_BAD_ID, bad.edge.buffer = record_handle(2));
+	REFUSE_RECORD(REASON_STALE_EPOCH, bad.epoch = 0);
+	REFUSE_RECORD(REASON_BAD_CONN, bad.edge.conn = 0);
+	REFUSE_RECORD(REASON_BAD_CONN, bad.edge.conn = peer.conn ^ 0x10000);
+	REFUSE_RECORD(REASON_BAD_CONN, bad.edge.conn = peer.conn + 1);
+	REFUSE_RECORD(REASON_BAD_RANGE, bad.edge.chunks = 0);
+	REFUSE_RECORD(REASON_BAD_RANGE, bad.edge.chunks = CHUNKS + 1);
+	REFUSE_RECORD(REASON_BAD_RANGE, bad.edge.first_chunk = CHUNKS);
+	REFUSE_RECORD(REASON_BAD_RANGE, bad.edge.first_chunk = 1);
+	REFUSE_RECORD(REASON_BAD_RANGE, bad.edge.first_chunk = UINT32_MAX, bad.edge.chunks = 2);
+	REFUSE_RECORD(REASON_BAD_RANGE, bad.edge.chunks = UINT32_MAX);
+	REFUSE_RECORD(REASON_BAD_RANGE,
+		      bad.edge.buffer = record_handle(1)); /* nobody may fill a source */
 	good = record_drop(RECORD_FLAG_IN, record_handle(0));
-	REFUSE(REASON_BAD_ID, bad.edge.edge = record_handle(1));
-	REFUSE(REASON_BAD_ID, bad.edge.edge = handle_make(0, 6));
-	REFUSE(REASON_BAD_ID, bad.edge.edge = 0);
-	REFUSE(REASON_STALE_EPOCH, bad.epoch = 0);
-	REFUSE(REASON_BAD_OP, bad.flags = 0);
-	REFUSE(REASON_BAD_OP, bad.flags = RECORD_FLAG_IN | RECORD_FLAG_OUT);
-#undef REFUSE
+	REFUSE_RECORD(REASON_BAD_ID, bad.edge.edge = record_handle(1));
+	REFUSE_RECORD(REASON_BAD_ID, bad.edge.edge = handle_make(0, 6));
+	REFUSE_RECORD(REASON_BAD_ID, bad.edge.edge = 0);
+	REFUSE_RECORD(REASON_STALE_EPOCH, bad.epoch = 0);
+	REFUSE_RECORD(REASON_BAD_OP, bad.flags = 0);
+	REFUSE_RECORD(REASON_BAD_OP, bad.flags = RECORD_FLAG_IN | RECORD_FLAG_OUT);
 }
 
 /* A place is used again under another generation: what was meant for the former is not taken. */

@@ -286,36 +286,29 @@ static void every_record_that_does_not_hold_is_refused(void **state)
 	rig_command(r, &source);
 	rig_command(r, &good);
 	good = record_edge(COMMAND_OUT, 1, 0, &peer, 0, CHUNKS);
-#define REFUSE(why, ...)                    \
-	do {                                \
-		bad = good;                 \
-		__VA_ARGS__;                \
-		rig_refuse(r, &bad, (why)); \
-	} while (0)
-	REFUSE(REASON_BAD_ID, bad.edge.edge = 0);
-	REFUSE(REASON_BAD_ID, bad.edge.edge = 5);
-	REFUSE(REASON_BAD_ID, bad.edge.edge = handle_make(32, 1));
-	REFUSE(REASON_BUSY_ID, bad.edge.edge = record_handle(0));
-	REFUSE(REASON_BUSY_ID, bad.edge.edge = handle_make(0, 1));
-	REFUSE(REASON_BAD_ID, bad.edge.buffer = 0);
-	REFUSE(REASON_BAD_ID, bad.edge.buffer = record_handle(1));
-	REFUSE(REASON_STALE_EPOCH, bad.epoch = 0);
-	REFUSE(REASON_BAD_CONN, bad.edge.conn = 0);
-	REFUSE(REASON_BAD_CONN, bad.edge.conn = peer.conn + 1);
-	REFUSE(REASON_BAD_RANGE, bad.edge.chunks = 0);
-	REFUSE(REASON_BAD_RANGE, bad.edge.chunks = CHUNKS + 1);
-	REFUSE(REASON_BAD_RANGE, bad.edge.chunks = UINT32_MAX);
-	REFUSE(REASON_BAD_RANGE, bad.edge.first_chunk = 1);
-	REFUSE(REASON_BAD_RANGE, bad.edge.first_chunk = CHUNKS);
-	REFUSE(REASON_BAD_RANGE, bad.edge.first_chunk = UINT32_MAX, bad.edge.chunks = 1);
-	REFUSE(REASON_BAD_RANGE, bad.edge.bitmap_offset = 0);
-	REFUSE(REASON_BAD_RANGE, bad.edge.bitmap_offset += 1);
-	REFUSE(REASON_BAD_RANGE, bad.edge.bitmap_offset = r->config.store_bytes - 40);
-	REFUSE(REASON_BAD_RANGE, bad.edge.bitmap_offset = UINT64_MAX - 7);
+	REFUSE_RECORD(REASON_BAD_ID, bad.edge.edge = 0);
+	REFUSE_RECORD(REASON_BAD_ID, bad.edge.edge = 5);
+	REFUSE_RECORD(REASON_BAD_ID, bad.edge.edge = handle_make(32, 1));
+	REFUSE_RECORD(REASON_BUSY_ID, bad.edge.edge = record_handle(0));
+	REFUSE_RECORD(REASON_BUSY_ID, bad.edge.edge = handle_make(0, 1));
+	REFUSE_RECORD(REASON_BAD_ID, bad.edge.buffer = 0);
+	REFUSE_RECORD(REASON_BAD_ID, bad.edge.buffer = record_handle(1));
+	REFUSE_RECORD(REASON_STALE_EPOCH, bad.epoch = 0);
+	REFUSE_RECORD(REASON_BAD_CONN, bad.edge.conn = 0);
+	REFUSE_RECORD(REASON_BAD_CONN, bad.edge.conn = peer.conn + 1);
+	REFUSE_RECORD(REASON_BAD_RANGE, bad.edge.chunks = 0);
+	REFUSE_RECORD(REASON_BAD_RANGE, bad.edge.chunks = CHUNKS + 1);
+	REFUSE_RECORD(REASON_BAD_RANGE, bad.edge.chunks = UINT32_MAX);
+	REFUSE_RECORD(REASON_BAD_RANGE, bad.edge.first_chunk = 1);
+	REFUSE_RECORD(REASON_BAD_RANGE, bad.edge.first_chunk = CHUNKS);
+	REFUSE_RECORD(REASON_BAD_RANGE, bad.edge.first_chunk = UINT32_MAX, bad.edge.chunks = 1);
+	REFUSE_RECORD(REASON_BAD_RANGE, bad.edge.bitmap_offset = 0);
+	REFUSE_RECORD(REASON_BAD_RANGE, bad.edge.bitmap_offset += 1);
+	REFUSE_RECORD(REASON_BAD_RANGE, bad.edge.bitmap_offset = r->config.store_bytes - 40);
+	REFUSE_RECORD(REASON_BAD_RANGE, bad.edge.bitmap_offset = UINT64_MAX - 7);
 	good = record_drop(RECORD_FLAG_OUT, record_handle(0));
-	REFUSE(REASON_BAD_ID, bad.edge.edge = record_handle(1));
-	REFUSE(REASON_STALE_EPOCH, bad.epoch = 0);
-#undef REFUSE
+	REFUSE_RECORD(REASON_BAD_ID, bad.edge.edge = record_handle(1));
+	REFUSE_RECORD(REASON_STALE_EPOCH, bad.epoch = 0);
 	bad = record_edge(COMMAND_OUT, 1, 0, &peer, 0, CHUNKS); /* the last fit for a bitmap */
 	bad.edge.bitmap_offset = r->config.store_bytes - chunk_bitmap_bytes(CHUNKS);
 	rig_command(r, &bad);

@@ -237,64 +237,57 @@ static void wrong_records_are_refused(void **state)
 	struct peer peer = rig_connect(r, 1);
 	struct record good = record_counted(0, 2), bad;
 
-#define REFUSE(why, ...)                    \
-	do {                                \
-		bad = good;                 \
-		__VA_ARGS__;                \
-		rig_refuse(r, &bad, (why)); \
-	} while (0)
-	REFUSE(REASON_UNSUPPORTED, bad.buffer.need = 0);
-	REFUSE(REASON_UNSUPPORTED, bad.buffer.reduce_op = 0); /* a copy of two */
-	REFUSE(REASON_UNSUPPORTED, bad.buffer.reduce_op = REDUCE_OP_END);
-	REFUSE(REASON_UNSUPPORTED, bad.buffer.dtype = 0);
-	REFUSE(REASON_UNSUPPORTED, bad.buffer.dtype = REDUCE_DTYPE_END);
-	REFUSE(REASON_UNSUPPORTED, bad.buffer.dtype = 255);
-	REFUSE(REASON_BAD_RANGE, bad.buffer.bitmap_offset = 0);
-	REFUSE(REASON_BAD_RANGE, bad.buffer.dtype = REDUCE_F64, bad.buffer.size -= 4);
-	REFUSE(REASON_BAD_RANGE,
-	       bad.buffer.bitmap_offset = r->config.store_bytes - chunk_counted_bytes(CHUNKS) + 8);
-	REFUSE(REASON_BAD_RANGE,
-	       bad.buffer.bitmap_offset = r->config.store_bytes - chunk_bitmap_bytes(CHUNKS));
+	REFUSE_RECORD(REASON_UNSUPPORTED, bad.buffer.need = 0);
+	REFUSE_RECORD(REASON_UNSUPPORTED, bad.buffer.reduce_op = 0); /* a copy of two */
+	REFUSE_RECORD(REASON_UNSUPPORTED, bad.buffer.reduce_op = REDUCE_OP_END);
+	REFUSE_RECORD(REASON_UNSUPPORTED, bad.buffer.dtype = 0);
+	REFUSE_RECORD(REASON_UNSUPPORTED, bad.buffer.dtype = REDUCE_DTYPE_END);
+	REFUSE_RECORD(REASON_UNSUPPORTED, bad.buffer.dtype = 255);
+	REFUSE_RECORD(REASON_BAD_RANGE, bad.buffer.bitmap_offset = 0);
+	REFUSE_RECORD(REASON_BAD_RANGE, bad.buffer.dtype = REDUCE_F64, bad.buffer.size -= 4);
+	REFUSE_RECORD(REASON_BAD_RANGE, bad.buffer.bitmap_offset = r->config.store_bytes -
+								   chunk_counted_bytes(CHUNKS) + 8);
+	REFUSE_RECORD(REASON_BAD_RANGE, bad.buffer.bitmap_offset =
+						r->config.store_bytes - chunk_bitmap_bytes(CHUNKS));
 	command(r, good);
 	source_open(r, 1, 0, 0);
 
 	good = record_taken(r, 0, 0, &peer, 0, CHUNKS);
-	REFUSE(REASON_BAD_RANGE, bad.edge.bitmap_offset = 0);
-	REFUSE(REASON_BAD_RANGE, bad.edge.bitmap_offset++);
-	REFUSE(REASON_BAD_RANGE, bad.edge.bitmap_offset = r->config.store_bytes - 8);
-	REFUSE(REASON_BAD_RANGE, bad.edge.bitmap_offset = UINT64_MAX - 7);
+	REFUSE_RECORD(REASON_BAD_RANGE, bad.edge.bitmap_offset = 0);
+	REFUSE_RECORD(REASON_BAD_RANGE, bad.edge.bitmap_offset++);
+	REFUSE_RECORD(REASON_BAD_RANGE, bad.edge.bitmap_offset = r->config.store_bytes - 8);
+	REFUSE_RECORD(REASON_BAD_RANGE, bad.edge.bitmap_offset = UINT64_MAX - 7);
 
 	good = record_local(r, 1, 0, 1);
-	REFUSE(REASON_BAD_ID, bad.local.edge = 1);
-	REFUSE(REASON_BAD_ID, bad.local.edge = handle_make(32, 1));
-	REFUSE(REASON_BAD_ID, bad.local.buffer = record_handle(2));
-	REFUSE(REASON_BAD_ID, bad.local.source = record_handle(2));
-	REFUSE(REASON_BAD_ID, bad.local.source = 0);
-	REFUSE(REASON_BAD_ID, bad.local.source = bad.local.buffer);
-	REFUSE(REASON_STALE_EPOCH, bad.epoch = 0);
-	REFUSE(REASON_BAD_RANGE, bad.local.chunks = 0);
-	REFUSE(REASON_BAD_RANGE, bad.local.chunks++);
-	REFUSE(REASON_BAD_RANGE, bad.local.first_chunk = CHUNKS);
-	REFUSE(REASON_BAD_RANGE, bad.local.peer_first = 1);
-	REFUSE(REASON_BAD_RANGE, bad.local.peer_first = UINT32_MAX);
-	REFUSE(REASON_BAD_RANGE, bad.local.bitmap_offset = 0);
-	REFUSE(REASON_BAD_RANGE, bad.local.bitmap_offset++);
-	REFUSE(REASON_BAD_RANGE, bad.local.bitmap_offset = r->config.store_bytes);
-	REFUSE(REASON_BAD_RANGE, bad.local.buffer = record_handle(1),
-	       bad.local.source = record_handle(0)); /* nobody may fill a source */
+	REFUSE_RECORD(REASON_BAD_ID, bad.local.edge = 1);
+	REFUSE_RECORD(REASON_BAD_ID, bad.local.edge = handle_make(32, 1));
+	REFUSE_RECORD(REASON_BAD_ID, bad.local.buffer = record_handle(2));
+	REFUSE_RECORD(REASON_BAD_ID, bad.local.source = record_handle(2));
+	REFUSE_RECORD(REASON_BAD_ID, bad.local.source = 0);
+	REFUSE_RECORD(REASON_BAD_ID, bad.local.source = bad.local.buffer);
+	REFUSE_RECORD(REASON_STALE_EPOCH, bad.epoch = 0);
+	REFUSE_RECORD(REASON_BAD_RANGE, bad.local.chunks = 0);
+	REFUSE_RECORD(REASON_BAD_RANGE, bad.local.chunks++);
+	REFUSE_RECORD(REASON_BAD_RANGE, bad.local.first_chunk = CHUNKS);
+	REFUSE_RECORD(REASON_BAD_RANGE, bad.local.peer_first = 1);
+	REFUSE_RECORD(REASON_BAD_RANGE, bad.local.peer_first = UINT32_MAX);
+	REFUSE_RECORD(REASON_BAD_RANGE, bad.local.bitmap_offset = 0);
+	REFUSE_RECORD(REASON_BAD_RANGE, bad.local.bitmap_offset++);
+	REFUSE_RECORD(REASON_BAD_RANGE, bad.local.bitmap_offset = r->config.store_bytes);
+	REFUSE_RECORD(REASON_BAD_RANGE, bad.local.buffer = record_handle(1),
+		      bad.local.source = record_handle(0)); /* nobody may fill a source */
 	struct record other = record_source(2, object_bytes, 0);
 	other.buffer.chunk_bytes = 64;
 	command(r, other);
-	REFUSE(REASON_BAD_CHUNK, bad.local.source = record_handle(2));
+	REFUSE_RECORD(REASON_BAD_CHUNK, bad.local.source = record_handle(2));
 	other = record_source(3, object_bytes, 0);
 	other.buffer.store_offset = object_bytes - 1; /* overlaps the destination's last byte */
 	command(r, other);
-	REFUSE(REASON_BAD_RANGE, bad.local.source = record_handle(3));
+	REFUSE_RECORD(REASON_BAD_RANGE, bad.local.source = record_handle(3));
 	command(r, good);
-	REFUSE(REASON_BUSY_ID, bad.local.edge = handle_make(1, 99));
+	REFUSE_RECORD(REASON_BUSY_ID, bad.local.edge = handle_make(1, 99));
 	good = record_drop(RECORD_FLAG_IN, record_handle(1));
-	REFUSE(REASON_STALE_EPOCH, bad.epoch = 0);
-#undef REFUSE
+	REFUSE_RECORD(REASON_STALE_EPOCH, bad.epoch = 0);
 	command(r, good);
 	rig_expect(r, EVENT_DROPPED);
 }

@@ -95,6 +95,13 @@ void rig_pass(struct rig *r, uint64_t ns);
 void rig_command(struct rig *r, const struct record *command); /* asserts that it is taken */
 /* Gives a record that must be refused for this reason and change nothing. */
 void rig_refuse(struct rig *r, const struct record *command, enum reason why);
+/* The same, of `bad`: of `good` with this changed. */
+#define REFUSE_RECORD(why, ...)             \
+	do {                                \
+		bad = good;                 \
+		__VA_ARGS__;                \
+		rig_refuse(r, &bad, (why)); \
+	} while (0)
 bool rig_event(struct rig *r, struct record *event);
 /* The next event must be this one. */
 struct record rig_expect(struct rig *r, enum event_op op);
@@ -126,6 +133,8 @@ struct record record_buffer(uint32_t index, uint64_t size);
 struct record record_source(uint32_t index, uint64_t size, uint64_t ready_bytes);
 struct record record_edge(enum command_op op, uint32_t index, uint32_t buffer,
 			  const struct peer *peer, uint32_t first, uint32_t chunks);
+/* A buffer 0 of so many chunks, which the peer's IN edge 0 fills. */
+void rig_sink(struct rig *r, const struct peer *peer, uint32_t chunks);
 struct record record_drop(uint8_t flags, uint32_t id);
 struct record record_advance(uint32_t buffer, uint64_t ready_bytes);
 struct record record_msg(const struct peer *peer, uint64_t offset, uint32_t length);
