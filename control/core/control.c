@@ -135,6 +135,7 @@ static void control_removals_lost(struct control *c, struct node *n)
 static bool control_probed(struct control *c, struct call *call, const struct message *answer)
 {
 	call->node->probing = false;
+	directory_node_silent(&c->directory, call->node->number, false);
 	return false;
 }
 
@@ -149,6 +150,7 @@ static void control_suspect(void *arg, uint32_t node)
 		return;
 	n->probing = calls_start(c, n, &m, TABLE_SLOT_NONE, c->config.call_ns, control_probed,
 				 NULL) != NULL;
+	directory_node_silent(&c->directory, node, n->probing);
 }
 
 /* A node that has just come (back) is about to tell what it holds; one whose dataplane was started

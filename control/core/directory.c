@@ -496,6 +496,11 @@ void directory_node_dead(struct directory *d, uint32_t node, bool dead)
 	}
 }
 
+void directory_node_silent(struct directory *d, uint32_t node, bool silent)
+{
+	d->nodes[node].silent = silent;
+}
+
 void directory_node_doubt(struct directory *d, uint32_t node)
 {
 	if (!list_empty(&d->nodes[node].copies))

@@ -92,8 +92,9 @@ struct directory_node {
 	uint64_t store_incarnation;
 	uint64_t life; /* the latest that it said anything in */
 	bool up;
-	bool dead;  /* the members agree that it is: its copies are no hope */
-	bool known; /* it has announced its objects, and they are not forgotten */
+	bool dead;   /* the members agree that it is: its copies are no hope */
+	bool known;  /* it has announced its objects, and they are not forgotten */
+	bool silent; /* reported as out of reach, and has not answered since */
 };
 
 struct directory_out {
@@ -180,6 +181,8 @@ void directory_node_down(struct directory *d, uint32_t node);
 /* The members agree that it is dead, or that it lives. Of an object of which only parts are left on
  * nodes that live, those who have one are told. */
 void directory_node_dead(struct directory *d, uint32_t node, bool dead);
+/* Whether it is asked if it lives: others are handed out rather. */
+void directory_node_silent(struct directory *d, uint32_t node, bool silent);
 /* It has been down for long: its copies no longer count. */
 void directory_node_forget(struct directory *d, uint32_t node);
 

@@ -12,13 +12,15 @@ enum choice {
 
 enum { DIRECTORY_SPARE_MAX = 8 };
 
-/* Smaller is better: origins and complete copies first, then the nearest to one, then the least
- * used: so a tree fills level by level. */
-static uint64_t directory_rank(const struct copy *copy)
+/* Smaller is better: who is not said to be silent; who has a free slot, for one stream too many
+ * halves the rate of all behind it; origins and complete copies first, then the nearest to one,
+ * then the least used: so a tree fills level by level. */
+static uint64_t directory_rank(const struct directory *d, const struct copy *copy, bool full)
 {
+	uint64_t silent = d->nodes[copy->node].silent;
 	uint64_t depth = copy->state == MESSAGE_COPY_PARTIAL ? copy->depth + 1 : 0;
 
-	return depth << 32 | copy->sending;
+	return silent << 63 | (uint64_t)full << 62 | depth << 32 | copy->sending;
 }
 
 bool directory_can_send(const struct directory *d, const struct copy *copy)
@@ -32,6 +34,7 @@ static enum choice directory_choose(struct directory *d, struct entry *e, const 
 	uint32_t slots = directory_slots(d, e);
 	const struct copy *own = directory_copy(e, w->node);
 	struct copy *best = NULL;
+	uint64_t best_rank = UINT64_MAX, rank;
 	bool free = false;
 
 	list_each(l, after, &e->copies)
@@ -45,8 +48,9 @@ static enum choice directory_choose(struct directory *d, struct entry *e, const 
 		free = true;
 		if (copy->node == w->failed || directory_depends(d, copy, own))
 			continue;
-		if (best == NULL || directory_rank(copy) < directory_rank(best))
-			best = copy;
+		rank = directory_rank(d, copy, false);
+		if (rank < best_rank)
+			best = copy, best_rank = rank;
 	}
 	*out = best;
 	return best ? CHOICE_FOUND : free ? CHOICE_EXCLUDED : CHOICE_BUSY;
@@ -63,6 +67,7 @@ static struct copy *directory_choose_more(struct directory *d, struct entry *e,
 	bool hedge = get->why == MESSAGE_GET_HEDGE;
 	uint32_t slots = directory_slots(d, e);
 	struct copy *best = NULL;
+	uint64_t best_rank = UINT64_MAX, rank;
 
 	if (own->upstreams == MESSAGE_UPSTREAMS_MAX || (!hedge && !list_empty(&e->waiters)))
 		return NULL;
@@ -82,8 +87,9 @@ static struct copy *directory_choose_more(struct directory *d, struct entry *e,
 			shared |= directory_depends(d, copy, own->upstream[i].copy);
 		if (shared || directory_depends(d, copy, own))
 			continue;
-		if (best == NULL || directory_rank(copy) < directory_rank(best))
-			best = copy;
+		rank = directory_rank(d, copy, sending >= slots);
+		if (rank < best_rank)
+			best = copy, best_rank = rank;
 	}
 	return best;
 }
@@ -198,20 +204,16 @@ void directory_get_full(struct directory *d, uint32_t node, uint64_t request,
 			     "the directory is full: delete objects or get fewer at a time");
 }
 
-/* One that has a part is not fed by others who have one, as long as nobody has all of it: it would
- * not know what it can get. */
-static bool directory_waits_in_vain(const struct directory *d, const struct entry *e,
-				    const struct waiter *w)
-{
-	const struct copy *own = directory_copy(e, w->node);
-
-	return own && own->state == MESSAGE_COPY_PARTIAL && directory_orphan(d, e);
-}
-
+/* Who has a part, and waits for an object of which only parts are left, is told so. Who has
+ * nothing waits: were it fed by one who has a part, there would always be somebody with one, and
+ * the others would never be through with their survey. */
 static void directory_answer_orphan(struct directory *d, const struct entry *e, struct waiter *w)
 {
+	const struct copy *own = directory_copy(e, w->node);
 	struct message m;
 
+	if (own == NULL || own->state != MESSAGE_COPY_PARTIAL)
+		return;
 	directory_got(e, w->request, MESSAGE_GOT_ORPHAN, &m);
 	d->out.answer(d->out.arg, w->node, &m);
 	directory_waiter_remove(d, w);
@@ -219,6 +221,8 @@ static void directory_answer_orphan(struct directory *d, const struct entry *e, 
 
 void directory_serve(struct directory *d, struct entry *e)
 {
+	bool orphan = !list_empty(&e->waiters) && directory_orphan(d, e);
+
 	list_each(l, after, &e->waiters)
 	{
 		struct waiter *w = list_item(l, struct waiter, of_entry);
@@ -226,7 +230,7 @@ void directory_serve(struct directory *d, struct entry *e)
 		struct copy *holder = NULL;
 		bool room;
 
-		if (directory_waits_in_vain(d, e, w)) {
+		if (orphan) {
 			directory_answer_orphan(d, e, w);
 			continue;
 		}

@@ -166,10 +166,12 @@ static bool feed_requested(struct control *c, struct call *call, const struct me
 	bool spoke = answer && d->silent;
 
 	d->call = NULL;
-	if (answer) {
+	if (answer && call->message.stream.check)
 		watch_answered(&d->watch, c->now_ns);
+	else if (answer) /* it is about to send */
+		watch_begin(&d->watch, d->watch.missing, c->now_ns);
+	if (answer)
 		d->silent = false;
-	}
 	if (answer && feed_recut(c, d, &answer->reply))
 		return false;
 	if (d->state == FEED_STREAM && status == -EAGAIN)

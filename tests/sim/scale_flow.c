@@ -286,9 +286,9 @@ static void flow_deliver(struct scale *s, struct scale_flow *f, const struct sca
 	const struct scale_in *in = &n->ins[handle_index(f->stream) % s->config.edges_max];
 	struct scale_buffer *b = in->handle == f->stream ? flow_buffer(n, in->buffer) : NULL;
 	bool done;
-	f->flying -= run->count;
-	if (n->dead)
+	if (n->dead) /* nothing is acknowledged: the window stays full */
 		return;
+	f->flying -= run->count;
 	if (b == NULL) {
 		flow_fail(from, f, REASON_STREAM_RESET);
 		return;
@@ -416,7 +416,9 @@ static void flow_wants(struct scale *s, struct scale_flow *f)
 	f->budget_bytes += allowed;
 	if (f->budget_bytes > allowed + s->wire_bytes)
 		f->budget_bytes = allowed + s->wire_bytes;
-	f->want = flow_sendable(s, f, (uint32_t)(f->budget_bytes / s->wire_bytes));
+	f->want = (double)f->flying * s->wire_bytes < f->window_bytes
+			  ? flow_sendable(s, f, (uint32_t)(f->budget_bytes / s->wire_bytes))
+			  : 0;
 	if (f->want == 0 || s->nodes[f->node].dead)
 		return;
 	s->nodes[f->node].up_flows++;
