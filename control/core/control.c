@@ -70,7 +70,7 @@ const struct control_counters *control_counters(const struct control *c)
 
 /* ---- the directory's ways out ------------------------------------------------------------- */
 
-static void control_answer(void *arg, uint32_t node, const struct message *m)
+static bool control_answer(void *arg, uint32_t node, const struct message *m)
 {
 	struct message later;
 	struct control *c = arg;
@@ -81,7 +81,7 @@ static void control_answer(void *arg, uint32_t node, const struct message *m)
 		later.got.what = MESSAGE_GOT_WAIT;
 		m = &later;
 	}
-	peers_send(c, peers_node(c, node), m);
+	return peers_send(c, peers_node(c, node), m);
 }
 
 static void control_redirect(void *arg, uint32_t node, uint64_t request)

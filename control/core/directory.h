@@ -99,9 +99,9 @@ struct directory_node {
 
 struct directory_out {
 	void *arg;
-	/* Answers, and later answers to a GET that had to wait. May be lost when the node is down.
-	 */
-	void (*answer)(void *arg, uint32_t node, const struct message *m);
+	/* Answers, and later answers to a GET that had to wait. False: it cannot be sent now. It
+	 * may be lost as well when the node goes down. */
+	bool (*answer)(void *arg, uint32_t node, const struct message *m);
 	/* A holder must give its copy up; again: for another generation, which is being made. When
 	 * it has, or has become unreachable, the removal (if not NULL) hears of it through
 	 * directory_removed. Returns false when that cannot be arranged: the removal will hear

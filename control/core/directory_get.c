@@ -420,9 +420,13 @@ void directory_get(struct directory *d, uint32_t node, const struct message *m)
 	w->request = m->request;
 	w->failed = m->get.failed;
 	directory_serve(d, e);
-	if (directory_waiter_find(d, e, node) == NULL)
+	w = directory_waiter_find(d, e, node);
+	if (w == NULL)
 		return;
 	directory_got(e, m->request, e->generation ? MESSAGE_GOT_WAIT : MESSAGE_GOT_UNKNOWN,
 		      &answer);
-	d->out.answer(d->out.arg, node, &answer);
+	if (d->out.answer(d->out.arg, node, &answer))
+		return;
+	directory_waiter_remove(d, w); /* as in directory_locate */
+	directory_settle(d, e);
 }

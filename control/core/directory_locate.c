@@ -107,7 +107,11 @@ void directory_locate(struct directory *d, uint32_t node, const struct message *
 	}
 	directory_got(e, m->request, e->generation ? MESSAGE_GOT_WAIT : MESSAGE_GOT_UNKNOWN,
 		      &answer);
-	d->out.answer(d->out.arg, node, &answer);
+	if (d->out.answer(d->out.arg, node, &answer))
+		return;
+	directory_locate_remove(d, w); /* it asks again; unless it is a late one of a request that
+					* has ended, of which it must hear to have it forgotten */
+	directory_settle(d, e);
 }
 
 void directory_locate_forget(struct directory *d, uint32_t node, const struct message *m)

@@ -230,6 +230,20 @@ static void a_located_value_comes_when_it_is_complete(void **state)
 	assert_int_equal(locate(f, 2, 1024)->what, MESSAGE_GOT_HOLDER);
 }
 
+/* An answer that cannot be sent tells nobody that he waits: he asks again, or has gone. */
+static void who_is_not_told_does_not_wait(void **state)
+{
+	struct fixture *f = *state;
+
+	f->blocked = true;
+	locate(f, 1, 1024);
+	get_first(f, 4, 1);
+	assert_int_equal(f->d.entries.used, 0);
+	f->blocked = false;
+	locate(f, 1, 1024);
+	assert_int_equal(f->d.entries.used, 1);
+}
+
 /* The second object of a size finds the tree that the first would have needed, level by level. */
 static void start_ups_make_trees(void **state)
 {
@@ -567,6 +581,7 @@ int main(void)
 		TEST(a_value_goes_out_when_nobody_can_stream),
 		TEST(who_locates_says_which_values_it_wants),
 		TEST(a_located_value_comes_when_it_is_complete),
+		TEST(who_is_not_told_does_not_wait),
 		TEST(start_ups_make_trees),
 		TEST(late_askers_get_complete_and_little_used_holders),
 		TEST(create_of_an_existing_id_fails),

@@ -27,16 +27,17 @@ struct fixture {
 	uint32_t keepers; /* beside this one */
 	uint32_t out_count, removed_count, suspects, redirects;
 	uint64_t request;
-	bool unsettled;
+	bool unsettled, blocked;
 };
 
-static inline void on_answer(void *arg, uint32_t node, const struct message *m)
+static inline bool on_answer(void *arg, uint32_t node, const struct message *m)
 {
 	struct fixture *f = arg;
 
 	assert_true(f->out_count < OUT_MAX);
 	f->out[f->out_count].node = node;
 	f->out[f->out_count++].m = *m;
+	return !f->blocked;
 }
 
 static inline bool on_remove(void *arg, uint32_t node, const struct object_id *id,
