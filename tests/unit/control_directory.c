@@ -55,36 +55,6 @@ static void nobody_is_fed_by_itself(void **state)
 	assert_int_equal(sent_to(f, 1), 4);
 }
 
-/* 0 -> 1 -> 2 -> 3, and 2 falls silent: 3 takes its place behind 1 rather than have 0 feed two. */
-static void a_hedge_takes_the_place_of_the_silent(void **state)
-{
-	struct fixture *f = *state;
-
-	have(f, 0, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false);
-	for (uint32_t node = 1; node <= 3; node++)
-		assert_int_equal(get_first(f, node, 1)->got.holder, node - 1);
-	assert_int_equal(get(f, 3, 1, 7, 2, MESSAGE_GET_HEDGE)->got.holder, 1);
-	assert_int_equal(f->suspects, 1);
-	/* with 1 in use again, only 0 is left, though it feeds one already */
-	assert_int_equal(get(f, 2, 1, 7, 1, MESSAGE_GET_HEDGE)->got.holder, 0);
-}
-
-static void the_silent_are_handed_out_last(void **state)
-{
-	struct fixture *f = *state;
-
-	have(f, 0, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false);
-	have(f, 1, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false);
-	directory_node_silent(&f->d, 0, true);
-	directory_node_silent(&f->d, 1, true);
-	directory_node_silent(&f->d, 1, false); /* it has answered */
-	assert_int_equal(get_first(f, 2, 1)->got.holder, 1);
-	assert_int_equal(get_first(f, 3, 1)->got.holder, 2); /* a part, but of one who lives */
-	directory_node_silent(&f->d, 2, true);
-	directory_node_silent(&f->d, 3, true);
-	assert_int_equal(get_first(f, 4, 1)->got.holder, 0); /* better than nobody */
-}
-
 static void waiters_are_served_in_order(void **state)
 {
 	struct fixture *f = *state;
@@ -573,8 +543,6 @@ int main(void)
 		TEST(askers_chain_behind_each_other),
 		TEST(a_repeated_get_gets_the_same_answer),
 		TEST(nobody_is_fed_by_itself),
-		TEST(a_hedge_takes_the_place_of_the_silent),
-		TEST(the_silent_are_handed_out_last),
 		TEST(waiters_are_served_in_order),
 		TEST(small_values_come_inline),
 		TEST(values_are_handed_on_when_that_is_faster),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who went round a holder finds back into the tree: what the directory says to that. */
+/* Who goes round a holder, and finds back into the tree: what the directory says to that. */
 #include <errno.h>
 #include "control_shard.h"
 
@@ -74,9 +74,42 @@ static void a_dead_node_is_no_home(void **state)
 	assert_int_equal(home(f, 3)->holder, 2);
 }
 
+/* 0 -> 1 -> 2 -> 3, and 2 falls silent: 3 takes its place behind 1 rather than have 0 feed two. */
+static void a_hedge_takes_the_place_of_the_silent(void **state)
+{
+	struct fixture *f = *state;
+
+	have(f, 0, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false);
+	for (uint32_t node = 1; node <= 3; node++)
+		assert_int_equal(get_first(f, node, 1)->got.holder, node - 1);
+	assert_int_equal(get(f, 3, 1, 7, 2, MESSAGE_GET_HEDGE)->got.holder, 1);
+	assert_int_equal(f->suspects, 1);
+	/* with 1 in use again, only 0 is left, though it feeds one already */
+	assert_int_equal(get(f, 2, 1, 7, 1, MESSAGE_GET_HEDGE)->got.holder, 0);
+}
+
+static void the_silent_are_handed_out_last(void **state)
+{
+	struct fixture *f = *state;
+
+	have(f, 0, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false);
+	have(f, 1, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false);
+	directory_node_silent(&f->d, 0, true);
+	directory_node_silent(&f->d, 1, true);
+	directory_node_silent(&f->d, 1, false); /* it has answered */
+	assert_int_equal(get_first(f, 2, 1)->got.holder, 1);
+	assert_int_equal(get_first(f, 3, 1)->got.holder, 2); /* a part, but of one who lives */
+	directory_node_silent(&f->d, 2, true);
+	directory_node_silent(&f->d, 3, true);
+	assert_int_equal(get_first(f, 4, 1)->got.holder, 0); /* better than nobody */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_hedge_takes_the_place_of_the_silent, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(the_silent_are_handed_out_last, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_holder_of_before_will_do, setup, teardown),
 		cmocka_unit_test_setup_teardown(whoever_asks_first_moves, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_dead_node_is_no_home, setup, teardown),
