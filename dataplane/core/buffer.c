@@ -29,7 +29,8 @@ static void buffer_settle(struct buffer *b)
 	uint32_t limit = b->chunks - b->hold;
 
 	while (b->ready_low < limit) {
-		uint64_t missing = ~b->bitmap[b->ready_low / 64] >> (b->ready_low % 64);
+		uint64_t missing =
+			~buffer_map_word(b->bitmap, b->ready_low / 64) >> (b->ready_low % 64);
 		uint32_t run = missing == 0 ? 64 : (uint32_t)__builtin_ctzll(missing);
 		uint32_t in_word = 64 - b->ready_low % 64;
 
@@ -107,10 +108,11 @@ static void buffer_resume(struct buffer *b)
 	if (b->chunks % 64 != 0) /* no bits beyond the end, whatever memory held there */
 		b->bitmap[words - 1] &= (UINT64_C(1) << (b->chunks % 64)) - 1;
 	for (uint32_t w = 0; w < words; w++) {
-		if (b->bitmap[w] == 0)
+		uint64_t bits = buffer_map_word(b->bitmap, w);
+		if (bits == 0)
 			continue;
-		b->ready_count += (uint32_t)__builtin_popcountll(b->bitmap[w]);
-		b->ready_high = w * 64 + 64 - (uint32_t)__builtin_clzll(b->bitmap[w]);
+		b->ready_count += (uint32_t)__builtin_popcountll(bits);
+		b->ready_high = w * 64 + 64 - (uint32_t)__builtin_clzll(bits);
 	}
 	buffer_settle(b);
 	b->progress_low = b->ready_low;

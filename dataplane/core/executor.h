@@ -42,6 +42,12 @@ static inline bool buffer_holds(const struct buffer *b, uint32_t chunk)
 }
 /* A chunk has all its contributions: marked, told to the edges and to control. */
 void buffer_ready(struct engine *e, struct buffer *b, uint32_t chunk);
+/* A word of a bitmap in the store, which a client may be writing to: read once, so that all that is
+ * concluded from it is of one value. */
+static inline uint64_t buffer_map_word(const uint64_t *map, uint32_t word)
+{
+	return __atomic_load_n(&map[word], __ATOMIC_RELAXED);
+}
 /* 64 chunks from word * 64 on, those that may be given set. Bits at or beyond buffer.chunks are
  * undefined. */
 static inline uint64_t buffer_ready_word(const struct buffer *b, uint32_t word)
@@ -50,7 +56,7 @@ static inline uint64_t buffer_ready_word(const struct buffer *b, uint32_t word)
 
 	if (base + 64 <= b->ready_low)
 		return UINT64_MAX;
-	uint64_t bits = b->bitmap != NULL ? b->bitmap[word] : 0;
+	uint64_t bits = b->bitmap != NULL ? buffer_map_word(b->bitmap, word) : 0;
 	if (base < b->ready_low)
 		bits |= (UINT64_C(1) << (b->ready_low - base)) - 1;
 	if (b->hold && b->chunks - base <= 64)

@@ -39,7 +39,8 @@ static uint64_t local_edge_took(const struct in_edge *i, uint32_t at)
 	uint32_t word = at / 64;
 	bool more = (uint64_t)(word + 1) * 64 < i->buffer->chunks;
 
-	return local_edge_shift(i->took[word], more ? i->took[word + 1] : 0, at % 64);
+	return local_edge_shift(buffer_map_word(i->took, word),
+				more ? buffer_map_word(i->took, word + 1) : 0, at % 64);
 }
 
 /* Of 64 chunks from one on, those in a group of eight that has begun. An only LOCAL edge waits

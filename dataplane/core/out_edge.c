@@ -36,7 +36,7 @@ uint32_t out_edge_next(struct out_edge *o)
 		limit = 0;
 	while (chunk < limit) {
 		uint32_t word = chunk / 64;
-		uint64_t bits = buffer_ready_word(b, word) & ~o->sent[word];
+		uint64_t bits = buffer_ready_word(b, word) & ~buffer_map_word(o->sent, word);
 
 		bits &= UINT64_MAX << (chunk % 64);
 		if (bits != 0) {
