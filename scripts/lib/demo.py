@@ -62,18 +62,22 @@ def fetch(config, name, directory, receivers):
     return time.monotonic() - begin
 
 
+def compare(directory, receivers, expected, name):
+    """What was got, with what should have been; it is removed."""
+    for node in receivers:
+        got = directory / f"got-{node}"
+        if digest_of(got) != expected:
+            raise Failure(f"node {node} got other bytes of {name}: keep the logs in "
+                          "/run/sarissa-cluster and report it")
+        got.unlink()
+
+
 def one_round(config, directory, path, receivers, label):
     """Put, get everywhere, compare digests, remove; returns a row of the table."""
     name, size = f"{path.name} ({label})", path.stat().st_size
     transfer.command(config, 0, "put", name, path)
     seconds = fetch(config, name, directory, receivers)
-    expected = digest_of(path)
-    for node in receivers:
-        got = directory / f"got-{node}"
-        if digest_of(got) != expected:
-            raise Failure(f"node {node} got other bytes of {path.name}: keep the logs in "
-                          "/run/sarissa-cluster and report it")
-        got.unlink()
+    compare(directory, receivers, digest_of(path), path.name)
     transfer.command(config, 0, "rm", name)
     bound = transfer.bound_seconds(size, config["rate"])
     return path.name, label, len(receivers), size, seconds, bound
@@ -141,13 +145,7 @@ def add_up(config, directory, mib, kind, receivers, *options, during=None):
     out, errors = child.communicate()
     used = used_sources(names, out, errors, digest_of(directory / f"got-{receivers[0]}"), mib,
                         count=len(names) - (during is not None))
-    expected = digest_of_sum(used, mib)
-    for node in receivers:
-        got = directory / f"got-{node}"
-        if digest_of(got) != expected:
-            raise Failure(f"node {node} got another sum: keep the logs in /run/sarissa-cluster "
-                          "and report it")
-        got.unlink()
+    compare(directory, receivers, digest_of_sum(used, mib), target)
     transfer.command(config, 0, "rm", target)
     if during is None:
         transfer.command(config, 0, "rm", *names)

@@ -171,6 +171,13 @@ static void client_bad_status(struct clients *c, const struct client *k,
 			r->op, k->name, r->status, r->text);
 }
 
+static void client_placed(struct client *k, const struct session_reply *r)
+{
+	k->slot = r->slot;
+	k->generation = r->generation;
+	k->offset = r->offset;
+}
+
 static void client_created(struct clients *c, struct client *k, const struct session_reply *r)
 {
 	if (r->status) {
@@ -180,9 +187,7 @@ static void client_created(struct clients *c, struct client *k, const struct ses
 		client_rest(c, k);
 		return;
 	}
-	k->slot = r->slot;
-	k->generation = r->generation;
-	k->offset = r->offset;
+	client_placed(k, r);
 	if (r->size != k->size || r->offset + r->size > full_node(c, k)->n->store.bytes)
 		world_violation(c->g->w, "node %u: a place outside the store", k->node);
 	else if (truth_find(c, k->name, k->generation))
@@ -244,9 +249,7 @@ static void client_got(struct clients *c, struct client *k, const struct session
 		client_rest(c, k);
 		return;
 	}
-	k->slot = r->slot;
-	k->generation = r->generation;
-	k->offset = r->offset;
+	client_placed(k, r);
 	k->size = r->size;
 	t = truth_find(c, k->name, k->generation);
 	/* its creator may not have heard of it yet; then there cannot be any bytes */

@@ -227,6 +227,15 @@ static bool progressed(void *context)
 	return p->w->nodes[1].counters.rx_chunks >= p->chunks;
 }
 
+/* A transfer of which so many chunks have come. */
+static struct transfer part_way(struct world *w, uint64_t chunks)
+{
+	struct transfer t = testkit_begin(w, 0, 1, MIB, TESTKIT_CHUNK, 5);
+	struct progress p = {w, chunks};
+	assert_true(world_until(w, WITHIN_NS, progressed, &p) != UINT64_MAX);
+	return t;
+}
+
 static bool sink_dropped(void *context)
 {
 	const struct world *w = context;
@@ -245,9 +254,7 @@ static void dropped_sink_is_not_touched(void **state)
 	for (uint64_t at = 1; at < 700; at += 99) {
 		struct world w;
 		open_pair(&w, 2, &bad_path, TESTKIT_SEED + at);
-		struct transfer t = testkit_begin(&w, 0, 1, MIB, TESTKIT_CHUNK, 5);
-		struct progress p = {&w, at};
-		assert_true(world_until(&w, WITHIN_NS, progressed, &p) != UINT64_MAX);
+		struct transfer t = part_way(&w, at);
 		node_drop_buffer(&w.nodes[1], t.sink);
 		assert_true(world_until(&w, WORLD_MS, sink_dropped, &w) != UINT64_MAX);
 		/* the ledger has poisoned the memory; late packets must leave it so */
@@ -264,9 +271,7 @@ static void dropped_source_is_not_read(void **state)
 	struct world w;
 	(void)state;
 	open_pair(&w, 2, &bad_path, TESTKIT_SEED);
-	struct transfer t = testkit_begin(&w, 0, 1, MIB, TESTKIT_CHUNK, 5);
-	struct progress p = {&w, 200};
-	assert_true(world_until(&w, WITHIN_NS, progressed, &p) != UINT64_MAX);
+	struct transfer t = part_way(&w, 200);
 	node_drop_buffer(&w.nodes[0], t.source);
 	assert_true(world_until(&w, WORLD_MS, source_dropped, &w) != UINT64_MAX);
 	/* were poison sent, the receiver's check of its bytes would see it */
@@ -280,9 +285,7 @@ static void dropped_edge_leaves_the_buffer(void **state)
 	struct world w;
 	(void)state;
 	open_pair(&w, 2, &bad_path, TESTKIT_SEED);
-	struct transfer t = testkit_begin(&w, 0, 1, MIB, TESTKIT_CHUNK, 5);
-	struct progress p = {&w, 200};
-	assert_true(world_until(&w, WITHIN_NS, progressed, &p) != UINT64_MAX);
+	struct transfer t = part_way(&w, 200);
 	node_drop_edge(&w.nodes[0], t.out);
 	node_drop_edge(&w.nodes[1], 0);
 	world_run(&w, 100 * WORLD_MS);
