@@ -5,7 +5,7 @@ import os
 import re
 import time
 
-from . import network
+from . import counters, network, state
 from .shell import run
 from .transfer import machine_busy_seconds
 
@@ -37,7 +37,8 @@ class Meter:
     def all_counters(self):
         if self.config["bare"]:
             return None
-        return [counters(self.config, node) for node in range(self.config["nodes"])]
+        return [counters.read(state.node_dir(self.config, node) / "counters")
+                for node in range(self.config["nodes"])]
 
     def spent(self):
         """Since the last call: CPU seconds of all cores, their share of what there was, seconds."""
