@@ -8,9 +8,20 @@ void serves_carve(struct serves *s, struct arena *a, const struct control_config
 	pool_carve(&s->early, a, sizeof(struct serve_early), config->serves_max);
 }
 
+static bool serve_feeds(const struct object *o, const struct node *n)
+{
+	list_each(l, after, &o->serves)
+	{
+		if (list_item(l, struct serve, of_object)->node == n)
+			return true;
+	}
+	return false;
+}
+
 static void serve_free(struct control *c, struct serve *s)
 {
 	list_remove(&s->of_object);
+	c->serves.fed -= !serve_feeds(s->object, s->node);
 	pool_give(&c->serves.pool, s);
 }
 
@@ -156,6 +167,7 @@ static int serve_start(struct control *c, struct node *n, struct object *o, stru
 	s->node = n;
 	s->stream = strand->stream;
 	s->asked_ns = c->now_ns;
+	c->serves.fed += !serve_feeds(o, n);
 	list_append(&o->serves, &s->of_object);
 	return 0;
 }

@@ -35,6 +35,7 @@ struct serve_early {
 struct serves {
 	struct pool pool;
 	struct pool early;
+	uint32_t fed; /* copies on other nodes, each in a stream or several */
 };
 
 struct control_config;

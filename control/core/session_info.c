@@ -86,7 +86,7 @@ void session_describe_node(struct control *c, struct session_node *out)
 		.objects = c->objects.count,
 		.sessions = c->sessions.open,
 		.arriving = c->fetches.feeding,
-		.sending = c->serves.pool.used,
+		.sending = c->serves.fed,
 		.mtu = c->dataplane.mtu,
 		.hugepages = c->dataplane.hugepages,
 		.busy_poll = c->dataplane.busy_poll,
