@@ -146,6 +146,7 @@ struct directory {
 	uint64_t inline_bytes;
 	uint64_t visits; /* walks over upstreams so far */
 	struct session_object page[MESSAGE_OBJECTS_MAX];
+	uint8_t sum[OBJECT_INLINE_MAX]; /* for one answer at a time */
 };
 
 struct control_config;
@@ -205,6 +206,7 @@ void directory_copy_remove(struct directory *d, struct copy *copy);
 /* Its state has changed: the entry counts anew. */
 void directory_copy_state(struct copy *copy, uint32_t state, bool by_value);
 bool directory_value_set(struct directory *d, struct entry *e, const uint8_t *value);
+const uint8_t *directory_value(const struct directory *d, const struct entry *e); /* or NULL */
 void directory_value_clear(struct directory *d, struct entry *e);
 /* Returns whether that was news. */
 bool directory_bury(struct directory *d, const struct message_bury *b);

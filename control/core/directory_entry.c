@@ -175,6 +175,11 @@ bool directory_value_set(struct directory *d, struct entry *e, const uint8_t *va
 	return true;
 }
 
+const uint8_t *directory_value(const struct directory *d, const struct entry *e)
+{
+	return e->value ? d->inline_memory + allocator_offset(&d->inline_space, e->value) : NULL;
+}
+
 void directory_value_clear(struct directory *d, struct entry *e)
 {
 	if (e->value)

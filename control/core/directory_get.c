@@ -146,8 +146,7 @@ static bool directory_answer_value(struct directory *d, struct entry *e, struct 
 	directory_copy_state(copy, MESSAGE_COPY_COMPLETE, true);
 	directory_got(e, w->request, MESSAGE_GOT_VALUE, &m);
 	m.got.value_bytes = (uint32_t)e->size;
-	if (e->value)
-		m.got.value = d->inline_memory + allocator_offset(&d->inline_space, e->value);
+	m.got.value = directory_value(d, e);
 	d->out.answer(d->out.arg, w->node, &m);
 	return true;
 }

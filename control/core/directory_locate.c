@@ -2,6 +2,8 @@
 /* For whoever makes an object from others: where those are, and that nobody else makes it. */
 #include <errno.h>
 #include "directory.h"
+#include "internal/reduce.h"
+#include "internal/reduce_kernel.h"
 
 void directory_locate_remove(struct directory *d, struct waiter *w)
 {
@@ -31,7 +33,28 @@ static const struct copy *directory_locate_choose(const struct directory *d, con
 	return best;
 }
 
-static bool directory_locate_answer(struct directory *d, struct entry *e, const struct waiter *w)
+/* The value becomes the sum of all that were asked for, if all of them are here. */
+static void directory_locate_add(struct directory *d, const struct message_get *get,
+				 struct message_got *got)
+{
+	if (got->value_bytes == 0 || got->value_bytes % reduce_dtype_bytes(get->dtype))
+		return;
+	memcpy(d->sum, got->value, got->value_bytes);
+	for (uint32_t i = 0; i < get->others_count; i++) {
+		const struct entry *e = directory_find(d, &get->others[i]);
+
+		if (e == NULL || !e->has_value || e->size != got->size)
+			return;
+		reduce_combine(get->op, get->dtype, d->sum, directory_value(d, e),
+			       got->value_bytes);
+	}
+	got->value = d->sum;
+	got->others = get->others_count;
+}
+
+/* get: what is being asked now, or NULL. */
+static bool directory_locate_answer(struct directory *d, struct entry *e, const struct waiter *w,
+				    const struct message_get *get)
 {
 	const struct copy *copy = directory_locate_choose(d, e, w);
 	bool value = e->has_value && (e->size <= w->value_max || copy == NULL);
@@ -42,10 +65,12 @@ static bool directory_locate_answer(struct directory *d, struct entry *e, const 
 	directory_got(e, w->request, value ? MESSAGE_GOT_VALUE : MESSAGE_GOT_HOLDER, &m);
 	if (copy)
 		m.got.holder = copy->node;
-	if (value)
+	if (value) {
 		m.got.value_bytes = (uint32_t)e->size;
-	if (value && e->value)
-		m.got.value = d->inline_memory + allocator_offset(&d->inline_space, e->value);
+		m.got.value = directory_value(d, e);
+		if (get && get->others_count > 0)
+			directory_locate_add(d, get, &m.got);
+	}
 	d->out.answer(d->out.arg, w->node, &m);
 	return true;
 }
@@ -56,7 +81,7 @@ void directory_locate_serve(struct directory *d, struct entry *e)
 	{
 		struct waiter *w = list_item(l, struct waiter, of_entry);
 
-		if (directory_locate_answer(d, e, w))
+		if (directory_locate_answer(d, e, w, NULL))
 			directory_locate_remove(d, w);
 	}
 }
@@ -100,7 +125,7 @@ void directory_locate(struct directory *d, uint32_t node, const struct message *
 	w->value_max = m->get.value_max;
 	if (m->get.failed < d->nodes_count)
 		d->out.suspect(d->out.arg, m->get.failed);
-	if (directory_locate_answer(d, e, w)) {
+	if (directory_locate_answer(d, e, w, &m->get)) {
 		directory_locate_remove(d, w);
 		directory_settle(d, e);
 		return;

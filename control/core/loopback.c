@@ -27,6 +27,9 @@ bool loopback_push(struct control *c, const struct message *m)
 	data = loopback_data(c, l);
 	if (m->kind == MESSAGE_HAVE && m->have.value_bytes > 0) {
 		l->message.have.value = memcpy(data, m->have.value, m->have.value_bytes);
+	} else if (m->kind == MESSAGE_GET && m->get.others_count > 0) {
+		memcpy(data, m->get.others, sizeof(struct object_id) * m->get.others_count);
+		l->message.get.others = (const struct object_id *)(const void *)data;
 	} else if (m->kind == MESSAGE_GOT && m->got.value_bytes > 0) {
 		l->message.got.value = memcpy(data, m->got.value, m->got.value_bytes);
 	} else if (m->kind == MESSAGE_OBJECTS && m->objects.count > 0) {

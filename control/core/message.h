@@ -24,6 +24,7 @@ enum {
 	MESSAGE_STRANDS_MAX = 2 * STRIPES_MAX - 1, /* of a STREAM: two nodes cut differently */
 	MESSAGE_MEMBERS_MAX = 64,		   /* entries in one MEMBERS message */
 	MESSAGE_SOURCES_MAX = 1024,		   /* of a reduce */
+	MESSAGE_OTHERS_MAX = 31, /* of a LOCATE: what one answer adds up is bounded */
 	MESSAGE_PARTS_MAX = 255, /* of an object that is combined: a contribution count is a byte */
 };
 
@@ -172,6 +173,9 @@ struct message_get {
 	uint32_t why;	     /* enum message_get_why */
 	uint32_t value_max;  /* LOCATE: bytes; larger ones stay where they are */
 	uint64_t life;	     /* as in message_told; set when it is sent */
+	uint32_t op, dtype;  /* LOCATE of several, whose sum will do */
+	uint32_t others_count;
+	const struct object_id *others; /* beside id */
 };
 
 struct message_got {
@@ -190,6 +194,7 @@ struct message_got {
 	char name[OBJECT_NAME_MAX + 1];
 	const uint8_t *value;
 	uint32_t value_bytes;
+	uint32_t others; /* VALUE: 0, or it is the sum with all others that the LOCATE named */
 	char text[MESSAGE_TEXT_MAX + 1];
 };
 

@@ -357,15 +357,14 @@ static void reduce_begin(struct control *c, struct reduce *r, const struct messa
 	if (m->timeout_ns < UINT64_MAX - c->now_ns)
 		timers_set(&c->timers, &r->deadline, c->now_ns + m->timeout_ns, reduce_late);
 	timers_set(&c->timers, &r->beat, c->now_ns + c->config.orphan_ns / 4, reduce_beat_fire);
-	r->value_max = reduce_value_max(c, r->num);
-	for (uint32_t i = 0; i < r->count; i++) {
+	for (uint32_t i = 0; i < r->count; i++)
 		r->source[i] = (struct reduce_source){.reduce = r,
 						      .id = m->sources[i],
 						      .node = REDUCE_NONE,
 						      .seat = REDUCE_NONE,
+						      .next = REDUCE_NONE,
 						      .failed = MESSAGE_NODE_NONE};
-		reduce_locate(c, &r->source[i]);
-	}
+	reduce_locate_all(c, r);
 }
 
 static const char reduce_too_many[] = "too many reduces at a time: try again later";

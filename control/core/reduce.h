@@ -69,8 +69,10 @@ struct reduce_source {
 	uint32_t seat;	  /* or REDUCE_NONE */
 	uint32_t arrival; /* the order of becoming KNOWN */
 	uint32_t failed;  /* a node that could not give it */
+	uint32_t next;	  /* another one that is asked for with it, or REDUCE_NONE */
 	uint8_t state;
 	bool absorbed; /* its cell's object has all of it (one stripe only) */
+	bool with;     /* it is asked for with another one, whose call is open */
 	bool refused;  /* the directory has no room to note that it is looked for */
 };
 
@@ -239,7 +241,11 @@ void reduce_commit_look(struct control *c, struct reduce *r);
 void reduce_watch(struct control *c, struct reduce *r);
 
 /* reduce_source.c */
+/* All of them for the first time. */
+void reduce_locate_all(struct control *c, struct reduce *r);
 void reduce_locate(struct control *c, struct reduce_source *s);
+/* The others that a LOCATE names, as it is about to leave. */
+void reduce_fill_locate(struct control *c, struct call *call);
 /* It is not asked for any more. */
 void reduce_unlocate(struct control *c, struct reduce_source *s);
 /* The directory stops to look for what that LOCATE has asked for, if it does. */
@@ -248,8 +254,8 @@ void reduce_forget(struct control *c, const struct object_id *id, uint64_t reque
 bool reduce_reachable(struct control *c, uint32_t node);
 
 /* reduce_seat.c */
-/* Up to how many bytes it pays to have the values of so many sources come here. */
-uint32_t reduce_value_max(const struct control *c, uint32_t num);
+/* Up to how many bytes it pays to add up num sources here, where so many values come in. */
+uint32_t reduce_value_max(const struct control *c, uint32_t num, uint32_t values);
 /* All sources have answered once: makes the tree. */
 void reduce_plan(struct control *c, struct reduce *r);
 /* Seats sources, and tells the nodes. */

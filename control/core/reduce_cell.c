@@ -184,7 +184,8 @@ void reduce_tell_all(struct control *c, struct reduce *r)
 void reduce_beat(struct control *c, struct reduce *r)
 {
 	for (uint32_t i = 0; i < r->count; i++)
-		if (r->source[i].state != SOURCE_KNOWN && r->source[i].call == NULL)
+		if (r->source[i].state != SOURCE_KNOWN && r->source[i].call == NULL &&
+		    !r->source[i].with)
 			reduce_locate(c, &r->source[i]);
 	if (r->state < REDUCE_COMMITTING)
 		reduce_look_again(c, r);

@@ -160,9 +160,10 @@ static uint32_t reduce_degree(const struct control *c, const struct reduce *r)
 
 /* A tree's nodes are told what to build, and its result is agreed to (reduce_commit.c): a request
  * and an answer each. */
-uint32_t reduce_value_max(const struct control *c, uint32_t num)
+uint32_t reduce_value_max(const struct control *c, uint32_t num, uint32_t values)
 {
-	return (uint32_t)reduce_tree_value_max(num, OBJECT_INLINE_MAX, c->dataplane.chunk_bytes,
+	return (uint32_t)reduce_tree_value_max(num, values + 1, OBJECT_INLINE_MAX,
+					       c->dataplane.chunk_bytes,
 					       2 * c->directory.link.start_ns, reduce_link(c));
 }
 

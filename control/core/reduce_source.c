@@ -49,6 +49,107 @@ static bool reduce_size_holds(struct reduce *r, const struct message_got *got)
 	return true;
 }
 
+/* ---- several of one owner ------------------------------------------------------------------- */
+
+/* Whether source i is asked for with the one of its owner that is nearest before it; together[k]:
+ * how many source k is asked for with. */
+static bool reduce_joins(struct reduce *r, const uint32_t *owner, uint32_t *together, uint32_t i)
+{
+	uint32_t k = i;
+
+	while (k-- > 0 && owner[k] != owner[i]) {
+	}
+	if (k == UINT32_MAX || together[k] == MESSAGE_OTHERS_MAX)
+		return false;
+	together[i] = together[k] + 1;
+	r->source[k].next = i;
+	return true;
+}
+
+/* When all sources are needed, the directory's node that has several of them may add up their
+ * values: the first one's LOCATE names the others. */
+void reduce_locate_all(struct control *c, struct reduce *r)
+{
+	uint32_t owner[MESSAGE_SOURCES_MAX], together[MESSAGE_SOURCES_MAX], values = 0;
+
+	for (uint32_t i = 0; i < r->count; i++) {
+		struct reduce_source *s = &r->source[i];
+
+		owner[i] = control_shard(c, &s->id)->number;
+		together[i] = 0;
+		s->with = r->num == r->count && reduce_joins(r, owner, together, i);
+		values += !s->with && owner[i] != c->self->number;
+	}
+	r->value_max = reduce_value_max(c, r->num, values);
+	for (uint32_t i = 0; i < r->count; i++)
+		if (!r->source[i].with)
+			reduce_locate(c, &r->source[i]);
+}
+
+void reduce_fill_locate(struct control *c, struct call *call)
+{
+	struct message_get *m = &call->message.get;
+	const struct reduce_source *s = call->owner;
+	const struct reduce *r = s->reduce;
+
+	m->op = r->op;
+	m->dtype = r->dtype;
+	m->others = c->reduces.ids;
+	m->others_count = 0;
+	for (uint32_t i = s->next; i != REDUCE_NONE; i = r->source[i].next)
+		c->reduces.ids[m->others_count++] = r->source[i].id;
+}
+
+/* The others are asked for one by one. */
+static void reduce_part(struct control *c, struct reduce_source *s)
+{
+	struct reduce *r = s->reduce;
+
+	while (s->next != REDUCE_NONE) {
+		struct reduce_source *other = &r->source[s->next];
+
+		s->next = other->next;
+		other->next = REDUCE_NONE;
+		other->with = false;
+		reduce_locate(c, other);
+	}
+}
+
+/* Whether an answer says what was asked: all the others are in the sum that came, or none is, and
+ * all those are asked for one by one. */
+static bool reduce_fits(struct control *c, struct reduce_source *s, const struct message_got *got)
+{
+	const struct reduce *r = s->reduce;
+	uint32_t others = 0;
+
+	for (uint32_t i = s->next; i != REDUCE_NONE; i = r->source[i].next)
+		others++;
+	if (r->small && got->others == others)
+		return true;
+	reduce_part(c, s);
+	return got->others == 0;
+}
+
+/* The value that came was the sum with the others. Returns how many they are. */
+static uint32_t reduce_sum_others(struct reduce *r, struct reduce_source *s)
+{
+	uint32_t others = 0;
+
+	while (s->next != REDUCE_NONE) {
+		struct reduce_source *other = &r->source[s->next];
+
+		s->next = other->next;
+		other->next = REDUCE_NONE;
+		other->with = false;
+		other->state = SOURCE_KNOWN; /* but not where it is: its generation is 0 */
+		other->seat = 0;
+		others++;
+	}
+	if (r->state == REDUCE_LOCATING)
+		r->unanswered -= others;
+	return others;
+}
+
 /* ---- small ones ----------------------------------------------------------------------------- */
 
 static uint8_t *reduce_value(struct control *c, struct reduce *r)
@@ -95,6 +196,21 @@ static void reduce_small_done(struct control *c, struct reduce *r)
 	reduce_end(c, r, 0, "");
 }
 
+/* Values do not come along: they must all be streamed. */
+static void reduce_small_not(struct control *c, struct reduce *r)
+{
+	r->small = false;
+	for (uint32_t i = 0; i < r->count; i++) {
+		struct reduce_source *s = &r->source[i];
+
+		s->seat = REDUCE_NONE;
+		if (s->state != SOURCE_KNOWN || s->generation != 0)
+			continue;
+		s->state = SOURCE_ABSENT;
+		reduce_locate(c, s);
+	}
+}
+
 /* Adds a value to the sum. Returns true when that was the last one, and the reduce has ended. */
 static bool reduce_small(struct control *c, struct reduce *r, struct reduce_source *s,
 			 const struct message_got *got)
@@ -103,10 +219,8 @@ static bool reduce_small(struct control *c, struct reduce *r, struct reduce_sour
 	bool along = got->what == MESSAGE_GOT_VALUE && got->value_bytes == r->size;
 
 	if (r->size > 0 && (value == NULL || !along)) { /* nothing is there at once */
-		/* it does not come along: they must all be streamed */
-		for (uint32_t i = 0; i < r->count; i++)
-			r->source[i].seat = REDUCE_NONE;
-		r->small = false;
+		reduce_small_not(c, r);
+		reduce_part(c, s);
 		return false;
 	}
 	if (r->summed == r->num)
@@ -116,7 +230,8 @@ static bool reduce_small(struct control *c, struct reduce *r, struct reduce_sour
 	else if (r->size > 0)
 		reduce_combine(r->op, r->dtype, value, got->value, got->value_bytes);
 	s->seat = 0;
-	if (++r->summed < r->num)
+	r->summed += 1 + reduce_sum_others(r, s);
+	if (r->summed < r->num)
 		return false;
 	reduce_small_done(c, r);
 	return true;
@@ -209,12 +324,17 @@ static bool reduce_located(struct control *c, struct call *call, const struct me
 	switch (got->what) {
 	case MESSAGE_GOT_UNKNOWN:
 	case MESSAGE_GOT_WAIT:
+		reduce_part(c, s);
 		return reduce_absent(c, s, call);
 	case MESSAGE_GOT_HOLDER:
 	case MESSAGE_GOT_VALUE:
 		s->call = NULL;
 		if (!reduce_size_holds(r, got)) {
 			reduce_wrong_size(c, r, s, got);
+			return false;
+		}
+		if (!reduce_fits(c, s, got)) {
+			reduce_locate(c, s);
 			return false;
 		}
 		own = *got;
@@ -225,6 +345,7 @@ static bool reduce_located(struct control *c, struct call *call, const struct me
 		s->call = call;
 		return reduce_absent(c, s, call);
 	default: /* the directory is full: it is asked again, and others go on without this one */
+		reduce_part(c, s);
 		return reduce_absent(c, s, call);
 	}
 }

@@ -213,29 +213,29 @@ uint32_t reduce_tree_degree(uint32_t n, uint64_t size_bytes, uint64_t chunk_byte
 	return best;
 }
 
-static bool reduce_tree_slower(uint32_t n, uint64_t size_bytes, uint64_t chunk_bytes,
-			       uint64_t setup_ns, struct reduce_link link)
+static bool reduce_tree_slower(uint32_t n, uint32_t copies, uint64_t size_bytes,
+			       uint64_t chunk_bytes, uint64_t setup_ns, struct reduce_link link)
 {
 	uint32_t d = reduce_tree_degree(n, size_bytes, chunk_bytes, link);
-	double values =
-		(double)n * (double)size_bytes * 1e9 / (double)reduce_tree_known(link).bytes_per_s;
+	double values = (double)copies * (double)size_bytes * 1e9 /
+			(double)reduce_tree_known(link).bytes_per_s;
 
 	return values <=
 	       (double)setup_ns + (double)reduce_tree_time(n, d, size_bytes, chunk_bytes, link);
 }
 
 /* The tree's estimate bends down as the size grows, that of the values does not: they meet once. */
-uint64_t reduce_tree_value_max(uint32_t n, uint64_t most, uint64_t chunk_bytes, uint64_t setup_ns,
-			       struct reduce_link link)
+uint64_t reduce_tree_value_max(uint32_t n, uint32_t copies, uint64_t most, uint64_t chunk_bytes,
+			       uint64_t setup_ns, struct reduce_link link)
 {
 	uint64_t holds = 0, fails = most;
 
-	if (reduce_tree_slower(n, most, chunk_bytes, setup_ns, link))
+	if (reduce_tree_slower(n, copies, most, chunk_bytes, setup_ns, link))
 		return most;
 	while (fails - holds > 64) {
 		uint64_t size = (holds + fails) / 2;
 
-		if (reduce_tree_slower(n, size, chunk_bytes, setup_ns, link))
+		if (reduce_tree_slower(n, copies, size, chunk_bytes, setup_ns, link))
 			holds = size;
 		else
 			fails = size;

@@ -71,11 +71,11 @@ uint64_t reduce_tree_time(uint32_t n, uint32_t d, uint64_t size_bytes, uint64_t 
 uint32_t reduce_tree_degree(uint32_t n, uint64_t size_bytes, uint64_t chunk_bytes,
 			    struct reduce_link link);
 /*
- * The largest size, of most bytes at most, of which n values are added up at one node no later than
- * by the best tree: n S/B, as one link takes n - 1 of them and then gives the sum away, against
- * setup_ns and the estimate above. n in 1..REDUCE_TREE_MAX.
+ * The largest size, of most bytes at most, of which n objects are added up at one node no later
+ * than by the best tree: copies S/B, as so many times S pass its link, against setup_ns and the
+ * estimate above. n in 1..REDUCE_TREE_MAX.
  */
-uint64_t reduce_tree_value_max(uint32_t n, uint64_t most, uint64_t chunk_bytes, uint64_t setup_ns,
-			       struct reduce_link link);
+uint64_t reduce_tree_value_max(uint32_t n, uint32_t copies, uint64_t most, uint64_t chunk_bytes,
+			       uint64_t setup_ns, struct reduce_link link);
 
 #endif

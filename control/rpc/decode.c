@@ -5,6 +5,7 @@
 #include "decode.h"
 #include "internal/ipc.h"
 #include "internal/record.h"
+#include "internal/reduce.h"
 
 /* ---- a bounded allocator: what a message asks beyond it is refused ------------------------- */
 
@@ -131,14 +132,43 @@ static bool decode_have(const Rpc__Have *in, struct message_have *out)
 	       decode_text(&in->name, out->name, sizeof(out->name));
 }
 
-static bool decode_get(const Rpc__Get *in, struct message_get *out)
+/* Ids one after the other, copied to where they may lie. */
+static bool decode_ids(const ProtobufCBinaryData *in, struct decode_arena *a, uint32_t *count,
+		       const struct object_id **out)
 {
+	struct object_id *ids;
+
+	if (in->len % OBJECT_ID_BYTES != 0 || in->len / OBJECT_ID_BYTES > MESSAGE_SOURCES_MAX)
+		return false;
+	*count = (uint32_t)(in->len / OBJECT_ID_BYTES);
+	ids = decode_alloc(a, in->len);
+	if (ids == NULL)
+		return false;
+	if (in->len > 0)
+		memcpy(ids, in->data, in->len);
+	*out = ids;
+	return true;
+}
+
+/* A LOCATE may ask for several at once. */
+static bool decode_others(const Rpc__Get *in)
+{
+	return in->others.len == 0 || (in->why == MESSAGE_GET_LOCATE && reduce_op_valid(in->op) &&
+				       reduce_dtype_valid(in->dtype));
+}
+
+static bool decode_get(const Rpc__Get *in, struct decode_arena *a, struct message_get *out)
+{
+	out->op = in->op;
+	out->dtype = in->dtype;
 	out->generation = in->generation;
 	out->why = in->why;
 	out->value_max = in->value_max;
 	out->life = in->life;
 	return in->why < MESSAGE_GET_WHYS && in->value_max <= OBJECT_INLINE_MAX &&
 	       decode_id(&in->id, &out->id) && decode_node(in->failed, &out->failed) &&
+	       decode_others(in) && decode_ids(&in->others, a, &out->others_count, &out->others) &&
+	       out->others_count <= MESSAGE_OTHERS_MAX &&
 	       ((in->why != MESSAGE_GET_UNREACHED && in->why != MESSAGE_GET_ABSENT) ||
 		out->failed != MESSAGE_NODE_NONE);
 }
@@ -156,6 +186,7 @@ static bool decode_got(const Rpc__Got *in, struct message_got *out)
 	out->value = in->value.data;
 	out->value_bytes = (uint32_t)in->value.len;
 	out->spare = in->spare;
+	out->others = in->others;
 	if (in->what >= MESSAGE_GOT_WHATS || !decode_status(in->status) ||
 	    !decode_id(&in->id, &out->id) || !decode_node(in->holder, &out->holder) ||
 	    !decode_also(in->also, in->n_also, out->also, &out->also_count) ||
@@ -312,24 +343,6 @@ static bool decode_members(const Rpc__Members *in, struct decode_arena *a,
 
 /* ---- reduce --------------------------------------------------------------------------------- */
 
-/* Ids one after the other, copied to where they may lie. */
-static bool decode_ids(const ProtobufCBinaryData *in, struct decode_arena *a, uint32_t *count,
-		       const struct object_id **out)
-{
-	struct object_id *ids;
-
-	if (in->len % OBJECT_ID_BYTES != 0 || in->len / OBJECT_ID_BYTES > MESSAGE_SOURCES_MAX)
-		return false;
-	*count = (uint32_t)(in->len / OBJECT_ID_BYTES);
-	ids = decode_alloc(a, in->len);
-	if (ids == NULL)
-		return false;
-	if (in->len > 0)
-		memcpy(ids, in->data, in->len);
-	*out = ids;
-	return true;
-}
-
 static bool decode_reduce(const Rpc__Reduce *in, struct decode_arena *a, struct message_reduce *out)
 {
 	out->op = in->op;
@@ -473,7 +486,7 @@ static bool decode_body(const Rpc__Envelope *e, struct decode_arena *a, struct m
 		return decode_have(e->have, &m->have);
 	case RPC__ENVELOPE__BODY_GET:
 		m->kind = MESSAGE_GET;
-		return decode_get(e->get, &m->get);
+		return decode_get(e->get, a, &m->get);
 	case RPC__ENVELOPE__BODY_GOT:
 		m->kind = MESSAGE_GOT;
 		return decode_got(e->got, &m->got);

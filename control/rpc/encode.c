@@ -49,6 +49,9 @@ static void encode_get(const struct message_get *m, Rpc__Get *out)
 	out->why = m->why;
 	out->value_max = m->value_max;
 	out->life = m->life;
+	out->op = m->op;
+	out->dtype = m->dtype;
+	out->others = encode_bytes(m->others, (size_t)m->others_count * OBJECT_ID_BYTES);
 }
 
 static void encode_got(const struct message_got *m, Rpc__Got *out)
@@ -68,6 +71,7 @@ static void encode_got(const struct message_got *m, Rpc__Got *out)
 	out->status = m->status;
 	out->text = encode_text(m->text, sizeof(m->text));
 	out->spare = m->spare;
+	out->others = m->others;
 }
 
 static void encode_bury(const struct message_bury *m, Rpc__Bury *out)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -214,4 +215,45 @@ void cast_close(struct cast *c)
 uint64_t cast_sent(const struct cast *c)
 {
 	return c->w.nodes[0].counters.tx_chunk_bytes;
+}
+
+/* ---- reduces -------------------------------------------------------------------------------- */
+
+void cast_open_sources(struct cast *c, uint32_t nodes, uint32_t count, uint64_t size, uint64_t mbit)
+{
+	cast_open(c, nodes, size, mbit, 0);
+	for (uint32_t i = 0; i < count; i++)
+		cast_put_at(c, i, (uint8_t)(i + 1));
+	c->may_fail = true;
+	world_run(&c->w, 50 * WORLD_MS);
+}
+
+struct cast_getter {
+	struct cast *c;
+	uint32_t node;
+	uint8_t target;
+};
+
+static bool cast_sum_has_ended(void *context)
+{
+	const struct cast_getter *g = context;
+	const struct cast_task *t = &g->c->task[g->node];
+
+	if (t->done && t->status == -ERESTART)
+		cast_begin(g->c, g->node, g->target);
+	return t->done;
+}
+
+void cast_sum_ends(struct cast *c, uint32_t node, uint8_t target)
+{
+	struct cast_getter g = {c, node, target};
+
+	assert_true(world_until(&c->w, 20 * WORLD_S, cast_sum_has_ended, &g) != UINT64_MAX);
+	assert_int_equal(c->task[node].status, 0);
+}
+
+void cast_kill(struct cast *c, uint32_t node)
+{
+	full_kill_control(&c->g.full[node]);
+	full_kill_dataplane(&c->g.full[node]);
 }

@@ -39,6 +39,12 @@ void cast_put(struct cast *c, uint8_t id);
 /* A node asks for the sum of num of the count objects first, first + 1, ...; it may get it then. */
 void cast_reduce(struct cast *c, uint32_t node, uint8_t target, uint8_t first, uint32_t count,
 		 uint32_t num);
+/* Opens them with an object of that size at each of the first count nodes: 1, 2, 3, ... */
+void cast_open_sources(struct cast *c, uint32_t nodes, uint32_t count, uint64_t size,
+		       uint64_t mbit);
+/* Until the node that has begun to get a sum has it, though the sum may begin again. */
+void cast_sum_ends(struct cast *c, uint32_t node, uint8_t target);
+void cast_kill(struct cast *c, uint32_t node);
 /* One node asks; it has all of it, or was told why not, when its task is done. */
 void cast_begin(struct cast *c, uint32_t node, uint8_t id);
 bool cast_all_done(void *cast);

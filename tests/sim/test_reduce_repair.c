@@ -5,8 +5,6 @@
  * somebody notices, and little else, whichever node it is. Only a coordinator's death must be known
  * for certain.
  */
-#include <errno.h>
-
 #include "cast.h"
 #include "peek.h"
 
@@ -21,27 +19,13 @@ enum { SOURCES = 6, NEEDED = 5, CALLER = 6, NODES = 7, TARGET = 40 };
 #define NOTICE_NS  (100 * WORLD_MS) /* part.c, reduce_watch.c */
 #define CERTAIN_NS (850 * WORLD_MS) /* docs/architecture.md, Members */
 
-static bool has_ended(void *context)
-{
-	struct cast *c = context;
-	struct cast_task *t = &c->task[CALLER];
-
-	if (t->done && t->status == -ERESTART)
-		cast_begin(c, CALLER, TARGET);
-	return t->done;
-}
-
 /* The time from the request to the end when a node dies half way; CALLER: none does. */
 static uint64_t reduce_without(uint32_t victim, uint32_t *coordinator)
 {
 	static struct cast c;
 	uint64_t took;
 
-	cast_open(&c, NODES, SIZE, MBIT, 0);
-	for (uint32_t i = 0; i < NEEDED; i++)
-		cast_put_at(&c, i, (uint8_t)(i + 1));
-	c.may_fail = true;
-	world_run(&c.w, 50 * WORLD_MS);
+	cast_open_sources(&c, NODES, NEEDED, SIZE, MBIT);
 	took = world_now(&c.w);
 	cast_reduce(&c, CALLER, TARGET, 1, SOURCES, NEEDED);
 	*coordinator = peek_coordinator(c.g.full[CALLER].core);
@@ -50,11 +34,9 @@ static uint64_t reduce_without(uint32_t victim, uint32_t *coordinator)
 	cast_begin(&c, CALLER, TARGET);
 	if (victim != CALLER) {
 		world_run(&c.w, took + WIRE_NS / 2 - world_now(&c.w));
-		full_kill_control(&c.g.full[victim]);
-		full_kill_dataplane(&c.g.full[victim]);
+		cast_kill(&c, victim);
 	}
-	assert_true(world_until(&c.w, 20 * WORLD_S, has_ended, &c) != UINT64_MAX);
-	assert_int_equal(c.task[CALLER].status, 0);
+	cast_sum_ends(&c, CALLER, TARGET);
 	took = world_now(&c.w) - took;
 	cast_close(&c);
 	return took;

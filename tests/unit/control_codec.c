@@ -2,6 +2,7 @@
 /* Messages as bytes and back: nothing lost, and nothing taken that does not hold. */
 #include "control_test.h"
 #include "internal/ipc.h"
+#include "internal/reduce.h"
 #include "rpc/mailbox.h"
 
 static uint8_t arena[MAILBOX_ARENA_BYTES] __attribute__((aligned(64)));
@@ -131,7 +132,11 @@ static struct message sample(uint32_t kind)
 		memset(m.have.name, 'n', OBJECT_NAME_MAX);
 		break;
 	case MESSAGE_GET:
-		m.get = (struct message_get){id, 7, 0, MESSAGE_GET_ABSENT, 1024, UINT64_MAX};
+		m.get = (struct message_get){.id = id,
+					     .generation = 7,
+					     .why = MESSAGE_GET_ABSENT,
+					     .value_max = 1024,
+					     .life = UINT64_MAX};
 		break;
 	case MESSAGE_GOT:
 		m.got = (struct message_got){.id = id,
@@ -142,7 +147,8 @@ static struct message sample(uint32_t kind)
 					     .holder = 1023,
 					     .also_count = MESSAGE_UPSTREAMS_MAX - 1,
 					     .also = {1023, 0, 5},
-					     .departed = 9};
+					     .departed = 9,
+					     .others = 3};
 		strcpy(m.got.name, "a name");
 		break;
 	case MESSAGE_STREAM:
@@ -256,6 +262,43 @@ static void fields_survive(void **state)
 	}
 }
 
+static int refused(struct message *m)
+{
+	struct message back;
+	size_t length = encode(m);
+
+	assert_true(length > 0);
+	return codec_decode(bytes, length, arena, &back);
+}
+
+static void a_locate_may_name_several(void **state)
+{
+	struct message m = sample(MESSAGE_GET), back;
+
+	fill();
+	m.get.why = MESSAGE_GET_LOCATE;
+	m.get.op = REDUCE_MAX;
+	m.get.dtype = REDUCE_BF16;
+	m.get.others = sources;
+	m.get.others_count = MESSAGE_OTHERS_MAX;
+	assert_int_equal(codec_decode(bytes, encode(&m), arena, &back), 0);
+	assert_int_equal(back.get.op, REDUCE_MAX);
+	assert_int_equal(back.get.dtype, REDUCE_BF16);
+	assert_int_equal(back.get.others_count, MESSAGE_OTHERS_MAX);
+	assert_memory_equal(back.get.others, sources, MESSAGE_OTHERS_MAX * OBJECT_ID_BYTES);
+	m.get.others_count++;
+	assert_int_equal(refused(&m), -EBADMSG);
+	m.get.others_count--;
+	m.get.op = 0;
+	assert_int_equal(refused(&m), -EBADMSG);
+	m.get.op = REDUCE_SUM;
+	m.get.dtype = REDUCE_DTYPE_END;
+	assert_int_equal(refused(&m), -EBADMSG);
+	m.get.dtype = REDUCE_F32;
+	m.get.why = MESSAGE_GET_FIRST;
+	assert_int_equal(refused(&m), -EBADMSG);
+}
+
 static void truncated_bytes_are_refused(void **state)
 {
 	fill();
@@ -269,15 +312,6 @@ static void truncated_bytes_are_refused(void **state)
 		assert_int_equal(codec_decode(bytes, 0, arena, &back), -EBADMSG);
 		assert_int_equal(codec_decode(bytes, length - 1, arena, &back), -EBADMSG);
 	}
-}
-
-static int refused(struct message *m)
-{
-	struct message back;
-	size_t length = encode(m);
-
-	assert_true(length > 0);
-	return codec_decode(bytes, length, arena, &back);
 }
 
 #define REFUSED(KIND, FIELD, VALUE)                      \
@@ -445,6 +479,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_kind_round_trips),
 		cmocka_unit_test(fields_survive),
+		cmocka_unit_test(a_locate_may_name_several),
 		cmocka_unit_test(truncated_bytes_are_refused),
 		cmocka_unit_test(fields_out_of_bounds_are_refused),
 		cmocka_unit_test(garbage_is_refused),

@@ -91,23 +91,6 @@ static void small_values_come_inline(void **state)
 	assert_memory_equal(a->got.value, value, sizeof(value));
 }
 
-static void have_value(struct fixture *f, uint32_t node, uint8_t id, uint32_t bytes)
-{
-	static const uint8_t value[65536];
-	struct message m = {.kind = MESSAGE_HAVE};
-
-	m.have = (struct message_have){.id = id_of(id),
-				       .generation = 7,
-				       .size = bytes,
-				       .chunk_bytes = 1408,
-				       .state = MESSAGE_COPY_COMPLETE,
-				       .upstream = MESSAGE_NODE_NONE,
-				       .value = value,
-				       .value_bytes = bytes,
-				       .has_value = 1};
-	assert_int_equal(send(f, node, &m)->reply.status, 0);
-}
-
 /* 200 Mbit/s: four values of 64 KiB from one node take longer than a chain. */
 static void slow_link(struct fixture *f)
 {
@@ -149,69 +132,6 @@ static void a_value_goes_out_when_nobody_can_stream(void **state)
 	directory_node_down(&f->d, 0);
 	for (uint32_t i = 1; i < 6; i++)
 		assert_int_equal(get_first(f, i, 1)->got.what, MESSAGE_GOT_VALUE);
-}
-
-/* A LOCATE of node 5. */
-static const struct message_got *locate(struct fixture *f, uint8_t id, uint32_t value_max)
-{
-	struct message m = {.kind = MESSAGE_GET};
-
-	m.get = (struct message_get){.id = id_of(id),
-				     .failed = MESSAGE_NODE_NONE,
-				     .why = MESSAGE_GET_LOCATE,
-				     .value_max = value_max};
-	return &send(f, 5, &m)->got;
-}
-
-static void who_locates_says_which_values_it_wants(void **state)
-{
-	struct fixture *f = *state;
-	const struct message_got *got;
-
-	have_value(f, 0, 1, 65536);
-	got = locate(f, 1, 65536);
-	assert_int_equal(got->what, MESSAGE_GOT_VALUE);
-	assert_int_equal(got->value_bytes, 65536);
-	got = locate(f, 1, 65535);
-	assert_int_equal(got->what, MESSAGE_GOT_HOLDER);
-	assert_int_equal(got->holder, 0);
-	assert_int_equal(got->value_bytes, 0);
-	/* nobody else has it any more: then it comes, however large */
-	directory_node_down(&f->d, 0);
-	got = locate(f, 1, 0);
-	assert_int_equal(got->what, MESSAGE_GOT_VALUE);
-	assert_int_equal(got->holder, MESSAGE_NODE_NONE);
-}
-
-/* One that is being written is waited for when its value will do; a larger one can be streamed. */
-static void a_located_value_comes_when_it_is_complete(void **state)
-{
-	struct fixture *f = *state;
-
-	assert_int_equal(locate(f, 1, 1024)->what, MESSAGE_GOT_UNKNOWN);
-	assert_int_equal(have(f, 0, 1, 7, 1024, MESSAGE_COPY_CREATING, true), 0);
-	assert_int_equal(f->out_count, 1); /* the answer to 0 */
-	assert_int_equal(locate(f, 1, 1023)->what, MESSAGE_GOT_HOLDER);
-	have_value(f, 0, 1, 1024);
-	assert_int_equal(f->out_count, 2);
-	assert_int_equal(f->out[1].m.got.what, MESSAGE_GOT_VALUE);
-	/* a value that the directory could not keep is streamed */
-	assert_int_equal(have(f, 0, 2, 7, 1024, MESSAGE_COPY_COMPLETE, true), 0);
-	assert_int_equal(locate(f, 2, 1024)->what, MESSAGE_GOT_HOLDER);
-}
-
-/* An answer that cannot be sent tells nobody that he waits: he asks again, or has gone. */
-static void who_is_not_told_does_not_wait(void **state)
-{
-	struct fixture *f = *state;
-
-	f->blocked = true;
-	locate(f, 1, 1024);
-	get_first(f, 4, 1);
-	assert_int_equal(f->d.entries.used, 0);
-	f->blocked = false;
-	locate(f, 1, 1024);
-	assert_int_equal(f->d.entries.used, 1);
 }
 
 /* The second object of a size finds the tree that the first would have needed, level by level. */
@@ -482,8 +402,6 @@ static void pages_of_holders(void **state)
 	assert_int_equal(send(f, 1, &m)->objects.objects[0].holders, 0);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
 /* What is left of an object, node after node, as one of them asks. */
 static void parts_are_named_when_the_rest_is_dead(void **state)
 {
@@ -547,9 +465,6 @@ int main(void)
 		TEST(small_values_come_inline),
 		TEST(values_are_handed_on_when_that_is_faster),
 		TEST(a_value_goes_out_when_nobody_can_stream),
-		TEST(who_locates_says_which_values_it_wants),
-		TEST(a_located_value_comes_when_it_is_complete),
-		TEST(who_is_not_told_does_not_wait),
 		TEST(start_ups_make_trees),
 		TEST(late_askers_get_complete_and_little_used_holders),
 		TEST(create_of_an_existing_id_fails),

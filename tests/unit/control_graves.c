@@ -106,8 +106,6 @@ static void absent_is_the_copy_that_was_booked(void **state)
 	assert_int_equal(get_first(f, 2, 1)->got.holder, 0);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {

@@ -96,6 +96,49 @@ static void small_ones_are_added_up_by_the_directory(void **state)
 	world_free(w);
 }
 
+static uint64_t messages(const struct world *w)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < w->nodes; i++)
+		sum += control_counters(w->node[i].core)->messages_out;
+	return sum;
+}
+
+/* Those of one owner come as one: 32 sources on 4 nodes take few messages. Late ones come by
+ * themselves, and what the directory has no room for is streamed, whoever was added up before. */
+static void small_ones_of_one_owner_come_together(void **state)
+{
+	for (uint32_t k = 0; k < 12; k++) {
+		struct world *w = world_new(4, 1, STORE, true);
+		uint32_t count = 32, late = k % 3;
+		uint64_t before;
+
+		if (k >= 6) /* of each owner's about eight values a few stay out */
+			for (uint32_t i = 0; i < 4; i++) {
+				world_kill_control(w, i);
+				w->config.inline_bytes = (4 + k / 2) * 1024;
+				world_start_control(w, i);
+			}
+		for (uint32_t i = 0; i < 4; i++)
+			assert_int_equal(world_open(w, i), 0);
+		for (uint32_t i = late; i < count; i++)
+			put_source(w, i % 4, i, 1024);
+		world_run(w, WORLD_SECOND);
+		before = messages(w);
+		assert_int_equal(reduce_by(w, 1, count, count, UINT64_MAX), 0);
+		if (k == 0) {
+			assert_int_equal(get_sum(w, 1, 1024, all_of(count)), 0);
+			assert_in_range(messages(w) - before, 1, 24);
+		}
+		for (uint32_t i = 0; i < late; i++)
+			put_source(w, i % 4, i, 1024);
+		for (uint32_t i = 0; i < 4; i++)
+			assert_int_equal(get_sum(w, i, 1024, all_of(count)), 0);
+		world_free(w);
+	}
+}
+
 /* A source of which the directory cannot even note that it is looked for is a missing one. */
 static void a_full_directory_stops_nobody_else(void **state)
 {
@@ -405,6 +448,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(small_ones_are_added_up_by_the_directory),
+		cmocka_unit_test(small_ones_of_one_owner_come_together),
 		cmocka_unit_test(a_full_directory_stops_nobody_else),
 		cmocka_unit_test(large_ones_meet_in_a_tree),
 		cmocka_unit_test(several_on_one_node_are_combined_there),

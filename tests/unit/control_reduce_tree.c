@@ -135,8 +135,8 @@ static void values_pay_up_to_a_size(void **state)
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
 		uint64_t setup = known[i].setup_ns;
-		uint64_t limit =
-			reduce_tree_value_max(known[i].n, 65536, 1408, setup, known[i].link);
+		uint64_t limit = reduce_tree_value_max(known[i].n, known[i].n, 65536, 1408, setup,
+						       known[i].link);
 
 		assert_in_range(limit, known[i].least, known[i].most);
 		for (uint64_t size = 64; size <= 65536; size += 64) {

@@ -155,6 +155,25 @@ static inline int have(struct fixture *f, uint32_t node, uint8_t id, uint64_t ge
 	return a->reply.status;
 }
 
+/* Complete, and kept by the directory as well: bytes of 5. */
+static inline void have_value(struct fixture *f, uint32_t node, uint8_t id, uint32_t bytes)
+{
+	static uint8_t value[65536];
+	struct message m = {.kind = MESSAGE_HAVE};
+
+	memset(value, 5, sizeof(value));
+	m.have = (struct message_have){.id = id_of(id),
+				       .generation = 7,
+				       .size = bytes,
+				       .chunk_bytes = 1408,
+				       .state = MESSAGE_COPY_COMPLETE,
+				       .upstream = MESSAGE_NODE_NONE,
+				       .value = value,
+				       .value_bytes = bytes,
+				       .has_value = 1};
+	assert_int_equal(send(f, node, &m)->reply.status, 0);
+}
+
 static inline const struct message *get(struct fixture *f, uint32_t node, uint8_t id,
 					uint64_t generation, uint32_t failed, uint32_t why)
 {
@@ -184,6 +203,7 @@ static inline uint32_t sent_to(const struct fixture *f, uint32_t node)
 	return MESSAGE_NODE_NONE;
 }
 
-#define BIG (UINT64_C(4) << 20)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define BIG	   (UINT64_C(4) << 20)
 
 #endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Reduces of small objects over slow links: as values while these are faster, else in a tree, and
+ * never all of them through one link because they would fit a message. What a link carries is
+ * known from the puts alone.
+ */
+#include "cast.h"
+
+enum { CALLER = 0, TARGET = 40 };
+
+/* The time that the sum of so many of one object per node takes; one node may die meanwhile. */
+static uint64_t reduce_ns(uint32_t nodes, uint64_t size, uint64_t mbit, uint32_t num,
+			  uint64_t death_ns)
+{
+	static struct cast c;
+	uint64_t took;
+
+	cast_open_sources(&c, nodes, nodes, size, mbit);
+	took = world_now(&c.w);
+	cast_reduce(&c, CALLER, TARGET, 1, nodes, num);
+	cast_begin(&c, CALLER, TARGET);
+	if (death_ns > 0) {
+		world_run(&c.w, death_ns);
+		cast_kill(&c, nodes - 1);
+	}
+	cast_sum_ends(&c, CALLER, TARGET);
+	took = world_now(&c.w) - took;
+	cast_close(&c);
+	return took;
+}
+
+static void no_link_carries_all(void **state)
+{
+	static const struct {
+		uint32_t nodes;
+		uint64_t size, mbit;
+		double most; /* ms: with room; first connections are included */
+	} known[] = {
+		{4, 1024, 200, 1},   {8, 1024, 200, 2},	  {16, 1024, 75, 8},   {8, 16384, 200, 6},
+		{16, 16384, 75, 17}, {8, 65536, 200, 11}, {16, 65536, 75, 30},
+	};
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		uint64_t ns =
+			reduce_ns(known[i].nodes, known[i].size, known[i].mbit, known[i].nodes, 0);
+		double bound = (double)known[i].size * 8e3 / (double)known[i].mbit;
+
+		print_message("%u nodes, %u bytes, %u Mbit/s: %.2f ms, %.2f S/B\n", known[i].nodes,
+			      (unsigned)known[i].size, (unsigned)known[i].mbit, (double)ns / 1e6,
+			      (double)ns / bound);
+		assert_true((double)ns / 1e6 < known[i].most);
+	}
+}
+
+/* Whenever the one dies that is not needed: the others' sum is there. */
+static void one_may_die(void **state)
+{
+	for (uint32_t k = 1; k <= 16; k++) {
+		uint64_t ns = reduce_ns(6, k % 2 ? 65536 : 1024, 75, 5, k * WORLD_MS / 2);
+
+		assert_true(ns < 3 * WORLD_S);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(no_link_carries_all),
+		cmocka_unit_test(one_may_die),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
