@@ -16,6 +16,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
 from pathlib import Path
@@ -27,6 +28,7 @@ from lib import counters, network, nodes, process, state  # noqa: E402
 from lib.shell import build_dir, end_cleanly  # noqa: E402
 
 CLUSTER = ROOT / "scripts/cluster"
+TASK_S = 300  # a task is not waited for any longer
 PATIENCE_S = 60  # for what happens soon: to see that it happens at all, on the busiest machine
 
 
@@ -143,8 +145,11 @@ class Task:
                                    stdout=subprocess.PIPE, text=True)
 
     def heard(self):
+        late = threading.Timer(TASK_S, self.child.kill)
+        late.start()
         line = self.child.stdout.readline().strip()
-        assert line, "the task has died"
+        late.cancel()
+        assert line, f"the task has died, or was silent for {TASK_S} s"
         return line
 
     def expect(self, what):
