@@ -138,7 +138,8 @@ def a_reader_of_a_dead_creator():
 # ---- those who misbehave ------------------------------------------------------------------------
 
 # Requests of every kind, with fields that are nearly right or not at all, over connections that
-# come and go, of which some never read; pins full of rubbish, and own buffers too.
+# come and go, of which some never read; descriptors that nobody asked for; pins full of rubbish, and
+# own buffers too.
 ROGUE = """
 import mmap, os, random, socket, struct
 random.seed(SEED)
@@ -197,8 +198,12 @@ def life():
            + bytes(272))
   for _ in range(random.randrange(1, 3000 if deaf else 200)):
     s.settimeout(0.05)
-    s.send(request(random.randrange(OPS + 2)) if random.random() < 0.95
-           else os.urandom(random.randrange(1, 20000)))
+    packet = (request(random.randrange(OPS + 2)) if random.random() < 0.95
+              else os.urandom(random.randrange(1, 20000)))
+    if random.random() < 0.1:
+      socket.send_fds(s, [packet], [0, 1, 2])
+    else:
+      s.send(packet)
     if deaf:
       continue
     s.setblocking(False)
@@ -249,9 +254,14 @@ say(f"rounds {rounds > 2}")
 """
 
 
+def descriptors(cluster):
+    return len(os.listdir(f"/proc/{cluster.pid(0, 'control')}/fd"))
+
+
 def rubbish_at_the_socket(seconds=8):
     netlib.need_daemons()
     with Cluster(1, "--store", 64) as cluster:
+        before = descriptors(cluster)
         seed = int.from_bytes(os.urandom(4), "little")
         rogues = [Task(cluster, 0, f"SEED, SECONDS = {seed + i}, {seconds}\n" + ROGUE)
                   for i in range(2)]
@@ -271,6 +281,8 @@ def rubbish_at_the_socket(seconds=8):
             cluster.run(0, "sarissa", "rm", f"id:{json.loads(line)['id']}")
         netlib.wait_for(lambda: own_status(cluster, 0)["store_used"] < MIB, netlib.PATIENCE_S,
                         f"seed {seed}: the store is empty again")
+        netlib.wait_for(lambda: descriptors(cluster) <= before, netlib.PATIENCE_S,
+                        f"seed {seed}: as many descriptors as before")
     return f"{lives} connections, seed {seed}"
 
 
