@@ -166,7 +166,7 @@ def verdict(case, numbers, ours):
 
 
 def table(lines):
-    say(f"{'case':<28}{'system':<26}{'seconds':>10}{'ratio':>7}{'min':>7}{'max':>7}{'CPU':>6}{'CPU s':>7}"
+    say(f"{'case':<32}{'system':<26}{'seconds':>10}{'ratio':>7}{'min':>7}{'max':>7}{'CPU':>6}{'CPU s':>7}"
         f"{'other':>6}{'wire MB':>9}{'late S/B':>10}{'blocked s':>11}{'copies':>8}{'re-sent':>9}"
         f"{'runs':>6}  limits")
     for one in lines:
@@ -174,7 +174,7 @@ def table(lines):
         ratios = [number(one.get(key) if bound else None, ".3f")
                   for key in ("ratio", "ratio_min", "ratio_max")]
         late = one.get("late_share") if one.get("stagger_ms") else None
-        say(f"{one['case']:<28}{one['label']:<26}{one['seconds']:>10.6f}"
+        say(f"{one['case']:<32}{one['label']:<26}{one['seconds']:>10.6f}"
             f"{ratios[0]:>7}{ratios[1]:>7}{ratios[2]:>7}{percent(one['cpu_share']):>6}"
             f"{number(one.get('cpu_seconds'), '.2f'):>7}{percent(one.get('other_cpu_share')):>6}"
             f"{number(one['wire_bytes'] / 1e6 if 'wire_bytes' in one else None, '.1f'):>9}"
@@ -186,7 +186,7 @@ def table(lines):
 def show_cases(cases):
     for case in cases:
         limits = ", ".join(f"{key} <= {most:g}" for key, most in case.limits.items())
-        print(f"{case.name:<28}scripts/bench {case.command}" + (f"   [{limits}]" if limits else ""))
+        print(f"{case.name:<32}scripts/bench {case.command}" + (f"   [{limits}]" if limits else ""))
 
 
 def main(argv):
