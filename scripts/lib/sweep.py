@@ -27,7 +27,7 @@ def scenarios(swarm):
 
 
 def run_slice(swarm, scenario, wanted):
-    """Yields (seed, what is wrong). A seed that ends the program costs only itself."""
+    """Yields (seed, what is wrong). A seed that ends the program, or hangs, costs only itself."""
     while wanted:
         argv = [swarm, "--scenario", scenario, "--seed", str(wanted[0]), "--runs",
                 str(len(wanted))]
@@ -35,19 +35,22 @@ def run_slice(swarm, scenario, wanted):
             done = subprocess.run(argv, capture_output=True, text=True,
                                   timeout=RUN_SECONDS * len(wanted))
         except subprocess.TimeoutExpired:
-            if len(wanted) == 1:
-                yield wanted[0], f"not done in {RUN_SECONDS} s"
+            done = None
+        crash = done and CRASHED.search(done.stderr)
+        if crash or (done and done.returncode in (0, 1)):
+            yield from ((int(seed), text) for seed, text in BROKEN.findall(done.stderr))
+            if not crash:
                 return
+            yield int(crash[1]), f"ended with {done.returncode}"
+            wanted = range(int(crash[1]) + 1, wanted.stop)
+        elif len(wanted) > 1:  # one by one they tell which it is
             for seed in wanted:
                 yield from run_slice(swarm, scenario, range(seed, seed + 1))
             return
-        yield from ((int(seed), text) for seed, text in BROKEN.findall(done.stderr))
-        if done.returncode in (0, 1):
+        else:
+            yield wanted[0], (f"ended with {done.returncode}" if done
+                              else f"not done in {RUN_SECONDS} s")
             return
-        crash = CRASHED.search(done.stderr)
-        last = int(crash[1]) if crash else wanted[-1]
-        yield last, f"ended with {done.returncode}"
-        wanted = range(last + 1, wanted.stop)
 
 
 def run(build, wanted, only):
