@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Stands in the place of control beside a dataplane, and has it receive one object from each of
- * some senders (`packets --mode data`). Prints two JSON objects: what it asks for, {"chunk_bytes",
- * "chunks", "peers"}, and at the end {"taken", "wrong"}: objects that came whole, and chunks with
- * other bytes than were sent.
+ * some senders (`packets --mode data`, `senders`). Prints two JSON objects: what it asks for,
+ * {"chunk_bytes", "chunks", "peers"}, and at the end {"taken", "wrong"}: objects that came whole,
+ * and chunks with other bytes than were sent.
  */
 #include <arpa/inet.h>
 #include <errno.h>

@@ -24,12 +24,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "scripts"))
-from lib import counters, network, nodes, process, state  # noqa: E402
+from lib import counters, network, nodes, process, scenarios, state  # noqa: E402
 from lib.shell import build_dir, end_cleanly  # noqa: E402
 
 CLUSTER = ROOT / "scripts/cluster"
 TASK_S = 300  # a task is not waited for any longer
 PATIENCE_S = 60  # for what happens soon: to see that it happens at all, on the busiest machine
+SENDERS_IP = "10.77.200.1"  # in the switch, of those that stand beside a dataplane without control
 
 
 class Skip(Exception):
@@ -127,6 +128,27 @@ class Cluster:
         for node in range(self.count):
             for daemon in nodes.KINDS:
                 assert self.pid(node, daemon), f"{daemon} of node {node} has died"
+
+
+@contextlib.contextmanager
+def dataplane_alone(cluster, node, *options):
+    """A dataplane without control; neighbours find the senders in the switch."""
+    config = cluster.config
+    network.ip_batch(cluster.switch_netns(), [f"addr add {SENDERS_IP}/16 dev br0"])
+    rundir = state.node_dir(config, node)
+    rundir.mkdir(parents=True, exist_ok=True)
+    nodes.start(config, node, "dataplane", *options)
+    nodes.wait_dataplane(config, node, time.monotonic() + 20)
+    yield rundir
+
+
+def start_receiver(cluster, node, rundir, shape):
+    """What stands in the place of control, and what it asks for."""
+    receiver = cluster.start(node, scenarios.program("receiver"), "--rundir", rundir, "--from",
+                             SENDERS_IP, "--peers", shape["peers"], "--chunks", shape["chunks"],
+                             "--seconds", shape.get("seconds", 20), stdout=subprocess.PIPE,
+                             text=True)
+    return receiver, json.loads(receiver.stdout.readline())
 
 
 class Task:

@@ -24,7 +24,6 @@ from netlib import Cluster, nodes, state
 RATE_MBIT = 200
 STORE_MIB = 256
 TARGET, SOURCE = 1, 0  # nodes
-SENDERS_IP = "10.77.200.1"
 CREDIT_KIB = 1 << 20  # more than all objects: nothing waits for a grant
 
 
@@ -151,30 +150,16 @@ def both_nodes():
     return cluster, directory
 
 
-@contextlib.contextmanager
-def dataplane_alone(cluster, node):
-    """A dataplane without control; neighbours find the senders in the switch."""
-    config = cluster.config
-    network.ip_batch(cluster.switch_netns(), [f"addr add {SENDERS_IP}/16 dev br0"])
-    rundir = state.node_dir(config, node)
-    rundir.mkdir(parents=True, exist_ok=True)
-    nodes.start(config, node, "dataplane", "--credit", CREDIT_KIB)
-    nodes.wait_dataplane(config, node, time.monotonic() + 20)
-    yield rundir
-
-
 def with_receiver(name):
     """A scenario of valid DATA to a dataplane, with our receiver in the place of control."""
     expected = scenarios.load(name)
     with Cluster(1, "--store", STORE_MIB, "--vdev", args.vdev, daemons=False) as cluster, \
-            dataplane_alone(cluster, 0) as rundir:
+            netlib.dataplane_alone(
+                cluster, 0, "--credit", CREDIT_KIB) as rundir:
         shape = expected["receiver"]
-        receiver = cluster.start(0, scenarios.program("receiver"), "--rundir", rundir, "--from",
-                                 SENDERS_IP, "--peers", shape["peers"], "--chunks",
-                                 shape["chunks"], stdout=subprocess.PIPE, text=True)
-        asked = json.loads(receiver.stdout.readline())
+        receiver, asked = netlib.start_receiver(cluster, 0, rundir, shape)
         before, begin = cluster.counters(0), time.monotonic()
-        child = generate(cluster, 0, expected["traffic"][0], source=SENDERS_IP,
+        child = generate(cluster, 0, expected["traffic"][0], source=netlib.SENDERS_IP,
                          bytes=asked["chunk_bytes"], **shape)
         told = json.loads(receiver.communicate(timeout=60)[0])
         child.terminate()
