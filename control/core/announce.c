@@ -106,19 +106,20 @@ static bool objects_announced(struct control *c, struct call *call, const struct
 {
 	struct object *o = call->owner;
 	uint32_t slot = objects_slot(c, o);
+	int32_t status = answer->reply.status; /* no deadline: never NULL */
+	bool refused = status == -ESTALE || status == -ECANCELED;
 
-	/* No deadline: answer is never NULL. */
-	if (answer->reply.status != 0 && answer->reply.status != -ESTALE)
+	if (status != 0 && !refused)
 		return true; /* full: again later */
 	o->announce = NULL;
 	o->owner = call->node->number + 1;
 	o->owner_life = call->cookie;
 	c->objects.announcing--;
-	if (answer->reply.status == -ESTALE && o->combine) {
-		combine_refused(c, o->combine);
-	} else if (answer->reply.status == -ESTALE && call->message.have.made) {
+	if (refused && o->combine) {
+		combine_refused(c, o->combine, status);
+	} else if (refused && call->message.have.made) {
 		objects_announce(c, slot); /* it is complete by now, as any other */
-	} else if (answer->reply.status == -ESTALE) {
+	} else if (refused) {
 		objects_kill(c, slot, "the object was deleted: get it again");
 	} else {
 		guard_told(c, slot, answer->reply.guard);

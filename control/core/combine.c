@@ -3,6 +3,8 @@
 #include "internal/reduce.h"
 #include "state.h"
 
+#define COMBINE_ASK_NS UINT64_C(50000000)
+
 void combines_carve(struct combines *cs, struct arena *a, const struct control_config *config)
 {
 	pool_carve(&cs->pool, a, sizeof(struct combine), config->combines_max);
@@ -173,6 +175,7 @@ static void combine_orphan_fire(struct control *c, struct timer *t)
 
 static void combine_heard(struct control *c, struct combine *k)
 {
+	k->refused_ns = 0;
 	timers_set(&c->timers, &k->orphan, c->now_ns + c->config.orphan_ns, combine_orphan_fire);
 }
 
@@ -192,13 +195,29 @@ static void combine_seal(struct control *c, struct combine *k)
 
 static const char combine_anew[] = "its reduce begins again: get it again";
 
-void combine_refused(struct control *c, struct combine *k)
+static void combine_ask_fire(struct control *c, struct timer *t)
 {
-	if (k->done) /* perhaps the one who asked for it has agreed to it, and is about to say so */
-		timers_set(&c->timers, &k->orphan, c->now_ns + c->config.stall_ns,
-			   combine_orphan_fire);
-	else
+	struct combine *k = list_item(t, struct combine, orphan);
+
+	timers_set(&c->timers, t, k->refused_ns + c->config.stall_ns, combine_orphan_fire);
+	if (!k->sealed)
+		objects_announce(c, k->slot);
+}
+
+/* Perhaps the one who asked for it has agreed to it, and is about to say so; or asks another one to
+ * coordinate, who will know then. */
+void combine_refused(struct control *c, struct combine *k, int32_t status)
+{
+	uint64_t at_ns = c->now_ns + COMBINE_ASK_NS;
+
+	if (!k->done || status != -ESTALE) {
 		combine_give_up(c, k, false, combine_anew);
+		return;
+	}
+	if (k->refused_ns == 0)
+		k->refused_ns = c->now_ns;
+	if (at_ns < k->refused_ns + c->config.stall_ns)
+		timers_set(&c->timers, &k->orphan, at_ns, combine_ask_fire);
 }
 
 void combine_keep(struct control *c)

@@ -82,6 +82,7 @@ struct combine {
 	struct plan_sum sum;
 	uint64_t reduce, generation;
 	uint64_t size;
+	uint64_t refused_ns; /* when the directory knew nobody first; 0: it does */
 	uint32_t slot;
 	uint32_t chunk_bytes;
 	uint32_t count; /* parts so far */
@@ -109,8 +110,8 @@ void combine_finish(struct control *c, struct node *n, const struct message *m);
 
 /* BUFFER_DONE. */
 void combine_done(struct control *c, struct combine *k);
-/* Nobody coordinates it whom the directory knows. */
-void combine_refused(struct control *c, struct combine *k);
+/* Nobody coordinates it whom the directory knows (-ESTALE); or its reduce has begun again. */
+void combine_refused(struct control *c, struct combine *k, int32_t status);
 /* The object is taken away; the worker has lost its buffer. */
 void combine_killed(struct control *c, struct combine *k);
 void combine_stage_lost(struct control *c, struct combine *k);

@@ -100,8 +100,11 @@ static bool directory_have_generation(struct directory *d, uint32_t node, const 
 	struct copy *own = directory_copy(e, node);
 
 	if (have->made && have->generation != e->reserved) {
-		directory_reply(d, node, m->request, -ESTALE, e->generation,
-				"nobody coordinates its reduce here any more");
+		bool other = e->reserved != 0 || e->generation > have->generation;
+
+		directory_reply(d, node, m->request, other ? -ECANCELED : -ESTALE, e->generation,
+				other ? "its reduce has begun again"
+				      : "nobody coordinates its reduce here any more");
 		return false;
 	}
 	if (e->reserved && have->generation != e->reserved) {

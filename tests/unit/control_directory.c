@@ -455,6 +455,35 @@ static void who_waits_is_told_of_the_death(void **state)
 	assert_int_equal(f->out[0].m.got.what, MESSAGE_GOT_ORPHAN);
 }
 
+static int have_made(struct fixture *f, uint32_t node, uint64_t generation)
+{
+	struct message m = {.kind = MESSAGE_HAVE};
+
+	m.have = (struct message_have){.id = id_of(1),
+				       .generation = generation,
+				       .size = 100000,
+				       .chunk_bytes = 1408,
+				       .state = MESSAGE_COPY_CREATING,
+				       .upstream = MESSAGE_NODE_NONE,
+				       .made = true};
+	return send(f, node, &m)->reply.status;
+}
+
+/* Who makes a target for a coordinator that is gone may still be its result's only holder; not when
+ * another one makes it, or has made it. */
+static void a_target_of_a_lost_coordinator(void **state)
+{
+	struct fixture *f = *state;
+	struct object_id id = id_of(1);
+
+	assert_int_equal(have_made(f, 1, 5), -ESTALE);
+	assert_int_equal(directory_reserve(&f->d, &id, 7), 0);
+	assert_int_equal(have_made(f, 1, 5), -ECANCELED);
+	assert_int_equal(have_made(f, 2, 7), 0);
+	directory_unreserve(&f->d, &id);
+	assert_int_equal(have_made(f, 1, 5), -ECANCELED);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -479,6 +508,7 @@ int main(void)
 		TEST(pages_of_holders),
 		TEST(parts_are_named_when_the_rest_is_dead),
 		TEST(who_waits_is_told_of_the_death),
+		TEST(a_target_of_a_lost_coordinator),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
