@@ -64,16 +64,6 @@ class Trial:
                     block.tofile(out)
             transfer.command(self.config, node, "put", name, path)
 
-    def find_owner(self):
-        """Who keeps the directory's entry of the name: its count rises with a probe."""
-        before = [entries(self.config, node) for node in range(NODES)]
-        transfer.command(self.config, 1, "put", self.name, "/dev/null")
-        time.sleep(1.5)
-        after = [entries(self.config, node) for node in range(NODES)]
-        transfer.command(self.config, 1, "rm", self.name)
-        risen = [node for node in range(NODES) if after[node] > before[node]]
-        self.owner = risen[0] if len(risen) == 1 else NODES - 1
-
     def begin(self):
         self.began = time.monotonic()
         if self.op != "broadcast":
@@ -137,13 +127,6 @@ class Trial:
         for name in names:
             with contextlib.suppress(Failure):
                 transfer.command(self.config, 1, "rm", name)
-
-
-def entries(config, node):
-    lines = subprocess.run([nodes.binary("cli"), "status", "--counters", "--json"], text=True,
-                           env=nodes.environment(config, node), capture_output=True).stdout
-    rows = [json.loads(line) for line in lines.splitlines()]
-    return next(row["control"]["entries"] for row in rows if "control" in row)
 
 
 # ---- faults: called when the collective is half-way --------------------------------------------
@@ -261,7 +244,8 @@ def everybody_up(config, node):
 def run_trial(args, config, op, fault, directory, number):
     trial = Trial(config, op, args.mib, directory, number)
     if FAULTS[fault] is kill_owner:
-        trial.find_owner()
+        keeper = transfer.keeper(config, trial.name)
+        trial.owner = NODES - 1 if keeper is None else keeper
     trial.prepare()
     if fault == "10 % loss":
         lossy(config, 10)

@@ -128,11 +128,13 @@ def killed_turn(args, system, one_turn, usual):
 
     row = one_turn(system, args, disturb)
     system.revive(args.kill)
+    keeper = transfer.keeper(system.config, system.target())  # who coordinated first
     alone = transfer.bound_seconds(args.size, args.rate)
     later = round((row["seconds"] - usual) / alone, 4)
-    say(f"  killed {args.kill}: {row['seconds']:.5f} s, {later:.3f} S/B later, sources {system.used}")
+    say(f"  killed {args.kill}: {row['seconds']:.5f} s, {later:.3f} S/B later, sources {system.used}, "
+        f"coordinator {keeper}")
     return row | {"killed": args.kill, "undisturbed_seconds": usual, "later_share": later,
-                  "sources": system.used}
+                  "sources": system.used, "coordinator": keeper}
 
 
 def kill_table(args, rows):

@@ -17,6 +17,7 @@ from .shell import ROOT, Failure, run, say
 
 CLUSTER = ROOT / "scripts/cluster"
 ETHERNET_BYTES = 14
+COUNTED_S = 1.5             # counters are as old as a second
 TCP_HEADERS = 20 + 20 + 12  # IPv4, TCP, time stamps
 
 
@@ -72,6 +73,28 @@ def command(config, node, *argv, timeout=600):
     if done.returncode:
         raise Failure(f"node {node}: sarissa {argv[0]}: {done.stderr.strip()}")
     return done.stdout
+
+
+def entries(config):
+    """Objects in each node's part of the directory."""
+    rows = [[json.loads(line) for line in command(config, node, "status", "--counters",
+                                                  "--json").splitlines()]
+            for node in range(config["nodes"])]
+    return [next(row["control"]["entries"] for row in of_node if "control" in row)
+            for of_node in rows]
+
+
+def keeper(config, name):
+    """The node that keeps the directory's entry of a name that nobody has: its count rises with a
+    probe. None: others came or went at the same time."""
+    time.sleep(COUNTED_S)
+    before = entries(config)
+    command(config, 1, "put", name, "/dev/null")
+    time.sleep(COUNTED_S)
+    after = entries(config)
+    command(config, 1, "rm", name)
+    risen = [node for node, count in enumerate(after) if count > before[node]]
+    return risen[0] if len(risen) == 1 else None
 
 
 def daemons_cpu(config):
