@@ -70,12 +70,20 @@ static void device_choose(const struct options *o, struct port *p,
 	conf->intr_conf.rxq = p->rx_interrupt;
 }
 
+/* With fewer of AF_XDP than it has buffers, packets are dropped while there is room for them. */
+static uint16_t device_descriptors(enum port_kind kind)
+{
+	if (kind == PORT_TAP)
+		return DESCRIPTORS_TAP;
+	return kind == PORT_AF_XDP ? PORT_XDP_FILL : DESCRIPTORS;
+}
+
 static int device_setup_queue(const struct options *o, struct port *p, unsigned i)
 {
 	char name[32];
 	int known[PORT_QUEUES_MAX];
 	struct port_queue *q = &p->queue[i];
-	uint16_t rx = p->kind == PORT_TAP ? DESCRIPTORS_TAP : DESCRIPTORS, tx = DESCRIPTORS;
+	uint16_t rx = device_descriptors(p->kind), tx = DESCRIPTORS;
 	rte_eth_dev_adjust_nb_rx_tx_desc(q->device, &rx, &tx);
 	snprintf(name, sizeof(name), "packets%u", i);
 	q->pool = pool_create(name, p->kind, p->mtu, rx, tx);

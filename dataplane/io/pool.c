@@ -7,9 +7,8 @@
 #include "ether.h"
 
 enum {
-	CACHE = 128,	 /* buffers, per core */
-	IN_HAND = 2048,	 /* buffers a worker may hold: bursts, hand-over, capture */
-	XDP_FILL = 2048, /* buffers the driver gives to the kernel at the start */
+	CACHE = 128,	/* buffers, per core */
+	IN_HAND = 2048, /* buffers a worker may hold: bursts, hand-over, capture */
 	XDP_HEADROOM = 256,
 	LINES = 64,
 	PAGE = 4096,
@@ -52,7 +51,7 @@ struct rte_mempool *pool_create(const char *name, enum port_kind kind, uint16_t 
 				unsigned rx_descs, unsigned tx_descs)
 {
 	if (kind == PORT_AF_XDP)
-		return pool_create_xdp(name, mtu, XDP_FILL + tx_descs + IN_HAND - 1);
+		return pool_create_xdp(name, mtu, PORT_XDP_FILL + tx_descs + IN_HAND - 1);
 	unsigned room = RTE_PKTMBUF_HEADROOM + ETHER_HEADER + mtu + 8;
 	if (room < RTE_MBUF_DEFAULT_BUF_SIZE)
 		room = RTE_MBUF_DEFAULT_BUF_SIZE;

@@ -23,7 +23,10 @@ enum port_payload {
 	PAYLOAD_DMA,   /* a card reads the chained segment later; it must lie in the store */
 };
 
-enum { PORT_QUEUES_MAX = PORT_SPEC_QUEUES_MAX };
+enum {
+	PORT_QUEUES_MAX = PORT_SPEC_QUEUES_MAX,
+	PORT_XDP_FILL = 2048, /* buffers that the af_xdp driver gives to the kernel at the start */
+};
 
 /* A queue pair. Worker w of W serves the queues w, w + W, ... and sends on the first of them. */
 struct port_queue {
