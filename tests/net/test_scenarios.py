@@ -4,6 +4,7 @@
 with the right bytes, no state grows, each cause is counted under its own name.
 
 usage: test_scenarios.py [--vdev af_xdp|tap] [--only NAME...] [--longer FACTOR] [--soak SECONDS]
+                         [--pps N]     packets of valid DATA per second, not what data.json says
 environment: SCENARIOS_SOAK    the same as --soak
 """
 
@@ -33,6 +34,7 @@ def parse():
     parser.add_argument("--only", nargs="+", default=scenarios.names())
     parser.add_argument("--longer", type=float, default=1)
     parser.add_argument("--soak", type=float, default=float(os.environ.get("SCENARIOS_SOAK", 5)))
+    parser.add_argument("--pps", type=int)
     return parser.parse_args()
 
 
@@ -156,10 +158,12 @@ def with_receiver(name):
     with Cluster(1, "--store", STORE_MIB, "--vdev", args.vdev, daemons=False) as cluster, \
             netlib.dataplane_alone(
                 cluster, 0, "--credit", CREDIT_KIB) as rundir:
-        shape = expected["receiver"]
+        shape, traffic = expected["receiver"], expected["traffic"][0]
+        if args.pps and "pps" in traffic:
+            traffic["pps"] = args.pps
         receiver, asked = netlib.start_receiver(cluster, 0, rundir, shape)
         before, begin = cluster.counters(0), time.monotonic()
-        child = generate(cluster, 0, expected["traffic"][0], source=netlib.SENDERS_IP,
+        child = generate(cluster, 0, traffic, source=netlib.SENDERS_IP,
                          bytes=asked["chunk_bytes"], **shape)
         told = json.loads(receiver.communicate(timeout=60)[0])
         child.terminate()
