@@ -33,7 +33,7 @@ static void reconcile_later(struct control *c)
 
 void reconcile_begin(struct control *c)
 {
-	c->reconcile.calls = c->calls.count;
+	c->reconcile.swept = false;
 	reconcile_later(c);
 }
 
@@ -58,8 +58,9 @@ static bool reconcile_unclaimed(struct control *c, const struct node *n)
 	return false;
 }
 
-/* Whether a HAVE to that node is out that it may have had from an earlier life: when it is answered
- * or sent again, the object is told in this one. */
+/* Whether a HAVE to that node is out of an object that it may have been told of in an earlier life:
+ * when it is answered, the object is told in this one. It may have found no message slot, and be
+ * sent again after what we say now. */
 static bool reconcile_waits(const struct control *c, const struct node *n)
 {
 	list_each(l, after, &n->calls)
@@ -98,6 +99,10 @@ static void reconcile_fire(struct control *c, struct timer *t)
 
 	if (c->table == NULL)
 		return; /* an attach begins it */
+	if (done && !c->reconcile.swept) {
+		c->reconcile.swept = true;
+		c->reconcile.calls = c->calls.count;
+	}
 	if (done)
 		for (uint32_t i = 0; (n = reshard_next(c, &i)) != NULL; i++)
 			done &= reconcile_tell(c, n);

@@ -20,7 +20,9 @@ struct node;
 
 struct reconcile {
 	struct timer timer;
-	uint64_t calls; /* those up to this number may have been sent in an earlier life */
+	uint64_t calls; /* those up to this number tell what an earlier life had told, or all again
+			 */
+	bool swept;	/* all was told again, or is on its way */
 };
 
 /* All is being told again to some nodes. */
