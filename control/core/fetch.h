@@ -165,6 +165,7 @@ void fetch_stop(struct control *c, struct fetch *f);
 /* fetch_divide.c: who brings what */
 void fetch_divide(struct control *c, struct fetch *f);
 struct feed *fetch_feed_free(struct fetch *f);
+struct feed *fetch_feed_of(struct fetch *f, const struct node *holder);
 uint32_t fetch_feeds(const struct fetch *f);
 /* What has arrived, one bit per chunk. */
 const uint64_t *fetch_map(struct control *c, const struct fetch *f);
@@ -181,7 +182,7 @@ void fetch_leave(struct control *c, const struct fetch *f, const struct node *ho
 void fetch_let_go(struct control *c, struct fetch *f, struct feed *d);
 /* Whom the directory has booked for us; NULL: nobody. */
 struct node *fetch_offered(struct control *c, const struct message *answer);
-/* One more holder feeds it. */
+/* One more holder feeds it; marks of the feed are set before, for it may fail at once. */
 void fetch_take(struct control *c, struct fetch *f, struct feed *d, struct node *holder);
 
 /* fetch_home.c: back from a holder that feeds too many */

@@ -29,6 +29,14 @@ struct feed *fetch_feed_free(struct fetch *f)
 	return NULL;
 }
 
+struct feed *fetch_feed_of(struct fetch *f, const struct node *holder)
+{
+	for (int i = 0; i < FETCH_FEEDS; i++)
+		if (f->feed[i].holder == holder)
+			return &f->feed[i];
+	return NULL;
+}
+
 uint32_t fetch_feeds(const struct fetch *f)
 {
 	uint32_t count = 0;

@@ -35,14 +35,6 @@ void fetch_strays(struct control *c, struct feed *d)
 		home_later(c, d->fetch);
 }
 
-static struct feed *home_of(struct fetch *f, const struct node *holder)
-{
-	for (int i = 0; i < FETCH_FEEDS; i++)
-		if (f->feed[i].state != FEED_FREE && f->feed[i].holder == holder)
-			return &f->feed[i];
-	return NULL;
-}
-
 static void home_is_here(struct fetch *f)
 {
 	for (int i = 0; i < FETCH_FEEDS; i++)
@@ -53,22 +45,25 @@ static bool home_got(struct control *c, struct call *call, const struct message 
 {
 	struct fetch *f = call->owner;
 	struct node *holder = fetch_offered(c, answer);
-	struct feed *d = holder ? home_of(f, holder) : NULL;
+	struct feed *d = holder ? fetch_feed_of(f, holder) : NULL;
+	bool fed = d != NULL;
 
 	f->homing = NULL;
 	if (answer && answer->got.what == MESSAGE_GOT_FAILED && answer->got.status == -EALREADY)
 		home_is_here(f);
 	if (holder == NULL)
 		return false;
-	if (d) {
-		feed_query(c, d);
-	} else if (answer->got.generation == f->generation && (d = fetch_feed_free(f))) {
-		fetch_take(c, f, d, holder);
-	} else {
+	if (!fed && answer->got.generation == f->generation)
+		d = fetch_feed_free(f);
+	if (d == NULL) {
 		fetch_leave(c, f, holder);
 		return false;
 	}
 	d->home = true;
+	if (fed)
+		feed_query(c, d);
+	else
+		fetch_take(c, f, d, holder);
 	return false;
 }
 

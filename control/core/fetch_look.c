@@ -90,10 +90,10 @@ void fetch_take(struct control *c, struct fetch *f, struct feed *d, struct node 
 static void look_take(struct control *c, struct fetch *f, struct feed *d, struct node *holder,
 		      bool hedge)
 {
-	fetch_take(c, f, d, holder);
 	d->stands_in = look_silent(f) != NULL;
 	if (hedge)
 		fetch_strays(c, d);
+	fetch_take(c, f, d, holder);
 }
 
 static bool look_got(struct control *c, struct call *call, const struct message *answer)
@@ -201,14 +201,6 @@ void fetch_keep_backups(struct fetch *f, const struct message_got *got)
 	memcpy(f->backup, got->also, sizeof(f->backup));
 }
 
-static bool look_feeds(const struct fetch *f, const struct node *n)
-{
-	for (int i = 0; i < FETCH_FEEDS; i++)
-		if (f->feed[i].holder == n)
-			return true;
-	return false;
-}
-
 /* The directory does not answer either: without its booking from one who had all of it. */
 static void look_turn_to_backup(struct control *c, struct fetch *f)
 {
@@ -218,7 +210,7 @@ static void look_turn_to_backup(struct control *c, struct fetch *f)
 		struct node *n = peers_node(c, f->backup[i]);
 
 		f->backup[i] = MESSAGE_NODE_NONE;
-		if (n == NULL || n == c->self || look_feeds(f, n))
+		if (n == NULL || n == c->self || fetch_feed_of(f, n))
 			continue;
 		c->counters.hedges++;
 		look_take(c, f, d, n, true);
