@@ -25,7 +25,7 @@ static void calls_transmit(struct control *c, struct call *call)
 		objects_value(c, call->value_slot, &m->have);
 	if (m->kind == MESSAGE_COMBINE)
 		reduce_fill_message(c, call);
-	if (m->kind == MESSAGE_GET && m->get.why == MESSAGE_GET_LOCATE)
+	if (m->request & CALLS_LOCATE)
 		reduce_fill_locate(c, call);
 	reconcile_stamp(c, call->node, m);
 	if (m->kind == MESSAGE_COMMIT)

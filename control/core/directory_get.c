@@ -362,16 +362,17 @@ static void directory_get_home(struct directory *d, uint32_t node, const struct 
 
 	if (own && own->state == MESSAGE_COPY_PARTIAL && e->generation == m->get.generation)
 		home = directory_home(d, own, &strays);
-	if (strays && home == NULL && own->upstreams < MESSAGE_UPSTREAMS_MAX) {
-		directory_choose(d, e, &asker, &home);
-		if (home)
-			directory_feed(own, home);
-	}
 	if (strays && home) {
 		directory_answer_holder(d, own, home->node, m->request);
 		return;
 	}
-	directory_get_failed(d, node, m->request, &m->get.id, strays ? -EAGAIN : -EALREADY, "");
+	if (strays && own->upstreams < MESSAGE_UPSTREAMS_MAX)
+		directory_choose(d, e, &asker, &home);
+	if (strays && home)
+		directory_book(d, own, home, m->request);
+	else
+		directory_get_failed(d, node, m->request, &m->get.id, strays ? -EAGAIN : -EALREADY,
+				     "");
 }
 
 void directory_get(struct directory *d, uint32_t node, const struct message *m)

@@ -33,7 +33,7 @@ void serve_ended(struct control *c, struct serve *s)
 	plan_drop_edge(c, e);
 }
 
-static void serve_forget(struct control *c, struct object *o, const struct stage *head)
+void serve_end_stage(struct control *c, struct object *o, const struct stage *head)
 {
 	list_each(l, after, &o->serves)
 	{
@@ -48,12 +48,7 @@ static void serve_forget(struct control *c, struct object *o, const struct stage
 
 void serve_end_all(struct control *c, struct object *o)
 {
-	serve_forget(c, o, NULL);
-}
-
-void serve_end_stage(struct control *c, struct object *o, const struct stage *head)
-{
-	serve_forget(c, o, head);
+	serve_end_stage(c, o, NULL);
 }
 
 bool serve_any(const struct control *c, const struct object *o)
