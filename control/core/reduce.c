@@ -243,6 +243,12 @@ void reduce_end(struct control *c, struct reduce *r, int32_t status, const char 
 		reduce_free(c, r);
 }
 
+void reduce_fail(struct control *c, struct reduce *r, int32_t status, const char *text)
+{
+	directory_reserve(&c->directory, &r->by_id.id, UINT64_MAX);
+	reduce_end(c, r, status, text);
+}
+
 static void reduce_late(struct control *c, struct timer *t)
 {
 	struct reduce *r = list_item(t, struct reduce, deadline);
@@ -265,7 +271,7 @@ static void reduce_late(struct control *c, struct timer *t)
 	} else {
 		text_add(&text, "all sources are there, but their sum is not: wait longer");
 	}
-	reduce_end(c, r, -ETIMEDOUT, text.bytes);
+	reduce_fail(c, r, -ETIMEDOUT, text.bytes);
 }
 
 static void reduce_beat_fire(struct control *c, struct timer *t)

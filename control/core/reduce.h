@@ -223,6 +223,9 @@ void reduce_drop(struct control *c, struct reduce *r);
  * made: that ends first, or the directory would take the result for what was there before it. */
 void reduce_give_way(struct control *c, struct reduce *r);
 void reduce_end(struct control *c, struct reduce *r, int32_t status, const char *text);
+/* The same before anybody has all of it: what there is of it goes, and nothing is buried. On the
+ * other side of a cut it may have been decided, under an earlier generation. */
+void reduce_fail(struct control *c, struct reduce *r, int32_t status, const char *text);
 /* Answers the REDUCE: it goes on. */
 void reduce_accept(struct control *c, struct reduce *r);
 

@@ -142,7 +142,7 @@ static bool reduce_told(struct control *c, struct call *call, const struct messa
 			     ? " has no room for its part of the sum: delete objects there"
 		     : status == -EEXIST ? " has an object of the target's id: name another target"
 					 : " cannot build its part of the sum");
-	reduce_end(c, r, status, t.bytes);
+	reduce_fail(c, r, status, t.bytes);
 	return false;
 }
 

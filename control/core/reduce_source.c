@@ -30,7 +30,7 @@ static void reduce_wrong_size(struct control *c, struct reduce *r, const struct 
 		text_add_number(&t, reduce_dtype_bytes(r->dtype));
 		text_add(&t, ": name the right type");
 	}
-	reduce_end(c, r, -EINVAL, t.bytes);
+	reduce_fail(c, r, -EINVAL, t.bytes);
 }
 
 static bool reduce_size_holds(struct reduce *r, const struct message_got *got)

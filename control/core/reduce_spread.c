@@ -213,8 +213,8 @@ static void spread_force(struct control *c, struct reduce *r)
 		spread_tell(c, r, g);
 		return;
 	}
-	reduce_end(c, r, -ENOSPC,
-		   "no node could put the target together: delete objects, and reduce again");
+	reduce_fail(c, r, -ENOSPC,
+		    "no node could put the target together: delete objects, and reduce again");
 }
 
 /* The set is chosen: the stripes are kept as long as all are there and somebody needs them. Who has

@@ -47,7 +47,21 @@ static struct world *some_nodes(void)
 	return w;
 }
 
-static struct world *begin_alone(uint32_t flags)
+static void source_name(char name[8], uint32_t i)
+{
+	snprintf(name, 8, "s%u", i);
+}
+
+static void put_source(struct world *w, uint32_t node, uint32_t i)
+{
+	char name[8];
+
+	source_name(name, i);
+	assert_int_equal(world_put(w, node, 0, name, SIZE, i + 1), 0);
+}
+
+/* Only so many sources are there yet. */
+static struct world *begin_some(uint32_t sources, uint32_t flags, int64_t timeout_ns)
 {
 	const struct session_reduction how = {REDUCE_SUM, REDUCE_U32, NEEDED, SOURCES};
 	struct world *w = some_nodes();
@@ -55,12 +69,18 @@ static struct world *begin_alone(uint32_t flags)
 	for (uint32_t i = 0; i < SOURCES; i++) {
 		char name[8];
 
-		snprintf(name, sizeof(name), "s%u", i);
+		source_name(name, i);
 		ids[i] = world_id(name);
-		assert_int_equal(world_put(w, i, 0, name, SIZE, i + 1), 0);
+		if (i < sources)
+			put_source(w, i, i);
 	}
-	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, flags, -1), 0);
+	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, flags, timeout_ns), 0);
 	return w;
+}
+
+static struct world *begin_alone(uint32_t flags)
+{
+	return begin_some(SOURCES, flags, -1);
 }
 
 /* The same, and all but the coordinator want it. */
@@ -282,6 +302,33 @@ static void the_one_who_asked_dies(void **state)
 	world_free(w);
 }
 
+/* The one who asked is cut off while it is asked, and begins anew on its side: when its time is
+ * over it takes nothing along that the others have decided. */
+static void the_one_who_asked_is_cut_off(void **state)
+{
+	struct object_id used[SOURCES];
+	struct world *w = begin_some(NEEDED, 0, 5 * (int64_t)WORLD_SECOND);
+	const uint8_t *bytes;
+	uint64_t size;
+
+	assert_true(world_until(w, is_ready, NULL, WORLD_SECOND));
+	w->cut[CALLER] = true;
+	assert_int_equal(world_reduced(w, 0, 0, target, (int64_t)(20 * WORLD_SECOND), used),
+			 NEEDED);
+	world_run(w, 2 * WORLD_SECOND);
+	put_source(w, CALLER, NEEDED);
+	assert_int_equal(world_reduced(w, CALLER, 0, target, (int64_t)(20 * WORLD_SECOND), NULL),
+			 -ETIMEDOUT);
+	w->cut[CALLER] = false;
+	world_run(w, 3 * WORLD_SECOND);
+	for (uint32_t i = 0; i < NODES; i++) {
+		assert_int_equal(
+			world_fetch(w, i, 0, target, 2 * (int64_t)WORLD_SECOND, &bytes, &size), 0);
+		is_sum_of(bytes, used);
+	}
+	world_free(w);
+}
+
 /* No call is free at the coordinator when the one who asked must be: it is asked later, and nothing
  * is decided without it, nor taken for lost. */
 static void a_full_table_decides_nothing(void **state)
@@ -337,6 +384,7 @@ int main(void)
 		cmocka_unit_test(a_coordinator_of_stripes_dies),
 		cmocka_unit_test(a_coordinator_dies_in_the_middle),
 		cmocka_unit_test(the_one_who_asked_dies),
+		cmocka_unit_test(the_one_who_asked_is_cut_off),
 		cmocka_unit_test(a_full_table_decides_nothing),
 		cmocka_unit_test(stripes_without_anybody_come_to_an_end),
 	};
