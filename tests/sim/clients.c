@@ -34,20 +34,22 @@ static struct client_truth *truth_find(struct clients *c, uint32_t name, uint64_
 	return NULL;
 }
 
-void clients_open(struct clients *c, struct full_group *g, struct prng *draw)
+void clients_open(struct clients *c, struct full_group *g, struct prng *draw, bool wide)
 {
 	*c = (struct clients){.g = g, .draw = draw};
 	for (uint32_t i = 0; i < g->w->count; i++)
 		for (uint32_t k = 0; k < CLIENTS_PER_NODE; k++)
-			c->client[c->count++] = (struct client){.node = i, .pin = 3 + k};
+			c->client[c->count++] =
+				(struct client){.node = i, .pin = 3 + k, .wide = wide};
 }
 
 /* ---- requests ----------------------------------------------------------------------------- */
 
 static struct object_id client_id(const struct client *k)
 {
-	return (struct object_id){
-		.bytes = {[0] = (uint8_t)(k->name * 37 + 1), [5] = (uint8_t)k->name}};
+	return (struct object_id){.bytes = {[0] = (uint8_t)(k->name * 37 + 1),
+					    [5] = (uint8_t)k->name,
+					    [8] = k->wide ? (uint8_t)(k->name * 7 + 3) : 0}};
 }
 
 static struct session_request request_new(struct client *k, uint16_t op)
@@ -76,10 +78,17 @@ static void client_rest(struct clients *c, struct client *k)
 	k->final = false;
 }
 
+static uint64_t client_size(struct clients *c, const struct client *k)
+{
+	if (k->wide && k->name < CLIENTS_WIDE)
+		return prng_between(c->draw, CLIENTS_WIDE_MIN, CLIENTS_WIDE_MAX);
+	return prng_below(c->draw, 1ull << prng_between(c->draw, 0, 20));
+}
+
 static void client_create(struct clients *c, struct client *k)
 {
 	struct session_request r = request_new(k, SESSION_CREATE);
-	r.size = prng_below(c->draw, 1ull << prng_between(c->draw, 0, 20));
+	r.size = client_size(c, k);
 	r.pin = k->pin;
 	k->size = r.size;
 	k->written = 0;
@@ -406,7 +415,8 @@ void clients_crowd(struct clients *c)
 {
 	uint64_t gap = prng_chance(c->draw, 500000) ? 0 : prng_below(c->draw, 10 * WORLD_MS);
 	uint64_t at = now(c);
-	c->crowd_name = (uint32_t)prng_below(c->draw, CLIENTS_NAMES);
+	c->crowd_name = (uint32_t)prng_below(c->draw, c->client[0].wide ? (uint32_t)CLIENTS_WIDE
+									: CLIENTS_NAMES);
 	for (uint32_t i = 0; i < c->count; i++) {
 		struct client *k = &c->client[i];
 		if (k->state != CLIENT_IDLE)

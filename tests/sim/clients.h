@@ -9,7 +9,15 @@
 
 #include "splits.h"
 
-enum { CLIENTS_NAMES = 6, CLIENTS_PER_NODE = 2, CLIENTS_GENERATIONS = 512, CLIENTS_NODES_MAX = 16 };
+enum {
+	CLIENTS_NAMES = 6,
+	CLIENTS_WIDE = 2, /* of them, where there are any */
+	CLIENTS_PER_NODE = 2,
+	CLIENTS_GENERATIONS = 512,
+	CLIENTS_NODES_MAX = 16,
+	CLIENTS_WIDE_MIN = 15 << 20, /* bytes: two stripes from 16 MiB on, three from 24 */
+	CLIENTS_WIDE_MAX = 31 << 20,
+};
 
 enum client_state {
 	CLIENT_GONE, /* no session */
@@ -35,6 +43,7 @@ struct client {
 	int64_t timeout_ns;
 	bool crowd; /* at at_ns: gets crowd_name */
 	bool final; /* in the end: this get must succeed */
+	bool wide;  /* the first names are large objects, and each is at home at another worker */
 };
 
 /* What is known of one generation of a name. */
@@ -59,7 +68,7 @@ struct clients {
 	uint64_t puts, gets, bytes, deletes, failures;
 };
 
-void clients_open(struct clients *c, struct full_group *g, struct prng *draw);
+void clients_open(struct clients *c, struct full_group *g, struct prng *draw, bool wide);
 
 /* Everybody does what is due. Called every so often. */
 void clients_step(struct clients *c);

@@ -107,7 +107,8 @@ static void full_event(struct node *n, const struct record *event)
 {
 	struct full *f = full_of(n);
 	assert(f->events_count < FULL_EVENTS);
-	f->events[(f->events_head + f->events_count++) % FULL_EVENTS] = *event;
+	f->events[(f->events_head + f->events_count++) % FULL_EVENTS] =
+		(struct full_event){*event, n->worker};
 	full_wake(f, world_now(n->world) + f->group->latency_ns);
 }
 
@@ -116,35 +117,44 @@ static bool full_events(struct full *f)
 	bool any = f->events_count > 0;
 	struct message m;
 	while (f->core && f->events_count) {
-		struct record r = f->events[f->events_head];
+		struct full_event e = f->events[f->events_head];
+		const struct record *r = &e.record;
 		f->events_head = (f->events_head + 1) % FULL_EVENTS;
 		f->events_count--;
-		full_trace_event(f, &r);
-		if (r.op != EVENT_MSG && r.op != EVENT_MSG_SENT) {
-			control_event(f->core, 0, &r, world_now(f->n->world));
-		} else if (mailbox_event(&f->mailbox, &r, &m)) {
-			full_trace(f, "<-", r.msg.conn, &m);
-			control_message(f->core, r.msg.conn, &m, world_now(f->n->world));
+		full_trace_event(f, r);
+		if (r->op != EVENT_MSG && r->op != EVENT_MSG_SENT) {
+			control_event(f->core, e.worker, r, world_now(f->n->world));
+		} else if (mailbox_event(&f->mailbox, r, &m)) {
+			full_trace(f, "<-", r->msg.conn, &m);
+			control_message(f->core, r->msg.conn, &m, world_now(f->n->world));
 		}
+	}
+	return any;
+}
+
+static bool full_commands_of(struct full *f, uint32_t worker)
+{
+	struct record burst[FULL_BURST];
+	bool any = false;
+	unsigned got;
+	while (f->core && f->attached) {
+		got = control_commands(f->core, worker, burst, FULL_BURST);
+		if (!got && worker == 0)
+			got = mailbox_commands(&f->mailbox, burst, FULL_BURST);
+		if (!got)
+			break;
+		for (unsigned i = 0; i < got; i++)
+			node_command(full_worker(f, worker), &burst[i]);
+		any = true;
 	}
 	return any;
 }
 
 static bool full_commands(struct full *f)
 {
-	struct record burst[FULL_BURST];
 	bool any = false;
-	unsigned got;
-	while (f->core && f->attached) {
-		got = control_commands(f->core, 0, burst, FULL_BURST);
-		if (!got)
-			got = mailbox_commands(&f->mailbox, burst, FULL_BURST);
-		if (!got)
-			break;
-		for (unsigned i = 0; i < got; i++)
-			node_command(f->n, &burst[i]);
-		any = true;
-	}
+	for (uint32_t k = 0; k < f->workers; k++)
+		any |= full_commands_of(f, k);
 	return any;
 }
 
@@ -201,6 +211,27 @@ static void full_run(void *context, uint64_t argument)
 
 /* ---- processes ---------------------------------------------------------------------------- */
 
+struct node *full_worker(const struct full *f, uint32_t worker)
+{
+	const struct world *w = f->n->world;
+	return &w->nodes[f->n->index + worker * w->count];
+}
+
+static void full_workers_kill(struct full *f)
+{
+	const struct world *w = f->n->world;
+	for (uint32_t i = f->n->index; i < w->engines; i += w->count)
+		node_kill(&w->nodes[i]);
+}
+
+static void full_workers_start(struct full *f)
+{
+	for (uint32_t k = 0; k < f->workers; k++) {
+		full_worker(f, k)->options.config.workers = (uint16_t)f->workers;
+		node_start(full_worker(f, k));
+	}
+}
+
 static void full_attach(struct full *f, bool adopted)
 {
 	struct node *n = f->n;
@@ -209,7 +240,7 @@ static void full_attach(struct full *f, bool adopted)
 	f->events_head = f->events_count = 0;
 	mailbox_init(&f->mailbox, f->mailbox_memory, f->group->arena, n->msg_tx.base,
 		     n->options.msg_slots, n->msg_rx.base, n->config.msg_rx_slots);
-	a.reply.workers = 1;
+	a.reply.workers = f->workers;
 	a.reply.adopted = adopted;
 	a.reply.store_bytes = n->store.bytes;
 	a.reply.incarnation = n->config.incarnation;
@@ -226,7 +257,7 @@ void full_kill_dataplane(struct full *f)
 {
 	if (!f->n->alive)
 		return;
-	node_kill(f->n);
+	full_workers_kill(f);
 	f->events_count = 0;
 	f->attached = false;
 	if (f->core) {
@@ -239,7 +270,7 @@ void full_start_dataplane(struct full *f)
 {
 	if (f->n->alive)
 		return;
-	node_start(f->n);
+	full_workers_start(f);
 	if (f->core)
 		full_attach(f, true);
 }
@@ -279,8 +310,8 @@ void full_start_control(struct full *f)
 	assert(f->core);
 	if (!f->n->alive)
 		return;
-	node_kill(f->n); /* a dataplane begins anew for each control */
-	node_start(f->n);
+	full_workers_kill(f); /* a dataplane begins anew for each control */
+	full_workers_start(f);
 	full_attach(f, false);
 }
 
@@ -327,9 +358,12 @@ void full_open(struct full_group *g, struct world *w, const struct control_confi
 	for (uint32_t i = 0; i < w->count; i++) {
 		struct full *f = &g->full[i];
 		f->n = &w->nodes[i];
+		f->workers = f->n->options.config.workers;
 		f->group = g;
-		f->n->context = f;
-		f->n->control = full_event;
+		for (uint32_t k = i; k < w->engines; k += w->count) {
+			w->nodes[k].context = f;
+			w->nodes[k].control = full_event;
+		}
 		f->events = calloc(FULL_EVENTS, sizeof(*f->events));
 		f->replies = calloc(FULL_REPLIES, sizeof(*f->replies));
 		f->mailbox_memory = full_map(full_mailbox_bytes(f));

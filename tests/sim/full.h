@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A whole node: the engine of node.h with a real control core, its codec and mailbox. As between
+ * A whole node: engines of node.h, one per worker, with a real control core, its codec and mailbox.
+ * As between
  * the two processes, events reach control some time after they happened; either side can be
  * killed and started again while store and table stay, or are lost with both.
  */
@@ -22,14 +23,20 @@ struct full_reply {
 	struct object_id source[FULL_SOURCES];
 };
 
+struct full_event {
+	struct record record;
+	uint32_t worker;
+};
+
 struct full {
-	struct node *n;
+	struct node *n;	  /* the first worker */
+	uint32_t workers; /* that its dataplane has, or begins with: at most as in its options */
 	struct full_group *group;
 	struct control *core; /* NULL: killed */
 	bool attached;
 	void *core_memory, *mailbox_memory;
 	struct mailbox mailbox;
-	struct record *events; /* ring: on their way to control */
+	struct full_event *events; /* ring: on their way to control */
 	uint32_t events_head, events_count;
 	uint64_t wake_ns; /* a wake-up in the heap; 0: none */
 	bool pumping;
@@ -58,8 +65,8 @@ struct node_options full_options(uint64_t store_bytes);
 /* Times of control that fit simulated seconds instead of minutes. */
 void full_config(struct control_config *c);
 
-/* Gives every node of the world a control. shards: nodes 0 .. shards - 1 keep the
- * directory; 0: all that live. */
+/* Gives every node of the world a control, and all its workers. shards: nodes 0 .. shards - 1 keep
+ * the directory; 0: all that live. */
 void full_open(struct full_group *g, struct world *w, const struct control_config *config,
 	       uint32_t shards, uint64_t latency_ns);
 void full_close(struct full_group *g);
@@ -78,6 +85,8 @@ void full_packet(struct full *f, uint32_t session, const void *packet, size_t by
 /* A session and its pins, or -1. */
 int full_session(struct full *f);
 
+/* One of its workers; those that it does not begin with are dead. */
+struct node *full_worker(const struct full *f, uint32_t worker);
 /* Lets control run soon. */
 void full_wake(struct full *f, uint64_t at_ns);
 

@@ -15,7 +15,8 @@ void network_init(struct network *n, struct events *events, uint32_t count,
 		  const struct network_link *link, uint64_t seed, bool v6)
 {
 	assert(count <= NETWORK_ENDPOINTS_MAX);
-	*n = (struct network){.events = events, .count = count, .v6 = v6, .pool_free = UINT32_MAX};
+	*n = (struct network){
+		.events = events, .count = count, .ports = 1, .v6 = v6, .pool_free = UINT32_MAX};
 	n->prng = prng_fork(seed, 0x6e6574);
 	n->endpoints = calloc(count, sizeof(*n->endpoints));
 	n->pair_sent = calloc((size_t)count * count, sizeof(*n->pair_sent));
@@ -53,7 +54,9 @@ uint32_t network_endpoint_of(const struct network *n, const struct net_addr *add
 {
 	uint32_t i = (uint32_t)addr->ip[14] << 8 | addr->ip[15];
 	struct net_addr a = network_addr(n, i);
-	return i < n->count && net_addr_equal(&a, addr) ? i : UINT32_MAX;
+	uint16_t port = (uint16_t)(addr->port - NETWORK_PORT);
+	a.port = addr->port;
+	return i < n->count && port < n->ports && net_addr_equal(&a, addr) ? i : UINT32_MAX;
 }
 
 struct network_packet *network_new(struct network *n)
@@ -67,6 +70,7 @@ struct network_packet *network_new(struct network *n)
 		p = &n->pool[n->pool_used++];
 	}
 	p->copies = 0;
+	p->from_port = 0;
 	p->extra_ns = 0;
 	n->in_flight++;
 	return p;
@@ -203,8 +207,10 @@ void network_send(struct network *n, struct network_packet *p, uint32_t from,
 {
 	p->from = from;
 	p->to = network_endpoint_of(n, to);
+	p->to_port = (uint16_t)(to->port - NETWORK_PORT);
 	p->ecn = ecn;
 	p->source = network_addr(n, from);
+	p->source.port = (uint16_t)(p->source.port + p->from_port);
 	if (p->to == UINT32_MAX) {
 		n->drops_no_route++;
 		network_discard(n, p);

@@ -38,6 +38,8 @@ struct network_link {
 struct network_packet {
 	uint32_t from, to; /* endpoint indices */
 	uint16_t length;   /* UDP payload bytes */
+	uint16_t from_port,
+		to_port; /* the how manieth of the endpoint's; the sender says its own */
 	uint8_t ecn;
 	uint8_t copies; /* how often the network has duplicated it */
 	uint32_t next_free;
@@ -77,6 +79,7 @@ struct network {
 	struct prng prng;
 	struct network_endpoint *endpoints;
 	uint32_t count;
+	uint16_t ports; /* of an endpoint */
 	bool v6, one_way;
 	struct network_packet *pool; /* slabs of packets, by index */
 	uint32_t pool_room, pool_used, pool_free;
@@ -91,12 +94,12 @@ struct network {
 	void *deliver_context;
 };
 
-/* Builds count endpoints, all on the given kind of link, without faults. */
+/* Builds count endpoints of one port, all on the given kind of link, without faults. */
 void network_init(struct network *n, struct events *events, uint32_t count,
 		  const struct network_link *link, uint64_t seed, bool v6);
 void network_free(struct network *n);
 
-/* The address of an endpoint, and back (UINT32_MAX: none of ours). */
+/* The address of an endpoint's first port, and back from any of them (UINT32_MAX: none of ours). */
 struct net_addr network_addr(const struct network *n, uint32_t endpoint);
 uint32_t network_endpoint_of(const struct network *n, const struct net_addr *addr);
 

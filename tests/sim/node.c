@@ -48,18 +48,31 @@ static struct node_ids node_ids_new(uint32_t count)
 	return ids;
 }
 
-void node_init(struct node *n, struct world *w, uint32_t index, const struct node_options *o)
+static void node_memory(struct node *n, const struct node_options *o)
 {
-	*n = (struct node){.world = w, .index = index, .options = *o};
 	n->store = memory_map(o->store_bytes);
 	memory_poison(n->store.base, n->store.bytes);
-	n->store_used = NODE_REDZONE_BYTES;
 	n->table = memory_map(object_table_bytes(o->table_slots));
 	struct object_table *t = (struct object_table *)n->table.base;
 	t->magic = OBJECT_TABLE_MAGIC;
 	t->slots = o->table_slots;
 	t->slot_bytes = sizeof(struct object_slot);
 	t->store_bytes = n->store.bytes;
+}
+
+void node_init(struct node *n, struct world *w, uint32_t index, const struct node_options *o)
+{
+	*n = (struct node){.world = w,
+			   .index = index % w->count,
+			   .worker = index / w->count,
+			   .store_used = NODE_REDZONE_BYTES,
+			   .options = *o};
+	if (n->worker == 0) {
+		node_memory(n, o);
+	} else {
+		n->store = w->nodes[n->index].store;
+		n->table = w->nodes[n->index].table;
+	}
 	n->msg_tx = memory_map((uint64_t)o->msg_slots * MSG_SLOT_BYTES);
 	n->msg_rx = memory_map((uint64_t)(o->msg_rx_slots ? o->msg_rx_slots : o->msg_slots) *
 			       MSG_SLOT_BYTES);
@@ -76,7 +89,8 @@ static void node_config(struct node *n)
 	*c = n->options.config;
 	c->incarnation = ((uint64_t)n->life << 32 | n->index) + 0x5afe000000000001ull;
 	c->addr = network_addr(&n->world->net, n->index);
-	struct prng p = prng_fork(n->world->seed, c->incarnation);
+	c->addr.port = (uint16_t)(c->addr.port + n->worker);
+	struct prng p = prng_fork(n->world->seed, c->incarnation ^ (uint64_t)n->worker << 56);
 	for (unsigned i = 0; i < sizeof(c->key); i++)
 		c->key[i] = (uint8_t)prng_next(&p);
 	c->store = n->store.base;
@@ -92,7 +106,7 @@ static void node_config(struct node *n)
 void node_start(struct node *n)
 {
 	assert(!n->alive);
-	n->life++;
+	n->life = n->worker ? n->world->nodes[n->index].life : n->life + 1;
 	n->counters = (struct counters){0};
 	node_config(n);
 	size_t bytes = engine_bytes(&n->config);
@@ -142,8 +156,10 @@ void node_kill(struct node *n)
 void node_free(struct node *n)
 {
 	node_kill(n);
-	memory_unmap(&n->store);
-	memory_unmap(&n->table);
+	if (n->worker == 0) {
+		memory_unmap(&n->store);
+		memory_unmap(&n->table);
+	}
 	memory_unmap(&n->msg_tx);
 	memory_unmap(&n->msg_rx);
 	free(n->tx_slot_used);
@@ -196,6 +212,7 @@ static void node_send(struct node *n, struct network_packet *p, const struct pac
 		memcpy(p->data + out->head_length, out->payload, out->payload_length);
 	packet_seal(p->data, out->head_length, p->data + out->head_length, out->payload_length);
 	p->length = (uint16_t)length;
+	p->from_port = (uint16_t)n->worker;
 	network_send(&n->world->net, p, n->index, &out->to, out->ecn);
 }
 

@@ -92,6 +92,7 @@ struct node_extent {
 struct node {
 	struct world *world;
 	uint32_t index;
+	uint32_t worker; /* of several that have store and table in common; else 0 */
 	bool alive;
 	uint32_t life; /* counts restarts */
 	struct node_options options;
@@ -140,11 +141,13 @@ struct node {
 	void *context;
 };
 
+/* index: of world.nodes */
 void node_init(struct node *n, struct world *w, uint32_t index, const struct node_options *o);
 void node_free(struct node *n);
 
 /* kill -9 and start again: another incarnation, the same address and store. Buffers that the
- * ledger holds are forgotten by the engine; their memory stays. */
+ * ledger holds are forgotten by the engine; their memory stays. Of several workers the first begins
+ * first. */
 void node_kill(struct node *n);
 void node_start(struct node *n);
 

@@ -16,7 +16,7 @@ static void usage(FILE *to)
 {
 	fprintf(to,
 		"usage: swarm --seed N --runs K [--nodes N] [--scenario NAME] [--kind KIND] [--verbose]\n"
-		"kinds: transport, objects, reduces (without either: every scenario in turn)\n"
+		"kinds: transport, objects, wide, reduces (without any: every scenario in turn)\n"
 		"scenarios:\n");
 	for (const struct swarm_scenario *c = swarm_scenarios; c->name; c++)
 		fprintf(to, "  %-10s %s\n", c->name, c->help);
@@ -49,7 +49,7 @@ static const struct swarm_scenario *scenario_find(const char *name)
 
 static const char *scenario_kind(const struct swarm_scenario *c)
 {
-	return c->reduces ? "reduces" : c->full ? "objects" : "transport";
+	return c->reduces ? "reduces" : c->wide ? "wide" : c->full ? "objects" : "transport";
 }
 
 enum { SCENARIOS_MAX = 32 };
@@ -58,7 +58,7 @@ struct arguments {
 	uint64_t seed, runs;
 	uint32_t nodes;
 	const struct swarm_scenario *only; /* NULL: each in turn */
-	const char *kind;		   /* NULL: both */
+	const char *kind;		   /* NULL: all */
 	bool verbose;
 };
 
@@ -101,7 +101,7 @@ static bool arguments_parse(struct arguments *a, int argc, char **argv)
 		}
 	}
 	if (a->kind && strcmp(a->kind, "transport") != 0 && strcmp(a->kind, "objects") != 0 &&
-	    strcmp(a->kind, "reduces") != 0)
+	    strcmp(a->kind, "wide") != 0 && strcmp(a->kind, "reduces") != 0)
 		return false;
 	return optind == argc;
 }

@@ -28,7 +28,30 @@ struct full_swarm {
 	uint32_t kills, cuts, losses, leaves;
 };
 
-enum { REDUCES_STORE_BYTES = 40 << 20, REDUCES_MAX = 256 };
+enum {
+	REDUCES_STORE_BYTES = 40 << 20,
+	REDUCES_MAX = 256,
+	WIDE_STORE_BYTES = 80 << 20,
+	WIDE_NODES_MAX = 4,
+	WIDE_MTU = 9000,
+	WIDE_WORKERS_MAX = 3,
+};
+
+/* Its dataplane begins with another number of workers each time. */
+static void full_draw_workers(struct full_swarm *s, struct full *f)
+{
+	if (s->scenario->wide)
+		f->workers = (uint32_t)prng_between(&s->draw, 1, WIDE_WORKERS_MAX);
+}
+
+static void full_swarm_wide(struct full_swarm *s)
+{
+	for (uint32_t i = 0; i < s->w.count; i++) {
+		full_kill_dataplane(&s->g.full[i]);
+		full_draw_workers(s, &s->g.full[i]);
+		full_start_dataplane(&s->g.full[i]);
+	}
+}
 
 static void full_swarm_open(struct full_swarm *s, uint64_t seed, uint32_t nodes)
 {
@@ -45,6 +68,13 @@ static void full_swarm_open(struct full_swarm *s, uint64_t seed, uint32_t nodes)
 	uint32_t count = (uint32_t)prng_between(p, 2, 6);
 	count = nodes ? nodes : c->split_ppm ? SPLITS_NODES : count;
 	full_config(&config);
+	if (c->wide) {
+		count = nodes || c->split_ppm || count < WIDE_NODES_MAX ? count : WIDE_NODES_MAX;
+		link.rate_bps = rates[1 + prng_below(p, 2)] * 1000000;
+		o.store_bytes = WIDE_STORE_BYTES;
+		o.config.mtu = WIDE_MTU;
+		o.config.workers = WIDE_WORKERS_MAX;
+	}
 	if (c->reduces) {
 		o.store_bytes = REDUCES_STORE_BYTES;
 		o.config.buffers_max = o.config.edges_max = REDUCES_MAX;
@@ -57,10 +87,12 @@ static void full_swarm_open(struct full_swarm *s, uint64_t seed, uint32_t nodes)
 	if (c->reduces)
 		reducers_open(&s->r, &s->g, p);
 	else
-		clients_open(&s->c, &s->g, p);
+		clients_open(&s->c, &s->g, p, c->wide);
 	splits_open(&s->splits, &s->g);
 	s->c.splits = c->split_ppm ? &s->splits : NULL;
 	s->r.splits = c->split_ppm > 0;
+	if (c->wide)
+		full_swarm_wide(s);
 	struct network_faults f = {.loss_ppm = (uint32_t)prng_below(p, c->loss_max_ppm + 1),
 				   .duplicate_ppm =
 					   (uint32_t)prng_below(p, c->duplicate_max_ppm + 1),
@@ -96,10 +128,14 @@ static void full_repair(struct full_swarm *s, uint32_t i, bool all)
 	}
 	if (all || now >= s->cable_at_ns[i])
 		s->w.net.endpoints[i].is_down = false;
-	if (!f->n->alive && (all || now >= s->dataplane_at_ns[i]))
+	if (!f->n->alive && (all || now >= s->dataplane_at_ns[i])) {
+		full_draw_workers(s, f);
 		full_start_dataplane(f);
-	if (!f->core && (all || now >= s->control_at_ns[i]))
+	}
+	if (!f->core && (all || now >= s->control_at_ns[i])) {
+		full_draw_workers(s, f);
 		full_start_control(f);
+	}
 }
 
 /* Both processes end; the node comes back, at the earliest at that time, with an empty store. */
@@ -109,6 +145,15 @@ static void full_stop(struct full_swarm *s, uint32_t i, uint64_t back_ns)
 	full_kill_dataplane(&s->g.full[i]);
 	s->control_at_ns[i] = s->dataplane_at_ns[i] = back_ns;
 	s->lose[i] = true;
+}
+
+/* One of its workers, or all. */
+static void full_freeze(struct full_swarm *s, struct full *f, uint64_t until_ns)
+{
+	uint32_t one = s->scenario->wide ? (uint32_t)prng_below(&s->draw, f->workers + 1) : 0;
+	for (uint32_t k = 0; k < f->workers; k++)
+		if (k == one || one == f->workers)
+			node_freeze(full_worker(f, k), until_ns);
 }
 
 static void full_trouble(struct full_swarm *s, uint32_t i)
@@ -143,7 +188,7 @@ static void full_trouble(struct full_swarm *s, uint32_t i)
 		s->cable_at_ns[i] = full_pause(s);
 	}
 	if (full_strikes(s, c->freeze_ppm) && f->n->alive)
-		node_freeze(f->n, world_now(&s->w) + prng_below(&s->draw, 200 * WORLD_MS));
+		full_freeze(s, f, world_now(&s->w) + prng_below(&s->draw, 200 * WORLD_MS));
 }
 
 static void full_split(struct full_swarm *s, bool trouble)
@@ -159,11 +204,11 @@ static void full_judge(struct full_swarm *s)
 {
 	if (s->scenario->split_ppm)
 		splits_judge(&s->splits);
-	for (uint32_t i = 0; i < s->w.count; i++) {
+	for (uint32_t i = 0; i < s->w.engines; i++) {
 		struct node *n = &s->w.nodes[i];
 		const char *bad = n->alive ? invariants_check(n->engine) : NULL;
 		if (bad)
-			world_violation(&s->w, "node %u: %s", i, bad);
+			world_violation(&s->w, "node %u: %s", n->index, bad);
 	}
 }
 
@@ -273,12 +318,15 @@ static void full_print(const struct full *f)
 }
 
 /* The members probe each other now and then: looks again when one is just doing so. */
-static const char *full_check_idle(struct full_swarm *s, uint32_t i)
+static const char *full_check_idle(struct full_swarm *s, struct full *f)
 {
-	const char *bad = invariants_check_idle(s->w.nodes[i].engine);
-	for (int k = 0; bad && k < 20; k++) {
-		world_run(&s->w, WORLD_MS);
-		bad = invariants_check_idle(s->w.nodes[i].engine);
+	const char *bad = NULL;
+	for (uint32_t k = 0; k < f->workers && !bad; k++) {
+		bad = invariants_check_idle(full_worker(f, k)->engine);
+		for (int again = 0; bad && again < 20; again++) {
+			world_run(&s->w, WORLD_MS);
+			bad = invariants_check_idle(full_worker(f, k)->engine);
+		}
 	}
 	return bad;
 }
@@ -287,7 +335,7 @@ static void full_expect_empty(struct full_swarm *s)
 {
 	for (uint32_t i = 0; i < s->w.count && !s->w.violations; i++) {
 		struct control_usage u;
-		const char *bad = full_check_idle(s, i);
+		const char *bad = full_check_idle(s, &s->g.full[i]);
 		control_usage(s->g.full[i].core, &u);
 		if (u.combines || u.parts || u.reduces || u.reductions)
 			world_violation(&s->w,

@@ -19,6 +19,7 @@
 	.loss_max_ppm = 150000, .duplicate_max_ppm = 50000, .reorder_max_ppm = 50000, \
 	.corrupt_max_ppm = 10000
 #define SPLIT_PATH .loss_max_ppm = 5000, .split_ppm = 400000
+#define WIDE	   .full = true, .wide = true, .crowd_ppm = 2000000
 #define ALL_WORK   .job_ppm = 300000, .message_ppm = 1000000
 
 const struct swarm_scenario swarm_scenarios[] = {
@@ -107,6 +108,32 @@ const struct swarm_scenario swarm_scenarios[] = {
 	 .full = true,
 	 SPLIT_PATH,
 	 .crowd_ppm = 500000},
+	{.name = "wide",
+	 .help = "whole nodes of several workers, large objects, a fair path",
+	 WIDE,
+	 FAIR_PATH},
+	{.name = "wide-kills",
+	 .help = "the same, processes killed; back with another number of workers",
+	 WIDE,
+	 .loss_max_ppm = 5000,
+	 .kill_control_ppm = 200000,
+	 .kill_dataplane_ppm = 400000,
+	 .kill_node_ppm = 100000},
+	{.name = "wide-mixed",
+	 .help = "the same, all of it, stores lost",
+	 WIDE,
+	 FAIR_PATH,
+	 .cut_ppm = 200000,
+	 .freeze_ppm = 400000,
+	 .kill_control_ppm = 100000,
+	 .kill_dataplane_ppm = 150000,
+	 .kill_node_ppm = 100000,
+	 .lose_store_ppm = 100000,
+	 .leave_ppm = 50000},
+	{.name = "wide-partition",
+	 .help = "the same, two apart from three, or deaf to them",
+	 WIDE,
+	 SPLIT_PATH},
 	{.name = "reduces",
 	 .help = "whole nodes reduce, clean network",
 	 .full = true,

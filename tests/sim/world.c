@@ -9,7 +9,7 @@
 static void world_deliver(void *context, struct network_packet *p)
 {
 	struct world *w = context;
-	node_deliver(&w->nodes[p->to], p);
+	node_deliver(&w->nodes[p->to + p->to_port * w->count], p);
 }
 
 struct node_options world_options(void)
@@ -29,20 +29,24 @@ struct node_options world_options(void)
 void world_init(struct world *w, uint32_t count, const struct network_link *link,
 		const struct node_options *o, uint64_t seed, bool v6)
 {
-	*w = (struct world){.count = count, .seed = seed, .print_violations = true};
+	*w = (struct world){.count = count,
+			    .engines = count * o->config.workers,
+			    .seed = seed,
+			    .print_violations = true};
 	events_init(&w->events, WORLD_START_NS);
 	network_init(&w->net, &w->events, count, link, seed, v6);
+	w->net.ports = o->config.workers;
 	w->net.deliver = world_deliver;
 	w->net.deliver_context = w;
-	w->nodes = calloc(count, sizeof(*w->nodes));
+	w->nodes = calloc(w->engines, sizeof(*w->nodes));
 	assert(w->nodes);
-	for (uint32_t i = 0; i < count; i++)
+	for (uint32_t i = 0; i < w->engines; i++)
 		node_init(&w->nodes[i], w, i, o);
 }
 
 void world_free(struct world *w)
 {
-	for (uint32_t i = 0; i < w->count; i++) {
+	for (uint32_t i = w->engines; i-- > 0;) { /* the first workers own the memory */
 		node_check(&w->nodes[i]);
 		node_free(&w->nodes[i]);
 	}

@@ -16,15 +16,17 @@
 struct world {
 	struct events events;
 	struct network net;
-	struct node *nodes;
+	struct node *nodes; /* the first worker of each, then the second of each, ... */
 	uint32_t count;
+	uint32_t engines; /* all workers of all nodes */
 	uint64_t seed;
 	uint64_t violations;
 	char first[512]; /* the first violation */
 	bool print_violations;
 };
 
-/* count nodes with the same options on links of the same kind. */
+/* count nodes with the same options on links of the same kind. Those with several workers
+ * (o->config.workers) are whole nodes (full.h). */
 void world_init(struct world *w, uint32_t count, const struct network_link *link,
 		const struct node_options *o, uint64_t seed, bool v6);
 /* Checks every node, then frees everything. */
