@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "state.h"
 
+enum { CALLS_SOON = 4, CALLS_SOON_MORE = 10 }; /* pauses of up to 160 ms, for 1.5 s in all */
+
 void calls_carve(struct calls *cs, struct arena *a, uint32_t calls_max)
 {
 	pool_carve(&cs->pool, a, sizeof(struct call), calls_max);
@@ -66,6 +68,19 @@ static void calls_rearm(struct control *c, struct call *call)
 static void calls_later(struct control *c, struct call *call)
 {
 	calls_again(c, call, control_backoff(c, ++call->redirects));
+}
+
+/* Until both see the same members, or the owner knows the ids that have come to it (settle_ns): for
+ * so long it is asked again soon each time, or as long again would be lost. */
+static void calls_soon(struct control *c, struct call *call)
+{
+	uint32_t count = ++call->redirects;
+
+	if (count > CALLS_SOON + CALLS_SOON_MORE)
+		count -= CALLS_SOON_MORE;
+	else if (count > CALLS_SOON)
+		count = CALLS_SOON;
+	calls_again(c, call, control_backoff(c, count));
 }
 
 static void calls_fire(struct control *c, struct timer *t)
@@ -234,7 +249,7 @@ void calls_redirected(struct control *c, struct node *n, const struct message *m
 	}
 	if (m->members.digest != members_digest(c))
 		gossip_probe(c, n);
-	calls_later(c, call);
+	calls_soon(c, call);
 }
 
 void calls_move(struct control *c)

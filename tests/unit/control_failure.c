@@ -314,8 +314,9 @@ static void deleted_while_away(void **state)
 	world_free(w);
 }
 
-/* A name whose part of the directory is kept by that node, and would be by the other next. */
-static const char *kept_by(struct world *w, uint32_t owner, uint32_t next)
+/* A name whose part of the directory is kept by one node, as another sees it, and would be by a
+ * third next. */
+static const char *kept_by(struct world *w, uint32_t asked, uint32_t owner, uint32_t next)
 {
 	static char name[16];
 	static uint32_t k;
@@ -326,7 +327,7 @@ static const char *kept_by(struct world *w, uint32_t owner, uint32_t next)
 
 		snprintf(name, sizeof(name), "k%u", k++);
 		id = world_id(name);
-		reshard_keepers(w->node[owner].core, &id, keeper);
+		reshard_keepers(w->node[asked].core, &id, keeper);
 		if (keeper[0]->number == owner && keeper[1]->number == next)
 			return name;
 	}
@@ -364,7 +365,7 @@ static void deletes_are_told_past_a_dead_node(void **state)
 	assert_int_equal(world_open(w, 0), 0);
 	world_kill_control(w, 1);
 	for (uint32_t i = 0; i < 40; i++) {
-		strcpy(names[i], kept_by(w, 0, i == 0 ? 2 : 1));
+		strcpy(names[i], kept_by(w, 0, 0, i == 0 ? 2 : 1));
 		seq[i] = put_and_delete(w, 0, names[i]);
 	}
 	assert_int_equal(world_wait(w, 0, seq[0], 100 * WORLD_MS)->reply.status, 0);
@@ -378,6 +379,39 @@ static void deletes_are_told_past_a_dead_node(void **state)
 	world_run(w, 5 * WORLD_SECOND);
 	for (uint32_t i = 1; i < 40; i++)
 		assert_true(remembered(w, 1, names[i]));
+	world_free(w);
+}
+
+/* Of the names that come to it with its return a keeper tells nothing until all have told it what
+ * they hold; then whoever has asked meanwhile is answered soon, and not after as long again. */
+static void a_keeper_that_is_back_is_asked_soon(void **state)
+{
+	struct world *w = world_new(3, 1, STORE, true);
+	uint32_t seq[20];
+	uint64_t back_ns;
+
+	for (uint32_t i = 0; i < 3; i++)
+		world_kill_control(w, i);
+	w->config.shards = 0;
+	for (uint32_t i = 0; i < 3; i++)
+		world_start_control(w, i);
+	world_run(w, 3 * WORLD_SECOND);
+	assert_int_equal(world_open(w, 0), 0);
+	world_kill_control(w, 1);
+	world_run(w, 250 * WORLD_MS);
+	back_ns = w->now_ns;
+	world_start_control(w, 1);
+	for (uint32_t i = 0; i < 20; i++) {
+		struct session_request r = world_request(SESSION_CREATE, kept_by(w, 0, 1, 2));
+
+		r.size = 1000;
+		world_run(w, 10 * WORLD_MS);
+		seq[i] = world_send(w, 0, 0, &r);
+	}
+	for (uint32_t i = 0; i < 20; i++) {
+		assert_int_equal(world_wait(w, 0, seq[i], 3 * WORLD_SECOND)->reply.status, 0);
+		assert_in_range(w->now_ns - back_ns, 0, w->config.settle_ns + 200 * WORLD_MS);
+	}
 	world_free(w);
 }
 
@@ -398,6 +432,7 @@ int main(void)
 		cmocka_unit_test(nobody_answers),
 		cmocka_unit_test(deleted_while_away),
 		cmocka_unit_test(deletes_are_told_past_a_dead_node),
+		cmocka_unit_test(a_keeper_that_is_back_is_asked_soon),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
