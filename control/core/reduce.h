@@ -143,7 +143,8 @@ struct reduce {
 	uint32_t seats, stripes, cells; /* 0: no tree yet */
 	uint32_t degree, root;		/* of one stripe only */
 	uint64_t generation;		/* of the result */
-	uint32_t holder;		/* from COMMITTING on: who has built it */
+	uint32_t holder;		/* from COMMITTING on: who has built it; or NONE */
+	uint64_t lost_ns;		/* NONE: since when */
 	uint32_t forced;		/* nodes that were made to get a target in stripes */
 	struct reduce_source *source;
 	struct reduce_seat *seat;
@@ -234,8 +235,11 @@ void reduce_accept(struct control *c, struct reduce *r);
 void reduce_commit(struct control *c, struct reduce *r, uint32_t node);
 /* Lets that node's last chunk go. */
 void reduce_commit_finish(struct control *c, struct reduce *r, uint32_t node);
-/* The node that has built the result has it no more: it is what others have of it. */
+/* The node that has built the result has it no more: it is what others have of it, of whom one may
+ * be about to say that it has all. */
 void reduce_commit_lost(struct control *c, struct reduce *r);
+/* For so long that nobody will. */
+bool reduce_commit_hopeless(const struct control *c, const struct reduce *r);
 /* Now and then, while somebody is waited for who may not live. */
 void reduce_commit_look(struct control *c, struct reduce *r);
 

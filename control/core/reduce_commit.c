@@ -31,17 +31,27 @@ static void commit_finished(struct control *c, struct reduce *r)
 	reduce_spread_check(c, r);
 }
 
+bool reduce_commit_hopeless(const struct control *c, const struct reduce *r)
+{
+	return r->holder == REDUCE_NONE && c->now_ns - r->lost_ns >= c->config.settle_ns;
+}
+
+/* Whether somebody has all of it, now that its holder has not. */
+static void commit_look_for_copies(struct control *c, struct reduce *r)
+{
+	if (directory_has_complete(&c->directory, &r->by_id.id))
+		commit_finished(c, r);
+	else if (r->stripes > 1) /* others may get it */
+		reduce_spread_check(c, r);
+	else if (reduce_commit_hopeless(c, r))
+		reduce_end(c, r, -ESTALE, commit_lost);
+}
+
 void reduce_commit_lost(struct control *c, struct reduce *r)
 {
-	if (directory_has_complete(&c->directory, &r->by_id.id)) {
-		commit_finished(c, r);
-		return;
-	}
 	r->holder = REDUCE_NONE;
-	if (r->stripes > 1) /* others may have it as well, or get it */
-		reduce_spread_check(c, r);
-	else
-		reduce_end(c, r, -ESTALE, commit_lost);
+	r->lost_ns = c->now_ns;
+	commit_look_for_copies(c, r);
 }
 
 static bool commit_told(struct control *c, struct call *call, const struct message *answer)
@@ -124,8 +134,12 @@ void reduce_commit_look(struct control *c, struct reduce *r)
 {
 	const struct node *n = peers_node(c, r->state == REDUCE_COMMITTING ? r->caller : r->holder);
 
-	if (r->state == REDUCE_COMMITTED && (r->finished || r->holder == REDUCE_NONE))
+	if (r->state == REDUCE_COMMITTED && r->finished)
 		return;
+	if (r->state == REDUCE_COMMITTED && r->holder == REDUCE_NONE) {
+		commit_look_for_copies(c, r);
+		return;
+	}
 	if (n && members_live(n)) {
 		if (r->call)
 			return;

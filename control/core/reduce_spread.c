@@ -230,7 +230,7 @@ static void spread_settle(struct control *c, struct reduce *r, const struct redu
 		reduce_commit_finish(c, r, ready->node);
 	else if (r->finished && (!wanted || r->broken))
 		reduce_end(c, r, 0, "");
-	else if (r->holder == REDUCE_NONE && (!wanted || r->broken))
+	else if (reduce_commit_hopeless(c, r) && (!wanted || r->broken))
 		reduce_end(c, r, -ESTALE, spread_nobody);
 }
 

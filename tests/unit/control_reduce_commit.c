@@ -134,19 +134,38 @@ static bool is_agreed(struct world *w, void *arg)
 	return r && r->generation;
 }
 
-static uint32_t read_to_the_end(struct world *w)
+static bool has_read(struct world *w, uint32_t node)
 {
 	struct object_id id = world_id(target);
+	uint32_t slot =
+		w->node[node].core ? objects_find(w->node[node].core, &id) : TABLE_SLOT_NONE;
+	const struct object_slot *s = &w->node[node].table->slot[slot % WORLD_TABLE_SLOTS];
+
+	return slot != TABLE_SLOT_NONE && s->watermark == s->size;
+}
+
+static uint32_t read_to_the_end(struct world *w)
+{
 	uint32_t count = 0;
 
-	for (uint32_t i = 0; i < NODES; i++) {
-		uint32_t slot =
-			w->node[i].core ? objects_find(w->node[i].core, &id) : TABLE_SLOT_NONE;
-		const struct object_slot *s = &w->node[i].table->slot[slot % WORLD_TABLE_SLOTS];
-
-		count += slot != TABLE_SLOT_NONE && s->watermark == s->size;
-	}
+	for (uint32_t i = 0; i < NODES; i++)
+		count += has_read(w, i);
 	return count;
+}
+
+static bool is_decided(struct world *w, void *arg)
+{
+	return coordinated(w)->state == REDUCE_COMMITTED;
+}
+
+static bool is_lost(struct world *w, void *arg)
+{
+	return is_decided(w, arg) && coordinated(w)->holder == REDUCE_NONE;
+}
+
+static bool is_copied(struct world *w, void *arg)
+{
+	return read_to_the_end(w) > 1;
 }
 
 static void is_sum_of(const uint8_t *bytes, const struct object_id *used)
@@ -329,6 +348,37 @@ static void the_one_who_asked_is_cut_off(void **state)
 	world_free(w);
 }
 
+/* Who has built the result comes back without it before somebody who has got it can say so. */
+static void a_copy_that_is_told_late_counts(void **state)
+{
+	struct object_id used[SOURCES];
+	struct world *w = begin(0);
+	uint32_t root, reader = NODES;
+	const uint8_t *bytes;
+	uint64_t size;
+
+	assert_true(world_until(w, is_decided, NULL, WORLD_SECOND));
+	root = ready(w);
+	w->cut[COORDINATOR] = true; /* it does not hear that the root has let it go */
+	assert_true(world_until(w, is_copied, NULL, WORLD_SECOND));
+	world_run(w, 20 * WORLD_MS);
+	for (uint32_t i = 0; i < NODES; i++)
+		if (i != root && has_read(w, i))
+			w->cut[reader = i] = true;
+	world_run(w, 5 * WORLD_MS); /* what is under way */
+	w->cut[COORDINATOR] = false;
+	world_kill_node(w, root);
+	world_start_engine(w, root);
+	world_start_control(w, root);
+	assert_true(world_until(w, is_lost, NULL, 500 * WORLD_MS));
+	memset(w->cut, 0, sizeof(w->cut));
+	assert_int_equal(world_reduced(w, CALLER, 0, target, (int64_t)(5 * WORLD_SECOND), used),
+			 NEEDED);
+	assert_int_equal(world_fetch(w, reader, 0, target, WORLD_SECOND, &bytes, &size), 0);
+	is_sum_of(bytes, used);
+	world_free(w);
+}
+
 /* No call is free at the coordinator when the one who asked must be: it is asked later, and nothing
  * is decided without it, nor taken for lost. */
 static void a_full_table_decides_nothing(void **state)
@@ -385,6 +435,7 @@ int main(void)
 		cmocka_unit_test(a_coordinator_dies_in_the_middle),
 		cmocka_unit_test(the_one_who_asked_dies),
 		cmocka_unit_test(the_one_who_asked_is_cut_off),
+		cmocka_unit_test(a_copy_that_is_told_late_counts),
 		cmocka_unit_test(a_full_table_decides_nothing),
 		cmocka_unit_test(stripes_without_anybody_come_to_an_end),
 	};
