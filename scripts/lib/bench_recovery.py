@@ -23,6 +23,7 @@ AGAIN_S = 0.25      # a killed process is started again after so long, as by the
 CUT_S = 5.0         # a partition lasts longer than it takes to call a node dead
 FLAPS, FLAP_S = 10, 0.05
 SETTLE_S = 30.0
+KNOWN_S = 1.5       # until a keeper that was started again tells of names that nobody has
 LIMIT_S = 60        # of every call
 OPS = ("broadcast", "reduce", "allreduce")
 
@@ -234,6 +235,7 @@ def heal(trial):
         if time.monotonic() > until:
             raise Failure(f"{trial.name}: the nodes do not find each other again")
         time.sleep(0.2)
+    time.sleep(KNOWN_S)
 
 
 def everybody_up(config, node):
