@@ -32,9 +32,16 @@ def spawn(argv, log, pid_file, env=None):
         child = subprocess.Popen([str(a) for a in argv], stdin=subprocess.DEVNULL, stdout=out,
                                  stderr=subprocess.STDOUT, start_new_session=True, env=env,
                                  close_fds=True)
-    fields = stat_fields(child.pid)
-    pid_file.write_text(f"{child.pid} {fields[19] if fields else 0}\n")
+    note(child.pid, pid_file)
     return child
+
+
+def note(pid, pid_file):
+    """Whole or not at all: half of it would say that the process has ended."""
+    fields = stat_fields(pid)
+    part = pid_file.with_suffix(".part")
+    part.write_text(f"{pid} {fields[19] if fields else 0}\n")
+    part.rename(pid_file)
 
 
 def alive(pid_file):

@@ -9,6 +9,7 @@ import re
 import shutil
 from pathlib import Path
 
+from . import process
 from .shell import Failure
 
 RUN = Path("/run/sarissa-cluster")
@@ -25,6 +26,11 @@ def cluster_dir(name):
 
 def node_dir(config, node):
     return cluster_dir(config["name"]) / f"node{node}"
+
+
+def owner_file(name):
+    """Which process it was made for, if that is known."""
+    return cluster_dir(name) / "owner.pid"
 
 
 def exists(name):
@@ -51,6 +57,11 @@ def load(name):
 def check_node(config, node):
     if not 0 <= node < config["nodes"]:
         raise Failure(f"node {node} is not there: nodes are 0 to {config['nodes'] - 1}", 2)
+
+
+def left_over():
+    """Clusters whose owner has ended, and can take them down no more."""
+    return [file.parent.name for file in RUN.glob("*/owner.pid") if process.alive(file) is None]
 
 
 def remove(name):

@@ -26,7 +26,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from lib import process, shell, sweep  # noqa: E402
+from lib import process, shell, state, sweep  # noqa: E402
 from lib.shell import ROOT, Failure, say  # noqa: E402
 
 SUITES = ("lint", "unit", "count", "sim", "fuzz", "net", "chaos")
@@ -203,6 +203,13 @@ def run_sweep(args):
     return 1 if sweep.run(shell.build_dir(), wanted, args.scenario) else 0
 
 
+def take_left_over_down():
+    """Of tests that were killed, as meson does after its timeout, before they could do it."""
+    for name in state.left_over():
+        say(f"test: taking down cluster '{name}', whose owner was killed")
+        subprocess.run([ROOT / "scripts/cluster", "down", "--name", name], capture_output=True)
+
+
 def run_suite(suite, args, score):
     if suite == "fuzz":
         run_fuzz(score, args.fuzz_seconds)
@@ -210,9 +217,13 @@ def run_suite(suite, args, score):
         run_meson(suite, sanitized_build(), score)
     else:
         build = shell.build_dir()
-        if suite in ("net", "chaos"):
+        clusters = suite in ("net", "chaos")
+        if clusters:
             ninja(build)
+            take_left_over_down()
         run_meson(suite, build, score)
+        if clusters:
+            take_left_over_down()
 
 
 def main():

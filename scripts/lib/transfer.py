@@ -44,7 +44,8 @@ def cluster(count, *options, suffix=""):
     # sessions of their own: a Ctrl-C is ours, and what it cuts off is taken down, too
     apart = {"capture_output": True, "text": True, "start_new_session": True}
     try:
-        done = subprocess.run([CLUSTER, "up", str(count), "--name", name, *options], **apart)
+        done = subprocess.run([CLUSTER, "up", str(count), "--name", name, "--owner",
+                               str(os.getpid()), *options], **apart)
         if done.returncode:
             raise Failure(done.stderr.strip())
         yield state.load(name)

@@ -54,7 +54,7 @@ class Cluster:
 
     def __enter__(self):
         try:
-            done = self.cluster("up", self.count, *self.options)
+            done = self.cluster("up", self.count, "--owner", os.getpid(), *self.options)
             if done.returncode:
                 raise AssertionError(f"cluster up failed: {tail(done.stderr, 40)}")
             self.config = state.load(self.name)

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import netlib
+from lib import test
 from netlib import Cluster
 
 PROBE = Path(__file__).with_name("udp_probe.py")
@@ -101,5 +102,26 @@ def two_clusters_side_by_side():
         assert one.cluster("exec", 0, "--", "sh", "-c", "exit 7").returncode == 7
 
 
+def what_a_killed_test_has_left_is_taken_down():
+    """And nothing of one that runs."""
+    netlib.need_root()
+    with Cluster(1, daemons=False) as mine:
+        owner = subprocess.Popen(["sleep", "600"])
+        left = f"t{owner.pid}-1"
+        try:
+            assert mine.cluster("up", 1, "--bare", "--name", left, "--owner",
+                                owner.pid).returncode == 0
+            assert left not in netlib.state.left_over()
+            owner.kill()
+            owner.wait()
+            assert left in netlib.state.left_over() and mine.name not in netlib.state.left_over()
+            test.take_left_over_down()
+            assert not netlib.state.exists(left) and not netlib.network.namespaces(left)
+        finally:
+            owner.kill()
+            mine.cluster("down", "--name", left)
+        mine.must(0, "ping", "-c1", "-W2", netlib.network.node_ip(0))
+
+
 netlib.run(rates_hold_in_both_directions, faults_have_the_rates_asked_for, faults_are_independent,
-           two_clusters_side_by_side)
+           two_clusters_side_by_side, what_a_killed_test_has_left_is_taken_down)
