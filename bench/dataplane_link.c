@@ -365,7 +365,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "bench: cannot map %s: check its folder\n", argv[2]);
 		return 1;
 	}
-	if (port_plan(&o, &k.port) || eal_start(&o, k.port.queues, &huge) || port_open(&o, &k.port))
+	if (port_plan(&o, &k.port) || eal_start(&o, &k.port, &huge) || port_open(&o, &k.port))
 		return 1;
 	if (!link_memory(&k, object_bytes)) {
 		fprintf(stderr, "bench: not enough memory for an object of %s MiB\n", argv[4]);

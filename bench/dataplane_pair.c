@@ -40,7 +40,8 @@ static bool pair_port(struct port *p, unsigned i, uint16_t device, uint16_t mtu)
 	p->queues = ENDS;
 	p->workers = 1;
 	p->neighbours = aligned_alloc(64, sizeof(*p->neighbours));
-	struct rte_mempool *pool = pool_create(name, PORT_RING, mtu, QUEUE_PACKETS, QUEUE_PACKETS);
+	struct rte_mempool *pool =
+		pool_create(name, PORT_RING, mtu, QUEUE_PACKETS, QUEUE_PACKETS, SOCKET_ID_ANY);
 	if (!p->neighbours || !pool)
 		return false;
 	memset(p->neighbours, 0, sizeof(*p->neighbours));

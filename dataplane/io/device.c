@@ -6,8 +6,10 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include <rte_eal.h>
 #include <rte_ethdev.h>
 #include <rte_flow.h>
 #include "ether.h"
@@ -45,11 +47,23 @@ static int device_check(const struct options *o, struct port *p,
 	return 0;
 }
 
+/* Whether the card finds the store by our own addresses of it: through an IOMMU, or because its
+ * driver names memory by keys. Physical addresses of a store in many pages we have none. */
+static bool device_reads_virtual(const struct options *o, const struct rte_eth_dev_info *info)
+{
+	if (rte_eal_iova_mode() == RTE_IOVA_VA || strstr(info->driver_name, "mlx"))
+		return true;
+	log_info("port %s: no IOMMU: payload is copied once", o->port.text);
+	return false;
+}
+
 /* Which of the card's abilities we use. */
 static void device_choose(const struct options *o, struct port *p,
 			  const struct rte_eth_dev_info *info, struct rte_eth_conf *conf)
 {
 	bool chains = info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
+	if (p->kind != PORT_AF_XDP)
+		conf->rxmode.mtu = p->mtu;
 	if (p->kind == PORT_PCI && device_queues(p) > 1) {
 		conf->rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
 		conf->rx_adv_conf.rss_conf.rss_hf =
@@ -58,7 +72,7 @@ static void device_choose(const struct options *o, struct port *p,
 	}
 	if (chains && (p->kind == PORT_TAP || p->kind == PORT_MEMIF))
 		p->payload = PAYLOAD_CHAIN;
-	else if (chains && p->kind == PORT_PCI)
+	else if (chains && p->kind == PORT_PCI && device_reads_virtual(o, info))
 		p->payload = PAYLOAD_DMA;
 	if (p->payload != PAYLOAD_COPY)
 		conf->txmode.offloads |= RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
@@ -66,8 +80,8 @@ static void device_choose(const struct options *o, struct port *p,
 			   (info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_UDP_CKSUM);
 	if (p->udp6_checksum)
 		conf->txmode.offloads |= RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
-	p->rx_interrupt = !o->busy_poll && (p->kind == PORT_TAP || p->kind == PORT_PCI);
-	conf->intr_conf.rxq = p->rx_interrupt;
+	p->rx_interrupt = !o->busy_poll && port_kind_chosen(p->kind);
+	conf->intr_conf.rxq = p->rx_interrupt || (!o->busy_poll && p->kind == PORT_TAP);
 }
 
 /* With fewer of AF_XDP than it has buffers, packets are dropped while there is room for them. */
@@ -78,63 +92,74 @@ static uint16_t device_descriptors(enum port_kind kind)
 	return kind == PORT_AF_XDP ? PORT_XDP_FILL : DESCRIPTORS;
 }
 
-static int device_setup_queue(const struct options *o, struct port *p, unsigned i)
+/* What a device is asked for, in this order. Some drivers refuse only at the end what they cannot
+ * do. */
+enum device_step {
+	STEP_CONFIGURE,
+	STEP_MTU,
+	STEP_BUFFERS,
+	STEP_QUEUE,
+	STEP_START,
+};
+
+static int device_fail(const struct options *o, enum device_step step, int error)
+{
+	switch (step) {
+	case STEP_CONFIGURE:
+		return port_fail(o, error, "it refuses its configuration", "see --log-level debug");
+	case STEP_MTU:
+		return port_fail(o, error, "it refuses this MTU", "use a smaller --mtu");
+	case STEP_BUFFERS:
+		return port_fail(o, error, "no memory for packet buffers",
+				 "free some, or use fewer queues");
+	case STEP_QUEUE:
+		if (*xdp_attach_error())
+			return port_fail(o, error, xdp_attach_error(),
+					 "the interface cannot run XDP");
+		return port_fail(o, error, "a queue does not come up",
+				 "check that nobody else uses it, and the rights to use it and to "
+				 "lock memory (ulimit -l)");
+	case STEP_START:
+		break;
+	}
+	if (o->port.kind == PORT_MEMIF && !o->port.server)
+		return port_fail(o, error, "no memif server answers", "start that one first");
+	return port_fail(o, error, "it does not start", "see --log-level debug");
+}
+
+static int device_setup_queue(struct port *p, unsigned i, enum device_step *step)
 {
 	char name[32];
 	int known[PORT_QUEUES_MAX];
 	struct port_queue *q = &p->queue[i];
 	uint16_t rx = device_descriptors(p->kind), tx = DESCRIPTORS;
+	int socket = rte_eth_dev_socket_id(q->device);
 	rte_eth_dev_adjust_nb_rx_tx_desc(q->device, &rx, &tx);
 	snprintf(name, sizeof(name), "packets%u", i);
-	q->pool = pool_create(name, p->kind, p->mtu, rx, tx);
+	*step = STEP_BUFFERS;
 	if (!q->pool)
-		return port_fail(o, -ENOMEM, "no memory for packet buffers",
-				 "free some, or use fewer queues");
-	unsigned socket = (unsigned)rte_eth_dev_socket_id(q->device);
-	int error = rte_eth_rx_queue_setup(q->device, q->queue, rx, socket, NULL, q->pool);
-	if (error && *xdp_attach_error())
-		return port_fail(o, error, xdp_attach_error(), "the interface cannot run XDP");
+		q->pool = pool_create(name, p->kind, p->mtu, rx, tx, socket);
+	if (!q->pool)
+		return -ENOMEM;
+	*step = STEP_QUEUE;
+	int error =
+		rte_eth_rx_queue_setup(q->device, q->queue, rx, (unsigned)socket, NULL, q->pool);
 	if (!error)
-		error = rte_eth_tx_queue_setup(q->device, q->queue, tx, socket, NULL);
-	if (error)
-		return port_fail(o, error, "a queue does not come up",
-				 "check that nobody else uses it, and the rights to use it and to "
-				 "lock memory (ulimit -l)");
+		error = rte_eth_tx_queue_setup(q->device, q->queue, tx, (unsigned)socket, NULL);
 	for (unsigned k = 0; k < i; k++)
 		known[k] = p->queue[k].rx_fd;
-	if (p->kind == PORT_AF_XDP)
+	if (!error && p->kind == PORT_AF_XDP)
 		q->rx_fd = xdp_find_socket(known, i);
-	return 0;
+	return error;
 }
 
-int device_configure(const struct options *o, struct port *p, unsigned d)
+/* A driver that has no call for it goes by what it was configured for. */
+static int device_set_mtu(const struct port *p, uint16_t id)
 {
-	struct rte_eth_dev_info info;
-	struct rte_eth_conf conf = {.rxmode.mq_mode = RTE_ETH_MQ_RX_NONE};
-	uint16_t queues = device_queues(p), id = p->device[d];
-	int error = rte_eth_dev_info_get(id, &info);
-	if (!error)
-		error = device_check(o, p, &info);
-	if (error)
-		return error;
-	device_choose(o, p, &info, &conf);
-	error = rte_eth_dev_configure(id, queues, queues, &conf);
-	if (error && p->rx_interrupt && p->kind == PORT_PCI) {
-		conf.intr_conf.rxq = p->rx_interrupt = false;
-		error = rte_eth_dev_configure(id, queues, queues, &conf);
-	}
-	if (error)
-		return port_fail(o, error, "it refuses its configuration", "see --log-level debug");
-	if (p->kind != PORT_AF_XDP && p->mtu != RTE_ETHER_MTU &&
-	    rte_eth_dev_set_mtu(id, p->mtu) != 0)
-		return port_fail(o, -EMSGSIZE, "it refuses this MTU", "use a smaller --mtu");
-	for (unsigned k = 0; k < queues && !error; k++) {
-		unsigned i = d * queues + k;
-		p->queue[i].device = id;
-		p->queue[i].queue = (uint16_t)k;
-		error = device_setup_queue(o, p, i);
-	}
-	return error;
+	if (p->kind == PORT_AF_XDP || p->mtu == RTE_ETHER_MTU)
+		return 0;
+	int error = rte_eth_dev_set_mtu(id, p->mtu);
+	return error == -ENOTSUP ? 0 : error;
 }
 
 /* The tap driver asks the kernel for a signal per packet, which would wake the main thread each
@@ -154,18 +179,16 @@ static void device_quiet_tap(void)
 	}
 }
 
-static void device_find_fds(struct port *p)
+/* The tap's descriptor is the tap itself: readable without arming. */
+static void device_find_fds(const struct options *o, struct port *p)
 {
-	if (p->kind == PORT_TAP)
-		device_quiet_tap();
-	for (unsigned i = 0; p->rx_interrupt && i < p->queues; i++) {
+	if (p->kind != PORT_TAP)
+		return;
+	device_quiet_tap();
+	for (unsigned i = 0; !o->busy_poll && i < p->queues; i++) {
 		struct port_queue *q = &p->queue[i];
 		q->rx_fd = rte_eth_dev_rx_intr_ctl_q_get_fd(q->device, q->queue);
-		if (p->kind == PORT_PCI && rte_eth_dev_rx_intr_enable(q->device, q->queue) != 0)
-			q->rx_fd = -1;
 	}
-	/* the tap's descriptor is the tap itself: readable without arming */
-	p->rx_interrupt = p->rx_interrupt && p->kind == PORT_PCI && p->queue[0].rx_fd >= 0;
 }
 
 /* One rule per worker: its UDP port to its queue. Without them packets go by hash and are handed
@@ -209,25 +232,78 @@ static int device_start_client(const struct options *o, uint16_t id)
 		    (sigismember(&ends, SIGTERM) || sigismember(&ends, SIGINT)))
 			break;
 	}
-	return port_fail(o, -ECONNREFUSED, "no memif server answers", "start that one first");
+	return -ECONNREFUSED;
 }
 
-int device_start(const struct options *o, struct port *p, unsigned d)
+static int device_try(const struct options *o, struct port *p, unsigned d,
+		      const struct rte_eth_conf *conf, enum device_step *step)
 {
-	uint16_t id = p->device[d];
-	if (p->kind == PORT_MEMIF && !o->port.server)
-		return device_start_client(o, id);
-	int error = rte_eth_dev_start(id);
+	uint16_t queues = device_queues(p), id = p->device[d];
+	*step = STEP_CONFIGURE;
+	int error = rte_eth_dev_configure(id, queues, queues, conf);
 	if (error)
-		return port_fail(o, error, "it does not start", "see --log-level debug");
-	if (p->kind == PORT_PCI) {
-		struct rte_ether_addr mac;
-		if (rte_eth_macaddr_get(id, &mac) == 0)
-			memcpy(p->mac, mac.addr_bytes, 6);
-		rte_eth_allmulticast_enable(id); /* neighbour solicitations */
-		p->steered = p->queues > 1 && device_steer(p);
+		return error;
+	*step = STEP_MTU;
+	error = device_set_mtu(p, id);
+	for (unsigned k = 0; k < queues && !error; k++) {
+		unsigned i = d * queues + k;
+		p->queue[i].device = id;
+		p->queue[i].queue = (uint16_t)k;
+		error = device_setup_queue(p, i, step);
 	}
-	if (p->kind != PORT_AF_XDP)
-		device_find_fds(p);
+	if (error)
+		return error;
+	*step = STEP_START;
+	return p->kind == PORT_MEMIF && !o->port.server ? device_start_client(o, id)
+							: rte_eth_dev_start(id);
+}
+
+/* A card has an address of its own; the virtual ones may all have the same. */
+static void device_address(struct port *p, uint16_t id)
+{
+	struct rte_ether_addr mac;
+	if (p->kind != PORT_PCI)
+		rte_eth_promiscuous_enable(id);
+	else if (rte_eth_macaddr_get(id, &mac) == 0)
+		memcpy(p->mac, mac.addr_bytes, sizeof(p->mac));
+	rte_eth_allmulticast_enable(id); /* neighbour solicitations */
+}
+
+static void device_started(const struct options *o, struct port *p, uint16_t id)
+{
+	if (!port_kind_chosen(p->kind)) {
+		device_find_fds(o, p);
+		return;
+	}
+	device_address(p, id);
+	device_link(o, id);
+	device_find_interrupts(p);
+	p->steered = p->kind == PORT_PCI && p->queues > 1 && device_steer(p);
+}
+
+int device_open(const struct options *o, struct port *p, unsigned d)
+{
+	struct rte_eth_dev_info info;
+	struct rte_eth_conf conf = {.rxmode.mq_mode = RTE_ETH_MQ_RX_NONE};
+	enum device_step step = STEP_CONFIGURE;
+	uint16_t id = p->device[d];
+	int error = rte_eth_dev_info_get(id, &info);
+	if (error)
+		return device_fail(o, step, error);
+	error = device_check(o, p, &info);
+	if (error)
+		return error;
+	device_choose(o, p, &info, &conf);
+	if (port_kind_chosen(p->kind))
+		device_watch(o, id, &info, &conf);
+	error = device_try(o, p, d, &conf, &step);
+	if (error && p->rx_interrupt) { /* which not every kernel driver passes on */
+		conf.intr_conf.rxq = p->rx_interrupt = false;
+		log_dpdk_forget();
+		error = device_try(o, p, d, &conf, &step);
+	}
+	if (error)
+		return device_fail(o, step, error);
+	device_started(o, p, id);
 	return 0;
 }

@@ -14,7 +14,6 @@
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include "log.h"
-#include "port.h"
 #include "shm.h"
 
 enum { EAL_ARGS = 20, EAL_TEXT = 1024 };
@@ -71,18 +70,38 @@ bool eal_has_rights(const struct options *o)
 	return true;
 }
 
-/* "0,1,5": the cores this process may use. */
+/* "0-3,5": the cores this process may use, as far as DPDK counts them. */
 static void allowed_cores(char *out, unsigned size)
 {
+	enum { LONGEST = sizeof(",1234-1234") };
 	cpu_set_t set;
 	unsigned used = 0;
 	snprintf(out, size, "0");
 	if (sched_getaffinity(0, sizeof(set), &set) != 0)
 		return;
-	for (int c = 0; c < CPU_SETSIZE && used + 6 < size; c++)
-		if (CPU_ISSET(c, &set))
-			used += (unsigned)snprintf(out + used, size - used, "%s%d", used ? "," : "",
-						   c);
+	for (int c = 0, last; c < RTE_MAX_LCORE && used + LONGEST < size; c = last + 1) {
+		last = c;
+		if (!CPU_ISSET(c, &set))
+			continue;
+		while (last + 1 < RTE_MAX_LCORE && CPU_ISSET(last + 1, &set))
+			last++;
+		used += (unsigned)snprintf(out + used, size - used, "%s%d-%d", used ? "," : "", c,
+					   last);
+	}
+}
+
+/* EAL prints its own usage when a core is not there. */
+static bool eal_has_cores(const struct options *o)
+{
+	char path[64];
+	for (unsigned w = 0; o->cores && w < o->workers; w++) {
+		snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/topology", o->core[w]);
+		if (o->core[w] < RTE_MAX_LCORE && access(path, F_OK) == 0)
+			continue;
+		log_error("--cores %s: no core %d is in use here: see lscpu", o->cores, o->core[w]);
+		return false;
+	}
+	return true;
 }
 
 static void args_lcores(struct eal_args *a, const struct options *o)
@@ -149,20 +168,28 @@ static void start_over(void)
 	execv("/proc/self/exe", argv);
 }
 
-int eal_start(const struct options *o, unsigned queues, bool *huge_pages)
+int eal_start(const struct options *o, const struct port *p, bool *huge_pages)
 {
 	static struct eal_args a;
-	unsigned mib = pool_eal_mib(o->port.kind, queues);
+	if (!eal_has_cores(o))
+		return -EINVAL;
+	unsigned mib = pool_eal_mib(p->kind, p->mtu, p->queues, true);
 	bool huge = !getenv(ORDINARY_PAGES) && shm_huge_free_bytes() >= (uint64_t)mib << 20;
+	if (!huge)
+		mib = pool_eal_mib(p->kind, p->mtu, p->queues, false);
 	args_build(&a, o, huge, mib);
 	/* its telemetry socket goes to RUNDIR/dpdk/rte: every node has its own */
 	setenv("RUNTIME_DIRECTORY", o->rundir, 1);
 	log_take_dpdk();
 	if (rte_eal_init(a.count, a.arg) < 0) {
-		if (huge)
+		int error = rte_errno;
+		if (huge && error == ENOMEM)
 			start_over();
-		log_error("DPDK does not start (%s%s%s): see --log-level debug",
-			  rte_strerror(rte_errno), *log_dpdk_error() ? ", " : "", log_dpdk_error());
+		log_error("DPDK does not start (%s%s%s): %s", rte_strerror(error),
+			  *log_dpdk_error() ? ", " : "", log_dpdk_error(),
+			  p->kind == PORT_PCI ? "check the address of the card, then see "
+						"--log-level debug"
+					      : "see --log-level debug");
 		return -EIO;
 	}
 	*huge_pages = huge;

@@ -3,14 +3,14 @@
 #ifndef SARISSA_DATAPLANE_IO_EAL_H
 #define SARISSA_DATAPLANE_IO_EAL_H
 
-#include "options.h"
+#include "port.h"
 
 /* Whether this process has the rights that the port needs. Logs a line when not. */
 bool eal_has_rights(const struct options *o);
 
-/* Starts EAL, with memory for so many queues: in huge pages when enough are free, else in ordinary
+/* Starts EAL, with memory for the queues of p: in huge pages when enough are free, else in ordinary
  * ones; logs which. Threads: the caller becomes lcore 0, worker w will be lcore 1 + w. Returns 0,
  * or -errno with a line logged. */
-int eal_start(const struct options *o, unsigned queues, bool *huge_pages);
+int eal_start(const struct options *o, const struct port *p, bool *huge_pages);
 
 #endif

@@ -15,6 +15,7 @@
 #include <sys/eventfd.h>
 #include <time.h>
 #include <rte_ethdev.h>
+#include <rte_interrupts.h>
 #include <rte_pause.h>
 #include "internal/ring.h"
 
@@ -60,12 +61,13 @@ static uint64_t idle_timeout(struct worker *w, uint64_t now_ns)
 /* What woke us is read, where reading is what quiets it. */
 static void idle_drain(struct worker *w, const struct pollfd *fds)
 {
-	uint64_t count;
+	eventfd_t count;
+	struct rte_epoll_event event;
 	if (fds[0].revents)
 		eventfd_read(w->wake_fd, &count);
 	for (unsigned i = 0; w->port->rx_interrupt && i < w->ins; i++)
-		if (fds[1 + i].revents && read(fds[1 + i].fd, &count, sizeof(count)) < 0)
-			return;
+		if (fds[1 + i].revents)
+			rte_epoll_wait(fds[1 + i].fd, &event, 1, 0);
 }
 
 static void idle_poll(struct worker *w, uint64_t wait_ns)
@@ -80,34 +82,32 @@ static void idle_poll(struct worker *w, uint64_t wait_ns)
 		idle_drain(w, fds);
 }
 
-/* Asks the card to interrupt at the next packet. Returns true when one is there already. */
-static bool idle_arm(struct worker *w)
+static void idle_arm(struct worker *w)
 {
-	bool waits = false;
-	for (unsigned i = 0; i < w->ins; i++) {
-		const struct port_queue *q = w->in[i];
-		rte_eth_dev_rx_intr_enable(q->device, q->queue);
-		waits |= rte_eth_rx_queue_count(q->device, q->queue) > 0;
-	}
-	return waits;
+	for (unsigned i = 0; i < w->ins; i++)
+		rte_eth_dev_rx_intr_enable(w->in[i]->device, w->in[i]->queue);
+	w->armed = true;
 }
 
 static void idle_disarm(struct worker *w)
 {
-	for (unsigned i = 0; i < w->ins; i++)
+	for (unsigned i = 0; w->armed && i < w->ins; i++)
 		rte_eth_dev_rx_intr_disable(w->in[i]->device, w->in[i]->queue);
+	w->armed = false;
 }
 
 static void idle_sleep(struct worker *w, uint64_t wait_ns)
 {
 	_Atomic uint32_t *shared = w->session ? w->session->sleeping : &w->sleeping;
-	bool interrupt = w->port->rx_interrupt;
+	if (w->port->rx_interrupt && !w->armed) { /* what came before is found by one more turn */
+		idle_arm(w);
+		return;
+	}
 	atomic_store_explicit(&w->sleeping, 1, memory_order_relaxed);
 	ring_sleep_begin(shared);
-	if (!(interrupt && idle_arm(w)) && !idle_something_waits(w))
+	if (!idle_something_waits(w))
 		idle_poll(w, wait_ns);
-	if (interrupt)
-		idle_disarm(w);
+	idle_disarm(w);
 	ring_sleep_end(shared);
 	atomic_store_explicit(&w->sleeping, 0, memory_order_relaxed);
 }
@@ -119,6 +119,7 @@ void idle_end(struct worker *w, uint64_t now_ns)
 		w->gap_ns = (7 * w->gap_ns + (gap < 8 * IDLE_GAP_NS ? gap : 8 * IDLE_GAP_NS)) / 8;
 	w->idle_turns = 0;
 	w->nap_ns = 0;
+	idle_disarm(w);
 	w->last_work_ns = now_ns;
 }
 

@@ -11,6 +11,7 @@
 #include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <rte_eal.h>
 #include <rte_launch.h>
@@ -24,6 +25,7 @@
 static int node_lock(struct node *n)
 {
 	char path[128];
+	mkdir(n->options->rundir, 0755); /* where it is there, or cannot be, the lock tells */
 	snprintf(path, sizeof(path), "%s/dataplane.lock", n->options->rundir);
 	n->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (n->lock_fd < 0) {
@@ -37,6 +39,18 @@ static int node_lock(struct node *n)
 	log_error("another sarissa-dataplane runs in %s: stop it, or name another --rundir",
 		  n->options->rundir);
 	return -EBUSY;
+}
+
+/* Its pages are taken as objects come: what is not there would be missed only then, by whoever
+ * touches it. */
+static int node_check_store(const struct options *o)
+{
+	uint64_t have = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+	if (o->store_bytes <= have)
+		return 0;
+	log_error("--store %llu: this machine has %llu MiB of memory: use a smaller --store",
+		  (unsigned long long)(o->store_bytes >> 20), (unsigned long long)(have >> 20));
+	return -ENOMEM;
 }
 
 /* All signals wait in a descriptor; the workers inherit the mask. Real-time ones are blocked too,
@@ -273,7 +287,9 @@ static void node_loop(struct node *n)
 static int node_open(struct node *n)
 {
 	const struct options *o = n->options;
-	int error = node_lock(n);
+	int error = node_check_store(o);
+	if (!error)
+		error = node_lock(n);
 	if (!error)
 		error = node_signals(n);
 	if (!error && !eal_has_rights(o))
@@ -281,7 +297,7 @@ static int node_open(struct node *n)
 	if (!error)
 		error = port_plan(o, &n->port);
 	if (!error)
-		error = eal_start(o, n->port.queues, &n->huge_pages);
+		error = eal_start(o, &n->port, &n->huge_pages);
 	n->eal = !error;
 	if (!error)
 		error = port_open(o, &n->port);

@@ -104,6 +104,15 @@ bool options_address(const char *text, struct net_addr *out, uint8_t *prefix)
 	return true;
 }
 
+/* Neither unspecified nor a group's. */
+static bool options_one_host(const struct net_addr *a)
+{
+	static const uint8_t nobody[16];
+	if (!net_addr_is_v4(a))
+		return a->ip[0] != 0xff && memcmp(a->ip, nobody, sizeof(nobody)) != 0;
+	return a->ip[12] != 0 && a->ip[12] < 224;
+}
+
 /* Cores: numbers and ranges, in the order of the workers. */
 static bool parse_cores(const char *text, int *core, unsigned max, unsigned *count)
 {
@@ -188,12 +197,14 @@ static const char *options_set(int id, char *value, struct options *o)
 	switch (id) {
 	case OPTION_RUNDIR:
 		o->rundir = value;
-		return strlen(value) < 80 ? NULL : "the path is longer than 79 bytes";
+		return *value && strlen(value) < 80 ? NULL : "not a path of 1 to 79 bytes";
 	case OPTION_PORT:
 		return port_spec_parse(value, &o->port, &why) ? NULL : why;
 	case OPTION_ADDR:
 		o->has_addr = true;
-		return options_address(value, &o->addr, &o->prefix) ? NULL : "not IP[/PREFIX]";
+		if (!options_address(value, &o->addr, &o->prefix))
+			return "not IP[/PREFIX]";
+		return options_one_host(&o->addr) ? NULL : "not the address of one host";
 	case OPTION_GATEWAY:
 		o->has_gateway = true;
 		return options_address(value, &o->gateway, NULL) ? NULL : "not an IP address";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "port.h"
 
-#include <rte_errno.h>
+#include <rte_ether.h>
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
 #include "ether.h"
@@ -12,25 +12,25 @@ enum {
 	XDP_HEADROOM = 256,
 	LINES = 64,
 	PAGE = 4096,
+	FRAME_ENDS = ETHER_HEADER + RTE_ETHER_CRC_LEN +
+		     2 * sizeof(struct rte_vlan_hdr), /* as drivers count */
+	RX_STEP = 1024,	    /* cards take receive buffers in steps of up to this many bytes */
+	QUEUE_DESCS = 1024, /* of a direction, at most */
+	QUEUE_REST_MIB = 8, /* rings of descriptors, and what a driver allots */
 };
 
 /*
  * The af_xdp driver takes the memory of the pool as the socket's frames: buffers must lie packed,
- * at a stride of at most a page, in one piece. A stride of an odd number of cache lines spreads
- * the headers over the cache's sets; frames for a large MTU need the whole page. In a packed pool
- * frames may cross pages, which zero-copy drivers refuse unless the pages are neighbours, so in
- * ordinary pages each gets its own.
+ * at a stride of at most a page, in one piece. Packed more densely frames would cross pages, which
+ * zero-copy drivers refuse unless the pages are neighbours: each has a page of its own.
  */
 static struct rte_mempool *pool_create_xdp(const char *name, uint16_t mtu, unsigned count)
 {
 	unsigned fixed = sizeof(struct rte_mbuf) + RTE_PKTMBUF_HEADROOM;
 	unsigned header = RTE_CACHE_LINE_ROUNDUP(sizeof(struct rte_mempool_objhdr));
-	unsigned stride = header + fixed + XDP_HEADROOM + mtu + ETHER_HEADER;
-	stride = (stride + LINES - 1) / LINES * LINES;
-	if (stride > PAGE)
+	if (header + fixed + XDP_HEADROOM + mtu + ETHER_HEADER > PAGE)
 		return NULL;
-	stride = PAGE;
-	unsigned element = stride - header;
+	unsigned element = PAGE - header;
 	struct rte_pktmbuf_pool_private private = {
 		.mbuf_data_room_size = (uint16_t)(element - sizeof(struct rte_mbuf))};
 	struct rte_mempool *mp =
@@ -47,19 +47,34 @@ static struct rte_mempool *pool_create_xdp(const char *name, uint16_t mtu, unsig
 	return mp;
 }
 
+/* Room for a whole frame after the driver has rounded it down to what its card can be told: a frame
+ * in two pieces would have to be put together. */
+static unsigned pool_room(uint16_t mtu)
+{
+	unsigned frame = RTE_ALIGN_CEIL(mtu + FRAME_ENDS, RX_STEP);
+	return RTE_MAX(RTE_PKTMBUF_HEADROOM + frame, (unsigned)RTE_MBUF_DEFAULT_BUF_SIZE);
+}
+
 struct rte_mempool *pool_create(const char *name, enum port_kind kind, uint16_t mtu,
-				unsigned rx_descs, unsigned tx_descs)
+				unsigned rx_descs, unsigned tx_descs, int socket)
 {
 	if (kind == PORT_AF_XDP)
 		return pool_create_xdp(name, mtu, PORT_XDP_FILL + tx_descs + IN_HAND - 1);
-	unsigned room = RTE_PKTMBUF_HEADROOM + ETHER_HEADER + mtu + 8;
-	if (room < RTE_MBUF_DEFAULT_BUF_SIZE)
-		room = RTE_MBUF_DEFAULT_BUF_SIZE;
-	return rte_pktmbuf_pool_create(name, rx_descs + tx_descs + IN_HAND - 1, CACHE, 0,
-				       (uint16_t)room, SOCKET_ID_ANY);
+	unsigned count = rx_descs + tx_descs + IN_HAND - 1;
+	uint16_t room = (uint16_t)pool_room(mtu);
+	struct rte_mempool *mp = rte_pktmbuf_pool_create(name, count, CACHE, 0, room, socket);
+	if (!mp && socket != SOCKET_ID_ANY) /* a node without memory of its own, or without pages */
+		mp = rte_pktmbuf_pool_create(name, count, CACHE, 0, room, SOCKET_ID_ANY);
+	return mp;
 }
 
-unsigned pool_eal_mib(enum port_kind kind, unsigned queues)
+unsigned pool_eal_mib(enum port_kind kind, uint16_t mtu, unsigned queues, bool huge)
 {
-	return 24 + queues * (kind == PORT_AF_XDP ? 28 : 16);
+	unsigned rx = kind == PORT_AF_XDP ? PORT_XDP_FILL : QUEUE_DESCS;
+	unsigned fixed = sizeof(struct rte_mempool_objhdr) + sizeof(struct rte_mbuf);
+	unsigned element = kind == PORT_AF_XDP ? PAGE : fixed + pool_room(mtu);
+	if (!huge && element > PAGE) /* then the library begins each at a page */
+		element = RTE_ALIGN_CEIL(element, PAGE);
+	unsigned kib = (rx + QUEUE_DESCS + IN_HAND) * RTE_ALIGN_CEIL(element, LINES) >> 10;
+	return 24 + queues * ((kib >> 10) + QUEUE_REST_MIB);
 }

@@ -231,9 +231,7 @@ int port_open(const struct options *o, struct port *p)
 	for (unsigned d = 0; d < p->devices && !error; d++) {
 		error = port_probe(o, p, d);
 		if (!error)
-			error = device_configure(o, p, d);
-		if (!error)
-			error = device_start(o, p, d);
+			error = device_open(o, p, d);
 	}
 	if (!error && p->kind == PORT_AF_XDP)
 		error = port_configure_xdp(p);
@@ -249,6 +247,8 @@ void port_close(struct port *p)
 			rte_eth_dev_stop(p->device[d]);
 			rte_eth_dev_close(p->device[d]);
 		}
+	for (unsigned i = 0; p->rx_interrupt && i < p->queues; i++)
+		close(p->queue[i].rx_fd);
 	if (p->xdp.lock_fd >= 0)
 		xdp_release(&p->xdp);
 	free(p->neighbours);

@@ -14,6 +14,8 @@
 #include "options.h"
 #include "xdp.h"
 
+struct rte_eth_conf;
+struct rte_eth_dev_info;
 struct rte_mempool;
 
 /* How payload of the store gets into a packet. */
@@ -31,7 +33,7 @@ enum {
 /* A queue pair. Worker w of W serves the queues w, w + W, ... and sends on the first of them. */
 struct port_queue {
 	uint16_t device, queue; /* as ethdev counts */
-	int rx_fd;		/* readable when packets wait; -1: none */
+	int rx_fd;		/* readable when packets wait; -1: none; see rx_interrupt */
 	struct rte_mempool *pool;
 };
 
@@ -41,7 +43,7 @@ struct port {
 	bool answers;	    /* no kernel owns our address: we answer ARP, ND and echo */
 	bool udp6_checksum; /* the card fills it */
 	bool steered;	    /* the card brings each worker's packets to its queue */
-	bool rx_interrupt;  /* rx_fd must be armed with rte_eth_dev_rx_intr_enable */
+	bool rx_interrupt;  /* rx_fd must be armed, and is an epoll instance that EAL reads */
 	uint16_t mtu;	    /* IP bytes */
 	uint8_t mac[6];
 	struct net_addr addr, gateway; /* addr.port: of worker 0 */
@@ -67,8 +69,16 @@ void port_close(struct port *p);
 int port_fail(const struct options *o, int error, const char *what, const char *todo);
 
 /* device.c: configures device d, sets its queues up and starts it. Returns 0, or -errno logged. */
-int device_configure(const struct options *o, struct port *p, unsigned d);
-int device_start(const struct options *o, struct port *p, unsigned d);
+int device_open(const struct options *o, struct port *p, unsigned d);
+
+/* device_event.c: what a device tells by itself. All for a driver of the user's choice. */
+/* Asks for news of the link, before it starts; conf says what it can tell. */
+void device_watch(const struct options *o, uint16_t id, const struct rte_eth_dev_info *info,
+		  struct rte_eth_conf *conf);
+/* Says so when the link is down at the start. */
+void device_link(const struct options *o, uint16_t id);
+/* Finds what its queues can be waited for with; without that p->rx_interrupt is false. */
+void device_find_interrupts(struct port *p);
 
 /* Lets the card read the store for sending (PAYLOAD_DMA only). Returns 0 or -errno. */
 int port_map_store(struct port *p, void *base, uint64_t bytes, bool huge);
@@ -87,10 +97,12 @@ static inline const uint8_t *port_next_hop(const struct port *p, const uint8_t *
 	return p->gateway.ip;
 }
 
-/* pool.c: packet buffers for one queue; NULL when there is no memory. */
+/* pool.c: packet buffers for one queue, near a NUMA node or SOCKET_ID_ANY; NULL when there is no
+ * memory. */
 struct rte_mempool *pool_create(const char *name, enum port_kind kind, uint16_t mtu,
-				unsigned rx_descs, unsigned tx_descs);
-/* MiB of EAL memory that pools for this many queues take, with room for the rest. */
-unsigned pool_eal_mib(enum port_kind kind, unsigned queues);
+				unsigned rx_descs, unsigned tx_descs, int socket);
+/* MiB of EAL memory, in huge or in ordinary pages, that pools for this many queues take, with room
+ * for the rest. */
+unsigned pool_eal_mib(enum port_kind kind, uint16_t mtu, unsigned queues, bool huge);
 
 #endif

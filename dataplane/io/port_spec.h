@@ -54,6 +54,12 @@ bool port_spec_devargs(const struct port_spec *spec, unsigned queue, const char 
 
 const char *port_kind_name(enum port_kind kind);
 
+/* A driver of the user's choice: asked what it can do, and used as far as it says. */
+static inline bool port_kind_chosen(enum port_kind kind)
+{
+	return kind == PORT_PCI || kind == PORT_VDEV;
+}
+
 /* The kernel owns the address on this kind of port: it answers ARP and knows the neighbours. */
 static inline bool port_kind_kernel_owns(enum port_kind kind)
 {

@@ -80,6 +80,7 @@ struct worker {
 	uint64_t last_work_ns;
 	uint64_t gap_ns; /* usual time without work, learned */
 	uint32_t idle_turns;
+	bool armed;	 /* the port will interrupt at the next packet */
 	uint64_t nap_ns; /* without a descriptor to sleep on: the next nap's length */
 	struct rte_mbuf_ext_shared_info pinned; /* segments that still point into the store */
 	uint8_t *scratch;			/* one frame that came in pieces, made whole */

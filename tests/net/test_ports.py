@@ -1,0 +1,120 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Two nodes joined by shared memory, without any network device: over memif; over vhost and
+virtio, whose drivers report the link, interrupt, and take several queues, as cards do."""
+
+import os
+import subprocess
+import time
+
+import netlib
+from netlib import nodes, process
+
+SIZES = (0, 1, 65536, (1 << 20) + 7, 32 << 20)
+PEERS = "10.78.0.1:7400,10.78.0.2:7400"
+IDLE_S = 1
+NAPS = 300  # a second; a worker that has nothing to wait for takes 1,000
+
+
+class Pair:
+    """Two nodes, each with its control; the second's port needs the first's."""
+
+    def __init__(self, directory, ports, *options, env=()):
+        self.directory = directory
+        self.ports = [port.replace("DIR", str(directory)) for port in ports]
+        self.options = options
+        self.env = {**os.environ, **dict(env)}
+        self.children = []
+
+    def __enter__(self):
+        try:
+            return self.start()
+        except BaseException as error:
+            self.__exit__(type(error))
+            raise
+
+    def start(self):
+        for node, port in enumerate(self.ports):
+            rundir = self.rundir(node)
+            rundir.mkdir()
+            self.spawn(node, "dataplane", "--rundir", rundir, "--port", port,
+                       "--addr", f"10.78.0.{node + 1}/24", "--udp-port", 7400, "--store", 64,
+                       *self.options)
+            netlib.wait_for(lambda: nodes.is_listening(rundir / "dataplane.sock", "self"), netlib.PATIENCE_S,
+                            f"dataplane {node} listens")
+            self.spawn(node, "control", "--rundir", rundir, "--node", node, "--nodes", PEERS)
+        for node in (0, 1):
+            netlib.wait_for(lambda: self.run(node, "status").returncode == 0, netlib.PATIENCE_S,
+                            f"node {node} answers")
+        return self
+
+    def __exit__(self, kind, *_):
+        for child in self.children:
+            process.end_all([child.pid])
+            child.wait()
+        if kind:
+            for log in sorted(self.directory.glob("*.log")):
+                print(f"  -- {log.name}:\n{netlib.tail(log.read_text(errors='replace'))}")
+
+    def rundir(self, node):
+        return self.directory / f"node{node}"
+
+    def spawn(self, node, kind, *argv):
+        with open(self.directory / f"{kind}{node}.log", "w") as log:
+            self.children.append(subprocess.Popen([str(a) for a in (nodes.binary(kind), *argv)],
+                                                  stdout=log, stderr=log, env=self.env))
+
+    def run(self, node, *argv):
+        env = {"SARISSA_SOCKET": str(self.rundir(node) / "control.sock"), "PATH": "/usr/bin"}
+        return subprocess.run([str(a) for a in (nodes.binary("cli"), *argv)], env=env,
+                              capture_output=True, text=True, timeout=90)
+
+
+    def log(self, node):
+        return (self.directory / f"dataplane{node}.log").read_text(errors="replace")
+
+    def cross(self):
+        """Objects of every size from the first to the second; what the largest made."""
+        for size in SIZES:
+            name = f"object-{size}"
+            expected = netlib.make_file(self.directory / "sent", size)
+            done = self.run(0, "put", name, self.directory / "sent")
+            assert done.returncode == 0, netlib.tail(done.stderr)
+            begin = time.monotonic()
+            done = self.run(1, "get", name, self.directory / "got", "--timeout", 60)
+            assert done.returncode == 0, f"{size} bytes: {netlib.tail(done.stderr)}"
+            took = time.monotonic() - begin
+            assert netlib.digest_of(self.directory / "got") == expected, f"{size} bytes: other bytes"
+            assert self.run(0, "rm", name).returncode == 0
+        return f"{SIZES[-1] / took / 1e6:.0f} MB/s"
+
+    def sleeps(self):
+        """How often the workers of each node have slept."""
+        return [netlib.counters.read(self.rundir(node) / "counters")["io_sleeps"] for node in (0, 1)]
+
+
+def objects_cross_memif():
+    netlib.need_daemons()
+    ports = [f"memif:0,role={role},socket=DIR/memif.sock" for role in ("server", "client")]
+    with netlib.scratch() as directory, Pair(directory, ports, "--mtu", 1400) as pair:
+        return pair.cross()
+
+
+def objects_cross_virtio():
+    """Its memory must be one file that both map: that is in ordinary pages."""
+    netlib.need_daemons()
+    ports = ["vdev:net_vhost0,iface=DIR/vhost.sock,queues=2",
+             "vdev:net_virtio_user0,path=DIR/vhost.sock,queues=2"]
+    with netlib.scratch() as directory, \
+            Pair(directory, ports, "--workers", 2, env={"SARISSA_ORDINARY_PAGES": "1"}) as pair:
+        assert "the link is down" in pair.log(0), "nobody was there at the start"
+        netlib.wait_for(lambda: "the link is up" in pair.log(0), netlib.PATIENCE_S, "link up")
+        rate = pair.cross()
+        before = pair.sleeps()
+        time.sleep(IDLE_S)
+        naps = [(b - a) / IDLE_S for a, b in zip(before, pair.sleeps())]
+        assert max(naps) < NAPS, f"idle workers slept {naps} times a second: no interrupts"
+        return f"{rate}, idle {naps[0]:.0f} and {naps[1]:.0f} sleeps/s"
+
+
+netlib.run(objects_cross_memif, objects_cross_virtio)
