@@ -203,8 +203,9 @@ static enum options_result options_take(struct options *o, int id, const char *v
 	switch (id) {
 	case OPTION_RUNDIR:
 		o->rundir = value;
-		return strlen(value) > 80 ? options_wrong("rundir", value, "too long for a socket")
-					  : OPTIONS_RUN;
+		if (*value == '\0' || strlen(value) > 80)
+			return options_wrong("rundir", value, "not a path of 1 to 80 bytes");
+		return OPTIONS_RUN;
 	case OPTION_NODE:
 		if (strcmp(value, "auto") == 0)
 			n = UINT32_MAX;

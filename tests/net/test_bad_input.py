@@ -39,8 +39,17 @@ def dataplane_that_cannot_start():
                   "1500", "--store", "16", "--workers", "1")
         one_line(daemon("dataplane", *common, "--port", "af_xdp:nope0"), "nope0")
         one_line(daemon("dataplane", *common, "--port", "warp:eth0"), "warp")
-        assert one_line(daemon("dataplane", "--no-such-flag")) == 2
-        assert one_line(daemon("dataplane", "--rundir", directory)) == 2
+        for wrong in ((), ("--no-such-flag",), ("--rundir", directory),
+                      (*common, "--port", "ring:r", "--rundir", ""),
+                      (*common, "--port", "ring:r", "--addr", "0.0.0.0/8"),
+                      (*common, "--port", "ring:r", "--addr", "ff02::1/64")):
+            assert one_line(daemon("dataplane", *wrong)) == 2, wrong
+        for words, wrong in (("core 1023", ("--port", "ring:r", "--cores", "1023")),
+                             ("memory", ("--port", "ring:r", "--store", 4 << 20)),
+                             ("address", ("--port", "pci:nonsense")),
+                             ("dpdk-devbind", ("--port", "pci:ffff:1f:1f.7")),
+                             ("MTU", ("--port", "tap:t0", "--mtu", 9000))):
+            assert one_line(daemon("dataplane", *common, *wrong), words) == 1, wrong
         directory.chmod(0o755)
         own = directory / "own"
         own.mkdir()
@@ -54,6 +63,8 @@ def control_that_cannot_start():
     netlib.need_daemons()
     with netlib.scratch() as directory:
         assert one_line(daemon("control", "--no-such-flag")) == 2
+        assert one_line(daemon("control", "--rundir", "", "--node", "0",
+                               "--nodes", "10.77.0.1:7400")) == 2
         assert one_line(daemon("control", "--rundir", directory, "--node", "0",
                                "--nodes", "not-an-address")) == 2
         assert one_line(daemon("control", "--rundir", directory, "--node", "5",
