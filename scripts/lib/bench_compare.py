@@ -35,7 +35,7 @@ def parse(argv):
     parser.add_argument("--only", nargs="+", default=["*"], metavar="PATTERN",
                         help="of the cases' names, such as 'broadcast/*' or '*3498*'")
     parser.add_argument("--huge", action="store_true",
-                        help="the cases of 1 GiB, too; all systems at once want some 30 GiB of memory")
+                        help="the cases of 1 GiB, too: 8 to 16 GiB of memory for each system")
     parser.add_argument("--system", choices=bench_options.SYSTEMS, default="all",
                         help="who takes part, where the case's operation knows of it")
     parser.add_argument("--tuning", nargs="+", default=["hand"], metavar="T",

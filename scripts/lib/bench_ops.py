@@ -6,6 +6,7 @@ import math
 import random
 import statistics
 import time
+from pathlib import Path
 
 from . import shell, transfer
 from .bench_meter import Meter
@@ -16,6 +17,7 @@ from .bench_sum import REDUCES
 from .bench_table import name_of, table, taken, tell
 from .shell import Failure
 
+GIB = 1 << 30
 LEAD_NS = 60_000_000  # from the last order to the common start
 LEAD_PER_NODE_NS = 3_000_000
 LONG_S = 8.0  # what takes longer needs no warming up, and is measured once
@@ -32,6 +34,9 @@ STORED = {  # objects of a run in one store at most
     "reduce": lambda nodes: 4,
     "allreduce": lambda nodes: 4,
 }
+HELD = 3  # objects of each node in the memory of a system at most, but for these
+HELD_ELSE = {("sarissa", "broadcast"): 2, ("sarissa", "allreduce"): 4,
+             **{("dask", op): 4 for op in BOUND_OBJECTS}}
 RECEIVES = {  # whose end counts
     "broadcast": lambda node: node != 0,
     "allreduce": lambda node: True,
@@ -48,6 +53,7 @@ class Systems:
         self.running = {}
 
     def __enter__(self):
+        check_memory(self.runs, memory_free())
         try:
             self.start()
         except BaseException:
@@ -91,6 +97,26 @@ def kinds(run):
     for name, tunings in run.tunings.items():
         for tuning in tunings:
             yield name, PEERS[name], tuning
+
+
+def memory_free():
+    """Bytes that can be had without swapping."""
+    lines = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+    return int(lines["MemAvailable"].split()[0]) << 10
+
+
+def check_memory(runs, free):
+    """The kernel would kill somebody in the middle. All systems hold theirs until the end."""
+    held = {}
+    for run in runs:
+        for name, _, tuning in kinds(run):
+            objects = HELD_ELSE.get((name, run.op), HELD)
+            key = name_of(name, tuning)
+            held[key] = max(held.get(key, 0), objects * run.nodes * run.size)
+    if sum(held.values()) > free:
+        each = ", ".join(f"{key} {size / GIB:.1f}" for key, size in held.items())
+        raise Failure(f"not enough memory: {free / GIB:.1f} GiB are free, and at once it would take "
+                      f"{each} GiB: fewer systems at a time (--system), or smaller objects")
 
 
 def arrivals_ns(args):

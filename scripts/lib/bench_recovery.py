@@ -235,7 +235,6 @@ def heal(trial):
         if time.monotonic() > until:
             raise Failure(f"{trial.name}: the nodes do not find each other again")
         time.sleep(0.2)
-    time.sleep(KNOWN_S)
 
 
 def everybody_up(config, node):
@@ -261,6 +260,8 @@ def run_trial(args, config, op, fault, directory, number):
         trial.end()
         heal(trial)
         trial.clean()
+    if FAULTS[fault]:
+        time.sleep(KNOWN_S)
     # after a cut it counts how soon after its end
     return max(seconds - (trial.healed - trial.began if trial.healed else 0), 0.0)
 

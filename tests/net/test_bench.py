@@ -281,6 +281,21 @@ def wrong_arguments_are_refused():
             f"{argv}: {done}"
 
 
+def what_the_memory_does_not_hold_is_refused():
+    """All systems of a run at once, each with the most of its runs."""
+    runs = [bench_options.parse(op, ["--size", str(1 << 30), "--system", "both", "--tuning", "hand"])
+            for op in ("broadcast", "allreduce")]
+    bench_ops.check_memory(runs[:1], (8 + 12) << 30)
+    bench_ops.check_memory(runs, (16 + 12) << 30)
+    try:
+        bench_ops.check_memory(runs, ((16 + 12) << 30) - 1)
+    except Failure as why:
+        assert "sarissa 16.0, openmpi hand 12.0 GiB" in str(why), why
+    else:
+        assert False, "28 GiB are held in less"
+    assert 0 < bench_ops.memory_free() < 1 << 50
+
+
 def the_dataplane_is_measured_between_two_processes():
     netlib.need_root()
     (row,), table = rows_of("dataplane", "--device", "memif", "--mtu", 1500, "--mib", 1,
@@ -308,5 +323,6 @@ netlib.run(look_ups_are_timed_beside_tcp, staggered_receivers_are_told_apart,
            a_killed_participant_is_replaced, cases_say_which_limit_is_missed,
            compare_goes_on_where_it_was_interrupted,
            results_become_figures_and_tables, wrong_arguments_are_refused,
+           what_the_memory_does_not_hold_is_refused,
            the_dataplane_is_measured_between_two_processes,
            an_object_that_does_not_come_ends_the_run)
