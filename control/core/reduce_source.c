@@ -51,15 +51,11 @@ static bool reduce_size_holds(struct reduce *r, const struct message_got *got)
 
 /* ---- several of one owner ------------------------------------------------------------------- */
 
-/* Whether source i is asked for with the one of its owner that is nearest before it; together[k]:
- * how many source k is asked for with. */
-static bool reduce_joins(struct reduce *r, const uint32_t *owner, uint32_t *together, uint32_t i)
+/* Whether source i is asked for with k, the nearest before it of its owner; together[k]: how many
+ * source k is asked for with. */
+static bool reduce_joins(struct reduce *r, uint32_t *together, uint32_t k, uint32_t i)
 {
-	uint32_t k = i;
-
-	while (k-- > 0 && owner[k] != owner[i]) {
-	}
-	if (k == UINT32_MAX || together[k] == MESSAGE_OTHERS_MAX)
+	if (k == REDUCE_NONE || together[k] == MESSAGE_OTHERS_MAX)
 		return false;
 	together[i] = together[k] + 1;
 	r->source[k].next = i;
@@ -70,15 +66,17 @@ static bool reduce_joins(struct reduce *r, const uint32_t *owner, uint32_t *toge
  * values: the first one's LOCATE names the others. */
 void reduce_locate_all(struct control *c, struct reduce *r)
 {
-	uint32_t owner[MESSAGE_SOURCES_MAX], together[MESSAGE_SOURCES_MAX], values = 0;
+	uint32_t last[NODES_MAX], together[MESSAGE_SOURCES_MAX], values = 0;
 
+	memset(last, 0xff, sizeof(last)); /* REDUCE_NONE */
 	for (uint32_t i = 0; i < r->count; i++) {
 		struct reduce_source *s = &r->source[i];
+		uint32_t owner = control_shard(c, &s->id)->number;
 
-		owner[i] = control_shard(c, &s->id)->number;
 		together[i] = 0;
-		s->with = r->num == r->count && reduce_joins(r, owner, together, i);
-		values += !s->with && owner[i] != c->self->number;
+		s->with = r->num == r->count && reduce_joins(r, together, last[owner], i);
+		last[owner] = i;
+		values += !s->with && owner != c->self->number;
 	}
 	r->value_max = reduce_value_max(c, r->num, values);
 	for (uint32_t i = 0; i < r->count; i++)
