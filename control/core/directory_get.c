@@ -203,18 +203,25 @@ void directory_get_full(struct directory *d, uint32_t node, uint64_t request,
 			     "the directory is full: delete objects or get fewer at a time");
 }
 
+static void directory_answer_orphan(struct directory *d, const struct entry *e, uint32_t node,
+				    uint64_t request)
+{
+	struct message m;
+
+	directory_got(e, request, MESSAGE_GOT_ORPHAN, &m);
+	d->out.answer(d->out.arg, node, &m);
+}
+
 /* Who has a part, and waits for an object of which only parts are left, is told so. Who has
  * nothing waits: were it fed by one who has a part, there would always be somebody with one, and
  * the others would never be through with their survey. */
-static void directory_answer_orphan(struct directory *d, const struct entry *e, struct waiter *w)
+static void directory_serve_orphan(struct directory *d, const struct entry *e, struct waiter *w)
 {
 	const struct copy *own = directory_copy(e, w->node);
-	struct message m;
 
 	if (own == NULL || own->state != MESSAGE_COPY_PARTIAL)
 		return;
-	directory_got(e, w->request, MESSAGE_GOT_ORPHAN, &m);
-	d->out.answer(d->out.arg, w->node, &m);
+	directory_answer_orphan(d, e, w->node, w->request);
 	directory_waiter_remove(d, w);
 }
 
@@ -230,7 +237,7 @@ void directory_serve(struct directory *d, struct entry *e)
 		bool room;
 
 		if (orphan) {
-			directory_answer_orphan(d, e, w);
+			directory_serve_orphan(d, e, w);
 			continue;
 		}
 		if (!directory_inline(d, e, w))
@@ -315,18 +322,26 @@ static bool directory_get_again(struct directory *d, const struct entry *e, uint
 	return false;
 }
 
-/* It is fed already and asks for one more: answered at once, one way or the other. */
+/* It is fed already and asks for one more: answered at once, one way or the other. Of an object of
+ * which only parts are left its holder gets no more than it has, nor do those before it: the last
+ * of a chain would hear that from one after the other. */
 static void directory_get_more(struct directory *d, uint32_t node, const struct message *m)
 {
 	struct entry *e = directory_find(d, &m->get.id);
 	struct copy *own = e ? directory_copy(e, node) : NULL, *holder = NULL;
+	bool part = own && own->state == MESSAGE_COPY_PARTIAL && e->generation == m->get.generation;
 
 	if (own && directory_get_again(d, e, node, m))
 		return;
-	if (own && own->state == MESSAGE_COPY_PARTIAL && e->generation == m->get.generation)
-		holder = directory_choose_more(d, e, own, &m->get);
 	if (m->get.failed < d->nodes_count)
 		d->out.suspect(d->out.arg, m->get.failed);
+	if (part && directory_orphan(d, e)) {
+		directory_feed(own, NULL);
+		directory_answer_orphan(d, e, node, m->request);
+		return;
+	}
+	if (part)
+		holder = directory_choose_more(d, e, own, &m->get);
 	if (holder) {
 		directory_book(d, own, holder, m->request);
 		return;

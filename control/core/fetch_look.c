@@ -103,6 +103,12 @@ static bool look_got(struct control *c, struct call *call, const struct message 
 	struct feed *d = fetch_feed_free(f);
 
 	f->more = NULL;
+	if (answer && answer->got.what == MESSAGE_GOT_ORPHAN &&
+	    answer->got.generation == f->generation) {
+		fetch_stop(c, f);
+		fetch_survey(c, f);
+		return false;
+	}
 	if (holder == NULL) {
 		look_refused(c, f);
 		return false;

@@ -246,14 +246,15 @@ static void the_chain_heals_after_a_pause(void **state)
 
 /* ---- nobody has all of it ------------------------------------------------------------------- */
 
-/* The source goes for good. How long until all who waited were told, from its end. */
+/* The source goes for good. How long until all who waited were told, from its end: the last of a
+ * chain as soon as the first. */
 static void the_source_dies(void **state)
 {
 	static struct cast c;
 	uint32_t victim;
 	uint64_t died;
 
-	cast_open(&c, 5, SIZE, MBIT, 0);
+	cast_open(&c, 12, SIZE, MBIT, 0);
 	cast_put(&c, 1);
 	c.may_fail = true;
 	begin_all(&c, 1);
@@ -261,18 +262,18 @@ static void the_source_dies(void **state)
 	died = world_now(&c.w);
 	strike(&c, 0, KILLED);
 	assert_true(world_until(&c.w, 10 * WORLD_S, cast_all_done, &c) != UINT64_MAX);
-	for (uint32_t i = 1; i < 5; i++) {
+	for (uint32_t i = 1; i < c.nodes; i++) {
 		assert_int_equal(c.task[i].status, -ENODATA);
 		assert_non_null(strstr(c.task[i].text, "lost: chunks "));
 		assert_non_null(strstr(c.task[i].text, "-2978 of 2979 exist nowhere"));
 	}
 	print_message("told %.0f ms after the end: %s\n", (double)(world_now(&c.w) - died) / 1e6,
 		      c.task[1].text);
-	/* the members take some 1.2 s here to agree; 1.8 or 2.6 s in all, by the seed, as the
-	 * pauses fall before those who ask again */
-	assert_true(world_now(&c.w) - died < 3 * WORLD_S);
+	/* the members take some 0.8 s here to agree, the directory 0.4 to be sure; the rest is the
+	 * pause of who asked for help in vain */
+	assert_true(world_now(&c.w) - died < 2 * WORLD_S);
 	world_run(&c.w, 2 * WORLD_S);
-	for (uint32_t i = 1; i < 5; i++) {
+	for (uint32_t i = 1; i < c.nodes; i++) {
 		struct control_usage u;
 
 		control_usage(core_of(&c, i), &u);

@@ -422,6 +422,8 @@ static void parts_are_named_when_the_rest_is_dead(void **state)
 	f->unsettled = false;
 	m = get(f, 2, 1, 7, MESSAGE_NODE_NONE, MESSAGE_GET_FIRST);
 	assert_int_equal(m->got.what, MESSAGE_GOT_ORPHAN);
+	m = get(f, 3, 1, 7, MESSAGE_NODE_NONE, MESSAGE_GET_HEDGE); /* who is fed hears it, too */
+	assert_int_equal(m->got.what, MESSAGE_GOT_ORPHAN);
 	m = get(f, 2, 1, 7, MESSAGE_NODE_NONE, MESSAGE_GET_PIECE);
 	assert_int_equal(m->got.what, MESSAGE_GOT_PIECE);
 	assert_int_equal(m->got.holder, 1);
