@@ -300,6 +300,25 @@ static void a_coordinator_dies_in_the_middle(void **state)
 	a_coordinator_dies_half_way(SESSION_FLAG_SPREAD);
 }
 
+/* Its control begins again, and with it the reduce, when a node has all of the target but what it
+ * holds: that is given up as soon as another one is being made. */
+static void a_coordinator_begins_again(void **state)
+{
+	struct world *w = begin(0);
+	uint64_t died_ns;
+
+	assert_true(world_until(w, is_ready, NULL, WORLD_SECOND));
+	died_ns = w->now_ns;
+	world_kill_control(w, COORDINATOR);
+	world_run(w, 250 * WORLD_MS);
+	world_start_control(w, COORDINATOR);
+	world_open(w, COORDINATOR);
+	all_agree(w, REDUCE_NONE);
+	/* 0.25 s until it is back; waiting for its orphan_ns would cost one more */
+	assert_in_range(w->now_ns - died_ns, 0, WORLD_SECOND);
+	world_free(w);
+}
+
 /* The one who asked dies while it is asked: the coordinator decides. */
 static void the_one_who_asked_dies(void **state)
 {
@@ -433,6 +452,7 @@ int main(void)
 		cmocka_unit_test(a_coordinator_dies),
 		cmocka_unit_test(a_coordinator_of_stripes_dies),
 		cmocka_unit_test(a_coordinator_dies_in_the_middle),
+		cmocka_unit_test(a_coordinator_begins_again),
 		cmocka_unit_test(the_one_who_asked_dies),
 		cmocka_unit_test(the_one_who_asked_is_cut_off),
 		cmocka_unit_test(a_copy_that_is_told_late_counts),
