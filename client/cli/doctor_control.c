@@ -111,6 +111,8 @@ static void doctor_troubles(struct doctor *d)
 			"the dataplane lacks CPU time: see its cores"),
 		TROUBLE(commands_waited, "turns in which the ring to a worker was full",
 			"the dataplane lacks CPU time: see its cores"),
+		TROUBLE(ticks_late, "times it came to its timers more than 100 ms late",
+			"control lacks CPU time, or its memory is swapped out"),
 		TROUBLE(clients_refused, "clients were refused",
 			"raise --sessions, or the limit of open files"),
 		TROUBLE(clients_slow, "clients were disconnected because they did not read",

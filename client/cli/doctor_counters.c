@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 #include <string.h>
+#include "text.h"
 
 /* normal: some of it belongs to a network that loses or repeats packets. */
 struct doctor_cause {
@@ -118,6 +119,22 @@ static void doctor_losses(struct doctor *d)
 		      100.0 * (double)again / (double)sent, (unsigned long long)early);
 }
 
+/* All streams together: several wait at a time. */
+static void doctor_credit(struct doctor *d)
+{
+	size_t at = offsetof(struct counters, wait_credit_ns);
+	uint64_t total = doctor_count(d, at), before = d->before.dataplane[at / sizeof(uint64_t)];
+	char all[TEXT_BYTES], since[TEXT_BYTES];
+	if (total < 1000000000)
+		return;
+	bool again = d->looked && before <= total;
+	doctor_report(d, DOCTOR_OK, "credit", NULL,
+		      "what leaves here waited %s for receivers to grant more%s%s: they take "
+		      "slowly, or many send to one",
+		      text_duration(all, total), again ? ", since the last look " : "",
+		      again ? text_duration(since, total - before) : "");
+}
+
 void doctor_check_counters(struct doctor *d)
 {
 	if (d->dataplane_error) /* doctor_check_processes has said so */
@@ -130,4 +147,5 @@ void doctor_check_counters(struct doctor *d)
 		      d->dataplane.path, (long long)d->dataplane.header.pid);
 	doctor_drops(d);
 	doctor_losses(d);
+	doctor_credit(d);
 }

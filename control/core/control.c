@@ -7,6 +7,7 @@ _Static_assert(sizeof(struct session_object) * MESSAGE_OBJECTS_MAX <= OBJECT_INL
 	       "a page of objects fits a queued message");
 
 #define CONTROL_TELL_NS UINT64_C(200000000)
+#define TICK_LATE_NS	UINT64_C(100000000)
 
 /* ---- small services ---------------------------------------------------------------------- */
 
@@ -433,7 +434,10 @@ unsigned control_commands(struct control *c, unsigned worker, struct record *out
 
 void control_tick(struct control *c, uint64_t now_ns)
 {
+	uint64_t due_ns = timers_next(&c->timers);
+
 	c->now_ns = now_ns;
+	c->counters.ticks_late += due_ns < now_ns && now_ns - due_ns > TICK_LATE_NS;
 	timers_run(&c->timers, c, now_ns);
 	loopback_run(c);
 }

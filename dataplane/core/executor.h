@@ -83,7 +83,7 @@ void out_edge_close(struct out_edge *o);
 void out_edge_fail(struct engine *e, struct out_edge *o, enum reason why);
 /* The lowest chunk that is ready, not sent and within credit, or CHUNK_NONE (the edge then leaves
  * the active list until something changes). */
-uint32_t out_edge_next(struct out_edge *o);
+uint32_t out_edge_next(const struct engine *e, struct out_edge *o);
 void out_edge_sent(struct out_edge *o, uint32_t chunk);
 void out_edge_acked(struct engine *e, uint32_t handle);
 void out_edge_ready(struct engine *e, struct out_edge *o, uint32_t chunk);

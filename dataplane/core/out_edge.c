@@ -26,14 +26,17 @@ void out_edge_ready(struct engine *e, struct out_edge *o, uint32_t chunk)
 	out_edge_activate(e, o);
 }
 
-uint32_t out_edge_next(struct out_edge *o)
+uint32_t out_edge_next(const struct engine *e, struct out_edge *o)
 {
 	const struct buffer *b = o->buffer;
 	uint32_t limit = o->end < b->ready_high ? o->end : b->ready_high;
 	uint32_t chunk = o->cursor;
 
-	if (o->sent_count >= o->credit)
+	if (o->sent_count >= o->credit) {
+		if (chunk < limit && o->since_ns == 0)
+			o->since_ns = e->now_ns;
 		limit = 0;
+	}
 	while (chunk < limit) {
 		uint32_t word = chunk / 64;
 		uint64_t bits = buffer_ready_word(b, word) & ~buffer_map_word(o->sent, word);
@@ -114,6 +117,9 @@ enum verdict out_edge_granted(struct engine *e, struct conn *c, uint32_t stream,
 	}
 	if (chunks > o->credit) { /* an older grant may arrive late: it says nothing new */
 		o->credit = chunks;
+		if (o->since_ns != 0)
+			e->count->wait_credit_ns += e->now_ns - o->since_ns;
+		o->since_ns = 0;
 		out_edge_activate(e, o);
 	}
 	return VERDICT_TAKEN;

@@ -71,7 +71,8 @@ struct out_edge {
 	uint32_t total;	     /* chunks to send in all */
 	uint32_t sent_count; /* first transmissions */
 	uint32_t acked_count;
-	uint32_t credit; /* first transmissions allowed */
+	uint32_t credit;   /* first transmissions allowed */
+	uint64_t since_ns; /* it has chunks to send and no credit; 0: it has */
 	struct list on_buffer, on_conn;
 	struct list active; /* on conn->active while it may have a chunk to send */
 };

@@ -157,7 +157,7 @@ static bool transmit_new_chunk(struct engine *e, struct conn *c, struct draft *d
 {
 	while (!list_empty(&c->active)) {
 		struct out_edge *o = list_entry(c->active.next, struct out_edge, active);
-		uint32_t chunk = out_edge_next(o);
+		uint32_t chunk = out_edge_next(e, o);
 
 		if (chunk == CHUNK_NONE)
 			continue; /* it has left the list */

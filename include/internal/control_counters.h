@@ -41,7 +41,8 @@
 	X(redirects, "requests", "requests for ids that another node keeps")                 \
 	X(commands_waited, "turns", "turns in which the ring to a worker was full")          \
 	X(clients_refused, "clients", "clients that no session or descriptor was free for")  \
-	X(clients_slow, "clients", "clients that were disconnected for not reading")
+	X(clients_slow, "clients", "clients that were disconnected for not reading")         \
+	X(ticks_late, "events", "times that it came to its timers more than 100 ms late")
 
 #define CONTROL_GAUGES(X)                                                         \
 	X(attached, "", "1: the dataplane is there")                              \

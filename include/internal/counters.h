@@ -28,6 +28,7 @@
 	X(tx_msgs, "messages", "messages sent and acknowledged")                               \
 	X(tx_acks, "packets", "packets that carry an acknowledgement")                         \
 	X(tx_grants, "frames", "credit grants sent")                                           \
+	X(wait_credit_ns, "ns", "waits of streams that had chunks to send for credit")         \
 	X(lost_pkts, "packets", "sent packets declared lost")                                  \
 	X(lost_spurious, "packets", "packets declared lost and acknowledged later")            \
 	X(tail_probes, "packets", "probes sent because acknowledgements stopped")              \

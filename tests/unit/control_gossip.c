@@ -82,8 +82,11 @@ static void who_is_heard_of_is_not_suspect(void **state)
 static void who_comes_late_does_not_judge(void **state)
 {
 	struct fixture *f = silence();
+	const struct control_counters *counters = control_counters(f->core);
 
+	assert_int_equal(counters->ticks_late, 0);
 	run(f, SECOND);
+	assert_int_equal(counters->ticks_late, 1);
 	assert_int_equal(state_of(f, 1), MEMBER_ALIVE);
 	say(f, 2, MESSAGE_MEMBERS_HEARD, 1);
 	run(f, SECOND / 2);

@@ -193,7 +193,7 @@ static void a_local_producer_advances(void **state)
 	struct record out = record_edge(COMMAND_OUT, 0, 0, &peer, 0, 100);
 	rig_command(r, &out);
 	struct out_edge *o = out_edge_find(r->e, out.edge.edge);
-	assert_int_equal(out_edge_next(o), CHUNK_NONE);
+	assert_int_equal(out_edge_next(r->e, o), CHUNK_NONE);
 	static const struct {
 		uint64_t bytes;
 		uint32_t low;
@@ -209,7 +209,7 @@ static void a_local_producer_advances(void **state)
 		rig_command(r, &advance);
 		assert_int_equal(b->ready_low, steps[k].low);
 		assert_int_equal(b->ready_high, steps[k].low);
-		assert_int_equal(out_edge_next(o), steps[k].low > 0 ? 0 : CHUNK_NONE);
+		assert_int_equal(out_edge_next(r->e, o), steps[k].low > 0 ? 0 : CHUNK_NONE);
 	}
 	struct record advance = record_advance(record_handle(0), bytes_of(100));
 	rig_command(r, &advance); /* the short last chunk is whole now */

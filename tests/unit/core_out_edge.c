@@ -70,7 +70,7 @@ static void naive_step(struct naive *n, uint64_t *seed)
 		n->ready[chunk] = true;
 		break;
 	default:
-		chunk = out_edge_next(n->o);
+		chunk = out_edge_next(n->r->e, n->o);
 		assert_int_equal(chunk, naive_next(n));
 		if (chunk == CHUNK_NONE) {
 			assert_true(list_empty(&n->o->active));
@@ -164,6 +164,29 @@ static void credit_is_never_exceeded(void **state)
 	assert_int_equal(flow_run(&f), 200);
 	assert_int_equal(rig_expect(f.r, EVENT_OUT_DONE).edge.chunks, 300);
 	rig_silent(f.r);
+}
+
+/* Only while there is something that it could send. */
+static void a_wait_for_credit_is_counted(void **state)
+{
+	const uint64_t wait_ns = 7000000;
+	struct flow f;
+
+	flow_begin(&f, *state, 0, 100);
+	const uint64_t *counted = &f.r->counters.wait_credit_ns;
+	assert_int_equal(flow_run(&f), UNSCHEDULED_CHUNKS);
+	for (int twice = 0; twice < 2; twice++) {
+		rig_pass(f.r, wait_ns / 2);
+		flow_run(&f);
+	}
+	assert_int_equal(*counted, 0);
+	flow_grant(&f, 0x70000, 100);
+	uint64_t first = *counted;
+	assert_in_range(first, wait_ns - 1000000, wait_ns + 1000000);
+	assert_int_equal(flow_run(&f), 100 - UNSCHEDULED_CHUNKS);
+	rig_pass(f.r, wait_ns);
+	flow_grant(&f, 0x70000, 100);
+	assert_int_equal(*counted, first);
 }
 
 /* Sending a lost chunk again costs no credit. */
@@ -320,6 +343,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(next_is_the_lowest_ready_unsent_chunk),
 		test_rig(credit_is_never_exceeded),
+		test_rig(a_wait_for_credit_is_counted),
 		test_rig(a_loss_costs_no_credit),
 		test_rig(a_reset_fails_the_edge_once),
 		test_rig(a_reset_after_the_end_says_nothing),
