@@ -69,7 +69,8 @@ static int output_make(struct output *o)
 	output_exists = o->fd >= 0;
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	if (o->fd < 0)
-		return cli_fail(-EIO, "cannot write beside %s: %s", o->name, strerror(error));
+		return cli_fail(-EIO, "cannot write beside %s (%s): name another folder", o->name,
+				strerror(error));
 	return CLI_DONE;
 }
 

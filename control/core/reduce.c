@@ -294,7 +294,7 @@ const char *reduce_wrong(const struct message_reduce *m)
 	if (m->count == 0)
 		return "no sources: name at least one";
 	if (m->num == 0 || m->num > m->count)
-		return "num is not between 1 and the number of sources";
+		return "num is not between 1 and the number of sources: name more, or ask for fewer";
 	if (m->flags & ~(uint32_t)(MESSAGE_REDUCE_SPREAD | MESSAGE_REDUCE_AGAIN))
 		return "unknown flags: use nodes of one version";
 	for (uint32_t i = 0; i < m->count; i++) {
