@@ -63,12 +63,22 @@ static void table_unlock(struct neighbour_table *t)
 	atomic_flag_clear_explicit(&t->lock, memory_order_release);
 }
 
-static uint64_t entry_keep_ns(struct neighbour *n)
+/* Nobody has sent to it, or not for long. */
+static bool entry_idle(struct neighbour *n, uint64_t now_ns)
 {
-	return load(&n->mac) ? NEIGHBOUR_KEEP_NS : NEIGHBOUR_UNANSWERED_NS;
+	uint64_t used_ns = load(&n->used_ns);
+	uint64_t keep_ns = load(&n->mac) ? NEIGHBOUR_KEEP_NS : NEIGHBOUR_UNANSWERED_NS;
+	return used_ns == 0 || used_ns + keep_ns < now_ns;
 }
 
-/* A place that is empty, or whose owner nobody has sent to for long. */
+/* When it was last sent to or heard of. */
+static uint64_t entry_last_ns(struct neighbour *n)
+{
+	uint64_t used_ns = load(&n->used_ns), confirmed_ns = load(&n->confirmed_ns);
+	return used_ns > confirmed_ns ? used_ns : confirmed_ns;
+}
+
+/* A place that is empty, or the longest idle one. */
 static struct neighbour *table_place(struct neighbour_table *t, struct key k, uint64_t now_ns)
 {
 	uint32_t home = key_home(k);
@@ -77,8 +87,7 @@ static struct neighbour *table_place(struct neighbour_table *t, struct key k, ui
 		struct neighbour *n = &t->entry[(home + i) & (NEIGHBOURS - 1)];
 		if (entry_empty(n))
 			return n;
-		if (load(&n->used_ns) + entry_keep_ns(n) < now_ns &&
-		    (!oldest || load(&n->used_ns) < load(&oldest->used_ns)))
+		if (entry_idle(n, now_ns) && (!oldest || entry_last_ns(n) < entry_last_ns(oldest)))
 			oldest = n;
 	}
 	return oldest;
@@ -86,7 +95,8 @@ static struct neighbour *table_place(struct neighbour_table *t, struct key k, ui
 
 /* Under the lock. A reader that compares the address before and after it reads mac never gets
  * another address's mac: mac is cleared first and set last. */
-static struct neighbour *table_create(struct neighbour_table *t, struct key k, uint64_t now_ns)
+static struct neighbour *table_create(struct neighbour_table *t, struct key k, bool used,
+				      uint64_t now_ns)
 {
 	struct neighbour *n = table_find(t, k);
 	if (n)
@@ -97,7 +107,7 @@ static struct neighbour *table_create(struct neighbour_table *t, struct key k, u
 	store(&n->mac, 0);
 	store(&n->ip[0], k.word[0]);
 	store(&n->ip[1], k.word[1]);
-	store(&n->used_ns, now_ns);
+	store(&n->used_ns, used ? now_ns : 0);
 	store(&n->confirmed_ns, now_ns);
 	store(&n->ask_at_ns, now_ns);
 	atomic_store_explicit(&n->asked, 0, memory_order_release);
@@ -133,7 +143,7 @@ unsigned neighbour_find(struct neighbour_table *t, const uint8_t *ip, uint64_t n
 	struct neighbour *n = table_find(t, k);
 	if (!n) {
 		table_lock(t);
-		n = table_create(t, k, now_ns);
+		n = table_create(t, k, true, now_ns);
 		table_unlock(t);
 		if (!n)
 			return 0;
@@ -141,7 +151,8 @@ unsigned neighbour_find(struct neighbour_table *t, const uint8_t *ip, uint64_t n
 	uint64_t word = load(&n->mac);
 	if (!entry_is(n, k))
 		return 0;
-	if (load(&n->used_ns) + NEIGHBOUR_ASK_MAX_NS < now_ns)
+	uint64_t used_ns = load(&n->used_ns); /* written now and then, for the sake of its line */
+	if (used_ns == 0 || used_ns + NEIGHBOUR_ASK_MAX_NS < now_ns)
 		store(&n->used_ns, now_ns);
 	if (!(word & KNOWN_BIT)) {
 		if (!entry_ask(n, now_ns))
@@ -164,7 +175,7 @@ void neighbour_learn(struct neighbour_table *t, const uint8_t *ip, const uint8_t
 	uint64_t word = KNOWN_BIT;
 	memcpy(&word, mac, 6);
 	table_lock(t);
-	struct neighbour *n = create ? table_create(t, k, now_ns) : table_find(t, k);
+	struct neighbour *n = create ? table_create(t, k, false, now_ns) : table_find(t, k);
 	if (n) {
 		store(&n->confirmed_ns, now_ns);
 		store(&n->ask_at_ns, now_ns);

@@ -8,7 +8,8 @@
  *
  * Bounds: NEIGHBOURS entries, NEIGHBOUR_PROBE places per address; a place that was used within
  * NEIGHBOUR_KEEP_NS is never taken over, so strangers cannot push out live peers; one that nobody
- * answers for is free again soon, so that they cannot fill the table either. Questions for one
+ * answers for is free again soon, and one that was only heard of at once, so that they cannot fill
+ * the table either. Questions for one
  * address are at least NEIGHBOUR_ASK_MIN_NS apart, doubling to NEIGHBOUR_ASK_MAX_NS.
  */
 #ifndef SARISSA_DATAPLANE_IO_NEIGHBOUR_H

@@ -107,19 +107,25 @@ static bool rx_udp(struct worker *w, struct rte_mbuf *m, const struct ether_fram
 	return false;
 }
 
+/* A packet in pieces, made one; NULL when it is too long, or shorter than it says. */
+static uint8_t *rx_whole(struct worker *w, struct rte_mbuf *m)
+{
+	if (m->pkt_len > ETHER_FRAME_MAX)
+		return NULL;
+	return (uint8_t *)(uintptr_t)rte_pktmbuf_read(m, 0, m->pkt_len, w->scratch);
+}
+
 /* Returns true when the buffer is gone. */
 static bool rx_packet(struct worker *w, struct rte_mbuf *m, uint64_t now_ns)
 {
 	struct ether_frame f;
 	uint8_t *data = rte_pktmbuf_mtod(m, uint8_t *);
 	uint32_t length = m->pkt_len;
-	if (m->nb_segs > 1) { /* never with our own buffer sizes, but a peer on a ring may */
-		if (length > ETHER_FRAME_MAX) {
-			w->counters->io_bad_ip++;
-			return false;
-		}
-		rte_pktmbuf_read(m, 0, length, w->scratch);
-		data = w->scratch;
+	if (m->nb_segs > 1) /* never with our own buffer sizes, but a peer on a ring may */
+		data = rx_whole(w, m);
+	if (!data) {
+		w->counters->io_bad_ip++;
+		return false;
 	}
 	ether_parse(data, length, &f);
 	if (f.kind == ETHER_UDP)

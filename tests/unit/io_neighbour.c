@@ -118,21 +118,24 @@ static void test_kernel_entries_do_not_age(void **state)
 	assert_int_equal(wanted(1000 * SECOND), 1);
 }
 
-/* A flood of strangers fills the table, but never pushes out who is in use; when it is over and
- * old, its places are given away. */
+/* A flood of strangers never pushes out who is in use, nor keeps the place of one who is to be. */
 static void test_flood(void **state)
 {
 	uint8_t mac[6];
 	uint64_t now = SECOND;
 	fresh(true);
-	for (uint32_t peer = 1; peer <= 64; peer++)
+	for (uint32_t peer = 1; peer <= 64; peer++) {
 		neighbour_learn(&table, ip(peer), mac1, true, now);
+		neighbour_find(&table, ip(peer), now, mac);
+	}
 	for (uint32_t stranger = 0; stranger < 100000; stranger++)
 		neighbour_learn(&table, ip(0x10000 + stranger), mac2, true, now);
 	for (uint32_t peer = 1; peer <= 64; peer++) {
 		assert_int_equal(neighbour_find(&table, ip(peer), now, mac), NEIGHBOUR_KNOWN);
 		assert_memory_equal(mac, mac1, 6);
 	}
+	for (uint32_t peer = 501; peer <= 564; peer++)
+		assert_int_equal(neighbour_find(&table, ip(peer), now, mac), NEIGHBOUR_ASK);
 	now += NEIGHBOUR_KEEP_NS + SECOND;
 	for (uint32_t peer = 1001; peer <= 1064; peer++)
 		neighbour_learn(&table, ip(peer), mac1, true, now);
