@@ -197,6 +197,20 @@ def own_status(cluster, node):
     return next(n for n in map(json.loads, lines) if n["self"])
 
 
+def until_waiting(cluster, node, count=1):
+    """So many requests of the node's clients wait."""
+    def waits():
+        lines = cluster.must(node, "sarissa", "status", "--counters", "--json").splitlines()
+        return next(v["control"]["waits"] for v in map(json.loads, lines) if "control" in v)
+    wait_for(lambda: waits() >= count, PATIENCE_S, f"{count} requests wait at node {node}")
+
+
+def until_arrived(cluster, node, chunk_bytes):
+    """So much has come to the node since its dataplane began."""
+    wait_for(lambda: cluster.counters(node)["rx_chunk_bytes"] >= chunk_bytes, PATIENCE_S,
+             f"{chunk_bytes} bytes have come to node {node}")
+
+
 def private_bytes(pid):
     """RssAnon: what a process holds for itself, the shared store left out."""
     text = Path(f"/proc/{pid}/status").read_text()

@@ -196,7 +196,8 @@ def an_owner_of_the_directory_dies_while_gets_wait():
         names = [f"later-{k}" for k in range(12)]  # of all owners, so of the one that dies as well
         gets = [(begin_get(cluster, 1 + k % 3, name, directory / f"got-{name}"), name)
                 for k, name in enumerate(names)]
-        netlib.time.sleep(1)
+        for node in (1, 2, 3):
+            netlib.until_waiting(cluster, node, len(names) // 3)
         cluster.verb("kill", 4, "node")
         for name in names[:6]:  # before the death is noticed
             cluster.must(0, "sarissa", "put", name, directory / "sent")

@@ -125,7 +125,8 @@ def a_reader_of_a_dead_creator():
         task.expect("there")
         readers = [cluster.start(node, "sarissa", "get", "made 0", "/dev/null", "--timeout", 30,
                                  stderr=netlib.subprocess.PIPE, text=True) for node in (0, 1)]
-        time.sleep(0.5)
+        for node in (0, 1):
+            netlib.until_waiting(cluster, node)
         task.kill()
         begin = time.monotonic()
         for reader in readers:

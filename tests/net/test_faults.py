@@ -44,7 +44,7 @@ def a_pulled_cable_only_delays():
         expected = netlib.make_file(directory / "sent", 32 * MIB)
         cluster.must(0, "sarissa", "put", "cut", directory / "sent")
         child = cluster.start(1, "sarissa", "get", "cut", directory / "got", "--timeout", 60)
-        netlib.time.sleep(0.7)
+        netlib.until_arrived(cluster, 1, 8 * MIB)
         cluster.verb("link", 1, "down")
         netlib.time.sleep(1.5)
         cluster.verb("link", 1, "up")

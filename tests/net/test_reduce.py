@@ -226,7 +226,7 @@ def bad_input_is_refused_with_its_reason():
         # what comes later and does not fit is told to who waits
         child = cluster.start(1, "sarissa", "reduce", "y", "a", "later", "--wait",
                               stderr=netlib.subprocess.PIPE, text=True)
-        netlib.time.sleep(1)
+        netlib.until_waiting(cluster, 1)
         put(cluster, directory, 3, "later", bytes(100))
         _, words = child.communicate(timeout=60)
         assert child.returncode == 1 and "all must have one size" in words, words
