@@ -80,7 +80,7 @@ static void make_garbage(struct flood *f, struct frame *frame)
 	}
 	/* half of them get past the first look */
 	if (bytes >= WIRE_BODY && (payload[2] & 1))
-		wire_header(payload, (enum wire_type)(1 + payload[3] % 5), payload[4],
+		wire_header(payload, (enum wire_type)(1 + payload[3] % WIRE_RESET), payload[4],
 			    wire_get32(payload + 5), wire_get64(payload + 9));
 	put_random_headers(f, frame, bytes);
 }

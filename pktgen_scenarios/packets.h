@@ -57,7 +57,8 @@ struct peer {
 	int fd; /* carries the handshake; swallows what the node answers later */
 	bool up, granted;
 	uint16_t check;
-	uint32_t conn; /* what the node calls the connection */
+	uint32_t known; /* wire_crc_conn() */
+	uint32_t conn;	/* what the node calls the connection */
 	uint64_t number;
 	uint32_t chunk;
 };

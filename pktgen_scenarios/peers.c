@@ -13,7 +13,7 @@
 #include "dataplane/core/wire.h"
 #include "packets.h"
 
-enum { PATIENCE_S = 20 };
+enum { PATIENCE_S = 20, WHOLE_EVERY = 64 /* packets */ };
 
 #define TURN_S 0.2
 
@@ -62,18 +62,20 @@ static void peers_answer(struct flood *f, struct peer *p, const uint8_t *hello, 
 		wire_put32(body + HELLO_AT_WINDOW, 1024);
 		p->conn = conn;
 		p->check = wire_check_conn(incarnation, peers_conn(f, p), node);
+		p->known = wire_crc_conn(incarnation, peers_conn(f, p), node, conn);
 		p->up = true;
 	}
 	frame_seal(reply, length);
 	send(p->fd, reply, length, 0);
 }
 
-/* The next chunk of a sender, which goes round its object for ever under new packet numbers. */
-static uint32_t peers_packet(struct flood *f, struct peer *p, uint8_t *packet)
+/* With the whole packet number: what is lost meanwhile must not reach further than the short one.
+ */
+static uint32_t peers_frame(const struct flood *f, const struct peer *p, uint8_t *packet)
 {
 	uint32_t sender = (uint32_t)(p - f->peers), bytes = f->options.bytes;
 	uint8_t *data = packet + WIRE_BODY;
-	wire_header(packet, WIRE_PAYLOAD, p->check, p->conn, p->number++);
+	wire_header(packet, WIRE_PAYLOAD, p->check, p->conn, p->number);
 	data[0] = FRAME_DATA;
 	data[FRAME_AT_FLAGS] = 0;
 	wire_put16(data + DATA_AT_LENGTH, (uint16_t)bytes);
@@ -81,8 +83,27 @@ static uint32_t peers_packet(struct flood *f, struct peer *p, uint8_t *packet)
 	wire_put32(data + DATA_AT_CHUNK, p->chunk);
 	content_fill(data + DATA_BYTES, bytes, sender, p->chunk);
 	frame_seal(packet, WIRE_BODY + DATA_BYTES + bytes);
-	p->chunk = p->chunk + 1 == f->options.chunks ? 0 : p->chunk + 1;
 	return WIRE_BODY + DATA_BYTES + bytes;
+}
+
+static uint32_t peers_chunk(const struct flood *f, const struct peer *p, uint8_t *packet)
+{
+	uint32_t sender = (uint32_t)(p - f->peers), length = CHUNK_BODY + f->options.bytes;
+	uint32_t state = wire_crc_number(p->known, p->number);
+	wire_chunk(packet, p->number, content_stream(sender), p->chunk, 0);
+	content_fill(packet + CHUNK_BODY, f->options.bytes, sender, p->chunk);
+	wire_put32(packet + CHUNK_AT_CRC, wire_crc_chunk(state, packet, length, NULL, 0));
+	return length;
+}
+
+/* The next chunk of a sender, which goes round its object for ever under new packet numbers. */
+static uint32_t peers_packet(struct flood *f, struct peer *p, uint8_t *packet)
+{
+	uint32_t bytes = p->number % WHOLE_EVERY == 0 ? peers_frame(f, p, packet)
+						      : peers_chunk(f, p, packet);
+	p->number++;
+	p->chunk = p->chunk + 1 == f->options.chunks ? 0 : p->chunk + 1;
+	return bytes;
 }
 
 /* A GRANT, perhaps behind an acknowledgement. */

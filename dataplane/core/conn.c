@@ -106,6 +106,8 @@ void conn_established(struct engine *e, struct conn *c)
 	c->state = CONN_UP;
 	c->check_tx = wire_check_conn(e->config.incarnation, c->handle, c->incarnation);
 	c->check_rx = wire_check_conn(c->incarnation, c->remote, e->config.incarnation);
+	c->crc_tx = wire_crc_conn(e->config.incarnation, c->handle, c->incarnation, c->remote);
+	c->crc_rx = wire_crc_conn(c->incarnation, c->remote, e->config.incarnation, c->handle);
 	c->hello_ns = NEVER;
 	c->hello_due = false;
 	c->opened_ns = c->last_rx_ns = e->now_ns;

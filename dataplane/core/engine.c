@@ -133,26 +133,52 @@ struct engine *engine_init(void *memory, const struct engine_config *config, uin
 	return e;
 }
 
-static bool engine_integrity(struct engine *e, const struct packet_in *p)
+static uint64_t engine_cycles(const struct engine *e)
 {
-	uint64_t before = e->config.cycles != NULL ? e->config.cycles() : 0;
-	uint32_t crc = wire_crc(p->data, p->length, NULL, 0);
+	return e->config.cycles != NULL ? e->config.cycles() : 0;
+}
 
+static bool engine_integrity(struct engine *e, uint32_t crc, const uint8_t *field, uint64_t before)
+{
 	if (e->config.cycles != NULL)
 		e->stages.check += e->config.cycles() - before;
-	if (crc == wire_get32(p->data + WIRE_AT_CRC))
+	if (crc == wire_get32(field))
 		return true;
 	e->count->drop_checksum++;
 	return false;
 }
 
+static void engine_chunk(struct engine *e, const struct packet_in *p)
+{
+	struct conn *c = frame_chunk_conn(e, p);
+
+	if (c == NULL)
+		return;
+	uint64_t pn = ack_number(c, wire_get16(p->data + CHUNK_AT_PN));
+	uint64_t before = engine_cycles(e);
+	uint32_t state = wire_crc_number(c->crc_rx, pn);
+	uint32_t crc = wire_crc_chunk(state, p->data, p->length, NULL, 0);
+	if (!engine_integrity(e, crc, p->data + CHUNK_AT_CRC, before))
+		return;
+	if (p->data[WIRE_AT_FLAGS] != 0)
+		e->count->drop_flags++;
+	else
+		frame_chunk(e, c, p, pn);
+}
+
 static void engine_dispatch(struct engine *e, const struct packet_in *p)
 {
+	if (p->length >= CHUNK_BODY && wire_is_chunk(p->data)) {
+		engine_chunk(e, p);
+		return;
+	}
 	if (p->length < WIRE_BODY) {
 		e->count->drop_truncated++;
 		return;
 	}
-	if (!engine_integrity(e, p))
+	uint64_t before = engine_cycles(e);
+	uint32_t crc = wire_crc(p->data, p->length, NULL, 0);
+	if (!engine_integrity(e, crc, p->data + WIRE_AT_CRC, before))
 		return;
 	if (p->data[WIRE_AT_VERSION_TYPE] >> 4 != WIRE_VERSION) {
 		handshake_version(e, p);
@@ -185,7 +211,9 @@ static void engine_dispatch(struct engine *e, const struct packet_in *p)
 
 void engine_prefetch(const struct engine *e, const struct packet_in *p)
 {
-	if (p->length >= WIRE_BODY + DATA_BYTES && p->data[WIRE_BODY] == FRAME_DATA)
+	if (p->length >= CHUNK_BODY && wire_is_chunk(p->data))
+		in_edge_prefetch(e, p->data);
+	else if (p->length >= WIRE_BODY + DATA_BYTES && p->data[WIRE_BODY] == FRAME_DATA)
 		in_edge_prefetch(e, p->data + WIRE_BODY);
 }
 

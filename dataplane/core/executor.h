@@ -154,9 +154,10 @@ static inline bool in_edge_gave(const struct in_edge *i, uint32_t chunk)
 void in_edge_given(struct engine *e, struct in_edge *i);
 /* This chunk of its buffer, a copy, is in; perhaps it lies in the range. */
 void in_edge_covered(struct engine *e, struct in_edge *i, uint32_t chunk);
-/* Begins to fetch the place of a DATA frame's chunk, if there is one. */
-void in_edge_prefetch(const struct engine *e, const uint8_t *frame);
-enum verdict in_edge_take(struct engine *e, struct conn *c, const uint8_t *frame, uint16_t length);
+/* Begins to fetch the place of a chunk, if there is one. head: of a DATA frame or CHUNK packet. */
+void in_edge_prefetch(const struct engine *e, const uint8_t *head);
+enum verdict in_edge_take(struct engine *e, struct conn *c, const uint8_t *head,
+			  const uint8_t *payload, uint16_t length);
 /* The credit to announce now; remembers it as granted. */
 uint32_t in_edge_grant(struct engine *e, struct in_edge *i);
 

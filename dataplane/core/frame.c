@@ -27,7 +27,7 @@ static uint32_t frame_data(struct frame_walk *w, const uint8_t *frame, uint32_t 
 		return FRAME_BAD;
 	if (frame[FRAME_AT_FLAGS] & FRAME_FLAG_ASK)
 		w->c->ack_now = true;
-	w->refused |= in_edge_take(w->e, w->c, frame, length) != VERDICT_TAKEN;
+	w->refused |= in_edge_take(w->e, w->c, frame, frame + DATA_BYTES, length) != VERDICT_TAKEN;
 	return DATA_BYTES + (uint32_t)length;
 }
 
@@ -183,6 +183,17 @@ static bool frame_fresh(struct engine *e, const struct conn *c, uint64_t pn)
 	return false;
 }
 
+static void frame_heard(struct engine *e, struct conn *c, const struct packet_in *p)
+{
+	c->last_rx_ns = e->now_ns;
+	c->silent = false;
+	if (p->ecn == ENGINE_ECN_CE) {
+		e->count->rx_ecn_ce++;
+		c->rx_ce++;
+		c->ecn_changed = true;
+	}
+}
+
 void frame_packet(struct engine *e, const struct packet_in *p)
 {
 	struct conn *c = frame_conn(e, p);
@@ -191,18 +202,48 @@ void frame_packet(struct engine *e, const struct packet_in *p)
 
 	if (c == NULL || !frame_fresh(e, c, pn))
 		return;
-	c->last_rx_ns = e->now_ns;
-	c->silent = false;
-	if (p->ecn == ENGINE_ECN_CE) {
-		e->count->rx_ecn_ce++;
-		c->rx_ce++;
-		c->ecn_changed = true;
-	}
+	frame_heard(e, c, p);
 	struct frame_walk w = {.e = e, .c = c};
 	bool take = frame_walk(&w, p->data + WIRE_BODY, p->length - WIRE_BODY, &eliciting);
 	if (w.closed)
 		return;
 	if (take)
 		ack_mark(e, c, pn, eliciting);
+	conn_wake(e, c);
+}
+
+/* The stream tells the connection. One that has ended here, or is another peer's, is what a
+ * connection with the sender may still hear of; without one nobody can check the packet. */
+struct conn *frame_chunk_conn(struct engine *e, const struct packet_in *p)
+{
+	const struct in_edge *i = in_edge_find(e, wire_get32(p->data + CHUNK_AT_STREAM));
+	struct conn *c = i != NULL ? i->conn : NULL;
+
+	if (c != NULL && net_addr_equal(&c->addr, &p->from))
+		return c;
+	struct conn *other = conn_by_addr(e, &p->from);
+	if (other == NULL) {
+		if (c != NULL)
+			e->count->drop_address++;
+		else
+			e->count->drop_unknown_conn++;
+		return NULL;
+	}
+	if (other->state != CONN_UP) {
+		e->count->drop_state++;
+		return NULL;
+	}
+	return other;
+}
+
+void frame_chunk(struct engine *e, struct conn *c, const struct packet_in *p, uint64_t pn)
+{
+	uint16_t length = (uint16_t)(p->length - CHUNK_BODY);
+
+	if (!frame_fresh(e, c, pn))
+		return;
+	frame_heard(e, c, p);
+	if (in_edge_take(e, c, p->data, p->data + CHUNK_BODY, length) == VERDICT_TAKEN)
+		ack_mark(e, c, pn, true);
 	conn_wake(e, c);
 }

@@ -68,10 +68,10 @@ static enum verdict in_edge_unknown(struct engine *e, struct conn *c, uint32_t s
 	return VERDICT_TAKEN;
 }
 
-void in_edge_prefetch(const struct engine *e, const uint8_t *frame)
+void in_edge_prefetch(const struct engine *e, const uint8_t *head)
 {
-	uint32_t stream = wire_get32(frame + DATA_AT_STREAM);
-	uint32_t chunk = wire_get32(frame + DATA_AT_CHUNK);
+	uint32_t stream = wire_get32(head + DATA_AT_STREAM);
+	uint32_t chunk = wire_get32(head + DATA_AT_CHUNK);
 	uint16_t index = handle_index(stream);
 
 	if (stream == 0 || index >= e->config.edges_max || e->in_edges[index].handle != stream)
@@ -96,15 +96,16 @@ static enum verdict in_edge_duplicate(struct engine *e, struct in_edge *i, uint3
 	return VERDICT_TAKEN;
 }
 
-enum verdict in_edge_take(struct engine *e, struct conn *c, const uint8_t *frame, uint16_t length)
+enum verdict in_edge_take(struct engine *e, struct conn *c, const uint8_t *head,
+			  const uint8_t *payload, uint16_t length)
 {
-	uint32_t stream = wire_get32(frame + DATA_AT_STREAM);
+	uint32_t stream = wire_get32(head + DATA_AT_STREAM);
 	struct in_edge *i = in_edge_find(e, stream);
 
 	if (i == NULL || i->conn != c)
 		return in_edge_unknown(e, c, stream);
 	struct buffer *b = i->buffer;
-	uint32_t place = wire_get32(frame + DATA_AT_CHUNK) - i->origin_first;
+	uint32_t place = wire_get32(head + DATA_AT_CHUNK) - i->origin_first;
 	uint32_t chunk = i->first + place;
 	if (place >= i->end - i->first) {
 		e->count->drop_chunk_range++;
@@ -124,7 +125,7 @@ enum verdict in_edge_take(struct engine *e, struct conn *c, const uint8_t *frame
 	i->received += i->received < i->end - i->first;
 	e->count->rx_chunks++;
 	e->count->rx_chunk_bytes += length;
-	combine_chunk(e, b, chunk, i, frame + DATA_BYTES);
+	combine_chunk(e, b, chunk, i, payload);
 	in_edge_credit(e, i);
 	return VERDICT_TAKEN;
 }

@@ -181,8 +181,9 @@ struct conn {
 	uint8_t state;
 	bool saw_other_version;
 	uint16_t check_rx, check_tx;
-	uint32_t handle; /* our connection id */
-	uint32_t remote; /* the peer's */
+	uint32_t crc_rx, crc_tx; /* wire_crc_conn() */
+	uint32_t handle;	 /* our connection id */
+	uint32_t remote;	 /* the peer's */
 	struct net_addr addr;
 	uint64_t incarnation; /* the peer's */
 	uint64_t token;

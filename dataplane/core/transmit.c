@@ -213,7 +213,7 @@ static bool transmit_patient(const struct conn *c, const struct draft *d)
 
 /*
  * A sender that has used up its window asks for an acknowledgement at once, a few times per
- * window; so the receiver needs no guess at how many packets make a window.
+ * window; so the receiver needs no guess at how many packets make a window. So does a probe.
  */
 static void transmit_ask(const struct engine *e, struct conn *c, struct draft *d)
 {
@@ -224,7 +224,8 @@ static void transmit_ask(const struct engine *e, struct conn *c, struct draft *d
 		    !transmit_patient(c, d);
 
 	c->since_ask++;
-	if (!last && (after <= c->cwnd_bytes || c->since_ask < state_min(gap, ACK_EVERY)))
+	if (!last && c->probes_due == 0 &&
+	    (after <= c->cwnd_bytes || c->since_ask < state_min(gap, ACK_EVERY)))
 		return;
 	d->frame[FRAME_AT_FLAGS] |= FRAME_FLAG_ASK;
 	c->since_ask = 0;
@@ -238,10 +239,43 @@ static void transmit_count(struct engine *e, const struct draft *d)
 	e->count->tx_chunk_bytes += d->payload_bytes;
 }
 
+/* A chunk alone goes with the short header, if the receiver can tell its number: it has seen at
+ * least largest_acked, or nothing yet. */
+static bool transmit_short(const struct conn *c, const struct draft *d, uint16_t ack_bytes)
+{
+	return d->kind == SENT_CHUNK && ack_bytes == 0 &&
+	       (d->frame[FRAME_AT_FLAGS] & FRAME_FLAG_ASK) == 0 &&
+	       c->next_pn - c->largest_acked < CHUNK_PN_REACH;
+}
+
+/* Writes the head, as far as the payload; returns its length. */
+static uint16_t transmit_head(struct engine *e, struct conn *c, const struct draft *d,
+			      uint8_t *head, uint16_t room)
+{
+	uint16_t ack_bytes = ack_write(e, c, head + WIRE_BODY, room);
+
+	if (transmit_short(c, d, ack_bytes)) {
+		uint64_t pn = sent_record(e, c, d->kind, d->a, d->b,
+					  (uint16_t)(CHUNK_BODY + d->payload_bytes));
+		wire_chunk(head, pn, wire_get32(d->frame + DATA_AT_STREAM), d->b,
+			   wire_crc_number(c->crc_tx, pn));
+		return CHUNK_BODY;
+	}
+	uint16_t length = (uint16_t)(WIRE_BODY + ack_bytes);
+	memcpy(head + length, d->frame, d->frame_bytes);
+	length = (uint16_t)(length + d->frame_bytes);
+	if (d->pad_to > length) {
+		memset(head + length, 0, (size_t)(d->pad_to - length));
+		length = d->pad_to;
+	}
+	wire_header(head, WIRE_PAYLOAD, c->check_tx, c->remote,
+		    sent_record(e, c, d->kind, d->a, d->b, (uint16_t)(length + d->payload_bytes)));
+	return length;
+}
+
 static bool transmit_packet(struct engine *e, struct conn *c, struct packet_out *out)
 {
 	struct draft d;
-	uint16_t length = WIRE_BODY;
 
 	memset(&d, 0, offsetof(struct draft, frame) + sizeof(d.frame));
 	bool due = ack_due(e, c);
@@ -252,23 +286,13 @@ static bool transmit_packet(struct engine *e, struct conn *c, struct packet_out 
 	uint16_t room = (uint16_t)(conn_room(c) - WIRE_BODY - d.frame_bytes - d.payload_bytes);
 	if (d.kind == SENT_PROBE)
 		room = (uint16_t)(d.pad_to - WIRE_BODY - d.frame_bytes);
-	length = (uint16_t)(length + ack_write(e, c, out->head + length, room));
-	memcpy(out->head + length, d.frame, d.frame_bytes);
-	length = (uint16_t)(length + d.frame_bytes);
-	if (d.pad_to > length) {
-		memset(out->head + length, 0, (size_t)(d.pad_to - length));
-		length = d.pad_to;
-	}
-	uint16_t bytes = (uint16_t)(length + d.payload_bytes);
-	wire_header(out->head, WIRE_PAYLOAD, c->check_tx, c->remote,
-		    sent_record(e, c, d.kind, d.a, d.b, bytes));
-	out->head_length = length;
+	out->head_length = transmit_head(e, c, &d, out->head, room);
 	out->payload = d.payload;
 	out->payload_length = d.payload_bytes;
 	out->ecn = d.kind != SENT_NOTHING ? ENGINE_ECN_ECT0 : ENGINE_ECN_NOT;
 	out->to = c->addr;
 	if (d.kind == SENT_CHUNK || d.kind == SENT_MSG)
-		congestion_sent(e, c, bytes);
+		congestion_sent(e, c, out->head_length + (uint32_t)d.payload_bytes);
 	transmit_count(e, &d);
 	return true;
 }

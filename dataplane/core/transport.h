@@ -59,6 +59,11 @@ uint64_t cookie_random(const struct engine *e, uint64_t what);
 
 /* ack.c: which packets arrived */
 enum ack_verdict { ACK_NEW, ACK_DUPLICATE, ACK_OLD, ACK_FUTURE };
+/* The number nearest to the largest one seen that ends in these bits. */
+static inline uint64_t ack_number(const struct conn *c, uint16_t low)
+{
+	return c->rx_largest + (uint64_t)(int16_t)(low - (uint16_t)c->rx_largest);
+}
 enum ack_verdict ack_look(const struct engine *e, const struct conn *c, uint64_t pn);
 void ack_mark(struct engine *e, struct conn *c, uint64_t pn, bool eliciting);
 bool ack_due(const struct engine *e, const struct conn *c);
@@ -131,8 +136,11 @@ static inline bool path_mtu_large(const struct conn *c, uint16_t bytes)
 	return bytes > MTU_BASE - conn_overhead(c);
 }
 
-/* frame.c: the body of a PAYLOAD packet */
+/* frame.c: the body of a PAYLOAD packet, and a CHUNK packet, of which it must be known whose it is
+ * (NULL: nobody's, counted) before its CRC can be looked at. */
 void frame_packet(struct engine *e, const struct packet_in *p);
+struct conn *frame_chunk_conn(struct engine *e, const struct packet_in *p);
+void frame_chunk(struct engine *e, struct conn *c, const struct packet_in *p, uint64_t pn);
 
 /* transmit.c */
 unsigned transmit_conn(struct engine *e, struct conn *c, struct packet_out *out, unsigned count);

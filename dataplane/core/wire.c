@@ -6,33 +6,76 @@
 #include "wire.h"
 #include "engine.h"
 
-/* Two words: calling the library, made for long data, costs several times as much. */
-static uint32_t wire_crc_header(const uint8_t *head)
+/* For some words: calling the library, made for long data, costs several times as much. */
+static uint32_t wire_crc_word(uint32_t crc, const uint8_t *word)
 {
 #ifdef __SSE4_2__
-	uint64_t crc = _mm_crc32_u64(UINT32_MAX, wire_get64(head));
-	return (uint32_t)_mm_crc32_u64(crc, wire_get64(head + 8));
+	return (uint32_t)_mm_crc32_u64(crc, wire_get64(word));
 #else
-	return crc32_iscsi((unsigned char *)(uintptr_t)head, WIRE_HEADER_BYTES, UINT32_MAX);
+	return crc32_iscsi((unsigned char *)(uintptr_t)word, 8, crc);
 #endif
 }
 
-uint32_t wire_crc(const uint8_t *head, uint32_t head_length, const uint8_t *payload,
-		  uint32_t payload_length)
+static uint32_t wire_crc_half(uint32_t crc, const uint8_t *half)
 {
-	uint32_t crc = wire_crc_header(head);
+#ifdef __SSE4_2__
+	return _mm_crc32_u32(crc, wire_get32(half));
+#else
+	return crc32_iscsi((unsigned char *)(uintptr_t)half, 4, crc);
+#endif
+}
 
+/* From byte `at` on, in two parts. */
+static uint32_t wire_crc_rest(uint32_t crc, uint32_t at, const uint8_t *head, uint32_t head_length,
+			      const uint8_t *payload, uint32_t payload_length)
+{
 	/* ISA-L's iSCSI CRC takes a non-const pointer but only reads. */
 	if (payload == head + head_length) { /* in one piece: one call less */
 		head_length += payload_length;
 		payload_length = 0;
 	}
-	if (head_length > WIRE_BODY)
-		crc = crc32_iscsi((unsigned char *)(uintptr_t)head + WIRE_BODY,
-				  (int)(head_length - WIRE_BODY), crc);
+	if (head_length > at)
+		crc = crc32_iscsi((unsigned char *)(uintptr_t)head + at, (int)(head_length - at),
+				  crc);
 	if (payload_length > 0)
 		crc = crc32_iscsi((unsigned char *)(uintptr_t)payload, (int)payload_length, crc);
 	return ~crc;
+}
+
+uint32_t wire_crc(const uint8_t *head, uint32_t head_length, const uint8_t *payload,
+		  uint32_t payload_length)
+{
+	uint32_t crc = wire_crc_word(wire_crc_word(UINT32_MAX, head), head + 8);
+
+	return wire_crc_rest(crc, WIRE_BODY, head, head_length, payload, payload_length);
+}
+
+uint32_t wire_crc_conn(uint64_t from_incarnation, uint32_t from_conn, uint64_t to_incarnation,
+		       uint32_t to_conn)
+{
+	uint8_t known[24];
+
+	wire_put64(known, from_incarnation);
+	wire_put64(known + 8, to_incarnation);
+	wire_put32(known + 16, from_conn);
+	wire_put32(known + 20, to_conn);
+	return crc32_iscsi(known, sizeof(known), UINT32_MAX);
+}
+
+uint32_t wire_crc_number(uint32_t state, uint64_t pn)
+{
+	uint8_t number[8];
+
+	wire_put64(number, pn);
+	return wire_crc_word(state, number);
+}
+
+uint32_t wire_crc_chunk(uint32_t state, const uint8_t *head, uint32_t head_length,
+			const uint8_t *payload, uint32_t payload_length)
+{
+	uint32_t crc = wire_crc_half(wire_crc_word(state, head), head + CHUNK_AT_CHUNK);
+
+	return wire_crc_rest(crc, CHUNK_BODY, head, head_length, payload, payload_length);
 }
 
 uint16_t wire_check(uint64_t from_incarnation, uint64_t to_incarnation)
@@ -55,8 +98,25 @@ void wire_header(uint8_t *p, enum wire_type type, uint16_t check, uint32_t conn,
 	wire_put32(p + WIRE_AT_CRC, 0);
 }
 
+void wire_chunk(uint8_t *p, uint64_t pn, uint32_t stream, uint32_t chunk, uint32_t state)
+{
+	p[WIRE_AT_VERSION_TYPE] = WIRE_VERSION << 4 | WIRE_CHUNK;
+	p[WIRE_AT_FLAGS] = 0;
+	wire_put16(p + CHUNK_AT_PN, (uint16_t)pn);
+	wire_put32(p + CHUNK_AT_STREAM, stream);
+	wire_put32(p + CHUNK_AT_CHUNK, chunk);
+	wire_put32(p + CHUNK_AT_CRC, state);
+}
+
 void packet_seal(uint8_t *head, uint16_t head_length, const uint8_t *payload,
 		 uint16_t payload_length)
 {
-	wire_put32(head + WIRE_AT_CRC, wire_crc(head, head_length, payload, payload_length));
+	uint8_t *at = head + CHUNK_AT_CRC;
+
+	if (wire_is_chunk(head))
+		wire_put32(at, wire_crc_chunk(wire_get32(at), head, head_length, payload,
+					      payload_length));
+	else
+		wire_put32(head + WIRE_AT_CRC,
+			   wire_crc(head, head_length, payload, payload_length));
 }

@@ -147,9 +147,10 @@ static void transfer(const char *work, bool sum)
 	rig_command(t.from, &out);
 	count_begin();
 	turns_until(&t, EVENT_OUT_DONE, EVENT_BUFFER_DONE, told);
-	count_end(work, CHUNKS,
-		  "engine_transmit engine_receive engine_tick packet_seal wire_crc in_edge_take "
-		  "ack_mark ack_write sent_ack sent_record");
+	count_end(
+		work, CHUNKS,
+		"engine_transmit engine_receive engine_tick packet_seal wire_crc_chunk in_edge_take "
+		"ack_mark ack_write sent_ack sent_record");
 	assert_int_equal(t.to->counters.rx_chunks, CHUNKS);
 	assert_int_equal(t.from->counters.tx_chunk_resends, 0);
 	two_close(&t);

@@ -4,6 +4,7 @@
  * goes past the checksum and the header, into frames whose fields lie near the valid ones.
  */
 #include "rig.h"
+#include "transport.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -150,10 +151,23 @@ static void draft_header(struct draft *d, struct rig_input *in, struct rig *r)
 		r->peer.next_pn++;
 }
 
+static void draft_chunk(struct draft *d, struct rig_input *in, struct rig *r)
+{
+	uint32_t length = rig_byte(in) < 64 ? rig_u16(in) & 2047 : RIG_CHUNK;
+	uint64_t pn = pick64(in, r->peer.next_pn);
+	uint32_t stream = pick32(in, r->in);
+	d->length = CHUNK_BODY;
+	wire_chunk(d->bytes, pn, stream, pick32(in, rig_byte(in) % (RIG_SINK_CHUNKS + 1)), 0);
+	r->peer.next_pn += pn == r->peer.next_pn;
+	uint8_t *payload = draft_add(d, length);
+	if (payload)
+		memset(payload, 0x11, length);
+}
+
 /* HELLO, COOKIE, ACCEPT, RESET with a body of choices. */
 static void draft_handshake(struct draft *d, struct rig_input *in, const struct rig *r)
 {
-	uint8_t type = rig_byte(in) % 6;
+	uint8_t type = rig_byte(in) % WIRE_CHUNK;
 	d->length = WIRE_BODY;
 	wire_header(d->bytes, (enum wire_type)type, rig_u16(in), pick32(in, r->victim.conn), 0);
 	uint8_t *body = draft_add(d, HELLO_BYTES);
@@ -185,6 +199,18 @@ static void draft_replay(struct draft *d, struct rig_input *in, const struct rig
 		d->length = rig_u16(in) % (d->length + 1);
 }
 
+/* Makes the checksum right, of a CHUNK packet for the number that the victim takes it for. */
+static void draft_seal(struct draft *d, const struct rig *r)
+{
+	const struct engine *e = r->victim.engine;
+	const struct conn *c = &e->conns[handle_index(r->victim.conn)];
+	if (wire_is_chunk(d->bytes)) {
+		uint64_t pn = ack_number(c, wire_get16(d->bytes + CHUNK_AT_PN));
+		wire_put32(d->bytes + CHUNK_AT_CRC, wire_crc_number(c->crc_rx, pn));
+	}
+	packet_seal(d->bytes, (uint16_t)d->length, NULL, 0);
+}
+
 static void packet(struct rig *r, struct rig_input *in, uint8_t kind)
 {
 	struct draft d = {.length = 0};
@@ -203,12 +229,15 @@ static void packet(struct rig *r, struct rig_input *in, uint8_t kind)
 	case 3:
 		draft_replay(&d, in, r);
 		break;
+	case 4:
+		draft_chunk(&d, in, r);
+		break;
 	default:
 		draft_header(&d, in, r);
 		draft_frames(&d, in, r);
 	}
-	if ((how & 15) != 1 && d.length >= WIRE_BODY)
-		packet_seal(d.bytes, (uint16_t)d.length, NULL, 0);
+	if ((how & 15) != 1 && d.length >= CHUNK_BODY)
+		draft_seal(&d, r);
 	struct net_addr from = r->peer.config.addr;
 	if ((how & 0x70) == 0x70)
 		from.ip[15] = 9;

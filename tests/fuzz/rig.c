@@ -134,7 +134,9 @@ static void rig_remember(struct rig *r, const uint8_t *bytes, uint16_t length)
 	struct rig_packet *p = &r->last[r->last_count++ % 16];
 	memcpy(p->bytes, bytes, length);
 	p->length = length;
-	if ((bytes[WIRE_AT_VERSION_TYPE] & 15) == WIRE_PAYLOAD)
+	if (wire_is_chunk(bytes))
+		r->peer.next_pn++;
+	else if ((bytes[WIRE_AT_VERSION_TYPE] & 15) == WIRE_PAYLOAD)
 		r->peer.next_pn = wire_get64(bytes + WIRE_AT_PN) + 1;
 }
 
@@ -144,7 +146,7 @@ static void rig_packet_out(struct rig *r, struct rig_side *from, const struct pa
 	struct rig_side *to = rig_other(r, from);
 	uint8_t bytes[RIG_PACKET_MAX];
 	uint32_t length = (uint32_t)o->head_length + o->payload_length;
-	if (o->head_length < WIRE_BODY || o->head_length > o->head_room || length > sizeof(bytes))
+	if (o->head_length < CHUNK_BODY || o->head_length > o->head_room || length > sizeof(bytes))
 		RIG_FAIL("a packet of %u + %u bytes", o->head_length, o->payload_length);
 	if (o->payload_length && !rig_inside(&from->store, o->payload, o->payload_length) &&
 	    !rig_inside(&from->msg_tx, o->payload, o->payload_length))

@@ -45,10 +45,18 @@ static uint32_t rules_frame_bytes(const uint8_t *f, uint32_t room)
 	}
 }
 
+/* A CHUNK packet is one more way to say PAYLOAD and DATA. */
+static uint32_t rules_type(const uint8_t *packet)
+{
+	return wire_is_chunk(packet) ? WIRE_PAYLOAD : packet[WIRE_AT_VERSION_TYPE] & 15;
+}
+
 const uint8_t *rules_frame(const uint8_t *packet, uint16_t length, uint32_t frame)
 {
 	uint32_t at = WIRE_BODY, step;
-	if (length < WIRE_BODY || (packet[WIRE_AT_VERSION_TYPE] & 15) != WIRE_PAYLOAD)
+	if (length >= CHUNK_BODY && wire_is_chunk(packet))
+		return frame == FRAME_DATA ? packet : NULL;
+	if (length < WIRE_BODY || rules_type(packet) != WIRE_PAYLOAD)
 		return NULL;
 	while (at < length && (step = rules_frame_bytes(packet + at, length - at)) != 0) {
 		if (packet[at] == frame)
@@ -62,7 +70,7 @@ static bool rules_match(const struct rule *r, const struct network_packet *p)
 {
 	if ((r->from != RULE_ANY && r->from != p->from) || (r->to != RULE_ANY && r->to != p->to))
 		return false;
-	if (r->type != RULE_ANY && (p->data[WIRE_AT_VERSION_TYPE] & 15u) != r->type)
+	if (r->type != RULE_ANY && rules_type(p->data) != r->type)
 		return false;
 	if (r->frame != RULE_ANY) {
 		const uint8_t *f = rules_frame(p->data, p->length, r->frame);

@@ -1,12 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "stage.h"
 
+/* The number near the last one that ends in these bits. */
+static uint64_t stage_number(const struct stage *s, uint16_t low)
+{
+	return s->last_pn + (uint64_t)(int16_t)(low - (uint16_t)s->last_pn);
+}
+
 static enum network_verdict stage_tap(void *context, const struct network_packet *p)
 {
 	struct stage *s = context;
+	bool chunk = wire_is_chunk(p->data);
 	if (p->from == PEER && p->to == VICTIM &&
-	    (p->data[WIRE_AT_VERSION_TYPE] & 15) == WIRE_PAYLOAD) {
-		uint64_t pn = wire_get64(p->data + WIRE_AT_PN);
+	    (chunk || (p->data[WIRE_AT_VERSION_TYPE] & 15) == WIRE_PAYLOAD)) {
+		uint64_t pn = chunk ? stage_number(s, wire_get16(p->data + CHUNK_AT_PN))
+				    : wire_get64(p->data + WIRE_AT_PN);
 		if (pn >= s->last_pn) {
 			s->last_pn = pn;
 			s->captured.length = p->length;
@@ -85,6 +93,18 @@ void stage_data(struct stage *s, struct forge *f, uint32_t stream, uint32_t chun
 	wire_put16(frame + DATA_AT_LENGTH, (uint16_t)bytes);
 	wire_put32(frame + DATA_AT_STREAM, stream);
 	wire_put32(frame + DATA_AT_CHUNK, chunk);
+}
+
+void stage_chunk(struct stage *s, struct forge *f, uint32_t stream, uint32_t chunk, uint32_t bytes)
+{
+	memset(f, 0, sizeof(*f));
+	f->known = wire_crc_conn(s->w.nodes[PEER].config.incarnation,
+				 node_conn_to(&s->w.nodes[PEER], VICTIM),
+				 victim(s)->config.incarnation, node_conn_to(victim(s), PEER));
+	f->number = s->last_pn + 1;
+	wire_chunk(f->bytes, f->number, stream, chunk, 0);
+	f->length = CHUNK_BODY;
+	forge_add(f, bytes);
 }
 
 void stage_message(struct stage *s, struct forge *f, uint32_t id, uint32_t fragment, uint32_t total,

@@ -32,9 +32,11 @@ void stage_open(struct stage *s, const struct node_options *o);
 void stage_close(struct stage *s);
 /* The check of PEER's packets to VICTIM. */
 uint16_t stage_check(struct stage *s);
-/* The start of a packet that PEER could send next; the same with a frame; a HELLO. */
+/* The start of a packet that PEER could send next; the same with a frame; a CHUNK packet; a HELLO.
+ */
 void stage_payload(struct stage *s, struct forge *f);
 void stage_data(struct stage *s, struct forge *f, uint32_t stream, uint32_t chunk, uint32_t bytes);
+void stage_chunk(struct stage *s, struct forge *f, uint32_t stream, uint32_t chunk, uint32_t bytes);
 void stage_message(struct stage *s, struct forge *f, uint32_t id, uint32_t fragment, uint32_t total,
 		   uint32_t bytes);
 void stage_hello(struct stage *s, struct forge *f, uint32_t type, uint32_t to_conn);

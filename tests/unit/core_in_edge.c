@@ -4,6 +4,8 @@
 
 enum { CHUNKS = 700, LAST_BYTES = 100 };
 
+static bool alone; /* chunks come as CHUNK packets, not in frames */
+
 static const uint64_t sink_bytes = (uint64_t)(CHUNKS - 1) * RIG_CHUNK + LAST_BYTES;
 
 /* Buffer 0 with one IN edge (index 0) over this range. */
@@ -18,13 +20,23 @@ static struct in_edge *sink_open(struct rig *r, const struct peer *peer, uint32_
 	return in_edge_find(r->e, record_handle(0));
 }
 
+static void make_chunk(struct rig *r, struct peer *peer, struct packet *p, uint32_t stream,
+		       uint32_t chunk, uint32_t bytes)
+{
+	if (alone) {
+		peer_chunk(r, peer, p, stream, chunk, bytes, (uint8_t)(chunk + 1));
+		return;
+	}
+	peer_begin(r, peer, p);
+	forge_data(p, stream, chunk, bytes, (uint8_t)(chunk + 1));
+}
+
 static void send_chunk(struct rig *r, struct peer *peer, uint32_t stream, uint32_t chunk,
 		       uint32_t bytes)
 {
 	struct packet p;
 
-	peer_begin(r, peer, &p);
-	forge_data(&p, stream, chunk, bytes, (uint8_t)(chunk + 1));
+	make_chunk(r, peer, &p, stream, chunk, bytes);
 	peer_send(r, peer, &p);
 }
 
@@ -137,7 +149,7 @@ static void resets_are_bounded(void **state)
 	assert_int_equal(peer.c->ack_pending, RESETS_MAX + RESETS_MAX);
 	while (rig_take(r, &p)) {
 		const uint8_t *f = packet_frame(&p, FRAME_RESET_STREAM);
-		uint64_t pn = wire_get64(p.bytes + WIRE_AT_PN);
+		uint64_t pn = p.pn;
 		if (f == NULL)
 			continue;
 		told++;
@@ -235,7 +247,7 @@ static void credit_is_shared_and_bounded(void **state)
 		struct packet p;
 
 		while (rig_take(r, &p))
-			peer_ack(r, &peer, wire_get64(p.bytes + WIRE_AT_PN));
+			peer_ack(r, &peer, p.pn);
 		for (uint32_t k = 0; k < 2; k++) {
 			assert_in_range(i[k]->granted - i[k]->received, n < 335 ? 15 : 350 - n, 20);
 			send_chunk(r, &peer, record_handle(k), 350 * k + n, RIG_CHUNK);
@@ -318,7 +330,7 @@ static void a_lost_grant_is_repeated_after_the_end(void **state)
 	uint64_t pn = UINT64_MAX;
 	while (rig_take(r, &p))
 		if (packet_frame(&p, FRAME_GRANT) != NULL)
-			pn = wire_get64(p.bytes + WIRE_AT_PN);
+			pn = p.pn;
 	assert_int_not_equal(pn, UINT64_MAX);
 	sent_lose(r->e, peer.c, pn);
 	assert_int_equal(grants_left(r, 50), 1);
@@ -401,8 +413,8 @@ static void a_hint_trusts_nothing(void **state)
 	for (int round = 0; round < 3; round++) { /* nothing there, an edge, an edge that went */
 		for (size_t k = 0; k < sizeof(streams) / sizeof(streams[0]); k++) {
 			for (uint32_t length = 0; length < WIRE_BODY + DATA_BYTES + 2; length++) {
-				peer_begin(r, &peer, &p);
-				forge_data(&p, streams[k], k % 2 ? 0 : UINT32_MAX - 5, 64, 1);
+				make_chunk(r, &peer, &p, streams[k], k % 2 ? 0 : UINT32_MAX - 5,
+					   64);
 				uint8_t *exact = malloc(length + 1);
 				memcpy(exact, p.bytes, length);
 				struct packet_in in = {exact, (uint16_t)length, 0, peer.addr};
@@ -416,6 +428,20 @@ static void a_hint_trusts_nothing(void **state)
 		else if (round == 1)
 			rig_command(r, &drop);
 	}
+}
+
+static int in_frames(void **state)
+{
+	(void)state;
+	alone = false;
+	return 0;
+}
+
+static int in_packets_of_their_own(void **state)
+{
+	(void)state;
+	alone = true;
+	return 0;
 }
 
 int main(void)
@@ -436,5 +462,7 @@ int main(void)
 		test_rig(a_hint_trusts_nothing),
 		test_rig(a_late_chunk_does_not_reach_the_next_owner),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+
+	return cmocka_run_group_tests_name("DATA frames", tests, in_frames, NULL) +
+	       cmocka_run_group_tests_name("CHUNK packets", tests, in_packets_of_their_own, NULL);
 }

@@ -250,7 +250,7 @@ static void one_feeds_the_next_and_is_scaled(void **state)
 	const uint8_t *frame = packet_frame(&p, FRAME_DATA);
 	assert_non_null(frame);
 	assert_int_equal(wire_get32(frame + DATA_AT_CHUNK), 0);
-	assert_int_equal(frame[DATA_BYTES], (11 + 30 + 30) / 3);
+	assert_int_equal(p.bytes[p.length - 1], (11 + 30 + 30) / 3);
 	rig_pass(r, 0);
 	for (uint32_t k = 0; k < CHUNKS; k++) {
 		chunk_is(r, 0, k, (uint8_t)(41 + 2 * k));

@@ -177,7 +177,7 @@ static void ids_wrap(void **state)
 			assert_true(rig_take(r, &p));
 		while (packet_frame(&p, FRAME_MSG) == NULL);
 		assert_int_equal(wire_get32(packet_frame(&p, FRAME_MSG) + MSG_AT_ID), first + k);
-		peer_ack(r, &peer, wire_get64(p.bytes + WIRE_AT_PN));
+		peer_ack(r, &peer, p.pn);
 		assert_int_equal(rig_expect(r, EVENT_MSG_SENT).reason, REASON_NONE);
 	}
 }
@@ -294,7 +294,7 @@ static void every_boundary_leaves(void **state)
 			if (!rig_take(r, &p))
 				continue;
 			const uint8_t *f = packet_frame(&p, FRAME_MSG);
-			uint64_t pn = wire_get64(p.bytes + WIRE_AT_PN);
+			uint64_t pn = p.pn;
 			if (draw_below(&seed, 4) == 0)
 				continue; /* lost */
 			peer_ack(r, &peer, pn);
@@ -331,7 +331,7 @@ static void the_window_waits_for_the_oldest(void **state)
 		rig_command(r, &send);
 	}
 	while (rig_take(r, &p)) {
-		uint64_t pn = wire_get64(p.bytes + WIRE_AT_PN);
+		uint64_t pn = p.pn;
 		if (packet_frame(&p, FRAME_MSG) == NULL)
 			continue;
 		seen++;

@@ -127,7 +127,7 @@ static uint32_t flow_run(struct flow *f)
 
 	while (rig_take(f->r, &p)) {
 		n += packet_frame(&p, FRAME_DATA) != NULL;
-		peer_ack(f->r, &f->peer, wire_get64(p.bytes + WIRE_AT_PN));
+		peer_ack(f->r, &f->peer, p.pn);
 	}
 	return n;
 }
@@ -282,7 +282,7 @@ static void acknowledgements_of_the_former_owner_do_not_count(void **state)
 	flow_begin(&f, *state, 0, UNSCHEDULED_CHUNKS);
 	while (n < UNSCHEDULED_CHUNKS && rig_take(f.r, &p))
 		if (packet_frame(&p, FRAME_DATA) != NULL)
-			pn[n++] = wire_get64(p.bytes + WIRE_AT_PN);
+			pn[n++] = p.pn;
 	assert_int_equal(n, UNSCHEDULED_CHUNKS);
 	struct record drop = record_drop(RECORD_FLAG_OUT, record_handle(0));
 	rig_command(f.r, &drop);

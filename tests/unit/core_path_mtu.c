@@ -34,7 +34,7 @@ static void path_run(struct path *p, uint64_t ns)
 			p->seen_max = bytes > p->seen_max ? bytes : p->seen_max;
 			p->r->now_ns += 100000;
 			if (bytes <= p->width)
-				peer_ack(p->r, &p->peer, wire_get64(out.bytes + WIRE_AT_PN));
+				peer_ack(p->r, &p->peer, out.pn);
 		}
 		uint64_t next = engine_next_timeout(p->r->e);
 		if (next > p->r->now_ns)
@@ -74,7 +74,7 @@ static void losses_do_not_mislead_the_search(void **state)
 			bool probe = out.length > MTU_BASE;
 			r->now_ns += 100000;
 			if (!probe || probes++ % 3 == 2)
-				peer_ack(r, &peer, wire_get64(out.bytes + WIRE_AT_PN));
+				peer_ack(r, &peer, out.pn);
 		}
 		r->now_ns = state_max(r->now_ns, engine_next_timeout(r->e));
 		engine_tick(r->e, r->now_ns);

@@ -64,7 +64,7 @@ static uint64_t flow_take(struct flow *f, uint32_t *chunk)
 		if (data == NULL)
 			continue; /* a ping */
 		*chunk = wire_get32(data + DATA_AT_CHUNK);
-		return wire_get64(p.bytes + WIRE_AT_PN);
+		return p.pn;
 	}
 	return UINT64_MAX;
 }

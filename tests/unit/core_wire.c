@@ -43,7 +43,7 @@ static void parts_sum_as_one(void **state)
 
 static void a_header_is_laid_out_as_documented(void **state)
 {
-	static const uint8_t want[] = {0x14, 0,	   0x34, 0x12, 0x44, 0x33, 0x22, 0x11, 0x88, 0x77,
+	static const uint8_t want[] = {0x24, 0,	   0x34, 0x12, 0x44, 0x33, 0x22, 0x11, 0x88, 0x77,
 				       0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 0,	 0,    0,    0};
 	uint8_t p[WIRE_BODY + 1];
 
@@ -52,6 +52,30 @@ static void a_header_is_laid_out_as_documented(void **state)
 	wire_header(p, WIRE_PAYLOAD, 0x1234, 0x11223344, 0x1122334455667788);
 	assert_memory_equal(p, want, sizeof(want));
 	assert_int_equal(p[WIRE_BODY], 0xee);
+}
+
+/* The examples of docs/protocol.md. */
+static void the_documented_packets(void **state)
+{
+	static const uint64_t a = 0x0011223344556677, b = 0x8899aabbccddeeff;
+	static const uint8_t ping[] = {0x24, 0, 0x72, 0x0c, 3,	  0, 5,	   0,	 0x2a, 0, 0, 0,
+				       0,    0, 0,    0,    0x5f, 7, 0x1d, 0xa5, 5,    0, 0, 0};
+	static const uint8_t chunk[] = {0x26, 0, 0x2c, 0,    1,	   0,	 7,   0,   4,	0,
+					0,    0, 0x15, 0x53, 0x21, 0xd8, 'p', 'i', 'k', 'e'};
+	uint8_t p[WIRE_BODY + 4];
+
+	(void)state;
+	wire_header(p, WIRE_PAYLOAD, wire_check_conn(a, 0x20001, b), 0x50003, 42);
+	memcpy(p + WIRE_BODY, "\5\0\0", 4);
+	packet_seal(p, sizeof(p), NULL, 0);
+	assert_memory_equal(p, ping, sizeof(ping));
+	uint32_t known = wire_crc_conn(a, 0x20001, b, 0x50003);
+	assert_int_equal(known, 0x51d0e1c5);
+	assert_int_equal(wire_crc_number(known, 0x1002c), 0x4fd53402);
+	wire_chunk(p, 0x1002c, 0x70001, 4, wire_crc_number(known, 0x1002c));
+	memcpy(p + CHUNK_BODY, "pike", 4);
+	packet_seal(p, CHUNK_BODY, p + CHUNK_BODY, 4);
+	assert_memory_equal(p, chunk, sizeof(chunk));
 }
 
 static void numbers_are_little_endian_anywhere(void **state)
@@ -95,6 +119,7 @@ int main(void)
 		cmocka_unit_test(published_checksums),
 		cmocka_unit_test(parts_sum_as_one),
 		cmocka_unit_test(a_header_is_laid_out_as_documented),
+		cmocka_unit_test(the_documented_packets),
 		cmocka_unit_test(numbers_are_little_endian_anywhere),
 		cmocka_unit_test(checks_tell_lives_apart),
 	};
