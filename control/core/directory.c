@@ -152,12 +152,13 @@ static void directory_waiter_forget(struct directory *d, struct entry *e, uint32
 	}
 }
 
-static void directory_have_upstream(struct copy *copy, uint32_t node)
+/* It may have been so before a booking that was made since. */
+static void directory_have_upstream(struct directory *d, struct copy *copy, uint32_t node)
 {
 	struct copy *upstream =
 		node == MESSAGE_NODE_NONE ? NULL : directory_copy(copy->entry, node);
 
-	if (upstream && upstream != copy)
+	if (upstream && !directory_depends(d, upstream, copy))
 		directory_feed(copy, upstream);
 }
 
@@ -185,9 +186,9 @@ static bool directory_have_copy(struct directory *d, uint32_t node, const struct
 	copy = directory_copy_add(d, e, node, MESSAGE_COPY_PARTIAL);
 	if (copy == NULL)
 		return false;
-	directory_have_upstream(copy, have->upstream);
+	directory_have_upstream(d, copy, have->upstream);
 	for (uint32_t i = 0; i < have->also_count; i++)
-		directory_have_upstream(copy, have->also[i]);
+		directory_have_upstream(d, copy, have->also[i]);
 	return true;
 }
 

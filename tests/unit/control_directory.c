@@ -55,6 +55,27 @@ static void nobody_is_fed_by_itself(void **state)
 	assert_int_equal(sent_to(f, 1), 4);
 }
 
+/* 1 has a part, and 2 is fed by it; then 1 says by whom it was fed before that: by 2. */
+static void what_comes_late_makes_no_circle(void **state)
+{
+	struct fixture *f = *state;
+	struct message_have part = {.id = id_of(1),
+				    .generation = 7,
+				    .size = BIG,
+				    .state = MESSAGE_COPY_PARTIAL,
+				    .upstream = MESSAGE_NODE_NONE};
+	struct copy *copy;
+
+	f->unsettled = true; /* who has all of it may still say so */
+	assert_int_equal(say_have(f, 1, part), 0);
+	assert_int_equal(get_first(f, 2, 1)->got.holder, 1);
+	part.upstream = 2;
+	assert_int_equal(say_have(f, 1, part), 0);
+	copy = directory_copy(directory_find(&f->d, &part.id), 1);
+	assert_int_equal(copy->upstreams, 0);
+	assert_int_equal(copy->sending, 1);
+}
+
 static void waiters_are_served_in_order(void **state)
 {
 	struct fixture *f = *state;
@@ -459,16 +480,13 @@ static void who_waits_is_told_of_the_death(void **state)
 
 static int have_made(struct fixture *f, uint32_t node, uint64_t generation)
 {
-	struct message m = {.kind = MESSAGE_HAVE};
-
-	m.have = (struct message_have){.id = id_of(1),
-				       .generation = generation,
-				       .size = 100000,
-				       .chunk_bytes = 1408,
-				       .state = MESSAGE_COPY_CREATING,
-				       .upstream = MESSAGE_NODE_NONE,
-				       .made = true};
-	return send(f, node, &m)->reply.status;
+	return say_have(f, node,
+			(struct message_have){.id = id_of(1),
+					      .generation = generation,
+					      .size = 100000,
+					      .state = MESSAGE_COPY_CREATING,
+					      .upstream = MESSAGE_NODE_NONE,
+					      .made = true});
 }
 
 /* Who makes a target for a coordinator that is gone may still be its result's only holder; not when
@@ -492,6 +510,7 @@ int main(void)
 		TEST(askers_chain_behind_each_other),
 		TEST(a_repeated_get_gets_the_same_answer),
 		TEST(nobody_is_fed_by_itself),
+		TEST(what_comes_late_makes_no_circle),
 		TEST(waiters_are_served_in_order),
 		TEST(small_values_come_inline),
 		TEST(values_are_handed_on_when_that_is_faster),

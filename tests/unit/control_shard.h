@@ -136,23 +136,29 @@ static inline const struct message *send(struct fixture *f, uint32_t node, struc
 	return NULL;
 }
 
-static inline int have(struct fixture *f, uint32_t node, uint8_t id, uint64_t generation,
-		       uint64_t size, uint32_t state, bool create)
+static inline int say_have(struct fixture *f, uint32_t node, struct message_have have)
 {
 	struct message m = {.kind = MESSAGE_HAVE};
 	const struct message *a;
 
-	m.have = (struct message_have){.id = id_of(id),
-				       .generation = generation,
-				       .size = size,
-				       .chunk_bytes = 1408,
-				       .state = state,
-				       .upstream = MESSAGE_NODE_NONE,
-				       .create = create};
+	m.have = have;
+	m.have.chunk_bytes = 1408;
 	a = send(f, node, &m);
 	assert_non_null(a);
 	assert_int_equal(a->kind, MESSAGE_REPLY);
 	return a->reply.status;
+}
+
+static inline int have(struct fixture *f, uint32_t node, uint8_t id, uint64_t generation,
+		       uint64_t size, uint32_t state, bool create)
+{
+	return say_have(f, node,
+			(struct message_have){.id = id_of(id),
+					      .generation = generation,
+					      .size = size,
+					      .state = state,
+					      .upstream = MESSAGE_NODE_NONE,
+					      .create = create});
 }
 
 /* Complete, and kept by the directory as well: bytes of 5. */
