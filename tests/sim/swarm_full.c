@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "books.h"
 #include "clients.h"
 #include "reducers.h"
 #include "swarm.h"
@@ -210,6 +211,11 @@ static void full_judge(struct full_swarm *s)
 		if (bad)
 			world_violation(&s->w, "node %u: %s", n->index, bad);
 	}
+	for (uint32_t i = 0; i < s->w.count; i++) {
+		const char *bad = books_check(s->g.full[i].core);
+		if (bad)
+			world_violation(&s->w, "node %u, control: %s", i, bad);
+	}
 }
 
 static void full_steps(struct full_swarm *s, uint64_t for_ns, bool trouble)
@@ -354,7 +360,9 @@ static void full_expect_empty(struct full_swarm *s)
 					"bytes, %u entries",
 					i, u.objects, u.zombies, (unsigned long long)u.store_bytes,
 					(unsigned long long)u.scratch_bytes, u.entries);
-		else if (bad)
+		else if (!bad)
+			bad = books_check_idle(s->g.full[i].core);
+		if (bad)
 			world_violation(&s->w, "node %u, in the end: %s", i, bad);
 	}
 }
