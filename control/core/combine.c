@@ -12,23 +12,22 @@ void combines_carve(struct combines *cs, struct arena *a, const struct control_c
 	idmap_carve(&cs->by_id, a, config->combines_max);
 }
 
-unsigned combine_worker(struct control *c, const struct combine *k)
+uint32_t combine_chunks(const struct combine *k)
 {
-	return stripe_worker(&k->by_id.id, c->workers, 0);
+	return (uint32_t)chunk_count(k->size, k->chunk_bytes);
 }
 
 struct stage *combine_stage(struct control *c, struct combine *k)
 {
 	struct stage *s = objects_at(c, k->slot)->stage;
-	uint64_t chunks = chunk_count(k->size, k->chunk_bytes);
-	uint32_t bitmap;
+	uint32_t chunks = combine_chunks(k), bitmap;
 
 	if (s)
 		return s;
-	bitmap = k->sum.op ? plan_bitmap_counted(c, chunks) : plan_bitmap(c, chunks);
+	bitmap = k->sum.op ? plan_bitmap_counted(c, chunks, k->sum.need) : plan_bitmap(c, chunks);
 	if (bitmap == 0)
 		return NULL;
-	s = plan_stage_sum(c, k->slot, combine_worker(c, k), k->chunk_bytes, bitmap, &k->sum);
+	s = plan_stage_sum(c, k->slot, k->chunk_bytes, bitmap, &k->sum);
 	if (s == NULL)
 		allocator_give(&c->objects.scratch, bitmap);
 	return s;
@@ -330,10 +329,23 @@ void combine_node_up(struct control *c, struct node *n)
 
 /* ---- COMBINE -------------------------------------------------------------------------------- */
 
+/* Whether the part is a range of its object, and of what is built. */
+static bool combine_check_part(struct control *c, const struct message_combine *m,
+			       const struct message_part *p)
+{
+	uint64_t chunks = chunk_count(m->size, m->chunk_bytes);
+
+	if (peers_node(c, p->node) == NULL || p->count == 0 || p->to >= chunks ||
+	    p->count > chunks - p->to || (m->op && p->count != chunks))
+		return false;
+	if (p->size == 0)
+		return p->first == 0;
+	return (uint64_t)p->first + p->count <= chunk_count(p->size, m->chunk_bytes);
+}
+
 static int combine_check(struct control *c, const struct message_combine *m)
 {
 	uint32_t element = m->op ? reduce_dtype_bytes(m->dtype) : 1;
-	uint64_t chunks;
 
 	if ((m->op && !reduce_op_valid(m->op)) || element == 0 || m->size % element)
 		return -EINVAL;
@@ -344,15 +356,9 @@ static int combine_check(struct control *c, const struct message_combine *m)
 	    m->chunk_bytes > CHUNK_BYTES_MAX || m->chunk_bytes % 64 || m->need == 0 ||
 	    m->need > MESSAGE_PARTS_MAX || m->count > m->need || m->scale > UINT16_MAX)
 		return -EINVAL;
-	chunks = chunk_count(m->size, m->chunk_bytes);
-	for (uint32_t i = 0; i < m->count; i++) {
-		const struct message_part *p = &m->parts[i];
-
-		if (peers_node(c, p->node) == NULL || p->count == 0 || p->to >= chunks ||
-		    p->count > chunks - p->to || p->first > UINT32_MAX - p->count ||
-		    (m->op && p->count != chunks))
+	for (uint32_t i = 0; i < m->count; i++)
+		if (!combine_check_part(c, m, &m->parts[i]))
 			return -EINVAL;
-	}
 	return 0;
 }
 

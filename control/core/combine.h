@@ -34,8 +34,8 @@ struct node;
 struct stage;
 
 /*
- *   LINK     waits for the connection to its node      -> REQUEST, or LOST
- *   REQUEST  IN edge set, a STREAM is out              -> STREAM, LINK, or LOST
+ *   LINK     waits for the connections to its node     -> REQUEST, or LOST
+ *   REQUEST  IN edges set, a STREAM is out             -> STREAM, LINK, or LOST
  *   STREAM   chunks arrive                             -> DONE, LINK (edge failed), or LOST
  *   LOCAL    an object of this node contributes        -> DONE, LINK (stage gone), or LOST
  *   DONE     all of it is in
@@ -56,13 +56,15 @@ struct part {
 	struct timer timer;
 	struct call *call;
 	struct node *node;
-	struct edge *edge;
+	struct list edges;    /* struct edge.of_owner */
 	struct stage *mirror; /* LOCAL: of the source, ours to drop */
 	struct object_id id;
 	uint64_t generation;
+	uint64_t size;	  /* of that object */
 	uint64_t lost_ns; /* since when nothing can be had from it; 0: something came */
 	uint32_t first, count, to;
-	uint32_t taken; /* scratch range, while no edge has it */
+	uint32_t index;	  /* among the parts */
+	uint32_t stripes; /* into which its node has cut it, as far as we know; 0: not known */
 	uint32_t missing;
 	int32_t status; /* LOST */
 	uint16_t attempts;
@@ -130,7 +132,7 @@ void combine_report(struct control *c, struct combine *k);
 void combine_reset(struct control *c);
 /* The stage that adds up, made if need be; NULL when there is no room for it now. */
 struct stage *combine_stage(struct control *c, struct combine *k);
-unsigned combine_worker(struct control *c, const struct combine *k);
+uint32_t combine_chunks(const struct combine *k);
 
 /* part.c */
 struct part *part_add(struct control *c, struct combine *k, const struct message_part *from);
@@ -140,11 +142,11 @@ void part_free(struct control *c, struct part *p);
 /* The same, to begin anew with an empty stage. */
 void part_restart(struct control *c, struct part *p);
 void part_linked(struct control *c, struct part *p);
-/* IN_DONE; EDGE_FAILED or refused. */
-void part_done(struct control *c, struct part *p);
+/* IN_DONE of one of its edges; EDGE_FAILED or refused. */
+void part_brought(struct control *c, struct part *p);
 /* The object is complete: nothing more is taken. */
 void part_end(struct control *c, struct part *p);
-void part_edge_failed(struct control *c, struct part *p);
+void part_edge_failed(struct control *c, struct part *p, struct edge *e);
 /* Of a LOCAL part: its source is taken away; the worker has lost the mirror. */
 void part_source_killed(struct control *c, struct part *p);
 void part_mirror_lost(struct control *c, struct part *p);

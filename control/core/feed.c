@@ -22,27 +22,10 @@ void feed_init(struct feed *d, struct fetch *f)
 	list_init(&d->old_edges);
 }
 
-static void feed_drop_edges(struct control *c, struct list *edges)
-{
-	list_each(l, after, edges)
-	{
-		struct edge *e = list_item(l, struct edge, of_feed);
-
-		list_remove(&e->of_feed);
-		plan_drop_edge(c, e);
-	}
-}
-
 void feed_forget_edges(struct feed *d)
 {
-	list_each(l, after, &d->edges)
-	{
-		list_remove(l);
-	}
-	list_each(o, next, &d->old_edges)
-	{
-		list_remove(o);
-	}
+	strands_forget(&d->edges);
+	strands_forget(&d->old_edges);
 }
 
 void feed_stop(struct control *c, struct feed *d)
@@ -53,8 +36,8 @@ void feed_stop(struct control *c, struct feed *d)
 		return;
 	calls_cancel(c, d->call);
 	timers_cancel(&c->timers, &d->timer);
-	feed_drop_edges(c, &d->edges);
-	feed_drop_edges(c, &d->old_edges);
+	strands_drop(c, &d->edges);
+	strands_drop(c, &d->old_edges);
 	feed_init(d, f);
 }
 
@@ -69,62 +52,33 @@ void feed_failed(struct control *c, struct feed *d, uint32_t why)
 
 /* ---- LINK --------------------------------------------------------------------------------- */
 
-/* What one stream brings: chunks of one stripe here and one there. */
-struct strand {
-	uint32_t first, end;
-	uint32_t peer_base; /* where the holder's stripe begins */
-	unsigned worker, peer_worker;
-};
-
-/* From this chunk on, to the end of a stripe or of the range. */
-static struct strand feed_strand(const struct control *c, const struct feed *d, uint32_t first,
-				 uint32_t end)
+/* Chunks from one on, as both nodes have cut them. */
+static struct strand_range feed_range(const struct control *c, const struct feed *d, uint32_t first,
+				      uint32_t end)
 {
 	const struct fetch *f = d->fetch;
 	uint32_t chunks = fetch_chunks(f), stripes = stripe_count(f->size, c->workers);
-	uint32_t here = stripe_of(chunks, stripes, first);
-	uint32_t there = stripe_of(chunks, d->stripes, first);
-	uint32_t end_here = stripe_first(chunks, stripes, here + 1);
-	uint32_t end_there = stripe_first(chunks, d->stripes, there + 1);
 
-	end = end < end_here ? end : end_here;
-	return (struct strand){
+	return (struct strand_range){
+		.here = {f->by_id.id, chunks, stripes, c->workers},
+		.there = {f->by_id.id, chunks, d->stripes, d->holder->workers},
 		.first = first,
-		.end = end < end_there ? end : end_there,
-		.peer_base = stripe_first(chunks, d->stripes, there),
-		.worker = stripe_worker(&f->by_id.id, c->workers, here),
-		.peer_worker = stripe_worker(&f->by_id.id, d->holder->workers, there),
+		.end = end,
+		.peer_first = first,
 	};
-}
-
-/* The link of a stream, when it is up; else asks for it. */
-static const struct link *feed_link(struct control *c, const struct feed *d, const struct strand *s)
-{
-	const struct link *l = peers_link(c, d->holder, s->worker, s->peer_worker);
-
-	return l && l->state == LINK_UP ? l : NULL;
 }
 
 /* Whether all are up that streams of any range may use; asks for those that are missing. */
 static bool feed_is_linked(struct control *c, struct feed *d)
 {
-	uint32_t chunks = fetch_chunks(d->fetch);
-	struct strand s;
-	bool up = true;
+	struct strand_range all;
 
-	if (!c->attached)
+	if (!strands_greeted(c, d->holder))
 		return false;
-	if (d->holder->state != NODE_UP) { /* its number of workers comes with its HELLO */
-		peers_link(c, d->holder, 0, 0);
-		return false;
-	}
 	if (d->stripes == 0)
 		d->stripes = stripe_count(d->fetch->size, d->holder->workers);
-	for (uint32_t at = 0; at < chunks; at = s.end) {
-		s = feed_strand(c, d, at, chunks);
-		up &= feed_link(c, d, &s) != NULL;
-	}
-	return up;
+	all = feed_range(c, d, 0, fetch_chunks(d->fetch));
+	return strands_linked(c, d->holder, &all);
 }
 
 /* ---- REQUEST and STREAM ------------------------------------------------------------------- */
@@ -149,12 +103,10 @@ static void feed_link_begin(struct control *c, struct feed *d);
 /* The holder has cut it otherwise than we thought. */
 static bool feed_recut(struct control *c, struct feed *d, const struct message_reply *r)
 {
-	if (r->status != -EXDEV || r->stripes == d->stripes || r->stripes == 0 ||
-	    r->stripes > STRIPES_MAX || d->attempts >= FEED_ATTEMPTS)
+	if (d->attempts >= FEED_ATTEMPTS || !strands_recut(r, &d->stripes))
 		return false;
 	d->attempts++;
-	d->stripes = r->stripes;
-	feed_drop_edges(c, &d->edges);
+	strands_drop(c, &d->edges);
 	feed_link_begin(c, d);
 	return true;
 }
@@ -179,7 +131,7 @@ static bool feed_requested(struct control *c, struct call *call, const struct me
 	if (status == 0) {
 		d->state = FEED_STREAM;
 		d->idle = 0;
-		feed_drop_edges(c, &d->old_edges);
+		strands_drop(c, &d->old_edges);
 		feed_look_later(c, d);
 		fetch_fed(c, d->fetch, d, answer->reply.ready);
 		if (spoke)
@@ -194,33 +146,14 @@ static bool feed_requested(struct control *c, struct call *call, const struct me
 	return false;
 }
 
-/* all: also those that are done, of which the holder may know no more. */
-static void feed_name_strands(const struct feed *d, const uint64_t *map, bool all,
-			      struct message_stream *m)
-{
-	list_each(l, after, &d->edges)
-	{
-		const struct edge *e = list_item(l, struct edge, of_feed);
-
-		if (all || chunks_missing(map, e->first, e->end) > 0)
-			m->strand[m->strands++] =
-				(struct message_strand){.stream = e->handle,
-							.worker = e->stage->worker,
-							.first = e->first,
-							.count = e->end - e->first};
-	}
-}
-
 static void feed_name_streams(struct control *c, const struct feed *d, struct message_stream *m)
 {
 	const uint64_t *map = fetch_map(c, d->fetch);
 
-	feed_name_strands(d, map, !m->check, m);
-	if (m->strands == 0)
-		feed_name_strands(d, map, true, m);
+	strands_name(&d->edges, map, m);
 	list_each(l, after, &d->old_edges)
 	{
-		m->replaces[m->replaced++] = list_item(l, struct edge, of_feed)->handle;
+		m->replaces[m->replaced++] = list_item(l, struct edge, of_owner)->handle;
 	}
 	if (!m->check)
 		m->skips = chunks_runs(map, d->edge_first, d->edge_end, m->skip);
@@ -253,28 +186,14 @@ static void feed_send(struct control *c, struct feed *d)
 	feed_look_later(c, d);
 }
 
-/* An edge for each stream that has something to bring. False: there is no room. */
+/* False: there is no room. */
 static bool feed_set_edges(struct control *c, struct feed *d, struct stage *head)
 {
-	const uint64_t *map = fetch_map(c, d->fetch);
-	struct strand s;
+	struct strand_range r = feed_range(c, d, d->edge_first, d->edge_end);
+	bool set = strands_open(c, d->holder, &r, head, fetch_map(c, d->fetch), NULL, &d->edges);
 
-	for (uint32_t at = d->edge_first; at < d->edge_end; at = s.end) {
-		const struct link *l;
-		struct edge *e;
-
-		s = feed_strand(c, d, at, d->edge_end);
-		if (chunks_missing(map, s.first, s.end) == 0)
-			continue;
-		l = feed_link(c, d, &s);
-		e = l ? plan_in(c, plan_stripe(head, s.first), l->conn, s.first, s.end, s.peer_base)
-		      : NULL;
-		if (e == NULL)
-			return false;
-		e->feed = d;
-		list_append(&d->edges, &e->of_feed);
-	}
-	return true;
+	list_each(l, after, &d->edges) list_item(l, struct edge, of_owner)->feed = d;
+	return set;
 }
 
 /* Sets edges over the missing part of the range and has the holder send. */

@@ -45,7 +45,7 @@ struct feed {
 	struct timer timer;
 	struct call *call; /* STREAM */
 	struct node *holder;
-	struct list edges, old_edges; /* struct edge.of_feed */
+	struct list edges, old_edges; /* struct edge.of_owner */
 	uint32_t stripes;	      /* at the holder, as far as we know; 0: not known */
 	uint64_t began_ns;
 	uint64_t rate; /* bytes per second, at the last look */

@@ -16,7 +16,7 @@
 #include "stripe.h"
 
 enum {
-	MESSAGE_VERSION = 7,
+	MESSAGE_VERSION = 8,
 	MESSAGE_TEXT_MAX = 127,	  /* bytes, without the terminating zero */
 	MESSAGE_OBJECTS_MAX = 32, /* entries in one OBJECTS message */
 	MESSAGE_UPSTREAMS_MAX = SESSION_UPSTREAMS,
@@ -294,6 +294,7 @@ struct message_part {
 	uint64_t generation;
 	uint32_t node;
 	uint32_t first, count, to;
+	uint64_t size; /* bytes of that object; 0: these chunks are all of it */
 };
 
 enum {				   /* flags */

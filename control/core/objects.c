@@ -362,12 +362,7 @@ void objects_kill(struct control *c, uint32_t slot, const char *why)
 		combine_killed(c, o->combine);
 	list_each(l, next, &o->mirrors)
 	{
-		struct stage *s = list_item(l, struct stage, mirror);
-
-		if (s->part)
-			part_source_killed(c, s->part);
-		else
-			plan_drop_stage(c, s);
+		part_source_killed(c, list_item(l, struct stage, mirror)->part);
 	}
 	if (o->stage)
 		plan_drop_stage(c, o->stage);

@@ -14,7 +14,7 @@ void objects_carve(struct objects *o, struct arena *a, const struct control_conf
 {
 	o->meta = arena_carve(a, sizeof(*o->meta) * config->table_slots);
 	allocator_carve(&o->space, a, config->table_slots);
-	allocator_carve(&o->scratch, a, config->stages_max + config->edges_max + config->parts_max);
+	allocator_carve(&o->scratch, a, config->stages_max + config->edges_max);
 }
 
 uint8_t *objects_scratch(struct control *c, uint32_t range)

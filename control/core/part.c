@@ -14,6 +14,7 @@
 #define PART_SILENT_NS UINT64_C(50000000)
 
 static void part_fire(struct control *c, struct timer *t);
+static void part_let_go(struct control *c, struct part *p);
 
 static void part_timer(struct control *c, struct part *p, uint64_t delay_ns)
 {
@@ -25,9 +26,7 @@ static void part_lost(struct control *c, struct part *p, int32_t status)
 	calls_cancel(c, p->call);
 	p->call = NULL;
 	timers_cancel(&c->timers, &p->timer);
-	if (p->edge)
-		plan_drop_edge(c, p->edge);
-	p->edge = NULL;
+	part_let_go(c, p);
 	p->state = PART_LOST;
 	p->silent = false;
 	p->status = status;
@@ -53,34 +52,20 @@ static void part_later(struct control *c, struct part *p, int32_t status)
 	part_timer(c, p, pause < limit ? pause : limit);
 }
 
-/* What it has brought stays with it until it has an edge again. */
-static void part_keep_taken(struct part *p)
+/* Lets go of its streams; what they have brought stays. */
+static void part_let_go(struct control *c, struct part *p)
 {
-	if (p->edge == NULL)
-		return;
-	p->taken = p->edge->bitmap;
-	p->edge->bitmap = 0;
-	p->edge->part = NULL;
-	p->edge = NULL;
-}
-
-static uint32_t part_taken(struct control *c, struct part *p)
-{
-	uint32_t range = p->taken;
-	struct combine *k = p->combine;
-
-	p->taken = 0;
-	return range ? range : plan_bitmap(c, chunk_count(k->size, k->chunk_bytes));
+	strands_drop(c, &p->edges);
+	if (p->mirror)
+		plan_drop_stage(c, p->mirror);
+	p->mirror = NULL;
 }
 
 static const uint64_t *part_map(struct control *c, const struct part *p)
 {
 	const struct stage *s = objects_at(c, p->combine->slot)->stage;
-	uint32_t range = p->edge ? p->edge->bitmap : p->taken;
 
-	if (p->combine->sum.op == 0 && s)
-		range = s->bitmap;
-	return range ? (const uint64_t *)(const void *)objects_scratch(c, range) : NULL;
+	return s ? plan_given(c, s, p) : NULL;
 }
 
 static uint32_t part_missing(struct control *c, const struct part *p)
@@ -90,50 +75,102 @@ static uint32_t part_missing(struct control *c, const struct part *p)
 	return map ? chunks_missing(map, p->to, p->to + p->count) : p->count;
 }
 
+/* What is built, and its object on a node with so many workers. */
+static struct strand_range part_range(const struct control *c, const struct part *p,
+				      uint32_t stripes, uint32_t workers)
+{
+	const struct combine *k = p->combine;
+
+	return (struct strand_range){
+		.here = {k->by_id.id, combine_chunks(k), stripe_count(k->size, c->workers),
+			 c->workers},
+		.there = {p->id, (uint32_t)chunk_count(p->size, k->chunk_bytes), stripes, workers},
+		.first = p->to,
+		.end = p->to + p->count,
+		.peer_first = p->first,
+	};
+}
+
 /* ---- an object of this node ---------------------------------------------------------------- */
 
-/* The stage to read it from: its own when it is arriving on the same worker, else one beside. */
-static const struct stage *part_source(struct control *c, struct part *p, uint32_t slot)
+/* Whether each of our workers has what it needs of the object's own stage, as that arrives. */
+static bool part_is_beside(const struct control *c, const struct part *p, const struct stage *own)
 {
-	const struct stage *s = objects_at(c, slot)->stage;
-	unsigned worker = combine_worker(c, p->combine);
+	struct strand_range r = part_range(c, p, own->stripes, c->workers);
+	struct strand t;
 
-	if (s && s->bitmap && s->next == NULL && s->worker == worker &&
-	    s->chunk_bytes == p->combine->chunk_bytes &&
-	    c->table->slot[slot].state != OBJECT_SEALED)
-		return s;
-	p->mirror = plan_mirror(c, slot, worker, p->combine->chunk_bytes, p);
+	for (uint32_t at = r.first; at < r.end; at = t.end) {
+		t = strand_at(&r, at);
+		if (t.worker != t.peer_worker)
+			return false;
+	}
+	return true;
+}
+
+/* The stages to read it from: its own when it is arriving on the same workers, else some beside. */
+static struct stage *part_source(struct control *c, struct part *p, uint32_t slot,
+				 struct strand_range *r)
+{
+	struct stage *own = objects_at(c, slot)->stage;
+	struct strand_cut here = part_range(c, p, 1, c->workers).here;
+	uint32_t from = stripe_of(here.chunks, here.stripes, p->to);
+	uint32_t last = stripe_of(here.chunks, here.stripes, p->to + p->count - 1);
+
+	if (own && own->bitmap && own->chunk_bytes == p->combine->chunk_bytes &&
+	    c->table->slot[slot].state != OBJECT_SEALED && part_is_beside(c, p, own)) {
+		*r = part_range(c, p, own->stripes, c->workers);
+		return own;
+	}
+	*r = part_range(c, p, 1, c->workers);
+	p->mirror = plan_mirror(c, slot, stripe_worker(&here.id, c->workers, from), last - from + 1,
+				p->combine->chunk_bytes, p);
 	return p->mirror;
+}
+
+/* Of the stages to read from the one on that worker. */
+static const struct stage *part_stage_on(const struct stage *s, unsigned worker)
+{
+	while (s->worker != worker)
+		s = s->next;
+	return s;
+}
+
+static bool part_local_edges(struct control *c, struct part *p, uint32_t slot)
+{
+	struct stage *into = combine_stage(c, p->combine), *from;
+	struct strand_range r;
+	struct strand t;
+
+	if (into == NULL)
+		return false;
+	from = part_source(c, p, slot, &r);
+	for (uint32_t at = r.first; from && at < r.end; at = t.end) {
+		struct edge *e;
+
+		t = strand_at(&r, at);
+		e = plan_local(c, into, part_stage_on(from, t.worker), &t, p);
+		if (e == NULL)
+			return false;
+		list_append(&p->edges, &e->of_owner);
+	}
+	return from != NULL;
 }
 
 static void part_local(struct control *c, struct part *p)
 {
-	uint32_t slot = objects_find(c, &p->id), taken;
-	struct stage *into = combine_stage(c, p->combine);
-	const struct stage *from;
+	uint32_t slot = objects_find(c, &p->id);
 
 	if (slot == TABLE_SLOT_NONE || !objects_is(c, slot, p->generation)) {
 		part_later(c, p, -ENOENT);
-		return;
-	}
-	if ((uint64_t)p->first + p->count >
-	    chunk_count(c->table->slot[slot].size, p->combine->chunk_bytes)) {
+	} else if (c->table->slot[slot].size != p->size) {
 		part_lost(c, p, -EINVAL);
-		return;
-	}
-	taken = into ? part_taken(c, p) : 0;
-	from = taken ? part_source(c, p, slot) : NULL;
-	p->edge = from ? plan_local(c, into, from, p, taken) : NULL;
-	if (p->edge) {
+	} else if (part_local_edges(c, p, slot)) {
 		p->state = PART_LOCAL;
 		p->lost_ns = 0;
-		return;
+	} else {
+		part_let_go(c, p);
+		part_later(c, p, -ENOSPC);
 	}
-	p->taken = taken;
-	if (p->mirror)
-		plan_drop_stage(c, p->mirror);
-	p->mirror = NULL;
-	part_later(c, p, -ENOSPC);
 }
 
 void part_source_killed(struct control *c, struct part *p)
@@ -144,32 +181,26 @@ void part_source_killed(struct control *c, struct part *p)
 	if (atomic_load_explicit(&c->table->slot[s->slot].watermark, memory_order_acquire) ==
 	    s->size)
 		return;
-	part_keep_taken(p);
-	plan_drop_stage(c, p->mirror);
-	p->mirror = NULL;
 	part_lost(c, p, -ENOENT);
 }
 
 void part_mirror_lost(struct control *c, struct part *p)
 {
-	p->mirror = NULL; /* its edge's end follows */
+	p->mirror = NULL; /* the end of its edges follows */
 }
 
 /* ---- an object of another node -------------------------------------------------------------- */
 
-static struct link *part_link(struct control *c, const struct part *p)
+static bool part_is_linked(struct control *c, struct part *p)
 {
-	struct node *n = p->node;
-	struct link *l;
+	struct strand_range r;
 
-	if (!c->attached)
-		return NULL;
-	if (n->state != NODE_UP) {
-		peers_link(c, n, 0, 0);
-		return NULL;
-	}
-	l = peers_link(c, n, combine_worker(c, p->combine), stripe_worker(&p->id, n->workers, 0));
-	return l && l->state == LINK_UP ? l : NULL;
+	if (!strands_greeted(c, p->node))
+		return false;
+	if (p->stripes == 0)
+		p->stripes = stripe_count(p->size, p->node->workers);
+	r = part_range(c, p, p->stripes, p->node->workers);
+	return strands_linked(c, p->node, &r);
 }
 
 /* When to look at a stream again: soon while it moves. */
@@ -197,11 +228,9 @@ static bool part_requested(struct control *c, struct call *call, const struct me
 	} else if (status == -EAGAIN || status == -ENOENT || status == -ETIMEDOUT) {
 		p->state = PART_REQUEST; /* perhaps it is about to be made */
 		part_later(c, p, status);
-	} else if (status == -EPIPE) { /* the stream has ended there: a new edge, fresh credit */
-		struct edge *old = p->edge;
-
-		part_keep_taken(p);
-		plan_drop_edge(c, old);
+	} else if (status == -EPIPE || /* a stream has ended there: new edges, fresh credit */
+		   (answer && strands_recut(&answer->reply, &p->stripes))) {
+		part_let_go(c, p);
 		p->state = PART_LINK;
 		part_later(c, p, status);
 	} else {
@@ -230,12 +259,9 @@ static void part_send(struct control *c, struct part *p)
 	m.stream.chunk_bytes = p->combine->chunk_bytes;
 	m.stream.first = p->first;
 	m.stream.count = p->count;
-	m.stream.stripes = m.stream.strands = 1;
-	m.stream.strand[0] = (struct message_strand){.stream = p->edge->handle,
-						     .worker = combine_worker(c, p->combine),
-						     .first = p->first,
-						     .count = p->count};
+	m.stream.stripes = p->stripes;
 	m.stream.check = p->state == PART_STREAM;
+	strands_name(&p->edges, part_map(c, p), &m.stream);
 	if (!m.stream.check)
 		m.stream.skips = part_skips(c, p, &m.stream);
 	timers_cancel(&c->timers, &p->timer);
@@ -247,31 +273,40 @@ static void part_send(struct control *c, struct part *p)
 		part_timer(c, p, PART_SILENT_NS);
 }
 
-static void part_request(struct control *c, struct part *p, uint32_t conn)
+static void part_done(struct control *c, struct part *p);
+
+static void part_request(struct control *c, struct part *p)
 {
 	struct stage *s = combine_stage(c, p->combine);
-	bool counted = p->combine->sum.op != 0;
-	uint32_t taken = s && counted ? part_taken(c, p) : 0;
+	struct strand_range r = part_range(c, p, p->stripes, p->node->workers);
 
-	p->edge = s && (taken || !counted) ? plan_in_part(c, s, conn, p, taken) : NULL;
-	if (p->edge == NULL) {
-		p->taken = taken;
+	if (s == NULL || !strands_open(c, p->node, &r, s, plan_given(c, s, p), p, &p->edges)) {
+		part_let_go(c, p);
 		part_later(c, p, -ENOSPC);
-		return;
+	} else if (list_empty(&p->edges)) {
+		part_done(c, p);
+	} else {
+		p->state = PART_REQUEST;
+		part_send(c, p);
 	}
-	p->state = PART_REQUEST;
-	part_send(c, p);
 }
 
 void part_linked(struct control *c, struct part *p)
 {
-	struct link *l = p->state == PART_LINK && p->node != c->self ? part_link(c, p) : NULL;
-
-	if (l)
-		part_request(c, p, l->conn);
+	if (p->state == PART_LINK && p->node != c->self && part_is_linked(c, p))
+		part_request(c, p);
 }
 
 /* ---- life ---------------------------------------------------------------------------------- */
+
+/* Of an object of which only these chunks are. */
+static uint64_t part_bytes(const struct combine *k, const struct message_part *from)
+{
+	uint64_t begin = (uint64_t)from->to * k->chunk_bytes;
+	uint64_t end = begin + (uint64_t)from->count * k->chunk_bytes;
+
+	return (end < k->size ? end : k->size) - begin;
+}
 
 struct part *part_add(struct control *c, struct combine *k, const struct message_part *from)
 {
@@ -286,8 +321,10 @@ struct part *part_add(struct control *c, struct combine *k, const struct message
 	p->first = from->first;
 	p->count = from->count;
 	p->to = from->to;
+	p->size = from->size ? from->size : part_bytes(k, from);
+	p->index = k->count++;
+	list_init(&p->edges);
 	list_append(&k->parts, &p->of_combine);
-	k->count++;
 	return p;
 }
 
@@ -305,15 +342,21 @@ void part_start(struct control *c, struct part *p)
 		part_later(c, p, -EHOSTUNREACH);
 }
 
-void part_done(struct control *c, struct part *p)
+static void part_done(struct control *c, struct part *p)
 {
 	calls_cancel(c, p->call);
 	p->call = NULL;
 	timers_cancel(&c->timers, &p->timer);
 	p->told = p->combine->sum.op == 0; /* only the whole matters */
 	p->silent = false;
-	p->state = PART_DONE; /* its edge stays: the sender may want to send something once more */
+	p->state = PART_DONE; /* its edges stay: the sender may want to send something once more */
 	combine_report(c, p->combine);
+}
+
+void part_brought(struct control *c, struct part *p)
+{
+	if (p->state < PART_DONE && part_missing(c, p) == 0)
+		part_done(c, p);
 }
 
 void part_end(struct control *c, struct part *p)
@@ -321,28 +364,21 @@ void part_end(struct control *c, struct part *p)
 	calls_cancel(c, p->call);
 	p->call = NULL;
 	timers_cancel(&c->timers, &p->timer);
-	if (p->edge)
-		plan_drop_edge(c, p->edge);
-	if (p->mirror)
-		plan_drop_stage(c, p->mirror);
-	p->edge = NULL;
-	p->mirror = NULL;
+	part_let_go(c, p);
 	p->state = PART_DONE;
 	p->silent = false;
 	p->told = true;
 }
 
-void part_edge_failed(struct control *c, struct part *p)
+void part_edge_failed(struct control *c, struct part *p, struct edge *e)
 {
-	struct edge *old = p->edge;
-
-	part_keep_taken(p);
-	plan_drop_edge(c, old);
-	if (p->mirror)
-		plan_drop_stage(c, p->mirror);
-	p->mirror = NULL;
-	if (p->state == PART_DONE || p->state == PART_LOST)
+	if (p->state >= PART_DONE) {
+		list_remove(&e->of_owner);
+		plan_drop_edge(c, e);
 		return;
+	}
+	part_let_go(c, p);
+	p->stripes = 0; /* the node may come back with other workers */
 	calls_cancel(c, p->call);
 	p->call = NULL;
 	p->silent = false;
@@ -394,18 +430,13 @@ void part_restart(struct control *c, struct part *p)
 {
 	calls_cancel(c, p->call);
 	timers_cancel(&c->timers, &p->timer);
-	if (p->edge)
-		p->edge->part = NULL;
-	if (p->mirror) {
-		p->mirror->part = NULL;
+	list_each(l, after, &p->edges) list_item(l, struct edge, of_owner)->part = NULL;
+	strands_forget(&p->edges);
+	if (p->mirror)
 		plan_drop_stage(c, p->mirror);
-	}
-	if (p->taken)
-		allocator_give(&c->objects.scratch, p->taken);
 	p->call = NULL;
-	p->edge = NULL;
 	p->mirror = NULL;
-	p->taken = 0;
+	p->stripes = 0;
 	p->lost_ns = 0;
 	p->attempts = 0;
 	p->told = p->silent = false;

@@ -99,9 +99,16 @@ uint32_t plan_bitmap(struct control *c, uint64_t chunks)
 	return plan_scratch(c, chunk_bitmap_bytes(chunks));
 }
 
-uint32_t plan_bitmap_counted(struct control *c, uint64_t chunks)
+/* No two workers write one cache line. */
+static uint64_t plan_lines(uint64_t bytes)
 {
-	return plan_scratch(c, chunk_counted_bytes(chunks));
+	return (bytes + 63) / 64 * 64;
+}
+
+uint32_t plan_bitmap_counted(struct control *c, uint64_t chunks, uint32_t parts)
+{
+	return plan_scratch(c, plan_lines(chunk_counted_bytes(chunks)) +
+				       parts * plan_lines(chunk_bitmap_bytes(chunks)));
 }
 
 /* A chain of so many, or NULL when the table has not so many left. */
@@ -156,31 +163,39 @@ static uint32_t plan_watermark_slot(struct control *c, const struct stage *s)
 	return s->next == NULL || chunks_missing(map, 0, chunks) > 0 ? s->slot : TABLE_SLOT_NONE;
 }
 
+/* Of a stripe's own bitmap. */
+static uint64_t plan_map_offset(struct control *c, const struct stage *s, bool counted)
+{
+	if (s->head->bitmap == 0)
+		return 0;
+	return objects_scratch_offset(c, s->head->bitmap) +
+	       (counted ? chunk_counted_bytes(s->first) : chunk_bitmap_bytes(s->first));
+}
+
 static void plan_open(struct control *c, struct stage *s, const struct plan_sum *sum)
 {
 	const struct object_slot *image = &c->table->slot[s->slot];
 	struct record r = {.op = COMMAND_BUFFER};
-	uint32_t bitmap = s->head->bitmap;
 
 	r.buffer.buffer = s->handle;
 	r.buffer.table_slot = plan_watermark_slot(c, s);
 	r.buffer.store_offset = image->offset + (uint64_t)s->first * s->chunk_bytes;
 	r.buffer.size = s->size;
-	r.buffer.bitmap_offset = bitmap ? objects_scratch_offset(c, bitmap) + s->first / 8 : 0;
+	r.buffer.bitmap_offset = plan_map_offset(c, s, sum->op != 0);
 	r.buffer.ready_bytes = s->ready_bytes;
 	r.buffer.chunk_bytes = (uint16_t)s->chunk_bytes;
 	r.buffer.need = (uint8_t)sum->need;
 	r.buffer.reduce_op = (uint8_t)sum->op;
 	r.buffer.dtype = (uint8_t)sum->dtype;
 	r.buffer.scale = (uint16_t)sum->scale;
-	r.buffer.hold = sum->hold;
+	r.buffer.hold = s->hold;
 	plan_push(c, s->worker, &r);
 }
 
 static const struct plan_sum plan_copy = {.need = 1};
 
-struct stage *plan_stage(struct control *c, uint32_t slot, uint32_t chunk_bytes, uint32_t bitmap,
-			 uint64_t ready_bytes)
+static struct stage *plan_chain(struct control *c, uint32_t slot, uint32_t chunk_bytes,
+				uint32_t bitmap, uint64_t ready_bytes, const struct plan_sum *sum)
 {
 	const struct object_slot *image = &c->table->slot[slot];
 	uint32_t chunks = (uint32_t)chunk_count(image->size, chunk_bytes), i = 0;
@@ -199,60 +214,56 @@ struct stage *plan_stage(struct control *c, uint32_t slot, uint32_t chunk_bytes,
 		s->size =
 			(end < image->size ? end : image->size) - (uint64_t)s->first * chunk_bytes;
 		s->ready_bytes = plan_share(s, ready_bytes);
-		plan_open(c, s, &plan_copy);
+		s->hold = sum->hold && s->next == NULL;
+		plan_open(c, s, sum);
 	}
 	objects_at(c, slot)->stage = head;
 	return head;
 }
 
-/* In one piece. */
-static struct stage *plan_whole(struct control *c, uint32_t slot, unsigned worker,
-				uint32_t chunk_bytes, uint32_t bitmap, uint64_t ready_bytes,
-				const struct plan_sum *sum)
+struct stage *plan_stage(struct control *c, uint32_t slot, uint32_t chunk_bytes, uint32_t bitmap,
+			 uint64_t ready_bytes)
 {
-	struct stage *s = plan_take(c, slot, 1);
-
-	if (s == NULL)
-		return NULL;
-	s->worker = (uint16_t)worker;
-	s->chunk_bytes = chunk_bytes;
-	s->bitmap = bitmap;
-	s->size = c->table->slot[slot].size;
-	s->ready_bytes = ready_bytes;
-	plan_open(c, s, sum);
-	return s;
+	return plan_chain(c, slot, chunk_bytes, bitmap, ready_bytes, &plan_copy);
 }
 
-struct stage *plan_stage_sum(struct control *c, uint32_t slot, unsigned worker,
-			     uint32_t chunk_bytes, uint32_t bitmap, const struct plan_sum *sum)
+struct stage *plan_stage_sum(struct control *c, uint32_t slot, uint32_t chunk_bytes,
+			     uint32_t bitmap, const struct plan_sum *sum)
 {
-	struct stage *s = plan_whole(c, slot, worker, chunk_bytes, bitmap, 0, sum);
-
-	if (s)
-		objects_at(c, slot)->stage = s;
-	return s;
+	return plan_chain(c, slot, chunk_bytes, bitmap, 0, sum);
 }
 
-void plan_finish(struct control *c, const struct stage *s)
+void plan_finish(struct control *c, struct stage *head)
 {
 	struct record r = {.op = COMMAND_FINISH};
+	struct stage *s = head;
 
+	while (s->next)
+		s = s->next;
+	s->hold = false;
 	r.progress.buffer = s->handle;
 	plan_push(c, s->worker, &r);
 }
 
-struct stage *plan_mirror(struct control *c, uint32_t slot, unsigned worker, uint32_t chunk_bytes,
-			  struct part *part)
+struct stage *plan_mirror(struct control *c, uint32_t slot, unsigned worker, uint32_t count,
+			  uint32_t chunk_bytes, struct part *part)
 {
 	uint64_t ready =
 		atomic_load_explicit(&c->table->slot[slot].watermark, memory_order_acquire);
-	struct stage *s = plan_whole(c, slot, worker, chunk_bytes, 0, ready, &plan_copy);
+	struct stage *head = plan_take(c, slot, count);
 
-	if (s == NULL)
+	if (head == NULL)
 		return NULL;
-	s->part = part;
-	list_append(&objects_at(c, slot)->mirrors, &s->mirror);
-	return s;
+	for (struct stage *s = head; s; s = s->next) {
+		s->worker = (uint16_t)(worker++ % c->workers);
+		s->chunk_bytes = chunk_bytes;
+		s->size = c->table->slot[slot].size;
+		s->ready_bytes = ready;
+		plan_open(c, s, &plan_copy);
+	}
+	head->part = part;
+	list_append(&objects_at(c, slot)->mirrors, &head->mirror);
+	return head;
 }
 
 struct stage *plan_stripe(struct stage *head, uint32_t chunk)
@@ -293,7 +304,7 @@ static void plan_drop_stripe(struct control *c, struct stage *s)
 	{
 		struct edge *e = list_item(l, struct edge, of_stage);
 
-		list_remove(&e->of_feed);
+		list_remove(&e->of_owner);
 		e->feed = NULL;
 		e->part = NULL;
 		e->dropping = true;
@@ -352,70 +363,75 @@ static void plan_edge_record(const struct edge *e, uint8_t op, struct record *r)
 	r->edge.conn = e->conn;
 }
 
-struct edge *plan_in(struct control *c, struct stage *s, uint32_t conn, uint32_t first,
-		     uint32_t end, uint32_t peer_base)
+/* In the store, of all chunks. */
+static uint64_t plan_given_offset(struct control *c, const struct stage *head,
+				  const struct part *part)
 {
-	struct edge *e = plan_edge(c, s, false, conn);
-	struct record r;
+	uint64_t chunks = chunk_count(c->table->slot[head->slot].size, head->chunk_bytes);
+	uint64_t map = objects_scratch_offset(c, head->bitmap);
 
-	if (e == NULL)
-		return NULL;
-	e->first = first;
-	e->end = end;
-	plan_edge_record(e, COMMAND_IN, &r);
-	r.edge.first_chunk = first - s->first;
-	r.edge.chunks = end - first;
-	r.edge.peer_first = first - peer_base;
-	plan_push(c, s->worker, &r);
-	return e;
+	if (part->combine->sum.op == 0)
+		return map;
+	return map + plan_lines(chunk_counted_bytes(chunks)) +
+	       part->index * plan_lines(chunk_bitmap_bytes(chunks));
 }
 
-static struct edge *plan_part_edge(struct control *c, struct stage *s, uint32_t conn,
-				   struct part *part, uint32_t taken)
+const uint64_t *plan_given(struct control *c, const struct stage *head, const struct part *part)
 {
-	struct edge *e = plan_edge(c, s, false, conn);
+	return (const uint64_t *)(const void *)(c->store + plan_given_offset(c, head, part));
+}
+
+static struct edge *plan_strand(struct control *c, struct stage *head, uint32_t conn,
+				const struct strand *t, struct part *part, uint64_t *map_offset)
+{
+	struct edge *e = plan_edge(c, plan_stripe(head, t->first), false, conn);
 
 	if (e == NULL)
 		return NULL;
+	e->first = t->first;
+	e->end = t->end;
+	e->peer_first = t->peer_first;
 	e->part = part;
-	e->bitmap = taken;
+	if (part)
+		*map_offset =
+			plan_given_offset(c, head, part) + chunk_bitmap_bytes(e->stage->first);
 	return e;
 }
 
-struct edge *plan_in_part(struct control *c, struct stage *s, uint32_t conn, struct part *part,
-			  uint32_t taken)
+struct edge *plan_in(struct control *c, struct stage *head, uint32_t conn, const struct strand *t,
+		     struct part *part)
 {
-	struct edge *e = plan_part_edge(c, s, conn, part, taken);
-	struct record r;
+	struct record r = {.op = COMMAND_NONE};
+	uint64_t map = 0;
+	struct edge *e = plan_strand(c, head, conn, t, part, &map);
 
 	if (e == NULL)
 		return NULL;
 	plan_edge_record(e, COMMAND_IN, &r);
-	r.edge.first_chunk = part->to;
-	r.edge.chunks = part->count;
-	r.edge.peer_first = part->first;
-	r.edge.bitmap_offset = taken ? objects_scratch_offset(c, taken) : 0;
-	plan_push(c, s->worker, &r);
+	r.edge.first_chunk = t->first - t->base;
+	r.edge.chunks = t->end - t->first;
+	r.edge.peer_first = t->peer_first - t->peer_base;
+	r.edge.bitmap_offset = map;
+	plan_push(c, e->stage->worker, &r);
 	return e;
 }
 
-struct edge *plan_local(struct control *c, struct stage *s, const struct stage *source,
-			struct part *part, uint32_t taken)
+struct edge *plan_local(struct control *c, struct stage *head, const struct stage *source,
+			const struct strand *t, struct part *part)
 {
-	struct edge *e = plan_part_edge(c, s, 0, part, taken);
 	struct record r = {.op = COMMAND_LOCAL};
+	struct edge *e = plan_strand(c, head, 0, t, part, &r.local.bitmap_offset);
 
-	assert(!source->head->dropping && s->worker == source->worker);
 	if (e == NULL)
 		return NULL;
+	assert(!source->head->dropping && e->stage->worker == source->worker);
 	r.local.edge = e->handle;
-	r.local.buffer = s->handle;
+	r.local.buffer = e->stage->handle;
 	r.local.source = source->handle;
-	r.local.first_chunk = part->to;
-	r.local.chunks = part->count;
-	r.local.peer_first = part->first;
-	r.local.bitmap_offset = objects_scratch_offset(c, taken);
-	plan_push(c, s->worker, &r);
+	r.local.first_chunk = t->first - t->base;
+	r.local.chunks = t->end - t->first;
+	r.local.peer_first = t->peer_first - source->first;
+	plan_push(c, e->stage->worker, &r);
 	return e;
 }
 
@@ -465,7 +481,7 @@ void plan_drop_edge(struct control *c, struct edge *e)
 	if (e->dropping)
 		return;
 	e->dropping = true;
-	list_remove(&e->of_feed);
+	list_remove(&e->of_owner);
 	e->feed = NULL;
 	e->part = NULL;
 	e->serve = NULL;

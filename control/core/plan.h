@@ -16,6 +16,7 @@
 #include "list.h"
 #include "message.h"
 #include "pool.h"
+#include "strand.h"
 
 struct control;
 struct feed;
@@ -27,7 +28,7 @@ struct stage {
 	struct list outs;    /* struct edge.of_stage */
 	struct list advance; /* on plan.advances: an ADVANCE is due */
 	struct list mirror;  /* on object.mirrors: a stage beside the object's own */
-	struct part *part;   /* a mirror's; NULL: it is for streams to nodes that want no stripes */
+	struct part *part;   /* a mirror's */
 	struct stage *head, *next;
 	uint64_t size;
 	uint64_t ready_bytes; /* a local producer's, for the next ADVANCE; else what has come */
@@ -40,19 +41,21 @@ struct stage {
 	uint16_t stripes; /* head: in the chain */
 	uint16_t dropped; /* head: those that their workers have let go of */
 	bool dropping;	  /* head */
+	bool hold;	  /* its last chunk stays here, whatever ready_bytes says */
 };
 
 struct edge {
 	struct list of_stage;
-	struct list of_feed;
+	struct list of_owner; /* on the list of its feed or part */
 	struct stage *stage;
 	struct feed *feed;   /* IN, or NULL when it no longer matters */
 	struct part *part;   /* IN, LOCAL: of something that is combined, or NULL */
 	struct serve *serve; /* OUT, or NULL when it no longer matters */
 	uint32_t handle;
 	uint32_t conn;
-	uint32_t first, end; /* IN of a feed: chunks of the object */
-	uint32_t bitmap;     /* OUT: what has been sent; IN, LOCAL of a part: what has been taken */
+	uint32_t first, end; /* IN: chunks of the object */
+	uint32_t peer_first; /* IN: what the first is to the sender */
+	uint32_t bitmap;     /* OUT: what has been sent */
 	bool out;
 	bool dropping;
 };
@@ -94,31 +97,28 @@ struct plan_sum {
 	uint32_t scale; /* divides the sum at the end; 0, 1: not */
 	bool hold;	/* its last chunk stays here until plan_finish */
 };
-/* A stage that adds up, in one piece. bitmap: plan_bitmap_counted. */
-struct stage *plan_stage_sum(struct control *c, uint32_t slot, unsigned worker,
-			     uint32_t chunk_bytes, uint32_t bitmap, const struct plan_sum *sum);
-void plan_finish(struct control *c, const struct stage *s);
-/* A stage in one piece beside the object's own, for a part that reads it on this worker, or for
- * streams (part NULL); it follows the object's watermark. */
-struct stage *plan_mirror(struct control *c, uint32_t slot, unsigned worker, uint32_t chunk_bytes,
-			  struct part *part);
+/* Buffers that take parts. bitmap: plan_bitmap, or, to add them up, plan_bitmap_counted. */
+struct stage *plan_stage_sum(struct control *c, uint32_t slot, uint32_t chunk_bytes,
+			     uint32_t bitmap, const struct plan_sum *sum);
+void plan_finish(struct control *c, struct stage *head);
+/* Stages beside the object's own, for a part that reads it on so many workers, from that one on;
+ * each has all of it, and follows its watermark. */
+struct stage *plan_mirror(struct control *c, uint32_t slot, unsigned worker, uint32_t count,
+			  uint32_t chunk_bytes, struct part *part);
 
 /* Gives a stage up with all its edges; their owners have let go of them. */
 void plan_drop_stage(struct control *c, struct stage *s);
 /* Gives a stage up when nothing flows through it and its object is not arriving. */
 void plan_settle_stage(struct control *c, struct stage *s);
 
-/* Chunks [first, end) of the object, all of one stripe; the sender's own stripe begins at chunk
- * peer_base. */
-struct edge *plan_in(struct control *c, struct stage *s, uint32_t conn, uint32_t first,
-		     uint32_t end, uint32_t peer_base);
-/* The contribution of a part: from a connection, or from another stage of the same worker. taken: a
- * scratch range that passes to the edge, zeroed or kept from one before (0: a copy over a
- * connection needs none). */
-struct edge *plan_in_part(struct control *c, struct stage *s, uint32_t conn, struct part *part,
-			  uint32_t taken);
-struct edge *plan_local(struct control *c, struct stage *s, const struct stage *source,
-			struct part *part, uint32_t taken);
+/* What a strand brings, from a connection or from another stage of the same worker; part: NULL, or
+ * whose contribution that is. */
+struct edge *plan_in(struct control *c, struct stage *head, uint32_t conn, const struct strand *t,
+		     struct part *part);
+struct edge *plan_local(struct control *c, struct stage *head, const struct stage *source,
+			const struct strand *t, struct part *part);
+/* What a part has given already: a bit per chunk. */
+const uint64_t *plan_given(struct control *c, const struct stage *head, const struct part *part);
 /* The receiver's stream and its range, all of one stripe; m: what to leave out. */
 struct edge *plan_out(struct control *c, struct stage *s, uint32_t conn,
 		      const struct message_strand *strand, const struct message_stream *m);
@@ -133,6 +133,7 @@ void plan_detach(struct control *c);
 
 /* A zeroed bitmap for so many chunks in the scratch space; 0 when it is full. */
 uint32_t plan_bitmap(struct control *c, uint64_t chunks);
-uint32_t plan_bitmap_counted(struct control *c, uint64_t chunks);
+/* For a sum of so many parts: each stripe's own, with its counts, and a bitmap for each part. */
+uint32_t plan_bitmap_counted(struct control *c, uint64_t chunks, uint32_t parts);
 
 #endif

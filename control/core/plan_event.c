@@ -28,7 +28,7 @@ static struct edge *plan_find_edge(struct control *c, unsigned worker, bool out,
 static void plan_free_edge(struct control *c, struct edge *e)
 {
 	list_remove(&e->of_stage);
-	list_remove(&e->of_feed);
+	list_remove(&e->of_owner);
 	if (e->bitmap)
 		allocator_give(&c->objects.scratch, e->bitmap);
 	e->handle = 0;
@@ -83,7 +83,7 @@ static void plan_edge_ended(struct control *c, struct edge *e)
 	} else if (e->feed) {
 		feed_failed(c, e->feed, MESSAGE_GET_UNREACHED);
 	} else if (e->part) {
-		part_edge_failed(c, e->part);
+		part_edge_failed(c, e->part, e);
 	}
 }
 
@@ -164,6 +164,13 @@ static void plan_refused(struct control *c, unsigned worker, const struct record
 		plan_refused_edge(c, e);
 }
 
+static uint64_t plan_readable(const struct stage *s)
+{
+	uint64_t before_last = (s->size - 1) / s->chunk_bytes * s->chunk_bytes;
+
+	return s->hold && s->ready_bytes > before_last ? before_last : s->ready_bytes;
+}
+
 /* How far the object goes without a gap, when its first stripe is complete: until then the worker
  * of that says so. */
 static void plan_watermark(struct control *c, const struct stage *head)
@@ -172,12 +179,12 @@ static void plan_watermark(struct control *c, const struct stage *head)
 	const struct stage *s = head;
 	uint64_t ready = 0;
 
-	for (; s && s->ready_bytes == s->size; s = s->next)
+	for (; s && plan_readable(s) == s->size; s = s->next)
 		ready += s->size;
 	if (s == head)
 		return;
 	if (s)
-		ready += s->ready_bytes;
+		ready += plan_readable(s);
 	if (ready > atomic_load_explicit(watermark, memory_order_relaxed))
 		atomic_store_explicit(watermark, ready, memory_order_release);
 }
@@ -215,7 +222,7 @@ void plan_event(struct control *c, unsigned worker, const struct record *r)
 	case EVENT_IN_DONE:
 		e = plan_find_edge(c, worker, false, r->edge.edge);
 		if (e && !e->dropping && e->part)
-			part_done(c, e->part);
+			part_brought(c, e->part);
 		break;
 	case EVENT_OUT_DONE:
 	case EVENT_EDGE_FAILED:

@@ -79,8 +79,12 @@ static void reduce_add_sources(const struct reduce *r, const struct reduce_cell 
 		const struct reduce_source *s = &r->source[i];
 
 		if (s->seat == p->seat)
-			parts[m->count++] = (struct message_part){s->id, s->generation, s->node,
-								  first, count,		0};
+			parts[m->count++] = (struct message_part){.id = s->id,
+								  .generation = s->generation,
+								  .node = s->node,
+								  .first = first,
+								  .count = count,
+								  .size = r->size};
 	}
 }
 
@@ -95,8 +99,10 @@ static void reduce_add_cell(const struct reduce *r, const struct reduce_cell *q,
 		return;
 	}
 	reduce_extent(r, q->stripe, &first, &count);
-	parts[m->count++] =
-		(struct message_part){q->id, q->generation, reduce_seat_of(q)->host, 0, count, 0};
+	parts[m->count++] = (struct message_part){.id = q->id,
+						  .generation = q->generation,
+						  .node = reduce_seat_of(q)->host,
+						  .count = count};
 }
 
 void reduce_fill_message(struct control *c, struct call *call)

@@ -37,8 +37,12 @@ void reduce_spread_fill_message(struct control *c, struct call *call)
 
 		reduce_extent(r, j, &first, &count);
 		if (root->started)
-			c->reduces.parts[m->count++] = (struct message_part){
-				root->id, root->generation, r->seat[j].host, 0, count, first};
+			c->reduces.parts[m->count++] =
+				(struct message_part){.id = root->id,
+						      .generation = root->generation,
+						      .node = r->seat[j].host,
+						      .count = count,
+						      .to = first};
 	}
 }
 

@@ -78,21 +78,6 @@ static const struct conn *serve_conn(struct control *c, struct node *n, uint32_t
 	return l && l->state == LINK_UP ? peers_conn(c, worker, l->conn) : NULL;
 }
 
-/* For a reader that takes it in one piece from one worker, where it is cut. */
-static struct stage *serve_whole(struct control *c, uint32_t slot, uint32_t chunk_bytes)
-{
-	const struct object_slot *image = &c->table->slot[slot];
-
-	list_each(l, after, &objects_at(c, slot)->mirrors)
-	{
-		struct stage *s = list_item(l, struct stage, mirror);
-
-		if (s->part == NULL && s->chunk_bytes == chunk_bytes)
-			return s;
-	}
-	return plan_mirror(c, slot, stripe_worker(&image->id, c->workers, 0), chunk_bytes, NULL);
-}
-
 static struct stage *serve_stage(struct control *c, uint32_t slot, const struct message_stream *m)
 {
 	const struct object_slot *image = &c->table->slot[slot];
@@ -103,8 +88,6 @@ static struct stage *serve_stage(struct control *c, uint32_t slot, const struct 
 	if (s == NULL && (image->state == OBJECT_FETCHING ||
 			  (o->combine && (!o->combine->done || o->combine->held))))
 		return NULL;
-	if (m->stripes == 1 && (s ? s->next != NULL : stripe_count(image->size, c->workers) > 1))
-		return serve_whole(c, slot, m->chunk_bytes);
 	return s ? s : plan_stage(c, slot, m->chunk_bytes, 0, ready);
 }
 

@@ -373,16 +373,23 @@ static bool decode_result(const Rpc__Used *in, struct decode_arena *a, struct me
 	return decode_used(in, a, out) && decode_generation(in->generation) && out->count > 0;
 }
 
-static bool decode_part(const Rpc__Part *in, uint64_t chunks, struct message_part *out)
+static bool decode_part(const Rpc__Part *in, const Rpc__Combine *of, struct message_part *out)
 {
+	uint64_t chunks = chunk_count(of->size, of->chunk_bytes);
+
 	*out = (struct message_part){.generation = in->generation,
 				     .node = in->node,
 				     .first = in->first,
 				     .count = in->count,
-				     .to = in->to};
+				     .to = in->to,
+				     .size = in->size};
+	if (in->size == 0 ? in->first != 0
+			  : !decode_chunk(of->chunk_bytes, in->size) ||
+				    in->first > chunk_count(in->size, of->chunk_bytes) ||
+				    in->count > chunk_count(in->size, of->chunk_bytes) - in->first)
+		return false;
 	return decode_id(&in->id, &out->id) && in->generation != 0 && in->node < NODES_MAX &&
-	       in->count > 0 && in->first <= UINT32_MAX - in->count && in->to < chunks &&
-	       in->count <= chunks - in->to;
+	       in->count > 0 && in->to < chunks && in->count <= chunks - in->to;
 }
 
 static bool decode_combine(const Rpc__Combine *in, struct decode_arena *a,
@@ -409,7 +416,7 @@ static bool decode_combine(const Rpc__Combine *in, struct decode_arena *a,
 	if (parts == NULL)
 		return false;
 	for (size_t i = 0; i < in->n_parts; i++)
-		if (!decode_part(in->parts[i], chunk_count(in->size, in->chunk_bytes), &parts[i]))
+		if (!decode_part(in->parts[i], in, &parts[i]))
 			return false;
 	out->parts = parts;
 	return decode_id(&in->id, &out->id) && decode_id(&in->target, &out->target) &&

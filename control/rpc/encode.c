@@ -298,6 +298,7 @@ static void encode_combine(const struct message_combine *m, struct encode_parts 
 		d->first = in->first;
 		d->count = in->count;
 		d->to = in->to;
+		d->size = in->size;
 	}
 }
 

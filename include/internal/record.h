@@ -170,7 +170,9 @@ struct record {
 						   of the buffer), zeroed by control: set bits are
 						   never sent. IN into a counted buffer: taken
 						   bitmap, zeroed for a fresh edge, kept to resume.
-						   IN into a copy: 0 (it uses the buffer's own) */
+						   IN into a copy: not read (it uses the buffer's
+						   own)
+						 */
 			uint32_t peer_first;	/* IN: the sender's number of the chunk that goes to
 						   first_chunk */
 			uint32_t pad;

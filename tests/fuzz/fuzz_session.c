@@ -198,6 +198,8 @@ static void make_combine(struct message *m, struct rig_input *in, uint8_t bits,
 		parts[i].node = some_node(b);
 		parts[i].count = b & 8 ? 72 : b & 16 ? 1 : b;
 		parts[i].to = m->combine.op ? 0 : b / 4;
+		parts[i].size = b % 7 == 0 ? 200000 : 0;
+		parts[i].first = b % 7 == 0 ? b % 80 : b % 11 == 0;
 	}
 }
 

@@ -23,9 +23,10 @@ static struct object_id job_id(const struct reducer_job *j, uint32_t what)
 	return id;
 }
 
-void reducers_open(struct reducers *c, struct full_group *g, struct prng *draw)
+void reducers_open(struct reducers *c, struct full_group *g, struct prng *draw, bool wide)
 {
 	memset(c, 0, sizeof(*c));
+	c->wide = wide;
 	c->g = g;
 	c->draw = draw;
 }

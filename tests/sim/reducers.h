@@ -22,6 +22,9 @@ enum {
 	REDUCERS_TASKS = 512,
 	REDUCERS_EVENTS = 48, /* of one job */
 	REDUCERS_TARGET = 255,
+	REDUCERS_WIDE_SOURCES = 3,
+	REDUCERS_WIDE_MIN = 15 << 20, /* bytes: two stripes from 16 MiB on */
+	REDUCERS_WIDE_MAX = 20 << 20,
 };
 
 struct reducer_version {
@@ -97,12 +100,13 @@ struct reducers {
 	uint32_t session[16], life[16], seq[16]; /* of each node */
 	bool open[16];
 	bool quiet, losses; /* no new work; stores have been lost */
+	bool wide;	    /* large objects, over several workers */
 	bool splits;	    /* two sides may each make a result, of which the newer stays */
 	uint64_t puts, gets, bytes, reduced, failures, restarts;
 	uint64_t errors[128]; /* by errno, of reduces */
 };
 
-void reducers_open(struct reducers *c, struct full_group *g, struct prng *draw);
+void reducers_open(struct reducers *c, struct full_group *g, struct prng *draw, bool wide);
 void reducers_close(struct reducers *c);
 /* Everybody does what is due. */
 void reducers_step(struct reducers *c);

@@ -21,6 +21,17 @@ static void job_plan(struct reducers *c, struct reducer_job *j, uint64_t after_n
 				       (uint8_t)work, (uint8_t)what, node};
 }
 
+static uint32_t job_size(const struct reducers *c)
+{
+	struct prng *p = c->draw;
+
+	if (c->wide)
+		return 4 * (uint32_t)prng_between(p, REDUCERS_WIDE_MIN / 4, REDUCERS_WIDE_MAX / 4);
+	return 4 * (uint32_t)(prng_chance(p, 400000)
+				      ? prng_below(p, 16384)
+				      : 16384 + prng_below(p, 1u << prng_between(p, 10, 18)));
+}
+
 static void job_begin(struct reducers *c)
 {
 	struct reducer_job *j = &c->job[c->jobs];
@@ -28,11 +39,9 @@ static void job_begin(struct reducers *c)
 	uint32_t nodes = c->g->w->count, getters = (uint32_t)prng_below(p, 6);
 	uint64_t spread = prng_chance(p, 500000) ? 300 * WORLD_MS : 5 * WORLD_MS;
 	*j = (struct reducer_job){.number = c->jobs++, .begun_ns = now(c), .active = true};
-	j->count = (uint32_t)prng_between(p, 1, REDUCERS_SOURCES);
+	j->count = (uint32_t)prng_between(p, 1, c->wide ? REDUCERS_WIDE_SOURCES : REDUCERS_SOURCES);
 	j->num = prng_chance(p, 400000) ? (uint32_t)prng_between(p, 1, j->count) : j->count;
-	j->size = 4 * (uint32_t)(prng_chance(p, 400000)
-					 ? prng_below(p, 16384)
-					 : 16384 + prng_below(p, 1u << prng_between(p, 10, 18)));
+	j->size = job_size(c);
 	j->caller = (uint32_t)prng_below(p, nodes);
 	j->flags = prng_chance(p, 300000) ? SESSION_FLAG_SPREAD : 0;
 	j->timeout_ns = prng_chance(p, 600000) ? -1 : (int64_t)prng_between(p, 1, 8 * WORLD_S);
@@ -119,7 +128,7 @@ void reducers_jobs(struct reducers *c)
 		active++;
 		job_step(c, &c->job[i]);
 	}
-	if (!c->quiet && active < REDUCERS_ACTIVE && c->jobs < REDUCERS_JOBS &&
+	if (!c->quiet && active < (c->wide ? 1 : REDUCERS_ACTIVE) && c->jobs < REDUCERS_JOBS &&
 	    prng_chance(c->draw, 20000))
 		job_begin(c);
 }

@@ -49,7 +49,7 @@ static const struct swarm_scenario *scenario_find(const char *name)
 
 static const char *scenario_kind(const struct swarm_scenario *c)
 {
-	return c->reduces ? "reduces" : c->wide ? "wide" : c->full ? "objects" : "transport";
+	return c->wide ? "wide" : c->reduces ? "reduces" : c->full ? "objects" : "transport";
 }
 
 enum { SCENARIOS_MAX = 32 };

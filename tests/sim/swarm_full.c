@@ -77,7 +77,7 @@ static void full_swarm_open(struct full_swarm *s, uint64_t seed, uint32_t nodes)
 		o.config.workers = WIDE_WORKERS_MAX;
 	}
 	if (c->reduces) {
-		o.store_bytes = REDUCES_STORE_BYTES;
+		o.store_bytes = c->wide ? 2 * WIDE_STORE_BYTES : REDUCES_STORE_BYTES;
 		o.config.buffers_max = o.config.edges_max = REDUCES_MAX;
 		config.stages_max = config.edges_max = REDUCES_MAX;
 		config.calls_max = 1024;
@@ -86,7 +86,7 @@ static void full_swarm_open(struct full_swarm *s, uint64_t seed, uint32_t nodes)
 	full_open(&s->g, &s->w, &config, prng_chance(p, 300000) ? 1 : 0,
 		  latencies[prng_below(p, 3)] * WORLD_US);
 	if (c->reduces)
-		reducers_open(&s->r, &s->g, p);
+		reducers_open(&s->r, &s->g, p, c->wide);
 	else
 		clients_open(&s->c, &s->g, p, c->wide);
 	splits_open(&s->splits, &s->g);

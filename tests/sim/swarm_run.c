@@ -18,9 +18,10 @@
 #define MEAN_PATH                                                                     \
 	.loss_max_ppm = 150000, .duplicate_max_ppm = 50000, .reorder_max_ppm = 50000, \
 	.corrupt_max_ppm = 10000
-#define SPLIT_PATH .loss_max_ppm = 5000, .split_ppm = 400000
-#define WIDE	   .full = true, .wide = true, .crowd_ppm = 2000000
-#define ALL_WORK   .job_ppm = 300000, .message_ppm = 1000000
+#define SPLIT_PATH   .loss_max_ppm = 5000, .split_ppm = 400000
+#define WIDE	     .full = true, .wide = true, .crowd_ppm = 2000000
+#define WIDE_REDUCES .full = true, .wide = true, .reduces = true
+#define ALL_WORK     .job_ppm = 300000, .message_ppm = 1000000
 
 const struct swarm_scenario swarm_scenarios[] = {
 	{.name = "mixed",
@@ -134,6 +135,19 @@ const struct swarm_scenario swarm_scenarios[] = {
 	 .help = "the same, two apart from three, or deaf to them",
 	 WIDE,
 	 SPLIT_PATH},
+	{.name = "wide-reduces",
+	 .help = "whole nodes of several workers reduce large objects, a fair path",
+	 WIDE_REDUCES,
+	 FAIR_PATH},
+	{.name = "wide-reduces-mixed",
+	 .help = "the same, processes killed and frozen, cables pulled",
+	 WIDE_REDUCES,
+	 .loss_max_ppm = 5000,
+	 .cut_ppm = 200000,
+	 .freeze_ppm = 400000,
+	 .kill_control_ppm = 100000,
+	 .kill_dataplane_ppm = 200000,
+	 .kill_node_ppm = 50000},
 	{.name = "reduces",
 	 .help = "whole nodes reduce, clean network",
 	 .full = true,

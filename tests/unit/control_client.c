@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <xxhash.h>
+#include "control_test.h"
 #include "control_world.h"
 
 struct session_request world_request(uint16_t op, const char *name)
@@ -159,6 +160,28 @@ bool world_holds(const uint8_t *bytes, uint64_t size, uint64_t seed)
 	return true;
 }
 
+bool world_sums(const uint8_t *bytes, uint64_t size, uint64_t set)
+{
+	static uint32_t *sum, *one; /* kept: several nodes are asked for the same */
+	static uint64_t of, summed;
+
+	if (of != size || summed != set) {
+		free(sum);
+		free(one);
+		sum = calloc(1, size);
+		one = malloc(size);
+		assert_true(sum && one);
+		for (uint64_t rest = set; rest; rest &= rest - 1) {
+			world_fill((uint8_t *)one, size, (uint64_t)__builtin_ctzll(rest) + 1);
+			for (uint64_t k = 0; k < size / 4; k++)
+				sum[k] += one[k];
+		}
+		of = size;
+		summed = set;
+	}
+	return memcmp(bytes, sum, size) == 0;
+}
+
 void world_unpin(struct world *w, uint32_t node, uint32_t session)
 {
 	memset(w->node[node].pins[session], 0, sizeof(w->node[node].pins[session]));
@@ -224,4 +247,47 @@ int world_get(struct world *w, uint32_t node, uint32_t session, const char *name
 	if (status)
 		return status;
 	return got == size && world_holds(bytes, size, seed) ? 0 : -EIO;
+}
+
+void world_trouble(struct world *w, uint32_t from, uint64_t draw)
+{
+	uint32_t node = from + draw % (w->nodes - from), kind = draw / 8 % 8;
+
+	if (kind == 0)
+		w->cut_worker[draw / 64 % 2] ^= true;
+	else if (kind == 1)
+		w->cut[node] ^= true;
+	else if (kind == 2)
+		w->loss_permille = draw / 64 % 40;
+	else if (kind <= 4)
+		world_change_workers(w, node, 1 + draw / 64 % 2);
+	else if (kind == 5) {
+		world_kill_control(w, node);
+		world_start_control(w, node);
+	}
+}
+
+void world_heal(struct world *w)
+{
+	memset(w->cut, 0, sizeof(w->cut));
+	memset(w->cut_worker, 0, sizeof(w->cut_worker));
+	w->loss_permille = 0;
+	w->old_clients = false;
+}
+
+void world_end(struct world *w)
+{
+	struct control_usage u;
+
+	for (uint32_t i = 0; i < w->nodes; i++)
+		world_unpin(w, i, 0);
+	w->loss_permille = 0;
+	world_run(w, 12 * WORLD_SECOND); /* all are forgotten that nobody asks for */
+	for (uint32_t i = 0; i < w->nodes; i++) {
+		control_usage(w->node[i].core, &u);
+		assert_int_equal(u.fetches + u.serves + u.stages + u.edges + u.calls, 0);
+		assert_int_equal(u.combines + u.parts, 0);
+		assert_int_equal(u.scratch_bytes, 0);
+	}
+	world_free(w);
 }

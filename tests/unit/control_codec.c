@@ -189,7 +189,8 @@ static void fill(void)
 	for (uint32_t i = 0; i < MESSAGE_SOURCES_MAX; i++)
 		memset(sources[i].bytes, (int)i, OBJECT_ID_BYTES);
 	for (uint32_t i = 0; i < MESSAGE_PARTS_MAX; i++)
-		parts[i] = (struct message_part){sources[i], i + 1, i, i, i + 1, 255 - i};
+		parts[i] = (struct message_part){sources[i], i + 1,	     i, i, i + 1,
+						 255 - i,    i ? 1 << 20 : 0};
 	for (uint32_t i = 0; i < MESSAGE_OBJECTS_MAX; i++) {
 		page[i] = (struct session_object){.generation = i + 1,
 						  .size = i,
@@ -259,6 +260,7 @@ static void fields_survive(void **state)
 	for (uint32_t i = 0; i < MESSAGE_PARTS_MAX; i++) {
 		assert_memory_equal(&back.combine.parts[i].id, &parts[i].id, OBJECT_ID_BYTES);
 		assert_int_equal(back.combine.parts[i].to, parts[i].to);
+		assert_int_equal(back.combine.parts[i].size, parts[i].size);
 	}
 }
 
@@ -387,6 +389,23 @@ static void fields_out_of_bounds_are_refused(void **state)
 	REFUSED(MESSAGE_REPLY, reply.status, -100000);
 }
 
+static void parts_lie_within_their_objects(void **state)
+{
+	struct message whole;
+
+	fill();
+	parts[0].first = 1; /* of an object that has no more than this */
+	REFUSED(MESSAGE_COMBINE, combine.scale, 0);
+	parts[0].first = 0;
+	parts[1].size = 2 * 1408; /* its last chunk is beyond the end */
+	REFUSED(MESSAGE_COMBINE, combine.scale, 0);
+	parts[1].size = UINT64_MAX;
+	REFUSED(MESSAGE_COMBINE, combine.scale, 0);
+	parts[1].size = 3 * 1408;
+	whole = sample(MESSAGE_COMBINE);
+	assert_int_equal(refused(&whole), 0);
+}
+
 static void garbage_is_refused(void **state)
 {
 	uint64_t prng = 4711;
@@ -482,6 +501,7 @@ int main(void)
 		cmocka_unit_test(a_locate_may_name_several),
 		cmocka_unit_test(truncated_bytes_are_refused),
 		cmocka_unit_test(fields_out_of_bounds_are_refused),
+		cmocka_unit_test(parts_lie_within_their_objects),
 		cmocka_unit_test(garbage_is_refused),
 		cmocka_unit_test(slots_come_back),
 		cmocka_unit_test(received_slots_go_back),

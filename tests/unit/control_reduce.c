@@ -37,22 +37,6 @@ static int reduce_by(struct world *w, uint32_t node, uint32_t count, uint32_t nu
 	return reduce_as(w, node, count, num, timeout_ns, 0);
 }
 
-/* Whether the bytes are the sum of the patterns of those sources, 32 bits at a time. */
-static bool is_sum(const uint8_t *bytes, uint64_t size, uint64_t sources)
-{
-	static uint32_t sum[LARGE / 4], one[LARGE / 4];
-
-	memset(sum, 0, sizeof(sum));
-	for (uint64_t i = 0; i < 64; i++) {
-		if (!(sources >> i & 1))
-			continue;
-		world_fill((uint8_t *)one, size, i + 1);
-		for (uint64_t k = 0; k < size / 4; k++)
-			sum[k] += one[k];
-	}
-	return memcmp(bytes, sum, size) == 0;
-}
-
 static uint64_t all_of(uint32_t count)
 {
 	return (UINT64_C(1) << count) - 1;
@@ -67,7 +51,7 @@ static int get_sum(struct world *w, uint32_t node, uint64_t size, uint64_t sourc
 
 	if (status)
 		return status;
-	return got == size && is_sum(bytes, size, sources) ? 0 : -EIO;
+	return got == size && world_sums(bytes, size, sources) ? 0 : -EIO;
 }
 
 static struct world *some_nodes(uint32_t nodes)

@@ -4,7 +4,6 @@
 #include "control_test.h"
 #include "control_world.h"
 #include "core/state.h"
-#include "internal/reduce.h"
 
 #define STORE  (UINT64_C(72) << 20)
 #define SIZE   ((UINT64_C(16) << 20) + 1000)
@@ -82,23 +81,6 @@ static uint64_t came(const struct world *w, uint32_t node, uint32_t worker)
 	return w->node[node].counters[worker].rx_chunk_bytes;
 }
 
-/* Nothing is left of it but the objects. */
-static void end(struct world *w)
-{
-	struct control_usage u;
-
-	for (uint32_t i = 0; i < w->nodes; i++)
-		world_unpin(w, i, 0);
-	w->loss_permille = 0;
-	world_run(w, 3 * WORLD_SECOND);
-	for (uint32_t i = 0; i < w->nodes; i++) {
-		control_usage(w->node[i].core, &u);
-		assert_int_equal(u.fetches + u.serves + u.stages + u.edges + u.calls, 0);
-		assert_int_equal(u.scratch_bytes, 0);
-	}
-	world_free(w);
-}
-
 /* All ask at once: each is fed in two streams by one that is being fed. */
 static void both_workers_do_their_part(uint32_t loss_permille)
 {
@@ -115,7 +97,7 @@ static void both_workers_do_their_part(uint32_t loss_permille)
 	for (uint32_t i = 1; i < 4; i++)
 		for (uint32_t k = 0; k < 2; k++)
 			assert_in_range(came(w, i, k), SIZE / 5 * 2, SIZE / 5 * 3);
-	end(w);
+	world_end(w);
 }
 
 static void chain_over_two_workers(void **state)
@@ -144,7 +126,7 @@ static void nodes_may_cut_differently(void **state)
 	assert_int_equal(world_get(w, 0, 0, "back", SIZE, 2, -1), 0);
 	for (uint32_t k = 0; k < 2; k++)
 		assert_in_range(came(w, 0, k) - before[k], SIZE / 5 * 2, SIZE / 5 * 3);
-	end(w);
+	world_end(w);
 }
 
 struct prefix {
@@ -188,7 +170,7 @@ static void published_bytes_arrive_early(void **state)
 	r.op = SESSION_SEAL;
 	assert_int_equal(world_call(w, 0, 0, &r, 0)->reply.status, 0);
 	expect_whole(w, 1, seq, "live");
-	end(w);
+	world_end(w);
 }
 
 /* What has arrived in either stripe stays when the receiver's dataplane begins again, even with
@@ -213,7 +195,7 @@ static void receiver_goes_on_from_its_bitmap(void **state)
 		assert_in_range(all, SIZE, SIZE + SIZE / 50);
 		world_change_workers(w, 1, 2);
 	}
-	end(w);
+	world_end(w);
 }
 
 /* The connection of one worker ends, that of the other stands: the get goes on when it is back,
@@ -234,60 +216,7 @@ static void one_worker_is_cut_off(void **state)
 	expect_whole(w, 1, seq, "lame");
 	assert_true(came(w, 1, 1) > other);
 	assert_true(came(w, 1, 0) + came(w, 1, 1) < SIZE + SIZE / 50);
-	end(w);
-}
-
-static bool is_sum(const uint8_t *bytes, uint64_t a, uint64_t b)
-{
-	static uint32_t one[SIZE / 4], two[SIZE / 4];
-
-	world_fill((uint8_t *)one, SIZE, a);
-	world_fill((uint8_t *)two, SIZE, b);
-	for (uint64_t i = 0; i < SIZE / 4; i++)
-		one[i] += two[i];
-	return memcmp(bytes, one, SIZE) == 0;
-}
-
-/* Sums are made on one worker: of sources that stand in stripes where they are held, and got while
- * they are made by nodes that expect stripes. */
-static void sums_are_not_cut(void **state)
-{
-	const struct session_reduction how = {REDUCE_SUM, REDUCE_U32, 2, 2};
-	const struct object_id ids[] = {world_id("a"), world_id("b")};
-	struct world *w = make(4);
-	uint32_t slot, wide = 0, seq;
-	const uint8_t *bytes;
-	uint64_t size;
-
-	assert_int_equal(world_put(w, 0, 0, "a", SIZE, 7), 0);
-	seq = begin(w, 3, "a", &wide); /* in stripes, from the same node and at the same time */
-	assert_int_equal(world_put(w, 1, 0, "b", SIZE, 8), 0);
-	assert_int_equal(world_reduce(w, 2, 0, "sum", ids, how, 0, -1), 0);
-	begin(w, 3, "sum", &slot);
-	assert_int_equal(world_fetch(w, 3, 0, "sum", 20 * (int64_t)WORLD_SECOND, &bytes, &size), 0);
-	assert_int_equal(size, SIZE);
-	assert_true(is_sum(bytes, 7, 8));
-	expect_whole(w, 3, seq, "a");
-	end(w);
-}
-
-/* One thing goes wrong, or is put right. */
-static void trouble(struct world *w, uint64_t draw)
-{
-	uint32_t node = draw % w->nodes, kind = draw / 8 % 8;
-
-	if (kind == 0)
-		w->cut_worker[draw / 64 % 2] ^= true;
-	else if (kind == 1)
-		w->cut[node] ^= true;
-	else if (kind == 2)
-		w->loss_permille = draw / 64 % 40;
-	else if (kind <= 4)
-		world_change_workers(w, node, 1 + draw / 64 % 2);
-	else if (kind == 5) {
-		world_kill_control(w, node);
-		world_start_control(w, node);
-	}
+	world_end(w);
 }
 
 /* Whatever happens on the way, all of it is everywhere in the end, and nothing is left over. */
@@ -314,12 +243,9 @@ static void storm(void **state)
 		for (uint32_t i = 0; i < 30; i++) {
 			draw = draw * UINT64_C(6364136223846793005) + 1442695040888963407;
 			world_run(w, draw >> 40 & 0x7fffff);
-			trouble(w, draw >> 32);
+			world_trouble(w, 0, draw >> 32);
 		}
-		memset(w->cut, 0, sizeof(w->cut));
-		memset(w->cut_worker, 0, sizeof(w->cut_worker));
-		w->loss_permille = 0;
-		w->old_clients = false;
+		world_heal(w);
 		world_run(w, 5 * WORLD_SECOND);
 		for (uint32_t k = 0; k < 4; k++) {
 			uint32_t session = world_open(w, k);
@@ -332,7 +258,7 @@ static void storm(void **state)
 			}
 			world_unpin(w, k, session);
 		}
-		end(w);
+		world_end(w);
 	}
 }
 
@@ -347,7 +273,6 @@ int main(void)
 		cmocka_unit_test(published_bytes_arrive_early),
 		cmocka_unit_test(receiver_goes_on_from_its_bitmap),
 		cmocka_unit_test(one_worker_is_cut_off),
-		cmocka_unit_test(sums_are_not_cut),
 		cmocka_unit_test(storm),
 	};
 

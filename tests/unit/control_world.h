@@ -98,6 +98,13 @@ void world_kill_engine(struct world *w, uint32_t node);
 void world_start_engine(struct world *w, uint32_t node);
 /* The dataplane begins again with so many. */
 void world_change_workers(struct world *w, uint32_t node, uint32_t workers);
+/* One thing goes wrong with a node from that one on, or with all that workers of one number send,
+ * or is put right; a draw says which. */
+void world_trouble(struct world *w, uint32_t from, uint64_t draw);
+/* All is put right. */
+void world_heal(struct world *w);
+/* Nothing is left of what was done but the objects. */
+void world_end(struct world *w);
 /* Both are dead: their memory is gone as well. */
 void world_lose_store(struct world *w, uint32_t node);
 /* All three: the whole node is gone. */
@@ -146,6 +153,8 @@ int world_reduced(struct world *w, uint32_t node, uint32_t session, const char *
 		  int64_t timeout_ns, struct object_id *out);
 void world_fill(uint8_t *bytes, uint64_t size, uint64_t seed);
 bool world_holds(const uint8_t *bytes, uint64_t size, uint64_t seed);
+/* Whether they are the sum, 32 bits at a time, of the patterns of seed k + 1 for every bit k. */
+bool world_sums(const uint8_t *bytes, uint64_t size, uint64_t set);
 void world_unpin(struct world *w, uint32_t node, uint32_t session);
 
 #endif
