@@ -200,9 +200,6 @@ void node_drop_edge(struct node *n, uint32_t edge);
 /* Sends a message of length bytes (16 at least); NODE_NONE: no slot or connection. */
 uint32_t node_message(struct node *n, uint32_t peer, uint32_t length);
 
-/* True when every chunk of the buffer is marked in its bitmap. */
-bool node_complete(const struct node *n, uint32_t buffer);
-
 /* Judges every byte of the node's memory. Called at the end of a test and whenever in doubt. */
 void node_check(struct node *n);
 

@@ -228,16 +228,6 @@ static bool node_bit(const struct node *n, const struct node_buffer *b, uint64_t
 	return words[chunk / 64] >> chunk % 64 & 1;
 }
 
-bool node_complete(const struct node *n, uint32_t buffer)
-{
-	const struct node_buffer *b = &n->buffers[buffer];
-	uint64_t chunks = chunk_count(b->size, b->chunk_bytes);
-	for (uint64_t c = 0; c < chunks; c++)
-		if (!node_bit(n, b, c))
-			return false;
-	return true;
-}
-
 /* A chunk that is marked holds its content; one that is not has never been touched. */
 static void node_check_sink(struct node *n, const struct node_buffer *b)
 {
