@@ -10,14 +10,11 @@
 
 enum {
 	ETHERNET_BYTES = 14,
-	VLAN_BYTES = 4,
 	IPV4_BYTES_MIN = 20,
 	IPV6_BYTES = 40,
 	UDP_BYTES = 8,
 	ETHERTYPE_IPV4 = 0x0800,
 	ETHERTYPE_IPV6 = 0x86dd,
-	ETHERTYPE_VLAN = 0x8100,
-	ETHERTYPE_QINQ = 0x88a8,
 	PROTOCOL_UDP = 17,
 	IPV4_FRAGMENT_MASK = 0x3fff, /* more fragments, or an offset: part of a datagram */
 };
@@ -25,11 +22,6 @@ enum {
 struct ethernet_header {
 	__u8 destination[6];
 	__u8 source[6];
-	__be16 type;
-};
-
-struct vlan_header {
-	__be16 tag;
 	__be16 type;
 };
 
@@ -50,7 +42,7 @@ struct ipv6_header {
 	__be16 length;
 	__u8 next_header;
 	__u8 hop_limit;
-	__u8 source[16], destination[16];
+	__be32 source[4], destination[4];
 };
 
 struct udp_header {

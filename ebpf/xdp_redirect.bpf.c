@@ -15,10 +15,10 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, XDP_REDIRECT_KEYS);
+	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, __u32);
-} sar_ports SEC(".maps");
+	__type(value, struct xdp_redirect_ours);
+} sar_ours SEC(".maps");
 
 /* A part of the packet that is still to be read. */
 struct cursor {
@@ -31,19 +31,13 @@ static __always_inline __be16 read_ethernet(struct cursor *c)
 	if ((void *)(ethernet + 1) > c->end)
 		return 0;
 	c->at = ethernet + 1;
-	if (ethernet->type != bpf_htons(ETHERTYPE_VLAN) &&
-	    ethernet->type != bpf_htons(ETHERTYPE_QINQ))
-		return ethernet->type;
-	struct vlan_header *vlan = c->at;
-	if ((void *)(vlan + 1) > c->end)
-		return 0;
-	c->at = vlan + 1;
-	return vlan->type;
+	return ethernet->type;
 }
 
-/* Moves to what follows the header; false unless that is a whole UDP datagram. We send no options,
- * and to skip them the verifier would ask for one capability more (CAP_PERFMON). */
-static __always_inline bool read_ipv4(struct cursor *c)
+/* Moves to what follows the header; false unless that is a whole UDP datagram to our address. We
+ * send no options, and to skip them the verifier would ask for one capability more (CAP_PERFMON).
+ */
+static __always_inline bool read_ipv4(struct cursor *c, const struct xdp_redirect_ours *ours)
 {
 	struct ipv4_header *ip = c->at;
 	if ((void *)(ip + 1) > c->end || ip->protocol != PROTOCOL_UDP)
@@ -53,39 +47,38 @@ static __always_inline bool read_ipv4(struct cursor *c)
 	if ((ip->version_words & 0x0f) * 4 != IPV4_BYTES_MIN)
 		return false;
 	c->at = ip + 1;
-	return true;
+	return ip->destination == ours->ip[3] && ours->ip[2] == bpf_htonl(0xffff);
 }
 
-static __always_inline bool read_ipv6(struct cursor *c)
+static __always_inline bool read_ipv6(struct cursor *c, const struct xdp_redirect_ours *ours)
 {
 	struct ipv6_header *ip = c->at;
 	if ((void *)(ip + 1) > c->end || ip->next_header != PROTOCOL_UDP)
 		return false;
 	c->at = ip + 1;
+	for (int i = 0; i < 4; i++)
+		if (ip->destination[i] != ours->ip[i])
+			return false;
 	return true;
-}
-
-static __always_inline bool is_our_port(__u16 port)
-{
-	__u32 base_key = XDP_REDIRECT_PORT_BASE, count_key = XDP_REDIRECT_PORT_COUNT;
-	__u32 *base = bpf_map_lookup_elem(&sar_ports, &base_key);
-	__u32 *count = bpf_map_lookup_elem(&sar_ports, &count_key);
-	return base && count && port >= *base && port - *base < *count;
 }
 
 SEC("xdp")
 int sar_redirect(struct xdp_md *ctx)
 {
+	__u32 key = 0;
 	struct cursor c = {(void *)(long)ctx->data, (void *)(long)ctx->data_end};
+	const struct xdp_redirect_ours *ours = bpf_map_lookup_elem(&sar_ours, &key);
 	__be16 type = read_ethernet(&c);
+	if (!ours)
+		return XDP_PASS;
 	if (type == bpf_htons(ETHERTYPE_IPV4)) {
-		if (!read_ipv4(&c))
+		if (!read_ipv4(&c, ours))
 			return XDP_PASS;
-	} else if (type != bpf_htons(ETHERTYPE_IPV6) || !read_ipv6(&c)) {
+	} else if (type != bpf_htons(ETHERTYPE_IPV6) || !read_ipv6(&c, ours)) {
 		return XDP_PASS;
 	}
 	struct udp_header *udp = c.at;
-	if ((void *)(udp + 1) > c.end || !is_our_port(bpf_ntohs(udp->destination)))
+	if ((void *)(udp + 1) > c.end || bpf_ntohs(udp->destination) - ours->port >= ours->ports)
 		return XDP_PASS;
 	/* the low bits of the flags are the verdict for a queue without a socket */
 	return bpf_redirect_map(&xsks_map, ctx->rx_queue_index, XDP_PASS);

@@ -215,7 +215,7 @@ static int port_configure_xdp(struct port *p)
 	int sockets[PORT_QUEUES_MAX];
 	for (unsigned i = 0; i < p->queues; i++)
 		sockets[i] = p->queue[i].rx_fd;
-	return xdp_configure(&p->xdp, p->addr.port, p->workers, sockets, p->queues);
+	return xdp_configure(&p->xdp, &p->addr, p->workers, sockets, p->queues);
 }
 
 int port_open(const struct options *o, struct port *p)

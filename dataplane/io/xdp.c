@@ -96,7 +96,7 @@ int xdp_prepare(struct xdp *x, const char *name, int ifindex)
  * kernel asks for far more rights than to load them. */
 struct xdp_maps {
 	uint32_t id[8], count;
-	int ports, sockets;
+	int ours, sockets;
 };
 
 static void xdp_find_map(struct xdp_maps *m, int fd)
@@ -108,8 +108,8 @@ static void xdp_find_map(struct xdp_maps *m, int fd)
 	for (uint32_t i = 0; i < m->count; i++) {
 		if (m->id[i] != info.id)
 			continue;
-		if (strcmp(info.name, XDP_REDIRECT_PORTS_MAP) == 0)
-			m->ports = fd;
+		if (strcmp(info.name, XDP_REDIRECT_OURS_MAP) == 0)
+			m->ours = fd;
 		else if (strcmp(info.name, XDP_REDIRECT_SOCKETS_MAP) == 0)
 			m->sockets = fd;
 	}
@@ -119,7 +119,7 @@ static int xdp_find_maps(int program, struct xdp_maps *out)
 {
 	struct bpf_prog_info info = {0};
 	uint32_t length = sizeof(info);
-	*out = (struct xdp_maps){.ports = -1, .sockets = -1};
+	*out = (struct xdp_maps){.ours = -1, .sockets = -1};
 	info.nr_map_ids = sizeof(out->id) / sizeof(*out->id);
 	info.map_ids = (uint64_t)(uintptr_t)out->id;
 	if (bpf_obj_get_info_by_fd(program, &info, &length) != 0)
@@ -138,16 +138,15 @@ static int xdp_find_maps(int program, struct xdp_maps *out)
 			xdp_find_map(out, atoi(e->d_name));
 	}
 	closedir(d);
-	return out->ports >= 0 && out->sockets >= 0 ? 0 : -ENOENT;
+	return out->ours >= 0 && out->sockets >= 0 ? 0 : -ENOENT;
 }
 
-static int xdp_set_ports(int map, uint32_t base, uint32_t count)
+static int xdp_set_ours(int map, const struct net_addr *first, uint32_t ports)
 {
-	uint32_t key = XDP_REDIRECT_PORT_BASE;
-	if (bpf_map_update_elem(map, &key, &base, BPF_ANY) != 0)
-		return -errno;
-	key = XDP_REDIRECT_PORT_COUNT;
-	return bpf_map_update_elem(map, &key, &count, BPF_ANY) != 0 ? -errno : 0;
+	uint32_t key = 0;
+	struct xdp_redirect_ours ours = {.port = first->port, .ports = ports};
+	memcpy(ours.ip, first->ip, sizeof(ours.ip));
+	return bpf_map_update_elem(map, &key, &ours, BPF_ANY) != 0 ? -errno : 0;
 }
 
 static int xdp_set_sockets(int map, const int *sockets, uint32_t count)
@@ -159,23 +158,24 @@ static int xdp_set_sockets(int map, const int *sockets, uint32_t count)
 }
 
 /* Fills the maps of the attached program. */
-static int xdp_fill(uint16_t port_base, unsigned ports, const int *sockets, unsigned count)
+static int xdp_fill(const struct net_addr *first, unsigned ports, const int *sockets,
+		    unsigned count)
 {
 	struct xdp_maps maps;
 	int error = xdp_find_maps(xdp_attach_program(), &maps);
 	if (!error)
 		error = xdp_set_sockets(maps.sockets, sockets, count);
 	if (!error)
-		error = xdp_set_ports(maps.ports, port_base, ports);
+		error = xdp_set_ours(maps.ours, first, ports);
 	return error;
 }
 
-int xdp_configure(struct xdp *x, uint16_t port_base, unsigned ports, const int *sockets,
+int xdp_configure(struct xdp *x, const struct net_addr *first, unsigned ports, const int *sockets,
 		  unsigned count)
 {
 	struct xdp_options options = {0};
 	socklen_t length = sizeof(options);
-	int error = xdp_fill(port_base, ports, sockets, count);
+	int error = xdp_fill(first, ports, sockets, count);
 	xdp_attached(x, &x->generic);
 	if (error)
 		log_error("interface %s: cannot tell the XDP program our ports (%s): "

@@ -14,6 +14,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include "internal/ids.h"
 
 struct xdp {
 	int ifindex, lock_fd;
@@ -29,10 +30,10 @@ const char *xdp_object_path(void);
 /* Before the driver is probed. Returns 0, or -errno with a line logged. */
 int xdp_prepare(struct xdp *x, const char *name, int ifindex);
 
-/* After the queues are set up: tells the attached program which UDP ports are ours, sends the
- * packets of queue q to sockets[q], and finds out which modes the kernel chose. Returns 0, or
- * -errno with a line logged. */
-int xdp_configure(struct xdp *x, uint16_t port_base, unsigned ports, const int *sockets,
+/* After the queues are set up: tells the attached program our address and ports, of which first is
+ * the first, sends the packets of queue q to sockets[q], and finds out which modes the kernel
+ * chose. Returns 0, or -errno with a line logged. */
+int xdp_configure(struct xdp *x, const struct net_addr *first, unsigned ports, const int *sockets,
 		  unsigned count);
 
 /* The AF_XDP socket of this process that is not among the known ones, or -1. The driver keeps its

@@ -49,17 +49,50 @@ def a_tcp_session_lives_beside_a_transfer():
         return f"{rounds} rounds of echo while {moved} objects of 32 MiB crossed"
 
 
-def ping_and_foreign_ports_reach_the_kernel():
+REFUSED = """
+import socket, sys
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.connect((sys.argv[1], int(sys.argv[2])))
+s.settimeout(3)
+try:
+    s.send(b"x")
+    s.recv(1)
+except (ConnectionRefusedError, TimeoutError) as error:
+    print(type(error).__name__)
+"""
+
+
+TAGGED = """
+import socket, struct, sys
+ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 36, 0, 0x4000, 64, 17, 0, bytes((10, 77, 0, 1)),
+                 bytes((10, 77, 0, 2)))
+udp = struct.pack("!HHHH8x", 7400, 7400, 16, 0)
+s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+s.bind(("eth0", 0))
+for tag in (b"\\x81\\x00\\x00\\x07", b""):
+    s.send(bytes.fromhex(sys.argv[1].replace(":", "")) + b"\\x02" + bytes(5) + tag +
+           b"\\x08\\x00" + ip + udp)
+"""
+
+
+def what_is_not_ours_reaches_the_kernel():
+    """Nobody listens there: the kernel's refusal shows that the datagram came to the kernel."""
     netlib.need_daemons()
     with Cluster(2, "--store", 64) as cluster:
         cluster.must(0, "ping", "-c3", "-W2", "10.77.0.2")
-        # nobody listens there: the kernel's refusal shows that the datagram came to the kernel
-        refused = cluster.run(0, "/usr/bin/python3", "-c", "import socket\n"
-                              "s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
-                              "s.connect(('10.77.0.2', 9999)); s.settimeout(3); s.send(b'x')\n"
-                              "try: s.recv(1)\n"
-                              "except ConnectionRefusedError: print('refused')")
-        assert refused.stdout == "refused\n", netlib.tail(refused.stderr)
+        cluster.must(1, "ip", "addr", "add", "10.77.99.2/16", "dev", "eth0")
+        for address, port, answer in (("10.77.0.2", 9999, "ConnectionRefusedError"),
+                                      ("10.77.0.2", 7400, "TimeoutError"),
+                                      ("10.77.99.2", 7400, "ConnectionRefusedError")):
+            done = cluster.run(0, "/usr/bin/python3", "-c", REFUSED, address, port)
+            assert done.stdout.strip() == answer, f"{address}:{port}: {done.stdout}{done.stderr}"
+        # a tagged frame is another network's; the one without a tag has a bad checksum and is ours
+        mac = cluster.must(1, "cat", "/sys/class/net/eth0/address").strip()
+        before = cluster.counters(1)
+        cluster.must(0, "/usr/bin/python3", "-c", TAGGED, mac)
+        netlib.wait_for(lambda: cluster.counters(1)["io_bad_ip"] > before["io_bad_ip"],
+                        netlib.PATIENCE_S, "the second frame is there")
+        assert cluster.counters(1)["io_not_ours"] == before["io_not_ours"]
 
 
-netlib.run(a_tcp_session_lives_beside_a_transfer, ping_and_foreign_ports_reach_the_kernel)
+netlib.run(a_tcp_session_lives_beside_a_transfer, what_is_not_ours_reaches_the_kernel)
