@@ -229,7 +229,9 @@ def ring_rows(args, mtu):
         told = [json.loads(text) for text in told]
         yield {**told[0], "device": "ring", "workers": workers, "shared_cores": True,
                **{key: sum(one[key] for one in told)
-                  for key in ("bytes", "packets_per_s", "payload_gbit_s")}}
+                  for key in ("bytes", "packets_per_s", "payload_gbit_s")},
+               "sum_f32": {**told[0]["sum_f32"], "payload_gbit_s": sum(
+                   one["sum_f32"]["payload_gbit_s"] for one in told)}}
 
 
 def tcp_rows(args, mtu):
