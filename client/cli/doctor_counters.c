@@ -119,20 +119,27 @@ static void doctor_losses(struct doctor *d)
 		      100.0 * (double)again / (double)sent, (unsigned long long)early);
 }
 
-/* All streams together: several wait at a time. */
-static void doctor_credit(struct doctor *d)
+/* Time that rose since the last look, or in all. */
+static uint64_t doctor_rise(const struct doctor *d, size_t at)
 {
-	size_t at = offsetof(struct counters, wait_credit_ns);
 	uint64_t total = doctor_count(d, at), before = d->before.dataplane[at / sizeof(uint64_t)];
-	char all[TEXT_BYTES], since[TEXT_BYTES];
-	if (total < 1000000000)
+	bool again = d->looked && before <= total &&
+		     d->before.dataplane_started_ns == d->now.dataplane_started_ns;
+	return again ? total - before : total;
+}
+
+/* What slows down what this node sends; several streams wait at a time. */
+static void doctor_waits(struct doctor *d)
+{
+	uint64_t path = doctor_rise(d, offsetof(struct counters, wait_path_ns));
+	uint64_t credit = doctor_rise(d, offsetof(struct counters, wait_credit_ns));
+	char path_text[TEXT_BYTES], credit_text[TEXT_BYTES];
+	if (path + credit < 1000000000)
 		return;
-	bool again = d->looked && before <= total;
-	doctor_report(d, DOCTOR_OK, "credit", NULL,
-		      "what leaves here waited %s for receivers to grant more%s%s: they take "
-		      "slowly, or many send to one",
-		      text_duration(all, total), again ? ", since the last look " : "",
-		      again ? text_duration(since, total - before) : "");
+	doctor_report(d, DOCTOR_OK, "waits", NULL,
+		      "what leaves here waited %s for the path and %s for receivers%s",
+		      text_duration(path_text, path), text_duration(credit_text, credit),
+		      d->looked ? ", since the last look" : "");
 }
 
 void doctor_check_counters(struct doctor *d)
@@ -147,5 +154,5 @@ void doctor_check_counters(struct doctor *d)
 		      d->dataplane.path, (long long)d->dataplane.header.pid);
 	doctor_drops(d);
 	doctor_losses(d);
-	doctor_credit(d);
+	doctor_waits(d);
 }

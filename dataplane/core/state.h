@@ -261,6 +261,7 @@ struct conn {
 	uint64_t round_delay_ns; /* smallest queueing delay of the round */
 	bool slow_start;
 	bool pace_blocked;
+	uint64_t held_ns; /* since then it has something to send and may not; 0: it may */
 	bool cwnd_limited;
 
 	/* path MTU, IP bytes */

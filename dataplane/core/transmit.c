@@ -176,6 +176,17 @@ static bool transmit_new_chunk(struct engine *e, struct conn *c, struct draft *d
 	return false;
 }
 
+static bool transmit_allowed(struct engine *e, struct conn *c)
+{
+	bool allowed = congestion_allows(e, c, e->config.mtu);
+
+	if (allowed && c->held_ns != 0)
+		e->count->wait_path_ns += e->now_ns - c->held_ns;
+	if (allowed || c->held_ns == 0)
+		c->held_ns = allowed ? 0 : e->now_ns;
+	return allowed;
+}
+
 /* With an acknowledgement due only small items are chosen, so that it finds room beside them. */
 static bool transmit_choose(struct engine *e, struct conn *c, struct draft *d, bool ack_due_now)
 {
@@ -193,9 +204,10 @@ static bool transmit_choose(struct engine *e, struct conn *c, struct draft *d, b
 			return transmit_ping(c, d);
 		}
 		c->rate.starved = true;
+		c->held_ns = 0;
 		return false;
 	}
-	if (!congestion_allows(e, c, e->config.mtu))
+	if (!transmit_allowed(e, c))
 		return false;
 	if (transmit_again(e, c, d))
 		return true;

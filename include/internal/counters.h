@@ -29,6 +29,7 @@
 	X(tx_acks, "packets", "packets that carry an acknowledgement")                         \
 	X(tx_grants, "frames", "credit grants sent")                                           \
 	X(wait_credit_ns, "ns", "waits of streams that had chunks to send for credit")         \
+	X(wait_path_ns, "ns", "waits of connections for their pace, or acknowledgements")      \
 	X(lost_pkts, "packets", "sent packets declared lost")                                  \
 	X(lost_spurious, "packets", "packets declared lost and acknowledged later")            \
 	X(tail_probes, "packets", "probes sent because acknowledgements stopped")              \

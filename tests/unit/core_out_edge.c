@@ -189,6 +189,28 @@ static void a_wait_for_credit_is_counted(void **state)
 	assert_int_equal(*counted, first);
 }
 
+static void a_wait_for_the_path_is_counted(void **state)
+{
+	const uint64_t wait_ns = 2000000;
+	struct flow f;
+	struct packet p;
+	uint64_t last = 0;
+
+	flow_begin(&f, *state, 0, 20);
+	const uint64_t *counted = &f.r->counters.wait_path_ns;
+	f.peer.c->cwnd_bytes = 4 * f.r->config.mtu;
+	while (rig_take(f.r, &p))
+		last = wire_get64(p.bytes + WIRE_AT_PN);
+	assert_int_equal(*counted, 0);
+	rig_pass(f.r, wait_ns);
+	peer_ack(f.r, &f.peer, last);
+	flow_run(&f);
+	assert_in_range(*counted, wait_ns, 10 * wait_ns);
+	uint64_t first = *counted;
+	rig_pass(f.r, wait_ns); /* all is sent */
+	assert_true(f.o->sent_count == 20 && *counted == first);
+}
+
 /* Sending a lost chunk again costs no credit. */
 static void a_loss_costs_no_credit(void **state)
 {
@@ -344,6 +366,7 @@ int main(void)
 		cmocka_unit_test(next_is_the_lowest_ready_unsent_chunk),
 		test_rig(credit_is_never_exceeded),
 		test_rig(a_wait_for_credit_is_counted),
+		test_rig(a_wait_for_the_path_is_counted),
 		test_rig(a_loss_costs_no_credit),
 		test_rig(a_reset_fails_the_edge_once),
 		test_rig(a_reset_after_the_end_says_nothing),
