@@ -34,11 +34,12 @@ static void doctor_link(struct doctor *d)
 	const char *link = d->node.link;
 	bool xdp = strncmp(link, "af_xdp", 6) == 0;
 	if (xdp && (strstr(link, "generic") || strstr(link, "skb")))
-		doctor_report(d, DOCTOR_WARN, "link",
-			      "use a NIC whose driver has native XDP (ethtool -i IFACE names the "
-			      "driver), or a newer kernel",
-			      "%s: XDP runs after the kernel built its packet, which costs speed",
-			      link);
+		doctor_report(
+			d, DOCTOR_WARN, "link",
+			"some drivers have native XDP only with half of their queues (ena, "
+			"virtio_net: ethtool -L IFACE combined N) or without LRO (ethtool -K "
+			"IFACE lro off); others not at all (ethtool -i IFACE names the driver)",
+			"%s: XDP runs after the kernel built its packet, which costs speed", link);
 	else if (xdp && strstr(link, "zero"))
 		doctor_report(d, DOCTOR_OK, "link", NULL, "%s", link);
 	else if (xdp)
