@@ -103,15 +103,18 @@ static bool control_remove(void *arg, uint32_t node, const struct object_id *id,
 			   uint64_t generation, bool again, struct removal *removal)
 {
 	struct control *c = arg;
+	struct node *n = peers_node(c, node);
 	struct message m = {.kind = MESSAGE_REMOVE};
 
 	m.object.id = *id;
 	m.object.generation = generation;
 	m.object.again = again;
 	/* Until the node is forgotten: then it announces what it has, and is told. */
-	return calls_start(c, peers_node(c, node), &m, TABLE_SLOT_NONE,
-			   2 * (c->config.forget_ns + c->config.retry_ns), control_removed,
-			   removal) != NULL;
+	if (calls_start(c, n, &m, TABLE_SLOT_NONE, 2 * (c->config.forget_ns + c->config.retry_ns),
+			control_removed, removal))
+		return true;
+	c->unremoved = n->unremoved = true;
+	return false;
 }
 
 static uint32_t control_bury(void *arg, const struct tombstone *t, struct removal *removal)
@@ -173,6 +176,26 @@ static uint32_t control_removals(void *arg)
 	uint32_t free = c->calls.pool.capacity - c->calls.pool.used;
 
 	return free > reserve ? free - reserve : 0;
+}
+
+void control_remind(struct control *c)
+{
+	if (control_removals(c) == 0)
+		return;
+	c->unremoved = false;
+	for (uint32_t i = 0; i < c->config.nodes; i++) {
+		struct node *n = peers_node(c, i);
+
+		if (!n->unremoved || n->state != NODE_UP) /* control_node_up */
+			continue;
+		n->unremoved = false;
+		if (n != c->self) {
+			peers_hello(c, n->main->conn, MESSAGE_ANNOUNCE_ASK);
+			continue;
+		}
+		n->life++;
+		objects_announce_all(c);
+	}
 }
 
 void control_start(struct control *c)
@@ -284,7 +307,9 @@ bool control_node_up(struct control *c, struct node *n)
 	if (n == c->self)
 		c->directory.self = n->number;
 	if (control_is_shard(c, c->self))
-		known = directory_node_up(&c->directory, n->number, n->store_incarnation);
+		known = directory_node_up(&c->directory, n->number, n->store_incarnation) &&
+			!n->unremoved;
+	n->unremoved = false;
 	if (!was_up && control_is_shard(c, n) && c->table)
 		fetch_announce(c, n);
 	fetch_node_up(c, n);

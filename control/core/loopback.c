@@ -59,6 +59,8 @@ void loopback_run(struct control *c)
 	objects_announce_pump(c);
 	graves_pump(c);
 	reductions_pump(c);
+	if (c->unremoved)
+		control_remind(c);
 	while ((first = list_first(&c->loopback_queue)) != NULL) {
 		struct loopback *l = list_item(first, struct loopback, link);
 

@@ -59,6 +59,7 @@ struct node {
 	struct net_addr addr;
 	uint8_t state;
 	bool graves_left;   /* there are tombstones that it was not told, as it was silent */
+	bool unremoved;	    /* no call was free for a REMOVE to it: it must tell all it has */
 	uint32_t graves;    /* those under way to it */
 	uint64_t graves_ns; /* when it answered one last, or they began */
 	bool probing;	    /* a message is out that shows whether it lives */

@@ -39,6 +39,7 @@ struct control {
 	uint64_t up_ns;	     /* when a node came up last */
 	uint64_t dead_ns;    /* when one was taken for dead last */
 	uint64_t epoch_ns;   /* from our clock to that of the incarnations */
+	bool unremoved;	     /* some node.unremoved */
 
 	bool attached;
 	struct attach_reply dataplane;
@@ -92,6 +93,8 @@ bool loopback_push(struct control *c, const struct message *m);
 /* Handles what is queued, and what that brings, until nothing is left. */
 void loopback_run(struct control *c);
 
+/* Those who could not be told to give copies up tell all that they have, and hear it then. */
+void control_remind(struct control *c);
 /* A node has said hello. Returns false when our shard does not know its objects. */
 bool control_node_up(struct control *c, struct node *n);
 /* No message reaches it any more. */

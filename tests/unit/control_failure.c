@@ -415,6 +415,39 @@ static void a_keeper_that_is_back_is_asked_soon(void **state)
 	world_free(w);
 }
 
+/* No call is free when a holder is to give its copy up: it does so when it is asked what it has. */
+static void a_full_table_keeps_no_copies(void **state)
+{
+	static struct call *taken[256];
+	struct world *w = world_new(2, 1, STORE, false);
+	const struct object_id id = world_id("buried");
+	struct control *c = w->node[0].core;
+	struct message m = {.kind = MESSAGE_BURY, .bury = {.id = id, .node = MESSAGE_NODE_NONE}};
+	struct pool *pool = &c->calls.pool;
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(world_open(w, i), 0);
+	assert_int_equal(world_put(w, 1, 0, "buried", 100000, 1), 0);
+	assert_int_equal(world_get(w, 0, 0, "buried", 100000, 1, -1), 0);
+	world_unpin(w, 0, 0);
+	world_run(w, WORLD_SECOND);
+	m.bury.generation = directory_find(&c->directory, &id)->generation;
+	assert_in_range(pool->capacity - pool->used, 1, sizeof(taken) / sizeof(*taken));
+	while (pool->used < pool->capacity)
+		taken[count++] = pool_take(pool);
+	control_message(c, peers_node(c, 1)->main->conn, &m, w->now_ns);
+	world_run(w, WORLD_SECOND);
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_not_equal(objects_find(w->node[i].core, &id), TABLE_SLOT_NONE);
+	while (count > 0)
+		pool_give(pool, taken[--count]);
+	world_run(w, WORLD_SECOND);
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(objects_find(w->node[i].core, &id), TABLE_SLOT_NONE);
+	world_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -432,6 +465,7 @@ int main(void)
 		cmocka_unit_test(nobody_answers),
 		cmocka_unit_test(deleted_while_away),
 		cmocka_unit_test(deletes_are_told_past_a_dead_node),
+		cmocka_unit_test(a_full_table_keeps_no_copies),
 		cmocka_unit_test(a_keeper_that_is_back_is_asked_soon),
 	};
 
