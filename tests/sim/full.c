@@ -80,8 +80,9 @@ void full_config(struct control_config *c)
 static bool full_send(void *arg, uint32_t conn, const struct message *m)
 {
 	struct full *f = arg;
-	full_trace(f, "->", conn, m);
-	return f->attached && mailbox_send(&f->mailbox, conn, m);
+	bool sent = f->attached && mailbox_send(&f->mailbox, conn, m);
+	full_trace(f, sent ? "->" : "-x", conn, m);
+	return sent;
 }
 
 static bool full_reply(void *arg, uint32_t session, const struct session_reply *r, const void *tail,

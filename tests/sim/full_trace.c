@@ -79,6 +79,9 @@ static void trace_body(const struct message *m)
 	case MESSAGE_STAT:
 		trace_object(&m->object.id, m->object.generation);
 		break;
+	case MESSAGE_BURY:
+		trace_object(&m->bury.id, m->bury.generation);
+		break;
 	case MESSAGE_TOLD:
 		fprintf(stderr, " life %llx", (unsigned long long)m->told.life);
 		break;

@@ -38,6 +38,23 @@ enum {
 	WIDE_WORKERS_MAX = 3,
 };
 
+/* Each table with room for what one request needs, or as it was. */
+static void full_swarm_tight(struct prng *p, struct control_config *c, struct node_options *o)
+{
+	const struct {
+		uint32_t *limit, least;
+	} tables[] = {
+		{&c->calls_max, 24},  {&c->loopback_max, 8}, {&c->stages_max, 2},
+		{&c->edges_max, 2},   {&c->fetches_max, 2},  {&c->serves_max, 2},
+		{&c->entries_max, 8}, {&c->copies_max, 16},  {&c->waiters_max, 4},
+		{&c->tombstones, 4},  {&c->waits_max, 6},    {&c->links_max, 8},
+		{&o->msg_slots, 6},
+	};
+	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
+		if (prng_chance(p, 400000))
+			*tables[i].limit = tables[i].least;
+}
+
 /* Its dataplane begins with another number of workers each time. */
 static void full_draw_workers(struct full_swarm *s, struct full *f)
 {
@@ -76,6 +93,8 @@ static void full_swarm_open(struct full_swarm *s, uint64_t seed, uint32_t nodes)
 		o.config.mtu = WIDE_MTU;
 		o.config.workers = WIDE_WORKERS_MAX;
 	}
+	if (c->tight)
+		full_swarm_tight(p, &config, &o);
 	if (c->reduces) {
 		o.store_bytes = c->wide ? 2 * WIDE_STORE_BYTES : REDUCES_STORE_BYTES;
 		o.config.buffers_max = o.config.edges_max = REDUCES_MAX;
