@@ -309,7 +309,67 @@ static void make_reset_unsent(struct stage *s, struct forge *f)
 	wire_put64(body + RESET_AT_PN, 1000000);
 }
 
+static void make_short_chunk(struct stage *s, struct forge *f)
+{
+	stage_chunk(s, f, victim(s)->edges[s->in].handle, 0, 0);
+	f->length = CHUNK_BODY - 1;
+}
+
+static void make_chunk_of_a_stream(struct stage *s, struct forge *f)
+{
+	stage_chunk(s, f, victim(s)->edges[s->in].handle, 0, TESTKIT_CHUNK);
+}
+
+static void make_chunk_of_no_stream(struct stage *s, struct forge *f)
+{
+	stage_chunk(s, f, handle_make(77, 1), 0, TESTKIT_CHUNK);
+}
+
+static void make_chunk_of_a_stale_stream(struct stage *s, struct forge *f)
+{
+	stage_chunk(s, f, s->stale, 0, TESTKIT_CHUNK);
+}
+
+static void make_chunk_of_another_life(struct stage *s, struct forge *f)
+{
+	make_chunk_of_a_stream(s, f);
+	f->known ^= 1;
+}
+
+static void make_chunk_of_another_number(struct stage *s, struct forge *f)
+{
+	make_chunk_of_a_stream(s, f);
+	f->number += 1 << 16;
+}
+
+static void make_chunk_of_nothing(struct stage *s, struct forge *f)
+{
+	stage_chunk(s, f, victim(s)->edges[s->in].handle, 0, 0);
+}
+
+static void make_chunk_beyond(struct stage *s, struct forge *f)
+{
+	stage_chunk(s, f, victim(s)->edges[s->in].handle, 90, TESTKIT_CHUNK);
+}
+
+static void make_chunk_secure(struct stage *s, struct forge *f)
+{
+	make_chunk_of_a_stream(s, f);
+	f->bytes[WIRE_AT_FLAGS] = WIRE_FLAG_SECURE;
+}
+
 static const struct cause causes[] = {
+	{"CHUNK of 15 bytes", make_short_chunk, PEER, EXPECT(drop_truncated)},
+	{"CHUNK, other source address", make_chunk_of_a_stream, STRANGER, EXPECT(drop_address)},
+	{"CHUNK from nobody to nobody", make_chunk_of_no_stream, STRANGER,
+	 EXPECT(drop_unknown_conn)},
+	{"CHUNK, unknown stream", make_chunk_of_no_stream, PEER, EXPECT(drop_unknown_stream)},
+	{"CHUNK, stale stream", make_chunk_of_a_stale_stream, PEER, EXPECT(drop_stale_stream)},
+	{"CHUNK of another life", make_chunk_of_another_life, PEER, EXPECT(drop_checksum)},
+	{"CHUNK of another number", make_chunk_of_another_number, PEER, EXPECT(drop_checksum)},
+	{"CHUNK without payload", make_chunk_of_nothing, PEER, EXPECT(drop_chunk_size)},
+	{"CHUNK beyond the edge", make_chunk_beyond, PEER, EXPECT(drop_chunk_range)},
+	{"CHUNK, secure flag", make_chunk_secure, PEER, EXPECT(drop_flags)},
 	{"19 bytes", make_short, PEER, EXPECT(drop_truncated)},
 	{"no byte", make_empty, PEER, EXPECT(drop_truncated)},
 	{"HELLO of 1199 bytes", make_short_hello, STRANGER, EXPECT(drop_truncated)},
@@ -382,7 +442,7 @@ static void each_cause_has_its_counter(void **state)
 		victim(&s)->on_event = count_event;
 		events_seen = 0;
 		causes[i].make(&s, &f);
-		if (f.length >= WIRE_BODY)
+		if (f.length >= CHUNK_BODY)
 			forge_seal(&f);
 		forge_send(&s.w, &f, causes[i].from, VICTIM);
 		world_run(&s.w, 400 * WORLD_US);

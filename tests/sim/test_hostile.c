@@ -3,15 +3,17 @@
  */
 #include "stage.h"
 
-static void a_wrong_checksum_is_seen(void **state)
+typedef void make_fn(struct stage *s, struct forge *f, uint32_t stream, uint32_t chunk,
+		     uint32_t bytes);
+
+static void each_changed_byte_is_seen(make_fn *make)
 {
 	static struct stage s;
 	struct node_options o = world_options();
 	struct forge f;
-	(void)state;
 	stage_open(&s, &o);
 	struct counters before = victim(&s)->counters;
-	stage_data(&s, &f, victim(&s)->edges[s.in].handle, 0, TESTKIT_CHUNK);
+	make(&s, &f, victim(&s)->edges[s.in].handle, 0, TESTKIT_CHUNK);
 	forge_seal(&f);
 	for (uint32_t i = 0; i < f.length; i++) {
 		f.bytes[i] ^= (uint8_t)(1u << i % 8);
@@ -24,28 +26,43 @@ static void a_wrong_checksum_is_seen(void **state)
 	stage_close(&s);
 }
 
-static void every_truncation_is_refused(void **state)
+static void a_wrong_checksum_is_seen(void **state)
+{
+	(void)state;
+	each_changed_byte_is_seen(stage_data);
+	each_changed_byte_is_seen(stage_chunk);
+}
+
+/* Every length but the whole: `behind` counts what ends behind the header. */
+static void each_cut_is_refused(make_fn *make, uint16_t header, size_t behind)
 {
 	static struct stage s;
 	struct node_options o = world_options();
-	(void)state;
+	struct forge f = {.length = UINT16_MAX};
 	stage_open(&s, &o);
-	for (uint16_t length = 1; length < WIRE_BODY + DATA_BYTES + TESTKIT_CHUNK; length++) {
-		struct forge f;
+	for (uint16_t length = 1; length < f.length; length++) {
 		struct counters before = victim(&s)->counters;
-		if (length == WIRE_BODY)
+		if (length == WIRE_BODY && header == WIRE_BODY)
 			continue; /* no frame at all, and nothing wrong with it */
-		stage_data(&s, &f, victim(&s)->edges[s.in].handle, 0, TESTKIT_CHUNK);
+		make(&s, &f, victim(&s)->edges[s.in].handle, 0, TESTKIT_CHUNK);
+		uint16_t whole = f.length;
 		f.length = length;
-		if (length >= WIRE_BODY)
+		if (length >= header)
 			forge_seal(&f);
 		forge_send(&s.w, &f, PEER, VICTIM);
+		f.length = whole;
 		world_run(&s.w, 100 * WORLD_US);
 		stage_expect_only("cut", &before, &victim(&s)->counters,
-				  length < WIRE_BODY ? EXPECT(drop_truncated) : EXPECT(drop_frame),
-				  1);
+				  length < header ? EXPECT(drop_truncated) : behind, 1);
 	}
 	stage_close(&s);
+}
+
+static void every_truncation_is_refused(void **state)
+{
+	(void)state;
+	each_cut_is_refused(stage_data, WIRE_BODY, EXPECT(drop_frame));
+	each_cut_is_refused(stage_chunk, CHUNK_BODY, EXPECT(drop_chunk_size));
 }
 
 static void old_packet_numbers_are_refused(void **state)
