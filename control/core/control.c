@@ -254,10 +254,12 @@ int control_attach(struct control *c, const struct control_attach *a, uint64_t n
 	c->table = a->table;
 	if (!same)
 		error = objects_attach(c);
-	if (error) {
+	if (error)
 		c->table = NULL;
+	if (!same)
+		graves_attach(c);
+	if (error)
 		return error;
-	}
 	c->dataplane = a->reply;
 	c->workers = a->reply.workers;
 	c->attached = true;

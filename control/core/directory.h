@@ -133,6 +133,8 @@ struct directory {
 	struct directory_node *nodes;
 	struct tombstone *tombstones;
 	uint32_t tombstones_mask, tombstones_next;
+	struct object_grave *kept; /* of the first ones, for the next control here */
+	uint32_t kept_count;
 	uint32_t fresh[DIRECTORY_FRESH]; /* tombstones that others are to be told of */
 	uint32_t fresh_count;
 	uint32_t buried; /* so far */
@@ -189,6 +191,10 @@ void directory_node_forget(struct directory *d, uint32_t node);
 
 /* Another shard tells what was deleted there. */
 void directory_take_bury(struct directory *d, const struct message_bury *b);
+
+/* From now on tombstones are kept there as well, and those that are there already count: an earlier
+ * control here has left them. */
+void directory_keep_graves(struct directory *d, struct object_grave *kept, uint32_t count);
 
 /* Forgets all that is not (any more) for this shard; who waits for it is sent away. */
 void directory_keep(struct directory *d, bool (*mine)(void *arg, const struct object_id *id),

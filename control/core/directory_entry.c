@@ -209,6 +209,46 @@ static struct tombstone *directory_way(struct directory *d, const struct object_
 	return t ? t : &ways[d->tombstones_next++ % TOMBSTONE_WAYS];
 }
 
+/* Of a control that is killed in the middle nothing is kept. */
+static void directory_keep_grave(struct directory *d, const struct tombstone *t)
+{
+	uint32_t at = (uint32_t)(t - d->tombstones);
+
+	if (at >= d->kept_count)
+		return;
+	atomic_store(&d->kept[at].generation, 0);
+	d->kept[at].id = t->id;
+	d->kept[at].request = t->request;
+	d->kept[at].node = t->node;
+	atomic_store(&d->kept[at].generation, t->generation);
+}
+
+static bool directory_grave_sound(const struct directory *d, uint32_t at)
+{
+	const struct object_grave *g = &d->kept[at];
+
+	return g->generation != 0 && g->generation <= MESSAGE_GENERATION_MAX &&
+	       (g->node < d->nodes_count || g->node == MESSAGE_NODE_NONE) &&
+	       directory_grave(d, &g->id) == &d->tombstones[at & ~(uint32_t)(TOMBSTONE_WAYS - 1)];
+}
+
+void directory_keep_graves(struct directory *d, struct object_grave *kept, uint32_t count)
+{
+	d->kept = kept;
+	d->kept_count = count <= d->tombstones_mask ? count : d->tombstones_mask + 1;
+	for (uint32_t i = 0; i < d->kept_count; i++) {
+		struct tombstone *t = &d->tombstones[i];
+
+		if (t->generation == 0 && directory_grave_sound(d, i)) {
+			*t = (struct tombstone){kept[i].id, kept[i].generation, kept[i].request,
+						kept[i].node};
+			d->buried++;
+		} else if (t->generation != kept[i].generation) {
+			directory_keep_grave(d, t);
+		}
+	}
+}
+
 bool directory_bury(struct directory *d, const struct message_bury *b)
 {
 	struct tombstone *t = directory_way(d, &b->id);
@@ -216,6 +256,7 @@ bool directory_bury(struct directory *d, const struct message_bury *b)
 	if (object_id_equal(&t->id, &b->id) && t->generation >= b->generation)
 		return false;
 	*t = (struct tombstone){b->id, b->generation, b->request, b->node};
+	directory_keep_grave(d, t);
 	d->buried++;
 	return true;
 }

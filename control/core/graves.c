@@ -11,6 +11,14 @@ void graves_init(struct control *c)
 	c->graves.sweep = c->config.tombstones;
 }
 
+void graves_attach(struct control *c)
+{
+	struct object_table *t = c->table;
+
+	directory_keep_graves(&c->directory, t ? object_table_graves(t) : NULL, t ? t->slots : 0);
+	graves_sweep(c);
+}
+
 void graves_sweep(struct control *c)
 {
 	c->graves.sweep = 0;

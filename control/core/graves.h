@@ -28,6 +28,9 @@ struct graves {
 };
 
 void graves_init(struct control *c);
+/* There is another table, or none: tombstones are kept there, for the next control here, and those
+ * that an earlier one has left there count. */
+void graves_attach(struct control *c);
 /* The members have changed: all are told again. */
 void graves_sweep(struct control *c);
 /* It answers (again). */

@@ -99,9 +99,8 @@ bool shm_table_valid(const struct shm *table, uint64_t store_bytes)
 		return false;
 	uint64_t slots = t->slots, slots_end = sizeof(*t) + slots * sizeof(struct object_slot);
 	return slots > 0 && (slots & (slots - 1)) == 0 && t->store_bytes == store_bytes &&
-	       t->slot_bytes == sizeof(struct object_slot) && t->names_offset >= slots_end &&
-	       t->names_offset <= table->bytes &&
-	       slots * OBJECT_NAME_BYTES <= table->bytes - t->names_offset;
+	       t->slot_bytes == sizeof(struct object_slot) && t->names_offset == slots_end &&
+	       object_table_bytes(t->slots) <= table->bytes;
 }
 
 int shm_ipc_create(unsigned workers, struct shm *out)

@@ -11,6 +11,9 @@
  * write the pin, full fence, read the slot again; if it still names the same id and generation and
  * is readable, control will not free its range until the pin is gone. Hazard pointers: M. M.
  * Michael, IEEE TPDS 15(6), 2004.
+ *
+ * Behind the slots and their names lies what control remembers of deleted objects, for the control
+ * that takes the table over. Nobody else reads or writes it.
  */
 #ifndef SARISSA_INTERNAL_OBJECT_TABLE_H
 #define SARISSA_INTERNAL_OBJECT_TABLE_H
@@ -18,7 +21,7 @@
 #include <stdatomic.h>
 #include "internal/ids.h"
 
-#define OBJECT_TABLE_MAGIC 0x314c425453524153ull /* "SARSTBL1" */
+#define OBJECT_TABLE_MAGIC 0x324c425453524153ull /* "SARSTBL2" */
 
 enum {
 	OBJECT_TABLE_SLOTS_DEFAULT = 65536, /* a power of two */
@@ -72,11 +75,22 @@ struct object_table {
 };
 _Static_assert(sizeof(struct object_table) == 64, "the slots start on a cache line");
 
-/* Bytes of a table with this many slots, names included. */
+/* A tombstone (control/core/directory.h). While generation is 0 the rest says nothing. */
+struct object_grave {
+	struct object_id id;
+	_Atomic uint64_t generation;
+	uint64_t request;
+	uint32_t node;
+	uint32_t pad;
+};
+_Static_assert(sizeof(struct object_grave) == 40, "no holes");
+
+/* Bytes of a table with this many slots, names and graves included. */
 static inline uint64_t object_table_bytes(uint32_t slots)
 {
 	return sizeof(struct object_table) +
-	       (uint64_t)slots * (sizeof(struct object_slot) + OBJECT_NAME_BYTES);
+	       (uint64_t)slots * (sizeof(struct object_slot) + OBJECT_NAME_BYTES +
+				  sizeof(struct object_grave));
 }
 
 /* Makes the header of an empty table in zeroed memory of object_table_bytes(slots). */
@@ -89,6 +103,13 @@ static inline void object_table_begin(struct object_table *t, uint32_t slots, ui
 	t->incarnation = incarnation;
 	t->names_offset = sizeof(*t) + (uint64_t)slots * sizeof(struct object_slot);
 	t->magic = OBJECT_TABLE_MAGIC;
+}
+
+/* As many as there are slots. */
+static inline struct object_grave *object_table_graves(struct object_table *t)
+{
+	return (struct object_grave *)(void *)((uint8_t *)t + t->names_offset +
+					       (uint64_t)t->slots * OBJECT_NAME_BYTES);
 }
 
 /* The slot where probing for an id starts. The id is a hash already. */

@@ -333,6 +333,15 @@ static const char *kept_by(struct world *w, uint32_t asked, uint32_t owner, uint
 	}
 }
 
+/* By others of the configuration as it is now. */
+static void replace_controls(struct world *w, uint32_t nodes)
+{
+	for (uint32_t i = 0; i < nodes; i++)
+		world_kill_control(w, i);
+	for (uint32_t i = 0; i < nodes; i++)
+		world_start_control(w, i);
+}
+
 static bool remembered(struct world *w, uint32_t node, const char *name)
 {
 	struct object_id id = world_id(name);
@@ -356,11 +365,8 @@ static void deletes_are_told_past_a_dead_node(void **state)
 	char names[40][16];
 	uint32_t seq[40];
 
-	for (uint32_t i = 0; i < 4; i++)
-		world_kill_control(w, i);
 	w->config.tombstones = 4096;
-	for (uint32_t i = 0; i < 4; i++)
-		world_start_control(w, i);
+	replace_controls(w, 4);
 	world_run(w, WORLD_SECOND);
 	assert_int_equal(world_open(w, 0), 0);
 	world_kill_control(w, 1);
@@ -382,6 +388,34 @@ static void deletes_are_told_past_a_dead_node(void **state)
 	world_free(w);
 }
 
+/* The controls of both that remember it are killed while a copy is out of their reach. */
+static void a_delete_outlives_the_controls_that_know_of_it(void **state)
+{
+	struct world *w = world_new(3, 1, STORE, true);
+	struct session_request r;
+	const char *name;
+
+	w->config.shards = 0;
+	replace_controls(w, 3);
+	world_run(w, 3 * WORLD_SECOND);
+	for (uint32_t i = 0; i < 3; i++)
+		assert_int_equal(world_open(w, i), 0);
+	name = kept_by(w, 0, 0, 1);
+	assert_int_equal(world_put(w, 0, 0, name, 200000, 1), 0);
+	assert_int_equal(world_get(w, 2, 0, name, 200000, 1, -1), 0);
+	w->cut[2] = true;
+	world_run(w, 2 * WORLD_SECOND);
+	r = world_request(SESSION_DELETE, name);
+	assert_int_equal(world_call(w, 0, 0, &r, WORLD_SECOND)->reply.status, 0);
+	replace_controls(w, 2);
+	assert_true(remembered(w, 0, name) && remembered(w, 1, name));
+	world_run(w, WORLD_SECOND);
+	w->cut[2] = false;
+	world_run(w, 5 * WORLD_SECOND);
+	assert_int_equal(world_get(w, 2, 0, name, 0, 0, 0), -ENOENT);
+	world_free(w);
+}
+
 /* Of the names that come to it with its return a keeper tells nothing until all have told it what
  * they hold; then whoever has asked meanwhile is answered soon, and not after as long again. */
 static void a_keeper_that_is_back_is_asked_soon(void **state)
@@ -390,11 +424,8 @@ static void a_keeper_that_is_back_is_asked_soon(void **state)
 	uint32_t seq[20];
 	uint64_t back_ns;
 
-	for (uint32_t i = 0; i < 3; i++)
-		world_kill_control(w, i);
 	w->config.shards = 0;
-	for (uint32_t i = 0; i < 3; i++)
-		world_start_control(w, i);
+	replace_controls(w, 3);
 	world_run(w, 3 * WORLD_SECOND);
 	assert_int_equal(world_open(w, 0), 0);
 	world_kill_control(w, 1);
@@ -466,6 +497,7 @@ int main(void)
 		cmocka_unit_test(deleted_while_away),
 		cmocka_unit_test(deletes_are_told_past_a_dead_node),
 		cmocka_unit_test(a_full_table_keeps_no_copies),
+		cmocka_unit_test(a_delete_outlives_the_controls_that_know_of_it),
 		cmocka_unit_test(a_keeper_that_is_back_is_asked_soon),
 	};
 

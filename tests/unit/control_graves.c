@@ -64,6 +64,36 @@ static void counted_ids_do_not_share_a_grave(void **state)
 	assert_true(known >= 8); /* of 16, 4 in a place */
 }
 
+/* An earlier control has left them; not all of what lies there need be its. */
+static void those_left_by_another_control_count(void **state)
+{
+	enum { LEFT = 16 };
+	struct object_grave left[LEFT] = {0}, begun[LEFT] = {0};
+	struct fixture *f = *state;
+	uint32_t sound;
+
+	directory_keep_graves(&f->d, left, LEFT);
+	bury(f, 1, 7);
+	for (sound = 0; left[sound].generation == 0; sound++) {
+	}
+	memcpy(begun, left, sizeof(begun));
+	for (uint32_t i = 0; i < LEFT; i++) /* elsewhere, and of nobody's making */
+		if (i / 4 != sound / 4)
+			begun[i] = left[sound];
+	begun[sound ^ 1] = (struct object_grave){id_of(1), UINT64_MAX, 0, 0, 0};
+	begun[sound ^ 2] = (struct object_grave){id_of(1), 9, 0, NODES, 0};
+	memset(f->d.tombstones, 0, sizeof(struct tombstone) * LEFT);
+	directory_keep_graves(&f->d, begun, LEFT);
+	for (uint32_t i = 0; i < LEFT; i++) {
+		assert_int_equal(f->d.tombstones[i].generation, i == sound ? 7 : 0);
+		assert_int_equal(begun[i].generation, i == sound ? 7 : 0);
+	}
+	assert_int_equal(have(f, 0, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false), -ESTALE);
+	directory_keep_graves(&f->d, left, 0);
+	bury(f, 1, 8);
+	assert_int_equal(left[sound].generation, 7);
+}
+
 static void tombstones_are_bounded_and_one_per_id(void **state)
 {
 	struct fixture *f = *state;
@@ -112,6 +142,7 @@ int main(void)
 		TEST(of_two_puts_the_newer_stays),
 		TEST(what_was_deleted_elsewhere_stays_away),
 		TEST(counted_ids_do_not_share_a_grave),
+		TEST(those_left_by_another_control_count),
 		TEST(tombstones_are_bounded_and_one_per_id),
 		TEST(a_late_drop_leaves_another_generation),
 		TEST(absent_is_the_copy_that_was_booked),
