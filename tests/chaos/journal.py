@@ -25,7 +25,8 @@ class Writer:
         self.file = open(path, "a", buffering=1)
 
     def line(self, word, *rest):
-        self.file.write(" ".join((f"{time.monotonic():.6f}", word, *map(str, rest))) + "\n")
+        text = " ".join(map(str, rest)).replace("\n", "; ")
+        self.file.write(f"{time.monotonic():.6f} {word} {text}\n")
 
 
 def parse(text):
