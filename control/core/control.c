@@ -180,7 +180,7 @@ static uint32_t control_removals(void *arg)
 
 void control_remind(struct control *c)
 {
-	if (control_removals(c) == 0)
+	if (c->calls.pool.used > c->calls.pool.capacity / 2)
 		return;
 	c->unremoved = false;
 	for (uint32_t i = 0; i < c->config.nodes; i++) {
@@ -311,7 +311,7 @@ bool control_node_up(struct control *c, struct node *n)
 	if (control_is_shard(c, c->self))
 		known = directory_node_up(&c->directory, n->number, n->store_incarnation) &&
 			!n->unremoved;
-	n->unremoved = false;
+	n->unremoved = n->unremoved && n == c->self;
 	if (!was_up && control_is_shard(c, n) && c->table)
 		fetch_announce(c, n);
 	fetch_node_up(c, n);
