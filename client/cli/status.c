@@ -2,9 +2,11 @@
 /* sarissa status: the nodes as this one sees them, and what this one counted. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "cli.h"
 #include "counters_file.h"
+#include "internal/ids.h"
 #include "json.h"
 #include "text.h"
 
@@ -69,17 +71,43 @@ static void status_head(const sar_node *n)
 	       "RTT", "WORKERS", "ARRIVING", "SENDING");
 }
 
-static int status_line(const sar_node *n, void *arg)
+static void status_line(const sar_node *n)
 {
 	char address[TEXT_BYTES], rtt[TEXT_BYTES] = "-";
-	if (n->self)
-		status_head(n);
-	else if (n->rtt_ns > 0)
+	if (n->rtt_ns > 0 && !n->self)
 		text_duration(rtt, n->rtt_ns);
 	printf("%5u  %-10s  %-24s  %5u  %10s  %7u  %8u  %7u\n", n->node, status_state(n->state),
 	       text_endpoint(address, n->ip, n->port), n->mtu, rtt, n->workers, n->arriving,
 	       n->sending);
+}
+
+/* They come in the order in which they answer. */
+struct status_table {
+	sar_node node[NODES_MAX];
+	size_t count;
+};
+
+static int status_keep(const sar_node *n, void *arg)
+{
+	struct status_table *t = arg;
+	if (t->count < NODES_MAX)
+		t->node[t->count++] = *n;
 	return 0;
+}
+
+static int status_compare(const void *a, const void *b)
+{
+	uint32_t left = ((const sar_node *)a)->node, right = ((const sar_node *)b)->node;
+	return (left > right) - (left < right);
+}
+
+static void status_print(struct status_table *t)
+{
+	if (t->count > 0)
+		status_head(&t->node[0]);
+	qsort(t->node, t->count, sizeof(*t->node), status_compare);
+	for (size_t i = 0; i < t->count; i++)
+		status_line(&t->node[i]);
 }
 
 static void status_counters_json(const struct counters_file_view *view)
@@ -168,7 +196,9 @@ static int status_nodes(const struct cli_args *args)
 	int status = cli_open(args, &s);
 	if (status != CLI_DONE)
 		return status;
-	int r = sar_nodes(s, args->json ? status_json : status_line, NULL);
+	static struct status_table table;
+	int r = sar_nodes(s, args->json ? status_json : status_keep, &table);
+	status_print(&table);
 	if (r < 0)
 		status = cli_fail_detail(r, NULL);
 	sar_close(s);

@@ -250,12 +250,14 @@ static void shows_nodes(void **state)
 	char here[256];
 	assert_int_equal(shell("$CLI status"), 0);
 	assert_non_null(strstr(output, "store       0 B of 8.0 MiB used (0%), ordinary pages"));
+	const char *down = strstr(output, "0  down"), *up = strstr(output, "1  up");
+	assert_true(down && up && down < up); /* by number, though the local one answers first */
 	assert_int_equal(shell("$CLI status --json"), 0);
-	assert_non_null(strstr(output, "{\"node\": 1, \"self\": false, \"state\": \"down\""));
+	assert_non_null(strstr(output, "{\"node\": 0, \"self\": false, \"state\": \"down\""));
 	assert_int_equal(shell("$CLI status --counters"), 4); /* no dataplane has written any */
 	setenv("XDG_STATE_HOME", getcwd(here, sizeof(here)), 1);
 	shell("$CLI doctor");
-	assert_non_null(strstr(output, "ok    node          node 0 answers at "));
+	assert_non_null(strstr(output, "ok    node          node 1 answers at "));
 	assert_non_null(strstr(output, "fail  dataplane"));
 	assert_int_equal(shell("$CLI doctor"), 1);
 	assert_int_equal(shell("SARISSA_SOCKET=/nonexistent/x $CLI doctor --json"), 4);

@@ -82,10 +82,10 @@ void fake_nodes(struct fake *f, int conn, const struct session_request *request)
 		struct session_node node;
 	} packet = {.reply = fake_reply(request, 0)};
 	packet.reply.flags = SESSION_FLAG_MORE;
-	packet.node = (struct session_node){.self = 1, .state = 1, .mtu = 1500};
+	packet.node = (struct session_node){.node = 1, .self = 1, .state = 1, .mtu = 1500};
 	packet.node.store_bytes = FAKE_STORE_BYTES;
 	fake_send(f, conn, &packet, sizeof(packet), NULL, 0);
 	packet.reply.flags = 0; /* the last one carries a node as well */
-	packet.node = (struct session_node){.node = 1, .state = 2, .mtu = 1500};
+	packet.node = (struct session_node){.node = 0, .state = 2, .mtu = 1500};
 	fake_send(f, conn, &packet, sizeof(packet), NULL, 0);
 }
