@@ -143,6 +143,8 @@ static uint32_t calls_answer_kind(uint32_t request_kind)
 		return MESSAGE_USED;
 	case MESSAGE_PIECES:
 		return MESSAGE_HAS;
+	case MESSAGE_TAKE:
+		return MESSAGE_GIVEN;
 	default:
 		return MESSAGE_REPLY;
 	}

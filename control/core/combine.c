@@ -130,6 +130,7 @@ static void combine_free(struct control *c, struct combine *k)
 	calls_cancel(c, k->call);
 	timers_cancel(&c->timers, &k->orphan);
 	list_each(l, after, &k->parts) part_free(c, list_item(l, struct part, of_combine));
+	take_given_up(c, k);
 	list_remove(&k->active);
 	idmap_remove(&c->combines.by_id, &k->by_id);
 	pool_give(&c->combines.pool, k);
@@ -336,7 +337,8 @@ static bool combine_check_part(struct control *c, const struct message_combine *
 	uint64_t chunks = chunk_count(m->size, m->chunk_bytes);
 
 	if (peers_node(c, p->node) == NULL || p->count == 0 || p->to >= chunks ||
-	    p->count > chunks - p->to || (m->op && p->count != chunks))
+	    p->count > chunks - p->to || (m->op && p->count != chunks) ||
+	    (m->flags & MESSAGE_COMBINE_VALUES && p->count > OBJECT_INLINE_MAX / m->chunk_bytes))
 		return false;
 	if (p->size == 0)
 		return p->first == 0;
@@ -346,11 +348,11 @@ static bool combine_check_part(struct control *c, const struct message_combine *
 static int combine_check(struct control *c, const struct message_combine *m)
 {
 	uint32_t element = m->op ? reduce_dtype_bytes(m->dtype) : 1;
+	uint32_t both = MESSAGE_COMBINE_HIDDEN | MESSAGE_COMBINE_HOLD;
 
 	if ((m->op && !reduce_op_valid(m->op)) || element == 0 || m->size % element)
 		return -EINVAL;
-	if (m->flags & ~(uint32_t)(MESSAGE_COMBINE_HIDDEN | MESSAGE_COMBINE_HOLD) ||
-	    m->flags == (MESSAGE_COMBINE_HIDDEN | MESSAGE_COMBINE_HOLD))
+	if (m->flags & ~(uint32_t)(both | MESSAGE_COMBINE_VALUES) || (m->flags & both) == both)
 		return -EINVAL;
 	if (m->generation == 0 || m->size == 0 || m->chunk_bytes < CHUNK_BYTES_MIN ||
 	    m->chunk_bytes > CHUNK_BYTES_MAX || m->chunk_bytes % 64 || m->need == 0 ||
@@ -399,6 +401,7 @@ static int combine_make(struct control *c, struct node *n, const struct message_
 		return error;
 	}
 	list_init(&k->parts);
+	list_init(&k->takes);
 	list_append(&c->combines.active, &k->active);
 	idmap_insert(&c->combines.by_id, &k->by_id, &m->id);
 	k->coordinator = n;
@@ -411,13 +414,18 @@ static int combine_make(struct control *c, struct node *n, const struct message_
 	k->slot = slot;
 	k->chunk_bytes = m->chunk_bytes;
 	k->hidden = m->flags & MESSAGE_COMBINE_HIDDEN;
+	k->values = m->flags & MESSAGE_COMBINE_VALUES;
+	k->need = m->op ? m->need : combine_chunks(k);
 	objects_at(c, slot)->combine = k;
 	/* At once, so that others can be attached before the first byte is here. */
-	if (c->attached)
+	if (c->attached && !k->values)
 		combine_stage(c, k);
 	if (!k->hidden)
 		session_fetch_ends(c, &m->id, slot);
-	objects_announce(c, slot);
+	if (k->values)
+		take_begun(c, k); /* nobody can be fed from it before it is complete */
+	else
+		objects_announce(c, slot);
 	*out = k;
 	return 0;
 }
@@ -491,6 +499,8 @@ void combine_request(struct control *c, struct node *n, const struct message *m)
 		if (!(m->combine.flags & MESSAGE_COMBINE_HOLD))
 			combine_let_go(c, k);
 		error = combine_parts(c, k, &m->combine);
+		if (error == 0 && k->values)
+			offer_begun(c, k);
 		if (error)
 			combine_give_up(c, k, false, "it cannot be built here: get it again");
 		else

@@ -65,6 +65,7 @@ struct part {
 	uint32_t first, count, to;
 	uint32_t index;	  /* among the parts */
 	uint32_t stripes; /* into which its node has cut it, as far as we know; 0: not known */
+	uint32_t stripe;  /* whose root its node is (values) */
 	uint32_t missing;
 	int32_t status; /* LOST */
 	uint16_t attempts;
@@ -77,6 +78,7 @@ struct combine {
 	struct idmap_node by_id;
 	struct list active;
 	struct list parts;
+	struct list takes; /* struct take.link: who waits for all of it */
 	struct timer orphan;
 	struct call *call; /* COMBINED */
 	struct node *coordinator;
@@ -87,9 +89,11 @@ struct combine {
 	uint64_t refused_ns; /* when the directory knew nobody first; 0: it does */
 	uint32_t slot;
 	uint32_t chunk_bytes;
-	uint32_t count; /* parts so far */
-	int32_t lost;	/* -errno: the object itself cannot be built */
+	uint32_t count;	   /* parts so far */
+	uint32_t need, in; /* values: of a sum parts, else chunks; so far */
+	int32_t lost;	   /* -errno: the object itself cannot be built */
 	bool hidden;
+	bool values;	 /* the parts come in messages, and are added up here */
 	bool done, told; /* all of it is in; the coordinator knows of that, or of lost */
 	bool held;	 /* its last chunk is for nobody yet */
 	bool sealed;	 /* a target that is done and not held: an object as any other */
@@ -150,5 +154,16 @@ void part_edge_failed(struct control *c, struct part *p, struct edge *e);
 /* Of a LOCAL part: its source is taken away; the worker has lost the mirror. */
 void part_source_killed(struct control *c, struct part *p);
 void part_mirror_lost(struct control *c, struct part *p);
+void part_timer(struct control *c, struct part *p, uint64_t delay_ns);
+/* Not now: soon, then later, until it has taken too long. */
+void part_later(struct control *c, struct part *p, int32_t status);
+void part_lost(struct control *c, struct part *p, int32_t status);
+
+/* part_value.c: of an object whose parts come in messages. LINK: it is expected unasked. */
+void part_value_start(struct control *c, struct part *p);
+/* Those bytes are here. Returns false when they are not those of the part, or it is in. */
+bool part_value_take(struct control *c, struct part *p, const struct message_take *m);
+/* Its timer. */
+void part_value_fire(struct control *c, struct part *p);
 
 #endif

@@ -23,6 +23,7 @@ void control_config_default(struct control_config *config)
 		.reduce_value_bytes = UINT64_C(64) << 20,
 		.combines_max = 4096,
 		.parts_max = 8192,
+		.offers_max = 256,
 		.reductions_max = 2048,
 		.entries_max = 2 * OBJECT_TABLE_SLOTS_DEFAULT,
 		.copies_max = 4 * OBJECT_TABLE_SLOTS_DEFAULT,
@@ -67,9 +68,9 @@ static bool config_limits_valid(const struct control_config *f)
 	       f->stages_max <= BUFFERS_MAX && f->edges_max > 0 && f->edges_max <= EDGES_MAX &&
 	       f->fetches_max > 0 && f->serves_max > 0 && f->combines_max > 0 &&
 	       f->reduces_max > 0 && f->reductions_max > 0 && f->reduce_sources_max > 0 &&
-	       f->parts_max > 0 && f->entries_max > 0 && f->copies_max > 0 && f->waiters_max > 0 &&
-	       f->tombstones >= 4 && config_power_of_two(f->tombstones) && f->backoff_min_ns > 0 &&
-	       f->gossip_ns > 0;
+	       f->parts_max > 0 && f->offers_max > 0 && f->entries_max > 0 && f->copies_max > 0 &&
+	       f->waiters_max > 0 && f->tombstones >= 4 && config_power_of_two(f->tombstones) &&
+	       f->backoff_min_ns > 0 && f->gossip_ns > 0;
 }
 
 static bool config_valid(const struct control_config *f)
@@ -89,8 +90,8 @@ static bool config_valid(const struct control_config *f)
 static uint32_t config_timers(const struct control_config *f)
 {
 	return f->calls_max + f->waits_max + (1 + FETCH_FEEDS) * f->fetches_max + f->links_max +
-	       f->combines_max + f->parts_max + 3 * f->reduces_max + 2 * f->reductions_max +
-	       2 * (f->nodes + MEMBERS_GUESTS) + 11;
+	       f->combines_max + 2 * f->parts_max + f->offers_max + 3 * f->reduces_max +
+	       2 * f->reductions_max + 2 * (f->nodes + MEMBERS_GUESTS) + 11;
 }
 
 static struct control *config_carve(struct arena *a, const struct control_config *f,
@@ -110,6 +111,8 @@ static struct control *config_carve(struct arena *a, const struct control_config
 	plan_carve(&p->plan, a, f);
 	fetches_carve(&p->fetches, a, f);
 	serves_carve(&p->serves, a, f);
+	takes_carve(&p->takes, a, f);
+	offers_carve(&p->offers, a, f);
 	combines_carve(&p->combines, a, f);
 	reduces_carve(&p->reduces, a, f);
 	reductions_carve(&p->reductions, a, f);

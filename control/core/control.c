@@ -217,6 +217,8 @@ void control_start(struct control *c)
 	directory_init(&c->directory, &c->config, &out);
 	list_init(&c->fetches.active);
 	list_init(&c->combines.active);
+	list_init(&c->takes.early);
+	list_init(&c->offers.early);
 	reduces_init(c);
 	reductions_init(c);
 	list_init(&c->loopback_queue);
@@ -359,6 +361,37 @@ static void control_take_status(struct control *c, struct node *n, const struct 
 	peers_send(c, n, &answer);
 }
 
+/* Between those who take part in a reduce. */
+static void control_dispatch_reduce(struct control *c, struct node *n, const struct message *m)
+{
+	switch (m->kind) {
+	case MESSAGE_COMBINED:
+		reduce_combined(c, n, m);
+		break;
+	case MESSAGE_COMMIT:
+		reduction_commit(c, n, m);
+		break;
+	case MESSAGE_FINISH:
+		combine_finish(c, n, m);
+		break;
+	case MESSAGE_COMBINE:
+		combine_request(c, n, m);
+		break;
+	case MESSAGE_RELEASE:
+		combine_release(c, n, m);
+		break;
+	case MESSAGE_TAKE:
+		take_request(c, n, m);
+		break;
+	case MESSAGE_OFFER:
+		offer_take(c, n, m);
+		break;
+	default:
+		c->counters.messages_unexpected++;
+		break;
+	}
+}
+
 void control_dispatch(struct control *c, struct node *n, uint32_t conn, const struct message *m)
 {
 	switch (m->kind) {
@@ -391,6 +424,7 @@ void control_dispatch(struct control *c, struct node *n, uint32_t conn, const st
 	case MESSAGE_REPLY:
 	case MESSAGE_USED:
 	case MESSAGE_HAS:
+	case MESSAGE_GIVEN:
 		calls_answer(c, n, m);
 		break;
 	case MESSAGE_REMOVE:
@@ -405,26 +439,11 @@ void control_dispatch(struct control *c, struct node *n, uint32_t conn, const st
 	case MESSAGE_PIECES:
 		serve_pieces(c, n, m);
 		break;
-	case MESSAGE_COMBINED:
-		reduce_combined(c, n, m);
-		break;
-	case MESSAGE_COMMIT:
-		reduction_commit(c, n, m);
-		break;
-	case MESSAGE_FINISH:
-		combine_finish(c, n, m);
-		break;
-	case MESSAGE_COMBINE:
-		combine_request(c, n, m);
-		break;
-	case MESSAGE_RELEASE:
-		combine_release(c, n, m);
-		break;
 	case MESSAGE_STATUS:
 		control_take_status(c, n, m);
 		break;
 	default:
-		c->counters.messages_unexpected++;
+		control_dispatch_reduce(c, n, m);
 		break;
 	}
 }
@@ -516,6 +535,8 @@ void control_usage(const struct control *c, struct control_usage *out)
 		.serves = c->serves.pool.used,
 		.combines = c->combines.pool.used,
 		.parts = c->combines.parts.used,
+		.takes = c->takes.pool.used,
+		.offers = c->offers.pool.used,
 		.stages = c->plan.stages.used,
 		.edges = c->plan.ins.used + c->plan.outs.used,
 		.calls = c->calls.pool.used,

@@ -83,6 +83,7 @@ struct control_config {
 	uint64_t reduce_value_bytes; /* sums of small ones */
 	uint32_t combines_max;	     /* objects that are made from others here */
 	uint32_t parts_max;	     /* of all of them */
+	uint32_t offers_max;	     /* contributions that came before we know what for */
 	uint32_t entries_max;	     /* directory: objects */
 	uint32_t copies_max;	     /* directory: copies of all objects */
 	uint32_t waiters_max;	     /* directory: nodes that wait for an object */
@@ -187,8 +188,8 @@ void control_leave(struct control *c, uint64_t now_ns);
 /* For tests and invariants: bytes of the store in use, objects, things under way. */
 struct control_usage {
 	uint64_t store_bytes, scratch_bytes;
-	uint32_t objects, zombies, fetches, serves, combines, parts, reduces, reductions, stages,
-		edges, calls, waits, entries, links_up, nodes_up;
+	uint32_t objects, zombies, fetches, serves, combines, parts, takes, offers, reduces,
+		reductions, stages, edges, calls, waits, entries, links_up, nodes_up;
 };
 void control_usage(const struct control *c, struct control_usage *out);
 

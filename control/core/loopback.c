@@ -32,6 +32,8 @@ bool loopback_push(struct control *c, const struct message *m)
 		l->message.get.others = (const struct object_id *)(const void *)data;
 	} else if (m->kind == MESSAGE_GOT && m->got.value_bytes > 0) {
 		l->message.got.value = memcpy(data, m->got.value, m->got.value_bytes);
+	} else if (m->kind == MESSAGE_GIVEN && m->take.bytes > 0) {
+		l->message.take.value = memcpy(data, m->take.value, m->take.bytes);
 	} else if (m->kind == MESSAGE_OBJECTS && m->objects.count > 0) {
 		memcpy(data, m->objects.objects, sizeof(*m->objects.objects) * m->objects.count);
 		l->message.objects.objects = (const struct session_object *)(const void *)data;

@@ -16,7 +16,7 @@
 #include "stripe.h"
 
 enum {
-	MESSAGE_VERSION = 8,
+	MESSAGE_VERSION = 9,
 	MESSAGE_TEXT_MAX = 127,	  /* bytes, without the terminating zero */
 	MESSAGE_OBJECTS_MAX = 32, /* entries in one OBJECTS message */
 	MESSAGE_UPSTREAMS_MAX = SESSION_UPSTREAMS,
@@ -60,6 +60,9 @@ enum message_kind {
 	MESSAGE_COMMIT, /* shard -> who asked for the reduce: may this be its result? -> REPLY */
 	MESSAGE_FINISH, /* -> node: what you have built is the result, let it go -> REPLY */
 	MESSAGE_RECALL, /* who asked for a reduce -> shard: so it has ended -> REPLY */
+	MESSAGE_TAKE, /* node -> node: the bytes of this range, when you have all of it -> GIVEN */
+	MESSAGE_GIVEN,
+	MESSAGE_OFFER, /* node -> node: bytes for what you are to build; no answer */
 	MESSAGE_KINDS,
 };
 
@@ -294,13 +297,15 @@ struct message_part {
 	uint64_t generation;
 	uint32_t node;
 	uint32_t first, count, to;
-	uint64_t size; /* bytes of that object; 0: these chunks are all of it */
+	uint64_t size;	 /* bytes of that object; 0: these chunks are all of it */
+	uint32_t stripe; /* VALUES, of a sum: that the node puts together */
 };
 
 enum {				   /* flags */
        MESSAGE_COMBINE_HIDDEN = 1, /* nobody but the named streams knows of the object */
        MESSAGE_COMBINE_HOLD = 2,   /* its last chunk is given to nobody before FINISH, or a COMBINE
 				    * without this flag */
+       MESSAGE_COMBINE_VALUES = 4, /* the parts come in messages (TAKE) instead of streams */
 };
 
 struct message_combine {
@@ -341,6 +346,20 @@ struct message_combined {
 	int32_t status; /* LOST: why, -errno */
 };
 
+struct message_take {
+	struct object_id id;
+	uint64_t generation;
+	uint64_t first; /* byte */
+	uint32_t bytes; /* GIVEN: of the value, 0 with an error */
+	int32_t status; /* GIVEN: 0 or -errno */
+	const uint8_t *value;
+};
+
+struct message_offer {
+	struct object_id into;
+	struct message_take bytes; /* of which object; with the value */
+};
+
 struct message_reply {
 	int32_t status;	  /* 0 or -errno */
 	uint32_t ready;	  /* STREAM: chunks that the holder has */
@@ -371,6 +390,8 @@ struct message {
 		struct message_used used;
 		struct message_combine combine;
 		struct message_combined combined;
+		struct message_take take;
+		struct message_offer offer;
 	};
 };
 

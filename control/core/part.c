@@ -16,12 +16,12 @@
 static void part_fire(struct control *c, struct timer *t);
 static void part_let_go(struct control *c, struct part *p);
 
-static void part_timer(struct control *c, struct part *p, uint64_t delay_ns)
+void part_timer(struct control *c, struct part *p, uint64_t delay_ns)
 {
 	timers_set(&c->timers, &p->timer, c->now_ns + delay_ns, part_fire);
 }
 
-static void part_lost(struct control *c, struct part *p, int32_t status)
+void part_lost(struct control *c, struct part *p, int32_t status)
 {
 	calls_cancel(c, p->call);
 	p->call = NULL;
@@ -35,8 +35,7 @@ static void part_lost(struct control *c, struct part *p, int32_t status)
 		part_timer(c, p, c->config.stall_ns);
 }
 
-/* Not now: soon, then later, until it has taken too long. */
-static void part_later(struct control *c, struct part *p, int32_t status)
+void part_later(struct control *c, struct part *p, int32_t status)
 {
 	uint64_t pause = PART_SOON_NS << (p->attempts < 12 ? p->attempts : 12);
 	uint64_t limit = p->node->state == NODE_DOWN ? c->config.down_ns : c->config.link_ns;
@@ -324,6 +323,7 @@ struct part *part_add(struct control *c, struct combine *k, const struct message
 	p->size = from->size ? from->size : part_bytes(k, from);
 	p->index = k->count++;
 	list_init(&p->edges);
+	p->stripe = from->stripe;
 	list_append(&k->parts, &p->of_combine);
 	return p;
 }
@@ -331,6 +331,10 @@ struct part *part_add(struct control *c, struct combine *k, const struct message
 void part_start(struct control *c, struct part *p)
 {
 	p->state = PART_LINK;
+	if (p->combine->values) {
+		part_value_start(c, p);
+		return;
+	}
 	if (!c->attached)
 		return; /* combine_node_up of ourselves will */
 	if (p->node == c->self) {
@@ -408,10 +412,16 @@ static void part_fire(struct control *c, struct timer *t)
 
 	switch (p->state) {
 	case PART_LINK:
-		part_start(c, p);
+		if (p->combine->values)
+			part_value_fire(c, p);
+		else
+			part_start(c, p);
 		break;
 	case PART_REQUEST:
-		part_send(c, p);
+		if (p->combine->values)
+			part_value_fire(c, p);
+		else
+			part_send(c, p);
 		break;
 	case PART_STREAM:
 		part_stalled(c, p);

@@ -17,9 +17,9 @@
  * tree of the seats (reduce_tree.h), and what is on the caller's node takes the root if it can.
  * When all contributors will get the result, the object is cut into as many stripes as there are
  * seats, each with a chain and a root of its own (reduce_stripe.h), and each who gets the target
- * has its stripes from their roots. A cell is a seat's part in one stripe. A cell with several
- * sources or with children, and a root, has an object of its own, hidden but for the target; any
- * other is its source.
+ * has its stripes from their roots; small ones go in messages, and without chains. A cell is a
+ * seat's part in one stripe. A cell with several sources or with children, and a root, has an
+ * object of its own, hidden but for the target; any other is its source.
  *
  * When something is lost that its parent has not taken completely, the seat is vacated as far
  * as it is lost, and filled again from the reserve or with what turns up; its cells and all their
@@ -154,6 +154,7 @@ struct reduce {
 	bool answered; /* the REDUCE */
 	bool finished; /* somebody has all of the result */
 	bool broken;   /* COMMITTED: a stripe is lost */
+	bool direct;   /* stripes: each root has its parts from the sources, as values */
 	bool small;    /* as far as is known all values come along */
 	bool sized;
 	char name[OBJECT_NAME_MAX + 1];
@@ -261,8 +262,8 @@ void reduce_forget(struct control *c, const struct object_id *id, uint64_t reque
 bool reduce_reachable(struct control *c, uint32_t node);
 
 /* reduce_seat.c */
-/* Up to how many bytes it pays to add up num sources here, where so many values come in. */
-uint32_t reduce_value_max(const struct control *c, uint32_t num, uint32_t values);
+/* Up to how many bytes it pays to add up the sources here, where so many values come in. */
+uint32_t reduce_value_max(const struct control *c, const struct reduce *r, uint32_t values);
 /* All sources have answered once: makes the tree. */
 void reduce_plan(struct control *c, struct reduce *r);
 /* Seats sources, and tells the nodes. */

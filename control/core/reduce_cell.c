@@ -38,8 +38,20 @@ uint32_t reduce_parent(const struct reduce *r, uint32_t i)
 
 	if (r->stripes == 1)
 		return reduce_tree_parent(r->seats, r->degree, i);
+	if (r->direct)
+		return reduce_is_root(p) ? REDUCE_NONE : p->stripe * r->seats + p->stripe;
 	place = reduce_link_of(r, p);
 	return place + 1 == r->seats ? REDUCE_NONE : reduce_linked(r, p->stripe, place + 1);
+}
+
+/* All other cells of a root's stripe; each root has another one first. */
+static uint32_t reduce_others(const struct reduce *r, const struct reduce_cell *p, uint32_t *out)
+{
+	uint32_t count = reduce_is_root(p) ? r->seats - 1 : 0;
+
+	for (uint32_t k = 0; k < count; k++)
+		out[k] = p->stripe * r->seats + (p->seat + 1 + k) % r->seats;
+	return count;
 }
 
 uint32_t reduce_children(const struct reduce *r, uint32_t i, uint32_t *out)
@@ -49,6 +61,8 @@ uint32_t reduce_children(const struct reduce *r, uint32_t i, uint32_t *out)
 
 	if (r->stripes == 1)
 		return reduce_tree_children(r->seats, r->degree, i, out, REDUCE_DEGREE_MAX);
+	if (r->direct)
+		return reduce_others(r, p, out);
 	place = reduce_link_of(r, p);
 	if (place == 0)
 		return 0;
@@ -84,7 +98,8 @@ static void reduce_add_sources(const struct reduce *r, const struct reduce_cell 
 								  .node = s->node,
 								  .first = first,
 								  .count = count,
-								  .size = r->size};
+								  .size = r->size,
+								  .stripe = s->seat};
 	}
 }
 
@@ -136,6 +151,8 @@ static bool reduce_told(struct control *c, struct call *call, const struct messa
 	if (status == -EAGAIN) /* not yet: it will be repeated */
 		return true;
 	p->call = NULL;
+	if (status == 0 && r->direct)
+		reduce_tell_all(c, r);
 	if (status == 0 || status == -ESTALE || r->state >= REDUCE_COMMITTING)
 		return false;
 	if (status == -EHOSTUNREACH) {
@@ -171,6 +188,7 @@ static void reduce_tell(struct control *c, struct reduce *r, struct reduce_cell 
 	m.combine.need =
 		reduce_seat_of(p)->wants + reduce_children(r, (uint32_t)(p - r->cell), child);
 	m.combine.flags = target ? MESSAGE_COMBINE_HOLD : MESSAGE_COMBINE_HIDDEN;
+	m.combine.flags |= r->direct ? MESSAGE_COMBINE_VALUES : 0;
 	m.combine.scale = reduce_is_root(p) && r->op == REDUCE_AVG ? r->num : 0;
 	if (target)
 		memcpy(m.combine.name, r->name, sizeof(m.combine.name));
@@ -178,13 +196,34 @@ static void reduce_tell(struct control *c, struct reduce *r, struct reduce_cell 
 			      c->config.call_ns, reduce_told, p);
 }
 
+/* This node's own values would fill its link before the others have heard what is to be built: it
+ * hears of its part when the first of them has answered. */
+static bool reduce_told_later(const struct control *c, const struct reduce *r,
+			      const struct reduce_cell *p)
+{
+	bool later = false;
+
+	if (!r->direct || reduce_seat_of(p)->host != c->self->number)
+		return false;
+	for (uint32_t i = 0; i < r->cells; i++) {
+		const struct reduce_cell *q = &r->cell[i];
+
+		if (q == p || !q->started)
+			continue;
+		if (!q->dirty && q->call == NULL)
+			return false;
+		later = true;
+	}
+	return later;
+}
+
 void reduce_tell_all(struct control *c, struct reduce *r)
 {
-	for (uint32_t i = 0; i < r->cells; i++)
-		if (r->cell[i].dirty && r->cell[i].started)
-			reduce_tell(c, r, &r->cell[i]);
-	if (r->stripes > 1)
+	if (r->stripes > 1) /* first: what they ask for is to be out before the values leave */
 		reduce_spread_tell(c, r);
+	for (uint32_t i = 0; i < r->cells; i++)
+		if (r->cell[i].dirty && r->cell[i].started && !reduce_told_later(c, r, &r->cell[i]))
+			reduce_tell(c, r, &r->cell[i]);
 }
 
 void reduce_beat(struct control *c, struct reduce *r)

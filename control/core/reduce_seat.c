@@ -2,9 +2,14 @@
 /* Who sits where: the tree of a reduce is made when all sources have answered once, and filled as
  * they come. */
 #include <errno.h>
-#include <xxhash.h>
+#include "reduce_stripe.h"
 #include "reduce_tree.h"
 #include "state.h"
+
+enum {
+	REDUCE_STRIPE_CHUNKS = 16, /* the fewest of a stripe that is passed on chunk by chunk */
+	REDUCE_DIRECT_BYTES = 128 << 10, /* the most that all send each other at once */
+};
 
 /* ---- filling -------------------------------------------------------------------------------- */
 
@@ -127,20 +132,13 @@ static uint32_t reduce_groups(struct control *c, struct reduce *r, struct reduce
 static void reduce_name(struct reduce *r, uint32_t i)
 {
 	struct reduce_cell *p = &r->cell[i];
-	struct {
-		struct object_id target;
-		uint64_t number, cell;
-	} key = {r->by_id.id, r->number, i};
-	XXH128_canonical_t name;
 	uint32_t child[REDUCE_DEGREE_MAX];
 
 	*p = (struct reduce_cell){.reduce = r, .seat = i % r->seats, .stripe = i / r->seats};
-	if (r->stripes == 1 && reduce_is_root(p)) {
+	if (r->stripes == 1 && reduce_is_root(p))
 		p->id = r->by_id.id;
-	} else {
-		XXH128_canonicalFromHash(&name, XXH3_128bits(&key, sizeof(key)));
-		memcpy(p->id.bytes, name.digest, sizeof(p->id.bytes));
-	}
+	else
+		reduce_cell_name(&r->by_id.id, r->number, i, &p->id);
 	p->combines = reduce_is_root(p) || reduce_children(r, i, child) > 0;
 }
 
@@ -159,12 +157,20 @@ static uint32_t reduce_degree(const struct control *c, const struct reduce *r)
 }
 
 /* A tree's nodes are told what to build, and its result is agreed to (reduce_commit.c): a request
- * and an answer each. */
-uint32_t reduce_value_max(const struct control *c, uint32_t num, uint32_t values)
+ * and an answer each. So it is where values are exchanged. */
+uint32_t reduce_value_max(const struct control *c, const struct reduce *r, uint32_t values)
 {
-	return (uint32_t)reduce_tree_value_max(num, values + 1, OBJECT_INLINE_MAX,
-					       c->dataplane.chunk_bytes,
-					       2 * c->directory.link.start_ns, reduce_link(c));
+	const struct reduce_link link = reduce_link(c);
+	const struct reduce_link known = {link.latency_ns,
+					  c->directory.link.rate_seen ? link.bytes_per_s : 0};
+	uint32_t chunk_bytes = c->dataplane.chunk_bytes;
+	uint64_t setup_ns = 2 * c->directory.link.start_ns;
+	uint64_t most = OBJECT_INLINE_MAX;
+
+	if (r->flags & MESSAGE_REDUCE_SPREAD && r->num <= REDUCE_STRIPES_MAX)
+		most = reduce_stripe_value_max(r->num, values, most, chunk_bytes, setup_ns, known);
+	return (uint32_t)reduce_tree_value_max(r->num, values + 1, most, chunk_bytes, setup_ns,
+					       link);
 }
 
 /* A group that is there now has its seat to itself; one on the caller's node has the root. */
@@ -225,14 +231,23 @@ static bool reduce_carve(struct control *c, struct reduce *r)
 	return true;
 }
 
-/* As many stripes as seats, when all will get it and the stripes are not too small to be worth it.
+/*
+ * Whether all will get it: then there are as many stripes as seats, unless they would be too small
+ * to be worth it. Small ones are exchanged as values if all of them are there: two hops instead of
+ * two chains of them.
  */
-static uint32_t reduce_stripes(const struct reduce *r)
+static uint32_t reduce_stripes(struct reduce *r, uint32_t grouped)
 {
-	bool worth = r->seats > 1 && r->seats <= REDUCE_STRIPES_MAX &&
-		     chunk_count(r->size, r->chunk_bytes) >= 16 * (uint64_t)r->seats;
+	uint64_t chunks = chunk_count(r->size, r->chunk_bytes);
 
-	return (r->flags & MESSAGE_REDUCE_SPREAD) && worth ? r->seats : 1;
+	if (!(r->flags & MESSAGE_REDUCE_SPREAD) || r->seats < 2 || r->seats > REDUCE_STRIPES_MAX ||
+	    chunks < r->seats)
+		return 1;
+	if (chunks >= (uint64_t)REDUCE_STRIPE_CHUNKS * r->seats)
+		return r->seats;
+	r->direct = grouped == r->num && r->seats == r->num && r->size <= REDUCE_DIRECT_BYTES &&
+		    (chunks / r->seats + 1) * r->chunk_bytes <= OBJECT_INLINE_MAX;
+	return r->direct ? r->seats : 1;
 }
 
 void reduce_plan(struct control *c, struct reduce *r)
@@ -245,7 +260,7 @@ void reduce_plan(struct control *c, struct reduce *r)
 	if (!r->sized) /* nothing is there yet: the first one says how large */
 		return;
 	r->seats = groups + (r->num - grouped);
-	r->stripes = reduce_stripes(r);
+	r->stripes = reduce_stripes(r, grouped);
 	r->degree = reduce_degree(c, r);
 	r->root = reduce_tree_root(r->seats, r->degree);
 	if (!reduce_carve(c, r)) {
@@ -256,9 +271,9 @@ void reduce_plan(struct control *c, struct reduce *r)
 	for (uint32_t i = 0; i < r->cells; i++)
 		reduce_name(r, i);
 	reduce_watch(c, r);
+	reduce_book(r, group, groups);
 	if (r->stripes > 1)
 		reduce_spread_begin(c, r);
-	reduce_book(r, group, groups);
 	reduce_take_seats(c, r);
 	reduce_fill(c, r);
 }

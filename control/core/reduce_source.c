@@ -78,7 +78,7 @@ void reduce_locate_all(struct control *c, struct reduce *r)
 		last[owner] = i;
 		values += !s->with && owner != c->self->number;
 	}
-	r->value_max = reduce_value_max(c, r->num, values);
+	r->value_max = reduce_value_max(c, r, values);
 	for (uint32_t i = 0; i < r->count; i++)
 		if (!r->source[i].with)
 			reduce_locate(c, &r->source[i]);

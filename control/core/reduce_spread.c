@@ -97,6 +97,7 @@ static void spread_tell(struct control *c, struct reduce *r, struct reduce_gette
 	m.combine.chunk_bytes = r->chunk_bytes;
 	m.combine.need = r->stripes;
 	m.combine.flags = r->state < REDUCE_COMMITTED ? MESSAGE_COMBINE_HOLD : 0;
+	m.combine.flags |= r->direct ? MESSAGE_COMBINE_VALUES : 0;
 	memcpy(m.combine.name, r->name, sizeof(m.combine.name));
 	g->call = calls_start(c, peers_node(c, g->node), &m, TABLE_SLOT_NONE, c->config.call_ns,
 			      spread_told, g);
@@ -156,6 +157,10 @@ void reduce_spread_begin(struct control *c, struct reduce *r)
 	reduce_spread_anew(c, r);
 	r->control = c;
 	directory_waiters_take(&c->directory, &r->by_id.id, spread_take, r);
+	/* Whoever asks for it only now would ask through links that are full. */
+	for (uint32_t i = 0; r->direct && i < r->seats; i++)
+		if (spread_getter(r, r->seat[i].host) == NULL)
+			spread_add(c, r, r->seat[i].host, 0);
 }
 
 bool reduce_spread(struct control *c, struct node *n, const struct message *m)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "reduce_stripe.h"
+#include <string.h>
+#include <xxhash.h>
 
 void reduce_stripe(uint32_t chunks, uint32_t p, uint32_t j, uint32_t *first, uint32_t *count)
 {
@@ -36,4 +38,38 @@ uint32_t reduce_stripe_order(uint32_t p, uint32_t j, uint32_t k)
 	if (j >= p || k >= p)
 		return REDUCE_STRIPE_NONE;
 	return (uint32_t)(((uint64_t)j + 1 + k) % p);
+}
+
+void reduce_cell_name(const struct object_id *target, uint64_t number, uint64_t cell,
+		      struct object_id *out)
+{
+	const struct {
+		struct object_id target;
+		uint64_t number, cell;
+	} key = {*target, number, cell};
+	XXH128_canonical_t name;
+
+	XXH128_canonicalFromHash(&name, XXH3_128bits(&key, sizeof(key)));
+	memcpy(out->bytes, name.digest, sizeof(out->bytes));
+}
+
+void reduce_stripe_name(const struct object_id *target, uint64_t number, uint32_t p, uint32_t j,
+			struct object_id *out)
+{
+	reduce_cell_name(target, number, (uint64_t)j * p + j, out);
+}
+
+uint64_t reduce_stripe_value_max(uint32_t p, uint32_t copies, uint64_t most, uint64_t chunk_bytes,
+				 uint64_t setup_ns, struct reduce_link link)
+{
+	uint64_t least = (p - 1) * chunk_bytes; /* of p - 1 chunks */
+	double passes, bytes;
+
+	if (p < 2)
+		return most;
+	passes = copies + (p - 1) - 2.0 * (p - 1) / p;
+	bytes = (double)(setup_ns + 2 * link.latency_ns) * (double)link.bytes_per_s / 1e9 / passes;
+	if (bytes < (double)least)
+		bytes = (double)least;
+	return bytes < (double)most ? (uint64_t)bytes : most;
 }

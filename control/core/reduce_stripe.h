@@ -15,6 +15,8 @@
 #define SARISSA_CONTROL_CORE_REDUCE_STRIPE_H
 
 #include <stdint.h>
+#include "internal/ids.h"
+#include "reduce_tree.h"
 
 #define REDUCE_STRIPE_NONE UINT32_MAX
 
@@ -24,5 +26,20 @@ void reduce_stripe(uint32_t chunks, uint32_t p, uint32_t j, uint32_t *first, uin
 uint64_t reduce_stripe_bytes(uint64_t size_bytes, uint32_t chunk_bytes, uint32_t p, uint32_t j);
 /* The arrival index of the node at position k of stripe j's chain; its root is at k = p - 1. */
 uint32_t reduce_stripe_order(uint32_t p, uint32_t j, uint32_t k);
+/*
+ * The largest size, of most bytes at most, at which p objects are added up at one node, that gets
+ * copies of them and gives the sum to the p - 1 others, no later than by stripes exchanged as
+ * values: (copies + p - 1) S/B against setup_ns + 2 L + 2 (p-1)/p S/B. Objects of fewer than p
+ * chunks have no such stripes; all others are exchanged where the link was not measured, since that
+ * loses little on a fast one.
+ */
+uint64_t reduce_stripe_value_max(uint32_t p, uint32_t copies, uint64_t most, uint64_t chunk_bytes,
+				 uint64_t setup_ns, struct reduce_link link);
+/* The id of what the cell of that number builds for a reduce (by its target and number). */
+void reduce_cell_name(const struct object_id *target, uint64_t number, uint64_t cell,
+		      struct object_id *out);
+/* Of what stripe j's root of p builds. */
+void reduce_stripe_name(const struct object_id *target, uint64_t number, uint32_t p, uint32_t j,
+			struct object_id *out);
 
 #endif

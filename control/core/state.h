@@ -14,6 +14,7 @@
 #include "guard.h"
 #include "members.h"
 #include "objects.h"
+#include "offer.h"
 #include "peers.h"
 #include "plan.h"
 #include "reconcile.h"
@@ -21,6 +22,7 @@
 #include "reduction.h"
 #include "serve.h"
 #include "sessions.h"
+#include "take.h"
 #include "text.h"
 #include "timers.h"
 
@@ -62,6 +64,8 @@ struct control {
 	struct combines combines;
 	struct reduces reduces;
 	struct serves serves;
+	struct takes takes;
+	struct offers offers;
 	struct watches watches;
 	struct reductions reductions;
 	struct sessions sessions;

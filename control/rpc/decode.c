@@ -68,7 +68,7 @@ bool decode_chunk(uint32_t chunk_bytes, uint64_t size)
 	       chunk_count(size, chunk_bytes) < UINT32_MAX;
 }
 
-static bool decode_status(int32_t status)
+bool decode_status(int32_t status)
 {
 	return status <= 0 && status > -4096;
 }
@@ -102,7 +102,7 @@ static bool decode_also(const uint32_t *in, size_t count, uint32_t out[MESSAGE_U
 	return true;
 }
 
-static bool decode_generation(uint64_t generation)
+bool decode_generation(uint64_t generation)
 {
 	return generation != 0 && generation <= MESSAGE_GENERATION_MAX;
 }
@@ -382,14 +382,16 @@ static bool decode_part(const Rpc__Part *in, const Rpc__Combine *of, struct mess
 				     .first = in->first,
 				     .count = in->count,
 				     .to = in->to,
-				     .size = in->size};
+				     .size = in->size,
+				     .stripe = in->stripe};
 	if (in->size == 0 ? in->first != 0
 			  : !decode_chunk(of->chunk_bytes, in->size) ||
 				    in->first > chunk_count(in->size, of->chunk_bytes) ||
 				    in->count > chunk_count(in->size, of->chunk_bytes) - in->first)
 		return false;
 	return decode_id(&in->id, &out->id) && in->generation != 0 && in->node < NODES_MAX &&
-	       in->count > 0 && in->to < chunks && in->count <= chunks - in->to;
+	       in->count > 0 && in->to < chunks && in->count <= chunks - in->to &&
+	       in->stripe < MESSAGE_PARTS_MAX;
 }
 
 static bool decode_combine(const Rpc__Combine *in, struct decode_arena *a,
@@ -477,6 +479,15 @@ static bool decode_reduce_body(const Rpc__Envelope *e, struct decode_arena *a, s
 	case RPC__ENVELOPE__BODY_BURY:
 		m->kind = MESSAGE_BURY;
 		return decode_bury(e->bury, &m->bury);
+	case RPC__ENVELOPE__BODY_TAKE:
+		m->kind = MESSAGE_TAKE;
+		return decode_take(e->take, &m->take);
+	case RPC__ENVELOPE__BODY_GIVEN:
+		m->kind = MESSAGE_GIVEN;
+		return decode_given(e->given, &m->take);
+	case RPC__ENVELOPE__BODY_OFFER:
+		m->kind = MESSAGE_OFFER;
+		return decode_offer(e->offer, &m->offer);
 	default:
 		return false;
 	}

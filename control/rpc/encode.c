@@ -299,6 +299,7 @@ static void encode_combine(const struct message_combine *m, struct encode_parts 
 		d->count = in->count;
 		d->to = in->to;
 		d->size = in->size;
+		d->stripe = in->stripe;
 	}
 }
 
@@ -314,6 +315,32 @@ static void encode_combined(const struct message_combined *m, Rpc__Combined *out
 	out->part_id = encode_bytes(m->part_id.bytes, OBJECT_ID_BYTES);
 	out->part_generation = m->part_generation;
 	out->status = m->status;
+}
+
+static void encode_take(const struct message_take *m, Rpc__Take *out)
+{
+	rpc__take__init(out);
+	out->id = encode_bytes(m->id.bytes, OBJECT_ID_BYTES);
+	out->generation = m->generation;
+	out->first = m->first;
+	out->bytes = m->bytes;
+}
+
+static void encode_given(const struct message_take *m, Rpc__Given *out)
+{
+	rpc__given__init(out);
+	out->status = m->status;
+	out->value = encode_bytes(m->value, m->bytes);
+}
+
+static void encode_offer(const struct message_offer *m, Rpc__Offer *out)
+{
+	rpc__offer__init(out);
+	out->into = encode_bytes(m->into.bytes, OBJECT_ID_BYTES);
+	out->id = encode_bytes(m->bytes.id.bytes, OBJECT_ID_BYTES);
+	out->generation = m->bytes.generation;
+	out->first = m->bytes.first;
+	out->value = encode_bytes(m->bytes.value, m->bytes.bytes);
 }
 
 /* ---- the envelope ------------------------------------------------------------------------- */
@@ -338,6 +365,9 @@ union encode_body {
 	Rpc__Used used;
 	Rpc__Combine combine;
 	Rpc__Combined combined;
+	Rpc__Take take;
+	Rpc__Given given;
+	Rpc__Offer offer;
 };
 
 static const Rpc__Envelope__BodyCase encode_cases[MESSAGE_KINDS] = {
@@ -370,6 +400,9 @@ static const Rpc__Envelope__BodyCase encode_cases[MESSAGE_KINDS] = {
 	[MESSAGE_COMMIT] = RPC__ENVELOPE__BODY_COMMIT,
 	[MESSAGE_FINISH] = RPC__ENVELOPE__BODY_FINISH,
 	[MESSAGE_RECALL] = RPC__ENVELOPE__BODY_RECALL,
+	[MESSAGE_TAKE] = RPC__ENVELOPE__BODY_TAKE,
+	[MESSAGE_GIVEN] = RPC__ENVELOPE__BODY_GIVEN,
+	[MESSAGE_OFFER] = RPC__ENVELOPE__BODY_OFFER,
 };
 
 static void encode_reduce_body(const struct message *m, uint8_t *scratch, union encode_body *b)
@@ -399,6 +432,15 @@ static void encode_reduce_body(const struct message *m, uint8_t *scratch, union 
 		break;
 	case MESSAGE_BURY:
 		encode_bury(&m->bury, &b->bury);
+		break;
+	case MESSAGE_TAKE:
+		encode_take(&m->take, &b->take);
+		break;
+	case MESSAGE_GIVEN:
+		encode_given(&m->take, &b->given);
+		break;
+	case MESSAGE_OFFER:
+		encode_offer(&m->offer, &b->offer);
 		break;
 	default:
 		encode_object(&m->object, &b->object);

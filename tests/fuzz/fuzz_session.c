@@ -5,6 +5,7 @@
  * workers, answers of other nodes, time; and its end in the midst of it, with another one that
  * takes over the clients and the table, in which not everything may be as it was.
  */
+#include <errno.h>
 #include <string.h>
 #include "control_rig.h"
 #include "internal/reduce.h"
@@ -187,6 +188,7 @@ static void make_combine(struct message *m, struct rig_input *in, uint8_t bits,
 	m->combine.op = (uint32_t)rig_take(in, 1) % REDUCE_OP_END;
 	m->combine.dtype = (uint32_t)rig_take(in, 1) % REDUCE_DTYPE_END;
 	m->combine.flags = bits / 4 & (MESSAGE_COMBINE_HIDDEN | MESSAGE_COMBINE_HOLD);
+	m->combine.flags |= bits & 0x40 ? MESSAGE_COMBINE_VALUES : 0;
 	m->combine.count = bits / 8 % 5;
 	m->combine.need = m->combine.count + bits / 128;
 	m->combine.parts = parts;
@@ -200,6 +202,24 @@ static void make_combine(struct message *m, struct rig_input *in, uint8_t bits,
 		parts[i].to = m->combine.op ? 0 : b / 4;
 		parts[i].size = b % 7 == 0 ? 200000 : 0;
 		parts[i].first = b % 7 == 0 ? b % 80 : b % 11 == 0;
+	}
+}
+
+/* Bytes that nobody has asked for, or that somebody has. */
+static void make_values(struct message *m, struct rig_input *in, uint8_t bits, uint8_t value[64])
+{
+	struct message_take *t = m->kind == MESSAGE_OFFER ? &m->offer.bytes : &m->take;
+
+	if (m->kind == MESSAGE_OFFER)
+		m->offer.into = some_id(in);
+	t->id = some_id(in);
+	t->generation = 1 + bits / 64;
+	t->first = bits & 8 ? 1408 : bits & 16 ? UINT32_MAX : 0;
+	t->bytes = bits & 32 ? 64 : 1 + bits % 64;
+	t->value = value;
+	if (m->kind == MESSAGE_GIVEN && bits & 4) {
+		t->bytes = 0;
+		t->status = bits & 1 ? -EAGAIN : -ENOENT;
 	}
 }
 
@@ -223,13 +243,18 @@ static void make_members(struct message *m, struct rig_input *in, uint8_t bits,
 	}
 }
 
+enum { VALUES_FROM = 240 }; /* of the bytes that choose a kind */
+
 static void do_group_answer(struct rig *r, struct rig_input *in)
 {
 	static const uint8_t kinds[] = {MESSAGE_REDUCE,	 MESSAGE_REDUCED,  MESSAGE_USED,
 					MESSAGE_COMBINE, MESSAGE_COMBINED, MESSAGE_RELEASE,
 					MESSAGE_MEMBERS, MESSAGE_BURY,	   MESSAGE_REDIRECT,
 					MESSAGE_COMMIT,	 MESSAGE_RECALL,   MESSAGE_FINISH};
-	struct message m = {.kind = kinds[rig_take(in, 1) % sizeof(kinds)]};
+	uint32_t kind = (uint32_t)rig_take(in, 1);
+	struct message m = {.kind = kind < VALUES_FROM ? kinds[kind % sizeof(kinds)]
+						       : MESSAGE_TAKE + kind % 3};
+	uint8_t value[64] = {7};
 	struct object_id sources[8];
 	struct message_part parts[4] = {0};
 	struct message_member members[4] = {0};
@@ -242,6 +267,8 @@ static void do_group_answer(struct rig *r, struct rig_input *in)
 		make_reduce(&m, in, bits, sources);
 	else if (m.kind == MESSAGE_MEMBERS || m.kind == MESSAGE_REDIRECT)
 		make_members(&m, in, bits, members);
+	else if (kind >= VALUES_FROM)
+		make_values(&m, in, bits, value);
 	else if (m.kind == MESSAGE_BURY)
 		m.bury = (struct message_bury){some_id(in), bits & 1 ? UINT64_MAX : bits % 4,
 					       bits / 8, some_node(bits / 16)};
@@ -253,7 +280,7 @@ static void do_group_answer(struct rig *r, struct rig_input *in)
 /* What the other nodes may say, with fields that fit the core's state more often than not. */
 static void do_answer(struct rig *r, struct rig_input *in)
 {
-	struct message m = {.kind = 1 + (uint32_t)rig_take(in, 1) % (MESSAGE_KINDS - 1)};
+	struct message m = {.kind = 1 + (uint32_t)rig_take(in, 1) % MESSAGE_RECALL};
 	uint8_t value[64] = {7};
 	uint8_t bits = (uint8_t)rig_take(in, 1);
 	struct session_object object = {.generation = 3, .id = some_id(in)};

@@ -20,6 +20,8 @@ static const char *const trace_kinds[MESSAGE_KINDS] = {
 	[MESSAGE_TOLD] = "TOLD",       [MESSAGE_PIECES] = "PIECES",
 	[MESSAGE_HAS] = "HAS",	       [MESSAGE_COMMIT] = "COMMIT",
 	[MESSAGE_FINISH] = "FINISH",   [MESSAGE_RECALL] = "RECALL",
+	[MESSAGE_TAKE] = "TAKE",       [MESSAGE_GIVEN] = "GIVEN",
+	[MESSAGE_OFFER] = "OFFER",
 };
 
 static void trace_object(const struct object_id *id, uint64_t generation)
@@ -52,6 +54,17 @@ static void trace_combine(const struct message_combine *m)
 		trace_object(&m->parts[i].id, m->parts[i].generation);
 		fprintf(stderr, "]");
 	}
+}
+
+static void trace_value(const struct message *m)
+{
+	const struct message_take *t = m->kind == MESSAGE_OFFER ? &m->offer.bytes : &m->take;
+
+	if (m->kind != MESSAGE_TAKE && m->kind != MESSAGE_GIVEN && m->kind != MESSAGE_OFFER)
+		return;
+	trace_object(&t->id, t->generation);
+	fprintf(stderr, " bytes %u from %llu on, status %d", t->bytes, (unsigned long long)t->first,
+		t->status);
 }
 
 static void trace_body(const struct message *m)
@@ -122,6 +135,7 @@ static void trace_body(const struct message *m)
 			(unsigned long long)m->reply.generation, m->reply.text);
 		break;
 	default:
+		trace_value(m);
 		break;
 	}
 }

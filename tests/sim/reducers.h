@@ -101,6 +101,7 @@ struct reducers {
 	bool open[16];
 	bool quiet, losses; /* no new work; stores have been lost */
 	bool wide;	    /* large objects, over several workers */
+	bool exchanged;	    /* only sums that are exchanged as values, where all goes well */
 	bool splits;	    /* two sides may each make a result, of which the newer stays */
 	uint64_t puts, gets, bytes, reduced, failures, restarts;
 	uint64_t errors[128]; /* by errno, of reduces */

@@ -25,11 +25,23 @@ static uint32_t job_size(const struct reducers *c)
 {
 	struct prng *p = c->draw;
 
+	if (c->exchanged)
+		return 4 * (uint32_t)prng_between(p, 15000, 30000);
 	if (c->wide)
 		return 4 * (uint32_t)prng_between(p, REDUCERS_WIDE_MIN / 4, REDUCERS_WIDE_MAX / 4);
 	return 4 * (uint32_t)(prng_chance(p, 400000)
 				      ? prng_below(p, 16384)
 				      : 16384 + prng_below(p, 1u << prng_between(p, 10, 18)));
+}
+
+/* All of it on so many nodes before the sum is asked for, for all of them. */
+static void job_exchanged(const struct reducers *c, struct reducer_job *j)
+{
+	uint32_t nodes = c->g->w->count;
+
+	j->count = j->count < nodes ? j->count : nodes;
+	j->num = j->num < j->count ? j->num : j->count;
+	j->flags = SESSION_FLAG_SPREAD;
 }
 
 static void job_begin(struct reducers *c)
@@ -46,8 +58,10 @@ static void job_begin(struct reducers *c)
 	j->flags = prng_chance(p, 300000) ? SESSION_FLAG_SPREAD : 0;
 	j->timeout_ns = prng_chance(p, 600000) ? -1 : (int64_t)prng_between(p, 1, 8 * WORLD_S);
 	j->end_ns = now(c) + 4 * WORLD_S;
+	if (c->exchanged)
+		job_exchanged(c, j);
 	for (uint32_t i = 0; i < j->count; i++) {
-		j->source[i].node = (uint32_t)prng_below(p, nodes);
+		j->source[i].node = c->exchanged ? i : (uint32_t)prng_below(p, nodes);
 		if (!prng_chance(p, j->num < j->count ? 200000 : 50000))
 			job_plan(c, j, 0, spread, REDUCER_PUT, i, j->source[i].node);
 		if (!prng_chance(p, 100000))
@@ -55,7 +69,8 @@ static void job_begin(struct reducers *c)
 		job_plan(c, j, spread / 2, spread, REDUCER_DELETE, i, j->source[i].node);
 		job_plan(c, j, spread, 2 * spread, REDUCER_PUT, i, (uint32_t)prng_below(p, nodes));
 	}
-	job_plan(c, j, 0, spread, REDUCER_REDUCE, REDUCERS_TARGET, j->caller);
+	job_plan(c, j, c->exchanged ? 2 * spread : 0, spread, REDUCER_REDUCE, REDUCERS_TARGET,
+		 j->caller);
 	if (prng_chance(p, 150000))
 		job_plan(c, j, 0, 3 * WORLD_S, REDUCER_REDUCE, REDUCERS_TARGET,
 			 (uint32_t)prng_below(p, nodes));

@@ -11,14 +11,22 @@
 #include <stdlib.h>
 #include "full.h"
 
-enum { SUMS_NODES = FULL_SOURCES, SUMS_MSG_SLOTS = 512, SUM = 1, U32 = 11, PIN = 1 };
+enum {
+	SUMS_NODES = FULL_SOURCES,
+	SUMS_MSG_SLOTS = 512,
+	SUMS_ROUNDS = 32,
+	SUM = 1,
+	U32 = 11,
+	PIN = 1
+};
 
 struct options {
 	uint32_t nodes, kill, num;
 	uint64_t size, rate_bps, hop_ns, turn_ns, latency_ns, stagger_ns, trace_ns, seed;
 	uint64_t kill_at_ns, order; /* order: 0 rising, 1 falling, else the seed of a shuffle */
 	uint16_t mtu;
-	bool all, verbose;
+	uint32_t rounds;
+	bool all;
 	double ratio_max;
 };
 
@@ -38,9 +46,16 @@ struct sums {
 	struct full_group g;
 	struct client client[SUMS_NODES];
 	uint64_t begin_ns, restarts;
+	uint32_t round;
 	uint64_t up[SUMS_NODES], down[SUMS_NODES]; /* of the links, when it began */
 	uint64_t traced_up[SUMS_NODES], traced_down[SUMS_NODES];
 };
+
+/* What round k makes; before that come the sources. */
+static uint32_t sums_target(const struct sums *s)
+{
+	return SUMS_NODES + s->round;
+}
 
 static struct object_id sums_id(uint32_t what)
 {
@@ -123,7 +138,7 @@ static void client_get(struct client *k)
 {
 	struct packet p = {.r = {.size = 0}};
 
-	client_send(k, SESSION_GET, GETTING, SUMS_NODES, &p);
+	client_send(k, SESSION_GET, GETTING, sums_target(k->sums), &p);
 }
 
 static void client_reduce(struct client *k)
@@ -134,7 +149,7 @@ static void client_reduce(struct client *k)
 
 	for (uint32_t i = 0; i < o->nodes; i++)
 		p.sources[i] = sums_id(i);
-	client_send(k, SESSION_REDUCE, REDUCING, SUMS_NODES, &p);
+	client_send(k, SESSION_REDUCE, REDUCING, sums_target(k->sums), &p);
 }
 
 /* The next thing that it does: its put, its call, its get. */
@@ -318,7 +333,8 @@ static void sums_kill(void *context, uint64_t argument)
 	}
 }
 
-static void sums_begin(struct sums *s)
+/* What is put before the start. */
+static void sums_prepare(struct sums *s)
 {
 	struct options *o = &s->o;
 	uint32_t spare = (uint32_t)__builtin_popcount(o->kill);
@@ -337,6 +353,12 @@ static void sums_begin(struct sums *s)
 		world_until(&s->w, WORLD_S, sums_idle, s);
 		world_run(&s->w, 100 * WORLD_MS);
 	}
+}
+
+static void sums_begin(struct sums *s)
+{
+	const struct options *o = &s->o;
+
 	s->begin_ns = world_now(&s->w);
 	sums_arrivals(s);
 	for (uint32_t i = 0; i < o->nodes; i++) {
@@ -393,11 +415,10 @@ static double sums_print(const struct sums *s, uint64_t took_ns)
 	return seconds / bound;
 }
 
-static double sums_run(struct sums *s)
+static double sums_round(struct sums *s)
 {
 	uint64_t end = 0;
 
-	sums_open(s);
 	sums_begin(s);
 	world_until(&s->w, 120 * WORLD_S, sums_done, s);
 	for (uint32_t i = 0; i < s->o.nodes; i++) {
@@ -412,6 +433,17 @@ static double sums_run(struct sums *s)
 		end = k->done_ns > end ? k->done_ns : end;
 	}
 	return s->w.violations ? 0 : sums_print(s, end - s->begin_ns);
+}
+
+static double sums_run(struct sums *s)
+{
+	double ratio = 0;
+
+	sums_open(s);
+	sums_prepare(s);
+	for (s->round = 0; s->round < s->o.rounds && !s->w.violations; s->round++)
+		ratio = sums_round(s);
+	return ratio;
 }
 
 /* ---- options --------------------------------------------------------------------------------- */
@@ -436,6 +468,7 @@ static const char usage[] =
 	"  --at-ms MS         so long after the start\n"
 	"  --trace-ms MS      use of each link up/down, in percent, so often\n"
 	"  --max-ratio R      exit 1 when time / bound is above\n"
+	"  --rounds R         so many, one after the other; the limit is the last one's (1)\n"
 	"  --seed N           (1)\n";
 
 static bool options_number(struct options *o, int key, double v)
@@ -480,6 +513,9 @@ static bool options_number(struct options *o, int key, double v)
 	case 'x':
 		o->ratio_max = v;
 		return true;
+	case 'w':
+		o->rounds = (uint32_t)v;
+		return v >= 1 && v <= SUMS_ROUNDS;
 	default:
 		o->seed = (uint64_t)v;
 		return key == 'd';
@@ -503,6 +539,7 @@ static bool options_parse(struct options *o, int argc, char **argv)
 		{"at-ms", required_argument, NULL, 'a'},
 		{"trace-ms", required_argument, NULL, 'i'},
 		{"max-ratio", required_argument, NULL, 'x'},
+		{"rounds", required_argument, NULL, 'w'},
 		{"seed", required_argument, NULL, 'd'},
 		{"help", no_argument, NULL, 'H'},
 		{NULL, 0, NULL, 0},
@@ -522,7 +559,8 @@ static bool options_parse(struct options *o, int argc, char **argv)
 		else if (!optarg || end == optarg || *end || v < 0 || !options_number(o, key, v))
 			return false;
 	}
-	return optind == argc && o->kill < 1u << (o->nodes - (uint32_t)__builtin_popcount(o->kill));
+	return optind == argc && (o->rounds == 1 || !(o->kill || o->stagger_ns)) &&
+	       o->kill < 1u << (o->nodes - (uint32_t)__builtin_popcount(o->kill));
 }
 
 int main(int argc, char **argv)
@@ -533,6 +571,7 @@ int main(int argc, char **argv)
 				      .hop_ns = 100 * WORLD_US,
 				      .latency_ns = 20 * WORLD_US,
 				      .mtu = 1500,
+				      .rounds = 1,
 				      .seed = 1}};
 	double ratio;
 

@@ -24,9 +24,10 @@ struct swarm_scenario {
 	bool incast; /* all jobs end at node 0 */
 	/* whole nodes with clients instead of jobs; per node and second: */
 	bool full;
-	bool reduces; /* they reduce */
-	bool wide;    /* of one to three workers, with objects that all of them carry */
-	bool tight;   /* of small tables, some of which are often full */
+	bool reduces;	/* they reduce */
+	bool wide;	/* of one to three workers, with objects that all of them carry */
+	bool tight;	/* of small tables, some of which are often full */
+	bool exchanged; /* small objects, one from each of several nodes, for all of these */
 	uint32_t kill_control_ppm, kill_dataplane_ppm, kill_node_ppm, lose_store_ppm, leave_ppm;
 	uint32_t crowd_ppm; /* per second: all get one object, at once or one after the other */
 	uint32_t split_ppm; /* per second: two of five nodes are apart from the others */

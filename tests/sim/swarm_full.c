@@ -113,6 +113,7 @@ static void full_swarm_open(struct full_swarm *s, uint64_t seed, uint32_t nodes)
 	s->r.splits = c->split_ppm > 0;
 	if (c->wide)
 		full_swarm_wide(s);
+	s->r.exchanged = c->exchanged;
 	struct network_faults f = {.loss_ppm = (uint32_t)prng_below(p, c->loss_max_ppm + 1),
 				   .duplicate_ppm =
 					   (uint32_t)prng_below(p, c->duplicate_max_ppm + 1),
@@ -362,11 +363,12 @@ static void full_expect_empty(struct full_swarm *s)
 		struct control_usage u;
 		const char *bad = full_check_idle(s, &s->g.full[i]);
 		control_usage(s->g.full[i].core, &u);
-		if (u.combines || u.parts || u.reduces || u.reductions)
+		if (u.combines || u.parts || u.takes || u.offers || u.reduces || u.reductions)
 			world_violation(&s->w,
-					"node %u, in the end: %u combines, %u parts, %u reduces, "
-					"%u reductions",
-					i, u.combines, u.parts, u.reduces, u.reductions);
+					"node %u, in the end: %u combines, %u parts, %u takes, "
+					"%u offers, %u reduces, %u reductions",
+					i, u.combines, u.parts, u.takes, u.offers, u.reduces,
+					u.reductions);
 		else if (u.fetches || u.serves || u.stages || u.edges || u.calls || u.waits)
 			world_violation(&s->w,
 					"node %u, in the end: %u fetches, %u serves, %u stages, "

@@ -198,6 +198,17 @@ const struct swarm_scenario swarm_scenarios[] = {
 	 .kill_node_ppm = 50000,
 	 .lose_store_ppm = 100000,
 	 .leave_ppm = 50000},
+	{.name = "reduces-exchanged",
+	 .help = "whole nodes exchange small values, processes killed, cables pulled",
+	 .full = true,
+	 .reduces = true,
+	 .exchanged = true,
+	 .loss_max_ppm = 20000,
+	 .cut_ppm = 100000,
+	 .freeze_ppm = 100000,
+	 .kill_control_ppm = 50000,
+	 .kill_dataplane_ppm = 100000,
+	 .kill_node_ppm = 50000},
 #endif
 	{.name = NULL},
 };

@@ -15,6 +15,18 @@ static struct message_part parts[MESSAGE_PARTS_MAX];
 static const struct message_members table = {UINT64_MAX, MESSAGE_MEMBERS_TABLE, MESSAGE_MEMBERS_MAX,
 					     members};
 
+static struct message sample_values(struct message m, struct object_id id)
+{
+	const struct message_take take = {.id = id, .generation = 7, .first = INT64_MAX};
+
+	m.take = take;
+	m.take.bytes = sizeof(value);
+	m.take.value = value;
+	if (m.kind == MESSAGE_OFFER)
+		m.offer = (struct message_offer){.into = sources[5], .bytes = m.take};
+	return m;
+}
+
 static struct message sample_reduce(uint32_t kind, struct object_id id)
 {
 	struct message m = {.kind = kind, .request = UINT64_C(0xfedcba9876543210)};
@@ -68,6 +80,10 @@ static struct message sample_reduce(uint32_t kind, struct object_id id)
 		m.combined = (struct message_combined){.target = id, .reduce = 8};
 		m.combined.part_node = MESSAGE_NODE_NONE;
 		break;
+	case MESSAGE_TAKE:
+	case MESSAGE_GIVEN:
+	case MESSAGE_OFFER:
+		return sample_values(m, id);
 	default:
 		m.object = (struct message_object){id, 7, 3, UINT64_MAX, 1};
 		break;
@@ -189,8 +205,8 @@ static void fill(void)
 	for (uint32_t i = 0; i < MESSAGE_SOURCES_MAX; i++)
 		memset(sources[i].bytes, (int)i, OBJECT_ID_BYTES);
 	for (uint32_t i = 0; i < MESSAGE_PARTS_MAX; i++)
-		parts[i] = (struct message_part){sources[i], i + 1,	     i, i, i + 1,
-						 255 - i,    i ? 1 << 20 : 0};
+		parts[i] = (struct message_part){sources[i], i + 1,	      i, i, i + 1,
+						 255 - i,    i ? 1 << 20 : 0, i};
 	for (uint32_t i = 0; i < MESSAGE_OBJECTS_MAX; i++) {
 		page[i] = (struct session_object){.generation = i + 1,
 						  .size = i,
@@ -406,6 +422,21 @@ static void parts_lie_within_their_objects(void **state)
 	assert_int_equal(refused(&whole), 0);
 }
 
+static void values_out_of_bounds_are_refused(void **state)
+{
+	fill();
+	REFUSED(MESSAGE_TAKE, take.generation, 0);
+	REFUSED(MESSAGE_TAKE, take.bytes, 0);
+	REFUSED(MESSAGE_TAKE, take.bytes, OBJECT_INLINE_MAX + 1);
+	REFUSED(MESSAGE_TAKE, take.first, UINT64_MAX);
+	REFUSED(MESSAGE_GIVEN, take.status, 1);
+	REFUSED(MESSAGE_GIVEN, take.status, -ENOENT); /* and bytes */
+	REFUSED(MESSAGE_GIVEN, take.bytes, 0);	      /* and no error */
+	REFUSED(MESSAGE_OFFER, offer.bytes.bytes, 0);
+	REFUSED(MESSAGE_OFFER, offer.bytes.generation, MESSAGE_GENERATION_MAX + 1);
+	REFUSED(MESSAGE_OFFER, offer.bytes.first, UINT64_MAX);
+}
+
 static void garbage_is_refused(void **state)
 {
 	uint64_t prng = 4711;
@@ -502,6 +533,7 @@ int main(void)
 		cmocka_unit_test(truncated_bytes_are_refused),
 		cmocka_unit_test(fields_out_of_bounds_are_refused),
 		cmocka_unit_test(parts_lie_within_their_objects),
+		cmocka_unit_test(values_out_of_bounds_are_refused),
 		cmocka_unit_test(garbage_is_refused),
 		cmocka_unit_test(slots_come_back),
 		cmocka_unit_test(received_slots_go_back),

@@ -8,6 +8,7 @@
 
 #define STORE (UINT64_C(64) << 20)
 #define LARGE UINT64_C(4000000)
+#define SMALL UINT64_C(60000) /* in stripes it is exchanged as values */
 
 static struct object_id ids[64];
 
@@ -350,35 +351,78 @@ static uint64_t sent_by(const struct world *w, uint32_t node)
 	return w->node[node].counters[0].tx_chunk_bytes;
 }
 
+/* An allreduce of one object of each node that all get. */
+static void all_get_it(struct world *w, uint64_t size)
+{
+	uint32_t seq[WORLD_NODES_MAX];
+
+	for (uint32_t i = 0; i < w->nodes; i++) {
+		struct session_request r = world_request(SESSION_GET, "sum");
+
+		r.timeout_ns = -1;
+		seq[i] = world_send(w, i, 0, &r);
+	}
+	assert_int_equal(reduce_as(w, 0, w->nodes, w->nodes, UINT64_MAX, SESSION_FLAG_SPREAD), 0);
+	for (uint32_t i = 0; i < w->nodes; i++)
+		assert_non_null(world_wait(w, i, seq[i], 20 * WORLD_SECOND));
+	for (uint32_t i = 0; i < w->nodes; i++)
+		assert_int_equal(get_again(w, i, size, all_of(w->nodes)), 0);
+}
+
+static void nothing_else_is_left(struct world *w)
+{
+	struct control_usage u;
+
+	world_run(w, 2 * WORLD_SECOND);
+	for (uint32_t i = 0; i < w->nodes; i++) {
+		control_usage(w->node[i].core, &u);
+		assert_int_equal(u.objects, 2);
+		assert_int_equal(u.stages + u.takes + u.offers, 0);
+	}
+}
+
+static struct world *one_each(uint32_t nodes, uint64_t size)
+{
+	struct world *w = some_nodes(nodes);
+
+	for (uint32_t i = 0; i < nodes; i++)
+		put_source(w, i, i, size);
+	world_run(w, WORLD_SECOND);
+	return w;
+}
+
 /* Everybody gets the result at the same time; nobody sends more than a ring would. */
 static void all_get_it_in_stripes(void **state)
 {
 	for (uint32_t nodes = 2; nodes <= 6; nodes++) {
-		struct world *w = some_nodes(nodes);
-		uint32_t seq[WORLD_NODES_MAX];
-		struct control_usage u;
+		struct world *w = one_each(nodes, LARGE);
 
-		for (uint32_t i = 0; i < nodes; i++)
-			put_source(w, i, i, LARGE);
-		for (uint32_t i = 0; i < nodes; i++) {
-			struct session_request r = world_request(SESSION_GET, "sum");
-
-			r.timeout_ns = -1;
-			seq[i] = world_send(w, i, 0, &r);
-		}
-		assert_int_equal(reduce_as(w, 0, nodes, nodes, UINT64_MAX, SESSION_FLAG_SPREAD), 0);
-		for (uint32_t i = 0; i < nodes; i++)
-			assert_non_null(world_wait(w, i, seq[i], 20 * WORLD_SECOND));
-		for (uint32_t i = 0; i < nodes; i++)
-			assert_int_equal(get_again(w, i, LARGE, all_of(nodes)), 0);
+		all_get_it(w, LARGE);
 		for (uint32_t i = 0; i < nodes; i++)
 			assert_true(sent_by(w, i) < 2 * (nodes - 1) * LARGE / nodes + LARGE / 20);
-		world_run(w, 2 * WORLD_SECOND);
-		for (uint32_t i = 0; i < nodes; i++) { /* and nothing else is left */
-			control_usage(w->node[i].core, &u);
-			assert_int_equal(u.objects, 2);
-			assert_int_equal(u.stages, 0);
-		}
+		nothing_else_is_left(w);
+		world_free(w);
+	}
+}
+
+/* Small stripes go from each to each in messages: no streams, and so many messages at most. */
+static void small_ones_are_exchanged(void **state)
+{
+	for (uint32_t nodes = 5; nodes <= 8; nodes++) {
+		struct world *w = one_each(nodes, SMALL);
+		uint64_t before, pairs = nodes * (nodes - 1);
+		struct session_request r;
+
+		all_get_it(w, SMALL); /* who is connected, and how fast, is known now */
+		r = world_request(SESSION_DELETE, "sum");
+		assert_int_equal(world_call(w, 0, 0, &r, WORLD_SECOND)->reply.status, 0);
+		world_run(w, WORLD_SECOND);
+		before = messages(w);
+		all_get_it(w, SMALL);
+		assert_true(messages(w) - before <= 3 * pairs + 20 * nodes);
+		for (uint32_t i = 0; i < nodes; i++)
+			assert_int_equal(sent_by(w, i), 0);
+		nothing_else_is_left(w);
 		world_free(w);
 	}
 }
@@ -399,32 +443,38 @@ static void stripes_fill_as_sources_come(void **state)
 	world_free(w);
 }
 
-static void stripes_are_mended(void **state)
+/* One of six nodes dies in the middle; five sources are wanted. */
+static void mended(uint64_t size, uint32_t k, uint64_t step_ns)
 {
 	struct object_id target = world_id("sum");
+	struct world *w = some_nodes(6);
+	struct session_request r = world_request(SESSION_GET, "sum");
+	uint32_t victim = 1 + k % 4;
+	uint64_t set;
 
+	w->delay_ns = WORLD_MS;
+	victim += control_shard(w->node[0].core, &target)->number == victim;
+	for (uint32_t i = 0; i < 6; i++)
+		put_source(w, i, i, size);
+	r.timeout_ns = -1;
+	world_send(w, 0, 0, &r); /* somebody wants it: until he has it, it is mended */
+	assert_int_equal(reduce_as(w, 0, 6, 5, UINT64_MAX, SESSION_FLAG_SPREAD), 0);
+	world_run(w, WORLD_MS + k / 4 * step_ns);
+	world_kill_node(w, victim);
+	assert_int_equal(get_again(w, 0, size, 0), -EIO);
+	set = used(w);
+	assert_int_equal(__builtin_popcountll(set), 5);
+	for (uint32_t i = 0; i < 6; i++)
+		if (i != victim)
+			assert_int_equal(get_again(w, i, size, set), 0);
+	world_free(w);
+}
+
+static void stripes_are_mended(void **state)
+{
 	for (uint32_t k = 0; k < 16; k++) {
-		struct world *w = some_nodes(6);
-		struct session_request r = world_request(SESSION_GET, "sum");
-		uint32_t victim = 1 + k % 4;
-		uint64_t set;
-
-		w->delay_ns = WORLD_MS;
-		victim += control_shard(w->node[0].core, &target)->number == victim;
-		for (uint32_t i = 0; i < 6; i++)
-			put_source(w, i, i, LARGE);
-		r.timeout_ns = -1;
-		world_send(w, 0, 0, &r); /* somebody wants it: until he has it, it is mended */
-		assert_int_equal(reduce_as(w, 0, 6, 5, UINT64_MAX, SESSION_FLAG_SPREAD), 0);
-		world_run(w, (1 + k / 4 * 10) * WORLD_MS);
-		world_kill_node(w, victim);
-		assert_int_equal(get_again(w, 0, LARGE, 0), -EIO);
-		set = used(w);
-		assert_int_equal(__builtin_popcountll(set), 5);
-		for (uint32_t i = 0; i < 6; i++)
-			if (i != victim)
-				assert_int_equal(get_again(w, i, LARGE, set), 0);
-		world_free(w);
+		mended(LARGE, k, 10 * WORLD_MS);
+		mended(SMALL, k, WORLD_MS);
 	}
 }
 
@@ -444,6 +494,7 @@ int main(void)
 		cmocka_unit_test(a_silent_one_is_not_waited_for),
 		cmocka_unit_test(without_a_reserve_it_is),
 		cmocka_unit_test(all_get_it_in_stripes),
+		cmocka_unit_test(small_ones_are_exchanged),
 		cmocka_unit_test(stripes_fill_as_sources_come),
 		cmocka_unit_test(stripes_are_mended),
 	};

@@ -3,14 +3,14 @@
 #include "control_test.h"
 #include "core/reduce_stripe.h"
 
-enum { NODES_MAX = 40, CHUNK = 4096 };
+enum { STRIPE_NODES = 40, CHUNK = 4096 };
 
 static void stripes_tile_the_object(void **state)
 {
 	static const uint32_t chunks[] = {0, 1, 2, 7, 40, 1000, 1023, UINT32_MAX};
 
 	for (size_t c = 0; c < sizeof(chunks) / sizeof(chunks[0]); c++)
-		for (uint32_t p = 1; p <= NODES_MAX; p++) {
+		for (uint32_t p = 1; p <= STRIPE_NODES; p++) {
 			uint64_t next = 0;
 
 			for (uint32_t j = 0; j < p; j++) {
@@ -32,7 +32,7 @@ static void stripe_bytes_end_with_the_object(void **state)
 		0, 1, CHUNK, CHUNK + 1, 10 * CHUNK - 1, 64 << 20, (64 << 20) + 12};
 
 	for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++)
-		for (uint32_t p = 1; p <= NODES_MAX; p++) {
+		for (uint32_t p = 1; p <= STRIPE_NODES; p++) {
 			uint64_t sum = 0;
 
 			for (uint32_t j = 0; j < p; j++)
@@ -43,7 +43,7 @@ static void stripe_bytes_end_with_the_object(void **state)
 
 static void each_chain_passes_every_node_and_ends_at_its_own(void **state)
 {
-	for (uint32_t p = 1; p <= NODES_MAX; p++)
+	for (uint32_t p = 1; p <= STRIPE_NODES; p++)
 		for (uint32_t j = 0; j < p; j++) {
 			uint64_t seen = 0;
 
@@ -98,7 +98,7 @@ static void loads(uint64_t size, uint32_t p, enum feed feed, uint32_t node, uint
 
 static void every_node_sends_and_takes_the_bound(void **state)
 {
-	for (uint32_t p = 1; p <= NODES_MAX; p++)
+	for (uint32_t p = 1; p <= STRIPE_NODES; p++)
 		for (int feed = FEED_NONE; feed <= FEED_STAR; feed++) {
 			uint64_t rounds = feed == FEED_NONE ? 1 : 2;
 			uint64_t even = (uint64_t)CHUNK * p * 3, odd = even + CHUNK + 12, sent,
