@@ -129,7 +129,22 @@ static uint32_t reduce_groups(struct control *c, struct reduce *r, struct reduce
 	return count;
 }
 
-static void reduce_name(struct reduce *r, uint32_t i)
+/* Of a large target what is built of it lies on the workers that have its place there, as this node
+ * cuts it: nodes alike need not carry it from one of theirs to another. */
+static void reduce_name_hidden(const struct control *c, struct reduce *r, uint32_t i)
+{
+	uint32_t chunks = (uint32_t)chunk_count(r->size, r->chunk_bytes), first, count;
+	uint32_t stripes = stripe_count(r->size, c->workers);
+	struct reduce_cell *p = &r->cell[i];
+
+	reduce_cell_name(&r->by_id.id, r->number, i, &p->id);
+	if (stripes == 1)
+		return;
+	reduce_extent(r, p->stripe, &first, &count);
+	stripe_settle(&p->id, &r->by_id.id, stripe_of(chunks, stripes, first));
+}
+
+static void reduce_name(const struct control *c, struct reduce *r, uint32_t i)
 {
 	struct reduce_cell *p = &r->cell[i];
 	uint32_t child[REDUCE_DEGREE_MAX];
@@ -138,7 +153,7 @@ static void reduce_name(struct reduce *r, uint32_t i)
 	if (r->stripes == 1 && reduce_is_root(p))
 		p->id = r->by_id.id;
 	else
-		reduce_cell_name(&r->by_id.id, r->number, i, &p->id);
+		reduce_name_hidden(c, r, i);
 	p->combines = reduce_is_root(p) || reduce_children(r, i, child) > 0;
 }
 
@@ -269,7 +284,7 @@ void reduce_plan(struct control *c, struct reduce *r)
 		return;
 	}
 	for (uint32_t i = 0; i < r->cells; i++)
-		reduce_name(r, i);
+		reduce_name(c, r, i);
 	reduce_watch(c, r);
 	reduce_book(r, group, groups);
 	if (r->stripes > 1)

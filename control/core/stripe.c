@@ -33,10 +33,22 @@ uint32_t stripe_of(uint32_t chunks, uint32_t stripes, uint32_t chunk)
 	return stripe;
 }
 
+static uint32_t stripe_home(const struct object_id *id)
+{
+	uint32_t home;
+
+	memcpy(&home, id->bytes + 8, sizeof(home));
+	return home;
+}
+
 unsigned stripe_worker(const struct object_id *id, uint32_t workers, uint32_t stripe)
 {
-	uint32_t h;
+	return workers ? (stripe_home(id) % workers + stripe) % workers : 0;
+}
 
-	memcpy(&h, id->bytes + 8, sizeof(h));
-	return workers ? (h % workers + stripe) % workers : 0;
+void stripe_settle(struct object_id *id, const struct object_id *other, uint32_t stripe)
+{
+	uint32_t home = stripe_home(other) + stripe;
+
+	memcpy(id->bytes + 8, &home, sizeof(home));
 }

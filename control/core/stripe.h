@@ -24,5 +24,7 @@ uint32_t stripe_first(uint32_t chunks, uint32_t stripes, uint32_t stripe);
 uint32_t stripe_of(uint32_t chunks, uint32_t stripes, uint32_t chunk);
 /* Whose it is, of a node's workers. Stripe 0 also is all of an object that is not cut. */
 unsigned stripe_worker(const struct object_id *id, uint32_t workers, uint32_t stripe);
+/* Makes of an id one that is at home where that stripe of another object is. */
+void stripe_settle(struct object_id *id, const struct object_id *other, uint32_t stripe);
 
 #endif

@@ -33,6 +33,7 @@ static void every_chunk_is_in_one_stripe(void **state)
 static void each_stripe_has_a_worker(void **state)
 {
 	const struct object_id id = world_id("any");
+	struct object_id part = world_id("part");
 
 	assert_int_equal(stripe_count(SIZE, 1), 1);
 	assert_int_equal(stripe_count(SIZE, 2), 2);
@@ -41,6 +42,12 @@ static void each_stripe_has_a_worker(void **state)
 	assert_int_equal(stripe_count(UINT64_MAX, 16), STRIPES_MAX);
 	for (uint32_t i = 0; i < 3; i++)
 		assert_int_equal(stripe_worker(&id, 3, i), (stripe_worker(&id, 3, 0) + i) % 3);
+	for (uint32_t i = 0; i < STRIPES_MAX; i++) {
+		stripe_settle(&part, &id, i);
+		for (uint32_t workers = 1; workers <= WORKERS_MAX; workers *= 2)
+			assert_int_equal(stripe_worker(&part, workers, 0),
+					 stripe_worker(&id, workers, i));
+	}
 }
 
 static struct world *make(uint32_t nodes)
