@@ -240,6 +240,7 @@ static int node_sooner_ms(int a_ms, int b_ms)
 static int node_wait_ms(const struct node *n)
 {
 	int wait_ms = watchdog_wait_ms(&n->watchdog, worker_now_ns());
+	wait_ms = node_sooner_ms(wait_ms, prefault_wait_ms(&n->prefault, worker_now_ns()));
 	if (n->netlink)
 		wait_ms = node_sooner_ms(wait_ms, netlink_wait_ms(n->netlink));
 	return n->capture ? node_sooner_ms(wait_ms, CAPTURE_MS) : wait_ms;
@@ -248,7 +249,6 @@ static int node_wait_ms(const struct node *n)
 /* The main thread's loop: everything that is not a packet. */
 static void node_loop(struct node *n)
 {
-	bool more = false; /* pages to map */
 	for (;;) {
 		struct pollfd fds[WATCHES] = {
 			[WATCH_SIGNAL] = {.fd = n->signal_fd, .events = POLLIN},
@@ -257,11 +257,11 @@ static void node_loop(struct node *n)
 			[WATCH_RESOLVER] = {.fd = n->resolver_fd, .events = POLLIN},
 			[WATCH_NETLINK] = {.fd = n->netlink ? n->netlink->events_fd : -1,
 					   .events = POLLIN},
-			[WATCH_PREFAULT] = {.fd = n->prefault.wake_fd, .events = POLLIN},
+			[WATCH_PREFAULT] = {.fd = n->prefault.more ? -1 : n->prefault.wake_fd,
+					    .events = POLLIN},
 		};
 		eventfd_t count;
-		int wait_ms = more ? 0 : node_wait_ms(n);
-		if (poll(fds, WATCHES, wait_ms) < 0 && errno != EINTR)
+		if (poll(fds, WATCHES, node_wait_ms(n)) < 0 && errno != EINTR)
 			return;
 		if (fds[WATCH_SIGNAL].revents)
 			return;
@@ -269,8 +269,9 @@ static void node_loop(struct node *n)
 			node_control_event(n, fds[WATCH_CONTROL].revents);
 		if (fds[WATCH_LISTEN].revents)
 			node_accept(n);
-		if (more || fds[WATCH_PREFAULT].revents)
-			more = prefault_step(&n->prefault);
+		if (fds[WATCH_PREFAULT].revents ||
+		    prefault_wait_ms(&n->prefault, worker_now_ns()) == 0)
+			prefault_step(&n->prefault);
 		if (fds[WATCH_RESOLVER].revents)
 			eventfd_read(n->resolver_fd, &count);
 		if (n->netlink && (fds[WATCH_RESOLVER].revents || fds[WATCH_NETLINK].revents ||

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <rte_errno.h>
 #include <rte_ring.h>
 #include <rte_ring_elem.h>
@@ -69,12 +70,16 @@ static void prefault_skip(struct prefault *p)
 		r->offset += PREFAULT_STEP;
 }
 
-bool prefault_step(struct prefault *p)
+static uint64_t prefault_clock_ns(clockid_t clock)
+{
+	struct timespec t;
+	clock_gettime(clock, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void prefault_map(struct prefault *p)
 {
 	struct prefault_range *r = &p->now;
-	prefault_skip(p);
-	if (r->offset >= r->end)
-		return prefault_next(p);
 	uint64_t left = p->bytes - r->offset;
 	int how = r->write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
 	/* no memory, or an old kernel: what is missing is faulted in, or refused, when it is used
@@ -83,5 +88,27 @@ bool prefault_step(struct prefault *p)
 		p->mapped[r->offset / PREFAULT_STEP] = r->write ? PREFAULT_WRITE : PREFAULT_READ;
 	else
 		r->end = r->offset;
-	return true;
+}
+
+void prefault_step(struct prefault *p)
+{
+	prefault_skip(p);
+	p->more = p->now.offset < p->now.end;
+	if (!p->more) {
+		p->more = prefault_next(p);
+		return;
+	}
+	uint64_t begin_ns = prefault_clock_ns(CLOCK_MONOTONIC);
+	uint64_t ran_ns = prefault_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	prefault_map(p);
+	ran_ns = prefault_clock_ns(CLOCK_THREAD_CPUTIME_ID) - ran_ns;
+	uint64_t end_ns = prefault_clock_ns(CLOCK_MONOTONIC), took_ns = end_ns - begin_ns;
+	p->rest_until_ns = took_ns > ran_ns + ran_ns / 4 ? end_ns + 3 * took_ns : 0;
+}
+
+int prefault_wait_ms(const struct prefault *p, uint64_t now_ns)
+{
+	if (!p->more)
+		return -1;
+	return now_ns < p->rest_until_ns ? (int)((p->rest_until_ns - now_ns) / 1000000) + 1 : 0;
 }

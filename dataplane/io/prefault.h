@@ -28,6 +28,8 @@ struct prefault {
 	uint8_t *base;		   /* of the store */
 	uint64_t bytes;
 	uint8_t *mapped; /* for each PREFAULT_STEP of it: to be read, or to be written */
+	bool more;
+	uint64_t rest_until_ns; /* with more: nothing is mapped before */
 };
 
 /* Returns 0 or -errno. */
@@ -39,8 +41,12 @@ void prefault_want(struct prefault *p, uint64_t offset, uint64_t bytes, bool wri
 /* Another store from now on. */
 void prefault_store(struct prefault *p, uint8_t *base, uint64_t bytes);
 
-/* Maps another PREFAULT_STEP bytes of the store. Returns whether there is more to do. */
-bool prefault_step(struct prefault *p);
+/* Maps another PREFAULT_STEP bytes of the store. Whoever does not get its core at once while it
+ * does so shares it with workers, of this node or of others, and leaves it to them for a while. */
+void prefault_step(struct prefault *p);
+
+/* When the next step is due, in ms; -1: when wake_fd says so. */
+int prefault_wait_ms(const struct prefault *p, uint64_t now_ns);
 #define PREFAULT_STEP (1ull << 20)
 
 #endif
