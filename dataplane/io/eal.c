@@ -183,7 +183,7 @@ int eal_start(const struct options *o, const struct port *p, bool *huge_pages)
 	log_take_dpdk();
 	if (rte_eal_init(a.count, a.arg) < 0) {
 		int error = rte_errno;
-		if (huge && error == ENOMEM)
+		if (huge && (error == ENOMEM || error == EACCES)) /* too few left, or none */
 			start_over();
 		log_error("DPDK does not start (%s%s%s): %s", rte_strerror(error),
 			  *log_dpdk_error() ? ", " : "", log_dpdk_error(),
