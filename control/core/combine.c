@@ -12,6 +12,13 @@ void combines_carve(struct combines *cs, struct arena *a, const struct control_c
 	idmap_carve(&cs->by_id, a, config->combines_max);
 }
 
+struct combine *combine_of(struct control *c, const struct object_id *id)
+{
+	struct idmap_node *known = idmap_find(&c->combines.by_id, id);
+
+	return known ? idmap_item(known, struct combine, by_id) : NULL;
+}
+
 uint32_t combine_chunks(const struct combine *k)
 {
 	return (uint32_t)chunk_count(k->size, k->chunk_bytes);
@@ -460,20 +467,26 @@ static int combine_parts(struct control *c, struct combine *k, const struct mess
 	return 0;
 }
 
+/* Parts were checked against what the message says of the whole. */
+static bool combine_is(const struct combine *k, const struct message_combine *m)
+{
+	return k->size == m->size && k->chunk_bytes == m->chunk_bytes && k->sum.op == m->op &&
+	       k->values == (bool)(m->flags & MESSAGE_COMBINE_VALUES);
+}
+
 /* What is built under this id now gives way to a newer generation of the same reduce, and to any
  * other reduce of the one who coordinates the target now. */
 static int combine_find(struct control *c, struct node *n, const struct message_combine *m,
 			struct combine **out)
 {
-	struct idmap_node *known = idmap_find(&c->combines.by_id, &m->id);
-	struct combine *k = known ? idmap_item(known, struct combine, by_id) : NULL;
+	struct combine *k = combine_of(c, &m->id);
 
 	if (k && k->coordinator == n && k->reduce == m->reduce) {
 		if (k->generation > m->generation)
 			return -ESTALE;
 		if (k->generation == m->generation) {
 			*out = k;
-			return 0;
+			return combine_is(k, m) ? 0 : -EPROTO;
 		}
 	}
 	if (k)
@@ -535,8 +548,7 @@ void combine_release(struct control *c, struct node *n, const struct message *m)
 void combine_finish(struct control *c, struct node *n, const struct message *m)
 {
 	struct message answer = {.kind = MESSAGE_REPLY, .request = m->request};
-	struct idmap_node *known = idmap_find(&c->combines.by_id, &m->combined.target);
-	struct combine *k = known ? idmap_item(known, struct combine, by_id) : NULL;
+	struct combine *k = combine_of(c, &m->combined.target);
 	uint32_t slot = c->table ? objects_find(c, &m->combined.target) : TABLE_SLOT_NONE;
 
 	if (k && k->generation == m->combined.generation && k->done)

@@ -134,6 +134,8 @@ bool combine_wants(struct control *c, const struct link *l);
 void combine_report(struct control *c, struct combine *k);
 /* The store is gone, and what was built in it. */
 void combine_reset(struct control *c);
+/* What is built here under that id, or NULL. */
+struct combine *combine_of(struct control *c, const struct object_id *id);
 /* The stage that adds up, made if need be; NULL when there is no room for it now. */
 struct stage *combine_stage(struct control *c, struct combine *k);
 uint32_t combine_chunks(const struct combine *k);

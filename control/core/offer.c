@@ -11,8 +11,7 @@ void offers_carve(struct offers *os, struct arena *a, const struct control_confi
 /* Returns whether somebody here knows what it is for. */
 static bool offer_use(struct control *c, const struct node *n, const struct message_offer *m)
 {
-	struct idmap_node *known = idmap_find(&c->combines.by_id, &m->into);
-	struct combine *k = known ? idmap_item(known, struct combine, by_id) : NULL;
+	struct combine *k = combine_of(c, &m->into);
 
 	if (k == NULL || !k->values)
 		return false;

@@ -10,8 +10,7 @@ void takes_carve(struct takes *ts, struct arena *a, const struct control_config 
 /* What is built under that id and generation, or NULL. */
 static struct combine *take_combine(struct control *c, const struct message_take *m)
 {
-	struct idmap_node *known = idmap_find(&c->combines.by_id, &m->id);
-	struct combine *k = known ? idmap_item(known, struct combine, by_id) : NULL;
+	struct combine *k = combine_of(c, &m->id);
 
 	return k && k->generation == m->generation ? k : NULL;
 }
