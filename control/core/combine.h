@@ -22,57 +22,16 @@
 #include "idmap.h"
 #include "list.h"
 #include "message.h"
+#include "part.h"
 #include "plan.h"
 #include "pool.h"
 #include "timers.h"
 
 struct call;
 struct control;
-struct edge;
 struct link;
 struct node;
 struct stage;
-
-/*
- *   LINK     waits for the connections to its node     -> REQUEST, or LOST
- *   REQUEST  IN edges set, a STREAM is out             -> STREAM, LINK, or LOST
- *   STREAM   chunks arrive                             -> DONE, LINK (edge failed), or LOST
- *   LOCAL    an object of this node contributes        -> DONE, LINK (stage gone), or LOST
- *   DONE     all of it is in
- *   LOST     it cannot be had: the coordinator is told and replaces the object
- */
-enum part_state {
-	PART_LINK,
-	PART_REQUEST,
-	PART_STREAM,
-	PART_LOCAL,
-	PART_DONE,
-	PART_LOST,
-};
-
-struct part {
-	struct list of_combine;
-	struct combine *combine;
-	struct timer timer;
-	struct call *call;
-	struct node *node;
-	struct list edges;    /* struct edge.of_owner */
-	struct stage *mirror; /* LOCAL: of the source, ours to drop */
-	struct object_id id;
-	uint64_t generation;
-	uint64_t size;	  /* of that object */
-	uint64_t lost_ns; /* since when nothing can be had from it; 0: something came */
-	uint32_t first, count, to;
-	uint32_t index;	  /* among the parts */
-	uint32_t stripes; /* into which its node has cut it, as far as we know; 0: not known */
-	uint32_t stripe;  /* whose root its node is (values) */
-	uint32_t missing;
-	int32_t status; /* LOST */
-	uint16_t attempts;
-	uint8_t state;
-	bool told;   /* the coordinator knows of DONE or LOST */
-	bool silent; /* the coordinator is to hear that its node does not answer */
-};
 
 struct combine {
 	struct idmap_node by_id;
@@ -139,33 +98,5 @@ struct combine *combine_of(struct control *c, const struct object_id *id);
 /* The stage that adds up, made if need be; NULL when there is no room for it now. */
 struct stage *combine_stage(struct control *c, struct combine *k);
 uint32_t combine_chunks(const struct combine *k);
-
-/* part.c */
-struct part *part_add(struct control *c, struct combine *k, const struct message_part *from);
-void part_start(struct control *c, struct part *p);
-/* Lets go of everything; the stage that it fed goes as well. */
-void part_free(struct control *c, struct part *p);
-/* The same, to begin anew with an empty stage. */
-void part_restart(struct control *c, struct part *p);
-void part_linked(struct control *c, struct part *p);
-/* IN_DONE of one of its edges; EDGE_FAILED or refused. */
-void part_brought(struct control *c, struct part *p);
-/* The object is complete: nothing more is taken. */
-void part_end(struct control *c, struct part *p);
-void part_edge_failed(struct control *c, struct part *p, struct edge *e);
-/* Of a LOCAL part: its source is taken away; the worker has lost the mirror. */
-void part_source_killed(struct control *c, struct part *p);
-void part_mirror_lost(struct control *c, struct part *p);
-void part_timer(struct control *c, struct part *p, uint64_t delay_ns);
-/* Not now: soon, then later, until it has taken too long. */
-void part_later(struct control *c, struct part *p, int32_t status);
-void part_lost(struct control *c, struct part *p, int32_t status);
-
-/* part_value.c: of an object whose parts come in messages. LINK: it is expected unasked. */
-void part_value_start(struct control *c, struct part *p);
-/* Those bytes are here. Returns false when they are not those of the part, or it is in. */
-bool part_value_take(struct control *c, struct part *p, const struct message_take *m);
-/* Its timer. */
-void part_value_fire(struct control *c, struct part *p);
 
 #endif

@@ -362,7 +362,7 @@ void objects_kill(struct control *c, uint32_t slot, const char *why)
 		combine_killed(c, o->combine);
 	list_each(l, next, &o->mirrors)
 	{
-		part_source_killed(c, list_item(l, struct stage, mirror)->part);
+		part_local_source_killed(c, list_item(l, struct stage, mirror)->part);
 	}
 	if (o->stage)
 		plan_drop_stage(c, o->stage);
@@ -407,7 +407,7 @@ void objects_stage_lost(struct control *c, struct stage *s)
 
 	serve_end_stage(c, o, s);
 	if (s->part)
-		part_mirror_lost(c, s->part);
+		part_local_mirror_lost(c, s->part);
 	if (o->stage != s)
 		return;
 	if (o->combine)

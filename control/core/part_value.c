@@ -2,7 +2,7 @@
 /*
  * Contributions that come in messages, and are added up here instead of by a worker. Those to a sum
  * are sent unasked by the nodes that have them (offer.h); what does not come so, and the stripes of
- * a target, is asked for (take.h).
+ * a target, is asked for (take.h): in LINK a part is expected unasked.
  */
 #include <errno.h>
 #include "internal/reduce_kernel.h"
@@ -54,12 +54,7 @@ bool part_value_take(struct control *c, struct part *p, const struct message_tak
 	if (p->combine->done || p->state > PART_REQUEST || m->first != range.first ||
 	    m->bytes != range.bytes)
 		return false;
-	calls_cancel(c, p->call);
-	p->call = NULL;
-	p->silent = false;
-	p->state = PART_DONE;
-	p->told = true; /* only the whole matters */
-	timers_cancel(&c->timers, &p->timer);
+	part_end(c, p); /* only the whole matters */
 	if (p->node == c->self && p->combine->sum.op != 0)
 		offer_send(c, p);
 	part_value_add(c, p, m->value, m->bytes);
@@ -103,7 +98,7 @@ static void part_value_ask(struct control *c, struct part *p)
 	part_timer(c, p, p->call ? PART_SILENT_NS : control_backoff(c, 1));
 }
 
-void part_value_start(struct control *c, struct part *p)
+static void part_value_start(struct control *c, struct part *p)
 {
 	if (p->combine->done)
 		return;
@@ -113,13 +108,12 @@ void part_value_start(struct control *c, struct part *p)
 		part_timer(c, p, OFFER_KEEP_NS);
 }
 
-void part_value_fire(struct control *c, struct part *p)
+static void part_value_fire(struct control *c, struct part *p)
 {
 	if (p->call == NULL) {
 		part_value_ask(c, p);
 	} else if (p->node->state == NODE_DOWN) {
-		calls_cancel(c, p->call);
-		p->call = NULL;
+		part_unask(c, p);
 		part_later(c, p, -EHOSTUNREACH);
 	} else {
 		p->silent = true;
@@ -127,3 +121,5 @@ void part_value_fire(struct control *c, struct part *p)
 		part_timer(c, p, PART_SILENT_NS);
 	}
 }
+
+const struct part_way part_value = {part_value_start, part_value_fire};
