@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What an operator or a client does wrong gets one clear line and an exit status."""
 
+import contextlib
 import os
 import subprocess
 import time
@@ -13,6 +14,8 @@ from netlib import Cluster, nodes
 MIB = 1 << 20
 NOBODY = 65534
 POOL = Path("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages")
+ON_NODES = list(Path("/sys/devices/system/node").glob("node*/hugepages/hugepages-2048kB/free_*"))
+FREE, RESERVED = POOL.with_name("free_hugepages"), POOL.with_name("resv_hugepages")
 
 
 def one_line(done, *words):
@@ -105,20 +108,87 @@ def unknown_objects_and_a_full_store():
         cluster.check_daemons()
 
 
-def ordinary_pages_do_where_huge_ones_are_missing():
-    netlib.need_daemons()
+@contextlib.contextmanager
+def huge_pages():
+    """What is in the pool afterwards is what was there before."""
     if not POOL.exists():
         raise netlib.Skip("this kernel has no 2 MiB pages at all: every other test shows it")
-    had = POOL.read_text().strip()
+    had = POOL.read_text()
     try:
-        POOL.write_text("0")
-        if POOL.read_text().strip() != "0":
-            raise netlib.Skip("huge pages are in use by others")
-        with Cluster(2, "--store", 64) as cluster, netlib.scratch() as directory:
-            netlib.transfer(cluster, directory, 5 * MIB)
+        yield
     finally:
         POOL.write_text(had)
 
 
+def leave_free(pages):
+    pool, free, reserved = (int(path.read_text()) for path in (POOL, FREE, RESERVED))
+    POOL.write_text(str(pool - free + reserved + pages))
+    if int(FREE.read_text()) - int(RESERVED.read_text()) != pages:
+        raise netlib.Skip("huge pages come and go: others use them")
+
+
+def ordinary_pages_do_where_huge_ones_are_missing():
+    netlib.need_daemons()
+    with huge_pages():
+        leave_free(0)
+        with Cluster(2, "--store", 64) as cluster, netlib.scratch() as directory:
+            netlib.transfer(cluster, directory, 5 * MIB)
+
+
+def open_when_read(fifo):
+    """For writing, when somebody has opened it for reading."""
+    opened = []
+
+    def is_read():
+        with contextlib.suppress(OSError):
+            opened.append(os.open(fifo, os.O_WRONLY | os.O_NONBLOCK))
+        return opened
+
+    netlib.wait_for(is_read, netlib.PATIENCE_S, "the free huge pages are looked at")
+    return opened[0]
+
+
+def start_while_others_take_all_but(pages, directory):
+    """Its first look at the free pages is a pipe, which tells of many when they are gone. DPDK
+    counts on each memory node, where those that others have reserved count as free."""
+    fifo, left, rundir = directory / "free", directory / "left", directory / "run"
+    rundir.mkdir()
+    os.mkfifo(fifo)
+    left.write_text(f"{pages}\n")
+    mounts = [f"mount --bind {fifo} {FREE}", *(f"mount --bind {left} {path}" for path in ON_NODES)]
+    command = [nodes.binary("dataplane"), "--rundir", rundir, "--addr", "10.77.0.1/16",
+               "--udp-port", 7400, "--store", 16, "--port", "ring:r", "--log-level", "info"]
+    child = subprocess.Popen(
+        ["unshare", "--mount", "sh", "-c", "; ".join([*mounts, 'exec "$@"']), "sh",
+         *map(str, command)], stderr=subprocess.PIPE, text=True)
+    try:
+        told = open_when_read(fifo)
+        subprocess.run(["nsenter", "--mount", "--target", str(child.pid), "umount", "--lazy", FREE],
+                       check=True)
+        try:
+            leave_free(pages)
+        finally:
+            os.write(told, b"100000\n")
+            os.close(told)
+        netlib.wait_for(lambda: child.poll() is not None or
+                        nodes.is_listening(rundir / "dataplane.sock", "self"),
+                        netlib.PATIENCE_S, "the dataplane listens")
+    finally:
+        child.terminate()
+        errors = child.communicate()[1]
+    assert "starting over in ordinary ones" in errors, f"{pages} left: {errors}"
+    assert "ready on" in errors, f"{pages} left: {errors}"
+
+
+def ordinary_pages_do_where_others_take_the_huge_ones_first():
+    """Between our look at them and DPDK's, which says one thing when few are left, and another when
+    there are none."""
+    netlib.need_daemons()
+    for pages in (0, 1):
+        with huge_pages(), netlib.scratch() as directory:
+            start_while_others_take_all_but(pages, directory)
+
+
 netlib.run(dataplane_that_cannot_start, control_that_cannot_start, command_without_a_node,
-           unknown_objects_and_a_full_store, ordinary_pages_do_where_huge_ones_are_missing)
+           unknown_objects_and_a_full_store, ordinary_pages_do_where_huge_ones_are_missing,
+           ordinary_pages_do_where_others_take_the_huge_ones_first)

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Two nodes joined by shared memory, without any network device: over memif; over vhost and
-virtio, whose drivers report the link, interrupt, and take several queues, as cards do."""
+virtio, whose drivers report the link, interrupt, and take several queues, as cards do; over a
+device whose driver does not interrupt, and says so late."""
 
 import os
 import subprocess
@@ -117,4 +118,18 @@ def objects_cross_virtio():
         return f"{rate}, idle {naps[0]:.0f} and {naps[1]:.0f} sleeps/s"
 
 
-netlib.run(objects_cross_memif, objects_cross_virtio)
+def objects_cross_a_device_that_refuses_interrupts():
+    """DPDK's failsafe device does so at its start, where the program has no service core."""
+    netlib.need_daemons()
+    ports = ["memif:0,role=server,socket=DIR/memif.sock",
+             "vdev:net_failsafe0,dev(net_memif0,role=client,socket=DIR/memif.sock,"
+             "socket-abstract=no)"]
+    with netlib.scratch() as directory, \
+            Pair(directory, ports, "--mtu", 1400, "--log-level", "debug") as pair:
+        if "Failed to install Rx interrupts" not in pair.log(1):
+            raise netlib.Skip("this DPDK's failsafe device has interrupts")
+        return pair.cross()
+
+
+netlib.run(objects_cross_memif, objects_cross_virtio,
+           objects_cross_a_device_that_refuses_interrupts)
