@@ -22,18 +22,9 @@ const char *objects_name(struct control *c, uint32_t slot)
 static struct object_slot *objects_write(struct control *c, uint32_t slot)
 {
 	struct object_slot *s = &c->table->slot[slot];
-	uint32_t sequence = atomic_load_explicit(&s->sequence, memory_order_relaxed);
 
-	atomic_store_explicit(&s->sequence, sequence | 1, memory_order_relaxed);
-	atomic_thread_fence(memory_order_release);
+	sequence_write(&s->sequence);
 	return s;
-}
-
-static void objects_written(struct object_slot *s)
-{
-	uint32_t sequence = atomic_load_explicit(&s->sequence, memory_order_relaxed);
-
-	atomic_store_explicit(&s->sequence, (sequence | 1) + 1, memory_order_release);
 }
 
 void objects_set_state(struct control *c, uint32_t slot, enum object_state state)
@@ -41,7 +32,7 @@ void objects_set_state(struct control *c, uint32_t slot, enum object_state state
 	struct object_slot *s = objects_write(c, slot);
 
 	s->state = (uint16_t)state;
-	objects_written(s);
+	sequence_written(&s->sequence);
 }
 
 uint32_t objects_find(struct control *c, const struct object_id *id)
@@ -265,7 +256,7 @@ static void objects_fill(struct control *c, uint32_t slot, const struct object_i
 	s->chunk_bytes = chunk_bytes;
 	s->creator = 0;
 	atomic_store_explicit(&s->watermark, 0, memory_order_relaxed);
-	objects_written(s);
+	sequence_written(&s->sequence);
 }
 
 int objects_insert(struct control *c, const struct object_id *id, const char *name, uint64_t size,
@@ -316,7 +307,7 @@ void objects_seal(struct control *c, uint32_t slot, bool primary)
 	s->state = OBJECT_SEALED;
 	s->flags = primary ? OBJECT_FLAG_PRIMARY : 0;
 	atomic_store_explicit(&s->watermark, s->size, memory_order_release);
-	objects_written(s);
+	sequence_written(&s->sequence);
 	if (primary && o->stage && o->stage->bitmap == 0)
 		plan_advance(c, o->stage, s->size);
 	if (!primary)
@@ -332,7 +323,7 @@ void objects_appoint(struct control *c, uint32_t slot)
 	struct object_slot *s = objects_write(c, slot);
 
 	s->flags |= OBJECT_FLAG_PRIMARY;
-	objects_written(s);
+	sequence_written(&s->sequence);
 	list_remove(&objects_at(c, slot)->link);
 	c->counters.appointed++;
 	objects_announce(c, slot); /* a small one goes back into the directory */
@@ -376,7 +367,7 @@ static void objects_kill_as(struct control *c, uint32_t slot, uint16_t flag, int
 	struct object_slot *s = objects_write(c, slot);
 
 	s->flags |= flag;
-	objects_written(s);
+	sequence_written(&s->sequence);
 	waits_fail_object(c, objects_at(c, slot), status, why);
 	objects_kill(c, slot, why);
 }

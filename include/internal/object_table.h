@@ -18,8 +18,8 @@
 #ifndef SARISSA_INTERNAL_OBJECT_TABLE_H
 #define SARISSA_INTERNAL_OBJECT_TABLE_H
 
-#include <stdatomic.h>
 #include "internal/ids.h"
+#include "internal/sequence.h"
 
 #define OBJECT_TABLE_MAGIC 0x324c425453524153ull /* "SARSTBL2" */
 
@@ -129,7 +129,7 @@ static inline bool object_slot_read(const struct object_table *t, uint32_t i,
 {
 	const struct object_slot *s = &t->slot[i];
 	for (int tries = 0; tries < 64; tries++) {
-		uint32_t before = atomic_load_explicit(&s->sequence, memory_order_acquire);
+		uint32_t before = sequence_read(&s->sequence);
 		if (before & 1)
 			continue;
 		out->state = s->state;
@@ -142,8 +142,7 @@ static inline bool object_slot_read(const struct object_table *t, uint32_t i,
 		atomic_store_explicit(&out->watermark,
 				      atomic_load_explicit(&s->watermark, memory_order_acquire),
 				      memory_order_relaxed);
-		atomic_thread_fence(memory_order_acquire);
-		if (atomic_load_explicit(&s->sequence, memory_order_relaxed) == before)
+		if (sequence_whole(&s->sequence, before))
 			return true;
 	}
 	return false;
