@@ -66,13 +66,10 @@ static void conn_reset(struct engine *e, struct conn *c)
 
 struct conn *conn_alloc(struct engine *e, const struct net_addr *addr)
 {
-	struct conn *c = NULL;
-
-	for (uint32_t k = 0; k < e->config.conns_max && c == NULL; k++)
-		if (e->conns[k].state == CONN_FREE)
-			c = &e->conns[k];
-	if (c == NULL)
+	if (list_empty(&e->free_conns))
 		return NULL;
+	struct conn *c = list_entry(e->free_conns.prev, struct conn, ready);
+	list_remove(&c->ready);
 	conn_reset(e, c);
 	c->generation = handle_next_generation(c->generation);
 	c->handle = handle_make(c->index, c->generation);
@@ -126,8 +123,9 @@ void conn_close(struct engine *e, struct conn *c, enum reason why)
 	if (c->state == CONN_UP)
 		e->count->conns_closed++;
 	wheel_disarm(e, c);
-	list_remove(&c->ready);
 	list_remove(&c->by_addr);
+	list_remove(&c->ready);
+	list_append(&e->free_conns, &c->ready);
 	c->state = CONN_FREE;
 	c->handle = 0;
 	e->conns_used--;

@@ -119,6 +119,7 @@ struct engine *engine_init(void *memory, const struct engine_config *config, uin
 	engine_layout(e, &v);
 	list_init(&e->ready);
 	list_init(&e->free_msgs);
+	list_init(&e->free_conns);
 	list_init(&e->sweeps);
 	e->kernels = kernel_level_best();
 	for (uint32_t k = 0; k <= e->addr_mask; k++)
@@ -127,8 +128,10 @@ struct engine *engine_init(void *memory, const struct engine_config *config, uin
 		list_append(&e->free_msgs, &e->msgs[k].link);
 	for (uint32_t k = 0; k < config->msg_rx_slots; k++)
 		e->rx_free[e->rx_free_count++] = config->msg_rx_slots - 1 - k;
-	for (uint32_t k = 0; k < config->conns_max; k++)
+	for (uint32_t k = config->conns_max; k-- > 0;) {
 		e->conns[k].generation = (uint16_t)(cookie_random(e, k) | 1);
+		list_append(&e->free_conns, &e->conns[k].ready);
+	}
 	wheel_init(&e->wheel, now_ns);
 	return e;
 }

@@ -192,7 +192,7 @@ struct conn {
 	uint16_t peer_workers;
 	uint16_t peer_mtu;
 	uint16_t window_pkts; /* in flight: the smaller of both ends' windows */
-	struct list ready;    /* on engine.ready: may have something to send */
+	struct list ready;    /* on engine.ready: may have something to send; or on free_conns */
 	struct list timer;    /* on a slot of the wheel */
 	struct list by_addr;  /* on a bucket of engine.by_addr */
 	uint64_t wheel_ns;    /* when the wheel will wake it */
@@ -332,6 +332,7 @@ struct engine {
 	struct in_edge *in_edges;
 	struct msg_out *msgs;
 	struct list free_msgs;
+	struct list free_conns; /* by ready; the one freed last is at the end, its memory is warm */
 	struct list ready;
 	struct list *by_addr; /* hash buckets: conns_max rounded up to a power of two */
 	uint32_t addr_mask;
