@@ -20,6 +20,7 @@ enum cli_exit {
 enum {
 	CLI_OPTION_TIMEOUT = 1,
 	CLI_OPTION_COUNTERS = 2,
+	CLI_OPTION_OVER = 8,
 	CLI_OPTION_REDUCE = 4, /* --op, --dtype, --num, --spread, --wait */
 };
 
@@ -28,6 +29,7 @@ struct cli_args {
 	bool json;
 	bool counters;
 	int64_t timeout_ns; /* SAR_FOREVER without --timeout */
+	int64_t over_ns;    /* 0 without --over */
 	sar_reduction reduction;
 	bool wait;
 	char **names; /* what is not an option */
@@ -48,6 +50,7 @@ int rm_run(const struct cli_args *args);
 int ls_run(const struct cli_args *args);
 int stat_run(const struct cli_args *args);
 int status_run(const struct cli_args *args);
+int peers_run(const struct cli_args *args);
 int doctor_run(const struct cli_args *args);
 
 /* Prints "sarissa: ..." as one line on stderr and returns the exit status that goes with error

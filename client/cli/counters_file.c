@@ -27,8 +27,7 @@ static int counters_file_load(int fd, struct counters_file_view *out)
 	return 0;
 }
 
-/* A file beside the socket; its name goes to path. Returns a descriptor or -errno. */
-static int counters_file_open(const char *socket, const char *name, char path[4096])
+int counters_file_open(const char *socket, const char *name, char path[4096])
 {
 	const char *slash = strrchr(socket, '/');
 	int directory = slash ? (int)(slash - socket + 1) : 0;

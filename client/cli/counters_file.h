@@ -17,6 +17,9 @@ struct counters_file_view {
 	struct counters worker[WORKERS_MAX];
 };
 
+/* A file beside the socket; its name goes to path. Returns a descriptor or -errno. */
+int counters_file_open(const char *socket, const char *name, char path[4096]);
+
 /* Reads the file that belongs to the node with this socket. 0; -ENOENT and other -errno; -EPROTO
  * when it is of another version. path is set in any case. */
 int counters_file_read(const char *socket, struct counters_file_view *out);

@@ -44,6 +44,8 @@ void doctor_check_node(struct doctor *d);
 void doctor_check_processes(struct doctor *d);
 /* doctor_counters.c: of the dataplane */
 void doctor_check_counters(struct doctor *d);
+/* doctor_paths.c */
+void doctor_check_paths(struct doctor *d);
 /* doctor_control.c */
 void doctor_check_control(struct doctor *d);
 /* doctor_host.c: this machine, with or without a node */

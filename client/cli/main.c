@@ -23,17 +23,27 @@ static const struct cli_command main_commands[] = {
 	{"stat", "NAME", "show what is known of an object, and who holds it", 0, 1, 1, stat_run},
 	{"status", "[--counters]", "show the nodes, and the counters of this one",
 	 CLI_OPTION_COUNTERS, 0, 0, status_run},
+	{"peers", "[--over S]",
+	 "show the connections to other nodes, how fast and how good they are", CLI_OPTION_OVER, 0,
+	 0, peers_run},
 	{"doctor", "", "check this machine and its node, and say what to do", 0, 0, 0, doctor_run},
 };
 enum { MAIN_COMMANDS = sizeof(main_commands) / sizeof(main_commands[0]) };
 
 static const struct option main_options[] = {
-	{"json", no_argument, NULL, 'j'},	   {"help", no_argument, NULL, 'h'},
-	{"socket", required_argument, NULL, 's'},  {"version", no_argument, NULL, 'V'},
-	{"timeout", required_argument, NULL, 't'}, {"counters", no_argument, NULL, 'c'},
-	{"op", required_argument, NULL, 'o'},	   {"dtype", required_argument, NULL, 'd'},
-	{"num", required_argument, NULL, 'n'},	   {"spread", no_argument, NULL, 'S'},
-	{"wait", no_argument, NULL, 'w'},	   {NULL, 0, NULL, 0},
+	{"json", no_argument, NULL, 'j'},
+	{"help", no_argument, NULL, 'h'},
+	{"socket", required_argument, NULL, 's'},
+	{"version", no_argument, NULL, 'V'},
+	{"timeout", required_argument, NULL, 't'},
+	{"counters", no_argument, NULL, 'c'},
+	{"over", required_argument, NULL, 'O'},
+	{"op", required_argument, NULL, 'o'},
+	{"dtype", required_argument, NULL, 'd'},
+	{"num", required_argument, NULL, 'n'},
+	{"spread", no_argument, NULL, 'S'},
+	{"wait", no_argument, NULL, 'w'},
+	{NULL, 0, NULL, 0},
 };
 
 static void main_help(void)
@@ -72,6 +82,9 @@ static void main_command_help(const struct cli_command *command)
 		       "limit\n");
 	if (command->options & CLI_OPTION_COUNTERS)
 		printf("  --counters     also what the dataplane counted, running or not\n");
+	if (command->options & CLI_OPTION_OVER)
+		printf("  --over S       what happens within the next S seconds; without: since each "
+		       "connection began\n");
 	printf("  --json         one JSON object per line: sizes in bytes, times in ns\n"
 	       "  --socket PATH  the node's socket\n");
 }
@@ -82,15 +95,18 @@ static int main_usage(const char *what, const char *which)
 	return CLI_USAGE;
 }
 
-/* Seconds with decimals into ns. */
-static bool main_seconds(const char *text, int64_t *out)
+/* Seconds with decimals into ns. -1, or the exit status to end with. */
+static int main_seconds(const char *option, bool allowed, int64_t *out)
 {
-	char *end;
-	double seconds = strtod(text, &end);
-	if (end == text || *end != '\0' || !(seconds >= 0) || seconds > 9e9)
-		return false;
-	*out = (int64_t)(seconds * 1e9 + 0.5);
-	return true;
+	char *end, what[64];
+	double seconds = strtod(optarg, &end);
+	bool good = end != optarg && *end == '\0' && seconds >= 0 && seconds <= 9e9;
+	*out = good ? (int64_t)(seconds * 1e9 + 0.5) : 0;
+	if (allowed && good)
+		return -1;
+	snprintf(what, sizeof(what), allowed ? "%s takes seconds, not " : "%s has no meaning here",
+		 option);
+	return main_usage(what, allowed ? optarg : "");
 }
 
 /* The same of those that only reduce takes. */
@@ -146,11 +162,9 @@ static int main_option(int option, unsigned allowed, const struct cli_command *c
 		printf("sarissa %s\n", sar_version());
 		return cli_flush();
 	case 't':
-		if (!(allowed & CLI_OPTION_TIMEOUT))
-			return main_usage("--timeout has no meaning here", "");
-		if (!main_seconds(optarg, &args->timeout_ns))
-			return main_usage("--timeout takes seconds, not ", optarg);
-		return -1;
+		return main_seconds("--timeout", allowed & CLI_OPTION_TIMEOUT, &args->timeout_ns);
+	case 'O':
+		return main_seconds("--over", allowed & CLI_OPTION_OVER, &args->over_ns);
 	case 'c':
 		if (!(allowed & CLI_OPTION_COUNTERS))
 			return main_usage("--counters has no meaning here", "");

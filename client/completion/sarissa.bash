@@ -19,7 +19,7 @@ _sarissa()
 		--socket)
 			socket=(--socket "${COMP_WORDS[++i]}")
 			;;
-		--timeout | --op | --dtype | --num)
+		--timeout | --over | --op | --dtype | --num)
 			((++i))
 			;;
 		-?*) ;;
@@ -35,7 +35,7 @@ _sarissa()
 	COMPREPLY=()
 	if [ "$before" = --socket ]; then
 		COMPREPLY=($(compgen -f -- "$current"))
-	elif [ "$before" = --timeout ] || [ "$before" = --num ]; then
+	elif [ "$before" = --timeout ] || [ "$before" = --over ] || [ "$before" = --num ]; then
 		return
 	elif [ "$before" = --op ]; then
 		COMPREPLY=($(compgen -W "sum prod min max avg" -- "$current"))
@@ -46,10 +46,11 @@ _sarissa()
 		[ "$command" != get ] || options+=" --timeout"
 		[ "$command" != reduce ] || options+=" --op --dtype --num --spread --wait --timeout"
 		[ "$command" != status ] || options+=" --counters"
+		[ "$command" != peers ] || options+=" --over"
 		[ -n "$command" ] || options+=" --version"
 		COMPREPLY=($(compgen -W "$options" -- "$current"))
 	elif [ -z "$command" ]; then
-		COMPREPLY=($(compgen -W "put get reduce rm ls stat status doctor" -- "$current"))
+		COMPREPLY=($(compgen -W "put get reduce rm ls stat status peers doctor" -- "$current"))
 	else
 		case $command:$place in
 		get:0 | stat:0 | rm:* | reduce:[1-9]*)

@@ -37,6 +37,11 @@ struct conn *conn_by_addr(struct engine *e, const struct net_addr *addr)
 	return NULL;
 }
 
+static void conn_tell_soon(const struct engine *e, struct conn *c)
+{
+	c->tell_ns = e->config.peers != NULL ? 0 : NEVER;
+}
+
 /* Clears everything but what lives as long as the engine: index, generation and the rings. */
 static void conn_reset(struct engine *e, struct conn *c)
 {
@@ -62,6 +67,7 @@ static void conn_reset(struct engine *e, struct conn *c)
 		list_init(links[k]);
 	c->wheel_ns = c->ack_deadline_ns = c->loss_deadline_ns = c->mtu_next_ns = NEVER;
 	c->hello_ns = NEVER;
+	conn_tell_soon(e, c);
 }
 
 struct conn *conn_alloc(struct engine *e, const struct net_addr *addr)
@@ -108,6 +114,7 @@ void conn_established(struct engine *e, struct conn *c)
 	c->hello_ns = NEVER;
 	c->hello_due = false;
 	c->opened_ns = c->last_rx_ns = e->now_ns;
+	conn_tell_soon(e, c);
 	path_mtu_start(e, c);
 	e->count->conns_opened++;
 	conn_event(e, c, EVENT_PEER_UP);
@@ -126,6 +133,7 @@ void conn_close(struct engine *e, struct conn *c, enum reason why)
 	list_remove(&c->by_addr);
 	list_remove(&c->ready);
 	list_append(&e->free_conns, &c->ready);
+	peer_forget(e, c);
 	c->state = CONN_FREE;
 	c->handle = 0;
 	e->conns_used--;
@@ -248,7 +256,9 @@ void conn_arm(struct engine *e, struct conn *c)
 	}
 	if (next - c->wheel_ns < NEVER / 2 && next - c->wheel_ns > CONN_EARLY_MAX_NS)
 		wheel_disarm(e, c); /* far too early: not worth the turn */
-	wheel_arm(e, c, next);
+	if (e->now_ns >= c->tell_ns)
+		peer_tell(e, c);
+	wheel_arm(e, c, state_min(next, peer_tell_due_ns(c)));
 }
 
 void conn_timers(struct engine *e, struct conn *c)

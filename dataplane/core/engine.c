@@ -251,10 +251,20 @@ static unsigned engine_replies(struct engine *e, struct packet_out *out, unsigne
 	return n;
 }
 
+static uint64_t engine_sent_bytes(const struct packet_out *out, unsigned count)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned k = 0; k < count; k++)
+		bytes += out[k].head_length + (uint64_t)out[k].payload_length;
+	return bytes;
+}
+
 static unsigned engine_fill(struct engine *e, struct packet_out *out, unsigned count)
 {
 	unsigned n = engine_replies(e, out, count);
 
+	e->count->tx_bytes += engine_sent_bytes(out, n);
 	while (n < count && !list_empty(&e->ready)) {
 		struct conn *c = list_entry(e->ready.next, struct conn, ready);
 		unsigned want = count - n < ENGINE_QUANTUM ? count - n : ENGINE_QUANTUM;
@@ -263,18 +273,18 @@ static unsigned engine_fill(struct engine *e, struct packet_out *out, unsigned c
 		list_remove(&c->ready);
 		c->pace_blocked = false;
 		got = transmit_conn(e, c, out + n, want);
+		uint64_t bytes = engine_sent_bytes(out + n, got);
+		e->count->tx_bytes += bytes;
 		n += got;
 		if (c->state == CONN_FREE)
 			continue;
+		c->tally.tx_bytes += bytes;
 		if (got == want && c->state == CONN_UP)
 			conn_wake(e, c); /* behind the others */
 		else
 			conn_arm(e, c);
 	}
-	for (unsigned k = 0; k < n; k++) {
-		e->count->tx_bytes += out[k].head_length + (uint64_t)out[k].payload_length;
-		e->count->tx_pkts++;
-	}
+	e->count->tx_pkts += n;
 	return n;
 }
 

@@ -23,6 +23,7 @@
 #include <stddef.h>
 #include "internal/counters.h"
 #include "internal/object_table.h"
+#include "internal/peer_counters.h"
 #include "internal/record.h"
 
 struct engine;
@@ -68,6 +69,7 @@ struct engine_config {
 	uint8_t *msg_rx; /* receive message area: msg_rx_slots slots of MSG_SLOT_BYTES */
 	uint32_t msg_rx_slots;
 	struct counters *counters; /* where to count; never NULL */
+	struct peer_block *peers;  /* conns_max of them, where connections are told; or NULL */
 
 	uint64_t (*cycles)(void); /* for stage accounting in benchmarks; NULL: no accounting */
 };

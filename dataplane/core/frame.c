@@ -187,6 +187,8 @@ static void frame_heard(struct engine *e, struct conn *c, const struct packet_in
 {
 	c->last_rx_ns = e->now_ns;
 	c->silent = false;
+	c->tally.rx_pkts++;
+	c->tally.rx_bytes += p->length;
 	if (p->ecn == ENGINE_ECN_CE) {
 		e->count->rx_ecn_ce++;
 		c->rx_ce++;

@@ -117,8 +117,10 @@ enum verdict out_edge_granted(struct engine *e, struct conn *c, uint32_t stream,
 	}
 	if (chunks > o->credit) { /* an older grant may arrive late: it says nothing new */
 		o->credit = chunks;
-		if (o->since_ns != 0)
+		if (o->since_ns != 0) {
 			e->count->wait_credit_ns += e->now_ns - o->since_ns;
+			c->tally.wait_credit_ns += e->now_ns - o->since_ns;
+		}
 		o->since_ns = 0;
 		out_edge_activate(e, o);
 	}

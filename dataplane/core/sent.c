@@ -144,6 +144,7 @@ void sent_lose(struct engine *e, struct conn *c, uint64_t pn)
 		c->ping_due = true;
 		break;
 	}
+	c->tally.lost_pkts++;
 	congestion_lost(c);
 	conn_wake(e, c);
 }
@@ -230,6 +231,7 @@ static void sent_ack_word(struct engine *e, struct conn *c, uint64_t base, uint6
 		late &= late - 1;
 		sent_clear(c->late, slot);
 		e->count->lost_spurious++;
+		c->tally.lost_spurious++;
 		loss_spurious(c);
 		if (s->state == SENT_LOST) {
 			s->state = SENT_ACKED;

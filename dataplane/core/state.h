@@ -197,6 +197,14 @@ struct conn {
 	struct list by_addr;  /* on a bucket of engine.by_addr */
 	uint64_t wheel_ns;    /* when the wheel will wake it */
 
+	/* for others to read: peer.c */
+	struct peer_counters tally;
+	uint64_t tell_ns;		  /* when it is due to be told; NEVER: nobody reads */
+	uint64_t told_bytes;		  /* sent and received until it was told last */
+	uint64_t sample_ns, sample_bytes; /* of the rates: when, and what had got through */
+	uint64_t best_bytes_per_s;
+	uint64_t path_bytes_per_s, path_stamp_ns;
+
 	/* receiving packets */
 	uint64_t rx_largest; /* highest packet number seen; valid when rx_any */
 	uint64_t rx_largest_ns;

@@ -180,8 +180,10 @@ static bool transmit_allowed(struct engine *e, struct conn *c)
 {
 	bool allowed = congestion_allows(e, c, e->config.mtu);
 
-	if (allowed && c->held_ns != 0)
+	if (allowed && c->held_ns != 0) {
 		e->count->wait_path_ns += e->now_ns - c->held_ns;
+		c->tally.wait_path_ns += e->now_ns - c->held_ns;
+	}
 	if (allowed || c->held_ns == 0)
 		c->held_ns = allowed ? 0 : e->now_ns;
 	return allowed;

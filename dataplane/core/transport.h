@@ -142,6 +142,17 @@ void frame_packet(struct engine *e, const struct packet_in *p);
 struct conn *frame_chunk_conn(struct engine *e, const struct packet_in *p);
 void frame_chunk(struct engine *e, struct conn *c, const struct packet_in *p, uint64_t pn);
 
+/* peer.c: what others may read of a connection, where config.peers has room for that */
+/* Writes all of it. */
+void peer_tell(struct engine *e, struct conn *c);
+/* When that is due; small news can wait for the next occasion. */
+static inline uint64_t peer_tell_due_ns(const struct conn *c)
+{
+	return c->tally.tx_bytes + c->tally.rx_bytes - c->told_bytes > 65536 ? c->tell_ns : NEVER;
+}
+/* It has ended. */
+void peer_forget(const struct engine *e, const struct conn *c);
+
 /* transmit.c */
 unsigned transmit_conn(struct engine *e, struct conn *c, struct packet_out *out, unsigned count);
 

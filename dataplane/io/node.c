@@ -92,7 +92,7 @@ static int node_make_worker(struct node *n, unsigned i)
 		.prefault = &n->prefault,
 		.busy_poll = n->options->busy_poll,
 		.handover = rte_ring_create(name, WORKER_HANDOVER, SOCKET_ID_ANY, RING_F_SC_DEQ),
-		.counters = shm_counters(n->counters, i),
+		.counters = shm_file_worker(n->counters, i),
 		.scratch = malloc(ETHER_FRAME_MAX),
 	};
 	for (unsigned q = i; q < n->port.queues; q += w->workers)
@@ -106,7 +106,10 @@ static int node_make_worker(struct node *n, unsigned i)
 static int node_make_workers(struct node *n)
 {
 	unsigned count = n->options->workers;
-	int error = shm_counters_create(n->options->rundir, count, 0, &n->counters);
+	int error = shm_counters_create(n->options->rundir, count, &n->counters);
+	if (!error)
+		error = shm_peers_create(n->options->rundir, count, n->options->peers_max,
+					 &n->peers);
 	if (!error)
 		error = node_eventfd(&n->control_wake);
 	if (!error)

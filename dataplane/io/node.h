@@ -17,7 +17,7 @@ struct node {
 	const struct options *options;
 	struct port port;
 	struct worker *worker; /* by index */
-	struct counters_file *counters;
+	struct counters_file *counters, *peers;
 	struct netlink *netlink; /* NULL where we resolve neighbours ourselves */
 	struct capture *capture; /* NULL: off */
 	struct prefault prefault;

@@ -155,6 +155,7 @@ static void session_config(struct node *n, unsigned w, struct engine_config *c)
 	c->msg_rx = n->ipc.base + h->msg_rx_offset;
 	c->msg_rx_slots = w == 0 ? MSG_SLOTS : 0;
 	c->counters = n->worker[w].counters;
+	c->peers = shm_file_worker(n->peers, w);
 }
 
 static int session_engine(struct node *n, unsigned w)
@@ -166,6 +167,7 @@ static int session_engine(struct node *n, unsigned w)
 	n->engine_bytes = engine_bytes(&c);
 	if (n->engine_bytes == 0)
 		return -EINVAL;
+	memset(c.peers, 0, c.conns_max * sizeof(*c.peers)); /* of the session before */
 	/* the windows of a connection that never was cost no memory */
 	void *memory = mmap(NULL, n->engine_bytes, PROT_READ | PROT_WRITE,
 			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

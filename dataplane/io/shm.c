@@ -154,40 +154,59 @@ void shm_release(struct shm *s)
 	*s = (struct shm){.fd = -1};
 }
 
-/* A new file under the old name: readers that still map the old one keep a whole one. */
-int shm_counters_create(const char *rundir, unsigned workers, uint64_t incarnation,
-			struct counters_file **out)
+/* A new file under the old name: readers that still map the old one keep a whole one. All of it is
+ * allotted at once: a worker that writes must not meet a full file system. */
+static int shm_file_create(const char *rundir, const char *name, struct counters_file header,
+			   struct counters_file **out)
 {
 	char path[128], final[128];
 	struct timespec now;
-	uint64_t stride = round_up(sizeof(struct counters), 64);
-	uint64_t bytes = sizeof(struct counters_file) + workers * stride;
-	snprintf(path, sizeof(path), "%s/counters.new", rundir);
-	snprintf(final, sizeof(final), "%s/counters", rundir);
+	uint64_t bytes = sizeof(header) + header.workers * header.stride;
+	snprintf(path, sizeof(path), "%s/%s.new", rundir, name);
+	snprintf(final, sizeof(final), "%s/%s", rundir, name);
 	unlink(path);
 	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
 	if (fd < 0)
 		return -errno;
 	struct counters_file *f = MAP_FAILED;
-	if (ftruncate(fd, (off_t)bytes) == 0)
+	int error = -posix_fallocate(fd, 0, (off_t)bytes);
+	if (!error) {
 		f = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	int error = f == MAP_FAILED ? -errno : 0;
+		error = f == MAP_FAILED ? -errno : 0;
+	}
 	close(fd);
 	if (error)
 		return error;
 	clock_gettime(CLOCK_REALTIME, &now);
-	*f = (struct counters_file){
-		.magic = COUNTERS_FILE_MAGIC,
-		.workers = workers,
-		.counters = COUNTERS_COUNT,
-		.stride = stride,
-		.incarnation = incarnation,
-		.pid = getpid(),
-		.started_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec,
-		.version = SARISSA_VERSION,
-	};
+	header.pid = getpid();
+	header.started_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	strcpy(header.version, SARISSA_VERSION);
+	*f = header;
 	if (rename(path, final) < 0)
 		return -errno;
 	*out = f;
 	return 0;
+}
+
+int shm_counters_create(const char *rundir, unsigned workers, struct counters_file **out)
+{
+	const struct counters_file header = {
+		.magic = COUNTERS_FILE_MAGIC,
+		.workers = workers,
+		.counters = COUNTERS_COUNT,
+		.stride = round_up(sizeof(struct counters), 64),
+	};
+	return shm_file_create(rundir, "counters", header, out);
+}
+
+int shm_peers_create(const char *rundir, unsigned workers, unsigned conns_max,
+		     struct counters_file **out)
+{
+	const struct counters_file header = {
+		.magic = PEERS_FILE_MAGIC,
+		.workers = workers,
+		.counters = PEER_VALUES_COUNT,
+		.stride = conns_max * sizeof(struct peer_block),
+	};
+	return shm_file_create(rundir, "peers", header, out);
 }

@@ -12,6 +12,7 @@
 #include "internal/counters.h"
 #include "internal/ipc.h"
 #include "internal/object_table.h"
+#include "internal/peer_counters.h"
 
 struct shm {
 	int fd; /* -1: none */
@@ -49,12 +50,15 @@ static inline struct ipc_header *shm_ipc(const struct shm *ipc)
 
 /* Creates RUNDIR/counters (replacing an earlier one) with a zero block for each worker. The
  * mapping stays until the process ends. Returns 0 or -errno. */
-int shm_counters_create(const char *rundir, unsigned workers, uint64_t incarnation,
-			struct counters_file **out);
+int shm_counters_create(const char *rundir, unsigned workers, struct counters_file **out);
+/* The same for RUNDIR/peers: conns_max empty places for each worker. */
+int shm_peers_create(const char *rundir, unsigned workers, unsigned conns_max,
+		     struct counters_file **out);
 
-static inline struct counters *shm_counters(struct counters_file *f, unsigned worker)
+/* What belongs to a worker: its struct counters, or the first of its peer_blocks. */
+static inline void *shm_file_worker(struct counters_file *f, unsigned worker)
 {
-	return (struct counters *)((uint8_t *)f + sizeof(*f) + worker * f->stride);
+	return (uint8_t *)f + sizeof(*f) + worker * f->stride;
 }
 
 #endif

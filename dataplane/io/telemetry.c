@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "telemetry.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,6 +66,63 @@ static int telemetry_workers(const char *command, const char *params, struct rte
 	return 0;
 }
 
+/* params: "A" or "A,B"; what is not there is 0. */
+static bool telemetry_two(const char *params, unsigned long out[2])
+{
+	char *end = NULL;
+	out[0] = out[1] = 0;
+	if (!params || !*params)
+		return true;
+	out[0] = strtoul(params, &end, 10);
+	if (*end == ',')
+		out[1] = strtoul(end + 1, &end, 10);
+	return *end == '\0';
+}
+
+/* The worker and a place of its table of connections that the parameters name; NULL: no such. */
+static const struct peer_block *telemetry_place(const char *params, unsigned long at[2])
+{
+	const struct node *n = telemetry_node;
+	if (!telemetry_two(params, at) || at[0] >= n->options->workers ||
+	    at[1] >= n->options->peers_max)
+		return NULL;
+	return (const struct peer_block *)shm_file_worker(n->peers, (unsigned)at[0]) + at[1];
+}
+
+static int telemetry_peers(const char *command, const char *params, struct rte_tel_data *d)
+{
+	unsigned long at[2];
+	const struct peer_block *b = telemetry_place(params, at);
+	struct peer_block one;
+	if (!b)
+		return -EINVAL;
+	rte_tel_data_start_array(d, RTE_TEL_INT_VAL);
+	for (; at[1] < telemetry_node->options->peers_max; at[1]++, b++)
+		if (peer_block_read(b, &one) && rte_tel_data_add_array_int(d, (int)at[1]) < 0)
+			break; /* the next question begins there */
+	return 0;
+}
+
+static int telemetry_peer(const char *command, const char *params, struct rte_tel_data *d)
+{
+	unsigned long at[2];
+	const struct peer_block *b = telemetry_place(params, at);
+	struct peer_block one;
+	uint64_t value[PEER_VALUES_COUNT];
+	char ip[INET6_ADDRSTRLEN];
+	if (!b || !peer_block_read(b, &one))
+		return -EINVAL;
+	bool v4 = net_addr_is_v4(&one.addr);
+	inet_ntop(v4 ? AF_INET : AF_INET6, one.addr.ip + (v4 ? 12 : 0), ip, sizeof(ip));
+	memcpy(value, &one.values, sizeof(value));
+	rte_tel_data_start_dict(d);
+	rte_tel_data_add_dict_string(d, "ip", ip);
+	add_number(d, "port", one.addr.port);
+	for (unsigned i = 0; i < PEER_VALUES_COUNT; i++)
+		add_number(d, peer_values_info()[i].name, value[i]);
+	return 0;
+}
+
 void telemetry_register(const struct node *n)
 {
 	telemetry_node = n;
@@ -72,4 +130,9 @@ void telemetry_register(const struct node *n)
 				   "Counters of this node. Parameter: a worker, or none for all.");
 	rte_telemetry_register_cmd("/sarissa/workers", telemetry_workers,
 				   "What the workers do. No parameters.");
+	rte_telemetry_register_cmd("/sarissa/peers", telemetry_peers,
+				   "Places with a connection. Parameters: a worker, the first "
+				   "place to look at; or none.");
+	rte_telemetry_register_cmd("/sarissa/peer", telemetry_peer,
+				   "A connection. Parameters: a worker, its place.");
 }

@@ -18,6 +18,8 @@ CORE_CALL = re.compile(r"control_log\(c, CONTROL_LOG_(?:ERROR|WARNING)")
 CONVERSION = re.compile(r"%[-+ #0-9.*]*(?:ll|l|z|h)?[a-zA-Z]")
 USAGE = "see --help"  # of a wrong option: the line says all
 TABLES = (("include/internal/counters.h", "COUNTERS"),
+          ("include/internal/peer_counters.h", "PEER_COUNTERS"),
+          ("include/internal/peer_counters.h", "PEER_GAUGES"),
           ("include/internal/control_counters.h", "CONTROL_COUNTERS"),
           ("include/internal/control_counters.h", "CONTROL_GAUGES"))
 SHORT = 8  # parts of a line below this many letters say nothing

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "paths.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "counters_file.h"
+#include "text.h"
+
+static bool paths_valid(const struct counters_file *h, uint64_t bytes)
+{
+	return bytes >= sizeof(*h) && h->magic == PEERS_FILE_MAGIC && h->workers >= 1 &&
+	       h->workers <= WORKERS_MAX && h->counters == PEER_VALUES_COUNT &&
+	       h->stride % sizeof(struct peer_block) == 0 &&
+	       h->stride <= (bytes - sizeof(*h)) / h->workers;
+}
+
+static int paths_copy(const struct counters_file *h, struct paths *out)
+{
+	const struct peer_block *block = (const struct peer_block *)(h + 1);
+	size_t places = h->stride / sizeof(*block);
+	out->pid = h->pid;
+	out->row = calloc(h->workers * places + 1, sizeof(*out->row));
+	if (!out->row)
+		return -ENOMEM;
+	for (size_t i = 0; i < h->workers * places; i++) {
+		struct peer_block one;
+		if (!peer_block_read(&block[i], &one))
+			continue;
+		out->row[out->count++] = (struct path){.node = PATHS_NO_NODE,
+						       .worker = (uint32_t)(i / places),
+						       .conn = one.conn,
+						       .addr = one.addr,
+						       .values = one.values,
+						       .over_ns = one.values.gauges.age_ns};
+	}
+	return 0;
+}
+
+int paths_read(const char *socket, struct paths *out)
+{
+	struct stat s;
+	out->row = NULL;
+	out->count = 0;
+	int fd = counters_file_open(socket, "peers", out->file);
+	if (fd < 0)
+		return fd;
+	size_t bytes = fstat(fd, &s) == 0 ? (size_t)s.st_size : 0;
+	void *file = bytes > 0 ? mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0) : MAP_FAILED;
+	close(fd);
+	if (file == MAP_FAILED)
+		return -EPROTO;
+	int r = paths_valid(file, bytes) ? paths_copy(file, out) : -EPROTO;
+	munmap(file, bytes);
+	return r;
+}
+
+void paths_free(struct paths *p)
+{
+	free(p->row);
+	p->row = NULL;
+	p->count = 0;
+}
+
+static int paths_name_one(const sar_node *node, void *arg)
+{
+	struct paths *p = arg;
+	for (size_t i = 0; i < p->count; i++) {
+		struct path *one = &p->row[i];
+		if (memcmp(one->addr.ip, node->ip, sizeof(one->addr.ip)) == 0 &&
+		    one->addr.port >= node->port && one->addr.port < node->port + node->workers)
+			one->node = node->node;
+	}
+	return 0;
+}
+
+void paths_name(struct paths *p, const char *socket)
+{
+	sar *s;
+	if (sar_open(socket, &s) < 0)
+		return;
+	sar_nodes(s, paths_name_one, p);
+	sar_close(s);
+}
+
+static const struct path *paths_find(const struct paths *p, const struct path *as)
+{
+	for (size_t i = 0; i < p->count; i++)
+		if (p->row[i].worker == as->worker && p->row[i].conn == as->conn)
+			return &p->row[i];
+	return NULL;
+}
+
+void paths_since(struct paths *now, const struct paths *before)
+{
+	for (size_t i = 0; i < now->count; i++) {
+		struct path *one = &now->row[i];
+		const struct path *was = paths_find(before, one);
+		uint64_t value[PEER_COUNTERS_COUNT], old[PEER_COUNTERS_COUNT];
+		struct peer_gauges *g = &one->values.gauges;
+		if (!was || was->values.gauges.age_ns > g->age_ns)
+			continue;
+		memcpy(value, &one->values.counters, sizeof(value));
+		memcpy(old, &was->values.counters, sizeof(old));
+		for (unsigned k = 0; k < PEER_COUNTERS_COUNT; k++)
+			value[k] -= old[k];
+		memcpy(&one->values.counters, value, sizeof(value));
+		g->tx_pkts -= was->values.gauges.tx_pkts;
+		g->missing_pkts -= g->missing_pkts < was->values.gauges.missing_pkts
+					   ? g->missing_pkts
+					   : was->values.gauges.missing_pkts;
+		one->over_ns = g->told_ns - was->values.gauges.told_ns;
+	}
+}
+
+static int paths_compare(const void *a, const void *b)
+{
+	const struct path *l = a, *r = b;
+	int ip = memcmp(l->addr.ip, r->addr.ip, sizeof(l->addr.ip));
+	if (l->node != r->node)
+		return (l->node > r->node) - (l->node < r->node);
+	if (ip != 0)
+		return ip;
+	if (l->addr.port != r->addr.port)
+		return l->addr.port - r->addr.port;
+	return (l->worker > r->worker) - (l->worker < r->worker);
+}
+
+void paths_sort(struct paths *p)
+{
+	qsort(p->row, p->count, sizeof(*p->row), paths_compare);
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* sarissa peers: the connections to other nodes, how fast and how good they are. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include "cli.h"
+#include "json.h"
+#include "paths.h"
+#include "text.h"
+
+static int peers_read(const struct cli_args *args, struct paths *out)
+{
+	int r = paths_read(args->socket, out);
+	if (r == -EPROTO)
+		return cli_fail(r, "%s is of another version: use command and node of one version",
+				out->file);
+	if (r < 0)
+		return cli_fail(r, "cannot read %s: %s: start sarissa-dataplane", out->file,
+				strerror(-r));
+	return CLI_DONE;
+}
+
+/* What happened within --over, or since each connection began. */
+static int peers_look(const struct cli_args *args, struct paths *now)
+{
+	static struct paths before;
+	struct timespec pause = {.tv_sec = args->over_ns / 1000000000,
+				 .tv_nsec = args->over_ns % 1000000000};
+	if (args->over_ns == 0)
+		return peers_read(args, now);
+	int status = peers_read(args, &before);
+	if (status != CLI_DONE)
+		return status;
+	nanosleep(&pause, NULL);
+	status = peers_read(args, now);
+	if (status == CLI_DONE)
+		paths_since(now, &before);
+	paths_free(&before);
+	return status;
+}
+
+static void peers_json(const struct path *p, const char *note)
+{
+	const struct counter_info *info = peer_values_info();
+	uint64_t value[PEER_VALUES_COUNT];
+	char ip[TEXT_BYTES];
+	struct json j;
+	json_begin(&j, stdout);
+	if (p->node == PATHS_NO_NODE)
+		json_null(&j, "node");
+	else
+		json_signed(&j, "node", p->node);
+	json_string(&j, "ip", text_ip(ip, p->addr.ip));
+	json_unsigned(&j, "port", p->addr.port);
+	json_unsigned(&j, "worker", p->worker);
+	json_unsigned(&j, "over_ns", p->over_ns);
+	memcpy(value, &p->values, sizeof(value));
+	for (unsigned i = 0; i < PEER_VALUES_COUNT; i++)
+		json_unsigned(&j, info[i].name, value[i]);
+	if (*note)
+		json_string(&j, "note", note);
+	else
+		json_null(&j, "note");
+	json_end(&j);
+}
+
+static void peers_head(bool per_second)
+{
+	printf("%5s  %-24s  %6s  %9s  %9s  %9s  %11s  %11s  %11s  %6s  %6s  %s\n", "NODE",
+	       "ADDRESS", "WORKER", "RTT", "LEAST", "WINDOW", "PATH",
+	       per_second ? "SENDING" : "SENT", per_second ? "RECEIVING" : "RECEIVED", "LOST",
+	       "MISSED", "NOTE");
+}
+
+/* An amount, or what of it falls on a second. */
+static const char *peers_amount(char out[TEXT_BYTES], uint64_t bytes, uint64_t over_ns)
+{
+	char size[TEXT_BYTES];
+	if (over_ns == 0)
+		return text_size(out, bytes);
+	double second = (double)bytes * 1e9 / (double)over_ns;
+	snprintf(out, TEXT_BYTES, "%.20s/s", text_size(size, (uint64_t)second));
+	return out;
+}
+
+static void peers_line(const struct path *p, bool per_second, const char *note)
+{
+	const struct peer_counters *c = &p->values.counters;
+	const struct peer_gauges *g = &p->values.gauges;
+	uint64_t over_ns = per_second ? p->over_ns : 0;
+	char address[TEXT_BYTES], rtt[TEXT_BYTES], least[TEXT_BYTES], window[TEXT_BYTES],
+		path[TEXT_BYTES] = "-", sent[TEXT_BYTES], received[TEXT_BYTES],
+		node[TEXT_BYTES] = "-";
+	if (p->node != PATHS_NO_NODE)
+		snprintf(node, sizeof(node), "%lld", (long long)p->node);
+	if (g->path_bytes_per_s > 0)
+		peers_amount(path, g->path_bytes_per_s, 1000000000);
+	printf("%5s  %-24s  %6u  %9s  %9s  %9s  %11s  %11s  %11s  %5.1f%%  %5.1f%%%s%s\n", node,
+	       text_endpoint(address, p->addr.ip, p->addr.port), p->worker,
+	       text_duration(rtt, g->rtt_ns), text_duration(least, g->rtt_least_ns),
+	       text_size(window, g->window_bytes), path, peers_amount(sent, c->tx_bytes, over_ns),
+	       peers_amount(received, c->rx_bytes, over_ns), 100 * paths_lost(p),
+	       100 * paths_missed(p), *note ? "  " : "", note);
+}
+
+int peers_run(const struct cli_args *args)
+{
+	static struct paths p;
+	bool per_second = args->over_ns > 0;
+	int status = peers_look(args, &p);
+	if (status != CLI_DONE)
+		return status;
+	paths_name(&p, args->socket);
+	paths_sort(&p);
+	struct paths_usual usual = paths_usual(&p);
+	if (!args->json)
+		peers_head(per_second);
+	for (size_t i = 0; i < p.count; i++) {
+		char note[PATHS_NOTE_BYTES];
+		paths_note(&p.row[i], &usual, note);
+		if (args->json)
+			peers_json(&p.row[i], note);
+		else
+			peers_line(&p.row[i], per_second, note);
+	}
+	paths_free(&p);
+	return cli_flush();
+}

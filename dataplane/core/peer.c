@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "transport.h"
+
+#define PEER_TELL_NS	  UINT64_C(100000000)
+#define PEER_PATH_LIFE_NS UINT64_C(60000000000)
+
+static uint64_t peer_missing(const struct conn *c)
+{
+	uint64_t expected = c->rx_any ? c->rx_largest + 1 : 0;
+
+	return expected - state_min(expected, c->tally.rx_pkts);
+}
+
+/* What has left and is not under way any more, over the time since the last sample; 0: none is due.
+ */
+static uint64_t peer_rate(struct conn *c, uint64_t now_ns)
+{
+	uint64_t through = c->tally.tx_bytes - state_min(c->tally.tx_bytes, c->inflight_bytes);
+	uint64_t took_ns = now_ns - c->sample_ns, before = c->sample_bytes;
+	bool first = c->sample_ns == 0;
+
+	if (!first && took_ns < PEER_TELL_NS)
+		return 0;
+	c->sample_ns = now_ns;
+	c->sample_bytes = through;
+	return first || through < before ? 0 : (through - before) * 1000000 / (took_ns / 1000);
+}
+
+/* The path's is the highest of late: it may have been shared with others, or not been used. */
+static void peer_rates(struct conn *c, uint64_t now_ns)
+{
+	uint64_t rate = peer_rate(c, now_ns);
+	bool old = now_ns - c->path_stamp_ns > PEER_PATH_LIFE_NS;
+
+	c->best_bytes_per_s = state_max(c->best_bytes_per_s, rate);
+	if (c->rate.ns_per_kib == 0 || (rate < c->path_bytes_per_s && !old))
+		return;
+	c->path_bytes_per_s = rate;
+	c->path_stamp_ns = now_ns;
+}
+
+void peer_tell(struct engine *e, struct conn *c)
+{
+	peer_rates(c, e->now_ns);
+	c->tell_ns = e->now_ns + PEER_TELL_NS;
+	c->told_bytes = c->tally.tx_bytes + c->tally.rx_bytes;
+
+	struct peer_block *b = &e->config.peers[c->index];
+	sequence_write(&b->sequence);
+	b->conn = c->handle;
+	b->addr = c->addr;
+	b->values.counters = c->tally;
+	if (c->held_ns != 0)
+		b->values.counters.wait_path_ns += e->now_ns - c->held_ns;
+	b->values.gauges = (struct peer_gauges){
+		.up = c->state == CONN_UP,
+		.told_ns = e->now_ns,
+		.age_ns = e->now_ns - c->opened_ns,
+		.silent_ns = e->now_ns - c->last_rx_ns,
+		.tx_pkts = c->next_pn,
+		.missing_pkts = peer_missing(c),
+		.waiting_ns = c->waiting_since_ns != 0 ? e->now_ns - c->waiting_since_ns : 0,
+		.rtt_ns = c->srtt_ns,
+		.rtt_least_ns = c->min_rtt_ns,
+		.window_bytes = c->cwnd_bytes,
+		.best_bytes_per_s = c->best_bytes_per_s,
+		.path_bytes_per_s = c->path_bytes_per_s,
+		.mtu = c->mtu,
+	};
+	sequence_written(&b->sequence);
+}
+
+void peer_forget(const struct engine *e, const struct conn *c)
+{
+	if (e->config.peers == NULL)
+		return;
+	struct peer_block *b = &e->config.peers[c->index];
+	sequence_write(&b->sequence);
+	b->conn = 0;
+	sequence_written(&b->sequence);
+}

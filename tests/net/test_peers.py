@@ -1,0 +1,113 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""`sarissa peers` and doctor name the path that is worse than the rest, and what is wrong with it."""
+
+import json
+import socket
+
+import netlib
+from netlib import Cluster
+
+MIB = 1 << 20
+GOOD, SLOW, LOSSY = 1, 2, 3
+SLOW_MBIT, LOSS = 10, 5
+SIZES = {GOOD: 16 * MIB, SLOW: 2 * MIB, LOSSY: 16 * MIB}
+
+
+def peers(cluster, node, *options):
+    """What a node says of the others' first worker, by node."""
+    lines = cluster.must(node, "sarissa", "peers", "--json", *options).splitlines()
+    return {peer["node"]: peer for peer in map(json.loads, lines)}
+
+
+def feed(cluster, directory):
+    """Each of the others gets an object of its own from node 0."""
+    for target, size in SIZES.items():
+        netlib.transfer(cluster, directory, size, targets=(target,))
+
+
+def bad_paths_are_named():
+    netlib.need_daemons()
+    with Cluster(4, "--store", 128) as cluster, netlib.scratch() as directory:
+        netlib.network.shape(cluster.switch_netns(), SLOW, SLOW_MBIT, cluster.config["mtu"])
+        cluster.verb("fault", LOSSY, "--loss", LOSS)
+
+        def notes():
+            feed(cluster, directory)
+            seen.append(peers(cluster, 0))
+            return {node: peer["note"] or "" for node, peer in seen[-1].items()}
+
+        def right(said):
+            return not said[GOOD] and said[SLOW].startswith("slow") and "is lost" in said[LOSSY]
+
+        seen = []
+        said = netlib.measured(notes, right)  # a machine without CPU time loses packets itself
+        assert right(said[-1]), said
+        path = seen[-1][SLOW]["path_bytes_per_s"] * 8 / 1e6
+        assert 0.7 * SLOW_MBIT < path < 1.1 * SLOW_MBIT, f"{path} Mbit/s"
+        lost = seen[-1][LOSSY]["lost_pkts"] / seen[-1][LOSSY]["tx_pkts"] * 100
+        assert 0.6 * LOSS < lost < 2 * LOSS, f"{lost} %"
+        told = cluster.run(0, "sarissa", "doctor").stdout
+        for node in (SLOW, LOSSY):
+            assert f"warn  paths         node {node} at " in told, told
+        missed = peers(cluster, LOSSY)[0]
+        assert "what it sends is lost" in missed["note"], missed
+        return f"{said[-1][SLOW]}; {said[-1][LOSSY]}"
+
+
+def the_present_is_told_apart_from_the_past():
+    """--over: loss that has ended is not spoken of any more."""
+    netlib.need_daemons()
+    with Cluster(2, "--store", 128) as cluster, netlib.scratch() as directory:
+        cluster.verb("fault", 1, "--loss", 20)
+        netlib.transfer(cluster, directory, 4 * MIB)
+        cluster.verb("fault", 1)
+        netlib.wait_for(lambda: peers(cluster, 0)[1]["note"], netlib.PATIENCE_S, "loss is told")
+        now = peers(cluster, 0, "--over", 1)[1]
+        assert now["note"] is None and now["tx_bytes"] < MIB, now
+        assert 0 < now["over_ns"] < 10e9, now
+
+
+class Telemetry:
+    """DPDK's socket of a node's dataplane."""
+
+    def __init__(self, cluster, node):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        rundir = netlib.state.node_dir(cluster.config, node)
+        self.socket.connect(str(rundir / "dpdk/rte/dpdk_telemetry.v2"))
+        self.room = json.loads(self.socket.recv(4096))["max_output_len"]
+
+    def ask(self, command):
+        self.socket.send(command.encode())
+        return json.loads(self.socket.recv(self.room))[command.split(",")[0]]
+
+
+def telemetry_tells_the_same():
+    netlib.need_daemons()
+    with Cluster(2, "--store", 64) as cluster, netlib.scratch() as directory:
+        netlib.transfer(cluster, directory, 4 * MIB)
+        netlib.wait_for(lambda: peers(cluster, 0)[1]["tx_bytes"] > 4 * MIB, netlib.PATIENCE_S,
+                        "what was sent is told")
+        telemetry = Telemetry(cluster, 0)
+        place, = telemetry.ask("/sarissa/peers")
+        told = telemetry.ask(f"/sarissa/peer,0,{place}")
+        peer = peers(cluster, 0)[1]
+        assert (told["ip"], told["port"]) == (peer["ip"], peer["port"]), told
+        assert told["tx_bytes"] > 4 * MIB and set(told) < set(peer), told
+        assert telemetry.ask(f"/sarissa/peers,0,{place + 1}") == []
+        for wrong in ("/sarissa/peers,1", f"/sarissa/peer,0,{place + 1}", "/sarissa/peer,x"):
+            assert telemetry.ask(wrong) is None, wrong
+
+
+def a_peer_that_does_not_answer_is_named():
+    netlib.need_daemons()
+    with Cluster(2, "--store", 64) as cluster:
+        netlib.wait_for(lambda: 1 in peers(cluster, 0), netlib.PATIENCE_S, "they are connected")
+        cluster.verb("link", 1, "down")
+        netlib.wait_for(lambda: "has not answered" in (peers(cluster, 0).get(1, {}).get("note") or ""),
+                        netlib.PATIENCE_S, "its silence is noticed")
+        cluster.must(0, "sarissa", "peers")  # for people
+
+
+netlib.run(bad_paths_are_named, the_present_is_told_apart_from_the_past,
+           telemetry_tells_the_same, a_peer_that_does_not_answer_is_named)

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What others may read of a connection, and the places of the table of connections. */
+#include "core_test.h"
+
+enum { PLACES = 8, CHUNKS = 100 };
+
+static struct peer_block blocks[PLACES];
+
+static void told(struct engine_config *f)
+{
+	memset(blocks, 0, sizeof(blocks));
+	f->peers = blocks;
+	f->conns_max = PLACES;
+}
+
+static int told_setup(void **state)
+{
+	*state = rig_new(told);
+	return 0;
+}
+
+#define test_told(name) cmocka_unit_test_setup_teardown(name, told_setup, rig_teardown)
+
+/* The block of a peer as another process reads it. */
+static struct peer_values told_of(const struct peer *peer)
+{
+	struct peer_block b;
+
+	assert_true(peer_block_read(&blocks[handle_index(peer->conn)], &b));
+	assert_int_equal(b.conn, peer->conn);
+	assert_true(net_addr_equal(&b.addr, &peer->addr));
+	return b.values;
+}
+
+static unsigned places_taken(void)
+{
+	struct peer_block b;
+	unsigned n = 0;
+
+	for (unsigned k = 0; k < PLACES; k++)
+		n += peer_block_read(&blocks[k], &b);
+	return n;
+}
+
+static void opening_up_and_gone(void **state)
+{
+	struct rig *r = *state;
+	struct peer peer = peer_new(1);
+	struct record open = {.op = COMMAND_PEER_OPEN, .peer = {.addr = peer.addr}};
+	struct peer_block b;
+
+	rig_command(r, &open);
+	rig_drain(r);
+	assert_int_equal(places_taken(), 1);
+	assert_true(peer_block_read(&blocks[0], &b));
+	assert_int_equal(b.values.gauges.up, 0);
+
+	peer = rig_connect(r, 2);
+	rig_drain(r);
+	assert_int_equal(places_taken(), 2);
+	struct peer_values v = told_of(&peer);
+	assert_int_equal(v.gauges.up, 1);
+	assert_int_equal(v.gauges.told_ns, r->now_ns);
+	assert_int_equal(v.gauges.rtt_ns, peer.c->srtt_ns);
+
+	struct record close = {.op = COMMAND_PEER_CLOSE, .peer = {.conn = peer.conn}};
+	rig_command(r, &close);
+	rig_drain(r);
+	assert_int_equal(places_taken(), 1);
+}
+
+static void what_passed_is_told_soon(void **state)
+{
+	struct rig *r = *state;
+	struct peer peer = rig_connect(r, 1);
+	struct packet p;
+
+	rig_pass(r, 1000000000);
+	uint64_t before = told_of(&peer).counters.rx_pkts;
+	rig_sink(r, &peer, CHUNKS);
+	for (uint32_t k = 0; k < CHUNKS; k++) {
+		if (k == 7 || k == 8) /* two that were lost */
+			peer.pn++;
+		peer_chunk(r, &peer, &p, record_handle(0), k, RIG_CHUNK, 1);
+		peer_send(r, &peer, &p);
+		rig_drain(r);
+	}
+	rig_pass(r, 200000000);
+	struct peer_values v = told_of(&peer);
+	assert_int_equal(v.counters.rx_pkts, before + CHUNKS);
+	assert_true(v.counters.rx_bytes > CHUNKS * RIG_CHUNK);
+	assert_int_equal(v.gauges.missing_pkts, 2);
+	assert_true(v.gauges.silent_ns >= 90000000 && v.gauges.silent_ns <= 200000000);
+}
+
+static void silence_and_loss_are_told(void **state)
+{
+	struct rig *r = *state;
+	struct peer peer = rig_connect(r, 1);
+
+	rig_pass(r, 100000000);
+	assert_int_equal(told_of(&peer).gauges.waiting_ns, 0);
+	rig_pass(r, 2500000000); /* keep-alives, which nobody answers */
+	struct peer_values v = told_of(&peer);
+	assert_true(v.gauges.waiting_ns > 300000000);
+	assert_true(v.counters.lost_pkts > 0);
+	assert_true(v.gauges.tx_pkts > v.counters.lost_pkts);
+}
+
+/* All of them, and again when one has gone. */
+static void places_are_given_back(void **state)
+{
+	struct rig *r = *state;
+	struct peer peers[PLACES];
+
+	for (uint32_t round = 0; round < 3; round++) {
+		for (uint32_t k = 0; k < PLACES; k++)
+			peers[k] = rig_connect(r, 1 + k);
+		rig_drain(r);
+		assert_int_equal(engine_connections(r->e), PLACES);
+		assert_int_equal(places_taken(), PLACES);
+		assert_null(conn_alloc(r->e, &(struct net_addr){.port = 1}));
+		for (uint32_t k = 0; k < PLACES; k++)
+			conn_close(r->e, peers[k].c, REASON_CLOSED);
+		assert_int_equal(engine_connections(r->e), 0);
+		assert_int_equal(places_taken(), 0);
+		for (struct record event; rig_event(r, &event);)
+			assert_int_equal(event.op, EVENT_PEER_DOWN);
+	}
+}
+
+/* A worker that died while it wrote leaves a block that nobody waits for. */
+static void torn_block_is_passed_over(void **state)
+{
+	struct peer_block b = {.sequence = 7, .conn = 1}, out;
+
+	assert_false(peer_block_read(&b, &out));
+	b.sequence = 8;
+	assert_true(peer_block_read(&b, &out));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		test_told(opening_up_and_gone),
+		test_told(what_passed_is_told_soon),
+		test_told(silence_and_loss_are_told),
+		test_told(places_are_given_back),
+		cmocka_unit_test(torn_block_is_passed_over),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
