@@ -7,16 +7,21 @@
 #include "error.h"
 #include "handle.h"
 
-/* Maps what CREATE gave. The descriptor that may write to the whole store does not outlive this
- * function. */
-static int create_map(struct sar *s, uint64_t size, struct mux_result *result,
+/* Maps what CREATE gave. A descriptor that may write to the whole store does not outlive this
+ * function; one of memory for this object alone is kept for another control. */
+static int create_map(struct sar *s, uint64_t size, uint32_t pin, struct mux_result *result,
 		      struct map_range *range)
 {
 	const struct session_reply *reply = &result->reply;
+	bool apart = reply->flags & SESSION_FLAG_APART;
 	int r = -EPROTO;
 	if (reply->size == size && reply->slot < s->map.table->slots &&
 	    map_holds(&s->map, reply->offset, size) && result->fds == 1)
-		r = map_range_open(&s->map, result->fd[0], reply->offset, size, range);
+		r = map_range_open(result->fd[0], apart ? 0 : reply->offset, size, range);
+	if (r == 0 && apart) {
+		kept_add(&s->kept, pin, result->fd[0]);
+		result->fds = 0;
+	}
 	mux_result_free(result);
 	if (r == -EPROTO)
 		return error_set(r, "the node gave room outside of its store: use libraries and "
@@ -27,12 +32,22 @@ static int create_map(struct sar *s, uint64_t size, struct mux_result *result,
 }
 
 /* Those whose pins are marked go along to another control. */
-static void create_mark(struct sar *s, uint32_t pin, bool writing)
+static void create_mark(struct sar *s, uint32_t pin)
 {
-	if (writing)
-		atomic_fetch_or(&s->writing[pin / 64], 1ull << pin % 64);
-	else
-		atomic_fetch_and(&s->writing[pin / 64], ~(1ull << pin % 64));
+	atomic_fetch_or(&s->writing[pin / 64], 1ull << pin % 64);
+}
+
+static void create_unmark(struct sar *s, uint32_t pin)
+{
+	atomic_fetch_and(&s->writing[pin / 64], ~(1ull << pin % 64));
+	kept_close(&s->kept, pin);
+}
+
+/* How long control may take until readers have so many bytes more: a second for each GB when it
+ * copies them, and many others' meanwhile. */
+static int64_t create_patience(uint64_t bytes)
+{
+	return HANDLE_CALL_NS + (int64_t)bytes;
 }
 
 static int create_give_up(struct sar *s, uint32_t slot, uint64_t generation, uint32_t pin)
@@ -41,8 +56,8 @@ static int create_give_up(struct sar *s, uint32_t slot, uint64_t generation, uin
 	request.slot = slot;
 	request.generation = generation;
 	bool again;
-	create_mark(s, pin, false);
-	int r = handle_command(s, &request, &again);
+	create_unmark(s, pin);
+	int r = handle_command(s, &request, HANDLE_CALL_NS, &again);
 	pins_give(&s->pins, pin);
 	return r == -ESTALE && again ? 0 : r;
 }
@@ -59,10 +74,10 @@ int sar_create(sar *s, sar_id id, const char *name, uint64_t size, sar_buffer *o
 	if (r < 0)
 		return r;
 	request.size = size;
-	create_mark(s, request.pin, true); /* now: control may go as soon as it has answered */
+	create_mark(s, request.pin); /* now: control may go as soon as it has answered */
 	r = handle_call(s, &request, NULL, 0, HANDLE_CALL_NS, &result);
 	if (r < 0) {
-		create_mark(s, request.pin, false);
+		create_unmark(s, request.pin);
 		if (!result.abandoned)
 			pins_give(&s->pins, request.pin);
 		return r;
@@ -73,7 +88,7 @@ int sar_create(sar *s, sar_id id, const char *name, uint64_t size, sar_buffer *o
 			     .slot = result.reply.slot,
 			     .generation = result.reply.generation};
 	struct map_range range;
-	r = create_map(s, size, &result, &range);
+	r = create_map(s, size, own.pin, &result, &range);
 	if (r < 0) {
 		create_give_up(s, own.slot, own.generation, own.pin);
 		return r;
@@ -115,7 +130,7 @@ int sar_publish(sar *s, sar_buffer *b, uint64_t ready)
 	request.slot = own.slot;
 	request.generation = own.generation;
 	request.watermark = ready;
-	r = handle_command(s, &request, NULL);
+	r = handle_command(s, &request, create_patience(ready - b->ready), NULL);
 	if (r == 0)
 		b->ready = ready;
 	return r;
@@ -137,10 +152,10 @@ int sar_seal(sar *s, sar_buffer *b)
 	struct session_request request = handle_request(SESSION_SEAL, NULL);
 	request.slot = own.slot;
 	request.generation = own.generation;
-	r = handle_command(s, &request, NULL);
+	r = handle_command(s, &request, create_patience(b->size - b->ready), NULL);
 	if (r < 0)
 		return r;
-	create_mark(s, own.pin, false);
+	create_unmark(s, own.pin);
 	pins_give(&s->pins, own.pin);
 	create_leave(b, &own);
 	return 0;

@@ -57,7 +57,7 @@ static bool handle_waits(uint16_t op)
 }
 
 /* One try. -ENOTCONN: control went before it answered. */
-static int handle_try(struct sar *s, struct session_request *request, const struct iovec *tail,
+static int handle_try(struct sar *s, struct session_request *request, const struct mux_tail *tail,
 		      size_t item_bytes, int64_t timeout_ns, int64_t until_ns,
 		      struct mux_result *out)
 {
@@ -74,7 +74,7 @@ static int handle_try(struct sar *s, struct session_request *request, const stru
 #define HANDLE_SHORT_LIFE_NS   1000000000
 #define HANDLE_SHORT_LIVES_MAX 5
 
-int handle_call(struct sar *s, struct session_request *request, const struct iovec *tail,
+int handle_call(struct sar *s, struct session_request *request, const struct mux_tail *tail,
 		size_t item_bytes, int64_t timeout_ns, struct mux_result *out)
 {
 	int64_t until_ns = timeout_ns == SAR_FOREVER ? DEADLINE_NEVER : deadline_after(timeout_ns);
@@ -113,10 +113,10 @@ int handle_call(struct sar *s, struct session_request *request, const struct iov
 			      sizeof(out->reply.text));
 }
 
-int handle_command(struct sar *s, struct session_request *request, bool *again)
+int handle_command(struct sar *s, struct session_request *request, int64_t timeout_ns, bool *again)
 {
 	struct mux_result result;
-	int r = handle_call(s, request, NULL, 0, HANDLE_CALL_NS, &result);
+	int r = handle_call(s, request, NULL, 0, timeout_ns, &result);
 	if (r == 0)
 		mux_result_free(&result);
 	if (again)

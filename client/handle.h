@@ -12,6 +12,7 @@
 #define SARISSA_CLIENT_HANDLE_H
 
 #include "internal/object_table.h"
+#include "kept.h"
 #include "map.h"
 #include "mux.h"
 #include "pins.h"
@@ -30,6 +31,7 @@ struct sar {
 	_Atomic uint64_t control_epoch;		     /* as it was at ATTACH */
 	_Atomic uint32_t stores;		     /* how many the node has lost */
 	_Atomic uint64_t writing[SESSION_PINS / 64]; /* the pins of objects under creation */
+	struct kept kept;
 	struct reduces reduces;
 	uint32_t *fork_guard; /* 0 in a forked child */
 	char *path;
@@ -62,17 +64,17 @@ int handle_name(struct session_request *request, const char *name);
  * Checks the handle, makes the call, turns a status of the node into the return value (the node's
  * words into the detail). When control goes before it has answered the call is made again at the
  * next one. timeout_ns is for all of it; GET, WAIT and REDUCED take what is left of it along, a
- * positive time that the request has already is shortened by what has passed. tail, or NULL: bytes
- * that follow the request in its packet. On success out is the caller's to free with
+ * positive time that the request has already is shortened by what has passed. tail, or NULL: what
+ * goes along. On success out is the caller's to free with
  * mux_result_free; otherwise it holds nothing, and out->abandoned says whether the pin of the
  * request is still lent out. -ENOTCONN: no control in all the time.
  */
-int handle_call(struct sar *s, struct session_request *request, const struct iovec *tail,
+int handle_call(struct sar *s, struct session_request *request, const struct mux_tail *tail,
 		size_t item_bytes, int64_t timeout_ns, struct mux_result *out);
 
 /* handle_call for requests whose answer is only a status. *again, unless NULL: an earlier control
  * may have done it already. */
-int handle_command(struct sar *s, struct session_request *request, bool *again);
+int handle_command(struct sar *s, struct session_request *request, int64_t timeout_ns, bool *again);
 
 /* Takes a pin index for a call. -EMFILE. */
 int handle_take_pin(struct sar *s, uint32_t *out);

@@ -126,16 +126,16 @@ void *map_nothing(void)
 	return nothing;
 }
 
-int map_range_open(const struct map *m, int fd, uint64_t offset, uint64_t size,
-		   struct map_range *out)
+int map_range_open(int fd, uint64_t offset, uint64_t size, struct map_range *out)
 {
 	if (size == 0) {
 		*out = (struct map_range){.data = map_nothing()};
 		return 0;
 	}
 	struct stat st;
-	uint64_t begin = offset / m->align * m->align;
-	uint64_t end = map_round_up(offset + size, m->align);
+	uint64_t align = map_page_bytes(fd);
+	uint64_t begin = offset / align * align;
+	uint64_t end = map_round_up(offset + size, align);
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	if ((uint64_t)st.st_size < offset + size)

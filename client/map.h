@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The memory a client shares with its node: store and object table read-only, the pin page
- * writable, and for an object under creation its own range of the store writable.
+ * writable, and for an object under creation its own range of the store, or memory for it alone,
+ * writable.
  *
  * Sizes and offsets come from another process: nothing is touched before it was checked against
  * what is really mapped. Any thread may use a map; only one may make or remove it.
@@ -48,8 +49,7 @@ struct map_range {
 
 /* Maps the pages of [offset, offset + size) writable; the range has been checked. fd stays the
  * caller's. 0 or -errno. */
-int map_range_open(const struct map *m, int fd, uint64_t offset, uint64_t size,
-		   struct map_range *out);
+int map_range_open(int fd, uint64_t offset, uint64_t size, struct map_range *out);
 
 /* Where the data of an empty object "lies": a pointer that is not NULL. */
 void *map_nothing(void);

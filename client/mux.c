@@ -37,6 +37,11 @@ struct mux_packet {
 	unsigned fds;
 };
 
+union mux_control {
+	struct cmsghdr align;
+	char bytes[CMSG_SPACE(sizeof(int) * (MUX_FDS_MAX + 1))];
+};
+
 int mux_init(struct mux *m, int fd,
 	     void (*late)(void *owner, uint16_t op, uint32_t pin, struct mux_result *result),
 	     void *owner)
@@ -184,10 +189,7 @@ static void mux_take_fds(struct msghdr *message, struct mux_packet *packet)
 /* Reads one packet. 0; -EAGAIN when there is none; -ENOTCONN; -EPROTO when it is not a reply. */
 static int mux_receive(struct mux *m, struct mux_packet *packet)
 {
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int) * (MUX_FDS_MAX + 1))];
-	} control;
+	union mux_control control;
 	struct iovec parts[2] = {{&packet->reply, sizeof(packet->reply)},
 				 {&packet->item, sizeof(packet->item)}};
 	struct msghdr message = {.msg_iov = parts,
@@ -296,13 +298,29 @@ static void mux_sleep(struct mux *m, struct mux_call *call, int64_t deadline_ns)
 	call->waiting = false;
 }
 
+static void mux_add_fd(struct msghdr *message, union mux_control *control, int fd)
+{
+	message->msg_control = control;
+	message->msg_controllen = CMSG_SPACE(sizeof(fd));
+	struct cmsghdr *c = CMSG_FIRSTHDR(message);
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(fd));
+	memcpy(CMSG_DATA(c), &fd, sizeof(fd));
+}
+
 /* Under lock, which is given up while the socket is full: a request goes to the peer that its call
  * is about, or nowhere. */
 static int mux_write(struct mux *m, const struct mux_call *call, struct session_request *request,
-		     const struct iovec *tail, int64_t deadline_ns)
+		     const struct mux_tail *tail, int64_t deadline_ns)
 {
-	struct iovec parts[2] = {{request, sizeof(*request)}, tail ? *tail : (struct iovec){0}};
+	struct iovec parts[2] = {{request, sizeof(*request)}, {0}};
 	struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
+	union mux_control control = {0};
+	if (tail)
+		parts[1] = tail->bytes;
+	if (tail && tail->fd >= 0)
+		mux_add_fd(&message, &control, tail->fd);
 	while (!call->done) {
 		ssize_t n = sendmsg(m->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
 		if (n == (ssize_t)(parts[0].iov_len + parts[1].iov_len))
@@ -350,7 +368,7 @@ static int mux_give_up(struct mux *m, struct mux_call *call, int error)
 	return error;
 }
 
-static int mux_exchange(struct mux *m, struct session_request *request, const struct iovec *tail,
+static int mux_exchange(struct mux *m, struct session_request *request, const struct mux_tail *tail,
 			size_t item_bytes, int64_t deadline_ns, struct mux_result *out)
 {
 	struct mux_call *call = mux_call_new(request, item_bytes);
@@ -385,7 +403,7 @@ static int mux_exchange(struct mux *m, struct session_request *request, const st
 	return r;
 }
 
-int mux_call(struct mux *m, struct session_request *request, const struct iovec *tail,
+int mux_call(struct mux *m, struct session_request *request, const struct mux_tail *tail,
 	     size_t item_bytes, int64_t deadline_ns, struct mux_result *out)
 {
 	memset(out, 0, sizeof(*out));

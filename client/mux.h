@@ -35,6 +35,12 @@ struct mux_result {
 	bool again;	/* an earlier control was sent the request as well */
 };
 
+/* What goes along with a request. */
+struct mux_tail {
+	struct iovec bytes; /* behind it in the same packet */
+	int fd;		    /* -1: none; it stays the caller's */
+};
+
 struct mux_call;
 
 struct mux {
@@ -65,13 +71,12 @@ void mux_break(struct mux *m, int error);
 int mux_reopen(struct mux *m, int fd);
 
 /*
- * Sends request (magic, version and seq are filled in here) with tail (or NULL) behind it in the
- * same packet, and waits for the whole answer until
- * deadline_ns. Returns 0 and sets out (whose reply.status may still be an error), or -ETIMEDOUT,
- * -ENOTCONN, -EPROTO, -ENOMEM; then out holds nothing but abandoned. item_bytes: length of what may
- * follow a reply to this request, or 0.
+ * Sends request (magic, version and seq are filled in here) with tail (or NULL), and waits for the
+ * whole answer until deadline_ns. Returns 0 and sets out (whose reply.status may still be an
+ * error), or -ETIMEDOUT, -ENOTCONN, -EPROTO, -ENOMEM; then out holds nothing but abandoned.
+ * item_bytes: length of what may follow a reply to this request, or 0.
  */
-int mux_call(struct mux *m, struct session_request *request, const struct iovec *tail,
+int mux_call(struct mux *m, struct session_request *request, const struct mux_tail *tail,
 	     size_t item_bytes, int64_t deadline_ns, struct mux_result *out);
 
 /* Sends a request whose answer nobody wants, without waiting. 0 or -errno. */

@@ -32,6 +32,7 @@ static void open_free(sar *s)
 		free(lost);
 	}
 	map_close(&s->map);
+	kept_fini(&s->kept);
 	reduces_fini(&s->reduces);
 	free(s->path);
 	free(s);
@@ -50,6 +51,7 @@ int sar_open(const char *path, sar **out)
 		return error_set(-ENOMEM, "out of memory");
 	pthread_mutex_init(&s->joining, NULL);
 	pthread_mutex_init(&s->reduces.lock, NULL);
+	pthread_mutex_init(&s->kept.lock, NULL);
 	s->path = strdup(path);
 	int r = s->path ? open_guard(s) : error_set(-ENOMEM, "out of memory");
 	if (r == 0)

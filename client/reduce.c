@@ -44,7 +44,7 @@ int sar_reduce(sar *s, sar_id target, const char *name, const sar_id *sources, u
 	       const sar_reduction *how, int64_t timeout_ns)
 {
 	struct session_request request = handle_request(SESSION_REDUCE, &target);
-	struct iovec tail = {(void *)(uintptr_t)sources, sizeof(*sources) * count};
+	struct mux_tail tail = {{(void *)(uintptr_t)sources, sizeof(*sources) * count}, -1};
 	struct mux_result result;
 	int64_t until_ns = DEADLINE_NEVER;
 	int r = reduce_check(sources, count, how, timeout_ns);

@@ -204,8 +204,11 @@ static int rejoin_resume(struct sar *s, struct mux *m)
 		if (!(atomic_load(&s->writing[i / 64]) >> i % 64 & 1))
 			continue;
 		request.pin = i;
-		int r = mux_call(m, &request, NULL, 0, deadline_after(rejoin_attach_ns), &result);
+		struct mux_tail tail = {.fd = kept_copy(&s->kept, i)};
+		int r = mux_call(m, &request, &tail, 0, deadline_after(rejoin_attach_ns), &result);
 		mux_result_free(&result);
+		if (tail.fd >= 0)
+			close(tail.fd);
 		if (r < 0)
 			return r;
 	}

@@ -28,8 +28,8 @@ _Static_assert(sizeof(struct session_sources) <= sizeof(struct session_object) &
 struct packet {
 	struct packet *next;
 	uint32_t length;
-	uint16_t op; /* whose descriptors go along; 0: none */
-	uint8_t bytes[];
+	uint16_t op;		     /* whose descriptors go along; 0: none */
+	_Alignas(8) uint8_t bytes[]; /* a session_reply, and what follows it */
 };
 
 struct client {
@@ -41,6 +41,7 @@ struct client {
 	int fd;
 	int pins_fd;
 	_Atomic uint64_t *pins;
+	bool apart;  /* it must not have the store to write to */
 	bool failed; /* to be closed as soon as the core does not run */
 	bool closed;
 };
@@ -78,15 +79,28 @@ bool clients_of_before(const struct attach *a)
 	       lock.l_type != F_UNLCK;
 }
 
+/* What the client writes to, or -1: the object is gone, before its answer could be sent. */
+static int clients_created(const struct client *k, const struct session_reply *r)
+{
+	const struct host *h = k->all->host;
+	const struct object_table *t = h->attach.table;
+
+	if (!(r->flags & SESSION_FLAG_APART))
+		return k->apart ? -1 : h->attach.store_fd;
+	return t && t->slot[r->slot].generation == r->generation ? apart_fd(&h->apart, r->slot)
+								 : -1;
+}
+
 /* The descriptors that go with a reply; returns how many, or -1. Those that ATTACH opens are the
  * caller's to close. */
-static int clients_fds(const struct client *k, uint16_t op, int fds[FDS_MAX])
+static int clients_fds(const struct client *k, const struct session_reply *r, uint16_t op,
+		       int fds[FDS_MAX])
 {
 	const struct attach *a = &k->all->host->attach;
 
 	if (op == SESSION_CREATE) {
-		fds[0] = a->store_fd;
-		return 1;
+		fds[0] = clients_created(k, r);
+		return fds[0] < 0 ? -1 : 1;
 	}
 	if (op != SESSION_ATTACH)
 		return 0;
@@ -101,6 +115,17 @@ static int clients_fds(const struct client *k, uint16_t op, int fds[FDS_MAX])
 	return -1;
 }
 
+/* Instead of the place that a creation had. */
+static struct session_reply clients_gone(const struct session_reply *r)
+{
+	return (struct session_reply){
+		.magic = SESSION_MAGIC,
+		.op = r->op,
+		.seq = r->seq,
+		.status = -ESTALE,
+		.text = "the object was deleted while it was created: create it again"};
+}
+
 static ssize_t clients_send(const struct client *k, const void *bytes, size_t length, uint16_t op)
 {
 	union {
@@ -109,10 +134,16 @@ static ssize_t clients_send(const struct client *k, const void *bytes, size_t le
 	} control = {0};
 	struct iovec part = {(void *)(uintptr_t)bytes, length};
 	struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1};
+	struct session_reply gone;
 	int fds[FDS_MAX] = {-1, -1, -1};
-	int count = clients_fds(k, op, fds);
+	int count = clients_fds(k, bytes, op, fds);
 	ssize_t sent = -1;
 
+	if (count < 0 && op == SESSION_CREATE) {
+		gone = clients_gone(bytes);
+		part.iov_base = &gone;
+		count = 0;
+	}
 	if (count > 0) {
 		struct cmsghdr *c;
 
@@ -212,6 +243,32 @@ static void clients_flush(struct client *k)
 
 /* ---- receiving ----------------------------------------------------------------------------- */
 
+/* One packet. While there are creations that their clients may come back for, with the memory that
+ * came along; else the kernel drops whatever comes along. */
+static ssize_t clients_receive(struct client *k, void *bytes, size_t room)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct host *h = k->all->host;
+	struct iovec part = {bytes, room};
+	struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1};
+	const struct cmsghdr *c;
+	ssize_t n;
+
+	if (!h->apart.closing && control_unclaimed(h->core)) {
+		m.msg_control = &control;
+		m.msg_controllen = CMSG_LEN(sizeof(int)); /* with its padding two would fit */
+	}
+	n = recvmsg(k->fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	c = n < 0 ? NULL : CMSG_FIRSTHDR(&m);
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
+	    c->cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(&h->apart.brought, CMSG_DATA(c), sizeof(int));
+	return n;
+}
+
 static void clients_read(struct client *k)
 {
 	struct host *h = k->all->host;
@@ -221,15 +278,16 @@ static void clients_read(struct client *k)
 			struct session_request request;
 			uint8_t bytes[SESSION_REQUEST_BYTES_MAX + 1];
 		} packet;
-		ssize_t n = recv(k->fd, &packet, sizeof(packet), MSG_DONTWAIT);
+		ssize_t n = clients_receive(k, &packet, sizeof(packet));
 
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			return;
-		if (n <= 0) {
+		if (n > 0)
+			control_session_request(h->core, k->session, &packet, (size_t)n,
+						host_now_ns());
+		else
 			clients_fail(k);
-			return;
-		}
-		control_session_request(h->core, k->session, &packet, (size_t)n, host_now_ns());
+		apart_leave(&h->apart);
 	}
 }
 
@@ -377,16 +435,24 @@ static void clients_refuse(struct clients *c, int fd, int error)
 	uv_poll_start(&r->poll, UV_READABLE, clients_refused_ready);
 }
 
-/* Who it is. */
-static void clients_know(const struct client *k)
+static bool clients_apart(enum control_creators creators, uid_t user)
 {
-	struct ucred who = {0};
+	return creators == CONTROL_CREATORS_PRIVATE ||
+	       (creators == CONTROL_CREATORS_AUTO && user != 0 && user != geteuid());
+}
+
+/* Who it was when it connected. */
+static void clients_know(struct client *k)
+{
+	const struct host *h = k->all->host;
+	struct ucred who;
 	socklen_t length = sizeof(who);
 
-	if (getsockopt(k->fd, SOL_SOCKET, SO_PEERCRED, &who, &length) < 0 || who.pid <= 0)
-		return;
+	if (getsockopt(k->fd, SOL_SOCKET, SO_PEERCRED, &who, &length) < 0)
+		who = (struct ucred){.uid = (uid_t)-1};
+	k->apart = clients_apart(h->options->creators, who.uid);
 	log_debug("client: process %d of user %u", who.pid, who.uid);
-	control_session_process(k->all->host->core, k->session, (uint32_t)who.pid);
+	control_session_process(h->core, k->session, who.pid > 0 ? (uint32_t)who.pid : 0, k->apart);
 }
 
 static int clients_add(struct clients *c, int fd)

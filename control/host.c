@@ -227,6 +227,17 @@ static void host_timed_out(uv_timer_t *timer)
 	/* the turn that follows looks at the time */
 }
 
+/* A turn ends: how long it was, without the sleep in it. */
+static void host_turned(struct host *h)
+{
+	uint64_t busy_ns = host_now_ns() - uv_metrics_idle_time(&h->loop);
+	uint64_t took_ns = busy_ns - h->busy_ns;
+
+	if (h->report.turn_ns < took_ns)
+		h->report.turn_ns = took_ns;
+	h->busy_ns = busy_ns;
+}
+
 static void host_idle(uv_idle_t *idle)
 {
 	/* its being active keeps the loop from sleeping */
@@ -236,9 +247,12 @@ static void host_idle(uv_idle_t *idle)
 static void host_prepare(uv_prepare_t *prepare)
 {
 	struct host *h = prepare->data;
-	bool more = host_pump(h);
-	uint64_t next = control_next_timeout(h->core), now = host_now_ns();
+	bool more = control_copy(h->core, host_now_ns());
+	uint64_t next, now;
 
+	more |= host_pump(h);
+	next = control_next_timeout(h->core);
+	now = host_now_ns();
 	host_membership(h);
 	clients_settle(&h->clients);
 	report_write(&h->report, h->core, now);
@@ -246,6 +260,7 @@ static void host_prepare(uv_prepare_t *prepare)
 		uv_idle_start(&h->busy, host_idle);
 	else
 		uv_idle_stop(&h->busy);
+	host_turned(h);
 	if (next == UINT64_MAX) {
 		uv_timer_stop(&h->timeout);
 		return;
@@ -358,6 +373,27 @@ static bool host_old_clients(void *arg)
 	return clients_of_before(&h->attach);
 }
 
+static int host_apart_make(void *arg, uint32_t slot, uint64_t bytes, bool brought)
+{
+	struct host *h = arg;
+
+	return apart_make(&h->apart, slot, bytes, brought);
+}
+
+static int host_apart_read(void *arg, uint32_t slot, uint64_t at, void *to, uint64_t bytes)
+{
+	const struct host *h = arg;
+
+	return apart_read(&h->apart, slot, at, to, bytes);
+}
+
+static void host_apart_drop(void *arg, uint32_t slot)
+{
+	struct host *h = arg;
+
+	apart_drop(&h->apart, slot);
+}
+
 /* Zeroed memory whose untouched pages cost nothing. */
 static void *host_memory(size_t bytes)
 {
@@ -379,7 +415,14 @@ static uint64_t host_life(void)
 
 static int host_core(struct host *h)
 {
-	const struct control_ops ops = {h, host_send, host_reply, host_log, host_old_clients};
+	const struct control_ops ops = {h,
+					host_send,
+					host_reply,
+					host_log,
+					host_old_clients,
+					host_apart_make,
+					host_apart_read,
+					host_apart_drop};
 	struct control_config config;
 	void *memory;
 
@@ -401,7 +444,8 @@ static int host_core(struct host *h)
 	memory = host_memory(control_bytes(&config));
 	h->mailbox_memory = host_memory(mailbox_bytes(MSG_SLOTS, MSG_SLOTS));
 	h->arena = host_memory(MAILBOX_ARENA_BYTES);
-	if (memory && h->mailbox_memory && h->arena)
+	if (memory && h->mailbox_memory && h->arena &&
+	    apart_init(&h->apart, &h->loop, config.table_slots) == 0)
 		h->core = control_init(memory, &config, &ops, host_now_ns());
 	if (h->core)
 		return 0;
@@ -412,6 +456,7 @@ static int host_core(struct host *h)
 static void host_handles(struct host *h)
 {
 	uv_loop_init(&h->loop);
+	uv_loop_configure(&h->loop, UV_METRICS_IDLE_TIME);
 	uv_signal_init(&h->loop, &h->interrupt);
 	uv_signal_init(&h->loop, &h->terminate);
 	uv_timer_init(&h->loop, &h->retry);
@@ -433,7 +478,9 @@ int host_init(struct host *h, const struct options *options)
 	if (host_lock(h) || host_core(h))
 		return 1;
 	report_open(&h->report, options->rundir);
+	h->report.creators = options->creators;
 	host_handles(h);
+	h->busy_ns = host_now_ns();
 	clients_init(&h->clients, h);
 	return 0;
 }

@@ -7,6 +7,7 @@
 #define SARISSA_CONTROL_HOST_H
 
 #include <uv.h>
+#include "apart.h"
 #include "attach.h"
 #include "clients.h"
 #include "core/control.h"
@@ -31,12 +32,14 @@ struct host {
 	struct report report;
 	struct attach attach;
 	struct clients clients;
+	struct apart apart;
 	struct control *core;
 	struct mailbox mailbox;
 	uint8_t *mailbox_memory, *arena;
 	int lock_fd;
-	int status;    /* exit status */
-	bool attached; /* the core is */
+	int status;	  /* exit status */
+	uint64_t busy_ns; /* the clock, less the time that the loop has slept */
+	bool attached;	  /* the core is */
 	bool stopping;
 	bool leaving;	   /* the others know that we go */
 	bool member;	   /* clients are let in */

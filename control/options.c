@@ -20,17 +20,18 @@ enum {
 	OPTION_NODE_UNSET = NODES_MAX,
 };
 
-#define OPTIONS(X)                                                                             \
-	X(RUNDIR, "rundir", "DIR", "where the sockets live (/run/sarissa)")                    \
-	X(NODE, "node", "I", "this node's number, from 0; auto: a seed gives one")             \
-	X(NODES, "nodes", "LIST", "all nodes, the same everywhere: IP[:PORT],...")             \
-	X(NODES_FILE, "nodes-file", "FILE", "the same list, one per line; # begins a comment") \
-	X(SEEDS, "seeds", "LIST", "instead: some nodes' IP[:PORT],... that know the others")   \
-	X(SHARDS, "shards", "LIST", "nodes that keep the directory: I,... (all that live)")    \
-	X(SESSIONS, "sessions", "N", "clients at a time (256)")                                \
-	X(SOCKET_MODE, "socket-mode", "OCTAL", "rights of the clients' socket (0666)")         \
-	X(LOG_LEVEL, "log-level", "LEVEL", "error, warning, info or debug (info)")             \
-	X(HELP, "help", NULL, "this text")                                                     \
+#define OPTIONS(X)                                                                                \
+	X(RUNDIR, "rundir", "DIR", "where the sockets live (/run/sarissa)")                       \
+	X(NODE, "node", "I", "this node's number, from 0; auto: a seed gives one")                \
+	X(NODES, "nodes", "LIST", "all nodes, the same everywhere: IP[:PORT],...")                \
+	X(NODES_FILE, "nodes-file", "FILE", "the same list, one per line; # begins a comment")    \
+	X(SEEDS, "seeds", "LIST", "instead: some nodes' IP[:PORT],... that know the others")      \
+	X(SHARDS, "shards", "LIST", "nodes that keep the directory: I,... (all that live)")       \
+	X(SESSIONS, "sessions", "N", "clients at a time (256)")                                   \
+	X(SOCKET_MODE, "socket-mode", "OCTAL", "rights of the clients' socket (0666)")            \
+	X(CREATORS, "creators", "HOW", "who writes into the store: shared, auto, private (auto)") \
+	X(LOG_LEVEL, "log-level", "LEVEL", "error, warning, info or debug (info)")                \
+	X(HELP, "help", NULL, "this text")                                                        \
 	X(VERSION, "version", NULL, "the version")
 
 enum {
@@ -195,6 +196,21 @@ static enum options_result options_shards(struct options *o, const char *list)
 		       : result;
 }
 
+static enum options_result options_creators(struct options *o, const char *value)
+{
+	static const char *const names[] = {[CONTROL_CREATORS_SHARED] = "shared",
+					    [CONTROL_CREATORS_AUTO] = "auto",
+					    [CONTROL_CREATORS_PRIVATE] = "private"};
+
+	for (unsigned i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		if (strcmp(value, names[i]) == 0) {
+			o->creators = (enum control_creators)i;
+			return OPTIONS_RUN;
+		}
+	}
+	return options_wrong("creators", value, "not shared, auto or private");
+}
+
 static enum options_result options_take(struct options *o, int id, const char *value,
 					const char **shards)
 {
@@ -230,6 +246,8 @@ static enum options_result options_take(struct options *o, int id, const char *v
 			return options_wrong("socket-mode", value, "not octal rights such as 0660");
 		o->socket_mode = (mode_t)n;
 		return OPTIONS_RUN;
+	case OPTION_CREATORS:
+		return options_creators(o, value);
 	case OPTION_LOG_LEVEL:
 		if (!log_parse_level(value, &o->log_level))
 			return options_wrong("log-level", value, "not a level");
@@ -282,6 +300,7 @@ enum options_result options_parse(int argc, char **argv, struct options *out)
 				.node = OPTION_NODE_UNSET,
 				.sessions = 256,
 				.socket_mode = 0666,
+				.creators = CONTROL_CREATORS_AUTO,
 				.log_level = CONTROL_LOG_INFO};
 	opterr = 0;
 	while ((id = getopt_long(argc, argv, "", table, NULL)) != -1) {

@@ -16,6 +16,7 @@ struct options {
 	uint32_t shards; /* 0: all members */
 	uint32_t sessions;
 	mode_t socket_mode;
+	enum control_creators creators;
 	enum control_log_level log_level;
 	struct net_addr addrs[NODES_MAX];
 	uint32_t shard_nodes[NODES_MAX];

@@ -70,4 +70,7 @@ void report_write(struct report *r, struct control *core, uint64_t now_ns)
 		total[i] += shell[i];
 	memcpy(&r->block->counters, total, sizeof(total));
 	control_gauges(core, &r->block->gauges);
+	r->block->gauges.creators = r->creators;
+	r->block->gauges.turn_us = r->turn_ns / 1000;
+	r->turn_ns = 0;
 }

@@ -13,6 +13,8 @@ struct report {
 	struct counters_file *file; /* NULL: could not be made */
 	struct control_block *block;
 	struct control_counters shell; /* what the core does not see */
+	enum control_creators creators;
+	uint64_t turn_ns; /* the longest of late */
 	uint64_t due_ns;
 };
 

@@ -73,6 +73,8 @@ static void doctor_tables(struct doctor *d)
 	} tables[] = {
 		{"sessions", "raise --sessions of sarissa-control", g->sessions, g->sessions_max},
 		{"waiting requests", "wait for fewer objects at a time", g->waits, g->waits_max},
+		{"objects written apart from the store", "seal or abort some", g->creating,
+		 g->creating_max},
 		{"requests to other nodes", "fewer gets at a time; see which node does not answer",
 		 g->calls, g->calls_max},
 		{"objects that arrive", "fewer gets at a time", g->fetches, g->fetches_max},
@@ -97,6 +99,20 @@ static void doctor_tables(struct doctor *d)
 		doctor_report(d, DOCTOR_OK, "tables", NULL, "none is nearly full");
 }
 
+static void doctor_creators(struct doctor *d)
+{
+	static const char *const who[] = {
+		[CONTROL_CREATORS_SHARED] =
+			"every client that creates may write to the whole store",
+		[CONTROL_CREATORS_AUTO] = "clients of other users write apart from the store",
+		[CONTROL_CREATORS_PRIVATE] = "all clients write apart from the store",
+	};
+	const struct control_gauges *g = &d->control.block.gauges;
+	if (g->creators < sizeof(who) / sizeof(*who))
+		doctor_report(d, DOCTOR_OK, "creators", NULL, "%s; %llu objects there now",
+			      who[g->creators], (unsigned long long)g->creating);
+}
+
 /* Counters of control that should not rise. */
 static void doctor_troubles(struct doctor *d)
 {
@@ -113,6 +129,8 @@ static void doctor_troubles(struct doctor *d)
 			"the dataplane lacks CPU time: see its cores"),
 		TROUBLE(ticks_late, "times it came to its timers more than 100 ms late",
 			"control lacks CPU time, or its memory is swapped out"),
+		TROUBLE(creations_refused, "objects found no memory to be written in",
+			"fewer of them at a time, or a higher limit of open files"),
 		TROUBLE(clients_refused, "clients were refused",
 			"raise --sessions, or the limit of open files"),
 		TROUBLE(clients_slow, "clients were disconnected because they did not read",
@@ -154,6 +172,7 @@ void doctor_check_control(struct doctor *d)
 		doctor_members(d);
 		doctor_directory(d);
 		doctor_tables(d);
+		doctor_creators(d);
 	}
 	doctor_troubles(d);
 }

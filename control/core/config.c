@@ -10,6 +10,8 @@ void control_config_default(struct control_config *config)
 		.table_slots = OBJECT_TABLE_SLOTS_DEFAULT,
 		.sessions_max = 256,
 		.waits_max = 8192,
+		.creations_max = 1024,
+		.creations_session_max = 256,
 		.calls_max = 32768,
 		.loopback_max = 512,
 		.links_max = 4096,
@@ -117,6 +119,7 @@ static struct control *config_carve(struct arena *a, const struct control_config
 	reduces_carve(&p->reduces, a, f);
 	reductions_carve(&p->reductions, a, f);
 	sessions_carve(&p->sessions, a, f);
+	creation_carve(&p->creations, a, f);
 	pool_carve(&p->loopback, a, sizeof(struct loopback), f->loopback_max);
 	p->loopback_data = arena_carve(a, (size_t)f->loopback_max * OBJECT_INLINE_MAX);
 	return c;

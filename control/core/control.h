@@ -11,6 +11,7 @@
  *     control_message()          for each message
  *     control_session_request()  for each request of a client
  *     control_tick()             when now >= control_next_timeout()
+ *     control_copy()             with clients that write apart from the store
  *     control_commands()         and hands the records to the workers
  *
  * Messages and replies leave through control_ops while one of these runs; the shell must not call
@@ -51,6 +52,13 @@ struct control_ops {
 	/* Whether a client of an earlier control of this store still has it mapped: nothing that
 	 * was there then is freed before it has gone. May be NULL. */
 	bool (*old_clients)(void *arg);
+	/* Of a creation apart from the store (creation.h), by slot of the table. memory: makes so
+	 * many bytes for it, or takes what was brought along with the request when it is so long;
+	 * 0 or -errno. memory_read: 0 or -errno. Called only for sessions that are apart, or what
+	 * they have left behind. */
+	int (*memory)(void *arg, uint32_t slot, uint64_t bytes, bool brought);
+	int (*memory_read)(void *arg, uint32_t slot, uint64_t at, void *to, uint64_t bytes);
+	void (*memory_drop)(void *arg, uint32_t slot);
 };
 
 struct control_config {
@@ -68,27 +76,29 @@ struct control_config {
 	/* limits; all memory follows from them */
 	uint32_t table_slots; /* at least those of the object table */
 	uint32_t sessions_max;
-	uint32_t waits_max;	     /* requests of clients that wait, all sessions together */
-	uint32_t calls_max;	     /* requests to other nodes that are not answered yet */
-	uint32_t loopback_max;	     /* messages to this node itself, queued */
-	uint32_t links_max;	     /* connections that this node wants */
-	uint32_t conns_max;	     /* connections that a worker may have (engine_config) */
-	uint32_t stages_max;	     /* buffers at a time, <= BUFFERS_MAX */
-	uint32_t edges_max;	     /* per direction, <= EDGES_MAX */
-	uint32_t fetches_max;	     /* objects under way to this node */
-	uint32_t serves_max;	     /* streams from this node */
-	uint32_t reductions_max;     /* reduces that clients of this node have asked for */
-	uint32_t reduces_max;	     /* targets that are, or were, made under our direction */
-	uint32_t reduce_sources_max; /* of all of them */
-	uint64_t reduce_value_bytes; /* sums of small ones */
-	uint32_t combines_max;	     /* objects that are made from others here */
-	uint32_t parts_max;	     /* of all of them */
-	uint32_t offers_max;	     /* contributions that came before we know what for */
-	uint32_t entries_max;	     /* directory: objects */
-	uint32_t copies_max;	     /* directory: copies of all objects */
-	uint32_t waiters_max;	     /* directory: nodes that wait for an object */
-	uint32_t tombstones;	     /* directory: deleted objects remembered; a power of two */
-	uint64_t inline_bytes;	     /* directory: values kept */
+	uint32_t waits_max;		/* requests of clients that wait, all sessions together */
+	uint32_t creations_max;		/* objects that are written apart from the store */
+	uint32_t creations_session_max; /* by one session */
+	uint32_t calls_max;		/* requests to other nodes that are not answered yet */
+	uint32_t loopback_max;		/* messages to this node itself, queued */
+	uint32_t links_max;		/* connections that this node wants */
+	uint32_t conns_max;		/* connections that a worker may have (engine_config) */
+	uint32_t stages_max;		/* buffers at a time, <= BUFFERS_MAX */
+	uint32_t edges_max;		/* per direction, <= EDGES_MAX */
+	uint32_t fetches_max;		/* objects under way to this node */
+	uint32_t serves_max;		/* streams from this node */
+	uint32_t reductions_max;	/* reduces that clients of this node have asked for */
+	uint32_t reduces_max;		/* targets that are, or were, made under our direction */
+	uint32_t reduce_sources_max;	/* of all of them */
+	uint64_t reduce_value_bytes;	/* sums of small ones */
+	uint32_t combines_max;		/* objects that are made from others here */
+	uint32_t parts_max;		/* of all of them */
+	uint32_t offers_max;		/* contributions that came before we know what for */
+	uint32_t entries_max;		/* directory: objects */
+	uint32_t copies_max;		/* directory: copies of all objects */
+	uint32_t waiters_max;		/* directory: nodes that wait for an object */
+	uint32_t tombstones;		/* directory: deleted objects remembered; a power of two */
+	uint64_t inline_bytes;		/* directory: values kept */
 
 	/* times */
 	uint64_t retry_ns;     /* a request is repeated after so long */
@@ -154,8 +164,12 @@ unsigned control_commands(struct control *c, unsigned worker, struct record *out
 int control_session_open(struct control *c, _Atomic uint64_t *pins, uint64_t now_ns);
 
 /* The process that it is, when that is known: only who made an object may go on with it at another
- * control. */
-void control_session_process(struct control *c, uint32_t session, uint32_t process);
+ * control. apart: it must not write to the store itself. */
+void control_session_process(struct control *c, uint32_t session, uint32_t process, bool apart);
+
+/* Whether there is an object that its creator, a client of an earlier control, may come back for.
+ */
+bool control_unclaimed(const struct control *c);
 
 /* The client has gone, or must go: what it was creating vanishes, its waits and pins end. */
 void control_session_close(struct control *c, uint32_t session, uint64_t now_ns);
@@ -166,6 +180,10 @@ void control_session_request(struct control *c, uint32_t session, const void *by
 
 /* The session's queue has room again. */
 void control_session_writable(struct control *c, uint32_t session, uint64_t now_ns);
+
+/* Once in each turn of the shell: some of what is written apart goes into the store. Returns
+ * whether there was anything to do, so that there may be more. */
+bool control_copy(struct control *c, uint64_t now_ns);
 
 void control_tick(struct control *c, uint64_t now_ns);
 /* When control_tick next has something to do; UINT64_MAX: never by itself. */

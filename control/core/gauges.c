@@ -33,6 +33,8 @@ void control_gauges(struct control *c, struct control_gauges *out)
 		.sessions_max = f->sessions_max,
 		.waits = c->sessions.waits.used,
 		.waits_max = f->waits_max,
+		.creating = c->creations.pool.used,
+		.creating_max = f->creations_max,
 		.calls = c->calls.pool.used,
 		.calls_max = f->calls_max,
 		.fetches = c->fetches.pool.used,

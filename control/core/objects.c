@@ -35,6 +35,14 @@ void objects_set_state(struct control *c, uint32_t slot, enum object_state state
 	sequence_written(&s->sequence);
 }
 
+void objects_set_apart(struct control *c, uint32_t slot)
+{
+	struct object_slot *s = objects_write(c, slot);
+
+	s->flags |= OBJECT_FLAG_APART;
+	objects_written(s);
+}
+
 uint32_t objects_find(struct control *c, const struct object_id *id)
 {
 	uint32_t home = object_table_home(c->table, id);
@@ -315,6 +323,8 @@ void objects_seal(struct control *c, uint32_t slot, bool primary)
 	guard_watch(c);
 	o->creator = NULL;
 	list_remove(&o->of_session);
+	if (o->creation)
+		creation_end(c, o);
 	objects_progress(c, slot);
 }
 
@@ -351,6 +361,8 @@ void objects_kill(struct control *c, uint32_t slot, const char *why)
 	o->fetch = NULL;
 	if (o->combine)
 		combine_killed(c, o->combine);
+	if (o->creation)
+		creation_end(c, o);
 	list_each(l, next, &o->mirrors)
 	{
 		part_local_source_killed(c, list_item(l, struct stage, mirror)->part);

@@ -18,6 +18,7 @@
 struct control;
 struct call;
 struct combine;
+struct creation;
 struct fetch;
 struct session;
 struct stage;
@@ -30,9 +31,10 @@ struct object {			/* one per slot; what clients need not see */
 	struct list serves;	/* struct serve.of_object */
 	struct list mirrors;	/* struct stage.mirror */
 	struct session *creator;
-	struct stage *stage;	 /* the one that may be used; not one that is being dropped */
-	struct fetch *fetch;	 /* FETCHING */
-	struct combine *combine; /* CREATING: it is made from others */
+	struct stage *stage;	   /* the one that may be used; not one that is being dropped */
+	struct fetch *fetch;	   /* FETCHING */
+	struct combine *combine;   /* CREATING: it is made from others */
+	struct creation *creation; /* CREATING: a client writes it apart from the store */
 	struct call *announce;
 	uint64_t pinned_scan; /* the last scan that found a pin */
 	uint64_t rate;	      /* bytes per second at which it came, until the directory was told */
@@ -89,6 +91,9 @@ const char *objects_name(struct control *c, uint32_t slot);
 
 /* Only the word that readers see. */
 void objects_set_state(struct control *c, uint32_t slot, enum object_state state);
+
+/* A client writes it apart from the store. */
+void objects_set_apart(struct control *c, uint32_t slot);
 
 /* Bytes of copies that may leave; stops counting when it is enough. */
 uint64_t objects_evictable_bytes(struct control *c, uint64_t enough);

@@ -78,6 +78,27 @@ void session_fetch_wake(struct control *c, const struct object_id *id)
 		fetch_rest(c, f);
 }
 
+/* The slot of an object that the session will write. 0 or -errno and why. */
+static int session_insert(struct control *c, struct session *s, const struct object_id *id,
+			  const char *name, uint64_t size, uint32_t *slot, struct text *why)
+{
+	int error = objects_insert(c, id, name, size, control_generation(c),
+				   c->dataplane.chunk_bytes, OBJECT_CREATING, slot);
+
+	if (error) {
+		reply_no_room(c, error, size, why);
+		return error;
+	}
+	c->table->slot[*slot].creator = s->process;
+	if (s->apart)
+		error = creation_start(c, s, *slot, false, why);
+	if (error)
+		objects_kill(c, *slot, "");
+	else
+		session_fetch_hush(c, id);
+	return error;
+}
+
 static bool session_created(struct control *c, struct call *call, const struct message *answer);
 
 /* Tells the directory; the client is answered when that has agreed. */
@@ -112,16 +133,11 @@ static void session_create_later(struct control *c, struct wait *w, uint64_t gen
 	list_remove(&w->of_owner);
 	objects_kill(c, slot, "");
 	control_generation_after(c, generation);
-	error = objects_insert(c, &w->id, name, size, control_generation(c),
-			       c->dataplane.chunk_bytes, OBJECT_CREATING, &slot);
-	if (error) {
-		reply_no_room(c, error, size, &t);
+	error = session_insert(c, w->session, &w->id, name, size, &slot, &t);
+	if (error)
 		waits_end(c, w, error, t.bytes);
-		return;
-	}
-	c->table->slot[slot].creator = w->session->process;
-	session_fetch_hush(c, &w->id);
-	session_create_ask(c, w, slot);
+	else
+		session_create_ask(c, w, slot);
 }
 
 static bool session_created(struct control *c, struct call *call, const struct message *answer)
@@ -175,16 +191,26 @@ static bool session_create_again(struct control *c, struct session *s,
 	const struct object_slot *image = &c->table->slot[slot];
 	struct object *o = objects_at(c, slot);
 	struct wait *w;
+	struct text why;
+	bool mine;
+	int error;
 
 	if (!(r->flags & SESSION_FLAG_AGAIN) || r->pin == SESSION_PIN_NONE ||
 	    image->size != r->size || image->watermark != 0)
 		return false;
-	if (o->creator == s && atomic_load(&s->pins[r->pin]) == pin_make(slot, image->generation)) {
+	mine = o->creator == s &&
+	       atomic_load(&s->pins[r->pin]) == pin_make(slot, image->generation);
+	if (!mine && !session_left_behind(c, s, slot))
+		return false;
+	if ((s->apart || image->flags & OBJECT_FLAG_APART) && o->creation == NULL &&
+	    (error = creation_start(c, s, slot, false, &why)) != 0) {
+		reply_error(c, s, r->op, r->seq, error, why.bytes);
+		return true;
+	}
+	if (mine) {
 		reply_place(c, s, r->op, r->seq, r->pin, slot);
 		return true;
 	}
-	if (!session_left_behind(c, s, slot))
-		return false;
 	w = waits_start(c, s, r);
 	if (w == NULL)
 		return true;
@@ -205,15 +231,11 @@ void session_create(struct control *c, struct session *s, const struct session_r
 			session_exists(c, s, r, slot);
 		return;
 	}
-	error = objects_insert(c, &r->id, r->name, r->size, control_generation(c),
-			       c->dataplane.chunk_bytes, OBJECT_CREATING, &slot);
+	error = session_insert(c, s, &r->id, r->name, r->size, &slot, &t);
 	if (error) {
-		reply_no_room(c, error, r->size, &t);
 		reply_error(c, s, r->op, r->seq, error, t.bytes);
 		return;
 	}
-	c->table->slot[slot].creator = s->process;
-	session_fetch_hush(c, &r->id);
 	w = waits_start(c, s, r);
 	if (w)
 		session_create_ask(c, w, slot);
@@ -226,6 +248,7 @@ void session_resume(struct control *c, struct session *s, const struct session_r
 	uint64_t word = r->pin == SESSION_PIN_NONE ? 0 : atomic_load(&s->pins[r->pin]);
 	uint32_t slot = (uint32_t)word - 1;
 	struct object *o;
+	struct text why;
 
 	if (slot >= c->table->slots || pin_make(slot, c->table->slot[slot].generation) != word ||
 	    !session_left_behind(c, s, slot)) {
@@ -237,6 +260,8 @@ void session_resume(struct control *c, struct session *s, const struct session_r
 	objects_claim(o);
 	o->creator = s;
 	list_append(&s->creating, &o->of_session);
+	if (c->table->slot[slot].flags & OBJECT_FLAG_APART)
+		creation_start(c, s, slot, true, &why); /* else what follows says so */
 	objects_announce(c, slot);
 	reply_place(c, s, r->op, r->seq, r->pin, slot);
 }
@@ -277,6 +302,10 @@ void session_publish(struct control *c, struct session *s, const struct session_
 			    "the watermark goes back or beyond the object");
 		return;
 	}
+	if (c->table->slot[r->slot].flags & OBJECT_FLAG_APART) {
+		creation_await(c, s, r, r->watermark);
+		return;
+	}
 	objects_publish(c, r->slot, r->watermark);
 	reply.watermark = r->watermark;
 	reply_send(c, s, &reply);
@@ -296,6 +325,10 @@ void session_seal(struct control *c, struct session *s, const struct session_req
 	if (!session_sealed(c, r)) {
 		if (session_creating(c, s, r) == NULL)
 			return;
+		if (c->table->slot[r->slot].flags & OBJECT_FLAG_APART) {
+			creation_await(c, s, r, c->table->slot[r->slot].size);
+			return;
+		}
 		objects_seal(c, r->slot, true);
 		objects_announce(c, r->slot);
 	}

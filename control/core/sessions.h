@@ -24,7 +24,9 @@ struct session {
 	struct list waits;	/* struct wait.of_session */
 	struct list creating;	/* struct object.of_session */
 	uint32_t process;	/* 0: unknown */
+	uint32_t apart_count;	/* objects that it writes apart */
 	bool attached;
+	bool apart; /* it must not write to the store itself */
 };
 
 struct wait {

@@ -7,6 +7,7 @@
 #include "chunks.h"
 #include "combine.h"
 #include "control.h"
+#include "creation.h"
 #include "directory.h"
 #include "feed.h"
 #include "fetch.h"
@@ -69,6 +70,7 @@ struct control {
 	struct watches watches;
 	struct reductions reductions;
 	struct sessions sessions;
+	struct creations creations;
 
 	struct pool loopback;
 	struct list loopback_queue;

@@ -12,6 +12,14 @@
 
 #include <stdint.h>
 
+/* Which clients write apart from the store what they create: the gauge creators. */
+enum control_creators {
+	CONTROL_CREATORS_SHARED,  /* none */
+	CONTROL_CREATORS_AUTO,	  /* those of other users than ours and root, who could write there
+				   * anyway */
+	CONTROL_CREATORS_PRIVATE, /* all */
+};
+
 #define CONTROL_COUNTERS(X)                                                                  \
 	X(messages_in, "messages", "messages of other nodes")                                \
 	X(messages_out, "messages", "messages to other nodes, and to itself")                \
@@ -40,38 +48,45 @@
 	X(members_died, "nodes", "nodes that were taken for dead")                           \
 	X(redirects, "requests", "requests for ids that another node keeps")                 \
 	X(commands_waited, "turns", "turns in which the ring to a worker was full")          \
+	X(creations, "objects", "objects that clients wrote apart from the store")           \
+	X(creations_bytes, "bytes", "copied from there into the store")                      \
+	X(creations_refused, "requests", "of them that no memory was free for")              \
 	X(clients_refused, "clients", "clients that no session or descriptor was free for")  \
 	X(clients_slow, "clients", "clients that were disconnected for not reading")         \
 	X(ticks_late, "events", "times that it came to its timers more than 100 ms late")
 
-#define CONTROL_GAUGES(X)                                                         \
-	X(attached, "", "1: the dataplane is there")                              \
-	X(store_bytes, "bytes", "the store, without the space of bitmaps")        \
-	X(store_used, "bytes", "of it in use")                                    \
-	X(store_evictable, "bytes", "of that in copies that may leave")           \
-	X(objects, "objects", "objects on this node")                             \
-	X(sessions, "clients", "clients")                                         \
-	X(sessions_max, "clients", "bound")                                       \
-	X(waits, "requests", "requests of clients that wait")                     \
-	X(waits_max, "requests", "bound")                                         \
-	X(calls, "requests", "requests to other nodes that are not answered")     \
-	X(calls_max, "requests", "bound")                                         \
-	X(fetches, "objects", "objects that arrive")                              \
-	X(fetches_max, "objects", "bound")                                        \
-	X(serves, "transfers", "copies that we feed")                             \
-	X(serves_max, "transfers", "bound")                                       \
-	X(entries, "objects", "objects in our part of the directory")             \
-	X(entries_max, "objects", "bound")                                        \
-	X(copies, "copies", "their copies")                                       \
-	X(copies_max, "copies", "bound")                                          \
-	X(links, "links", "links to other nodes' workers")                        \
-	X(links_max, "links", "bound")                                            \
-	X(members_alive, "nodes", "nodes that live, this one included")           \
-	X(members_suspect, "nodes", "nodes that somebody cannot reach")           \
-	X(members_dead, "nodes", "nodes that have died")                          \
-	X(members_left, "nodes", "nodes that said goodbye")                       \
-	X(untold, "objects", "objects here that the directory has not confirmed") \
-	X(members_changed_ms, "ms", "since the members changed last")
+#define CONTROL_GAUGES(X)                                                               \
+	X(attached, "", "1: the dataplane is there")                                    \
+	X(store_bytes, "bytes", "the store, without the space of bitmaps")              \
+	X(store_used, "bytes", "of it in use")                                          \
+	X(store_evictable, "bytes", "of that in copies that may leave")                 \
+	X(objects, "objects", "objects on this node")                                   \
+	X(sessions, "clients", "clients")                                               \
+	X(sessions_max, "clients", "bound")                                             \
+	X(waits, "requests", "requests of clients that wait")                           \
+	X(waits_max, "requests", "bound")                                               \
+	X(creators, "", "1: other users write apart from the store; 2: all; 0: nobody") \
+	X(creating, "objects", "objects that clients write apart from the store")       \
+	X(creating_max, "objects", "bound")                                             \
+	X(calls, "requests", "requests to other nodes that are not answered")           \
+	X(calls_max, "requests", "bound")                                               \
+	X(fetches, "objects", "objects that arrive")                                    \
+	X(fetches_max, "objects", "bound")                                              \
+	X(serves, "transfers", "copies that we feed")                                   \
+	X(serves_max, "transfers", "bound")                                             \
+	X(entries, "objects", "objects in our part of the directory")                   \
+	X(entries_max, "objects", "bound")                                              \
+	X(copies, "copies", "their copies")                                             \
+	X(copies_max, "copies", "bound")                                                \
+	X(links, "links", "links to other nodes' workers")                              \
+	X(links_max, "links", "bound")                                                  \
+	X(members_alive, "nodes", "nodes that live, this one included")                 \
+	X(members_suspect, "nodes", "nodes that somebody cannot reach")                 \
+	X(members_dead, "nodes", "nodes that have died")                                \
+	X(members_left, "nodes", "nodes that said goodbye")                             \
+	X(untold, "objects", "objects here that the directory has not confirmed")       \
+	X(members_changed_ms, "ms", "since the members changed last")                   \
+	X(turn_us, "us", "longest turn of the loop since it was written last")
 
 struct control_counters {
 #define X(name, unit, help) uint64_t name;

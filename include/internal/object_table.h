@@ -42,6 +42,7 @@ enum {
 				   * one was lost: never evicted */
 	OBJECT_FLAG_REPLACED = 2, /* ZOMBIE: another generation of the same takes its place */
 	OBJECT_FLAG_LOST = 4,	  /* ZOMBIE: nobody has the part of it that did not arrive */
+	OBJECT_FLAG_APART = 8, /* CREATING: its creator writes it elsewhere, and control copies */
 };
 
 struct object_slot {

@@ -30,7 +30,7 @@
 #define SESSION_DIRECTORY_NS (10 * 1000000000ll)
 
 enum {
-	SESSION_VERSION = 3,
+	SESSION_VERSION = 4,
 	SESSION_PINS = 1024,
 	SESSION_PIN_BYTES = SESSION_PINS * 8,
 	SESSION_PIN_NONE = UINT32_MAX,
@@ -39,6 +39,8 @@ enum {
 				       it, and may have done it */
 	SESSION_FLAG_BRIEF = 4,	    /* STAT request: the object without its holders */
 	SESSION_FLAG_SPREAD = 8,    /* REDUCE request: all who contribute will get the result */
+	SESSION_FLAG_APART = 16,    /* CREATE reply: the descriptor is of memory for this object
+				       alone, which is copied into the store */
 	SESSION_HOLDERS = 16,	    /* in one session_object */
 	SESSION_UPSTREAMS = 4,	    /* nodes that feed one copy at a time */
 	SESSION_SOURCES_MAX = 1024, /* of a reduce */
@@ -48,9 +50,11 @@ enum {
 enum session_op {
 	SESSION_ATTACH = 1, /* -> fds {store read-only, table read-only, pins}; generation: the
 			       table's control_epoch */
-	SESSION_CREATE, /* id, name, size, pin -> slot, generation, offset; fd {store read-write} */
-	SESSION_PUBLISH, /* slot, generation, watermark: bytes before it are final */
-	SESSION_SEAL,	 /* slot, generation: the whole object is final */
+	SESSION_CREATE,	 /* id, name, size, pin -> slot, generation, offset; fd {store read-write},
+			    or SESSION_FLAG_APART and fd {memory of that size} */
+	SESSION_PUBLISH, /* slot, generation, watermark: bytes before it are final -> when readers
+			    have them */
+	SESSION_SEAL,	 /* slot, generation: the whole object is final -> when readers have it */
 	SESSION_ABORT,	 /* slot, generation: give the space back */
 	SESSION_GET,	/* id, timeout, pin -> slot, generation, offset, size, as soon as the object
 			   has a place here (being fetched, or complete) */
@@ -66,8 +70,9 @@ enum session_op {
 			   ids follow in the same packet -> when all that is known of them holds */
 	SESSION_REDUCED, /* id, timeout -> when the reduce has ended: session_sources of what is in
 			    the result */
-	SESSION_RESUME,	 /* pin: the object under creation that its word names is this client's;
-			    -> slot, generation, offset, size, watermark; -ESTALE: it is gone */
+	SESSION_RESUME,	 /* pin: the object under creation that its word names is this client's; fd
+			    {its memory} when that is apart -> slot, generation, offset, size,
+			    watermark; -ESTALE: it is gone */
 	SESSION_OPS,
 };
 

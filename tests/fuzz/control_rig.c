@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "control_rig.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,6 +62,8 @@ static void rig_config(struct control_config *config)
 	config->seed = 1;
 	config->table_slots = RIG_TABLE_SLOTS;
 	config->sessions_max = RIG_SESSIONS;
+	config->creations_max = 4;
+	config->creations_session_max = 3;
 	config->waits_max = config->calls_max = config->fetches_max = config->serves_max = 8;
 	config->loopback_max = 8;
 	config->links_max = config->conns_max = 8;
@@ -142,9 +145,42 @@ static bool rig_old_clients(void *arg)
 	return r->old_clients;
 }
 
+/* Some cannot be had, and some were not brought. */
+static int rig_memory(void *arg, uint32_t slot, uint64_t bytes, bool brought)
+{
+	struct rig *r = arg;
+
+	CHECK(slot < RIG_TABLE_SLOTS && !r->memory[slot] && bytes <= RIG_STORE_BYTES);
+	if (slot % 4 == 3 || (brought && bytes % 2))
+		return -ENOMEM;
+	r->memory[slot] = true;
+	return 0;
+}
+
+static int rig_memory_read(void *arg, uint32_t slot, uint64_t at, void *to, uint64_t bytes)
+{
+	const struct rig *r = arg;
+	uint64_t offset = (uint64_t)((uint8_t *)to - r->store);
+
+	CHECK(slot < RIG_TABLE_SLOTS && r->memory[slot]);
+	CHECK(offset < RIG_STORE_BYTES && bytes <= RIG_STORE_BYTES - offset);
+	memset(to, (int)at, bytes);
+	return bytes % 16 == 15 ? -EIO : 0;
+}
+
+static void rig_memory_drop(void *arg, uint32_t slot)
+{
+	struct rig *r = arg;
+
+	CHECK(slot < RIG_TABLE_SLOTS && r->memory[slot]);
+	r->memory[slot] = false;
+}
+
 static void rig_start(struct rig *r)
 {
-	const struct control_ops ops = {r, rig_send, rig_reply, NULL, rig_old_clients};
+	const struct control_ops ops = {
+		r,	    rig_send,	     rig_reply,	     NULL, rig_old_clients,
+		rig_memory, rig_memory_read, rig_memory_drop};
 	struct control_config config;
 
 	rig_config(&config);
@@ -166,6 +202,7 @@ void rig_restart(struct rig *r)
 		r->old_clients |= r->open[s];
 		r->open[s] = false;
 	}
+	memset(r->memory, 0, sizeof(r->memory));
 	rig_start(r);
 }
 
@@ -208,7 +245,7 @@ void rig_open(struct rig *r, uint32_t session)
 	CHECK(got >= 0 && got < RIG_SESSIONS && !r->open[got]);
 	r->open[got] = true;
 	r->left[session] = false; /* its number may be another's: pins are only words */
-	control_session_process(r->core, (uint32_t)got, 1 + session % 2);
+	control_session_process(r->core, (uint32_t)got, 1 + session % 2, session % 3 == 1);
 	control_session_request(r->core, (uint32_t)got, &attach, sizeof(attach), r->now_ns);
 	CHECK(r->last.status == 0);
 }
@@ -246,6 +283,7 @@ void rig_turn(struct rig *r, uint64_t ns)
 	r->now_ns += ns;
 	for (int i = 0; i < 64 && control_next_timeout(r->core) <= r->now_ns; i++)
 		control_tick(r->core, r->now_ns);
+	control_copy(r->core, r->now_ns);
 	for (int i = 0; i < 1024 && control_commands(r->core, 0, &command, 1) == 1; i++)
 		rig_obey(r, &command);
 }
@@ -256,6 +294,8 @@ void rig_end(struct rig *r)
 
 	for (uint32_t s = 0; s < RIG_SESSIONS; s++)
 		rig_close(r, s);
+	for (uint32_t i = 0; i < RIG_TABLE_SLOTS; i++)
+		CHECK(!r->memory[i]);
 	r->old_clients = false;
 	for (int i = 0; i < 4; i++)
 		rig_turn(r, 60000000000);

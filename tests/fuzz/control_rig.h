@@ -22,8 +22,9 @@ struct rig {
 	uint64_t now_ns;
 	_Atomic uint64_t pins[RIG_SESSIONS][SESSION_PINS];
 	bool open[RIG_SESSIONS];
-	bool left[RIG_SESSIONS]; /* by control: its pins go along to the next one */
-	bool old_clients;	 /* some have not come back, nor gone */
+	bool left[RIG_SESSIONS];      /* by control: its pins go along to the next one */
+	bool old_clients;	      /* some have not come back, nor gone */
+	bool memory[RIG_TABLE_SLOTS]; /* of a creation apart from the store */
 	struct object_table *table;
 	uint8_t *store;
 	struct session_reply last; /* answer */

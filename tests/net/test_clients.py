@@ -9,6 +9,7 @@ import time
 
 import netlib
 from netlib import Cluster, Task, own_status
+from raw import RAW
 
 MIB = 1 << 20
 LIMIT_S = 1.0  # of one round at least: others may meet a busy machine
@@ -141,11 +142,10 @@ def a_reader_of_a_dead_creator():
 # Requests of every kind, with fields that are nearly right or not at all, over connections that
 # come and go, of which some never read; descriptors that nobody asked for; pins full of rubbish, and
 # own buffers too.
-ROGUE = """
-import mmap, os, random, socket, struct
+ROGUE = RAW + """
+import random
 random.seed(SEED)
-MAGIC, VERSION, OPS = 0x53534553, 3, 14
-path = os.environ["SARISSA_SOCKET"]
+OPS = 14
 words = [0, 1, 2, 1023, 1024, 65535, 65536, 2**31, 2**32 - 1, 2**63, 2**64 - 1]
 seen = [(0, 0)]
 
@@ -190,13 +190,11 @@ def rubbish(fds):
     os.close(fd)
 
 def life():
-  s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-  s.connect(path)
+  s = raw_connect()
   s.settimeout(0.05)
   deaf = random.random() < 0.2
   if random.random() < 0.9:
-    s.send(struct.pack("=IHHII", MAGIC, 1, VERSION, 1, 0) + bytes(48) + struct.pack("=II", 2**32 - 1, 0)
-           + bytes(272))
+    s.send(raw_request(ATTACH))
   for _ in range(random.randrange(1, 3000 if deaf else 200)):
     s.settimeout(0.05)
     packet = (request(random.randrange(OPS + 2)) if random.random() < 0.95
@@ -287,17 +285,13 @@ def rubbish_at_the_socket(seconds=8):
     return f"{lives} connections, seed {seed}"
 
 
-PEEK = """
-import mmap, os, socket, struct
-s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-s.connect(os.environ["SARISSA_SOCKET"])
+PEEK = RAW + """
+s = raw_connect()
 os.setgid(65534)
 os.setuid(65534)
-s.send(struct.pack("=IHHII", 0x53534553, 1, 3, 1, 0) + bytes(48) + struct.pack("=II", 2**32 - 1, 0)
-       + bytes(272))
-answer, fds, _, _ = socket.recv_fds(s, 20000, 8)
-assert len(fds) == 3 and struct.unpack_from("=i", answer, 12)[0] == 0
-for fd in fds[:2]:
+attached = raw_ask(s, ATTACH)
+assert len(attached.fds) == 3 and attached.status == 0
+for fd in attached.fds[:2]:
   mmap.mmap(fd, 4096, prot=mmap.PROT_READ).close()
   for way in (lambda: mmap.mmap(fd, 4096), lambda: os.write(fd, b"x"),
               lambda: os.open(f"/proc/self/fd/{fd}", os.O_RDWR), lambda: os.ftruncate(fd, 0)):
@@ -319,21 +313,16 @@ def a_reader_cannot_write():
         task.end()
 
 
-# The descriptor of a CREATE opens the whole store; what is at its end tells the daemons what has
-# arrived and what was sent.
-SCRIBBLE = """
-import mmap, os, random, socket, struct
+# To a client of the daemons' own user the descriptor of a CREATE opens the whole store; what is at
+# its end tells the daemons what has arrived and what was sent.
+SCRIBBLE = RAW + """
+import random
 random.seed(SEED)
-s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-s.connect(os.environ["SARISSA_SOCKET"])
-s.send(struct.pack("=IHHII", 0x53534553, 1, 3, 1, 0) + bytes(48) + struct.pack("=II", 2**32 - 1, 0)
-       + bytes(272))
-socket.recv_fds(s, 20000, 8)
-s.send(struct.pack("=IHHII", 0x53534553, 2, 3, 2, 0) + b"scribbler here!!" + struct.pack(
-       "=QQQqII", 0, 4096, 0, 0, 0, 0) + bytes(272))
-answer, fds, _, _ = socket.recv_fds(s, 20000, 8)
-size = os.fstat(fds[0]).st_size
-m = mmap.mmap(fds[0], size)
+s = raw_connect()
+raw_ask(s, ATTACH)
+made = raw_ask(s, CREATE, b"scribbler here!!", size=4096, pin=0)
+size = os.fstat(made.fds[0]).st_size
+m = mmap.mmap(made.fds[0], size)
 step("there")
 until, scratch = time.monotonic() + SECONDS, size // 128
 while time.monotonic() < until:

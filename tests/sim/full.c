@@ -296,7 +296,11 @@ static bool full_old_clients(void *arg)
 void full_start_control(struct full *f)
 {
 	struct full_group *g = f->group;
-	const struct control_ops ops = {f, full_send, full_reply, full_trace_log, full_old_clients};
+	const struct control_ops ops = {.arg = f,
+					.send = full_send,
+					.reply = full_reply,
+					.log = full_trace_log,
+					.old_clients = full_old_clients};
 	struct control_config c = g->config;
 	if (f->core)
 		return;

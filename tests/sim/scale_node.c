@@ -295,7 +295,8 @@ static void node_table(struct scale_node *n)
 static void node_open(struct scale *s, uint32_t index)
 {
 	struct scale_node *n = &s->nodes[index];
-	const struct control_ops ops = {n, scale_send, node_reply, node_log, NULL};
+	const struct control_ops ops = {
+		.arg = n, .send = scale_send, .reply = node_reply, .log = node_log};
 	struct control_config c = s->config;
 	n->s = s;
 	n->index = index;

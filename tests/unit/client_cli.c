@@ -298,6 +298,9 @@ static void write_control(uint64_t store_full)
 						 .members_suspect = 1,
 						 .objects = 5,
 						 .untold = 3,
+						 .creators = CONTROL_CREATORS_AUTO,
+						 .creating = 7,
+						 .creating_max = 1024,
 						 .members_changed_ms = 60000,
 						 .sessions = 250,
 						 .sessions_max = 256,
@@ -328,6 +331,9 @@ static void says_what_is_full_or_wrong(void **state)
 				       "members changed 60 s ago"));
 	assert_non_null(strstr(output, "warn  tables        sessions: 250 of at most 256"));
 	assert_null(strstr(output, "waiting requests"));
+	assert_non_null(strstr(output,
+			       "ok    creators      clients of other users write apart from "
+			       "the store; 7 objects there now"));
 	assert_non_null(
 		strstr(output, "warn  control       2 requests found no room in the store\n"));
 	shell("$CLI doctor");

@@ -135,7 +135,21 @@ static void fake_place(struct fake *f, int conn, const struct session_request *r
 	if (request->op != SESSION_WAIT)
 		atomic_store(&f->conn[conn].pins[request->pin],
 			     pin_make((uint32_t)i, s->generation));
-	fake_send(f, conn, &reply, sizeof(reply), &f->store_fd, request->op == SESSION_CREATE);
+	const int *fd = &f->store_fd;
+	if (f->apart && request->op == SESSION_CREATE) {
+		f->memory[i] = memfd_create("creation", MFD_CLOEXEC);
+		CHECK(ftruncate(f->memory[i], (off_t)s->size) == 0);
+		reply.flags = SESSION_FLAG_APART;
+		fd = &f->memory[i];
+	}
+	fake_send(f, conn, &reply, sizeof(reply), fd, request->op == SESSION_CREATE);
+}
+
+static void fake_close(int *fd)
+{
+	if (*fd)
+		close(*fd);
+	*fd = 0;
 }
 
 static void fake_create(struct fake *f, int conn, const struct session_request *request)
@@ -170,6 +184,8 @@ static void fake_resume(struct fake *f, int conn, const struct session_request *
 	    f->table->slot[i].state != OBJECT_CREATING || f->creator[i] != -1)
 		return fake_status(f, conn, request, -ESTALE);
 	f->creator[i] = conn;
+	f->memory[i] = f->brought;
+	f->brought = 0;
 	atomic_fetch_add(&f->resumed, 1);
 	fake_place(f, conn, request, i);
 }
@@ -233,7 +249,15 @@ static void fake_change(struct fake *f, int conn, const struct session_request *
 		fake_status(f, conn, request, deleted ? -ESTALE : -EINVAL);
 		return;
 	}
-	atomic_store(&s->watermark, request->op == SESSION_SEAL ? s->size : request->watermark);
+	uint64_t from = atomic_load(&s->watermark);
+	uint64_t to = request->op == SESSION_SEAL ? s->size : request->watermark;
+	if (f->apart && request->op != SESSION_ABORT &&
+	    pread(f->memory[request->slot], f->store + s->offset + from, to - from, (off_t)from) !=
+		    (ssize_t)(to - from))
+		return fake_status(f, conn, request, -ESTALE);
+	atomic_store(&s->watermark, to);
+	if (request->op != SESSION_PUBLISH)
+		fake_close(&f->memory[request->slot]);
 	if (request->op == SESSION_SEAL)
 		fake_state(f, request->slot, OBJECT_SEALED);
 	if (request->op == SESSION_ABORT)
@@ -374,6 +398,23 @@ static void fake_accept(struct fake *f)
 	close(fd);
 }
 
+static ssize_t fake_receive(struct fake *f, int fd, void *bytes, size_t room)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec part = {bytes, room};
+	struct msghdr m = {.msg_iov = &part,
+			   .msg_iovlen = 1,
+			   .msg_control = &control,
+			   .msg_controllen = CMSG_LEN(sizeof(int))};
+	ssize_t n = recvmsg(fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	if (n > 0 && CMSG_FIRSTHDR(&m))
+		memcpy(&f->brought, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof(int));
+	return n;
+}
+
 static void *fake_run(void *arg)
 {
 	struct fake *f = arg;
@@ -393,11 +434,12 @@ static void *fake_run(void *arg)
 			} packet;
 			if (set[i + 2].fd < 0 || !set[i + 2].revents)
 				continue;
-			ssize_t n = recv(set[i + 2].fd, &packet, sizeof(packet), MSG_DONTWAIT);
+			ssize_t n = fake_receive(f, set[i + 2].fd, &packet, sizeof(packet));
 			if (n >= (ssize_t)sizeof(packet.request))
 				fake_serve(f, i, &packet.request, packet.bytes, (size_t)n);
 			else if (n == 0 || (n < 0 && errno != EAGAIN))
 				fake_hang_up(f, i);
+			fake_close(&f->brought);
 		}
 		fake_waits(f);
 		pthread_mutex_unlock(&f->lock);
@@ -460,8 +502,10 @@ void fake_kill(struct fake *f)
 	for (int i = 0; i < FAKE_CONNS; i++)
 		if (f->conn[i].fd >= 0)
 			fake_hang_up(f, i);
-	for (uint32_t i = 0; i < FAKE_SLOTS; i++)
+	for (uint32_t i = 0; i < FAKE_SLOTS; i++) {
 		f->creator[i] = -1;
+		fake_close(&f->memory[i]);
+	}
 }
 
 static void fake_forget(struct fake *f)

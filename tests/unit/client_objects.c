@@ -2,6 +2,7 @@
 /* Objects of this node: put, get, list, delete, misuse, and that a local get makes no system call.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
@@ -46,6 +47,28 @@ static void objects_of_every_size(void **state)
 		free(data);
 	}
 	assert_int_equal(atomic_load(&c->fake.requests[SESSION_GET]), 0);
+}
+
+static unsigned descriptors(void)
+{
+	unsigned count = 0;
+	for (int fd = 0; fd < 1024; fd++)
+		count += fcntl(fd, F_GETFD) >= 0;
+	return count;
+}
+
+/* Written in memory of their own, of which nothing stays. */
+static void objects_written_apart(void **state)
+{
+	struct client *c = *state;
+	sar_buffer b;
+	c->fake.apart = true;
+	assert_int_equal(sar_delete(c->s, test_id("gone")), -ENOENT); /* it is done attaching */
+	unsigned before = descriptors();
+	objects_of_every_size(state);
+	assert_int_equal(sar_create(c->s, test_id("gone"), NULL, 100, &b), 0);
+	assert_int_equal(sar_abort(c->s, &b), 0);
+	assert_int_equal(descriptors(), before);
 }
 
 static void deleted_is_gone(void **state)
@@ -307,6 +330,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		test_client(objects_of_every_size),
+		test_client(objects_written_apart),
 		test_client(deleted_is_gone),
 		test_client(create_publish_seal),
 		test_client(abort_is_stale_for_readers),

@@ -215,6 +215,14 @@ static void a_creation_goes_on(void **state)
 	assert_int_equal(atomic_load(&c->fake.resumed), 2);
 }
 
+/* The memory that it is written in goes along. */
+static void a_creation_apart_goes_on(void **state)
+{
+	struct client *c = *state;
+	c->fake.apart = true;
+	a_creation_goes_on(state);
+}
+
 /* What the new control does not know is lost by name. */
 static void a_creation_is_lost_by_name(void **state)
 {
@@ -258,6 +266,13 @@ static void an_unanswered_create_is_ours(void **state)
 	for (uint32_t i = 0; i < FAKE_SLOTS; i++)
 		made += c->fake.table->slot[i].state != OBJECT_FREE;
 	assert_int_equal(made, 1);
+}
+
+static void an_unanswered_create_apart_is_ours(void **state)
+{
+	struct client *c = *state;
+	c->fake.apart = true;
+	an_unanswered_create_is_ours(state);
 }
 
 static void an_unanswered_seal_is_done(void **state)
@@ -487,8 +502,10 @@ int main(void)
 		test_client(what_is_held_is_counted_again),
 		test_client(a_local_get_notices_another_control),
 		test_client(a_creation_goes_on),
+		test_client(a_creation_apart_goes_on),
 		test_client(a_creation_is_lost_by_name),
 		test_client(an_unanswered_create_is_ours),
+		test_client(an_unanswered_create_apart_is_ours),
 		test_client(an_unanswered_seal_is_done),
 		test_client(an_unanswered_delete_is_done),
 		test_client(a_put_is_made_once),

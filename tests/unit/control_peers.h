@@ -76,7 +76,8 @@ static inline struct object_table *make_table(void)
 static inline struct fixture *begin(bool seeds)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
-	const struct control_ops ops = {f, on_send, on_reply, on_log, NULL};
+	const struct control_ops ops = {
+		.arg = f, .send = on_send, .reply = on_reply, .log = on_log};
 	struct net_addr addrs[NODES];
 	struct control_attach a = {0};
 	struct control_config config;

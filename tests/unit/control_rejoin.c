@@ -15,7 +15,7 @@ static uint32_t come_back(struct world *w, uint32_t process, uint64_t pin)
 {
 	uint32_t session = world_open(w, 0);
 
-	control_session_process(w->node[0].core, session, process);
+	control_session_process(w->node[0].core, session, process, false);
 	w->node[0].pins[session][PIN] = pin;
 	return session;
 }

@@ -71,6 +71,45 @@ static bool world_ops_old_clients(void *arg)
 	return n->world->old_clients;
 }
 
+static int world_ops_memory(void *arg, uint32_t slot, uint64_t bytes, bool brought)
+{
+	struct world_node *n = arg;
+	struct world *w = n->world;
+	struct world_memory *m = brought ? n->brought : &w->memory[w->memories];
+
+	CHECK(n->apart[slot] == NULL && slot < WORLD_TABLE_SLOTS);
+	if (n->apart_error)
+		return n->apart_error;
+	if (!brought) {
+		CHECK(w->memories++ < WORLD_MEMORIES);
+		*m = (struct world_memory){world_memory(bytes + 1), bytes};
+	} else if (m == NULL || m->size != bytes) {
+		return -EINVAL;
+	}
+	n->apart[slot] = m;
+	return 0;
+}
+
+static int world_ops_memory_read(void *arg, uint32_t slot, uint64_t at, void *to, uint64_t bytes)
+{
+	const struct world_node *n = arg;
+	const struct world_memory *m = n->apart[slot];
+
+	CHECK(m && at <= m->size && bytes <= m->size - at);
+	if (n->apart_error)
+		return n->apart_error;
+	memcpy(to, m->bytes + at, bytes);
+	return 0;
+}
+
+static void world_ops_memory_drop(void *arg, uint32_t slot)
+{
+	struct world_node *n = arg;
+
+	CHECK(n->apart[slot]);
+	n->apart[slot] = NULL;
+}
+
 /* ---- processes ------------------------------------------------------------------------------ */
 
 static void world_attach(struct world_node *n, bool adopted)
@@ -161,13 +200,20 @@ void world_kill_control(struct world *w, uint32_t node)
 	munmap(n->core_memory, control_bytes(&w->config));
 	n->core = NULL;
 	memset(n->pins, 0, sizeof(n->pins));
+	memset(n->apart, 0, sizeof(n->apart));
 }
 
 void world_start_control(struct world *w, uint32_t node)
 {
 	struct world_node *n = &w->node[node];
-	const struct control_ops ops = {n, world_ops_send, world_ops_reply, world_ops_log,
-					world_ops_old_clients};
+	const struct control_ops ops = {n,
+					world_ops_send,
+					world_ops_reply,
+					world_ops_log,
+					world_ops_old_clients,
+					world_ops_memory,
+					world_ops_memory_read,
+					world_ops_memory_drop};
 	struct net_addr addrs[WORLD_NODES_MAX];
 	struct control_config config = w->config;
 
@@ -233,6 +279,8 @@ static void world_config(struct world *w, bool all_shards)
 	w->config.table_slots = WORLD_TABLE_SLOTS;
 	w->config.sessions_max = WORLD_SESSIONS;
 	w->config.waits_max = 64;
+	w->config.creations_max = 6;
+	w->config.creations_session_max = 4;
 	w->config.calls_max = 256;
 	w->config.loopback_max = 32;
 	w->config.links_max = 64;
@@ -298,6 +346,8 @@ void world_free(struct world *w)
 		munmap(n->mailbox_memory, mailbox_bytes(WORLD_MSG_SLOTS, WORLD_MSG_SLOTS));
 		munmap(n->replies, sizeof(*n->replies) * WORLD_REPLIES_MAX);
 	}
+	for (uint32_t i = 0; i < w->memories; i++)
+		munmap(w->memory[i].bytes, w->memory[i].size + 1);
 	munmap(w->packets, sizeof(*w->packets) * WORLD_INFLIGHT);
 	munmap(w->arena, MAILBOX_ARENA_BYTES);
 	free(w);
@@ -411,6 +461,8 @@ static void world_settle(struct world *w)
 
 			if (n->core && control_next_timeout(n->core) <= w->now_ns)
 				control_tick(n->core, w->now_ns);
+			if (n->core && !w->hold_copies)
+				some |= control_copy(n->core, w->now_ns);
 			for (uint32_t k = 0; k < n->workers && n->engine[k]; k++) {
 				if (engine_next_timeout(n->engine[k]) <= w->now_ns)
 					engine_tick(n->engine[k], w->now_ns);

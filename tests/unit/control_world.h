@@ -21,6 +21,7 @@ enum {
 	WORLD_TABLE_SLOTS = 256,
 	WORLD_SESSIONS = 4,
 	WORLD_INFLIGHT = 8192,
+	WORLD_MEMORIES = 64,
 };
 
 #define WORLD_MS     UINT64_C(1000000)
@@ -34,6 +35,11 @@ struct world_reply {
 	struct session_sources sources;
 	uint32_t tail_bytes;
 	bool taken;
+};
+
+struct world_memory { /* that a client writes apart from the store */
+	uint8_t *bytes;
+	uint64_t size;
 };
 
 struct world_node {
@@ -54,6 +60,9 @@ struct world_node {
 	struct world_reply *replies;
 	uint32_t replies_count;
 	uint32_t seq;
+	struct world_memory *apart[WORLD_TABLE_SLOTS]; /* that control has, by slot */
+	struct world_memory *brought;		       /* comes along with the next request */
+	int apart_error;			       /* of whoever makes or reads any; 0: none */
 	uint32_t slow; /* 1: the client does not read; more: soon it will not; 0: it always reads */
 };
 
@@ -75,10 +84,13 @@ struct world {
 	uint64_t lives;			    /* of controls, so far */
 	bool cut[WORLD_NODES_MAX];	    /* the cable is pulled */
 	bool cut_worker[WORLD_WORKERS_MAX]; /* what the workers of this number send is lost */
+	bool hold_copies;		    /* of what is written apart */
 	bool old_clients;		    /* of earlier controls: they still have the table */
 	struct world_packet *packets; /* ring in order of arrival: the delay is the same for all */
 	uint32_t head, count;
 	uint8_t *arena;
+	struct world_memory memory[WORLD_MEMORIES]; /* all there ever were: clients keep them */
+	uint32_t memories;
 	struct control_config config; /* what the next control starts with */
 	uint32_t shard_nodes[WORLD_NODES_MAX];
 };

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The descriptors of memory in which this connection writes objects apart from the store, by the
+ * pins of their creations: kept until these have ended, because another control has to be given
+ * them (SESSION_RESUME). Any thread.
+ */
+#ifndef SARISSA_CLIENT_KEPT_H
+#define SARISSA_CLIENT_KEPT_H
+
+#include <pthread.h>
+#include "internal/session.h"
+
+struct kept {
+	pthread_mutex_t lock;
+	int fd[SESSION_PINS]; /* less one; 0: none */
+};
+
+/* Takes fd over. */
+void kept_add(struct kept *k, uint32_t pin, int fd);
+/* Closes that of the pin, if it has one. */
+void kept_close(struct kept *k, uint32_t pin);
+/* Another descriptor of the same, the caller's to close; -1: there is none. */
+int kept_copy(struct kept *k, uint32_t pin);
+void kept_fini(struct kept *k);
+
+#endif

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "apart.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+	SEALS = F_SEAL_SHRINK | F_SEAL_GROW,
+	CLOSE_BYTES = 1 << 20, /* so much is freed at once; more by another thread */
+};
+
+static void apart_closed(uv_fs_t *request)
+{
+	bool *closing = request->data;
+
+	uv_fs_req_cleanup(request);
+	free(request);
+	if (closing)
+		*closing = false;
+}
+
+/* It may take long: not here. Returns whether it is still going on; then *closing becomes false. */
+static bool apart_close_elsewhere(struct apart *a, int fd, bool *closing)
+{
+	uv_fs_t *request = calloc(1, sizeof(*request));
+
+	if (request) {
+		request->data = closing;
+		if (uv_fs_close(a->loop, request, fd, apart_closed) == 0)
+			return true;
+	}
+	free(request);
+	close(fd);
+	return false;
+}
+
+int apart_init(struct apart *a, uv_loop_t *loop, uint32_t slots)
+{
+	*a = (struct apart){.brought = -1, .loop = loop, .fds = calloc(slots, sizeof(*a->fds))};
+	return a->fds ? 0 : -ENOMEM;
+}
+
+int apart_fd(const struct apart *a, uint32_t slot)
+{
+	return a->fds[slot] - 1;
+}
+
+static int apart_memfd(uint64_t bytes)
+{
+	int fd = memfd_create("sarissa-creation", MFD_CLOEXEC | MFD_ALLOW_SEALING), error;
+
+	if (fd < 0)
+		return -errno;
+	if (ftruncate(fd, (off_t)bytes) == 0 && fcntl(fd, F_ADD_SEALS, SEALS | F_SEAL_SEAL) == 0)
+		return fd;
+	error = errno;
+	close(fd);
+	return -error;
+}
+
+/* Only memory can have the seals: no other file, whose reading or closing might take for ever. */
+static bool apart_is_memory(int fd)
+{
+	int seals = fcntl(fd, F_GET_SEALS);
+
+	return seals >= 0 && (seals & SEALS) == SEALS;
+}
+
+static int apart_take(struct apart *a, uint64_t bytes)
+{
+	int fd = a->brought;
+	struct stat s;
+
+	if (fd < 0 || !apart_is_memory(fd) || fstat(fd, &s) < 0 || (uint64_t)s.st_size != bytes)
+		return -EINVAL;
+	a->brought = -1;
+	return fd;
+}
+
+int apart_make(struct apart *a, uint32_t slot, uint64_t bytes, bool brought)
+{
+	int fd = brought ? apart_take(a, bytes) : apart_memfd(bytes);
+
+	if (fd < 0)
+		return fd;
+	a->fds[slot] = fd + 1;
+	return 0;
+}
+
+int apart_read(const struct apart *a, uint32_t slot, uint64_t at, void *to, uint64_t bytes)
+{
+	while (bytes > 0) {
+		ssize_t n = pread(apart_fd(a, slot), to, bytes, (off_t)at);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO;
+		to = (uint8_t *)to + n;
+		at += (uint64_t)n;
+		bytes -= (uint64_t)n;
+	}
+	return 0;
+}
+
+/* Whoever is last frees the pages, and that may be us. */
+static void apart_close(struct apart *a, int fd)
+{
+	struct stat s;
+
+	if (fstat(fd, &s) == 0 && s.st_size <= CLOSE_BYTES)
+		close(fd);
+	else
+		apart_close_elsewhere(a, fd, NULL);
+}
+
+void apart_drop(struct apart *a, uint32_t slot)
+{
+	apart_close(a, apart_fd(a, slot));
+	a->fds[slot] = 0;
+}
+
+void apart_leave(struct apart *a)
+{
+	int fd = a->brought;
+
+	if (fd < 0)
+		return;
+	a->brought = -1;
+	if (apart_is_memory(fd))
+		apart_close(a, fd);
+	else /* of a file system that its owner runs himself it may never end */
+		a->closing = apart_close_elsewhere(a, fd, &a->closing);
+}

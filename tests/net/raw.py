@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Code for tasks that speak to control's socket without the library (include/internal/session.h)."""
+
+import re
+
+from netlib import ROOT
+
+SESSION_H = (ROOT / "include/internal/session.h").read_text()
+VERSION = int(re.search(r"SESSION_VERSION = (\d+)", SESSION_H).group(1))
+
+RAW = f"VERSION = {VERSION}\n" + '''
+import collections, mmap, os, socket, struct
+MAGIC = 0x53534553
+ATTACH, CREATE, PUBLISH, SEAL, ABORT = 1, 2, 3, 4, 5
+Answer = collections.namedtuple("Answer", "op flags seq status slot generation offset size fds")
+
+def raw_connect():
+  s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+  s.connect(os.environ["SARISSA_SOCKET"])
+  return s
+
+def raw_request(op, identity=bytes(16), slot=0, generation=0, size=0, watermark=0, pin=2**32 - 1):
+  return (struct.pack("=IHHII", MAGIC, op, VERSION, op, slot) + identity
+          + struct.pack("=QQQqII", generation, size, watermark, 0, pin, 0) + bytes(272))
+
+def raw_ask(s, op, *what, **more):
+  s.send(raw_request(op, *what, **more))
+  answer, fds, _, _ = socket.recv_fds(s, 20000, 8)
+  return Answer(*struct.unpack_from("=IHHIiI4xQQQ", answer)[1:], fds)
+'''

@@ -1,0 +1,273 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Clients of another user than the daemons': what they create harms nobody else."""
+
+import os
+import signal
+
+import netlib
+from netlib import Cluster, Task, nodes, own_status, process
+from raw import RAW
+
+MIB = 1 << 20
+
+# control asks the kernel who it is when it connects
+NOBODY = """
+import os
+os.setgid(65534)
+os.setuid(65534)
+trusted, node = node, sarissa.open()
+"""
+
+PUTS = NOBODY + """
+for size in (0, 1, 4096, 65537, 5 << 20):
+  data = os.urandom(size)
+  node.put(f"put {size}", data)
+  assert bytes(node.get(f"put {size}")) == data
+  say(hashlib.blake2b(data).hexdigest())
+writer = node.create("stream", 5 << 20)
+for at in range(0, 5 << 20, 1 << 20):
+  writer.data[at:at + (1 << 20)] = bytes([at >> 20]) * (1 << 20)
+  writer.publish(at + (1 << 20))
+  step("published")
+writer.seal()
+say("sealed")
+"""
+
+READS = """
+stream = node.get("stream", timeout=30)
+assert all(bytes(stream[at << 20:(at + 1) << 20]) == bytes([at]) * (1 << 20) for at in range(5))
+say("the same")
+"""
+
+
+def it_puts_gets_and_streams():
+    netlib.need_daemons()
+    with Cluster(2, "--store", 64) as cluster, netlib.scratch() as directory:
+        task = Task(cluster, 0, PUTS)
+        for size in (0, 1, 4096, 65537, 5 * MIB):
+            digest = task.heard()
+            cluster.must(1, "sarissa", "get", f"put {size}", directory / "got", "--timeout", 20)
+            assert netlib.digest_of(directory / "got") == digest, f"{size} bytes: other ones"
+        task.expect("published")
+        reader = Task(cluster, 1, READS)
+        arrived = cluster.counters(1)["rx_chunk_bytes"]
+        for at in range(1, 5):
+            task.go_on()
+            task.expect("published")
+            # before the rest is written
+            netlib.until_arrived(cluster, 1, arrived + at * MIB)
+        task.go_on()
+        task.expect("sealed")
+        reader.expect("the same")
+        reader.end()
+        task.end()
+        cluster.check_daemons()
+
+
+# A whole object's memory and what may lie beyond it, through each way in, again and again; the store
+# around it is somebody else's.
+RUBBISH = RAW + NOBODY + """
+SIZE = 3 << 20
+s = raw_connect()
+attached = raw_ask(s, ATTACH)
+made = raw_ask(s, CREATE, b"rubbish's object", size=SIZE, pin=0)
+assert made.status == 0 and len(made.fds) == 1, made
+fd = made.fds[0]
+store = os.fstat(attached.fds[0])
+
+def refused(way):
+  try:
+    way()
+    say("it could")
+  except (OSError, ValueError):
+    pass
+
+def rubbish(byte):
+  for at in range(0, SIZE, 1 << 16):
+    os.pwrite(fd, bytes([byte]) * (1 << 16), at)
+  memory[:] = bytes([byte]) * SIZE
+  for way in (lambda: os.pwrite(fd, b"beyond", SIZE), lambda: os.ftruncate(fd, SIZE + 4096),
+              lambda: os.ftruncate(fd, 0), lambda: os.pwrite(fd, b"far", made.offset + SIZE)):
+    refused(way)
+
+memory = mmap.mmap(fd, SIZE)
+rubbish(1)
+assert raw_ask(s, PUBLISH, slot=made.slot, generation=made.generation, watermark=1 << 20).status == 0
+rubbish(2)
+assert raw_ask(s, SEAL, slot=made.slot, generation=made.generation).status == 0
+rubbish(3)
+say("rubbish")
+
+# nothing that was given opens the store for writing, and no other memory than its own
+for given in (*attached.fds, fd):
+  of = os.fstat(given)
+  for flags in (os.O_RDWR, os.O_WRONLY):
+    try:
+      again = os.open(f"/proc/self/fd/{given}", flags)
+    except OSError:
+      continue
+    assert (os.fstat(again).st_dev, os.fstat(again).st_ino) != (store.st_dev, store.st_ino), given
+    assert given in (fd, attached.fds[2]), given
+    os.close(again)
+refused(lambda: mmap.mmap(attached.fds[0], 4096))
+refused(lambda: os.pwrite(attached.fds[0], b"x", 0))
+refused(lambda: os.listdir(f"/proc/{CONTROL}/fd"))
+say("nothing opens the store")
+"""
+
+
+def rubbish_in_what_it_was_given():
+    netlib.need_daemons()
+    with Cluster(2, "--store", 64) as cluster, netlib.scratch() as directory:
+        def check(name, expected):
+            for node in (0, 1):
+                cluster.must(node, "sarissa", "get", name, directory / "got", "--timeout", 20)
+                assert netlib.digest_of(directory / "got") == expected, f"{name}: other bytes"
+
+        expected = netlib.make_file(directory / "neighbour", 3 * MIB + 100)
+        for name in ("before", "hole"):
+            cluster.must(0, "sarissa", "put", name, directory / "neighbour")
+        cluster.must(0, "sarissa", "put", "after", directory / "neighbour")
+        cluster.must(0, "sarissa", "rm", "hole")
+        task = Task(cluster, 0, f"CONTROL = {cluster.pid(0, 'control')}\n" + RUBBISH)
+        task.expect("rubbish")
+        task.expect("nothing opens the store")
+        for name in ("before", "after"):
+            check(name, expected)
+        with open(directory / "own", "wb") as out:
+            out.write(b"\1" * MIB + b"\2" * (2 * MIB))
+        check("id:" + b"rubbish's object".hex(), netlib.digest_of(directory / "own"))
+        task.end()
+        cluster.check_daemons()
+
+
+HALF = NOBODY + """
+writer = node.create("half", 10 << 20)
+writer.data[:6 << 20] = b"h" * (6 << 20)
+writer.publish(5 << 20)
+step("half")
+writer.data[6 << 20:] = b"H" * (4 << 20)
+writer.seal()
+assert bytes(node.get("half")) == b"h" * (6 << 20) + b"H" * (4 << 20)
+say("whole")
+"""
+
+
+def another_control_goes_on_with_it():
+    netlib.need_daemons()
+    with Cluster(2, "--store", 64) as cluster:
+        task = Task(cluster, 0, HALF)
+        task.expect("half")
+        for options in ([], ["--creators", "shared"], ["--creators", "private"]):
+            os.kill(cluster.pid(0, "control"), signal.SIGKILL)
+            nodes.start(cluster.config, 0, "control", *options)
+            netlib.wait_for(lambda: nodes.answers(cluster.config, 0), netlib.PATIENCE_S,
+                            "another control answers")
+        task.go_on()
+        task.expect("whole")
+        task.end()
+        cluster.check_daemons()
+
+
+SEALS = NOBODY + """
+import threading
+writers = [node.create(f"killed {i}", 10 << 20) for i in range(4)]
+for writer in writers:
+  writer.data[:] = b"k" * (10 << 20)
+step("written")
+for writer in writers:
+  threading.Thread(target=writer.seal, daemon=True).start()
+say("sealing")
+time.sleep(60)
+"""
+
+
+def descriptors(cluster):
+    return len(os.listdir(f"/proc/{cluster.pid(0, 'control')}/fd"))
+
+
+def it_is_killed_while_control_copies():
+    netlib.need_daemons()
+    with Cluster(1, "--store", 64) as cluster:
+        before = descriptors(cluster)
+        for _ in range(5):
+            task = Task(cluster, 0, SEALS)
+            task.expect("written")
+            task.go_on()
+            task.expect("sealing")
+            task.kill()
+            netlib.wait_for(lambda: own_status(cluster, 0)["sessions"] == 1, netlib.PATIENCE_S,
+                            "its session is closed")
+            for i in range(4): # what was sealed by then stays
+                cluster.run(0, "sarissa", "rm", f"killed {i}")
+            netlib.wait_for(lambda: own_status(cluster, 0)["store_used"] == 0, netlib.PATIENCE_S,
+                            "the store is empty again")
+            netlib.wait_for(lambda: descriptors(cluster) <= before, netlib.PATIENCE_S,
+                            "as many descriptors as before")
+        cluster.check_daemons()
+
+
+MANY = NOBODY + """
+made = []
+try:
+  while True:
+    made.append(node.create(f"many {len(made)}", 10))
+except sarissa.Error as error:
+  say(f"{len(made)} {error}")
+for writer in made:
+  writer.abort()
+node.put("after", b"all of that")
+say("after")
+"""
+
+
+def too_many_at_a_time():
+    netlib.need_daemons()
+    with Cluster(1, "--store", 64) as cluster:
+        task = Task(cluster, 0, MANY)
+        line = task.heard()
+        count, why = line.split(maxsplit=1)
+        assert int(count) == 256 and "too many objects are being created" in why, line
+        task.expect("after")
+        task.end()
+        told = cluster.run(0, "sarissa", "put", "x", "/dev/null")
+        assert told.returncode == 0, told.stderr
+        netlib.wait_for(lambda: "creations_refused" in cluster.must(
+            0, "sarissa", "status", "--counters"), netlib.PATIENCE_S, "it is counted")
+
+
+# Whether what it writes to is the store: for whom that is decided by --creators.
+WHERE = RAW + """
+if {nobody}:
+  os.setgid(65534)
+  os.setuid(65534)
+s = raw_connect()
+store = os.fstat(raw_ask(s, ATTACH).fds[0])
+made = raw_ask(s, CREATE, b"where it is made", size=5, pin=0)
+say("store" if os.fstat(made.fds[0]).st_ino == store.st_ino else "apart")
+"""
+
+
+def the_operator_decides():
+    netlib.need_daemons()
+    told = {}
+    with Cluster(1, "--store", 64) as cluster:
+        for how in ("auto", "shared", "private"):
+            process.end(cluster.pid(0, "control"))
+            nodes.start(cluster.config, 0, "control", "--creators", how)
+            netlib.wait_for(lambda: nodes.answers(cluster.config, 0), netlib.PATIENCE_S,
+                            "another control answers")
+            for nobody in (False, True):
+                task = Task(cluster, 0, WHERE.replace("{nobody}", str(nobody)))
+                told[how, nobody] = task.heard()
+                task.end()
+        done = cluster.run(0, nodes.binary("control"), "--nodes", "10.0.0.1", "--creators", "some")
+        assert done.returncode == 2 and "not shared, auto or private" in done.stderr, done.stderr
+    assert told == {("auto", False): "store", ("auto", True): "apart",
+                    ("shared", False): "store", ("shared", True): "store",
+                    ("private", False): "apart", ("private", True): "apart"}, told
+
+
+netlib.run(it_puts_gets_and_streams, rubbish_in_what_it_was_given, another_control_goes_on_with_it,
+           it_is_killed_while_control_copies, too_many_at_a_time, the_operator_decides)
