@@ -40,7 +40,7 @@ void objects_set_apart(struct control *c, uint32_t slot)
 	struct object_slot *s = objects_write(c, slot);
 
 	s->flags |= OBJECT_FLAG_APART;
-	objects_written(s);
+	sequence_written(&s->sequence);
 }
 
 uint32_t objects_find(struct control *c, const struct object_id *id)
