@@ -31,9 +31,14 @@ enum {
 	CONGESTION_BURST_PKTS_FULL = 4, /* on a path that is full */
 };
 
+static uint64_t congestion_first(const struct engine *e)
+{
+	return (uint64_t)CONGESTION_FIRST_PKTS * e->config.mtu;
+}
+
 void congestion_init(struct engine *e, struct conn *c)
 {
-	c->cwnd_bytes = (uint64_t)CONGESTION_FIRST_PKTS * e->config.mtu;
+	c->cwnd_bytes = congestion_first(e);
 	c->slow_start = true;
 	c->cwnd_full_bytes = UINT64_MAX;
 	c->round_delay_ns = NEVER;
@@ -263,8 +268,24 @@ static uint64_t congestion_burst_ns(const struct conn *c, uint32_t bytes)
 	return state_max(CONGESTION_BURST_NS, packets * c->pace_ns_per_kib * bytes / 1024);
 }
 
+/*
+ * What a window was cut for has passed when nothing was on the way for a round trip: messages find
+ * that of a new connection. Else values that many send to one, now and then, would go two packets a
+ * round trip for ever: none of them is enough to make a window grow. Streams that wait for credit
+ * rest as well, and are to stay small.
+ */
+static void congestion_rested(struct engine *e, struct conn *c)
+{
+	if (c->inflight_pkts > 0 || c->lost_count > 0 || !list_empty(&c->active) ||
+	    c->cwnd_bytes >= congestion_first(e) || e->now_ns < c->last_elicit_ns + c->srtt_ns)
+		return;
+	c->cwnd_bytes = congestion_first(e);
+	congestion_pace(e, c);
+}
+
 bool congestion_allows(struct engine *e, struct conn *c, uint32_t bytes)
 {
+	congestion_rested(e, c);
 	if (c->probes_due > 0)
 		return true;
 	if (c->inflight_bytes + bytes > c->cwnd_bytes) {

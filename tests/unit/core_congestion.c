@@ -134,6 +134,38 @@ static void a_window_that_is_not_used_does_not_grow(void **state)
 	assert_int_equal(c->cwnd_bytes, before);
 }
 
+static void check_rest(struct rig *r, struct conn *c, bool opens)
+{
+	uint64_t before = c->cwnd_bytes;
+
+	congestion_allows(r->e, c, r->config.mtu);
+	assert_int_equal(c->cwnd_bytes, opens ? 16 * (uint64_t)r->config.mtu : before);
+}
+
+/* Not while something is on the way, or lost, and not for streams. */
+static void a_rest_opens_the_window_for_messages(void **state)
+{
+	struct rig *r = *state;
+	struct conn *c = flow(r);
+	struct list stream;
+
+	round_trips(r, c, 40, 4 * r->config.delay_target_ns, 0, 0);
+	assert_true(c->cwnd_bytes < 16 * (uint64_t)r->config.mtu);
+	c->last_elicit_ns = r->e->now_ns;
+	check_rest(r, c, false);
+	r->e->now_ns = r->now_ns += c->srtt_ns;
+	c->inflight_pkts = 1;
+	check_rest(r, c, false);
+	c->inflight_pkts = 0;
+	c->lost_count = 1;
+	check_rest(r, c, false);
+	c->lost_count = 0;
+	list_append(&c->active, &stream);
+	check_rest(r, c, false);
+	list_remove(&stream);
+	check_rest(r, c, true);
+}
+
 static void whatever_is_claimed_the_bounds_hold(void **state)
 {
 	static const uint64_t absurd[] = {0, 1, RTT_NS, UINT64_C(1) << 40, UINT64_C(1) << 50};
@@ -240,6 +272,7 @@ int main(void)
 		test_rig(marks_shrink_the_window),
 		test_rig(losses_without_a_queue_do_not),
 		test_rig(a_window_that_is_not_used_does_not_grow),
+		test_rig(a_rest_opens_the_window_for_messages),
 		test_rig(whatever_is_claimed_the_bounds_hold),
 		test_rig(marks_are_counted_modulo),
 		cmocka_unit_test(the_rate_of_the_node_is_kept),
