@@ -422,6 +422,8 @@ static int combine_make(struct control *c, struct node *n, const struct message_
 	k->chunk_bytes = m->chunk_bytes;
 	k->hidden = m->flags & MESSAGE_COMBINE_HIDDEN;
 	k->values = m->flags & MESSAGE_COMBINE_VALUES;
+	for (uint32_t i = 0; i < m->count; i++)
+		k->offered |= m->parts[i].node == c->self->number;
 	k->need = m->op ? m->need : combine_chunks(k);
 	objects_at(c, slot)->combine = k;
 	/* At once, so that others can be attached before the first byte is here. */
@@ -480,19 +482,21 @@ static int combine_find(struct control *c, struct node *n, const struct message_
 			struct combine **out)
 {
 	struct combine *k = combine_of(c, &m->id);
+	bool again = k && k->coordinator == n && k->reduce == m->reduce;
+	int error;
 
-	if (k && k->coordinator == n && k->reduce == m->reduce) {
-		if (k->generation > m->generation)
-			return -ESTALE;
-		if (k->generation == m->generation) {
-			*out = k;
-			return combine_is(k, m) ? 0 : -EPROTO;
-		}
+	if (again && k->generation > m->generation)
+		return -ESTALE;
+	if (again && k->generation == m->generation) {
+		*out = k;
+		return combine_is(k, m) ? 0 : -EPROTO;
 	}
 	if (k)
-		combine_give_up(c, k, k->coordinator == n && k->reduce == m->reduce,
-				"its reduce began again: get it again");
-	return combine_make(c, n, m, out);
+		combine_give_up(c, k, again, "its reduce began again: get it again");
+	error = combine_make(c, n, m, out);
+	if (error == 0 && again)
+		(*out)->offered = false; /* what has not changed was before */
+	return error;
 }
 
 void combine_request(struct control *c, struct node *n, const struct message *m)
@@ -551,11 +555,12 @@ void combine_finish(struct control *c, struct node *n, const struct message *m)
 	struct combine *k = combine_of(c, &m->combined.target);
 	uint32_t slot = c->table ? objects_find(c, &m->combined.target) : TABLE_SLOT_NONE;
 
-	if (k && k->generation == m->combined.generation && k->done)
+	if (k && k->generation == m->combined.generation)
 		combine_let_go(c, k);
-	if (slot == TABLE_SLOT_NONE || !objects_is(c, slot, m->combined.generation) ||
-	    c->table->slot[slot].state != OBJECT_SEALED)
+	if (slot == TABLE_SLOT_NONE || !objects_is(c, slot, m->combined.generation))
 		answer.reply.status = -ENOENT;
+	else if (c->table->slot[slot].state != OBJECT_SEALED)
+		answer.reply.status = -EAGAIN;
 	answer.reply.generation = m->combined.generation;
 	peers_send(c, n, &answer);
 }

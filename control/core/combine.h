@@ -53,6 +53,7 @@ struct combine {
 	int32_t lost;	   /* -errno: the object itself cannot be built */
 	bool hidden;
 	bool values;	 /* the parts come in messages, and are added up here */
+	bool offered;	 /* unasked: a part is from this node, so the others' know of it */
 	bool done, told; /* all of it is in; the coordinator knows of that, or of lost */
 	bool held;	 /* its last chunk is for nobody yet */
 	bool sealed;	 /* a target that is done and not held: an object as any other */

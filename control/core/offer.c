@@ -64,7 +64,7 @@ void offer_begun(struct control *c, struct combine *k)
 	}
 }
 
-void offer_send(struct control *c, const struct part *own)
+void offer_source(struct control *c, const struct part *own)
 {
 	const struct combine *k = own->combine;
 	uint32_t slot = objects_find(c, &own->id), first, count;
@@ -91,5 +91,23 @@ void offer_send(struct control *c, const struct part *own)
 		m.offer.bytes.bytes = (uint32_t)bytes;
 		m.offer.bytes.value = c->store + s->offset + m.offer.bytes.first;
 		peers_send(c, p->node, &m);
+	}
+}
+
+void offer_stripe(struct control *c, const struct combine *k)
+{
+	struct message m = {.kind = MESSAGE_OFFER};
+
+	m.offer.into = k->target;
+	m.offer.bytes.id = k->by_id.id;
+	m.offer.bytes.generation = k->generation;
+	m.offer.bytes.bytes = (uint32_t)k->size;
+	m.offer.bytes.value = c->store + c->table->slot[k->slot].offset;
+	list_each(l, after, &k->parts)
+	{
+		struct node *n = list_item(l, struct part, of_combine)->node;
+
+		if (n != c->self)
+			peers_send(c, n, &m);
 	}
 }

@@ -2,8 +2,8 @@
 /*
  * Bytes that nobody has to ask for: in an allreduce whose stripes are values each node that has a
  * source sends every root its stripe of it (OFFER) as soon as it has been told which nodes these
- * are, the one after its own first. So no link waits for requests, and no two nodes begin with the
- * same one.
+ * are, and its own stripe of the sum to all of them when it is complete, the one after it first. So
+ * no link waits for requests, and no two nodes begin with the same one.
  *
  * Nothing depends on it: an offer that is lost, or that finds nobody who waits for it in
  * OFFER_KEEP_NS, is asked for (take.h). Bounds: offers_max that wait.
@@ -44,6 +44,8 @@ void offer_take(struct control *c, struct node *n, const struct message *m);
 /* Parts of an object are known: some may be here already. */
 void offer_begun(struct control *c, struct combine *k);
 /* A source of this node is in its own stripe: all other stripes' roots are sent theirs. */
-void offer_send(struct control *c, const struct part *own);
+void offer_source(struct control *c, const struct part *own);
+/* This node's stripe is complete: the other roots are sent it. */
+void offer_stripe(struct control *c, const struct combine *k);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Contributions that come in messages, and are added up here instead of by a worker. Those to a sum
- * are sent unasked by the nodes that have them (offer.h); what does not come so, and the stripes of
- * a target, is asked for (take.h): in LINK a part is expected unasked.
+ * Contributions that come in messages, and are added up or put side by side here instead of by a
+ * worker. The nodes that have them send them unasked (offer.h); what does not come so is asked for
+ * (take.h): in LINK a part is expected unasked.
  */
 #include <errno.h>
 #include "internal/reduce_kernel.h"
@@ -45,6 +45,8 @@ static void part_value_add(struct control *c, const struct part *p, const uint8_
 		reduce_scale(k->sum.dtype, at, k->sum.scale, (uint32_t)k->size);
 	combine_done(c, k);
 	take_done(c, k);
+	if (k->hidden)
+		offer_stripe(c, k);
 }
 
 bool part_value_take(struct control *c, struct part *p, const struct message_take *m)
@@ -56,7 +58,7 @@ bool part_value_take(struct control *c, struct part *p, const struct message_tak
 		return false;
 	part_end(c, p); /* only the whole matters */
 	if (p->node == c->self && p->combine->sum.op != 0)
-		offer_send(c, p);
+		offer_source(c, p);
 	part_value_add(c, p, m->value, m->bytes);
 	return true;
 }
@@ -102,7 +104,7 @@ static void part_value_start(struct control *c, struct part *p)
 {
 	if (p->combine->done)
 		return;
-	if (p->combine->sum.op == 0 || p->node == c->self || p->node->state != NODE_UP)
+	if (!p->combine->offered || p->node == c->self || p->node->state != NODE_UP)
 		part_value_ask(c, p);
 	else
 		part_timer(c, p, OFFER_KEEP_NS);

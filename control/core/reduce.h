@@ -35,6 +35,7 @@
 #define SARISSA_CONTROL_CORE_REDUCE_H
 
 #include "allocator.h"
+#include "calls.h"
 #include "idmap.h"
 #include "list.h"
 #include "message.h"
@@ -234,8 +235,11 @@ void reduce_accept(struct control *c, struct reduce *r);
 /* reduce_commit.c */
 /* That node has all of the target but its last chunk. */
 void reduce_commit(struct control *c, struct reduce *r, uint32_t node);
-/* Lets that node's last chunk go. */
+/* Lets that node's last chunk go, and follows what becomes of it. */
 void reduce_commit_finish(struct control *c, struct reduce *r, uint32_t node);
+/* Only tells it so: -EAGAIN, it will go when it is there; -ENOENT, the node builds no such. */
+struct call *reduce_commit_call(struct control *c, const struct reduce *r, uint32_t node,
+				call_end *end, void *owner);
 /* The node that has built the result has it no more: it is what others have of it, of whom one may
  * be about to say that it has all. */
 void reduce_commit_lost(struct control *c, struct reduce *r);
@@ -290,6 +294,8 @@ bool reduce_spread(struct control *c, struct node *n, const struct message *m);
 void reduce_spread_tell(struct control *c, struct reduce *r);
 /* The target is made in stripes: who waits for it already is taken over from the directory. */
 void reduce_spread_begin(struct control *c, struct reduce *r);
+/* The set is chosen: those who put it together may let its last chunk go. */
+void reduce_spread_finish(struct control *c, struct reduce *r);
 /* The stripes have changed: those who have some begin again. */
 void reduce_spread_anew(struct control *c, struct reduce *r);
 /* COMBINED from one that puts the target together. */

@@ -196,34 +196,35 @@ static void reduce_tell(struct control *c, struct reduce *r, struct reduce_cell 
 			      c->config.call_ns, reduce_told, p);
 }
 
-/* This node's own values would fill its link before the others have heard what is to be built: it
- * hears of its part when the first of them has answered. */
-static bool reduce_told_later(const struct control *c, const struct reduce *r,
-			      const struct reduce_cell *p)
+/* Whether no other node has said yet that it knows of its stripe. */
+static bool reduce_unheard(const struct control *c, const struct reduce *r)
 {
-	bool later = false;
+	bool told = false;
 
-	if (!r->direct || reduce_seat_of(p)->host != c->self->number)
-		return false;
 	for (uint32_t i = 0; i < r->cells; i++) {
-		const struct reduce_cell *q = &r->cell[i];
+		const struct reduce_cell *p = &r->cell[i];
 
-		if (q == p || !q->started)
+		if (!p->started || reduce_seat_of(p)->host == c->self->number)
 			continue;
-		if (!q->dirty && q->call == NULL)
+		if (!p->dirty && p->call == NULL)
 			return false;
-		later = true;
+		told = true;
 	}
-	return later;
+	return told;
 }
 
 void reduce_tell_all(struct control *c, struct reduce *r)
 {
-	if (r->stripes > 1) /* first: what they ask for is to be out before the values leave */
+	bool wait = r->direct && reduce_unheard(c, r);
+
+	for (uint32_t i = 0; i < r->cells; i++) {
+		struct reduce_cell *p = &r->cell[i];
+
+		if (p->dirty && p->started && !(wait && reduce_seat_of(p)->host == c->self->number))
+			reduce_tell(c, r, p);
+	}
+	if (r->stripes > 1 && !wait)
 		reduce_spread_tell(c, r);
-	for (uint32_t i = 0; i < r->cells; i++)
-		if (r->cell[i].dirty && r->cell[i].started && !reduce_told_later(c, r, &r->cell[i]))
-			reduce_tell(c, r, &r->cell[i]);
 }
 
 void reduce_beat(struct control *c, struct reduce *r)

@@ -67,26 +67,31 @@ static bool commit_told(struct control *c, struct call *call, const struct messa
 	return false;
 }
 
-void reduce_commit_finish(struct control *c, struct reduce *r, uint32_t node)
+struct call *reduce_commit_call(struct control *c, const struct reduce *r, uint32_t node,
+				call_end *end, void *owner)
 {
 	struct message m = {.kind = MESSAGE_FINISH};
 
-	r->holder = node;
 	m.combined.target = r->by_id.id;
 	m.combined.reduce = r->number;
 	m.combined.generation = r->generation;
 	m.combined.part_node = MESSAGE_NODE_NONE;
+	return calls_start(c, peers_node(c, node), &m, TABLE_SLOT_NONE, c->config.call_ns, end,
+			   owner);
+}
+
+void reduce_commit_finish(struct control *c, struct reduce *r, uint32_t node)
+{
+	r->holder = node;
 	calls_cancel(c, r->call);
-	r->call = calls_start(c, peers_node(c, node), &m, TABLE_SLOT_NONE, c->config.call_ns,
-			      commit_told, r);
+	r->call = reduce_commit_call(c, r, node, commit_told, r);
 }
 
 static void commit_decided(struct control *c, struct reduce *r)
 {
 	r->state = REDUCE_COMMITTED;
 	reduce_commit_finish(c, r, r->holder);
-	list_each(l, after, &r->getters) list_item(l, struct reduce_getter, link)->dirty = true;
-	reduce_spread_tell(c, r);
+	reduce_spread_finish(c, r);
 }
 
 static bool commit_answered(struct control *c, struct call *call, const struct message *answer)

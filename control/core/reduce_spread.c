@@ -114,6 +114,19 @@ void reduce_spread_tell(struct control *c, struct reduce *r)
 	}
 }
 
+void reduce_spread_finish(struct control *c, struct reduce *r)
+{
+	list_each(l, after, &r->getters)
+	{
+		struct reduce_getter *g = list_item(l, struct reduce_getter, link);
+
+		if (g->call || g->dirty)
+			spread_tell(c, r, g); /* it does not know yet what to put together */
+		else if (g->node != r->holder)
+			g->call = reduce_commit_call(c, r, g->node, spread_told, g);
+	}
+}
+
 static struct reduce_getter *spread_getter(struct reduce *r, uint32_t node)
 {
 	list_each(l, after, &r->getters)

@@ -128,6 +128,7 @@ void cast_reduce(struct cast *c, uint32_t node, uint8_t target, uint8_t first, u
 	} packet = {.r = cast_request(c, node, SESSION_REDUCE, target)};
 
 	c->getting = false;
+	packet.r.flags = c->spread ? SESSION_FLAG_SPREAD : 0;
 	packet.r.reduction = (struct session_reduction){REDUCE_SUM, REDUCE_U32, num, count};
 	for (uint32_t i = 0; i < count; i++)
 		packet.source[i] = cast_id((uint8_t)(first + i));
