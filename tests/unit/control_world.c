@@ -197,7 +197,7 @@ void world_kill_control(struct world *w, uint32_t node)
 {
 	struct world_node *n = &w->node[node];
 
-	munmap(n->core_memory, control_bytes(&w->config));
+	munmap(n->core_memory, n->core_bytes);
 	n->core = NULL;
 	memset(n->pins, 0, sizeof(n->pins));
 	memset(n->apart, 0, sizeof(n->apart));
@@ -224,7 +224,8 @@ void world_start_control(struct world *w, uint32_t node)
 	config.shard_nodes = w->shard_nodes;
 	config.incarnation = w->now_ns + ++w->lives; /* as a clock would give it */
 	config.seed = ++w->prng * UINT64_C(0x9e3779b97f4a7c15);
-	n->core_memory = world_memory(control_bytes(&config));
+	n->core_bytes = control_bytes(&config);
+	n->core_memory = world_memory(n->core_bytes);
 	n->core = control_init(n->core_memory, &config, &ops, w->now_ns);
 	CHECK(n->core);
 	if (n->engine[0]) { /* a dataplane begins anew for each control */

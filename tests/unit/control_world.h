@@ -49,6 +49,7 @@ struct world_node {
 	struct control *core; /* NULL: killed */
 	struct mailbox mailbox;
 	void *core_memory, *mailbox_memory;
+	size_t core_bytes; /* of this one: the configuration is for the next */
 	struct engine *engine[WORLD_WORKERS_MAX]; /* NULL: killed */
 	void *engine_memory[WORLD_WORKERS_MAX];
 	size_t engine_bytes;
