@@ -372,7 +372,7 @@ static int combine_check(struct control *c, const struct message_combine *m)
 }
 
 /* The directory keeps the id for this reduce: what else is here under it is a copy of what the
- * target was before, or is about to be refused. */
+ * target was before; or the directory has yet to hear of it, and to say which of the two stays. */
 static int combine_free_id(struct control *c, const struct object_id *id)
 {
 	uint32_t slot = objects_find(c, id);
@@ -381,10 +381,9 @@ static int combine_free_id(struct control *c, const struct object_id *id)
 	if (slot == TABLE_SLOT_NONE)
 		return 0;
 	s = &c->table->slot[slot];
-	if (s->state == OBJECT_CREATING)
+	if (s->state == OBJECT_CREATING ||
+	    (s->state == OBJECT_SEALED && s->flags & OBJECT_FLAG_PRIMARY))
 		return -EAGAIN;
-	if (s->state == OBJECT_SEALED && s->flags & OBJECT_FLAG_PRIMARY)
-		return -EEXIST;
 	objects_replace(c, slot, "the object is made anew: get it again");
 	return 0;
 }

@@ -163,7 +163,8 @@ void directory_message(struct directory *d, uint32_t node, const struct message 
 void directory_removed(struct directory *d, struct removal *removal);
 
 /* The id is for that generation alone, until it is given free; what another generation of a
- * reservation left is ended. 0, -EEXIST (there is such an object), -ENOSPC. */
+ * reservation left is ended. Of what was there before, those who cannot be reached keep what they
+ * have. 0, -EEXIST (there is such an object), -ENOSPC. */
 int directory_reserve(struct directory *d, const struct object_id *id, uint64_t generation);
 /* Takes those who wait for the object off the directory's hands. */
 void directory_waiters_take(struct directory *d, const struct object_id *id,

@@ -158,6 +158,19 @@ void directory_locate_forget(struct directory *d, uint32_t node, const struct me
 
 /* ---- an id that is kept for one generation -------------------------------------------------- */
 
+/* What is out of reach stays there: until the new one is decided its holder may come back, and
+ * says so then (directory_node_doubt). */
+static void directory_part_with(struct directory *d, struct entry *e)
+{
+	list_each(l, after, &e->copies)
+	{
+		struct copy *copy = list_item(l, struct copy, of_entry);
+
+		if (!d->nodes[copy->node].up)
+			directory_copy_remove(d, copy);
+	}
+}
+
 int directory_reserve(struct directory *d, const struct object_id *id, uint64_t generation)
 {
 	struct entry *e = directory_make(d, id);
@@ -166,6 +179,8 @@ int directory_reserve(struct directory *d, const struct object_id *id, uint64_t 
 		return -ENOSPC;
 	if (e->reserved == 0 && e->generation != 0 && directory_alive(d, e))
 		return -EEXIST;
+	if (e->reserved == 0)
+		directory_part_with(d, e);
 	e->reserved = generation; /* first: what ends gives way, it is not deleted */
 	if (e->generation != 0 && e->generation != generation)
 		directory_end(d, e, MESSAGE_NODE_NONE, NULL);

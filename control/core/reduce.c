@@ -41,6 +41,7 @@ uint64_t reduce_generation(struct control *c, const struct reduce *r)
 
 	if (t)
 		control_generation_after(c, t->generation);
+	control_generation_after(c, r->before);
 	return control_generation(c);
 }
 
@@ -373,6 +374,7 @@ static void reduce_begin(struct control *c, struct reduce *r, const struct messa
 	reduce_locate_all(c, r);
 }
 
+static const char reduce_exists[] = "the target exists already: delete it first";
 static const char reduce_too_many[] = "too many reduces at a time: try again later";
 
 /* Whether so many sources can be asked for, and calls be left for all else. */
@@ -383,11 +385,22 @@ static bool reduce_calls(const struct control *c, uint32_t count)
 	return calls->used + count <= calls->capacity - calls->capacity / 4;
 }
 
+/* The latest generation of the target that was there, as far as is known here. */
+static uint64_t reduce_before(const struct control *c, const struct object_id *target,
+			      const struct reduce *last)
+{
+	const struct entry *e = directory_find(&c->directory, target);
+	uint64_t before = e ? e->generation : 0;
+
+	if (last && last->generation > before)
+		before = last->generation;
+	return last && last->before > before ? last->before : before;
+}
+
 void reduce_request(struct control *c, struct node *n, const struct message *m)
 {
 	struct reduce *r = reduce_find(c, &m->reduce.target);
-	const struct entry *e = directory_find(&c->directory, &m->reduce.target);
-	uint64_t before = e ? e->generation : 0;
+	uint64_t before = reduce_before(c, &m->reduce.target, r);
 	const char *wrong;
 	int error;
 
@@ -414,7 +427,7 @@ void reduce_request(struct control *c, struct node *n, const struct message *m)
 	error = directory_reserve(&c->directory, &m->reduce.target, UINT64_MAX);
 	if (error) {
 		reduce_reply(c, n->number, m->request, error,
-			     error == -EEXIST ? "the target exists already: delete it first"
+			     error == -EEXIST ? reduce_exists
 					      : "the directory is full: delete objects");
 		return;
 	}
@@ -515,15 +528,32 @@ void reduce_keep(struct control *c)
 	}
 }
 
-void reduce_have(struct control *c, const struct message_have *have)
+/* Whether it was there before this reduce was asked for. One that is asked again may have made it
+ * itself, under another coordinator. */
+static bool reduce_found(const struct reduce *r, const struct message_have *have)
 {
+	return !(r->flags & MESSAGE_REDUCE_AGAIN) && have->generation <= r->before;
+}
+
+bool reduce_have(struct control *c, const struct node *n, const struct message *m)
+{
+	const struct message_have *have = &m->have;
 	struct reduce *r = list_empty(&c->reduces.active) ? NULL : reduce_find(c, &have->id);
 	const struct tombstone *t = r ? directory_tombstone(&c->directory, &have->id) : NULL;
 	bool undecided = r && (r->state < REDUCE_COMMITTING || (r->state == REDUCE_COMMITTING &&
 								r->generation != have->generation));
 
 	/* Only of a result that was agreed on has anybody all: it is not to be made again. */
-	if (undecided && have->state == MESSAGE_COPY_COMPLETE && have->generation > r->before &&
-	    (t == NULL || have->generation > t->generation))
+	if (!undecided || have->state != MESSAGE_COPY_COMPLETE ||
+	    (t && have->generation <= t->generation))
+		return false;
+	if (!reduce_found(r, have)) {
 		reduce_give_way(c, r);
+	} else if (r->state < REDUCE_COMMITTING) {
+		reduce_fail(c, r, -EEXIST, reduce_exists);
+	} else { /* one of the two stays: the answer to COMMIT says which */
+		reduce_reply(c, n->number, m->request, -EAGAIN, "");
+		return true;
+	}
+	return false;
 }

@@ -128,7 +128,7 @@ struct reduce {
 	uint64_t number;
 	uint64_t request; /* of the REDUCE, as it came last */
 	uint64_t asked;	  /* the caller's number for it */
-	uint64_t before;  /* generation of the target that nobody live had then, and nobody will */
+	uint64_t before;  /* latest generation of the target that is known to be another's */
 	uint32_t caller;  /* node */
 	uint32_t op, dtype, num, flags;
 	uint64_t size; /* 0 and no source known: not known yet */
@@ -193,8 +193,9 @@ void reduce_request(struct control *c, struct node *n, const struct message *m);
 void reduce_ask(struct control *c, struct node *n, const struct message *m);
 void reduce_combined(struct control *c, struct node *n, const struct message *m);
 void reduce_recall(struct control *c, struct node *n, const struct message *m);
-/* A HAVE, before the directory gets it: somebody may have all of what another coordinator made. */
-void reduce_have(struct control *c, const struct message_have *have);
+/* A HAVE, before the directory gets it: somebody may have all of what another coordinator made, or
+ * of what the target was before. Returns whether it was answered: it must come again. */
+bool reduce_have(struct control *c, const struct node *n, const struct message *m);
 
 /* Why a request cannot be, or NULL; nothing but its own fields is looked at. */
 const char *reduce_wrong(const struct message_reduce *m);
@@ -213,7 +214,7 @@ bool reduce_deleted(struct control *c, const struct object_id *target);
 void reduce_keep(struct control *c);
 
 /* For the files of the coordinator. */
-/* A new one, later than what was buried of the target: another coordinator's clock may be ahead. */
+/* A new one, later than what was there, or was buried: another coordinator's clock may be ahead. */
 uint64_t reduce_generation(struct control *c, const struct reduce *r);
 struct reduce *reduce_find(struct control *c, const struct object_id *target);
 /* Which sources are in it. */

@@ -163,8 +163,7 @@ static bool reduce_told(struct control *c, struct call *call, const struct messa
 	text_add_number(&t, reduce_seat_of(p)->host);
 	text_add(&t, status == -ENOSPC
 			     ? " has no room for its part of the sum: delete objects there"
-		     : status == -EEXIST ? " has an object of the target's id: name another target"
-					 : " cannot build its part of the sum");
+			     : " cannot build its part of the sum");
 	reduce_fail(c, r, status, t.bytes);
 	return false;
 }

@@ -62,13 +62,18 @@ static void reduction_fail(struct control *c, struct reduction *r, int32_t statu
 	reduction_end(c, r, &used);
 }
 
-/* The target is complete, and nobody is left who knows what is in it. */
-static void reduction_guess(struct control *c, struct reduction *r)
+/* The target is complete, and nobody is left who knows what is in it. No coordinator makes a large
+ * one of this request without asking here, unless it takes this node for dead. */
+static void reduction_guess(struct control *c, struct reduction *r, const struct session_object *o)
 {
 	struct message_used used = {
 		.target = r->reduce.target, .count = r->reduce.count, .sources = r->reduce.sources};
 
-	if (r->reduce.num == r->reduce.count)
+	if (!r->resumed && o->size > OBJECT_INLINE_MAX)
+		reduction_fail(c, r, -EEXIST,
+			       "the target exists, and may be another reduce's: get it, or reduce "
+			       "into another target");
+	else if (r->reduce.num == r->reduce.count)
 		reduction_end(c, r, &used);
 	else
 		reduction_fail(c, r, -ENODATA,
@@ -181,7 +186,7 @@ static bool reduction_looked(struct control *c, struct call *call, const struct 
 		else
 			reduction_rest(c, r, REDUCTION_LOOK);
 	} else if (o && o->copies > 0)
-		reduction_guess(c, r);
+		reduction_guess(c, r, o);
 	else if (reduction_left(c, r) == 0)
 		reduction_fail(c, r, -ETIMEDOUT, reduction_silent);
 	else

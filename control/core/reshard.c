@@ -232,8 +232,8 @@ void reshard_request(struct control *c, struct node *n, const struct message *m)
 	} else if (m->kind == MESSAGE_RECALL) {
 		reduce_recall(c, n, m);
 	} else {
-		if (m->kind == MESSAGE_HAVE)
-			reduce_have(c, &m->have);
+		if (m->kind == MESSAGE_HAVE && reduce_have(c, n, m))
+			return;
 		if (m->kind == MESSAGE_DELETE)
 			reduce_deleted(c, &m->object.id);
 		directory_message(&c->directory, n->number, m);

@@ -23,6 +23,14 @@
  * its last chunk as soon as it has it; with -DALONE a coordinator lets it go without asking; with
  * -DLATE it decides when the answer does not come; with -DANYWAY the next coordinator is asked though
  * a result was agreed to, and the one who agreed goes: the claims must fail then.
+ *
+ * holds: -DDEATHS=1
+ * holds: -DN=2 -DDEATHS=1 -DMOVES=1 -DGOES=1
+ * broken: -DN=3 -DDEATHS=1 -DBROKEN
+ * broken: -DN=2 -DDEATHS=1 -DNOHOLD
+ * broken: -DN=2 -DDEATHS=0 -DMOVES=1 -DALONE
+ * broken: -DN=2 -DDEATHS=0 -DMOVES=1 -DLATE
+ * broken: -DN=2 -DDEATHS=0 -DMOVES=1 -DGOES=1 -DANYWAY
  */
 #ifndef DEATHS
 #define DEATHS 2

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a coordinator says of an object that is built here stays as it was said first: parts are
- * checked against the message they come with. */
+/* What a coordinator says of an object that is built here stays as it was said first, and takes the
+ * place of no original: parts are checked against the message they come with. */
 #include <errno.h>
 #include "control_peers.h"
 #include "internal/reduce.h"
@@ -78,10 +78,35 @@ static void the_whole_stays_as_it_is(void **state)
 	end(f);
 }
 
+/* The coordinator does not know of it yet, or is about to have it removed. */
+static void an_original_is_the_directory_s_to_end(void **state)
+{
+	struct fixture *f = begin(false);
+	struct message remove = {.kind = MESSAGE_REMOVE, .request = 8};
+	struct message_part part;
+	struct message m;
+	uint32_t slot;
+
+	meet(f, COORDINATOR);
+	m = combine_of_two(f, &part);
+	assert_int_equal(objects_insert(f->core, &m.combine.id, "", 2 * CHUNK, 3, CHUNK,
+					OBJECT_CREATING, &slot),
+			 0);
+	objects_seal(f->core, slot, true);
+	assert_int_equal(answer_to(f, &m), -EAGAIN);
+	assert_true(objects_is(f->core, slot, 3));
+	remove.object.id = m.combine.id;
+	remove.object.generation = 3;
+	assert_int_equal(answer_to(f, &remove), 0);
+	assert_int_equal(answer_to(f, &m), 0);
+	end(f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_whole_stays_as_it_is),
+		cmocka_unit_test(an_original_is_the_directory_s_to_end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,10 +60,11 @@ static void put_source(struct world *w, uint32_t node, uint32_t i)
 	assert_int_equal(world_put(w, node, 0, name, SIZE, i + 1), 0);
 }
 
+static const struct session_reduction how = {REDUCE_SUM, REDUCE_U32, NEEDED, SOURCES};
+
 /* Only so many sources are there yet. */
 static struct world *begin_some(uint32_t sources, uint32_t flags, int64_t timeout_ns)
 {
-	const struct session_reduction how = {REDUCE_SUM, REDUCE_U32, NEEDED, SOURCES};
 	struct world *w = some_nodes();
 
 	for (uint32_t i = 0; i < SOURCES; i++) {
@@ -441,6 +442,99 @@ static void stripes_without_anybody_come_to_an_end(void **state)
 	world_free(w);
 }
 
+/* ---- two into one target --------------------------------------------------------------------- */
+
+/* There is a result, on one node only, which is cut off then. Returns that node. */
+static uint32_t cut_off(struct world *w)
+{
+	struct object_id used[SOURCES];
+	uint32_t holder = 0;
+
+	assert_int_equal(world_reduced(w, CALLER, 0, target, (int64_t)(5 * WORLD_SECOND), used),
+			 NEEDED);
+	while (!has_read(w, holder))
+		holder++;
+	assert_int_equal(read_to_the_end(w), 1);
+	assert_in_range(holder, 0, NEEDED - 1);
+	w->cut[holder] = true;
+	world_run(w, 2 * WORLD_SECOND);
+	return holder;
+}
+
+static uint64_t generation_at(struct world *w, uint32_t node)
+{
+	struct object_id id = world_id(target);
+
+	return w->node[node].table->slot[objects_find(w->node[node].core, &id)].generation;
+}
+
+static void one_is_there(struct world *w, uint64_t generation)
+{
+	const uint8_t *bytes;
+	uint64_t size;
+
+	for (uint32_t i = 0; i < NODES; i++) {
+		assert_int_equal(
+			world_fetch(w, i, 0, target, 5 * (int64_t)WORLD_SECOND, &bytes, &size), 0);
+		assert_int_equal(size, SIZE);
+		assert_int_equal(generation_at(w, i), generation);
+	}
+}
+
+/* A result that was told of comes back before the second one is decided: the second one ends. */
+static void a_result_that_comes_back_stays(void **state)
+{
+	struct world *w = begin_some(NEEDED, 0, -1);
+	uint32_t holder = cut_off(w), other = (holder + 1) % NEEDED;
+	uint64_t first = generation_at(w, holder);
+
+	assert_int_equal(world_reduce(w, other, 0, target, ids, how, 0, -1), 0);
+	world_run(w, WORLD_SECOND);
+	assert_int_equal(coordinated(w)->state, REDUCE_RUNNING);
+	w->cut[holder] = false;
+	assert_int_equal(world_reduced(w, other, 0, target, (int64_t)(20 * WORLD_SECOND), NULL),
+			 -EEXIST);
+	one_is_there(w, first);
+	world_free(w);
+}
+
+/* It comes back too late. */
+static void a_result_that_was_replaced_goes(void **state)
+{
+	struct world *w = begin_some(NEEDED, 0, -1);
+	uint32_t holder = cut_off(w), other = (holder + 1) % NEEDED;
+	uint64_t first = generation_at(w, holder), second;
+
+	put_source(w, NEEDED, NEEDED);
+	assert_int_equal(world_reduce(w, other, 0, target, ids, how, 0, -1), 0);
+	assert_int_equal(world_reduced(w, other, 0, target, (int64_t)(20 * WORLD_SECOND), NULL),
+			 NEEDED);
+	second = coordinated(w)->generation;
+	assert_true(second > first);
+	w->cut[holder] = false;
+	world_run(w, 3 * WORLD_SECOND);
+	one_is_there(w, second);
+	world_free(w);
+}
+
+/* It was deleted meanwhile: whoever still has it is no obstacle to the next one. */
+static void a_result_that_was_deleted_is_made_again(void **state)
+{
+	struct session_request r = world_request(SESSION_DELETE, target);
+	struct world *w = begin_some(NEEDED, 0, -1);
+	uint32_t holder = cut_off(w), other = (holder + 1) % NEEDED;
+	const struct session_reduction all = {REDUCE_SUM, REDUCE_U32, NEEDED, NEEDED};
+
+	assert_int_equal(world_call(w, other, 0, &r, 5 * WORLD_SECOND)->reply.status, 0);
+	assert_int_equal(world_reduce(w, other, 0, target, ids, all, 0, -1), 0);
+	world_run(w, WORLD_SECOND);
+	w->cut[holder] = false;
+	assert_int_equal(world_reduced(w, other, 0, target, (int64_t)(20 * WORLD_SECOND), NULL),
+			 NEEDED);
+	one_is_there(w, coordinated(w)->generation);
+	world_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -455,6 +549,9 @@ int main(void)
 		cmocka_unit_test(a_copy_that_is_told_late_counts),
 		cmocka_unit_test(a_full_table_decides_nothing),
 		cmocka_unit_test(stripes_without_anybody_come_to_an_end),
+		cmocka_unit_test(a_result_that_comes_back_stays),
+		cmocka_unit_test(a_result_that_was_replaced_goes),
+		cmocka_unit_test(a_result_that_was_deleted_is_made_again),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Two reduces into one target, for Spin: the first has a result, which was reported, on one node
+ * only. That node is cut off and comes back (CUTS times); when nobody reaches it a second reduce may
+ * begin. Messages come at any time, or late: whoever was told something does it when it is reached.
+ *
+ * Claims: the older result stays until the one who asked for the second has agreed to another, and
+ * from then on the newer one does.
+ *
+ *	spin -search -DCUTS=2 target.pml
+ *
+ * With -DEAGER the older one's node is told to remove it when the second begins; with -DTAKES it
+ * removes it to build the newer one; with -DHASTY the second ends when the older one is back though
+ * the one who asked may agree at that moment: the claims must fail then.
+ *
+ * holds: -DCUTS=3
+ * broken: -DCUTS=1 -DEAGER
+ * broken: -DCUTS=1 -DTAKES
+ * broken: -DCUTS=1 -DHASTY
+ */
+#ifndef CUTS
+#define CUTS 2
+#endif
+
+mtype = { NONE, RUNNING, COMMITTING, COMMITTED, ENDED };
+
+/* The coordinator, and its directory. */
+mtype second = NONE;
+bool known = true; /* the older one, on a node that can be reached or could when it was told of */
+bool asked;	   /* COMMIT is on its way */
+byte cuts;
+bool reached = true;
+
+/* What nodes have, and were told. */
+bool older = true, newer;
+bool remove, release;
+
+/* The one who asked for the second. */
+bool agreed;
+
+#ifdef HASTY
+#define MAY_END (second == RUNNING || second == COMMITTING)
+#else
+#define MAY_END (second == RUNNING)
+#endif
+
+active proctype network()
+{
+	do
+	:: atomic { reached && cuts < CUTS -> cuts++; reached = false }
+	:: !reached -> reached = true
+	od
+}
+
+active proctype coordinator()
+{
+	do
+	:: atomic {
+		!reached && (second == NONE || second == ENDED) && !newer ->
+		known = false;
+		second = RUNNING;
+		asked = false;
+		release = false;
+#ifdef EAGER
+		remove = true
+#endif
+	   }
+	:: atomic { second == RUNNING -> newer = true; second = COMMITTING } /* DONE is heard */
+	:: atomic { second == COMMITTING -> asked = true }
+	:: atomic { second == COMMITTING && agreed -> second = COMMITTED }
+	/* HAVE, repeated until it is answered */
+	:: atomic { reached && older && !known && (second == NONE || second == ENDED) -> known = true }
+	:: atomic {
+		reached && older && !known && MAY_END ->
+		second = ENDED;
+		release = true;
+		known = true
+	   }
+	:: atomic { reached && older && !known && second == COMMITTED -> remove = true }
+	od
+}
+
+active proctype nodes()
+{
+	do
+	:: atomic { reached && remove -> older = false; remove = false }
+	:: atomic { release -> newer = false; release = false }
+#ifdef TAKES
+	:: atomic { reached && second == RUNNING && older -> older = false }
+#endif
+	:: atomic { asked && !agreed -> agreed = true } /* COMMIT: and FINISH leaves */
+	:: assert(older || agreed)
+	:: assert(newer || !agreed)
+	od
+}
