@@ -309,7 +309,8 @@ static void feed_look(struct control *c, struct feed *d)
 	switch (watch_look(&c->watches, &d->watch, missing, c->now_ns)) {
 	case WATCH_FLOWS:
 		d->attempts = 0;
-		d->silent = false;
+		/* what came may be the stand-in's: which of the two stays, its answer tells */
+		d->silent = d->silent && fetch_has_stand_in(f, d);
 		fetch_flows(c, f, d);
 		break;
 	case WATCH_ASK:

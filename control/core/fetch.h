@@ -156,6 +156,8 @@ void fetch_note_lost(struct control *c, struct fetch *f, const struct feed *d);
 /* A holder does not answer; it does again; it sends. */
 void fetch_silent(struct control *c, struct fetch *f, struct feed *d);
 void fetch_speaks(struct control *c, struct fetch *f, const struct feed *d);
+/* Whether another than this one feeds the fetch, or is about to, and is not silent. */
+bool fetch_has_stand_in(const struct fetch *f, const struct feed *d);
 void fetch_flows(struct control *c, struct fetch *f, const struct feed *d);
 /* The members agree that a node is dead: nobody waits for it. */
 void fetch_node_dead(struct control *c, const struct node *n);

@@ -168,8 +168,10 @@ void fetch_fed(struct control *c, struct fetch *f, struct feed *d, uint32_t read
 
 	d->lead = ready > chunks - missing ? ready - (chunks - missing) : 0;
 	d->behind = ready < chunks - missing ? chunks - missing - ready : 0;
-	for (struct feed *s = look_silent(f); s && s != d; s = look_silent(f))
+	for (struct feed *s = look_silent(f); s && s != d; s = look_silent(f)) {
+		f->spare -= f->spare > 0; /* who is silent is nobody to try */
 		fetch_let_go(c, f, s);
+	}
 	if (f->timer.position != 0)
 		return;
 	f->missing = missing;
@@ -190,6 +192,11 @@ static bool look_has_other(const struct fetch *f, const struct feed *d, bool fee
 			return true;
 	}
 	return false;
+}
+
+bool fetch_has_stand_in(const struct fetch *f, const struct feed *d)
+{
+	return look_has_other(f, d, false);
 }
 
 void fetch_note_lost(struct control *c, struct fetch *f, const struct feed *d)

@@ -180,31 +180,22 @@ static uint64_t freeze_for(uint64_t ns, uint64_t *hedges)
 	return twice;
 }
 
-static int by_size(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
-/* What is shorter than the detection costs nothing; what is hardly longer mostly costs little:
- * where two streams go on side by side depends on the millisecond. */
+/* What is shorter than the detection costs nothing; what is longer costs little, whoever is heard
+ * first when it is over. */
 static void a_sender_pauses(void **state)
 {
-	enum { PAUSES = 7 };
-	uint64_t hedges, twice;
+	enum { PAUSES = 12 };
+	uint64_t hedges, twice, most = 0;
 
 	twice = freeze_for(20 * WORLD_MS, &hedges);
 	assert_int_equal(hedges, 0);
 	testkit_at_most("bytes twice, pause of 20 ms", twice, SIZE / 500);
-	uint64_t each[PAUSES];
 	for (uint32_t k = 0; k < PAUSES; k++) {
-		each[k] = freeze_for((41 + 3 * k) * WORLD_MS, &hedges);
+		twice = freeze_for((41 + 4 * k) * WORLD_MS, &hedges);
 		assert_true(hedges > 0);
+		most = twice > most ? twice : most;
 	}
-	qsort(each, PAUSES, sizeof(each[0]), by_size);
-	testkit_at_most("bytes twice, median of pauses of 41 to 59 ms", each[PAUSES / 2],
-			SIZE / 20);
+	testkit_at_most("bytes twice, pauses of 41 to 85 ms", most, SIZE / 20);
 	twice = freeze_for(400 * WORLD_MS, &hedges);
 	testkit_at_most("bytes twice, pause of 400 ms", twice, SIZE / 20);
 }
