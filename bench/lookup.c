@@ -3,7 +3,7 @@
  * Short calls of libsarissa, one after the other, each timed: does what it reads on standard input,
  * answers each line with one JSON object. Ends with its input.
  *
- *   put PREFIX COUNT BYTES   objects PREFIX0, PREFIX1, ...           {}
+ *   put PREFIX COUNT BYTES   objects PREFIX0, PREFIX1, ...           {"ns", "cpu_ns"}
  *   info NAME COUNT          asks the directory for one, COUNT times {"ns", "cpu_ns"}
  *   get PREFIX COUNT         gets each of them once, and releases it {"ns", "cpu_ns"}
  *   rm PREFIX COUNT          removes them                            {}
@@ -17,7 +17,7 @@
 #include "samples.h"
 #include "sarissa/sarissa.h"
 
-enum { OBJECT_BYTES_MAX = 1 << 20, TIMEOUT_S = 10 };
+enum { OBJECT_BYTES_MAX = 64 << 20, TIMEOUT_S = 10 };
 
 struct line {
 	char verb[16], name[64];
@@ -44,7 +44,9 @@ static int lookup_put(const struct line *l)
 	for (unsigned i = 0; i < l->count; i++) {
 		sar_id id = lookup_id(l, i, name);
 		payload_fill(data, l->bytes, i);
+		int64_t start_ns = payload_now_ns();
 		int r = sar_put(node, id, name, data, l->bytes);
+		samples.ns[samples.count++] = payload_now_ns() - start_ns;
 		if (r != 0)
 			return r;
 	}
@@ -105,7 +107,7 @@ static const struct verb {
 	const char *name;
 	int (*run)(const struct line *l);
 	bool timed;
-} verbs[] = {{"put", lookup_put, false},
+} verbs[] = {{"put", lookup_put, true},
 	     {"info", lookup_info, true},
 	     {"get", lookup_get, true},
 	     {"rm", lookup_rm, false}};

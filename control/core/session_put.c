@@ -183,6 +183,21 @@ static bool session_left_behind(struct control *c, const struct session *s, uint
 	       image->creator == s->process;
 }
 
+/* To write the object in, if it needs any; otherwise the client has been answered. */
+static bool session_has_memory(struct control *c, struct session *s,
+			       const struct session_request *r, uint32_t slot)
+{
+	struct text why;
+	int error = 0;
+
+	if ((s->apart || c->table->slot[slot].flags & OBJECT_FLAG_APART) &&
+	    objects_at(c, slot)->creation == NULL)
+		error = creation_start(c, s, slot, false, &why);
+	if (error)
+		reply_error(c, s, r->op, r->seq, error, why.bytes);
+	return error == 0;
+}
+
 /* A CREATE that an earlier control was sent: it may have got as far as the slot, or even have
  * answered. Returns false when that is not what the slot holds. */
 static bool session_create_again(struct control *c, struct session *s,
@@ -191,31 +206,27 @@ static bool session_create_again(struct control *c, struct session *s,
 	const struct object_slot *image = &c->table->slot[slot];
 	struct object *o = objects_at(c, slot);
 	struct wait *w;
-	struct text why;
-	bool mine;
-	int error;
 
 	if (!(r->flags & SESSION_FLAG_AGAIN) || r->pin == SESSION_PIN_NONE ||
 	    image->size != r->size || image->watermark != 0)
 		return false;
-	mine = o->creator == s &&
-	       atomic_load(&s->pins[r->pin]) == pin_make(slot, image->generation);
-	if (!mine && !session_left_behind(c, s, slot))
+	if (o->creator == s && atomic_load(&s->pins[r->pin]) == pin_make(slot, image->generation)) {
+		if (session_has_memory(c, s, r, slot))
+			reply_place(c, s, r->op, r->seq, r->pin, slot);
+		return true;
+	}
+	if (!session_left_behind(c, s, slot))
 		return false;
-	if ((s->apart || image->flags & OBJECT_FLAG_APART) && o->creation == NULL &&
-	    (error = creation_start(c, s, slot, false, &why)) != 0) {
-		reply_error(c, s, r->op, r->seq, error, why.bytes);
-		return true;
-	}
-	if (mine) {
-		reply_place(c, s, r->op, r->seq, r->pin, slot);
-		return true;
-	}
 	w = waits_start(c, s, r);
 	if (w == NULL)
 		return true;
 	objects_claim(o);
-	session_create_ask(c, w, slot);
+	if (session_has_memory(c, s, r, slot)) {
+		session_create_ask(c, w, slot);
+		return true;
+	}
+	waits_free(c, w);
+	session_abandon(c, slot, "its creator has no memory to write it in");
 	return true;
 }
 

@@ -11,7 +11,7 @@ VERSION = int(re.search(r"SESSION_VERSION = (\d+)", SESSION_H).group(1))
 RAW = f"VERSION = {VERSION}\n" + '''
 import collections, mmap, os, socket, struct
 MAGIC = 0x53534553
-ATTACH, CREATE, PUBLISH, SEAL, ABORT = 1, 2, 3, 4, 5
+ATTACH, CREATE, PUBLISH, SEAL, RESUME = 1, 2, 3, 4, 14
 Answer = collections.namedtuple("Answer", "op flags seq status slot generation offset size fds")
 
 def raw_connect():
@@ -23,8 +23,8 @@ def raw_request(op, identity=bytes(16), slot=0, generation=0, size=0, watermark=
   return (struct.pack("=IHHII", MAGIC, op, VERSION, op, slot) + identity
           + struct.pack("=QQQqII", generation, size, watermark, 0, pin, 0) + bytes(272))
 
-def raw_ask(s, op, *what, **more):
-  s.send(raw_request(op, *what, **more))
+def raw_ask(s, op, *what, along=(), **more):
+  socket.send_fds(s, [raw_request(op, *what, **more)], along)
   answer, fds, _, _ = socket.recv_fds(s, 20000, 8)
   return Answer(*struct.unpack_from("=IHHIiI4xQQQ", answer)[1:], fds)
 '''

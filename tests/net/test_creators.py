@@ -2,14 +2,45 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Clients of another user than the daemons': what they create harms nobody else."""
 
+import contextlib
 import os
-import signal
 
 import netlib
 from netlib import Cluster, Task, nodes, own_status, process
 from raw import RAW
 
 MIB = 1 << 20
+
+
+def another_control(cluster, *options):
+    process.end(cluster.pid(0, "control"))
+    nodes.start(cluster.config, 0, "control", *options)
+    netlib.wait_for(lambda: nodes.answers(cluster.config, 0), netlib.PATIENCE_S,
+                    "another control answers")
+
+
+def descriptors(cluster):
+    return len(os.listdir(f"/proc/{cluster.pid(0, 'control')}/fd"))
+
+
+def check_nothing_is_left(cluster, before):
+    netlib.wait_for(lambda: own_status(cluster, 0)["store_used"] == 0, netlib.PATIENCE_S,
+                    "the store is empty again")
+    netlib.wait_for(lambda: descriptors(cluster) <= before, netlib.PATIENCE_S,
+                    "as many descriptors as before")
+
+
+@contextlib.contextmanager
+def come_to(code, step):
+    """A task that has come so far."""
+    netlib.need_daemons()
+    with Cluster(1, "--store", 64) as cluster:
+        task = Task(cluster, 0, code)
+        task.expect(step)
+        yield cluster, task
+        task.end()
+        cluster.check_daemons()
+
 
 # control asks the kernel who it is when it connects
 NOBODY = """
@@ -155,19 +186,55 @@ say("whole")
 
 
 def another_control_goes_on_with_it():
-    netlib.need_daemons()
-    with Cluster(2, "--store", 64) as cluster:
-        task = Task(cluster, 0, HALF)
-        task.expect("half")
+    with come_to(HALF, "half") as (cluster, task):
         for options in ([], ["--creators", "shared"], ["--creators", "private"]):
-            os.kill(cluster.pid(0, "control"), signal.SIGKILL)
-            nodes.start(cluster.config, 0, "control", *options)
-            netlib.wait_for(lambda: nodes.answers(cluster.config, 0), netlib.PATIENCE_S,
-                            "another control answers")
+            another_control(cluster, *options)
         task.go_on()
         task.expect("whole")
-        task.end()
-        cluster.check_daemons()
+
+
+# Instead of the memory that it had; the old table stays open, or control would not wait for us.
+OTHERS = RAW + NOBODY + """
+def memory(size, seals):
+  fd = os.memfd_create("other", os.MFD_ALLOW_SEALING)
+  os.ftruncate(fd, size)
+  fcntl.fcntl(fd, fcntl.F_ADD_SEALS, seals)
+  return fd
+
+import fcntl
+sealed = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
+before = raw_connect()
+attached = raw_ask(before, ATTACH)
+brought = [os.pipe()[0], os.open("/proc/self/maps", os.O_RDONLY), socket.socket().detach(),
+           memory(4096, sealed), memory(2 << 20, 0), memory(2 << 20, fcntl.F_SEAL_GROW)]
+for i, fd in enumerate(brought):
+  name = b"brought   object" + bytes([i])
+  made = raw_ask(before, CREATE, name[1:], size=2 << 20, pin=i)
+  assert made.status == 0, made
+step("made")
+after = raw_connect()
+pins = mmap.mmap(raw_ask(after, ATTACH).fds[2], 8192)
+for i in range(len(brought)):
+  pins[8 * i:8 * i + 8] = mmap.mmap(attached.fds[2], 8192)[8 * i:8 * i + 8]
+for i, fd in enumerate(brought):
+  there = raw_ask(after, RESUME, pin=i, along=[fd, fd, fd])
+  assert there.status == 0, there
+  for op in (PUBLISH, SEAL):
+    told = raw_ask(after, op, slot=there.slot, generation=there.generation, watermark=1)
+    assert told.status == -errno.ESTALE, told
+after.close()
+before.close()
+say("not taken")
+"""
+
+
+def it_brings_another_control_something_else():
+    with come_to(OTHERS, "made") as (cluster, task):
+        another_control(cluster)
+        before = descriptors(cluster)
+        task.go_on()
+        task.expect("not taken")
+        check_nothing_is_left(cluster, before)
 
 
 SEALS = NOBODY + """
@@ -181,10 +248,6 @@ for writer in writers:
 say("sealing")
 time.sleep(60)
 """
-
-
-def descriptors(cluster):
-    return len(os.listdir(f"/proc/{cluster.pid(0, 'control')}/fd"))
 
 
 def it_is_killed_while_control_copies():
@@ -201,10 +264,7 @@ def it_is_killed_while_control_copies():
                             "its session is closed")
             for i in range(4): # what was sealed by then stays
                 cluster.run(0, "sarissa", "rm", f"killed {i}")
-            netlib.wait_for(lambda: own_status(cluster, 0)["store_used"] == 0, netlib.PATIENCE_S,
-                            "the store is empty again")
-            netlib.wait_for(lambda: descriptors(cluster) <= before, netlib.PATIENCE_S,
-                            "as many descriptors as before")
+            check_nothing_is_left(cluster, before)
         cluster.check_daemons()
 
 
@@ -254,10 +314,7 @@ def the_operator_decides():
     told = {}
     with Cluster(1, "--store", 64) as cluster:
         for how in ("auto", "shared", "private"):
-            process.end(cluster.pid(0, "control"))
-            nodes.start(cluster.config, 0, "control", "--creators", how)
-            netlib.wait_for(lambda: nodes.answers(cluster.config, 0), netlib.PATIENCE_S,
-                            "another control answers")
+            another_control(cluster, "--creators", how)
             for nobody in (False, True):
                 task = Task(cluster, 0, WHERE.replace("{nobody}", str(nobody)))
                 told[how, nobody] = task.heard()
@@ -270,4 +327,5 @@ def the_operator_decides():
 
 
 netlib.run(it_puts_gets_and_streams, rubbish_in_what_it_was_given, another_control_goes_on_with_it,
-           it_is_killed_while_control_copies, too_many_at_a_time, the_operator_decides)
+           it_brings_another_control_something_else, it_is_killed_while_control_copies,
+           too_many_at_a_time, the_operator_decides)
