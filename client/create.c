@@ -4,8 +4,11 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include "buffer.h"
+#include "create.h"
 #include "error.h"
 #include "handle.h"
+
+enum { CREATE_AHEAD_BYTES = 16 << 20 };
 
 /* Maps what CREATE gave. A descriptor that may write to the whole store does not outlive this
  * function; one of memory for this object alone is kept for another control. */
@@ -112,6 +115,31 @@ static int create_own(const sar_buffer *b, const char *verb, struct buffer *own)
 			 verb);
 }
 
+static struct session_request create_ready(const struct buffer *own, uint64_t ready)
+{
+	struct session_request request = handle_request(SESSION_PUBLISH, NULL);
+	request.slot = own->slot;
+	request.generation = own->generation;
+	request.watermark = ready;
+	return request;
+}
+
+bool create_is_apart(sar *s, const sar_buffer *b)
+{
+	return kept_has(&s->kept, buffer_get(b).pin);
+}
+
+int create_publish(sar *s, sar_buffer *b, uint64_t ready)
+{
+	/* answers that nobody reads add up */
+	if (!create_is_apart(s, b) || ready - b->ready >= CREATE_AHEAD_BYTES)
+		return sar_publish(s, b, ready);
+	struct buffer own = buffer_get(b);
+	struct session_request request = create_ready(&own, ready);
+	mux_post(&s->mux, &request);
+	return 0;
+}
+
 int sar_publish(sar *s, sar_buffer *b, uint64_t ready)
 {
 	struct buffer own;
@@ -126,10 +154,7 @@ int sar_publish(sar *s, sar_buffer *b, uint64_t ready)
 				 (unsigned long long)b->size);
 	if (ready == b->ready)
 		return 0;
-	struct session_request request = handle_request(SESSION_PUBLISH, NULL);
-	request.slot = own.slot;
-	request.generation = own.generation;
-	request.watermark = ready;
+	struct session_request request = create_ready(&own, ready);
 	r = handle_command(s, &request, create_patience(ready - b->ready), NULL);
 	if (r == 0)
 		b->ready = ready;

@@ -19,6 +19,14 @@ void kept_add(struct kept *k, uint32_t pin, int fd)
 	kept_set(k, pin, fd);
 }
 
+bool kept_has(struct kept *k, uint32_t pin)
+{
+	pthread_mutex_lock(&k->lock);
+	bool has = k->fd[pin] > 0;
+	pthread_mutex_unlock(&k->lock);
+	return has;
+}
+
 void kept_close(struct kept *k, uint32_t pin)
 {
 	int fd = kept_set(k, pin, -1);

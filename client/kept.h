@@ -8,6 +8,7 @@
 #define SARISSA_CLIENT_KEPT_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include "internal/session.h"
 
 struct kept {
@@ -17,6 +18,7 @@ struct kept {
 
 /* Takes fd over. */
 void kept_add(struct kept *k, uint32_t pin, int fd);
+bool kept_has(struct kept *k, uint32_t pin);
 /* Closes that of the pin, if it has one. */
 void kept_close(struct kept *k, uint32_t pin);
 /* Another descriptor of the same, the caller's to close; -1: there is none. */

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "create.h"
 #include "error.h"
 #include "sarissa/sarissa.h"
 
@@ -24,7 +25,7 @@ struct put {
 	sar_id id;
 	const char *name;
 	uint64_t size;
-	uint64_t block_bytes; /* filled, and published, at a time */
+	uint64_t block_bytes; /* filled, and published, at a time, of the store */
 	sar_fill *fill;
 	void *arg;
 	int given_up; /* what fill returned */
@@ -48,15 +49,17 @@ static int put_fill(struct put *p, void *to, uint64_t at, uint64_t bytes, int la
 
 static int put_write(struct put *p, sar_buffer *b)
 {
+	/* what is to be copied is copied while the rest is filled in */
+	uint64_t block_bytes = create_is_apart(p->s, b) ? PUT_BLOCK_BYTES : p->block_bytes;
 	int r = 0;
 	for (uint64_t at = 0; r == 0 && at < p->size;) {
 		uint64_t bytes = p->size - at;
-		if (bytes > p->block_bytes)
-			bytes = p->block_bytes;
+		if (bytes > block_bytes)
+			bytes = block_bytes;
 		r = put_fill(p, (uint8_t *)b->data + at, at, bytes, 1);
 		at += bytes;
 		if (r == 0 && at < p->size)
-			r = sar_publish(p->s, b, at);
+			r = create_publish(p->s, b, at);
 	}
 	if (r == 0)
 		r = sar_seal(p->s, b);

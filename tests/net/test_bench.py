@@ -265,6 +265,14 @@ def results_become_figures_and_tables():
         assert done.returncode == 1 and "no results: run scripts/bench compare" in done.stderr, done
 
 
+def puts_are_timed_both_ways():
+    netlib.need_root()
+    rows, table = rows_of("put", "--repeat", 1)
+    assert len(rows) == 8, f"{len(rows)} rows"
+    for row in rows:
+        assert row["case"] in table and row["caller_cpu_ns"] > 0 and row["turn_us"] > 0, row
+
+
 def wrong_arguments_are_refused():
     netlib.need_root()
     for argv in (("compare", "--only", "nothing/*"), ("broadcast", "--stagger", "soon"),
@@ -273,7 +281,7 @@ def wrong_arguments_are_refused():
                  ("reduce", "--kill", "3"), ("reduce", "--kill", "1", "--at", "1"),
                  ("p2p", "--system", "gloo"), ("allreduce", "--tuning", "soon"),
                  ("reduce", "--stagger", "1", "--order", "odd"), ("lookup", "--count", "0"),
-                 ("dataplane", "--workers", "99"), ("dataplane", "--mtu", "100"),
+                 ("put", "--repeat", "0"), ("dataplane", "--workers", "99"), ("dataplane", "--mtu", "100"),
                  ("compare", "--repeat", "0"), ("compare", "--seconds", "0"),
                  ("compare", "--only", "*/1g-*"), ("compare", "--system", "ray"), ("nothing",)):
         done = bench(*argv)
@@ -316,13 +324,13 @@ def an_object_that_does_not_come_ends_the_run():
     assert done.returncode == 2, done
 
 
-netlib.run(look_ups_are_timed_beside_tcp, staggered_receivers_are_told_apart,
-           a_bound_never_goes_back, sums_are_found_without_the_systems, a_wrong_sum_ends_the_run,
+netlib.run(look_ups_are_timed_beside_tcp, puts_are_timed_both_ways,
+           staggered_receivers_are_told_apart, a_bound_never_goes_back,
+           sums_are_found_without_the_systems, a_wrong_sum_ends_the_run,
            reduces_are_measured_and_checked, others_take_turns_and_are_checked,
            a_peer_that_is_not_installed_is_named, staggered_givers_do_not_wait,
            a_killed_participant_is_replaced, cases_say_which_limit_is_missed,
-           compare_goes_on_where_it_was_interrupted,
-           results_become_figures_and_tables, wrong_arguments_are_refused,
-           what_the_memory_does_not_hold_is_refused,
+           compare_goes_on_where_it_was_interrupted, results_become_figures_and_tables,
+           wrong_arguments_are_refused, what_the_memory_does_not_hold_is_refused,
            the_dataplane_is_measured_between_two_processes,
            an_object_that_does_not_come_ends_the_run)

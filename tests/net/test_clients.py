@@ -9,7 +9,7 @@ import time
 
 import netlib
 from netlib import Cluster, Task, own_status
-from raw import RAW
+from raw import BECOME_NOBODY, RAW
 
 MIB = 1 << 20
 LIMIT_S = 1.0  # of one round at least: others may meet a busy machine
@@ -262,8 +262,8 @@ def rubbish_at_the_socket(seconds=8):
     with Cluster(1, "--store", 64) as cluster:
         before = descriptors(cluster)
         seed = int.from_bytes(os.urandom(4), "little")
-        rogues = [Task(cluster, 0, f"SEED, SECONDS = {seed + i}, {seconds}\n" + ROGUE)
-                  for i in range(2)]
+        rogues = [Task(cluster, 0, f"SEED, SECONDS = {seed + i}, {seconds}\n" + user + ROGUE)
+                  for i, user in enumerate(("", BECOME_NOBODY))]
         honest = Task(cluster, 0, f"SECONDS = {seconds}\n" + HONEST)
         honest.expect("rounds True")
         lives = 0
@@ -285,10 +285,7 @@ def rubbish_at_the_socket(seconds=8):
     return f"{lives} connections, seed {seed}"
 
 
-PEEK = RAW + """
-s = raw_connect()
-os.setgid(65534)
-os.setuid(65534)
+PEEK = RAW + "s = raw_connect()" + BECOME_NOBODY + """
 attached = raw_ask(s, ATTACH)
 assert len(attached.fds) == 3 and attached.status == 0
 for fd in attached.fds[:2]:

@@ -7,7 +7,7 @@ import os
 
 import netlib
 from netlib import Cluster, Task, nodes, own_status, process
-from raw import RAW
+from raw import BECOME_NOBODY, RAW
 
 MIB = 1 << 20
 
@@ -42,13 +42,7 @@ def come_to(code, step):
         cluster.check_daemons()
 
 
-# control asks the kernel who it is when it connects
-NOBODY = """
-import os
-os.setgid(65534)
-os.setuid(65534)
-trusted, node = node, sarissa.open()
-"""
+NOBODY = BECOME_NOBODY + "trusted, node = node, sarissa.open()\n"
 
 PUTS = NOBODY + """
 for size in (0, 1, 4096, 65537, 5 << 20):
@@ -299,9 +293,6 @@ def too_many_at_a_time():
 
 # Whether what it writes to is the store: for whom that is decided by --creators.
 WHERE = RAW + """
-if {nobody}:
-  os.setgid(65534)
-  os.setuid(65534)
 s = raw_connect()
 store = os.fstat(raw_ask(s, ATTACH).fds[0])
 made = raw_ask(s, CREATE, b"where it is made", size=5, pin=0)
@@ -315,9 +306,9 @@ def the_operator_decides():
     with Cluster(1, "--store", 64) as cluster:
         for how in ("auto", "shared", "private"):
             another_control(cluster, "--creators", how)
-            for nobody in (False, True):
-                task = Task(cluster, 0, WHERE.replace("{nobody}", str(nobody)))
-                told[how, nobody] = task.heard()
+            for user in ("", BECOME_NOBODY):
+                task = Task(cluster, 0, user + WHERE)
+                told[how, user != ""] = task.heard()
                 task.end()
         done = cluster.run(0, nodes.binary("control"), "--nodes", "10.0.0.1", "--creators", "some")
         assert done.returncode == 2 and "not shared, auto or private" in done.stderr, done.stderr

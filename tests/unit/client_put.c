@@ -30,6 +30,22 @@ static void the_bytes_decide(void **state)
 	free(data);
 }
 
+/* Control copies what is there while the rest is filled in, and not all of it at the end. */
+static void what_is_apart_is_told_early(void **state)
+{
+	struct client *c = *state;
+	sar_id id = test_id("apart");
+	uint8_t *data = test_pattern(BIG);
+	sar_buffer b;
+	c->fake.apart = true;
+	assert_int_equal(sar_put(c->s, id, NULL, data, BIG), 0);
+	assert_int_equal(atomic_load(&c->fake.requests[SESSION_PUBLISH]), 2);
+	assert_int_equal(sar_get(c->s, id, 0, &b), 0);
+	assert_memory_equal(b.data, data, BIG);
+	sar_release(c->s, &b);
+	free(data);
+}
+
 struct later {
 	struct fake *fake;
 	uint32_t slot;
@@ -152,6 +168,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		test_client(the_bytes_decide),
+		test_client(what_is_apart_is_told_early),
 		test_client(waits_for_the_other_one),
 		test_client(takes_the_place_of_one_that_is_gone),
 		test_client(a_given_up_put_leaves_nothing),
