@@ -11,6 +11,7 @@
 #include "log.h"
 
 #define REPORT_NS    UINT64_C(1000000000)
+#define TELL_NS	     UINT64_C(60000000000)
 #define REPORT_BYTES (sizeof(struct counters_file) + sizeof(struct control_block))
 
 static void *report_map(const char *path)
@@ -57,6 +58,22 @@ void report_open(struct report *r, const char *rundir)
 	r->block = (struct control_block *)(r->file + 1);
 }
 
+/* Whatever held it up, the machine or its own work. */
+static void report_held_up(struct report *r, const struct control_counters *total, uint64_t now_ns)
+{
+	uint64_t held_up = total->ticks_late + total->turns_long;
+
+	if (held_up == r->held_up || now_ns < r->tell_due_ns)
+		return;
+	r->held_up = held_up;
+	r->tell_due_ns = now_ns + TELL_NS;
+	log_warning(
+		"was held up for more than 100 ms, %llu times so far, while requests waited and "
+		"others could suspect this node: give it CPU time, and memory that is not "
+		"swapped out",
+		(unsigned long long)held_up);
+}
+
 void report_write(struct report *r, struct control *core, uint64_t now_ns)
 {
 	uint64_t total[CONTROL_COUNTERS_COUNT], shell[CONTROL_COUNTERS_COUNT];
@@ -69,6 +86,7 @@ void report_write(struct report *r, struct control *core, uint64_t now_ns)
 	for (unsigned i = 0; i < CONTROL_COUNTERS_COUNT; i++)
 		total[i] += shell[i];
 	memcpy(&r->block->counters, total, sizeof(total));
+	report_held_up(r, &r->block->counters, now_ns);
 	control_gauges(core, &r->block->gauges);
 	r->block->gauges.creators = r->creators;
 	r->block->gauges.turn_us = r->turn_ns / 1000;

@@ -16,6 +16,8 @@ struct report {
 	enum control_creators creators;
 	uint64_t turn_ns; /* the longest of late */
 	uint64_t due_ns;
+	uint64_t held_up; /* times that the log has told of */
+	uint64_t tell_due_ns;
 };
 
 /* Without the file there are no counters, and all else works; one line says why. */

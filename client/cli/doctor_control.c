@@ -129,6 +129,8 @@ static void doctor_troubles(struct doctor *d)
 			"the dataplane lacks CPU time: see its cores"),
 		TROUBLE(ticks_late, "times it came to its timers more than 100 ms late",
 			"control lacks CPU time, or its memory is swapped out"),
+		TROUBLE(turns_long, "turns of its loop took more than 100 ms",
+			"control lacks CPU time, or its memory is swapped out"),
 		TROUBLE(creations_refused, "objects found no memory to be written in",
 			"fewer of them at a time, or a higher limit of open files"),
 		TROUBLE(clients_refused, "clients were refused",

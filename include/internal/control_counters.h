@@ -53,7 +53,8 @@ enum control_creators {
 	X(creations_refused, "requests", "of them that no memory was free for")              \
 	X(clients_refused, "clients", "clients that no session or descriptor was free for")  \
 	X(clients_slow, "clients", "clients that were disconnected for not reading")         \
-	X(ticks_late, "events", "times that it came to its timers more than 100 ms late")
+	X(ticks_late, "events", "times that it came to its timers more than 100 ms late")    \
+	X(turns_long, "turns", "turns of its loop that took more than 100 ms")
 
 #define CONTROL_GAUGES(X)                                                               \
 	X(attached, "", "1: the dataplane is there")                                    \

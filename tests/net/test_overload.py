@@ -3,6 +3,7 @@
 """More than a node has room for: refused by name, with a counter, and served again when there is
 room. Nothing hangs, nothing ends, nothing grows."""
 
+import json
 import os
 import signal
 import socket
@@ -176,12 +177,20 @@ def many_large_gets_at_once():
 
 
 def many_small_gets_while_a_directory_stands_still():
-    """Messages wait in slots and rings, and are answered when control runs again."""
+    """Messages wait in slots and rings, and are answered when control runs again; it says so."""
     def stop(cluster):
         pid = cluster.pid(2, "control")
         os.kill(pid, signal.SIGSTOP)
         time.sleep(1)
         os.kill(pid, signal.SIGCONT)
+        log = nodes.log_file(cluster.config, 2, "control")
+        netlib.wait_for(lambda: "was held up for more than 100 ms" in log.read_text(),
+                        netlib.PATIENCE_S, "control says that it was held up")
+        doctor = cluster.run(2, "sarissa", "doctor").stdout
+        assert "more than 100 ms" in doctor, doctor  # in its sleep, or in a turn
+        lines = cluster.must(2, "sarissa", "status", "--counters", "--json").splitlines()
+        control = next(v["control"] for v in map(json.loads, lines) if "control" in v)
+        assert control["ticks_late"] + control["turns_long"] > 0, control
 
     return many_gets_at_one_node(2000, stop)
 
