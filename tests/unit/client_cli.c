@@ -134,6 +134,9 @@ static void wrong_usage_is_2(void **state)
 		"reduce x ''",
 		"get x - --wait",
 		"ls --op sum",
+		"peers --over",
+		"peers --over soon",
+		"ls --over 1",
 	};
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
 		assert_int_equal(shell("$CLI %s < /dev/null", lines[i]), 2);
@@ -145,7 +148,7 @@ static void wrong_usage_is_2(void **state)
 static void help_is_there(void **state)
 {
 	assert_int_equal(
-		shell("for c in put get reduce rm ls stat status doctor; do $CLI $c --help || "
+		shell("for c in put get reduce rm ls stat status peers doctor; do $CLI $c --help || "
 		      "exit; done; $CLI --help; $CLI --version"),
 		0);
 	assert_non_null(strstr(output, "--timeout S"));
@@ -161,6 +164,11 @@ static void not_there_is_4(void **state)
 	assert_int_equal(shell("$CLI --socket /nonexistent/x ls"), 4);
 	assert_int_equal(shell("$CLI ls --socket /nonexistent/x"), 4);
 	assert_int_equal(shell("SARISSA_SOCKET=/nonexistent/x $CLI put a /dev/null"), 4);
+	assert_int_equal(shell("rm -f peers; $CLI peers"), 4);
+	assert_non_null(
+		strstr(output, "peers: No such file or directory: start sarissa-dataplane"));
+	assert_int_equal(shell("echo x > peers; $CLI peers --json; s=$?; rm peers; exit $s"), 1);
+	assert_non_null(strstr(output, "peers is of another version"));
 	assert_false(left_over());
 }
 
