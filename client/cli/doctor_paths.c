@@ -10,12 +10,13 @@ static void doctor_path(struct doctor *d, const struct path *p, const char *note
 {
 	char node[32], address[TEXT_BYTES], age[TEXT_BYTES];
 	snprintf(node, sizeof(node), "node %lld", (long long)p->node);
-	doctor_report(d, DOCTOR_WARN, "paths",
-		      "sarissa peers --over 5, here and there; cables, ports of the switch, CPU "
-		      "time over there",
-		      "%s at %s: %s (in %s)", p->node == PATHS_NO_NODE ? "somebody" : node,
-		      text_endpoint(address, p->addr.ip, p->addr.port), note,
-		      text_clock(age, p->over_ns / 1000000000));
+	doctor_report(
+		d, DOCTOR_WARN, "paths",
+		"sarissa peers --over 5, here and there; cables, ports of the switch, one MTU "
+		"for all, CPU time over there",
+		"%s at %s: %s (in %s)", p->node == PATHS_NO_NODE ? "somebody" : node,
+		text_endpoint(address, p->addr.ip, p->addr.port), note,
+		text_clock(age, p->over_ns / 1000000000));
 }
 
 void doctor_check_paths(struct doctor *d)

@@ -22,7 +22,6 @@ static int paths_copy(const struct counters_file *h, struct paths *out)
 {
 	const struct peer_block *block = (const struct peer_block *)(h + 1);
 	size_t places = h->stride / sizeof(*block);
-	out->pid = h->pid;
 	out->row = calloc(h->workers * places + 1, sizeof(*out->row));
 	if (!out->row)
 		return -ENOMEM;
@@ -45,6 +44,7 @@ int paths_read(const char *socket, struct paths *out)
 	struct stat s;
 	out->row = NULL;
 	out->count = 0;
+	out->mtu = 0;
 	int fd = counters_file_open(socket, "peers", out->file);
 	if (fd < 0)
 		return fd;
@@ -68,6 +68,8 @@ void paths_free(struct paths *p)
 static int paths_name_one(const sar_node *node, void *arg)
 {
 	struct paths *p = arg;
+	if (node->self)
+		p->mtu = node->mtu;
 	for (size_t i = 0; i < p->count; i++) {
 		struct path *one = &p->row[i];
 		if (memcmp(one->addr.ip, node->ip, sizeof(one->addr.ip)) == 0 &&

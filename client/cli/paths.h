@@ -23,7 +23,7 @@ struct path {
 struct paths {
 	struct path *row;
 	size_t count;
-	int64_t pid;	 /* of the dataplane that wrote it */
+	uint32_t mtu;	 /* of this node's link; 0: not known */
 	char file[4096]; /* set in any case */
 };
 
@@ -32,7 +32,7 @@ struct paths {
 int paths_read(const char *socket, struct paths *out);
 void paths_free(struct paths *p);
 
-/* Asks the node whose addresses these are. Without a control they must do. */
+/* Asks the node whose addresses these are, and for its MTU. Without a control they must do. */
 void paths_name(struct paths *p, const char *socket);
 
 /* Leaves of the counters what they have risen by since an earlier look. */
@@ -45,9 +45,9 @@ void paths_sort(struct paths *p);
 double paths_lost(const struct path *p);
 double paths_missed(const struct path *p);
 
-/* What is usual here: the middle one of all paths; 0: nobody knows. */
+/* What is usual here: the middle one of all paths, the link's MTU; 0: nobody knows. */
 struct paths_usual {
-	uint64_t rtt_ns, bytes_per_s;
+	uint64_t rtt_ns, bytes_per_s, mtu;
 };
 
 struct paths_usual paths_usual(const struct paths *p);

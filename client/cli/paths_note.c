@@ -7,6 +7,7 @@
 
 #define NOTE_SILENT_NS UINT64_C(300000000)
 #define NOTE_FAR_NS    UINT64_C(1000000)
+#define NOTE_MTU_NS    UINT64_C(5000000000)
 #define NOTE_LOSS      0.01
 
 enum {
@@ -75,7 +76,8 @@ static uint64_t note_middle(const struct paths *p, uint64_t (*of)(const struct p
 struct paths_usual paths_usual(const struct paths *p)
 {
 	return (struct paths_usual){.rtt_ns = note_middle(p, note_rtt, false),
-				    .bytes_per_s = note_middle(p, note_rate, true)};
+				    .bytes_per_s = note_middle(p, note_rate, true),
+				    .mtu = p->mtu};
 }
 
 static bool note_losses(const struct path *p, char note[PATHS_NOTE_BYTES])
@@ -89,6 +91,19 @@ static bool note_losses(const struct path *p, char note[PATHS_NOTE_BYTES])
 		snprintf(note, PATHS_NOTE_BYTES, "%.1f %% of what it sends is lost",
 			 100 * paths_missed(p));
 	return to || from;
+}
+
+/* Once the search for what it carries must have ended. */
+static bool note_mtu(const struct path *p, const struct paths_usual *usual,
+		     char note[PATHS_NOTE_BYTES])
+{
+	const struct peer_gauges *g = &p->values.gauges;
+	bool narrow = g->age_ns >= NOTE_MTU_NS && g->mtu < usual->mtu;
+	if (narrow)
+		snprintf(note, PATHS_NOTE_BYTES,
+			 "narrow: carries packets of %llu bytes, the link here of %llu",
+			 (unsigned long long)g->mtu, (unsigned long long)usual->mtu);
+	return narrow;
 }
 
 static bool note_pace(const struct path *p, const struct paths_usual *usual,
@@ -120,5 +135,5 @@ bool paths_note(const struct path *p, const struct paths_usual *usual, char note
 			 text_duration(age, waiting_ns));
 		return true;
 	}
-	return note_losses(p, note) || note_pace(p, usual, note);
+	return note_losses(p, note) || note_mtu(p, usual, note) || note_pace(p, usual, note);
 }
