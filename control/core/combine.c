@@ -553,13 +553,13 @@ void combine_finish(struct control *c, struct node *n, const struct message *m)
 	struct message answer = {.kind = MESSAGE_REPLY, .request = m->request};
 	struct combine *k = combine_of(c, &m->combined.target);
 	uint32_t slot = c->table ? objects_find(c, &m->combined.target) : TABLE_SLOT_NONE;
+	bool known = k && k->generation == m->combined.generation;
 
-	if (k && k->generation == m->combined.generation)
+	if (known)
 		combine_let_go(c, k);
-	if (slot == TABLE_SLOT_NONE || !objects_is(c, slot, m->combined.generation))
-		answer.reply.status = -ENOENT;
-	else if (c->table->slot[slot].state != OBJECT_SEALED)
-		answer.reply.status = -EAGAIN;
+	if (slot == TABLE_SLOT_NONE || !objects_is(c, slot, m->combined.generation) ||
+	    c->table->slot[slot].state != OBJECT_SEALED)
+		answer.reply.status = known ? -EAGAIN : -ENOENT;
 	answer.reply.generation = m->combined.generation;
 	peers_send(c, n, &answer);
 }

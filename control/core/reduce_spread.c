@@ -114,6 +114,16 @@ void reduce_spread_tell(struct control *c, struct reduce *r)
 	}
 }
 
+static bool spread_let_go(struct control *c, struct call *call, const struct message *answer)
+{
+	struct reduce_getter *g = call->owner;
+
+	if (answer == NULL || answer->reply.status != -EAGAIN)
+		return spread_told(c, call, answer);
+	g->call = NULL; /* it will tell when it is done */
+	return false;
+}
+
 void reduce_spread_finish(struct control *c, struct reduce *r)
 {
 	list_each(l, after, &r->getters)
@@ -123,7 +133,7 @@ void reduce_spread_finish(struct control *c, struct reduce *r)
 		if (g->call || g->dirty)
 			spread_tell(c, r, g); /* it does not know yet what to put together */
 		else if (g->node != r->holder)
-			g->call = reduce_commit_call(c, r, g->node, spread_told, g);
+			g->call = reduce_commit_call(c, r, g->node, spread_let_go, g);
 	}
 }
 

@@ -56,7 +56,7 @@ static void cast_reply(void *context, struct full *f, const struct full_reply *r
 	}
 	if (r->reply.op != SESSION_WAIT)
 		t->reply = r->reply;
-	if (!c->getting)
+	if (r->reply.op != SESSION_GET && r->reply.op != SESSION_WAIT)
 		return;
 	if (r->reply.op == SESSION_WAIT || r->reply.watermark == c->size) {
 		t->done = true;
@@ -101,7 +101,6 @@ void cast_put_at(struct cast *c, uint32_t node, uint8_t id)
 	struct session_request r = cast_request(c, node, SESSION_CREATE, id);
 	const struct session_reply *made = &c->task[node].reply;
 
-	c->getting = false;
 	r.size = c->size;
 	r.pin = 2;
 	cast_call(c, node, &r);
@@ -127,7 +126,6 @@ void cast_reduce(struct cast *c, uint32_t node, uint8_t target, uint8_t first, u
 		struct object_id source[CAST_NODES_MAX];
 	} packet = {.r = cast_request(c, node, SESSION_REDUCE, target)};
 
-	c->getting = false;
 	packet.r.flags = c->spread ? SESSION_FLAG_SPREAD : 0;
 	packet.r.reduction = (struct session_reduction){REDUCE_SUM, REDUCE_U32, num, count};
 	for (uint32_t i = 0; i < count; i++)
@@ -142,7 +140,6 @@ void cast_begin(struct cast *c, uint32_t node, uint8_t id)
 {
 	struct session_request r = cast_request(c, node, SESSION_GET, id);
 
-	c->getting = true;
 	c->task[node].done = false;
 	r.pin = PIN;
 	cast_send(c, node, &r);
@@ -167,7 +164,6 @@ uint64_t cast_get(struct cast *c, uint8_t id)
 		if (c->task[i].done_ns > last)
 			last = c->task[i].done_ns;
 	}
-	c->getting = false;
 	return last - begin;
 }
 

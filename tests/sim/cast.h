@@ -26,7 +26,6 @@ struct cast {
 	struct cast_task task[CAST_NODES_MAX];
 	uint32_t nodes;
 	uint64_t size;
-	bool getting;
 	bool may_fail; /* a get may end with an error: the task's status and text */
 	bool spread;   /* all will get the sums */
 };

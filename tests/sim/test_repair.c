@@ -340,7 +340,6 @@ static void parts_make_a_whole(void **state)
 	for (uint32_t i = 1; i < 4; i++)
 		assert_false(c.task[i].done);
 	finish(&c, 4, 1);
-	c.getting = true;
 	cast_begin(&c, 4, 1); /* and it is an object like any other */
 	assert_true(world_until(&c.w, 10 * WORLD_S, cast_all_done, &c) != UINT64_MAX);
 	cast_check(&c, 4, 1);
