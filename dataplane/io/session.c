@@ -120,10 +120,11 @@ static int session_memory(struct node *n, bool bring, int fds[2])
 	if (error || (had && !bring))
 		return error;
 	prefault_store(&n->prefault, n->store.base, n->store.bytes);
+	log_dpdk_forget();
 	error = port_map_store(&n->port, n->store.base, n->store.bytes, n->store.huge);
 	if (error) {
 		log_warning("the card cannot read the store (%s): payload is copied once",
-			    strerror(-error));
+			    *log_dpdk_error() ? log_dpdk_error() : strerror(-error));
 		n->port.payload = PAYLOAD_COPY;
 	}
 	return 0;

@@ -12,7 +12,10 @@
 #include <unistd.h>
 #include "internal/ring.h"
 
-#define HUGE_BYTES  (2ull << 20)
+#define HUGE_BYTES (2ull << 20)
+/* Where, if it is free: an IOMMU may take addresses of no more than 39 bits, as those of virtual
+ * machines and desktops do, and a card reads the store by our own addresses of it. */
+#define SHM_PLACE   ((void *)(1ull << 38))
 #define SHM_SEALS   (F_SEAL_SHRINK | F_SEAL_GROW)
 #define HUGE_FOLDER "/sys/kernel/mm/hugepages/hugepages-2048kB/"
 
@@ -43,7 +46,7 @@ static uint64_t round_up(uint64_t v, uint64_t to)
 /* Maps out->fd, which is out->bytes long. */
 static int shm_map(struct shm *out)
 {
-	out->base = mmap(NULL, out->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, out->fd, 0);
+	out->base = mmap(SHM_PLACE, out->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, out->fd, 0);
 	if (out->base != MAP_FAILED)
 		return 0;
 	out->base = NULL;
