@@ -18,6 +18,7 @@
 #include <rte_interrupts.h>
 #include <rte_pause.h>
 #include "internal/ring.h"
+#include "log.h"
 
 enum {
 	IDLE_SPIN_TURNS = 16, /* turns at full speed */
@@ -26,6 +27,7 @@ enum {
 	IDLE_GAP_TIMES = 3,
 	IDLE_NAP_MIN_NS = 20000,
 	IDLE_NAP_MAX_NS = 1000000,
+	IDLE_DEAF = 32, /* sleeps through a packet until no interrupt is expected any more */
 };
 
 void idle_wake(struct worker *w)
@@ -42,6 +44,23 @@ static bool idle_something_waits(struct worker *w)
 	       (w->session && (w->event_count > 0 || !ring_empty(w->session->commands)));
 }
 
+/* Some drivers say that they interrupt, and do not; some lines are shared, and turned off. */
+void idle_found(struct worker *w, unsigned packets)
+{
+	w->overslept = false;
+	if (packets == 0 || ++w->unheard < IDLE_DEAF)
+		return;
+	w->deaf = true;
+	log_warning("port %s: packets come without an interrupt: idle workers nap, see "
+		    "--busy-poll",
+		    w->port->text);
+}
+
+static bool idle_hears(const struct worker *w)
+{
+	return w->port->rx_interrupt && !w->deaf;
+}
+
 /* How long to sleep; 0: not at all. */
 static uint64_t idle_timeout(struct worker *w, uint64_t now_ns)
 {
@@ -50,7 +69,7 @@ static uint64_t idle_timeout(struct worker *w, uint64_t now_ns)
 	/* events that control does not take have no wake-up of their own */
 	if (w->event_count > 0 && wait > IDLE_NAP_MAX_NS)
 		wait = IDLE_NAP_MAX_NS;
-	if (w->out->rx_fd >= 0)
+	if (w->out->rx_fd >= 0 && !w->deaf)
 		return wait;
 	w->nap_ns = w->nap_ns * 2 > IDLE_NAP_MAX_NS ? IDLE_NAP_MAX_NS : w->nap_ns * 2;
 	if (w->nap_ns < IDLE_NAP_MIN_NS)
@@ -65,9 +84,11 @@ static void idle_drain(struct worker *w, const struct pollfd *fds)
 	struct rte_epoll_event event;
 	if (fds[0].revents)
 		eventfd_read(w->wake_fd, &count);
-	for (unsigned i = 0; w->port->rx_interrupt && i < w->ins; i++)
-		if (fds[1 + i].revents)
+	for (unsigned i = 0; idle_hears(w) && i < w->ins; i++)
+		if (fds[1 + i].revents) {
 			rte_epoll_wait(fds[1 + i].fd, &event, 1, 0);
+			w->unheard -= w->unheard > 0;
+		}
 }
 
 static void idle_poll(struct worker *w, uint64_t wait_ns)
@@ -76,9 +97,12 @@ static void idle_poll(struct worker *w, uint64_t wait_ns)
 	struct timespec t = {.tv_sec = (time_t)(wait_ns / 1000000000u),
 			     .tv_nsec = (long)(wait_ns % 1000000000u)};
 	for (unsigned i = 0; i < w->ins; i++)
-		fds[1 + i] = (struct pollfd){.fd = w->in[i]->rx_fd, .events = POLLIN};
+		fds[1 + i] =
+			(struct pollfd){.fd = w->deaf ? -1 : w->in[i]->rx_fd, .events = POLLIN};
 	w->counters->io_sleeps++;
-	if (ppoll(fds, 1 + w->ins, wait_ns == UINT64_MAX ? NULL : &t, NULL) > 0)
+	int woken = ppoll(fds, 1 + w->ins, wait_ns == UINT64_MAX ? NULL : &t, NULL);
+	w->overslept = woken == 0 && idle_hears(w);
+	if (woken > 0)
 		idle_drain(w, fds);
 }
 
@@ -99,7 +123,7 @@ static void idle_disarm(struct worker *w)
 static void idle_sleep(struct worker *w, uint64_t wait_ns)
 {
 	_Atomic uint32_t *shared = w->session ? w->session->sleeping : &w->sleeping;
-	if (w->port->rx_interrupt && !w->armed) { /* what came before is found by one more turn */
+	if (idle_hears(w) && !w->armed) { /* what came before is found by one more turn */
 		idle_arm(w);
 		return;
 	}

@@ -89,8 +89,10 @@ static unsigned worker_turn(struct worker *w, uint64_t now_ns)
 		worker_change_session(w);
 	if (!w->session)
 		return rx_burst(w, now_ns);
-	unsigned work = worker_take_commands(w, now_ns);
-	work += rx_burst(w, now_ns);
+	unsigned work = worker_take_commands(w, now_ns), came = rx_burst(w, now_ns);
+	work += came;
+	if (w->overslept)
+		idle_found(w, came);
 	if (now_ns >= engine_next_timeout(w->session->engine))
 		engine_tick(w->session->engine, now_ns);
 	if (w->busy_poll) /* control works while we send */

@@ -80,8 +80,11 @@ struct worker {
 	uint64_t last_work_ns;
 	uint64_t gap_ns; /* usual time without work, learned */
 	uint32_t idle_turns;
-	bool armed;	 /* the port will interrupt at the next packet */
-	uint64_t nap_ns; /* without a descriptor to sleep on: the next nap's length */
+	bool armed;	  /* the port will interrupt at the next packet */
+	bool overslept;	  /* armed, and woken by time alone */
+	bool deaf;	  /* interrupts do not come, whatever the driver says: naps, as without */
+	unsigned unheard; /* sleeps after which packets were there, less those that they ended */
+	uint64_t nap_ns;  /* without a descriptor to sleep on: the next nap's length */
 	struct rte_mbuf_ext_shared_info pinned; /* segments that still point into the store */
 	uint8_t *scratch;			/* one frame that came in pieces, made whole */
 };
@@ -104,6 +107,8 @@ void tx_solicit(struct worker *w, const uint8_t *ip);
 /* Ends an idle time: a turn has found work. */
 void idle_end(struct worker *w, uint64_t now_ns);
 void idle_wait(struct worker *w, uint64_t now_ns);
+/* After a sleep that ended by time alone (overslept): so many packets were there. */
+void idle_found(struct worker *w, unsigned packets);
 /* Makes a sleeping worker look at its rings; from any thread. */
 void idle_wake(struct worker *w);
 
