@@ -138,7 +138,7 @@ static int device_setup_queue(struct port *p, unsigned i, enum device_step *step
 	snprintf(name, sizeof(name), "packets%u", i);
 	*step = STEP_BUFFERS;
 	if (!q->pool)
-		q->pool = pool_create(name, p->kind, p->mtu, rx, tx, socket);
+		q->pool = pool_create(name, p->kind, p->mtu, rx, tx, p->workers, socket);
 	if (!q->pool)
 		return -ENOMEM;
 	*step = STEP_QUEUE;

@@ -7,7 +7,7 @@
 #include "ether.h"
 
 enum {
-	CACHE = 128,	/* buffers, per core */
+	CACHE = RTE_MEMPOOL_CACHE_MAX_SIZE, /* buffers that a core keeps, to use them while warm */
 	IN_HAND = 2048, /* buffers a worker may hold: bursts, hand-over, capture */
 	XDP_HEADROOM = 256,
 	LINES = 64,
@@ -19,12 +19,20 @@ enum {
 	QUEUE_REST_MIB = 8, /* rings of descriptors, and what a driver allots */
 };
 
+/* A core keeps up to one and a half times its cache, each worker of each pool where they hand
+ * packets over: all together no more than there are in hand. */
+static unsigned pool_cache(unsigned workers)
+{
+	return RTE_MIN((unsigned)CACHE, IN_HAND * 2 / 3 / workers);
+}
+
 /*
  * The af_xdp driver takes the memory of the pool as the socket's frames: buffers must lie packed,
  * at a stride of at most a page, in one piece. Packed more densely frames would cross pages, which
  * zero-copy drivers refuse unless the pages are neighbours: each has a page of its own.
  */
-static struct rte_mempool *pool_create_xdp(const char *name, uint16_t mtu, unsigned count)
+static struct rte_mempool *pool_create_xdp(const char *name, uint16_t mtu, unsigned count,
+					   unsigned cache)
 {
 	unsigned fixed = sizeof(struct rte_mbuf) + RTE_PKTMBUF_HEADROOM;
 	unsigned header = RTE_CACHE_LINE_ROUNDUP(sizeof(struct rte_mempool_objhdr));
@@ -34,7 +42,7 @@ static struct rte_mempool *pool_create_xdp(const char *name, uint16_t mtu, unsig
 	struct rte_pktmbuf_pool_private private = {
 		.mbuf_data_room_size = (uint16_t)(element - sizeof(struct rte_mbuf))};
 	struct rte_mempool *mp =
-		rte_mempool_create_empty(name, count, element, CACHE, sizeof(private),
+		rte_mempool_create_empty(name, count, element, cache, sizeof(private),
 					 SOCKET_ID_ANY, RTE_MEMPOOL_F_NO_SPREAD);
 	if (!mp)
 		return NULL;
@@ -56,15 +64,16 @@ static unsigned pool_room(uint16_t mtu)
 }
 
 struct rte_mempool *pool_create(const char *name, enum port_kind kind, uint16_t mtu,
-				unsigned rx_descs, unsigned tx_descs, int socket)
+				unsigned rx_descs, unsigned tx_descs, unsigned workers, int socket)
 {
+	unsigned cache = pool_cache(workers);
 	if (kind == PORT_AF_XDP)
-		return pool_create_xdp(name, mtu, PORT_XDP_FILL + tx_descs + IN_HAND - 1);
+		return pool_create_xdp(name, mtu, PORT_XDP_FILL + tx_descs + IN_HAND - 1, cache);
 	unsigned count = rx_descs + tx_descs + IN_HAND - 1;
 	uint16_t room = (uint16_t)pool_room(mtu);
-	struct rte_mempool *mp = rte_pktmbuf_pool_create(name, count, CACHE, 0, room, socket);
+	struct rte_mempool *mp = rte_pktmbuf_pool_create(name, count, cache, 0, room, socket);
 	if (!mp && socket != SOCKET_ID_ANY) /* a node without memory of its own, or without pages */
-		mp = rte_pktmbuf_pool_create(name, count, CACHE, 0, room, SOCKET_ID_ANY);
+		mp = rte_pktmbuf_pool_create(name, count, cache, 0, room, SOCKET_ID_ANY);
 	return mp;
 }
 

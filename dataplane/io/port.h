@@ -97,10 +97,10 @@ static inline const uint8_t *port_next_hop(const struct port *p, const uint8_t *
 	return p->gateway.ip;
 }
 
-/* pool.c: packet buffers for one queue, near a NUMA node or SOCKET_ID_ANY; NULL when there is no
- * memory. */
+/* pool.c: packet buffers for one queue of a port that so many workers use, near a NUMA node or
+ * SOCKET_ID_ANY; NULL when there is no memory. */
 struct rte_mempool *pool_create(const char *name, enum port_kind kind, uint16_t mtu,
-				unsigned rx_descs, unsigned tx_descs, int socket);
+				unsigned rx_descs, unsigned tx_descs, unsigned workers, int socket);
 /* MiB of EAL memory, in huge or in ordinary pages, that pools for this many queues take, with room
  * for the rest. */
 unsigned pool_eal_mib(enum port_kind kind, uint16_t mtu, unsigned queues, bool huge);
