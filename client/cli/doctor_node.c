@@ -36,7 +36,8 @@ static void doctor_link(struct doctor *d)
 	if (xdp && (strstr(link, "generic") || strstr(link, "skb")))
 		doctor_report(
 			d, DOCTOR_WARN, "link",
-			"some drivers have native XDP only with half of their queues (ena, "
+			"some drivers have native XDP only with an MTU below a page (veth: "
+			"ip link set IFACE mtu 3498), with half of their queues (ena, "
 			"virtio_net: ethtool -L IFACE combined N) or without LRO (ethtool -K "
 			"IFACE lro off); others not at all (ethtool -i IFACE names the driver)",
 			"%s: XDP runs after the kernel built its packet, which costs speed", link);
