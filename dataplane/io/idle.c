@@ -101,7 +101,8 @@ static void idle_poll(struct worker *w, uint64_t wait_ns)
 			(struct pollfd){.fd = w->deaf ? -1 : w->in[i]->rx_fd, .events = POLLIN};
 	w->counters->io_sleeps++;
 	int woken = ppoll(fds, 1 + w->ins, wait_ns == UINT64_MAX ? NULL : &t, NULL);
-	w->overslept = woken == 0 && idle_hears(w);
+	/* in less a card may still be holding its interrupt back, to make one of several */
+	w->overslept = woken == 0 && idle_hears(w) && wait_ns >= IDLE_NAP_MAX_NS;
 	if (woken > 0)
 		idle_drain(w, fds);
 }
