@@ -438,26 +438,35 @@ static int combine_make(struct control *c, struct node *n, const struct message_
 	return 0;
 }
 
-static bool combine_knows(const struct combine *k, const struct message_part *m)
+static bool combine_is_source(const struct part *p, const struct message_part *m)
+{
+	return p->node->number == m->node && object_id_equal(&p->id, &m->id) &&
+	       p->generation == m->generation;
+}
+
+/* A part of what is added up is its source; of what is put together, its place. */
+static struct part *combine_part(const struct combine *k, const struct message_part *m)
 {
 	list_each(l, after, &k->parts)
 	{
-		const struct part *p = list_item(l, struct part, of_combine);
+		struct part *p = list_item(l, struct part, of_combine);
 
-		if (p->node->number == m->node && object_id_equal(&p->id, &m->id) &&
-		    p->generation == m->generation && p->to == m->to)
-			return true;
+		if (p->to == m->to && (k->sum.op == 0 || combine_is_source(p, m)))
+			return p;
 	}
-	return false;
+	return NULL;
 }
 
 static int combine_parts(struct control *c, struct combine *k, const struct message_combine *m)
 {
 	for (uint32_t i = 0; i < m->count; i++) {
-		struct part *p;
+		struct part *p = combine_part(k, &m->parts[i]);
 
-		if (combine_knows(k, &m->parts[i]))
+		if (p) {
+			if (!combine_is_source(p, &m->parts[i]) && p->count == m->parts[i].count)
+				part_move(c, p, &m->parts[i]);
 			continue;
+		}
 		if (k->sum.op && k->count >= k->sum.need)
 			return -EPROTO;
 		p = part_add(c, k, &m->parts[i]);

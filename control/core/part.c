@@ -128,6 +128,20 @@ static uint64_t part_bytes(const struct combine *k, const struct message_part *f
 	return (end < k->size ? end : k->size) - begin;
 }
 
+static void part_name(struct control *c, struct part *p, const struct message_part *from)
+{
+	p->node = peers_node(c, from->node);
+	if (p->combine->values)
+		p->way = &part_value;
+	else
+		p->way = p->node == c->self ? &part_local : &part_stream;
+	p->id = from->id;
+	p->generation = from->generation;
+	p->first = from->first;
+	p->size = from->size ? from->size : part_bytes(p->combine, from);
+	p->stripe = from->stripe;
+}
+
 struct part *part_add(struct control *c, struct combine *k, const struct message_part *from)
 {
 	struct part *p = pool_take(&c->combines.parts);
@@ -135,20 +149,11 @@ struct part *part_add(struct control *c, struct combine *k, const struct message
 	if (p == NULL)
 		return NULL;
 	p->combine = k;
-	p->node = peers_node(c, from->node);
-	if (k->values)
-		p->way = &part_value;
-	else
-		p->way = p->node == c->self ? &part_local : &part_stream;
-	p->id = from->id;
-	p->generation = from->generation;
-	p->first = from->first;
+	part_name(c, p, from);
 	p->count = from->count;
 	p->to = from->to;
-	p->size = from->size ? from->size : part_bytes(k, from);
 	p->index = k->count++;
 	list_init(&p->edges);
-	p->stripe = from->stripe;
 	list_append(&k->parts, &p->of_combine);
 	return p;
 }
@@ -197,6 +202,18 @@ void part_restart(struct control *c, struct part *p)
 	p->lost_ns = 0;
 	p->attempts = 0;
 	p->told = false;
+}
+
+void part_move(struct control *c, struct part *p, const struct message_part *from)
+{
+	bool flows = p->state == PART_STREAM && !p->call && part_missing(c, p) < p->count;
+
+	if (flows || p->state == PART_LOCAL || p->state == PART_DONE)
+		return;
+	part_let_go(c, p);
+	part_restart(c, p);
+	part_name(c, p, from);
+	part_start(c, p);
 }
 
 void part_free(struct control *c, struct part *p)

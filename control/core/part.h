@@ -77,6 +77,8 @@ struct part {
 
 struct part *part_add(struct control *c, struct combine *k, const struct message_part *from);
 void part_start(struct control *c, struct part *p);
+/* The same chunks are to come from elsewhere: what has brought some, and answers, goes on. */
+void part_move(struct control *c, struct part *p, const struct message_part *from);
 /* Lets go of everything; the stage that it fed goes as well. */
 void part_free(struct control *c, struct part *p);
 /* The same, to begin anew with an empty stage. */

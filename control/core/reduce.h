@@ -17,8 +17,8 @@
  * tree of the seats (reduce_tree.h), and what is on the caller's node takes the root if it can.
  * When all contributors will get the result, the object is cut into as many stripes as there are
  * seats, each with a chain and a root of its own (reduce_stripe.h), and each who gets the target
- * has its stripes from their roots; small ones go in messages, and without chains. A cell is a
- * seat's part in one stripe. A cell with several sources or with children, and a root, has an
+ * puts it together from them (reduce_feed.c); small ones go in messages, without chains. A cell is
+ * a seat's part in one stripe. A cell with several sources or with children, and a root, has an
  * object of its own, hidden but for the target; any other is its source.
  *
  * When something is lost that its parent has not taken completely, the seat is vacated as far
@@ -107,7 +107,9 @@ struct reduce_getter { /* a node that puts the target together from the roots' s
 	struct call *call; /* COMBINE */
 	uint64_t request;  /* its GET */
 	uint32_t node;
+	uint32_t seat; /* its first one, of its place in the order of feeding; or REDUCE_NONE */
 	bool dirty, done;
+	bool direct; /* it has all stripes from their roots */
 };
 
 enum reduce_state {
@@ -143,6 +145,7 @@ struct reduce {
 	uint32_t hasty;			/* times that a silent node was not waited for */
 	uint32_t seats, stripes, cells; /* 0: no tree yet */
 	uint32_t degree, root;		/* of one stripe only */
+	uint32_t row;			/* of the grid that stripes take; 0: none do */
 	uint64_t generation;		/* of the result */
 	uint32_t holder;		/* from COMMITTING on: who has built it; or NONE */
 	uint64_t lost_ns;		/* NONE: since when */
@@ -306,7 +309,13 @@ void reduce_spread_combined(struct control *c, struct reduce *r, struct node *n,
 void reduce_spread_check(struct control *c, struct reduce *r);
 void reduce_spread_node_down(struct control *c, struct reduce *r, uint32_t node);
 void reduce_spread_free(struct control *c, struct reduce *r);
-void reduce_spread_fill_message(struct control *c, struct call *call);
+struct reduce_cell *reduce_spread_root(const struct reduce *r, uint32_t stripe);
+
+/* reduce_feed.c */
+/* The parts of a COMBINE to one that puts the target together. */
+void reduce_feed_fill_message(struct control *c, struct call *call);
+/* It puts the target together from now on, or no longer: others are to be told. */
+void reduce_feed_changed(struct reduce *r, const struct reduce_getter *g);
 
 /* reduce_repair.c */
 /* Reserves that nobody reaches are looked for; others may be reachable again. */

@@ -129,7 +129,7 @@ void reduce_fill_message(struct control *c, struct call *call)
 	m->count = 0;
 	m->parts = c->reduces.parts;
 	if (m->op == 0) {
-		reduce_spread_fill_message(c, call);
+		reduce_feed_fill_message(c, call);
 		return;
 	}
 	reduce_add_sources(p->reduce, p, m, c->reduces.parts);

@@ -287,6 +287,8 @@ void reduce_plan(struct control *c, struct reduce *r)
 		reduce_name(c, r, i);
 	reduce_watch(c, r);
 	reduce_book(r, group, groups);
+	if (r->stripes > 1 && !r->direct)
+		r->row = reduce_stripe_row(r->seats);
 	if (r->stripes > 1)
 		reduce_spread_begin(c, r);
 	reduce_take_seats(c, r);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A target in stripes: each stripe has its own root, and who gets the target is told to put it
- * together from them (a combine without an operation), while they are still growing. The directory
+ * together from them (a combine without an operation), while they are still growing, directly or
+ * through others who get it (reduce_feed.c). The directory
  * knows the target's copies, but hands none out before one is complete and nobody is putting one
  * together any more; then the stripes are given up, and it is an object as any other.
  */
@@ -20,37 +21,27 @@ static struct reduce *spread_find(struct control *c, const struct object_id *tar
 	return r && r->stripes > 1 && r->state != REDUCE_ENDED ? r : NULL;
 }
 
-static struct reduce_cell *spread_root(const struct reduce *r, uint32_t stripe)
+struct reduce_cell *reduce_spread_root(const struct reduce *r, uint32_t stripe)
 {
 	return &r->cell[stripe * r->seats + stripe];
 }
 
-void reduce_spread_fill_message(struct control *c, struct call *call)
-{
-	const struct reduce_getter *g = call->owner;
-	struct message_combine *m = &call->message.combine;
-	const struct reduce *r = g->reduce;
-
-	for (uint32_t j = 0; j < r->stripes; j++) {
-		const struct reduce_cell *root = spread_root(r, j);
-		uint32_t first, count;
-
-		reduce_extent(r, j, &first, &count);
-		if (root->started)
-			c->reduces.parts[m->count++] =
-				(struct message_part){.id = root->id,
-						      .generation = root->generation,
-						      .node = r->seat[j].host,
-						      .count = count,
-						      .to = first};
-	}
-}
-
-static void spread_drop(struct control *c, struct reduce_getter *g)
+static void spread_free(struct control *c, struct reduce_getter *g)
 {
 	calls_cancel(c, g->call);
 	list_remove(&g->link);
 	pool_give(&c->reduces.getters, g);
+}
+
+/* Others have to do without it. */
+static void spread_drop(struct control *c, struct reduce_getter *g)
+{
+	struct reduce *r = g->reduce;
+
+	reduce_feed_changed(r, g);
+	spread_free(c, g);
+	if (r->row)
+		reduce_spread_tell(c, r);
 }
 
 static void spread_refuse(struct control *c, const struct reduce_getter *g, int32_t status)
@@ -95,7 +86,7 @@ static void spread_tell(struct control *c, struct reduce *r, struct reduce_gette
 	m.combine.reduce = r->number;
 	m.combine.size = r->size;
 	m.combine.chunk_bytes = r->chunk_bytes;
-	m.combine.need = r->stripes;
+	m.combine.need = r->stripes + (r->row > 0); /* the last one comes in two parts */
 	m.combine.flags = r->state < REDUCE_COMMITTED ? MESSAGE_COMBINE_HOLD : 0;
 	m.combine.flags |= r->direct ? MESSAGE_COMBINE_VALUES : 0;
 	memcpy(m.combine.name, r->name, sizeof(m.combine.name));
@@ -160,7 +151,9 @@ static struct reduce_getter *spread_add(struct control *c, struct reduce *r, uin
 			return NULL; /* it asks again */
 		g->reduce = r;
 		g->node = node;
+		g->seat = REDUCE_NONE;
 		list_append(&r->getters, &g->link);
+		reduce_feed_changed(r, g);
 	}
 	g->done = false;
 	g->dirty = true;
@@ -202,6 +195,8 @@ bool reduce_spread(struct control *c, struct node *n, const struct message *m)
 	answer.got.holder = MESSAGE_NODE_NONE;
 	peers_send(c, n, &answer);
 	spread_tell(c, r, g);
+	if (r->row)
+		reduce_spread_tell(c, r);
 	return true;
 }
 
@@ -214,20 +209,21 @@ void reduce_spread_anew(struct control *c, struct reduce *r)
 	{
 		struct reduce_getter *g = list_item(l, struct reduce_getter, link);
 
-		g->done = false;
+		g->seat = REDUCE_NONE;
+		g->done = g->direct = false;
 		g->dirty = true;
 	}
 }
 
 void reduce_spread_free(struct control *c, struct reduce *r)
 {
-	list_each(l, after, &r->getters) spread_drop(c, list_item(l, struct reduce_getter, link));
+	list_each(l, after, &r->getters) spread_free(c, list_item(l, struct reduce_getter, link));
 }
 
 static bool spread_stripes_done(const struct reduce *r)
 {
 	for (uint32_t j = 0; j < r->stripes; j++)
-		if (!spread_root(r, j)->done)
+		if (!reduce_spread_root(r, j)->done)
 			return false;
 	return true;
 }
@@ -294,7 +290,7 @@ void reduce_spread_check(struct control *c, struct reduce *r)
 static struct reduce_cell *spread_part(struct reduce *r, const struct message_combined *m)
 {
 	for (uint32_t j = 0; j < r->stripes; j++) {
-		struct reduce_cell *root = spread_root(r, j);
+		struct reduce_cell *root = reduce_spread_root(r, j);
 
 		if (root->started && root->generation == m->part_generation &&
 		    object_id_equal(&root->id, &m->part_id))
@@ -330,10 +326,15 @@ void reduce_spread_combined(struct control *c, struct reduce *r, struct node *n,
 
 	if (g == NULL || m->generation != r->generation)
 		return;
+	if (m->part_node != MESSAGE_NODE_NONE && object_id_equal(&m->part_id, &r->by_id.id)) {
+		g->direct = g->dirty = true; /* who feeds it fails, or falls silent */
+		reduce_spread_tell(c, r);
+		return;
+	}
 	if (m->what == MESSAGE_COMBINED_DONE) {
 		g->done = true;
 		for (uint32_t j = 0; j < r->stripes; j++) /* else it could not be */
-			spread_root(r, j)->done = true;
+			reduce_spread_root(r, j)->done = true;
 		reduce_spread_check(c, r);
 	} else if (m->what == MESSAGE_COMBINED_SILENT) {
 		root = spread_part(r, m);

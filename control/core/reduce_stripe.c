@@ -40,6 +40,20 @@ uint32_t reduce_stripe_order(uint32_t p, uint32_t j, uint32_t k)
 	return (uint32_t)(((uint64_t)j + 1 + k) % p);
 }
 
+uint32_t reduce_stripe_row(uint32_t p)
+{
+	uint32_t row = 1;
+
+	while (row * row < p)
+		row++;
+	return row;
+}
+
+uint32_t reduce_stripe_feeder(uint32_t row, uint32_t place)
+{
+	return place % row ? place - 1 : place - row;
+}
+
 void reduce_cell_name(const struct object_id *target, uint64_t number, uint64_t cell,
 		      struct object_id *out)
 {

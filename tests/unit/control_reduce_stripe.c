@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Stripes of an allreduce: they tile the object, and load every link alike. */
 #include "control_test.h"
+#include "core/reduce.h"
 #include "core/reduce_stripe.h"
 
 enum { STRIPE_NODES = 40, CHUNK = 4096 };
@@ -61,62 +62,73 @@ static void each_chain_passes_every_node_and_ends_at_its_own(void **state)
 		}
 }
 
-/* How a finished stripe leaves its root: not at all; along the chain's edges; to each at once. */
-enum feed { FEED_NONE, FEED_RING, FEED_STAR };
+/* Rows of the feed up to a ring's; or finished stripes do not leave their roots. */
+enum { NO_FEED, FEEDS = STRIPE_NODES + 1 };
 
-/* What the edge carries, counted by following every stripe along its chain and its feed. */
-static uint64_t followed(uint64_t size, uint32_t p, enum feed feed, uint32_t from, uint32_t to)
+/* What every node sends and takes, counted by following each stripe along its chain and its feed.
+ */
+static void follow(uint64_t size, uint32_t p, uint32_t row, uint64_t *sent, uint64_t *taken)
 {
-	uint64_t sum = 0;
-
+	memset(sent, 0, sizeof(*sent) * p);
+	memset(taken, 0, sizeof(*taken) * p);
 	for (uint32_t j = 0; j < p; j++) {
 		uint64_t bytes = reduce_stripe_bytes(size, CHUNK, p, j);
 
-		for (uint32_t k = 0; k + 1 < p; k++) {
-			uint32_t a = reduce_stripe_order(p, j, k),
-				 b = reduce_stripe_order(p, j, k + 1);
-
-			sum += a == from && b == to ? bytes : 0;
-			a = feed == FEED_STAR ? j : (j + k) % p;
-			b = feed == FEED_STAR ? (j + k + 1) % p : (a + 1) % p;
-			sum += feed != FEED_NONE && a == from && b == to ? bytes : 0;
+		for (uint32_t k = 1; k < p; k++) {
+			sent[reduce_stripe_order(p, j, k - 1)] += bytes;
+			taken[reduce_stripe_order(p, j, k)] += bytes;
+			if (row == NO_FEED)
+				continue;
+			sent[(j + reduce_stripe_feeder(row, k)) % p] += bytes;
+			taken[(j + k) % p] += bytes;
 		}
-	}
-	return sum;
-}
-
-/* Bytes that the node sends and takes. */
-static void loads(uint64_t size, uint32_t p, enum feed feed, uint32_t node, uint64_t *sent,
-		  uint64_t *taken)
-{
-	*sent = *taken = 0;
-	for (uint32_t peer = 0; peer < p; peer++) {
-		*sent += followed(size, p, feed, node, peer);
-		*taken += followed(size, p, feed, peer, node);
 	}
 }
 
 static void every_node_sends_and_takes_the_bound(void **state)
 {
-	for (uint32_t p = 1; p <= STRIPE_NODES; p++)
-		for (int feed = FEED_NONE; feed <= FEED_STAR; feed++) {
-			uint64_t rounds = feed == FEED_NONE ? 1 : 2;
-			uint64_t even = (uint64_t)CHUNK * p * 3, odd = even + CHUNK + 12, sent,
-				 taken;
+	uint64_t sent[STRIPE_NODES], taken[STRIPE_NODES];
 
+	for (uint32_t p = 1; p <= STRIPE_NODES; p++)
+		for (uint32_t row = NO_FEED; row < FEEDS; row++) {
+			uint64_t rounds = row == NO_FEED ? 1 : 2;
+			uint64_t even = (uint64_t)CHUNK * p * 3, odd = even + CHUNK + 12;
+
+			follow(even, p, row, sent, taken);
 			for (uint32_t node = 0; node < p; node++) {
-				loads(even, p, feed, node, &sent, &taken);
-				assert_int_equal(sent, rounds * (p - 1) * (even / p));
-				assert_int_equal(taken, sent);
-				/* stripes that differ: by a chunk in each of the p - 1 steps at
-				 * most */
-				loads(odd, p, feed, node, &sent, &taken);
-				assert_in_range(sent * p, rounds * (p - 1) * (odd - p * CHUNK),
-						rounds * (p - 1) * (odd + p * CHUNK));
-				assert_in_range(taken * p, rounds * (p - 1) * (odd - p * CHUNK),
-						rounds * (p - 1) * (odd + p * CHUNK));
+				assert_int_equal(sent[node], rounds * (p - 1) * (even / p));
+				assert_int_equal(taken[node], sent[node]);
+			}
+			/* stripes that differ: by a chunk in each of the p - 1 steps at most */
+			follow(odd, p, row, sent, taken);
+			for (uint32_t node = 0; node < p; node++) {
+				uint64_t least = rounds * (p - 1) * (odd - p * CHUNK),
+					 most = rounds * (p - 1) * (odd + p * CHUNK);
+
+				assert_in_range(sent[node] * p, least, most);
+				assert_in_range(taken[node] * p, least, most);
 			}
 		}
+}
+
+/* Each place is fed by a lower one; of a grid none is further than along a column and a row, and
+ * each node feeds two others. */
+static void a_grid_is_shallow_and_has_few_edges(void **state)
+{
+	for (uint32_t p = 2; p <= REDUCE_STRIPES_MAX; p++) {
+		uint32_t depth[REDUCE_STRIPES_MAX] = {0};
+		uint32_t row = reduce_stripe_row(p);
+
+		assert_true(row * row >= p && (row - 1) * (row - 1) < p);
+		for (uint32_t k = 1; k < p; k++) {
+			uint32_t from = reduce_stripe_feeder(row, k);
+
+			assert_in_range(from, 0, k - 1);
+			assert_true(k - from == 1 || k - from == row);
+			depth[k] = depth[from] + 1;
+			assert_in_range(depth[k], 1, 2 * (row - 1));
+		}
+	}
 }
 
 static void what_is_no_stripe_has_nothing(void **state)
@@ -144,6 +156,7 @@ int main(void)
 		cmocka_unit_test(stripe_bytes_end_with_the_object),
 		cmocka_unit_test(each_chain_passes_every_node_and_ends_at_its_own),
 		cmocka_unit_test(every_node_sends_and_takes_the_bound),
+		cmocka_unit_test(a_grid_is_shallow_and_has_few_edges),
 		cmocka_unit_test(what_is_no_stripe_has_nothing),
 	};
 

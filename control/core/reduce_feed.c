@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Who gives whom the stripes of a target. Each stripe has a tree of the seats, counted from its
+ * root on (reduce_stripe.h); who gets the target has a stripe from the nearest one above that gets
+ * it as well, who passes on what it has so far. Where there is none it has it from the root; so has
+ * who has no seat, and, for good, one of whose feeders has failed. Values are not passed on.
+ *
+ * A getter keeps its place as long as the generation lasts, and is fed by lower places only,
+ * whoever comes and goes: no circle of those who wait for each other can arise. It stays with a
+ * feed that has brought something (part_move).
+ *
+ * The target's last chunk is held by everybody until the reduce is committed: it comes from its
+ * root.
+ */
+#include "reduce_stripe.h"
+#include "state.h"
+
+/* The getters by seat. */
+struct feed_map {
+	const struct reduce_getter *at[REDUCE_STRIPES_MAX];
+};
+
+static uint32_t feed_seat(const struct reduce *r, uint32_t node)
+{
+	for (uint32_t i = 0; i < r->seats; i++)
+		if (r->seat[i].host == node)
+			return i;
+	return REDUCE_NONE;
+}
+
+static void feed_map(struct reduce *r, struct feed_map *map)
+{
+	memset(map, 0, sizeof(*map));
+	list_each(l, after, &r->getters)
+	{
+		struct reduce_getter *g = list_item(l, struct reduce_getter, link);
+
+		if (g->seat == REDUCE_NONE)
+			g->seat = feed_seat(r, g->node);
+		if (g->seat != REDUCE_NONE)
+			map->at[g->seat] = g;
+	}
+}
+
+/* Who passes a stripe on to a getter; NULL: its root. */
+static const struct reduce_getter *feed_from(const struct reduce *r, const struct feed_map *map,
+					     const struct reduce_getter *to, uint32_t stripe)
+{
+	const struct reduce_getter *g = NULL;
+	uint32_t place;
+
+	if (r->row == 0 || to->direct || to->seat == REDUCE_NONE ||
+	    r->seat[stripe].host == to->node)
+		return NULL;
+	place = (to->seat + r->seats - stripe) % r->seats;
+	while (g == NULL && (place = reduce_stripe_feeder(r->row, place)) != 0)
+		g = map->at[(stripe + place) % r->seats];
+	return g;
+}
+
+static bool feed_is_fed(const struct reduce *r, const struct feed_map *map,
+			const struct reduce_getter *g, const struct reduce_getter *by)
+{
+	for (uint32_t j = 0; j < r->stripes; j++)
+		if (feed_from(r, map, g, j) == by)
+			return true;
+	return false;
+}
+
+void reduce_feed_changed(struct reduce *r, const struct reduce_getter *changed)
+{
+	struct feed_map map;
+
+	feed_map(r, &map);
+	if (r->row == 0 || changed->seat == REDUCE_NONE)
+		return;
+	map.at[changed->seat] = changed; /* also one that has left */
+	list_each(l, after, &r->getters)
+	{
+		struct reduce_getter *g = list_item(l, struct reduce_getter, link);
+
+		if (g != changed)
+			g->dirty |= feed_is_fed(r, &map, g, changed);
+	}
+}
+
+static void feed_add(struct control *c, struct message_combine *m, const struct message_part *part)
+{
+	c->reduces.parts[m->count++] = *part;
+}
+
+/* The stripe's last chunk comes from its root, and is no longer part of the rest. */
+static void feed_split(struct control *c, struct message_combine *m, struct message_part *rest,
+		       uint64_t bytes)
+{
+	struct message_part last = *rest;
+
+	rest->size = last.size = bytes;
+	last.first = --rest->count;
+	last.to += last.first;
+	last.count = 1;
+	feed_add(c, m, &last);
+}
+
+void reduce_feed_fill_message(struct control *c, struct call *call)
+{
+	const struct reduce_getter *g = call->owner;
+	struct message_combine *m = &call->message.combine;
+	struct reduce *r = g->reduce;
+	struct feed_map map;
+
+	feed_map(r, &map);
+	for (uint32_t j = 0; j < r->stripes; j++) {
+		const struct reduce_cell *root = reduce_spread_root(r, j);
+		const struct reduce_getter *from = feed_from(r, &map, g, j);
+		struct message_part part = {
+			.id = root->id, .generation = root->generation, .node = r->seat[j].host};
+
+		if (!root->started)
+			continue;
+		reduce_extent(r, j, &part.to, &part.count);
+		if (r->row && j == r->stripes - 1)
+			feed_split(c, m, &part,
+				   reduce_stripe_bytes(r->size, r->chunk_bytes, r->stripes, j));
+		if (from)
+			part = (struct message_part){.id = r->by_id.id,
+						     .generation = r->generation,
+						     .node = from->node,
+						     .first = part.to,
+						     .to = part.to,
+						     .count = part.count,
+						     .size = r->size};
+		feed_add(c, m, &part);
+	}
+}
