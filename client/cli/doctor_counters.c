@@ -57,7 +57,7 @@ static const struct doctor_cause doctor_causes[] = {
 	 "peers whose link address was not known yet; many: they do not "
 	 "answer ARP or neighbour requests"},
 	{"io_tx_full", true,
-	 "the port takes packets slower than we make them; many: raise its ring "
+	 "the port takes packets slower than we make them, they leave later; many: raise its ring "
 	 "size (ethtool -G)"},
 	{"io_no_mbuf", false, "packet buffers ran out: start the dataplane with more"},
 };

@@ -66,10 +66,13 @@ static uint64_t idle_timeout(struct worker *w, uint64_t now_ns)
 {
 	uint64_t due = w->session ? engine_next_timeout(w->session->engine) : UINT64_MAX;
 	uint64_t wait = due <= now_ns ? 0 : due - now_ns;
+	bool full = w->held_count > 0; /* nothing leaves, whatever is due */
+	if (full)
+		wait = IDLE_NAP_MAX_NS;
 	/* events that control does not take have no wake-up of their own */
 	if (w->event_count > 0 && wait > IDLE_NAP_MAX_NS)
 		wait = IDLE_NAP_MAX_NS;
-	if (w->out->rx_fd >= 0 && !w->deaf)
+	if (w->out->rx_fd >= 0 && !w->deaf && !full)
 		return wait;
 	w->nap_ns = w->nap_ns * 2 > IDLE_NAP_MAX_NS ? IDLE_NAP_MAX_NS : w->nap_ns * 2;
 	if (w->nap_ns < IDLE_NAP_MIN_NS)

@@ -13,16 +13,38 @@
 
 enum { CHAIN_MIN = 256 }; /* bytes; below, a copy is cheaper than a second buffer */
 
-static void tx_count_full(struct worker *w, struct rte_mbuf **m, unsigned count)
+void tx_drop_held(struct worker *w)
+{
+	rte_pktmbuf_free_bulk(w->held, w->held_count);
+	w->held_count = 0;
+}
+
+/* Returns how many of them have left; they may go on. */
+static unsigned tx_held(struct worker *w)
+{
+	unsigned sent;
+
+	if (w->held_count == 0)
+		return 0;
+	sent = rte_eth_tx_burst(w->out->device, w->out->queue, w->held, (uint16_t)w->held_count);
+	w->held_count -= sent;
+	memmove(w->held, w->held + sent, w->held_count * sizeof(*w->held));
+	return sent;
+}
+
+static void tx_hold(struct worker *w, struct rte_mbuf *const *m, unsigned count)
 {
 	w->counters->io_tx_full += count;
-	rte_pktmbuf_free_bulk(m, count);
+	memcpy(w->held, m, count * sizeof(*m));
+	w->held_count = count;
 }
 
 void tx_send_one(struct worker *w, struct rte_mbuf *m)
 {
-	if (rte_eth_tx_burst(w->out->device, w->out->queue, &m, 1) == 0)
-		tx_count_full(w, &m, 1);
+	if (rte_eth_tx_burst(w->out->device, w->out->queue, &m, 1) == 1)
+		return;
+	w->counters->io_tx_full++;
+	rte_pktmbuf_free(m);
 }
 
 void tx_solicit(struct worker *w, const uint8_t *ip)
@@ -194,15 +216,15 @@ static unsigned tx_round(struct worker *w, unsigned room, uint64_t now_ns)
 		sent = rte_eth_tx_burst(w->out->device, w->out->queue, frame, (uint16_t)ready);
 	worker_stage_end(w, IO_TX_DRIVER, begin);
 	if (sent < ready)
-		tx_count_full(w, frame + sent, ready - sent);
+		tx_hold(w, frame + sent, ready - sent);
 	return n;
 }
 
 unsigned tx_burst(struct worker *w, uint64_t now_ns)
 {
-	unsigned sent = 0;
 	uint64_t begin = worker_stage_begin(w);
-	for (unsigned round = 0; round < WORKER_TX_ROUNDS; round++) {
+	unsigned sent = tx_held(w);
+	for (unsigned round = 0; round < WORKER_TX_ROUNDS && w->held_count == 0; round++) {
 		unsigned room = tx_heads(w);
 		unsigned n = room > 0 ? tx_round(w, room, now_ns) : 0;
 		sent += n;

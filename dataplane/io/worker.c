@@ -78,6 +78,7 @@ static void worker_change_session(struct worker *w)
 {
 	const struct session *s = atomic_load_explicit(&w->wanted, memory_order_acquire);
 	w->session = s;
+	tx_drop_held(w); /* it points into the store */
 	w->has_pending = false;
 	w->event_count = 0;
 	atomic_store_explicit(&w->serving, s, memory_order_release);
@@ -126,6 +127,7 @@ int worker_run(void *arg)
 			idle_wait(w, now_ns);
 		}
 	}
+	tx_drop_held(w);
 	rte_pktmbuf_free_bulk(w->head, w->heads);
 	w->heads = 0;
 	return 0;

@@ -77,6 +77,8 @@ struct worker {
 	unsigned event_first, event_count;
 	struct rte_mbuf *head[WORKER_BURST]; /* empty packets, ready to be written */
 	unsigned heads;
+	struct rte_mbuf *held[WORKER_BURST]; /* packets that the port had no room for */
+	unsigned held_count;
 	uint64_t last_work_ns;
 	uint64_t gap_ns; /* usual time without work, learned */
 	uint32_t idle_turns;
@@ -95,8 +97,11 @@ int worker_run(void *arg);
 /* rx.c: takes and answers what arrived; returns how many packets. */
 unsigned rx_burst(struct worker *w, uint64_t now_ns);
 
-/* tx.c: sends what the engine has; returns how many packets. */
+/* tx.c: sends what the port did not take last time, then what the engine has; returns how many
+ * packets. While the port takes nothing the engine is not asked for more. */
 unsigned tx_burst(struct worker *w, uint64_t now_ns);
+/* Forgets what the port did not take. */
+void tx_drop_held(struct worker *w);
 /* Sends one packet of our own making (ARP, echo); takes the buffer. */
 void tx_send_one(struct worker *w, struct rte_mbuf *m);
 /* Asks the link for a neighbour. */
