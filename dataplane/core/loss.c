@@ -5,6 +5,7 @@
 #define LOSS_REORDER_MIN_NS  UINT64_C(50000)	/* hosts wake late */
 #define LOSS_PROBE_MIN_NS    UINT64_C(1000000)
 #define LOSS_PROBE_MAX_NS    UINT64_C(200000000) /* bound of the back-off */
+#define LOSS_QUEUES	     4 /* times the shortest round trip: most of it is queues */
 #define LOSS_MIN_RTT_LIFE_NS UINT64_C(60000000000)
 
 void loss_rtt(struct engine *e, struct conn *c, uint64_t sample_ns)
@@ -117,16 +118,37 @@ uint64_t loss_probe_ns(const struct engine *e, const struct conn *c)
 	return c->last_elicit_ns + state_min(wait, LOSS_PROBE_MAX_NS);
 }
 
+/* Within a stream, where queues make most of a round trip, an acknowledgement waits in one far more
+ * often than a packet is lost, and nobody waits for its end: it is asked for before anything is
+ * sent again. */
+static bool loss_is_patient(const struct conn *c)
+{
+	bool midway = false;
+
+	if (c->srtt_ns <= LOSS_QUEUES * c->min_rtt_ns || !list_empty(&c->msgs))
+		return false;
+	list_each(l, &c->out_edges)
+	{
+		const struct out_edge *o = list_entry(l, struct out_edge, on_conn);
+		midway |= o->sent_count < o->total;
+	}
+	return midway;
+}
+
 void loss_probe(struct engine *e, struct conn *c)
 {
 	if (c->waiting_since_ns == 0)
 		c->waiting_since_ns = e->now_ns;
 	c->pto_count++;
-	c->probes_due = 2;
 	c->last_elicit_ns = e->now_ns; /* the next probe counts from here */
 	e->count->tail_probes++;
-	if (c->inflight_pkts > 0)
-		sent_lose(e, c, c->oldest_pn);
+	if (c->pto_count == 1 && loss_is_patient(c)) {
+		c->ping_due = true;
+	} else {
+		c->probes_due = 2;
+		if (c->inflight_pkts > 0)
+			sent_lose(e, c, c->oldest_pn);
+	}
 	if (c->pto_count >= 2) {
 		congestion_collapse(e, c);
 		c->ping_due = true; /* passes where a path has become too narrow for chunks */

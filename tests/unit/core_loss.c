@@ -222,6 +222,37 @@ static void nothing_under_way_needs_no_probe(void **state)
 	assert_int_equal(peer.c->inflight_pkts, 0);
 }
 
+/* Behind a long queue a stream that goes on asks once before it sends again. */
+static void a_stream_behind_a_queue_asks_first(void **state)
+{
+	enum { CHUNK = 1024 };
+	static const struct {
+		uint32_t ready, round_trips;
+		bool asks;
+	} cases[] = {{10, 5, true}, {10, 4, false}, {20, 5, false}};
+
+	for (uint32_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
+		struct rig *r = rig_new(NULL);
+		struct peer peer = steady(r);
+		struct record source = record_source(1, 20 * CHUNK, cases[k].ready * CHUNK);
+		struct record out = record_edge(COMMAND_OUT, 1, 1, &peer, 0, 20);
+
+		source.buffer.chunk_bytes = CHUNK;
+		rig_command(r, &source);
+		rig_command(r, &out);
+		peer.c->cwnd_bytes = 1 << 20;
+		rig_drain(r);
+		assert_int_equal(peer.c->inflight_pkts, cases[k].ready);
+		peer.c->srtt_ns = cases[k].round_trips * RTT_NS;
+		loss_probe(r->e, peer.c);
+		assert_int_equal(peer.c->ping_due, cases[k].asks);
+		assert_int_equal(r->counters.lost_pkts, !cases[k].asks);
+		loss_probe(r->e, peer.c);
+		assert_int_equal(r->counters.lost_pkts, 1 + !cases[k].asks);
+		rig_free(r);
+	}
+}
+
 /* Random sends, acknowledgements and times: never lost before its time, nor by something older. */
 static void losses_against_the_rule(void **state)
 {
@@ -261,6 +292,7 @@ int main(void)
 		test_rig(the_reorder_window_widens_and_shrinks),
 		test_rig(probes_back_off),
 		test_rig(nothing_under_way_needs_no_probe),
+		cmocka_unit_test(a_stream_behind_a_queue_asks_first),
 		test_rig(losses_against_the_rule),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
