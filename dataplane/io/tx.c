@@ -11,7 +11,10 @@
 #include <rte_prefetch.h>
 #include "ether.h"
 
-enum { CHAIN_MIN = 256 }; /* bytes; below, a copy is cheaper than a second buffer */
+enum {
+	CHAIN_MIN = 256,	/* bytes; below, a copy is cheaper than a second buffer */
+	TX_STUCK_NS = 20000000, /* far more than a ring takes to drain */
+};
 
 void tx_drop_held(struct worker *w)
 {
@@ -19,8 +22,12 @@ void tx_drop_held(struct worker *w)
 	w->held_count = 0;
 }
 
-/* Returns how many of them have left; they may go on. */
-static unsigned tx_held(struct worker *w)
+/*
+ * Returns how many of them have left. A port that takes none for TX_STUCK_NS has no link, or nobody
+ * behind it: they are lost, as on a cable that was pulled, so that the engine can go on asking, and
+ * notice who does not answer.
+ */
+static unsigned tx_held(struct worker *w, uint64_t now_ns)
 {
 	unsigned sent;
 
@@ -29,14 +36,19 @@ static unsigned tx_held(struct worker *w)
 	sent = rte_eth_tx_burst(w->out->device, w->out->queue, w->held, (uint16_t)w->held_count);
 	w->held_count -= sent;
 	memmove(w->held, w->held + sent, w->held_count * sizeof(*w->held));
+	if (sent > 0)
+		w->held_ns = now_ns;
+	else if (now_ns - w->held_ns > TX_STUCK_NS)
+		tx_drop_held(w);
 	return sent;
 }
 
-static void tx_hold(struct worker *w, struct rte_mbuf *const *m, unsigned count)
+static void tx_hold(struct worker *w, struct rte_mbuf *const *m, unsigned count, uint64_t now_ns)
 {
 	w->counters->io_tx_full += count;
 	memcpy(w->held, m, count * sizeof(*m));
 	w->held_count = count;
+	w->held_ns = now_ns;
 }
 
 void tx_send_one(struct worker *w, struct rte_mbuf *m)
@@ -216,14 +228,14 @@ static unsigned tx_round(struct worker *w, unsigned room, uint64_t now_ns)
 		sent = rte_eth_tx_burst(w->out->device, w->out->queue, frame, (uint16_t)ready);
 	worker_stage_end(w, IO_TX_DRIVER, begin);
 	if (sent < ready)
-		tx_hold(w, frame + sent, ready - sent);
+		tx_hold(w, frame + sent, ready - sent, now_ns);
 	return n;
 }
 
 unsigned tx_burst(struct worker *w, uint64_t now_ns)
 {
 	uint64_t begin = worker_stage_begin(w);
-	unsigned sent = tx_held(w);
+	unsigned sent = tx_held(w, now_ns);
 	for (unsigned round = 0; round < WORKER_TX_ROUNDS && w->held_count == 0; round++) {
 		unsigned room = tx_heads(w);
 		unsigned n = room > 0 ? tx_round(w, room, now_ns) : 0;

@@ -79,6 +79,7 @@ struct worker {
 	unsigned heads;
 	struct rte_mbuf *held[WORKER_BURST]; /* packets that the port had no room for */
 	unsigned held_count;
+	uint64_t held_ns; /* when the port last took some */
 	uint64_t last_work_ns;
 	uint64_t gap_ns; /* usual time without work, learned */
 	uint32_t idle_turns;
