@@ -325,6 +325,10 @@ static int mux_write(struct mux *m, const struct mux_call *call, struct session_
 		ssize_t n = sendmsg(m->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
 		if (n == (ssize_t)(parts[0].iov_len + parts[1].iov_len))
 			return 0;
+		if (n < 0 && errno == EPERM && message.msg_controllen > 0) {
+			message.msg_controllen = 0; /* control expects no memory any more */
+			continue;
+		}
 		if (n >= 0 || (errno != EAGAIN && errno != EINTR))
 			return -ENOTCONN;
 		if (deadline_left(deadline_ns) == 0)

@@ -14,6 +14,10 @@
 #include "host.h"
 #include "log.h"
 
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83
+#endif
+
 enum {
 	QUEUE_LONG = 64,   /* packets: a LIST pauses */
 	QUEUE_MAX = 1024,  /* packets: the client is not reading */
@@ -244,7 +248,7 @@ static void clients_flush(struct client *k)
 /* ---- receiving ----------------------------------------------------------------------------- */
 
 /* One packet. While there are creations that their clients may come back for, with the memory that
- * came along; else the kernel drops whatever comes along. */
+ * came along; else whatever comes along is dropped (clients_refuse_rights). */
 static ssize_t clients_receive(struct client *k, void *bytes, size_t room)
 {
 	union {
@@ -335,8 +339,26 @@ static void clients_close(struct client *k)
 	uv_close((uv_handle_t *)&k->poll, clients_free);
 }
 
+/* Nobody may come back with memory any more: from now on descriptors are refused where they are
+ * sent (Linux 6.16). One that nobody takes is closed by whoever reads the packet, and the close of
+ * a socket that lingers takes as long as its owner likes. */
+static void clients_refuse_rights(struct clients *c)
+{
+	static const int no;
+
+	if (c->no_rights || c->listen_fd < 0 || c->host->attach.table == NULL ||
+	    control_unclaimed(c->host->core))
+		return;
+	c->no_rights = true;
+	setsockopt(c->listen_fd, SOL_SOCKET, SO_PASSRIGHTS, &no, sizeof(no));
+	for (uint32_t i = 0; i < c->table_size; i++)
+		if (c->table[i])
+			setsockopt(c->table[i]->fd, SOL_SOCKET, SO_PASSRIGHTS, &no, sizeof(no));
+}
+
 void clients_settle(struct clients *c)
 {
+	clients_refuse_rights(c);
 	if (!c->failed)
 		return;
 	c->failed = false;

@@ -26,6 +26,7 @@ struct clients {
 	struct client **table; /* by session */
 	uint32_t table_size;
 	bool failed;			      /* some client waits to be closed */
+	bool no_rights;			      /* clients cannot send descriptors */
 	bool turned_away;		      /* for want of descriptors, and said so */
 	struct refused *refused[REFUSED_MAX]; /* those that still have to be told */
 	uint32_t refused_next;
@@ -39,7 +40,7 @@ bool clients_reply(struct clients *c, uint32_t session, const struct session_rep
 		   const void *tail, uint32_t tail_bytes);
 /* Whether a client of an earlier control still has the table open or mapped. */
 bool clients_of_before(const struct attach *a);
-/* Closes the clients that failed while the core ran. */
+/* Closes the clients that failed while the core ran; refuses descriptors once none is expected. */
 void clients_settle(struct clients *c);
 void clients_close_all(struct clients *c);
 /* At the end of the process: removes the socket. */

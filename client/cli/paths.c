@@ -10,6 +10,7 @@
 #include "counters_file.h"
 #include "text.h"
 
+/* Whoever may write to the file may also change its header meanwhile: h is a copy. */
 static bool paths_valid(const struct counters_file *h, uint64_t bytes)
 {
 	return bytes >= sizeof(*h) && h->magic == PEERS_FILE_MAGIC && h->workers >= 1 &&
@@ -18,9 +19,9 @@ static bool paths_valid(const struct counters_file *h, uint64_t bytes)
 	       h->stride <= (bytes - sizeof(*h)) / h->workers;
 }
 
-static int paths_copy(const struct counters_file *h, struct paths *out)
+static int paths_copy(const struct counters_file *h, const struct peer_block *block,
+		      struct paths *out)
 {
-	const struct peer_block *block = (const struct peer_block *)(h + 1);
 	size_t places = h->stride / sizeof(*block);
 	out->row = calloc(h->workers * places + 1, sizeof(*out->row));
 	if (!out->row)
@@ -42,6 +43,7 @@ static int paths_copy(const struct counters_file *h, struct paths *out)
 int paths_read(const char *socket, struct paths *out)
 {
 	struct stat s;
+	struct counters_file head = {0};
 	out->row = NULL;
 	out->count = 0;
 	out->mtu = 0;
@@ -53,7 +55,10 @@ int paths_read(const char *socket, struct paths *out)
 	close(fd);
 	if (file == MAP_FAILED)
 		return -EPROTO;
-	int r = paths_valid(file, bytes) ? paths_copy(file, out) : -EPROTO;
+	memcpy(&head, file, bytes < sizeof(head) ? bytes : sizeof(head));
+	const struct peer_block *block =
+		(const struct peer_block *)((const struct counters_file *)file + 1);
+	int r = paths_valid(&head, bytes) ? paths_copy(&head, block, out) : -EPROTO;
 	munmap(file, bytes);
 	return r;
 }
@@ -108,7 +113,7 @@ void paths_since(struct paths *now, const struct paths *before)
 		memcpy(value, &one->values.counters, sizeof(value));
 		memcpy(old, &was->values.counters, sizeof(old));
 		for (unsigned k = 0; k < PEER_COUNTERS_COUNT; k++)
-			value[k] -= old[k];
+			value[k] -= old[k] < value[k] ? old[k] : value[k];
 		memcpy(&one->values.counters, value, sizeof(value));
 		g->tx_pkts -= was->values.gauges.tx_pkts;
 		g->missing_pkts -= g->missing_pkts < was->values.gauges.missing_pkts

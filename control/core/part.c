@@ -187,6 +187,7 @@ void part_edge_failed(struct control *c, struct part *p, struct edge *e)
 	part_rest(c, p, PART_LINK);
 	part_let_go(c, p);
 	p->stripes = 0; /* the node may come back with other workers */
+	p->missing = 0;
 	part_later(c, p, -EHOSTUNREACH);
 }
 
@@ -199,6 +200,7 @@ void part_restart(struct control *c, struct part *p)
 		plan_drop_stage(c, p->mirror);
 	p->mirror = NULL;
 	p->stripes = 0;
+	p->missing = 0; /* as if it had moved: a silent stream is asked about soon */
 	p->lost_ns = 0;
 	p->attempts = 0;
 	p->told = false;

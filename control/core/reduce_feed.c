@@ -47,12 +47,11 @@ static const struct reduce_getter *feed_from(const struct reduce *r, const struc
 					     const struct reduce_getter *to, uint32_t stripe)
 {
 	const struct reduce_getter *g = NULL;
-	uint32_t place;
+	uint32_t place = (to->seat + r->seats - stripe) % r->seats;
 
-	if (r->row == 0 || to->direct || to->seat == REDUCE_NONE ||
+	if (r->row == 0 || to->direct || to->seat == REDUCE_NONE || place == 0 ||
 	    r->seat[stripe].host == to->node)
 		return NULL;
-	place = (to->seat + r->seats - stripe) % r->seats;
 	while (g == NULL && (place = reduce_stripe_feeder(r->row, place)) != 0)
 		g = map->at[(stripe + place) % r->seats];
 	return g;
@@ -109,6 +108,8 @@ void reduce_feed_fill_message(struct control *c, struct call *call)
 	struct reduce *r = g->reduce;
 	struct feed_map map;
 
+	if (m->generation != r->generation)
+		return; /* it is about to be told of the next one: nothing of that in this */
 	feed_map(r, &map);
 	for (uint32_t j = 0; j < r->stripes; j++) {
 		const struct reduce_cell *root = reduce_spread_root(r, j);

@@ -74,8 +74,5 @@ void peer_forget(const struct engine *e, const struct conn *c)
 {
 	if (e->config.peers == NULL)
 		return;
-	struct peer_block *b = &e->config.peers[c->index];
-	sequence_write(&b->sequence);
-	b->conn = 0;
-	sequence_written(&b->sequence);
+	peer_block_clear(&e->config.peers[c->index]);
 }

@@ -176,16 +176,24 @@ static bool transmit_new_chunk(struct engine *e, struct conn *c, struct draft *d
 	return false;
 }
 
+/* What waited for the path waits no longer. */
+static void transmit_waited(struct engine *e, struct conn *c)
+{
+	if (c->held_ns == 0)
+		return;
+	e->count->wait_path_ns += e->now_ns - c->held_ns;
+	c->tally.wait_path_ns += e->now_ns - c->held_ns;
+	c->held_ns = 0;
+}
+
 static bool transmit_allowed(struct engine *e, struct conn *c)
 {
 	bool allowed = congestion_allows(e, c, e->config.mtu);
 
-	if (allowed && c->held_ns != 0) {
-		e->count->wait_path_ns += e->now_ns - c->held_ns;
-		c->tally.wait_path_ns += e->now_ns - c->held_ns;
-	}
-	if (allowed || c->held_ns == 0)
-		c->held_ns = allowed ? 0 : e->now_ns;
+	if (allowed)
+		transmit_waited(e, c);
+	else if (c->held_ns == 0)
+		c->held_ns = e->now_ns;
 	return allowed;
 }
 
@@ -206,7 +214,7 @@ static bool transmit_choose(struct engine *e, struct conn *c, struct draft *d, b
 			return transmit_ping(c, d);
 		}
 		c->rate.starved = true;
-		c->held_ns = 0;
+		transmit_waited(e, c);
 		return false;
 	}
 	if (!transmit_allowed(e, c))

@@ -27,6 +27,7 @@ enum {
 	IDLE_GAP_TIMES = 3,
 	IDLE_NAP_MIN_NS = 20000,
 	IDLE_NAP_MAX_NS = 1000000,
+	IDLE_DOUBT_NS = 100000000, /* the longest sleep before the first interrupt has come */
 	IDLE_DEAF = 32, /* sleeps through a packet until no interrupt is expected any more */
 };
 
@@ -72,6 +73,8 @@ static uint64_t idle_timeout(struct worker *w, uint64_t now_ns)
 	/* events that control does not take have no wake-up of their own */
 	if (w->event_count > 0 && wait > IDLE_NAP_MAX_NS)
 		wait = IDLE_NAP_MAX_NS;
+	if (idle_hears(w) && !w->heard && wait > IDLE_DOUBT_NS)
+		wait = IDLE_DOUBT_NS;
 	if (w->out->rx_fd >= 0 && !w->deaf && !full)
 		return wait;
 	w->nap_ns = w->nap_ns * 2 > IDLE_NAP_MAX_NS ? IDLE_NAP_MAX_NS : w->nap_ns * 2;
@@ -91,6 +94,7 @@ static void idle_drain(struct worker *w, const struct pollfd *fds)
 		if (fds[1 + i].revents) {
 			rte_epoll_wait(fds[1 + i].fd, &event, 1, 0);
 			w->unheard -= w->unheard > 0;
+			w->heard = true;
 		}
 }
 

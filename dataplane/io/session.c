@@ -168,7 +168,8 @@ static int session_engine(struct node *n, unsigned w)
 	n->engine_bytes = engine_bytes(&c);
 	if (n->engine_bytes == 0)
 		return -EINVAL;
-	memset(c.peers, 0, c.conns_max * sizeof(*c.peers)); /* of the session before */
+	for (uint32_t i = 0; i < c.conns_max; i++) /* of the session before */
+		peer_block_clear(&c.peers[i]);
 	/* the windows of a connection that never was cost no memory */
 	void *memory = mmap(NULL, n->engine_bytes, PROT_READ | PROT_WRITE,
 			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -85,6 +85,7 @@ struct worker {
 	uint32_t idle_turns;
 	bool armed;	  /* the port will interrupt at the next packet */
 	bool overslept;	  /* armed, and woken by time alone */
+	bool heard;	  /* an interrupt has come */
 	bool deaf;	  /* interrupts do not come, whatever the driver says: naps, as without */
 	unsigned unheard; /* sleeps after which packets were there, less those that they ended */
 	uint64_t nap_ns;  /* without a descriptor to sleep on: the next nap's length */

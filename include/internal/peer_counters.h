@@ -85,6 +85,14 @@ static inline bool peer_block_read(const struct peer_block *from, struct peer_bl
 	return false;
 }
 
+/* No connection has this place. For its only writer. */
+static inline void peer_block_clear(struct peer_block *b)
+{
+	sequence_write(&b->sequence);
+	b->conn = 0;
+	sequence_written(&b->sequence);
+}
+
 static inline const struct counter_info *peer_values_info(void)
 {
 	static const struct counter_info info[] = {

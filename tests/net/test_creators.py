@@ -300,6 +300,37 @@ say("store" if os.fstat(made.fds[0]).st_ino == store.st_ino else "apart")
 """
 
 
+# A descriptor that nobody asked for: its close, by whoever reads the packet, could take for ever.
+STRAY = RAW + BECOME_NOBODY + """
+import errno
+PASSRIGHTS = 83 # Linux 6.16
+s = raw_connect()
+raw_ask(s, ATTACH)
+try:
+  s.getsockopt(socket.SOL_SOCKET, PASSRIGHTS)
+  say("can be refused")
+except OSError as e:
+  say("an older kernel" if e.errno == errno.ENOPROTOOPT else str(e))
+try:
+  raw_ask(s, RESUME, pin=0, along=[0])
+  say("sent")
+except PermissionError:
+  say("not sent")
+say(str(raw_ask(s, RESUME, pin=0).status))
+"""
+
+
+def it_sends_what_nobody_asked_for():
+    netlib.need_daemons()
+    with Cluster(1, "--store", 64) as cluster:
+        task = Task(cluster, 0, STRAY)
+        told = task.heard(), task.heard()
+        assert told in (("can be refused", "not sent"), ("an older kernel", "sent")), told
+        assert int(task.heard()) < 0, "nothing to resume, and it was"
+        task.end()
+        cluster.check_daemons()
+
+
 def the_operator_decides():
     netlib.need_daemons()
     told = {}
@@ -319,4 +350,4 @@ def the_operator_decides():
 
 netlib.run(it_puts_gets_and_streams, rubbish_in_what_it_was_given, another_control_goes_on_with_it,
            it_brings_another_control_something_else, it_is_killed_while_control_copies,
-           too_many_at_a_time, the_operator_decides)
+           too_many_at_a_time, it_sends_what_nobody_asked_for, the_operator_decides)

@@ -162,8 +162,11 @@ static void nobody_dies_of_starvation(void **state)
 
 	(void)state;
 	group_open(&t, NODES_MOST, 10000, 20 * WORLD_MS);
-	group_live(&t, 120 * WORLD_S, 2 * WORLD_S, 400 * WORLD_MS);
-	expect_none_dead(&t, "16 nodes, standing still for up to 0.4 s every 2 s, 2 minutes");
+	group_live(&t, 120 * WORLD_S, 2 * WORLD_S, 250 * WORLD_MS);
+	expect_none_dead(&t, "16 nodes, standing still for up to 0.25 s every 2 s, 2 minutes");
+	group_open(&t, NODES_MOST, 10000, 20 * WORLD_MS);
+	group_live(&t, 120 * WORLD_S, 10 * WORLD_S, 400 * WORLD_MS);
+	expect_none_dead(&t, "16 nodes, standing still for up to 0.4 s every 10 s, 2 minutes");
 }
 
 /* One that stands still for longer is taken for dead, comes back by itself, and has what it had. */
