@@ -77,6 +77,7 @@ struct control_config {
 	uint32_t table_slots; /* at least those of the object table */
 	uint32_t sessions_max;
 	uint32_t waits_max;		/* requests of clients that wait, all sessions together */
+	uint32_t grid_seats;		/* of a reduce, from which on they pass stripes on */
 	uint32_t creations_max;		/* objects that are written apart from the store */
 	uint32_t creations_session_max; /* by one session */
 	uint32_t calls_max;		/* requests to other nodes that are not answered yet */

@@ -86,6 +86,7 @@ static void full_swarm_open(struct full_swarm *s, uint64_t seed, uint32_t nodes)
 	uint32_t count = (uint32_t)prng_between(p, 2, 6);
 	count = nodes ? nodes : c->split_ppm ? SPLITS_NODES : count;
 	full_config(&config);
+	config.grid_seats = 3; /* few sources, and yet a grid */
 	if (c->wide) {
 		count = nodes || c->split_ppm || count < WIDE_NODES_MAX ? count : WIDE_NODES_MAX;
 		link.rate_bps = rates[1 + prng_below(p, 2)] * 1000000;
