@@ -10,13 +10,20 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+int counters_file_head(int fd, uint64_t magic, uint32_t counters, struct counters_file *out)
+{
+	return pread(fd, out, sizeof(*out), 0) == (ssize_t)sizeof(*out) && out->magic == magic &&
+			       out->workers >= 1 && out->workers <= WORKERS_MAX &&
+			       out->counters == counters
+		       ? 0
+		       : -EPROTO;
+}
+
 static int counters_file_load(int fd, struct counters_file_view *out)
 {
 	const struct counters_file *h = &out->header;
-	if (pread(fd, &out->header, sizeof(out->header), 0) != (ssize_t)sizeof(out->header) ||
-	    h->magic != COUNTERS_FILE_MAGIC || h->workers < 1 || h->workers > WORKERS_MAX ||
-	    h->counters != COUNTERS_COUNT || h->stride < sizeof(struct counters) ||
-	    h->stride > 1 << 20)
+	if (counters_file_head(fd, COUNTERS_FILE_MAGIC, COUNTERS_COUNT, &out->header) < 0 ||
+	    h->stride < sizeof(struct counters) || h->stride > 1 << 20)
 		return -EPROTO;
 	for (uint32_t w = 0; w < h->workers; w++) {
 		off_t at = (off_t)(sizeof(*h) + w * h->stride);

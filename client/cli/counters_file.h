@@ -20,6 +20,10 @@ struct counters_file_view {
 /* A file beside the socket; its name goes to path. Returns a descriptor or -errno. */
 int counters_file_open(const char *socket, const char *name, char path[4096]);
 
+/* A copy of the header of such a file, one per worker: whoever may write to it can change it at any
+ * time. 0, or -EPROTO when it is of another kind or version; stride is for the caller to check. */
+int counters_file_head(int fd, uint64_t magic, uint32_t counters, struct counters_file *out);
+
 /* Reads the file that belongs to the node with this socket. 0; -ENOENT and other -errno; -EPROTO
  * when it is of another version. path is set in any case. */
 int counters_file_read(const char *socket, struct counters_file_view *out);

@@ -10,13 +10,22 @@
 #include "counters_file.h"
 #include "text.h"
 
-/* Whoever may write to the file may also change its header meanwhile: h is a copy. */
-static bool paths_valid(const struct counters_file *h, uint64_t bytes)
+static bool paths_fit(const struct counters_file *h, uint64_t bytes)
 {
-	return bytes >= sizeof(*h) && h->magic == PEERS_FILE_MAGIC && h->workers >= 1 &&
-	       h->workers <= WORKERS_MAX && h->counters == PEER_VALUES_COUNT &&
-	       h->stride % sizeof(struct peer_block) == 0 &&
+	return h->stride % sizeof(struct peer_block) == 0 && bytes >= sizeof(*h) &&
 	       h->stride <= (bytes - sizeof(*h)) / h->workers;
+}
+
+/* The file, whole. NULL: it is not such a file. */
+static void *paths_map(int fd, struct counters_file *head, size_t *bytes)
+{
+	struct stat s;
+	if (counters_file_head(fd, PEERS_FILE_MAGIC, PEER_VALUES_COUNT, head) < 0 ||
+	    fstat(fd, &s) < 0 || !paths_fit(head, (uint64_t)s.st_size))
+		return NULL;
+	*bytes = (size_t)s.st_size;
+	void *file = mmap(NULL, *bytes, PROT_READ, MAP_SHARED, fd, 0);
+	return file == MAP_FAILED ? NULL : file;
 }
 
 static int paths_copy(const struct counters_file *h, const struct peer_block *block,
@@ -42,24 +51,20 @@ static int paths_copy(const struct counters_file *h, const struct peer_block *bl
 
 int paths_read(const char *socket, struct paths *out)
 {
-	struct stat s;
-	struct counters_file head = {0};
+	struct counters_file head;
+	size_t bytes;
 	out->row = NULL;
 	out->count = 0;
 	out->mtu = 0;
 	int fd = counters_file_open(socket, "peers", out->file);
 	if (fd < 0)
 		return fd;
-	size_t bytes = fstat(fd, &s) == 0 ? (size_t)s.st_size : 0;
-	void *file = bytes > 0 ? mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0) : MAP_FAILED;
+	const struct counters_file *file = paths_map(fd, &head, &bytes);
 	close(fd);
-	if (file == MAP_FAILED)
+	if (!file)
 		return -EPROTO;
-	memcpy(&head, file, bytes < sizeof(head) ? bytes : sizeof(head));
-	const struct peer_block *block =
-		(const struct peer_block *)((const struct counters_file *)file + 1);
-	int r = paths_valid(&head, bytes) ? paths_copy(&head, block, out) : -EPROTO;
-	munmap(file, bytes);
+	int r = paths_copy(&head, (const struct peer_block *)(file + 1), out);
+	munmap((void *)(uintptr_t)file, bytes);
 	return r;
 }
 

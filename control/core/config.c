@@ -10,8 +10,7 @@ void control_config_default(struct control_config *config)
 		.table_slots = OBJECT_TABLE_SLOTS_DEFAULT,
 		.sessions_max = 256,
 		.waits_max = 8192,
-		.grid_seats =
-			9, /* below, the roots feed all: as fast at its best, and less often slow */
+		.grid_seats = 9, /* fewer are as fast without, and less often slow */
 		.creations_max = 1024,
 		.creations_session_max = 256,
 		.calls_max = 32768,

@@ -196,9 +196,7 @@ void part_restart(struct control *c, struct part *p)
 	part_rest(c, p, PART_LINK);
 	list_each(l, after, &p->edges) list_item(l, struct edge, of_owner)->part = NULL;
 	strands_forget(&p->edges);
-	if (p->mirror)
-		plan_drop_stage(c, p->mirror);
-	p->mirror = NULL;
+	part_let_go(c, p);
 	p->stripes = 0;
 	p->missing = 0; /* as if it had moved: a silent stream is asked about soon */
 	p->lost_ns = 0;

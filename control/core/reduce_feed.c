@@ -70,8 +70,10 @@ void reduce_feed_changed(struct reduce *r, const struct reduce_getter *changed)
 {
 	struct feed_map map;
 
+	if (r->row == 0)
+		return;
 	feed_map(r, &map);
-	if (r->row == 0 || changed->seat == REDUCE_NONE)
+	if (changed->seat == REDUCE_NONE)
 		return;
 	map.at[changed->seat] = changed; /* also one that has left */
 	list_each(l, after, &r->getters)

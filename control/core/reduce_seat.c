@@ -287,8 +287,7 @@ void reduce_plan(struct control *c, struct reduce *r)
 		reduce_name(c, r, i);
 	reduce_watch(c, r);
 	reduce_book(r, group, groups);
-	if (r->stripes >= c->config.grid_seats && !r->direct)
-		r->row = reduce_stripe_row(r->seats);
+	r->row = r->stripes >= c->config.grid_seats && !r->direct ? reduce_stripe_row(r->seats) : 0;
 	if (r->stripes > 1)
 		reduce_spread_begin(c, r);
 	reduce_take_seats(c, r);
