@@ -19,7 +19,6 @@ by themselves, views and writers stay as they are.
 
 import ctypes
 import os
-import threading
 import weakref
 from collections import namedtuple
 
@@ -51,14 +50,31 @@ class _Info(ctypes.Structure):
                 ("name", ctypes.c_uint8 * 256)]
 
 
+class _Bytes(ctypes.Structure):
+    """Py_buffer: the memory of an object, also where that is read-only."""
+    _fields_ = [("data", ctypes.c_void_p), ("owner", ctypes.c_void_p), ("size", ctypes.c_ssize_t),
+                ("item_bytes", ctypes.c_ssize_t), ("readonly", ctypes.c_int),
+                ("dimensions", ctypes.c_int), ("format", ctypes.c_void_p),
+                ("shape", ctypes.c_void_p), ("strides", ctypes.c_void_p),
+                ("suboffsets", ctypes.c_void_p), ("internal", ctypes.c_void_p)]
+
+    def __init__(self, source):
+        super().__init__()
+        ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(source), ctypes.byref(self), 0)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        ctypes.pythonapi.PyBuffer_Release(ctypes.byref(self))
+
+
 class _Reduction(ctypes.Structure):
     _fields_ = [("op", ctypes.c_uint32), ("dtype", ctypes.c_uint32), ("num", ctypes.c_uint32),
                 ("flags", ctypes.c_uint32), ("reserved", ctypes.c_uint64 * 6)]
 
 
 _LIST = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(_Info), ctypes.c_void_p)
-_FILL = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64,
-                         ctypes.c_uint64, ctypes.c_int)
 _BUFFER = ctypes.POINTER(_Buffer)
 _SIGNATURES = {
     "sar_open": (ctypes.c_int, [ctypes.c_char_p, ctypes.POINTER(ctypes.c_void_p)]),
@@ -68,8 +84,8 @@ _SIGNATURES = {
     "sar_publish": (ctypes.c_int, [ctypes.c_void_p, _BUFFER, ctypes.c_uint64]),
     "sar_seal": (ctypes.c_int, [ctypes.c_void_p, _BUFFER]),
     "sar_abort": (ctypes.c_int, [ctypes.c_void_p, _BUFFER]),
-    "sar_put_from": (ctypes.c_int, [ctypes.c_void_p, _Id, ctypes.c_char_p, ctypes.c_uint64, _FILL,
-                                    ctypes.c_void_p]),
+    "sar_put": (ctypes.c_int, [ctypes.c_void_p, _Id, ctypes.c_char_p, ctypes.c_void_p,
+                               ctypes.c_uint64]),
     "sar_get": (ctypes.c_int, [ctypes.c_void_p, _Id, ctypes.c_int64, _BUFFER]),
     "sar_release": (None, [ctypes.c_void_p, _BUFFER]),
     "sar_reduce": (ctypes.c_int, [ctypes.c_void_p, _Id, ctypes.c_char_p, ctypes.POINTER(_Id),
@@ -138,7 +154,7 @@ def _timeout(seconds):
         return FOREVER
     if seconds < 0:
         raise ValueError("a timeout is not negative; None waits without limit")
-    return min(int(seconds * 1e9), FOREVER)
+    return int(min(seconds * 1e9, FOREVER))
 
 
 def _info(raw):
@@ -148,25 +164,33 @@ def _info(raw):
 
 
 class _Handle:
-    """The C handle; closed when its node is closed and the last buffer has gone."""
+    """The C handle; closed when its node is closed, and the last buffer and call have gone.
+
+    It has one hold per user, and the last to be taken away is the one that was there first. Without
+    a lock: a collection of garbage, or a signal's handler, may drop one amid any of these steps."""
+
+    _LAST = object()
 
     def __init__(self, path):
         pointer = ctypes.c_void_p()
         _check(_lib.sar_open(None if path is None else os.fsencode(path), ctypes.byref(pointer)))
-        self.pointer, self.users, self.lock = pointer, 1, threading.Lock()
+        self.pointer, self.holds = pointer, [self._LAST]
 
     def hold(self):
-        with self.lock:
-            if self.users == 0:
-                raise ValueError("the node is closed")
-            self.users += 1
+        self.holds.append(None)
+        if self.holds[0] is not self._LAST:
+            raise ValueError("the node is closed")
 
     def drop(self):
-        with self.lock:
-            self.users -= 1
-            if self.users:
-                return
-        _lib.sar_close(self.pointer)
+        if self.holds.pop() is self._LAST:
+            _lib.sar_close(self.pointer)
+
+    def __enter__(self):
+        self.hold()
+        return self.pointer
+
+    def __exit__(self, *_):
+        self.drop()
 
     def release(self, buffer):
         _lib.sar_release(self.pointer, ctypes.byref(buffer))
@@ -243,41 +267,30 @@ class Node:
     def __init__(self, path=None):
         self._handle = _Handle(path)
 
-    def _pointer(self):
-        if self._handle is None:
+    def _open(self):
+        handle = self._handle
+        if handle is None:
             raise ValueError("the node is closed")
-        return self._handle.pointer
+        return handle
 
     def create(self, name, size):
         """Room for an object of size bytes, to be filled piece by piece: a Writer."""
-        self._pointer()
-        return Writer(self._handle, name, size)
+        return Writer(self._open(), name, size)
 
     def put(self, name, data):
         """Stores a copy of data (bytes, array, memoryview...) as an object. One of that name with
         the same bytes may exist already; with others: FileExistsError."""
-        source = memoryview(data).cast("B")
         ident, key = _named(name)
-        handle = self._handle
-
-        def fill(_, to, at, size, __):
-            memoryview((ctypes.c_uint8 * size).from_address(to)).cast("B")[:] = source[at:at + size]
-            return 0
-        self._pointer()
-        handle.hold()
-        try:
-            _check(_lib.sar_put_from(handle.pointer, ident, key, source.nbytes, _FILL(fill), None))
-        finally:
-            handle.drop()
+        with _Bytes(data) as source, self._open() as node:
+            _check(_lib.sar_put(node, ident, key, source.data, source.size))
 
     def get(self, name, timeout=None):
         """The object as a read-only memoryview, waiting up to timeout seconds (None: no limit)."""
         ident, _ = _named(name)
-        buffer, handle = _Buffer(), self._handle
-        pointer = self._pointer()
+        buffer, handle = _Buffer(), self._open()
         handle.hold()
         try:
-            _check(_lib.sar_get(pointer, ident, _timeout(timeout), ctypes.byref(buffer)))
+            _check(_lib.sar_get(handle.pointer, ident, _timeout(timeout), ctypes.byref(buffer)))
         except BaseException:
             handle.drop()
             raise
@@ -297,23 +310,27 @@ class Node:
         ident, key = _named(target)
         ids = [_named(source)[0] for source in sources]
         how = _Reduction(OPS[op], DTYPES[dtype], num, 1 if spread else 0)
-        _check(_lib.sar_reduce(self._pointer(), ident, key, (_Id * len(ids))(*ids), len(ids),
-                               ctypes.byref(how), _timeout(timeout)))
+        with self._open() as node:
+            _check(_lib.sar_reduce(node, ident, key, (_Id * len(ids))(*ids), len(ids),
+                                   ctypes.byref(how), _timeout(timeout)))
 
     def reduce_sources(self, target, timeout=None):
         """Waits until the reduce into target has ended: the ids of the sources in the result."""
         ids = (_Id * SOURCES_MAX)()
-        count = _check(_lib.sar_reduce_sources(self._pointer(), _named(target)[0],
-                                               _timeout(timeout), ids, SOURCES_MAX))
+        with self._open() as node:
+            count = _check(_lib.sar_reduce_sources(node, _named(target)[0], _timeout(timeout), ids,
+                                                   SOURCES_MAX))
         return [bytes(ids[i].bytes) for i in range(min(count, SOURCES_MAX))]
 
     def delete(self, name):
         """Removes every copy in the cluster. Views in use stay as they are."""
-        _check(_lib.sar_delete(self._pointer(), _named(name)[0]))
+        with self._open() as node:
+            _check(_lib.sar_delete(node, _named(name)[0]))
 
     def info(self, name):
         raw = _Info()
-        _check(_lib.sar_info_get(self._pointer(), _named(name)[0], ctypes.byref(raw)))
+        with self._open() as node:
+            _check(_lib.sar_info_get(node, _named(name)[0], ctypes.byref(raw)))
         return _info(raw)
 
     def ls(self):
@@ -323,7 +340,8 @@ class Node:
         def take(raw, _):
             found.append(_info(raw.contents))
             return 0
-        _check(_lib.sar_list(self._pointer(), _LIST(take), None))
+        with self._open() as node:
+            _check(_lib.sar_list(node, _LIST(take), None))
         return found
 
     def close(self):

@@ -70,7 +70,6 @@ class Pair:
         return subprocess.run([str(a) for a in (nodes.binary("cli"), *argv)], env=env,
                               capture_output=True, text=True, timeout=90)
 
-
     def log(self, node):
         return (self.directory / f"dataplane{node}.log").read_text(errors="replace")
 

@@ -4,7 +4,9 @@
 import array
 import errno
 import gc
+import signal
 import threading
+import time
 
 import sarissa
 
@@ -27,7 +29,7 @@ def there_and_back(node):
         node.delete(f"py{size}")
         assert view == data
     node.put("floats", array.array("d", [1.5, 2.5]))
-    assert node.get("floats").cast("d")[1] == 2.5
+    assert node.get("floats", timeout=float("inf")).cast("d")[1] == 2.5
 
 
 def errors(node):
@@ -41,6 +43,8 @@ def errors(node):
     raises(FileExistsError, errno.EEXIST, node.create, "once", 1)
     raises(ValueError, None, node.get, b"short id")
     raises(ValueError, None, node.get, "x", timeout=-1)
+    raises(TypeError, None, node.put, "x", 7)
+    raises(BufferError, None, node.put, "x", memoryview(b"every other")[::2])
     raises(sarissa.Error, errno.ECONNREFUSED, sarissa.open, "/nonexistent/x")
 
 
@@ -97,6 +101,54 @@ def views_outlive_the_node():
     raises(ValueError, None, node.get, "outlives")
 
 
+def a_call_keeps_the_node_open():
+    node, closed = sarissa.open(), []
+    node.put("listed", b"x")
+    close, info = sarissa._lib.sar_close, sarissa._info
+
+    def close_meanwhile(raw):
+        node.close()
+        assert not closed
+        return info(raw)
+    sarissa._info = close_meanwhile
+    sarissa._lib.sar_close = lambda handle: (closed.append(handle), close(handle))
+    try:
+        assert "listed" in [found.name for found in node.ls()]
+        assert len(closed) == 1
+        raises(ValueError, None, node.ls)
+    finally:
+        sarissa._info, sarissa._lib.sar_close = info, close
+
+
+def a_signal_spoils_no_put(node):
+    class Stop(Exception):
+        pass
+
+    fired = []
+
+    def stop(*_):
+        fired.append(True)
+        raise Stop
+    data = bytes(range(256)) * 2048
+    before = signal.signal(signal.SIGALRM, stop)
+    began = time.monotonic()
+    node.put("undisturbed", data)
+    took = time.monotonic() - began
+    for delay in (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9):
+        fired.clear()
+        try:
+            signal.setitimer(signal.ITIMER_REAL, delay * took)
+            node.put(f"signal {delay}", data)
+            while not fired:
+                pass
+            raise AssertionError("the exception of the signal's handler got lost")
+        except Stop:
+            pass
+        if f"signal {delay}" in [info.name for info in node.ls()]:
+            assert node.get(f"signal {delay}", timeout=0) == data
+    signal.signal(signal.SIGALRM, before)
+
+
 def pins_are_given_back(node):
     node.put("often", b"x" * 100)
     for _ in range(3000):
@@ -122,6 +174,7 @@ def threads_wait(node):
 def main():
     with sarissa.open() as node:
         there_and_back(node)
+        a_signal_spoils_no_put(node)
         errors(node)
         ids_and_names(node)
         writers(node)
@@ -129,6 +182,7 @@ def main():
         pins_are_given_back(node)
         threads_wait(node)
     views_outlive_the_node()
+    a_call_keeps_the_node_open()
 
 
 main()
