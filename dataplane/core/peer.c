@@ -11,29 +11,39 @@ static uint64_t peer_missing(const struct conn *c)
 	return expected - state_min(expected, c->tally.rx_pkts);
 }
 
+/* How long what is for it has waited for the path until now. */
+static uint64_t peer_waited_ns(const struct conn *c, uint64_t now_ns)
+{
+	return c->tally.wait_path_ns + (c->held_ns != 0 ? now_ns - c->held_ns : 0);
+}
+
 /* What has left and is not under way any more, over the time since the last sample; 0: none is due.
- */
-static uint64_t peer_rate(struct conn *c, uint64_t now_ns)
+ * limited: all that time there was more to send than the path took. */
+static uint64_t peer_rate(struct conn *c, uint64_t now_ns, bool *limited)
 {
 	uint64_t through = c->tally.tx_bytes - state_min(c->tally.tx_bytes, c->inflight_bytes);
 	uint64_t took_ns = now_ns - c->sample_ns, before = c->sample_bytes;
+	uint64_t waited_ns = peer_waited_ns(c, now_ns);
 	bool first = c->sample_ns == 0;
 
 	if (!first && took_ns < PEER_TELL_NS)
 		return 0;
+	*limited = c->rate.ns_per_kib > 0 && waited_ns - c->sample_waited_ns >= took_ns / 8 * 7;
 	c->sample_ns = now_ns;
 	c->sample_bytes = through;
+	c->sample_waited_ns = waited_ns;
 	return first || through < before ? 0 : (through - before) * 1000000 / (took_ns / 1000);
 }
 
-/* The path's is the highest of late: it may have been shared with others, or not been used. */
+/* The path's is the highest of late: it may have been shared with others. A time in which it had
+ * pauses says nothing of what it takes. */
 static void peer_rates(struct conn *c, uint64_t now_ns)
 {
-	uint64_t rate = peer_rate(c, now_ns);
-	bool old = now_ns - c->path_stamp_ns > PEER_PATH_LIFE_NS;
+	bool limited = false, old = now_ns - c->path_stamp_ns > PEER_PATH_LIFE_NS;
+	uint64_t rate = peer_rate(c, now_ns, &limited);
 
 	c->best_bytes_per_s = state_max(c->best_bytes_per_s, rate);
-	if (c->rate.ns_per_kib == 0 || (rate < c->path_bytes_per_s && !old))
+	if (!limited || (rate < c->path_bytes_per_s && !old))
 		return;
 	c->path_bytes_per_s = rate;
 	c->path_stamp_ns = now_ns;
@@ -50,8 +60,7 @@ void peer_tell(struct engine *e, struct conn *c)
 	b->conn = c->handle;
 	b->addr = c->addr;
 	b->values.counters = c->tally;
-	if (c->held_ns != 0)
-		b->values.counters.wait_path_ns += e->now_ns - c->held_ns;
+	b->values.counters.wait_path_ns = peer_waited_ns(c, e->now_ns);
 	b->values.gauges = (struct peer_gauges){
 		.up = c->state == CONN_UP,
 		.told_ns = e->now_ns,

@@ -201,7 +201,8 @@ struct conn {
 	struct peer_counters tally;
 	uint64_t tell_ns;		  /* when it is due to be told; NEVER: nobody reads */
 	uint64_t told_bytes;		  /* sent and received until it was told last */
-	uint64_t sample_ns, sample_bytes; /* of the rates: when, and what had got through */
+	uint64_t sample_ns, sample_bytes; /* of the rates: when, what had got through, */
+	uint64_t sample_waited_ns;	  /* and for how long it had waited for the path */
 	uint64_t best_bytes_per_s;
 	uint64_t path_bytes_per_s, path_stamp_ns;
 

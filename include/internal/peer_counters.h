@@ -24,19 +24,19 @@
 	X(wait_path_ns, "ns", "waits of what is for it for the pace, or acknowledgements") \
 	X(wait_credit_ns, "ns", "waits of streams to it for credit")
 
-#define PEER_GAUGES(X)                                                                         \
-	X(up, "", "1: the connection is established; 0: it is being opened")                   \
-	X(told_ns, "ns", "when this was written, on the clock CLOCK_MONOTONIC")                \
-	X(age_ns, "ns", "since it was established, or began to be opened")                     \
-	X(silent_ns, "ns", "since its last packet")                                            \
-	X(tx_pkts, "packets", "packets sent to it")                                            \
-	X(missing_pkts, "packets", "packets of it that have not come, by their numbers")       \
-	X(waiting_ns, "ns", "since it was asked again for an answer, in vain; 0: it answers")  \
-	X(rtt_ns, "ns", "round trip, smoothed")                                                \
-	X(rtt_least_ns, "ns", "the shortest round trip of late")                               \
-	X(window_bytes, "bytes", "what may be under way to it")                                \
-	X(best_bytes_per_s, "bytes/s", "the most that was sent to it in a tenth of a second")  \
-	X(path_bytes_per_s, "bytes/s", "what the path took when it was full; 0: it never was") \
+#define PEER_GAUGES(X)                                                                           \
+	X(up, "", "1: the connection is established; 0: it is being opened")                     \
+	X(told_ns, "ns", "when this was written, on the clock CLOCK_MONOTONIC")                  \
+	X(age_ns, "ns", "since it was established, or began to be opened")                       \
+	X(silent_ns, "ns", "since its last packet")                                              \
+	X(tx_pkts, "packets", "packets sent to it")                                              \
+	X(missing_pkts, "packets", "packets of it that have not come, by their numbers")         \
+	X(waiting_ns, "ns", "since it was asked again for an answer, in vain; 0: it answers")    \
+	X(rtt_ns, "ns", "round trip, smoothed")                                                  \
+	X(rtt_least_ns, "ns", "the shortest round trip of late")                                 \
+	X(window_bytes, "bytes", "what may be under way to it")                                  \
+	X(best_bytes_per_s, "bytes/s", "the most that was sent to it in a tenth of a second")    \
+	X(path_bytes_per_s, "bytes/s", "what the path took when it was the limit; 0: not known") \
 	X(mtu, "bytes", "IP packets that the path carries")
 
 struct peer_counters {

@@ -107,6 +107,42 @@ static void silence_and_loss_are_told(void **state)
 	assert_true(v.gauges.tx_pkts > v.counters.lost_pkts);
 }
 
+/* A tenth of a second on a path with a queue, for so long of it with more to send. */
+static struct peer_gauges told_after(struct rig *r, const struct peer *peer, uint64_t bytes,
+				     uint64_t waited_ms)
+{
+	peer->c->rate.ns_per_kib = 1;
+	peer->c->tally.tx_bytes += bytes;
+	peer->c->tally.wait_path_ns += waited_ms * 1000000;
+	r->e->now_ns = r->now_ns += 100000000;
+	peer_tell(r->e, peer->c);
+	return told_of(peer).gauges;
+}
+
+/* A burst that ends, or comes after a rest, is no measure of the path. */
+static void a_path_is_known_when_it_was_the_limit(void **state)
+{
+	static const struct {
+		uint64_t bytes, waited_ms, path_bytes_per_s;
+	} spells[] = {{100000, 0, 0},	     {200000, 30, 0},	     {300000, 80, 0},
+		      {250000, 95, 2500000}, {100000, 100, 2500000}, {900000, 20, 2500000},
+		      {500000, 100, 5000000}};
+	struct rig *r = *state;
+	struct peer peer = rig_connect(r, 1);
+
+	told_after(r, &peer, 0, 0);
+	for (size_t k = 0; k < sizeof(spells) / sizeof(spells[0]); k++)
+		assert_int_equal(
+			told_after(r, &peer, spells[k].bytes, spells[k].waited_ms).path_bytes_per_s,
+			spells[k].path_bytes_per_s);
+	assert_int_equal(told_of(&peer).gauges.best_bytes_per_s, 9000000);
+	for (uint32_t k = 0; k < 599; k++) /* until it is forgotten */
+		told_after(r, &peer, 0, 0);
+	assert_int_equal(told_after(r, &peer, 100000, 100).path_bytes_per_s, 5000000);
+	peer.c->held_ns = r->now_ns; /* it waits still */
+	assert_int_equal(told_after(r, &peer, 100000, 0).path_bytes_per_s, 1000000);
+}
+
 /* All of them, and again when one has gone. */
 static void places_are_given_back(void **state)
 {
@@ -145,6 +181,7 @@ int main(void)
 		test_told(opening_up_and_gone),
 		test_told(what_passed_is_told_soon),
 		test_told(silence_and_loss_are_told),
+		test_told(a_path_is_known_when_it_was_the_limit),
 		test_told(places_are_given_back),
 		cmocka_unit_test(torn_block_is_passed_over),
 	};
