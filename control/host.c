@@ -14,8 +14,6 @@
 #include <unistd.h>
 #include "log.h"
 
-#define TURN_LONG_NS UINT64_C(100000000)
-
 enum {
 	RETRY_MS = 100,
 	READY_MS = 5000,
@@ -229,15 +227,11 @@ static void host_timed_out(uv_timer_t *timer)
 	/* the turn that follows looks at the time */
 }
 
-/* A turn ends: how long it was, without the sleep in it. */
 static void host_turned(struct host *h)
 {
 	uint64_t busy_ns = host_now_ns() - uv_metrics_idle_time(&h->loop);
-	uint64_t took_ns = busy_ns - h->busy_ns;
 
-	h->report.shell.turns_long += took_ns > TURN_LONG_NS;
-	if (h->report.turn_ns < took_ns)
-		h->report.turn_ns = took_ns;
+	report_turn(&h->report, busy_ns - h->busy_ns, control_counters(h->core)->ticks_late);
 	h->busy_ns = busy_ns;
 }
 

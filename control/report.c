@@ -58,20 +58,29 @@ void report_open(struct report *r, const char *rundir)
 	r->block = (struct control_block *)(r->file + 1);
 }
 
-/* Whatever held it up, the machine or its own work. */
-static void report_held_up(struct report *r, const struct control_counters *total, uint64_t now_ns)
+void report_turn(struct report *r, uint64_t took_ns, uint64_t ticks_late)
 {
-	uint64_t held_up = total->ticks_late + total->turns_long;
+	bool is_long = took_ns > REPORT_TURN_LONG_NS, late = ticks_late != r->ticks_late;
 
-	if (held_up == r->held_up || now_ns < r->tell_due_ns)
+	r->shell.turns_long += is_long;
+	r->held_up += is_long || (late && !r->was_long);
+	r->was_long = is_long;
+	r->ticks_late = ticks_late;
+	if (r->turn_ns < took_ns)
+		r->turn_ns = took_ns;
+}
+
+static void report_held_up(struct report *r, uint64_t now_ns)
+{
+	if (r->held_up == r->held_up_told || now_ns < r->tell_due_ns)
 		return;
-	r->held_up = held_up;
+	r->held_up_told = r->held_up;
 	r->tell_due_ns = now_ns + TELL_NS;
 	log_warning(
 		"was held up for more than 100 ms, %llu times so far, while requests waited and "
 		"others could suspect this node: give it CPU time, and memory that is not "
 		"swapped out",
-		(unsigned long long)held_up);
+		(unsigned long long)r->held_up);
 }
 
 void report_write(struct report *r, struct control *core, uint64_t now_ns)
@@ -86,7 +95,7 @@ void report_write(struct report *r, struct control *core, uint64_t now_ns)
 	for (unsigned i = 0; i < CONTROL_COUNTERS_COUNT; i++)
 		total[i] += shell[i];
 	memcpy(&r->block->counters, total, sizeof(total));
-	report_held_up(r, &r->block->counters, now_ns);
+	report_held_up(r, now_ns);
 	control_gauges(core, &r->block->gauges);
 	r->block->gauges.creators = r->creators;
 	r->block->gauges.turn_us = r->turn_ns / 1000;

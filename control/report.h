@@ -9,6 +9,8 @@
 #include "core/control.h"
 #include "internal/counters.h"
 
+#define REPORT_TURN_LONG_NS UINT64_C(100000000)
+
 struct report {
 	struct counters_file *file; /* NULL: could not be made */
 	struct control_block *block;
@@ -16,12 +18,19 @@ struct report {
 	enum control_creators creators;
 	uint64_t turn_ns; /* the longest of late */
 	uint64_t due_ns;
-	uint64_t held_up; /* times that the log has told of */
+	uint64_t held_up; /* times, whatever it was, the machine or its own work; */
+	uint64_t held_up_told;
+	uint64_t ticks_late; /* until the last turn */
+	bool was_long;	     /* it was */
 	uint64_t tell_due_ns;
 };
 
 /* Without the file there are no counters, and all else works; one line says why. */
 void report_open(struct report *r, const char *rundir);
+/* A turn of the loop has ended: how long it was without the sleep in it, and how often until now
+ * the core came late to its timers. Those that a long turn has kept waiting are late in the next.
+ */
+void report_turn(struct report *r, uint64_t took_ns, uint64_t ticks_late);
 /* When it is due. */
 void report_write(struct report *r, struct control *core, uint64_t now_ns);
 
