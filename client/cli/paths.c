@@ -75,6 +75,17 @@ void paths_free(struct paths *p)
 	p->count = 0;
 }
 
+const struct path *paths_to(const struct paths *p, const sar_node *node)
+{
+	for (size_t i = 0; i < p->count; i++) {
+		const struct path *one = &p->row[i];
+		if (one->worker == 0 && one->addr.port == node->port && one->values.gauges.up &&
+		    memcmp(one->addr.ip, node->ip, sizeof(one->addr.ip)) == 0)
+			return one;
+	}
+	return NULL;
+}
+
 static int paths_name_one(const sar_node *node, void *arg)
 {
 	struct paths *p = arg;

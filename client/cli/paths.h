@@ -32,6 +32,9 @@ struct paths {
 int paths_read(const char *socket, struct paths *out);
 void paths_free(struct paths *p);
 
+/* The way from here to the first worker of a node; NULL: none is told. */
+const struct path *paths_to(const struct paths *p, const sar_node *node);
+
 /* Asks the node whose addresses these are, and for its MTU. Without a control they must do. */
 void paths_name(struct paths *p, const char *socket);
 

@@ -73,34 +73,40 @@ static void peers_head(bool per_second)
 	       "MISSED", "NOTE");
 }
 
-/* An amount, or what of it falls on a second. */
-static const char *peers_amount(char out[TEXT_BYTES], uint64_t bytes, uint64_t over_ns)
+static const char *peers_rate(char out[TEXT_BYTES], uint64_t bytes, uint64_t over_ns)
 {
 	char size[TEXT_BYTES];
-	if (over_ns == 0)
-		return text_size(out, bytes);
 	double second = (double)bytes * 1e9 / (double)over_ns;
 	snprintf(out, TEXT_BYTES, "%.20s/s", text_size(size, (uint64_t)second));
 	return out;
+}
+
+/* An amount, or what of it falls on a second; "-" when nothing was told in that time. */
+static const char *peers_amount(char out[TEXT_BYTES], const struct path *p, uint64_t bytes,
+				bool per_second)
+{
+	if (!per_second)
+		return text_size(out, bytes);
+	return p->over_ns > 0 ? peers_rate(out, bytes, p->over_ns) : "-";
 }
 
 static void peers_line(const struct path *p, bool per_second, const char *note)
 {
 	const struct peer_counters *c = &p->values.counters;
 	const struct peer_gauges *g = &p->values.gauges;
-	uint64_t over_ns = per_second ? p->over_ns : 0;
 	char address[TEXT_BYTES], rtt[TEXT_BYTES], least[TEXT_BYTES], window[TEXT_BYTES],
 		path[TEXT_BYTES] = "-", sent[TEXT_BYTES], received[TEXT_BYTES],
 		node[TEXT_BYTES] = "-";
 	if (p->node != PATHS_NO_NODE)
 		snprintf(node, sizeof(node), "%lld", (long long)p->node);
 	if (g->path_bytes_per_s > 0)
-		peers_amount(path, g->path_bytes_per_s, 1000000000);
+		peers_rate(path, g->path_bytes_per_s, 1000000000);
 	printf("%5s  %-24s  %6u  %9s  %9s  %9s  %11s  %11s  %11s  %5.1f%%  %5.1f%%%s%s\n", node,
 	       text_endpoint(address, p->addr.ip, p->addr.port), p->worker,
 	       text_duration(rtt, g->rtt_ns), text_duration(least, g->rtt_least_ns),
-	       text_size(window, g->window_bytes), path, peers_amount(sent, c->tx_bytes, over_ns),
-	       peers_amount(received, c->rx_bytes, over_ns), 100 * paths_lost(p),
+	       text_size(window, g->window_bytes), path,
+	       peers_amount(sent, p, c->tx_bytes, per_second),
+	       peers_amount(received, p, c->rx_bytes, per_second), 100 * paths_lost(p),
 	       100 * paths_missed(p), *note ? "  " : "", note);
 }
 

@@ -8,6 +8,7 @@
 #include "counters_file.h"
 #include "internal/ids.h"
 #include "json.h"
+#include "paths.h"
 #include "text.h"
 
 static const char *status_state(uint32_t state)
@@ -29,8 +30,30 @@ static void status_json_local(struct json *j, const sar_node *n)
 	json_string(j, "link", n->link);
 }
 
-static int status_json(const sar_node *n, void *arg)
+/* The nodes come in the order in which they answer. */
+struct status_table {
+	sar_node node[NODES_MAX];
+	size_t count;
+	struct paths paths;
+};
+
+/* Control knows of a connection what it was when it was made; the dataplane what it is now. */
+static sar_node status_now(const sar_node *n, const struct paths *paths)
 {
+	const struct path *path = paths_to(paths, n);
+	sar_node now = *n;
+	if (path && !n->self) {
+		now.mtu = (uint32_t)path->values.gauges.mtu;
+		now.rtt_ns = path->values.gauges.rtt_ns;
+	}
+	return now;
+}
+
+static int status_json(const sar_node *told, void *arg)
+{
+	const struct status_table *t = arg;
+	sar_node now = status_now(told, &t->paths);
+	const sar_node *n = &now;
 	struct json j;
 	char ip[TEXT_BYTES];
 	json_begin(&j, stdout);
@@ -81,17 +104,11 @@ static void status_line(const sar_node *n)
 	       n->sending);
 }
 
-/* They come in the order in which they answer. */
-struct status_table {
-	sar_node node[NODES_MAX];
-	size_t count;
-};
-
 static int status_keep(const sar_node *n, void *arg)
 {
 	struct status_table *t = arg;
 	if (t->count < NODES_MAX)
-		t->node[t->count++] = *n;
+		t->node[t->count++] = status_now(n, &t->paths);
 	return 0;
 }
 
@@ -197,8 +214,10 @@ static int status_nodes(const struct cli_args *args)
 	if (status != CLI_DONE)
 		return status;
 	static struct status_table table;
+	paths_read(args->socket, &table.paths); /* without them control's word must do */
 	int r = sar_nodes(s, args->json ? status_json : status_keep, &table);
 	status_print(&table);
+	paths_free(&table.paths);
 	if (r < 0)
 		status = cli_fail_detail(r, NULL);
 	sar_close(s);

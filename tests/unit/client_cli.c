@@ -12,6 +12,7 @@
 #include "client_test.h"
 #include "internal/control_counters.h"
 #include "internal/counters.h"
+#include "internal/peer_counters.h"
 
 static char output[8192]; /* what the last shell() printed, both streams */
 
@@ -357,6 +358,43 @@ static void says_what_is_full_or_wrong(void **state)
 	unlink("control.counters");
 }
 
+/* One connection, of which nothing new is told any more. */
+static void write_peers(void)
+{
+	struct counters_file header = {.magic = PEERS_FILE_MAGIC,
+				       .workers = 1,
+				       .counters = PEER_VALUES_COUNT,
+				       .stride = sizeof(struct peer_block)};
+	struct peer_block block = {.conn = 1,
+				   .values = {.counters = {.tx_bytes = 300 << 20},
+					      .gauges = {.up = 1,
+							 .age_ns = 3000000000,
+							 .told_ns = 7,
+							 .rtt_ns = 123000,
+							 .mtu = 1404}}};
+	FILE *file = fopen("peers", "w");
+	fwrite(&header, sizeof(header), 1, file);
+	fwrite(&block, sizeof(block), 1, file);
+	fclose(file);
+}
+
+static void shows_paths(void **state)
+{
+	write_peers();
+	assert_int_equal(shell("$CLI peers"), 0);
+	assert_non_null(strstr(output, "    300.0 MiB          0 B  "));
+	assert_int_equal(shell("$CLI peers --over 0.01"), 0);
+	assert_non_null(strstr(output, "            -            -  "));
+	/* what a path carries now, not what control heard when it began */
+	assert_int_equal(shell("$CLI status | grep down"), 0);
+	assert_non_null(strstr(output, "   1404    123.0 us  "));
+	assert_int_equal(shell("$CLI status --json | grep '\"node\": 0'"), 0);
+	assert_non_null(strstr(output, "\"mtu\": 1404, \"rtt_ns\": 123000, "));
+	unlink("peers");
+	assert_int_equal(shell("$CLI status | grep down"), 0);
+	assert_non_null(strstr(output, "   1500           -  "));
+}
+
 static void shows_counters(void **state)
 {
 	char here[256];
@@ -536,6 +574,7 @@ int main(int argc, char **argv)
 		test_cli(shows_the_tree),
 		test_cli(shows_nodes),
 		test_cli(says_what_is_full_or_wrong),
+		test_cli(shows_paths),
 		test_cli(shows_counters),
 		test_cli(json_of_transfers),
 		test_cli(reduces),
