@@ -204,11 +204,17 @@ void part_restart(struct control *c, struct part *p)
 	p->told = false;
 }
 
+/* It has brought something, and nobody asks whether more will come; or all of it is, or will be. */
+static bool part_flows(struct control *c, const struct part *p)
+{
+	if (p->state == PART_STREAM)
+		return p->call == NULL && part_missing(c, p) < p->count;
+	return p->state == PART_LOCAL || p->state == PART_DONE;
+}
+
 void part_move(struct control *c, struct part *p, const struct message_part *from)
 {
-	bool flows = p->state == PART_STREAM && !p->call && part_missing(c, p) < p->count;
-
-	if (flows || p->state == PART_LOCAL || p->state == PART_DONE)
+	if (part_flows(c, p))
 		return;
 	part_let_go(c, p);
 	part_restart(c, p);

@@ -9,12 +9,7 @@
 
 /* ---- a bounded allocator: what a message asks beyond it is refused ------------------------- */
 
-struct decode_arena {
-	uint8_t *memory;
-	size_t used;
-};
-
-static void *decode_alloc(void *data, size_t size)
+void *decode_alloc(void *data, size_t size)
 {
 	struct decode_arena *a = data;
 	size_t at = a->used;
@@ -42,8 +37,7 @@ bool decode_id(const ProtobufCBinaryData *in, struct object_id *out)
 	return true;
 }
 
-/* Text of at most room - 1 bytes without a zero among them. */
-static bool decode_text(const ProtobufCBinaryData *in, char *out, size_t room)
+bool decode_text(const ProtobufCBinaryData *in, char *out, size_t room)
 {
 	if (in->len >= room || (in->len > 0 && memchr(in->data, 0, in->len)))
 		return false;
@@ -221,27 +215,6 @@ static bool decode_bury(const Rpc__Bury *in, struct message_bury *out)
 	       decode_id(&in->id, &out->id);
 }
 
-static bool decode_node_status(const Rpc__Node *in, struct session_node *out)
-{
-	out->node = in->node;
-	out->state = in->state;
-	out->workers = in->workers;
-	out->incarnation = in->incarnation;
-	out->store_bytes = in->store_bytes;
-	out->store_used = in->store_used;
-	out->objects = in->objects;
-	out->sessions = in->sessions;
-	out->mtu = in->mtu;
-	out->hugepages = in->hugepages != 0;
-	out->busy_poll = in->busy_poll != 0;
-	out->control_pid = in->control_pid;
-	out->dataplane_pid = in->dataplane_pid;
-	out->arriving = in->arriving;
-	out->sending = in->sending;
-	return in->node < NODES_MAX && in->state <= 2 && in->workers <= WORKERS_MAX &&
-	       decode_text(&in->port, out->port, sizeof(out->port));
-}
-
 static bool decode_reply(const Rpc__Reply *in, struct message_reply *out)
 {
 	out->status = in->status;
@@ -251,94 +224,6 @@ static bool decode_reply(const Rpc__Reply *in, struct message_reply *out)
 	out->stripes = in->stripes;
 	return in->guard <= NODES_MAX && decode_status(in->status) &&
 	       decode_text(&in->text, out->text, sizeof(out->text));
-}
-
-static bool decode_holder(const Rpc__Holder *in, struct session_object *out, size_t k)
-{
-	struct session_holder *h = &out->holder[k];
-
-	if (in->node >= NODES_MAX || in->n_upstream > SESSION_UPSTREAMS)
-		return false;
-	*h = (struct session_holder){.node = in->node,
-				     .complete = in->complete != 0,
-				     .watermark = in->watermark,
-				     .arrived = in->arrived,
-				     .sending = in->sending,
-				     .upstreams = (uint32_t)in->n_upstream};
-	for (uint32_t i = 0; i < h->upstreams; i++) {
-		h->upstream[i] = in->upstream[i];
-		if (in->upstream[i] >= NODES_MAX)
-			return false;
-	}
-	return true;
-}
-
-static bool decode_description(const Rpc__Description *in, struct session_object *out)
-{
-	*out = (struct session_object){.generation = in->generation,
-				       .size = in->size,
-				       .local_watermark = UINT64_MAX,
-				       .copies = in->copies,
-				       .partial = in->partial,
-				       .flags = in->flags};
-	if (in->n_holders > SESSION_HOLDERS)
-		return false;
-	out->holders = (uint32_t)in->n_holders;
-	for (size_t k = 0; k < in->n_holders; k++)
-		if (!decode_holder(in->holders[k], out, k))
-			return false;
-	return in->generation != 0 && decode_id(&in->id, &out->id) &&
-	       decode_text(&in->name, out->name, sizeof(out->name));
-}
-
-static bool decode_objects(const Rpc__Objects *in, struct decode_arena *a,
-			   struct message_objects *out)
-{
-	struct session_object *page;
-
-	if (in->n_objects > MESSAGE_OBJECTS_MAX)
-		return false;
-	page = decode_alloc(a, sizeof(*page) * in->n_objects);
-	if (page == NULL)
-		return false;
-	for (size_t i = 0; i < in->n_objects; i++)
-		if (!decode_description(in->objects[i], &page[i]))
-			return false;
-	out->cursor = in->cursor;
-	out->count = (uint32_t)in->n_objects;
-	out->objects = page;
-	return true;
-}
-
-static bool decode_member(const Rpc__Member *in, struct message_member *out)
-{
-	*out = (struct message_member){
-		.node = in->node, .state = in->state, .incarnation = in->incarnation};
-	if (in->ip.len != sizeof(out->addr.ip) || in->port > UINT16_MAX - WORKERS_MAX)
-		return false;
-	memcpy(out->addr.ip, in->ip.data, sizeof(out->addr.ip));
-	out->addr.port = (uint16_t)in->port;
-	return in->node < NODES_MAX && in->state != MEMBER_NONE && in->state < MEMBER_STATES;
-}
-
-static bool decode_members(const Rpc__Members *in, struct decode_arena *a,
-			   struct message_members *out)
-{
-	struct message_member *page;
-
-	if (in->n_members > MESSAGE_MEMBERS_MAX || in->step >= MESSAGE_MEMBERS_STEPS)
-		return false;
-	page = decode_alloc(a, sizeof(*page) * in->n_members);
-	if (page == NULL)
-		return false;
-	for (size_t i = 0; i < in->n_members; i++)
-		if (!decode_member(in->members[i], &page[i]))
-			return false;
-	out->digest = in->digest;
-	out->step = in->step;
-	out->count = (uint32_t)in->n_members;
-	out->members = page;
-	return true;
 }
 
 /* ---- reduce --------------------------------------------------------------------------------- */

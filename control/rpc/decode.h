@@ -6,10 +6,26 @@
 #include "codec.h"
 #include "control.pb-c.h"
 
+/* What a message asks beyond it is refused. */
+struct decode_arena {
+	uint8_t *memory;
+	size_t used;
+};
+
+/* data: the arena; NULL when it is used up. */
+void *decode_alloc(void *data, size_t size);
+
 bool decode_id(const ProtobufCBinaryData *in, struct object_id *out);
 bool decode_chunk(uint32_t chunk_bytes, uint64_t size);
 bool decode_generation(uint64_t generation);
 bool decode_status(int32_t status);
+/* Text of at most room - 1 bytes without a zero among them. */
+bool decode_text(const ProtobufCBinaryData *in, char *out, size_t room);
+
+/* decode_described.c */
+bool decode_node_status(const Rpc__Node *in, struct session_node *out);
+bool decode_objects(const Rpc__Objects *in, struct decode_arena *a, struct message_objects *out);
+bool decode_members(const Rpc__Members *in, struct decode_arena *a, struct message_members *out);
 
 /* decode_stream.c: PIECES and HAS; STREAM */
 bool decode_range(const Rpc__Stream *in, struct message_stream *out);

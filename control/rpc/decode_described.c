@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Descriptions, of nodes and objects: what status, list, stat and gossip consist of. */
+#include <string.h>
+#include "decode.h"
+
+bool decode_node_status(const Rpc__Node *in, struct session_node *out)
+{
+	out->node = in->node;
+	out->state = in->state;
+	out->workers = in->workers;
+	out->incarnation = in->incarnation;
+	out->store_bytes = in->store_bytes;
+	out->store_used = in->store_used;
+	out->objects = in->objects;
+	out->sessions = in->sessions;
+	out->mtu = in->mtu;
+	out->hugepages = in->hugepages != 0;
+	out->busy_poll = in->busy_poll != 0;
+	out->control_pid = in->control_pid;
+	out->dataplane_pid = in->dataplane_pid;
+	out->arriving = in->arriving;
+	out->sending = in->sending;
+	return in->node < NODES_MAX && in->state <= 2 && in->workers <= WORKERS_MAX &&
+	       decode_text(&in->port, out->port, sizeof(out->port));
+}
+
+static bool decode_holder(const Rpc__Holder *in, struct session_object *out, size_t k)
+{
+	struct session_holder *h = &out->holder[k];
+
+	if (in->node >= NODES_MAX || in->n_upstream > SESSION_UPSTREAMS)
+		return false;
+	*h = (struct session_holder){.node = in->node,
+				     .complete = in->complete != 0,
+				     .watermark = in->watermark,
+				     .arrived = in->arrived,
+				     .sending = in->sending,
+				     .upstreams = (uint32_t)in->n_upstream};
+	for (uint32_t i = 0; i < h->upstreams; i++) {
+		h->upstream[i] = in->upstream[i];
+		if (in->upstream[i] >= NODES_MAX)
+			return false;
+	}
+	return true;
+}
+
+static bool decode_description(const Rpc__Description *in, struct session_object *out)
+{
+	*out = (struct session_object){.generation = in->generation,
+				       .size = in->size,
+				       .local_watermark = UINT64_MAX,
+				       .copies = in->copies,
+				       .partial = in->partial,
+				       .flags = in->flags};
+	if (in->n_holders > SESSION_HOLDERS)
+		return false;
+	out->holders = (uint32_t)in->n_holders;
+	for (size_t k = 0; k < in->n_holders; k++)
+		if (!decode_holder(in->holders[k], out, k))
+			return false;
+	return in->generation != 0 && decode_id(&in->id, &out->id) &&
+	       decode_text(&in->name, out->name, sizeof(out->name));
+}
+
+/* Room for so many that a message lists; NULL: too many. */
+static void *decode_page(struct decode_arena *a, size_t count, size_t most, size_t item_bytes)
+{
+	return count > most ? NULL : decode_alloc(a, count * item_bytes);
+}
+
+bool decode_objects(const Rpc__Objects *in, struct decode_arena *a, struct message_objects *out)
+{
+	struct session_object *page =
+		decode_page(a, in->n_objects, MESSAGE_OBJECTS_MAX, sizeof(*page));
+
+	if (page == NULL)
+		return false;
+	for (size_t i = 0; i < in->n_objects; i++)
+		if (!decode_description(in->objects[i], &page[i]))
+			return false;
+	out->cursor = in->cursor;
+	out->count = (uint32_t)in->n_objects;
+	out->objects = page;
+	return true;
+}
+
+static bool decode_member(const Rpc__Member *in, struct message_member *out)
+{
+	*out = (struct message_member){
+		.node = in->node, .state = in->state, .incarnation = in->incarnation};
+	if (in->ip.len != sizeof(out->addr.ip) || in->port > UINT16_MAX - WORKERS_MAX)
+		return false;
+	memcpy(out->addr.ip, in->ip.data, sizeof(out->addr.ip));
+	out->addr.port = (uint16_t)in->port;
+	return in->node < NODES_MAX && in->state != MEMBER_NONE && in->state < MEMBER_STATES;
+}
+
+bool decode_members(const Rpc__Members *in, struct decode_arena *a, struct message_members *out)
+{
+	struct message_member *page =
+		decode_page(a, in->n_members, MESSAGE_MEMBERS_MAX, sizeof(*page));
+
+	if (page == NULL || in->step >= MESSAGE_MEMBERS_STEPS)
+		return false;
+	for (size_t i = 0; i < in->n_members; i++)
+		if (!decode_member(in->members[i], &page[i]))
+			return false;
+	out->digest = in->digest;
+	out->step = in->step;
+	out->count = (uint32_t)in->n_members;
+	out->members = page;
+	return true;
+}
