@@ -13,34 +13,9 @@ enum {
 	CLOSE_BYTES = 1 << 20, /* so much is freed at once; more by another thread */
 };
 
-static void apart_closed(uv_fs_t *request)
+int apart_init(struct apart *a, struct closer *closer, uint32_t slots)
 {
-	bool *closing = request->data;
-
-	uv_fs_req_cleanup(request);
-	free(request);
-	if (closing)
-		*closing = false;
-}
-
-/* It may take long: not here. Returns whether it is still going on; then *closing becomes false. */
-static bool apart_close_elsewhere(struct apart *a, int fd, bool *closing)
-{
-	uv_fs_t *request = calloc(1, sizeof(*request));
-
-	if (request) {
-		request->data = closing;
-		if (uv_fs_close(a->loop, request, fd, apart_closed) == 0)
-			return true;
-	}
-	free(request);
-	close(fd);
-	return false;
-}
-
-int apart_init(struct apart *a, uv_loop_t *loop, uint32_t slots)
-{
-	*a = (struct apart){.brought = -1, .loop = loop, .fds = calloc(slots, sizeof(*a->fds))};
+	*a = (struct apart){.brought = -1, .closer = closer, .fds = calloc(slots, sizeof(*a->fds))};
 	return a->fds ? 0 : -ENOMEM;
 }
 
@@ -62,20 +37,20 @@ static int apart_memfd(uint64_t bytes)
 	return -error;
 }
 
-/* Only memory can have the seals: no other file, whose reading or closing might take for ever. */
-static bool apart_is_memory(int fd)
+/* Only memory knows of seals. */
+bool apart_is_memory(int fd)
 {
-	int seals = fcntl(fd, F_GET_SEALS);
-
-	return seals >= 0 && (seals & SEALS) == SEALS;
+	return fcntl(fd, F_GET_SEALS) >= 0;
 }
 
+/* Sealed, it keeps its size whoever else has it. */
 static int apart_take(struct apart *a, uint64_t bytes)
 {
 	int fd = a->brought;
 	struct stat s;
 
-	if (fd < 0 || !apart_is_memory(fd) || fstat(fd, &s) < 0 || (uint64_t)s.st_size != bytes)
+	if (fd < 0 || (fcntl(fd, F_GET_SEALS) & SEALS) != SEALS || fstat(fd, &s) < 0 ||
+	    (uint64_t)s.st_size != bytes)
 		return -EINVAL;
 	a->brought = -1;
 	return fd;
@@ -115,7 +90,7 @@ static void apart_close(struct apart *a, int fd)
 	if (fstat(fd, &s) == 0 && s.st_size <= CLOSE_BYTES)
 		close(fd);
 	else
-		apart_close_elsewhere(a, fd, NULL);
+		closer_take(a->closer, fd, -1);
 }
 
 void apart_drop(struct apart *a, uint32_t slot)
@@ -126,13 +101,7 @@ void apart_drop(struct apart *a, uint32_t slot)
 
 void apart_leave(struct apart *a)
 {
-	int fd = a->brought;
-
-	if (fd < 0)
-		return;
+	if (a->brought >= 0)
+		apart_close(a, a->brought);
 	a->brought = -1;
-	if (apart_is_memory(fd))
-		apart_close(a, fd);
-	else /* of a file system that its owner runs himself it may never end */
-		a->closing = apart_close_elsewhere(a, fd, &a->closing);
 }

@@ -12,17 +12,18 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <uv.h>
+#include "closer.h"
 
 struct apart {
-	int *fds;     /* by slot of the table, less one; 0: none */
-	int brought;  /* came along with the request that the core has now; -1: nothing */
-	bool closing; /* what was brought and is no memory is being closed */
-	uv_loop_t *loop;
+	int *fds;    /* by slot of the table, less one; 0: none */
+	int brought; /* memory that came along with the request that the core has now; -1: none */
+	struct closer *closer;
 };
 
 /* 0 or -ENOMEM. */
-int apart_init(struct apart *a, uv_loop_t *loop, uint32_t slots);
+int apart_init(struct apart *a, struct closer *closer, uint32_t slots);
+/* No other file, whose reading or closing might take for ever. */
+bool apart_is_memory(int fd);
 /* -1: none. It stays ours. */
 int apart_fd(const struct apart *a, uint32_t slot);
 /* What the core asks for (control_ops). 0 or -errno. */

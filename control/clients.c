@@ -45,8 +45,10 @@ struct client {
 	int fd;
 	int pins_fd;
 	_Atomic uint64_t *pins;
-	bool apart;  /* it must not have the store to write to */
-	bool failed; /* to be closed as soon as the core does not run */
+	int strange_fd; /* that it has sent, or -1 */
+	bool apart;	/* it must not have the store to write to */
+	bool no_rights; /* it cannot send descriptors */
+	bool failed;	/* to be closed as soon as the core does not run */
 	bool closed;
 };
 
@@ -247,30 +249,42 @@ static void clients_flush(struct client *k)
 
 /* ---- receiving ----------------------------------------------------------------------------- */
 
-/* One packet. While there are creations that their clients may come back for, with the memory that
- * came along; else whatever comes along is dropped (clients_refuse_rights). */
-static ssize_t clients_receive(struct client *k, void *bytes, size_t room)
+/* It sends what it was not asked for. */
+static void clients_fail_strange(struct client *k)
+{
+	if (k->all->host->report.shell.clients_strange++ == 0)
+		log_warning("disconnected a client that sent descriptors: others are only counted");
+	clients_fail(k);
+}
+
+/*
+ * Looks for descriptors at the next packet, which is left where it is: their last close, which may
+ * take as long as its owner likes, is then not ours. One of memory may be what control was to be
+ * brought; with anything else the client is let go, and its socket, which holds them, to the
+ * closer.
+ */
+static void clients_look(struct client *k)
 {
 	union {
 		struct cmsghdr align;
 		char bytes[CMSG_SPACE(sizeof(int))];
 	} control;
-	struct host *h = k->all->host;
-	struct iovec part = {bytes, room};
-	struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1};
+	struct msghdr m = {.msg_control = &control,
+			   .msg_controllen = CMSG_LEN(sizeof(int))}; /* more, and two would fit */
 	const struct cmsghdr *c;
-	ssize_t n;
+	int fd = -1;
 
-	if (!h->apart.closing && control_unclaimed(h->core)) {
-		m.msg_control = &control;
-		m.msg_controllen = CMSG_LEN(sizeof(int)); /* with its padding two would fit */
+	if (recvmsg(k->fd, &m, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC) < 0)
+		return; /* whoever reads finds the same */
+	c = CMSG_FIRSTHDR(&m);
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+		memcpy(&fd, CMSG_DATA(c), sizeof(int));
+	if (!(m.msg_flags & MSG_CTRUNC) && (fd < 0 || apart_is_memory(fd))) {
+		k->all->host->apart.brought = fd;
+		return;
 	}
-	n = recvmsg(k->fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	c = n < 0 ? NULL : CMSG_FIRSTHDR(&m);
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
-	    c->cmsg_len == CMSG_LEN(sizeof(int)))
-		memcpy(&h->apart.brought, CMSG_DATA(c), sizeof(int));
-	return n;
+	k->strange_fd = fd;
+	clients_fail_strange(k);
 }
 
 static void clients_read(struct client *k)
@@ -282,16 +296,23 @@ static void clients_read(struct client *k)
 			struct session_request request;
 			uint8_t bytes[SESSION_REQUEST_BYTES_MAX + 1];
 		} packet;
-		ssize_t n = clients_receive(k, &packet, sizeof(packet));
+		bool nothing;
+		ssize_t n;
 
-		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		if (!k->no_rights)
+			clients_look(k);
+		if (k->failed)
 			return;
+		n = recv(k->fd, &packet, sizeof(packet), MSG_DONTWAIT);
+		nothing = n < 0 && (errno == EAGAIN || errno == EINTR);
 		if (n > 0)
 			control_session_request(h->core, k->session, &packet, (size_t)n,
 						host_now_ns());
-		else
+		else if (!nothing)
 			clients_fail(k);
 		apart_leave(&h->apart);
+		if (nothing)
+			return;
 	}
 }
 
@@ -323,6 +344,13 @@ static void clients_free(uv_handle_t *handle)
 	free(k);
 }
 
+/* What was sent and not read may hold descriptors. */
+void clients_hang_up(struct clients *c, int fd, int strange_fd)
+{
+	shutdown(fd, SHUT_RDWR);
+	closer_take(&c->closer, strange_fd, fd);
+}
+
 static void clients_close(struct client *k)
 {
 	struct clients *c = k->all;
@@ -335,30 +363,12 @@ static void clients_close(struct client *k)
 	munmap((void *)(uintptr_t)k->pins, SESSION_PIN_BYTES);
 	close(k->pins_fd);
 	uv_poll_stop(&k->poll);
-	close(k->fd);
 	uv_close((uv_handle_t *)&k->poll, clients_free);
-}
-
-/* Nobody may come back with memory any more: from now on descriptors are refused where they are
- * sent (Linux 6.16). One that nobody takes is closed by whoever reads the packet, and the close of
- * a socket that lingers takes as long as its owner likes. */
-static void clients_refuse_rights(struct clients *c)
-{
-	static const int no;
-
-	if (c->no_rights || c->listen_fd < 0 || c->host->attach.table == NULL ||
-	    control_unclaimed(c->host->core))
-		return;
-	c->no_rights = true;
-	setsockopt(c->listen_fd, SOL_SOCKET, SO_PASSRIGHTS, &no, sizeof(no));
-	for (uint32_t i = 0; i < c->table_size; i++)
-		if (c->table[i])
-			setsockopt(c->table[i]->fd, SOL_SOCKET, SO_PASSRIGHTS, &no, sizeof(no));
+	clients_hang_up(c, k->fd, k->strange_fd);
 }
 
 void clients_settle(struct clients *c)
 {
-	clients_refuse_rights(c);
 	if (!c->failed)
 		return;
 	c->failed = false;
@@ -392,75 +402,16 @@ static int clients_pins(struct client *k)
 	return 0;
 }
 
-/* A client that cannot be served. It has its answer when its request is there; before that a closed
- * socket would tell it no more than that we are gone. */
-struct refused {
-	uv_poll_t poll;
-	struct clients *all;
-	int fd, error;
-};
-
-static void clients_refused_free(uv_handle_t *handle)
-{
-	free(handle->data);
-}
-
-static void clients_refused_end(struct refused *r)
-{
-	for (unsigned i = 0; i < REFUSED_MAX; i++)
-		if (r->all->refused[i] == r)
-			r->all->refused[i] = NULL;
-	uv_poll_stop(&r->poll);
-	close(r->fd);
-	uv_close((uv_handle_t *)&r->poll, clients_refused_free);
-}
-
-static void clients_refused_ready(uv_poll_t *poll, int status, int events)
-{
-	struct refused *refused = poll->data;
-	struct session_request request;
-	struct session_reply r = {.magic = SESSION_MAGIC, .status = refused->error};
-
-	if (status == 0 && recv(refused->fd, &request, sizeof(request), MSG_DONTWAIT) ==
-				   (ssize_t)sizeof(request)) {
-		r.op = request.op;
-		r.seq = request.seq;
-		snprintf(r.text, sizeof(r.text),
-			 r.status == -EMFILE
-				 ? "this node has no room for another client: raise --sessions"
-				 : "this node cannot take a client (%s)",
-			 strerror(-r.status));
-		if (send(refused->fd, &r, sizeof(r), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-			log_debug("refusal: %s", strerror(errno));
-	}
-	clients_refused_end(refused);
-}
-
-/* So many wait for their answer; another one lets the first go without. */
-static void clients_refuse(struct clients *c, int fd, int error)
-{
-	struct refused *r = calloc(1, sizeof(*r)), **place = &c->refused[c->refused_next];
-
-	if (r == NULL || uv_poll_init(&c->host->loop, &r->poll, fd) < 0) {
-		free(r);
-		close(fd);
-		return;
-	}
-	if (*place)
-		clients_refused_end(*place);
-	c->refused_next = (c->refused_next + 1) % REFUSED_MAX;
-	r->all = c;
-	r->fd = fd;
-	r->error = error;
-	r->poll.data = r;
-	*place = r;
-	uv_poll_start(&r->poll, UV_READABLE, clients_refused_ready);
-}
-
 static bool clients_apart(enum control_creators creators, uid_t user)
 {
 	return creators == CONTROL_CREATORS_PRIVATE ||
 	       (creators == CONTROL_CREATORS_AUTO && user != 0 && user != geteuid());
+}
+
+/* Whether descriptors that clients send are refused (Linux 6.16) where they are sent. */
+static bool clients_set_rights(int fd, int allowed)
+{
+	return setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &allowed, sizeof(allowed)) == 0;
 }
 
 /* Who it was when it connected. */
@@ -475,6 +426,9 @@ static void clients_know(struct client *k)
 	k->apart = clients_apart(h->options->creators, who.uid);
 	log_debug("client: process %d of user %u", who.pid, who.uid);
 	control_session_process(h->core, k->session, who.pid > 0 ? (uint32_t)who.pid : 0, k->apart);
+	k->no_rights = k->all->no_rights;
+	if (k->no_rights && control_session_brings(h->core, k->session))
+		k->no_rights = !clients_set_rights(k->fd, 1);
 }
 
 static int clients_add(struct clients *c, int fd)
@@ -486,7 +440,7 @@ static int clients_add(struct clients *c, int fd)
 		return -ENOMEM;
 	k->all = c;
 	k->fd = fd;
-	k->pins_fd = -1;
+	k->pins_fd = k->strange_fd = -1;
 	k->last = &k->first;
 	error = clients_pins(k);
 	if (error == 0)
@@ -514,6 +468,13 @@ static int clients_add(struct clients *c, int fd)
 	return 0;
 }
 
+/* Nobody is taken in until what is being closed has been. */
+static void clients_pause(struct clients *c)
+{
+	uv_poll_stop(&c->listening);
+	c->paused = true;
+}
+
 /* Out of descriptors: with the one that is kept for this the client is taken and let go, so that
  * the loop does not find it waiting again and again. */
 static void clients_turn_away(struct clients *c)
@@ -526,16 +487,21 @@ static void clients_turn_away(struct clients *c)
 	c->host->report.shell.clients_refused++;
 	close(c->spare_fd);
 	fd = accept4(c->listen_fd, NULL, NULL, SOCK_CLOEXEC);
-	if (fd >= 0)
-		close(fd);
-	c->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	c->spare_fd = -1;
+	clients_pause(c);
+	clients_hang_up(c, fd, -1);
 }
 
 static void clients_accept(uv_poll_t *poll, int status, int events)
 {
 	struct clients *c = poll->data;
-	int fd = accept4(c->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), error;
+	int fd, error;
 
+	if (closer_behind(&c->closer)) {
+		clients_pause(c);
+		return;
+	}
+	fd = accept4(c->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd < 0) {
 		if (errno == EMFILE || errno == ENFILE)
 			clients_turn_away(c);
@@ -545,16 +511,34 @@ static void clients_accept(uv_poll_t *poll, int status, int events)
 	if (error == 0)
 		return;
 	c->host->report.shell.clients_refused++;
-	clients_refuse(c, fd, error);
+	refusals_add(&c->refusals, fd, error);
 }
 
-void clients_init(struct clients *c, struct host *host)
+static void clients_closed(uv_async_t *done)
+{
+	struct clients *c = done->data;
+
+	if (!c->paused || closer_behind(&c->closer))
+		return;
+	if (c->spare_fd < 0)
+		c->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	c->paused = c->spare_fd < 0;
+	if (!c->paused)
+		uv_poll_start(&c->listening, UV_READABLE, clients_accept);
+}
+
+int clients_init(struct clients *c, struct host *host)
 {
 	c->host = host;
 	c->listen_fd = -1;
 	c->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	c->table_size = host->options->sessions;
 	c->table = calloc(c->table_size, sizeof(*c->table));
+	c->refusals = (struct refusals){.clients = c};
+	if (closer_start(&c->closer, &host->loop, clients_closed, c) == 0)
+		return 0;
+	log_error("cannot start a thread: raise the limit of processes (TasksMax=)");
+	return 1;
 }
 
 static void clients_address(const struct clients *c, struct sockaddr_un *out)
@@ -571,6 +555,7 @@ int clients_listen(struct clients *c)
 		return 0;
 	clients_address(c, &address);
 	c->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	c->no_rights = c->listen_fd >= 0 && clients_set_rights(c->listen_fd, 0);
 	unlink(address.sun_path); /* the lock says that nobody listens there */
 	if (c->table == NULL || c->listen_fd < 0 ||
 	    bind(c->listen_fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||

@@ -9,14 +9,13 @@
 
 #include <stdatomic.h>
 #include <uv.h>
+#include "closer.h"
 #include "internal/session.h"
+#include "refusals.h"
 
 struct attach;
 struct host;
 struct client;
-struct refused;
-
-enum { REFUSED_MAX = 16 };
 
 struct clients {
 	struct host *host;
@@ -25,14 +24,16 @@ struct clients {
 	int spare_fd;	       /* for when there are no more */
 	struct client **table; /* by session */
 	uint32_t table_size;
-	bool failed;			      /* some client waits to be closed */
-	bool no_rights;			      /* clients cannot send descriptors */
-	bool turned_away;		      /* for want of descriptors, and said so */
-	struct refused *refused[REFUSED_MAX]; /* those that still have to be told */
-	uint32_t refused_next;
+	bool failed;	  /* some client waits to be closed */
+	bool no_rights;	  /* they cannot send descriptors */
+	bool turned_away; /* for want of descriptors, and said so */
+	bool paused;	  /* nobody is let in: much is being closed, or there is no spare_fd */
+	struct refusals refusals;
+	struct closer closer; /* of their sockets, and of what they have sent */
 };
 
-void clients_init(struct clients *c, struct host *host);
+/* Returns 0, or 1 and one line said why. */
+int clients_init(struct clients *c, struct host *host);
 /* Begins to listen, if that has not happened yet. Returns 0, or 1 and one line said why. */
 int clients_listen(struct clients *c);
 /* Queues a reply. Returns false when the queue has become long. */
@@ -40,9 +41,11 @@ bool clients_reply(struct clients *c, uint32_t session, const struct session_rep
 		   const void *tail, uint32_t tail_bytes);
 /* Whether a client of an earlier control still has the table open or mapped. */
 bool clients_of_before(const struct attach *a);
-/* Closes the clients that failed while the core ran; refuses descriptors once none is expected. */
+/* Closes the clients that failed while the core ran. */
 void clients_settle(struct clients *c);
 void clients_close_all(struct clients *c);
+/* The end of a connection, and of a descriptor that came over it, or -1. */
+void clients_hang_up(struct clients *c, int fd, int strange_fd);
 /* At the end of the process: removes the socket. */
 void clients_leave(struct clients *c);
 

@@ -442,7 +442,7 @@ static int host_core(struct host *h)
 	h->mailbox_memory = host_memory(mailbox_bytes(MSG_SLOTS, MSG_SLOTS));
 	h->arena = host_memory(MAILBOX_ARENA_BYTES);
 	if (memory && h->mailbox_memory && h->arena &&
-	    apart_init(&h->apart, &h->loop, config.table_slots) == 0)
+	    apart_init(&h->apart, &h->clients.closer, config.table_slots) == 0)
 		h->core = control_init(memory, &config, &ops, host_now_ns());
 	if (h->core)
 		return 0;
@@ -478,8 +478,7 @@ int host_init(struct host *h, const struct options *options)
 	h->report.creators = options->creators;
 	host_handles(h);
 	h->busy_ns = host_now_ns();
-	clients_init(&h->clients, h);
-	return 0;
+	return clients_init(&h->clients, h);
 }
 
 int host_run(struct host *h)

@@ -168,9 +168,9 @@ int control_session_open(struct control *c, _Atomic uint64_t *pins, uint64_t now
  * control. apart: it must not write to the store itself. */
 void control_session_process(struct control *c, uint32_t session, uint32_t process, bool apart);
 
-/* Whether there is an object that its creator, a client of an earlier control, may come back for.
- */
-bool control_unclaimed(const struct control *c);
+/* Whether it was creating an object apart from the store at an earlier control, and may come back
+ * for that with its memory. */
+bool control_session_brings(struct control *c, uint32_t session);
 
 /* The client has gone, or must go: what it was creating vanishes, its waits and pins end. */
 void control_session_close(struct control *c, uint32_t session, uint64_t now_ns);

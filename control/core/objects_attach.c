@@ -182,11 +182,6 @@ static void objects_keep(struct control *c, uint32_t slot, uint32_t range)
 	}
 }
 
-bool control_unclaimed(const struct control *c)
-{
-	return !list_empty(&c->objects.unclaimed);
-}
-
 int objects_attach(struct control *c)
 {
 	struct object *m = c->objects.meta;

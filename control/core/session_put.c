@@ -183,6 +183,21 @@ static bool session_left_behind(struct control *c, const struct session *s, uint
 	       image->creator == s->process;
 }
 
+bool control_session_brings(struct control *c, uint32_t number)
+{
+	const struct session *s = sessions_at(c, number);
+
+	list_each(l, after, &c->objects.unclaimed)
+	{
+		uint32_t slot = objects_slot(c, list_item(l, struct object, of_session));
+
+		if (s && c->table->slot[slot].flags & OBJECT_FLAG_APART &&
+		    session_left_behind(c, s, slot))
+			return true;
+	}
+	return false;
+}
+
 /* To write the object in, if it needs any; otherwise the client has been answered. */
 static bool session_has_memory(struct control *c, struct session *s,
 			       const struct session_request *r, uint32_t slot)

@@ -9,7 +9,7 @@ void sessions_carve(struct sessions *s, struct arena *a, const struct control_co
 	session_stat_carve(s, a);
 }
 
-static struct session *sessions_at(struct control *c, uint32_t number)
+struct session *sessions_at(struct control *c, uint32_t number)
 {
 	struct session *s;
 

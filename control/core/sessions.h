@@ -68,6 +68,8 @@ struct sessions {
 
 struct control_config;
 void sessions_carve(struct sessions *s, struct arena *a, const struct control_config *config);
+/* NULL: none is open under this number. */
+struct session *sessions_at(struct control *c, uint32_t number);
 
 /* wait.c */
 struct wait *waits_start(struct control *c, struct session *s, const struct session_request *r);

@@ -20,40 +20,41 @@ enum control_creators {
 	CONTROL_CREATORS_PRIVATE, /* all */
 };
 
-#define CONTROL_COUNTERS(X)                                                                  \
-	X(messages_in, "messages", "messages of other nodes")                                \
-	X(messages_out, "messages", "messages to other nodes, and to itself")                \
-	X(messages_lost, "messages", "messages that no slot was free for; repeated")         \
-	X(messages_unknown_conn, "messages", "from a connection that has ended")             \
-	X(messages_before_hello, "messages", "from a node that has not said hello")          \
-	X(messages_unexpected, "messages", "answers that nobody waits for any more")         \
-	X(hello_refused, "connections", "nodes of another version, list or number")          \
-	X(requests, "requests", "requests of clients")                                       \
-	X(requests_bad, "requests", "requests of clients that do not hold")                  \
-	X(events_unknown, "records", "events that fit no stage or edge")                     \
-	X(records_refused, "records", "orders that the dataplane refused")                   \
-	X(evictions, "objects", "copies that left for others")                               \
-	X(appointed, "objects", "copies that became the last one to keep")                   \
-	X(store_full, "requests", "requests that found no room in the store")                \
-	X(failovers, "transfers", "changes to another holder")                               \
-	X(restarts, "objects", "fetches that began anew")                                    \
-	X(hedges, "requests", "second questions because the first was not answered in time") \
-	X(silences, "transfers", "holders that were found silent")                           \
-	X(hedges_vain, "transfers", "silent holders that spoke before their stand-in did")   \
-	X(homes, "transfers", "moves from a holder that fed too many, back into the tree")   \
-	X(members_stale, "messages", "hellos of an incarnation that has ended")              \
-	X(members_strange, "messages", "reports about nodes that cannot be")                 \
-	X(members_refuted, "messages", "reports of our own end, which we refuted")           \
-	X(members_missed, "nodes", "nodes that were silent: others were asked for them")     \
-	X(members_died, "nodes", "nodes that were taken for dead")                           \
-	X(redirects, "requests", "requests for ids that another node keeps")                 \
-	X(commands_waited, "turns", "turns in which the ring to a worker was full")          \
-	X(creations, "objects", "objects that clients wrote apart from the store")           \
-	X(creations_bytes, "bytes", "copied from there into the store")                      \
-	X(creations_refused, "requests", "of them that no memory was free for")              \
-	X(clients_refused, "clients", "clients that no session or descriptor was free for")  \
-	X(clients_slow, "clients", "clients that were disconnected for not reading")         \
-	X(ticks_late, "events", "times that it came to its timers more than 100 ms late")    \
+#define CONTROL_COUNTERS(X)                                                                     \
+	X(messages_in, "messages", "messages of other nodes")                                   \
+	X(messages_out, "messages", "messages to other nodes, and to itself")                   \
+	X(messages_lost, "messages", "messages that no slot was free for; repeated")            \
+	X(messages_unknown_conn, "messages", "from a connection that has ended")                \
+	X(messages_before_hello, "messages", "from a node that has not said hello")             \
+	X(messages_unexpected, "messages", "answers that nobody waits for any more")            \
+	X(hello_refused, "connections", "nodes of another version, list or number")             \
+	X(requests, "requests", "requests of clients")                                          \
+	X(requests_bad, "requests", "requests of clients that do not hold")                     \
+	X(events_unknown, "records", "events that fit no stage or edge")                        \
+	X(records_refused, "records", "orders that the dataplane refused")                      \
+	X(evictions, "objects", "copies that left for others")                                  \
+	X(appointed, "objects", "copies that became the last one to keep")                      \
+	X(store_full, "requests", "requests that found no room in the store")                   \
+	X(failovers, "transfers", "changes to another holder")                                  \
+	X(restarts, "objects", "fetches that began anew")                                       \
+	X(hedges, "requests", "second questions because the first was not answered in time")    \
+	X(silences, "transfers", "holders that were found silent")                              \
+	X(hedges_vain, "transfers", "silent holders that spoke before their stand-in did")      \
+	X(homes, "transfers", "moves from a holder that fed too many, back into the tree")      \
+	X(members_stale, "messages", "hellos of an incarnation that has ended")                 \
+	X(members_strange, "messages", "reports about nodes that cannot be")                    \
+	X(members_refuted, "messages", "reports of our own end, which we refuted")              \
+	X(members_missed, "nodes", "nodes that were silent: others were asked for them")        \
+	X(members_died, "nodes", "nodes that were taken for dead")                              \
+	X(redirects, "requests", "requests for ids that another node keeps")                    \
+	X(commands_waited, "turns", "turns in which the ring to a worker was full")             \
+	X(creations, "objects", "objects that clients wrote apart from the store")              \
+	X(creations_bytes, "bytes", "copied from there into the store")                         \
+	X(creations_refused, "requests", "of them that no memory was free for")                 \
+	X(clients_refused, "clients", "clients that no session or descriptor was free for")     \
+	X(clients_slow, "clients", "clients that were disconnected for not reading")            \
+	X(clients_strange, "clients", "clients that were disconnected for sending descriptors") \
+	X(ticks_late, "events", "times that it came to its timers more than 100 ms late")       \
 	X(turns_long, "turns", "turns of its loop that took more than 100 ms")
 
 #define CONTROL_GAUGES(X)                                                               \

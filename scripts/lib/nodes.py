@@ -78,12 +78,14 @@ def pids(config, which=None):
     return [p for node in which for kind in KINDS if (p := pid(config, node, kind)) is not None]
 
 
-def start(config, node, kind, *options):
-    """Starts one daemon, perhaps with options of its own; does not wait until it answers."""
+def start(config, node, kind, *options, through=()):
+    """Starts one daemon, perhaps with options of its own, or through a command that becomes it; does
+    not wait until it answers."""
     node_dir(config, node).mkdir(parents=True, exist_ok=True)
     argv = dataplane_argv(config, node) if kind == "dataplane" else control_argv(config, node)
     netns = network.node_netns(config["name"], node)
-    return process.spawn(["ip", "netns", "exec", netns, *argv, *options], log_file(config, node, kind),
+    return process.spawn(["ip", "netns", "exec", netns, *through, *argv, *options],
+                         log_file(config, node, kind),
                          pid_file(config, node, kind))
 
 

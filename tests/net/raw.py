@@ -34,4 +34,11 @@ def raw_ask(s, op, *what, along=(), **more):
   socket.send_fds(s, [raw_request(op, *what, **more)], along)
   answer, fds, _, _ = socket.recv_fds(s, 20000, 8)
   return Answer(*struct.unpack_from("=IHHIiI4xQQQ", answer)[1:], fds)
+
+def raw_ended(s):
+  """Whether control has closed the connection, rather than answered."""
+  try:
+    return s.recv(1) == b""
+  except ConnectionResetError: # it had more to read
+    return True
 '''
