@@ -12,6 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include "host.h"
+#include "identity.h"
 #include "log.h"
 
 #ifndef SO_PASSRIGHTS
@@ -402,12 +403,6 @@ static int clients_pins(struct client *k)
 	return 0;
 }
 
-static bool clients_apart(enum control_creators creators, uid_t user)
-{
-	return creators == CONTROL_CREATORS_PRIVATE ||
-	       (creators == CONTROL_CREATORS_AUTO && user != 0 && user != geteuid());
-}
-
 /* Whether descriptors that clients send are refused (Linux 6.16) where they are sent. */
 static bool clients_set_rights(int fd, int allowed)
 {
@@ -418,14 +413,11 @@ static bool clients_set_rights(int fd, int allowed)
 static void clients_know(struct client *k)
 {
 	const struct host *h = k->all->host;
-	struct ucred who;
-	socklen_t length = sizeof(who);
+	const struct control_client who = identity_of(k->fd, h->options->creators);
 
-	if (getsockopt(k->fd, SOL_SOCKET, SO_PEERCRED, &who, &length) < 0)
-		who = (struct ucred){.uid = (uid_t)-1};
-	k->apart = clients_apart(h->options->creators, who.uid);
-	log_debug("client: process %d of user %u", who.pid, who.uid);
-	control_session_process(h->core, k->session, who.pid > 0 ? (uint32_t)who.pid : 0, k->apart);
+	k->apart = who.apart;
+	log_debug("client: process %u of user %u", who.process, who.user);
+	control_session_client(h->core, k->session, &who);
 	k->no_rights = k->all->no_rights;
 	if (k->no_rights && control_session_brings(h->core, k->session))
 		k->no_rights = !clients_set_rights(k->fd, 1);

@@ -164,9 +164,15 @@ unsigned control_commands(struct control *c, unsigned worker, struct record *out
  * returns. Returns the session's number, or -EMFILE. */
 int control_session_open(struct control *c, _Atomic uint64_t *pins, uint64_t now_ns);
 
-/* The process that it is, when that is known: only who made an object may go on with it at another
- * control. apart: it must not write to the store itself. */
-void control_session_process(struct control *c, uint32_t session, uint32_t process, bool apart);
+/* Who it is. Only who made an object may go on with it at another control: the same process of the
+ * same user. */
+struct control_client {
+	uint32_t process; /* 0: unknown */
+	uint32_t user;
+	uint64_t birth; /* never two processes with the same; 0: unknown */
+	bool apart;	/* it must not write to the store itself */
+};
+void control_session_client(struct control *c, uint32_t session, const struct control_client *who);
 
 /* Whether it was creating an object apart from the store at an earlier control, and may come back
  * for that with its memory. */

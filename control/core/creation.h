@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Objects that a client writes apart from the store, in memory of its own: clients that are not
- * trusted with a descriptor of the store (control_session_process). The shell keeps that memory;
+ * trusted with a descriptor of the store (control_session_client). The shell keeps that memory;
  * what the client has called final is copied into the store, some of it in each control_copy, and
  * only then do readers see it. So what it writes later, or beyond, is seen by nobody.
  *

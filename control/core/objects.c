@@ -267,6 +267,14 @@ static void objects_fill(struct control *c, uint32_t slot, const struct object_i
 	sequence_written(&s->sequence);
 }
 
+void objects_set_creator(struct control *c, uint32_t slot, const struct control_client *who)
+{
+	object_table_creators(c->table)[slot] =
+		(struct object_creator){.birth = who->birth, .user = who->user};
+	atomic_signal_fence(memory_order_release); /* we may be killed: it holds when it is named */
+	c->table->slot[slot].creator = who->process;
+}
+
 int objects_insert(struct control *c, const struct object_id *id, const char *name, uint64_t size,
 		   uint64_t generation, uint32_t chunk_bytes, enum object_state state,
 		   uint32_t *slot)

@@ -92,6 +92,9 @@ const char *objects_name(struct control *c, uint32_t slot);
 /* Only the word that readers see. */
 void objects_set_state(struct control *c, uint32_t slot, enum object_state state);
 
+/* Whose it is while it is being created, for another control. */
+struct control_client;
+void objects_set_creator(struct control *c, uint32_t slot, const struct control_client *who);
 /* A client writes it apart from the store. */
 void objects_set_apart(struct control *c, uint32_t slot);
 

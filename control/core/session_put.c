@@ -89,8 +89,8 @@ static int session_insert(struct control *c, struct session *s, const struct obj
 		reply_no_room(c, error, size, why);
 		return error;
 	}
-	c->table->slot[*slot].creator = s->process;
-	if (s->apart)
+	objects_set_creator(c, *slot, &s->client);
+	if (s->client.apart)
 		error = creation_start(c, s, *slot, false, why);
 	if (error)
 		objects_kill(c, *slot, "");
@@ -178,9 +178,11 @@ static bool session_left_behind(struct control *c, const struct session *s, uint
 {
 	const struct object_slot *image = &c->table->slot[slot];
 	const struct object *o = objects_at(c, slot);
+	const struct object_creator *creator = &object_table_creators(c->table)[slot];
 
-	return image->state == OBJECT_CREATING && o->unclaimed && s->process != 0 &&
-	       image->creator == s->process;
+	return image->state == OBJECT_CREATING && o->unclaimed && s->client.process != 0 &&
+	       image->creator == s->client.process && creator->user == s->client.user &&
+	       creator->birth == s->client.birth;
 }
 
 bool control_session_brings(struct control *c, uint32_t number)
@@ -205,7 +207,7 @@ static bool session_has_memory(struct control *c, struct session *s,
 	struct text why;
 	int error = 0;
 
-	if ((s->apart || c->table->slot[slot].flags & OBJECT_FLAG_APART) &&
+	if ((s->client.apart || c->table->slot[slot].flags & OBJECT_FLAG_APART) &&
 	    objects_at(c, slot)->creation == NULL)
 		error = creation_start(c, s, slot, false, &why);
 	if (error)

@@ -36,14 +36,12 @@ int control_session_open(struct control *c, _Atomic uint64_t *pins, uint64_t now
 	return (int)pool_index(&c->sessions.pool, s);
 }
 
-void control_session_process(struct control *c, uint32_t number, uint32_t process, bool apart)
+void control_session_client(struct control *c, uint32_t number, const struct control_client *who)
 {
 	struct session *s = sessions_at(c, number);
 
-	if (s == NULL)
-		return;
-	s->process = process;
-	s->apart = apart;
+	if (s)
+		s->client = *who;
 }
 
 static void sessions_end_waits(struct control *c, struct session *s)

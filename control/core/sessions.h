@@ -7,6 +7,7 @@
 #ifndef SARISSA_CONTROL_CORE_SESSIONS_H
 #define SARISSA_CONTROL_CORE_SESSIONS_H
 
+#include "control.h"
 #include "internal/session.h"
 #include "list.h"
 #include "message.h"
@@ -23,10 +24,9 @@ struct session {
 	_Atomic uint64_t *pins; /* NULL: not open */
 	struct list waits;	/* struct wait.of_session */
 	struct list creating;	/* struct object.of_session */
-	uint32_t process;	/* 0: unknown */
 	uint32_t apart_count;	/* objects that it writes apart */
 	bool attached;
-	bool apart; /* it must not write to the store itself */
+	struct control_client client;
 };
 
 struct wait {

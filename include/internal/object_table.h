@@ -12,8 +12,8 @@
  * is readable, control will not free its range until the pin is gone. Hazard pointers: M. M.
  * Michael, IEEE TPDS 15(6), 2004.
  *
- * Behind the slots and their names lies what control remembers of deleted objects, for the control
- * that takes the table over. Nobody else reads or writes it.
+ * Behind the slots and their names lies what control remembers of deleted objects and of creators,
+ * for the control that takes the table over. Nobody else reads or writes it.
  */
 #ifndef SARISSA_INTERNAL_OBJECT_TABLE_H
 #define SARISSA_INTERNAL_OBJECT_TABLE_H
@@ -21,7 +21,7 @@
 #include "internal/ids.h"
 #include "internal/sequence.h"
 
-#define OBJECT_TABLE_MAGIC 0x324c425453524153ull /* "SARSTBL2" */
+#define OBJECT_TABLE_MAGIC 0x334c425453524153ull /* "SARSTBL3" */
 
 enum {
 	OBJECT_TABLE_SLOTS_DEFAULT = 65536, /* a power of two */
@@ -86,12 +86,20 @@ struct object_grave {
 };
 _Static_assert(sizeof(struct object_grave) == 40, "no holes");
 
-/* Bytes of a table with this many slots, names and graves included. */
+/* More of who creates the object in a slot. */
+struct object_creator {
+	uint64_t birth; /* of the process (struct control_client) */
+	uint32_t user;
+	uint32_t pad;
+};
+_Static_assert(sizeof(struct object_creator) == 16, "no holes");
+
+/* Bytes of a table with this many slots, with all that follows them. */
 static inline uint64_t object_table_bytes(uint32_t slots)
 {
 	return sizeof(struct object_table) +
 	       (uint64_t)slots * (sizeof(struct object_slot) + OBJECT_NAME_BYTES +
-				  sizeof(struct object_grave));
+				  sizeof(struct object_grave) + sizeof(struct object_creator));
 }
 
 /* Makes the header of an empty table in zeroed memory of object_table_bytes(slots). */
@@ -111,6 +119,12 @@ static inline struct object_grave *object_table_graves(struct object_table *t)
 {
 	return (struct object_grave *)(void *)((uint8_t *)t + t->names_offset +
 					       (uint64_t)t->slots * OBJECT_NAME_BYTES);
+}
+
+/* One for each slot. */
+static inline struct object_creator *object_table_creators(struct object_table *t)
+{
+	return (struct object_creator *)(void *)(object_table_graves(t) + t->slots);
 }
 
 /* The slot where probing for an id starts. The id is a hash already. */

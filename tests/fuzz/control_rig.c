@@ -245,7 +245,10 @@ void rig_open(struct rig *r, uint32_t session)
 	CHECK(got >= 0 && got < RIG_SESSIONS && !r->open[got]);
 	r->open[got] = true;
 	r->left[session] = false; /* its number may be another's: pins are only words */
-	control_session_process(r->core, (uint32_t)got, 1 + session % 2, session % 3 == 1);
+	control_session_client(r->core, (uint32_t)got,
+			       &(struct control_client){.process = 1 + session % 2,
+							.user = session % 2,
+							.apart = session % 3 == 1});
 	control_session_request(r->core, (uint32_t)got, &attach, sizeof(attach), r->now_ns);
 	CHECK(r->last.status == 0);
 }

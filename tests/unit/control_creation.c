@@ -15,7 +15,8 @@ static uint32_t open_apart(struct world *w)
 {
 	uint32_t session = world_open(w, 0);
 
-	control_session_process(w->node[0].core, session, US, true);
+	control_session_client(w->node[0].core, session,
+			       &(struct control_client){.process = US, .apart = true});
 	return session;
 }
 

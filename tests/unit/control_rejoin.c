@@ -10,14 +10,19 @@ enum { PIN = 5, US = 700, OTHERS = 701 };
 #define SIZE  UINT64_C(300000)
 #define WHEN  (20 * WORLD_SECOND)
 
-/* A session of a process with the pins that it had. */
-static uint32_t come_back(struct world *w, uint32_t process, uint64_t pin)
+static uint32_t come_as(struct world *w, struct control_client who, uint64_t pin)
 {
 	uint32_t session = world_open(w, 0);
 
-	control_session_process(w->node[0].core, session, process, false);
+	control_session_client(w->node[0].core, session, &who);
 	w->node[0].pins[session][PIN] = pin;
 	return session;
+}
+
+/* A session of a process with the pins that it had. */
+static uint32_t come_back(struct world *w, uint32_t process, uint64_t pin)
+{
+	return come_as(w, (struct control_client){process, 1000, 77, false}, pin);
 }
 
 static int ask(struct world *w, uint32_t session, struct session_request r)
@@ -120,6 +125,24 @@ static void a_creation_goes_on(void **state)
 {
 	a_creation_goes_on_of("half", 0);
 	a_creation_goes_on_of("another half", 1);
+}
+
+/* The process's number has become another's, or it has become another user's. */
+static void nor_does_a_namesake(void **state)
+{
+	struct left l = leave_half(1);
+	struct session_request r = about(SESSION_RESUME, &l.object);
+	struct control_client namesakes[] = {
+		{US, 1000, 78, false}, {US, 1001, 77, false}, {US, 1000, 0, false}};
+
+	for (unsigned i = 0; i < 3; i++) {
+		uint32_t session = come_as(l.w, namesakes[i], l.pin);
+
+		assert_int_equal(ask(l.w, session, r), -ESTALE);
+		control_session_close(l.w->node[0].core, session, l.w->now_ns);
+	}
+	assert_int_equal(ask(l.w, come_back(l.w, US, l.pin), r), 0);
+	world_free(l.w);
 }
 
 /* It names a process that is not its own, an object that is none, or nothing. */
@@ -351,6 +374,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_creation_goes_on),
 		cmocka_unit_test(nobody_else_goes_on_with_it),
+		cmocka_unit_test(nor_does_a_namesake),
 		cmocka_unit_test(an_object_without_its_creator_goes),
 		cmocka_unit_test(an_unanswered_create_is_made_once),
 		cmocka_unit_test(what_was_arriving_goes_on),

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "identity.h"
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
+
+#define PIDFS_MAGIC 0x50494446
+
+/* The inode of its pidfd, which no other process has had since the boot (Linux 6.9); before, all
+ * share one, and 0 stands for it. */
+static uint64_t identity_birth(int fd)
+{
+	int process;
+	socklen_t length = sizeof(process);
+	struct statfs system;
+	struct stat s;
+	uint64_t birth = 0;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &process, &length) < 0)
+		return 0;
+	if (fstatfs(process, &system) == 0 && system.f_type == PIDFS_MAGIC &&
+	    fstat(process, &s) == 0)
+		birth = s.st_ino;
+	close(process);
+	return birth;
+}
+
+static bool identity_apart(enum control_creators creators, uid_t user)
+{
+	return creators == CONTROL_CREATORS_PRIVATE ||
+	       (creators == CONTROL_CREATORS_AUTO && user != 0 && user != geteuid());
+}
+
+struct control_client identity_of(int fd, enum control_creators creators)
+{
+	struct ucred who;
+	socklen_t length = sizeof(who);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &length) < 0)
+		who = (struct ucred){.uid = (uid_t)-1};
+	return (struct control_client){.process = who.pid > 0 ? (uint32_t)who.pid : 0,
+				       .user = who.uid,
+				       .birth = identity_birth(fd),
+				       .apart = identity_apart(creators, who.uid)};
+}
