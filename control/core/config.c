@@ -12,7 +12,7 @@ void control_config_default(struct control_config *config)
 		.waits_max = 8192,
 		.grid_seats = 9, /* fewer are as fast without, and less often slow */
 		.creations_max = 1024,
-		.creations_session_max = 256,
+		.creations_user_max = 256,
 		.calls_max = 32768,
 		.loopback_max = 512,
 		.links_max = 4096,

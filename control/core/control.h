@@ -76,30 +76,30 @@ struct control_config {
 	/* limits; all memory follows from them */
 	uint32_t table_slots; /* at least those of the object table */
 	uint32_t sessions_max;
-	uint32_t waits_max;		/* requests of clients that wait, all sessions together */
-	uint32_t grid_seats;		/* of a reduce, from which on they pass stripes on */
-	uint32_t creations_max;		/* objects that are written apart from the store */
-	uint32_t creations_session_max; /* by one session */
-	uint32_t calls_max;		/* requests to other nodes that are not answered yet */
-	uint32_t loopback_max;		/* messages to this node itself, queued */
-	uint32_t links_max;		/* connections that this node wants */
-	uint32_t conns_max;		/* connections that a worker may have (engine_config) */
-	uint32_t stages_max;		/* buffers at a time, <= BUFFERS_MAX */
-	uint32_t edges_max;		/* per direction, <= EDGES_MAX */
-	uint32_t fetches_max;		/* objects under way to this node */
-	uint32_t serves_max;		/* streams from this node */
-	uint32_t reductions_max;	/* reduces that clients of this node have asked for */
-	uint32_t reduces_max;		/* targets that are, or were, made under our direction */
-	uint32_t reduce_sources_max;	/* of all of them */
-	uint64_t reduce_value_bytes;	/* sums of small ones */
-	uint32_t combines_max;		/* objects that are made from others here */
-	uint32_t parts_max;		/* of all of them */
-	uint32_t offers_max;		/* contributions that came before we know what for */
-	uint32_t entries_max;		/* directory: objects */
-	uint32_t copies_max;		/* directory: copies of all objects */
-	uint32_t waiters_max;		/* directory: nodes that wait for an object */
-	uint32_t tombstones;		/* directory: deleted objects remembered; a power of two */
-	uint64_t inline_bytes;		/* directory: values kept */
+	uint32_t waits_max;	     /* requests of clients that wait, all sessions together */
+	uint32_t grid_seats;	     /* of a reduce, from which on they pass stripes on */
+	uint32_t creations_max;	     /* objects that are written apart from the store */
+	uint32_t creations_user_max; /* by one user */
+	uint32_t calls_max;	     /* requests to other nodes that are not answered yet */
+	uint32_t loopback_max;	     /* messages to this node itself, queued */
+	uint32_t links_max;	     /* connections that this node wants */
+	uint32_t conns_max;	     /* connections that a worker may have (engine_config) */
+	uint32_t stages_max;	     /* buffers at a time, <= BUFFERS_MAX */
+	uint32_t edges_max;	     /* per direction, <= EDGES_MAX */
+	uint32_t fetches_max;	     /* objects under way to this node */
+	uint32_t serves_max;	     /* streams from this node */
+	uint32_t reductions_max;     /* reduces that clients of this node have asked for */
+	uint32_t reduces_max;	     /* targets that are, or were, made under our direction */
+	uint32_t reduce_sources_max; /* of all of them */
+	uint64_t reduce_value_bytes; /* sums of small ones */
+	uint32_t combines_max;	     /* objects that are made from others here */
+	uint32_t parts_max;	     /* of all of them */
+	uint32_t offers_max;	     /* contributions that came before we know what for */
+	uint32_t entries_max;	     /* directory: objects */
+	uint32_t copies_max;	     /* directory: copies of all objects */
+	uint32_t waiters_max;	     /* directory: nodes that wait for an object */
+	uint32_t tombstones;	     /* directory: deleted objects remembered; a power of two */
+	uint64_t inline_bytes;	     /* directory: values kept */
 
 	/* times */
 	uint64_t retry_ns;     /* a request is repeated after so long */

@@ -17,23 +17,20 @@ static int creation_refused(int error, struct text *why)
 {
 	*why = (struct text){.length = 0};
 	text_add(why, "no memory to write the object in: ");
-	text_add(why, error == -EMFILE ? "too many objects are being created: seal or abort some"
-				       : "free some, or try again later");
-	return error;
-}
-
-static struct creation *creation_take(struct control *c, const struct session *s)
-{
-	return s->apart_count < c->config.creations_session_max ? pool_take(&c->creations.pool)
-								: NULL;
+	text_add(why, error == -EDQUOT	 ? "too many objects are being created by this user: seal "
+					   "or abort some"
+		      : error == -EMFILE ? "too many objects are being created: seal or abort some"
+					 : "free some, or try again later");
+	return error == -EDQUOT ? -EMFILE : error;
 }
 
 int creation_start(struct control *c, struct session *s, uint32_t slot, bool brought,
 		   struct text *why)
 {
-	struct creation *k = creation_take(c, s);
+	bool greedy = s->user->apart_count >= c->config.creations_user_max;
+	struct creation *k = greedy ? NULL : pool_take(&c->creations.pool);
 	struct object *o = objects_at(c, slot);
-	int error = -EMFILE;
+	int error = greedy ? -EDQUOT : -EMFILE;
 
 	if (k)
 		error = c->ops.memory(c->ops.arg, slot, c->table->slot[slot].size, brought);
@@ -41,12 +38,13 @@ int creation_start(struct control *c, struct session *s, uint32_t slot, bool bro
 		if (k)
 			pool_give(&c->creations.pool, k);
 		c->counters.creations_refused += !brought;
+		c->counters.creations_greedy += greedy && !brought;
 		return creation_refused(error, why);
 	}
 	k->session = s;
 	k->object = o;
 	k->upto = c->table->slot[slot].watermark;
-	s->apart_count++;
+	s->user->apart_count++;
 	o->creation = k;
 	objects_set_apart(c, slot);
 	c->counters.creations++;
@@ -59,7 +57,7 @@ void creation_end(struct control *c, struct object *o)
 
 	o->creation = NULL;
 	list_remove(&k->link);
-	k->session->apart_count--;
+	k->session->user->apart_count--;
 	pool_give(&c->creations.pool, k);
 	c->ops.memory_drop(c->ops.arg, objects_slot(c, o));
 }

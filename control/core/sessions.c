@@ -6,6 +6,7 @@ void sessions_carve(struct sessions *s, struct arena *a, const struct control_co
 {
 	pool_carve(&s->pool, a, sizeof(struct session), config->sessions_max);
 	pool_carve(&s->waits, a, sizeof(struct wait), config->waits_max);
+	users_carve(&s->users, a, config->sessions_max);
 	session_stat_carve(s, a);
 }
 
@@ -40,8 +41,10 @@ void control_session_client(struct control *c, uint32_t number, const struct con
 {
 	struct session *s = sessions_at(c, number);
 
-	if (s)
-		s->client = *who;
+	if (s == NULL || s->user)
+		return;
+	s->client = *who;
+	s->user = users_join(&c->sessions.users, who->user);
 }
 
 static void sessions_end_waits(struct control *c, struct session *s)
@@ -75,6 +78,7 @@ void control_session_close(struct control *c, uint32_t number, uint64_t now_ns)
 
 		session_abandon(c, objects_slot(c, o), "its creator has gone: get it again");
 	}
+	users_leave(&c->sessions.users, s->user);
 	c->sessions.open--;
 	pool_give(&c->sessions.pool, s);
 	objects_reap(c);

@@ -12,6 +12,7 @@
 #include "list.h"
 #include "message.h"
 #include "timers.h"
+#include "users.h"
 
 struct call;
 struct control;
@@ -24,9 +25,9 @@ struct session {
 	_Atomic uint64_t *pins; /* NULL: not open */
 	struct list waits;	/* struct wait.of_session */
 	struct list creating;	/* struct object.of_session */
-	uint32_t apart_count;	/* objects that it writes apart */
 	bool attached;
 	struct control_client client;
+	struct user *user; /* NULL: the client is unknown */
 };
 
 struct wait {
@@ -58,6 +59,7 @@ enum { SESSION_PAGES = 64 };
 struct sessions {
 	struct pool pool;
 	struct pool waits;
+	struct users users;
 	struct pool pages;	    /* STAT: that wait for the holders' progress */
 	struct session_object told; /* to others, of the own copies */
 	uint32_t open;

@@ -51,6 +51,7 @@ enum control_creators {
 	X(creations, "objects", "objects that clients wrote apart from the store")              \
 	X(creations_bytes, "bytes", "copied from there into the store")                         \
 	X(creations_refused, "requests", "of them that no memory was free for")                 \
+	X(creations_greedy, "requests", "of those, of users that had their share")              \
 	X(clients_refused, "clients", "clients that no session or descriptor was free for")     \
 	X(clients_slow, "clients", "clients that were disconnected for not reading")            \
 	X(clients_strange, "clients", "clients that were disconnected for sending descriptors") \

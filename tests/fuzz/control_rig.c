@@ -63,7 +63,7 @@ static void rig_config(struct control_config *config)
 	config->table_slots = RIG_TABLE_SLOTS;
 	config->sessions_max = RIG_SESSIONS;
 	config->creations_max = 4;
-	config->creations_session_max = 3;
+	config->creations_user_max = 3;
 	config->waits_max = config->calls_max = config->fetches_max = config->serves_max = 8;
 	config->loopback_max = 8;
 	config->links_max = config->conns_max = 8;

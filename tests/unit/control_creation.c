@@ -11,13 +11,19 @@ enum { PIN = 5, US = 700 };
 #define WHEN  (20 * WORLD_SECOND)
 
 /* A session whose client must not write to the store. */
-static uint32_t open_apart(struct world *w)
+static uint32_t open_apart_of(struct world *w, uint32_t user)
 {
 	uint32_t session = world_open(w, 0);
 
-	control_session_client(w->node[0].core, session,
-			       &(struct control_client){.process = US, .apart = true});
+	control_session_client(
+		w->node[0].core, session,
+		&(struct control_client){.process = US, .user = user, .apart = true});
 	return session;
+}
+
+static uint32_t open_apart(struct world *w)
+{
+	return open_apart_of(w, 0);
 }
 
 struct writer {
@@ -225,32 +231,46 @@ static void it_ends_early(void **state)
 	}
 }
 
-static uint64_t refused(struct world *w)
+static void check_refused(struct world *w, uint64_t all, uint64_t greedy)
 {
-	return control_counters(w->node[0].core)->creations_refused;
+	const struct control_counters *n = control_counters(w->node[0].core);
+
+	assert_int_equal(n->creations_refused, all);
+	assert_int_equal(n->creations_greedy, greedy);
 }
 
+/* Of all sessions of a user together, whichever of them asks; of all users. */
 static void as_many_as_there_is_room_for(void **state)
 {
 	struct world *w = world_new(1, 1, STORE, false);
-	uint32_t first = open_apart(w), second = open_apart(w);
+	uint32_t first = open_apart(w), more = open_apart(w), second = open_apart_of(w, 1000);
 	struct writer k = writer_of(w, first, "0", 10);
+	struct session_reply r;
 	char name[4] = "1";
 
 	for (; name[0] < '4'; name[0]++)
-		writer_of(w, first, name, 10);
-	assert_int_equal(create(w, first, "more", 10).status, -EMFILE); /* of one client */
+		writer_of(w, name[0] % 2 ? first : more, name, 10);
+	for (int i = 0; i < 2; i++) {
+		r = create(w, i ? more : first, "more", 10);
+		assert_int_equal(r.status, -EMFILE);
+		assert_non_null(strstr(r.text, "by this user"));
+		check_refused(w, i + 1, i + 1);
+	}
 	writer_of(w, second, "4", 10);
 	writer_of(w, second, "5", 10);
-	assert_int_equal(create(w, second, "more", 10).status, -EMFILE); /* of all */
-	assert_int_equal(refused(w), 2);
+	r = create(w, second, "more", 10);
+	assert_int_equal(r.status, -EMFILE);
+	assert_null(strstr(r.text, "by this user"));
+	check_refused(w, 3, 2);
 	assert_int_equal(ask(&k, SESSION_SEAL, 0), 0);
 	w->node[0].apart_error = -ENOMEM;
 	assert_int_equal(create(w, second, "more", 10).status, -ENOMEM);
-	assert_int_equal(refused(w), 3);
+	check_refused(w, 4, 2);
 	w->node[0].apart_error = 0;
 	writer_of(w, second, "more", 10);
+	control_session_close(w->node[0].core, more, w->now_ns); /* it gives back what it had */
 	assert_int_equal(create(w, world_open(w, 0), "trusted", 10).flags, 0);
+	writer_of(w, first, "again", 10);
 	world_free(w);
 }
 
@@ -323,7 +343,7 @@ static void without_its_memory_it_fails_by_name(void **state)
 		assert_int_equal(resume(&k, wrong[i]), 0);
 		assert_int_equal(ask(&k, SESSION_PUBLISH, 10), -ESTALE);
 		assert_int_equal(ask(&k, SESSION_SEAL, 0), -ESTALE);
-		assert_int_equal(refused(k.w), 0);
+		check_refused(k.w, 0, 0);
 		assert_int_equal(ask(&k, SESSION_ABORT, 0), 0);
 		k.w->node[0].pins[k.session][PIN] = 0;
 		k.w->old_clients = false;

@@ -281,7 +281,7 @@ static void world_config(struct world *w, bool all_shards)
 	w->config.sessions_max = WORLD_SESSIONS;
 	w->config.waits_max = 64;
 	w->config.creations_max = 6;
-	w->config.creations_session_max = 4;
+	w->config.creations_user_max = 4;
 	w->config.calls_max = 256;
 	w->config.loopback_max = 32;
 	w->config.links_max = 64;

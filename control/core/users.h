@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The users whose clients are here: what is bounded for all sessions of one together. */
+#ifndef SARISSA_CONTROL_CORE_USERS_H
+#define SARISSA_CONTROL_CORE_USERS_H
+
+#include "list.h"
+#include "pool.h"
+
+struct user {
+	struct list link;
+	uint32_t number; /* as the kernel knows it */
+	uint32_t sessions;
+	uint32_t apart_count; /* objects that they write apart */
+};
+
+struct users {
+	struct pool pool;
+	struct list all;
+};
+
+/* As many as there are sessions. */
+void users_carve(struct users *u, struct arena *a, uint32_t sessions_max);
+/* For one session more. */
+struct user *users_join(struct users *u, uint32_t number);
+/* And for one less; NULL: it had none. */
+void users_leave(struct users *u, struct user *user);
+
+#endif
