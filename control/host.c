@@ -12,12 +12,14 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+#include "internal/open_files.h"
 #include "log.h"
 
 enum {
 	RETRY_MS = 100,
 	READY_MS = 5000,
-	LEAVE_MS = 50,	  /* for the goodbye to reach the others */
+	LEAVE_MS = 50, /* for the goodbye to reach the others */
+	OWN_DESCRIPTORS = 64,
 	REPLY_MS = 10000, /* a dataplane that does not answer an attach in so long is left */
 };
 
@@ -410,6 +412,17 @@ static uint64_t host_life(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+/* Two for each client, one for each object that is written apart from the store. */
+static void host_descriptors(uint32_t sessions, uint32_t creations)
+{
+	uint64_t may = open_files_raise(), want = 2 * sessions + creations + OWN_DESCRIPTORS;
+
+	if (may < want)
+		log_warning("only %llu files may be open, and %u clients may need %llu: raise the "
+			    "hard limit of open files (LimitNOFILE=), or use fewer --sessions",
+			    (unsigned long long)may, sessions, (unsigned long long)want);
+}
+
 static int host_core(struct host *h)
 {
 	const struct control_ops ops = {h,
@@ -424,6 +437,7 @@ static int host_core(struct host *h)
 	void *memory;
 
 	control_config_default(&config);
+	host_descriptors(h->options->sessions, config.creations_max);
 	config.node = h->options->node;
 	config.nodes = h->options->nodes > 0 ? h->options->nodes : NODES_MAX;
 	config.addrs = h->options->addrs;

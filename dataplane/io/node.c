@@ -18,6 +18,7 @@
 #include "attach.h"
 #include "eal.h"
 #include "ether.h"
+#include "internal/open_files.h"
 #include "log.h"
 #include "telemetry.h"
 
@@ -291,6 +292,7 @@ static void node_loop(struct node *n)
 static int node_open(struct node *n)
 {
 	const struct options *o = n->options;
+	open_files_raise();
 	int error = node_check_store(o);
 	if (!error)
 		error = node_lock(n);

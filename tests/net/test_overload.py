@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import netlib
 from netlib import ROOT, Cluster, network, nodes, process, state
@@ -64,6 +65,26 @@ def more_clients_than_descriptors():
                         "there is room again")
         log = nodes.log_file(cluster.config, 0, "control").read_text()
         assert log.count("no descriptors for another client") == 1, log
+
+
+def a_low_limit_of_descriptors():
+    """The soft one, as a shell has it, is no limit; of the hard one they speak."""
+    netlib.need_daemons()
+    netlib.need_command("prlimit")
+    with Cluster(1, "--store", 32) as cluster:
+        for kind in nodes.KINDS:
+            for soft, hard in ((200, 4096), (200, 300)):
+                process.end(cluster.pid(0, kind))
+                nodes.start(cluster.config, 0, kind,
+                            through=["prlimit", f"--nofile={soft}:{hard}"])
+                netlib.wait_for(lambda: nodes.answers(cluster.config, 0), netlib.PATIENCE_S,
+                                "it answers")
+                limits = Path(f"/proc/{cluster.pid(0, kind)}/limits").read_text()
+                row = next(line for line in limits.splitlines() if "open files" in line)
+                assert row.split()[3:5] == [str(hard)] * 2, row
+        log = nodes.log_file(cluster.config, 0, "control").read_text()
+        assert log.count("only 300 files may be open, and 256 clients may need 1600") == 1, log
+        assert log.count("files may be open") == 1, log
 
 
 def start(cluster, node, kind, *more):
@@ -196,5 +217,5 @@ def many_small_gets_while_a_directory_stands_still():
 
 
 netlib.run(more_clients_than_sessions, more_clients_than_descriptors,
-           more_peers_than_connections, many_large_gets_at_once,
+           a_low_limit_of_descriptors, more_peers_than_connections, many_large_gets_at_once,
            many_small_gets_while_a_directory_stands_still)
