@@ -7,7 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 #include <rte_cycles.h>
+#include <rte_errno.h>
 #include <rte_ethdev.h>
+#include <rte_mbuf_dyn.h>
 #include <rte_pcapng.h>
 #include <rte_ring.h>
 #include <rte_version.h>
@@ -25,6 +27,7 @@ struct capture {
 	struct rte_ring *ring;
 	struct rte_mempool *pool;
 	uint32_t length; /* longest packet */
+	uint64_t known;	 /* the flag of packets that are in the file */
 	_Atomic uint64_t missed;
 	uint64_t written;
 };
@@ -54,15 +57,29 @@ static uint16_t capture_rx(uint16_t port, uint16_t queue, struct rte_mbuf **m, u
 	return count;
 }
 
+/* What the port has no room for is offered again: then it has its mark, and is at the front. */
 static uint16_t capture_tx(uint16_t port, uint16_t queue, struct rte_mbuf **m, uint16_t count,
 			   void *arg)
 {
-	capture_copy(arg, port, queue, m, count, RTE_PCAPNG_DIRECTION_OUT);
+	struct capture *c = arg;
+	uint16_t known = 0;
+
+	while (known < count && (m[known]->ol_flags & c->known))
+		known++;
+	capture_copy(c, port, queue, m + known, (uint16_t)(count - known),
+		     RTE_PCAPNG_DIRECTION_OUT);
+	for (uint16_t i = known; i < count; i++)
+		m[i]->ol_flags |= c->known;
 	return count;
 }
 
 static int capture_open(struct capture *c, const char *file, const struct port *p)
 {
+	static const struct rte_mbuf_dynflag known = {.name = "sarissa_captured"};
+	int bit = rte_mbuf_dynflag_register(&known);
+	if (bit < 0)
+		return -rte_errno;
+	c->known = RTE_BIT64(bit);
 	c->length = (uint32_t)(p->mtu + ETHER_HEADER);
 	c->pool = rte_pktmbuf_pool_create("capture", CAPTURE_RING, 0, 0,
 					  (uint16_t)rte_pcapng_mbuf_size(c->length), SOCKET_ID_ANY);

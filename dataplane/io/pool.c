@@ -5,6 +5,7 @@
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
 #include "ether.h"
+#include "worker.h"
 
 enum {
 	CACHE = RTE_MEMPOOL_CACHE_MAX_SIZE, /* buffers that a core keeps, to use them while warm */
@@ -19,11 +20,16 @@ enum {
 	QUEUE_REST_MIB = 8, /* rings of descriptors, and what a driver allots */
 };
 
-/* A core keeps up to one and a half times its cache, each worker of each pool where they hand
- * packets over: all together no more than there are in hand. */
+/* What its own worker has of a pool beside the rings: what it fills next, what the port refused
+ * and what it is being given, each with a segment behind; what has just come. */
+_Static_assert(6 * WORKER_BURST <= IN_HAND / 2, "the rest is for packets handed to others");
+
+/* A core keeps up to one and a half times its cache where nobody else gets at it. Workers hand
+ * packets over: all others together keep at most half of what a pool has in hand. */
 static unsigned pool_cache(unsigned workers)
 {
-	return RTE_MIN((unsigned)CACHE, IN_HAND * 2 / 3 / workers);
+	unsigned others = RTE_MAX(workers - 1, 1u);
+	return RTE_MIN((unsigned)CACHE, IN_HAND / 2 * 2 / 3 / others);
 }
 
 /*
