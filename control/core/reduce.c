@@ -65,7 +65,6 @@ static void reduce_free(struct control *c, struct reduce *r)
 	timers_cancel(&c->timers, &r->watch);
 	list_remove(&r->active);
 	idmap_remove(&c->reduces.by_id, &r->by_id);
-	r->number = 0;
 	pool_give(&c->reduces.pool, r);
 }
 

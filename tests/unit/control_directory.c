@@ -221,6 +221,50 @@ static void create_of_an_existing_id_fails(void **state)
 	assert_int_equal(have(f, 0, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false), -ESTALE);
 }
 
+static void an_id_in_use_is_described(void **state)
+{
+	static const struct {
+		uint32_t state;
+		const char *text;
+	} cases[] = {
+		{MESSAGE_COPY_CREATING,
+		 "'old' exists already (4194304 bytes, being created on node 3): delete it first"},
+		{MESSAGE_COPY_COMPLETE,
+		 "'old' exists already (4194304 bytes, complete on node 3): delete it first"},
+	};
+
+	for (uint8_t i = 0; i < 2; i++) {
+		struct message m = {.kind = MESSAGE_HAVE};
+
+		m.have = (struct message_have){.id = id_of(i),
+					       .generation = 7,
+					       .size = BIG,
+					       .chunk_bytes = 1408,
+					       .state = cases[i].state,
+					       .upstream = MESSAGE_NODE_NONE,
+					       .create = true,
+					       .name = "old"};
+		assert_int_equal(send(*state, 3, &m)->reply.status, 0);
+		m.have.generation = 8;
+		m.have.state = MESSAGE_COPY_CREATING;
+		assert_string_equal(send(*state, 1, &m)->reply.text, cases[i].text);
+	}
+}
+
+/* As slots go, a chain: 0 feeds 1, 1 feeds 2, and so on. */
+static void a_stand_in_has_room(void **state)
+{
+	struct fixture *f = *state;
+
+	have(f, 0, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false);
+	for (uint32_t i = 1; i < 5; i++)
+		get_first(f, i, 1);
+	/* who has all of it feeds one more than it has slots, others as many as they have */
+	assert_int_equal(get(f, 4, 1, 7, NODES - 1, MESSAGE_GET_HEDGE)->got.holder, 0);
+	assert_int_not_equal(get(f, 3, 1, 7, NODES - 1, MESSAGE_GET_HEDGE)->got.what,
+			     MESSAGE_GOT_HOLDER);
+}
+
 static void a_delete_waits_until_others_have_its_tombstone(void **state)
 {
 	struct fixture *f = *state;
@@ -518,6 +562,8 @@ int main(void)
 		TEST(start_ups_make_trees),
 		TEST(late_askers_get_complete_and_little_used_holders),
 		TEST(create_of_an_existing_id_fails),
+		TEST(an_id_in_use_is_described),
+		TEST(a_stand_in_has_room),
 		TEST(a_delete_waits_for_the_holders),
 		TEST(a_delete_waits_until_others_have_its_tombstone),
 		TEST(an_abort_takes_the_partial_copies_along),
