@@ -78,6 +78,58 @@ static void the_whole_stays_as_it_is(void **state)
 	end(f);
 }
 
+#define ANSWERS(status, ...)                                \
+	do {                                                \
+		m = combine_of_two(f, &part);               \
+		m.combine.generation = ++generation;        \
+		__VA_ARGS__;                                \
+		assert_int_equal(answer_to(f, &m), status); \
+	} while (0)
+#define REFUSED(...) ANSWERS(-EINVAL, __VA_ARGS__)
+#define SUM(type) \
+	m.combine.flags = 0, m.combine.op = REDUCE_SUM, m.combine.dtype = type, part.count = 2
+
+static void what_cannot_be_built_is_refused(void **state)
+{
+	struct fixture *f = begin(false);
+	uint64_t generation = 10;
+	struct message_part part;
+	struct message m;
+
+	meet(f, COORDINATOR);
+	REFUSED(m.combine.generation = 0);
+	REFUSED(m.combine.size = 0);
+	REFUSED(m.combine.chunk_bytes = CHUNK_BYTES_MIN - 64);
+	REFUSED(m.combine.chunk_bytes = CHUNK_BYTES_MAX + 64);
+	REFUSED(m.combine.chunk_bytes = CHUNK + 1);
+	REFUSED(m.combine.need = 0);
+	REFUSED(m.combine.need = MESSAGE_PARTS_MAX + 1);
+	REFUSED(m.combine.need = 1, m.combine.count = 2);
+	REFUSED(m.combine.scale = UINT16_MAX + 1);
+	REFUSED(m.combine.flags = MESSAGE_COMBINE_HOLD | MESSAGE_COMBINE_HIDDEN);
+	REFUSED(m.combine.flags = 1u << 31);
+	REFUSED(SUM(REDUCE_F32), m.combine.op = REDUCE_OP_END);
+	REFUSED(SUM(0));
+	REFUSED(SUM(REDUCE_DTYPE_END));
+	REFUSED(SUM(REDUCE_F32), m.combine.size -= 2);
+	REFUSED(SUM(REDUCE_F32), part.count = 1);
+	REFUSED(part.node = NODES_MAX);
+	REFUSED(part.count = 0);
+	REFUSED(part.to = 2);
+	REFUSED(part.to = 1, part.count = 2);
+	REFUSED(part.first = 1);		    /* as large as what is built */
+	REFUSED(part.size = CHUNK, part.first = 1); /* of its own size */
+	REFUSED(m.combine.size = 64 * CHUNK, part.count = OBJECT_INLINE_MAX / CHUNK + 1);
+	assert_int_equal(f->core->combines.pool.used, 0);
+	ANSWERS(0, SUM(REDUCE_F32), m.combine.scale = UINT16_MAX);
+	ANSWERS(0, SUM(REDUCE_F64), m.combine.need = MESSAGE_PARTS_MAX);
+	ANSWERS(0, part.size = 2 * CHUNK, part.first = 1);
+	ANSWERS(0, part.to = 1);
+	ANSWERS(0, m.combine.size = 64 * CHUNK, part.count = OBJECT_INLINE_MAX / CHUNK);
+	assert_int_equal(f->core->combines.pool.used, 1);
+	end(f);
+}
+
 /* The coordinator does not know of it yet, or is about to have it removed. */
 static void an_original_is_the_directory_s_to_end(void **state)
 {
@@ -106,6 +158,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_whole_stays_as_it_is),
+		cmocka_unit_test(what_cannot_be_built_is_refused),
 		cmocka_unit_test(an_original_is_the_directory_s_to_end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
