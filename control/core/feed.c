@@ -141,6 +141,7 @@ static bool feed_requested(struct control *c, struct call *call, const struct me
 		d->state = FEED_REQUEST;
 		feed_timer(c, d, FEED_SOON_NS << d->attempts++);
 	} else {
+		d->fetch->narrow |= status == -EMSGSIZE;
 		feed_failed(c, d, status == -ENOENT ? MESSAGE_GET_ABSENT : MESSAGE_GET_UNREACHED);
 	}
 	return false;
@@ -309,6 +310,7 @@ static void feed_look(struct control *c, struct feed *d)
 	switch (watch_look(&c->watches, &d->watch, missing, c->now_ns)) {
 	case WATCH_FLOWS:
 		d->attempts = 0;
+		f->narrow = false;
 		/* what came may be the stand-in's: which of the two stays, its answer tells */
 		d->silent = d->silent && fetch_has_stand_in(f, d);
 		fetch_flows(c, f, d);

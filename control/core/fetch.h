@@ -75,6 +75,7 @@ struct fetch {
 	uint8_t state;
 	bool known;    /* the directory knows the object */
 	bool answered; /* the GET that is out was answered with "wait" */
+	bool narrow;   /* a holder cannot send its chunks here, and no other does */
 
 	struct fetch_survey survey;
 	uint32_t piece_left; /* FED by one who has a part: what is missing after that; else 0 */

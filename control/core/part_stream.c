@@ -48,7 +48,8 @@ static bool part_stream_answered(struct control *c, struct call *call, const str
 	} else if (status == -EAGAIN || status == -ENOENT || status == -ETIMEDOUT) {
 		p->state = PART_REQUEST; /* perhaps it is about to be made */
 		part_later(c, p, status);
-	} else if (status == -EPIPE || /* a stream has ended there: new edges, fresh credit */
+	} else if (status == -EPIPE ||	  /* a stream has ended there: new edges, fresh credit */
+		   status == -EMSGSIZE || /* until the path is mended */
 		   (answer && strands_recut(&answer->reply, &p->stripes))) {
 		part_let_go(c, p);
 		p->state = PART_LINK;

@@ -228,8 +228,11 @@ void plan_event(struct control *c, unsigned worker, const struct record *r)
 	case EVENT_EDGE_FAILED:
 		e = plan_find_edge(c, worker, r->op == EVENT_OUT_DONE || r->flags & RECORD_FLAG_OUT,
 				   r->edge.edge);
-		if (e && !e->dropping)
+		if (e && !e->dropping) {
+			if (e->out && e->serve && r->reason == REASON_MTU_TOO_SMALL)
+				serve_narrow(c, e->serve, worker);
 			plan_edge_ended(c, e);
+		}
 		break;
 	case EVENT_DROPPED:
 		plan_dropped(c, worker, r);

@@ -2,10 +2,20 @@
 #include <errno.h>
 #include "state.h"
 
+#define SERVE_NARROW_NS UINT64_C(1000000000) /* then it is tried again: it may have been mended */
+
 void serves_carve(struct serves *s, struct arena *a, const struct control_config *config)
 {
 	pool_carve(&s->pool, a, sizeof(struct serve), config->serves_max);
 	pool_carve(&s->early, a, sizeof(struct serve_early), config->serves_max);
+}
+
+/* The longest of an object's chunks. */
+static uint64_t serve_longest(struct control *c, const struct object *o, uint32_t chunk_bytes)
+{
+	uint64_t size = c->table->slot[objects_slot(c, o)].size;
+
+	return size < chunk_bytes ? size : chunk_bytes;
 }
 
 static bool serve_feeds(const struct object *o, const struct node *n)
@@ -31,6 +41,35 @@ void serve_ended(struct control *c, struct serve *s)
 
 	serve_free(c, s);
 	plan_drop_edge(c, e);
+}
+
+/* A chunk that is longer than what the path carries: nothing of the same size is sent there for a
+ * while, and the receiver is told why. */
+void serve_narrow(struct control *c, struct serve *s, unsigned worker)
+{
+	struct conn *conn = peers_conn(c, worker, s->edge->conn);
+	struct text t = {.length = 0};
+
+	if (conn == NULL)
+		return;
+	if (conn->narrow_bytes == 0) {
+		text_add(&t, "the path to ");
+		text_add_addr(&t, &conn->link->node->addr);
+		text_add(&t, " drops packets of the length that the port takes (MTU ");
+		text_add_number(&t, c->dataplane.mtu);
+		text_add(&t, "): give all nodes and the switches between them one MTU");
+		control_log(c, CONTROL_LOG_WARNING, &t);
+	}
+	conn->narrow_bytes = (uint32_t)serve_longest(c, s->object, s->edge->stage->chunk_bytes);
+	conn->narrow_ns = c->now_ns;
+}
+
+/* Has that just been found out? */
+static bool serve_is_narrow(struct control *c, const struct object *o, const struct conn *conn,
+			    const struct message_stream *m)
+{
+	return conn->narrow_bytes != 0 && c->now_ns - conn->narrow_ns < SERVE_NARROW_NS &&
+	       serve_longest(c, o, m->chunk_bytes) >= conn->narrow_bytes;
 }
 
 void serve_end_stage(struct control *c, struct object *o, const struct stage *head)
@@ -193,6 +232,7 @@ static int serve_check(struct control *c, struct node *n, uint32_t conn,
 {
 	uint32_t slot = c->table ? objects_find(c, &m->id) : TABLE_SLOT_NONE, known = 0;
 	uint32_t conns[MESSAGE_STRANDS_MAX], chunks;
+	bool narrow = false;
 	struct object *o;
 
 	if (slot == TABLE_SLOT_NONE && idmap_find(&c->fetches.by_id, &m->id))
@@ -213,10 +253,13 @@ static int serve_check(struct control *c, struct node *n, uint32_t conn,
 			return -EAGAIN;
 		conns[i] = data->handle;
 		known += serve_known(c, o, n, strand, data->handle);
+		narrow |= serve_is_narrow(c, o, data, m);
 	}
 	serve_replace(c, o, n, m);
 	if (known == m->strands)
 		return 0;
+	if (narrow)
+		return -EMSGSIZE;
 	if (m->check) /* it has ended here: a new one needs a new edge, with fresh credit */
 		return -EPIPE;
 	return serve_begin(c, n, o, m, conns, stripes);

@@ -55,6 +55,8 @@ void serve_early(struct control *c, struct fetch *f);
 bool serve_any(const struct control *c, const struct object *o);
 /* Its edge has done its work, or failed. */
 void serve_ended(struct control *c, struct serve *s);
+/* Its edge, on a connection of this worker, is about to end: the path does not carry its chunks. */
+void serve_narrow(struct control *c, struct serve *s, unsigned worker);
 /* The object, or one stage of it, goes away. */
 void serve_end_all(struct control *c, struct object *o);
 struct stage;

@@ -65,12 +65,17 @@ void waits_no_call(struct control *c, struct wait *w)
 
 static const char *waits_late(const struct wait *w)
 {
+	const struct fetch *f = w->object ? w->object->fetch : w->fetch;
+
 	if (w->op == SESSION_REDUCE)
 		return "the directory has not answered yet; the reduce goes on: ask how it ends";
 	if (w->op == SESSION_REDUCED)
 		return "the reduce has not ended yet: wait longer";
 	if (w->nowait) /* an answer would have ended it */
 		return waits_no_answer;
+	if (f && f->narrow)
+		return "its chunks are longer than what the path from its holder carries: give "
+		       "all nodes and switches one MTU";
 	if (w->fetch && !w->fetch->known)
 		return "nobody has put such an object yet: wait longer, or put it";
 	return "the time is over: wait longer";

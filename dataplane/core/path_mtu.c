@@ -8,8 +8,8 @@
 
 #define PATH_MTU_TRIES	  5 /* of one size: at 30 % loss one search in 400 misjudges it */
 #define PATH_MTU_ROUNDS	  4
-#define PATH_MTU_STEP	  16			 /* bisect no finer */
-#define PATH_MTU_RAISE_NS UINT64_C(600000000000) /* RFC 8899, 5.1.1: 600 s */
+#define PATH_MTU_STEP	  16			/* bisect no finer */
+#define PATH_MTU_RAISE_NS UINT64_C(30000000000) /* a fault, and mended; RFC 8899: 600 s */
 
 static void path_mtu_settle(struct engine *e, struct conn *c)
 {

@@ -3,6 +3,7 @@
 """`sarissa peers` and doctor name the path that is worse than the rest, and what is wrong with it."""
 
 import json
+import os
 import socket
 
 import netlib
@@ -99,6 +100,26 @@ def telemetry_tells_the_same():
             assert telemetry.ask(wrong) is None, wrong
 
 
+def a_path_that_drops_long_packets_is_named():
+    netlib.need_daemons()
+    with Cluster(2, "--store", 64) as cluster, netlib.scratch() as directory:
+        netlib.network.ip_batch(cluster.switch_netns(), ["link set p1 mtu 1400"])
+        source = directory / "object"
+        source.write_bytes(os.urandom(MIB))
+        cluster.must(0, "sarissa", "put", "object", source)
+        late = cluster.run(1, "sarissa", "get", "object", "-", "--timeout", "5")
+        assert late.returncode == 3 and "one MTU" in late.stderr, late.stderr
+        log = netlib.nodes.log_file(cluster.config, 0, "control").read_text()
+        assert "drops packets of the length that the port takes (MTU 1500)" in log, log
+
+        def told():
+            status = map(json.loads, cluster.must(0, "sarissa", "status", "--json").splitlines())
+            carried = next(node["mtu"] for node in status if node["node"] == 1)
+            return 1280 < carried < 1408 and "narrow" in (peers(cluster, 0)[1]["note"] or "")
+
+        netlib.wait_for(told, netlib.PATIENCE_S, "status and peers say what the path carries")
+
+
 def a_peer_that_does_not_answer_is_named():
     netlib.need_daemons()
     with Cluster(2, "--store", 64) as cluster:
@@ -110,4 +131,5 @@ def a_peer_that_does_not_answer_is_named():
 
 
 netlib.run(bad_paths_are_named, the_present_is_told_apart_from_the_past,
-           telemetry_tells_the_same, a_peer_that_does_not_answer_is_named)
+           telemetry_tells_the_same, a_path_that_drops_long_packets_is_named,
+           a_peer_that_does_not_answer_is_named)

@@ -23,7 +23,7 @@ static struct session_request cast_request(struct cast *c, uint32_t node, uint16
 				    .op = op,
 				    .version = SESSION_VERSION,
 				    .seq = ++c->task[node].seq,
-				    .timeout_ns = -1,
+				    .timeout_ns = c->patience_ns > 0 ? (int64_t)c->patience_ns : -1,
 				    .pin = SESSION_PIN_NONE};
 	r.id = cast_id(id);
 	return r;

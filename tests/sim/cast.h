@@ -26,8 +26,9 @@ struct cast {
 	struct cast_task task[CAST_NODES_MAX];
 	uint32_t nodes;
 	uint64_t size;
-	bool may_fail; /* a get may end with an error: the task's status and text */
-	bool spread;   /* all will get the sums */
+	uint64_t patience_ns; /* of a request; 0: for ever */
+	bool may_fail;	      /* a get may end with an error: the task's status and text */
+	bool spread;	      /* all will get the sums */
 };
 
 /* Links of that rate to nodes with room for some objects of that size; all are attached. */

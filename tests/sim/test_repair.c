@@ -346,6 +346,37 @@ static void parts_make_a_whole(void **state)
 	cast_close(&c);
 }
 
+static void get_both(struct cast *c)
+{
+	cast_begin(c, 1, 1);
+	cast_begin(c, 2, 1);
+	assert_true(world_until(&c->w, 60 * WORLD_S, cast_all_done, c) != UINT64_MAX);
+	cast_check(c, 1, 1);
+}
+
+/* A switch that drops long packets to one of them: its get ends in time and says why, the other's
+ * does not suffer. When that is mended it is found out. */
+static void a_narrow_path_is_named(void **state)
+{
+	static struct cast c;
+
+	cast_open(&c, 3, SIZE, MBIT, 1);
+	cast_put(&c, 1);
+	c.may_fail = true;
+	c.patience_ns = 3 * WORLD_S;
+	c.w.net.endpoints[2].link.mtu = 1400;
+	get_both(&c);
+	assert_int_equal(c.task[1].status, 0);
+	assert_int_equal(c.task[2].status, -ETIMEDOUT);
+	assert_non_null(strstr(c.task[2].text, "give all nodes and switches one MTU"));
+	c.w.net.endpoints[2].link.mtu = 0;
+	c.patience_ns = 40 * WORLD_S;
+	get_both(&c);
+	assert_int_equal(c.task[2].status, 0);
+	cast_check(&c, 2, 1);
+	cast_close(&c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -357,6 +388,7 @@ int main(void)
 		cmocka_unit_test(the_source_dies),
 		cmocka_unit_test(the_source_comes_back),
 		cmocka_unit_test(parts_make_a_whole),
+		cmocka_unit_test(a_narrow_path_is_named),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

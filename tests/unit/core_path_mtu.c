@@ -90,12 +90,12 @@ static void a_wider_path_is_found_in_time(void **state)
 	path_run(&p, UINT64_C(1000000000));
 	assert_in_range(p.c->mtu, 1384, 1400);
 	p.width = 1500;
-	path_run(&p, UINT64_C(590000000000));
+	path_run(&p, UINT64_C(28000000000));
 	assert_true(p.c->mtu <= 1400);
-	path_run(&p, UINT64_C(20000000000));
+	path_run(&p, UINT64_C(5000000000));
 	assert_int_equal(p.c->mtu, 1500);
 	assert_int_equal(p.c->mtu_next_ns, NEVER);
-	path_run(&p, UINT64_C(20000000000));
+	path_run(&p, UINT64_C(40000000000));
 	assert_int_equal(p.c->mtu, 1500);
 }
 
