@@ -280,7 +280,8 @@ static void clients_look(struct client *k)
 	c = CMSG_FIRSTHDR(&m);
 	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
 		memcpy(&fd, CMSG_DATA(c), sizeof(int));
-	if (!(m.msg_flags & MSG_CTRUNC) && (fd < 0 || apart_is_memory(fd))) {
+	if (!(m.msg_flags & MSG_CTRUNC) &&
+	    (fd < 0 || (apart_is_memory(fd) && !closer_behind(&k->all->closer)))) {
 		k->all->host->apart.brought = fd;
 		return;
 	}
