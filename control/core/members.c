@@ -179,8 +179,10 @@ static void members_set(struct control *c, struct node *n, uint64_t incarnation,
 		m->life++; /* a life that we never saw: its part of the directory was in between */
 	if (was && !members_live(n) && !members_viewed(c, n))
 		m->life++; /* others may have acted on a life that we did not */
-	if (!was && members_live(n) && !join_is_guest(c, n))
+	if (!was && members_live(n) && !join_is_guest(c, n)) {
 		directory_node_dead(&c->directory, n->number, false);
+		peers_back(c, n);
+	}
 	timers_cancel(&c->timers, &n->suspicion);
 	n->missed = false;
 	if (state == MEMBER_SUSPECT)

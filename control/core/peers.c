@@ -381,18 +381,32 @@ void peers_detach(struct control *c)
 	}
 }
 
+/* Without the rest of a pause. */
+static void peers_open_now(struct control *c, struct link *l)
+{
+	if (l->state == LINK_UP)
+		return;
+	l->attempts = 0;
+	timers_cancel(&c->timers, &l->timer);
+	if (l->state == LINK_OPENING || l->wanted || peers_needs(c, l))
+		peers_open(c, l);
+}
+
+void peers_back(struct control *c, struct node *n)
+{
+	if (!c->attached)
+		return;
+	list_each(i, after, &n->links) peers_open_now(c, list_item(i, struct link, of_node));
+}
+
 void peers_attach(struct control *c)
 {
 	join_attach(c);
 	for (uint32_t i = 0; i < c->peers.links.fresh; i++) {
 		struct link *l = pool_at(&c->peers.links, i);
 
-		if (l->node == NULL || l->state != LINK_CLOSED)
-			continue;
-		l->attempts = 0;
-		timers_cancel(&c->timers, &l->timer);
-		if (l->wanted || peers_needs(c, l))
-			peers_open(c, l);
+		if (l->node)
+			peers_open_now(c, l);
 	}
 	for (uint32_t i = 0; i < c->config.nodes; i++) {
 		struct node *n = peers_node(c, i);

@@ -118,6 +118,9 @@ struct link *peers_link(struct control *c, struct node *n, unsigned worker, unsi
 /* Has the workers tell of silence of those that we watch closely, and of no others. */
 void peers_watch(struct control *c);
 
+/* It lives again: nobody waits out a pause before it is connected with. */
+void peers_back(struct control *c, struct node *n);
+
 /* It is lost: so is what was agreed with it. The next connection begins with a HELLO. */
 void peers_sever(struct control *c, const struct node *n);
 

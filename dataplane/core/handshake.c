@@ -13,7 +13,7 @@
  */
 
 #define HANDSHAKE_FIRST_RETRY_NS  UINT64_C(25000000)
-#define HANDSHAKE_RETRY_MAX_NS	  UINT64_C(1000000000)
+#define HANDSHAKE_RETRY_MAX_NS	  UINT64_C(250000000) /* a path that is back is soon found */
 #define HANDSHAKE_FULL_SIZE_TRIES 2 /* then the HELLO shrinks: the path may be narrower */
 
 static void handshake_body(const struct engine *e, uint8_t *p, uint32_t conn)
@@ -54,6 +54,16 @@ void handshake_timer(struct engine *e, struct conn *c)
 		return;
 	}
 	c->have_cookie = false; /* it may have expired: begin again */
+	c->hello_due = true;
+	c->hello_ns = NEVER;
+	conn_wake(e, c);
+}
+
+void handshake_again(struct engine *e, struct conn *c)
+{
+	if (c->have_cookie)
+		return; /* it has just been heard */
+	c->hello_tries = 0;
 	c->hello_due = true;
 	c->hello_ns = NEVER;
 	conn_wake(e, c);

@@ -47,6 +47,8 @@ void handshake_write(struct engine *e, struct conn *c, struct packet_out *out);
 /* Writes the oldest waiting answer. */
 bool handshake_reply(struct engine *e, struct packet_out *out);
 void handshake_timer(struct engine *e, struct conn *c);
+/* There is reason to think that the peer answers now: the pauses begin anew. */
+void handshake_again(struct engine *e, struct conn *c);
 
 /* cookie.c */
 void cookie_make(const struct engine *e, const struct net_addr *addr, uint32_t conn,

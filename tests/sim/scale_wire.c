@@ -8,7 +8,7 @@
 #include "rpc/codec.h"
 
 #define WIRE_RETRY_NS	  (25 * SCALE_MS) /* of a HELLO; doubles */
-#define WIRE_RETRY_MAX_NS SCALE_S
+#define WIRE_RETRY_MAX_NS (250 * SCALE_MS)
 
 struct wire_message {
 	struct scale_node *from, *to;

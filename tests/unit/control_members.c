@@ -108,6 +108,52 @@ static void a_hello_of_an_ended_life_is_told_so(void **state)
 	end(f);
 }
 
+static void peer_down(struct fixture *f, uint32_t n)
+{
+	struct record r = {.op = EVENT_PEER_DOWN};
+
+	r.peer.conn = conn_of(n);
+	control_event(f->core, 0, &r, f->now_ns);
+}
+
+static uint32_t opened(struct fixture *f, uint32_t n)
+{
+	struct net_addr addr = addr_of(n);
+	struct record r;
+	uint32_t count = 0;
+
+	while (control_commands(f->core, 0, &r, 1))
+		count += r.op == COMMAND_PEER_OPEN && net_addr_equal(&r.peer.addr, &addr);
+	return count;
+}
+
+/* While it was dead we tried in vain, in growing pauses. */
+static void one_who_is_back_is_connected_with_at_once(void **state)
+{
+	struct fixture *f = begin(false);
+	struct link *l;
+
+	meet(f, 1);
+	meet(f, 2);
+	tell_dead(f, 1, 2, 100);
+	peer_down(f, 2);
+	l = peers_node(f->core, 2)->main;
+	l->attempts = 6;
+	l->wanted = true;
+	for (int k = 0; k < 2; k++) {
+		uint64_t life = 101 + 2 * (uint64_t)k;
+
+		opened(f, 2);
+		tell(f, 1, 2, MEMBER_ALIVE,
+		     life); /* at first a pause runs, then it is being opened */
+		assert_int_equal(opened(f, 2), 1);
+		tell(f, 1, 2, MEMBER_ALIVE, life + 1);
+		assert_int_equal(opened(f, 2), 0); /* it was alive */
+		tell_dead(f, 1, 2, life + 1);
+	}
+	end(f);
+}
+
 /* ---- what follows for the directory (reshard.c) -------------------------------------------- */
 
 static void get_from(struct fixture *f, uint32_t n, struct object_id id, uint64_t request)
@@ -350,6 +396,7 @@ int main(void)
 		cmocka_unit_test(our_own_end_is_refuted),
 		cmocka_unit_test(forged_numbers_and_addresses_are_strange),
 		cmocka_unit_test(a_hello_of_an_ended_life_is_told_so),
+		cmocka_unit_test(one_who_is_back_is_connected_with_at_once),
 		cmocka_unit_test(a_request_for_another_owner_is_sent_away),
 		cmocka_unit_test(a_dead_member_waits_for_nothing),
 		cmocka_unit_test(a_delete_waits_until_the_next_owner_knows_or_another),
