@@ -6,8 +6,9 @@
 _Static_assert(sizeof(struct session_object) * MESSAGE_OBJECTS_MAX <= OBJECT_INLINE_MAX,
 	       "a page of objects fits a queued message");
 
-#define CONTROL_TELL_NS UINT64_C(200000000)
-#define TICK_LATE_NS	UINT64_C(100000000)
+#define CONTROL_TELL_NS	  UINT64_C(200000000)
+#define TICK_LATE_NS	  UINT64_C(100000000)
+#define CONTROL_UNTOLD_NS UINT64_C(5000000)
 
 /* ---- small services ---------------------------------------------------------------------- */
 
@@ -83,6 +84,18 @@ static bool control_answer(void *arg, uint32_t node, const struct message *m)
 		m = &later;
 	}
 	return peers_send(c, peers_node(c, node), m);
+}
+
+static void control_tell_fire(struct control *c, struct timer *t)
+{
+	directory_tell_untold(&c->directory);
+}
+
+void control_tell_later(struct control *c)
+{
+	if (c->untold.position == 0 && !list_empty(&c->directory.untold))
+		timers_set(&c->timers, &c->untold, c->now_ns + CONTROL_UNTOLD_NS,
+			   control_tell_fire);
 }
 
 static void control_redirect(void *arg, uint32_t node, uint64_t request)

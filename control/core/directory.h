@@ -52,6 +52,8 @@ struct waiter { /* of an entry's waiters; of its locates: it only wants to know 
 	uint32_t node;
 	uint32_t failed;    /* not this holder */
 	uint32_t value_max; /* of its locates: bytes that it wants at most */
+	struct list untold; /* on directory.untold: it does not know that it waits */
+	bool waited;	    /* it was not answered at once */
 };
 
 struct entry {
@@ -127,6 +129,7 @@ enum { DIRECTORY_SIZES = 32 }; /* one per factor of 4 */
 struct directory {
 	struct directory_out out;
 	struct pool entries, copies, waiters, locates, removals;
+	struct list untold; /* waiters that are patient, in the order in which they came */
 	struct idmap by_id;
 	struct copy **by_node; /* copies by entry and node */
 	uint32_t by_node_mask;
@@ -244,6 +247,8 @@ void directory_get_failed(struct directory *d, uint32_t node, uint64_t request,
 void directory_get_full(struct directory *d, uint32_t node, uint64_t request,
 			const struct object_id *id);
 void directory_get(struct directory *d, uint32_t node, const struct message *m);
+/* Those who are patient and still wait are told so. */
+void directory_tell_untold(struct directory *d);
 
 /* directory_orphan.c */
 /* Whether nobody who lives has all of it, nor makes it, so that those who have a part must see

@@ -36,6 +36,7 @@ void directory_init(struct directory *d, const struct control_config *config,
 	d->link = fanout_prior();
 	d->inline_bytes = config->inline_bytes;
 	allocator_reset(&d->inline_space, d->inline_bytes, INLINE_GRAIN_BYTES);
+	list_init(&d->untold);
 	for (uint32_t i = 0; i < d->nodes_count; i++) {
 		list_init(&d->nodes[i].copies);
 		list_init(&d->nodes[i].waiters);

@@ -133,6 +133,7 @@ void directory_waiter_remove(struct directory *d, struct waiter *w)
 	w->entry->waiters_count--;
 	list_remove(&w->of_entry);
 	list_remove(&w->of_node);
+	list_remove(&w->untold);
 	pool_give(&d->waiters, w);
 }
 
@@ -147,6 +148,7 @@ static bool directory_answer_value(struct directory *d, struct entry *e, struct 
 	directory_got(e, w->request, MESSAGE_GOT_VALUE, &m);
 	m.got.value_bytes = (uint32_t)e->size;
 	m.got.value = directory_value(d, e);
+	m.got.waited = w->waited;
 	d->out.answer(d->out.arg, w->node, &m);
 	return true;
 }
@@ -390,10 +392,32 @@ static void directory_get_home(struct directory *d, uint32_t node, const struct 
 				     "");
 }
 
+/* It waits; one that cannot be told so now asks again. */
+static void directory_tell_waiter(struct directory *d, struct waiter *w)
+{
+	struct entry *e = w->entry;
+	struct message answer;
+
+	list_remove(&w->untold);
+	directory_got(e, w->request, e->generation ? MESSAGE_GOT_WAIT : MESSAGE_GOT_UNKNOWN,
+		      &answer);
+	if (d->out.answer(d->out.arg, w->node, &answer))
+		return;
+	directory_waiter_remove(d, w); /* as in directory_locate */
+	directory_settle(d, e);
+}
+
+void directory_tell_untold(struct directory *d)
+{
+	struct list *first;
+
+	while ((first = list_first(&d->untold)) != NULL)
+		directory_tell_waiter(d, list_item(first, struct waiter, untold));
+}
+
 void directory_get(struct directory *d, uint32_t node, const struct message *m)
 {
 	struct entry *e;
-	struct message answer;
 	struct waiter *w;
 
 	if (m->get.why == MESSAGE_GET_FORGET) {
@@ -438,10 +462,9 @@ void directory_get(struct directory *d, uint32_t node, const struct message *m)
 	w = directory_waiter_find(d, e, node);
 	if (w == NULL)
 		return;
-	directory_got(e, m->request, e->generation ? MESSAGE_GOT_WAIT : MESSAGE_GOT_UNKNOWN,
-		      &answer);
-	if (d->out.answer(d->out.arg, node, &answer))
-		return;
-	directory_waiter_remove(d, w); /* as in directory_locate */
-	directory_settle(d, e);
+	w->waited = true;
+	if (!m->get.patient)
+		directory_tell_waiter(d, w);
+	else if (!list_linked(&w->untold))
+		list_append(&d->untold, &w->untold);
 }

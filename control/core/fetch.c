@@ -36,7 +36,7 @@ static struct fetch *fetch_new(struct control *c, const struct object_id *id)
 	return f;
 }
 
-struct fetch *fetch_get(struct control *c, const struct object_id *id)
+struct fetch *fetch_get(struct control *c, const struct object_id *id, bool patient)
 {
 	struct idmap_node *n = idmap_find(&c->fetches.by_id, id);
 	struct fetch *f;
@@ -44,8 +44,11 @@ struct fetch *fetch_get(struct control *c, const struct object_id *id)
 	if (n)
 		return idmap_item(n, struct fetch, by_id);
 	f = fetch_new(c, id);
-	if (f)
-		fetch_ask(c, f);
+	if (f == NULL)
+		return NULL;
+	f->patient = patient;
+	fetch_ask(c, f);
+	f->patient = false; /* when it asks again it has lost a holder, or much time */
 	return f;
 }
 
@@ -189,6 +192,7 @@ static bool fetch_got(struct control *c, struct call *call, const struct message
 		return false;
 	case MESSAGE_GOT_VALUE:
 		f->call = NULL;
+		f->answered |= got->waited;
 		fetch_take_value(c, f, got);
 		return false;
 	case MESSAGE_GOT_ORPHAN:
@@ -214,6 +218,7 @@ struct call *fetch_question(struct control *c, struct fetch *f, uint32_t why, ui
 	m.get.generation = f->generation;
 	m.get.failed = failed;
 	m.get.why = why;
+	m.get.patient = f->patient;
 	return calls_start(c, control_shard(c, &f->by_id.id), &m, TABLE_SLOT_NONE, timeout_ns, end,
 			   f);
 }

@@ -76,6 +76,7 @@ struct fetch {
 	bool known;    /* the directory knows the object */
 	bool answered; /* the GET that is out was answered with "wait" */
 	bool narrow;   /* a holder cannot send its chunks here, and no other does */
+	bool patient;  /* whether it will be need not be said at once */
 
 	struct fetch_survey survey;
 	uint32_t piece_left; /* FED by one who has a part: what is missing after that; else 0 */
@@ -115,8 +116,9 @@ struct fetches {
 struct control_config;
 void fetches_carve(struct fetches *f, struct arena *a, const struct control_config *config);
 
-/* The fetch of an id, begun if need be; NULL when too many are under way. */
-struct fetch *fetch_get(struct control *c, const struct object_id *id);
+/* The fetch of an id, begun if need be; NULL when too many are under way. patient: nobody needs to
+ * know at once whether there is such an object. */
+struct fetch *fetch_get(struct control *c, const struct object_id *id, bool patient);
 /* Goes on with an object that an earlier control was fetching into the slot, from its watermark.
  * False: it cannot. */
 bool fetch_adopt(struct control *c, uint32_t slot);

@@ -72,4 +72,5 @@ void loopback_run(struct control *c)
 		members_pump(c);
 		objects_announce_pump(c);
 	}
+	control_tell_later(c);
 }

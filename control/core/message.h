@@ -176,6 +176,7 @@ struct message_get {
 	uint32_t why;	     /* enum message_get_why */
 	uint32_t value_max;  /* LOCATE: bytes; larger ones stay where they are */
 	uint64_t life;	     /* as in message_told; set when it is sent */
+	uint32_t patient;    /* 1: that it has to wait need not be told at once */
 	uint32_t op, dtype;  /* LOCATE of several, whose sum will do */
 	uint32_t others_count;
 	const struct object_id *others; /* beside id */
@@ -197,6 +198,7 @@ struct message_got {
 	char name[OBJECT_NAME_MAX + 1];
 	const uint8_t *value;
 	uint32_t value_bytes;
+	uint32_t waited; /* VALUE: 1: it was not there when it was asked for */
 	uint32_t others; /* VALUE: 0, or it is the sum with all others that the LOCATE named */
 	char text[MESSAGE_TEXT_MAX + 1];
 };
@@ -361,11 +363,11 @@ struct message_offer {
 };
 
 struct message_reply {
-	int32_t status;	  /* 0 or -errno */
-	uint32_t ready;	  /* STREAM: chunks that the holder has */
-	uint32_t stripes; /* STREAM, -EXDEV: it is cut into so many */
-	uint32_t guard;	  /* HAVE: node + 1 whose copy stays; 0: none that is known */
-	uint64_t generation;
+	int32_t status;	     /* 0 or -errno */
+	uint32_t ready;	     /* STREAM: chunks that the holder has */
+	uint32_t stripes;    /* STREAM, -EXDEV: it is cut into so many */
+	uint32_t guard;	     /* HAVE: node + 1 whose copy stays; 0: none that is known */
+	uint64_t generation; /* REDUCE: of a result that is there and has all sources in it; or 0 */
 	char text[MESSAGE_TEXT_MAX + 1];
 };
 

@@ -217,6 +217,7 @@ void reduce_answer_all(struct control *c, struct reduce *r)
 
 void reduce_end(struct control *c, struct reduce *r, int32_t status, const char *text)
 {
+	struct message answer = {.kind = MESSAGE_REPLY};
 	bool answered = r->answered;
 
 	r->status = status;
@@ -238,7 +239,12 @@ void reduce_end(struct control *c, struct reduce *r, int32_t status, const char 
 	if (answered)
 		return;
 	r->answered = true;
-	reduce_reply(c, r->caller, r->request, status, text);
+	answer.request = r->request;
+	answer.reply.status = status;
+	if (r->num == r->count)
+		answer.reply.generation = r->generation;
+	strncpy(answer.reply.text, text, MESSAGE_TEXT_MAX);
+	peers_send(c, peers_node(c, r->caller), &answer);
 	if (status) /* it never was one: nobody asks how it ended */
 		reduce_free(c, r);
 }

@@ -190,7 +190,6 @@ static void reduce_small_done(struct control *c, struct reduce *r)
 	objects_seal(c, slot, true);
 	session_fetch_ends(c, &r->by_id.id, slot);
 	objects_announce(c, slot);
-	reduce_accept(c, r);
 	reduce_end(c, r, 0, "");
 }
 

@@ -107,6 +107,18 @@ static void reduction_rest(struct control *c, struct reduction *r, enum reductio
 		   reduction_fire);
 }
 
+/* It is there already, with all its sources. */
+static void reduction_whole(struct control *c, struct reduction *r, uint64_t generation)
+{
+	const struct message_used used = {.target = r->reduce.target,
+					  .generation = generation,
+					  .count = r->reduce.count,
+					  .sources = r->reduce.sources};
+
+	reduction_note(r, &used);
+	reduction_end(c, r, &used);
+}
+
 /* All that is known of it holds: from here on it can only fail. */
 static void reduction_accept(struct control *c, struct reduction *r)
 {
@@ -131,7 +143,9 @@ static bool reduction_answered(struct control *c, struct call *call, const struc
 	r->call = NULL;
 	r->again |= call->node != r->asked ||
 		    (r->asked_life != 0 && call->node->incarnation != r->asked_life);
-	if (status == 0) {
+	if (status == 0 && answer->reply.generation) {
+		reduction_whole(c, r, answer->reply.generation);
+	} else if (status == 0) {
 		reduction_accept(c, r);
 	} else if (status == -EEXIST && r->again) {
 		r->state = REDUCTION_LOOK;

@@ -16,7 +16,7 @@ void session_get(struct control *c, struct session *s, const struct session_requ
 	w = waits_start(c, s, r);
 	if (w == NULL)
 		return;
-	f = fetch_get(c, &r->id);
+	f = fetch_get(c, &r->id, r->timeout_ns != 0);
 	if (f == NULL) {
 		waits_end(c, w, -EAGAIN,
 			  "too many objects arrive at this node at a time: try again later");

@@ -23,6 +23,19 @@ void session_reduce_ended(struct control *c, struct wait *w, const struct messag
 	waits_end(c, w, used->status, used->text);
 }
 
+/* Who gives to a sum that all who give will get asks for it at once, as the others do, and not only
+ * when its client knows that it may. */
+static void session_reduce_get(struct control *c, const struct message_reduce *m)
+{
+	bool gives = false;
+
+	for (uint32_t i = 0; i < m->count && !gives; i++)
+		gives = objects_find(c, &m->sources[i]) != TABLE_SLOT_NONE;
+	if (m->flags & MESSAGE_REDUCE_SPREAD && gives &&
+	    objects_find(c, &m->target) == TABLE_SLOT_NONE)
+		fetch_get(c, &m->target, true);
+}
+
 void session_reduce(struct control *c, struct session *s, const struct session_request *r,
 		    const struct object_id *sources)
 {
@@ -68,6 +81,7 @@ void session_reduce(struct control *c, struct session *s, const struct session_r
 	}
 	list_append(&reduction->waits, &w->of_owner);
 	waits_timeout(c, w, (int64_t)c->config.directory_ns);
+	session_reduce_get(c, &reduce);
 }
 
 static const char session_reduce_goes_on[] = "the reduce has not ended yet: wait longer";

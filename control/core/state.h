@@ -43,6 +43,7 @@ struct control {
 	uint64_t dead_ns;    /* when one was taken for dead last */
 	uint64_t epoch_ns;   /* from our clock to that of the incarnations */
 	bool unremoved;	     /* some node.unremoved */
+	struct timer untold; /* of the directory's */
 
 	bool attached;
 	struct attach_reply dataplane;
@@ -99,6 +100,9 @@ bool loopback_push(struct control *c, const struct message *m);
 /* Handles what is queued, and what that brings, until nothing is left. */
 void loopback_run(struct control *c);
 
+/* Sets the time when the directory tells those who are patient that they wait. What all ask for at
+ * once is often there before: nobody has been woken for nothing then. */
+void control_tell_later(struct control *c);
 /* Those who could not be told to give copies up tell all that they have, and hear it then. */
 void control_remind(struct control *c);
 /* A node has said hello. Returns false when our shard does not know its objects. */

@@ -159,6 +159,7 @@ static bool decode_get(const Rpc__Get *in, struct decode_arena *a, struct messag
 	out->why = in->why;
 	out->value_max = in->value_max;
 	out->life = in->life;
+	out->patient = in->patient;
 	return in->why < MESSAGE_GET_WHYS && in->value_max <= OBJECT_INLINE_MAX &&
 	       decode_id(&in->id, &out->id) && decode_node(in->failed, &out->failed) &&
 	       decode_others(in) && decode_ids(&in->others, a, &out->others_count, &out->others) &&
@@ -181,6 +182,7 @@ static bool decode_got(const Rpc__Got *in, struct message_got *out)
 	out->value_bytes = (uint32_t)in->value.len;
 	out->spare = in->spare;
 	out->others = in->others;
+	out->waited = in->waited;
 	if (in->what >= MESSAGE_GOT_WHATS || !decode_status(in->status) ||
 	    !decode_id(&in->id, &out->id) || !decode_node(in->holder, &out->holder) ||
 	    !decode_also(in->also, in->n_also, out->also, &out->also_count) ||

@@ -52,6 +52,7 @@ static void encode_get(const struct message_get *m, Rpc__Get *out)
 	out->op = m->op;
 	out->dtype = m->dtype;
 	out->others = encode_bytes(m->others, (size_t)m->others_count * OBJECT_ID_BYTES);
+	out->patient = m->patient;
 }
 
 static void encode_got(const struct message_got *m, Rpc__Got *out)
@@ -72,6 +73,7 @@ static void encode_got(const struct message_got *m, Rpc__Got *out)
 	out->text = encode_text(m->text, sizeof(m->text));
 	out->spare = m->spare;
 	out->others = m->others;
+	out->waited = m->waited;
 }
 
 static void encode_bury(const struct message_bury *m, Rpc__Bury *out)

@@ -109,12 +109,26 @@ static void stripes_go_unasked(void **state)
 	}
 }
 
+/* Of small objects each getter's question and its answer, a question and an answer for each of the
+ * directory's nodes that have sources, the call and its end: who waits is not told so, how it has
+ * ended is not asked. */
+static void values_take_few_messages(void **state)
+{
+	for (uint32_t p = 4; p <= 8; p *= 2) {
+		uint64_t count = allreduce_messages(p, 1024, 200);
+
+		print_message("%u nodes: %u messages\n", p, (unsigned)count);
+		assert_true(count <= 3 * p + 2);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_link_carries_all),
 		cmocka_unit_test(one_may_die),
 		cmocka_unit_test(stripes_go_unasked),
+		cmocka_unit_test(values_take_few_messages),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

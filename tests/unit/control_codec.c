@@ -299,10 +299,12 @@ static void a_locate_may_name_several(void **state)
 	m.get.dtype = REDUCE_BF16;
 	m.get.others = sources;
 	m.get.others_count = MESSAGE_OTHERS_MAX;
+	m.get.patient = 1;
 	assert_int_equal(codec_decode(bytes, encode(&m), arena, &back), 0);
 	assert_int_equal(back.get.op, REDUCE_MAX);
 	assert_int_equal(back.get.dtype, REDUCE_BF16);
 	assert_int_equal(back.get.others_count, MESSAGE_OTHERS_MAX);
+	assert_int_equal(back.get.patient, 1);
 	assert_memory_equal(back.get.others, sources, MESSAGE_OTHERS_MAX * OBJECT_ID_BYTES);
 	m.get.others_count++;
 	assert_int_equal(refused(&m), -EBADMSG);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the directory answers to who makes an object from others: where they are, or values. */
+/* What the directory answers to who makes an object from others (where they are, or values), and to
+ * who is patient. */
 #include "control_shard.h"
 #include "internal/reduce.h"
 
@@ -121,6 +122,38 @@ static void who_is_not_told_does_not_wait(void **state)
 	assert_int_equal(f->d.entries.used, 1);
 }
 
+static const struct message *get_patiently(struct fixture *f, uint32_t node, uint8_t id)
+{
+	struct message m = {.kind = MESSAGE_GET};
+
+	m.get = (struct message_get){.id = id_of(id), .failed = MESSAGE_NODE_NONE, .patient = 1};
+	return send(f, node, &m);
+}
+
+/* The value comes alone, with the word that it was waited for; else the word comes later, once. */
+static void the_patient_are_told_later(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_null(get_patiently(f, 1, 3));
+	have_value(f, 0, 3, 64);
+	assert_int_equal(f->out_count, 2); /* the answer to HAVE, too */
+	for (uint32_t i = 0; i < f->out_count; i++)
+		if (f->out[i].node == 1)
+			assert_int_equal(f->out[i].m.got.waited, 1);
+	assert_int_equal(get_patiently(f, 2, 3)->got.waited, 0);
+	assert_null(get_patiently(f, 1, 4));
+	assert_null(get_patiently(f, 2, 4));
+	assert_null(get_patiently(f, 1, 4)); /* repeated */
+	f->out_count = 0;
+	directory_tell_untold(&f->d);
+	assert_int_equal(f->out_count, 2);
+	for (uint32_t i = 0; i < f->out_count; i++)
+		assert_int_equal(f->out[i].m.got.what, MESSAGE_GOT_UNKNOWN);
+	directory_tell_untold(&f->d);
+	assert_int_equal(f->out_count, 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -129,6 +162,7 @@ int main(void)
 		TEST(values_of_two_sizes_are_not_added_up),
 		TEST(a_located_value_comes_when_it_is_complete),
 		TEST(who_is_not_told_does_not_wait),
+		TEST(the_patient_are_told_later),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
