@@ -208,4 +208,7 @@ def main(argv):
             table(lines)
         for one in lines if args.json else ():
             print(json.dumps(one), flush=True)
+    if args.show and not lines:
+        raise shell.Failure(f"{args.results} holds no results of these cases: run scripts/bench "
+                            "compare first")
     return any(one["verdict"].startswith("missed") for one in lines)

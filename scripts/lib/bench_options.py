@@ -80,8 +80,8 @@ def add_kill_options(parser):
 
 
 def check(args):
-    if args.nodes < 2 or args.size < 0 or args.repeat < 1 or args.rate < 0 or args.stagger < 0:
-        raise Failure("--nodes is at least 2, --repeat at least 1, nothing is negative", 2)
+    if args.nodes < 2 or args.size < 1 or args.repeat < 1 or args.rate < 0 or args.stagger < 0:
+        raise Failure("--nodes is at least 2, --size and --repeat at least 1, nothing is negative", 2)
     if args.stagger and args.op not in STAGGERED:
         raise Failure(f"--stagger is for {', '.join(STAGGERED)}", 2)
     unknown = [tuning for tuning in args.tuning if not

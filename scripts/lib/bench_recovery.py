@@ -182,6 +182,10 @@ def main(argv):
     parser.add_argument("--table", action="store_true", help="only print the table of --rows")
     parser.add_argument("--json", action="store_true", help="one object per row")
     args = parser.parse_args(argv)
+    if min(args.mib, args.rate, args.repeat) <= 0:
+        raise shell.Failure("--mib, --rate and --repeat are above 0", 2)
+    if args.table and not args.rows:
+        raise shell.Failure("--table wants --rows FILE", 2)
     rows = kept(args)
     if not args.table:
         shell.require_root("scripts/bench")

@@ -261,8 +261,9 @@ def results_become_figures_and_tables():
         words = [e.text for e in ElementTree.parse(f"{directory}/plots/nodes.svg").iter()]
         for told in ("broadcast", "sarissa 1.07", "OpenMPI 1.05", "Dask 3.00", "bound 1.00"):
             assert told in words, words
-        done = bench("plot", "--results", f"{directory}/none")
-        assert done.returncode == 1 and "no results: run scripts/bench compare" in done.stderr, done
+        for verb in (("plot",), ("compare", "--show")):
+            done = bench(*verb, "--results", f"{directory}/none")
+            assert done.returncode == 1 and "run scripts/bench compare first" in done.stderr, done
 
 
 def puts_are_timed_both_ways():
@@ -281,7 +282,9 @@ def wrong_arguments_are_refused():
                  ("reduce", "--kill", "3"), ("reduce", "--kill", "1", "--at", "1"),
                  ("p2p", "--system", "gloo"), ("allreduce", "--tuning", "soon"),
                  ("reduce", "--stagger", "1", "--order", "odd"), ("lookup", "--count", "0"),
-                 ("put", "--repeat", "0"), ("dataplane", "--workers", "99"), ("dataplane", "--mtu", "100"),
+                 ("put", "--repeat", "0"), ("transfer", "--size", "0"), ("broadcast", "--size", "0"),
+                 ("recovery", "--repeat", "0"), ("recovery", "--table"),
+                 ("dataplane", "--workers", "99"), ("dataplane", "--mtu", "100"),
                  ("compare", "--repeat", "0"), ("compare", "--seconds", "0"),
                  ("compare", "--only", "*/1g-*"), ("compare", "--system", "ray"), ("nothing",)):
         done = bench(*argv)
