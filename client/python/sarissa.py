@@ -108,7 +108,11 @@ class Error(OSError):
 
 
 def _load():
-    library = ctypes.CDLL(os.environ.get("SARISSA_LIBRARY", "libsarissa.so.0"))
+    try:
+        library = ctypes.CDLL(os.environ.get("SARISSA_LIBRARY", "libsarissa.so.0"))
+    except OSError as error:
+        raise ImportError(f"{error}: install sarissa, or name the library in the environment "
+                          "variable SARISSA_LIBRARY") from None
     for name, (result, arguments) in _SIGNATURES.items():
         function = getattr(library, name)
         function.restype, function.argtypes = result, arguments

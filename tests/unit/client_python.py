@@ -4,7 +4,10 @@
 import array
 import errno
 import gc
+import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -171,6 +174,13 @@ def threads_wait(node):
     assert got == [b"now"] * 8
 
 
+def a_missing_library_is_named():
+    done = subprocess.run([sys.executable, "-c", "import sarissa"], capture_output=True, text=True,
+                          env={**os.environ, "SARISSA_LIBRARY": "/nonexistent/libsarissa.so"})
+    assert done.returncode == 1 and done.stderr.splitlines()[-1].endswith(
+        "install sarissa, or name the library in the environment variable SARISSA_LIBRARY"), done
+
+
 def main():
     with sarissa.open() as node:
         there_and_back(node)
@@ -183,6 +193,7 @@ def main():
         threads_wait(node)
     views_outlive_the_node()
     a_call_keeps_the_node_open()
+    a_missing_library_is_named()
 
 
 main()
