@@ -171,6 +171,14 @@ def page(measured, results, figures):
             yield f"## {title}\n\n{text}"
             yield markdown([*heads, *NAMES.values()],
                            [line(f"`{case}`", systems) for case, systems in cases.items()])
+    if left := left_out(results):
+        yield f"## Not measured\n\nCases of `scripts/bench compare` without a figure above: {left}."
+
+
+def left_out(results):
+    return ", ".join(f"`{case.name}`" for case in CASES
+                     if case.name not in results and not case.huge
+                     and not case.command.startswith("lookup"))
 
 
 HEAD = """<!-- SPDX-License-Identifier: BSD-3-Clause -->

@@ -254,6 +254,9 @@ def results_become_figures_and_tables():
         assert "| 2 s | 1.070 (1.060 to 1.080) | **1.050** | - | 3.000 |" in page, page
         assert "| 1.50, 30 | 1.50, 30 | - | 1.50, 30 |" in page, page
         assert "| 2 s | - | **7.000** | - | - |" in page, "a default beside what is better by hand"
+        left = page.split("without a figure above: ")[1]
+        assert "`gather/32m-on-4`" in left and "`broadcast/32m-on-4`" not in left, left
+        assert "lookup" not in left and "1g" not in left, left
         for name in ("arrivals", "nodes", "sizes"):
             assert f"](plots/{name}.svg)" in page, page
             words = [e.text for e in ElementTree.parse(f"{directory}/plots/{name}.svg").iter()]
