@@ -3,9 +3,11 @@
 """Clients of another user than the daemons': what they create harms nobody else."""
 
 import contextlib
+import errno
 import os
 import signal
 import time
+from pathlib import Path
 
 import netlib
 from netlib import ROOT, Cluster, Task, nodes, own_status, process
@@ -253,6 +255,54 @@ def the_same_before_linux_6_16():
     it_brings_another_control_something_else(OLDER_KERNEL)
 
 
+# It leaves somebody behind who keeps the table, so that control waits for the creator.
+LEAVES = RAW + """
+s = raw_connect()
+raw_ask(s, ATTACH)
+made = raw_ask(s, CREATE, b"left by the dead", size=100, pin=0)
+kept = os.fork()
+if kept == 0:
+  time.sleep(60)
+  os._exit(0)
+say(f"{kept} {(made.generation & 0xffffffff) << 32 | made.slot + 1}")
+sys.stdin.readline()
+"""
+
+RESUMES = RAW + """
+s = raw_connect()
+mmap.mmap(raw_ask(s, ATTACH).fds[2], 8192)[:8] = struct.pack("=Q", {})
+say(str(raw_ask(s, RESUME, pin=0).status))
+"""
+
+
+def with_number(cluster, wanted, code):
+    """A task whose process has this number."""
+    last = Path("/proc/sys/kernel/ns_last_pid")
+    if not last.exists():
+        raise netlib.Skip("this kernel does not let the next process number be chosen")
+    for _ in range(100):
+        last.write_text(str(wanted - 1))
+        task = Task(cluster, 0, code)
+        if task.child.pid == wanted:
+            return task
+        task.kill()
+    raise netlib.Skip(f"process number {wanted} is taken")
+
+
+def its_number_is_anothers():
+    netlib.need_daemons()
+    with Cluster(1, "--store", 64) as cluster:
+        creator = Task(cluster, 0, LEAVES)
+        kept, word = map(int, creator.heard().split())
+        another_control(cluster)
+        creator.kill()
+        namesake = with_number(cluster, creator.child.pid, RESUMES.format(word))
+        assert int(namesake.heard()) == -errno.ESTALE, "it was given what another created"
+        namesake.end()
+        process.end(kept)
+        check_nothing_is_left(cluster, descriptors(cluster))
+
+
 SEALS = NOBODY + """
 import threading
 writers = [node.create(f"killed {i}", 10 << 20) for i in range(4)]
@@ -431,5 +481,5 @@ def the_operator_decides():
 
 netlib.run(it_puts_gets_and_streams, rubbish_in_what_it_was_given, another_control_goes_on_with_it,
            it_brings_another_control_something_else, the_same_before_linux_6_16,
-           what_lingers_holds_nobody_up, it_is_killed_while_control_copies,
+           its_number_is_anothers, what_lingers_holds_nobody_up, it_is_killed_while_control_copies,
            too_many_at_a_time, it_sends_what_nobody_asked_for, the_operator_decides)
