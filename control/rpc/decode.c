@@ -260,30 +260,33 @@ static bool decode_result(const Rpc__Used *in, struct decode_arena *a, struct me
 	return decode_used(in, a, out) && decode_generation(in->generation) && out->count > 0;
 }
 
-static bool decode_part(const Rpc__Part *in, const Rpc__Combine *of, struct message_part *out)
+static bool decode_part(const Rpc__Part *in, const Rpc__Combine *of,
+			const struct message_part *before, struct message_part *out)
 {
 	uint64_t chunks = chunk_count(of->size, of->chunk_bytes);
 
-	*out = (struct message_part){.generation = in->generation,
-				     .node = in->node,
-				     .first = in->first,
-				     .count = in->count,
-				     .to = in->to,
-				     .size = in->size,
-				     .stripe = in->stripe};
-	if (in->size == 0 ? in->first != 0
-			  : !decode_chunk(of->chunk_bytes, in->size) ||
-				    in->first > chunk_count(in->size, of->chunk_bytes) ||
-				    in->count > chunk_count(in->size, of->chunk_bytes) - in->first)
+	*out = (struct message_part){.generation = before->generation + (uint64_t)in->generation,
+				     .node = before->node + (uint32_t)in->node,
+				     .first = before->first + (uint32_t)in->first,
+				     .count = before->count + (uint32_t)in->count,
+				     .to = before->to + (uint32_t)in->to,
+				     .size = before->size + (uint64_t)in->size,
+				     .stripe = before->stripe + (uint32_t)in->stripe};
+	if (out->size == 0
+		    ? out->first != 0
+		    : !decode_chunk(of->chunk_bytes, out->size) ||
+			      out->first > chunk_count(out->size, of->chunk_bytes) ||
+			      out->count > chunk_count(out->size, of->chunk_bytes) - out->first)
 		return false;
-	return decode_id(&in->id, &out->id) && in->generation != 0 && in->node < NODES_MAX &&
-	       in->count > 0 && in->to < chunks && in->count <= chunks - in->to &&
-	       in->stripe < MESSAGE_PARTS_MAX;
+	return decode_id(&in->id, &out->id) && out->generation != 0 && out->node < NODES_MAX &&
+	       out->count > 0 && out->to < chunks && out->count <= chunks - out->to &&
+	       out->stripe < MESSAGE_PARTS_MAX;
 }
 
 static bool decode_combine(const Rpc__Combine *in, struct decode_arena *a,
 			   struct message_combine *out)
 {
+	const struct message_part none = {.generation = 0};
 	struct message_part *parts;
 
 	out->generation = in->generation;
@@ -305,7 +308,7 @@ static bool decode_combine(const Rpc__Combine *in, struct decode_arena *a,
 	if (parts == NULL)
 		return false;
 	for (size_t i = 0; i < in->n_parts; i++)
-		if (!decode_part(in->parts[i], in, &parts[i]))
+		if (!decode_part(in->parts[i], in, i ? &parts[i - 1] : &none, &parts[i]))
 			return false;
 	out->parts = parts;
 	return decode_id(&in->id, &out->id) && decode_id(&in->target, &out->target) &&

@@ -270,9 +270,25 @@ struct encode_parts {
 };
 _Static_assert(sizeof(struct encode_parts) <= CODEC_SCRATCH_BYTES, "and parts");
 
+static void encode_part(const struct message_part *m, const struct message_part *before,
+			Rpc__Part *out)
+{
+	rpc__part__init(out);
+	out->id = encode_bytes(m->id.bytes, OBJECT_ID_BYTES);
+	out->generation = (int64_t)(m->generation - before->generation);
+	out->node = (int32_t)(m->node - before->node);
+	out->first = (int32_t)(m->first - before->first);
+	out->count = (int32_t)(m->count - before->count);
+	out->to = (int32_t)(m->to - before->to);
+	out->size = (int64_t)(m->size - before->size);
+	out->stripe = (int32_t)(m->stripe - before->stripe);
+}
+
 static void encode_combine(const struct message_combine *m, struct encode_parts *p,
 			   Rpc__Combine *out)
 {
+	const struct message_part none = {.generation = 0};
+
 	rpc__combine__init(out);
 	out->id = encode_bytes(m->id.bytes, OBJECT_ID_BYTES);
 	out->generation = m->generation;
@@ -289,19 +305,8 @@ static void encode_combine(const struct message_combine *m, struct encode_parts 
 	out->n_parts = m->count < MESSAGE_PARTS_MAX ? m->count : MESSAGE_PARTS_MAX;
 	out->parts = p->parts;
 	for (uint32_t i = 0; i < out->n_parts; i++) {
-		const struct message_part *in = &m->parts[i];
-		Rpc__Part *d = &p->part[i];
-
-		rpc__part__init(d);
-		p->parts[i] = d;
-		d->id = encode_bytes(in->id.bytes, OBJECT_ID_BYTES);
-		d->generation = in->generation;
-		d->node = in->node;
-		d->first = in->first;
-		d->count = in->count;
-		d->to = in->to;
-		d->size = in->size;
-		d->stripe = in->stripe;
+		p->parts[i] = &p->part[i];
+		encode_part(&m->parts[i], i ? &m->parts[i - 1] : &none, &p->part[i]);
 	}
 }
 

@@ -275,8 +275,13 @@ static void fields_survive(void **state)
 	assert_int_equal(back.combine.count, MESSAGE_PARTS_MAX);
 	for (uint32_t i = 0; i < MESSAGE_PARTS_MAX; i++) {
 		assert_memory_equal(&back.combine.parts[i].id, &parts[i].id, OBJECT_ID_BYTES);
+		assert_int_equal(back.combine.parts[i].generation, parts[i].generation);
+		assert_int_equal(back.combine.parts[i].node, parts[i].node);
+		assert_int_equal(back.combine.parts[i].first, parts[i].first);
+		assert_int_equal(back.combine.parts[i].count, parts[i].count);
 		assert_int_equal(back.combine.parts[i].to, parts[i].to);
 		assert_int_equal(back.combine.parts[i].size, parts[i].size);
+		assert_int_equal(back.combine.parts[i].stripe, parts[i].stripe);
 	}
 }
 
@@ -407,6 +412,24 @@ static void fields_out_of_bounds_are_refused(void **state)
 	REFUSED(MESSAGE_REPLY, reply.status, -100000);
 }
 
+/* Of an allreduce: ids differ, all else is alike, or goes on from one part to the next. */
+static void parts_take_little_more_than_their_ids(void **state)
+{
+	enum { PARTS = 16, MORE = 14, HEAD = 128 };
+	struct message m = sample(MESSAGE_COMBINE);
+
+	fill();
+	m.combine.need = m.combine.count = PARTS;
+	for (uint32_t i = 0; i < PARTS; i++) {
+		parts[i].generation = UINT64_C(1795244349039017984) + i * 1000000;
+		parts[i].first = 45;
+		parts[i].count = 3;
+		parts[i].to = 0;
+		parts[i].size = 65536;
+	}
+	assert_in_range(encode(&m), 1, HEAD + PARTS * (OBJECT_ID_BYTES + MORE));
+}
+
 static void parts_lie_within_their_objects(void **state)
 {
 	struct message whole;
@@ -534,6 +557,7 @@ int main(void)
 		cmocka_unit_test(a_locate_may_name_several),
 		cmocka_unit_test(truncated_bytes_are_refused),
 		cmocka_unit_test(fields_out_of_bounds_are_refused),
+		cmocka_unit_test(parts_take_little_more_than_their_ids),
 		cmocka_unit_test(parts_lie_within_their_objects),
 		cmocka_unit_test(values_out_of_bounds_are_refused),
 		cmocka_unit_test(garbage_is_refused),
