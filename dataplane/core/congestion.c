@@ -13,6 +13,8 @@
  * Acknowledgements come in heaps, above all where they wait behind data, and each heap opens the
  * window by as much at once. Two nodes that send to and fro would so make each other's queue long
  * and empty in turn. So what a path that is full has lately taken bounds the pace as well.
+ *
+ * Why each constant is there, and what its half and its double do: docs/protocol.md, 8.1.
  */
 
 enum {
