@@ -35,6 +35,25 @@ static void a_repeated_get_gets_the_same_answer(void **state)
 	assert_int_equal(sent_to(f, 1), 0); /* and not behind 2, which depends on it */
 }
 
+static void a_second_holder_is_booked_once(void **state)
+{
+	struct fixture *f = *state;
+	struct message m = {.kind = MESSAGE_GET};
+
+	have(f, 0, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false);
+	get_first(f, 1, 1);
+	have(f, 5, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false);
+	m.get = (struct message_get){.id = id_of(1),
+				     .generation = 7,
+				     .failed = MESSAGE_NODE_NONE,
+				     .why = MESSAGE_GET_MORE};
+	assert_int_equal(send(f, 1, &m)->got.holder, 5);
+	f->out_count = 0;
+	directory_message(&f->d, 1, &m); /* the answer got lost */
+	assert_int_equal(f->out_count, 1);
+	assert_int_equal(sent_to(f, 1), 5);
+}
+
 static void nobody_is_fed_by_itself(void **state)
 {
 	struct fixture *f = *state;
@@ -553,6 +572,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(askers_chain_behind_each_other),
 		TEST(a_repeated_get_gets_the_same_answer),
+		TEST(a_second_holder_is_booked_once),
 		TEST(nobody_is_fed_by_itself),
 		TEST(what_comes_late_makes_no_circle),
 		TEST(waiters_are_served_in_order),
