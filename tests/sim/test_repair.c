@@ -377,6 +377,23 @@ static void a_narrow_path_is_named(void **state)
 	cast_close(&c);
 }
 
+/* A sum waits for who cannot send, and has all of them once that is mended. */
+static void a_narrow_path_delays_a_sum(void **state)
+{
+	static struct cast c;
+
+	cast_open_sources(&c, 3, 3, SIZE, MBIT);
+	c.w.net.endpoints[2].link.mtu = 1400;
+	cast_reduce(&c, 0, 40, 1, 3, 3);
+	cast_begin(&c, 0, 40);
+	world_run(&c.w, 5 * WORLD_S);
+	assert_false(c.task[0].done && c.task[0].status == 0);
+	c.w.net.endpoints[2].link.mtu = 0;
+	world_run(&c.w, 30 * WORLD_S);
+	cast_sum_ends(&c, 0, 40);
+	cast_close(&c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -389,6 +406,7 @@ int main(void)
 		cmocka_unit_test(the_source_comes_back),
 		cmocka_unit_test(parts_make_a_whole),
 		cmocka_unit_test(a_narrow_path_is_named),
+		cmocka_unit_test(a_narrow_path_delays_a_sum),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
