@@ -35,25 +35,6 @@ static void a_repeated_get_gets_the_same_answer(void **state)
 	assert_int_equal(sent_to(f, 1), 0); /* and not behind 2, which depends on it */
 }
 
-static void a_second_holder_is_booked_once(void **state)
-{
-	struct fixture *f = *state;
-	struct message m = {.kind = MESSAGE_GET};
-
-	have(f, 0, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false);
-	get_first(f, 1, 1);
-	have(f, 5, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false);
-	m.get = (struct message_get){.id = id_of(1),
-				     .generation = 7,
-				     .failed = MESSAGE_NODE_NONE,
-				     .why = MESSAGE_GET_MORE};
-	assert_int_equal(send(f, 1, &m)->got.holder, 5);
-	f->out_count = 0;
-	directory_message(&f->d, 1, &m); /* the answer got lost */
-	assert_int_equal(f->out_count, 1);
-	assert_int_equal(sent_to(f, 1), 5);
-}
-
 static void nobody_is_fed_by_itself(void **state)
 {
 	struct fixture *f = *state;
@@ -268,20 +249,6 @@ static void an_id_in_use_is_described(void **state)
 		m.have.state = MESSAGE_COPY_CREATING;
 		assert_string_equal(send(*state, 1, &m)->reply.text, cases[i].text);
 	}
-}
-
-/* As slots go, a chain: 0 feeds 1, 1 feeds 2, and so on. */
-static void a_stand_in_has_room(void **state)
-{
-	struct fixture *f = *state;
-
-	have(f, 0, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false);
-	for (uint32_t i = 1; i < 5; i++)
-		get_first(f, i, 1);
-	/* who has all of it feeds one more than it has slots, others as many as they have */
-	assert_int_equal(get(f, 4, 1, 7, NODES - 1, MESSAGE_GET_HEDGE)->got.holder, 0);
-	assert_int_not_equal(get(f, 3, 1, 7, NODES - 1, MESSAGE_GET_HEDGE)->got.what,
-			     MESSAGE_GOT_HOLDER);
 }
 
 static void a_delete_waits_until_others_have_its_tombstone(void **state)
@@ -572,7 +539,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(askers_chain_behind_each_other),
 		TEST(a_repeated_get_gets_the_same_answer),
-		TEST(a_second_holder_is_booked_once),
 		TEST(nobody_is_fed_by_itself),
 		TEST(what_comes_late_makes_no_circle),
 		TEST(waiters_are_served_in_order),
@@ -583,7 +549,6 @@ int main(void)
 		TEST(late_askers_get_complete_and_little_used_holders),
 		TEST(create_of_an_existing_id_fails),
 		TEST(an_id_in_use_is_described),
-		TEST(a_stand_in_has_room),
 		TEST(a_delete_waits_for_the_holders),
 		TEST(a_delete_waits_until_others_have_its_tombstone),
 		TEST(an_abort_takes_the_partial_copies_along),

@@ -104,15 +104,49 @@ static void the_silent_are_handed_out_last(void **state)
 	assert_int_equal(get_first(f, 4, 1)->got.holder, 0); /* better than nobody */
 }
 
+static void a_second_holder_is_booked_once(void **state)
+{
+	struct fixture *f = *state;
+	struct message m = {.kind = MESSAGE_GET};
+
+	have(f, 0, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false);
+	get_first(f, 1, 1);
+	have(f, 5, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false);
+	m.get = (struct message_get){.id = id_of(1),
+				     .generation = 7,
+				     .failed = MESSAGE_NODE_NONE,
+				     .why = MESSAGE_GET_MORE};
+	assert_int_equal(send(f, 1, &m)->got.holder, 5);
+	f->out_count = 0;
+	directory_message(&f->d, 1, &m); /* the answer got lost */
+	assert_int_equal(f->out_count, 1);
+	assert_int_equal(sent_to(f, 1), 5);
+}
+
+/* As slots go, a chain: 0 feeds 1, 1 feeds 2, and so on. */
+static void a_stand_in_has_room(void **state)
+{
+	struct fixture *f = *state;
+
+	have(f, 0, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false);
+	for (uint32_t i = 1; i < 5; i++)
+		get_first(f, i, 1);
+	/* who has all of it feeds one more than it has slots, others as many as they have */
+	assert_int_equal(get(f, 4, 1, 7, NODES - 1, MESSAGE_GET_HEDGE)->got.holder, 0);
+	assert_int_not_equal(get(f, 3, 1, 7, NODES - 1, MESSAGE_GET_HEDGE)->got.what,
+			     MESSAGE_GOT_HOLDER);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_hedge_takes_the_place_of_the_silent, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(the_silent_are_handed_out_last, setup, teardown),
-		cmocka_unit_test_setup_teardown(the_holder_of_before_will_do, setup, teardown),
-		cmocka_unit_test_setup_teardown(whoever_asks_first_moves, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_dead_node_is_no_home, setup, teardown),
+		TEST(a_hedge_takes_the_place_of_the_silent),
+		TEST(a_second_holder_is_booked_once),
+		TEST(a_stand_in_has_room),
+		TEST(the_silent_are_handed_out_last),
+		TEST(the_holder_of_before_will_do),
+		TEST(whoever_asks_first_moves),
+		TEST(a_dead_node_is_no_home),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
