@@ -122,8 +122,8 @@ typedef struct sar_node {
 	uint8_t ip[16];	      /* IPv4 addresses as ::ffff:a.b.c.d */
 	uint16_t port;	      /* UDP; worker w listens at port + w */
 	uint16_t pad;
-	uint32_t mtu;	 /* IP bytes of a packet */
-	uint64_t rtt_ns; /* round trip to it; 0: not measured */
+	uint32_t mtu;	 /* IP bytes of a packet; of another node as the connection to it began */
+	uint64_t rtt_ns; /* round trip to it, from then, too; 0: not measured */
 	/* from here on: of the local node only, 0 for others */
 	uint64_t store_bytes;
 	uint64_t store_used; /* bytes */
