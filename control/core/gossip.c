@@ -265,7 +265,7 @@ static void gossip_told_heard(struct control *c, const struct message_member *m)
 
 void gossip_take(struct control *c, struct node *n, const struct message_members *m)
 {
-	bool differs;
+	bool differs, deaf = false;
 
 	if (m->step == MESSAGE_MEMBERS_ASK || m->step == MESSAGE_MEMBERS_HEARD) {
 		for (uint32_t i = 0; i < m->count && i < GOSSIP_HELPERS; i++)
@@ -275,8 +275,12 @@ void gossip_take(struct control *c, struct node *n, const struct message_members
 				gossip_told_heard(c, &m->members[i]);
 		return;
 	}
-	for (uint32_t i = 0; i < m->count; i++)
+	for (uint32_t i = 0; i < m->count; i++) {
 		members_take(c, &m->members[i]);
+		deaf |= m->members[i].node == c->self->number && m->members[i].state == MEMBER_DEAD;
+	}
+	if (deaf) /* to all that followed the HELLO of a dead one; a better one has just left */
+		calls_resend(c, n);
 	differs = m->digest != members_digest(c);
 	if (m->step == MESSAGE_MEMBERS_PROBE)
 		gossip_send(c, n, MESSAGE_MEMBERS_ANSWER, 0);

@@ -90,6 +90,34 @@ static void forged_numbers_and_addresses_are_strange(void **state)
 	end(f);
 }
 
+static bool unanswered(struct control *c, struct call *call, const struct message *answer)
+{
+	return false;
+}
+
+/* Who took us for dead has not heard what we asked: it is asked again, after a HELLO of a life that
+ * it listens to, and not a second later. */
+static void one_who_took_us_for_dead_is_asked_again(void **state)
+{
+	const struct message status = {.kind = MESSAGE_STATUS};
+	struct fixture *f = begin(false);
+
+	for (uint32_t n = 1; n <= 2; n++) {
+		meet(f, n);
+		calls_start(f->core, peers_node(f->core, n), &status, TABLE_SLOT_NONE, SECOND,
+			    unanswered, NULL);
+	}
+	f->sent_count = 0;
+	tell(f, 1, 0, MEMBER_DEAD, 100);
+	assert_int_equal(sent(f, MESSAGE_HELLO), 2);
+	assert_int_equal(sent(f, MESSAGE_STATUS), 1);
+	assert_int_equal(f->sent[2].m.kind, MESSAGE_STATUS);
+	assert_int_equal(f->sent[2].conn, conn_of(1));
+	tell(f, 2, 0, MEMBER_SUSPECT, 200); /* it listens */
+	assert_int_equal(sent(f, MESSAGE_STATUS), 1);
+	end(f);
+}
+
 static void a_hello_of_an_ended_life_is_told_so(void **state)
 {
 	struct fixture *f = begin(false);
@@ -395,6 +423,7 @@ int main(void)
 		cmocka_unit_test(a_repeated_report_is_not_passed_on),
 		cmocka_unit_test(our_own_end_is_refuted),
 		cmocka_unit_test(forged_numbers_and_addresses_are_strange),
+		cmocka_unit_test(one_who_took_us_for_dead_is_asked_again),
 		cmocka_unit_test(a_hello_of_an_ended_life_is_told_so),
 		cmocka_unit_test(one_who_is_back_is_connected_with_at_once),
 		cmocka_unit_test(a_request_for_another_owner_is_sent_away),
