@@ -19,7 +19,7 @@ from .bench_trial import NODES, OPS, Trial, heal, kill_client, kill_node, kill_o
 from .shell import Failure, say
 
 KNOWN_S = 1.5       # until a keeper that was started again tells of names that nobody has
-TRIAL_S = 8         # so long a trial takes, all in all
+TRIAL_S = 5         # so long a trial takes, all in all
 
 # what is done, and what follows
 FAULTS = {
@@ -130,7 +130,10 @@ def table(rows):
 def kept(args):
     if args.rows is None or not args.rows.exists():
         return []
-    rows = [json.loads(line) for line in args.rows.read_text().splitlines()]
+    try:
+        rows = [json.loads(line) for line in args.rows.read_text().splitlines()]
+    except ValueError:
+        raise Failure(f"{args.rows} holds something else than rows: name another file") from None
     if any(row["repeats"] != args.repeat for row in rows) and not args.table:
         raise Failure(f"{args.rows} has rows of another number of repeats: give the same --repeat, "
                       "or another file")
