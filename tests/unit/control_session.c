@@ -13,11 +13,18 @@ static struct world *one(void)
 	return w;
 }
 
+/* Of a request that ends with one answer, and gets no other. */
 static int status_of(struct world *w, uint32_t session, struct session_request *r)
 {
+	const struct world_node *n = &w->node[0];
 	struct world_reply *a = world_call(w, 0, session, r, 20 * WORLD_SECOND);
+	uint32_t answers = 0;
 
 	assert_non_null(a);
+	for (uint32_t i = 0; i < n->replies_count; i++)
+		answers += n->replies[i].reply.seq == a->reply.seq &&
+			   !(n->replies[i].reply.flags & SESSION_FLAG_MORE);
+	assert_int_equal(answers, 1);
 	if (a->reply.status)
 		assert_true(strlen(a->reply.text) > 0);
 	return a->reply.status;
