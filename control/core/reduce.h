@@ -127,6 +127,7 @@ struct reduce {
 	struct control *control;
 	struct call *call; /* COMMITTING: COMMIT; COMMITTED: FINISH */
 	struct timer deadline, beat, watch;
+	uint32_t watch_turn; /* which of the roots are told at the next fire of watch */
 	uint64_t number;
 	uint64_t request; /* of the REDUCE, as it came last */
 	uint64_t asked;	  /* the caller's number for it */

@@ -8,6 +8,8 @@
 
 #define WATCH_NS UINT64_C(50000000) /* as part.c waits for an answer */
 
+enum { WATCH_ROOTS = 4 /* are told at a time */ };
+
 static bool watch_filled(const struct reduce *r)
 {
 	for (uint32_t i = 0; i < r->seats; i++)
@@ -16,7 +18,7 @@ static bool watch_filled(const struct reduce *r)
 	return r->seats > 0;
 }
 
-static void watch_root(struct control *c, struct reduce *r, struct reduce_cell *p)
+static void watch_root(struct control *c, struct reduce *r, struct reduce_cell *p, bool tell)
 {
 	if (!p->started || p->done)
 		return;
@@ -25,10 +27,22 @@ static void watch_root(struct control *c, struct reduce *r, struct reduce_cell *
 		return;
 	}
 	if (p->call == NULL) {
+		if (!tell)
+			return;
 		p->dirty = true;
 		reduce_tell_all(c, r);
 	}
 	p->watched = true;
+}
+
+static void watch_roots(struct control *c, struct reduce *r)
+{
+	uint32_t turns = (r->stripes + WATCH_ROOTS - 1) / WATCH_ROOTS;
+
+	r->watch_turn = (r->watch_turn + 1) % turns;
+	for (uint32_t j = 0; j < r->stripes; j++)
+		watch_root(c, r, &r->cell[r->stripes == 1 ? r->root : j * r->seats + j],
+			   j % turns == r->watch_turn);
 }
 
 static void watch_fire(struct control *c, struct timer *t)
@@ -40,10 +54,8 @@ static void watch_fire(struct control *c, struct timer *t)
 		reduce_commit_look(c, r);
 		return;
 	}
-	if (!watch_filled(r))
-		return;
-	for (uint32_t j = 0; j < r->stripes; j++)
-		watch_root(c, r, &r->cell[r->stripes == 1 ? r->root : j * r->seats + j]);
+	if (watch_filled(r))
+		watch_roots(c, r);
 }
 
 void reduce_watch(struct control *c, struct reduce *r)

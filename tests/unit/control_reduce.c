@@ -427,6 +427,26 @@ static void small_ones_are_exchanged(void **state)
 	}
 }
 
+/* Who directs asks each root whether it is there, a few at a time: its link carries a share of the
+ * bytes as any other. The last source is being written, so nobody comes to an end. */
+static void roots_are_asked_in_turn(void **state)
+{
+	struct world *w = some_nodes(8);
+	struct session_request r = world_request(SESSION_CREATE, source_name(7));
+	uint64_t before;
+
+	for (uint32_t i = 0; i < 7; i++)
+		put_source(w, i, i, LARGE);
+	r.size = LARGE;
+	assert_int_equal(world_call(w, 7, 0, &r, WORLD_SECOND)->reply.status, 0);
+	assert_int_equal(reduce_as(w, 0, 8, 8, UINT64_MAX, SESSION_FLAG_SPREAD), 0);
+	world_run(w, WORLD_SECOND);
+	before = messages(w);
+	world_run(w, WORLD_SECOND);
+	assert_true(messages(w) - before <= 20 * 4 * 2 + 100); /* and what is said anyway */
+	world_free(w);
+}
+
 static void stripes_fill_as_sources_come(void **state)
 {
 	struct world *w = some_nodes(4);
@@ -495,6 +515,7 @@ int main(void)
 		cmocka_unit_test(without_a_reserve_it_is),
 		cmocka_unit_test(all_get_it_in_stripes),
 		cmocka_unit_test(small_ones_are_exchanged),
+		cmocka_unit_test(roots_are_asked_in_turn),
 		cmocka_unit_test(stripes_fill_as_sources_come),
 		cmocka_unit_test(stripes_are_mended),
 	};
