@@ -82,6 +82,25 @@ static void a_long_queue_shrinks_the_window(void **state)
 	assert_int_equal(c->cwnd_bytes, full); /* and comes back */
 }
 
+/* The queue that a window of few packets aims at has room for some of them, where each takes long.
+ */
+static void a_small_window_aims_at_some_packets(void **state)
+{
+	struct rig *r = *state;
+	struct conn *c = flow(r);
+	const uint64_t window = 8 * (uint64_t)r->config.mtu;
+
+	c->slow_start = false;
+	for (uint32_t slow = 0; slow < 2; slow++) {
+		c->cwnd_bytes = window;
+		c->srtt_ns = slow ? 40 * RTT_NS : RTT_NS;
+		c->round_blind = false;
+		round_trip(r, c, r->config.delay_target_ns * 19 / 10, 0, 0);
+		assert_true(slow ? c->cwnd_bytes > window : c->cwnd_bytes < window);
+		check_bounds(r, c);
+	}
+}
+
 /* Slow start ends when a queue begins to form, long before the target. */
 static void slow_start_ends_at_the_first_queue(void **state)
 {
@@ -268,6 +287,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		test_rig(an_empty_path_fills),
 		test_rig(a_long_queue_shrinks_the_window),
+		test_rig(a_small_window_aims_at_some_packets),
 		test_rig(slow_start_ends_at_the_first_queue),
 		test_rig(marks_shrink_the_window),
 		test_rig(losses_without_a_queue_do_not),
