@@ -27,13 +27,14 @@ void session_reduce_ended(struct control *c, struct wait *w, const struct messag
  * when its client knows that it may. */
 static void session_reduce_get(struct control *c, const struct message_reduce *m)
 {
-	bool gives = false;
-
-	for (uint32_t i = 0; i < m->count && !gives; i++)
-		gives = objects_find(c, &m->sources[i]) != TABLE_SLOT_NONE;
-	if (m->flags & MESSAGE_REDUCE_SPREAD && gives &&
-	    objects_find(c, &m->target) == TABLE_SLOT_NONE)
+	if (!(m->flags & MESSAGE_REDUCE_SPREAD) || objects_find(c, &m->target) != TABLE_SLOT_NONE)
+		return;
+	for (uint32_t i = 0; i < m->count; i++) {
+		if (objects_find(c, &m->sources[i]) == TABLE_SLOT_NONE)
+			continue;
 		fetch_get(c, &m->target, true);
+		return;
+	}
 }
 
 void session_reduce(struct control *c, struct session *s, const struct session_request *r,
