@@ -145,18 +145,9 @@ static uint32_t calls_answer_kind(uint32_t request_kind)
 		return MESSAGE_HAS;
 	case MESSAGE_TAKE:
 		return MESSAGE_GIVEN;
-	case MESSAGE_SHOW:
-		return MESSAGE_SHOWN;
 	default:
 		return MESSAGE_REPLY;
 	}
-}
-
-/* Who has nothing to show only says so. */
-static bool calls_answers(uint32_t request_kind, uint32_t kind)
-{
-	return kind == calls_answer_kind(request_kind) ||
-	       (request_kind == MESSAGE_SHOW && kind == MESSAGE_REPLY);
 }
 
 static struct call *calls_find(struct control *c, const struct node *n, uint64_t request)
@@ -210,7 +201,7 @@ void calls_answer(struct control *c, struct node *n, const struct message *m)
 {
 	struct call *call = calls_find(c, n, m->request);
 
-	if (call == NULL || !calls_answers(call->message.kind, m->kind)) {
+	if (call == NULL || calls_answer_kind(call->message.kind) != m->kind) {
 		c->counters.messages_unexpected++;
 		calls_decline(c, m);
 		return;

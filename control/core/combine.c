@@ -217,7 +217,7 @@ void combine_refused(struct control *c, struct combine *k, int32_t status)
 {
 	uint64_t at_ns = c->now_ns + COMBINE_ASK_NS;
 
-	if (!(k->done || combine_orphaned(k)) || status != -ESTALE) {
+	if (!k->done || status != -ESTALE) {
 		combine_give_up(c, k, false, combine_anew);
 		return;
 	}
@@ -233,8 +233,7 @@ void combine_keep(struct control *c)
 	{
 		struct combine *k = list_item(l, struct combine, active);
 
-		if (k->hidden && control_shard(c, &k->target) != k->coordinator &&
-		    !combine_orphaned(k))
+		if (k->hidden && control_shard(c, &k->target) != k->coordinator)
 			combine_give_up(c, k, false, combine_anew);
 	}
 }
@@ -416,8 +415,6 @@ static int combine_make(struct control *c, struct node *n, const struct message_
 	k->held = m->flags & MESSAGE_COMBINE_HOLD;
 	k->sum = (struct plan_sum){m->op, m->dtype, m->op ? m->need : 1, m->scale, k->held};
 	k->reduce = m->reduce;
-	k->seats = m->seats;
-	k->degree = m->degree;
 	k->generation = m->generation;
 	k->size = m->size;
 	k->slot = slot;
@@ -487,33 +484,19 @@ static bool combine_is(const struct combine *k, const struct message_combine *m)
 	       k->values == (bool)(m->flags & MESSAGE_COMBINE_VALUES);
 }
 
-/* Another one coordinates it now, and knows nothing of how far it is. */
-static void combine_follow(struct control *c, struct combine *k, struct node *n)
-{
-	if (k->coordinator == n)
-		return;
-	k->coordinator = n;
-	calls_cancel(c, k->call);
-	k->call = NULL;
-	combine_untold(k);
-	if (!k->sealed)
-		objects_announce(c, k->slot);
-}
-
 /* What is built under this id now gives way to a newer generation of the same reduce, and to any
  * other reduce of the one who coordinates the target now. */
 static int combine_find(struct control *c, struct node *n, const struct message_combine *m,
 			struct combine **out)
 {
 	struct combine *k = combine_of(c, &m->id);
-	bool again = k && k->reduce == m->reduce;
+	bool again = k && k->coordinator == n && k->reduce == m->reduce;
 	int error;
 
 	if (again && k->generation > m->generation)
 		return -ESTALE;
 	if (again && k->generation == m->generation) {
 		*out = k;
-		combine_follow(c, k, n);
 		return combine_is(k, m) ? 0 : -EPROTO;
 	}
 	if (k)
@@ -561,9 +544,7 @@ void combine_release(struct control *c, struct node *n, const struct message *m)
 	{
 		struct combine *k = list_item(l, struct combine, active);
 
-		if ((k->coordinator != n &&
-		     !(combine_orphaned(k) && control_shard(c, &k->target) == n)) ||
-		    k->reduce != m->combined.reduce ||
+		if (k->coordinator != n || k->reduce != m->combined.reduce ||
 		    !object_id_equal(&k->target, &m->combined.target))
 			continue;
 		if (!k->hidden && k->done && k->generation == m->combined.generation) {

@@ -11,8 +11,7 @@
  * every byte.
  *
  * Hidden objects (all but the target) are found by those alone who know their id and generation;
- * they stay until the coordinator releases them or is not heard of for orphan_ns. When it is dead
- * the next one asks what is being built (SHOW), and follows it if that is all (reduce_adopt.c).
+ * they stay until the coordinator releases them or is not heard of for orphan_ns.
  *
  * The target's last chunk is held: when all of it is in the coordinator hears DONE, but nobody can
  * read it to its end before FINISH says that this generation is the result (reduce_commit.c).
@@ -49,10 +48,9 @@ struct combine {
 	uint64_t refused_ns; /* when the directory knew nobody first; 0: it does */
 	uint32_t slot;
 	uint32_t chunk_bytes;
-	uint32_t seats, degree; /* of its tree; 0: nobody but its coordinator goes on with it */
-	uint32_t count;		/* parts so far */
-	uint32_t need, in;	/* values: of a sum parts, else chunks; so far */
-	int32_t lost;		/* -errno: the object itself cannot be built */
+	uint32_t count;	   /* parts so far */
+	uint32_t need, in; /* values: of a sum parts, else chunks; so far */
+	int32_t lost;	   /* -errno: the object itself cannot be built */
 	bool hidden;
 	bool values;	 /* the parts come in messages, and are added up here */
 	bool offered;	 /* unasked: a part is from this node, so the others' know of it */
@@ -75,11 +73,6 @@ void combine_request(struct control *c, struct node *n, const struct message *m)
 void combine_release(struct control *c, struct node *n, const struct message *m);
 /* FINISH from the coordinator, or from the node that has asked for the reduce. */
 void combine_finish(struct control *c, struct node *n, const struct message *m);
-
-/* SHOW from the target's next coordinator. */
-void combine_show(struct control *c, struct node *n, const struct message *m);
-/* Whether it goes on though its coordinator is dead: the next one may take it over. */
-bool combine_orphaned(const struct combine *k);
 
 /* BUFFER_DONE. */
 void combine_done(struct control *c, struct combine *k);

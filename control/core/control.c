@@ -351,15 +351,6 @@ void control_node_down(struct control *c, struct node *n)
 
 /* ---- what comes in ------------------------------------------------------------------------ */
 
-/* Whether that generation may be the result though a coordinator has another one in its place: the
- * next one may have gone on with it (reduce_adopt.c). Who keeps the id now says so. */
-static bool control_stands(struct control *c, const struct node *n, uint32_t slot)
-{
-	const struct combine *k = objects_at(c, slot)->combine;
-
-	return c->table->slot[slot].state == OBJECT_SEALED || (k && k->coordinator != n);
-}
-
 static void control_take_remove(struct control *c, struct node *n, const struct message *m)
 {
 	struct message answer = {.kind = MESSAGE_REPLY, .request = m->request};
@@ -367,11 +358,6 @@ static void control_take_remove(struct control *c, struct node *n, const struct 
 
 	if (slot != TABLE_SLOT_NONE && !objects_is(c, slot, m->object.generation))
 		slot = TABLE_SLOT_NONE;
-	if (slot != TABLE_SLOT_NONE && m->object.again && control_stands(c, n, slot)) {
-		if (c->table->slot[slot].state == OBJECT_SEALED)
-			objects_announce(c, slot);
-		slot = TABLE_SLOT_NONE;
-	}
 	if (slot != TABLE_SLOT_NONE && m->object.again)
 		objects_replace(c, slot, "the object is made anew: get it again");
 	else if (slot != TABLE_SLOT_NONE)
@@ -408,9 +394,6 @@ static void control_dispatch_reduce(struct control *c, struct node *n, const str
 		break;
 	case MESSAGE_RELEASE:
 		combine_release(c, n, m);
-		break;
-	case MESSAGE_SHOW:
-		combine_show(c, n, m);
 		break;
 	case MESSAGE_TAKE:
 		take_request(c, n, m);
@@ -457,7 +440,6 @@ void control_dispatch(struct control *c, struct node *n, uint32_t conn, const st
 	case MESSAGE_USED:
 	case MESSAGE_HAS:
 	case MESSAGE_GIVEN:
-	case MESSAGE_SHOWN:
 		calls_answer(c, n, m);
 		break;
 	case MESSAGE_REMOVE:

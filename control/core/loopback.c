@@ -45,8 +45,7 @@ bool loopback_push(struct control *c, const struct message *m)
 		   m->used.count > 0) {
 		memcpy(data, m->used.sources, sizeof(struct object_id) * m->used.count);
 		l->message.used.sources = (const struct object_id *)(const void *)data;
-	} else if ((m->kind == MESSAGE_COMBINE || m->kind == MESSAGE_SHOWN) &&
-		   m->combine.count > 0) {
+	} else if (m->kind == MESSAGE_COMBINE && m->combine.count > 0) {
 		memcpy(data, m->combine.parts, sizeof(struct message_part) * m->combine.count);
 		l->message.combine.parts = (const struct message_part *)(const void *)data;
 	}

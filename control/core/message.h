@@ -63,8 +63,6 @@ enum message_kind {
 	MESSAGE_TAKE, /* node -> node: the bytes of this range, when you have all of it -> GIVEN */
 	MESSAGE_GIVEN,
 	MESSAGE_OFFER, /* node -> node: bytes for what you are to build; no answer */
-	MESSAGE_SHOW,  /* shard of a target -> node: what do you build for it? -> SHOWN, or REPLY */
-	MESSAGE_SHOWN,
 	MESSAGE_KINDS,
 };
 
@@ -210,8 +208,7 @@ struct message_object { /* DROP, DELETE, REMOVE, STAT */
 	uint64_t generation; /* DELETE: 0; STAT: 0 for the shard */
 	uint32_t upstream;   /* DROP: node + 1 that feeds me no more; 0: I hold nothing more */
 	uint64_t cursor;     /* STAT: holders that are told already */
-	uint32_t again; /* REMOVE: 1: another generation takes its place, unless this is complete:
-			 * then it is announced */
+	uint32_t again;	     /* REMOVE: 1: another generation takes its place */
 };
 
 struct message_bury {
@@ -303,7 +300,7 @@ struct message_part {
 	uint32_t node;
 	uint32_t first, count, to;
 	uint64_t size;	 /* bytes of that object; 0: these chunks are all of it */
-	uint32_t stripe; /* of a sum's source: its seat. VALUES: that the node puts together */
+	uint32_t stripe; /* VALUES, of a sum: that the node puts together */
 };
 
 enum {				   /* flags */
@@ -313,7 +310,7 @@ enum {				   /* flags */
        MESSAGE_COMBINE_VALUES = 4, /* the parts come in messages (TAKE) instead of streams */
 };
 
-struct message_combine { /* COMBINE; SHOWN: as it came, with all parts known so far */
+struct message_combine {
 	struct object_id id;
 	uint64_t generation;
 	struct object_id target; /* of the reduce that this belongs to */
@@ -324,8 +321,6 @@ struct message_combine { /* COMBINE; SHOWN: as it came, with all parts known so 
 	uint32_t scale;	    /* the sum is divided by it at the end; 0, 1: not */
 	uint32_t need;	    /* parts in all, of which some may become known later */
 	uint32_t flags;
-	uint32_t seats,
-		degree; /* of the tree that it is a seat's part in; 0: nobody goes on with it */
 	char name[OBJECT_NAME_MAX + 1];
 	uint32_t count;
 	const struct message_part *parts;
@@ -339,8 +334,8 @@ enum message_combined_what {
 	MESSAGE_COMBINED_WHATS,
 };
 
-/* SHOW: target. RELEASE, FINISH: target, reduce, and the result's generation, or 0. RELEASE: with
- * what = 1 it is not known whether that is the result. */
+/* RELEASE, FINISH: target, reduce, and the result's generation, or 0. RELEASE: with what = 1 it is
+ * not known whether that is the result. */
 struct message_combined {
 	struct object_id id;
 	uint64_t generation;

@@ -56,7 +56,8 @@ static void reduce_free(struct control *c, struct reduce *r)
 {
 	if (r->range)
 		allocator_give(&c->reduces.space, r->range);
-	reduce_fell(c, r);
+	if (r->tree)
+		allocator_give(&c->reduces.space, r->tree);
 	if (r->value)
 		allocator_give(&c->reduces.space, r->value);
 	timers_cancel(&c->timers, &r->deadline);
@@ -161,7 +162,8 @@ static void reduce_release_node(struct control *c, const struct message *m, uint
 		    reduce_released, NULL);
 }
 
-void reduce_release(struct control *c, struct reduce *r)
+/* Each node that has built something for it is told once. */
+static void reduce_release(struct control *c, struct reduce *r)
 {
 	struct message m = {.kind = MESSAGE_RELEASE};
 
@@ -213,13 +215,6 @@ void reduce_answer_all(struct control *c, struct reduce *r)
 	}
 }
 
-void reduce_fell(struct control *c, struct reduce *r)
-{
-	if (r->tree)
-		allocator_give(&c->reduces.space, r->tree);
-	r->tree = r->seats = r->cells = 0;
-}
-
 void reduce_end(struct control *c, struct reduce *r, int32_t status, const char *text)
 {
 	struct message answer = {.kind = MESSAGE_REPLY};
@@ -236,7 +231,9 @@ void reduce_end(struct control *c, struct reduce *r, int32_t status, const char 
 		allocator_give(&c->reduces.space, r->value);
 	r->value = 0;
 	reduce_answer_all(c, r);
-	reduce_fell(c, r);
+	if (r->tree)
+		allocator_give(&c->reduces.space, r->tree);
+	r->tree = r->seats = r->cells = 0;
 	list_remove(&r->active);
 	list_append(&c->reduces.ended, &r->active);
 	if (answered)
@@ -288,7 +285,7 @@ static void reduce_beat_fire(struct control *c, struct timer *t)
 	struct reduce *r = list_item(t, struct reduce, beat);
 
 	timers_set(&c->timers, t, c->now_ns + c->config.orphan_ns / 4, reduce_beat_fire);
-	if (r->state != REDUCE_ADOPTING && (r->state < REDUCE_COMMITTING || r->stripes > 1))
+	if (r->state < REDUCE_COMMITTING || r->stripes > 1)
 		reduce_beat(c, r);
 }
 
@@ -393,15 +390,6 @@ static bool reduce_calls(const struct control *c, uint32_t count)
 	return calls->used + count <= calls->capacity - calls->capacity / 4;
 }
 
-/* The generation that the id is kept for: none yet, or what is left of the one which the
- * coordinator before has begun. */
-static uint64_t reduce_reserves(const struct control *c, const struct message_reduce *m)
-{
-	const struct entry *e = directory_find(&c->directory, &m->target);
-
-	return m->flags & MESSAGE_REDUCE_AGAIN && e && e->generation ? e->generation : UINT64_MAX;
-}
-
 /* The latest generation of the target that was there, as far as is known here. */
 static uint64_t reduce_before(const struct control *c, const struct object_id *target,
 			      const struct reduce *last)
@@ -441,7 +429,7 @@ void reduce_request(struct control *c, struct node *n, const struct message *m)
 		reduce_reply(c, n->number, m->request, -EAGAIN, reduce_too_many);
 		return;
 	}
-	error = directory_reserve(&c->directory, &m->reduce.target, reduce_reserves(c, &m->reduce));
+	error = directory_reserve(&c->directory, &m->reduce.target, UINT64_MAX);
 	if (error) {
 		reduce_reply(c, n->number, m->request, error,
 			     error == -EEXIST ? reduce_exists
@@ -560,13 +548,6 @@ bool reduce_have(struct control *c, const struct node *n, const struct message *
 	bool undecided = r && (r->state < REDUCE_COMMITTING || (r->state == REDUCE_COMMITTING &&
 								r->generation != have->generation));
 
-	/* Part of what the coordinator before has begun: whether to go on with that is not known
-	 * yet. */
-	if (r && r->state < REDUCE_RUNNING && r->flags & MESSAGE_REDUCE_AGAIN && !have->create &&
-	    have->state != MESSAGE_COPY_COMPLETE) {
-		reduce_reply(c, n->number, m->request, -EAGAIN, "");
-		return true;
-	}
 	/* Only of a result that was agreed on has anybody all: it is not to be made again. */
 	if (!undecided || have->state != MESSAGE_COPY_COMPLETE ||
 	    (t && have->generation <= t->generation))

@@ -6,7 +6,6 @@
  * objects, whose values come with the answers of the directory and are added up here.
  *
  *   LOCATING   it is asked where the sources are         -> RUNNING (all have answered once), ENDED
- *   ADOPTING   the coordinator before is dead: nodes are asked what they build -> RUNNING, ENDED
  *   RUNNING    seats are filled, objects are built       -> COMMITTING; ENDED
  *   COMMITTING somebody has all of the target but its last chunk: who asked for the reduce is
  *              asked whether that may be the result      -> COMMITTED; dropped (another one is)
@@ -30,8 +29,7 @@
  * the target before that, and the set of the sources is never another one after it.
  *
  * A coordinator that dies takes this with it: the caller's node (reduction.c) repeats the request
- * at the next one, unless it has agreed to a result. When no more than the coordinator is lost,
- * that one goes on with the tree (reduce_adopt.c). Bounds: reduces_max, reduce_sources_max.
+ * at the next one, unless it has agreed to a result. Bounds: reduces_max, reduce_sources_max.
  */
 #ifndef SARISSA_CONTROL_CORE_REDUCE_H
 #define SARISSA_CONTROL_CORE_REDUCE_H
@@ -116,7 +114,6 @@ struct reduce_getter { /* a node that puts the target together from the roots' s
 
 enum reduce_state {
 	REDUCE_LOCATING,
-	REDUCE_ADOPTING,
 	REDUCE_RUNNING,
 	REDUCE_COMMITTING,
 	REDUCE_COMMITTED,
@@ -139,13 +136,12 @@ struct reduce {
 	uint32_t op, dtype, num, flags;
 	uint64_t size; /* 0 and no source known: not known yet */
 	uint32_t chunk_bytes;
-	uint32_t value_max;  /* bytes of a source whose value is to come along */
-	uint32_t count;	     /* sources */
-	uint32_t range;	     /* of the sources */
-	uint32_t tree;	     /* range: of the seats and cells */
-	uint32_t value;	     /* range: the sum so far of a small one */
-	uint32_t unanswered; /* sources; ADOPTING: nodes */
-	uint32_t arrivals;
+	uint32_t value_max; /* bytes of a source whose value is to come along */
+	uint32_t count;	    /* sources */
+	uint32_t range;	    /* of the sources */
+	uint32_t tree;	    /* range: of the seats and cells */
+	uint32_t value;	    /* range: the sum so far of a small one */
+	uint32_t unanswered, arrivals;
 	uint32_t summed;		/* sources in it */
 	uint32_t hasty;			/* times that a silent node was not waited for */
 	uint32_t seats, stripes, cells; /* 0: no tree yet */
@@ -160,8 +156,6 @@ struct reduce {
 	struct reduce_cell *cell; /* stripe by stripe */
 	int32_t status;
 	uint8_t state;
-	bool searched; /* whether there is something to go on with */
-	bool misfit;   /* ADOPTING: what was shown is not of one tree */
 	bool answered; /* the REDUCE */
 	bool finished; /* somebody has all of the result */
 	bool broken;   /* COMMITTED: a stripe is lost */
@@ -242,15 +236,6 @@ void reduce_end(struct control *c, struct reduce *r, int32_t status, const char 
 void reduce_fail(struct control *c, struct reduce *r, int32_t status, const char *text);
 /* Answers the REDUCE: it goes on. */
 void reduce_accept(struct control *c, struct reduce *r);
-/* Each node that has built something for it gives that up; told once, best effort. */
-void reduce_release(struct control *c, struct reduce *r);
-/* The tree is given up; it will be another one. */
-void reduce_fell(struct control *c, struct reduce *r);
-
-/* reduce_adopt.c */
-/* Looks whether nodes still build all of it for the coordinator before. Returns false when there is
- * nobody to ask; else the reduce goes on, or reduce_plan is called again. */
-bool reduce_take_over(struct control *c, struct reduce *r);
 
 /* reduce_commit.c */
 /* That node has all of the target but its last chunk. */
@@ -288,8 +273,6 @@ bool reduce_reachable(struct control *c, uint32_t node);
 /* reduce_seat.c */
 /* Up to how many bytes it pays to add up the sources here, where so many values come in. */
 uint32_t reduce_value_max(const struct control *c, const struct reduce *r, uint32_t values);
-/* An empty tree of as many seats, with names. False: no room. */
-bool reduce_grow(struct control *c, struct reduce *r);
 /* All sources have answered once: makes the tree. */
 void reduce_plan(struct control *c, struct reduce *r);
 /* Seats sources, and tells the nodes. */

@@ -188,10 +188,6 @@ static void reduce_tell(struct control *c, struct reduce *r, struct reduce_cell 
 		reduce_seat_of(p)->wants + reduce_children(r, (uint32_t)(p - r->cell), child);
 	m.combine.flags = target ? MESSAGE_COMBINE_HOLD : MESSAGE_COMBINE_HIDDEN;
 	m.combine.flags |= r->direct ? MESSAGE_COMBINE_VALUES : 0;
-	if (r->stripes == 1 && r->size > OBJECT_INLINE_MAX) {
-		m.combine.seats = r->seats;
-		m.combine.degree = r->degree;
-	}
 	m.combine.scale = reduce_is_root(p) && r->op == REDUCE_AVG ? r->num : 0;
 	if (target)
 		memcpy(m.combine.name, r->name, sizeof(m.combine.name));

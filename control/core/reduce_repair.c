@@ -399,7 +399,7 @@ void reduce_node_down(struct control *c, struct node *n)
 
 		if (r->stripes > 1)
 			reduce_spread_node_down(c, r, n->number);
-		if (r->state < REDUCE_COMMITTING && r->state != REDUCE_ADOPTING)
+		if (r->state < REDUCE_COMMITTING)
 			repair_node(c, r, n->number);
 	}
 }

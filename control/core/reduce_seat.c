@@ -227,7 +227,7 @@ static void reduce_take_seats(struct control *c, struct reduce *r)
 	}
 }
 
-bool reduce_grow(struct control *c, struct reduce *r)
+static bool reduce_carve(struct control *c, struct reduce *r)
 {
 	struct allocator *space = &c->reduces.space;
 	uint64_t seats = sizeof(struct reduce_seat) * r->seats;
@@ -235,19 +235,14 @@ bool reduce_grow(struct control *c, struct reduce *r)
 
 	seats = (seats + 63) / 64 * 64;
 	r->tree = allocator_take(space, seats + cells);
-	if (r->tree == 0) {
-		r->seats = 0;
+	if (r->tree == 0)
 		return false;
-	}
 	r->seat = (struct reduce_seat *)(void *)(c->reduces.memory +
 						 allocator_offset(space, r->tree));
 	r->cell = (struct reduce_cell *)(void *)((uint8_t *)r->seat + seats);
 	r->cells = r->seats * r->stripes;
 	for (uint32_t i = 0; i < r->seats; i++)
 		r->seat[i] = (struct reduce_seat){REDUCE_NONE, 1, 0};
-	r->root = reduce_tree_root(r->seats, r->degree);
-	for (uint32_t i = 0; i < r->cells; i++)
-		reduce_name(c, r, i);
 	return true;
 }
 
@@ -270,25 +265,11 @@ static uint32_t reduce_stripes(struct reduce *r, uint32_t grouped)
 	return r->direct ? r->seats : 1;
 }
 
-/* Ours come last: with our node more is lost than a seat (reduce_adopt.c). */
-static void reduce_stand_back(struct control *c, struct reduce *r)
-{
-	if (r->caller == c->self->number)
-		return;
-	for (uint32_t i = 0; i < r->count; i++)
-		if (r->source[i].state == SOURCE_KNOWN && r->source[i].node == c->self->number)
-			r->source[i].arrival = ++r->arrivals;
-}
-
 void reduce_plan(struct control *c, struct reduce *r)
 {
 	struct reduce_group *group = c->reduces.group;
-	uint32_t grouped, groups;
+	uint32_t grouped, groups = reduce_groups(c, r, group, &grouped);
 
-	reduce_stand_back(c, r);
-	if (!r->searched && reduce_take_over(c, r))
-		return;
-	groups = reduce_groups(c, r, group, &grouped);
 	r->state = REDUCE_RUNNING;
 	reduce_accept(c, r);
 	if (!r->sized) /* nothing is there yet: the first one says how large */
@@ -296,10 +277,14 @@ void reduce_plan(struct control *c, struct reduce *r)
 	r->seats = groups + (r->num - grouped);
 	r->stripes = reduce_stripes(r, grouped);
 	r->degree = reduce_degree(c, r);
-	if (!reduce_grow(c, r)) {
+	r->root = reduce_tree_root(r->seats, r->degree);
+	if (!reduce_carve(c, r)) {
+		r->seats = 0;
 		reduce_end(c, r, -EAGAIN, "too many reduces at a time: try again later");
 		return;
 	}
+	for (uint32_t i = 0; i < r->cells; i++)
+		reduce_name(c, r, i);
 	reduce_watch(c, r);
 	reduce_book(r, group, groups);
 	r->row = r->stripes >= c->config.grid_seats && !r->direct ? reduce_stripe_row(r->seats) : 0;

@@ -2,8 +2,8 @@
 /*
  * A reduce that a client of this node has asked for, followed until it has ended. The coordinator
  * (the directory's node for the target) may be lost, or the target may become another node's: then
- * the next one gets the request from here, with the time that is left, and goes on with what is
- * built, or begins from zero. The client may go meanwhile.
+ * the next one gets the request from here, with the time that is left, and begins from zero. The
+ * client may go meanwhile.
  *
  *   ASK     REDUCE is out: who may not begin hears so          -> FOLLOW, LOOK, ended
  *   FOLLOW  accepted; REDUCED is out                           -> ended, or ASK (nobody knows it);

@@ -280,8 +280,7 @@ static bool decode_part(const Rpc__Part *in, const Rpc__Combine *of,
 		return false;
 	return decode_id(&in->id, &out->id) && out->generation != 0 && out->node < NODES_MAX &&
 	       out->count > 0 && out->to < chunks && out->count <= chunks - out->to &&
-	       out->stripe < (of->flags & MESSAGE_COMBINE_VALUES ? MESSAGE_PARTS_MAX
-								 : MESSAGE_SOURCES_MAX);
+	       out->stripe < MESSAGE_PARTS_MAX;
 }
 
 static bool decode_combine(const Rpc__Combine *in, struct decode_arena *a,
@@ -299,11 +298,7 @@ static bool decode_combine(const Rpc__Combine *in, struct decode_arena *a,
 	out->scale = in->scale;
 	out->need = in->need;
 	out->flags = in->flags;
-	out->seats = in->seats;
-	out->degree = in->degree;
 	out->count = (uint32_t)in->n_parts;
-	if (in->seats > MESSAGE_SOURCES_MAX || in->degree > MESSAGE_SOURCES_MAX)
-		return false;
 	if (in->n_parts > MESSAGE_PARTS_MAX || in->need == 0 || in->need > MESSAGE_PARTS_MAX ||
 	    in->n_parts > in->need || in->scale > UINT16_MAX ||
 	    !decode_generation(in->generation) || in->size == 0 ||
@@ -368,12 +363,6 @@ static bool decode_reduce_body(const Rpc__Envelope *e, struct decode_arena *a, s
 	case RPC__ENVELOPE__BODY_FINISH:
 		m->kind = MESSAGE_FINISH;
 		return decode_combined(e->finish, true, &m->combined);
-	case RPC__ENVELOPE__BODY_SHOW:
-		m->kind = MESSAGE_SHOW;
-		return decode_combined(e->show, true, &m->combined);
-	case RPC__ENVELOPE__BODY_SHOWN:
-		m->kind = MESSAGE_SHOWN;
-		return decode_combine(e->shown, a, &m->combine);
 	case RPC__ENVELOPE__BODY_RECALL:
 		m->kind = MESSAGE_RECALL;
 		return decode_result(e->recall, a, &m->used);

@@ -301,8 +301,6 @@ static void encode_combine(const struct message_combine *m, struct encode_parts 
 	out->scale = m->scale;
 	out->need = m->need;
 	out->flags = m->flags;
-	out->seats = m->seats;
-	out->degree = m->degree;
 	out->name = encode_text(m->name, sizeof(m->name));
 	out->n_parts = m->count < MESSAGE_PARTS_MAX ? m->count : MESSAGE_PARTS_MAX;
 	out->parts = p->parts;
@@ -412,8 +410,6 @@ static const Rpc__Envelope__BodyCase encode_cases[MESSAGE_KINDS] = {
 	[MESSAGE_TAKE] = RPC__ENVELOPE__BODY_TAKE,
 	[MESSAGE_GIVEN] = RPC__ENVELOPE__BODY_GIVEN,
 	[MESSAGE_OFFER] = RPC__ENVELOPE__BODY_OFFER,
-	[MESSAGE_SHOW] = RPC__ENVELOPE__BODY_SHOW,
-	[MESSAGE_SHOWN] = RPC__ENVELOPE__BODY_SHOWN,
 };
 
 static void encode_reduce_body(const struct message *m, uint8_t *scratch, union encode_body *b)
@@ -434,13 +430,11 @@ static void encode_reduce_body(const struct message *m, uint8_t *scratch, union 
 		encode_used(&m->used, &b->used);
 		break;
 	case MESSAGE_COMBINE:
-	case MESSAGE_SHOWN:
 		encode_combine(&m->combine, (struct encode_parts *)(void *)scratch, &b->combine);
 		break;
 	case MESSAGE_COMBINED:
 	case MESSAGE_RELEASE:
 	case MESSAGE_FINISH:
-	case MESSAGE_SHOW:
 		encode_combined(&m->combined, &b->combined);
 		break;
 	case MESSAGE_BURY:

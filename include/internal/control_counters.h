@@ -47,7 +47,6 @@ enum control_creators {
 	X(members_missed, "nodes", "nodes that were silent: others were asked for them")        \
 	X(members_died, "nodes", "nodes that were taken for dead")                              \
 	X(redirects, "requests", "requests for ids that another node keeps")                    \
-	X(reduces_adopted, "reduces", "taken over from a dead coordinator as they stood")       \
 	X(commands_waited, "turns", "turns in which the ring to a worker was full")             \
 	X(creations, "objects", "objects that clients wrote apart from the store")              \
 	X(creations_bytes, "bytes", "copied from there into the store")                         \

@@ -247,10 +247,10 @@ enum { VALUES_FROM = 240 }; /* of the bytes that choose a kind */
 
 static void do_group_answer(struct rig *r, struct rig_input *in)
 {
-	static const uint8_t kinds[] = {
-		MESSAGE_REDUCE,	 MESSAGE_REDUCED, MESSAGE_USED, MESSAGE_COMBINE,  MESSAGE_COMBINED,
-		MESSAGE_RELEASE, MESSAGE_MEMBERS, MESSAGE_BURY, MESSAGE_REDIRECT, MESSAGE_COMMIT,
-		MESSAGE_RECALL,	 MESSAGE_FINISH,  MESSAGE_SHOW, MESSAGE_SHOWN};
+	static const uint8_t kinds[] = {MESSAGE_REDUCE,	 MESSAGE_REDUCED,  MESSAGE_USED,
+					MESSAGE_COMBINE, MESSAGE_COMBINED, MESSAGE_RELEASE,
+					MESSAGE_MEMBERS, MESSAGE_BURY,	   MESSAGE_REDIRECT,
+					MESSAGE_COMMIT,	 MESSAGE_RECALL,   MESSAGE_FINISH};
 	uint32_t kind = (uint32_t)rig_take(in, 1);
 	struct message m = {.kind = kind < VALUES_FROM ? kinds[kind % sizeof(kinds)]
 						       : MESSAGE_TAKE + kind % 3};

@@ -8,10 +8,6 @@
  * nothing, says so to the next one (AGAIN): that begins at once and from zero, with other sources,
  * while the one before may live and go on. Readers follow the root and begin again as it does.
  *
- * With -DADOPT the next one may also go on with what is there: each node shows at some moment what it
- * builds, and when that is one tree it counts from then on. The one before, if it lives, goes on to bind
- * new generations, too, and to tell of them.
- *
  * COMMIT has no deadline: it is answered, now or late, or the one who asked is dead or has forgotten
  * (GOES times), and then who coordinates decides. One who was taken for dead and is alone with another
  * view of the members is left out: in a partition each side may choose (docs/reduce.md).
@@ -26,20 +22,15 @@
  * With -DBROKEN ancestors keep their generation when a child is replaced; with -DNOHOLD the root gives
  * its last chunk as soon as it has it; with -DALONE a coordinator lets it go without asking; with
  * -DLATE it decides when the answer does not come; with -DANYWAY the next coordinator is asked though
- * a result was agreed to, and the one who agreed goes; with -DTWISTED the next one does not look
- * whether what is shown is one tree; with -DSAME it binds what it mends to the generations that it was
- * shown: the claims must fail then.
+ * a result was agreed to, and the one who agreed goes: the claims must fail then.
  *
  * holds: -DDEATHS=1
  * holds: -DN=2 -DDEATHS=1 -DMOVES=1 -DGOES=1
- * holds: -DN=2 -DDEATHS=1 -DMOVES=1 -DADOPT
  * broken: -DN=3 -DDEATHS=1 -DBROKEN
  * broken: -DN=2 -DDEATHS=1 -DNOHOLD
  * broken: -DN=2 -DDEATHS=0 -DMOVES=1 -DALONE
  * broken: -DN=2 -DDEATHS=0 -DMOVES=1 -DLATE
  * broken: -DN=2 -DDEATHS=0 -DMOVES=1 -DGOES=1 -DANYWAY
- * broken: -DN=2 -DDEATHS=1 -DMOVES=1 -DADOPT -DTWISTED
- * broken: -DN=2 -DDEATHS=1 -DMOVES=1 -DADOPT -DSAME
  */
 #ifndef DEATHS
 #define DEATHS 2
@@ -59,21 +50,16 @@
 #define NOTHING_AGREED (agreed == 0)
 #endif
 #define CHUNKS 2
-#ifdef ADOPT
-#define GENS 6
-#else
-#define GENS 4 /* more than can be made with so many deaths */
-#endif
+#define GENS   4 /* more than can be made with so many deaths */
 
 /* The coordinator: the source at each position, its generation, and the set bound to it. A set is a
  * bit per source; sources N and N + 1 are in reserve. */
 byte source[N], gen[N];
 byte bound[N * GENS]; /* set of position p's generation g: p * GENS + g */
 byte spare = N;
-bool delivered[N], adopted;
+bool delivered[N];
 byte deaths, moves, goes;
 byte old;	    /* the root's generation of the coordinator before; 0: there was none */
-byte top[N];	     /* the latest generation of each position that anybody has made */
 byte asks, asks_old; /* COMMIT: with this generation nothing is repaired any more */
 
 /* The participants: the generation that each builds, from which generation of the child and which
@@ -90,27 +76,9 @@ byte final;	/* FINISH has come for this one */
 byte agreed;
 bool gone, again, dropped;
 
-#ifdef ADOPT
-/* What each node has shown to the next coordinator; the state of the one before. */
-byte shown[N], shown_child[N], shown_own[N];
-byte old_gen[N], old_source[N], binds;
-#ifdef TWISTED
-#define ONE_TREE(p) true
-#else
-#define ONE_TREE(p) (shown_child[p] == shown[(p) - 1])
-#endif
-#endif
-
 /* One reader after the other: the root's generation, the sets in its chunks; what was read to the end
  * so far. */
 byte reads, got[CHUNKS], seen;
-
-/* A new one: no two coordinators ever make the same. */
-inline renumber(p)
-{
-	top[p]++;
-	gen[p] = top[p]
-}
 
 inline bind(p)
 {
@@ -126,12 +94,6 @@ inline bind(p)
 /* The set that chunk c of position p must have. */
 #define IN_ORDER(p) (chunk[(p) * CHUNKS] == 0 || chunk[(p) * CHUNKS] == bound[(p) * GENS + have[p]]) && \
 		    (chunk[(p) * CHUNKS + 1] == 0 || chunk[(p) * CHUNKS + 1] == bound[(p) * GENS + have[p]])
-
-#ifdef SAME
-#define AFRESH(p) if :: adopted -> skip :: else -> renumber(p) fi
-#else
-#define AFRESH(p) renumber(p)
-#endif
 
 /* Another node takes a position, with another source. */
 inline renew(p)
@@ -185,7 +147,7 @@ active proctype world()
 	atomic {
 		for (p : 0 .. N - 1) {
 			source[p] = p;
-			renumber(p);
+			gen[p] = 1;
 			bind(p)
 		}
 		p = 0
@@ -226,11 +188,11 @@ end:	do
 		if
 		:: dead[p] && (p == N - 1 || !delivered[p]) ->
 			renew(p);
-			AFRESH(p);
+			gen[p]++;
 			bind(p);
 #ifndef BROKEN
 			for (q : p + 1 .. N - 1) {
-				AFRESH(q);
+				gen[q]++;
 				delivered[q - 1] = false;
 				bind(q)
 			}
@@ -250,62 +212,11 @@ end:	do
 		asks = 0;
 		renew(0);
 		for (q : 0 .. N - 1) {
-			renumber(q);
+			gen[q]++;
 			delivered[q] = false;
 			bind(q)
 		}
 		q = 0 }
-#ifdef ADOPT
-	:: atomic { again -> select(p : 0 .. N - 1);
-		if
-		:: !dead[p] && have[p] != 0 ->
-			shown[p] = have[p];
-			shown_child[p] = child[p];
-			shown_own[p] = own[p]
-		:: else
-		fi; p = 0 }
-	:: atomic { again && shown[0] != 0 && shown[N - 1] != 0 && ONE_TREE(N - 1) ->
-		again = false;
-		adopted = true;
-		old = gen[N - 1];
-		asks_old = asks;
-		asks = 0;
-		for (q : 0 .. N - 1) {
-			old_gen[q] = gen[q];
-			old_source[q] = source[q];
-			gen[q] = shown[q];
-			source[q] = shown_own[q];
-			delivered[q] = false
-		}
-		/* it is what the generation was bound to, whoever has bound it */
-		assert(bound[gen[0]] == 1 << source[0]);
-		assert(bound[(N - 1) * GENS + gen[N - 1]] ==
-		       ((1 << source[N - 1]) | bound[(N - 2) * GENS + gen[N - 2]]));
-		q = 0 }
-	/* the one before lives, and mends the first position as well; what it says may arrive */
-	:: atomic { adopted && binds < 1 && asks_old == 0 ->
-		binds++;
-		for (q : 0 .. N - 1) {
-			if
-			:: q == 0 -> old_source[0] = spare; spare++
-			:: else
-			fi;
-			top[q]++;
-			old_gen[q] = top[q];
-			bound[q * GENS + old_gen[q]] = 1 << old_source[q];
-			if
-			:: q > 0 -> bound[q * GENS + old_gen[q]] = bound[q * GENS + old_gen[q]] |
-				bound[(q - 1) * GENS + old_gen[q - 1]]
-			:: else
-			fi;
-			said[q] = 1;
-			told_gen[q] = old_gen[q];
-			told_child[q] = (q > 0 -> old_gen[q - 1] : 0);
-			told_own[q] = old_source[q]
-		}
-		old = old_gen[N - 1];
-		q = 0 }
-#endif
 	/* DONE of the root leaves, and is heard */
 	:: atomic { !dead[N - 1] && have[N - 1] != 0 && chunk[(N - 1) * CHUNKS] != 0 &&
 		chunk[(N - 1) * CHUNKS + 1] != 0 ->

@@ -21,8 +21,7 @@ static const char *const trace_kinds[MESSAGE_KINDS] = {
 	[MESSAGE_HAS] = "HAS",	       [MESSAGE_COMMIT] = "COMMIT",
 	[MESSAGE_FINISH] = "FINISH",   [MESSAGE_RECALL] = "RECALL",
 	[MESSAGE_TAKE] = "TAKE",       [MESSAGE_GIVEN] = "GIVEN",
-	[MESSAGE_OFFER] = "OFFER",     [MESSAGE_SHOW] = "SHOW",
-	[MESSAGE_SHOWN] = "SHOWN",
+	[MESSAGE_OFFER] = "OFFER",
 };
 
 static void trace_object(const struct object_id *id, uint64_t generation)
@@ -57,12 +56,10 @@ static void trace_combine(const struct message_combine *m)
 	}
 }
 
-static void trace_bytes(const struct message *m)
+static void trace_value(const struct message *m)
 {
 	const struct message_take *t = m->kind == MESSAGE_OFFER ? &m->offer.bytes : &m->take;
 
-	if (m->kind == MESSAGE_STREAM || m->kind == MESSAGE_PIECES || m->kind == MESSAGE_HAS)
-		trace_object(&m->stream.id, m->stream.generation);
 	if (m->kind != MESSAGE_TAKE && m->kind != MESSAGE_GIVEN && m->kind != MESSAGE_OFFER)
 		return;
 	trace_object(&t->id, t->generation);
@@ -101,6 +98,11 @@ static void trace_body(const struct message *m)
 	case MESSAGE_TOLD:
 		fprintf(stderr, " life %llx", (unsigned long long)m->told.life);
 		break;
+	case MESSAGE_STREAM:
+	case MESSAGE_PIECES:
+	case MESSAGE_HAS:
+		trace_object(&m->stream.id, m->stream.generation);
+		break;
 	case MESSAGE_MEMBERS:
 		trace_members(&m->members);
 		break;
@@ -116,13 +118,11 @@ static void trace_body(const struct message *m)
 		fprintf(stderr, " status %d %s", m->used.status, m->used.text);
 		break;
 	case MESSAGE_COMBINE:
-	case MESSAGE_SHOWN:
 		trace_combine(&m->combine);
 		break;
 	case MESSAGE_COMBINED:
 	case MESSAGE_RELEASE:
 	case MESSAGE_FINISH:
-	case MESSAGE_SHOW:
 		trace_object(&m->combined.id, m->combined.generation);
 		fprintf(stderr, " of %u reduce %llx what %u node %d part",
 			m->combined.target.bytes[6], (unsigned long long)m->combined.reduce,
@@ -135,7 +135,7 @@ static void trace_body(const struct message *m)
 			(unsigned long long)m->reply.generation, m->reply.text);
 		break;
 	default:
-		trace_bytes(m);
+		trace_value(m);
 		break;
 	}
 }

@@ -22,9 +22,7 @@ enum {
 	REDUCERS_TASKS = 512,
 	REDUCERS_EVENTS = 48, /* of one job */
 	REDUCERS_TARGET = 255,
-	REDUCERS_LED_MIN = 128 << 10, /* bytes: none is added up as a value */
-	REDUCERS_LED_MAX = 1536 << 10,
-	REDUCERS_FEW_SOURCES = 3,     /* of a large one */
+	REDUCERS_WIDE_SOURCES = 3,
 	REDUCERS_WIDE_MIN = 15 << 20, /* bytes: two stripes from 16 MiB on */
 	REDUCERS_WIDE_MAX = 20 << 20,
 };
@@ -103,7 +101,6 @@ struct reducers {
 	bool open[16];
 	bool quiet, losses; /* no new work; stores have been lost */
 	bool wide;	    /* large objects, over several workers */
-	bool led;	    /* only large ones, while coordinators die */
 	bool exchanged;	    /* only sums that are exchanged as values, where all goes well */
 	bool splits;	    /* two sides may each make a result, of which the newer stays */
 	uint64_t puts, gets, bytes, reduced, failures, restarts;

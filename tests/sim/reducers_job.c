@@ -27,8 +27,6 @@ static uint32_t job_size(const struct reducers *c)
 
 	if (c->exchanged)
 		return 4 * (uint32_t)prng_between(p, 15000, 30000);
-	if (c->led)
-		return 4 * (uint32_t)prng_between(p, REDUCERS_LED_MIN / 4, REDUCERS_LED_MAX / 4);
 	if (c->wide)
 		return 4 * (uint32_t)prng_between(p, REDUCERS_WIDE_MIN / 4, REDUCERS_WIDE_MAX / 4);
 	return 4 * (uint32_t)(prng_chance(p, 400000)
@@ -53,8 +51,7 @@ static void job_begin(struct reducers *c)
 	uint32_t nodes = c->g->w->count, getters = (uint32_t)prng_below(p, 6);
 	uint64_t spread = prng_chance(p, 500000) ? 300 * WORLD_MS : 5 * WORLD_MS;
 	*j = (struct reducer_job){.number = c->jobs++, .begun_ns = now(c), .active = true};
-	j->count = (uint32_t)prng_between(
-		p, 1, c->wide || c->led ? REDUCERS_FEW_SOURCES : REDUCERS_SOURCES);
+	j->count = (uint32_t)prng_between(p, 1, c->wide ? REDUCERS_WIDE_SOURCES : REDUCERS_SOURCES);
 	j->num = prng_chance(p, 400000) ? (uint32_t)prng_between(p, 1, j->count) : j->count;
 	j->size = job_size(c);
 	j->caller = (uint32_t)prng_below(p, nodes);

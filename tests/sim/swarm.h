@@ -30,7 +30,6 @@ struct swarm_scenario {
 	bool exchanged; /* small objects, one from each of several nodes, for all of these */
 	uint32_t kill_control_ppm, kill_dataplane_ppm, kill_node_ppm, lose_store_ppm, leave_ppm;
 	uint32_t crowd_ppm; /* per second: all get one object, at once or one after the other */
-	uint32_t lead_ppm;  /* per second: a reduce's coordinator dies, or is cut off */
 	uint32_t split_ppm; /* per second: two of five nodes are apart from the others */
 };
 

@@ -6,7 +6,6 @@
 
 #include "books.h"
 #include "clients.h"
-#include "peek.h"
 #include "reducers.h"
 #include "swarm.h"
 #include "work_trace.h"
@@ -33,7 +32,6 @@ struct full_swarm {
 enum {
 	REDUCES_STORE_BYTES = 40 << 20,
 	REDUCES_MAX = 256,
-	LED_NODES = 8, /* most without a source of a reduce */
 	WIDE_STORE_BYTES = 80 << 20,
 	WIDE_NODES_MAX = 4,
 	WIDE_MTU = 9000,
@@ -76,7 +74,7 @@ static void full_swarm_wide(struct full_swarm *s)
 static void full_swarm_open(struct full_swarm *s, uint64_t seed, uint32_t nodes)
 {
 	static const uint64_t rates[] = {100, 1000, 10000}, delays[] = {25, 50, 500};
-	static const uint64_t latencies[] = {0, 20, 300}, stores[] = {3, 8}, slow[] = {15, 50};
+	static const uint64_t latencies[] = {0, 20, 300}, stores[] = {3, 8};
 	struct prng *p = &s->draw;
 	*p = prng_fork(seed, 0x66756c6c);
 	struct network_link link = {.rate_bps = rates[prng_below(p, 3)] * 1000000,
@@ -89,10 +87,6 @@ static void full_swarm_open(struct full_swarm *s, uint64_t seed, uint32_t nodes)
 	count = nodes ? nodes : c->split_ppm ? SPLITS_NODES : count;
 	full_config(&config);
 	config.grid_seats = 3; /* few sources, and yet a grid */
-	if (c->lead_ppm) {
-		count = nodes ? nodes : LED_NODES;
-		link.rate_bps = slow[prng_below(p, 2)] * 1000000;
-	}
 	if (c->wide) {
 		count = nodes || c->split_ppm || count < WIDE_NODES_MAX ? count : WIDE_NODES_MAX;
 		link.rate_bps = rates[1 + prng_below(p, 2)] * 1000000;
@@ -109,7 +103,7 @@ static void full_swarm_open(struct full_swarm *s, uint64_t seed, uint32_t nodes)
 		config.calls_max = 1024;
 	}
 	world_init(&s->w, count, &link, &o, seed, prng_chance(p, 300000));
-	full_open(&s->g, &s->w, &config, !c->lead_ppm && prng_chance(p, 300000) ? 1 : 0,
+	full_open(&s->g, &s->w, &config, prng_chance(p, 300000) ? 1 : 0,
 		  latencies[prng_below(p, 3)] * WORLD_US);
 	if (c->reduces)
 		reducers_open(&s->r, &s->g, p, c->wide);
@@ -121,7 +115,6 @@ static void full_swarm_open(struct full_swarm *s, uint64_t seed, uint32_t nodes)
 	if (c->wide)
 		full_swarm_wide(s);
 	s->r.exchanged = c->exchanged;
-	s->r.led = c->lead_ppm > 0;
 	struct network_faults f = {.loss_ppm = (uint32_t)prng_below(p, c->loss_max_ppm + 1),
 				   .duplicate_ppm =
 					   (uint32_t)prng_below(p, c->duplicate_max_ppm + 1),
@@ -220,35 +213,6 @@ static void full_trouble(struct full_swarm *s, uint32_t i)
 		full_freeze(s, f, world_now(&s->w) + prng_below(&s->draw, 200 * WORLD_MS));
 }
 
-/* Who coordinates a reduce that somebody has asked for, or nobody. */
-static uint32_t full_leader(struct full_swarm *s)
-{
-	uint32_t first = (uint32_t)prng_below(&s->draw, s->w.count), leader = UINT32_MAX;
-	for (uint32_t k = 0; k < s->w.count && leader == UINT32_MAX; k++) {
-		const struct full *asker = &s->g.full[(first + k) % s->w.count];
-		if (asker->core)
-			leader = peek_coordinator(asker->core);
-	}
-	return leader;
-}
-
-static void full_lead(struct full_swarm *s)
-{
-	uint32_t i = full_leader(s);
-	if (i == UINT32_MAX)
-		return;
-	if (prng_chance(&s->draw, 300000)) {
-		s->cuts++;
-		s->w.net.endpoints[i].is_down = true;
-		s->cable_at_ns[i] = full_pause(s);
-		return;
-	}
-	s->kills++;
-	full_kill_control(&s->g.full[i]);
-	full_kill_dataplane(&s->g.full[i]);
-	s->control_at_ns[i] = s->dataplane_at_ns[i] = full_pause(s);
-}
-
 static void full_split(struct full_swarm *s, bool trouble)
 {
 	if (!trouble || world_now(&s->w) >= s->splits.until_ns)
@@ -284,8 +248,6 @@ static void full_steps(struct full_swarm *s, uint64_t for_ns, bool trouble)
 				full_trouble(s, i);
 			full_repair(s, i, !trouble);
 		}
-		if (trouble && full_strikes(s, s->scenario->lead_ppm))
-			full_lead(s);
 		if (s->scenario->split_ppm)
 			full_split(s, trouble);
 		if (trouble && full_strikes(s, s->scenario->crowd_ppm))

@@ -57,7 +57,6 @@ static struct message sample_reduce(uint32_t kind, struct object_id id)
 		m.used = (struct message_used){id, -ETIMEDOUT, 9, "too late", 5, 7, 3, sources};
 		break;
 	case MESSAGE_COMBINE:
-	case MESSAGE_SHOWN:
 		m.combine = (struct message_combine){.id = id,
 						     .generation = 7,
 						     .target = id,
@@ -69,8 +68,6 @@ static struct message sample_reduce(uint32_t kind, struct object_id id)
 						     .scale = UINT16_MAX,
 						     .need = MESSAGE_PARTS_MAX,
 						     .flags = MESSAGE_COMBINE_HIDDEN,
-						     .seats = MESSAGE_SOURCES_MAX,
-						     .degree = 3,
 						     .count = MESSAGE_PARTS_MAX,
 						     .parts = parts};
 		break;
@@ -80,7 +77,6 @@ static struct message sample_reduce(uint32_t kind, struct object_id id)
 		break;
 	case MESSAGE_RELEASE:
 	case MESSAGE_FINISH:
-	case MESSAGE_SHOW:
 		m.combined = (struct message_combined){.target = id, .reduce = 8};
 		m.combined.part_node = MESSAGE_NODE_NONE;
 		break;
@@ -409,8 +405,6 @@ static void fields_out_of_bounds_are_refused(void **state)
 	REFUSED(MESSAGE_COMBINE, combine.need, MESSAGE_PARTS_MAX + 1);
 	REFUSED(MESSAGE_COMBINE, combine.need, MESSAGE_PARTS_MAX - 1);
 	REFUSED(MESSAGE_COMBINE, combine.scale, UINT16_MAX + 1);
-	REFUSED(MESSAGE_SHOWN, combine.seats, MESSAGE_SOURCES_MAX + 1);
-	REFUSED(MESSAGE_SHOWN, combine.degree, MESSAGE_SOURCES_MAX + 1);
 	REFUSED(MESSAGE_COMBINED, combined.what, 0);
 	REFUSED(MESSAGE_COMBINED, combined.what, MESSAGE_COMBINED_WHATS);
 	REFUSED(MESSAGE_COMBINED, combined.part_node, NODES_MAX);

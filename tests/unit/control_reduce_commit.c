@@ -298,38 +298,6 @@ static void a_coordinator_dies_in_the_middle(void **state)
 	a_coordinator_dies_half_way(SESSION_FLAG_SPREAD);
 }
 
-/* Those who take part stream on meanwhile: if no other is lost, they build what they did before. */
-static void a_tree_outlives_its_coordinator(void **state)
-{
-	static const bool alone[] = {true, false};
-
-	for (size_t k = 0; k < 2; k++) {
-		struct world *w = begin(0);
-		struct object_id id = world_id(target);
-		uint32_t adopted = 0, root, before;
-		uint64_t generation, built;
-
-		world_run(w, 10 * WORLD_MS);
-		root = coordinated(w)->root;
-		generation = coordinated(w)->cell[root].generation;
-		before = coordinated(w)->seat[root].host;
-		world_kill_node(w, COORDINATOR);
-		if (!alone[k])
-			world_kill_node(w, before);
-		assert_int_equal(
-			world_reduced(w, CALLER, 0, target, (int64_t)(20 * WORLD_SECOND), NULL),
-			NEEDED);
-		built = reduction_recall(w->node[CALLER].core, &id)->generation;
-		for (uint32_t i = 0; i < NODES; i++)
-			if (w->node[i].core)
-				adopted += (uint32_t)control_counters(w->node[i].core)
-						   ->reduces_adopted;
-		assert_int_equal(adopted, alone[k]);
-		assert_int_equal(built == generation, alone[k]);
-		world_free(w);
-	}
-}
-
 /* Its control begins again, and with it the reduce, when a node has all of the target but what it
  * holds: that is given up as soon as another one is being made. */
 static void a_coordinator_begins_again(void **state)
@@ -575,7 +543,6 @@ int main(void)
 		cmocka_unit_test(a_coordinator_dies),
 		cmocka_unit_test(a_coordinator_of_stripes_dies),
 		cmocka_unit_test(a_coordinator_dies_in_the_middle),
-		cmocka_unit_test(a_tree_outlives_its_coordinator),
 		cmocka_unit_test(a_coordinator_begins_again),
 		cmocka_unit_test(the_one_who_asked_dies),
 		cmocka_unit_test(the_one_who_asked_is_cut_off),
