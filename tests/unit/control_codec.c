@@ -430,6 +430,20 @@ static void parts_take_little_more_than_their_ids(void **state)
 	assert_in_range(encode(&m), 1, HEAD + PARTS * (OBJECT_ID_BYTES + MORE));
 }
 
+static void a_source_may_have_a_late_seat(void **state)
+{
+	struct message back, sum = sample(MESSAGE_COMBINE);
+
+	fill();
+	parts[0].stripe = MESSAGE_SOURCES_MAX - 1;
+	sum.combine.flags = MESSAGE_COMBINE_HIDDEN;
+	assert_int_equal(codec_decode(bytes, encode(&sum), arena, &back), 0);
+	assert_int_equal(back.combine.parts[0].stripe, MESSAGE_SOURCES_MAX - 1);
+	REFUSED(MESSAGE_COMBINE, combine.flags, MESSAGE_COMBINE_VALUES);
+	parts[0].stripe++;
+	REFUSED(MESSAGE_COMBINE, combine.flags, MESSAGE_COMBINE_HIDDEN);
+}
+
 static void parts_lie_within_their_objects(void **state)
 {
 	struct message whole;
@@ -558,6 +572,7 @@ int main(void)
 		cmocka_unit_test(truncated_bytes_are_refused),
 		cmocka_unit_test(fields_out_of_bounds_are_refused),
 		cmocka_unit_test(parts_take_little_more_than_their_ids),
+		cmocka_unit_test(a_source_may_have_a_late_seat),
 		cmocka_unit_test(parts_lie_within_their_objects),
 		cmocka_unit_test(values_out_of_bounds_are_refused),
 		cmocka_unit_test(garbage_is_refused),
