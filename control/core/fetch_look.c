@@ -20,13 +20,14 @@
 #define LOOK_SECOND   UINT64_C(1000000000)
 
 enum {
-	LOOK_SLOW = 2,	  /* looks in a row that make a fetch slow */
-	LOOK_PATIENT = 8, /* and with a holder that has no more than we */
-	LOOK_IDLE = 4,	  /* looks without a chunk that end a feed */
-	LOOK_TRIAL = 4,	  /* looks that a trial takes */
-	LOOK_STEADY = 2,  /* looks that found the rate to grow no more, before a trial */
-	LOOK_LEAD = 64,	  /* chunks that a holder must have more */
-	LOOK_REFUSED = 6, /* the pause doubles so often */
+	LOOK_SLOW = 2,	   /* looks in a row that make a fetch slow */
+	LOOK_PATIENT = 16, /* and with a holder that has no more than we: 0.4 s. With 8 the ends of
+			    * a chain took half of its source from one who had just come back */
+	LOOK_IDLE = 4,	   /* looks without a chunk that end a feed */
+	LOOK_TRIAL = 4,	   /* looks that a trial takes */
+	LOOK_STEADY = 2,   /* looks that found the rate to grow no more, before a trial */
+	LOOK_LEAD = 64,	   /* chunks that a holder must have more */
+	LOOK_REFUSED = 6,  /* the pause doubles so often */
 };
 
 /* ---- the directory ------------------------------------------------------------------------- */
