@@ -49,8 +49,8 @@ void control_session_client(struct control *c, uint32_t number, const struct con
 
 static void sessions_end_waits(struct control *c, struct session *s)
 {
-	list_each(l, after, &s->waits)
-	{
+	/* the end of one may be that of the next: a wait for what its own session creates */
+	for (struct list *l; (l = list_first(&s->waits)) != NULL;) {
 		struct wait *w = list_item(l, struct wait, of_session);
 		struct object *o = w->op == SESSION_CREATE ? w->object : NULL;
 		struct fetch *f = w->fetch;

@@ -160,6 +160,35 @@ static void a_dead_client_leaves_nothing(void **state)
 	world_free(w);
 }
 
+/* The end of the creation is that of the wait for it. */
+static void a_dead_client_waited_for_itself(void **state)
+{
+	struct world *w = world_new(2, 1, STORE, false);
+	struct session_request r = world_request(SESSION_CREATE, "x");
+	uint32_t session = world_open(w, 1);
+	struct session_reply place;
+	struct control_usage u;
+
+	r.size = 10;
+	world_send(w, 1, session, &r); /* what node 0 answers has no time to come */
+	r = world_request(SESSION_GET, "x");
+	place = world_reply_to(w, 1, world_send(w, 1, session, &r))->reply;
+	assert_int_equal(place.status, 0);
+	r = world_request(SESSION_WAIT, NULL);
+	r.slot = place.slot;
+	r.generation = place.generation;
+	r.watermark = 10;
+	world_send(w, 1, session, &r);
+	control_usage(w->node[1].core, &u);
+	assert_int_equal(u.waits, 2);
+	control_session_close(w->node[1].core, session, w->now_ns);
+	world_run(w, WORLD_SECOND);
+	control_usage(w->node[1].core, &u);
+	assert_int_equal(u.waits, 0);
+	assert_int_equal(u.objects, 0);
+	world_free(w);
+}
+
 static void an_abort_wakes_the_readers(void **state)
 {
 	struct world *w = one();
@@ -295,6 +324,7 @@ int main(void)
 		cmocka_unit_test(slots_that_are_not_ours),
 		cmocka_unit_test(sizes_beyond_the_store),
 		cmocka_unit_test(a_dead_client_leaves_nothing),
+		cmocka_unit_test(a_dead_client_waited_for_itself),
 		cmocka_unit_test(an_abort_wakes_the_readers),
 		cmocka_unit_test(pins_hold_the_memory),
 		cmocka_unit_test(a_long_list_waits_for_its_reader),
