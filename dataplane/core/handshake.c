@@ -13,7 +13,8 @@
  */
 
 #define HANDSHAKE_FIRST_RETRY_NS  UINT64_C(25000000)
-#define HANDSHAKE_RETRY_MAX_NS	  UINT64_C(250000000) /* a path that is back is soon found */
+#define HANDSHAKE_RETRY_MAX_NS	  UINT64_C(250000000)  /* a path that is back is soon found */
+#define HANDSHAKE_FAR_MAX_NS	  UINT64_C(1000000000) /* one that answers may be far away */
 #define HANDSHAKE_FULL_SIZE_TRIES 2 /* then the HELLO shrinks: the path may be narrower */
 
 static void handshake_body(const struct engine *e, uint8_t *p, uint32_t conn)
@@ -44,7 +45,8 @@ void handshake_write(struct engine *e, struct conn *c, struct packet_out *out)
 	c->hello_sent_ns = e->now_ns;
 	uint64_t wait = HANDSHAKE_FIRST_RETRY_NS << state_min(c->hello_tries, 8);
 	c->hello_tries++;
-	c->hello_ns = e->now_ns + state_min(wait, HANDSHAKE_RETRY_MAX_NS);
+	c->hello_ns = e->now_ns + state_min(wait, c->have_cookie ? HANDSHAKE_FAR_MAX_NS
+								 : HANDSHAKE_RETRY_MAX_NS);
 }
 
 void handshake_timer(struct engine *e, struct conn *c)
