@@ -54,6 +54,7 @@ struct waiter { /* of an entry's waiters; of its locates: it only wants to know 
 	uint32_t value_max; /* of its locates: bytes that it wants at most */
 	struct list untold; /* on directory.untold: it does not know that it waits */
 	bool waited;	    /* it was not answered at once */
+	bool ripe;	    /* untold since the last time that some were told */
 };
 
 struct entry {
@@ -247,7 +248,7 @@ void directory_get_failed(struct directory *d, uint32_t node, uint64_t request,
 void directory_get_full(struct directory *d, uint32_t node, uint64_t request,
 			const struct object_id *id);
 void directory_get(struct directory *d, uint32_t node, const struct message *m);
-/* Those who are patient and still wait are told so. */
+/* Those who are patient and still wait since the call before are told so. */
 void directory_tell_untold(struct directory *d);
 
 /* directory_orphan.c */

@@ -392,16 +392,23 @@ static void directory_get_home(struct directory *d, uint32_t node, const struct 
 				     "");
 }
 
+static bool directory_tell(struct directory *d, const struct waiter *w)
+{
+	const struct entry *e = w->entry;
+	struct message answer;
+
+	directory_got(e, w->request, e->generation ? MESSAGE_GOT_WAIT : MESSAGE_GOT_UNKNOWN,
+		      &answer);
+	return d->out.answer(d->out.arg, w->node, &answer);
+}
+
 /* It waits; one that cannot be told so now asks again. */
 static void directory_tell_waiter(struct directory *d, struct waiter *w)
 {
 	struct entry *e = w->entry;
-	struct message answer;
 
 	list_remove(&w->untold);
-	directory_got(e, w->request, e->generation ? MESSAGE_GOT_WAIT : MESSAGE_GOT_UNKNOWN,
-		      &answer);
-	if (d->out.answer(d->out.arg, w->node, &answer))
+	if (directory_tell(d, w))
 		return;
 	directory_waiter_remove(d, w); /* as in directory_locate */
 	directory_settle(d, e);
@@ -409,10 +416,15 @@ static void directory_tell_waiter(struct directory *d, struct waiter *w)
 
 void directory_tell_untold(struct directory *d)
 {
-	struct list *first;
+	list_each(l, after, &d->untold)
+	{
+		struct waiter *w = list_item(l, struct waiter, untold);
 
-	while ((first = list_first(&d->untold)) != NULL)
-		directory_tell_waiter(d, list_item(first, struct waiter, untold));
+		if (!w->ripe)
+			w->ripe = true;
+		else if (directory_tell(d, w)) /* or the next time: it need not know */
+			list_remove(l);
+	}
 }
 
 void directory_get(struct directory *d, uint32_t node, const struct message *m)
@@ -463,8 +475,10 @@ void directory_get(struct directory *d, uint32_t node, const struct message *m)
 	if (w == NULL)
 		return;
 	w->waited = true;
-	if (!m->get.patient)
+	if (!m->get.patient) {
 		directory_tell_waiter(d, w);
-	else if (!list_linked(&w->untold))
+	} else if (!list_linked(&w->untold)) {
+		w->ripe = false;
 		list_append(&d->untold, &w->untold);
+	}
 }

@@ -57,7 +57,10 @@ static void reduction_done(struct control *c, struct reduction *r)
 static void reduction_fail(struct control *c, struct reduction *r, int32_t status, const char *text)
 {
 	struct message_used used = {.target = r->reduce.target, .status = status};
+	struct idmap_node *early = idmap_find(&c->fetches.by_id, &r->reduce.target);
 
+	if (early) /* session_reduce_get: of what there was before, nobody has asked for that */
+		fetch_unwanted(c, idmap_item(early, struct fetch, by_id));
 	memcpy(used.text, text, strnlen(text, MESSAGE_TEXT_MAX));
 	reduction_end(c, r, &used);
 }

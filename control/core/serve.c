@@ -55,7 +55,7 @@ void serve_narrow(struct control *c, struct serve *s, unsigned worker)
 	if (conn->narrow_bytes == 0) {
 		text_add(&t, "the path to ");
 		text_add_addr(&t, &s->node->addr);
-		text_add(&t, " drops packets of the length that the port takes (MTU ");
+		text_add(&t, " does not carry packets of the length that the port takes (MTU ");
 		text_add_number(&t, c->dataplane.mtu);
 		text_add(&t, "): give all nodes and the switches between them one MTU");
 		control_log(c, CONTROL_LOG_WARNING, &t);

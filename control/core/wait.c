@@ -76,7 +76,7 @@ static const char *waits_late(const struct wait *w)
 	if (f && f->narrow)
 		return "its chunks are longer than what the path from its holder carries: give "
 		       "all nodes and switches one MTU";
-	if (w->fetch && !w->fetch->known)
+	if (w->fetch && w->fetch->answered && !w->fetch->known)
 		return "nobody has put such an object yet: wait longer, or put it";
 	return "the time is over: wait longer";
 }

@@ -110,7 +110,7 @@ def a_path_that_drops_long_packets_is_named():
         late = cluster.run(1, "sarissa", "get", "object", "-", "--timeout", "5")
         assert late.returncode == 3 and "one MTU" in late.stderr, late.stderr
         log = netlib.nodes.log_file(cluster.config, 0, "control").read_text()
-        assert "drops packets of the length that the port takes (MTU 1500)" in log, log
+        assert "does not carry packets of the length that the port takes (MTU 1500)" in log, log
 
         def told():
             status = map(json.loads, cluster.must(0, "sarissa", "status", "--json").splitlines())

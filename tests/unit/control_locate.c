@@ -146,6 +146,9 @@ static void the_patient_are_told_later(void **state)
 	assert_null(get_patiently(f, 2, 4));
 	assert_null(get_patiently(f, 1, 4)); /* repeated */
 	f->out_count = 0;
+	directory_tell_untold(
+		&f->d); /* the second time, for all that one knows who has just come */
+	assert_int_equal(f->out_count, 0);
 	directory_tell_untold(&f->d);
 	assert_int_equal(f->out_count, 2);
 	for (uint32_t i = 0; i < f->out_count; i++)
