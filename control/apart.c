@@ -10,7 +10,8 @@
 
 enum {
 	SEALS = F_SEAL_SHRINK | F_SEAL_GROW,
-	CLOSE_BYTES = 1 << 20, /* so much is freed at once; more by another thread */
+	CLOSE_BYTES = 1 << 20,	       /* so much is freed at once; more by another thread, */
+	CLOSE_BEHIND_BYTES = 64 << 20, /* unless that one has much to do: its queue stays short */
 };
 
 int apart_init(struct apart *a, struct closer *closer, uint32_t slots)
@@ -82,12 +83,13 @@ int apart_read(const struct apart *a, uint32_t slot, uint64_t at, void *to, uint
 	return 0;
 }
 
-/* Whoever is last frees the pages, and that may be us. */
+/* Whoever is last frees the pages, and that may be us. There may be some beyond its end. */
 static void apart_close(struct apart *a, int fd)
 {
+	int64_t at_once = closer_behind(a->closer) ? CLOSE_BEHIND_BYTES : CLOSE_BYTES;
 	struct stat s;
 
-	if (fstat(fd, &s) == 0 && s.st_size <= CLOSE_BYTES)
+	if (fstat(fd, &s) == 0 && (int64_t)s.st_blocks * 512 <= at_once)
 		close(fd);
 	else
 		closer_take(a->closer, fd, -1);

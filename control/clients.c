@@ -24,6 +24,7 @@ enum {
 	QUEUE_MAX = 1024,  /* packets: the client is not reading */
 	REQUESTS_MAX = 32, /* in one go, for fairness */
 	FDS_MAX = 3,
+	AGAIN_MS = 100,
 };
 
 _Static_assert(sizeof(struct session_sources) <= sizeof(struct session_object) &&
@@ -262,9 +263,9 @@ static void clients_fail_strange(struct client *k)
  * Looks for descriptors at the next packet, which is left where it is: their last close, which may
  * take as long as its owner likes, is then not ours. One of memory may be what control was to be
  * brought; with anything else the client is let go, and its socket, which holds them, to the
- * closer.
+ * closer. Returns whether there is one to be read: what comes after the look is for the next one.
  */
-static void clients_look(struct client *k)
+static bool clients_look(struct client *k)
 {
 	union {
 		struct cmsghdr align;
@@ -275,18 +276,22 @@ static void clients_look(struct client *k)
 	const struct cmsghdr *c;
 	int fd = -1;
 
-	if (recvmsg(k->fd, &m, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC) < 0)
-		return; /* whoever reads finds the same */
+	if (recvmsg(k->fd, &m, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC) < 0) {
+		if (errno != EAGAIN && errno != EINTR)
+			clients_fail(k);
+		return false;
+	}
 	c = CMSG_FIRSTHDR(&m);
 	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
 		memcpy(&fd, CMSG_DATA(c), sizeof(int));
 	if (!(m.msg_flags & MSG_CTRUNC) &&
 	    (fd < 0 || (apart_is_memory(fd) && !closer_behind(&k->all->closer)))) {
 		k->all->host->apart.brought = fd;
-		return;
+		return true;
 	}
 	k->strange_fd = fd;
 	clients_fail_strange(k);
+	return false;
 }
 
 static void clients_read(struct client *k)
@@ -301,9 +306,7 @@ static void clients_read(struct client *k)
 		bool nothing;
 		ssize_t n;
 
-		if (!k->no_rights)
-			clients_look(k);
-		if (k->failed)
+		if (!k->no_rights && !clients_look(k))
 			return;
 		n = recv(k->fd, &packet, sizeof(packet), MSG_DONTWAIT);
 		nothing = n < 0 && (errno == EAGAIN || errno == EINTR);
@@ -392,7 +395,7 @@ static int clients_pins(struct client *k)
 
 	k->pins_fd = memfd_create("sarissa-pins", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (k->pins_fd < 0)
-		return -errno;
+		return errno == EMFILE ? -ENFILE : -errno; /* -EMFILE: no session */
 	/* sealed, so that a client cannot shrink it and make us fault */
 	if (ftruncate(k->pins_fd, SESSION_PIN_BYTES) < 0 ||
 	    fcntl(k->pins_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
@@ -461,6 +464,13 @@ static int clients_add(struct clients *c, int fd)
 	return 0;
 }
 
+static void clients_say_turned_away(struct clients *c)
+{
+	if (!c->turned_away)
+		log_warning("no descriptors for another client: raise the limit of open files");
+	c->turned_away = true;
+}
+
 /* Nobody is taken in until what is being closed has been. */
 static void clients_pause(struct clients *c)
 {
@@ -474,9 +484,7 @@ static void clients_turn_away(struct clients *c)
 {
 	int fd;
 
-	if (!c->turned_away)
-		log_warning("no descriptors for another client: raise the limit of open files");
-	c->turned_away = true;
+	clients_say_turned_away(c);
 	c->host->report.shell.clients_refused++;
 	close(c->spare_fd);
 	fd = accept4(c->listen_fd, NULL, NULL, SOCK_CLOEXEC);
@@ -503,21 +511,35 @@ static void clients_accept(uv_poll_t *poll, int status, int events)
 	error = clients_add(c, fd);
 	if (error == 0)
 		return;
+	if (error == -ENFILE)
+		clients_say_turned_away(c);
 	c->host->report.shell.clients_refused++;
 	refusals_add(&c->refusals, fd, error);
 }
 
-static void clients_closed(uv_async_t *done)
-{
-	struct clients *c = done->data;
+static void clients_again(uv_timer_t *timer);
 
+static void clients_resume(struct clients *c)
+{
 	if (!c->paused || closer_behind(&c->closer))
 		return;
 	if (c->spare_fd < 0)
 		c->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	c->paused = c->spare_fd < 0;
-	if (!c->paused)
+	if (c->paused) /* others have it, and may give it back without that thread */
+		uv_timer_start(&c->again, clients_again, AGAIN_MS, 0);
+	else
 		uv_poll_start(&c->listening, UV_READABLE, clients_accept);
+}
+
+static void clients_again(uv_timer_t *timer)
+{
+	clients_resume(timer->data);
+}
+
+static void clients_closed(uv_async_t *done)
+{
+	clients_resume(done->data);
 }
 
 int clients_init(struct clients *c, struct host *host)
@@ -528,6 +550,8 @@ int clients_init(struct clients *c, struct host *host)
 	c->table_size = host->options->sessions;
 	c->table = calloc(c->table_size, sizeof(*c->table));
 	c->refusals = (struct refusals){.clients = c};
+	uv_timer_init(&host->loop, &c->again);
+	c->again.data = c;
 	if (closer_start(&c->closer, &host->loop, clients_closed, c) == 0)
 		return 0;
 	log_error("cannot start a thread: raise the limit of processes (TasksMax=)");

@@ -101,6 +101,7 @@ void closer_take(struct closer *c, int fd, int then)
 
 	if (g == NULL) {
 		closer_close(&now, NULL);
+		uv_async_send(&c->done);
 		return;
 	}
 	*g = now;

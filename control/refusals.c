@@ -52,6 +52,9 @@ static void refusals_ready(uv_poll_t *poll, int status, int events)
 		snprintf(r.text, sizeof(r.text),
 			 r.status == -EMFILE
 				 ? "this node has no room for another client: raise --sessions"
+			 : r.status == -ENFILE
+				 ? "this node has no descriptors for another client: raise its "
+				   "limit of open files"
 				 : "this node cannot take a client (%s)",
 			 strerror(-r.status));
 		if (send(refused->fd, &r, sizeof(r), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)

@@ -34,7 +34,7 @@
 #define IPC_MAGIC 0x3143504953524153ull /* "SARSIPC1" */
 
 enum {
-	IPC_VERSION = 1,
+	IPC_VERSION = 2,	    /* with the layout of the object table */
 	IPC_RING_RECORDS = 4096,    /* power of two; one less is usable */
 	MSG_SLOT_BYTES = 72 * 1024, /* an inline object and its envelope */
 	MSG_BYTES_MAX = MSG_SLOT_BYTES,
