@@ -130,14 +130,22 @@ void reduce_ask(struct control *c, struct node *n, const struct message *m)
 	list_append(&r->askers, &a->link);
 }
 
-static void reduce_reply(struct control *c, uint32_t node, uint64_t request, int32_t status,
-			 const char *text)
+/* generation: of a result that is there and has all sources in it, or 0. */
+static void reduce_reply_with(struct control *c, uint32_t node, uint64_t request, int32_t status,
+			      const char *text, uint64_t generation)
 {
 	struct message m = {.kind = MESSAGE_REPLY, .request = request};
 
 	m.reply.status = status;
+	m.reply.generation = generation;
 	strncpy(m.reply.text, text, MESSAGE_TEXT_MAX);
 	peers_send(c, peers_node(c, node), &m);
+}
+
+static void reduce_reply(struct control *c, uint32_t node, uint64_t request, int32_t status,
+			 const char *text)
+{
+	reduce_reply_with(c, node, request, status, text, 0);
 }
 
 void reduce_accept(struct control *c, struct reduce *r)
@@ -217,7 +225,6 @@ void reduce_answer_all(struct control *c, struct reduce *r)
 
 void reduce_end(struct control *c, struct reduce *r, int32_t status, const char *text)
 {
-	struct message answer = {.kind = MESSAGE_REPLY};
 	bool answered = r->answered;
 
 	r->status = status;
@@ -239,12 +246,8 @@ void reduce_end(struct control *c, struct reduce *r, int32_t status, const char 
 	if (answered)
 		return;
 	r->answered = true;
-	answer.request = r->request;
-	answer.reply.status = status;
-	if (r->num == r->count)
-		answer.reply.generation = r->generation;
-	strncpy(answer.reply.text, text, MESSAGE_TEXT_MAX);
-	peers_send(c, peers_node(c, r->caller), &answer);
+	reduce_reply_with(c, r->caller, r->request, status, text,
+			  r->num == r->count ? r->generation : 0);
 	if (status) /* it never was one: nobody asks how it ended */
 		reduce_free(c, r);
 }
