@@ -7,7 +7,7 @@ import time
 
 from . import counters, network, state
 from .shell import run
-from .transfer import machine_busy_seconds
+from .transfer import machine_cpu_seconds
 
 SHARE_LEAST_S = 0.2  # the kernel counts CPU time in ticks of 10 ms
 
@@ -32,7 +32,8 @@ class Meter:
         self.config = config
         self.sent = sent_bytes(config)
         self.counters = self.all_counters()
-        self.busy, self.at = machine_busy_seconds(), time.monotonic()
+        self.busy, self.lower = machine_cpu_seconds()
+        self.at = time.monotonic()
 
     def all_counters(self):
         if self.config["bare"]:
@@ -41,25 +42,30 @@ class Meter:
                 for node in range(self.config["nodes"])]
 
     def spent(self):
-        """Since the last call: CPU seconds of all cores, their share of what there was, seconds."""
-        busy, at = machine_busy_seconds(), time.monotonic()
+        """Since the last call: CPU seconds of all cores, their share of what there was, the share of
+        lower priority, seconds."""
+        (busy, lower), at = machine_cpu_seconds(), time.monotonic()
         spent, seconds = busy - self.busy, at - self.at
-        self.busy, self.at = busy, at
-        return spent, min(1.0, round(spent / (seconds * os.cpu_count()), 3)), seconds
+        shares = [min(1.0, round(part / (seconds * os.cpu_count()), 3))
+                  for part in (spent, lower - self.lower)]
+        self.busy, self.lower, self.at = busy, lower, at
+        return spent, *shares, seconds
 
     def start(self):
-        _, self.other_cpu_share, _ = self.spent()
+        _, self.other_cpu_share, self.lower_cpu_share, _ = self.spent()
 
     def stop(self):
-        spent, share, seconds = self.spent()
-        self.cpu_seconds, self.cpu_share = (round(spent, 2), share) if seconds >= SHARE_LEAST_S \
-            else (None, None)
+        spent, share, lower, seconds = self.spent()
+        self.cpu_seconds = self.cpu_share = None
+        if seconds >= SHARE_LEAST_S:
+            self.cpu_seconds, self.cpu_share, self.lower_cpu_share = round(spent, 2), share, lower
 
     def row(self, size):
         """The fields of a result, `size` being the bytes of one object."""
         sent = [b - a for a, b in zip(self.sent, sent_bytes(self.config))]
         out = {"cpu_seconds": self.cpu_seconds, "cpu_share": self.cpu_share,
-               "other_cpu_share": self.other_cpu_share, "wire_bytes": sum(sent)}
+               "other_cpu_share": self.other_cpu_share, "lower_cpu_share": self.lower_cpu_share,
+               "wire_bytes": sum(sent)}
         if self.counters is not None:
             out |= self.counted(size)
         return out

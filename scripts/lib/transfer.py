@@ -30,10 +30,17 @@ def tcp_ratio(mtu):
     return (mtu + ETHERNET_BYTES) / (mtu - TCP_HEADERS)
 
 
-def machine_busy_seconds():
-    """CPU time of the whole machine that was not idle, of all cores together."""
+def machine_cpu_seconds():
+    """CPU time of the whole machine, of all cores together: that was not idle, and that programs of
+    lower priority (nice) had of the rest. These give way, and nothing of ours is one."""
     fields = [int(f) for f in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
-    return (sum(fields[:8]) - fields[3] - fields[4]) / process.TICKS_PER_S
+    lower = fields[1]
+    return ((sum(fields[:8]) - fields[3] - fields[4] - lower) / process.TICKS_PER_S,
+            lower / process.TICKS_PER_S)
+
+
+def machine_busy_seconds():
+    return machine_cpu_seconds()[0]
 
 
 @contextlib.contextmanager
