@@ -9,19 +9,19 @@
 
 Every case is a command of scripts/bench; cases on the same links are run on the same clusters. Rows
 go to RESULTS/CASE.json, turn by turn; the table is printed at the end, also after an interrupt.
-`bench plot` draws them."""
+`bench plot` takes them over into docs/results.json and draws them. To measure all again in slices:
+--resume --since TIME with the time of the beginning."""
 
 import argparse
 import fnmatch
 import json
 import math
-import os
-import platform
 import time
 from pathlib import Path
 
-from . import bench_lookup, bench_ops, bench_options, shell
+from . import bench_kept, bench_lookup, bench_ops, bench_options, shell
 from .bench_cases import CASES
+from .bench_kept import result_path
 from .bench_table import by_system, label, middle, name_of, number, percent
 from .shell import ROOT, Failure, say
 
@@ -42,8 +42,12 @@ def parse(argv):
                         help="of the others (default: hand; their defaults take several times as long)")
     parser.add_argument("--repeat", type=int, default=5, metavar="R")
     parser.add_argument("--results", type=Path, default=RESULTS, metavar="DIR")
+    parser.add_argument("--kept", type=Path, default=bench_kept.KEPT, metavar="FILE",
+                        help="rows that were taken over (docs/results.json)")
     parser.add_argument("--resume", action="store_true",
-                        help="keep what the results hold already, and measure what is missing")
+                        help="measure what is missing in the results and in what is kept of earlier ones")
+    parser.add_argument("--since", default="", metavar="TIME",
+                        help="rows from before it count as missing: 2026-01-31T23:59Z, or its beginning")
     parser.add_argument("--seconds", type=float, default=math.inf, metavar="S",
                         help="begin nothing that would end later")
     parser.add_argument("--list", action="store_true", help="only print the cases")
@@ -60,19 +64,16 @@ def parse(argv):
     return args
 
 
-def result_path(directory, case):
-    return directory / f"{case.replace('/', '-')}.json"
-
-
 class Result:
     """What has been measured of a case."""
 
-    def __init__(self, case, args):
+    def __init__(self, case, args, kept):
         self.case, self.repeat = case, args.repeat
         self.path = result_path(args.results, case.name)
-        self.rows = []
-        if (args.resume or args.show) and self.path.exists():
-            self.rows = json.loads(self.path.read_text())["rows"]
+        self.older, self.rows = bench_kept.measured(self.path, case), []
+        if args.resume or args.show:
+            self.rows = [row for row in bench_kept.merged(kept.get(case.name, []), self.older)
+                         if row["measured"] >= args.since]
 
     def wanted(self, name):
         """How many rows of the system are missing."""
@@ -80,9 +81,10 @@ class Result:
         return 0 if any(row["seconds"] > bench_ops.LONG_S for row in have) else max(
             0, self.repeat - len(have))
 
-    def add(self, rows):
+    def add(self, rows, commit):
         for row in rows:
-            self.rows.append(row)
+            self.rows.append(row | {"commit": commit, "measured": bench_kept.now(),
+                                    "machine": bench_kept.machine()})
             self.keep()
 
     def keep(self):
@@ -91,7 +93,8 @@ class Result:
         part = self.path.with_suffix(".part")
         part.write_text(json.dumps(
             {"case": self.case.name, "command": f"scripts/bench {self.case.command}",
-             "limits": self.case.limits, "machine": machine(), "rows": self.rows}, indent=1) + "\n")
+             "limits": self.case.limits, "rows": bench_kept.merged(self.older, self.rows)},
+            indent=1) + "\n")
         part.rename(self.path)
 
 
@@ -123,7 +126,7 @@ def measure(group, args):
             if time.monotonic() > args.until:
                 return
             say(f"bench: {result.case.name}: {result.case.command}")
-            result.add(bench_ops.rows_of(run, systems, result.wanted, args.until))
+            result.add(bench_ops.rows_of(run, systems, result.wanted, args.until), args.commit)
 
 
 def look_up(result, args):
@@ -133,13 +136,7 @@ def look_up(result, args):
     options = bench_lookup.parse([*result.case.command.split()[1:], "--repeat", str(args.repeat)])
     rows = list(bench_lookup.results(options))
     bench_lookup.table(options, rows)
-    result.add(bench_lookup.as_result(row) for row in rows)
-
-
-def machine():
-    model = [line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().split("\n")
-             if line.startswith("model name")]
-    return {"cores": os.cpu_count(), "model": model[0] if model else "", "kernel": platform.release()}
+    result.add((bench_lookup.as_result(row) for row in rows), args.commit)
 
 
 def summary(case, rows):
@@ -193,10 +190,12 @@ def main(argv):
     args = parse(argv)
     if args.list:
         return show_cases(args.cases)
-    results = [Result(case, args) for case in args.cases]
+    kept = bench_kept.read(args.kept)
+    results = [Result(case, args, kept) for case in args.cases]
     try:
         if not args.show:
             shell.require_root("scripts/bench")
+            args.commit = bench_kept.commit()
             look_ups = [one for one in results if one.case.command.startswith("lookup")]
             for group in groups([one for one in results if one not in look_ups], args):
                 measure(group, args)
@@ -209,6 +208,6 @@ def main(argv):
         for one in lines if args.json else ():
             print(json.dumps(one), flush=True)
     if args.show and not lines:
-        raise shell.Failure(f"{args.results} holds no results of these cases: run scripts/bench "
-                            "compare first")
+        raise shell.Failure(f"neither {args.results} nor {args.kept} holds results of these cases: run "
+                            "scripts/bench compare first")
     return any(one["verdict"].startswith("missed") for one in lines)

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Draws what `bench compare` has measured, and writes it as tables.
+"""Takes over what `bench compare` has measured, draws it, and writes it as tables.
 
-  bench plot                               bench/results -> docs/compare.md, docs/plots/*.svg
+  bench plot         bench/results -> docs/results.json -> docs/compare.md, docs/plots/*.svg
 
-Of each system the best of the tunings that were measured is shown, by case; turns during whose start others
-used more than a third of the machine do not count."""
+docs/results.json is part of the source: what was measured of a case, a system and a tuning replaces what it
+has of these. Of each system the best of the tunings that were measured is shown, by case; turns during whose
+start others used more than a third of the machine do not count."""
 
 import argparse
-import json
 import statistics
 from pathlib import Path
 
-from . import svg
+from . import bench_kept, svg
 from .bench_cases import CASES, NODES, OPERATIONS, RATES, SIZES, STAGGERED
-from .bench_compare import CORES_FULL, RESULTS, result_path
+from .bench_compare import CORES_FULL, RESULTS
 from .bench_ops import BOUND_OBJECTS
 from .bench_table import middle
 from .shell import ROOT, Failure, say
@@ -22,19 +22,19 @@ from .transfer import bound_seconds
 NAMES = {"sarissa": "sarissa", "openmpi": "OpenMPI", "gloo": "Gloo", "dask": "Dask"}
 COLOURS = {"sarissa": "#0b4fa8", "openmpi": "#c2571a", "gloo": "#2e7d4f", "dask": "#8a5fb0"}
 BOUND = "#7a7a7a"
-OTHERS_MOST = 1 / 3  # of the machine, just before a turn
 SMALL_S = 0.05  # where the lowest is below, times are told in ms
+ALONE_OFF = 0.005  # how far a single run may be off: what those of 32 MiB and more spread
+LOWER_MOST = 0.1
 GAPS = (0.1, 0.2, 0.3)
 SOME_NODES = 8
 
 
-def read(directory):
-    """Rows by case, in the order of the list, by system and by tuning."""
+def sets_of(rows):
+    """What counts of the rows by case, by system and by tuning."""
     out = {}
     for case in CASES:
-        path = result_path(directory, case.name)
-        for row in json.loads(path.read_text())["rows"] if path.exists() else ():
-            if row["system"] in NAMES and (row["other_cpu_share"] or 0) <= OTHERS_MOST:
+        for row in filter(bench_kept.quiet, rows.get(case.name, [])):
+            if row["system"] in NAMES:
                 systems = out.setdefault(case.name, {})
                 systems.setdefault(row["system"], {}).setdefault(row["tuning"], []).append(row)
     return out
@@ -122,34 +122,63 @@ FIGURES = {
 }
 
 
-def cell(rows, lowest):
-    """Median and spread: in ms where the ratio to the bound says little."""
+def span(rows):
+    """From the shortest to the longest; one run by itself may be that much off."""
     seconds = [row["seconds"] for row in rows]
-    small = lowest < SMALL_S
-    values = [value * 1e3 for value in seconds] if small else [row["ratio"] for row in rows]
+    off = ALONE_OFF if len(seconds) == 1 else 0
+    return min(seconds) * (1 - off), max(seconds) * (1 + off)
+
+
+def lowest_of(best):
+    """Whose median is the lowest, and who cannot be told from it: the median of one of the two lies
+    within the spread of the other."""
+    medians = {name: middle(rows, "seconds") for name, rows in best.items()}
+    first = min(medians, key=medians.get)
+    return {name for name, rows in best.items()
+            if medians[name] <= span(best[first])[1] or span(rows)[0] <= medians[first]}
+
+
+def cell(rows, small, bold, marks):
+    """Median and spread: in ms where the ratio to the bound says little."""
+    values = [row["seconds"] * 1e3 if small else row["ratio"] for row in rows]
     digits = ".2f" if small else ".3f"
     text = format(statistics.median(values), digits) + (" ms" if small else "")
     spread = f" ({min(values):{digits}} to {max(values):{digits}})" if len(values) > 1 else ""
-    full = "*" if (middle(rows, "cpu_share") or 0) > CORES_FULL else ""
-    return (f"**{text}**" if statistics.median(seconds) == lowest else text) + spread + full
+    return (f"**{text}**" if bold else text) + spread + marks
+
+
+def commits(rows):
+    return ", ".join(dict.fromkeys(row["commit"] for row in rows))
+
+
+def marks(rows, commit):
+    """What the reader should know of a figure, in one character each."""
+    return ("\\*" if (middle(rows, "cpu_share") or 0) > CORES_FULL else "") + \
+        ("~" if (middle(rows, "lower_cpu_share") or 0) > LOWER_MOST else "") + \
+        ("†" if commits(rows) != commit else "")
 
 
 def times(case, best):
-    lowest = min(middle(rows, "seconds") for rows in best.values())
-    bound = next(iter(best.values()))[0]["bound_seconds"]
+    lowest = lowest_of(best)
+    small = min(middle(rows, "seconds") for rows in best.values()) < SMALL_S
+    first = next(iter(best.values()))
+    bound, commit = first[0]["bound_seconds"], commits(best.get("sarissa", first))
     seconds = f"{bound:.3g} s" if bound >= 1 else f"{bound * 1e3:.3g} ms"
-    cells = [cell(best[name], lowest) if name in best else "-" for name in NAMES]
-    return [case, seconds, *cells]
+    cells = [cell(best[name], small, name in lowest, marks(best[name], commit))
+             if name in best else "-" for name in NAMES]
+    return [case, seconds, *cells, commit]
 
 
 def costs(case, best):
     """CPU seconds of the whole machine; megabytes, whole frames, from the nodes into the switch."""
-    cells = []
-    for name in NAMES:
-        cpu = middle(best[name], "cpu_seconds") if name in best else None
-        cells.append("-" if cpu is None else
-                     f"{cpu:.2f}, {middle(best[name], 'wire_bytes') / 1e6:.0f}")
-    return [case, *cells]
+    return [case, *(f"{middle(best[name], 'cpu_seconds'):.2f}, "
+                    f"{middle(best[name], 'wire_bytes') / 1e6:.0f}"
+                    if name in best and has_cost(best[name]) else "-" for name in NAMES)]
+
+
+def has_cost(rows):
+    """In all of its runs; short ones are over before the kernel has counted."""
+    return all(row.get("cpu_seconds") is not None for row in rows)
 
 
 def markdown(heads, rows):
@@ -157,22 +186,29 @@ def markdown(heads, rows):
 
 
 def page(measured, results, figures):
-    long = {case: best for case, best in results.items()
-            if all(middle(rows, "cpu_seconds") is not None for rows in best.values())}
+    costly = {case: best for case, best in results.items() if any(map(has_cost, best.values()))}
     defaults = {case: systems for case, systems in defaults_of(measured).items() if systems}
-    yield HEAD
+    yield HEAD + "\n\n" + machines(results)
     yield from (f"![{title}](plots/{name}.svg)" for name, title in figures)
     for title, text, heads, line, cases in (
-            ("Time", TIME, ("case", "bound"), times, results),
+            ("Time", TIME, ("case", "bound", *NAMES.values(), "commit"), times, results),
             ("As they come", "The defaults of those that were measured by hand, too.",
-             ("case", "bound"), times, defaults),
-            ("What it costs", COST, ("case",), costs, long)):
+             ("case", "bound", *NAMES.values(), "commit"), times, defaults),
+            ("What it costs", COST, ("case", *NAMES.values()), costs, costly)):
         if cases:
             yield f"## {title}\n\n{text}"
-            yield markdown([*heads, *NAMES.values()],
-                           [line(f"`{case}`", systems) for case, systems in cases.items()])
+            yield markdown(heads, [line(f"`{case}`", systems) for case, systems in cases.items()])
     if left := left_out(results):
         yield f"## Not measured\n\nCases of `scripts/bench compare` without a figure above: {left}."
+
+
+def machines(results):
+    """Where and when."""
+    rows = [row for best in results.values() for same in best.values() for row in same]
+    names = "; ".join(sorted({row["machine"] for row in rows}))
+    days = sorted({row["measured"][:10] for row in rows})
+    return f"Measured {' to '.join(dict.fromkeys((days[0], days[-1])))} on one machine for all nodes: " \
+        f"{names}."
 
 
 def left_out(results):
@@ -184,24 +220,33 @@ def left_out(results):
 HEAD = """<!-- SPDX-License-Identifier: BSD-3-Clause -->
 # Side by side
 
-Made by `scripts/bench plot` from what `sudo scripts/bench compare` measured; [performance.md](performance.md) says how, and what is
-fair to whom. Of each system the best of the tunings that were measured."""
-TIME = """Median (and spread): over the bound of the links, or in ms where the lowest is below 50 ms. Bold: the lowest of the case. A star:
-the cores were full. A dash: not measured, or not on a machine that did nothing else."""
-COST = """CPU seconds of the whole machine, the emulated network included, and MB of whole frames that came into the switch."""
+Made by `scripts/bench plot` from [results.json](results.json), which holds every run that `sudo scripts/bench compare` measured;
+[performance.md](performance.md) says how, and what is fair to whom. Of each system the best of the tunings that were measured."""
+TIME = f"""Median (and spread): over the bound of the links, or in ms where the lowest is below 50 ms. Bold: the lowest of the case, and who
+cannot be told from it: the median of one lies within the spread of the other ({100 * ALONE_OFF:g} % about a single run). A dash: not
+measured, or not on a machine that did nothing else. \\*: the cores were full (runs below 0.2 s do not tell). ~: programs of lower priority,
+which give way, had more than {100 * LOWER_MOST:g} % of the cores. Commit: of ours; a + where the build differed from it. †: another commit, so another run than ours."""
+COST = """CPU seconds of the whole machine, the emulated network included (not of runs below 0.2 s), and MB of whole frames that came
+into the switch."""
 
 
 def main(argv):
     parser = argparse.ArgumentParser(prog="bench plot", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--results", type=Path, default=RESULTS, metavar="DIR")
-    parser.add_argument("--out", type=Path, default=ROOT / "docs", metavar="DIR")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs", metavar="DIR",
+                        help="of results.json, compare.md and plots/")
+    parser.add_argument("--commit", help="what was measured, of rows that do not say so themselves")
     args = parser.parse_args(argv)
-    measured = read(args.results)
+    rows = bench_kept.together(args.out / "results.json", args.results)
+    for row in (row for same in rows.values() for row in same if args.commit):
+        row["commit"] = args.commit if row["commit"] == "?" else row["commit"]
+    measured = sets_of(rows)
     results = best_of(measured)
     if not results:
         raise Failure(f"{args.results} holds no results: run scripts/bench compare first")
     (args.out / "plots").mkdir(parents=True, exist_ok=True)
+    bench_kept.write(args.out / "results.json", rows)
     figures = []
     for name, (title, panels) in FIGURES.items():
         drawn = [panel for panel in panels(results) if panel.lines]

@@ -209,8 +209,8 @@ def compare_goes_on_where_it_was_interrupted():
     with tempfile.TemporaryDirectory(prefix="sarissa-test-") as directory:
         child = subprocess.Popen(
             [BENCH, "compare", "--only", "*/1k-on-4", "*/32m-on-4", "--system", "sarissa",
-             "--repeat", "2", "--results", directory], stderr=subprocess.PIPE, text=True,
-            stdout=subprocess.DEVNULL)
+             "--repeat", "2", "--results", directory, "--kept", f"{directory}/kept"],
+            stderr=subprocess.PIPE, text=True, stdout=subprocess.DEVNULL)
         try:
             for line in child.stderr:  # until the second case has begun
                 if line.startswith("bench: broadcast/32m-on-4"):
@@ -229,9 +229,14 @@ def compare_goes_on_where_it_was_interrupted():
         told = json.loads(path.read_text())
         assert len(told["rows"]) == 2 and told["command"].startswith("scripts/bench broadcast")
         done = bench("compare", "--only", "broadcast/1k-*4", "--system", "sarissa", "--repeat", 3,
-                     "--results", directory, "--resume")
+                     "--results", directory, "--kept", f"{directory}/kept", "--resume")
         more = json.loads(path.read_text())["rows"]
         assert more[:2] == told["rows"] and len(more) == 3, netlib.tail(done.stderr)
+        assert all(row["commit"] and row["measured"] and row["machine"] for row in more), more
+        done = bench("plot", "--results", directory, "--out", directory)  # who has it needs no more
+        done = bench("compare", "--only", "broadcast/1k-*4", "--system", "sarissa", "--repeat", 3,
+                     "--results", f"{directory}/none", "--kept", f"{directory}/results.json", "--resume")
+        assert "bench: broadcast" not in done.stderr and "1k-on-4" in done.stderr, done
 
 
 def results_become_figures_and_tables():
@@ -248,12 +253,17 @@ def results_become_figures_and_tables():
                                                   ("gloo", "hand", 0.9),
                                                   ("openmpi", "default", 7), ("dask", "hand", 3))]
             bench_compare.result_path(Path(directory), case).write_text(json.dumps({"rows": rows}))
-        done = bench("plot", "--results", directory, "--out", directory)
+        done = bench("plot", "--results", directory, "--out", directory, "--commit", "abcdef0")
         assert done.returncode == 0, done
+        first = Path(directory, "compare.md").read_text()
+        for path in Path(directory).glob("broadcast-*.json"):
+            path.unlink()
+        done = bench("plot", "--results", directory, "--out", directory)
+        assert first == Path(directory, "compare.md").read_text(), "the rows are not kept"
         page = Path(directory, "compare.md").read_text()
-        assert "| 2 s | 1.070 (1.060 to 1.080) | **1.050** | - | 3.000 |" in page, page
+        assert "| 2 s | 1.070 (1.060 to 1.080) | **1.050** | - | 3.000 | abcdef0 |" in page, page
         assert "| 1.50, 30 | 1.50, 30 | - | 1.50, 30 |" in page, page
-        assert "| 2 s | - | **7.000** | - | - |" in page, "a default beside what is better by hand"
+        assert "| 2 s | - | **7.000** | - | - | abcdef0 |" in page, "a default beside what is better by hand"
         left = page.split("without a figure above: ")[1]
         assert "`gather/32m-on-4`" in left and "`broadcast/32m-on-4`" not in left, left
         assert "lookup" not in left and "1g" not in left, left
@@ -264,8 +274,8 @@ def results_become_figures_and_tables():
         words = [e.text for e in ElementTree.parse(f"{directory}/plots/nodes.svg").iter()]
         for told in ("broadcast", "sarissa 1.07", "OpenMPI 1.05", "Dask 3.00", "bound 1.00"):
             assert told in words, words
-        for verb in (("plot",), ("compare", "--show")):
-            done = bench(*verb, "--results", f"{directory}/none")
+        for verb in (("plot", "--out"), ("compare", "--show", "--kept")):
+            done = bench(*verb, f"{directory}/none", "--results", f"{directory}/none")
             assert done.returncode == 1 and "run scripts/bench compare first" in done.stderr, done
 
 

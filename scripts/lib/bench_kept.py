@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Rows of `bench compare` as the source keeps them (docs/results.json): a line for each case, system
+and tuning, with the commit that was measured. Of each turn its numbers, in a list where they differ;
+what it tells by node or by cause stays in bench/results, which is not part of the source.
+
+A *set* is the rows of one system in one tuning of a case. Measured again, it replaces the older."""
+
+import json
+import os
+import platform
+import subprocess
+import time
+from pathlib import Path
+
+from .bench_cases import CASES
+from .bench_table import by_system
+from .shell import ROOT, build_dir
+
+KEPT = ROOT / "docs/results.json"
+OTHERS_MOST = 1 / 3  # of the machine, just before a turn: above, it is not counted
+DERIVED = ("op", "case", "ratio")
+BUILT_OF = ("bench", "client", "control", "dataplane", "ebpf", "include", "meson.build")
+DIGITS = 7
+
+
+def result_path(directory, case):
+    return directory / f"{case.replace('/', '-')}.json"
+
+
+def now():
+    return time.strftime("%Y-%m-%dT%H:%MZ", time.gmtime())
+
+
+def commit():
+    """What is measured; with a + where sources have changed since, or the build is older than they."""
+    def git(*argv):
+        done = subprocess.run(["git", "-c", "safe.directory=*", "-C", ROOT, *argv],
+                              capture_output=True, text=True)
+        return done.stdout.strip() if done.returncode == 0 else None
+
+    name = git("rev-parse", "--short=7", "HEAD")
+    if not name:
+        return "?"
+    built = subprocess.run(["ninja", "-n", "-C", build_dir()], capture_output=True, text=True)
+    clean = "no work to do" in built.stdout and not git("status", "--porcelain", "-uno", *BUILT_OF)
+    return name if clean else name + "+"
+
+
+def machine():
+    model = [line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().split("\n")
+             if line.startswith("model name")]
+    return f"{os.cpu_count()} cores, {model[0] if model else platform.machine()}, Linux " \
+           f"{platform.release()}"
+
+
+def quiet(row):
+    return (row.get("other_cpu_share") or 0) <= OTHERS_MOST
+
+
+def last(rows):
+    """When the youngest of the rows was measured."""
+    return max(row["measured"] for row in rows)
+
+
+def measured(path, case):
+    """The rows of a case in bench/results. Those of an earlier format do not say of when they are."""
+    if not path.exists():
+        return []
+    told = json.loads(path.read_text())
+    if told.get("command", "").partition(" ")[2] not in ("", case.command):
+        return []
+    old = {"commit": "?", "machine": told.get("machine") or "?",
+           "measured": time.strftime("%Y-%m-%dT%H:%MZ", time.gmtime(path.stat().st_mtime))}
+    if isinstance(old["machine"], dict):
+        old["machine"] = "{cores} cores, {model}, Linux {kernel}".format(**old["machine"])
+    return [old | row for row in told["rows"]]
+
+
+def merged(kept, more):
+    """The rows of a case, of each set the younger, but no disturbed ones instead of others."""
+    sets, younger = by_system(kept), by_system(more)
+    for name, rows in younger.items():
+        old = sets.get(name)
+        if not old or (last(rows) >= last(old) and any(map(quiet, rows))):
+            sets[name] = rows
+    return [row for rows in sets.values() for row in rows]
+
+
+def short(value):
+    return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
+
+
+def line(case, rows):
+    """A set as one object."""
+    fields = dict.fromkeys(key for row in rows for key, value in row.items()
+                           if key not in DERIVED and not isinstance(value, (list, dict)))
+    out = {"case": case.name, "command": case.command, "rows": len(rows)}
+    for key in fields:
+        values = [short(row.get(key)) for row in rows]
+        if all(value == values[0] for value in values):
+            values = values[0]
+        if values is not None:
+            out[key] = values
+    return out
+
+
+def rows_of(told):
+    """What line() was made of."""
+    rows = []
+    for at in range(told["rows"]):
+        row = {key: value[at] if isinstance(value, list) else value for key, value in told.items()
+               if key not in ("case", "command", "rows")}
+        bound = row.get("bound_seconds")
+        rows.append(row | {"ratio": row["seconds"] / bound if bound else 0})
+    return rows
+
+
+def read(path):
+    """Rows by case: of those cases that are measured by the same command today."""
+    commands = {case.name: case.command for case in CASES}
+    out = {}
+    for told in json.loads(path.read_text()) if path.exists() else ():
+        if commands.get(told["case"]) == told["command"]:
+            out.setdefault(told["case"], []).extend(rows_of(told))
+    return out
+
+
+def write(path, rows):
+    """Of all cases, in the order of their list. Whole or not at all."""
+    lines = [json.dumps(line(case, same)) for case in CASES
+             for same in by_system(rows.get(case.name, [])).values()]
+    part = path.with_suffix(".part")
+    part.write_text("[\n" + ",\n".join(lines) + "\n]\n")
+    part.rename(path)
+
+
+def together(kept_path, directory):
+    """All that is known: the kept, and what has been measured since."""
+    out = read(kept_path)
+    for case in CASES:
+        rows = merged(out.get(case.name, []), measured(result_path(directory, case.name), case))
+        if rows:
+            out[case.name] = rows
+    return out

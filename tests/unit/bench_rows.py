@@ -1,0 +1,112 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""What `bench compare` measured is kept, replaced and told as it was."""
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+from lib import bench_kept, bench_plot  # noqa: E402
+from lib.bench_cases import CASES  # noqa: E402
+
+CASE = next(case for case in CASES if case.name == "broadcast/32m-on-8")
+
+
+def rows(seconds, system="sarissa", measured="2026-01-02T03:04Z", other=0.0, tuning="", **more):
+    """As many as there are times; the bound is a second."""
+    return [{"op": "broadcast", "system": system, "tuning": tuning, "nodes": 8, "bytes": 1 << 25,
+             "seconds": one, "bound_seconds": 1.0, "ratio": one, "other_cpu_share": other,
+             "cpu_seconds": 0.5 + k, "cpu_share": 0.4, "wire_bytes": 10 ** 8 + k, "drops": {"a": k},
+             "blocked_seconds": [0, one], "measured": measured, "commit": "abc", "machine": "m"} | more
+            for k, one in enumerate(seconds)]
+
+
+def times(same):
+    return [row["seconds"] for row in same]
+
+
+def rows_come_back_as_they_were(directory):
+    path = directory / "results.json"
+    given = rows([1.05, 1.050001, 1.2]) + rows([6.0], "gloo", tuning="hand", cpu_seconds=None)
+    bench_kept.write(path, {CASE.name: given})
+    got = bench_kept.read(path)[CASE.name]
+    assert len(got) == 4, got
+    for was, now in zip(given, got):
+        lost = {key for key in was if was[key] != now.get(key)}
+        assert lost == {"op", "drops", "blocked_seconds"}, (was, now)
+    lines = path.read_text().splitlines()
+    assert len(lines) == 4 and max(map(len, lines)) < 600, "a line for each system"
+    bench_kept.write(path, bench_kept.read(path))
+    assert path.read_text().splitlines() == lines, "not the same when written again"
+
+
+def rows_of_another_command_are_not_read(directory):
+    path = directory / "results.json"
+    other = CASE._replace(command=CASE.command.replace("--rate 200", "--rate 100"))
+    path.write_text(json.dumps([bench_kept.line(other, rows([2.1])), bench_kept.line(CASE, rows([1]))]))
+    assert times(bench_kept.read(path)[CASE.name]) == [1]
+
+
+def who_is_measured_again_is_replaced():
+    kept = rows([1.1, 1.2]) + rows([1.3], "openmpi", tuning="hand")
+    younger, older = "2026-01-03T00:00Z", "2026-01-01T00:00Z"
+    for seconds, more in (
+            ([1.3, 1.0], rows([1.0], measured=younger)),
+            ([1.1, 1.2, 1.3], rows([1.0], measured=older)),
+            ([1.1, 1.2, 1.3], rows([1.0], measured=younger, other=0.9)),
+            ([1.1, 1.2, 1.3, 1.4], rows([1.4], "openmpi", tuning="default")),
+            ([1.1, 1.2, 1.4], rows([1.4], "openmpi", tuning="hand"))):
+        assert sorted(times(bench_kept.merged(kept, more))) == sorted(seconds), (more, seconds)
+    assert bench_kept.merged([], rows([1], other=0.9)), "disturbed ones are kept where there is nothing"
+
+
+def rows_of_earlier_formats_are_read(directory):
+    path = bench_kept.result_path(directory, CASE.name)
+    bare = [{key: value for key, value in row.items() if key not in ("commit", "measured", "machine")}
+            for row in rows([1.5])]
+    path.write_text(json.dumps({"command": f"scripts/bench {CASE.command}", "rows": bare,
+                                "machine": {"cores": 2, "model": "x", "kernel": "6"}}))
+    (row,) = bench_kept.together(directory / "none", directory)[CASE.name]
+    assert row["commit"] == "?" and row["machine"] == "2 cores, x, Linux 6", row
+    assert row["measured"].startswith("20") and row["measured"].endswith("Z"), row
+    path.write_text(path.read_text().replace("--rate 200", "--rate 100"))
+    assert bench_kept.together(directory / "none", directory) == {}, "of another command"
+
+
+def who_cannot_be_told_apart_is_level():
+    for ours, theirs, level in (
+            ([1.047, 1.050, 1.052], [1.050, 1.0501, 1.054], {"sarissa", "openmpi"}),
+            ([1.047, 1.048, 1.049], [1.050, 1.052, 1.052], {"sarissa"}),
+            ([1.054, 1.055, 1.055], [1.053, 1.084, 1.107], {"sarissa", "openmpi"}),
+            ([0.9, 1.0, 1.6], [1.05, 1.1, 1.15], {"sarissa", "openmpi"}),
+            ([1.0, 1.0, 1.0], [0.9, 0.9, 0.9], {"openmpi"}),
+            ([1.048], [1.0479], {"sarissa", "openmpi"}),
+            ([1.048], [1.06], {"sarissa"})):
+        told = bench_plot.lowest_of({"sarissa": rows(ours), "openmpi": rows(theirs, "openmpi")})
+        assert told == level, (ours, theirs, told)
+
+
+def a_line_tells_what_its_figures_are():
+    best = {"sarissa": rows([1.05, 1.06, 1.07], lower_cpu_share=0.5),
+            "openmpi": rows([1.2], "openmpi", commit="def"),
+            "dask": rows([3.0], "dask", cpu_share=0.95)}
+    assert bench_plot.times("c", best) == [
+        "c", "1 s", "**1.060** (1.050 to 1.070)~", "1.200†", "-", "3.000\\*", "abc"]
+    best["gloo"] = rows([0.02, 0.01, 0.03], "gloo", cpu_share=None)
+    assert bench_plot.times("c", best)[4] == "**20.00 ms** (10.00 to 30.00)"
+    best["gloo"][0]["cpu_seconds"] = None
+    assert bench_plot.costs("c", best) == ["c", "1.50, 100", "0.50, 100", "-", "0.50, 100"]
+
+
+with tempfile.TemporaryDirectory(prefix="sarissa-test-") as folder:
+    for number, test in enumerate((rows_come_back_as_they_were, rows_of_another_command_are_not_read,
+                                   rows_of_earlier_formats_are_read)):
+        own = Path(folder, str(number))
+        own.mkdir()
+        test(own)
+for test in (who_is_measured_again_is_replaced, who_cannot_be_told_apart_is_level,
+             a_line_tells_what_its_figures_are):
+    test()
