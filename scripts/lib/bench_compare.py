@@ -19,8 +19,8 @@ import math
 import time
 from pathlib import Path
 
-from . import bench_kept, bench_lookup, bench_ops, bench_options, shell
-from .bench_cases import CASES
+from . import bench_expect, bench_kept, bench_lookup, bench_ops, bench_options, shell
+from .bench_cases import CASES, rank
 from .bench_kept import result_path
 from .bench_table import by_system, label, middle, name_of, number, percent
 from .shell import ROOT, Failure, say
@@ -71,6 +71,7 @@ class Result:
         self.case, self.repeat = case, args.repeat
         self.path = result_path(args.results, case.name)
         self.older, self.rows = bench_kept.measured(self.path, case), []
+        self.known = [*kept.get(case.name, []), *self.older]  # tell how long it takes
         if args.resume or args.show:
             self.rows = [row for row in bench_kept.merged(kept.get(case.name, []), self.older)
                          if row["measured"] >= args.since]
@@ -105,38 +106,78 @@ def run_of(case, args):
 
 
 def groups(results, args):
-    """Cases, with their options, by the links that they are run on."""
+    """Cases, with their options, by the links that they are run on; what is worth most is first."""
     out = {}
-    for result in results:
+    for result in sorted(results, key=lambda result: rank(result.case)):
         run = run_of(result.case, args)
-        out.setdefault((run.nodes, run.rate, run.mtu, tuple(run.kill)), []).append((result, run))
+        links = run.nodes, run.rate, run.mtu, tuple(run.kill)
+        out.setdefault((rank(result.case), links), []).append((result, run))
     return out.values()
 
 
-def missing(result, run):
-    return any(result.wanted(name_of(name, tuning)) for name, _, tuning in bench_ops.kinds(run))
+def pruned(result, run):
+    """Only those systems stay that rows are missing of."""
+    missing = [(name, tuning) for name, _, tuning in bench_ops.kinds(run)
+               if result.wanted(name_of(name, tuning))]
+    run.systems = [name for name in run.systems if name in dict(missing)]
+    run.tunings = {name: [tuning for tuning in tunings if (name, tuning) in missing]
+                   for name, tunings in run.tunings.items() if name in dict(missing)}
+    return bool(missing)
+
+
+def names_of(runs):
+    """The systems, each as often as it is started."""
+    return [name for name, _ in {(name, tuning) for run in runs
+                                 for name, _, tuning in bench_ops.kinds(run)}]
+
+
+def chosen(group, left):
+    """The cases of a group that end in so many seconds. One that cannot is begun where each of its
+    systems can take a turn, as the others' rows will come in the next slice."""
+    out, total = [], 0.0
+    for result, run in group:
+        began = bench_expect.start(names_of([*(run for _, run in out), run]), run.nodes)
+        one = bench_expect.case(result.known, run, result.wanted)
+        if began + total + one <= left:
+            out.append((result, run))
+            total += one
+    if not out:
+        out = [(result, run) for result, run in group
+               if bench_expect.start(names_of([run]), run.nodes) +
+               bench_expect.first_turns(result.known, run, result.wanted) <= left][:1]
+    return out
 
 
 def measure(group, args):
-    group = [(result, run) for result, run in group if missing(result, run)]
-    if not group or time.monotonic() > args.until:
-        return
-    with bench_ops.Systems([run for _, run in group]) as systems:
-        for result, run in group:
-            if time.monotonic() > args.until:
-                return
+    """Whether anything was there to do, and no time for it."""
+    group = [(result, run) for result, run in group if pruned(result, run)]
+    todo = chosen(group, args.until - time.monotonic())
+    if not todo:
+        return bool(group)
+    with bench_ops.Systems([run for _, run in todo]) as systems:
+        for result, run in todo:
+            one = bench_expect.first_turns(result.known, run, result.wanted)
+            if time.monotonic() + one > args.until:
+                return True
             say(f"bench: {result.case.name}: {result.case.command}")
-            result.add(bench_ops.rows_of(run, systems, result.wanted, args.until), args.commit)
+            result.add(bench_ops.rows_of(
+                run, systems, result.wanted, args.until,
+                lambda one, run=run, known=result.known: bench_expect.turn(
+                    known, run, one.system, one.tuning)), args.commit)
+    return len(todo) < len(group)
 
 
 def look_up(result, args):
     """With a table of its own: percentiles of single calls."""
-    if len(result.rows) or time.monotonic() > args.until:
-        return
+    if len(result.rows):
+        return False
+    if time.monotonic() + bench_expect.LOOK_UP_S > args.until:
+        return True
     options = bench_lookup.parse([*result.case.command.split()[1:], "--repeat", str(args.repeat)])
     rows = list(bench_lookup.results(options))
     bench_lookup.table(options, rows)
     result.add((bench_lookup.as_result(row) for row in rows), args.commit)
+    return False
 
 
 def summary(case, rows):
@@ -180,27 +221,36 @@ def table(lines):
             f"{percent(one.get('resent_share'), 2):>9}{one['runs']:>6}  {one['verdict']}")
 
 
-def show_cases(cases):
-    for case in cases:
+def show_cases(args, kept):
+    """In the order in which they are measured, and for how long with these systems."""
+    for result in sorted((Result(case, args, kept) for case in args.cases),
+                         key=lambda result: rank(result.case)):
+        case, seconds = result.case, bench_expect.LOOK_UP_S
+        if not case.command.startswith("lookup"):
+            run = run_of(case, args)
+            seconds = bench_expect.start(names_of([run]), run.nodes) + bench_expect.case(
+                result.known, run, result.wanted)
         limits = ", ".join(f"{key} <= {most:g}" for key, most in case.limits.items())
-        print(f"{case.name:<32}scripts/bench {case.command}" + (f"   [{limits}]" if limits else ""))
+        print(f"{case.name:<32}{seconds:>5.0f} s  scripts/bench {case.command}" +
+              (f"   [{limits}]" if limits else ""))
 
 
 def main(argv):
     args = parse(argv)
-    if args.list:
-        return show_cases(args.cases)
     kept = bench_kept.read(args.kept)
+    if args.list:
+        return show_cases(args, kept)
     results = [Result(case, args, kept) for case in args.cases]
     try:
         if not args.show:
             shell.require_root("scripts/bench")
             args.commit = bench_kept.commit()
             look_ups = [one for one in results if one.case.command.startswith("lookup")]
-            for group in groups([one for one in results if one not in look_ups], args):
-                measure(group, args)
-            for result in look_ups:
-                look_up(result, args)
+            left = [measure(group, args) for group in
+                    groups([one for one in results if one not in look_ups], args)]
+            left += [look_up(result, args) for result in look_ups]
+            if any(left):
+                say("bench: more is missing than there was time for: --resume goes on")
     finally:
         lines = [line for result in results for line in summary(result.case, result.rows)]
         if lines:

@@ -199,12 +199,13 @@ def one_turn(system, args, disturb=None):
     return row | cost
 
 
-def measure(args, running, wanted, until=math.inf):
-    """Rows of the systems in turns, as many of each as wanted; none that would end after `until`."""
+def measure(args, running, wanted, until=math.inf, expected=lambda system: 0.0):
+    """Rows of the systems in turns, as many of each as wanted; none that would end after `until`, where
+    a first turn takes as long as expected."""
     cold = [system for system in running if (system.op, system.size) != (args.op, args.size)]
     for system in cold:
         system.prepare(args.op, args.size)
-    took = [0.0] * len(running)
+    took = [expected(system) for system in running]
     wanted = list(wanted)
     for turn in range(-1 if cold else 0, max(wanted)):  # the first after a start only warms up
         for at, system in enumerate(running):
@@ -219,17 +220,17 @@ def measure(args, running, wanted, until=math.inf):
                 wanted[at] = 0
             if turn >= 0 or row["seconds"] > LONG_S:
                 tell(row)
-                yield row
+                yield row | {"took_seconds": round(took[at], 2)}
 
 
-def rows_of(args, systems, wanted, until=math.inf):
+def rows_of(args, systems, wanted, until=math.inf, expected=lambda system: 0.0):
     """As they come; wanted(name) says how many of a system."""
     counts = {system: wanted(name_of(system.system, system.tuning)) for system in systems.of(args)}
     running = [system for system, count in counts.items() if count]
     if args.kill:
         args.repeat = counts[running[0]]
         return kill_results(args, running[0], one_turn)
-    return measure(args, running, [counts[system] for system in running], until)
+    return measure(args, running, [counts[system] for system in running], until, expected)
 
 
 def main(op, argv):

@@ -105,7 +105,7 @@ def check_kill(args):
                       f"{spare}, which have what is in reserve; there is no --stagger with it", 2)
     if not 0 < args.at < 1 or args.size == 0 or args.rate == 0:
         raise Failure("--at is between 0 and 1, and --kill wants a --size and a --rate", 2)
-    args.systems = ["sarissa"]
+    args.systems, args.tunings = ["sarissa"], {}
 
 
 def stagger_ms(args):

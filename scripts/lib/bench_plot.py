@@ -8,6 +8,7 @@ has of these. Of each system the best of the tunings that were measured is shown
 start others used more than a third of the machine do not count."""
 
 import argparse
+import re
 import statistics
 from pathlib import Path
 
@@ -25,6 +26,7 @@ BOUND = "#7a7a7a"
 SMALL_S = 0.05  # where the lowest is below, times are told in ms
 ALONE_OFF = 0.005  # how far a single run may be off: what those of 32 MiB and more spread
 LOWER_MOST = 0.1
+TOLD = [case.name for case in CASES if not case.huge and not case.command.startswith("lookup")]
 GAPS = (0.1, 0.2, 0.3)
 SOME_NODES = 8
 
@@ -198,8 +200,10 @@ def page(measured, results, figures):
         if cases:
             yield f"## {title}\n\n{text}"
             yield markdown(heads, [line(f"`{case}`", systems) for case, systems in cases.items()])
-    if left := left_out(results):
-        yield f"## Not measured\n\nCases of `scripts/bench compare` without a figure above: {left}."
+    left = [name for name in TOLD if name not in results]
+    if left:
+        yield "## Not measured\n\nOf the {} cases of `scripts/bench compare` {} have no figure above: {}.".format(
+            len(TOLD), len(left), ", ".join(f"`{text}`" for text in in_short(left)))
 
 
 def machines(results):
@@ -211,10 +215,24 @@ def machines(results):
         f"{names}."
 
 
-def left_out(results):
-    return ", ".join(f"`{case.name}`" for case in CASES
-                     if case.name not in results and not case.huge
-                     and not case.command.startswith("lookup"))
+def parts(name):
+    """Operation, size or arrivals, and what it is on or in which order."""
+    return re.fullmatch(r"(\w+)/(.+?)(?:-(on-.*|rising|falling|random))?", name).groups("")
+
+
+def in_short(names):
+    """Cases whose names differ in one part as one text, as the shell would write them out."""
+    texts = [parts(name) for name in names]
+    for part in (1, 0, 2):
+        alike = {}
+        for text in texts:
+            alike.setdefault((text[:part], text[part + 1:]), []).append(text[part])
+        texts = [(*before, brace(same), *after) for (before, after), same in alike.items()]
+    return [f"{op}/{middle}{'-' * bool(last)}{last}" for op, middle, last in texts]
+
+
+def brace(same):
+    return same[0] if len(same) == 1 else "{" + ",".join(same) + "}"
 
 
 HEAD = """<!-- SPDX-License-Identifier: BSD-3-Clause -->

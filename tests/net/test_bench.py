@@ -264,8 +264,8 @@ def results_become_figures_and_tables():
         assert "| 2 s | 1.070 (1.060 to 1.080) | **1.050** | - | 3.000 | abcdef0 |" in page, page
         assert "| 1.50, 30 | 1.50, 30 | - | 1.50, 30 |" in page, page
         assert "| 2 s | - | **7.000** | - | - | abcdef0 |" in page, "a default beside what is better by hand"
-        left = page.split("without a figure above: ")[1]
-        assert "`gather/32m-on-4`" in left and "`broadcast/32m-on-4`" not in left, left
+        left = page.split("have no figure above: ")[1]
+        assert "on-4" in left and "`broadcast/{1k,64k,1m,32m" not in left, left
         assert "lookup" not in left and "1g" not in left, left
         for name in ("arrivals", "nodes", "sizes"):
             assert f"](plots/{name}.svg)" in page, page

@@ -9,7 +9,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
-from lib import bench_kept, bench_plot  # noqa: E402
+from lib import bench_compare, bench_expect, bench_kept, bench_plot  # noqa: E402
 from lib.bench_cases import CASES  # noqa: E402
 
 CASE = next(case for case in CASES if case.name == "broadcast/32m-on-8")
@@ -101,6 +101,63 @@ def a_line_tells_what_its_figures_are():
     assert bench_plot.costs("c", best) == ["c", "1.50, 100", "0.50, 100", "-", "0.50, 100"]
 
 
+def what_is_missing_is_told_in_short():
+    told = bench_plot.in_short(["broadcast/1k-on-4", "broadcast/64k-on-4", "gather/1k-on-4",
+                                "gather/64k-on-4", "gather/64m-on-8", "reduce/stagger-0.1-rising",
+                                "reduce/stagger-0.1-falling", "reduce/kill-3",
+                                "broadcast/32m-on-8-mtu-3498"])
+    assert told == ["{broadcast,gather}/{1k,64k}-on-4", "gather/64m-on-8",
+                    "reduce/stagger-0.1-{rising,falling}", "reduce/kill-3",
+                    "broadcast/32m-on-8-mtu-3498"], told
+
+
+def results(patterns, *more):
+    args = bench_compare.parse(["--resume", "--results", "/nowhere", "--kept", "/nowhere", "--only",
+                                *patterns, *more])
+    return [bench_compare.Result(case, args, {}) for case in args.cases], args
+
+
+def a_slice_takes_what_fits():
+    """And no more, what is worth most first; of a system that has its rows nothing is started."""
+    some, args = results(["broadcast/1k-on-4", "reduce/*-on-16", "broadcast/*-on-8"])
+    first, *_, last = bench_compare.groups(some, args)
+    assert [result.case.name for result, _ in first] == [
+        f"broadcast/{size}-on-8" for size in ("1k", "64k", "1m", "32m")], first
+    assert last[0][0].case.name == "broadcast/1k-on-4", last
+    long = [bench_expect.start(bench_compare.names_of([run]), 8) +
+            bench_expect.case([], run, result.wanted) for result, run in first]
+    assert sorted(long) == long and long[0] < long[3] / 1.5, long
+    for left, count in ((long[0] - 1, 1), (long[0] + 1, 1), (sum(long), 4), (5, 0)):
+        told = bench_compare.chosen(first, left)
+        assert len(told) == count, (left, told)
+    result, run = first[3]
+    result.rows = rows([1.4] * 5) + rows([9.0], "gloo", tuning="default")
+    assert bench_compare.pruned(result, run)
+    assert bench_compare.names_of([run]) == ["openmpi", "dask"], run
+    result.rows = [row for name, tuning in (("openmpi", "hand"), ("dask", "hand"))
+                   for row in rows([1.0] * 5, name, tuning=tuning)]
+    assert not bench_compare.pruned(result, run), "five rows are enough"
+
+
+def what_is_known_tells_how_long():
+    (result,), args = results(["broadcast/32m-on-8"])
+    run = bench_compare.run_of(result.case, args)
+
+    def turn(known):
+        return bench_expect.turn(known, run, "sarissa", "")
+
+    assert 1.4 < turn([]) < 6, turn([])
+    assert turn(rows([3.0])) > 3 and turn(rows([3.0], took_seconds=4.5)) == 4.5
+    slow = bench_expect.case(rows([7.0]), run, lambda name: 5 * (name == "sarissa"))
+    once = bench_expect.case(rows([8.5]), run, lambda name: 5 * (name == "sarissa"))
+    assert slow > 6 * 7 and 8.5 < once < 15, (slow, once)
+
+
+def a_reduce_with_kills_is_ours_alone():
+    (result,), args = results(["reduce/kill-3"])
+    assert bench_compare.names_of([bench_compare.run_of(result.case, args)]) == ["sarissa"]
+
+
 with tempfile.TemporaryDirectory(prefix="sarissa-test-") as folder:
     for number, test in enumerate((rows_come_back_as_they_were, rows_of_another_command_are_not_read,
                                    rows_of_earlier_formats_are_read)):
@@ -108,5 +165,7 @@ with tempfile.TemporaryDirectory(prefix="sarissa-test-") as folder:
         own.mkdir()
         test(own)
 for test in (who_is_measured_again_is_replaced, who_cannot_be_told_apart_is_level,
-             a_line_tells_what_its_figures_are):
+             a_line_tells_what_its_figures_are, what_is_missing_is_told_in_short,
+             a_slice_takes_what_fits, what_is_known_tells_how_long,
+             a_reduce_with_kills_is_ours_alone):
     test()

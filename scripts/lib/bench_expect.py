@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How long a case will take, so that a slice of `bench compare` begins nothing that would end later: by
+its own rows where there are some, else by what such cases took, rather too long than too short."""
+
+from . import bench_ops
+from .bench_table import label, name_of
+
+OVER_BOUND = {"sarissa": 1.5, "openmpi": 1.7, "gloo": 6.5, "dask": 5.0}  # where nothing is measured
+GUESS_HIGH = 1.5         # at most so much
+LEAST_S = {"sarissa": 0.3, "openmpi": 0.3, "gloo": 0.5, "dask": 2.0}     # of a turn
+START_S = {"sarissa": 3.0, "openmpi": 2.0, "gloo": 3.0, "dask": 4.0}     # and its end
+START_NODE_S = {"sarissa": 0.2, "openmpi": 0.2, "gloo": 0.3, "dask": 0.6}
+CHECKED_BYTES_S = 200e6  # filled, put and compared, all nodes together
+REVIVE_S = 5.0           # of nodes that were killed
+LOOK_UP_S = 90.0
+
+
+def start(names, nodes):
+    """Until these systems are up, and down again at the end."""
+    return sum(START_S[name] + START_NODE_S[name] * nodes for name in names)
+
+
+def seconds(known, run, system, tuning):
+    """Of the operation alone, and whether that is only a guess."""
+    rows = [row["seconds"] for row in known if label(row) == name_of(system, tuning)]
+    return (max(rows), False) if rows else (OVER_BOUND[system] * bench_ops.bound_seconds(run), True)
+
+
+def turn(known, run, system, tuning):
+    """One turn of a system, with all that is outside its time; known: rows of the case."""
+    took = [row["took_seconds"] for row in known
+            if label(row) == name_of(system, tuning) and row.get("took_seconds")]
+    return max(took, default=seconds(known, run, system, tuning)[0] + LEAST_S[system] +
+               run.nodes * run.size / CHECKED_BYTES_S)
+
+
+def turns(known, run, system, tuning, wanted):
+    """How many it takes for as many rows: one more warms up, but what is long is measured once."""
+    took, guess = seconds(known, run, system, tuning)
+    return 1 if took > bench_ops.LONG_S * (GUESS_HIGH if guess else 1) else wanted + 1
+
+
+def case(known, run, wanted):
+    """Seconds of all that is wanted of a case; wanted(name) says how many rows of a system."""
+    total = 0.0
+    for system, _, tuning in bench_ops.kinds(run):
+        count = wanted(name_of(system, tuning))
+        one = turn(known, run, system, tuning)
+        if run.kill and count:  # undisturbed first
+            total += (2 * count + 1) * one + count * REVIVE_S
+        elif count:
+            total += run.nodes * run.size / CHECKED_BYTES_S + turns(known, run, system, tuning, count) * one
+    return total
+
+
+def first_turns(known, run, wanted):
+    """Seconds until each system has given a row, where a case may be cut into slices."""
+    if run.kill:
+        return case(known, run, wanted)
+    return case(known, run, lambda name: min(1, wanted(name)))
