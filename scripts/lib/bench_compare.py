@@ -127,8 +127,8 @@ def pruned(result, run):
 
 def names_of(runs):
     """The systems, each as often as it is started."""
-    return [name for name, _ in {(name, tuning) for run in runs
-                                 for name, _, tuning in bench_ops.kinds(run)}]
+    return [name for name, _ in dict.fromkeys((name, tuning) for run in runs
+                                              for name, _, tuning in bench_ops.kinds(run))]
 
 
 def chosen(group, left):
