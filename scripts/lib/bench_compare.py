@@ -222,14 +222,15 @@ def table(lines):
 
 
 def show_cases(args, kept):
-    """In the order in which they are measured, and for how long with these systems."""
+    """In the order in which they are measured, and for how long with these systems; what is missing
+    with --resume."""
     for result in sorted((Result(case, args, kept) for case in args.cases),
                          key=lambda result: rank(result.case)):
         case, seconds = result.case, bench_expect.LOOK_UP_S
         if not case.command.startswith("lookup"):
             run = run_of(case, args)
-            seconds = bench_expect.start(names_of([run]), run.nodes) + bench_expect.case(
-                result.known, run, result.wanted)
+            seconds = pruned(result, run) and bench_expect.start(
+                names_of([run]), run.nodes) + bench_expect.case(result.known, run, result.wanted)
         limits = ", ".join(f"{key} <= {most:g}" for key, most in case.limits.items())
         print(f"{case.name:<32}{seconds:>5.0f} s  scripts/bench {case.command}" +
               (f"   [{limits}]" if limits else ""))

@@ -5,12 +5,13 @@ its own rows where there are some, else by what such cases took, rather too long
 from . import bench_ops
 from .bench_table import label, name_of
 
-OVER_BOUND = {"sarissa": 1.5, "openmpi": 1.7, "gloo": 6.5, "dask": 5.0}  # where nothing is measured
-GUESS_HIGH = 1.5         # at most so much
-LEAST_S = {"sarissa": 0.3, "openmpi": 0.3, "gloo": 0.5, "dask": 2.0}     # of a turn
-START_S = {"sarissa": 3.0, "openmpi": 2.0, "gloo": 3.0, "dask": 4.0}     # and its end
-START_NODE_S = {"sarissa": 0.2, "openmpi": 0.2, "gloo": 0.3, "dask": 0.6}
-CHECKED_BYTES_S = 200e6  # filled, put and compared, all nodes together
+OVER_BOUND = {"sarissa": {}, "openmpi": {}, "gloo": {"broadcast": 7.0, "reduce": 3.0},
+              "dask": {"broadcast": 4.0, "reduce": 3.0, "allreduce": 2.5}}  # where nothing is measured
+ELSE_OVER = 1.4
+LEAST_S = {"sarissa": 0.2, "openmpi": 0.2, "gloo": 0.2, "dask": 0.3}     # of a turn
+START_S = {"sarissa": 2.0, "openmpi": 1.5, "gloo": 2.0, "dask": 3.0}     # and its end
+START_NODE_S = {"sarissa": 0.15, "openmpi": 0.15, "gloo": 0.25, "dask": 0.5}
+CHECKED_BYTES_S = 1e9    # filled, put and compared, all nodes together
 REVIVE_S = 5.0           # of nodes that were killed
 LOOK_UP_S = 90.0
 
@@ -21,23 +22,22 @@ def start(names, nodes):
 
 
 def seconds(known, run, system, tuning):
-    """Of the operation alone, and whether that is only a guess."""
-    rows = [row["seconds"] for row in known if label(row) == name_of(system, tuning)]
-    return (max(rows), False) if rows else (OVER_BOUND[system] * bench_ops.bound_seconds(run), True)
+    """Of the operation alone."""
+    return max((row["seconds"] for row in known if label(row) == name_of(system, tuning)),
+               default=OVER_BOUND[system].get(run.op, ELSE_OVER) * bench_ops.bound_seconds(run))
 
 
 def turn(known, run, system, tuning):
     """One turn of a system, with all that is outside its time; known: rows of the case."""
     took = [row["took_seconds"] for row in known
             if label(row) == name_of(system, tuning) and row.get("took_seconds")]
-    return max(took, default=seconds(known, run, system, tuning)[0] + LEAST_S[system] +
+    return max(took, default=seconds(known, run, system, tuning) + LEAST_S[system] +
                run.nodes * run.size / CHECKED_BYTES_S)
 
 
 def turns(known, run, system, tuning, wanted):
     """How many it takes for as many rows: one more warms up, but what is long is measured once."""
-    took, guess = seconds(known, run, system, tuning)
-    return 1 if took > bench_ops.LONG_S * (GUESS_HIGH if guess else 1) else wanted + 1
+    return 1 if seconds(known, run, system, tuning) > bench_ops.LONG_S else wanted + 1
 
 
 def case(known, run, wanted):
