@@ -5,9 +5,11 @@ what it tells by node or by cause stays in bench/results, which is not part of t
 
 A *set* is the rows of one system in one tuning of a case. Measured again, it replaces the older."""
 
+import functools
 import json
 import os
 import platform
+import re
 import subprocess
 import time
 from pathlib import Path
@@ -31,19 +33,25 @@ def now():
     return time.strftime("%Y-%m-%dT%H:%MZ", time.gmtime())
 
 
+def git(*argv):
+    done = subprocess.run(["git", "-c", "safe.directory=*", "-C", ROOT, *argv], capture_output=True,
+                          text=True)
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+@functools.cache
+def code_of(name):
+    """The last commit up to this one that changed what is measured."""
+    return git("log", "-1", "--abbrev=7", "--format=%h", name, "--", *BUILT_OF) or name
+
+
 def commit():
     """What is measured; with a + where sources have changed since, or the build is older than they."""
-    def git(*argv):
-        done = subprocess.run(["git", "-c", "safe.directory=*", "-C", ROOT, *argv],
-                              capture_output=True, text=True)
-        return done.stdout.strip() if done.returncode == 0 else None
-
-    name = git("rev-parse", "--short=7", "HEAD")
-    if not name:
+    if not git("rev-parse", "HEAD"):
         return "?"
     built = subprocess.run(["ninja", "-n", "-C", build_dir()], capture_output=True, text=True)
     clean = "no work to do" in built.stdout and not git("status", "--porcelain", "-uno", *BUILT_OF)
-    return name if clean else name + "+"
+    return code_of("HEAD") + "+" * (not clean)
 
 
 def machine():
@@ -73,7 +81,9 @@ def measured(path, case):
            "measured": time.strftime("%Y-%m-%dT%H:%MZ", time.gmtime(path.stat().st_mtime))}
     if isinstance(old["machine"], dict):
         old["machine"] = "{cores} cores, {model}, Linux {kernel}".format(**old["machine"])
-    return [old | row for row in told["rows"]]
+    rows = [old | row for row in told["rows"]]
+    return [row | {"commit": re.sub(r"[0-9a-f]{7,}", lambda name: code_of(name[0]), row["commit"])}
+            for row in rows]
 
 
 def merged(kept, more):

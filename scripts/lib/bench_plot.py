@@ -25,6 +25,7 @@ COLOURS = {"sarissa": "#0b4fa8", "openmpi": "#c2571a", "gloo": "#2e7d4f", "dask"
 BOUND = "#7a7a7a"
 SMALL_S = 0.05  # where the lowest is below, times are told in ms
 ALONE_OFF = 0.005  # how far a single run may be off: what those of 32 MiB and more spread
+MANY = 5
 LOWER_MOST = 0.1
 TOLD = [case.name for case in CASES if not case.huge and not case.command.startswith("lookup")]
 GAPS = (0.1, 0.2, 0.3)
@@ -125,10 +126,13 @@ FIGURES = {
 
 
 def span(rows):
-    """From the shortest to the longest; one run by itself may be that much off."""
-    seconds = [row["seconds"] for row in rows]
+    """From the shortest to the longest, of five or more without these two; one run by itself may be that
+    much off."""
+    seconds = sorted(row["seconds"] for row in rows)
+    if len(seconds) >= MANY:
+        seconds = seconds[1:-1]
     off = ALONE_OFF if len(seconds) == 1 else 0
-    return min(seconds) * (1 - off), max(seconds) * (1 + off)
+    return seconds[0] * (1 - off), seconds[-1] * (1 + off)
 
 
 def lowest_of(best):
@@ -241,9 +245,10 @@ HEAD = """<!-- SPDX-License-Identifier: BSD-3-Clause -->
 Made by `scripts/bench plot` from [results.json](results.json), which holds every run that `sudo scripts/bench compare` measured;
 [performance.md](performance.md) says how, and what is fair to whom. Of each system the best of the tunings that were measured."""
 TIME = f"""Median (and spread): over the bound of the links, or in ms where the lowest is below 50 ms. Bold: the lowest of the case, and who
-cannot be told from it: the median of one lies within the spread of the other ({100 * ALONE_OFF:g} % about a single run). A dash: not
-measured, or not on a machine that did nothing else. \\*: the cores were full (runs below 0.2 s do not tell). ~: programs of lower priority,
-which give way, had more than {100 * LOWER_MOST:g} % of the cores. Commit: of ours; a + where the build differed from it. †: another commit, so another run than ours."""
+cannot be told from it: the median of one lies within the spread of the other (of {MANY} or more without the shortest and the longest; {100 * ALONE_OFF:g} %
+about a single run). A dash: not measured, or not on a machine that did nothing else. \\*: the cores were full (runs below 0.2 s do not tell). ~: programs of lower priority,
+which give way, had more than {100 * LOWER_MOST:g} % of the cores. Commit: of ours, the last that
+changed the code; a + where the build differed from it. †: another commit, so another run than ours."""
 COST = """CPU seconds of the whole machine, the emulated network included (not of runs below 0.2 s), and MB of whole frames that came
 into the switch."""
 
