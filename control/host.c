@@ -62,7 +62,8 @@ static void host_unpoll(uv_poll_t **p)
 	*p = NULL;
 }
 
-void host_stop(struct host *h, int status)
+/* Ends the process in good order; status is its exit status. */
+static void host_stop(struct host *h, int status)
 {
 	h->status = status;
 	h->stopping = true;

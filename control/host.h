@@ -52,8 +52,6 @@ int host_init(struct host *h, const struct options *options);
 int host_run(struct host *h);
 
 uint64_t host_now_ns(void);
-/* Ends the process in good order; status is its exit status. */
-void host_stop(struct host *h, int status);
 
 /* pump.c: one turn of the core: events in, commands out, until nothing is left or the turn has
  * become long. Returns true when work is left. */

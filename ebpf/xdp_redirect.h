@@ -24,6 +24,4 @@ struct xdp_redirect_ours {
 	__u32 port, ports; /* the first one and how many, host byte order; zero: none */
 };
 
-#define XDP_REDIRECT_PROGRAM "sar_redirect"
-
 #endif

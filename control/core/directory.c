@@ -4,8 +4,8 @@
 #include "directory.h"
 #include "text.h"
 
-void directory_reply(struct directory *d, uint32_t node, uint64_t request, int32_t status,
-		     uint64_t generation, const char *text)
+static void directory_reply(struct directory *d, uint32_t node, uint64_t request, int32_t status,
+			    uint64_t generation, const char *text)
 {
 	struct message m = {.kind = MESSAGE_REPLY, .request = request};
 	uint32_t length = (uint32_t)strlen(text);

@@ -259,8 +259,6 @@ void directory_get_piece(struct directory *d, uint32_t node, const struct messag
 /* Answers as many waiters as can be. */
 void directory_serve(struct directory *d, struct entry *e);
 void directory_waiter_remove(struct directory *d, struct waiter *w);
-void directory_reply(struct directory *d, uint32_t node, uint64_t request, int32_t status,
-		     uint64_t generation, const char *text);
 
 /* directory_feed.c */
 /* Books one upstream more; NULL: all bookings end. */

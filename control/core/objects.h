@@ -78,8 +78,6 @@ void objects_carve(struct objects *o, struct arena *a, const struct control_conf
 int objects_attach(struct control *c);
 /* The creator of an unclaimed object has come back. */
 void objects_claim(struct object *o);
-/* The store is gone, and all objects with it. */
-void objects_reset(struct control *c);
 
 struct object *objects_at(struct control *c, uint32_t slot);
 uint32_t objects_slot(struct control *c, const struct object *o);

@@ -48,7 +48,8 @@ static void objects_wipe(struct object *o)
 		memset(o, 0, sizeof(*o));
 }
 
-void objects_reset(struct control *c)
+/* The store is gone, and all objects with it. */
+static void objects_reset(struct control *c)
 {
 	struct objects *o = &c->objects;
 	uint64_t scratch = c->table->store_bytes / SCRATCH_SHARE;

@@ -276,7 +276,6 @@ static void reduce_known(struct control *c, struct reduce_source *s, const struc
 static bool reduce_absent(struct control *c, struct reduce_source *s, struct call *call)
 {
 	struct reduce *r = s->reduce;
-	uint64_t number = r->number;
 
 	/* it may come back: nobody is left out when this is asked again */
 	s->failed = call->message.get.failed = MESSAGE_NODE_NONE;
@@ -285,7 +284,7 @@ static bool reduce_absent(struct control *c, struct reduce_source *s, struct cal
 	s->state = SOURCE_ABSENT;
 	s->call = NULL;
 	reduce_answered(c, r);
-	if (r->number != number || r->state == REDUCE_ENDED)
+	if (r->state == REDUCE_ENDED)
 		return false;
 	s->call = call;
 	return true;

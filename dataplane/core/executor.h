@@ -16,9 +16,6 @@ enum verdict {
 
 enum { CHUNK_NONE = UINT32_MAX, SLOT_NONE = UINT32_MAX };
 
-/* plan.c: one validated record, REASON_NONE or why not (nothing has changed then). */
-enum reason plan_apply(struct engine *e, const struct record *r);
-
 /* event.c: the ring never overflows: each thing has at most its own few events in it. */
 struct record *event_push(struct engine *e, enum event_op op);
 /* Is there room for so many, beside what everything that exists now may have to say? */

@@ -2,7 +2,8 @@
 #include "executor.h"
 #include "transport.h"
 
-enum reason plan_apply(struct engine *e, const struct record *r)
+/* One record: REASON_NONE, or why not (nothing has changed then). */
+static enum reason plan_apply(struct engine *e, const struct record *r)
 {
 	switch (r->op) {
 	case COMMAND_PEER_OPEN:

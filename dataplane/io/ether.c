@@ -392,9 +392,3 @@ void ether_make_echo_reply(uint8_t *data, const uint8_t *our_mac, const struct e
 	sum = (sum & 0xffff) + (sum >> 16);
 	put16(icmp + 2, (uint16_t)~sum);
 }
-
-bool ether_is_solicited_node(const uint8_t *group, const uint8_t *ip)
-{
-	static const uint8_t prefix[13] = {0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff};
-	return memcmp(group, prefix, 13) == 0 && memcmp(group + 13, ip + 13, 3) == 0;
-}

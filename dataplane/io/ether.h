@@ -89,9 +89,6 @@ uint16_t ether_write_advertise(uint8_t *out, const uint8_t *our_mac,
 void ether_make_echo_reply(uint8_t *data, const uint8_t *our_mac,
 			   const struct ether_frame *request);
 
-/* True for the solicited-node multicast address of ip (RFC 4291, 2.7.1). */
-bool ether_is_solicited_node(const uint8_t *group, const uint8_t *ip);
-
 /* ::ffff:a.b.c.d, written in one piece: the addresses are read again at once, and a load that spans
  * several stores has to wait until they, and the payload copied before them, reach the cache. */
 static inline void ether_map_v4(uint8_t *ip16, const void *ip4)

@@ -47,7 +47,4 @@ int node_run(const struct options *o);
 int session_begin(struct node *n, const struct attach_request *request, int fds[2],
 		  struct attach_reply *reply);
 
-/* The workers leave their engines; store and table stay. */
-void session_end(struct node *n);
-
 #endif

@@ -78,7 +78,8 @@ static enum options_result options_wrong(const char *name, const char *value, co
 	return OPTIONS_WRONG;
 }
 
-bool options_address(const char *text, struct net_addr *out, uint8_t *prefix)
+/* Reads ADDRESS[/PREFIX]; prefix may be NULL when none is allowed. */
+static bool options_address(const char *text, struct net_addr *out, uint8_t *prefix)
 {
 	char copy[INET6_ADDRSTRLEN + 4];
 	uint8_t v4[4];

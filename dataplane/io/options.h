@@ -36,7 +36,4 @@ enum options_result {
 
 enum options_result options_parse(int argc, char **argv, struct options *out);
 
-/* Reads ADDRESS[/PREFIX]; prefix may be NULL when none is allowed. */
-bool options_address(const char *text, struct net_addr *out, uint8_t *prefix);
-
 #endif

@@ -26,7 +26,8 @@ static void session_switch(struct node *n, bool serve)
 			nanosleep(&pause, NULL);
 }
 
-void session_end(struct node *n)
+/* The workers leave their engines; store and table stay. */
+static void session_end(struct node *n)
 {
 	session_switch(n, false);
 	for (unsigned w = 0; w < n->options->workers; w++) {

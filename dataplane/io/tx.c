@@ -59,7 +59,8 @@ void tx_send_one(struct worker *w, struct rte_mbuf *m)
 	rte_pktmbuf_free(m);
 }
 
-void tx_solicit(struct worker *w, const uint8_t *ip)
+/* Asks the link for a neighbour. */
+static void tx_solicit(struct worker *w, const uint8_t *ip)
 {
 	const struct port *p = w->port;
 	struct rte_mbuf *m = rte_pktmbuf_alloc(w->out->pool);

@@ -106,8 +106,6 @@ unsigned tx_burst(struct worker *w, uint64_t now_ns);
 void tx_drop_held(struct worker *w);
 /* Sends one packet of our own making (ARP, echo); takes the buffer. */
 void tx_send_one(struct worker *w, struct rte_mbuf *m);
-/* Asks the link for a neighbour. */
-void tx_solicit(struct worker *w, const uint8_t *ip);
 
 /* idle.c: called after a turn without work; spins, pauses or sleeps until something may be there.
  */

@@ -179,6 +179,14 @@ static void test_bad_ipv6(void **state)
 	assert_int_equal(kind_of(p->bytes, p->length), ETHER_OTHER);
 }
 
+/* The solicited-node multicast address of ip (RFC 4291, 2.7.1). */
+static bool is_solicited_node(const uint8_t *group, const uint8_t *ip)
+{
+	static const uint8_t prefix[13] = {0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff};
+
+	return memcmp(group, prefix, 13) == 0 && memcmp(group + 13, ip + 13, 3) == 0;
+}
+
 /* A asks for B; B's answer is what A learns from. */
 static void neighbour_exchange(const struct net_addr *a, const struct net_addr *b, bool v4)
 {
@@ -191,7 +199,7 @@ static void neighbour_exchange(const struct net_addr *a, const struct net_addr *
 	assert_memory_equal(q.to.ip, b->ip, 16);
 	assert_true(q.has_mac);
 	assert_memory_equal(q.from_mac, route.our_mac, 6);
-	assert_true(v4 || ether_is_solicited_node(ask + ETHER_HEADER + 24, b->ip));
+	assert_true(v4 || is_solicited_node(ask + ETHER_HEADER + 24, b->ip));
 	n = ether_write_advertise(answer, route.next_mac, &q, q.from_mac);
 	ether_parse(answer, n, &r);
 	assert_int_equal(r.kind, v4 ? ETHER_ARP_REPLY : ETHER_ND_ADVERTISE);
