@@ -15,7 +15,6 @@
 
 enum {
 	SESSIONS_MAX = 16384,
-	LIST_BYTES_MAX = NODES_MAX * 64,
 	OPTION_FIRST = 256,
 	OPTION_NODE_UNSET = NODES_MAX,
 };
@@ -134,21 +133,24 @@ static enum options_result options_list(struct options_addrs *a, const char *lis
 static enum options_result options_file(struct options_addrs *a, const char *path)
 {
 	enum options_result result = OPTIONS_RUN;
-	char line[256], *save = NULL;
+	char *line = NULL, *save = NULL;
+	size_t room = 0;
 	FILE *f = fopen(path, "re");
 
-	if (f == NULL) {
-		log_error("cannot read %s (%s): name the file with the list of nodes", path,
-			  strerror(errno));
-		return OPTIONS_WRONG;
-	}
-	while (result == OPTIONS_RUN && fgets(line, sizeof(line), f)) {
+	while (f && result == OPTIONS_RUN && getline(&line, &room, f) >= 0) {
 		line[strcspn(line, "#\r\n")] = '\0';
 		for (char *t = strtok_r(line, ", \t", &save); t && result == OPTIONS_RUN;
 		     t = strtok_r(NULL, ", \t", &save))
 			result = options_add_node(a, t);
 	}
-	fclose(f);
+	if (f == NULL || ferror(f)) { /* a folder can be opened */
+		log_error("cannot read %s (%s): name the file with the list of nodes", path,
+			  strerror(errno));
+		result = OPTIONS_WRONG;
+	}
+	free(line);
+	if (f)
+		fclose(f);
 	return result;
 }
 
@@ -162,6 +164,8 @@ static enum options_result options_addrs(struct options *o, int id, const char *
 	if (id == OPTION_NODES_FILE)
 		a.name = "nodes-file";
 	result = id == OPTION_NODES_FILE ? options_file(&a, value) : options_list(&a, value);
+	if (result == OPTIONS_RUN && a.count == 0)
+		return options_wrong(a.name, value, "names no node");
 	if (id == OPTION_SEEDS)
 		o->seeds_count = a.count;
 	else

@@ -65,8 +65,8 @@ static void main_help(void)
 
 static void main_command_help(const struct cli_command *command)
 {
-	printf("usage: sarissa %s %s\n\n%c%s.\n\n", command->name, command->usage,
-	       command->help[0] - 'a' + 'A', command->help + 1);
+	printf("usage: sarissa %s%s%s\n\n%c%s.\n\n", command->name, *command->usage ? " " : "",
+	       command->usage, command->help[0] - 'a' + 'A', command->help + 1);
 	if (command->options & CLI_OPTION_REDUCE)
 		printf("  --op OP        sum, prod, min, max or avg; without: sum\n"
 		       "  --dtype TYPE   f16, bf16, f32, f64, i8, i16, i32, i64, u8, u16, u32 or "

@@ -72,6 +72,12 @@ def control_that_cannot_start():
                                "--nodes", "not-an-address")) == 2
         assert one_line(daemon("control", "--rundir", directory, "--node", "5",
                                "--nodes", "10.77.0.1:7400")) == 2
+        nodes_file = directory / "nodes"
+        nodes_file.write_text("# " + 300 * "a comment " + "\n")  # longer than any buffer of a line
+        for words, path in (("directory", directory), ("No such file", directory / "missing"),
+                            ("names no node", nodes_file)):
+            assert one_line(daemon("control", "--rundir", directory, "--nodes-file", path),
+                            words) == 2, path
 
 
 def command_without_a_node():
