@@ -6,6 +6,7 @@
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include "core/message.h"
 #include "internal/arguments.h"
 #include "log.h"
 
@@ -259,7 +260,7 @@ static enum options_result options_take(struct options *o, int id, const char *v
 	case OPTION_HELP:
 		return options_help();
 	case OPTION_VERSION:
-		puts("sarissa-control " SARISSA_VERSION);
+		printf("sarissa-control %s, protocol %u\n", SARISSA_VERSION, MESSAGE_VERSION);
 		return OPTIONS_DONE;
 	default:
 		return OPTIONS_WRONG;

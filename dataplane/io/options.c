@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/wire.h"
 #include "ether.h"
 #include "internal/arguments.h"
 #include "internal/record.h"
@@ -276,7 +277,8 @@ enum options_result options_parse(int argc, char **argv, struct options *out)
 		if (id == OPTION_HELP)
 			return options_help();
 		if (id == OPTION_VERSION) {
-			printf("sarissa-dataplane %s\n", SARISSA_VERSION);
+			printf("sarissa-dataplane %s, wire protocol %u\n", SARISSA_VERSION,
+			       WIRE_VERSION);
 			return OPTIONS_DONE;
 		}
 		const char *why = options_set(id, optarg, out);
