@@ -238,8 +238,7 @@ def main():
     shell.require_root("scripts/demo")
     if args.nodes < 2 or args.rate <= 0 or args.mib < 1:
         raise Failure("at least two nodes, a rate and a size: see --help", 2)
-    if subprocess.run([ROOT / "scripts/setup"]).returncode:
-        raise Failure("scripts/setup failed")
+    shell.setup()
     demo(args)
 
 

@@ -12,7 +12,8 @@ TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 def stat_fields(pid):
-    """/proc/PID/stat after the name, or None: state is [0], utime [11], stime [12], start [19]."""
+    """/proc/PID/stat after the name, or None: state is [0], parent [1], session [3], utime [11],
+    stime [12], start [19]."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -24,6 +25,11 @@ def children(pid):
     """The processes that it has started and that have not ended."""
     return [int(p.name) for p in Path("/proc").iterdir()
             if p.name.isdigit() and (stat_fields(p.name) or "??")[1] == str(pid)]
+
+
+def session(pid):
+    fields = stat_fields(pid)
+    return int(fields[3]) if fields else None
 
 
 def spawn(argv, log, pid_file, env=None):

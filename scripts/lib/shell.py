@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from . import process
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -46,6 +48,19 @@ def succeeds(*argv):
                           stderr=subprocess.DEVNULL).returncode == 0
 
 
+def setup():
+    """Builds. An interrupt ends the build, but lets packages be installed to the end."""
+    child = subprocess.Popen([ROOT / "scripts/setup"])
+    try:
+        code = child.wait()
+    except KeyboardInterrupt:
+        child.terminate()
+        child.wait()
+        raise
+    if code:
+        raise Failure("scripts/setup failed")
+
+
 def require_root(script):
     if os.geteuid() != 0:
         raise Failure(f"{script} needs root (namespaces, eBPF): run it with sudo")
@@ -62,11 +77,20 @@ def end_cleanly():
             signal.signal(number, _interrupt)
 
 
+def end_children():
+    """Clients that wait have nobody else who would end them. Daemons are in sessions of their own."""
+    process.end_all([pid for pid in process.children(os.getpid())
+                     if process.session(pid) == os.getsid(0)])
+
+
 def main(script, function):
     """Runs function(); turns failures into one line and an exit status."""
     end_cleanly()
     try:
-        sys.exit(function() or 0)
+        try:
+            sys.exit(function() or 0)
+        finally:
+            end_children()
     except Failure as failure:
         say(f"{script}: {failure}")
         sys.exit(failure.status)

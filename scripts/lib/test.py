@@ -154,8 +154,13 @@ def run_fuzz(score, seconds):
         return
     ninja(build, *(os.path.relpath(target, build) for target in targets))
     with ThreadPoolExecutor(os.cpu_count()) as pool:  # each has one thread
-        for told in pool.map(lambda target: run_fuzz_target(target, seconds), sorted(targets)):
-            score.add("fuzz", *told)
+        try:
+            for told in pool.map(lambda target: run_fuzz_target(target, seconds), sorted(targets)):
+                score.add("fuzz", *told)
+        except KeyboardInterrupt:
+            pool.shutdown(wait=False, cancel_futures=True)
+            shell.end_children()  # else they run until their time is over
+            raise
 
 
 def run_fuzz_target(target, seconds):
@@ -229,9 +234,7 @@ def run_suite(suite, args, score):
 def main():
     args = parse()
     if not args.no_setup:
-        done = subprocess.run([ROOT / "scripts/setup"])
-        if done.returncode:
-            raise Failure("scripts/setup failed")
+        shell.setup()
     if args.seeds:
         return run_sweep(args)
     for option, name in (("seed", "CHAOS_SEED"), ("seconds", "CHAOS_SECONDS"),

@@ -5,10 +5,11 @@
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import netlib
-from lib import test
+from lib import process, test
 from netlib import Cluster
 
 PROBE = Path(__file__).with_name("udp_probe.py")
@@ -123,5 +124,34 @@ def what_a_killed_test_has_left_is_taken_down():
         mine.must(0, "ping", "-c1", "-W2", netlib.network.node_ip(0))
 
 
+def a_script_that_is_interrupted_takes_its_clients_along():
+    """What it has started beside itself; not the daemons, which are in sessions of their own."""
+    program = """if True:
+        import subprocess, sys, time
+        sys.dont_write_bytecode = True
+        sys.path.insert(0, sys.argv[1])
+        from lib import shell
+
+        def start():
+            for apart in (False, True):
+                print(subprocess.Popen(["sleep", "600"], stdout=subprocess.DEVNULL,
+                                       start_new_session=apart).pid, flush=True)
+            time.sleep(600)
+
+        shell.main("script", start)"""
+    child = subprocess.Popen([sys.executable, "-c", program, netlib.ROOT / "scripts"], text=True,
+                             stdout=subprocess.PIPE)
+    client, daemon = (int(child.stdout.readline()) for _ in range(2))
+    try:
+        child.terminate()
+        assert child.wait(timeout=10) == 130
+        assert process.end_within(client, time.monotonic() + 1), "its client goes on"
+        assert not process.end_within(daemon, time.monotonic() + 0.1), "its daemon has ended"
+    finally:
+        for pid in (client, daemon):
+            process.end(pid)
+
+
 netlib.run(rates_hold_in_both_directions, faults_have_the_rates_asked_for, faults_are_independent,
-           two_clusters_side_by_side, what_a_killed_test_has_left_is_taken_down)
+           two_clusters_side_by_side, what_a_killed_test_has_left_is_taken_down,
+           a_script_that_is_interrupted_takes_its_clients_along)
