@@ -238,9 +238,31 @@ void combine_keep(struct control *c)
 	}
 }
 
+/* What came over the link, for the model by which trees are made: it shows no more than the link
+ * can, and less where sources were waited for. */
+static void combine_measure(struct control *c, const struct combine *k)
+{
+	uint64_t chunks = 0, rate;
+
+	list_each(l, after, &k->parts)
+	{
+		const struct part *p = list_item(l, struct part, of_combine);
+
+		chunks += p->way == &part_stream ? p->count : 0;
+	}
+	rate = k->flows_ns ? fanout_rate(&c->directory.link, chunks * k->chunk_bytes,
+					 c->now_ns - k->flows_ns)
+			   : 0;
+	if (rate == 0)
+		return;
+	fanout_saw_rate(&c->directory.link, rate);
+	objects_at(c, k->slot)->rate = rate;
+}
+
 void combine_done(struct control *c, struct combine *k)
 {
 	k->done = true;
+	combine_measure(c, k);
 	list_each(l, after, &k->parts) part_end(c, list_item(l, struct part, of_combine));
 	if (!k->hidden && !k->held)
 		combine_seal(c, k);
@@ -269,6 +291,7 @@ void combine_stage_lost(struct control *c, struct combine *k)
 	if (k->done)
 		return; /* all of it is in the store */
 	list_each(l, after, &k->parts) part_restart(c, list_item(l, struct part, of_combine));
+	k->flows_ns = 0;
 	if (!k->hidden || c->attached)
 		k->lost = -ESTALE;
 	k->told = false;

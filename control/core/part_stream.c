@@ -44,6 +44,8 @@ static bool part_stream_answered(struct control *c, struct call *call, const str
 	if (status == 0) {
 		p->state = PART_STREAM;
 		p->lost_ns = 0;
+		if (p->combine->flows_ns == 0)
+			p->combine->flows_ns = call->sent_ns;
 		part_stream_watch(c, p);
 	} else if (status == -EAGAIN || status == -ENOENT || status == -ETIMEDOUT) {
 		p->state = PART_REQUEST; /* perhaps it is about to be made */
