@@ -77,8 +77,8 @@ class Result:
                          if row["measured"] >= args.since]
 
     def wanted(self, name):
-        """How many rows of the system are missing."""
-        have = [row for row in self.rows if label(row) == name]
+        """How many rows of the system are missing, of those that count."""
+        have = [row for row in self.rows if label(row) == name and bench_kept.quiet(row)]
         return 0 if any(row["seconds"] > bench_ops.LONG_S for row in have) else max(
             0, self.repeat - len(have))
 

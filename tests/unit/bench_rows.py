@@ -139,6 +139,8 @@ def a_slice_takes_what_fits():
     result.rows = [row for name, tuning in (("openmpi", "hand"), ("dask", "hand"))
                    for row in rows([1.0] * 5, name, tuning=tuning)]
     assert not bench_compare.pruned(result, run), "five rows are enough"
+    result.rows = rows([1.0] * 3) + rows([1.0, 9.0], other=0.9)
+    assert result.wanted("sarissa") == 2, "what was disturbed is measured again"
 
 
 def what_is_known_tells_how_long():
