@@ -339,13 +339,19 @@ class Node:
 
     def ls(self):
         """Every object of the cluster: a list of Info."""
-        found = []
+        found, failed = [], []
 
         def take(raw, _):
-            found.append(_info(raw.contents))
-            return 0
+            try:
+                found.append(_info(raw.contents))
+            except BaseException as error:  # a signal's handler may raise here; C knows of none
+                failed.append(error)
+            return len(failed)
         with self._open() as node:
-            _check(_lib.sar_list(node, _LIST(take), None))
+            code = _lib.sar_list(node, _LIST(take), None)
+        if failed:
+            raise failed[0]
+        _check(code)
         return found
 
     def close(self):

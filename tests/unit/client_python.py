@@ -123,6 +123,26 @@ def a_call_keeps_the_node_open():
         sarissa._info, sarissa._lib.sar_close = info, close
 
 
+def a_list_that_fails_says_so(node):
+    class Stop(BaseException):
+        pass
+
+    asked = []
+
+    def stop(raw):
+        asked.append(raw)
+        raise Stop
+    node.put("listed", b"x")
+    node.put("listed too", b"x")
+    info, sarissa._info = sarissa._info, stop
+    try:
+        raises(Stop, None, node.ls)
+    finally:
+        sarissa._info = info
+    assert len(asked) == 1, "it went on"
+    assert "listed too" in [found.name for found in node.ls()]
+
+
 def a_signal_spoils_no_put(node):
     class Stop(Exception):
         pass
@@ -184,6 +204,7 @@ def a_missing_library_is_named():
 def main():
     with sarissa.open() as node:
         there_and_back(node)
+        a_list_that_fails_says_so(node)
         a_signal_spoils_no_put(node)
         errors(node)
         ids_and_names(node)
