@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The clients' socket RUNDIR/control.sock: accepts, reads requests for the core, sends its
- * replies. A client that does not read is disconnected when its queue is full; what a client sends
- * is never trusted (control/core/sessions.c checks it). One thread.
+ * The clients' socket RUNDIR/control.sock: who comes, and goes. What they ask is read in
+ * requests.c, and answered in answers.c. One thread.
  */
 #ifndef SARISSA_CONTROL_CLIENTS_H
 #define SARISSA_CONTROL_CLIENTS_H
@@ -37,11 +36,6 @@ struct clients {
 int clients_init(struct clients *c, struct host *host);
 /* Begins to listen, if that has not happened yet. Returns 0, or 1 and one line said why. */
 int clients_listen(struct clients *c);
-/* Queues a reply. Returns false when the queue has become long. */
-bool clients_reply(struct clients *c, uint32_t session, const struct session_reply *r,
-		   const void *tail, uint32_t tail_bytes);
-/* Whether a client of an earlier control still has the table open or mapped. */
-bool clients_of_before(const struct attach *a);
 /* Closes the clients that failed while the core ran. */
 void clients_settle(struct clients *c);
 void clients_close_all(struct clients *c);

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+#include "answers.h"
 #include "internal/open_files.h"
 #include "log.h"
 
@@ -303,7 +304,7 @@ static bool host_reply(void *arg, uint32_t session, const struct session_reply *
 {
 	struct host *h = arg;
 
-	return clients_reply(&h->clients, session, r, tail, tail_bytes);
+	return answers_reply(&h->clients, session, r, tail, tail_bytes);
 }
 
 static void host_log(void *arg, enum control_log_level level, const char *text)
@@ -370,7 +371,7 @@ static bool host_old_clients(void *arg)
 {
 	const struct host *h = arg;
 
-	return clients_of_before(&h->attach);
+	return answers_of_before(&h->attach);
 }
 
 static int host_apart_make(void *arg, uint32_t slot, uint64_t bytes, bool brought)

@@ -30,7 +30,7 @@ static void refusals_end(struct refused *r)
 	clients_hang_up(r->all->clients, r->fd, -1);
 }
 
-/* Its request, if that is one and nothing came along, which would be ours to close (clients.c). */
+/* Its request, if that is one and nothing came along, which would be ours to close (requests.c). */
 static bool refusals_read(const struct refused *r, struct session_request *request)
 {
 	struct iovec part = {request, sizeof(*request)};

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What clients are sent: replies of the core with the descriptors that go along. A client that does
+ * not read is disconnected when its queue is full. One thread.
+ */
+#ifndef SARISSA_CONTROL_ANSWERS_H
+#define SARISSA_CONTROL_ANSWERS_H
+
+#include "client.h"
+
+/* Queues a reply. Returns false when the queue has become long. */
+bool answers_reply(struct clients *c, uint32_t session, const struct session_reply *r,
+		   const void *tail, uint32_t tail_bytes);
+/* Its socket takes more. */
+void answers_flush(struct client *k);
+void answers_forget(struct client *k);
+/* Whether a client of an earlier control still has the table open or mapped. */
+bool answers_of_before(const struct attach *a);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One client of control's socket, for those who serve it: clients.c (its coming and going),
+ * requests.c (what it sends), answers.c (what it is sent). One thread.
+ */
+#ifndef SARISSA_CONTROL_CLIENT_H
+#define SARISSA_CONTROL_CLIENT_H
+
+#include "clients.h"
+
+struct packet;
+
+struct client {
+	uv_poll_t poll;
+	struct clients *all;
+	struct packet *first, **last; /* what the socket did not take yet */
+	uint32_t queued;
+	uint32_t session;
+	int fd;
+	int pins_fd;
+	_Atomic uint64_t *pins;
+	int strange_fd; /* that it has sent, or -1 */
+	bool apart;	/* it must not have the store to write to */
+	bool no_rights; /* it cannot send descriptors */
+	bool failed;	/* to be closed as soon as the core does not run */
+	bool closed;
+};
+
+/* It is closed as soon as the core does not run. */
+void clients_fail(struct client *k);
+/* Its socket is watched for what can be done now. */
+void clients_watch(struct client *k);
+
+#endif

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "requests.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include "host.h"
+#include "log.h"
+
+enum { REQUESTS_MAX = 32 }; /* in one go, for fairness */
+
+/* It sends what it was not asked for. */
+static void requests_fail_strange(struct client *k)
+{
+	if (k->all->host->report.shell.clients_strange++ == 0)
+		log_warning("disconnected a client that sent descriptors: others are only counted");
+	clients_fail(k);
+}
+
+/*
+ * Looks for descriptors at the next packet, which is left where it is: their last close, which may
+ * take as long as its owner likes, is then not ours. One of memory may be what control was to be
+ * brought; with anything else the client is let go, and its socket, which holds them, to the
+ * closer. Returns whether there is one to be read: what comes after the look is for the next one.
+ */
+static bool requests_look(struct client *k)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct msghdr m = {.msg_control = &control,
+			   .msg_controllen = CMSG_LEN(sizeof(int))}; /* more, and two would fit */
+	const struct cmsghdr *c;
+	int fd = -1;
+
+	if (recvmsg(k->fd, &m, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC) < 0) {
+		if (errno != EAGAIN && errno != EINTR)
+			clients_fail(k);
+		return false;
+	}
+	c = CMSG_FIRSTHDR(&m);
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+		memcpy(&fd, CMSG_DATA(c), sizeof(int));
+	if (!(m.msg_flags & MSG_CTRUNC) &&
+	    (fd < 0 || (apart_is_memory(fd) && !closer_behind(&k->all->closer)))) {
+		k->all->host->apart.brought = fd;
+		return true;
+	}
+	k->strange_fd = fd;
+	requests_fail_strange(k);
+	return false;
+}
+
+void requests_read(struct client *k)
+{
+	struct host *h = k->all->host;
+
+	for (int i = 0; i < REQUESTS_MAX && !k->failed; i++) {
+		union {
+			struct session_request request;
+			uint8_t bytes[SESSION_REQUEST_BYTES_MAX + 1];
+		} packet;
+		bool nothing;
+		ssize_t n;
+
+		if (!k->no_rights && !requests_look(k))
+			return;
+		n = recv(k->fd, &packet, sizeof(packet), MSG_DONTWAIT);
+		nothing = n < 0 && (errno == EAGAIN || errno == EINTR);
+		if (n > 0)
+			control_session_request(h->core, k->session, &packet, (size_t)n,
+						host_now_ns());
+		else if (!nothing)
+			clients_fail(k);
+		apart_leave(&h->apart);
+		if (nothing)
+			return;
+	}
+}
