@@ -68,6 +68,14 @@ void clients_hang_up(struct clients *c, int fd, int strange_fd)
 	closer_take(&c->closer, strange_fd, fd);
 }
 
+static void clients_pins_end(struct client *k)
+{
+	if (k->pins)
+		munmap((void *)(uintptr_t)k->pins, SESSION_PIN_BYTES);
+	if (k->pins_fd >= 0)
+		close(k->pins_fd);
+}
+
 static void clients_close(struct client *k)
 {
 	struct clients *c = k->all;
@@ -77,8 +85,7 @@ static void clients_close(struct client *k)
 	k->closed = true;
 	c->table[k->session] = NULL;
 	control_session_close(c->host->core, k->session, host_now_ns());
-	munmap((void *)(uintptr_t)k->pins, SESSION_PIN_BYTES);
-	close(k->pins_fd);
+	clients_pins_end(k);
 	uv_poll_stop(&k->poll);
 	uv_close((uv_handle_t *)&k->poll, clients_free);
 	clients_hang_up(c, k->fd, k->strange_fd);
@@ -126,23 +133,44 @@ static bool clients_set_rights(int fd, int allowed)
 }
 
 /* Who it was when it connected. */
-static void clients_know(struct client *k)
+static int clients_know(struct client *k)
 {
 	const struct host *h = k->all->host;
 	const struct control_client who = identity_of(k->fd, h->options->creators);
+	int error = control_session_client(h->core, k->session, &who);
 
 	k->apart = who.apart;
 	log_debug("client: process %u of user %u", who.process, who.user);
-	control_session_client(h->core, k->session, &who);
 	k->no_rights = k->all->no_rights;
 	if (k->no_rights && control_session_brings(h->core, k->session))
 		k->no_rights = !clients_set_rights(k->fd, 1);
+	return error;
+}
+
+static int clients_begin(struct client *k)
+{
+	struct clients *c = k->all;
+	struct control *core = c->host->core;
+	int error = clients_pins(k), session;
+
+	if (error)
+		return error;
+	session = control_session_open(core, k->pins, host_now_ns());
+	if (session < 0)
+		return session;
+	k->session = (uint32_t)session;
+	error = clients_know(k);
+	if (error == 0 && uv_poll_init(&c->host->loop, &k->poll, k->fd) < 0)
+		error = -ENOMEM;
+	if (error)
+		control_session_close(core, k->session, host_now_ns());
+	return error;
 }
 
 static int clients_add(struct clients *c, int fd)
 {
 	struct client *k = calloc(1, sizeof(*k));
-	int session = -ENOMEM, error;
+	int error;
 
 	if (k == NULL)
 		return -ENOMEM;
@@ -150,28 +178,15 @@ static int clients_add(struct clients *c, int fd)
 	k->fd = fd;
 	k->pins_fd = k->strange_fd = -1;
 	k->last = &k->first;
-	error = clients_pins(k);
-	if (error == 0)
-		session = control_session_open(c->host->core, k->pins, host_now_ns());
-	if (error == 0 && session < 0)
-		error = session;
-	if (error == 0 && uv_poll_init(&c->host->loop, &k->poll, fd) < 0)
-		error = -ENOMEM;
+	error = clients_begin(k);
 	if (error) {
-		if (session >= 0)
-			control_session_close(c->host->core, (uint32_t)session, host_now_ns());
-		if (k->pins)
-			munmap((void *)(uintptr_t)k->pins, SESSION_PIN_BYTES);
-		if (k->pins_fd >= 0)
-			close(k->pins_fd);
+		clients_pins_end(k);
 		free(k);
 		return error;
 	}
 	c->turned_away = false;
-	k->session = (uint32_t)session;
 	k->poll.data = k;
-	c->table[session] = k;
-	clients_know(k);
+	c->table[k->session] = k;
 	clients_watch(k);
 	return 0;
 }

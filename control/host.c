@@ -449,6 +449,7 @@ static int host_core(struct host *h)
 	config.shards = h->options->shards;
 	config.shard_nodes = h->options->shard_nodes;
 	config.sessions_max = h->options->sessions;
+	config.sessions_user_max = config.sessions_max - config.sessions_max / 4;
 	config.pid = getpid();
 	if (getrandom(&config.seed, sizeof(config.seed), 0) != sizeof(config.seed)) {
 		log_error("no random numbers (%s): the kernel is too old", strerror(errno));

@@ -31,21 +31,24 @@ static uint64_t identity_birth(int fd)
 	return birth;
 }
 
-static bool identity_apart(enum control_creators creators, uid_t user)
+static bool identity_apart(enum control_creators creators, bool daemons)
 {
 	return creators == CONTROL_CREATORS_PRIVATE ||
-	       (creators == CONTROL_CREATORS_AUTO && user != 0 && user != geteuid());
+	       (creators == CONTROL_CREATORS_AUTO && !daemons);
 }
 
 struct control_client identity_of(int fd, enum control_creators creators)
 {
 	struct ucred who;
 	socklen_t length = sizeof(who);
+	bool daemons;
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &length) < 0)
 		who = (struct ucred){.uid = (uid_t)-1};
+	daemons = who.uid == 0 || who.uid == geteuid();
 	return (struct control_client){.process = who.pid > 0 ? (uint32_t)who.pid : 0,
 				       .user = who.uid,
 				       .birth = identity_birth(fd),
-				       .apart = identity_apart(creators, who.uid)};
+				       .apart = identity_apart(creators, daemons),
+				       .daemons = daemons};
 }

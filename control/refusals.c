@@ -44,19 +44,24 @@ static void refusals_ready(uv_poll_t *poll, int status, int events)
 {
 	struct refused *refused = poll->data;
 	struct session_request request;
-	struct session_reply r = {.magic = SESSION_MAGIC, .status = refused->error};
+	struct session_reply r = {.magic = SESSION_MAGIC};
+	int error = refused->error;
 
 	if (status == 0 && refusals_read(refused, &request)) {
 		r.op = request.op;
 		r.seq = request.seq;
+		r.status = error == -EDQUOT ? -EMFILE : error;
 		snprintf(r.text, sizeof(r.text),
-			 r.status == -EMFILE
+			 error == -EMFILE
 				 ? "this node has no room for another client: raise --sessions"
-			 : r.status == -ENFILE
+			 : error == -EDQUOT
+				 ? "this user has as many clients at this node as one user may "
+				   "have: end some, or raise --sessions"
+			 : error == -ENFILE
 				 ? "this node has no descriptors for another client: raise its "
 				   "limit of open files"
 				 : "this node cannot take a client (%s)",
-			 strerror(-r.status));
+			 strerror(-error));
 		if (send(refused->fd, &r, sizeof(r), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
 			log_debug("refusal: %s", strerror(errno));
 	}

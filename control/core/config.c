@@ -9,6 +9,7 @@ void control_config_default(struct control_config *config)
 	*config = (struct control_config){
 		.table_slots = OBJECT_TABLE_SLOTS_DEFAULT,
 		.sessions_max = 256,
+		.sessions_user_max = 192,
 		.waits_max = 8192,
 		.grid_seats = 9, /* fewer are as fast without, and less often slow */
 		.creations_max = 1024,
@@ -65,9 +66,10 @@ static bool config_power_of_two(uint64_t n)
 
 static bool config_limits_valid(const struct control_config *f)
 {
-	return f->table_slots >= OBJECT_TABLE_PROBE && f->sessions_max > 0 && f->waits_max > 0 &&
-	       f->calls_max > 0 && f->calls_max <= CALLS_INDEX_MASK && f->loopback_max > 0 &&
-	       f->links_max > 0 && f->conns_max > 0 && f->conns_max <= 65536 && f->stages_max > 0 &&
+	return f->table_slots >= OBJECT_TABLE_PROBE && f->sessions_max > 0 &&
+	       f->sessions_user_max > 0 && f->waits_max > 0 && f->calls_max > 0 &&
+	       f->calls_max <= CALLS_INDEX_MASK && f->loopback_max > 0 && f->links_max > 0 &&
+	       f->conns_max > 0 && f->conns_max <= 65536 && f->stages_max > 0 &&
 	       f->stages_max <= BUFFERS_MAX && f->edges_max > 0 && f->edges_max <= EDGES_MAX &&
 	       f->fetches_max > 0 && f->serves_max > 0 && f->combines_max > 0 &&
 	       f->reduces_max > 0 && f->reductions_max > 0 && f->reduce_sources_max > 0 &&

@@ -236,7 +236,6 @@ void control_start(struct control *c)
 	reductions_init(c);
 	list_init(&c->loopback_queue);
 	list_init(&c->sessions.polled);
-	list_init(&c->sessions.users.all);
 	list_init(&c->creations.copying);
 	list_init(&c->objects.lru);
 	list_init(&c->objects.zombies);

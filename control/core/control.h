@@ -76,6 +76,7 @@ struct control_config {
 	/* limits; all memory follows from them */
 	uint32_t table_slots; /* at least those of the object table */
 	uint32_t sessions_max;
+	uint32_t sessions_user_max;  /* of one user other than the daemons' and root */
 	uint32_t waits_max;	     /* requests of clients that wait, all sessions together */
 	uint32_t grid_seats;	     /* of a reduce, from which on they pass stripes on */
 	uint32_t creations_max;	     /* objects that are written apart from the store */
@@ -171,8 +172,10 @@ struct control_client {
 	uint32_t user;
 	uint64_t birth; /* never two processes with the same; 0: unknown */
 	bool apart;	/* it must not write to the store itself */
+	bool daemons;	/* it is the daemons' user, or root: all sessions may be its */
 };
-void control_session_client(struct control *c, uint32_t session, const struct control_client *who);
+/* 0; -EDQUOT: its user has as many sessions as one may have, and this one must be closed. */
+int control_session_client(struct control *c, uint32_t session, const struct control_client *who);
 
 /* Whether it was creating an object apart from the store at an earlier control, and may come back
  * for that with its memory. */

@@ -37,14 +37,20 @@ int control_session_open(struct control *c, _Atomic uint64_t *pins, uint64_t now
 	return (int)pool_index(&c->sessions.pool, s);
 }
 
-void control_session_client(struct control *c, uint32_t number, const struct control_client *who)
+int control_session_client(struct control *c, uint32_t number, const struct control_client *who)
 {
 	struct session *s = sessions_at(c, number);
 
 	if (s == NULL || s->user)
-		return;
+		return 0;
+	s->user = users_join(&c->sessions.users, who->user,
+			     who->daemons ? c->config.sessions_max : c->config.sessions_user_max);
+	if (s->user == NULL) {
+		c->counters.clients_greedy++;
+		return -EDQUOT;
+	}
 	s->client = *who;
-	s->user = users_join(&c->sessions.users, who->user);
+	return 0;
 }
 
 static void sessions_end_waits(struct control *c, struct session *s)

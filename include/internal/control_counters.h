@@ -53,6 +53,7 @@ enum control_creators {
 	X(creations_refused, "requests", "of them that no memory was free for")                 \
 	X(creations_greedy, "requests", "of those, of users that had their share")              \
 	X(clients_refused, "clients", "clients that no session or descriptor was free for")     \
+	X(clients_greedy, "clients", "of those, of users that had their share")                 \
 	X(clients_slow, "clients", "clients that were disconnected for not reading")            \
 	X(clients_strange, "clients", "clients that were disconnected for sending descriptors") \
 	X(ticks_late, "events", "times that it came to its timers more than 100 ms late")       \

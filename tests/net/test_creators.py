@@ -362,6 +362,32 @@ def too_many_at_a_time():
         until_counted(cluster, "creations_refused")
 
 
+TAKES_ALL = RAW + BECOME_NOBODY + """
+kept = []
+while True:
+  s = raw_connect()
+  status = raw_ask(s, ATTACH).status
+  if status:
+    break
+  kept.append(s)
+step(f"{len(kept)} {status}")
+"""
+
+
+def one_user_takes_all_sessions():
+    """Three quarters of them are his; others are let in."""
+    netlib.need_daemons()
+    with Cluster(1, "--store", 32) as cluster:
+        another_control(cluster, "--sessions", 8)
+        task = Task(cluster, 0, TAKES_ALL)
+        task.expect(f"6 {-errno.EMFILE}")
+        for _ in range(3):
+            cluster.must(0, "sarissa", "ls")
+        until_counted(cluster, "clients_greedy")
+        task.go_on()
+        task.end()
+
+
 # Whether what it writes to is the store: for whom that is decided by --creators.
 WHERE = RAW + """
 s = raw_connect()
@@ -482,4 +508,4 @@ def the_operator_decides():
 netlib.run(it_puts_gets_and_streams, rubbish_in_what_it_was_given, another_control_goes_on_with_it,
            it_brings_another_control_something_else, the_same_before_linux_6_16,
            its_number_is_anothers, what_lingers_holds_nobody_up, it_is_killed_while_control_copies,
-           too_many_at_a_time, it_sends_what_nobody_asked_for, the_operator_decides)
+           too_many_at_a_time, one_user_takes_all_sessions, it_sends_what_nobody_asked_for, the_operator_decides)

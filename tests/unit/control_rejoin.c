@@ -22,7 +22,8 @@ static uint32_t come_as(struct world *w, struct control_client who, uint64_t pin
 /* A session of a process with the pins that it had. */
 static uint32_t come_back(struct world *w, uint32_t process, uint64_t pin)
 {
-	return come_as(w, (struct control_client){process, 1000, 77, false}, pin);
+	return come_as(w, (struct control_client){.process = process, .user = 1000, .birth = 77},
+		       pin);
 }
 
 static int ask(struct world *w, uint32_t session, struct session_request r)
@@ -132,8 +133,9 @@ static void nor_does_a_namesake(void **state)
 {
 	struct left l = leave_half(1);
 	struct session_request r = about(SESSION_RESUME, &l.object);
-	struct control_client namesakes[] = {
-		{US, 1000, 78, false}, {US, 1001, 77, false}, {US, 1000, 0, false}};
+	struct control_client namesakes[] = {{US, 1000, 78, false, false},
+					     {US, 1001, 77, false, false},
+					     {US, 1000, 0, false, false}};
 
 	for (unsigned i = 0; i < 3; i++) {
 		uint32_t session = come_as(l.w, namesakes[i], l.pin);

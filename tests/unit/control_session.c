@@ -316,6 +316,49 @@ static void too_many_of_everything(void **state)
 	world_free(w);
 }
 
+static int open_of(struct world *w, uint32_t user, bool daemons, uint32_t *session)
+{
+	struct control_client who = {.process = 1, .user = user, .daemons = daemons};
+	struct control *c = w->node[0].core;
+	int opened = control_session_open(c, w->node[0].pins[1], w->now_ns), error;
+
+	if (opened < 0)
+		return opened;
+	*session = (uint32_t)opened;
+	error = control_session_client(c, *session, &who);
+	if (error)
+		control_session_close(c, *session, w->now_ns);
+	return error;
+}
+
+/* One user cannot keep all others away; the daemons' user and root may have everything. */
+static void a_user_has_a_share_of_the_sessions(void **state)
+{
+	enum { SHARE = WORLD_SESSIONS - 1, GREEDY = 1000, OTHER = 1001 };
+	struct world *w = world_new(1, 1, STORE, false);
+	struct control *c = w->node[0].core;
+	uint32_t session[WORLD_SESSIONS], none;
+
+	for (uint32_t i = 0; i < SHARE; i++)
+		assert_int_equal(open_of(w, GREEDY, false, &session[i]), 0);
+	for (uint32_t i = 0; i < 3; i++)
+		assert_int_equal(open_of(w, GREEDY, false, &none), -EDQUOT);
+	assert_int_equal(control_counters(c)->clients_greedy, 3);
+	assert_int_equal(open_of(w, OTHER, false, &session[SHARE]), 0);
+	assert_int_equal(open_of(w, OTHER, false, &none), -EMFILE);
+
+	control_session_close(c, session[0], w->now_ns);
+	assert_int_equal(open_of(w, GREEDY, false, &session[0]), 0);
+	for (uint32_t i = 0; i < WORLD_SESSIONS; i++)
+		control_session_close(c, session[i], w->now_ns);
+	for (uint32_t i = 0; i < WORLD_SESSIONS; i++)
+		assert_int_equal(open_of(w, GREEDY, true, &session[i]), 0);
+	assert_int_equal(control_counters(c)->clients_greedy, 3);
+	for (uint32_t i = 0; i < WORLD_SESSIONS; i++)
+		control_session_close(c, session[i], w->now_ns);
+	world_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -330,6 +373,7 @@ int main(void)
 		cmocka_unit_test(a_long_list_waits_for_its_reader),
 		cmocka_unit_test(status_shows_this_node_first),
 		cmocka_unit_test(too_many_of_everything),
+		cmocka_unit_test(a_user_has_a_share_of_the_sessions),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -279,6 +279,7 @@ static void world_config(struct world *w, bool all_shards)
 	w->config.shard_nodes = w->shard_nodes;
 	w->config.table_slots = WORLD_TABLE_SLOTS;
 	w->config.sessions_max = WORLD_SESSIONS;
+	w->config.sessions_user_max = WORLD_SESSIONS - 1;
 	w->config.waits_max = 64;
 	w->config.creations_max = 6;
 	w->config.creations_user_max = 4;
