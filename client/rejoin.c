@@ -58,6 +58,7 @@ struct rejoin {
 	struct mux mux;
 	struct map map;
 	uint64_t epoch;
+	bool brings; /* it waits for the memory of what we were creating */
 };
 
 static void rejoin_late(void *owner, uint16_t op, uint32_t pin, struct mux_result *result)
@@ -80,6 +81,7 @@ static int rejoin_map(struct rejoin *j, const struct mux_result *result)
 		return error_set(-EPROTO, "the node sent no store: use libraries and node of one "
 					  "version");
 	j->epoch = reply->generation;
+	j->brings = reply->flags & SESSION_FLAG_BRING;
 	return map_open(&j->map, result->fd, reply->store_bytes, reply->table_bytes);
 }
 
@@ -196,15 +198,16 @@ static int rejoin_swap(struct sar *s, struct rejoin *j)
 }
 
 /* What it refuses is found lost by the next call about it. */
-static int rejoin_resume(struct sar *s, struct mux *m)
+static int rejoin_resume(struct sar *s, struct rejoin *j)
 {
+	struct mux *m = &j->mux;
 	for (uint32_t i = 0; i < SESSION_PINS; i++) {
 		struct session_request request = handle_request(SESSION_RESUME, NULL);
 		struct mux_result result;
 		if (!(atomic_load(&s->writing[i / 64]) >> i % 64 & 1))
 			continue;
 		request.pin = i;
-		struct mux_tail tail = {.fd = kept_copy(&s->kept, i)};
+		struct mux_tail tail = {.fd = j->brings ? kept_copy(&s->kept, i) : -1};
 		int r = mux_call(m, &request, &tail, 0, deadline_after(rejoin_attach_ns), &result);
 		mux_result_free(&result);
 		if (tail.fd >= 0)
@@ -232,7 +235,7 @@ static int rejoin_once(struct sar *s, int64_t until_ns)
 	if (r < 0)
 		error_set(r, "cannot take over the node's memory: %s", strerrordesc_np(-r));
 	else
-		r = rejoin_resume(s, &j.mux);
+		r = rejoin_resume(s, &j);
 	if (r == 0)
 		r = mux_reopen(&s->mux, rejoin_take_socket(&j));
 	rejoin_end(&j);

@@ -92,7 +92,7 @@ static void apart_close(struct apart *a, int fd)
 	if (fstat(fd, &s) == 0 && (int64_t)s.st_blocks * 512 <= at_once)
 		close(fd);
 	else
-		closer_take(a->closer, fd, -1);
+		closer_take(a->closer, fd, false);
 }
 
 void apart_drop(struct apart *a, uint32_t slot)

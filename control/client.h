@@ -19,8 +19,8 @@ struct client {
 	int fd;
 	int pins_fd;
 	_Atomic uint64_t *pins;
-	int strange_fd; /* that it has sent, or -1 */
 	bool apart;	/* it must not have the store to write to */
+	bool waits;	/* to be read, for what others have sent is still being closed */
 	bool no_rights; /* it cannot send descriptors */
 	bool failed;	/* to be closed as soon as the core does not run */
 	bool closed;

@@ -41,12 +41,14 @@ static void clients_ready(uv_poll_t *poll, int status, int events)
 		answers_flush(k);
 	if (!k->failed && (events & UV_READABLE))
 		requests_read(k);
+	if (events & UV_DISCONNECT)
+		clients_fail(k);
 	clients_settle(k->all);
 }
 
 void clients_watch(struct client *k)
 {
-	int events = UV_READABLE | (k->queued > 0 ? UV_WRITABLE : 0);
+	int events = (k->waits ? UV_DISCONNECT : UV_READABLE) | (k->queued > 0 ? UV_WRITABLE : 0);
 
 	uv_poll_start(&k->poll, events, clients_ready);
 }
@@ -61,11 +63,11 @@ static void clients_free(uv_handle_t *handle)
 	free(k);
 }
 
-/* What was sent and not read may hold descriptors. */
-void clients_hang_up(struct clients *c, int fd, int strange_fd)
+/* What was sent and not read may hold descriptors, unless it could not. */
+void clients_hang_up(struct clients *c, int fd, bool no_rights)
 {
 	shutdown(fd, SHUT_RDWR);
-	closer_take(&c->closer, strange_fd, fd);
+	closer_take(&c->closer, fd, !no_rights);
 }
 
 static void clients_pins_end(struct client *k)
@@ -88,7 +90,7 @@ static void clients_close(struct client *k)
 	clients_pins_end(k);
 	uv_poll_stop(&k->poll);
 	uv_close((uv_handle_t *)&k->poll, clients_free);
-	clients_hang_up(c, k->fd, k->strange_fd);
+	clients_hang_up(c, k->fd, k->no_rights);
 }
 
 void clients_settle(struct clients *c)
@@ -176,7 +178,7 @@ static int clients_add(struct clients *c, int fd)
 		return -ENOMEM;
 	k->all = c;
 	k->fd = fd;
-	k->pins_fd = k->strange_fd = -1;
+	k->pins_fd = -1;
 	k->last = &k->first;
 	error = clients_begin(k);
 	if (error) {
@@ -217,7 +219,8 @@ static void clients_turn_away(struct clients *c)
 	fd = accept4(c->listen_fd, NULL, NULL, SOCK_CLOEXEC);
 	c->spare_fd = -1;
 	clients_pause(c);
-	clients_hang_up(c, fd, -1);
+	if (fd >= 0)
+		clients_hang_up(c, fd, c->no_rights);
 }
 
 static void clients_accept(uv_poll_t *poll, int status, int events)
@@ -264,9 +267,21 @@ static void clients_again(uv_timer_t *timer)
 	clients_resume(timer->data);
 }
 
+/* Whoever waited for that takes his turn. */
 static void clients_closed(uv_async_t *done)
 {
-	clients_resume(done->data);
+	struct clients *c = done->data;
+
+	clients_resume(c);
+	for (uint32_t i = 0; c->wait && i < c->table_size; i++) {
+		struct client *k = c->table[i];
+
+		if (k && k->waits) {
+			k->waits = false;
+			clients_watch(k);
+		}
+	}
+	c->wait = false;
 }
 
 int clients_init(struct clients *c, struct host *host)
@@ -279,7 +294,7 @@ int clients_init(struct clients *c, struct host *host)
 	c->refusals = (struct refusals){.clients = c};
 	uv_timer_init(&host->loop, &c->again);
 	c->again.data = c;
-	if (closer_start(&c->closer, &host->loop, clients_closed, c) == 0)
+	if (closer_start(&c->closer, &host->loop, &host->report, clients_closed, c) == 0)
 		return 0;
 	log_error("cannot start a thread: raise the limit of processes (TasksMax=)");
 	return 1;
@@ -322,4 +337,8 @@ void clients_leave(struct clients *c)
 		return;
 	clients_address(c, &address);
 	unlink(address.sun_path);
+	shutdown(c->listen_fd, SHUT_RDWR);
+	for (uint32_t i = 0; i < c->table_size; i++)
+		if (c->table[i])
+			shutdown(c->table[i]->fd, SHUT_RDWR);
 }

@@ -25,6 +25,7 @@ struct clients {
 	struct client **table; /* by session */
 	uint32_t table_size;
 	bool failed;	  /* some client waits to be closed */
+	bool wait;	  /* some client waits to be read */
 	bool no_rights;	  /* they cannot send descriptors */
 	bool turned_away; /* for want of descriptors, and said so */
 	bool paused;	  /* nobody is let in: much is being closed, or there is no spare_fd */
@@ -39,9 +40,9 @@ int clients_listen(struct clients *c);
 /* Closes the clients that failed while the core ran. */
 void clients_settle(struct clients *c);
 void clients_close_all(struct clients *c);
-/* The end of a connection, and of a descriptor that came over it, or -1. */
-void clients_hang_up(struct clients *c, int fd, int strange_fd);
-/* At the end of the process: removes the socket. */
+/* The end of a connection; no_rights: over which no descriptors can have been sent. */
+void clients_hang_up(struct clients *c, int fd, bool no_rights);
+/* At the end of the process: removes the socket; who is there hears of it. */
 void clients_leave(struct clients *c);
 
 #endif

@@ -5,18 +5,22 @@
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
+#include "log.h"
+#include "report.h"
 
 #ifndef sigev_notify_thread_id
 #define sigev_notify_thread_id _sigev_un._tid
 #endif
 
 #define TICK_NS 1000000 /* whatever a signal ends is over within that */
+#define LONG_NS UINT64_C(1000000000)
 
-enum { BEHIND = 64 };
+enum { BEHIND = 64, LOOK_MS = 250 };
 
 struct closing {
 	struct closing *next;
-	int fd[2];
+	int fd;
+	bool doubtful;
 };
 
 static void closer_ticked(int number)
@@ -39,78 +43,157 @@ static bool closer_tick(timer_t *out)
 	       timer_create(CLOCK_MONOTONIC, &us, out) == 0;
 }
 
-static void closer_close(const struct closing *g, const timer_t *tick)
+static void closer_close(int fd, const timer_t *tick)
 {
 	static const struct itimerspec on = {{0, TICK_NS}, {0, TICK_NS}}, off;
 
 	if (tick)
 		timer_settime(*tick, 0, &on, NULL);
-	for (unsigned i = 0; i < 2; i++)
-		if (g->fd[i] >= 0)
-			close(g->fd[i]);
+	close(fd);
 	if (tick)
 		timer_settime(*tick, 0, &off, NULL);
 }
 
-static struct closing *closer_next(struct closer *c)
+/* Under lock. NULL: there is none for this thread. */
+static struct closing *closer_first(struct closer *c, const struct closer_thread *t)
 {
+	bool any = t != &c->thread[0];
+	struct closer_queue *q = &c->queue[any && c->queue[true].first];
+	struct closing *g = q->first;
+
+	if (g == NULL)
+		return NULL;
+	q->first = g->next;
+	if (q->first == NULL)
+		q->last = &q->first;
+	return g;
+}
+
+static struct closing *closer_next(struct closer_thread *t)
+{
+	struct closer *c = t->all;
 	struct closing *g;
 
 	uv_mutex_lock(&c->lock);
-	while (c->first == NULL)
+	while ((g = closer_first(c, t)) == NULL)
 		uv_cond_wait(&c->given, &c->lock);
-	g = c->first;
-	c->first = g->next;
-	if (c->first == NULL)
-		c->last = &c->first;
+	t->since_ns = uv_hrtime();
+	t->told = false;
 	uv_mutex_unlock(&c->lock);
 	return g;
 }
 
 static void closer_run(void *arg)
 {
-	struct closer *c = arg;
+	struct closer_thread *t = arg;
+	struct closer *c = t->all;
 	timer_t tick;
 	bool ticks = closer_tick(&tick);
 
 	for (;;) {
-		struct closing *g = closer_next(c);
+		struct closing *g = closer_next(t);
 
-		closer_close(g, ticks ? &tick : NULL);
-		free(g);
+		closer_close(g->fd, ticks ? &tick : NULL);
 		uv_mutex_lock(&c->lock);
 		c->waiting--;
+		c->doubtful -= g->doubtful;
+		t->since_ns = 0;
 		uv_mutex_unlock(&c->lock);
+		free(g);
 		uv_async_send(&c->done);
 	}
 }
 
-int closer_start(struct closer *c, uv_loop_t *loop, uv_async_cb done, void *arg)
+/* One thread more. 0, or 1: there is none to be had. */
+static int closer_grow(struct closer *c)
 {
-	*c = (struct closer){.last = &c->first};
-	if (uv_mutex_init(&c->lock) || uv_cond_init(&c->given) ||
-	    uv_async_init(loop, &c->done, done))
+	struct closer_thread *t = &c->thread[c->threads];
+
+	if (c->threads == CLOSERS_MAX)
 		return 1;
-	c->done.data = arg;
-	return uv_thread_create(&c->thread, closer_run, c) != 0;
+	*t = (struct closer_thread){.all = c};
+	if (uv_thread_create(&t->thread, closer_run, t))
+		return 1;
+	c->threads++;
+	return 0;
 }
 
-void closer_take(struct closer *c, int fd, int then)
+/* How many threads are at one thing for long, and how many of them for the first time that they are
+ * seen so. */
+static uint32_t closer_held(struct closer *c, uint32_t *newly)
 {
-	struct closing *g = malloc(sizeof(*g)), now = {NULL, {fd, then}};
+	uint64_t now_ns = uv_hrtime();
+	uint32_t held = 0;
+
+	*newly = 0;
+	for (uint32_t i = 0; i < c->threads; i++) {
+		struct closer_thread *t = &c->thread[i];
+
+		if (t->since_ns == 0 || now_ns - t->since_ns < LONG_NS)
+			continue;
+		held++;
+		*newly += !t->told;
+		t->told = true;
+	}
+	return held;
+}
+
+static void closer_look(uv_timer_t *timer)
+{
+	struct closer *c = timer->data;
+	uint32_t held, newly;
+	bool nothing;
+
+	uv_mutex_lock(&c->lock);
+	held = closer_held(c, &newly);
+	nothing = c->waiting == 0;
+	uv_mutex_unlock(&c->lock);
+	c->report->closes_held = held;
+	c->report->shell.closes_slow += newly;
+	if (newly > 0 && !c->told)
+		log_warning("what a client has sent takes more than a second to close: see whether "
+			    "it is on a file system of his own (FUSE); others are only counted");
+	c->told |= newly > 0;
+	if (held + 1 >= c->threads)
+		closer_grow(c); /* else they wait */
+	if (nothing)
+		uv_timer_stop(timer);
+}
+
+int closer_start(struct closer *c, uv_loop_t *loop, struct report *report, uv_async_cb done,
+		 void *arg)
+{
+	*c = (struct closer){.report = report};
+	for (unsigned i = 0; i < 2; i++)
+		c->queue[i].last = &c->queue[i].first;
+	if (uv_mutex_init(&c->lock) || uv_cond_init(&c->given) ||
+	    uv_async_init(loop, &c->done, done) || uv_timer_init(loop, &c->look))
+		return 1;
+	c->done.data = arg;
+	c->look.data = c;
+	return closer_grow(c) || closer_grow(c);
+}
+
+void closer_take(struct closer *c, int fd, bool doubtful)
+{
+	struct closing *g = malloc(sizeof(*g));
+	struct closer_queue *q = &c->queue[doubtful];
 
 	if (g == NULL) {
-		closer_close(&now, NULL);
+		closer_close(fd, NULL);
 		uv_async_send(&c->done);
 		return;
 	}
-	*g = now;
+	*g = (struct closing){.fd = fd, .doubtful = doubtful};
 	uv_mutex_lock(&c->lock);
-	*c->last = g;
-	c->last = &g->next;
+	*q->last = g;
+	q->last = &g->next;
 	c->waiting++;
-	uv_cond_signal(&c->given);
+	c->doubtful += doubtful;
+	uv_cond_broadcast(&c->given);
 	uv_mutex_unlock(&c->lock);
+	if (!uv_is_active((uv_handle_t *)&c->look))
+		uv_timer_start(&c->look, closer_look, LOOK_MS, LOOK_MS);
 }
 
 bool closer_behind(struct closer *c)
@@ -121,4 +204,14 @@ bool closer_behind(struct closer *c)
 	behind = c->waiting >= BEHIND;
 	uv_mutex_unlock(&c->lock);
 	return behind;
+}
+
+bool closer_ready(struct closer *c)
+{
+	bool ready;
+
+	uv_mutex_lock(&c->lock);
+	ready = c->waiting < BEHIND && c->doubtful < CLOSERS_MAX - 1;
+	uv_mutex_unlock(&c->lock);
+	return ready;
 }

@@ -506,5 +506,8 @@ int host_run(struct host *h)
 	h->report.due_ns = 0; /* a last time */
 	report_write(&h->report, h->core, host_now_ns());
 	clients_leave(&h->clients);
+	/* a thread that closes something for ever keeps this process, and all that it has open */
+	attach_end(&h->attach);
+	close(h->lock_fd);
 	return h->status;
 }

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
+#include "closer.h"
 #include "log.h"
 
 #define REPORT_NS    UINT64_C(1000000000)
@@ -98,6 +99,8 @@ void report_write(struct report *r, struct control *core, uint64_t now_ns)
 	report_held_up(r, now_ns);
 	control_gauges(core, &r->block->gauges);
 	r->block->gauges.creators = r->creators;
+	r->block->gauges.closes_held = r->closes_held;
+	r->block->gauges.closes_held_max = CLOSERS_MAX - 1;
 	r->block->gauges.turn_us = r->turn_ns / 1000;
 	r->turn_ns = 0;
 }

@@ -16,7 +16,8 @@ struct report {
 	struct control_block *block;
 	struct control_counters shell; /* what the core does not see */
 	enum control_creators creators;
-	uint64_t turn_ns; /* the longest of late */
+	uint64_t closes_held; /* threads that have been closing one thing for long */
+	uint64_t turn_ns;     /* the longest of late */
 	uint64_t due_ns;
 	uint64_t held_up; /* times, whatever it was, the machine or its own work; */
 	uint64_t held_up_told;

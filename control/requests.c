@@ -10,7 +10,7 @@
 enum { REQUESTS_MAX = 32 }; /* in one go, for fairness */
 
 /* It sends what it was not asked for. */
-static void requests_fail_strange(struct client *k)
+static void requests_strange(struct client *k)
 {
 	if (k->all->host->report.shell.clients_strange++ == 0)
 		log_warning("disconnected a client that sent descriptors: others are only counted");
@@ -18,13 +18,14 @@ static void requests_fail_strange(struct client *k)
 }
 
 /*
- * Looks for descriptors at the next packet, which is left where it is: their last close, which may
- * take as long as its owner likes, is then not ours. One of memory may be what control was to be
- * brought; with anything else the client is let go, and its socket, which holds them, to the
- * closer. Returns whether there is one to be read: what comes after the look is for the next one.
+ * The next packet has descriptors. With one of memory control may be brought what this client was
+ * writing at an earlier one, and only to see whether it is memory it is taken: whatever else it is,
+ * its close may never end, and that is the last that its sender has brought. Returns whether the
+ * packet can be read.
  */
-static bool requests_look(struct client *k)
+static bool requests_look_along(struct client *k)
 {
+	struct host *h = k->all->host;
 	union {
 		struct cmsghdr align;
 		char bytes[CMSG_SPACE(sizeof(int))];
@@ -34,22 +35,50 @@ static bool requests_look(struct client *k)
 	const struct cmsghdr *c;
 	int fd = -1;
 
-	if (recvmsg(k->fd, &m, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC) < 0) {
+	if (!control_session_brings(h->core, k->session)) {
+		requests_strange(k);
+		return false;
+	}
+	if (!closer_ready(&k->all->closer)) {
+		k->waits = k->all->wait = true;
+		clients_watch(k);
+		return false;
+	}
+	if (recvmsg(k->fd, &m, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC) < 0)
+		return false;
+	c = CMSG_FIRSTHDR(&m);
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+		memcpy(&fd, CMSG_DATA(c), sizeof(int));
+	if (!(m.msg_flags & MSG_CTRUNC) && fd >= 0 && apart_is_memory(fd)) {
+		h->apart.brought = fd;
+		return true;
+	}
+	if (fd < 0) { /* we have no room for one: it comes again */
+		clients_fail(k);
+		return false;
+	}
+	closer_take(&k->all->closer, fd, true);
+	control_session_forfeit(h->core, k->session, host_now_ns());
+	requests_strange(k);
+	return false;
+}
+
+/*
+ * Looks for descriptors at the next packet, which is left where it is: their last close, which may
+ * take as long as its owner likes, is then not ours. They are not taken either, as closing them
+ * again may take as long; with them the client is let go, and its socket, which holds them, to the
+ * closer. Returns whether there is a packet to be read: what comes after the look is for the next.
+ */
+static bool requests_look(struct client *k)
+{
+	struct msghdr m = {0};
+
+	if (recvmsg(k->fd, &m, MSG_PEEK | MSG_DONTWAIT) < 0) {
 		if (errno != EAGAIN && errno != EINTR)
 			clients_fail(k);
 		return false;
 	}
-	c = CMSG_FIRSTHDR(&m);
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
-		memcpy(&fd, CMSG_DATA(c), sizeof(int));
-	if (!(m.msg_flags & MSG_CTRUNC) &&
-	    (fd < 0 || (apart_is_memory(fd) && !closer_behind(&k->all->closer)))) {
-		k->all->host->apart.brought = fd;
-		return true;
-	}
-	k->strange_fd = fd;
-	requests_fail_strange(k);
-	return false;
+	return !(m.msg_flags & MSG_CTRUNC) || requests_look_along(k);
 }
 
 void requests_read(struct client *k)

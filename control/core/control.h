@@ -181,6 +181,10 @@ int control_session_client(struct control *c, uint32_t session, const struct con
  * for that with its memory. */
 bool control_session_brings(struct control *c, uint32_t session);
 
+/* It has brought something else: all that its process was creating at an earlier control is given
+ * up. */
+void control_session_forfeit(struct control *c, uint32_t session, uint64_t now_ns);
+
 /* The client has gone, or must go: what it was creating vanishes, its waits and pins end. */
 void control_session_close(struct control *c, uint32_t session, uint64_t now_ns);
 

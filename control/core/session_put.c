@@ -200,6 +200,24 @@ bool control_session_brings(struct control *c, uint32_t number)
 	return false;
 }
 
+void control_session_forfeit(struct control *c, uint32_t number, uint64_t now_ns)
+{
+	const struct session *s = sessions_at(c, number);
+
+	c->now_ns = now_ns;
+	list_each(l, after, &c->objects.unclaimed)
+	{
+		struct object *o = list_item(l, struct object, of_session);
+		uint32_t slot = objects_slot(c, o);
+
+		if (s == NULL || !session_left_behind(c, s, slot))
+			continue;
+		objects_claim(o);
+		session_abandon(c, slot, "its creator has brought something else");
+	}
+	loopback_run(c);
+}
+
 /* To write the object in, if it needs any; otherwise the client has been answered. */
 static bool session_has_memory(struct control *c, struct session *s,
 			       const struct session_request *r, uint32_t slot)

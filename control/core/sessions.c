@@ -50,6 +50,7 @@ int control_session_client(struct control *c, uint32_t number, const struct cont
 		return -EDQUOT;
 	}
 	s->client = *who;
+	s->brings = control_session_brings(c, number);
 	return 0;
 }
 
@@ -99,6 +100,7 @@ static void session_attach(struct control *c, struct session *s, const struct se
 	reply.store_bytes = c->table->store_bytes;
 	reply.table_bytes = object_table_bytes(c->table->slots);
 	reply.generation = c->table->control_epoch;
+	reply.flags = s->brings ? SESSION_FLAG_BRING : 0;
 	s->attached = true;
 	reply_send(c, s, &reply);
 }

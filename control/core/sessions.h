@@ -26,6 +26,7 @@ struct session {
 	struct list waits;	/* struct wait.of_session */
 	struct list creating;	/* struct object.of_session */
 	bool attached;
+	bool brings; /* when it came: control_session_brings */
 	struct control_client client;
 	struct user *user; /* NULL: the client is unknown */
 };

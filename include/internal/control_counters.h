@@ -56,40 +56,43 @@ enum control_creators {
 	X(clients_greedy, "clients", "of those, of users that had their share")                 \
 	X(clients_slow, "clients", "clients that were disconnected for not reading")            \
 	X(clients_strange, "clients", "clients that were disconnected for sending descriptors") \
+	X(closes_slow, "descriptors", "of clients, that took more than a second to close")      \
 	X(ticks_late, "events", "times that it came to its timers more than 100 ms late")       \
 	X(turns_long, "turns", "turns of its loop that took more than 100 ms")
 
-#define CONTROL_GAUGES(X)                                                               \
-	X(attached, "", "1: the dataplane is there")                                    \
-	X(store_bytes, "bytes", "the store, without the space of bitmaps")              \
-	X(store_used, "bytes", "of it in use")                                          \
-	X(store_evictable, "bytes", "of that in copies that may leave")                 \
-	X(objects, "objects", "objects on this node")                                   \
-	X(sessions, "clients", "clients")                                               \
-	X(sessions_max, "clients", "bound")                                             \
-	X(waits, "requests", "requests of clients that wait")                           \
-	X(waits_max, "requests", "bound")                                               \
-	X(creators, "", "1: other users write apart from the store; 2: all; 0: nobody") \
-	X(creating, "objects", "objects that clients write apart from the store")       \
-	X(creating_max, "objects", "bound")                                             \
-	X(calls, "requests", "requests to other nodes that are not answered")           \
-	X(calls_max, "requests", "bound")                                               \
-	X(fetches, "objects", "objects that arrive")                                    \
-	X(fetches_max, "objects", "bound")                                              \
-	X(serves, "transfers", "copies that we feed")                                   \
-	X(serves_max, "transfers", "bound")                                             \
-	X(entries, "objects", "objects in our part of the directory")                   \
-	X(entries_max, "objects", "bound")                                              \
-	X(copies, "copies", "their copies")                                             \
-	X(copies_max, "copies", "bound")                                                \
-	X(links, "links", "links to other nodes' workers")                              \
-	X(links_max, "links", "bound")                                                  \
-	X(members_alive, "nodes", "nodes that live, this one included")                 \
-	X(members_suspect, "nodes", "nodes that somebody cannot reach")                 \
-	X(members_dead, "nodes", "nodes that have died")                                \
-	X(members_left, "nodes", "nodes that said goodbye")                             \
-	X(untold, "objects", "objects here that the directory has not confirmed")       \
-	X(members_changed_ms, "ms", "since the members changed last")                   \
+#define CONTROL_GAUGES(X)                                                                \
+	X(attached, "", "1: the dataplane is there")                                     \
+	X(store_bytes, "bytes", "the store, without the space of bitmaps")               \
+	X(store_used, "bytes", "of it in use")                                           \
+	X(store_evictable, "bytes", "of that in copies that may leave")                  \
+	X(objects, "objects", "objects on this node")                                    \
+	X(sessions, "clients", "clients")                                                \
+	X(sessions_max, "clients", "bound")                                              \
+	X(waits, "requests", "requests of clients that wait")                            \
+	X(waits_max, "requests", "bound")                                                \
+	X(creators, "", "1: other users write apart from the store; 2: all; 0: nobody")  \
+	X(creating, "objects", "objects that clients write apart from the store")        \
+	X(creating_max, "objects", "bound")                                              \
+	X(closes_held, "threads", "threads that are closing one for more than a second") \
+	X(closes_held_max, "threads", "bound")                                           \
+	X(calls, "requests", "requests to other nodes that are not answered")            \
+	X(calls_max, "requests", "bound")                                                \
+	X(fetches, "objects", "objects that arrive")                                     \
+	X(fetches_max, "objects", "bound")                                               \
+	X(serves, "transfers", "copies that we feed")                                    \
+	X(serves_max, "transfers", "bound")                                              \
+	X(entries, "objects", "objects in our part of the directory")                    \
+	X(entries_max, "objects", "bound")                                               \
+	X(copies, "copies", "their copies")                                              \
+	X(copies_max, "copies", "bound")                                                 \
+	X(links, "links", "links to other nodes' workers")                               \
+	X(links_max, "links", "bound")                                                   \
+	X(members_alive, "nodes", "nodes that live, this one included")                  \
+	X(members_suspect, "nodes", "nodes that somebody cannot reach")                  \
+	X(members_dead, "nodes", "nodes that have died")                                 \
+	X(members_left, "nodes", "nodes that said goodbye")                              \
+	X(untold, "objects", "objects here that the directory has not confirmed")        \
+	X(members_changed_ms, "ms", "since the members changed last")                    \
 	X(turn_us, "us", "longest turn of the loop since it was written last")
 
 struct control_counters {

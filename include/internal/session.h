@@ -30,7 +30,7 @@
 #define SESSION_DIRECTORY_NS (10 * 1000000000ll)
 
 enum {
-	SESSION_VERSION = 4,
+	SESSION_VERSION = 5,
 	SESSION_PINS = 1024,
 	SESSION_PIN_BYTES = SESSION_PINS * 8,
 	SESSION_PIN_NONE = UINT32_MAX,
@@ -41,6 +41,9 @@ enum {
 	SESSION_FLAG_SPREAD = 8,    /* REDUCE request: all who contribute will get the result */
 	SESSION_FLAG_APART = 16,    /* CREATE reply: the descriptor is of memory for this object
 				       alone, which is copied into the store */
+	SESSION_FLAG_BRING = 32,    /* ATTACH reply: something that this process was creating apart
+				       from the store is here, and RESUME must bring its memory.
+				       Without that no request brings a descriptor */
 	SESSION_HOLDERS = 16,	    /* in one session_object */
 	SESSION_UPSTREAMS = 4,	    /* nodes that feed one copy at a time */
 	SESSION_SOURCES_MAX = 1024, /* of a reduce */

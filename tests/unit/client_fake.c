@@ -116,6 +116,9 @@ static void fake_attach(struct fake *f, int conn, const struct session_request *
 	struct session_reply reply = fake_reply(request, 0);
 	reply.store_bytes = FAKE_STORE_BYTES;
 	reply.table_bytes = f->table_bytes;
+	for (uint32_t i = 0; i < FAKE_SLOTS; i++)
+		if (f->apart && f->table->slot[i].state == OBJECT_CREATING && f->creator[i] == -1)
+			reply.flags = SESSION_FLAG_BRING;
 	reply.generation = f->table->control_epoch;
 	fake_send(f, conn, &reply, sizeof(reply), fd, 3);
 	for (int i = 0; i < 3; i++)
@@ -412,6 +415,7 @@ static ssize_t fake_receive(struct fake *f, int fd, void *bytes, size_t room)
 	ssize_t n = recvmsg(fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (n > 0 && CMSG_FIRSTHDR(&m))
 		memcpy(&f->brought, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof(int));
+	f->descriptors += f->brought > 0;
 	return n;
 }
 

@@ -240,6 +240,25 @@ static void a_creation_is_lost_by_name(void **state)
 	assert_int_equal(sar_put(c->s, test_id("half"), "half", "new", 3), 0);
 }
 
+/* An older kernel lets it send a descriptor that nobody waits for, and then control ends the
+ * connection. */
+static void nothing_is_brought_that_nobody_waits_for(void **state)
+{
+	struct client *c = *state;
+	sar_buffer b;
+	c->fake.apart = true;
+	assert_int_equal(sar_create(c->s, test_id("half"), "half", 10000, &b), 0);
+	again(c);
+	assert_int_equal(sar_publish(c->s, &b, 100), 0);
+	assert_int_equal(atomic_load(&c->fake.descriptors), 1);
+	fake_kill(&c->fake);
+	fake_restart(&c->fake, false);
+	assert_int_equal(sar_publish(c->s, &b, 200), -ESTALE);
+	assert_int_equal(atomic_load(&c->fake.requests[SESSION_RESUME]), 2);
+	assert_int_equal(atomic_load(&c->fake.descriptors), 1);
+	sar_abort(c->s, &b);
+}
+
 /* A request that was served, and whose answer is lost with control. */
 static void mute(struct call *call, enum session_op op)
 {
@@ -504,6 +523,7 @@ int main(void)
 		test_client(a_creation_goes_on),
 		test_client(a_creation_apart_goes_on),
 		test_client(a_creation_is_lost_by_name),
+		test_client(nothing_is_brought_that_nobody_waits_for),
 		test_client(an_unanswered_create_is_ours),
 		test_client(an_unanswered_create_apart_is_ours),
 		test_client(an_unanswered_seal_is_done),

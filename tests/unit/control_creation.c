@@ -331,6 +331,41 @@ static void another_control_goes_on_with_it(void **state)
 	world_free(k.w);
 }
 
+/* What ATTACH says of it. */
+static uint16_t attach_flags(const struct writer *k)
+{
+	struct session_request r = world_request(SESSION_ATTACH, NULL);
+	struct world_reply *a = world_call(k->w, 0, k->session, &r, 0);
+
+	assert_non_null(a);
+	return a->reply.flags;
+}
+
+/* Whoever brings a descriptor of something else has nothing to bring any more, over no connection,
+ * and others still have. */
+static void what_is_brought_instead_ends_it(void **state)
+{
+	struct writer k = begin(1);
+	struct control *c;
+	uint32_t again;
+
+	assert_int_equal(attach_flags(&k), 0);
+	k = restart(k);
+	c = k.w->node[0].core;
+	again = open_apart(k.w);
+	assert_int_equal(attach_flags(&k), SESSION_FLAG_BRING);
+	control_session_forfeit(c, world_open(k.w, 0), k.w->now_ns); /* of nobody we know */
+	assert_true(brings(&k));
+	control_session_forfeit(c, again, k.w->now_ns);
+	assert_false(brings(&k));
+	assert_false(control_session_brings(c, again));
+	assert_int_equal(resume(&k, k.memory), -ESTALE);
+	k.w->node[0].pins[k.session][PIN] = 0;
+	k.w->old_clients = false;
+	check_empty(k.w);
+	world_free(k.w);
+}
+
 /* It has nothing of what was written, so it takes nothing for final. */
 static void without_its_memory_it_fails_by_name(void **state)
 {
@@ -387,6 +422,7 @@ int main(void)
 		cmocka_unit_test(as_many_as_there_is_room_for),
 		cmocka_unit_test(another_control_goes_on_with_it),
 		cmocka_unit_test(without_its_memory_it_fails_by_name),
+		cmocka_unit_test(what_is_brought_instead_ends_it),
 		cmocka_unit_test(an_unanswered_create_gets_other_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
