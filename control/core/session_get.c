@@ -3,6 +3,10 @@
 #include <errno.h>
 #include "state.h"
 
+/* The directory tells those who are patient after 5 to 10 ms only: whoever waits for less would
+ * never hear that nobody has put the object. */
+#define GET_PATIENT_NS INT64_C(20000000)
+
 void session_get(struct control *c, struct session *s, const struct session_request *r)
 {
 	uint32_t slot = objects_find(c, &r->id);
@@ -16,7 +20,7 @@ void session_get(struct control *c, struct session *s, const struct session_requ
 	w = waits_start(c, s, r);
 	if (w == NULL)
 		return;
-	f = fetch_get(c, &r->id, r->timeout_ns != 0);
+	f = fetch_get(c, &r->id, r->timeout_ns < 0 || r->timeout_ns >= GET_PATIENT_NS);
 	if (f == NULL) {
 		waits_end(c, w, -EAGAIN,
 			  "too many objects arrive at this node at a time: try again later");

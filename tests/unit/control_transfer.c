@@ -78,6 +78,26 @@ static void get_without_waiting(void **state)
 	world_free(w);
 }
 
+/* However soon it gives up it is told why, if there is the time for an answer. */
+static void a_short_get_hears_that_nobody_has_it(void **state)
+{
+	struct world *w = two();
+
+	for (uint64_t ms = 1; ms <= 32; ms *= 2) {
+		struct session_request r = world_request(SESSION_GET, "none");
+		struct world_reply *got;
+
+		r.timeout_ns = (int64_t)(ms * WORLD_MS);
+		got = world_call(w, 1, 0, &r, WORLD_SECOND);
+		assert_non_null(got);
+		assert_int_equal(got->reply.status, -ETIMEDOUT);
+		assert_non_null(strstr(got->reply.text, "nobody has put such an object yet"));
+		world_run(w, 10 * WORLD_MS);
+	}
+	expect_quiet(w);
+	world_free(w);
+}
+
 /* A stream is read while it is written, and arrives while it is written. */
 static void published_bytes_arrive_early(void **state)
 {
@@ -279,6 +299,7 @@ int main(void)
 		cmocka_unit_test(every_size_arrives),
 		cmocka_unit_test(get_waits_for_put),
 		cmocka_unit_test(get_without_waiting),
+		cmocka_unit_test(a_short_get_hears_that_nobody_has_it),
 		cmocka_unit_test(published_bytes_arrive_early),
 		cmocka_unit_test(broadcast_chains),
 		cmocka_unit_test(broadcast_over_two_workers),
