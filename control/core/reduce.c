@@ -52,8 +52,10 @@ struct reduce *reduce_find(struct control *c, const struct object_id *target)
 	return n ? idmap_item(n, struct reduce, by_id) : NULL;
 }
 
-static void reduce_free(struct control *c, struct reduce *r)
+void reduce_free(struct control *c, struct reduce *r)
 {
+	if (r->older)
+		reduce_free(c, r->older);
 	if (r->range)
 		allocator_give(&c->reduces.space, r->range);
 	if (r->tree)
@@ -64,7 +66,8 @@ static void reduce_free(struct control *c, struct reduce *r)
 	timers_cancel(&c->timers, &r->beat);
 	timers_cancel(&c->timers, &r->watch);
 	list_remove(&r->active);
-	idmap_remove(&c->reduces.by_id, &r->by_id);
+	if (!r->aside)
+		idmap_remove(&c->reduces.by_id, &r->by_id);
 	pool_give(&c->reduces.pool, r);
 }
 
@@ -96,7 +99,7 @@ static void reduce_answer(struct control *c, const struct reduce *r, uint32_t no
 
 void reduce_ask(struct control *c, struct node *n, const struct message *m)
 {
-	struct reduce *r = reduce_find(c, &m->reduce.target);
+	struct reduce *r = reduce_standing(c, reduce_find(c, &m->reduce.target));
 	struct message unknown = {.kind = MESSAGE_USED, .request = m->request};
 	struct reduce_asker *a;
 
@@ -226,8 +229,13 @@ void reduce_answer_all(struct control *c, struct reduce *r)
 void reduce_end(struct control *c, struct reduce *r, int32_t status, const char *text)
 {
 	bool answered = r->answered;
+	struct reduce *older;
 
 	r->status = status;
+	if (status == 0 && r->older) {
+		reduce_free(c, r->older);
+		r->older = NULL;
+	}
 	reduce_end_calls(c, r);
 	reduce_release(c, r);
 	reduce_spread_free(c, r);
@@ -248,8 +256,12 @@ void reduce_end(struct control *c, struct reduce *r, int32_t status, const char 
 	r->answered = true;
 	reduce_reply_with(c, r->caller, r->request, status, text,
 			  r->num == r->count ? r->generation : 0);
-	if (status) /* it never was one: nobody asks how it ended */
-		reduce_free(c, r);
+	if (status == 0)
+		return;
+	older = r->older; /* it never was one: nobody asks how it ended */
+	r->older = NULL;
+	reduce_free(c, r);
+	reduce_step_back(c, older);
 }
 
 void reduce_fail(struct control *c, struct reduce *r, int32_t status, const char *text)
@@ -409,6 +421,7 @@ void reduce_request(struct control *c, struct node *n, const struct message *m)
 {
 	struct reduce *r = reduce_find(c, &m->reduce.target);
 	uint64_t before = reduce_before(c, &m->reduce.target, r);
+	struct reduce *older;
 	const char *wrong;
 	int error;
 
@@ -439,15 +452,16 @@ void reduce_request(struct control *c, struct node *n, const struct message *m)
 					      : "the directory is full: delete objects");
 		return;
 	}
-	if (r)
-		reduce_free(c, r);
+	older = reduce_step_aside(c, r);
 	r = reduce_make(c, n, m->request, &m->reduce);
 	if (r == NULL) {
+		reduce_step_back(c, older);
 		directory_unreserve(&c->directory, &m->reduce.target);
 		reduce_reply(c, n->number, m->request, -EAGAIN, reduce_too_many);
 		return;
 	}
 	r->before = before;
+	r->older = older;
 	reduce_begin(c, r, &m->reduce);
 }
 

@@ -124,6 +124,7 @@ struct reduce {
 	struct idmap_node by_id; /* the target */
 	struct list active;	 /* on reduces.active, or ended ones on reduces.ended */
 	struct list askers, getters;
+	struct reduce *older; /* that has a result, into the same target; or NULL */
 	struct control *control;
 	struct call *call; /* COMMITTING: COMMIT; COMMITTED: FINISH */
 	struct timer deadline, beat, watch;
@@ -162,6 +163,7 @@ struct reduce {
 	bool direct;   /* stripes: each root has its parts from the sources, as values */
 	bool small;    /* as far as is known all values come along */
 	bool sized;
+	bool aside; /* it is another's older one */
 	char name[OBJECT_NAME_MAX + 1];
 	char text[MESSAGE_TEXT_MAX + 1];
 };
@@ -236,6 +238,20 @@ void reduce_end(struct control *c, struct reduce *r, int32_t status, const char 
 void reduce_fail(struct control *c, struct reduce *r, int32_t status, const char *text);
 /* Answers the REDUCE: it goes on. */
 void reduce_accept(struct control *c, struct reduce *r);
+
+/* Forgets it, and its older one. */
+void reduce_free(struct control *c, struct reduce *r);
+
+/* reduce_older.c */
+/* One that has ended (or NULL) makes room for another into its target. Returns what is kept beside
+ * that until it has a result: the reduce itself or one before, whose result may yet be the one that
+ * stays; or NULL. */
+struct reduce *reduce_step_aside(struct control *c, struct reduce *r);
+/* The other one never was: what was kept (or NULL) is in its place again. */
+void reduce_step_back(struct control *c, struct reduce *older);
+/* Which of the two is told of. The result that is there may be the older one's, which was out of
+ * reach when the other began, and which made that one fail. */
+struct reduce *reduce_standing(struct control *c, struct reduce *r);
 
 /* reduce_commit.c */
 /* That node has all of the target but its last chunk. */

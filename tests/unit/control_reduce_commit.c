@@ -485,9 +485,15 @@ static void one_is_there(struct world *w, uint64_t generation)
 static void a_result_that_comes_back_stays(void **state)
 {
 	struct world *w = begin_some(NEEDED, 0, -1);
-	uint32_t holder = cut_off(w), other = (holder + 1) % NEEDED;
-	uint64_t first = generation_at(w, holder);
+	struct object_id used[SOURCES], again[SOURCES];
+	uint32_t holder, other;
+	uint64_t first;
 
+	assert_int_equal(world_reduced(w, CALLER, 0, target, (int64_t)(5 * WORLD_SECOND), used),
+			 NEEDED);
+	holder = cut_off(w);
+	other = (holder + 1) % NEEDED;
+	first = generation_at(w, holder);
 	assert_int_equal(world_reduce(w, other, 0, target, ids, how, 0, -1), 0);
 	world_run(w, WORLD_SECOND);
 	assert_int_equal(coordinated(w)->state, REDUCE_RUNNING);
@@ -495,6 +501,11 @@ static void a_result_that_comes_back_stays(void **state)
 	assert_int_equal(world_reduced(w, other, 0, target, (int64_t)(20 * WORLD_SECOND), NULL),
 			 -EEXIST);
 	one_is_there(w, first);
+	for (uint32_t i = 0; i < NODES; i++) { /* whoever asks, hears of the one that stays */
+		assert_int_equal(world_reduced(w, i, 0, target, (int64_t)WORLD_SECOND, again),
+				 NEEDED);
+		assert_memory_equal(again, used, sizeof(*used) * NEEDED);
+	}
 	world_free(w);
 }
 
