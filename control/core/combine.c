@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
-#include "internal/reduce.h"
 #include "state.h"
 
 #define COMBINE_ASK_NS UINT64_C(50000000)
@@ -48,6 +47,8 @@ static void combine_untold(struct combine *k)
 	k->told = false;
 }
 
+static void combine_give_up(struct control *c, struct combine *k, bool anew, const char *why);
+
 static bool combine_told(struct control *c, struct call *call, const struct message *answer)
 {
 	struct combine *k = call->owner;
@@ -57,7 +58,10 @@ static bool combine_told(struct control *c, struct call *call, const struct mess
 		combine_untold(k);
 		return false;
 	}
-	combine_report(c, k);
+	if (answer->reply.status == -ESTALE && k->hidden && !k->done)
+		combine_give_up(c, k, false, "its reduce does without it");
+	else
+		combine_report(c, k);
 	return false;
 }
 
@@ -84,7 +88,8 @@ static bool combine_news_silent(struct combine *k, struct message_combined *m)
 	return false;
 }
 
-/* The most urgent news: what is lost, then that all is done, then parts. Sets it as told. */
+/* The most urgent news: what is lost, then that all is done, then that it begins again, then parts.
+ * Sets it as told. */
 static bool combine_news(struct combine *k, struct message_combined *m)
 {
 	struct part *done = NULL;
@@ -94,6 +99,12 @@ static bool combine_news(struct combine *k, struct message_combined *m)
 		m->status = k->lost;
 		m->part_node = MESSAGE_NODE_NONE;
 		return k->told = true;
+	}
+	if (k->asks) {
+		m->what = MESSAGE_COMBINED_AGAIN;
+		m->part_node = MESSAGE_NODE_NONE;
+		k->asks = false;
+		return true;
 	}
 	list_each(l, after, &k->parts)
 	{
@@ -292,6 +303,7 @@ void combine_stage_lost(struct control *c, struct combine *k)
 		return; /* all of it is in the store */
 	list_each(l, after, &k->parts) part_restart(c, list_item(l, struct part, of_combine));
 	k->flows_ns = 0;
+	k->asks = k->hidden;
 	if (!k->hidden || c->attached)
 		k->lost = -ESTALE;
 	k->told = false;
@@ -359,40 +371,6 @@ void combine_node_up(struct control *c, struct node *n)
 }
 
 /* ---- COMBINE -------------------------------------------------------------------------------- */
-
-/* Whether the part is a range of its object, and of what is built. */
-static bool combine_check_part(struct control *c, const struct message_combine *m,
-			       const struct message_part *p)
-{
-	uint64_t chunks = chunk_count(m->size, m->chunk_bytes);
-
-	if (peers_node(c, p->node) == NULL || p->count == 0 || p->to >= chunks ||
-	    p->count > chunks - p->to || (m->op && p->count != chunks) ||
-	    (m->flags & MESSAGE_COMBINE_VALUES && p->count > OBJECT_INLINE_MAX / m->chunk_bytes))
-		return false;
-	if (p->size == 0)
-		return p->first == 0;
-	return (uint64_t)p->first + p->count <= chunk_count(p->size, m->chunk_bytes);
-}
-
-static int combine_check(struct control *c, const struct message_combine *m)
-{
-	uint32_t element = m->op ? reduce_dtype_bytes(m->dtype) : 1;
-	uint32_t both = MESSAGE_COMBINE_HIDDEN | MESSAGE_COMBINE_HOLD;
-
-	if ((m->op && !reduce_op_valid(m->op)) || element == 0 || m->size % element)
-		return -EINVAL;
-	if (m->flags & ~(uint32_t)(both | MESSAGE_COMBINE_VALUES) || (m->flags & both) == both)
-		return -EINVAL;
-	if (m->generation == 0 || m->size == 0 || m->chunk_bytes < CHUNK_BYTES_MIN ||
-	    m->chunk_bytes > CHUNK_BYTES_MAX || m->chunk_bytes % 64 || m->need == 0 ||
-	    m->need > MESSAGE_PARTS_MAX || m->count > m->need || m->scale > UINT16_MAX)
-		return -EINVAL;
-	for (uint32_t i = 0; i < m->count; i++)
-		if (!combine_check_part(c, m, &m->parts[i]))
-			return -EINVAL;
-	return 0;
-}
 
 /* The directory keeps the id for this reduce: what else is here under it is a copy of what the
  * target was before; or the directory has yet to hear of it, and to say which of the two stays. */

@@ -57,7 +57,8 @@ struct combine {
 	bool offered;	 /* unasked: a part is from this node, so the others' know of it */
 	bool done, told; /* all of it is in; the coordinator knows of that, or of lost */
 	bool held;	 /* its last chunk is for nobody yet */
-	bool sealed;	 /* a target that is done and not held: an object as any other */
+	bool asks;   /* hidden, and begun with nothing again: whether anybody needs it is asked */
+	bool sealed; /* a target that is done and not held: an object as any other */
 };
 
 struct combines {
@@ -74,6 +75,9 @@ void combine_request(struct control *c, struct node *n, const struct message *m)
 void combine_release(struct control *c, struct node *n, const struct message *m);
 /* FINISH from the coordinator, or from the node that has asked for the reduce. */
 void combine_finish(struct control *c, struct node *n, const struct message *m);
+
+/* combine_check.c: 0, or -EINVAL when what a COMBINE says cannot be. */
+int combine_check(struct control *c, const struct message_combine *m);
 
 /* BUFFER_DONE. */
 void combine_done(struct control *c, struct combine *k);

@@ -16,7 +16,7 @@
 #include "stripe.h"
 
 enum {
-	MESSAGE_VERSION = 10,
+	MESSAGE_VERSION = 11,
 	MESSAGE_TEXT_MAX = 127,	  /* bytes, without the terminating zero */
 	MESSAGE_OBJECTS_MAX = 32, /* entries in one OBJECTS message */
 	MESSAGE_UPSTREAMS_MAX = SESSION_UPSTREAMS,
@@ -331,6 +331,7 @@ enum message_combined_what {
 	MESSAGE_COMBINED_DONE,	   /* the object is complete */
 	MESSAGE_COMBINED_LOST,	   /* the part (part_node NONE: the object itself) cannot be had */
 	MESSAGE_COMBINED_SILENT,   /* the part's node answers nothing, but is not given up yet */
+	MESSAGE_COMBINED_AGAIN,	   /* it begins with nothing, its dataplane has: is it wanted? */
 	MESSAGE_COMBINED_WHATS,
 };
 

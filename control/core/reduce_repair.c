@@ -282,15 +282,48 @@ static void repair_done(struct control *c, struct reduce *r, uint32_t i)
 		reduce_commit(c, r, reduce_seat_of(&r->cell[i])->host);
 }
 
+/* The cell that a node tells of; NULL: of an earlier state of things. */
+static struct reduce_cell *repair_cell(struct reduce *r, const struct node *n,
+				       const struct message_combined *in)
+{
+	for (uint32_t i = 0; r && i < r->cells; i++) {
+		struct reduce_cell *p = &r->cell[i];
+
+		if (p->started && reduce_seat_of(p)->host == n->number &&
+		    p->generation == in->generation && object_id_equal(&p->id, &in->id))
+			return p;
+	}
+	return NULL;
+}
+
+/* Whether anybody needs what the node builds. What its parent has all of, or is not a stripe of a
+ * target that is agreed to, need not be built again. */
+static bool repair_needs(const struct reduce *r, struct reduce_cell *p,
+			 const struct message_combined *in)
+{
+	if (p == NULL)
+		return false;
+	if (in->what != MESSAGE_COMBINED_AGAIN)
+		return true;
+	p->gone |= p->delivered;
+	return !p->delivered && (r->state < REDUCE_COMMITTING || reduce_is_root(p));
+}
+
 void reduce_combined(struct control *c, struct node *n, const struct message *m)
 {
 	const struct message_combined *in = &m->combined;
-	struct idmap_node *known = idmap_find(&c->reduces.by_id, &in->target);
-	struct reduce *r = known ? idmap_item(known, struct reduce, by_id) : NULL;
+	struct reduce *r = reduce_find(c, &in->target);
 	struct message answer = {.kind = MESSAGE_REPLY, .request = m->request};
+	struct reduce_cell *p;
+	uint32_t i;
 
+	if (r && (r->number != in->reduce || r->state == REDUCE_ENDED))
+		r = NULL;
+	p = repair_cell(r, n, in);
+	if (!object_id_equal(&in->id, &in->target) && !repair_needs(r, p, in))
+		answer.reply.status = -ESTALE;
 	peers_send(c, n, &answer);
-	if (r == NULL || r->number != in->reduce || r->state == REDUCE_ENDED)
+	if (r == NULL)
 		return;
 	if (r->stripes > 1 && object_id_equal(&in->id, &in->target)) {
 		reduce_spread_combined(c, r, n, in);
@@ -301,22 +334,17 @@ void reduce_combined(struct control *c, struct node *n, const struct message *m)
 		reduce_commit_lost(c, r);
 		return;
 	}
-	for (uint32_t i = 0; r->state == REDUCE_RUNNING && i < r->cells; i++) {
-		const struct reduce_cell *p = &r->cell[i];
-
-		if (!p->started || reduce_seat_of(p)->host != n->number ||
-		    p->generation != in->generation || !object_id_equal(&p->id, &in->id))
-			continue;
-		if (in->what == MESSAGE_COMBINED_LOST)
-			reduce_lost(c, r, i, in);
-		else if (in->what == MESSAGE_COMBINED_SILENT)
-			repair_silent(c, r, repair_find(r, i, in), in->part_node);
-		else if (in->what == MESSAGE_COMBINED_PART)
-			repair_taken(r, i, in);
-		else
-			repair_done(c, r, i);
+	if (p == NULL || r->state != REDUCE_RUNNING)
 		return;
-	}
+	i = (uint32_t)(p - r->cell);
+	if (in->what == MESSAGE_COMBINED_LOST)
+		reduce_lost(c, r, i, in);
+	else if (in->what == MESSAGE_COMBINED_SILENT)
+		repair_silent(c, r, repair_find(r, i, in), in->part_node);
+	else if (in->what == MESSAGE_COMBINED_PART)
+		repair_taken(r, i, in);
+	else if (in->what == MESSAGE_COMBINED_DONE)
+		repair_done(c, r, i);
 }
 
 /* Whether the parents have all of what a seat gives. */

@@ -498,6 +498,45 @@ static void stripes_are_mended(void **state)
 	}
 }
 
+/* A node's dataplane dies, the reserve takes its place, and it comes back when the others have the
+ * sum: it takes that, and nothing of what it was building, which nobody needs any more. */
+static void who_is_back_takes_the_sum_alone(void **state)
+{
+	for (uint32_t k = 0; k < 4; k++) {
+		struct object_id target = world_id("sum");
+		struct world *w = some_nodes(6);
+		uint32_t victim = 1 + k;
+		uint64_t before, set;
+
+		w->delay_ns = WORLD_MS;
+		victim += control_shard(w->node[0].core, &target)->number == victim;
+		for (uint32_t i = 0; i < 6; i++)
+			put_source(w, i, i, LARGE);
+		assert_int_equal(reduce_as(w, 0, 6, 5, UINT64_MAX, SESSION_FLAG_SPREAD), 0);
+		for (uint32_t i = 0; i < 6; i++) {
+			struct session_request r = world_request(SESSION_GET, "sum");
+
+			r.timeout_ns = -1;
+			world_send(w, i, 0, &r);
+		}
+		world_run(w, (5 + 5 * k) * WORLD_MS);
+		world_kill_engine(w, victim);
+		assert_int_equal(get_again(w, 0, LARGE, 0), -EIO);
+		set = used(w);
+		for (uint32_t i = 0; i < 6; i++)
+			if (i != victim)
+				assert_int_equal(get_again(w, i, LARGE, set), 0);
+		world_start_engine(w, victim);
+		before = w->node[victim].counters[0].rx_chunk_bytes;
+		assert_int_equal(get_again(w, victim, LARGE, set), 0);
+		world_run(w, 200 * WORLD_MS);
+		assert_in_range(w->node[victim].counters[0].rx_chunk_bytes - before, 0,
+				LARGE + LARGE / 50);
+		assert_int_equal(w->node[victim].core->combines.pool.used, 0);
+		world_free(w);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -518,6 +557,7 @@ int main(void)
 		cmocka_unit_test(roots_are_asked_in_turn),
 		cmocka_unit_test(stripes_fill_as_sources_come),
 		cmocka_unit_test(stripes_are_mended),
+		cmocka_unit_test(who_is_back_takes_the_sum_alone),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
