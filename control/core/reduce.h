@@ -99,6 +99,7 @@ struct reduce_cell {
 	bool gone;	/* lost after it was delivered */
 	bool done;	/* it is complete */
 	bool watched;	/* its node has been told of it for a while */
+	bool mute;	/* a root's: it was said not to answer */
 };
 
 struct reduce_getter { /* a node that puts the target together from the roots' stripes */
@@ -110,6 +111,7 @@ struct reduce_getter { /* a node that puts the target together from the roots' s
 	uint32_t seat; /* its first one, of its place in the order of feeding; or REDUCE_NONE */
 	bool dirty, done;
 	bool direct; /* it has all stripes from their roots */
+	bool mute;   /* somebody whom it feeds has said that it does not answer */
 };
 
 enum reduce_state {

@@ -10,7 +10,8 @@
  * feed that has brought something (part_move).
  *
  * The target's last chunk is held by everybody until the reduce is committed: it comes from its
- * root.
+ * root. When the set is chosen, and a root does not answer any more, one who has all of the target
+ * takes its place.
  */
 #include "reduce_stripe.h"
 #include "state.h"
@@ -57,6 +58,23 @@ static const struct reduce_getter *feed_from(const struct reduce *r, const struc
 	return g;
 }
 
+/* One who has all of the target and gives what a root would that does not answer, when the set is
+ * chosen; or NULL. */
+static const struct reduce_getter *feed_whole(struct reduce *r, const struct reduce_cell *root,
+					      const struct reduce_getter *to)
+{
+	if (!root->mute || !r->finished || r->direct)
+		return NULL;
+	list_each(l, after, &r->getters)
+	{
+		const struct reduce_getter *g = list_item(l, struct reduce_getter, link);
+
+		if (g != to && g->done && !g->mute && reduce_reachable(r->control, g->node))
+			return g;
+	}
+	return NULL;
+}
+
 static bool feed_is_fed(const struct reduce *r, const struct feed_map *map,
 			const struct reduce_getter *g, const struct reduce_getter *by)
 {
@@ -90,16 +108,32 @@ static void feed_add(struct control *c, struct message_combine *m, const struct 
 	c->reduces.parts[m->count++] = *part;
 }
 
-/* The stripe's last chunk comes from its root, and is no longer part of the rest. */
-static void feed_split(struct control *c, struct message_combine *m, struct message_part *rest,
-		       uint64_t bytes)
+/* The same chunks of somebody's target. */
+static void feed_pass(const struct reduce *r, struct message_part *part,
+		      const struct reduce_getter *from)
 {
+	if (from == NULL)
+		return;
+	part->id = r->by_id.id;
+	part->generation = r->generation;
+	part->node = from->node;
+	part->first = part->to;
+	part->size = r->size;
+}
+
+/* The stripe's last chunk comes from its root, or from who has the whole, and is no longer part of
+ * the rest. */
+static void feed_split(struct control *c, struct message_combine *m, struct message_part *rest,
+		       const struct reduce *r, const struct reduce_getter *whole)
+{
+	uint64_t bytes = reduce_stripe_bytes(r->size, r->chunk_bytes, r->stripes, r->stripes - 1);
 	struct message_part last = *rest;
 
 	rest->size = last.size = bytes;
 	last.first = --rest->count;
 	last.to += last.first;
 	last.count = 1;
+	feed_pass(r, &last, whole);
 	feed_add(c, m, &last);
 }
 
@@ -116,23 +150,16 @@ void reduce_feed_fill_message(struct control *c, struct call *call)
 	for (uint32_t j = 0; j < r->stripes; j++) {
 		const struct reduce_cell *root = reduce_spread_root(r, j);
 		const struct reduce_getter *from = feed_from(r, &map, g, j);
+		const struct reduce_getter *whole = feed_whole(r, root, g);
 		struct message_part part = {
 			.id = root->id, .generation = root->generation, .node = r->seat[j].host};
 
-		if (!root->started)
+		if (!root->started && whole == NULL)
 			continue;
 		reduce_extent(r, j, &part.to, &part.count);
 		if (r->row && j == r->stripes - 1)
-			feed_split(c, m, &part,
-				   reduce_stripe_bytes(r->size, r->chunk_bytes, r->stripes, j));
-		if (from)
-			part = (struct message_part){.id = r->by_id.id,
-						     .generation = r->generation,
-						     .node = from->node,
-						     .first = part.to,
-						     .to = part.to,
-						     .count = part.count,
-						     .size = r->size};
+			feed_split(c, m, &part, r, whole);
+		feed_pass(r, &part, from ? from : whole);
 		feed_add(c, m, &part);
 	}
 }

@@ -245,6 +245,22 @@ static void spread_force(struct control *c, struct reduce *r)
 		    "no node could put the target together: delete objects, and reduce again");
 }
 
+/* The set is chosen, and some have all of it: they give what a root that does not answer would. */
+static void spread_go_round(struct control *c, struct reduce *r)
+{
+	bool some = false;
+
+	for (uint32_t j = 0; j < r->stripes; j++)
+		some |= reduce_spread_root(r, j)->mute;
+	list_each(l, after, &r->getters)
+	{
+		struct reduce_getter *g = list_item(l, struct reduce_getter, link);
+
+		g->dirty |= some && !g->done;
+	}
+	reduce_spread_tell(c, r);
+}
+
 /* The set is chosen: the stripes are kept as long as all are there and somebody needs them. Who has
  * not got it all by then gets it from one who has. */
 static void spread_settle(struct control *c, struct reduce *r, const struct reduce_getter *ready,
@@ -256,8 +272,10 @@ static void spread_settle(struct control *c, struct reduce *r, const struct redu
 	}
 	if (!r->finished && r->holder == REDUCE_NONE && ready)
 		reduce_commit_finish(c, r, ready->node);
-	else if (r->finished && (!wanted || r->broken))
+	else if (r->finished && (!wanted || (r->broken && (r->direct || ready == NULL))))
 		reduce_end(c, r, 0, "");
+	else if (r->finished)
+		spread_go_round(c, r);
 	else if (reduce_commit_hopeless(c, r) && (!wanted || r->broken))
 		reduce_end(c, r, -ESTALE, spread_nobody);
 }
@@ -305,7 +323,7 @@ static void spread_lost(struct control *c, struct reduce *r, const struct messag
 {
 	struct message_combined lost = {.part_node = MESSAGE_NODE_NONE, .status = m->status};
 
-	const struct reduce_cell *root = spread_part(r, m);
+	struct reduce_cell *root = spread_part(r, m);
 
 	if (root == NULL ||
 	    (m->status == -EHOSTUNREACH && reduce_reachable(c, reduce_seat_of(root)->host)))
@@ -313,7 +331,7 @@ static void spread_lost(struct control *c, struct reduce *r, const struct messag
 	if (r->state == REDUCE_RUNNING) {
 		reduce_lost(c, r, (uint32_t)(root - r->cell), &lost);
 	} else {
-		r->broken = true;
+		r->broken = root->mute = true;
 		reduce_spread_check(c, r);
 	}
 }
@@ -321,13 +339,16 @@ static void spread_lost(struct control *c, struct reduce *r, const struct messag
 void reduce_spread_combined(struct control *c, struct reduce *r, struct node *n,
 			    const struct message_combined *m)
 {
-	struct reduce_getter *g = spread_getter(r, n->number);
-	const struct reduce_cell *root;
+	struct reduce_getter *g = spread_getter(r, n->number), *from;
+	struct reduce_cell *root;
 
 	if (g == NULL || m->generation != r->generation)
 		return;
 	if (m->part_node != MESSAGE_NODE_NONE && object_id_equal(&m->part_id, &r->by_id.id)) {
 		g->direct = g->dirty = true; /* who feeds it fails, or falls silent */
+		from = spread_getter(r, m->part_node);
+		if (from)
+			from->mute = true;
 		reduce_spread_tell(c, r);
 		return;
 	}
@@ -339,6 +360,10 @@ void reduce_spread_combined(struct control *c, struct reduce *r, struct node *n,
 	} else if (m->what == MESSAGE_COMBINED_SILENT) {
 		root = spread_part(r, m);
 		if (root)
+			root->mute = true;
+		if (root && r->finished)
+			spread_go_round(c, r);
+		else if (root)
 			reduce_silent(c, r, (uint32_t)(root - r->cell));
 	} else if (m->what == MESSAGE_COMBINED_LOST && m->part_node != MESSAGE_NODE_NONE) {
 		spread_lost(c, r, m);
@@ -358,7 +383,7 @@ void reduce_spread_node_down(struct control *c, struct reduce *r, uint32_t node)
 		if (reduce_seat_of(&r->cell[i])->host != node)
 			continue;
 		r->cell[i].started = false; /* not to be built again with others reading it */
-		r->broken = true;
+		r->broken = r->cell[i].mute = true;
 	}
 	if (g || r->broken)
 		reduce_spread_check(c, r);

@@ -180,16 +180,23 @@ void cast_remove(struct cast *c, uint8_t id)
 
 void cast_open(struct cast *c, uint32_t nodes, uint64_t size, uint64_t mbit, uint32_t shards)
 {
+	struct control_config config;
+
+	full_config(&config);
+	cast_open_as(c, nodes, size, mbit, shards, &config);
+}
+
+void cast_open_as(struct cast *c, uint32_t nodes, uint64_t size, uint64_t mbit, uint32_t shards,
+		  const struct control_config *config)
+{
 	struct network_link link = testkit_link(mbit, 100 * WORLD_US);
 	struct node_options o = full_options(4 * size + (4 << 20));
-	struct control_config config;
 
 	memset(c, 0, sizeof(*c));
 	c->nodes = nodes;
 	c->size = size;
-	full_config(&config);
 	world_init(&c->w, nodes, &link, &o, TESTKIT_SEED, false);
-	full_open(&c->g, &c->w, &config, shards, 20 * WORLD_US);
+	full_open(&c->g, &c->w, config, shards, 20 * WORLD_US);
 	c->g.on_reply = cast_reply;
 	c->g.context = c;
 	world_run(&c->w, 3 * WORLD_S); /* the members meet */
@@ -219,6 +226,11 @@ uint64_t cast_sent(const struct cast *c)
 void cast_open_sources(struct cast *c, uint32_t nodes, uint32_t count, uint64_t size, uint64_t mbit)
 {
 	cast_open(c, nodes, size, mbit, 0);
+	cast_put_sources(c, count);
+}
+
+void cast_put_sources(struct cast *c, uint32_t count)
+{
 	for (uint32_t i = 0; i < count; i++)
 		cast_put_at(c, i, (uint8_t)(i + 1));
 	c->may_fail = true;

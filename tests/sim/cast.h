@@ -33,6 +33,9 @@ struct cast {
 
 /* Links of that rate to nodes with room for some objects of that size; all are attached. */
 void cast_open(struct cast *c, uint32_t nodes, uint64_t size, uint64_t mbit, uint32_t shards);
+/* With nodes of another configuration. */
+void cast_open_as(struct cast *c, uint32_t nodes, uint64_t size, uint64_t mbit, uint32_t shards,
+		  const struct control_config *config);
 void cast_close(struct cast *c);
 /* At that node; at node 0, and all know it. */
 void cast_put_at(struct cast *c, uint32_t node, uint8_t id);
@@ -40,7 +43,9 @@ void cast_put(struct cast *c, uint8_t id);
 /* A node asks for the sum of num of the count objects first, first + 1, ...; it may get it then. */
 void cast_reduce(struct cast *c, uint32_t node, uint8_t target, uint8_t first, uint32_t count,
 		 uint32_t num);
-/* Opens them with an object of that size at each of the first count nodes: 1, 2, 3, ... */
+/* An object at each of the first count nodes: 1, 2, 3, ... */
+void cast_put_sources(struct cast *c, uint32_t count);
+/* Opens them with those. */
 void cast_open_sources(struct cast *c, uint32_t nodes, uint32_t count, uint64_t size,
 		       uint64_t mbit);
 /* Until the node that has begun to get a sum has it, though the sum may begin again. */

@@ -60,8 +60,79 @@ static void a_death_costs_half(void **state)
 	}
 }
 
+/* ---- who passes a sum on ----------------------------------------------------------------------
+ */
+
+/* Nodes 0 to 4 have a source and get the sum from each other; node 5 has asked for it. */
+enum { SEATS = 5, ASKER = 5, LATE = 3, MEMBERS = 6 };
+
+#define SUM_SIZE    (UINT64_C(8) << 20)
+#define SUM_WIRE_NS (SUM_SIZE * 8 * 1000 / MBIT)
+
+static bool others_have_it(void *context)
+{
+	const struct cast *c = context;
+
+	for (uint32_t i = 0; i < SEATS; i++)
+		if (i != LATE && !c->task[i].done)
+			return false;
+	return true;
+}
+
+/* One asks when the sum is half way, and gets what is left of it when all others have it. How long
+ * it takes when the worker of one of those stands still then, whose cable is in: it passes stripes
+ * on, and keeps the root of one. ASKER: none does. */
+static uint64_t late_getter_without(uint32_t victim, uint32_t *coordinator)
+{
+	static struct cast c;
+	struct control_config config;
+	uint64_t took;
+
+	full_config(&config);
+	config.grid_seats = SEATS;
+	cast_open_as(&c, MEMBERS, SUM_SIZE, MBIT, 0, &config);
+	cast_put_sources(&c, SEATS);
+	c.spread = true;
+	cast_reduce(&c, ASKER, TARGET, 1, SEATS, SEATS);
+	*coordinator = peek_coordinator(c.g.full[ASKER].core);
+	for (uint32_t i = 0; i < SEATS; i++)
+		if (i != LATE)
+			cast_begin(&c, i, TARGET);
+	world_run(&c.w, 5 * SUM_WIRE_NS / 4);
+	cast_begin(&c, LATE, TARGET);
+	took = world_now(&c.w);
+	assert_true(world_until(&c.w, WORLD_S, others_have_it, &c) != UINT64_MAX);
+	world_run(&c.w, 10 * WORLD_MS);
+	assert_false(c.task[LATE].done);
+	if (victim != ASKER)
+		node_freeze(&c.w.nodes[victim], world_now(&c.w) + 60 * WORLD_S);
+	cast_sum_ends(&c, LATE, TARGET);
+	took = world_now(&c.w) - took;
+	c.w.nodes[victim].frozen_until_ns = 0;
+	cast_close(&c);
+	return took;
+}
+
+static void a_feeder_falls_silent(void **state)
+{
+	uint32_t coordinator;
+	uint64_t alone = late_getter_without(ASKER, &coordinator);
+
+	print_message("undisturbed %.0f ms\n", (double)alone / 1e6);
+	for (uint32_t victim = 0; victim < SEATS; victim++) {
+		uint64_t took;
+
+		if (victim == LATE || victim == coordinator)
+			continue;
+		took = late_getter_without(victim, &coordinator);
+		print_message("without %u: %.0f ms\n", victim, (double)took / 1e6);
+		assert_in_range(took, 0, alone + NOTICE_NS + SUM_WIRE_NS / 20);
+	}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(a_death_costs_half)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(a_death_costs_half),
+					   cmocka_unit_test(a_feeder_falls_silent)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
