@@ -129,6 +129,7 @@ void conn_close(struct engine *e, struct conn *c, enum reason why)
 	conn_event(e, c, EVENT_PEER_DOWN)->reason = (uint16_t)why;
 	if (c->state == CONN_UP)
 		e->count->conns_closed++;
+	loss_answered(e, c);
 	wheel_disarm(e, c);
 	list_remove(&c->by_addr);
 	list_remove(&c->ready);

@@ -183,9 +183,10 @@ static bool frame_fresh(struct engine *e, const struct conn *c, uint64_t pn)
 	return false;
 }
 
-static void frame_heard(struct engine *e, struct conn *c, const struct packet_in *p)
+static enum loss_silence frame_heard(struct engine *e, struct conn *c, const struct packet_in *p)
 {
-	c->last_rx_ns = e->now_ns;
+	enum loss_silence ended = loss_heard(e, c);
+
 	c->silent = false;
 	c->tally.rx_pkts++;
 	c->tally.rx_bytes += p->length;
@@ -194,6 +195,7 @@ static void frame_heard(struct engine *e, struct conn *c, const struct packet_in
 		c->rx_ce++;
 		c->ecn_changed = true;
 	}
+	return ended;
 }
 
 void frame_packet(struct engine *e, const struct packet_in *p)
@@ -204,13 +206,15 @@ void frame_packet(struct engine *e, const struct packet_in *p)
 
 	if (c == NULL || !frame_fresh(e, c, pn))
 		return;
-	frame_heard(e, c, p);
+	enum loss_silence ended = frame_heard(e, c, p);
 	struct frame_walk w = {.e = e, .c = c};
 	bool take = frame_walk(&w, p->data + WIRE_BODY, p->length - WIRE_BODY, &eliciting);
 	if (w.closed)
 		return;
 	if (take)
 		ack_mark(e, c, pn, eliciting);
+	if (ended != SILENCE_OF_NOBODY)
+		loss_silence_ended(e, c, ended);
 	conn_wake(e, c);
 }
 
@@ -244,8 +248,10 @@ void frame_chunk(struct engine *e, struct conn *c, const struct packet_in *p, ui
 
 	if (!frame_fresh(e, c, pn))
 		return;
-	frame_heard(e, c, p);
+	enum loss_silence ended = frame_heard(e, c, p);
 	if (in_edge_take(e, c, p->data, p->data + CHUNK_BODY, length) == VERDICT_TAKEN)
 		ack_mark(e, c, pn, true);
+	if (ended != SILENCE_OF_NOBODY)
+		loss_silence_ended(e, c, ended);
 	conn_wake(e, c);
 }

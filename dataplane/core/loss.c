@@ -139,7 +139,7 @@ void loss_probe(struct engine *e, struct conn *c)
 {
 	if (c->waiting_since_ns == 0)
 		c->waiting_since_ns = e->now_ns;
-	c->pto_count++;
+	e->unanswered += c->pto_count++ == 0;
 	c->last_elicit_ns = e->now_ns; /* the next probe counts from here */
 	e->count->tail_probes++;
 	if (c->pto_count == 1 && loss_is_patient(c)) {
@@ -154,4 +154,42 @@ void loss_probe(struct engine *e, struct conn *c)
 		c->ping_due = true; /* passes where a path has become too narrow for chunks */
 	}
 	conn_wake(e, c);
+}
+
+void loss_answered(struct engine *e, struct conn *c)
+{
+	e->unanswered -= c->pto_count > 0;
+	c->pto_count = 0;
+}
+
+/* The pauses between probes begin anew, now. */
+static void loss_probe_again(struct engine *e, struct conn *c)
+{
+	loss_answered(e, c);
+	loss_probe(e, c);
+}
+
+/*
+ * A cable that was out, or a peer that stood still, is back: what was lost meanwhile need not wait
+ * for the end of a pause that has grown with the silence. When nobody at all was heard it was our
+ * own link: then all others who send to us wait in such a pause as well, and hear from us.
+ */
+void loss_silence_ended(struct engine *e, struct conn *heard, enum loss_silence of)
+{
+	uint32_t left = e->conns_used;
+
+	if (heard->pto_count > 0)
+		loss_probe_again(e, heard);
+	if (of != SILENCE_OF_ALL || (e->unanswered == 0 && e->in_active == 0))
+		return;
+	for (struct conn *c = e->conns; left > 0; c++) {
+		left -= c->state != CONN_FREE;
+		if (c->state != CONN_UP || e->now_ns - c->last_rx_ns < LOSS_SILENCE_NS)
+			continue;
+		if (c->pto_count > 0)
+			loss_probe_again(e, c);
+		else if (!list_empty(&c->in_edges))
+			c->ping_due = true;
+		conn_wake(e, c);
+	}
 }

@@ -283,7 +283,7 @@ bool sent_ack(struct engine *e, struct conn *c, const uint8_t *frame)
 		c->largest_acked = largest;
 	c->any_acked = true;
 	c->rack_time_ns = state_max(c->rack_time_ns, news.newest_time_ns);
-	c->pto_count = 0;
+	loss_answered(e, c);
 	c->probes_due = 0;
 	c->waiting_since_ns = 0;
 	if (news.largest_is_new) {

@@ -349,6 +349,8 @@ struct engine {
 	uint32_t sent_slots; /* power of two: 2 * window_pkts */
 	uint32_t rx_window;  /* bits, power of two */
 	uint32_t in_active;  /* IN edges that still expect chunks */
+	uint32_t unanswered; /* connections whose probes nobody has answered yet */
+	uint64_t heard_ns;   /* when a connection brought something last */
 	struct list sweeps;  /* LOCAL edges whose source may have something for them */
 	enum kernel_level kernels;
 

@@ -98,6 +98,8 @@ static inline bool sent_outstanding(const struct engine *e, const struct conn *c
 }
 
 /* loss.c */
+#define LOSS_SILENCE_NS \
+	UINT64_C(10000000) /* longer than a sender of a stream that flows is quiet */
 void loss_rtt(struct engine *e, struct conn *c, uint64_t sample_ns);
 /* The peer's clock when a packet arrived that was sent at sent_ns of ours. */
 void loss_one_way(struct engine *e, struct conn *c, uint32_t arrival_us, uint64_t sent_ns);
@@ -108,6 +110,20 @@ void loss_detect(struct engine *e, struct conn *c);
 /* When the tail probe is due; NEVER when nothing is outstanding. */
 uint64_t loss_probe_ns(const struct engine *e, const struct conn *c);
 void loss_probe(struct engine *e, struct conn *c);
+/* Its probes need no answer any more. */
+void loss_answered(struct engine *e, struct conn *c);
+/* Whose silence has ended with a packet. */
+enum loss_silence { SILENCE_OF_NOBODY, SILENCE_OF_ONE, SILENCE_OF_ALL };
+static inline enum loss_silence loss_heard(struct engine *e, struct conn *c)
+{
+	bool one = e->now_ns - c->last_rx_ns >= LOSS_SILENCE_NS;
+	bool all = e->now_ns - e->heard_ns >= LOSS_SILENCE_NS;
+
+	c->last_rx_ns = e->heard_ns = e->now_ns;
+	return !one ? SILENCE_OF_NOBODY : all ? SILENCE_OF_ALL : SILENCE_OF_ONE;
+}
+/* When all that is in the packet has been looked at. */
+void loss_silence_ended(struct engine *e, struct conn *c, enum loss_silence of);
 void loss_spurious(struct conn *c);
 /* A round trip has passed. */
 void loss_round(struct conn *c);

@@ -207,6 +207,58 @@ static void probes_back_off(void **state)
 	assert_int_equal(c->waiting_since_ns, 0);
 }
 
+static void ping(struct rig *r, struct peer *peer)
+{
+	struct packet p;
+
+	peer_begin(r, peer, &p);
+	forge_frame(&p, FRAME_PING, PING_BYTES);
+	peer_send(r, peer, &p);
+}
+
+/* Something is under way that nobody answers, and the pauses between probes have grown. */
+static void fall_silent(struct rig *r, struct peer *peer)
+{
+	send_packets(r, peer->c, 3);
+	while (peer->c->pto_count < 5)
+		loss_probe(r->e, peer->c);
+}
+
+/* The first that is heard after a cut has all ask that wait, and those who send to us hear of us;
+ * what is heard while others are is no sign that their silence ends. */
+static void when_a_silence_ends_all_ask(void **state)
+{
+	struct rig *r = *state;
+	struct peer one = steady(r), other = rig_connect(r, 2), sender = rig_connect(r, 3);
+
+	rig_sink(r, &sender, 20);
+	fall_silent(r, &one);
+	fall_silent(r, &other);
+	assert_int_equal(r->e->unanswered, 2);
+	r->now_ns += 40000000;
+	ping(r, &other);
+	assert_int_equal(r->e->unanswered, 2);
+	assert_int_equal(one.c->pto_count, 1);
+	assert_int_equal(other.c->pto_count, 1);
+	assert_int_equal(one.c->last_elicit_ns, r->now_ns);
+	assert_true(sender.c->ping_due);
+	rig_drain(r);
+
+	fall_silent(r, &one);
+	r->now_ns += 9000000;
+	ping(r, &other);
+	r->now_ns += 9000000;
+	ping(r, &sender);
+	assert_int_equal(one.c->pto_count, 5);
+	assert_false(sender.c->ping_due);
+	ping(r, &one); /* itself */
+	assert_int_equal(one.c->pto_count, 1);
+	rig_drain(r);
+	peer_ack(r, &one, one.c->oldest_pn);
+	assert_int_equal(one.c->pto_count, 0);
+	assert_int_equal(r->e->unanswered, (other.c->pto_count > 0) + (sender.c->pto_count > 0));
+}
+
 static void nothing_under_way_needs_no_probe(void **state)
 {
 	struct rig *r = *state;
@@ -291,6 +343,7 @@ int main(void)
 		test_rig(the_deadline_fires),
 		test_rig(the_reorder_window_widens_and_shrinks),
 		test_rig(probes_back_off),
+		test_rig(when_a_silence_ends_all_ask),
 		test_rig(nothing_under_way_needs_no_probe),
 		cmocka_unit_test(a_stream_behind_a_queue_asks_first),
 		test_rig(losses_against_the_rule),
