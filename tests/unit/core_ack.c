@@ -130,6 +130,23 @@ static void the_first_number_may_not_be_far(void **state)
 	assert_int_equal(ack_look(r->e, c, UINT64_MAX), ACK_FUTURE);
 }
 
+/* However large its number is: nothing was before it. */
+static void the_first_ack_reaches_back_to_the_first_packet(void **state)
+{
+	struct rig *r = *state;
+	struct peer peer = rig_connect(r, 1);
+	uint8_t f[ACK_AT_BITMAP + 8 * ACK_WORDS_MAX + ECN_BYTES];
+
+	memset(peer.c->ack_history, 0, sizeof(peer.c->ack_history));
+	peer.c->rx_any = false;
+	ack_mark(r->e, peer.c, 3 * 64 + 5, true);
+	for (uint32_t k = 1; k <= 4; k++) {
+		peer.c->ack_pending = 1;
+		ack_write(r->e, peer.c, f, sizeof(f));
+		assert_int_equal(f[ACK_AT_WORDS], 1);
+	}
+}
+
 /* The worked example of the protocol's description, byte by byte. */
 static void the_documented_example(void **state)
 {
@@ -341,6 +358,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_window_is_a_set),
 		test_rig(the_first_number_may_not_be_far),
+		test_rig(the_first_ack_reaches_back_to_the_first_packet),
 		test_rig(the_documented_example),
 		test_rig(an_ack_waits_for_company),
 		test_rig(a_gap_or_a_ping_is_answered_at_once),
