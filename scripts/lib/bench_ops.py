@@ -15,11 +15,13 @@ from .bench_reduce import KilledReduce, SarissaReduce, kill_results, kill_table
 from .bench_sarissa import Sarissa
 from .bench_sum import REDUCES
 from .bench_table import name_of, table, taken, tell
+from .bench_wakeups import Wakeups
 from .shell import Failure
 
 GIB = 1 << 30
 LEAD_NS = 60_000_000  # from the last order to the common start
 LEAD_PER_NODE_NS = 3_000_000
+BEFORE_NS, AFTER_NS = 2_000_000, 20_000_000  # around the start we do nothing: it would count
 LONG_S = 8.0  # what takes longer needs no warming up, and is measured once
 
 BOUND_OBJECTS = {  # objects that pass the busiest link, one after the other
@@ -164,6 +166,10 @@ def receivers(args, spans, start_ns, arrivals):
             "late_shares": [late[node] for node in ends]}
 
 
+def sleep_until(at_ns):
+    time.sleep(max(0, at_ns - time.monotonic_ns()) / 1e9)
+
+
 def one_turn(system, args, disturb=None):
     """`disturb`, if any, is called with the start in ns, while the operation runs."""
     arrivals, bound = arrivals_ns(args), bound_seconds(args)
@@ -172,10 +178,13 @@ def one_turn(system, args, disturb=None):
         meter = Meter(system.config)
         start_ns = time.monotonic_ns() + LEAD_NS + args.nodes * LEAD_PER_NODE_NS
         system.begin(start_ns, arrivals)
-        time.sleep(max(0, start_ns - time.monotonic_ns()) / 1e9)
+        if args.trace:
+            args.trace.begin()
+        sleep_until(start_ns - BEFORE_NS)
         meter.start()
         if disturb:
             disturb(start_ns)
+        sleep_until(start_ns + AFTER_NS)
         spans = system.finish(patience_s=60 + 30 * bound)
         meter.stop()
     except Failure as failure:
@@ -183,6 +192,9 @@ def one_turn(system, args, disturb=None):
     cost = meter.row(args.size)
     system.verify()
     seconds = seconds_of(args.op, spans, start_ns)
+    if args.trace:
+        args.trace.end(name_of(system.system, system.tuning), start_ns,
+                       start_ns + int(seconds * 1e9))
     blocked = blocked_seconds(spans, args.nodes)
     alone = transfer.bound_seconds(args.size, args.rate)
     row = {"op": args.op, "system": system.system, "tuning": system.tuning, "nodes": args.nodes,
@@ -236,8 +248,11 @@ def rows_of(args, systems, wanted, until=math.inf, expected=lambda system: 0.0):
 def main(op, argv):
     args = parse(op, argv)
     shell.require_root("scripts/bench")
-    with Systems([args]) as systems:
+    with Systems([args]) as systems, Wakeups() if args.wakeups else contextlib.nullcontext() as trace:
+        args.trace = trace
         rows = taken(args, rows_of(args, systems, lambda name: args.repeat))
     table(args, rows)
+    if trace:
+        trace.tell()
     if args.kill:
         kill_table(args, rows)

@@ -62,7 +62,10 @@ def parse(op, argv):
     parser.add_argument("--repeat", type=int, default=5, metavar="R")
     parser.add_argument("--workers", type=int, default=1, metavar="W", help="of our dataplanes")
     parser.add_argument("--busy-poll", action="store_true", help="our dataplanes never sleep")
+    parser.add_argument("--wakeups", action="store_true", help="what ran meanwhile, how often it was "
+                        "woken and for how long: from the kernel's trace, which costs time itself")
     parser.add_argument("--json", action="store_true", help="one JSON object per repetition")
+    parser.set_defaults(trace=None)
     args = parser.parse_args(argv)
     args.stagger = stagger_ms(args)
     args.op, args.systems = op, SYSTEMS[args.system]

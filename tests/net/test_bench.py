@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 import netlib
 from lib import bench_cases, bench_compare, bench_gloo, bench_ops, bench_options  # noqa: E402
-from lib import bench_peer, bench_reduce, bench_sum, process  # noqa: E402
+from lib import bench_peer, bench_reduce, bench_sum, bench_wakeups, process  # noqa: E402
 from lib.shell import Failure  # noqa: E402
 
 BENCH = netlib.ROOT / "scripts/bench"
@@ -87,6 +87,25 @@ def a_bound_never_goes_back():
         assert told["arrival_seconds"] == [0.5, 1.0][::second - first], told
     blocked = bench_ops.blocked_seconds({1: [[5, 2_000_000_005]]}, 2)
     assert blocked == [0.0, 2.0], blocked
+
+
+def what_ran_is_told_from_a_trace():
+    """Only what lies between start and end; who was preempted and goes on was not woken."""
+    def switch(at, prev, state, following):
+        (one, pid), (other, next_pid) = prev, following
+        return (f" {one}-{pid} [000] d..2. 1.{at:06}: sched_switch: prev_comm={one} prev_pid={pid} "
+                f"prev_prio=120 prev_state={state} ==> next_comm={other} next_pid={next_pid} "
+                "next_prio=120")
+
+    idle, task, worker = ("swapper/0", 0), ("task", 7), ("rte-worker-1", 8)
+    lines = ["# tracer: nop", switch(90, idle, "R", worker), switch(100, worker, "S", task),
+             " task-7 [000] ..s1. 1.000120: softirq_entry: vec=3 [action=NET_RX]",
+             " task-7 [000] ..s1. 1.000130: softirq_exit: vec=3 [action=NET_RX]",
+             switch(150, task, "R+", worker), switch(170, worker, "S", task),
+             switch(190, task, "S", idle)]
+    told = bench_wakeups.account(lines, 1_000_110_000, 1_000_200_000)
+    assert told == {"task": (0, 60_000), "rte-worker": (1, 20_000), "idle": (0, 10_000),
+                    "soft interrupts": (1, 10_000)}, told
 
 
 def sums_are_found_without_the_systems():
@@ -342,7 +361,8 @@ def an_object_that_does_not_come_ends_the_run():
 
 netlib.run(look_ups_are_timed_beside_tcp, puts_are_timed_both_ways,
            staggered_receivers_are_told_apart, a_bound_never_goes_back,
-           sums_are_found_without_the_systems, a_wrong_sum_ends_the_run,
+           what_ran_is_told_from_a_trace, sums_are_found_without_the_systems,
+           a_wrong_sum_ends_the_run,
            reduces_are_measured_and_checked, others_take_turns_and_are_checked,
            a_peer_that_is_not_installed_is_named, staggered_givers_do_not_wait,
            a_killed_participant_is_replaced, cases_say_which_limit_is_missed,
