@@ -296,19 +296,6 @@ static struct reduce_cell *repair_cell(struct reduce *r, const struct node *n,
 	return NULL;
 }
 
-/* Whether anybody needs what the node builds. What its parent has all of, or is not a stripe of a
- * target that is agreed to, need not be built again. */
-static bool repair_needs(const struct reduce *r, struct reduce_cell *p,
-			 const struct message_combined *in)
-{
-	if (p == NULL)
-		return false;
-	if (in->what != MESSAGE_COMBINED_AGAIN)
-		return true;
-	p->gone |= p->delivered;
-	return !p->delivered && (r->state < REDUCE_COMMITTING || reduce_is_root(p));
-}
-
 void reduce_combined(struct control *c, struct node *n, const struct message *m)
 {
 	const struct message_combined *in = &m->combined;
@@ -320,8 +307,8 @@ void reduce_combined(struct control *c, struct node *n, const struct message *m)
 	if (r && (r->number != in->reduce || r->state == REDUCE_ENDED))
 		r = NULL;
 	p = repair_cell(r, n, in);
-	if (!object_id_equal(&in->id, &in->target) && !repair_needs(r, p, in))
-		answer.reply.status = -ESTALE;
+	if (p == NULL && !object_id_equal(&in->id, &in->target))
+		answer.reply.status = -ESTALE; /* nobody needs what it builds */
 	peers_send(c, n, &answer);
 	if (r == NULL)
 		return;

@@ -509,6 +509,36 @@ static void a_result_that_comes_back_stays(void **state)
 	world_free(w);
 }
 
+/* The same when the node that has asked for it has forgotten: only the coordinator knows. */
+static void a_result_that_comes_back_is_known(void **state)
+{
+	struct world *w = begin_some(NEEDED, 0, -1);
+	struct object_id used[SOURCES], again[SOURCES];
+	uint32_t holder, other;
+
+	assert_int_equal(world_reduced(w, CALLER, 0, target, (int64_t)(5 * WORLD_SECOND), used),
+			 NEEDED);
+	holder = cut_off(w);
+	other = (holder + 1) % NEEDED;
+	world_kill_control(w, CALLER);
+	world_start_control(w, CALLER);
+	world_run(w, WORLD_SECOND);
+	assert_int_equal(world_reduce(w, other, 0, target, ids, how, 0, -1), 0);
+	world_run(w, WORLD_SECOND);
+	w->cut[holder] = false;
+	assert_int_equal(world_reduced(w, other, 0, target, (int64_t)(20 * WORLD_SECOND), NULL),
+			 -EEXIST);
+	world_run(w, WORLD_SECOND);
+	for (uint32_t i = 0; i < NODES; i++) {
+		if (i == CALLER)
+			continue;
+		assert_int_equal(world_reduced(w, i, 0, target, (int64_t)WORLD_SECOND, again),
+				 NEEDED);
+		assert_memory_equal(again, used, sizeof(*used) * NEEDED);
+	}
+	world_free(w);
+}
+
 /* It comes back too late. */
 static void a_result_that_was_replaced_goes(void **state)
 {
@@ -561,6 +591,7 @@ int main(void)
 		cmocka_unit_test(a_full_table_decides_nothing),
 		cmocka_unit_test(stripes_without_anybody_come_to_an_end),
 		cmocka_unit_test(a_result_that_comes_back_stays),
+		cmocka_unit_test(a_result_that_comes_back_is_known),
 		cmocka_unit_test(a_result_that_was_replaced_goes),
 		cmocka_unit_test(a_result_that_was_deleted_is_made_again),
 	};
