@@ -142,9 +142,16 @@ say("whole")
 """
 
 
-def come_and_go(cluster, count):
-    for _ in range(count):
-        cluster.must(0, "sarissa", "ls", timeout=40)
+# So many sockets at once that nobody new is let in while they wait to be closed.
+CROWD = RAW + """
+crowd = [raw_connect() for _ in range(COUNT)]
+for s in crowd:
+  raw_ask(s, ATTACH)
+step("all there")
+for s in crowd:
+  s.close()
+say("all gone")
+"""
 
 
 def a_file_that_is_never_closed():
@@ -165,7 +172,13 @@ def a_file_that_is_never_closed():
         honest.go_on()
         honest.expect("whole")
         honest.end()
-        come_and_go(cluster, 5)
+        crowd = Task(cluster, 0, f"COUNT = {BEHIND + 10}\n" + CROWD)
+        crowd.expect("all there")
+        crowd.go_on()
+        crowd.expect("all gone")
+        crowd.end()
+        time.sleep(QUIET_S)
+        cluster.must(0, "sarissa", "ls", timeout=40)
         told = cluster.run(0, "sarissa", "doctor").stdout
         assert "took more than a second to close" in told, told
         log = nodes.log_file(cluster.config, 0, "control").read_text()
@@ -183,17 +196,6 @@ def a_file_that_is_never_closed():
 
 
 # ---- calls that are held ------------------------------------------------------------------------
-
-# So many sockets at once that nobody new is let in while they wait to be closed.
-CROWD = RAW + """
-crowd = [raw_connect() for _ in range(COUNT)]
-for s in crowd:
-  raw_ask(s, ATTACH)
-step("all there")
-for s in crowd:
-  s.close()
-say("all gone")
-"""
 
 RESUMES = BRINGS + """
 make(0)
