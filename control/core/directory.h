@@ -61,7 +61,7 @@ struct entry {
 	struct idmap_node by_id;
 	struct list copies, waiters, locates;
 	struct directory *directory;
-	uint64_t reserved; /* only this generation may be announced; 0: any */
+	uint64_t reserved; /* only this generation may be announced; 0: any; UINT64_MAX: none */
 	uint32_t copies_count, waiters_count;
 	uint32_t arriving;   /* copies that are on their way, PARTIAL or by value */
 	uint64_t generation; /* 0: nobody holds it, it is only waited for */
@@ -166,10 +166,14 @@ void directory_message(struct directory *d, uint32_t node, const struct message 
 /* One of those that a removal waits for is done. */
 void directory_removed(struct directory *d, struct removal *removal);
 
-/* The id is for that generation alone, until it is given free; what another generation of a
- * reservation left is ended. Of what was there before, those who cannot be reached keep what they
- * have. 0, -EEXIST (there is such an object), -ENOSPC. */
-int directory_reserve(struct directory *d, const struct object_id *id, uint64_t generation);
+/* The id is kept for one who makes an object of it, until it is given free: for none of its
+ * generations yet. Of what was there those who cannot be reached keep what they have; before: its
+ * generation, 0: nothing was. 0, -EEXIST (there is such an object), -ENOSPC. */
+int directory_reserve(struct directory *d, const struct object_id *id, uint64_t *before);
+/* The kept id is for that generation alone; what another one of them left is ended. */
+void directory_reserve_for(struct directory *d, const struct object_id *id, uint64_t generation);
+/* The same for none, again. */
+void directory_reserve_anew(struct directory *d, const struct object_id *id);
 /* Takes those who wait for the object off the directory's hands. */
 void directory_waiters_take(struct directory *d, const struct object_id *id,
 			    void (*take)(void *arg, uint32_t node, uint64_t request), void *arg);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* For whoever makes an object from others: where those are, and that nobody else makes it. */
+#include <assert.h>
 #include <errno.h>
 #include "directory.h"
 #include "internal/reduce.h"
@@ -159,7 +160,7 @@ void directory_locate_forget(struct directory *d, uint32_t node, const struct me
 /* ---- an id that is kept for one generation -------------------------------------------------- */
 
 /* What is out of reach stays there: until the new one is decided its holder may come back, and
- * says so then (directory_node_doubt). */
+ * says so then (directory_node_doubt; reduce_found takes it for what was there before). */
 static void directory_part_with(struct directory *d, struct entry *e)
 {
 	list_each(l, after, &e->copies)
@@ -171,19 +172,33 @@ static void directory_part_with(struct directory *d, struct entry *e)
 	}
 }
 
-int directory_reserve(struct directory *d, const struct object_id *id, uint64_t generation)
+void directory_reserve_for(struct directory *d, const struct object_id *id, uint64_t generation)
+{
+	struct entry *e = directory_find(d, id);
+
+	assert(e && e->reserved != 0);
+	e->reserved = generation; /* first: what ends gives way, it is not deleted */
+	if (e->generation != 0 && e->generation != generation)
+		directory_end(d, e, MESSAGE_NODE_NONE, NULL);
+}
+
+void directory_reserve_anew(struct directory *d, const struct object_id *id)
+{
+	directory_reserve_for(d, id, UINT64_MAX);
+}
+
+int directory_reserve(struct directory *d, const struct object_id *id, uint64_t *before)
 {
 	struct entry *e = directory_make(d, id);
 
 	if (e == NULL)
 		return -ENOSPC;
-	if (e->reserved == 0 && e->generation != 0 && directory_alive(d, e))
+	if (e->generation != 0 && directory_alive(d, e))
 		return -EEXIST;
-	if (e->reserved == 0)
-		directory_part_with(d, e);
-	e->reserved = generation; /* first: what ends gives way, it is not deleted */
-	if (e->generation != 0 && e->generation != generation)
-		directory_end(d, e, MESSAGE_NODE_NONE, NULL);
+	*before = e->generation;
+	directory_part_with(d, e);
+	e->reserved = UINT64_MAX;
+	directory_reserve_anew(d, id);
 	return 0;
 }
 

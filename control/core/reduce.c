@@ -266,7 +266,7 @@ void reduce_end(struct control *c, struct reduce *r, int32_t status, const char 
 
 void reduce_fail(struct control *c, struct reduce *r, int32_t status, const char *text)
 {
-	directory_reserve(&c->directory, &r->by_id.id, UINT64_MAX);
+	directory_reserve_anew(&c->directory, &r->by_id.id);
 	reduce_end(c, r, status, text);
 }
 
@@ -405,13 +405,10 @@ static bool reduce_calls(const struct control *c, uint32_t count)
 	return calls->used + count <= calls->capacity - calls->capacity / 4;
 }
 
-/* The latest generation of the target that was there, as far as is known here. */
-static uint64_t reduce_before(const struct control *c, const struct object_id *target,
-			      const struct reduce *last)
+/* The latest generation of the target that was there: the directory's, or one that the last reduce
+ * into it has made or known of. */
+static uint64_t reduce_before(uint64_t before, const struct reduce *last)
 {
-	const struct entry *e = directory_find(&c->directory, target);
-	uint64_t before = e ? e->generation : 0;
-
 	if (last && last->generation > before)
 		before = last->generation;
 	return last && last->before > before ? last->before : before;
@@ -420,9 +417,9 @@ static uint64_t reduce_before(const struct control *c, const struct object_id *t
 void reduce_request(struct control *c, struct node *n, const struct message *m)
 {
 	struct reduce *r = reduce_find(c, &m->reduce.target);
-	uint64_t before = reduce_before(c, &m->reduce.target, r);
 	struct reduce *older;
 	const char *wrong;
+	uint64_t before;
 	int error;
 
 	if (r && r->caller == n->number && r->asked == m->reduce.asked) {
@@ -445,13 +442,14 @@ void reduce_request(struct control *c, struct node *n, const struct message *m)
 		reduce_reply(c, n->number, m->request, -EAGAIN, reduce_too_many);
 		return;
 	}
-	error = directory_reserve(&c->directory, &m->reduce.target, UINT64_MAX);
+	error = directory_reserve(&c->directory, &m->reduce.target, &before);
 	if (error) {
 		reduce_reply(c, n->number, m->request, error,
 			     error == -EEXIST ? reduce_exists
 					      : "the directory is full: delete objects");
 		return;
 	}
+	before = reduce_before(before, r);
 	older = reduce_step_aside(c, r);
 	r = reduce_make(c, n, m->request, &m->reduce);
 	if (r == NULL) {
@@ -499,7 +497,7 @@ void reduce_drop(struct control *c, struct reduce *r)
 void reduce_give_way(struct control *c, struct reduce *r)
 {
 	r->generation = 0;
-	directory_reserve(&c->directory, &r->by_id.id, UINT64_MAX);
+	directory_reserve_anew(&c->directory, &r->by_id.id);
 	reduce_drop(c, r);
 }
 

@@ -22,7 +22,7 @@ static void reduce_start(struct control *c, struct reduce *r, uint32_t i)
 		if (p->generation == 0)
 			p->generation = reduce_generation(c, r);
 		if (r->stripes == 1 && reduce_is_root(p))
-			directory_reserve(&c->directory, &p->id, p->generation);
+			directory_reserve_for(&c->directory, &p->id, p->generation);
 		p->started = p->dirty = true;
 	}
 	if (parent != REDUCE_NONE)

@@ -185,7 +185,7 @@ static void reduce_small_done(struct control *c, struct reduce *r)
 	if (r->size > 0)
 		memcpy(c->store + c->table->slot[slot].offset, value, r->size);
 	r->generation = generation;
-	directory_reserve(&c->directory, &r->by_id.id, r->generation);
+	directory_reserve_for(&c->directory, &r->by_id.id, r->generation);
 	objects_publish(c, slot, r->size);
 	objects_seal(c, slot, true);
 	session_fetch_ends(c, &r->by_id.id, slot);

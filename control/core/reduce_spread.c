@@ -204,7 +204,7 @@ void reduce_spread_anew(struct control *c, struct reduce *r)
 {
 	r->generation = reduce_generation(c, r);
 	r->forced = 0;
-	directory_reserve(&c->directory, &r->by_id.id, r->generation);
+	directory_reserve_for(&c->directory, &r->by_id.id, r->generation);
 	list_each(l, after, &r->getters)
 	{
 		struct reduce_getter *g = list_item(l, struct reduce_getter, link);

@@ -525,13 +525,31 @@ static void a_target_of_a_lost_coordinator(void **state)
 {
 	struct fixture *f = *state;
 	struct object_id id = id_of(1);
+	uint64_t before;
 
 	assert_int_equal(have_made(f, 1, 5), -ESTALE);
-	assert_int_equal(directory_reserve(&f->d, &id, 7), 0);
+	assert_int_equal(directory_reserve(&f->d, &id, &before), 0);
+	assert_int_equal(before, 0);
+	directory_reserve_for(&f->d, &id, 7);
 	assert_int_equal(have_made(f, 1, 5), -ECANCELED);
 	assert_int_equal(have_made(f, 2, 7), 0);
 	directory_unreserve(&f->d, &id);
 	assert_int_equal(have_made(f, 1, 5), -ECANCELED);
+}
+
+/* Whoever makes an object of that id is told of which generation a lost one was. */
+static void a_reservation_tells_what_was_there(void **state)
+{
+	struct fixture *f = *state;
+	struct object_id id = id_of(1);
+	uint64_t before = 77;
+
+	assert_int_equal(have(f, 1, 1, 5, BIG, MESSAGE_COPY_COMPLETE, false), 0);
+	assert_int_equal(directory_reserve(&f->d, &id, &before), -EEXIST);
+	assert_int_equal(before, 77);
+	directory_node_down(&f->d, 1);
+	assert_int_equal(directory_reserve(&f->d, &id, &before), 0);
+	assert_int_equal(before, 5);
 }
 
 int main(void)
@@ -561,6 +579,7 @@ int main(void)
 		TEST(parts_are_named_when_the_rest_is_dead),
 		TEST(who_waits_is_told_of_the_death),
 		TEST(a_target_of_a_lost_coordinator),
+		TEST(a_reservation_tells_what_was_there),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
