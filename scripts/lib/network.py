@@ -6,10 +6,11 @@ made there, outside the hosts: a sender over AF_XDP passes no queueing disciplin
 """
 
 import os
+import re
 from pathlib import Path
 
 from . import bpf
-from .shell import run, say, succeeds
+from .shell import Failure, run, say, succeeds
 
 HYSTERESIS = Path("/sys/module/sch_htb/parameters/htb_hysteresis")
 PORT_BUFFER_BYTES = 512 * 1024  # what a switch port may queue
@@ -36,14 +37,28 @@ def node_mac(node):
     return f"02:77:00:00:{node >> 8:02x}:{node & 255:02x}"
 
 
+def batch(tool, netns, lines):
+    """All lines in one call; a failure names the one that failed."""
+    try:
+        run(tool, "-n", netns, "-batch", "-", input="\n".join(lines) + "\n")
+    except Failure as failure:
+        told = re.search(r"\): (.*)\n.*Command failed -:(\d+)", str(failure), re.S)
+        if not told:
+            raise
+        why, line = " ".join(told[1].split()).removeprefix("Error: "), lines[int(told[2]) - 1]
+        if re.search("[Uu]nknown|not supported", why):
+            why += " Has this kernel the module for it?"
+        raise Failure(f"'{tool} -n {netns} {line}' failed: {why}") from None
+
+
 def ip_batch(netns, lines):
     if lines:
-        run("ip", "-n", netns, "-batch", "-", input="\n".join(lines) + "\n")
+        batch("ip", netns, lines)
 
 
 def tc_batch(netns, lines):
     if lines:
-        run("tc", "-n", netns, "-batch", "-", input="\n".join(lines) + "\n")
+        batch("tc", netns, lines)
 
 
 def in_netns(netns, script):

@@ -3,6 +3,7 @@
 the whole machine, where the kernel's share shows that is charged to nobody."""
 
 import contextlib
+import errno
 import json
 import os
 import resource
@@ -63,8 +64,13 @@ def cluster(count, *options, suffix=""):
 @contextlib.contextmanager
 def scratch():
     base = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    with tempfile.TemporaryDirectory(prefix="sarissa-bench-", dir=base) as path:
-        yield Path(path)
+    try:
+        with tempfile.TemporaryDirectory(prefix="sarissa-bench-", dir=base) as path:
+            yield Path(path)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        raise Failure(f"no space is left in {base or tempfile.gettempdir()}: free some") from None
 
 
 def write_random(path, size):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import netlib
 from lib import process, test
+from lib.shell import Failure
 from netlib import Cluster
 
 PROBE = Path(__file__).with_name("udp_probe.py")
@@ -124,6 +125,20 @@ def what_a_killed_test_has_left_is_taken_down():
         mine.must(0, "ping", "-c1", "-W2", netlib.network.node_ip(0))
 
 
+def what_a_kernel_lacks_is_named_in_one_line():
+    netlib.need_root()
+    with Cluster(1, daemons=False) as cluster:
+        netns = netlib.network.node_netns(cluster.name, 0)
+        for use, wrong in ((netlib.network.ip_batch, "link add name x type nonsense"),
+                           (netlib.network.tc_batch, "qdisc add dev lo root nonsense")):
+            try:
+                use(netns, [wrong.split("add")[0] + "show dev lo", wrong])
+                raise AssertionError(f"nothing was said about '{wrong}'")
+            except Failure as failure:
+                told = str(failure)
+            assert wrong in told and "module" in told and "\n" not in told, told
+
+
 def a_script_that_is_interrupted_takes_its_clients_along():
     """What it has started beside itself; not the daemons, which are in sessions of their own."""
     program = """if True:
@@ -154,4 +169,5 @@ def a_script_that_is_interrupted_takes_its_clients_along():
 
 netlib.run(rates_hold_in_both_directions, faults_have_the_rates_asked_for, faults_are_independent,
            two_clusters_side_by_side, what_a_killed_test_has_left_is_taken_down,
+           what_a_kernel_lacks_is_named_in_one_line,
            a_script_that_is_interrupted_takes_its_clients_along)
