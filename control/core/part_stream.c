@@ -94,6 +94,8 @@ static void part_stream_send(struct control *c, struct part *p)
 		part_timer(c, p, control_backoff(c, 1));
 	else if (p->state == PART_STREAM)
 		part_timer(c, p, PART_SILENT_NS);
+	else if (p->combine->sum.op == 0) /* others may have it; of a sum nobody else has that */
+		part_timer(c, p, PART_QUIET_NS + PART_SILENT_NS);
 }
 
 static void part_stream_open(struct control *c, struct part *p)
@@ -122,6 +124,13 @@ static void part_stream_start(struct control *c, struct part *p)
 		part_later(c, p, -EHOSTUNREACH);
 }
 
+static void part_stream_unanswered(struct control *c, struct part *p)
+{
+	p->silent = true;
+	combine_report(c, p->combine);
+	part_timer(c, p, c->config.stall_ns);
+}
+
 /* Nothing has come for a while: does the other side still send? It answers the same request. */
 static void part_stream_stalled(struct control *c, struct part *p)
 {
@@ -130,9 +139,7 @@ static void part_stream_stalled(struct control *c, struct part *p)
 		p->silent = false;
 		part_stream_watch(c, p);
 	} else if (p->call) {
-		p->silent = true;
-		combine_report(c, p->combine);
-		part_timer(c, p, c->config.stall_ns);
+		part_stream_unanswered(c, p);
 	} else {
 		part_stream_send(c, p);
 	}
@@ -142,6 +149,8 @@ static void part_stream_fire(struct control *c, struct part *p)
 {
 	if (p->state == PART_LINK)
 		part_start(c, p);
+	else if (p->state == PART_REQUEST && p->call)
+		part_stream_unanswered(c, p);
 	else if (p->state == PART_REQUEST)
 		part_stream_send(c, p);
 	else

@@ -111,7 +111,7 @@ struct reduce_getter { /* a node that puts the target together from the roots' s
 	uint32_t seat; /* its first one, of its place in the order of feeding; or REDUCE_NONE */
 	bool dirty, done;
 	bool direct; /* it has all stripes from their roots */
-	bool mute;   /* somebody whom it feeds has said that it does not answer */
+	bool mute;   /* somebody has said that it does not answer */
 };
 
 enum reduce_state {

@@ -245,6 +245,18 @@ static void spread_force(struct control *c, struct reduce *r)
 		    "no node could put the target together: delete objects, and reduce again");
 }
 
+/* Somebody has said that a node does not answer, or does not give what it has. */
+static void spread_mute(struct reduce *r, uint32_t node)
+{
+	struct reduce_getter *g = spread_getter(r, node);
+
+	if (g)
+		g->mute = true;
+	for (uint32_t j = 0; j < r->stripes; j++)
+		if (r->seat[j].host == node)
+			reduce_spread_root(r, j)->mute = true;
+}
+
 /* The set is chosen, and some have all of it: they give what a root that does not answer would. */
 static void spread_go_round(struct control *c, struct reduce *r)
 {
@@ -261,6 +273,12 @@ static void spread_go_round(struct control *c, struct reduce *r)
 	reduce_spread_tell(c, r);
 }
 
+/* Whether one who has all of it can give what a root would that is lost. */
+static bool spread_gives(const struct reduce *r, const struct reduce_getter *ready)
+{
+	return ready && !ready->mute && !r->direct;
+}
+
 /* The set is chosen: the stripes are kept as long as all are there and somebody needs them. Who has
  * not got it all by then gets it from one who has. */
 static void spread_settle(struct control *c, struct reduce *r, const struct reduce_getter *ready,
@@ -272,7 +290,7 @@ static void spread_settle(struct control *c, struct reduce *r, const struct redu
 	}
 	if (!r->finished && r->holder == REDUCE_NONE && ready)
 		reduce_commit_finish(c, r, ready->node);
-	else if (r->finished && (!wanted || (r->broken && (r->direct || ready == NULL))))
+	else if (r->finished && (!wanted || (r->broken && !spread_gives(r, ready))))
 		reduce_end(c, r, 0, "");
 	else if (r->finished)
 		spread_go_round(c, r);
@@ -293,7 +311,7 @@ void reduce_spread_check(struct control *c, struct reduce *r)
 
 		if (!g->done)
 			wanted = true;
-		else if (ready == NULL)
+		else if (ready == NULL || ready->mute)
 			ready = g;
 	}
 	if (r->state == REDUCE_COMMITTED)
@@ -339,17 +357,17 @@ static void spread_lost(struct control *c, struct reduce *r, const struct messag
 void reduce_spread_combined(struct control *c, struct reduce *r, struct node *n,
 			    const struct message_combined *m)
 {
-	struct reduce_getter *g = spread_getter(r, n->number), *from;
-	struct reduce_cell *root;
+	struct reduce_getter *g = spread_getter(r, n->number);
+	const struct reduce_cell *root;
 
 	if (g == NULL || m->generation != r->generation)
 		return;
 	if (m->part_node != MESSAGE_NODE_NONE && object_id_equal(&m->part_id, &r->by_id.id)) {
 		g->direct = g->dirty = true; /* who feeds it fails, or falls silent */
-		from = spread_getter(r, m->part_node);
-		if (from)
-			from->mute = true;
+		spread_mute(r, m->part_node);
 		reduce_spread_tell(c, r);
+		if (r->finished)
+			reduce_spread_check(c, r);
 		return;
 	}
 	if (m->what == MESSAGE_COMBINED_DONE) {
@@ -360,7 +378,7 @@ void reduce_spread_combined(struct control *c, struct reduce *r, struct node *n,
 	} else if (m->what == MESSAGE_COMBINED_SILENT) {
 		root = spread_part(r, m);
 		if (root)
-			root->mute = true;
+			spread_mute(r, m->part_node);
 		if (root && r->finished)
 			spread_go_round(c, r);
 		else if (root)
