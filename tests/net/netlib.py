@@ -64,9 +64,11 @@ class Cluster:
         return self
 
     def __exit__(self, kind, *_):
-        if kind and issubclass(kind, Exception) and kind is not Skip:
-            self.show_logs()
-        self.cluster("down")
+        try:
+            if kind and issubclass(kind, Exception) and kind is not Skip:
+                self.show_logs()
+        finally:  # who would read them may have ended first
+            self.cluster("down")
 
     def cluster(self, verb, *argv):
         """In a session of its own: an interrupt is ours, and what it cuts off is taken down."""

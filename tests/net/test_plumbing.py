@@ -125,6 +125,23 @@ def what_a_killed_test_has_left_is_taken_down():
         mine.must(0, "ping", "-c1", "-W2", netlib.network.node_ip(0))
 
 
+def a_cluster_is_taken_down_though_nobody_reads_what_its_test_says():
+    done = []
+
+    class Unheard(Cluster):
+        def show_logs(self):
+            raise BrokenPipeError
+
+        def cluster(self, verb, *argv):
+            done.append(verb)
+
+    try:
+        Unheard(1).__exit__(AssertionError)
+    except BrokenPipeError:
+        pass
+    assert done == ["down"], done
+
+
 def what_a_kernel_lacks_is_named_in_one_line():
     netlib.need_root()
     with Cluster(1, daemons=False) as cluster:
@@ -169,5 +186,6 @@ def a_script_that_is_interrupted_takes_its_clients_along():
 
 netlib.run(rates_hold_in_both_directions, faults_have_the_rates_asked_for, faults_are_independent,
            two_clusters_side_by_side, what_a_killed_test_has_left_is_taken_down,
+           a_cluster_is_taken_down_though_nobody_reads_what_its_test_says,
            what_a_kernel_lacks_is_named_in_one_line,
            a_script_that_is_interrupted_takes_its_clients_along)
