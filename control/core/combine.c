@@ -261,9 +261,9 @@ static void combine_measure(struct control *c, const struct combine *k)
 
 		chunks += p->way == &part_stream ? p->count : 0;
 	}
-	rate = k->flows_ns ? fanout_rate(&c->directory.link, chunks * k->chunk_bytes,
-					 c->now_ns - k->flows_ns)
-			   : 0;
+	if (k->flows_ns == 0 || k->flows_ns > c->now_ns)
+		return;
+	rate = fanout_rate(&c->directory.link, chunks * k->chunk_bytes, c->now_ns - k->flows_ns);
 	if (rate == 0)
 		return;
 	fanout_saw_rate(&c->directory.link, rate);

@@ -45,7 +45,7 @@ static bool part_stream_answered(struct control *c, struct call *call, const str
 		p->state = PART_STREAM;
 		p->lost_ns = 0;
 		if (p->combine->flows_ns == 0)
-			p->combine->flows_ns = call->sent_ns;
+			p->combine->flows_ns = call->sent_ns ? call->sent_ns : UINT64_MAX;
 		part_stream_watch(c, p);
 	} else if (status == -EAGAIN || status == -ENOENT || status == -ETIMEDOUT) {
 		p->state = PART_REQUEST; /* perhaps it is about to be made */
