@@ -404,6 +404,15 @@ static void *host_memory(size_t bytes)
 	return p == MAP_FAILED ? NULL : p;
 }
 
+/* Best effort: what is not there is made when it is touched. */
+static void host_populate(void *memory, size_t bytes)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = (uintptr_t)memory / page * page;
+
+	if (madvise((void *)from, (uintptr_t)memory + bytes - from, MADV_POPULATE_WRITE) < 0)
+		log_debug("madvise: %s", strerror(errno));
+}
+
 /* Greater than that of any earlier life, as long as the clock does not go back; else the others
  * say so, and the core chooses a greater one. */
 static uint64_t host_life(void)
@@ -461,6 +470,8 @@ static int host_core(struct host *h)
 	if (memory && h->mailbox_memory && h->arena &&
 	    apart_init(&h->apart, &h->clients.closer, config.table_slots) == 0)
 		h->core = control_init(memory, &config, &ops, host_now_ns());
+	if (h->core)
+		control_tables(h->core, host_populate);
 	if (h->core)
 		return 0;
 	log_error("no memory for the directory: free some, or use fewer --sessions");

@@ -139,6 +139,22 @@ size_t control_bytes(const struct control_config *config)
 	return a.bytes;
 }
 
+static void config_table(const struct idmap *m, void (*take)(void *memory, size_t bytes))
+{
+	take(m->bucket, ((size_t)m->mask + 1) * sizeof(*m->bucket));
+}
+
+void control_tables(const struct control *c, void (*take)(void *memory, size_t bytes))
+{
+	const struct directory *d = &c->directory;
+
+	config_table(&d->by_id, take);
+	take(d->by_node, ((size_t)d->by_node_mask + 1) * sizeof(*d->by_node));
+	config_table(&c->fetches.by_id, take);
+	config_table(&c->combines.by_id, take);
+	config_table(&c->reduces.by_id, take);
+}
+
 struct control *control_init(void *memory, const struct control_config *config,
 			     const struct control_ops *ops, uint64_t now_ns)
 {

@@ -147,6 +147,10 @@ size_t control_bytes(const struct control_config *config);
 struct control *control_init(void *memory, const struct control_config *config,
 			     const struct control_ops *ops, uint64_t now_ns);
 
+/* Tells take() the parts of the memory in which each new object touches another place: some MiB
+ * that had better be there before, since a first touch costs as much as a table look-up. */
+void control_tables(const struct control *c, void (*take)(void *memory, size_t bytes));
+
 /* The dataplane is there. With the store and table of before (adopted by a new dataplane) whatever
  * was under way goes on; otherwise the table is taken over: sealed objects stay, the rest is freed,
  * and all sessions must have been closed. Returns 0 or -errno (the table is not one of ours). */

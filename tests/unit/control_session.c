@@ -30,6 +30,32 @@ static int status_of(struct world *w, uint32_t session, struct session_request *
 	return a->reply.status;
 }
 
+static const struct world_node *tables_of;
+static size_t tables_bytes;
+
+static void take_table(void *memory, size_t bytes)
+{
+	const uint8_t *at = memory, *all = tables_of->core_memory;
+
+	assert_true(at >= all && bytes <= tables_of->core_bytes);
+	assert_true((size_t)(at - all) <= tables_of->core_bytes - bytes);
+	tables_bytes += bytes;
+}
+
+/* Whoever makes their pages ready touches nothing else, and not much: payload is not among them. */
+static void tables_are_a_small_part_of_the_memory(void **state)
+{
+	struct world *w = one();
+	const struct control_config *f = &w->config;
+
+	tables_of = &w->node[0];
+	tables_bytes = 0;
+	control_tables(tables_of->core, take_table);
+	assert_in_range(tables_bytes, (f->entries_max + f->copies_max) * sizeof(void *),
+			tables_of->core_bytes / 16);
+	world_end(w);
+}
+
 static void malformed_requests_are_answered(void **state)
 {
 	struct world *w = one();
@@ -362,6 +388,7 @@ static void a_user_has_a_share_of_the_sessions(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(tables_are_a_small_part_of_the_memory),
 		cmocka_unit_test(malformed_requests_are_answered),
 		cmocka_unit_test(attach_comes_first),
 		cmocka_unit_test(slots_that_are_not_ours),
