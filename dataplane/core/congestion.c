@@ -23,9 +23,11 @@ enum {
 	CONGESTION_CALM_ROUNDS = 32,   /* without a cut, then the path may have become wider */
 	CONGESTION_LOSS_SAMPLE = 256,  /* packets over which the share of losses is taken */
 	CONGESTION_LOSS_OVERFLOW = 41, /* of 1024: fewer are not taken for an overflow */
-	CONGESTION_CUT = 614,	       /* of 1024, of the share that is in excess */
+	CONGESTION_CUT = 614,	       /* of 1024, of the share that is in excess; */
+	CONGESTION_CUT_FEW = 410,      /* where few send */
 	CONGESTION_CUT_MAX = 307,      /* of 1024 */
 	CONGESTION_SPARE_PKTS = 8,
+	CONGESTION_FEW = 3, /* times as much more, where few send */
 	CONGESTION_FLOOR_NS = 10000,
 	CONGESTION_RISE_NS = 25000,
 	CONGESTION_RATE_US = 1000,  /* of the receiver's clock, over which a rate is taken, */
@@ -96,11 +98,19 @@ static uint32_t congestion_loss_share(struct conn *c)
 	return share;
 }
 
+/* The receiver says how many share its link. No buffer has been too small for the whole target. */
+static bool congestion_few(const struct engine *e, const struct conn *c)
+{
+	return c->senders > 0 && c->senders <= FEW_SENDERS &&
+	       c->delay_target_ns >= e->config.delay_target_ns;
+}
+
 /*
  * Swift's flow scaling: a small window aims at a longer queue than a large one, about as one over
  * the root of the window, so that flows of one bottleneck approach each other. On a slow path it
  * aims at twice as much more, up to the time that some packets of its own take: a window grows and
  * is cut by whole packets, and a queue that is shorter than those steps runs empty in between.
+ * Where few send to one receiver there is room for three times as much of that: hosts wake late.
  */
 static uint64_t congestion_target_ns(const struct engine *e, const struct conn *c)
 {
@@ -108,8 +118,14 @@ static uint64_t congestion_target_ns(const struct engine *e, const struct conn *
 	uint32_t root = 1u << ((32 - __builtin_clz(packets)) / 2);
 	uint64_t more = c->delay_target_ns * 4 / (root + 4);
 	uint64_t spare = CONGESTION_SPARE_PKTS * c->srtt_ns * e->config.mtu / c->cwnd_bytes;
+	uint64_t times = congestion_few(e, c) ? CONGESTION_FEW : 1;
 
-	return c->delay_target_ns + state_max(more, state_min(2 * more, spare));
+	return c->delay_target_ns + state_max(more, times * state_min(2 * more, spare));
+}
+
+static uint32_t congestion_cut_share(const struct engine *e, const struct conn *c)
+{
+	return congestion_few(e, c) ? CONGESTION_CUT_FEW : CONGESTION_CUT;
 }
 
 /* By how much to cut the window after this round, of 1024; 0 means that it may grow. */
@@ -132,7 +148,7 @@ static uint32_t congestion_verdict(struct engine *e, struct conn *c)
 		state_min(state_max(c->delay_target_ns, floor), e->config.delay_target_ns);
 	uint64_t target = congestion_target_ns(e, c);
 	if (delay > target) /* Swift: in proportion to the excess */
-		cut = state_max(cut, (delay - target) * CONGESTION_CUT / delay);
+		cut = state_max(cut, (delay - target) * congestion_cut_share(e, c) / delay);
 	return (uint32_t)state_min(cut, CONGESTION_CUT_MAX);
 }
 

@@ -157,6 +157,8 @@ enum verdict in_edge_take(struct engine *e, struct conn *c, const uint8_t *head,
 			  const uint8_t *payload, uint16_t length);
 /* The credit to announce now; remembers it as granted. */
 uint32_t in_edge_grant(struct engine *e, struct in_edge *i);
+/* How many send to this node now, 255 at most: as many to each of its workers as to this one. */
+uint32_t in_edge_senders(const struct engine *e);
 
 /* msg.c */
 enum reason msg_send(struct engine *e, const struct record *r);

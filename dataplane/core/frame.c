@@ -47,6 +47,8 @@ static uint32_t frame_ack(struct frame_walk *w, const uint8_t *frame, uint32_t l
 static uint32_t frame_grant(struct frame_walk *w, const uint8_t *frame, uint32_t left)
 {
 	(void)left;
+	if (frame[GRANT_AT_SENDERS] != 0)
+		w->c->senders = frame[GRANT_AT_SENDERS];
 	w->refused |= out_edge_granted(w->e, w->c, wire_get32(frame + GRANT_AT_STREAM),
 				       wire_get32(frame + GRANT_AT_CHUNKS)) != VERDICT_TAKEN;
 	return GRANT_BYTES;

@@ -136,6 +136,7 @@ static void in_edge_idle(struct engine *e, struct in_edge *i)
 		return;
 	i->active = false;
 	e->in_active--;
+	e->in_senders -= --i->conn->in_active == 0;
 }
 
 static struct record *in_edge_event(struct engine *e, const struct in_edge *i, enum event_op op)
@@ -161,13 +162,48 @@ static void in_edge_done(struct engine *e, struct in_edge *i)
 	r->edge.chunks = i->end - i->first;
 }
 
+uint32_t in_edge_senders(const struct engine *e)
+{
+	return (uint32_t)state_min((uint64_t)e->in_senders * e->config.workers, UINT8_MAX);
+}
+
+/* Who was told of few senders would aim at more queue than the others until its next grant. */
+static void in_edge_tell_all(struct engine *e)
+{
+	for (uint32_t k = 0; k < e->config.conns_max; k++) {
+		struct conn *c = &e->conns[k];
+
+		if (c->state != CONN_UP || c->in_active == 0)
+			continue;
+		list_each(l, &c->in_edges)
+		{
+			struct in_edge *i = list_entry(l, struct in_edge, on_origin);
+			if (!i->active || i->received == 0) /* its sender may not know it yet */
+				continue;
+			list_want(&c->grants, &i->due);
+			conn_wake(e, c);
+			break;
+		}
+	}
+}
+
+static void in_edge_expect(struct engine *e, struct in_edge *i)
+{
+	uint32_t before = in_edge_senders(e);
+
+	i->active = true;
+	e->in_active++;
+	e->in_senders += i->conn->in_active++ == 0;
+	if (before <= FEW_SENDERS && in_edge_senders(e) > FEW_SENDERS)
+		in_edge_tell_all(e);
+}
+
 void in_edge_begin(struct engine *e, struct in_edge *i)
 {
 	if (i->missing == 0) {
 		in_edge_done(e, i);
 	} else if (i->conn != NULL) {
-		i->active = true;
-		e->in_active++;
+		in_edge_expect(e, i);
 	}
 }
 

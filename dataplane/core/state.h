@@ -19,6 +19,7 @@ enum {
 	REPLIES_MAX = 64,	 /* answers without a connection, waiting */
 	MTU_BASE = 1280,	 /* IP bytes every path carries (RFC 8200, 5) */
 	ACK_EVERY = 24,		 /* packets */
+	FEW_SENDERS = 4,	 /* to one node: they may aim at more queue */
 	WHEEL_SLOTS = 4096,
 	WHEEL_SLOT_NS = 16384,
 };
@@ -268,6 +269,7 @@ struct conn {
 	uint32_t since_ask;	 /* packets since one asked for an acknowledgement at once */
 	uint32_t ce_alpha;	 /* DCTCP's fraction of marked packets, in 1/1024 */
 	uint64_t round_delay_ns; /* smallest queueing delay of the round */
+	uint8_t senders;	 /* that share the peer's link, by its last grant; 0: not known */
 	bool slow_start;
 	bool pace_blocked;
 	uint64_t held_ns; /* since then it has something to send and may not; 0: it may */
@@ -299,6 +301,7 @@ struct conn {
 	struct list out_edges, in_edges; /* all on this connection */
 	struct list active;		 /* OUT edges that may have a chunk to send */
 	struct list grants;		 /* IN edges with a grant to send */
+	uint32_t in_active;		 /* of engine.in_active, those of this connection */
 	struct list msgs;		 /* outgoing, by id */
 	uint32_t next_msg_id;
 	uint32_t deliver_id;   /* next incoming message to hand over */
@@ -348,7 +351,8 @@ struct engine {
 	uint32_t conns_used;
 	uint32_t sent_slots; /* power of two: 2 * window_pkts */
 	uint32_t rx_window;  /* bits, power of two */
-	uint32_t in_active;  /* IN edges that still expect chunks */
+	uint32_t in_active;  /* IN edges that still expect chunks, */
+	uint32_t in_senders; /* and the connections that they are on */
 	uint32_t unanswered; /* connections whose probes nobody has answered yet */
 	uint64_t heard_ns;   /* when a connection brought something last */
 	struct list sweeps;  /* LOCAL edges whose source may have something for them */

@@ -29,6 +29,7 @@ static bool transmit_grant(struct engine *e, struct conn *c, struct draft *d)
 	d->a = i->handle;
 	d->frame_bytes = GRANT_BYTES;
 	d->frame[0] = FRAME_GRANT;
+	d->frame[GRANT_AT_SENDERS] = (uint8_t)in_edge_senders(e);
 	wire_put32(d->frame + GRANT_AT_STREAM, i->handle);
 	wire_put32(d->frame + GRANT_AT_CHUNKS, in_edge_grant(e, i));
 	e->count->tx_grants++;

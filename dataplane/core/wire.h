@@ -89,8 +89,9 @@ enum {
 	ACK_WORDS_MAX = 16,
 	ACK_DELAY_UNIT_NS = 4000,
 
-	GRANT_AT_STREAM = 4, /* u32: the receiver's stream id */
-	GRANT_AT_CHUNKS = 8, /* u32: first transmissions allowed in all */
+	GRANT_AT_SENDERS = 1, /* u8: nodes that stream to this one now, 255 at most; 0: not said */
+	GRANT_AT_STREAM = 4,  /* u32: the receiver's stream id */
+	GRANT_AT_CHUNKS = 8,  /* u32: first transmissions allowed in all */
 	GRANT_BYTES = 12,
 
 	MSG_AT_LENGTH = 2,   /* u16: payload bytes */

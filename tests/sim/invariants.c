@@ -127,12 +127,13 @@ static const char *invariants_slots(const struct engine *e)
 const char *invariants_check(struct engine *e)
 {
 	const char *bad = NULL;
-	uint32_t used = 0, active = 0, unanswered = 0;
+	uint32_t used = 0, active = 0, senders = 0, unanswered = 0;
 	for (uint32_t k = 0; k < e->config.conns_max && !bad; k++) {
 		if (e->conns[k].state == CONN_FREE)
 			continue;
 		used++;
 		unanswered += e->conns[k].pto_count > 0;
+		senders += e->conns[k].in_active > 0;
 		bad = invariants_conn(e, &e->conns[k]);
 	}
 	for (uint32_t k = 0; k < e->config.edges_max && !bad; k++) {
@@ -152,6 +153,8 @@ const char *invariants_check(struct engine *e)
 		bad = "connections with unanswered probes do not add up";
 	if (!bad && active != e->in_active)
 		bad = "IN edges that expect chunks do not add up";
+	if (!bad && senders != e->in_senders)
+		bad = "connections with such edges do not add up";
 	return bad ? bad : invariants_slots(e);
 }
 

@@ -101,6 +101,32 @@ static void a_small_window_aims_at_some_packets(void **state)
 	}
 }
 
+/* Where few send to one receiver it has room for more of them, and what is beyond is cut less; not
+ * before the receiver has said so, and not where many do. */
+static void few_aim_at_a_longer_queue(void **state)
+{
+	struct rig *r = *state;
+	struct conn *c = flow(r);
+	const uint64_t window = 16 * (uint64_t)r->config.mtu;
+	const uint8_t senders[] = {0, 1, FEW_SENDERS, FEW_SENDERS + 1, UINT8_MAX};
+	uint64_t left[sizeof(senders)];
+
+	c->slow_start = false;
+	for (uint32_t k = 0; k < 2 * sizeof(senders); k++) {
+		bool few = senders[k / 2] > 0 && senders[k / 2] <= FEW_SENDERS, far = k % 2;
+		c->senders = senders[k / 2];
+		c->cwnd_bytes = window;
+		c->srtt_ns = 40 * RTT_NS;
+		c->round_blind = false;
+		round_trip(r, c, r->config.delay_target_ns * (far ? 7 : 3), 0, 0);
+		assert_true(few && !far ? c->cwnd_bytes > window : c->cwnd_bytes < window);
+		left[k / 2] = c->cwnd_bytes;
+		check_bounds(r, c);
+	}
+	assert_true(left[1] > left[0] && left[2] == left[1]);
+	assert_true(left[3] == left[0] && left[4] == left[0]);
+}
+
 /* Slow start ends when a queue begins to form, long before the target. */
 static void slow_start_ends_at_the_first_queue(void **state)
 {
@@ -288,6 +314,7 @@ int main(void)
 		test_rig(an_empty_path_fills),
 		test_rig(a_long_queue_shrinks_the_window),
 		test_rig(a_small_window_aims_at_some_packets),
+		test_rig(few_aim_at_a_longer_queue),
 		test_rig(slow_start_ends_at_the_first_queue),
 		test_rig(marks_shrink_the_window),
 		test_rig(losses_without_a_queue_do_not),

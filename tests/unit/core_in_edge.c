@@ -257,6 +257,54 @@ static void credit_is_shared_and_bounded(void **state)
 	rig_free(r);
 }
 
+/* What the next grant to this peer says of how many send; 0: none waits. */
+static uint32_t senders_said(struct rig *r, const struct peer *peer)
+{
+	struct packet p;
+	uint32_t said = 0;
+
+	while (rig_take(r, &p)) {
+		const uint8_t *grant = packet_frame(&p, FRAME_GRANT);
+		if (grant != NULL && net_addr_equal(&p.to, &peer->addr))
+			said = grant[GRANT_AT_SENDERS];
+	}
+	return said;
+}
+
+/* A grant says how many send. When they are no longer few, who heard of few hears it at once; a
+ * stream whose sender may not know it yet is granted nothing by that. */
+static void a_grant_says_how_many_send(void **state)
+{
+	struct rig *r = *state;
+	struct peer peer[FEW_SENDERS + 1];
+	struct record buffer = record_buffer(0, sink_bytes);
+
+	rig_command(r, &buffer);
+	for (uint32_t k = 0; k <= FEW_SENDERS; k++) {
+		peer[k] = rig_connect(r, k + 1);
+		struct record in = record_edge(COMMAND_IN, k, 0, &peer[k], 100 * k, 100);
+		rig_command(r, &in);
+		if (k == FEW_SENDERS)
+			break;
+		assert_int_equal(senders_said(r, &peer[0]), 0);
+		if (k == 1)
+			continue; /* has sent nothing */
+		send_chunk(r, &peer[k], record_handle(k), 100 * k, RIG_CHUNK);
+		assert_int_equal(senders_said(r, &peer[k]), k + 1);
+	}
+	assert_int_equal(r->e->in_senders, FEW_SENDERS + 1);
+	assert_false(list_empty(&peer[2].c->grants));
+	assert_true(list_empty(&peer[1].c->grants));
+	assert_int_equal(in_edge_find(r->e, record_handle(1))->granted, UNSCHEDULED_CHUNKS);
+	assert_int_equal(senders_said(r, &peer[0]), FEW_SENDERS + 1);
+	for (uint32_t k = 0; k <= FEW_SENDERS; k++) {
+		struct record drop = record_drop(RECORD_FLAG_IN, record_handle(k));
+		rig_command(r, &drop);
+		rig_expect(r, EVENT_DROPPED);
+		assert_int_equal(r->e->in_senders, FEW_SENDERS - k);
+	}
+}
+
 static uint32_t grants_left(struct rig *r, uint32_t most)
 {
 	struct packet p;
@@ -455,6 +503,7 @@ int main(void)
 		test_rig(more_than_granted_is_refused),
 		test_rig(credit_follows_the_rule),
 		cmocka_unit_test(credit_is_shared_and_bounded),
+		test_rig(a_grant_says_how_many_send),
 		test_rig(a_grant_leaves_with_its_edge),
 		test_rig(a_grant_leaves_with_its_connection),
 		test_rig(a_lost_grant_is_repeated_after_the_end),
