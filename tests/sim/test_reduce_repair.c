@@ -130,7 +130,7 @@ static void a_feeder_falls_silent(void **state)
 			continue;
 		took = late_getter_without(victims, &coordinator);
 		print_message("without %x: %.0f ms\n", victims, (double)took / 1e6);
-		assert_in_range(took, 0, alone + count * NOTICE_NS + SUM_WIRE_NS / 20);
+		assert_in_range(took, 0, alone + count * NOTICE_NS + SUM_WIRE_NS / 10);
 	}
 }
 
