@@ -10,6 +10,7 @@ from pathlib import Path
 from . import process
 
 ROOT = Path(__file__).resolve().parents[2]
+_inherited = set()  # processes of the shell that became this script
 
 
 class Failure(Exception):
@@ -80,12 +81,13 @@ def end_cleanly():
 def end_children():
     """Clients that wait have nobody else who would end them. Daemons are in sessions of their own."""
     process.end_all([pid for pid in process.children(os.getpid())
-                     if process.session(pid) == os.getsid(0)])
+                     if pid not in _inherited and process.session(pid) == os.getsid(0)])
 
 
 def main(script, function):
     """Runs function(); turns failures into one line and an exit status."""
     end_cleanly()
+    _inherited.update(process.children(os.getpid()))
     try:
         try:
             sys.exit(function() or 0)

@@ -184,8 +184,28 @@ def a_script_that_is_interrupted_takes_its_clients_along():
             process.end(pid)
 
 
+def what_a_shell_has_started_outlives_the_script_that_it_becomes():
+    """Such as the tee of its output, which has the last line to write."""
+    script = 'sleep 600 > /dev/null 2>&1 & echo $!; exec "$0" -c "$1" "$2"'
+    program = """if True:
+        import sys
+        sys.dont_write_bytecode = True
+        sys.path.insert(0, sys.argv[1])
+        from lib import shell
+        shell.main("script", lambda: 0)"""
+    done = subprocess.run(["sh", "-c", script, sys.executable, program, netlib.ROOT / "scripts"],
+                          capture_output=True, text=True)
+    pid = int(done.stdout)
+    try:
+        assert done.returncode == 0, done
+        assert not process.end_within(pid, time.monotonic() + 0.1), "it has ended"
+    finally:
+        process.end(pid)
+
+
 netlib.run(rates_hold_in_both_directions, faults_have_the_rates_asked_for, faults_are_independent,
            two_clusters_side_by_side, what_a_killed_test_has_left_is_taken_down,
            a_cluster_is_taken_down_though_nobody_reads_what_its_test_says,
            what_a_kernel_lacks_is_named_in_one_line,
-           a_script_that_is_interrupted_takes_its_clients_along)
+           a_script_that_is_interrupted_takes_its_clients_along,
+           what_a_shell_has_started_outlives_the_script_that_it_becomes)
