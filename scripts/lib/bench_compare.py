@@ -10,7 +10,8 @@
 Every case is a command of scripts/bench; cases on the same links are run on the same clusters. Rows
 go to RESULTS/CASE.json, turn by turn; the table is printed at the end, also after an interrupt.
 `bench plot` takes them over into docs/results.json and draws them. To measure all again in slices:
---resume --since TIME with the time of the beginning."""
+--resume --since TIME with the time of the beginning. Rows of another machine count as missing, and turns
+at whose start others used more than a third of this one: while they do, slices measure the same again."""
 
 import argparse
 import fnmatch
@@ -74,7 +75,8 @@ class Result:
         self.known = [*kept.get(case.name, []), *self.older]  # tell how long it takes
         if args.resume or args.show:
             self.rows = [row for row in bench_kept.merged(kept.get(case.name, []), self.older)
-                         if row["measured"] >= args.since]
+                         if row["measured"] >= args.since and
+                         (args.show or row["machine"] == bench_kept.machine())]
 
     def wanted(self, name):
         """How many rows of the system are missing, of those that count."""

@@ -5,6 +5,7 @@ what it tells by node or by cause stays in bench/results, which is not part of t
 
 A *set* is the rows of one system in one tuning of a case. Measured again, it replaces the older."""
 
+import contextlib
 import functools
 import json
 import os
@@ -16,13 +17,14 @@ from pathlib import Path
 
 from .bench_cases import CASES
 from .bench_table import by_system
-from .shell import ROOT, build_dir
+from .shell import ROOT, Failure, build_dir
 
 KEPT = ROOT / "docs/results.json"
 OTHERS_MOST = 1 / 3  # of the machine, just before a turn: above, it is not counted
 DERIVED = ("op", "case", "ratio")
 BUILT_OF = ("bench", "client", "control", "dataplane", "ebpf", "include", "meson.build")
 DIGITS = 7
+NEEDED = {"system", "tuning", "seconds"}  # of each row
 
 
 def result_path(directory, case):
@@ -33,10 +35,32 @@ def now():
     return time.strftime("%Y-%m-%dT%H:%MZ", time.gmtime())
 
 
-def git(*argv):
-    done = subprocess.run(["git", "-c", "safe.directory=*", "-C", ROOT, *argv], capture_output=True,
-                          text=True)
+@contextlib.contextmanager
+def of_ours(path):
+    """Another's file, or half a one, is told in one line."""
+    try:
+        yield
+    except (ValueError, LookupError, TypeError, AttributeError, OSError):
+        raise Failure(f"{path} holds no results of ours: remove it") from None
+
+
+def with_needed(rows):
+    if not all(NEEDED <= row.keys() for row in rows):
+        raise ValueError
+    return rows
+
+
+def said(*argv):
+    """What a command says, or None where it fails or is not there."""
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True)
+    except FileNotFoundError:
+        return None
     return done.stdout.strip() if done.returncode == 0 else None
+
+
+def git(*argv):
+    return said("git", "-c", "safe.directory=*", "-C", ROOT, *argv)
 
 
 @functools.cache
@@ -49,8 +73,8 @@ def commit():
     """What is measured; with a + where sources have changed since, or the build is older than they."""
     if not git("rev-parse", "HEAD"):
         return "?"
-    built = subprocess.run(["ninja", "-n", "-C", build_dir()], capture_output=True, text=True)
-    clean = "no work to do" in built.stdout and not git("status", "--porcelain", "-uno", *BUILT_OF)
+    built = said("ninja", "-n", "-C", build_dir()) or ""
+    clean = "no work to do" in built and not git("status", "--porcelain", "-uno", *BUILT_OF)
     return code_of("HEAD") + "+" * (not clean)
 
 
@@ -74,14 +98,18 @@ def measured(path, case):
     """The rows of a case in bench/results. Those of an earlier format do not say of when they are."""
     if not path.exists():
         return []
-    told = json.loads(path.read_text())
+    with of_ours(path):
+        return measured_in(path, json.loads(path.read_text()), case)
+
+
+def measured_in(path, told, case):
     if told.get("command", "").partition(" ")[2] not in ("", case.command):
         return []
     old = {"commit": "?", "machine": told.get("machine") or "?",
            "measured": time.strftime("%Y-%m-%dT%H:%MZ", time.gmtime(path.stat().st_mtime))}
     if isinstance(old["machine"], dict):
         old["machine"] = "{cores} cores, {model}, Linux {kernel}".format(**old["machine"])
-    rows = [old | row for row in told["rows"]]
+    rows = [old | row for row in with_needed(told["rows"])]
     return [row | {"commit": re.sub(r"[0-9a-f]{7,}", lambda name: code_of(name[0]), row["commit"])}
             for row in rows]
 
@@ -129,9 +157,10 @@ def read(path):
     """Rows by case: of those cases that are measured by the same command today."""
     commands = {case.name: case.command for case in CASES}
     out = {}
-    for told in json.loads(path.read_text()) if path.exists() else ():
-        if commands.get(told["case"]) == told["command"]:
-            out.setdefault(told["case"], []).extend(rows_of(told))
+    with of_ours(path):
+        for told in json.loads(path.read_text()) if path.exists() else ():
+            if commands.get(told["case"]) == told["command"]:
+                out.setdefault(told["case"], []).extend(with_needed(rows_of(told)))
     return out
 
 

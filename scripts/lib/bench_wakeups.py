@@ -79,26 +79,30 @@ class Wakeups:
     """An instance of the kernel's trace of our own; takes turns with nothing."""
 
     def __init__(self):
-        self.stack = contextlib.ExitStack()
         self.turns = defaultdict(list)  # by system: what account() says of each turn
 
     def __enter__(self):
+        with contextlib.ExitStack() as stack:  # whatever fails leaves nothing behind
+            self.begin_instance(stack)
+            self.stack = stack.pop_all()
+        return self
+
+    def begin_instance(self, stack):
         if not (TRACING / "instances").exists():
             run("mount", "-t", "tracefs", "nodev", TRACING)
-            self.stack.callback(run, "umount", TRACING, check=False)  # another may be using it
+            stack.callback(run, "umount", TRACING, check=False)  # another may be using it
         self.at = TRACING / "instances" / f"sarissa-{os.getpid()}"
         self.at.mkdir()
-        self.stack.callback(self.at.rmdir)
+        stack.callback(self.at.rmdir)
         self.write("tracing_on", 0)
         self.write("trace_clock", "mono")
         self.write("buffer_size_kb", BUFFER_KIB)
         for event in EVENTS:
             self.write(f"events/{event}/enable", 1)
-        return self
 
     def __exit__(self, *_):
-        self.write("tracing_on", 0)
-        self.stack.close()
+        with self.stack:
+            self.write("tracing_on", 0)
 
     def write(self, name, value):
         (self.at / name).write_text(f"{value}\n")

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 import netlib
 from lib import bench_cases, bench_compare, bench_gloo, bench_ops, bench_options  # noqa: E402
-from lib import bench_peer, bench_reduce, bench_sum, bench_wakeups, process  # noqa: E402
+from lib import bench_peer, bench_plot, bench_reduce, bench_sum, bench_wakeups, process  # noqa: E402
 from lib.shell import Failure  # noqa: E402
 
 BENCH = netlib.ROOT / "scripts/bench"
@@ -308,6 +308,47 @@ def results_become_figures_and_tables():
             assert done.returncode == 1 and "run scripts/bench compare first" in done.stderr, done
 
 
+def what_others_have_written_is_told_in_one_line():
+    with tempfile.TemporaryDirectory(prefix="sarissa-test-") as directory:
+        results, kept = Path(directory, "broadcast-1k-on-4.json"), Path(directory, "kept")
+        for path, texts in ((results, ("", "{}", "[]", '{"rows": [{}]}')),
+                            (kept, ("<<<<<<< ours", '{"a": 1}', "[1]", '[{"case": "a"}]'))):
+            for text in texts:
+                path.write_text(text)
+                done = bench("compare", "--show", "--results", directory, "--kept", kept)
+                assert done.returncode == 1 and done.stderr.count("\n") == 1, (text, done)
+                assert f"{path} holds no results of ours" in done.stderr, (text, done)
+            path.unlink()
+
+
+def who_is_below_the_bound_or_elsewhere_is_marked():
+    def rows(seconds, machine="here"):
+        return [{"seconds": seconds, "bound_seconds": 1, "machine": machine, "commit": "a"}] * 5
+
+    best = {"sarissa": rows(0.9), "gloo": rows(1.1), "openmpi": rows(1.2)}
+    assert bench_plot.lowest_of(best) == {"gloo"} and bench_plot.lowest_of({"a": rows(0.9)}) == set()
+    assert bench_plot.marks(rows(1), rows(2)) == "" and bench_plot.marks(rows(1, "there"), rows(1))
+
+
+def a_trace_that_cannot_begin_leaves_nothing():
+    class Broken(bench_wakeups.Wakeups):
+        def write(self, name, value):
+            assert self.at.exists()
+            raise OSError("no memory")
+
+    kept = bench_wakeups.TRACING
+    with tempfile.TemporaryDirectory(prefix="sarissa-test-") as directory:
+        bench_wakeups.TRACING = Path(directory)
+        Path(directory, "instances").mkdir()
+        try:
+            with Broken():
+                assert False, "it has begun"
+        except OSError:
+            assert not os.listdir(f"{directory}/instances")
+        finally:
+            bench_wakeups.TRACING = kept
+
+
 def puts_are_timed_both_ways():
     netlib.need_root()
     rows, table = rows_of("put", "--repeat", 1)
@@ -371,6 +412,8 @@ def an_object_that_does_not_come_ends_the_run():
 
 netlib.run(look_ups_are_timed_beside_tcp, puts_are_timed_both_ways,
            staggered_receivers_are_told_apart, a_bound_never_goes_back,
+           what_others_have_written_is_told_in_one_line,
+           who_is_below_the_bound_or_elsewhere_is_marked, a_trace_that_cannot_begin_leaves_nothing,
            what_ran_is_told_from_a_trace, sums_are_found_without_the_systems,
            a_wrong_sum_ends_the_run,
            reduces_are_measured_and_checked, others_take_turns_and_are_checked,
