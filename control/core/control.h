@@ -181,12 +181,13 @@ struct control_client {
 /* 0; -EDQUOT: its user has as many sessions as one may have, and this one must be closed. */
 int control_session_client(struct control *c, uint32_t session, const struct control_client *who);
 
-/* Whether it was creating an object apart from the store at an earlier control, and may come back
- * for that with its memory. */
+/* Whether it was creating objects apart from the store at an earlier control when it came, and may
+ * bring their memory: its ATTACH is told, and it holds as long as the connection, for what it was
+ * told of may be deleted or complete by then. */
 bool control_session_brings(struct control *c, uint32_t session);
 
 /* It has brought something else: all that its process was creating at an earlier control is given
- * up. */
+ * up, and none of its connections may bring anything. */
 void control_session_forfeit(struct control *c, uint32_t session, uint64_t now_ns);
 
 /* The client has gone, or must go: what it was creating vanishes, its waits and pins end. */

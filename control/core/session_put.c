@@ -185,19 +185,36 @@ static bool session_left_behind(struct control *c, const struct session *s, uint
 	       creator->birth == s->client.birth;
 }
 
-bool control_session_brings(struct control *c, uint32_t number)
+bool session_left_apart(struct control *c, const struct session *s)
 {
-	const struct session *s = sessions_at(c, number);
-
 	list_each(l, after, &c->objects.unclaimed)
 	{
 		uint32_t slot = objects_slot(c, list_item(l, struct object, of_session));
 
-		if (s && c->table->slot[slot].flags & OBJECT_FLAG_APART &&
+		if (c->table->slot[slot].flags & OBJECT_FLAG_APART &&
 		    session_left_behind(c, s, slot))
 			return true;
 	}
 	return false;
+}
+
+bool control_session_brings(struct control *c, uint32_t number)
+{
+	const struct session *s = sessions_at(c, number);
+
+	return s && s->brings;
+}
+
+/* No connection of that process may bring anything any more. */
+static void session_bring_no_more(struct control *c, const struct control_client *who)
+{
+	for (uint32_t i = 0; i < c->sessions.pool.fresh; i++) {
+		struct session *s = sessions_at(c, i);
+
+		if (s && s->client.process == who->process && s->client.user == who->user &&
+		    s->client.birth == who->birth)
+			s->brings = false;
+	}
 }
 
 void control_session_forfeit(struct control *c, uint32_t number, uint64_t now_ns)
@@ -215,6 +232,8 @@ void control_session_forfeit(struct control *c, uint32_t number, uint64_t now_ns
 		objects_claim(o);
 		session_abandon(c, slot, "its creator has brought something else");
 	}
+	if (s)
+		session_bring_no_more(c, &s->client);
 	loopback_run(c);
 }
 

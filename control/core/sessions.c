@@ -50,7 +50,7 @@ int control_session_client(struct control *c, uint32_t number, const struct cont
 		return -EDQUOT;
 	}
 	s->client = *who;
-	s->brings = control_session_brings(c, number);
+	s->brings = session_left_apart(c, s);
 	return 0;
 }
 

@@ -26,7 +26,7 @@ struct session {
 	struct list waits;	/* struct wait.of_session */
 	struct list creating;	/* struct object.of_session */
 	bool attached;
-	bool brings; /* when it came: control_session_brings */
+	bool brings; /* control_session_brings */
 	struct control_client client;
 	struct user *user; /* NULL: the client is unknown */
 };
@@ -123,6 +123,8 @@ void session_reduced(struct control *c, struct session *s, const struct session_
 void session_reduce_ended(struct control *c, struct wait *w, const struct message_used *used);
 /* The session's queue has room again. */
 void session_list_resume(struct control *c, struct session *s);
+/* Whether the client was creating something apart at an earlier control that nobody has resumed. */
+bool session_left_apart(struct control *c, const struct session *s);
 /* Gives an object under creation up. */
 void session_abandon(struct control *c, uint32_t slot, const char *why);
 /* An object of this id is made here: a fetch that waited for somebody to put it ends. */

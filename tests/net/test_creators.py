@@ -199,6 +199,28 @@ def another_control_goes_on_with_it():
         task.expect("whole")
 
 
+# Of two one is deleted, and it does not know that yet when it brings the memory of both.
+TWO = NOBODY + """
+kept, deleted = [node.create(name, 1 << 20) for name in ("kept", "deleted")]
+kept.data[:] = b"k" * (1 << 20)
+kept.publish(1 << 19)
+step("made")
+kept.seal()
+assert bytes(node.get("kept")) == b"k" * (1 << 20)
+say("whole")
+"""
+
+
+def one_of_two_is_deleted_before():
+    with come_to(TWO, "made") as (cluster, task):
+        cluster.must(0, "sarissa", "rm", "deleted")
+        another_control(cluster)
+        task.go_on()
+        task.expect("whole")
+        told = cluster.must(0, "sarissa", "status", "--counters")
+        assert "clients_strange" not in told, "it was disconnected"
+
+
 # Instead of the memory that it had; the old table stays open, or control would not wait for us.
 OTHERS = RAW + NOBODY + """
 def memory(size, seals):
@@ -525,7 +547,7 @@ def the_operator_decides():
 
 
 netlib.run(it_puts_gets_and_streams, rubbish_in_what_it_was_given, another_control_goes_on_with_it,
-           it_brings_another_control_something_else, the_same_before_linux_6_16,
+           one_of_two_is_deleted_before, it_brings_another_control_something_else, the_same_before_linux_6_16,
            its_number_is_anothers, what_lingers_holds_nobody_up, it_is_killed_while_control_copies,
            too_many_at_a_time, one_user_takes_all_sessions, it_sends_what_nobody_asked_for,
            the_operator_decides)
