@@ -207,6 +207,8 @@ static void clients_pause(struct clients *c)
 	c->paused = true;
 }
 
+static void clients_again(uv_timer_t *timer);
+
 /* Out of descriptors: with the one that is kept for this the client is taken and let go, so that
  * the loop does not find it waiting again and again. */
 static void clients_turn_away(struct clients *c)
@@ -214,13 +216,16 @@ static void clients_turn_away(struct clients *c)
 	int fd;
 
 	clients_say_turned_away(c);
-	c->host->report.shell.clients_refused++;
 	close(c->spare_fd);
 	fd = accept4(c->listen_fd, NULL, NULL, SOCK_CLOEXEC);
 	c->spare_fd = -1;
 	clients_pause(c);
-	if (fd >= 0)
+	if (fd >= 0) {
+		c->host->report.shell.clients_refused++;
 		clients_hang_up(c, fd, c->no_rights);
+	} else { /* somebody else has taken it */
+		uv_timer_start(&c->again, clients_again, AGAIN_MS, 0);
+	}
 }
 
 static void clients_accept(uv_poll_t *poll, int status, int events)
@@ -246,8 +251,6 @@ static void clients_accept(uv_poll_t *poll, int status, int events)
 	c->host->report.shell.clients_refused++;
 	refusals_add(&c->refusals, fd, error);
 }
-
-static void clients_again(uv_timer_t *timer);
 
 static void clients_resume(struct clients *c)
 {

@@ -68,6 +68,25 @@ def more_clients_than_descriptors():
         assert log.count("no descriptors for another client") == 1, log
 
 
+def no_descriptor_even_to_turn_them_away():
+    """Then they wait until there is one."""
+    netlib.need_daemons()
+    netlib.need_command("prlimit")
+    with Cluster(1, "--store", 32) as cluster:
+        pid = cluster.pid(0, "control")
+        before = ":".join(open_files(pid))
+        subprocess.run(["prlimit", "--pid", str(pid), "--nofile=5:"], check=True)
+        late = cluster.start(0, "sarissa", "ls", stdout=subprocess.DEVNULL)
+        log = nodes.log_file(cluster.config, 0, "control")
+        netlib.wait_for(lambda: "no descriptors for another client" in log.read_text(),
+                        netlib.PATIENCE_S, "it has none")
+        subprocess.run(["prlimit", "--pid", str(pid), f"--nofile={before}"], check=True)
+        late.wait(timeout=netlib.PATIENCE_S)
+        netlib.wait_for(lambda: cluster.run(0, "sarissa", "ls", timeout=40).returncode == 0,
+                        netlib.PATIENCE_S, "it lets in again")
+        cluster.check_daemons()
+
+
 def open_files(pid):
     """The soft limit and the hard one."""
     limits = Path(f"/proc/{pid}/limits").read_text()
@@ -228,5 +247,5 @@ def many_small_gets_while_a_directory_stands_still():
 
 
 netlib.run(more_clients_than_sessions, more_clients_than_descriptors,
-           a_low_limit_of_descriptors, more_peers_than_connections, many_large_gets_at_once,
+           no_descriptor_even_to_turn_them_away, a_low_limit_of_descriptors, more_peers_than_connections, many_large_gets_at_once,
            many_small_gets_while_a_directory_stands_still)
