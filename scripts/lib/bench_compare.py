@@ -72,9 +72,12 @@ class Result:
         self.case, self.repeat = case, args.repeat
         self.path = result_path(args.results, case.name)
         self.older, self.rows = bench_kept.measured(self.path, case), []
+        self.begun = bench_kept.measured(self.path, case, "begun")
+        self.stands = by_system(bench_kept.merged(kept.get(case.name, []), self.older))
         self.known = [*kept.get(case.name, []), *self.older]  # tell how long it takes
         if args.resume or args.show:
-            self.rows = [row for row in bench_kept.merged(kept.get(case.name, []), self.older)
+            sets = self.stands | by_system(() if args.show else self.begun)
+            self.rows = [row for rows in sets.values() for row in rows
                          if row["measured"] >= args.since and
                          (args.show or row["machine"] == bench_kept.machine())]
 
@@ -90,14 +93,29 @@ class Result:
                                     "machine": bench_kept.machine()})
             self.keep()
 
+    def replaces(self, rows, older):
+        """Whether a set that is being measured says as much as the one that stands."""
+        have = list(filter(bench_kept.quiet, rows))
+        least = min(self.repeat, sum(map(bench_kept.quiet, older)))
+        return not older or len(have) >= max(1, least) or any(
+            row["seconds"] > bench_ops.LONG_S for row in have)
+
+    def sets(self):
+        """Those that stand, and those that are begun and do not replace them yet."""
+        stand, begun = by_system(self.older), by_system(self.begun)
+        for name, rows in by_system(self.rows).items():
+            begun.pop(name, None)
+            (stand if self.replaces(rows, self.stands.get(name, [])) else begun)[name] = rows
+        return {key: [row for rows in sets.values() for row in rows]
+                for key, sets in (("rows", stand), ("begun", begun))}
+
     def keep(self):
         """Whole or not at all, so that an interrupt leaves no half file."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         part = self.path.with_suffix(".part")
         part.write_text(json.dumps(
             {"case": self.case.name, "command": f"scripts/bench {self.case.command}",
-             "limits": self.case.limits, "rows": bench_kept.merged(self.older, self.rows)},
-            indent=1) + "\n")
+             "limits": self.case.limits, **self.sets()}, indent=1) + "\n")
         part.rename(self.path)
 
 

@@ -3,7 +3,8 @@
 and tuning, with the commit that was measured. Of each turn its numbers, in a list where they differ;
 what it tells by node or by cause stays in bench/results, which is not part of the source.
 
-A *set* is the rows of one system in one tuning of a case. Measured again, it replaces the older."""
+A *set* is the rows of one system in one tuning of a case. Measured again, it replaces the older as soon as
+it has as many undisturbed turns, or as many as were wanted; until then it is only begun."""
 
 import contextlib
 import functools
@@ -94,22 +95,23 @@ def last(rows):
     return max(row["measured"] for row in rows)
 
 
-def measured(path, case):
-    """The rows of a case in bench/results. Those of an earlier format do not say of when they are."""
+def measured(path, case, key="rows"):
+    """The rows of a case in bench/results, or those of sets that are "begun". Those of an earlier
+    format do not say of when they are."""
     if not path.exists():
         return []
     with of_ours(path):
-        return measured_in(path, json.loads(path.read_text()), case)
+        return measured_in(path, {"begun": []} | json.loads(path.read_text()), case, key)
 
 
-def measured_in(path, told, case):
+def measured_in(path, told, case, key):
     if told.get("command", "").partition(" ")[2] not in ("", case.command):
         return []
     old = {"commit": "?", "machine": told.get("machine") or "?",
            "measured": time.strftime("%Y-%m-%dT%H:%MZ", time.gmtime(path.stat().st_mtime))}
     if isinstance(old["machine"], dict):
         old["machine"] = "{cores} cores, {model}, Linux {kernel}".format(**old["machine"])
-    rows = [old | row for row in with_needed(told["rows"])]
+    rows = [old | row for row in with_needed(told[key])]
     return [row | {"commit": re.sub(r"[0-9a-f]{7,}", lambda name: code_of(name[0]), row["commit"])}
             for row in rows]
 

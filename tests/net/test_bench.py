@@ -321,6 +321,22 @@ def what_others_have_written_is_told_in_one_line():
             path.unlink()
 
 
+def a_set_is_replaced_by_a_whole_one():
+    """Turn by turn, each in a run of its own; until then --resume alone knows of the new rows."""
+    case = bench_cases.CASES[0]
+    row = {"system": "sarissa", "tuning": "", "seconds": 1.0, "other_cpu_share": 0.0}
+    old = [row | {"measured": "2026-01-01T00:00Z", "machine": "", "commit": "?"}] * 3
+    with tempfile.TemporaryDirectory(prefix="sarissa-test-") as directory:
+        argv = ["--results", directory, "--repeat", "3"]
+        for count, disturbed, stand in ((1, 0, 3), (1, 0.9, 3), (2, 0, 3), (3, 0, 4)):
+            args = bench_compare.parse([*argv, "--resume", "--since", "2026-02"])
+            result = bench_compare.Result(case, args, {case.name: old})
+            result.add([row | {"other_cpu_share": disturbed}], "a")
+            shown = bench_compare.Result(case, bench_compare.parse([*argv, "--show"]),
+                                         {case.name: old}).rows
+            assert len(shown) == stand and (shown == old) == (count < 3), (count, shown)
+
+
 def who_is_below_the_bound_or_elsewhere_is_marked():
     def rows(seconds, machine="here"):
         return [{"seconds": seconds, "bound_seconds": 1, "machine": machine, "commit": "a"}] * 5
@@ -413,7 +429,7 @@ def an_object_that_does_not_come_ends_the_run():
 netlib.run(look_ups_are_timed_beside_tcp, puts_are_timed_both_ways,
            staggered_receivers_are_told_apart, a_bound_never_goes_back,
            what_others_have_written_is_told_in_one_line,
-           who_is_below_the_bound_or_elsewhere_is_marked, a_trace_that_cannot_begin_leaves_nothing,
+           a_set_is_replaced_by_a_whole_one, who_is_below_the_bound_or_elsewhere_is_marked, a_trace_that_cannot_begin_leaves_nothing,
            what_ran_is_told_from_a_trace, sums_are_found_without_the_systems,
            a_wrong_sum_ends_the_run,
            reduces_are_measured_and_checked, others_take_turns_and_are_checked,
