@@ -335,13 +335,18 @@ int clients_listen(struct clients *c)
 void clients_leave(struct clients *c)
 {
 	struct sockaddr_un address;
+	int fd;
 
 	if (c->listen_fd < 0)
 		return;
 	clients_address(c, &address);
 	unlink(address.sun_path);
-	shutdown(c->listen_fd, SHUT_RDWR);
+	shutdown(c->listen_fd, SHUT_RDWR); /* nobody joins those who wait there */
 	for (uint32_t i = 0; i < c->table_size; i++)
 		if (c->table[i])
 			shutdown(c->table[i]->fd, SHUT_RDWR);
+	refusals_leave(&c->refusals);
+	close(c->spare_fd);
+	while ((fd = accept4(c->listen_fd, NULL, NULL, SOCK_CLOEXEC)) >= 0)
+		shutdown(fd, SHUT_RDWR); /* its close may be long */
 }

@@ -42,7 +42,7 @@ void clients_settle(struct clients *c);
 void clients_close_all(struct clients *c);
 /* The end of a connection; no_rights: over which no descriptors can have been sent. */
 void clients_hang_up(struct clients *c, int fd, bool no_rights);
-/* At the end of the process: removes the socket; who is there hears of it. */
+/* At the end of the process: removes the socket; who is there, or waits, hears of it. */
 void clients_leave(struct clients *c);
 
 #endif

@@ -180,7 +180,10 @@ void closer_take(struct closer *c, int fd, bool doubtful)
 	struct closer_queue *q = &c->queue[doubtful];
 
 	if (g == NULL) {
-		closer_close(fd, NULL);
+		if (doubtful) /* never by the loop: rather lost */
+			log_warning("no memory to close what a client has sent: it stays open");
+		else
+			closer_close(fd, NULL);
 		uv_async_send(&c->done);
 		return;
 	}

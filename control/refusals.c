@@ -87,3 +87,10 @@ void refusals_add(struct refusals *all, int fd, int error)
 	*place = r;
 	uv_poll_start(&r->poll, UV_READABLE, refusals_ready);
 }
+
+void refusals_leave(const struct refusals *all)
+{
+	for (unsigned i = 0; i < REFUSALS_MAX; i++)
+		if (all->waiting[i])
+			shutdown(all->waiting[i]->fd, SHUT_RDWR);
+}

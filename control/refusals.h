@@ -22,5 +22,7 @@ struct refusals {
 /* Takes the socket of one; error says why. Of more than REFUSALS_MAX the first goes without an
  * answer. */
 void refusals_add(struct refusals *all, int fd, int error);
+/* At the end of the process: who waits hears of it. */
+void refusals_leave(const struct refusals *all);
 
 #endif
