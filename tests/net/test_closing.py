@@ -303,10 +303,10 @@ def what_comes_behind_the_look_is_not_read():
             def decide(name):
                 if name != "recvfrom" or not racing.is_set():
                     return
-                reads.append(name)
-                if len(reads) == at:
+                if len(reads) + 1 == at:
                     task.go_on()
                     task.expect("sent")
+                reads.append(name)
 
             held = Held(directory, decide)
             try:
@@ -315,7 +315,8 @@ def what_comes_behind_the_look_is_not_read():
                 task.expect("attached")
                 racing.set()
                 task.go_on()
-                time.sleep(QUIET_S)
+                netlib.wait_for(lambda: reads, netlib.PATIENCE_S, "it is read")
+                time.sleep(QUIET_S)  # for a second read, which must not come
                 racing.clear()
                 begin = time.monotonic()
                 cluster.must(0, "sarissa", "ls", timeout=40)
