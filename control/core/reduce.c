@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A reduce as a whole: how it begins, who asks for it, how it ends. */
+#include <assert.h>
 #include <errno.h>
 #include "internal/reduce.h"
 #include "state.h"
@@ -266,6 +267,7 @@ void reduce_end(struct control *c, struct reduce *r, int32_t status, const char 
 
 void reduce_fail(struct control *c, struct reduce *r, int32_t status, const char *text)
 {
+	assert(r->state < REDUCE_COMMITTING);
 	directory_reserve_anew(&c->directory, &r->by_id.id);
 	reduce_end(c, r, status, text);
 }

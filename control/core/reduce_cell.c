@@ -228,11 +228,13 @@ void reduce_tell_all(struct control *c, struct reduce *r)
 
 void reduce_beat(struct control *c, struct reduce *r)
 {
-	for (uint32_t i = 0; i < r->count; i++)
+	bool open = r->state < REDUCE_COMMITTING;
+
+	for (uint32_t i = 0; open && i < r->count; i++)
 		if (r->source[i].state != SOURCE_KNOWN && r->source[i].call == NULL &&
 		    !r->source[i].with)
 			reduce_locate(c, &r->source[i]);
-	if (r->state < REDUCE_COMMITTING)
+	if (open)
 		reduce_look_again(c, r);
 	for (uint32_t i = 0; i < r->cells; i++)
 		r->cell[i].dirty = r->cell[i].started;

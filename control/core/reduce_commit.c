@@ -132,6 +132,9 @@ void reduce_commit(struct control *c, struct reduce *r, uint32_t node)
 		r->cell[r->root].call = NULL;
 	}
 	timers_cancel(&c->timers, &r->deadline);
+	/* A source that comes now is too late, and must not end it. */
+	for (uint32_t i = 0; i < r->count; i++)
+		reduce_unlocate(c, &r->source[i]);
 	commit_ask(c, r);
 }
 

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A target in stripes when its set of sources is chosen, and some have not got all of it yet. */
+#include <errno.h>
+#include <stdio.h>
+#include "control_test.h"
+#include "control_world.h"
+#include "core/state.h"
+#include "internal/reduce.h"
+
+/* Nodes 0 to 5 have a source each and want the sum, one of them late; a further source, that nobody
+ * has, is not needed. Node 0 asks, node 6 coordinates. */
+enum { SLOW = 1, SOURCES = 6, COORDINATOR = 6, NODES = 7 };
+
+#define STORE (UINT64_C(64) << 20)
+#define LARGE UINT64_C(4000000)
+
+static struct object_id ids[SOURCES + 1], target;
+static char name[16];
+
+static void wants(struct world *w, uint32_t node)
+{
+	struct session_request get = world_request(SESSION_GET, name);
+
+	get.timeout_ns = -1;
+	world_send(w, node, 0, &get);
+}
+
+static struct world *begin(void)
+{
+	const struct session_reduction how = {REDUCE_SUM, REDUCE_U32, SOURCES, SOURCES + 1};
+	struct world *w = world_new(NODES, 1, STORE, true);
+	unsigned k = 0;
+
+	for (uint32_t i = 0; i < NODES; i++)
+		world_kill_control(w, i);
+	w->config.shards = 0; /* each node is one */
+	for (uint32_t i = 0; i < NODES; i++)
+		world_start_control(w, i);
+	world_run(w, 3 * WORLD_SECOND);
+	w->delay_ns = WORLD_MS;
+	for (uint32_t i = 0; i < NODES; i++)
+		assert_int_equal(world_open(w, i), 0);
+	for (uint32_t i = 0; i <= SOURCES; i++) {
+		snprintf(name, sizeof(name), "s%u", i);
+		ids[i] = world_id(name);
+		if (i < SOURCES)
+			assert_int_equal(world_put(w, i, 0, name, LARGE, i + 1), 0);
+	}
+	do {
+		snprintf(name, sizeof(name), "sum%u", k++);
+		target = world_id(name);
+	} while (control_shard(w->node[0].core, &target)->number != COORDINATOR);
+	assert_int_equal(world_reduce(w, 0, 0, name, ids, how, SESSION_FLAG_SPREAD, -1), 0);
+	for (uint32_t i = 0; i < SOURCES; i++)
+		if (i != SLOW)
+			wants(w, i);
+	return w;
+}
+
+static struct reduce *reduced(struct world *w)
+{
+	return reduce_find(w->node[COORDINATOR].core, &target);
+}
+
+/* The set is chosen, and all have the result but one, which is out of reach. */
+static struct world *all_but_one(void)
+{
+	struct world *w = begin();
+
+	for (uint32_t i = 0; i < 10000 && reduced(w)->state < REDUCE_COMMITTING; i++)
+		world_run(w, WORLD_MS / 5);
+	assert_int_equal(reduced(w)->state, REDUCE_COMMITTING);
+	wants(w, SLOW);
+	world_run(w, 3 * WORLD_MS / 2);
+	w->cut[SLOW] = true;
+	world_run(w, 30 * WORLD_MS);
+	assert_int_equal(reduced(w)->state, REDUCE_COMMITTED);
+	assert_true(reduced(w)->finished);
+	return w;
+}
+
+static void has_all(struct world *w, uint32_t node)
+{
+	const uint8_t *bytes;
+	uint64_t size;
+
+	assert_int_equal(world_fetch(w, node, 0, name, 20 * (int64_t)WORLD_SECOND, &bytes, &size),
+			 0);
+	assert_int_equal(size, LARGE);
+	assert_true(world_sums(bytes, size, (1 << SOURCES) - 1));
+}
+
+/* A source that does not fit, and that nobody waits for any more, leaves the result alone. */
+static void what_comes_too_late_is_not_looked_at(void **state)
+{
+	struct world *w = all_but_one();
+
+	assert_int_equal(world_put(w, 0, 0, "s6", 400, 9), 0);
+	world_run(w, 100 * WORLD_MS);
+	assert_int_equal(reduced(w)->status, 0);
+	for (uint32_t i = 0; i < SOURCES; i++) {
+		uint32_t slot = objects_find(w->node[i].core, &target);
+
+		if (i == SLOW)
+			continue;
+		assert_int_not_equal(slot, TABLE_SLOT_NONE);
+		assert_int_equal(w->node[i].table->slot[slot].state, OBJECT_SEALED);
+	}
+	w->cut[SLOW] = false;
+	has_all(w, SLOW);
+	world_free(w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_comes_too_late_is_not_looked_at),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
