@@ -99,7 +99,6 @@ struct reduce_cell {
 	bool gone;	/* lost after it was delivered */
 	bool done;	/* it is complete */
 	bool watched;	/* its node has been told of it for a while */
-	bool mute;	/* a root's: it was said not to answer */
 };
 
 struct reduce_getter { /* a node that puts the target together from the roots' stripes */
@@ -108,10 +107,11 @@ struct reduce_getter { /* a node that puts the target together from the roots' s
 	struct call *call; /* COMBINE */
 	uint64_t request;  /* its GET */
 	uint32_t node;
-	uint32_t seat; /* its first one, of its place in the order of feeding; or REDUCE_NONE */
+	uint32_t seat;	/* its first one, of its place in the order of feeding; or REDUCE_NONE */
+	uint64_t avoid; /* a bit for each node that does not give it anything: number modulo 64 */
+	uint32_t whole; /* node that gives it what roots do not, or REDUCE_NONE */
 	bool dirty, done;
 	bool direct; /* it has all stripes from their roots */
-	bool mute;   /* somebody has said that it does not answer */
 };
 
 enum reduce_state {
@@ -335,6 +335,10 @@ struct reduce_cell *reduce_spread_root(const struct reduce *r, uint32_t stripe);
 void reduce_feed_fill_message(struct control *c, struct call *call);
 /* It puts the target together from now on, or no longer: others are to be told. */
 void reduce_feed_changed(struct reduce *r, const struct reduce_getter *g);
+/* A node does not give a getter what it has: when the set is chosen others do. */
+void reduce_feed_avoid(struct reduce_getter *g, uint32_t node);
+/* Chooses who gives it what roots do not. Returns whether that is another one than before. */
+bool reduce_feed_choose(struct control *c, struct reduce *r, struct reduce_getter *g);
 
 /* reduce_repair.c */
 /* Reserves that nobody reaches are looked for; others may be reachable again. */

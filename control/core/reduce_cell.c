@@ -238,6 +238,12 @@ void reduce_beat(struct control *c, struct reduce *r)
 		reduce_look_again(c, r);
 	for (uint32_t i = 0; i < r->cells; i++)
 		r->cell[i].dirty = r->cell[i].started;
-	list_each(l, after, &r->getters) list_item(l, struct reduce_getter, link)->dirty = true;
+	list_each(l, after, &r->getters)
+	{
+		struct reduce_getter *g = list_item(l, struct reduce_getter, link);
+
+		g->dirty = true;
+		g->avoid = 0; /* what it could not reach it may reach by now */
+	}
 	reduce_tell_all(c, r);
 }

@@ -10,8 +10,8 @@
  * feed that has brought something (part_move).
  *
  * The target's last chunk is held by everybody until the reduce is committed: it comes from its
- * root. When the set is chosen, and a root does not answer any more, one who has all of the target
- * takes its place.
+ * root. When the set is chosen, and a root is gone or does not give a getter anything, one who has
+ * all of the target takes its place for that getter, until that one does not either.
  */
 #include "reduce_stripe.h"
 #include "state.h"
@@ -58,21 +58,66 @@ static const struct reduce_getter *feed_from(const struct reduce *r, const struc
 	return g;
 }
 
-/* One who has all of the target and gives what a root would that does not answer, when the set is
- * chosen; or NULL. */
-static const struct reduce_getter *feed_whole(struct reduce *r, const struct reduce_cell *root,
-					      const struct reduce_getter *to)
+/* Two nodes may share a bit: one that is avoided for nothing gives nothing for a while. */
+static uint64_t feed_bit(uint32_t node)
 {
-	if (!root->mute || !r->finished || r->direct)
-		return NULL;
+	return UINT64_C(1) << node % 64;
+}
+
+void reduce_feed_avoid(struct reduce_getter *g, uint32_t node)
+{
+	g->avoid |= feed_bit(node);
+	g->dirty |= g->reduce->finished;
+}
+
+/* Whether a getter has to do without a root. */
+static bool feed_misses(const struct reduce *r, const struct reduce_getter *to, uint32_t stripe)
+{
+	return !reduce_spread_root(r, stripe)->started ||
+	       to->avoid & feed_bit(r->seat[stripe].host);
+}
+
+static bool feed_misses_any(const struct reduce *r, const struct reduce_getter *to)
+{
+	for (uint32_t j = 0; j < r->stripes; j++)
+		if (feed_misses(r, to, j))
+			return true;
+	return false;
+}
+
+/* One who has all of the target: the one before, if it still can; or REDUCE_NONE. */
+static uint32_t feed_whole(struct control *c, struct reduce *r, const struct reduce_getter *to,
+			   uint32_t before)
+{
+	uint32_t found = REDUCE_NONE;
+
 	list_each(l, after, &r->getters)
 	{
 		const struct reduce_getter *g = list_item(l, struct reduce_getter, link);
 
-		if (g != to && g->done && !g->mute && reduce_reachable(r->control, g->node))
-			return g;
+		if (g == to || !g->done || to->avoid & feed_bit(g->node) ||
+		    !reduce_reachable(c, g->node))
+			continue;
+		if (found == REDUCE_NONE || g->node == before)
+			found = g->node;
 	}
-	return NULL;
+	return found;
+}
+
+bool reduce_feed_choose(struct control *c, struct reduce *r, struct reduce_getter *g)
+{
+	uint32_t before = g->whole;
+
+	g->whole = REDUCE_NONE;
+	if (r->finished && !r->direct && feed_misses_any(r, g)) {
+		g->whole = feed_whole(c, r, g, before);
+		if (g->whole == REDUCE_NONE) { /* nobody is left: all are tried again */
+			g->avoid = 0;
+			if (feed_misses_any(r, g))
+				g->whole = feed_whole(c, r, g, before);
+		}
+	}
+	return g->whole != before;
 }
 
 static bool feed_is_fed(const struct reduce *r, const struct feed_map *map,
@@ -109,14 +154,13 @@ static void feed_add(struct control *c, struct message_combine *m, const struct 
 }
 
 /* The same chunks of somebody's target. */
-static void feed_pass(const struct reduce *r, struct message_part *part,
-		      const struct reduce_getter *from)
+static void feed_pass(const struct reduce *r, struct message_part *part, uint32_t from)
 {
-	if (from == NULL)
+	if (from == REDUCE_NONE)
 		return;
 	part->id = r->by_id.id;
 	part->generation = r->generation;
-	part->node = from->node;
+	part->node = from;
 	part->first = part->to;
 	part->size = r->size;
 }
@@ -124,7 +168,7 @@ static void feed_pass(const struct reduce *r, struct message_part *part,
 /* The stripe's last chunk comes from its root, or from who has the whole, and is no longer part of
  * the rest. */
 static void feed_split(struct control *c, struct message_combine *m, struct message_part *rest,
-		       const struct reduce *r, const struct reduce_getter *whole)
+		       const struct reduce *r, uint32_t whole)
 {
 	uint64_t bytes = reduce_stripe_bytes(r->size, r->chunk_bytes, r->stripes, r->stripes - 1);
 	struct message_part last = *rest;
@@ -150,16 +194,16 @@ void reduce_feed_fill_message(struct control *c, struct call *call)
 	for (uint32_t j = 0; j < r->stripes; j++) {
 		const struct reduce_cell *root = reduce_spread_root(r, j);
 		const struct reduce_getter *from = feed_from(r, &map, g, j);
-		const struct reduce_getter *whole = feed_whole(r, root, g);
+		uint32_t whole = feed_misses(r, g, j) ? g->whole : REDUCE_NONE;
 		struct message_part part = {
 			.id = root->id, .generation = root->generation, .node = r->seat[j].host};
 
-		if (!root->started && whole == NULL)
+		if (!root->started && whole == REDUCE_NONE)
 			continue;
 		reduce_extent(r, j, &part.to, &part.count);
 		if (r->row && j == r->stripes - 1)
 			feed_split(c, m, &part, r, whole);
-		feed_pass(r, &part, from ? from : whole);
+		feed_pass(r, &part, from ? from->node : whole);
 		feed_add(c, m, &part);
 	}
 }

@@ -95,7 +95,7 @@ static void repair_begin(struct control *c, struct reduce *r, uint32_t i)
 {
 	struct reduce_cell *p = &r->cell[i];
 
-	p->anew = p->started = p->delivered = p->done = p->gone = p->mute = false;
+	p->anew = p->started = p->delivered = p->done = p->gone = false;
 	calls_cancel(c, p->call);
 	p->call = NULL;
 	repair_host(r, p->seat);

@@ -80,6 +80,7 @@ static void spread_tell(struct control *c, struct reduce *r, struct reduce_gette
 	struct message m = {.kind = MESSAGE_COMBINE};
 
 	g->dirty = false;
+	reduce_feed_choose(c, r, g);
 	calls_cancel(c, g->call);
 	m.combine.id = m.combine.target = r->by_id.id;
 	m.combine.generation = r->generation;
@@ -151,7 +152,7 @@ static struct reduce_getter *spread_add(struct control *c, struct reduce *r, uin
 			return NULL; /* it asks again */
 		g->reduce = r;
 		g->node = node;
-		g->seat = REDUCE_NONE;
+		g->seat = g->whole = REDUCE_NONE;
 		list_append(&r->getters, &g->link);
 		reduce_feed_changed(r, g);
 	}
@@ -210,6 +211,7 @@ void reduce_spread_anew(struct control *c, struct reduce *r)
 		struct reduce_getter *g = list_item(l, struct reduce_getter, link);
 
 		g->seat = REDUCE_NONE;
+		g->avoid = 0;
 		g->done = g->direct = false;
 		g->dirty = true;
 	}
@@ -245,38 +247,17 @@ static void spread_force(struct control *c, struct reduce *r)
 		    "no node could put the target together: delete objects, and reduce again");
 }
 
-/* Somebody has said that a node does not answer, or does not give what it has. */
-static void spread_mute(struct reduce *r, uint32_t node)
-{
-	struct reduce_getter *g = spread_getter(r, node);
-
-	if (g)
-		g->mute = true;
-	for (uint32_t j = 0; j < r->stripes; j++)
-		if (r->seat[j].host == node)
-			reduce_spread_root(r, j)->mute = true;
-}
-
-/* The set is chosen, and some have all of it: they give what a root that does not answer would. */
+/* The set is chosen, and some have all of it: they give what a root would that does not. */
 static void spread_go_round(struct control *c, struct reduce *r)
 {
-	bool some = false;
-
-	for (uint32_t j = 0; j < r->stripes; j++)
-		some |= reduce_spread_root(r, j)->mute;
 	list_each(l, after, &r->getters)
 	{
 		struct reduce_getter *g = list_item(l, struct reduce_getter, link);
 
-		g->dirty |= some && !g->done;
+		if (!g->done)
+			g->dirty |= reduce_feed_choose(c, r, g);
 	}
 	reduce_spread_tell(c, r);
-}
-
-/* Whether one who has all of it can give what a root would that is lost. */
-static bool spread_gives(const struct reduce *r, const struct reduce_getter *ready)
-{
-	return ready && !ready->mute && !r->direct;
 }
 
 /* The set is chosen: the stripes are kept as long as all are there and somebody needs them. Who has
@@ -290,7 +271,7 @@ static void spread_settle(struct control *c, struct reduce *r, const struct redu
 	}
 	if (!r->finished && r->holder == REDUCE_NONE && ready)
 		reduce_commit_finish(c, r, ready->node);
-	else if (r->finished && (!wanted || (r->broken && !spread_gives(r, ready))))
+	else if (r->finished && (!wanted || (r->broken && (ready == NULL || r->direct))))
 		reduce_end(c, r, 0, "");
 	else if (r->finished)
 		spread_go_round(c, r);
@@ -311,7 +292,7 @@ void reduce_spread_check(struct control *c, struct reduce *r)
 
 		if (!g->done)
 			wanted = true;
-		else if (ready == NULL || ready->mute)
+		else if (ready == NULL || !reduce_reachable(c, ready->node))
 			ready = g;
 	}
 	if (r->state == REDUCE_COMMITTED)
@@ -337,19 +318,21 @@ static struct reduce_cell *spread_part(struct reduce *r, const struct message_co
 
 /* A stripe cannot be had by somebody. Before the set is chosen it is built again; after that the
  * target is what others have of it. */
-static void spread_lost(struct control *c, struct reduce *r, const struct message_combined *m)
+static void spread_lost(struct control *c, struct reduce *r, struct reduce_getter *g,
+			const struct message_combined *m)
 {
 	struct message_combined lost = {.part_node = MESSAGE_NODE_NONE, .status = m->status};
-
 	struct reduce_cell *root = spread_part(r, m);
+	bool link = root && m->status == -EHOSTUNREACH &&
+		    reduce_reachable(c, reduce_seat_of(root)->host);
 
-	if (root == NULL ||
-	    (m->status == -EHOSTUNREACH && reduce_reachable(c, reduce_seat_of(root)->host)))
+	if (root == NULL || (link && !r->finished))
 		return; /* it goes on trying */
 	if (r->state == REDUCE_RUNNING) {
 		reduce_lost(c, r, (uint32_t)(root - r->cell), &lost);
 	} else {
-		r->broken = root->mute = true;
+		r->broken |= !link;
+		reduce_feed_avoid(g, m->part_node);
 		reduce_spread_check(c, r);
 	}
 }
@@ -364,10 +347,8 @@ void reduce_spread_combined(struct control *c, struct reduce *r, struct node *n,
 		return;
 	if (m->part_node != MESSAGE_NODE_NONE && object_id_equal(&m->part_id, &r->by_id.id)) {
 		g->direct = g->dirty = true; /* who feeds it fails, or falls silent */
-		spread_mute(r, m->part_node);
+		reduce_feed_avoid(g, m->part_node);
 		reduce_spread_tell(c, r);
-		if (r->finished)
-			reduce_spread_check(c, r);
 		return;
 	}
 	if (m->what == MESSAGE_COMBINED_DONE) {
@@ -378,13 +359,13 @@ void reduce_spread_combined(struct control *c, struct reduce *r, struct node *n,
 	} else if (m->what == MESSAGE_COMBINED_SILENT) {
 		root = spread_part(r, m);
 		if (root)
-			spread_mute(r, m->part_node);
+			reduce_feed_avoid(g, m->part_node);
 		if (root && r->finished)
-			spread_go_round(c, r);
+			reduce_spread_tell(c, r);
 		else if (root)
 			reduce_silent(c, r, (uint32_t)(root - r->cell));
 	} else if (m->what == MESSAGE_COMBINED_LOST && m->part_node != MESSAGE_NODE_NONE) {
-		spread_lost(c, r, m);
+		spread_lost(c, r, g, m);
 	} else if (m->what == MESSAGE_COMBINED_LOST) { /* its dataplane has restarted */
 		spread_drop(c, g);
 		reduce_spread_check(c, r);
@@ -401,7 +382,7 @@ void reduce_spread_node_down(struct control *c, struct reduce *r, uint32_t node)
 		if (reduce_seat_of(&r->cell[i])->host != node)
 			continue;
 		r->cell[i].started = false; /* not to be built again with others reading it */
-		r->broken = r->cell[i].mute = true;
+		r->broken = true;
 	}
 	if (g || r->broken)
 		reduce_spread_check(c, r);

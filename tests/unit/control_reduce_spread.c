@@ -111,9 +111,56 @@ static void what_comes_too_late_is_not_looked_at(void **state)
 	world_free(w);
 }
 
+static void says_silent(struct world *w, uint32_t node, const struct message_combined *m)
+{
+	struct control *c = w->node[COORDINATOR].core;
+	struct message says = {.kind = MESSAGE_COMBINED, .combined = *m};
+
+	says.combined.target = says.combined.id = target;
+	says.combined.reduce = reduced(w)->number;
+	says.combined.generation = reduced(w)->generation;
+	says.combined.what = MESSAGE_COMBINED_SILENT;
+	reduce_combined(c, peers_node(c, node), &says);
+}
+
+/* It hears nobody: neither the roots, nor those who have all of it. */
+static void hears_nobody(struct world *w, uint32_t node)
+{
+	for (uint32_t j = 0; j < SOURCES; j++) {
+		const struct reduce *r = reduced(w);
+		const struct reduce_cell *root = reduce_spread_root(r, j);
+		struct message_combined m = {.part_node = r->seat[j].host,
+					     .part_id = root->id,
+					     .part_generation = root->generation};
+
+		says_silent(w, node, &m);
+		m.part_id = target;
+		m.part_generation = r->generation;
+		says_silent(w, node, &m);
+	}
+}
+
+/* One that hears nobody says so of all. When the root of a stripe dies another one still gets that
+ * from one who has all, long before the root is given up. */
+static void one_that_hears_nobody_speaks_for_itself(void **state)
+{
+	struct world *w = all_but_one();
+	uint32_t root = 2, deaf = 3;
+	uint64_t begin_ns;
+
+	hears_nobody(w, deaf);
+	w->cut[root] = true;
+	w->cut[SLOW] = false;
+	begin_ns = w->now_ns;
+	has_all(w, SLOW);
+	assert_in_range(w->now_ns - begin_ns, 0, 600 * WORLD_MS);
+	world_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_that_hears_nobody_speaks_for_itself),
 		cmocka_unit_test(what_comes_too_late_is_not_looked_at),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
