@@ -330,16 +330,14 @@ const char *reduce_wrong(const struct message_reduce *m)
 	return NULL;
 }
 
-/* Room for the arrays, at the cost of what is only remembered. */
+/* Room for the arrays. */
 static uint32_t reduce_room(struct control *c, uint64_t bytes)
 {
 	uint32_t range;
 
-	while ((range = allocator_take(&c->reduces.space, bytes)) == 0) {
-		if (list_empty(&c->reduces.ended))
+	while ((range = allocator_take(&c->reduces.space, bytes)) == 0)
+		if (!reduce_evict(c))
 			return 0;
-		reduce_free(c, list_item(list_first(&c->reduces.ended), struct reduce, active));
-	}
 	return range;
 }
 
@@ -351,8 +349,8 @@ static struct reduce *reduce_make(struct control *c, struct node *n, uint64_t re
 	struct reduce *r;
 	uint32_t range = reduce_room(c, sources);
 
-	if (range && rs->pool.used == rs->pool.capacity && !list_empty(&rs->ended))
-		reduce_free(c, list_item(list_first(&rs->ended), struct reduce, active));
+	if (range && rs->pool.used == rs->pool.capacity)
+		reduce_evict(c);
 	r = range ? pool_take(&rs->pool) : NULL;
 	if (r == NULL) {
 		if (range)
@@ -514,7 +512,7 @@ static int32_t reduce_remember(struct control *c, struct node *n, const struct m
 
 	if (t && t->generation >= in->generation)
 		return -ESTALE;
-	if (r && r->state == REDUCE_ENDED && r->generation < in->generation)
+	if (r && r->state == REDUCE_ENDED && (r->status || r->generation < in->generation))
 		reduce_free(c, r);
 	else if (r && r->state < REDUCE_COMMITTING && r->caller == n->number &&
 		 r->asked == in->asked)
@@ -554,6 +552,8 @@ void reduce_keep(struct control *c)
  * itself, under another coordinator. */
 static bool reduce_found(const struct reduce *r, const struct message_have *have)
 {
+	if (r->older && r->older->generation == have->generation)
+		return true;
 	return !(r->flags & MESSAGE_REDUCE_AGAIN) && have->generation <= r->before;
 }
 

@@ -254,6 +254,8 @@ void reduce_step_back(struct control *c, struct reduce *older);
 /* Which of the two is told of. The result that is there may be the older one's, which was out of
  * reach when the other began, and which made that one fail. */
 struct reduce *reduce_standing(struct control *c, struct reduce *r);
+/* Forgets the oldest one that is only remembered. Returns whether there was one. */
+bool reduce_evict(struct control *c);
 
 /* reduce_commit.c */
 /* That node has all of the target but its last chunk. */

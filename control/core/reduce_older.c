@@ -37,3 +37,22 @@ struct reduce *reduce_standing(struct control *c, struct reduce *r)
 
 	return e && e->generation == r->older->generation ? r->older : r;
 }
+
+bool reduce_evict(struct control *c)
+{
+	if (!list_empty(&c->reduces.ended)) {
+		reduce_free(c, list_item(list_first(&c->reduces.ended), struct reduce, active));
+		return true;
+	}
+	list_each(l, after, &c->reduces.active)
+	{
+		struct reduce *r = list_item(l, struct reduce, active);
+
+		if (r->older == NULL)
+			continue;
+		reduce_free(c, r->older);
+		r->older = NULL;
+		return true;
+	}
+	return false;
+}

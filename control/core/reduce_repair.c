@@ -302,17 +302,19 @@ void reduce_combined(struct control *c, struct node *n, const struct message *m)
 	struct reduce *r = reduce_find(c, &in->target);
 	struct message answer = {.kind = MESSAGE_REPLY, .request = m->request};
 	struct reduce_cell *p;
+	bool whole;
 	uint32_t i;
 
 	if (r && (r->number != in->reduce || r->state == REDUCE_ENDED))
 		r = NULL;
-	p = repair_cell(r, n, in);
+	whole = r && r->stripes > 1 && object_id_equal(&in->id, &in->target);
+	p = whole ? NULL : repair_cell(r, n, in);
 	if (p == NULL && !object_id_equal(&in->id, &in->target))
 		answer.reply.status = -ESTALE; /* nobody needs what it builds */
 	peers_send(c, n, &answer);
 	if (r == NULL)
 		return;
-	if (r->stripes > 1 && object_id_equal(&in->id, &in->target)) {
+	if (whole) {
 		reduce_spread_combined(c, r, n, in);
 		return;
 	}

@@ -254,6 +254,7 @@ static void reduce_known(struct control *c, struct reduce_source *s, const struc
 {
 	struct reduce *r = s->reduce;
 	bool first = s->state == SOURCE_ASKED;
+	struct reduce *older = r->older;
 
 	s->state = SOURCE_KNOWN;
 	s->generation = got->generation;
@@ -262,7 +263,9 @@ static void reduce_known(struct control *c, struct reduce_source *s, const struc
 	if (r->small) {
 		/* Nobody agrees to small ones: one that was read may be about to be announced. */
 		if (reshard_settling(c, &r->by_id.id)) {
+			r->older = NULL;
 			reduce_drop(c, r);
+			reduce_step_back(c, older);
 			return;
 		}
 		if (reduce_small(c, r, s, got))

@@ -161,15 +161,22 @@ static bool reduction_answered(struct control *c, struct call *call, const struc
 	return false;
 }
 
+/* Whether an answer to REDUCED may be about the result agreed on: what else is there, or has
+ * failed, is another reduce's into the same target. */
+static bool reduction_is_agreed(const struct reduction *r, const struct message_used *used)
+{
+	if (used->status == 0)
+		return used->generation == r->generation;
+	return used->status == -ESTALE || used->status == -ECANCELED;
+}
+
 /* The answer to REDUCED, which has no deadline. */
 static bool reduction_told(struct control *c, struct call *call, const struct message *answer)
 {
 	struct reduction *r = call->owner;
 
 	r->call = NULL;
-	if (r->generation &&
-	    (answer->used.status == -ENOENT ||
-	     (answer->used.status == 0 && answer->used.generation != r->generation))) {
+	if (r->generation && !reduction_is_agreed(r, &answer->used)) {
 		r->lost_ns = c->now_ns;
 		r->state = REDUCTION_FINISH;
 		reduction_step(c, r);
