@@ -170,11 +170,12 @@ uint32_t in_edge_senders(const struct engine *e)
 /* Who was told of few senders would aim at more queue than the others until its next grant. */
 static void in_edge_tell_all(struct engine *e)
 {
-	for (uint32_t k = 0; k < e->config.conns_max; k++) {
-		struct conn *c = &e->conns[k];
+	uint32_t left = e->in_senders;
 
-		if (c->state != CONN_UP || c->in_active == 0)
+	for (struct conn *c = e->conns; left > 0; c++) {
+		if (c->in_active == 0)
 			continue;
+		left--;
 		list_each(l, &c->in_edges)
 		{
 			struct in_edge *i = list_entry(l, struct in_edge, on_origin);
@@ -194,7 +195,7 @@ static void in_edge_expect(struct engine *e, struct in_edge *i)
 	i->active = true;
 	e->in_active++;
 	e->in_senders += i->conn->in_active++ == 0;
-	if (before <= FEW_SENDERS && in_edge_senders(e) > FEW_SENDERS)
+	if (before > 0 && before <= FEW_SENDERS && in_edge_senders(e) > FEW_SENDERS)
 		in_edge_tell_all(e);
 }
 

@@ -172,7 +172,8 @@ static void loss_probe_again(struct engine *e, struct conn *c)
 /*
  * A cable that was out, or a peer that stood still, is back: what was lost meanwhile need not wait
  * for the end of a pause that has grown with the silence. When nobody at all was heard it was our
- * own link: then all others who send to us wait in such a pause as well, and hear from us.
+ * own link: then all others who send to us wait in such a pause as well, and hear from us. A pause
+ * that has not grown yet goes on: one that is gone is to be given up at the end of it.
  */
 void loss_silence_ended(struct engine *e, struct conn *heard, enum loss_silence of)
 {
@@ -186,9 +187,9 @@ void loss_silence_ended(struct engine *e, struct conn *heard, enum loss_silence 
 		left -= c->state != CONN_FREE;
 		if (c->state != CONN_UP || e->now_ns - c->last_rx_ns < LOSS_SILENCE_NS)
 			continue;
-		if (c->pto_count > 0)
+		if (c->pto_count > 1)
 			loss_probe_again(e, c);
-		else if (!list_empty(&c->in_edges))
+		else if (c->inflight_pkts == 0 && !list_empty(&c->in_edges))
 			c->ping_due = true;
 		conn_wake(e, c);
 	}

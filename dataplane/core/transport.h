@@ -112,12 +112,13 @@ uint64_t loss_probe_ns(const struct engine *e, const struct conn *c);
 void loss_probe(struct engine *e, struct conn *c);
 /* Its probes need no answer any more. */
 void loss_answered(struct engine *e, struct conn *c);
-/* Whose silence has ended with a packet. */
+/* Whose silence has ended with a packet. It was of all only if one of them owed an answer: else an
+ * answer after a long round trip would have us ask the others, and theirs the next, without end. */
 enum loss_silence { SILENCE_OF_NOBODY, SILENCE_OF_ONE, SILENCE_OF_ALL };
 static inline enum loss_silence loss_heard(struct engine *e, struct conn *c)
 {
 	bool one = e->now_ns - c->last_rx_ns >= LOSS_SILENCE_NS;
-	bool all = e->now_ns - e->heard_ns >= LOSS_SILENCE_NS;
+	bool all = e->unanswered > 0 && e->now_ns - e->heard_ns >= LOSS_SILENCE_NS;
 
 	c->last_rx_ns = e->heard_ns = e->now_ns;
 	return !one ? SILENCE_OF_NOBODY : all ? SILENCE_OF_ALL : SILENCE_OF_ONE;

@@ -224,14 +224,27 @@ static void fall_silent(struct rig *r, struct peer *peer)
 		loss_probe(r->e, peer->c);
 }
 
+/* A stream from this peer. */
+static void expect_of(struct rig *r, const struct peer *peer, uint32_t index)
+{
+	struct record buffer = record_buffer(index, UINT64_C(20) * RIG_CHUNK);
+	struct record in = record_edge(COMMAND_IN, index, index, peer, 0, 20);
+
+	rig_command(r, &buffer);
+	rig_command(r, &in);
+}
+
 /* The first that is heard after a cut has all ask that wait, and those who send to us hear of us;
  * what is heard while others are is no sign that their silence ends. */
 static void when_a_silence_ends_all_ask(void **state)
 {
 	struct rig *r = *state;
 	struct peer one = steady(r), other = rig_connect(r, 2), sender = rig_connect(r, 3);
+	struct peer asked = rig_connect(r, 4);
 
 	rig_sink(r, &sender, 20);
+	expect_of(r, &asked, 1);
+	send_packets(r, asked.c, 1);
 	fall_silent(r, &one);
 	fall_silent(r, &other);
 	assert_int_equal(r->e->unanswered, 2);
@@ -242,6 +255,7 @@ static void when_a_silence_ends_all_ask(void **state)
 	assert_int_equal(other.c->pto_count, 1);
 	assert_int_equal(one.c->last_elicit_ns, r->now_ns);
 	assert_true(sender.c->ping_due);
+	assert_false(asked.c->ping_due); /* answers anyway */
 	rig_drain(r);
 
 	fall_silent(r, &one);
@@ -257,6 +271,74 @@ static void when_a_silence_ends_all_ask(void **state)
 	peer_ack(r, &one, one.c->oldest_pn);
 	assert_int_equal(one.c->pto_count, 0);
 	assert_int_equal(r->e->unanswered, (other.c->pto_count > 0) + (sender.c->pto_count > 0));
+}
+
+/* Two peers that answer everything, but late. */
+struct late {
+	struct rig *r;
+	struct peer peer[2];
+	uint64_t after_ns;
+	struct {
+		uint64_t at_ns, pn;
+		uint32_t who;
+	} way[64];
+	uint32_t left, came;
+};
+
+static void late_run(struct late *l, uint64_t ns)
+{
+	const uint32_t most = sizeof(l->way) / sizeof(l->way[0]);
+	struct rig *r = l->r;
+	struct packet p;
+
+	for (uint64_t end_ns = r->now_ns + ns; r->now_ns < end_ns; r->now_ns += 100000) {
+		engine_tick(r->e, r->now_ns);
+		for (; l->came < l->left && l->way[l->came % most].at_ns <= r->now_ns; l->came++)
+			peer_ack(r, &l->peer[l->way[l->came % most].who],
+				 l->way[l->came % most].pn);
+		while (rig_take(r, &p)) {
+			uint32_t who = net_addr_equal(&p.to, &l->peer[1].addr);
+
+			if (who == 0 && !net_addr_equal(&p.to, &l->peer[0].addr))
+				continue;
+			assert_true(l->left - l->came < most);
+			l->way[l->left % most].at_ns = r->now_ns + l->after_ns;
+			l->way[l->left % most].pn = p.pn;
+			l->way[l->left++ % most].who = who;
+		}
+	}
+}
+
+/* Where a round trip takes longer than what passes for silence, the answers to keep-alives of
+ * streams that stand still are no reason to ask the others; a third that has gone is given up. */
+static void late_answers_end_no_silence(void **state)
+{
+	enum { MS = 1000000, LATE = 12 * MS, KEEP_ALIVE = 8 * LATE, SECOND = 1000 * MS };
+	const uint32_t in_a_second = 2 * (SECOND / KEEP_ALIVE + 1);
+	struct rig *r = *state;
+	struct late l = {.r = r, .peer = {rig_connect(r, 1), rig_connect(r, 2)}, .after_ns = LATE};
+	uint32_t before;
+
+	for (uint32_t k = 0; k < 2; k++) {
+		l.peer[k].c->srtt_ns = l.peer[k].c->min_rtt_ns = LATE;
+		expect_of(r, &l.peer[k], k);
+	}
+	late_run(&l, SECOND / 2);
+	ping(r, &l.peer[0]);
+	late_run(&l, KEEP_ALIVE / 2);
+	ping(r, &l.peer[1]); /* the keep-alives take turns */
+	before = l.left;
+	late_run(&l, SECOND);
+	assert_in_range(l.left - before, in_a_second / 2, in_a_second);
+
+	struct peer gone = rig_connect(r, 3);
+	gone.c->srtt_ns = LATE;
+	send_packets(r, gone.c, 1);
+	late_run(&l, UINT64_C(5) * SECOND);
+	assert_int_equal(gone.c->state, CONN_FREE);
+	before = l.left;
+	late_run(&l, SECOND);
+	assert_in_range(l.left - before, in_a_second / 2, in_a_second);
 }
 
 static void nothing_under_way_needs_no_probe(void **state)
@@ -344,6 +426,7 @@ int main(void)
 		test_rig(the_reorder_window_widens_and_shrinks),
 		test_rig(probes_back_off),
 		test_rig(when_a_silence_ends_all_ask),
+		test_rig(late_answers_end_no_silence),
 		test_rig(nothing_under_way_needs_no_probe),
 		cmocka_unit_test(a_stream_behind_a_queue_asks_first),
 		test_rig(losses_against_the_rule),
