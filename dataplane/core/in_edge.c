@@ -172,7 +172,7 @@ static void in_edge_tell_all(struct engine *e)
 {
 	uint32_t left = e->in_senders;
 
-	for (struct conn *c = e->conns; left > 0; c++) {
+	for (struct conn *c = e->conns; left > 0 && c < e->conns + e->config.conns_max; c++) {
 		if (c->in_active == 0)
 			continue;
 		left--;
