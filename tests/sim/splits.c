@@ -49,14 +49,16 @@ void splits_deleted(struct splits *s, uint32_t node, uint32_t name, const struct
 	struct splits_grave *g = &s->grave[name][node];
 	uint32_t keepers = 0, wanted = s->g->config.shards == 1 ? 1 : 2;
 	g->generation = 0;
-	for (int round = 0; round < 2; round++) /* the generation, then who has buried it */
+	/* The generation, then who has buried it, or a later one. What was put since the delete was
+	 * asked for (generations are times) is another delete's, which may not be answered yet. */
+	for (int round = 0; round < 2; round++)
 		for (uint32_t i = 0; i < s->g->w->count; i++) {
 			uint64_t buried = peek_buried(s->g->full[i].core, id);
 			if (side_of(s, i) != side_of(s, node))
 				continue;
-			if (round == 0 && buried > g->generation)
+			if (round == 0 && buried > g->generation && buried <= asked_ns)
 				g->generation = buried;
-			keepers += round == 1 && buried == g->generation;
+			keepers += round == 1 && buried >= g->generation;
 		}
 	g->asked_ns = asked_ns;
 	g->answered_ns = now(s);
