@@ -9,6 +9,8 @@ KIB, MIB = 1 << 10, 1 << 20
 SIZES = {"1k": KIB, "64k": 64 * KIB, "1m": MIB, "32m": 32 * MIB, "64m": 64 * MIB}
 NODES = (4, 8, 16)
 RATES = {4: 200, 6: 200, 8: 200, 16: 75}  # Mbit/s, by nodes, at MTU 1500
+RATES_BUSY = {("broadcast", 16): 40, ("reduce", 16): 40, ("allreduce", 16): 40,
+              ("allreduce", 8): 100}  # from 32 MiB on, where those above fill the cores
 RATES_3498 = {4: 200, 8: 200, 16: 150}
 OPERATIONS = ("broadcast", "gather", "reduce", "allreduce")
 
@@ -48,6 +50,8 @@ def rank(case):
 
 def command(op, nodes, size, mtu=1500):
     rate = (RATES if mtu == 1500 else RATES_3498)[nodes]
+    if mtu == 1500 and size >= 32 * MIB:
+        rate = RATES_BUSY.get((op, nodes), rate)
     if op == "gather":  # only one link is busy
         rate = RATES[8]
     return f"{op} --nodes {nodes} --size {size} --rate {rate} --mtu {mtu}"
