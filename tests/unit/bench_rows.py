@@ -113,10 +113,37 @@ def what_is_missing_is_told_in_short():
                     "broadcast/32m-on-8-mtu-3498"], told
 
 
-def results(patterns, *more):
+def results(patterns, *more, kept=None):
     args = bench_compare.parse(["--resume", "--results", "/nowhere", "--kept", "/nowhere", "--only",
                                 *patterns, *more])
-    return [bench_compare.Result(case, args, {}) for case in args.cases], args
+    return [bench_compare.Result(case, args, kept or {}) for case in args.cases], args
+
+
+def rows_of_another_machine_are_measured_again(directory):
+    """They stand until there are as many of this one; --show tells them as well."""
+    here = bench_kept.machine()
+    path = bench_kept.result_path(directory, CASE.name)
+    path.write_text(json.dumps({"command": f"scripts/bench {CASE.command}", "rows": [
+        *rows([1.1, 1.2], machine=here), *rows([1.3] * 5, "gloo", tuning="hand")]}))
+    kept = directory / "kept.json"
+    bench_kept.write(kept, {CASE.name: rows([1.4] * 5, "openmpi", tuning="hand", machine=here) +
+                            rows([1.5] * 5, "dask", tuning="hand")})
+    where = ["--results", str(directory)]
+
+    def one(*more):
+        (result,), _ = results([CASE.name], *where, *more, kept=bench_kept.read(kept))
+        return result
+
+    wanted = {"sarissa": 3, "gloo hand": 5, "openmpi hand": 0, "dask hand": 5}
+    assert {name: one().wanted(name) for name in wanted} == wanted
+    assert len(one("--show").rows) == 17
+    assert one("--since", "2026-02").wanted("openmpi hand") == 5
+    for count in range(1, 6):
+        one().add(rows([1.0], "gloo", tuning="hand"), "def")
+        stand = [row["machine"] for row in json.loads(path.read_text())["rows"]
+                 if row["system"] == "gloo"]
+        assert stand == ([here] if count == 5 else ["m"]) * 5, (count, stand)
+        assert one().wanted("gloo hand") == 5 - count
 
 
 def a_slice_takes_what_fits():
@@ -164,7 +191,8 @@ def a_reduce_with_kills_is_ours_alone():
 
 with tempfile.TemporaryDirectory(prefix="sarissa-test-") as folder:
     for number, test in enumerate((rows_come_back_as_they_were, rows_of_another_command_are_not_read,
-                                   rows_of_earlier_formats_are_read)):
+                                   rows_of_earlier_formats_are_read,
+                                   rows_of_another_machine_are_measured_again)):
         own = Path(folder, str(number))
         own.mkdir()
         test(own)
