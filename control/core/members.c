@@ -175,7 +175,7 @@ static void members_set(struct control *c, struct node *n, uint64_t incarnation,
 		if (n != c->self && !join_is_guest(c, n))
 			directory_node_doubt(&c->directory, n->number);
 	}
-	if (rose && !members_live(n) && incarnation > 1)
+	if (rose && !members_live(n))
 		m->life++; /* a life that we never saw: its part of the directory was in between */
 	if (was && !members_live(n) && !members_viewed(c, n))
 		m->life++; /* others may have acted on a life that we did not */

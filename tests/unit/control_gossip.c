@@ -115,6 +115,62 @@ static void one_who_asks_is_told(void **state)
 	end(f);
 }
 
+/* The way up and the way down meet at the fourth place of eight. */
+static void news_goes_once_to_each_that_is_watched(void **state)
+{
+	struct fixture *f = begin(false);
+	uint32_t to[NODES] = {0};
+
+	for (uint32_t n = 1; n < NODES; n++)
+		meet(f, n);
+	run(f, SECOND / 10);
+	f->sent_count = 0;
+	tell(f, 1, 3, MEMBER_ALIVE, 101);
+	run(f, SECOND / 10);
+	for (uint32_t n = 1; n < NODES; n++)
+		for (uint32_t i = 0; i < f->sent_count; i++)
+			to[n] += f->sent[i].conn == conn_of(n) &&
+				 f->sent[i].m.kind == MESSAGE_MEMBERS;
+	assert_memory_equal(to, ((uint32_t[NODES]){0, 1, 1, 0, 1, 0, 1, 1}), sizeof(to));
+	assert_int_equal(steps(f, MESSAGE_MEMBERS_NEWS, 3), 5);
+	end(f);
+}
+
+/* To one who sees other members: all that are known, in as many messages as that takes. */
+static void a_table_may_take_several_messages(void **state)
+{
+	enum { MOST = MESSAGE_MEMBERS_MAX };
+	static const uint32_t known[] = {MOST - 1, MOST, MOST + 1, 2 * MOST, 2 * MOST + 1};
+
+	for (uint32_t k = 0; k < sizeof(known) / sizeof(known[0]); k++) {
+		struct fixture *f = begin_of(false, NODES_MOST);
+		struct message m = {.kind = MESSAGE_MEMBERS};
+		uint32_t told = 0, messages = 0;
+
+		meet(f, 1);
+		for (uint32_t n = 2; n < known[k]; n++)
+			tell(f, 1, n, MEMBER_ALIVE, 100);
+		f->sent_count = 0;
+		m.members.step = MESSAGE_MEMBERS_PROBE;
+		m.members.digest = ~members_digest(f->core);
+		control_message(f->core, conn_of(1), &m, f->now_ns);
+		for (uint32_t i = 0; i < f->sent_count; i++) {
+			const struct message_members *t = &f->sent[i].m.members;
+
+			if (f->sent[i].m.kind != MESSAGE_MEMBERS ||
+			    t->step != MESSAGE_MEMBERS_TABLE)
+				continue;
+			assert_in_range(t->count, 1, MOST);
+			assert_int_equal(f->sent[i].first.node, told);
+			told += t->count;
+			messages++;
+		}
+		assert_int_equal(told, known[k]);
+		assert_int_equal(messages, (known[k] + MOST - 1) / MOST);
+		end(f);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -122,6 +178,8 @@ int main(void)
 		cmocka_unit_test(who_is_heard_of_is_not_suspect),
 		cmocka_unit_test(who_comes_late_does_not_judge),
 		cmocka_unit_test(one_who_asks_is_told),
+		cmocka_unit_test(news_goes_once_to_each_that_is_watched),
+		cmocka_unit_test(a_table_may_take_several_messages),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

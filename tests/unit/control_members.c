@@ -77,6 +77,32 @@ static void our_own_end_is_refuted(void **state)
 	end(f);
 }
 
+/* Others may have acted on a life that we have not seen, or have missed in ours: all is told again.
+ */
+static void a_life_that_was_not_seen_counts_for_all(void **state)
+{
+	struct fixture *f = begin(false);
+	const struct message_member both[] = {{2, MEMBER_ALIVE, 103, addr_of(2)},
+					      {2, MEMBER_LEFT, 103, addr_of(2)}};
+	struct message m = {.kind = MESSAGE_MEMBERS};
+	uint64_t life;
+
+	meet(f, 1);
+	meet(f, 2);
+	life = members_life(f->core, peers_node(f->core, 1));
+	tell(f, 1, 2, MEMBER_ALIVE, 101); /* seen from its start, */
+	tell(f, 1, 2, MEMBER_LEFT, 101);  /* to its end */
+	assert_int_equal(members_life(f->core, peers_node(f->core, 1)), life);
+	tell(f, 1, 2, MEMBER_LEFT, 102); /* only its end */
+	assert_int_equal(members_life(f->core, peers_node(f->core, 1)), life + 1);
+	m.members.count = 2; /* both at a time */
+	m.members.members = both;
+	m.members.digest = members_digest(f->core);
+	control_message(f->core, conn_of(1), &m, f->now_ns);
+	assert_int_equal(members_life(f->core, peers_node(f->core, 1)), life + 2);
+	end(f);
+}
+
 static void forged_numbers_and_addresses_are_strange(void **state)
 {
 	struct fixture *f = begin(false);
@@ -261,6 +287,19 @@ static void answer(struct fixture *f, uint32_t from, uint32_t kind)
 	control_message(f->core, conn_of(from), &m, f->now_ns);
 }
 
+static void of_a_fixed_list_only_those_keep_parts(void **state)
+{
+	struct fixture *f = begin(false);
+	uint32_t shards[] = {2, 5, 3};
+
+	f->core->shard_nodes = shards;
+	f->core->config.shards = 2;
+	for (uint32_t n = 0; n < NODES; n++)
+		assert_int_equal(control_is_shard(f->core, peers_node(f->core, n)),
+				 n == 2 || n == 5);
+	end(f);
+}
+
 /* Else it could come back with a copy that was out of reach, when this node ends next. */
 static void a_delete_waits_until_the_next_owner_knows_or_another(void **state)
 {
@@ -299,6 +338,53 @@ static void a_delete_waits_until_the_next_owner_knows_or_another(void **state)
 		assert_int_equal(find(f, MESSAGE_REPLY)->request, 6);
 		end(f);
 	}
+}
+
+/* Whether it is one of the two that keep the id. */
+static bool keeps(struct fixture *f, uint32_t n, const struct object_id *id)
+{
+	struct node *keeper[2];
+
+	reshard_keepers(f->core, id, keeper);
+	return keeper[0] == peers_node(f->core, n) || keeper[1] == peers_node(f->core, n);
+}
+
+/* One who is silent is not waited for: what it was not told then, it hears when it answers. */
+static void graves_left_untold_are_told_after_an_answer(void **state)
+{
+	enum { GRAVES = 12, AT_A_TIME = 8 };
+	struct fixture *f = begin(false);
+	struct message m = {.kind = MESSAGE_BURY}, reply = {.kind = MESSAGE_REPLY};
+	uint64_t told = 0;
+
+	meet(f, 1);
+	meet(f, 2);
+	m.bury.node = MESSAGE_NODE_NONE;
+	for (; m.bury.generation < GRAVES; m.bury.id.bytes[1]++) {
+		if (!keeps(f, 0, &m.bury.id) || !keeps(f, 1, &m.bury.id))
+			continue;
+		m.bury.generation++;
+		control_message(f->core, conn_of(2), &m, f->now_ns);
+	}
+	tell(f, 2, 5, MEMBER_ALIVE, 101); /* the members have changed: all are told again */
+	for (int turns = 0; turns < 32; turns++)
+		run(f, 0);
+	assert_int_equal(sent(f, MESSAGE_BURY), AT_A_TIME);
+	run(f, 100 * MS);
+	for (uint32_t i = 0, turns = 0; turns < 128; turns++) {
+		if (turns == 32) /* nothing waits for it */
+			assert_int_equal(f->core->graves.sweep, f->core->config.tombstones);
+		for (; turns >= 32 && i < f->sent_count; i++) {
+			if (f->sent[i].m.kind != MESSAGE_BURY)
+				continue;
+			told |= UINT64_C(1) << f->sent[i].m.bury.generation;
+			reply.request = f->sent[i].m.request;
+			control_message(f->core, conn_of(1), &reply, f->now_ns);
+		}
+		run(f, 0);
+	}
+	assert_int_equal(told, (UINT64_C(1) << (GRAVES + 1)) - 2);
+	end(f);
 }
 
 /* Seed 289 of objects-mixed: a DROP, repeated after the object had come, took the copy away. */
@@ -406,7 +492,9 @@ static void one_whose_number_is_taken_stops(void **state)
 
 	link_up(f, 1);
 	hello(f, 1, 1, 100);
-	tell_at(f, 1, 0, MEMBER_ALIVE, 101, addr_of(6));
+	tell_at(f, 1, 0, MEMBER_LEFT, 101, addr_of(6)); /* and is free again */
+	assert_int_equal(f->errors, 0);
+	tell_at(f, 1, 0, MEMBER_SUSPECT, 101, addr_of(6));
 	assert_int_equal(control_membership(f->core), CONTROL_FENCED);
 	assert_int_equal(f->errors, 1);
 	assert_non_null(strstr(f->log, "start this node with --node auto"));
@@ -422,12 +510,15 @@ int main(void)
 		cmocka_unit_test(nobody_dies_of_what_others_say),
 		cmocka_unit_test(a_repeated_report_is_not_passed_on),
 		cmocka_unit_test(our_own_end_is_refuted),
+		cmocka_unit_test(a_life_that_was_not_seen_counts_for_all),
 		cmocka_unit_test(forged_numbers_and_addresses_are_strange),
 		cmocka_unit_test(one_who_took_us_for_dead_is_asked_again),
 		cmocka_unit_test(a_hello_of_an_ended_life_is_told_so),
 		cmocka_unit_test(one_who_is_back_is_connected_with_at_once),
 		cmocka_unit_test(a_request_for_another_owner_is_sent_away),
 		cmocka_unit_test(a_dead_member_waits_for_nothing),
+		cmocka_unit_test(of_a_fixed_list_only_those_keep_parts),
+		cmocka_unit_test(graves_left_untold_are_told_after_an_answer),
 		cmocka_unit_test(a_delete_waits_until_the_next_owner_knows_or_another),
 		cmocka_unit_test(a_late_drop_is_not_sent),
 		cmocka_unit_test(newcomers_get_numbers_in_turn),

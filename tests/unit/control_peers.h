@@ -6,7 +6,7 @@
 #include "control_test.h"
 #include "core/state.h"
 
-enum { NODES = 8, SLOTS = 64, STORE = 1 << 20, SENT_MAX = 512 };
+enum { NODES = 8, NODES_MOST = 130, SLOTS = 64, STORE = 1 << 20, SENT_MAX = 512 };
 #define MS     UINT64_C(1000000)
 #define SECOND UINT64_C(1000000000)
 
@@ -73,19 +73,19 @@ static inline struct object_table *make_table(void)
 }
 
 /* Node 0 of a list, or the only seed; its incarnation is 100. */
-static inline struct fixture *begin(bool seeds)
+static inline struct fixture *begin_of(bool seeds, uint32_t nodes)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
 	const struct control_ops ops = {
 		.arg = f, .send = on_send, .reply = on_reply, .log = on_log};
-	struct net_addr addrs[NODES];
+	struct net_addr addrs[NODES_MOST];
 	struct control_attach a = {0};
 	struct control_config config;
 
-	for (uint32_t i = 0; i < NODES; i++)
+	for (uint32_t i = 0; i < nodes; i++)
 		addrs[i] = addr_of(i);
 	control_config_default(&config);
-	config.nodes = NODES;
+	config.nodes = nodes;
 	config.node = seeds ? UINT32_MAX : 0;
 	config.addrs = seeds ? NULL : addrs;
 	config.seeds = addrs;
@@ -112,6 +112,11 @@ static inline struct fixture *begin(bool seeds)
 	a.reply.chunk_bytes = 1408;
 	assert_int_equal(control_attach(f->core, &a, f->now_ns), 0);
 	return f;
+}
+
+static inline struct fixture *begin(bool seeds)
+{
+	return begin_of(seeds, NODES);
 }
 
 static inline void end(struct fixture *f)
