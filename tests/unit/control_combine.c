@@ -78,6 +78,81 @@ static void the_whole_stays_as_it_is(void **state)
 	end(f);
 }
 
+/* That it was silent need not be told any more when the part is to come from another. */
+static void silence_of_one_who_is_done_without_is_not_told(void **state)
+{
+	struct message reply = {.kind = MESSAGE_REPLY};
+	struct fixture *f = begin(false);
+	struct message_part part[2];
+	uint32_t told = 0;
+	struct message m;
+
+	for (uint32_t n = COORDINATOR; n < NODES; n++)
+		meet(f, n);
+	m = combine_of_two(f, part);
+	m.combine.count = 2;
+	part[1] = part[0];
+	part[1].to = 1;
+	part[0].node = 2;
+	part[1].node = 3;
+	assert_int_equal(answer_to(f, &m), 0);
+	f->sent_count = 0;
+	run(f, 2 * TAKE_KEEP_NS);
+	for (uint32_t i = 0; i < f->sent_count; i++)
+		if (f->sent[i].m.kind == MESSAGE_COMBINED) {
+			assert_int_equal(f->sent[i].m.combined.what, MESSAGE_COMBINED_SILENT);
+			told = f->sent[i].m.combined.part_node;
+			reply.request = f->sent[i].m.request;
+		}
+	assert_int_equal(sent(f, MESSAGE_COMBINED), 1); /* one at a time */
+	part[told == 2].node = 4;
+	assert_int_equal(answer_to(f, &m), 0);
+	control_message(f->core, conn_of(COORDINATOR), &reply, f->now_ns);
+	assert_int_equal(sent(f, MESSAGE_COMBINED), 0);
+	end(f);
+}
+
+static void refused(struct fixture *f, uint16_t op, uint32_t id)
+{
+	struct record r = {.op = EVENT_REFUSED};
+
+	r.refused.refused_op = op;
+	r.refused.id = id;
+	control_event(f->core, 0, &r, f->now_ns);
+}
+
+/* The worker has not taken the buffer: it is dropped, and free when that was answered as well. */
+static void what_the_worker_refuses_is_given_up_once(void **state)
+{
+	struct fixture *f = begin(false);
+	struct message_part part;
+	struct record r = {0};
+	struct message m;
+	uint32_t buffer;
+
+	meet(f, COORDINATOR);
+	m = combine_of_two(f, &part);
+	m.combine.flags = 0;
+	m.combine.op = REDUCE_SUM;
+	m.combine.dtype = REDUCE_F32;
+	part.count = 2;
+	assert_int_equal(answer_to(f, &m), 0);
+	while (r.op != COMMAND_BUFFER)
+		assert_int_equal(control_commands(f->core, 0, &r, 1), 1);
+	buffer = r.buffer.buffer;
+	refused(f, COMMAND_BUFFER, buffer);
+	while (r.op != COMMAND_DROP_BUFFER)
+		assert_int_equal(control_commands(f->core, 0, &r, 1), 1);
+	assert_int_equal(f->core->plan.stages.used, 1);
+	refused(f, COMMAND_DROP_BUFFER, buffer ^ 1u << 31); /* nobody's */
+	assert_int_equal(f->core->plan.stages.used, 1);
+	for (int k = 0; k < 2; k++) {
+		refused(f, COMMAND_DROP_BUFFER, buffer);
+		assert_int_equal(f->core->plan.stages.used, 0);
+	}
+	end(f);
+}
+
 #define ANSWERS(status, ...)                                \
 	do {                                                \
 		m = combine_of_two(f, &part);               \
@@ -159,6 +234,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_whole_stays_as_it_is),
 		cmocka_unit_test(what_cannot_be_built_is_refused),
+		cmocka_unit_test(silence_of_one_who_is_done_without_is_not_told),
+		cmocka_unit_test(what_the_worker_refuses_is_given_up_once),
 		cmocka_unit_test(an_original_is_the_directory_s_to_end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

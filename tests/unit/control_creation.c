@@ -401,6 +401,10 @@ static void an_unanswered_create_gets_other_memory(void **state)
 	r.size = SIZE;
 	r.pin = PIN;
 	r.flags = SESSION_FLAG_AGAIN;
+	k.w->node[0].apart_error = -ENOMEM;
+	k.object = world_call(k.w, 0, k.session, &r, WHEN)->reply;
+	assert_int_equal(k.object.status, -ENOMEM); /* and asks once more, as long as it is there */
+	k.w->node[0].apart_error = 0;
 	k.object = world_call(k.w, 0, k.session, &r, WHEN)->reply;
 	assert_int_equal(k.object.status, 0);
 	assert_int_equal(k.object.flags, SESSION_FLAG_APART);

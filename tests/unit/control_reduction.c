@@ -446,6 +446,50 @@ static void a_get_beside_a_sum_of_the_same(void **state)
 	world_free(w);
 }
 
+/* A name of that node's part of the directory, after the one before. */
+static struct object_id next_of(struct world *w, uint32_t node, unsigned *after)
+{
+	while (coordinator(w, 0, source_name(*after)) != node)
+		++*after;
+	return world_id(source_name((*after)++));
+}
+
+/* Its directory does not answer: it is asked for two at once. A third one is there. */
+static void a_beat_asks_for_what_nobody_is_asked_for(void **state)
+{
+	struct world *w = some_nodes(3);
+	const char *target = target_of(w, 0);
+	const struct session_reduction how = {REDUCE_SUM, REDUCE_U8, 0, 3};
+	struct object_id id = world_id(target), from[3];
+	struct control *c = w->node[0].core;
+	struct reduce *r;
+	struct call *call;
+	unsigned at = 0;
+
+	from[0] = next_of(w, 2, &at);
+	from[1] = next_of(w, 2, &at);
+	from[2] = next_of(w, 1, &at);
+	assert_int_equal(world_put(w, 1, 0, source_name(at - 1), LARGE, 1), 0);
+	w->cut[2] = true;
+	world_reduce_send(w, 0, 0, target, from, how, 0, -1);
+	world_run(w, 20 * WORLD_MS);
+	r = reduce_find(c, &id);
+	assert_non_null(r);
+	call = r->source[0].call;
+	for (int lost = 0; lost < 2; lost++) {
+		if (lost) { /* as if there had been too many calls */
+			calls_cancel(c, call);
+			r->source[0].call = NULL;
+		}
+		reduce_beat(c, r);
+		assert_non_null(r->source[0].call);
+		assert_true(lost || r->source[0].call == call);
+		assert_true(r->source[1].with && r->source[1].call == NULL);
+		assert_true(r->source[2].state == SOURCE_KNOWN && r->source[2].call == NULL);
+	}
+	world_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -462,6 +506,7 @@ int main(void)
 		cmocka_unit_test(lengths_that_lie),
 		cmocka_unit_test(too_many_at_a_time),
 		cmocka_unit_test(a_get_beside_a_sum_of_the_same),
+		cmocka_unit_test(a_beat_asks_for_what_nobody_is_asked_for),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

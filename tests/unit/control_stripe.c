@@ -136,6 +136,32 @@ static void nodes_may_cut_differently(void **state)
 	world_end(w);
 }
 
+static bool has_asked(struct world *w, void *arg)
+{
+	struct list *first = list_first(&w->node[1].core->fetches.active);
+	struct fetch *f = first ? list_item(first, struct fetch, active) : NULL;
+
+	return f && f->feed[0].state == FEED_REQUEST;
+}
+
+/* The receiver hears late of the holder's workers: it asks again, the same one. */
+static void a_wrong_cut_is_no_failure(void **state)
+{
+	struct world *w = make(2);
+	struct node *holder = peers_node(w->node[1].core, 0);
+	uint32_t seq, slot;
+
+	w->delay_ns = 5 * WORLD_MS;
+	assert_int_equal(world_put(w, 0, 0, "cut", SIZE, 7), 0);
+	holder->workers = 1;
+	seq = begin(w, 1, "cut", &slot);
+	assert_true(world_until(w, has_asked, NULL, WORLD_SECOND));
+	holder->workers = 2;
+	expect_whole(w, 1, seq, "cut");
+	assert_int_equal(control_counters(w->node[1].core)->failovers, 0);
+	world_end(w);
+}
+
 struct prefix {
 	uint32_t slot;
 	uint64_t bytes;
@@ -277,6 +303,7 @@ int main(void)
 		cmocka_unit_test(chain_over_two_workers),
 		cmocka_unit_test(chain_with_loss),
 		cmocka_unit_test(nodes_may_cut_differently),
+		cmocka_unit_test(a_wrong_cut_is_no_failure),
 		cmocka_unit_test(published_bytes_arrive_early),
 		cmocka_unit_test(receiver_goes_on_from_its_bitmap),
 		cmocka_unit_test(one_worker_is_cut_off),
