@@ -17,7 +17,7 @@ void directory_carve(struct directory *d, struct arena *a, const struct control_
 	pool_carve(&d->removals, a, sizeof(struct removal), config->calls_max);
 	idmap_carve(&d->by_id, a, config->entries_max);
 	d->by_node_mask = 15;
-	while (d->by_node_mask < config->copies_max)
+	while (d->by_node_mask + 1 < config->copies_max)
 		d->by_node_mask = 2 * d->by_node_mask + 1;
 	d->by_node = arena_carve(a, sizeof(struct copy *) * ((size_t)d->by_node_mask + 1));
 	d->nodes = arena_carve(a, sizeof(*d->nodes) * config->nodes);
