@@ -85,13 +85,27 @@ static uint64_t congestion_floor_ns(const struct engine *e, const struct conn *c
 	return state_min(state_max(noise, CONGESTION_FLOOR_NS), e->config.delay_target_ns);
 }
 
-/* The share of losses, of 1024, once there are packets enough to speak of one. */
-static uint32_t congestion_loss_share(struct conn *c)
+/*
+ * Whoever connects while many send to this peer finds its port full, and takes the way through that
+ * queue for the path itself: it would see no queue, grow, and keep the port full for all. So where
+ * many send, and the path seems longer than any queue that we aim at, losses that no queue explains
+ * show one that has been there from the start.
+ */
+static bool congestion_came_late(const struct engine *e, const struct conn *c)
+{
+	return c->senders > FEW_SENDERS && c->min_rtt_ns > e->config.delay_target_ns;
+}
+
+/* The share of losses, of 1024, once there are packets enough to speak of one; who may have come
+ * late need not see the rest of them, when so many are lost that it is an overflow anyway. */
+static uint32_t congestion_loss_share(const struct engine *e, struct conn *c)
 {
 	uint32_t packets = c->sample_acked + c->sample_lost;
+	uint32_t enough = CONGESTION_LOSS_SAMPLE * CONGESTION_LOSS_OVERFLOW / 1024;
 	uint32_t share = 0;
 
-	if (packets >= CONGESTION_LOSS_SAMPLE) {
+	if (packets >= CONGESTION_LOSS_SAMPLE ||
+	    (c->sample_lost > enough && congestion_came_late(e, c))) {
 		share = c->sample_lost * 1024 / packets;
 		c->sample_acked = c->sample_lost = 0;
 	}
@@ -133,17 +147,22 @@ static uint32_t congestion_verdict(struct engine *e, struct conn *c)
 {
 	uint64_t delay = c->round_delay_ns == NEVER ? 0 : c->round_delay_ns;
 	uint64_t floor = congestion_floor_ns(e, c);
-	uint32_t lost = congestion_loss_share(c);
+	uint32_t lost = congestion_loss_share(e, c);
 	uint32_t marked = c->round_acked > 0 ? c->round_ce * 1024 / c->round_acked : 0;
 	uint64_t cut = 0;
 
 	c->ce_alpha = (c->ce_alpha * 15 + (uint32_t)state_min(marked, 1024)) / 16;
 	if (c->round_ce > 0)
 		cut = c->ce_alpha / 2;
-	if (lost > CONGESTION_LOSS_OVERFLOW && delay > floor)
+	if (lost > CONGESTION_LOSS_OVERFLOW && congestion_came_late(e, c) &&
+	    delay <= congestion_target_ns(e, c)) {
+		loss_base_halve(c);
+		cut = CONGESTION_CUT_MAX;
+	} else if (lost > CONGESTION_LOSS_OVERFLOW && delay > floor) {
 		c->delay_target_ns = delay / 2;
-	else
+	} else {
 		c->delay_target_ns += c->delay_target_ns / 512; /* doubles in 350 round trips */
+	}
 	c->delay_target_ns =
 		state_min(state_max(c->delay_target_ns, floor), e->config.delay_target_ns);
 	uint64_t target = congestion_target_ns(e, c);

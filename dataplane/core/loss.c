@@ -52,6 +52,14 @@ uint64_t loss_queue_ns(const struct conn *c)
 	return c->min_one_way_stamp_ns == 0 ? both : state_min(both, there);
 }
 
+void loss_base_halve(struct conn *c)
+{
+	uint64_t half_ns = c->min_rtt_ns / 2;
+
+	c->min_rtt_ns -= half_ns;
+	c->min_one_way_us -= (uint32_t)(half_ns / 1000);
+}
+
 /* A quarter of the shortest round trip, doubled at every spurious loss, up to a whole one. */
 static uint64_t loss_reorder_ns(const struct conn *c)
 {

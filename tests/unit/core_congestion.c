@@ -166,6 +166,36 @@ static void losses_without_a_queue_do_not(void **state)
 	assert_int_equal(c->cwnd_bytes, full);
 }
 
+/* Who connects behind a full port takes the queue for the path. Where many send, losses tell; not
+ * where few do, and not on a short path, whose losses are its own. */
+static void losses_show_a_queue_that_was_there_first(void **state)
+{
+	struct rig *r = *state;
+	const uint8_t senders[] = {0, FEW_SENDERS, FEW_SENDERS + 1, UINT8_MAX};
+	const uint64_t base_ns[] = {r->config.delay_target_ns, 20 * r->config.delay_target_ns};
+	struct conn *c = flow(r);
+
+	for (uint32_t k = 0; k < 2 * sizeof(senders); k++) {
+		uint64_t base = base_ns[k % 2], queue_ns = base - RTT_NS;
+		bool late = senders[k / 2] > FEW_SENDERS && base > r->config.delay_target_ns;
+
+		congestion_init(r->e, c);
+		c->slow_start = false;
+		c->srtt_ns = c->min_rtt_ns = base;
+		c->senders = senders[k / 2];
+		c->sample_acked = c->sample_lost = 0;
+		round_trips(r, c, 3, queue_ns, 0, 0);
+		uint64_t before = c->cwnd_bytes;
+		round_trips(r, c, 1, queue_ns, 0, 2); /* too few to tell an overflow from a fault */
+		assert_true(c->cwnd_bytes > before && c->min_rtt_ns == base);
+		before = c->cwnd_bytes;
+		round_trips(r, c, 12, queue_ns, 0, 2);
+		assert_int_equal(c->min_rtt_ns, late ? base / 2 : base);
+		assert_true(late ? c->cwnd_bytes < before / 2 : c->cwnd_bytes > before);
+		check_bounds(r, c);
+	}
+}
+
 static void a_window_that_is_not_used_does_not_grow(void **state)
 {
 	struct rig *r = *state;
@@ -318,6 +348,7 @@ int main(void)
 		test_rig(slow_start_ends_at_the_first_queue),
 		test_rig(marks_shrink_the_window),
 		test_rig(losses_without_a_queue_do_not),
+		test_rig(losses_show_a_queue_that_was_there_first),
 		test_rig(a_window_that_is_not_used_does_not_grow),
 		test_rig(a_rest_opens_the_window_for_messages),
 		test_rig(whatever_is_claimed_the_bounds_hold),
