@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Stands in the place of control beside a dataplane, and has it receive one object from each of
- * some senders (`packets --mode data`, `senders`). Prints two JSON objects: what it asks for,
+ * some senders (`packets --mode data`, `senders`). --tell says to each with a message that its
+ * stream stands: `senders` waits for that. Prints two JSON objects: what it asks for,
  * {"chunk_bytes", "chunks", "peers"}, and at the end {"taken", "wrong"}: objects that came whole,
  * and chunks with other bytes than were sent.
  */
@@ -27,6 +28,7 @@ struct receiver {
 	uint32_t peers, chunks, done;
 	uint16_t chunk_bytes;
 	double patience_s;
+	bool tell;
 };
 
 static void fail(const char *what, int error)
@@ -83,11 +85,22 @@ static void ask(struct receiver *r, uint64_t sender, uint32_t conn)
 	command(r, &in);
 }
 
+/* A chunk that comes before its stream stands has the sender begin anew, and what was granted until
+ * then is not granted again. */
+static void tell(struct receiver *r, uint64_t sender, uint32_t conn)
+{
+	struct record go = {.op = COMMAND_MSG_SEND, .token = sender};
+	go.msg = (typeof(go.msg)){.conn = conn, .length = 1, .offset = sender * MSG_SLOT_BYTES};
+	command(r, &go);
+}
+
 static void event(struct receiver *r, const struct record *e)
 {
 	switch (e->op) {
 	case EVENT_PEER_UP:
 		ask(r, e->token, e->peer.conn);
+		if (r->tell)
+			tell(r, e->token, e->peer.conn);
 		break;
 	case EVENT_PEER_DOWN: /* not there yet */
 		open_peer(r, e->token);
@@ -162,7 +175,7 @@ static void receive(struct receiver *r)
 static void usage(void)
 {
 	fprintf(stderr, "usage: receiver --rundir DIR --from IP [--peers N] [--chunks N] "
-			"[--seconds S]\n");
+			"[--seconds S] [--tell]\n");
 	exit(2);
 }
 
@@ -170,7 +183,8 @@ static bool parse(int argc, char **argv, struct receiver *r)
 {
 	static const struct option known[] = {{"rundir", 1, NULL, 'd'},	 {"from", 1, NULL, 'f'},
 					      {"peers", 1, NULL, 'n'},	 {"chunks", 1, NULL, 'k'},
-					      {"seconds", 1, NULL, 's'}, {NULL, 0, NULL, 0}};
+					      {"seconds", 1, NULL, 's'}, {"tell", 0, NULL, 't'},
+					      {NULL, 0, NULL, 0}};
 	for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
 		switch (c) {
 		case 'd':
@@ -187,6 +201,9 @@ static bool parse(int argc, char **argv, struct receiver *r)
 			break;
 		case 'k':
 			r->chunks = (uint32_t)argument_need("--chunks", optarg, 1, UINT32_MAX);
+			break;
+		case 't':
+			r->tell = true;
 			break;
 		case 's':
 			r->patience_s = argument_need_real("--seconds", optarg, 1e6);

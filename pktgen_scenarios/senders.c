@@ -2,7 +2,8 @@
 /*
  * Many true senders in one program, for `receiver`: each is an engine of the dataplane (credit,
  * congestion, loss and pacing as on a node) behind a UDP socket of the kernel. Each sends its
- * object to whoever connects. Prints at the end what the senders' counters say, as a JSON object.
+ * object to whoever connects, once a message says that the stream stands. Prints at the end what
+ * the senders' counters say, as a JSON object.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -16,6 +17,7 @@
 #include "content.h"
 #include "dataplane/core/engine.h"
 #include "internal/arguments.h"
+#include "internal/ipc.h"
 
 enum {
 	PEERS_MAX = 256,
@@ -23,6 +25,7 @@ enum {
 	PACKET_MAX = 2048,
 	MTU = 1500,
 	TABLES = 16,
+	SLOTS = 2, /* for messages */
 	SECOND = 1000000000
 };
 
@@ -30,8 +33,7 @@ struct sender {
 	struct engine *engine;
 	struct engine_config config;
 	struct counters counters;
-	struct record out; /* the edge, once somebody has connected */
-	uint64_t retry_ns; /* when the edge is set again; 0: it stands */
+	struct record out; /* the edge, once somebody has said that it may begin */
 	int fd;
 	bool more; /* it had more to send than a turn takes */
 	bool done;
@@ -109,6 +111,8 @@ static void sender_open(struct senders *s, uint32_t i, uint64_t now_ns)
 	c->buffers_max = c->edges_max = TABLES;
 	c->store_bytes = bytes + chunk_bitmap_bytes(s->chunks);
 	c->store = memory(c->store_bytes);
+	c->msg_rx_slots = SLOTS;
+	c->msg_rx = memory((uint64_t)SLOTS * MSG_SLOT_BYTES);
 	c->counters = &p->counters;
 	for (uint32_t chunk = 0; chunk < s->chunks; chunk++)
 		content_fill(c->store + (uint64_t)chunk * s->chunk_bytes, s->chunk_bytes, i, chunk);
@@ -123,13 +127,21 @@ static void sender_open(struct senders *s, uint32_t i, uint64_t now_ns)
 
 static void sender_serve(struct senders *s, struct sender *p, uint64_t now_ns)
 {
-	p->retry_ns = 0;
 	memset(p->config.store + p->out.edge.bitmap_offset, 0, chunk_bitmap_bytes(s->chunks));
 	engine_command(p->engine, &p->out, now_ns);
 }
 
-/* The receiver sets its end of the stream when it hears of the connection: perhaps a little later.
- */
+/* The receiver's end of the stream stands. */
+static void sender_told(struct senders *s, struct sender *p, const struct record *e,
+			uint64_t now_ns)
+{
+	struct record seen = {.op = COMMAND_MSG_FREE, .msg = e->msg};
+	engine_command(p->engine, &seen, now_ns);
+	p->out.edge.conn = e->msg.conn;
+	sender_serve(s, p, now_ns);
+}
+
+/* Until it is told again. */
 static void sender_failed(struct sender *p, uint64_t now_ns)
 {
 	struct record drop = {.op = COMMAND_DROP_EDGE, .flags = RECORD_FLAG_OUT, .epoch = 1};
@@ -137,19 +149,14 @@ static void sender_failed(struct sender *p, uint64_t now_ns)
 	engine_command(p->engine, &drop, now_ns);
 	p->out.edge.edge =
 		handle_make(0, handle_next_generation(handle_generation(p->out.edge.edge)));
-	p->retry_ns = now_ns + SECOND / 100;
 }
 
 static void sender_event(struct senders *s, struct sender *p, const struct record *e,
 			 uint64_t now_ns)
 {
 	switch (e->op) {
-	case EVENT_PEER_UP:
-		p->out.edge.conn = e->peer.conn;
-		sender_serve(s, p, now_ns);
-		break;
-	case EVENT_PEER_DOWN: /* until it connects again */
-		p->retry_ns = 0;
+	case EVENT_MSG:
+		sender_told(s, p, e, now_ns);
 		break;
 	case EVENT_EDGE_FAILED:
 		sender_failed(p, now_ns);
@@ -211,7 +218,6 @@ static uint64_t senders_next(const struct senders *s)
 	for (uint32_t i = 0; i < s->count; i++) {
 		const struct sender *p = &s->sender[i];
 		own = p->more ? 0 : engine_next_timeout(p->engine);
-		own = p->retry_ns && p->retry_ns < own ? p->retry_ns : own;
 		next = own < next ? own : next;
 	}
 	return next;
@@ -231,14 +237,12 @@ static void senders_turn(struct senders *s, uint64_t now_ns)
 	for (uint32_t i = 0; i < s->count; i++) {
 		struct sender *p = &s->sender[i];
 		bool due = engine_next_timeout(p->engine) <= now_ns;
-		if (!s->polls[i].revents && !due && !p->more && !p->retry_ns)
+		if (!s->polls[i].revents && !due && !p->more)
 			continue;
 		if (s->polls[i].revents)
 			sender_receive(p, now_ns);
 		if (due)
 			engine_tick(p->engine, now_ns);
-		if (p->retry_ns && p->retry_ns <= now_ns)
-			sender_serve(s, p, now_ns);
 		unsigned n = engine_events(p->engine, events, BURST);
 		for (unsigned k = 0; k < n; k++)
 			sender_event(s, p, &events[k], now_ns);

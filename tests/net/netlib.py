@@ -148,7 +148,8 @@ def start_receiver(cluster, node, rundir, shape):
     """What stands in the place of control, and what it asks for."""
     receiver = cluster.start(node, scenarios.program("receiver"), "--rundir", rundir, "--from",
                              SENDERS_IP, "--peers", shape["peers"], "--chunks", shape["chunks"],
-                             "--seconds", shape.get("seconds", 20), stdout=subprocess.PIPE,
+                             "--seconds", shape.get("seconds", 20),
+                             *(["--tell"] if shape.get("tell") else []), stdout=subprocess.PIPE,
                              text=True)
     return receiver, json.loads(receiver.stdout.readline())
 

@@ -17,7 +17,7 @@ from netlib import Cluster, scenarios
 SENDERS = int(os.environ.get("INCAST_SENDERS", 100))
 CHUNKS = 512  # of each
 RATE_MBIT = 200
-SHAPE = {"peers": SENDERS, "chunks": CHUNKS, "seconds": 90}
+SHAPE = {"peers": SENDERS, "chunks": CHUNKS, "seconds": 90, "tell": True}
 RESENT_SHARE = 0.15  # at most: a collapse sends everything several times
 GROWTH_BYTES = 4 << 20
 
