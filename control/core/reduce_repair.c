@@ -181,8 +181,7 @@ static void repair_forgo(struct control *c, struct reduce *r, struct repair_part
 	if (part.source) {
 		part.source->failed = node;
 		repair_vacate_source(c, r, part.source);
-	} else {
-		part.child->anew = true;
+	} else { /* a seat's host has one of its sources at least: the cell begins anew */
 		repair_vacate(c, r, part.child->seat, node);
 	}
 }
