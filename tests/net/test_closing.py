@@ -24,9 +24,9 @@ def until_answers(cluster):
                     "another control answers")
 
 
-def another_control(cluster, through=()):
+def another_control(cluster, *options, through=()):
     process.end(cluster.pid(0, "control"))
-    nodes.start(cluster.config, 0, "control", through=through)
+    nodes.start(cluster.config, 0, "control", *options, through=through)
     until_answers(cluster)
 
 
@@ -109,7 +109,7 @@ def attach():
   return s, there.flags
 """.replace("MIB", str(MIB))
 
-HOLDS_UP = FUSE + BRINGS + """
+HUNG_UP = FUSE + BRINGS + """
 make(0)
 make(1)
 step("made")
@@ -120,13 +120,19 @@ assert raw_ended(s), "it was answered"
 s, flags = attach()
 assert flags == 0, f"after that ATTACH says {flags}"
 step("hung up")
+"""
+
+LET_GO = """
+os.close(gate[1])
+say("let go")
+"""
+
+HOLDS_UP = HUNG_UP + """
 for pin in (0, 1):
   status = raw_ask(s, RESUME, pin=pin).status
   assert status == -errno.ESTALE, f"it was given {pin}: {status}"
 step("lost both")
-os.close(gate[1])
-say("let go")
-"""
+""" + LET_GO
 
 HONEST = BECOME_NOBODY + """
 trusted, node = node, sarissa.open()
@@ -188,6 +194,47 @@ def a_file_that_is_never_closed():
         assert not process.end(old, signal.SIGTERM, 2), "nothing has held it"
         nodes.start(cluster.config, 0, "control")
         until_answers(cluster)
+        task.go_on()
+        task.expect("let go")
+        task.end()
+        assert process.end(old, signal.SIGKILL, 20), "it is still there"
+
+
+# They ask nothing: sessions, those that are refused one, and those that are not let in yet.
+CROWDS = RAW + """
+crowd = [raw_connect() for _ in range(30)]
+step("there")
+crowd += [raw_connect() for _ in range(30)]
+step("waiting")
+for s in crowd:
+  s.settimeout(20)
+  assert raw_ended(s), "it was answered"
+say("hung up")
+"""
+
+
+def it_ends_while_a_close_does_not():
+    """All who are connected, or wait for that, hear of it."""
+    netlib.need_daemons()
+    with Cluster(1, "--store", 64) as cluster:
+        task = Task(cluster, 0, HUNG_UP + LET_GO)
+        if task.heard() == "no FUSE here":
+            raise netlib.Skip("no file system in user space can be mounted here")
+        another_control(cluster, "--sessions", 8)
+        task.go_on()
+        task.expect("hung up")
+        crowd = Task(cluster, 0, CROWDS)
+        crowd.expect("there")
+        old = cluster.pid(0, "control")
+        os.kill(old, signal.SIGSTOP)
+        crowd.go_on()
+        crowd.expect("waiting")
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCONT):  # the second ends it at once
+            os.kill(old, number)
+        crowd.go_on()
+        crowd.expect("hung up")
+        crowd.end()
+        assert not process.end(old, signal.SIGTERM, 1), "nothing has held it"
         task.go_on()
         task.expect("let go")
         task.end()
@@ -356,5 +403,5 @@ def what_comes_behind_the_look_is_not_read():
     assert told == [1, 1], f"reads for one packet: {told}"
 
 
-netlib.run(a_file_that_is_never_closed, who_comes_waits_while_much_is_closed,
-           what_comes_behind_the_look_is_not_read)
+netlib.run(a_file_that_is_never_closed, it_ends_while_a_close_does_not,
+           who_comes_waits_while_much_is_closed, what_comes_behind_the_look_is_not_read)
