@@ -174,14 +174,22 @@ int closer_start(struct closer *c, uv_loop_t *loop, struct report *report, uv_as
 	return closer_grow(c) || closer_grow(c);
 }
 
+/* The loop never closes what is doubtful: rather it stays open. */
+static void closer_lose(struct closer *c)
+{
+	if (c->report->shell.closes_lost++ == 0)
+		log_warning("no memory to close what a client has sent: it stays open until "
+			    "control is started again; others are only counted");
+}
+
 void closer_take(struct closer *c, int fd, bool doubtful)
 {
 	struct closing *g = malloc(sizeof(*g));
 	struct closer_queue *q = &c->queue[doubtful];
 
 	if (g == NULL) {
-		if (doubtful) /* never by the loop: rather lost */
-			log_warning("no memory to close what a client has sent: it stays open");
+		if (doubtful)
+			closer_lose(c);
 		else
 			closer_close(fd, NULL);
 		uv_async_send(&c->done);

@@ -143,6 +143,8 @@ static void doctor_troubles(struct doctor *d)
 		TROUBLE(closes_slow, "descriptors of clients took more than a second to close",
 			"look for a client with a file system of its own (FUSE), or restrict "
 			"--socket-mode"),
+		TROUBLE(closes_lost, "descriptors of clients stay open for want of memory",
+			"free some, and start control again"),
 		TROUBLE(hello_refused, "nodes were refused",
 			"one version and one list on all nodes; the log names them"),
 		TROUBLE(members_strange, "reports about nodes that cannot be",

@@ -57,6 +57,7 @@ enum control_creators {
 	X(clients_slow, "clients", "clients that were disconnected for not reading")            \
 	X(clients_strange, "clients", "clients that were disconnected for sending descriptors") \
 	X(closes_slow, "descriptors", "of clients, that took more than a second to close")      \
+	X(closes_lost, "descriptors", "of clients, that stay open: no memory to close them")    \
 	X(ticks_late, "events", "times that it came to its timers more than 100 ms late")       \
 	X(turns_long, "turns", "turns of its loop that took more than 100 ms")
 
