@@ -6,14 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 #include "answers.h"
 #include "internal/open_files.h"
+#include "lock.h"
 #include "log.h"
 
 enum {
@@ -344,29 +343,6 @@ static void host_watchdog(struct host *h)
 
 /* ---- start --------------------------------------------------------------------------------- */
 
-static int host_lock(struct host *h)
-{
-	char path[128];
-
-	if (mkdir(h->options->rundir, 0755) < 0 && errno != EEXIST) {
-		log_error("cannot make %s (%s): name another --rundir", h->options->rundir,
-			  strerror(errno));
-		return 1;
-	}
-	snprintf(path, sizeof(path), "%s/control.lock", h->options->rundir);
-	h->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	if (h->lock_fd < 0) {
-		log_error("cannot write in %s (%s): check its rights", h->options->rundir,
-			  strerror(errno));
-		return 1;
-	}
-	if (flock(h->lock_fd, LOCK_EX | LOCK_NB) == 0)
-		return 0;
-	log_error("another sarissa-control runs in %s: stop it, or name another --rundir",
-		  h->options->rundir);
-	return 1;
-}
-
 static bool host_old_clients(void *arg)
 {
 	const struct host *h = arg;
@@ -497,10 +473,11 @@ static void host_handles(struct host *h)
 
 int host_init(struct host *h, const struct options *options)
 {
-	*h = (struct host){.options = options, .lock_fd = -1};
+	*h = (struct host){.options = options};
 	notify_open(&h->notify);
 	attach_init(&h->attach);
-	if (host_lock(h) || host_core(h))
+	h->lock_fd = lock_take(options->rundir);
+	if (h->lock_fd < 0 || host_core(h))
 		return 1;
 	report_open(&h->report, options->rundir);
 	h->report.creators = options->creators;

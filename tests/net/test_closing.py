@@ -241,6 +241,30 @@ def it_ends_while_a_close_does_not():
         assert process.end(old, signal.SIGKILL, 20), "it is still there"
 
 
+def a_control_that_is_killed_and_cannot_end():
+    """The next one says which it is and what to do; then it starts."""
+    netlib.need_daemons()
+    with Cluster(1, "--store", 64) as cluster:
+        task = Task(cluster, 0, HUNG_UP + LET_GO)
+        if task.heard() == "no FUSE here":
+            raise netlib.Skip("no file system in user space can be mounted here")
+        another_control(cluster)
+        task.go_on()
+        task.expect("hung up")
+        old = cluster.pid(0, "control")
+        assert not process.end(old, signal.SIGKILL, 1), "nothing has held it"
+        status = nodes.start(cluster.config, 0, "control").wait(timeout=netlib.PATIENCE_S)
+        told = nodes.log_file(cluster.config, 0, "control").read_text().splitlines()[-1]
+        assert status == 1, f"exit {status}"
+        assert f"process {old} was killed and cannot end" in told, told
+        task.go_on()
+        task.expect("let go")
+        task.end()
+        assert process.end(old, signal.SIGKILL, 20), "it is still there"
+        nodes.start(cluster.config, 0, "control")
+        until_answers(cluster)
+
+
 # ---- calls that are held ------------------------------------------------------------------------
 
 RESUMES = BRINGS + """
@@ -404,4 +428,4 @@ def what_comes_behind_the_look_is_not_read():
 
 
 netlib.run(a_file_that_is_never_closed, it_ends_while_a_close_does_not,
-           who_comes_waits_while_much_is_closed, what_comes_behind_the_look_is_not_read)
+           a_control_that_is_killed_and_cannot_end, who_comes_waits_while_much_is_closed, what_comes_behind_the_look_is_not_read)
