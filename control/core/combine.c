@@ -255,14 +255,9 @@ static void combine_measure(struct control *c, const struct combine *k)
 {
 	uint64_t chunks = 0, rate;
 
-	if (k->flows_ns == 0 || k->flows_ns > c->now_ns)
+	list_each(l, after, &k->parts) chunks += list_item(l, struct part, of_combine)->shown;
+	if (chunks == 0)
 		return;
-	list_each(l, after, &k->parts)
-	{
-		const struct part *p = list_item(l, struct part, of_combine);
-
-		chunks += p->way == &part_stream ? p->count : 0;
-	}
 	rate = fanout_rate(&c->directory.link, chunks * k->chunk_bytes, c->now_ns - k->flows_ns);
 	if (rate == 0)
 		return;

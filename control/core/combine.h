@@ -46,7 +46,7 @@ struct combine {
 	uint64_t reduce, generation;
 	uint64_t size;
 	uint64_t refused_ns; /* when the directory knew nobody first; 0: it does */
-	uint64_t flows_ns;   /* when the first of its streams was asked for; UINT64_MAX: unknown */
+	uint64_t flows_ns;   /* when the first part that shows the link was asked for; 0: none */
 	uint32_t slot;
 	uint32_t chunk_bytes;
 	uint32_t count;	   /* parts so far */

@@ -199,6 +199,7 @@ void part_restart(struct control *c, struct part *p)
 	part_let_go(c, p);
 	p->stripes = 0;
 	p->missing = 0; /* as if it had moved: a silent stream is asked about soon */
+	p->shown = 0;
 	p->lost_ns = 0;
 	p->attempts = 0;
 	p->told = false;

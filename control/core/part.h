@@ -68,7 +68,9 @@ struct part {
 	uint32_t stripes; /* into which its node has cut it, as far as we know; 0: not known */
 	uint32_t stripe;  /* whose root its node is (values) */
 	uint32_t missing;
-	int32_t status; /* LOST */
+	uint32_t wanted; /* chunks that its node was last asked for */
+	uint32_t shown;	 /* of them, that came since combine.flows_ns; 0: not known when */
+	int32_t status;	 /* LOST */
 	uint16_t attempts;
 	uint8_t state;
 	bool told;   /* the coordinator knows of DONE or LOST */

@@ -33,6 +33,19 @@ static void part_stream_watch(struct control *c, struct part *p)
 	part_timer(c, p, moves ? PART_QUIET_NS : c->config.stall_ns);
 }
 
+/* What comes from now on, and since it was asked for, shows what the link can. Of what was all in
+ * before the answer, and of a request that was repeated, it is not known how long it took. */
+static void part_stream_flows(struct part *p, const struct call *call)
+{
+	struct combine *k = p->combine;
+
+	if (p->state != PART_REQUEST || call->sent_ns == 0)
+		return;
+	if (k->flows_ns == 0 || call->sent_ns < k->flows_ns)
+		k->flows_ns = call->sent_ns;
+	p->shown = p->wanted;
+}
+
 static bool part_stream_answered(struct control *c, struct call *call, const struct message *answer)
 {
 	struct part *p = call->owner;
@@ -42,10 +55,9 @@ static bool part_stream_answered(struct control *c, struct call *call, const str
 	p->silent = false;
 	timers_cancel(&c->timers, &p->timer);
 	if (status == 0) {
+		part_stream_flows(p, call);
 		p->state = PART_STREAM;
 		p->lost_ns = 0;
-		if (p->combine->flows_ns == 0)
-			p->combine->flows_ns = call->sent_ns ? call->sent_ns : UINT64_MAX;
 		part_stream_watch(c, p);
 	} else if (status == -EAGAIN || status == -ENOENT || status == -ETIMEDOUT) {
 		p->state = PART_REQUEST; /* perhaps it is about to be made */
@@ -85,8 +97,10 @@ static void part_stream_send(struct control *c, struct part *p)
 	m.stream.stripes = p->stripes;
 	m.stream.check = p->state == PART_STREAM;
 	strands_name(&p->edges, part_map(c, p), &m.stream);
-	if (!m.stream.check)
+	if (!m.stream.check) {
 		m.stream.skips = part_stream_skips(c, p, &m.stream);
+		p->wanted = part_missing(c, p);
+	}
 	timers_cancel(&c->timers, &p->timer);
 	p->call = calls_start(c, p->node, &m, TABLE_SLOT_NONE, c->config.call_ns,
 			      part_stream_answered, p);

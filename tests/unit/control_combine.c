@@ -229,9 +229,106 @@ static void an_original_is_the_directory_s_to_end(void **state)
 	end(f);
 }
 
+enum { SUM_CHUNKS = 64, EARLY = 1, LATE = 2 };
+
+/* A sum of what those two have, as far as it was said until now. */
+static struct message sum_of(struct fixture *f, struct message_part *part, uint32_t from)
+{
+	struct message m = combine_of_two(f, part);
+
+	m.combine.size = SUM_CHUNKS * CHUNK;
+	m.combine.op = REDUCE_SUM;
+	m.combine.dtype = REDUCE_F32;
+	m.combine.flags = 0;
+	part->node = from;
+	part->id.bytes[0] = (uint8_t)from;
+	part->count = SUM_CHUNKS;
+	return m;
+}
+
+static struct part *part_from(struct fixture *f, const struct combine *k, uint32_t from)
+{
+	list_each(l, after, &k->parts)
+	{
+		struct part *p = list_item(l, struct part, of_combine);
+
+		if (p->node == peers_node(f->core, from))
+			return p;
+	}
+	return NULL;
+}
+
+/* All of it has been taken in. */
+static void part_comes(struct fixture *f, const struct combine *k, uint32_t from)
+{
+	struct part *p = part_from(f, k, from);
+	struct stage *s = objects_at(f->core, k->slot)->stage;
+	struct record r = {.op = EVENT_IN_DONE};
+
+	memset(f->store + ((const uint8_t *)plan_given(f->core, s, p) - f->store), 0xff,
+	       SUM_CHUNKS / 8);
+	r.edge.edge = list_item(list_first(&p->edges), struct edge, of_owner)->handle;
+	control_event(f->core, 0, &r, f->now_ns);
+}
+
+/* Its node says that it sends. */
+static void part_is_answered(struct fixture *f, const struct combine *k, uint32_t from)
+{
+	struct message m = {.kind = MESSAGE_REPLY};
+
+	for (uint32_t i = 0; i < f->sent_count; i++)
+		if (f->sent[i].m.kind == MESSAGE_STREAM && f->sent[i].conn == conn_of(from))
+			m.request = f->sent[i].m.request;
+	control_message(f->core, conn_of(from), &m, f->now_ns);
+	assert_int_equal(part_from(f, k, from)->state, PART_STREAM);
+}
+
+static void sum_is_done(struct fixture *f, const struct combine *k)
+{
+	struct record r = {.op = EVENT_BUFFER_DONE};
+
+	r.progress.buffer = objects_at(f->core, k->slot)->stage->handle;
+	r.progress.ready_bytes = k->size;
+	control_event(f->core, 0, &r, f->now_ns);
+	assert_true(k->done);
+}
+
+/* A part that is all in before its node has said that it comes may have come at any time before the
+ * others were asked for: the link has not carried it along with them. */
+static void what_came_before_is_not_what_the_link_carries(void **state)
+{
+	struct fixture *f = begin(false);
+	const struct fanout_link *link = &f->core->directory.link;
+	uint64_t bytes = (uint64_t)SUM_CHUNKS * CHUNK;
+	struct message_part part;
+	struct combine *k;
+	struct message m;
+
+	meet(f, EARLY);
+	meet(f, LATE);
+	m = sum_of(f, &part, EARLY);
+	assert_int_equal(answer_to(f, &m), 0);
+	k = combine_of(f->core, &m.combine.id);
+	f->now_ns += MS;
+	part_comes(f, k, EARLY);
+	assert_int_equal(part_from(f, k, EARLY)->state, PART_DONE);
+	f->now_ns += 20 * MS;
+	m = sum_of(f, &part, LATE);
+	assert_int_equal(answer_to(f, &m), 0);
+	f->now_ns += MS;
+	part_is_answered(f, k, LATE);
+	f->now_ns += 9 * MS;
+	part_comes(f, k, LATE);
+	sum_is_done(f, k);
+	assert_true(link->rate_seen);
+	assert_in_range(link->bytes_per_s, bytes * 100, bytes * 100 * 5 / 4); /* of 10 ms */
+	end(f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_came_before_is_not_what_the_link_carries),
 		cmocka_unit_test(the_whole_stays_as_it_is),
 		cmocka_unit_test(what_cannot_be_built_is_refused),
 		cmocka_unit_test(silence_of_one_who_is_done_without_is_not_told),
