@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Changes to a copy of the cores, each of which some test should notice (scripts/mutate)."""
+
+import argparse
+import fnmatch
+import json
+import os
+import random
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from . import shell
+from .shell import ROOT, Failure, say
+
+sys.path.insert(0, str(ROOT / "tests/lint"))
+from rules import without_comments  # noqa: E402
+from tree import tracked_files  # noqa: E402
+
+CORES = {"control/core/": "control_", "dataplane/core/": "core_"}  # and how its unit tests begin
+SIMULATED = re.compile(r"sim-(loss|life|plan|forged|hostile|broadcast|repair|swarm(?!-wide)|reduce)")
+RUNS_MOST = 5   # of a swarm
+LIMIT_S = 60    # of CPU time for a test: a change may make it go on for ever
+SKIPPED = 77
+CHANGES = [(re.compile(what), [*becomes]) for what, *becomes in (
+    (r" < ", " <= "), (r" <= ", " < "), (r" > ", " >= "), (r" >= ", " > "), (r" == ", " != "),
+    (r" != ", " == "), (r" && ", " || "), (r" \|\| ", " && "), (r" \+ ", " - "), (r" - ", " + "),
+    (r" \+= ", " -= "), (r" -= ", " += "), (r"\btrue\b", "false"), (r"\bfalse\b", "true"),
+    (r"(?<=[( ])!(?=\w)", ""), (r"\bcontinue;", "break;"),
+    # a statement that fills its line: a call, an assignment, the end of a function without a value
+    (r"(?<=\t)(?:[a-z]\w*\(.*\)|\*?[a-z][\w.>\[\]-]* [-+|&^]?= .*|[a-z][\w.>\[\]-]*(?:\+\+|--)|return);$",
+     ";"))]
+NUMBER = re.compile(r"(?<=[ (\[])\d+(?=[;,)\] ])")
+PASSED_OVER = re.compile(r"^\s*#|assert|^\S|^$")  # and what is no statement
+
+
+def places(text):
+    """(number of the line, from, to, instead) of all that can be changed."""
+    for number, line in enumerate(without_comments(text.split("\n"))):
+        line = line.rstrip()
+        if PASSED_OVER.search(line):
+            continue
+        for what, becomes in CHANGES:
+            for found in what.finditer(line):
+                yield from ((number, *found.span(), other) for other in becomes)
+        for found in NUMBER.finditer(line):
+            yield number, *found.span(), str(int(found[0]) + 1)
+
+
+def changed(text, number, begin, end, instead):
+    """The text with the change, and the line, beside what it was where nothing else is left."""
+    lines = text.split("\n")
+    was = lines[number]
+    lines[number] = was[:begin] + instead + was[end:]
+    line = lines[number].strip()
+    return "\n".join(lines), f"without {was.strip()}" if line == ";" else line
+
+
+def copy(source, names, folder):
+    """Only what differs is written: its time is the present, so that it is built again, as when the last
+    run was ended in the middle of a change."""
+    for name in names:
+        target, content = folder / name, (source / name).read_bytes()
+        if not target.exists() or target.read_bytes() != content:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
+            target.chmod((source / name).stat().st_mode)
+    for gone in (path for core in CORES for path in (folder / core).glob("*.[ch]")):
+        if str(gone.relative_to(folder)) not in names:
+            gone.unlink()
+
+
+def fewer(command):
+    if "--runs" in command:
+        at = command.index("--runs") + 1
+        command = [*command[:at], str(min(RUNS_MOST, int(command[at]))), *command[at + 1:]]
+    return command
+
+
+def tests_of(build):
+    """By core: (name, command, what must be built), the unit tests first."""
+    def told(what):
+        return json.loads(shell.run("meson", "introspect", what, build))
+
+    files = {one["id"]: [os.path.relpath(name, build) for name in one["filename"]]
+             for one in told("--targets")}
+    every, out = told("--tests"), {}
+    for core, prefix in CORES.items():
+        chosen = [one for one in every if one["name"].startswith(prefix) and
+                  "sarissa:unit" in one["suite"]]
+        chosen += [one for one in every if SIMULATED.match(one["name"])]
+        out[core] = [(one["name"], fewer(one["cmd"]),
+                      [name for part in one["depends"] for name in files[part]]) for one in chosen]
+    return out
+
+
+def builds(build, tests):
+    names = sorted({name for _, _, needed in tests for name in needed})
+    return subprocess.run(["ninja", "-C", build, *names], capture_output=True).returncode == 0
+
+
+def limit():
+    resource.setrlimit(resource.RLIMIT_CPU, (LIMIT_S, LIMIT_S))
+
+
+def first_failure(tests):
+    """The first test that notices, or None."""
+    return next((name for name, command, _ in tests if subprocess.run(
+        command, capture_output=True, preexec_fn=limit).returncode not in (0, SKIPPED)), None)
+
+
+def try_one(folder, name, place, tests):
+    """The verdict on a change, with the line and who has noticed it. The copy is as before then."""
+    build, was = folder / "build", (folder / name).read_text()
+    text, line = changed(was, *place)
+    (folder / name).write_text(text)
+    try:
+        if not builds(build, tests):
+            return "not built", line, None
+        by = first_failure(tests)
+        return "noticed" if by else "NOT NOTICED", line, by
+    finally:
+        (folder / name).write_text(was)
+
+
+def core_of(name):
+    return next((core for core in CORES if name.startswith(core) and name.endswith(".c")), None)
+
+
+def prepare(cores, folder):
+    """The tests of those cores, built."""
+    build = folder / "build"
+    if not (build / "build.ninja").exists():
+        say("mutate: configuring")
+        shell.run("meson", "setup", build, folder, "-Dwerror=false", "-Doptimization=1")
+    say("mutate: building")
+    tests = {core: of for core, of in tests_of(build).items() if core in cores}
+    if not builds(build, sum(tests.values(), [])):
+        raise Failure(f"the copy does not build: see ninja -C {build}")
+    return tests
+
+
+def run(args, folder):
+    names = tracked_files()
+    copy(ROOT, names, folder)
+    every = [(name, place) for name in names if core_of(name) and fnmatch.fnmatch(name, args.only)
+             for place in places((folder / name).read_text())]
+    if not every:
+        raise Failure(f"--only {args.only} names no source of a core", 2)
+    drawn = random.Random(args.seed).sample(every, min(args.count, len(every)))
+    tests = prepare({core_of(name) for name, _ in drawn}, folder)
+    count = {"noticed": 0, "not built": 0, "NOT NOTICED": 0}
+    until = time.monotonic() + args.seconds
+    for name, place in drawn:
+        began = time.monotonic()
+        if began >= until:
+            break
+        verdict, line, by = try_one(folder, name, place, tests[core_of(name)])
+        count[verdict] += 1
+        print(f"{verdict:<12}{name}:{place[0] + 1}: {line}" + (f"   [{by}]" if by else "") +
+              f" ({time.monotonic() - began:.0f} s)", flush=True)
+    print(f"{len(every)} places; " + ", ".join(f"{n} {what}" for what, n in count.items()))
+    return count["NOT NOTICED"] > 0
+
+
+def main(text):
+    parser = argparse.ArgumentParser(prog="mutate", description=text,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seed", type=int, default=1, metavar="N")
+    parser.add_argument("--count", type=int, default=20, metavar="N", help="changes to try (default: 20)")
+    parser.add_argument("--seconds", type=float, default=float("inf"), metavar="S",
+                        help="after the first build: begin no change later")
+    parser.add_argument("--only", default="*", metavar="PATTERN",
+                        help="of the files' names, such as 'control/core/feed*'")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="for the copy and its build")
+    args = parser.parse_args()
+    if args.keep:
+        args.keep.mkdir(parents=True, exist_ok=True)
+        return run(args, args.keep.resolve())
+    with tempfile.TemporaryDirectory(prefix="sarissa-mutate-") as folder:
+        return run(args, Path(folder))
