@@ -24,7 +24,8 @@ from tree import tracked_files  # noqa: E402
 CORES = {"control/core/": "control_", "dataplane/core/": "core_"}  # and how its unit tests begin
 SIMULATED = re.compile(r"sim-(loss|life|plan|forged|hostile|broadcast|repair|swarm(?!-wide)|reduce)")
 RUNS_MOST = 5   # of a swarm
-LIMIT_S = 60    # of CPU time for a test: a change may make it go on for ever
+LIMIT_S = 60    # of CPU time for a test, and WALL_S of any: a change may make it go on for ever
+WALL_S = 300
 SKIPPED = 77
 CHANGES = [(re.compile(what), [*becomes]) for what, *becomes in (
     (r" < ", " <= "), (r" <= ", " < "), (r" > ", " >= "), (r" >= ", " > "), (r" == ", " != "),
@@ -107,10 +108,18 @@ def limit():
     resource.setrlimit(resource.RLIMIT_CPU, (LIMIT_S, LIMIT_S))
 
 
+def passes(command):
+    """A test that sleeps for ever has noticed, too."""
+    try:
+        return subprocess.run(command, capture_output=True, preexec_fn=limit,
+                              timeout=WALL_S).returncode in (0, SKIPPED)
+    except subprocess.TimeoutExpired:
+        return False
+
+
 def first_failure(tests):
     """The first test that notices, or None."""
-    return next((name for name, command, _ in tests if subprocess.run(
-        command, capture_output=True, preexec_fn=limit).returncode not in (0, SKIPPED)), None)
+    return next((name for name, command, _ in tests if not passes(command)), None)
 
 
 def try_one(folder, name, place, tests):
