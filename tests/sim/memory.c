@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "memory.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +9,7 @@
 
 #include "prng.h"
 
-enum { MEMORY_PAGE = 4096 };
+enum { MEMORY_PAGE = 4096, MEMORY_BLOCK = 64 };
 
 struct memory memory_map(size_t bytes)
 {
@@ -48,7 +49,7 @@ size_t memory_check_poison(const uint8_t *p, size_t bytes)
 	return i;
 }
 
-static uint64_t memory_word(uint64_t seed, size_t word)
+static inline uint64_t memory_word(uint64_t seed, size_t word)
 {
 	return prng_mix(seed + word * 0x9e3779b97f4a7c15ull);
 }
@@ -65,10 +66,40 @@ void memory_fill(uint8_t *p, uint64_t seed, size_t from, size_t to)
 	}
 }
 
+/* Whether a whole block is right: most of the time of large objects goes here. */
+__attribute__((always_inline)) static inline bool memory_block_is(const uint8_t *p, uint64_t seed,
+								  size_t word)
+{
+	uint64_t w[MEMORY_BLOCK], wrong = 0;
+	memcpy(w, p, sizeof(w));
+	for (size_t i = 0; i < MEMORY_BLOCK; i++)
+		wrong |= w[i] ^ memory_word(seed, word + i);
+	return wrong == 0;
+}
+
+#if defined(__x86_64__) && !defined(__clang__)
+__attribute__((target("avx512f,avx512dq"), optimize("O3"))) static bool
+memory_block_avx512(const uint8_t *p, uint64_t seed, size_t word)
+{
+	return memory_block_is(p, seed, word);
+}
+
+static bool memory_block(const uint8_t *p, uint64_t seed, size_t word)
+{
+	return __builtin_cpu_supports("avx512dq") ? memory_block_avx512(p, seed, word)
+						  : memory_block_is(p, seed, word);
+}
+#else
+#define memory_block memory_block_is
+#endif
+
 /* From a whole word on: the end of those that are right. */
 static size_t memory_check_words(const uint8_t *p, uint64_t seed, size_t from, size_t to)
 {
+	const size_t block = MEMORY_BLOCK * sizeof(uint64_t);
 	uint64_t w;
+	while (to - from >= block && memory_block(p + from, seed, from / 8))
+		from += block;
 	for (size_t at = from; at + sizeof(w) <= to; at += sizeof(w)) {
 		memcpy(&w, p + at, sizeof(w));
 		if (w != memory_word(seed, at / 8))
