@@ -156,7 +156,7 @@ static uint32_t congestion_verdict(struct engine *e, struct conn *c)
 		cut = c->ce_alpha / 2;
 	if (lost > CONGESTION_LOSS_OVERFLOW && congestion_came_late(e, c) &&
 	    delay <= congestion_target_ns(e, c)) {
-		loss_base_halve(c);
+		loss_base_halve(e, c);
 		cut = CONGESTION_CUT_MAX;
 	} else if (lost > CONGESTION_LOSS_OVERFLOW && delay > floor) {
 		c->delay_target_ns = delay / 2;

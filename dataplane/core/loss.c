@@ -7,6 +7,7 @@
 #define LOSS_PROBE_MAX_NS    UINT64_C(200000000) /* bound of the back-off */
 #define LOSS_QUEUES	     4 /* times the shortest round trip: most of it is queues */
 #define LOSS_MIN_RTT_LIFE_NS UINT64_C(60000000000)
+#define LOSS_HALVED_LIFE_NS  UINT64_C(1000000000)
 
 void loss_rtt(struct engine *e, struct conn *c, uint64_t sample_ns)
 {
@@ -52,12 +53,17 @@ uint64_t loss_queue_ns(const struct conn *c)
 	return c->min_one_way_stamp_ns == 0 ? both : state_min(both, there);
 }
 
-void loss_base_halve(struct conn *c)
+void loss_base_halve(const struct engine *e, struct conn *c)
 {
 	uint64_t half_ns = c->min_rtt_ns / 2;
+	uint64_t stamp_ns = e->now_ns - LOSS_MIN_RTT_LIFE_NS + LOSS_HALVED_LIFE_NS;
 
 	c->min_rtt_ns -= half_ns;
+	c->min_rtt_stamp_ns = stamp_ns;
+	if (c->min_one_way_stamp_ns == 0)
+		return;
 	c->min_one_way_us -= (uint32_t)(half_ns / 1000);
+	c->min_one_way_stamp_ns = stamp_ns == 0 ? 1 : stamp_ns;
 }
 
 /* A quarter of the shortest round trip, doubled at every spurious loss, up to a whole one. */

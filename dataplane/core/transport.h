@@ -105,8 +105,9 @@ void loss_rtt(struct engine *e, struct conn *c, uint64_t sample_ns);
 void loss_one_way(struct engine *e, struct conn *c, uint32_t arrival_us, uint64_t sent_ns);
 /* How long the latest packet stood in queues on its way there. */
 uint64_t loss_queue_ns(const struct conn *c);
-/* What was taken for the path itself was a queue as well: half of it, as nobody knows how much. */
-void loss_base_halve(struct conn *c);
+/* What was taken for the path itself was a queue as well: half of it, as nobody knows how much. It
+ * is measured anew a second later: perhaps the path is so long. */
+void loss_base_halve(const struct engine *e, struct conn *c);
 /* After new acknowledgements, or when the reorder deadline is due. */
 void loss_detect(struct engine *e, struct conn *c);
 /* When the tail probe is due; NEVER when nothing is outstanding. */

@@ -18,7 +18,7 @@ SENDERS = int(os.environ.get("INCAST_SENDERS", 100))
 CHUNKS = 512  # of each
 RATE_MBIT = 200
 SHAPE = {"peers": SENDERS, "chunks": CHUNKS, "seconds": 90, "tell": True}
-RESENT_SHARE = 0.15  # at most: a collapse sends everything several times
+RESENT_SHARE = 0.1 if SENDERS <= 100 else 0.15  # at most; more is where late ones keep the port full
 GROWTH_BYTES = 4 << 20
 
 

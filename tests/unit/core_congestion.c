@@ -189,10 +189,17 @@ static void losses_show_a_queue_that_was_there_first(void **state)
 		round_trips(r, c, 1, queue_ns, 0, 2); /* too few to tell an overflow from a fault */
 		assert_true(c->cwnd_bytes > before && c->min_rtt_ns == base);
 		before = c->cwnd_bytes;
+		c->min_one_way_us = c->latest_one_way_us = k % 3; /* wraps */
+		c->min_one_way_stamp_ns = r->e->now_ns;
 		round_trips(r, c, 12, queue_ns, 0, 2);
 		assert_int_equal(c->min_rtt_ns, late ? base / 2 : base);
+		assert_int_equal(loss_queue_ns(c), late ? base / 2 : 0);
 		assert_true(late ? c->cwnd_bytes < before / 2 : c->cwnd_bytes > before);
 		check_bounds(r, c);
+		r->e->now_ns = r->now_ns += 1001 * 1000000; /* it is as long after all */
+		loss_rtt(r->e, c, base);
+		loss_one_way(r->e, c, k % 3 + (uint32_t)(r->now_ns / 1000), r->now_ns);
+		assert_true(c->min_rtt_ns == base && c->min_one_way_us == k % 3);
 	}
 }
 
