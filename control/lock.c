@@ -49,10 +49,11 @@ static void lock_is_held(int fd, const char *rundir)
 	int process = lock_owner(fd);
 
 	if (process > 0 && lock_is_dying(process))
-		log_error("process %d was killed and cannot end, as a file of a client's own file "
-			  "system (FUSE) is not closed: end the server of that, or write 1 to its "
-			  "abort in /sys/fs/fuse/connections",
-			  process);
+		log_error(
+			"process %d was killed and has not ended: if it does not soon, a file of a "
+			"client's own file system (FUSE) is not closed: end the server of that, "
+			"or write 1 to its abort in /sys/fs/fuse/connections",
+			process);
 	else
 		log_error("another sarissa-control runs in %s: stop it, or name another --rundir",
 			  rundir);
@@ -68,7 +69,7 @@ int lock_take(const char *rundir)
 		return -1;
 	}
 	snprintf(path, sizeof(path), "%s/control.lock", rundir);
-	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0) {
 		log_error("cannot write in %s (%s): check its rights", rundir, strerror(errno));
 		return -1;

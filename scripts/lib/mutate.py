@@ -26,6 +26,7 @@ SIMULATED = re.compile(r"sim-(loss|life|plan|forged|hostile|broadcast|repair|swa
 RUNS_MOST = 5   # of a swarm
 LIMIT_S = 60    # of CPU time for a test, and WALL_S of any: a change may make it go on for ever
 WALL_S = 300
+LIMIT_BYTES = 8 << 30
 SKIPPED = 77
 CHANGES = [(re.compile(what), [*becomes]) for what, *becomes in (
     (r" < ", " <= "), (r" <= ", " < "), (r" > ", " >= "), (r" >= ", " > "), (r" == ", " != "),
@@ -106,13 +107,15 @@ def builds(build, tests):
 
 def limit():
     resource.setrlimit(resource.RLIMIT_CPU, (LIMIT_S, LIMIT_S))
+    resource.setrlimit(resource.RLIMIT_AS, (LIMIT_BYTES, LIMIT_BYTES))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def passes(command):
     """A test that sleeps for ever has noticed, too."""
     try:
-        return subprocess.run(command, capture_output=True, preexec_fn=limit,
-                              timeout=WALL_S).returncode in (0, SKIPPED)
+        return subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                              preexec_fn=limit, timeout=WALL_S).returncode in (0, SKIPPED)
     except subprocess.TimeoutExpired:
         return False
 
@@ -150,6 +153,8 @@ def prepare(cores, folder):
     tests = {core: of for core, of in tests_of(build).items() if core in cores}
     if not builds(build, sum(tests.values(), [])):
         raise Failure(f"the copy does not build: see ninja -C {build}")
+    for name in filter(None, map(first_failure, tests.values())):
+        raise Failure(f"{name} fails without any change here: run scripts/test unit sim")
     return tests
 
 
@@ -188,6 +193,8 @@ def main(text):
     parser.add_argument("--keep", type=Path, metavar="DIR", help="for the copy and its build")
     args = parser.parse_args()
     if args.keep:
+        if (args.keep / ".git").exists() or args.keep.resolve() in (ROOT, *ROOT.parents):
+            raise Failure(f"--keep {args.keep} is no place for a copy: name a folder of its own")
         args.keep.mkdir(parents=True, exist_ok=True)
         return run(args, args.keep.resolve())
     with tempfile.TemporaryDirectory(prefix="sarissa-mutate-") as folder:

@@ -14,5 +14,6 @@ def tracked_files():
         names = [name for name in out.stdout.split("\0") if name]
     else:
         names = [str(p.relative_to(ROOT)) for p in ROOT.rglob("*")
-                 if p.is_file() and not p.relative_to(ROOT).parts[0].startswith(("build", ".git/"))]
+                 if p.is_file() and not p.relative_to(ROOT).parts[0].startswith("build")
+                 and p.relative_to(ROOT).parts[0] != ".git"]
     return [n for n in names if not n.startswith(DATA) and (ROOT / n).is_file()]

@@ -256,7 +256,7 @@ def a_control_that_is_killed_and_cannot_end():
         status = nodes.start(cluster.config, 0, "control").wait(timeout=netlib.PATIENCE_S)
         told = nodes.log_file(cluster.config, 0, "control").read_text().splitlines()[-1]
         assert status == 1, f"exit {status}"
-        assert f"process {old} was killed and cannot end" in told, told
+        assert f"process {old} was killed and has not ended" in told, told
         task.go_on()
         task.expect("let go")
         task.end()

@@ -63,11 +63,13 @@ def a_change_is_taken_back(folder):
     good, skipped, bad = ([name, ["sh", "-c", f"exit {status}"], []]
                           for name, status in (("good", 0), ("skipped", 77), ("bad", 1)))
     endless = ["endless", ["sh", "-c", "while :; do :; done"], []]
-    mutate.LIMIT_S = 1
+    asleep = ["asleep", ["sleep", "60"], []]
+    mutate.LIMIT_S = mutate.WALL_S = 1
     call, number = mutate.places("\tg(1);\n")
     for place, tests, told in ((call, [good, skipped, bad], ("noticed", "without g(1);", "bad")),
                                (call, [good, skipped], ("NOT NOTICED", "without g(1);", None)),
                                (call, [endless], ("noticed", "without g(1);", "endless")),
+                               (call, [asleep], ("noticed", "without g(1);", "asleep")),
                                (number, [bad], ("not built", "g(2);", None))):
         assert mutate.try_one(folder, "a.c", place, tests) == told, told
         assert (folder / "a.c").read_text() == "\tg(1);\n"
@@ -76,6 +78,8 @@ def a_change_is_taken_back(folder):
         mutate.try_one(folder, "a.c", call, [])
     except ZeroDivisionError:
         assert (folder / "a.c").read_text() == "\tg(1);\n"
+    else:
+        raise AssertionError("a fault of ours is no verdict")
     mutate.builds = kept
     assert mutate.fewer(["swarm", "--runs", "300", "x"]) == ["swarm", "--runs", "5", "x"]
     assert mutate.fewer(["swarm", "--runs", "2"]) == ["swarm", "--runs", "2"]
