@@ -290,13 +290,17 @@ static void full_read_all(struct full_swarm *s)
 	}
 }
 
-/* And deleted everywhere; then nothing may be left, in the stores or of what was under way. */
+/* And deleted everywhere; then nothing may be left, in the stores or of what was under way. Where
+ * fewer deletes are remembered than there are names, whoever had no room to say what it has says it
+ * before the next one. */
 static void full_delete_all(struct full_swarm *s)
 {
 	for (uint32_t name = 0; name < CLIENTS_NAMES && !s->w.violations; name++) {
 		clients_ask(&s->c, 0, name, true);
 		while (!clients_idle(&s->c) && !s->w.violations)
 			full_steps(s, 10 * WORLD_MS, false);
+		if (s->scenario->tight)
+			full_steps(s, WORLD_S, false);
 	}
 	clients_leave(&s->c);
 	world_run(&s->w, REST_NS);
