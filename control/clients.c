@@ -347,6 +347,7 @@ void clients_leave(struct clients *c)
 			shutdown(c->table[i]->fd, SHUT_RDWR);
 	refusals_leave(&c->refusals);
 	close(c->spare_fd);
+	c->spare_fd = -1;
 	while ((fd = accept4(c->listen_fd, NULL, NULL, SOCK_CLOEXEC)) >= 0)
 		shutdown(fd, SHUT_RDWR); /* its close may be long */
 }
