@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What clients send and what they leave behind is closed; whoever lets that take long holds up himself."""
 
+import contextlib
 import json
 import os
 import signal
@@ -159,15 +160,40 @@ say("all gone")
 """
 
 
+def mounted(cluster, program):
+    """The task that runs it, whose file system is there."""
+    task = Task(cluster, 0, program)
+    first = task.heard()
+    if first == "no FUSE here":
+        raise netlib.Skip("no file system in user space can be mounted here")
+    assert first == "made", first
+    return task
+
+
+@contextlib.contextmanager
+def hung_up(*options):
+    """A cluster whose control, of these options, cannot close what the task has sent."""
+    netlib.need_daemons()
+    with Cluster(1, "--store", 64) as cluster:
+        task = mounted(cluster, HUNG_UP + LET_GO)
+        another_control(cluster, *options)
+        task.go_on()
+        task.expect("hung up")
+        yield cluster, task
+
+
+def let_go(task, old):
+    task.go_on()
+    task.expect("let go")
+    task.end()
+    assert process.end(old, signal.SIGKILL, 20), "it is still there"
+
+
 def a_file_that_is_never_closed():
     """Others are served meanwhile; it is counted and said; and control can be replaced."""
     netlib.need_daemons()
     with Cluster(1, "--store", 64) as cluster:
-        task = Task(cluster, 0, HOLDS_UP)
-        first = task.heard()
-        if first == "no FUSE here":
-            raise netlib.Skip("no file system in user space can be mounted here")
-        assert first == "made", first
+        task = mounted(cluster, HOLDS_UP)
         honest = Task(cluster, 0, HONEST)
         honest.expect("half")
         another_control(cluster)
@@ -194,10 +220,7 @@ def a_file_that_is_never_closed():
         assert not process.end(old, signal.SIGTERM, 2), "nothing has held it"
         nodes.start(cluster.config, 0, "control")
         until_answers(cluster)
-        task.go_on()
-        task.expect("let go")
-        task.end()
-        assert process.end(old, signal.SIGKILL, 20), "it is still there"
+        let_go(task, old)
 
 
 # They ask nothing: sessions, those that are refused one, and those that are not let in yet.
@@ -215,14 +238,7 @@ say("hung up")
 
 def it_ends_while_a_close_does_not():
     """All who are connected, or wait for that, hear of it."""
-    netlib.need_daemons()
-    with Cluster(1, "--store", 64) as cluster:
-        task = Task(cluster, 0, HUNG_UP + LET_GO)
-        if task.heard() == "no FUSE here":
-            raise netlib.Skip("no file system in user space can be mounted here")
-        another_control(cluster, "--sessions", 8)
-        task.go_on()
-        task.expect("hung up")
+    with hung_up("--sessions", 8) as (cluster, task):
         crowd = Task(cluster, 0, CROWDS)
         crowd.expect("there")
         old = cluster.pid(0, "control")
@@ -235,32 +251,19 @@ def it_ends_while_a_close_does_not():
         crowd.expect("hung up")
         crowd.end()
         assert not process.end(old, signal.SIGTERM, 1), "nothing has held it"
-        task.go_on()
-        task.expect("let go")
-        task.end()
-        assert process.end(old, signal.SIGKILL, 20), "it is still there"
+        let_go(task, old)
 
 
 def a_control_that_is_killed_and_cannot_end():
     """The next one says which it is and what to do; then it starts."""
-    netlib.need_daemons()
-    with Cluster(1, "--store", 64) as cluster:
-        task = Task(cluster, 0, HUNG_UP + LET_GO)
-        if task.heard() == "no FUSE here":
-            raise netlib.Skip("no file system in user space can be mounted here")
-        another_control(cluster)
-        task.go_on()
-        task.expect("hung up")
+    with hung_up() as (cluster, task):
         old = cluster.pid(0, "control")
         assert not process.end(old, signal.SIGKILL, 1), "nothing has held it"
         status = nodes.start(cluster.config, 0, "control").wait(timeout=netlib.PATIENCE_S)
         told = nodes.log_file(cluster.config, 0, "control").read_text().splitlines()[-1]
         assert status == 1, f"exit {status}"
         assert f"process {old} was killed and has not ended" in told, told
-        task.go_on()
-        task.expect("let go")
-        task.end()
-        assert process.end(old, signal.SIGKILL, 20), "it is still there"
+        let_go(task, old)
         nodes.start(cluster.config, 0, "control")
         until_answers(cluster)
 

@@ -395,11 +395,7 @@ static void a_delete_outlives_the_controls_that_know_of_it(void **state)
 	struct session_request r;
 	const char *name;
 
-	w->config.shards = 0;
-	replace_controls(w, 3);
-	world_run(w, 3 * WORLD_SECOND);
-	for (uint32_t i = 0; i < 3; i++)
-		assert_int_equal(world_open(w, i), 0);
+	world_keep_all(w);
 	name = kept_by(w, 0, 0, 1);
 	assert_int_equal(world_put(w, 0, 0, name, 200000, 1), 0);
 	assert_int_equal(world_get(w, 2, 0, name, 200000, 1, -1), 0);

@@ -28,15 +28,8 @@ static struct world *some_nodes(void)
 	struct world *w = world_new(NODES, 1, STORE, true);
 	uint32_t k = 0, shard;
 
-	for (uint32_t i = 0; i < NODES; i++)
-		world_kill_control(w, i);
-	w->config.shards = 0;
-	for (uint32_t i = 0; i < NODES; i++)
-		world_start_control(w, i);
-	world_run(w, 3 * WORLD_SECOND);
+	world_keep_all(w);
 	w->delay_ns = WORLD_MS;
-	for (uint32_t i = 0; i < NODES; i++)
-		assert_int_equal(world_open(w, i), 0);
 	do {
 		struct object_id id;
 

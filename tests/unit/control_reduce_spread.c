@@ -31,15 +31,8 @@ static struct world *begin(void)
 	struct world *w = world_new(NODES, 1, STORE, true);
 	unsigned k = 0;
 
-	for (uint32_t i = 0; i < NODES; i++)
-		world_kill_control(w, i);
-	w->config.shards = 0; /* each node is one */
-	for (uint32_t i = 0; i < NODES; i++)
-		world_start_control(w, i);
-	world_run(w, 3 * WORLD_SECOND);
+	world_keep_all(w);
 	w->delay_ns = WORLD_MS;
-	for (uint32_t i = 0; i < NODES; i++)
-		assert_int_equal(world_open(w, i), 0);
 	for (uint32_t i = 0; i <= SOURCES; i++) {
 		snprintf(name, sizeof(name), "s%u", i);
 		ids[i] = world_id(name);

@@ -20,21 +20,13 @@ static const char *source_name(unsigned i)
 	return name;
 }
 
-/* Every node keeps the part of the directory that it has among those that live. */
 static struct world *some_nodes(uint32_t nodes)
 {
 	struct world *w = world_new(nodes, 1, STORE, true);
 
-	for (uint32_t i = 0; i < nodes; i++)
-		world_kill_control(w, i);
-	w->config.shards = 0;
 	w->config.calls_max = w->config.loopback_max = 4096;
 	w->config.entries_max = w->config.waiters_max = 8192;
-	for (uint32_t i = 0; i < nodes; i++)
-		world_start_control(w, i);
-	world_run(w, 3 * WORLD_SECOND);
-	for (uint32_t i = 0; i < nodes; i++)
-		assert_int_equal(world_open(w, i), 0);
+	world_keep_all(w);
 	for (uint32_t i = 0; i <= SESSION_SOURCES_MAX; i++)
 		ids[i] = world_id(source_name(i));
 	return w;

@@ -331,6 +331,18 @@ struct world *world_new(uint32_t nodes, uint32_t workers, uint64_t store_bytes, 
 	return w;
 }
 
+void world_keep_all(struct world *w)
+{
+	for (uint32_t i = 0; i < w->nodes; i++)
+		world_kill_control(w, i);
+	w->config.shards = 0;
+	for (uint32_t i = 0; i < w->nodes; i++)
+		world_start_control(w, i);
+	world_run(w, 3 * WORLD_SECOND);
+	for (uint32_t i = 0; i < w->nodes; i++)
+		CHECK(world_open(w, i) == 0);
+}
+
 void world_free(struct world *w)
 {
 	size_t area = (size_t)WORLD_MSG_SLOTS * MSG_SLOT_BYTES;

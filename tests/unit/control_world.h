@@ -99,6 +99,10 @@ struct world {
 /* Nodes with a store of store_bytes each, all running; shard: node 0, or all of them. */
 struct world *world_new(uint32_t nodes, uint32_t workers, uint64_t store_bytes, bool all_shards);
 void world_free(struct world *w);
+/* From now on every node keeps the part of the directory that it has among those that live: all
+ * controls begin again, with the config as it is, and find each other; session 0 of each is open.
+ */
+void world_keep_all(struct world *w);
 
 void world_run(struct world *w, uint64_t for_ns);
 /* Runs until done() or for at most for_ns; returns what done() said last. */
