@@ -115,6 +115,22 @@ static void full_means_full(void **state)
 	check(f);
 }
 
+/* Free ranges of one size that do not touch each other are all found again. */
+static void none_of_a_size_is_lost(void **state)
+{
+	struct fixture *f = *state;
+
+	allocator_reset(&f->a, 9 * GRAIN, GRAIN);
+	for (int i = 0; i < 9; i++)
+		f->held[i] = allocator_take(&f->a, GRAIN);
+	for (int i = 1; i < 9; i += 2)
+		allocator_give(&f->a, f->held[i]);
+	for (int i = 1; i < 9; i += 2)
+		assert_int_not_equal(allocator_take(&f->a, GRAIN), 0);
+	assert_int_equal(allocator_take(&f->a, GRAIN), 0);
+	check(f);
+}
+
 static void known_places_are_taken_in_order(void **state)
 {
 	struct fixture *f = *state;
@@ -185,6 +201,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(random_use_keeps_the_space_whole, setup, teardown),
 		cmocka_unit_test_setup_teardown(full_means_full, setup, teardown),
+		cmocka_unit_test_setup_teardown(none_of_a_size_is_lost, setup, teardown),
 		cmocka_unit_test_setup_teardown(known_places_are_taken_in_order, setup, teardown),
 		cmocka_unit_test_setup_teardown(timers_fire_in_order, setup, teardown),
 	};
