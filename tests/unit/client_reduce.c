@@ -13,7 +13,7 @@ static const int64_t ms = 1000000;
 static unsigned sources(sar_id *out, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++) {
-		char name[16];
+		char name[20];
 		snprintf(name, sizeof(name), "source%u", i);
 		out[i] = test_id(name);
 	}
