@@ -46,6 +46,7 @@ struct senders {
 	uint32_t count, chunks, done;
 	uint16_t chunk_bytes;
 	uint64_t untaken; /* packets that the kernel did not take: the engine sends them again */
+	uint32_t failed;  /* streams that ended before they were done */
 	double patience_s;
 };
 
@@ -142,8 +143,9 @@ static void sender_told(struct senders *s, struct sender *p, const struct record
 }
 
 /* Until it is told again. */
-static void sender_failed(struct sender *p, uint64_t now_ns)
+static void sender_failed(struct senders *s, struct sender *p, uint64_t now_ns)
 {
+	s->failed++;
 	struct record drop = {.op = COMMAND_DROP_EDGE, .flags = RECORD_FLAG_OUT, .epoch = 1};
 	drop.edge.edge = p->out.edge.edge;
 	engine_command(p->engine, &drop, now_ns);
@@ -159,7 +161,7 @@ static void sender_event(struct senders *s, struct sender *p, const struct recor
 		sender_told(s, p, e, now_ns);
 		break;
 	case EVENT_EDGE_FAILED:
-		sender_failed(p, now_ns);
+		sender_failed(s, p, now_ns);
 		break;
 	case EVENT_OUT_DONE:
 		s->done += !p->done;
@@ -260,10 +262,10 @@ static void senders_print(const struct senders *s, double seconds)
 		all.lost_pkts += c->lost_pkts;
 	}
 	printf("{\"done\": %u, \"seconds\": %.3f, \"chunks\": %llu, \"resends\": %llu, \"lost\": %llu, "
-	       "\"untaken\": %llu}\n",
+	       "\"untaken\": %llu, \"failed\": %u}\n",
 	       s->done, seconds, (unsigned long long)all.tx_chunks,
 	       (unsigned long long)all.tx_chunk_resends, (unsigned long long)all.lost_pkts,
-	       (unsigned long long)s->untaken);
+	       (unsigned long long)s->untaken, s->failed);
 }
 
 int main(int argc, char **argv)
