@@ -2,12 +2,14 @@
 """Changes to a copy of the cores, each of which some test should notice (scripts/mutate)."""
 
 import argparse
+import contextlib
 import fnmatch
 import json
 import os
 import random
 import re
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -28,6 +30,8 @@ LIMIT_S = 60    # of CPU time for a test, and WALL_S of any: a change may make i
 WALL_S = 300
 LIMIT_BYTES = 8 << 30
 SKIPPED = 77
+ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+END_S = 10      # until what was killed is gone
 CHANGES = [(re.compile(what), [*becomes]) for what, *becomes in (
     (r" < ", " <= "), (r" <= ", " < "), (r" > ", " >= "), (r" >= ", " > "), (r" == ", " != "),
     (r" != ", " == "), (r" && ", " || "), (r" \|\| ", " && "), (r" \+ ", " - "), (r" - ", " + "),
@@ -100,9 +104,32 @@ def tests_of(build):
     return out
 
 
+def end_group(child):
+    until = time.monotonic() + END_S
+    with contextlib.suppress(ProcessLookupError):
+        while time.monotonic() < until:
+            os.killpg(child.pid, signal.SIGKILL)
+            child.poll()
+            time.sleep(0.01)
+
+
+def done(command, seconds=None, **how):
+    """Its status and output, or None when it took too long. Whatever ends it, or us, nothing is left of what
+    it has started: that would write into the folder while it is being removed."""
+    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                             stderr=subprocess.STDOUT, start_new_session=True, **how)
+    try:
+        said = child.communicate(timeout=seconds)[0]
+        return child.returncode, said.decode(errors="replace")
+    except subprocess.TimeoutExpired:
+        return None
+    finally:
+        end_group(child)
+
+
 def builds(build, tests):
     names = sorted({name for _, _, needed in tests for name in needed})
-    return subprocess.run(["ninja", "-C", build, *names], capture_output=True).returncode == 0
+    return done(["ninja", "-C", build, *names])[0] == 0
 
 
 def limit():
@@ -113,11 +140,8 @@ def limit():
 
 def passes(command):
     """A test that sleeps for ever has noticed, too."""
-    try:
-        return subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                              preexec_fn=limit, timeout=WALL_S).returncode in (0, SKIPPED)
-    except subprocess.TimeoutExpired:
-        return False
+    ended = done(command, WALL_S, preexec_fn=limit)
+    return ended is not None and ended[0] in (0, SKIPPED)
 
 
 def first_failure(tests):
@@ -148,7 +172,9 @@ def prepare(cores, folder):
     build = folder / "build"
     if not (build / "build.ninja").exists():
         say("mutate: configuring")
-        shell.run("meson", "setup", build, folder, "-Dwerror=false", "-Doptimization=1")
+        status, said = done(["meson", "setup", build, folder, "-Dwerror=false", "-Doptimization=1"])
+        if status:
+            raise Failure(f"the copy is not configured: {said.strip()}")
     say("mutate: building")
     tests = {core: of for core, of in tests_of(build).items() if core in cores}
     if not builds(build, sum(tests.values(), [])):
@@ -181,6 +207,13 @@ def run(args, folder):
     return count["NOT NOTICED"] > 0
 
 
+def end_once(*_):
+    """Told to end again, the copy is still removed."""
+    for number in ENDS:
+        signal.signal(number, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
 def main(text):
     parser = argparse.ArgumentParser(prog="mutate", description=text,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -192,6 +225,9 @@ def main(text):
                         help="of the files' names, such as 'control/core/feed*'")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="for the copy and its build")
     args = parser.parse_args()
+    for number in ENDS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, end_once)
     if args.keep:
         if (args.keep / ".git").exists() or args.keep.resolve() in (ROOT, *ROOT.parents):
             raise Failure(f"--keep {args.keep} is no place for a copy: name a folder of its own")

@@ -3,8 +3,11 @@
 """What scripts/mutate changes, and that its copy is as the source is."""
 
 import os
+import signal
+import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 sys.dont_write_bytecode = True
@@ -85,7 +88,42 @@ def a_change_is_taken_back(folder):
     assert mutate.fewer(["swarm", "--runs", "2"]) == ["swarm", "--runs", "2"]
 
 
+WRITES = """if True:
+    import sys
+    sys.dont_write_bytecode = True
+    sys.path.insert(0, sys.argv.pop(1))
+    from lib import mutate, shell
+    write = 'n=0; for d in 1 2 3 4 5 6; do mkdir $d; done; while [ $n -lt 99999 ]; do : > $((n % 6 + 1))/$n; n=$((n + 1)); done'
+
+    def run(args, folder):
+        print(folder, flush=True)
+        mutate.done(["sh", "-c", f"trap '' TERM; cd {folder}; ({write}) & ({write}) & wait; sleep 30"])
+
+    mutate.run = run
+    shell.main("mutate", lambda: mutate.main("test"))"""
+
+
+def who_is_told_to_end_leaves_nothing(folder):
+    """Neither the copy, nor what is still writing into it; however often it is told."""
+    child = subprocess.Popen([sys.executable, "-c", WRITES, Path(mutate.__file__).parents[1]], text=True,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                             env={**os.environ, "TMPDIR": str(folder)})
+    copy = Path(child.stdout.readline().strip())
+    assert copy.parent == folder, copy
+    while not list(copy.glob("6/*")):
+        time.sleep(0.01)
+    while child.poll() is None:
+        child.send_signal(signal.SIGTERM)
+        time.sleep(0.001)
+    said = child.communicate(timeout=30)[1]
+    assert child.returncode == 130 and not copy.exists(), said
+    time.sleep(0.1)
+    assert not copy.exists(), "something has made it again"
+
+
 what_is_changed()
 with tempfile.TemporaryDirectory(prefix="sarissa-test-") as folder:
     the_copy_is_as_the_source(Path(folder, "source"), Path(folder, "target"))
     a_change_is_taken_back(Path(folder))
+    for _ in range(3):
+        who_is_told_to_end_leaves_nothing(Path(folder))
