@@ -109,7 +109,7 @@ bool reduce_feed_choose(struct control *c, struct reduce *r, struct reduce_gette
 	uint32_t before = g->whole;
 
 	g->whole = REDUCE_NONE;
-	if (r->finished && !r->direct && feed_misses_any(r, g)) {
+	if (r->finished && feed_misses_any(r, g)) {
 		g->whole = feed_whole(c, r, g, before);
 		if (g->whole == REDUCE_NONE) { /* nobody is left: all are tried again */
 			g->avoid = 0;
