@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "executor.h"
 #include "transport.h"
 
 /*
@@ -54,7 +55,14 @@ static void ack_reach(struct conn *c, uint64_t pn)
 		c->ack_history[k] = state_min(c->ack_history[k], pn);
 }
 
-void ack_mark(struct engine *e, struct conn *c, uint64_t pn, bool eliciting)
+static uint64_t ack_wait_until(const struct engine *e, enum ack_wish wish)
+{
+	bool later = wish == ACK_LATER && in_edge_senders(e) <= ACK_LATER_SENDERS;
+
+	return e->now_ns + e->config.ack_delay_ns * (later ? ACK_CHUNK_DELAYS : 1);
+}
+
+void ack_mark(struct engine *e, struct conn *c, uint64_t pn, enum ack_wish wish)
 {
 	bool gap = c->rx_any && pn != c->rx_largest + 1;
 
@@ -63,10 +71,12 @@ void ack_mark(struct engine *e, struct conn *c, uint64_t pn, bool eliciting)
 	else
 		ack_reach(c, pn);
 	*ack_word(e, c, pn / 64) |= UINT64_C(1) << (pn % 64);
-	if (!eliciting)
+	if (wish == ACK_NOT)
 		return;
 	if (c->ack_pending++ == 0)
-		c->ack_deadline_ns = e->now_ns + e->config.ack_delay_ns;
+		c->ack_deadline_ns = ack_wait_until(e, wish);
+	else if (wish == ACK_SOON)
+		c->ack_deadline_ns = state_min(c->ack_deadline_ns, ack_wait_until(e, wish));
 	if (gap)
 		c->ack_now = true;
 }
@@ -89,18 +99,28 @@ static uint16_t ack_write_ecn(struct conn *c, uint8_t *to, uint16_t room)
 	return ECN_BYTES;
 }
 
-uint16_t ack_write(struct engine *e, struct conn *c, uint8_t *to, uint16_t room)
+/* Everything since four acknowledgements ago, so that three in a row may be lost. */
+static uint64_t ack_reaches(const struct engine *e, const struct conn *c)
 {
 	uint64_t top = c->rx_largest / 64;
-	/* Everything since four acknowledgements ago, so that three in a row may be lost. */
 	uint64_t floor = c->ack_history[c->ack_sent % 4] / 64;
 	uint64_t words = top - (floor < top ? floor : top) + 1;
 
-	if (c->ack_pending == 0 || room < ACK_AT_BITMAP + 8)
-		return 0;
 	words = state_min(words, state_min(ACK_WORDS_MAX, ack_words(e)));
-	words = state_min(words, top + 1);
-	if (words > (room - ACK_AT_BITMAP) / 8u)
+	return state_min(words, top + 1);
+}
+
+uint16_t ack_bytes(const struct engine *e, const struct conn *c)
+{
+	return (uint16_t)(ACK_AT_BITMAP + 8 * ack_reaches(e, c));
+}
+
+uint16_t ack_write(struct engine *e, struct conn *c, uint8_t *to, uint16_t room)
+{
+	uint64_t top = c->rx_largest / 64;
+	uint64_t words = ack_reaches(e, c);
+
+	if (c->ack_pending == 0 || ACK_AT_BITMAP + 8 * words > room)
 		return 0; /* never a part of it: what is left out would look lost */
 	uint64_t delay = (e->now_ns - c->rx_largest_ns) / ACK_DELAY_UNIT_NS;
 	to[0] = FRAME_ACK;

@@ -214,7 +214,7 @@ void frame_packet(struct engine *e, const struct packet_in *p)
 	if (w.closed)
 		return;
 	if (take)
-		ack_mark(e, c, pn, eliciting);
+		ack_mark(e, c, pn, eliciting ? ACK_SOON : ACK_NOT);
 	if (ended != SILENCE_OF_NOBODY)
 		loss_silence_ended(e, c, ended);
 	conn_wake(e, c);
@@ -252,7 +252,7 @@ void frame_chunk(struct engine *e, struct conn *c, const struct packet_in *p, ui
 		return;
 	enum loss_silence ended = frame_heard(e, c, p);
 	if (in_edge_take(e, c, p->data, p->data + CHUNK_BODY, length) == VERDICT_TAKEN)
-		ack_mark(e, c, pn, true);
+		ack_mark(e, c, pn, ACK_LATER);
 	if (ended != SILENCE_OF_NOBODY)
 		loss_silence_ended(e, c, ended);
 	conn_wake(e, c);

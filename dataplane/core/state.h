@@ -19,6 +19,8 @@ enum {
 	REPLIES_MAX = 64,	 /* answers without a connection, waiting */
 	MTU_BASE = 1280,	 /* IP bytes every path carries (RFC 8200, 5) */
 	ACK_EVERY = 24,		 /* packets */
+	ACK_CHUNK_DELAYS = 2,	 /* so many times as long as others a chunk waits for its own */
+	ACK_LATER_SENDERS = 8,	 /* to one node, above which it does not */
 	FEW_SENDERS = 4,	 /* to one node: they may aim at more queue */
 	WHEEL_SLOTS = 4096,
 	WHEEL_SLOT_NS = 16384,
@@ -236,7 +238,8 @@ struct conn {
 	uint32_t lost_head, lost_count;
 	uint32_t inflight_pkts;
 	uint64_t inflight_bytes;
-	uint64_t last_elicit_ns; /* when the last ack-eliciting packet left */
+	uint64_t last_elicit_ns; /* when the last ack-eliciting packet left; */
+	bool last_later;	 /* it was a CHUNK packet, which is answered later than others */
 	uint32_t tx_ce_seen;	 /* the peer's CE count when last heard */
 
 	/* loss */

@@ -198,7 +198,16 @@ static bool transmit_allowed(struct engine *e, struct conn *c)
 	return allowed;
 }
 
-/* With an acknowledgement due only small items are chosen, so that it finds room beside them. */
+/* Does the acknowledgement that is due fit beside what comes next? Alone it takes twice as much. */
+static bool transmit_beside(const struct engine *e, const struct conn *c)
+{
+	if (c->lost_count > 0 || list_empty(&c->active))
+		return false;
+	const struct out_edge *o = list_entry(c->active.next, struct out_edge, active);
+	return WIRE_BODY + DATA_BYTES + o->buffer->chunk_bytes + ack_bytes(e, c) <= conn_room(c);
+}
+
+/* With an acknowledgement due only items are chosen beside which it finds room. */
 static bool transmit_choose(struct engine *e, struct conn *c, struct draft *d, bool ack_due_now)
 {
 	if (!sent_room(e, c))
@@ -206,7 +215,7 @@ static bool transmit_choose(struct engine *e, struct conn *c, struct draft *d, b
 	if (transmit_reset(c, d) || transmit_grant(e, c, d) || transmit_ping(c, d) ||
 	    transmit_probe(e, c, d))
 		return true;
-	if (ack_due_now)
+	if (ack_due_now && !transmit_beside(e, c))
 		return false;
 	if (c->lost_count == 0 && list_empty(&c->msgs) && list_empty(&c->active)) {
 		if (c->probes_due > 0 && c->inflight_pkts == 0) {
@@ -264,9 +273,9 @@ static void transmit_count(struct engine *e, const struct draft *d)
 
 /* A chunk alone goes with the short header, if the receiver can tell its number: it has seen at
  * least largest_acked, or nothing yet. */
-static bool transmit_short(const struct conn *c, const struct draft *d, uint16_t ack_bytes)
+static bool transmit_short(const struct conn *c, const struct draft *d, uint16_t acked)
 {
-	return d->kind == SENT_CHUNK && ack_bytes == 0 &&
+	return d->kind == SENT_CHUNK && acked == 0 &&
 	       (d->frame[FRAME_AT_FLAGS] & FRAME_FLAG_ASK) == 0 &&
 	       c->next_pn - c->largest_acked < CHUNK_PN_REACH;
 }
@@ -275,22 +284,24 @@ static bool transmit_short(const struct conn *c, const struct draft *d, uint16_t
 static uint16_t transmit_head(struct engine *e, struct conn *c, const struct draft *d,
 			      uint8_t *head, uint16_t room)
 {
-	uint16_t ack_bytes = ack_write(e, c, head + WIRE_BODY, room);
+	uint16_t acked = ack_write(e, c, head + WIRE_BODY, room);
 
-	if (transmit_short(c, d, ack_bytes)) {
+	if (transmit_short(c, d, acked)) {
 		uint64_t pn = sent_record(e, c, d->kind, d->a, d->b,
 					  (uint16_t)(CHUNK_BODY + d->payload_bytes));
+		c->last_later = true;
 		wire_chunk(head, pn, wire_get32(d->frame + DATA_AT_STREAM), d->b,
 			   wire_crc_number(c->crc_tx, pn));
 		return CHUNK_BODY;
 	}
-	uint16_t length = (uint16_t)(WIRE_BODY + ack_bytes);
+	uint16_t length = (uint16_t)(WIRE_BODY + acked);
 	memcpy(head + length, d->frame, d->frame_bytes);
 	length = (uint16_t)(length + d->frame_bytes);
 	if (d->pad_to > length) {
 		memset(head + length, 0, (size_t)(d->pad_to - length));
 		length = d->pad_to;
 	}
+	c->last_later &= d->kind == SENT_NOTHING;
 	wire_header(head, WIRE_PAYLOAD, c->check_tx, c->remote,
 		    sent_record(e, c, d->kind, d->a, d->b, (uint16_t)(length + d->payload_bytes)));
 	return length;

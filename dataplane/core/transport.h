@@ -67,8 +67,13 @@ static inline uint64_t ack_number(const struct conn *c, uint16_t low)
 	return c->rx_largest + (uint64_t)(int16_t)(low - (uint16_t)c->rx_largest);
 }
 enum ack_verdict ack_look(const struct engine *e, const struct conn *c, uint64_t pn);
-void ack_mark(struct engine *e, struct conn *c, uint64_t pn, bool eliciting);
+/* What a packet wishes: none, one soon, or one a little later, with those of more chunks: whoever
+ * sends chunk after chunk asks when it waits for one. */
+enum ack_wish { ACK_NOT, ACK_SOON, ACK_LATER };
+void ack_mark(struct engine *e, struct conn *c, uint64_t pn, enum ack_wish wish);
 bool ack_due(const struct engine *e, const struct conn *c);
+/* The length of the ACK frame that is next. */
+uint16_t ack_bytes(const struct engine *e, const struct conn *c);
 /* Writes an ACK frame (and an ECN frame) of at most room bytes; returns its length or 0. */
 uint16_t ack_write(struct engine *e, struct conn *c, uint8_t *to, uint16_t room);
 

@@ -98,6 +98,37 @@ static void the_first_number_of_all(void **state)
 	assert_int_equal(peer.c->rx_largest, 200);
 }
 
+/* Whoever sends chunk after chunk waits for none of them; what else comes is answered sooner. */
+static void a_chunk_waits_for_more(void **state)
+{
+	struct rig *r = *state;
+	struct peer peer = sink_open(r);
+	struct packet p;
+
+	send_chunk(r, &peer, 0, RIG_CHUNK);
+	rig_drain(r); /* a grant, which takes the acknowledgement along */
+	send_chunk(r, &peer, 1, RIG_CHUNK);
+	for (uint32_t k = 1; k <= ACK_CHUNK_DELAYS; k++) {
+		r->now_ns += r->config.ack_delay_ns;
+		engine_tick(r->e, r->now_ns + (k == ACK_CHUNK_DELAYS ? WHEEL_SLOT_NS : 0));
+		assert_int_equal(rig_take(r, &p), k == ACK_CHUNK_DELAYS);
+	}
+	assert_non_null(packet_frame(&p, FRAME_ACK));
+	send_chunk(r, &peer, 2, RIG_CHUNK);
+	peer_begin(r, &peer, &p);
+	forge_grant(&p, 1, 1);
+	peer_send(r, &peer, &p);
+	assert_int_equal(peer.c->ack_deadline_ns, r->now_ns + r->config.ack_delay_ns);
+	rig_drain(r);
+	r->now_ns += r->config.ack_delay_ns;
+	engine_tick(r->e, r->now_ns + WHEEL_SLOT_NS);
+	rig_drain(r);
+	r->e->in_senders = ACK_LATER_SENDERS + 1; /* where many send their windows are small */
+	send_chunk(r, &peer, 3, RIG_CHUNK);
+	assert_int_equal(peer.c->ack_deadline_ns, r->now_ns + r->config.ack_delay_ns);
+	r->e->in_senders = 1;
+}
+
 static void a_second_copy_is_a_duplicate(void **state)
 {
 	struct rig *r = *state;
@@ -301,11 +332,35 @@ static void a_probe_goes_in_a_frame(void **state)
 	}
 }
 
+/* A chunk that asks for nothing is answered later, and so a probe of it waits longer. */
+static void a_probe_waits_for_a_late_answer(void **state)
+{
+	struct rig *r = *state;
+	struct peer peer = source_open(r);
+	const uint64_t wait_ns = (ACK_CHUNK_DELAYS - 1) * r->config.ack_delay_ns;
+	struct packet p;
+
+	for (uint32_t k = 0; k < 2; k++) {
+		peer.c->probes_due = k;
+		assert_true(rig_take(r, &p));
+		assert_int_equal(wire_is_chunk(p.bytes), k == 0);
+		uint64_t probe_ns = loss_probe_ns(r->e, peer.c);
+		peer.c->last_later = false;
+		assert_int_equal(probe_ns - loss_probe_ns(r->e, peer.c), k == 0 ? wait_ns : 0);
+		peer.c->last_later = true;
+		peer.c->senders = ACK_LATER_SENDERS;
+		assert_int_equal(probe_ns + k * wait_ns, loss_probe_ns(r->e, peer.c));
+		peer.c->senders++; /* it answers as soon as it does others */
+		assert_int_equal(probe_ns - (1 - k) * wait_ns, loss_probe_ns(r->e, peer.c));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		test_rig(numbers_are_taken_for_the_nearest),
 		test_rig(the_first_number_of_all),
+		test_rig(a_chunk_waits_for_more),
 		test_rig(a_second_copy_is_a_duplicate),
 		test_rig(another_life_fails_the_check),
 		test_rig(every_flipped_bit_is_seen),
@@ -315,6 +370,7 @@ int main(void)
 		test_rig(a_stream_of_nobody_is_reset),
 		test_rig(a_number_beyond_reach_is_said_in_full),
 		test_rig(a_probe_goes_in_a_frame),
+		test_rig(a_probe_waits_for_a_late_answer),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
