@@ -32,10 +32,12 @@ static void calls_transmit(struct control *c, struct call *call)
 	reconcile_stamp(c, call->node, m);
 	if (m->kind == MESSAGE_COMMIT)
 		reduce_fill_commit(c, call);
-	if (m->kind == MESSAGE_RECALL)
+	if (m->kind == MESSAGE_RECALL && call->owner)
 		reduction_fill_recall(c, call);
 	if (m->kind == MESSAGE_REDUCE)
 		m->reduce.timeout_ns = reduction_left(c, call->owner);
+	if (m->kind == MESSAGE_REDUCED)
+		m->reduce.flags = reduce_borrowed(c, &m->reduce) ? MESSAGE_REDUCE_LENT : 0;
 	peers_send(c, call->node, m);
 	if (m->kind == MESSAGE_HAVE)
 		m->have.value = NULL;

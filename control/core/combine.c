@@ -217,18 +217,27 @@ static void combine_ask_fire(struct control *c, struct timer *t)
 {
 	struct combine *k = list_item(t, struct combine, orphan);
 
-	timers_set(&c->timers, t, k->refused_ns + c->config.stall_ns, combine_orphan_fire);
+	if (k->lent)
+		combine_heard(c, k);
+	else
+		timers_set(&c->timers, t, k->refused_ns + c->config.stall_ns, combine_orphan_fire);
 	if (!k->sealed)
 		objects_announce(c, k->slot);
 }
 
+/* By one who is not the directory's, and lives. */
+static bool combine_led(const struct combine *k)
+{
+	return k->lent && members_live(k->coordinator);
+}
+
 /* Perhaps the one who asked for it has agreed to it, and is about to say so; or asks another one to
- * coordinate, who will know then. */
+ * coordinate, who will know then; or coordinates it itself, and is about to say that. */
 void combine_refused(struct control *c, struct combine *k, int32_t status)
 {
 	uint64_t at_ns = c->now_ns + COMBINE_ASK_NS;
 
-	if (!k->done || status != -ESTALE) {
+	if (!(k->done || combine_led(k)) || status != -ESTALE) {
 		combine_give_up(c, k, false, combine_anew);
 		return;
 	}
@@ -244,7 +253,8 @@ void combine_keep(struct control *c)
 	{
 		struct combine *k = list_item(l, struct combine, active);
 
-		if (k->hidden && control_shard(c, &k->target) != k->coordinator)
+		if (k->hidden && !combine_led(k) &&
+		    (k->lent || control_shard(c, &k->target) != k->coordinator))
 			combine_give_up(c, k, false, combine_anew);
 	}
 }
@@ -416,6 +426,7 @@ static int combine_make(struct control *c, struct node *n, const struct message_
 	k->slot = slot;
 	k->chunk_bytes = m->chunk_bytes;
 	k->hidden = m->flags & MESSAGE_COMBINE_HIDDEN;
+	k->lent = m->flags & MESSAGE_COMBINE_LENT;
 	k->values = m->flags & MESSAGE_COMBINE_VALUES;
 	for (uint32_t i = 0; i < m->count; i++)
 		k->offered |= m->parts[i].node == c->self->number;
@@ -481,15 +492,17 @@ static bool combine_is(const struct combine *k, const struct message_combine *m)
 }
 
 /* What is built under this id now gives way to a newer generation of the same reduce, and to any
- * other reduce of the one who coordinates the target now. */
+ * other reduce of the one who coordinates the target now. The directory's node and the one who has
+ * asked may both think so: then it is the later generation. */
 static int combine_find(struct control *c, struct node *n, const struct message_combine *m,
 			struct combine **out)
 {
 	struct combine *k = combine_of(c, &m->id);
 	bool again = k && k->coordinator == n && k->reduce == m->reduce;
+	bool led = k && (k->lent || m->flags & MESSAGE_COMBINE_LENT);
 	int error;
 
-	if (again && k->generation > m->generation)
+	if ((again || led) && k->generation > m->generation)
 		return -ESTALE;
 	if (again && k->generation == m->generation) {
 		*out = k;
@@ -509,11 +522,15 @@ void combine_request(struct control *c, struct node *n, const struct message *m)
 	struct combine *k = NULL;
 	int error = combine_check(c, &m->combine);
 
-	if (error == 0 && (c->table == NULL || control_shard(c, &m->combine.target) != n))
+	if (error == 0 && (c->table == NULL || (!(m->combine.flags & MESSAGE_COMBINE_LENT) &&
+						control_shard(c, &m->combine.target) != n)))
 		error = -EAGAIN;
 	if (error == 0)
 		error = combine_find(c, n, &m->combine, &k);
 	if (error == 0) {
+		if (k->lent && k->refused_ns) /* the directory may know of it by now */
+			objects_announce(c, k->slot);
+		k->lent = m->combine.flags & MESSAGE_COMBINE_LENT;
 		combine_heard(c, k);
 		if (k->done) /* who asks again no longer counts on it */
 			k->told = false;

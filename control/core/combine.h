@@ -53,6 +53,7 @@ struct combine {
 	uint32_t need, in; /* values: of a sum parts, else chunks; so far */
 	int32_t lost;	   /* -errno: the object itself cannot be built */
 	bool hidden;
+	bool lent;	 /* the coordinator is the node that has asked for the reduce */
 	bool values;	 /* the parts come in messages, and are added up here */
 	bool offered;	 /* unasked: a part is from this node, so the others' know of it */
 	bool done, told; /* all of it is in; the coordinator knows of that, or of lost */

@@ -26,7 +26,8 @@ int combine_check(struct control *c, const struct message_combine *m)
 
 	if ((m->op && !reduce_op_valid(m->op)) || element == 0 || m->size % element)
 		return -EINVAL;
-	if (m->flags & ~(uint32_t)(both | MESSAGE_COMBINE_VALUES) || (m->flags & both) == both)
+	if (m->flags & ~(uint32_t)(both | MESSAGE_COMBINE_VALUES | MESSAGE_COMBINE_LENT) ||
+	    (m->flags & both) == both)
 		return -EINVAL;
 	if (m->generation == 0 || m->size == 0 || m->chunk_bytes < CHUNK_BYTES_MIN ||
 	    m->chunk_bytes > CHUNK_BYTES_MAX || m->chunk_bytes % 64 || m->need == 0 ||

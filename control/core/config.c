@@ -12,6 +12,7 @@ void control_config_default(struct control_config *config)
 		.sessions_user_max = 192,
 		.waits_max = 8192,
 		.grid_seats = 9, /* fewer are as fast without, and less often slow */
+		.lend_bytes = UINT64_C(8) << 20,
 		.creations_max = 1024,
 		.creations_user_max = 256,
 		.calls_max = 32768,

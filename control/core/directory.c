@@ -98,8 +98,10 @@ static bool directory_have_generation(struct directory *d, uint32_t node, const 
 {
 	const struct message_have *have = &m->have;
 	struct copy *own = directory_copy(e, node);
+	bool lent = e->reserved == DIRECTORY_LENT;
 
-	if (have->made && have->generation != e->reserved) {
+	if (have->made &&
+	    (lent ? have->generation < e->generation : have->generation != e->reserved)) {
 		bool other = e->reserved != 0 || e->generation > have->generation;
 
 		directory_reply(d, node, m->request, other ? -ECANCELED : -ESTALE, e->generation,
@@ -107,7 +109,7 @@ static bool directory_have_generation(struct directory *d, uint32_t node, const 
 				      : "nobody coordinates its reduce here any more");
 		return false;
 	}
-	if (e->reserved && have->generation != e->reserved) {
+	if (e->reserved && (lent ? have->create : have->generation != e->reserved)) {
 		directory_reply(d, node, m->request, have->create ? -EEXIST : -ESTALE,
 				e->generation,
 				"a reduce makes an object of this id: use another one");
@@ -126,8 +128,8 @@ static bool directory_have_generation(struct directory *d, uint32_t node, const 
 		directory_exists(d, node, m, e);
 		return false;
 	}
-	if (have->generation < e->generation ||
-	    (have->state != MESSAGE_COPY_COMPLETE && directory_alive(d, e))) {
+	if (have->generation < e->generation || (have->state != MESSAGE_COPY_COMPLETE &&
+						 !(lent && have->made) && directory_alive(d, e))) {
 		directory_reply(d, node, m->request, -ESTALE, e->generation,
 				"the object was put again");
 		return false;

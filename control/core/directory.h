@@ -57,11 +57,14 @@ struct waiter { /* of an entry's waiters; of its locates: it only wants to know 
 	bool ripe;	    /* untold since the last time that some were told */
 };
 
+#define DIRECTORY_LENT (UINT64_MAX - 1) /* reserved for a reduce that another node coordinates */
+
 struct entry {
 	struct idmap_node by_id;
 	struct list copies, waiters, locates;
 	struct directory *directory;
-	uint64_t reserved; /* only this generation may be announced; 0: any; UINT64_MAX: none */
+	uint64_t reserved; /* only this generation may be announced; 0: any; UINT64_MAX: none;
+			    * DIRECTORY_LENT */
 	uint32_t copies_count, waiters_count;
 	uint32_t arriving;   /* copies that are on their way, PARTIAL or by value */
 	uint64_t generation; /* 0: nobody holds it, it is only waited for */
@@ -170,6 +173,9 @@ void directory_removed(struct directory *d, struct removal *removal);
  * generations yet. Of what was there those who cannot be reached keep what they have; before: its
  * generation, 0: nothing was. 0, -EEXIST (there is such an object), -ENOSPC. */
 int directory_reserve(struct directory *d, const struct object_id *id, uint64_t *before);
+/* The same for whatever another node makes of it: the latest that is announced. What there is of it
+ * stays. An id that is kept already stays so. */
+int directory_lend(struct directory *d, const struct object_id *id, uint64_t *before);
 /* The kept id is for that generation alone; what another one of them left is ended. */
 void directory_reserve_for(struct directory *d, const struct object_id *id, uint64_t generation);
 /* The same for none, again. */

@@ -202,6 +202,21 @@ int directory_reserve(struct directory *d, const struct object_id *id, uint64_t 
 	return 0;
 }
 
+int directory_lend(struct directory *d, const struct object_id *id, uint64_t *before)
+{
+	struct entry *e = directory_make(d, id);
+
+	if (e == NULL)
+		return -ENOSPC;
+	if (e->reserved == 0 && e->generation != 0 && directory_alive(d, e))
+		return -EEXIST;
+	*before = e->generation;
+	if (e->reserved == 0)
+		directory_part_with(d, e);
+	e->reserved = DIRECTORY_LENT;
+	return 0;
+}
+
 void directory_waiters_take(struct directory *d, const struct object_id *id,
 			    void (*take)(void *arg, uint32_t node, uint64_t request), void *arg)
 {

@@ -6,6 +6,8 @@ enum {
 	FETCH_ATTEMPTS = 5, /* pauses before the directory is asked again grow so often */
 };
 
+#define FETCH_ANSWER_NS UINT64_C(10000000) /* the directory answers before */
+
 static void fetch_fire(struct control *c, struct timer *t);
 
 void fetches_carve(struct fetches *f, struct arena *a, const struct control_config *config)
@@ -49,6 +51,8 @@ struct fetch *fetch_get(struct control *c, const struct object_id *id, bool pati
 	f->patient = patient;
 	fetch_ask(c, f);
 	f->patient = false; /* when it asks again it has lost a holder, or much time */
+	if (reduce_borrowed_look(c, id))
+		fetch_timer(c, f, FETCH_ANSWER_NS);
 	return f;
 }
 
@@ -137,6 +141,8 @@ void fetch_answer_nowait(struct control *c, struct fetch *f)
 static bool fetch_told_to_wait(struct control *c, struct fetch *f, const struct message_got *got)
 {
 	f->known = got->what == MESSAGE_GOT_WAIT;
+	if (!f->answered)
+		timers_cancel(&c->timers, &f->timer);
 	f->answered = true;
 	serve_early(c, f);
 	/* The one that failed may have come back: soon it will do as well. And who has a part is to
@@ -290,6 +296,24 @@ void fetch_connect(struct control *c, struct fetch *f, struct node *holder)
 	feed_start(c, d, holder);
 }
 
+void fetch_found(struct control *c, const struct message_got *got, bool again)
+{
+	struct idmap_node *n = idmap_find(&c->fetches.by_id, &got->id);
+	struct fetch *f = n ? idmap_item(n, struct fetch, by_id) : NULL;
+
+	if (f == NULL || peers_node(c, got->holder) == c->self)
+		return;
+	if ((f->generation == 0 || f->generation >= got->generation) &&
+	    (!again || f->state != FETCH_ASK || c->now_ns - f->asked_ns < FETCH_ANSWER_NS))
+		return;
+	calls_cancel(c, f->call);
+	f->call = NULL;
+	if (fetch_place(c, f, got))
+		return;
+	fetch_connect(c, f, peers_node(c, got->holder));
+	objects_announce(c, f->slot);
+}
+
 bool fetch_wants(struct control *c, const struct link *l)
 {
 	list_each(i, after, &c->fetches.active)
@@ -339,6 +363,8 @@ static void fetch_fire(struct control *c, struct timer *t)
 			fetch_rest(c, f);
 		break;
 	case FETCH_ASK:
+		if (!f->answered && reduce_borrowed_look(c, &f->by_id.id))
+			break;
 		calls_cancel(c, f->call);
 		fetch_ask(c, f);
 		break;

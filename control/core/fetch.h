@@ -206,6 +206,9 @@ struct call *fetch_question(struct control *c, struct fetch *f, uint32_t why, ui
 			    uint64_t timeout_ns, call_end *end);
 /* Asks the directory for a holder. */
 void fetch_ask(struct control *c, struct fetch *f);
+/* This node knows a holder by itself. Who gets an earlier generation goes there at once; again: so
+ * does who has waited for the directory's answer for a while. */
+void fetch_found(struct control *c, const struct message_got *got, bool again);
 /* Is fed by this node, all that is missing. */
 void fetch_connect(struct control *c, struct fetch *f, struct node *holder);
 

@@ -131,6 +131,7 @@ static void members_gone(struct control *c, struct node *n)
 		directory_node_dead(&c->directory, n->number, true);
 		fetch_node_dead(c, n);
 	}
+	reduce_caller_gone(c, n, true);
 	if (n->member != MEMBER_LEFT)
 		return;
 	timers_cancel(&c->timers, &n->forget);
@@ -174,6 +175,7 @@ static void members_set(struct control *c, struct node *n, uint64_t incarnation,
 		n->life++;
 		if (n != c->self && !join_is_guest(c, n))
 			directory_node_doubt(&c->directory, n->number);
+		reduce_caller_gone(c, n, false);
 	}
 	if (rose && !members_live(n))
 		m->life++; /* a life that we never saw: its part of the directory was in between */

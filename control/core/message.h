@@ -16,7 +16,7 @@
 #include "stripe.h"
 
 enum {
-	MESSAGE_VERSION = 11,
+	MESSAGE_VERSION = 12,
 	MESSAGE_TEXT_MAX = 127,	  /* bytes, without the terminating zero */
 	MESSAGE_OBJECTS_MAX = 32, /* entries in one OBJECTS message */
 	MESSAGE_UPSTREAMS_MAX = SESSION_UPSTREAMS,
@@ -267,6 +267,7 @@ struct message_members { /* REDIRECT: digest only */
 enum {				  /* flags */
        MESSAGE_REDUCE_SPREAD = 1, /* all contributors will get the result */
        MESSAGE_REDUCE_AGAIN = 2,  /* another coordinator is lost, and no result was agreed to */
+       MESSAGE_REDUCE_LENT = 4,	  /* the asker coordinates it already (REDUCED, too) */
 };
 
 /* REDUCE; REDUCED: target, timeout_ns, 0 or UINT64_MAX, and asked, 0: it is not the asker's own */
@@ -282,7 +283,7 @@ struct message_reduce {
 	const struct object_id *sources;
 };
 
-struct message_used { /* USED; COMMIT, RECALL */
+struct message_used { /* USED; COMMIT, RECALL (of a failure: no generation, no sources) */
 	struct object_id target;
 	int32_t status; /* 0, or -errno: it has failed */
 	uint64_t generation;
@@ -308,6 +309,7 @@ enum {				   /* flags */
        MESSAGE_COMBINE_HOLD = 2,   /* its last chunk is given to nobody before FINISH, or a COMBINE
 				    * without this flag */
        MESSAGE_COMBINE_VALUES = 4, /* the parts come in messages (TAKE) instead of streams */
+       MESSAGE_COMBINE_LENT = 8,   /* from the node that has asked for the reduce (reduce_lend.c) */
 };
 
 struct message_combine {

@@ -55,6 +55,7 @@ struct reduce *reduce_find(struct control *c, const struct object_id *target)
 
 void reduce_free(struct control *c, struct reduce *r)
 {
+	r->state = REDUCE_ENDED;
 	if (r->older)
 		reduce_free(c, r->older);
 	if (r->range)
@@ -114,6 +115,8 @@ void reduce_ask(struct control *c, struct node *n, const struct message *m)
 		reduce_answer(c, r, n->number, m->request);
 		return;
 	}
+	if (reduce_lent_ask(c, r, n, m))
+		return;
 	if (m->reduce.timeout_ns == 0) {
 		unknown.used.target = m->reduce.target;
 		unknown.used.status = -EAGAIN; /* it goes on */
@@ -160,6 +163,18 @@ void reduce_accept(struct control *c, struct reduce *r)
 	reduce_reply(c, r->caller, r->request, 0, "");
 }
 
+void reduce_lent_reply(struct control *c, struct reduce *r)
+{
+	r->answered = true;
+	reduce_reply_with(c, r->caller, r->request, -EREMOTE, "", r->before);
+}
+
+void reduce_reserve(struct control *c, const struct reduce *r, uint64_t generation)
+{
+	if (!r->borrowed)
+		directory_reserve_for(&c->directory, &r->by_id.id, generation);
+}
+
 /* ---- the end -------------------------------------------------------------------------------- */
 
 static bool reduce_released(struct control *c, struct call *call, const struct message *answer)
@@ -199,7 +214,7 @@ static void reduce_release(struct control *c, struct reduce *r)
 	}
 }
 
-static void reduce_end_calls(struct control *c, struct reduce *r)
+void reduce_end_calls(struct control *c, struct reduce *r)
 {
 	for (uint32_t i = 0; i < r->count; i++) {
 		reduce_unlocate(c, &r->source[i]);
@@ -232,6 +247,10 @@ void reduce_end(struct control *c, struct reduce *r, int32_t status, const char 
 	bool answered = r->answered;
 	struct reduce *older;
 
+	if (r->borrowed) {
+		reduce_borrowed_failed(c, r, status, text);
+		return;
+	}
 	r->status = status;
 	if (status == 0 && r->older) {
 		reduce_free(c, r->older);
@@ -268,7 +287,7 @@ void reduce_end(struct control *c, struct reduce *r, int32_t status, const char 
 void reduce_fail(struct control *c, struct reduce *r, int32_t status, const char *text)
 {
 	assert(r->state < REDUCE_COMMITTING);
-	directory_reserve_anew(&c->directory, &r->by_id.id);
+	reduce_reserve(c, r, UINT64_MAX);
 	reduce_end(c, r, status, text);
 }
 
@@ -318,7 +337,8 @@ const char *reduce_wrong(const struct message_reduce *m)
 		return "no sources: name at least one";
 	if (m->num == 0 || m->num > m->count)
 		return "num is not between 1 and the number of sources: name more, or ask for fewer";
-	if (m->flags & ~(uint32_t)(MESSAGE_REDUCE_SPREAD | MESSAGE_REDUCE_AGAIN))
+	if (m->flags &
+	    ~(uint32_t)(MESSAGE_REDUCE_SPREAD | MESSAGE_REDUCE_AGAIN | MESSAGE_REDUCE_LENT))
 		return "unknown flags: use nodes of one version";
 	for (uint32_t i = 0; i < m->count; i++) {
 		if (object_id_equal(&m->sources[i], &m->target))
@@ -341,8 +361,8 @@ static uint32_t reduce_room(struct control *c, uint64_t bytes)
 	return range;
 }
 
-static struct reduce *reduce_make(struct control *c, struct node *n, uint64_t request,
-				  const struct message_reduce *in)
+struct reduce *reduce_make(struct control *c, struct node *n, uint64_t request,
+			   const struct message_reduce *in)
 {
 	struct reduces *rs = &c->reduces;
 	uint64_t sources = sizeof(struct reduce_source) * in->count;
@@ -379,11 +399,8 @@ static struct reduce *reduce_make(struct control *c, struct node *n, uint64_t re
 	return r;
 }
 
-static void reduce_begin(struct control *c, struct reduce *r, const struct message_reduce *m)
+static void reduce_list(struct reduce *r, const struct message_reduce *m)
 {
-	if (m->timeout_ns < UINT64_MAX - c->now_ns)
-		timers_set(&c->timers, &r->deadline, c->now_ns + m->timeout_ns, reduce_late);
-	timers_set(&c->timers, &r->beat, c->now_ns + c->config.orphan_ns / 4, reduce_beat_fire);
 	for (uint32_t i = 0; i < r->count; i++)
 		r->source[i] = (struct reduce_source){.reduce = r,
 						      .id = m->sources[i],
@@ -391,6 +408,24 @@ static void reduce_begin(struct control *c, struct reduce *r, const struct messa
 						      .seat = REDUCE_NONE,
 						      .next = REDUCE_NONE,
 						      .failed = MESSAGE_NODE_NONE};
+}
+
+/* Its caller coordinates it already, and has told the node before of it. */
+static void reduce_lent_here(struct control *c, struct reduce *r, const struct message_reduce *m)
+{
+	uint64_t left = UINT64_MAX - c->now_ns;
+
+	reduce_list(r, m);
+	reduce_lent(c, r, m->timeout_ns < left ? c->now_ns + m->timeout_ns : UINT64_MAX);
+	reduce_lent_reply(c, r);
+}
+
+void reduce_begin(struct control *c, struct reduce *r, const struct message_reduce *m)
+{
+	if (m->timeout_ns < UINT64_MAX - c->now_ns)
+		timers_set(&c->timers, &r->deadline, c->now_ns + m->timeout_ns, reduce_late);
+	timers_set(&c->timers, &r->beat, c->now_ns + c->config.orphan_ns / 4, reduce_beat_fire);
+	reduce_list(r, m);
 	reduce_locate_all(c, r);
 }
 
@@ -417,6 +452,7 @@ static uint64_t reduce_before(uint64_t before, const struct reduce *last)
 void reduce_request(struct control *c, struct node *n, const struct message *m)
 {
 	struct reduce *r = reduce_find(c, &m->reduce.target);
+	bool lent = m->reduce.flags & MESSAGE_REDUCE_LENT;
 	struct reduce *older;
 	const char *wrong;
 	uint64_t before;
@@ -424,7 +460,9 @@ void reduce_request(struct control *c, struct node *n, const struct message *m)
 
 	if (r && r->caller == n->number && r->asked == m->reduce.asked) {
 		r->request = m->request;
-		if (r->answered)
+		if (r->state == REDUCE_LENT)
+			reduce_lent_reply(c, r);
+		else if (r->answered)
 			reduce_reply(c, n->number, m->request, 0, "");
 		return;
 	}
@@ -442,7 +480,8 @@ void reduce_request(struct control *c, struct node *n, const struct message *m)
 		reduce_reply(c, n->number, m->request, -EAGAIN, reduce_too_many);
 		return;
 	}
-	error = directory_reserve(&c->directory, &m->reduce.target, &before);
+	error = lent ? directory_lend(&c->directory, &m->reduce.target, &before)
+		     : directory_reserve(&c->directory, &m->reduce.target, &before);
 	if (error) {
 		reduce_reply(c, n->number, m->request, error,
 			     error == -EEXIST ? reduce_exists
@@ -460,7 +499,10 @@ void reduce_request(struct control *c, struct node *n, const struct message *m)
 	}
 	r->before = before;
 	r->older = older;
-	reduce_begin(c, r, &m->reduce);
+	if (lent)
+		reduce_lent_here(c, r, &m->reduce);
+	else
+		reduce_begin(c, r, &m->reduce);
 }
 
 bool reduce_deleted(struct control *c, const struct object_id *target)
@@ -497,44 +539,8 @@ void reduce_drop(struct control *c, struct reduce *r)
 void reduce_give_way(struct control *c, struct reduce *r)
 {
 	r->generation = 0;
-	directory_reserve_anew(&c->directory, &r->by_id.id);
+	reduce_reserve(c, r, UINT64_MAX);
 	reduce_drop(c, r);
-}
-
-/* What the one who asked for it remembers of a result that another coordinator has made. */
-static int32_t reduce_remember(struct control *c, struct node *n, const struct message *m)
-{
-	const struct message_used *in = &m->used;
-	struct reduce *r = reduce_find(c, &in->target);
-	const struct tombstone *t = directory_tombstone(&c->directory, &in->target);
-	const struct message_reduce reduce = {
-		.target = in->target, .asked = in->asked, .num = in->count, .count = in->count};
-
-	if (t && t->generation >= in->generation)
-		return -ESTALE;
-	if (r && r->state == REDUCE_ENDED && (r->status || r->generation < in->generation))
-		reduce_free(c, r);
-	else if (r && r->state < REDUCE_COMMITTING && r->caller == n->number &&
-		 r->asked == in->asked)
-		reduce_give_way(c, r);
-	else if (r)
-		return 0;
-	r = reduce_make(c, n, m->request, &reduce);
-	if (r == NULL)
-		return -EAGAIN;
-	for (uint32_t i = 0; i < r->count; i++)
-		r->source[i] = (struct reduce_source){.reduce = r, .id = in->sources[i]};
-	r->state = REDUCE_ENDED;
-	r->generation = in->generation;
-	r->answered = true;
-	list_remove(&r->active);
-	list_append(&c->reduces.ended, &r->active);
-	return 0;
-}
-
-void reduce_recall(struct control *c, struct node *n, const struct message *m)
-{
-	reduce_reply(c, n->number, m->request, reduce_remember(c, n, m), "");
 }
 
 void reduce_keep(struct control *c)
@@ -543,7 +549,9 @@ void reduce_keep(struct control *c)
 	{
 		struct reduce *r = list_item(l, struct reduce, active);
 
-		if (control_shard(c, &r->by_id.id) != c->self)
+		if (r->borrowed)
+			reduce_keep_borrowed(c, r);
+		else if (control_shard(c, &r->by_id.id) != c->self)
 			reduce_drop(c, r);
 	}
 }
@@ -569,6 +577,12 @@ bool reduce_have(struct control *c, const struct node *n, const struct message *
 	if (!undecided || have->state != MESSAGE_COPY_COMPLETE ||
 	    (t && have->generation <= t->generation))
 		return false;
+	if (r->state == REDUCE_LENT && !reduce_found(r, have)) {
+		if (!(r->flags & MESSAGE_REDUCE_AGAIN))
+			return false; /* it is what the caller has made */
+		reduce_reply(c, n->number, m->request, -EAGAIN, ""); /* or was before: it says */
+		return true;
+	}
 	if (!reduce_found(r, have)) {
 		reduce_give_way(c, r);
 	} else if (r->state < REDUCE_COMMITTING) {

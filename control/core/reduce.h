@@ -5,7 +5,9 @@
  * (combine.h), and mends the tree when something is lost. It never touches payload, but for small
  * objects, whose values come with the answers of the directory and are added up here.
  *
- *   LOCATING   it is asked where the sources are         -> RUNNING (all have answered once), ENDED
+ *   LOCATING   it is asked where the sources are         -> RUNNING (all have answered once), LENT,
+ *                                                           ENDED
+ *   LENT       the node that has asked coordinates it (reduce_lend.c) -> LOCATING, ENDED; dropped
  *   RUNNING    seats are filled, objects are built       -> COMMITTING; ENDED
  *   COMMITTING somebody has all of the target but its last chunk: who asked for the reduce is
  *              asked whether that may be the result      -> COMMITTED; dropped (another one is)
@@ -116,6 +118,7 @@ struct reduce_getter { /* a node that puts the target together from the roots' s
 
 enum reduce_state {
 	REDUCE_LOCATING,
+	REDUCE_LENT,
 	REDUCE_RUNNING,
 	REDUCE_COMMITTING,
 	REDUCE_COMMITTED,
@@ -132,10 +135,11 @@ struct reduce {
 	struct timer deadline, beat, watch;
 	uint32_t watch_turn; /* which of the roots are told at the next fire of watch */
 	uint64_t number;
-	uint64_t request; /* of the REDUCE, as it came last */
-	uint64_t asked;	  /* the caller's number for it */
-	uint64_t before;  /* latest generation of the target that is known to be another's */
-	uint32_t caller;  /* node */
+	uint64_t request;  /* of the REDUCE, as it came last */
+	uint64_t asked;	   /* the caller's number for it */
+	uint64_t before;   /* latest generation of the target that is known to be another's */
+	uint64_t until_ns; /* LENT: the end of its time; UINT64_MAX: none */
+	uint32_t caller;   /* node */
 	uint32_t op, dtype, num, flags;
 	uint64_t size; /* 0 and no source known: not known yet */
 	uint32_t chunk_bytes;
@@ -165,7 +169,8 @@ struct reduce {
 	bool direct;   /* stripes: each root has its parts from the sources, as values */
 	bool small;    /* as far as is known all values come along */
 	bool sized;
-	bool aside; /* it is another's older one */
+	bool aside;    /* it is another's older one */
+	bool borrowed; /* from the directory's node: we have asked for it */
 	char name[OBJECT_NAME_MAX + 1];
 	char text[MESSAGE_TEXT_MAX + 1];
 };
@@ -272,6 +277,40 @@ void reduce_commit_lost(struct control *c, struct reduce *r);
 bool reduce_commit_hopeless(const struct control *c, const struct reduce *r);
 /* Now and then, while somebody is waited for who may not live. */
 void reduce_commit_look(struct control *c, struct reduce *r);
+
+struct reduce *reduce_make(struct control *c, struct node *n, uint64_t request,
+			   const struct message_reduce *in);
+void reduce_begin(struct control *c, struct reduce *r, const struct message_reduce *m);
+void reduce_free(struct control *c, struct reduce *r);
+void reduce_end_calls(struct control *c, struct reduce *r);
+/* Answers the REDUCE: the caller is to coordinate it. */
+void reduce_lent_reply(struct control *c, struct reduce *r);
+/* Keeps the target's id for that generation alone, where its part of the directory is ours. */
+void reduce_reserve(struct control *c, const struct reduce *r, uint64_t generation);
+
+/* reduce_lend.c */
+/* Lends it to the caller if that is worth it. Returns whether it is. */
+bool reduce_lend(struct control *c, struct reduce *r);
+void reduce_lent(struct control *c, struct reduce *r, uint64_t until_ns);
+/* REDUCED of one that is lent. Returns whether that was the answer. */
+bool reduce_lent_ask(struct control *c, struct reduce *r, const struct node *n,
+		     const struct message *m);
+/* A node is dead, or has begun anew: what was lent to it. */
+void reduce_caller_gone(struct control *c, const struct node *n, bool dead);
+/* At the caller: whether that request is coordinated here; begins to, unless it is. False: it
+ * cannot. */
+bool reduce_borrowed(struct control *c, const struct message_reduce *m);
+bool reduce_borrow(struct control *c, const struct message_reduce *m, uint64_t before);
+/* Not any more, if it was. */
+void reduce_return(struct control *c, const struct message_reduce *m);
+/* Somebody has all of it but its last chunk; it has failed. It is gone afterwards. */
+void reduce_borrowed_done(struct control *c, struct reduce *r);
+void reduce_borrowed_failed(struct control *c, struct reduce *r, int32_t status, const char *text);
+void reduce_keep_borrowed(struct control *c, struct reduce *r);
+/* Its root's node has said that it builds it; again: the directory's node should know. */
+void reduce_borrowed_found(struct control *c, const struct reduce *r, bool again);
+/* Whether it is known here where the target is made. */
+bool reduce_borrowed_look(struct control *c, const struct object_id *target);
 
 /* reduce_watch.c */
 /* Looks now and then whether those live that it depends on. */

@@ -146,6 +146,7 @@ static bool reduce_told(struct control *c, struct call *call, const struct messa
 	struct message_combined lost = {.part_node = MESSAGE_NODE_NONE, .status = -EHOSTUNREACH};
 	int32_t status = answer ? answer->reply.status : -EHOSTUNREACH;
 	struct text t = {.length = 0};
+	bool watched = p->watched;
 
 	p->watched = false;
 	if (status == -EAGAIN) /* not yet: it will be repeated */
@@ -153,6 +154,8 @@ static bool reduce_told(struct control *c, struct call *call, const struct messa
 	p->call = NULL;
 	if (status == 0 && r->direct)
 		reduce_tell_all(c, r);
+	if (status == 0 && r->borrowed && reduce_is_root(p))
+		reduce_borrowed_found(c, r, watched);
 	if (status == 0 || status == -ESTALE || r->state >= REDUCE_COMMITTING)
 		return false;
 	if (status == -EHOSTUNREACH) {
@@ -188,6 +191,7 @@ static void reduce_tell(struct control *c, struct reduce *r, struct reduce_cell 
 		reduce_seat_of(p)->wants + reduce_children(r, (uint32_t)(p - r->cell), child);
 	m.combine.flags = target ? MESSAGE_COMBINE_HOLD : MESSAGE_COMBINE_HIDDEN;
 	m.combine.flags |= r->direct ? MESSAGE_COMBINE_VALUES : 0;
+	m.combine.flags |= r->borrowed ? MESSAGE_COMBINE_LENT : 0;
 	m.combine.scale = reduce_is_root(p) && r->op == REDUCE_AVG ? r->num : 0;
 	if (target)
 		memcpy(m.combine.name, r->name, sizeof(m.combine.name));

@@ -135,7 +135,10 @@ void reduce_commit(struct control *c, struct reduce *r, uint32_t node)
 	/* A source that comes now is too late, and must not end it. */
 	for (uint32_t i = 0; i < r->count; i++)
 		reduce_unlocate(c, &r->source[i]);
-	commit_ask(c, r);
+	if (r->borrowed)
+		reduce_borrowed_done(c, r);
+	else
+		commit_ask(c, r);
 }
 
 void reduce_commit_look(struct control *c, struct reduce *r)

@@ -107,7 +107,7 @@ static void repair_begin(struct control *c, struct reduce *r, uint32_t i)
 	if (r->stripes > 1) /* who reads the old one begins again */
 		reduce_spread_anew(c, r);
 	else
-		directory_reserve_for(&c->directory, &p->id, p->generation);
+		reduce_reserve(c, r, p->generation);
 }
 
 static void repair(struct control *c, struct reduce *r)

@@ -22,7 +22,7 @@ static void reduce_start(struct control *c, struct reduce *r, uint32_t i)
 		if (p->generation == 0)
 			p->generation = reduce_generation(c, r);
 		if (r->stripes == 1 && reduce_is_root(p))
-			directory_reserve_for(&c->directory, &p->id, p->generation);
+			reduce_reserve(c, r, p->generation);
 		p->started = p->dirty = true;
 	}
 	if (parent != REDUCE_NONE)
@@ -270,6 +270,8 @@ void reduce_plan(struct control *c, struct reduce *r)
 	struct reduce_group *group = c->reduces.group;
 	uint32_t grouped, groups = reduce_groups(c, r, group, &grouped);
 
+	if (r->sized && reduce_lend(c, r))
+		return;
 	r->state = REDUCE_RUNNING;
 	reduce_accept(c, r);
 	if (!r->sized) /* nothing is there yet: the first one says how large */

@@ -45,7 +45,7 @@ static bool reduce_size_holds(struct reduce *r, const struct message_got *got)
 	r->sized = true;
 	r->size = got->size;
 	r->chunk_bytes = got->chunk_bytes;
-	r->small = r->size <= r->value_max;
+	r->small = !r->borrowed && r->size <= r->value_max;
 	return true;
 }
 
@@ -185,7 +185,7 @@ static void reduce_small_done(struct control *c, struct reduce *r)
 	if (r->size > 0)
 		memcpy(c->store + c->table->slot[slot].offset, value, r->size);
 	r->generation = generation;
-	directory_reserve_for(&c->directory, &r->by_id.id, r->generation);
+	reduce_reserve(c, r, r->generation);
 	objects_publish(c, slot, r->size);
 	objects_seal(c, slot, true);
 	session_fetch_ends(c, &r->by_id.id, slot);
@@ -287,8 +287,10 @@ static bool reduce_absent(struct control *c, struct reduce_source *s, struct cal
 	s->state = SOURCE_ABSENT;
 	s->call = NULL;
 	reduce_answered(c, r);
-	if (r->state == REDUCE_ENDED)
+	if (r->state == REDUCE_ENDED || r->state == REDUCE_LENT) {
+		reduce_forget(c, &call->message.get.id, call->message.request);
 		return false;
+	}
 	s->call = call;
 	return true;
 }

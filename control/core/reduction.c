@@ -31,6 +31,7 @@ uint64_t reduction_left(struct control *c, const struct reduction *r)
 
 static void reduction_end(struct control *c, struct reduction *r, const struct message_used *used)
 {
+	reduce_return(c, &r->reduce);
 	calls_cancel(c, r->call);
 	r->call = NULL;
 	timers_cancel(&c->timers, &r->timer);
@@ -123,7 +124,7 @@ static void reduction_whole(struct control *c, struct reduction *r, uint64_t gen
 }
 
 /* All that is known of it holds: from here on it can only fail. */
-static void reduction_accept(struct control *c, struct reduction *r)
+static void reduction_accepted(struct control *c, struct reduction *r)
 {
 	r->accepted = true;
 	list_each(l, after, &r->waits)
@@ -133,8 +134,32 @@ static void reduction_accept(struct control *c, struct reduction *r)
 		if (w->op == SESSION_REDUCE)
 			waits_end(c, w, 0, "");
 	}
+}
+
+static void reduction_accept(struct control *c, struct reduction *r)
+{
+	reduction_accepted(c, r);
 	r->state = REDUCTION_FOLLOW;
 	reduction_step(c, r);
+}
+
+/* We are to coordinate it, or go on to: the directory keeps the target for that. */
+static void reduction_borrow(struct control *c, struct reduction *r, uint64_t before)
+{
+	struct message_reduce m = r->reduce;
+
+	m.timeout_ns = reduction_left(c, r);
+	if (control_shard(c, &m.target) == c->self)
+		reduction_rest(c, r, REDUCTION_ASK);
+	else if (reduce_borrow(c, &m, before))
+		reduction_accept(c, r);
+	else
+		reduction_own_failed(
+			c, &(struct message_used){
+				   .target = m.target,
+				   .asked = m.asked,
+				   .status = -EAGAIN,
+				   .text = "too many reduces at a time: try again later"});
 }
 
 /* The answer to REDUCE. */
@@ -149,7 +174,10 @@ static bool reduction_answered(struct control *c, struct call *call, const struc
 	if (status == 0 && answer->reply.generation) {
 		reduction_whole(c, r, answer->reply.generation);
 	} else if (status == 0) {
+		reduce_return(c, &r->reduce); /* the directory's node does that */
 		reduction_accept(c, r);
+	} else if (status == -EREMOTE) {
+		reduction_borrow(c, r, answer->reply.generation);
 	} else if (status == -EEXIST && r->again) {
 		r->state = REDUCTION_LOOK;
 		reduction_step(c, r);
@@ -180,6 +208,8 @@ static bool reduction_told(struct control *c, struct call *call, const struct me
 		r->lost_ns = c->now_ns;
 		r->state = REDUCTION_FINISH;
 		reduction_step(c, r);
+	} else if (answer->used.status == -EREMOTE) {
+		reduction_borrow(c, r, answer->used.generation);
 	} else if (answer->used.status != -ENOENT) {
 		if (answer->used.status == 0)
 			reduction_note(r, &answer->used);
@@ -195,6 +225,41 @@ static bool reduction_told(struct control *c, struct call *call, const struct me
 	return false;
 }
 
+static bool reduction_let_go(struct control *c, struct call *call, const struct message *answer)
+{
+	return false; /* nothing hangs on it */
+}
+
+/* The directory's node does not know it yet when it was coordinated here. */
+static void reduction_tell_failed(struct control *c, const struct message_used *m)
+{
+	struct message recall = {.kind = MESSAGE_RECALL, .used = *m};
+
+	recall.used.node = MESSAGE_NODE_NONE;
+	calls_start(c, control_shard(c, &m->target), &recall, TABLE_SLOT_NONE,
+		    c->config.directory_ns, reduction_let_go, NULL);
+}
+
+/* Whether nobody has the result that was agreed on, or will have it. */
+static bool reduction_hopeless(const struct control *c, const struct reduction *r)
+{
+	uint64_t since_ns = c->now_ns - r->lost_ns;
+
+	return since_ns >= c->config.directory_ns ||
+	       (since_ns >= c->config.link_ns + c->config.settle_ns &&
+		!members_live(&c->peers.nodes[r->holder]));
+}
+
+static void reduction_is_lost(struct control *c, struct reduction *r)
+{
+	struct message_used used = {
+		.target = r->reduce.target, .asked = r->reduce.asked, .status = -ESTALE};
+
+	strncpy(used.text, reduction_lost, MESSAGE_TEXT_MAX);
+	reduction_tell_failed(c, &used);
+	reduction_fail(c, r, -ESTALE, reduction_lost);
+}
+
 static bool reduction_looked(struct control *c, struct call *call, const struct message *answer)
 {
 	struct reduction *r = call->owner;
@@ -205,8 +270,8 @@ static bool reduction_looked(struct control *c, struct call *call, const struct 
 	if (r->generation) {
 		if (o && o->generation == r->generation && o->copies > 0)
 			reduction_done(c, r);
-		else if (c->now_ns - r->lost_ns >= c->config.directory_ns)
-			reduction_fail(c, r, -ESTALE, reduction_lost);
+		else if (reduction_hopeless(c, r))
+			reduction_is_lost(c, r);
 		else
 			reduction_rest(c, r, REDUCTION_LOOK);
 	} else if (o && o->copies > 0)
@@ -266,6 +331,8 @@ static struct call *reduction_call(struct control *c, struct reduction *r)
 	m.reduce.timeout_ns = left; /* and anew each time that it is sent (calls.c) */
 	if (r->again && !r->resumed)
 		m.reduce.flags |= MESSAGE_REDUCE_AGAIN;
+	if (reduce_borrowed(c, &r->reduce))
+		m.reduce.flags |= MESSAGE_REDUCE_AGAIN | MESSAGE_REDUCE_LENT;
 	return calls_start(c, control_shard(c, &r->reduce.target), &m, TABLE_SLOT_NONE,
 			   left > UINT64_MAX - grace ? UINT64_MAX : left + grace,
 			   reduction_answered, r);
@@ -312,11 +379,6 @@ static void reduction_step(struct control *c, struct reduction *r)
 
 /* ---- the choice ----------------------------------------------------------------------------- */
 
-static bool reduction_let_go(struct control *c, struct call *call, const struct message *answer)
-{
-	return false; /* the coordinator says how it has ended */
-}
-
 /* The one whose request a coordinator has worked on, or that follows it, having been asked for of
  * an earlier control here; *other: there are others into that target. */
 static struct reduction *reduction_asked(struct control *c, const struct message_used *m,
@@ -354,6 +416,7 @@ static int32_t reduction_agree(struct control *c, struct node *n, const struct m
 	if (control_shard(c, &m->target) != n || peers_node(c, m->node) == NULL)
 		return -EAGAIN;
 	reduction_note(r, m);
+	reduce_return(c, &r->reduce);
 	r->holder = m->node;
 	reduction_finish(c, r, c->config.call_ns, reduction_let_go);
 	if (r->state == REDUCTION_FOLLOW)
@@ -362,6 +425,33 @@ static int32_t reduction_agree(struct control *c, struct node *n, const struct m
 	timers_cancel(&c->timers, &r->timer);
 	reduction_accept(c, r);
 	return 0;
+}
+
+void reduction_own(struct control *c, const struct message_used *m)
+{
+	bool other;
+	struct reduction *r = reduction_asked(c, m, &other);
+
+	if (r == NULL || r->generation)
+		return;
+	reduction_note(r, m);
+	r->holder = m->node;
+	r->lost_ns = c->now_ns; /* the directory's node is to be told of the end */
+	calls_cancel(c, r->call);
+	timers_cancel(&c->timers, &r->timer);
+	reduction_accepted(c, r);
+	r->state = REDUCTION_FINISH;
+	reduction_step(c, r);
+}
+
+void reduction_own_failed(struct control *c, const struct message_used *m)
+{
+	bool other;
+	struct reduction *r = reduction_asked(c, m, &other);
+
+	reduction_tell_failed(c, m);
+	if (r && r->generation == 0)
+		reduction_fail(c, r, m->status, m->text);
 }
 
 void reduction_commit(struct control *c, struct node *n, const struct message *m)

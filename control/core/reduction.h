@@ -2,15 +2,17 @@
 /*
  * A reduce that a client of this node has asked for, followed until it has ended. The coordinator
  * (the directory's node for the target) may be lost, or the target may become another node's: then
- * the next one gets the request from here, with the time that is left, and begins from zero. The
- * client may go meanwhile.
+ * the next one gets the request from here, with the time that is left, and begins from zero. Large
+ * ones are coordinated here (reduce_lend.c): the next one is told only that. The client may go
+ * meanwhile.
  *
- *   ASK     REDUCE is out: who may not begin hears so          -> FOLLOW, LOOK, ended
- *   FOLLOW  accepted; REDUCED is out                           -> ended, or ASK (nobody knows it);
- *                                                                 FINISH when a result was agreed
- * on FINISH  the coordinator is lost after that: whoever has built the result is told to let it go
- * -> ended, LOOK LOOK    is the target there? asked again, it existed; or its builder did not
- * answer                         -> ended, ASK or LOOK after a pause
+ *   ASK     REDUCE is out: who may not begin hears so    -> FOLLOW, LOOK, ended
+ *   FOLLOW  accepted; REDUCED is out                     -> ended, or ASK (nobody knows it); FINISH
+ *           (a result was agreed on)
+ *   FINISH  it was coordinated here, or the coordinator is lost after that: whoever has built the
+ *           result is told to let it go                  -> ended, LOOK
+ *   LOOK    is the target there? Asked again, it existed; or its builder did not answer
+ *                                                        -> ended, ASK or LOOK after a pause
  *
  * Here is decided which result a reduce has: a coordinator asks before anybody has all of one
  * (COMMIT), and only the first is agreed to, whatever other coordinators think. That one's sources
@@ -49,7 +51,7 @@ struct reduction {
 	struct message_reduce reduce;
 	uint64_t until_ns; /* UINT64_MAX: no limit */
 	uint64_t
-		lost_ns; /* since when the coordinator of a result agreed on is lost; 0: it lives */
+		lost_ns; /* since when nobody else tells how a result agreed on ends; 0: one does */
 	uint64_t generation; /* of the result agreed on; 0: none yet */
 	uint32_t holder;     /* who has built that */
 	uint32_t attempts;
@@ -87,6 +89,9 @@ struct reduction *reduction_find(struct control *c, const struct object_id *targ
 uint64_t reduction_left(struct control *c, const struct reduction *r);
 /* A client of this node has deleted the target. */
 void reduction_deleted(struct control *c, const struct object_id *target);
+/* The one that is coordinated here has come so far, or has failed. */
+void reduction_own(struct control *c, const struct message_used *m);
+void reduction_own_failed(struct control *c, const struct message_used *m);
 /* COMMIT. */
 void reduction_commit(struct control *c, struct node *n, const struct message *m);
 

@@ -260,6 +260,14 @@ static bool decode_result(const Rpc__Used *in, struct decode_arena *a, struct me
 	return decode_used(in, a, out) && decode_generation(in->generation) && out->count > 0;
 }
 
+/* Or that there is none. */
+static bool decode_recall(const Rpc__Used *in, struct decode_arena *a, struct message_used *out)
+{
+	if (in->generation)
+		return decode_result(in, a, out);
+	return decode_used(in, a, out) && in->status < 0 && out->count == 0;
+}
+
 static bool decode_part(const Rpc__Part *in, const Rpc__Combine *of,
 			const struct message_part *before, struct message_part *out)
 {
@@ -344,9 +352,10 @@ static bool decode_reduce_body(const Rpc__Envelope *e, struct decode_arena *a, s
 		return decode_reduce(e->reduce, a, &m->reduce);
 	case RPC__ENVELOPE__BODY_REDUCED:
 		m->kind = MESSAGE_REDUCED;
-		m->reduce.timeout_ns = e->reduced->again ? 0 : UINT64_MAX;
+		m->reduce.timeout_ns = e->reduced->again == 1 ? 0 : UINT64_MAX;
+		m->reduce.flags = e->reduced->again == 2 ? MESSAGE_REDUCE_LENT : 0;
 		m->reduce.asked = e->reduced->generation;
-		return e->reduced->again <= 1 && decode_id(&e->reduced->id, &m->reduce.target);
+		return e->reduced->again <= 2 && decode_id(&e->reduced->id, &m->reduce.target);
 	case RPC__ENVELOPE__BODY_USED:
 		m->kind = MESSAGE_USED;
 		return decode_used(e->used, a, &m->used);
@@ -367,7 +376,7 @@ static bool decode_reduce_body(const Rpc__Envelope *e, struct decode_arena *a, s
 		return decode_combined(e->finish, true, &m->combined);
 	case RPC__ENVELOPE__BODY_RECALL:
 		m->kind = MESSAGE_RECALL;
-		return decode_result(e->recall, a, &m->used);
+		return decode_recall(e->recall, a, &m->used);
 	case RPC__ENVELOPE__BODY_BURY:
 		m->kind = MESSAGE_BURY;
 		return decode_bury(e->bury, &m->bury);

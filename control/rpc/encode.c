@@ -421,7 +421,9 @@ static void encode_reduce_body(const struct message *m, uint8_t *scratch, union 
 	case MESSAGE_REDUCED:
 		rpc__object__init(&b->object);
 		b->object.id = encode_bytes(m->reduce.target.bytes, OBJECT_ID_BYTES);
-		b->object.again = m->reduce.timeout_ns == 0;
+		b->object.again = m->reduce.timeout_ns == 0		  ? 1
+				  : m->reduce.flags & MESSAGE_REDUCE_LENT ? 2
+									  : 0;
 		b->object.generation = m->reduce.asked;
 		break;
 	case MESSAGE_USED:

@@ -87,6 +87,8 @@ static void full_swarm_open(struct full_swarm *s, uint64_t seed, uint32_t nodes)
 	count = nodes ? nodes : c->split_ppm ? SPLITS_NODES : count;
 	full_config(&config);
 	config.grid_seats = 3; /* few sources, and yet a grid */
+	if (c->reduces && seed % 2)
+		config.lend_bytes = OBJECT_INLINE_MAX; /* who asks coordinates */
 	if (c->wide) {
 		count = nodes || c->split_ppm || count < WIDE_NODES_MAX ? count : WIDE_NODES_MAX;
 		link.rate_bps = rates[1 + prng_below(p, 2)] * 1000000;

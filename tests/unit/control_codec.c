@@ -47,6 +47,8 @@ static struct message sample_reduce(uint32_t kind, struct object_id id)
 	case MESSAGE_REDUCED:
 		m.reduce.target = id;
 		m.reduce.asked = 5;
+		m.reduce.timeout_ns = UINT64_MAX;
+		m.reduce.flags = MESSAGE_REDUCE_LENT;
 		break;
 	case MESSAGE_TOLD:
 		m.told.life = UINT64_MAX;
@@ -397,6 +399,7 @@ static void fields_out_of_bounds_are_refused(void **state)
 	REFUSED(MESSAGE_COMMIT, used.count, 0);
 	REFUSED(MESSAGE_RECALL, used.generation, MESSAGE_GENERATION_MAX + 1);
 	REFUSED(MESSAGE_RECALL, used.count, 0);
+	REFUSED(MESSAGE_RECALL, used.generation, 0); /* of a failure, but with sources */
 	REFUSED(MESSAGE_COMBINE, combine.generation, 0);
 	REFUSED(MESSAGE_COMBINE, combine.size, 0);
 	REFUSED(MESSAGE_COMBINE, combine.size, 1408);

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Large reduces are coordinated by the node that asks for them. The directory's node finds out how
+ * large the sources are, lends the reduce to the asker (-EREMOTE to its REDUCE or REDUCED), and
+ * keeps the target for it: whoever gets it, puts it, deletes it or asks how it ends comes here. The
+ * asker finds the sources and makes the tree as any coordinator; it tells here how it has ended
+ * (RECALL). So the death of the directory's node costs the reduce nothing: the asker tells the next
+ * one (REDUCE, LENT). That of the asker gives the reduce back, and it begins anew.
+ *
+ * The asker agrees to one result only, whoever coordinates (reduction.c): where both do, each
+ * taking the other for dead, one of them is told no.
+ */
+#include <errno.h>
+#include "state.h"
+
+/* ---- the directory's node ------------------------------------------------------------------- */
+
+static bool lend_worth(struct control *c, const struct reduce *r)
+{
+	return !r->borrowed && r->size >= c->config.lend_bytes &&
+	       !(r->flags & MESSAGE_REDUCE_SPREAD) && r->caller != c->self->number &&
+	       members_live(peers_node(c, r->caller));
+}
+
+static void lend_say(struct control *c, struct reduce *r, uint64_t request)
+{
+	struct message m = {.kind = MESSAGE_USED, .request = request};
+
+	m.used.target = r->by_id.id;
+	m.used.status = -EREMOTE;
+	m.used.generation = r->before;
+	peers_send(c, peers_node(c, r->caller), &m);
+}
+
+/* The caller asks again and again how it ends: it does not any more. What somebody has all of it
+ * has agreed to before. */
+static void lend_forgotten(struct control *c, struct timer *t)
+{
+	struct reduce *r = list_item(t, struct reduce, beat);
+
+	if (directory_has_complete(&c->directory, &r->by_id.id))
+		reduce_drop(c, r);
+	else
+		reduce_give_way(c, r);
+}
+
+static void lend_heard(struct control *c, struct reduce *r)
+{
+	timers_set(&c->timers, &r->beat, c->now_ns + c->config.orphan_ns, lend_forgotten);
+}
+
+/* From now on the caller coordinates it. It may know nothing of what was deleted here. */
+void reduce_lent(struct control *c, struct reduce *r, uint64_t until_ns)
+{
+	const struct tombstone *t = directory_tombstone(&c->directory, &r->by_id.id);
+
+	if (t && t->generation > r->before)
+		r->before = t->generation;
+	lend_heard(c, r);
+	r->state = REDUCE_LENT;
+	r->until_ns = until_ns;
+	r->arrivals = 0;
+	for (uint32_t i = 0; i < r->count; i++)
+		r->source[i] = (struct reduce_source){.reduce = r,
+						      .id = r->source[i].id,
+						      .node = REDUCE_NONE,
+						      .seat = REDUCE_NONE,
+						      .next = REDUCE_NONE,
+						      .failed = MESSAGE_NODE_NONE};
+}
+
+bool reduce_lend(struct control *c, struct reduce *r)
+{
+	uint64_t until_ns = r->deadline.position ? r->deadline.at_ns : UINT64_MAX;
+
+	if (!lend_worth(c, r))
+		return false;
+	reduce_end_calls(c, r);
+	reduce_lent(c, r, until_ns);
+	directory_reserve_for(&c->directory, &r->by_id.id, DIRECTORY_LENT);
+	if (!r->answered) {
+		reduce_lent_reply(c, r);
+		return true;
+	}
+	list_each(l, after, &r->askers)
+	{
+		struct reduce_asker *a = list_item(l, struct reduce_asker, link);
+
+		if (a->node != r->caller)
+			continue;
+		lend_say(c, r, a->request);
+		list_remove(&a->link);
+		pool_give(&c->reduces.askers, a);
+	}
+	return true;
+}
+
+bool reduce_lent_ask(struct control *c, struct reduce *r, const struct node *n,
+		     const struct message *m)
+{
+	if (r->state != REDUCE_LENT || n->number != r->caller || m->reduce.asked != r->asked)
+		return false;
+	lend_heard(c, r);
+	if (m->reduce.flags & MESSAGE_REDUCE_LENT)
+		return false; /* the others wait; so does the caller when it knows */
+	lend_say(c, r, m->request);
+	return true;
+}
+
+/* The one who has borrowed it is dead: it begins anew here, unless somebody has all of it. */
+static void lend_back(struct control *c, struct reduce *r)
+{
+	struct message_reduce m = {.count = r->count, .sources = c->reduces.ids};
+
+	if (directory_has_complete(&c->directory, &r->by_id.id)) {
+		reduce_drop(c, r);
+		return;
+	}
+	for (uint32_t i = 0; i < r->count; i++)
+		c->reduces.ids[i] = r->source[i].id;
+	m.timeout_ns = r->until_ns == UINT64_MAX ? UINT64_MAX
+		       : r->until_ns > c->now_ns ? r->until_ns - c->now_ns
+						 : 0;
+	r->flags |= MESSAGE_REDUCE_AGAIN;
+	r->state = REDUCE_LOCATING;
+	r->unanswered = r->count;
+	r->small = !r->sized;
+	directory_reserve_anew(&c->directory, &r->by_id.id);
+	reduce_begin(c, r, &m);
+}
+
+void reduce_caller_gone(struct control *c, const struct node *n, bool dead)
+{
+	list_each(l, after, &c->reduces.active)
+	{
+		struct reduce *r = list_item(l, struct reduce, active);
+
+		if (r->state != REDUCE_LENT || r->caller != n->number)
+			continue;
+		if (dead)
+			lend_back(c, r);
+		else /* perhaps it only objects to being suspected: then it goes on asking */
+			timers_set(&c->timers, &r->beat,
+				   c->now_ns + c->config.retry_ns + c->config.stall_ns,
+				   lend_forgotten);
+	}
+}
+
+/* ---- the one who asks ----------------------------------------------------------------------- */
+
+static struct reduce *lend_borrowed(struct control *c, const struct message_reduce *m)
+{
+	struct reduce *r = reduce_find(c, &m->target);
+
+	return r && r->borrowed && r->asked == m->asked ? r : NULL;
+}
+
+bool reduce_borrowed(struct control *c, const struct message_reduce *m)
+{
+	return lend_borrowed(c, m) != NULL;
+}
+
+bool reduce_borrow(struct control *c, const struct message_reduce *m, uint64_t before)
+{
+	struct reduce *r = reduce_find(c, &m->target);
+
+	if (r && r->state != REDUCE_ENDED)
+		return lend_borrowed(c, m) == r;
+	if (r)
+		reduce_free(c, r);
+	r = reduce_make(c, c->self, 0, m);
+	if (r == NULL)
+		return false;
+	r->borrowed = r->answered = true;
+	r->small = false;
+	r->before = before;
+	reduce_begin(c, r, m);
+	return true;
+}
+
+void reduce_return(struct control *c, const struct message_reduce *m)
+{
+	struct reduce *r = lend_borrowed(c, m);
+
+	if (r)
+		reduce_drop(c, r);
+}
+
+void reduce_borrowed_done(struct control *c, struct reduce *r)
+{
+	struct message_used used = {.asked = r->asked, .node = r->holder};
+
+	reduce_used(c, r, &used);
+	reduction_own(c, &used);
+	reduce_drop(c, r);
+}
+
+void reduce_borrowed_failed(struct control *c, struct reduce *r, int32_t status, const char *text)
+{
+	struct message_used used = {.target = r->by_id.id, .status = status, .asked = r->asked};
+
+	strncpy(used.text, text, MESSAGE_TEXT_MAX);
+	reduce_drop(c, r);
+	reduction_own_failed(c, &used);
+}
+
+/* The target is ours now: we coordinate as anybody does. What is got of an earlier generation is
+ * told of here first, and gives way when the present one is. */
+void reduce_keep_borrowed(struct control *c, struct reduce *r)
+{
+	uint64_t before;
+	int error;
+
+	if (control_shard(c, &r->by_id.id) != c->self)
+		return;
+	error = directory_lend(&c->directory, &r->by_id.id, &before);
+	if (error) {
+		reduce_borrowed_failed(c, r, error, "another object has taken its id");
+		return;
+	}
+	r->borrowed = false;
+}
+
+/* Who gets the target here need not wait for a directory's node that does not answer. */
+void reduce_borrowed_found(struct control *c, const struct reduce *r, bool again)
+{
+	const struct reduce_cell *p = &r->cell[r->root];
+	struct message_got got = {.id = p->id,
+				  .what = MESSAGE_GOT_HOLDER,
+				  .holder = r->seat[p->seat].host,
+				  .generation = p->generation,
+				  .size = r->size,
+				  .chunk_bytes = r->chunk_bytes};
+
+	memcpy(got.name, r->name, sizeof(got.name));
+	fetch_found(c, &got, again);
+}
+
+bool reduce_borrowed_look(struct control *c, const struct object_id *target)
+{
+	const struct reduce *r = reduce_find(c, target);
+	const struct reduce_cell *p = r && r->borrowed && r->cells ? &r->cell[r->root] : NULL;
+
+	if (p == NULL || !p->started || p->call || r->seat[p->seat].host == c->self->number)
+		return false;
+	reduce_borrowed_found(c, r, true);
+	return true;
+}

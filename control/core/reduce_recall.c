@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How a reduce has ended that another node has coordinated, told by the one who asked for it. */
+#include <errno.h>
+#include "state.h"
+
+/* What the one who asked for it remembers of a result that another coordinator has made. */
+static int32_t reduce_remember(struct control *c, struct node *n, const struct message *m)
+{
+	const struct message_used *in = &m->used;
+	struct reduce *r = reduce_find(c, &in->target);
+	const struct tombstone *t = directory_tombstone(&c->directory, &in->target);
+	const struct message_reduce reduce = {
+		.target = in->target, .asked = in->asked, .num = in->count, .count = in->count};
+
+	if (in->status) {
+		if (r && r->state == REDUCE_LENT && r->caller == n->number && r->asked == in->asked)
+			reduce_fail(c, r, in->status, in->text);
+		return 0;
+	}
+	if (t && t->generation >= in->generation)
+		return -ESTALE;
+	if (r && r->state == REDUCE_ENDED && (r->status || r->generation < in->generation))
+		reduce_free(c, r);
+	else if (r && r->state < REDUCE_COMMITTING && r->caller == n->number &&
+		 r->asked == in->asked)
+		r->state == REDUCE_LENT ? reduce_drop(c, r) : reduce_give_way(c, r);
+	else if (r)
+		return 0;
+	r = reduce_make(c, n, m->request, &reduce);
+	if (r == NULL)
+		return -EAGAIN;
+	for (uint32_t i = 0; i < r->count; i++)
+		r->source[i] = (struct reduce_source){.reduce = r, .id = in->sources[i]};
+	r->state = REDUCE_ENDED;
+	r->generation = in->generation;
+	r->answered = true;
+	list_remove(&r->active);
+	list_append(&c->reduces.ended, &r->active);
+	return 0;
+}
+
+void reduce_recall(struct control *c, struct node *n, const struct message *m)
+{
+	struct message answer = {.kind = MESSAGE_REPLY, .request = m->request};
+
+	answer.reply.status = reduce_remember(c, n, m);
+	peers_send(c, n, &answer);
+}

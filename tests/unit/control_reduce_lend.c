@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reduces that are coordinated by the node that has asked for them (reduce_lend.c). */
+#include <errno.h>
+#include <stdio.h>
+#include "control_test.h"
+#include "control_world.h"
+#include "core/state.h"
+#include "internal/reduce.h"
+
+/* Who keeps the target has no source, and neither has who asks. Who keeps it next may have one. */
+enum { SOURCES = 5, NEEDED = 4, SLOW = NEEDED - 1, KEEPER = 5, CALLER = 6, NODES = 7 };
+
+#define SIZE	UINT64_C(2000000)
+#define STORE	(UINT64_C(32) << 20)
+#define LONG	((int64_t)(20 * WORLD_SECOND))
+#define SOON_NS (200 * WORLD_MS) /* before any death is certain */
+
+static const struct session_reduction how = {REDUCE_SUM, REDUCE_U32, NEEDED, SOURCES};
+static struct object_id ids[SOURCES];
+static char target[16];
+
+/* next: who keeps the target after the first one. */
+static struct world *lending(uint32_t next)
+{
+	struct node *keeper[2];
+
+	struct world *w = world_new(NODES, 1, STORE, true);
+	struct object_id id;
+
+	for (uint32_t i = 0; i < NODES; i++)
+		world_kill_control(w, i);
+	w->config.shards = 0;
+	w->config.lend_bytes = 1;
+	for (uint32_t i = 0; i < NODES; i++)
+		world_start_control(w, i);
+	world_run(w, 3 * WORLD_SECOND);
+	w->delay_ns = WORLD_MS;
+	for (uint32_t i = 0; i < NODES; i++)
+		assert_int_equal(world_open(w, i), 0);
+	for (uint32_t k = 0;; k++) {
+		snprintf(target, sizeof(target), "lent%u", k);
+		id = world_id(target);
+		reshard_keepers(w->node[0].core, &id, keeper);
+		if (keeper[0]->number == KEEPER && keeper[1]->number == next)
+			break;
+	}
+	for (uint32_t i = 0; i < SOURCES; i++) {
+		char name[8];
+
+		snprintf(name, sizeof(name), "a%u", i);
+		ids[i] = world_id(name);
+	}
+	return w;
+}
+
+static struct reduce *at(struct world *w, uint32_t node)
+{
+	struct object_id id = world_id(target);
+
+	return reduce_find(w->node[node].core, &id);
+}
+
+static void put_source(struct world *w, uint32_t i)
+{
+	char name[8];
+
+	snprintf(name, sizeof(name), "a%u", i);
+	assert_int_equal(world_put(w, i, 0, name, SIZE, i + 1), 0);
+}
+
+/* The last one that is needed is half written: what is built of it stands still. */
+static struct session_request begin_source(struct world *w)
+{
+	struct session_request r = world_request(SESSION_CREATE, "a3");
+	struct world_reply *a;
+
+	r.size = SIZE;
+	a = world_call(w, SLOW, 0, &r, WORLD_SECOND);
+	assert_int_equal(a->reply.status, 0);
+	world_fill(w->node[SLOW].store + a->reply.offset, SIZE, SLOW + 1);
+	r = world_request(SESSION_PUBLISH, NULL);
+	r.slot = a->reply.slot;
+	r.generation = a->reply.generation;
+	r.watermark = SIZE / 2;
+	assert_int_equal(world_call(w, SLOW, 0, &r, 0)->reply.status, 0);
+	return r;
+}
+
+static void end_source(struct world *w, struct session_request r)
+{
+	r.op = SESSION_SEAL;
+	assert_int_equal(world_call(w, SLOW, 0, &r, 0)->reply.status, 0);
+}
+
+/* In its middle, or waiting for its last source. */
+static struct world *half_way(uint32_t sources, uint32_t next, int64_t timeout_ns)
+{
+	struct world *w = lending(next);
+
+	for (uint32_t i = 0; i < sources; i++)
+		put_source(w, i);
+	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, 0, timeout_ns), 0);
+	world_run(w, 15 * WORLD_MS);
+	assert_int_equal(at(w, KEEPER)->state, REDUCE_LENT);
+	assert_int_equal(at(w, CALLER)->state, REDUCE_RUNNING);
+	return w;
+}
+
+/* It is being built, and that is not over before source is put; which generation, and where. */
+static struct world *flowing(uint32_t next, struct session_request *source, uint64_t *generation,
+			     uint32_t *host)
+{
+	struct world *w = lending(next);
+	const struct reduce *r;
+
+	for (uint32_t i = 0; i < SLOW; i++)
+		put_source(w, i);
+	*source = begin_source(w);
+	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, 0, -1), 0);
+	world_run(w, 100 * WORLD_MS);
+	assert_int_equal(at(w, KEEPER)->state, REDUCE_LENT);
+	r = at(w, CALLER);
+	*generation = r->cell[r->root].generation;
+	*host = r->seat[r->cell[r->root].seat].host;
+	assert_true(*generation != 0);
+	return w;
+}
+
+/* The generation that the directory's node knows; 0: none. */
+static uint64_t known(struct world *w, uint32_t keeper)
+{
+	struct object_id id = world_id(target);
+	const struct entry *e = directory_find(&w->node[keeper].core->directory, &id);
+
+	return e ? e->generation : 0;
+}
+
+static bool is_agreed(struct world *w, void *arg)
+{
+	struct object_id id = world_id(target);
+	struct reduction *r = reduction_find(w->node[CALLER].core, &id);
+	uint32_t *holder = arg;
+
+	if (r && r->generation && holder)
+		*holder = r->holder;
+	return r && r->generation;
+}
+
+static void its_id_is_taken(struct world *w)
+{
+	assert_int_equal(world_put(w, 0, 0, target, SIZE, 9), -EEXIST);
+	assert_int_equal(world_reduce(w, 0, 0, target, ids, how, 0, -1), -EEXIST);
+}
+
+/* All who live can have it, and it is the sum of what is reported. */
+static void is_the_sum(struct world *w, uint32_t asker)
+{
+	struct object_id used[SOURCES];
+	const uint8_t *bytes;
+	uint64_t size, set = 0;
+
+	assert_int_equal(world_reduced(w, asker, 0, target, LONG, used), NEEDED);
+	for (uint32_t k = 0; k < NEEDED; k++)
+		for (uint32_t i = 0; i < SOURCES; i++)
+			set |= (uint64_t)object_id_equal(&ids[i], &used[k]) << i;
+	for (uint32_t i = 0; i < NODES; i++) {
+		if (w->node[i].core == NULL)
+			continue;
+		assert_int_equal(world_fetch(w, i, 0, target, LONG, &bytes, &size), 0);
+		assert_int_equal(size, SIZE);
+		assert_true(world_sums(bytes, SIZE, set));
+	}
+}
+
+static void nothing_is_left(struct world *w)
+{
+	struct control_usage u;
+
+	world_run(w, WORLD_SECOND);
+	for (uint32_t i = 0; i < NODES; i++) {
+		if (w->node[i].core == NULL)
+			continue;
+		control_usage(w->node[i].core, &u);
+		assert_int_equal(u.reduces + u.reductions + u.combines + u.parts, 0);
+	}
+	world_free(w);
+}
+
+static void who_asks_coordinates(void **state)
+{
+	struct world *w = half_way(SOURCES, 0, -1);
+
+	its_id_is_taken(w);
+	is_the_sum(w, 0); /* another one who waits for it is told as well */
+	is_the_sum(w, CALLER);
+	assert_int_equal(at(w, KEEPER)->state, REDUCE_ENDED);
+	is_the_sum(w, 1); /* and one who asks when it has ended */
+	nothing_is_left(w);
+}
+
+static void the_keeper_dies(void **state)
+{
+	struct world *w = half_way(SOURCES, 0, -1);
+	uint64_t died_ns = w->now_ns;
+
+	world_kill_node(w, KEEPER);
+	assert_int_equal(world_reduced(w, CALLER, 0, target, LONG, NULL), NEEDED);
+	assert_in_range(w->now_ns - died_ns, 0, SOON_NS);
+	is_the_sum(w, CALLER);
+	nothing_is_left(w);
+}
+
+/* Who was fed by then gets the rest at once; who asks afterwards waits until the death is certain.
+ */
+static void others_get_it_when_the_keeper_dies(void **state)
+{
+	struct world *w = half_way(SOURCES, 0, -1);
+	struct session_request r = world_request(SESSION_GET, target);
+	const uint8_t *bytes;
+	uint64_t died_ns, size;
+
+	r.timeout_ns = LONG;
+	assert_int_equal(world_call(w, 1, 0, &r, SOON_NS)->reply.status, 0);
+	died_ns = w->now_ns;
+	world_kill_node(w, KEEPER);
+	world_send(w, 2, 0, &r);
+	assert_int_equal(world_fetch(w, 1, 0, target, LONG, &bytes, &size), 0);
+	assert_in_range(w->now_ns - died_ns, 0, SOON_NS);
+	assert_int_equal(world_fetch(w, 2, 0, target, LONG, &bytes, &size), 0);
+	print_message("asked after the death: %.0f ms\n", (double)(w->now_ns - died_ns) / 1e6);
+	assert_in_range(w->now_ns - died_ns, 800 * WORLD_MS, 1500 * WORLD_MS);
+	is_the_sum(w, CALLER);
+	nothing_is_left(w);
+}
+
+/* The next one keeps the target, and what is built goes on; also when it hears of that before it
+ * hears from the one who asked. */
+static void the_keeper_dies_early(void **state)
+{
+	for (int late = 0; late < 2; late++) {
+		struct session_request source, r;
+		uint64_t generation;
+		uint32_t host, seq;
+		struct world *w = flowing(0, &source, &generation, &host);
+
+		its_id_is_taken(w);
+		world_kill_node(w, KEEPER);
+		if (late) {
+			world_run(w, 500 * WORLD_MS);
+			w->cut[CALLER] = true;
+			world_run(w, 500 * WORLD_MS);
+			w->cut[CALLER] = false;
+		}
+		world_run(w, 2 * WORLD_SECOND);
+		assert_int_equal(at(w, 0)->state, REDUCE_LENT);
+		assert_int_equal(known(w, 0), generation);
+		its_id_is_taken(w);
+		r = world_request(SESSION_GET, target);
+		r.timeout_ns = LONG;
+		seq = world_send(w, 1, 0, &r);
+		end_source(w, source);
+		assert_int_equal(world_wait(w, 1, seq, 20 * WORLD_SECOND)->reply.status, 0);
+		is_the_sum(w, CALLER);
+		assert_int_equal(known(w, 0), generation);
+		nothing_is_left(w);
+	}
+}
+
+/* The one who asked is the next: what is built goes on as well, and is mended. */
+static void who_asks_keeps_it_then(void **state)
+{
+	for (int root_dies = 0; root_dies < 2; root_dies++) {
+		struct session_request source;
+		uint64_t generation;
+		uint32_t host;
+		struct world *w = flowing(CALLER, &source, &generation, &host);
+
+		world_kill_node(w, KEEPER);
+		world_run(w, 2 * WORLD_SECOND);
+		assert_false(at(w, CALLER)->borrowed);
+		assert_int_equal(known(w, CALLER), generation);
+		its_id_is_taken(w);
+		if (root_dies) {
+			world_kill_node(w, host);
+			put_source(w, NEEDED);
+		}
+		if (!root_dies || host != SLOW)
+			end_source(w, source);
+		is_the_sum(w, CALLER);
+		assert_int_equal(known(w, CALLER) == generation, !root_dies);
+		nothing_is_left(w);
+	}
+}
+
+/* It says that it lives: what was lent stays so. */
+static void who_asks_is_only_suspected(void **state)
+{
+	struct session_request source;
+	uint64_t generation, number, incarnation;
+	uint32_t host;
+	struct world *w = flowing(0, &source, &generation, &host);
+	const struct node *n = &w->node[KEEPER].core->peers.nodes[CALLER];
+
+	number = at(w, KEEPER)->number;
+	incarnation = n->member_incarnation;
+	w->cut[CALLER] = true;
+	world_run(w, 700 * WORLD_MS);
+	w->cut[CALLER] = false;
+	world_run(w, 5 * WORLD_SECOND);
+	assert_true(n->member_incarnation > incarnation);
+	assert_int_equal(at(w, KEEPER)->state, REDUCE_LENT);
+	assert_int_equal(at(w, KEEPER)->number, number);
+	end_source(w, source);
+	is_the_sum(w, CALLER);
+	assert_int_equal(known(w, KEEPER), generation);
+	nothing_is_left(w);
+}
+
+/* As when it has kept the target itself for a moment. */
+static void who_asks_coordinates_no_more(void **state)
+{
+	struct world *w = half_way(SOURCES, 0, -1);
+
+	reduce_drop(w->node[CALLER].core, at(w, CALLER));
+	assert_null(at(w, CALLER));
+	world_run(w, 1500 * WORLD_MS); /* it asks how it ends once in a second */
+	is_the_sum(w, CALLER);
+	nothing_is_left(w);
+}
+
+static void the_one_who_asked_dies(void **state)
+{
+	struct world *w = half_way(SOURCES, 0, -1);
+
+	world_kill_node(w, CALLER);
+	is_the_sum(w, 0);
+	nothing_is_left(w);
+}
+
+/* Whoever else waits hears what is missing when its time is over. */
+static void the_one_who_asked_dies_early(void **state)
+{
+	struct world *w = half_way(NEEDED - 1, 0, 5 * WORLD_SECOND);
+	struct session_request r = world_request(SESSION_REDUCED, target);
+	uint64_t asked_ns = w->now_ns;
+	struct world_reply *a;
+
+	its_id_is_taken(w);
+	world_run(w, 2 * WORLD_SECOND);
+	world_kill_node(w, CALLER);
+	r.timeout_ns = LONG;
+	a = world_call(w, 0, 0, &r, LONG);
+	assert_non_null(a);
+	assert_int_equal(a->reply.status, -ETIMEDOUT);
+	assert_non_null(strstr(a->reply.text, "is the first: put them"));
+	assert_in_range(w->now_ns - asked_ns, 4 * WORLD_SECOND, 6 * WORLD_SECOND);
+	nothing_is_left(w);
+}
+
+/* Its client asks again. */
+static void its_control_begins_again(void **state)
+{
+	struct world *w = half_way(SOURCES, 0, -1);
+
+	world_kill_control(w, CALLER);
+	world_run(w, 250 * WORLD_MS);
+	world_start_control(w, CALLER);
+	world_open(w, CALLER);
+	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, SESSION_FLAG_AGAIN, -1), 0);
+	is_the_sum(w, CALLER);
+	world_run(w, 10 * WORLD_SECOND); /* for what was built for the first one */
+	nothing_is_left(w);
+}
+
+/* Between the moment when it has agreed and that when it has said so. The result stays; what is in
+ * it nobody knows any more. */
+static void its_control_begins_again_late(void **state)
+{
+	struct world *w = half_way(SOURCES, 0, -1);
+	uint64_t generation;
+
+	assert_true(world_until(w, is_agreed, NULL, LONG));
+	world_kill_control(w, CALLER);
+	world_run(w, 250 * WORLD_MS);
+	generation = known(w, KEEPER);
+	assert_true(generation != 0);
+	assert_int_equal(at(w, KEEPER)->state, REDUCE_LENT);
+	world_start_control(w, CALLER);
+	world_open(w, CALLER);
+	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, SESSION_FLAG_AGAIN, -1), 0);
+	assert_int_equal(world_reduced(w, CALLER, 0, target, LONG, NULL), -ENODATA);
+	assert_int_equal(known(w, KEEPER), generation);
+	world_run(w, 10 * WORLD_SECOND);
+	nothing_is_left(w);
+}
+
+/* Nobody has the last chunk of what was agreed on: it is lost, and so is no more in the way. */
+static void the_result_is_lost(void **state)
+{
+	struct world *w = half_way(SOURCES, 0, -1);
+	uint32_t host = NODES;
+	uint64_t agreed_ns;
+
+	assert_true(world_until(w, is_agreed, &host, LONG));
+	agreed_ns = w->now_ns;
+	world_kill_node(w, host);
+	assert_int_equal(world_reduced(w, CALLER, 0, target, LONG, NULL), -ESTALE);
+	assert_in_range(w->now_ns - agreed_ns, 0, 6 * WORLD_SECOND);
+	world_run(w, 100 * WORLD_MS);
+	assert_int_equal(world_put(w, KEEPER, 0, target, SIZE, 9), 0);
+	nothing_is_left(w);
+}
+
+/* By a node whose clock is ahead. */
+static void the_target_was_deleted_before(void **state)
+{
+	struct session_request r;
+	struct world *w = lending(0);
+
+	control_generation_after(w->node[0].core,
+				 control_generation(w->node[0].core) + 3600 * WORLD_SECOND);
+	assert_int_equal(world_put(w, 0, 0, target, SIZE, 9), 0);
+	r = world_request(SESSION_DELETE, target);
+	r.id = world_id(target);
+	assert_int_equal(world_call(w, 0, 0, &r, 5 * WORLD_SECOND)->reply.status, 0);
+	for (uint32_t i = 0; i < SOURCES; i++)
+		put_source(w, i);
+	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, 0, -1), 0);
+	is_the_sum(w, CALLER);
+	nothing_is_left(w);
+}
+
+static void the_target_is_deleted(void **state)
+{
+	struct session_request r = world_request(SESSION_DELETE, target);
+	struct world *w = half_way(SOURCES, 0, -1);
+
+	r.id = world_id(target);
+	assert_int_equal(world_call(w, 1, 0, &r, 5 * WORLD_SECOND)->reply.status, 0);
+	assert_int_equal(world_reduced(w, CALLER, 0, target, LONG, NULL), -ECANCELED);
+	nothing_is_left(w);
+}
+
+static void its_time_is_over(void **state)
+{
+	struct world *w = half_way(1, 0, WORLD_SECOND);
+
+	assert_int_equal(world_reduced(w, CALLER, 0, target, LONG, NULL), -ETIMEDOUT);
+	world_run(w, 100 * WORLD_MS);
+	assert_int_equal(world_put(w, 0, 0, target, SIZE, 9), 0); /* the id is free */
+	nothing_is_left(w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(who_asks_coordinates),
+		cmocka_unit_test(the_keeper_dies),
+		cmocka_unit_test(others_get_it_when_the_keeper_dies),
+		cmocka_unit_test(the_keeper_dies_early),
+		cmocka_unit_test(who_asks_keeps_it_then),
+		cmocka_unit_test(who_asks_is_only_suspected),
+		cmocka_unit_test(who_asks_coordinates_no_more),
+		cmocka_unit_test(the_one_who_asked_dies),
+		cmocka_unit_test(the_one_who_asked_dies_early),
+		cmocka_unit_test(its_control_begins_again),
+		cmocka_unit_test(its_control_begins_again_late),
+		cmocka_unit_test(the_result_is_lost),
+		cmocka_unit_test(the_target_is_deleted),
+		cmocka_unit_test(the_target_was_deleted_before),
+		cmocka_unit_test(its_time_is_over),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
