@@ -580,6 +580,7 @@ bool reduce_have(struct control *c, const struct node *n, const struct message *
 	if (r->state == REDUCE_LENT && !reduce_found(r, have)) {
 		if (!(r->flags & MESSAGE_REDUCE_AGAIN))
 			return false; /* it is what the caller has made */
+		r->put_off_ns = r->put_off_ns ? r->put_off_ns : c->now_ns;
 		reduce_reply(c, n->number, m->request, -EAGAIN, ""); /* or was before: it says */
 		return true;
 	}

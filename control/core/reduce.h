@@ -135,11 +135,12 @@ struct reduce {
 	struct timer deadline, beat, watch;
 	uint32_t watch_turn; /* which of the roots are told at the next fire of watch */
 	uint64_t number;
-	uint64_t request;  /* of the REDUCE, as it came last */
-	uint64_t asked;	   /* the caller's number for it */
-	uint64_t before;   /* latest generation of the target that is known to be another's */
-	uint64_t until_ns; /* LENT: the end of its time; UINT64_MAX: none */
-	uint32_t caller;   /* node */
+	uint64_t request;    /* of the REDUCE, as it came last */
+	uint64_t asked;	     /* the caller's number for it */
+	uint64_t before;     /* latest generation of the target that is known to be another's */
+	uint64_t until_ns;   /* LENT: the end of its time; UINT64_MAX: none */
+	uint64_t put_off_ns; /* LENT: since when somebody has all of a result; 0: nobody */
+	uint32_t caller;     /* node */
 	uint32_t op, dtype, num, flags;
 	uint64_t size; /* 0 and no source known: not known yet */
 	uint32_t chunk_bytes;

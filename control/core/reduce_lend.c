@@ -44,6 +44,12 @@ static void lend_forgotten(struct control *c, struct timer *t)
 		reduce_give_way(c, r);
 }
 
+/* The caller says in less that it coordinates, unless it has agreed to a result or forgotten it. */
+static uint64_t lend_judge_ns(const struct control *c)
+{
+	return c->config.retry_ns + c->config.stall_ns;
+}
+
 static void lend_heard(struct control *c, struct reduce *r)
 {
 	timers_set(&c->timers, &r->beat, c->now_ns + c->config.orphan_ns, lend_forgotten);
@@ -59,6 +65,7 @@ void reduce_lent(struct control *c, struct reduce *r, uint64_t until_ns)
 	lend_heard(c, r);
 	r->state = REDUCE_LENT;
 	r->until_ns = until_ns;
+	r->put_off_ns = 0;
 	r->arrivals = 0;
 	for (uint32_t i = 0; i < r->count; i++)
 		r->source[i] = (struct reduce_source){.reduce = r,
@@ -95,15 +102,32 @@ bool reduce_lend(struct control *c, struct reduce *r)
 	return true;
 }
 
+/* Whether somebody has all of another result, which a coordinator on the other side of a cut has
+ * made: the caller, who has agreed to none, would make its own in vain. */
+static bool lend_in_vain(struct control *c, const struct reduce *r)
+{
+	return directory_has_complete(&c->directory, &r->by_id.id) ||
+	       (r->put_off_ns && c->now_ns - r->put_off_ns >= lend_judge_ns(c));
+}
+
 bool reduce_lent_ask(struct control *c, struct reduce *r, const struct node *n,
 		     const struct message *m)
 {
+	struct message unknown = {.kind = MESSAGE_USED, .request = m->request};
+
 	if (r->state != REDUCE_LENT || n->number != r->caller || m->reduce.asked != r->asked)
 		return false;
 	lend_heard(c, r);
-	if (m->reduce.flags & MESSAGE_REDUCE_LENT)
+	if (!(m->reduce.flags & MESSAGE_REDUCE_LENT)) {
+		lend_say(c, r, m->request);
+	} else if (lend_in_vain(c, r)) { /* it asks anew, and finds that */
+		unknown.used.target = m->reduce.target;
+		unknown.used.status = -ENOENT;
+		peers_send(c, peers_node(c, n->number), &unknown);
+		lend_forgotten(c, &r->beat);
+	} else {
 		return false; /* the others wait; so does the caller when it knows */
-	lend_say(c, r, m->request);
+	}
 	return true;
 }
 
@@ -140,8 +164,7 @@ void reduce_caller_gone(struct control *c, const struct node *n, bool dead)
 		if (dead)
 			lend_back(c, r);
 		else /* perhaps it only objects to being suspected: then it goes on asking */
-			timers_set(&c->timers, &r->beat,
-				   c->now_ns + c->config.retry_ns + c->config.stall_ns,
+			timers_set(&c->timers, &r->beat, c->now_ns + lend_judge_ns(c),
 				   lend_forgotten);
 	}
 }

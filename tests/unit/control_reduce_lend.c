@@ -395,6 +395,22 @@ static void its_control_begins_again_late(void **state)
 }
 
 /* Nobody has the last chunk of what was agreed on: it is lost, and so is no more in the way. */
+/* The directory takes it for what the caller made; which would wait for its last source. */
+static void another_one_comes_back(void **state)
+{
+	enum { APART = 4 };
+	struct world *w = half_way(SLOW, 0, -1);
+
+	w->cut[APART] = true;
+	world_run(w, 4 * WORLD_SECOND);
+	assert_int_equal(world_put(w, APART, 0, target, SIZE, 9), 0);
+	w->cut[APART] = false;
+	assert_int_equal(world_reduced(w, CALLER, 0, target, LONG, NULL), -EEXIST);
+	for (uint32_t i = 0; i < NODES; i++)
+		assert_int_equal(world_get(w, i, 0, target, SIZE, 9, LONG), 0);
+	nothing_is_left(w);
+}
+
 static void the_result_is_lost(void **state)
 {
 	struct world *w = half_way(SOURCES, 0, -1);
@@ -465,6 +481,7 @@ int main(void)
 		cmocka_unit_test(the_one_who_asked_dies_early),
 		cmocka_unit_test(its_control_begins_again),
 		cmocka_unit_test(its_control_begins_again_late),
+		cmocka_unit_test(another_one_comes_back),
 		cmocka_unit_test(the_result_is_lost),
 		cmocka_unit_test(the_target_is_deleted),
 		cmocka_unit_test(the_target_was_deleted_before),
