@@ -149,8 +149,8 @@ static void reduce_reply_with(struct control *c, uint32_t node, uint64_t request
 	peers_send(c, peers_node(c, node), &m);
 }
 
-static void reduce_reply(struct control *c, uint32_t node, uint64_t request, int32_t status,
-			 const char *text)
+void reduce_reply(struct control *c, uint32_t node, uint64_t request, int32_t status,
+		  const char *text)
 {
 	reduce_reply_with(c, node, request, status, text, 0);
 }
@@ -429,7 +429,7 @@ void reduce_begin(struct control *c, struct reduce *r, const struct message_redu
 	reduce_locate_all(c, r);
 }
 
-static const char reduce_exists[] = "the target exists already: delete it first";
+const char reduce_exists[] = "the target exists already: delete it first";
 static const char reduce_too_many[] = "too many reduces at a time: try again later";
 
 /* Whether so many sources can be asked for, and calls be left for all else. */
@@ -554,43 +554,4 @@ void reduce_keep(struct control *c)
 		else if (control_shard(c, &r->by_id.id) != c->self)
 			reduce_drop(c, r);
 	}
-}
-
-/* Whether it was there before this reduce was asked for. One that is asked again may have made it
- * itself, under another coordinator. */
-static bool reduce_found(const struct reduce *r, const struct message_have *have)
-{
-	if (r->older && r->older->generation == have->generation)
-		return true;
-	return !(r->flags & MESSAGE_REDUCE_AGAIN) && have->generation <= r->before;
-}
-
-bool reduce_have(struct control *c, const struct node *n, const struct message *m)
-{
-	const struct message_have *have = &m->have;
-	struct reduce *r = list_empty(&c->reduces.active) ? NULL : reduce_find(c, &have->id);
-	const struct tombstone *t = r ? directory_tombstone(&c->directory, &have->id) : NULL;
-	bool undecided = r && (r->state < REDUCE_COMMITTING || (r->state == REDUCE_COMMITTING &&
-								r->generation != have->generation));
-
-	/* Only of a result that was agreed on has anybody all: it is not to be made again. */
-	if (!undecided || have->state != MESSAGE_COPY_COMPLETE ||
-	    (t && have->generation <= t->generation))
-		return false;
-	if (r->state == REDUCE_LENT && !reduce_found(r, have)) {
-		if (!(r->flags & MESSAGE_REDUCE_AGAIN))
-			return false; /* it is what the caller has made */
-		r->put_off_ns = r->put_off_ns ? r->put_off_ns : c->now_ns;
-		reduce_reply(c, n->number, m->request, -EAGAIN, ""); /* or was before: it says */
-		return true;
-	}
-	if (!reduce_found(r, have)) {
-		reduce_give_way(c, r);
-	} else if (r->state < REDUCE_COMMITTING) {
-		reduce_fail(c, r, -EEXIST, reduce_exists);
-	} else { /* one of the two stays: the answer to COMMIT says which */
-		reduce_reply(c, n->number, m->request, -EAGAIN, "");
-		return true;
-	}
-	return false;
 }

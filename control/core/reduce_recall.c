@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How a reduce has ended that another node has coordinated, told by the one who asked for it. */
+/* How a reduce has ended that another node has coordinated: told by the one who asked for it, or by
+ * somebody who has all of a result. */
 #include <errno.h>
 #include "state.h"
 
@@ -45,4 +46,45 @@ void reduce_recall(struct control *c, struct node *n, const struct message *m)
 
 	answer.reply.status = reduce_remember(c, n, m);
 	peers_send(c, n, &answer);
+}
+
+/* ---- a result that somebody has all of ------------------------------------------------------ */
+
+/* Whether it was there before this reduce was asked for. One that is asked again may have made it
+ * itself, under another coordinator. */
+static bool reduce_found(const struct reduce *r, const struct message_have *have)
+{
+	if (r->older && r->older->generation == have->generation)
+		return true;
+	return !(r->flags & MESSAGE_REDUCE_AGAIN) && have->generation <= r->before;
+}
+
+bool reduce_have(struct control *c, const struct node *n, const struct message *m)
+{
+	const struct message_have *have = &m->have;
+	struct reduce *r = list_empty(&c->reduces.active) ? NULL : reduce_find(c, &have->id);
+	const struct tombstone *t = r ? directory_tombstone(&c->directory, &have->id) : NULL;
+	bool undecided = r && (r->state < REDUCE_COMMITTING || (r->state == REDUCE_COMMITTING &&
+								r->generation != have->generation));
+
+	/* Only of a result that was agreed on has anybody all: it is not to be made again. */
+	if (!undecided || have->state != MESSAGE_COPY_COMPLETE ||
+	    (t && have->generation <= t->generation))
+		return false;
+	if (r->state == REDUCE_LENT && !reduce_found(r, have)) {
+		if (!(r->flags & MESSAGE_REDUCE_AGAIN))
+			return false; /* it is what the caller has made */
+		r->put_off_ns = r->put_off_ns ? r->put_off_ns : c->now_ns;
+		reduce_reply(c, n->number, m->request, -EAGAIN, ""); /* or was before: it says */
+		return true;
+	}
+	if (!reduce_found(r, have)) {
+		reduce_give_way(c, r);
+	} else if (r->state < REDUCE_COMMITTING) {
+		reduce_fail(c, r, -EEXIST, reduce_exists);
+	} else { /* one of the two stays: the answer to COMMIT says which */
+		reduce_reply(c, n->number, m->request, -EAGAIN, "");
+		return true;
+	}
+	return false;
 }
