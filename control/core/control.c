@@ -357,6 +357,11 @@ static void control_take_remove(struct control *c, struct node *n, const struct 
 
 	if (slot != TABLE_SLOT_NONE && !objects_is(c, slot, m->object.generation))
 		slot = TABLE_SLOT_NONE;
+	if (slot != TABLE_SLOT_NONE && m->object.again &&
+	    c->table->slot[slot].state == OBJECT_SEALED) {
+		objects_announce(c, slot); /* nobody has all of it unless it was agreed to */
+		slot = TABLE_SLOT_NONE;
+	}
 	if (slot != TABLE_SLOT_NONE && m->object.again)
 		objects_replace(c, slot, "the object is made anew: get it again");
 	else if (slot != TABLE_SLOT_NONE)

@@ -1,190 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reduces that are coordinated by the node that has asked for them (reduce_lend.c). */
-#include <errno.h>
-#include <stdio.h>
-#include "control_test.h"
-#include "control_world.h"
-#include "core/state.h"
-#include "internal/reduce.h"
-
-/* Who keeps the target has no source, and neither has who asks. Who keeps it next may have one. */
-enum { SOURCES = 5, NEEDED = 4, SLOW = NEEDED - 1, KEEPER = 5, CALLER = 6, NODES = 7 };
-
-#define SIZE	UINT64_C(2000000)
-#define STORE	(UINT64_C(32) << 20)
-#define LONG	((int64_t)(20 * WORLD_SECOND))
-#define SOON_NS (200 * WORLD_MS) /* before any death is certain */
-
-static const struct session_reduction how = {REDUCE_SUM, REDUCE_U32, NEEDED, SOURCES};
-static struct object_id ids[SOURCES];
-static char target[16];
-
-/* next: who keeps the target after the first one. */
-static struct world *lending(uint32_t next)
-{
-	struct node *keeper[2];
-
-	struct world *w = world_new(NODES, 1, STORE, true);
-	struct object_id id;
-
-	for (uint32_t i = 0; i < NODES; i++)
-		world_kill_control(w, i);
-	w->config.shards = 0;
-	w->config.lend_bytes = 1;
-	for (uint32_t i = 0; i < NODES; i++)
-		world_start_control(w, i);
-	world_run(w, 3 * WORLD_SECOND);
-	w->delay_ns = WORLD_MS;
-	for (uint32_t i = 0; i < NODES; i++)
-		assert_int_equal(world_open(w, i), 0);
-	for (uint32_t k = 0;; k++) {
-		snprintf(target, sizeof(target), "lent%u", k);
-		id = world_id(target);
-		reshard_keepers(w->node[0].core, &id, keeper);
-		if (keeper[0]->number == KEEPER && keeper[1]->number == next)
-			break;
-	}
-	for (uint32_t i = 0; i < SOURCES; i++) {
-		char name[8];
-
-		snprintf(name, sizeof(name), "a%u", i);
-		ids[i] = world_id(name);
-	}
-	return w;
-}
-
-static struct reduce *at(struct world *w, uint32_t node)
-{
-	struct object_id id = world_id(target);
-
-	return reduce_find(w->node[node].core, &id);
-}
-
-static void put_source(struct world *w, uint32_t i)
-{
-	char name[8];
-
-	snprintf(name, sizeof(name), "a%u", i);
-	assert_int_equal(world_put(w, i, 0, name, SIZE, i + 1), 0);
-}
-
-/* The last one that is needed is half written: what is built of it stands still. */
-static struct session_request begin_source(struct world *w)
-{
-	struct session_request r = world_request(SESSION_CREATE, "a3");
-	struct world_reply *a;
-
-	r.size = SIZE;
-	a = world_call(w, SLOW, 0, &r, WORLD_SECOND);
-	assert_int_equal(a->reply.status, 0);
-	world_fill(w->node[SLOW].store + a->reply.offset, SIZE, SLOW + 1);
-	r = world_request(SESSION_PUBLISH, NULL);
-	r.slot = a->reply.slot;
-	r.generation = a->reply.generation;
-	r.watermark = SIZE / 2;
-	assert_int_equal(world_call(w, SLOW, 0, &r, 0)->reply.status, 0);
-	return r;
-}
-
-static void end_source(struct world *w, struct session_request r)
-{
-	r.op = SESSION_SEAL;
-	assert_int_equal(world_call(w, SLOW, 0, &r, 0)->reply.status, 0);
-}
-
-/* In its middle, or waiting for its last source. */
-static struct world *half_way(uint32_t sources, uint32_t next, int64_t timeout_ns)
-{
-	struct world *w = lending(next);
-
-	for (uint32_t i = 0; i < sources; i++)
-		put_source(w, i);
-	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, 0, timeout_ns), 0);
-	world_run(w, 15 * WORLD_MS);
-	assert_int_equal(at(w, KEEPER)->state, REDUCE_LENT);
-	assert_int_equal(at(w, CALLER)->state, REDUCE_RUNNING);
-	return w;
-}
-
-/* It is being built, and that is not over before source is put; which generation, and where. */
-static struct world *flowing(uint32_t next, struct session_request *source, uint64_t *generation,
-			     uint32_t *host)
-{
-	struct world *w = lending(next);
-	const struct reduce *r;
-
-	for (uint32_t i = 0; i < SLOW; i++)
-		put_source(w, i);
-	*source = begin_source(w);
-	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, 0, -1), 0);
-	world_run(w, 100 * WORLD_MS);
-	assert_int_equal(at(w, KEEPER)->state, REDUCE_LENT);
-	r = at(w, CALLER);
-	*generation = r->cell[r->root].generation;
-	*host = r->seat[r->cell[r->root].seat].host;
-	assert_true(*generation != 0);
-	return w;
-}
-
-/* The generation that the directory's node knows; 0: none. */
-static uint64_t known(struct world *w, uint32_t keeper)
-{
-	struct object_id id = world_id(target);
-	const struct entry *e = directory_find(&w->node[keeper].core->directory, &id);
-
-	return e ? e->generation : 0;
-}
-
-static bool is_agreed(struct world *w, void *arg)
-{
-	struct object_id id = world_id(target);
-	struct reduction *r = reduction_find(w->node[CALLER].core, &id);
-	uint32_t *holder = arg;
-
-	if (r && r->generation && holder)
-		*holder = r->holder;
-	return r && r->generation;
-}
-
-static void its_id_is_taken(struct world *w)
-{
-	assert_int_equal(world_put(w, 0, 0, target, SIZE, 9), -EEXIST);
-	assert_int_equal(world_reduce(w, 0, 0, target, ids, how, 0, -1), -EEXIST);
-}
-
-/* All who live can have it, and it is the sum of what is reported. */
-static void is_the_sum(struct world *w, uint32_t asker)
-{
-	struct object_id used[SOURCES];
-	const uint8_t *bytes;
-	uint64_t size, set = 0;
-
-	assert_int_equal(world_reduced(w, asker, 0, target, LONG, used), NEEDED);
-	for (uint32_t k = 0; k < NEEDED; k++)
-		for (uint32_t i = 0; i < SOURCES; i++)
-			set |= (uint64_t)object_id_equal(&ids[i], &used[k]) << i;
-	for (uint32_t i = 0; i < NODES; i++) {
-		if (w->node[i].core == NULL)
-			continue;
-		assert_int_equal(world_fetch(w, i, 0, target, LONG, &bytes, &size), 0);
-		assert_int_equal(size, SIZE);
-		assert_true(world_sums(bytes, SIZE, set));
-	}
-}
-
-static void nothing_is_left(struct world *w)
-{
-	struct control_usage u;
-
-	world_run(w, WORLD_SECOND);
-	for (uint32_t i = 0; i < NODES; i++) {
-		if (w->node[i].core == NULL)
-			continue;
-		control_usage(w->node[i].core, &u);
-		assert_int_equal(u.reduces + u.reductions + u.combines + u.parts, 0);
-	}
-	world_free(w);
-}
+#include "control_lend.h"
 
 static void who_asks_coordinates(void **state)
 {
@@ -394,7 +210,6 @@ static void its_control_begins_again_late(void **state)
 	nothing_is_left(w);
 }
 
-/* Nobody has the last chunk of what was agreed on: it is lost, and so is no more in the way. */
 /* The directory takes it for what the caller made; which would wait for its last source. */
 static void another_one_comes_back(void **state)
 {
@@ -411,6 +226,7 @@ static void another_one_comes_back(void **state)
 	nothing_is_left(w);
 }
 
+/* Nobody has the last chunk of what was agreed on: it is lost, and so is no more in the way. */
 static void the_result_is_lost(void **state)
 {
 	struct world *w = half_way(SOURCES, 0, -1);

@@ -453,7 +453,8 @@ static void world_deliver(struct world *w, const struct world_packet *p)
 			struct packet_in in = {.data = p->bytes, .length = p->length};
 
 			in.from = p->from;
-			if (net_addr_equal(&a, &p->to) && w->node[i].engine[k] && !w->cut[i])
+			if (net_addr_equal(&a, &p->to) && w->node[i].engine[k] && !w->cut[i] &&
+			    !w->frozen[i])
 				engine_receive(w->node[i].engine[k], &in, w->now_ns);
 		}
 }
@@ -473,6 +474,8 @@ static void world_settle(struct world *w)
 		for (uint32_t i = 0; i < w->nodes; i++) {
 			struct world_node *n = &w->node[i];
 
+			if (w->frozen[i])
+				continue;
 			if (n->core && control_next_timeout(n->core) <= w->now_ns)
 				control_tick(n->core, w->now_ns);
 			if (n->core && !w->hold_copies)
@@ -496,6 +499,8 @@ static uint64_t world_next(const struct world *w)
 		const struct world_node *n = &w->node[i];
 		uint64_t at = n->core ? control_next_timeout(n->core) : UINT64_MAX;
 
+		if (w->frozen[i])
+			continue;
 		next = at < next ? at : next;
 		for (uint32_t k = 0; k < n->workers && n->engine[k]; k++) {
 			at = engine_next_timeout(n->engine[k]);
