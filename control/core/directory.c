@@ -98,7 +98,7 @@ static bool directory_have_generation(struct directory *d, uint32_t node, const 
 {
 	const struct message_have *have = &m->have;
 	struct copy *own = directory_copy(e, node);
-	bool lent = e->reserved == DIRECTORY_LENT;
+	bool lent = e->reserved == DIRECTORY_LENT, anew;
 
 	if (have->made &&
 	    (lent ? have->generation < e->generation : have->generation != e->reserved)) {
@@ -128,8 +128,11 @@ static bool directory_have_generation(struct directory *d, uint32_t node, const 
 		directory_exists(d, node, m, e);
 		return false;
 	}
-	if (have->generation < e->generation || (have->state != MESSAGE_COPY_COMPLETE &&
-						 !(lent && have->made) && directory_alive(d, e))) {
+	/* Of those that one makes who has borrowed the id the latest counts, until one is complete.
+	 */
+	anew = lent && have->made && !directory_has_complete(d, &have->id);
+	if (have->generation < e->generation ||
+	    (have->state != MESSAGE_COPY_COMPLETE && !anew && directory_alive(d, e))) {
 		directory_reply(d, node, m->request, -ESTALE, e->generation,
 				"the object was put again");
 		return false;

@@ -449,22 +449,34 @@ static uint64_t reduce_before(uint64_t before, const struct reduce *last)
 	return last && last->before > before ? last->before : before;
 }
 
+/* A REDUCE that is known. */
+static void reduce_repeated(struct control *c, struct reduce *r, const struct message *m)
+{
+	r->request = m->request;
+	if (r->state == REDUCE_LENT)
+		reduce_lent_reply(c, r);
+	else if (r->answered)
+		reduce_reply(c, r->caller, m->request, 0, "");
+}
+
 void reduce_request(struct control *c, struct node *n, const struct message *m)
 {
 	struct reduce *r = reduce_find(c, &m->reduce.target);
 	bool lent = m->reduce.flags & MESSAGE_REDUCE_LENT;
+	bool home = false;
 	struct reduce *older;
 	const char *wrong;
 	uint64_t before;
 	int error;
 
 	if (r && r->caller == n->number && r->asked == m->reduce.asked) {
-		r->request = m->request;
-		if (r->state == REDUCE_LENT)
-			reduce_lent_reply(c, r);
-		else if (r->answered)
-			reduce_reply(c, n->number, m->request, 0, "");
-		return;
+		home = reduce_lent_given_up(r, m);
+		if (!home) {
+			reduce_repeated(c, r, m);
+			return;
+		}
+		reduce_lent_end(c, r);
+		r = reduce_find(c, &m->reduce.target);
 	}
 	wrong = reduce_wrong(&m->reduce);
 	if (wrong) {
@@ -499,6 +511,7 @@ void reduce_request(struct control *c, struct node *n, const struct message *m)
 	}
 	r->before = before;
 	r->older = older;
+	r->home = home;
 	if (lent)
 		reduce_lent_here(c, r, &m->reduce);
 	else

@@ -135,12 +135,12 @@ struct reduce {
 	struct timer deadline, beat, watch;
 	uint32_t watch_turn; /* which of the roots are told at the next fire of watch */
 	uint64_t number;
-	uint64_t request;    /* of the REDUCE, as it came last */
-	uint64_t asked;	     /* the caller's number for it */
-	uint64_t before;     /* latest generation of the target that is known to be another's */
-	uint64_t until_ns;   /* LENT: the end of its time; UINT64_MAX: none */
-	uint64_t put_off_ns; /* LENT: since when somebody has all of a result; 0: nobody */
-	uint32_t caller;     /* node */
+	uint64_t request;  /* of the REDUCE, as it came last */
+	uint64_t asked;	   /* the caller's number for it */
+	uint64_t before;   /* latest generation of the target that is known to be another's */
+	uint64_t until_ns; /* LENT: the end of its time; UINT64_MAX: none */
+	uint64_t there;	   /* LENT: earlier than what is made, and somebody has all of it; or 0 */
+	uint32_t caller;   /* node */
 	uint32_t op, dtype, num, flags;
 	uint64_t size; /* 0 and no source known: not known yet */
 	uint32_t chunk_bytes;
@@ -172,6 +172,7 @@ struct reduce {
 	bool sized;
 	bool aside;    /* it is another's older one */
 	bool borrowed; /* from the directory's node: we have asked for it */
+	bool home;     /* it is not to be lent */
 	char name[OBJECT_NAME_MAX + 1];
 	char text[MESSAGE_TEXT_MAX + 1];
 };
@@ -300,6 +301,11 @@ void reduce_lent(struct control *c, struct reduce *r, uint64_t until_ns);
 /* REDUCED of one that is lent. Returns whether that was the answer. */
 bool reduce_lent_ask(struct control *c, struct reduce *r, const struct node *n,
 		     const struct message *m);
+/* Somebody has all of the target of one that is lent. Returns whether that must come again. */
+bool reduce_lent_have(struct control *c, struct reduce *r, const struct message_have *have);
+/* Whether the caller of one that is lent, who asks for it anew, coordinates it no more. */
+bool reduce_lent_given_up(const struct reduce *r, const struct message *m);
+void reduce_lent_end(struct control *c, struct reduce *r);
 /* A node is dead, or has begun anew: what was lent to it. */
 void reduce_caller_gone(struct control *c, const struct node *n, bool dead);
 /* At the caller: whether that request is coordinated here; begins to, unless it is. False: it

@@ -17,7 +17,7 @@
 
 static bool lend_worth(struct control *c, const struct reduce *r)
 {
-	return !r->borrowed && r->size >= c->config.lend_bytes &&
+	return !r->borrowed && !r->home && r->size >= c->config.lend_bytes &&
 	       !(r->flags & MESSAGE_REDUCE_SPREAD) && r->caller != c->self->number &&
 	       members_live(peers_node(c, r->caller));
 }
@@ -32,22 +32,50 @@ static void lend_say(struct control *c, struct reduce *r, uint64_t request)
 	peers_send(c, peers_node(c, r->caller), &m);
 }
 
-/* The caller asks again and again how it ends: it does not any more. What somebody has all of it
- * has agreed to before. */
-static void lend_forgotten(struct control *c, struct timer *t)
+/* It ends here; what somebody has all of stays. */
+void reduce_lent_end(struct control *c, struct reduce *r)
 {
-	struct reduce *r = list_item(t, struct reduce, beat);
+	const struct entry *e = directory_find(&c->directory, &r->by_id.id);
+	bool there = directory_has_complete(&c->directory, &r->by_id.id);
+	struct reduce *older = r->older;
 
-	if (directory_has_complete(&c->directory, &r->by_id.id))
+	if (there && older && e->generation != older->generation)
+		older = NULL;
+	if (older)
+		r->older = NULL;
+	if (there)
 		reduce_drop(c, r);
 	else
 		reduce_give_way(c, r);
+	reduce_step_back(c, older);
 }
 
-/* The caller says in less that it coordinates, unless it has agreed to a result or forgotten it. */
-static uint64_t lend_judge_ns(const struct control *c)
+/* The one who has borrowed it is dead: it begins anew here, unless somebody has all of it. */
+static void lend_back(struct control *c, struct reduce *r)
 {
-	return c->config.retry_ns + c->config.stall_ns;
+	struct message_reduce m = {.count = r->count, .sources = c->reduces.ids};
+
+	if (directory_has_complete(&c->directory, &r->by_id.id)) {
+		reduce_lent_end(c, r);
+		return;
+	}
+	for (uint32_t i = 0; i < r->count; i++)
+		c->reduces.ids[i] = r->source[i].id;
+	m.timeout_ns = r->until_ns == UINT64_MAX ? UINT64_MAX
+		       : r->until_ns > c->now_ns ? r->until_ns - c->now_ns
+						 : 0;
+	r->flags |= MESSAGE_REDUCE_AGAIN;
+	r->state = REDUCE_LOCATING;
+	r->unanswered = r->count;
+	r->small = !r->sized;
+	directory_reserve_anew(&c->directory, &r->by_id.id);
+	reduce_begin(c, r, &m);
+}
+
+/* The caller asks again and again how it ends: it does not any more. */
+static void lend_forgotten(struct control *c, struct timer *t)
+{
+	reduce_lent_end(c, list_item(t, struct reduce, beat));
 }
 
 static void lend_heard(struct control *c, struct reduce *r)
@@ -65,7 +93,7 @@ void reduce_lent(struct control *c, struct reduce *r, uint64_t until_ns)
 	lend_heard(c, r);
 	r->state = REDUCE_LENT;
 	r->until_ns = until_ns;
-	r->put_off_ns = 0;
+	r->there = 0;
 	r->arrivals = 0;
 	for (uint32_t i = 0; i < r->count; i++)
 		r->source[i] = (struct reduce_source){.reduce = r,
@@ -102,55 +130,53 @@ bool reduce_lend(struct control *c, struct reduce *r)
 	return true;
 }
 
-/* Whether somebody has all of another result, which a coordinator on the other side of a cut has
- * made: the caller, who has agreed to none, would make its own in vain. */
-static bool lend_in_vain(struct control *c, const struct reduce *r)
+/* Of the latest generation the directory takes it, which may be what the caller has made. An
+ * earlier one must come again: it stays if the caller has agreed to none. */
+bool reduce_lent_have(struct control *c, struct reduce *r, const struct message_have *have)
 {
-	return directory_has_complete(&c->directory, &r->by_id.id) ||
-	       (r->put_off_ns && c->now_ns - r->put_off_ns >= lend_judge_ns(c));
+	const struct entry *e = directory_find(&c->directory, &have->id);
+
+	if (have->create || e == NULL || have->generation >= e->generation)
+		return false;
+	r->there = have->generation;
+	return true;
+}
+
+/* What somebody has all of; 0: nothing. */
+static uint64_t lend_there(struct control *c, const struct reduce *r)
+{
+	if (!directory_has_complete(&c->directory, &r->by_id.id))
+		return r->there;
+	return directory_find(&c->directory, &r->by_id.id)->generation;
 }
 
 bool reduce_lent_ask(struct control *c, struct reduce *r, const struct node *n,
 		     const struct message *m)
 {
-	struct message unknown = {.kind = MESSAGE_USED, .request = m->request};
+	struct message other = {.kind = MESSAGE_USED, .request = m->request};
 
 	if (r->state != REDUCE_LENT || n->number != r->caller || m->reduce.asked != r->asked)
 		return false;
 	lend_heard(c, r);
 	if (!(m->reduce.flags & MESSAGE_REDUCE_LENT)) {
 		lend_say(c, r, m->request);
-	} else if (lend_in_vain(c, r)) { /* it asks anew, and finds that */
-		unknown.used.target = m->reduce.target;
-		unknown.used.status = -ENOENT;
-		peers_send(c, peers_node(c, n->number), &unknown);
-		lend_forgotten(c, &r->beat);
-	} else {
-		return false; /* the others wait; so does the caller when it knows */
+		return true;
 	}
+	other.used.generation = lend_there(c, r);
+	if (other.used.generation == 0)
+		return false; /* the others wait; so does the caller when it knows */
+	/* Has it agreed to that by now, it does not listen. Else it is another one's, made on the
+	 * other side of a cut: it gives its own up, and asks anew. */
+	other.used.target = m->reduce.target;
+	other.used.status = -ENOENT;
+	peers_send(c, peers_node(c, n->number), &other);
 	return true;
 }
 
-/* The one who has borrowed it is dead: it begins anew here, unless somebody has all of it. */
-static void lend_back(struct control *c, struct reduce *r)
+bool reduce_lent_given_up(const struct reduce *r, const struct message *m)
 {
-	struct message_reduce m = {.count = r->count, .sources = c->reduces.ids};
-
-	if (directory_has_complete(&c->directory, &r->by_id.id)) {
-		reduce_drop(c, r);
-		return;
-	}
-	for (uint32_t i = 0; i < r->count; i++)
-		c->reduces.ids[i] = r->source[i].id;
-	m.timeout_ns = r->until_ns == UINT64_MAX ? UINT64_MAX
-		       : r->until_ns > c->now_ns ? r->until_ns - c->now_ns
-						 : 0;
-	r->flags |= MESSAGE_REDUCE_AGAIN;
-	r->state = REDUCE_LOCATING;
-	r->unanswered = r->count;
-	r->small = !r->sized;
-	directory_reserve_anew(&c->directory, &r->by_id.id);
-	reduce_begin(c, r, &m);
+	return r->state == REDUCE_LENT && !(m->reduce.flags & MESSAGE_REDUCE_LENT) &&
+	       r->request != m->request;
 }
 
 void reduce_caller_gone(struct control *c, const struct node *n, bool dead)
@@ -164,7 +190,8 @@ void reduce_caller_gone(struct control *c, const struct node *n, bool dead)
 		if (dead)
 			lend_back(c, r);
 		else /* perhaps it only objects to being suspected: then it goes on asking */
-			timers_set(&c->timers, &r->beat, c->now_ns + lend_judge_ns(c),
+			timers_set(&c->timers, &r->beat,
+				   c->now_ns + c->config.retry_ns + c->config.stall_ns,
 				   lend_forgotten);
 	}
 }

@@ -15,7 +15,9 @@ static int32_t reduce_remember(struct control *c, struct node *n, const struct m
 
 	if (in->status) {
 		if (r && r->state == REDUCE_LENT && r->caller == n->number && r->asked == in->asked)
-			reduce_fail(c, r, in->status, in->text);
+			directory_has_complete(&c->directory, &in->target)
+				? reduce_end(c, r, in->status, in->text)
+				: reduce_fail(c, r, in->status, in->text);
 		return 0;
 	}
 	if (t && t->generation >= in->generation)
@@ -71,12 +73,12 @@ bool reduce_have(struct control *c, const struct node *n, const struct message *
 	if (!undecided || have->state != MESSAGE_COPY_COMPLETE ||
 	    (t && have->generation <= t->generation))
 		return false;
-	if (r->state == REDUCE_LENT && !reduce_found(r, have)) {
-		if (!(r->flags & MESSAGE_REDUCE_AGAIN))
-			return false; /* it is what the caller has made */
-		r->put_off_ns = r->put_off_ns ? r->put_off_ns : c->now_ns;
-		reduce_reply(c, n->number, m->request, -EAGAIN, ""); /* or was before: it says */
-		return true;
+	if (r->state == REDUCE_LENT) {
+		bool later = reduce_lent_have(c, r, have);
+
+		if (later)
+			reduce_reply(c, n->number, m->request, -EAGAIN, "");
+		return later;
 	}
 	if (!reduce_found(r, have)) {
 		reduce_give_way(c, r);

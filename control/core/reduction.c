@@ -219,6 +219,8 @@ static bool reduction_told(struct control *c, struct call *call, const struct me
 			       "the time is over, and the node that directed it is lost: reduce "
 			       "again, with more time");
 	} else {
+		if (answer->used.generation) /* another result is there */
+			reduce_return(c, &r->reduce);
 		r->again = true;
 		reduction_rest(c, r, REDUCTION_ASK);
 	}

@@ -3,6 +3,8 @@
  * and who has a result are out of each other's sight for a while, or forget. */
 #include "control_lend.h"
 
+enum { OLD = 1 }; /* has a source, or what the target was before */
+
 /* It is the sum for all, and the one that was built. */
 static void has_stayed(struct world *w, uint32_t keeper, uint64_t generation)
 {
@@ -34,10 +36,160 @@ static void who_keeps_it_was_apart(void **state)
 	}
 }
 
+/* A result of before, whose only holder is cut off: it is another one's to replace. */
+static struct world *with_an_old_one(void)
+{
+	struct world *w = lending(0);
+
+	assert_int_equal(world_put(w, OLD, 0, target, SIZE, 9), 0);
+	w->cut[OLD] = true;
+	world_run(w, 5 * WORLD_SECOND);
+	return w;
+}
+
+static void all_have_the_other(struct world *w)
+{
+	assert_null(at(w, CALLER));
+	for (uint32_t i = 0; i < NODES; i++)
+		if (w->node[i].core)
+			assert_int_equal(world_get(w, i, 0, target, SIZE, 9, LONG), 0);
+	nothing_is_left(w);
+}
+
+static bool is_sealed(struct world *w, void *arg)
+{
+	struct object_id id = world_id(target);
+	struct control *c = w->node[*(uint32_t *)arg].core;
+	uint32_t slot = objects_find(c, &id);
+
+	return slot != TABLE_SLOT_NONE && c->table->slot[slot].state == OBJECT_SEALED;
+}
+
+/* When the one who asked has agreed to another one, and not said so yet. */
+static void an_old_one_comes_too_late(void **state)
+{
+	struct world *w = with_an_old_one();
+	uint32_t host;
+
+	for (uint32_t i = 0; i < SOURCES; i++)
+		if (i != OLD)
+			put_source(w, i);
+	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, 0, -1), 0);
+	assert_true(world_until(w, is_agreed, &host, LONG));
+	assert_true(world_until(w, is_sealed, &host, LONG));
+	world_run(w, WORLD_MS / 2);
+	assert_int_equal(at(w, KEEPER)->state, REDUCE_LENT);
+	w->cut[CALLER] = true;
+	w->cut[OLD] = false;
+	world_run(w, 300 * WORLD_MS);
+	w->cut[CALLER] = false;
+	world_run(w, 3 * WORLD_SECOND);
+	is_the_sum(w, CALLER);
+	nothing_is_left(w);
+}
+
+/* Before that: it stays, whoever keeps it by then. */
+static void an_old_one_comes_back(void **state)
+{
+	for (int dies = 0; dies < 2; dies++) {
+		struct world *w = with_an_old_one();
+
+		for (uint32_t i = 0; i < SOURCES; i++)
+			if (i != OLD && i != SLOW)
+				put_source(w, i);
+		begin_source(w);
+		assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, 0, -1), 0);
+		world_run(w, 100 * WORLD_MS);
+		assert_int_equal(at(w, KEEPER)->state, REDUCE_LENT);
+		assert_true(known(w, KEEPER) != 0);
+		if (dies) {
+			world_kill_node(w, KEEPER);
+			world_run(w, 2 * WORLD_SECOND);
+			assert_int_equal(at(w, 0)->state, REDUCE_LENT);
+			assert_true(known(w, 0) != 0);
+		}
+		w->cut[OLD] = false;
+		assert_int_equal(world_reduced(w, CALLER, 0, target, LONG, NULL), -EEXIST);
+		all_have_the_other(w);
+	}
+}
+
+/* What is put on the other side of a cut is later than what is made here; it is not in the way of
+ * what the one who asked begins when that is ended, before it has heard of it. */
+static void another_one_is_not_replaced(void **state)
+{
+	enum { APART = 4 };
+	struct session_request source;
+	uint64_t generation, other = 0;
+	uint32_t host;
+	struct world *w = flowing(0, &source, &generation, &host);
+
+	w->cut[APART] = true;
+	world_run(w, 4 * WORLD_SECOND);
+	assert_int_equal(world_put(w, APART, 0, target, SIZE, 9), 0);
+	w->cut[APART] = false;
+	for (int i = 0; i < 500; i++) {
+		world_run(w, 10 * WORLD_MS);
+		if (other)
+			assert_int_equal(known(w, KEEPER), other);
+		else if (known(w, KEEPER) != generation)
+			other = known(w, KEEPER);
+	}
+	assert_true(other > generation);
+	all_have_the_other(w);
+}
+
+/* The next one keeps the target, and the one who asked ends before it has said what it agreed to:
+ * that stays, though nobody knows what is in it. */
+static void its_result_outlives_both(void **state)
+{
+	for (int dies = 0; dies < 2; dies++) {
+		struct session_request source, get = world_request(SESSION_GET, target);
+		struct world *w;
+		uint64_t generation, size;
+		const uint8_t *bytes;
+		uint32_t host;
+
+		w = flowing(0, &source, &generation, &host);
+		world_kill_node(w, KEEPER);
+		world_run(w, 2 * WORLD_SECOND);
+		assert_int_equal(at(w, 0)->state, REDUCE_LENT);
+		get.timeout_ns = LONG;
+		world_send(w, 1, 0, &get);
+		world_run(w, 100 * WORLD_MS);
+		end_source(w, source);
+		assert_true(world_until(w, is_sealed, &host, LONG));
+		assert_int_equal(at(w, 0)->state, REDUCE_LENT);
+		if (dies) {
+			world_kill_node(w, CALLER);
+		} else {
+			world_kill_control(w, CALLER);
+			world_run(w, 250 * WORLD_MS);
+			world_start_control(w, CALLER);
+			world_open(w, CALLER);
+		}
+		world_run(w, 5 * WORLD_SECOND);
+		assert_int_equal(known(w, 0), generation);
+		assert_null(at(w, 0));
+		for (uint32_t i = 0; i < NODES; i++) {
+			if (w->node[i].core == NULL)
+				continue;
+			assert_int_equal(world_fetch(w, i, 0, target, LONG, &bytes, &size), 0);
+			assert_true(world_sums(bytes, SIZE, (1u << SOURCES) - 1 - (1u << NEEDED)));
+		}
+		world_run(w, 10 * WORLD_SECOND);
+		nothing_is_left(w);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(who_keeps_it_was_apart),
+		cmocka_unit_test(an_old_one_comes_too_late),
+		cmocka_unit_test(an_old_one_comes_back),
+		cmocka_unit_test(another_one_is_not_replaced),
+		cmocka_unit_test(its_result_outlives_both),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
