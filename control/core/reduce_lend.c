@@ -154,19 +154,22 @@ bool reduce_lent_ask(struct control *c, struct reduce *r, const struct node *n,
 		     const struct message *m)
 {
 	struct message other = {.kind = MESSAGE_USED, .request = m->request};
+	bool lent = r->state == REDUCE_LENT, knows = m->reduce.flags & MESSAGE_REDUCE_LENT;
 
-	if (r->state != REDUCE_LENT || n->number != r->caller || m->reduce.asked != r->asked)
+	if (n->number != r->caller || m->reduce.asked != r->asked || (!lent && !knows))
 		return false;
-	lend_heard(c, r);
-	if (!(m->reduce.flags & MESSAGE_REDUCE_LENT)) {
+	if (lent)
+		lend_heard(c, r);
+	if (!knows) {
 		lend_say(c, r, m->request);
 		return true;
 	}
-	other.used.generation = lend_there(c, r);
-	if (other.used.generation == 0)
-		return false; /* the others wait; so does the caller when it knows */
-	/* Has it agreed to that by now, it does not listen. Else it is another one's, made on the
-	 * other side of a cut: it gives its own up, and asks anew. */
+	other.used.generation = lent ? lend_there(c, r) : 0;
+	if (lent && other.used.generation == 0)
+		return false; /* the others wait; so does the caller */
+	/* It was taken for dead meanwhile, and we coordinate it: it asks anew. So it does for a
+	 * generation that is not its own, made on the other side of a cut, and gives its own up; if
+	 * it has agreed to that by now it does not listen. */
 	other.used.target = m->reduce.target;
 	other.used.status = -ENOENT;
 	peers_send(c, peers_node(c, n->number), &other);

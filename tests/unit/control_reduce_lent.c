@@ -182,6 +182,26 @@ static void its_result_outlives_both(void **state)
 	}
 }
 
+/* It is taken for dead, and coordinates still when it is back. */
+static void who_asked_stood_still(void **state)
+{
+	struct session_request source;
+	uint64_t generation;
+	uint32_t host;
+	struct world *w = flowing(0, &source, &generation, &host);
+
+	w->frozen[CALLER] = true;
+	world_run(w, 1300 * WORLD_MS);
+	assert_int_equal(at(w, KEEPER)->state, REDUCE_RUNNING);
+	w->frozen[CALLER] = false;
+	world_run(w, 3 * WORLD_SECOND);
+	assert_null(at(w, CALLER));
+	assert_int_equal(at(w, KEEPER)->state, REDUCE_RUNNING);
+	end_source(w, source);
+	is_the_sum(w, CALLER);
+	nothing_is_left(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -190,6 +210,7 @@ int main(void)
 		cmocka_unit_test(an_old_one_comes_back),
 		cmocka_unit_test(another_one_is_not_replaced),
 		cmocka_unit_test(its_result_outlives_both),
+		cmocka_unit_test(who_asked_stood_still),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
