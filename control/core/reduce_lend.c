@@ -50,7 +50,8 @@ void reduce_lent_end(struct control *c, struct reduce *r)
 	reduce_step_back(c, older);
 }
 
-/* The one who has borrowed it is dead: it begins anew here, unless somebody has all of it. */
+/* The one who has borrowed it is dead, or knows nothing of it any more: it begins anew here, unless
+ * somebody has all of it. Others may wait for it. */
 static void lend_back(struct control *c, struct reduce *r)
 {
 	struct message_reduce m = {.count = r->count, .sources = c->reduces.ids};
@@ -65,6 +66,7 @@ static void lend_back(struct control *c, struct reduce *r)
 		       : r->until_ns > c->now_ns ? r->until_ns - c->now_ns
 						 : 0;
 	r->flags |= MESSAGE_REDUCE_AGAIN;
+	r->home = true;
 	r->state = REDUCE_LOCATING;
 	r->unanswered = r->count;
 	r->small = !r->sized;
@@ -75,7 +77,7 @@ static void lend_back(struct control *c, struct reduce *r)
 /* The caller asks again and again how it ends: it does not any more. */
 static void lend_forgotten(struct control *c, struct timer *t)
 {
-	reduce_lent_end(c, list_item(t, struct reduce, beat));
+	lend_back(c, list_item(t, struct reduce, beat));
 }
 
 static void lend_heard(struct control *c, struct reduce *r)

@@ -202,6 +202,20 @@ static void who_asked_stood_still(void **state)
 	nothing_is_left(w);
 }
 
+/* Nobody asks for it again there, but others wait. */
+static void who_asked_has_forgotten_it(void **state)
+{
+	struct world *w = half_way(SOURCES, 0, -1);
+
+	world_kill_control(w, CALLER);
+	world_run(w, 250 * WORLD_MS);
+	world_start_control(w, CALLER);
+	world_open(w, CALLER);
+	is_the_sum(w, 0);
+	world_run(w, 10 * WORLD_SECOND); /* for what was built for the first one */
+	nothing_is_left(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -211,6 +225,7 @@ int main(void)
 		cmocka_unit_test(another_one_is_not_replaced),
 		cmocka_unit_test(its_result_outlives_both),
 		cmocka_unit_test(who_asked_stood_still),
+		cmocka_unit_test(who_asked_has_forgotten_it),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
