@@ -134,6 +134,7 @@ void reduce_ask(struct control *c, struct node *n, const struct message *m)
 		return; /* it asks again */
 	a->node = n->number;
 	a->request = m->request;
+	a->asked = m->reduce.asked;
 	list_append(&r->askers, &a->link);
 }
 

@@ -180,6 +180,7 @@ struct reduce {
 struct reduce_asker { /* a REDUCED that waits */
 	struct list link;
 	uint64_t request;
+	uint64_t asked; /* its number for the reduce; 0: it has not asked for it */
 	uint32_t node;
 };
 

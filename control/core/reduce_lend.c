@@ -106,11 +106,25 @@ void reduce_lent(struct control *c, struct reduce *r, uint64_t until_ns)
 						      .failed = MESSAGE_NODE_NONE};
 }
 
+/* The caller's REDUCED that waits, if it has heard that its REDUCE is accepted. */
+static struct reduce_asker *lend_asker(const struct reduce *r)
+{
+	list_each(l, after, &r->askers)
+	{
+		struct reduce_asker *a = list_item(l, struct reduce_asker, link);
+
+		if (a->node == r->caller && a->asked == r->asked)
+			return a;
+	}
+	return NULL;
+}
+
 bool reduce_lend(struct control *c, struct reduce *r)
 {
 	uint64_t until_ns = r->deadline.position ? r->deadline.at_ns : UINT64_MAX;
+	struct reduce_asker *a = lend_asker(r);
 
-	if (!lend_worth(c, r))
+	if (!lend_worth(c, r) || (r->answered && a == NULL))
 		return false;
 	reduce_end_calls(c, r);
 	reduce_lent(c, r, until_ns);
@@ -119,16 +133,9 @@ bool reduce_lend(struct control *c, struct reduce *r)
 		reduce_lent_reply(c, r);
 		return true;
 	}
-	list_each(l, after, &r->askers)
-	{
-		struct reduce_asker *a = list_item(l, struct reduce_asker, link);
-
-		if (a->node != r->caller)
-			continue;
-		lend_say(c, r, a->request);
-		list_remove(&a->link);
-		pool_give(&c->reduces.askers, a);
-	}
+	lend_say(c, r, a->request);
+	list_remove(&a->link);
+	pool_give(&c->reduces.askers, a);
 	return true;
 }
 
@@ -190,7 +197,10 @@ void reduce_caller_gone(struct control *c, const struct node *n, bool dead)
 	{
 		struct reduce *r = list_item(l, struct reduce, active);
 
-		if (r->state != REDUCE_LENT || r->caller != n->number)
+		if (r->caller != n->number)
+			continue;
+		r->home = true; /* what it waits with may be of an earlier control there */
+		if (r->state != REDUCE_LENT)
 			continue;
 		if (dead)
 			lend_back(c, r);

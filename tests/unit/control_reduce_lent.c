@@ -216,6 +216,33 @@ static void who_asked_has_forgotten_it(void **state)
 	nothing_is_left(w);
 }
 
+/* It is as large as that when the one who has asked knows of it no more. */
+static void it_is_lent_to_none_but_who_asked(void **state)
+{
+	struct session_request r = world_request(SESSION_REDUCED, target);
+	struct world *w = lending(0);
+	uint64_t began_ns;
+	uint32_t seq;
+
+	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, 0, -1), 0);
+	world_kill_control(w, CALLER);
+	world_run(w, 250 * WORLD_MS);
+	world_start_control(w, CALLER);
+	world_open(w, CALLER);
+	world_run(w, WORLD_SECOND);
+	r.id = world_id(target);
+	r.timeout_ns = LONG;
+	seq = world_send(w, CALLER, 0, &r);
+	world_run(w, 100 * WORLD_MS);
+	began_ns = w->now_ns;
+	for (uint32_t i = 0; i < SOURCES; i++)
+		put_source(w, i);
+	assert_int_equal(world_wait(w, CALLER, seq, LONG)->reply.status, 0);
+	is_the_sum(w, 0);
+	assert_in_range(w->now_ns - began_ns, 0, 2 * WORLD_SECOND);
+	nothing_is_left(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -226,6 +253,7 @@ int main(void)
 		cmocka_unit_test(its_result_outlives_both),
 		cmocka_unit_test(who_asked_stood_still),
 		cmocka_unit_test(who_asked_has_forgotten_it),
+		cmocka_unit_test(it_is_lent_to_none_but_who_asked),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
