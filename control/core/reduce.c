@@ -433,8 +433,7 @@ void reduce_begin(struct control *c, struct reduce *r, const struct message_redu
 const char reduce_exists[] = "the target exists already: delete it first";
 static const char reduce_too_many[] = "too many reduces at a time: try again later";
 
-/* Whether so many sources can be asked for, and calls be left for all else. */
-static bool reduce_calls(const struct control *c, uint32_t count)
+bool reduce_calls(const struct control *c, uint32_t count)
 {
 	const struct pool *calls = &c->calls.pool;
 

@@ -246,6 +246,8 @@ void reduce_end(struct control *c, struct reduce *r, int32_t status, const char 
 /* The same before anybody has all of it: what there is of it goes, and nothing is buried. On the
  * other side of a cut it may have been decided, under an earlier generation. */
 void reduce_fail(struct control *c, struct reduce *r, int32_t status, const char *text);
+/* Whether so many sources can be asked for, and calls be left for all else. */
+bool reduce_calls(const struct control *c, uint32_t count);
 extern const char reduce_exists[];
 /* To a REDUCE or a HAVE. */
 void reduce_reply(struct control *c, uint32_t node, uint64_t request, int32_t status,

@@ -233,7 +233,7 @@ bool reduce_borrow(struct control *c, const struct message_reduce *m, uint64_t b
 		return lend_borrowed(c, m) == r;
 	if (r)
 		reduce_free(c, r);
-	r = reduce_make(c, c->self, 0, m);
+	r = reduce_calls(c, m->count) ? reduce_make(c, c->self, 0, m) : NULL;
 	if (r == NULL)
 		return false;
 	r->borrowed = r->answered = true;

@@ -243,6 +243,24 @@ static void it_is_lent_to_none_but_who_asked(void **state)
 	nothing_is_left(w);
 }
 
+/* Then it says so, and nothing is left of it. */
+static void who_asks_has_no_room_for_it(void **state)
+{
+	struct world *w = lending(0);
+
+	for (uint32_t i = 0; i < SOURCES; i++)
+		put_source(w, i);
+	world_kill_control(w, CALLER);
+	w->config.calls_max = SOURCES + 1;
+	world_start_control(w, CALLER);
+	world_run(w, 3 * WORLD_SECOND);
+	world_open(w, CALLER);
+	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, 0, -1), -EAGAIN);
+	world_run(w, 100 * WORLD_MS);
+	assert_int_equal(world_put(w, 0, 0, target, SIZE, 9), 0);
+	nothing_is_left(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -254,6 +272,7 @@ int main(void)
 		cmocka_unit_test(who_asked_stood_still),
 		cmocka_unit_test(who_asked_has_forgotten_it),
 		cmocka_unit_test(it_is_lent_to_none_but_who_asked),
+		cmocka_unit_test(who_asks_has_no_room_for_it),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
