@@ -149,7 +149,10 @@ static void reduction_borrow(struct control *c, struct reduction *r, uint64_t be
 	struct message_reduce m = r->reduce;
 
 	m.timeout_ns = reduction_left(c, r);
-	if (control_shard(c, &m.target) == c->self)
+	if (m.flags & MESSAGE_REDUCE_SPREAD)
+		reduction_fail(c, r, -EPROTO,
+			       "such a reduce is not lent: use nodes of one version");
+	else if (control_shard(c, &m.target) == c->self)
 		reduction_rest(c, r, REDUCTION_ASK);
 	else if (reduce_borrow(c, &m, before))
 		reduction_accept(c, r);
@@ -238,6 +241,9 @@ static void reduction_tell_failed(struct control *c, const struct message_used *
 	struct message recall = {.kind = MESSAGE_RECALL, .used = *m};
 
 	recall.used.node = MESSAGE_NODE_NONE;
+	if (m->status ==
+	    -EAGAIN) /* no room: others who wait would take it for a question's answer */
+		recall.used.status = -ENOSPC;
 	calls_start(c, control_shard(c, &m->target), &recall, TABLE_SLOT_NONE,
 		    c->config.directory_ns, reduction_let_go, NULL);
 }
@@ -451,8 +457,10 @@ void reduction_own_failed(struct control *c, const struct message_used *m)
 	bool other;
 	struct reduction *r = reduction_asked(c, m, &other);
 
+	if (r && r->generation)
+		return;
 	reduction_tell_failed(c, m);
-	if (r && r->generation == 0)
+	if (r)
 		reduction_fail(c, r, m->status, m->text);
 }
 

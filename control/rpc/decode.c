@@ -260,9 +260,11 @@ static bool decode_result(const Rpc__Used *in, struct decode_arena *a, struct me
 	return decode_used(in, a, out) && decode_generation(in->generation) && out->count > 0;
 }
 
-/* Or that there is none. */
+/* Or that there is none, and why; not how a question goes on. */
 static bool decode_recall(const Rpc__Used *in, struct decode_arena *a, struct message_used *out)
 {
+	if (in->status == -EREMOTE || in->status == -EAGAIN || in->status == -ENOENT)
+		return false;
 	if (in->generation)
 		return decode_result(in, a, out);
 	return decode_used(in, a, out) && in->status < 0 && out->count == 0;

@@ -399,6 +399,9 @@ static void fields_out_of_bounds_are_refused(void **state)
 	REFUSED(MESSAGE_COMMIT, used.count, 0);
 	REFUSED(MESSAGE_RECALL, used.generation, MESSAGE_GENERATION_MAX + 1);
 	REFUSED(MESSAGE_RECALL, used.count, 0);
+	REFUSED(MESSAGE_RECALL, used.status, -EREMOTE);
+	REFUSED(MESSAGE_RECALL, used.status, -EAGAIN);
+	REFUSED(MESSAGE_RECALL, used.status, -ENOENT);
 	REFUSED(MESSAGE_RECALL, used.generation, 0); /* of a failure, but with sources */
 	REFUSED(MESSAGE_COMBINE, combine.generation, 0);
 	REFUSED(MESSAGE_COMBINE, combine.size, 0);
