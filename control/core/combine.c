@@ -194,6 +194,7 @@ static void combine_orphan_fire(struct control *c, struct timer *t)
 static void combine_heard(struct control *c, struct combine *k)
 {
 	k->refused_ns = 0;
+	k->heard_ns = c->now_ns;
 	timers_set(&c->timers, &k->orphan, c->now_ns + c->config.orphan_ns, combine_orphan_fire);
 }
 
@@ -213,14 +214,17 @@ static void combine_seal(struct control *c, struct combine *k)
 
 static const char combine_anew[] = "its reduce begins again: get it again";
 
+/* Until when the directory is asked again. */
+static uint64_t combine_patience_ns(const struct control *c, const struct combine *k)
+{
+	return k->lent ? k->heard_ns + c->config.orphan_ns : k->refused_ns + c->config.stall_ns;
+}
+
 static void combine_ask_fire(struct control *c, struct timer *t)
 {
 	struct combine *k = list_item(t, struct combine, orphan);
 
-	if (k->lent)
-		combine_heard(c, k);
-	else
-		timers_set(&c->timers, t, k->refused_ns + c->config.stall_ns, combine_orphan_fire);
+	timers_set(&c->timers, t, combine_patience_ns(c, k), combine_orphan_fire);
 	if (!k->sealed)
 		objects_announce(c, k->slot);
 }
@@ -243,7 +247,7 @@ void combine_refused(struct control *c, struct combine *k, int32_t status)
 	}
 	if (k->refused_ns == 0)
 		k->refused_ns = c->now_ns;
-	if (at_ns < k->refused_ns + c->config.stall_ns)
+	if (at_ns < combine_patience_ns(c, k))
 		timers_set(&c->timers, &k->orphan, at_ns, combine_ask_fire);
 }
 

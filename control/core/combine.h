@@ -45,6 +45,7 @@ struct combine {
 	struct plan_sum sum;
 	uint64_t reduce, generation;
 	uint64_t size;
+	uint64_t heard_ns;   /* when the coordinator asked for it last */
 	uint64_t refused_ns; /* when the directory knew nobody first; 0: it does */
 	uint64_t flows_ns;   /* when the first part that shows the link was asked for; 0: none */
 	uint32_t slot;

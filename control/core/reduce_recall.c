@@ -14,7 +14,8 @@ static int32_t reduce_remember(struct control *c, struct node *n, const struct m
 		.target = in->target, .asked = in->asked, .num = in->count, .count = in->count};
 
 	if (in->status) {
-		if (r && r->state == REDUCE_LENT && r->caller == n->number && r->asked == in->asked)
+		if (r && r->state < REDUCE_COMMITTING && r->caller == n->number &&
+		    r->asked == in->asked)
 			directory_has_complete(&c->directory, &in->target)
 				? reduce_end(c, r, in->status, in->text)
 				: reduce_fail(c, r, in->status, in->text);

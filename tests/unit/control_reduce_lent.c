@@ -261,6 +261,22 @@ static void who_asks_has_no_room_for_it(void **state)
 	nothing_is_left(w);
 }
 
+/* Nobody knows of it any more, but who builds for it. */
+static void both_forget_it(void **state)
+{
+	struct session_request source;
+	uint64_t generation;
+	uint32_t host;
+	struct world *w = flowing(0, &source, &generation, &host);
+
+	world_kill_node(w, KEEPER);
+	world_kill_control(w, CALLER);
+	world_run(w, 250 * WORLD_MS);
+	world_start_control(w, CALLER);
+	world_run(w, 15 * WORLD_SECOND);
+	nothing_is_left(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -273,6 +289,7 @@ int main(void)
 		cmocka_unit_test(who_asked_has_forgotten_it),
 		cmocka_unit_test(it_is_lent_to_none_but_who_asked),
 		cmocka_unit_test(who_asks_has_no_room_for_it),
+		cmocka_unit_test(both_forget_it),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
