@@ -4,6 +4,15 @@
 #include <errno.h>
 #include "state.h"
 
+/* Whether the directory knows a later one that is being made, and so would refuse the result. */
+static bool recall_hidden(struct control *c, const struct message_used *m)
+{
+	const struct entry *e = directory_find(&c->directory, &m->target);
+
+	return e && e->generation > m->generation &&
+	       !directory_has_complete(&c->directory, &m->target);
+}
+
 /* What the one who asked for it remembers of a result that another coordinator has made. */
 static int32_t reduce_remember(struct control *c, struct node *n, const struct message *m)
 {
@@ -27,7 +36,8 @@ static int32_t reduce_remember(struct control *c, struct node *n, const struct m
 		reduce_free(c, r);
 	else if (r && r->state < REDUCE_COMMITTING && r->caller == n->number &&
 		 r->asked == in->asked)
-		r->state == REDUCE_LENT ? reduce_drop(c, r) : reduce_give_way(c, r);
+		r->state == REDUCE_LENT && !recall_hidden(c, in) ? reduce_drop(c, r)
+								 : reduce_give_way(c, r);
 	else if (r)
 		return 0;
 	r = reduce_make(c, n, m->request, &reduce);
