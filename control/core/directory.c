@@ -92,6 +92,13 @@ void directory_end(struct directory *d, struct entry *e, uint32_t except, struct
 	e->name[0] = '\0';
 }
 
+/* Of an id that is lent: what a client has begun to put, here or on the other side of a cut. */
+static bool directory_have_foreign(const struct entry *e, const struct message_have *have)
+{
+	return have->create || (have->state == MESSAGE_COPY_CREATING && !have->made &&
+				have->generation != e->generation);
+}
+
 /* Makes the entry one of this generation, if it may be. Returns false when it was answered. */
 static bool directory_have_generation(struct directory *d, uint32_t node, const struct message *m,
 				      struct entry *e)
@@ -109,7 +116,8 @@ static bool directory_have_generation(struct directory *d, uint32_t node, const 
 				      : "nobody coordinates its reduce here any more");
 		return false;
 	}
-	if (e->reserved && (lent ? have->create : have->generation != e->reserved)) {
+	if (e->reserved &&
+	    (lent ? directory_have_foreign(e, have) : have->generation != e->reserved)) {
 		directory_reply(d, node, m->request, have->create ? -EEXIST : -ESTALE,
 				e->generation,
 				"a reduce makes an object of this id: use another one");

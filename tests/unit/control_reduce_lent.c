@@ -277,6 +277,26 @@ static void both_forget_it(void **state)
 	nothing_is_left(w);
 }
 
+/* What a client has begun to put on the other side of a cut is not to be waited for. */
+static void what_is_being_put_gives_way(void **state)
+{
+	enum { APART = 4 };
+	struct session_request other = world_request(SESSION_CREATE, target);
+	struct world *w = half_way(1, 0, -1);
+
+	w->cut[APART] = true;
+	world_run(w, 4 * WORLD_SECOND);
+	other.size = SIZE;
+	assert_int_equal(world_call(w, APART, 0, &other, WORLD_SECOND)->reply.status, 0);
+	w->cut[APART] = false;
+	world_run(w, 3 * WORLD_SECOND);
+	assert_int_equal(known(w, KEEPER), 0);
+	for (uint32_t i = 1; i < SOURCES; i++)
+		put_source(w, i);
+	is_the_sum(w, CALLER);
+	nothing_is_left(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -290,6 +310,7 @@ int main(void)
 		cmocka_unit_test(it_is_lent_to_none_but_who_asked),
 		cmocka_unit_test(who_asks_has_no_room_for_it),
 		cmocka_unit_test(both_forget_it),
+		cmocka_unit_test(what_is_being_put_gives_way),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
