@@ -13,6 +13,21 @@ static bool recall_hidden(struct control *c, const struct message_used *m)
 	       !directory_has_complete(&c->directory, &m->target);
 }
 
+/* Its caller has given it up. In COMMITTING nobody has all of it: the question is not to be
+ * answered by one who has forgotten it by then. */
+static void recall_failed(struct control *c, struct reduce *r, const struct message_used *in)
+{
+	if (r->state == REDUCE_COMMITTING) {
+		calls_cancel(c, r->call);
+		r->call = NULL;
+		r->state = REDUCE_RUNNING;
+	}
+	if (directory_has_complete(&c->directory, &in->target))
+		reduce_end(c, r, in->status, in->text);
+	else
+		reduce_fail(c, r, in->status, in->text);
+}
+
 /* What the one who asked for it remembers of a result that another coordinator has made. */
 static int32_t reduce_remember(struct control *c, struct node *n, const struct message *m)
 {
@@ -23,11 +38,9 @@ static int32_t reduce_remember(struct control *c, struct node *n, const struct m
 		.target = in->target, .asked = in->asked, .num = in->count, .count = in->count};
 
 	if (in->status) {
-		if (r && r->state < REDUCE_COMMITTING && r->caller == n->number &&
+		if (r && r->state <= REDUCE_COMMITTING && r->caller == n->number &&
 		    r->asked == in->asked)
-			directory_has_complete(&c->directory, &in->target)
-				? reduce_end(c, r, in->status, in->text)
-				: reduce_fail(c, r, in->status, in->text);
+			recall_failed(c, r, in);
 		return 0;
 	}
 	if (t && t->generation >= in->generation)

@@ -277,6 +277,110 @@ static void both_forget_it(void **state)
 	nothing_is_left(w);
 }
 
+/* What a REDUCED is answered with: its sources, by bits; the error goes to *status. */
+static uint64_t told(struct world *w, uint32_t node, uint32_t seq, int *status)
+{
+	struct world_reply *a;
+	uint64_t set = 0;
+
+	*status = -EBUSY;
+	while ((a = world_wait(w, node, seq, LONG)) != NULL) {
+		if (!(a->reply.flags & SESSION_FLAG_MORE)) {
+			*status = a->reply.status;
+			return set;
+		}
+		for (uint32_t k = 0; k < a->sources.count; k++)
+			for (uint32_t i = 0; i < SOURCES; i++)
+				set |= (uint64_t)object_id_equal(&ids[i], &a->sources.source[k])
+				       << i;
+	}
+	return set;
+}
+
+static uint32_t ask(struct world *w, uint32_t node)
+{
+	struct session_request r = world_request(SESSION_REDUCED, target);
+
+	r.timeout_ns = LONG;
+	return world_send(w, node, 0, &r);
+}
+
+/* Its control stands still until another one is agreed to: what its root says waits meanwhile. */
+static void who_asked_wakes_and_agrees(void **state)
+{
+	struct session_request source;
+	uint64_t generation, other, own;
+	uint32_t host, others, owns;
+	int status;
+	struct world *w = flowing(0, &source, &generation, &host);
+
+	others = ask(w, 0);
+	owns = ask(w, CALLER);
+	world_run(w, 10 * WORLD_MS);
+	w->stalled[CALLER] = true;
+	end_source(w, source);
+	world_run(w, 1500 * WORLD_MS);
+	w->stalled[CALLER] = false;
+	other = told(w, 0, others, &status);
+	assert_int_equal(status, 0);
+	own = told(w, CALLER, owns, &status);
+	assert_int_equal(status, 0);
+	assert_int_equal(other, own);
+	is_the_sum(w, CALLER);
+	world_run(w, 5 * WORLD_SECOND);
+	nothing_is_left(w);
+}
+
+static bool is_committing(struct world *w, void *arg)
+{
+	const struct reduce *r = at(w, KEEPER);
+
+	return r && r->state == REDUCE_COMMITTING;
+}
+
+static bool lives_again(struct world *w, void *arg)
+{
+	struct control *c = w->node[KEEPER].core;
+
+	return members_live(peers_node(c, CALLER));
+}
+
+/* Its time is over when it is asked whether that may be the result. */
+static void what_was_given_up_is_not_made(void **state)
+{
+	struct session_request source;
+	struct world *w = lending(0);
+	const uint8_t *bytes;
+	uint64_t size;
+	uint32_t seq;
+	int status;
+
+	for (uint32_t i = 0; i < SLOW; i++)
+		put_source(w, i);
+	source = begin_source(w);
+	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, 0, 1900 * WORLD_MS), 0);
+	seq = ask(w, CALLER);
+	world_run(w, 100 * WORLD_MS);
+	w->frozen[CALLER] = true;
+	world_run(w, 1300 * WORLD_MS);
+	assert_int_equal(at(w, KEEPER)->state, REDUCE_RUNNING);
+	w->frozen[CALLER] = false;
+	assert_true(world_until(w, lives_again, NULL, LONG));
+	w->stalled[CALLER] = true;
+	end_source(w, source);
+	assert_true(world_until(w, is_committing, NULL, 100 * WORLD_MS));
+	world_run(w, 600 * WORLD_MS);
+	assert_true(is_committing(w, NULL));
+	w->stalled[CALLER] = false;
+	told(w, CALLER, seq, &status);
+	assert_int_equal(status, -ETIMEDOUT);
+	world_run(w, 3 * WORLD_SECOND);
+	assert_int_equal(known(w, KEEPER), 0);
+	assert_int_equal(world_reduced(w, 0, 0, target, LONG, NULL), -ETIMEDOUT);
+	assert_true(world_fetch(w, 0, 0, target, WORLD_MS, &bytes, &size) != 0);
+	nothing_is_left(w);
+}
+
 /* What a client has begun to put on the other side of a cut is not to be waited for. */
 static void what_is_being_put_gives_way(void **state)
 {
@@ -310,6 +414,8 @@ int main(void)
 		cmocka_unit_test(it_is_lent_to_none_but_who_asked),
 		cmocka_unit_test(who_asks_has_no_room_for_it),
 		cmocka_unit_test(both_forget_it),
+		cmocka_unit_test(who_asked_wakes_and_agrees),
+		cmocka_unit_test(what_was_given_up_is_not_made),
 		cmocka_unit_test(what_is_being_put_gives_way),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -476,15 +476,15 @@ static void world_settle(struct world *w)
 
 			if (w->frozen[i])
 				continue;
-			if (n->core && control_next_timeout(n->core) <= w->now_ns)
+			if (n->core && !w->stalled[i] && control_next_timeout(n->core) <= w->now_ns)
 				control_tick(n->core, w->now_ns);
-			if (n->core && !w->hold_copies)
+			if (n->core && !w->stalled[i] && !w->hold_copies)
 				some |= control_copy(n->core, w->now_ns);
 			for (uint32_t k = 0; k < n->workers && n->engine[k]; k++) {
 				if (engine_next_timeout(n->engine[k]) <= w->now_ns)
 					engine_tick(n->engine[k], w->now_ns);
-				some |= world_events(n, k);
-				some |= world_commands(n, k);
+				some |= !w->stalled[i] && world_events(n, k);
+				some |= !w->stalled[i] && world_commands(n, k);
 				some |= world_transmit(n, k);
 			}
 		}
@@ -497,7 +497,8 @@ static uint64_t world_next(const struct world *w)
 
 	for (uint32_t i = 0; i < w->nodes; i++) {
 		const struct world_node *n = &w->node[i];
-		uint64_t at = n->core ? control_next_timeout(n->core) : UINT64_MAX;
+		uint64_t at =
+			n->core && !w->stalled[i] ? control_next_timeout(n->core) : UINT64_MAX;
 
 		if (w->frozen[i])
 			continue;

@@ -85,6 +85,7 @@ struct world {
 	uint64_t lives;			    /* of controls, so far */
 	bool cut[WORLD_NODES_MAX];	    /* the cable is pulled */
 	bool frozen[WORLD_NODES_MAX];	    /* its processes stand still */
+	bool stalled[WORLD_NODES_MAX];	    /* its control does, its dataplane runs */
 	bool cut_worker[WORLD_WORKERS_MAX]; /* what the workers of this number send is lost */
 	bool hold_copies;		    /* of what is written apart */
 	bool old_clients;		    /* of earlier controls: they still have the table */
