@@ -160,7 +160,7 @@ void directory_locate_forget(struct directory *d, uint32_t node, const struct me
 /* ---- an id that is kept for one generation -------------------------------------------------- */
 
 /* What is out of reach stays there: until the new one is decided its holder may come back, and
- * says so then (directory_node_doubt; reduce_found takes it for what was there before). */
+ * says so then (directory_node_doubt; reduce_is_another takes it for what was there before). */
 static void directory_part_with(struct directory *d, struct entry *e)
 {
 	list_each(l, after, &e->copies)

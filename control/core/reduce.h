@@ -140,6 +140,8 @@ struct reduce {
 	uint64_t before;   /* latest generation of the target that is known to be another's */
 	uint64_t until_ns; /* LENT: the end of its time; UINT64_MAX: none */
 	uint64_t there;	   /* LENT: earlier than what is made, and somebody has all of it; or 0 */
+	uint64_t made;	   /* LENT: what was announced last by who builds it */
+	uint64_t other;	   /* LENT: somebody has all of it, who has not built it; or 0 */
 	uint32_t caller;   /* node */
 	uint32_t op, dtype, num, flags;
 	uint64_t size; /* 0 and no source known: not known yet */
@@ -212,6 +214,11 @@ void reduce_recall(struct control *c, struct node *n, const struct message *m);
 /* A HAVE, before the directory gets it: somebody may have all of what another coordinator made, or
  * of what the target was before. Returns whether it was answered: it must come again. */
 bool reduce_have(struct control *c, const struct node *n, const struct message *m);
+
+/* Whether that generation of the target is not this reduce's: it was there before that was asked
+ * for, or who lent it has seen it come from elsewhere. One that is asked again may have made what
+ * was there itself, under another coordinator. */
+bool reduce_is_another(const struct reduce *r, uint64_t generation);
 
 /* Why a request cannot be, or NULL; nothing but its own fields is looked at. */
 const char *reduce_wrong(const struct message_reduce *m);

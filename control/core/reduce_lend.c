@@ -50,6 +50,15 @@ void reduce_lent_end(struct control *c, struct reduce *r)
 	reduce_step_back(c, older);
 }
 
+/* Somebody has all of what is another's: its own result is not made any more. */
+static void lend_complete(struct control *c, struct reduce *r)
+{
+	if (reduce_is_another(r, directory_find(&c->directory, &r->by_id.id)->generation))
+		reduce_end(c, r, -EEXIST, reduce_exists);
+	else
+		reduce_lent_end(c, r);
+}
+
 /* The one who has borrowed it is dead, or knows nothing of it any more: it begins anew here, unless
  * somebody has all of it. Others may wait for it. */
 static void lend_back(struct control *c, struct reduce *r)
@@ -57,7 +66,7 @@ static void lend_back(struct control *c, struct reduce *r)
 	struct message_reduce m = {.count = r->count, .sources = c->reduces.ids};
 
 	if (directory_has_complete(&c->directory, &r->by_id.id)) {
-		reduce_lent_end(c, r);
+		lend_complete(c, r);
 		return;
 	}
 	for (uint32_t i = 0; i < r->count; i++)
@@ -65,7 +74,6 @@ static void lend_back(struct control *c, struct reduce *r)
 	m.timeout_ns = r->until_ns == UINT64_MAX ? UINT64_MAX
 		       : r->until_ns > c->now_ns ? r->until_ns - c->now_ns
 						 : 0;
-	r->flags |= MESSAGE_REDUCE_AGAIN;
 	r->home = true;
 	r->state = REDUCE_LOCATING;
 	r->unanswered = r->count;
@@ -145,6 +153,8 @@ bool reduce_lent_have(struct control *c, struct reduce *r, const struct message_
 {
 	const struct entry *e = directory_find(&c->directory, &have->id);
 
+	if (!have->made && have->generation != r->made)
+		r->other = have->generation;
 	if (have->create || e == NULL || have->generation >= e->generation)
 		return false;
 	r->there = have->generation;

@@ -76,13 +76,13 @@ void reduce_recall(struct control *c, struct node *n, const struct message *m)
 
 /* ---- a result that somebody has all of ------------------------------------------------------ */
 
-/* Whether it was there before this reduce was asked for. One that is asked again may have made it
- * itself, under another coordinator. */
-static bool reduce_found(const struct reduce *r, const struct message_have *have)
+bool reduce_is_another(const struct reduce *r, uint64_t generation)
 {
-	if (r->older && r->older->generation == have->generation)
+	if (r->older && r->older->generation == generation)
 		return true;
-	return !(r->flags & MESSAGE_REDUCE_AGAIN) && have->generation <= r->before;
+	if (r->flags & MESSAGE_REDUCE_AGAIN)
+		return false;
+	return generation <= r->before || generation == r->other;
 }
 
 bool reduce_have(struct control *c, const struct node *n, const struct message *m)
@@ -93,6 +93,10 @@ bool reduce_have(struct control *c, const struct node *n, const struct message *
 	bool undecided = r && (r->state < REDUCE_COMMITTING || (r->state == REDUCE_COMMITTING &&
 								r->generation != have->generation));
 
+	if (r && r->state == REDUCE_LENT && have->made) {
+		r->made = have->generation;
+		r->other = r->other == r->made ? 0 : r->other;
+	}
 	/* Only of a result that was agreed on has anybody all: it is not to be made again. */
 	if (!undecided || have->state != MESSAGE_COPY_COMPLETE ||
 	    (t && have->generation <= t->generation))
@@ -104,7 +108,7 @@ bool reduce_have(struct control *c, const struct node *n, const struct message *
 			reduce_reply(c, n->number, m->request, -EAGAIN, "");
 		return later;
 	}
-	if (!reduce_found(r, have)) {
+	if (!reduce_is_another(r, have->generation)) {
 		reduce_give_way(c, r);
 	} else if (r->state < REDUCE_COMMITTING) {
 		reduce_fail(c, r, -EEXIST, reduce_exists);

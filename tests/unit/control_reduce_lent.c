@@ -331,6 +331,74 @@ static void who_asked_wakes_and_agrees(void **state)
 	nothing_is_left(w);
 }
 
+/* Its control begins again, and asks how what its client began has ended. */
+static void who_asked_begins_again(struct world *w, struct session_reduction what)
+{
+	world_kill_control(w, CALLER);
+	world_run(w, 250 * WORLD_MS);
+	world_start_control(w, CALLER);
+	assert_int_equal(world_open(w, CALLER), 0);
+	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, what, SESSION_FLAG_AGAIN, -1), 0);
+}
+
+/* What the target was before is back, and nobody but who keeps the target has heard of it when the
+ * one who asked forgets all. It would take that for its result: all sources are needed. */
+static void what_is_back_is_not_its_result(void **state)
+{
+	const struct session_reduction all = {REDUCE_SUM, REDUCE_U32, SOURCES, SOURCES};
+	struct world *w = with_an_old_one();
+
+	put_source(w, 0);
+	assert_int_equal(world_put(w, 0, 0, "a1", SIZE, 2), 0);
+	put_source(w, 2);
+	begin_source(w);
+	put_source(w, 4);
+	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, all, 0, -1), 0);
+	world_run(w, 100 * WORLD_MS);
+	assert_int_equal(at(w, KEEPER)->state, REDUCE_LENT);
+	w->cut[OLD] = false;
+	who_asked_begins_again(w, all);
+	assert_int_equal(world_reduced(w, CALLER, 0, target, LONG, NULL), -EEXIST);
+	world_run(w, 10 * WORLD_SECOND); /* for what was built for the first one */
+	all_have_the_other(w);
+}
+
+/* The same where it is another reduce's, and known with its sources. */
+static void what_is_back_is_of_other_sources(void **state)
+{
+	const struct session_reduction first = {REDUCE_SUM, REDUCE_U32, 2, 2};
+	struct object_id used[SOURCES];
+	struct session_request source;
+	struct world *w = lending(0);
+	uint32_t host = 0;
+
+	put_source(w, 0);
+	put_source(w, 1);
+	assert_int_equal(world_reduce(w, OLD, 0, target, ids, first, 0, -1), 0);
+	assert_int_equal(world_reduced(w, OLD, 0, target, LONG, NULL), 2);
+	world_run(w, WORLD_SECOND);
+	while (host < NODES && !is_sealed(w, &host))
+		host++;
+	assert_true(host < NODES && host != KEEPER && host != CALLER);
+	w->cut[host] = true;
+	world_run(w, 5 * WORLD_SECOND);
+	put_source(w, 2);
+	source = begin_source(w);
+	put_source(w, 4);
+	assert_int_equal(world_put(w, 2, 0, host ? "b0" : "b1", SIZE, 7), 0);
+	ids[host] = world_id(host ? "b0" : "b1");
+	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, 0, -1), 0);
+	world_run(w, 100 * WORLD_MS);
+	assert_int_equal(at(w, KEEPER)->state, REDUCE_LENT);
+	w->cut[host] = false;
+	who_asked_begins_again(w, how);
+	assert_int_equal(world_reduced(w, CALLER, 0, target, LONG, used), -EEXIST);
+	assert_int_equal(world_reduced(w, 2, 0, target, LONG, used), 2);
+	end_source(w, source);
+	world_run(w, 10 * WORLD_SECOND);
+	nothing_is_left(w);
+}
+
 static bool is_committing(struct world *w, void *arg)
 {
 	const struct reduce *r = at(w, KEEPER);
@@ -415,6 +483,8 @@ int main(void)
 		cmocka_unit_test(who_asks_has_no_room_for_it),
 		cmocka_unit_test(both_forget_it),
 		cmocka_unit_test(who_asked_wakes_and_agrees),
+		cmocka_unit_test(what_is_back_is_not_its_result),
+		cmocka_unit_test(what_is_back_is_of_other_sources),
 		cmocka_unit_test(what_was_given_up_is_not_made),
 		cmocka_unit_test(what_is_being_put_gives_way),
 	};
