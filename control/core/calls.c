@@ -30,7 +30,7 @@ static void calls_transmit(struct control *c, struct call *call)
 	if (m->request & CALLS_LOCATE)
 		reduce_fill_locate(c, call);
 	reconcile_stamp(c, call->node, m);
-	if (m->kind == MESSAGE_COMMIT)
+	if (m->kind == MESSAGE_COMMIT || m->kind == MESSAGE_PROPOSE)
 		reduce_fill_commit(c, call);
 	if (m->kind == MESSAGE_RECALL && call->owner)
 		reduction_fill_recall(c, call);

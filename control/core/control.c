@@ -423,6 +423,7 @@ void control_dispatch(struct control *c, struct node *n, uint32_t conn, const st
 	case MESSAGE_REDUCE:
 	case MESSAGE_REDUCED:
 	case MESSAGE_RECALL:
+	case MESSAGE_PROPOSE:
 		reshard_request(c, n, m);
 		break;
 	case MESSAGE_STAT:

@@ -41,7 +41,7 @@ bool loopback_push(struct control *c, const struct message *m)
 		memcpy(data, m->reduce.sources, sizeof(struct object_id) * m->reduce.count);
 		l->message.reduce.sources = (const struct object_id *)(const void *)data;
 	} else if ((m->kind == MESSAGE_USED || m->kind == MESSAGE_COMMIT ||
-		    m->kind == MESSAGE_RECALL) &&
+		    m->kind == MESSAGE_RECALL || m->kind == MESSAGE_PROPOSE) &&
 		   m->used.count > 0) {
 		memcpy(data, m->used.sources, sizeof(struct object_id) * m->used.count);
 		l->message.used.sources = (const struct object_id *)(const void *)data;

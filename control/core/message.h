@@ -60,6 +60,8 @@ enum message_kind {
 	MESSAGE_COMMIT, /* shard -> who asked for the reduce: may this be its result? -> REPLY */
 	MESSAGE_FINISH, /* -> node: what you have built is the result, let it go -> REPLY */
 	MESSAGE_RECALL, /* who asked for a reduce -> shard: so it has ended -> REPLY */
+	MESSAGE_PROPOSE, /* who asked for a reduce, and coordinates it -> shard: may this be its
+			  * result? -> REPLY */
 	MESSAGE_TAKE, /* node -> node: the bytes of this range, when you have all of it -> GIVEN */
 	MESSAGE_GIVEN,
 	MESSAGE_OFFER, /* node -> node: bytes for what you are to build; no answer */
@@ -283,7 +285,7 @@ struct message_reduce {
 	const struct object_id *sources;
 };
 
-struct message_used { /* USED; COMMIT, RECALL (of a failure: no generation, no sources) */
+struct message_used { /* USED; COMMIT, PROPOSE, RECALL (of a failure: no generation, no sources) */
 	struct object_id target;
 	int32_t status; /* 0, or -errno: it has failed */
 	uint64_t generation;

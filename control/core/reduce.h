@@ -206,11 +206,12 @@ struct control_config;
 void reduces_carve(struct reduces *rs, struct arena *a, const struct control_config *config);
 void reduces_init(struct control *c);
 
-/* REDUCE, REDUCED, COMBINED, RECALL. */
+/* REDUCE, REDUCED, COMBINED, RECALL, PROPOSE. */
 void reduce_request(struct control *c, struct node *n, const struct message *m);
 void reduce_ask(struct control *c, struct node *n, const struct message *m);
 void reduce_combined(struct control *c, struct node *n, const struct message *m);
 void reduce_recall(struct control *c, struct node *n, const struct message *m);
+void reduce_proposed(struct control *c, struct node *n, const struct message *m);
 /* A HAVE, before the directory gets it: somebody may have all of what another coordinator made, or
  * of what the target was before. Returns whether it was answered: it must come again. */
 bool reduce_have(struct control *c, const struct node *n, const struct message *m);
@@ -322,10 +323,12 @@ void reduce_caller_gone(struct control *c, const struct node *n, bool dead);
  * cannot. */
 bool reduce_borrowed(struct control *c, const struct message_reduce *m);
 bool reduce_borrow(struct control *c, const struct message_reduce *m, uint64_t before);
-/* Not any more, if it was. */
-void reduce_return(struct control *c, const struct message_reduce *m);
-/* Somebody has all of it but its last chunk; it has failed. It is gone afterwards. */
-void reduce_borrowed_done(struct control *c, struct reduce *r);
+/* Not any more, if it was: nothing that was made stays but the result, if that is one of it. */
+void reduce_return(struct control *c, const struct message_reduce *m, uint64_t result);
+/* Somebody has all of it but its last chunk. */
+void reduce_borrowed_done(struct control *c, const struct reduce *r);
+/* What the directory's node says to PROPOSE; it has failed. It may be gone, or is gone, afterwards. */
+void reduce_borrowed_answered(struct control *c, struct reduce *r, int32_t status);
 void reduce_borrowed_failed(struct control *c, struct reduce *r, int32_t status, const char *text);
 void reduce_keep_borrowed(struct control *c, struct reduce *r);
 /* Its root's node has said that it builds it; again: the directory's node should know. */

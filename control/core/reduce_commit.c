@@ -6,6 +6,9 @@
  * result only, whoever coordinates, remembers it, and tells the holder itself (FINISH), so that the
  * result stands though the coordinator may die at once. Here it is told as well.
  *
+ * Where the one who asked coordinates, it is the directory's node that is asked (PROPOSE), and that
+ * follows what becomes of it as if it had coordinated.
+ *
  * One who asked and lives no more, or has forgotten, has no other coordinator either: then it is
  * decided here. What is lost from then on is lost as any object is.
  */
@@ -99,6 +102,11 @@ static bool commit_answered(struct control *c, struct call *call, const struct m
 	struct reduce *r = call->owner;
 	int32_t status = answer->reply.status; /* no deadline: never NULL */
 
+	if (r->borrowed) {
+		r->call = NULL;
+		reduce_borrowed_answered(c, r, status);
+		return false;
+	}
 	if (status == -EAGAIN) /* it does not know yet who coordinates */
 		return true;
 	r->call = NULL;
@@ -109,13 +117,20 @@ static bool commit_answered(struct control *c, struct call *call, const struct m
 	return false;
 }
 
+/* Who says whether it may be the result. */
+static struct node *commit_judge(struct control *c, const struct reduce *r)
+{
+	return r->borrowed ? control_shard(c, &r->by_id.id) : peers_node(c, r->caller);
+}
+
 static void commit_ask(struct control *c, struct reduce *r)
 {
-	struct message m = {.kind = MESSAGE_COMMIT};
+	struct message m = {.kind = r->borrowed ? MESSAGE_PROPOSE : MESSAGE_COMMIT};
 
+	m.used.target = r->by_id.id;
 	m.used.asked = r->asked; /* the rest: reduce_fill_commit */
 	m.used.node = r->holder;
-	r->call = calls_start(c, peers_node(c, r->caller), &m, TABLE_SLOT_NONE, UINT64_MAX,
+	r->call = calls_start(c, commit_judge(c, r), &m, TABLE_SLOT_NONE, UINT64_MAX,
 			      commit_answered, r);
 }
 
@@ -137,13 +152,13 @@ void reduce_commit(struct control *c, struct reduce *r, uint32_t node)
 		reduce_unlocate(c, &r->source[i]);
 	if (r->borrowed)
 		reduce_borrowed_done(c, r);
-	else
-		commit_ask(c, r);
+	commit_ask(c, r);
 }
 
 void reduce_commit_look(struct control *c, struct reduce *r)
 {
-	const struct node *n = peers_node(c, r->state == REDUCE_COMMITTING ? r->caller : r->holder);
+	const struct node *n = r->state == REDUCE_COMMITTING ? commit_judge(c, r)
+							     : peers_node(c, r->holder);
 
 	if (r->state == REDUCE_COMMITTED && r->finished)
 		return;
@@ -151,7 +166,7 @@ void reduce_commit_look(struct control *c, struct reduce *r)
 		commit_look_for_copies(c, r);
 		return;
 	}
-	if (n && members_live(n)) {
+	if (r->borrowed || (n && members_live(n))) {
 		if (r->call)
 			return;
 		/* no call was free: nothing is decided by that */

@@ -175,7 +175,8 @@ bool reduce_lent_ask(struct control *c, struct reduce *r, const struct node *n,
 	struct message other = {.kind = MESSAGE_USED, .request = m->request};
 	bool lent = r->state == REDUCE_LENT, knows = m->reduce.flags & MESSAGE_REDUCE_LENT;
 
-	if (n->number != r->caller || m->reduce.asked != r->asked || (!lent && !knows))
+	if (n->number != r->caller || m->reduce.asked != r->asked || (!lent && !knows) ||
+	    r->state >= REDUCE_COMMITTING)
 		return false;
 	if (lent)
 		lend_heard(c, r);
@@ -193,6 +194,55 @@ bool reduce_lent_ask(struct control *c, struct reduce *r, const struct node *n,
 	other.used.status = -ENOENT;
 	peers_send(c, peers_node(c, n->number), &other);
 	return true;
+}
+
+/* Puts down which sources are in it. Returns whether there are as many as there should be. */
+static bool lend_take(struct reduce *r, const struct message_used *m)
+{
+	uint32_t taken = 0;
+
+	for (uint32_t i = 0; i < r->count; i++) {
+		bool in = taken < m->count &&
+			  object_id_equal(&r->source[i].id, &m->sources[taken]);
+
+		r->source[i].seat = in ? 0 : REDUCE_NONE;
+		taken += in;
+	}
+	return taken == m->count && taken == r->num;
+}
+
+static int32_t lend_propose(struct control *c, const struct node *n, const struct message_used *m)
+{
+	struct reduce *r = reduce_find(c, &m->target);
+	const struct tombstone *t = directory_tombstone(&c->directory, &m->target);
+	bool own = r && r->caller == n->number && r->asked == m->asked;
+	uint64_t there;
+
+	if (r == NULL || (!own && r->state == REDUCE_ENDED))
+		return -ENOENT;
+	if (own && r->state >= REDUCE_COMMITTED && r->status == 0 && r->generation == m->generation)
+		return 0; /* again */
+	if (!own || r->state != REDUCE_LENT || peers_node(c, m->node) == NULL ||
+	    (t && t->generation >= m->generation))
+		return -ESTALE;
+	there = lend_there(c, r);
+	if ((there && there != m->generation) || !lend_take(r, m))
+		return -ESTALE;
+	timers_cancel(&c->timers, &r->beat);
+	r->stripes = 1;
+	r->generation = m->generation;
+	r->state = REDUCE_COMMITTED;
+	directory_reserve_for(&c->directory, &m->target, m->generation);
+	reduce_watch(c, r);
+	reduce_commit_finish(c, r, m->node);
+	return 0;
+}
+
+void reduce_proposed(struct control *c, struct node *n, const struct message *m)
+{
+	int32_t status = lend_propose(c, n, &m->used);
+
+	reduce_reply(c, n->number, m->request, status, "");
 }
 
 bool reduce_lent_given_up(const struct reduce *r, const struct message *m)
@@ -253,21 +303,39 @@ bool reduce_borrow(struct control *c, const struct message_reduce *m, uint64_t b
 	return true;
 }
 
-void reduce_return(struct control *c, const struct message_reduce *m)
+void reduce_return(struct control *c, const struct message_reduce *m, uint64_t result)
 {
 	struct reduce *r = lend_borrowed(c, m);
 
-	if (r)
-		reduce_drop(c, r);
+	if (r == NULL)
+		return;
+	if (r->generation != result)
+		r->generation = 0;
+	reduce_drop(c, r);
 }
 
-void reduce_borrowed_done(struct control *c, struct reduce *r)
+void reduce_borrowed_done(struct control *c, const struct reduce *r)
 {
 	struct message_used used = {.asked = r->asked, .node = r->holder};
 
 	reduce_used(c, r, &used);
-	reduction_own(c, &used);
+	reduction_propose(c, &used);
+}
+
+void reduce_borrowed_answered(struct control *c, struct reduce *r, int32_t status)
+{
+	const struct message_used used = {.target = r->by_id.id, .asked = r->asked};
+
+	if (status == -ENOENT || status == -EAGAIN)
+		return; /* it is about to be told that we coordinate (REDUCE); then it is asked again */
+	if (status) {
+		reduce_give_way(c, r);
+		reduction_refused(c, &used);
+		return;
+	}
+	r->state = REDUCE_COMMITTED; /* whoever has built it may let it go */
 	reduce_drop(c, r);
+	reduction_confirmed(c, &used);
 }
 
 void reduce_borrowed_failed(struct control *c, struct reduce *r, int32_t status, const char *text)
@@ -288,7 +356,13 @@ void reduce_keep_borrowed(struct control *c, struct reduce *r)
 
 	if (control_shard(c, &r->by_id.id) != c->self)
 		return;
+	calls_cancel(c, r->call); /* PROPOSE: it is we who are asked now (COMMIT) */
+	r->call = NULL;
 	error = directory_lend(&c->directory, &r->by_id.id, &before);
+	if (error && r->state == REDUCE_COMMITTING) {
+		reduce_drop(c, r); /* perhaps it is just that one: the one who asks looks */
+		return;
+	}
 	if (error) {
 		reduce_borrowed_failed(c, r, error, "another object has taken its id");
 		return;

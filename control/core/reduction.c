@@ -31,7 +31,7 @@ uint64_t reduction_left(struct control *c, const struct reduction *r)
 
 static void reduction_end(struct control *c, struct reduction *r, const struct message_used *used)
 {
-	reduce_return(c, &r->reduce);
+	reduce_return(c, &r->reduce, used->status ? 0 : r->generation);
 	calls_cancel(c, r->call);
 	r->call = NULL;
 	timers_cancel(&c->timers, &r->timer);
@@ -156,13 +156,8 @@ static void reduction_borrow(struct control *c, struct reduction *r, uint64_t be
 		reduction_rest(c, r, REDUCTION_ASK);
 	else if (reduce_borrow(c, &m, before))
 		reduction_accept(c, r);
-	else
-		reduction_own_failed(
-			c, &(struct message_used){
-				   .target = m.target,
-				   .asked = m.asked,
-				   .status = -EAGAIN,
-				   .text = "too many reduces at a time: try again later"});
+	else /* no room: it is coordinated there, when it is asked for anew */
+		reduction_rest(c, r, REDUCTION_ASK);
 }
 
 /* The answer to REDUCE. */
@@ -176,8 +171,8 @@ static bool reduction_answered(struct control *c, struct call *call, const struc
 		    (r->asked_life != 0 && call->node->incarnation != r->asked_life);
 	if (status == 0 && answer->reply.generation) {
 		reduction_whole(c, r, answer->reply.generation);
-	} else if (status == 0) {
-		reduce_return(c, &r->reduce); /* the directory's node does that */
+	} else if (status == 0) { /* the directory's node does that */
+		reduce_return(c, &r->reduce, r->generation);
 		reduction_accept(c, r);
 	} else if (status == -EREMOTE) {
 		reduction_borrow(c, r, answer->reply.generation);
@@ -192,6 +187,12 @@ static bool reduction_answered(struct control *c, struct call *call, const struc
 	return false;
 }
 
+/* To a result: what is only proposed may yet be refused. */
+static bool reduction_agreed(const struct reduction *r)
+{
+	return r->generation && !r->proposed;
+}
+
 /* Whether an answer to REDUCED may be about the result agreed on: what else is there, or has
  * failed, is another reduce's into the same target. */
 static bool reduction_is_agreed(const struct reduction *r, const struct message_used *used)
@@ -201,13 +202,21 @@ static bool reduction_is_agreed(const struct reduction *r, const struct message_
 	return used->status == -ESTALE || used->status == -ECANCELED;
 }
 
+/* What is made here is not the result. */
+static void reduction_give_up(struct control *c, struct reduction *r)
+{
+	r->generation = 0;
+	r->proposed = false;
+	reduce_return(c, &r->reduce, 0);
+}
+
 /* The answer to REDUCED, which has no deadline. */
 static bool reduction_told(struct control *c, struct call *call, const struct message *answer)
 {
 	struct reduction *r = call->owner;
 
 	r->call = NULL;
-	if (r->generation && !reduction_is_agreed(r, &answer->used)) {
+	if (reduction_agreed(r) && !reduction_is_agreed(r, &answer->used)) {
 		r->lost_ns = c->now_ns;
 		r->state = REDUCTION_FINISH;
 		reduction_step(c, r);
@@ -217,13 +226,15 @@ static bool reduction_told(struct control *c, struct call *call, const struct me
 		if (answer->used.status == 0)
 			reduction_note(r, &answer->used);
 		reduction_end(c, r, &answer->used);
-	} else if (reduction_left(c, r) == 0) {
+	} else if (r->proposed && answer->used.generation == r->generation) {
+		reduction_done(c, r);
+	} else if (reduction_left(c, r) == 0 && !r->proposed) {
 		reduction_fail(c, r, -ETIMEDOUT,
 			       "the time is over, and the node that directed it is lost: reduce "
 			       "again, with more time");
 	} else {
 		if (answer->used.generation) /* another result is there */
-			reduce_return(c, &r->reduce);
+			reduction_give_up(c, r);
 		r->again = true;
 		reduction_rest(c, r, REDUCTION_ASK);
 	}
@@ -248,26 +259,6 @@ static void reduction_tell_failed(struct control *c, const struct message_used *
 		    c->config.directory_ns, reduction_let_go, NULL);
 }
 
-/* Whether nobody has the result that was agreed on, or will have it. */
-static bool reduction_hopeless(const struct control *c, const struct reduction *r)
-{
-	uint64_t since_ns = c->now_ns - r->lost_ns;
-
-	return since_ns >= c->config.directory_ns ||
-	       (since_ns >= c->config.link_ns + c->config.settle_ns &&
-		!members_live(&c->peers.nodes[r->holder]));
-}
-
-static void reduction_is_lost(struct control *c, struct reduction *r)
-{
-	struct message_used used = {
-		.target = r->reduce.target, .asked = r->reduce.asked, .status = -ESTALE};
-
-	strncpy(used.text, reduction_lost, MESSAGE_TEXT_MAX);
-	reduction_tell_failed(c, &used);
-	reduction_fail(c, r, -ESTALE, reduction_lost);
-}
-
 static bool reduction_looked(struct control *c, struct call *call, const struct message *answer)
 {
 	struct reduction *r = call->owner;
@@ -275,19 +266,24 @@ static bool reduction_looked(struct control *c, struct call *call, const struct 
 		answer && answer->objects.count == 1 ? answer->objects.objects : NULL;
 
 	r->call = NULL;
-	if (r->generation) {
+	if (r->proposed && o && o->generation == r->generation && o->copies > 0) {
+		r->lost_ns = c->now_ns;
+		reduction_done(c, r);
+	} else if (reduction_agreed(r)) {
 		if (o && o->generation == r->generation && o->copies > 0)
 			reduction_done(c, r);
-		else if (reduction_hopeless(c, r))
-			reduction_is_lost(c, r);
+		else if (c->now_ns - r->lost_ns >= c->config.directory_ns)
+			reduction_fail(c, r, -ESTALE, reduction_lost);
 		else
 			reduction_rest(c, r, REDUCTION_LOOK);
-	} else if (o && o->copies > 0)
+	} else if (o && o->copies > 0) {
+		reduction_give_up(c, r);
 		reduction_guess(c, r, o);
-	else if (reduction_left(c, r) == 0)
+	} else if (reduction_left(c, r) == 0 && !r->proposed) {
 		reduction_fail(c, r, -ETIMEDOUT, reduction_silent);
-	else
+	} else {
 		reduction_rest(c, r, REDUCTION_ASK);
+	}
 	return false;
 }
 
@@ -409,6 +405,19 @@ static struct reduction *reduction_asked(struct control *c, const struct message
 	return found ? found : follows;
 }
 
+/* It is agreed on: whoever has built it is told so, and the coordinator follows what becomes of it.
+ */
+static void reduction_settle(struct control *c, struct reduction *r)
+{
+	r->proposed = false;
+	reduction_finish(c, r, c->config.call_ns, reduction_let_go);
+	if (r->state == REDUCTION_FOLLOW)
+		return;
+	calls_cancel(c, r->call);
+	timers_cancel(&c->timers, &r->timer);
+	reduction_accept(c, r);
+}
+
 static int32_t reduction_agree(struct control *c, struct node *n, const struct message_used *m)
 {
 	const struct reduction *kept = reduction_recall(c, &m->target);
@@ -419,45 +428,62 @@ static int32_t reduction_agree(struct control *c, struct node *n, const struct m
 		return 0;
 	if (r == NULL)
 		return other ? -ESTALE : -ENOENT;
-	if (r->generation)
+	if (reduction_agreed(r))
 		return r->generation == m->generation ? 0 : -ESTALE;
 	if (control_shard(c, &m->target) != n || peers_node(c, m->node) == NULL)
 		return -EAGAIN;
 	reduction_note(r, m);
-	reduce_return(c, &r->reduce);
 	r->holder = m->node;
-	reduction_finish(c, r, c->config.call_ns, reduction_let_go);
-	if (r->state == REDUCTION_FOLLOW)
-		return 0;
-	calls_cancel(c, r->call);
-	timers_cancel(&c->timers, &r->timer);
-	reduction_accept(c, r);
+	reduce_return(c, &r->reduce, r->generation);
+	reduction_settle(c, r);
 	return 0;
 }
 
-void reduction_own(struct control *c, const struct message_used *m)
+static struct reduction *reduction_own(struct control *c, const struct message_used *m)
 {
 	bool other;
 	struct reduction *r = reduction_asked(c, m, &other);
 
-	if (r == NULL || r->generation)
+	return r && r->reduce.asked == m->asked ? r : NULL;
+}
+
+void reduction_propose(struct control *c, const struct message_used *m)
+{
+	struct reduction *r = reduction_own(c, m);
+
+	if (r == NULL || reduction_agreed(r))
 		return;
 	reduction_note(r, m);
 	r->holder = m->node;
-	r->lost_ns = c->now_ns; /* the directory's node is to be told of the end */
+	r->proposed = true;
+}
+
+void reduction_confirmed(struct control *c, const struct message_used *m)
+{
+	struct reduction *r = reduction_own(c, m);
+
+	if (r && r->proposed)
+		reduction_settle(c, r);
+}
+
+void reduction_refused(struct control *c, const struct message_used *m)
+{
+	struct reduction *r = reduction_own(c, m);
+
+	if (r == NULL || !r->proposed)
+		return;
+	reduction_give_up(c, r);
 	calls_cancel(c, r->call);
-	timers_cancel(&c->timers, &r->timer);
-	reduction_accepted(c, r);
-	r->state = REDUCTION_FINISH;
-	reduction_step(c, r);
+	r->call = NULL;
+	r->again = true;
+	reduction_rest(c, r, REDUCTION_ASK);
 }
 
 void reduction_own_failed(struct control *c, const struct message_used *m)
 {
-	bool other;
-	struct reduction *r = reduction_asked(c, m, &other);
+	struct reduction *r = reduction_own(c, m);
 
-	if (r && r->generation)
+	if (r && reduction_agreed(r))
 		return;
 	reduction_tell_failed(c, m);
 	if (r)

@@ -9,8 +9,8 @@
  *   ASK     REDUCE is out: who may not begin hears so    -> FOLLOW, LOOK, ended
  *   FOLLOW  accepted; REDUCED is out                     -> ended, or ASK (nobody knows it); FINISH
  *           (a result was agreed on)
- *   FINISH  it was coordinated here, or the coordinator is lost after that: whoever has built the
- *           result is told to let it go                  -> ended, LOOK
+ *   FINISH  the coordinator is lost after that: whoever has built the result is told to let it go
+ *                                                        -> ended, LOOK
  *   LOOK    is the target there? Asked again, it existed; or its builder did not answer
  *                                                        -> ended, ASK or LOOK after a pause
  *
@@ -51,7 +51,7 @@ struct reduction {
 	struct message_reduce reduce;
 	uint64_t until_ns; /* UINT64_MAX: no limit */
 	uint64_t
-		lost_ns; /* since when nobody else tells how a result agreed on ends; 0: one does */
+		lost_ns; /* since when the coordinator of a result agreed on is lost; 0: it lives */
 	uint64_t generation; /* of the result agreed on; 0: none yet */
 	uint32_t holder;     /* who has built that */
 	uint32_t attempts;
@@ -61,6 +61,7 @@ struct reduction {
 	uint8_t state;
 	bool accepted; /* once: what the client asked for is no longer to be refused */
 	bool again;    /* a coordinator before may have begun it */
+	bool proposed; /* generation: as far as is known the directory's node has not agreed yet */
 	bool resumed;  /* for an earlier control here, which may have agreed to a result */
 };
 
@@ -89,8 +90,11 @@ struct reduction *reduction_find(struct control *c, const struct object_id *targ
 uint64_t reduction_left(struct control *c, const struct reduction *r);
 /* A client of this node has deleted the target. */
 void reduction_deleted(struct control *c, const struct object_id *target);
-/* The one that is coordinated here has come so far, or has failed. */
-void reduction_own(struct control *c, const struct message_used *m);
+/* What the one that is coordinated here has made is to be its result; the directory's node agrees, or
+ * does not. Or it has failed. */
+void reduction_propose(struct control *c, const struct message_used *m);
+void reduction_confirmed(struct control *c, const struct message_used *m);
+void reduction_refused(struct control *c, const struct message_used *m);
 void reduction_own_failed(struct control *c, const struct message_used *m);
 /* COMMIT. */
 void reduction_commit(struct control *c, struct node *n, const struct message *m);

@@ -150,6 +150,7 @@ const struct object_id *reshard_id(const struct message *m)
 	case MESSAGE_REDUCED:
 		return &m->reduce.target;
 	case MESSAGE_RECALL:
+	case MESSAGE_PROPOSE:
 		return &m->used.target;
 	default:
 		return NULL;
@@ -203,7 +204,8 @@ static bool reshard_too_early(struct control *c, const struct message *m)
 	if (m->kind == MESSAGE_REDUCE && m->reduce.flags & MESSAGE_REDUCE_AGAIN)
 		return false;
 	if (m->kind == MESSAGE_GET || m->kind == MESSAGE_DROP || m->kind == MESSAGE_RECALL ||
-	    (m->kind == MESSAGE_HAVE && !m->have.create) || !reshard_settling(c, id))
+	    m->kind == MESSAGE_PROPOSE || (m->kind == MESSAGE_HAVE && !m->have.create) ||
+	    !reshard_settling(c, id))
 		return false;
 	e = directory_find(&c->directory, id);
 	return e == NULL || e->generation == 0;
@@ -231,6 +233,8 @@ void reshard_request(struct control *c, struct node *n, const struct message *m)
 		reduce_ask(c, n, m);
 	} else if (m->kind == MESSAGE_RECALL) {
 		reduce_recall(c, n, m);
+	} else if (m->kind == MESSAGE_PROPOSE) {
+		reduce_proposed(c, n, m);
 	} else {
 		if (m->kind == MESSAGE_HAVE && reduce_have(c, n, m))
 			return;

@@ -254,7 +254,7 @@ static bool decode_used(const Rpc__Used *in, struct decode_arena *a, struct mess
 	       decode_ids(&in->sources, a, &out->count, &out->sources);
 }
 
-/* COMMIT and RECALL name a result. */
+/* COMMIT, PROPOSE and RECALL name a result. */
 static bool decode_result(const Rpc__Used *in, struct decode_arena *a, struct message_used *out)
 {
 	return decode_used(in, a, out) && decode_generation(in->generation) && out->count > 0;
@@ -373,6 +373,9 @@ static bool decode_reduce_body(const Rpc__Envelope *e, struct decode_arena *a, s
 	case RPC__ENVELOPE__BODY_COMMIT:
 		m->kind = MESSAGE_COMMIT;
 		return decode_result(e->commit, a, &m->used);
+	case RPC__ENVELOPE__BODY_PROPOSE:
+		m->kind = MESSAGE_PROPOSE;
+		return decode_result(e->propose, a, &m->used);
 	case RPC__ENVELOPE__BODY_FINISH:
 		m->kind = MESSAGE_FINISH;
 		return decode_combined(e->finish, true, &m->combined);

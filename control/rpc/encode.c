@@ -407,6 +407,7 @@ static const Rpc__Envelope__BodyCase encode_cases[MESSAGE_KINDS] = {
 	[MESSAGE_COMMIT] = RPC__ENVELOPE__BODY_COMMIT,
 	[MESSAGE_FINISH] = RPC__ENVELOPE__BODY_FINISH,
 	[MESSAGE_RECALL] = RPC__ENVELOPE__BODY_RECALL,
+	[MESSAGE_PROPOSE] = RPC__ENVELOPE__BODY_PROPOSE,
 	[MESSAGE_TAKE] = RPC__ENVELOPE__BODY_TAKE,
 	[MESSAGE_GIVEN] = RPC__ENVELOPE__BODY_GIVEN,
 	[MESSAGE_OFFER] = RPC__ENVELOPE__BODY_OFFER,
@@ -429,6 +430,7 @@ static void encode_reduce_body(const struct message *m, uint8_t *scratch, union 
 	case MESSAGE_USED:
 	case MESSAGE_COMMIT:
 	case MESSAGE_RECALL:
+	case MESSAGE_PROPOSE:
 		encode_used(&m->used, &b->used);
 		break;
 	case MESSAGE_COMBINE:

@@ -21,7 +21,7 @@ static const char *const trace_kinds[MESSAGE_KINDS] = {
 	[MESSAGE_HAS] = "HAS",	       [MESSAGE_COMMIT] = "COMMIT",
 	[MESSAGE_FINISH] = "FINISH",   [MESSAGE_RECALL] = "RECALL",
 	[MESSAGE_TAKE] = "TAKE",       [MESSAGE_GIVEN] = "GIVEN",
-	[MESSAGE_OFFER] = "OFFER",
+	[MESSAGE_OFFER] = "OFFER",    [MESSAGE_PROPOSE] = "PROPOSE",
 };
 
 static void trace_object(const struct object_id *id, uint64_t generation)
@@ -114,6 +114,7 @@ static void trace_body(const struct message *m)
 	case MESSAGE_USED:
 	case MESSAGE_COMMIT:
 	case MESSAGE_RECALL:
+	case MESSAGE_PROPOSE:
 		trace_object(&m->used.target, m->used.generation);
 		fprintf(stderr, " status %d %s", m->used.status, m->used.text);
 		break;

@@ -56,6 +56,7 @@ static struct message sample_reduce(uint32_t kind, struct object_id id)
 	case MESSAGE_USED:
 	case MESSAGE_COMMIT:
 	case MESSAGE_RECALL:
+	case MESSAGE_PROPOSE:
 		m.used = (struct message_used){id, -ETIMEDOUT, 9, "too late", 5, 7, 3, sources};
 		break;
 	case MESSAGE_COMBINE:
@@ -397,6 +398,8 @@ static void fields_out_of_bounds_are_refused(void **state)
 	REFUSED(MESSAGE_USED, used.node, NODES_MAX);
 	REFUSED(MESSAGE_COMMIT, used.generation, 0);
 	REFUSED(MESSAGE_COMMIT, used.count, 0);
+	REFUSED(MESSAGE_PROPOSE, used.generation, 0);
+	REFUSED(MESSAGE_PROPOSE, used.count, 0);
 	REFUSED(MESSAGE_RECALL, used.generation, MESSAGE_GENERATION_MAX + 1);
 	REFUSED(MESSAGE_RECALL, used.count, 0);
 	REFUSED(MESSAGE_RECALL, used.status, -EREMOTE);

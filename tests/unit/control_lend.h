@@ -16,6 +16,7 @@ enum { SOURCES = 5, NEEDED = 4, SLOW = NEEDED - 1, KEEPER = 5, CALLER = 6, NODES
 #define STORE	(UINT64_C(32) << 20)
 #define LONG	((int64_t)(20 * WORLD_SECOND))
 #define SOON_NS (200 * WORLD_MS) /* before any death is certain */
+#define CERTAIN_NS (1200 * WORLD_MS)
 
 static const struct session_reduction how = {REDUCE_SUM, REDUCE_U32, NEEDED, SOURCES};
 static struct object_id ids[SOURCES];
@@ -143,9 +144,20 @@ static inline bool is_agreed(struct world *w, void *arg)
 	struct reduction *r = reduction_find(w->node[CALLER].core, &id);
 	uint32_t *holder = arg;
 
-	if (r && r->generation && holder)
+	if (r && r->generation && !r->proposed && holder)
 		*holder = r->holder;
-	return r && r->generation;
+	return r && r->generation && !r->proposed;
+}
+
+/* By the one who keeps the target, who has not told anybody yet; and who has built it. */
+static inline bool is_decided(struct world *w, void *arg)
+{
+	const struct reduce *r = at(w, KEEPER);
+	uint32_t *holder = arg;
+
+	if (r && r->state == REDUCE_COMMITTED)
+		*holder = r->holder;
+	return r && r->state == REDUCE_COMMITTED;
 }
 
 static inline void its_id_is_taken(struct world *w)

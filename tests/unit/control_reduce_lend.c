@@ -21,13 +21,12 @@ static void the_keeper_dies(void **state)
 
 	world_kill_node(w, KEEPER);
 	assert_int_equal(world_reduced(w, CALLER, 0, target, LONG, NULL), NEEDED);
-	assert_in_range(w->now_ns - died_ns, 0, SOON_NS);
+	assert_in_range(w->now_ns - died_ns, 0, CERTAIN_NS);
 	is_the_sum(w, CALLER);
 	nothing_is_left(w);
 }
 
-/* Who was fed by then gets the rest at once; who asks afterwards waits until the death is certain.
- */
+/* The last chunk waits until the next keeper agrees, and so does who asks for it after the death. */
 static void others_get_it_when_the_keeper_dies(void **state)
 {
 	struct world *w = half_way(SOURCES, 0, -1);
@@ -41,10 +40,8 @@ static void others_get_it_when_the_keeper_dies(void **state)
 	world_kill_node(w, KEEPER);
 	world_send(w, 2, 0, &r);
 	assert_int_equal(world_fetch(w, 1, 0, target, LONG, &bytes, &size), 0);
-	assert_in_range(w->now_ns - died_ns, 0, SOON_NS);
 	assert_int_equal(world_fetch(w, 2, 0, target, LONG, &bytes, &size), 0);
-	print_message("asked after the death: %.0f ms\n", (double)(w->now_ns - died_ns) / 1e6);
-	assert_in_range(w->now_ns - died_ns, 800 * WORLD_MS, 1500 * WORLD_MS);
+	assert_in_range(w->now_ns - died_ns, 0, CERTAIN_NS);
 	is_the_sum(w, CALLER);
 	nothing_is_left(w);
 }
@@ -188,8 +185,7 @@ static void its_control_begins_again(void **state)
 	nothing_is_left(w);
 }
 
-/* Between the moment when it has agreed and that when it has said so. The result stays; what is in
- * it nobody knows any more. */
+/* Between the moment when the keeper has agreed and the end: that one knows what is in it. */
 static void its_control_begins_again_late(void **state)
 {
 	struct world *w = half_way(SOURCES, 0, -1);
@@ -200,11 +196,10 @@ static void its_control_begins_again_late(void **state)
 	world_run(w, 250 * WORLD_MS);
 	generation = known(w, KEEPER);
 	assert_true(generation != 0);
-	assert_int_equal(at(w, KEEPER)->state, REDUCE_LENT);
 	world_start_control(w, CALLER);
 	world_open(w, CALLER);
 	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, SESSION_FLAG_AGAIN, -1), 0);
-	assert_int_equal(world_reduced(w, CALLER, 0, target, LONG, NULL), -ENODATA);
+	is_the_sum(w, CALLER);
 	assert_int_equal(known(w, KEEPER), generation);
 	world_run(w, 10 * WORLD_SECOND);
 	nothing_is_left(w);
@@ -233,7 +228,7 @@ static void the_result_is_lost(void **state)
 	uint32_t host = NODES;
 	uint64_t agreed_ns;
 
-	assert_true(world_until(w, is_agreed, &host, LONG));
+	assert_true(world_until(w, is_decided, &host, LONG));
 	agreed_ns = w->now_ns;
 	world_kill_node(w, host);
 	assert_int_equal(world_reduced(w, CALLER, 0, target, LONG, NULL), -ESTALE);
