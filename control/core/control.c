@@ -332,6 +332,8 @@ bool control_node_up(struct control *c, struct node *n)
 		fetch_announce(c, n);
 	fetch_node_up(c, n);
 	combine_node_up(c, n);
+	if (!was_up)
+		reduce_node_up(c, n);
 	graves_node_up(c, n);
 	return known;
 }

@@ -228,7 +228,8 @@ const char *reduce_wrong(const struct message_reduce *m);
 void reduce_fill_message(struct control *c, struct call *call);
 void reduce_fill_commit(struct control *c, struct call *call);
 
-/* No message reaches the node any more. */
+/* Messages reach the node again; none does any more. */
+void reduce_node_up(struct control *c, const struct node *n);
 void reduce_node_down(struct control *c, struct node *n);
 /* That generation of the target is ended, wherever it was made. */
 void reduce_buried(struct control *c, const struct message_bury *b);

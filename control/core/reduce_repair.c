@@ -407,6 +407,25 @@ void reduce_buried(struct control *c, const struct message_bury *b)
 	}
 }
 
+/* Sources that were found there before anything of theirs could be reached. */
+void reduce_node_up(struct control *c, const struct node *n)
+{
+	list_each(l, after, &c->reduces.active)
+	{
+		struct reduce *r = list_item(l, struct reduce, active);
+
+		for (uint32_t i = 0; r->state == REDUCE_RUNNING && r->cells && i < r->count; i++) {
+			const struct reduce_source *s = &r->source[i];
+
+			if (s->state != SOURCE_KNOWN || s->seat != REDUCE_NONE ||
+			    s->node != n->number)
+				continue;
+			reduce_fill(c, r);
+			break;
+		}
+	}
+}
+
 void reduce_node_down(struct control *c, struct node *n)
 {
 	list_each(l, after, &c->reduces.active)

@@ -22,20 +22,28 @@ enum role { LEAF, MIDDLE, ROOT, DIRECTORY, ROLES };
 
 static char target[16];
 
+/* A name that this node keeps. */
+static void kept_by(struct world *w, uint32_t node, const char *begin, char name[16])
+{
+	struct object_id id;
+	unsigned k = 0;
+
+	do {
+		snprintf(name, 16, "%s%u", begin, k++ % 1000);
+		id = world_id(name);
+	} while (control_shard(w->node[0].core, &id)->number != node);
+}
+
 static struct world *some_nodes(void)
 {
 	struct world *w = world_new(NODES, 1, STORE, true);
-	struct object_id ids[SOURCES], id;
+	struct object_id ids[SOURCES];
 	const struct session_reduction how = {REDUCE_SUM, REDUCE_U32, NEEDED, SOURCES};
-	unsigned k = 0;
 
 	w->delay_ns = WORLD_MS;
 	for (uint32_t i = 0; i < NODES; i++)
 		assert_int_equal(world_open(w, i), 0);
-	do {
-		snprintf(target, sizeof(target), "sum%u", k++);
-		id = world_id(target);
-	} while (control_shard(w->node[0].core, &id)->number != COORDINATOR);
+	kept_by(w, COORDINATOR, "sum", target);
 	for (uint32_t i = 0; i < SOURCES; i++) {
 		char name[8];
 
@@ -161,8 +169,47 @@ static void deaths_cost_little(void **state)
 	}
 }
 
+/* Where a source is the directory's node may know before the coordinator reaches that node, as
+ * after a cut: it takes its seat as soon as it is reached. */
+static void who_is_reached_later_takes_its_seat(void **state)
+{
+	const struct session_reduction how = {REDUCE_SUM, REDUCE_U32, 2, 2};
+	enum { HERE = 0, LATER = 1, KEEPER = 2 };
+	struct world *w = world_new(NODES, 1, STORE, true);
+	struct control *c = w->node[COORDINATOR].core;
+	struct object_id ids[2], id;
+	char names[2][16];
+	const uint8_t *bytes;
+	uint64_t begin_ns, size;
+
+	w->delay_ns = WORLD_MS;
+	for (uint32_t i = 0; i < NODES; i++)
+		assert_int_equal(world_open(w, i), 0);
+	kept_by(w, COORDINATOR, "sum", target);
+	kept_by(w, KEEPER, "here", names[HERE]);
+	kept_by(w, KEEPER, "later", names[LATER]);
+	for (uint32_t i = 0; i < 2; i++)
+		ids[i] = world_id(names[i]);
+	assert_int_equal(world_put(w, HERE, 0, names[HERE], SIZE, 1), 0);
+	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, 0, -1), 0);
+	control_node_down(c, peers_node(c, LATER));
+	assert_int_equal(world_put(w, LATER, 0, names[LATER], SIZE, 2), 0);
+	world_run(w, 20 * WORLD_MS);
+	id = world_id(target);
+	assert_int_equal(reduce_find(c, &id)->source[1].state, SOURCE_KNOWN);
+	assert_int_equal(reduce_find(c, &id)->source[1].seat, REDUCE_NONE);
+	begin_ns = w->now_ns;
+	control_node_up(c, peers_node(c, LATER));
+	assert_int_equal(
+		world_fetch(w, CALLER, 0, target, 10 * (int64_t)WORLD_SECOND, &bytes, &size), 0);
+	assert_true(world_sums(bytes, size, 3));
+	assert_in_range(w->now_ns - begin_ns, 0, 200 * WORLD_MS);
+	world_free(w);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(deaths_cost_little)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(deaths_cost_little),
+					   cmocka_unit_test(who_is_reached_later_takes_its_seat)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
