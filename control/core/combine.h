@@ -4,11 +4,11 @@
  * node or another one; all parts of an object that is reduced cover the whole of it. The object is
  * built chunk by chunk as the parts arrive, and may be streamed on meanwhile.
  *
- * This side knows no tree: the coordinator (reduce.h), the directory's node for the target, says
- * what to build from what, hears when parts and objects are complete or cannot be had, and decides.
- * An object's generation is bound to its parts once and for all; with other parts it is another
- * generation, built from nothing. So whoever reads a generation reads one set of contributions, in
- * every byte.
+ * This side knows no tree: the coordinator (reduce.h), the directory's node for the target or
+ * the one that has asked for it, says what to build from what, hears when parts and objects are
+ * complete or cannot be had, and decides. An object's generation is bound to its parts once and for
+ * all; with other parts it is another generation, built from nothing. So whoever reads a generation
+ * reads one set of contributions, in every byte.
  *
  * Hidden objects (all but the target) are found by those alone who know their id and generation;
  * they stay until the coordinator releases them or is not heard of for orphan_ns.

@@ -301,9 +301,9 @@ void fetch_found(struct control *c, const struct message_got *got, bool again)
 	struct idmap_node *n = idmap_find(&c->fetches.by_id, &got->id);
 	struct fetch *f = n ? idmap_item(n, struct fetch, by_id) : NULL;
 
-	if (f == NULL || peers_node(c, got->holder) == c->self)
+	if (f == NULL || f->generation > got->generation || peers_node(c, got->holder) == c->self)
 		return;
-	if ((f->generation == 0 || f->generation >= got->generation) &&
+	if ((f->generation == 0 || f->generation == got->generation) &&
 	    (!again || f->state != FETCH_ASK || c->now_ns - f->asked_ns < FETCH_ANSWER_NS))
 		return;
 	calls_cancel(c, f->call);

@@ -57,9 +57,9 @@ enum message_kind {
 	MESSAGE_TOLD,	/* node -> shard: you know all that I hold; forget the rest -> REPLY */
 	MESSAGE_PIECES, /* node -> holder: which of these chunks do you have? -> HAS */
 	MESSAGE_HAS,
-	MESSAGE_COMMIT, /* shard -> who asked for the reduce: may this be its result? -> REPLY */
-	MESSAGE_FINISH, /* -> node: what you have built is the result, let it go -> REPLY */
-	MESSAGE_RECALL, /* who asked for a reduce -> shard: so it has ended -> REPLY */
+	MESSAGE_COMMIT,	 /* shard -> who asked for the reduce: may this be its result? -> REPLY */
+	MESSAGE_FINISH,	 /* -> node: what you have built is the result, let it go -> REPLY */
+	MESSAGE_RECALL,	 /* who asked for a reduce -> shard: so it has ended -> REPLY */
 	MESSAGE_PROPOSE, /* who asked for a reduce, and coordinates it -> shard: may this be its
 			  * result? -> REPLY */
 	MESSAGE_TAKE, /* node -> node: the bytes of this range, when you have all of it -> GIVEN */
@@ -268,7 +268,7 @@ struct message_members { /* REDIRECT: digest only */
 
 enum {				  /* flags */
        MESSAGE_REDUCE_SPREAD = 1, /* all contributors will get the result */
-       MESSAGE_REDUCE_AGAIN = 2,  /* another coordinator is lost, and no result was agreed to */
+       MESSAGE_REDUCE_AGAIN = 2,  /* another coordinator had it, and no result is agreed to */
        MESSAGE_REDUCE_LENT = 4,	  /* the asker coordinates it already (REDUCED, too) */
 };
 

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reduces whose targets belong to this node's part of the directory. The coordinator finds the
- * sources, puts them into a tree as they arrive, tells the nodes what to build from what
- * (combine.h), and mends the tree when something is lost. It never touches payload, but for small
- * objects, whose values come with the answers of the directory and are added up here.
+ * Reduces whose targets belong to this node's part of the directory, and large ones that its
+ * clients have asked for (borrowed: reduce_lend.c). The coordinator finds the sources, puts them
+ * into a tree as they arrive, tells the nodes what to build from what (combine.h), and mends the
+ * tree when something is lost. It never touches payload, but for small objects, whose values come
+ * with the answers of the directory and are added up here.
  *
  *   LOCATING   it is asked where the sources are         -> RUNNING (all have answered once), LENT,
  *                                                           ENDED
- *   LENT       the node that has asked coordinates it (reduce_lend.c) -> LOCATING, ENDED; dropped
+ *   LENT       the node that has asked coordinates it (reduce_lend.c) -> COMMITTED (it is asked
+ *              whether it may be that), LOCATING, ENDED; dropped
  *   RUNNING    seats are filled, objects are built       -> COMMITTING; ENDED
  *   COMMITTING somebody has all of the target but its last chunk: who asked for the reduce is
- *              asked whether that may be the result      -> COMMITTED; dropped (another one is)
+ *              asked whether that may be the result, or, if that is we, the directory's node
+ *                                                        -> COMMITTED; dropped (another one is)
  *   COMMITTED  it is: whoever holds a last chunk may let it go -> ENDED
  *   ENDED      kept for those who ask how it ended, until its place is needed
  *
@@ -328,7 +331,8 @@ bool reduce_borrow(struct control *c, const struct message_reduce *m, uint64_t b
 void reduce_return(struct control *c, const struct message_reduce *m, uint64_t result);
 /* Somebody has all of it but its last chunk. */
 void reduce_borrowed_done(struct control *c, const struct reduce *r);
-/* What the directory's node says to PROPOSE; it has failed. It may be gone, or is gone, afterwards. */
+/* What the directory's node says to PROPOSE; it has failed. It may be gone, or is gone, afterwards.
+ */
 void reduce_borrowed_answered(struct control *c, struct reduce *r, int32_t status);
 void reduce_borrowed_failed(struct control *c, struct reduce *r, int32_t status, const char *text);
 void reduce_keep_borrowed(struct control *c, struct reduce *r);

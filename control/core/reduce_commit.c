@@ -157,8 +157,8 @@ void reduce_commit(struct control *c, struct reduce *r, uint32_t node)
 
 void reduce_commit_look(struct control *c, struct reduce *r)
 {
-	const struct node *n = r->state == REDUCE_COMMITTING ? commit_judge(c, r)
-							     : peers_node(c, r->holder);
+	const struct node *n =
+		r->state == REDUCE_COMMITTING ? commit_judge(c, r) : peers_node(c, r->holder);
 
 	if (r->state == REDUCE_COMMITTED && r->finished)
 		return;

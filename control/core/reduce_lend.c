@@ -202,8 +202,7 @@ static bool lend_take(struct reduce *r, const struct message_used *m)
 	uint32_t taken = 0;
 
 	for (uint32_t i = 0; i < r->count; i++) {
-		bool in = taken < m->count &&
-			  object_id_equal(&r->source[i].id, &m->sources[taken]);
+		bool in = taken < m->count && object_id_equal(&r->source[i].id, &m->sources[taken]);
 
 		r->source[i].seat = in ? 0 : REDUCE_NONE;
 		taken += in;
@@ -327,7 +326,8 @@ void reduce_borrowed_answered(struct control *c, struct reduce *r, int32_t statu
 	const struct message_used used = {.target = r->by_id.id, .asked = r->asked};
 
 	if (status == -ENOENT || status == -EAGAIN)
-		return; /* it is about to be told that we coordinate (REDUCE); then it is asked again */
+		return; /* it is about to be told that we coordinate (REDUCE); then it is asked
+			   again */
 	if (status) {
 		reduce_give_way(c, r);
 		reduction_refused(c, &used);

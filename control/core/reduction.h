@@ -90,8 +90,8 @@ struct reduction *reduction_find(struct control *c, const struct object_id *targ
 uint64_t reduction_left(struct control *c, const struct reduction *r);
 /* A client of this node has deleted the target. */
 void reduction_deleted(struct control *c, const struct object_id *target);
-/* What the one that is coordinated here has made is to be its result; the directory's node agrees, or
- * does not. Or it has failed. */
+/* What the one that is coordinated here has made is to be its result; the directory's node agrees,
+ * or does not. Or it has failed. */
 void reduction_propose(struct control *c, const struct message_used *m);
 void reduction_confirmed(struct control *c, const struct message_used *m);
 void reduction_refused(struct control *c, const struct message_used *m);

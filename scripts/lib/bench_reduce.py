@@ -128,13 +128,13 @@ def killed_turn(args, system, one_turn, usual):
 
     row = one_turn(system, args, disturb)
     system.revive(args.kill)
-    keeper = transfer.keeper(system.config, system.target())  # who coordinated first
+    keeper = transfer.keeper(system.config, system.target())  # of the name: it coordinates smaller ones
     alone = transfer.bound_seconds(args.size, args.rate)
     later = round((row["seconds"] - usual) / alone, 4)
     say(f"  killed {args.kill}: {row['seconds']:.5f} s, {later:.3f} S/B later, sources {system.used}, "
-        f"coordinator {keeper}")
+        f"its keeper {keeper}")
     return row | {"killed": args.kill, "undisturbed_seconds": usual, "later_share": later,
-                  "sources": system.used, "coordinator": keeper}
+                  "sources": system.used, "keeper": keeper}
 
 
 def kill_table(args, rows):

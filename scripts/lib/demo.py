@@ -197,7 +197,7 @@ hardly more than one transfer. The lossy rounds lose one packet in a hundred on 
 The sums were made on the way, chunk by chunk, and compared with sums made here; an allreduce moves
 2(p-1)/p of the array through every link. In the last row a node died half-way: the sum is that of
 exactly the arrays that the reduce names, with the reserve in the place of what was lost, if it was
-missed. (A second and more there mean that the node was the one that coordinates this reduce.)
+missed. (A second and more there mean that the node keeps the directory's part of the sum's name.)
 
 Next: scripts/cluster --help to run nodes of your own, scripts/bench transfer for the numbers.""")
 

@@ -12,6 +12,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+enum { ASKED = 5 }; /* the caller's number for a reduce, often */
+
 enum action {
 	REQUEST,
 	RAW_REQUEST,
@@ -130,6 +132,8 @@ static uint32_t some_node(uint8_t bits)
 static void make_reduce(struct message *m, struct rig_input *in, uint8_t bits,
 			struct object_id sources[8])
 {
+	uint32_t more;
+
 	for (int i = 0; i < 8; i++)
 		sources[i] = some_id(in);
 	if (m->kind == MESSAGE_USED) {
@@ -140,12 +144,16 @@ static void make_reduce(struct message *m, struct rig_input *in, uint8_t bits,
 		m->used.sources = sources;
 		return;
 	}
+	more = (uint32_t)rig_take(in, 1);
 	m->reduce.target = some_id(in);
 	m->reduce.op = bits % REDUCE_OP_END;
-	m->reduce.dtype = (uint32_t)rig_take(in, 1) % REDUCE_DTYPE_END;
+	m->reduce.dtype = more % 16 % REDUCE_DTYPE_END;
+	m->reduce.asked = more & 0x10 ? ASKED : 0;
 	m->reduce.count = bits / 16 % 8;
 	m->reduce.num = (uint32_t)rig_take(in, 1) % 8;
 	m->reduce.flags = bits & MESSAGE_REDUCE_SPREAD;
+	m->reduce.flags |= more & 0x40 ? MESSAGE_REDUCE_AGAIN : 0;
+	m->reduce.flags |= more & 0x80 ? MESSAGE_REDUCE_LENT : 0;
 	m->reduce.timeout_ns = bits & 0x80 ? UINT64_MAX : 1000000000;
 	m->reduce.sources = sources;
 }
@@ -156,18 +164,24 @@ static void make_result(struct message *m, struct rig_input *in, uint8_t bits,
 {
 	m->used = (struct message_used){.target = some_id(in),
 					.generation = 1 + bits / 64,
-					.asked = m->request,
+					.asked = bits & 8 ? ASKED : m->request,
 					.node = some_node(bits / 16),
 					.count = 1 + bits % 4,
 					.sources = sources};
 	for (uint32_t i = 0; i < m->used.count; i++)
 		sources[i] = some_id(in);
+	if (m->kind == MESSAGE_RECALL && bits & 4) { /* it has failed */
+		m->used.status = -ETIMEDOUT;
+		m->used.generation = m->used.count = 0;
+	}
 }
 
 /* What a coordinator asks a node to build, how that goes, and its end. */
 static void make_combine(struct message *m, struct rig_input *in, uint8_t bits,
 			 struct message_part parts[4])
 {
+	uint32_t more;
+
 	if (m->kind != MESSAGE_COMBINE) {
 		m->combined.id = some_id(in);
 		m->combined.target = some_id(in);
@@ -185,10 +199,12 @@ static void make_combine(struct message *m, struct rig_input *in, uint8_t bits,
 	m->combine.reduce = bits % 4;
 	m->combine.size = bits & 1 ? 100000 : bits & 2 ? 0 : 64;
 	m->combine.chunk_bytes = bits & 0x20 ? 64 : 1408;
-	m->combine.op = (uint32_t)rig_take(in, 1) % REDUCE_OP_END;
+	more = (uint32_t)rig_take(in, 1);
+	m->combine.op = more % 16 % REDUCE_OP_END;
 	m->combine.dtype = (uint32_t)rig_take(in, 1) % REDUCE_DTYPE_END;
 	m->combine.flags = bits / 4 & (MESSAGE_COMBINE_HIDDEN | MESSAGE_COMBINE_HOLD);
 	m->combine.flags |= bits & 0x40 ? MESSAGE_COMBINE_VALUES : 0;
+	m->combine.flags |= more & 0x80 ? MESSAGE_COMBINE_LENT : 0;
 	m->combine.count = bits / 8 % 5;
 	m->combine.need = m->combine.count + bits / 128;
 	m->combine.parts = parts;
@@ -250,7 +266,8 @@ static void do_group_answer(struct rig *r, struct rig_input *in)
 	static const uint8_t kinds[] = {MESSAGE_REDUCE,	 MESSAGE_REDUCED,  MESSAGE_USED,
 					MESSAGE_COMBINE, MESSAGE_COMBINED, MESSAGE_RELEASE,
 					MESSAGE_MEMBERS, MESSAGE_BURY,	   MESSAGE_REDIRECT,
-					MESSAGE_COMMIT,	 MESSAGE_RECALL,   MESSAGE_FINISH};
+					MESSAGE_COMMIT,	 MESSAGE_RECALL,   MESSAGE_FINISH,
+					MESSAGE_PROPOSE};
 	uint32_t kind = (uint32_t)rig_take(in, 1);
 	struct message m = {.kind = kind < VALUES_FROM ? kinds[kind % sizeof(kinds)]
 						       : MESSAGE_TAKE + kind % 3};
@@ -261,7 +278,7 @@ static void do_group_answer(struct rig *r, struct rig_input *in)
 	uint8_t bits = (uint8_t)rig_take(in, 1);
 
 	m.request = r->sent[bits % 16];
-	if (m.kind == MESSAGE_COMMIT || m.kind == MESSAGE_RECALL)
+	if (m.kind == MESSAGE_COMMIT || m.kind == MESSAGE_RECALL || m.kind == MESSAGE_PROPOSE)
 		make_result(&m, in, bits, sources);
 	else if (m.kind == MESSAGE_REDUCE || m.kind == MESSAGE_REDUCED || m.kind == MESSAGE_USED)
 		make_reduce(&m, in, bits, sources);
@@ -299,7 +316,9 @@ static void do_answer(struct rig *r, struct rig_input *in)
 		if (m.got.value_bytes > sizeof(value))
 			return;
 	} else if (m.kind == MESSAGE_REPLY) {
-		m.reply.status = bits & 0x10 ? 0 : -(int32_t)(rig_take(in, 1) + 1);
+		m.reply.status = bits & 0x10   ? 0
+				 : bits & 0x40 ? -EREMOTE
+					       : -(int32_t)(rig_take(in, 1) + 1);
 		m.reply.generation = r->last.generation;
 	} else if (m.kind == MESSAGE_OBJECTS) {
 		m.objects = (struct message_objects){bits / 64, bits & 1, &object};
@@ -321,6 +340,7 @@ static void do_answer(struct rig *r, struct rig_input *in)
 		m.have.state = 1 + bits / 4 % 3;
 		m.have.upstream = bits / 16 % RIG_NODES;
 		m.have.create = bits / 64 & 1;
+		m.have.made = bits / 128;
 	} else if (m.kind == MESSAGE_GET) {
 		m.get.id = some_id(in);
 		m.get.generation = bits % 4;

@@ -12,10 +12,10 @@
 /* Who keeps the target has no source, and neither has who asks. Who keeps it next may have one. */
 enum { SOURCES = 5, NEEDED = 4, SLOW = NEEDED - 1, KEEPER = 5, CALLER = 6, NODES = 7 };
 
-#define SIZE	UINT64_C(2000000)
-#define STORE	(UINT64_C(32) << 20)
-#define LONG	((int64_t)(20 * WORLD_SECOND))
-#define SOON_NS (200 * WORLD_MS) /* before any death is certain */
+#define SIZE	   UINT64_C(2000000)
+#define STORE	   (UINT64_C(32) << 20)
+#define LONG	   ((int64_t)(20 * WORLD_SECOND))
+#define SOON_NS	   (200 * WORLD_MS) /* before any death is certain */
 #define CERTAIN_NS (1200 * WORLD_MS)
 
 static const struct session_reduction how = {REDUCE_SUM, REDUCE_U32, NEEDED, SOURCES};

@@ -26,7 +26,8 @@ static void the_keeper_dies(void **state)
 	nothing_is_left(w);
 }
 
-/* The last chunk waits until the next keeper agrees, and so does who asks for it after the death. */
+/* The last chunk waits until the next keeper agrees, and so does who asks for it after the death.
+ */
 static void others_get_it_when_the_keeper_dies(void **state)
 {
 	struct world *w = half_way(SOURCES, 0, -1);
