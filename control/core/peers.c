@@ -126,7 +126,8 @@ struct link *peers_link(struct control *c, struct node *n, unsigned worker, unsi
 }
 
 /* A configured directory shard keeps connected to all nodes, and all to it: else a new shard would
- * not hear of what they hold. A member that was lost is looked for until it is there or dead. */
+ * not hear of what they hold. A member that was lost is looked for until it is there or dead: who
+ * coordinates a reduce counts on what can be reached only. */
 static bool peers_needs(struct control *c, const struct link *l)
 {
 	const struct node *n = l->node;
@@ -136,8 +137,8 @@ static bool peers_needs(struct control *c, const struct link *l)
 	if (!list_empty(&n->calls) || fetch_wants(c, l) || combine_wants(c, l) ||
 	    gossip_watches(c, n))
 		return true;
-	if (c->config.shards > 0)
-		return control_is_shard(c, c->self) || control_is_shard(c, n);
+	if (c->config.shards > 0 && (control_is_shard(c, c->self) || control_is_shard(c, n)))
+		return true;
 	return n->state == NODE_DOWN && members_live(n);
 }
 
