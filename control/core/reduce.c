@@ -105,6 +105,8 @@ void reduce_ask(struct control *c, struct node *n, const struct message *m)
 	struct message unknown = {.kind = MESSAGE_USED, .request = m->request};
 	struct reduce_asker *a;
 
+	if (r && m->reduce.asked && m->reduce.asked != r->asked)
+		r = NULL; /* another one into the same target */
 	if (r == NULL) {
 		unknown.used.target = m->reduce.target;
 		unknown.used.status = -ENOENT;
@@ -522,7 +524,12 @@ bool reduce_deleted(struct control *c, const struct object_id *target)
 {
 	struct reduce *r = reduce_find(c, target);
 	bool active = r && r->state != REDUCE_ENDED;
+	const struct message_bury built = {
+		.id = *target, .generation = r ? r->generation : 0, .node = MESSAGE_NODE_NONE};
 
+	/* Of one that was lent: who has built it lets it go just now, and has not said so yet. */
+	if (active && r->state == REDUCE_COMMITTED && r->seats == 0)
+		directory_take_bury(&c->directory, &built);
 	if (active)
 		reduce_end(c, r, -ECANCELED, "its target was deleted: reduce again");
 	else if (r)

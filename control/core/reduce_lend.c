@@ -225,6 +225,10 @@ static int32_t lend_propose(struct control *c, const struct node *n, const struc
 	    (t && t->generation >= m->generation))
 		return -ESTALE;
 	there = lend_there(c, r);
+	/* The one before may have agreed: then somebody else may be about to say that it has all.
+	 */
+	if (there == 0 && !members_live(peers_node(c, m->node)))
+		return reshard_settling(c, &m->target) ? -EAGAIN : -ESTALE;
 	if ((there && there != m->generation) || !lend_take(r, m))
 		return -ESTALE;
 	timers_cancel(&c->timers, &r->beat);

@@ -179,7 +179,8 @@ static bool reduction_answered(struct control *c, struct call *call, const struc
 	} else if (status == -EEXIST && r->again) {
 		r->state = REDUCTION_LOOK;
 		reduction_step(c, r);
-	} else if (r->accepted && (status == -EAGAIN || status == -ENOSPC)) {
+	} else if ((r->accepted && (status == -EAGAIN || status == -ENOSPC)) ||
+		   (r->proposed && answer == NULL)) {
 		reduction_rest(c, r, REDUCTION_ASK);
 	} else {
 		reduction_fail(c, r, status, answer ? answer->reply.text : reduction_silent);
@@ -227,6 +228,7 @@ static bool reduction_told(struct control *c, struct call *call, const struct me
 			reduction_note(r, &answer->used);
 		reduction_end(c, r, &answer->used);
 	} else if (r->proposed && answer->used.generation == r->generation) {
+		r->lost_ns = c->now_ns;
 		reduction_done(c, r);
 	} else if (reduction_left(c, r) == 0 && !r->proposed) {
 		reduction_fail(c, r, -ETIMEDOUT,
@@ -318,7 +320,8 @@ static struct call *reduction_call(struct control *c, struct reduction *r)
 
 	m.reduce.target = r->reduce.target;
 	m.reduce.timeout_ns = UINT64_MAX;
-	m.reduce.asked = r->reduce.asked;
+	/* what an earlier control here has asked for has another number */
+	m.reduce.asked = r->resumed && r->attempts == 0 ? 0 : r->reduce.asked;
 	if (r->state == REDUCTION_FOLLOW)
 		return calls_start(c, control_shard(c, &r->reduce.target), &m, TABLE_SLOT_NONE,
 				   UINT64_MAX, reduction_told, r);

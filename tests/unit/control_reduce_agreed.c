@@ -168,6 +168,139 @@ static void another_one_is_there(void **state)
 	nothing_is_left(w);
 }
 
+static bool is_proposed(struct world *w, void *arg)
+{
+	const struct reduce *r = at(w, CALLER);
+
+	return r && r->state == REDUCE_COMMITTING;
+}
+
+/* It has built the target. The next one hears of that from the one who asked: what is there no more
+ * is made again, without it. */
+static void the_keeper_dies_with_the_result(void **state)
+{
+	struct world *w = lending(0);
+	struct session_request source;
+	uint32_t seq;
+	int status;
+
+	put_source(w, 0);
+	put_source(w, 1);
+	assert_int_equal(world_put(w, KEEPER, 0, "a2", SIZE, 3), 0);
+	source = begin_source(w);
+	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, 0, -1), 0);
+	world_run(w, 100 * WORLD_MS);
+	put_source(w, 4);
+	world_run(w, 20 * WORLD_MS);
+	seq = ask(w, CALLER);
+	source.op = SESSION_SEAL;
+	world_send(w, SLOW, 0, &source);
+	assert_true(world_until(w, is_proposed, NULL, LONG));
+	assert_int_equal(at(w, CALLER)->holder, KEEPER);
+	world_kill_node(w, KEEPER);
+	assert_int_equal(told(w, CALLER, seq, &status), 0x1b);
+	assert_int_equal(status, 0);
+	is_the_sum(w, CALLER);
+	nothing_is_left(w);
+}
+
+static void delete (struct world *w, uint32_t node, const char *name)
+{
+	struct session_request r = world_request(SESSION_DELETE, name);
+
+	assert_int_equal(world_call(w, node, 0, &r, LONG)->reply.status, 0);
+}
+
+/* It is agreed to, and who has built it has not said yet that it is there. */
+static void it_is_deleted_when_it_is_decided(void **state)
+{
+	struct world *w = half_way(SOURCES, 0, -1);
+	struct session_request r = world_request(SESSION_DELETE, target);
+	uint32_t host;
+	int status;
+
+	assert_true(world_until(w, is_decided, &host, LONG));
+	r.id = world_id(target);
+	world_send(w, KEEPER, 0, &r);
+	told(w, CALLER, ask(w, CALLER), &status);
+	assert_int_not_equal(status, 0);
+	world_run(w, 3 * WORLD_SECOND);
+	assert_int_equal(known(w, KEEPER), 0);
+	assert_int_equal(world_put(w, 0, 0, target, SIZE, 9), 0);
+	nothing_is_left(w);
+}
+
+/* Who keeps it next knows how an earlier one into that target has ended, lent or not. */
+static void an_old_result_is_not_told(void **state)
+{
+	for (int lent = 0; lent < 2; lent++) {
+		struct world *w = lending(0);
+		struct session_request source;
+		uint32_t seq;
+		int status;
+
+		for (uint32_t i = 0; i < NODES; i++)
+			w->node[i].core->config.lend_bytes = lent ? 1 : UINT64_MAX;
+		for (uint32_t i = 0; i < NEEDED; i++)
+			put_source(w, i);
+		assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, 0, -1), 0);
+		assert_int_equal(world_reduced(w, CALLER, 0, target, LONG, NULL), NEEDED);
+		w->cut[KEEPER] = true;
+		world_run(w, 4 * WORLD_SECOND);
+		assert_int_equal(at(w, 0)->state, REDUCE_ENDED);
+		w->cut[KEEPER] = false;
+		world_run(w, 4 * WORLD_SECOND);
+		delete (w, 1, target);
+		delete (w, SLOW, "a3");
+		delete (w, 2, "a2");
+		world_run(w, 4 * WORLD_SECOND);
+		put_source(w, 4);
+		source = begin_source(w);
+		assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, 0, -1), 0);
+		world_run(w, 100 * WORLD_MS);
+		seq = ask(w, CALLER);
+		world_kill_node(w, KEEPER);
+		world_run(w, 3 * WORLD_SECOND);
+		end_source(w, source);
+		assert_int_equal(told(w, CALLER, seq, &status), 0x1b);
+		assert_int_equal(status, 0);
+		world_free(w);
+	}
+}
+
+/* Who keeps it has forgotten it, and another one of other sources is made there by now, lent or
+ * not. */
+static void anothers_result_is_not_told(void **state)
+{
+	const struct session_reduction two = {REDUCE_SUM, REDUCE_U32, 2, 2};
+
+	for (int lent = 0; lent < 2; lent++) {
+		struct world *w = lending(0);
+		uint32_t seq;
+		int status;
+
+		w->config.lend_bytes = lent ? 1 : UINT64_MAX;
+		for (uint32_t i = 0; i < NODES; i++)
+			w->node[i].core->config.lend_bytes = w->config.lend_bytes;
+		for (uint32_t i = 0; i < SLOW; i++)
+			put_source(w, i);
+		assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, 0, -1), 0);
+		world_run(w, 100 * WORLD_MS);
+		seq = ask(w, CALLER);
+		world_run(w, 20 * WORLD_MS);
+		w->cut[CALLER] = true;
+		world_kill_control(w, KEEPER);
+		world_run(w, 20 * WORLD_MS);
+		world_start_control(w, KEEPER);
+		world_run(w, 150 * WORLD_MS);
+		assert_int_equal(world_reduce(w, 0, 0, target, ids, two, 0, -1), 0);
+		w->cut[CALLER] = false;
+		told(w, CALLER, seq, &status);
+		assert_int_equal(status, -EEXIST);
+		world_free(w);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -175,7 +308,11 @@ int main(void)
 		cmocka_unit_test(the_keeper_dies_when_it_has_agreed),
 		cmocka_unit_test(the_keeper_dies_before_it_says_so),
 		cmocka_unit_test(the_keeper_dies_when_it_is_asked),
+		cmocka_unit_test(the_keeper_dies_with_the_result),
 		cmocka_unit_test(another_one_is_there),
+		cmocka_unit_test(it_is_deleted_when_it_is_decided),
+		cmocka_unit_test(an_old_result_is_not_told),
+		cmocka_unit_test(anothers_result_is_not_told),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
