@@ -402,15 +402,20 @@ struct reduce *reduce_make(struct control *c, struct node *n, uint64_t request,
 	return r;
 }
 
+void reduce_source_begin(struct reduce *r, uint32_t i, struct object_id id)
+{
+	r->source[i] = (struct reduce_source){.reduce = r,
+					      .id = id,
+					      .node = REDUCE_NONE,
+					      .seat = REDUCE_NONE,
+					      .next = REDUCE_NONE,
+					      .failed = MESSAGE_NODE_NONE};
+}
+
 static void reduce_list(struct reduce *r, const struct message_reduce *m)
 {
 	for (uint32_t i = 0; i < r->count; i++)
-		r->source[i] = (struct reduce_source){.reduce = r,
-						      .id = m->sources[i],
-						      .node = REDUCE_NONE,
-						      .seat = REDUCE_NONE,
-						      .next = REDUCE_NONE,
-						      .failed = MESSAGE_NODE_NONE};
+		reduce_source_begin(r, i, m->sources[i]);
 }
 
 /* Its caller coordinates it already, and has told the node before of it. */

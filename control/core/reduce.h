@@ -261,7 +261,7 @@ void reduce_fail(struct control *c, struct reduce *r, int32_t status, const char
 /* Whether so many sources can be asked for, and calls be left for all else. */
 bool reduce_calls(const struct control *c, uint32_t count);
 extern const char reduce_exists[];
-/* To a REDUCE or a HAVE. */
+/* To a REDUCE, a RECALL, a PROPOSE or a HAVE. */
 void reduce_reply(struct control *c, uint32_t node, uint64_t request, int32_t status,
 		  const char *text);
 /* Answers the REDUCE: it goes on. */
@@ -302,7 +302,8 @@ void reduce_commit_look(struct control *c, struct reduce *r);
 struct reduce *reduce_make(struct control *c, struct node *n, uint64_t request,
 			   const struct message_reduce *in);
 void reduce_begin(struct control *c, struct reduce *r, const struct message_reduce *m);
-void reduce_free(struct control *c, struct reduce *r);
+/* Nothing is known of it yet. */
+void reduce_source_begin(struct reduce *r, uint32_t i, struct object_id id);
 void reduce_end_calls(struct control *c, struct reduce *r);
 /* Answers the REDUCE: the caller is to coordinate it. */
 void reduce_lent_reply(struct control *c, struct reduce *r);

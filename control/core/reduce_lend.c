@@ -3,12 +3,13 @@
  * Large reduces are coordinated by the node that asks for them. The directory's node finds out how
  * large the sources are, lends the reduce to the asker (-EREMOTE to its REDUCE or REDUCED), and
  * keeps the target for it: whoever gets it, puts it, deletes it or asks how it ends comes here. The
- * asker finds the sources and makes the tree as any coordinator; it tells here how it has ended
- * (RECALL). So the death of the directory's node costs the reduce nothing: the asker tells the next
- * one (REDUCE, LENT). That of the asker gives the reduce back, and it begins anew.
+ * asker finds the sources and makes the tree as any coordinator. Before anybody has all of what it
+ * has made it asks here whether that may be the result (PROPOSE); that it has failed it tells here
+ * (RECALL). So the death of the directory's node costs no more than its certainty: the asker tells
+ * the next one (REDUCE, LENT). That of the asker gives the reduce back, and it begins anew.
  *
- * The asker agrees to one result only, whoever coordinates (reduction.c): where both do, each
- * taking the other for dead, one of them is told no.
+ * Of what is lent the directory's node agrees to one result, of what another one coordinates the
+ * asker does (reduction.c): where both coordinate, each taking the other for dead, one is told no.
  */
 #include <errno.h>
 #include "state.h"
@@ -106,12 +107,7 @@ void reduce_lent(struct control *c, struct reduce *r, uint64_t until_ns)
 	r->there = 0;
 	r->arrivals = 0;
 	for (uint32_t i = 0; i < r->count; i++)
-		r->source[i] = (struct reduce_source){.reduce = r,
-						      .id = r->source[i].id,
-						      .node = REDUCE_NONE,
-						      .seat = REDUCE_NONE,
-						      .next = REDUCE_NONE,
-						      .failed = MESSAGE_NODE_NONE};
+		reduce_source_begin(r, i, r->source[i].id);
 }
 
 /* The caller's REDUCED that waits, if it has heard that its REDUCE is accepted. */
@@ -148,7 +144,7 @@ bool reduce_lend(struct control *c, struct reduce *r)
 }
 
 /* Of the latest generation the directory takes it, which may be what the caller has made. An
- * earlier one must come again: it stays if the caller has agreed to none. */
+ * earlier one must come again: it stays if no result is agreed to until then. */
 bool reduce_lent_have(struct control *c, struct reduce *r, const struct message_have *have)
 {
 	const struct entry *e = directory_find(&c->directory, &have->id);
@@ -188,8 +184,7 @@ bool reduce_lent_ask(struct control *c, struct reduce *r, const struct node *n,
 	if (lent && other.used.generation == 0)
 		return false; /* the others wait; so does the caller */
 	/* It was taken for dead meanwhile, and we coordinate it: it asks anew. So it does for a
-	 * generation that is not its own, made on the other side of a cut, and gives its own up; if
-	 * it has agreed to that by now it does not listen. */
+	 * generation that is not its own, made on the other side of a cut, and gives its own up. */
 	other.used.target = m->reduce.target;
 	other.used.status = -ENOENT;
 	peers_send(c, peers_node(c, n->number), &other);

@@ -68,10 +68,7 @@ static int32_t reduce_remember(struct control *c, struct node *n, const struct m
 
 void reduce_recall(struct control *c, struct node *n, const struct message *m)
 {
-	struct message answer = {.kind = MESSAGE_REPLY, .request = m->request};
-
-	answer.reply.status = reduce_remember(c, n, m);
-	peers_send(c, n, &answer);
+	reduce_reply(c, n->number, m->request, reduce_remember(c, n, m), "");
 }
 
 /* ---- a result that somebody has all of ------------------------------------------------------ */

@@ -186,6 +186,43 @@ static inline void is_the_sum(struct world *w, uint32_t asker)
 	}
 }
 
+/* The control of the one who asked begins again. */
+static inline void forget(struct world *w)
+{
+	world_kill_control(w, CALLER);
+	world_run(w, 250 * WORLD_MS);
+	world_start_control(w, CALLER);
+	assert_int_equal(world_open(w, CALLER), 0);
+}
+
+/* The sources of what is told. */
+static inline uint64_t told(struct world *w, uint32_t node, uint32_t seq, int *status)
+{
+	uint64_t set = 0;
+	struct world_reply *a;
+
+	*status = -EBUSY;
+	while ((a = world_wait(w, node, seq, LONG)) != NULL) {
+		for (uint32_t k = 0; k < a->sources.count; k++)
+			for (uint32_t i = 0; i < SOURCES; i++)
+				set |= (uint64_t)object_id_equal(&ids[i], &a->sources.source[k])
+				       << i;
+		if (a->reply.flags & SESSION_FLAG_MORE)
+			continue;
+		*status = a->reply.status;
+		return set;
+	}
+	return 0;
+}
+
+static inline uint32_t ask(struct world *w, uint32_t node)
+{
+	struct session_request r = world_request(SESSION_REDUCED, target);
+
+	r.timeout_ns = LONG;
+	return world_send(w, node, 0, &r);
+}
+
 static inline void nothing_is_left(struct world *w)
 {
 	struct control_usage u;

@@ -3,34 +3,6 @@
  * directory's node agrees to it or to another one. */
 #include "control_lend.h"
 
-/* The sources of what is told. */
-static uint64_t told(struct world *w, uint32_t node, uint32_t seq, int *status)
-{
-	uint64_t set = 0;
-	struct world_reply *a;
-
-	*status = -EBUSY;
-	while ((a = world_wait(w, node, seq, LONG)) != NULL) {
-		for (uint32_t k = 0; k < a->sources.count; k++)
-			for (uint32_t i = 0; i < SOURCES; i++)
-				set |= (uint64_t)object_id_equal(&ids[i], &a->sources.source[k])
-				       << i;
-		if (a->reply.flags & SESSION_FLAG_MORE)
-			continue;
-		*status = a->reply.status;
-		return set;
-	}
-	return 0;
-}
-
-static uint32_t ask(struct world *w, uint32_t node)
-{
-	struct session_request r = world_request(SESSION_REDUCED, target);
-
-	r.timeout_ns = LONG;
-	return world_send(w, node, 0, &r);
-}
-
 /* The one who asks builds the target, and waits for the last source of it. */
 static struct world *built_here(struct session_request *source)
 {

@@ -176,10 +176,7 @@ static void its_control_begins_again(void **state)
 {
 	struct world *w = half_way(SOURCES, 0, -1);
 
-	world_kill_control(w, CALLER);
-	world_run(w, 250 * WORLD_MS);
-	world_start_control(w, CALLER);
-	world_open(w, CALLER);
+	forget(w);
 	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, SESSION_FLAG_AGAIN, -1), 0);
 	is_the_sum(w, CALLER);
 	world_run(w, 10 * WORLD_SECOND); /* for what was built for the first one */

@@ -160,10 +160,7 @@ static void its_result_outlives_both(void **state)
 		if (dies) {
 			world_kill_node(w, CALLER);
 		} else {
-			world_kill_control(w, CALLER);
-			world_run(w, 250 * WORLD_MS);
-			world_start_control(w, CALLER);
-			world_open(w, CALLER);
+			forget(w);
 		}
 		world_run(w, 5 * WORLD_SECOND);
 		assert_int_equal(known(w, 0), generation);
@@ -198,10 +195,7 @@ static void who_asked_has_forgotten_it(void **state)
 {
 	struct world *w = half_way(SOURCES, 0, -1);
 
-	world_kill_control(w, CALLER);
-	world_run(w, 250 * WORLD_MS);
-	world_start_control(w, CALLER);
-	world_open(w, CALLER);
+	forget(w);
 	is_the_sum(w, 0);
 	world_run(w, 10 * WORLD_SECOND); /* for what was built for the first one */
 	nothing_is_left(w);
@@ -216,10 +210,7 @@ static void it_is_lent_to_none_but_who_asked(void **state)
 	uint32_t seq;
 
 	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, 0, -1), 0);
-	world_kill_control(w, CALLER);
-	world_run(w, 250 * WORLD_MS);
-	world_start_control(w, CALLER);
-	world_open(w, CALLER);
+	forget(w);
 	world_run(w, WORLD_SECOND);
 	r.id = world_id(target);
 	r.timeout_ns = LONG;
@@ -267,34 +258,6 @@ static void both_forget_it(void **state)
 	nothing_is_left(w);
 }
 
-/* What a REDUCED is answered with: its sources, by bits; the error goes to *status. */
-static uint64_t told(struct world *w, uint32_t node, uint32_t seq, int *status)
-{
-	struct world_reply *a;
-	uint64_t set = 0;
-
-	*status = -EBUSY;
-	while ((a = world_wait(w, node, seq, LONG)) != NULL) {
-		if (!(a->reply.flags & SESSION_FLAG_MORE)) {
-			*status = a->reply.status;
-			return set;
-		}
-		for (uint32_t k = 0; k < a->sources.count; k++)
-			for (uint32_t i = 0; i < SOURCES; i++)
-				set |= (uint64_t)object_id_equal(&ids[i], &a->sources.source[k])
-				       << i;
-	}
-	return set;
-}
-
-static uint32_t ask(struct world *w, uint32_t node)
-{
-	struct session_request r = world_request(SESSION_REDUCED, target);
-
-	r.timeout_ns = LONG;
-	return world_send(w, node, 0, &r);
-}
-
 /* Its control stands still until another one is agreed to: what its root says waits meanwhile. */
 static void who_asked_wakes_and_agrees(void **state)
 {
@@ -324,10 +287,7 @@ static void who_asked_wakes_and_agrees(void **state)
 /* Its control begins again, and asks how what its client began has ended. */
 static void who_asked_begins_again(struct world *w, struct session_reduction what)
 {
-	world_kill_control(w, CALLER);
-	world_run(w, 250 * WORLD_MS);
-	world_start_control(w, CALLER);
-	assert_int_equal(world_open(w, CALLER), 0);
+	forget(w);
 	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, what, SESSION_FLAG_AGAIN, -1), 0);
 }
 
