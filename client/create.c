@@ -69,7 +69,9 @@ int sar_create(sar *s, sar_id id, const char *name, uint64_t size, sar_buffer *o
 {
 	struct session_request request = handle_request(SESSION_CREATE, &id);
 	struct mux_result result;
-	int r = handle_name(&request, name);
+	int r = handle_check(s); /* a pin that is given back below may be the parent's */
+	if (r == 0)
+		r = handle_name(&request, name);
 	if (r == 0 && size > INT64_MAX)
 		r = error_set(-EFBIG, "the object is larger than any store: split it");
 	if (r == 0)
@@ -193,5 +195,6 @@ int sar_abort(sar *s, sar_buffer *b)
 	if (r < 0)
 		return r;
 	create_leave(b, &own);
-	return create_give_up(s, own.slot, own.generation, own.pin);
+	r = handle_check(s); /* in a child it is the parent's to give up */
+	return r < 0 ? r : create_give_up(s, own.slot, own.generation, own.pin);
 }

@@ -8,8 +8,11 @@ int sar_delete(sar *s, sar_id id)
 {
 	struct session_request request = handle_request(SESSION_DELETE, &id);
 	bool again;
+	int r = handle_check(s);
+	if (r < 0)
+		return r;
 	reduces_forget(&s->reduces, &id);
-	int r = handle_command(s, &request, HANDLE_CALL_NS, &again);
+	r = handle_command(s, &request, HANDLE_CALL_NS, &again);
 	return r == -ENOENT && again ? 0 : r; /* it was there when we first asked, or never */
 }
 

@@ -73,6 +73,8 @@ void sar_close(sar *s)
 	if (*s->fork_guard != 0)
 		for (uint32_t i = 0; i < SESSION_PINS; i++)
 			pins_clear(&s->pins, i);
+	else
+		s->map.table = NULL; /* not inherited: what lies there now is not ours */
 	mux_fini(&s->mux);
 	open_free(s);
 }

@@ -6,6 +6,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -306,6 +307,84 @@ static void child_cannot_use_the_handle(void **state)
 	sar_release(c->s, &b);
 }
 
+static uint32_t slot_of(struct client *c, const char *name)
+{
+	struct object_id object = test_object(name);
+	struct object_slot image;
+	int64_t slot = object_table_find(c->fake.table, &object, &image);
+	assert_true(slot >= 0);
+	return (uint32_t)slot;
+}
+
+/* The page of pins is shared with it: what it tries to make or give up must not clear a word. */
+static void child_leaves_the_pins_alone(void **state)
+{
+	struct client *c = *state;
+	sar_buffer made, b;
+	int go[2], status;
+	char byte = 0;
+	assert_int_equal(sar_put(c->s, test_id("f"), NULL, "f", 1), 0);
+	assert_int_equal(sar_create(c->s, test_id("made"), NULL, 8, &made), 0);
+	assert_int_equal(pipe(go), 0);
+	pid_t pid = fork();
+	if (pid == 0) {
+		sar_buffer mine;
+		int wrong = read(go[0], &byte, 1) != 1;
+		wrong += sar_create(c->s, test_id("other"), NULL, 8, &mine) != -EINVAL;
+		wrong += sar_put(c->s, test_id("other"), NULL, "o", 1) != -EINVAL;
+		wrong += sar_abort(c->s, &made) != -EINVAL;
+		_exit(wrong);
+	}
+	assert_int_equal(sar_get(c->s, test_id("f"), 0, &b), 0);
+	assert_int_equal(write(go[1], &byte, 1), 1);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_true(fake_pinned(&c->fake, slot_of(c, "f")));
+	assert_true(fake_pinned(&c->fake, slot_of(c, "made")));
+	sar_release(c->s, &b);
+	assert_int_equal(sar_seal(c->s, &made), 0);
+	close(go[0]);
+	close(go[1]);
+}
+
+/* Where the library has mapped the table. */
+static void *table_mapped(size_t *bytes)
+{
+	char line[512];
+	unsigned long begin = 0, end = 0;
+	FILE *maps = fopen("/proc/self/maps", "r");
+	assert_non_null(maps);
+	while (fgets(line, sizeof(line), maps))
+		if (strstr(line, " r--s ") && strstr(line, "memfd:table"))
+			assert_int_equal(sscanf(line, "%lx-%lx", &begin, &end), 2);
+	fclose(maps);
+	*bytes = end - begin;
+	return (void *)begin;
+}
+
+/* It has not inherited the table: what it has mapped there since is its own. */
+static void child_closes_only_what_it_has(void **state)
+{
+	struct client *c = *state;
+	size_t bytes;
+	int status;
+	void *at = table_mapped(&bytes);
+	assert_non_null(at);
+	pid_t pid = fork();
+	if (pid == 0) {
+		volatile char *mine =
+			mmap(at, bytes, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+		if (mine != at)
+			_exit(99);
+		mine[0] = 1;
+		sar_close(c->s);
+		_exit(mine[0] - 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
 static void arguments_and_texts(void **state)
 {
 	struct client *c = *state;
@@ -340,6 +419,8 @@ int main(void)
 		test_client(directory_calls),
 		test_client(local_get_makes_no_system_call),
 		test_client(child_cannot_use_the_handle),
+		test_client(child_leaves_the_pins_alone),
+		test_client(child_closes_only_what_it_has),
 		test_client(arguments_and_texts),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
