@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Completion of the command sarissa: commands, options, object names, files.
 
+# Not with compgen -W, which runs what stands between $( and ): others choose the names.
 _sarissa_names()
 {
-	local names
-	names=$(sarissa "$@" ls 2>/dev/null | sed -n '2,$s/^.\{26\}//p')
-	local IFS=$'\n'
-	COMPREPLY=($(compgen -W "$names" -- "${COMP_WORDS[COMP_CWORD]}"))
-	[ ${#COMPREPLY[@]} -eq 0 ] || COMPREPLY=($(printf '%q\n' "${COMPREPLY[@]}"))
+	local begin=${COMP_WORDS[COMP_CWORD]//\\/} name
+	begin=${begin#[\"\']}
+	while IFS= read -r name; do
+		[[ $name != "$begin"* ]] || COMPREPLY+=("$(printf '%q' "$name")")
+	done < <(sarissa "$@" ls 2>/dev/null | sed -n '2,$s/^.\{26\}//p')
 }
 
 _sarissa()

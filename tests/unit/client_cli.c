@@ -3,63 +3,12 @@
  * The command `sarissa`, run as a user would, against a node in a thread of this test. Takes the
  * command's path as its argument; PYTHON_TEST in the environment names the Python module's test.
  */
-#include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
-#include "client_test.h"
+#include "client_shell.h"
 #include "internal/control_counters.h"
 #include "internal/counters.h"
 #include "internal/peer_counters.h"
-
-static char output[8192]; /* what the last shell() printed, both streams */
-
-/* Runs a line of shell in the fake's directory; returns its exit status. */
-static int shell(const char *format, ...)
-{
-	char line[2048];
-	va_list args;
-	int n = snprintf(line, sizeof(line), "{ ");
-	va_start(args, format);
-	n += vsnprintf(line + n, sizeof(line) - (size_t)n, format, args);
-	va_end(args);
-	snprintf(line + n, sizeof(line) - (size_t)n, "\n} > output 2>&1");
-	int status = system(line);
-	int fd = open("output", O_RDONLY);
-	ssize_t got = read(fd, output, sizeof(output) - 1);
-	close(fd);
-	output[got > 0 ? got : 0] = '\0';
-	unlink("output");
-	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
-static int setup(void **state)
-{
-	struct client *c = calloc(1, sizeof(*c));
-	fake_start(&c->fake);
-	*state = c;
-	setenv("SARISSA_SOCKET", c->fake.path, 1);
-	return chdir(c->fake.dir);
-}
-
-static int teardown(void **state)
-{
-	struct client *c = *state;
-	shell("rm -rf -- * .[!.]*");
-	if (chdir("/") < 0)
-		return -1;
-	fake_stop(&c->fake);
-	free(c);
-	return 0;
-}
-
-/* The only file in the directory, beside the socket, that nobody asked for. */
-static bool left_over(void)
-{
-	return shell("ls -A | grep -q '^[.]sarissa'") == 0;
-}
 
 static void files_there_and_back(void **state)
 {
@@ -550,17 +499,10 @@ static void python_module(void **state)
 	assert_int_equal(status, 0);
 }
 
-#define test_cli(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
 int main(int argc, char **argv)
 {
-	char *command = argc == 2 ? realpath(argv[1], NULL) : NULL;
-	if (!command) {
-		fprintf(stderr, "usage: unit_client_cli PATH-OF-sarissa\n");
+	if (!shell_takes_command(argc, argv))
 		return 2;
-	}
-	setenv("CLI", command, 1);
-	free(command);
 	const struct CMUnitTest tests[] = {
 		test_cli(files_there_and_back),
 		test_cli(put_twice),

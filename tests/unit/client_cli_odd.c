@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The command with names that look like something else. */
+#include "client_shell.h"
+
+/* Whoever presses the tabulator key has not asked for what others have called their objects. */
+static void completion_runs_no_name(void **state)
+{
+	static const char complete[] =
+		"PATH=$(dirname $CLI):$PATH bash -c '. \"$COMPLETION\"; COMP_WORDS=(sarissa get %s);"
+		" COMP_CWORD=2; _sarissa; printf \"<%%s>\" \"${COMPREPLY[@]}\"'";
+	if (!getenv("COMPLETION") || shell("bash -c :") != 0)
+		skip();
+	assert_int_equal(shell("for n in '$(touch ran)' '`touch ran`' 'plain name' '*'; do "
+			       "echo x | $CLI put \"$n\" -; done"),
+			 0);
+	assert_int_equal(shell(complete, "\"plain\\\\ n\""), 0);
+	assert_string_equal(output, "<plain\\ name>");
+	assert_int_equal(shell(complete, "\"\""), 0);
+	assert_non_null(strstr(output, "<plain\\ name>"));
+	assert_non_null(strstr(output, "<\\*>"));
+	assert_non_null(strstr(output, "touch"));
+	assert_int_equal(shell("test ! -e ran"), 0);
+}
+
+int main(int argc, char **argv)
+{
+	if (!shell_takes_command(argc, argv))
+		return 2;
+	const struct CMUnitTest tests[] = {
+		test_cli(completion_runs_no_name),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
