@@ -63,9 +63,10 @@ int cli_open(const struct cli_args *args, sar **out)
 	return r == 0 ? CLI_DONE : cli_fail_detail(r, NULL);
 }
 
-static bool cli_hex_id(const char *digits, sar_id *out)
+static bool cli_hex_id(const char *name, sar_id *out)
 {
-	if (strlen(digits) != 2 * SAR_ID_BYTES)
+	const char *digits = name + 3;
+	if (strncmp(name, "id:", 3) != 0 || strlen(digits) != 2 * SAR_ID_BYTES)
 		return false;
 	for (int i = 0; i < SAR_ID_BYTES; i++) {
 		unsigned byte;
@@ -81,9 +82,13 @@ static bool cli_hex_id(const char *digits, sar_id *out)
 sar_id cli_id(const char *name)
 {
 	sar_id id;
-	if (strncmp(name, "id:", 3) == 0 && cli_hex_id(name + 3, &id))
-		return id;
-	return sar_id_of(name, strlen(name));
+	return cli_hex_id(name, &id) ? id : sar_id_of(name, strlen(name));
+}
+
+const char *cli_called(const char *name)
+{
+	sar_id id;
+	return cli_hex_id(name, &id) ? NULL : name;
 }
 
 int cli_check_name(const char *name)

@@ -67,6 +67,9 @@ int cli_open(const struct cli_args *args, sar **out);
  * name. */
 sar_id cli_id(const char *name);
 
+/* What the object is to be called: its name, or NULL when that is an id. */
+const char *cli_called(const char *name);
+
 /* CLI_DONE, or CLI_USAGE and a line, when a name has no place in an object. */
 int cli_check_name(const char *name);
 

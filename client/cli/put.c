@@ -75,8 +75,7 @@ static int put_fill_memory(void *arg, void *to, uint64_t at, uint64_t bytes, int
 /* Returns an exit status and has said why. */
 static int put_object(struct put *p, sar_fill *fill)
 {
-	bool anonymous = strncmp(p->name, "id:", 3) == 0;
-	int r = sar_put_from(p->s, cli_id(p->name), anonymous ? NULL : p->name, p->size, fill, p);
+	int r = sar_put_from(p->s, cli_id(p->name), cli_called(p->name), p->size, fill, p);
 	return r < 0 ? cli_fail_detail(r, p->name) : r;
 }
 

@@ -100,10 +100,8 @@ static int reduce_wait(struct reduce *r)
 static int reduce_do(struct reduce *r)
 {
 	const struct cli_args *args = r->args;
-	/* what is named by an id alone has no name */
-	const char *name = strncmp(args->names[0], "id:", 3) == 0 ? NULL : args->names[0];
-	int e = sar_reduce(r->s, r->target, name, r->source, r->count, &args->reduction,
-			   args->timeout_ns);
+	int e = sar_reduce(r->s, r->target, cli_called(args->names[0]), r->source, r->count,
+			   &args->reduction, args->timeout_ns);
 	if (e < 0)
 		return cli_fail_detail(e, args->names[0]);
 	r->ended_ns = cli_now_ns();

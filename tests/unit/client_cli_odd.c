@@ -22,12 +22,27 @@ static void completion_runs_no_name(void **state)
 	assert_int_equal(shell("test ! -e ran"), 0);
 }
 
+static void only_a_whole_id_is_one(void **state)
+{
+	assert_int_equal(shell("echo x | $CLI put id:mine - && $CLI get id:mine -"), 0);
+	assert_string_equal(output, "x\n");
+	assert_int_equal(shell("$CLI reduce id:sum a b && $CLI ls"), 0);
+	assert_non_null(strstr(output, "  id:mine\n"));
+	assert_non_null(strstr(output, "  id:sum\n"));
+	assert_int_equal(shell("$CLI rm id:mine id:sum"), 0);
+	assert_int_equal(shell("echo x | $CLI put id:0123456789abcdef0123456789ABCDEF - && "
+			       "$CLI ls"),
+			 0);
+	assert_non_null(strstr(output, "  id:0123456789abcdef0123456789abcdef\n"));
+}
+
 int main(int argc, char **argv)
 {
 	if (!shell_takes_command(argc, argv))
 		return 2;
 	const struct CMUnitTest tests[] = {
 		test_cli(completion_runs_no_name),
+		test_cli(only_a_whole_id_is_one),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
