@@ -231,6 +231,7 @@ int main(int argc, char **argv)
 		.reduction = {.op = SAR_SUM, .dtype = SAR_F32},
 	};
 	signal(SIGPIPE, SIG_IGN); /* a write that fails is answered where it happens */
+	signal(SIGXFSZ, SIG_IGN);
 	int status = main_parse(argc, argv, "+:", NULL, &args);
 	if (status >= 0)
 		return status;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The command with names that look like something else. */
+/* The command with names that look like something else, and files that may not grow. */
 #include "client_shell.h"
 
 /* Whoever presses the tabulator key has not asked for what others have called their objects. */
@@ -36,6 +36,15 @@ static void only_a_whole_id_is_one(void **state)
 	assert_non_null(strstr(output, "  id:0123456789abcdef0123456789abcdef\n"));
 }
 
+static void a_file_that_may_not_grow(void **state)
+{
+	assert_int_equal(shell("head -c 3000000 /dev/zero | $CLI put x -"), 0);
+	assert_int_equal(shell("(ulimit -f 1000; exec $CLI get x out)"), 1);
+	assert_string_equal(output, "sarissa: cannot write to out: File too large\n");
+	assert_false(left_over());
+	assert_int_equal(shell("test ! -e out"), 0);
+}
+
 int main(int argc, char **argv)
 {
 	if (!shell_takes_command(argc, argv))
@@ -43,6 +52,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		test_cli(completion_runs_no_name),
 		test_cli(only_a_whole_id_is_one),
+		test_cli(a_file_that_may_not_grow),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
