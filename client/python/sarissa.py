@@ -11,14 +11,18 @@
 
 A view keeps its object pinned in the node's memory until the last view of it (slices and numpy
 arrays included) has gone; nothing is to be released by hand. One node may serve many threads; the
-interpreter runs on while a call waits. After fork a child opens its own.
+interpreter runs on while a call waits; Ctrl-C ends a get that waits, after a second at most. After
+fork a child opens its own.
 
 When the node's control process is killed and started again nothing is to be done: calls go on there
 by themselves, views and writers stay as they are.
 """
 
 import ctypes
+import errno
 import os
+import threading
+import time
 import weakref
 from collections import namedtuple
 
@@ -28,6 +32,7 @@ ID_BYTES = 16
 FOREVER = 2**63 - 1
 NOWHERE = 2**64 - 1
 SOURCES_MAX = 1024
+INLINE_NS = 10**9
 OPS = {name: number for number, name in enumerate("sum prod min max avg".split(), 1)}
 DTYPES = {name: number for number, name in enumerate(
     "f16 bf16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64".split(), 1)}
@@ -161,6 +166,42 @@ def _timeout(seconds):
     return int(min(seconds * 1e9, FOREVER))
 
 
+class _Waiter(threading.Thread):
+    """Waits in place of another thread. What it brings to one that has left goes with it."""
+
+    def __init__(self, ask, timeout_ns):
+        super().__init__(daemon=True)
+        self.ask, self.timeout_ns = ask, timeout_ns
+        self.answer = self.error = None
+
+    def run(self):
+        try:
+            self.answer = self.ask(self.timeout_ns)
+        except BaseException as error:
+            self.error = error
+
+
+def _wait(ask, timeout_ns):
+    """ask(timeout_ns), which waits in C, where no handler of a signal is run. Handlers, Ctrl-C's
+    among them, run in the main thread: what takes long there goes on in another one."""
+    if timeout_ns <= INLINE_NS or threading.current_thread() is not threading.main_thread():
+        return ask(timeout_ns)
+    begin = time.monotonic_ns()
+    try:
+        return ask(INLINE_NS)
+    except Error as error:
+        if error.errno not in (errno.ETIMEDOUT, errno.ENOTCONN):
+            raise
+    if timeout_ns < FOREVER:
+        timeout_ns = max(1, timeout_ns - (time.monotonic_ns() - begin))
+    waiter = _Waiter(ask, timeout_ns)
+    waiter.start()
+    waiter.join()
+    if waiter.error:
+        raise waiter.error
+    return waiter.answer
+
+
 def _info(raw):
     name = bytes(raw.name).split(b"\0", 1)[0].decode("utf-8", "surrogateescape")
     local = None if raw.local_ready == NOWHERE else raw.local_ready
@@ -291,10 +332,13 @@ class Node:
     def get(self, name, timeout=None):
         """The object as a read-only memoryview, waiting up to timeout seconds (None: no limit)."""
         ident, _ = _named(name)
+        return _wait(lambda timeout_ns: self._get(ident, timeout_ns), _timeout(timeout))
+
+    def _get(self, ident, timeout_ns):
         buffer, handle = _Buffer(), self._open()
         handle.hold()
         try:
-            _check(_lib.sar_get(handle.pointer, ident, _timeout(timeout), ctypes.byref(buffer)))
+            _check(_lib.sar_get(handle.pointer, ident, timeout_ns, ctypes.byref(buffer)))
         except BaseException:
             handle.drop()
             raise
@@ -320,10 +364,13 @@ class Node:
 
     def reduce_sources(self, target, timeout=None):
         """Waits until the reduce into target has ended: the ids of the sources in the result."""
+        ident, _ = _named(target)
+        return _wait(lambda timeout_ns: self._reduce_sources(ident, timeout_ns), _timeout(timeout))
+
+    def _reduce_sources(self, ident, timeout_ns):
         ids = (_Id * SOURCES_MAX)()
         with self._open() as node:
-            count = _check(_lib.sar_reduce_sources(node, _named(target)[0], _timeout(timeout), ids,
-                                                   SOURCES_MAX))
+            count = _check(_lib.sar_reduce_sources(node, ident, timeout_ns, ids, SOURCES_MAX))
         return [bytes(ids[i].bytes) for i in range(min(count, SOURCES_MAX))]
 
     def delete(self, name):

@@ -172,6 +172,27 @@ def a_signal_spoils_no_put(node):
     signal.signal(signal.SIGALRM, before)
 
 
+def a_signal_ends_a_wait(node):
+    class Stop(Exception):
+        pass
+
+    def stop(*_):
+        raise Stop
+    before = signal.signal(signal.SIGALRM, stop)
+    for seconds in (0.3, 1.5):
+        began = time.monotonic()
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        raises(Stop, None, node.get, "still to come", timeout=20)
+        assert time.monotonic() - began < 10, "it waited for its time"
+    signal.signal(signal.SIGALRM, before)
+    node.put("still to come", b"now")  # nothing of it stays with who has left
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread():
+            thread.join(30)
+    node.delete("still to come")
+    raises(TimeoutError, errno.ETIMEDOUT, node.get, "still to come", timeout=1.2)
+
+
 def pins_are_given_back(node):
     node.put("often", b"x" * 100)
     for _ in range(3000):
@@ -210,6 +231,7 @@ def main():
         ids_and_names(node)
         writers(node)
         reduces(node)
+        a_signal_ends_a_wait(node)
         pins_are_given_back(node)
         threads_wait(node)
     views_outlive_the_node()
