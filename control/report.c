@@ -24,7 +24,9 @@ static void *report_map(const char *path)
 	fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
 	if (fd < 0)
 		return NULL;
-	if (ftruncate(fd, (off_t)REPORT_BYTES) == 0)
+	/* a full disk is met here, not where it is written to */
+	errno = posix_fallocate(fd, 0, (off_t)REPORT_BYTES);
+	if (errno == 0)
 		p = mmap(NULL, REPORT_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	close(fd);
 	return p == MAP_FAILED ? NULL : p;

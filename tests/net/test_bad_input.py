@@ -80,6 +80,34 @@ def control_that_cannot_start():
                             words) == 2, path
 
 
+def a_run_directory_that_is_full():
+    """Control works without its counters; the dataplane says so and ends."""
+    netlib.need_daemons()
+    with netlib.scratch() as directory:
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", directory], check=True)
+        control = None
+        try:
+            try:
+                (directory / "all of it").write_bytes(bytes(1 << 20))
+            except OSError:
+                pass
+            one_line(daemon("dataplane", "--rundir", directory, "--port", "ring:r", "--addr",
+                            "10.77.0.1/16", "--store", "16"), "space")
+            control = subprocess.Popen([nodes.binary("control"), "--rundir", directory, "--nodes",
+                                        "10.77.0.1"], stderr=subprocess.PIPE, text=True)
+            said = control.stderr.readline()
+            assert "no counters" in said and "space" in said, said
+            said = control.stderr.readline()
+            assert "waiting for the dataplane" in said, f"'{said}', exit {control.wait(5)}"
+            control.terminate()
+            assert control.wait(20) == 0
+        finally:
+            if control:
+                control.kill()
+                control.communicate()
+            subprocess.run(["umount", "-l", directory], check=True)
+
+
 def command_without_a_node():
     netlib.need_daemons()
     env = {"SARISSA_SOCKET": "/nonexistent/control.sock", "PATH": "/usr/bin"}
@@ -195,6 +223,7 @@ def ordinary_pages_do_where_others_take_the_huge_ones_first():
             start_while_others_take_all_but(pages, directory)
 
 
-netlib.run(dataplane_that_cannot_start, control_that_cannot_start, command_without_a_node,
-           unknown_objects_and_a_full_store, ordinary_pages_do_where_huge_ones_are_missing,
+netlib.run(dataplane_that_cannot_start, control_that_cannot_start, a_run_directory_that_is_full,
+           command_without_a_node, unknown_objects_and_a_full_store,
+           ordinary_pages_do_where_huge_ones_are_missing,
            ordinary_pages_do_where_others_take_the_huge_ones_first)
