@@ -19,6 +19,7 @@ int main(int argc, char **argv)
 	}
 	log_set_level(options.log_level);
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* `ulimit -f` counts memory for objects, too */
 	if (host_init(&host, &options))
 		return 1;
 	return host_run(&host);

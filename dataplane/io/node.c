@@ -68,6 +68,7 @@ static int node_signals(struct node *n)
 		sigaddset(&blocked, s);
 	pthread_sigmask(SIG_BLOCK, &blocked, NULL);
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* `ulimit -f` counts the store, too */
 	n->signal_fd = signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK);
 	return n->signal_fd < 0 ? -errno : 0;
 }

@@ -53,6 +53,8 @@ def dataplane_that_cannot_start():
                              ("dpdk-devbind", ("--port", "pci:ffff:1f:1f.7")),
                              ("MTU", ("--port", "tap:t0", "--mtu", 9000))):
             assert one_line(daemon("dataplane", *common, *wrong), words) == 1, wrong
+        one_line(daemon("dataplane", *common, "--port", "ring:r",
+                        wrapper=("prlimit", "--fsize=1000")), "File too large")
         directory.chmod(0o755)
         own = directory / "own"
         own.mkdir()
