@@ -158,6 +158,13 @@ def _named(name):
     return _Id((ctypes.c_uint8 * ID_BYTES)(*name)), None
 
 
+def _unsigned(value, bits):
+    """ctypes cuts off what does not fit."""
+    if not 0 <= value < 1 << bits:
+        raise ValueError(f"{value} is not between 0 and {(1 << bits) - 1}")
+    return value
+
+
 def _timeout(seconds):
     if seconds is None:
         return FOREVER
@@ -248,6 +255,7 @@ class Writer:
 
     def __init__(self, handle, name, size):
         ident, key = _named(name)
+        size = _unsigned(size, 64)
         self._handle, self._buffer = handle, _Buffer()
         handle.hold()
         try:
@@ -264,7 +272,8 @@ class Writer:
 
     def publish(self, ready):
         """Bytes before ready are final: readers may have them now."""
-        _check(_lib.sar_publish(self._handle.pointer, ctypes.byref(self._buffer), ready))
+        _check(_lib.sar_publish(self._handle.pointer, ctypes.byref(self._buffer),
+                                _unsigned(ready, 64)))
 
     def _unmap(self):
         if self.data is None:
@@ -357,7 +366,7 @@ class Node:
                              f"{', '.join(DTYPES)}")
         ident, key = _named(target)
         ids = [_named(source)[0] for source in sources]
-        how = _Reduction(OPS[op], DTYPES[dtype], num, 1 if spread else 0)
+        how = _Reduction(OPS[op], DTYPES[dtype], _unsigned(num, 32), 1 if spread else 0)
         with self._open() as node:
             _check(_lib.sar_reduce(node, ident, key, (_Id * len(ids))(*ids), len(ids),
                                    ctypes.byref(how), _timeout(timeout)))

@@ -49,6 +49,12 @@ def errors(node):
     raises(TypeError, None, node.put, "x", 7)
     raises(BufferError, None, node.put, "x", memoryview(b"every other")[::2])
     raises(sarissa.Error, errno.ECONNREFUSED, sarissa.open, "/nonexistent/x")
+    raises(ValueError, None, node.create, "x", 2**64)
+    raises(ValueError, None, node.create, "x", -1)
+    raises(ValueError, None, node.reduce, "x", ["a"], num=2**32)
+    with node.create("x", 8) as writer:
+        raises(ValueError, None, writer.publish, 2**64 + 8)
+        writer.publish(8)
 
 
 def ids_and_names(node):
