@@ -320,6 +320,8 @@ class Node:
 
     def __init__(self, path=None):
         self._handle = _Handle(path)
+        self._drop = weakref.finalize(self, self._handle.drop)  # once
+        self._drop.atexit = False
 
     def _open(self):
         handle = self._handle
@@ -411,10 +413,9 @@ class Node:
         return found
 
     def close(self):
-        """Ends the connection, once the last view has gone."""
-        handle, self._handle = self._handle, None
-        if handle is not None:
-            handle.drop()
+        """Ends the connection, once the last view has gone. So does the last reference to this."""
+        self._handle = None
+        self._drop()
 
     def __enter__(self):
         return self

@@ -110,6 +110,23 @@ def views_outlive_the_node():
     raises(ValueError, None, node.get, "outlives")
 
 
+def a_node_that_is_forgotten_is_closed():
+    close, closed = sarissa._lib.sar_close, []
+    sarissa._lib.sar_close = lambda handle: (closed.append(handle), close(handle))
+    try:
+        node = sarissa.open()
+        node.put("forgotten", b"x")
+        view = node.get("forgotten")
+        del node
+        gc.collect()
+        assert not closed and view == b"x"
+        del view
+        gc.collect()
+        assert len(closed) == 1, closed
+    finally:
+        sarissa._lib.sar_close = close
+
+
 def a_call_keeps_the_node_open():
     node, closed = sarissa.open(), []
     node.put("listed", b"x")
@@ -241,6 +258,7 @@ def main():
         pins_are_given_back(node)
         threads_wait(node)
     views_outlive_the_node()
+    a_node_that_is_forgotten_is_closed()
     a_call_keeps_the_node_open()
     a_missing_library_is_named()
 
