@@ -5,6 +5,7 @@
 import json
 import os
 import socket
+import time
 
 import netlib
 from netlib import Cluster
@@ -12,6 +13,7 @@ from netlib import Cluster
 MIB = 1 << 20
 GOOD, SLOW, LOSSY = 1, 2, 3
 SLOW_MBIT, LOSS = 10, 5
+TOLD_S = 0.2  # a worker tells each tenth of a second, in which a transfer may be over
 SIZES = {GOOD: 16 * MIB, SLOW: 2 * MIB, LOSSY: 16 * MIB}
 
 
@@ -25,6 +27,7 @@ def feed(cluster, directory):
     """Each of the others gets an object of its own from node 0."""
     for target, size in SIZES.items():
         netlib.transfer(cluster, directory, size, targets=(target,))
+    time.sleep(TOLD_S)
 
 
 def bad_paths_are_named():
