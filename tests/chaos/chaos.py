@@ -29,6 +29,7 @@ from lib import faults, network, nodes, process  # noqa: E402
 import content  # noqa: E402
 import journal  # noqa: E402
 import leaks  # noqa: E402
+import limits  # noqa: E402
 import schedule  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
@@ -48,7 +49,9 @@ class Chaos:
         self.config = cluster.config
         self.wrong = []                    # what must not be, in words
         self.lost = {}                     # node -> when its store was lost last
+        self.losses = []                   # (node, begin, end): until it answers again
         self.away = []                     # (nodes, begin, end): others may take them for dead
+        self.apart = []                    # (nodes, begin, end): they see each other, and no others
         self.lives = Counter()             # of the drivers of (node, index)
         self.drivers = {}                  # (node, index) -> (who, child)
         self.down = set()                  # (node, kind) that we have killed
@@ -150,9 +153,10 @@ class Chaos:
     def trouble_node(self, t):
         for kind in nodes.KINDS:
             self.kill(t.node, kind)
-        self.lost[t.node] = time.monotonic()
+        begin = self.lost[t.node] = time.monotonic()
         time.sleep(t.lasts)
         self.start(t.node, *nodes.KINDS)
+        self.losses.append((t.node, begin, time.monotonic()))
 
     def trouble_freeze(self, t):
         pid = nodes.pid(self.config, t.node, t.detail)
@@ -221,7 +225,9 @@ class Chaos:
         except BaseException as why:
             self.fail(f"{text}: {why}")
         finally:
-            self.away.append((schedule.hides(t, self.config["nodes"]), begin, time.monotonic()))
+            end = time.monotonic()
+            self.away.append((schedule.hides(t, self.config["nodes"]), begin, end))
+            self.apart += [(side, begin, end) for side in schedule.sides(t, self.config["nodes"])]
             lock.release()
 
     # ---- the run ---------------------------------------------------------------------------
@@ -312,24 +318,38 @@ class Chaos:
 
     def sweep(self):
         """What must be there, is; what must not, is not; then all is deleted."""
-        every, put, kept, deleted = set(), set(), set(), set()
+        every, put, kept, deleted, back = set(), set(), set(), set(), set()
         for path in self.directory.glob("*.log"):
             lines = journal.read(path)
             every |= {line.rest.split(" ")[0] for line in lines if line.word == "try"}
             put |= {line.rest.split(" ")[0] for line in lines if line.word == "put"}
             deleted |= {line.rest for line in lines if line.word == "deleted"
                         and content.kind_of(line.rest) != "r"}
+            if path.stem[0].isdigit():  # while there was trouble
+                back |= self.may_return(int(path.stem.split(".")[0]), lines)
             living = set(journal.living(lines))
             for line in lines:
                 name, _, begun = line.rest.partition(" ")
                 if line.word == "put" and name in living and not self.is_lost(name, float(begun)):
                     kept.add(name)
         begun = {name for name in every - put if content.kind_of(name) != "r"}
-        for file, names in (("kept", kept), ("begun", begun), ("deleted", deleted),
+        for file, names in (("kept", kept), ("begun", begun), ("deleted", deleted - back),
                             ("all", every)):
             (self.directory / file).write_text("\n".join(sorted(names)))
-        self.say(f"{len(kept)} objects must be there; {len(every)} names were used")
+        self.say(f"{len(kept)} objects must be there; {len(every)} names were used; of {len(deleted)} "
+                 f"deleted {len(deleted & back)} may be back")
         self.drive("sweep", [random.Random(self.options.seed).randrange(self.config["nodes"])])
+
+    def may_return(self, node, lines):
+        """What a driver on that node deleted in vain: nobody is left who knew of it."""
+        asked, names = {}, set()
+        for line in lines:
+            if line.word == "gone":
+                asked[line.rest] = line.at
+            elif line.word == "deleted" and limits.may_return(
+                    (node, asked[line.rest], line.at), self.apart, self.losses, self.away):
+                names.add(line.rest)
+        return names
 
     def is_lost(self, name, begun):
         return self.lost.get(content.node_of(name), -1.0) >= begun

@@ -74,6 +74,13 @@ def hides(t, nodes):
     return {t.node} if t.kind in PROCESS_KINDS + CABLE_KINDS else set()
 
 
+def sides(t, nodes):
+    """The parts that the cluster falls into meanwhile, as far as a cable is out."""
+    if t.kind in CABLE_KINDS:
+        return [{t.node}]
+    return [set(t.detail), set(range(nodes)) - set(t.detail)] if t.kind == "split" else []
+
+
 def make(seed, seconds, nodes, drivers, kinds=None):
     """Troubles in order, all over by `seconds`."""
     draw = random.Random(f"{seed}/schedule")
