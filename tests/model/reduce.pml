@@ -17,7 +17,7 @@
  * let go, the one that was agreed to or, without the one who asked, decided on; all who ever read the
  * root's object to its end have read its set.
  *
- *	spin -search -DDEATHS=1 -DMOVES=1 -DGOES=1 reduce.pml
+ *	spin -DDEATHS=1 -DMOVES=1 -DGOES=1 -search reduce.pml
  *
  * With -DBROKEN ancestors keep their generation when a child is replaced; with -DNOHOLD the root gives
  * its last chunk as soon as it has it; with -DALONE a coordinator lets it go without asking; with

@@ -7,7 +7,7 @@
  * Claims: the older result stays until the one who asked for the second has agreed to another, and
  * from then on the newer one does.
  *
- *	spin -search -DCUTS=2 target.pml
+ *	spin -DCUTS=2 -search target.pml
  *
  * With -DEAGER the older one's node is told to remove it when the second begins; with -DTAKES it
  * removes it to build the newer one; with -DHASTY the second ends when the older one is back though
