@@ -366,6 +366,8 @@ class Node:
         if op not in OPS or dtype not in DTYPES:
             raise ValueError(f"no such operation or type: use one of {', '.join(OPS)}, and of "
                              f"{', '.join(DTYPES)}")
+        if isinstance(sources, (str, bytes)):
+            raise TypeError("sources are a list of names, not one name")
         ident, key = _named(target)
         ids = [_named(source)[0] for source in sources]
         how = _Reduction(OPS[op], DTYPES[dtype], _unsigned(num, 32), 1 if spread else 0)

@@ -95,6 +95,7 @@ def reduces(node):
     raises(FileExistsError, errno.EEXIST, node.reduce, "python sum", ["a"])
     raises(FileNotFoundError, errno.ENOENT, node.reduce_sources, "nobody's sum", timeout=0)
     raises(ValueError, None, node.reduce, "x", ["a"], op="mean")
+    raises(TypeError, None, node.reduce, "x", "abc")
     raises(ValueError, None, node.reduce, "x", ["a"], dtype="f8")
     raises(sarissa.Error, errno.EINVAL, node.reduce, "x", [])
     raises(sarissa.Error, errno.EINVAL, node.reduce, "x", ["a"], timeout=0)
