@@ -313,7 +313,7 @@ enum options_result options_parse(int argc, char **argv, struct options *out)
 
 		if (id == '?')
 			log_error("%s is no option, or its value is missing: see --help",
-				  argv[optind - 1]);
+				  argument_refused(argc, argv));
 		if (result != OPTIONS_RUN)
 			return result;
 	}

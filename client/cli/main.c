@@ -176,10 +176,10 @@ static int main_option(int option, unsigned allowed, const struct cli_command *c
 }
 
 /* getopt's own words, in our form. */
-static int main_bad_option(char **argv, int option)
+static int main_bad_option(int argc, char **argv, int option)
 {
 	return main_usage(option == ':' ? "a value is missing after " : "unknown option ",
-			  argv[optind - 1]);
+			  argument_refused(argc, argv));
 }
 
 /* Options before the command, or among its names. -1, or the exit status to end with. */
@@ -190,7 +190,7 @@ static int main_parse(int argc, char **argv, const char *form, const struct cli_
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, form, main_options, NULL)) != -1) {
 		if (option == '?' || option == ':')
-			return main_bad_option(argv, option);
+			return main_bad_option(argc, argv, option);
 		int status = main_option(option, command ? command->options : 0, command, args);
 		if (status >= 0)
 			return status;

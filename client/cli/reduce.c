@@ -113,6 +113,11 @@ int reduce_run(const struct cli_args *args)
 	static struct reduce r;
 	int status = CLI_DONE;
 	r = (struct reduce){.args = args, .count = (unsigned)args->count - 1, .used_count = -1};
+	if (args->timeout_ns == 0) {
+		cli_fail(-EINVAL, "--timeout 0 leaves a reduce no time: give it some, or no "
+				  "--timeout");
+		return CLI_USAGE;
+	}
 	for (int i = 0; i < args->count && status == CLI_DONE; i++)
 		status = cli_check_name(args->names[i]);
 	if (status != CLI_DONE)

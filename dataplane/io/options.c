@@ -270,7 +270,7 @@ enum options_result options_parse(int argc, char **argv, struct options *out)
 	opterr = 0;
 	for (int id, row; (id = getopt_long(argc, argv, ":", rows, &row)) != -1;) {
 		if (id == '?' || id == ':') {
-			log_error("%s: %s: see --help", argv[optind - 1],
+			log_error("%s: %s: see --help", argument_refused(argc, argv),
 				  id == '?' ? "unknown option" : "needs a value");
 			return OPTIONS_WRONG;
 		}

@@ -4,10 +4,12 @@
 #define SARISSA_INTERNAL_ARGUMENTS_H
 
 #include <errno.h>
+#include <getopt.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* A number of digits alone, from low to high. False, and out as it was: it is none. */
 static inline bool argument_number(const char *text, int base, uint64_t low, uint64_t high,
@@ -47,6 +49,15 @@ static inline double argument_need_real(const char *what, const char *text, doub
 		return v;
 	fprintf(stderr, "%s: '%s' is not a number from 0 to %g\n", what, text, high);
 	exit(2);
+}
+
+/* What getopt_long has just refused: it is still at a word of several letters behind one dash. */
+static inline const char *argument_refused(int argc, char **argv)
+{
+	const char *here = optind < argc ? argv[optind] : "";
+	bool letters = here[0] == '-' && here[1] != '-' && optopt > 0 && optopt < 256;
+
+	return letters && strchr(here, optopt) ? here : argv[optind - 1];
 }
 
 struct argument_help {

@@ -42,6 +42,7 @@ def dataplane_that_cannot_start():
                   "1500", "--store", "16", "--workers", "1")
         one_line(daemon("dataplane", *common, "--port", "af_xdp:nope0"), "nope0")
         one_line(daemon("dataplane", *common, "--port", "warp:eth0"), "warp")
+        assert one_line(daemon("dataplane", *common, "-xy"), "-xy") == 2
         for wrong in ((), ("--no-such-flag",), ("--rundir", directory),
                       (*common, "--port", "ring:r", "--rundir", ""),
                       (*common, "--port", "ring:r", "--addr", "0.0.0.0/8"),
@@ -68,6 +69,7 @@ def control_that_cannot_start():
     netlib.need_daemons()
     with netlib.scratch() as directory:
         assert one_line(daemon("control", "--no-such-flag")) == 2
+        assert one_line(daemon("control", "--node", 0, "-xy"), "-xy") == 2
         assert one_line(daemon("control", "--rundir", "", "--node", "0",
                                "--nodes", "10.77.0.1:7400")) == 2
         assert one_line(daemon("control", "--rundir", directory, "--node", "0",

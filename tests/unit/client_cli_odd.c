@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The command with names that look like something else, and files that may not grow. */
+/* The command with names and options that look like something else, and files that may not grow. */
 #include "client_shell.h"
 
 /* Whoever presses the tabulator key has not asked for what others have called their objects. */
@@ -36,6 +36,20 @@ static void only_a_whole_id_is_one(void **state)
 	assert_non_null(strstr(output, "  id:0123456789abcdef0123456789abcdef\n"));
 }
 
+static void wrong_options_are_named(void **state)
+{
+	assert_int_equal(shell("$CLI -xy"), 2);
+	assert_string_equal(output, "sarissa: unknown option -xy: see 'sarissa --help'\n");
+	assert_int_equal(shell("$CLI ls --json -q -x"), 2);
+	assert_string_equal(output, "sarissa: unknown option -q: see 'sarissa --help'\n");
+	assert_int_equal(shell("$CLI ls --json=1"), 2);
+	assert_string_equal(output, "sarissa: unknown option --json=1: see 'sarissa --help'\n");
+	assert_int_equal(shell("$CLI reduce x a --timeout 0"), 2);
+	assert_string_equal(output,
+			    "sarissa: --timeout 0 leaves a reduce no time: give it some, or "
+			    "no --timeout\n");
+}
+
 static void a_file_that_may_not_grow(void **state)
 {
 	assert_int_equal(shell("head -c 3000000 /dev/zero | $CLI put x -"), 0);
@@ -52,6 +66,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		test_cli(completion_runs_no_name),
 		test_cli(only_a_whole_id_is_one),
+		test_cli(wrong_options_are_named),
 		test_cli(a_file_that_may_not_grow),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
