@@ -79,8 +79,11 @@ static void status_head(const sar_node *n)
 {
 	char used[TEXT_BYTES], all[TEXT_BYTES];
 	double share = n->store_bytes ? 100.0 * (double)n->store_used / (double)n->store_bytes : 0;
-	printf("this node   %u, control pid %d, dataplane pid %d\n", n->node, n->control_pid,
-	       n->dataplane_pid);
+	char dataplane[TEXT_BYTES] = "does not run";
+	if (n->dataplane_pid > 0)
+		snprintf(dataplane, sizeof(dataplane), "pid %d", n->dataplane_pid);
+	printf("this node   %u, control pid %d, dataplane %s\n", n->node, n->control_pid,
+	       dataplane);
 	printf("store       %s of %s used (%.0f%%), %s\n", text_size(used, n->store_used),
 	       text_size(all, n->store_bytes), share,
 	       n->hugepages ? "huge pages" : "ordinary pages");

@@ -50,12 +50,19 @@ void waits_end(struct control *c, struct wait *w, int32_t status, const char *te
 	reply_send(c, s, &r);
 }
 
-static const char waits_no_answer[] =
-	"the directory does not answer: see 'sarissa status' for the nodes";
+static const char waits_no_dataplane[] = "this node's dataplane does not run: start it, or wait "
+					 "longer";
+
+/* Why nothing is known: others are not asked without a dataplane. */
+static const char *waits_no_answer(const struct control *c)
+{
+	return c->attached ? "the directory does not answer: see 'sarissa status' for the nodes"
+			   : waits_no_dataplane;
+}
 
 void waits_no_directory(struct control *c, struct wait *w)
 {
-	waits_end(c, w, -ETIMEDOUT, waits_no_answer);
+	waits_end(c, w, -ETIMEDOUT, waits_no_answer(c));
 }
 
 void waits_no_call(struct control *c, struct wait *w)
@@ -63,7 +70,7 @@ void waits_no_call(struct control *c, struct wait *w)
 	waits_end(c, w, -EAGAIN, "too many requests to other nodes: try again later");
 }
 
-static const char *waits_late(const struct wait *w)
+static const char *waits_late(const struct control *c, const struct wait *w)
 {
 	const struct fetch *f = w->object ? w->object->fetch : w->fetch;
 
@@ -72,13 +79,13 @@ static const char *waits_late(const struct wait *w)
 	if (w->op == SESSION_REDUCED)
 		return "the reduce has not ended yet: wait longer";
 	if (w->nowait) /* an answer would have ended it */
-		return waits_no_answer;
+		return waits_no_answer(c);
 	if (f && f->narrow)
 		return "its chunks are longer than what the path from its holder carries: give "
 		       "all nodes and switches one MTU";
 	if (w->fetch && w->fetch->answered && !w->fetch->known)
 		return "nobody has put such an object yet: wait longer, or put it";
-	return "the time is over: wait longer";
+	return c->attached ? "the time is over: wait longer" : waits_no_dataplane;
 }
 
 static void waits_fire(struct control *c, struct timer *t)
@@ -86,7 +93,7 @@ static void waits_fire(struct control *c, struct timer *t)
 	struct wait *w = list_item(t, struct wait, timer);
 	struct fetch *f = w->fetch;
 
-	waits_end(c, w, -ETIMEDOUT, waits_late(w));
+	waits_end(c, w, -ETIMEDOUT, waits_late(c, w));
 	if (f)
 		fetch_unwanted(c, f);
 }

@@ -145,6 +145,24 @@ static void directory_does_not_answer(void **state)
 	world_free(w);
 }
 
+/* Nor without a dataplane of its own, and it is not the directory that is to be looked at. */
+static void own_dataplane_does_not_run(void **state)
+{
+	struct session_request r = world_request(SESSION_GET, "x");
+	struct world *w = make(2);
+	struct world_reply *a;
+
+	world_kill_engine(w, 1);
+	for (int i = 0; i < 2; i++) {
+		r.timeout_ns = i * (int64_t)WORLD_MS;
+		a = world_call(w, 1, 0, &r, SESSION_DIRECTORY_NS + WORLD_SECOND);
+		assert_non_null(a);
+		assert_int_equal(a->reply.status, -ETIMEDOUT);
+		assert_non_null(strstr(a->reply.text, "dataplane does not run"));
+	}
+	world_free(w);
+}
+
 /* The directory's node loses its control: all others tell the new one what they hold. */
 static void directory_is_rebuilt(void **state)
 {
@@ -483,6 +501,7 @@ int main(void)
 		cmocka_unit_test(holder_control_restarts),
 		cmocka_unit_test(receiver_control_restarts),
 		cmocka_unit_test(directory_does_not_answer),
+		cmocka_unit_test(own_dataplane_does_not_run),
 		cmocka_unit_test(directory_is_rebuilt),
 		cmocka_unit_test(another_holder_takes_over),
 		cmocka_unit_test(a_link_of_the_chain_breaks),
