@@ -72,5 +72,7 @@ void reply_no_room(struct control *c, int error, uint64_t size, struct text *t)
 	text_add_number(t, c->objects.space.used_bytes);
 	text_add(t, " of ");
 	text_add_number(t, objects_bytes_max(c));
-	text_add(t, " bytes): delete or release objects");
+	text_add(t, " bytes used, this object has ");
+	text_add_number(t, size);
+	text_add(t, "): delete or release objects");
 }

@@ -153,11 +153,14 @@ static void slots_that_are_not_ours(void **state)
 static void sizes_beyond_the_store(void **state)
 {
 	struct world *w = one();
+	struct session_reply refused;
 
 	assert_int_equal(create(w, 0, "a", UINT64_MAX).status, -EFBIG);
 	assert_int_equal(create(w, 0, "a", STORE).status, -EFBIG);
 	assert_int_equal(create(w, 0, "a", STORE * 3 / 4).status, 0);
-	assert_int_equal(create(w, 0, "b", STORE / 2).status, -ENOSPC);
+	refused = create(w, 0, "b", STORE / 2);
+	assert_int_equal(refused.status, -ENOSPC);
+	assert_non_null(strstr(refused.text, " bytes used, this object has 2097152): "));
 	assert_int_equal(create(w, 0, "a", 1).status, -EEXIST);
 	world_free(w);
 }
