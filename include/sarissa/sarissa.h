@@ -18,7 +18,9 @@
  * Threads: a handle may be used by many threads at once, with many waits under way; a buffer by
  * one at a time. Signals do not end a wait. After fork() only the parent may use a handle; in the
  * child every call but sar_close answers -EINVAL, and memory of buffers is not protected there
- * once the parent gives them up. Descriptors are closed at exec().
+ * once the parent gives them up. Descriptors are closed at exec(); a child that goes on without it
+ * keeps what its parent has in use or is creating, when that ends, until it calls sar_close or
+ * ends.
  *
  * Errors: functions return 0 (or what they document) or a negative errno value; outputs are set
  * only on success. sar_strerror() gives the text for a person, sar_error_detail() the node's own
