@@ -68,13 +68,15 @@ void sar_close(sar *s)
 {
 	if (!s)
 		return;
-	/* In a forked child pins and creations are the parent's, and the lock may be held by a
-	 * thread that does not exist here: only memory and descriptor go. */
-	if (*s->fork_guard != 0)
+	/* In a forked child pins and creations are the parent's, and locks may be held, or calls
+	 * waited for, by threads that do not exist here: only memory and descriptor go. */
+	if (*s->fork_guard != 0) {
 		for (uint32_t i = 0; i < SESSION_PINS; i++)
 			pins_clear(&s->pins, i);
-	else
+		mux_fini(&s->mux);
+	} else {
 		s->map.table = NULL; /* not inherited: what lies there now is not ours */
-	mux_fini(&s->mux);
+		close(s->mux.fd);
+	}
 	open_free(s);
 }

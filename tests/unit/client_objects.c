@@ -385,6 +385,43 @@ static void child_closes_only_what_it_has(void **state)
 	assert_int_equal(status, 0);
 }
 
+static void *get_later(void *arg)
+{
+	struct client *c = arg;
+	sar_buffer b;
+	int r = sar_get(c->s, test_id("later"), 20000000000, &b);
+	if (r == 0)
+		sar_release(c->s, &b);
+	return (void *)(intptr_t)r;
+}
+
+/* Whom the other threads of the parent wait for does not come in the child. */
+static void child_closes_while_others_wait(void **state)
+{
+	struct client *c = *state;
+	pthread_t thread[3];
+	void *result;
+	int status;
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, get_later, c), 0);
+	while (atomic_load(&c->fake.requests[SESSION_GET]) < 3)
+		usleep(1000);
+	usleep(50000); /* until they sleep */
+	pid_t pid = fork();
+	if (pid == 0) {
+		alarm(10);
+		sar_close(c->s);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(sar_put(c->s, test_id("later"), NULL, "l", 1), 0);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(pthread_join(thread[i], &result), 0);
+		assert_null(result);
+	}
+}
+
 static void arguments_and_texts(void **state)
 {
 	struct client *c = *state;
@@ -421,6 +458,7 @@ int main(void)
 		test_client(child_cannot_use_the_handle),
 		test_client(child_leaves_the_pins_alone),
 		test_client(child_closes_only_what_it_has),
+		test_client(child_closes_while_others_wait),
 		test_client(arguments_and_texts),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
