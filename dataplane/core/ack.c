@@ -115,6 +115,43 @@ uint16_t ack_bytes(const struct engine *e, const struct conn *c)
 	return (uint16_t)(ACK_AT_BITMAP + 8 * ack_reaches(e, c));
 }
 
+/* The time is that of the largest. */
+static void ack_write_time(const struct engine *e, const struct conn *c, uint8_t *delay,
+			   uint8_t *arrival)
+{
+	uint64_t units = (e->now_ns - c->rx_largest_ns) / ACK_DELAY_UNIT_NS;
+
+	wire_put16(delay, (uint16_t)state_min(units, UINT16_MAX));
+	wire_put32(arrival, (uint32_t)(c->rx_largest_ns / 1000));
+}
+
+static void ack_written(struct engine *e, struct conn *c)
+{
+	c->ack_history[c->ack_sent++ % 4] = c->rx_largest;
+	c->ack_pending = 0;
+	c->ack_now = false;
+	e->count->tx_acks++;
+}
+
+bool ack_short(const struct conn *c)
+{
+	return c->ack_pending > 0 && !c->ecn_changed &&
+	       c->rx_largest - c->ack_history[c->ack_sent % 4] < 64;
+}
+
+void ack_write_short(struct engine *e, struct conn *c, uint8_t *to)
+{
+	uint64_t top = c->rx_largest / 64, above = 63 - c->rx_largest % 64;
+	uint64_t bits = *ack_word(e, c, top) << above;
+
+	if (above > 0 && top > 0)
+		bits |= *ack_word(e, c, top - 1) >> (64 - above);
+	wire_put16(to + SHORT_AT_LARGEST, (uint16_t)c->rx_largest);
+	ack_write_time(e, c, to + SHORT_AT_DELAY, to + SHORT_AT_ARRIVAL);
+	wire_put64(to + SHORT_AT_BITMAP, bits);
+	ack_written(e, c);
+}
+
 uint16_t ack_write(struct engine *e, struct conn *c, uint8_t *to, uint16_t room)
 {
 	uint64_t top = c->rx_largest / 64;
@@ -122,18 +159,13 @@ uint16_t ack_write(struct engine *e, struct conn *c, uint8_t *to, uint16_t room)
 
 	if (c->ack_pending == 0 || ACK_AT_BITMAP + 8 * words > room)
 		return 0; /* never a part of it: what is left out would look lost */
-	uint64_t delay = (e->now_ns - c->rx_largest_ns) / ACK_DELAY_UNIT_NS;
 	to[0] = FRAME_ACK;
 	to[ACK_AT_WORDS] = (uint8_t)words;
-	wire_put16(to + ACK_AT_DELAY, (uint16_t)state_min(delay, UINT16_MAX));
 	wire_put64(to + ACK_AT_LARGEST, c->rx_largest);
-	wire_put32(to + ACK_AT_ARRIVAL, (uint32_t)(c->rx_largest_ns / 1000));
+	ack_write_time(e, c, to + ACK_AT_DELAY, to + ACK_AT_ARRIVAL);
 	for (uint64_t k = 0; k < words; k++)
 		wire_put64(to + ACK_AT_BITMAP + 8 * k, *ack_word(e, c, top - words + 1 + k));
-	c->ack_history[c->ack_sent++ % 4] = c->rx_largest;
-	c->ack_pending = 0;
-	c->ack_now = false;
-	e->count->tx_acks++;
+	ack_written(e, c);
 	uint16_t length = (uint16_t)(ACK_AT_BITMAP + 8 * words);
 	return (uint16_t)(length + ack_write_ecn(c, to + length, (uint16_t)(room - length)));
 }

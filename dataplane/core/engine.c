@@ -151,8 +151,41 @@ static bool engine_integrity(struct engine *e, uint32_t crc, const uint8_t *fiel
 	return false;
 }
 
+/* A chunk with a short ack, or that alone. */
+static void engine_short(struct engine *e, const struct packet_in *p)
+{
+	bool chunk = wire_is_chunk(p->data);
+	uint32_t at = chunk ? CHUNK_BODY : WIRE_ACK_AT_SHORT;
+	struct conn *c;
+
+	if (p->length < (chunk ? CHUNK_BODY + SHORT_BYTES : WIRE_ACK_BYTES)) {
+		e->count->drop_truncated++;
+		return;
+	}
+	c = chunk ? frame_chunk_conn(e, p) : frame_addr_conn(e, p);
+	if (c == NULL)
+		return;
+	uint64_t pn = ack_number(c, wire_get16(p->data + CHUNK_AT_PN));
+	uint64_t largest = sent_number(c, wire_get16(p->data + at + SHORT_AT_LARGEST));
+	uint64_t before = engine_cycles(e);
+	uint32_t state = wire_crc_number(wire_crc_number(c->crc_rx, pn), largest);
+	uint32_t crc = wire_crc_chunk(state, p->data, p->length, NULL, 0);
+	if (!engine_integrity(e, crc, p->data + CHUNK_AT_CRC, before))
+		return;
+	if (p->data[WIRE_AT_FLAGS] != (chunk ? CHUNK_FLAG_ACK : 0))
+		e->count->drop_flags++;
+	else if (!chunk && p->length != WIRE_ACK_BYTES)
+		e->count->drop_frame++;
+	else
+		frame_short(e, c, p, pn, largest);
+}
+
 static void engine_chunk(struct engine *e, const struct packet_in *p)
 {
+	if (!wire_is_chunk(p->data) || (p->data[WIRE_AT_FLAGS] & CHUNK_FLAG_ACK) != 0) {
+		engine_short(e, p);
+		return;
+	}
 	struct conn *c = frame_chunk_conn(e, p);
 
 	if (c == NULL)
@@ -171,7 +204,7 @@ static void engine_chunk(struct engine *e, const struct packet_in *p)
 
 static void engine_dispatch(struct engine *e, const struct packet_in *p)
 {
-	if (p->length >= CHUNK_BODY && wire_is_chunk(p->data)) {
+	if (p->length >= CHUNK_BODY && wire_is_short(p->data)) {
 		engine_chunk(e, p);
 		return;
 	}

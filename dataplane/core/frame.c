@@ -220,6 +220,21 @@ void frame_packet(struct engine *e, const struct packet_in *p)
 	conn_wake(e, c);
 }
 
+struct conn *frame_addr_conn(struct engine *e, const struct packet_in *p)
+{
+	struct conn *c = conn_by_addr(e, &p->from);
+
+	if (c == NULL) {
+		e->count->drop_unknown_conn++;
+		return NULL;
+	}
+	if (c->state != CONN_UP) {
+		e->count->drop_state++;
+		return NULL;
+	}
+	return c;
+}
+
 /* The stream tells the connection. One that has ended here, or is another peer's, is what a
  * connection with the sender may still hear of; without one nobody can check the packet. */
 struct conn *frame_chunk_conn(struct engine *e, const struct packet_in *p)
@@ -229,19 +244,11 @@ struct conn *frame_chunk_conn(struct engine *e, const struct packet_in *p)
 
 	if (c != NULL && net_addr_equal(&c->addr, &p->from))
 		return c;
-	struct conn *other = conn_by_addr(e, &p->from);
-	if (other == NULL) {
-		if (c != NULL)
-			e->count->drop_address++;
-		else
-			e->count->drop_unknown_conn++;
+	if (c != NULL && conn_by_addr(e, &p->from) == NULL) {
+		e->count->drop_address++;
 		return NULL;
 	}
-	if (other->state != CONN_UP) {
-		e->count->drop_state++;
-		return NULL;
-	}
-	return other;
+	return frame_addr_conn(e, p);
 }
 
 void frame_chunk(struct engine *e, struct conn *c, const struct packet_in *p, uint64_t pn)
@@ -253,6 +260,42 @@ void frame_chunk(struct engine *e, struct conn *c, const struct packet_in *p, ui
 	enum loss_silence ended = frame_heard(e, c, p);
 	if (in_edge_take(e, c, p->data, p->data + CHUNK_BODY, length) == VERDICT_TAKEN)
 		ack_mark(e, c, pn, ACK_LATER);
+	if (ended != SILENCE_OF_NOBODY)
+		loss_silence_ended(e, c, ended);
+	conn_wake(e, c);
+}
+
+static bool frame_ack_short(struct engine *e, struct conn *c, uint64_t largest,
+			    const uint8_t *brief, const uint8_t *bitmap)
+{
+	uint64_t before = e->config.cycles != NULL ? e->config.cycles() : 0;
+	bool taken = sent_ack_short(e, c, largest, brief, bitmap);
+
+	if (e->config.cycles != NULL)
+		e->stages.ack += e->config.cycles() - before;
+	return taken;
+}
+
+void frame_short(struct engine *e, struct conn *c, const struct packet_in *p, uint64_t pn,
+		 uint64_t largest)
+{
+	bool chunk = wire_is_chunk(p->data), take;
+
+	if (!frame_fresh(e, c, pn))
+		return;
+	enum loss_silence ended = frame_heard(e, c, p);
+	if (chunk) {
+		const uint8_t *brief = p->data + CHUNK_BODY, *payload = brief + SHORT_BYTES;
+		uint16_t length = (uint16_t)(p->length - CHUNK_BODY - SHORT_BYTES);
+
+		take = frame_ack_short(e, c, largest, brief, brief + SHORT_AT_BITMAP);
+		take &= in_edge_take(e, c, p->data, payload, length) == VERDICT_TAKEN;
+	} else {
+		take = frame_ack_short(e, c, largest, p->data + WIRE_ACK_AT_SHORT,
+				       p->data + WIRE_ACK_AT_BITMAP);
+	}
+	if (take)
+		ack_mark(e, c, pn, chunk ? ACK_LATER : ACK_NOT);
 	if (ended != SILENCE_OF_NOBODY)
 		loss_silence_ended(e, c, ended);
 	conn_wake(e, c);

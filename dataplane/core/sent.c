@@ -254,6 +254,27 @@ static bool sent_ack_honest(const struct conn *c, const uint8_t *frame, uint64_t
 	return (last & (UINT64_MAX << (c->next_pn % 64))) == 0;
 }
 
+bool sent_ack_short(struct engine *e, struct conn *c, uint64_t largest, const uint8_t *brief,
+		    const uint8_t *bitmap)
+{
+	uint8_t frame[ACK_AT_BITMAP + 16] = {FRAME_ACK};
+	uint64_t bits = wire_get64(bitmap), above = 63 - largest % 64;
+	uint64_t low = above > 0 ? bits << (64 - above) : 0;
+	uint8_t *at = frame + ACK_AT_BITMAP;
+
+	/* no number lies below 0: words that say so are too many */
+	frame[ACK_AT_WORDS] = low != 0 ? 2 : 1;
+	memcpy(frame + ACK_AT_DELAY, brief + SHORT_AT_DELAY, 2);
+	memcpy(frame + ACK_AT_ARRIVAL, brief + SHORT_AT_ARRIVAL, 4);
+	wire_put64(frame + ACK_AT_LARGEST, largest);
+	if (low != 0) {
+		wire_put64(at, low);
+		at += 8;
+	}
+	wire_put64(at, bits >> above);
+	return sent_ack(e, c, frame);
+}
+
 bool sent_ack(struct engine *e, struct conn *c, const uint8_t *frame)
 {
 	uint32_t words = frame[ACK_AT_WORDS];

@@ -271,29 +271,62 @@ static void transmit_count(struct engine *e, const struct draft *d)
 	e->count->tx_chunk_bytes += d->payload_bytes;
 }
 
-/* A chunk alone goes with the short header, if the receiver can tell its number: it has seen at
- * least largest_acked, or nothing yet. */
-static bool transmit_short(const struct conn *c, const struct draft *d, uint16_t acked)
+/* A chunk, an acknowledgement or both go with the short header, if the receiver can tell its
+ * number: it has seen at least largest_acked, or nothing yet. */
+static bool transmit_short(const struct conn *c, const struct draft *d)
 {
-	return d->kind == SENT_CHUNK && acked == 0 &&
+	return (d->kind == SENT_CHUNK || d->kind == SENT_NOTHING) &&
 	       (d->frame[FRAME_AT_FLAGS] & FRAME_FLAG_ASK) == 0 &&
 	       c->next_pn - c->largest_acked < CHUNK_PN_REACH;
 }
+
+static uint16_t transmit_head_chunk(struct engine *e, struct conn *c, const struct draft *d,
+				    uint8_t *head)
+{
+	uint64_t pn =
+		sent_record(e, c, d->kind, d->a, d->b, (uint16_t)(CHUNK_BODY + d->payload_bytes));
+
+	c->last_later = true;
+	wire_chunk(head, pn, wire_get32(d->frame + DATA_AT_STREAM), d->b,
+		   wire_crc_number(c->crc_tx, pn));
+	return CHUNK_BODY;
+}
+
+/* The same with a short ack, for which a chunk always has room, or that alone. */
+static uint16_t transmit_head_ack(struct engine *e, struct conn *c, const struct draft *d,
+				  uint8_t *head)
+{
+	uint16_t length = d->kind == SENT_CHUNK ? CHUNK_BODY + SHORT_BYTES : WIRE_ACK_BYTES;
+	uint64_t pn = sent_record(e, c, d->kind, d->a, d->b, (uint16_t)(length + d->payload_bytes));
+	uint32_t state = wire_crc_number(wire_crc_number(c->crc_tx, pn), c->rx_largest);
+	uint8_t brief[SHORT_BYTES];
+
+	ack_write_short(e, c, brief);
+	if (d->kind != SENT_CHUNK) {
+		wire_ack(head, pn, brief, state);
+		return length;
+	}
+	c->last_later = true;
+	wire_chunk(head, pn, wire_get32(d->frame + DATA_AT_STREAM), d->b, state);
+	head[WIRE_AT_FLAGS] = CHUNK_FLAG_ACK;
+	memcpy(head + CHUNK_BODY, brief, SHORT_BYTES);
+	return length;
+}
+_Static_assert(CHUNK_BODY + SHORT_BYTES == WIRE_BODY + DATA_BYTES, "what fits one fits the other");
 
 /* Writes the head, as far as the payload; returns its length. */
 static uint16_t transmit_head(struct engine *e, struct conn *c, const struct draft *d,
 			      uint8_t *head, uint16_t room)
 {
-	uint16_t acked = ack_write(e, c, head + WIRE_BODY, room);
+	bool brief = transmit_short(c, d);
+	uint16_t acked = 0;
 
-	if (transmit_short(c, d, acked)) {
-		uint64_t pn = sent_record(e, c, d->kind, d->a, d->b,
-					  (uint16_t)(CHUNK_BODY + d->payload_bytes));
-		c->last_later = true;
-		wire_chunk(head, pn, wire_get32(d->frame + DATA_AT_STREAM), d->b,
-			   wire_crc_number(c->crc_tx, pn));
-		return CHUNK_BODY;
-	}
+	if (c->ack_pending > 0 && brief && ack_short(c))
+		return transmit_head_ack(e, c, d, head);
+	if (c->ack_pending > 0)
+		acked = ack_write(e, c, head + WIRE_BODY, room);
+	if (brief && acked == 0 && d->kind == SENT_CHUNK)
+		return transmit_head_chunk(e, c, d, head);
 	uint16_t length = (uint16_t)(WIRE_BODY + acked);
 	memcpy(head + length, d->frame, d->frame_bytes);
 	length = (uint16_t)(length + d->frame_bytes);

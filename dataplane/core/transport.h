@@ -77,6 +77,11 @@ uint16_t ack_bytes(const struct engine *e, const struct conn *c);
 /* Writes an ACK frame (and an ECN frame) of at most room bytes; returns its length or 0. */
 uint16_t ack_write(struct engine *e, struct conn *c, uint8_t *to, uint16_t room);
 
+/* Does the short form say all that is to be said now? False also when that is nothing. */
+bool ack_short(const struct conn *c);
+/* Writes it then: SHORT_BYTES. */
+void ack_write_short(struct engine *e, struct conn *c, uint8_t *to);
+
 /* sent.c: what left, and what became of it */
 /* May another ack-eliciting packet leave, as far as packet numbers go? */
 bool sent_room(const struct engine *e, const struct conn *c);
@@ -86,6 +91,14 @@ uint64_t sent_record(struct engine *e, struct conn *c, enum sent_kind kind, uint
 		     uint16_t bytes);
 /* Takes an ACK frame; false (and counted) when it lies. */
 bool sent_ack(struct engine *e, struct conn *c, const uint8_t *frame);
+/* The same with a short one, given in its two parts, of which the whole largest number is known. */
+bool sent_ack_short(struct engine *e, struct conn *c, uint64_t largest, const uint8_t *brief,
+		    const uint8_t *bitmap);
+/* The last number sent that ends in these bits. */
+static inline uint64_t sent_number(const struct conn *c, uint16_t low)
+{
+	return c->next_pn - 1 - (uint16_t)(c->next_pn - 1 - low);
+}
 /* Declares one outstanding packet lost: what it carried waits to leave again. */
 void sent_lose(struct engine *e, struct conn *c, uint64_t pn);
 /* The next item that waits to leave again and is still wanted; false when there is none. */
@@ -163,11 +176,15 @@ static inline bool path_mtu_large(const struct conn *c, uint16_t bytes)
 	return bytes > MTU_BASE - conn_overhead(c);
 }
 
-/* frame.c: the body of a PAYLOAD packet, and a CHUNK packet, of which it must be known whose it is
- * (NULL: nobody's, counted) before its CRC can be looked at. */
+/* frame.c: the body of a PAYLOAD packet, and CHUNK and ACK packets, of which it must be known whose
+ * they are (NULL: nobody's, counted) before their CRC can be looked at; largest: of the short ack.
+ */
 void frame_packet(struct engine *e, const struct packet_in *p);
 struct conn *frame_chunk_conn(struct engine *e, const struct packet_in *p);
 void frame_chunk(struct engine *e, struct conn *c, const struct packet_in *p, uint64_t pn);
+struct conn *frame_addr_conn(struct engine *e, const struct packet_in *p);
+void frame_short(struct engine *e, struct conn *c, const struct packet_in *p, uint64_t pn,
+		 uint64_t largest);
 
 /* peer.c: what others may read of a connection, where config.peers has room for that */
 /* Writes all of it. */

@@ -108,12 +108,22 @@ void wire_chunk(uint8_t *p, uint64_t pn, uint32_t stream, uint32_t chunk, uint32
 	wire_put32(p + CHUNK_AT_CRC, state);
 }
 
+void wire_ack(uint8_t *p, uint64_t pn, const uint8_t *brief, uint32_t state)
+{
+	p[WIRE_AT_VERSION_TYPE] = WIRE_VERSION << 4 | WIRE_ACK;
+	p[WIRE_AT_FLAGS] = 0;
+	wire_put16(p + CHUNK_AT_PN, (uint16_t)pn);
+	memcpy(p + WIRE_ACK_AT_SHORT, brief, SHORT_AT_BITMAP);
+	wire_put32(p + CHUNK_AT_CRC, state);
+	memcpy(p + WIRE_ACK_AT_BITMAP, brief + SHORT_AT_BITMAP, SHORT_BYTES - SHORT_AT_BITMAP);
+}
+
 void packet_seal(uint8_t *head, uint16_t head_length, const uint8_t *payload,
 		 uint16_t payload_length)
 {
 	uint8_t *at = head + CHUNK_AT_CRC;
 
-	if (wire_is_chunk(head))
+	if (wire_is_short(head))
 		wire_put32(at, wire_crc_chunk(wire_get32(at), head, head_length, payload,
 					      payload_length));
 	else

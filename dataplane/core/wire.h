@@ -6,8 +6,8 @@
  * A packet is a fixed header, an integrity field, and a body: frames for type PAYLOAD, one struct
  * for the others. In clear mode the integrity field is a CRC32C (4 bytes) over header and body; a
  * 16-byte AEAD tag can stand in its place (flag WIRE_FLAG_SECURE), header as associated data and
- * packet number as nonce, without any other change. Type CHUNK has a header of its own, 16 bytes
- * with the integrity field: what it leaves out the receiver knows, and the CRC covers that too.
+ * packet number as nonce, without any other change. Types CHUNK and ACK have a short header of
+ * their own: what it leaves out the receiver knows, and the CRC covers that too.
  */
 #ifndef SARISSA_DATAPLANE_CORE_WIRE_H
 #define SARISSA_DATAPLANE_CORE_WIRE_H
@@ -17,7 +17,7 @@
 #include <string.h>
 
 enum {
-	WIRE_VERSION = 2,
+	WIRE_VERSION = 3,
 	WIRE_HEADER_BYTES = 16, /* before the integrity field */
 	WIRE_CRC_BYTES = 4,
 	WIRE_BODY = WIRE_HEADER_BYTES + WIRE_CRC_BYTES,
@@ -32,7 +32,8 @@ enum wire_type {
 	WIRE_ACCEPT,	/* conn of the opener; body wire_hello, padded like the HELLO it answers */
 	WIRE_PAYLOAD,	/* frames */
 	WIRE_RESET,	/* conn 0; body wire_reset: no connection behind a packet of yours */
-	WIRE_CHUNK,	/* one chunk of a stream and nothing else, that asks for nothing */
+	WIRE_CHUNK, /* one chunk of a stream that asks for nothing, with a short ack or without */
+	WIRE_ACK,   /* a short ack and nothing else */
 };
 
 enum wire_frame {
@@ -59,12 +60,25 @@ enum {
 
 /* Byte offsets inside a packet of type CHUNK. Stream and chunk lie where a DATA frame has them. */
 enum {
-	CHUNK_AT_PN = 2,	  /* u16: low bits of the packet number */
+	CHUNK_AT_PN = 2,	  /* u16: low bits of the packet number; of type ACK as well */
 	CHUNK_AT_STREAM = 4,	  /* u32 */
 	CHUNK_AT_CHUNK = 8,	  /* u32 */
-	CHUNK_AT_CRC = 12,	  /* u32 */
-	CHUNK_BODY = 16,	  /* payload, up to the end of the packet */
+	CHUNK_AT_CRC = 12,	  /* u32; of type ACK as well */
+	CHUNK_BODY = 16,	  /* payload, up to the end of the packet; behind the short ack */
 	CHUNK_PN_REACH = 1 << 15, /* how far a number may be from one that the receiver knows */
+	CHUNK_FLAG_ACK = 2,	  /* a short ack begins at CHUNK_BODY */
+};
+
+/* A short ack: a bitmap of 64 packets, and where and when it ends. */
+enum {
+	SHORT_AT_LARGEST = 0, /* u16: low bits of the largest number received */
+	SHORT_AT_DELAY = 2,   /* u16, u32: as in an ACK frame */
+	SHORT_AT_ARRIVAL = 4,
+	SHORT_AT_BITMAP = 8, /* u64: bit 63 is largest, bit 63 - k is largest - k */
+	SHORT_BYTES = 16,
+	WIRE_ACK_AT_SHORT = 4,	 /* in a packet of type ACK: as far as the bitmap, */
+	WIRE_ACK_AT_BITMAP = 16, /* which lies behind the CRC */
+	WIRE_ACK_BYTES = 24,
 };
 
 enum {
@@ -174,9 +188,10 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the accessors above c
 uint32_t wire_crc(const uint8_t *head, uint32_t head_length, const uint8_t *payload,
 		  uint32_t payload_length);
 
-/* A packet of type CHUNK begins its CRC with what is not sent: wire_crc_conn() over what both ends
- * know of the connection, once for each direction, then wire_crc_number() over the whole packet
- * number. wire_crc_chunk() goes on from there. */
+/* A packet of type CHUNK or ACK begins its CRC with what is not sent: wire_crc_conn() over what
+ * both ends know of the connection, once for each direction, then wire_crc_number() over the whole
+ * packet number, and, with a short ack, over the whole number of its largest. wire_crc_chunk() goes
+ * on from there. */
 uint32_t wire_crc_conn(uint64_t from_incarnation, uint32_t from_conn, uint64_t to_incarnation,
 		       uint32_t to_conn);
 uint32_t wire_crc_number(uint32_t state, uint64_t pn);
@@ -199,11 +214,19 @@ static inline uint16_t wire_check_conn(uint64_t from_incarnation, uint32_t from_
 /* Writes the fixed header; the integrity field stays open for packet_seal(). */
 void wire_header(uint8_t *p, enum wire_type type, uint16_t check, uint32_t conn, uint64_t pn);
 
-/* The same for type CHUNK. packet_seal() finds the state of the CRC where the CRC will be. */
+/* The same for types CHUNK and ACK. packet_seal() finds the state of the CRC where the CRC will be.
+ */
 void wire_chunk(uint8_t *p, uint64_t pn, uint32_t stream, uint32_t chunk, uint32_t state);
+void wire_ack(uint8_t *p, uint64_t pn, const uint8_t *brief, uint32_t state);
 static inline bool wire_is_chunk(const uint8_t *p)
 {
 	return p[WIRE_AT_VERSION_TYPE] == (WIRE_VERSION << 4 | WIRE_CHUNK);
 }
+/* One of both. */
+static inline bool wire_is_short(const uint8_t *p)
+{
+	return (p[WIRE_AT_VERSION_TYPE] & ~1) == (WIRE_VERSION << 4 | WIRE_CHUNK);
+}
+_Static_assert((WIRE_CHUNK & 1) == 0 && WIRE_ACK == WIRE_CHUNK + 1, "told by one bit");
 
 #endif

@@ -164,6 +164,32 @@ static void draft_chunk(struct draft *d, struct rig_input *in, struct rig *r)
 		memset(payload, 0x11, length);
 }
 
+/* A short ack, with a chunk or alone. */
+static void draft_short(struct draft *d, struct rig_input *in, struct rig *r)
+{
+	uint8_t brief[SHORT_BYTES], choice = rig_byte(in);
+	wire_put16(brief + SHORT_AT_LARGEST,
+		   (uint16_t)pick64(in, r->victim.counters.tx_pkts - (choice & 15)));
+	wire_put16(brief + SHORT_AT_DELAY, choice);
+	wire_put32(brief + SHORT_AT_ARRIVAL, (uint32_t)(r->now_ns / 1000));
+	wire_put64(brief + SHORT_AT_BITMAP,
+		   choice & 16 ? rig_u64(in) : UINT64_MAX << (choice >> 4));
+	if (choice & 1) {
+		draft_chunk(d, in, r);
+		uint32_t payload = d->length - CHUNK_BODY;
+		if (draft_add(d, SHORT_BYTES) == NULL)
+			return;
+		memmove(d->bytes + CHUNK_BODY + SHORT_BYTES, d->bytes + CHUNK_BODY, payload);
+		memcpy(d->bytes + CHUNK_BODY, brief, SHORT_BYTES);
+		d->bytes[WIRE_AT_FLAGS] = CHUNK_FLAG_ACK;
+		return;
+	}
+	uint64_t pn = pick64(in, r->peer.next_pn);
+	r->peer.next_pn += pn == r->peer.next_pn;
+	d->length = WIRE_ACK_BYTES;
+	wire_ack(d->bytes, pn, brief, 0);
+}
+
 /* HELLO, COOKIE, ACCEPT, RESET with a body of choices. */
 static void draft_handshake(struct draft *d, struct rig_input *in, const struct rig *r)
 {
@@ -199,14 +225,20 @@ static void draft_replay(struct draft *d, struct rig_input *in, const struct rig
 		d->length = rig_u16(in) % (d->length + 1);
 }
 
-/* Makes the checksum right, of a CHUNK packet for the number that the victim takes it for. */
+/* Makes the checksum right, of a CHUNK or ACK packet for the numbers that the victim takes it for.
+ */
 static void draft_seal(struct draft *d, const struct rig *r)
 {
 	const struct engine *e = r->victim.engine;
 	const struct conn *c = &e->conns[handle_index(r->victim.conn)];
-	if (wire_is_chunk(d->bytes)) {
+	bool chunk = wire_is_chunk(d->bytes);
+	if (wire_is_short(d->bytes)) {
+		const uint8_t *largest = d->bytes + (chunk ? CHUNK_BODY : WIRE_ACK_AT_SHORT);
 		uint64_t pn = ack_number(c, wire_get16(d->bytes + CHUNK_AT_PN));
-		wire_put32(d->bytes + CHUNK_AT_CRC, wire_crc_number(c->crc_rx, pn));
+		uint32_t state = wire_crc_number(c->crc_rx, pn);
+		if (!chunk || (d->bytes[WIRE_AT_FLAGS] & CHUNK_FLAG_ACK))
+			state = wire_crc_number(state, sent_number(c, wire_get16(largest)));
+		wire_put32(d->bytes + CHUNK_AT_CRC, state);
 	}
 	packet_seal(d->bytes, (uint16_t)d->length, NULL, 0);
 }
@@ -231,6 +263,9 @@ static void packet(struct rig *r, struct rig_input *in, uint8_t kind)
 		break;
 	case 4:
 		draft_chunk(&d, in, r);
+		break;
+	case 9:
+		draft_short(&d, in, r);
 		break;
 	default:
 		draft_header(&d, in, r);

@@ -134,7 +134,7 @@ static void rig_remember(struct rig *r, const uint8_t *bytes, uint16_t length)
 	struct rig_packet *p = &r->last[r->last_count++ % 16];
 	memcpy(p->bytes, bytes, length);
 	p->length = length;
-	if (wire_is_chunk(bytes))
+	if (wire_is_short(bytes))
 		r->peer.next_pn++;
 	else if ((bytes[WIRE_AT_VERSION_TYPE] & 15) == WIRE_PAYLOAD)
 		r->peer.next_pn = wire_get64(bytes + WIRE_AT_PN) + 1;

@@ -12,7 +12,7 @@
 struct forge {
 	uint8_t bytes[1472];
 	uint16_t length;
-	uint32_t known;	 /* wire_crc_conn() and number of a CHUNK packet: */
+	uint32_t known;	 /* wire_crc_conn() and number of a CHUNK or ACK packet: */
 	uint64_t number; /* what its checksum begins with */
 };
 
@@ -39,7 +39,7 @@ static inline uint8_t *forge_add(struct forge *f, uint32_t bytes)
 /* Makes the checksum right. */
 static inline void forge_seal(struct forge *f)
 {
-	if (wire_is_chunk(f->bytes))
+	if (wire_is_short(f->bytes))
 		wire_put32(f->bytes + CHUNK_AT_CRC, wire_crc_number(f->known, f->number));
 	packet_seal(f->bytes, f->length, NULL, 0);
 }

@@ -45,17 +45,21 @@ static uint32_t rules_frame_bytes(const uint8_t *f, uint32_t room)
 	}
 }
 
-/* A CHUNK packet is one more way to say PAYLOAD and DATA. */
+/* CHUNK and ACK packets are two more ways to say PAYLOAD, and DATA or ACK. */
 static uint32_t rules_type(const uint8_t *packet)
 {
-	return wire_is_chunk(packet) ? WIRE_PAYLOAD : packet[WIRE_AT_VERSION_TYPE] & 15;
+	return wire_is_short(packet) ? WIRE_PAYLOAD : packet[WIRE_AT_VERSION_TYPE] & 15;
 }
 
 const uint8_t *rules_frame(const uint8_t *packet, uint16_t length, uint32_t frame)
 {
 	uint32_t at = WIRE_BODY, step;
-	if (length >= CHUNK_BODY && wire_is_chunk(packet))
+	if (length >= CHUNK_BODY && wire_is_chunk(packet) && frame != FRAME_ACK)
 		return frame == FRAME_DATA ? packet : NULL;
+	if (length >= CHUNK_BODY && wire_is_chunk(packet))
+		return packet[WIRE_AT_FLAGS] & CHUNK_FLAG_ACK ? packet + CHUNK_BODY : NULL;
+	if (length >= WIRE_ACK_BYTES && wire_is_short(packet))
+		return frame == FRAME_ACK ? packet + WIRE_ACK_AT_SHORT : NULL;
 	if (length < WIRE_BODY || rules_type(packet) != WIRE_PAYLOAD)
 		return NULL;
 	while (at < length && (step = rules_frame_bytes(packet + at, length - at)) != 0) {

@@ -10,13 +10,16 @@ static uint64_t stage_number(const struct stage *s, uint16_t low)
 static enum network_verdict stage_tap(void *context, const struct network_packet *p)
 {
 	struct stage *s = context;
-	bool chunk = wire_is_chunk(p->data);
-	if (p->from == PEER && p->to == VICTIM &&
-	    (chunk || (p->data[WIRE_AT_VERSION_TYPE] & 15) == WIRE_PAYLOAD)) {
-		uint64_t pn = chunk ? stage_number(s, wire_get16(p->data + CHUNK_AT_PN))
+	bool brief = p->length >= CHUNK_BODY && wire_is_short(p->data);
+	bool frames = p->length >= WIRE_BODY &&
+		      p->data[WIRE_AT_VERSION_TYPE] == (WIRE_VERSION << 4 | WIRE_PAYLOAD);
+	if (p->from == PEER && p->to == VICTIM && (brief || frames)) {
+		uint64_t pn = brief ? stage_number(s, wire_get16(p->data + CHUNK_AT_PN))
 				    : wire_get64(p->data + WIRE_AT_PN);
-		if (pn >= s->last_pn) {
-			s->last_pn = pn;
+		if (pn < s->last_pn)
+			return NETWORK_PASS;
+		s->last_pn = pn;
+		if (frames) {
 			s->captured.length = p->length;
 			memcpy(s->captured.bytes, p->data, p->length);
 		}

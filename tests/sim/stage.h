@@ -17,7 +17,7 @@ enum { PEER = 0, VICTIM = 1, STRANGER = 2, ABSENT = 3, NODES = 4 };
 struct stage {
 	struct world w;
 	uint64_t last_pn;      /* newest packet PEER -> VICTIM */
-	struct forge captured; /* its bytes */
+	struct forge captured; /* the bytes of the newest of type PAYLOAD */
 	uint32_t sink, in;     /* an IN edge of the victim, nothing sent yet */
 	uint32_t source, out;  /* an OUT edge of the victim, waiting for its producer */
 	uint32_t peer_in;      /* where that one goes */

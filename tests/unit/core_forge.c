@@ -22,7 +22,7 @@ uint8_t *forge_add(struct packet *p, uint32_t bytes)
 
 void forge_seal(struct packet *p)
 {
-	if (wire_is_chunk(p->bytes))
+	if (wire_is_short(p->bytes))
 		wire_put32(p->bytes + CHUNK_AT_CRC, p->state);
 	packet_seal(p->bytes, (uint16_t)p->length, NULL, 0);
 }
@@ -143,8 +143,15 @@ const uint8_t *packet_frame(const struct packet *p, uint8_t type)
 	uint32_t at = WIRE_BODY;
 
 	if (wire_is_chunk(p->bytes)) {
-		assert_int_equal(p->bytes[WIRE_AT_FLAGS], 0);
+		assert_int_equal(p->bytes[WIRE_AT_FLAGS] & ~CHUNK_FLAG_ACK, 0);
+		if (type == FRAME_ACK && p->bytes[WIRE_AT_FLAGS] != 0)
+			return p->bytes + CHUNK_BODY;
 		return type == FRAME_DATA ? p->bytes : NULL;
+	}
+	if (wire_is_short(p->bytes)) {
+		assert_int_equal(p->bytes[WIRE_AT_FLAGS], 0);
+		assert_int_equal(p->length, WIRE_ACK_BYTES);
+		return type == FRAME_ACK ? p->bytes + WIRE_ACK_AT_SHORT : NULL;
 	}
 	assert_int_equal(p->bytes[0], WIRE_VERSION << 4 | WIRE_PAYLOAD);
 	const uint8_t *found = NULL;
@@ -222,6 +229,30 @@ void peer_chunk(struct rig *r, struct peer *peer, struct packet *p, uint32_t str
 	wire_chunk(p->bytes, peer->pn++, stream, chunk, p->state);
 	p->length = CHUNK_BODY;
 	memset(forge_add(p, bytes), fill, bytes);
+}
+
+void peer_chunk_ack(struct rig *r, struct peer *peer, struct packet *p, uint32_t stream,
+		    uint32_t chunk, uint32_t bytes, uint64_t largest, uint64_t bitmap)
+{
+	peer_chunk(r, peer, p, stream, chunk, SHORT_BYTES + bytes, 7);
+	uint8_t *brief = p->bytes + CHUNK_BODY;
+	memset(brief, 0, SHORT_BYTES);
+	p->bytes[WIRE_AT_FLAGS] = CHUNK_FLAG_ACK;
+	wire_put16(brief + SHORT_AT_LARGEST, (uint16_t)largest);
+	wire_put64(brief + SHORT_AT_BITMAP, bitmap);
+	p->state = wire_crc_number(p->state, largest);
+}
+
+void peer_short(struct rig *r, struct peer *peer, struct packet *p, uint64_t largest,
+		uint64_t bitmap)
+{
+	uint8_t brief[SHORT_BYTES] = {0};
+
+	peer_chunk(r, peer, p, 0, 0, WIRE_ACK_BYTES - CHUNK_BODY, 0);
+	wire_put16(brief + SHORT_AT_LARGEST, (uint16_t)largest);
+	wire_put64(brief + SHORT_AT_BITMAP, bitmap);
+	p->state = wire_crc_number(p->state, largest);
+	wire_ack(p->bytes, peer->pn - 1, brief, p->state);
 }
 
 void peer_send(struct rig *r, const struct peer *peer, struct packet *p)

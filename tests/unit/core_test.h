@@ -42,7 +42,7 @@ struct rig {
 struct packet {
 	uint8_t bytes[9216];
 	uint32_t length;
-	uint32_t state; /* of the CRC of a CHUNK packet that we forge */
+	uint32_t state; /* of the CRC of a CHUNK or ACK packet that we forge */
 	uint64_t pn;	/* of one that we took */
 	uint8_t ecn;
 	struct net_addr to;
@@ -82,7 +82,7 @@ void forge_ecn(struct packet *p, uint32_t count);
 uint8_t *forge_hello(struct packet *p, uint32_t type, const struct peer *peer, uint32_t pad_to);
 
 /* The first frame of a type in a packet of ours, or NULL. A CHUNK packet is taken for a DATA frame:
- * stream and chunk lie where that has them. */
+ * stream and chunk lie where that has them. A short ack is found as such, not as an ACK frame. */
 const uint8_t *packet_frame(const struct packet *p, uint8_t type);
 
 /* ---- the engine --------------------------------------------------------------------------- */
@@ -128,6 +128,11 @@ void peer_send(struct rig *r, const struct peer *peer, struct packet *p);
 /* A CHUNK packet of the peer, to be sent as it is. */
 void peer_chunk(struct rig *r, struct peer *peer, struct packet *p, uint32_t stream, uint32_t chunk,
 		uint32_t bytes, uint8_t fill);
+/* The same with a short ack between, and an ACK packet. */
+void peer_chunk_ack(struct rig *r, struct peer *peer, struct packet *p, uint32_t stream,
+		    uint32_t chunk, uint32_t bytes, uint64_t largest, uint64_t bitmap);
+void peer_short(struct rig *r, struct peer *peer, struct packet *p, uint64_t largest,
+		uint64_t bitmap);
 /* One packet that acknowledges exactly this packet number of ours. */
 void peer_ack(struct rig *r, struct peer *peer, uint64_t pn);
 

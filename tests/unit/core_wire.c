@@ -43,7 +43,7 @@ static void parts_sum_as_one(void **state)
 
 static void a_header_is_laid_out_as_documented(void **state)
 {
-	static const uint8_t want[] = {0x24, 0,	   0x34, 0x12, 0x44, 0x33, 0x22, 0x11, 0x88, 0x77,
+	static const uint8_t want[] = {0x34, 0,	   0x34, 0x12, 0x44, 0x33, 0x22, 0x11, 0x88, 0x77,
 				       0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 0,	 0,    0,    0};
 	uint8_t p[WIRE_BODY + 1];
 
@@ -58,10 +58,10 @@ static void a_header_is_laid_out_as_documented(void **state)
 static void the_documented_packets(void **state)
 {
 	static const uint64_t a = 0x0011223344556677, b = 0x8899aabbccddeeff;
-	static const uint8_t ping[] = {0x24, 0, 0x72, 0x0c, 3,	  0, 5,	   0,	 0x2a, 0, 0, 0,
-				       0,    0, 0,    0,    0x5f, 7, 0x1d, 0xa5, 5,    0, 0, 0};
-	static const uint8_t chunk[] = {0x26, 0, 0x2c, 0,    1,	   0,	 7,   0,   4,	0,
-					0,    0, 0x15, 0x53, 0x21, 0xd8, 'p', 'i', 'k', 'e'};
+	static const uint8_t ping[] = {0x34, 0, 0x72, 0x0c, 3,	  0,	5,    0,    0x2a, 0, 0, 0,
+				       0,    0, 0,    0,    0x9c, 0xe7, 0x16, 0xdf, 5,	  0, 0, 0};
+	static const uint8_t chunk[] = {0x36, 0, 0x2c, 0,    1,	   0,	 7,   0,   4,	0,
+					0,    0, 0xaa, 0x7b, 0x07, 0xce, 'p', 'i', 'k', 'e'};
 	uint8_t p[WIRE_BODY + 4];
 
 	(void)state;
@@ -76,6 +76,35 @@ static void the_documented_packets(void **state)
 	memcpy(p + CHUNK_BODY, "pike", 4);
 	packet_seal(p, CHUNK_BODY, p + CHUNK_BODY, 4);
 	assert_memory_equal(p, chunk, sizeof(chunk));
+}
+
+static void the_documented_short_acks(void **state)
+{
+	static const uint8_t brief[] = {0x63, 0, 0x19, 0, 0x40, 0x4b, 0x4c, 0,
+					0,    0, 0,    0, 0,	0,    0,    0xf8};
+	static const uint8_t chunk[] = {
+		0x36, 2, 0x2d, 0,    1,	   0, 7, 0, 5, 0, 0, 0, 0xd9, 3,    0xc3, 17,  0x63, 0,
+		0x19, 0, 0x40, 0x4b, 0x4c, 0, 0, 0, 0, 0, 0, 0, 0,    0xf8, 'p',  'i', 'k',  'e'};
+	static const uint8_t alone[] = {0x37, 0,    0x2e, 0, 0x63, 0,	 0x19, 0,
+					0x40, 0x4b, 0x4c, 0, 0x71, 0xac, 0xaf, 0xb0,
+					0,    0,    0,	  0, 0,	   0,	 0,    0xf8};
+	uint32_t known = wire_crc_conn(0x0011223344556677, 0x20001, 0x8899aabbccddeeff, 0x50003);
+	uint8_t p[CHUNK_BODY + SHORT_BYTES + 4];
+
+	(void)state;
+	uint32_t crc = wire_crc_number(wire_crc_number(known, 0x1002d), 0x10063);
+	assert_int_equal(crc, 0x9265e6b7);
+	wire_chunk(p, 0x1002d, 0x70001, 5, crc);
+	p[WIRE_AT_FLAGS] = CHUNK_FLAG_ACK;
+	memcpy(p + CHUNK_BODY, brief, SHORT_BYTES);
+	memcpy(p + CHUNK_BODY + SHORT_BYTES, "pike", 4);
+	packet_seal(p, CHUNK_BODY + SHORT_BYTES, p + CHUNK_BODY + SHORT_BYTES, 4);
+	assert_memory_equal(p, chunk, sizeof(chunk));
+	crc = wire_crc_number(wire_crc_number(known, 0x1002e), 0x10063);
+	assert_int_equal(crc, 0x819d8644);
+	wire_ack(p, 0x1002e, brief, crc);
+	packet_seal(p, WIRE_ACK_BYTES, NULL, 0);
+	assert_memory_equal(p, alone, sizeof(alone));
 }
 
 static void numbers_are_little_endian_anywhere(void **state)
@@ -120,6 +149,7 @@ int main(void)
 		cmocka_unit_test(parts_sum_as_one),
 		cmocka_unit_test(a_header_is_laid_out_as_documented),
 		cmocka_unit_test(the_documented_packets),
+		cmocka_unit_test(the_documented_short_acks),
 		cmocka_unit_test(numbers_are_little_endian_anywhere),
 		cmocka_unit_test(checks_tell_lives_apart),
 	};
