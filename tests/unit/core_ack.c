@@ -332,6 +332,22 @@ static void a_late_packet_is_reported(void **state)
 	}
 }
 
+static void what_may_wait_longer_holds_up_nothing(void **state)
+{
+	struct rig *r = *state;
+	struct peer peer = rig_connect(r, 1);
+	struct conn *c = peer.c;
+	uint64_t delay_ns = r->e->config.ack_delay_ns, now_ns = r->e->now_ns;
+
+	c->ack_pending = 0;
+	ack_mark(r->e, c, c->rx_largest + 1, ACK_LATER);
+	assert_int_equal(c->ack_deadline_ns, now_ns + ACK_CHUNK_DELAYS * delay_ns);
+	ack_mark(r->e, c, c->rx_largest + 1, ACK_SOON);
+	assert_int_equal(c->ack_deadline_ns, now_ns + delay_ns);
+	ack_mark(r->e, c, c->rx_largest + 1, ACK_LATER);
+	assert_int_equal(c->ack_deadline_ns, now_ns + delay_ns);
+}
+
 /* An ACK goes whole or not at all. */
 static void an_ack_is_never_cut(void **state)
 {
@@ -366,6 +382,7 @@ int main(void)
 		test_rig(what_does_not_ask_is_not_answered),
 		test_rig(copies_are_not_answered),
 		test_rig(a_late_packet_is_reported),
+		test_rig(what_may_wait_longer_holds_up_nothing),
 		test_rig(an_ack_is_never_cut),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
