@@ -2,8 +2,6 @@
 #include <errno.h>
 #include "state.h"
 
-#define COMBINE_ASK_NS UINT64_C(50000000)
-
 void combines_carve(struct combines *cs, struct arena *a, const struct control_config *config)
 {
 	pool_carve(&cs->pool, a, sizeof(struct combine), config->combines_max);
@@ -46,8 +44,6 @@ static void combine_untold(struct combine *k)
 	list_each(l, after, &k->parts) list_item(l, struct part, of_combine)->told = false;
 	k->told = false;
 }
-
-static void combine_give_up(struct control *c, struct combine *k, bool anew, const char *why);
 
 static bool combine_told(struct control *c, struct call *call, const struct message *answer)
 {
@@ -168,9 +164,7 @@ static bool combine_stands(struct control *c, const struct combine *k)
 	       object_id_equal(&c->table->slot[k->slot].id, &k->by_id.id);
 }
 
-/* Gives up what is built; a target that is complete is an object as any other by now, unless its
- * own coordinator says otherwise. */
-static void combine_give_up(struct control *c, struct combine *k, bool anew, const char *why)
+void combine_give_up(struct control *c, struct combine *k, bool anew, const char *why)
 {
 	uint32_t slot = k->slot;
 	struct object_id id = k->by_id.id;
@@ -185,19 +179,6 @@ static void combine_give_up(struct control *c, struct combine *k, bool anew, con
 		objects_disown(c, &id, generation);
 }
 
-static void combine_orphan_fire(struct control *c, struct timer *t)
-{
-	combine_give_up(c, list_item(t, struct combine, orphan), false,
-			"nobody coordinates its reduce any more: get it again");
-}
-
-static void combine_heard(struct control *c, struct combine *k)
-{
-	k->refused_ns = 0;
-	k->heard_ns = c->now_ns;
-	timers_set(&c->timers, &k->orphan, c->now_ns + c->config.orphan_ns, combine_orphan_fire);
-}
-
 static void combine_seal(struct control *c, struct combine *k)
 {
 	struct stage *s = objects_at(c, k->slot)->stage;
@@ -210,57 +191,6 @@ static void combine_seal(struct control *c, struct combine *k)
 	objects_announce(c, k->slot);
 	if (s)
 		plan_settle_stage(c, s);
-}
-
-static const char combine_anew[] = "its reduce begins again: get it again";
-
-/* Until when the directory is asked again. */
-static uint64_t combine_patience_ns(const struct control *c, const struct combine *k)
-{
-	return k->lent ? k->heard_ns + c->config.orphan_ns : k->refused_ns + c->config.stall_ns;
-}
-
-static void combine_ask_fire(struct control *c, struct timer *t)
-{
-	struct combine *k = list_item(t, struct combine, orphan);
-
-	timers_set(&c->timers, t, combine_patience_ns(c, k), combine_orphan_fire);
-	if (!k->sealed)
-		objects_announce(c, k->slot);
-}
-
-/* By one who is not the directory's, and lives. */
-static bool combine_led(const struct combine *k)
-{
-	return k->lent && members_live(k->coordinator);
-}
-
-/* Perhaps the one who asked for it has agreed to it, and is about to say so; or asks another one to
- * coordinate, who will know then; or coordinates it itself, and is about to say that. */
-void combine_refused(struct control *c, struct combine *k, int32_t status)
-{
-	uint64_t at_ns = c->now_ns + COMBINE_ASK_NS;
-
-	if (!(k->done || combine_led(k)) || status != -ESTALE) {
-		combine_give_up(c, k, false, combine_anew);
-		return;
-	}
-	if (k->refused_ns == 0)
-		k->refused_ns = c->now_ns;
-	if (at_ns < combine_patience_ns(c, k))
-		timers_set(&c->timers, &k->orphan, at_ns, combine_ask_fire);
-}
-
-void combine_keep(struct control *c)
-{
-	list_each(l, after, &c->combines.active)
-	{
-		struct combine *k = list_item(l, struct combine, active);
-
-		if (k->hidden && !combine_led(k) &&
-		    (k->lent || control_shard(c, &k->target) != k->coordinator))
-			combine_give_up(c, k, false, combine_anew);
-	}
 }
 
 /* What came over the link, for the model by which trees are made: it shows no more than the link

@@ -83,16 +83,11 @@ int combine_check(struct control *c, const struct message_combine *m);
 
 /* BUFFER_DONE. */
 void combine_done(struct control *c, struct combine *k);
-/* Nobody coordinates it whom the directory knows (-ESTALE); or its reduce has begun again. */
-void combine_refused(struct control *c, struct combine *k, int32_t status);
 /* The object is taken away; the worker has lost its buffer. */
 void combine_killed(struct control *c, struct combine *k);
 void combine_stage_lost(struct control *c, struct combine *k);
 /* A node has become reachable, or a connection to it has come up. */
 void combine_node_up(struct control *c, struct node *n);
-/* The members have changed: hidden objects of reduces that are another's to make are given up, so
- * that they do not take from its link what those need that are made for it. */
-void combine_keep(struct control *c);
 /* No message reaches the node any more. */
 void combine_node_down(struct control *c, const struct node *n);
 /* Whether some part waits for this link. */
@@ -106,5 +101,17 @@ struct combine *combine_of(struct control *c, const struct object_id *id);
 /* The stage that adds up, made if need be; NULL when there is no room for it now. */
 struct stage *combine_stage(struct control *c, struct combine *k);
 uint32_t combine_chunks(const struct combine *k);
+/* Gives up what is built; a target that is complete is an object as any other by now, unless its
+ * own coordinator says otherwise (anew). */
+void combine_give_up(struct control *c, struct combine *k, bool anew, const char *why);
+
+/* combine_orphan.c */
+/* Its coordinator wants it. */
+void combine_heard(struct control *c, struct combine *k);
+/* Nobody coordinates it whom the directory knows (-ESTALE); or its reduce has begun again. */
+void combine_refused(struct control *c, struct combine *k, int32_t status);
+/* The members have changed: hidden objects of reduces that are another's to make are given up, so
+ * that they do not take from its link what those need that are made for it. */
+void combine_keep(struct control *c);
 
 #endif

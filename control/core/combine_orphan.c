@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Whether anybody coordinates what is built here: nothing stays that nobody waits for. */
+#include <errno.h>
+#include "state.h"
+
+#define COMBINE_ASK_NS UINT64_C(50000000)
+
+static void combine_orphan_fire(struct control *c, struct timer *t)
+{
+	combine_give_up(c, list_item(t, struct combine, orphan), false,
+			"nobody coordinates its reduce any more: get it again");
+}
+
+void combine_heard(struct control *c, struct combine *k)
+{
+	k->refused_ns = 0;
+	k->heard_ns = c->now_ns;
+	timers_set(&c->timers, &k->orphan, c->now_ns + c->config.orphan_ns, combine_orphan_fire);
+}
+
+static const char combine_anew[] = "its reduce begins again: get it again";
+
+/* Until when the directory is asked again. */
+static uint64_t combine_patience_ns(const struct control *c, const struct combine *k)
+{
+	return k->lent ? k->heard_ns + c->config.orphan_ns : k->refused_ns + c->config.stall_ns;
+}
+
+static void combine_ask_fire(struct control *c, struct timer *t)
+{
+	struct combine *k = list_item(t, struct combine, orphan);
+
+	timers_set(&c->timers, t, combine_patience_ns(c, k), combine_orphan_fire);
+	if (!k->sealed)
+		objects_announce(c, k->slot);
+}
+
+/* By one who is not the directory's, and lives. */
+static bool combine_led(const struct combine *k)
+{
+	return k->lent && members_live(k->coordinator);
+}
+
+/* Perhaps the one who asked for it has agreed to it, and is about to say so; or asks another one to
+ * coordinate, who will know then; or coordinates it itself, and is about to say that. */
+void combine_refused(struct control *c, struct combine *k, int32_t status)
+{
+	uint64_t at_ns = c->now_ns + COMBINE_ASK_NS;
+
+	if (!(k->done || combine_led(k)) || status != -ESTALE) {
+		combine_give_up(c, k, false, combine_anew);
+		return;
+	}
+	if (k->refused_ns == 0)
+		k->refused_ns = c->now_ns;
+	if (at_ns < combine_patience_ns(c, k))
+		timers_set(&c->timers, &k->orphan, at_ns, combine_ask_fire);
+}
+
+void combine_keep(struct control *c)
+{
+	list_each(l, after, &c->combines.active)
+	{
+		struct combine *k = list_item(l, struct combine, active);
+
+		if (k->hidden && !combine_led(k) &&
+		    (k->lent || control_shard(c, &k->target) != k->coordinator))
+			combine_give_up(c, k, false, combine_anew);
+	}
+}
