@@ -223,6 +223,29 @@ static inline uint32_t ask(struct world *w, uint32_t node)
 	return world_send(w, node, 0, &r);
 }
 
+/* No call is free at that node, before it is fed again with what this returns. */
+static inline struct call *starve(struct world *w, uint32_t node)
+{
+	struct pool *calls = &w->node[node].core->calls.pool;
+	struct call *last = NULL, *next;
+
+	while ((next = pool_take(calls)) != NULL) {
+		next->owner = last;
+		last = next;
+	}
+	return last;
+}
+
+static inline void feed(struct world *w, uint32_t node, struct call *last)
+{
+	while (last) {
+		struct call *next = last->owner;
+
+		pool_give(&w->node[node].core->calls.pool, last);
+		last = next;
+	}
+}
+
 static inline void nothing_is_left(struct world *w)
 {
 	struct control_usage u;

@@ -445,8 +445,29 @@ static bool world_transmit(struct world_node *n, uint32_t worker)
 	}
 }
 
+static bool world_is_of(const struct world *w, const struct net_addr *addr, uint32_t node)
+{
+	for (uint32_t k = 0; k < w->node[node].workers; k++) {
+		struct net_addr a = world_addr(node, k);
+
+		if (net_addr_equal(&a, addr))
+			return true;
+	}
+	return false;
+}
+
+static bool world_apart(const struct world *w, const struct world_packet *p)
+{
+	for (int i = 0; i < 2 && w->apart[0] != w->apart[1]; i++)
+		if (world_is_of(w, &p->from, w->apart[i]) && world_is_of(w, &p->to, w->apart[!i]))
+			return true;
+	return false;
+}
+
 static void world_deliver(struct world *w, const struct world_packet *p)
 {
+	if (world_apart(w, p))
+		return;
 	for (uint32_t i = 0; i < w->nodes; i++)
 		for (uint32_t k = 0; k < w->node[i].workers; k++) {
 			struct net_addr a = world_addr(i, k);

@@ -84,6 +84,7 @@ struct world {
 	uint64_t prng;
 	uint64_t lives;			    /* of controls, so far */
 	bool cut[WORLD_NODES_MAX];	    /* the cable is pulled */
+	uint32_t apart[2];		    /* these two do not reach each other, if they are two */
 	bool frozen[WORLD_NODES_MAX];	    /* its processes stand still */
 	bool stalled[WORLD_NODES_MAX];	    /* its control does, its dataplane runs */
 	bool cut_worker[WORLD_WORKERS_MAX]; /* what the workers of this number send is lost */
