@@ -51,8 +51,8 @@ static int32_t reduce_remember(struct control *c, struct node *n, const struct m
 		 r->asked == in->asked)
 		r->state == REDUCE_LENT && !recall_hidden(c, in) ? reduce_drop(c, r)
 								 : reduce_give_way(c, r);
-	else if (r)
-		return 0;
+	else if (r) /* another one may end without a result */
+		return r->state == REDUCE_ENDED ? 0 : -EAGAIN;
 	r = reduce_make(c, n, m->request, &reduce);
 	if (r == NULL)
 		return -EAGAIN;

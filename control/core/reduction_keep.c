@@ -83,6 +83,11 @@ void reduction_fill_recall(struct control *c, struct call *call)
 	reduction_used(c, call->owner, &call->message.used);
 }
 
+static void keep_again(struct control *c, struct timer *t)
+{
+	c->reductions.untold = true;
+}
+
 static bool keep_told(struct control *c, struct call *call, const struct message *answer)
 {
 	struct reduction *r = call->owner;
@@ -92,6 +97,10 @@ static bool keep_told(struct control *c, struct call *call, const struct message
 	c->reductions.untold = true; /* the next ones */
 	if (answer && answer->reply.status == -ESTALE) {
 		reduction_forget(c, r); /* the target was deleted */
+		return false;
+	}
+	if (answer && answer->reply.status == -EAGAIN) { /* it is being made anew, or no room */
+		timers_set(&c->timers, &r->timer, c->now_ns + c->config.retry_ns, keep_again);
 		return false;
 	}
 	r->told = call->node->number + 1;
@@ -104,7 +113,8 @@ static void keep_tell(struct control *c, struct reduction *r)
 	struct message m = {.kind = MESSAGE_RECALL};
 	struct node *owner = control_shard(c, &r->reduce.target);
 
-	if (r->call || (r->told == owner->number + 1 && r->told_life == members_life(c, owner)))
+	if (r->call || r->timer.position ||
+	    (r->told == owner->number + 1 && r->told_life == members_life(c, owner)))
 		return;
 	m.used.target = r->reduce.target;
 	r->call = calls_start(c, owner, &m, TABLE_SLOT_NONE, c->config.directory_ns, keep_told, r);

@@ -286,6 +286,49 @@ static void its_own_node_begins_again(void **state)
 	world_free(w);
 }
 
+/* The only node that has it. */
+static uint32_t holder_of(struct world *w, const char *target)
+{
+	struct object_id id = world_id(target);
+
+	for (uint32_t i = 0;; i++)
+		if (objects_find(w->node[i].core, &id) != TABLE_SLOT_NONE)
+			return i;
+}
+
+/* The coordinator has forgotten it, and hears of it while another reduce into the same target waits
+ * for a source. */
+static void it_is_told_beside_another_one(void **state)
+{
+	enum { CALLER = 3, COORDINATOR = 4 };
+	struct world *w = some_nodes(5);
+	const char *target = target_of(w, COORDINATOR);
+	uint32_t holder, other;
+
+	w->delay_ns = WORLD_MS;
+	put_sources(w, 0, 3, LARGE);
+	assert_int_equal(sum(w, CALLER, target, 3, -1), 0);
+	assert_int_equal(world_reduced(w, CALLER, 0, target, 5 * SOON, NULL), 3);
+	holder = holder_of(w, target);
+	other = (holder + 1) % 3;
+	w->cut[holder] = true;
+	world_run(w, 2 * WORLD_SECOND);
+	world_kill_control(w, COORDINATOR);
+	w->cut[CALLER] = true;
+	world_start_control(w, COORDINATOR);
+	world_run(w, 100 * WORLD_MS);
+	assert_int_equal(sum(w, other, target, 3, -1), 0);
+	w->cut[CALLER] = false;
+	world_run(w, 12 * WORLD_SECOND); /* longer than any single question waits */
+	w->cut[holder] = false;
+	assert_int_equal(world_reduced(w, other, 0, target, 20 * SOON, NULL), -EEXIST);
+	world_run(w, 2 * WORLD_SECOND);
+	assert_int_equal(world_open(w, COORDINATOR), 0);
+	for (uint32_t i = 0; i < 5; i++) /* whoever asks, hears of the one that stays */
+		assert_int_equal(world_reduced(w, i, 0, target, SOON, NULL), 3);
+	world_free(w);
+}
+
 /* The same, and it had directed the reduce as well: nobody knows it any more, until the client says
  * it again. */
 static void the_client_says_it_again(void **state)
@@ -493,6 +536,7 @@ int main(void)
 		cmocka_unit_test(another_coordinator_begins_again),
 		cmocka_unit_test(the_same_coordinator_begins_again),
 		cmocka_unit_test(its_own_node_begins_again),
+		cmocka_unit_test(it_is_told_beside_another_one),
 		cmocka_unit_test(the_client_says_it_again),
 		cmocka_unit_test(what_cannot_be),
 		cmocka_unit_test(lengths_that_lie),
