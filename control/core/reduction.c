@@ -4,6 +4,8 @@
 
 static const char reduction_lost[] =
 	"its result was lost with the nodes that had just made it: reduce again";
+static const char reduction_another[] = "the target exists, and may be another reduce's: get it, "
+					"or reduce into another target";
 static const char reduction_silent[] =
 	"the directory does not answer: see 'sarissa status' for the nodes";
 
@@ -74,9 +76,7 @@ static void reduction_guess(struct control *c, struct reduction *r, const struct
 		.target = r->reduce.target, .count = r->reduce.count, .sources = r->reduce.sources};
 
 	if (!r->resumed && o->size > OBJECT_INLINE_MAX)
-		reduction_fail(c, r, -EEXIST,
-			       "the target exists, and may be another reduce's: get it, or reduce "
-			       "into another target");
+		reduction_fail(c, r, -EEXIST, reduction_another);
 	else if (r->reduce.num == r->reduce.count)
 		reduction_end(c, r, &used);
 	else
@@ -211,6 +211,17 @@ static void reduction_give_up(struct control *c, struct reduction *r)
 	reduce_return(c, &r->reduce, 0);
 }
 
+/* Whether what is in the target is what was asked for. The one before, of which an earlier control
+ * here has not heard that it had failed, may have had others. */
+static bool reduction_fits(const struct reduction *r, const struct message_used *used)
+{
+	uint32_t k = 0;
+
+	for (uint32_t i = 0; i < r->reduce.count && k < used->count; i++)
+		k += object_id_equal(&r->reduce.sources[i], &used->sources[k]);
+	return k == used->count && k == r->reduce.num;
+}
+
 /* The answer to REDUCED, which has no deadline. */
 static bool reduction_told(struct control *c, struct call *call, const struct message *answer)
 {
@@ -223,6 +234,8 @@ static bool reduction_told(struct control *c, struct call *call, const struct me
 		reduction_step(c, r);
 	} else if (answer->used.status == -EREMOTE) {
 		reduction_borrow(c, r, answer->used.generation);
+	} else if (answer->used.status == 0 && !reduction_fits(r, &answer->used)) {
+		reduction_fail(c, r, -EEXIST, reduction_another);
 	} else if (answer->used.status != -ENOENT) {
 		if (answer->used.status == 0)
 			reduction_note(r, &answer->used);

@@ -314,39 +314,51 @@ static void what_is_back_is_not_its_result(void **state)
 }
 
 /* The same where it is another reduce's, and known with its sources. */
-static void what_is_back_is_of_other_sources(void **state)
+static struct world *with_another_reduce(struct session_request *source, uint32_t *host)
 {
 	const struct session_reduction first = {REDUCE_SUM, REDUCE_U32, 2, 2};
-	struct object_id used[SOURCES];
-	struct session_request source;
 	struct world *w = lending(0);
-	uint32_t host = 0;
 
 	put_source(w, 0);
 	put_source(w, 1);
 	assert_int_equal(world_reduce(w, OLD, 0, target, ids, first, 0, -1), 0);
 	assert_int_equal(world_reduced(w, OLD, 0, target, LONG, NULL), 2);
 	world_run(w, WORLD_SECOND);
-	while (host < NODES && !is_sealed(w, &host))
-		host++;
-	assert_true(host < NODES && host != KEEPER && host != CALLER);
-	w->cut[host] = true;
+	for (*host = 0; *host < NODES && !is_sealed(w, host);)
+		++*host;
+	assert_true(*host < NODES && *host != KEEPER && *host != CALLER);
+	w->cut[*host] = true;
 	world_run(w, 5 * WORLD_SECOND);
 	put_source(w, 2);
-	source = begin_source(w);
+	*source = begin_source(w);
 	put_source(w, 4);
-	assert_int_equal(world_put(w, 2, 0, host ? "b0" : "b1", SIZE, 7), 0);
-	ids[host] = world_id(host ? "b0" : "b1");
+	assert_int_equal(world_put(w, 2, 0, *host ? "b0" : "b1", SIZE, 7), 0);
+	ids[*host] = world_id(*host ? "b0" : "b1");
 	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, 0, -1), 0);
 	world_run(w, 100 * WORLD_MS);
 	assert_int_equal(at(w, KEEPER)->state, REDUCE_LENT);
-	w->cut[host] = false;
-	who_asked_begins_again(w, how);
-	assert_int_equal(world_reduced(w, CALLER, 0, target, LONG, used), -EEXIST);
-	assert_int_equal(world_reduced(w, 2, 0, target, LONG, used), 2);
-	end_source(w, source);
-	world_run(w, 10 * WORLD_SECOND);
-	nothing_is_left(w);
+	w->cut[*host] = false;
+	return w;
+}
+
+/* Whether the one who asked begins again at once, or when its reduce has ended by that. */
+static void what_is_back_is_of_other_sources(void **state)
+{
+	for (int late = 0; late < 2; late++) {
+		struct object_id used[SOURCES];
+		struct session_request source;
+		uint32_t host;
+		struct world *w = with_another_reduce(&source, &host);
+
+		world_run(w, late * 5 * WORLD_SECOND);
+		assert_int_equal(at(w, CALLER) == NULL, late);
+		who_asked_begins_again(w, how);
+		assert_int_equal(world_reduced(w, CALLER, 0, target, LONG, used), -EEXIST);
+		assert_int_equal(world_reduced(w, 2, 0, target, LONG, used), 2);
+		end_source(w, source);
+		world_run(w, 10 * WORLD_SECOND);
+		nothing_is_left(w);
+	}
 }
 
 static bool is_committing(struct world *w, void *arg)
