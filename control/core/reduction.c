@@ -501,6 +501,10 @@ void reduction_own_failed(struct control *c, const struct message_used *m)
 
 	if (r && reduction_agreed(r))
 		return;
+	if (r) { /* REDUCED: that is answered here, and none but its place may be free */
+		calls_cancel(c, r->call);
+		r->call = NULL;
+	}
 	reduction_tell_failed(c, m);
 	if (r)
 		reduction_fail(c, r, m->status, m->text);

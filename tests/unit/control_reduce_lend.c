@@ -276,6 +276,27 @@ static void its_time_is_over(void **state)
 	nothing_is_left(w);
 }
 
+/* No call is free at the one who asked: the other one hears of that, too. */
+static void its_time_is_over_where_much_is_asked(void **state)
+{
+	struct world *w = lending(0);
+	struct call *calls;
+
+	for (uint32_t i = 0; i < SLOW; i++)
+		put_source(w, i);
+	begin_source(w);
+	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, 0, WORLD_SECOND), 0);
+	world_run(w, 900 * WORLD_MS);
+	assert_int_equal(at(w, CALLER)->state, REDUCE_RUNNING);
+	calls = starve(w, CALLER);
+	world_run(w, 200 * WORLD_MS);
+	assert_int_equal(at(w, KEEPER)->state, REDUCE_ENDED);
+	assert_int_equal(at(w, KEEPER)->status, -ETIMEDOUT);
+	feed(w, CALLER, calls);
+	world_run(w, 10 * WORLD_SECOND); /* for what was built for it */
+	nothing_is_left(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -295,6 +316,7 @@ int main(void)
 		cmocka_unit_test(the_target_is_deleted),
 		cmocka_unit_test(the_target_was_deleted_before),
 		cmocka_unit_test(its_time_is_over),
+		cmocka_unit_test(its_time_is_over_where_much_is_asked),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
