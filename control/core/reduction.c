@@ -203,12 +203,32 @@ static bool reduction_is_agreed(const struct reduction *r, const struct message_
 	return used->status == -ESTALE || used->status == -ECANCELED;
 }
 
-/* What is made here is not the result. */
+/* What is made here is not the result, as far as is known. */
 static void reduction_give_up(struct control *c, struct reduction *r)
 {
+	if (r->proposed && r->doubted) {
+		r->doubt.generation = r->generation;
+		memcpy(r->doubt.used, r->used, sizeof(r->doubt.used));
+	}
 	r->generation = 0;
 	r->proposed = false;
 	reduce_return(c, &r->reduce, 0);
+}
+
+/* Whether that is what was proposed once, where somebody has all of it: then it is the result. */
+static bool reduction_came_true(struct control *c, struct reduction *r, uint64_t generation)
+{
+	if (generation == 0 || reduction_agreed(r))
+		return false;
+	if (generation == r->doubt.generation) {
+		r->generation = r->doubt.generation;
+		memcpy(r->used, r->doubt.used, sizeof(r->used));
+	} else if (!r->proposed || generation != r->generation) {
+		return false;
+	}
+	r->lost_ns = c->now_ns;
+	reduction_done(c, r);
+	return true;
 }
 
 /* Whether what is in the target is what was asked for. The one before, of which an earlier control
@@ -240,9 +260,8 @@ static bool reduction_told(struct control *c, struct call *call, const struct me
 		if (answer->used.status == 0)
 			reduction_note(r, &answer->used);
 		reduction_end(c, r, &answer->used);
-	} else if (r->proposed && answer->used.generation == r->generation) {
-		r->lost_ns = c->now_ns;
-		reduction_done(c, r);
+	} else if (reduction_came_true(c, r, answer->used.generation)) {
+		return false;
 	} else if (reduction_left(c, r) == 0 && !r->proposed) {
 		reduction_fail(c, r, -ETIMEDOUT,
 			       "the time is over, and the node that directed it is lost: reduce "
@@ -250,7 +269,7 @@ static bool reduction_told(struct control *c, struct call *call, const struct me
 	} else {
 		if (answer->used.generation) /* another result is there */
 			reduction_give_up(c, r);
-		r->again = true;
+		r->again = r->doubted = true;
 		reduction_rest(c, r, REDUCTION_ASK);
 	}
 	return false;
@@ -281,10 +300,9 @@ static bool reduction_looked(struct control *c, struct call *call, const struct 
 		answer && answer->objects.count == 1 ? answer->objects.objects : NULL;
 
 	r->call = NULL;
-	if (r->proposed && o && o->generation == r->generation && o->copies > 0) {
-		r->lost_ns = c->now_ns;
-		reduction_done(c, r);
-	} else if (reduction_agreed(r)) {
+	if (o && o->copies > 0 && reduction_came_true(c, r, o->generation))
+		return false;
+	if (reduction_agreed(r)) {
 		if (o && o->generation == r->generation && o->copies > 0)
 			reduction_done(c, r);
 		else if (c->now_ns - r->lost_ns >= c->config.directory_ns)
@@ -472,6 +490,7 @@ void reduction_propose(struct control *c, const struct message_used *m)
 	reduction_note(r, m);
 	r->holder = m->node;
 	r->proposed = true;
+	r->doubted = false;
 }
 
 void reduction_confirmed(struct control *c, const struct message_used *m)

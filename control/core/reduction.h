@@ -41,6 +41,13 @@ enum reduction_state {
 	REDUCTION_KEPT, /* it has ended well */
 };
 
+/* What was proposed and was refused by another node than had been asked first: that one may have
+ * agreed. If somebody has all of it, it did. */
+struct reduction_doubt {
+	uint64_t generation; /* 0: none */
+	uint8_t used[MESSAGE_SOURCES_MAX / 8];
+};
+
 struct reduction {
 	struct list link;  /* on active or kept */
 	struct list waits; /* REDUCE until it is accepted; REDUCED */
@@ -58,11 +65,13 @@ struct reduction {
 	uint32_t told;	    /* number + 1 of the directory's node that knows of the end */
 	uint64_t told_life; /* members_life of then */
 	uint8_t used[MESSAGE_SOURCES_MAX / 8]; /* bit per source of the result */
+	struct reduction_doubt doubt;
 	uint8_t state;
 	bool accepted; /* once: what the client asked for is no longer to be refused */
 	bool again;    /* a coordinator before may have begun it */
 	bool proposed; /* generation: as far as is known the directory's node has not agreed yet */
-	bool resumed;  /* for an earlier control here, which may have agreed to a result */
+	bool doubted; /* proposed, and who is asked now may be another one than has heard of that */
+	bool resumed; /* for an earlier control here, which may have agreed to a result */
 };
 
 struct reductions {

@@ -176,6 +176,51 @@ static void the_keeper_dies_with_the_result(void **state)
 	nothing_is_left(w);
 }
 
+static bool has_all(struct world *w, void *arg)
+{
+	struct object_id id = world_id(target);
+	struct control *c = w->node[*(uint32_t *)arg].core;
+	uint32_t slot = objects_find(c, &id);
+
+	return slot != TABLE_SLOT_NONE && c->table->slot[slot].state == OBJECT_SEALED;
+}
+
+/* Who has built it dies, too, and the next one refuses it. One who was out of reach has all of it:
+ * that is the result, and not another one's. */
+static void what_the_keeper_agreed_to_comes_back(void **state)
+{
+	struct session_request get;
+	struct world *w = half_way(SOURCES, 0, -1);
+	const struct reduction *r;
+	struct object_id id = world_id(target);
+	uint64_t generation;
+	uint32_t host, apart = 1;
+
+	get = world_request(SESSION_GET, target);
+	get.timeout_ns = LONG;
+	assert_int_equal(at(w, CALLER)->state, REDUCE_RUNNING);
+	host = at(w, CALLER)->seat[at(w, CALLER)->root].host;
+	assert_true(host != 0 && host != CALLER);
+	apart += host == apart;
+	world_send(w, apart, 0, &get);
+	assert_true(world_until(w, is_decided, &host, LONG));
+	w->cut[CALLER] = true;
+	assert_true(world_until(w, has_all, &apart, 100 * WORLD_MS));
+	generation = at(w, KEEPER)->generation;
+	w->cut[apart] = true;
+	world_kill_node(w, KEEPER);
+	world_kill_node(w, host);
+	world_run(w, 500 * WORLD_MS);
+	w->cut[CALLER] = false;
+	world_run(w, 5 * WORLD_SECOND);
+	r = reduction_find(w->node[CALLER].core, &id);
+	assert_true(r && r->generation == 0);
+	w->cut[apart] = false;
+	is_the_sum(w, CALLER);
+	assert_int_equal(known(w, 0), generation);
+	nothing_is_left(w);
+}
+
 static void delete (struct world *w, uint32_t node, const char *name)
 {
 	struct session_request r = world_request(SESSION_DELETE, name);
@@ -304,6 +349,7 @@ int main(void)
 		cmocka_unit_test(the_keeper_dies_before_it_says_so),
 		cmocka_unit_test(the_keeper_dies_when_it_is_asked),
 		cmocka_unit_test(the_keeper_dies_with_the_result),
+		cmocka_unit_test(what_the_keeper_agreed_to_comes_back),
 		cmocka_unit_test(another_one_is_there),
 		cmocka_unit_test(it_is_deleted_when_it_is_decided),
 		cmocka_unit_test(nobody_answers_for_long),
