@@ -134,7 +134,7 @@ bool create_is_apart(sar *s, const sar_buffer *b)
 int create_publish(sar *s, sar_buffer *b, uint64_t ready)
 {
 	/* answers that nobody reads add up */
-	if (!create_is_apart(s, b) || ready - b->ready >= CREATE_AHEAD_BYTES)
+	if (ready - b->ready >= CREATE_AHEAD_BYTES)
 		return sar_publish(s, b, ready);
 	struct buffer own = buffer_get(b);
 	struct session_request request = create_ready(&own, ready);

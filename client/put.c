@@ -25,7 +25,6 @@ struct put {
 	sar_id id;
 	const char *name;
 	uint64_t size;
-	uint64_t block_bytes; /* filled, and published, at a time, of the store */
 	sar_fill *fill;
 	void *arg;
 	int given_up; /* what fill returned */
@@ -41,21 +40,34 @@ static int put_abort(struct put *p, sar_buffer *b, int error)
 	return error_set(error, "%s", why);
 }
 
+static int put_copy(void *arg, void *to, uint64_t at, uint64_t bytes, int last)
+{
+	memcpy(to, (const uint8_t *)arg + at, bytes);
+	return 0;
+}
+
 static int put_fill(struct put *p, void *to, uint64_t at, uint64_t bytes, int last)
 {
 	p->given_up = p->fill(p->arg, to, at, bytes, last);
 	return p->given_up ? error_set(-ECANCELED, "the caller gave the put up") : 0;
 }
 
+/*
+ * What is told may be read, or copied, while the rest is filled in. What comes from the caller's
+ * memory comes much faster than links take it, so there each block is half of what is told.
+ */
+static uint64_t put_block(const struct put *p, sar_buffer *b, uint64_t at)
+{
+	bool grows = p->fill == put_copy && !create_is_apart(p->s, b);
+	uint64_t block_bytes = grows && at / 2 > PUT_BLOCK_BYTES ? at / 2 : PUT_BLOCK_BYTES;
+	return p->size - at < block_bytes ? p->size - at : block_bytes;
+}
+
 static int put_write(struct put *p, sar_buffer *b)
 {
-	/* what is to be copied is copied while the rest is filled in */
-	uint64_t block_bytes = create_is_apart(p->s, b) ? PUT_BLOCK_BYTES : p->block_bytes;
 	int r = 0;
 	for (uint64_t at = 0; r == 0 && at < p->size;) {
-		uint64_t bytes = p->size - at;
-		if (bytes > block_bytes)
-			bytes = block_bytes;
+		uint64_t bytes = put_block(p, b, at);
 		r = put_fill(p, (uint8_t *)b->data + at, at, bytes, 1);
 		at += bytes;
 		if (r == 0 && at < p->size)
@@ -165,20 +177,14 @@ static int put_run(struct put *p)
 
 int sar_put_from(sar *s, sar_id id, const char *name, uint64_t size, sar_fill *fill, void *arg)
 {
-	struct put p = {s, id, name, size, PUT_BLOCK_BYTES, fill, arg, 0};
+	struct put p = {s, id, name, size, fill, arg, 0};
 	return put_run(&p);
-}
-
-static int put_copy(void *arg, void *to, uint64_t at, uint64_t bytes, int last)
-{
-	memcpy(to, (const uint8_t *)arg + at, bytes);
-	return 0;
 }
 
 int sar_put(sar *s, sar_id id, const char *name, const void *data, uint64_t size)
 {
 	if (!data && size > 0)
 		return error_set(-EINVAL, "sar_put: no data");
-	struct put p = {s, id, name, size, size, put_copy, (void *)(uintptr_t)data, 0};
+	struct put p = {s, id, name, size, put_copy, (void *)(uintptr_t)data, 0};
 	return put_run(&p);
 }

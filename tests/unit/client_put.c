@@ -46,6 +46,20 @@ static void what_is_apart_is_told_early(void **state)
 	free(data);
 }
 
+/* Readers have what is told; the more there is, the rarer. */
+static void what_is_shared_is_told_early_too(void **state)
+{
+	enum { MIB = 1 << 20 };
+	struct client *c = *state;
+	uint8_t *data = test_pattern(6 * MIB);
+	assert_int_equal(sar_put(c->s, test_id("one"), NULL, data, MIB), 0);
+	assert_int_equal(atomic_load(&c->fake.requests[SESSION_PUBLISH]), 0);
+	/* at 1, 2, 3 and 4.5 MiB */
+	assert_int_equal(sar_put(c->s, test_id("six"), NULL, data, 6 * MIB), 0);
+	assert_int_equal(atomic_load(&c->fake.requests[SESSION_PUBLISH]), 4);
+	free(data);
+}
+
 struct later {
 	struct fake *fake;
 	uint32_t slot;
@@ -169,6 +183,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		test_client(the_bytes_decide),
 		test_client(what_is_apart_is_told_early),
+		test_client(what_is_shared_is_told_early_too),
 		test_client(waits_for_the_other_one),
 		test_client(takes_the_place_of_one_that_is_gone),
 		test_client(a_given_up_put_leaves_nothing),
