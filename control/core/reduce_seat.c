@@ -7,7 +7,9 @@
 #include "state.h"
 
 enum {
-	REDUCE_STRIPE_CHUNKS = 16, /* the fewest of a stripe that is passed on chunk by chunk */
+	/* the fewest of a stripe that is passed on chunk by chunk */
+	REDUCE_STRIPE_CHUNKS = 16,
+	REDUCE_STRIPE_CHUNKS_UNSEEN = 2, /* its last one is held back */
 	REDUCE_DIRECT_BYTES = 128 << 10, /* the most that all send each other at once */
 };
 
@@ -249,20 +251,22 @@ static bool reduce_carve(struct control *c, struct reduce *r)
 /*
  * Whether all will get it: then there are as many stripes as seats, unless they would be too small
  * to be worth it. Small ones are exchanged as values if all of them are there: two hops instead of
- * two chains of them.
+ * two chains of them. While it is not known what links can do, a tree may send all copies through
+ * one that is slow: then smaller stripes than usual are the safer choice.
  */
-static uint32_t reduce_stripes(struct reduce *r, uint32_t grouped)
+static uint32_t reduce_stripes(const struct control *c, struct reduce *r, uint32_t grouped)
 {
+	uint32_t fewest = c->directory.link.rate_seen ? REDUCE_STRIPE_CHUNKS
+						      : REDUCE_STRIPE_CHUNKS_UNSEEN;
 	uint64_t chunks = chunk_count(r->size, r->chunk_bytes);
 
 	if (!(r->flags & MESSAGE_REDUCE_SPREAD) || r->seats < 2 || r->seats > REDUCE_STRIPES_MAX ||
 	    chunks < r->seats)
 		return 1;
-	if (chunks >= (uint64_t)REDUCE_STRIPE_CHUNKS * r->seats)
-		return r->seats;
-	r->direct = grouped == r->num && r->seats == r->num && r->size <= REDUCE_DIRECT_BYTES &&
+	r->direct = chunks < (uint64_t)REDUCE_STRIPE_CHUNKS * r->seats && grouped == r->num &&
+		    r->seats == r->num && r->size <= REDUCE_DIRECT_BYTES &&
 		    (chunks / r->seats + 1) * r->chunk_bytes <= OBJECT_INLINE_MAX;
-	return r->direct ? r->seats : 1;
+	return r->direct || chunks >= (uint64_t)fewest * r->seats ? r->seats : 1;
 }
 
 void reduce_plan(struct control *c, struct reduce *r)
@@ -277,7 +281,7 @@ void reduce_plan(struct control *c, struct reduce *r)
 	if (!r->sized) /* nothing is there yet: the first one says how large */
 		return;
 	r->seats = groups + (r->num - grouped);
-	r->stripes = reduce_stripes(r, grouped);
+	r->stripes = reduce_stripes(c, r, grouped);
 	r->degree = reduce_degree(c, r);
 	r->root = reduce_tree_root(r->seats, r->degree);
 	if (!reduce_carve(c, r)) {
