@@ -209,21 +209,25 @@ static int32_t lend_propose(struct control *c, const struct node *n, const struc
 {
 	struct reduce *r = reduce_find(c, &m->target);
 	const struct tombstone *t = directory_tombstone(&c->directory, &m->target);
-	bool own = r && r->caller == n->number && r->asked == m->asked;
+	const struct node *holder = peers_node(c, m->node);
+	bool own = r && r->caller == n->number && r->asked == m->asked, live;
 	uint64_t there;
 
 	if (r == NULL || (!own && r->state == REDUCE_ENDED))
 		return -ENOENT;
 	if (own && r->state >= REDUCE_COMMITTED && r->status == 0 && r->generation == m->generation)
 		return 0; /* again */
-	if (!own || r->state != REDUCE_LENT || peers_node(c, m->node) == NULL ||
+	if (!own || r->state != REDUCE_LENT || holder == NULL ||
 	    (t && t->generation >= m->generation))
 		return -ESTALE;
 	there = lend_there(c, r);
-	/* The one before may have agreed: then somebody else may be about to say that it has all.
-	 */
-	if (there == 0 && !members_live(peers_node(c, m->node)))
-		return reshard_settling(c, &m->target) ? -EAGAIN : -ESTALE;
+	live = members_live(holder);
+	/* The one before may have agreed, or, if it took the asker for dead, made another result:
+	 * then somebody else may be about to say that it has all. */
+	if (there == 0 && (n->died || !live) && reshard_settling(c, &m->target))
+		return -EAGAIN;
+	if (there == 0 && !live)
+		return -ESTALE;
 	if ((there && there != m->generation) || !lend_take(r, m))
 		return -ESTALE;
 	timers_cancel(&c->timers, &r->beat);

@@ -49,6 +49,54 @@ static void who_asked_wakes_with_all_of_it(void **state)
 	nothing_is_left(w);
 }
 
+static bool is_proposed(struct world *w, void *arg)
+{
+	const struct reduce *r = at(w, CALLER);
+
+	return r && r->state == REDUCE_COMMITTING;
+}
+
+/* It hears of nothing meanwhile, and the keeper dies when it has told the others. The next one
+ * knows of nothing when it is asked: who has made that result is out of reach for a moment. */
+static void who_asked_wakes_when_the_keeper_is_dead(void **state)
+{
+	struct session_request source;
+	struct world *w = built_here(&source);
+	uint32_t others, owns, builder;
+	const uint8_t *bytes;
+	uint64_t set, size;
+	int status;
+
+	put_source(w, 4);
+	others = ask(w, 0);
+	owns = ask(w, CALLER);
+	world_run(w, 10 * WORLD_MS);
+	w->stalled[CALLER] = true;
+	end_source(w, source);
+	world_run(w, 100 * WORLD_MS);
+	w->cut[CALLER] = true;
+	set = told(w, 0, others, &status);
+	assert_int_equal(status, 0);
+	assert_int_equal(set, 0x1e);
+	builder = at(w, KEEPER)->holder;
+	world_kill_node(w, KEEPER);
+	w->stalled[CALLER] = w->cut[CALLER] = false;
+	world_run(w, 500 * WORLD_MS);
+	assert_true(is_proposed(w, NULL));
+	w->cut[builder] = true;
+	world_run(w, 200 * WORLD_MS);
+	w->cut[builder] = false;
+	told(w, CALLER, owns, &status);
+	assert_int_equal(status, -EEXIST); /* that it is its own nobody is left to tell */
+	for (uint32_t i = 0; i < NODES; i++) {
+		if (i == KEEPER)
+			continue;
+		assert_int_equal(world_fetch(w, i, 0, target, LONG, &bytes, &size), 0);
+		assert_true(world_sums(bytes, SIZE, set));
+	}
+	nothing_is_left(w);
+}
+
 /* Whatever of what it then says still arrives; and whoever keeps the target next. */
 static void the_keeper_dies_when_it_has_agreed(void **state)
 {
@@ -138,13 +186,6 @@ static void another_one_is_there(void **state)
 	for (uint32_t i = 0; i < NODES; i++)
 		assert_int_equal(world_get(w, i, 0, target, SIZE, 9, LONG), 0);
 	nothing_is_left(w);
-}
-
-static bool is_proposed(struct world *w, void *arg)
-{
-	const struct reduce *r = at(w, CALLER);
-
-	return r && r->state == REDUCE_COMMITTING;
 }
 
 /* It has built the target. The next one hears of that from the one who asked: what is there no more
@@ -346,6 +387,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(who_asked_wakes_with_all_of_it),
+		cmocka_unit_test(who_asked_wakes_when_the_keeper_is_dead),
 		cmocka_unit_test(the_keeper_dies_when_it_has_agreed),
 		cmocka_unit_test(the_keeper_dies_before_it_says_so),
 		cmocka_unit_test(the_keeper_dies_when_it_is_asked),
