@@ -256,8 +256,8 @@ static bool reduce_carve(struct control *c, struct reduce *r)
  */
 static uint32_t reduce_stripes(const struct control *c, struct reduce *r, uint32_t grouped)
 {
-	uint32_t fewest = c->directory.link.rate_seen ? REDUCE_STRIPE_CHUNKS
-						      : REDUCE_STRIPE_CHUNKS_UNSEEN;
+	uint32_t fewest =
+		c->directory.link.rate_seen ? REDUCE_STRIPE_CHUNKS : REDUCE_STRIPE_CHUNKS_UNSEEN;
 	uint64_t chunks = chunk_count(r->size, r->chunk_bytes);
 
 	if (!(r->flags & MESSAGE_REDUCE_SPREAD) || r->seats < 2 || r->seats > REDUCE_STRIPES_MAX ||
