@@ -73,7 +73,10 @@ int sar_reduce_sources(sar *s, sar_id target, int64_t timeout_ns, sar_id *out, u
 	if (timeout_ns < 0)
 		return error_set(-EINVAL, "sar_reduce_sources: a timeout is not negative: use "
 					  "SAR_FOREVER to wait without limit");
-	int r = handle_call(s, &request, NULL, sizeof(struct session_sources), timeout_ns, &result);
+	int r = handle_check(s); /* in a child no lock may be waited for */
+	if (r < 0)
+		return r;
+	r = handle_call(s, &request, NULL, sizeof(struct session_sources), timeout_ns, &result);
 	if (r != -ETIMEDOUT && r != -EAGAIN && r != -ENOTCONN && r != -EPROTO)
 		reduces_forget(&s->reduces, &target); /* it has ended */
 	if (r < 0)

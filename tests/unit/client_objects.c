@@ -15,6 +15,7 @@
 #include <unistd.h>
 #include "client_fake.h"
 #include "client_test.h"
+#include "handle.h"
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
@@ -422,6 +423,27 @@ static void child_closes_while_others_wait(void **state)
 	}
 }
 
+/* Nor for a lock that another thread of the parent had. */
+static void child_waits_for_no_lock(void **state)
+{
+	const sar_reduction how = {.op = SAR_SUM, .dtype = SAR_F32};
+	struct client *c = *state;
+	sar_id source = test_id("source"), target = test_id("sum");
+	int status;
+	assert_int_equal(sar_reduce(c->s, target, NULL, &source, 1, &how, SAR_FOREVER), 0);
+	pthread_mutex_lock(&c->s->reduces.lock);
+	pid_t pid = fork();
+	if (pid == 0) {
+		alarm(10);
+		int wrong = sar_reduce_sources(c->s, target, 0, NULL, 0) != -EINVAL;
+		wrong += sar_delete(c->s, target) != -EINVAL;
+		_exit(wrong);
+	}
+	pthread_mutex_unlock(&c->s->reduces.lock);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
 static void arguments_and_texts(void **state)
 {
 	struct client *c = *state;
@@ -459,6 +481,7 @@ int main(void)
 		test_client(child_leaves_the_pins_alone),
 		test_client(child_closes_only_what_it_has),
 		test_client(child_closes_while_others_wait),
+		test_client(child_waits_for_no_lock),
 		test_client(arguments_and_texts),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
