@@ -133,8 +133,8 @@ bool create_is_apart(sar *s, const sar_buffer *b)
 
 int create_publish(sar *s, sar_buffer *b, uint64_t ready)
 {
-	/* answers that nobody reads add up */
-	if (ready - b->ready >= CREATE_AHEAD_BYTES)
+	/* answers that nobody reads add up, and another control is met in calls only */
+	if (ready - b->ready >= CREATE_AHEAD_BYTES || handle_check(s) < 0 || handle_replaced(s))
 		return sar_publish(s, b, ready);
 	struct buffer own = buffer_get(b);
 	struct session_request request = create_ready(&own, ready);

@@ -316,6 +316,33 @@ static void an_unanswered_delete_is_done(void **state)
 	assert_int_equal(sar_delete(c->s, call.id), -ENOENT);
 }
 
+enum { MIB = 1 << 20 };
+
+/* Control goes while the third MiB is made; by the next one there is another. */
+static int fill_beside_another(void *arg, void *to, uint64_t at, uint64_t bytes, int last)
+{
+	struct client *c = arg;
+	memset(to, 7, bytes);
+	if (at == 2 * MIB)
+		again(c);
+	if (at == 3 * MIB) {
+		assert_int_equal(atomic_load(&c->fake.resumed), 1);
+		for (uint32_t i = 0; i < FAKE_SLOTS; i++)
+			if (c->fake.table->slot[i].state == OBJECT_CREATING)
+				assert_int_equal(c->fake.table->slot[i].watermark, 3 * MIB);
+	}
+	return 0;
+}
+
+/* Readers have what is filled in, and what the node keeps for its old clients may go. */
+static void a_put_from_finds_the_other_control(void **state)
+{
+	struct client *c = *state;
+	sar_id id = test_id("from");
+	assert_int_equal(sar_put_from(c->s, id, NULL, 5 * MIB, fill_beside_another, c), 0);
+	assert_int_equal(atomic_load(&c->fake.resumed), 1);
+}
+
 /* Wherever control dies in a put, there is one object in the end, with all its bytes. */
 static void a_put_is_made_once(void **state)
 {
@@ -528,6 +555,7 @@ int main(void)
 		test_client(an_unanswered_create_apart_is_ours),
 		test_client(an_unanswered_seal_is_done),
 		test_client(an_unanswered_delete_is_done),
+		test_client(a_put_from_finds_the_other_control),
 		test_client(a_put_is_made_once),
 		test_client(reduces_are_asked_for_again),
 		test_client(a_child_keeps_no_table),
