@@ -202,7 +202,10 @@ def _wait(ask, timeout_ns):
     if timeout_ns < FOREVER:
         timeout_ns = max(1, timeout_ns - (time.monotonic_ns() - begin))
     waiter = _Waiter(ask, timeout_ns)
-    waiter.start()
+    try:
+        waiter.start()
+    except RuntimeError:  # no more threads, or none any more: the interpreter is about to end
+        return ask(timeout_ns)
     waiter.join()
     if waiter.error:
         raise waiter.error
@@ -260,7 +263,8 @@ class Writer:
         handle.hold()
         try:
             _check(_lib.sar_create(handle.pointer, ident, key, size, ctypes.byref(self._buffer)))
-        except BaseException:
+        except BaseException:  # of a signal's handler, perhaps, when the object is there already
+            _lib.sar_abort(handle.pointer, ctypes.byref(self._buffer))
             handle.drop()
             raise
         self._map()
@@ -350,8 +354,8 @@ class Node:
         handle.hold()
         try:
             _check(_lib.sar_get(handle.pointer, ident, timeout_ns, ctypes.byref(buffer)))
-        except BaseException:
-            handle.drop()
+        except BaseException:  # of a signal's handler, perhaps, when the object is pinned already
+            handle.release(buffer)
             raise
         memory = (ctypes.c_uint8 * buffer.size).from_address(buffer.data)
         weakref.finalize(memory, handle.release, buffer).atexit = False

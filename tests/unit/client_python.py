@@ -217,6 +217,42 @@ def a_signal_ends_a_wait(node):
     raises(TimeoutError, errno.ETIMEDOUT, node.get, "still to come", timeout=1.2)
 
 
+def a_signal_leaves_nothing_behind(node):
+    """Also one that comes just as the call has done what it was asked for."""
+    class Stop(Exception):
+        pass
+
+    def then_stop(function):
+        def call(*args):
+            raise Stop(function(*args))
+        return call
+    gc.collect()  # what others have left
+    lib, done, ended = sarissa._lib, (sarissa._lib.sar_get, sarissa._lib.sar_create), []
+    release = lib.sar_release
+    node.put("pinned", b"x")
+    lib.sar_get, lib.sar_create = map(then_stop, done)
+    lib.sar_release = lambda handle, buffer: (ended.append(buffer._obj.reserved[0] != 0),
+                                              release(handle, buffer))
+    try:
+        raises(Stop, None, node.get, "pinned")
+        raises(Stop, None, node.create, "half made", 8)
+    finally:
+        lib.sar_get, lib.sar_create = done
+        lib.sar_release = release
+    assert ended == [True], ended
+    node.put("half made", b"whole")
+
+
+def a_wait_needs_no_thread(node):
+    def none(*_):
+        raise RuntimeError("can't start new thread")
+    start, threading.Thread.start = threading.Thread.start, none
+    try:
+        raises(TimeoutError, errno.ETIMEDOUT, node.get, "never to come", timeout=1.2)
+    finally:
+        threading.Thread.start = start
+
+
 def pins_are_given_back(node):
     node.put("often", b"x" * 100)
     for _ in range(3000):
@@ -256,6 +292,8 @@ def main():
         writers(node)
         reduces(node)
         a_signal_ends_a_wait(node)
+        a_signal_leaves_nothing_behind(node)
+        a_wait_needs_no_thread(node)
         pins_are_given_back(node)
         threads_wait(node)
     views_outlive_the_node()
