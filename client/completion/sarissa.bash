@@ -1,13 +1,29 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Completion of the command sarissa: commands, options, object names, files.
 
-# Not with compgen -W, which runs what stands between $( and ): others choose the names.
+# Not with compgen -W, which runs what stands between $( and ): others choose the names. Behind a
+# quote a name is written as it must be there, or what it says would be run with the line.
 _sarissa_names()
 {
-	local begin=${COMP_WORDS[COMP_CWORD]//\\/} name
+	local word=${COMP_WORDS[COMP_CWORD]} quote="'\\''" name
+	local begin=${word//\\/}
 	begin=${begin#[\"\']}
 	while IFS= read -r name; do
-		[[ $name != "$begin"* ]] || COMPREPLY+=("$(printf '%q' "$name")")
+		[[ $name == "$begin"* ]] || continue
+		case $word in
+		\'*)
+			name=${name//\'/"$quote"}
+			;;
+		\"*)
+			[[ $name != *!* ]] || continue # nothing hides it there
+			name=${name//\\/\\\\} name=${name//\"/\\\"}
+			name=${name//\$/\\\$} name=${name//\`/\\\`}
+			;;
+		*)
+			name=$(printf '%q' "$name")
+			;;
+		esac
+		COMPREPLY+=("$name")
 	done < <(sarissa "$@" ls 2>/dev/null | sed -n '2,$s/^.\{26\}//p')
 }
 

@@ -19,6 +19,14 @@ static void completion_runs_no_name(void **state)
 	assert_non_null(strstr(output, "<plain\\ name>"));
 	assert_non_null(strstr(output, "<\\*>"));
 	assert_non_null(strstr(output, "touch"));
+	/* behind a quote, as it is to stand there */
+	assert_int_equal(shell(complete, "\\\""), 0);
+	assert_non_null(strstr(output, "<plain name>"));
+	assert_non_null(strstr(output, "<\\$(touch ran)>"));
+	assert_non_null(strstr(output, "<\\`touch ran\\`>"));
+	assert_int_equal(shell(complete, "\"$(printf \"\\\\047\")\""), 0);
+	assert_non_null(strstr(output, "<plain name>"));
+	assert_non_null(strstr(output, "<$(touch ran)>"));
 	assert_int_equal(shell("test ! -e ran"), 0);
 }
 
