@@ -290,6 +290,7 @@ static void members_refute(struct control *c, const struct message_member *m)
 		return;
 	}
 	c->counters.members_refuted++;
+	self->died |= m->state == MEMBER_DEAD;
 	members_set(c, self, m->incarnation + 1, MEMBER_ALIVE);
 	peers_hello_all(c);
 }

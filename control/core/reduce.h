@@ -177,6 +177,7 @@ struct reduce {
 	bool sized;
 	bool aside;    /* it is another's older one */
 	bool borrowed; /* from the directory's node: we have asked for it */
+	bool kept;     /* so it was: we keep the target now */
 	bool home;     /* it is not to be lent */
 	char name[OBJECT_NAME_MAX + 1];
 	char text[MESSAGE_TEXT_MAX + 1];

@@ -123,10 +123,31 @@ static struct node *commit_judge(struct control *c, const struct reduce *r)
 	return r->borrowed ? control_shard(c, &r->by_id.id) : peers_node(c, r->caller);
 }
 
+/* It was lent to us, who keep the target now: as lend_propose for others, nothing is agreed to that
+ * the one before may have decided otherwise, or that is lost. Returns whether it is not asked. */
+static bool commit_put_off(struct control *c, struct reduce *r)
+{
+	const struct message_used used = {.target = r->by_id.id, .asked = r->asked};
+	bool live = members_live(peers_node(c, r->holder));
+
+	if (!r->kept || (live && !c->self->died) ||
+	    directory_has_complete(&c->directory, &r->by_id.id))
+		return false;
+	if (reshard_settling(c, &r->by_id.id))
+		return true; /* until the watch comes round */
+	if (live)
+		return false;
+	reduce_give_way(c, r);
+	reduction_refused(c, &used);
+	return true;
+}
+
 static void commit_ask(struct control *c, struct reduce *r)
 {
 	struct message m = {.kind = r->borrowed ? MESSAGE_PROPOSE : MESSAGE_COMMIT};
 
+	if (commit_put_off(c, r))
+		return;
 	m.used.target = r->by_id.id;
 	m.used.asked = r->asked; /* the rest: reduce_fill_commit */
 	m.used.node = r->holder;

@@ -371,6 +371,7 @@ void reduce_keep_borrowed(struct control *c, struct reduce *r)
 		return;
 	}
 	r->borrowed = false;
+	r->kept = true;
 }
 
 /* Who gets the target here need not wait for a directory's node that does not answer. */

@@ -507,6 +507,7 @@ void reduction_refused(struct control *c, const struct message_used *m)
 
 	if (r == NULL || !r->proposed)
 		return;
+	r->doubted |= control_shard(c, &m->target) == c->self; /* another one was asked */
 	reduction_give_up(c, r);
 	calls_cancel(c, r->call);
 	r->call = NULL;

@@ -4,9 +4,9 @@
 #include "control_lend.h"
 
 /* The one who asks builds the target, and waits for the last source of it. */
-static struct world *built_here(struct session_request *source)
+static struct world *built_here(uint32_t next, struct session_request *source)
 {
-	struct world *w = lending(0);
+	struct world *w = lending(next);
 
 	assert_int_equal(world_put(w, CALLER, 0, "a0", SIZE, 1), 0);
 	put_source(w, 1);
@@ -23,7 +23,7 @@ static struct world *built_here(struct session_request *source)
 static void who_asked_wakes_with_all_of_it(void **state)
 {
 	struct session_request source;
-	struct world *w = built_here(&source);
+	struct world *w = built_here(0, &source);
 	uint32_t others, owns;
 	const uint8_t *bytes;
 	uint64_t set, size;
@@ -56,12 +56,21 @@ static bool is_proposed(struct world *w, void *arg)
 	return r && r->state == REDUCE_COMMITTING;
 }
 
-/* It hears of nothing meanwhile, and the keeper dies when it has told the others. The next one
- * knows of nothing when it is asked: who has made that result is out of reach for a moment. */
-static void who_asked_wakes_when_the_keeper_is_dead(void **state)
+static bool is_kept(struct world *w, void *arg)
+{
+	struct object_id id = world_id(target);
+	struct control *c = w->node[*(uint32_t *)arg].core;
+
+	return control_shard(c, &id) == c->self;
+}
+
+/* It hears of nothing meanwhile, and the keeper dies when it has told the others. The next one,
+ * which may be the one who asked, knows of nothing when it is asked: who has made that result is
+ * out of reach for a moment. */
+static void the_keeper_dies_before_it_wakes(uint32_t next)
 {
 	struct session_request source;
-	struct world *w = built_here(&source);
+	struct world *w = built_here(next, &source);
 	uint32_t others, owns, builder;
 	const uint8_t *bytes;
 	uint64_t set, size;
@@ -83,6 +92,8 @@ static void who_asked_wakes_when_the_keeper_is_dead(void **state)
 	w->stalled[CALLER] = w->cut[CALLER] = false;
 	world_run(w, 500 * WORLD_MS);
 	assert_true(is_proposed(w, NULL));
+	if (next == CALLER)
+		assert_true(world_until(w, is_kept, &next, LONG));
 	w->cut[builder] = true;
 	world_run(w, 200 * WORLD_MS);
 	w->cut[builder] = false;
@@ -95,6 +106,16 @@ static void who_asked_wakes_when_the_keeper_is_dead(void **state)
 		assert_true(world_sums(bytes, SIZE, set));
 	}
 	nothing_is_left(w);
+}
+
+static void who_asked_wakes_when_the_keeper_is_dead(void **state)
+{
+	the_keeper_dies_before_it_wakes(0);
+}
+
+static void who_asked_wakes_and_keeps_the_target(void **state)
+{
+	the_keeper_dies_before_it_wakes(CALLER);
 }
 
 /* Whatever of what it then says still arrives; and whoever keeps the target next. */
@@ -118,9 +139,9 @@ static void the_keeper_dies_when_it_has_agreed(void **state)
 /* Nor does the one who asked hear of it: the next one keeps what is there, which is that. */
 static void the_keeper_dies_before_it_says_so(void **state)
 {
-	const uint32_t nexts[] = {0, SLOW};
+	const uint32_t nexts[] = {0, SLOW, CALLER};
 
-	for (uint32_t n = 0; n < 2; n++) {
+	for (uint32_t n = 0; n < 3; n++) {
 		struct world *w = half_way(SOURCES, nexts[n], -1);
 		uint32_t host;
 
@@ -164,7 +185,7 @@ static void another_one_is_there(void **state)
 {
 	enum { APART = 4 };
 	struct session_request source;
-	struct world *w = built_here(&source);
+	struct world *w = built_here(0, &source);
 	uint64_t generation = known(w, KEEPER);
 	uint32_t seq;
 	int status;
@@ -190,9 +211,9 @@ static void another_one_is_there(void **state)
 
 /* It has built the target. The next one hears of that from the one who asked: what is there no more
  * is made again, without it. */
-static void the_keeper_dies_with_the_result(void **state)
+static void it_dies_with_the_result(uint32_t next)
 {
-	struct world *w = lending(0);
+	struct world *w = lending(next);
 	struct session_request source;
 	uint32_t seq;
 	int status;
@@ -217,6 +238,12 @@ static void the_keeper_dies_with_the_result(void **state)
 	nothing_is_left(w);
 }
 
+static void the_keeper_dies_with_the_result(void **state)
+{
+	it_dies_with_the_result(0);
+	it_dies_with_the_result(CALLER);
+}
+
 static bool has_all(struct world *w, void *arg)
 {
 	struct object_id id = world_id(target);
@@ -228,10 +255,10 @@ static bool has_all(struct world *w, void *arg)
 
 /* Who has built it dies, too, and the next one refuses it. One who was out of reach has all of it:
  * that is the result, and not another one's. */
-static void what_the_keeper_agreed_to_comes_back(void **state)
+static void what_was_agreed_to_comes_back(uint32_t next)
 {
 	struct session_request get;
-	struct world *w = half_way(SOURCES, 0, -1);
+	struct world *w = half_way(SOURCES, next, -1);
 	const struct reduction *r;
 	struct object_id id = world_id(target);
 	uint64_t generation;
@@ -245,21 +272,27 @@ static void what_the_keeper_agreed_to_comes_back(void **state)
 	apart += host == apart;
 	world_send(w, apart, 0, &get);
 	assert_true(world_until(w, is_decided, &host, LONG));
-	w->cut[CALLER] = true;
+	w->apart[0] = KEEPER;
+	w->apart[1] = CALLER;
 	assert_true(world_until(w, has_all, &apart, 100 * WORLD_MS));
 	generation = at(w, KEEPER)->generation;
 	w->cut[apart] = true;
-	world_kill_node(w, KEEPER);
 	world_kill_node(w, host);
-	world_run(w, 500 * WORLD_MS);
-	w->cut[CALLER] = false;
+	world_run(w, 100 * WORLD_MS); /* that one's death is certain first */
+	world_kill_node(w, KEEPER);
 	world_run(w, 5 * WORLD_SECOND);
 	r = reduction_find(w->node[CALLER].core, &id);
 	assert_true(r && r->generation == 0);
 	w->cut[apart] = false;
 	is_the_sum(w, CALLER);
-	assert_int_equal(known(w, 0), generation);
+	assert_int_equal(known(w, next), generation);
 	nothing_is_left(w);
+}
+
+static void what_the_keeper_agreed_to_comes_back(void **state)
+{
+	what_was_agreed_to_comes_back(0);
+	what_was_agreed_to_comes_back(CALLER);
 }
 
 static void delete (struct world *w, uint32_t node, const char *name)
@@ -388,6 +421,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(who_asked_wakes_with_all_of_it),
 		cmocka_unit_test(who_asked_wakes_when_the_keeper_is_dead),
+		cmocka_unit_test(who_asked_wakes_and_keeps_the_target),
 		cmocka_unit_test(the_keeper_dies_when_it_has_agreed),
 		cmocka_unit_test(the_keeper_dies_before_it_says_so),
 		cmocka_unit_test(the_keeper_dies_when_it_is_asked),
