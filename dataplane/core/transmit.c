@@ -198,11 +198,20 @@ static bool transmit_allowed(struct engine *e, struct conn *c)
 	return allowed;
 }
 
-/* Does the acknowledgement that is due fit beside what comes next? Alone it takes twice as much. */
+/* Can the receiver tell a short number? It has seen at least largest_acked, or nothing yet. */
+static bool transmit_reaches(const struct conn *c)
+{
+	return c->next_pn - c->largest_acked < CHUNK_PN_REACH;
+}
+
+/* Does the acknowledgement that is due fit beside what comes next? Alone it takes twice as much;
+ * a short one fits beside any chunk that does not ask. */
 static bool transmit_beside(const struct engine *e, const struct conn *c)
 {
 	if (c->lost_count > 0 || list_empty(&c->active))
 		return false;
+	if (ack_short(c) && transmit_reaches(c))
+		return true;
 	const struct out_edge *o = list_entry(c->active.next, struct out_edge, active);
 	return WIRE_BODY + DATA_BYTES + o->buffer->chunk_bytes + ack_bytes(e, c) <= conn_room(c);
 }
@@ -271,13 +280,11 @@ static void transmit_count(struct engine *e, const struct draft *d)
 	e->count->tx_chunk_bytes += d->payload_bytes;
 }
 
-/* A chunk, an acknowledgement or both go with the short header, if the receiver can tell its
- * number: it has seen at least largest_acked, or nothing yet. */
+/* A chunk, an acknowledgement or both go with the short header, unless the chunk asks. */
 static bool transmit_short(const struct conn *c, const struct draft *d)
 {
 	return (d->kind == SENT_CHUNK || d->kind == SENT_NOTHING) &&
-	       (d->frame[FRAME_AT_FLAGS] & FRAME_FLAG_ASK) == 0 &&
-	       c->next_pn - c->largest_acked < CHUNK_PN_REACH;
+	       (d->frame[FRAME_AT_FLAGS] & FRAME_FLAG_ASK) == 0 && transmit_reaches(c);
 }
 
 static uint16_t transmit_head_chunk(struct engine *e, struct conn *c, const struct draft *d,

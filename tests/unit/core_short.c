@@ -112,6 +112,40 @@ static void it_goes_with_a_chunk_or_alone(void **state)
 	assert_false(rig_take(r, &p));
 }
 
+/* On IPv6 a chunk of 1408 bytes leaves no room for a frame: the short form goes with it all the
+ * same, when it is due as well. Beside a chunk that asks it does not, and goes alone behind that.
+ */
+static void it_fits_where_a_frame_does_not(void **state)
+{
+	struct rig *r = *state;
+	struct peer peer = source_open(r, 3);
+	struct packet p;
+
+	peer.c->mtu -= ENGINE_OVERHEAD_V6 - ENGINE_OVERHEAD_V4;
+	hear(r, &peer, 1); /* a gap: due at once */
+	assert_true(ack_due(r->e, peer.c));
+	assert_true(rig_take(r, &p));
+	assert_true(wire_is_chunk(p.bytes));
+	assert_int_equal(p.bytes[WIRE_AT_FLAGS], CHUNK_FLAG_ACK);
+	hear(r, &peer, 1);
+	peer.c->probes_due = 1;
+	assert_true(rig_take(r, &p));
+	assert_non_null(packet_frame(&p, FRAME_DATA));
+	assert_null(packet_frame(&p, FRAME_ACK));
+	peer.c->cwnd_bytes = 1;
+	assert_true(rig_take(r, &p));
+	assert_int_equal(p.length, WIRE_ACK_BYTES);
+	assert_false(rig_take(r, &p));
+	/* nor can it be short beyond reach: then it goes first */
+	peer.c->cwnd_bytes = 1 << 20;
+	hear(r, &peer, 1);
+	peer.c->largest_acked = peer.c->next_pn - CHUNK_PN_REACH;
+	assert_true(rig_take(r, &p));
+	assert_false(wire_is_short(p.bytes));
+	assert_non_null(packet_frame(&p, FRAME_ACK));
+	assert_null(packet_frame(&p, FRAME_DATA));
+}
+
 static void a_number_beyond_reach_goes_in_a_frame(void **state)
 {
 	struct rig *r = *state;
@@ -361,6 +395,7 @@ int main(void)
 		test_rig(it_says_what_has_come),
 		test_rig(it_reaches_as_far_as_the_frame),
 		test_rig(it_goes_with_a_chunk_or_alone),
+		test_rig(it_fits_where_a_frame_does_not),
 		test_rig(a_number_beyond_reach_goes_in_a_frame),
 		test_rig(each_bit_is_a_number),
 		test_rig(the_time_is_heard),
