@@ -10,6 +10,7 @@ enum {
 	/* the fewest of a stripe that is passed on chunk by chunk */
 	REDUCE_STRIPE_CHUNKS = 16,
 	REDUCE_STRIPE_CHUNKS_UNSEEN = 2, /* its last one is held back */
+	REDUCE_STRIPES_UNSEEN = 16,	 /* each node is told of each stripe */
 	REDUCE_DIRECT_BYTES = 128 << 10, /* the most that all send each other at once */
 };
 
@@ -256,8 +257,9 @@ static bool reduce_carve(struct control *c, struct reduce *r)
  */
 static uint32_t reduce_stripes(const struct control *c, struct reduce *r, uint32_t grouped)
 {
-	uint32_t fewest =
-		c->directory.link.rate_seen ? REDUCE_STRIPE_CHUNKS : REDUCE_STRIPE_CHUNKS_UNSEEN;
+	uint32_t fewest = c->directory.link.rate_seen || r->seats > REDUCE_STRIPES_UNSEEN
+				  ? REDUCE_STRIPE_CHUNKS
+				  : REDUCE_STRIPE_CHUNKS_UNSEEN;
 	uint64_t chunks = chunk_count(r->size, r->chunk_bytes);
 
 	if (!(r->flags & MESSAGE_REDUCE_SPREAD) || r->seats < 2 || r->seats > REDUCE_STRIPES_MAX ||
