@@ -170,11 +170,12 @@ int sar_seal(sar *s, sar_buffer *b);
  * is gone whatever is returned. */
 int sar_abort(sar *s, sar_buffer *b);
 /*
- * sar_create, copy, sar_seal. An id that is in use is no error when its object has the same bytes:
- * then nothing changes and 0 is returned, also when somebody else is just putting them (waits as
- * long as bytes of that put come at least every 30 s; -ETIMEDOUT otherwise). With another size or
- * other bytes -EEXIST. Of several puts of one id at the same moment one makes the object, the
- * others compare with it. Comparing brings a copy to this node: -ENOSPC when it has no room.
+ * sar_create, copy, sar_seal; readers may have the first MiBs while the rest is copied. An id that
+ * is in use is no error when its object has the same bytes: then nothing changes and 0 is returned,
+ * also when somebody else is just putting them (waits as long as bytes of that put come at least
+ * every 30 s; -ETIMEDOUT otherwise). With another size or other bytes -EEXIST. Of several puts of
+ * one id at the same moment one makes the object, the others compare with it. Comparing brings a
+ * copy to this node: -ENOSPC when it has no room.
  */
 int sar_put(sar *s, sar_id id, const char *name, const void *data, uint64_t size);
 /* Sets bytes bytes of the object, from byte at on. Asked in rising order, perhaps once more from
