@@ -11,7 +11,7 @@ NODES = (4, 8, 16)
 RATES = {4: 200, 6: 200, 8: 200, 16: 75}  # Mbit/s, by nodes, at MTU 1500
 RATES_BUSY = {("broadcast", 16): 40, ("reduce", 16): 40, ("allreduce", 16): 40,
               ("allreduce", 8): 100}  # from 32 MiB on, where those above fill the cores
-RATES_3498 = {4: 200, 8: 200, 16: 150}
+RATES_3498 = {4: 200, 8: 200, 16: 75}
 OPERATIONS = ("broadcast", "gather", "reduce", "allreduce")
 
 SMALL = {  # limits of sizes at which a ratio to the bound says nothing: only the time does
