@@ -314,6 +314,10 @@ void reduce_reserve(struct control *c, const struct reduce *r, uint64_t generati
 /* reduce_lend.c */
 /* Lends it to the caller if that is worth it. Returns whether it is. */
 bool reduce_lend(struct control *c, struct reduce *r);
+/* Of what was lent by an earlier keeper, and what nobody here has all of: 0, this one may agree;
+ * -EAGAIN, not yet; -ESTALE, it is lost with its holder. */
+int32_t reduce_lend_settled(struct control *c, const struct object_id *target,
+			    const struct node *asker, const struct node *holder);
 void reduce_lent(struct control *c, struct reduce *r, uint64_t until_ns);
 /* REDUCED of one that is lent. Returns whether that was the answer. */
 bool reduce_lent_ask(struct control *c, struct reduce *r, const struct node *n,

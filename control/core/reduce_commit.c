@@ -128,15 +128,13 @@ static struct node *commit_judge(struct control *c, const struct reduce *r)
 static bool commit_put_off(struct control *c, struct reduce *r)
 {
 	const struct message_used used = {.target = r->by_id.id, .asked = r->asked};
-	bool live = members_live(peers_node(c, r->holder));
+	int32_t status;
 
-	if (!r->kept || (live && !c->self->died) ||
-	    directory_has_complete(&c->directory, &r->by_id.id))
+	if (!r->kept || directory_has_complete(&c->directory, &r->by_id.id))
 		return false;
-	if (reshard_settling(c, &r->by_id.id))
-		return true; /* until the watch comes round */
-	if (live)
-		return false;
+	status = reduce_lend_settled(c, &r->by_id.id, c->self, peers_node(c, r->holder));
+	if (status != -ESTALE)
+		return status == -EAGAIN; /* until the watch comes round */
 	reduce_give_way(c, r);
 	reduction_refused(c, &used);
 	return true;

@@ -205,12 +205,25 @@ static bool lend_take(struct reduce *r, const struct message_used *m)
 	return taken == m->count && taken == r->num;
 }
 
+/* The keeper before may have agreed, or, if it took the asker for dead, made another result: then
+ * somebody else may be about to say that it has all. */
+int32_t reduce_lend_settled(struct control *c, const struct object_id *target,
+			    const struct node *asker, const struct node *holder)
+{
+	bool live = members_live(holder);
+
+	if ((asker->died || !live) && reshard_settling(c, target))
+		return -EAGAIN;
+	return live ? 0 : -ESTALE;
+}
+
 static int32_t lend_propose(struct control *c, const struct node *n, const struct message_used *m)
 {
 	struct reduce *r = reduce_find(c, &m->target);
 	const struct tombstone *t = directory_tombstone(&c->directory, &m->target);
 	const struct node *holder = peers_node(c, m->node);
-	bool own = r && r->caller == n->number && r->asked == m->asked, live;
+	bool own = r && r->caller == n->number && r->asked == m->asked;
+	int32_t status;
 	uint64_t there;
 
 	if (r == NULL || (!own && r->state == REDUCE_ENDED))
@@ -221,13 +234,8 @@ static int32_t lend_propose(struct control *c, const struct node *n, const struc
 	    (t && t->generation >= m->generation))
 		return -ESTALE;
 	there = lend_there(c, r);
-	live = members_live(holder);
-	/* The one before may have agreed, or, if it took the asker for dead, made another result:
-	 * then somebody else may be about to say that it has all. */
-	if (there == 0 && (n->died || !live) && reshard_settling(c, &m->target))
-		return -EAGAIN;
-	if (there == 0 && !live)
-		return -ESTALE;
+	if (there == 0 && (status = reduce_lend_settled(c, &m->target, n, holder)) != 0)
+		return status;
 	if ((there && there != m->generation) || !lend_take(r, m))
 		return -ESTALE;
 	timers_cancel(&c->timers, &r->beat);
