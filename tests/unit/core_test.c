@@ -264,3 +264,14 @@ void rig_drops(struct rig *r, const char *name, ...)
 	}
 	r->before = r->counters;
 }
+void rig_sees_flips(struct rig *r, struct packet *p, const struct net_addr *from)
+{
+	rig_freeze(r);
+	for (uint32_t bit = 0; bit < 8 * p->length; bit++) {
+		p->bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		rig_receive(r, p, from);
+		p->bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+	}
+	rig_drops(r, "drop_checksum", 8 * p->length, NULL);
+	rig_same(r);
+}

@@ -116,6 +116,8 @@ void rig_drops(struct rig *r, const char *name, ...);
 /* Remembers the engine's memory; rig_same asserts that nothing but the time has changed. */
 void rig_freeze(struct rig *r);
 void rig_same(struct rig *r);
+/* Each flipped bit of the packet makes its checksum wrong, and it changes nothing. */
+void rig_sees_flips(struct rig *r, struct packet *p, const struct net_addr *from);
 
 /* ---- peers -------------------------------------------------------------------------------- */
 
