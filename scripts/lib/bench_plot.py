@@ -248,14 +248,22 @@ def brace(same):
 HEAD = """<!-- SPDX-License-Identifier: BSD-3-Clause -->
 # Side by side
 
-Made by `scripts/bench plot` from [results.json](results.json), which holds every run that `sudo scripts/bench compare` measured;
-[performance.md](performance.md) says how, and what is fair to whom. Of each system the best of the tunings that were measured."""
-TIME = f"""Median (and spread): over the bound of the links, or in ms where the lowest is below 50 ms. Bold: the lowest of the case, and who
-cannot be told from it: the median of one lies within the spread of the other (of {MANY} or more without the shortest and the longest; {100 * ALONE_OFF:g} %
-about a single run). Never what is below the bound: small values pass the limiters in one burst, and of those up to 64 KiB that are gathered
-lies at node 0 before the start what it keeps of the directory. A dash: not measured, or not on a machine that did nothing else. \\*: the cores were full (runs below 0.2 s do not tell). ~: programs of lower priority,
-which give way, had more than {100 * LOWER_MOST:g} % of the cores. Commit: of ours, the last that
-changed the code; a + where the build differed from it. †: another commit or another machine, so another run than ours."""
+Made by `scripts/bench plot` from [results.json](results.json), which holds every run that `sudo scripts/bench compare` measured.
+[performance.md](performance.md) says how, what is fair to whom, and why another system is lower where it is. Of each system the best of the
+tunings that were measured.
+
+A case is `OPERATION/SIZE-on-NODES`, at MTU 1500 unless it says another; `stagger-G-ORDER`: 32 MiB on 8 nodes, which come one after the
+other every G times size over rate; `kill-I`: 64 MiB on 6 nodes, of which node I is killed half way. `sudo scripts/bench compare --only CASE`
+repeats it."""
+TIME = f"""Median (and spread): over the bound of the links, or in ms where the lowest is below {1e3 * SMALL_S:g} ms.
+
+- **Bold**: the lowest of the case, and who cannot be told from it: the median of one lies within the spread of the other (of {MANY} or more
+  without the shortest and the longest; {100 * ALONE_OFF:g} % about a single run). Never what is below the bound: small values pass the limiters in one
+  burst, and of those up to 64 KiB that are gathered lies at node 0 before the start what it keeps of the directory.
+- A dash: not measured, or not on a machine that did nothing else.
+- \\*: the cores were full (runs below 0.2 s do not tell). ~: programs of lower priority, which give way, had more than {100 * LOWER_MOST:g} % of
+  the cores. †: another commit or another machine, so another run than ours.
+- Commit: of ours, the last that changed the code; a + where the build differed from it."""
 COST = """CPU seconds of the whole machine, the emulated network included (not of runs below 0.2 s), and MB of whole frames that came
 into the switch."""
 
