@@ -27,6 +27,7 @@ SMALL_S = 0.05  # where the lowest is below, times are told in ms
 ALONE_OFF = 0.005  # how far a single run may be off: what those of 32 MiB and more spread
 MANY = 5
 LOWER_MOST = 0.1
+LIMITS = {case.name: case.limits for case in CASES}
 TOLD = [case.name for case in CASES if not case.huge and not case.command.startswith("lookup")]
 GAPS = (0.1, 0.2, 0.3)
 SOME_NODES = 8
@@ -181,6 +182,15 @@ def times(case, best):
     return [case, seconds, *cells, commits(ours)]
 
 
+def killed(case, best):
+    """The time alone says nothing of how much of it the death has cost."""
+    rows = best["sarissa"]
+    later = [row["later_share"] for row in rows]
+    return [case, f"{middle(rows, 'undisturbed_seconds'):.3f} s", f"{middle(rows, 'seconds'):.3f} s",
+            f"{statistics.median(later):.3f} ({min(later):.3f} to {max(later):.3f})",
+            f"{LIMITS[case]['later_share']:g}", commits(rows)]
+
+
 def costs(case, best):
     """CPU seconds of the whole machine; megabytes, whole frames, from the nodes into the switch."""
     return [case, *(f"{middle(best[name], 'cpu_seconds'):.2f}, "
@@ -200,16 +210,21 @@ def markdown(heads, rows):
 def page(measured, results, figures):
     costly = {case: best for case, best in results.items() if any(map(has_cost, best.values()))}
     defaults = {case: systems for case, systems in defaults_of(measured).items() if systems}
+    kills = {case: best for case, best in results.items() if "later_share" in LIMITS[case]}
+    whole = {case: best for case, best in results.items() if case not in kills}
     yield HEAD + "\n\n" + machines(results)
     yield from (f"![{title}](plots/{name}.svg)" for name, title in figures)
     for title, text, heads, line, cases in (
-            ("Time", TIME, ("case", "bound", *NAMES.values(), "commit"), times, results),
+            ("Time", TIME, ("case", "bound", *NAMES.values(), "commit"), times, whole),
             ("As they come", "The defaults of those that were measured by hand, too.",
              ("case", "bound", *NAMES.values(), "commit"), times, defaults),
+            ("A node is killed half way", KILLED, ("case", "undisturbed", "with a death", "later, S/B",
+                                                   "limit", "commit"), killed, kills),
             ("What it costs", COST, ("case", *NAMES.values()), costs, costly)):
         if cases:
             yield f"## {title}\n\n{text}"
-            yield markdown(heads, [line(f"`{case}`", systems) for case, systems in cases.items()])
+            yield markdown(heads, [[f"`{case}`", *line(case, systems)[1:]]
+                                   for case, systems in cases.items()])
     left = [name for name in TOLD if name not in results]
     if left:
         yield "## Not measured\n\nOf the {} cases of `scripts/bench compare` {} have no figure above: {}.".format(
@@ -264,6 +279,7 @@ TIME = f"""Median (and spread): over the bound of the links, or in ms where the 
 - \\*: the cores were full (runs below 0.2 s do not tell). ~: programs of lower priority, which give way, had more than {100 * LOWER_MOST:g} % of
   the cores. †: another commit or another machine, so another run than ours.
 - Commit: of ours, the last that changed the code; a + where the build differed from it."""
+KILLED = """Ours alone: both daemons of a node that gives get SIGKILL at half of the undisturbed time, and a node in reserve takes its place."""
 COST = """CPU seconds of the whole machine, the emulated network included (not of runs below 0.2 s), and MB of whole frames that came
 into the switch."""
 

@@ -103,6 +103,18 @@ def a_line_tells_what_its_figures_are():
     assert bench_plot.costs("c", best) == ["c", "1.50, 100", "0.50, 100", "-", "0.50, 100"]
 
 
+def what_a_death_costs_is_told_by_itself():
+    """As so much later, beside its limit; not among the times, where it would be the lowest of one."""
+    case = "reduce/kill-3"
+    rows_of_it = {case: {"sarissa": {"": [
+        row | {"undisturbed_seconds": 1.05, "later_share": share}
+        for row, share in zip(rows([1.6, 1.62, 1.7]), (0.55, 0.57, 0.65))]}}}
+    told = ["| `reduce/kill-3` | 1.050 s | 1.620 s | 0.570 (0.550 to 0.650) | 0.6 | abc |"]
+    page = "\n".join(bench_plot.page(rows_of_it, bench_plot.best_of(rows_of_it), []))
+    assert [text for text in page.split("\n") if "1.05" in text] == told, page
+    assert "## Time" not in page and "later, S/B" in page, page
+
+
 def what_is_missing_is_told_in_short():
     told = bench_plot.in_short(["broadcast/1k-on-4", "broadcast/64k-on-4", "gather/1k-on-4",
                                 "gather/64k-on-4", "gather/64m-on-8", "reduce/stagger-0.1-rising",
@@ -197,7 +209,8 @@ with tempfile.TemporaryDirectory(prefix="sarissa-test-") as folder:
         own.mkdir()
         test(own)
 for test in (who_is_measured_again_is_replaced, who_cannot_be_told_apart_is_level,
-             a_line_tells_what_its_figures_are, what_is_missing_is_told_in_short,
+             a_line_tells_what_its_figures_are, what_a_death_costs_is_told_by_itself,
+             what_is_missing_is_told_in_short,
              a_slice_takes_what_fits, what_is_known_tells_how_long,
              a_reduce_with_kills_is_ours_alone):
     test()
