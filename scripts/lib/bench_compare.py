@@ -8,10 +8,11 @@
   bench compare --show                     the table of what has been measured
 
 Every case is a command of scripts/bench; cases on the same links are run on the same clusters. Rows
-go to RESULTS/CASE.json, turn by turn; the table is printed at the end, also after an interrupt.
-`bench plot` takes them over into docs/results.json and draws them. To measure all again in slices:
---resume --since TIME with the time of the beginning. Rows of another machine count as missing, and turns
-at whose start others used more than a third of this one: while they do, slices measure the same again."""
+go to RESULTS/CASE.json, turn by turn; the table is printed at the end, also after an interrupt. At a
+regular end RESULTS/*.svg draw what is there. `bench plot` takes it over into docs/results.json, and draws
+that. To measure all again in slices: --resume --since TIME with the time of the beginning. Rows of another
+machine count as missing, and turns at whose start others used more than a third of this one: while they
+do, slices measure the same again."""
 
 import argparse
 import fnmatch
@@ -20,14 +21,11 @@ import math
 import time
 from pathlib import Path
 
-from . import bench_expect, bench_kept, bench_lookup, bench_ops, bench_options, shell
+from . import bench_expect, bench_kept, bench_lookup, bench_ops, bench_options, bench_plot, shell
 from .bench_cases import CASES, rank
-from .bench_kept import result_path
+from .bench_kept import CORES_FULL, RESULTS, result_path
 from .bench_table import by_system, label, middle, name_of, number, percent
-from .shell import ROOT, Failure, say
-
-CORES_FULL = 0.8  # above, the machine is measured rather than the system
-RESULTS = ROOT / "bench/results"
+from .shell import Failure, say
 
 
 def parse(argv):
@@ -281,4 +279,6 @@ def main(argv):
     if args.show and not lines:
         raise shell.Failure(f"neither {args.results} nor {args.kept} holds results of these cases: run "
                             "scripts/bench compare first")
+    if not args.show:
+        bench_plot.draw(bench_kept.in_folder(args.results), args.results)
     return any(one["verdict"].startswith("missed") for one in lines)

@@ -21,6 +21,8 @@ from .bench_table import by_system
 from .shell import ROOT, Failure, build_dir
 
 KEPT = ROOT / "docs/results.json"
+RESULTS = ROOT / "bench/results"
+CORES_FULL = 0.8  # above, the machine is measured rather than the system
 OTHERS_MOST = 1 / 3  # of the machine, just before a turn: above, it is not counted
 DERIVED = ("op", "case", "ratio")
 BUILT_OF = ("bench", "client", "control", "dataplane", "ebpf", "include", "meson.build")
@@ -175,11 +177,13 @@ def write(path, rows):
     part.rename(path)
 
 
+def in_folder(directory):
+    """What bench/results, or another folder, has of each case."""
+    return {case.name: measured(result_path(directory, case.name), case) for case in CASES}
+
+
 def together(kept_path, directory):
     """All that is known: the kept, and what has been measured since."""
-    out = read(kept_path)
-    for case in CASES:
-        rows = merged(out.get(case.name, []), measured(result_path(directory, case.name), case))
-        if rows:
-            out[case.name] = rows
-    return out
+    kept = read(kept_path)
+    out = {name: merged(kept.get(name, []), rows) for name, rows in in_folder(directory).items()}
+    return kept | {name: rows for name, rows in out.items() if rows}

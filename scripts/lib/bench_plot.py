@@ -14,7 +14,7 @@ from pathlib import Path
 
 from . import bench_kept, svg
 from .bench_cases import CASES, NODES, OPERATIONS, RATES, SIZES, STAGGERED
-from .bench_compare import CORES_FULL, RESULTS
+from .bench_kept import CORES_FULL, RESULTS
 from .bench_ops import BOUND_OBJECTS
 from .bench_table import middle
 from .shell import ROOT, Failure, say
@@ -124,6 +124,18 @@ FIGURES = {
     "arrivals": (f"{SOME_NODES} nodes, 32 MiB, one comes after the other in random order; "
                  "T: size over the rate of a link", by_arrival),
 }
+
+
+def draw(rows, folder):
+    """The figures of which something is measured, as FOLDER/NAME.svg; their names and titles."""
+    results, drawn = best_of(sets_of(rows)), []
+    for name, (title, panels) in FIGURES.items():
+        some = [panel for panel in panels(results) if panel.lines]
+        if some:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / f"{name}.svg").write_text(svg.chart(title, some))
+            drawn.append((name, title))
+    return drawn
 
 
 def span(rows):
@@ -299,15 +311,10 @@ def main(argv):
     results = best_of(measured)
     if not results:
         raise Failure(f"{args.results} holds no results: run scripts/bench compare first")
-    (args.out / "plots").mkdir(parents=True, exist_ok=True)
+    args.out.mkdir(parents=True, exist_ok=True)
     bench_kept.write(args.out / "results.json", rows)
-    figures = []
-    for name, (title, panels) in FIGURES.items():
-        drawn = [panel for panel in panels(results) if panel.lines]
-        if not drawn:
-            say(f"bench: nothing is measured for {name}.svg")
-            continue
-        (args.out / f"plots/{name}.svg").write_text(svg.chart(title, drawn))
-        figures.append((name, title))
+    figures = draw(rows, args.out / "plots")
+    for name in FIGURES.keys() - dict(figures):
+        say(f"bench: nothing is measured for {name}.svg")
     (args.out / "compare.md").write_text("\n\n".join(page(measured, results, figures)) + "\n")
     say(f"bench: {args.out / 'compare.md'}: {len(results)} cases, {len(figures)} figures")

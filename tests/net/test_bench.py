@@ -12,7 +12,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import netlib
-from lib import bench_cases, bench_compare, bench_gloo, bench_ops, bench_options  # noqa: E402
+from lib import bench_cases, bench_compare, bench_gloo, bench_kept, bench_ops, bench_options  # noqa: E402
 from lib import bench_peer, bench_plot, bench_reduce, bench_sum, bench_wakeups, process  # noqa: E402
 from lib.shell import Failure  # noqa: E402
 
@@ -270,18 +270,24 @@ def compare_goes_on_where_it_was_interrupted():
 
 def results_become_figures_and_tables():
     """The lowest of a case is in bold; every system that was measured has its line, and its value."""
+    netlib.need_root()
     with tempfile.TemporaryDirectory(prefix="sarissa-test-") as directory:
         for case, nodes in (("broadcast/32m-on-4", 4), ("broadcast/32m-on-8", 8),
                             ("broadcast/64m-on-8", 8), ("broadcast/stagger-0.3-random", 8)):
             rows = [{"system": system, "tuning": tuning, "nodes": nodes, "bytes": 32 * MIB,
                      "rate_mbit": 200, "stagger_ms": 0, "seconds": ratio * 2, "bound_seconds": 2,
                      "ratio": ratio, "blocked_mean_seconds": 1, "cpu_seconds": 1.5,
-                     "wire_bytes": 3e7, "other_cpu_share": 0.9 if ratio < 1 else 0.1}
+                     "wire_bytes": 3e7, "other_cpu_share": 0.9 if ratio < 1 else 0.1,
+                     "machine": bench_kept.machine(), "commit": "?", "measured": "2026-01-02T03:04Z"}
                     for system, tuning, ratio in (("sarissa", "", 1.07), ("sarissa", "", 1.06),
                                                   ("sarissa", "", 1.08), ("openmpi", "hand", 1.05),
                                                   ("gloo", "hand", 0.9),
                                                   ("openmpi", "default", 7), ("dask", "hand", 3))]
             bench_compare.result_path(Path(directory), case).write_text(json.dumps({"rows": rows}))
+        done = bench("compare", "--resume", "--only", "broadcast/32m-on-4", "--system", "sarissa",
+                     "--repeat", 3, "--results", directory, "--kept", f"{directory}/none")
+        assert done.returncode == 0 and "bench: broadcast" not in done.stderr, "nothing is missing"
+        assert "bound 1.00" in Path(directory, "nodes.svg").read_text(), "all that is there is drawn"
         done = bench("plot", "--results", directory, "--out", directory, "--commit", "abcdef0")
         assert done.returncode == 0, done
         first = Path(directory, "compare.md").read_text()
