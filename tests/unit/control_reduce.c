@@ -210,18 +210,45 @@ static void first_ones_suffice(void **state)
 	world_free(w);
 }
 
+/* Before anything moves: no node takes a chunk of any source. */
 static void what_does_not_hold_is_refused(void **state)
 {
-	struct world *w = some_nodes(3);
+	static const uint64_t wrong[] = {LARGE / 2, LARGE + 4, LARGE - 1, 4};
 
-	put_source(w, 0, 0, LARGE);
-	put_source(w, 1, 1, LARGE / 2);
-	assert_int_equal(reduce_by(w, 2, 2, 2, UINT64_MAX), -EINVAL);
-	assert_int_equal(reduce_by(w, 2, 2, 3, UINT64_MAX), -EINVAL);
-	assert_int_equal(reduce_by(w, 2, 0, 0, UINT64_MAX), -EINVAL);
-	assert_int_equal(world_put(w, 0, 0, "sum", 100, 1), 0);
-	assert_int_equal(reduce_by(w, 2, 1, 1, UINT64_MAX), -EEXIST);
-	world_free(w);
+	for (uint32_t flags = 0; flags <= SESSION_FLAG_SPREAD; flags += SESSION_FLAG_SPREAD)
+		for (uint32_t k = 0; k < 4 * 3; k++) {
+			struct world *w = some_nodes(4);
+
+			for (uint32_t i = 0; i < 3; i++)
+				put_source(w, i, i, i == k % 3 ? wrong[k / 3] : LARGE);
+			assert_int_equal(reduce_as(w, 3, 3, 3, UINT64_MAX, flags), -EINVAL);
+			assert_int_equal(reduce_as(w, 3, 3, 2, UINT64_MAX, flags), -EINVAL);
+			assert_int_equal(reduce_as(w, 3, 3, 4, UINT64_MAX, flags), -EINVAL);
+			assert_int_equal(reduce_as(w, 3, 0, 0, UINT64_MAX, flags), -EINVAL);
+			assert_int_equal(world_put(w, 0, 0, "sum", 100, 1), 0);
+			assert_int_equal(reduce_as(w, 3, 1, 1, UINT64_MAX, flags), -EEXIST);
+			world_run(w, WORLD_SECOND);
+			for (uint32_t i = 0; i < 4; i++)
+				assert_int_equal(w->node[i].counters[0].rx_chunks, 0);
+			world_free(w);
+		}
+}
+
+/* All have one size, of which an element is no part. */
+static void a_part_of_an_element_is_refused(void **state)
+{
+	for (uint32_t odd = 1; odd < 4; odd++) {
+		struct world *w = some_nodes(3);
+
+		for (uint32_t i = 0; i < 3; i++)
+			put_source(w, i, i, LARGE + odd);
+		assert_int_equal(reduce_by(w, 2, 3, 3, UINT64_MAX), -EINVAL);
+		assert_int_equal(reduce_by(w, 0, 1, 1, UINT64_MAX), -EINVAL);
+		world_run(w, WORLD_SECOND);
+		for (uint32_t i = 0; i < 3; i++)
+			assert_int_equal(w->node[i].counters[0].rx_chunks, 0);
+		world_free(w);
+	}
 }
 
 static void without_its_sources_it_ends_in_time(void **state)
@@ -548,6 +575,7 @@ int main(void)
 		cmocka_unit_test(sources_may_come_later),
 		cmocka_unit_test(first_ones_suffice),
 		cmocka_unit_test(what_does_not_hold_is_refused),
+		cmocka_unit_test(a_part_of_an_element_is_refused),
 		cmocka_unit_test(without_its_sources_it_ends_in_time),
 		cmocka_unit_test(a_dead_one_is_replaced),
 		cmocka_unit_test(a_silent_one_is_not_waited_for),
