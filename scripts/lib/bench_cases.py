@@ -8,7 +8,7 @@ from typing import NamedTuple
 KIB, MIB = 1 << 10, 1 << 20
 SIZES = {"1k": KIB, "64k": 64 * KIB, "1m": MIB, "32m": 32 * MIB, "64m": 64 * MIB}
 NODES = (4, 8, 16)
-RATES = {4: 200, 6: 200, 8: 200, 16: 75}  # Mbit/s, by nodes, at MTU 1500
+RATES = {2: 200, 4: 200, 6: 200, 8: 200, 16: 75}  # Mbit/s, by nodes, at MTU 1500
 RATES_BUSY = {("broadcast", 16): 40, ("reduce", 16): 40, ("allreduce", 16): 40,
               ("allreduce", 8): 100}  # from 32 MiB on, where those above fill the cores
 RATES_3498 = {4: 200, 8: 200, 16: 75}
@@ -64,6 +64,12 @@ def by_size(op, nodes):
                    LARGE[op] if size >= 32 * MIB else SMALL.get(name, {}))
 
 
+def round_trips():
+    for text in ("1k", "1m", "32m"):
+        name = f"p2p/{text}-on-2"
+        yield Case(name, command("p2p", 2, SIZES[text]), {"ratio": 1.06} if text == "32m" else {})
+
+
 def longer_frames():
     for nodes in NODES:
         for text in ("32m", "64m"):
@@ -88,6 +94,7 @@ def killed_reduces():
 
 CASES = [
     *(case for nodes in NODES for op in OPERATIONS for case in by_size(op, nodes)),
+    *round_trips(),
     *longer_frames(),
     *(case for op in STAGGERED for case in staggered(op)),
     *killed_reduces(),

@@ -5,6 +5,7 @@ Fair to it: links of its own of the same shape, without the XDP programs that ou
 with segmentation off-loads; no polling while we have our turn; a yield that sleeps (yield.c); both
 its defaults ("default") and the algorithm that was the best of those we tried ("hand")."""
 
+import math
 import os
 import shutil
 import signal
@@ -24,18 +25,22 @@ PACKAGES = ("openmpi-bin", "libopenmpi-dev")
 TCP_ONLY = ("--mca", "pml", "ob1", "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include",
             "eth0", "--mca", "oob_tcp_if_include", "eth0", "--mca", "mpi_yield_when_idle", "1")
 
-BY_HAND = {
-    # pipeline of segments, each small enough to be sent without asking first
-    "broadcast": "bcast_algorithm=3,bcast_algorithm_segmentsize=32768",
-    # linear with synchronisation
-    "gather": "gather_algorithm=3",
-    # pipeline of segments; ring
-    "reduce": "reduce_algorithm=3,reduce_algorithm_segmentsize=32768",
-    "allreduce": "allreduce_algorithm=4",
-}
-BY_HAND_SMALL = BY_HAND | {
-    "reduce": "reduce_algorithm=5",  # binomial
-    "allreduce": "allreduce_algorithm=3",  # recursive doubling
+TINY, MIDDLE = 4 << 10, 4 << 20
+BY_HAND = {  # the best of those we tried, up to so many bytes
+    # linear; pipeline of segments, each small enough to be sent without asking first
+    "broadcast": {TINY: "bcast_algorithm=1",
+                  MIDDLE: "bcast_algorithm=3,bcast_algorithm_segmentsize={segment}",
+                  math.inf: "bcast_algorithm=3,bcast_algorithm_segmentsize=32768"},
+    # linear; with synchronisation
+    "gather": {SMALL_BYTES: "gather_algorithm=1", math.inf: "gather_algorithm=3"},
+    # binomial tree; pipeline of segments
+    "reduce": {TINY: "reduce_algorithm=5",
+               MIDDLE: "reduce_algorithm=3,reduce_algorithm_segmentsize={segment}",
+               math.inf: "reduce_algorithm=3,reduce_algorithm_segmentsize=32768"},
+    # recursive doubling; ring; segmented ring
+    "allreduce": {TINY: "allreduce_algorithm=3", SMALL_BYTES: "allreduce_algorithm=4",
+                  MIDDLE: "allreduce_algorithm=5,allreduce_algorithm_segmentsize=32768",
+                  math.inf: "allreduce_algorithm=4"},
 }
 
 AGENT = """#!/bin/sh
@@ -45,6 +50,12 @@ number=$(echo "$address" | awk -F. '{{ print $3 * 250 + $4 - 1 }}')
 exec ip netns exec "sar-{name}-$number" unshare --uts \\
 	sh -c 'hostname "$1"; shift; eval "exec $*"' sh "node$number" "$@"
 """
+
+
+def by_hand(op, size, count):
+    """Parameters; none for what has one way only."""
+    best = next((choice for most, choice in BY_HAND.get(op, {}).items() if size <= most), "")
+    return best.format(segment=8192 if count <= 8 else 4096)
 
 
 def program():
@@ -88,8 +99,8 @@ class OpenMpi(Peer):
         agent.write_text(AGENT.format(name=self.config["name"]))
         agent.chmod(agent.stat().st_mode | stat.S_IXUSR)
         hosts = ",".join(f"{network.node_ip(node)}:1" for node in range(self.count))
-        best = BY_HAND_SMALL if self.size <= SMALL_BYTES else BY_HAND
-        choice = {"default": "", "hand": best.get(self.op, "")}.get(self.tuning, self.tuning)
+        hand = by_hand(self.op, self.size, self.count)
+        choice = {"default": "", "hand": hand}.get(self.tuning, self.tuning)
         tuned = ["--mca", "coll_tuned_use_dynamic_rules", "1"] if choice else []
         for key, _, value in (pair.partition("=") for pair in choice.split(",") if pair):
             tuned += ["--mca", f"coll_tuned_{key}" if "algorithm" in key else key, value]
