@@ -39,8 +39,7 @@ BY_HAND = {  # the best of those we tried, up to so many bytes
                math.inf: "reduce_algorithm=3,reduce_algorithm_segmentsize=32768"},
     # recursive doubling; ring; segmented ring
     "allreduce": {TINY: "allreduce_algorithm=3", SMALL_BYTES: "allreduce_algorithm=4",
-                  MIDDLE: "allreduce_algorithm=5,allreduce_algorithm_segmentsize=32768",
-                  math.inf: "allreduce_algorithm=4"},
+                  math.inf: "allreduce_algorithm=5,allreduce_algorithm_segmentsize=32768"},
 }
 
 AGENT = """#!/bin/sh
