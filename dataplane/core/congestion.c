@@ -27,7 +27,8 @@ enum {
 	CONGESTION_CUT_FEW = 410,      /* where few send */
 	CONGESTION_CUT_MAX = 307,      /* of 1024 */
 	CONGESTION_SPARE_PKTS = 8,
-	CONGESTION_FEW = 3, /* times as much more, where few send */
+	CONGESTION_FEW = 3,	    /* times as much more, where few send */
+	CONGESTION_STREAMS_MAX = 4, /* so many count, of those that have something to send */
 	CONGESTION_FLOOR_NS = 10000,
 	CONGESTION_RISE_NS = 25000,
 	CONGESTION_RATE_US = 1000,  /* of the receiver's clock, over which a rate is taken, */
@@ -119,16 +120,31 @@ static bool congestion_few(const struct engine *e, const struct conn *c)
 	       c->delay_target_ns >= e->config.delay_target_ns;
 }
 
+/* Among how many streams the window is shared now. */
+static uint32_t congestion_streams(const struct conn *c)
+{
+	uint32_t streams = 0;
+
+	list_each(l, &c->active)
+	{
+		if (++streams == CONGESTION_STREAMS_MAX)
+			break;
+	}
+	return streams > 0 ? streams : 1;
+}
+
 /*
  * Swift's flow scaling: a small window aims at a longer queue than a large one, about as one over
- * the root of the window, so that flows of one bottleneck approach each other. On a slow path it
- * aims at twice as much more, up to the time that some packets of its own take: a window grows and
- * is cut by whole packets, and a queue that is shorter than those steps runs empty in between.
- * Where few send to one receiver there is room for three times as much of that: hosts wake late.
+ * the root of the window, so that flows of one bottleneck approach each other. A flow is a stream
+ * here: in an allreduce the partial sums of many stripes, which all others wait for, go to one
+ * node, and one stripe's result to each of the rest. On a slow path it aims at twice as much more,
+ * up to the time that some packets of its own take: a window grows and is cut by whole packets, and
+ * a queue that is shorter than those steps runs empty in between. Where few send to one receiver
+ * there is room for three times as much of that: hosts wake late.
  */
 static uint64_t congestion_target_ns(const struct engine *e, const struct conn *c)
 {
-	uint32_t packets = (uint32_t)(c->cwnd_bytes / e->config.mtu) | 1;
+	uint32_t packets = (uint32_t)(c->cwnd_bytes / e->config.mtu) / congestion_streams(c) | 1;
 	uint32_t root = 1u << ((32 - __builtin_clz(packets)) / 2);
 	uint64_t more = c->delay_target_ns * 4 / (root + 4);
 	uint64_t spare = CONGESTION_SPARE_PKTS * c->srtt_ns * e->config.mtu / c->cwnd_bytes;

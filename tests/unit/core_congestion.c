@@ -127,6 +127,32 @@ static void few_aim_at_a_longer_queue(void **state)
 	assert_true(left[3] == left[0] && left[4] == left[0]);
 }
 
+/* A window that several streams use is measured by what one of them has of it; no more than four
+ * count. */
+static void streams_share_a_window(void **state)
+{
+	struct rig *r = *state;
+	struct conn *c = flow(r);
+	const uint64_t window = 32 * (uint64_t)r->config.mtu; /* four: 8 each */
+	struct list ready[100];
+	uint64_t left[101];
+
+	c->slow_start = false;
+	for (uint32_t k = 0; k <= 100; k++) {
+		c->cwnd_bytes = window;
+		c->round_blind = false;
+		c->calm_rounds = 0;
+		round_trip(r, c, r->config.delay_target_ns * 14 / 10, 0, 0);
+		left[k] = c->cwnd_bytes;
+		check_bounds(r, c);
+		if (k < 100)
+			list_append(&c->active, &ready[k]);
+	}
+	list_init(&c->active);
+	assert_true(left[0] < window && left[1] == left[0]);
+	assert_true(left[4] > window && left[100] == left[4]);
+}
+
 /* Slow start ends when a queue begins to form, long before the target. */
 static void slow_start_ends_at_the_first_queue(void **state)
 {
@@ -352,6 +378,7 @@ int main(void)
 		test_rig(a_long_queue_shrinks_the_window),
 		test_rig(a_small_window_aims_at_some_packets),
 		test_rig(few_aim_at_a_longer_queue),
+		test_rig(streams_share_a_window),
 		test_rig(slow_start_ends_at_the_first_queue),
 		test_rig(marks_shrink_the_window),
 		test_rig(losses_without_a_queue_do_not),
