@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How long a reduce takes longer when one of its nodes dies and a spare is there. */
+/* How long a reduce takes longer when one or two of its nodes die and spares are there. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,17 +9,18 @@
 #include "core/state.h"
 #include "internal/reduce.h"
 
-/* Nodes 0 to 5 have a source each, five of which are needed; the directory's node for the target is
- * 6, who asks is 7. */
-enum { SOURCES = 6, NEEDED = 5, COORDINATOR = 6, CALLER = 7, NODES = 8, MOMENTS = 8 };
+/* Nodes 0 to 5 have a source each; the directory's node for the target is 6, who asks is 7. */
+enum { SOURCES = 6, COORDINATOR = 6, CALLER = 7, NODES = 8, MOMENTS = 8 };
 
 #define SIZE  UINT64_C(4000000)
 #define STORE (UINT64_C(48) << 20)
 /* The coordinator's node is back after 200 ms. */
-#define BOUND (400 * WORLD_MS)
+#define BOUND	(400 * WORLD_MS)
+#define CERTAIN (900 * WORLD_MS) /* of a death: members.h */
 
 enum role { LEAF, MIDDLE, ROOT, DIRECTORY, ROLES };
 
+static uint32_t needed = SOURCES - 1; /* of the sources */
 static char target[16];
 
 /* A name that this node keeps. */
@@ -38,7 +39,7 @@ static struct world *some_nodes(void)
 {
 	struct world *w = world_new(NODES, 1, STORE, true);
 	struct object_id ids[SOURCES];
-	const struct session_reduction how = {REDUCE_SUM, REDUCE_U32, NEEDED, SOURCES};
+	const struct session_reduction how = {REDUCE_SUM, REDUCE_U32, needed, SOURCES};
 
 	w->delay_ns = WORLD_MS;
 	for (uint32_t i = 0; i < NODES; i++)
@@ -61,7 +62,7 @@ static uint32_t find_role(struct world *w, enum role role)
 	struct idmap_node *at = idmap_find(&w->node[COORDINATOR].core->reduces.by_id, &id);
 	struct reduce *r = idmap_item(at, struct reduce, by_id);
 
-	assert_int_equal(r->seats, NEEDED);
+	assert_int_equal(r->seats, needed);
 	for (uint32_t i = 0; i < r->cells; i++) {
 		const struct reduce_cell *p = &r->cell[i];
 
@@ -92,8 +93,8 @@ static bool get_result(struct world *w)
 	assert_int_equal(size, SIZE);
 	memset(sum, 0, sizeof(sum));
 	assert_int_equal(world_reduced(w, CALLER, 0, target, (int64_t)(20 * WORLD_SECOND), used),
-			 NEEDED);
-	for (uint32_t i = 0; i < NEEDED; i++) {
+			 needed);
+	for (uint32_t i = 0; i < needed; i++) {
 		uint32_t source = 0;
 		char name[8];
 		struct object_id id;
@@ -169,6 +170,64 @@ static void deaths_cost_little(void **state)
 	}
 }
 
+/* How much later when two die; UINT64_MAX: the result was lost with its only copy. */
+static uint64_t later_without(uint32_t a, uint32_t b, uint64_t moment_ns, uint64_t alone_ns)
+{
+	struct world *w = some_nodes();
+	uint64_t begun = w->now_ns, took;
+	bool there;
+
+	world_run(w, moment_ns);
+	world_kill_node(w, a);
+	world_kill_node(w, b);
+	there = get_result(w);
+	took = w->now_ns - begun;
+	world_free(w);
+	return !there ? UINT64_MAX : took > alone_ns ? took - alone_ns : 0;
+}
+
+static uint32_t who_is_root(void)
+{
+	struct world *w = some_nodes();
+	uint32_t root;
+
+	world_run(w, 10 * WORLD_MS);
+	root = find_role(w, ROOT);
+	world_free(w);
+	return root;
+}
+
+/* Any two, with two in reserve: the sum is that of the sources that it names. Where one reads from
+ * the other, who takes its place may have to wait until the other's death is certain. */
+static void two_may_die_at_once(void **state)
+{
+	enum { TIMES = 4, PAIRS = SOURCES * (SOURCES - 1) / 2 };
+	uint64_t late[TIMES * PAIRS], alone;
+	uint32_t count = 0, lost = 0, root;
+
+	needed = SOURCES - 2;
+	root = who_is_root();
+	alone = undisturbed();
+	for (uint32_t k = 0; k < TIMES * SOURCES * SOURCES; k++) {
+		uint32_t a = k % SOURCES, b = k / SOURCES % SOURCES, at = k / SOURCES / SOURCES;
+
+		if (a >= b)
+			continue;
+		late[count] = later_without(a, b, 10 * WORLD_MS + at * alone / TIMES, alone);
+		if (late[count] != UINT64_MAX) {
+			assert_in_range(late[count++], 0, CERTAIN);
+			continue;
+		}
+		assert_int_equal(at, TIMES - 1);
+		assert_true(root == a || root == b);
+		lost++;
+	}
+	qsort(late, count, sizeof(late[0]), compare);
+	print_message("two: median %.0f ms, worst %.0f ms later, of %u; %u times its only copy\n",
+		      (double)late[count / 2] / 1e6, (double)late[count - 1] / 1e6, count, lost);
+	needed = SOURCES - 1;
+}
+
 /* Where a source is the directory's node may know before the coordinator reaches that node, as
  * after a cut: it takes its seat as soon as it is reached. */
 static void who_is_reached_later_takes_its_seat(void **state)
@@ -210,6 +269,7 @@ static void who_is_reached_later_takes_its_seat(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(deaths_cost_little),
+					   cmocka_unit_test(two_may_die_at_once),
 					   cmocka_unit_test(who_is_reached_later_takes_its_seat)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
