@@ -119,6 +119,7 @@ static bool objects_announced(struct control *c, struct call *call, const struct
 		combine_refused(c, o->combine, status);
 	} else if (refused && call->message.have.made) {
 		objects_announce(c, slot); /* it is complete by now, as any other */
+		reconcile_more(c);
 	} else if (refused) {
 		objects_kill(c, slot, "the object was deleted: get it again");
 	} else {

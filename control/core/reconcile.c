@@ -37,6 +37,11 @@ void reconcile_begin(struct control *c)
 	reconcile_later(c);
 }
 
+void reconcile_more(struct control *c)
+{
+	c->reconcile.swept = false;
+}
+
 static bool reconcile_told(struct control *c, struct call *call, const struct message *answer)
 {
 	if (answer)

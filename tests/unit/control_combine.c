@@ -325,6 +325,74 @@ static void what_came_before_is_not_what_the_link_carries(void **state)
 	end(f);
 }
 
+/* What has left last of that kind. */
+static struct message last(struct fixture *f, uint32_t kind)
+{
+	struct message m = {.kind = MESSAGE_NONE};
+
+	for (uint32_t i = 0; i < f->sent_count; i++)
+		if (f->sent[i].m.kind == kind)
+			m = f->sent[i].m;
+	assert_int_equal(m.kind, kind);
+	return m;
+}
+
+static void answer_have(struct fixture *f, struct message have, int32_t status)
+{
+	struct message m = {.kind = MESSAGE_REPLY, .request = have.request};
+
+	m.reply.status = status;
+	m.reply.generation = have.have.generation;
+	f->sent_count = 0;
+	control_message(f->core, conn_of(COORDINATOR), &m, f->now_ns);
+}
+
+static uint32_t told_within(struct fixture *f, uint64_t for_ns)
+{
+	for (uint64_t at_ns = 0; at_ns < for_ns; at_ns += MS)
+		run(f, MS);
+	return sent(f, MESSAGE_TOLD);
+}
+
+/* The directory, which has asked for all, hears that a sum is built whose reduce has ended by then,
+ * and refuses that. It must hear that the sum is complete before it hears that this was all: or it
+ * would end it for all who have it. */
+static void a_result_that_is_refused_is_told_again_first(void **state)
+{
+	struct message finish = {.kind = MESSAGE_FINISH, .request = 8};
+	struct fixture *f = begin(false);
+	struct message_part part;
+	struct message m, have;
+
+	meet(f, EARLY);
+	meet(f, LATE);
+	for (uint32_t from = EARLY; from <= LATE; from++) {
+		m = sum_of(f, &part, from);
+		m.combine.flags = MESSAGE_COMBINE_HOLD;
+		assert_int_equal(answer_to(f, &m), 0);
+		if (from == EARLY)
+			answer_have(f, last(f, MESSAGE_HAVE), 0);
+	}
+	peers_node(f->core, COORDINATOR)->life++;
+	objects_announce_all(f->core);
+	run(f, MS);
+	have = last(f, MESSAGE_HAVE);
+	assert_true(have.have.made);
+	sum_is_done(f, combine_of(f->core, &m.combine.id));
+	finish.combined.target = m.combine.id;
+	finish.combined.generation = m.combine.generation;
+	assert_int_equal(answer_to(f, &finish), 0);
+	assert_int_equal(told_within(f, 100 * MS), 0);
+	answer_have(f, have, -ESTALE);
+	have = last(f, MESSAGE_HAVE);
+	assert_int_equal(have.have.state, MESSAGE_COPY_COMPLETE);
+	assert_false(have.have.made);
+	assert_int_equal(told_within(f, 100 * MS), 0);
+	answer_have(f, have, 0);
+	assert_int_equal(told_within(f, 100 * MS), 1);
+	end(f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -334,6 +402,7 @@ int main(void)
 		cmocka_unit_test(silence_of_one_who_is_done_without_is_not_told),
 		cmocka_unit_test(what_the_worker_refuses_is_given_up_once),
 		cmocka_unit_test(an_original_is_the_directory_s_to_end),
+		cmocka_unit_test(a_result_that_is_refused_is_told_again_first),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
