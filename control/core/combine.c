@@ -54,10 +54,13 @@ static bool combine_told(struct control *c, struct call *call, const struct mess
 		combine_untold(k);
 		return false;
 	}
-	if (answer->reply.status == -ESTALE && k->hidden && !k->done)
+	if (answer->reply.status == -ESTALE && k->hidden && !k->done) {
 		combine_give_up(c, k, false, "its reduce does without it");
-	else
-		combine_report(c, k);
+		return false;
+	}
+	if (answer->reply.status == 0 && combine_chosen(k))
+		combine_heard(c, k);
+	combine_report(c, k);
 	return false;
 }
 
@@ -143,6 +146,7 @@ static void combine_free(struct control *c, struct combine *k)
 {
 	calls_cancel(c, k->call);
 	timers_cancel(&c->timers, &k->orphan);
+	timers_cancel(&c->timers, &k->ask);
 	list_each(l, after, &k->parts) part_free(c, list_item(l, struct part, of_combine));
 	take_given_up(c, k);
 	list_remove(&k->active);
@@ -218,6 +222,8 @@ void combine_done(struct control *c, struct combine *k)
 		combine_seal(c, k);
 	else
 		objects_progress(c, k->slot); /* whoever reads it through a stage of its own */
+	if (combine_chosen(k))
+		combine_wait(c, k);
 	combine_report(c, k);
 }
 
@@ -462,8 +468,10 @@ void combine_request(struct control *c, struct node *n, const struct message *m)
 	if (error == 0)
 		error = combine_find(c, n, &m->combine, &k);
 	if (error == 0) {
-		if (k->lent && k->refused_ns) /* the directory may know of it by now */
+		if (k->lent && k->refused_ns) { /* the directory may know of it by now */
+			timers_cancel(&c->timers, &k->ask);
 			objects_announce(c, k->slot);
+		}
 		k->lent = m->combine.flags & MESSAGE_COMBINE_LENT;
 		combine_heard(c, k);
 		if (k->done) /* who asks again no longer counts on it */

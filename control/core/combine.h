@@ -38,14 +38,14 @@ struct combine {
 	struct list active;
 	struct list parts;
 	struct list takes; /* struct take.link: who waits for all of it */
-	struct timer orphan;
+	struct timer orphan, ask;
 	struct call *call; /* COMBINED */
 	struct node *coordinator;
 	struct object_id target;
 	struct plan_sum sum;
 	uint64_t reduce, generation;
 	uint64_t size;
-	uint64_t heard_ns;   /* when the coordinator asked for it last */
+	uint64_t heard_ns;   /* when the coordinator asked for it last, or knew of it */
 	uint64_t refused_ns; /* when the directory knew nobody first; 0: it does */
 	uint64_t flows_ns;   /* when the first part that shows the link was asked for; 0: none */
 	uint32_t slot;
@@ -106,8 +106,13 @@ uint32_t combine_chunks(const struct combine *k);
 void combine_give_up(struct control *c, struct combine *k, bool anew, const char *why);
 
 /* combine_orphan.c */
+/* Whether the coordinator waits for the choice, and repairs nothing: then it is not named any more,
+ * but is asked now and then whether it still knows of it. */
+bool combine_chosen(const struct combine *k);
 /* Its coordinator wants it. */
 void combine_heard(struct control *c, struct combine *k);
+/* It stays for a while, or as long as its coordinator answers. */
+void combine_wait(struct control *c, struct combine *k);
 /* Nobody coordinates it whom the directory knows (-ESTALE); or its reduce has begun again. */
 void combine_refused(struct control *c, struct combine *k, int32_t status);
 /* The members have changed: hidden objects of reduces that are another's to make are given up, so

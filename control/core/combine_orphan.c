@@ -5,32 +5,58 @@
 
 #define COMBINE_ASK_NS UINT64_C(50000000)
 
+static const char combine_anew[] = "its reduce begins again: get it again";
+
+/* Until when it stays though nobody says that it is wanted; the directory is asked meanwhile. */
+static uint64_t combine_until_ns(const struct control *c, const struct combine *k)
+{
+	return k->refused_ns && !k->lent ? k->refused_ns + c->config.stall_ns
+					 : k->heard_ns + c->config.orphan_ns;
+}
+
+bool combine_chosen(const struct combine *k)
+{
+	return k->done && k->held;
+}
+
+static void combine_orphan_fire(struct control *c, struct timer *t);
+
+void combine_wait(struct control *c, struct combine *k)
+{
+	uint64_t until_ns = combine_until_ns(c, k);
+	uint64_t at_ns = c->now_ns + c->config.orphan_ns / 4;
+
+	timers_set(&c->timers, &k->orphan, combine_chosen(k) && at_ns < until_ns ? at_ns : until_ns,
+		   combine_orphan_fire);
+}
+
 static void combine_orphan_fire(struct control *c, struct timer *t)
 {
-	combine_give_up(c, list_item(t, struct combine, orphan), false,
-			"nobody coordinates its reduce any more: get it again");
+	struct combine *k = list_item(t, struct combine, orphan);
+
+	if (c->now_ns >= combine_until_ns(c, k)) {
+		combine_give_up(c, k, false,
+				"nobody coordinates its reduce any more: get it again");
+		return;
+	}
+	if (combine_chosen(k)) {
+		k->told = false;
+		combine_report(c, k);
+	}
+	combine_wait(c, k);
 }
 
 void combine_heard(struct control *c, struct combine *k)
 {
 	k->refused_ns = 0;
 	k->heard_ns = c->now_ns;
-	timers_set(&c->timers, &k->orphan, c->now_ns + c->config.orphan_ns, combine_orphan_fire);
-}
-
-static const char combine_anew[] = "its reduce begins again: get it again";
-
-/* Until when the directory is asked again. */
-static uint64_t combine_patience_ns(const struct control *c, const struct combine *k)
-{
-	return k->lent ? k->heard_ns + c->config.orphan_ns : k->refused_ns + c->config.stall_ns;
+	combine_wait(c, k);
 }
 
 static void combine_ask_fire(struct control *c, struct timer *t)
 {
-	struct combine *k = list_item(t, struct combine, orphan);
+	struct combine *k = list_item(t, struct combine, ask);
 
-	timers_set(&c->timers, t, combine_patience_ns(c, k), combine_orphan_fire);
 	if (!k->sealed)
 		objects_announce(c, k->slot);
 }
@@ -51,10 +77,11 @@ void combine_refused(struct control *c, struct combine *k, int32_t status)
 		combine_give_up(c, k, false, combine_anew);
 		return;
 	}
-	if (k->refused_ns == 0)
+	if (k->refused_ns == 0) {
 		k->refused_ns = c->now_ns;
-	if (at_ns < combine_patience_ns(c, k))
-		timers_set(&c->timers, &k->orphan, at_ns, combine_ask_fire);
+		combine_wait(c, k);
+	}
+	timers_set(&c->timers, &k->ask, at_ns, combine_ask_fire);
 }
 
 void combine_keep(struct control *c)

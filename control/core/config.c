@@ -96,7 +96,7 @@ static bool config_valid(const struct control_config *f)
 static uint32_t config_timers(const struct control_config *f)
 {
 	return f->calls_max + f->waits_max + (1 + FETCH_FEEDS) * f->fetches_max + f->links_max +
-	       f->combines_max + 2 * f->parts_max + f->offers_max + 3 * f->reduces_max +
+	       2 * (f->combines_max + f->parts_max) + f->offers_max + 3 * f->reduces_max +
 	       2 * f->reductions_max + 2 * (f->nodes + MEMBERS_GUESTS) + 12;
 }
 

@@ -16,7 +16,7 @@
 #include "stripe.h"
 
 enum {
-	MESSAGE_VERSION = 12,
+	MESSAGE_VERSION = 13,
 	MESSAGE_TEXT_MAX = 127,	  /* bytes, without the terminating zero */
 	MESSAGE_OBJECTS_MAX = 32, /* entries in one OBJECTS message */
 	MESSAGE_UPSTREAMS_MAX = SESSION_UPSTREAMS,
@@ -51,7 +51,7 @@ enum message_kind {
 	MESSAGE_REDUCED,  /* node -> shard of the target: when it has ended, how? -> USED */
 	MESSAGE_USED,
 	MESSAGE_COMBINE,  /* shard -> node: build an object from these parts -> REPLY */
-	MESSAGE_COMBINED, /* node -> shard: how that goes -> REPLY */
+	MESSAGE_COMBINED, /* node -> shard: how that goes -> REPLY (-ESTALE: not known) */
 	MESSAGE_RELEASE,  /* shard -> node: give up what a reduce has left with you -> REPLY */
 	MESSAGE_BURY,	/* shard -> shard: this was deleted, in case that you are asked -> REPLY */
 	MESSAGE_TOLD,	/* node -> shard: you know all that I hold; forget the rest -> REPLY */

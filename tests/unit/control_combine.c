@@ -393,6 +393,68 @@ static void a_result_that_is_refused_is_told_again_first(void **state)
 	end(f);
 }
 
+/* Answers what it has told its coordinator. */
+static void answer_combined(struct fixture *f, int32_t status)
+{
+	uint32_t count = f->sent_count;
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct message m = {.kind = MESSAGE_REPLY, .request = f->sent[i].m.request};
+
+		m.reply.status = status;
+		if (f->sent[i].m.kind == MESSAGE_COMBINED)
+			control_message(f->core, conn_of(COORDINATOR), &m, f->now_ns);
+	}
+	f->sent_count = 0;
+}
+
+/* All of it is there but what is held, and nobody says anything but that it is known, or not. */
+static void what_is_held_stays_as_long_as_its_coordinator_knows_of_it(void **state)
+{
+	struct fixture *f = begin(false);
+	const uint64_t orphan_ns = 100 * MS;
+	struct message_part part;
+	struct message m;
+
+	f->core->config.orphan_ns = orphan_ns;
+	meet(f, EARLY);
+	meet(f, LATE);
+	for (uint32_t from = EARLY; from <= LATE; from++) {
+		m = sum_of(f, &part, from);
+		m.combine.flags = MESSAGE_COMBINE_HOLD;
+		assert_int_equal(answer_to(f, &m), 0);
+	}
+	sum_is_done(f, combine_of(f->core, &m.combine.id));
+	for (uint64_t at_ns = 0; at_ns < 3 * orphan_ns; at_ns += 10 * MS) {
+		answer_combined(f, 0);
+		run(f, 10 * MS);
+	}
+	assert_non_null(combine_of(f->core, &m.combine.id));
+	for (uint64_t at_ns = 0; at_ns < 3 * orphan_ns; at_ns += 10 * MS) {
+		answer_combined(f, -ESTALE);
+		run(f, 10 * MS);
+		assert_true(at_ns >= orphan_ns / 2 || combine_of(f->core, &m.combine.id));
+	}
+	assert_null(combine_of(f->core, &m.combine.id));
+	end(f);
+}
+
+/* Who is told of a target that it knows nothing of says so. */
+static void a_coordinator_says_what_it_does_not_know_of(void **state)
+{
+	struct message m = {.kind = MESSAGE_COMBINED, .request = 9};
+	struct fixture *f = begin(false);
+
+	meet(f, COORDINATOR);
+	m.combined.id = m.combined.target = id_for(f, 0);
+	m.combined.generation = 7;
+	m.combined.reduce = 5;
+	m.combined.what = MESSAGE_COMBINED_DONE;
+	m.combined.part_node = MESSAGE_NODE_NONE;
+	assert_int_equal(answer_to(f, &m), -ESTALE);
+	end(f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -403,6 +465,8 @@ int main(void)
 		cmocka_unit_test(what_the_worker_refuses_is_given_up_once),
 		cmocka_unit_test(an_original_is_the_directory_s_to_end),
 		cmocka_unit_test(a_result_that_is_refused_is_told_again_first),
+		cmocka_unit_test(what_is_held_stays_as_long_as_its_coordinator_knows_of_it),
+		cmocka_unit_test(a_coordinator_says_what_it_does_not_know_of),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -416,6 +416,29 @@ static void anothers_result_is_not_told(void **state)
 	}
 }
 
+/* Who coordinates does not reach who has asked, for longer than anybody builds on who is not told
+ * so. */
+static void nobody_answers_for_long(void **state)
+{
+	struct world *w = lending(0);
+	struct session_request source;
+
+	w->node[KEEPER].core->config.lend_bytes = UINT64_MAX;
+	for (uint32_t i = 0; i < SLOW; i++)
+		put_source(w, i);
+	source = begin_source(w);
+	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, 0, -1), 0);
+	world_run(w, 100 * WORLD_MS);
+	w->apart[0] = KEEPER;
+	w->apart[1] = CALLER;
+	end_source(w, source);
+	world_run(w, 25 * WORLD_SECOND);
+	assert_int_equal(at(w, KEEPER)->state, REDUCE_COMMITTING);
+	w->apart[0] = w->apart[1];
+	is_the_sum(w, CALLER);
+	nothing_is_left(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -429,6 +452,7 @@ int main(void)
 		cmocka_unit_test(what_the_keeper_agreed_to_comes_back),
 		cmocka_unit_test(another_one_is_there),
 		cmocka_unit_test(it_is_deleted_when_it_is_decided),
+		cmocka_unit_test(nobody_answers_for_long),
 		cmocka_unit_test(an_old_result_is_not_told),
 		cmocka_unit_test(anothers_result_is_not_told),
 	};
