@@ -9,6 +9,8 @@
  * itself, and asks the asker whether that may be the result (COMMIT). With LATE the time may be over.
  * What was said comes at any time, again, after what was said later, or never: a bit per generation.
  *
+ * With HEIR the second keeper is the asker's own node, and dies and stands still with it.
+ *
  * Two things are a matter of time: what a dead node has sent has come, or never will, when its death
  * is certain; and a keeper hears of all that somebody has all of before what it begins itself is
  * complete, before it says no to what a dead node had built, before it says yes to one who was taken for
@@ -28,11 +30,14 @@
  *
  * holds: -DDEATHS=2 -DLATE
  * holds: -DDEATHS=2 -DSTALLS=1 -DLATE
+ * holds: -DDEATHS=2 -DSTALLS=1 -DLATE -DHEIR
  * broken: -DDEATHS=2 -DEARLY
  * broken: -DDEATHS=1 -DSTALLS=1 -DFREELY
  * broken: -DDEATHS=1 -DSTALLS=1 -DHASTY
+ * broken: -DDEATHS=1 -DSTALLS=1 -DHASTY -DHEIR
  * broken: -DDEATHS=2 -DDEAF
  * broken: -DDEATHS=1 -DSTALLS=1 -DKEEPS
+ * broken: -DDEATHS=1 -DSTALLS=1 -DKEEPS -DHEIR
  */
 #ifndef DEATHS
 #define DEATHS 1
@@ -78,8 +83,12 @@ bool recall;   /* that its time is over */
 byte deaths, stalls;
 byte result; /* that somebody has read, or was told of */
 
-#define UP(k)	 ((k) != 0 || !down)
 #define LIVES	 (a != DEAD && !still)
+#ifdef HEIR
+#define UP(k)	 ((k) != 0 -> LIVES : !down)
+#else
+#define UP(k)	 ((k) != 0 || !down)
+#endif
 #define THERE(k) LAST(heard[k] & (all | copied))
 #define NOW	 ks[view]
 #define TALKS	 (LIVES && UP(view))

@@ -67,7 +67,7 @@ static bool is_kept(struct world *w, void *arg)
 /* It hears of nothing meanwhile, and the keeper dies when it has told the others. The next one,
  * which may be the one who asked, knows of nothing when it is asked: who has made that result is
  * out of reach for a moment. */
-static void the_keeper_dies_before_it_wakes(uint32_t next)
+static void the_keeper_dies_before_it_wakes(uint32_t next, bool heard)
 {
 	struct session_request source;
 	struct world *w = built_here(next, &source);
@@ -89,6 +89,8 @@ static void the_keeper_dies_before_it_wakes(uint32_t next)
 	assert_int_equal(set, 0x1e);
 	builder = at(w, KEEPER)->holder;
 	world_kill_node(w, KEEPER);
+	if (!heard)
+		peers_node(w->node[next].core, CALLER)->died = false;
 	w->stalled[CALLER] = w->cut[CALLER] = false;
 	world_run(w, 500 * WORLD_MS);
 	assert_true(is_proposed(w, NULL));
@@ -110,12 +112,19 @@ static void the_keeper_dies_before_it_wakes(uint32_t next)
 
 static void who_asked_wakes_when_the_keeper_is_dead(void **state)
 {
-	the_keeper_dies_before_it_wakes(0);
+	the_keeper_dies_before_it_wakes(0, true);
 }
 
 static void who_asked_wakes_and_keeps_the_target(void **state)
 {
-	the_keeper_dies_before_it_wakes(CALLER);
+	the_keeper_dies_before_it_wakes(CALLER, true);
+}
+
+/* Who keeps the target next has not heard that who asked was taken for dead: that it denies
+ * something tells so. */
+static void who_asked_wakes_and_its_death_was_not_heard_of(void **state)
+{
+	the_keeper_dies_before_it_wakes(0, false);
 }
 
 /* Whatever of what it then says still arrives; and whoever keeps the target next. */
@@ -445,6 +454,7 @@ int main(void)
 		cmocka_unit_test(who_asked_wakes_with_all_of_it),
 		cmocka_unit_test(who_asked_wakes_when_the_keeper_is_dead),
 		cmocka_unit_test(who_asked_wakes_and_keeps_the_target),
+		cmocka_unit_test(who_asked_wakes_and_its_death_was_not_heard_of),
 		cmocka_unit_test(the_keeper_dies_when_it_has_agreed),
 		cmocka_unit_test(the_keeper_dies_before_it_says_so),
 		cmocka_unit_test(the_keeper_dies_when_it_is_asked),
