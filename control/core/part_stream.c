@@ -108,7 +108,7 @@ static void part_stream_send(struct control *c, struct part *p)
 		part_timer(c, p, control_backoff(c, 1));
 	else if (p->state == PART_STREAM)
 		part_timer(c, p, PART_SILENT_NS);
-	else if (p->combine->sum.op == 0) /* others may have it; of a sum nobody else has that */
+	else
 		part_timer(c, p, PART_QUIET_NS + PART_SILENT_NS);
 }
 
