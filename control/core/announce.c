@@ -124,6 +124,8 @@ static bool objects_announced(struct control *c, struct call *call, const struct
 		objects_kill(c, slot, "the object was deleted: get it again");
 	} else {
 		guard_told(c, slot, answer->reply.guard);
+		if (o->combine)
+			o->combine->refused_ns = 0;
 		if (o->again)
 			objects_announce(c, slot);
 	}

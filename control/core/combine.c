@@ -468,10 +468,6 @@ void combine_request(struct control *c, struct node *n, const struct message *m)
 	if (error == 0)
 		error = combine_find(c, n, &m->combine, &k);
 	if (error == 0) {
-		if (k->lent && k->refused_ns) { /* the directory may know of it by now */
-			timers_cancel(&c->timers, &k->ask);
-			objects_announce(c, k->slot);
-		}
 		k->lent = m->combine.flags & MESSAGE_COMBINE_LENT;
 		combine_heard(c, k);
 		if (k->done) /* who asks again no longer counts on it */

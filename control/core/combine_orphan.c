@@ -3,7 +3,8 @@
 #include <errno.h>
 #include "state.h"
 
-#define COMBINE_ASK_NS UINT64_C(50000000)
+#define COMBINE_ASK_NS	   UINT64_C(50000000)
+#define COMBINE_ASK_MAX_NS UINT64_C(400000000)
 
 static const char combine_anew[] = "its reduce begins again: get it again";
 
@@ -48,7 +49,8 @@ static void combine_orphan_fire(struct control *c, struct timer *t)
 
 void combine_heard(struct control *c, struct combine *k)
 {
-	k->refused_ns = 0;
+	if (!k->lent)
+		k->refused_ns = 0;
 	k->heard_ns = c->now_ns;
 	combine_wait(c, k);
 }
@@ -71,7 +73,7 @@ static bool combine_led(const struct combine *k)
  * coordinate, who will know then; or coordinates it itself, and is about to say that. */
 void combine_refused(struct control *c, struct combine *k, int32_t status)
 {
-	uint64_t at_ns = c->now_ns + COMBINE_ASK_NS;
+	uint64_t pause_ns;
 
 	if (!(k->done || combine_led(k)) || status != -ESTALE) {
 		combine_give_up(c, k, false, combine_anew);
@@ -81,7 +83,12 @@ void combine_refused(struct control *c, struct combine *k, int32_t status)
 		k->refused_ns = c->now_ns;
 		combine_wait(c, k);
 	}
-	timers_set(&c->timers, &k->ask, at_ns, combine_ask_fire);
+	pause_ns = k->lent ? (c->now_ns - k->refused_ns) / 2 : 0;
+	if (pause_ns < COMBINE_ASK_NS)
+		pause_ns = COMBINE_ASK_NS;
+	if (pause_ns > COMBINE_ASK_MAX_NS)
+		pause_ns = COMBINE_ASK_MAX_NS;
+	timers_set(&c->timers, &k->ask, c->now_ns + pause_ns, combine_ask_fire);
 }
 
 void combine_keep(struct control *c)

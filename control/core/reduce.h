@@ -136,6 +136,7 @@ struct reduce {
 	struct control *control;
 	struct call *call; /* COMMITTING: COMMIT; COMMITTED: FINISH */
 	struct timer deadline, beat, watch;
+	uint32_t unknown;    /* COMMITTING: times that the directory's node did not know of it */
 	uint32_t watch_turn; /* which of the roots are told at the next fire of watch */
 	uint64_t number;
 	uint64_t request;  /* of the REDUCE, as it came last */
@@ -143,6 +144,7 @@ struct reduce {
 	uint64_t before;   /* latest generation of the target that is known to be another's */
 	uint64_t until_ns; /* LENT: the end of its time; UINT64_MAX: none */
 	uint64_t there;	   /* LENT: earlier than what is made, and somebody has all of it; or 0 */
+	uint64_t ask_ns;   /* COMMITTING: when it may be asked again */
 	uint64_t made;	   /* LENT: what was announced last by who builds it */
 	uint64_t other;	   /* LENT: somebody has all of it, who has not built it; or 0 */
 	uint32_t caller;   /* node */

@@ -189,10 +189,10 @@ void reduce_commit_look(struct control *c, struct reduce *r)
 		if (r->call)
 			return;
 		/* no call was free: nothing is decided by that */
-		if (r->state == REDUCE_COMMITTING)
-			commit_ask(c, r);
-		else
+		if (r->state == REDUCE_COMMITTED)
 			reduce_commit_finish(c, r, r->holder);
+		else if (c->now_ns >= r->ask_ns)
+			commit_ask(c, r);
 		return;
 	}
 	calls_cancel(c, r->call);

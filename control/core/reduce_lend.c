@@ -14,6 +14,9 @@
 #include <errno.h>
 #include "state.h"
 
+#define LEND_ASK_NS	UINT64_C(25000000)
+#define LEND_ASK_MAX_NS UINT64_C(400000000)
+
 /* ---- the directory's node ------------------------------------------------------------------- */
 
 static bool lend_worth(struct control *c, const struct reduce *r)
@@ -299,8 +302,10 @@ bool reduce_borrow(struct control *c, const struct message_reduce *m, uint64_t b
 {
 	struct reduce *r = reduce_find(c, &m->target);
 
-	if (r && r->state != REDUCE_ENDED)
+	if (r && r->state != REDUCE_ENDED) {
+		r->ask_ns = r->unknown = 0; /* the directory's node knows of it now */
 		return lend_borrowed(c, m) == r;
+	}
 	if (r)
 		reduce_free(c, r);
 	r = reduce_calls(c, m->count) ? reduce_make(c, c->self, 0, m) : NULL;
@@ -332,13 +337,26 @@ void reduce_borrowed_done(struct control *c, const struct reduce *r)
 	reduction_propose(c, &used);
 }
 
+/* It is about to be told that we coordinate (REDUCE), unless it has no room; then it is asked
+ * again.
+ */
+static void lend_unknown(struct control *c, struct reduce *r)
+{
+	uint64_t pause_ns = LEND_ASK_NS << r->unknown;
+
+	if (pause_ns < LEND_ASK_MAX_NS)
+		r->unknown++;
+	r->ask_ns = c->now_ns + pause_ns;
+}
+
 void reduce_borrowed_answered(struct control *c, struct reduce *r, int32_t status)
 {
 	const struct message_used used = {.target = r->by_id.id, .asked = r->asked};
 
+	if (status == -ENOENT)
+		lend_unknown(c, r);
 	if (status == -ENOENT || status == -EAGAIN)
-		return; /* it is about to be told that we coordinate (REDUCE); then it is asked
-			   again */
+		return;
 	if (status) {
 		reduce_give_way(c, r);
 		reduction_refused(c, &used);
@@ -380,6 +398,7 @@ void reduce_keep_borrowed(struct control *c, struct reduce *r)
 	}
 	r->borrowed = false;
 	r->kept = true;
+	r->ask_ns = 0;
 }
 
 /* Who gets the target here need not wait for a directory's node that does not answer. */

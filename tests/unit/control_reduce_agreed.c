@@ -425,6 +425,42 @@ static void anothers_result_is_not_told(void **state)
 	}
 }
 
+/* Who keeps the target next has no room for the reduce for a while: neither the one who asked nor
+ * the one who has built it goes on asking at the rate at which a death is got over. */
+static void they_are_patient(void **state)
+{
+	struct session_request source;
+	uint64_t generation, asked[2], secs = 8;
+	uint32_t host;
+	struct world *w = flowing(0, &source, &generation, &host);
+	struct pool *reduces = &w->node[0].core->reduces.pool;
+	const uint32_t nodes[2] = {CALLER, host};
+	struct reduce *room = NULL, *r;
+
+	assert_true(host != 0 && host != CALLER);
+	while ((r = pool_take(reduces)) != NULL) {
+		r->older = room;
+		room = r;
+	}
+	world_kill_node(w, KEEPER);
+	end_source(w, source);
+	world_run(w, 2 * WORLD_SECOND);
+	assert_int_equal(at(w, CALLER)->state, REDUCE_COMMITTING);
+	for (int i = 0; i < 2; i++)
+		asked[i] = w->node[nodes[i]].core->calls.count;
+	world_run(w, secs * WORLD_SECOND);
+	for (int i = 0; i < 2; i++)
+		assert_in_range(w->node[nodes[i]].core->calls.count - asked[i], secs, 10 * secs);
+	while ((r = room) != NULL) {
+		room = r->older;
+		r->older = NULL;
+		pool_give(reduces, r);
+	}
+	is_the_sum(w, CALLER);
+	assert_int_equal(known(w, 0), generation);
+	nothing_is_left(w);
+}
+
 /* Who coordinates does not reach who has asked, for longer than anybody builds on who is not told
  * so. */
 static void nobody_answers_for_long(void **state)
@@ -463,6 +499,7 @@ int main(void)
 		cmocka_unit_test(another_one_is_there),
 		cmocka_unit_test(it_is_deleted_when_it_is_decided),
 		cmocka_unit_test(nobody_answers_for_long),
+		cmocka_unit_test(they_are_patient),
 		cmocka_unit_test(an_old_result_is_not_told),
 		cmocka_unit_test(anothers_result_is_not_told),
 	};
