@@ -55,11 +55,18 @@ static void ack_reach(struct conn *c, uint64_t pn)
 		c->ack_history[k] = state_min(c->ack_history[k], pn);
 }
 
-static uint64_t ack_wait_until(const struct engine *e, enum ack_wish wish)
+uint64_t ack_chunk_wait_ns(const struct engine *e, uint32_t senders, bool told)
 {
-	bool later = wish == ACK_LATER && in_edge_senders(e) <= ACK_LATER_SENDERS;
+	uint32_t delays = told && senders <= FEW_SENDERS ? ACK_FEW_DELAYS : ACK_CHUNK_DELAYS;
 
-	return e->now_ns + e->config.ack_delay_ns * (later ? ACK_CHUNK_DELAYS : 1);
+	return e->config.ack_delay_ns * (senders <= ACK_LATER_SENDERS ? delays : 1);
+}
+
+static uint64_t ack_wait_until(const struct engine *e, const struct conn *c, enum ack_wish wish)
+{
+	if (wish != ACK_LATER)
+		return e->now_ns + e->config.ack_delay_ns;
+	return e->now_ns + ack_chunk_wait_ns(e, in_edge_senders(e), c->told_senders);
 }
 
 void ack_mark(struct engine *e, struct conn *c, uint64_t pn, enum ack_wish wish)
@@ -74,9 +81,9 @@ void ack_mark(struct engine *e, struct conn *c, uint64_t pn, enum ack_wish wish)
 	if (wish == ACK_NOT)
 		return;
 	if (c->ack_pending++ == 0)
-		c->ack_deadline_ns = ack_wait_until(e, wish);
+		c->ack_deadline_ns = ack_wait_until(e, c, wish);
 	else if (wish == ACK_SOON)
-		c->ack_deadline_ns = state_min(c->ack_deadline_ns, ack_wait_until(e, wish));
+		c->ack_deadline_ns = state_min(c->ack_deadline_ns, ack_wait_until(e, c, wish));
 	if (gap)
 		c->ack_now = true;
 }

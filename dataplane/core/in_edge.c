@@ -39,10 +39,11 @@ uint32_t in_edge_grant(struct engine *e, struct in_edge *i)
 static void in_edge_credit(struct engine *e, struct in_edge *i)
 {
 	uint32_t target = in_edge_target(e, i);
+	uint32_t grants = in_edge_senders(e) <= ACK_LATER_SENDERS ? GRANTS_LATER : GRANTS;
 
 	if (target <= i->granted)
 		return;
-	if (target - i->granted >= in_edge_window(e, i) / 4 || target == i->end - i->first) {
+	if (target - i->granted >= in_edge_window(e, i) / grants || target == i->end - i->first) {
 		list_want(&i->conn->grants, &i->due);
 		conn_wake(e, i->conn);
 	}

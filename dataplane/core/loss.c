@@ -128,8 +128,8 @@ uint64_t loss_probe_ns(const struct engine *e, const struct conn *c)
 
 	if (c->inflight_pkts == 0)
 		return NEVER;
-	bool later = c->last_later && c->senders <= ACK_LATER_SENDERS;
-	wait += e->config.ack_delay_ns * (later ? ACK_CHUNK_DELAYS : 1);
+	wait += c->last_later ? ack_chunk_wait_ns(e, c->senders, c->senders > 0)
+			      : e->config.ack_delay_ns;
 	wait <<= state_min(c->pto_count, 8);
 	return c->last_elicit_ns + state_min(wait, LOSS_PROBE_MAX_NS);
 }

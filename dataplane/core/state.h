@@ -20,8 +20,11 @@ enum {
 	MTU_BASE = 1280,	 /* IP bytes every path carries (RFC 8200, 5) */
 	ACK_EVERY = 24,		 /* packets */
 	ACK_CHUNK_DELAYS = 2,	 /* so many times as long as others a chunk waits for its own */
-	ACK_LATER_SENDERS = 8,	 /* to one node, above which it does not */
-	FEW_SENDERS = 4,	 /* to one node: they may aim at more queue */
+	ACK_LATER_SENDERS = 8,	 /* to one node, above which it does not, */
+	ACK_FEW_DELAYS = 4,	 /* and so many times from */
+	FEW_SENDERS = 4,	 /* on down, who may aim at more queue, too */
+	GRANTS = 4,		 /* in a stream's window, */
+	GRANTS_LATER = 2,	 /* where at most ACK_LATER_SENDERS send */
 	WHEEL_SLOTS = 4096,
 	WHEEL_SLOT_NS = 16384,
 };
@@ -273,6 +276,7 @@ struct conn {
 	uint32_t ce_alpha;	 /* DCTCP's fraction of marked packets, in 1/1024 */
 	uint64_t round_delay_ns; /* smallest queueing delay of the round */
 	uint8_t senders;	 /* that share the peer's link, by its last grant; 0: not known */
+	bool told_senders;	 /* the peer was told how many share ours */
 	bool slow_start;
 	bool pace_blocked;
 	uint64_t held_ns; /* since then it has something to send and may not; 0: it may */

@@ -339,13 +339,26 @@ static void what_may_wait_longer_holds_up_nothing(void **state)
 	struct conn *c = peer.c;
 	uint64_t delay_ns = r->e->config.ack_delay_ns, now_ns = r->e->now_ns;
 
-	c->ack_pending = 0;
-	ack_mark(r->e, c, c->rx_largest + 1, ACK_LATER);
-	assert_int_equal(c->ack_deadline_ns, now_ns + ACK_CHUNK_DELAYS * delay_ns);
+	for (uint32_t told = 0; told < 2; told++) {
+		c->ack_pending = 0;
+		c->told_senders = told; /* who does not know that he may wait sends again */
+		ack_mark(r->e, c, c->rx_largest + 1, ACK_LATER);
+		assert_int_equal(c->ack_deadline_ns,
+				 now_ns + (told ? ACK_FEW_DELAYS : ACK_CHUNK_DELAYS) * delay_ns);
+	}
 	ack_mark(r->e, c, c->rx_largest + 1, ACK_SOON);
 	assert_int_equal(c->ack_deadline_ns, now_ns + delay_ns);
 	ack_mark(r->e, c, c->rx_largest + 1, ACK_LATER);
 	assert_int_equal(c->ack_deadline_ns, now_ns + delay_ns);
+	for (uint32_t senders = FEW_SENDERS; senders <= ACK_LATER_SENDERS + 1; senders++) {
+		uint32_t delays = senders == FEW_SENDERS ? ACK_FEW_DELAYS : ACK_CHUNK_DELAYS;
+		c->ack_pending = 0;
+		r->e->in_senders = senders;
+		ack_mark(r->e, c, c->rx_largest + 1, ACK_LATER);
+		assert_int_equal(c->ack_deadline_ns,
+				 now_ns + (senders > ACK_LATER_SENDERS ? 1 : delays) * delay_ns);
+	}
+	r->e->in_senders = 0;
 }
 
 /* An ACK goes whole or not at all. */

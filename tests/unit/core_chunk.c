@@ -108,10 +108,10 @@ static void a_chunk_waits_for_more(void **state)
 	send_chunk(r, &peer, 0, RIG_CHUNK);
 	rig_drain(r); /* a grant, which takes the acknowledgement along */
 	send_chunk(r, &peer, 1, RIG_CHUNK);
-	for (uint32_t k = 1; k <= ACK_CHUNK_DELAYS; k++) {
+	for (uint32_t k = 1; k <= ACK_FEW_DELAYS; k++) {
 		r->now_ns += r->config.ack_delay_ns;
-		engine_tick(r->e, r->now_ns + (k == ACK_CHUNK_DELAYS ? WHEEL_SLOT_NS : 0));
-		assert_int_equal(rig_take(r, &p), k == ACK_CHUNK_DELAYS);
+		engine_tick(r->e, r->now_ns + (k == ACK_FEW_DELAYS ? WHEEL_SLOT_NS : 0));
+		assert_int_equal(rig_take(r, &p), k == ACK_FEW_DELAYS);
 	}
 	assert_non_null(packet_frame(&p, FRAME_ACK));
 	send_chunk(r, &peer, 2, RIG_CHUNK);
@@ -332,6 +332,7 @@ static void a_probe_waits_for_a_late_answer(void **state)
 {
 	struct rig *r = *state;
 	struct peer peer = source_open(r);
+	const uint64_t few_ns = (ACK_FEW_DELAYS - 1) * r->config.ack_delay_ns;
 	const uint64_t wait_ns = (ACK_CHUNK_DELAYS - 1) * r->config.ack_delay_ns;
 	struct packet p;
 
@@ -343,10 +344,16 @@ static void a_probe_waits_for_a_late_answer(void **state)
 		peer.c->last_later = false;
 		assert_int_equal(probe_ns - loss_probe_ns(r->e, peer.c), k == 0 ? wait_ns : 0);
 		peer.c->last_later = true;
+		uint64_t least_ns = probe_ns - (1 - k) * wait_ns;
+		peer.c->senders = FEW_SENDERS;
+		assert_int_equal(least_ns + few_ns, loss_probe_ns(r->e, peer.c));
+		peer.c->senders++; /* it answers sooner where more send to it, */
+		assert_int_equal(least_ns + wait_ns, loss_probe_ns(r->e, peer.c));
 		peer.c->senders = ACK_LATER_SENDERS;
-		assert_int_equal(probe_ns + k * wait_ns, loss_probe_ns(r->e, peer.c));
-		peer.c->senders++; /* it answers as soon as it does others */
-		assert_int_equal(probe_ns - (1 - k) * wait_ns, loss_probe_ns(r->e, peer.c));
+		assert_int_equal(least_ns + wait_ns, loss_probe_ns(r->e, peer.c));
+		peer.c->senders++; /* and as soon as it does others where many do */
+		assert_int_equal(least_ns, loss_probe_ns(r->e, peer.c));
+		peer.c->senders = 0;
 	}
 }
 

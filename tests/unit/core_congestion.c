@@ -118,7 +118,7 @@ static void few_aim_at_a_longer_queue(void **state)
 		c->cwnd_bytes = window;
 		c->srtt_ns = 40 * RTT_NS;
 		c->round_blind = false;
-		round_trip(r, c, r->config.delay_target_ns * (far ? 7 : 3), 0, 0);
+		round_trip(r, c, r->config.delay_target_ns * (far ? 12 : 3), 0, 0);
 		assert_true(few && !far ? c->cwnd_bytes > window : c->cwnd_bytes < window);
 		left[k / 2] = c->cwnd_bytes;
 		check_bounds(r, c);

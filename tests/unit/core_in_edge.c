@@ -249,7 +249,7 @@ static void credit_is_shared_and_bounded(void **state)
 		while (rig_take(r, &p))
 			peer_ack(r, &peer, p.pn);
 		for (uint32_t k = 0; k < 2; k++) {
-			assert_in_range(i[k]->granted - i[k]->received, n < 335 ? 15 : 350 - n, 20);
+			assert_in_range(i[k]->granted - i[k]->received, n < 340 ? 10 : 350 - n, 20);
 			send_chunk(r, &peer, record_handle(k), 350 * k + n, RIG_CHUNK);
 		}
 	}
