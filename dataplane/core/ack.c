@@ -62,11 +62,14 @@ uint64_t ack_chunk_wait_ns(const struct engine *e, uint32_t senders, bool told)
 	return e->config.ack_delay_ns * (senders <= ACK_LATER_SENDERS ? delays : 1);
 }
 
+/* Its sender may know of more who send than there are now: it expects an answer by that. */
 static uint64_t ack_wait_until(const struct engine *e, const struct conn *c, enum ack_wish wish)
 {
+	uint32_t senders = (uint32_t)state_max(in_edge_senders(e), c->told_senders);
+
 	if (wish != ACK_LATER)
 		return e->now_ns + e->config.ack_delay_ns;
-	return e->now_ns + ack_chunk_wait_ns(e, in_edge_senders(e), c->told_senders);
+	return e->now_ns + ack_chunk_wait_ns(e, senders, c->told_senders > 0);
 }
 
 void ack_mark(struct engine *e, struct conn *c, uint64_t pn, enum ack_wish wish)

@@ -276,7 +276,7 @@ struct conn {
 	uint32_t ce_alpha;	 /* DCTCP's fraction of marked packets, in 1/1024 */
 	uint64_t round_delay_ns; /* smallest queueing delay of the round */
 	uint8_t senders;	 /* that share the peer's link, by its last grant; 0: not known */
-	bool told_senders;	 /* the peer was told how many share ours */
+	uint8_t told_senders;	 /* that share ours, by our last grant; 0: not told */
 	bool slow_start;
 	bool pace_blocked;
 	uint64_t held_ns; /* since then it has something to send and may not; 0: it may */

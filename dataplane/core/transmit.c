@@ -30,7 +30,7 @@ static bool transmit_grant(struct engine *e, struct conn *c, struct draft *d)
 	d->frame_bytes = GRANT_BYTES;
 	d->frame[0] = FRAME_GRANT;
 	d->frame[GRANT_AT_SENDERS] = (uint8_t)in_edge_senders(e);
-	c->told_senders = true;
+	c->told_senders = d->frame[GRANT_AT_SENDERS];
 	wire_put32(d->frame + GRANT_AT_STREAM, i->handle);
 	wire_put32(d->frame + GRANT_AT_CHUNKS, in_edge_grant(e, i));
 	e->count->tx_grants++;

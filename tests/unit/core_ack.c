@@ -339,13 +339,18 @@ static void what_may_wait_longer_holds_up_nothing(void **state)
 	struct conn *c = peer.c;
 	uint64_t delay_ns = r->e->config.ack_delay_ns, now_ns = r->e->now_ns;
 
-	for (uint32_t told = 0; told < 2; told++) {
+	for (uint8_t told = 0; told <= ACK_LATER_SENDERS + 1; told++) {
+		uint32_t delays = told > 0 && told <= FEW_SENDERS ? ACK_FEW_DELAYS
+				  : told <= ACK_LATER_SENDERS	  ? ACK_CHUNK_DELAYS
+								  : 1;
 		c->ack_pending = 0;
-		c->told_senders = told; /* who does not know that he may wait sends again */
+		c->told_senders = told; /* who does not know that he is to wait sends again */
 		ack_mark(r->e, c, c->rx_largest + 1, ACK_LATER);
-		assert_int_equal(c->ack_deadline_ns,
-				 now_ns + (told ? ACK_FEW_DELAYS : ACK_CHUNK_DELAYS) * delay_ns);
+		assert_int_equal(c->ack_deadline_ns, now_ns + delays * delay_ns);
 	}
+	c->told_senders = 1;
+	c->ack_pending = 0;
+	ack_mark(r->e, c, c->rx_largest + 1, ACK_LATER);
 	ack_mark(r->e, c, c->rx_largest + 1, ACK_SOON);
 	assert_int_equal(c->ack_deadline_ns, now_ns + delay_ns);
 	ack_mark(r->e, c, c->rx_largest + 1, ACK_LATER);
