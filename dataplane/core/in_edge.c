@@ -36,14 +36,25 @@ uint32_t in_edge_grant(struct engine *e, struct in_edge *i)
 	return i->granted;
 }
 
+/* By how much a grant is to raise the credit. Of a large window a quarter is worth a packet; half
+ * of it would be missed where the window is little more than what is on the way. */
+static uint32_t in_edge_step(const struct engine *e, const struct in_edge *i)
+{
+	uint32_t window = in_edge_window(e, i);
+	uint64_t later = state_min(window / GRANTS_LATER, GRANT_CHUNKS);
+
+	if (in_edge_senders(e) > ACK_LATER_SENDERS)
+		later = 0;
+	return (uint32_t)state_max(window / GRANTS, later);
+}
+
 static void in_edge_credit(struct engine *e, struct in_edge *i)
 {
 	uint32_t target = in_edge_target(e, i);
-	uint32_t grants = in_edge_senders(e) <= ACK_LATER_SENDERS ? GRANTS_LATER : GRANTS;
 
 	if (target <= i->granted)
 		return;
-	if (target - i->granted >= in_edge_window(e, i) / grants || target == i->end - i->first) {
+	if (target - i->granted >= in_edge_step(e, i) || target == i->end - i->first) {
 		list_want(&i->conn->grants, &i->due);
 		conn_wake(e, i->conn);
 	}

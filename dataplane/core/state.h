@@ -24,7 +24,8 @@ enum {
 	ACK_FEW_DELAYS = 4,	 /* and so many times from */
 	FEW_SENDERS = 4,	 /* on down, who may aim at more queue, too */
 	GRANTS = 4,		 /* in a stream's window, */
-	GRANTS_LATER = 2,	 /* where at most ACK_LATER_SENDERS send */
+	GRANTS_LATER = 2,	 /* where at most ACK_LATER_SENDERS send, */
+	GRANT_CHUNKS = 48,	 /* and a quarter of it is less than that */
 	WHEEL_SLOTS = 4096,
 	WHEEL_SLOT_NS = 16384,
 };

@@ -257,6 +257,37 @@ static void credit_is_shared_and_bounded(void **state)
 	rig_free(r);
 }
 
+/* Half of a small window is granted at once, of a large one a quarter: what is left goes on. */
+static void a_large_window_is_kept_full(void **state)
+{
+	static const struct {
+		uint32_t chunks, step;
+	} windows[] = {{20, 10}, {80, 40}, {160, GRANT_CHUNKS}, {400, 100}};
+	struct packet p;
+
+	(void)state;
+	for (size_t k = 0; k < sizeof(windows) / sizeof(windows[0]); k++) {
+		struct rig *r = rig_new(little_credit);
+		struct peer peer = rig_connect(r, 1);
+		struct record buffer = record_buffer(0, sink_bytes);
+		struct record in = record_edge(COMMAND_IN, 0, 0, &peer, 0, 700);
+		uint32_t least = UINT32_MAX;
+
+		r->e->config.credit_bytes = (uint64_t)windows[k].chunks * RIG_CHUNK;
+		rig_command(r, &buffer);
+		rig_command(r, &in);
+		struct in_edge *i = in_edge_find(r->e, in.edge.edge);
+		for (uint32_t n = 0; n < 300; n++) {
+			send_chunk(r, &peer, record_handle(0), n, RIG_CHUNK);
+			while (rig_take(r, &p))
+				peer_ack(r, &peer, p.pn);
+			least = (uint32_t)state_min(least, i->granted - i->received);
+		}
+		assert_int_equal(least, windows[k].chunks - windows[k].step + 1);
+		rig_free(r);
+	}
+}
+
 /* What the next grant to this peer says of how many send; 0: none waits. */
 static uint32_t senders_said(struct rig *r, const struct peer *peer)
 {
@@ -504,6 +535,7 @@ int main(void)
 		test_rig(more_than_granted_is_refused),
 		test_rig(credit_follows_the_rule),
 		cmocka_unit_test(credit_is_shared_and_bounded),
+		cmocka_unit_test(a_large_window_is_kept_full),
 		test_rig(a_grant_says_how_many_send),
 		test_rig(a_grant_leaves_with_its_edge),
 		test_rig(a_grant_leaves_with_its_connection),
