@@ -128,7 +128,8 @@ static void peers_take_hello(struct control *c, struct conn *conn, const struct 
 	conn->hello = true;
 	gossip_heard(c, n);
 	n->workers = h->workers;
-	n->died &= n->store_incarnation == h->store_incarnation; /* else it has forgotten all */
+	if (n->store_incarnation && n->store_incarnation != h->store_incarnation)
+		n->died = false; /* it has forgotten all */
 	n->store_incarnation = h->store_incarnation;
 	if (h->given != MESSAGE_NODE_NONE)
 		join_given(c, h->given);

@@ -162,6 +162,26 @@ static void a_hello_of_an_ended_life_is_told_so(void **state)
 	end(f);
 }
 
+/* What was heard of it before anybody here has met it counts, whatever store it has; a new store
+ * has forgotten all. */
+static void a_death_is_known_before_the_first_hello(void **state)
+{
+	struct fixture *f = begin(false);
+	struct node *n = peers_node(f->core, 2);
+
+	meet(f, 1);
+	tell_dead(f, 1, 2, 100);
+	assert_true(n->died);
+	link_up(f, 2);
+	hello(f, 2, 2, 101);
+	assert_int_equal(state_of(f, 2), MEMBER_ALIVE);
+	assert_true(n->died);
+	n->store_incarnation--;
+	hello(f, 2, 2, 101);
+	assert_false(n->died);
+	end(f);
+}
+
 static void peer_down(struct fixture *f, uint32_t n)
 {
 	struct record r = {.op = EVENT_PEER_DOWN};
@@ -514,6 +534,7 @@ int main(void)
 		cmocka_unit_test(forged_numbers_and_addresses_are_strange),
 		cmocka_unit_test(one_who_took_us_for_dead_is_asked_again),
 		cmocka_unit_test(a_hello_of_an_ended_life_is_told_so),
+		cmocka_unit_test(a_death_is_known_before_the_first_hello),
 		cmocka_unit_test(one_who_is_back_is_connected_with_at_once),
 		cmocka_unit_test(a_request_for_another_owner_is_sent_away),
 		cmocka_unit_test(a_dead_member_waits_for_nothing),
