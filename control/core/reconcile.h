@@ -27,7 +27,8 @@ struct reconcile {
 
 /* All is being told again to some nodes. */
 void reconcile_begin(struct control *c);
-/* What the directory has refused is told in another way: it has not heard all yet. */
+/* What the directory has refused is told in another way, or what it has heard of an earlier life is
+ * told again: it has not heard all yet. */
 void reconcile_more(struct control *c);
 /* Writes the life into a message that leaves for that node, if it is one that carries it. A HAVE
  * that is sent again says what holds then; a GET stands for the copy that the directory has booked

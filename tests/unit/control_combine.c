@@ -393,6 +393,31 @@ static void a_result_that_is_refused_is_told_again_first(void **state)
 	end(f);
 }
 
+/* What was out when all was asked for is of an earlier life, and so is its answer: it is told
+ * again, and that this was all only then. */
+static void what_was_out_is_told_again_first(void **state)
+{
+	struct fixture *f = begin(false);
+	struct message_part part;
+	struct message m, have, again;
+
+	meet(f, EARLY);
+	m = sum_of(f, &part, EARLY);
+	assert_int_equal(answer_to(f, &m), 0);
+	have = last(f, MESSAGE_HAVE);
+	peers_node(f->core, COORDINATOR)->life++;
+	objects_announce_all(f->core);
+	assert_int_equal(told_within(f, 100 * MS), 0);
+	answer_have(f, have, 0);
+	run(f, MS);
+	again = last(f, MESSAGE_HAVE);
+	assert_int_equal(again.have.life, have.have.life + 1);
+	assert_int_equal(told_within(f, 100 * MS), 0);
+	answer_have(f, again, 0);
+	assert_int_equal(told_within(f, 100 * MS), 1);
+	end(f);
+}
+
 /* Answers what it has told its coordinator. */
 static void answer_combined(struct fixture *f, int32_t status)
 {
@@ -465,6 +490,7 @@ int main(void)
 		cmocka_unit_test(what_the_worker_refuses_is_given_up_once),
 		cmocka_unit_test(an_original_is_the_directory_s_to_end),
 		cmocka_unit_test(a_result_that_is_refused_is_told_again_first),
+		cmocka_unit_test(what_was_out_is_told_again_first),
 		cmocka_unit_test(what_is_held_stays_as_long_as_its_coordinator_knows_of_it),
 		cmocka_unit_test(a_coordinator_says_what_it_does_not_know_of),
 	};
