@@ -399,6 +399,8 @@ void reduce_spread_begin(struct control *c, struct reduce *r);
 void reduce_spread_finish(struct control *c, struct reduce *r);
 /* The stripes have changed: those who have some begin again. */
 void reduce_spread_anew(struct control *c, struct reduce *r);
+/* Whether one that puts the target together will hear how it ends. */
+bool reduce_spread_knows(struct reduce *r, const struct node *n, const struct message_combined *m);
 /* COMBINED from one that puts the target together. */
 void reduce_spread_combined(struct control *c, struct reduce *r, struct node *n,
 			    const struct message_combined *m);

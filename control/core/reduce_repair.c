@@ -308,7 +308,7 @@ void reduce_combined(struct control *c, struct node *n, const struct message *m)
 		r = NULL;
 	whole = r && r->stripes > 1 && object_id_equal(&in->id, &in->target);
 	p = whole ? NULL : repair_cell(r, n, in);
-	if (p == NULL && !whole)
+	if (whole ? !reduce_spread_knows(r, n, in) : p == NULL)
 		answer.reply.status = -ESTALE; /* nobody needs what it builds */
 	peers_send(c, n, &answer);
 	if (r == NULL)

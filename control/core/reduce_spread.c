@@ -141,6 +141,13 @@ static struct reduce_getter *spread_getter(struct reduce *r, uint32_t node)
 	return NULL;
 }
 
+bool reduce_spread_knows(struct reduce *r, const struct node *n, const struct message_combined *m)
+{
+	bool holds = r->state >= REDUCE_COMMITTING && r->holder == n->number;
+
+	return m->generation == r->generation && (holds || spread_getter(r, n->number));
+}
+
 static struct reduce_getter *spread_add(struct control *c, struct reduce *r, uint32_t node,
 					uint64_t request)
 {

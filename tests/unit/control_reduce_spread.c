@@ -115,6 +115,52 @@ static void what_comes_too_late_is_not_looked_at(void **state)
 	world_free(w);
 }
 
+static bool is_answered(struct control *c, struct call *call, const struct message *answer)
+{
+	*(int32_t *)call->owner = answer ? answer->reply.status : -ETIMEDOUT;
+	return false;
+}
+
+/* What the coordinator answers one who says that it has all of that generation but its end. */
+static int32_t says_done(struct world *w, uint32_t node, uint64_t generation)
+{
+	struct message says = {.kind = MESSAGE_COMBINED};
+	struct control *c = w->node[node].core;
+	int32_t status = 1;
+
+	says.combined.target = says.combined.id = target;
+	says.combined.reduce = reduced(w)->number;
+	says.combined.generation = generation;
+	says.combined.what = MESSAGE_COMBINED_DONE;
+	says.combined.part_node = MESSAGE_NODE_NONE;
+	calls_start(c, peers_node(c, COORDINATOR), &says, TABLE_SLOT_NONE, WORLD_SECOND,
+		    is_answered, &status);
+	world_run(w, 10 * WORLD_MS);
+	return status;
+}
+
+/* Nobody tells him how it ends, so he must not wait for it. */
+static void one_who_does_not_count_is_told_so(void **state)
+{
+	struct world *w = all_but_one();
+	uint64_t generation = reduced(w)->generation;
+	uint32_t holder = reduced(w)->holder, other = holder == 2 ? 3 : 2;
+
+	for (uint32_t i = 0; i < SOURCES; i++) {
+		if (i == SLOW)
+			continue;
+		assert_int_equal(says_done(w, i, generation), 0);
+		assert_int_equal(says_done(w, i, generation - 1), -ESTALE);
+	}
+	reduce_spread_node_down(w->node[COORDINATOR].core, reduced(w), other);
+	reduce_spread_node_down(w->node[COORDINATOR].core, reduced(w), holder);
+	assert_int_equal(says_done(w, other, generation), -ESTALE);
+	assert_int_equal(says_done(w, holder, generation), 0); /* it is told in any case */
+	w->cut[SLOW] = false;
+	has_all(w, SLOW);
+	world_free(w);
+}
+
 static void says_silent(struct world *w, uint32_t node, const struct message_combined *m)
 {
 	struct control *c = w->node[COORDINATOR].core;
@@ -205,6 +251,7 @@ int main(void)
 		cmocka_unit_test(a_silent_root_of_values_delays_little),
 		cmocka_unit_test(one_that_hears_nobody_speaks_for_itself),
 		cmocka_unit_test(what_comes_too_late_is_not_looked_at),
+		cmocka_unit_test(one_who_does_not_count_is_told_so),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
