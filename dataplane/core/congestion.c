@@ -27,7 +27,7 @@ enum {
 	CONGESTION_CUT_FEW = 410,      /* where few send */
 	CONGESTION_CUT_MAX = 307,      /* of 1024 */
 	CONGESTION_SPARE_PKTS = 8,
-	CONGESTION_FEW = 6,	    /* times as much more, where few send */
+	CONGESTION_FEW = 5,	    /* times as much more, where few send */
 	CONGESTION_STREAMS_MAX = 4, /* so many count, of those that have something to send */
 	CONGESTION_FLOOR_NS = 10000,
 	CONGESTION_RISE_NS = 25000,
@@ -140,7 +140,7 @@ static uint32_t congestion_streams(const struct conn *c)
  * node, and one stripe's result to each of the rest. On a slow path it aims at twice as much more,
  * up to the time that some packets of its own take: a window grows and is cut by whole packets, and
  * a queue that is shorter than those steps runs empty in between. Where few send to one receiver
- * there is room for six times as much of that: hosts wake late.
+ * there is room for five times as much of that: hosts wake late.
  */
 static uint64_t congestion_target_ns(const struct engine *e, const struct conn *c)
 {
