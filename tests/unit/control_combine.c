@@ -347,6 +347,23 @@ static void answer_have(struct fixture *f, struct message have, int32_t status)
 	control_message(f->core, conn_of(COORDINATOR), &m, f->now_ns);
 }
 
+/* A sum to be held, of two parts; the directory has agreed to it. */
+static struct message held_sum(struct fixture *f, struct message_part *part)
+{
+	struct message m;
+
+	meet(f, EARLY);
+	meet(f, LATE);
+	for (uint32_t from = EARLY; from <= LATE; from++) {
+		m = sum_of(f, part, from);
+		m.combine.flags = MESSAGE_COMBINE_HOLD;
+		assert_int_equal(answer_to(f, &m), 0);
+		if (from == EARLY)
+			answer_have(f, last(f, MESSAGE_HAVE), 0);
+	}
+	return m;
+}
+
 static uint32_t told_within(struct fixture *f, uint64_t for_ns)
 {
 	for (uint64_t at_ns = 0; at_ns < for_ns; at_ns += MS)
@@ -364,15 +381,7 @@ static void a_result_that_is_refused_is_told_again_first(void **state)
 	struct message_part part;
 	struct message m, have;
 
-	meet(f, EARLY);
-	meet(f, LATE);
-	for (uint32_t from = EARLY; from <= LATE; from++) {
-		m = sum_of(f, &part, from);
-		m.combine.flags = MESSAGE_COMBINE_HOLD;
-		assert_int_equal(answer_to(f, &m), 0);
-		if (from == EARLY)
-			answer_have(f, last(f, MESSAGE_HAVE), 0);
-	}
+	m = held_sum(f, &part);
 	peers_node(f->core, COORDINATOR)->life++;
 	objects_announce_all(f->core);
 	run(f, MS);
@@ -442,13 +451,7 @@ static void what_is_held_stays_as_long_as_its_coordinator_knows_of_it(void **sta
 	struct message m;
 
 	f->core->config.orphan_ns = orphan_ns;
-	meet(f, EARLY);
-	meet(f, LATE);
-	for (uint32_t from = EARLY; from <= LATE; from++) {
-		m = sum_of(f, &part, from);
-		m.combine.flags = MESSAGE_COMBINE_HOLD;
-		assert_int_equal(answer_to(f, &m), 0);
-	}
+	m = held_sum(f, &part);
 	sum_is_done(f, combine_of(f->core, &m.combine.id));
 	for (uint64_t at_ns = 0; at_ns < 3 * orphan_ns; at_ns += 10 * MS) {
 		answer_combined(f, 0);
