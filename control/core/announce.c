@@ -126,10 +126,11 @@ static bool objects_announced(struct control *c, struct call *call, const struct
 		guard_told(c, slot, answer->reply.guard);
 		if (o->combine)
 			o->combine->refused_ns = 0;
-		if (o->again && objects_untold(c, slot)) /* that was of an earlier life */
-			reconcile_more(c);
-		if (o->again)
+		if (o->again) {
+			if (objects_untold(c, slot)) /* that was of an earlier life */
+				reconcile_more(c);
 			objects_announce(c, slot);
+		}
 	}
 	o->again = false;
 	return false;

@@ -31,15 +31,15 @@ static void reconcile_later(struct control *c)
 		   c->now_ns + (c->attached ? RECONCILE_NS : c->config.retry_ns), reconcile_fire);
 }
 
-void reconcile_begin(struct control *c)
-{
-	c->reconcile.swept = false;
-	reconcile_later(c);
-}
-
 void reconcile_more(struct control *c)
 {
 	c->reconcile.swept = false;
+}
+
+void reconcile_begin(struct control *c)
+{
+	reconcile_more(c);
+	reconcile_later(c);
 }
 
 static bool reconcile_told(struct control *c, struct call *call, const struct message *answer)
