@@ -235,8 +235,8 @@ def page(measured, results, figures):
             ("What it costs", COST, ("case", *NAMES.values()), costs, costly)):
         if cases:
             yield f"## {title}\n\n{text}"
-            yield markdown(heads, [[f"`{case}`", *line(case, systems)[1:]]
-                                   for case, systems in cases.items()])
+            yield markdown(heads, [[f"`{name}`", *cells] for name, *cells in
+                                   (line(case, best) for case, best in cases.items())])
     left = [name for name in TOLD if name not in results]
     if left:
         yield "## Not measured\n\nOf the {} cases of `scripts/bench compare` {} have no figure above: {}.".format(
