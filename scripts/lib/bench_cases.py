@@ -13,6 +13,7 @@ RATES_BUSY = {("broadcast", 16): 40, ("reduce", 16): 40, ("allreduce", 16): 40,
               ("allreduce", 8): 100}  # from 32 MiB on, where those above fill the cores
 RATES_3498 = {4: 200, 8: 200, 16: 75}
 OPERATIONS = ("broadcast", "gather", "reduce", "allreduce")
+DEFAULT = "-default"  # ends the names of cases in which the others run as they come
 
 SMALL = {  # limits of sizes at which a ratio to the bound says nothing: only the time does
     "broadcast/1k-on-16": {"seconds": 0.002},
@@ -92,12 +93,22 @@ def killed_reduces():
                    f" --kill {node} --at 0.5", {"later_share": 0.6})
 
 
+def defaults():
+    """Rows of their own, ours as well: all are of one run."""
+    for op in OPERATIONS:
+        for nodes in NODES if op == "allreduce" else (8,):
+            for text in ("1k", "64k", "1m", "32m"):
+                yield Case(f"{op}/{text}-on-{nodes}{DEFAULT}",
+                           command(op, nodes, SIZES[text]) + " --tuning default")
+
+
 CASES = [
     *(case for nodes in NODES for op in OPERATIONS for case in by_size(op, nodes)),
     *round_trips(),
     *longer_frames(),
     *(case for op in STAGGERED for case in staggered(op)),
     *killed_reduces(),
+    *defaults(),
     Case("lookup/busy-poll", "lookup --busy-poll"),
     Case("lookup/adaptive", "lookup"),
     *(Case(f"{op}/1g-on-4", command(op, 4, 1024 * MIB), LARGE[op], huge=True)

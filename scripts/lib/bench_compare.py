@@ -38,7 +38,7 @@ def parse(argv):
     parser.add_argument("--system", choices=bench_options.SYSTEMS, default="all",
                         help="who takes part, where the case's operation knows of it")
     parser.add_argument("--tuning", nargs="+", default=["hand"], metavar="T",
-                        help="of the others (default: hand; their defaults take several times as long)")
+                        help="of the others (default: hand), but in *-default, which are their defaults")
     parser.add_argument("--repeat", type=int, default=5, metavar="R")
     parser.add_argument("--results", type=Path, default=RESULTS, metavar="DIR")
     parser.add_argument("--kept", type=Path, default=bench_kept.KEPT, metavar="FILE",
@@ -118,9 +118,10 @@ class Result:
 
 
 def run_of(case, args):
-    """The options of a case; peers take part where its operation knows of them."""
+    """The options of a case, whose own come last: they count. Peers take part where its operation
+    knows of them."""
     op, *argv = case.command.split()
-    return bench_options.parse(op, [*argv, "--system", args.system, "--tuning", *args.tuning])
+    return bench_options.parse(op, ["--system", args.system, "--tuning", *args.tuning, *argv])
 
 
 def groups(results, args):

@@ -13,7 +13,7 @@ import statistics
 from pathlib import Path
 
 from . import bench_kept, svg
-from .bench_cases import CASES, NODES, OPERATIONS, RATES, SIZES, STAGGERED
+from .bench_cases import CASES, DEFAULT, NODES, OPERATIONS, RATES, SIZES, STAGGERED
 from .bench_kept import CORES_FULL, RESULTS
 from .bench_ops import BOUND_OBJECTS
 from .bench_table import middle
@@ -48,13 +48,6 @@ def best_of(measured):
     """By case and system, the rows of the tuning with the lowest median."""
     return {case: {name: min(tunings.values(), key=lambda rows: middle(rows, "seconds"))
                    for name, tunings in systems.items()} for case, systems in measured.items()}
-
-
-def defaults_of(measured):
-    """The same of defaults, where others than them were measured as well."""
-    return {case: {name: tunings["default"] for name, tunings in systems.items()
-                   if len(tunings) > 1 and "default" in tunings}
-            for case, systems in measured.items()}
 
 
 def lines(results, cases, value, bound):
@@ -219,17 +212,17 @@ def markdown(heads, rows):
     return "\n".join(f"| {' | '.join(row)} |" for row in (heads, ["---"] * len(heads), *rows))
 
 
-def page(measured, results, figures):
-    costly = {case: best for case, best in results.items() if any(map(has_cost, best.values()))}
-    defaults = {case: systems for case, systems in defaults_of(measured).items() if systems}
-    kills = {case: best for case, best in results.items() if "later_share" in LIMITS[case]}
-    whole = {case: best for case, best in results.items() if case not in kills}
+def page(results, figures):
+    defaults = {case: best for case, best in results.items() if case.endswith(DEFAULT)}
+    rest = {case: best for case, best in results.items() if case not in defaults}
+    costly = {case: best for case, best in rest.items() if any(map(has_cost, best.values()))}
+    kills = {case: best for case, best in rest.items() if "later_share" in LIMITS[case]}
+    whole = {case: best for case, best in rest.items() if case not in kills}
     yield HEAD + "\n\n" + machines(results)
     yield from (f"![{title}](plots/{name}.svg)" for name, title in figures)
     for title, text, heads, line, cases in (
             ("Time", TIME, ("case", "bound", *NAMES.values(), "commit"), times, whole),
-            ("As they come", "The defaults of those that were measured by hand, too.",
-             ("case", "bound", *NAMES.values(), "commit"), times, defaults),
+            ("As they come", AS_THEY_COME, ("case", "bound", *NAMES.values(), "commit"), times, defaults),
             ("A node is killed half way", KILLED, ("case", "undisturbed", "with a death", "later, S/B",
                                                    "limit", "commit"), killed, kills),
             ("What it costs", COST, ("case", *NAMES.values()), costs, costly)):
@@ -280,8 +273,8 @@ Made by `scripts/bench plot` from [results.json](results.json), which holds ever
 tunings that were measured.
 
 A case is `OPERATION/SIZE-on-NODES`, at MTU 1500 unless it says another; `stagger-G-ORDER`: 32 MiB on 8 nodes, which come one after the
-other every G times size over rate; `kill-I`: 64 MiB on 6 nodes, of which node I is killed half way. `sudo scripts/bench compare --only CASE`
-repeats it."""
+other every G times size over rate; `kill-I`: 64 MiB on 6 nodes, of which node I is killed half way; `-default`: the others as they come.
+`sudo scripts/bench compare --only CASE` repeats it."""
 TIME = f"""Median (and spread): over the bound of the links, or in ms where the lowest is below {1e3 * SMALL_S:g} ms.
 
 - **Bold**: the lowest of the case, and who cannot be told from it: the median of one lies within the spread of the other (of {MANY} or more
@@ -291,6 +284,8 @@ TIME = f"""Median (and spread): over the bound of the links, or in ms where the 
 - \\*: the cores were full (runs below 0.2 s do not tell). ~: programs of lower priority, which give way, had more than {100 * LOWER_MOST:g} % of
   the cores. †: another commit or another machine, so another run than ours.
 - Commit: of ours, the last that changed the code; a + where the build differed from it."""
+AS_THEY_COME = """The others with their defaults, and ours once more, in the same run. Figures and marks as above. Gloo's broadcasts, gathers and
+reduces and Dask's gathers have one way only."""
 KILLED = """Ours alone: both daemons of a node that gives get SIGKILL at half of the undisturbed time, and a node in reserve takes its place."""
 COST = """CPU seconds of the whole machine, the emulated network included (not of runs below 0.2 s), and MB of whole frames that came
 into the switch."""
@@ -307,8 +302,7 @@ def main(argv):
     rows = bench_kept.together(args.out / "results.json", args.results)
     for row in (row for same in rows.values() for row in same if args.commit):
         row["commit"] = args.commit if row["commit"] == "?" else row["commit"]
-    measured = sets_of(rows)
-    results = best_of(measured)
+    results = best_of(sets_of(rows))
     if not results:
         raise Failure(f"{args.results} holds no results: run scripts/bench compare first")
     args.out.mkdir(parents=True, exist_ok=True)
@@ -316,5 +310,5 @@ def main(argv):
     figures = draw(rows, args.out / "plots")
     for name in FIGURES.keys() - dict(figures):
         say(f"bench: nothing is measured for {name}.svg")
-    (args.out / "compare.md").write_text("\n\n".join(page(measured, results, figures)) + "\n")
+    (args.out / "compare.md").write_text("\n\n".join(page(results, figures)) + "\n")
     say(f"bench: {args.out / 'compare.md'}: {len(results)} cases, {len(figures)} figures")

@@ -9,7 +9,8 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
-from lib import bench_compare, bench_expect, bench_kept, bench_ops, bench_plot  # noqa: E402
+from lib import bench_cases, bench_compare, bench_expect, bench_kept, bench_ops  # noqa: E402
+from lib import bench_plot, bench_table  # noqa: E402
 from lib.bench_cases import CASES  # noqa: E402
 
 CASE = next(case for case in CASES if case.name == "broadcast/32m-on-8")
@@ -110,9 +111,34 @@ def what_a_death_costs_is_told_by_itself():
         row | {"undisturbed_seconds": 1.05, "later_share": share}
         for row, share in zip(rows([1.6, 1.62, 1.7]), (0.55, 0.57, 0.65))]}}}
     told = ["| `reduce/kill-3` | 1.050 s | 1.620 s | 0.570 (0.550 to 0.650) | 0.6 | abc |"]
-    page = "\n".join(bench_plot.page(rows_of_it, bench_plot.best_of(rows_of_it), []))
+    page = "\n".join(bench_plot.page(bench_plot.best_of(rows_of_it), []))
     assert [text for text in page.split("\n") if "1.05" in text] == told, page
     assert "## Time" not in page and "later, S/B" in page, page
+
+
+def defaults_are_told_by_themselves():
+    """Beside ours of the same run; no figure and no other table has them."""
+    rows_of_them = {CASE.name + bench_cases.DEFAULT: {
+        "sarissa": {"": rows([1.06])}, "openmpi": {"default": rows([7.3], "openmpi", tuning="default")}},
+        CASE.name: {"sarissa": {"": rows([1.05])}}}
+    page = "\n".join(bench_plot.page(bench_plot.best_of(rows_of_them), []))
+    own = page.partition("## As they come")[2].partition("\n## ")[0]
+    assert "| `broadcast/32m-on-8-default` | 1 s | **1.060** | 7.300 | - | - | abc |" in own, page
+    assert page.count("32m-on-8-default`") == 1 and "1.050" not in own, page
+
+
+def cases_of_defaults_measure_these():
+    """Whatever else is asked for; of who has one way, that."""
+    for op, systems in (("broadcast", ["openmpi default", "gloo default", "dask default"]),
+                        ("allreduce", ["openmpi default", "gloo default", "dask default"])):
+        for tuning in ([], ["--tuning", "hand", "default"]):
+            (result,), args = results([f"{op}/1k-on-8-default"], *tuning)
+            run = bench_compare.run_of(result.case, args)
+            assert [bench_table.name_of(name, tuning) for name, _, tuning in bench_ops.kinds(run)] == [
+                "sarissa", *systems], run
+    (result,), args = results(["broadcast/1k-on-8"])
+    run = bench_compare.run_of(result.case, args)
+    assert run.tunings == {"openmpi": ["hand"], "gloo": ["default"], "dask": ["hand"]}, run.tunings
 
 
 def what_is_missing_is_told_in_short():
@@ -211,6 +237,7 @@ with tempfile.TemporaryDirectory(prefix="sarissa-test-") as folder:
         test(own)
 for test in (who_is_measured_again_is_replaced, who_cannot_be_told_apart_is_level,
              a_line_tells_what_its_figures_are, what_a_death_costs_is_told_by_itself,
+             defaults_are_told_by_themselves, cases_of_defaults_measure_these,
              what_is_missing_is_told_in_short,
              a_slice_takes_what_fits, what_is_known_tells_how_long,
              a_reduce_with_kills_is_ours_alone):
