@@ -4,7 +4,7 @@
 #define LOSS_FIRST_RTT_NS    UINT64_C(10000000) /* before any sample */
 #define LOSS_REORDER_MIN_NS  UINT64_C(50000)	/* hosts wake late */
 #define LOSS_PROBE_MIN_NS    UINT64_C(1000000)
-#define LOSS_PROBE_MAX_NS    UINT64_C(200000000) /* bound of the back-off */
+#define LOSS_PROBE_MAX_NS    UINT64_C(200000000) /* unless answers take longer */
 #define LOSS_QUEUES	     4 /* times the shortest round trip: most of it is queues */
 #define LOSS_MIN_RTT_LIFE_NS UINT64_C(60000000000)
 #define LOSS_HALVED_LIFE_NS  UINT64_C(1000000000)
@@ -131,7 +131,7 @@ uint64_t loss_probe_ns(const struct engine *e, const struct conn *c)
 	wait += c->last_later ? ack_chunk_wait_ns(e, c->senders, c->senders > 0)
 			      : e->config.ack_delay_ns;
 	wait <<= state_min(c->pto_count, 8);
-	return c->last_elicit_ns + state_min(wait, LOSS_PROBE_MAX_NS);
+	return c->last_elicit_ns + state_min(wait, state_max(LOSS_PROBE_MAX_NS, 2 * srtt));
 }
 
 /* Within a stream, where queues make most of a round trip, an acknowledgement waits in one far more

@@ -376,6 +376,29 @@ static void message_survives_each_loss(void **state)
 				(ideal + masks[i].budget_ns) / 1e3);
 }
 
+/* Longer than the pauses between probes of a silent peer may become. */
+static void nothing_is_lost_on_a_long_way(void **state)
+{
+	struct network_link link = testkit_link(100, 600 * WORLD_MS);
+	struct node_options o = world_options();
+	uint64_t lost[2];
+	struct world w;
+
+	(void)state;
+	world_init(&w, 2, &link, &o, TESTKIT_SEED, false);
+	assert_true(world_connect(&w, 0, 1, 10 * WORLD_S));
+	world_run(&w, 10 * WORLD_S); /* the HELLOs were repeated, and told no round trip */
+	for (uint32_t i = 0; i < 2; i++)
+		lost[i] = w.nodes[i].counters.lost_pkts;
+	assert_true(testkit_transfer(&w, 100 * TESTKIT_CHUNK, TESTKIT_CHUNK, 20 * WORLD_S).done_ns <
+		    20 * WORLD_S);
+	world_run(&w, 10 * WORLD_S);
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(w.nodes[i].counters.lost_pkts, lost[i]);
+	testkit_clean(&w);
+	world_free(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -384,6 +407,7 @@ int main(void)
 		cmocka_unit_test(reordering_below_the_window_is_no_loss),
 		cmocka_unit_test(a_spurious_loss_is_recognised),
 		cmocka_unit_test(message_survives_each_loss),
+		cmocka_unit_test(nothing_is_lost_on_a_long_way),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -207,6 +207,26 @@ static void probes_back_off(void **state)
 	assert_int_equal(c->waiting_since_ns, 0);
 }
 
+/* A round trip may be longer than that bound: then it is waited for, each time, and not for long
+ * more. */
+static void no_probe_comes_before_an_answer_can(void **state)
+{
+	const uint64_t rtt_ns = 700000000;
+	struct rig *r = *state;
+	struct peer peer = steady(r);
+	struct conn *c = peer.c;
+
+	c->srtt_ns = c->min_rtt_ns = c->latest_rtt_ns = rtt_ns;
+	send_packets(r, c, 30);
+	for (uint32_t k = 0; k < 4; k++) {
+		uint64_t at = loss_probe_ns(r->e, c), wait = at - r->now_ns;
+
+		assert_true(wait > rtt_ns && wait <= 2 * rtt_ns);
+		r->e->now_ns = r->now_ns = at;
+		loss_probe(r->e, c);
+	}
+}
+
 static void ping(struct rig *r, struct peer *peer)
 {
 	struct packet p;
@@ -425,6 +445,7 @@ int main(void)
 		test_rig(the_deadline_fires),
 		test_rig(the_reorder_window_widens_and_shrinks),
 		test_rig(probes_back_off),
+		test_rig(no_probe_comes_before_an_answer_can),
 		test_rig(when_a_silence_ends_all_ask),
 		test_rig(late_answers_end_no_silence),
 		test_rig(nothing_under_way_needs_no_probe),
