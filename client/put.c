@@ -56,18 +56,18 @@ static int put_fill(struct put *p, void *to, uint64_t at, uint64_t bytes, int la
  * What is told may be read, or copied, while the rest is filled in. What comes from the caller's
  * memory comes much faster than links take it, so there each block is half of what is told.
  */
-static uint64_t put_block(const struct put *p, sar_buffer *b, uint64_t at)
+static uint64_t put_block(const struct put *p, uint64_t at, bool grows)
 {
-	bool grows = p->fill == put_copy && !create_is_apart(p->s, b);
 	uint64_t block_bytes = grows && at / 2 > PUT_BLOCK_BYTES ? at / 2 : PUT_BLOCK_BYTES;
 	return p->size - at < block_bytes ? p->size - at : block_bytes;
 }
 
 static int put_write(struct put *p, sar_buffer *b)
 {
+	bool grows = p->fill == put_copy && !create_is_apart(p->s, b);
 	int r = 0;
 	for (uint64_t at = 0; r == 0 && at < p->size;) {
-		uint64_t bytes = put_block(p, b, at);
+		uint64_t bytes = put_block(p, at, grows);
 		r = put_fill(p, (uint8_t *)b->data + at, at, bytes, 1);
 		at += bytes;
 		if (r == 0 && at < p->size)
