@@ -224,8 +224,8 @@ static enum options_result options_take(struct options *o, int id, const char *v
 	switch (id) {
 	case OPTION_RUNDIR:
 		o->rundir = value;
-		if (*value == '\0' || strlen(value) > 80)
-			return options_wrong("rundir", value, "not a path of 1 to 80 bytes");
+		if (*value == '\0' || strlen(value) > 79)
+			return options_wrong("rundir", value, "not a path of 1 to 79 bytes");
 		return OPTIONS_RUN;
 	case OPTION_NODE:
 		if (strcmp(value, "auto") == 0)

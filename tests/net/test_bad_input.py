@@ -84,6 +84,16 @@ def control_that_cannot_start():
                             words) == 2, path
 
 
+def a_run_directory_has_one_limit():
+    """What one of the two daemons takes, the other one takes; no flag of these comes after it."""
+    netlib.need_daemons()
+    for kind in ("control", "dataplane"):
+        for length in (79, 80):
+            path = "/" + (length - 1) * "x"
+            done = daemon(kind, "--rundir", path, "--no-such-flag")
+            assert one_line(done) == 2 and (path in done.stderr) == (length == 80), done
+
+
 def a_run_directory_that_is_full():
     """Control works without its counters; the dataplane says so and ends."""
     netlib.need_daemons()
@@ -227,7 +237,8 @@ def ordinary_pages_do_where_others_take_the_huge_ones_first():
             start_while_others_take_all_but(pages, directory)
 
 
-netlib.run(dataplane_that_cannot_start, control_that_cannot_start, a_run_directory_that_is_full,
+netlib.run(dataplane_that_cannot_start, control_that_cannot_start, a_run_directory_has_one_limit,
+           a_run_directory_that_is_full,
            command_without_a_node, unknown_objects_and_a_full_store,
            ordinary_pages_do_where_huge_ones_are_missing,
            ordinary_pages_do_where_others_take_the_huge_ones_first)
