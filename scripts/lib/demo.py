@@ -185,6 +185,12 @@ def show(rows):
               f"{seconds / bound:>7.2f}")
 
 
+KILLED = """ In the last row a node was killed after half of the bound: the
+sum is that of exactly the arrays that the reduce names, with the one in reserve in the place of
+what was lost, if that was missed. What it had been added to was begun anew, which costs half of the
+bound and a little more; below 8 MiB up to a second more, where the node that died directed it."""
+
+
 def explain(args, rows):
     total = sum(count * size for _, _, count, size, _, _ in rows) / 2**20
     print(f"""
@@ -195,9 +201,7 @@ that, so {transfer.tcp_ratio(1500):.2f} would be a TCP flow at its best. Node 0 
 receiver at a time: the others take what that one has received already, so that a broadcast costs
 hardly more than one transfer. The lossy rounds lose one packet in a hundred on every path.
 The sums were made on the way, chunk by chunk, and compared with sums made here; an allreduce moves
-2(p-1)/p of the array through every link. In the last row a node died half-way: the sum is that of
-exactly the arrays that the reduce names, with the reserve in the place of what was lost, if it was
-missed. (A second and more there mean that the node keeps the directory's part of the sum's name.)
+2(p-1)/p of the array through every link.{KILLED if args.nodes >= 3 else ""}
 
 Next: scripts/cluster --help to run nodes of your own, scripts/bench transfer for the numbers.""")
 
