@@ -5,9 +5,24 @@
 #define LOSS_REORDER_MIN_NS  UINT64_C(50000)	/* hosts wake late */
 #define LOSS_PROBE_MIN_NS    UINT64_C(1000000)
 #define LOSS_PROBE_MAX_NS    UINT64_C(200000000) /* unless answers take longer */
+#define LOSS_PAUSE	     4			 /* times what is usual */
 #define LOSS_QUEUES	     4 /* times the shortest round trip: most of it is queues */
 #define LOSS_MIN_RTT_LIFE_NS UINT64_C(60000000000)
 #define LOSS_HALVED_LIFE_NS  UINT64_C(1000000000)
+
+bool loss_is_pause(struct conn *c, uint64_t pn, uint64_t sample_ns)
+{
+	uint64_t usual = c->srtt_ns + state_max(4 * c->rttvar_ns, LOSS_PROBE_MIN_NS);
+
+	if (c->srtt_ns == 0 || sample_ns <= LOSS_PAUSE * usual) {
+		c->rtt_doubted = false;
+		return false;
+	}
+	if (!c->rtt_doubted)
+		c->rtt_from_pn = c->next_pn;
+	c->rtt_doubted = true;
+	return pn < c->rtt_from_pn;
+}
 
 void loss_rtt(struct engine *e, struct conn *c, uint64_t sample_ns)
 {

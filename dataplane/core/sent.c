@@ -310,7 +310,10 @@ bool sent_ack(struct engine *e, struct conn *c, const uint8_t *frame)
 	if (news.largest_is_new) {
 		uint64_t delay = (uint64_t)wire_get16(frame + ACK_AT_DELAY) * ACK_DELAY_UNIT_NS;
 		uint64_t took = e->now_ns - news.largest_time_ns;
-		loss_rtt(e, c, took > delay ? took - delay : took);
+		uint64_t sample = took > delay ? took - delay : took;
+
+		if (!loss_is_pause(c, largest, sample))
+			loss_rtt(e, c, sample);
 		loss_one_way(e, c, wire_get32(frame + ACK_AT_ARRIVAL), news.largest_time_ns);
 	}
 	path_mtu_passed(c, news.large, news.small);

@@ -120,6 +120,8 @@ static inline bool sent_outstanding(const struct engine *e, const struct conn *c
 /* loss.c */
 #define LOSS_SILENCE_NS \
 	UINT64_C(10000000) /* longer than a sender of a stream that flows is quiet */
+/* One of the two ends stood still, or the path is another: what leaves from now on will show. */
+bool loss_is_pause(struct conn *c, uint64_t pn, uint64_t sample_ns);
 void loss_rtt(struct engine *e, struct conn *c, uint64_t sample_ns);
 /* The peer's clock when a packet arrived that was sent at sent_ns of ours. */
 void loss_one_way(struct engine *e, struct conn *c, uint32_t arrival_us, uint64_t sent_ns);

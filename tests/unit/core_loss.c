@@ -49,6 +49,39 @@ static void round_trips_follow_rfc_6298(void **state)
 	assert_int_equal(c->min_rtt_ns, 5000);
 }
 
+static void acknowledge(struct rig *r, struct peer *peer, uint64_t pn, uint64_t after_ns)
+{
+	uint64_t sent_ns = sent_slot(r->e, peer->c, pn)->time_ns;
+
+	r->now_ns = state_max(r->now_ns, sent_ns + after_ns);
+	peer_ack(r, peer, pn);
+}
+
+/* Neither side's pause is taken for the way; what is so long again a round trip later is. */
+static void a_pause_is_no_round_trip(void **state)
+{
+	struct rig *r = *state;
+	struct peer peer = steady(r);
+	struct conn *c = peer.c;
+	uint64_t pn = send_packets(r, c, 3);
+
+	acknowledge(r, &peer, pn, 300 * RTT_NS);
+	acknowledge(r, &peer, pn + 1, 300 * RTT_NS);
+	assert_int_equal(c->srtt_ns, RTT_NS);
+	assert_int_equal(c->latest_rtt_ns, RTT_NS);
+	pn = send_packets(r, c, 1);
+	acknowledge(r, &peer, pn, RTT_NS);
+	assert_int_equal(c->srtt_ns, RTT_NS);
+	pn = send_packets(r, c, 1); /* another pause */
+	acknowledge(r, &peer, pn, 300 * RTT_NS);
+	assert_int_equal(c->srtt_ns, RTT_NS);
+	pn = send_packets(r, c, 2); /* the way is so long now */
+	acknowledge(r, &peer, pn, 300 * RTT_NS);
+	assert_int_equal(c->srtt_ns, (7 * RTT_NS + 300 * RTT_NS) / 8);
+	acknowledge(r, &peer, pn + 1, 300 * RTT_NS);
+	assert_true(c->srtt_ns > 70 * RTT_NS);
+}
+
 /* The delay that a peer claims is taken off, never below nothing. */
 static void a_claimed_delay_is_bounded(void **state)
 {
@@ -439,6 +472,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		test_rig(round_trips_follow_rfc_6298),
+		test_rig(a_pause_is_no_round_trip),
 		test_rig(a_claimed_delay_is_bounded),
 		test_rig(queues_are_told_by_the_clock_of_the_peer),
 		test_rig(only_older_packets_are_lost_and_only_in_time),
