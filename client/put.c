@@ -9,6 +9,7 @@
 #include <string.h>
 #include "create.h"
 #include "error.h"
+#include "handle.h"
 #include "sarissa/sarissa.h"
 
 #define PUT_PATIENCE_NS (30 * 1000000000ll) /* for the next byte of another one's put */
@@ -155,15 +156,39 @@ static int put_compare(struct put *p)
 	return r == -ESTALE || r == -ERESTART ? PUT_AGAIN : r;
 }
 
+/* All of it at once, which saves the way there and back of sar_create. */
+static int put_whole(struct put *p)
+{
+	struct session_request request = handle_request(SESSION_PUT, &p->id);
+	struct mux_tail tail = {.bytes = {p->arg, p->size}, .fd = -1};
+	struct mux_result result;
+	int r = handle_name(&request, p->name);
+	request.size = p->size;
+	if (r == 0)
+		r = handle_call(p->s, &request, &tail, 0, HANDLE_CALL_NS, &result);
+	if (r == 0)
+		mux_result_free(&result);
+	return r;
+}
+
+static int put_make(struct put *p)
+{
+	sar_buffer b;
+	int r = -ERESTART;
+	if (p->fill == put_copy && p->size <= SESSION_PUT_MAX)
+		r = put_whole(p);
+	if (r != -ERESTART)
+		return r;
+	r = sar_create(p->s, p->id, p->name, p->size, &b);
+	return r < 0 ? r : put_write(p, &b);
+}
+
 static int put_run(struct put *p)
 {
 	int r = 0;
 	for (int turn = 0; turn < PUT_TURNS; turn++) {
-		sar_buffer b;
-		r = sar_create(p->s, p->id, p->name, p->size, &b);
-		if (r == 0)
-			r = put_write(p, &b);
-		else if (r == -EEXIST)
+		r = put_make(p);
+		if (r == -EEXIST)
 			r = put_compare(p);
 		if (p->given_up)
 			return p->given_up;

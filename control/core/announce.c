@@ -66,9 +66,9 @@ void objects_value(struct control *c, uint32_t slot, struct message_have *have)
 	if (slot == TABLE_SLOT_NONE || !objects_is(c, slot, have->generation))
 		return;
 	s = &c->table->slot[slot];
-	if (s->state != OBJECT_SEALED || s->size > OBJECT_INLINE_MAX)
+	if ((s->state != OBJECT_SEALED && !have->create) || s->size > OBJECT_INLINE_MAX)
 		return;
-	if (!(s->flags & OBJECT_FLAG_PRIMARY))
+	if (!(s->flags & OBJECT_FLAG_PRIMARY) && !have->create)
 		return; /* the directory is where a copy came from */
 	have->value = c->store + s->offset;
 	have->value_bytes = (uint32_t)s->size;

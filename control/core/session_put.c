@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* CREATE, RESUME, PUBLISH, SEAL, ABORT, DELETE. */
+/* CREATE, PUT, RESUME, PUBLISH, SEAL, ABORT, DELETE. */
 #include <errno.h>
 #include "state.h"
 
@@ -78,17 +78,26 @@ void session_fetch_wake(struct control *c, const struct object_id *id)
 		fetch_rest(c, f);
 }
 
-/* The slot of an object that the session will write. 0 or -errno and why. */
-static int session_insert(struct control *c, struct session *s, const struct object_id *id,
-			  const char *name, uint64_t size, uint32_t *slot, struct text *why)
+/* The slot of a new object. 0 or -errno and why. */
+static int session_place(struct control *c, const struct object_id *id, const char *name,
+			 uint64_t size, uint32_t *slot, struct text *why)
 {
 	int error = objects_insert(c, id, name, size, control_generation(c),
 				   c->dataplane.chunk_bytes, OBJECT_CREATING, slot);
 
-	if (error) {
+	if (error)
 		reply_no_room(c, error, size, why);
+	return error;
+}
+
+/* The slot of an object that the session will write. 0 or -errno and why. */
+static int session_insert(struct control *c, struct session *s, const struct object_id *id,
+			  const char *name, uint64_t size, uint32_t *slot, struct text *why)
+{
+	int error = session_place(c, id, name, size, slot, why);
+
+	if (error)
 		return error;
-	}
 	objects_set_creator(c, *slot, &s->client);
 	if (s->client.apart)
 		error = creation_start(c, s, *slot, false, why);
@@ -101,30 +110,45 @@ static int session_insert(struct control *c, struct session *s, const struct obj
 
 static bool session_created(struct control *c, struct call *call, const struct message *answer);
 
-/* Tells the directory; the client is answered when that has agreed. */
+/* Tells the directory; the client is answered when that has agreed. What a PUT has brought goes
+ * along: others may have it from there on. */
 static void session_create_ask(struct control *c, struct wait *w, uint32_t slot)
 {
+	bool whole = w->op == SESSION_PUT;
 	struct message m;
 
 	w->object = objects_at(c, slot);
 	list_append(&w->object->waits, &w->of_owner);
 	objects_have(c, slot, &m);
 	m.have.create = 1;
-	w->call = calls_start(c, control_shard(c, &w->id), &m, TABLE_SLOT_NONE,
+	if (whole)
+		m.have.state = MESSAGE_COPY_COMPLETE;
+	w->call = calls_start(c, control_shard(c, &w->id), &m, whole ? slot : TABLE_SLOT_NONE,
 			      c->config.directory_ns, session_created, w);
 	if (w->call == NULL) {
 		waits_no_call(c, w);
 		objects_kill(c, slot, "");
 		return;
 	}
-	w->call->cookie = members_life(c, w->call->node);
+	w->call->cookie = w->cursor = members_life(c, w->call->node);
+	w->shard = w->call->node->number;
 }
 
-/* One that was deleted has a greater generation: somebody's clock is ahead of ours. */
+/* Another node keeps the directory by now, or the same one another time. What that refuses the
+ * first one may have agreed to, and given to others. */
+static bool session_put_unsure(struct control *c, const struct wait *w, const struct call *call)
+{
+	return w->op == SESSION_PUT &&
+	       (call->node->number != w->shard || members_life(c, call->node) != w->cursor);
+}
+
+/* One that was deleted has a greater generation: somebody's clock is ahead of ours. Of a PUT the
+ * client has the bytes. */
 static void session_create_later(struct control *c, struct wait *w, uint64_t generation)
 {
 	uint32_t slot = objects_slot(c, w->object);
 	uint64_t size = c->table->slot[slot].size;
+	bool deleted = generation == c->table->slot[slot].generation;
 	char name[OBJECT_NAME_BYTES];
 	struct text t;
 	int error;
@@ -133,11 +157,23 @@ static void session_create_later(struct control *c, struct wait *w, uint64_t gen
 	list_remove(&w->of_owner);
 	objects_kill(c, slot, "");
 	control_generation_after(c, generation);
+	if (w->op == SESSION_PUT) {
+		waits_end(c, w, deleted ? -ESTALE : -ERESTART,
+			  deleted ? "the object was deleted while it was put: put it again"
+				  : "it must have a later generation: create it");
+		return;
+	}
 	error = session_insert(c, w->session, &w->id, name, size, &slot, &t);
 	if (error)
 		waits_end(c, w, error, t.bytes);
 	else
 		session_create_ask(c, w, slot);
+}
+
+static void session_creates(struct session *s, struct object *o)
+{
+	o->creator = s;
+	list_append(&s->creating, &o->of_session);
 }
 
 static bool session_created(struct control *c, struct call *call, const struct message *answer)
@@ -149,14 +185,23 @@ static bool session_created(struct control *c, struct call *call, const struct m
 
 	w->call = NULL;
 	if (answer && answer->reply.status == 0) {
-		o->creator = s;
 		o->owner = call->node->number + 1;
 		o->owner_life = call->cookie;
+		if (w->op == SESSION_PUT)
+			objects_seal(c, slot, true);
+		else
+			session_creates(s, o);
 		if (objects_untold(c, slot)) /* another one since the request left */
 			objects_announce(c, slot);
-		list_append(&s->creating, &o->of_session);
 		waits_place(c, w, slot);
 		session_fetch_ends(c, &c->table->slot[slot].id, slot);
+		return false;
+	}
+	if (answer && session_put_unsure(c, w, call)) {
+		waits_end(c, w, -ETIMEDOUT,
+			  "the members have changed while it was put, and some "
+			  "may have it: put it again");
+		session_abandon(c, slot, "it could not be put");
 		return false;
 	}
 	if (answer && answer->reply.status == -ESTALE &&
@@ -308,6 +353,33 @@ void session_create(struct control *c, struct session *s, const struct session_r
 		objects_kill(c, slot, "");
 }
 
+void session_put(struct control *c, struct session *s, const struct session_request *r,
+		 const uint8_t *bytes)
+{
+	uint32_t slot = objects_find(c, &r->id);
+	struct wait *w;
+	struct text t;
+	int error;
+
+	if (slot != TABLE_SLOT_NONE) {
+		session_exists(c, s, r, slot);
+		return;
+	}
+	error = session_place(c, &r->id, r->name, r->size, &slot, &t);
+	if (error) {
+		reply_error(c, s, r->op, r->seq, error, t.bytes);
+		return;
+	}
+	w = waits_start(c, s, r);
+	if (w == NULL) {
+		objects_kill(c, slot, "");
+		return;
+	}
+	session_fetch_hush(c, &r->id);
+	memcpy(c->store + c->table->slot[slot].offset, bytes, r->size);
+	session_create_ask(c, w, slot);
+}
+
 void session_resume(struct control *c, struct session *s, const struct session_request *r)
 {
 	uint64_t word = r->pin == SESSION_PIN_NONE ? 0 : atomic_load(&s->pins[r->pin]);
@@ -323,8 +395,7 @@ void session_resume(struct control *c, struct session *s, const struct session_r
 	}
 	o = objects_at(c, slot);
 	objects_claim(o);
-	o->creator = s;
-	list_append(&s->creating, &o->of_session);
+	session_creates(s, o);
 	if (c->table->slot[slot].flags & OBJECT_FLAG_APART)
 		creation_start(c, s, slot, true, &why); /* else what follows says so */
 	objects_announce(c, slot);

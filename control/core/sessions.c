@@ -59,7 +59,8 @@ static void sessions_end_waits(struct control *c, struct session *s)
 	/* the end of one may be that of the next: a wait for what its own session creates */
 	for (struct list *l; (l = list_first(&s->waits)) != NULL;) {
 		struct wait *w = list_item(l, struct wait, of_session);
-		struct object *o = w->op == SESSION_CREATE ? w->object : NULL;
+		struct object *o =
+			w->op == SESSION_CREATE || w->op == SESSION_PUT ? w->object : NULL;
 		struct fetch *f = w->fetch;
 
 		waits_free(c, w);
@@ -110,6 +111,8 @@ static size_t sessions_length(const struct session_request *r)
 {
 	uint32_t count = r->op == SESSION_REDUCE ? r->reduction.count : 0;
 
+	if (r->op == SESSION_PUT && r->size <= SESSION_PUT_MAX)
+		return sizeof(*r) + r->size;
 	return sizeof(*r) + (size_t)count * OBJECT_ID_BYTES;
 }
 
@@ -127,6 +130,8 @@ static const char *sessions_check(const struct session *s, const struct session_
 	if (r->op == SESSION_REDUCE ? r->reduction.count > SESSION_SOURCES_MAX
 				    : memcmp(&r->reduction, &none, sizeof(none)) != 0)
 		return "a reduce has at most 1024 sources, another request none: reduce in steps";
+	if (r->op == SESSION_PUT && r->size > SESSION_PUT_MAX)
+		return "too many bytes for one request: create the object";
 	if (memchr(r->name, 0, sizeof(r->name)) == NULL)
 		return "the name is not terminated";
 	if (r->pin != SESSION_PIN_NONE && r->pin >= SESSION_PINS)
@@ -168,6 +173,8 @@ void control_session_request(struct control *c, uint32_t number, const void *byt
 	}
 	if (r.op == SESSION_REDUCE) /* ids are bytes: they may lie anywhere */
 		session_reduce(c, s, &r, (const void *)((const uint8_t *)bytes + sizeof(r)));
+	else if (r.op == SESSION_PUT)
+		session_put(c, s, &r, (const uint8_t *)bytes + sizeof(r));
 	else
 		session_handlers[r.op](c, s, &r);
 	loopback_run(c);

@@ -38,16 +38,16 @@ struct wait {
 	struct timer timer;
 	struct session *session;
 	struct fetch *fetch;   /* GET before the object has a place */
-	struct object *object; /* WAIT, CREATE */
-	struct call *call;     /* CREATE, DELETE, STAT, LIST, REDUCED: ends with the wait */
+	struct object *object; /* WAIT, CREATE, PUT */
+	struct call *call;     /* CREATE, PUT, DELETE, STAT, LIST, REDUCED: ends with the wait */
 	struct object_id id;
 	uint64_t generation;
 	uint64_t watermark; /* WAIT */
-	uint64_t cursor;    /* LIST, STAT */
+	uint64_t cursor;    /* LIST, STAT; PUT: members_life of when the directory was asked */
 	uint64_t number;    /* of this use of the item: STATUS calls may outlive it */
 	uint32_t seq;
 	uint32_t pin;
-	uint32_t shard;	  /* LIST: index of the one that is asked now */
+	uint32_t shard;	  /* LIST: index of the one that is asked now; PUT: node that was */
 	uint32_t pending; /* STATUS: nodes that have not answered */
 	uint16_t op;
 	bool nowait;
@@ -115,6 +115,9 @@ void session_delete(struct control *c, struct session *s, const struct session_r
 void session_stat(struct control *c, struct session *s, const struct session_request *r);
 void session_list(struct control *c, struct session *s, const struct session_request *r);
 void session_status(struct control *c, struct session *s, const struct session_request *r);
+/* bytes: r->size, lent */
+void session_put(struct control *c, struct session *s, const struct session_request *r,
+		 const uint8_t *bytes);
 /* session_reduce.c; sources: r->reduction.count, lent */
 void session_reduce(struct control *c, struct session *s, const struct session_request *r,
 		    const struct object_id *sources);

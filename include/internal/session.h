@@ -30,7 +30,7 @@
 #define SESSION_DIRECTORY_NS (10 * 1000000000ll)
 
 enum {
-	SESSION_VERSION = 5,
+	SESSION_VERSION = 6,
 	SESSION_PINS = 1024,
 	SESSION_PIN_BYTES = SESSION_PINS * 8,
 	SESSION_PIN_NONE = UINT32_MAX,
@@ -48,6 +48,7 @@ enum {
 	SESSION_UPSTREAMS = 4,	    /* nodes that feed one copy at a time */
 	SESSION_SOURCES_MAX = 1024, /* of a reduce */
 	SESSION_SOURCES = 64,	    /* in one session_sources */
+	SESSION_PUT_MAX = 16384,    /* bytes that come with a PUT */
 };
 
 enum session_op {
@@ -76,6 +77,8 @@ enum session_op {
 	SESSION_RESUME,	 /* pin: the object under creation that its word names is this client's; fd
 			    {its memory} when that is apart -> slot, generation, offset, size,
 			    watermark; -ESTALE: it is gone */
+	SESSION_PUT,	 /* id, name, size; so many bytes follow in the same packet -> slot,
+			    generation: it is complete; -ERESTART: CREATE it */
 	SESSION_OPS,
 };
 
@@ -99,6 +102,9 @@ struct session_request {
 		uint32_t count;		/* sources that follow, <= SESSION_SOURCES_MAX */
 	} reduction;
 };
+
+_Static_assert(SESSION_PUT_MAX <= SESSION_SOURCES_MAX * OBJECT_ID_BYTES,
+	       "a PUT is no longer than the longest REDUCE");
 
 /* Of a REDUCE with all its sources: no packet of a client is longer. */
 #define SESSION_REQUEST_BYTES_MAX \

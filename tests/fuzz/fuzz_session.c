@@ -64,6 +64,19 @@ static void do_reduce(struct rig *r, struct rig_input *in, uint32_t session,
 	control_session_request(r->core, session, packet, length - (bits == 0x55), r->now_ns);
 }
 
+/* With so many bytes as it says, nearly always. */
+static void do_put(struct rig *r, struct rig_input *in, uint32_t session, struct session_request *q)
+{
+	uint8_t packet[SESSION_REQUEST_BYTES_MAX] = {0};
+	uint8_t bits = (uint8_t)rig_take(in, 1);
+
+	q->size = bits & 0x80 ? SESSION_PUT_MAX : bits;
+	memcpy(packet, q, sizeof(*q));
+	packet[sizeof(*q)] = (uint8_t)rig_take(in, 1);
+	control_session_request(r->core, session, packet, sizeof(*q) + q->size - (bits == 0x55),
+				r->now_ns);
+}
+
 static void do_request(struct rig *r, struct rig_input *in)
 {
 	static const uint64_t sizes[] = {0, 1, 63, 64, 65536, 65537, 300000, UINT64_MAX};
@@ -84,6 +97,10 @@ static void do_request(struct rig *r, struct rig_input *in)
 	q.flags = bits >> 3 & (SESSION_FLAG_AGAIN | SESSION_FLAG_BRIEF);
 	if (q.op == SESSION_REDUCE) {
 		do_reduce(r, in, session, &q);
+		return;
+	}
+	if (q.op == SESSION_PUT && q.size <= SESSION_PUT_MAX) {
+		do_put(r, in, session, &q);
 		return;
 	}
 	control_session_request(r->core, session, &q, sizeof(q), r->now_ns);

@@ -26,12 +26,41 @@ static uint64_t content_seed(uint32_t name, uint64_t generation)
 	return prng_mix(generation ^ prng_mix(name + 1));
 }
 
+static uint64_t truth_seed(const struct client_truth *t)
+{
+	return t->put ? prng_mix(~t->put) : content_seed(t->name, t->generation);
+}
+
+static struct client_truth *truth_put(struct clients *c, uint64_t put)
+{
+	for (uint32_t i = c->truths; i-- > 0;)
+		if (c->truth[i].put == put)
+			return &c->truth[i];
+	return NULL;
+}
+
 static struct client_truth *truth_find(struct clients *c, uint32_t name, uint64_t generation)
 {
 	for (uint32_t i = c->truths; i-- > 0;)
 		if (c->truth[i].name == name && c->truth[i].generation == generation)
 			return &c->truth[i];
 	return NULL;
+}
+
+/* Of what the client got. The bytes tell which put it was that nobody has heard of. */
+static struct client_truth *truth_got(struct clients *c, const struct client *k, uint64_t upto)
+{
+	struct client_truth *t = truth_find(c, k->name, k->generation);
+	const uint8_t *bytes = full_node(c, k)->n->store.base + k->offset;
+	for (uint32_t i = c->truths; t == NULL && upto > 0 && i-- > 0;) {
+		struct client_truth *u = &c->truth[i];
+		if (u->name == k->name && u->generation == 0 && u->size == k->size &&
+		    memory_check(bytes, truth_seed(u), 0, upto) == upto)
+			t = u;
+	}
+	if (t)
+		t->generation = k->generation;
+	return t;
 }
 
 void clients_open(struct clients *c, struct full_group *g, struct prng *draw, bool wide)
@@ -85,12 +114,36 @@ static uint64_t client_size(struct clients *c, const struct client *k)
 	return prng_below(c->draw, 1ull << prng_between(c->draw, 0, 20));
 }
 
+static void client_put(struct clients *c, struct client *k)
+{
+	struct {
+		struct session_request r;
+		uint8_t bytes[SESSION_PUT_MAX];
+	} packet = {.r = request_new(k, SESSION_PUT)};
+	struct client_truth t = {.name = k->name,
+				 .node = k->node,
+				 .size = k->size,
+				 .put = ++c->put_count,
+				 .created_ns = now(c)};
+	c->truth[c->truths++] = t;
+	k->put = t.put;
+	k->state = CLIENT_PUTTING;
+	packet.r.size = k->size;
+	memory_fill(packet.bytes, truth_seed(&t), 0, k->size);
+	client_limit(c, k, 3 * c->g->config.call_ns);
+	full_packet(full_node(c, k), k->session, &packet, sizeof(packet.r) + k->size);
+}
+
 static void client_create(struct clients *c, struct client *k)
 {
 	struct session_request r = request_new(k, SESSION_CREATE);
 	r.size = client_size(c, k);
 	r.pin = k->pin;
 	k->size = r.size;
+	if (k->size <= SESSION_PUT_MAX && k->size % 3 != 0 && c->truths < CLIENTS_GENERATIONS) {
+		client_put(c, k);
+		return;
+	}
 	k->written = 0;
 	k->state = CLIENT_CREATING;
 	client_limit(c, k, 3 * c->g->config.call_ns);
@@ -153,8 +206,10 @@ static void client_write(struct clients *c, struct client *k)
 static void client_judge_bytes(struct clients *c, const struct client *k, uint64_t upto)
 {
 	const struct full *f = full_node(c, k);
-	uint64_t bad = memory_check(f->n->store.base + k->offset,
-				    content_seed(k->name, k->generation), 0, upto);
+	const struct client_truth *t = truth_find(c, k->name, k->generation);
+	uint64_t bad =
+		memory_check(f->n->store.base + k->offset,
+			     t ? truth_seed(t) : content_seed(k->name, k->generation), 0, upto);
 	if (bad != upto)
 		world_violation(c->g->w,
 				"node %u: byte %llu of %llu of object %u generation %llx is wrong",
@@ -213,6 +268,30 @@ static void client_created(struct clients *c, struct client *k, const struct ses
 	k->at_ns = now(c);
 }
 
+/* When it is refused there is no such object; after other errors there may be one. */
+static void client_put_ended(struct clients *c, struct client *k, const struct session_reply *r)
+{
+	struct client_truth *t = truth_put(c, k->put),
+			    *other = truth_find(c, k->name, r->generation);
+	bool refused = STATUS_IS(r->status, EEXIST, ENOSPC, ERESTART);
+	if (r->status && !refused && !STATUS_IS(r->status, ETIMEDOUT, EAGAIN, ESTALE))
+		client_bad_status(c, k, r);
+	if (refused && t->generation)
+		world_violation(c->g->w, "node %u: object %u was refused with %d, and it is there",
+				k->node, k->name, r->status);
+	if (refused)
+		memmove(t, t + 1, (size_t)(&c->truth[--c->truths] - t) * sizeof(*t));
+	if (r->status == 0) {
+		if (other && other != t)
+			world_violation(c->g->w, "object %u: generation used twice", k->name);
+		t->generation = r->generation;
+		t->sealed = true;
+	}
+	c->puts += r->status == 0;
+	c->failures += r->status != 0;
+	client_rest(c, k);
+}
+
 static void client_sealed(struct clients *c, struct client *k, const struct session_reply *r)
 {
 	struct client_truth *t = truth_find(c, k->name, k->generation);
@@ -260,7 +339,7 @@ static void client_got(struct clients *c, struct client *k, const struct session
 	}
 	client_placed(k, r);
 	k->size = r->size;
-	t = truth_find(c, k->name, k->generation);
+	t = truth_got(c, k, r->watermark < k->size ? r->watermark : k->size);
 	/* its creator may not have heard of it yet; then there cannot be any bytes */
 	if ((t ? t->size != r->size : r->watermark > 0) ||
 	    r->offset + r->size > full_node(c, k)->n->store.bytes) {
@@ -288,7 +367,7 @@ static void client_waited(struct clients *c, struct client *k, const struct sess
 		client_rest(c, k);
 		return;
 	}
-	if (r->watermark && !truth_find(c, k->name, k->generation))
+	if (r->watermark && !truth_got(c, k, r->watermark < k->size ? r->watermark : k->size))
 		world_violation(c->g->w, "node %u: bytes of object %u that nobody created", k->node,
 				k->name);
 	client_judge_bytes(c, k, r->watermark < k->size ? r->watermark : k->size);
@@ -326,6 +405,8 @@ static void clients_reply(void *context, struct full *f, const struct full_reply
 		return; /* of a session that has ended */
 	if (k->state == CLIENT_CREATING)
 		client_created(c, k, r);
+	else if (k->state == CLIENT_PUTTING)
+		client_put_ended(c, k, r);
 	else if (k->state == CLIENT_SEALING)
 		client_sealed(c, k, r);
 	else if (k->state == CLIENT_GETTING)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Simulated clients of whole nodes: each does one thing after the other (put in steps, get, hold,
- * delete), drawn from the run's generator, and judges what it gets. What an object's bytes must be
- * follows from its name and generation, so any reader can tell.
+ * Simulated clients of whole nodes: each does one thing after the other (put, in steps or whole,
+ * get, hold, delete), drawn from the run's generator, and judges what it gets. What an object's
+ * bytes must be follows from its name and generation, so any reader can tell; of one that is put
+ * whole from a number of the put, whose generation a reader may be the first to hear of.
  */
 #ifndef SARISSA_TESTS_SIM_CLIENTS_H
 #define SARISSA_TESTS_SIM_CLIENTS_H
@@ -23,6 +24,7 @@ enum client_state {
 	CLIENT_GONE, /* no session */
 	CLIENT_IDLE,
 	CLIENT_CREATING,
+	CLIENT_PUTTING,
 	CLIENT_WRITING,
 	CLIENT_SEALING,
 	CLIENT_GETTING,
@@ -38,6 +40,7 @@ struct client {
 	uint64_t limit_ns; /* an answer must have come; UINT64_MAX: whenever */
 	uint64_t asked_ns; /* GET, DELETE */
 	uint64_t generation, size, offset, written;
+	uint64_t put; /* PUTTING: of client_truth */
 	uint32_t slot, pin;
 	uint32_t life; /* of the control that it talks to */
 	int64_t timeout_ns;
@@ -49,8 +52,9 @@ struct client {
 /* What is known of one generation of a name. */
 struct client_truth {
 	uint32_t name, node;
-	uint64_t generation, size;
-	uint64_t created_ns;
+	uint64_t generation, size; /* 0: nobody has heard it */
+	uint64_t put;		   /* number of the PUT; 0: written in steps */
+	uint64_t created_ns;	   /* or the PUT was sent */
 	bool sealed, lost;
 };
 
@@ -65,6 +69,7 @@ struct clients {
 	uint64_t deleted_ns[CLIENTS_NAMES]; /* when a delete was last asked for or under way */
 	uint32_t crowd_name;
 	bool quiet; /* no new work */
+	uint64_t put_count;
 	uint64_t puts, gets, bytes, deletes, failures;
 };
 

@@ -74,8 +74,8 @@ static void fake_state(struct fake *f, uint32_t slot, enum object_state state)
 }
 
 /* Under lock. -1 when the store or the table is full. */
-static int64_t fake_make(struct fake *f, const struct object_id *id, uint64_t size,
-			 enum object_state state)
+int64_t fake_make(struct fake *f, const struct object_id *id, uint64_t size,
+		  enum object_state state)
 {
 	static uint64_t generation = 1000;
 	uint64_t room = (size + 4095) / 4096 * 4096;
@@ -329,6 +329,8 @@ static void fake_serve(struct fake *f, int conn, const struct session_request *r
 		return fake_attach(f, conn, request);
 	case SESSION_CREATE:
 		return fake_create(f, conn, request);
+	case SESSION_PUT:
+		return fake_put(f, conn, request, bytes, length);
 	case SESSION_RESUME:
 		return fake_resume(f, conn, request);
 	case SESSION_PUBLISH:

@@ -73,6 +73,10 @@ void fake_send(struct fake *f, int conn, const void *bytes, size_t length, const
 
 /* Of client_fake.c and client_fake_directory.c only. */
 void fake_status(struct fake *f, int conn, const struct session_request *request, int status);
+int64_t fake_make(struct fake *f, const struct object_id *id, uint64_t size,
+		  enum object_state state);
+void fake_put(struct fake *f, int conn, const struct session_request *request, const uint8_t *bytes,
+	      size_t length);
 void fake_list(struct fake *f, int conn, const struct session_request *request);
 void fake_stat(struct fake *f, int conn, const struct session_request *request);
 void fake_nodes(struct fake *f, int conn, const struct session_request *request);

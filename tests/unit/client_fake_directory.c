@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the fake node knows of objects and nodes: STAT, LIST, STATUS. */
+/* What the fake node knows of objects and nodes: STAT, LIST, STATUS; and PUT. */
 #include <errno.h>
+#include <string.h>
 #include "client_fake.h"
 
 static struct session_object fake_object(struct fake *f, int64_t slot)
@@ -35,6 +36,25 @@ void fake_list(struct fake *f, int conn, const struct session_request *request)
 		fake_send(f, conn, &packet, sizeof(packet), NULL, 0);
 	}
 	fake_status(f, conn, request, 0);
+}
+
+void fake_put(struct fake *f, int conn, const struct session_request *request, const uint8_t *bytes,
+	      size_t length)
+{
+	struct object_slot image;
+	int64_t i = object_table_find(f->table, &request->id, &image);
+	int status = length == sizeof(*request) + request->size ? 0 : -EINVAL;
+	if (status == 0 && i >= 0)
+		status = -EEXIST;
+	if (status == 0 && (i = fake_make(f, &request->id, request->size, OBJECT_SEALED)) < 0)
+		status = -ENOSPC;
+	if (status == 0) {
+		memcpy(f->store + f->table->slot[i].offset, bytes + sizeof(*request),
+		       request->size);
+		atomic_store(&f->table->slot[i].watermark, request->size);
+		memcpy(f->name[i], request->name, sizeof(f->name[i]));
+	}
+	fake_status(f, conn, request, status);
 }
 
 /* Node 0 feeds 1 and 2, 1 feeds 3 and 4, and so on; the last is fed by node 1 as well. */

@@ -30,6 +30,51 @@ static void the_bytes_decide(void **state)
 	free(data);
 }
 
+static bool hook_piece_by_piece(struct fake *f, int conn, const struct session_request *request)
+{
+	if (request->op != SESSION_PUT)
+		return false;
+	fake_status(f, conn, request, -ERESTART);
+	return true;
+}
+
+static void check_small(struct client *c, const char *name, uint64_t size)
+{
+	uint8_t *data = test_pattern(size);
+	sar_buffer b;
+	assert_int_equal(sar_put(c->s, test_id(name), name, data, size), 0);
+	assert_int_equal(sar_put(c->s, test_id(name), name, data, size), 0);
+	assert_int_equal(sar_get(c->s, test_id(name), 0, &b), 0);
+	assert_int_equal(b.size, size);
+	assert_memory_equal(b.data, data, size);
+	sar_release(c->s, &b);
+	data[size / 2] ^= 1;
+	assert_int_equal(sar_put(c->s, test_id(name), name, data, size), -EEXIST);
+	free(data);
+}
+
+static void a_small_one_is_one_request(void **state)
+{
+	struct client *c = *state;
+	check_small(c, "small", 1000);
+	check_small(c, "most", SESSION_PUT_MAX);
+	assert_int_equal(atomic_load(&c->fake.requests[SESSION_PUT]), 6);
+	assert_int_equal(atomic_load(&c->fake.requests[SESSION_CREATE]), 0);
+	check_small(c, "more", SESSION_PUT_MAX + 1);
+	assert_int_equal(atomic_load(&c->fake.requests[SESSION_PUT]), 6);
+	assert_int_equal(atomic_load(&c->fake.requests[SESSION_CREATE]), 3);
+}
+
+static void where_that_does_not_go_it_is_created(void **state)
+{
+	struct client *c = *state;
+	c->fake.hook = hook_piece_by_piece;
+	check_small(c, "small", 1000);
+	assert_int_equal(atomic_load(&c->fake.requests[SESSION_PUT]), 3);
+	assert_int_equal(atomic_load(&c->fake.requests[SESSION_CREATE]), 3);
+	assert_int_equal(atomic_load(&c->fake.requests[SESSION_SEAL]), 1);
+}
+
 /* Control copies what is there while the rest is filled in, and not all of it at the end. */
 static void what_is_apart_is_told_early(void **state)
 {
@@ -182,6 +227,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		test_client(the_bytes_decide),
+		test_client(a_small_one_is_one_request),
+		test_client(where_that_does_not_go_it_is_created),
 		test_client(what_is_apart_is_told_early),
 		test_client(what_is_shared_is_told_early_too),
 		test_client(waits_for_the_other_one),

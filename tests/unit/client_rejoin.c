@@ -346,25 +346,30 @@ static void a_put_from_finds_the_other_control(void **state)
 /* Wherever control dies in a put, there is one object in the end, with all its bytes. */
 static void a_put_is_made_once(void **state)
 {
-	static const enum session_op ops[] = {SESSION_CREATE, SESSION_SEAL};
+	static const enum session_op ops[] = {SESSION_CREATE, SESSION_SEAL, SESSION_PUT};
+	static const uint64_t bytes[] = {3000000, 3000000, 1000};
 	struct client *c = *state;
 	uint8_t *data = test_pattern(3000000);
-	for (unsigned i = 0; i < 2; i++) {
+	for (unsigned i = 0; i < 3; i++) {
 		char name[8];
 		snprintf(name, sizeof(name), "put%u", i);
-		struct call call = {
-			.c = c, .run = run_put, .id = test_id(name), .upto = 3000000, .data = data};
+		struct call call = {.c = c,
+				    .run = run_put,
+				    .id = test_id(name),
+				    .upto = bytes[i],
+				    .data = data};
 		sar_buffer b;
 		mute(&call, ops[i]);
 		assert_int_equal(call_end(&call), 0);
 		assert_int_equal(sar_get(c->s, call.id, 0, &b), 0);
-		assert_memory_equal(b.data, data, 3000000);
+		assert_int_equal(b.size, bytes[i]);
+		assert_memory_equal(b.data, data, bytes[i]);
 		sar_release(c->s, &b);
 	}
 	unsigned made = 0;
 	for (uint32_t i = 0; i < FAKE_SLOTS; i++)
 		made += c->fake.table->slot[i].state != OBJECT_FREE;
-	assert_int_equal(made, 2);
+	assert_int_equal(made, 3);
 	free(data);
 }
 

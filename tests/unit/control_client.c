@@ -187,6 +187,21 @@ void world_unpin(struct world *w, uint32_t node, uint32_t session)
 	memset(w->node[node].pins[session], 0, sizeof(w->node[node].pins[session]));
 }
 
+uint32_t world_put_send(struct world *w, uint32_t node, uint32_t session, const char *name,
+			uint64_t size, uint64_t seed)
+{
+	struct session_request r = world_request(SESSION_PUT, name);
+	uint8_t *packet = malloc(sizeof(r) + size);
+
+	r.seq = ++w->node[node].seq;
+	r.size = size;
+	memcpy(packet, &r, sizeof(r));
+	world_fill(packet + sizeof(r), size, seed);
+	control_session_request(w->node[node].core, session, packet, sizeof(r) + size, w->now_ns);
+	free(packet);
+	return r.seq;
+}
+
 int world_put(struct world *w, uint32_t node, uint32_t session, const char *name, uint64_t size,
 	      uint64_t seed)
 {

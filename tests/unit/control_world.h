@@ -147,6 +147,9 @@ struct world_reply *world_call(struct world *w, uint32_t node, uint32_t session,
 
 struct session_request world_request(uint16_t op, const char *name);
 struct object_id world_id(const char *name);
+/* PUT of that pattern; returns the seq. */
+uint32_t world_put_send(struct world *w, uint32_t node, uint32_t session, const char *name,
+			uint64_t size, uint64_t seed);
 /* create, fill with a pattern that follows from seed, seal. Returns 0 or the error. */
 int world_put(struct world *w, uint32_t node, uint32_t session, const char *name, uint64_t size,
 	      uint64_t seed);

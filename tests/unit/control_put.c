@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Small objects that come whole with their request: when readers have them, and who is refused. */
+#include "control_test.h"
+#include "control_world.h"
+#include "core/state.h"
+#include "internal/reduce.h"
+
+enum { SIZE = 1000, PUTTER = 1, READER = 2 };
+
+#define STORE (UINT64_C(4) << 20)
+#define WHEN  (20 * WORLD_SECOND)
+
+/* The directory is on node 0, who puts on 1, and a reader on 2. */
+static struct world *three(void)
+{
+	struct world *w = world_new(3, 1, STORE, false);
+
+	for (uint32_t i = 0; i < 3; i++)
+		assert_int_equal(world_open(w, i), 0);
+	assert_int_equal(world_put(w, READER, 0, "warm", SIZE, 9), 0);
+	assert_int_equal(world_get(w, PUTTER, 0, "warm", SIZE, 9, WHEN), 0);
+	world_run(w, WORLD_SECOND);
+	return w;
+}
+
+static int put(struct world *w, uint32_t node, const char *name, uint64_t size, uint64_t seed)
+{
+	uint32_t seq = world_put_send(w, node, 0, name, size, seed);
+	struct world_reply *a = world_wait(w, node, seq, WHEN);
+
+	assert_non_null(a);
+	return a->reply.status;
+}
+
+static uint32_t slots_in(const struct world *w, uint32_t node, enum object_state state)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < WORLD_TABLE_SLOTS; i++)
+		count += w->node[node].table->slot[i].state == state;
+	return count;
+}
+
+static void a_reader_has_it_after_two_ways(void **state)
+{
+	struct world *w = three();
+	struct session_request r = world_request(SESSION_GET, "x");
+	uint32_t seq, put_seq;
+	struct world_reply *a;
+
+	r.timeout_ns = -1;
+	seq = world_send(w, READER, 0, &r);
+	world_run(w, WORLD_SECOND);
+	put_seq = world_put_send(w, PUTTER, 0, "x", SIZE, 1);
+	world_run(w, 2 * w->delay_ns + w->delay_ns / 2); /* to the directory, and on */
+	a = world_reply_to(w, READER, seq);
+	assert_non_null(a);
+	assert_int_equal(a->reply.status, 0);
+	assert_int_equal(a->reply.watermark, SIZE);
+	assert_true(world_holds(w->node[READER].store + a->reply.offset, SIZE, 1));
+	a = world_reply_to(w, PUTTER, put_seq);
+	assert_non_null(a);
+	assert_int_equal(a->reply.status, 0);
+	assert_int_equal(w->node[PUTTER].table->slot[a->reply.slot].state, OBJECT_SEALED);
+	assert_true(w->node[PUTTER].table->slot[a->reply.slot].flags & OBJECT_FLAG_PRIMARY);
+	assert_int_equal(world_get(w, PUTTER, 0, "x", SIZE, 1, 0), 0);
+	world_end(w);
+}
+
+static void a_reader_on_the_same_node_as_well(void **state)
+{
+	struct world *w = three();
+	struct session_request r = world_request(SESSION_GET, "x");
+	uint32_t seq;
+
+	r.timeout_ns = -1;
+	seq = world_send(w, PUTTER, 0, &r);
+	world_run(w, WORLD_SECOND);
+	assert_int_equal(put(w, PUTTER, "x", SIZE, 1), 0);
+	assert_int_equal(world_wait(w, PUTTER, seq, WORLD_MS)->reply.status, 0);
+	world_end(w);
+}
+
+static void who_comes_second_is_refused(void **state)
+{
+	struct world *w = three();
+
+	assert_int_equal(put(w, PUTTER, "x", SIZE, 1), 0);
+	assert_int_equal(put(w, PUTTER, "x", SIZE, 1), -EEXIST);
+	assert_int_equal(put(w, READER, "x", SIZE, 2), -EEXIST);
+	assert_int_equal(world_put(w, READER, 0, "x", SIZE, 2), -EEXIST);
+	world_run(w, WORLD_SECOND);
+	assert_int_equal(slots_in(w, READER, OBJECT_CREATING), 0);
+	assert_int_equal(world_get(w, READER, 0, "x", SIZE, 1, WHEN), 0);
+	assert_int_equal(put(w, PUTTER, "empty", 0, 0), 0);
+	assert_int_equal(put(w, PUTTER, "most", SESSION_PUT_MAX, 3), 0);
+	assert_int_equal(world_get(w, READER, 0, "most", SESSION_PUT_MAX, 3, WHEN), 0);
+	assert_int_equal(put(w, PUTTER, "more", SESSION_PUT_MAX + 1, 3), -EINVAL);
+	world_end(w);
+}
+
+static void bytes_that_do_not_come_are_not_read(void **state)
+{
+	struct world *w = three();
+	struct session_request r = world_request(SESSION_PUT, "x");
+
+	r.size = 8;
+	assert_int_equal(world_call(w, PUTTER, 0, &r, 0)->reply.status, -EINVAL);
+	r.size = UINT64_MAX - sizeof(r) + 1;
+	assert_int_equal(world_call(w, PUTTER, 0, &r, 0)->reply.status, -EINVAL);
+	world_end(w);
+}
+
+/* What it writes goes into no memory of its own. */
+static void a_client_apart_needs_no_memory(void **state)
+{
+	struct world *w = three();
+	uint32_t session = world_open(w, PUTTER);
+	struct world_reply *a;
+
+	control_session_client(w->node[PUTTER].core, session,
+			       &(struct control_client){.process = 7, .user = 8, .apart = true});
+	w->node[PUTTER].apart_error = -ENOMEM;
+	a = world_wait(w, PUTTER, world_put_send(w, PUTTER, session, "x", SIZE, 1), WHEN);
+	assert_int_equal(a->reply.status, 0);
+	assert_int_equal(a->reply.flags, 0);
+	assert_int_equal(world_get(w, READER, 0, "x", SIZE, 1, WHEN), 0);
+	world_end(w);
+}
+
+static void with_losses_there_is_one_of_each(void **state)
+{
+	struct world *w = three();
+	char name[16];
+
+	w->loss_permille = 300;
+	for (uint32_t i = 0; i < 40; i++) {
+		snprintf(name, sizeof(name), "n%u", i);
+		assert_int_equal(put(w, PUTTER, name, SIZE, i), 0);
+		assert_int_equal(world_get(w, READER, 0, name, SIZE, i, WHEN), 0);
+	}
+	w->loss_permille = 0;
+	world_end(w);
+}
+
+/* What the directory has been told of the put, and nobody has heard. */
+static uint32_t unanswered(struct world *w)
+{
+	uint32_t seq = world_put_send(w, PUTTER, 0, "x", SIZE, 1);
+
+	world_run(w, w->delay_ns / 2);
+	w->cut[PUTTER] = true;
+	world_run(w, 10 * WORLD_MS);
+	assert_null(world_reply_to(w, PUTTER, seq));
+	return seq;
+}
+
+static void an_answer_that_is_lost_comes_again(void **state)
+{
+	struct world *w = three();
+	uint32_t seq = unanswered(w);
+
+	assert_int_equal(world_get(w, READER, 0, "x", SIZE, 1, WHEN), 0);
+	w->cut[PUTTER] = false;
+	assert_int_equal(world_wait(w, PUTTER, seq, WHEN)->reply.status, 0);
+	assert_int_equal(slots_in(w, PUTTER, OBJECT_CREATING), 0);
+	world_end(w);
+}
+
+static void what_is_deleted_meanwhile_stays_deleted(void **state)
+{
+	struct world *w = three();
+	uint32_t seq = unanswered(w);
+	struct session_request r = world_request(SESSION_DELETE, "x");
+
+	world_send(w, READER, 0, &r);
+	world_run(w, 10 * WORLD_MS);
+	w->cut[PUTTER] = false;
+	assert_int_equal(world_wait(w, PUTTER, seq, WHEN)->reply.status, 0);
+	assert_int_equal(world_wait(w, READER, r.seq, WHEN)->reply.status, 0);
+	assert_int_equal(world_get(w, READER, 0, "x", SIZE, 1, 0), -ENOENT);
+	world_end(w);
+}
+
+static void bury(struct world *w, uint64_t generation)
+{
+	const struct message_bury b = {world_id("x"), generation, 0, MESSAGE_NODE_NONE};
+
+	directory_take_bury(&w->node[0].core->directory, &b);
+}
+
+/* The same, and what was answered first has been lost. It had been put: put again, as after a
+ * deletion of before, it would come back. */
+static void nor_is_it_put_again(void **state)
+{
+	struct world *w = three();
+	const struct object_slot *s = w->node[PUTTER].table->slot;
+	uint32_t seq = world_put_send(w, PUTTER, 0, "x", SIZE, 1);
+
+	while (s->state != OBJECT_CREATING)
+		s++;
+	bury(w, s->generation);
+	assert_int_equal(world_wait(w, PUTTER, seq, WHEN)->reply.status, -ESTALE);
+	assert_int_equal(world_get(w, READER, 0, "x", SIZE, 1, 0), -ENOENT);
+	world_end(w);
+}
+
+/* Somebody's clock is ahead. */
+static void a_later_generation_is_for_a_create(void **state)
+{
+	struct world *w = three();
+
+	bury(w, control_generation(w->node[READER].core) + 60 * WORLD_SECOND);
+	assert_int_equal(put(w, PUTTER, "x", SIZE, 1), -ERESTART);
+	assert_int_equal(slots_in(w, PUTTER, OBJECT_CREATING), 0);
+	assert_int_equal(world_put(w, PUTTER, 0, "x", SIZE, 1), 0);
+	assert_int_equal(world_get(w, READER, 0, "x", SIZE, 1, WHEN), 0);
+	world_end(w);
+}
+
+/* It is not told that nobody has seen it. */
+static void a_refusal_by_another_directory_is_not_one(void **state)
+{
+	struct world *w = three();
+	uint32_t seq = unanswered(w);
+
+	world_kill_control(w, 0);
+	world_start_control(w, 0);
+	world_run(w, 2 * WORLD_SECOND);
+	assert_int_equal(put(w, READER, "x", SIZE, 2), 0);
+	w->cut[PUTTER] = false;
+	assert_int_equal(world_wait(w, PUTTER, seq, WHEN)->reply.status, -ETIMEDOUT);
+	assert_int_equal(world_get(w, PUTTER, 0, "x", SIZE, 2, WHEN), 0);
+	world_end(w);
+}
+
+/* Those that are there and one that comes later. */
+static void a_reduce_adds_them_up(void **state)
+{
+	const struct object_id sources[] = {world_id("s0"), world_id("s1"), world_id("s2")};
+	const struct session_reduction how = {.op = REDUCE_SUM, .dtype = REDUCE_U32, .count = 3};
+	struct world *w = three();
+	const uint8_t *bytes;
+	uint64_t size;
+
+	assert_int_equal(put(w, 0, "s0", SIZE, 1), 0);
+	assert_int_equal(put(w, PUTTER, "s1", SIZE, 2), 0);
+	world_reduce_send(w, READER, 0, "sum", sources, how, 0, -1);
+	world_run(w, WORLD_SECOND);
+	assert_int_equal(put(w, PUTTER, "s2", SIZE, 3), 0);
+	assert_int_equal(world_fetch(w, READER, 0, "sum", WHEN, &bytes, &size), 0);
+	assert_int_equal(size, SIZE);
+	assert_true(world_sums(bytes, SIZE, 7));
+	world_unpin(w, READER, 0);
+	world_end(w);
+}
+
+static void check_nothing_is_left(struct world *w)
+{
+	struct control_usage u;
+
+	world_run(w, WORLD_SECOND);
+	control_usage(w->node[PUTTER].core, &u);
+	assert_int_equal(u.waits, 0);
+	assert_int_equal(u.calls, 0);
+	assert_int_equal(slots_in(w, PUTTER, OBJECT_CREATING), 0);
+}
+
+static void a_dead_client_leaves_nothing_half(void **state)
+{
+	struct world *w = three();
+	uint32_t session = world_open(w, PUTTER);
+
+	world_put_send(w, PUTTER, session, "x", SIZE, 1);
+	control_session_close(w->node[PUTTER].core, session, w->now_ns);
+	check_nothing_is_left(w);
+	/* it may have been put all the same: then as a whole, else others may put it */
+	assert_int_equal(world_get(w, READER, 0, "x", SIZE, 1, 0), 0);
+	world_end(w);
+}
+
+static void a_killed_control_leaves_nothing_half(void **state)
+{
+	for (int old_clients = 0; old_clients < 2; old_clients++) {
+		struct world *w = three();
+		int status;
+
+		unanswered(w);
+		w->old_clients = old_clients;
+		world_kill_control(w, PUTTER);
+		w->cut[PUTTER] = false;
+		world_start_control(w, PUTTER);
+		assert_int_equal(world_open(w, PUTTER), 0);
+		world_run(w, 2 * WORLD_SECOND);
+		status = put(w, PUTTER, "x", SIZE, 1);
+		assert_true(status == 0 || status == -EEXIST);
+		assert_int_equal(world_get(w, PUTTER, 0, "x", SIZE, 1, WHEN), 0);
+		assert_int_equal(world_get(w, READER, 0, "x", SIZE, 1, WHEN), 0);
+		w->old_clients = false;
+		check_nothing_is_left(w);
+		world_end(w);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_reader_has_it_after_two_ways),
+		cmocka_unit_test(a_reader_on_the_same_node_as_well),
+		cmocka_unit_test(who_comes_second_is_refused),
+		cmocka_unit_test(bytes_that_do_not_come_are_not_read),
+		cmocka_unit_test(a_client_apart_needs_no_memory),
+		cmocka_unit_test(with_losses_there_is_one_of_each),
+		cmocka_unit_test(an_answer_that_is_lost_comes_again),
+		cmocka_unit_test(what_is_deleted_meanwhile_stays_deleted),
+		cmocka_unit_test(nor_is_it_put_again),
+		cmocka_unit_test(a_refusal_by_another_directory_is_not_one),
+		cmocka_unit_test(a_reduce_adds_them_up),
+		cmocka_unit_test(a_later_generation_is_for_a_create),
+		cmocka_unit_test(a_dead_client_leaves_nothing_half),
+		cmocka_unit_test(a_killed_control_leaves_nothing_half),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
