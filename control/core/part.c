@@ -2,7 +2,8 @@
 #include <errno.h>
 #include "state.h"
 
-#define PART_SOON_NS UINT64_C(200000) /* an object that is not there yet is asked for again */
+#define PART_SOON_NS UINT64_C(200000)	 /* an object that is not there yet is asked for again */
+#define PART_FED_NS  UINT64_C(100000000) /* who passes nothing on for so long is reported */
 
 /* ---- for the ways ---------------------------------------------------------------------------- */
 
@@ -76,6 +77,12 @@ void part_lost(struct control *c, struct part *p, int32_t status)
 		part_timer(c, p, c->config.stall_ns);
 }
 
+/* By one who gets the same object: the coordinator knows others. */
+static bool part_is_passed_on(const struct part *p)
+{
+	return p->combine->sum.op == 0 && object_id_equal(&p->id, &p->combine->by_id.id);
+}
+
 void part_later(struct control *c, struct part *p, int32_t status)
 {
 	uint64_t pause = PART_SOON_NS << (p->attempts < 12 ? p->attempts : 12);
@@ -86,6 +93,10 @@ void part_later(struct control *c, struct part *p, int32_t status)
 	if (c->now_ns - p->lost_ns >= limit) {
 		part_lost(c, p, status);
 		return;
+	}
+	if (part_is_passed_on(p) && c->now_ns - p->lost_ns >= PART_FED_NS && !p->silent) {
+		p->silent = true;
+		combine_report(c, p->combine);
 	}
 	limit -= c->now_ns - p->lost_ns;
 	p->attempts++;
@@ -205,20 +216,22 @@ void part_restart(struct control *c, struct part *p)
 	p->told = false;
 }
 
-/* It has brought something, and nobody asks whether more will come; or all of it is, or will be. */
-static bool part_flows(struct control *c, const struct part *p)
+/* Most of it is in, and the rest comes: who is to give it from now on may have less. The one before
+ * was only stood in for. */
+static bool part_stays(struct control *c, const struct part *p, const struct node *to)
 {
-	if (p->state == PART_STREAM)
-		return p->call == NULL && part_missing(c, p) < p->count;
+	if (p->state == PART_STREAM && p->call == NULL && to != p->before)
+		return 2 * (uint64_t)part_missing(c, p) < p->count;
 	return p->state == PART_LOCAL || p->state == PART_DONE;
 }
 
 void part_move(struct control *c, struct part *p, const struct message_part *from)
 {
-	if (part_flows(c, p))
+	if (part_stays(c, p, peers_node(c, from->node)))
 		return;
 	part_let_go(c, p);
 	part_restart(c, p);
+	p->before = p->node;
 	part_name(c, p, from);
 	part_start(c, p);
 }

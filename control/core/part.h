@@ -57,6 +57,7 @@ struct part {
 	struct timer timer;
 	struct call *call;
 	struct node *node;
+	struct node *before;  /* it was to come from until it moved; or NULL */
 	struct list edges;    /* struct edge.of_owner */
 	struct stage *mirror; /* LOCAL: of the source, ours to drop */
 	struct object_id id;
@@ -79,7 +80,7 @@ struct part {
 
 struct part *part_add(struct control *c, struct combine *k, const struct message_part *from);
 void part_start(struct control *c, struct part *p);
-/* The same chunks are to come from elsewhere: what has brought some, and answers, goes on. */
+/* The chunks that are not here are to come from elsewhere; unless most are, and the rest comes. */
 void part_move(struct control *c, struct part *p, const struct message_part *from);
 /* Lets go of everything; the stage that it fed goes as well. */
 void part_free(struct control *c, struct part *p);

@@ -115,8 +115,12 @@ struct reduce_getter { /* a node that puts the target together from the roots' s
 	uint32_t seat;	/* its first one, of its place in the order of feeding; or REDUCE_NONE */
 	uint64_t avoid; /* a bit for each node that does not give it anything: number modulo 64 */
 	uint32_t whole; /* node that gives it what roots do not, or REDUCE_NONE */
+	uint64_t left;	/* a bit for each seat that was to feed it and fell silent: the roots do */
+	uint64_t lost;	/* of those: as long as the generation lasts, */
+	uint64_t back_ns; /* of the others: until then at least */
+	uint32_t leaves;  /* times that it has left one */
 	bool dirty, done;
-	bool direct; /* it has all stripes from their roots */
+	bool missed; /* somebody has left it, and it has not answered since */
 };
 
 enum reduce_state {
@@ -414,9 +418,13 @@ struct reduce_cell *reduce_spread_root(const struct reduce *r, uint32_t stripe);
 /* The parts of a COMBINE to one that puts the target together. */
 void reduce_feed_fill_message(struct control *c, struct call *call);
 /* It puts the target together from now on, or no longer: others are to be told. */
-void reduce_feed_changed(struct reduce *r, const struct reduce_getter *g);
+void reduce_feed_changed(struct reduce *r, struct reduce_getter *g);
 /* A node does not give a getter what it has: when the set is chosen others do. */
 void reduce_feed_avoid(struct reduce_getter *g, uint32_t node);
+/* The one of the getters that feeds it falls silent, or cannot be had. */
+void reduce_feed_leave(struct control *c, struct reduce_getter *g, uint32_t node, bool silent);
+/* Who has left one that answers again goes back to it. */
+void reduce_feed_return(struct control *c, struct reduce *r);
 /* Chooses who gives it what roots do not. Returns whether that is another one than before. */
 bool reduce_feed_choose(struct control *c, struct reduce *r, struct reduce_getter *g);
 

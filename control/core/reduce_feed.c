@@ -3,11 +3,11 @@
  * Who gives whom the stripes of a target. Each stripe has a tree of the seats, counted from its
  * root on (reduce_stripe.h); who gets the target has a stripe from the nearest one above that gets
  * it as well, who passes on what it has so far. Where there is none it has it from the root; so has
- * who has no seat, and, for good, one of whose feeders has failed. Values are not passed on.
+ * who has no seat, and one whose feeder does not answer, until that one does. Values are not passed
+ * on.
  *
  * A getter keeps its place as long as the generation lasts, and is fed by lower places only,
- * whoever comes and goes: no circle of those who wait for each other can arise. It stays with a
- * feed that has brought something (part_move).
+ * whoever comes and goes: no circle of those who wait for each other can arise.
  *
  * The target's last chunk is held by everybody until the reduce is committed: it comes from its
  * root. When the set is chosen, and a root is gone or does not give a getter anything, one who has
@@ -16,9 +16,13 @@
 #include "reduce_stripe.h"
 #include "state.h"
 
+#define FEED_BACK_NS UINT64_C(100000000) /* doubles each time */
+
+enum { FEED_LEAVES = 5 /* doublings */ };
+
 /* The getters by seat. */
 struct feed_map {
-	const struct reduce_getter *at[REDUCE_STRIPES_MAX];
+	struct reduce_getter *at[REDUCE_STRIPES_MAX];
 };
 
 static uint32_t feed_seat(const struct reduce *r, uint32_t node)
@@ -50,12 +54,62 @@ static const struct reduce_getter *feed_from(const struct reduce *r, const struc
 	const struct reduce_getter *g = NULL;
 	uint32_t place = (to->seat + r->seats - stripe) % r->seats;
 
-	if (r->row == 0 || to->direct || to->seat == REDUCE_NONE || place == 0 ||
+	if (r->row == 0 || to->seat == REDUCE_NONE || place == 0 ||
 	    r->seat[stripe].host == to->node)
 		return NULL;
 	while (g == NULL && (place = reduce_stripe_feeder(r->row, place)) != 0)
 		g = map->at[(stripe + place) % r->seats];
-	return g;
+	return g && !(to->left >> g->seat & 1) ? g : NULL;
+}
+
+void reduce_feed_leave(struct control *c, struct reduce_getter *g, uint32_t node, bool silent)
+{
+	struct feed_map map;
+	uint32_t seat = feed_seat(g->reduce, node);
+	struct reduce_getter *from;
+	uint64_t bit;
+
+	feed_map(g->reduce, &map);
+	from = seat == REDUCE_NONE ? NULL : map.at[seat];
+	if (from == NULL)
+		return;
+	bit = UINT64_C(1) << seat;
+	g->lost |= silent ? 0 : bit;
+	if (g->left & bit)
+		return;
+	if (g->left == g->lost)
+		g->back_ns = c->now_ns + (FEED_BACK_NS << g->leaves);
+	g->leaves += g->leaves < FEED_LEAVES;
+	g->left |= bit;
+	from->missed = from->dirty = true; /* whether it lives its answer tells */
+}
+
+static bool feed_goes_back(const struct reduce *r, const struct feed_map *map,
+			   struct reduce_getter *g)
+{
+	uint64_t before = g->left;
+
+	for (uint32_t i = 0; i < r->seats; i++)
+		if (map->at[i] && !map->at[i]->missed)
+			g->left &= ~(UINT64_C(1) << i) | g->lost;
+	return g->left != before;
+}
+
+void reduce_feed_return(struct control *c, struct reduce *r)
+{
+	struct feed_map map;
+
+	if (r->row == 0)
+		return;
+	feed_map(r, &map);
+	list_each(l, after, &r->getters)
+	{
+		struct reduce_getter *g = list_item(l, struct reduce_getter, link);
+
+		if (!g->done && g->left != g->lost && c->now_ns >= g->back_ns)
+			g->dirty |= feed_goes_back(r, &map, g);
+	}
+	reduce_spread_tell(c, r);
 }
 
 /* Two nodes may share a bit: one that is avoided for nothing gives nothing for a while. */
@@ -129,22 +183,29 @@ static bool feed_is_fed(const struct reduce *r, const struct feed_map *map,
 	return false;
 }
 
-void reduce_feed_changed(struct reduce *r, const struct reduce_getter *changed)
+void reduce_feed_changed(struct reduce *r, struct reduce_getter *changed)
 {
 	struct feed_map map;
+	uint64_t bit;
 
 	if (r->row == 0)
 		return;
 	feed_map(r, &map);
 	if (changed->seat == REDUCE_NONE)
 		return;
+	bit = UINT64_C(1) << changed->seat;
 	map.at[changed->seat] = changed; /* also one that has left */
 	list_each(l, after, &r->getters)
 	{
 		struct reduce_getter *g = list_item(l, struct reduce_getter, link);
 
-		if (g != changed)
-			g->dirty |= feed_is_fed(r, &map, g, changed);
+		if (g == changed)
+			continue;
+		if (g->left & bit) { /* who comes back has nothing */
+			g->lost |= bit;
+			g->dirty = true;
+		}
+		g->dirty |= feed_is_fed(r, &map, g, changed);
 	}
 }
 

@@ -66,6 +66,7 @@ static bool spread_told(struct control *c, struct call *call, const struct messa
 	if (status == -EAGAIN)
 		return true;
 	g->call = NULL;
+	g->missed = g->missed && answer == NULL;
 	if (status == 0 || status == -ESTALE)
 		return false;
 	if ((status == -ENOSPC || status == -EFBIG) && g->request)
@@ -219,7 +220,9 @@ void reduce_spread_anew(struct control *c, struct reduce *r)
 
 		g->seat = REDUCE_NONE;
 		g->avoid = 0;
-		g->done = g->direct = false;
+		g->done = g->missed = false;
+		g->left = g->lost = 0;
+		g->leaves = 0;
 		g->dirty = true;
 	}
 }
@@ -353,7 +356,8 @@ void reduce_spread_combined(struct control *c, struct reduce *r, struct node *n,
 	if (g == NULL || m->generation != r->generation)
 		return;
 	if (m->part_node != MESSAGE_NODE_NONE && object_id_equal(&m->part_id, &r->by_id.id)) {
-		g->direct = g->dirty = true; /* who feeds it fails, or falls silent */
+		g->dirty = true;
+		reduce_feed_leave(c, g, m->part_node, m->what == MESSAGE_COMBINED_SILENT);
 		reduce_feed_avoid(g, m->part_node);
 		reduce_spread_tell(c, r);
 		return;

@@ -56,6 +56,7 @@ static void watch_fire(struct control *c, struct timer *t)
 	}
 	if (watch_filled(r))
 		watch_roots(c, r);
+	reduce_feed_return(c, r);
 }
 
 void reduce_watch(struct control *c, struct reduce *r)

@@ -183,6 +183,13 @@ void full_wake(struct full *f, uint64_t at_ns)
 	events_add(&f->n->world->events, at_ns, full_run, f, at_ns);
 }
 
+void full_still(struct full *f, uint64_t until_ns)
+{
+	for (uint32_t k = 0; k < f->workers; k++)
+		node_freeze(full_worker(f, k), until_ns);
+	f->frozen_until_ns = until_ns;
+}
+
 static void full_run(void *context, uint64_t argument)
 {
 	struct full *f = context;
@@ -192,6 +199,10 @@ static void full_run(void *context, uint64_t argument)
 		f->wake_ns = 0;
 	if (f->pumping)
 		return;
+	if (now < f->frozen_until_ns) {
+		full_wake(f, f->frozen_until_ns);
+		return;
+	}
 	f->pumping = true;
 	for (uint32_t rounds = 0; again && f->core; rounds++) {
 		if (rounds > FULL_ROUNDS_MAX) {

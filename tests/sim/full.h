@@ -40,7 +40,8 @@ struct full {
 	uint32_t events_head, events_count;
 	uint64_t wake_ns; /* a wake-up in the heap; 0: none */
 	bool pumping;
-	uint32_t life;	       /* of control */
+	uint32_t life; /* of control */
+	uint64_t frozen_until_ns;
 	uint64_t old_until_ns; /* clients of its last life have the table until then */
 	_Atomic uint64_t pins[FULL_SESSIONS][SESSION_PINS];
 	struct full_reply *replies; /* ring: on their way to clients */
@@ -87,6 +88,8 @@ int full_session(struct full *f);
 
 /* One of its workers; those that it does not begin with are dead. */
 struct node *full_worker(const struct full *f, uint32_t worker);
+/* Neither workers nor control run until then. */
+void full_still(struct full *f, uint64_t until_ns);
 /* Lets control run soon. */
 void full_wake(struct full *f, uint64_t at_ns);
 

@@ -6,29 +6,11 @@
  */
 #include <assert.h>
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include "full.h"
+#include "sums.h"
 
-enum {
-	SUMS_NODES = FULL_SOURCES,
-	SUMS_MSG_SLOTS = 512,
-	SUMS_ROUNDS = 32,
-	SUM = 1,
-	U32 = 11,
-	PIN = 1
-};
-
-struct options {
-	uint32_t nodes, kill, num;
-	uint64_t size, rate_bps, hop_ns, turn_ns, latency_ns, stagger_ns, trace_ns, seed;
-	uint64_t kill_at_ns, order; /* order: 0 rising, 1 falling, else the seed of a shuffle */
-	uint16_t mtu;
-	uint32_t rounds;
-	bool all;
-	double ratio_max;
-};
+enum { SUMS_MSG_SLOTS = 512, SUM = 1, U32 = 11, PIN = 1 };
 
 enum step { IDLE, PUTTING, SEALING, REDUCING, GETTING, WAITING, DONE };
 
@@ -41,7 +23,7 @@ struct client {
 };
 
 struct sums {
-	struct options o;
+	struct sums_options o;
 	struct world w;
 	struct full_group g;
 	struct client client[SUMS_NODES];
@@ -143,7 +125,7 @@ static void client_get(struct client *k)
 
 static void client_reduce(struct client *k)
 {
-	const struct options *o = &k->sums->o;
+	const struct sums_options *o = &k->sums->o;
 	struct packet p = {.r = {.flags = o->all ? SESSION_FLAG_SPREAD : 0,
 				 .reduction = {SUM, U32, o->num, o->nodes}}};
 
@@ -223,7 +205,7 @@ static void sums_reply(void *context, struct full *f, const struct full_reply *r
 
 static void sums_config(struct sums *s, struct node_options *n, struct control_config *c)
 {
-	const struct options *o = &s->o;
+	const struct sums_options *o = &s->o;
 
 	*n = full_options(8 * o->size + (64 << 20));
 	engine_config_default(&n->config);
@@ -242,7 +224,7 @@ static void sums_config(struct sums *s, struct node_options *n, struct control_c
 
 static void sums_open(struct sums *s)
 {
-	const struct options *o = &s->o;
+	const struct sums_options *o = &s->o;
 	struct network_link link = {
 		.rate_bps = o->rate_bps, .delay_ns = o->hop_ns, .buffer_bytes = 512 << 10};
 	struct node_options n;
@@ -333,10 +315,18 @@ static void sums_kill(void *context, uint64_t argument)
 	}
 }
 
+/* In seconds: 1 or, for all, 2(p-1)/p objects through a link. */
+static double sums_least(const struct sums_options *o)
+{
+	double alone = (double)o->size * 8 / (double)o->rate_bps;
+
+	return alone * (o->all ? 2.0 * (o->nodes - 1) / o->nodes : 1);
+}
+
 /* What is put before the start. */
 static void sums_prepare(struct sums *s)
 {
-	struct options *o = &s->o;
+	struct sums_options *o = &s->o;
 	uint32_t spare = (uint32_t)__builtin_popcount(o->kill);
 
 	o->num = o->nodes - spare;
@@ -355,9 +345,48 @@ static void sums_prepare(struct sums *s)
 	}
 }
 
+/* A whole node, but for what asks it. */
+static void sums_stall(void *context, uint64_t argument)
+{
+	struct full *f = context;
+
+	full_still(f, world_now(f->n->world) + argument);
+}
+
+/* Within what the sum takes at least. */
+static void sums_stalls(struct sums *s)
+{
+	const struct sums_options *o = &s->o;
+	struct prng p = prng_fork(o->seed, 2);
+	uint64_t within = (uint64_t)(sums_least(o) * 1e9);
+
+	for (uint32_t i = 0; i < o->stalls; i++) {
+		struct full *f = &s->g.full[prng_below(&p, o->nodes)];
+		uint64_t at = s->begin_ns + prng_below(&p, within);
+
+		events_add(&s->w.events, at, sums_stall, f,
+			   o->stall_ns / 2 + prng_below(&p, o->stall_ns / 2 + 1));
+	}
+}
+
+/* Those but the first ask for the sum some time after it. */
+static void sums_ask(struct sums *s)
+{
+	struct prng p = prng_fork(s->o.seed, 3);
+
+	for (uint32_t i = 0; i < s->o.nodes; i++) {
+		uint64_t late = prng_below(&p, s->o.late_ns + 1);
+
+		if (i > 0 && late > 0)
+			events_add(&s->w.events, s->begin_ns + late, client_act, &s->client[i], 0);
+		else
+			client_act(&s->client[i], 0);
+	}
+}
+
 static void sums_begin(struct sums *s)
 {
-	const struct options *o = &s->o;
+	const struct sums_options *o = &s->o;
 
 	s->begin_ns = world_now(&s->w);
 	sums_arrivals(s);
@@ -372,8 +401,9 @@ static void sums_begin(struct sums *s)
 		}
 		s->up[i] = s->traced_up[i] = s->w.net.endpoints[i].up.bytes;
 		s->down[i] = s->traced_down[i] = s->w.net.endpoints[i].down.bytes;
-		client_act(k, 0);
 	}
+	sums_ask(s);
+	sums_stalls(s);
 	if (o->kill)
 		events_add(&s->w.events, s->begin_ns + o->kill_at_ns, sums_kill, s, 0);
 	if (o->trace_ns)
@@ -382,12 +412,11 @@ static void sums_begin(struct sums *s)
 
 static double sums_print(const struct sums *s, uint64_t took_ns)
 {
-	const struct options *o = &s->o;
-	double alone = (double)o->size * 8 / (double)o->rate_bps;
-	double objects = o->all ? 2.0 * (o->nodes - 1) / o->nodes : 1;
+	const struct sums_options *o = &s->o;
 	double late = (double)((o->nodes - 1) * o->stagger_ns) / 1e9;
-	double bound = late + objects * alone, seconds = (double)took_ns / 1e9;
+	double bound = late + sums_least(o), seconds = (double)took_ns / 1e9;
 	uint64_t wire = 0, chunks = 0, again = 0, acks = 0, grants = 0, lost = 0, most = 0;
+	uint64_t sent_least = UINT64_MAX, sent_most = 0;
 
 	for (uint32_t i = 0; i < o->nodes; i++) {
 		const struct counters *c = &s->w.nodes[i].counters;
@@ -395,6 +424,8 @@ static double sums_print(const struct sums *s, uint64_t took_ns)
 		uint64_t down = s->w.net.endpoints[i].down.bytes - s->down[i];
 
 		wire += up;
+		sent_least = up < sent_least ? up : sent_least;
+		sent_most = up > sent_most ? up : sent_most;
 		most = up > most ? up : most;
 		most = down > most ? down : most;
 		chunks += c->tx_chunks;
@@ -405,13 +436,15 @@ static double sums_print(const struct sums *s, uint64_t took_ns)
 	}
 	printf("{\"op\": \"%s\", \"nodes\": %u, \"bytes\": %llu, \"seconds\": %.6f, "
 	       "\"bound_seconds\": %.6f, \"ratio\": %.4f, \"wire_bytes\": %llu, "
-	       "\"busiest_link_share\": %.4f, \"chunks\": %llu, \"resent\": %llu, \"acks\": %llu, "
+	       "\"busiest_link_share\": %.4f, \"sent\": [%.3f, %.3f], \"chunks\": %llu, \"resent\": %llu, \"acks\": %llu, "
 	       "\"grants\": %llu, \"lost\": %llu, \"restarts\": %llu}\n",
 	       o->all ? "allreduce" : "reduce", o->nodes, (unsigned long long)o->size, seconds,
 	       bound, seconds / bound, (unsigned long long)wire,
-	       (double)most * 8 / (double)o->rate_bps / seconds, (unsigned long long)chunks,
-	       (unsigned long long)again, (unsigned long long)acks, (unsigned long long)grants,
-	       (unsigned long long)lost, (unsigned long long)s->restarts);
+	       (double)most * 8 / (double)o->rate_bps / seconds,
+	       (double)sent_least / (double)o->size, (double)sent_most / (double)o->size,
+	       (unsigned long long)chunks, (unsigned long long)again, (unsigned long long)acks,
+	       (unsigned long long)grants, (unsigned long long)lost,
+	       (unsigned long long)s->restarts);
 	return seconds / bound;
 }
 
@@ -446,123 +479,6 @@ static double sums_run(struct sums *s)
 	return ratio;
 }
 
-/* ---- options --------------------------------------------------------------------------------- */
-
-static const char usage[] =
-	"usage: sums [OPTION]...\n"
-	"\n"
-	"One reduce among simulated nodes, every packet and both real cores; node 0 asks for it.\n"
-	"Prints one JSON line.\n"
-	"\n"
-	"  --all              allreduce: all nodes get the sum\n"
-	"  --nodes N          nodes, 2 to 16 (8)\n"
-	"  --size BYTES       of each array (33554432)\n"
-	"  --rate-mbit M      of each link, each way (200)\n"
-	"  --hop-us U         from one node to another (100)\n"
-	"  --turn-us U        a worker looks at what has come so often (0: at once)\n"
-	"  --event-us U       from the dataplane to control (20)\n"
-	"  --mtu BYTES        (1500)\n"
-	"  --stagger-ms MS    the nodes put one after the other (0: all before the start)\n"
-	"  --order K          0 rising, 1 falling, else the seed of a random order (0)\n"
-	"  --kill I           node I dies; as many as die are in reserve, on the last nodes\n"
-	"  --at-ms MS         so long after the start\n"
-	"  --trace-ms MS      use of each link up/down, in percent, so often\n"
-	"  --max-ratio R      exit 1 when time / bound is above\n"
-	"  --rounds R         so many, one after the other; the limit is the last one's (1)\n"
-	"  --seed N           (1)\n";
-
-static bool options_number(struct options *o, int key, double v)
-{
-	switch (key) {
-	case 'n':
-		o->nodes = (uint32_t)v;
-		return v >= 2 && v <= SUMS_NODES;
-	case 's':
-		o->size = (uint64_t)v;
-		return v >= 4 && o->size % 4 == 0;
-	case 'r':
-		o->rate_bps = (uint64_t)(v * 1e6);
-		return v > 0;
-	case 'h':
-		o->hop_ns = (uint64_t)(v * 1e3);
-		return true;
-	case 't':
-		o->turn_ns = (uint64_t)(v * 1e3);
-		return true;
-	case 'e':
-		o->latency_ns = (uint64_t)(v * 1e3);
-		return true;
-	case 'm':
-		o->mtu = (uint16_t)v;
-		return v >= 1280 && v <= 9000;
-	case 'g':
-		o->stagger_ns = (uint64_t)(v * 1e6);
-		return true;
-	case 'o':
-		o->order = (uint64_t)v;
-		return true;
-	case 'k':
-		o->kill |= v > 0 && v < SUMS_NODES ? 1u << (uint32_t)v : 0;
-		return v > 0 && v < SUMS_NODES;
-	case 'a':
-		o->kill_at_ns = (uint64_t)(v * 1e6);
-		return true;
-	case 'i':
-		o->trace_ns = (uint64_t)(v * 1e6);
-		return true;
-	case 'x':
-		o->ratio_max = v;
-		return true;
-	case 'w':
-		o->rounds = (uint32_t)v;
-		return v >= 1 && v <= SUMS_ROUNDS;
-	default:
-		o->seed = (uint64_t)v;
-		return key == 'd';
-	}
-}
-
-static bool options_parse(struct options *o, int argc, char **argv)
-{
-	static const struct option rows[] = {
-		{"all", no_argument, NULL, 'A'},
-		{"nodes", required_argument, NULL, 'n'},
-		{"size", required_argument, NULL, 's'},
-		{"rate-mbit", required_argument, NULL, 'r'},
-		{"hop-us", required_argument, NULL, 'h'},
-		{"turn-us", required_argument, NULL, 't'},
-		{"event-us", required_argument, NULL, 'e'},
-		{"mtu", required_argument, NULL, 'm'},
-		{"stagger-ms", required_argument, NULL, 'g'},
-		{"order", required_argument, NULL, 'o'},
-		{"kill", required_argument, NULL, 'k'},
-		{"at-ms", required_argument, NULL, 'a'},
-		{"trace-ms", required_argument, NULL, 'i'},
-		{"max-ratio", required_argument, NULL, 'x'},
-		{"rounds", required_argument, NULL, 'w'},
-		{"seed", required_argument, NULL, 'd'},
-		{"help", no_argument, NULL, 'H'},
-		{NULL, 0, NULL, 0},
-	};
-	int key;
-
-	while ((key = getopt_long(argc, argv, "", rows, NULL)) != -1) {
-		char *end = NULL;
-		double v = optarg ? strtod(optarg, &end) : 0;
-
-		if (key == 'H') {
-			printf("%s", usage);
-			exit(0);
-		}
-		if (key == 'A')
-			o->all = true;
-		else if (!optarg || end == optarg || *end || v < 0 || !options_number(o, key, v))
-			return false;
-	}
-	return optind == argc && (o->rounds == 1 || !(o->kill || o->stagger_ns)) &&
-	       o->kill < 1u << (o->nodes - (uint32_t)__builtin_popcount(o->kill));
-}
-
 int main(int argc, char **argv)
 {
 	static struct sums s = {.o = {.nodes = 8,
@@ -572,13 +488,12 @@ int main(int argc, char **argv)
 				      .latency_ns = 20 * WORLD_US,
 				      .mtu = 1500,
 				      .rounds = 1,
+				      .stall_ns = 200 * WORLD_MS,
 				      .seed = 1}};
 	double ratio;
 
-	if (!options_parse(&s.o, argc, argv)) {
-		fprintf(stderr, "%s", usage);
+	if (!sums_options_parse(&s.o, argc, argv))
 		return 2;
-	}
 	ratio = sums_run(&s);
 	if (s.w.violations)
 		return 1;
