@@ -154,7 +154,7 @@ bool reduce_lent_have(struct control *c, struct reduce *r, const struct message_
 
 	if (!have->made && have->generation != r->made)
 		r->other = have->generation;
-	if (have->create || e == NULL || have->generation >= e->generation)
+	if (e == NULL || have->generation >= e->generation)
 		return false;
 	r->there = have->generation;
 	return true;

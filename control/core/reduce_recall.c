@@ -94,8 +94,9 @@ bool reduce_have(struct control *c, const struct node *n, const struct message *
 		r->made = have->generation;
 		r->other = r->other == r->made ? 0 : r->other;
 	}
-	/* Only of a result that was agreed on has anybody all: it is not to be made again. */
-	if (!undecided || have->state != MESSAGE_COPY_COMPLETE ||
+	/* Only of a result that was agreed on has anybody all: it is not to be made again. What a
+	 * client puts is refused. */
+	if (!undecided || have->create || have->state != MESSAGE_COPY_COMPLETE ||
 	    (t && have->generation <= t->generation))
 		return false;
 	if (r->state == REDUCE_LENT) {

@@ -202,6 +202,15 @@ uint32_t world_put_send(struct world *w, uint32_t node, uint32_t session, const 
 	return r.seq;
 }
 
+int world_put_whole(struct world *w, uint32_t node, uint32_t session, const char *name,
+		    uint64_t size, uint64_t seed)
+{
+	uint32_t seq = world_put_send(w, node, session, name, size, seed);
+	const struct world_reply *a = world_wait(w, node, seq, 20 * WORLD_SECOND);
+
+	return a ? a->reply.status : -EBUSY;
+}
+
 int world_put(struct world *w, uint32_t node, uint32_t session, const char *name, uint64_t size,
 	      uint64_t seed)
 {

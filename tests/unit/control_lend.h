@@ -163,6 +163,7 @@ static inline bool is_decided(struct world *w, void *arg)
 static inline void its_id_is_taken(struct world *w)
 {
 	assert_int_equal(world_put(w, 0, 0, target, SIZE, 9), -EEXIST);
+	assert_int_equal(world_put_whole(w, 0, 0, target, 100, 9), -EEXIST);
 	assert_int_equal(world_reduce(w, 0, 0, target, ids, how, 0, -1), -EEXIST);
 }
 

@@ -25,11 +25,7 @@ static struct world *three(void)
 
 static int put(struct world *w, uint32_t node, const char *name, uint64_t size, uint64_t seed)
 {
-	uint32_t seq = world_put_send(w, node, 0, name, size, seed);
-	struct world_reply *a = world_wait(w, node, seq, WHEN);
-
-	assert_non_null(a);
-	return a->reply.status;
+	return world_put_whole(w, node, 0, name, size, seed);
 }
 
 static uint32_t slots_in(const struct world *w, uint32_t node, enum object_state state)
@@ -255,6 +251,31 @@ static void a_reduce_adds_them_up(void **state)
 	world_end(w);
 }
 
+/* Nor does the reduce end by it: what is put is not its result. */
+static void what_a_reduce_makes_is_refused(void **state)
+{
+	const struct object_id sources[] = {world_id("s0"), world_id("s1")};
+	const struct session_reduction how = {.op = REDUCE_SUM, .dtype = REDUCE_U32, .count = 2};
+
+	for (uint32_t flags = 0; flags <= SESSION_FLAG_SPREAD; flags += SESSION_FLAG_SPREAD) {
+		struct world *w = three();
+		const uint8_t *bytes;
+		uint64_t size;
+
+		assert_int_equal(put(w, 0, "s0", SIZE, 1), 0);
+		world_reduce_send(w, READER, 0, "sum", sources, how, flags, -1);
+		world_run(w, WORLD_SECOND);
+		assert_int_equal(put(w, PUTTER, "sum", SIZE, 9), -EEXIST);
+		world_run(w, WORLD_SECOND);
+		assert_int_equal(put(w, PUTTER, "s1", SIZE, 2), 0);
+		assert_int_equal(world_fetch(w, READER, 0, "sum", WHEN, &bytes, &size), 0);
+		assert_true(world_sums(bytes, SIZE, 3));
+		assert_int_equal(world_reduced(w, READER, 0, "sum", WHEN, NULL), 2);
+		world_unpin(w, READER, 0);
+		world_end(w);
+	}
+}
+
 static void check_nothing_is_left(struct world *w)
 {
 	struct control_usage u;
@@ -316,6 +337,7 @@ int main(void)
 		cmocka_unit_test(nor_is_it_put_again),
 		cmocka_unit_test(a_refusal_by_another_directory_is_not_one),
 		cmocka_unit_test(a_reduce_adds_them_up),
+		cmocka_unit_test(what_a_reduce_makes_is_refused),
 		cmocka_unit_test(a_later_generation_is_for_a_create),
 		cmocka_unit_test(a_dead_client_leaves_nothing_half),
 		cmocka_unit_test(a_killed_control_leaves_nothing_half),

@@ -150,6 +150,9 @@ struct object_id world_id(const char *name);
 /* PUT of that pattern; returns the seq. */
 uint32_t world_put_send(struct world *w, uint32_t node, uint32_t session, const char *name,
 			uint64_t size, uint64_t seed);
+/* The same, and waits for the answer; returns its status. */
+int world_put_whole(struct world *w, uint32_t node, uint32_t session, const char *name,
+		    uint64_t size, uint64_t seed);
 /* create, fill with a pattern that follows from seed, seal. Returns 0 or the error. */
 int world_put(struct world *w, uint32_t node, uint32_t session, const char *name, uint64_t size,
 	      uint64_t seed);
