@@ -184,17 +184,17 @@ static void calls_decline(struct control *c, const struct message *m)
 static void calls_measure(struct control *c, const struct call *call)
 {
 	const struct message *m = &call->message;
-	struct fanout_link *l = &c->directory.link;
+	uint32_t node = call->node->number;
 	uint64_t taken_ns = c->now_ns - call->sent_ns, rate = 0;
 
 	if (call->sent_ns == 0)
 		return;
 	if (m->kind == MESSAGE_HAVE)
-		rate = fanout_rate(l, m->have.value_bytes, taken_ns);
+		rate = fanout_rate(&c->directory.link, m->have.value_bytes, taken_ns);
 	if (rate > 0)
-		fanout_saw_rate(l, rate);
+		directory_saw_rate(&c->directory, node, MESSAGE_NODE_NONE, rate, 0);
 	else if (m->kind == MESSAGE_HAVE || m->kind == MESSAGE_STREAM)
-		fanout_saw_start(l, taken_ns);
+		directory_saw_start(&c->directory, node, taken_ns);
 	if (m->kind == MESSAGE_STREAM)
 		watch_saw_answer(&c->watches, taken_ns);
 }

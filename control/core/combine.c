@@ -209,7 +209,7 @@ static void combine_measure(struct control *c, const struct combine *k)
 	rate = fanout_rate(&c->directory.link, chunks * k->chunk_bytes, c->now_ns - k->flows_ns);
 	if (rate == 0)
 		return;
-	fanout_saw_rate(&c->directory.link, rate);
+	directory_saw_rate(&c->directory, c->self->number, MESSAGE_NODE_NONE, rate, 0);
 	objects_at(c, k->slot)->rate = rate;
 }
 

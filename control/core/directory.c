@@ -175,6 +175,18 @@ static void directory_have_upstream(struct directory *d, struct copy *copy, uint
 		directory_feed(copy, upstream);
 }
 
+/* It has the object, and says how fast that came. */
+static void directory_have_rate(struct directory *d, uint32_t node, const struct message_have *have,
+				const struct entry *e)
+{
+	const struct copy *copy = directory_copy(e, node);
+	uint32_t other = MESSAGE_NODE_NONE;
+
+	if (copy && copy->alone && copy->upstreams == 1 && copy->upstream[0].copy->sending == 1)
+		other = copy->upstream[0].copy->node;
+	directory_saw_rate(d, node, other, have->rate, have->size);
+}
+
 static bool directory_have_copy(struct directory *d, uint32_t node, const struct message_have *have,
 				struct entry *e)
 {
@@ -254,14 +266,14 @@ static void directory_have(struct directory *d, uint32_t node, const struct mess
 		directory_settle(d, e);
 		return;
 	}
+	if (have->rate > 0)
+		directory_have_rate(d, node, have, e);
 	if (!directory_have_copy(d, node, have, e)) {
 		directory_reply(d, node, m->request, -ENOSPC, 0,
 				"the directory has no room for another copy: delete objects");
 		directory_settle(d, e);
 		return;
 	}
-	if (have->rate > 0)
-		fanout_saw_rate(&d->link, have->rate);
 	if (have->has_value)
 		directory_value_set(d, e, have->value);
 	directory_copy(e, node)->life = d->nodes[node].life;

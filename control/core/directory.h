@@ -42,6 +42,7 @@ struct copy {
 	uint32_t state;	  /* enum message_copy_state */
 	uint32_t depth;	  /* PARTIAL: hops from a complete copy, when its booking was made */
 	bool guards;	  /* its node keeps it, whatever the others do */
+	bool alone;	  /* PARTIAL: it is fed by one that had all of it and fed nobody else */
 	bool by_value;	  /* COMPLETE: its answer is on the way, it can feed nobody yet */
 };
 
@@ -96,7 +97,11 @@ struct removal { /* a DELETE that is answered when the holders have given their 
 struct directory_node {
 	struct list copies, waiters, locates;
 	uint64_t store_incarnation;
-	uint64_t life; /* the latest that it said anything in */
+	uint64_t life;		 /* the latest that it said anything in */
+	struct fanout_link link; /* its own; a rate only if it is low */
+	uint64_t shown;		 /* bytes per second that it has taken or given */
+	uint32_t low;		 /* times that it was slow, and since then no better */
+	uint32_t starts;	 /* measured; both no further than they are counted */
 	bool up;
 	bool dead;   /* the members agree that it is: its copies are no hope */
 	bool known;  /* it has announced its objects, and they are not forgotten */
@@ -150,7 +155,7 @@ struct directory {
 	uint8_t *inline_memory;
 	uint32_t nodes_count;
 	uint32_t self; /* number of the node that keeps this shard, or MESSAGE_NODE_NONE */
-	struct fanout_link link;
+	struct fanout_link link;	    /* that stands for all: the best */
 	uint32_t expected[DIRECTORY_SIZES]; /* receivers at a time, by size */
 	uint64_t inline_bytes;
 	uint64_t visits; /* walks over upstreams so far */
@@ -285,6 +290,20 @@ uint32_t directory_slots(struct directory *d, struct entry *e);
 bool directory_inline(struct directory *d, struct entry *e, const struct waiter *w);
 /* The object ends: what is expected of the next ones follows it. */
 void directory_learn(struct directory *d, struct entry *e);
+
+/* directory_link.c: one more measurement of the way to that node: of directory.link, which stands
+ * for all, and of its own. */
+void directory_saw_start(struct directory *d, uint32_t node, uint64_t ns);
+void directory_saw_hop(struct directory *d, uint32_t node, uint64_t ns);
+/* Of so many bytes that it has had from the other one, or given to it, and that waited for nothing
+ * else; other MESSAGE_NODE_NONE: they may have waited, or come from several. */
+void directory_saw_rate(struct directory *d, uint32_t node, uint32_t other, uint64_t bytes_per_s,
+			uint64_t bytes);
+/* It has begun anew: it may be another machine. */
+void directory_link_forget(struct directory *d, uint32_t node);
+/* What to reckon with where that node takes part: what stands for all, or its own where that is
+ * worse by more than chance makes it. */
+struct fanout_link directory_link(const struct directory *d, uint32_t node);
 
 /* directory_info.c */
 void directory_stat(struct directory *d, uint32_t node, const struct message *m);

@@ -399,7 +399,7 @@ void fetch_done(struct control *c, struct fetch *f)
 	bool by_value = f->fed_ns == 0;
 
 	if (rate > 0)
-		fanout_saw_rate(&c->directory.link, rate);
+		directory_saw_rate(&c->directory, c->self->number, MESSAGE_NODE_NONE, rate, 0);
 	objects_at(c, slot)->rate = rate;
 	fetch_end(c, f);
 	objects_at(c, slot)->fetch = NULL;

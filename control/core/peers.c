@@ -318,7 +318,9 @@ static void peers_up(struct control *c, unsigned worker, const struct record *r)
 			      .incarnation = r->peer.incarnation,
 			      .mtu = r->peer.mtu,
 			      .rtt_us = r->peer.rtt_us};
-	fanout_saw_hop(&c->directory.link, UINT64_C(500) * r->peer.rtt_us);
+	if (r->peer.incarnation > n->incarnation)
+		directory_link_forget(&c->directory, n->number);
+	directory_saw_hop(&c->directory, n->number, UINT64_C(500) * r->peer.rtt_us);
 	l->state = LINK_UP;
 	l->conn = r->peer.conn;
 	l->attempts = 0;

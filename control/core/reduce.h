@@ -165,6 +165,7 @@ struct reduce {
 	uint32_t hasty;			/* times that a silent node was not waited for */
 	uint32_t seats, stripes, cells; /* 0: no tree yet */
 	uint32_t degree, root;		/* of one stripe only */
+	uint32_t top;			/* node that the root is meant for, if it takes part */
 	uint32_t row;			/* of the grid that stripes take; 0: none do */
 	uint64_t generation;		/* of the result */
 	uint32_t holder;		/* from COMMITTING on: who has built it; or NONE */
@@ -370,9 +371,18 @@ void reduce_forget(struct control *c, const struct object_id *id, uint64_t reque
 /* Whether messages may reach the node. */
 bool reduce_reachable(struct control *c, uint32_t node);
 
-/* reduce_seat.c */
+/* reduce_links.c */
 /* Up to how many bytes it pays to add up the sources here, where so many values come in. */
 uint32_t reduce_value_max(const struct control *c, const struct reduce *r, uint32_t values);
+/* Chooses the degree, and puts first, of those that are there, who is to have no children. */
+void reduce_links_shape(struct control *c, struct reduce *r, struct reduce_group *group,
+			uint32_t groups);
+/* Chooses whom the root is meant for: the caller's node, or one whose link is so slow that one
+ * chain to it is better than stripes, which there are none of then. */
+void reduce_links_top(const struct control *c, struct reduce *r, const struct reduce_group *group,
+		      uint32_t groups);
+
+/* reduce_seat.c */
 /* All sources have answered once: makes the tree. */
 void reduce_plan(struct control *c, struct reduce *r);
 /* Seats sources, and tells the nodes. */

@@ -61,13 +61,13 @@ static bool reduce_open(const struct reduce *r, uint32_t seat)
 	return r->seat[seat].has < r->seat[seat].wants;
 }
 
-/* The seat for something on that node: the root when it is the caller's, else the first in order
+/* The seat for something on that node: the root when that is meant for it, else the first in order
  * that is open. */
 static uint32_t reduce_choose(const struct reduce *r, uint32_t node)
 {
 	const struct reduce_seat *root = &r->seat[r->root];
 
-	if (r->stripes == 1 && node == r->caller && reduce_open(r, r->root) &&
+	if (r->stripes == 1 && node == r->top && reduce_open(r, r->root) &&
 	    (root->host == REDUCE_NONE || root->host == node))
 		return r->root;
 	for (uint32_t i = 0; i < r->seats; i++)
@@ -160,48 +160,18 @@ static void reduce_name(const struct control *c, struct reduce *r, uint32_t i)
 	p->combines = reduce_is_root(p) || reduce_children(r, i, child) > 0;
 }
 
-static struct reduce_link reduce_link(const struct control *c)
-{
-	const struct fanout_link *l = &c->directory.link;
-
-	return (struct reduce_link){l->hop_ns + l->start_ns, l->bytes_per_s};
-}
-
-static uint32_t reduce_degree(const struct control *c, const struct reduce *r)
-{
-	uint32_t d = reduce_tree_degree(r->seats, r->size, r->chunk_bytes, reduce_link(c));
-
-	return d < REDUCE_DEGREE_MAX ? d : REDUCE_DEGREE_MAX;
-}
-
-/* A tree's nodes are told what to build, and its result is agreed to (reduce_commit.c): a request
- * and an answer each. So it is where values are exchanged. */
-uint32_t reduce_value_max(const struct control *c, const struct reduce *r, uint32_t values)
-{
-	const struct reduce_link link = reduce_link(c);
-	const struct reduce_link known = {link.latency_ns,
-					  c->directory.link.rate_seen ? link.bytes_per_s : 0};
-	uint32_t chunk_bytes = c->dataplane.chunk_bytes;
-	uint64_t setup_ns = 2 * c->directory.link.start_ns;
-	uint64_t most = OBJECT_INLINE_MAX;
-
-	if (r->flags & MESSAGE_REDUCE_SPREAD && r->num <= REDUCE_STRIPES_MAX)
-		most = reduce_stripe_value_max(r->num, values, most, chunk_bytes, setup_ns, known);
-	return (uint32_t)reduce_tree_value_max(r->num, values + 1, most, chunk_bytes, setup_ns,
-					       link);
-}
-
-/* A group that is there now has its seat to itself; one on the caller's node has the root. */
+/* A group that is there now has its seat to itself; one on the node that it is meant for has the
+ * root. */
 static void reduce_book(struct reduce *r, const struct reduce_group *group, uint32_t groups)
 {
 	bool rooted = false;
 	uint32_t next = 0;
 
 	for (uint32_t g = 0; g < groups; g++)
-		rooted = rooted || (r->stripes == 1 && group[g].node == r->caller);
+		rooted = rooted || (r->stripes == 1 && group[g].node == r->top);
 	for (uint32_t g = 0; g < groups; g++) {
-		bool root = rooted && group[g].node == r->caller &&
-			    r->seat[r->root].host == REDUCE_NONE;
+		bool root =
+			rooted && group[g].node == r->top && r->seat[r->root].host == REDUCE_NONE;
 		uint32_t seat = r->root;
 
 		if (!root) {
@@ -284,7 +254,8 @@ void reduce_plan(struct control *c, struct reduce *r)
 		return;
 	r->seats = groups + (r->num - grouped);
 	r->stripes = reduce_stripes(c, r, grouped);
-	r->degree = reduce_degree(c, r);
+	reduce_links_top(c, r, group, groups);
+	reduce_links_shape(c, r, group, groups);
 	r->root = reduce_tree_root(r->seats, r->degree);
 	if (!reduce_carve(c, r)) {
 		r->seats = 0;

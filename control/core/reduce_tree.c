@@ -60,21 +60,23 @@ static uint32_t reduce_tree_side(struct reduce_span s, uint32_t d, uint32_t i)
 	return larger + (at - larger * (small + 1)) / small;
 }
 
-/* The subtree of which i is the root, and i's parent. */
-static struct reduce_span reduce_tree_find(uint32_t n, uint32_t d, uint32_t i, uint32_t *parent)
-{
-	struct reduce_span s = {0, n};
+/* A position: the subtree of which it is the root, its parent, the hops to the tree's root. */
+struct reduce_place {
+	struct reduce_span span;
+	uint32_t parent, depth;
+};
 
-	*parent = REDUCE_TREE_NONE;
-	if (d == 1 && i + 1 < n) { /* no walk down a chain */
-		*parent = i + 1;
-		return (struct reduce_span){0, i + 1};
+static struct reduce_place reduce_tree_find(uint32_t n, uint32_t d, uint32_t i)
+{
+	struct reduce_place p = {{0, n}, REDUCE_TREE_NONE, 0};
+
+	if (d == 1 && i + 1 < n) /* no walk down a chain */
+		return (struct reduce_place){{0, i + 1}, i + 1, n - 1 - i};
+	for (; reduce_tree_top(p.span, d) != i; p.depth++) {
+		p.parent = reduce_tree_top(p.span, d);
+		p.span = reduce_tree_part(p.span, d, reduce_tree_side(p.span, d, i));
 	}
-	while (reduce_tree_top(s, d) != i) {
-		*parent = reduce_tree_top(s, d);
-		s = reduce_tree_part(s, d, reduce_tree_side(s, d, i));
-	}
-	return s;
+	return p;
 }
 
 uint32_t reduce_tree_root(uint32_t n, uint32_t d)
@@ -85,22 +87,19 @@ uint32_t reduce_tree_root(uint32_t n, uint32_t d)
 
 uint32_t reduce_tree_parent(uint32_t n, uint32_t d, uint32_t i)
 {
-	uint32_t parent;
-
 	if (!reduce_tree_is(n, d) || i >= n)
 		return REDUCE_TREE_NONE;
-	reduce_tree_find(n, d, i, &parent);
-	return parent;
+	return reduce_tree_find(n, d, i).parent;
 }
 
 uint32_t reduce_tree_children(uint32_t n, uint32_t d, uint32_t i, uint32_t *out, uint32_t max)
 {
 	struct reduce_span s;
-	uint32_t parent, width;
+	uint32_t width;
 
 	if (!reduce_tree_is(n, d) || i >= n)
 		return 0;
-	s = reduce_tree_find(n, d, i, &parent);
+	s = reduce_tree_find(n, d, i).span;
 	width = reduce_tree_width(s.count, d);
 	for (uint32_t j = 0; j < width && j < max; j++)
 		out[j] = reduce_tree_top(reduce_tree_part(s, d, j), d);
@@ -212,6 +211,81 @@ uint32_t reduce_tree_degree(uint32_t n, uint64_t size_bytes, uint64_t chunk_byte
 	}
 	return best;
 }
+
+/* ---- links that are worse ------------------------------------------------------------------- */
+
+/* One of them in its place: what it adds to a hop over which it sends, or takes in; how long a byte
+ * of the sum takes through it, and how much longer than in another place. */
+struct reduce_drag {
+	struct reduce_place place;
+	uint32_t height;
+	double sends, takes, more_ns, byte_ns;
+};
+
+static struct reduce_drag reduce_tree_drag(uint32_t n, uint32_t d, uint64_t chunk,
+					   struct reduce_link link, const struct reduce_slow *slow)
+{
+	struct reduce_link own = reduce_tree_known(slow->link);
+	struct reduce_drag g = {.place = reduce_tree_find(n, d, slow->position)};
+	uint32_t width = reduce_tree_width(g.place.span.count, d);
+	double later = own.latency_ns > link.latency_ns
+			       ? (double)own.latency_ns - (double)link.latency_ns
+			       : 0;
+	double longer = 1e9 / (double)own.bytes_per_s - 1e9 / (double)link.bytes_per_s;
+
+	if (longer < 0)
+		longer = 0;
+	g.height = reduce_tree_depth(g.place.span.count, d);
+	g.sends = g.place.depth ? later + (double)chunk * longer : 0;
+	g.takes = width ? later + width * (double)chunk * longer : 0;
+	g.more_ns = (width > 1 ? width : 1) * longer;
+	g.byte_ns = g.more_ns + (width > 1 ? width : 1) * 1e9 / (double)link.bytes_per_s;
+	if (g.place.depth && longer > 0) /* the others take of the links above what they can get */
+		g.byte_ns += (reduce_tree_width(n, d) - 1) * 1e9 / (double)link.bytes_per_s;
+	return g;
+}
+
+/* Whether what position i sends passes it. */
+static bool reduce_tree_passes(const struct reduce_drag *g, uint32_t i)
+{
+	return i >= g->place.span.first && i < g->place.span.first + g->place.span.count;
+}
+
+uint64_t reduce_tree_time_slow(uint32_t n, uint32_t d, uint64_t size_bytes, uint64_t chunk_bytes,
+			       struct reduce_link link, const struct reduce_slow *slow,
+			       uint32_t count)
+{
+	uint64_t chunk = chunk_bytes && chunk_bytes < size_bytes ? chunk_bytes : size_bytes;
+	uint64_t alike = reduce_tree_time(n, d, size_bytes, chunk_bytes, link);
+	double most = (double)alike, hop;
+	struct reduce_drag g[REDUCE_SLOW_MAX];
+
+	if (alike >= UINT64_MAX - 1 || count == 0)
+		return alike;
+	link = reduce_tree_known(link);
+	hop = (double)link.latency_ns + (double)chunk * 1e9 / (double)link.bytes_per_s;
+	count = reduce_tree_min(count, REDUCE_SLOW_MAX);
+	for (uint32_t k = 0; k < count; k++)
+		g[k] = reduce_tree_drag(n, d, chunk, link, &slow[k]);
+	for (uint32_t k = 0; k < count; k++) {
+		double ns = (g[k].place.depth + g[k].height) * hop, byte_ns = 0;
+
+		for (uint32_t j = 0; j < count; j++) {
+			if (!reduce_tree_passes(&g[j], slow[k].position))
+				continue;
+			ns += g[j].sends + g[j].takes;
+			byte_ns = g[j].byte_ns > byte_ns ? g[j].byte_ns : byte_ns;
+		}
+		ns += (double)(size_bytes - chunk) * byte_ns;
+		if (g[k].place.depth == 0) /* all comes through it */
+			ns = (double)alike + g[k].takes +
+			     (double)(size_bytes - chunk) * g[k].more_ns;
+		most = ns > most ? ns : most;
+	}
+	return most < 0x1p63 ? (uint64_t)most : UINT64_MAX - 1;
+}
+
+/* ---- values or a tree ----------------------------------------------------------------------- */
 
 static bool reduce_tree_slower(uint32_t n, uint32_t copies, uint64_t size_bytes,
 			       uint64_t chunk_bytes, uint64_t setup_ns, struct reduce_link link)

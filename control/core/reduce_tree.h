@@ -70,6 +70,23 @@ uint64_t reduce_tree_time(uint32_t n, uint32_t d, uint64_t size_bytes, uint64_t 
  */
 uint32_t reduce_tree_degree(uint32_t n, uint64_t size_bytes, uint64_t chunk_bytes,
 			    struct reduce_link link);
+/* A position whose link is worse than the others'. */
+struct reduce_slow {
+	uint32_t position;
+	struct reduce_link link;
+};
+enum { REDUCE_SLOW_MAX = 16 };
+
+/*
+ * The same where some links are worse than link, which all others have: the most of that and, for
+ * each of them, what the chunks take that come through its subtree to the root: each hop's L and
+ * c/B, what the slow ones add to the hops that they send or take in over, and (S - c)/B of the
+ * slowest node on the way, times its children. Between two of them a hop takes what each has more.
+ * As many as REDUCE_SLOW_MAX of them.
+ */
+uint64_t reduce_tree_time_slow(uint32_t n, uint32_t d, uint64_t size_bytes, uint64_t chunk_bytes,
+			       struct reduce_link link, const struct reduce_slow *slow,
+			       uint32_t count);
 /*
  * The largest size, of most bytes at most, of which n objects are added up at one node no later
  * than by the best tree: copies S/B, as so many times S pass its link, against setup_ns and the

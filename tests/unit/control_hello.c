@@ -59,11 +59,43 @@ static void without_a_slot_the_hello_waits_and_the_rest_behind_it(void **state)
 	end(f);
 }
 
+static void reconnect(struct fixture *f, uint32_t n, uint64_t incarnation)
+{
+	struct record down = {.op = EVENT_PEER_DOWN}, up = {.op = EVENT_PEER_UP};
+
+	down.peer.conn = up.peer.conn = conn_of(n);
+	up.peer.addr = addr_of(n);
+	up.peer.incarnation = incarnation;
+	up.peer.mtu = 1500;
+	control_event(f->core, 0, &down, f->now_ns);
+	control_event(f->core, 0, &up, f->now_ns);
+}
+
+/* Its incarnation was 5. */
+static void what_is_known_of_a_link_ends_with_its_node(void **state)
+{
+	struct fixture *f = begin(false);
+	struct directory *d = &f->core->directory;
+
+	meet(f, 1);
+	directory_saw_start(d, 2, MS);
+	for (int i = 0; i < 3; i++)
+		directory_saw_start(d, 1, 400 * MS);
+	directory_saw_start(d, 2, MS);
+	assert_int_equal(directory_link(d, 1).start_ns, 400 * MS);
+	reconnect(f, 1, 5);
+	assert_int_equal(directory_link(d, 1).start_ns, 400 * MS);
+	reconnect(f, 1, 6);
+	assert_int_equal(directory_link(d, 1).start_ns, MS);
+	end(f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_connection_that_stands_is_not_forgotten),
 		cmocka_unit_test(without_a_slot_the_hello_waits_and_the_rest_behind_it),
+		cmocka_unit_test(what_is_known_of_a_link_ends_with_its_node),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What is known of each node's link, and what follows for the shape of a reduce: its degree, who
+ * has no children, who has the root, whether there are stripes. */
+#include "control_test.h"
+#include "core/reduce_tree.h"
+#include "core/state.h"
+
+enum { NODES = 12, SEATS = 8, CHUNK = 1408, CALLER = 1, ONE = 3, OTHER = 10 };
+
+#define MS   UINT64_C(1000000)
+#define RATE UINT64_C(12500000)
+
+struct planner {
+	struct control c;
+	struct node self;
+	struct directory_node nodes[NODES];
+	struct reduce r;
+	struct reduce_group group[SEATS];
+};
+
+/* All nodes have shown what they can; the first ones take part, the caller is one of them. */
+static struct planner *planner_new(uint64_t size)
+{
+	static struct planner p;
+
+	memset(&p, 0, sizeof(p));
+	p.c.self = &p.self;
+	p.c.directory.nodes = p.nodes;
+	p.c.directory.nodes_count = NODES;
+	p.c.directory.link = fanout_prior();
+	p.c.dataplane.chunk_bytes = CHUNK;
+	for (uint32_t i = 0; i < NODES; i++) {
+		directory_saw_start(&p.c.directory, i, 400000);
+		directory_saw_hop(&p.c.directory, i, 100000);
+		directory_saw_rate(&p.c.directory, i, (i + 1) % NODES, RATE, 1 << 20);
+	}
+	p.r = (struct reduce){.seats = SEATS,
+			      .num = SEATS,
+			      .stripes = 1,
+			      .size = size,
+			      .chunk_bytes = CHUNK,
+			      .caller = CALLER};
+	for (uint32_t i = 0; i < SEATS; i++)
+		p.group[i] = (struct reduce_group){i, 1};
+	return &p;
+}
+
+/* One that the node had alone from another one, which can do more. */
+static void takes(struct planner *p, uint32_t node, uint64_t rate)
+{
+	directory_saw_rate(&p->c.directory, node, (node + 1) % NODES, rate, 1 << 20);
+}
+
+static uint32_t degree(struct planner *p)
+{
+	reduce_links_top(&p->c, &p->r, p->group, SEATS);
+	reduce_links_shape(&p->c, &p->r, p->group, SEATS);
+	return p->r.degree;
+}
+
+static void make_far(struct planner *p, uint32_t node)
+{
+	directory_saw_start(&p->c.directory, node, 40 * MS);
+	for (int i = 0; i < 200; i++)
+		directory_saw_start(&p->c.directory, node, 40 * MS);
+	directory_saw_hop(&p->c.directory, node, 20 * MS);
+	directory_saw_start(&p->c.directory, 0, 400000);
+}
+
+/* It could do better before; the other one still does with others. */
+static void make_slow(struct planner *p, uint32_t node)
+{
+	for (int i = 0; i < 200; i++) {
+		takes(p, node, RATE / 10);
+		takes(p, (node + 1) % NODES, RATE);
+	}
+}
+
+/* ---- the degree ----------------------------------------------------------------------------- */
+
+/* A far one makes all wait in any case: what the others take meanwhile costs nothing, and each hop
+ * that its bytes have behind it does. */
+static void one_that_is_far_makes_the_tree_wider(void **state)
+{
+	struct planner *p = planner_new(16 << 10);
+	uint32_t before = degree(p);
+
+	make_far(p, OTHER); /* who does not take part */
+	assert_int_equal(degree(p), before);
+	make_far(p, ONE);
+	assert_true(degree(p) > before);
+}
+
+/* At the caller all streams end. */
+static void one_that_is_slow_takes_from_fewer(void **state)
+{
+	struct planner *p = planner_new(4 << 10);
+	uint32_t before = degree(p);
+
+	assert_true(before > 1);
+	make_slow(p, OTHER);
+	assert_int_equal(degree(p), before);
+	make_slow(p, CALLER);
+	assert_true(degree(p) < before);
+}
+
+/* Nobody is known to be worse: the degree is that of one link that stands for all. */
+static void alike_links_are_one(void **state)
+{
+	for (uint64_t size = 1 << 10; size <= 8 << 20; size *= 2) {
+		struct planner *p = planner_new(size);
+		const struct fanout_link *l = &p->c.directory.link;
+		const struct reduce_link one = {l->hop_ns + l->start_ns, l->bytes_per_s};
+
+		for (uint32_t i = 0; i < NODES; i++)
+			takes(p, i, RATE / 2); /* not so much less that it would tell anything */
+		assert_int_equal(
+			degree(p),
+			reduce_tree_degree(SEATS, size, CHUNK,
+					   (struct reduce_link){one.latency_ns, l->bytes_per_s}));
+		for (uint32_t i = 0; i < SEATS; i++)
+			assert_int_equal(p->group[i].node, i);
+	}
+}
+
+/* ---- who sits where ------------------------------------------------------------------------- */
+
+static void the_worst_has_no_children(void **state)
+{
+	struct planner *p = planner_new(1 << 20);
+
+	make_far(p, 5);
+	make_slow(p, ONE);
+	degree(p);
+	assert_int_equal(p->group[0].node, ONE);
+	for (uint32_t i = 1; i < SEATS; i++) /* the others as they came */
+		assert_int_equal(p->group[i].node, i <= ONE ? i - 1 : i);
+
+	p = planner_new(1 << 20);
+	make_slow(p, CALLER); /* it has the root */
+	degree(p);
+	for (uint32_t i = 0; i < SEATS; i++)
+		assert_int_equal(p->group[i].node, i);
+	assert_int_equal(p->r.degree, 1);
+}
+
+static void one_slow_link_ends_the_stripes(void **state)
+{
+	struct planner *p = planner_new(1 << 20);
+
+	p->r.stripes = SEATS;
+	degree(p);
+	assert_int_equal(p->r.stripes, SEATS);
+	make_slow(p, OTHER);
+	make_far(p, 5);
+	degree(p);
+	assert_int_equal(p->r.stripes, SEATS);
+	assert_int_equal(p->r.top, CALLER);
+	make_slow(p, ONE);
+	degree(p);
+	assert_int_equal(p->r.stripes, 1);
+	assert_int_equal(p->r.top, ONE);
+	assert_int_equal(p->r.degree, 1);
+	/* of two one would have to carry the object twice each way */
+	make_slow(p, ONE + 2);
+	p->r.stripes = SEATS;
+	degree(p);
+	assert_int_equal(p->r.stripes, SEATS);
+
+	/* two nodes' stripes carry no more than a chain */
+	p = planner_new(1 << 20);
+	make_slow(p, CALLER);
+	p->r.seats = p->r.stripes = 2;
+	reduce_links_top(&p->c, &p->r, p->group, 2);
+	assert_int_equal(p->r.stripes, 2);
+}
+
+/* What is added up here comes over this node's link. */
+static void a_slow_coordinator_takes_smaller_values(void **state)
+{
+	struct planner *p = planner_new(0);
+	uint32_t most = reduce_value_max(&p->c, &p->r, SEATS);
+
+	make_slow(p, OTHER);
+	assert_int_equal(reduce_value_max(&p->c, &p->r, SEATS), most);
+	make_slow(p, 0);
+	assert_true(reduce_value_max(&p->c, &p->r, SEATS) < most / 2);
+}
+
+/* ---- what is known -------------------------------------------------------------------------- */
+
+static uint64_t rate_of(const struct planner *p, uint32_t node)
+{
+	return directory_link(&p->c.directory, node).bytes_per_s;
+}
+
+static void the_slower_end_is_blamed(void **state)
+{
+	struct planner *p = planner_new(1);
+	struct directory *d = &p->c.directory;
+
+	directory_link_forget(d, ONE);
+	directory_link_forget(d, ONE + 1);
+	for (int i = 0; i < 4; i++)
+		takes(p, ONE, RATE / 10); /* nothing is known of either */
+	assert_int_equal(rate_of(p, ONE), d->link.bytes_per_s);
+	assert_int_equal(rate_of(p, ONE + 1), d->link.bytes_per_s);
+	for (int i = 0; i < 4; i++) {
+		directory_saw_rate(d, ONE, MESSAGE_NODE_NONE, RATE / 10,
+				   1 << 20);				/* may have waited */
+		directory_saw_rate(d, ONE, OTHER, RATE / 10, 16 << 10); /* a pause does as much */
+	}
+	assert_int_equal(rate_of(p, ONE), d->link.bytes_per_s);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(rate_of(p, ONE), d->link.bytes_per_s);
+		directory_saw_rate(d, ONE, OTHER, RATE / 10, 1 << 20);
+	}
+	assert_int_equal(rate_of(p, ONE), RATE / 10);
+	for (int i = 0; i < 3; i++) /* whichever end it is */
+		directory_saw_rate(d, OTHER, ONE + 1, RATE / 10, 1 << 20);
+	assert_int_equal(rate_of(p, ONE + 1), RATE / 10);
+	assert_int_equal(rate_of(p, OTHER), d->link.bytes_per_s);
+	directory_saw_rate(d, ONE, OTHER, RATE, 1 << 20); /* it can do better after all */
+	assert_int_equal(rate_of(p, ONE), d->link.bytes_per_s);
+}
+
+/* Sums with a slow one come slowly everywhere. */
+static void what_a_slow_one_explains_tells_nothing_of_the_others(void **state)
+{
+	struct planner *p = planner_new(1);
+	struct directory *d = &p->c.directory;
+	uint64_t all = d->link.bytes_per_s, start_ns = d->link.start_ns;
+
+	make_slow(p, ONE);
+	all = d->link.bytes_per_s;
+	for (int k = 0; k < 500; k++) {
+		for (uint32_t i = 0; i < NODES; i++)
+			directory_saw_rate(d, i, MESSAGE_NODE_NONE, RATE / 10, 1 << 20);
+		directory_saw_start(d, ONE, 100 * MS);
+	}
+	assert_int_equal(d->link.bytes_per_s, all);
+	assert_int_equal(d->link.start_ns, start_ns);
+	assert_int_equal(rate_of(p, ONE), RATE / 10);
+	assert_int_equal(rate_of(p, OTHER), all);
+	/* but all may have become slower */
+	for (int k = 0; k < 500; k++)
+		directory_saw_rate(d, OTHER, OTHER - 1, RATE / 20, 1 << 20);
+	assert_true(d->link.bytes_per_s < RATE / 10);
+}
+
+static void a_new_life_begins_anew(void **state)
+{
+	struct planner *p = planner_new(1);
+	const struct directory *d = &p->c.directory;
+
+	make_slow(p, ONE);
+	make_far(p, ONE);
+	assert_true(directory_link(d, ONE).start_ns > 2 * d->link.start_ns);
+	assert_true(directory_link(d, ONE).hop_ns > 2 * d->link.hop_ns);
+	directory_link_forget(&p->c.directory, ONE);
+	assert_int_equal(rate_of(p, ONE), d->link.bytes_per_s);
+	assert_int_equal(directory_link(d, ONE).start_ns, d->link.start_ns);
+	assert_int_equal(directory_link(d, ONE).hop_ns, d->link.hop_ns);
+	/* a node without a number has no place */
+	directory_link_forget(&p->c.directory, NODES);
+	directory_saw_hop(&p->c.directory, NODES, 1);
+	assert_int_equal(directory_link(d, NODES).bytes_per_s, d->link.bytes_per_s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_that_is_far_makes_the_tree_wider),
+		cmocka_unit_test(one_that_is_slow_takes_from_fewer),
+		cmocka_unit_test(alike_links_are_one),
+		cmocka_unit_test(the_worst_has_no_children),
+		cmocka_unit_test(one_slow_link_ends_the_stripes),
+		cmocka_unit_test(a_slow_coordinator_takes_smaller_values),
+		cmocka_unit_test(the_slower_end_is_blamed),
+		cmocka_unit_test(what_a_slow_one_explains_tells_nothing_of_the_others),
+		cmocka_unit_test(a_new_life_begins_anew),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
