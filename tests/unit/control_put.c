@@ -139,6 +139,35 @@ static void with_losses_there_is_one_of_each(void **state)
 	world_end(w);
 }
 
+/* Then readers ask the node that puts, which may not have heard that it has been put. */
+static void the_directory_may_have_no_room_for_it(void **state)
+{
+	struct session_request r = world_request(SESSION_GET, "x");
+	struct world *w = three();
+	char name[16];
+
+	for (uint32_t i = 0; i < 3; i++)
+		world_kill_control(w, i);
+	w->config.inline_bytes = 64;
+	for (uint32_t i = 0; i < 3; i++)
+		world_start_control(w, i);
+	world_run(w, 2 * WORLD_SECOND);
+	for (uint32_t i = 0; i < 3; i++)
+		assert_int_equal(world_open(w, i), 0);
+	w->loss_permille = 300;
+	r.timeout_ns = -1;
+	for (uint32_t i = 0; i < 40; i++) {
+		snprintf(name, sizeof(name), "n%u", i);
+		r.id = world_id(name);
+		world_send(w, READER, 0, &r);
+		world_run(w, 10 * WORLD_MS);
+		assert_int_equal(put(w, PUTTER, name, SIZE, i), 0);
+		assert_int_equal(world_get(w, READER, 0, name, SIZE, i, WHEN), 0);
+	}
+	w->loss_permille = 0;
+	world_end(w);
+}
+
 /* What the directory has been told of the put, and nobody has heard. */
 static uint32_t unanswered(struct world *w)
 {
@@ -332,6 +361,7 @@ int main(void)
 		cmocka_unit_test(bytes_that_do_not_come_are_not_read),
 		cmocka_unit_test(a_client_apart_needs_no_memory),
 		cmocka_unit_test(with_losses_there_is_one_of_each),
+		cmocka_unit_test(the_directory_may_have_no_room_for_it),
 		cmocka_unit_test(an_answer_that_is_lost_comes_again),
 		cmocka_unit_test(what_is_deleted_meanwhile_stays_deleted),
 		cmocka_unit_test(nor_is_it_put_again),
