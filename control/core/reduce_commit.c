@@ -134,17 +134,25 @@ static bool commit_put_off(struct control *c, struct reduce *r)
 		return false;
 	status = reduce_lend_settled(c, &r->by_id.id, c->self, peers_node(c, r->holder));
 	if (status != -ESTALE)
-		return status == -EAGAIN; /* until the watch comes round */
+		return status == -EAGAIN;
 	reduce_give_way(c, r);
 	reduction_refused(c, &used);
 	return true;
+}
+
+/* The one before may have made another result that who asked for it has not agreed to: of values,
+ * or because it took that one for dead. Then somebody may be about to say that it has all. */
+static bool commit_too_early(struct control *c, const struct reduce *r)
+{
+	return !r->borrowed && (r->size <= OBJECT_INLINE_MAX || peers_node(c, r->caller)->died) &&
+	       reshard_settling(c, &r->by_id.id);
 }
 
 static void commit_ask(struct control *c, struct reduce *r)
 {
 	struct message m = {.kind = r->borrowed ? MESSAGE_PROPOSE : MESSAGE_COMMIT};
 
-	if (commit_put_off(c, r))
+	if (commit_too_early(c, r) || commit_put_off(c, r)) /* until the watch comes round */
 		return;
 	m.used.target = r->by_id.id;
 	m.used.asked = r->asked; /* the rest: reduce_fill_commit */
@@ -195,6 +203,8 @@ void reduce_commit_look(struct control *c, struct reduce *r)
 			commit_ask(c, r);
 		return;
 	}
+	if (r->state == REDUCE_COMMITTING && commit_too_early(c, r))
+		return;
 	calls_cancel(c, r->call);
 	r->call = NULL;
 	if (r->state == REDUCE_COMMITTING)

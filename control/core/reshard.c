@@ -200,7 +200,8 @@ static bool reshard_too_early(struct control *c, const struct message *m)
 	if (m->kind == MESSAGE_REDUCED) /* of another's reduce: who knows is about to tell us */
 		return m->reduce.asked == 0 && reduce_find(c, id) == NULL &&
 		       reshard_settling(c, id);
-	/* The one who asks would have agreed to a result that anybody has all of. */
+	/* The one who asks would have agreed to a result that anybody has all of; where it may not
+	 * have, the end waits (reduce_known, commit_too_early). */
 	if (m->kind == MESSAGE_REDUCE && m->reduce.flags & MESSAGE_REDUCE_AGAIN)
 		return false;
 	if (m->kind == MESSAGE_GET || m->kind == MESSAGE_DROP || m->kind == MESSAGE_RECALL ||
