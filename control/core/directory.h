@@ -42,7 +42,8 @@ struct copy {
 	uint32_t state;	  /* enum message_copy_state */
 	uint32_t depth;	  /* PARTIAL: hops from a complete copy, when its booking was made */
 	bool guards;	  /* its node keeps it, whatever the others do */
-	bool alone;	  /* PARTIAL: it is fed by one that had all of it and fed nobody else */
+	bool fed;	  /* it is, or was */
+	bool alone;	  /* PARTIAL: it was by one only, that had all of it and fed nobody else */
 	bool by_value;	  /* COMPLETE: its answer is on the way, it can feed nobody yet */
 };
 
@@ -155,7 +156,8 @@ struct directory {
 	uint8_t *inline_memory;
 	uint32_t nodes_count;
 	uint32_t self; /* number of the node that keeps this shard, or MESSAGE_NODE_NONE */
-	struct fanout_link link;	    /* that stands for all: the best */
+	struct fanout_link link; /* that stands for all: the best */
+	uint32_t doubts; /* slow transfers that a slow node explained, since one was not slow */
 	uint32_t expected[DIRECTORY_SIZES]; /* receivers at a time, by size */
 	uint64_t inline_bytes;
 	uint64_t visits; /* walks over upstreams so far */

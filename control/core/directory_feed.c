@@ -22,8 +22,9 @@ void directory_feed(struct copy *copy, struct copy *upstream)
 		return;
 	if (copy->upstreams == 0)
 		copy->depth = upstream->state == MESSAGE_COPY_PARTIAL ? upstream->depth + 1 : 1;
-	copy->alone = copy->upstreams == 0 && upstream->sending == 0 &&
-		      upstream->state == MESSAGE_COPY_COMPLETE;
+	copy->alone =
+		!copy->fed && upstream->sending == 0 && upstream->state == MESSAGE_COPY_COMPLETE;
+	copy->fed = true;
 	copy->upstream[copy->upstreams++] = (struct copy_upstream){upstream, 0};
 	upstream->sending++;
 }

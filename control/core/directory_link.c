@@ -14,6 +14,7 @@ enum {
 	LINK_STARTS = 16,
 	LINK_SURE = 3,	 /* slow transfers, and no better one, until it is believed */
 	LINK_FORGET = 8, /* slow transfers among links that could do better, until they can not */
+	LINK_DOUBTS = 1024, /* that are explained, and no better one, until they count after all */
 };
 
 static bool directory_slow(const struct directory *d, uint64_t bytes_per_s)
@@ -67,6 +68,18 @@ static bool directory_explained(const struct directory *d, const struct director
 	return false;
 }
 
+/* What is explained does not count as long as somebody shows now and then that more can be had:
+ * the one rate that all others are slow against may never have been a link's. */
+static bool directory_doubted(struct directory *d, bool slow, bool explained)
+{
+	if (!slow)
+		d->doubts = 0;
+	if (!explained || d->doubts == LINK_DOUBTS)
+		return false;
+	d->doubts++;
+	return true;
+}
+
 static void directory_shown(const struct directory *d, struct directory_node *n, uint64_t rate)
 {
 	if (n == NULL)
@@ -101,7 +114,8 @@ void directory_saw_rate(struct directory *d, uint32_t node, uint32_t other, uint
 	struct directory_node *a = directory_way(d, node), *b = directory_way(d, other);
 	double usual_ns;
 
-	if (!directory_explained(d, a, b, bytes_per_s))
+	if (!directory_doubted(d, directory_slow(d, bytes_per_s),
+			       directory_explained(d, a, b, bytes_per_s)))
 		fanout_saw_rate(&d->link, bytes_per_s);
 	directory_shown(d, a, bytes_per_s);
 	directory_shown(d, b, bytes_per_s);
