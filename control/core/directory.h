@@ -301,6 +301,8 @@ void directory_saw_hop(struct directory *d, uint32_t node, uint64_t ns);
  * else; other MESSAGE_NODE_NONE: they may have waited, or come from several. */
 void directory_saw_rate(struct directory *d, uint32_t node, uint32_t other, uint64_t bytes_per_s,
 			uint64_t bytes);
+/* The same, but it may have been any part of what it can. */
+void directory_saw_least(struct directory *d, uint32_t node, uint64_t bytes_per_s);
 /* It has begun anew: it may be another machine. */
 void directory_link_forget(struct directory *d, uint32_t node);
 /* What to reckon with where that node takes part: what stands for all, or its own where that is

@@ -125,6 +125,12 @@ void directory_saw_rate(struct directory *d, uint32_t node, uint32_t other, uint
 		directory_blame(d, a, b, bytes_per_s);
 }
 
+void directory_saw_least(struct directory *d, uint32_t node, uint64_t bytes_per_s)
+{
+	if (!directory_slow(d, bytes_per_s))
+		directory_shown(d, directory_way(d, node), bytes_per_s);
+}
+
 void directory_link_forget(struct directory *d, uint32_t node)
 {
 	struct directory_node *n = directory_way(d, node);

@@ -167,6 +167,7 @@ struct reduce {
 	uint32_t degree, root;		/* of one stripe only */
 	uint32_t top;			/* node that the root is meant for, if it takes part */
 	uint32_t row;			/* of the grid that stripes take; 0: none do */
+	uint64_t planned_ns;		/* when it was; 0: not all of them were there */
 	uint64_t generation;		/* of the result */
 	uint32_t holder;		/* from COMMITTING on: who has built it; or NONE */
 	uint64_t lost_ns;		/* NONE: since when */
@@ -381,6 +382,11 @@ void reduce_links_shape(struct control *c, struct reduce *r, struct reduce_group
  * chain to it is better than stripes, which there are none of then. */
 void reduce_links_top(const struct control *c, struct reduce *r, const struct reduce_group *group,
 		      uint32_t groups);
+
+/* It has taken so long until somebody had all of it: so each has sent or taken an object in that
+ * time. One that is known to be slow and only sends shows in no other way that it is not any more.
+ */
+void reduce_links_show(struct control *c, const struct reduce *r);
 
 /* reduce_seat.c */
 /* All sources have answered once: makes the tree. */

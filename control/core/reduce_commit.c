@@ -172,6 +172,7 @@ void reduce_commit(struct control *c, struct reduce *r, uint32_t node)
 		r->generation = r->cell[r->root].generation;
 		calls_cancel(c, r->cell[r->root].call); /* it is not to be built again */
 		r->cell[r->root].call = NULL;
+		reduce_links_show(c, r);
 	}
 	timers_cancel(&c->timers, &r->deadline);
 	/* A source that comes now is too late, and must not end it. */

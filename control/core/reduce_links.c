@@ -196,6 +196,17 @@ void reduce_links_top(const struct control *c, struct reduce *r, const struct re
 	r->direct = false;
 }
 
+void reduce_links_show(struct control *c, const struct reduce *r)
+{
+	uint64_t ns = c->now_ns - r->planned_ns;
+
+	if (r->planned_ns == 0 || ns == 0)
+		return;
+	for (uint32_t i = 0; i < r->seats; i++)
+		directory_saw_least(&c->directory, r->seat[i].host,
+				    (uint64_t)((double)r->size * 1e9 / (double)ns));
+}
+
 /* A tree's nodes are told what to build, and its result is agreed to (reduce_commit.c): a request
  * and an answer each. So it is where values are exchanged. They all come here. */
 uint32_t reduce_value_max(const struct control *c, const struct reduce *r, uint32_t values)

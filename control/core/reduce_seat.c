@@ -256,6 +256,7 @@ void reduce_plan(struct control *c, struct reduce *r)
 	r->stripes = reduce_stripes(c, r, grouped);
 	reduce_links_top(c, r, group, groups);
 	reduce_links_shape(c, r, group, groups);
+	r->planned_ns = groups == r->seats ? c->now_ns : 0;
 	r->root = reduce_tree_root(r->seats, r->degree);
 	if (!reduce_carve(c, r)) {
 		r->seats = 0;

@@ -41,6 +41,11 @@ uint32_t peek_missing(struct control *core)
 	return f ? chunks_missing(fetch_map(core, f), 0, fetch_chunks(f)) : 0;
 }
 
+uint64_t peek_rate(const struct control *core, uint32_t node)
+{
+	return directory_link(&core->directory, node).bytes_per_s;
+}
+
 uint32_t peek_feeder(struct control *core)
 {
 	const struct fetch *f = peek(core);

@@ -13,6 +13,9 @@ uint64_t peek_buried(const struct control *core, const struct object_id *id);
 /* How many nodes are alive in its eyes and have said so, itself included, or 0. */
 uint32_t peek_reached(const struct control *core);
 
+/* Bytes per second that it reckons with where that node takes part in a sum. */
+uint64_t peek_rate(const struct control *core, uint32_t node);
+
 /* Of its first fetch. Chunks in all, and those that are not there; 0: it fetches nothing. */
 uint32_t peek_chunks(struct control *core);
 uint32_t peek_missing(struct control *core);

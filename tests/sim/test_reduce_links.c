@@ -4,6 +4,7 @@
  * it: each node has had an object from each other. Virtual time.
  */
 #include "cast.h"
+#include "peek.h"
 
 enum { NODES = 8, MET = 100, TARGET = 40, SUMS = 12, MBIT = 100, SLOW_MBIT = 10 };
 
@@ -119,11 +120,33 @@ static void one_long_way_is_gone_once(void **state)
 		}
 }
 
+/* It has no children, so what it has comes from nobody. */
+static void one_that_was_repaired_is_not_slow(void **state)
+{
+	enum { ONE = 3, WORST = 1250000, BEST = 5000000 }; /* bytes per second */
+	static struct cast c;
+
+	cast_open(&c, NODES, 1 << 20, MBIT, 1);
+	c.w.net.endpoints[ONE].link.rate_bps = SLOW_MBIT * 1000000;
+	meet(&c);
+	cast_put_sources(&c, NODES);
+	sum_ns(&c, TARGET);
+	assert_true(peek_rate(c.g.full[0].core, ONE) < WORST);
+	c.w.net.endpoints[ONE].link.rate_bps = MBIT * 1000000;
+	for (uint8_t target = TARGET + 1; target < TARGET + 4; target++)
+		sum_ns(&c, target);
+	print_message("slow one, repaired: %u bytes/s\n",
+		      (unsigned)peek_rate(c.g.full[0].core, ONE));
+	assert_true(peek_rate(c.g.full[0].core, ONE) > BEST);
+	cast_close(&c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_slow_link_carries_an_object_once),
 		cmocka_unit_test(one_long_way_is_gone_once),
+		cmocka_unit_test(one_that_was_repaired_is_not_slow),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
