@@ -65,19 +65,21 @@ static const struct reduce_getter *feed_from(const struct reduce *r, const struc
 void reduce_feed_leave(struct control *c, struct reduce_getter *g, uint32_t node, bool silent)
 {
 	struct feed_map map;
-	uint32_t seat = feed_seat(g->reduce, node);
-	struct reduce_getter *from;
+	struct reduce_getter *from = NULL;
 	uint64_t bit;
 
 	feed_map(g->reduce, &map);
-	from = seat == REDUCE_NONE ? NULL : map.at[seat];
+	/* by its own seat: by now its node may have one before that */
+	for (uint32_t i = 0; i < g->reduce->seats; i++)
+		if (map.at[i] && map.at[i]->node == node)
+			from = map.at[i];
 	if (from == NULL)
 		return;
-	bit = UINT64_C(1) << seat;
+	bit = UINT64_C(1) << from->seat;
 	g->lost |= silent ? 0 : bit;
 	if (g->left & bit)
 		return;
-	if (g->left == g->lost)
+	if (g->left == g->lost || c->now_ns >= g->back_ns) /* one may never answer */
 		g->back_ns = c->now_ns + (FEED_BACK_NS << g->leaves);
 	g->leaves += g->leaves < FEED_LEAVES;
 	g->left |= bit;
