@@ -101,13 +101,14 @@ struct directory_node {
 	uint64_t life;		 /* the latest that it said anything in */
 	struct fanout_link link; /* its own; a rate only if it is low */
 	uint64_t shown;		 /* bytes per second that it has taken or given */
-	uint32_t low;		 /* times that it was slow, and since then no better */
-	uint32_t starts;	 /* measured; both no further than they are counted */
+	uint64_t low;		 /* times that it was slow, and since then no better */
+	uint64_t starts;	 /* measured; both no further than they are counted */
 	bool up;
 	bool dead;   /* the members agree that it is: its copies are no hope */
 	bool known;  /* it has announced its objects, and they are not forgotten */
 	bool silent; /* reported as out of reach, and has not answered since */
 };
+_Static_assert(sizeof(struct directory_node) == 128, "to find one of them is a shift");
 
 struct directory_out {
 	void *arg;

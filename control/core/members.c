@@ -63,6 +63,17 @@ uint64_t members_digest(const struct control *c)
 
 /* ---- the view: who lives ----------------------------------------------------------------- */
 
+static void members_seen(struct control *c, bool settled)
+{
+	struct members *m = &c->members;
+
+	for (uint32_t i = 0; settled && i < c->config.nodes; i++)
+		c->peers.nodes[i].seen = false;
+	for (uint32_t i = 0; i < m->live_count; i++)
+		c->peers.nodes[m->live[i]].seen = true;
+	m->seen |= settled;
+}
+
 /* Returns whether it is another than before. */
 static bool members_view(struct control *c)
 {
@@ -83,6 +94,7 @@ static bool members_view(struct control *c)
 		if (same == count)
 			return false;
 	}
+	members_seen(c, settled);
 	count = 0;
 	for (uint32_t i = 0; i < c->config.nodes; i++) {
 		struct node *n = &c->peers.nodes[i];

@@ -41,6 +41,7 @@ struct members {
 	uint32_t *live;	  /* numbers, rising */
 	uint32_t *before; /* of the view before: what moved since has just been moved */
 	uint32_t live_count, before_count;
+	bool seen; /* node.seen tells of all views since one had settled: there has been one */
 	uint64_t digest; /* of the entries that are known: kept, not added up for each message */
 	uint64_t life;	 /* added to that of each node; from the incarnation on */
 	uint64_t changed_ns;
@@ -145,6 +146,8 @@ void reshard(struct control *c);
 void reshard_request(struct control *c, struct node *n, const struct message *m);
 /* Whether an id came to us so lately that its holders may not have told us yet. */
 bool reshard_settling(struct control *c, const struct object_id *id);
+/* Whether this node has kept it in all views since the last that had settled. */
+bool reshard_kept(const struct control *c, const struct object_id *id);
 /* The next node from *cursor on that keeps a part of the directory; NULL: no more. */
 struct node *reshard_next(struct control *c, uint32_t *cursor);
 /* The owner of an id, and who would be its owner after that one; NULL: nobody. */
