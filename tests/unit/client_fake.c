@@ -66,7 +66,7 @@ static void fake_write_end(struct object_slot *s)
 	atomic_fetch_add(&s->sequence, 1);
 }
 
-static void fake_state(struct fake *f, uint32_t slot, enum object_state state)
+void fake_state(struct fake *f, uint32_t slot, enum object_state state)
 {
 	fake_write_begin(&f->table->slot[slot]);
 	f->table->slot[slot].state = (uint16_t)state;

@@ -73,6 +73,7 @@ void fake_send(struct fake *f, int conn, const void *bytes, size_t length, const
 
 /* Of client_fake.c and client_fake_directory.c only. */
 void fake_status(struct fake *f, int conn, const struct session_request *request, int status);
+void fake_state(struct fake *f, uint32_t slot, enum object_state state);
 int64_t fake_make(struct fake *f, const struct object_id *id, uint64_t size,
 		  enum object_state state);
 void fake_put(struct fake *f, int conn, const struct session_request *request, const uint8_t *bytes,

@@ -46,13 +46,14 @@ void fake_put(struct fake *f, int conn, const struct session_request *request, c
 	int status = length == sizeof(*request) + request->size ? 0 : -EINVAL;
 	if (status == 0 && i >= 0)
 		status = -EEXIST;
-	if (status == 0 && (i = fake_make(f, &request->id, request->size, OBJECT_SEALED)) < 0)
+	if (status == 0 && (i = fake_make(f, &request->id, request->size, OBJECT_CREATING)) < 0)
 		status = -ENOSPC;
 	if (status == 0) {
 		memcpy(f->store + f->table->slot[i].offset, bytes + sizeof(*request),
 		       request->size);
 		atomic_store(&f->table->slot[i].watermark, request->size);
 		memcpy(f->name[i], request->name, sizeof(f->name[i]));
+		fake_state(f, (uint32_t)i, OBJECT_SEALED); /* readers do not ask us */
 	}
 	fake_status(f, conn, request, status);
 }
