@@ -158,6 +158,7 @@ struct directory {
 	uint32_t nodes_count;
 	uint32_t self; /* number of the node that keeps this shard, or MESSAGE_NODE_NONE */
 	struct fanout_link link; /* that stands for all: the best */
+	uint32_t low;		 /* nodes whose own link is believed to be slow */
 	uint32_t doubts; /* slow transfers that a slow node explained, since one was not slow */
 	uint32_t expected[DIRECTORY_SIZES]; /* receivers at a time, by size */
 	uint64_t inline_bytes;

@@ -54,11 +54,18 @@ void directory_saw_hop(struct directory *d, uint32_t node, uint64_t ns)
 		fanout_saw_hop(&n->link, ns);
 }
 
+/* So many times; d->low: nodes of which it is believed, mostly none. */
+static void directory_lower(struct directory *d, struct directory_node *n, uint64_t low)
+{
+	d->low += (low == LINK_SURE) - (n->low == LINK_SURE);
+	n->low = low;
+}
+
 /* Whether one of those that are slow may have been waited for. */
 static bool directory_explained(const struct directory *d, const struct directory_node *a,
 				const struct directory_node *b, uint64_t rate)
 {
-	if (!directory_slow(d, rate))
+	if (d->low == 0 || !directory_slow(d, rate))
 		return false;
 	if (a && b)
 		return directory_blamed(d, a) || directory_blamed(d, b);
@@ -80,7 +87,7 @@ static bool directory_doubted(struct directory *d, bool slow, bool explained)
 	return true;
 }
 
-static void directory_shown(const struct directory *d, struct directory_node *n, uint64_t rate)
+static void directory_shown(struct directory *d, struct directory_node *n, uint64_t rate)
 {
 	if (n == NULL)
 		return;
@@ -88,7 +95,7 @@ static void directory_shown(const struct directory *d, struct directory_node *n,
 		n->shown = rate < d->link.bytes_per_s ? rate : d->link.bytes_per_s;
 	if (!directory_slow(d, rate)) {
 		n->link.rate_seen = false;
-		n->low = 0;
+		directory_lower(d, n, 0);
 	}
 }
 
@@ -104,7 +111,7 @@ static void directory_blame(struct directory *d, struct directory_node *a, struc
 		struct directory_node *n = a_can ? b : a;
 
 		fanout_saw_rate(&n->link, rate);
-		n->low += n->low < LINK_SURE;
+		directory_lower(d, n, n->low + (n->low < LINK_SURE));
 	}
 }
 
@@ -138,7 +145,8 @@ void directory_link_forget(struct directory *d, uint32_t node)
 	if (n == NULL)
 		return;
 	n->link = (struct fanout_link){.start_ns = 0};
-	n->shown = n->low = n->starts = 0;
+	directory_lower(d, n, 0);
+	n->shown = n->starts = 0;
 }
 
 /* A handshake alone is no measure of how far it is: it may have met a busy machine. */

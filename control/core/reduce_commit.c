@@ -144,11 +144,10 @@ static bool commit_put_off(struct control *c, struct reduce *r)
  * or because it took that one for dead. Then somebody may be about to say that it has all. */
 static bool commit_too_early(struct control *c, const struct reduce *r)
 {
-	bool died = peers_node(c, r->caller)->died;
-
-	return !r->borrowed && (r->size <= OBJECT_INLINE_MAX || died) &&
-	       reshard_settling(c, &r->by_id.id) &&
-	       (r->size <= OBJECT_INLINE_MAX || !reshard_kept(c, &r->by_id.id));
+	if (r->borrowed || !reshard_settling(c, &r->by_id.id))
+		return false;
+	return r->size <= OBJECT_INLINE_MAX ||
+	       (peers_node(c, r->caller)->died && !reshard_kept(c, &r->by_id.id));
 }
 
 static void commit_ask(struct control *c, struct reduce *r)

@@ -138,10 +138,12 @@ bool reshard_kept(const struct control *c, const struct object_id *id)
 {
 	uint64_t lot = reshard_lot(c->self->number, id);
 
-	for (uint32_t i = 0; c->self->seen && i < c->config.nodes; i++)
+	if (!c->members.seen || !c->self->seen)
+		return false;
+	for (uint32_t i = 0; i < c->config.nodes; i++)
 		if (c->peers.nodes[i].seen && reshard_lot(i, id) > lot)
 			return false;
-	return c->members.seen && c->self->seen;
+	return true;
 }
 
 const struct object_id *reshard_id(const struct message *m)
