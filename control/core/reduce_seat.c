@@ -241,6 +241,18 @@ static uint32_t reduce_stripes(const struct control *c, struct reduce *r, uint32
 	return r->direct || chunks >= (uint64_t)fewest * r->seats ? r->seats : 1;
 }
 
+/*
+ * The row of the grid along which stripes are passed on; 0: each root feeds all others. A root that
+ * waits for a late source would send its own stripe to all of them beside the sums that all wait
+ * for, which it passes on to the late one's seat: along the grid it sends two copies.
+ */
+static uint32_t reduce_row(const struct control *c, const struct reduce *r, uint32_t grouped)
+{
+	uint32_t fewest = grouped < r->num ? c->config.grid_late_seats : c->config.grid_seats;
+
+	return r->stripes >= fewest && !r->direct ? reduce_stripe_row(r->seats) : 0;
+}
+
 void reduce_plan(struct control *c, struct reduce *r)
 {
 	struct reduce_group *group = c->reduces.group;
@@ -267,7 +279,7 @@ void reduce_plan(struct control *c, struct reduce *r)
 		reduce_name(c, r, i);
 	reduce_watch(c, r);
 	reduce_book(r, group, groups);
-	r->row = r->stripes >= c->config.grid_seats && !r->direct ? reduce_stripe_row(r->seats) : 0;
+	r->row = reduce_row(c, r, grouped);
 	if (r->stripes > 1)
 		reduce_spread_begin(c, r);
 	reduce_take_seats(c, r);

@@ -30,7 +30,6 @@ static struct world *begin(void)
 	struct session_request get;
 	unsigned k = 0;
 
-	w->config.grid_seats = SOURCES;
 	world_keep_all(w);
 	w->delay_ns = WORLD_MS;
 	for (uint32_t i = 0; i < SOURCES; i++) {
@@ -275,6 +274,41 @@ static void most_of_it_stays_where_it_is(void **state)
 	}
 }
 
+/* The grid is for many, and for some of which one is not there when the seats are made. */
+static void a_late_source_makes_it_a_grid(void **state)
+{
+	static const struct {
+		uint32_t sources, there;
+		bool grid;
+	} row[] = {{5, 4, false}, {5, 5, false}, {6, 3, true}, {6, 5, true},
+		   {6, 6, false}, {8, 7, true},	 {8, 8, false}};
+
+	for (uint32_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		const struct session_reduction how = {REDUCE_SUM, REDUCE_U32, row[i].sources,
+						      row[i].sources};
+		struct world *w = world_new(8, 1, STORE, true);
+		struct object_id id[8];
+		struct reduce *r;
+
+		world_keep_all(w);
+		for (uint32_t k = 0; k < row[i].sources; k++) {
+			snprintf(name, sizeof(name), "s%u", k);
+			id[k] = world_id(name);
+			if (k < row[i].there)
+				assert_int_equal(world_put(w, k, 0, name, LARGE, k + 1), 0);
+		}
+		target = world_id("sum");
+		assert_int_equal(world_reduce(w, 0, 0, "sum", id, how, SESSION_FLAG_SPREAD, -1), 0);
+		world_run(w, 20 * WORLD_MS);
+		r = reduce_find(w->node[control_shard(w->node[0].core, &target)->number].core,
+				&target);
+		assert_non_null(r);
+		assert_int_equal(r->stripes, row[i].sources);
+		assert_int_equal(r->row, row[i].grid ? reduce_stripe_row(row[i].sources) : 0);
+		world_free(w);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -283,6 +317,7 @@ int main(void)
 		cmocka_unit_test(nobody_goes_back_to_one_that_has_nothing),
 		cmocka_unit_test(one_with_two_seats_is_left),
 		cmocka_unit_test(most_of_it_stays_where_it_is),
+		cmocka_unit_test(a_late_source_makes_it_a_grid),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
