@@ -30,7 +30,8 @@ VICTIM = 2  # of what befalls one seed
 
 
 def ticks(pid):
-    """Of the processor, that it has had: with two of 10 ms it is in the middle of its work."""
+    """Of the processor, that it has had: two of 10 ms after its first line it is in the middle of its
+    work."""
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11])
 
 
@@ -45,8 +46,10 @@ def befall(kind, log, swarm, *argv):
         if (kind == "SEGV" and seed == FIRST) or (kind == "KILL" and seed <= VICTIM < seed + runs):
             number = getattr(signal, f"SIG{kind}")
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-            with subprocess.Popen([swarm, *argv], stdout=subprocess.DEVNULL) as child:
-                while ticks(child.pid) < 2 and child.poll() is None:
+            with subprocess.Popen([swarm, *argv], stdout=subprocess.PIPE) as child:
+                child.stdout.readline()  # from here on it tells of a crash
+                begun = ticks(child.pid)
+                while ticks(child.pid) < begun + 2 and child.poll() is None:
                     time.sleep(0.001)
                 child.send_signal(number)
             os.kill(os.getpid(), number)
