@@ -34,7 +34,8 @@ def a_taken_number_is_refused():
     with Cluster(3, "--store", 64, "--seeds", 1, *OPTIONS) as cluster, \
             netlib.scratch() as directory:
         serves(cluster, directory, 1, 0, "before")
-        assert len(states(cluster, 0)) == 3
+        netlib.wait_for(lambda: len(states(cluster, 0)) == 3, netlib.PATIENCE_S,
+                        "the seed knows of all three")
         taken = nodes.status_lines(cluster.config, 1)[0]["node"]  # itself comes first
         cluster.verb("kill", 2, "control")
         argv = [str(a) for a in nodes.control_argv(cluster.config, 2)]
@@ -54,7 +55,9 @@ def one_declared_dead_comes_back_as_a_new_life():
     netlib.need_daemons()
     with Cluster(3, "--store", 64, *OPTIONS) as cluster, netlib.scratch() as directory:
         serves(cluster, directory, 2, 0, "before")
-        assert states(cluster, 1).get(2) == "up"
+        for node in (0, 1):
+            netlib.wait_for(lambda: states(cluster, node).get(2) == "up", netlib.PATIENCE_S,
+                            "all have met")
         cluster.verb("link", 2, "down")
         for node in (0, 1):
             netlib.wait_for(lambda: states(cluster, node).get(2) != "up", netlib.PATIENCE_S,

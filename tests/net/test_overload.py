@@ -41,12 +41,22 @@ def more_clients_than_sessions():
         cluster.check_daemons()
 
 
+def connected(cluster):
+    """How many sockets of clients control has, those that it is about to close among them."""
+    path = str(state.node_dir(cluster.config, 0) / "control.sock")
+    table = Path(f"/proc/{cluster.pid(0, 'control')}/net/unix").read_text()
+    rows = [line.split() for line in table.splitlines()]
+    return sum(row[-1] == path and row[3] != "00010000" for row in rows)
+
+
 def more_clients_than_descriptors():
     """Control turns them away without spinning, and lives."""
     netlib.need_daemons()
     netlib.need_command("prlimit")
     with Cluster(1, "--store", 32) as cluster:
         pid = cluster.pid(0, "control")
+        netlib.wait_for(lambda: not connected(cluster), netlib.PATIENCE_S,
+                        "those who looked whether it answers have gone")
         limit = len(os.listdir(f"/proc/{pid}/fd")) + 21
         subprocess.run(["prlimit", "--pid", str(pid), f"--nofile={limit}:{limit}"], check=True)
         path = str(state.node_dir(cluster.config, 0) / "control.sock")

@@ -205,7 +205,7 @@ def a_wait_for_a_reduce_goes_on():
             task = Task(cluster, node, REDUCE)
             task.expect("asked")
             task.go_on()
-            netlib.time.sleep(0.3)
+            netlib.until_waiting(cluster, node)
             restart(cluster, node)
             put(cluster, 2, "b", directory / "b")
             task.expect("2")
