@@ -11,6 +11,7 @@ import resource
 import shutil
 import signal
 import socket
+import struct
 import time
 from pathlib import Path
 
@@ -19,6 +20,8 @@ from netlib import ROOT, Cluster, Skip, network, nodes, process, state
 
 NOBODY = 65534
 WATCHDOG_S = 0.9  # the daemons speak three times in it
+SO_TIMESTAMPNS = 35
+TIMESPEC = struct.Struct("ll")
 PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH = 0x4206, 0x4207, 17
 
 
@@ -119,21 +122,40 @@ def the_capabilities_of_the_units_suffice():
 
 
 class Manager:
-    """The other end of NOTIFY_SOCKET."""
+    """The other end of NOTIFY_SOCKET. What counts is when something was said, which the kernel
+    notes, and not when there was time to read it."""
 
     def __init__(self, path):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+        self.early = []  # read before its turn
         self.socket.bind(str(path))
         path.chmod(0o777)
         self.env = {"NOTIFY_SOCKET": str(path), "WATCHDOG_USEC": str(int(WATCHDOG_S * 1e6))}
 
+    def read(self, until):
+        """The next (moment, text), or None when nothing is said until then."""
+        if self.early:
+            return self.early.pop()
+        self.socket.settimeout(max(until - time.time(), 0.001))
+        try:
+            text, ((_, _, moment),), _, _ = self.socket.recvmsg(4096, socket.CMSG_SPACE(TIMESPEC.size))
+        except TimeoutError:
+            return None
+        seconds, ns = TIMESPEC.unpack(moment)
+        return seconds + ns / 1e9, text.decode()
+
     def heard(self, seconds, *wanted):
-        """What is said in so many seconds, or until all that is wanted has been said."""
-        texts, until = [], time.monotonic() + seconds
-        while (left := until - time.monotonic()) > 0 and not (wanted and set(wanted) <= set(texts)):
-            self.socket.settimeout(left)
-            with contextlib.suppress(TimeoutError):
-                texts.append(self.socket.recv(4096).decode())
+        """What is said in so many seconds from now; or all that has not been read yet, and on until
+        what is wanted has been said."""
+        texts, begin = [], time.time()
+        while not (wanted and set(wanted) <= set(texts)) and (said := self.read(begin + seconds)):
+            moment, text = said
+            if moment > begin + seconds:
+                self.early.append(said)
+                break
+            if wanted or moment >= begin:
+                texts.append(text)
         return texts
 
     def wait_for(self, *wanted):
