@@ -48,11 +48,11 @@ def rates_hold_in_both_directions():
 def probe(cluster, source, target):
     """Sends numbered datagrams; the percentages of what became of them."""
     python = sys.executable or "/usr/bin/python3"
-    receiver = cluster.start(target, python, PROBE, "receive", PACKETS, stdout=subprocess.PIPE,
-                             text=True)
+    receiver = cluster.start(target, python, PROBE, "receive", PACKETS, stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE, text=True)
     assert receiver.stdout.readline() == "ready\n"
     cluster.must(source, python, PROBE, "send", PACKETS, netlib.network.node_ip(target))
-    return json.loads(receiver.communicate(timeout=30)[0])
+    return json.loads(receiver.communicate(timeout=30)[0])  # whose input ends: all has been sent
 
 
 def check(cluster, source, target, what, expected):

@@ -2,10 +2,13 @@
 """Numbered datagrams through kernel sockets, to see what a path does to them.
 
 usage: udp_probe.py receive COUNT | send COUNT IP
+
+It receives until its input has ended, which says that all has been sent, and it is quiet since then.
 """
 
 import json
 import os
+import select
 import socket
 import struct
 import sys
@@ -16,7 +19,7 @@ PORT = 7400
 SO_NO_CHECK = 11  # our own check sees corruption, so the kernel must let it pass
 SO_RCVBUFFORCE = 33
 IP_RECVTOS = 13
-QUIET_S = 1.0
+LOOK_S, QUIET_S = 0.1, 1.0
 ECT0, CE = 2, 3  # RFC 3168
 RUN_BYTES = 4  # tells the datagrams of this run from those that an earlier one left on the way
 
@@ -33,13 +36,18 @@ def receive(count):
     s.bind(("0.0.0.0", PORT))
     print("ready", flush=True)
     seen, highest, late, corrupt, marked, run = {}, -1, 0, 0, 0, None
-    s.settimeout(10)
+    s.settimeout(LOOK_S)
+    all_sent = False
     while True:
         try:
             data, control, _, _ = s.recvmsg(4096, 64)
         except TimeoutError:
-            break
-        s.settimeout(QUIET_S)
+            if all_sent:
+                break
+            if select.select([sys.stdin], [], [], 0)[0]:
+                all_sent = True
+                s.settimeout(QUIET_S)
+            continue
         if seal(struct.unpack("!I", data[:4])[0], data[8:]) != data:
             corrupt += 1
             continue
