@@ -9,7 +9,7 @@ import time
 from . import network
 from .bench_sum import REDUCES, fill_verb, sum_digest
 from .bench_task import ask_all
-from .shell import ROOT, Failure, build_dir, run, say, succeeds
+from .shell import ROOT, Failure, build_dir, run, run_to_the_end, say, succeeds
 
 START_S = 60.0
 SEGMENTS_LEAST_BYTES = 8 << 20
@@ -18,13 +18,15 @@ SMALL_BYTES = 64 << 10  # up to here another algorithm is the best by hand
 
 def install(packages):
     say(f"bench: installing {' '.join(packages)}, for the comparison only")
+    env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    how = ("-q", "-y", "--no-install-recommends", *packages)
     try:
         run("apt-get", "-q", "update")
         for package in packages:
             if not succeeds("apt-cache", "show", package):
                 raise Failure(f"this system has no package {package}")
-        run("apt-get", "-q", "-y", "install", "--no-install-recommends", *packages,
-            env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"}, timeout=600)
+        run("apt-get", "install", "--download-only", *how, env=env, timeout=600)
+        run_to_the_end("apt-get", "install", *how, env=env, why="waits for the packages, then ends")
     except (Failure, subprocess.TimeoutExpired) as failure:
         why = str(failure).splitlines()[-1]
         raise Failure(f"{' '.join(packages)} cannot be installed: {why}: leave it out (--system), or "

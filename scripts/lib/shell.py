@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Running commands and speaking to the operator, for our scripts."""
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from . import process
 
 ROOT = Path(__file__).resolve().parents[2]
+ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _inherited = set()  # processes of the shell that became this script
 
 
@@ -28,6 +31,12 @@ def build_dir():
 
 def say(text):
     print(text, file=sys.stderr, flush=True)
+
+
+def tell(text):
+    """The same where it must not matter whether anybody reads it, nor what it interrupts."""
+    with contextlib.suppress(OSError, AttributeError):  # closed by the reader; from the beginning
+        os.write(sys.stderr.fileno(), f"{text}\n".encode(errors="replace"))
 
 
 def run(*argv, input=None, check=True, env=None, timeout=None):
@@ -49,15 +58,50 @@ def succeeds(*argv):
                           stderr=subprocess.DEVNULL).returncode == 0
 
 
+class Later:
+    """What would interrupt the block does so at its end. The first time that anything does, react() is
+    called, which must not raise."""
+
+    def __init__(self, react):
+        self.react, self.came = react, False
+
+    def __enter__(self):
+        self.old = {number: signal.signal(number, self.note) for number in ENDS
+                    if signal.getsignal(number) is not signal.SIG_IGN}
+        return self
+
+    def note(self, *_):
+        if not self.came:
+            self.came = True
+            self.react()
+
+    def __exit__(self, *_):
+        for number, handler in self.old.items():
+            signal.signal(number, handler)
+        if self.came:
+            raise KeyboardInterrupt
+
+
+def run_to_the_end(*argv, why, env=None):
+    """As run(), for what must not be cut off in the middle: an interrupt waits, and says why. Its
+    session is its own, and its output goes where no reader can end it."""
+    with tempfile.TemporaryFile() as out, Later(lambda: tell(f"interrupted: {why}")):
+        code = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=env,
+                                start_new_session=True).wait()
+        out.seek(0)
+        said = out.read().decode(errors="replace").strip()
+    if code:
+        raise Failure(f"'{' '.join(argv)}' failed ({code}): {said}")
+
+
 def setup():
     """Builds. An interrupt ends the build, but lets packages be installed to the end."""
-    child = subprocess.Popen([ROOT / "scripts/setup"])
-    try:
+    child = None
+    with Later(lambda: child and child.terminate()) as later:
+        child = subprocess.Popen([ROOT / "scripts/setup"])
+        if later.came:  # before there was anybody to end
+            child.terminate()
         code = child.wait()
-    except KeyboardInterrupt:
-        child.terminate()
-        child.wait()
-        raise
     if code:
         raise Failure("scripts/setup failed")
 
@@ -94,10 +138,10 @@ def main(script, function):
         finally:
             end_children()
     except Failure as failure:
-        say(f"{script}: {failure}")
+        tell(f"{script}: {failure}")
         sys.exit(failure.status)
     except KeyboardInterrupt:
-        say(f"{script}: interrupted")
+        tell(f"{script}: interrupted")
         sys.exit(130)
     except BrokenPipeError:
         os._exit(1)
