@@ -210,14 +210,23 @@ static bool level_parse(const char *name, enum kernel_level *level)
 	return false;
 }
 
-static bool settings_parse(int argc, char **argv, struct settings *s)
+/* Ends with what is wrong in one line. */
+static void settings_refuse(const char *what)
+{
+	fprintf(stderr, "bench: '%s' is no argument here: see scripts/bench kernels --help\n",
+		what);
+	exit(2);
+}
+
+static void settings_parse(int argc, char **argv, struct settings *s)
 {
 	static const struct option rows[] = {
 		{"json", no_argument, NULL, 'j'},	  {"op", required_argument, NULL, 'o'},
 		{"level", required_argument, NULL, 'l'},  {"chunk", required_argument, NULL, 'c'},
 		{"offset", required_argument, NULL, 'f'}, {"rounds", required_argument, NULL, 'r'},
 		{"help", no_argument, NULL, 'h'},	  {NULL, 0, NULL, 0}};
-	bool any = false, right = true;
+	bool any = false;
+	opterr = 0;
 	*s = (struct settings){
 		.level = kernel_level_best(), .chunk_bytes = 1408, .offset = 10, .rounds = 21};
 	for (int c; (c = getopt_long(argc, argv, "", rows, NULL)) != -1;) {
@@ -226,14 +235,18 @@ static bool settings_parse(int argc, char **argv, struct settings *s)
 			s->json = true;
 			break;
 		case 'o':
-			right &= any = reduce_op_find(optarg) != 0;
-			s->ops[reduce_op_find(optarg)] = true;
+			if (!reduce_op_find(optarg))
+				settings_refuse(optarg);
+			s->ops[reduce_op_find(optarg)] = any = true;
 			break;
 		case 'l':
-			right &= level_parse(optarg, &s->level);
+			if (!level_parse(optarg, &s->level))
+				settings_refuse(optarg);
 			break;
 		case 'c':
 			s->chunk_bytes = (uint32_t)argument_need("--chunk", optarg, 64, 65536);
+			if (s->chunk_bytes % 64)
+				settings_refuse(optarg);
 			break;
 		case 'f':
 			s->offset = (uint32_t)argument_need("--offset", optarg, 0, 63);
@@ -245,11 +258,12 @@ static bool settings_parse(int argc, char **argv, struct settings *s)
 			printf("%s", usage);
 			exit(0);
 		default:
-			return false;
+			settings_refuse(argument_refused(argc, argv));
 		}
 	}
+	if (optind < argc)
+		settings_refuse(argv[optind]);
 	s->ops[REDUCE_SUM] |= !any;
-	return right && optind == argc && s->chunk_bytes % 64 == 0;
 }
 
 static bool arena_open(struct arena *a, uint32_t offset)
@@ -273,10 +287,7 @@ int main(int argc, char **argv)
 {
 	struct settings s;
 	struct arena a;
-	if (!settings_parse(argc, argv, &s)) {
-		fprintf(stderr, "%s", usage);
-		return 2;
-	}
+	settings_parse(argc, argv, &s);
 	if (!arena_open(&a, s.offset)) {
 		fprintf(stderr, "bench: no memory: 700 MiB are needed\n");
 		return 1;

@@ -16,17 +16,15 @@ model is checked by its digest, of gradients some elements of each packet, all w
 systems take turns, each on fresh links of the same shape; TCP has segmentation off-loads for models
 from 8 MiB on."""
 
-import argparse
 import contextlib
-import fnmatch
 import statistics
 import time
 
-from . import network, nodes, shell, transfer
+from . import network, nodes, options, shell, transfer
 from .bench_peer import set_offloads
 from .bench_table import taken
 from .bench_task import Program, built
-from .shell import Failure, say
+from .shell import say
 
 MB = 1e6
 # case -> program, bytes of the real model: AlexNet, VGG-16, ResNet-50, a policy; a batch of images
@@ -41,30 +39,25 @@ CASES = {
 SYSTEMS = ("sarissa", "tcp")
 PORT = 5400
 PATIENCE_S = 600
+HELD = 2  # objects of a node in its store at least
 
 
 def parse(argv):
-    parser = argparse.ArgumentParser(prog="bench apps", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options.Parser(prog="bench apps", description=__doc__)
     parser.add_argument("--only", nargs="+", default=["*"], metavar="PATTERN",
                         help=f"of {' '.join(CASES)}")
-    parser.add_argument("--nodes", type=int, default=8, metavar="N", help="one is the server")
-    parser.add_argument("--rate", type=float, default=200, metavar="MBIT", help="of each link")
-    parser.add_argument("--mtu", type=int, default=1500, metavar="BYTES")
-    parser.add_argument("--scale", type=float, default=32, metavar="F",
+    parser.add_argument("--nodes", type=options.whole(2, 64), default=8, metavar="N", help="one is the server")
+    parser.add_argument("--rate", type=options.RATE_OR_NONE, default=200, metavar="MBIT", help="of each link")
+    parser.add_argument("--mtu", type=options.MTU_AF_XDP, default=1500, metavar="BYTES")
+    parser.add_argument("--scale", type=options.SECONDS, default=32, metavar="F",
                         help="models are so many times smaller than the real ones (32)")
-    parser.add_argument("--rounds", type=int, default=8, metavar="R",
+    parser.add_argument("--rounds", type=options.COUNT, default=8, metavar="R",
                         help="of a run; one more before them warms up")
-    parser.add_argument("--work-ms", type=float, default=50, metavar="T")
-    parser.add_argument("--repeat", type=int, default=1, metavar="R", help="runs of each system")
+    parser.add_argument("--work-ms", type=options.real(0, 60000), default=50, metavar="T")
+    parser.add_argument("--repeat", type=options.COUNT, default=1, metavar="R", help="runs of each system")
     parser.add_argument("--json", action="store_true", help="one JSON object per run")
     args = parser.parse_args(argv)
-    args.cases = [name for name in CASES
-                  if any(fnmatch.fnmatch(name, pattern) for pattern in args.only)]
-    if not args.cases:
-        raise Failure(f"--only names no application: choose of {' '.join(CASES)}", 2)
-    if not 2 <= args.nodes <= 64 or args.rounds < 1 or args.repeat < 1 or args.scale <= 0:
-        raise Failure("--nodes is 2 to 64, --rounds and --repeat at least 1, --scale above 0", 2)
+    args.cases = options.chosen("--only", args.only, CASES, f"choose of {' '.join(CASES)}")
     return args
 
 
@@ -106,7 +99,6 @@ def one_run(args, case, system):
 
 
 def results(args):
-    shell.require_root("scripts/bench")
     for case in args.cases:
         for _ in range(args.repeat):
             for system in SYSTEMS:
@@ -135,4 +127,7 @@ def table(args, rows):
 
 def main(argv):
     args = parse(argv)
+    shell.require_root("scripts/bench")
+    options.check_memory(HELD * args.nodes * max(CASES[case][1] for case in args.cases) / args.scale,
+                         "name a larger --scale, or fewer --nodes")
     table(args, taken(args, results(args)))

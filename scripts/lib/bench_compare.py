@@ -14,23 +14,24 @@ that. To measure all again in slices: --resume --since TIME with the time of the
 machine count as missing, and turns at whose start others used more than a third of this one: while they
 do, slices measure the same again."""
 
-import argparse
-import fnmatch
 import json
 import math
+import re
 import time
 from pathlib import Path
 
-from . import bench_expect, bench_kept, bench_lookup, bench_ops, bench_options, bench_plot, shell
+from . import bench_expect, bench_kept, bench_lookup, bench_ops, bench_options, bench_plot, options
+from . import shell
 from .bench_cases import CASES, rank
 from .bench_kept import CORES_FULL, RESULTS, result_path
 from .bench_table import by_system, label, middle, name_of, number, percent
 from .shell import Failure, say
 
+SINCE = re.compile(r"(\d{4}(-\d\d(-\d\d(T(\d\d(:(\d\dZ?)?)?)?)?)?)?)?")
+
 
 def parse(argv):
-    parser = argparse.ArgumentParser(prog="bench compare", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options.Parser(prog="bench compare", description=__doc__)
     parser.add_argument("--only", nargs="+", default=["*"], metavar="PATTERN",
                         help="of the cases' names, such as 'broadcast/*' or '*3498*'")
     parser.add_argument("--huge", action="store_true",
@@ -39,7 +40,7 @@ def parse(argv):
                         help="who takes part, where the case's operation knows of it")
     parser.add_argument("--tuning", nargs="+", default=["hand"], metavar="T",
                         help="of the others (default: hand), but in *-default, which are their defaults")
-    parser.add_argument("--repeat", type=int, default=5, metavar="R")
+    parser.add_argument("--repeat", type=options.COUNT, default=5, metavar="R")
     parser.add_argument("--results", type=Path, default=RESULTS, metavar="DIR")
     parser.add_argument("--kept", type=Path, default=bench_kept.KEPT, metavar="FILE",
                         help="rows that were taken over (docs/results.json)")
@@ -47,18 +48,17 @@ def parse(argv):
                         help="measure what is missing in the results and in what is kept of earlier ones")
     parser.add_argument("--since", default="", metavar="TIME",
                         help="rows from before it count as missing: 2026-01-31T23:59Z, or its beginning")
-    parser.add_argument("--seconds", type=float, default=math.inf, metavar="S",
+    parser.add_argument("--seconds", type=options.SECONDS, default=math.inf, metavar="S",
                         help="begin nothing that would end later")
     parser.add_argument("--list", action="store_true", help="only print the cases")
     parser.add_argument("--show", action="store_true", help="only print the table of the results")
     parser.add_argument("--json", action="store_true", help="one JSON object per case at the end")
     args = parser.parse_args(argv)
-    args.cases = [case for case in CASES if (args.huge or not case.huge) and
-                  any(fnmatch.fnmatch(case.name, pattern) for pattern in args.only)]
-    if not args.cases:
-        raise Failure("--only names no case: see bench compare --list (1 GiB: with --huge)", 2)
-    if args.repeat < 1 or args.seconds <= 0:
-        raise Failure("--repeat is at least 1, --seconds is more than nothing", 2)
+    cases = {case.name: case for case in CASES if args.huge or not case.huge}
+    args.cases = [cases[name] for name in options.chosen(
+        "--only", args.only, cases, "see scripts/bench compare --list (1 GiB: with --huge)")]
+    if not SINCE.fullmatch(args.since):
+        raise Failure(f"--since {args.since}: name a time like 2026-01-31T23:59Z, or its beginning", 2)
     args.until = time.monotonic() + args.seconds
     return args
 
@@ -257,13 +257,15 @@ def show_cases(args, kept):
 
 def main(argv):
     args = parse(argv)
+    if not args.list and not args.show:
+        shell.require_root("scripts/bench")
+        options.check_folder("--results", args.results)
     kept = bench_kept.read(args.kept)
     if args.list:
         return show_cases(args, kept)
     results = [Result(case, args, kept) for case in args.cases]
     try:
         if not args.show:
-            shell.require_root("scripts/bench")
             args.commit = bench_kept.commit()
             look_ups = [one for one in results if one.case.command.startswith("lookup")]
             left = [measure(group, args) for group in

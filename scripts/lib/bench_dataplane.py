@@ -13,7 +13,6 @@ With --workers an object is cut into a stripe per worker, and worker i of both e
 Cycles are those of the time stamp counter, of both ends together, and count only turns with work.
 """
 
-import argparse
 import contextlib
 import json
 import os
@@ -23,7 +22,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from . import network, process, transfer
+from . import network, options, process, transfer
 from .bench_task import Task, built
 from .shell import Failure, require_root, run, say
 
@@ -37,13 +36,13 @@ MIB = 1 << 20
 
 
 def parse(argv):
-    parser = argparse.ArgumentParser(prog="bench dataplane", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options.Parser(prog="bench dataplane", description=__doc__)
     parser.add_argument("--device", nargs="+", choices=DEVICES, default=DEVICES)
-    parser.add_argument("--mtu", nargs="+", type=int, default=MTUS, metavar="BYTES")
-    parser.add_argument("--seconds", type=float, default=2, metavar="S", help="of each measurement")
-    parser.add_argument("--mib", type=int, default=64, metavar="N", help="of the object")
-    parser.add_argument("--patience", type=float, default=30, metavar="S",
+    parser.add_argument("--mtu", nargs="+", type=options.MTU, default=MTUS, metavar="BYTES")
+    parser.add_argument("--seconds", type=options.SECONDS, default=2, metavar="S", help="of each measurement")
+    parser.add_argument("--mib", type=options.whole(1, 1 << 20), default=64, metavar="N",
+                        help="of the object")
+    parser.add_argument("--patience", type=options.SECONDS, default=30, metavar="S",
                         help="how long one object may take over a ring")
     parser.add_argument("--workers", nargs="+", type=int, metavar="N")
     parser.add_argument("--no-testpmd", action="store_true")
@@ -53,9 +52,6 @@ def parse(argv):
     wrong = [n for n in args.workers or () if not 1 <= n <= cores]
     if wrong:
         raise Failure(f"--workers {wrong[0]}: this machine has {cores} cores", 2)
-    wrong = [n for n in args.mtu if not 1280 <= n <= 9000]
-    if wrong or args.seconds <= 0 or args.mib <= 0 or args.patience <= 0:
-        raise Failure("--mtu is 1280 to 9000; --seconds, --mib, --patience are above 0", 2)
     return args
 
 
@@ -293,7 +289,7 @@ def ring_lines(row):
 def main(argv):
     args = parse(argv)
     if set(args.device) != {"ring"}:
-        require_root("bench dataplane")
+        require_root("scripts/bench")
     say(HEAD)
     sums = []
     for row in rows(args):

@@ -8,7 +8,6 @@ Node 0 keeps the whole directory, so node 1 asks it over the wire and node 0 ask
 difference is the way from control to control and back. All cases take turns on the same two
 namespaces; while TCP has its turn our daemons are stopped, but for the case that says otherwise."""
 
-import argparse
 import contextlib
 import json
 import os
@@ -16,28 +15,24 @@ import signal
 import statistics
 import time
 
-from . import counters, network, nodes, process, shell, state, transfer
+from . import counters, network, nodes, options, process, shell, state, transfer
 from .bench_meter import SHARE_LEAST_S
 from .bench_task import Program, built
-from .shell import Failure, say
+from .shell import say
 
 PORT = 5301
 OBJECT_BYTES = 1024
 
 
 def parse(argv):
-    parser = argparse.ArgumentParser(prog="bench lookup", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options.Parser(prog="bench lookup", description=__doc__)
     parser.add_argument("--busy-poll", action="store_true", help="our daemons never sleep")
-    parser.add_argument("--count", type=int, default=2000, metavar="N", help="calls of a turn")
-    parser.add_argument("--repeat", type=int, default=5, metavar="R", help="turns of each case")
-    parser.add_argument("--busy-us", type=int, default=50, metavar="US",
+    parser.add_argument("--count", type=options.whole(1, 10000), default=2000, metavar="N", help="calls of a turn")
+    parser.add_argument("--repeat", type=options.COUNT, default=5, metavar="R", help="turns of each case")
+    parser.add_argument("--busy-us", type=options.COUNT, default=50, metavar="US",
                         help="SO_BUSY_POLL of the TCP case with it")
     parser.add_argument("--json", action="store_true", help="one JSON object per turn")
-    args = parser.parse_args(argv)
-    if not 1 <= args.count <= 10000 or args.repeat < 1 or args.busy_us < 1:
-        raise Failure("--count is 1 to 10000, --repeat and --busy-us at least 1", 2)
-    return args
+    return parser.parse_args(argv)
 
 
 def program(config, node, name, *argv):

@@ -6,7 +6,6 @@ import math
 import random
 import statistics
 import time
-from pathlib import Path
 
 from . import shell, transfer
 from .bench_meter import Meter
@@ -16,6 +15,7 @@ from .bench_sarissa import Sarissa
 from .bench_sum import REDUCES
 from .bench_table import name_of, table, taken, tell
 from .bench_wakeups import Wakeups
+from .options import memory_free
 from .shell import Failure
 
 GIB = 1 << 30
@@ -101,12 +101,6 @@ def kinds(run):
             yield name, PEERS[name], tuning
 
 
-def memory_free():
-    """Bytes that can be had without swapping."""
-    lines = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
-    return int(lines["MemAvailable"].split()[0]) << 10
-
-
 def check_memory(runs, free):
     """The kernel would kill somebody in the middle. All systems hold theirs until the end."""
     held = {}
@@ -118,7 +112,7 @@ def check_memory(runs, free):
     if sum(held.values()) > free:
         each = ", ".join(f"{key} {size / GIB:.1f}" for key, size in held.items())
         raise Failure(f"not enough memory: {free / GIB:.1f} GiB are free, and at once it would take "
-                      f"{each} GiB: fewer systems at a time (--system), or smaller objects")
+                      f"{each} GiB: fewer systems at a time (--system), or smaller objects", 2)
 
 
 def arrivals_ns(args):

@@ -18,9 +18,9 @@ With --kill both daemons of the nodes named are killed (SIGKILL) in the middle o
 many sources in reserve: 'later' tells how much later than undisturbed its end comes, in units of S/B.
 """
 
-import argparse
+import math
 
-from . import transfer
+from . import options, transfer
 from .bench_dask import Dask
 from .bench_gloo import ALGORITHMS as GLOO_ALGORITHMS
 from .bench_gloo import Gloo
@@ -30,6 +30,7 @@ from .shell import Failure
 
 MIB = 1 << 20
 STAGGERED = ("broadcast", *REDUCES)
+STAGGER_MOST_MS = 3_600_000
 ORDERS = ("rising", "falling", "random")
 PEERS = {"openmpi": OpenMpi, "gloo": Gloo, "dask": Dask}
 SYSTEMS = {"sarissa": ["sarissa"], **{name: [name] for name in PEERS},
@@ -37,13 +38,12 @@ SYSTEMS = {"sarissa": ["sarissa"], **{name: [name] for name in PEERS},
 
 
 def parse(op, argv):
-    parser = argparse.ArgumentParser(prog=f"bench {op}", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--nodes", type=int, default=2 if op == "p2p" else 4, metavar="N")
-    parser.add_argument("--size", type=int, default=32 * MIB, metavar="BYTES", help="of one object")
-    parser.add_argument("--rate", type=float, default=100, metavar="MBIT",
+    parser = options.Parser(prog=f"bench {op}", description=__doc__)
+    parser.add_argument("--nodes", type=options.NODES, default=2 if op == "p2p" else 4, metavar="N")
+    parser.add_argument("--size", type=options.SIZE, default=32 * MIB, metavar="BYTES", help="of one object")
+    parser.add_argument("--rate", type=options.RATE_OR_NONE, default=100, metavar="MBIT",
                         help="of each node's link; 0: no limit, no bound")
-    parser.add_argument("--mtu", type=int, default=1500, metavar="BYTES")
+    parser.add_argument("--mtu", type=options.MTU_AF_XDP, default=1500, metavar="BYTES")
     parser.add_argument("--system", choices=SYSTEMS, default="sarissa",
                         help="both: with OpenMPI; all: with Gloo and Dask, too (but not in p2p)")
     parser.add_argument("--tuning", nargs="+", default=["default", "hand"], metavar="T",
@@ -59,8 +59,8 @@ def parse(op, argv):
     parser.set_defaults(kill=[])
     if op == "reduce":
         add_kill_options(parser)
-    parser.add_argument("--repeat", type=int, default=5, metavar="R")
-    parser.add_argument("--workers", type=int, default=1, metavar="W", help="of our dataplanes")
+    parser.add_argument("--repeat", type=options.COUNT, default=5, metavar="R")
+    parser.add_argument("--workers", type=options.WORKERS, default=1, metavar="W", help="of our dataplanes")
     parser.add_argument("--busy-poll", action="store_true", help="our dataplanes never sleep")
     parser.add_argument("--wakeups", action="store_true", help="what ran meanwhile, how often it was "
                         "woken and for how long: from the kernel's trace, which costs time itself")
@@ -83,8 +83,6 @@ def add_kill_options(parser):
 
 
 def check(args):
-    if args.nodes < 2 or args.size < 1 or args.repeat < 1 or args.rate < 0 or args.stagger < 0:
-        raise Failure("--nodes is at least 2, --size and --repeat at least 1, nothing is negative", 2)
     if args.stagger and args.op not in STAGGERED:
         raise Failure(f"--stagger is for {', '.join(STAGGERED)}", 2)
     unknown = [tuning for tuning in args.tuning if not
@@ -116,6 +114,10 @@ def stagger_ms(args):
     if text.endswith("T"):
         text, unit = text[:-1], 1e3 * transfer.bound_seconds(args.size, args.rate)
     try:
-        return float(text) * unit
+        stagger = float(text) * unit
     except ValueError:
-        raise Failure("--stagger is a number of ms, or a multiple like 0.2T", 2) from None
+        stagger = math.nan
+    if not 0 <= stagger <= STAGGER_MOST_MS:
+        raise Failure(f"--stagger {args.stagger}: name a number of ms, or a multiple like 0.2T, of at "
+                      "most an hour", 2)
+    return stagger

@@ -7,12 +7,11 @@ docs/results.json is part of the source: what was measured of a case, a system a
 has of these. Of each system the best of the tunings that were measured is shown, by case; turns during whose
 start others used more than a third of the machine do not count."""
 
-import argparse
 import re
 import statistics
 from pathlib import Path
 
-from . import bench_kept, svg
+from . import bench_kept, options, svg
 from .bench_cases import CASES, DEFAULT, NODES, OPERATIONS, RATES, SIZES, STAGGERED
 from .bench_kept import CORES_FULL, RESULTS
 from .bench_ops import BOUND_OBJECTS
@@ -292,21 +291,22 @@ into the switch."""
 
 
 def main(argv):
-    parser = argparse.ArgumentParser(prog="bench plot", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options.Parser(prog="bench plot", description=__doc__)
     parser.add_argument("--results", type=Path, default=RESULTS, metavar="DIR")
     parser.add_argument("--out", type=Path, default=ROOT / "docs", metavar="DIR",
                         help="of results.json, compare.md and plots/")
     parser.add_argument("--commit", help="what was measured, of rows that do not say so themselves")
     args = parser.parse_args(argv)
+    options.check_folder("--out", args.out)
     rows = bench_kept.together(args.out / "results.json", args.results)
     for row in (row for same in rows.values() for row in same if args.commit):
         row["commit"] = args.commit if row["commit"] == "?" else row["commit"]
-    results = best_of(sets_of(rows))
-    if not results:
+    if not best_of(sets_of(rows)):
         raise Failure(f"{args.results} holds no results: run scripts/bench compare first")
     args.out.mkdir(parents=True, exist_ok=True)
     bench_kept.write(args.out / "results.json", rows)
+    rows = bench_kept.read(args.out / "results.json")  # as rounded there: the next time it is all there is
+    results = best_of(sets_of(rows))
     figures = draw(rows, args.out / "plots")
     for name in FIGURES.keys() - dict(figures):
         say(f"bench: nothing is measured for {name}.svg")

@@ -7,17 +7,16 @@ A client of the daemons' user writes into the store itself, one of another user 
 and control copies. Both take turns on one node. Longest turn: of control's event loop, which other
 clients and nodes wait for, while the puts of that size went on."""
 
-import argparse
 import json
 import statistics
 import time
 from itertools import groupby
 from operator import itemgetter
 
-from . import nodes, shell, state, transfer
+from . import nodes, options, shell, state, transfer
 from .bench_lookup import percentile, program
 from .bench_task import Program, built
-from .shell import Failure, say
+from .shell import say
 
 KIB, MIB = 1 << 10, 1 << 20
 # bytes and puts of a turn: less than a second of them, and a fraction of the store
@@ -28,14 +27,10 @@ WRITTEN_S = 1.1  # control writes its values about once a second
 
 
 def parse(argv):
-    parser = argparse.ArgumentParser(prog="bench put", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeat", type=int, default=5, metavar="R", help="turns of each case")
+    parser = options.Parser(prog="bench put", description=__doc__)
+    parser.add_argument("--repeat", type=options.COUNT, default=5, metavar="R", help="turns of each case")
     parser.add_argument("--json", action="store_true", help="one JSON object per turn")
-    args = parser.parse_args(argv)
-    if args.repeat < 1:
-        raise Failure("--repeat is at least 1", 2)
-    return args
+    return parser.parse_args(argv)
 
 
 def longest_turn_us(config):

@@ -8,18 +8,18 @@ everywhere, so that a sum names exactly what is in it.
   bench recovery --rows FILE           each row is kept in FILE; again: only those not there yet
   bench recovery --rows FILE --table   only the table, as in docs/reliability.md"""
 
-import argparse
 import json
 import statistics
 import time
 from pathlib import Path
 
-from . import bench_trial, shell, transfer
+from . import bench_trial, options, shell, transfer
 from .bench_trial import NODES, OPS, Trial, heal, kill_client, kill_node, kill_owner, kill_process
 from .shell import Failure, say
 
 KNOWN_S = 1.5       # until a keeper that was started again tells of names that nobody has
 TURNS = 20           # names tried for one that another node keeps
+HELD = 8            # objects in a node's store at once
 TRIAL_S = 5         # so long a trial takes, all in all
 
 # what is done, and what follows
@@ -145,11 +145,12 @@ def kept(args):
         return []
     try:
         rows = [json.loads(line) for line in args.rows.read_text().splitlines()]
-    except ValueError:
-        raise Failure(f"{args.rows} holds something else than rows: name another file") from None
-    if any(row["repeats"] != args.repeat for row in rows) and not args.table:
+        other = [row for row in rows if row["repeats"] != args.repeat and row["op"] and row["fault"]]
+    except (ValueError, LookupError, TypeError, OSError):
+        raise Failure(f"{args.rows} holds something else than rows: name another file", 2) from None
+    if other and not args.table:
         raise Failure(f"{args.rows} has rows of another number of repeats: give the same --repeat, "
-                      "or another file")
+                      "or another file", 2)
     return rows
 
 
@@ -186,25 +187,25 @@ def run(args, rows):
 
 
 def main(argv):
-    parser = argparse.ArgumentParser(prog="bench recovery", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options.Parser(prog="bench recovery", description=__doc__)
     parser.add_argument("--op", action="append", choices=OPS, help="default: all")
     parser.add_argument("--fault", action="append", choices=list(FAULTS), help="default: all")
-    parser.add_argument("--mib", type=int, default=8)
-    parser.add_argument("--rate", type=float, default=200, metavar="MBIT")
-    parser.add_argument("--repeat", type=int, default=20, metavar="R")
+    parser.add_argument("--mib", type=options.SIZE_MIB, default=8)
+    parser.add_argument("--rate", type=options.RATE, default=200, metavar="MBIT")
+    parser.add_argument("--repeat", type=options.COUNT, default=20, metavar="R")
     parser.add_argument("--rows", type=Path, metavar="FILE",
                         help="keeps each row, and measures only what the file does not hold yet")
     parser.add_argument("--table", action="store_true", help="only print the table of --rows")
     parser.add_argument("--json", action="store_true", help="one object per row")
     args = parser.parse_args(argv)
-    if min(args.mib, args.rate, args.repeat) <= 0:
-        raise shell.Failure("--mib, --rate and --repeat are above 0", 2)
-    if args.table and not args.rows:
-        raise shell.Failure("--table wants --rows FILE", 2)
+    if args.table and not (args.rows and args.rows.exists()):
+        raise Failure("--table shows what is there already: name it with --rows FILE", 2)
     rows = kept(args)
     if not args.table:
         shell.require_root("scripts/bench")
+        if args.rows:
+            options.check_file("--rows", args.rows)
+        options.check_memory(HELD * args.mib * NODES << 20, "name a lower --mib")
         run(args, rows)
     table(rows)
     return 1 if any(row["failed"] for row in rows) else 0

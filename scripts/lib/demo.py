@@ -10,7 +10,6 @@ is compared, and taken away at the end.
 usage: demo [--rate MBIT] [--nodes N] [--mib SIZE]
 """
 
-import argparse
 import array
 import hashlib
 import itertools
@@ -25,7 +24,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from lib import nodes, shell, transfer  # noqa: E402
+from lib import nodes, options, shell, transfer  # noqa: E402
 from lib.shell import ROOT, Failure, say  # noqa: E402
 
 
@@ -83,6 +82,7 @@ def one_round(config, directory, path, receivers, label):
     return path.name, label, len(receivers), size, seconds, bound
 
 
+HELD = 4  # arrays of a node in its store at once
 BLOCK = 1 << 20  # the arrays repeat themselves, so that a sum is soon made
 
 
@@ -233,15 +233,13 @@ def demo(args):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="demo", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rate", type=float, default=200, metavar="MBIT")
-    parser.add_argument("--nodes", type=int, default=4, metavar="N")
-    parser.add_argument("--mib", type=int, default=64, metavar="SIZE")
+    parser = options.Parser(prog="demo", description=__doc__)
+    parser.add_argument("--rate", type=options.RATE, default=200, metavar="MBIT")
+    parser.add_argument("--nodes", type=options.NODES, default=4, metavar="N")
+    parser.add_argument("--mib", type=options.SIZE_MIB, default=64, metavar="SIZE")
     args = parser.parse_args()
     shell.require_root("scripts/demo")
-    if args.nodes < 2 or args.rate <= 0 or args.mib < 1:
-        raise Failure("at least two nodes, a rate and a size: see --help", 2)
+    options.check_memory(HELD * args.nodes * args.mib << 20, "name a lower --mib, or fewer --nodes")
     shell.setup()
     demo(args)
 

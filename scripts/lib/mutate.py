@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Changes to a copy of the cores, each of which some test should notice (scripts/mutate)."""
 
-import argparse
 import contextlib
 import fnmatch
 import json
@@ -16,7 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from . import shell
+from . import options, shell
 from .shell import ROOT, Failure, say
 
 sys.path.insert(0, str(ROOT / "tests/lint"))
@@ -184,14 +183,20 @@ def prepare(cores, folder):
     return tests
 
 
-def run(args, folder):
-    names = tracked_files()
-    copy(ROOT, names, folder)
-    every = [(name, place) for name in names if core_of(name) and fnmatch.fnmatch(name, args.only)
-             for place in places((folder / name).read_text())]
+def places_of(pattern):
+    """(file, place) of all that can be changed in the files of that pattern."""
+    every = [(name, place) for name in tracked_files()
+             if core_of(name) and fnmatch.fnmatch(name, pattern)
+             for place in places((ROOT / name).read_text())]
     if not every:
-        raise Failure(f"--only {args.only} names no source of a core", 2)
-    drawn = random.Random(args.seed).sample(every, min(args.count, len(every)))
+        raise Failure(f"--only {pattern} names no source of a core: it is like "
+                      "'control/core/feed*'", 2)
+    return every
+
+
+def run(args, folder):
+    copy(ROOT, tracked_files(), folder)
+    drawn = random.Random(args.seed).sample(args.every, min(args.count, len(args.every)))
     tests = prepare({core_of(name) for name, _ in drawn}, folder)
     count = {"noticed": 0, "not built": 0, "NOT NOTICED": 0}
     until = time.monotonic() + args.seconds
@@ -203,7 +208,7 @@ def run(args, folder):
         count[verdict] += 1
         print(f"{verdict:<12}{name}:{place[0] + 1}: {line}" + (f"   [{by}]" if by else "") +
               f" ({time.monotonic() - began:.0f} s)", flush=True)
-    print(f"{len(every)} places; " + ", ".join(f"{n} {what}" for what, n in count.items()))
+    print(f"{len(args.every)} places; " + ", ".join(f"{n} {what}" for what, n in count.items()))
     return count["NOT NOTICED"] > 0
 
 
@@ -215,22 +220,23 @@ def end_once(*_):
 
 
 def main(text):
-    parser = argparse.ArgumentParser(prog="mutate", description=text,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seed", type=int, default=1, metavar="N")
-    parser.add_argument("--count", type=int, default=20, metavar="N", help="changes to try (default: 20)")
-    parser.add_argument("--seconds", type=float, default=float("inf"), metavar="S",
+    parser = options.Parser(prog="mutate", description=text)
+    parser.add_argument("--seed", type=options.whole(0), default=1, metavar="N")
+    parser.add_argument("--count", type=options.COUNT, default=20, metavar="N", help="changes to try (default: 20)")
+    parser.add_argument("--seconds", type=options.SECONDS, default=float("inf"), metavar="S",
                         help="after the first build: begin no change later")
     parser.add_argument("--only", default="*", metavar="PATTERN",
                         help="of the files' names, such as 'control/core/feed*'")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="for the copy and its build")
     args = parser.parse_args()
+    args.every = places_of(args.only)
     for number in ENDS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, end_once)
     if args.keep:
         if (args.keep / ".git").exists() or args.keep.resolve() in (ROOT, *ROOT.parents):
-            raise Failure(f"--keep {args.keep} is no place for a copy: name a folder of its own")
+            raise Failure(f"--keep {args.keep} is no place for a copy: name a folder of its own", 2)
+        options.check_folder("--keep", args.keep)
         args.keep.mkdir(parents=True, exist_ok=True)
         return run(args, args.keep.resolve())
     with tempfile.TemporaryDirectory(prefix="sarissa-mutate-") as folder:

@@ -10,6 +10,7 @@ from . import shell
 from .shell import Failure
 
 SLICE = 25
+SEEDS_MOST = 10_000_000
 RUN_SECONDS = 60  # of wall time: takes a tenth of a second when nothing is wrong
 BROKEN = re.compile(r"^swarm: seed (\d+) broke an invariant: (.*)$", re.M)
 CRASHED = re.compile(r"^swarm: crashed; replay with: .* --seed (\d+) ", re.M)
@@ -17,9 +18,18 @@ CRASHED = re.compile(r"^swarm: crashed; replay with: .* --seed (\d+) ", re.M)
 
 def seeds(text):
     match = re.fullmatch(r"(\d+)-(\d+)", text)
-    if not match or int(match[1]) > int(match[2]):
-        raise Failure(f"--seeds {text}: name the first and the last, like 1-500", 2)
-    return range(int(match[1]), int(match[2]) + 1)
+    first, last = (int(match[1]), int(match[2])) if match else (1, 0)
+    if not first <= last < first + SEEDS_MOST or last >= 1 << 63:
+        raise Failure(f"--seeds {text}: name the first and the last, like 1-500, and at most "
+                      f"{SEEDS_MOST:,}", 2)
+    return range(first, last + 1)
+
+
+def check_scenario(name):
+    """Before it is built: by the source."""
+    names = re.findall(r'\.name = "([^"]+)"', (shell.ROOT / "tests/sim/swarm_run.c").read_text())
+    if name not in names:
+        raise Failure(f"no scenario '{name}': choose of {' '.join(names)}", 2)
 
 
 def scenarios(swarm):
@@ -57,8 +67,6 @@ def run(build, wanted, only):
     """Prints a line per failing seed, and how many there were; returns that number."""
     swarm = build / "tests/sim/swarm"
     names = scenarios(swarm)
-    if only and only not in names:
-        raise Failure(f"no scenario '{only}': choose of {' '.join(names)}", 2)
     work = [(name, wanted[k:k + SLICE]) for name in ([only] if only else names)
             for k in range(0, len(wanted), SLICE)]
     failed = 0

@@ -13,7 +13,6 @@
 The last line counts: N passed, N failed, N skipped. A skipped test says why.
 """
 
-import argparse
 import json
 import os
 import shutil
@@ -26,7 +25,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from lib import process, shell, state, sweep  # noqa: E402
+from lib import options, process, shell, state, sweep  # noqa: E402
 from lib.shell import ROOT, Failure, say  # noqa: E402
 
 SUITES = ("lint", "unit", "count", "sim", "fuzz", "net", "chaos")
@@ -178,16 +177,15 @@ def run_fuzz_target(target, seconds):
 
 
 def parse():
-    parser = argparse.ArgumentParser(prog="test", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options.Parser(prog="test", description=__doc__)
     parser.add_argument("suites", nargs="*", metavar="SUITE", help=" ".join(SUITES))
-    parser.add_argument("--fuzz-seconds", type=int, default=15, metavar="S",
+    parser.add_argument("--fuzz-seconds", type=options.whole(1, 86400), default=15, metavar="S",
                         help="for each fuzz target (default: 15)")
-    parser.add_argument("--seconds", type=float, metavar="S",
+    parser.add_argument("--seconds", type=options.SECONDS, metavar="S",
                         help="of trouble in chaos (default: 30)")
-    parser.add_argument("--seed", type=int, metavar="N",
+    parser.add_argument("--seed", type=options.whole(0, (1 << 63) - 1), metavar="N",
                         help="of chaos; 0 draws one (default: 1)")
-    parser.add_argument("--soak-seconds", type=float, metavar="S",
+    parser.add_argument("--soak-seconds", type=options.SECONDS, metavar="S",
                         help="of mixed traffic in net, on each kind of port (default: 5)")
     parser.add_argument("--seeds", metavar="A-B",
                         help="sim alone: each of them in each scenario, on all cores")
@@ -199,13 +197,15 @@ def parse():
         parser.error(f"no suite '{unknown.pop()}': choose of {' '.join(SUITES)}")
     if (args.seeds and args.suites != ["sim"]) or (args.scenario and not args.seeds):
         parser.error("--seeds goes with the suite sim alone, --scenario with --seeds")
+    args.wanted = sweep.seeds(args.seeds) if args.seeds else None
+    if args.scenario:
+        sweep.check_scenario(args.scenario)
     return args
 
 
 def run_sweep(args):
-    wanted = sweep.seeds(args.seeds)
     ninja(shell.build_dir(), "tests/sim/swarm")
-    return 1 if sweep.run(shell.build_dir(), wanted, args.scenario) else 0
+    return 1 if sweep.run(shell.build_dir(), args.wanted, args.scenario) else 0
 
 
 def take_left_over_down():

@@ -127,6 +127,20 @@ def defaults_are_told_by_themselves():
     assert page.count("32m-on-8-default`") == 1 and "1.050" not in own, page
 
 
+def figures_are_made_of_what_is_kept(directory):
+    """Then the next time gives the same bytes, though what is kept is rounded."""
+    long = rows([1.05549999996] * 5, rate_mbit=200, stagger_ms=0,
+                blocked_mean_seconds=1)  # 1.0555 there: 1.056, not 1.055
+    for case in ("broadcast/32m-on-8", "broadcast/32m-on-4"):
+        bench_kept.result_path(directory, case).write_text(json.dumps({"rows": long}))
+    told = []
+    for where in (directory, directory / "none", directory / "none"):
+        bench_plot.main(["--results", str(where), "--out", str(directory / "docs")])
+        told.append({path.name: path.read_bytes() for path in sorted(directory.glob("docs/**/*.*"))})
+    assert told[0] == told[1] == told[2] and {"compare.md", "results.json", "nodes.svg"} <= told[0].keys()
+    assert b"1.056" in told[0]["compare.md"], told[0]["compare.md"]
+
+
 def cases_of_defaults_measure_these():
     """Whatever else is asked for; of who has one way, that."""
     for op, systems in (("broadcast", ["openmpi default", "gloo default", "dask default"]),
@@ -231,7 +245,8 @@ def a_reduce_with_kills_is_ours_alone():
 with tempfile.TemporaryDirectory(prefix="sarissa-test-") as folder:
     for number, test in enumerate((rows_come_back_as_they_were, rows_of_another_command_are_not_read,
                                    rows_of_earlier_formats_are_read,
-                                   rows_of_another_machine_are_measured_again)):
+                                   rows_of_another_machine_are_measured_again,
+                                   figures_are_made_of_what_is_kept)):
         own = Path(folder, str(number))
         own.mkdir()
         test(own)
