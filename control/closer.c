@@ -28,30 +28,41 @@ static void closer_ticked(int number)
 	/* a system call that sleeps has ended */
 }
 
+/* SIG_BLOCK, SIG_UNBLOCK: whether ticks come to this thread. */
+static void closer_ticks(int how)
+{
+	sigset_t ticks;
+
+	sigemptyset(&ticks);
+	sigaddset(&ticks, SIGALRM);
+	pthread_sigmask(how, &ticks, NULL);
+}
+
 /* A timer whose signals this thread gets, and no other. Without one it is only slower. */
 static bool closer_tick(timer_t *out)
 {
 	struct sigaction quiet = {.sa_handler = closer_ticked};
 	struct sigevent us = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGALRM};
-	sigset_t ticks;
 
-	sigemptyset(&ticks);
-	sigaddset(&ticks, SIGALRM);
-	pthread_sigmask(SIG_UNBLOCK, &ticks, NULL);
 	us.sigev_notify_thread_id = gettid();
 	return sigaction(SIGALRM, &quiet, NULL) == 0 &&
 	       timer_create(CLOCK_MONOTONIC, &us, out) == 0;
 }
 
+/* Ticks end the close and no other call: one that ended timer_settime would leave the timer on. */
 static void closer_close(int fd, const timer_t *tick)
 {
 	static const struct itimerspec on = {{0, TICK_NS}, {0, TICK_NS}}, off;
 
-	if (tick)
-		timer_settime(*tick, 0, &on, NULL);
+	if (tick == NULL) {
+		close(fd);
+		return;
+	}
+	timer_settime(*tick, 0, &on, NULL);
+	closer_ticks(SIG_UNBLOCK);
 	close(fd);
-	if (tick)
-		timer_settime(*tick, 0, &off, NULL);
+	closer_ticks(SIG_BLOCK);
+	timer_settime(*tick, 0, &off, NULL);
 }
 
 /* Under lock. NULL: there is none for this thread. */
@@ -88,8 +99,10 @@ static void closer_run(void *arg)
 	struct closer_thread *t = arg;
 	struct closer *c = t->all;
 	timer_t tick;
-	bool ticks = closer_tick(&tick);
+	bool ticks;
 
+	closer_ticks(SIG_BLOCK);
+	ticks = closer_tick(&tick);
 	for (;;) {
 		struct closing *g = closer_next(t);
 

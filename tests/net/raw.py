@@ -30,10 +30,13 @@ def raw_request(op, identity=bytes(16), slot=0, generation=0, size=0, watermark=
   return (struct.pack("=IHHII", MAGIC, op, VERSION, op, slot) + identity
           + struct.pack("=QQQqII", generation, size, watermark, 0, pin, 0) + bytes(272))
 
-def raw_ask(s, op, *what, along=(), **more):
-  socket.send_fds(s, [raw_request(op, *what, **more)], along)
+def raw_answer(s):
   answer, fds, _, _ = socket.recv_fds(s, 20000, 8)
   return Answer(*struct.unpack_from("=IHHIiI4xQQQ", answer)[1:], fds)
+
+def raw_ask(s, op, *what, along=(), **more):
+  socket.send_fds(s, [raw_request(op, *what, **more)], along)
+  return raw_answer(s)
 
 def raw_ended(s):
   """Whether control has closed the connection, rather than answered."""
