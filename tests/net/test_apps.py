@@ -4,6 +4,7 @@
 is noticed."""
 
 import json
+import socket
 import subprocess
 
 import netlib
@@ -11,7 +12,6 @@ from lib import bench_apps
 from lib.bench_task import built
 
 ROUNDS, NODES = 3, 4
-PORT = 5411
 
 
 def every_application_runs_over_every_system():
@@ -32,16 +32,22 @@ def every_application_runs_over_every_system():
     return f"{len(rows)} runs"
 
 
-def app(rank, size, **options):
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
+def app(rank, size, port, **options):
     argv = [built("app"), "--app", "sgd", "--transport", "tcp", "--ranks", 3, "--rank", rank,
-            "--bytes", size, "--rounds", 2, "--port", PORT]
+            "--bytes", size, "--rounds", 2, "--port", port]
     return subprocess.Popen([str(a) for a in argv], stderr=subprocess.PIPE,
                             stdout=subprocess.DEVNULL, text=True, **options)
 
 
 def other_bytes_end_the_run():
     """A worker takes part of the model for all of it: its digest is another one."""
-    ranks = [app(0, 40000), app(1, 40000), app(2, 20000)]
+    port = free_port()  # others on the machine may use any
+    ranks = [app(0, 40000, port), app(1, 40000, port), app(2, 20000, port)]
     errors = [rank.communicate(timeout=60)[1] for rank in ranks]
     assert "model 0 is not what was sent" in errors[2], errors
     assert "a worker has gone" in errors[0] and all(rank.returncode == 1 for rank in ranks[::2])

@@ -33,7 +33,7 @@ def empty(cluster, node=0):
     return status["store_used"] == 0 and status["sessions"] == 1 and status["arriving"] == 0
 
 
-def killed(code, prepare=None):
+def killed(code, prepare=None, there=lambda cluster: None):
     """Kills a task that has come so far, again and again."""
     netlib.need_daemons()
     times = []
@@ -43,6 +43,7 @@ def killed(code, prepare=None):
                 prepare(cluster, directory)
             task = Task(cluster, 0, code)
             task.expect("there")
+            there(cluster)
             task.kill()
             times.append(seconds_until(lambda: empty(cluster), "what it had comes back"))
         cluster.check_daemons()
@@ -93,13 +94,12 @@ WAIT = """
 import threading
 for i in range(20):
   threading.Thread(target=lambda i=i: node.get(f"never {i}", timeout=60), daemon=True).start()
-time.sleep(0.1)
 step("there")
 """
 
 
 def who_waits():
-    return killed(WAIT)
+    return killed(WAIT, there=lambda cluster: netlib.until_waiting(cluster, 0, 20))
 
 
 def twenty_at_once():

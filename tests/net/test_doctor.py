@@ -28,6 +28,7 @@ def wait_for_finding(cluster, node, check, text):
         netlib.wait_for(found, netlib.PATIENCE_S, f"doctor says '{text}'")
     except AssertionError as error:
         raise AssertionError(f"{error}: {seen[-1]}") from None
+    return seen[-1][check]
 
 
 def a_port_that_somebody_filters_is_named():
@@ -36,8 +37,8 @@ def a_port_that_somebody_filters_is_named():
     with Cluster(2, "--store", 32, daemons=False) as cluster:
         cluster.verb("fault", 1, "--loss", 100)
         nodes.start_all(cluster.config, range(2))
-        wait_for_finding(cluster, 0, "peers", "was never seen")
-        assert "UDP to that address and port" in findings(cluster, 0)["peers"]["fix"]
+        never = wait_for_finding(cluster, 0, "peers", "was never seen")
+        assert "UDP to that address and port" in never["fix"], never
         wait_for_finding(cluster, 0, "paths", "has not answered")
         cluster.verb("fault", 1)
         netlib.wait_for(lambda: not {"peers", "paths"} & findings(cluster, 0).keys(),

@@ -23,12 +23,18 @@ POPULATE_WRITE = 23   # of madvise, which Python does not name
 PRIVATE = re.compile(r"^\S+ rw-p 00000000 00:00 0 *\nSize: +(\d+) kB(?:\n.*)*?\nRss: +(\d+) kB", re.M)
 
 
+def all_see_all(cluster):
+    return all(sum(row["state"] == "up" for row in nodes.status_lines(cluster.config, node)) == NODES
+               for node in range(NODES))
+
+
 def sixteen_nodes_come_up_and_sleep():
     netlib.need_daemons()
     begin = time.monotonic()
     with Cluster(NODES, "--store", 32) as cluster, netlib.scratch() as directory:
         took = time.monotonic() - begin
         assert took < UP_MAX_S, f"up took {took:.1f} s"
+        netlib.wait_for(lambda: all_see_all(cluster), netlib.PATIENCE_S, "all see all")
         time.sleep(3)
         pids = cluster.pids()
         assert len(pids) == 2 * NODES

@@ -114,7 +114,8 @@ struct later {
 static void *later(void *arg)
 {
 	const struct later *l = arg;
-	usleep(30000);
+	while (atomic_load(&l->fake->requests[SESSION_WAIT]) == 0) /* the put, for the other one */
+		usleep(1000);
 	if (l->advance)
 		fake_advance(l->fake, l->slot, l->advance);
 	else

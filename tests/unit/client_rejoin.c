@@ -13,7 +13,7 @@ static const int64_t ms = 1000000, second = 1000000000;
 
 static void wait_for_requests(struct client *c, enum session_op op, unsigned count)
 {
-	for (int i = 0; i < 5000 && atomic_load(&c->fake.requests[op]) < count; i++)
+	for (int i = 0; i < 60000 && atomic_load(&c->fake.requests[op]) < count; i++)
 		usleep(1000);
 	assert_true(atomic_load(&c->fake.requests[op]) >= count);
 }
@@ -112,9 +112,11 @@ static int64_t asked_timeout_ns;
 
 static bool hook_timeout(struct fake *f, int conn, const struct session_request *request)
 {
-	if (request->op == SESSION_GET)
-		asked_timeout_ns = request->timeout_ns;
-	return false;
+	if (request->op != SESSION_GET)
+		return false;
+	asked_timeout_ns = request->timeout_ns;
+	/* the first it does not answer: it might, when it dies late */
+	return atomic_load(&f->requests[SESSION_GET]) == 1;
 }
 
 static void a_get_goes_on_with_what_is_left_of_its_time(void **state)
@@ -485,6 +487,7 @@ struct hammer {
 	struct client *c;
 	pthread_t thread;
 	_Atomic bool *stop;
+	_Atomic unsigned turns;
 	unsigned seed, wrong, gets, puts;
 };
 
@@ -509,8 +512,21 @@ static void *hammer_run(void *arg)
 		}
 		if (rand_r(&h->seed) % 64 == 0)
 			sar_delete(h->c->s, test_id(name));
+		atomic_fetch_add(&h->turns, 1);
 	}
 	return NULL;
+}
+
+/* A call that the fifth control in a row dies over is ended: some live until each has been served.
+ */
+static void hammers_come_on(struct hammer *h, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		unsigned before = atomic_load(&h[i].turns);
+		for (int k = 0; k < 60000 && atomic_load(&h[i].turns) == before; k++)
+			usleep(1000);
+		assert_true(atomic_load(&h[i].turns) != before);
+	}
 }
 
 /* Threads get, put and delete while one control after the other dies: no wrong byte, no pin left.
@@ -529,6 +545,8 @@ static void threads_hammer_while_controls_die(void **state)
 	}
 	for (int i = 0; i < 40; i++) {
 		usleep(15000);
+		if (i % 3 == 2)
+			hammers_come_on(h, COUNT);
 		fake_kill(&c->fake);
 		fake_restart(&c->fake, i % 10 != 9);
 	}
