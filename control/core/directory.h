@@ -298,7 +298,7 @@ void directory_learn(struct directory *d, struct entry *e);
 /* directory_link.c: one more measurement of the way to that node: of directory.link, which stands
  * for all, and of its own. */
 void directory_saw_start(struct directory *d, uint32_t node, uint64_t ns);
-void directory_saw_hop(struct directory *d, uint32_t node, uint64_t ns);
+void directory_saw_hop(struct directory *d, uint32_t node, uint64_t ns); /* known: not 0 */
 /* Of so many bytes that it has had from the other one, or given to it, and that waited for nothing
  * else; other MESSAGE_NODE_NONE: they may have waited, or come from several. */
 void directory_saw_rate(struct directory *d, uint32_t node, uint32_t other, uint64_t bytes_per_s,

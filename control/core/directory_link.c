@@ -49,7 +49,9 @@ void directory_saw_hop(struct directory *d, uint32_t node, uint64_t ns)
 {
 	struct directory_node *n = directory_way(d, node);
 
-	fanout_saw_hop(&d->link, ns);
+	/* handshakes are too rare to bring back what one that is far would raise */
+	if (ns < d->link.hop_ns || !d->link.hop_seen)
+		fanout_saw_hop(&d->link, ns);
 	if (n)
 		fanout_saw_hop(&n->link, ns);
 }
@@ -156,9 +158,11 @@ struct fanout_link directory_link(const struct directory *d, uint32_t node)
 	struct fanout_link link = d->link;
 
 	if (n && n->starts == LINK_SURE && n->link.start_ns / LINK_WORSE > link.start_ns) {
+		/* what a request and its answer take more; no handshake may have told */
+		link.hop_ns = n->link.hop_seen
+				      ? n->link.hop_ns
+				      : link.hop_ns + (n->link.start_ns - link.start_ns) / 2;
 		link.start_ns = n->link.start_ns;
-		if (n->link.hop_seen)
-			link.hop_ns = n->link.hop_ns;
 	}
 	if (directory_blamed(d, n))
 		link.bytes_per_s = n->link.bytes_per_s;

@@ -320,7 +320,8 @@ static void peers_up(struct control *c, unsigned worker, const struct record *r)
 			      .rtt_us = r->peer.rtt_us};
 	if (r->peer.incarnation > n->incarnation)
 		directory_link_forget(&c->directory, n->number);
-	directory_saw_hop(&c->directory, n->number, UINT64_C(500) * r->peer.rtt_us);
+	if (r->peer.rtt_us > 0)
+		directory_saw_hop(&c->directory, n->number, UINT64_C(500) * r->peer.rtt_us);
 	l->state = LINK_UP;
 	l->conn = r->peer.conn;
 	l->attempts = 0;

@@ -9,25 +9,27 @@ static struct reduce_link reduce_links_all(const struct control *c)
 {
 	const struct fanout_link *l = &c->directory.link;
 
-	return (struct reduce_link){l->hop_ns + l->start_ns, l->bytes_per_s};
+	return (struct reduce_link){l->hop_ns, l->bytes_per_s, l->start_ns};
 }
 
 static struct reduce_link reduce_links_of(const struct control *c, uint32_t node)
 {
 	struct fanout_link l = directory_link(&c->directory, node);
 
-	return (struct reduce_link){l.hop_ns + l.start_ns, l.bytes_per_s};
+	return (struct reduce_link){l.hop_ns, l.bytes_per_s, l.start_ns};
 }
 
 static bool reduce_links_worse(struct reduce_link a, struct reduce_link than)
 {
-	return a.latency_ns > than.latency_ns || a.bytes_per_s < than.bytes_per_s;
+	return a.latency_ns > than.latency_ns || a.bytes_per_s < than.bytes_per_s ||
+	       a.start_ns > than.start_ns;
 }
 
 /* What an object takes over it. */
 static double reduce_links_ns(const struct reduce *r, struct reduce_link link)
 {
-	return (double)link.latency_ns + (double)r->size * 1e9 / (double)link.bytes_per_s;
+	return (double)(link.start_ns + link.latency_ns) +
+	       (double)r->size * 1e9 / (double)link.bytes_per_s;
 }
 
 /* The best that some of them have: those who are not there yet are taken to have what all have. */
@@ -46,6 +48,8 @@ static struct reduce_link reduce_links_best(const struct control *c, const struc
 			best.latency_ns = l.latency_ns;
 		if (l.bytes_per_s > best.bytes_per_s)
 			best.bytes_per_s = l.bytes_per_s;
+		if (l.start_ns < best.start_ns)
+			best.start_ns = l.start_ns;
 	}
 	return best;
 }
@@ -155,7 +159,7 @@ static bool reduce_links_chain_pays(const struct reduce *r, struct reduce_link b
 	double chunk = (double)r->chunk_bytes * 1e9, hops = 2.0 * (r->seats - 1);
 	double whole = (double)r->size * 1e9 / (double)slow.bytes_per_s;
 
-	return whole + 2 * chunk / (double)slow.bytes_per_s +
+	return (double)best.start_ns + whole + 2 * chunk / (double)slow.bytes_per_s +
 		       hops * ((double)best.latency_ns + chunk / (double)best.bytes_per_s) <
 	       whole * 2 * (r->seats - 1) / r->seats;
 }
@@ -208,7 +212,8 @@ void reduce_links_show(struct control *c, const struct reduce *r)
 }
 
 /* A tree's nodes are told what to build, and its result is agreed to (reduce_commit.c): a request
- * and an answer each. So it is where values are exchanged. They all come here. */
+ * and an answer each. So it is where values are exchanged. They all come here. Against them each
+ * hop counts with a start: the smallest trees take more than the model says. */
 uint32_t reduce_value_max(const struct control *c, const struct reduce *r, uint32_t values)
 {
 	struct reduce_link link = reduce_links_all(c), known;
@@ -216,6 +221,8 @@ uint32_t reduce_value_max(const struct control *c, const struct reduce *r, uint3
 	uint64_t setup_ns = 2 * c->directory.link.start_ns;
 	uint64_t most = OBJECT_INLINE_MAX;
 
+	link.latency_ns += link.start_ns;
+	link.start_ns = 0;
 	link.bytes_per_s = reduce_links_of(c, c->self->number).bytes_per_s;
 	known = link;
 	if (!c->directory.link.rate_seen)

@@ -192,6 +192,8 @@ uint64_t reduce_tree_time(uint32_t n, uint32_t d, uint64_t size_bytes, uint64_t 
 	 */
 	ns = reduce_tree_join(&pace, n, part, reduce_tree_first(&pace, part),
 			      (double)size_bytes * byte_ns);
+	if (n > 1)
+		ns += (double)link.start_ns;
 	return ns < 0x1p63 ? (uint64_t)ns : UINT64_MAX - 1;
 }
 
@@ -214,13 +216,19 @@ uint32_t reduce_tree_degree(uint32_t n, uint64_t size_bytes, uint64_t chunk_byte
 
 /* ---- links that are worse ------------------------------------------------------------------- */
 
-/* One of them in its place: what it adds to a hop over which it sends, or takes in; how long a byte
- * of the sum takes through it, and how much longer than in another place. */
+/* One of them in its place: what it adds to a hop over which it sends, or takes in; how much later
+ * its streams begin; how long a byte of the sum takes through it, and how much longer than in
+ * another place. */
 struct reduce_drag {
 	struct reduce_place place;
 	uint32_t height;
-	double sends, takes, more_ns, byte_ns;
+	double sends, takes, begins, more_ns, byte_ns;
 };
+
+static double reduce_tree_more(uint64_t ns, uint64_t than)
+{
+	return ns > than ? (double)(ns - than) : 0;
+}
 
 static struct reduce_drag reduce_tree_drag(uint32_t n, uint32_t d, uint64_t chunk,
 					   struct reduce_link link, const struct reduce_slow *slow)
@@ -228,9 +236,7 @@ static struct reduce_drag reduce_tree_drag(uint32_t n, uint32_t d, uint64_t chun
 	struct reduce_link own = reduce_tree_known(slow->link);
 	struct reduce_drag g = {.place = reduce_tree_find(n, d, slow->position)};
 	uint32_t width = reduce_tree_width(g.place.span.count, d);
-	double later = own.latency_ns > link.latency_ns
-			       ? (double)own.latency_ns - (double)link.latency_ns
-			       : 0;
+	double later = reduce_tree_more(own.latency_ns, link.latency_ns);
 	double longer = 1e9 / (double)own.bytes_per_s - 1e9 / (double)link.bytes_per_s;
 
 	if (longer < 0)
@@ -238,6 +244,7 @@ static struct reduce_drag reduce_tree_drag(uint32_t n, uint32_t d, uint64_t chun
 	g.height = reduce_tree_depth(g.place.span.count, d);
 	g.sends = g.place.depth ? later + (double)chunk * longer : 0;
 	g.takes = width ? later + width * (double)chunk * longer : 0;
+	g.begins = reduce_tree_more(own.start_ns, link.start_ns);
 	g.more_ns = (width > 1 ? width : 1) * longer;
 	g.byte_ns = g.more_ns + (width > 1 ? width : 1) * 1e9 / (double)link.bytes_per_s;
 	if (g.place.depth && longer > 0) /* the others take of the links above what they can get */
@@ -268,18 +275,20 @@ uint64_t reduce_tree_time_slow(uint32_t n, uint32_t d, uint64_t size_bytes, uint
 	for (uint32_t k = 0; k < count; k++)
 		g[k] = reduce_tree_drag(n, d, chunk, link, &slow[k]);
 	for (uint32_t k = 0; k < count; k++) {
-		double ns = (g[k].place.depth + g[k].height) * hop, byte_ns = 0;
+		double ns = (g[k].place.depth + g[k].height) * hop, begins = 0, byte_ns = 0;
 
 		for (uint32_t j = 0; j < count; j++) {
 			if (!reduce_tree_passes(&g[j], slow[k].position))
 				continue;
 			ns += g[j].sends + g[j].takes;
+			begins = g[j].begins > begins ? g[j].begins : begins;
 			byte_ns = g[j].byte_ns > byte_ns ? g[j].byte_ns : byte_ns;
 		}
-		ns += (double)(size_bytes - chunk) * byte_ns;
+		ns += (double)link.start_ns + (double)(size_bytes - chunk) * byte_ns;
 		if (g[k].place.depth == 0) /* all comes through it */
 			ns = (double)alike + g[k].takes +
 			     (double)(size_bytes - chunk) * g[k].more_ns;
+		ns += begins;
 		most = ns > most ? ns : most;
 	}
 	return most < 0x1p63 ? (uint64_t)most : UINT64_MAX - 1;

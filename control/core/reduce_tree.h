@@ -29,10 +29,12 @@ enum { REDUCE_TREE_MAX = 1024 };
 #define REDUCE_TREE_LATENCY_NS	UINT64_C(50000)
 #define REDUCE_TREE_BYTES_PER_S UINT64_C(1250000000)
 
-/* One link that stands for all: latency_ns is half a round trip, bytes_per_s what a node takes. */
+/* One link that stands for all: latency_ns is half a round trip, bytes_per_s what a node takes,
+ * start_ns what passes before a stream flows. All streams of a tree begin at the same time. */
 struct reduce_link {
 	uint64_t latency_ns;  /* 0: not measured */
 	uint64_t bytes_per_s; /* 0: not measured */
+	uint64_t start_ns;
 };
 
 /* The position that holds the result. */
@@ -50,17 +52,17 @@ uint32_t reduce_tree_depth(uint32_t n, uint32_t d);
 /*
  * The estimate: nanoseconds from the moment when all n objects are there to the last byte at the
  * root. A node with k children takes k*S bytes through its link of B, forwards a chunk of c bytes
- * when it is in from all of them, and each hop adds L:
+ * when it is in from all of them, and each hop adds L, the latency; the start a is added once:
  *
- *	chain:	(n - 1) * (L + c/B) + (S - c)/B
- *	star:	L + (n - 1) * S/B
- *	else:	about depth * (L + d*c/B) + d * (S - c)/B, less what a link takes in from small
+ *	chain:	a + (n - 1) * (L + c/B) + (S - c)/B
+ *	star:	a + L + (n - 1) * S/B
+ *	else:	about a + depth * (L + d*c/B) + d * (S - c)/B, less what a link takes in from small
  *		subtrees while it waits for the larger ones
  *
  * Exact for the chain, the star and single chunks; otherwise a lower bound, 14 % low at worst for
  * n <= 16 when a link takes the chunks of the child that is behind first, 20 % when it takes them
  * as they come. chunk_bytes 0, or more than the size, means no pipelining; a 0 in link the assumed
- * value. UINT64_MAX when there is no such tree.
+ * value, but no start. UINT64_MAX when there is no such tree.
  */
 uint64_t reduce_tree_time(uint32_t n, uint32_t d, uint64_t size_bytes, uint64_t chunk_bytes,
 			  struct reduce_link link);
@@ -80,9 +82,9 @@ enum { REDUCE_SLOW_MAX = 16 };
 /*
  * The same where some links are worse than link, which all others have: the most of that and, for
  * each of them, what the chunks take that come through its subtree to the root: each hop's L and
- * c/B, what the slow ones add to the hops that they send or take in over, and (S - c)/B of the
- * slowest node on the way, times its children. Between two of them a hop takes what each has more.
- * As many as REDUCE_SLOW_MAX of them.
+ * c/B, what the slow ones add to the hops that they send or take in over, the latest start on the
+ * way, and (S - c)/B of its slowest node, times that one's children. Between two of them a hop
+ * takes what each has more. As many as REDUCE_SLOW_MAX of them.
  */
 uint64_t reduce_tree_time_slow(uint32_t n, uint32_t d, uint64_t size_bytes, uint64_t chunk_bytes,
 			       struct reduce_link link, const struct reduce_slow *slow,

@@ -126,7 +126,7 @@ struct record {
 			uint32_t conn;
 			uint16_t mtu; /* IP bytes the path carries */
 			uint16_t workers;
-			uint32_t rtt_us;
+			uint32_t rtt_us; /* of the handshake; 0: not known, its HELLO went twice */
 		} peer;
 		struct { /* PEER_WATCH */
 			uint32_t conn;

@@ -59,7 +59,7 @@ static void without_a_slot_the_hello_waits_and_the_rest_behind_it(void **state)
 	end(f);
 }
 
-static void reconnect(struct fixture *f, uint32_t n, uint64_t incarnation)
+static void reconnect(struct fixture *f, uint32_t n, uint64_t incarnation, uint32_t rtt_us)
 {
 	struct record down = {.op = EVENT_PEER_DOWN}, up = {.op = EVENT_PEER_UP};
 
@@ -67,6 +67,7 @@ static void reconnect(struct fixture *f, uint32_t n, uint64_t incarnation)
 	up.peer.addr = addr_of(n);
 	up.peer.incarnation = incarnation;
 	up.peer.mtu = 1500;
+	up.peer.rtt_us = rtt_us;
 	control_event(f->core, 0, &down, f->now_ns);
 	control_event(f->core, 0, &up, f->now_ns);
 }
@@ -83,10 +84,49 @@ static void what_is_known_of_a_link_ends_with_its_node(void **state)
 		directory_saw_start(d, 1, 400 * MS);
 	directory_saw_start(d, 2, MS);
 	assert_int_equal(directory_link(d, 1).start_ns, 400 * MS);
-	reconnect(f, 1, 5);
+	reconnect(f, 1, 5, 300);
 	assert_int_equal(directory_link(d, 1).start_ns, 400 * MS);
-	reconnect(f, 1, 6);
+	reconnect(f, 1, 6, 300);
 	assert_int_equal(directory_link(d, 1).start_ns, MS);
+	end(f);
+}
+
+/* One whose HELLO went twice: nobody knows which of them was answered. */
+static void a_handshake_without_a_time_shows_no_way(void **state)
+{
+	struct fixture *f = begin(false);
+	struct directory *d = &f->core->directory;
+	const uint64_t assumed = fanout_prior().hop_ns;
+
+	d->link = fanout_prior();
+	reconnect(f, 1, 5, 0);
+	assert_int_equal(d->link.hop_ns, assumed);
+	assert_false(d->link.hop_seen);
+	reconnect(f, 1, 5, 300);
+	assert_int_equal(d->link.hop_ns, 150000);
+	reconnect(f, 1, 5, 0);
+	assert_int_equal(d->link.hop_ns, 150000);
+	reconnect(f, 2, 5, 0);
+	assert_int_equal(d->link.hop_ns, 150000);
+	end(f);
+}
+
+/* Half of what a request and its answer take there more than elsewhere. */
+static void a_far_one_without_a_time_is_far_all_the_same(void **state)
+{
+	struct fixture *f = begin(false);
+	struct directory *d = &f->core->directory;
+
+	meet(f, 1);
+	reconnect(f, 1, 6, 0);
+	reconnect(f, 2, 6, 300);
+	directory_saw_start(d, 2, MS);
+	for (int i = 0; i < 3; i++)
+		directory_saw_start(d, 1, 41 * MS);
+	directory_saw_start(d, 2, MS);
+	assert_int_equal(directory_link(d, 1).hop_ns, d->link.hop_ns + 20 * MS);
+	reconnect(f, 1, 6, 30000);
+	assert_int_equal(directory_link(d, 1).hop_ns, 15 * MS);
 	end(f);
 }
 
@@ -96,6 +136,8 @@ int main(void)
 		cmocka_unit_test(a_connection_that_stands_is_not_forgotten),
 		cmocka_unit_test(without_a_slot_the_hello_waits_and_the_rest_behind_it),
 		cmocka_unit_test(what_is_known_of_a_link_ends_with_its_node),
+		cmocka_unit_test(a_handshake_without_a_time_shows_no_way),
+		cmocka_unit_test(a_far_one_without_a_time_is_far_all_the_same),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

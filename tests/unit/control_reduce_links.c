@@ -110,17 +110,34 @@ static void alike_links_are_one(void **state)
 	for (uint64_t size = 1 << 10; size <= 8 << 20; size *= 2) {
 		struct planner *p = planner_new(size);
 		const struct fanout_link *l = &p->c.directory.link;
-		const struct reduce_link one = {l->hop_ns + l->start_ns, l->bytes_per_s};
+		const struct reduce_link one = {l->hop_ns, l->bytes_per_s, l->start_ns};
 
 		for (uint32_t i = 0; i < NODES; i++)
 			takes(p, i, RATE / 2); /* not so much less that it would tell anything */
-		assert_int_equal(
-			degree(p),
-			reduce_tree_degree(SEATS, size, CHUNK,
-					   (struct reduce_link){one.latency_ns, l->bytes_per_s}));
+		assert_int_equal(degree(p), reduce_tree_degree(SEATS, size, CHUNK,
+							       (struct reduce_link){one.latency_ns,
+										    l->bytes_per_s,
+										    one.start_ns}));
 		for (uint32_t i = 0; i < SEATS; i++)
 			assert_int_equal(p->group[i].node, i);
 	}
+}
+
+/* All streams begin at the same time, so that makes no tree wider. What a hop takes does. */
+static void what_a_start_takes_is_no_hops(void **state)
+{
+	struct planner *p;
+
+	for (uint64_t size = 1 << 10; size <= 1 << 20; size *= 2) {
+		uint32_t before = degree(p = planner_new(size));
+
+		p->c.directory.link.start_ns *= 20;
+		assert_int_equal(degree(p), before);
+	}
+	p = planner_new(64 << 10);
+	assert_int_equal(degree(p), 1);
+	p->c.directory.link.hop_ns *= 20;
+	assert_true(degree(p) > 1);
 }
 
 /* ---- who sits where ------------------------------------------------------------------------- */
@@ -273,6 +290,7 @@ int main(void)
 		cmocka_unit_test(one_that_is_far_makes_the_tree_wider),
 		cmocka_unit_test(one_that_is_slow_takes_from_fewer),
 		cmocka_unit_test(alike_links_are_one),
+		cmocka_unit_test(what_a_start_takes_is_no_hops),
 		cmocka_unit_test(the_worst_has_no_children),
 		cmocka_unit_test(one_slow_link_ends_the_stripes),
 		cmocka_unit_test(a_slow_coordinator_takes_smaller_values),

@@ -94,7 +94,7 @@ static void what_is_no_tree_has_no_positions(void **state)
 	static const uint32_t bad[][3] = {
 		{0, 0, 0}, {0, 2, 0}, {5, 0, 0},	 {REDUCE_TREE_MAX + 1, 2, 0},
 		{5, 2, 5}, {5, 1, 5}, {5, 1, UINT32_MAX}};
-	const struct reduce_link link = {1, 1};
+	const struct reduce_link link = {1, 1, 0};
 	uint32_t child = 77;
 
 	for (size_t b = 0; b < sizeof(bad) / sizeof(bad[0]); b++) {
@@ -125,12 +125,12 @@ static void values_pay_up_to_a_size(void **state)
 		struct reduce_link link;
 		uint64_t setup_ns, least, most;
 	} known[] = {
-		{16, {300000, 9000000}, 400000, 512, 4096},	  /* 75 Mbit/s */
-		{8, {300000, 25000000}, 400000, 4096, 16384},	  /* 200 Mbit/s */
-		{16, {120000, 1250000000}, 200000, 16384, 65535}, /* as assumed */
-		{5, {120000, 1250000000}, 200000, 65536, 65536},  /* the same, all */
-		{1, {300000, 9000000}, 0, 0, 0},
-		{REDUCE_TREE_MAX, {1, 1}, 0, 0, 0},
+		{16, {300000, 9000000, 0}, 400000, 512, 4096},	     /* 75 Mbit/s */
+		{8, {300000, 25000000, 0}, 400000, 4096, 16384},     /* 200 Mbit/s */
+		{16, {120000, 1250000000, 0}, 200000, 16384, 65535}, /* as assumed */
+		{5, {120000, 1250000000, 0}, 200000, 65536, 65536},  /* the same, all */
+		{1, {300000, 9000000, 0}, 0, 0, 0},
+		{REDUCE_TREE_MAX, {1, 1, 0}, 0, 0, 0},
 	};
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
