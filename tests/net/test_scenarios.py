@@ -81,11 +81,10 @@ def a_get(cluster, directory, seconds):
 @contextlib.contextmanager
 def transfers(cluster, directory, seconds):
     """One after the other, both ways, of random sizes, each compared, until the traffic is over."""
-    draw, until = random.Random(1), time.monotonic() + seconds
+    draw, until, done = random.Random(1), time.monotonic() + seconds, 0
     with a_get(cluster, directory, 1):  # packets for the generator to see
         yield
-    done = 1  # which on a slow machine takes all of the time
-    while time.monotonic() < until:
+    while done == 0 or time.monotonic() < until:  # the first may have taken all of the time
         source = draw.randrange(2)
         netlib.transfer(cluster, directory, int(2 ** draw.uniform(0, 23)), source, (1 - source,))
         done += 1
