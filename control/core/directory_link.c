@@ -10,6 +10,7 @@ enum {
 	/* What takes so much longer than it can, or is so much slower, is another link's; less may
 	 * come of what the nodes did at that time. */
 	LINK_WORSE = 4,
+	LINK_FAR = 3, /* times what is usual: a hop that takes more counts as that */
 	/* What would take fewer requests' time at the usual rate tells of these, and of pauses. */
 	LINK_STARTS = 16,
 	LINK_SURE = 3,	 /* slow transfers, and no better one, until it is believed */
@@ -49,9 +50,10 @@ void directory_saw_hop(struct directory *d, uint32_t node, uint64_t ns)
 {
 	struct directory_node *n = directory_way(d, node);
 
-	/* handshakes are too rare to bring back what one that is far would raise */
-	if (ns < d->link.hop_ns || !d->link.hop_seen)
-		fanout_saw_hop(&d->link, ns);
+	uint64_t most = LINK_FAR * d->link.hop_ns;
+
+	/* one that is far must not count for all, nor one that was near for ever */
+	fanout_saw_hop(&d->link, d->link.hop_seen && ns > most ? most : ns);
 	if (n)
 		fanout_saw_hop(&n->link, ns);
 }

@@ -248,8 +248,10 @@ static uint32_t reduce_stripes(const struct control *c, struct reduce *r, uint32
  */
 static uint32_t reduce_row(const struct control *c, const struct reduce *r, uint32_t grouped)
 {
-	uint32_t fewest = grouped < r->num ? c->config.grid_late_seats : c->config.grid_seats;
+	uint32_t fewest = c->config.grid_seats;
 
+	if (grouped < r->num && c->config.grid_late_seats < fewest)
+		fewest = c->config.grid_late_seats;
 	return r->stripes >= fewest && !r->direct ? reduce_stripe_row(r->seats) : 0;
 }
 

@@ -100,7 +100,7 @@ static struct record *conn_event(struct engine *e, const struct conn *c, enum ev
 	r->peer.conn = c->handle;
 	r->peer.mtu = c->mtu;
 	r->peer.workers = c->peer_workers;
-	r->peer.rtt_us = (uint32_t)(c->srtt_ns / 1000);
+	r->peer.rtt_us = c->handshake_rtt_us;
 	return r;
 }
 
@@ -111,6 +111,7 @@ void conn_established(struct engine *e, struct conn *c)
 	c->check_rx = wire_check_conn(c->incarnation, c->remote, e->config.incarnation);
 	c->crc_tx = wire_crc_conn(e->config.incarnation, c->handle, c->incarnation, c->remote);
 	c->crc_rx = wire_crc_conn(c->incarnation, c->remote, e->config.incarnation, c->handle);
+	c->handshake_rtt_us = (uint32_t)(c->srtt_ns / 1000);
 	c->hello_ns = NEVER;
 	c->hello_due = false;
 	c->opened_ns = c->last_rx_ns = e->now_ns;

@@ -249,7 +249,8 @@ struct conn {
 	/* loss */
 	uint64_t rack_time_ns; /* send time of the most recently sent packet that has arrived */
 	uint64_t srtt_ns, rttvar_ns, min_rtt_ns, latest_rtt_ns;
-	uint64_t rtt_from_pn; /* what was sent earlier saw a pause */
+	uint32_t handshake_rtt_us; /* the first of them; 0: the HELLO went twice */
+	uint64_t rtt_from_pn;	   /* what was sent earlier saw a pause */
 	bool rtt_doubted;
 	uint64_t min_rtt_stamp_ns;
 	uint32_t latest_arrival_us;		    /* on the receiver's clock */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The opening side of the handshake, keep-alive, silence, closing, and their records. */
 #include "core_test.h"
+#include "transport.h"
 
 static struct record open_record(const struct peer *peer)
 {
@@ -112,6 +113,9 @@ static void opening_step_by_step(void **state)
 	rig_drops(r, "drop_state", 1, NULL);
 	rig_silent(r);
 	assert_int_equal(engine_connections(r->e), 1);
+	conn_by_addr(r->e, &peer.addr)->srtt_ns = 30000000; /* behind a queue of our own */
+	rig_command(r, &open);				    /* of control's next life */
+	assert_int_equal(rig_expect(r, EVENT_PEER_UP).peer.rtt_us, 300);
 }
 
 static void an_accept_of_full_size_shows_the_path(void **state)
