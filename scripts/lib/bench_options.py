@@ -43,7 +43,7 @@ def parse(op, argv):
     parser.add_argument("--size", type=options.SIZE, default=32 * MIB, metavar="BYTES", help="of one object")
     parser.add_argument("--rate", type=options.RATE_OR_NONE, default=100, metavar="MBIT",
                         help="of each node's link; 0: no limit, no bound")
-    parser.add_argument("--mtu", type=options.MTU_AF_XDP, default=1500, metavar="BYTES")
+    parser.add_argument("--mtu", type=options.MTU, default=1500, metavar="BYTES")
     parser.add_argument("--system", choices=SYSTEMS, default="sarissa",
                         help="both: with OpenMPI; all: with Gloo and Dask, too (but not in p2p)")
     parser.add_argument("--tuning", nargs="+", default=["default", "hand"], metavar="T",
@@ -83,6 +83,9 @@ def add_kill_options(parser):
 
 
 def check(args):
+    if "sarissa" in args.systems and args.mtu > options.MTU_AF_XDP_MOST:
+        raise Failure(f"--mtu {args.mtu}: AF_XDP takes up to {options.MTU_AF_XDP_MOST}, more goes "
+                      "without sarissa (--system)", 2)
     if args.stagger and args.op not in STAGGERED:
         raise Failure(f"--stagger is for {', '.join(STAGGERED)}", 2)
     unknown = [tuning for tuning in args.tuning if not

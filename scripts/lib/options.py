@@ -103,14 +103,25 @@ def check_file(option, path):
                       2) from None
 
 
+def memory():
+    """/proc/meminfo: name to number, mostly of KiB."""
+    lines = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+    return {name: int(value.split()[0]) for name, value in lines.items()}
+
+
 def memory_free():
     """Bytes that can be had without swapping."""
-    lines = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
-    return int(lines["MemAvailable"].split()[0]) << 10
+    return memory()["MemAvailable"] << 10
+
+
+def huge_free():
+    """Bytes of huge pages, where stores may lie."""
+    now = memory()
+    return now.get("HugePages_Free", 0) * now.get("Hugepagesize", 0) << 10
 
 
 def check_memory(wanted, what):
-    free = memory_free()
+    free = memory_free() + huge_free()
     if wanted > free:
         raise Failure(f"not enough memory: {free / 2**30:.1f} GiB are free, and it would take "
                       f"{wanted / 2**30:.1f}: {what}", 2)

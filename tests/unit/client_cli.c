@@ -423,8 +423,8 @@ static void reduces(void **state)
 	assert_int_equal(shell("$CLI reduce l a b --wait"), 3);
 }
 
-/* For shell(): until the condition holds, or for a minute. */
-#define WAIT_UNTIL(condition) "for i in $(seq 3000); do " condition " && break; sleep 0.02; done; "
+/* For shell(): until the condition holds, or for 4 s. */
+#define WAIT_UNTIL(condition) "for i in $(seq 200); do " condition " && break; sleep 0.02; done; "
 
 /* A get that is interrupted while bytes arrive leaves no file, whole or half. */
 static void interrupted_get_leaves_nothing(void **state)

@@ -114,8 +114,8 @@ struct later {
 static void *later(void *arg)
 {
 	const struct later *l = arg;
-	while (atomic_load(&l->fake->requests[SESSION_WAIT]) == 0) /* the put, for the other one */
-		usleep(1000);
+	for (int i = 0; i < 5000 && atomic_load(&l->fake->requests[SESSION_WAIT]) == 0; i++)
+		usleep(1000); /* the put waits for the other one */
 	if (l->advance)
 		fake_advance(l->fake, l->slot, l->advance);
 	else
@@ -133,6 +133,7 @@ static int put_beside(struct client *c, const char *name, uint64_t ready, uint64
 	assert_int_equal(pthread_create(&thread, NULL, later, &l), 0);
 	int r = sar_put(c->s, test_id(name), NULL, data, BIG);
 	pthread_join(thread, NULL);
+	assert_true(atomic_load(&c->fake.requests[SESSION_WAIT]) > 0);
 	assert_false(fake_pinned(&c->fake, l.slot));
 	free(data);
 	return r;

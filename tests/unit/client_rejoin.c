@@ -13,7 +13,7 @@ static const int64_t ms = 1000000, second = 1000000000;
 
 static void wait_for_requests(struct client *c, enum session_op op, unsigned count)
 {
-	for (int i = 0; i < 60000 && atomic_load(&c->fake.requests[op]) < count; i++)
+	for (int i = 0; i < 5000 && atomic_load(&c->fake.requests[op]) < count; i++)
 		usleep(1000);
 	assert_true(atomic_load(&c->fake.requests[op]) >= count);
 }

@@ -51,7 +51,7 @@ static void waiter_start(struct waiter *w, struct client *c, const char *name, i
 
 static void wait_for_requests(struct client *c, enum session_op op, unsigned count)
 {
-	for (int i = 0; i < 60000 && atomic_load(&c->fake.requests[op]) < count; i++)
+	for (int i = 0; i < 5000 && atomic_load(&c->fake.requests[op]) < count; i++)
 		usleep(1000);
 	assert_true(atomic_load(&c->fake.requests[op]) >= count);
 }

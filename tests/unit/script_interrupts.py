@@ -13,6 +13,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 60
+SOON_S = 0.2  # who ends with a signal has done so
+ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 APT_GET = """#!/bin/sh
 trap 'exit 1' INT
 case "$*" in
@@ -68,7 +70,8 @@ def started(argv, folder, env):
     """At the moment when apt-get is at work; it ends with the block, whatever happens."""
     child = subprocess.Popen([str(a) for a in argv], env=env, stderr=subprocess.PIPE,
                              stdout=subprocess.DEVNULL, start_new_session=True, text=True,
-                             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+                             preexec_fn=lambda: [signal.signal(n, signal.SIG_DFL) for n in ENDS])
+    signal.alarm(PATIENCE_S)  # ends us where nobody comes
     apt = int((folder / "began").read_text())
     try:
         yield child, apt
@@ -86,6 +89,8 @@ def signals(child, *numbers):
 
 
 def goes_on(folder, child):
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        child.wait(SOON_S)
     assert child.poll() is None, f"has ended with {child.poll()} before the packages are there"
     with open(folder / "go", "r+b", buffering=0) as go:  # there may be nobody any more who reads it
         go.write(b"on\n")
