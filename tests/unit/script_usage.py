@@ -194,6 +194,7 @@ def places(folder):
 
 def more_than_there_is():
     with mock.patch.object(options, "memory_free", lambda: 8 << 30), \
+            mock.patch.object(options, "huge_free", lambda: 0), \
             mock.patch.object(bench_ops, "memory_free", lambda: 8 << 30):
         for argv in (("demo", "--mib", "1000"), ("bench", "transfer", "--size", 3 << 30),
                      ("bench", "broadcast", "--size", 3 << 30), ("bench", "recovery", "--mib", "300"),
