@@ -165,7 +165,8 @@ def names():
                  ("bench", "compare", "--only", "nothing/*"), ("bench", "apps", "--only", "nothing"),
                  ("bench", "compare", "--only", "broadcast/1k-on-4", "nothing"),
                  ("bench", "apps", "--only", "policy", "nothing"),
-                 ("bench", "compare", "--since", "yesterday"), ("bench", "compare", "--system", "ray"),
+                 ("bench", "compare", "--since", "yesterday"), ("bench", "compare", "--since", "2026-1-1"),
+                 ("bench", "compare", "--system", "ray"),
                  ("bench", "recovery", "--op", "nothing"), ("bench", "recovery", "--fault", "none?"),
                  ("bench", "recovery", "--table"), ("bench", "dataplane", "--device", "nothing")):
         refused(*argv)
