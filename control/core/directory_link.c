@@ -49,7 +49,6 @@ void directory_saw_start(struct directory *d, uint32_t node, uint64_t ns)
 void directory_saw_hop(struct directory *d, uint32_t node, uint64_t ns)
 {
 	struct directory_node *n = directory_way(d, node);
-
 	uint64_t most = LINK_FAR * d->link.hop_ns;
 
 	/* one that is far must not count for all, nor one that was near for ever */

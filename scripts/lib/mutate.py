@@ -29,7 +29,6 @@ LIMIT_S = 60    # of CPU time for a test, and WALL_S of any: a change may make i
 WALL_S = 300
 LIMIT_BYTES = 8 << 30
 SKIPPED = 77
-ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 END_S = 10      # until what was killed is gone
 CHANGES = [(re.compile(what), [*becomes]) for what, *becomes in (
     (r" < ", " <= "), (r" <= ", " < "), (r" > ", " >= "), (r" >= ", " > "), (r" == ", " != "),
@@ -214,7 +213,7 @@ def run(args, folder):
 
 def end_once(*_):
     """Told to end again, the copy is still removed."""
-    for number in ENDS:
+    for number in shell.ENDS:
         signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
 
@@ -230,7 +229,7 @@ def main(text):
     parser.add_argument("--keep", type=Path, metavar="DIR", help="for the copy and its build")
     args = parser.parse_args()
     args.every = places_of(args.only)
-    for number in ENDS:
+    for number in shell.ENDS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, end_once)
     if args.keep:

@@ -14,6 +14,7 @@ from .state import node_dir
 KINDS = ("dataplane", "control")
 READY_S = 60.0  # a whole cluster answers within
 LOG_LINES = 20
+LISTENS = "00010000"  # flags of a socket that others connect to (__SO_ACCEPTCON)
 
 
 def binary(kind):
@@ -157,17 +158,21 @@ def wait_dataplane(config, node, until):
         network.connect_tap(config, node, "dtap0")
 
 
+def socket_flags(path, pid):
+    """As /proc/net/unix has them, of the sockets of that path in the network namespace of the process."""
+    rows = [line.split() for line in Path(f"/proc/{pid}/net/unix").read_text().splitlines()]
+    return [row[3] for row in rows if row[-1] == str(path)]
+
+
 def is_listening(path, pid):
     """A socket file may be left of an earlier life: look whether somebody in the network
     namespace of the process listens on it."""
     if pid is None or not path.exists():
         return False
-    table = Path(f"/proc/{pid}/net/unix")
     try:
-        rows = [line.split() for line in table.read_text().splitlines()]
+        return LISTENS in socket_flags(path, pid)
     except (FileNotFoundError, ProcessLookupError):
         return False
-    return any(row[-1] == str(path) and row[3] == "00010000" for row in rows)
 
 
 def wait_answers(config, node, until):

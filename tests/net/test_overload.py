@@ -43,10 +43,9 @@ def more_clients_than_sessions():
 
 def connected(cluster):
     """How many sockets of clients control has, those that it is about to close among them."""
-    path = str(state.node_dir(cluster.config, 0) / "control.sock")
-    table = Path(f"/proc/{cluster.pid(0, 'control')}/net/unix").read_text()
-    rows = [line.split() for line in table.splitlines()]
-    return sum(row[-1] == path and row[3] != "00010000" for row in rows)
+    path = state.node_dir(cluster.config, 0) / "control.sock"
+    return sum(flags != nodes.LISTENS for flags in
+               nodes.socket_flags(path, cluster.pid(0, "control")))
 
 
 def more_clients_than_descriptors():
