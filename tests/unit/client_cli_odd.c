@@ -9,7 +9,7 @@ static void completion_runs_no_name(void **state)
 		"PATH=$(dirname $CLI):$PATH bash -c '. \"$COMPLETION\"; COMP_WORDS=(sarissa get %s);"
 		" COMP_CWORD=2; _sarissa; printf \"<%%s>\" \"${COMPREPLY[@]}\"'";
 	if (!getenv("COMPLETION") || shell("bash -c :") != 0)
-		skip();
+		SKIP("no bash here, or COMPLETION does not name the file to test");
 	assert_int_equal(shell("for n in '$(touch ran)' '`touch ran`' 'plain name' '*'; do "
 			       "echo x | $CLI put \"$n\" -; done"),
 			 0);

@@ -271,11 +271,11 @@ static void local_get_makes_no_system_call(void **state)
 {
 	struct client *c = *state;
 	if (SANITIZED)
-		skip(); /* its run-time library makes system calls of its own */
+		SKIP("the sanitizers' run-time library makes system calls of its own");
 	assert_int_equal(sar_put(c->s, test_id("here"), NULL, "local", 5), 0);
 	int status = get_without_system_calls(c->fake.path, test_id("here"));
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 99)
-		skip(); /* no seccomp here */
+		SKIP("no seccomp here");
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 0);
 	/* and the measure does measure: an object that is not here needs the node */

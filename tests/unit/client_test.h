@@ -13,6 +13,13 @@
 #include "client_fake.h"
 #include "sarissa/sarissa.h"
 
+/* Skips the test that is running, and prints why for scripts/test. */
+#define SKIP(why)                                              \
+	do {                                                   \
+		print_message("skip %s: %s\n", __func__, why); \
+		skip();                                        \
+	} while (0)
+
 struct client {
 	struct fake fake;
 	sar *s;
