@@ -21,8 +21,10 @@ by themselves, views and writers stay as they are.
 import ctypes
 import errno
 import os
+import re
 import threading
 import time
+import warnings
 import weakref
 from collections import namedtuple
 
@@ -65,7 +67,23 @@ class _Bytes(ctypes.Structure):
 
     def __init__(self, source):
         super().__init__()
+        self._check_kind(source)
         ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(source), ctypes.byref(self), 0)
+
+    @staticmethod
+    def _check_kind(source):
+        try:
+            view = memoryview(source)
+        except ValueError:  # numpy's dates have no format to tell
+            return
+        with view:
+            if not view.c_contiguous:
+                raise TypeError("the bytes of this array do not follow one another: put "
+                                "numpy.ascontiguousarray(array), or bytes(view)")
+            if "O" in re.sub(":[^:]*:", "", view.format):  # without the names of fields
+                raise TypeError("an array of Python objects holds pointers, which mean nothing to "
+                                "a reader: put an array of numbers, array.astype(float) perhaps, "
+                                "or pickle.dumps(array)")
 
     def __enter__(self):
         return self
@@ -109,7 +127,25 @@ Info.__doc__ = "What the directory knows of an object; local_ready is None witho
 
 
 class Error(OSError):
-    """errno as in the C library's documentation; the text says what is wrong and what to do."""
+    """errno as in the C library's documentation; the text says what is wrong and what to do. Where
+    Python has an exception for the errno it is one of that class as well: TimeoutError..."""
+
+    def __reduce__(self):
+        if type(self) not in _kinds.values():
+            return super().__reduce__()
+        return _error, self.args, self.__dict__
+
+
+_kinds = {}  # by Python's class for the errno
+
+
+def _error(code, text):
+    """An Error of the right class, also as pickle makes it again."""
+    base = type(OSError(code, ""))  # picks the subclass
+    if base not in _kinds:
+        kind = Error if base is OSError else type("Error", (Error, base), {"__module__": __name__})
+        _kinds.setdefault(base, kind)
+    return _kinds[base](code, text)
 
 
 def _load():
@@ -131,9 +167,7 @@ def _check(code):
     if code >= 0:
         return code
     detail = _lib.sar_error_detail() or _lib.sar_strerror(code)
-    error = OSError(-code, "")  # picks the subclass: TimeoutError, FileExistsError...
-    kind = type("Error", (Error, type(error)), {}) if type(error) is not OSError else Error
-    raise kind(-code, detail.decode("utf-8", "replace"))
+    raise _error(-code, detail.decode("utf-8", "replace"))
 
 
 def _key(name):
@@ -252,9 +286,20 @@ class _Handle:
         self.drop()
 
 
+def _give_up(handle, buffer):
+    """Of a Writer that has gone."""
+    warnings.warn("a Writer was dropped without seal() or abort(): its object is given up",
+                  ResourceWarning, stacklevel=2)
+    try:
+        _lib.sar_abort(handle.pointer, ctypes.byref(buffer))
+    finally:
+        handle.drop()
+
+
 class Writer:
     """An object under creation. As a context manager it is sealed at the end, and given up when an
-    exception passes. No view of `data` may be left by then."""
+    exception passes. No view of `data` may be left by then. One that is neither sealed nor aborted is
+    given up when it and the last view of its data have gone."""
 
     def __init__(self, handle, name, size):
         ident, key = _named(name)
@@ -267,12 +312,12 @@ class Writer:
             _lib.sar_abort(handle.pointer, ctypes.byref(self._buffer))
             handle.drop()
             raise
-        self._map()
+        self._map((ctypes.c_uint8 * self._buffer.size).from_address(self._buffer.data))
 
-    def _map(self):
-        memory = (ctypes.c_uint8 * self._buffer.size).from_address(self._buffer.data)
-        self._memory = weakref.ref(memory)
+    def _map(self, memory):
         self.data = memoryview(memory).cast("B")  #: writable
+        self._dropped = weakref.finalize(memory, _give_up, self._handle, self._buffer)
+        self._dropped.atexit = False  # the node takes it back from a process that has ended
 
     def publish(self, ready):
         """Bytes before ready are final: readers may have them now."""
@@ -282,9 +327,11 @@ class Writer:
     def _unmap(self):
         if self.data is None:
             raise ValueError("the object is sealed or given up already")
+        memory = weakref.ref(self._dropped.detach()[0])
         self.data = None
-        if self._memory() is not None:
-            self._map()
+        left = memory()
+        if left is not None:
+            self._map(left)
             raise BufferError("views of the object's data are still in use")
 
     def seal(self):
@@ -339,7 +386,8 @@ class Node:
 
     def put(self, name, data):
         """Stores a copy of data (bytes, array, memoryview...) as an object. One of that name with
-        the same bytes may exist already; with others: FileExistsError."""
+        the same bytes may exist already; with others: FileExistsError. Arrays of Python objects and
+        those whose bytes do not follow one another: TypeError."""
         ident, key = _named(name)
         with _Bytes(data) as source, self._open() as node:
             _check(_lib.sar_put(node, ident, key, source.data, source.size))
@@ -361,12 +409,16 @@ class Node:
         weakref.finalize(memory, handle.release, buffer).atexit = False
         return memoryview(memory).cast("B").toreadonly()
 
-    def reduce(self, target, sources, op="sum", dtype="f32", num=0, spread=False, timeout=None):
+    def reduce(self, target, sources, op="sum", dtype=None, num=0, spread=False, timeout=None):
         """Begins to make the object target from sources, element by element, as they come into
-        being on any nodes: op is one of OPS, dtype of DTYPES. With num the first num to arrive
+        being on any nodes: op is one of OPS, dtype of DTYPES. dtype must be given: objects are
+        bytes, and nothing else tells what they are arrays of. With num the first num to arrive
         suffice. spread: every node with a source will get the result too. Returns as soon as
         nothing that is known speaks against it: get the target for the result. After timeout
         seconds the reduce ends without one."""
+        if dtype is None:
+            raise TypeError("say what the sources are arrays of: reduce(..., dtype=\"f64\"), or "
+                            f"another one of {', '.join(DTYPES)}")
         if op not in OPS or dtype not in DTYPES:
             raise ValueError(f"no such operation or type: use one of {', '.join(OPS)}, and of "
                              f"{', '.join(DTYPES)}")
