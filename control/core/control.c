@@ -311,7 +311,9 @@ static void control_forget_fire(struct control *c, struct timer *t)
 {
 	struct node *n = list_item(t, struct node, forget);
 
-	directory_node_forget(&c->directory, n->number);
+	directory_node_forget(&c->directory, n->number, !members_live(n));
+	if (members_live(n)) /* others reach it: what it has stays taken until it is dead */
+		timers_set(&c->timers, t, c->now_ns + c->config.forget_ns, control_forget_fire);
 }
 
 bool control_node_up(struct control *c, struct node *n)

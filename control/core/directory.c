@@ -132,15 +132,22 @@ static bool directory_have_generation(struct directory *d, uint32_t node, const 
 				"same generation, another size");
 		return false;
 	}
-	if (e->generation != 0 && have->create && directory_alive(d, e)) {
+	if (have->create && directory_taken(d, e) == -EEXIST) {
 		directory_exists(d, node, m, e);
+		return false;
+	}
+	if (have->create && directory_taken(d, e) == -EAGAIN) {
+		struct text t;
+
+		directory_unreachable(d, e, &t);
+		directory_reply(d, node, m->request, -EAGAIN, e->generation, t.bytes);
 		return false;
 	}
 	/* Of those that one makes who has borrowed the id the latest counts, until one is complete.
 	 */
 	anew = lent && have->made && !directory_has_complete(d, &have->id);
 	if (have->generation < e->generation ||
-	    (have->state != MESSAGE_COPY_COMPLETE && !anew && directory_alive(d, e))) {
+	    (have->state != MESSAGE_COPY_COMPLETE && !anew && directory_stands(d, e))) {
 		directory_reply(d, node, m->request, -ESTALE, e->generation,
 				"the object was put again");
 		return false;
@@ -536,8 +543,8 @@ void directory_node_doubt(struct directory *d, uint32_t node)
 		d->nodes[node].known = false;
 }
 
-void directory_node_forget(struct directory *d, uint32_t node)
+void directory_node_forget(struct directory *d, uint32_t node, bool gone)
 {
 	d->nodes[node].known = false;
-	directory_forget_copies(d, node, false);
+	directory_forget_copies(d, node, !gone);
 }

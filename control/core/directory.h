@@ -20,6 +20,8 @@
 #include "list.h"
 #include "message.h"
 
+struct text;
+
 enum {
 	DIRECTORY_FRESH = 64,
 	DIRECTORY_KEEPERS = 2, /* nodes that keep the tombstones of an id */
@@ -179,8 +181,8 @@ void directory_message(struct directory *d, uint32_t node, const struct message 
 void directory_removed(struct directory *d, struct removal *removal);
 
 /* The id is kept for one who makes an object of it, until it is given free: for none of its
- * generations yet. Of what was there those who cannot be reached keep what they have; before: its
- * generation, 0: nothing was. 0, -EEXIST (there is such an object), -ENOSPC. */
+ * generations yet. Of what was there dead nodes keep what they have; before: its generation, 0:
+ * nothing was. 0, -EEXIST (there is such an object), -EAGAIN (directory_taken), -ENOSPC. */
 int directory_reserve(struct directory *d, const struct object_id *id, uint64_t *before);
 /* The same for whatever another node makes of it: the latest that is announced. What there is of it
  * stays. An id that is kept already stays so. */
@@ -210,8 +212,9 @@ void directory_node_down(struct directory *d, uint32_t node);
 void directory_node_dead(struct directory *d, uint32_t node, bool dead);
 /* Whether it is asked if it lives: others are handed out rather. */
 void directory_node_silent(struct directory *d, uint32_t node, bool silent);
-/* It has been down for long: its copies no longer count. */
-void directory_node_forget(struct directory *d, uint32_t node);
+/* It has been down for long: parts of objects there no longer count; gone: it is no member either,
+ * nothing there does. */
+void directory_node_forget(struct directory *d, uint32_t node, bool gone);
 
 /* Another shard tells what was deleted there. */
 void directory_take_bury(struct directory *d, const struct message_bury *b);
@@ -241,8 +244,18 @@ void directory_value_clear(struct directory *d, struct entry *e);
 /* Returns whether that was news. */
 bool directory_bury(struct directory *d, const struct message_bury *b);
 const struct tombstone *directory_tombstone(const struct directory *d, const struct object_id *id);
-/* Whether somebody can give bytes of it: a complete or original copy on a live node, or a value. */
+/* A copy with all of it, or the one being made: on a connected node, or on any member. Or NULL. */
+const struct copy *directory_standing(const struct directory *d, const struct entry *e,
+				      bool connected);
+/* Whether somebody can give bytes of it now: a complete or original copy on a connected node, or a
+ * value. */
 bool directory_alive(const struct directory *d, const struct entry *e);
+/* Whether a member, connected or not, has or makes all of it: nothing may take its place. */
+bool directory_stands(const struct directory *d, const struct entry *e);
+/* 0: the id is free; -EEXIST; -EAGAIN: only a member that does not answer has it. */
+int directory_taken(const struct directory *d, const struct entry *e);
+/* What to say of -EAGAIN: which member that is, and what to do. */
+void directory_unreachable(const struct directory *d, const struct entry *e, struct text *t);
 
 /* directory.c: ends this generation; tells all holders but one node, forgets it. Waiters stay. */
 void directory_end(struct directory *d, struct entry *e, uint32_t except, struct removal *removal);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The tables of a directory shard: entries, copies, inline values, tombstones. */
+#include <errno.h>
 #include "control.h"
 #include "directory.h"
+#include "text.h"
 
 enum {
 	TOMBSTONE_WAYS = 4,
@@ -272,16 +274,44 @@ const struct tombstone *directory_tombstone(const struct directory *d, const str
 	return NULL;
 }
 
-bool directory_alive(const struct directory *d, const struct entry *e)
+const struct copy *directory_standing(const struct directory *d, const struct entry *e,
+				      bool connected)
 {
-	if (e->has_value)
-		return true;
 	list_each(l, after, &e->copies)
 	{
 		const struct copy *copy = list_item(l, struct copy, of_entry);
+		const struct directory_node *n = &d->nodes[copy->node];
 
-		if (copy->state != MESSAGE_COPY_PARTIAL && d->nodes[copy->node].up)
-			return true;
+		if (copy->state != MESSAGE_COPY_PARTIAL && (connected ? n->up : !n->dead))
+			return copy;
 	}
-	return false;
+	return NULL;
+}
+
+bool directory_alive(const struct directory *d, const struct entry *e)
+{
+	return e->has_value || directory_standing(d, e, true) != NULL;
+}
+
+bool directory_stands(const struct directory *d, const struct entry *e)
+{
+	return e->has_value || directory_standing(d, e, false) != NULL;
+}
+
+void directory_unreachable(const struct directory *d, const struct entry *e, struct text *t)
+{
+	const struct copy *copy = directory_standing(d, e, false);
+
+	*t = (struct text){.length = 0};
+	text_add_object(t, &e->by_id.id, e->name);
+	text_add(t, ": node ");
+	text_add_number(t, copy ? copy->node : MESSAGE_NODE_NONE);
+	text_add(t, " holds it and does not answer: try again, or delete it first");
+}
+
+int directory_taken(const struct directory *d, const struct entry *e)
+{
+	if (e->generation == 0 || !directory_stands(d, e))
+		return 0;
+	return directory_alive(d, e) ? -EEXIST : -EAGAIN;
 }

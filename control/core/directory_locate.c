@@ -159,7 +159,7 @@ void directory_locate_forget(struct directory *d, uint32_t node, const struct me
 
 /* ---- an id that is kept for one generation -------------------------------------------------- */
 
-/* What is out of reach stays there: until the new one is decided its holder may come back, and
+/* What a dead node had stays there: until the new one is decided its holder may come back, and
  * says so then (directory_node_doubt; reduce_is_another takes it for what was there before). */
 static void directory_part_with(struct directory *d, struct entry *e)
 {
@@ -190,11 +190,13 @@ void directory_reserve_anew(struct directory *d, const struct object_id *id)
 int directory_reserve(struct directory *d, const struct object_id *id, uint64_t *before)
 {
 	struct entry *e = directory_make(d, id);
+	int error;
 
 	if (e == NULL)
 		return -ENOSPC;
-	if (e->generation != 0 && directory_alive(d, e))
-		return -EEXIST;
+	error = directory_taken(d, e);
+	if (error)
+		return error;
 	*before = e->generation;
 	directory_part_with(d, e);
 	e->reserved = UINT64_MAX;
@@ -205,11 +207,13 @@ int directory_reserve(struct directory *d, const struct object_id *id, uint64_t 
 int directory_lend(struct directory *d, const struct object_id *id, uint64_t *before)
 {
 	struct entry *e = directory_make(d, id);
+	int error;
 
 	if (e == NULL)
 		return -ENOSPC;
-	if (e->reserved == 0 && e->generation != 0 && directory_alive(d, e))
-		return -EEXIST;
+	error = e->reserved == 0 ? directory_taken(d, e) : 0;
+	if (error)
+		return error;
 	*before = e->generation;
 	if (e->reserved == 0)
 		directory_part_with(d, e);

@@ -148,7 +148,7 @@ static void members_gone(struct control *c, struct node *n)
 	if (n->member != MEMBER_LEFT)
 		return;
 	timers_cancel(&c->timers, &n->forget);
-	directory_node_forget(&c->directory, n->number);
+	directory_node_forget(&c->directory, n->number, true);
 }
 
 /* Whether it lived when the view was made. */

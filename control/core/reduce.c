@@ -148,7 +148,7 @@ static void reduce_reply_with(struct control *c, uint32_t node, uint64_t request
 
 	m.reply.status = status;
 	m.reply.generation = generation;
-	strncpy(m.reply.text, text, MESSAGE_TEXT_MAX);
+	memcpy(m.reply.text, text, strnlen(text, MESSAGE_TEXT_MAX));
 	peers_send(c, peers_node(c, node), &m);
 }
 
@@ -456,6 +456,20 @@ static uint64_t reduce_before(uint64_t before, const struct reduce *last)
 	return last && last->before > before ? last->before : before;
 }
 
+static void reduce_not_begun(struct control *c, struct node *n, const struct message *m, int error)
+{
+	const char *why =
+		error == -EEXIST ? reduce_exists : "the directory is full: delete objects";
+	struct text t;
+
+	if (error == -EAGAIN) {
+		directory_unreachable(&c->directory,
+				      directory_find(&c->directory, &m->reduce.target), &t);
+		why = t.bytes;
+	}
+	reduce_reply(c, n->number, m->request, error, why);
+}
+
 /* A REDUCE that is known. */
 static void reduce_repeated(struct control *c, struct reduce *r, const struct message *m)
 {
@@ -502,9 +516,7 @@ void reduce_request(struct control *c, struct node *n, const struct message *m)
 	error = lent ? directory_lend(&c->directory, &m->reduce.target, &before)
 		     : directory_reserve(&c->directory, &m->reduce.target, &before);
 	if (error) {
-		reduce_reply(c, n->number, m->request, error,
-			     error == -EEXIST ? reduce_exists
-					      : "the directory is full: delete objects");
+		reduce_not_begun(c, n, m, error);
 		return;
 	}
 	before = reduce_before(before, r);

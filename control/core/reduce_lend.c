@@ -393,7 +393,8 @@ void reduce_keep_borrowed(struct control *c, struct reduce *r)
 		return;
 	}
 	if (error) {
-		reduce_borrowed_failed(c, r, error, "another object has taken its id");
+		reduce_borrowed_failed(c, r, error == -EAGAIN ? -EEXIST : error,
+				       "another object has taken its id");
 		return;
 	}
 	r->borrowed = false;

@@ -176,6 +176,13 @@ static void session_creates(struct session *s, struct object *o)
 	list_append(&s->creating, &o->of_session);
 }
 
+/* A member that does not answer has the object: mostly it is back, or dead, in a second. Whether
+ * the directory is asked again; its last answer goes to the client. */
+static bool session_may_wait(const struct control *c, const struct call *call)
+{
+	return call->deadline_ns - c->now_ns > c->config.backoff_max_ns;
+}
+
 static bool session_created(struct control *c, struct call *call, const struct message *answer)
 {
 	struct wait *w = call->owner;
@@ -183,6 +190,8 @@ static bool session_created(struct control *c, struct call *call, const struct m
 	struct session *s = w->session;
 	uint32_t slot = objects_slot(c, o);
 
+	if (answer && answer->reply.status == -EAGAIN && session_may_wait(c, call))
+		return true;
 	w->call = NULL;
 	if (answer && answer->reply.status == 0) {
 		o->owner = call->node->number + 1;

@@ -215,7 +215,9 @@ static void create_of_an_existing_id_fails(void **state)
 	assert_int_equal(have(f, 1, 1, 6, BIG, MESSAGE_COPY_COMPLETE, false), -ESTALE);
 	assert_int_equal(have(f, 1, 1, 8, BIG, MESSAGE_COPY_CREATING, false), -ESTALE);
 	assert_int_equal(have(f, 1, 1, 7, BIG + 1, MESSAGE_COPY_COMPLETE, false), -ESTALE);
-	directory_node_down(&f->d, 0); /* its only holder is gone: it may be put again */
+	directory_node_down(&f->d, 0);
+	assert_int_equal(have(f, 1, 1, 8, BIG, MESSAGE_COPY_CREATING, true), -EAGAIN);
+	directory_node_dead(&f->d, 0, true); /* its only holder: it may be put again */
 	assert_int_equal(have(f, 1, 1, 8, BIG, MESSAGE_COPY_CREATING, true), 0);
 	directory_node_up(&f->d, 0, 100);
 	assert_int_equal(have(f, 0, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false), -ESTALE);
@@ -375,7 +377,7 @@ static void full_tables_refuse(void **state)
 		assert_int_equal(have(f, i, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false), 0);
 	assert_int_equal(get_first(f, 1, 1)->got.what, MESSAGE_GOT_FAILED); /* no more copies */
 	for (i = 0; i < NODES; i++)
-		directory_node_forget(&f->d, i);
+		directory_node_forget(&f->d, i, true);
 	assert_int_equal(f->d.copies.used, 0);
 	assert_int_equal(f->d.entries.used, 0);
 	assert_int_equal(f->d.waiters.used, 0);
@@ -548,6 +550,10 @@ static void a_reservation_tells_what_was_there(void **state)
 	assert_int_equal(directory_reserve(&f->d, &id, &before), -EEXIST);
 	assert_int_equal(before, 77);
 	directory_node_down(&f->d, 1);
+	assert_int_equal(directory_reserve(&f->d, &id, &before), -EAGAIN);
+	assert_int_equal(directory_lend(&f->d, &id, &before), -EAGAIN);
+	assert_int_equal(before, 77);
+	directory_node_dead(&f->d, 1, true);
 	assert_int_equal(directory_reserve(&f->d, &id, &before), 0);
 	assert_int_equal(before, 5);
 }

@@ -95,6 +95,90 @@ static void who_comes_second_is_refused(void **state)
 	world_end(w);
 }
 
+static bool is_down(struct world *w, void *arg)
+{
+	return w->node[0].core->peers.nodes[READER].state == NODE_DOWN;
+}
+
+/* These two do not reach each other any more; the third one reaches both. The same one twice: all
+ * reach each other. */
+static void part(struct world *w, uint32_t a, uint32_t b)
+{
+	w->apart[0] = a;
+	w->apart[1] = b;
+	if (a != b)
+		assert_true(world_until(w, is_down, NULL, WHEN));
+}
+
+static bool is_dead(struct world *w, void *arg)
+{
+	return w->node[0].core->peers.nodes[READER].member == MEMBER_DEAD;
+}
+
+/* The only node that has it does not answer: the put waits until it does, and is refused then. */
+static void a_put_waits_for_a_holder_that_is_away(void **state)
+{
+	struct world *w = three();
+	struct session_request r = world_request(SESSION_CREATE, "x");
+	uint32_t seq, create;
+
+	assert_int_equal(world_put(w, READER, 0, "x", 100000, 1), 0);
+	part(w, 0, READER);
+	seq = world_put_send(w, PUTTER, 0, "x", SIZE, 2);
+	r.size = SIZE;
+	create = world_send(w, 0, 0, &r);
+	world_run(w, 100 * WORLD_MS);
+	assert_null(world_reply_to(w, PUTTER, seq));
+	assert_null(world_reply_to(w, 0, create));
+	assert_true(members_live(&w->node[0].core->peers.nodes[READER]));
+	part(w, 0, 0);
+	assert_int_equal(world_wait(w, PUTTER, seq, WHEN)->reply.status, -EEXIST);
+	assert_int_equal(world_wait(w, 0, create, WHEN)->reply.status, -EEXIST);
+	assert_int_equal(world_get(w, PUTTER, 0, "x", 100000, 1, WHEN), 0);
+	world_end(w);
+}
+
+/* It never comes back: when it is dead as a member the id is free. */
+static void a_put_goes_on_when_the_holder_is_dead(void **state)
+{
+	struct world *w = three();
+	uint32_t seq;
+
+	assert_int_equal(world_put(w, READER, 0, "x", 100000, 1), 0);
+	part(w, 0, READER);
+	seq = world_put_send(w, PUTTER, 0, "x", SIZE, 2);
+	world_run(w, 100 * WORLD_MS);
+	assert_null(world_reply_to(w, PUTTER, seq));
+	w->cut[READER] = true;
+	assert_true(world_until(w, is_dead, NULL, WHEN));
+	assert_int_equal(world_wait(w, PUTTER, seq, WHEN)->reply.status, 0);
+	assert_int_equal(world_get(w, 0, 0, "x", SIZE, 2, WHEN), 0);
+	world_free(w);
+}
+
+/* The node that keeps the name cannot reach the holder, others can: it is no second writer's turn
+ * however long that lasts. */
+static void a_put_is_told_who_does_not_answer(void **state)
+{
+	struct world *w = three();
+	const struct world_reply *a;
+	uint32_t seq;
+
+	assert_int_equal(world_put(w, READER, 0, "x", 100000, 1), 0);
+	part(w, 0, READER);
+	world_run(w, 40 * WORLD_SECOND); /* longer than a node that is dead is remembered */
+	assert_int_equal(w->node[0].core->peers.nodes[READER].state, NODE_DOWN);
+	assert_true(members_live(&w->node[0].core->peers.nodes[READER]));
+	seq = world_put_send(w, PUTTER, 0, "x", SIZE, 2);
+	a = world_wait(w, PUTTER, seq, WHEN);
+	assert_int_equal(a->reply.status, -EAGAIN);
+	assert_non_null(strstr(a->reply.text, "node 2 holds it and does not answer"));
+	part(w, 0, 0);
+	world_run(w, 5 * WORLD_SECOND);
+	assert_int_equal(world_get(w, 0, 0, "x", 100000, 1, WHEN), 0);
+	world_end(w);
+}
+
 static void bytes_that_do_not_come_are_not_read(void **state)
 {
 	struct world *w = three();
@@ -358,6 +442,9 @@ int main(void)
 		cmocka_unit_test(a_reader_has_it_after_two_ways),
 		cmocka_unit_test(a_reader_on_the_same_node_as_well),
 		cmocka_unit_test(who_comes_second_is_refused),
+		cmocka_unit_test(a_put_waits_for_a_holder_that_is_away),
+		cmocka_unit_test(a_put_goes_on_when_the_holder_is_dead),
+		cmocka_unit_test(a_put_is_told_who_does_not_answer),
 		cmocka_unit_test(bytes_that_do_not_come_are_not_read),
 		cmocka_unit_test(a_client_apart_needs_no_memory),
 		cmocka_unit_test(with_losses_there_is_one_of_each),
