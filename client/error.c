@@ -28,6 +28,7 @@ static const struct {
 	{EMFILE, "too many buffers in use on one connection"},
 	{EAGAIN, "the node has too many requests at hand"},
 	{EPROTO, "the node's answer makes no sense"},
+	{ESHUTDOWN, "the connection is being closed"},
 	{EPROTONOSUPPORT, "the node speaks another protocol version"},
 };
 

@@ -51,17 +51,12 @@ static int64_t handle_deadline(int64_t timeout_ns)
 	return deadline > DEADLINE_NEVER - grace_ns ? DEADLINE_NEVER : deadline + grace_ns;
 }
 
-static bool handle_waits(uint16_t op)
-{
-	return op == SESSION_GET || op == SESSION_WAIT || op == SESSION_REDUCED;
-}
-
 /* One try. -ENOTCONN: control went before it answered. */
 static int handle_try(struct sar *s, struct session_request *request, const struct mux_tail *tail,
 		      size_t item_bytes, int64_t timeout_ns, int64_t until_ns,
 		      struct mux_result *out)
 {
-	if (!handle_waits(request->op))
+	if (!mux_waits(request->op))
 		return mux_call(&s->mux, request, tail, item_bytes, until_ns, out);
 	int64_t left = deadline_left(until_ns);
 	if (timeout_ns > 0 && left == 0)
@@ -82,7 +77,7 @@ int handle_call(struct sar *s, struct session_request *request, const struct mux
 	bool again = false;
 	*out = (struct mux_result){0};
 	for (unsigned short_lives = 0;; again = true) {
-		int r = rejoin(s, until_ns);
+		int r = rejoin(s, request->op, until_ns);
 		if (r < 0)
 			return r;
 		int64_t tried_ns = deadline_now();

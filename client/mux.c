@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include "deadline.h"
@@ -46,8 +47,12 @@ int mux_init(struct mux *m, int fd,
 	     void (*late)(void *owner, uint16_t op, uint32_t pin, struct mux_result *result),
 	     void *owner)
 {
-	*m = (struct mux){.fd = fd, .late = late, .owner = owner};
-	return -pthread_mutex_init(&m->lock, NULL);
+	int wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (wake_fd < 0)
+		return -errno;
+	*m = (struct mux){.fd = fd, .wake_fd = wake_fd, .late = late, .owner = owner};
+	pthread_mutex_init(&m->lock, NULL);
+	return 0;
 }
 
 static void mux_close_fds(int *fd, unsigned *fds)
@@ -89,6 +94,7 @@ static void mux_call_free(struct mux_call *call)
 void mux_fini(struct mux *m)
 {
 	close(m->fd);
+	close(m->wake_fd);
 	while (m->calls) {
 		struct mux_call *call = m->calls;
 		m->calls = call->next;
@@ -140,6 +146,18 @@ void mux_break(struct mux *m, int error)
 	pthread_mutex_lock(&m->lock);
 	mux_fail(m, error);
 	shutdown(m->fd, SHUT_RDWR); /* whoever reads wakes up */
+	pthread_mutex_unlock(&m->lock);
+}
+
+void mux_end_waits(struct mux *m)
+{
+	pthread_mutex_lock(&m->lock);
+	atomic_store(&m->ended, true);
+	eventfd_write(m->wake_fd, 1); /* whoever polls wakes up */
+	for (struct mux_call *call = m->calls; call; call = call->next) {
+		if (call->waiting)
+			pthread_cond_signal(&call->wake);
+	}
 	pthread_mutex_unlock(&m->lock);
 }
 
@@ -263,6 +281,14 @@ static void mux_dispatch(struct mux *m, struct mux_packet *packet)
 		pthread_cond_signal(&call->wake);
 }
 
+/* Until the socket is ready, the time is over, or nobody is to wait any more. */
+static void mux_poll(struct mux *m, const struct mux_call *call, short events, int64_t deadline_ns)
+{
+	struct pollfd on[2] = {{.fd = m->fd, .events = events},
+			       {.fd = m->wake_fd, .events = POLLIN}};
+	poll(on, mux_waits(call->op) ? 2 : 1, deadline_poll_ms(deadline_ns));
+}
+
 /* Under lock, which is given up while it reads: waits for a packet, takes all that are there. */
 static void mux_read(struct mux *m, const struct mux_call *own, int64_t deadline_ns)
 {
@@ -270,8 +296,7 @@ static void mux_read(struct mux *m, const struct mux_call *own, int64_t deadline
 	uint32_t life = atomic_load(&m->life);
 	m->reading = true;
 	pthread_mutex_unlock(&m->lock);
-	struct pollfd readable = {.fd = m->fd, .events = POLLIN};
-	poll(&readable, 1, deadline_poll_ms(deadline_ns));
+	mux_poll(m, own, POLLIN, deadline_ns);
 	int r = mux_receive(m, &packet);
 	pthread_mutex_lock(&m->lock);
 	while (r == 0) {
@@ -288,6 +313,8 @@ static void mux_read(struct mux *m, const struct mux_call *own, int64_t deadline
 /* Under lock. */
 static void mux_sleep(struct mux *m, struct mux_call *call, int64_t deadline_ns)
 {
+	if (mux_ended(m, call->op)) /* woken already, or never */
+		return;
 	call->waiting = true;
 	if (deadline_ns == DEADLINE_NEVER) {
 		pthread_cond_wait(&call->wake, &m->lock);
@@ -333,11 +360,12 @@ static int mux_write(struct mux *m, const struct mux_call *call, struct session_
 			return -ENOTCONN;
 		if (deadline_left(deadline_ns) == 0)
 			return -ETIMEDOUT;
-		struct pollfd writable = {.fd = m->fd, .events = POLLOUT};
+		if (mux_ended(m, call->op))
+			return -ESHUTDOWN;
 		if (errno == EINTR)
 			continue;
 		pthread_mutex_unlock(&m->lock);
-		poll(&writable, 1, deadline_poll_ms(deadline_ns));
+		mux_poll(m, call, POLLOUT, deadline_ns);
 		pthread_mutex_lock(&m->lock);
 	}
 	return call->error;
@@ -349,7 +377,7 @@ static int mux_finish(struct mux *m, struct mux_call *call, struct mux_result *o
 	if (!call->done) {
 		call->abandoned = true;
 		out->abandoned = true;
-		return -ETIMEDOUT;
+		return mux_ended(m, call->op) ? -ESHUTDOWN : -ETIMEDOUT;
 	}
 	int error = call->error;
 	if (error == 0) {
@@ -398,7 +426,7 @@ static int mux_exchange(struct mux *m, struct session_request *request, const st
 				mux_sleep(m, call, deadline_ns);
 			else
 				mux_read(m, call, deadline_ns);
-		} while (!call->done && deadline_left(deadline_ns) > 0);
+		} while (!call->done && !mux_ended(m, call->op) && deadline_left(deadline_ns) > 0);
 		r = mux_finish(m, call, out);
 	}
 	if (!m->reading)
@@ -421,6 +449,8 @@ int mux_call(struct mux *m, struct session_request *request, const struct mux_ta
 	case -ETIMEDOUT:
 		return error_set(r, "the node's control process does not answer in time: see "
 				    "whether it runs with 'sarissa doctor'");
+	case -ESHUTDOWN:
+		return error_set(r, MUX_ENDED_TEXT);
 	case -ENOMEM:
 		return error_set(r, "out of memory");
 	default:

@@ -22,6 +22,8 @@
 
 enum { MUX_FDS_MAX = 3 };
 
+#define MUX_ENDED_TEXT "the connection is being closed: open another one"
+
 struct mux_result {
 	struct session_reply reply;
 	int fd[MUX_FDS_MAX]; /* the caller's to close */
@@ -30,7 +32,8 @@ struct mux_result {
 	size_t item_bytes;
 	size_t items_count;
 	size_t items_room;
-	bool abandoned; /* -ETIMEDOUT: an answer may still come, and late() will have it */
+	bool abandoned; /* -ETIMEDOUT, -ESHUTDOWN: an answer may still come, and late() will have it
+			 */
 	uint32_t life;	/* of the socket that the answer came from */
 	bool again;	/* an earlier control was sent the request as well */
 };
@@ -47,6 +50,8 @@ struct mux {
 	int fd;
 	_Atomic int error;     /* 0, or why no call can succeed any more: -errno */
 	_Atomic uint32_t life; /* of the socket: how many there were before */
+	_Atomic bool ended;    /* nobody is to wait any more */
+	int wake_fd;	       /* eventfd: readable once ended */
 	pthread_mutex_t lock;
 	/* all below: under lock */
 	struct mux_call *calls;
@@ -58,7 +63,7 @@ struct mux {
 	void *owner;
 };
 
-/* Takes fd over. -ENOMEM. */
+/* Takes fd over, unless it fails: -ENOMEM, -EMFILE. */
 int mux_init(struct mux *m, int fd,
 	     void (*late)(void *owner, uint16_t op, uint32_t pin, struct mux_result *result),
 	     void *owner);
@@ -66,6 +71,9 @@ int mux_init(struct mux *m, int fd,
 void mux_fini(struct mux *m);
 /* Ends all calls with error. */
 void mux_break(struct mux *m, int error);
+/* Ends the calls that wait for something to happen (mux_waits), now and later: -ESHUTDOWN, and they
+ * are left behind as when their time is over. The connection and all other calls go on. */
+void mux_end_waits(struct mux *m);
 /* After mux_break, or an error by itself: calls go to the peer of fd, which is taken over, from now
  * on. 0 or -errno. */
 int mux_reopen(struct mux *m, int fd);
@@ -73,7 +81,8 @@ int mux_reopen(struct mux *m, int fd);
 /*
  * Sends request (magic, version and seq are filled in here) with tail (or NULL), and waits for the
  * whole answer until deadline_ns. Returns 0 and sets out (whose reply.status may still be an
- * error), or -ETIMEDOUT, -ENOTCONN, -EPROTO, -ENOMEM; then out holds nothing but abandoned.
+ * error), or -ETIMEDOUT, -ESHUTDOWN, -ENOTCONN, -EPROTO, -ENOMEM; then out holds nothing but
+ * abandoned.
  * item_bytes: length of what may follow a reply to this request, or 0.
  */
 int mux_call(struct mux *m, struct session_request *request, const struct mux_tail *tail,
@@ -84,6 +93,18 @@ int mux_post(struct mux *m, struct session_request *request);
 
 /* Frees what a result holds. */
 void mux_result_free(struct mux_result *result);
+
+/* Whether control answers such a request only when something has happened. */
+static inline bool mux_waits(uint16_t op)
+{
+	return op == SESSION_GET || op == SESSION_WAIT || op == SESSION_REDUCED;
+}
+
+/* Whether such calls are not to wait any more. No lock, no system call. */
+static inline bool mux_ended(const struct mux *m, uint16_t op)
+{
+	return mux_waits(op) && atomic_load_explicit(&m->ended, memory_order_relaxed);
+}
 
 /* 0, or why the connection is of no use any more. No lock, no system call. */
 static inline int mux_error(const struct mux *m)

@@ -64,6 +64,12 @@ int sar_open(const char *path, sar **out)
 	return 0;
 }
 
+void sar_end_waits(sar *s)
+{
+	if (*s->fork_guard != 0) /* else a thread that does not exist here may hold the lock */
+		mux_end_waits(&s->mux);
+}
+
 void sar_close(sar *s)
 {
 	if (!s)
@@ -77,6 +83,7 @@ void sar_close(sar *s)
 	} else {
 		s->map.table = NULL; /* not inherited: what lies there now is not ours */
 		close(s->mux.fd);
+		close(s->mux.wake_fd);
 	}
 	open_free(s);
 }

@@ -77,7 +77,7 @@ int sar_reduce_sources(sar *s, sar_id target, int64_t timeout_ns, sar_id *out, u
 	if (r < 0)
 		return r;
 	r = handle_call(s, &request, NULL, sizeof(struct session_sources), timeout_ns, &result);
-	if (r != -ETIMEDOUT && r != -EAGAIN && r != -ENOTCONN && r != -EPROTO)
+	if (r != -ETIMEDOUT && r != -EAGAIN && r != -ENOTCONN && r != -EPROTO && r != -ESHUTDOWN)
 		reduces_forget(&s->reduces, &target); /* it has ended */
 	if (r < 0)
 		return r;

@@ -65,6 +65,19 @@ static void rejoin_late(void *owner, uint16_t op, uint32_t pin, struct mux_resul
 {
 }
 
+/* Takes fd over, whatever becomes of it. */
+static int rejoin_mux(struct mux *m, int fd,
+		      void (*late)(void *owner, uint16_t op, uint32_t pin,
+				   struct mux_result *result),
+		      void *owner)
+{
+	int r = mux_init(m, fd, late, owner);
+	if (r == 0)
+		return 0;
+	close(fd);
+	return error_set(r, "cannot make an event descriptor: %s", strerrordesc_np(-r));
+}
+
 static void rejoin_end(struct rejoin *j)
 {
 	mux_fini(&j->mux);
@@ -92,10 +105,9 @@ static int rejoin_attach(const char *path, int64_t deadline_ns, struct rejoin *j
 	*j = (struct rejoin){0};
 	if (r < 0)
 		return r;
-	if (mux_init(&j->mux, fd, rejoin_late, NULL) < 0) {
-		close(fd);
-		return error_set(-ENOMEM, "out of memory");
-	}
+	r = rejoin_mux(&j->mux, fd, rejoin_late, NULL);
+	if (r < 0)
+		return r;
 	struct session_request request = handle_request(SESSION_ATTACH, NULL);
 	struct mux_result result;
 	r = mux_call(&j->mux, &request, NULL, 0, deadline_ns, &result);
@@ -141,11 +153,7 @@ int rejoin_first(struct sar *s)
 	rejoin_end(&j);
 	s->pins.word = s->map.pins;
 	s->control_epoch = j.epoch;
-	if (mux_init(&s->mux, fd, rejoin_give_back, s) < 0) {
-		close(fd);
-		return error_set(-ENOMEM, "out of memory");
-	}
-	return 0;
+	return rejoin_mux(&s->mux, fd, rejoin_give_back, s);
 }
 
 /* ---- another control ------------------------------------------------------------------------ */
@@ -265,13 +273,15 @@ static int rejoin_try(struct sar *s, int64_t until_ns)
 	return r;
 }
 
-int rejoin(struct sar *s, int64_t until_ns)
+int rejoin(struct sar *s, uint16_t op, int64_t until_ns)
 {
 	int64_t pause_ns = rejoin_pause_ns;
 	for (;;) {
 		int r = handle_check(s);
 		if (r < 0)
 			return r;
+		if (mux_ended(&s->mux, op))
+			return error_set(-ESHUTDOWN, MUX_ENDED_TEXT);
 		if (!handle_lost(s))
 			return 0;
 		if (mux_error(&s->mux) == -EPROTO)

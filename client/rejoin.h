@@ -17,9 +17,10 @@
 /* Connects and attaches for the first time. -ECONNREFUSED and others of sar_open. */
 int rejoin_first(struct sar *s);
 
-/* 0 when a control is there; waits for one until until_ns, but tries at least once. -ENOTCONN:
- * there was none; -EPROTO: it is of no use to us. */
-int rejoin(struct sar *s, int64_t until_ns);
+/* 0 when a control is there for a request of that op; waits for one until until_ns, but tries at
+ * least once. -ENOTCONN: there was none; -EPROTO: it is of no use to us; -ESHUTDOWN: nobody is to
+ * wait. */
+int rejoin(struct sar *s, uint16_t op, int64_t until_ns);
 
 /* Tries once, unless nobody was there just before. */
 void rejoin_nudge(struct sar *s);

@@ -14,6 +14,8 @@ arrays included) has gone; nothing is to be released by hand. One node may serve
 interpreter runs on while a call waits; Ctrl-C ends a get that waits, after a second at most. After
 fork a child opens its own.
 
+close() may be called while other threads wait: they get sarissa.Closed.
+
 When the node's control process is killed and started again nothing is to be done: calls go on there
 by themselves, views and writers stay as they are.
 """
@@ -28,7 +30,7 @@ import warnings
 import weakref
 from collections import namedtuple
 
-__all__ = ["Error", "Node", "Info", "open", "id_of"]
+__all__ = ["Error", "Closed", "Node", "Info", "open", "id_of"]
 
 ID_BYTES = 16
 FOREVER = 2**63 - 1
@@ -102,6 +104,7 @@ _BUFFER = ctypes.POINTER(_Buffer)
 _SIGNATURES = {
     "sar_open": (ctypes.c_int, [ctypes.c_char_p, ctypes.POINTER(ctypes.c_void_p)]),
     "sar_close": (None, [ctypes.c_void_p]),
+    "sar_end_waits": (None, [ctypes.c_void_p]),
     "sar_id_of": (_Id, [ctypes.c_char_p, ctypes.c_size_t]),
     "sar_create": (ctypes.c_int, [ctypes.c_void_p, _Id, ctypes.c_char_p, ctypes.c_uint64, _BUFFER]),
     "sar_publish": (ctypes.c_int, [ctypes.c_void_p, _BUFFER, ctypes.c_uint64]),
@@ -136,11 +139,20 @@ class Error(OSError):
         return _error, self.args, self.__dict__
 
 
+class Closed(Error, ValueError):
+    """The node is closed, perhaps by another thread while this one waited."""
+
+    def __init__(self, number=errno.ESHUTDOWN, text="the node is closed: open another one"):
+        super().__init__(number, text)
+
+
 _kinds = {}  # by Python's class for the errno
 
 
 def _error(code, text):
     """An Error of the right class, also as pickle makes it again."""
+    if code == errno.ESHUTDOWN:
+        return Closed(code, text)
     base = type(OSError(code, ""))  # picks the subclass
     if base not in _kinds:
         kind = Error if base is OSError else type("Error", (Error, base), {"__module__": __name__})
@@ -268,7 +280,7 @@ class _Handle:
     def hold(self):
         self.holds.append(None)
         if self.holds[0] is not self._LAST:
-            raise ValueError("the node is closed")
+            raise Closed
 
     def drop(self):
         if self.holds.pop() is self._LAST:
@@ -377,7 +389,7 @@ class Node:
     def _open(self):
         handle = self._handle
         if handle is None:
-            raise ValueError("the node is closed")
+            raise Closed
         return handle
 
     def create(self, name, size):
@@ -471,8 +483,12 @@ class Node:
         return found
 
     def close(self):
-        """Ends the connection, once the last view has gone. So does the last reference to this."""
-        self._handle = None
+        """Ends the connection, once the last view has gone. So does the last reference to this.
+        What waits in other threads ends at once: Closed."""
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            with handle as node:
+                _lib.sar_end_waits(node)
         self._drop()
 
     def __enter__(self):

@@ -33,6 +33,7 @@
  *   -ERESTART  another generation takes its place: release it and get it again
  *   -ENAMETOOLONG  name of more than SAR_NAME_MAX bytes -ENOMEM     out of memory, address space
  *   -ENODATA   a part of it is lost: put it again
+ *   -ESHUTDOWN sar_end_waits was called
  *   -EAGAIN    the node has too many requests at hand: try again later
  *   -EPROTO    the node's answer makes no sense: library and node differ in version
  *
@@ -153,6 +154,13 @@ sar_id sar_id_of(const void *key, size_t key_bytes);
  */
 int sar_open(const char *path, sar **out);
 void sar_close(sar *s);
+/*
+ * To be called before sar_close while other threads wait. Ends sar_get, sar_get_begin, sar_wait,
+ * sar_reduce_sources and the waits of sar_put in all threads with -ESHUTDOWN, now and later: at
+ * once, or after 10 seconds at most when control has gone and is just being connected to. What is
+ * complete on this node is still found; buffers, creations and all other calls stay as they are.
+ */
+void sar_end_waits(sar *s);
 
 /*
  * Makes room for an object of size bytes, named (name may be NULL: known by id only), and maps it

@@ -137,6 +137,88 @@ def a_reader_of_a_dead_creator():
         assert took < 20, f"told after {took:.2f} s of the 30 that it would wait"
 
 
+CLOSE = """
+import threading
+ends = []
+def wait(call):
+  try:
+    ends.append(call())
+  except sarissa.Closed:
+    ends.append("closed")
+held = node.get("held")
+node.reduce("sum", ["never 0", "never 1"], dtype="u8", timeout=60)
+calls = [lambda i=i: node.get(f"never {i}") for i in range(9)]
+threads = [threading.Thread(target=wait, args=(call,), daemon=True) for call in calls
+           + [lambda: node.reduce_sources("sum")]]
+for thread in threads:
+  thread.start()
+step("there")
+node.close()
+for thread in threads:
+  thread.join(30)
+say(f"ended {ends.count('closed')}")
+assert held == bytes(1000)
+step("held")
+del held
+step("gone")
+"""
+
+
+def who_closes_while_others_wait():
+    """Their waits end, here and in control, and the last view ends the session."""
+    netlib.need_daemons()
+    with Cluster(1, "--store", 64) as cluster, netlib.scratch() as directory:
+        (directory / "held").write_bytes(bytes(1000))
+        cluster.must(0, "sarissa", "put", "held", directory / "held")
+        task = Task(cluster, 0, CLOSE)
+        task.expect("there")
+        netlib.until_waiting(cluster, 0, 10)
+        task.go_on()
+        task.expect("ended 10")
+        task.expect("held")
+        assert own_status(cluster, 0)["sessions"] == 2, "its view is not pinned any more"
+        task.go_on()
+        task.expect("gone")
+        netlib.wait_for(lambda: own_status(cluster, 0)["sessions"] == 1, netlib.PATIENCE_S,
+                        "the session ends")
+        task.go_on()
+        task.end()
+        cluster.check_daemons()
+
+
+DROP = """
+import warnings
+warnings.simplefilter("ignore")
+def dropped(): # the space of the one before returns a little later
+  until = time.monotonic() + 60
+  while True:
+    try:
+      return node.create("dropped", 40 << 20)
+    except OSError as error:
+      if error.errno != errno.ENOSPC or time.monotonic() > until:
+        raise
+      time.sleep(0.01)
+for i in range(20):
+  dropped().data[:1000] = bytes(1000)
+say("dropped 20")
+step("there")
+"""
+
+
+def who_drops_what_it_creates():
+    """Its space returns while the task goes on: there is room for one such object only."""
+    netlib.need_daemons()
+    with Cluster(1, "--store", 64) as cluster:
+        task = Task(cluster, 0, DROP)
+        task.expect("dropped 20")
+        task.expect("there")
+        netlib.wait_for(lambda: own_status(cluster, 0)["store_used"] == 0, netlib.PATIENCE_S,
+                        "what it dropped comes back")
+        task.go_on()
+        task.end()
+        cluster.check_daemons()
+
+
 # ---- those who misbehave ------------------------------------------------------------------------
 
 # Requests of every kind, with fields that are nearly right or not at all, over connections that
@@ -364,5 +446,5 @@ def rubbish_over_the_whole_store(seconds=8):
 
 
 netlib.run(who_creates, who_holds_what_was_deleted, who_holds_what_came_from_elsewhere, who_waits,
-           twenty_at_once, a_reader_of_a_dead_creator, rubbish_at_the_socket,
+           who_closes_while_others_wait, who_drops_what_it_creates, twenty_at_once, a_reader_of_a_dead_creator, rubbish_at_the_socket,
            rubbish_over_the_whole_store, a_reader_cannot_write)

@@ -368,6 +368,69 @@ def threads_wait(node):
     assert got == [b"now"] * 8
 
 
+def close_ends_waits():
+    node, ends = sarissa.open(), []
+    view = kept(node, "kept")
+    waits = [lambda: node.get("never"), lambda: node.get("never", timeout=1000),
+             lambda: node.get("never either")]
+
+    def wait(call):
+        try:
+            ends.append(call())
+        except BaseException as error:
+            ends.append(error)
+    threads = [threading.Thread(target=wait, args=(call,), daemon=True) for call in waits * 3]
+    for thread in threads:
+        thread.start()
+
+    def close():  # once the main thread has left its wait to another one
+        while not any(isinstance(thread, sarissa._Waiter) for thread in threading.enumerate()):
+            time.sleep(0.01)
+        node.close()
+    closer = threading.Thread(target=close)
+    closer.start()
+    why = raises(sarissa.Closed, errno.ESHUTDOWN, node.get, "never")
+    for thread in [closer, *threads]:
+        thread.join(10)
+        assert not thread.is_alive(), "it still waits"
+    assert [type(end) for end in ends] == [sarissa.Closed] * len(threads), ends
+    assert view == b"x" * 1000 and isinstance(why, (sarissa.Error, ValueError)), why
+    same = pickle.loads(pickle.dumps(why))
+    assert type(same) is sarissa.Closed and same.args == why.args, same
+    raises(sarissa.Closed, errno.ESHUTDOWN, node.get, "kept")
+    node.close()
+
+
+def kept(node, name):
+    node.put(name, b"x" * 1000)
+    return node.get(name)
+
+
+def close_comes_at_any_time():
+    """Also amid calls that do not wait, and twice at once."""
+    for turn in range(30):
+        node, wrong = sarissa.open(), []
+
+        def work():
+            try:
+                while True:
+                    assert kept(node, "busy") == b"x" * 1000
+                    node.info("busy")
+            except sarissa.Closed:
+                pass
+            except BaseException as error:
+                wrong.append(error)
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        threads += [threading.Thread(target=node.close) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+            time.sleep(turn * 1e-4)
+        for thread in threads:
+            thread.join(30)
+            assert not thread.is_alive(), "it does not end"
+        assert not wrong, wrong
+
+
 def a_missing_library_is_named():
     done = subprocess.run([sys.executable, "-c", "import sarissa"], capture_output=True, text=True,
                           env={**os.environ, "SARISSA_LIBRARY": "/nonexistent/libsarissa.so"})
@@ -395,6 +458,8 @@ def main():
     views_outlive_the_node()
     a_node_that_is_forgotten_is_closed()
     a_call_keeps_the_node_open()
+    close_ends_waits()
+    close_comes_at_any_time()
     a_missing_library_is_named()
 
 

@@ -5,6 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "client_test.h"
+#include "handle.h"
 
 static int64_t now_ns(void)
 {
@@ -317,6 +318,58 @@ static void threads_hammer_one_handle(void **state)
 		assert_false(fake_pinned(&c->fake, slot));
 }
 
+/* Nobody waits any longer, whoever reads for the others; what does not wait goes on. */
+static void waits_end(void **state)
+{
+	enum { COUNT = 6 };
+	struct client *c = *state;
+	struct waiter w[COUNT];
+	sar_buffer writer, held, late;
+	assert_int_equal(sar_create(c->s, test_id("writer"), NULL, 10, &writer), 0);
+	struct object_id id = test_object("half");
+	uint32_t slot = fake_fetching(&c->fake, &id, 1000, 10);
+	assert_int_equal(sar_get_begin(c->s, test_id("half"), SAR_FOREVER, &held), 0);
+	for (unsigned i = 0; i < COUNT; i++)
+		waiter_start(&w[i], c, i % 2 ? "never" : "half", SAR_FOREVER);
+	wait_for_requests(c, SESSION_GET, 1 + COUNT);
+	wait_for_requests(c, SESSION_WAIT, COUNT / 2);
+	sar_end_waits(c->s);
+	for (unsigned i = 0; i < COUNT; i++) {
+		pthread_join(w[i].thread, NULL);
+		assert_int_equal(w[i].result, -ESHUTDOWN);
+	}
+	assert_int_equal(sar_get(c->s, test_id("never"), SAR_FOREVER, &late), -ESHUTDOWN);
+	assert_int_equal(sar_wait(c->s, &held, 1000, SAR_FOREVER), -ESHUTDOWN);
+	assert_int_equal(sar_reduce_sources(c->s, test_id("never"), SAR_FOREVER, NULL, 0),
+			 -ESHUTDOWN);
+	id = test_object("never");
+	uint32_t given = fake_fetching(&c->fake, &id, 100, 100); /* answers those who have left */
+	assert_int_equal(sar_seal(c->s, &writer), 0);
+	assert_int_equal(sar_put(c->s, test_id("put"), NULL, "put", 3), 0);
+	assert_false(fake_pinned(&c->fake, given));
+	assert_int_equal(sar_get(c->s, test_id("put"), SAR_FOREVER, &late), 0);
+	sar_release(c->s, &late);
+	assert_true(fake_pinned(&c->fake, slot));
+	assert_int_equal(((uint8_t *)held.data)[9], fake_pattern(9));
+	sar_release(c->s, &held);
+	assert_false(fake_pinned(&c->fake, slot));
+}
+
+static void waits_for_a_control_end(void **state)
+{
+	struct client *c = *state;
+	struct waiter w;
+	fake_kill(&c->fake);
+	waiter_start(&w, c, "never", SAR_FOREVER);
+	while (mux_error(&c->s->mux) == 0) /* it has noticed */
+		usleep(1000);
+	sar_end_waits(c->s);
+	pthread_join(w.thread, NULL);
+	assert_int_equal(w.result, -ESHUTDOWN);
+	fake_restart(&c->fake, true);
+	assert_int_equal(sar_put(c->s, test_id("put"), NULL, "put", 3), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -324,7 +377,8 @@ int main(void)
 		test_client(many_waits_at_once),	test_client(reader_hands_over),
 		test_client(death_ends_waits_in_time),	test_client(silent_node),
 		test_client(control_has_the_last_word), test_client(late_answer_is_undone),
-		test_client(threads_hammer_one_handle),
+		test_client(threads_hammer_one_handle), test_client(waits_end),
+		test_client(waits_for_a_control_end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
