@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the directory knows: delete, info, holders, list, nodes. */
 #include <errno.h>
+#include <stdio.h>
 #include "error.h"
 #include "handle.h"
 
@@ -23,7 +24,7 @@ static void directory_info(const struct session_object *object, sar_info *out)
 			  .local_ready = object->local_watermark,
 			  .copies = object->copies,
 			  .partial = object->partial,
-			  .is_inline = object->flags & 1};
+			  .is_inline = object->flags & SESSION_OBJECT_INLINE};
 	memcpy(out->id.bytes, object->id.bytes, sizeof(out->id.bytes));
 	memcpy(out->name, object->name, sizeof(out->name) - 1);
 }
@@ -84,6 +85,34 @@ int sar_holders(sar *s, sar_id id, sar_holder *out, unsigned room)
 	return (int)count;
 }
 
+/* 0, or -EHOSTUNREACH and whose parts of the directory are not in the list. */
+static int directory_missing(const struct session_object *object, size_t count)
+{
+	char nodes[96] = "";
+	size_t missing = 0, used = 0;
+	for (size_t i = 0; i < count; i++) {
+		if (!(object[i].flags & SESSION_OBJECT_MISSING))
+			continue;
+		if (used < sizeof(nodes) - 16)
+			used += (size_t)snprintf(nodes + used, sizeof(nodes) - used, "%s%u",
+						 missing ? ", " : "", object[i].holder[0].node);
+		else if (nodes[used - 1] != '.')
+			used += (size_t)snprintf(nodes + used, sizeof(nodes) - used, ", ...");
+		missing++;
+	}
+	if (missing == 0)
+		return 0;
+	error_set(
+		-EHOSTUNREACH,
+		"the list is not complete: the directory's part on node%s %s is out of reach: see "
+		"'sarissa status'",
+		missing > 1 ? "s" : "", nodes);
+	for (size_t i = 0; i < count; i++)
+		if (object[i].flags & SESSION_OBJECT_MISSING)
+			error_set_node(object[i].holder[0].node);
+	return -EHOSTUNREACH;
+}
+
 int sar_list(sar *s, int (*fn)(const sar_info *info, void *arg), void *arg)
 {
 	struct session_request request = handle_request(SESSION_LIST, NULL);
@@ -93,9 +122,13 @@ int sar_list(sar *s, int (*fn)(const sar_info *info, void *arg), void *arg)
 	const struct session_object *object = result.items;
 	for (size_t i = 0; r == 0 && i < result.items_count; i++) {
 		sar_info info;
+		if (object[i].flags & SESSION_OBJECT_MISSING)
+			continue;
 		directory_info(&object[i], &info);
 		r = fn(&info, arg);
 	}
+	if (r == 0) /* last: fn may have failed at something else meanwhile */
+		r = directory_missing(object, result.items_count);
 	mux_result_free(&result);
 	return r;
 }

@@ -7,7 +7,11 @@
 #include <string.h>
 #include "sarissa/sarissa.h"
 
+enum { ERROR_NODES = 256 };
+
 static _Thread_local char error_detail[256];
+static _Thread_local uint32_t error_node[ERROR_NODES];
+static _Thread_local unsigned error_nodes;
 
 /* What our codes mean here, where strerror() would speak of files and sockets. */
 static const struct {
@@ -27,6 +31,7 @@ static const struct {
 	{ERESTART, "the object is made anew"},
 	{EMFILE, "too many buffers in use on one connection"},
 	{EAGAIN, "the node has too many requests at hand"},
+	{EHOSTUNREACH, "a part of the directory does not answer"},
 	{EPROTO, "the node's answer makes no sense"},
 	{ESHUTDOWN, "the connection is being closed"},
 	{EPROTONOSUPPORT, "the node speaks another protocol version"},
@@ -47,6 +52,19 @@ const char *sar_error_detail(void)
 	return error_detail;
 }
 
+int sar_error_nodes(uint32_t *out, unsigned room)
+{
+	for (unsigned i = 0; i < room && i < error_nodes; i++)
+		out[i] = error_node[i];
+	return (int)error_nodes;
+}
+
+void error_set_node(unsigned node)
+{
+	if (error_nodes < ERROR_NODES)
+		error_node[error_nodes++] = node;
+}
+
 int error_set(int error, const char *format, ...)
 {
 	char text[sizeof(error_detail)]; /* the former words may be part of the new ones */
@@ -55,6 +73,7 @@ int error_set(int error, const char *format, ...)
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	memcpy(error_detail, text, sizeof(text));
+	error_nodes = 0;
 	return error;
 }
 

@@ -13,4 +13,8 @@ int error_set(int error, const char *format, ...) __attribute__((format(printf, 
  * general text for error takes its place. */
 int error_set_text(int error, const char *text, unsigned bytes);
 
+/* The nodes that the failure before is about, for sar_error_nodes(). The next failure forgets them.
+ */
+void error_set_node(unsigned node);
+
 #endif

@@ -69,6 +69,16 @@ static int handle_try(struct sar *s, struct session_request *request, const stru
 #define HANDLE_SHORT_LIFE_NS   1000000000
 #define HANDLE_SHORT_LIVES_MAX 5
 
+/* Whose parts of the directory are missing, of the items of a STAT or LIST. */
+static void handle_missing(const struct mux_result *result)
+{
+	const struct session_object *object = result->items;
+	bool objects = result->item_bytes == sizeof(*object);
+	for (size_t i = 0; objects && i < result->items_count; i++)
+		if (object[i].flags & SESSION_OBJECT_MISSING)
+			error_set_node(object[i].holder[0].node);
+}
+
 int handle_call(struct sar *s, struct session_request *request, const struct mux_tail *tail,
 		size_t item_bytes, int64_t timeout_ns, struct mux_result *out)
 {
@@ -103,9 +113,10 @@ int handle_call(struct sar *s, struct session_request *request, const struct mux
 	int status = out->reply.status;
 	if (status == 0)
 		return 0;
+	error_set_text(status < 0 ? status : -EPROTO, out->reply.text, sizeof(out->reply.text));
+	handle_missing(out);
 	mux_result_free(out);
-	return error_set_text(status < 0 ? status : -EPROTO, out->reply.text,
-			      sizeof(out->reply.text));
+	return status < 0 ? status : -EPROTO;
 }
 
 int handle_command(struct sar *s, struct session_request *request, int64_t timeout_ns, bool *again)

@@ -18,6 +18,8 @@ static int cli_exit_of(int error)
 	case ECONNREFUSED:
 	case ENOTCONN:
 		return CLI_NOT_FOUND;
+	case EHOSTUNREACH:
+		return CLI_PARTIAL;
 	default:
 		return CLI_FAILED;
 	}

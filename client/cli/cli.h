@@ -15,6 +15,7 @@ enum cli_exit {
 	CLI_USAGE = 2,
 	CLI_TIMED_OUT = 3,
 	CLI_NOT_FOUND = 4, /* no such object, or no node */
+	CLI_PARTIAL = 5,   /* a part of the directory does not answer */
 };
 
 enum {

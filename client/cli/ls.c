@@ -7,6 +7,8 @@
 #include "cli.h"
 #include "info.h"
 
+enum { LS_NODES = 256 }; /* as many as the library tells */
+
 struct ls {
 	sar_info *info;
 	size_t count, room;
@@ -56,26 +58,51 @@ static void ls_line(const sar_info *info)
 	putchar('\n');
 }
 
+/* A last line says that there may be more, and whose part of the directory is missing. */
+static void ls_json_missing(const uint32_t *node, int nodes)
+{
+	struct json j;
+	json_begin(&j, stdout);
+	json_bool(&j, "partial", true);
+	json_array(&j, "missing");
+	for (int i = 0; i < nodes; i++)
+		json_unsigned(&j, NULL, node[i]);
+	json_close(&j, ']');
+	json_end(&j);
+}
+
+static void ls_print(const struct cli_args *args, struct ls *ls)
+{
+	if (ls->count == 0)
+		return;
+	qsort(ls->info, ls->count, sizeof(*ls->info), ls_order);
+	if (!args->json)
+		printf("%10s  %4s  %6s  %s\n", "SIZE", "HERE", "COPIES", "NAME");
+	for (size_t i = 0; i < ls->count; i++)
+		(args->json ? ls_json : ls_line)(&ls->info[i]);
+}
+
 int ls_run(const struct cli_args *args)
 {
 	sar *s;
 	struct ls ls = {0};
+	uint32_t node[LS_NODES];
 	int status = cli_open(args, &s);
 	if (status != CLI_DONE)
 		return status;
 	int r = sar_list(s, ls_take, &ls);
+	int missing = sar_error_nodes(node, LS_NODES);
+	bool partial = r == -EHOSTUNREACH;
+	if (r == 0 || partial)
+		ls_print(args, &ls);
+	if (partial && args->json)
+		ls_json_missing(node, missing < LS_NODES ? missing : LS_NODES);
 	if (r < 0)
 		status = cli_fail_detail(r, NULL);
 	else if (r > 0)
 		status = cli_fail(-ENOMEM, "out of memory");
 	sar_close(s);
-	if (status == CLI_DONE && ls.count > 0) {
-		qsort(ls.info, ls.count, sizeof(*ls.info), ls_order);
-		if (!args->json)
-			printf("%10s  %4s  %6s  %s\n", "SIZE", "HERE", "COPIES", "NAME");
-		for (size_t i = 0; i < ls.count; i++)
-			(args->json ? ls_json : ls_line)(&ls.info[i]);
-	}
 	free(ls.info);
-	return status == CLI_DONE ? cli_flush() : status;
+	int flushed = cli_flush();
+	return status == CLI_DONE ? flushed : status;
 }

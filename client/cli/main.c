@@ -60,7 +60,8 @@ static void main_help(void)
 	       "  --help         this text, or the command's own\n"
 	       "  --version      the version of command and library\n\n"
 	       "A NAME that is \"id:\" and 32 hexadecimal digits stands for that object id.\n"
-	       "Exit status: 0 done, 1 failed, 2 wrong usage, 3 timed out, 4 not found or no node.\n");
+	       "Exit status: 0 done, 1 failed, 2 wrong usage, 3 timed out, 4 not found or no node,\n"
+	       "5 a part of the directory does not answer.\n");
 }
 
 static void main_command_help(const struct cli_command *command)

@@ -113,6 +113,24 @@ static int stat_show(const struct cli_args *args, const sar_info *info, const sa
 	return cli_flush();
 }
 
+/* Nothing is known of the object, because these nodes do not answer. */
+static void stat_json_missing(const char *name, sar_id id)
+{
+	static uint32_t node[STAT_HOLDERS];
+	int nodes = sar_error_nodes(node, STAT_HOLDERS);
+	struct json j;
+	char text[TEXT_BYTES];
+	json_begin(&j, stdout);
+	json_string(&j, "name", name);
+	json_string(&j, "id", text_id(text, id.bytes));
+	json_bool(&j, "partial", true);
+	json_array(&j, "missing");
+	for (int i = 0; i < nodes && i < STAT_HOLDERS; i++)
+		json_unsigned(&j, NULL, node[i]);
+	json_close(&j, ']');
+	json_end(&j);
+}
+
 int stat_run(const struct cli_args *args)
 {
 	sar *s;
@@ -124,6 +142,8 @@ int stat_run(const struct cli_args *args)
 		return status;
 	int r = sar_info_get(s, id, &info);
 	int holders = r < 0 ? r : sar_holders(s, id, holder, STAT_HOLDERS);
+	if (holders == -EHOSTUNREACH && args->json)
+		stat_json_missing(args->names[0], id);
 	if (holders < 0)
 		status = cli_fail_detail(holders, args->names[0]);
 	sar_close(s);

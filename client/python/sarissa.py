@@ -30,12 +30,13 @@ import warnings
 import weakref
 from collections import namedtuple
 
-__all__ = ["Error", "Closed", "Node", "Info", "open", "id_of"]
+__all__ = ["Error", "PartialError", "Closed", "Node", "Info", "open", "id_of"]
 
 ID_BYTES = 16
 FOREVER = 2**63 - 1
 NOWHERE = 2**64 - 1
 SOURCES_MAX = 1024
+NODES_MAX = 256  # of one error
 INLINE_NS = 10**9
 OPS = {name: number for number, name in enumerate("sum prod min max avg".split(), 1)}
 DTYPES = {name: number for number, name in enumerate(
@@ -123,6 +124,7 @@ _SIGNATURES = {
     "sar_list": (ctypes.c_int, [ctypes.c_void_p, _LIST, ctypes.c_void_p]),
     "sar_strerror": (ctypes.c_char_p, [ctypes.c_int]),
     "sar_error_detail": (ctypes.c_char_p, []),
+    "sar_error_nodes": (ctypes.c_int, [ctypes.POINTER(ctypes.c_uint32), ctypes.c_uint]),
 }
 
 Info = namedtuple("Info", "id name size generation local_ready copies partial")
@@ -139,6 +141,14 @@ class Error(OSError):
         return _error, self.args, self.__dict__
 
 
+class PartialError(Error):
+    """A part of the directory does not answer (errno EHOSTUNREACH), so what is asked for may exist
+    all the same. missing: the numbers of the nodes that keep this part. found: what ls() has found
+    all the same."""
+
+    missing = found = ()
+
+
 class Closed(Error, ValueError):
     """The node is closed, perhaps by another thread while this one waited."""
 
@@ -153,6 +163,8 @@ def _error(code, text):
     """An Error of the right class, also as pickle makes it again."""
     if code == errno.ESHUTDOWN:
         return Closed(code, text)
+    if code == errno.EHOSTUNREACH:
+        return PartialError(code, text)
     base = type(OSError(code, ""))  # picks the subclass
     if base not in _kinds:
         kind = Error if base is OSError else type("Error", (Error, base), {"__module__": __name__})
@@ -179,7 +191,11 @@ def _check(code):
     if code >= 0:
         return code
     detail = _lib.sar_error_detail() or _lib.sar_strerror(code)
-    raise _error(-code, detail.decode("utf-8", "replace"))
+    error = _error(-code, detail.decode("utf-8", "replace"))
+    if isinstance(error, PartialError):
+        nodes = (ctypes.c_uint32 * NODES_MAX)()
+        error.missing = nodes[:min(_lib.sar_error_nodes(nodes, NODES_MAX), NODES_MAX)]
+    raise error
 
 
 def _key(name):
@@ -466,7 +482,8 @@ class Node:
         return _info(raw)
 
     def ls(self):
-        """Every object of the cluster: a list of Info."""
+        """Every object of the cluster: a list of Info. PartialError when a part of the directory
+        does not answer: its found is the list without what that part knows."""
         found, failed = [], []
 
         def take(raw, _):
@@ -477,9 +494,13 @@ class Node:
             return len(failed)
         with self._open() as node:
             code = _lib.sar_list(node, _LIST(take), None)
-        if failed:
-            raise failed[0]
-        _check(code)
+            if failed:
+                raise failed[0]
+            try:
+                _check(code)  # inside: the last failure of this thread
+            except PartialError as error:
+                error.found = found
+                raise
         return found
 
     def close(self):

@@ -9,7 +9,7 @@ static void directory_describe(const struct entry *e, struct session_object *out
 	out->generation = e->generation;
 	out->size = e->size;
 	out->local_watermark = UINT64_MAX;
-	out->flags = e->has_value;
+	out->flags = e->has_value ? SESSION_OBJECT_INLINE : 0;
 	memcpy(out->name, e->name, sizeof(out->name));
 	list_each(l, after, &e->copies)
 	{

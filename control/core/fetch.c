@@ -125,8 +125,8 @@ static bool fetch_refuse_nowait(struct control *c, struct fetch *f)
 		struct wait *w = list_item(l, struct wait, of_owner);
 
 		if (w->nowait)
-			waits_end(c, w, -ENOENT,
-				  "no such object: wait for it with a timeout, or put it");
+			session_absent(c, w, -ENOENT,
+				       "no such object: wait for it with a timeout, or put it");
 	}
 	return list_empty(&f->waits);
 }

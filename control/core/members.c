@@ -139,7 +139,7 @@ static void members_gone(struct control *c, struct node *n)
 	graves_node_gone(c, n);
 	if (n->member == MEMBER_DEAD) {
 		peers_sever(c, n); /* it may think that it still waits here: it must ask again */
-		c->dead_ns = c->now_ns;
+		c->dead_ns = n->dead_ns = c->now_ns;
 		n->died = true;
 		directory_node_dead(&c->directory, n->number, true);
 		fetch_node_dead(c, n);

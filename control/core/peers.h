@@ -80,10 +80,11 @@ struct node {
 	uint64_t told_life; /* it has confirmed that it knows all as of then; 0: none of ours is
 			       there */
 	uint64_t member_incarnation;
-	bool seen;   /* it lived in a view since the last that had settled, or in that */
-	bool missed; /* it is silent: unless it is heard of soon, it is suspect */
-	bool died;   /* it was taken for dead, with what it has, or has denied something since or
-			begun again: others may have acted on that */
+	uint64_t dead_ns; /* when it was taken for dead last */
+	bool seen;	  /* it lived in a view since the last that had settled, or in that */
+	bool missed;	  /* it is silent: unless it is heard of soon, it is suspect */
+	bool died; /* it was taken for dead, with what it has, or has denied something since or
+		      begun again: others may have acted on that */
 	uint32_t asked_by[2]; /* node + 1 that wants to know when we hear of it; 0: nobody */
 	uint64_t asked_ns;
 	uint64_t probed_ns; /* a probe of then is not answered; 0: none is out */

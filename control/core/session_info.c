@@ -1,9 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* LIST, STATUS: what the directory and the nodes tell. */
+/*
+ * LIST, STATUS: what the directory and the nodes tell. The shard owners are asked one after the
+ * other. An owner that does not answer is named in the list, which then goes on with the next one.
+ */
 #include <errno.h>
 #include "state.h"
 
+enum { SESSION_LIST_BUSY = 3 };
+
 static void session_list_ask(struct control *c, struct wait *w);
+
+/* Tells the client that this node's part of the directory is not in the list. */
+static bool session_list_lacks(struct control *c, struct wait *w, const struct node *n)
+{
+	struct session_object o;
+
+	session_missing_item(n, &o);
+	return reply_item(c, w, &o, sizeof(o));
+}
+
+static void session_list_next(struct control *c, struct wait *w, bool room)
+{
+	w->paused = !room;
+	if (room)
+		session_list_ask(c, w);
+}
 
 static bool session_listed(struct control *c, struct call *call, const struct message *answer)
 {
@@ -11,13 +32,15 @@ static bool session_listed(struct control *c, struct call *call, const struct me
 	bool room = true;
 
 	w->call = NULL;
-	if (answer == NULL && !control_is_shard(c, call->node)) { /* gone meanwhile: the next */
-		w->cursor = 0;
-		session_list_ask(c, w);
+	if (answer == NULL && !c->attached) {
+		waits_no_directory(c, w);
 		return false;
 	}
 	if (answer == NULL) {
-		waits_no_directory(c, w);
+		w->cursor = 0;
+		w->shard++;
+		w->silent_ns += c->config.status_ns;
+		session_list_next(c, w, session_list_lacks(c, w, call->node));
 		return false;
 	}
 	for (uint32_t i = 0; i < answer->objects.count; i++) {
@@ -29,10 +52,41 @@ static bool session_listed(struct control *c, struct call *call, const struct me
 	w->cursor = answer->objects.cursor;
 	if (w->cursor == 0)
 		w->shard++;
-	w->paused = !room;
-	if (room)
-		session_list_ask(c, w);
+	session_list_next(c, w, room);
 	return false;
+}
+
+/* How long this owner is waited for. One that is connected may only be busy. All the owners that do
+ * not answer get a bounded time together, so that the call ends before its client gives up. */
+static uint64_t session_list_patience(const struct control *c, const struct wait *w,
+				      const struct node *shard)
+{
+	uint64_t patience_ns = c->config.status_ns;
+
+	if (shard == c->self)
+		return c->config.directory_ns;
+	if (shard->state == NODE_UP)
+		patience_ns *= SESSION_LIST_BUSY;
+	return w->silent_ns < c->config.directory_ns ? patience_ns : 0;
+}
+
+/* Names those before the next owner that are taken for dead, but may not be. Returns false when the
+ * client must read first. */
+static bool session_list_dead(struct control *c, struct wait *w, const struct node *shard)
+{
+	uint32_t end = shard ? w->shard : c->config.nodes;
+
+	while (w->named < end) {
+		const struct node *n = peers_node(c, w->named++);
+
+		if (!session_lacks(c, n) || session_list_lacks(c, w, n))
+			continue;
+		w->paused = true;
+		return false;
+	}
+	if (shard) /* it is named when it does not answer */
+		w->named = w->shard + 1;
+	return true;
 }
 
 /* Asks for the next page, or ends after the last one of the last shard. */
@@ -43,13 +97,15 @@ static void session_list_ask(struct control *c, struct wait *w)
 
 	w->paused = false;
 	shard = reshard_next(c, &w->shard);
+	if (!session_list_dead(c, w, shard))
+		return;
 	if (shard == NULL) {
 		waits_end(c, w, 0, "");
 		return;
 	}
 	m.list.cursor = w->cursor;
-	w->call = calls_start(c, shard, &m, TABLE_SLOT_NONE, c->config.directory_ns, session_listed,
-			      w);
+	w->call = calls_start(c, shard, &m, TABLE_SLOT_NONE, session_list_patience(c, w, shard),
+			      session_listed, w);
 	if (w->call == NULL)
 		waits_no_call(c, w);
 }

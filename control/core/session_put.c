@@ -504,7 +504,7 @@ static bool session_deleted(struct control *c, struct call *call, const struct m
 		return true;
 	w->call = NULL;
 	if (answer == NULL) {
-		waits_no_directory(c, w);
+		session_unanswered(c, w, call->node);
 		return false;
 	}
 	slot = objects_find(c, &w->id);
@@ -514,7 +514,10 @@ static bool session_deleted(struct control *c, struct call *call, const struct m
 	if (answer->reply.status == 0 && slot != TABLE_SLOT_NONE &&
 	    objects_is(c, slot, answer->reply.generation))
 		objects_kill(c, slot, "the object was deleted");
-	waits_end(c, w, answer->reply.status, answer->reply.text);
+	if (answer->reply.status == -ENOENT)
+		session_absent(c, w, -ENOENT, answer->reply.text);
+	else
+		waits_end(c, w, answer->reply.status, answer->reply.text);
 	return false;
 }
 

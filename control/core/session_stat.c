@@ -137,14 +137,16 @@ static bool session_stated(struct control *c, struct call *call, const struct me
 
 	w->call = NULL;
 	if (answer == NULL) {
-		waits_no_directory(c, w);
+		session_unanswered(c, w, call->node);
 		return false;
 	}
 	if (answer->objects.count != 1 ||
 	    (w->generation && w->generation != answer->objects.objects[0].generation)) {
 		/* never was, or is no more after the first page */
-		waits_end(c, w, w->generation ? 0 : -ENOENT,
-			  "no such object: see the list of objects");
+		if (w->generation)
+			waits_end(c, w, 0, "");
+		else
+			session_absent(c, w, -ENOENT, "no such object: see the list of objects");
 		return false;
 	}
 	o = answer->objects.objects[0];

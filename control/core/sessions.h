@@ -51,8 +51,10 @@ struct wait {
 	uint32_t pending; /* STATUS: nodes that have not answered */
 	uint16_t op;
 	bool nowait;
-	bool brief;  /* STAT */
-	bool paused; /* LIST: the client is slow */
+	bool brief;	    /* STAT */
+	bool paused;	    /* LIST: the client is slow */
+	uint32_t named;	    /* LIST: nodes below were asked, or named when they had to be */
+	uint64_t silent_ns; /* LIST: spent on owners that did not answer */
 };
 
 enum { SESSION_PAGES = 64 };
@@ -140,6 +142,18 @@ void session_stat_carve(struct sessions *s, struct arena *a);
 void session_tell(struct control *c, struct node *n, const struct message *m);
 /* Adds what only this node knows. */
 void session_localise(struct control *c, struct session_object *o);
+/* session_missing.c */
+/* Whether we see no more than half of the members that have not left: then we may be the ones that
+ * are cut off, and the dead ones live. */
+bool session_cut_off(struct control *c);
+/* Whether that node is taken for dead, and what it knows of the directory may be missing here. */
+bool session_lacks(struct control *c, const struct node *n);
+/* Says in place of an object that the part of this node is missing. */
+void session_missing_item(const struct node *n, struct session_object *out);
+/* Ends a wait: the owner of its id has not answered. */
+void session_unanswered(struct control *c, struct wait *w, const struct node *owner);
+/* Ends a wait: there is no such object, with this status and text, as far as this node can know. */
+void session_absent(struct control *c, struct wait *w, int32_t status, const char *text);
 void session_describe_node(struct control *c, struct session_node *out);
 
 #endif

@@ -70,7 +70,7 @@ void waits_no_call(struct control *c, struct wait *w)
 	waits_end(c, w, -EAGAIN, "too many requests to other nodes: try again later");
 }
 
-static const char *waits_late(const struct control *c, const struct wait *w)
+static const char *waits_late(struct control *c, const struct wait *w)
 {
 	const struct fetch *f = w->object ? w->object->fetch : w->fetch;
 
@@ -83,6 +83,9 @@ static const char *waits_late(const struct control *c, const struct wait *w)
 	if (f && f->narrow)
 		return "its chunks are longer than what the path from its holder carries: give "
 		       "all nodes and switches one MTU";
+	if (w->fetch && w->fetch->answered && !w->fetch->known && session_cut_off(c))
+		return "not known here, but at least half of the nodes are out of reach: see "
+		       "'sarissa status'";
 	if (w->fetch && w->fetch->answered && !w->fetch->known)
 		return "nobody has put such an object yet: wait longer, or put it";
 	return c->attached ? "the time is over: wait longer" : waits_no_dataplane;

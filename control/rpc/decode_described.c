@@ -52,7 +52,7 @@ static bool decode_description(const Rpc__Description *in, struct session_object
 				       .copies = in->copies,
 				       .partial = in->partial,
 				       .flags = in->flags};
-	if (in->n_holders > SESSION_HOLDERS)
+	if (in->n_holders > SESSION_HOLDERS || in->flags & ~(uint32_t)SESSION_OBJECT_INLINE)
 		return false;
 	out->holders = (uint32_t)in->n_holders;
 	for (size_t k = 0; k < in->n_holders; k++)

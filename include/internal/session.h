@@ -44,6 +44,9 @@ enum {
 	SESSION_FLAG_BRING = 32,    /* ATTACH reply: something that this process was creating apart
 				       from the store is here, and RESUME must bring its memory.
 				       Without that no request brings a descriptor */
+	SESSION_OBJECT_INLINE = 1,  /* session_object: the directory keeps the value */
+	SESSION_OBJECT_MISSING = 2, /* LIST, STAT: no object: the directory's part on the node of
+				       holder[0] is missing in the answer */
 	SESSION_HOLDERS = 16,	    /* in one session_object */
 	SESSION_UPSTREAMS = 4,	    /* nodes that feed one copy at a time */
 	SESSION_SOURCES_MAX = 1024, /* of a reduce */
@@ -145,7 +148,7 @@ struct session_object { /* follows a session_reply in the same packet */
 	uint32_t copies;	  /* complete ones, cluster-wide */
 	uint32_t partial;
 	uint32_t holders; /* entries used in holder[]; LIST: none */
-	uint32_t flags;	  /* 1: value kept inline in the directory */
+	uint32_t flags;	  /* SESSION_OBJECT_ */
 	struct session_holder holder[SESSION_HOLDERS];
 	char name[OBJECT_NAME_MAX + 1];
 };

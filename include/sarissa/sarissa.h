@@ -35,6 +35,7 @@
  *   -ENODATA   a part of it is lost: put it again
  *   -ESHUTDOWN sar_end_waits was called
  *   -EAGAIN    the node has too many requests at hand: try again later
+ *   -EHOSTUNREACH  a part of the directory does not answer: sar_error_nodes tells which
  *   -EPROTO    the node's answer makes no sense: library and node differ in version
  *
  * Timeouts are in nanoseconds: 0 does not wait, SAR_FOREVER waits without limit. A wait on a node
@@ -288,13 +289,17 @@ int sar_reduce_sources(sar *s, sar_id target, int64_t timeout_ns, sar_id *out, u
 /* Removes every copy in the cluster. Buffers in use stay readable until released. -ENOENT; 0 when
  * control died before it had answered and there is none now. */
 int sar_delete(sar *s, sar_id id);
-/* What the directory knows. -ENOENT when it knows nothing. */
+/* What the directory knows. -ENOENT when it knows nothing; -EHOSTUNREACH when the node that would
+ * know does not answer, or this node may be cut off from those that know. */
 int sar_info_get(sar *s, sar_id id, sar_info *out);
 /* Who holds the object, how far each has come, and who feeds whom: fills up to room entries,
  * returns how many there are. -ENOENT. */
 int sar_holders(sar *s, sar_id id, sar_holder *out, unsigned room);
-/* Calls fn for each object of the cluster until it returns non-zero, which is then returned. fn
- * may use the handle. */
+/*
+ * Calls fn for each object of the cluster until it returns non-zero, which is then returned. fn
+ * may use the handle. -EHOSTUNREACH when fn was called for all objects that are known, but a part
+ * of the directory does not answer, so there may be more: sar_error_nodes tells whose part.
+ */
 int sar_list(sar *s, int (*fn)(const sar_info *info, void *arg), void *arg);
 /* Calls fn for each node, the local one first, until it returns non-zero, which is then returned.
  */
@@ -304,6 +309,9 @@ int sar_nodes(sar *s, int (*fn)(const sar_node *node, void *arg), void *arg);
 const char *sar_strerror(int error);
 /* "what is wrong: what to do" of the calling thread's last failure; valid until its next one. */
 const char *sar_error_detail(void);
+/* The nodes that the calling thread's last failure with -EHOSTUNREACH is about: fills up to room
+ * numbers, returns how many there are (256 at most). 0 after any other failure. */
+int sar_error_nodes(uint32_t *out, unsigned room);
 /* Of the library that is loaded: "0.1.0". */
 const char *sar_version(void);
 

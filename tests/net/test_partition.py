@@ -32,8 +32,11 @@ def got(cluster, node, name, seconds=10):
 
 
 def listed(cluster, node):
-    """What one node says that there is: name -> generation, size, copies."""
+    """What one node says that there is: name -> generation, size, copies. None while a part of the
+    directory is missing."""
     done = cli(cluster, node, "ls", "--json")
+    if done.returncode == 5:
+        return None
     assert done.returncode == 0, f"ls on node {node}: {done.stderr.decode()}"
     return {o["name"]: (o["generation"], o["size"], o["copies"])
             for o in map(json.loads, done.stdout.splitlines())}
@@ -106,4 +109,54 @@ def a_cut_heals():
         return f"all agree {took:.1f} s after the cut was mended"
 
 
-netlib.run(a_cut_heals)
+def tells(cluster, node):
+    """What `ls` says: its exit status, the names, and whose parts of the directory are missing."""
+    done = cli(cluster, node, "ls", "--json")
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    missing = [line["missing"] for line in lines if line.get("partial") is True and "missing" in line]
+    return (done.returncode, {line["name"] for line in lines if "name" in line},
+            set(missing[0]) if missing else set())
+
+
+def denies_nothing(cluster, node, names):
+    """`stat` shows each object, or says whose part of the directory does not answer."""
+    unknown = 0
+    for name in names:
+        done = cli(cluster, node, "stat", name)
+        assert done.returncode in (0, 5), f"stat {name}: {done.returncode}: {done.stderr.decode()}"
+        unknown += done.returncode == 5
+        assert done.returncode == 0 or b"node " in done.stderr, done.stderr.decode()
+    assert unknown, "a node that is cut off knows all"
+
+
+def whoever_is_cut_off_claims_nothing():
+    """40 objects on 4 nodes, and the cable of node 0 is pulled: it knows a part of them."""
+    netlib.need_daemons()
+    count, names = 4, {f"object-{i}" for i in range(40)}
+    with Cluster(count, "--store", 64) as cluster:
+        for i, name in enumerate(sorted(names)):
+            assert put(cluster, i % count, name, name.encode())
+        assert tells(cluster, 0) == (0, names, set())
+        cluster.verb("link", 0, "down")
+        netlib.wait_for(lambda: 1 not in sees(cluster, 0), netlib.PATIENCE_S, "node 1 is out of reach")
+        some = sorted(names)[::7]
+        status, known, missing = tells(cluster, 0)
+        assert status == 5 and known < names and missing == {1, 2, 3}, (status, len(known), missing)
+        denies_nothing(cluster, 0, some)
+        done = cli(cluster, 0, "ls")
+        assert done.returncode == 5 and b"1, 2, 3" in done.stderr, done.stderr.decode()
+        # long enough for all to be taken for dead on either side
+        netlib.wait_for(lambda: tells(cluster, 1)[0] == 0, netlib.PATIENCE_S,
+                        "the three others keep the whole directory")
+        status, known, missing = tells(cluster, 0)
+        assert status == 5 and missing == {1, 2, 3}, (status, len(known), missing)
+        denies_nothing(cluster, 0, some)
+        cluster.verb("link", 0, "up")
+        for node in range(count):
+            netlib.wait_for(lambda: tells(cluster, node) == (0, names, set()), netlib.PATIENCE_S,
+                            f"node {node} lists all again")
+        assert cli(cluster, 0, "stat", "never put").returncode == 4
+        cluster.check_daemons()
+
+
+netlib.run(a_cut_heals, whoever_is_cut_off_claims_nothing)

@@ -47,12 +47,13 @@ struct fake {
 	struct session_request reduce; /* the last one */
 	struct object_id reduce_source[SESSION_SOURCES_MAX];
 	bool reduce_goes_on;
-	uint32_t tree;		 /* STAT tells of so many holders, in pages; 0: of one */
-	bool apart;		 /* what is created is written apart from the store */
-	int memory[FAKE_SLOTS];	 /* where; 0: nowhere */
-	int brought;		 /* came along with the request; 0: nothing */
-	int creator[FAKE_SLOTS]; /* connection; -1: one of an earlier control */
-	_Atomic int mute;	 /* requests of this op are served, but not answered */
+	uint32_t tree;		  /* STAT tells of so many holders, in pages; 0: of one */
+	_Atomic uint32_t missing; /* nodes from 1 on whose part of the directory does not answer */
+	bool apart;		  /* what is created is written apart from the store */
+	int memory[FAKE_SLOTS];	  /* where; 0: nowhere */
+	int brought;		  /* came along with the request; 0: nothing */
+	int creator[FAKE_SLOTS];  /* connection; -1: one of an earlier control */
+	_Atomic int mute;	  /* requests of this op are served, but not answered */
 	_Atomic unsigned aborts, resumed, descriptors, requests[SESSION_OPS];
 	/* Returns true when it has dealt with the request. Set before the client connects. */
 	bool (*hook)(struct fake *f, int conn, const struct session_request *request);

@@ -20,12 +20,29 @@ static struct session_object fake_object(struct fake *f, int64_t slot)
 	return object;
 }
 
+/* The nodes that do not answer, in place of objects. */
+static void fake_missing(struct fake *f, int conn, const struct session_request *request)
+{
+	struct {
+		struct session_reply reply;
+		struct session_object object;
+	} packet = {.reply = fake_reply(request, 0)};
+	packet.reply.flags = SESSION_FLAG_MORE;
+	packet.object.flags = SESSION_OBJECT_MISSING;
+	packet.object.holders = 1;
+	for (uint32_t node = 1; node <= f->missing; node++) {
+		packet.object.holder[0].node = node;
+		fake_send(f, conn, &packet, sizeof(packet), NULL, 0);
+	}
+}
+
 void fake_list(struct fake *f, int conn, const struct session_request *request)
 {
 	struct {
 		struct session_reply reply;
 		struct session_object object;
 	} packet;
+	fake_missing(f, conn, request); /* in any order */
 	for (uint32_t i = 0; i < FAKE_SLOTS; i++) {
 		const struct object_slot *s = &f->table->slot[i];
 		if (s->state == OBJECT_FREE || s->state == OBJECT_ZOMBIE)
@@ -79,7 +96,8 @@ void fake_stat(struct fake *f, int conn, const struct session_request *request)
 	struct object_slot image;
 	int64_t i = object_table_find(f->table, &request->id, &image);
 	if (i < 0) {
-		fake_status(f, conn, request, -ENOENT);
+		fake_missing(f, conn, request);
+		fake_status(f, conn, request, f->missing ? -EHOSTUNREACH : -ENOENT);
 		return;
 	}
 	packet.reply = fake_reply(request, 0);
