@@ -2,14 +2,18 @@
 """The Python module, against the node at $SARISSA_SOCKET. Run by client_cli."""
 
 import array
+import copy
+import ctypes
 import errno
 import gc
 import os
+import pickle
 import signal
 import subprocess
 import sys
 import threading
 import time
+import warnings
 
 import sarissa
 
@@ -19,7 +23,7 @@ def raises(kind, number, call, *args, **named):
         call(*args, **named)
     except kind as error:
         assert number is None or error.errno == number, error
-        return
+        return error
     raise AssertionError(f"{call} did not raise {kind}")
 
 
@@ -47,14 +51,56 @@ def errors(node):
     raises(ValueError, None, node.get, b"short id")
     raises(ValueError, None, node.get, "x", timeout=-1)
     raises(TypeError, None, node.put, "x", 7)
-    raises(BufferError, None, node.put, "x", memoryview(b"every other")[::2])
     raises(sarissa.Error, errno.ECONNREFUSED, sarissa.open, "/nonexistent/x")
     raises(ValueError, None, node.create, "x", 2**64)
     raises(ValueError, None, node.create, "x", -1)
-    raises(ValueError, None, node.reduce, "x", ["a"], num=2**32)
+    raises(ValueError, None, node.reduce, "x", ["a"], dtype="f32", num=2**32)
     with node.create("x", 8) as writer:
         raises(ValueError, None, writer.publish, 2**64 + 8)
         writer.publish(8)
+
+
+class Pointers(ctypes.Structure):
+    _fields_ = [("a", ctypes.c_int), ("b", ctypes.py_object)]
+
+
+class Names(ctypes.Structure):
+    _fields_ = [("Other", ctypes.c_int), ("O", ctypes.c_int)]
+
+
+def pointers_are_no_bytes(node):
+    """They would be put as they are, and mean nothing to anybody else."""
+    for pointers in ((ctypes.py_object * 3)(1, "two", 3.0), (Pointers * 2)()):
+        why = raises(TypeError, None, node.put, "pointers", pointers)
+        assert "pickle.dumps" in str(why), why
+    for view in (memoryview(b"every other")[::2], memoryview(array.array("d", [1, 2, 3]))[::-1]):
+        why = raises(TypeError, None, node.put, "pointers", view)
+        assert "ascontiguousarray" in str(why), why
+    node.put("names", (Names * 2)((1, 2), (3, 4)))
+    assert list(node.get("names").cast("i")) == [1, 2, 3, 4]
+    node.put("square", memoryview(bytes(range(6))).cast("B", (2, 3)))
+    assert bytes(node.get("square")) == bytes(range(6))
+
+
+def errors_can_be_pickled(node):
+    """As every pool of processes does with them."""
+    for kind, call in ((FileNotFoundError, lambda: node.delete("nobody")),
+                       (TimeoutError, lambda: node.get("nobody", timeout=0.02)),
+                       (sarissa.Error, lambda: node.reduce("x", [], dtype="f32"))):
+        error = raises(kind, None, call)
+        error.more = "kept"
+        for same in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
+            assert type(same) is type(error) and isinstance(same, sarissa.Error), type(same)
+            assert isinstance(same, kind) and same.args == error.args and str(same) == str(error)
+            assert (same.errno, same.strerror, same.more) == (error.errno, error.strerror, "kept")
+
+    own = Own(5, "text")
+    same = pickle.loads(pickle.dumps(own))
+    assert type(same) is Own and same.args == (5, "text"), same
+
+
+class Own(sarissa.Error):
+    pass
 
 
 def ids_and_names(node):
@@ -88,17 +134,64 @@ def writers(node):
     writer.seal()
 
 
+def a_dropped_writer_gives_up(node):
+    def there():
+        return "dropped" in [info.name for info in node.ls()]
+
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        writer = node.create("dropped", 6)
+        assert there()
+        del writer
+        gc.collect()
+        assert not there(), "a Writer that has gone still holds its object"
+        assert [w.category for w in told] == [ResourceWarning], told
+        view = node.create("dropped", 6).data[2:]  # only the view is left
+        gc.collect()
+        view[:] = b"cdef"
+        assert there(), "its memory is in use"
+        del view
+        gc.collect()
+        assert not there() and len(told) == 2, told
+        writer = node.create("dropped", 6)
+        held = writer.data[1:]
+        raises(BufferError, None, writer.seal)
+        del writer
+        assert there()
+        held[:] = b"bcdef"
+        del held
+        gc.collect()
+        assert not there() and len(told) == 3, told
+        for end in (sarissa.Writer.seal, sarissa.Writer.abort):
+            writer = node.create("dropped", 6)
+            end(writer)
+            del writer
+            gc.collect()
+            if there():
+                node.delete("dropped")
+        assert len(told) == 3, told
+    other = sarissa.open()
+    writer = other.create("dropped", 6)
+    other.close()
+    writer.seal()  # it needs no node
+    del writer
+    node.delete("dropped")
+
+
 def reduces(node):
-    node.reduce("python sum", ["a", "b", sarissa.id_of("c")], num=2, spread=True, timeout=5)
+    node.reduce("python sum", ["a", "b", sarissa.id_of("c")], num=2, spread=True, timeout=5,
+                dtype="f64")
     assert node.reduce_sources("python sum") == [sarissa.id_of("a"), sarissa.id_of("b")]
     assert node.get("python sum", timeout=0).nbytes == 1000
-    raises(FileExistsError, errno.EEXIST, node.reduce, "python sum", ["a"])
+    raises(FileExistsError, errno.EEXIST, node.reduce, "python sum", ["a"], dtype="f32")
     raises(FileNotFoundError, errno.ENOENT, node.reduce_sources, "nobody's sum", timeout=0)
-    raises(ValueError, None, node.reduce, "x", ["a"], op="mean")
-    raises(TypeError, None, node.reduce, "x", "abc")
+    raises(ValueError, None, node.reduce, "x", ["a"], op="mean", dtype="f32")
+    raises(TypeError, None, node.reduce, "x", "abc", dtype="f32")
     raises(ValueError, None, node.reduce, "x", ["a"], dtype="f8")
-    raises(sarissa.Error, errno.EINVAL, node.reduce, "x", [])
-    raises(sarissa.Error, errno.EINVAL, node.reduce, "x", ["a"], timeout=0)
+    raises(sarissa.Error, errno.EINVAL, node.reduce, "x", [], dtype="f32")
+    raises(sarissa.Error, errno.EINVAL, node.reduce, "x", ["a"], dtype="f32", timeout=0)
+    say = raises(TypeError, None, node.reduce, "x", ["a", "b"])
+    assert "dtype" in str(say) and "f64" in str(say), say
 
 
 def views_outlive_the_node():
@@ -352,7 +445,10 @@ def main():
         a_signal_spoils_no_put(node)
         errors(node)
         ids_and_names(node)
+        pointers_are_no_bytes(node)
+        errors_can_be_pickled(node)
         writers(node)
+        a_dropped_writer_gives_up(node)
         reduces(node)
         a_signal_ends_a_wait(node)
         a_signal_leaves_nothing_behind(node)
