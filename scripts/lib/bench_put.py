@@ -21,7 +21,7 @@ from .shell import say
 KIB, MIB = 1 << 10, 1 << 20
 # bytes and puts of a turn: less than a second of them, and a fraction of the store
 SIZES = ((KIB, 500), (64 * KIB, 300), (MIB, 60), (64 * MIB, 4))
-NOBODY = ("setpriv", "--reuid", 65534, "--regid", 65534, "--clear-groups")
+NOBODY = 65534
 KEY = itemgetter("bytes", "case")
 WRITTEN_S = 1.1  # control writes its values about once a second
 
@@ -84,7 +84,7 @@ def main(argv):
     rows = []
     with transfer.cluster(1, "--store", 512) as config, \
             program(config, 0, "lookup") as shared, \
-            Program(config, 0, "lookup of nobody", *NOBODY, built("lookup"),
+            Program(config, 0, "lookup of nobody", built("lookup"), NOBODY,
                     env=nodes.environment(config, 0)) as apart:
         for row in measure(args, config, {"shared": shared, "apart": apart}):
             rows.append(row)
