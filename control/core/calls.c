@@ -189,6 +189,7 @@ static void calls_measure(struct control *c, const struct call *call)
 
 	if (call->sent_ns == 0)
 		return;
+	guard_heard(c, call->node, taken_ns);
 	if (m->kind == MESSAGE_HAVE)
 		rate = fanout_rate(&c->directory.link, m->have.value_bytes, taken_ns);
 	if (rate > 0)

@@ -125,6 +125,7 @@ static struct control *config_carve(struct arena *a, const struct control_config
 	reductions_carve(&p->reductions, a, f);
 	sessions_carve(&p->sessions, a, f);
 	creation_carve(&p->creations, a, f);
+	guard_carve(&p->guards, a);
 	pool_carve(&p->loopback, a, sizeof(struct loopback), f->loopback_max);
 	p->loopback_data = arena_carve(a, (size_t)f->loopback_max * OBJECT_INLINE_MAX);
 	return c;

@@ -245,6 +245,7 @@ void control_start(struct control *c)
 	c->calls.count = control_random(c) >> (CALLS_INDEX_BITS + 2);
 	c->epoch_ns = c->config.incarnation - c->now_ns;
 	graves_init(c);
+	guard_init(c);
 	/* the configuration's own pointers are the caller's */
 	c->config.addrs = NULL;
 	c->config.seeds = NULL;

@@ -63,6 +63,7 @@ struct fetch {
 	uint64_t fed_ns; /* when a holder was first asked to stream, and how much was missing */
 	uint32_t fed_chunks;
 	uint64_t asked_ns;	  /* the GET that is out */
+	uint64_t room_ns;	  /* since then it waits for room (guard.h); 0: it does not */
 	uint64_t repair_ns;	  /* when a holder was found lost; 0: chunks have come since */
 	uint64_t repair_moved_ns; /* when its last chunk had come by */
 	uint32_t repair_of;	  /* which */
@@ -127,6 +128,8 @@ void fetch_answer_nowait(struct control *c, struct fetch *f);
 /* A wait has left: ends the fetch when nobody wants it. */
 void fetch_unwanted(struct control *c, struct fetch *f);
 
+/* Those that wait for room ask again, as there may be some now. */
+void fetch_room(struct control *c);
 /* A pause, then it asks again. */
 void fetch_rest(struct control *c, struct fetch *f);
 

@@ -130,6 +130,29 @@ static bool fetch_is_here(struct control *c, struct fetch *f, const struct messa
 	return false;
 }
 
+void fetch_room(struct control *c)
+{
+	list_each(l, after, &c->fetches.active)
+	{
+		struct fetch *f = list_item(l, struct fetch, active);
+
+		if (f->room_ns != 0 && f->state == FETCH_REST)
+			fetch_ask(c, f);
+	}
+}
+
+/* The directory is asked again when guards have answered: what it has booked stands until then.
+ * False: it has waited for long enough. */
+static bool fetch_awaits_room(struct control *c, struct fetch *f)
+{
+	if (f->room_ns == 0)
+		f->room_ns = c->now_ns;
+	if (c->now_ns - f->room_ns >= GUARD_ROOM_NS)
+		return false;
+	fetch_rest(c, f);
+	return true;
+}
+
 /* Makes room when there is none yet. Returns 0, or -errno and the fetch has ended. */
 static int fetch_make_room(struct control *c, struct fetch *f, const struct message_got *got)
 {
@@ -160,12 +183,16 @@ static int fetch_make_room(struct control *c, struct fetch *f, const struct mess
 			? objects_insert(c, &f->by_id.id, got->name, got->size, got->generation,
 					 got->chunk_bytes, OBJECT_FETCHING, &f->slot)
 			: -EPROTO;
+	if (error == -EAGAIN && fetch_awaits_room(c, f))
+		return error;
 	if (error) {
+		error = error == -EAGAIN ? -ENOSPC : error;
 		reply_no_room(c, error, got->size, &t);
 		f->generation = got->generation; /* so that the booking is given back */
 		fetch_fail(c, f, error, error == -EPROTO ? fetch_nonsense : t.bytes);
 		return error;
 	}
+	f->room_ns = 0;
 	f->generation = got->generation;
 	f->size = got->size;
 	f->chunk_bytes = got->chunk_bytes;

@@ -53,7 +53,7 @@ void control_gauges(struct control *c, struct control_gauges *out)
 		return;
 	out->store_bytes = objects_bytes_max(c);
 	out->store_used = c->objects.space.used_bytes;
-	out->store_evictable = objects_evictable_bytes(c, UINT64_MAX);
+	out->store_evictable = objects_evictable_bytes(c);
 	out->objects = c->objects.count;
 	out->untold = gauges_untold(&c->objects);
 }

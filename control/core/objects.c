@@ -162,9 +162,14 @@ void objects_reap(struct control *c)
 		timers_set(&c->timers, &os->reap, c->now_ns + c->config.pins_ns, objects_reap_fire);
 }
 
+static bool objects_unused(struct control *c, const struct object *o)
+{
+	return !objects_in_use(c, o) && o->holds == 0;
+}
+
 static bool objects_may_go(struct control *c, const struct object *o)
 {
-	return !objects_in_use(c, o) && o->holds == 0 && guard_elsewhere(c, o);
+	return objects_unused(c, o) && guard_lives(c, o) == GUARD_LIVES;
 }
 
 /* Evicts the copy that was not used for longest. Returns false when none may go. */
@@ -197,7 +202,7 @@ uint64_t objects_bytes_max(const struct control *c)
 	return c->objects.scratch_offset;
 }
 
-uint64_t objects_evictable_bytes(struct control *c, uint64_t enough)
+uint64_t objects_evictable_bytes(struct control *c)
 {
 	uint64_t bytes = 0;
 
@@ -206,32 +211,54 @@ uint64_t objects_evictable_bytes(struct control *c, uint64_t enough)
 	{
 		const struct object *o = list_item(l, struct object, link);
 
-		if (bytes >= enough)
-			break;
-		if (objects_may_go(c, o))
+		if (objects_unused(c, o) && guard_elsewhere(c, o))
 			bytes += allocator_bytes(&c->objects.space, o->range);
 	}
 	return bytes;
 }
 
-/* Whether giving up every copy that may go would free so many bytes at all: otherwise none goes. */
-static bool objects_can_evict(struct control *c, uint64_t bytes)
+/* Whether giving up copies that may go would free so many bytes: otherwise none goes. 0, -ENOSPC,
+ * or -EAGAIN when some may go once their guards' nodes have answered, which are asked. */
+static int objects_can_evict(struct control *c, uint64_t bytes)
 {
-	uint64_t free = objects_bytes_max(c) - c->objects.space.used_bytes;
+	uint64_t there = objects_bytes_max(c) - c->objects.space.used_bytes, asked = 0;
 
-	return free >= bytes || objects_evictable_bytes(c, bytes - free) >= bytes - free;
+	objects_scan_pins(c);
+	list_each(l, after, &c->objects.lru)
+	{
+		const struct object *o = list_item(l, struct object, link);
+		uint64_t more = allocator_bytes(&c->objects.space, o->range);
+		enum guard_life life;
+
+		if (there + asked >= bytes)
+			break;
+		if (!objects_unused(c, o))
+			continue;
+		life = guard_lives(c, o);
+		if (life == GUARD_LIVES)
+			there += more;
+		else if (life == GUARD_ASKED)
+			asked += more;
+	}
+	return there >= bytes ? 0 : there + asked >= bytes ? -EAGAIN : -ENOSPC;
 }
 
-static uint32_t objects_allocate(struct control *c, uint64_t bytes)
+static int objects_allocate(struct control *c, uint64_t bytes, uint32_t *range)
 {
-	uint32_t range = allocator_take(&c->objects.space, bytes);
+	int error;
 
-	if (range || !objects_can_evict(c, bytes))
-		return range;
-	while ((range = allocator_take(&c->objects.space, bytes)) == 0)
-		if (!objects_evict(c))
-			break;
-	return range;
+	*range = allocator_take(&c->objects.space, bytes);
+	if (*range)
+		return 0;
+	error = objects_can_evict(c, bytes);
+	if (error)
+		return error;
+	while ((*range = allocator_take(&c->objects.space, bytes)) == 0)
+		if (!objects_evict(c)) { /* enough bytes, but not in one piece */
+			objects_can_evict(c, UINT64_MAX);
+			return c->guards.asks > 0 ? -EAGAIN : -ENOSPC;
+		}
+	return 0;
 }
 
 static uint32_t objects_free_slot(struct control *c, const struct object_id *id)
@@ -281,10 +308,13 @@ int objects_insert(struct control *c, const struct object_id *id, const char *na
 {
 	uint32_t range, i;
 	struct object *o;
+	int error;
 
 	if (size > objects_bytes_max(c))
 		return -EFBIG;
-	range = objects_allocate(c, size);
+	error = objects_allocate(c, size, &range);
+	if (error == -EAGAIN)
+		return error;
 	i = range ? objects_free_slot(c, id) : TABLE_SLOT_NONE;
 	if (i == TABLE_SLOT_NONE) {
 		if (range)

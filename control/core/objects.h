@@ -45,9 +45,10 @@ struct object {			/* one per slot; what clients need not see */
 	uint32_t guard;	     /* node + 1 that keeps it; 0: none is known */
 	uint32_t unguarded;  /* times in a row that the directory knew none */
 	uint64_t guard_incarnation;
-	bool again;	/* changed while the announcement was under way */
-	bool adopted;	/* from an earlier control, whose clients' pins are not known here */
-	bool unclaimed; /* CREATING: its creator, a client of before, has not come back yet */
+	uint64_t guard_store; /* its store_incarnation; 0: not known */
+	bool again;	      /* changed while the announcement was under way */
+	bool adopted;	      /* from an earlier control, whose clients' pins are not known here */
+	bool unclaimed;	      /* CREATING: its creator, a client of before, has not come back yet */
 };
 
 struct objects {
@@ -96,10 +97,11 @@ void objects_set_creator(struct control *c, uint32_t slot, const struct control_
 /* A client writes it apart from the store. */
 void objects_set_apart(struct control *c, uint32_t slot);
 
-/* Bytes of copies that may leave; stops counting when it is enough. */
-uint64_t objects_evictable_bytes(struct control *c, uint64_t enough);
+/* Bytes of copies that may leave, if their guards live. */
+uint64_t objects_evictable_bytes(struct control *c);
 
-/* Makes an object, evicting others for its space. Sets *slot, or returns -EFBIG or -ENOSPC. */
+/* Makes an object, evicting others for its space. Sets *slot, or returns -EFBIG, -ENOSPC, or
+ * -EAGAIN: there may be room when other nodes have answered (guard_room, guard_answered). */
 int objects_insert(struct control *c, const struct object_id *id, const char *name, uint64_t size,
 		   uint64_t generation, uint32_t chunk_bytes, enum object_state state,
 		   uint32_t *slot);

@@ -87,6 +87,9 @@ struct node {
 		      begun again: others may have acted on that */
 	uint32_t asked_by[2]; /* node + 1 that wants to know when we hear of it; 0: nobody */
 	uint64_t asked_ns;
+	uint64_t fresh_ns;  /* until then its last sign of life is young enough (guard.h) */
+	uint64_t mute_ns;   /* it has not answered the question of guard.c: not asked until then */
+	bool asking;	    /* that question is out */
 	uint64_t probed_ns; /* a probe of then is not answered; 0: none is out */
 	uint64_t told_ns;   /* when it last heard from us that it is wrong about the members */
 	struct list news;   /* members.news */

@@ -183,6 +183,7 @@ struct reduce {
 	bool direct;   /* stripes: each root has its parts from the sources, as values */
 	bool small;    /* as far as is known all values come along */
 	bool sized;
+	bool roomless; /* its sum waits for room (guard.h) */
 	bool aside;    /* it is another's older one */
 	bool borrowed; /* from the directory's node: we have asked for it */
 	bool kept;     /* so it was: we keep the target now */
@@ -249,6 +250,8 @@ void reduce_buried(struct control *c, const struct message_bury *b);
 bool reduce_deleted(struct control *c, const struct object_id *target);
 /* The members have changed: those that are another's now begin again there. */
 void reduce_keep(struct control *c);
+/* Sums that wait for room (guard.h) are tried again. */
+void reduce_roomless(struct control *c);
 
 /* For the files of the coordinator. */
 /* A new one, later than what was there, or was buried: another coordinator's clock may be ahead. */

@@ -171,6 +171,9 @@ static void reduce_small_done(struct control *c, struct reduce *r)
 	else
 		error = objects_insert(c, &r->by_id.id, r->name, r->size, generation,
 				       r->chunk_bytes, OBJECT_CREATING, &slot);
+	r->roomless = error == -EAGAIN && c->table != NULL;
+	if (r->roomless)
+		return; /* until reduce_roomless */
 	if (error) {
 		if (error == -EEXIST)
 			reduce_end(c, r, error, "the target exists already: delete it first");
@@ -191,6 +194,17 @@ static void reduce_small_done(struct control *c, struct reduce *r)
 	session_fetch_ends(c, &r->by_id.id, slot);
 	objects_announce(c, slot);
 	reduce_end(c, r, 0, "");
+}
+
+void reduce_roomless(struct control *c)
+{
+	list_each(l, after, &c->reduces.active)
+	{
+		struct reduce *r = list_item(l, struct reduce, active);
+
+		if (r->roomless && r->state != REDUCE_ENDED)
+			reduce_small_done(c, r);
+	}
 }
 
 /* Values do not come along: they must all be streamed. */

@@ -78,7 +78,7 @@ void session_fetch_wake(struct control *c, const struct object_id *id)
 		fetch_rest(c, f);
 }
 
-/* The slot of a new object. 0 or -errno and why. */
+/* The slot of a new object. 0 or -errno and why; -EAGAIN: when other nodes have answered. */
 static int session_place(struct control *c, const struct object_id *id, const char *name,
 			 uint64_t size, uint32_t *slot, struct text *why)
 {
@@ -165,7 +165,7 @@ static void session_create_later(struct control *c, struct wait *w, uint64_t gen
 	}
 	error = session_insert(c, w->session, &w->id, name, size, &slot, &t);
 	if (error)
-		waits_end(c, w, error, t.bytes);
+		waits_end(c, w, error == -EAGAIN ? -ENOSPC : error, t.bytes);
 	else
 		session_create_ask(c, w, slot);
 }
@@ -351,6 +351,10 @@ void session_create(struct control *c, struct session *s, const struct session_r
 		return;
 	}
 	error = session_insert(c, s, &r->id, r->name, r->size, &slot, &t);
+	if (error == -EAGAIN) {
+		guard_room(c, s, r);
+		return;
+	}
 	if (error) {
 		reply_error(c, s, r->op, r->seq, error, t.bytes);
 		return;
@@ -360,6 +364,29 @@ void session_create(struct control *c, struct session *s, const struct session_r
 		session_create_ask(c, w, slot);
 	else
 		objects_kill(c, slot, "");
+}
+
+bool session_create_retry(struct control *c, struct wait *w, const struct session_request *r,
+			  bool last)
+{
+	uint32_t slot = objects_find(c, &r->id);
+	struct session *s = w->session;
+	struct text t;
+	int error;
+
+	if (slot != TABLE_SLOT_NONE) {
+		waits_free(c, w);
+		session_exists(c, s, r, slot);
+		return true;
+	}
+	error = session_insert(c, s, &r->id, r->name, r->size, &slot, &t);
+	if (error == -EAGAIN && !last)
+		return false;
+	if (error)
+		waits_end(c, w, error == -EAGAIN ? -ENOSPC : error, t.bytes);
+	else
+		session_create_ask(c, w, slot);
+	return true;
 }
 
 void session_put(struct control *c, struct session *s, const struct session_request *r,
@@ -375,6 +402,10 @@ void session_put(struct control *c, struct session *s, const struct session_requ
 		return;
 	}
 	error = session_place(c, &r->id, r->name, r->size, &slot, &t);
+	if (error == -EAGAIN) {
+		reply_error(c, s, r->op, r->seq, -ERESTART, "it must wait for room: create it");
+		return;
+	}
 	if (error) {
 		reply_error(c, s, r->op, r->seq, error, t.bytes);
 		return;

@@ -107,6 +107,10 @@ void reply_no_room(struct control *c, int error, uint64_t size, struct text *t);
 
 /* session_put.c, session_get.c, session_info.c, session_stat.c: one function per operation */
 void session_create(struct control *c, struct session *s, const struct session_request *r);
+/* Tries a CREATE again that waits for room (guard.h); last: for the last time. Returns whether the
+ * wait goes another way now. */
+bool session_create_retry(struct control *c, struct wait *w, const struct session_request *r,
+			  bool last);
 void session_publish(struct control *c, struct session *s, const struct session_request *r);
 void session_seal(struct control *c, struct session *s, const struct session_request *r);
 void session_abort(struct control *c, struct session *s, const struct session_request *r);

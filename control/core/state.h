@@ -58,6 +58,7 @@ struct control {
 	struct members members;
 	struct calls calls;
 	struct graves graves;
+	struct guards guards;
 	struct reconcile reconcile;
 	struct directory directory;
 	struct objects objects;

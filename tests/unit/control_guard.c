@@ -152,6 +152,80 @@ static void a_new_control_keeps_to_it(void **state)
 	world_free(w);
 }
 
+/* "a" was put on node 1 and is on node 2 as well, where "x" fills the rest. */
+static struct world *two_copies(void)
+{
+	struct world *w = world_new(4, 1, STORE, false);
+
+	for (uint32_t i = 0; i < 4; i++)
+		assert_int_equal(world_open(w, i), 0);
+	assert_int_equal(world_put(w, 1, 0, "a", SIZE, 1), 0);
+	assert_int_equal(world_get(w, 2, 0, "a", SIZE, 1, -1), 0);
+	world_unpin(w, 2, 0);
+	assert_int_equal(world_put(w, 2, 0, "x", SIZE, 2), 0);
+	world_run(w, 100 * WORLD_MS);
+	return w;
+}
+
+/* Nobody knows of the death yet: not those who need the room of the other copy. */
+static void a_death_that_nobody_knows_of_keeps_the_copy(void **state)
+{
+	const uint64_t after[] = {3 * WORLD_MS, 50 * WORLD_MS, 300 * WORLD_MS};
+
+	for (uint32_t i = 0; i < 3; i++) {
+		struct world *w = two_copies();
+		uint64_t began;
+
+		world_kill_node(w, 1);
+		world_run(w, after[i]);
+		began = w->now_ns;
+		assert_int_equal(world_put(w, 2, 0, "y", SIZE, 3), -ENOSPC);
+		assert_true(w->now_ns - began < 400 * WORLD_MS);
+		began = w->now_ns;
+		assert_int_equal(world_put(w, 2, 0, "z", SIZE, 4), -ENOSPC);
+		assert_true(w->now_ns - began < 10 * WORLD_MS); /* it is not asked each time */
+		assert_int_equal(control_counters(w->node[2].core)->evictions, 0);
+		assert_int_equal(world_get(w, 3, 0, "a", SIZE, 1, 5 * (int64_t)WORLD_SECOND), 0);
+		world_free(w);
+	}
+}
+
+/* A get that needs the room keeps the copy as well, and says so. */
+static void a_get_does_not_take_its_room_either(void **state)
+{
+	struct world *w = two_copies();
+
+	assert_int_equal(world_put(w, 0, 0, "b", SIZE, 5), 0);
+	world_kill_node(w, 1);
+	world_run(w, 3 * WORLD_MS);
+	assert_int_equal(world_get(w, 2, 0, "b", SIZE, 5, 5 * (int64_t)WORLD_SECOND), -ENOSPC);
+	assert_int_equal(control_counters(w->node[2].core)->evictions, 0);
+	assert_int_equal(world_get(w, 3, 0, "a", SIZE, 1, 5 * (int64_t)WORLD_SECOND), 0);
+	world_free(w);
+}
+
+/* While it lives, room is there after one question. */
+static void an_answer_makes_room(void **state)
+{
+	struct world *w = two_copies();
+	uint64_t began = w->now_ns;
+
+	assert_int_equal(world_put(w, 0, 0, "b", SIZE, 5), 0);
+	world_run(w, 100 * WORLD_MS);
+	began = w->now_ns;
+	assert_int_equal(world_put(w, 2, 0, "y", SIZE, 3), 0);
+	assert_true(w->now_ns - began < 10 * WORLD_MS);
+	assert_int_equal(control_counters(w->node[2].core)->evictions, 1);
+	world_free(w);
+
+	w = two_copies();
+	assert_int_equal(world_put(w, 0, 0, "b", SIZE, 5), 0);
+	world_run(w, 100 * WORLD_MS);
+	assert_int_equal(world_get(w, 2, 0, "b", SIZE, 5, 5 * (int64_t)WORLD_SECOND), 0);
+	assert_int_equal(control_counters(w->node[2].core)->evictions, 1);
+	world_free(w);
+}
+
 /* The least recently used copy goes first. */
 static void the_oldest_goes_first(void **state)
 {
@@ -185,6 +259,9 @@ int main(void)
 		cmocka_unit_test(a_new_directory_appoints_nobody),
 		cmocka_unit_test(the_next_one_is_appointed),
 		cmocka_unit_test(a_new_control_keeps_to_it),
+		cmocka_unit_test(a_death_that_nobody_knows_of_keeps_the_copy),
+		cmocka_unit_test(a_get_does_not_take_its_room_either),
+		cmocka_unit_test(an_answer_makes_room),
 		cmocka_unit_test(the_oldest_goes_first),
 	};
 
