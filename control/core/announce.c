@@ -124,6 +124,8 @@ static bool objects_announced(struct control *c, struct call *call, const struct
 		objects_kill(c, slot, "the object was deleted: get it again");
 	} else {
 		guard_told(c, slot, answer->reply.guard);
+		if (call->message.have.state == MESSAGE_COPY_COMPLETE)
+			backup_told(c, o);
 		if (o->combine)
 			o->combine->refused_ns = 0;
 		if (o->again) {

@@ -25,6 +25,8 @@ static void calls_transmit(struct control *c, struct call *call)
 		return;
 	if (m->kind == MESSAGE_HAVE)
 		objects_value(c, call->value_slot, &m->have);
+	if (m->kind == MESSAGE_KEEP && !backup_fill(c, &m->have))
+		return;
 	if (m->kind == MESSAGE_COMBINE)
 		reduce_fill_message(c, call);
 	if (m->request & CALLS_LOCATE)
@@ -39,7 +41,7 @@ static void calls_transmit(struct control *c, struct call *call)
 	if (m->kind == MESSAGE_REDUCED)
 		m->reduce.flags = reduce_borrowed(c, &m->reduce) ? MESSAGE_REDUCE_LENT : 0;
 	peers_send(c, call->node, m);
-	if (m->kind == MESSAGE_HAVE)
+	if (m->kind == MESSAGE_HAVE || m->kind == MESSAGE_KEEP)
 		m->have.value = NULL;
 }
 

@@ -98,7 +98,7 @@ static uint32_t config_timers(const struct control_config *f)
 {
 	return f->calls_max + f->waits_max + (1 + FETCH_FEEDS) * f->fetches_max + f->links_max +
 	       2 * (f->combines_max + f->parts_max) + f->offers_max + 3 * f->reduces_max +
-	       2 * f->reductions_max + 2 * (f->nodes + MEMBERS_GUESTS) + 12;
+	       2 * f->reductions_max + 2 * (f->nodes + MEMBERS_GUESTS) + 13;
 }
 
 static struct control *config_carve(struct arena *a, const struct control_config *f,
@@ -126,6 +126,7 @@ static struct control *config_carve(struct arena *a, const struct control_config
 	sessions_carve(&p->sessions, a, f);
 	creation_carve(&p->creations, a, f);
 	guard_carve(&p->guards, a);
+	backup_carve(&p->backups, a);
 	pool_carve(&p->loopback, a, sizeof(struct loopback), f->loopback_max);
 	p->loopback_data = arena_carve(a, (size_t)f->loopback_max * OBJECT_INLINE_MAX);
 	return c;

@@ -220,7 +220,9 @@ void control_start(struct control *c)
 					  control_suspect,
 					  control_removals,
 					  control_settled,
-					  control_redirect};
+					  control_redirect,
+					  backup_keep,
+					  backup_later};
 
 	for (uint32_t i = 0; i < c->config.shards; i++)
 		c->shard_nodes[i] = c->config.shard_nodes[i];
@@ -246,6 +248,7 @@ void control_start(struct control *c)
 	c->epoch_ns = c->config.incarnation - c->now_ns;
 	graves_init(c);
 	guard_init(c);
+	backup_init(c);
 	/* the configuration's own pointers are the caller's */
 	c->config.addrs = NULL;
 	c->config.seeds = NULL;
@@ -457,6 +460,9 @@ void control_dispatch(struct control *c, struct node *n, uint32_t conn, const st
 		break;
 	case MESSAGE_BURY:
 		graves_take(c, n, m);
+		break;
+	case MESSAGE_KEEP:
+		backup_take(c, n, m);
 		break;
 	case MESSAGE_STREAM:
 		serve_request(c, n, conn, m);

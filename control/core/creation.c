@@ -97,7 +97,10 @@ static void creation_answer(struct control *c, struct object *o, uint64_t ready)
 	{
 		struct wait *w = list_item(l, struct wait, of_owner);
 
-		if ((w->op == SESSION_PUBLISH || w->op == SESSION_SEAL) && w->watermark <= ready)
+		if ((w->op != SESSION_PUBLISH && w->op != SESSION_SEAL) || w->watermark > ready ||
+		    w->sealed)
+			continue;
+		if (w->op != SESSION_SEAL || !backup_await(c, w, slot))
 			waits_place(c, w, slot);
 	}
 }

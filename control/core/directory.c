@@ -245,12 +245,34 @@ static uint32_t directory_guard(const struct directory *d, const struct entry *e
 	return asker + 1;
 }
 
+/* Whether its client waits for this answer: the object is complete since just now. */
+static bool directory_have_fresh(const struct entry *e, uint32_t node,
+				 const struct message_have *have)
+{
+	const struct copy *copy = directory_copy(e, node);
+
+	return have->has_value && (have->create || (copy && copy->state == MESSAGE_COPY_CREATING));
+}
+
+/* A value that came from this node's own client is on no other machine yet. */
+static void directory_have_answer(struct directory *d, struct entry *e, uint32_t node,
+				  const struct message *answer, bool fresh)
+{
+	bool alone = directory_alone(d, e);
+
+	if (alone && !fresh)
+		d->out.alone(d->out.arg);
+	if (!alone || !fresh || !d->out.keep(d->out.arg, e, node, answer))
+		d->out.answer(d->out.arg, node, answer);
+}
+
 static void directory_have(struct directory *d, uint32_t node, const struct message *m)
 {
 	const struct message_have *have = &m->have;
 	struct message answer = {.kind = MESSAGE_REPLY, .request = m->request};
 	const struct tombstone *t;
 	struct entry *e = directory_find(d, &have->id);
+	bool fresh;
 
 	t = directory_tombstone(d, &have->id);
 	if (t && have->generation <= t->generation) {
@@ -275,6 +297,7 @@ static void directory_have(struct directory *d, uint32_t node, const struct mess
 	}
 	if (have->rate > 0)
 		directory_have_rate(d, node, have, e);
+	fresh = directory_have_fresh(e, node, have);
 	if (!directory_have_copy(d, node, have, e)) {
 		directory_reply(d, node, m->request, -ENOSPC, 0,
 				"the directory has no room for another copy: delete objects");
@@ -286,7 +309,7 @@ static void directory_have(struct directory *d, uint32_t node, const struct mess
 	directory_copy(e, node)->life = d->nodes[node].life;
 	answer.reply.generation = e->generation;
 	answer.reply.guard = directory_guard(d, e, node, have->orphan);
-	d->out.answer(d->out.arg, node, &answer);
+	directory_have_answer(d, e, node, &answer, fresh);
 	directory_serve(d, e);
 }
 

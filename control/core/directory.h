@@ -78,6 +78,7 @@ struct entry {
 	uint32_t burst;	   /* receivers at a time, at most */
 	uint32_t departed; /* copies that have gone */
 	bool has_value;
+	bool keeping; /* another node is asked to hold a copy of it */
 	bool used;
 	char name[OBJECT_NAME_MAX + 1];
 };
@@ -135,6 +136,11 @@ struct directory_out {
 	bool (*settled)(void *arg, const struct object_id *id);
 	/* Whoever waits with this GET must ask elsewhere. */
 	void (*redirect)(void *arg, uint32_t node, uint64_t request);
+	/* Another node must hold a copy of this value (directory_alone). Returns whether the answer
+	 * to that node is sent when it does, or cannot. */
+	bool (*keep)(void *arg, struct entry *e, uint32_t node, const struct message *answer);
+	/* There are entries of which that may be so, unless their holders are about to say more. */
+	void (*alone)(void *arg);
 };
 
 enum { DIRECTORY_SIZES = 32 }; /* one per factor of 4 */
@@ -240,6 +246,8 @@ void directory_copy_remove(struct directory *d, struct copy *copy);
 void directory_copy_state(struct copy *copy, uint32_t state, bool by_value);
 bool directory_value_set(struct directory *d, struct entry *e, const uint8_t *value);
 const uint8_t *directory_value(const struct directory *d, const struct entry *e); /* or NULL */
+/* Whether its value is on no other machine for certain: this node is lost, and it is as well. */
+bool directory_alone(const struct directory *d, const struct entry *e);
 void directory_value_clear(struct directory *d, struct entry *e);
 /* Returns whether that was news. */
 bool directory_bury(struct directory *d, const struct message_bury *b);

@@ -189,6 +189,22 @@ void directory_value_clear(struct directory *d, struct entry *e)
 		allocator_give(&d->inline_space, e->value);
 	e->value = 0;
 	e->has_value = false;
+	e->keeping = false;
+}
+
+bool directory_alone(const struct directory *d, const struct entry *e)
+{
+	if (!e->has_value || e->generation == 0 || e->reserved || e->keeping)
+		return false;
+	list_each(l, after, &e->copies)
+	{
+		const struct copy *copy = list_item(l, struct copy, of_entry);
+
+		if (copy->guards && copy->state == MESSAGE_COPY_COMPLETE && copy->node != d->self &&
+		    !d->nodes[copy->node].dead)
+			return false;
+	}
+	return true;
 }
 
 static struct tombstone *directory_grave(const struct directory *d, const struct object_id *id)

@@ -60,6 +60,7 @@ void loopback_run(struct control *c)
 	members_pump(c);
 	objects_announce_pump(c);
 	graves_pump(c);
+	backup_pump(c);
 	reductions_pump(c);
 	if (c->unremoved)
 		control_remind(c);

@@ -121,6 +121,7 @@ void members_pump(struct control *c)
 			gossip_connect(c);
 		reshard(c);
 		graves_sweep(c);
+		backup_later(c);
 	}
 	if (!list_empty(&c->members.news))
 		gossip_flood(c);

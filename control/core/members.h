@@ -155,6 +155,9 @@ void reshard_keepers(struct control *c, const struct object_id *id, struct node 
 /* Who would keep them next if that one did not; not ourselves; NULL: nobody is left. */
 struct node *reshard_stand_in(struct control *c, const struct object_id *id,
 			      const struct node *than);
+/* Who holds the second copy of a small object of this shard: of the other nodes that live and
+ * answer the one that would be its next owner; NULL: there are none. */
+struct node *reshard_backup(struct control *c, const struct object_id *id);
 /* The id that a request is about, or NULL. */
 const struct object_id *reshard_id(const struct message *m);
 void reshard_redirect(struct control *c, struct node *n, uint64_t request);

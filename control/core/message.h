@@ -16,7 +16,7 @@
 #include "stripe.h"
 
 enum {
-	MESSAGE_VERSION = 13,
+	MESSAGE_VERSION = 14,
 	MESSAGE_TEXT_MAX = 127,	  /* bytes, without the terminating zero */
 	MESSAGE_OBJECTS_MAX = 32, /* entries in one OBJECTS message */
 	MESSAGE_UPSTREAMS_MAX = SESSION_UPSTREAMS,
@@ -65,6 +65,9 @@ enum message_kind {
 	MESSAGE_TAKE, /* node -> node: the bytes of this range, when you have all of it -> GIVEN */
 	MESSAGE_GIVEN,
 	MESSAGE_OFFER, /* node -> node: bytes for what you are to build; no answer */
+	MESSAGE_KEEP,  /* shard -> node: hold a copy of this small object, for me it is the only
+			* other one
+			* -> REPLY */
 	MESSAGE_KINDS,
 };
 

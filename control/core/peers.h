@@ -90,6 +90,7 @@ struct node {
 	uint64_t fresh_ns;  /* until then its last sign of life is young enough (guard.h) */
 	uint64_t mute_ns;   /* it has not answered the question of guard.c: not asked until then */
 	bool asking;	    /* that question is out */
+	uint64_t unkept_ns; /* until then it is asked for no second copies, as it did not answer */
 	uint64_t probed_ns; /* a probe of then is not answered; 0: none is out */
 	uint64_t told_ns;   /* when it last heard from us that it is wrong about the members */
 	struct list news;   /* members.news */

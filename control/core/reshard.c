@@ -105,6 +105,24 @@ struct node *reshard_stand_in(struct control *c, const struct object_id *id,
 	return best;
 }
 
+struct node *reshard_backup(struct control *c, const struct object_id *id)
+{
+	struct node *best = NULL;
+	uint64_t most = 0;
+
+	for (uint32_t i = 0; i < c->members.live_count; i++) {
+		struct node *n = peers_node(c, c->members.live[i]);
+		uint64_t lot = reshard_lot(n->number, id);
+
+		if (n == c->self || !members_live(n) || c->now_ns < n->unkept_ns ||
+		    (best && lot < most))
+			continue;
+		most = lot;
+		best = n;
+	}
+	return best;
+}
+
 bool control_is_shard(const struct control *c, const struct node *n)
 {
 	if (!reshard_fixed(c))

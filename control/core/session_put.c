@@ -507,6 +507,13 @@ void session_seal(struct control *c, struct session *s, const struct session_req
 		}
 		objects_seal(c, r->slot, true);
 		objects_announce(c, r->slot);
+		if (backup_seal(c, r->slot)) {
+			struct wait *w = waits_start(c, s, r);
+
+			if (w)
+				backup_await(c, w, r->slot);
+			return;
+		}
 	}
 	reply_make(r, &reply);
 	reply.slot = r->slot;

@@ -51,6 +51,7 @@ struct wait {
 	uint32_t pending; /* STATUS: nodes that have not answered */
 	uint16_t op;
 	bool nowait;
+	bool sealed;	    /* SEAL: it is, and the directory is being told (backup.h) */
 	bool brief;	    /* STAT */
 	bool paused;	    /* LIST: the client is slow */
 	uint32_t named;	    /* LIST: nodes below were asked, or named when they had to be */

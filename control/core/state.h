@@ -3,6 +3,7 @@
 #ifndef SARISSA_CONTROL_CORE_STATE_H
 #define SARISSA_CONTROL_CORE_STATE_H
 
+#include "backup.h"
 #include "calls.h"
 #include "chunks.h"
 #include "combine.h"
@@ -59,6 +60,7 @@ struct control {
 	struct calls calls;
 	struct graves graves;
 	struct guards guards;
+	struct backups backups;
 	struct reconcile reconcile;
 	struct directory directory;
 	struct objects objects;

@@ -408,6 +408,10 @@ static bool decode_body(const Rpc__Envelope *e, struct decode_arena *a, struct m
 	case RPC__ENVELOPE__BODY_HAVE:
 		m->kind = MESSAGE_HAVE;
 		return decode_have(e->have, &m->have);
+	case RPC__ENVELOPE__BODY_KEEP:
+		m->kind = MESSAGE_KEEP;
+		return decode_have(e->keep, &m->have) && m->have.has_value &&
+		       m->have.state == MESSAGE_COPY_COMPLETE;
 	case RPC__ENVELOPE__BODY_GET:
 		m->kind = MESSAGE_GET;
 		return decode_get(e->get, a, &m->get);

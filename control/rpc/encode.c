@@ -380,6 +380,7 @@ union encode_body {
 static const Rpc__Envelope__BodyCase encode_cases[MESSAGE_KINDS] = {
 	[MESSAGE_HELLO] = RPC__ENVELOPE__BODY_HELLO,
 	[MESSAGE_HAVE] = RPC__ENVELOPE__BODY_HAVE,
+	[MESSAGE_KEEP] = RPC__ENVELOPE__BODY_KEEP,
 	[MESSAGE_GET] = RPC__ENVELOPE__BODY_GET,
 	[MESSAGE_GOT] = RPC__ENVELOPE__BODY_GOT,
 	[MESSAGE_DROP] = RPC__ENVELOPE__BODY_DROP,
@@ -470,6 +471,7 @@ static void encode_body(const struct message *m, uint8_t *scratch, union encode_
 		encode_hello(&m->hello, &b->hello);
 		break;
 	case MESSAGE_HAVE:
+	case MESSAGE_KEEP:
 		encode_have(&m->have, &b->have);
 		break;
 	case MESSAGE_GET:

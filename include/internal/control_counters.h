@@ -39,6 +39,7 @@ enum control_creators {
 	X(restarts, "objects", "fetches that began anew")                                       \
 	X(hedges, "requests", "second questions because the first was not answered in time")    \
 	X(silences, "transfers", "holders that were found silent")                              \
+	X(backups, "objects", "small objects of which another node holds a copy for us")        \
 	X(hedges_vain, "transfers", "silent holders that spoke before their stand-in did")      \
 	X(homes, "transfers", "moves from a holder that fed too many, back into the tree")      \
 	X(members_stale, "messages", "hellos of an incarnation that has ended")                 \

@@ -225,7 +225,7 @@ int world_put(struct world *w, uint32_t node, uint32_t session, const char *name
 	r = world_request(SESSION_SEAL, NULL);
 	r.slot = a->reply.slot;
 	r.generation = a->reply.generation;
-	a = world_call(w, node, session, &r, 0);
+	a = world_call(w, node, session, &r, WORLD_SECOND);
 	return a ? a->reply.status : -EBUSY;
 }
 

@@ -129,7 +129,7 @@ static struct message sample(uint32_t kind)
 	struct message m = {.kind = kind, .request = UINT64_C(0xfedcba9876543210)};
 	struct object_id id = {{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}};
 
-	switch (kind) {
+	switch (kind == MESSAGE_KEEP ? MESSAGE_HAVE : kind) {
 	case MESSAGE_HELLO:
 		m.hello = (struct message_hello){5, MESSAGE_VERSION, 16, 2, UINT64_MAX, 7, 8, 9};
 		break;
@@ -348,6 +348,12 @@ static void truncated_bytes_are_refused(void **state)
 		m.FIELD = VALUE;                         \
 		assert_int_equal(refused(&m), -EBADMSG); \
 	} while (0)
+
+static void what_is_to_be_kept_is_whole(void **state)
+{
+	fill();
+	REFUSED(MESSAGE_KEEP, have.state, MESSAGE_COPY_PARTIAL);
+}
 
 static void fields_out_of_bounds_are_refused(void **state)
 {
@@ -579,6 +585,7 @@ int main(void)
 		cmocka_unit_test(fields_survive),
 		cmocka_unit_test(a_locate_may_name_several),
 		cmocka_unit_test(truncated_bytes_are_refused),
+		cmocka_unit_test(what_is_to_be_kept_is_whole),
 		cmocka_unit_test(fields_out_of_bounds_are_refused),
 		cmocka_unit_test(parts_take_little_more_than_their_ids),
 		cmocka_unit_test(a_source_may_have_a_late_seat),

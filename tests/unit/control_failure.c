@@ -372,7 +372,7 @@ static uint32_t put_and_delete(struct world *w, uint32_t node, const char *name)
 {
 	struct session_request r = world_request(SESSION_DELETE, name);
 
-	assert_int_equal(world_put(w, node, 0, name, 1000, 1), 0);
+	assert_int_equal(world_put(w, node, 0, name, OBJECT_INLINE_MAX + 1, 1), 0);
 	return world_send(w, node, 0, &r);
 }
 

@@ -27,7 +27,9 @@ struct fixture {
 	uint32_t keepers; /* beside this one */
 	uint32_t out_count, removed_count, suspects, redirects;
 	uint64_t request;
-	bool unsettled, blocked;
+	uint32_t kept, alone;
+	struct message kept_answer;
+	bool unsettled, blocked, keeps;
 };
 
 static inline bool on_answer(void *arg, uint32_t node, const struct message *m)
@@ -81,11 +83,25 @@ static inline void on_redirect(void *arg, uint32_t node, uint64_t request)
 	((struct fixture *)arg)->redirects++;
 }
 
+static inline bool on_keep(void *arg, struct entry *e, uint32_t node, const struct message *answer)
+{
+	struct fixture *f = arg;
+
+	f->kept++;
+	f->kept_answer = answer ? *answer : (struct message){0};
+	return f->keeps;
+}
+
+static inline void on_alone(void *arg)
+{
+	((struct fixture *)arg)->alone++;
+}
+
 static inline int setup(void **state)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
-	const struct directory_out out = {f,	      on_answer,   on_remove,  on_bury,
-					  on_suspect, on_removals, on_settled, on_redirect};
+	const struct directory_out out = {f,	       on_answer,  on_remove,	on_bury, on_suspect,
+					  on_removals, on_settled, on_redirect, on_keep, on_alone};
 	struct control_config config;
 	struct arena arena = {NULL, 0};
 
