@@ -24,7 +24,8 @@ static void directory_info(const struct session_object *object, sar_info *out)
 			  .local_ready = object->local_watermark,
 			  .copies = object->copies,
 			  .partial = object->partial,
-			  .is_inline = object->flags & SESSION_OBJECT_INLINE};
+			  .is_inline = object->flags & SESSION_OBJECT_INLINE,
+			  .making = (object->flags & SESSION_OBJECT_REDUCED) != 0};
 	memcpy(out->id.bytes, object->id.bytes, sizeof(out->id.bytes));
 	memcpy(out->name, object->name, sizeof(out->name) - 1);
 }

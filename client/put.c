@@ -129,6 +129,9 @@ static int put_compare(struct put *p)
 	sar_info info;
 	sar_buffer b;
 	int r = sar_info_get(p->s, p->id, &info);
+	if (r == 0 && info.making)
+		return error_set(-EEXIST, "a reduce makes an object of this id: use another name, "
+					  "or cancel the reduce with 'sarissa rm'");
 	if (r == 0 && info.size != p->size)
 		return put_other_size(p, info.size);
 	/* The directory may not know yet what this node has. 0: waits while there is such an

@@ -15,6 +15,7 @@ void info_json(struct json *j, const sar_info *info)
 	json_unsigned(j, "copies", info->copies);
 	json_unsigned(j, "partial", info->partial);
 	json_bool(j, "inline", info->is_inline);
+	json_bool(j, "making", info->making);
 }
 
 const char *info_share(char out[TEXT_BYTES], uint64_t bytes, uint64_t size)

@@ -55,6 +55,8 @@ static void ls_line(const sar_info *info)
 		text_safe(stdout, info->name);
 	else
 		printf("id:%s", text_id(id, info->id.bytes));
+	if (info->making)
+		printf("  (a reduce makes it)");
 	putchar('\n');
 }
 

@@ -82,6 +82,12 @@ static bool control_answer(void *arg, uint32_t node, const struct message *m)
 		later = *m;
 		later.got.what = MESSAGE_GOT_WAIT;
 		m = &later;
+	} else if (m->kind == MESSAGE_OBJECTS) {
+		reduce_name_targets(c, c->directory.page, m->objects.count);
+	} else if (m->kind == MESSAGE_GOT && m->got.what == MESSAGE_GOT_UNKNOWN) {
+		later = *m;
+		reduce_explain(c, &later.got);
+		m = &later;
 	}
 	return peers_send(c, peers_node(c, node), m);
 }

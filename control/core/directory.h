@@ -200,6 +200,10 @@ void directory_reserve_anew(struct directory *d, const struct object_id *id);
 /* Takes those who wait for the object off the directory's hands. */
 void directory_waiters_take(struct directory *d, const struct object_id *id,
 			    void (*take)(void *arg, uint32_t node, uint64_t request), void *arg);
+/* Ends their GETs so; tells them again that nobody has it. */
+void directory_waiters_end(struct directory *d, const struct object_id *id, int32_t status,
+			   const char *text);
+void directory_waiters_tell(struct directory *d, const struct object_id *id);
 /* Whether somebody who lives has all of it. */
 bool directory_has_complete(const struct directory *d, const struct object_id *id);
 void directory_unreserve(struct directory *d, const struct object_id *id);

@@ -414,6 +414,38 @@ static void directory_tell_waiter(struct directory *d, struct waiter *w)
 	directory_settle(d, e);
 }
 
+void directory_waiters_end(struct directory *d, const struct object_id *id, int32_t status,
+			   const char *text)
+{
+	struct entry *e = directory_find(d, id);
+
+	if (e == NULL)
+		return;
+	list_each(l, after, &e->waiters)
+	{
+		struct waiter *w = list_item(l, struct waiter, of_entry);
+
+		directory_get_failed(d, w->node, w->request, id, status, text);
+		directory_waiter_remove(d, w);
+	}
+	directory_settle(d, e);
+}
+
+void directory_waiters_tell(struct directory *d, const struct object_id *id)
+{
+	struct entry *e = directory_find(d, id);
+
+	if (e == NULL)
+		return;
+	list_each(l, after, &e->waiters)
+	{
+		struct waiter *w = list_item(l, struct waiter, of_entry);
+
+		list_remove(&w->untold);
+		directory_tell(d, w); /* or they know less than they might */
+	}
+}
+
 void directory_tell_untold(struct directory *d)
 {
 	list_each(l, after, &d->untold)

@@ -2,6 +2,12 @@
 /* What the directory tells about its objects. */
 #include "directory.h"
 
+/* Somebody holds it, or a reduce makes it. An entry may also only have waiters. */
+static bool directory_shown(const struct entry *e)
+{
+	return e->generation != 0 || e->reserved != 0;
+}
+
 static void directory_describe(const struct entry *e, struct session_object *out)
 {
 	memset(out, 0, sizeof(*out));
@@ -9,7 +15,8 @@ static void directory_describe(const struct entry *e, struct session_object *out
 	out->generation = e->generation;
 	out->size = e->size;
 	out->local_watermark = UINT64_MAX;
-	out->flags = e->has_value ? SESSION_OBJECT_INLINE : 0;
+	out->flags = (e->has_value ? SESSION_OBJECT_INLINE : 0) |
+		     (e->reserved ? SESSION_OBJECT_REDUCED : 0);
 	memcpy(out->name, e->name, sizeof(out->name));
 	list_each(l, after, &e->copies)
 	{
@@ -65,7 +72,7 @@ static void directory_page(struct directory *d, uint32_t node, uint64_t request,
 void directory_stat(struct directory *d, uint32_t node, const struct message *m)
 {
 	const struct entry *e = directory_find(d, &m->object.id);
-	uint32_t count = e && e->generation != 0;
+	uint32_t count = e && directory_shown(e);
 	uint64_t next = 0;
 
 	if (count) {
@@ -83,7 +90,7 @@ void directory_list(struct directory *d, uint32_t node, const struct message *m)
 	for (; at < d->entries.fresh && count < MESSAGE_OBJECTS_MAX; at++) {
 		const struct entry *e = pool_at(&d->entries, (uint32_t)at);
 
-		if (e->used && e->generation != 0)
+		if (e->used && directory_shown(e))
 			directory_describe(e, &d->page[count++]);
 	}
 	directory_page(d, node, m->request, count, at < d->entries.fresh ? at : 0);

@@ -126,7 +126,10 @@ static bool fetch_refuse_nowait(struct control *c, struct fetch *f)
 
 		if (w->nowait)
 			session_absent(c, w, -ENOENT,
-				       "no such object: wait for it with a timeout, or put it");
+				       *f->reason
+					       ? f->reason
+					       : "no such object: wait for it with a timeout, or "
+						 "put it");
 	}
 	return list_empty(&f->waits);
 }
@@ -144,6 +147,7 @@ static bool fetch_told_to_wait(struct control *c, struct fetch *f, const struct 
 	if (!f->answered)
 		timers_cancel(&c->timers, &f->timer);
 	f->answered = true;
+	memcpy(f->reason, got->text, sizeof(f->reason));
 	serve_early(c, f);
 	/* The one that failed may have come back: soon it will do as well. And who has a part is to
 	 * hear it soon when nobody who lives has the rest. */

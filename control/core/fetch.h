@@ -74,10 +74,11 @@ struct fetch {
 	uint32_t why;	   /* enum message_get_why */
 	uint16_t attempts; /* without progress */
 	uint8_t state;
-	bool known;    /* the directory knows the object */
-	bool answered; /* the GET that is out was answered with "wait" */
-	bool narrow;   /* a holder cannot send its chunks here, and no other does */
-	bool patient;  /* whether it will be need not be said at once */
+	bool known;			   /* the directory knows the object */
+	bool answered;			   /* the GET that is out was answered with "wait" */
+	char reason[MESSAGE_TEXT_MAX + 1]; /* why nobody has it, if the directory has said so */
+	bool narrow;  /* a holder cannot send its chunks here, and no other does */
+	bool patient; /* whether it will be need not be said at once */
 
 	struct fetch_survey survey;
 	uint32_t piece_left; /* FED by one who has a part: what is missing after that; else 0 */

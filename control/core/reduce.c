@@ -269,6 +269,7 @@ void reduce_end(struct control *c, struct reduce *r, int32_t status, const char 
 		allocator_give(&c->reduces.space, r->value);
 	r->value = 0;
 	reduce_answer_all(c, r);
+	reduce_tell_waiters(c, r);
 	if (r->tree)
 		allocator_give(&c->reduces.space, r->tree);
 	r->tree = r->seats = r->cells = 0;
@@ -297,25 +298,9 @@ void reduce_fail(struct control *c, struct reduce *r, int32_t status, const char
 static void reduce_late(struct control *c, struct timer *t)
 {
 	struct reduce *r = list_item(t, struct reduce, deadline);
-	uint32_t missing = 0, first = REDUCE_NONE;
 	struct text text = {.length = 0};
 
-	for (uint32_t i = 0; i < r->count; i++) {
-		if (r->source[i].state == SOURCE_KNOWN)
-			continue;
-		first = first == REDUCE_NONE ? i : first;
-		missing++;
-	}
-	text_add(&text, "the time is over; ");
-	if (missing) {
-		text_add_number(&text, missing);
-		text_add(&text, " of its sources are missing, ");
-		text_add_object(&text, &r->source[first].id, "");
-		text_add(&text, r->source[first].refused ? " first: no room in the directory"
-							 : " is the first: put them");
-	} else {
-		text_add(&text, "all sources are there, but their sum is not: wait longer");
-	}
+	reduce_say_late(c, r, &text);
 	reduce_fail(c, r, -ETIMEDOUT, text.bytes);
 }
 
@@ -391,6 +376,7 @@ struct reduce *reduce_make(struct control *c, struct node *n, uint64_t request,
 	r->number = ++rs->number;
 	r->request = request;
 	r->asked = in->asked;
+	r->begun_ns = c->now_ns;
 	r->caller = n->number;
 	r->op = in->op;
 	r->dtype = in->dtype;
@@ -537,7 +523,7 @@ void reduce_request(struct control *c, struct node *n, const struct message *m)
 		reduce_begin(c, r, &m->reduce);
 }
 
-bool reduce_deleted(struct control *c, const struct object_id *target)
+bool reduce_deleted(struct control *c, const struct object_id *target, const char *text)
 {
 	struct reduce *r = reduce_find(c, target);
 	bool active = r && r->state != REDUCE_ENDED;
@@ -548,7 +534,7 @@ bool reduce_deleted(struct control *c, const struct object_id *target)
 	if (active && r->state == REDUCE_COMMITTED && r->seats == 0)
 		directory_take_bury(&c->directory, &built);
 	if (active)
-		reduce_end(c, r, -ECANCELED, "its target was deleted: reduce again");
+		reduce_end(c, r, -ECANCELED, text);
 	else if (r)
 		reduce_free(c, r);
 	return active;

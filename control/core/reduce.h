@@ -51,6 +51,7 @@ struct call;
 struct control;
 struct node;
 struct reduce;
+struct text;
 
 #define REDUCE_NONE UINT32_MAX
 
@@ -143,15 +144,18 @@ struct reduce {
 	uint32_t unknown;    /* COMMITTING: times that the directory's node did not know of it */
 	uint32_t watch_turn; /* which of the roots are told at the next fire of watch */
 	uint64_t number;
-	uint64_t request;  /* of the REDUCE, as it came last */
-	uint64_t asked;	   /* the caller's number for it */
-	uint64_t before;   /* latest generation of the target that is known to be another's */
-	uint64_t until_ns; /* LENT: the end of its time; UINT64_MAX: none */
-	uint64_t there;	   /* LENT: earlier than what is made, and somebody has all of it; or 0 */
-	uint64_t ask_ns;   /* COMMITTING: when it may be asked again */
-	uint64_t made;	   /* LENT: what was announced last by who builds it */
-	uint64_t other;	   /* LENT: somebody has all of it, who has not built it; or 0 */
-	uint32_t caller;   /* node */
+	uint64_t request;   /* of the REDUCE, as it came last */
+	uint64_t asked;	    /* the caller's number for it */
+	uint64_t before;    /* latest generation of the target that is known to be another's */
+	uint64_t until_ns;  /* LENT: the end of its time; UINT64_MAX: none */
+	uint64_t there;	    /* LENT: earlier than what is made, and somebody has all of it; or 0 */
+	uint64_t ask_ns;    /* COMMITTING: when it may be asked again */
+	uint64_t made;	    /* LENT: what was announced last by who builds it */
+	uint64_t other;	    /* LENT: somebody has all of it, who has not built it; or 0 */
+	uint64_t begun_ns;  /* when this node heard of it */
+	uint64_t cancelled; /* -ECANCELED: the DELETE that did it, and whose */
+	uint32_t cancelled_by;
+	uint32_t caller; /* node */
 	uint32_t op, dtype, num, flags;
 	uint64_t size; /* 0 and no source known: not known yet */
 	uint32_t chunk_bytes;
@@ -246,12 +250,28 @@ void reduce_node_up(struct control *c, const struct node *n);
 void reduce_node_down(struct control *c, struct node *n);
 /* That generation of the target is ended, wherever it was made. */
 void reduce_buried(struct control *c, const struct message_bury *b);
-/* The target is to be deleted. Returns whether it was being made: then its reduce has ended. */
-bool reduce_deleted(struct control *c, const struct object_id *target);
+/* The target is to be deleted. Returns whether it was being made: then its reduce has ended so. */
+bool reduce_deleted(struct control *c, const struct object_id *target, const char *text);
 /* The members have changed: those that are another's now begin again there. */
 void reduce_keep(struct control *c);
 /* Sums that wait for room (guard.h) are tried again. */
 void reduce_roomless(struct control *c);
+
+/* reduce_show.c */
+/* DELETE of a target: its reduce is cancelled. Returns whether that was all there was, and the
+ * request is answered. */
+bool reduce_cancel(struct control *c, const struct node *n, const struct message *m);
+/* Gives the objects of an answer that reduces make their names. */
+void reduce_name_targets(struct control *c, struct session_object *objects, uint32_t count);
+/* Nobody has the target: a reduce makes it, or has failed. Sets the text that says so. */
+void reduce_explain(struct control *c, struct message_got *got);
+/* Why it has ended when its time is over. */
+void reduce_say_late(const struct control *c, const struct reduce *r, struct text *t);
+/* HAVE: somebody creates an object that a reduce makes. Returns whether that is so, and the request
+ * is refused. */
+bool reduce_refuses(struct control *c, const struct node *n, const struct message *m);
+/* It has ended: those who wait for the target hear why it does not come. */
+void reduce_tell_waiters(struct control *c, const struct reduce *r);
 
 /* For the files of the coordinator. */
 /* A new one, later than what was there, or was buried: another coordinator's clock may be ahead. */

@@ -90,7 +90,7 @@ void reduction_deleted(struct control *c, const struct object_id *target)
 	struct reduction *r;
 
 	while ((r = reduction_find(c, target)) != NULL)
-		reduction_fail(c, r, -ECANCELED, "its target was deleted: reduce again");
+		reduction_fail(c, r, -ECANCELED, "the reduce was cancelled by rm: reduce again");
 	while ((r = reduction_recall(c, target)) != NULL)
 		reduction_forget(c, r);
 }

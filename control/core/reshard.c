@@ -267,10 +267,10 @@ void reshard_request(struct control *c, struct node *n, const struct message *m)
 	} else if (m->kind == MESSAGE_PROPOSE) {
 		reduce_proposed(c, n, m);
 	} else {
-		if (m->kind == MESSAGE_HAVE && reduce_have(c, n, m))
+		if (m->kind == MESSAGE_HAVE && (reduce_refuses(c, n, m) || reduce_have(c, n, m)))
 			return;
-		if (m->kind == MESSAGE_DELETE)
-			reduce_deleted(c, &m->object.id);
+		if (m->kind == MESSAGE_DELETE && reduce_cancel(c, n, m))
+			return;
 		directory_message(&c->directory, n->number, m);
 	}
 }

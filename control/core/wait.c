@@ -45,7 +45,8 @@ void waits_end(struct control *c, struct wait *w, int32_t status, const char *te
 	struct session *s = w->session;
 	struct session_reply r = {.op = w->op, .seq = w->seq, .status = status};
 
-	strncpy(r.text, text, sizeof(r.text) - 1);
+	for (size_t i = 0; text[i] && i < sizeof(r.text) - 1; i++)
+		r.text[i] = text[i];
 	waits_free(c, w);
 	reply_send(c, s, &r);
 }
@@ -86,6 +87,8 @@ static const char *waits_late(struct control *c, const struct wait *w)
 	if (w->fetch && w->fetch->answered && !w->fetch->known && session_cut_off(c))
 		return "not known here, but at least half of the nodes are out of reach: see "
 		       "'sarissa status'";
+	if (w->fetch && w->fetch->answered && !w->fetch->known && *w->fetch->reason)
+		return w->fetch->reason;
 	if (w->fetch && w->fetch->answered && !w->fetch->known)
 		return "nobody has put such an object yet: wait longer, or put it";
 	return c->attached ? "the time is over: wait longer" : waits_no_dataplane;

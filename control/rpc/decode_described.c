@@ -52,14 +52,15 @@ static bool decode_description(const Rpc__Description *in, struct session_object
 				       .copies = in->copies,
 				       .partial = in->partial,
 				       .flags = in->flags};
-	if (in->n_holders > SESSION_HOLDERS || in->flags & ~(uint32_t)SESSION_OBJECT_INLINE)
+	if (in->n_holders > SESSION_HOLDERS ||
+	    in->flags & ~(uint32_t)(SESSION_OBJECT_INLINE | SESSION_OBJECT_REDUCED))
 		return false;
 	out->holders = (uint32_t)in->n_holders;
 	for (size_t k = 0; k < in->n_holders; k++)
 		if (!decode_holder(in->holders[k], out, k))
 			return false;
-	return in->generation != 0 && decode_id(&in->id, &out->id) &&
-	       decode_text(&in->name, out->name, sizeof(out->name));
+	return (in->generation != 0 || in->flags & SESSION_OBJECT_REDUCED) &&
+	       decode_id(&in->id, &out->id) && decode_text(&in->name, out->name, sizeof(out->name));
 }
 
 /* Room for so many that a message lists; NULL: too many. */

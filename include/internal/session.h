@@ -47,6 +47,8 @@ enum {
 	SESSION_OBJECT_INLINE = 1,  /* session_object: the directory keeps the value */
 	SESSION_OBJECT_MISSING = 2, /* LIST, STAT: no object: the directory's part on the node of
 				       holder[0] is missing in the answer */
+	SESSION_OBJECT_REDUCED = 4, /* session_object: a reduce makes it; generation 0: nothing of
+				       it is there yet */
 	SESSION_HOLDERS = 16,	    /* in one session_object */
 	SESSION_UPSTREAMS = 4,	    /* nodes that feed one copy at a time */
 	SESSION_SOURCES_MAX = 1024, /* of a reduce */

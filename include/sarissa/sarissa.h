@@ -95,7 +95,7 @@ typedef struct sar_info {
 	uint32_t copies;      /* complete copies in the cluster */
 	uint32_t partial;     /* copies still arriving */
 	uint32_t is_inline;   /* 1: small, the directory holds the value itself */
-	uint32_t reserved32;
+	uint32_t making; /* 1: a reduce makes it; generation and size 0: nothing is there yet */
 	uint64_t reserved[4];
 	char name[SAR_NAME_MAX + 1]; /* zero-terminated; empty when it has none */
 } sar_info;
