@@ -109,8 +109,10 @@ static bool objects_announced(struct control *c, struct call *call, const struct
 	int32_t status = answer->reply.status; /* no deadline: never NULL */
 	bool refused = status == -ESTALE || status == -ECANCELED;
 
-	if (status != 0 && !refused)
+	if (status != 0 && !refused) {
+		call->deferred = status == -EAGAIN;
 		return true; /* full: again later */
+	}
 	o->announce = NULL;
 	o->owner = call->node->number + 1;
 	o->owner_life = call->cookie;

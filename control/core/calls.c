@@ -74,7 +74,7 @@ static void calls_later(struct control *c, struct call *call)
 	calls_again(c, call, control_backoff(c, ++call->redirects));
 }
 
-/* Until both see the same members, or the owner knows the ids that have come to it (settle_ns): for
+/* Until both see the same members, or the owner knows the ids that have come to it (settle.c): for
  * so long it is asked again soon each time, or as long again would be lost. */
 static void calls_soon(struct control *c, struct call *call)
 {
@@ -238,7 +238,7 @@ void calls_gone(struct control *c, struct node *n)
 		struct call *call = list_item(l, struct call, of_node);
 		uint32_t kind = call->message.kind;
 
-		if (kind != MESSAGE_LIST && kind != MESSAGE_STATUS &&
+		if (kind != MESSAGE_LIST && kind != MESSAGE_STATUS && kind != MESSAGE_TOLD &&
 		    (kind != MESSAGE_STAT || call->message.object.generation == 0))
 			continue;
 		call->deadline_ns = c->now_ns;
@@ -275,6 +275,7 @@ void calls_move(struct control *c)
 		list_append(&owner->calls, &call->of_node);
 		call->node = owner;
 		call->redirects = 0;
+		call->deferred = false;
 		if (call->message.kind == MESSAGE_GET)
 			call->message.get.life = 0;
 		if (call->message.kind == MESSAGE_HAVE || call->message.kind == MESSAGE_RECALL)

@@ -33,6 +33,7 @@ struct call {
 	void *owner;
 	uint64_t cookie;	/* the owner's own */
 	uint32_t redirects;	/* times in a row that we were sent away, or told to ask later */
+	bool deferred;		/* HAVE: it has come there, and is to come again later */
 	uint32_t value_slot;	/* HAVE: object whose bytes go along, or TABLE_SLOT_NONE */
 	struct message message; /* without value */
 };

@@ -57,6 +57,7 @@ void control_config_default(struct control_config *config)
 		.confirm_ns = 200 * MS,
 		.suspect_ns = 350 * MS,
 		.settle_ns = 1000 * MS,
+		.settle_max_ns = 30000 * MS,
 		.join_ns = 2000 * MS,
 	};
 }

@@ -126,9 +126,11 @@ struct control_config {
 	uint64_t confirm_ns; /* before any of these makes it suspect, others have so long to reach
 				it */
 	uint64_t suspect_ns; /* a suspect that does not refute it in so long is dead */
-	uint64_t settle_ns;  /* for so long after a change of the members their objects may still
-				be on the way to the directory */
-	uint64_t join_ns;    /* a seed gives no numbers for so long after its start */
+	uint64_t settle_ns;  /* for so long after a death or a loss somebody may still be about to
+				say  that it has all of an object */
+	uint64_t settle_max_ns; /* so long at most an owner waits for the members to tell all that
+				   they hold, after a change of them */
+	uint64_t join_ns;	/* a seed gives no numbers for so long after its start */
 };
 
 /* What the shell mapped after an attach_reply. */

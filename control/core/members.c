@@ -51,9 +51,11 @@ void members_record(struct control *c, struct node *n, uint64_t incarnation,
 	bool counts = !join_is_guest(c, n);
 
 	c->members.digest ^= counts ? members_mark(n) : 0;
+	c->members.view ^= counts ? settle_mark(n) : 0;
 	n->member = (uint8_t)state;
 	n->member_incarnation = incarnation;
 	c->members.digest ^= counts ? members_mark(n) : 0;
+	c->members.view ^= counts ? settle_mark(n) : 0;
 }
 
 uint64_t members_digest(const struct control *c)
@@ -79,7 +81,7 @@ static bool members_view(struct control *c)
 {
 	struct members *m = &c->members;
 	uint32_t *live = m->before, count = 0;
-	bool settled = c->now_ns >= m->changed_ns + c->config.settle_ns;
+	bool settled = m->settled;
 
 	/* what came during an unfinished change counts as moved altogether */
 	uint32_t before_count = settled ? m->live_count : 0;
@@ -110,6 +112,7 @@ static bool members_view(struct control *c)
 	m->live_count = count;
 	memset(m->owner, 0, sizeof(m->owner));
 	m->changed_ns = c->now_ns;
+	settle_begin(c);
 	return true;
 }
 
@@ -119,6 +122,7 @@ void members_pump(struct control *c)
 		c->members.changed = false;
 		if (members_view(c))
 			gossip_connect(c);
+		settle_look(c);
 		reshard(c);
 		graves_sweep(c);
 		backup_later(c);

@@ -45,7 +45,11 @@ struct members {
 	uint64_t digest; /* of the entries that are known: kept, not added up for each message */
 	uint64_t life;	 /* added to that of each node; from the incarnation on */
 	uint64_t changed_ns;
-	struct list news; /* struct node.news: not told to the others yet */
+	uint64_t view;	     /* digest of who lives, in which incarnation (settle.c) */
+	uint32_t unheard;    /* live members that have not told all of this view */
+	bool settled;	     /* all have, or the time for that is over */
+	struct timer settle; /* then it is over */
+	struct list news;    /* struct node.news: not told to the others yet */
 	struct timer tick, flood;
 	uint64_t flooded_ns; /* when news was passed on last; 0: never */
 	bool changed;	     /* the view is to be made again */
@@ -138,13 +142,24 @@ struct node *join_hello(struct control *c, struct conn *conn, const struct messa
 /* A number was given to us. */
 void join_given(struct control *c, uint32_t number);
 
+/* ---- settle.c ---- */
+
+/* What an entry of the table adds to members.view. */
+uint64_t settle_mark(const struct node *n);
+/* Other members live than before. */
+void settle_begin(struct control *c);
+/* The view has changed. */
+void settle_look(struct control *c);
+/* The node has told all that it holds, as of that view; 0: it may have done so before. */
+void settle_heard(struct control *c, struct node *n, uint64_t view);
+
 /* ---- reshard.c ---- */
 
 /* The members have changed. */
 void reshard(struct control *c);
 /* HAVE, GET, DROP, DELETE, STAT, LIST of a node. */
 void reshard_request(struct control *c, struct node *n, const struct message *m);
-/* Whether an id came to us so lately that its holders may not have told us yet. */
+/* Whether an id has come to us and some members have not told us yet what they hold (settle.c). */
 bool reshard_settling(struct control *c, const struct object_id *id);
 /* Whether this node has kept it in all views since the last that had settled. */
 bool reshard_kept(const struct control *c, const struct object_id *id);

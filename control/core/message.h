@@ -172,6 +172,7 @@ struct message_have {
  * their acquaintance or a later one (members_life). */
 struct message_told {
 	uint64_t life;
+	uint64_t view; /* of the members, as the sender sees them (settle.c); 0: none */
 };
 
 struct message_get {

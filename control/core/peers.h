@@ -72,13 +72,16 @@ struct node {
 	uint64_t incarnation; /* of its dataplane */
 	struct timer forget;  /* DOWN: when the directory forgets its copies */
 
-	uint8_t member;	    /* enum member_state */
-	bool guest;	    /* has an address, but no number yet */
-	uint32_t reserved;  /* guest: the number that we have given it, + 1 */
-	uint32_t position;  /* among the live members */
-	uint64_t life;	    /* rises when its part of the directory must be told all again */
-	uint64_t told_life; /* it has confirmed that it knows all as of then; 0: none of ours is
-			       there */
+	uint8_t member;	     /* enum member_state */
+	bool guest;	     /* has an address, but no number yet */
+	uint32_t reserved;   /* guest: the number that we have given it, + 1 */
+	uint32_t position;   /* among the live members */
+	uint64_t life;	     /* rises when its part of the directory must be told all again */
+	uint64_t told_life;  /* it has confirmed that it knows all as of then; 0: none of ours is
+				there */
+	uint64_t told_view;  /* members.view as of which it knows so; 0: it does not */
+	uint64_t heard_view; /* members.view as of which it last told us all that it has */
+	bool heard;	     /* that was the present one, since the live members changed last */
 	uint64_t member_incarnation;
 	uint64_t dead_ns; /* when it was taken for dead last */
 	bool seen;	  /* it lived in a view since the last that had settled, or in that */

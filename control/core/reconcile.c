@@ -3,6 +3,8 @@
 
 #define RECONCILE_NS UINT64_C(20000000)
 
+enum { RECONCILE_TELLING_MAX = 64 }; /* as many as fit the message slots with what else leaves */
+
 static void reconcile_fire(struct control *c, struct timer *t);
 
 void reconcile_stamp(struct control *c, struct node *n, struct message *m)
@@ -44,8 +46,11 @@ void reconcile_begin(struct control *c)
 
 static bool reconcile_told(struct control *c, struct call *call, const struct message *answer)
 {
-	if (answer)
+	c->reconcile.telling--;
+	if (answer) {
 		call->node->told_life = call->cookie;
+		call->node->told_view = call->message.told.view;
+	}
 	return false; /* without: its connection was lost, and it asks or all is told anew */
 }
 
@@ -63,37 +68,59 @@ static bool reconcile_unclaimed(struct control *c, const struct node *n)
 	return false;
 }
 
-/* Whether a HAVE to that node is out of an object that it may have been told of in an earlier life:
- * when it is answered, the object is told in this one. It may have found no message slot, and be
- * sent again after what we say now. */
-static bool reconcile_waits(const struct control *c, const struct node *n)
+/* What a HAVE to that node that is out, of what an earlier life may have told it, forbids to say.
+ * It may have found no message slot, and be sent again after what we say now. */
+enum reconcile_may {
+	RECONCILE_ALL,	/* nothing: when it was answered, the object is told in this life */
+	RECONCILE_VIEW, /* that it may forget the rest: one of the others waits there for its
+			 * decision, which may wait for us */
+	RECONCILE_NOTHING,
+};
+
+static enum reconcile_may reconcile_may(const struct control *c, const struct node *n)
 {
+	enum reconcile_may may = RECONCILE_ALL;
+
 	list_each(l, after, &n->calls)
 	{
 		const struct call *call = list_item(l, struct call, of_node);
+		const struct message *m = &call->message;
 
-		if ((call->message.kind == MESSAGE_HAVE &&
-		     call->message.request >> CALLS_INDEX_BITS <= c->reconcile.calls) ||
-		    call->message.kind == MESSAGE_TOLD)
-			return true;
+		if (m->kind == MESSAGE_TOLD)
+			return RECONCILE_NOTHING;
+		if (m->kind != MESSAGE_HAVE || m->request >> CALLS_INDEX_BITS > c->reconcile.calls)
+			continue;
+		if (!m->have.create && !call->deferred)
+			return RECONCILE_NOTHING;
+		may = RECONCILE_VIEW;
 	}
-	return false;
+	return may;
 }
 
 /* Returns false when that must wait. */
 static bool reconcile_tell(struct control *c, struct node *n)
 {
-	struct message m = {.kind = MESSAGE_TOLD, .told.life = members_life(c, n)};
+	/* of a list of owners none waits for it */
+	uint64_t view = c->config.shards > 0 ? 0 : c->members.view, life = members_life(c, n);
+	bool known = n->told_life == 0 || n->told_life == life;
+	struct message m = {.kind = MESSAGE_TOLD, .told.view = view};
+	enum reconcile_may may;
 	struct call *call;
 
-	if (n->told_life == 0 || n->told_life == m.told.life)
+	if (known && n->told_view == view)
 		return true;
-	if (reconcile_unclaimed(c, n) || reconcile_waits(c, n))
+	if (c->reconcile.telling >= RECONCILE_TELLING_MAX || reconcile_unclaimed(c, n))
 		return false;
+	may = reconcile_may(c, n);
+	if (may == RECONCILE_NOTHING || (may == RECONCILE_VIEW && n->told_view == view))
+		return false;
+	m.told.life = may == RECONCILE_ALL ? life : n->told_life;
 	call = calls_start(c, n, &m, TABLE_SLOT_NONE, c->config.directory_ns, reconcile_told, NULL);
-	if (call)
+	if (call) {
 		call->cookie = m.told.life;
-	return call != NULL;
+		c->reconcile.telling++;
+	}
+	return call != NULL && may == RECONCILE_ALL;
 }
 
 static void reconcile_fire(struct control *c, struct timer *t)

@@ -22,7 +22,8 @@ struct reconcile {
 	struct timer timer;
 	uint64_t calls; /* those up to this number tell what an earlier life had told, or all again
 			 */
-	bool swept;	/* all was told again, or is on its way */
+	uint32_t telling; /* TOLDs that are not answered yet */
+	bool swept;	  /* all was told again, or is on its way */
 };
 
 /* All is being told again to some nodes. */

@@ -146,8 +146,7 @@ bool reshard_settling(struct control *c, const struct object_id *id)
 {
 	const struct members *m = &c->members;
 
-	if (reshard_fixed(c) || m->live_count < 2 ||
-	    c->now_ns >= m->changed_ns + c->config.settle_ns)
+	if (reshard_fixed(c) || m->live_count < 2 || m->settled)
 		return false;
 	return reshard_owner(m->before, m->before_count, id) != c->self->number;
 }
@@ -258,6 +257,8 @@ void reshard_request(struct control *c, struct node *n, const struct message *m)
 	}
 	if (m->kind == MESSAGE_GET && reduce_spread(c, n, m))
 		return;
+	if (m->kind == MESSAGE_TOLD)
+		settle_heard(c, n, m->told.view);
 	if (m->kind == MESSAGE_REDUCE) {
 		reduce_request(c, n, m);
 	} else if (m->kind == MESSAGE_REDUCED) {

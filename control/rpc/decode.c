@@ -446,6 +446,7 @@ static bool decode_body(const Rpc__Envelope *e, struct decode_arena *a, struct m
 	case RPC__ENVELOPE__BODY_TOLD:
 		m->kind = MESSAGE_TOLD;
 		m->told.life = e->told->life;
+		m->told.view = e->told->view;
 		return true;
 	case RPC__ENVELOPE__BODY_OBJECTS:
 		m->kind = MESSAGE_OBJECTS;

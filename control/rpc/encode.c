@@ -495,6 +495,7 @@ static void encode_body(const struct message *m, uint8_t *scratch, union encode_
 	case MESSAGE_TOLD:
 		rpc__told__init(&b->told);
 		b->told.life = m->told.life;
+		b->told.view = m->told.view;
 		break;
 	case MESSAGE_STATUS:
 		rpc__status__init(&b->status);

@@ -51,7 +51,7 @@ static struct message sample_reduce(uint32_t kind, struct object_id id)
 		m.reduce.flags = MESSAGE_REDUCE_LENT;
 		break;
 	case MESSAGE_TOLD:
-		m.told.life = UINT64_MAX;
+		m.told = (struct message_told){UINT64_MAX, 5};
 		break;
 	case MESSAGE_USED:
 	case MESSAGE_COMMIT:

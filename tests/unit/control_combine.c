@@ -366,9 +366,14 @@ static struct message held_sum(struct fixture *f, struct message_part *part)
 
 static uint32_t told_within(struct fixture *f, uint64_t for_ns)
 {
+	uint32_t count = 0;
+
 	for (uint64_t at_ns = 0; at_ns < for_ns; at_ns += MS)
 		run(f, MS);
-	return sent(f, MESSAGE_TOLD);
+	for (uint32_t i = 0; i < f->sent_count; i++)
+		count += f->sent[i].m.kind == MESSAGE_TOLD &&
+			 f->sent[i].conn == conn_of(COORDINATOR);
+	return count;
 }
 
 /* The directory, which has asked for all, hears that a sum is built whose reduce has ended by then,

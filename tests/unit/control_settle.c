@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* When the next owner of an id knows who has its object. */
+#include "control_test.h"
+#include "control_world.h"
+#include "core/state.h"
+
+enum { OWNER, OTHER, HOLDER, FIRST, NODES, SIZE = 100000 };
+
+#define STORE (UINT64_C(4) << 20)
+#define WHEN  (40 * WORLD_SECOND)
+
+static struct world *four(uint64_t settle_max_ns)
+{
+	struct world *w = world_new(NODES, 1, STORE, true);
+
+	if (settle_max_ns)
+		w->config.settle_max_ns = settle_max_ns;
+	world_keep_all(w);
+	world_run(w, 3 * WORLD_SECOND);
+	return w;
+}
+
+/* A name that FIRST keeps, and OWNER next. */
+static const char *name_of(struct world *w)
+{
+	static char name[16];
+
+	for (uint32_t i = 0;; i++) {
+		struct node *keeper[2];
+		struct object_id id;
+
+		snprintf(name, sizeof(name), "n%u", i);
+		id = world_id(name);
+		reshard_keepers(w->node[0].core, &id, keeper);
+		if (keeper[0]->number == FIRST && keeper[1]->number == OWNER)
+			return name;
+	}
+}
+
+static bool has_lost_first(struct world *w, void *arg)
+{
+	for (uint32_t i = 0; i < FIRST; i++)
+		if (w->node[i].core->members.live_count != NODES - 1)
+			return false;
+	return true;
+}
+
+static bool all_settled(struct world *w, void *arg)
+{
+	for (uint32_t i = 0; i < FIRST; i++)
+		if (!w->node[i].core->members.settled)
+			return false;
+	return true;
+}
+
+static void it_ends_when_all_have_told(void **state)
+{
+	struct world *w = four(0);
+	const char *name = name_of(w);
+	uint64_t lost_ns;
+
+	assert_int_equal(world_put(w, HOLDER, 0, name, SIZE, 1), 0);
+	world_kill_node(w, FIRST);
+	assert_true(world_until(w, has_lost_first, NULL, WHEN));
+	lost_ns = w->now_ns;
+	assert_true(world_until(w, all_settled, NULL, WHEN));
+	assert_in_range(w->now_ns - lost_ns, 0, 200 * WORLD_MS);
+	assert_int_equal(world_put(w, OTHER, 0, name, SIZE, 2), -EEXIST);
+	assert_int_equal(control_counters(w->node[OWNER].core)->settles_cut, 0);
+	world_free(w);
+}
+
+/* The holder lives, and the next owner hears nothing of it. Returns the create of the same id. */
+static uint32_t created_unheard(struct world *w, const char *name)
+{
+	struct session_request r = world_request(SESSION_CREATE, name);
+
+	assert_int_equal(world_put(w, HOLDER, 0, name, SIZE, 1), 0);
+	w->apart[0] = OWNER;
+	w->apart[1] = HOLDER;
+	world_kill_node(w, FIRST);
+	assert_true(world_until(w, has_lost_first, NULL, WHEN));
+	world_run(w, 3 * WORLD_SECOND);
+	assert_true(members_live(&w->node[OWNER].core->peers.nodes[HOLDER]));
+	r.size = SIZE;
+	return world_send(w, OTHER, 0, &r);
+}
+
+static void a_holder_that_has_not_told_is_waited_for(void **state)
+{
+	struct world *w = four(0);
+	const char *name = name_of(w);
+	uint32_t seq = created_unheard(w, name);
+
+	world_run(w, 3 * WORLD_SECOND);
+	assert_null(world_reply_to(w, OTHER, seq));
+	w->apart[0] = w->apart[1] = 0;
+	assert_int_equal(world_wait(w, OTHER, seq, WHEN)->reply.status, -EEXIST);
+	assert_int_equal(world_get(w, OTHER, 0, name, SIZE, 1, WHEN), 0);
+	assert_int_equal(control_counters(w->node[OWNER].core)->settles_cut, 0);
+	world_free(w);
+}
+
+/* Nor is it for ever; that it was cut short is counted. */
+static void the_wait_has_an_end(void **state)
+{
+	struct world *w = four(6 * WORLD_SECOND);
+	uint32_t seq = created_unheard(w, name_of(w));
+
+	assert_int_equal(world_wait(w, OTHER, seq, WHEN)->reply.status, 0);
+	assert_int_equal(control_counters(w->node[OWNER].core)->settles_cut, 1);
+	assert_int_equal(control_counters(w->node[OTHER].core)->settles_cut, 0);
+	world_free(w);
+}
+
+static void one_node_alone_does_not_wait(void **state)
+{
+	struct world *w = world_new(1, 1, STORE, true);
+	uint64_t began_ns;
+
+	world_keep_all(w);
+	began_ns = w->now_ns;
+	assert_int_equal(world_put_whole(w, 0, 0, "x", 100, 1), 0);
+	assert_in_range(w->now_ns - began_ns, 0, 20 * WORLD_MS);
+	world_free(w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(it_ends_when_all_have_told),
+		cmocka_unit_test(a_holder_that_has_not_told_is_waited_for),
+		cmocka_unit_test(the_wait_has_an_end),
+		cmocka_unit_test(one_node_alone_does_not_wait),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
