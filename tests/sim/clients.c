@@ -4,8 +4,9 @@
 #include <errno.h>
 #include <stdio.h>
 
-#define CLIENTS_DELETE_NS (3 * WORLD_S) /* a delete may take effect this late */
-#define CLIENTS_SLACK_NS  WORLD_S	/* an answer may be this late */
+#include "tally.h"
+
+#define CLIENTS_SLACK_NS WORLD_S /* an answer may be this late */
 
 _Static_assert((int)CLIENTS_NAMES <= (int)SPLITS_NAMES &&
 		       (int)CLIENTS_NODES_MAX <= (int)SPLITS_NODES_MAX,
@@ -124,7 +125,8 @@ static void client_put(struct clients *c, struct client *k)
 				 .node = k->node,
 				 .size = k->size,
 				 .put = ++c->put_count,
-				 .created_ns = now(c)};
+				 .holders = 1u << k->node,
+				 .asked_ns = now(c)};
 	c->truth[c->truths++] = t;
 	k->put = t.put;
 	k->state = CLIENT_PUTTING;
@@ -139,6 +141,8 @@ static void client_create(struct clients *c, struct client *k)
 	struct session_request r = request_new(k, SESSION_CREATE);
 	r.size = client_size(c, k);
 	r.pin = k->pin;
+	k->asked_ns = k->begun_ns = now(c);
+	k->put = 0;
 	k->size = r.size;
 	if (k->size <= SESSION_PUT_MAX && k->size % 3 != 0 && c->truths < CLIENTS_GENERATIONS) {
 		client_put(c, k);
@@ -156,7 +160,7 @@ static void client_get(struct clients *c, struct client *k, int64_t timeout_ns)
 	r.timeout_ns = k->timeout_ns = timeout_ns;
 	r.pin = k->pin;
 	k->state = CLIENT_GETTING;
-	k->asked_ns = now(c);
+	k->asked_ns = k->begun_ns = now(c);
 	client_limit(c, k, timeout_ns ? (uint64_t)timeout_ns : 3 * c->g->config.call_ns);
 	full_request(full_node(c, k), k->session, &r);
 }
@@ -177,7 +181,8 @@ static void client_delete(struct clients *c, struct client *k)
 {
 	struct session_request r = request_new(k, SESSION_DELETE);
 	k->state = CLIENT_DELETING;
-	k->asked_ns = c->deleted_ns[k->name] = now(c);
+	k->asked_ns = k->begun_ns = now(c);
+	k->removal = history_delete(c, k);
 	client_limit(c, k, 3 * c->g->config.call_ns);
 	full_request(full_node(c, k), k->session, &r);
 }
@@ -210,6 +215,8 @@ static void client_judge_bytes(struct clients *c, const struct client *k, uint64
 	uint64_t bad =
 		memory_check(f->n->store.base + k->offset,
 			     t ? truth_seed(t) : content_seed(k->name, k->generation), 0, upto);
+	if (upto)
+		tally(TALLY_BYTES);
 	if (bad != upto)
 		world_violation(c->g->w,
 				"node %u: byte %llu of %llu of object %u generation %llx is wrong",
@@ -245,8 +252,9 @@ static void client_placed(struct client *k, const struct session_reply *r)
 static void client_created(struct clients *c, struct client *k, const struct session_reply *r)
 {
 	if (r->status) {
-		if (!STATUS_IS(r->status, EEXIST, ENOSPC, ETIMEDOUT, EAGAIN, ESTALE))
+		if (!STATUS_IS(r->status, EEXIST, ENOSPC, ETIMEDOUT, EHOSTUNREACH, EAGAIN, ESTALE))
 			client_bad_status(c, k, r);
+		history_refused(c, k, "create", r->status, r->text);
 		c->failures++;
 		client_rest(c, k);
 		return;
@@ -256,12 +264,15 @@ static void client_created(struct clients *c, struct client *k, const struct ses
 		world_violation(c->g->w, "node %u: a place outside the store", k->node);
 	else if (truth_find(c, k->name, k->generation))
 		world_violation(c->g->w, "object %u: generation used twice", k->name);
-	else if (c->truths < CLIENTS_GENERATIONS)
+	else if (c->truths < CLIENTS_GENERATIONS) {
 		c->truth[c->truths++] = (struct client_truth){.name = k->name,
 							      .node = k->node,
 							      .generation = k->generation,
 							      .size = k->size,
-							      .created_ns = now(c)};
+							      .holders = 1u << k->node,
+							      .asked_ns = k->asked_ns};
+		history_created(c, &c->truth[c->truths - 1]);
+	}
 	memory_poison(full_node(c, k)->n->store.base + k->offset, k->size);
 	k->state = CLIENT_WRITING;
 	k->limit_ns = UINT64_MAX;
@@ -274,18 +285,23 @@ static void client_put_ended(struct clients *c, struct client *k, const struct s
 	struct client_truth *t = truth_put(c, k->put),
 			    *other = truth_find(c, k->name, r->generation);
 	bool refused = STATUS_IS(r->status, EEXIST, ENOSPC, ERESTART);
-	if (r->status && !refused && !STATUS_IS(r->status, ETIMEDOUT, EAGAIN, ESTALE))
+	if (r->status && !refused && !STATUS_IS(r->status, ETIMEDOUT, EHOSTUNREACH, EAGAIN, ESTALE))
 		client_bad_status(c, k, r);
-	if (refused && t->generation)
+	/* while one side is deaf, a request that was refused may be repeated and succeed before the
+	 * refusal arrives; then it is taken back */
+	if (refused && t->generation && !c->splits)
 		world_violation(c->g->w, "node %u: object %u was refused with %d, and it is there",
 				k->node, k->name, r->status);
+	if (r->status)
+		history_refused(c, k, "put", r->status, r->text);
 	if (refused)
 		memmove(t, t + 1, (size_t)(&c->truth[--c->truths] - t) * sizeof(*t));
 	if (r->status == 0) {
 		if (other && other != t)
 			world_violation(c->g->w, "object %u: generation used twice", k->name);
 		t->generation = r->generation;
-		t->sealed = true;
+		history_sealed(c, t);
+		history_created(c, t);
 	}
 	c->puts += r->status == 0;
 	c->failures += r->status != 0;
@@ -298,6 +314,7 @@ static void client_sealed(struct clients *c, struct client *k, const struct sess
 	if (r->status) {
 		if (!STATUS_IS(r->status, ESTALE, EINVAL, ENOENT))
 			client_bad_status(c, k, r);
+		history_refused(c, k, "seal", r->status == -ENOENT ? -ESTALE : r->status, r->text);
 		if (t)
 			t->lost = true;
 		client_rest(c, k);
@@ -310,7 +327,7 @@ static void client_sealed(struct clients *c, struct client *k, const struct sess
 		return;
 	}
 	if (t)
-		t->sealed = true;
+		history_sealed(c, t);
 	c->puts++;
 	full_node(c, k)->pins[k->session][k->pin] = 0;
 	client_rest(c, k);
@@ -319,7 +336,7 @@ static void client_sealed(struct clients *c, struct client *k, const struct sess
 static void client_lost_final(struct clients *c, const struct client *k, const char *what,
 			      const struct session_reply *r)
 {
-	if (k->final)
+	if (k->final && !(c->history.tight && r->status == -ENOSPC)) /* the directory is full */
 		world_violation(c->g->w, "node %u: object %u must exist, but %s says %d (%s)",
 				k->node, k->name, what, r->status, r->text);
 }
@@ -329,10 +346,11 @@ static void client_got(struct clients *c, struct client *k, const struct session
 	const struct client_truth *t;
 	if (r->status) {
 		client_lost_final(c, k, "get", r);
-		if (!STATUS_IS(r->status, ENOENT, ETIMEDOUT, ESTALE, ERESTART, ENOSPC, EAGAIN,
-			       ENODATA) ||
+		if (!STATUS_IS(r->status, ENOENT, ETIMEDOUT, EHOSTUNREACH, ESTALE, ERESTART, ENOSPC,
+			       EAGAIN, ENODATA) ||
 		    (r->status == -ENOENT && k->timeout_ns))
 			client_bad_status(c, k, r);
+		history_refused(c, k, "get", r->status, r->text);
 		c->failures++;
 		client_rest(c, k);
 		return;
@@ -360,8 +378,10 @@ static void client_waited(struct clients *c, struct client *k, const struct sess
 {
 	if (r->status) {
 		client_lost_final(c, k, "wait", r);
-		if (!STATUS_IS(r->status, ETIMEDOUT, ESTALE, ERESTART, ENOSPC, EAGAIN, ENODATA))
+		if (!STATUS_IS(r->status, ETIMEDOUT, EHOSTUNREACH, ESTALE, ERESTART, ENOSPC, EAGAIN,
+			       ENODATA))
 			client_bad_status(c, k, r);
+		history_refused(c, k, "wait", r->status, r->text);
 		c->failures++;
 		full_node(c, k)->pins[k->session][k->pin] = 0;
 		client_rest(c, k);
@@ -371,6 +391,8 @@ static void client_waited(struct clients *c, struct client *k, const struct sess
 		world_violation(c->g->w, "node %u: bytes of object %u that nobody created", k->node,
 				k->name);
 	client_judge_bytes(c, k, r->watermark < k->size ? r->watermark : k->size);
+	if (r->watermark == k->size && k->size)
+		history_got(c, k);
 	k->written = r->watermark;
 	c->gets++;
 	c->bytes += k->size;
@@ -381,9 +403,11 @@ static void client_waited(struct clients *c, struct client *k, const struct sess
 
 static void client_deleted(struct clients *c, struct client *k, const struct session_reply *r)
 {
-	c->deleted_ns[k->name] = now(c);
-	if (r->status && !STATUS_IS(r->status, ENOENT, ETIMEDOUT, EAGAIN))
+	if (r->status && !STATUS_IS(r->status, ENOENT, ETIMEDOUT, EHOSTUNREACH, EAGAIN))
 		client_bad_status(c, k, r);
+	if (r->status)
+		history_refused(c, k, "delete", r->status, r->text);
+	history_delete_ended(c, k->removal, true, r->status);
 	c->deletes += !r->status;
 	if (c->splits && !r->status) {
 		struct object_id id = client_id(k);
@@ -467,15 +491,17 @@ void clients_step(struct clients *c)
 {
 	c->g->on_reply = clients_reply;
 	c->g->context = c;
+	history_look(c);
 	for (uint32_t i = 0; i < c->count; i++) {
 		struct client *k = &c->client[i];
 		struct full *f = full_node(c, k);
-		if (k->state != CLIENT_GONE && (!f->core || f->life != k->life))
+		if (k->state != CLIENT_GONE && (!f->core || f->life != k->life)) {
+			if (k->state == CLIENT_DELETING)
+				history_delete_ended(c, k->removal, false, 0);
 			k->state = CLIENT_GONE; /* its node's control is another one */
+		}
 		if (k->state == CLIENT_GONE)
 			client_attach(c, k);
-		if (k->state == CLIENT_DELETING)
-			c->deleted_ns[k->name] = now(c);
 		if (now(c) > k->limit_ns && k->state != CLIENT_GONE) {
 			world_violation(c->g->w, "node %u: no answer in state %u for object %u",
 					k->node, k->state, k->name);
@@ -508,13 +534,6 @@ void clients_crowd(struct clients *c)
 	}
 }
 
-void clients_store_lost(struct clients *c, uint32_t node)
-{
-	for (uint32_t i = 0; i < c->truths; i++)
-		if (c->truth[i].node == node)
-			c->truth[i].lost = true;
-}
-
 const struct client_truth *clients_must_exist(const struct clients *c, uint32_t name)
 {
 	for (uint32_t i = c->truths; i-- > 0;) {
@@ -522,8 +541,7 @@ const struct client_truth *clients_must_exist(const struct clients *c, uint32_t 
 		if (t->name != name)
 			continue;
 		/* only the newest counts: an older one may have been taken for lost */
-		return t->sealed && !t->lost &&
-				       c->deleted_ns[name] + CLIENTS_DELETE_NS < t->created_ns
+		return t->sealed && !t->lost && !history_deleted(c, name, t->asked_ns, now(c))
 			       ? t
 			       : NULL;
 	}

@@ -8,6 +8,7 @@
 #ifndef SARISSA_TESTS_SIM_CLIENTS_H
 #define SARISSA_TESTS_SIM_CLIENTS_H
 
+#include "history.h"
 #include "splits.h"
 
 enum {
@@ -38,7 +39,9 @@ struct client {
 	enum client_state state;
 	uint64_t at_ns;	   /* when it does the next thing by itself */
 	uint64_t limit_ns; /* an answer must have come; UINT64_MAX: whenever */
-	uint64_t asked_ns; /* GET, DELETE */
+	uint64_t asked_ns; /* the last request but PUBLISH, SEAL and WAIT */
+	uint64_t begun_ns; /* that one, or the CREATE before a SEAL */
+	uint32_t removal;  /* DELETING: of the history */
 	uint64_t generation, size, offset, written;
 	uint64_t put; /* PUTTING: of client_truth */
 	uint32_t slot, pin;
@@ -54,8 +57,13 @@ struct client_truth {
 	uint32_t name, node;
 	uint64_t generation, size; /* 0: nobody has heard it */
 	uint64_t put;		   /* number of the PUT; 0: written in steps */
-	uint64_t created_ns;	   /* or the PUT was sent */
+	uint64_t asked_ns;	   /* when its PUT or CREATE was sent */
+	uint64_t sealed_ns;	   /* when somebody was told that it is complete; 0: nobody was */
+	uint32_t holders; /* bit per node: its creator; or, its store lost, who had a copy */
 	bool sealed, lost;
+	bool moved; /* the store of its creator was lost */
+	bool joint; /* complete while all nodes reached each other */
+	bool gone;  /* another one has taken its place */
 };
 
 struct clients {
@@ -66,7 +74,7 @@ struct clients {
 	uint32_t count;
 	struct client_truth truth[CLIENTS_GENERATIONS];
 	uint32_t truths;
-	uint64_t deleted_ns[CLIENTS_NAMES]; /* when a delete was last asked for or under way */
+	struct history history;
 	uint32_t crowd_name;
 	bool quiet; /* no new work */
 	uint64_t put_count;
@@ -80,9 +88,6 @@ void clients_step(struct clients *c);
 
 /* All who are idle get one name, at once or one after the other; one may delete it meanwhile. */
 void clients_crowd(struct clients *c);
-
-/* The store of this node is gone. */
-void clients_store_lost(struct clients *c, uint32_t node);
 
 /* The newest generation of a name that must exist somewhere, or NULL. */
 const struct client_truth *clients_must_exist(const struct clients *c, uint32_t name);

@@ -19,6 +19,16 @@ uint32_t peek_reached(const struct control *core)
 	return count;
 }
 
+bool peek_gone(const struct control *core, uint32_t node)
+{
+	return core && node != core->self->number && core->peers.nodes[node].member >= MEMBER_DEAD;
+}
+
+uint64_t peek_death_ns(const struct control *core)
+{
+	return core ? core->dead_ns : 0;
+}
+
 static struct fetch *peek(struct control *core)
 {
 	struct list *l = core ? list_first(&core->fetches.active) : NULL;

@@ -3,6 +3,7 @@
 #ifndef SARISSA_TESTS_SIM_PEEK_H
 #define SARISSA_TESTS_SIM_PEEK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct control;
@@ -12,6 +13,11 @@ struct object_id;
 uint64_t peek_buried(const struct control *core, const struct object_id *id);
 /* How many nodes are alive in its eyes and have said so, itself included, or 0. */
 uint32_t peek_reached(const struct control *core);
+
+/* Whether it takes that node for dead, or has heard its goodbye. */
+bool peek_gone(const struct control *core, uint32_t node);
+/* When it took another node for dead last; 0: never. */
+uint64_t peek_death_ns(const struct control *core);
 
 /* Bytes per second that it reckons with where that node takes part in a sum. */
 uint64_t peek_rate(const struct control *core, uint32_t node);

@@ -128,7 +128,8 @@ static void put_created(struct reducers *c, struct reducer_task *t, const struct
 {
 	struct reducer_source *s = &t->job->source[t->what];
 	if (r->status || s->versions == REDUCERS_VERSIONS) {
-		if (r->status && !STATUS_IS(r->status, EEXIST, ENOSPC, ETIMEDOUT, EAGAIN, ESTALE))
+		if (r->status &&
+		    !STATUS_IS(r->status, EEXIST, ENOSPC, ETIMEDOUT, EHOSTUNREACH, EAGAIN, ESTALE))
 			task_bad(c, t, r);
 		if (t->final && r->status != -EEXIST)
 			world_violation(c->g->w, "final put of %u.%u: %d (%s)", t->job->number,
@@ -223,7 +224,8 @@ static void get_failed(struct reducers *c, struct reducer_task *t, const struct 
 		world_violation(c->g->w,
 				"node %u: the result of job %u must be there, but: %d (%s)",
 				t->node, t->job->number, r->status, r->text);
-	if (!STATUS_IS(r->status, ETIMEDOUT, ESTALE, ERESTART, ENOSPC, EAGAIN, ENODATA))
+	if (!STATUS_IS(r->status, ETIMEDOUT, EHOSTUNREACH, ECANCELED, ESTALE, ERESTART, ENOSPC,
+		       EAGAIN, ENODATA))
 		task_bad(c, t, r);
 	c->failures++;
 	task_end(c, t);
@@ -292,7 +294,8 @@ static void reduce_answered(struct reducers *c, struct reducer_task *t,
 		reducers_task(c, j, node, REDUCER_ASK, REDUCERS_TARGET);
 		return;
 	}
-	if (!STATUS_IS(r->status, EEXIST, ETIMEDOUT, EAGAIN, ENOSPC, ECANCELED, ENODATA))
+	if (!STATUS_IS(r->status, EEXIST, ETIMEDOUT, EHOSTUNREACH, EAGAIN, ENOSPC, ECANCELED,
+		       ENODATA))
 		world_violation(c->g->w, "node %u: reduce of job %u refused with %d (%s)", node,
 				j->number, r->status, r->text);
 	if (j->asked < 4 && STATUS_IS(r->status, EAGAIN, ETIMEDOUT))
@@ -303,7 +306,8 @@ static void ask_done(struct reducers *c, struct reducer_task *t, int32_t status,
 {
 	struct reducer_job *j = t->job;
 	if (!(status == -ESTALE && strstr(text, "was lost")) && /* with the node that had made it */
-	    !STATUS_IS(status, 0, ETIMEDOUT, ECANCELED, ENODATA, ENOENT, ENOSPC, EEXIST, EAGAIN))
+	    !STATUS_IS(status, 0, ETIMEDOUT, EHOSTUNREACH, ECANCELED, ENODATA, ENOENT, ENOSPC,
+		       EEXIST, EAGAIN))
 		world_violation(c->g->w, "job %u ended with %d (%s)", j->number, status, text);
 	if (t->final && status == -ETIMEDOUT && strstr(text, "has not ended yet"))
 		world_violation(c->g->w, "job %u has not ended, and all of it is healthy",
@@ -351,7 +355,7 @@ static void delete_begin(struct reducers *c, struct reducer_task *t)
 static void delete_answered(struct reducers *c, struct reducer_task *t,
 			    const struct session_reply *r)
 {
-	if (r->status && !STATUS_IS(r->status, ENOENT, ETIMEDOUT, EAGAIN))
+	if (r->status && !STATUS_IS(r->status, ENOENT, ETIMEDOUT, EHOSTUNREACH, EAGAIN))
 		task_bad(c, t, r);
 	task_end(c, t);
 }

@@ -5,18 +5,27 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "internal/arguments.h"
+#include "history.h"
 #include "swarm.h"
+#include "tally.h"
+
+bool history_strict;
 
 static char replay[256]; /* what repeats the present run, for a crash in it */
 
 static void usage(FILE *to)
 {
 	fprintf(to,
-		"usage: swarm --seed N --runs K [--nodes N] [--scenario NAME] [--kind KIND] [--verbose]\n"
+		"usage: swarm --seed N|random --runs K [--nodes N] [--scenario NAME] [--kind KIND] [--strict]\n"
+		"             [--tally] [--fired] [--verbose]\n"
 		"kinds: transport, objects, wide, reduces (without any: every scenario in turn)\n"
+		"--strict: judges also what happens while an owner of the directory is new\n"
+		"--tally: how often each check had something to judge\n"
+		"--fired: fails when a check of these scenarios never had\n"
 		"scenarios:\n");
 	for (const struct swarm_scenario *c = swarm_scenarios; c->name; c++)
 		fprintf(to, "  %-10s %s\n", c->name, c->help);
@@ -59,22 +68,42 @@ struct arguments {
 	uint32_t nodes;
 	const struct swarm_scenario *only; /* NULL: each in turn */
 	const char *kind;		   /* NULL: all */
-	bool verbose;
+	bool verbose, tally, fired;
 };
+
+/* A number, or "random": below 2^32, so that it is easily typed. */
+static uint64_t seed_parse(const char *text)
+{
+	uint32_t drawn;
+	if (strcmp(text, "random") != 0)
+		return argument_need("--seed", text, 0, UINT64_MAX);
+	if (getrandom(&drawn, sizeof(drawn), 0) != sizeof(drawn)) {
+		fprintf(stderr, "swarm: the kernel has no random number\n");
+		exit(1);
+	}
+	return drawn;
+}
 
 static bool arguments_parse(struct arguments *a, int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"seed", required_argument, NULL, 's'},	 {"runs", required_argument, NULL, 'r'},
-		{"nodes", required_argument, NULL, 'n'}, {"scenario", required_argument, NULL, 'c'},
-		{"kind", required_argument, NULL, 'k'},	 {"verbose", no_argument, NULL, 'v'},
-		{"help", no_argument, NULL, 'h'},	 {NULL, 0, NULL, 0},
+		{"seed", required_argument, NULL, 's'},
+		{"runs", required_argument, NULL, 'r'},
+		{"nodes", required_argument, NULL, 'n'},
+		{"scenario", required_argument, NULL, 'c'},
+		{"kind", required_argument, NULL, 'k'},
+		{"verbose", no_argument, NULL, 'v'},
+		{"strict", no_argument, NULL, 'S'},
+		{"tally", no_argument, NULL, 'T'},
+		{"fired", no_argument, NULL, 'F'},
+		{"help", no_argument, NULL, 'h'},
+		{NULL, 0, NULL, 0},
 	};
 	int c;
 	while ((c = getopt_long(argc, argv, "s:r:n:c:k:vh", options, NULL)) != -1) {
 		switch (c) {
 		case 's':
-			a->seed = argument_need("--seed", optarg, 0, UINT64_MAX);
+			a->seed = seed_parse(optarg);
 			break;
 		case 'r':
 			a->runs = argument_need("--runs", optarg, 1, UINT64_MAX);
@@ -93,6 +122,15 @@ static bool arguments_parse(struct arguments *a, int argc, char **argv)
 		case 'v':
 			a->verbose = true;
 			break;
+		case 'S':
+			history_strict = true;
+			break;
+		case 'T':
+			a->tally = true;
+			break;
+		case 'F':
+			a->fired = true;
+			break;
 		case 'h':
 			usage(stdout);
 			exit(0);
@@ -106,12 +144,25 @@ static bool arguments_parse(struct arguments *a, int argc, char **argv)
 	return optind == argc;
 }
 
+static void replay_set(const struct arguments *a, const char *program, uint64_t seed,
+		       const char *scenario)
+{
+	int used = snprintf(replay, sizeof(replay), "%s --seed %llu --runs 1 --scenario %s",
+			    program, (unsigned long long)seed, scenario);
+	if (a->nodes)
+		used += snprintf(replay + used, sizeof(replay) - (size_t)used, " --nodes %u",
+				 a->nodes);
+	snprintf(replay + used, sizeof(replay) - (size_t)used, "%s --verbose\n",
+		 history_strict ? " --strict" : "");
+}
+
 int main(int argc, char **argv)
 {
 	struct arguments a = {.seed = 1, .runs = 100};
 	uint64_t failed = 0;
 	const struct swarm_scenario *scenarios[SCENARIOS_MAX];
 	uint32_t count = 0;
+	bool objects = false, reduces = false;
 	if (!arguments_parse(&a, argc, argv)) {
 		usage(stderr);
 		return 2;
@@ -130,17 +181,18 @@ int main(int argc, char **argv)
 	for (uint64_t k = 0; k < a.runs; k++) {
 		uint64_t seed = a.seed + k;
 		const struct swarm_scenario *c = a.only ? a.only : scenarios[seed % count];
-		int used = snprintf(replay, sizeof(replay), "%s --seed %llu --runs 1 --scenario %s",
-				    argv[0], (unsigned long long)seed, c->name);
-		if (a.nodes)
-			used += snprintf(replay + used, sizeof(replay) - (size_t)used,
-					 " --nodes %u", a.nodes);
-		snprintf(replay + used, sizeof(replay) - (size_t)used, " --verbose\n");
+		reduces |= c->reduces;
+		objects |= c->full && !c->reduces;
+		replay_set(&a, argv[0], seed, c->name);
 		if (!swarm_run(c, seed, a.nodes, a.verbose)) {
 			failed++;
 			fprintf(stderr, "swarm: replay with: %s", replay);
 		}
 	}
+	if (a.tally)
+		tally_print();
+	if (a.fired)
+		failed += tally_missing(objects, reduces);
 	printf("swarm: %llu runs, %llu failed\n", (unsigned long long)a.runs,
 	       (unsigned long long)failed);
 	return failed ? 1 : 0;

@@ -8,6 +8,7 @@
 #include "clients.h"
 #include "reducers.h"
 #include "swarm.h"
+#include "tally.h"
 #include "work_trace.h"
 
 #define STEP_NS WORLD_MS
@@ -87,6 +88,8 @@ static void full_swarm_open(struct full_swarm *s, uint64_t seed, uint32_t nodes)
 	count = nodes ? nodes : c->split_ppm ? SPLITS_NODES : count;
 	full_config(&config);
 	config.grid_seats = config.grid_late_seats = 3; /* few sources, and yet a grid */
+	if (!c->reduces)
+		config.tombstones = FULL_TABLE_SLOTS; /* what a table keeps for the next control */
 	if (c->reduces && seed % 2)
 		config.lend_bytes = OBJECT_INLINE_MAX; /* who asks coordinates */
 	if (c->wide) {
@@ -112,6 +115,8 @@ static void full_swarm_open(struct full_swarm *s, uint64_t seed, uint32_t nodes)
 	else
 		clients_open(&s->c, &s->g, p, c->wide);
 	splits_open(&s->splits, &s->g);
+	s->c.history.trouble = c->loss_max_ppm > 0;
+	s->c.history.tight = c->tight;
 	s->c.splits = c->split_ppm ? &s->splits : NULL;
 	s->r.splits = c->split_ppm > 0;
 	if (c->wide)
@@ -142,11 +147,11 @@ static void full_repair(struct full_swarm *s, uint32_t i, bool all)
 	struct full *f = &s->g.full[i];
 	uint64_t now = world_now(&s->w);
 	if (s->lose[i] && !f->core && !f->n->alive) {
-		full_lose_store(f);
 		if (s->scenario->reduces)
 			reducers_store_lost(&s->r, i);
 		else
-			clients_store_lost(&s->c, i);
+			history_store_lost(&s->c, i);
+		full_lose_store(f);
 		s->lose[i] = false;
 		s->losses++;
 	}
@@ -268,6 +273,8 @@ static void full_heal(struct full_swarm *s)
 {
 	struct network_faults none = {0};
 	network_faults_all(&s->w.net, &none);
+	s->c.history.disturbed_ns = world_now(&s->w);
+	s->c.history.trouble = false;
 	s->c.quiet = s->r.quiet = true;
 	for (uint32_t i = 0; i < s->w.count; i++)
 		if (s->gone_at_ns[i])
@@ -282,8 +289,15 @@ static void full_heal(struct full_swarm *s)
 static void full_read_all(struct full_swarm *s)
 {
 	for (uint32_t name = 0; name < CLIENTS_NAMES && !s->w.violations; name++) {
-		if (!clients_must_exist(&s->c, name))
+		const struct client_truth *t = clients_must_exist(&s->c, name);
+		/* tables that are full may refuse a get */
+		uint64_t held = s->scenario->tight ? 0 : history_held(&s->c, name);
+		if (!t && !held)
 			continue;
+		if (held)
+			tally(TALLY_HELD);
+		if (t)
+			tally(t->moved ? TALLY_KEPT_ELSEWHERE : TALLY_KEPT);
 		for (uint32_t i = 0; i < s->w.count && !s->w.violations; i++) {
 			clients_ask(&s->c, i, name, false);
 			while (!clients_idle(&s->c) && !s->w.violations)
@@ -414,6 +428,8 @@ bool swarm_full_run(const struct swarm_scenario *scenario, uint64_t seed, uint32
 	if (verbose && s.w.violations)
 		for (uint32_t i = 0; i < s.w.count; i++)
 			full_print(&s.g.full[i]);
+	if (verbose && s.w.violations && !scenario->reduces)
+		history_print(&s.c);
 	if (verbose && scenario->reduces)
 		reducers_print(&s.r);
 	if (verbose)

@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "history.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "clients.h"
+#include "peek.h"
+#include "tally.h"
+
+#define HISTORY_LATE_NS	  (3 * WORLD_S) /* a delete without an answer may take effect so late */
+#define HISTORY_MET_NS	  WORLD_S	/* nodes that begin together know each other */
+#define HISTORY_SETTLE_NS (3 * WORLD_S) /* after trouble, all is as it was */
+#define HISTORY_GET_NS                                                             \
+	(500 * WORLD_MS) /* a small object comes in so long, when nothing is wrong \
+			  */
+
+static uint64_t now(const struct clients *c)
+{
+	return world_now(c->g->w);
+}
+
+static uint32_t nodes(const struct clients *c)
+{
+	return c->g->w->count;
+}
+
+/* ---- the state of the cluster --------------------------------------------------------------- */
+
+static bool history_node_disturbed(const struct clients *c, const struct full *f)
+{
+	if (!f->core || !f->n->alive || c->g->w->net.endpoints[f->n->index].is_down ||
+	    f->frozen_until_ns > now(c))
+		return true;
+	for (uint32_t k = 0; k < f->workers; k++)
+		if (full_worker(f, k)->frozen_until_ns > now(c))
+			return true;
+	return false;
+}
+
+/* Whom this core takes for dead. A death that was refuted between two looks may have been
+ * anybody's. */
+static void history_look_deaths(struct clients *c, uint32_t observer)
+{
+	struct history *h = &c->history;
+	const struct control *core = c->g->full[observer].core;
+	uint64_t death = peek_death_ns(core);
+	bool any = false, fresh = core && death != h->deaths_ns[observer];
+	h->deaths_ns[observer] = death;
+	if (!core)
+		h->owners_ns = now(c);
+	for (uint32_t i = 0; i < nodes(c); i++)
+		if (peek_gone(core, i)) {
+			h->apart_ns[i] = h->owners_ns = now(c);
+			any = true;
+		}
+	for (uint32_t i = 0; i < nodes(c) && fresh && death && !any; i++)
+		h->apart_ns[i] = h->owners_ns = now(c);
+}
+
+void history_look(struct clients *c)
+{
+	struct history *h = &c->history;
+	bool split = c->splits && c->splits->split;
+	for (uint32_t i = 0; i < nodes(c); i++) {
+		if (split || history_node_disturbed(c, &c->g->full[i]))
+			h->disturbed_ns = now(c);
+		if (split || c->g->w->net.endpoints[i].is_down)
+			h->cut_ns = now(c);
+		history_look_deaths(c, i);
+	}
+}
+
+/* Nothing has been wrong since then, nor shortly before; and the members had met. */
+static bool history_calm(const struct clients *c, uint64_t since)
+{
+	const struct history *h = &c->history;
+	if (h->trouble || since < WORLD_START_NS + HISTORY_MET_NS)
+		return false;
+	return !h->disturbed_ns || h->disturbed_ns + HISTORY_SETTLE_NS <= since;
+}
+
+/* No member took the node for dead since then, nor shortly before. */
+static bool history_together(const struct clients *c, uint32_t node, uint64_t since)
+{
+	uint64_t at = c->history.apart_ns[node];
+	return !at || at + HISTORY_SETTLE_NS <= since;
+}
+
+/* All nodes were of one mind: nobody was taken for dead since the one moment, or some time before
+ * the other. */
+static bool history_agreed(const struct clients *c, uint64_t since, uint64_t before)
+{
+	for (uint32_t n = 0; n < nodes(c); n++)
+		if (!history_together(c, n, since) && !history_together(c, n, before))
+			return false;
+	return true;
+}
+
+/* What ends now, and began then, was done by nodes that all reached each other. */
+static bool history_joint(const struct clients *c, uint64_t since)
+{
+	const struct history *h = &c->history;
+	return history_agreed(c, since, since) &&
+	       (!h->cut_ns || h->cut_ns + HISTORY_SETTLE_NS <= since);
+}
+
+/* The parts of the directory have stayed where they were since then, so their owners know all
+ * objects. */
+static bool history_known(const struct clients *c, uint64_t since)
+{
+	const struct history *h = &c->history;
+	return history_strict || !h->owners_ns || h->owners_ns + HISTORY_SETTLE_NS <= since;
+}
+
+/* No process was missing since then: a delete does not wait for a holder whose link is lost, and
+ * then that one may still read its copy for a while. */
+static bool history_reached(const struct clients *c, uint64_t since)
+{
+	const struct history *h = &c->history;
+	return history_strict || !h->disturbed_ns || h->disturbed_ns + HISTORY_SETTLE_NS <= since;
+}
+
+static bool history_holds(const struct clients *c, uint32_t node, uint32_t name,
+			  uint64_t generation)
+{
+	const struct object_table *t = (const struct object_table *)c->g->full[node].n->table.base;
+	for (uint32_t i = 0; i < t->slots; i++)
+		if (t->slot[i].state == OBJECT_SEALED && t->slot[i].id.bytes[5] == name &&
+		    t->slot[i].generation == generation)
+			return true;
+	return false;
+}
+
+uint64_t history_held(const struct clients *c, uint32_t name)
+{
+	uint64_t newest = 0;
+	for (uint32_t n = 0; n < nodes(c); n++) {
+		const struct object_table *t =
+			(const struct object_table *)c->g->full[n].n->table.base;
+		for (uint32_t i = 0; i < t->slots; i++)
+			if (t->slot[i].state == OBJECT_SEALED && t->slot[i].id.bytes[5] == name &&
+			    t->slot[i].generation > newest)
+				newest = t->slot[i].generation;
+	}
+	return newest;
+}
+
+/* What the lost store was the creator's of, others may have; what nobody has any more is lost. */
+void history_store_lost(struct clients *c, uint32_t node)
+{
+	for (uint32_t i = 0; i < c->truths; i++) {
+		struct client_truth *t = &c->truth[i];
+		if (!(t->holders >> node & 1))
+			continue;
+		t->holders = 0;
+		for (uint32_t n = 0; n < nodes(c); n++)
+			if (n != node && t->generation &&
+			    history_holds(c, n, t->name, t->generation))
+				t->holders |= 1u << n;
+		t->moved = true;
+		t->lost |= t->holders == 0;
+	}
+	c->history.disturbed_ns = now(c);
+}
+
+/* ---- deletes -------------------------------------------------------------------------------- */
+
+uint32_t history_delete(struct clients *c, const struct client *k)
+{
+	struct history *h = &c->history;
+	if (h->removals == HISTORY_REMOVALS)
+		return HISTORY_NONE;
+	h->removal[h->removals] = (struct history_removal){
+		.name = k->name, .node = k->node, .asked_ns = now(c), .ended_ns = UINT64_MAX};
+	return h->removals++;
+}
+
+void history_delete_ended(struct clients *c, uint32_t removal, bool answered, int32_t status)
+{
+	if (removal == HISTORY_NONE)
+		return;
+	struct history_removal *r = &c->history.removal[removal];
+	r->ended_ns = now(c);
+	r->deleted = answered && status == 0;
+	r->joint = r->deleted && history_joint(c, r->asked_ns) && history_reached(c, r->asked_ns);
+	r->uncertain = !answered || (status != 0 && status != -ENOENT);
+}
+
+bool history_deleted(const struct clients *c, uint32_t name, uint64_t from, uint64_t to)
+{
+	const struct history *h = &c->history;
+	if (h->removals == HISTORY_REMOVALS)
+		return true;
+	for (uint32_t i = 0; i < h->removals; i++) {
+		const struct history_removal *r = &h->removal[i];
+		uint64_t late = r->uncertain ? HISTORY_LATE_NS : 0;
+		if (r->name == name && r->asked_ns <= to &&
+		    (r->ended_ns == UINT64_MAX || r->ended_ns + late >= from))
+			return true;
+	}
+	return false;
+}
+
+/* A delete that had all of this version before it and had ended at that time, or NULL. One while
+ * all nodes reached each other is preferred. */
+static const struct history_removal *history_buried(const struct clients *c,
+						    const struct client_truth *t, uint64_t at)
+{
+	const struct history *h = &c->history;
+	const struct history_removal *found = NULL;
+	for (uint32_t i = 0; i < h->removals; i++) {
+		const struct history_removal *r = &h->removal[i];
+		if (r->deleted && r->name == t->name && t->sealed_ns &&
+		    t->sealed_ns < r->asked_ns && r->ended_ns < at)
+			found = r;
+		if (found && found->joint)
+			break;
+	}
+	return found;
+}
+
+/* ---- versions ------------------------------------------------------------------------------- */
+
+/* Put, and not deleted or lost as far as anybody could know: at each moment since then it was
+ * there. */
+static const struct client_truth *history_surely(const struct clients *c, uint32_t name,
+						 uint64_t since)
+{
+	for (uint32_t i = c->truths; i-- > 0;) {
+		const struct client_truth *t = &c->truth[i];
+		if (t->name == name && t->sealed_ns && t->sealed_ns < since && !t->lost &&
+		    !t->gone && !history_deleted(c, name, t->asked_ns, now(c)))
+			return t;
+	}
+	return NULL;
+}
+
+/* Whether another client has tried to put something of this name since then. */
+static bool history_putting(const struct clients *c, const struct client *k, uint64_t since)
+{
+	if (c->history.refused_ns[k->name] >= since)
+		return true;
+	for (uint32_t i = 0; i < c->count; i++) {
+		const struct client *o = &c->client[i];
+		if (o != k && o->name == k->name && o->state != CLIENT_GONE &&
+		    o->state > CLIENT_IDLE && o->state <= CLIENT_SEALING)
+			return true;
+	}
+	return false;
+}
+
+/* Whether anything of this name, but for the client's own put, may have been there since then. */
+static bool history_perhaps(const struct clients *c, const struct client *k, uint64_t since)
+{
+	if (history_putting(c, k, since))
+		return true;
+	for (uint32_t i = 0; i < c->truths; i++) {
+		const struct client_truth *t = &c->truth[i];
+		if (t->name == k->name && !(t->put && t->put == k->put) &&
+		    !history_buried(c, t, since))
+			return true;
+	}
+	return false;
+}
+
+/* Whether the members took every node that has it for dead since it was made. */
+static bool history_dead(const struct clients *c, const struct client_truth *t)
+{
+	for (uint32_t n = 0; n < nodes(c); n++)
+		if (t->holders >> n & 1 && history_together(c, n, t->asked_ns))
+			return false;
+	return true;
+}
+
+void history_sealed(struct clients *c, struct client_truth *t)
+{
+	t->sealed = true;
+	t->sealed_ns = now(c);
+	t->joint = history_joint(c, t->asked_ns) && history_known(c, t->asked_ns);
+}
+
+void history_created(struct clients *c, struct client_truth *t)
+{
+	history_look(c); /* somebody may have been taken for dead since the last step */
+	for (uint32_t i = 0; i < c->truths; i++) {
+		struct client_truth *old = &c->truth[i];
+		if (old == t || old->name != t->name || !old->sealed_ns ||
+		    old->sealed_ns >= t->asked_ns || old->gone)
+			continue;
+		old->gone = true;
+		if (history_deleted(c, t->name, old->asked_ns, now(c)))
+			continue;
+		tally(TALLY_REPLACED);
+		if (!old->lost && !history_dead(c, old) && history_known(c, old->asked_ns))
+			world_violation(
+				c->g->w,
+				"node %u put object %u generation %llx over generation %llx of node %u, "
+				"which nobody deleted",
+				t->node, t->name, (unsigned long long)t->generation,
+				(unsigned long long)old->generation, old->node);
+	}
+}
+
+/* Whether a delete of the name was under way when the newer version was put, and still is when the
+ * get begins: it has not reached all holders yet. */
+static bool history_deleting(const struct clients *c, const struct client_truth *newer,
+			     uint64_t asked_ns)
+{
+	const struct history *h = &c->history;
+	if (h->removals == HISTORY_REMOVALS)
+		return true;
+	for (uint32_t i = 0; i < h->removals; i++) {
+		const struct history_removal *r = &h->removal[i];
+		uint64_t late = r->uncertain ? HISTORY_LATE_NS : 0;
+		if (r->name == newer->name && r->asked_ns <= newer->sealed_ns &&
+		    (r->ended_ns == UINT64_MAX || r->ended_ns + late >= asked_ns))
+			return true;
+	}
+	return false;
+}
+
+static void history_stale(const struct clients *c, const struct client *k, uint32_t by,
+			  const char *what)
+{
+	world_violation(c->g->w,
+			"node %u: got object %u generation %llx, which node %u had %s before",
+			k->node, k->name, (unsigned long long)k->generation, by, what);
+}
+
+void history_got(struct clients *c, const struct client *k)
+{
+	history_look(c);
+	for (uint32_t i = 0; i < c->truths; i++) {
+		const struct client_truth *t = &c->truth[i];
+		if (t->name != k->name || !t->sealed_ns || t->sealed_ns >= k->asked_ns)
+			continue;
+		const struct history_removal *r = history_buried(c, t, k->asked_ns);
+		if (r && r->joint && history_agreed(c, r->asked_ns, k->asked_ns)) {
+			tally(TALLY_STALE_DELETED);
+			if (t->generation == k->generation)
+				history_stale(c, k, r->node, "deleted");
+		}
+		if (!t->joint || !history_agreed(c, t->asked_ns, k->asked_ns) ||
+		    history_deleting(c, t, k->asked_ns))
+			continue;
+		tally(TALLY_STALE_REPLACED);
+		if (t->generation > k->generation)
+			history_stale(c, k, t->node, "put a newer one of");
+	}
+}
+
+/* ---- refusals ------------------------------------------------------------------------------- */
+
+static bool history_status_right(struct clients *c, const struct client *k, int32_t status)
+{
+	const struct client_truth *t = history_surely(c, k->name, k->asked_ns);
+	switch (-status) {
+	case ENOSPC:
+		return true;
+	case EEXIST:
+		tally(TALLY_EXISTS_CALM);
+		return history_perhaps(c, k, k->asked_ns);
+	case ENOENT:
+		tally(TALLY_MISSING_CALM);
+		return !t;
+	case ETIMEDOUT:
+		return (k->state == CLIENT_GETTING || k->state == CLIENT_WAITING) &&
+		       k->timeout_ns > 0 &&
+		       (!t || t->size > OBJECT_INLINE_MAX ||
+			k->timeout_ns < (int64_t)HISTORY_GET_NS);
+	case ESTALE: /* or a put beside it that got a place and was refused */
+	case ERESTART:
+		return history_putting(c, k, k->begun_ns) ||
+		       history_deleted(c, k->name, k->begun_ns, now(c));
+	default:
+		return false;
+	}
+}
+
+void history_refused(struct clients *c, const struct client *k, const char *what, int32_t status,
+		     const char *text)
+{
+	struct history *h = &c->history;
+	bool put = k->state == CLIENT_PUTTING || k->state == CLIENT_CREATING;
+	if (put && !history_calm(c, k->asked_ns) && history_surely(c, k->name, k->asked_ns))
+		tally(TALLY_REFUSED);
+	if (!h->tight && history_calm(c, k->begun_ns)) {
+		tally(TALLY_STATUS_CALM);
+		if (!history_status_right(c, k, status))
+			world_violation(
+				c->g->w,
+				"node %u: %s of object %u answered with %d (%s), and nothing was wrong",
+				k->node, what, k->name, status, text);
+	}
+	if (put)
+		h->refused_ns[k->name] = now(c);
+}
+
+/* ---- for whoever replays a failure ---------------------------------------------------------- */
+
+static double history_ms(uint64_t at_ns)
+{
+	return at_ns == 0 || at_ns == UINT64_MAX ? 0 : (double)(at_ns - WORLD_START_NS) / 1e6;
+}
+
+void history_print(const struct clients *c)
+{
+	const struct history *h = &c->history;
+	for (uint32_t i = 0; i < c->truths; i++) {
+		const struct client_truth *t = &c->truth[i];
+		fprintf(stderr,
+			"  object %u generation %llx, %llu bytes, node %u: put at %.3f, complete at %.3f ms%s%s\n",
+			t->name, (unsigned long long)t->generation, (unsigned long long)t->size,
+			t->node, history_ms(t->asked_ns), history_ms(t->sealed_ns),
+			t->lost ? ", lost" : "", t->gone ? ", replaced" : "");
+	}
+	for (uint32_t i = 0; i < h->removals; i++) {
+		const struct history_removal *r = &h->removal[i];
+		fprintf(stderr, "  object %u: delete at node %u at %.3f, %s at %.3f ms\n", r->name,
+			r->node, history_ms(r->asked_ns),
+			r->deleted     ? "deleted"
+			: r->uncertain ? "failed"
+				       : "found nothing",
+			history_ms(r->ended_ns));
+	}
+	for (uint32_t i = 0; i < nodes(c); i++)
+		if (h->apart_ns[i])
+			fprintf(stderr, "  node %u was taken for dead until %.3f ms\n", i,
+				history_ms(h->apart_ns[i]));
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The history of all operations of the simulated clients, and what must be true of it whatever
+ * strikes the cluster:
+ *
+ * - Two puts of one id never both succeed unless, between them, the object was deleted, its copies
+ * were lost with their stores, or the members took every node that held one for dead.
+ * - A get never returns a generation that a delete or a newer put had ended before the get began,
+ * unless the members took the reader or the other node for dead meanwhile.
+ * - At rest, an object of which some store has a complete copy is found at every node.
+ * - While nothing is wrong in the cluster, every refusal follows from the history: no EAGAIN, no
+ * ENODATA, no request without an answer, "no such object" and "exists already" only where that was
+ * true at some moment of the call.
+ *
+ * clients.c tells what it asks and hears; the versions themselves are its struct client_truth.
+ */
+#ifndef SARISSA_TESTS_SIM_HISTORY_H
+#define SARISSA_TESTS_SIM_HISTORY_H
+
+#include "splits.h"
+
+struct client;
+struct client_truth;
+struct clients;
+
+enum { HISTORY_REMOVALS = 4096, HISTORY_NONE = UINT32_MAX };
+
+/* One DELETE. Without a definite answer it may take effect some time after its end. */
+struct history_removal {
+	uint32_t name, node;
+	uint64_t asked_ns, ended_ns; /* ended UINT64_MAX: under way */
+	bool deleted, uncertain;
+	bool joint; /* all nodes reached each other */
+};
+
+struct history {
+	struct history_removal removal[HISTORY_REMOVALS];
+	uint32_t removals;
+	bool trouble;	       /* packets may be lost: never calm */
+	bool tight;	       /* tables that are often full: any refusal is right */
+	uint64_t disturbed_ns; /* a process or cable was last missing; 0: never */
+	uint64_t cut_ns;       /* a cable or partition last kept nodes apart; 0: never */
+	uint64_t owners_ns;    /* a part of the directory last had another owner; 0: never */
+	uint64_t apart_ns[SPLITS_NODES_MAX];  /* a member last took this node for dead */
+	uint64_t deaths_ns[SPLITS_NODES_MAX]; /* by core: the newest death that it knows */
+	uint64_t refused_ns[SPLITS_NAMES];    /* a put failed that may have kept others away */
+};
+
+/* Also judges what happens while a new owner of a part of the directory has not heard of all
+ * objects yet. */
+extern bool history_strict;
+
+/* Looks at the cluster. Called after every step, and whenever something was done to it. */
+void history_look(struct clients *c);
+/* The store of a node is about to be wiped. */
+void history_store_lost(struct clients *c, uint32_t node);
+
+/* A client asks for a delete; its index. It has the answer, or (status 0, no answer) no session any
+ * more. */
+uint32_t history_delete(struct clients *c, const struct client *k);
+void history_delete_ended(struct clients *c, uint32_t removal, bool answered, int32_t status);
+/* A put or create of this version was answered with success. */
+void history_created(struct clients *c, struct client_truth *t);
+/* A client was told that this version is complete. */
+void history_sealed(struct clients *c, struct client_truth *t);
+/* A get has brought all of its object. */
+void history_got(struct clients *c, const struct client *k);
+/* Any request was answered with an error. */
+void history_refused(struct clients *c, const struct client *k, const char *what, int32_t status,
+		     const char *text);
+
+/* Whether a delete of the name may have taken effect in that time. */
+bool history_deleted(const struct clients *c, uint32_t name, uint64_t from, uint64_t to);
+/* The newest generation of which some store has a complete copy, or 0. */
+uint64_t history_held(const struct clients *c, uint32_t name);
+
+/* All of it on stderr. */
+void history_print(const struct clients *c);
+
+#endif
