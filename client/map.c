@@ -38,14 +38,6 @@ static int map_file(int fd, uint64_t bytes, int protection, void **out)
 	return 0;
 }
 
-static bool map_table_valid(const struct object_table *t, uint64_t table_bytes,
-			    uint64_t store_bytes)
-{
-	return t->magic == OBJECT_TABLE_MAGIC && t->slots != 0 &&
-	       (t->slots & (t->slots - 1)) == 0 && t->slot_bytes == sizeof(struct object_slot) &&
-	       object_table_bytes(t->slots) <= table_bytes && t->store_bytes == store_bytes;
-}
-
 static int map_parts(struct map *m, const int fd[3])
 {
 	void *store = NULL, *table = NULL;
@@ -59,7 +51,7 @@ static int map_parts(struct map *m, const int fd[3])
 	m->table = table;
 	if (r < 0)
 		return r;
-	if (!map_table_valid(m->table, m->table_bytes, m->store_bytes))
+	if (!object_table_valid(m->table, m->table_bytes, m->store_bytes))
 		return -EPROTO;
 	r = map_file(fd[2], SESSION_PIN_BYTES, PROT_READ | PROT_WRITE, &m->pins);
 	/* A child makes no calls, and must not keep the table of a control that has gone: that is
@@ -100,7 +92,7 @@ void map_close(struct map *m)
 	map_remove(m->store, m->store_bytes, m->align);
 	map_remove(m->table, m->table_bytes, m->table_align);
 	map_remove(m->pins, SESSION_PIN_BYTES, (uint64_t)sysconf(_SC_PAGESIZE));
-	*m = (struct map){0};
+	*m = (struct map){.pins = NULL};
 }
 
 bool map_same(const struct map *a, const struct map *b)

@@ -15,8 +15,9 @@
 #include "internal/object_table.h"
 
 struct map {
-	const uint8_t *store;
-	uint64_t store_bytes;
+	/* read by any thread while another one rejoins: who read them looks at the turn (pins.h) */
+	const uint8_t *_Atomic store;
+	_Atomic uint64_t store_bytes;
 	const struct object_table *table;
 	uint64_t table_bytes;
 	uint64_t align; /* page size of the store, huge or not; munmap wants whole pages */
@@ -38,7 +39,8 @@ int map_replace_table(struct map *m, struct map *other);
 /* Whether size bytes at offset lie in the store. */
 static inline bool map_holds(const struct map *m, uint64_t offset, uint64_t size)
 {
-	return offset <= m->store_bytes && size <= m->store_bytes - offset;
+	uint64_t bytes = m->store_bytes;
+	return offset <= bytes && size <= bytes - offset;
 }
 
 struct map_range {

@@ -220,8 +220,10 @@ static int mux_receive(struct mux *m, struct mux_packet *packet)
 		return errno == EAGAIN || errno == EINTR ? -EAGAIN : -ENOTCONN;
 	mux_take_fds(&message, packet);
 	packet->bytes = (size_t)n;
-	if (n == 0)
+	if (n == 0) { /* an empty packet may have some, too */
+		mux_close_fds(packet->fd, &packet->fds);
 		return -ENOTCONN;
+	}
 	if ((size_t)n < sizeof(packet->reply) || packet->reply.magic != SESSION_MAGIC ||
 	    (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC))) {
 		mux_close_fds(packet->fd, &packet->fds);

@@ -149,7 +149,7 @@ int rejoin_first(struct sar *s)
 		return r;
 	int fd = rejoin_take_socket(&j);
 	s->map = j.map;
-	j.map = (struct map){0};
+	j.map = (struct map){.pins = NULL};
 	rejoin_end(&j);
 	s->pins.word = s->map.pins;
 	s->control_epoch = j.epoch;

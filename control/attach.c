@@ -135,9 +135,7 @@ static bool attach_ipc_valid(const struct attach *a)
 
 static bool attach_table_valid(const struct attach *a)
 {
-	return a->table_bytes >= sizeof(struct object_table) && a->table->slots <= UINT32_MAX / 2 &&
-	       object_table_bytes(a->table->slots) <= a->table_bytes &&
-	       a->table->store_bytes == a->store_bytes;
+	return object_table_valid(a->table, a->table_bytes, a->store_bytes);
 }
 
 void attach_forget_old(struct attach *a)
@@ -219,12 +217,8 @@ int attach_finish(struct attach *a)
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
-	if (n <= 0) {
-		attach_close(&a->socket);
-		return -ECONNRESET;
-	}
-	count = attach_take_fds(&m, fds);
-	error = attach_check(&a->reply, n, count);
+	count = n < 0 ? 0 : attach_take_fds(&m, fds); /* an empty packet may have some, too */
+	error = n <= 0 ? -ECONNRESET : attach_check(&a->reply, n, count);
 	if (error == 0)
 		error = attach_take(a, fds);
 	else

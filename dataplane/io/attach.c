@@ -95,11 +95,10 @@ int attach_read_request(int fd, struct attach_request *request, int fds[2])
 	ssize_t n = recvmsg(fd, &m, MSG_CMSG_CLOEXEC);
 	if (n < 0)
 		return errno == EINTR || errno == EAGAIN ? -EAGAIN : -ECONNRESET;
-	if (n == 0)
-		return -ECONNRESET;
-	take_fds(&m, fds);
-	int error =
-		(m.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) ? -EPROTO : request_check(request, n, fds);
+	take_fds(&m, fds); /* an empty packet may have some, too */
+	int error = n == 0				       ? -ECONNRESET
+		    : (m.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) ? -EPROTO
+							       : request_check(request, n, fds);
 	for (int i = 0; error && i < 2; i++) {
 		if (fds[i] >= 0)
 			close(fds[i]);

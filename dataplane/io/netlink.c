@@ -304,7 +304,8 @@ void netlink_take_events(struct netlink *k, uint64_t now_ns)
 		} else if (n <= 0) {
 			return;
 		}
-		size_t left = n > 0 ? (size_t)n : 0;
+		/* whole words: NLMSG_NEXT would step over the end of anything else */
+		size_t left = n > 0 ? (size_t)n / NLMSG_ALIGNTO * NLMSG_ALIGNTO : 0;
 		for (struct nlmsghdr *h = (void *)buffer; NLMSG_OK(h, left);
 		     h = NLMSG_NEXT(h, left))
 			netlink_event(k, h, now_ns);

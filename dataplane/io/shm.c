@@ -97,13 +97,8 @@ int shm_table_create(uint64_t store_bytes, uint64_t incarnation, struct shm *out
 
 bool shm_table_valid(const struct shm *table, uint64_t store_bytes)
 {
-	const struct object_table *t = (const struct object_table *)table->base;
-	if (table->bytes < sizeof(*t) || t->magic != OBJECT_TABLE_MAGIC)
-		return false;
-	uint64_t slots = t->slots, slots_end = sizeof(*t) + slots * sizeof(struct object_slot);
-	return slots > 0 && (slots & (slots - 1)) == 0 && t->store_bytes == store_bytes &&
-	       t->slot_bytes == sizeof(struct object_slot) && t->names_offset == slots_end &&
-	       object_table_bytes(t->slots) <= table->bytes;
+	return object_table_valid((const struct object_table *)table->base, table->bytes,
+				  store_bytes);
 }
 
 int shm_ipc_create(unsigned workers, struct shm *out)

@@ -114,6 +114,19 @@ static inline void object_table_begin(struct object_table *t, uint32_t slots, ui
 	t->magic = OBJECT_TABLE_MAGIC;
 }
 
+/* Whether a header that another process wrote holds, in memory of that many bytes. */
+static inline bool object_table_valid(const struct object_table *t, uint64_t table_bytes,
+				      uint64_t store_bytes)
+{
+	if (table_bytes < sizeof(*t) || t->magic != OBJECT_TABLE_MAGIC)
+		return false;
+	uint32_t slots = t->slots;
+	return slots > 0 && (slots & (slots - 1)) == 0 && t->store_bytes == store_bytes &&
+	       t->slot_bytes == sizeof(struct object_slot) &&
+	       t->names_offset == sizeof(*t) + (uint64_t)slots * sizeof(struct object_slot) &&
+	       object_table_bytes(slots) <= table_bytes;
+}
+
 /* As many as there are slots. */
 static inline struct object_grave *object_table_graves(struct object_table *t)
 {

@@ -4,10 +4,12 @@
   lint    rules of the source tree
   unit    each part alone, with address and undefined-behaviour sanitizers; then the client's parts
           without them, told as plain: Python and the count of system calls need that
+  threads what several threads share in a client and in control, with the thread sanitizer
   count   instructions of the pure cores for work of known size, against those on record
   sim     both cores of many nodes in virtual time, with the sanitizers;
           with --seeds each scenario of the swarm over a range, without them
-  fuzz    every fuzz target for --fuzz-seconds from its corpus
+  fuzz    every fuzz target from its corpus, as many executions as tests/fuzz/runs.json says, or
+          for --fuzz-seconds
   net     real processes in network namespaces (root)
   chaos   processes killed, cables pulled, packets lost under load, from a seed (root)
 
@@ -30,7 +32,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from lib import options, process, shell, skips, state, sweep  # noqa: E402
 from lib.shell import ROOT, Failure, say  # noqa: E402
 
-SUITES = ("lint", "unit", "count", "sim", "fuzz", "net", "chaos")
+SUITES = ("lint", "unit", "threads", "count", "sim", "fuzz", "net", "chaos")
 SANITIZED = ("unit", "sim")
 PLAIN = {"unit": "plain"}  # the part of a sanitized suite that runs in the plain build as well
 CLEANUP_S = 60
@@ -75,6 +77,11 @@ def sanitized_build():
     """Warnings are for the ordinary builds: instrumented code has false ones."""
     return configure(beside("asan"), "-Db_sanitize=address,undefined", "-Doptimization=1",
                      "-Dwerror=false", "-Db_lundef=false")
+
+
+def threads_build():
+    return configure(beside("tsan"), "-Db_sanitize=thread", "-Doptimization=1", "-Dwerror=false",
+                     "-Db_lundef=false")
 
 
 def fuzz_build():
@@ -158,7 +165,8 @@ def run_fuzz(score, seconds):
     ninja(build, *(os.path.relpath(target, build) for target in targets))
     with ThreadPoolExecutor(os.cpu_count()) as pool:  # each has one thread
         try:
-            for told in pool.map(lambda target: run_fuzz_target(target, seconds), sorted(targets)):
+            for told in pool.map(lambda target: run_fuzz_target(target, fuzz_bound(target, seconds)),
+                                 sorted(targets)):
                 score.add("fuzz", *told)
         except KeyboardInterrupt:
             pool.shutdown(wait=False, cancel_futures=True)
@@ -166,14 +174,25 @@ def run_fuzz(score, seconds):
             raise
 
 
-def run_fuzz_target(target, seconds):
+def fuzz_bound(target, seconds):
+    """How long it runs. Executions are the same number on a busy machine, seconds are not."""
+    if seconds:
+        return f"-max_total_time={seconds}"
+    runs = json.loads((ROOT / "tests/fuzz/runs.json").read_text())
+    name = target.name.removeprefix("fuzz_")
+    if name not in runs:
+        raise Failure(f"tests/fuzz/runs.json does not say how many executions of {name} are enough")
+    return f"-runs={runs[name]}"
+
+
+def run_fuzz_target(target, bound):
     """Name, result, seconds, text. From the committed corpus, which stays as it is: finds go to a
     folder that is removed."""
     begin = time.monotonic()
     corpus = ROOT / "tests/fuzz/corpus" / target.name.removeprefix("fuzz_")
     with tempfile.TemporaryDirectory(prefix="sarissa-fuzz-") as scratch:
         done = subprocess.run(
-            [target, f"-max_total_time={seconds}", f"-artifact_prefix={ROOT}/", "-timeout=10",
+            [target, bound, f"-artifact_prefix={ROOT}/", "-timeout=10",
              "-rss_limit_mb=2048", "-print_final_stats=1", scratch,
              *([corpus] if corpus.is_dir() else [])], capture_output=True, text=True)
     took = time.monotonic() - begin
@@ -183,8 +202,8 @@ def run_fuzz_target(target, seconds):
 def parse():
     parser = options.Parser(prog="test", description=__doc__)
     parser.add_argument("suites", nargs="*", metavar="SUITE", help=" ".join(SUITES))
-    parser.add_argument("--fuzz-seconds", type=options.whole(1, 86400), default=15, metavar="S",
-                        help="for each fuzz target (default: 15)")
+    parser.add_argument("--fuzz-seconds", type=options.whole(1, 86400), metavar="S",
+                        help="for each fuzz target (default: executions of tests/fuzz/runs.json)")
     parser.add_argument("--seconds", type=options.SECONDS, metavar="S",
                         help="of trouble in chaos (default: 30)")
     parser.add_argument("--seed", type=options.whole(0, (1 << 63) - 1), metavar="N",
@@ -222,6 +241,8 @@ def take_left_over_down():
 def run_suite(suite, args, score):
     if suite == "fuzz":
         run_fuzz(score, args.fuzz_seconds)
+    elif suite == "threads":
+        run_meson(suite, threads_build(), score)
     elif suite in SANITIZED:
         run_meson(suite, sanitized_build(), score)
         if suite in PLAIN:
