@@ -586,10 +586,12 @@ void fake_delete(struct fake *f, uint32_t slot)
 
 bool fake_pinned(struct fake *f, uint32_t slot)
 {
+	bool found = false;
+	pthread_mutex_lock(&f->lock); /* a page goes when its connection does */
 	uint64_t pin = pin_make(slot, f->table->slot[slot].generation);
 	for (int i = 0; i < FAKE_CONNS; i++)
 		for (int p = 0; f->conn[i].pins && p < SESSION_PINS; p++)
-			if (atomic_load(&f->conn[i].pins[p]) == pin)
-				return true;
-	return false;
+			found |= atomic_load(&f->conn[i].pins[p]) == pin;
+	pthread_mutex_unlock(&f->lock);
+	return found;
 }

@@ -408,6 +408,7 @@ static void a_child_keeps_no_table(void **state)
 	int status;
 	assert_int_equal(sar_put(c->s, test_id("here"), NULL, "here", 4), 0);
 	assert_int_equal(sar_get(c->s, test_id("here"), 0, &b), 0);
+	pthread_mutex_lock(&c->fake.lock); /* it does without its table until it has it again */
 	munmap(c->fake.table, c->fake.table_bytes); /* the fake's own would be inherited */
 	pid_t child = fork();
 	if (child == 0) {
@@ -423,6 +424,7 @@ static void a_child_keeps_no_table(void **state)
 	assert_int_equal(waitpid(child, &status, 0), child);
 	c->fake.table = mmap(NULL, c->fake.table_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
 			     c->fake.table_fd, 0);
+	pthread_mutex_unlock(&c->fake.lock);
 	assert_int_equal(WEXITSTATUS(status), 0);
 	sar_release(c->s, &b);
 }
