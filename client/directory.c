@@ -24,6 +24,9 @@ static void directory_info(const struct session_object *object, sar_info *out)
 			  .local_ready = object->local_watermark,
 			  .copies = object->copies,
 			  .partial = object->partial,
+			  .lost = object->lost,
+			  .lost_node = object->lost_node,
+			  .down_ns = object->down_ms * 1000000,
 			  .is_inline = object->flags & SESSION_OBJECT_INLINE,
 			  .making = (object->flags & SESSION_OBJECT_REDUCED) != 0};
 	memcpy(out->id.bytes, object->id.bytes, sizeof(out->id.bytes));
@@ -64,7 +67,8 @@ static void directory_holder(const struct session_holder *holder, sar_holder *ou
 			    .upstream = holder->upstreams ? (int32_t)holder->upstream[0] : -1,
 			    .upstreams = holder->upstreams < SAR_UPSTREAMS_MAX ? holder->upstreams
 									       : SAR_UPSTREAMS_MAX,
-			    .sending = holder->sending};
+			    .sending = holder->sending,
+			    .down_ns = holder->down_ms * 1000000};
 	for (uint32_t i = 0; i < out->upstreams; i++)
 		out->upstream_node[i] = holder->upstream[i];
 }

@@ -16,6 +16,14 @@ void info_json(struct json *j, const sar_info *info)
 	json_unsigned(j, "partial", info->partial);
 	json_bool(j, "inline", info->is_inline);
 	json_bool(j, "making", info->making);
+	json_unsigned(j, "lost", info->lost);
+	if (info->lost == 0) {
+		json_null(j, "lost_node");
+		json_null(j, "down_ms");
+		return;
+	}
+	json_unsigned(j, "lost_node", info->lost_node);
+	json_unsigned(j, "down_ms", info->down_ns / 1000000);
 }
 
 const char *info_share(char out[TEXT_BYTES], uint64_t bytes, uint64_t size)

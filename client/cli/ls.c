@@ -57,6 +57,9 @@ static void ls_line(const sar_info *info)
 		printf("id:%s", text_id(id, info->id.bytes));
 	if (info->making)
 		printf("  (a reduce makes it)");
+	if (info->lost && info->copies == 0 && !info->is_inline)
+		printf(" (lost with node %u, down %llu s)", info->lost_node,
+		       (unsigned long long)(info->down_ns / 1000000000));
 	putchar('\n');
 }
 

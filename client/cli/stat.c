@@ -30,6 +30,7 @@ static void stat_json_holder(struct json *j, const sar_holder *h)
 		json_unsigned(j, NULL, h->upstream_node[i]);
 	json_close(j, ']');
 	json_unsigned(j, "sending", h->sending);
+	json_unsigned(j, "down_ms", h->down_ns / 1000000);
 	json_close(j, '}');
 }
 
@@ -49,11 +50,15 @@ static void stat_line(const struct stat_tree *t, const sar_holder *h, int depth)
 {
 	char size[TEXT_BYTES], share[TEXT_BYTES];
 	printf("%8s  %10s  %7u  %*s%u",
-	       h->complete ? "complete" : info_share(share, h->arrived, t->info->size),
+	       h->down_ns    ? "lost"
+	       : h->complete ? "complete"
+			     : info_share(share, h->arrived, t->info->size),
 	       text_size(size, h->arrived), h->sending,
 	       2 * (depth < STAT_DEPTH ? depth : STAT_DEPTH), "", h->node);
 	for (uint32_t i = 1; i < h->upstreams; i++)
 		printf("%s%u", i == 1 ? " (also fed by " : ", ", h->upstream_node[i]);
+	if (h->down_ns)
+		printf(" (down %llu s)", (unsigned long long)(h->down_ns / 1000000000));
 	puts(h->upstreams > 1 ? ")" : "");
 }
 
@@ -86,8 +91,12 @@ static void stat_print(struct stat_tree *t)
 	       (unsigned long long)info->size);
 	printf("generation  %llu\n", (unsigned long long)info->generation);
 	printf("here        %s\n", info_share(text, info->local_ready, info->size));
-	printf("copies      %u complete, %u arriving%s\n", info->copies, info->partial,
+	printf("copies      %u complete, %u arriving%s", info->copies, info->partial,
 	       info->is_inline ? ", and the value in the directory" : "");
+	if (info->lost)
+		printf(", %u lost with node %u, down %llu s", info->lost, info->lost_node,
+		       (unsigned long long)(info->down_ns / 1000000000));
+	putchar('\n');
 	if (t->holders > 0)
 		printf("\n%8s  %10s  %7s  %s\n", "PROGRESS", "BYTES", "SENDING",
 		       "NODE, and below it those that it feeds");

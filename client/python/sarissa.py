@@ -56,8 +56,9 @@ class _Info(ctypes.Structure):
     _fields_ = [("id", _Id), ("size", ctypes.c_uint64), ("generation", ctypes.c_uint64),
                 ("local_ready", ctypes.c_uint64), ("copies", ctypes.c_uint32),
                 ("partial", ctypes.c_uint32), ("is_inline", ctypes.c_uint32),
-                ("reserved32", ctypes.c_uint32), ("reserved", ctypes.c_uint64 * 4),
-                ("name", ctypes.c_uint8 * 256)]
+                ("making", ctypes.c_uint32), ("lost", ctypes.c_uint32),
+                ("lost_node", ctypes.c_uint32), ("down_ns", ctypes.c_uint64),
+                ("reserved", ctypes.c_uint64 * 2), ("name", ctypes.c_uint8 * 256)]
 
 
 class _Bytes(ctypes.Structure):
@@ -127,7 +128,10 @@ _SIGNATURES = {
     "sar_error_nodes": (ctypes.c_int, [ctypes.POINTER(ctypes.c_uint32), ctypes.c_uint]),
 }
 
-Info = namedtuple("Info", "id name size generation local_ready copies partial")
+# lost: complete copies on dead nodes; lost_node: the one of these that died last, or None; down: so
+# many seconds ago, or None
+Info = namedtuple("Info", "id name size generation local_ready copies partial lost lost_node down",
+                  defaults=(0, None, None))
 Info.__doc__ = "What the directory knows of an object; local_ready is None without a copy here."
 
 
@@ -277,7 +281,9 @@ def _wait(ask, timeout_ns):
 def _info(raw):
     name = bytes(raw.name).split(b"\0", 1)[0].decode("utf-8", "surrogateescape")
     local = None if raw.local_ready == NOWHERE else raw.local_ready
-    return Info(bytes(raw.id.bytes), name, raw.size, raw.generation, local, raw.copies, raw.partial)
+    lost = (raw.lost, raw.lost_node, raw.down_ns / 1e9) if raw.lost else (0, None, None)
+    return Info(bytes(raw.id.bytes), name, raw.size, raw.generation, local, raw.copies, raw.partial,
+                *lost)
 
 
 class _Handle:

@@ -22,6 +22,8 @@ void backup_init(struct control *c)
 static void backup_fire(struct control *c, struct timer *t)
 {
 	c->backups.sweep = 0;
+	if (c->dead_ns && c->now_ns < c->dead_ns + c->config.settle_ns)
+		backup_later(c); /* of that death nothing is certain yet */
 }
 
 void backup_later(void *arg)
@@ -154,7 +156,10 @@ void backup_pump(struct control *c)
 	for (; b->sweep < entries->fresh && b->sweep < end; b->sweep++) {
 		struct entry *e = pool_at(entries, b->sweep);
 
-		if (!e->used || !directory_alone(&c->directory, e))
+		if (!e->used)
+			continue;
+		directory_tell_lost(&c->directory, e);
+		if (!directory_alone(&c->directory, e))
 			continue;
 		if (b->pool.used == b->pool.capacity)
 			return; /* it goes on when one of them has been answered */

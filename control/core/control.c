@@ -228,7 +228,8 @@ void control_start(struct control *c)
 					  control_settled,
 					  control_redirect,
 					  backup_keep,
-					  backup_later};
+					  backup_later,
+					  members_down_ms};
 
 	for (uint32_t i = 0; i < c->config.shards; i++)
 		c->shard_nodes[i] = c->config.shard_nodes[i];

@@ -141,6 +141,8 @@ struct directory_out {
 	bool (*keep)(void *arg, struct entry *e, uint32_t node, const struct message *answer);
 	/* There are entries of which that may be so, unless their holders are about to say more. */
 	void (*alone)(void *arg);
+	/* How many ms ago a node was taken for dead; 0: it was not. */
+	uint64_t (*down)(void *arg, uint32_t node);
 };
 
 enum { DIRECTORY_SIZES = 32 }; /* one per factor of 4 */
@@ -294,6 +296,20 @@ void directory_get_full(struct directory *d, uint32_t node, uint64_t request,
 void directory_get(struct directory *d, uint32_t node, const struct message *m);
 /* Those who are patient and still wait since the call before are told so. */
 void directory_tell_untold(struct directory *d);
+/* That it waits. False: that cannot be sent now. */
+bool directory_tell(struct directory *d, const struct waiter *w);
+
+/* directory_lost.c */
+struct directory_loss {
+	uint32_t copies, node; /* complete ones on dead nodes; the node that died last */
+	uint64_t down_ms;      /* so long ago; 0: no copy is lost */
+};
+void directory_losses(const struct directory *d, const struct entry *e, struct directory_loss *out);
+/* Whether all of it is on dead nodes only, and those who live have had the time to say otherwise.
+ */
+bool directory_lost(const struct directory *d, const struct entry *e, struct directory_loss *out);
+/* Tells those who wait for it, if it is lost. */
+void directory_tell_lost(struct directory *d, struct entry *e);
 
 /* directory_orphan.c */
 /* Whether nobody who lives has all of it, nor makes it, so that those who have a part must see

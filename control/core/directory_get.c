@@ -392,13 +392,18 @@ static void directory_get_home(struct directory *d, uint32_t node, const struct 
 				     "");
 }
 
-static bool directory_tell(struct directory *d, const struct waiter *w)
+bool directory_tell(struct directory *d, const struct waiter *w)
 {
 	const struct entry *e = w->entry;
+	struct directory_loss loss;
 	struct message answer;
 
 	directory_got(e, w->request, e->generation ? MESSAGE_GOT_WAIT : MESSAGE_GOT_UNKNOWN,
 		      &answer);
+	if (directory_lost(d, e, &loss)) {
+		answer.got.lost = loss.node + 1;
+		answer.got.down_ms = loss.down_ms;
+	}
 	return d->out.answer(d->out.arg, w->node, &answer);
 }
 

@@ -8,8 +8,11 @@ static bool directory_shown(const struct entry *e)
 	return e->generation != 0 || e->reserved != 0;
 }
 
-static void directory_describe(const struct entry *e, struct session_object *out)
+static void directory_describe(const struct directory *d, const struct entry *e,
+			       struct session_object *out)
 {
+	struct directory_loss loss;
+
 	memset(out, 0, sizeof(*out));
 	out->id = e->by_id.id;
 	out->generation = e->generation;
@@ -26,9 +29,15 @@ static void directory_describe(const struct entry *e, struct session_object *out
 		out->copies += complete;
 		out->partial += !complete;
 	}
+	directory_losses(d, e, &loss);
+	out->copies -= loss.copies;
+	out->lost = loss.copies;
+	out->lost_node = loss.node;
+	out->down_ms = loss.down_ms;
 }
 
-static void directory_holder(const struct copy *copy, struct session_holder *out)
+static void directory_holder(const struct directory *d, const struct copy *copy,
+			     struct session_holder *out)
 {
 	uint64_t size = copy->entry->size;
 
@@ -37,12 +46,13 @@ static void directory_holder(const struct copy *copy, struct session_holder *out
 				       .sending = copy->sending,
 				       .upstreams = copy->upstreams};
 	out->watermark = out->arrived = out->complete ? size : 0;
+	out->down_ms = d->out.down(d->out.arg, copy->node);
 	for (uint32_t i = 0; i < copy->upstreams; i++)
 		out->upstream[i] = copy->upstream[i].copy->node;
 }
 
 /* From the holder at the cursor on; where the next page begins, 0 when there is none. */
-static uint64_t directory_holders(const struct entry *e, uint64_t cursor,
+static uint64_t directory_holders(const struct directory *d, const struct entry *e, uint64_t cursor,
 				  struct session_object *out)
 {
 	uint64_t at = 0;
@@ -53,7 +63,8 @@ static uint64_t directory_holders(const struct entry *e, uint64_t cursor,
 			continue;
 		if (out->holders == SESSION_HOLDERS)
 			return at - 1;
-		directory_holder(list_item(l, struct copy, of_entry), &out->holder[out->holders++]);
+		directory_holder(d, list_item(l, struct copy, of_entry),
+				 &out->holder[out->holders++]);
 	}
 	return 0;
 }
@@ -76,8 +87,8 @@ void directory_stat(struct directory *d, uint32_t node, const struct message *m)
 	uint64_t next = 0;
 
 	if (count) {
-		directory_describe(e, &d->page[0]);
-		next = directory_holders(e, m->object.cursor, &d->page[0]);
+		directory_describe(d, e, &d->page[0]);
+		next = directory_holders(d, e, m->object.cursor, &d->page[0]);
 	}
 	directory_page(d, node, m->request, count, next);
 }
@@ -91,7 +102,7 @@ void directory_list(struct directory *d, uint32_t node, const struct message *m)
 		const struct entry *e = pool_at(&d->entries, (uint32_t)at);
 
 		if (e->used && directory_shown(e))
-			directory_describe(e, &d->page[count++]);
+			directory_describe(d, e, &d->page[count++]);
 	}
 	directory_page(d, node, m->request, count, at < d->entries.fresh ? at : 0);
 }

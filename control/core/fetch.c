@@ -116,15 +116,30 @@ void fetch_unwanted(struct control *c, struct fetch *f)
 		fetch_fail(c, f, -ECANCELED, "");
 }
 
-/* Ends the waits that do not want to wait for an object that nobody knows. Returns true when none
- * is left. */
+void fetch_lost_text(struct control *c, const struct fetch *f, struct text *t)
+{
+	*t = (struct text){.length = 0};
+	text_add(t, "lost with node ");
+	text_add_number(t, f->lost - 1);
+	text_add(t, " (down for ");
+	text_add_number(t, (c->now_ns - f->lost_ns) / UINT64_C(1000000000));
+	text_add(t, " s): put it again");
+}
+
+/* Ends the waits that do not want to wait for an object that nobody knows, or that is lost. Returns
+ * true when none is left. */
 static bool fetch_refuse_nowait(struct control *c, struct fetch *f)
 {
+	struct text t;
+
 	list_each(l, after, &f->waits)
 	{
 		struct wait *w = list_item(l, struct wait, of_owner);
 
-		if (w->nowait)
+		if (w->nowait && f->lost) {
+			fetch_lost_text(c, f, &t);
+			waits_end(c, w, -ENODATA, t.bytes);
+		} else if (w->nowait)
 			session_absent(c, w, -ENOENT,
 				       *f->reason
 					       ? f->reason
@@ -136,14 +151,19 @@ static bool fetch_refuse_nowait(struct control *c, struct fetch *f)
 
 void fetch_answer_nowait(struct control *c, struct fetch *f)
 {
-	if (f->state == FETCH_ASK && f->answered && !f->known && fetch_refuse_nowait(c, f))
+	if (f->state == FETCH_ASK && f->answered && (!f->known || f->lost) &&
+	    fetch_refuse_nowait(c, f))
 		fetch_unwanted(c, f);
 }
 
 /* The directory knows nothing better than to wait. */
 static bool fetch_told_to_wait(struct control *c, struct fetch *f, const struct message_got *got)
 {
+	uint64_t down_ns = got->down_ms < c->now_ns / 1000000 ? got->down_ms * 1000000 : c->now_ns;
+
 	f->known = got->what == MESSAGE_GOT_WAIT;
+	f->lost = got->lost;
+	f->lost_ns = c->now_ns - down_ns;
 	if (!f->answered)
 		timers_cancel(&c->timers, &f->timer);
 	f->answered = true;
@@ -162,7 +182,7 @@ static bool fetch_told_to_wait(struct control *c, struct fetch *f, const struct 
 		fetch_fail(c, f, -ECANCELED, "nobody holds all of it any more");
 		return false;
 	}
-	if (f->slot != TABLE_SLOT_NONE || f->known)
+	if (f->slot != TABLE_SLOT_NONE || (f->known && !f->lost))
 		return true;
 	if (!fetch_refuse_nowait(c, f))
 		return true;

@@ -29,6 +29,7 @@ struct control;
 struct link;
 struct node;
 struct object;
+struct text;
 struct wait;
 
 enum fetch_state {
@@ -63,6 +64,8 @@ struct fetch {
 	uint64_t fed_ns; /* when a holder was first asked to stream, and how much was missing */
 	uint32_t fed_chunks;
 	uint64_t asked_ns;	  /* the GET that is out */
+	uint64_t lost_ns;	  /* when the node died with which it is lost */
+	uint32_t lost;		  /* that node + 1; 0: it is not known to be lost */
 	uint64_t room_ns;	  /* since then it waits for room (guard.h); 0: it does not */
 	uint64_t repair_ns;	  /* when a holder was found lost; 0: chunks have come since */
 	uint64_t repair_moved_ns; /* when its last chunk had come by */
@@ -126,6 +129,8 @@ struct fetch *fetch_get(struct control *c, const struct object_id *id, bool pati
 bool fetch_adopt(struct control *c, uint32_t slot);
 /* Those that do not want to wait are told what is known, if it is. */
 void fetch_answer_nowait(struct control *c, struct fetch *f);
+/* Which node it is lost with, since when, what to do. */
+void fetch_lost_text(struct control *c, const struct fetch *f, struct text *t);
 /* A wait has left: ends the fetch when nobody wants it. */
 void fetch_unwanted(struct control *c, struct fetch *f);
 

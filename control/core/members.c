@@ -15,6 +15,14 @@ bool members_live(const struct node *n)
 	return n->member == MEMBER_ALIVE || n->member == MEMBER_SUSPECT;
 }
 
+uint64_t members_down_ms(void *arg, uint32_t node)
+{
+	struct control *c = arg;
+	const struct node *n = peers_node(c, node);
+
+	return n && n->member == MEMBER_DEAD ? (c->now_ns - n->dead_ns) / 1000000 + 1 : 0;
+}
+
 bool members_joined(const struct control *c)
 {
 	return !join_is_guest(c, c->self);
@@ -189,6 +197,8 @@ static void members_set(struct control *c, struct node *n, uint64_t incarnation,
 
 	members_record(c, n, incarnation, state);
 	members_say(c, n, was, before);
+	if (before != MEMBER_DEAD && state == MEMBER_DEAD)
+		n->dead_ns = c->now_ns;
 	c->counters.members_died += was && state == MEMBER_DEAD;
 	n->died |= again; /* it had to deny something, or has begun again */
 	if (rose) {

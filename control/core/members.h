@@ -85,6 +85,8 @@ void members_leave(struct control *c, struct node *n, uint64_t incarnation,
 /* ---- the table ---- */
 
 bool members_live(const struct node *n);
+/* directory_out.down: for so many ms, begun ones too, it has been taken for dead; 0: it is not. */
+uint64_t members_down_ms(void *arg, uint32_t node);
 /* Whether we have a number. */
 bool members_joined(const struct control *c);
 /* What another node says of one; old news does nothing. */

@@ -204,8 +204,10 @@ struct message_got {
 	char name[OBJECT_NAME_MAX + 1];
 	const uint8_t *value;
 	uint32_t value_bytes;
-	uint32_t waited; /* VALUE: 1: it was not there when it was asked for */
-	uint32_t others; /* VALUE: 0, or it is the sum with all others that the LOCATE named */
+	uint32_t waited;  /* VALUE: 1: it was not there when it was asked for */
+	uint32_t lost;	  /* WAIT: node + 1 with which all of it is lost; 0: it is not */
+	uint64_t down_ms; /* so long that node has been dead */
+	uint32_t others;  /* VALUE: 0, or it is the sum with all others that the LOCATE named */
 	char text[MESSAGE_TEXT_MAX + 1];
 };
 

@@ -98,8 +98,14 @@ static void waits_fire(struct control *c, struct timer *t)
 {
 	struct wait *w = list_item(t, struct wait, timer);
 	struct fetch *f = w->fetch;
+	struct text why;
 
-	waits_end(c, w, -ETIMEDOUT, waits_late(c, w));
+	if (f && f->lost) {
+		fetch_lost_text(c, f, &why);
+		waits_end(c, w, -ENODATA, why.bytes);
+	} else {
+		waits_end(c, w, -ETIMEDOUT, waits_late(c, w));
+	}
 	if (f)
 		fetch_unwanted(c, f);
 }

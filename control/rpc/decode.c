@@ -183,6 +183,11 @@ static bool decode_got(const Rpc__Got *in, struct message_got *out)
 	out->spare = in->spare;
 	out->others = in->others;
 	out->waited = in->waited;
+	out->lost = in->lost;
+	out->down_ms = in->down;
+	if (in->lost ? in->what != MESSAGE_GOT_WAIT || in->lost > NODES_MAX || in->down == 0
+		     : in->down != 0)
+		return false;
 	if (in->what >= MESSAGE_GOT_WHATS || !decode_status(in->status) ||
 	    !decode_id(&in->id, &out->id) || !decode_node(in->holder, &out->holder) ||
 	    !decode_also(in->also, in->n_also, out->also, &out->also_count) ||

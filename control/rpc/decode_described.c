@@ -35,6 +35,7 @@ static bool decode_holder(const Rpc__Holder *in, struct session_object *out, siz
 				     .watermark = in->watermark,
 				     .arrived = in->arrived,
 				     .sending = in->sending,
+				     .down_ms = in->down,
 				     .upstreams = (uint32_t)in->n_upstream};
 	for (uint32_t i = 0; i < h->upstreams; i++) {
 		h->upstream[i] = in->upstream[i];
@@ -51,9 +52,14 @@ static bool decode_description(const Rpc__Description *in, struct session_object
 				       .local_watermark = UINT64_MAX,
 				       .copies = in->copies,
 				       .partial = in->partial,
-				       .flags = in->flags};
+				       .flags = in->flags,
+				       .lost = in->lost,
+				       .lost_node = in->lost_node,
+				       .down_ms = in->down};
 	if (in->n_holders > SESSION_HOLDERS ||
 	    in->flags & ~(uint32_t)(SESSION_OBJECT_INLINE | SESSION_OBJECT_REDUCED))
+		return false;
+	if (in->lost ? in->lost_node >= NODES_MAX || in->down == 0 : in->lost_node || in->down)
 		return false;
 	out->holders = (uint32_t)in->n_holders;
 	for (size_t k = 0; k < in->n_holders; k++)

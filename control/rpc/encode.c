@@ -74,6 +74,8 @@ static void encode_got(const struct message_got *m, Rpc__Got *out)
 	out->spare = m->spare;
 	out->others = m->others;
 	out->waited = m->waited;
+	out->lost = m->lost;
+	out->down = m->down_ms;
 }
 
 static void encode_bury(const struct message_bury *m, Rpc__Bury *out)
@@ -180,6 +182,9 @@ static void encode_description(const struct session_object *o, struct encode_pag
 	d->copies = o->copies;
 	d->partial = o->partial;
 	d->flags = o->flags;
+	d->lost = o->lost;
+	d->lost_node = o->lost_node;
+	d->down = o->down_ms;
 	d->name = encode_text(o->name, sizeof(o->name));
 	d->n_holders = o->holders < SESSION_HOLDERS ? o->holders : SESSION_HOLDERS;
 	d->holders = p->holders[i];
@@ -195,6 +200,7 @@ static void encode_description(const struct session_object *o, struct encode_pag
 		h->n_upstream = o->holder[k].upstreams;
 		h->upstream = (uint32_t *)(uintptr_t)o->holder[k].upstream;
 		h->sending = o->holder[k].sending;
+		h->down = o->holder[k].down_ms;
 	}
 }
 

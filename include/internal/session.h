@@ -30,7 +30,7 @@
 #define SESSION_DIRECTORY_NS (10 * 1000000000ll)
 
 enum {
-	SESSION_VERSION = 6,
+	SESSION_VERSION = 7,
 	SESSION_PINS = 1024,
 	SESSION_PIN_BYTES = SESSION_PINS * 8,
 	SESSION_PIN_NONE = UINT32_MAX,
@@ -140,6 +140,7 @@ struct session_holder {
 	uint32_t sending;   /* transfers it feeds now */
 	uint32_t upstreams;
 	uint32_t upstream[SESSION_UPSTREAMS]; /* the nodes that feed it */
+	uint64_t down_ms; /* so long the node has been taken for dead; 0: it is a member */
 };
 
 struct session_object { /* follows a session_reply in the same packet */
@@ -147,10 +148,13 @@ struct session_object { /* follows a session_reply in the same packet */
 	uint64_t generation;
 	uint64_t size;
 	uint64_t local_watermark; /* readable bytes on this node; UINT64_MAX: none here */
-	uint32_t copies;	  /* complete ones, cluster-wide */
+	uint32_t copies;	  /* complete ones on members, cluster-wide */
 	uint32_t partial;
-	uint32_t holders; /* entries used in holder[]; LIST: none */
-	uint32_t flags;	  /* SESSION_OBJECT_ */
+	uint32_t holders;   /* entries used in holder[]; LIST: none */
+	uint32_t flags;	    /* SESSION_OBJECT_ */
+	uint32_t lost;	    /* complete copies on dead nodes; the next two are 0 without any */
+	uint32_t lost_node; /* the one of these that died last */
+	uint64_t down_ms;   /* so long ago */
 	struct session_holder holder[SESSION_HOLDERS];
 	char name[OBJECT_NAME_MAX + 1];
 };

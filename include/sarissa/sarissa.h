@@ -32,7 +32,7 @@
  *   -ESTALE    the object was deleted or evicted        -EMFILE     too many buffers in one handle
  *   -ERESTART  another generation takes its place: release it and get it again
  *   -ENAMETOOLONG  name of more than SAR_NAME_MAX bytes -ENOMEM     out of memory, address space
- *   -ENODATA   a part of it is lost: put it again
+ *   -ENODATA   it, or a part of it, is lost with nodes that died: put it again
  *   -ESHUTDOWN sar_end_waits was called
  *   -EAGAIN    the node has too many requests at hand: try again later
  *   -EHOSTUNREACH  a part of the directory does not answer: sar_error_nodes tells which
@@ -92,11 +92,14 @@ typedef struct sar_info {
 	uint64_t size;	      /* bytes */
 	uint64_t generation;  /* of this id: deleted and put again, it gets another */
 	uint64_t local_ready; /* bytes readable on this node; UINT64_MAX: no copy here */
-	uint32_t copies;      /* complete copies in the cluster */
+	uint32_t copies;      /* complete copies on nodes that live */
 	uint32_t partial;     /* copies still arriving */
 	uint32_t is_inline;   /* 1: small, the directory holds the value itself */
-	uint32_t making; /* 1: a reduce makes it; generation and size 0: nothing is there yet */
-	uint64_t reserved[4];
+	uint32_t making;    /* 1: a reduce makes it; generation and size 0: nothing is there yet */
+	uint32_t lost;	    /* complete copies on dead nodes: they may come back with these */
+	uint32_t lost_node; /* the one of these nodes that died last; 0 without any */
+	uint64_t down_ns;   /* so long ago; 0 without any */
+	uint64_t reserved[2];
 	char name[SAR_NAME_MAX + 1]; /* zero-terminated; empty when it has none */
 } sar_info;
 
@@ -111,7 +114,8 @@ typedef struct sar_holder {
 	uint32_t upstreams;
 	uint32_t upstream_node[SAR_UPSTREAMS_MAX]; /* all nodes that feed it now */
 	uint32_t reserved32;
-	uint64_t reserved[4];
+	uint64_t down_ns; /* so long the node has been dead; 0: it lives */
+	uint64_t reserved[3];
 } sar_holder;
 
 enum { SAR_NODE_NEVER_SEEN, SAR_NODE_UP, SAR_NODE_DOWN }; /* sar_node.state */

@@ -172,7 +172,7 @@ static void shows_objects(void **state)
 	assert_int_equal(shell("$CLI --json stat zeros"), 0);
 	assert_non_null(strstr(output, "\"holders\": [{\"node\": 0, \"complete\": true, \"ready\": "
 				       "1536, \"arrived\": 1536, \"upstream\": null, "
-				       "\"upstreams\": [], \"sending\": 0}]}\n"));
+				       "\"upstreams\": [], \"sending\": 0, \"down_ms\": 0}]}\n"));
 	assert_int_equal(shell("$CLI get id:00112233445566778899AABBCCDDEEFF -"), 0);
 	assert_string_equal(output, "anonymous\n");
 }
@@ -200,7 +200,29 @@ static void shows_the_tree(void **state)
 	assert_int_equal(shell("$CLI --json stat zeros | grep -o '{\"node\": 99.*'"), 0);
 	assert_string_equal(output, "{\"node\": 99, \"complete\": false, \"ready\": 99, "
 				    "\"arrived\": 198, \"upstream\": 49, \"upstreams\": [49, 1], "
-				    "\"sending\": 2}]}\n");
+				    "\"sending\": 2, \"down_ms\": 0}]}\n");
+}
+
+static void shows_with_whom_it_is_lost(void **state)
+{
+	struct client *c = *state;
+	shell("head -c 1536 /dev/zero > in; $CLI put zeros in");
+	c->fake.lost = true;
+	assert_int_equal(shell("$CLI ls | tail -n 1"), 0);
+	assert_string_equal(output,
+			    "   1.5 KiB   yes       0  zeros (lost with node 1, down 13 s)\n");
+	assert_int_equal(shell("$CLI stat zeros | tail -n 4"), 0);
+	assert_string_equal(
+		output, "copies      0 complete, 0 arriving, 1 lost with node 1, down 13 s\n\n"
+			"PROGRESS       BYTES  SENDING  NODE, and below it those that it feeds\n"
+			"    lost     1.5 KiB        0  1 (down 13 s)\n");
+	assert_int_equal(shell("$CLI --json ls | grep -o '\"lost\".*'"), 0);
+	assert_string_equal(output, "\"lost\": 1, \"lost_node\": 1, \"down_ms\": 13400}\n");
+	assert_int_equal(shell("$CLI --json stat zeros | grep -o '\"sending\".*'"), 0);
+	assert_string_equal(output, "\"sending\": 0, \"down_ms\": 13400}]}\n");
+	c->fake.lost = false;
+	assert_int_equal(shell("$CLI --json ls | grep -o '\"lost\".*'"), 0);
+	assert_string_equal(output, "\"lost\": 0, \"lost_node\": null, \"down_ms\": null}\n");
 }
 
 static void shows_nodes(void **state)
@@ -514,6 +536,7 @@ int main(int argc, char **argv)
 		test_cli(errors_are_1),
 		test_cli(shows_objects),
 		test_cli(shows_the_tree),
+		test_cli(shows_with_whom_it_is_lost),
 		test_cli(shows_nodes),
 		test_cli(says_what_is_full_or_wrong),
 		test_cli(shows_paths),

@@ -48,6 +48,7 @@ struct fake {
 	struct object_id reduce_source[SESSION_SOURCES_MAX];
 	bool reduce_goes_on;
 	uint32_t tree;		  /* STAT tells of so many holders, in pages; 0: of one */
+	bool lost;		  /* the objects are on node 1, which is dead */
 	_Atomic uint32_t missing; /* nodes from 1 on whose part of the directory does not answer */
 	bool apart;		  /* what is created is written apart from the store */
 	int memory[FAKE_SLOTS];	  /* where; 0: nowhere */

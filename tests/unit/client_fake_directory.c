@@ -17,6 +17,11 @@ static struct session_object fake_object(struct fake *f, int64_t slot)
 	object.holder[0].complete = object.copies;
 	object.holder[0].watermark = object.holder[0].arrived = object.local_watermark;
 	memcpy(object.name, f->name[slot], sizeof(object.name));
+	if (f->lost) {
+		object.copies = 0;
+		object.lost = object.lost_node = object.holder[0].node = 1;
+		object.down_ms = object.holder[0].down_ms = 13400;
+	}
 	return object;
 }
 

@@ -97,11 +97,19 @@ static inline void on_alone(void *arg)
 	((struct fixture *)arg)->alone++;
 }
 
+static inline uint64_t on_down(void *arg, uint32_t node)
+{
+	struct fixture *f = arg;
+
+	return f->d.nodes[node].dead ? 1000 : 0;
+}
+
 static inline int setup(void **state)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
-	const struct directory_out out = {f,	       on_answer,  on_remove,	on_bury, on_suspect,
-					  on_removals, on_settled, on_redirect, on_keep, on_alone};
+	const struct directory_out out = {f,	      on_answer,   on_remove,  on_bury,
+					  on_suspect, on_removals, on_settled, on_redirect,
+					  on_keep,    on_alone,	   on_down};
 	struct control_config config;
 	struct arena arena = {NULL, 0};
 

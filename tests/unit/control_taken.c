@@ -31,6 +31,34 @@ static void a_link_loss_frees_no_id(void **state)
 	assert_int_equal(create(f, 4, 6), 0);
 }
 
+/* Who waits since before the death is told, once it is certain that nobody else has the object. */
+static void who_waits_hears_of_the_loss(void **state)
+{
+	struct fixture *f = *state;
+	const struct object_id id = id_of(1);
+	struct entry *e;
+
+	have(f, 3, 1, 5, BIG, MESSAGE_COPY_COMPLETE, false);
+	directory_node_down(&f->d, 3);
+	assert_int_equal(get_first(f, 2, 1)->got.what, MESSAGE_GOT_WAIT);
+	assert_int_equal(f->out[0].m.got.lost, 0);
+	e = directory_find(&f->d, &id);
+	directory_node_dead(&f->d, 3, true);
+	f->out_count = 0;
+	f->unsettled = true;
+	directory_tell_lost(&f->d, e);
+	assert_int_equal(f->out_count, 0);
+	f->unsettled = false;
+	directory_tell_lost(&f->d, e);
+	assert_int_equal(f->out_count, 1);
+	assert_int_equal(f->out[0].node, 2);
+	assert_int_equal(f->out[0].m.got.what, MESSAGE_GOT_WAIT);
+	assert_int_equal(f->out[0].m.got.lost, 3 + 1);
+	have(f, 4, 1, 5, BIG, MESSAGE_COPY_COMPLETE, false); /* another one has it after all */
+	assert_int_equal(get_first(f, 5, 1)->got.what, MESSAGE_GOT_HOLDER);
+	assert_int_equal(f->out[0].m.got.lost, 0);
+}
+
 /* What is being created stands as well; who holds only parts does not hold the id. */
 static void who_creates_keeps_the_id_while_it_is_a_member(void **state)
 {
@@ -59,6 +87,7 @@ static void another_store_frees_the_id(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(who_waits_hears_of_the_loss),
 		TEST(a_link_loss_frees_no_id),
 		TEST(who_creates_keeps_the_id_while_it_is_a_member),
 		TEST(another_store_frees_the_id),
