@@ -6,10 +6,45 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "prng.h"
 
 enum { MEMORY_PAGE = 4096, MEMORY_BLOCK = 64 };
+
+static void memory_none(size_t bytes)
+{
+	fprintf(stderr, "sim: no memory for an area of %zu bytes\n", bytes);
+	exit(1);
+}
+
+/* A file of at least so many bytes of poison, which areas map as their own copies. */
+static int memory_poison_file(size_t bytes)
+{
+	static int fd = -1;
+	static size_t there;
+	static uint8_t block[1 << 20];
+	if (fd < 0) {
+		fd = memfd_create("poison", MFD_CLOEXEC);
+		memory_poison(block, sizeof(block));
+	}
+	for (; there < bytes; there += sizeof(block)) {
+		if (pwrite(fd, block, sizeof(block), (off_t)there) != sizeof(block))
+			memory_none(bytes);
+	}
+	return fd;
+}
+
+struct memory memory_map_poisoned(size_t bytes)
+{
+	struct memory m = memory_map(bytes);
+	size_t inner = m.map_bytes - 2 * MEMORY_PAGE;
+	if (inner > 0 && mmap((uint8_t *)m.map + MEMORY_PAGE, inner, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, memory_poison_file(inner),
+			      0) == MAP_FAILED)
+		memory_none(bytes);
+	return m;
+}
 
 struct memory memory_map(size_t bytes)
 {
@@ -19,10 +54,8 @@ struct memory memory_map(size_t bytes)
 	m.map = mmap(NULL, m.map_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
 		     0);
 	if (m.map == MAP_FAILED ||
-	    mprotect((uint8_t *)m.map + MEMORY_PAGE, inner, PROT_READ | PROT_WRITE)) {
-		fprintf(stderr, "sim: no memory for an area of %zu bytes\n", bytes);
-		exit(1);
-	}
+	    mprotect((uint8_t *)m.map + MEMORY_PAGE, inner, PROT_READ | PROT_WRITE))
+		memory_none(bytes);
 	m.base = (uint8_t *)m.map + MEMORY_PAGE + inner - bytes;
 	return m;
 }

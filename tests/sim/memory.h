@@ -22,6 +22,8 @@ struct memory {
 
 /* A zeroed area; bytes are rounded up to a multiple of 64. Ends the process when there is none. */
 struct memory memory_map(size_t bytes);
+/* The same, all of it poison. Only pages that are touched take time and memory. */
+struct memory memory_map_poisoned(size_t bytes);
 void memory_unmap(struct memory *m);
 
 void memory_poison(uint8_t *p, size_t bytes);

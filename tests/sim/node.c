@@ -50,8 +50,7 @@ static struct node_ids node_ids_new(uint32_t count)
 
 static void node_memory(struct node *n, const struct node_options *o)
 {
-	n->store = memory_map(o->store_bytes);
-	memory_poison(n->store.base, n->store.bytes);
+	n->store = memory_map_poisoned(o->store_bytes);
 	n->table = memory_map(object_table_bytes(o->table_slots));
 	struct object_table *t = (struct object_table *)n->table.base;
 	t->magic = OBJECT_TABLE_MAGIC;
