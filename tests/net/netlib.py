@@ -187,11 +187,11 @@ class Task:
 
     def end(self):
         self.child.stdin.close()
-        assert self.child.wait(timeout=30) == 0, f"exit {self.child.returncode}"
+        assert self.child.wait(timeout=PATIENCE_S) == 0, f"exit {self.child.returncode}"
 
     def kill(self):
         self.child.kill()
-        self.child.wait(timeout=10)
+        self.child.wait(timeout=PATIENCE_S)
 
 
 def own_status(cluster, node):

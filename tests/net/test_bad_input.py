@@ -112,9 +112,9 @@ def a_run_directory_that_is_full():
             said = control.stderr.readline()
             assert "no counters" in said and "space" in said, said
             said = control.stderr.readline()
-            assert "waiting for the dataplane" in said, f"'{said}', exit {control.wait(5)}"
+            assert "waiting for the dataplane" in said, f"'{said}', exit {control.poll()}"
             control.terminate()
-            assert control.wait(20) == 0
+            assert control.wait(netlib.PATIENCE_S) == 0
         finally:
             if control:
                 control.kill()

@@ -113,7 +113,7 @@ def twenty_at_once():
             task.child.kill()
         took = seconds_until(lambda: empty(cluster), "what they had comes back")
         for task in tasks:
-            task.child.wait(timeout=10)
+            task.child.wait(timeout=netlib.PATIENCE_S)
         cluster.check_daemons()
     return told([took])
 
@@ -324,13 +324,13 @@ rounds, until = 0, time.monotonic() + SECONDS
 while time.monotonic() < until:
   data = random.randbytes(random.choice([1, 1000, 70000, 300000]))
   node.put(f"honest {rounds}", data)
-  assert bytes(node.get(f"honest {rounds}", timeout=10)) == data
+  assert bytes(node.get(f"honest {rounds}", timeout=60)) == data
   node.delete(f"honest {rounds}")
   assert kept == half
   rounds += 1
 writer.data[1 << 19:] = half
 writer.seal()
-assert bytes(node.get("honest half", timeout=5)) == half + half
+assert bytes(node.get("honest half", timeout=60)) == half + half
 say(f"rounds {rounds > 2}")
 """
 

@@ -58,14 +58,14 @@ def tables_are_there_before_the_first_object():
     with netlib.scratch() as directory, subprocess.Popen(
             [nodes.binary("control"), "--rundir", directory, "--node", "0", "--nodes", "127.0.0.1:7000"],
             stderr=subprocess.PIPE, text=True) as control:
-        late = threading.Timer(30, control.kill)
+        late = threading.Timer(netlib.PATIENCE_S, control.kill)
         late.start()
         try:
             assert any("waiting for the dataplane" in line for line in control.stderr), "it has ended"
             pieces = PRIVATE.findall(Path(f"/proc/{control.pid}/smaps").read_text())
         finally:
             control.terminate()
-            control.wait(20)
+            control.wait(netlib.PATIENCE_S)
             late.cancel()
     there = max((int(size), int(there)) for size, there in pieces)[1]
     assert TABLES_KIB < there < 2 * TABLES_KIB, f"{there} KiB are there"

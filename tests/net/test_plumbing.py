@@ -23,7 +23,7 @@ def tcp_mbit(cluster, node, server, *options):
                     netlib.PATIENCE_S, "iperf3 listens")
     out = cluster.must(node, "iperf3", "-J", "-t", "1", "-c", netlib.network.node_ip(server),
                        *options)
-    daemon.wait(timeout=10)
+    daemon.wait(timeout=netlib.PATIENCE_S)
     return json.loads(out)["end"]["sum_received"]["bits_per_second"] / 1e6
 
 
@@ -182,8 +182,8 @@ def a_script_that_is_interrupted_takes_its_clients_along():
     client, daemon = (int(child.stdout.readline()) for _ in range(2))
     try:
         child.terminate()
-        assert child.wait(timeout=10) == 130
-        assert process.end_within(client, time.monotonic() + 1), "its client goes on"
+        assert child.wait(timeout=netlib.PATIENCE_S) == 130
+        assert process.end_within(client, time.monotonic() + netlib.PATIENCE_S), "its client goes on"
         assert not process.end_within(daemon, time.monotonic() + 0.1), "its daemon has ended"
     finally:
         for pid in (client, daemon):

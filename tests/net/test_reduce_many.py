@@ -53,7 +53,7 @@ def ask_all(tasks, function, arguments_of):
 def end(tasks):
     for task in tasks:
         task.child.stdin.close()
-        task.child.wait(timeout=30)
+        task.child.wait(timeout=netlib.PATIENCE_S)
 
 
 def a_thousand_small_reduces_at_once():

@@ -361,7 +361,7 @@ def what_a_reader_holds_outlives_control():
         assert before and before == after, f"held {before.strip()}, now {after.strip()}"
         reader.stdin.write("\n")
         reader.stdin.close()
-        reader.wait(timeout=10)
+        reader.wait(timeout=netlib.PATIENCE_S)
         netlib.wait_for(lambda: cluster.run(0, "sarissa", "put", "d", directory / "other")
                         .returncode == 0, netlib.PATIENCE_S, "the space comes back")
 
