@@ -22,8 +22,8 @@
  * the pinned one's node is not known to be dead; with -DNO_TOLD a node that has nothing says nothing; with
  * -DNO_REPEAT a node that comes back does not announce: the claims must fail then.
  *
- * The counter-example of the first is a test of the control core: a_link_loss_frees_no_id in
- * tests/unit/control_taken.c.
+ * The counter-examples of the first two are tests of the control core: a_link_loss_frees_no_id in
+ * tests/unit/control_taken.c, and a_holder_that_has_not_told_is_waited_for in tests/unit/control_settle.c.
  *
  *	spin -DDEATHS=2 -DFLAPS=2 -search directory.pml
  *

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* When the next owner of an id knows who has its object. */
+/* When the next owner of an id knows who has its object. What Spin finds in
+ * tests/model/directory.pml with SETTLE_BY_TIME is a_holder_that_has_not_told_is_waited_for. */
 #include "control_test.h"
 #include "control_world.h"
 #include "core/state.h"

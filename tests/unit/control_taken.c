@@ -7,7 +7,8 @@ static int create(struct fixture *f, uint32_t node, uint64_t generation)
 	return have(f, node, 1, generation, BIG, MESSAGE_COPY_CREATING, true);
 }
 
-/* As long as a member has it nobody takes its place, whether that member answers or not. */
+/* As long as a member has it nobody takes its place, whether that member answers or not. Spin finds
+ * this run in tests/model/directory.pml with CREATE_BY_CONNECTION. */
 static void a_link_loss_frees_no_id(void **state)
 {
 	struct fixture *f = *state;
