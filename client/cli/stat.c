@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* sarissa stat: one object, who holds it, and who feeds whom. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include "cli.h"
 #include "info.h"
@@ -10,6 +11,7 @@ enum { STAT_HOLDERS = 4096, STAT_DEPTH = 30 };
 struct stat_tree {
 	const sar_info *info;
 	const sar_holder *holder;
+	const char *reduce; /* that makes it: how far it is; or empty */
 	int holders;
 	bool *shown;
 };
@@ -39,6 +41,8 @@ static void stat_json(const struct stat_tree *t)
 	struct json j;
 	json_begin(&j, stdout);
 	info_json(&j, t->info);
+	if (*t->reduce)
+		json_string(&j, "reduce", t->reduce);
 	json_array(&j, "holders");
 	for (int i = 0; i < t->holders; i++)
 		stat_json_holder(&j, &t->holder[i]);
@@ -91,6 +95,8 @@ static void stat_print(struct stat_tree *t)
 	       (unsigned long long)info->size);
 	printf("generation  %llu\n", (unsigned long long)info->generation);
 	printf("here        %s\n", info_share(text, info->local_ready, info->size));
+	if (*t->reduce)
+		printf("reduce      %s\n", t->reduce);
 	printf("copies      %u complete, %u arriving%s", info->copies, info->partial,
 	       info->is_inline ? ", and the value in the directory" : "");
 	if (info->lost)
@@ -109,9 +115,10 @@ static void stat_print(struct stat_tree *t)
 }
 
 static int stat_show(const struct cli_args *args, const sar_info *info, const sar_holder *holder,
-		     int holders)
+		     int holders, const char *reduce)
 {
-	struct stat_tree t = {info, holder, holders, calloc((size_t)holders + 1, sizeof(bool))};
+	struct stat_tree t = {info, holder, reduce, holders,
+			      calloc((size_t)holders + 1, sizeof(bool))};
 	if (!t.shown)
 		return cli_fail(-ENOMEM, "out of memory");
 	if (args->json)
@@ -145,6 +152,7 @@ int stat_run(const struct cli_args *args)
 	sar *s;
 	sar_info info;
 	static sar_holder holder[STAT_HOLDERS];
+	char reduce[256] = "";
 	sar_id id = cli_id(args->names[0]);
 	int status = cli_open(args, &s);
 	if (status != CLI_DONE)
@@ -155,8 +163,11 @@ int stat_run(const struct cli_args *args)
 		stat_json_missing(args->names[0], id);
 	if (holders < 0)
 		status = cli_fail_detail(holders, args->names[0]);
+	if (status == CLI_DONE && info.making && sar_reduce_sources(s, id, 0, NULL, 0) < 0)
+		snprintf(reduce, sizeof(reduce), "%s", sar_error_detail());
 	sar_close(s);
 	if (status != CLI_DONE)
 		return status;
-	return stat_show(args, &info, holder, holders < STAT_HOLDERS ? holders : STAT_HOLDERS);
+	return stat_show(args, &info, holder, holders < STAT_HOLDERS ? holders : STAT_HOLDERS,
+			 reduce);
 }

@@ -120,8 +120,7 @@ void reduce_ask(struct control *c, struct node *n, const struct message *m)
 	if (reduce_lent_ask(c, r, n, m))
 		return;
 	if (m->reduce.timeout_ns == 0) {
-		unknown.used.target = m->reduce.target;
-		unknown.used.status = -EAGAIN; /* it goes on */
+		reduce_progress(c, r, &unknown.used);
 		peers_send(c, n, &unknown);
 		return;
 	}

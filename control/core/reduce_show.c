@@ -56,6 +56,53 @@ void reduce_explain(struct control *c, struct message_got *got)
 	memcpy(got->text, t.bytes, strnlen(t.bytes, MESSAGE_TEXT_MAX));
 }
 
+void reduce_progress(const struct control *c, const struct reduce *r, struct message_used *m)
+{
+	uint32_t known = 0, first = REDUCE_NONE;
+	struct text t = {.length = 0};
+
+	for (uint32_t i = 0; i < r->count; i++) {
+		known += r->source[i].state == SOURCE_KNOWN;
+		if (first == REDUCE_NONE && r->source[i].state != SOURCE_KNOWN)
+			first = i;
+	}
+	m->target = r->by_id.id;
+	m->status = -EAGAIN;
+	m->node = show_coordinator(c, r);
+	if (r->state >= REDUCE_COMMITTING) {
+		text_add(&t, "commits its result; ");
+	} else if (r->state != REDUCE_LENT) {
+		text_add_number(&t, known);
+		text_add(&t, " of ");
+		text_add_number(&t, r->num);
+		text_add(&t, " sources are there");
+		if (known < r->num) {
+			text_add(&t, ", missing ");
+			text_add_object(&t, &r->source[first].id, "");
+		}
+		text_add(&t, "; ");
+	}
+	text_add(&t, "node ");
+	text_add_number(&t, m->node);
+	text_add(&t, " coordinates it, for ");
+	text_add_number(&t, (c->now_ns - r->begun_ns) / 1000000000);
+	text_add(&t, " s");
+	memcpy(m->text, t.bytes, strnlen(t.bytes, MESSAGE_TEXT_MAX));
+}
+
+bool reduce_progress_here(struct control *c, struct node *n, const struct message *m)
+{
+	const struct reduce *r = reduce_find(c, &m->reduce.target);
+	struct message answer = {.kind = MESSAGE_USED, .request = m->request};
+
+	if (m->reduce.timeout_ns != 0 || n->state != NODE_UP || r == NULL ||
+	    r->state == REDUCE_ENDED || r->finished || !r->borrowed)
+		return false;
+	reduce_progress(c, r, &answer.used);
+	peers_send(c, n, &answer);
+	return true;
+}
+
 void reduce_name_targets(struct control *c, struct session_object *objects, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {

@@ -245,6 +245,9 @@ void reshard_request(struct control *c, struct node *n, const struct message *m)
 {
 	const struct object_id *id = reshard_id(m);
 
+	/* how far a reduce is, its coordinator knows, which need not be the shard owner */
+	if (m->kind == MESSAGE_REDUCED && reduce_progress_here(c, n, m))
+		return;
 	/* what a lost node says comes again when it is back; until then nothing is kept of it */
 	if (!control_is_shard(c, c->self) || n->state != NODE_UP) {
 		c->counters.messages_unexpected++;

@@ -85,7 +85,33 @@ void session_reduce(struct control *c, struct session *s, const struct session_r
 	session_reduce_get(c, &reduce);
 }
 
-static const char session_reduce_goes_on[] = "the reduce has not ended yet: wait longer";
+static bool session_reduce_told(struct control *c, struct call *call, const struct message *answer);
+
+/* It goes on: how far it is, if that is known. */
+static void session_reduce_goes_on(struct control *c, struct wait *w, const struct message_used *m)
+{
+	struct text t = {.length = 0};
+
+	text_add(&t, "not ended yet: ");
+	text_add(&t, *m->text ? m->text : "wait longer");
+	waits_end(c, w, -ETIMEDOUT, t.bytes);
+}
+
+/* The shard owner only knows who coordinates it: that node is asked, once. */
+static bool session_reduce_forward(struct control *c, struct wait *w, const struct node *from,
+				   uint32_t node)
+{
+	struct message m = {.kind = MESSAGE_REDUCED};
+	struct node *n = peers_node(c, node);
+
+	if (w->nowait || n == NULL || n == from || !members_live(n))
+		return false;
+	w->nowait = true;
+	m.reduce.target = w->id;
+	w->call =
+		calls_start(c, n, &m, TABLE_SLOT_NONE, c->config.status_ns, session_reduce_told, w);
+	return w->call != NULL;
+}
 
 static bool session_reduce_told(struct control *c, struct call *call, const struct message *answer)
 {
@@ -95,9 +121,15 @@ static bool session_reduce_told(struct control *c, struct call *call, const stru
 	struct message_used used;
 
 	w->call = NULL;
-	if (answer->used.status == -EAGAIN)
-		waits_end(c, w, -ETIMEDOUT, session_reduce_goes_on);
-	else if (answer->used.status != -ENOENT) /* no deadline: never NULL */
+	used = (struct message_used){.node = MESSAGE_NODE_NONE};
+	if (answer == NULL)
+		session_reduce_goes_on(c, w, &used);
+	else if (answer->used.status == -EAGAIN &&
+		 session_reduce_forward(c, w, call->node, answer->used.node))
+		return false;
+	else if (answer->used.status == -EAGAIN)
+		session_reduce_goes_on(c, w, &answer->used);
+	else if (answer->used.status != -ENOENT)
 		session_reduce_ended(c, w, &answer->used);
 	else if (reduction)
 		list_append(&reduction->waits, &w->of_owner);
@@ -117,7 +149,7 @@ void session_reduced(struct control *c, struct session *s, const struct session_
 
 	if (w == NULL)
 		return;
-	if (reduction) {
+	if (reduction && r->timeout_ns != 0) {
 		list_append(&reduction->waits, &w->of_owner);
 		waits_timeout(c, w, r->timeout_ns);
 		return;
@@ -125,7 +157,10 @@ void session_reduced(struct control *c, struct session *s, const struct session_
 	m.reduce.target = r->id;
 	m.reduce.timeout_ns = r->timeout_ns == 0 ? 0 : UINT64_MAX;
 	/* One that does not wait still gives the directory the time to answer. */
-	waits_timeout(c, w, r->timeout_ns == 0 ? (int64_t)c->config.directory_ns : r->timeout_ns);
+	waits_timeout(c, w,
+		      r->timeout_ns != 0 ? r->timeout_ns
+		      : reduction	 ? (int64_t)c->config.status_ns
+					 : (int64_t)c->config.directory_ns);
 	w->call = calls_start(c, control_shard(c, &r->id), &m, TABLE_SLOT_NONE, UINT64_MAX,
 			      session_reduce_told, w);
 	if (w->call == NULL)

@@ -230,7 +230,7 @@ def bad_input_is_refused_with_its_reason():
         put(cluster, directory, 3, "later", bytes(100))
         _, words = child.communicate(timeout=60)
         assert child.returncode == 1 and "all must have one size" in words, words
-        fails(cluster, 0, 3, "are missing", "z", "a", "never", "--wait", "--timeout", "1")
+        fails(cluster, 0, 3, "never came within 1 s", "z", "a", "never", "--wait", "--timeout", "1")
         put(cluster, directory, 0, "z", b"its id is free again")
         done = reduce(cluster, 3, "x", "a", "b")
         assert done["size"] == 400000, done
@@ -238,6 +238,38 @@ def bad_input_is_refused_with_its_reason():
         cluster.check_daemons()
 
 
+def a_reduce_that_waits_is_shown_and_cancelled():
+    """One source is missing: every node shows the target and takes an rm of it."""
+    netlib.need_daemons()
+    with Cluster(NODES, "--store", 64, *OPTIONS) as cluster, netlib.scratch() as directory:
+        for node, name in enumerate("ab"):
+            put(cluster, directory, node, name, bytes(400000))
+        child = cluster.start(3, "sarissa", "reduce", "total", "a", "b", "never", "--wait",
+                              stderr=netlib.subprocess.PIPE, text=True)
+        reader = cluster.start(0, "sarissa", "get", "total", "-", stdout=netlib.subprocess.DEVNULL,
+                               stderr=netlib.subprocess.PIPE, text=True)
+        for node in range(NODES):
+            netlib.wait_for(lambda: "2 of 3 sources are there" in cluster.run(
+                node, "sarissa", "stat", "total").stdout, netlib.PATIENCE_S, "stat shows the reduce")
+            shown = json.loads(cluster.must(node, "sarissa", "stat", "total", "--json"))
+            assert shown["making"] and "coordinates it, for " in shown["reduce"], shown
+            marked = [line for line in cluster.must(node, "sarissa", "ls").splitlines()
+                      if "total" in line]
+            assert len(marked) == 1 and "a reduce makes it" in marked[0], marked
+        refused = cluster.run(1, "sarissa", "put", "total", "/etc/hostname")
+        assert refused.returncode == 1 and "a reduce makes" in refused.stderr, refused.stderr
+        netlib.until_waiting(cluster, 0)
+        cluster.must(1, "sarissa", "rm", "total")
+        for waiting in child, reader:
+            _, words = waiting.communicate(timeout=60)
+            assert waiting.returncode == 1 and "cancelled by rm" in words, words
+        for node in range(NODES):
+            assert cluster.run(node, "sarissa", "stat", "total").returncode == 4
+        put(cluster, directory, 0, "total", b"its id is free again")
+        cluster.check_daemons()
+
+
 netlib.run(five_megabytes_of_floats_meet_on_every_node,
            random_floats_are_right_to_their_last_bits, every_operation_and_type,
-           the_first_ones_suffice, sources_come_one_by_one, bad_input_is_refused_with_its_reason)
+           the_first_ones_suffice, sources_come_one_by_one,
+           a_reduce_that_waits_is_shown_and_cancelled, bad_input_is_refused_with_its_reason)

@@ -99,6 +99,30 @@ static void it_is_listed_and_its_id_is_taken(void **state)
 	}
 }
 
+static void how_far_it_is_can_be_asked(void **state)
+{
+	for (int lent = 0; lent < 2; lent++) {
+		struct world *w = pending(lent, -1);
+		char words[64];
+		struct session_reply a;
+
+		world_run(w, 3 * WORLD_SECOND);
+		snprintf(words, sizeof(words), "; node %u coordinates it, for 3 s",
+			 lent ? CALLER : KEEPER);
+		for (uint32_t node = 0; node < NODES; node++) {
+			struct session_request r = world_request(SESSION_REDUCED, target);
+
+			r.timeout_ns = 0;
+			a = ended(w, node, world_send(w, node, 0, &r));
+			assert_int_equal(a.status, -ETIMEDOUT);
+			assert_non_null(strstr(a.text, lent ? "3 of 4 sources are there, missing "
+							    : "0 of 4 sources are there"));
+			assert_non_null(strstr(a.text, words));
+		}
+		world_free(w);
+	}
+}
+
 static void a_delete_cancels_it(void **state)
 {
 	for (int lent = 0; lent < 2; lent++) {
@@ -144,6 +168,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(it_is_listed_and_its_id_is_taken),
+		cmocka_unit_test(how_far_it_is_can_be_asked),
 		cmocka_unit_test(a_delete_cancels_it),
 		cmocka_unit_test(who_waits_hears_why_it_failed),
 	};
