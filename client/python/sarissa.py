@@ -30,7 +30,8 @@ import warnings
 import weakref
 from collections import namedtuple
 
-__all__ = ["Error", "PartialError", "Closed", "Node", "Info", "open", "id_of"]
+__all__ = ["Error", "Unavailable", "NotFound", "TimedOut", "PartialError", "Closed", "Node", "Info", "open",
+           "id_of"]
 
 ID_BYTES = 16
 FOREVER = 2**63 - 1
@@ -153,6 +154,18 @@ class PartialError(Error):
     missing = found = ()
 
 
+class Unavailable(Error, LookupError):
+    """The object cannot be had now. Which of the two it is depends on the timeout."""
+
+
+class NotFound(Unavailable, FileNotFoundError):
+    """Nobody has such an object, and the call did not wait (timeout 0) or never does."""
+
+
+class TimedOut(Unavailable, TimeoutError):
+    """The time is over; the words say what was waited for."""
+
+
 class Closed(Error, ValueError):
     """The node is closed, perhaps by another thread while this one waited."""
 
@@ -160,6 +173,7 @@ class Closed(Error, ValueError):
         super().__init__(number, text)
 
 
+_own = {errno.EHOSTUNREACH: PartialError, errno.ENOENT: NotFound, errno.ETIMEDOUT: TimedOut}
 _kinds = {}  # by Python's class for the errno
 
 
@@ -167,8 +181,8 @@ def _error(code, text):
     """An Error of the right class, also as pickle makes it again."""
     if code == errno.ESHUTDOWN:
         return Closed(code, text)
-    if code == errno.EHOSTUNREACH:
-        return PartialError(code, text)
+    if code in _own:
+        return _own[code](code, text)
     base = type(OSError(code, ""))  # picks the subclass
     if base not in _kinds:
         kind = Error if base is OSError else type("Error", (Error, base), {"__module__": __name__})

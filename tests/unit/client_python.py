@@ -43,6 +43,14 @@ def errors(node):
     raises(sarissa.Error, errno.ENOENT, node.get, "nobody", timeout=0)
     raises(FileNotFoundError, errno.ENOENT, node.delete, "nobody")
     raises(TimeoutError, errno.ETIMEDOUT, node.get, "nobody", timeout=0.02)
+    for timeout, kind, base in ((0, sarissa.NotFound, FileNotFoundError),
+                                (0.02, sarissa.TimedOut, TimeoutError)):
+        raises(kind, None, node.get, "nobody", timeout=timeout)
+        raises(sarissa.Unavailable, None, node.get, "nobody", timeout=timeout)
+        raises(LookupError, None, node.get, "nobody", timeout=timeout)
+        raises(base, None, node.get, "nobody", timeout=timeout)
+        again = pickle.loads(pickle.dumps(kind(7, "words")))
+        assert type(again) is kind and (again.errno, str(again)) == (7, str(kind(7, "words")))
     node.put("once", b"x")
     node.put("once", b"x")
     raises(FileExistsError, errno.EEXIST, node.put, "once", b"y")
