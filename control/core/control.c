@@ -31,7 +31,7 @@ uint64_t control_generation(struct control *c)
 void control_generation_after(struct control *c, uint64_t generation)
 {
 	generation = generation / NODES_MAX * NODES_MAX;
-	if (generation > c->generation && generation <= MESSAGE_GENERATION_MAX)
+	if (generation > c->generation && generation <= control_generation_max(c))
 		c->generation = generation;
 }
 
@@ -428,6 +428,8 @@ static void control_dispatch_reduce(struct control *c, struct node *n, const str
 
 void control_dispatch(struct control *c, struct node *n, uint32_t conn, const struct message *m)
 {
+	if (clock_refuses(c, n, m))
+		return;
 	switch (m->kind) {
 	case MESSAGE_HAVE:
 	case MESSAGE_GET:

@@ -214,7 +214,14 @@ static bool session_created(struct control *c, struct call *call, const struct m
 		return false;
 	}
 	if (answer && answer->reply.status == -ESTALE &&
-	    answer->reply.generation <= MESSAGE_GENERATION_MAX) {
+	    answer->reply.generation > control_generation_max(c)) {
+		waits_end(c, w, -ERANGE,
+			  "it was deleted with a generation more than an hour ahead of the clock "
+			  "of this node: use another name");
+		session_abandon(c, slot, "it could not be created");
+		return false;
+	}
+	if (answer && answer->reply.status == -ESTALE) {
 		session_create_later(c, w, answer->reply.generation);
 		return false;
 	}

@@ -86,8 +86,15 @@ void control_start(struct control *c);
 uint64_t control_random(struct control *c);
 /* Of a new object: later ones are greater, on all nodes as far as their clocks agree. */
 uint64_t control_generation(struct control *c);
-/* The next one here will be greater than that. */
+/* The next one here will be greater than that, unless that is greater than control_generation_max.
+ */
 void control_generation_after(struct control *c, uint64_t generation);
+
+/* clock.c */
+/* The greatest that may be of a clock which is right. */
+uint64_t control_generation_max(const struct control *c);
+/* Whether the message makes or deletes something of a greater one: then it has been answered. */
+bool clock_refuses(struct control *c, struct node *n, const struct message *m);
 /* A pause that grows with the attempts, with some jitter. */
 uint64_t control_backoff(struct control *c, uint32_t attempts);
 void control_log(struct control *c, enum control_log_level level, const struct text *t);
