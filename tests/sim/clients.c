@@ -336,7 +336,9 @@ static void client_sealed(struct clients *c, struct client *k, const struct sess
 static void client_lost_final(struct clients *c, const struct client *k, const char *what,
 			      const struct session_reply *r)
 {
-	if (k->final && !(c->history.tight && r->status == -ENOSPC)) /* the directory is full */
+	/* the directory is full; or the store has no hole that is large enough */
+	bool full = r->status == -ENOSPC && (c->history.tight || k->wide);
+	if (k->final && !full)
 		world_violation(c->g->w, "node %u: object %u must exist, but %s says %d (%s)",
 				k->node, k->name, what, r->status, r->text);
 }
@@ -554,7 +556,7 @@ void clients_leave(struct clients *c)
 		struct client *k = &c->client[i];
 		struct full *f = full_node(c, k);
 		if (k->state != CLIENT_GONE && f->core && f->life == k->life)
-			control_session_close(f->core, k->session, now(c));
+			control_session_close(f->core, k->session, full_now(f));
 		k->state = CLIENT_GONE;
 		full_wake(f, now(c));
 	}

@@ -75,6 +75,36 @@ void full_config(struct control_config *c)
 	c->settle_ns = 400 * WORLD_MS;
 }
 
+/* ---- each node's own clock ----------------------------------------------------------------- */
+
+uint64_t full_now(const struct full *f)
+{
+	uint64_t now = world_now(f->group->w);
+	return now + (uint64_t)((int64_t)now * f->drift_ppm / 1000000);
+}
+
+/* When its clock shows that time. */
+static uint64_t full_at(const struct full *f, uint64_t local_ns)
+{
+	uint64_t at = local_ns;
+	if (f->drift_ppm == 0 || local_ns > INT64_MAX / FULL_DRIFT_PPM / 2)
+		return local_ns;
+	for (int i = 0; i < 3; i++)
+		at += local_ns - at - (uint64_t)((int64_t)at * f->drift_ppm / 1000000);
+	while (at + (uint64_t)((int64_t)at * f->drift_ppm / 1000000) < local_ns)
+		at++;
+	return at;
+}
+
+static void full_clock(struct full *f, uint32_t node)
+{
+	struct prng draw = prng_fork(f->group->w->clock_seed, node);
+	if (f->group->w->clock_seed == 0)
+		return;
+	f->skew_ns = prng_below(&draw, FULL_SKEW_NS);
+	f->drift_ppm = (int32_t)prng_below(&draw, 2 * FULL_DRIFT_PPM + 1) - FULL_DRIFT_PPM;
+}
+
 /* ---- control's ways out ------------------------------------------------------------------- */
 
 static bool full_send(void *arg, uint32_t conn, const struct message *m)
@@ -124,10 +154,10 @@ static bool full_events(struct full *f)
 		f->events_count--;
 		full_trace_event(f, r);
 		if (r->op != EVENT_MSG && r->op != EVENT_MSG_SENT) {
-			control_event(f->core, e.worker, r, world_now(f->n->world));
+			control_event(f->core, e.worker, r, full_now(f));
 		} else if (mailbox_event(&f->mailbox, r, &m)) {
 			full_trace(f, "<-", r->msg.conn, &m);
-			control_message(f->core, r->msg.conn, &m, world_now(f->n->world));
+			control_message(f->core, r->msg.conn, &m, full_now(f));
 		}
 	}
 	return any;
@@ -211,14 +241,14 @@ static void full_run(void *context, uint64_t argument)
 			break;
 		}
 		again = full_events(f);
-		if (f->core && control_next_timeout(f->core) <= now)
-			control_tick(f->core, now);
+		if (f->core && control_next_timeout(f->core) <= full_now(f))
+			control_tick(f->core, full_now(f));
 		again |= full_commands(f);
 		again |= full_replies(f);
 	}
 	f->pumping = false;
 	if (f->core && control_next_timeout(f->core) != UINT64_MAX)
-		full_wake(f, control_next_timeout(f->core));
+		full_wake(f, full_at(f, control_next_timeout(f->core)));
 }
 
 /* ---- processes ---------------------------------------------------------------------------- */
@@ -260,7 +290,7 @@ static void full_attach(struct full *f, bool adopted)
 	a.reply.mtu = n->config.mtu;
 	a.reply.chunk_bytes = engine_chunk_bytes(n->config.mtu, !n->world->net.v6);
 	f->attached = true;
-	if (control_attach(f->core, &a, world_now(n->world)) != 0)
+	if (control_attach(f->core, &a, full_now(f)) != 0)
 		world_violation(n->world, "node %u: control does not take the table", n->index);
 	full_wake(f, world_now(n->world));
 }
@@ -273,7 +303,7 @@ void full_kill_dataplane(struct full *f)
 	f->events_count = 0;
 	f->attached = false;
 	if (f->core) {
-		control_detach(f->core, world_now(f->n->world));
+		control_detach(f->core, full_now(f));
 		full_wake(f, world_now(f->n->world));
 	}
 }
@@ -319,10 +349,10 @@ void full_start_control(struct full *f)
 	if (prng_mix(g->w->seed + f->life) & 1) /* they take what was unfinished along, or not */
 		f->old_until_ns = world_now(g->w) + FULL_OLD_NS;
 	c.node = f->n->index;
-	c.incarnation = world_now(g->w) + f->life; /* as a clock would give it */
+	c.incarnation = full_now(f) + f->skew_ns + f->life; /* as a clock would give it */
 	c.seed = prng_mix(g->w->seed ^ ((uint64_t)f->n->index << 32 | f->life));
 	f->core_memory = full_map(control_bytes(&c));
-	f->core = control_init(f->core_memory, &c, &ops, world_now(g->w));
+	f->core = control_init(f->core_memory, &c, &ops, full_now(f));
 	assert(f->core);
 	if (!f->n->alive)
 		return;
@@ -376,6 +406,7 @@ void full_open(struct full_group *g, struct world *w, const struct control_confi
 		f->n = &w->nodes[i];
 		f->workers = f->n->options.config.workers;
 		f->group = g;
+		full_clock(f, i);
 		for (uint32_t k = i; k < w->engines; k += w->count) {
 			w->nodes[k].context = f;
 			w->nodes[k].control = full_event;
@@ -409,17 +440,17 @@ void full_close(struct full_group *g)
 int full_session(struct full *f)
 {
 	/* control numbers its sessions itself; the pins must be those of that number */
-	int s = control_session_open(f->core, f->pins[0], world_now(f->n->world));
+	int s = control_session_open(f->core, f->pins[0], full_now(f));
 	if (s > 0) {
-		control_session_close(f->core, (uint32_t)s, world_now(f->n->world));
-		s = control_session_open(f->core, f->pins[s], world_now(f->n->world));
+		control_session_close(f->core, (uint32_t)s, full_now(f));
+		s = control_session_open(f->core, f->pins[s], full_now(f));
 	}
 	return s;
 }
 
 void full_packet(struct full *f, uint32_t session, const void *packet, size_t bytes)
 {
-	control_session_request(f->core, session, packet, bytes, world_now(f->n->world));
+	control_session_request(f->core, session, packet, bytes, full_now(f));
 	full_wake(f, world_now(f->n->world));
 }
 

@@ -14,7 +14,9 @@
 
 enum { FULL_SESSIONS = 3, FULL_TABLE_SLOTS = 128, FULL_REPLIES = 1024, FULL_EVENTS = 8192 };
 
-enum { FULL_SOURCES = 16 };
+enum { FULL_SOURCES = 16, FULL_DRIFT_PPM = 200 };
+
+#define FULL_SKEW_NS (4 * WORLD_S)
 
 struct full_reply {
 	uint32_t session;
@@ -40,7 +42,9 @@ struct full {
 	uint32_t events_head, events_count;
 	uint64_t wake_ns; /* a wake-up in the heap; 0: none */
 	bool pumping;
-	uint32_t life; /* of control */
+	uint32_t life;	   /* of control */
+	uint64_t skew_ns;  /* of the time of day, by which generations are numbered */
+	int32_t drift_ppm; /* of its control's clock */
 	uint64_t frozen_until_ns;
 	uint64_t old_until_ns; /* clients of its last life have the table until then */
 	_Atomic uint64_t pins[FULL_SESSIONS][SESSION_PINS];
@@ -71,6 +75,9 @@ void full_config(struct control_config *c);
 void full_open(struct full_group *g, struct world *w, const struct control_config *config,
 	       uint32_t shards, uint64_t latency_ns);
 void full_close(struct full_group *g);
+
+/* What its control's clock shows. */
+uint64_t full_now(const struct full *f);
 
 void full_kill_control(struct full *f);
 void full_start_control(struct full *f);

@@ -369,9 +369,10 @@ static bool history_status_right(struct clients *c, const struct client *k, int3
 		       k->timeout_ns > 0 &&
 		       (!t || t->size > OBJECT_INLINE_MAX ||
 			k->timeout_ns < (int64_t)HISTORY_GET_NS);
-	case ESTALE: /* or a put beside it that got a place and was refused */
-	case ERESTART:
-		return history_putting(c, k, k->begun_ns) ||
+	case ESTALE:   /* or a put beside it that got a place and was refused */
+	case ERESTART: /* of a PUT: it is to be created, with a later generation */
+		return (k->state == CLIENT_PUTTING && status == -ERESTART) ||
+		       history_putting(c, k, k->begun_ns) ||
 		       history_deleted(c, k->name, k->begun_ns, now(c));
 	default:
 		return false;

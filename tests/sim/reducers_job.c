@@ -244,7 +244,7 @@ void reducers_leave(struct reducers *c)
 	for (uint32_t i = 0; i < c->g->w->count; i++) {
 		struct full *f = &c->g->full[i];
 		if (c->open[i] && f->core && f->life == c->life[i])
-			control_session_close(f->core, c->session[i], now(c));
+			control_session_close(f->core, c->session[i], full_now(f));
 		c->open[i] = false;
 		full_wake(f, now(c));
 	}

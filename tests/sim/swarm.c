@@ -13,7 +13,7 @@
 #include "swarm.h"
 #include "tally.h"
 
-bool history_strict;
+bool history_strict, swarm_one_clock;
 
 static char replay[256]; /* what repeats the present run, for a crash in it */
 
@@ -21,9 +21,10 @@ static void usage(FILE *to)
 {
 	fprintf(to,
 		"usage: swarm --seed N|random --runs K [--nodes N] [--scenario NAME] [--kind KIND] [--strict]\n"
-		"             [--tally] [--fired] [--verbose]\n"
+		"             [--tally] [--fired] [--one-clock] [--verbose]\n"
 		"kinds: transport, objects, wide, reduces (without any: every scenario in turn)\n"
 		"--strict: judges also what happens while an owner of the directory is new\n"
+		"--one-clock: the clocks of all nodes agree (else, in half of the runs, none do)\n"
 		"--tally: how often each check had something to judge\n"
 		"--fired: fails when a check of these scenarios never had\n"
 		"scenarios:\n");
@@ -87,17 +88,12 @@ static uint64_t seed_parse(const char *text)
 static bool arguments_parse(struct arguments *a, int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"seed", required_argument, NULL, 's'},
-		{"runs", required_argument, NULL, 'r'},
-		{"nodes", required_argument, NULL, 'n'},
-		{"scenario", required_argument, NULL, 'c'},
-		{"kind", required_argument, NULL, 'k'},
-		{"verbose", no_argument, NULL, 'v'},
-		{"strict", no_argument, NULL, 'S'},
-		{"tally", no_argument, NULL, 'T'},
-		{"fired", no_argument, NULL, 'F'},
-		{"help", no_argument, NULL, 'h'},
-		{NULL, 0, NULL, 0},
+		{"seed", required_argument, NULL, 's'},	 {"runs", required_argument, NULL, 'r'},
+		{"nodes", required_argument, NULL, 'n'}, {"scenario", required_argument, NULL, 'c'},
+		{"kind", required_argument, NULL, 'k'},	 {"verbose", no_argument, NULL, 'v'},
+		{"strict", no_argument, NULL, 'S'},	 {"tally", no_argument, NULL, 'T'},
+		{"one-clock", no_argument, NULL, 'C'},	 {"fired", no_argument, NULL, 'F'},
+		{"help", no_argument, NULL, 'h'},	 {NULL, 0, NULL, 0},
 	};
 	int c;
 	while ((c = getopt_long(argc, argv, "s:r:n:c:k:vh", options, NULL)) != -1) {
@@ -124,6 +120,9 @@ static bool arguments_parse(struct arguments *a, int argc, char **argv)
 			break;
 		case 'S':
 			history_strict = true;
+			break;
+		case 'C':
+			swarm_one_clock = true;
 			break;
 		case 'T':
 			a->tally = true;
@@ -152,8 +151,8 @@ static void replay_set(const struct arguments *a, const char *program, uint64_t 
 	if (a->nodes)
 		used += snprintf(replay + used, sizeof(replay) - (size_t)used, " --nodes %u",
 				 a->nodes);
-	snprintf(replay + used, sizeof(replay) - (size_t)used, "%s --verbose\n",
-		 history_strict ? " --strict" : "");
+	snprintf(replay + used, sizeof(replay) - (size_t)used, "%s%s --verbose\n",
+		 history_strict ? " --strict" : "", swarm_one_clock ? " --one-clock" : "");
 }
 
 int main(int argc, char **argv)

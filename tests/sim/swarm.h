@@ -61,6 +61,8 @@ struct swarm {
 	uint32_t restarts, cuts, freezes, messages, completed;
 };
 
+/* All nodes of a run have the same clock. */
+extern bool swarm_one_clock;
 extern const struct swarm_scenario swarm_scenarios[];
 
 /* One whole run. Returns true when every invariant held; else says so on stderr. */

@@ -72,6 +72,15 @@ static void full_swarm_wide(struct full_swarm *s)
 	}
 }
 
+/* In half of the runs; of a generator of its own, so that all else stays as it is. What a partition
+ * does is judged by generations as times. */
+static void full_swarm_clocks(struct full_swarm *s, uint64_t seed)
+{
+	struct prng draw = prng_fork(seed, 0x636c6f636b);
+	if (!swarm_one_clock && !s->scenario->split_ppm && prng_chance(&draw, 500000))
+		s->w.clock_seed = prng_next(&draw) | 1;
+}
+
 static void full_swarm_open(struct full_swarm *s, uint64_t seed, uint32_t nodes)
 {
 	static const uint64_t rates[] = {100, 1000, 10000}, delays[] = {25, 50, 500};
@@ -108,6 +117,7 @@ static void full_swarm_open(struct full_swarm *s, uint64_t seed, uint32_t nodes)
 		config.calls_max = 1024;
 	}
 	world_init(&s->w, count, &link, &o, seed, prng_chance(p, 300000));
+	full_swarm_clocks(s, seed);
 	full_open(&s->g, &s->w, &config, prng_chance(p, 300000) ? 1 : 0,
 		  latencies[prng_below(p, 3)] * WORLD_US);
 	if (c->reduces)
@@ -203,7 +213,7 @@ static void full_trouble(struct full_swarm *s, uint32_t i)
 	}
 	if (f->core && full_strikes(s, c->leave_ppm)) {
 		s->leaves++;
-		control_leave(f->core, world_now(&s->w));
+		control_leave(f->core, full_now(f));
 		full_wake(f, world_now(&s->w));
 		s->gone_at_ns[i] = world_now(&s->w) + prng_below(&s->draw, 20 * WORLD_MS);
 	}
@@ -434,12 +444,13 @@ bool swarm_full_run(const struct swarm_scenario *scenario, uint64_t seed, uint32
 		reducers_print(&s.r);
 	if (verbose)
 		printf("seed %llu %s: %u nodes, %llu puts, %llu gets (%.1f MB), %llu deletes, %llu "
-		       "failures, %u kills, %u cuts, %u partitions, %u losses, %llu packets: %s\n",
+		       "failures, %u kills, %u cuts, %u partitions, %u losses, %llu packets%s: %s\n",
 		       (unsigned long long)seed, scenario->name, s.w.count,
 		       (unsigned long long)s.c.puts, (unsigned long long)s.c.gets,
 		       (double)s.c.bytes / 1e6, (unsigned long long)s.c.deletes,
 		       (unsigned long long)s.c.failures, s.kills, s.cuts, s.splits.count, s.losses,
-		       (unsigned long long)s.w.net.delivered, s.w.violations ? s.w.first : "good");
+		       (unsigned long long)s.w.net.delivered, s.w.clock_seed ? ", own clocks" : "",
+		       s.w.violations ? s.w.first : "good");
 	bool good = !s.w.violations;
 	if (!good)
 		fprintf(stderr, "swarm: seed %llu broke an invariant: %s\n",

@@ -20,6 +20,8 @@ struct world {
 	uint32_t count;
 	uint32_t engines; /* all workers of all nodes */
 	uint64_t seed;
+	uint64_t clock_seed; /* whole nodes (full.h) each have a clock of their own; 0: one for all
+			      */
 	uint64_t violations;
 	char first[512]; /* the first violation */
 	bool print_violations;
