@@ -9,7 +9,8 @@
 
 enum { ERROR_NODES = 256 };
 
-static _Thread_local char error_detail[256];
+/* The node's words, and before them the longest name. */
+static _Thread_local char error_detail[512];
 static _Thread_local uint32_t error_node[ERROR_NODES];
 static _Thread_local unsigned error_nodes;
 
@@ -75,6 +76,34 @@ int error_set(int error, const char *format, ...)
 	va_end(args);
 	memcpy(error_detail, text, sizeof(text));
 	error_nodes = 0;
+	return error;
+}
+
+/* In quotes, as the node writes it: characters that would write over the terminal become '?'. */
+static void error_quote(const char *name, char out[SAR_NAME_MAX + 3])
+{
+	size_t length = 0;
+	out[length++] = '\'';
+	for (; *name && length <= SAR_NAME_MAX; name++)
+		out[length++] = (unsigned char)*name < ' ' || *name == 0x7f ? '?' : *name;
+	out[length++] = '\'';
+	out[length] = '\0';
+}
+
+int error_name(int error, const uint8_t id[], const char *name)
+{
+	char quoted[SAR_NAME_MAX + 3] = "", hex[3 + 2 * SAR_ID_BYTES + 1] = "id:";
+	char text[sizeof(error_detail) + SAR_NAME_MAX + 5];
+	for (int i = 0; i < SAR_ID_BYTES; i++)
+		snprintf(hex + 3 + 2 * i, 3, "%02x", id[i]);
+	if (name && *name)
+		error_quote(name, quoted);
+	/* The node knows names that we do not, and begins with them, or it says the id. */
+	if ((*error_detail == '\'' && !*quoted) || strstr(error_detail, hex + 3) ||
+	    (*quoted && strstr(error_detail, quoted)))
+		return error;
+	snprintf(text, sizeof(text), "%s: %s", *quoted ? quoted : hex, error_detail);
+	memcpy(error_detail, text, sizeof(error_detail) - 1);
 	return error;
 }
 

@@ -131,7 +131,7 @@ int sar_get_begin(sar *s, sar_id id, int64_t timeout_ns, sar_buffer *out)
 	do
 		r = get_remote(s, &id, timeout_ns == 0 ? 0 : deadline_left(deadline), out);
 	while (r == -ERESTART); /* as often as controls come and go */
-	return r;
+	return r < 0 ? error_name(r, id.bytes, NULL) : r;
 }
 
 /* Looks into the table how far the object has come. Returns 0, or when nothing more will come
@@ -163,7 +163,7 @@ static int get_refresh(struct sar *s, sar_buffer *b, const struct buffer *own)
 	return error_set(-ESTALE, "the object was deleted while it arrived: get it again");
 }
 
-static int get_wait(struct sar *s, sar_buffer *b, uint64_t upto, int64_t timeout_ns)
+static int get_wait_upto(struct sar *s, sar_buffer *b, uint64_t upto, int64_t timeout_ns)
 {
 	struct buffer own = buffer_get(b);
 	struct session_request request = handle_request(SESSION_WAIT, NULL);
@@ -191,6 +191,15 @@ static int get_wait(struct sar *s, sar_buffer *b, uint64_t upto, int64_t timeout
 					  "of one version");
 	b->ready = ready < b->size ? ready : b->size;
 	return 0;
+}
+
+static int get_wait(struct sar *s, sar_buffer *b, uint64_t upto, int64_t timeout_ns)
+{
+	struct buffer own = buffer_get(b);
+	int r = get_wait_upto(s, b, upto, timeout_ns);
+	return r < 0 && own.store == atomic_load(&s->stores)
+		       ? handle_name_slot(s, own.slot, own.generation, r)
+		       : r;
 }
 
 int sar_wait(sar *s, sar_buffer *b, uint64_t upto, int64_t timeout_ns)
@@ -231,7 +240,9 @@ int sar_get(sar *s, sar_id id, int64_t timeout_ns, sar_buffer *out)
 	while (r == -ERESTART && deadline_left(deadline) > 0);
 	if (r == 0)
 		reduces_forget(&s->reduces, &id); /* whole: it has ended */
-	return r == -ERESTART ? -ETIMEDOUT : r;	  /* the words say why */
+	if (r < 0)
+		error_name(r, id.bytes, NULL);
+	return r == -ERESTART ? -ETIMEDOUT : r; /* the words say why */
 }
 
 void sar_release(sar *s, sar_buffer *b)

@@ -79,6 +79,37 @@ static void handle_missing(const struct mux_result *result)
 			error_set_node(object[i].holder[0].node);
 }
 
+int handle_name_slot(const struct sar *s, uint32_t slot, uint64_t generation, int error)
+{
+	struct object_slot image;
+	if (slot < s->map.table->slots && object_slot_read(s->map.table, slot, &image) &&
+	    image.generation == generation)
+		return error_name(error, image.id.bytes, NULL);
+	return error;
+}
+
+/* The node's words need not say which object they are about. */
+static int handle_name_object(struct sar *s, const struct session_request *request, int error)
+{
+	switch (request->op) {
+	case SESSION_GET:
+	case SESSION_CREATE:
+	case SESSION_PUT:
+	case SESSION_DELETE:
+	case SESSION_STAT:
+	case SESSION_REDUCE:
+	case SESSION_REDUCED:
+		return error_name(error, request->id.bytes, request->name);
+	case SESSION_PUBLISH:
+	case SESSION_SEAL:
+	case SESSION_ABORT:
+	case SESSION_WAIT:
+		return handle_name_slot(s, request->slot, request->generation, error);
+	default:
+		return error;
+	}
+}
+
 int handle_call(struct sar *s, struct session_request *request, const struct mux_tail *tail,
 		size_t item_bytes, int64_t timeout_ns, struct mux_result *out)
 {
@@ -116,7 +147,7 @@ int handle_call(struct sar *s, struct session_request *request, const struct mux
 	error_set_text(status < 0 ? status : -EPROTO, out->reply.text, sizeof(out->reply.text));
 	handle_missing(out);
 	mux_result_free(out);
-	return status < 0 ? status : -EPROTO;
+	return handle_name_object(s, request, status < 0 ? status : -EPROTO);
 }
 
 int handle_command(struct sar *s, struct session_request *request, int64_t timeout_ns, bool *again)

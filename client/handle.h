@@ -76,6 +76,10 @@ int handle_call(struct sar *s, struct session_request *request, const struct mux
  * may have done it already. */
 int handle_command(struct sar *s, struct session_request *request, int64_t timeout_ns, bool *again);
 
+/* Names the object of the slot in the text of the last failure, when it is still that generation.
+ * Returns error. */
+int handle_name_slot(const struct sar *s, uint32_t slot, uint64_t generation, int error);
+
 /* Takes a pin index for a call. -EMFILE. */
 int handle_take_pin(struct sar *s, uint32_t *out);
 

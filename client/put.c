@@ -34,7 +34,7 @@ struct put {
 /* Ends the creation; the words of the failure stay. */
 static int put_abort(struct put *p, sar_buffer *b, int error)
 {
-	char why[256];
+	char why[512];
 	strncpy(why, sar_error_detail(), sizeof(why) - 1);
 	why[sizeof(why) - 1] = '\0';
 	sar_abort(p->s, b);
@@ -186,7 +186,7 @@ static int put_make(struct put *p)
 	return r < 0 ? r : put_write(p, &b);
 }
 
-static int put_run(struct put *p)
+static int put_try(struct put *p)
 {
 	int r = 0;
 	for (int turn = 0; turn < PUT_TURNS; turn++) {
@@ -201,6 +201,12 @@ static int put_run(struct put *p)
 	if (r == PUT_BUSY)
 		return -ETIMEDOUT;
 	return error_set(-EEXIST, "others put and remove it all the time: use another name");
+}
+
+static int put_run(struct put *p)
+{
+	int r = put_try(p);
+	return r < 0 && !p->given_up ? error_name(r, p->id.bytes, p->name) : r;
 }
 
 int sar_put_from(sar *s, sar_id id, const char *name, uint64_t size, sar_fill *fill, void *arg)

@@ -37,34 +37,6 @@ int cli_fail(int error, const char *format, ...)
 	return cli_exit_of(error);
 }
 
-/* The node often begins with the object's name already. */
-static bool cli_names(const char *detail, const char *subject)
-{
-	size_t length = strlen(subject);
-	detail += *detail == '\'';
-	return strncmp(detail, subject, length) == 0 && detail[length] == '\'';
-}
-
-int cli_fail_detail(int error, const char *subject)
-{
-	const char *detail = sar_error_detail();
-	fflush(stdout);
-	fputs("sarissa: ", stderr);
-	if (subject && !cli_names(detail, subject)) {
-		text_safe(stderr, subject);
-		fputs(": ", stderr);
-	}
-	text_safe(stderr, *detail ? detail : sar_strerror(error));
-	fputc('\n', stderr);
-	return cli_exit_of(error);
-}
-
-int cli_open(const struct cli_args *args, sar **out)
-{
-	int r = sar_open(args->socket, out);
-	return r == 0 ? CLI_DONE : cli_fail_detail(r, NULL);
-}
-
 static bool cli_hex_id(const char *name, sar_id *out)
 {
 	const char *digits = name + 3;
@@ -85,6 +57,64 @@ sar_id cli_id(const char *name)
 {
 	sar_id id;
 	return cli_hex_id(name, &id) ? id : sar_id_of(name, strlen(name));
+}
+
+/* What follows the name of the object in "'name'...", or NULL: it does not begin so. */
+static const char *cli_after_name(const char *detail, const char *subject)
+{
+	if (*detail++ != '\'')
+		return NULL;
+	for (; *subject; subject++, detail++) {
+		bool control = (unsigned char)*subject < ' ' || *subject == 0x7f;
+		if (*detail != (control ? '?' : *subject))
+			return NULL;
+	}
+	return *detail == '\'' ? detail + 1 : NULL;
+}
+
+/* What is left of it behind a name: the library begins with the object's name, or with its id. */
+static const char *cli_unnamed(const char *detail, const char *subject, bool *named)
+{
+	sar_id own = cli_id(subject), id;
+	char first[3 + 2 * SAR_ID_BYTES + 1] = "";
+	const char *rest = cli_after_name(detail, subject);
+	*named = rest && *rest != ':';
+	if (rest && *rest == ':')
+		return rest + 1 + (rest[1] == ' ');
+	strncpy(first, detail, sizeof(first) - 1);
+	rest = detail + strlen(first);
+	if (cli_hex_id(first, &id) && memcmp(&id, &own, sizeof(id)) == 0 && *rest == ':')
+		return rest + 1 + (rest[1] == ' ');
+	return detail;
+}
+
+const char *cli_detail(const char *subject)
+{
+	bool named;
+	return cli_unnamed(sar_error_detail(), subject, &named);
+}
+
+int cli_fail_detail(int error, const char *subject)
+{
+	const char *detail = sar_error_detail();
+	bool named = false;
+	fflush(stdout);
+	fputs("sarissa: ", stderr);
+	if (subject)
+		detail = cli_unnamed(detail, subject, &named);
+	if (subject && !named) {
+		text_safe(stderr, subject);
+		fputs(": ", stderr);
+	}
+	text_safe(stderr, *detail ? detail : sar_strerror(error));
+	fputc('\n', stderr);
+	return cli_exit_of(error);
+}
+
+int cli_open(const struct cli_args *args, sar **out)
+{
+	int r = sar_open(args->socket, out);
+	return r == 0 ? CLI_DONE : cli_fail_detail(r, NULL);
 }
 
 const char *cli_called(const char *name)

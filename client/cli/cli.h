@@ -61,6 +61,9 @@ int cli_fail(int error, const char *format, ...) __attribute__((format(printf, 2
 /* The same with what the library says about its last failure; subject may be NULL. */
 int cli_fail_detail(int error, const char *subject);
 
+/* What the library says about its last failure, without the object's name at its front. */
+const char *cli_detail(const char *subject);
+
 /* Opens the node. CLI_DONE, or prints why not and returns the exit status. */
 int cli_open(const struct cli_args *args, sar **out);
 

@@ -164,7 +164,7 @@ int stat_run(const struct cli_args *args)
 	if (holders < 0)
 		status = cli_fail_detail(holders, args->names[0]);
 	if (status == CLI_DONE && info.making && sar_reduce_sources(s, id, 0, NULL, 0) < 0)
-		snprintf(reduce, sizeof(reduce), "%s", sar_error_detail());
+		snprintf(reduce, sizeof(reduce), "%s", cli_detail(args->names[0]));
 	sar_close(s);
 	if (status != CLI_DONE)
 		return status;

@@ -137,7 +137,8 @@ Info.__doc__ = "What the directory knows of an object; local_ready is None witho
 
 
 class Error(OSError):
-    """errno as in the C library's documentation; the text says what is wrong and what to do. Where
+    """errno as in the C library's documentation; the text names the object, says what is wrong and
+    what to do. Where
     Python has an exception for the errno it is one of that class as well: TimeoutError..."""
 
     def __reduce__(self):
@@ -205,11 +206,16 @@ def _load():
 _lib = _load()
 
 
-def _check(code):
+def _check(code, ident=None, key=None):
+    """Raises what has failed. ident and key: the object that the call is about, of which C often
+    knows the id only."""
     if code >= 0:
         return code
-    detail = _lib.sar_error_detail() or _lib.sar_strerror(code)
-    error = _error(-code, detail.decode("utf-8", "replace"))
+    detail = (_lib.sar_error_detail() or _lib.sar_strerror(code)).decode("utf-8", "replace")
+    if key:
+        name = "".join(c if c.isprintable() else "?" for c in key.decode("utf-8", "replace"))
+        detail = detail.replace(f"id:{bytes(ident.bytes).hex()}", f"'{name}'")
+    error = _error(-code, detail)
     if isinstance(error, PartialError):
         nodes = (ctypes.c_uint32 * NODES_MAX)()
         error.missing = nodes[:min(_lib.sar_error_nodes(nodes, NODES_MAX), NODES_MAX)]
@@ -442,14 +448,15 @@ class Node:
 
     def get(self, name, timeout=None):
         """The object as a read-only memoryview, waiting up to timeout seconds (None: no limit)."""
-        ident, _ = _named(name)
-        return _wait(lambda timeout_ns: self._get(ident, timeout_ns), _timeout(timeout))
+        ident, key = _named(name)
+        return _wait(lambda timeout_ns: self._get(ident, key, timeout_ns), _timeout(timeout))
 
-    def _get(self, ident, timeout_ns):
+    def _get(self, ident, key, timeout_ns):
         buffer, handle = _Buffer(), self._open()
         handle.hold()
         try:
-            _check(_lib.sar_get(handle.pointer, ident, timeout_ns, ctypes.byref(buffer)))
+            _check(_lib.sar_get(handle.pointer, ident, timeout_ns, ctypes.byref(buffer)), ident,
+                   key)
         except BaseException:  # of a signal's handler, perhaps, when the object is pinned already
             handle.release(buffer)
             raise
@@ -481,24 +488,27 @@ class Node:
 
     def reduce_sources(self, target, timeout=None):
         """Waits until the reduce into target has ended: the ids of the sources in the result."""
-        ident, _ = _named(target)
-        return _wait(lambda timeout_ns: self._reduce_sources(ident, timeout_ns), _timeout(timeout))
+        ident, key = _named(target)
+        return _wait(lambda timeout_ns: self._reduce_sources(ident, key, timeout_ns),
+                     _timeout(timeout))
 
-    def _reduce_sources(self, ident, timeout_ns):
+    def _reduce_sources(self, ident, key, timeout_ns):
         ids = (_Id * SOURCES_MAX)()
         with self._open() as node:
-            count = _check(_lib.sar_reduce_sources(node, ident, timeout_ns, ids, SOURCES_MAX))
+            count = _check(_lib.sar_reduce_sources(node, ident, timeout_ns, ids, SOURCES_MAX),
+                           ident, key)
         return [bytes(ids[i].bytes) for i in range(min(count, SOURCES_MAX))]
 
     def delete(self, name):
         """Removes every copy in the cluster. Views in use stay as they are."""
+        ident, key = _named(name)
         with self._open() as node:
-            _check(_lib.sar_delete(node, _named(name)[0]))
+            _check(_lib.sar_delete(node, ident), ident, key)
 
     def info(self, name):
-        raw = _Info()
+        raw, (ident, key) = _Info(), _named(name)
         with self._open() as node:
-            _check(_lib.sar_info_get(node, _named(name)[0], ctypes.byref(raw)))
+            _check(_lib.sar_info_get(node, ident, ctypes.byref(raw)), ident, key)
         return _info(raw)
 
     def ls(self):

@@ -17,6 +17,7 @@ static void reduce_wrong_size(struct control *c, struct reduce *r, const struct 
 {
 	struct text t = {.length = 0};
 
+	text_add(&t, "source ");
 	text_add_object(&t, &s->id, got->name);
 	text_add(&t, " has ");
 	text_add_number(&t, got->size);

@@ -24,7 +24,8 @@
  *
  * Errors: functions return 0 (or what they document) or a negative errno value; outputs are set
  * only on success. sar_strerror() gives the text for a person, sar_error_detail() the node's own
- * words about the last failure of the calling thread. What each code means everywhere:
+ * words about the last failure of the calling thread; they name the object that it is about, by its
+ * name or as "id:HEX". What each code means everywhere:
  *   -EINVAL    an argument does not hold                -ENOENT     no such object (and no wait)
  *   -ETIMEDOUT the time is over; nothing is lost        -EEXIST     the id is in use
  *   -ENOSPC    the store is full                        -EFBIG      larger than the store

@@ -130,12 +130,79 @@ static void abort_is_stale_for_readers(void **state)
 	assert_int_equal(sar_get(c->s, id, 0, &r), -ENOENT);
 }
 
+/* Is the last failure's text about the object: begins with its id or name, and says it once? */
+static bool says(const char *name, const char *rest)
+{
+	const char *detail = sar_error_detail();
+	size_t length = strlen(name);
+	if (strncmp(detail, name, length) == 0 && strncmp(detail + length, ": ", 2) == 0 &&
+	    strstr(detail + length, name) == NULL && strstr(detail, rest))
+		return true;
+	print_message("%s\n", detail);
+	return false;
+}
+
+static void failures_name_the_object(void **state)
+{
+	struct client *c = *state;
+	char named[3 + 2 * SAR_ID_BYTES + 1] = "id:";
+	sar_id id = test_id("x");
+	sar_buffer w, r;
+	sar_info info;
+	for (int i = 0; i < SAR_ID_BYTES; i++)
+		snprintf(named + 3 + 2 * i, 3, "%02x", id.bytes[i]);
+
+	assert_int_equal(sar_get(c->s, id, 0, &r), -ENOENT);
+	assert_true(says(named, "no such object"));
+	assert_int_equal(sar_get(c->s, id, 1000000, &r), -ETIMEDOUT);
+	assert_true(says(named, ""));
+	assert_int_equal(sar_get_begin(c->s, id, 0, &r), -ENOENT);
+	assert_true(says(named, ""));
+	assert_int_equal(sar_info_get(c->s, id, &info), -ENOENT);
+	assert_true(says(named, ""));
+	assert_int_equal(sar_holders(c->s, id, NULL, 0), -ENOENT);
+	assert_true(says(named, ""));
+	assert_int_equal(sar_delete(c->s, id), -ENOENT);
+	assert_true(says(named, ""));
+	assert_int_equal(sar_reduce_sources(c->s, id, 0, NULL, 0), -ENOENT);
+	assert_true(says(named, ""));
+
+	assert_int_equal(sar_put(c->s, id, "x", "1234", 4), 0);
+	assert_int_equal(sar_put(c->s, id, "x", "123", 3), -EEXIST);
+	assert_true(says("'x'", "with 4 bytes"));
+	assert_int_equal(sar_put(c->s, id, NULL, "123", 3), -EEXIST);
+	assert_true(says(named, "with 4 bytes"));
+	assert_int_equal(sar_put(c->s, id, "a\nb", "1235", 4), -EEXIST);
+	assert_true(says("'a?b'", "other bytes"));
+	assert_int_equal(sar_create(c->s, id, "x", 4, &w), -EEXIST);
+	assert_true(says("'x'", ""));
+	assert_int_equal(sar_delete(c->s, id), 0);
+
+	assert_int_equal(sar_create(c->s, id, "x", 4, &w), 0);
+	assert_int_equal(sar_get_begin(c->s, id, 0, &r), 0);
+	assert_int_equal(sar_wait(c->s, &r, 1, 0), -ETIMEDOUT);
+	assert_true(says(named, "0 of 4 bytes"));
+	assert_int_equal(sar_wait(c->s, &r, 1, 1000000), -ETIMEDOUT);
+	assert_true(says(named, ""));
+	assert_int_equal(sar_abort(c->s, &w), 0);
+	assert_int_equal(sar_wait(c->s, &r, 1, 0), -ESTALE);
+	sar_release(c->s, &r);
+
+	char longest[SAR_NAME_MAX + 1], quoted[SAR_NAME_MAX + 3];
+	memset(longest, 'n', SAR_NAME_MAX);
+	longest[SAR_NAME_MAX] = '\0';
+	snprintf(quoted, sizeof(quoted), "'%s'", longest);
+	assert_int_equal(sar_create(c->s, id, longest, FAKE_STORE_BYTES + 1, &w), -ENOSPC);
+	assert_true(says(quoted, "remove something"));
+}
+
 static void store_full_says_why(void **state)
 {
 	struct client *c = *state;
 	sar_buffer w;
-	assert_int_equal(sar_create(c->s, test_id("big"), NULL, FAKE_STORE_BYTES + 1, &w), -ENOSPC);
-	assert_string_equal(sar_error_detail(), "the store is full: remove something");
+	assert_int_equal(sar_create(c->s, test_id("big"), "big", FAKE_STORE_BYTES + 1, &w),
+			 -ENOSPC);
+	assert_true(says("'big'", ": the store is full: remove something"));
 	assert_int_equal(sar_create(c->s, test_id("big"), NULL, UINT64_MAX, &w), -EFBIG);
 	char name[SAR_NAME_MAX + 2];
 	memset(name, 'n', sizeof(name));
@@ -472,6 +539,7 @@ int main(void)
 		test_client(deleted_is_gone),
 		test_client(create_publish_seal),
 		test_client(abort_is_stale_for_readers),
+		test_client(failures_name_the_object),
 		test_client(store_full_says_why),
 		test_client(pin_stands_while_in_use),
 		test_client(too_many_buffers),

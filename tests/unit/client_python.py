@@ -90,6 +90,28 @@ def pointers_are_no_bytes(node):
     assert bytes(node.get("square")) == bytes(range(6))
 
 
+def errors_name_the_object(node):
+    """By the name that the caller used, or by id:HEX."""
+    node.put("here", b"1234")
+    with node.create("being written", 4) as writer:
+        for name, call in (("nobody", lambda: node.get("nobody", timeout=0)),
+                           ("nobody", lambda: node.get("nobody", timeout=0.02)),
+                           ("nobody", lambda: node.delete("nobody")),
+                           ("nobody", lambda: node.info("nobody")),
+                           ("nobody", lambda: node.reduce_sources("nobody", timeout=0)),
+                           ("here", lambda: node.put("here", b"123")),
+                           ("here", lambda: node.create("here", 4)),
+                           ("being written", lambda: node.get("being written", timeout=0)),
+                           ("being written", lambda: node.get("being written", timeout=0.02))):
+            error = raises(sarissa.Error, None, call)
+            assert error.strerror.startswith(f"'{name}': "), error
+            assert str(error).count(name) == 1, error
+        ident = sarissa.id_of("nobody")
+        error = raises(sarissa.Error, None, node.get, ident, timeout=0)
+        assert error.strerror.startswith(f"id:{ident.hex()}: "), error
+        writer.data[:] = b"abcd"
+
+
 def errors_can_be_pickled(node):
     """As every pool of processes does with them."""
     for kind, call in ((FileNotFoundError, lambda: node.delete("nobody")),
@@ -454,6 +476,7 @@ def main():
         errors(node)
         ids_and_names(node)
         pointers_are_no_bytes(node)
+        errors_name_the_object(node)
         errors_can_be_pickled(node)
         writers(node)
         a_dropped_writer_gives_up(node)
