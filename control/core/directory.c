@@ -313,12 +313,23 @@ static void directory_have(struct directory *d, uint32_t node, const struct mess
 	directory_serve(d, e);
 }
 
+/* What is left of the object may be on this machine alone. */
+static void directory_copy_lost(struct directory *d, struct copy *copy)
+{
+	struct entry *e = copy->entry;
+	bool guards = copy->guards;
+
+	directory_copy_remove(d, copy);
+	if (guards && directory_alone(d, e))
+		d->out.alone(d->out.arg);
+}
+
 void directory_gone(struct directory *d, struct copy *copy)
 {
 	if (copy->state == MESSAGE_COPY_CREATING) /* it was never finished: for nobody */
 		directory_end(d, copy->entry, copy->node, NULL);
 	else
-		directory_copy_remove(d, copy);
+		directory_copy_lost(d, copy);
 }
 
 /* One of several holders feeds that node no more. */
@@ -477,7 +488,7 @@ static void directory_forget_copies(struct directory *d, uint32_t node, bool par
 
 		if (partial_only && copy->state != MESSAGE_COPY_PARTIAL)
 			continue;
-		directory_copy_remove(d, copy);
+		directory_copy_lost(d, copy);
 		directory_serve(d, e);
 		directory_settle(d, e);
 	}

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include "control_test.h"
 #include "control_world.h"
+#include "internal/reduce.h"
 
 #define STORE (UINT64_C(16) << 20)
 
@@ -105,6 +106,57 @@ static void one_death_after_the_other(void **state)
 	world_free(w);
 }
 
+/* A dataplane that begins again without its store is no death, but the copies there are gone. */
+static void a_lost_store_is_made_good(void **state)
+{
+	for (uint32_t bare = 0; bare < NODES; bare++) {
+		for (uint32_t dead = 0; dead < NODES; dead++) {
+			struct world *w = world_of(NODES);
+
+			put_all(w, world_put_whole, 1000);
+			world_replace_store(w, bare);
+			assert_int_equal(world_open(w, bare), 0);
+			world_run(w, 5 * WORLD_SECOND);
+			world_kill_node(w, dead);
+			assert_int_equal(lost(w, 1000), 0);
+			world_free(w);
+		}
+	}
+}
+
+/* The sum of two small objects gets its second copy when the reduce has ended. */
+static void a_sum_survives_any_death(void **state)
+{
+	const struct session_reduction how = {REDUCE_SUM, REDUCE_U32, 2, 2};
+	const struct object_id ids[2] = {world_id("s0"), world_id("s1")};
+	const uint8_t *bytes;
+	uint64_t size;
+
+	for (uint32_t dead = 0; dead < NODES; dead++) {
+		struct world *w = world_of(NODES);
+		uint32_t at = (dead + 1) % NODES;
+
+		assert_int_equal(world_put_whole(w, 0, 0, "s0", 1000, 1), 0);
+		assert_int_equal(world_put_whole(w, 1, 0, "s1", 1000, 2), 0);
+		for (uint32_t i = 0; i < OBJECTS; i++) {
+			assert_int_equal(world_reduce(w, i % NODES, 0, name_of(i), ids, how, 0, -1),
+					 0);
+			assert_int_equal(world_reduced(w, i % NODES, 0, name_of(i),
+						       5 * (int64_t)WORLD_SECOND, NULL),
+					 2);
+		}
+		world_run(w, 3 * WORLD_SECOND);
+		world_kill_node(w, dead);
+		for (uint32_t i = 0; i < OBJECTS; i++) {
+			assert_int_equal(world_fetch(w, at, 0, name_of(i),
+						     5 * (int64_t)WORLD_SECOND, &bytes, &size),
+					 0);
+			world_unpin(w, at, 0);
+		}
+		world_free(w);
+	}
+}
+
 /* Nobody brings it back: not the second copy, nor whoever keeps the directory next. */
 static void what_is_deleted_stays_away(void **state)
 {
@@ -182,6 +234,8 @@ int main(void)
 		cmocka_unit_test(a_seal_survives_any_death),
 		cmocka_unit_test(an_answered_put_survives_at_once),
 		cmocka_unit_test(one_death_after_the_other),
+		cmocka_unit_test(a_lost_store_is_made_good),
+		cmocka_unit_test(a_sum_survives_any_death),
 		cmocka_unit_test(what_is_deleted_stays_away),
 		cmocka_unit_test(a_silent_node_holds_nobody_up),
 		cmocka_unit_test(alone_a_put_does_not_wait),
