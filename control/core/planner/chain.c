@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Planner `chains`: an allreduce in p segments, p the slots. Segment j goes along the chain rotated
+ * so that it ends at slot j, its root: j+1, j+2, ..., p-1, 0, ..., j. All chains use the same p
+ * links of one ring, and readers get the segments by distribution.c: every node sends and takes
+ * 2(p-1)/p * S in all, the bound of an allreduce (Patarasu and Yuan, "Bandwidth optimal all-reduce
+ * algorithms for clusters of workstations", JPDC 2009).
+ */
+#include "cost.h"
+#include "planner.h"
+#include "segment.h"
+
+static bool chain_applies(const struct planner_request *q)
+{
+	uint32_t p = planner_slots(q);
+
+	return q->everyone && p >= 2 && p <= q->limits->graph.gather_slots_max &&
+	       p < q->limits->graph.parts_max && p <= GRAPH_SEGMENTS_MAX &&
+	       segment_chunks(q->size, q->chunk_bytes) >= p;
+}
+
+/* The slot at position k of segment j's chain; its root is at p - 1. */
+static uint32_t chain_slot(uint32_t p, uint32_t j, uint32_t k)
+{
+	return (j + 1 + k) % p;
+}
+
+/* The chains, then the way back: a hop to all, or along a column and a row. */
+static uint64_t chain_estimate(const struct planner_request *q, bool grid)
+{
+	struct topology_link l = cost_known(planner_best(q));
+	uint32_t p = planner_slots(q);
+	double byte_ns = 1e9 / (double)l.bytes_per_s, size = (double)q->size;
+	double hop = (double)l.latency_ns + q->chunk_bytes * byte_ns;
+	uint32_t back = grid ? 2 * (distribution_width(p) - 1) : 1;
+
+	return (uint64_t)((double)l.start_ns + (p - 1) * hop +
+			  back * (hop + (grid ? q->chunk_bytes * byte_ns : 0)) +
+			  2 * size * byte_ns * (p - 1) / p);
+}
+
+static void chain_shape(const struct planner_request *q, struct planner_choice *c)
+{
+	uint32_t p = planner_slots(q);
+
+	c->first = 0;
+	c->prefer = GRAPH_NODE_NONE; /* each slot has a root */
+	c->size = (struct graph_size){p, p, 0, distribution_grids(q, p)};
+	c->estimate_ns = chain_estimate(q, c->size.feeders);
+}
+
+static void chain_build(const struct planner_request *q, const struct planner_choice *c,
+			struct graph *g)
+{
+	uint32_t p = g->slots;
+
+	for (uint32_t j = 0; j < p; j++) {
+		for (uint32_t k = 1; k < p; k++)
+			graph_join(g, graph_vertex_of(g, j, chain_slot(p, j, k - 1)),
+				   graph_vertex_of(g, j, chain_slot(p, j, k)));
+		g->segment[j].root = graph_vertex_of(g, j, j);
+	}
+	planner_book(q, c, GRAPH_NONE, g);
+	distribution_fill(g);
+}
+
+const struct planner planner_chains = {"chains", chain_applies, chain_shape, chain_build};

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Planner `exchange`: a small allreduce in p segments, p the slots, all of them there. Each root
+ * takes its segment from all other slots at once, as values in messages, and all hosts get the
+ * target unasked: two hops instead of two chains. Root j takes slot j + 1 first, so that not all
+ * send to the same node at a time.
+ */
+#include "cost.h"
+#include "planner.h"
+#include "segment.h"
+
+static bool exchange_applies(const struct planner_request *q)
+{
+	uint64_t chunks = segment_chunks(q->size, q->chunk_bytes);
+	const struct graph_limits *limits = &q->limits->graph;
+	uint32_t p = planner_slots(q);
+
+	return q->everyone && p >= 2 && p <= limits->gather_slots_max &&
+	       p - 1 <= limits->fan_in_max && p < limits->parts_max && p <= GRAPH_SEGMENTS_MAX &&
+	       chunks >= p && p == q->needed && q->present == q->needed &&
+	       q->size <= q->limits->exchange_bytes_max &&
+	       (chunks / p + 1) * q->chunk_bytes <= limits->value_bytes_max;
+}
+
+static void exchange_shape(const struct planner_request *q, struct planner_choice *c)
+{
+	struct topology_link l = cost_known(planner_best(q));
+	uint32_t p = planner_slots(q);
+
+	c->first = 0;
+	c->prefer = GRAPH_NODE_NONE;
+	c->size = (struct graph_size){p, p, 0, false};
+	c->estimate_ns =
+		l.start_ns + 2 * l.latency_ns +
+		(uint64_t)(2.0 * (double)q->size * (p - 1) / p * 1e9 / (double)l.bytes_per_s);
+}
+
+static void exchange_build(const struct planner_request *q, const struct planner_choice *c,
+			   struct graph *g)
+{
+	uint32_t p = g->slots;
+
+	for (uint32_t j = 0; j < p; j++)
+		for (uint32_t k = 1; k < p; k++)
+			graph_join(g, graph_vertex_of(g, j, (j + k) % p), graph_vertex_of(g, j, j));
+	g->values = g->eager = true;
+	planner_book(q, c, GRAPH_NONE, g);
+}
+
+const struct planner planner_exchange = {"exchange", exchange_applies, exchange_shape,
+					 exchange_build};

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Planners: from what is known when a reduce is planned to its graph. Pure: the same request gives
+ * the same graph; no control, no clock, no directory, no memory of its own.
+ *
+ * The coordinator copies what it knows into a planner_request, calls planner_choose, finds memory
+ * for planner_bytes, and calls planner_build. A new planner is a file with one struct planner, a
+ * line in the table of choose.c, and a test; verify.c must find nothing wrong with what it builds.
+ *
+ * Errors: -EINVAL, the request contradicts itself; -E2BIG, more slots than a graph can have;
+ * -ENOMEM, less memory than planner_bytes. The request is read only, and only during the call.
+ * Units: bytes, nanoseconds, bytes per second.
+ */
+#ifndef SARISSA_CONTROL_CORE_PLANNER_PLANNER_H
+#define SARISSA_CONTROL_CORE_PLANNER_PLANNER_H
+
+#include "graph.h"
+#include "topology.h"
+
+/* What planners keep to. The thresholds were tuned by the experiments in docs/tried.md. */
+struct planner_limits {
+	struct graph_limits graph;
+	uint32_t segments_max;	 /* of an allreduce: no more contributors' slots than these */
+	uint32_t segment_chunks; /* the fewest of a segment that is passed on by chunks */
+	uint32_t segment_chunks_unseen; /* the same while no rate was measured */
+	uint32_t segments_unseen_max;	/* up to so many segments */
+	uint32_t exchange_bytes_max;	/* the most that all send each other at once */
+	uint32_t grid_slots;		/* from so many on readers pass segments on along a grid */
+	uint32_t grid_late_slots;	/* the same where contributions come after the plan */
+};
+extern const struct planner_limits planner_limits_usual;
+
+struct planner_request {
+	uint64_t size;
+	uint32_t chunk_bytes, needed;	   /* needed: contributions, K */
+	const struct planner_group *group; /* in the order of arrival */
+	uint32_t groups, present;	   /* present: contributions in the groups */
+	uint32_t caller;		   /* node that wants the result, or GRAPH_NODE_NONE */
+	bool everyone;			   /* all contributors get the result */
+	bool rate_seen;			   /* the rate of `all` was measured */
+	struct topology_link all;	   /* stands for links that are not known */
+	const struct planner_limits *limits;
+};
+
+/* What a planner has decided before it knows its memory. */
+struct planner_choice {
+	const struct planner *planner;
+	struct graph_size size;
+	uint32_t degree; /* of a tree */
+	uint32_t first;	 /* group that is moved to the front of the order of arrival */
+	uint32_t prefer; /* node that the root is meant for, or GRAPH_NODE_NONE */
+	uint64_t estimate_ns;
+};
+
+struct planner {
+	const char *name;
+	/* Whether its graph does what the request asks for. */
+	bool (*applies)(const struct planner_request *q);
+	/* Completes a choice that has its planner and prefer: size, estimate and what build needs.
+	 */
+	void (*shape)(const struct planner_request *q, struct planner_choice *c);
+	/* Adds edges, bookings and feeders to a graph that has been begun and cut. */
+	void (*build)(const struct planner_request *q, const struct planner_choice *c,
+		      struct graph *g);
+};
+
+extern const struct planner planner_dary;     /* one tree; the chain and the star are its ends */
+extern const struct planner planner_chains;   /* allreduce: a rotated chain per segment */
+extern const struct planner planner_exchange; /* allreduce: all send each other values */
+extern const struct planner *const planner_table[]; /* all of them, then NULL */
+
+/* The slots of a request: one for each group, and for each contribution still to come. */
+static inline uint32_t planner_slots(const struct planner_request *q)
+{
+	return q->groups + (q->needed - q->present);
+}
+
+static inline struct topology_groups planner_groups(const struct planner_request *q,
+						    const struct planner_choice *c)
+{
+	return (struct topology_groups){q->group, q->groups, c ? c->first : 0};
+}
+
+/* The best link that contributors have, or what is assumed of those who are still to come. */
+struct topology_link planner_best(const struct planner_request *q);
+
+/* Chooses a planner and its shape, or the shape of one that is named. Returns 0 or an error. */
+int planner_choose(const struct planner_request *q, struct planner_choice *c);
+int planner_shape(const struct planner_request *q, const struct planner *p,
+		  struct planner_choice *c);
+size_t planner_bytes(const struct planner_choice *c);
+/* Builds the chosen graph in so many bytes of memory, aligned to 8. Returns 0 or an error. */
+int planner_build(const struct planner_request *q, const struct planner_choice *c, void *memory,
+		  size_t bytes, struct graph *g);
+
+/* For planners: books the groups into the slots in order. One of the node that the root is meant
+ * for gets `root`, which the others skip then; GRAPH_NONE: no slot is meant for anybody. */
+void planner_book(const struct planner_request *q, const struct planner_choice *c, uint32_t root,
+		  struct graph *g);
+
+/* ---- distribution.c: how readers of a GATHER pass segments on -------------------------------- */
+
+/* Whether that pays: with few slots the roots feed all. */
+bool distribution_grids(const struct planner_request *q, uint32_t segments);
+/* Positions in a row of the grid: the next whole root. */
+uint32_t distribution_width(uint32_t slots);
+/* Which position feeds one that is not the root's, 0. */
+uint32_t distribution_feeder(uint32_t width, uint32_t position);
+/* Fills the graph's feeders with that grid, turned so that each segment begins at its root. */
+void distribution_fill(struct graph *g);
+/* The slot that passes a segment on to this one among those of which `there` has a bit; GRAPH_NONE:
+ * the segment's root. */
+uint32_t distribution_from(const struct graph *g, uint32_t segment, uint32_t slot,
+			   const uint64_t *there);
+
+/* ---- width.c: broadcasts, which receivers drive -----------------------------------------------
+ */
+
+enum { PLANNER_WIDTH_MAX = 32 }; /* streams of one copy */
+
+/* How many receivers a copy feeds at a time. The link must be measured or assumed: no zeros. */
+uint32_t planner_width(struct topology_link link, uint32_t receivers, uint64_t size,
+		       uint32_t chunk_bytes);
+/* Whether answers with the value are faster than the fastest tree. */
+bool planner_inline(struct topology_link link, uint32_t receivers, uint64_t size,
+		    uint32_t chunk_bytes);
+
+/* ---- values.c: sums at the coordinator, which need no graph -----------------------------------
+ */
+
+struct planner_values {
+	struct topology_link all;
+	uint64_t own_bytes_per_s; /* of the coordinator's link */
+	uint32_t needed, chunk_bytes;
+	uint32_t values; /* answers with values from other nodes */
+	bool everyone, rate_seen;
+	const struct planner_limits *limits;
+};
+/* Up to how many bytes it pays to add up the contributions at the coordinator. It is asked before
+ * sizes are known. */
+uint32_t planner_value_max(const struct planner_values *v);
+
+#endif
