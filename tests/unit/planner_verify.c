@@ -1,0 +1,532 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The verifier: graphs that planners build and one with relays are right; each kind of change to
+ * one is refused, with the text that says what is wrong. */
+#include "planner_test.h"
+
+enum { CHUNK = 1408 };
+
+static struct planner_group group[GRAPH_SLOTS_MAX];
+static struct graph g;
+
+/* That many groups of so many contributions each, the whole of a reduce but the late ones. */
+static struct planner_request request(uint32_t groups, uint32_t each, uint32_t late, uint64_t size)
+{
+	for (uint32_t i = 0; i < groups; i++)
+		group[i] = (struct planner_group){i, each, {50000, 100000, 125000000}, 0};
+	return (struct planner_request){.size = size,
+					.chunk_bytes = CHUNK,
+					.needed = groups * each + late,
+					.group = group,
+					.groups = groups,
+					.present = groups * each,
+					.caller = 1,
+					.everyone = true,
+					.rate_seen = true,
+					.all = {50000, 100000, 125000000},
+					.limits = &planner_limits_usual};
+}
+
+static void plan(const struct planner_request *q, const struct planner *p)
+{
+	struct planner_choice c;
+
+	assert_int_equal(planner_shape(q, p, &c), 0);
+	if (p == &planner_dary)
+		c.degree = 2;
+	planner_built(q, &c, &g);
+}
+
+/* Seven slots of two contributions, some late ones. */
+static void tree(void)
+{
+	struct planner_request q = request(7, 2, 3, 1 << 20);
+
+	plan(&q, &planner_dary);
+}
+
+static void chains(void)
+{
+	struct planner_request q = request(12, 1, 0, 1 << 20);
+
+	plan(&q, &planner_chains);
+	assert_non_null(g.feeder);
+}
+
+static void exchange(void)
+{
+	struct planner_request q = request(8, 1, 0, 32 << 10);
+
+	plan(&q, &planner_exchange);
+}
+
+/* Two slots of three each give to a relay of their rack; the relays give to a root of their own. */
+static void relays(void)
+{
+	assert_true(graph_begin(&g, (struct graph_size){6, 1, 3, false}, planner_memory,
+				sizeof(planner_memory)));
+	graph_cut(&g, 1 << 20, CHUNK);
+	g.needed = 6;
+	for (uint32_t i = 0; i < 6; i++)
+		graph_join(&g, i, 6 + i / 3);
+	graph_join(&g, 6, 8);
+	graph_join(&g, 7, 8);
+	for (uint32_t i = 0; i < 3; i++)
+		g.relay[i] = (struct graph_relay){100 + i, 0};
+	graph_settle(&g);
+	assert_int_equal(g.segment[0].root, 8);
+}
+
+static void each_plan_is_right(void **state)
+{
+	void (*const build[])(void) = {tree, chains, exchange, relays};
+
+	for (uint32_t i = 0; i < 4; i++) {
+		const char *wrong;
+
+		build[i]();
+		wrong = graph_wrong(&g, &planner_limits_usual.graph);
+		if (wrong)
+			fail_msg("%u: %s", i, wrong);
+	}
+}
+
+/* ---- what is changed ------------------------------------------------------------------------ */
+
+static uint32_t leaf(void) /* an alias in the tree that is no root */
+{
+	for (uint32_t v = 0; v < g.vertices; v++)
+		if (g.vertex[v].ins == 0 && g.vertex[v].out != GRAPH_NONE)
+			return v;
+	fail();
+	return 0;
+}
+
+static void one_slot_more(void)
+{
+	g.slots++;
+}
+static void no_slots(void)
+{
+	g.slots = 0;
+}
+static void many_segments(void)
+{
+	g.segments = GRAPH_SEGMENTS_MAX + 1;
+}
+static void an_edge_less(void)
+{
+	g.edges--;
+}
+static void another_output(void)
+{
+	g.out = 2;
+}
+static void values_in_a_tree(void)
+{
+	g.values = true;
+}
+static void gathered_by_the_root(void)
+{
+	g.out = GRAPH_OUT_ROOT;
+}
+static void no_chunks(void)
+{
+	g.chunk_bytes = 0;
+}
+static void a_chunk_more(void)
+{
+	g.size += CHUNK;
+}
+static void a_gap(void)
+{
+	g.segment[3].first++;
+}
+static void an_overlap(void)
+{
+	g.segment[2].count++;
+}
+static void an_empty_segment(void)
+{
+	g.segment[11].first += g.segment[11].count;
+	g.segment[10].count += g.segment[11].count;
+	g.segment[11].count = 0;
+}
+static void root_out_of_range(void)
+{
+	g.segment[0].root = g.vertices;
+}
+static void another_segments_root(void)
+{
+	g.segment[1].root = g.segment[2].root;
+}
+static void a_relay_of_nobody(void)
+{
+	g.relay[1].host = GRAPH_NODE_NONE;
+}
+static void a_relay_nowhere(void)
+{
+	g.relay[1].segment = 1;
+}
+static void no_contribution(void)
+{
+	g.slot[2].wants = g.slot[2].booked = 0;
+}
+static void many_contributions(void)
+{
+	g.slot[0].wants = g.slot[0].booked = 121;
+}
+static void booked_by_nobody(void)
+{
+	g.slot[0].host = GRAPH_NODE_NONE;
+}
+static void several_of_anybody(void)
+{
+	g.slot[0].host = GRAPH_NODE_NONE;
+	g.slot[0].booked = 0;
+}
+static void booked_in_part(void)
+{
+	g.slot[0].booked = 1;
+}
+static void one_needed_more(void)
+{
+	g.needed++;
+}
+static void no_way_out(void)
+{
+	g.vertex[leaf()].out = GRAPH_NONE;
+}
+static void out_of_range(void)
+{
+	g.vertex[leaf()].out = g.vertices;
+}
+static void out_of_segment(void)
+{
+	g.vertex[leaf()].out = (g.vertex[leaf()].out + g.slots) % g.vertices;
+}
+static void a_root_that_gives(void)
+{
+	g.vertex[g.segment[0].root].out = leaf();
+}
+static void another_root(void)
+{
+	g.segment[0].root = leaf();
+}
+static void edges_out_of_range(void)
+{
+	g.vertex[g.segment[0].root].in = g.edges;
+}
+static void edges_far_out(void)
+{
+	g.vertex[g.segment[0].root].in = UINT32_MAX;
+}
+static void fewer_edges_in(void)
+{
+	g.vertex[g.segment[0].root].ins--;
+}
+static void a_child_twice(void)
+{
+	g.edge[g.vertex[g.segment[0].root].in].vertex =
+		g.edge[g.vertex[g.segment[0].root].in + 1].vertex;
+}
+static void an_edge_from_nowhere(void)
+{
+	g.edge[0].vertex = (1 << 24) - 1;
+}
+static void another_parent(void)
+{
+	g.vertex[leaf()].out = g.segment[0].root;
+}
+static void no_operation(void)
+{
+	g.vertex[0].op = 9;
+}
+static void an_alias_with_edges(void)
+{
+	g.vertex[g.edge[g.vertex[g.segment[0].root].in].vertex].op = GRAPH_ALIAS;
+}
+static void an_alias_of_two(void)
+{
+	g.vertex[leaf()].op = GRAPH_ALIAS;
+}
+static void an_alias_as_root(void)
+{
+	g.vertex[g.segment[0].root].op = GRAPH_ALIAS;
+}
+static void two_targets(void)
+{
+	g.vertex[leaf()].target = true;
+}
+static void no_target(void)
+{
+	g.vertex[g.segment[0].root].target = false;
+}
+static void a_target_of_readers(void)
+{
+	g.vertex[g.segment[0].root].target = true;
+}
+static void late_values(void)
+{
+	g.slot[3].host = GRAPH_NODE_NONE;
+	g.slot[3].booked = 0;
+}
+static void fed_by_itself(void)
+{
+	g.feeder[5] = 5;
+}
+static void fed_in_a_circle(void)
+{
+	g.feeder[5] = 6;
+	g.feeder[6] = 5;
+}
+static void fed_from_nowhere(void)
+{
+	g.feeder[5] = 12;
+}
+static void a_root_that_is_fed(void)
+{
+	g.feeder[0] = 1;
+}
+
+/* Two vertices take from each other, and each edge has its inverse. */
+static void a_circle(void)
+{
+	struct graph_vertex *a = &g.vertex[1], *b = &g.vertex[2];
+
+	/* in the chain of segment 0: 1 -> 2 -> 3 ...; now 1 <-> 2, and 3 takes from nobody */
+	assert_int_equal(a->out, 2);
+	assert_int_equal(b->out, 3);
+	a->ins = 1;
+	a->in = g.vertex[3].in;
+	g.vertex[3].ins = 0;
+	g.edge[a->in].vertex = 2;
+	b->out = 1;
+}
+
+/* More edges than a vertex may have, all in order. */
+static void a_wide_star(void)
+{
+	struct planner_request q = request(0, 1, 200, 1 << 20);
+	struct planner_choice c;
+
+	assert_int_equal(planner_shape(&q, &planner_dary, &c), 0);
+	c.degree = 121;
+	assert_int_equal(planner_build(&q, &c, planner_memory, sizeof(planner_memory), &g), 0);
+}
+
+static void wide_chains(void)
+{
+	struct planner_limits wide = planner_limits_usual;
+	struct planner_request q = request(65, 1, 0, 1 << 20);
+	struct planner_choice c;
+
+	wide.graph.gather_slots_max = 1024;
+	q.limits = &wide;
+	assert_int_equal(planner_shape(&q, &planner_chains, &c), 0);
+	planner_built(&q, &c, &g);
+}
+
+static void large_values(void)
+{
+	struct planner_request q = request(2, 1, 0, 1 << 20);
+
+	plan(&q, &planner_chains);
+	g.values = true;
+}
+
+static void a_relay_of_nothing(void)
+{
+	assert_true(graph_begin(&g, (struct graph_size){2, 1, 1, false}, planner_memory,
+				sizeof(planner_memory)));
+	graph_cut(&g, 1 << 20, CHUNK);
+	g.needed = 2;
+	graph_join(&g, 0, 1);
+	graph_join(&g, 2, 1);
+	g.relay[0].host = 7;
+	graph_settle(&g);
+}
+
+static void a_relay_that_feeds(void)
+{
+	struct graph_size size = {2, 1, 1, true};
+
+	assert_true(graph_begin(&g, size, planner_memory, sizeof(planner_memory)));
+	graph_cut(&g, 1 << 20, CHUNK);
+	g.needed = 2;
+	graph_join(&g, 0, 2);
+	graph_join(&g, 1, 2);
+	g.relay[0].host = 7;
+	graph_settle(&g);
+	g.out = GRAPH_OUT_GATHER;
+	g.vertex[2].target = false;
+}
+
+static const struct change {
+	void (*build)(void), (*change)(void);
+	const char *wrong; /* the beginning of what is said */
+} changes[] = {
+	{tree, no_slots, "no such number"},
+	{tree, many_segments, "no such number"},
+	{tree, one_slot_more, "a slot has not one vertex"},
+	{tree, an_edge_less, "not every vertex but the roots"},
+	{tree, another_output, "no such output"},
+	{tree, values_in_a_tree, "a target that its root builds"},
+	{chains, gathered_by_the_root, "a target that its root builds"},
+	{chains, wide_chains, "more slots than readers"},
+	{chains, no_chunks, "no such size"},
+	{chains, a_chunk_more, "the segments do not tile"},
+	{chains, a_gap, "the segments do not tile"},
+	{chains, an_overlap, "the segments do not tile"},
+	{chains, an_empty_segment, "the segments do not tile"},
+	{chains, root_out_of_range, "a segment's root is no vertex"},
+	{chains, another_segments_root, "a segment's root is another"},
+	{relays, a_relay_of_nobody, "a relay has no segment"},
+	{relays, a_relay_nowhere, "a relay has no segment"},
+	{tree, no_contribution, "a slot wants no contribution"},
+	{tree, many_contributions, "a slot wants no contribution"},
+	{tree, booked_by_nobody, "a slot is booked"},
+	{tree, booked_in_part, "a slot is booked"},
+	{tree, several_of_anybody, "a slot of several"},
+	{tree, one_needed_more, "the slots do not take"},
+	{tree, no_way_out, "a vertex gives to nobody"},
+	{tree, out_of_range, "an edge leads out"},
+	{chains, out_of_segment, "an edge leads out"},
+	{chains, a_root_that_gives, "a root gives"},
+	{chains, another_root, "a vertex gives to nobody"},
+	{tree, a_wide_star, "a vertex takes too many"},
+	{tree, edges_out_of_range, "a vertex's edges"},
+	{tree, edges_far_out, "a vertex's edges"},
+	{tree, fewer_edges_in, "an edge leads to no vertex"},
+	{tree, a_child_twice, "an edge is not the inverse"},
+	{tree, an_edge_from_nowhere, "an edge is not the inverse"},
+	{tree, another_parent, "an edge is not the inverse"},
+	{chains, a_circle, "vertices take from each other"},
+	{tree, no_operation, "no such operation"},
+	{relays, a_relay_of_nothing, "a relay takes from nobody"},
+	{chains, an_alias_with_edges, "an alias"},
+	{tree, an_alias_of_two, "an alias"},
+	{chains, an_alias_as_root, "an alias"},
+	{tree, two_targets, "the target is built"},
+	{tree, no_target, "the target is built"},
+	{chains, a_target_of_readers, "the target is built"},
+	{exchange, large_values, "a segment is too large"},
+	{exchange, late_values, "values are exchanged"},
+	{chains, fed_by_itself, "a slot's feeders"},
+	{chains, fed_in_a_circle, "a slot's feeders"},
+	{chains, fed_from_nowhere, "a slot's feeders"},
+	{chains, a_root_that_is_fed, "a root that readers"},
+	{relays, a_relay_that_feeds, "a root that readers"},
+};
+
+static void each_change_is_refused(void **state)
+{
+	for (uint32_t i = 0; i < sizeof(changes) / sizeof(*changes); i++) {
+		const char *wrong;
+
+		changes[i].build();
+		changes[i].change();
+		wrong = graph_wrong(&g, &planner_limits_usual.graph);
+		if (wrong == NULL || strncmp(wrong, changes[i].wrong, strlen(changes[i].wrong)))
+			fail_msg("change %u (%s): %s", i, changes[i].wrong,
+				 wrong ? wrong : "right");
+	}
+}
+
+static void a_reader_of_too_many_parts_is_refused(void **state)
+{
+	struct graph_limits few = planner_limits_usual.graph;
+
+	chains();
+	few.parts_max = 12; /* and the last segment comes in two parts */
+	assert_non_null(graph_wrong(&g, &few));
+	few.parts_max = 13;
+	assert_null(graph_wrong(&g, &few));
+}
+
+/* Any bytes where the arrays were: nothing is read out of their range, no check goes on for ever.
+ */
+static void noise_is_refused_or_right(void **state)
+{
+	void (*const build[])(void) = {tree, chains, exchange, relays};
+	uint64_t seed = 11;
+	uint32_t right = 0;
+
+	for (uint32_t run = 0; run < 20000; run++) {
+		size_t bytes;
+		build[run % 4]();
+		bytes = graph_bytes((struct graph_size){g.slots, g.segments, g.relays, g.feeder});
+		for (uint32_t k = planner_draw(&seed, 4); k < 4; k++)
+			planner_memory[planner_draw(&seed, (uint32_t)bytes)] =
+				(uint8_t)planner_draw(&seed, 256);
+		right += graph_wrong(&g, &planner_limits_usual.graph) == NULL;
+	}
+	print_message("%u of 20000 are right still\n", right);
+	assert_in_range(right, 1, 8000); /* preferred roots and feeders may differ */
+}
+
+/* ---- requests ------------------------------------------------------------------------------- */
+
+static void requests_that_cannot_be_are_refused(void **state)
+{
+	struct planner_request q;
+	struct planner_choice c;
+
+	q = request(4, 1, 0, 1000);
+	q.needed = 3;
+	assert_int_equal(planner_choose(&q, &c), -EINVAL);
+	q = request(4, 1, 0, 1000);
+	group[2].count = 2;
+	assert_int_equal(planner_choose(&q, &c), -EINVAL);
+	q = request(4, 1, 0, 1000);
+	group[2].node = GRAPH_NODE_NONE;
+	assert_int_equal(planner_choose(&q, &c), -EINVAL);
+	q = request(1, 121, 0, 1000);
+	assert_int_equal(planner_choose(&q, &c), -EINVAL);
+	q = request(0, 1, 0, 1000);
+	assert_int_equal(planner_choose(&q, &c), -EINVAL);
+	q = request(4, 1, 0, 1000);
+	q.chunk_bytes = 0;
+	assert_int_equal(planner_choose(&q, &c), -EINVAL);
+	q = request(4, 1, 0, UINT64_MAX);
+	assert_int_equal(planner_choose(&q, &c), -EINVAL);
+	q = request(1, 1, GRAPH_SLOTS_MAX, 1000);
+	assert_int_equal(planner_choose(&q, &c), -E2BIG);
+	q = request(1, 1, 7, 1000); /* nothing of it is late */
+	assert_int_equal(planner_shape(&q, &planner_exchange, &c), -EINVAL);
+	q = request(7, 1, 7, 1000);
+	assert_int_equal(planner_choose(&q, &c), 0);
+	assert_int_equal(planner_build(&q, &c, planner_memory, planner_bytes(&c) - 1, &g), -ENOMEM);
+}
+
+/* 128 slots, each with a segment: what the representation has room for is planned and verified. */
+static void more_slots_than_readers_have_bits(void **state)
+{
+	const uint32_t slots[] = {65, 128, GRAPH_SEGMENTS_MAX};
+
+	for (uint32_t k = 0; k < 3; k++) {
+		struct planner_limits wide = planner_limits_usual;
+		struct planner_request q = request(slots[k], 1, 0, 64 << 20);
+		struct planner_choice c;
+
+		wide.graph.gather_slots_max = wide.segments_max = GRAPH_SLOTS_MAX;
+		q.limits = &wide;
+		assert_int_equal(planner_choose(&q, &c), 0);
+		assert_ptr_equal(c.planner, &planner_chains);
+		planner_built(&q, &c, &g);
+		print_message("%u slots: %zu bytes\n", slots[k], planner_bytes(&c));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_plan_is_right),
+		cmocka_unit_test(each_change_is_refused),
+		cmocka_unit_test(a_reader_of_too_many_parts_is_refused),
+		cmocka_unit_test(noise_is_refused_or_right),
+		cmocka_unit_test(requests_that_cannot_be_are_refused),
+		cmocka_unit_test(more_slots_than_readers_have_bits),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
