@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* When a reduce is planned, and with whom: policy.h. */
+#include "policy.h"
+#include <stddef.h>
+
+static bool policy_expired(const struct policy_view *v, uint64_t *again_ns)
+{
+	*again_ns = v->until_ns;
+	return v->now_ns >= v->until_ns;
+}
+
+static enum policy_arrival policy_arrives(const struct policy_args *a, const struct policy_view *v,
+					  uint64_t round)
+{
+	if (round < v->oldest)
+		return POLICY_LATE;
+	return v->placed < v->needed ? POLICY_PLACE : POLICY_RESERVE;
+}
+
+/* As often as there was a reserve in the beginning. */
+static bool policy_replaces(const struct policy_args *a, const struct policy_view *v)
+{
+	return v->needed < v->total && v->speculative < v->total - v->needed;
+}
+
+static enum policy_turn first_k_turn(const struct policy_args *a, const struct policy_view *v,
+				     uint64_t *again_ns)
+{
+	if (policy_expired(v, again_ns))
+		return POLICY_EXPIRE;
+	return v->answered == v->total && v->sized ? POLICY_PLAN : POLICY_WAIT;
+}
+
+static uint32_t deadline_least(const struct policy_args *a, const struct policy_view *v)
+{
+	if (a->least == 0)
+		return 1;
+	return a->least < v->needed ? a->least : v->needed;
+}
+
+static enum policy_turn deadline_turn(const struct policy_args *a, const struct policy_view *v,
+				      uint64_t *again_ns)
+{
+	uint64_t end_ns = UINT64_MAX;
+
+	if (a->wait_ns < UINT64_MAX - v->opened_ns)
+		end_ns = v->opened_ns + a->wait_ns;
+	if (policy_expired(v, again_ns))
+		return POLICY_EXPIRE;
+	if (v->sized && v->present >= v->needed)
+		return POLICY_PLAN;
+	if (v->now_ns < end_ns) {
+		if (end_ns < *again_ns)
+			*again_ns = end_ns;
+		return POLICY_WAIT;
+	}
+	return v->present >= deadline_least(a, v) ? POLICY_FREEZE : POLICY_WAIT;
+}
+
+const struct policy policy_first_k = {"first_k", first_k_turn, policy_arrives, policy_replaces};
+const struct policy policy_deadline = {"deadline", deadline_turn, policy_arrives, policy_replaces};
+
+const struct policy *const policy_table[] = {&policy_first_k, &policy_deadline, NULL};
