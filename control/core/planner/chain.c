@@ -34,7 +34,7 @@ static uint64_t chain_estimate(const struct planner_request *q, bool grid)
 	double hop = (double)l.latency_ns + q->chunk_bytes * byte_ns;
 	uint32_t back = grid ? 2 * (distribution_width(p) - 1) : 1;
 
-	return (uint64_t)((double)l.start_ns + (p - 1) * hop +
+	return cost_whole((double)l.start_ns + (p - 1) * hop +
 			  back * (hop + (grid ? q->chunk_bytes * byte_ns : 0)) +
 			  2 * size * byte_ns * (p - 1) / p);
 }

@@ -24,7 +24,7 @@ static double cost_byte_ns(struct topology_link link)
 	return 1e9 / (double)link.bytes_per_s;
 }
 
-static uint64_t cost_whole(double ns)
+uint64_t cost_whole(double ns)
 {
 	return ns < 0x1p63 ? (uint64_t)ns : UINT64_MAX - 1;
 }

@@ -30,6 +30,9 @@ struct cost_object {
 /* The same link for unmeasured values as the model assumes. */
 struct topology_link cost_known(struct topology_link link);
 
+/* An estimate as a number; UINT64_MAX - 1 if it is too large for one. */
+uint64_t cost_whole(double ns);
+
 /*
  * A tree of tree.h to its root, with one link that stands for all:
  *

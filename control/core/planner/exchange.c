@@ -31,8 +31,8 @@ static void exchange_shape(const struct planner_request *q, struct planner_choic
 	c->prefer = GRAPH_NODE_NONE;
 	c->size = (struct graph_size){p, p, 0, false};
 	c->estimate_ns =
-		l.start_ns + 2 * l.latency_ns +
-		(uint64_t)(2.0 * (double)q->size * (p - 1) / p * 1e9 / (double)l.bytes_per_s);
+		cost_whole((double)l.start_ns + 2 * (double)l.latency_ns +
+			   2 * (double)q->size * (p - 1) / p * 1e9 / (double)l.bytes_per_s);
 }
 
 static void exchange_build(const struct planner_request *q, const struct planner_choice *c,

@@ -31,16 +31,10 @@ static enum policy_turn first_k_turn(const struct policy_args *a, const struct p
 	return v->answered == v->total && v->sized ? POLICY_PLAN : POLICY_WAIT;
 }
 
-static uint32_t deadline_least(const struct policy_args *a, const struct policy_view *v)
-{
-	if (a->least == 0)
-		return 1;
-	return a->least < v->needed ? a->least : v->needed;
-}
-
 static enum policy_turn deadline_turn(const struct policy_args *a, const struct policy_view *v,
 				      uint64_t *again_ns)
 {
+	uint32_t least = a->least ? a->least : 1;
 	uint64_t end_ns = UINT64_MAX;
 
 	if (a->wait_ns < UINT64_MAX - v->opened_ns)
@@ -54,7 +48,7 @@ static enum policy_turn deadline_turn(const struct policy_args *a, const struct 
 			*again_ns = end_ns;
 		return POLICY_WAIT;
 	}
-	return v->present >= deadline_least(a, v) ? POLICY_FREEZE : POLICY_WAIT;
+	return v->present >= least ? POLICY_FREEZE : POLICY_WAIT;
 }
 
 const struct policy policy_first_k = {"first_k", first_k_turn, policy_arrives, policy_replaces};
