@@ -10,7 +10,7 @@
 #include "segment.h"
 
 const struct planner *const planner_table[] = {&planner_dary, &planner_chains, &planner_exchange,
-					       NULL};
+					       &planner_twotree, NULL};
 
 const struct planner_limits planner_limits_usual = {
 	.graph = {.gather_slots_max = 64,

@@ -67,6 +67,7 @@ struct planner {
 extern const struct planner planner_dary;     /* one tree; the chain and the star are its ends */
 extern const struct planner planner_chains;   /* allreduce: a rotated chain per segment */
 extern const struct planner planner_exchange; /* allreduce: all send each other values */
+extern const struct planner planner_twotree;  /* two binary trees; not chosen by itself */
 extern const struct planner *const planner_table[]; /* all of them, then NULL */
 
 /* The slots of a request: one for each group, and for each contribution still to come. */
