@@ -443,6 +443,35 @@ static void a_reader_of_too_many_parts_is_refused(void **state)
 	assert_null(graph_wrong(&g, &few));
 }
 
+/* Slots whose contributions are in a vertex's partial sum, counted along the edges. */
+static void count_slots(uint32_t v, uint32_t *count, uint32_t depth)
+{
+	const struct graph_vertex *p = &g.vertex[v];
+
+	assert_true(depth < g.vertices);
+	if (!graph_is_relay(&g, v))
+		count[graph_slot_of(&g, v)]++;
+	for (uint32_t k = 0; k < p->ins; k++)
+		count_slots(g.edge[p->in + k].vertex, count, depth + 1);
+}
+
+/* What the verifier promises, without its way of finding out. */
+static void each_slot_is_in_each_segment_once(void)
+{
+	uint64_t chunks = 0;
+
+	for (uint32_t j = 0; j < g.segments; j++) {
+		uint32_t count[GRAPH_SLOTS_MAX] = {0};
+
+		count_slots(g.segment[j].root, count, 0);
+		for (uint32_t i = 0; i < g.slots; i++)
+			assert_int_equal(count[i], 1);
+		assert_int_equal(g.segment[j].first, chunks);
+		chunks += g.segment[j].count;
+	}
+	assert_int_equal(chunks, (g.size + CHUNK - 1) / CHUNK);
+}
+
 /* Any bytes where the arrays were: nothing is read out of their range, no check goes on for ever.
  */
 static void noise_is_refused_or_right(void **state)
@@ -453,12 +482,16 @@ static void noise_is_refused_or_right(void **state)
 
 	for (uint32_t run = 0; run < 20000; run++) {
 		size_t bytes;
+
 		build[run % 4]();
 		bytes = graph_bytes((struct graph_size){g.slots, g.segments, g.relays, g.feeder});
 		for (uint32_t k = planner_draw(&seed, 4); k < 4; k++)
 			planner_memory[planner_draw(&seed, (uint32_t)bytes)] =
 				(uint8_t)planner_draw(&seed, 256);
-		right += graph_wrong(&g, &planner_limits_usual.graph) == NULL;
+		if (graph_wrong(&g, &planner_limits_usual.graph))
+			continue;
+		right++;
+		each_slot_is_in_each_segment_once();
 	}
 	print_message("%u of 20000 are right still\n", right);
 	assert_in_range(right, 1, 8000); /* preferred roots and feeders may differ */
