@@ -246,10 +246,26 @@ static void contributions_take_the_same_slots(void **state)
 	assert_true(preferred > 1000 && left > 10000);
 }
 
+static void limits_and_what_is_none_are_the_same_numbers(void **state)
+{
+	assert_int_equal(GRAPH_NONE, REDUCE_NONE);
+	assert_int_equal(GRAPH_NONE, REDUCE_TREE_NONE);
+	assert_int_equal(GRAPH_NODE_NONE, MESSAGE_NODE_NONE);
+	assert_int_equal(planner_limits_usual.graph.group_max, REDUCE_GROUP_MAX);
+	assert_int_equal(planner_limits_usual.graph.fan_in_max, REDUCE_DEGREE_MAX);
+	assert_int_equal(planner_limits_usual.graph.parts_max, MESSAGE_PARTS_MAX);
+	assert_int_equal(planner_limits_usual.segments_max, REDUCE_STRIPES_MAX);
+	assert_int_equal(planner_limits_usual.segment_chunks, REDUCE_STRIPE_CHUNKS);
+	assert_int_equal(planner_limits_usual.segment_chunks_unseen, REDUCE_STRIPE_CHUNKS_UNSEEN);
+	assert_int_equal(planner_limits_usual.segments_unseen_max, REDUCE_STRIPES_UNSEEN);
+	assert_int_equal(planner_limits_usual.exchange_bytes_max, REDUCE_DIRECT_BYTES);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(contributions_take_the_same_slots),
+		cmocka_unit_test(limits_and_what_is_none_are_the_same_numbers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

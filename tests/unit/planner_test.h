@@ -7,7 +7,7 @@
 #include "control_test.h"
 #include "core/planner/planner.h"
 
-enum { PLANNER_MEMORY_BYTES = 8 << 20 };
+enum { PLANNER_MEMORY_BYTES = 8 << 20, PLANNER_CHUNK = 1408 };
 
 static uint8_t planner_memory[PLANNER_MEMORY_BYTES] __attribute__((aligned(64)));
 
@@ -31,6 +31,30 @@ static inline void planner_built(const struct planner_request *q, const struct p
 	if (wrong)
 		fail_msg("%s of %u slots, %u segments: %s", g->planner, g->slots, g->segments,
 			 wrong);
+}
+
+/* That many groups of so many contributions each, and late ones; all links alike, everyone gets the
+ * result, node 1 asks. */
+static struct planner_group planner_asked_group[GRAPH_SLOTS_MAX];
+
+static inline struct planner_request planner_asked(uint32_t groups, uint32_t each, uint32_t late,
+						   uint64_t size)
+{
+	const struct topology_link link = {50000, 100000, 125000000};
+
+	for (uint32_t i = 0; i < groups; i++)
+		planner_asked_group[i] = (struct planner_group){i, each, link, 0};
+	return (struct planner_request){.size = size,
+					.chunk_bytes = PLANNER_CHUNK,
+					.needed = groups * each + late,
+					.group = planner_asked_group,
+					.groups = groups,
+					.present = groups * each,
+					.caller = 1,
+					.everyone = true,
+					.rate_seen = true,
+					.all = link,
+					.limits = &planner_limits_usual};
 }
 
 #endif

@@ -9,31 +9,16 @@
 #include "planner_test.h"
 #include "core/planner/cost.h"
 
-enum {
-	MODEL_NODES = 32,
-	CHUNK = 1408,
-	MODEL_HOPS = 2 * MODEL_NODES * MODEL_NODES,
-	MODEL_CHUNKS = 800
-};
+enum { MODEL_NODES = 32, MODEL_HOPS = 2 * MODEL_NODES * MODEL_NODES, MODEL_CHUNKS = 800 };
 
 static const struct topology_link link = {50000, 100000, 125000000};
-static struct planner_group group[GRAPH_SLOTS_MAX];
 
 static struct planner_request request(uint32_t n, uint64_t size, bool everyone)
 {
-	for (uint32_t i = 0; i < n; i++)
-		group[i] = (struct planner_group){i, 1, link, 0};
-	return (struct planner_request){.size = size,
-					.chunk_bytes = CHUNK,
-					.needed = n,
-					.group = group,
-					.groups = n,
-					.present = n,
-					.caller = 1,
-					.everyone = everyone,
-					.rate_seen = true,
-					.all = link,
-					.limits = &planner_limits_usual};
+	struct planner_request q = planner_asked(n, 1, 0, size);
+
+	q.everyone = everyone;
+	return q;
 }
 
 static bool plan(const struct planner_request *q, const struct planner *p, struct planner_choice *c,
@@ -102,10 +87,10 @@ static void it_is_refused_where_it_does_not_fit(void **state)
 	assert_int_equal(planner_shape(&q, &planner_twotree, &c), -EINVAL);
 	q = request(65, 1 << 20, true);
 	assert_int_equal(planner_shape(&q, &planner_twotree, &c), -EINVAL);
-	q = request(8, CHUNK, true);
+	q = request(8, PLANNER_CHUNK, true);
 	assert_int_equal(planner_shape(&q, &planner_twotree, &c), -EINVAL);
 	q = request(8, 1 << 20, true);
-	group[3].link.latency_ns *= 5;
+	planner_asked_group[3].link.latency_ns *= 5;
 	assert_int_equal(planner_shape(&q, &planner_twotree, &c), -EINVAL);
 }
 
@@ -152,7 +137,7 @@ static uint32_t fed_from(const struct graph *g, uint32_t j, uint32_t slot)
 	if (g->feeder)
 		return g->feeder[j * n + slot];
 	receiver = (slot + n - root - 1) % n;
-	width = planner_width(link, n - 1, g->size, CHUNK);
+	width = planner_width(link, n - 1, g->size, PLANNER_CHUNK);
 	return receiver < width ? root : (root + receiver / width) % n;
 }
 
@@ -162,7 +147,7 @@ static void model_begin(const struct graph *g, bool everyone)
 
 	memset(&model, 0, sizeof(model));
 	model.stations = g->vertices + (everyone ? n : 0);
-	model.chunks = (uint32_t)((g->size + CHUNK - 1) / CHUNK);
+	model.chunks = (uint32_t)((g->size + PLANNER_CHUNK - 1) / PLANNER_CHUNK);
 	assert_true(model.chunks <= MODEL_CHUNKS);
 	for (uint32_t v = 0; v < g->vertices; v++)
 		if (g->vertex[v].out != GRAPH_NONE)
@@ -196,7 +181,7 @@ static double hop_begins(const struct hop *h)
 
 static void hop_take(struct hop *h, double begins)
 {
-	double chunk = CHUNK * 1e9 / (double)link.bytes_per_s, there = begins;
+	double chunk = PLANNER_CHUNK * 1e9 / (double)link.bytes_per_s, there = begins;
 	struct station *to = &model.station[h->to];
 
 	if (h->sends != h->takes) {
@@ -302,7 +287,7 @@ static uint32_t table(bool everyone)
 	uint32_t wins = 0;
 
 	print_message("%s, 1 Gbit/s, 50 us, chunks of %u bytes\n",
-		      everyone ? "allreduce" : "reduce", CHUNK);
+		      everyone ? "allreduce" : "reduce", PLANNER_CHUNK);
 	for (uint32_t i = 0; i < 4; i++)
 		for (uint64_t size = 16 << 10; size <= 1 << 20; size *= 2) {
 			struct row r = compare(nodes[i], size, everyone);
