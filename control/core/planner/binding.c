@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which slot a contribution takes: binding.h. */
+/*
+ * Which slot a contribution takes: binding.h has the order. The coordinator calls it when it has
+ * planned and whenever a contribution is found; it must not know where contributions come from, nor
+ * what a complete slot sets off.
+ */
 #include "binding.h"
 #include <assert.h>
 

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What must restart when something is lost: closure.h has the rule. */
+/*
+ * What must restart when something is lost: closure.h has the rule. The coordinator calls it for
+ * each loss before a commit; it must not know how losses are noticed, nor send anything. It visits
+ * vertices and contributions in rising order, so the order of what it vacates is always the same.
+ */
 #include "closure.h"
 
 static bool closure_reaches(const struct closure *k, uint32_t node)

@@ -20,7 +20,7 @@ static bool graph_size_holds(struct graph_size size)
 
 size_t graph_bytes(struct graph_size size)
 {
-	size_t cells = (size_t)size.slots * size.segments, vertices = cells + size.relays;
+	size_t owned = (size_t)size.slots * size.segments, vertices = owned + size.relays;
 
 	if (!graph_size_holds(size))
 		return 0;
@@ -28,7 +28,7 @@ size_t graph_bytes(struct graph_size size)
 	       size.segments * sizeof(struct graph_segment) +
 	       vertices * sizeof(struct graph_vertex) + vertices * sizeof(struct graph_edge) +
 	       size.relays * sizeof(struct graph_relay) +
-	       (size.feeders ? cells * sizeof(uint16_t) : 0);
+	       (size.feeders ? owned * sizeof(uint16_t) : 0);
 }
 
 /* The arrays lie in the order of their alignment, the feeders last. */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* When a reduce is planned, and with whom: policy.h. */
+/*
+ * When a reduce is planned, and with whom: policy.h. The coordinator asks when a contribution was
+ * answered and when the time comes that the policy has named; it must not know clocks or planners.
+ */
 #include "policy.h"
 #include <stddef.h>
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The partition of a target into segments: segment.h has the rule. */
+/*
+ * The partition of a target into segments: segment.h has the rule. Planners call it, and so do
+ * participants, which must come to the same ranges from the size and the number of segments alone.
+ */
 #include "segment.h"
 
 uint64_t segment_chunks(uint64_t size_bytes, uint32_t chunk_bytes)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The in-order d-ary tree, as arithmetic: tree.h has the rule. */
+/*
+ * The in-order d-ary tree, as arithmetic: tree.h has the rule. cost.c and dary.c call it; it must
+ * not know slots or links. Any position is found by one walk down from the root, without a table.
+ */
 #include "tree.h"
 
 static uint32_t tree_min(uint32_t a, uint32_t b)
