@@ -6,14 +6,16 @@
 #include "text.h"
 
 #define NOTE_SILENT_NS UINT64_C(300000000)
-#define NOTE_FAR_NS    UINT64_C(1000000)
+#define NOTE_FAR_NS    UINT64_C(10000000)    /* a busy host gives a process its turn so late */
+#define NOTE_LEAST_NS  UINT64_C(60000000000) /* how long a least round trip stands, at most */
 #define NOTE_MTU_NS    UINT64_C(5000000000)
 #define NOTE_LOSS      0.01
 
 enum {
-	NOTE_PKTS = 1000, /* fewer say nothing about a share of 1 % */
-	NOTE_FAR = 4,	  /* times the usual round trip */
-	NOTE_SLOW = 4,	  /* a part of the usual rate; less may come of sharing a link */
+	NOTE_PKTS = 1000,   /* fewer say nothing about a share of 1 % */
+	NOTE_FAR = 4,	    /* times the usual round trip */
+	NOTE_ROUNDS = 1000, /* packets in the life of a least: of fewer each may have met a delay */
+	NOTE_SLOW = 4,	    /* a part of the usual rate; less may come of sharing a link */
 };
 
 static uint64_t note_lost(const struct path *p)
@@ -106,13 +108,20 @@ static bool note_mtu(const struct path *p, const struct paths_usual *usual,
 	return narrow;
 }
 
+/* Its least round trip is one of many, so that one that met no delay is among them. */
+static bool note_rounds(const struct peer_gauges *g)
+{
+	uint64_t lives = g->age_ns / NOTE_LEAST_NS + 1;
+	return g->tx_pkts / lives >= NOTE_ROUNDS;
+}
+
 static bool note_pace(const struct path *p, const struct paths_usual *usual,
 		      char note[PATHS_NOTE_BYTES])
 {
 	const struct peer_gauges *g = &p->values.gauges;
 	char own[TEXT_BYTES], others[TEXT_BYTES];
 	bool slow = g->path_bytes_per_s > 0 && g->path_bytes_per_s < usual->bytes_per_s / NOTE_SLOW;
-	bool far = g->rtt_least_ns > usual->rtt_ns * NOTE_FAR &&
+	bool far = note_rounds(g) && g->rtt_least_ns > usual->rtt_ns * NOTE_FAR &&
 		   g->rtt_least_ns > usual->rtt_ns + NOTE_FAR_NS;
 	if (slow)
 		snprintf(note, PATHS_NOTE_BYTES, "slow: %.16s/s when it was full, others %.16s/s",

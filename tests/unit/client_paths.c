@@ -95,6 +95,37 @@ static void too_little_says_nothing(void **state)
 	assert_string_equal(note_of(&p, 0), "");
 }
 
+/* Four neighbours on one switch, as one saw them whose two cores seven others used: the process
+ * over there gets its turn late, and a peer to which little is sent has no round trip without that.
+ */
+static void a_busy_host_is_not_far(void **state)
+{
+	static const struct {
+		uint64_t pkts, age_ns, rtt_least_ns, rtt_ns;
+	} seen[PATHS] = {
+		{180000, 60 * S, 92000, 1900000},
+		{2400, 60 * S, 310000, 7300000},
+		{600, 300 * S, 19200000, 22000000}, /* keep-alives: few in the life of a least */
+		{2300, 60 * S, 8100000, 12000000},
+	};
+	struct paths p = usual_ones();
+	for (uint32_t i = 0; i < PATHS; i++) {
+		p.row[i].values.gauges.tx_pkts = seen[i].pkts;
+		p.row[i].values.gauges.age_ns = seen[i].age_ns;
+		p.row[i].values.counters.lost_pkts = p.row[i].values.counters.lost_spurious = 0;
+		p.row[i].values.gauges.rtt_least_ns = seen[i].rtt_least_ns;
+		p.row[i].values.gauges.rtt_ns = seen[i].rtt_ns;
+	}
+	for (uint32_t i = 0; i < PATHS; i++)
+		assert_string_equal(note_of(&p, i), "");
+	/* another site is, once enough was sent there */
+	p.row[2].values.gauges.tx_pkts = 6000;
+	assert_string_equal(note_of(&p, 2), "far: 19.20 ms at least, others 310.0 us");
+	p.row[2].values.gauges.age_ns = S; /* a young one */
+	p.row[2].values.gauges.tx_pkts = 99;
+	assert_string_equal(note_of(&p, 2), "");
+}
+
 static void only_the_change_counts(void **state)
 {
 	struct paths before = usual_ones(), now = before;
@@ -130,6 +161,7 @@ int main(void)
 		cmocka_unit_test(nothing_is_wrong),
 		cmocka_unit_test(each_ill_has_its_note),
 		cmocka_unit_test(too_little_says_nothing),
+		cmocka_unit_test(a_busy_host_is_not_far),
 		cmocka_unit_test(only_the_change_counts),
 		cmocka_unit_test(shares_of_nothing_are_nothing),
 	};
