@@ -81,6 +81,7 @@ static bool control_answer(void *arg, uint32_t node, const struct message *m)
 	    reshard_settling(c, &m->got.id)) { /* perhaps its holder is about to tell us */
 		later = *m;
 		later.got.what = MESSAGE_GOT_WAIT;
+		*later.got.text = '\0';
 		m = &later;
 	} else if (m->kind == MESSAGE_OBJECTS) {
 		reduce_name_targets(c, c->directory.page, m->objects.count);

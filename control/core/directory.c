@@ -390,7 +390,9 @@ static void directory_delete_again(struct directory *d, uint32_t node, const str
 		directory_reply(d, node, m->request, 0, t->generation, "");
 	else
 		directory_reply(d, node, m->request, -ENOENT, 0,
-				"no such object: see the list of objects");
+				directory_was_deleted(d, &m->object.id)
+					? "no such object: it was deleted already"
+					: "no such object: see the list of objects");
 }
 
 static void directory_delete(struct directory *d, uint32_t node, const struct message *m)

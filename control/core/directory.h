@@ -258,6 +258,9 @@ void directory_value_clear(struct directory *d, struct entry *e);
 /* Returns whether that was news. */
 bool directory_bury(struct directory *d, const struct message_bury *b);
 const struct tombstone *directory_tombstone(const struct directory *d, const struct object_id *id);
+/* Whether somebody has deleted the object of this id, as far as is known here. To be asked only
+ * when there is none. */
+bool directory_was_deleted(const struct directory *d, const struct object_id *id);
 /* A copy with all of it, or the one being made: on a connected node, or on any member. Or NULL. */
 const struct copy *directory_standing(const struct directory *d, const struct entry *e,
 				      bool connected);

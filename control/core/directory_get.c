@@ -404,6 +404,8 @@ bool directory_tell(struct directory *d, const struct waiter *w)
 		answer.got.lost = loss.node + 1;
 		answer.got.down_ms = loss.down_ms;
 	}
+	if (e->generation == 0 && directory_was_deleted(d, &e->by_id.id))
+		strcpy(answer.got.text, "it was deleted: put it again");
 	return d->out.answer(d->out.arg, w->node, &answer);
 }
 

@@ -35,6 +35,14 @@ bool directory_lost(const struct directory *d, const struct entry *e, struct dir
 	return out->copies > 0 && d->out.settled(d->out.arg, &e->by_id.id);
 }
 
+/* A tombstone that names no node is of a generation that another one has replaced. */
+bool directory_was_deleted(const struct directory *d, const struct object_id *id)
+{
+	const struct tombstone *t = directory_tombstone(d, id);
+
+	return t && t->node != MESSAGE_NODE_NONE;
+}
+
 void directory_tell_lost(struct directory *d, struct entry *e)
 {
 	struct directory_loss loss;

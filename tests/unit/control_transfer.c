@@ -98,6 +98,49 @@ static void a_short_get_hears_that_nobody_has_it(void **state)
 	world_free(w);
 }
 
+static bool says_of_none(struct world *w, uint16_t op, int64_t timeout_ns, int32_t status,
+			 const char *text)
+{
+	struct session_request r = world_request(op, "none");
+	struct world_reply *answer;
+
+	r.timeout_ns = timeout_ns;
+	answer = world_call(w, 1, 0, &r, 2 * WORLD_SECOND);
+	assert_non_null(answer);
+	assert_int_equal(answer->reply.status, status);
+	if (strstr(answer->reply.text, text))
+		return true;
+	print_message("%s\n", answer->reply.text);
+	return false;
+}
+
+/* Whoever keeps the id. */
+static void the_deleted_is_told_from_what_never_was(void **state)
+{
+	for (uint32_t seed = 0; seed < 4; seed++) {
+		struct world *w = two();
+		struct session_request r = world_request(SESSION_DELETE, "none");
+
+		assert_true(says_of_none(w, SESSION_GET, 0, -ENOENT, "no such object"));
+		assert_true(
+			says_of_none(w, SESSION_GET, WORLD_SECOND, -ETIMEDOUT, "nobody has put"));
+		assert_true(says_of_none(w, SESSION_DELETE, 0, -ENOENT, "see the list"));
+		assert_int_equal(world_put(w, seed % 2, 0, "none", 100000, 1), 0);
+		assert_int_equal(world_call(w, seed / 2, 0, &r, WORLD_SECOND)->reply.status, 0);
+		assert_true(
+			says_of_none(w, SESSION_GET, 0, -ENOENT, "it was deleted: put it again"));
+		assert_true(says_of_none(w, SESSION_GET, WORLD_SECOND, -ETIMEDOUT,
+					 "it was deleted: put it again"));
+		assert_true(says_of_none(w, SESSION_DELETE, 0, -ENOENT, "it was deleted already"));
+		/* another one of the id */
+		assert_int_equal(world_put(w, 0, 0, "none", 100000, 2), 0);
+		assert_int_equal(world_get(w, 1, 0, "none", 100000, 2, -1), 0);
+		world_unpin(w, 1, 0);
+		expect_quiet(w);
+		world_free(w);
+	}
+}
+
 /* A stream is read while it is written, and arrives while it is written. */
 static void published_bytes_arrive_early(void **state)
 {
@@ -300,6 +343,7 @@ int main(void)
 		cmocka_unit_test(get_waits_for_put),
 		cmocka_unit_test(get_without_waiting),
 		cmocka_unit_test(a_short_get_hears_that_nobody_has_it),
+		cmocka_unit_test(the_deleted_is_told_from_what_never_was),
 		cmocka_unit_test(published_bytes_arrive_early),
 		cmocka_unit_test(broadcast_chains),
 		cmocka_unit_test(broadcast_over_two_workers),
