@@ -70,13 +70,14 @@ static uint64_t directory_holders(const struct directory *d, const struct entry 
 }
 
 static void directory_page(struct directory *d, uint32_t node, uint64_t request, uint32_t count,
-			   uint64_t cursor)
+			   uint64_t cursor, bool deleted)
 {
 	struct message m = {.kind = MESSAGE_OBJECTS, .request = request};
 
 	m.objects.cursor = cursor;
 	m.objects.count = count;
 	m.objects.objects = d->page;
+	m.objects.deleted = deleted;
 	d->out.answer(d->out.arg, node, &m);
 }
 
@@ -90,7 +91,8 @@ void directory_stat(struct directory *d, uint32_t node, const struct message *m)
 		directory_describe(d, e, &d->page[0]);
 		next = directory_holders(d, e, m->object.cursor, &d->page[0]);
 	}
-	directory_page(d, node, m->request, count, next);
+	directory_page(d, node, m->request, count, next,
+		       count == 0 && directory_was_deleted(d, &m->object.id));
 }
 
 void directory_list(struct directory *d, uint32_t node, const struct message *m)
@@ -104,5 +106,5 @@ void directory_list(struct directory *d, uint32_t node, const struct message *m)
 		if (e->used && directory_shown(e))
 			directory_describe(d, e, &d->page[count++]);
 	}
-	directory_page(d, node, m->request, count, at < d->entries.fresh ? at : 0);
+	directory_page(d, node, m->request, count, at < d->entries.fresh ? at : 0, false);
 }

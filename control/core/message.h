@@ -256,6 +256,7 @@ struct message_objects {
 	uint64_t cursor; /* of the next page; 0: this was the last */
 	uint32_t count;
 	const struct session_object *objects;
+	uint32_t deleted; /* STAT, count 0: 1: somebody has deleted it; else 0 */
 };
 
 struct message_member {

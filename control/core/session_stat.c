@@ -146,7 +146,10 @@ static bool session_stated(struct control *c, struct call *call, const struct me
 		if (w->generation)
 			waits_end(c, w, 0, "");
 		else
-			session_absent(c, w, -ENOENT, "no such object: see the list of objects");
+			session_absent(c, w, -ENOENT,
+				       answer->objects.deleted
+					       ? "no such object: it was deleted: put it again"
+					       : "no such object: see the list of objects");
 		return false;
 	}
 	o = answer->objects.objects[0];

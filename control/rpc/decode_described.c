@@ -80,7 +80,7 @@ bool decode_objects(const Rpc__Objects *in, struct decode_arena *a, struct messa
 	struct session_object *page =
 		decode_page(a, in->n_objects, MESSAGE_OBJECTS_MAX, sizeof(*page));
 
-	if (page == NULL)
+	if (page == NULL || in->deleted > (in->n_objects == 0))
 		return false;
 	for (size_t i = 0; i < in->n_objects; i++)
 		if (!decode_description(in->objects[i], &page[i]))
@@ -88,6 +88,7 @@ bool decode_objects(const Rpc__Objects *in, struct decode_arena *a, struct messa
 	out->cursor = in->cursor;
 	out->count = (uint32_t)in->n_objects;
 	out->objects = page;
+	out->deleted = in->deleted;
 	return true;
 }
 

@@ -211,6 +211,7 @@ static void encode_objects(const struct message_objects *m, struct encode_page *
 	out->cursor = m->cursor;
 	out->n_objects = m->count < MESSAGE_OBJECTS_MAX ? m->count : MESSAGE_OBJECTS_MAX;
 	out->objects = p->descriptions;
+	out->deleted = m->deleted;
 	for (uint32_t i = 0; i < out->n_objects; i++)
 		encode_description(&m->objects[i], p, i);
 }

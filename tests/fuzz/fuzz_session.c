@@ -338,7 +338,7 @@ static void do_answer(struct rig *r, struct rig_input *in)
 					       : -(int32_t)(rig_take(in, 1) + 1);
 		m.reply.generation = r->last.generation;
 	} else if (m.kind == MESSAGE_OBJECTS) {
-		m.objects = (struct message_objects){bits / 64, bits & 1, &object};
+		m.objects = (struct message_objects){bits / 64, bits & 1, &object, !(bits & 3)};
 	} else if (m.kind == MESSAGE_STREAM || m.kind == MESSAGE_PIECES || m.kind == MESSAGE_HAS) {
 		m.stream.id = some_id(in);
 		m.stream.generation = r->last.generation;

@@ -179,7 +179,7 @@ static struct message sample(uint32_t kind)
 		m.list.cursor = 12345;
 		break;
 	case MESSAGE_OBJECTS:
-		m.objects = (struct message_objects){99, MESSAGE_OBJECTS_MAX, page};
+		m.objects = (struct message_objects){99, MESSAGE_OBJECTS_MAX, page, 0};
 		break;
 	case MESSAGE_NODE:
 		m.node = status;

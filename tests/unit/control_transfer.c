@@ -2,6 +2,7 @@
 /* Objects between whole nodes: every size, chains, loss, and what deleting does to them. */
 #include "control_test.h"
 #include "control_world.h"
+#include "rpc/mailbox.h"
 
 #define STORE (UINT64_C(16) << 20)
 
@@ -125,6 +126,7 @@ static void the_deleted_is_told_from_what_never_was(void **state)
 		assert_true(
 			says_of_none(w, SESSION_GET, WORLD_SECOND, -ETIMEDOUT, "nobody has put"));
 		assert_true(says_of_none(w, SESSION_DELETE, 0, -ENOENT, "see the list"));
+		assert_true(says_of_none(w, SESSION_STAT, 0, -ENOENT, "see the list"));
 		assert_int_equal(world_put(w, seed % 2, 0, "none", 100000, 1), 0);
 		assert_int_equal(world_call(w, seed / 2, 0, &r, WORLD_SECOND)->reply.status, 0);
 		assert_true(
@@ -132,6 +134,7 @@ static void the_deleted_is_told_from_what_never_was(void **state)
 		assert_true(says_of_none(w, SESSION_GET, WORLD_SECOND, -ETIMEDOUT,
 					 "it was deleted: put it again"));
 		assert_true(says_of_none(w, SESSION_DELETE, 0, -ENOENT, "it was deleted already"));
+		assert_true(says_of_none(w, SESSION_STAT, 0, -ENOENT, "it was deleted: put it"));
 		/* another one of the id */
 		assert_int_equal(world_put(w, 0, 0, "none", 100000, 2), 0);
 		assert_int_equal(world_get(w, 1, 0, "none", 100000, 2, -1), 0);
@@ -139,6 +142,29 @@ static void the_deleted_is_told_from_what_never_was(void **state)
 		expect_quiet(w);
 		world_free(w);
 	}
+}
+
+/* An answer to STAT cannot have an object and say that it was deleted. */
+static void an_object_that_is_there_was_not_deleted(void **state)
+{
+	static uint8_t arena[MAILBOX_ARENA_BYTES] __attribute__((aligned(64)));
+	static uint8_t bytes[MSG_BYTES_MAX];
+	static const struct session_object object = {.generation = 1};
+
+	for (uint32_t count = 0; count < 2; count++)
+		for (uint32_t deleted = 0; deleted < 3; deleted++) {
+			struct message m = {.kind = MESSAGE_OBJECTS, .request = 7}, back;
+			size_t length;
+
+			m.objects = (struct message_objects){0, count, &object, deleted};
+			length = codec_encode(&m, arena + CODEC_ARENA_BYTES, bytes, sizeof(bytes));
+			if (deleted > (count == 0)) {
+				assert_true(codec_decode(bytes, length, arena, &back) < 0);
+				continue;
+			}
+			assert_int_equal(codec_decode(bytes, length, arena, &back), 0);
+			assert_int_equal(back.objects.deleted, deleted);
+		}
 }
 
 /* A stream is read while it is written, and arrives while it is written. */
@@ -344,6 +370,7 @@ int main(void)
 		cmocka_unit_test(get_without_waiting),
 		cmocka_unit_test(a_short_get_hears_that_nobody_has_it),
 		cmocka_unit_test(the_deleted_is_told_from_what_never_was),
+		cmocka_unit_test(an_object_that_is_there_was_not_deleted),
 		cmocka_unit_test(published_bytes_arrive_early),
 		cmocka_unit_test(broadcast_chains),
 		cmocka_unit_test(broadcast_over_two_workers),
