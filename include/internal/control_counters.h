@@ -66,8 +66,8 @@ enum control_creators {
 
 #define CONTROL_GAUGES(X)                                                                \
 	X(attached, "", "1: the dataplane is there")                                     \
-	X(store_bytes, "bytes", "the store, without the space of bitmaps")               \
-	X(store_used, "bytes", "of it in use")                                           \
+	X(store_bytes, "bytes", "the store, with the space of bitmaps at its end")       \
+	X(store_used, "bytes", "of it in use, by bitmaps as well")                       \
 	X(store_evictable, "bytes", "of that in copies that may leave")                  \
 	X(objects, "objects", "objects on this node")                                    \
 	X(sessions, "clients", "clients")                                                \

@@ -388,6 +388,40 @@ static void a_user_has_a_share_of_the_sessions(void **state)
 	world_free(w);
 }
 
+/* 'sarissa doctor' and 'sarissa status' show the same bytes, also while a bitmap takes some. */
+static void status_and_gauges_agree_on_bytes(void **state)
+{
+	struct world *w = world_new(2, 1, UINT64_C(16) << 20, false);
+	struct session_request get = world_request(SESSION_GET, "big");
+	struct session_request r = world_request(SESSION_STATUS, NULL);
+	struct control_gauges g;
+	struct world_reply *a;
+	bool arriving = false;
+
+	assert_int_equal(world_open(w, 0), 0);
+	assert_int_equal(world_open(w, 1), 0);
+	get.timeout_ns = -1;
+	assert_int_equal(world_put(w, 0, 0, "big", 3000000, 1), 0);
+	world_send(w, 1, 0, &get);
+	for (int i = 0; i < 400; i++) {
+		uint32_t seq = world_send(w, 1, 0, &r);
+
+		a = world_wait(w, 1, seq, WORLD_SECOND);
+		assert_non_null(a);
+		control_gauges(w->node[1].core, &g);
+		arriving |= a->node.arriving > 0;
+		assert_int_equal(g.store_bytes, a->node.store_bytes);
+		assert_int_equal(g.store_used, a->node.store_used);
+		while (a->reply.flags & SESSION_FLAG_MORE)
+			a = world_wait(w, 1, seq, WORLD_SECOND);
+		if (g.objects == 1 && arriving && a->node.arriving == 0 && i > 50)
+			break;
+	}
+	assert_true(arriving && g.store_used >= 3000000);
+	world_unpin(w, 1, 0);
+	world_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -404,6 +438,7 @@ int main(void)
 		cmocka_unit_test(status_shows_this_node_first),
 		cmocka_unit_test(too_many_of_everything),
 		cmocka_unit_test(a_user_has_a_share_of_the_sessions),
+		cmocka_unit_test(status_and_gauges_agree_on_bytes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
