@@ -514,11 +514,9 @@ void session_seal(struct control *c, struct session *s, const struct session_req
 		}
 		objects_seal(c, r->slot, true);
 		objects_announce(c, r->slot);
-		if (backup_seal(c, r->slot)) {
-			struct wait *w = waits_start(c, s, r);
-
-			if (w)
-				backup_await(c, w, r->slot);
+		/* It is sealed: without room to wait it is answered at once. */
+		if (backup_seal(c, r->slot) && waits_room(c)) {
+			backup_await(c, waits_start(c, s, r), r->slot);
 			return;
 		}
 	}

@@ -79,6 +79,8 @@ struct session *sessions_at(struct control *c, uint32_t number);
 
 /* wait.c */
 struct wait *waits_start(struct control *c, struct session *s, const struct session_request *r);
+/* Whether one more request may wait: waits_start answers it if not. */
+bool waits_room(const struct control *c);
 /* Sets when it ends with -ETIMEDOUT; timeout_ns < 0: never. */
 void waits_timeout(struct control *c, struct wait *w, int64_t timeout_ns);
 /* The wait, when it still is the one with that number; else NULL. */

@@ -2,6 +2,11 @@
 #include <errno.h>
 #include "state.h"
 
+bool waits_room(const struct control *c)
+{
+	return c->sessions.waits.used < c->sessions.waits.capacity;
+}
+
 struct wait *waits_start(struct control *c, struct session *s, const struct session_request *r)
 {
 	struct wait *w = pool_take(&c->sessions.waits);

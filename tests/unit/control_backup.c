@@ -227,6 +227,28 @@ static void alone_a_put_does_not_wait(void **state)
 	world_free(w);
 }
 
+/* No request more can wait: what is sealed is sealed, and the writer is told so. */
+static void a_seal_that_cannot_wait_is_answered(void **state)
+{
+	struct world *w = world_of(NODES);
+	struct session_request r = world_request(SESSION_CREATE, "a");
+	struct session_reply created;
+
+	r.size = 1000;
+	created = world_call(w, 0, 0, &r, WORLD_SECOND)->reply;
+	assert_int_equal(created.status, 0);
+	for (uint32_t i = 0; i < w->config.waits_max; i++) {
+		r = world_request(SESSION_GET, "nobody puts it");
+		r.timeout_ns = -1;
+		world_send(w, 0, 0, &r);
+	}
+	r = world_request(SESSION_SEAL, "a");
+	r.slot = created.slot;
+	r.generation = created.generation;
+	assert_int_equal(world_call(w, 0, 0, &r, WORLD_SECOND)->reply.status, 0);
+	world_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -239,6 +261,7 @@ int main(void)
 		cmocka_unit_test(what_is_deleted_stays_away),
 		cmocka_unit_test(a_silent_node_holds_nobody_up),
 		cmocka_unit_test(alone_a_put_does_not_wait),
+		cmocka_unit_test(a_seal_that_cannot_wait_is_answered),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
