@@ -89,7 +89,7 @@ step("away")
 try:
   node.get("never", timeout=1)
 except sarissa.Error as e:
-  say(f"{e.errno == errno.ENOTCONN} {e.strerror[:24]} {0.9 < time.monotonic() - begin < 15}")
+  say(f"{e.errno == errno.ENOTCONN} {e.strerror[:33]} {0.9 < time.monotonic() - begin < 15}")
 step("back")
 node.put("more", b"more")
 say(bytes(node.get("more")).decode())
@@ -112,7 +112,7 @@ def a_blocked_get_goes_on():
         task.expect("away")
         cluster.verb("kill", 1, "control")
         task.go_on()
-        task.expect("True no control on this node: True")
+        task.expect("True 'never': no control on this node: True")
         cluster.verb("start", 1, "control")
         task.expect("back")
         task.go_on()
