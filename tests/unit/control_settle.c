@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* When the next owner of an id knows who has its object. What Spin finds in
- * tests/model/directory.pml with SETTLE_BY_TIME is a_holder_that_has_not_told_is_waited_for. */
+/* When the next owner of an id knows who has its object. */
 #include "control_test.h"
 #include "control_world.h"
 #include "core/state.h"
@@ -87,6 +86,8 @@ static uint32_t created_unheard(struct world *w, const char *name)
 	return world_send(w, OTHER, 0, &r);
 }
 
+/* The steps of a shortest trail of tests/model/directory.pml with SETTLE_BY_TIME: HOLDER puts,
+ * FIRST dies, OWNER's turn, OTHER creates. */
 static void a_holder_that_has_not_told_is_waited_for(void **state)
 {
 	struct world *w = four(0);

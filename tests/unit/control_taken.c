@@ -7,8 +7,9 @@ static int create(struct fixture *f, uint32_t node, uint64_t generation)
 	return have(f, node, 1, generation, BIG, MESSAGE_COPY_CREATING, true);
 }
 
-/* As long as a member has it nobody takes its place, whether that member answers or not. Spin finds
- * this run in tests/model/directory.pml with CREATE_BY_CONNECTION. */
+/* As long as a member has it nobody takes its place, whether that member answers or not. The first
+ * steps are the shortest trail of tests/model/directory.pml with CREATE_BY_CONNECTION: node 3 puts
+ * and cannot be reached, node 2 creates. */
 static void a_link_loss_frees_no_id(void **state)
 {
 	struct fixture *f = *state;
