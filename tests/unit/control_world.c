@@ -319,6 +319,7 @@ struct world *world_new(uint32_t nodes, uint32_t workers, uint64_t store_bytes, 
 		n->workers = workers;
 		n->incarnation = 1000;
 		n->store = world_memory(store_bytes);
+		madvise(n->store, store_bytes, MADV_HUGEPAGE); /* to be touched is quicker so */
 		n->table = world_memory(object_table_bytes(WORLD_TABLE_SLOTS));
 		n->msg_tx = world_memory((size_t)WORLD_MSG_SLOTS * MSG_SLOT_BYTES);
 		n->msg_rx = world_memory((size_t)WORLD_MSG_SLOTS * MSG_SLOT_BYTES);
