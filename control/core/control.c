@@ -230,7 +230,8 @@ void control_start(struct control *c)
 					  control_redirect,
 					  backup_keep,
 					  backup_later,
-					  members_down_ms};
+					  members_down_ms,
+					  graves_beyond};
 
 	for (uint32_t i = 0; i < c->config.shards; i++)
 		c->shard_nodes[i] = c->config.shard_nodes[i];
@@ -355,6 +356,7 @@ bool control_node_up(struct control *c, struct node *n)
 void control_node_down(struct control *c, struct node *n)
 {
 	n->state = NODE_DOWN;
+	n->beyond = false;
 	reduce_node_down(c, n);
 	combine_node_down(c, n);
 	if (!control_is_shard(c, c->self))

@@ -284,6 +284,12 @@ static void directory_have(struct directory *d, uint32_t node, const struct mess
 		}
 		return;
 	}
+	if (directory_beyond(d, node, have)) {
+		d->out.beyond(d->out.arg, node);
+		directory_reply(d, node, m->request, -ESTALE, d->horizon,
+				"its node was away, and what was deleted then is forgotten");
+		return;
+	}
 	if (e == NULL)
 		e = directory_make(d, &have->id);
 	if (e == NULL) {
@@ -404,7 +410,8 @@ static void directory_delete(struct directory *d, uint32_t node, const struct me
 		directory_delete_again(d, node, m);
 		return;
 	}
-	if (e->copies_count + DIRECTORY_KEEPERS <= d->out.removals(d->out.arg))
+	if (!directory_graves_full(d) &&
+	    e->copies_count + DIRECTORY_KEEPERS <= d->out.removals(d->out.arg))
 		removal = pool_take(&d->removals);
 	if (removal == NULL) {
 		directory_reply(d, node, m->request, -EAGAIN, 0, "too many deletes at a time");
@@ -441,6 +448,7 @@ static void directory_told(struct directory *d, uint32_t node, const struct mess
 		directory_serve(d, e);
 		directory_settle(d, e);
 	}
+	directory_node_in_step(d, node);
 	directory_reply(d, node, m->request, 0, 0, "");
 }
 
@@ -505,6 +513,8 @@ bool directory_node_up(struct directory *d, uint32_t node, uint64_t store_incarn
 		directory_forget_copies(d, node, false);
 	}
 	n->store_incarnation = store_incarnation;
+	if (!n->up)
+		directory_node_returns(d, node);
 	n->up = true;
 	n->dead = false;
 	list_each(l, after, &n->copies)
@@ -524,6 +534,7 @@ void directory_node_down(struct directory *d, uint32_t node)
 	struct directory_node *n = &d->nodes[node];
 
 	n->up = false;
+	directory_node_away(d, node, false);
 	list_each(i, next, &n->locates)
 	{
 		struct waiter *w = list_item(i, struct waiter, of_node);

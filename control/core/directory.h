@@ -84,7 +84,9 @@ struct entry {
 };
 
 struct tombstone { /* a deleted object: nobody may bring it back */
-	struct object_id id;
+	struct idmap_node by_id;
+	struct list aged;    /* of the directory */
+	uint64_t number;     /* rises with each */
 	uint64_t generation; /* this one, and all before; 0: none */
 	uint64_t request;    /* of the DELETE, which may be repeated */
 	uint32_t node;
@@ -110,6 +112,8 @@ struct directory_node {
 	bool dead;   /* the members agree that it is: its copies are no hope */
 	bool known;  /* it has announced its objects, and they are not forgotten */
 	bool silent; /* reported as out of reach, and has not answered since */
+	bool away;   /* dead or out of reach, and has not told since what it holds */
+	bool behind; /* of the objects deleted since then some are forgotten */
 };
 _Static_assert(sizeof(struct directory_node) == 128, "to find one of them is a shift");
 
@@ -143,6 +147,8 @@ struct directory_out {
 	void (*alone)(void *arg);
 	/* How many ms ago a node was taken for dead; 0: it was not. */
 	uint64_t (*down)(void *arg, uint32_t node);
+	/* A copy of a node that is behind was refused: it may have been deleted. */
+	void (*beyond)(void *arg, uint32_t node);
 };
 
 enum { DIRECTORY_SIZES = 32 }; /* one per factor of 4 */
@@ -155,13 +161,20 @@ struct directory {
 	struct copy **by_node; /* copies by entry and node */
 	uint32_t by_node_mask;
 	struct directory_node *nodes;
+	uint64_t *away_since; /* of each node that is away: number of the last tombstone then */
 	struct tombstone *tombstones;
-	uint32_t tombstones_mask, tombstones_next;
+	struct idmap by_grave;
+	struct list aged; /* all tombstones: unused ones first, then the oldest */
+	uint32_t tombstones_count;
 	struct object_grave *kept; /* of the first ones, for the next control here */
 	uint32_t kept_count;
+	_Atomic uint64_t *kept_horizon;	 /* the same of the horizon, or NULL */
+	uint64_t horizon;		 /* highest generation of a forgotten tombstone */
+	uint64_t forgotten;		 /* number of the last of those; 0: none */
+	uint64_t buried;		 /* tombstones so far: the latest number */
+	uint64_t unsettled;		 /* number of the last one when holders began to tell */
 	uint32_t fresh[DIRECTORY_FRESH]; /* tombstones that others are to be told of */
 	uint32_t fresh_count;
-	uint32_t buried; /* so far */
 	bool fresh_lost; /* there were more */
 	struct allocator inline_space;
 	uint8_t *inline_memory;
@@ -231,9 +244,17 @@ void directory_node_forget(struct directory *d, uint32_t node, bool gone);
 /* Another shard tells what was deleted there. */
 void directory_take_bury(struct directory *d, const struct message_bury *b);
 
-/* From now on tombstones are kept there as well, and those that are there already count: an earlier
- * control here has left them. */
-void directory_keep_graves(struct directory *d, struct object_grave *kept, uint32_t count);
+/* From now on tombstones and the horizon are kept there as well, and those that are there already
+ * count: an earlier control here has left them. */
+void directory_keep_graves(struct directory *d, struct object_grave *kept, uint32_t count,
+			   _Atomic uint64_t *horizon);
+
+/* The members have changed: ids have come whose holders are not known yet (directory_out.settled).
+ */
+void directory_unsettled(struct directory *d);
+
+/* It is dead or out of reach from now on; ever: nobody knows since when. */
+void directory_node_away(struct directory *d, uint32_t node, bool ever);
 
 /* Forgets all that is not (any more) for this shard; who waits for it is sent away. */
 void directory_keep(struct directory *d, bool (*mine)(void *arg, const struct object_id *id),
@@ -255,6 +276,16 @@ const uint8_t *directory_value(const struct directory *d, const struct entry *e)
 /* Whether its value is on no other machine for certain: this node is lost, and it is as well. */
 bool directory_alone(const struct directory *d, const struct entry *e);
 void directory_value_clear(struct directory *d, struct entry *e);
+/* directory_tombstone.c */
+void directory_tombstones_carve(struct directory *d, struct arena *a, uint32_t count);
+void directory_tombstones_init(struct directory *d, uint32_t count);
+/* It has a connection again; it has told what it holds. */
+void directory_node_returns(struct directory *d, uint32_t node);
+void directory_node_in_step(struct directory *d, uint32_t node);
+/* Whether what it announces may have been deleted, and that was forgotten. */
+bool directory_beyond(const struct directory *d, uint32_t node, const struct message_have *have);
+/* Whether one more delete would make it forget one that a holder may not have heard of. */
+bool directory_graves_full(const struct directory *d);
 /* Returns whether that was news. */
 bool directory_bury(struct directory *d, const struct message_bury *b);
 const struct tombstone *directory_tombstone(const struct directory *d, const struct object_id *id);

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The tables of a directory shard: entries, copies, inline values, tombstones. */
+/* The tables of a directory shard: entries, copies, inline values. */
 #include <errno.h>
 #include "control.h"
 #include "directory.h"
 #include "text.h"
 
-enum {
-	TOMBSTONE_WAYS = 4,
-	INLINE_GRAIN_BYTES = 64,
-};
+enum { INLINE_GRAIN_BYTES = 64 };
 
 void directory_carve(struct directory *d, struct arena *a, const struct control_config *config)
 {
@@ -23,7 +20,8 @@ void directory_carve(struct directory *d, struct arena *a, const struct control_
 		d->by_node_mask = 2 * d->by_node_mask + 1;
 	d->by_node = arena_carve(a, sizeof(struct copy *) * ((size_t)d->by_node_mask + 1));
 	d->nodes = arena_carve(a, sizeof(*d->nodes) * config->nodes);
-	d->tombstones = arena_carve(a, sizeof(*d->tombstones) * config->tombstones);
+	d->away_since = arena_carve(a, sizeof(*d->away_since) * config->nodes);
+	directory_tombstones_carve(d, a, config->tombstones);
 	allocator_carve(&d->inline_space, a, config->entries_max);
 	d->inline_memory = arena_carve(a, config->inline_bytes);
 }
@@ -33,12 +31,12 @@ void directory_init(struct directory *d, const struct control_config *config,
 {
 	d->out = *out;
 	d->nodes_count = config->nodes;
-	d->tombstones_mask = config->tombstones - 1;
 	d->self = MESSAGE_NODE_NONE;
 	d->link = fanout_prior();
 	d->inline_bytes = config->inline_bytes;
 	allocator_reset(&d->inline_space, d->inline_bytes, INLINE_GRAIN_BYTES);
 	list_init(&d->untold);
+	directory_tombstones_init(d, config->tombstones);
 	for (uint32_t i = 0; i < d->nodes_count; i++) {
 		list_init(&d->nodes[i].copies);
 		list_init(&d->nodes[i].waiters);
@@ -205,89 +203,6 @@ bool directory_alone(const struct directory *d, const struct entry *e)
 			return false;
 	}
 	return true;
-}
-
-static struct tombstone *directory_grave(const struct directory *d, const struct object_id *id)
-{
-	uint32_t home = idmap_hash(id) & d->tombstones_mask;
-
-	return &d->tombstones[home & ~(uint32_t)(TOMBSTONE_WAYS - 1)];
-}
-
-/* The one of this id; else, for a new one, one that may be used. */
-static struct tombstone *directory_way(struct directory *d, const struct object_id *id)
-{
-	struct tombstone *ways = directory_grave(d, id), *t = NULL;
-
-	for (int i = 0; i < TOMBSTONE_WAYS; i++) {
-		if (ways[i].generation != 0 && object_id_equal(&ways[i].id, id))
-			return &ways[i];
-		if (ways[i].generation == 0)
-			t = &ways[i];
-	}
-	return t ? t : &ways[d->tombstones_next++ % TOMBSTONE_WAYS];
-}
-
-/* Of a control that is killed in the middle nothing is kept. */
-static void directory_keep_grave(struct directory *d, const struct tombstone *t)
-{
-	uint32_t at = (uint32_t)(t - d->tombstones);
-
-	if (at >= d->kept_count)
-		return;
-	atomic_store(&d->kept[at].generation, 0);
-	d->kept[at].id = t->id;
-	d->kept[at].request = t->request;
-	d->kept[at].node = t->node;
-	atomic_store(&d->kept[at].generation, t->generation);
-}
-
-static bool directory_grave_sound(const struct directory *d, uint32_t at)
-{
-	const struct object_grave *g = &d->kept[at];
-
-	return g->generation != 0 && g->generation <= MESSAGE_GENERATION_MAX &&
-	       (g->node < d->nodes_count || g->node == MESSAGE_NODE_NONE) &&
-	       directory_grave(d, &g->id) == &d->tombstones[at & ~(uint32_t)(TOMBSTONE_WAYS - 1)];
-}
-
-void directory_keep_graves(struct directory *d, struct object_grave *kept, uint32_t count)
-{
-	d->kept = kept;
-	d->kept_count = count <= d->tombstones_mask ? count : d->tombstones_mask + 1;
-	for (uint32_t i = 0; i < d->kept_count; i++) {
-		struct tombstone *t = &d->tombstones[i];
-
-		if (t->generation == 0 && directory_grave_sound(d, i)) {
-			*t = (struct tombstone){kept[i].id, kept[i].generation, kept[i].request,
-						kept[i].node};
-			d->buried++;
-		} else if (t->generation != kept[i].generation) {
-			directory_keep_grave(d, t);
-		}
-	}
-}
-
-bool directory_bury(struct directory *d, const struct message_bury *b)
-{
-	struct tombstone *t = directory_way(d, &b->id);
-
-	if (object_id_equal(&t->id, &b->id) && t->generation >= b->generation)
-		return false;
-	*t = (struct tombstone){b->id, b->generation, b->request, b->node};
-	directory_keep_grave(d, t);
-	d->buried++;
-	return true;
-}
-
-const struct tombstone *directory_tombstone(const struct directory *d, const struct object_id *id)
-{
-	const struct tombstone *ways = directory_grave(d, id);
-
-	for (int i = 0; i < TOMBSTONE_WAYS; i++)
-		if (ways[i].generation != 0 && object_id_equal(&ways[i].id, id))
-			return &ways[i];
-	return NULL;
 }
 
 const struct copy *directory_standing(const struct directory *d, const struct entry *e,

@@ -15,7 +15,8 @@ void graves_attach(struct control *c)
 {
 	struct object_table *t = c->table;
 
-	directory_keep_graves(&c->directory, t ? object_table_graves(t) : NULL, t ? t->slots : 0);
+	directory_keep_graves(&c->directory, t ? object_table_graves(t) : NULL, t ? t->slots : 0,
+			      t ? &t->horizon : NULL);
 	graves_sweep(c);
 }
 
@@ -67,7 +68,7 @@ static struct message graves_message(const struct tombstone *t)
 {
 	struct message m = {.kind = MESSAGE_BURY};
 
-	m.bury.id = t->id;
+	m.bury.id = t->by_id.id;
 	m.bury.generation = t->generation;
 	m.bury.request = t->request;
 	m.bury.node = t->node;
@@ -108,7 +109,7 @@ static void graves_tell(struct control *c, struct node *n, const struct tombston
 static bool graves_tell_others(struct control *c, const struct tombstone *t)
 {
 	struct node *other[DIRECTORY_KEEPERS];
-	uint32_t others = graves_others(c, &t->id, other);
+	uint32_t others = graves_others(c, &t->by_id.id, other);
 
 	if (c->graves.sending + others > GRAVES_SENDING_MAX)
 		return false;
@@ -187,7 +188,7 @@ uint32_t graves_bury(struct control *c, const struct tombstone *t, struct remova
 {
 	const struct message m = graves_message(t);
 	struct node *other[DIRECTORY_KEEPERS];
-	uint32_t others = graves_others(c, &t->id, other), count = 0;
+	uint32_t others = graves_others(c, &t->by_id.id, other), count = 0;
 
 	for (uint32_t i = 0; i < others; i++) {
 		struct node *n = other[i];
@@ -220,4 +221,22 @@ void graves_take(struct control *c, struct node *n, const struct message *m)
 	directory_take_bury(&c->directory, &m->bury);
 	reduce_buried(c, &m->bury);
 	peers_send(c, n, &answer);
+}
+
+void graves_beyond(void *arg, uint32_t node)
+{
+	struct control *c = arg;
+	struct node *n = peers_node(c, node);
+	struct text t = {.length = 0};
+
+	c->counters.copies_beyond++;
+	if (n->beyond)
+		return;
+	n->beyond = true;
+	text_add(&t, "node ");
+	text_add_number(&t, node);
+	text_add(&t,
+		 " was away for more deletes than are remembered: it gives up copies that nobody "
+		 "else has told of, as they may have been deleted");
+	control_log(c, CONTROL_LOG_WARNING, &t);
 }

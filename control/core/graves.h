@@ -41,6 +41,8 @@ uint32_t graves_bury(struct control *c, const struct tombstone *t, struct remova
 void graves_node_gone(struct control *c, struct node *n);
 /* Sends as many as may be under way. */
 void graves_pump(struct control *c);
+/* directory_out.beyond */
+void graves_beyond(void *arg, uint32_t node);
 /* BURY of another node. */
 void graves_take(struct control *c, struct node *n, const struct message *m);
 

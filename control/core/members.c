@@ -192,13 +192,15 @@ static void members_set(struct control *c, struct node *n, uint64_t incarnation,
 {
 	enum member_state before = n->member;
 	bool was = members_live(n), rose = incarnation > n->member_incarnation;
-	bool again = rose && members_known(n) && n != c->self;
+	bool known = members_known(n), again = rose && known && n != c->self;
 	struct members *m = &c->members;
 
 	members_record(c, n, incarnation, state);
 	members_say(c, n, was, before);
-	if (before != MEMBER_DEAD && state == MEMBER_DEAD)
+	if (before != MEMBER_DEAD && state == MEMBER_DEAD) {
 		n->dead_ns = c->now_ns;
+		directory_node_away(&c->directory, n->number, !known);
+	}
 	c->counters.members_died += was && state == MEMBER_DEAD;
 	n->died |= again; /* it had to deny something, or has begun again */
 	if (rose) {

@@ -73,6 +73,7 @@ struct node {
 	struct timer forget;  /* DOWN: when the directory forgets its copies */
 
 	uint8_t member;	     /* enum member_state */
+	bool beyond;	     /* it was logged that copies of it are refused (graves_beyond) */
 	bool ahead;	     /* it was logged that its clock is (clock.c) */
 	bool guest;	     /* has an address, but no number yet */
 	uint32_t reserved;   /* guest: the number that we have given it, + 1 */

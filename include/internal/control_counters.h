@@ -49,6 +49,7 @@ enum control_creators {
 	X(members_died, "nodes", "nodes that were taken for dead")                              \
 	X(settles_cut, "changes", "changes of the members that not all told of within 30 s")    \
 	X(generations_refused, "messages", "of a clock that is more than an hour ahead")        \
+	X(copies_beyond, "messages", "of copies that may have been deleted: refused")           \
 	X(redirects, "requests", "requests for ids that another node keeps")                    \
 	X(commands_waited, "turns", "turns in which the ring to a worker was full")             \
 	X(creations, "objects", "objects that clients wrote apart from the store")              \

@@ -21,7 +21,7 @@
 #include "internal/ids.h"
 #include "internal/sequence.h"
 
-#define OBJECT_TABLE_MAGIC 0x334c425453524153ull /* "SARSTBL3" */
+#define OBJECT_TABLE_MAGIC 0x344c425453524153ull /* "SARSTBL4" */
 
 enum {
 	OBJECT_TABLE_SLOTS_DEFAULT = 65536, /* a power of two */
@@ -71,7 +71,8 @@ struct object_table {
 	 * anything: it does not know the pins of that one's sessions. A client compares it with
 	 * the value it saw at ATTACH each time that it has set a pin by itself. */
 	_Atomic uint64_t control_epoch;
-	uint8_t pad[16];
+	_Atomic uint64_t horizon; /* highest generation of a tombstone that was forgotten */
+	uint8_t pad[8];
 	struct object_slot slot[];
 };
 _Static_assert(sizeof(struct object_table) == 64, "the slots start on a cache line");

@@ -46,52 +46,167 @@ static void what_was_deleted_elsewhere_stays_away(void **state)
 	assert_int_equal(f->d.entries.used, 1);
 }
 
-/* Ids need not be hashes: those of a counter have their graves spread all the same. */
-static void counted_ids_do_not_share_a_grave(void **state)
+enum { REMEMBERED = 16 };
+
+/* Whatever their ids are: those of a counter, too. */
+static void only_the_oldest_is_forgotten(void **state)
 {
 	struct fixture *f = *state;
-	struct message_bury b = {.generation = 7, .node = MESSAGE_NODE_NONE};
-	uint32_t known = 0;
 
-	for (uint8_t i = 0; i < 12; i++) {
-		b.id.bytes[0] = i;
-		directory_take_bury(&f->d, &b);
+	for (uint8_t i = 1; i <= REMEMBERED; i++)
+		bury(f, i, 7);
+	bury(f, 1, 8); /* the latest of all now */
+	for (uint8_t i = 1; i <= REMEMBERED; i++)
+		assert_int_equal(have(f, 0, i, 7, BIG, MESSAGE_COPY_COMPLETE, false), -ESTALE);
+	bury(f, 100, 7);
+	for (uint8_t i = 1; i <= REMEMBERED; i++) {
+		const struct object_id id = id_of(i);
+
+		assert_int_equal(directory_tombstone(&f->d, &id) != NULL, i != 2);
 	}
-	for (uint8_t i = 0; i < 12; i++) {
-		b.id.bytes[0] = i;
-		known += directory_tombstone(&f->d, &b.id) != NULL;
+}
+
+/* More deletes than are remembered. */
+static void bury_many(struct fixture *f, uint64_t generation)
+{
+	for (uint8_t i = 0; i <= REMEMBERED; i++)
+		bury(f, (uint8_t)(100 + i), generation);
+}
+
+static void down(struct fixture *f, uint32_t node)
+{
+	directory_node_down(&f->d, node);
+}
+
+/* Returns whether it need not tell what it holds. */
+static bool up(struct fixture *f, uint32_t node)
+{
+	return directory_node_up(&f->d, node, 100 + node);
+}
+
+static void told(struct fixture *f, uint32_t node)
+{
+	struct message m = {.kind = MESSAGE_TOLD, .told.life = 1};
+
+	assert_int_equal(send(f, node, &m)->reply.status, 0);
+}
+
+static void a_node_that_was_away_brings_nothing_deleted_back(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(have(f, 0, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false), 0);
+	assert_int_equal(have(f, 1, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false), 0);
+	down(f, 1);
+	bury(f, 1, 7);
+	bury_many(f, 8);
+	assert_false(up(f, 1)); /* it is to tell all */
+	assert_int_equal(have(f, 1, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false), -ESTALE);
+	assert_int_equal(f->beyond, 1);
+	assert_int_equal(have(f, 1, 1, 5, BIG, MESSAGE_COPY_CREATING, true), 0); /* put again */
+	assert_int_equal(have(f, 1, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false), -ESTALE);
+	assert_int_equal(f->beyond, 2);
+}
+
+/* Nobody deleted what they hold. */
+static void who_was_not_away_for_so_long_loses_nothing(void **state)
+{
+	struct fixture *f = *state;
+
+	bury_many(f, 9);
+	down(f, 2);
+	bury_many(f, 9);
+	assert_false(up(f, 2));
+	told(f, 2); /* in step again */
+	for (uint8_t i = 1; i < 9; i++) {
+		bury(f, (uint8_t)(20 + i), 9);
+		assert_int_equal(have(f, 0, i, 7, BIG, MESSAGE_COPY_COMPLETE, false), 0);
+		assert_int_equal(have(f, 2, i, 7, BIG, MESSAGE_COPY_COMPLETE, false), 0);
 	}
-	assert_true(known >= 8); /* of 16, 4 in a place */
+	directory_node_known(&f->d, 2);
+	down(f, 2);
+	for (uint8_t i = 0; i < REMEMBERED - 1; i++)
+		bury(f, (uint8_t)(40 + i), 9);
+	up(f, 2); /* nothing of meanwhile is forgotten */
+	bury_many(f, 9);
+	assert_int_equal(have(f, 2, 9, 7, BIG, MESSAGE_COPY_COMPLETE, false), 0);
+	assert_int_equal(f->beyond, 0);
+}
+
+static void who_was_away_keeps_what_is_newer_or_known(void **state)
+{
+	struct fixture *f = *state;
+
+	have(f, 0, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false);
+	down(f, 1);
+	bury_many(f, 9);
+	bury_many(f, 9);
+	up(f, 1);
+	assert_int_equal(have(f, 1, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false), 0);
+	assert_int_equal(have(f, 1, 2, 10, BIG, MESSAGE_COPY_COMPLETE, false), 0);
+	assert_int_equal(have(f, 1, 3, 7, BIG, MESSAGE_COPY_COMPLETE, false), -ESTALE);
+	told(f, 1);
+	assert_int_equal(have(f, 1, 3, 7, BIG, MESSAGE_COPY_COMPLETE, false), 0);
+}
+
+/* A holder that has not told yet is known by nobody: a delete cannot wait for its copy. */
+static void while_holders_tell_no_delete_of_theirs_is_forgotten(void **state)
+{
+	struct fixture *f = *state;
+	struct message m = {.kind = MESSAGE_DELETE};
+
+	bury_many(f, 7);
+	directory_unsettled(&f->d);
+	f->unsettled = true;
+	for (uint8_t i = 1; i <= REMEMBERED; i++)
+		bury(f, i, 7);
+	assert_int_equal(have(f, 0, 50, 7, BIG, MESSAGE_COPY_COMPLETE, false), 0);
+	m.object = (struct message_object){.id = id_of(50)};
+	assert_int_equal(send(f, 2, &m)->reply.status, -EAGAIN);
+	assert_int_equal(f->removed_count, 0);
+	f->unsettled = false;
+	assert_null(send(f, 2, &m)); /* until its holder has given it up */
+	assert_int_equal(f->removed_count, 1);
 }
 
 /* An earlier control has left them; not all of what lies there need be its. */
 static void those_left_by_another_control_count(void **state)
 {
-	enum { LEFT = 16 };
-	struct object_grave left[LEFT] = {0}, begun[LEFT] = {0};
+	struct object_grave left[REMEMBERED] = {0}, before;
+	_Atomic uint64_t horizon = 6;
 	struct fixture *f = *state;
-	uint32_t sound;
+	void *other;
 
-	directory_keep_graves(&f->d, left, LEFT);
+	directory_keep_graves(&f->d, left, REMEMBERED, &horizon);
 	bury(f, 1, 7);
-	for (sound = 0; left[sound].generation == 0; sound++) {
-	}
-	memcpy(begun, left, sizeof(begun));
-	for (uint32_t i = 0; i < LEFT; i++) /* elsewhere, and of nobody's making */
-		if (i / 4 != sound / 4)
-			begun[i] = left[sound];
-	begun[sound ^ 1] = (struct object_grave){id_of(1), UINT64_MAX, 0, 0, 0};
-	begun[sound ^ 2] = (struct object_grave){id_of(1), 9, 0, NODES, 0};
-	memset(f->d.tombstones, 0, sizeof(struct tombstone) * LEFT);
-	directory_keep_graves(&f->d, begun, LEFT);
-	for (uint32_t i = 0; i < LEFT; i++) {
-		assert_int_equal(f->d.tombstones[i].generation, i == sound ? 7 : 0);
-		assert_int_equal(begun[i].generation, i == sound ? 7 : 0);
+	assert_int_equal(left[0].generation, 7);
+	left[1] = (struct object_grave){id_of(1), 9, 0, 0, 0}; /* twice */
+	left[2] = (struct object_grave){id_of(2), UINT64_MAX, 0, 0, 0};
+	left[3] = (struct object_grave){id_of(3), 9, 0, NODES, 0};
+	setup(&other);
+	f = other;
+	directory_keep_graves(&f->d, left, REMEMBERED, &horizon);
+	for (uint32_t i = 0; i < REMEMBERED; i++) {
+		assert_int_equal(f->d.tombstones[i].generation, i == 0 ? 7 : 0);
+		assert_int_equal(left[i].generation, i == 0 ? 7 : 0);
 	}
 	assert_int_equal(have(f, 0, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false), -ESTALE);
-	directory_keep_graves(&f->d, left, 0);
-	bury(f, 1, 8);
-	assert_int_equal(left[sound].generation, 7);
+	down(f, 1);
+	directory_node_away(&f->d, 2, true); /* dead as long as we know */
+	f->d.nodes[2].up = false;
+	up(f, 1);
+	up(f, 2);
+	assert_int_equal(have(f, 1, 4, 6, BIG, MESSAGE_COPY_COMPLETE, false), 0);
+	assert_int_equal(have(f, 2, 5, 6, BIG, MESSAGE_COPY_COMPLETE, false), -ESTALE);
+	bury_many(f, 8);
+	assert_int_equal(horizon, 8);
+	before = left[0];
+	directory_keep_graves(&f->d, left, 0, NULL);
+	bury(f, 1, 9);
+	bury_many(f, 10);
+	assert_memory_equal(&before, &left[0], sizeof(before));
+	assert_int_equal(horizon, 8);
+	teardown(&other);
 }
 
 static void tombstones_are_bounded_and_one_per_id(void **state)
@@ -141,7 +256,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(of_two_puts_the_newer_stays),
 		TEST(what_was_deleted_elsewhere_stays_away),
-		TEST(counted_ids_do_not_share_a_grave),
+		TEST(only_the_oldest_is_forgotten),
+		TEST(a_node_that_was_away_brings_nothing_deleted_back),
+		TEST(who_was_not_away_for_so_long_loses_nothing),
+		TEST(who_was_away_keeps_what_is_newer_or_known),
+		TEST(while_holders_tell_no_delete_of_theirs_is_forgotten),
 		TEST(those_left_by_another_control_count),
 		TEST(tombstones_are_bounded_and_one_per_id),
 		TEST(a_late_drop_leaves_another_generation),

@@ -27,7 +27,7 @@ struct fixture {
 	uint32_t keepers; /* beside this one */
 	uint32_t out_count, removed_count, suspects, redirects;
 	uint64_t request;
-	uint32_t kept, alone;
+	uint32_t kept, alone, beyond;
 	struct message kept_answer;
 	bool unsettled, blocked, keeps;
 };
@@ -104,12 +104,17 @@ static inline uint64_t on_down(void *arg, uint32_t node)
 	return f->d.nodes[node].dead ? 1000 : 0;
 }
 
+static inline void on_beyond(void *arg, uint32_t node)
+{
+	((struct fixture *)arg)->beyond++;
+}
+
 static inline int setup(void **state)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
 	const struct directory_out out = {f,	      on_answer,   on_remove,  on_bury,
 					  on_suspect, on_removals, on_settled, on_redirect,
-					  on_keep,    on_alone,	   on_down};
+					  on_keep,    on_alone,	   on_down,    on_beyond};
 	struct control_config config;
 	struct arena arena = {NULL, 0};
 
