@@ -168,7 +168,9 @@ static bool combine_stands(struct control *c, const struct combine *k)
 	       object_id_equal(&c->table->slot[k->slot].id, &k->by_id.id);
 }
 
-void combine_give_up(struct control *c, struct combine *k, bool anew, const char *why)
+/* status: -ERESTART, another one may take its place; -ECANCELED, somebody has ended its reduce. */
+static void combine_drop(struct control *c, struct combine *k, bool anew, int32_t status,
+			 const char *why)
 {
 	uint32_t slot = k->slot;
 	struct object_id id = k->by_id.id;
@@ -178,9 +180,17 @@ void combine_give_up(struct control *c, struct combine *k, bool anew, const char
 	combine_killed(c, k);
 	if (keep)
 		return;
-	objects_replace(c, slot, why);
+	if (status == -ECANCELED)
+		objects_cancel(c, slot, why);
+	else
+		objects_replace(c, slot, why);
 	if (!hidden)
 		objects_disown(c, &id, generation);
+}
+
+void combine_give_up(struct control *c, struct combine *k, bool anew, const char *why)
+{
+	combine_drop(c, k, anew, -ERESTART, why);
 }
 
 static void combine_seal(struct control *c, struct combine *k)
@@ -503,7 +513,11 @@ void combine_release(struct control *c, struct node *n, const struct message *m)
 				continue; /* it may be the result: FINISH will come, or nobody */
 			combine_let_go(c, k);
 		}
-		combine_give_up(c, k, false, "its reduce has ended: get it again");
+		if (m->combined.status == -ECANCELED)
+			combine_drop(c, k, false, -ECANCELED,
+				     "the reduce was cancelled by rm: reduce again");
+		else
+			combine_give_up(c, k, false, "its reduce has ended: get it again");
 	}
 	peers_send(c, n, &answer);
 }

@@ -347,7 +347,7 @@ enum message_combined_what {
 };
 
 /* RELEASE, FINISH: target, reduce, and the result's generation, or 0. RELEASE: with what = 1 it is
- * not known whether that is the result. */
+ * not known whether that is the result; with status -ECANCELED the reduce was cancelled by rm. */
 struct message_combined {
 	struct object_id id;
 	uint64_t generation;

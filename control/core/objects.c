@@ -427,6 +427,11 @@ void objects_replace(struct control *c, uint32_t slot, const char *why)
 	objects_kill_as(c, slot, OBJECT_FLAG_REPLACED, -ERESTART, why);
 }
 
+void objects_cancel(struct control *c, uint32_t slot, const char *why)
+{
+	objects_kill_as(c, slot, 0, -ECANCELED, why);
+}
+
 void objects_lose(struct control *c, uint32_t slot, const char *why)
 {
 	objects_kill_as(c, slot, OBJECT_FLAG_LOST, -ENODATA, why);

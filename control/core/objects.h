@@ -113,6 +113,8 @@ void objects_seal(struct control *c, uint32_t slot, bool primary);
 void objects_kill(struct control *c, uint32_t slot, const char *why);
 /* The same where another generation takes its place: waits end with -ERESTART, ask again. */
 void objects_replace(struct control *c, uint32_t slot, const char *why);
+/* The same of one that nothing takes the place of: who waits for it here hears -ECANCELED. */
+void objects_cancel(struct control *c, uint32_t slot, const char *why);
 /* The same where the rest of it is lost: waits end with -ENODATA. */
 void objects_lose(struct control *c, uint32_t slot, const char *why);
 /* A stage has let go. */

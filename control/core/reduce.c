@@ -202,6 +202,7 @@ static void reduce_release(struct control *c, struct reduce *r)
 	if (r->status == 0 && r->state >= REDUCE_COMMITTING)
 		m.combined.generation = r->generation;
 	m.combined.what = r->state == REDUCE_COMMITTING;
+	m.combined.status = r->status == -ECANCELED ? r->status : 0;
 	for (uint32_t i = 0; i < r->seats; i++) {
 		bool told = r->seat[i].host == REDUCE_NONE;
 

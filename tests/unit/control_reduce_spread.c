@@ -245,6 +245,38 @@ static void a_silent_root_of_values_delays_little(void **state)
 	world_free(w);
 }
 
+/* They hear what those hear who wait at the directory. */
+static void rm_ends_the_gets_that_it_has_taken_over(void **state)
+{
+	struct session_request r;
+	struct world *w = begin();
+	const struct world_reply *a;
+	uint32_t seq;
+
+	for (uint32_t i = 0; i < 10000 && list_empty(&reduced(w)->getters); i++)
+		world_run(w, WORLD_MS / 50);
+	assert_false(list_empty(&reduced(w)->getters));
+	r = world_request(SESSION_GET, name);
+	r.timeout_ns = -1;
+	a = world_call(w, SLOW, 0, &r, WORLD_SECOND);
+	assert_non_null(a);
+	assert_int_equal(a->reply.status, 0);
+	r = world_request(SESSION_WAIT, NULL);
+	r.slot = a->reply.slot;
+	r.generation = a->reply.generation;
+	r.watermark = LARGE;
+	r.timeout_ns = -1;
+	seq = world_send(w, SLOW, 0, &r);
+	assert_int_not_equal(reduced(w)->state, REDUCE_ENDED);
+	r = world_request(SESSION_DELETE, name);
+	assert_int_equal(world_call(w, COORDINATOR, 0, &r, 5 * WORLD_SECOND)->reply.status, 0);
+	a = world_wait(w, SLOW, seq, 5 * WORLD_SECOND);
+	assert_non_null(a);
+	assert_int_equal(a->reply.status, -ECANCELED);
+	assert_string_equal(a->reply.text, "the reduce was cancelled by rm: reduce again");
+	world_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -252,6 +284,7 @@ int main(void)
 		cmocka_unit_test(one_that_hears_nobody_speaks_for_itself),
 		cmocka_unit_test(what_comes_too_late_is_not_looked_at),
 		cmocka_unit_test(one_who_does_not_count_is_told_so),
+		cmocka_unit_test(rm_ends_the_gets_that_it_has_taken_over),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
