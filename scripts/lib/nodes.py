@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from . import network, process
-from .shell import Failure, build_dir, run
+from .shell import Failure, build_dir, daemons_dir, run
 from .state import node_dir
 
 KINDS = ("dataplane", "control")
@@ -20,7 +20,7 @@ LISTENS = "00010000"  # flags of a socket that others connect to (__SO_ACCEPTCON
 def binary(kind):
     path = {"dataplane": "dataplane/sarissa-dataplane", "control": "control/sarissa-control",
             "cli": "client/cli/sarissa"}[kind]
-    full = build_dir() / path
+    full = (daemons_dir() if kind in KINDS else build_dir()) / path
     if not full.exists():
         raise Failure(f"{full} is not there: run scripts/setup")
     return full

@@ -29,6 +29,11 @@ def build_dir():
     return Path(os.environ.get("SARISSA_BUILD", ROOT / "build")).resolve()
 
 
+def daemons_dir():
+    """The build of the daemons: $SARISSA_DAEMONS, or as the rest."""
+    return Path(os.environ.get("SARISSA_DAEMONS", build_dir())).resolve()
+
+
 def say(text):
     print(text, file=sys.stderr, flush=True)
 

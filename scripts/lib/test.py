@@ -12,6 +12,7 @@
           for --fuzz-seconds
   net     real processes in network namespaces (root)
   chaos   processes killed, cables pulled, packets lost under load, from a seed (root)
+  daemons a part of net and chaos, the daemons with sanitizers, whose reports fail a test (root)
 
 The last line counts: N passed, N failed, N skipped. Passed and failed are tests, skipped are cases, each
 in a line with the reason before the last one. A case that tests/skips does not list must not be skipped.
@@ -32,9 +33,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from lib import options, process, shell, skips, state, sweep  # noqa: E402
 from lib.shell import ROOT, Failure, say  # noqa: E402
 
-SUITES = ("lint", "unit", "threads", "count", "sim", "fuzz", "net", "chaos")
+SUITES = ("lint", "unit", "threads", "count", "sim", "fuzz", "net", "chaos", "daemons")
 SANITIZED = ("unit", "sim")
 PLAIN = {"unit": "plain"}  # the part of a sanitized suite that runs in the plain build as well
+DAEMONS = ("dataplane/sarissa-dataplane", "control/sarissa-control")  # what the suite of that name runs
 CLEANUP_S = 60
 SANITIZER_OPTIONS = {"UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
                      "ASAN_OPTIONS": "detect_leaks=1:detect_stack_use_after_return=1"}
@@ -249,9 +251,11 @@ def run_suite(suite, args, score):
             run_meson(PLAIN[suite], configure(shell.build_dir()), score)
     else:
         build = shell.build_dir()
-        clusters = suite in ("net", "chaos")
+        clusters = suite in ("net", "chaos", "daemons")
         if clusters:
             ninja(build)
+            if suite == "daemons":
+                ninja(sanitized_build(), *DAEMONS)
             take_left_over_down()
         run_meson(suite, build, score)
         if clusters:

@@ -26,6 +26,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "scripts"))
 from lib import counters, network, nodes, process, scenarios, state  # noqa: E402
 from lib.shell import build_dir, end_cleanly  # noqa: E402
+import sanitizer  # noqa: E402
 
 CLUSTER = ROOT / "scripts/cluster"
 TASK_S = 300  # a task is not waited for any longer
@@ -347,26 +348,50 @@ def measured(measure, enough, tries=5):
     return values
 
 
+def chosen(cases):
+    """Those that $SARISSA_CASES names, or all."""
+    wanted = os.environ.get("SARISSA_CASES", "").split()
+    by_name = {case.__name__: case for case in cases}
+    if unknown := set(wanted) - set(by_name):
+        sys.exit(f"SARISSA_CASES: there is no case {unknown.pop()}: choose of {' '.join(by_name)}")
+    return [by_name[name] for name in wanted] or cases
+
+
 def run(*cases):
-    """Runs the cases in order and exits: 1 when one failed, 77 when all were skipped."""
+    """Runs the cases in order and exits: 1 when one failed, 77 when all were skipped. What a sanitizer
+    of a daemon reports fails the case."""
     end_cleanly()
+    cases = chosen(cases)
     failed = skipped = 0
-    for case in cases:
-        name = case.__name__.replace("_", " ")
-        begin = time.monotonic()
-        try:
-            note = case()
-            print(f"ok   {name} ({time.monotonic() - begin:.1f} s)"
-                  f"{': ' + note if note else ''}", flush=True)
-        except Skip as why:
-            skipped += 1
-            print(f"skip {name}: {why}", flush=True)
-        except KeyboardInterrupt:
-            print(f"FAIL {name}: interrupted", flush=True)
-            sys.exit(130)
-        except Exception as why:
-            failed += 1
-            print(f"FAIL {name}: {why}", flush=True)
-            if not isinstance(why, AssertionError):
-                traceback.print_exc(file=sys.stdout)
+    with sanitizer.reports():
+        for case in cases:
+            result = run_case(case)
+            failed += result == "FAIL"
+            skipped += result == "skip"
     sys.exit(1 if failed else 77 if skipped == len(cases) else 0)
+
+
+def run_case(case):
+    """ok, skip or FAIL."""
+    name = case.__name__.replace("_", " ")
+    begin = time.monotonic()
+    result, note = "ok", None
+    try:
+        note = case()
+    except Skip as why:
+        result, note = "skip", f"{why}"
+    except KeyboardInterrupt:
+        print(f"FAIL {name}: interrupted", flush=True)
+        sys.exit(130)
+    except Exception as why:
+        result, note = "FAIL", f"{why}"
+        if not isinstance(why, AssertionError):
+            traceback.print_exc(file=sys.stdout)
+    if words := sanitizer.heard():
+        result, note = "FAIL", f"a sanitizer reports:\n{words}" + (f"\n{note}" if note else "")
+    if result == "ok":
+        print(f"ok   {name} ({time.monotonic() - begin:.1f} s){': ' + note if note else ''}",
+              flush=True)
+    else:
+        print(f"{result} {name}: {note}", flush=True)
+    return result
