@@ -142,16 +142,19 @@ static uint32_t control_bury(void *arg, const struct tombstone *t, struct remova
 	return graves_bury(arg, t, removal);
 }
 
-/* Deletes wait no longer until it has removed its copy. */
-static void control_removals_lost(struct control *c, struct node *n)
+void control_removals_silent(struct control *c, struct node *n, bool gone)
 {
 	list_each(l, after, &n->calls)
 	{
 		struct call *call = list_item(l, struct call, of_node);
+		struct removal *removal = call->owner;
 
-		if (call->end != control_removed || call->owner == NULL)
+		if (call->end != control_removed || removal == NULL)
 			continue;
-		directory_removed(&c->directory, call->owner);
+		removal->silent = n->number + 1;
+		if (!gone)
+			continue;
+		directory_removed(&c->directory, removal);
 		call->owner = NULL;
 	}
 }
@@ -361,7 +364,7 @@ void control_node_down(struct control *c, struct node *n)
 	combine_node_down(c, n);
 	if (!control_is_shard(c, c->self))
 		return;
-	control_removals_lost(c, n);
+	control_removals_silent(c, n, false);
 	directory_node_down(&c->directory, n->number);
 	timers_set(&c->timers, &n->forget, c->now_ns + c->config.forget_ns, control_forget_fire);
 }

@@ -4,8 +4,8 @@
 #include "directory.h"
 #include "text.h"
 
-static void directory_reply(struct directory *d, uint32_t node, uint64_t request, int32_t status,
-			    uint64_t generation, const char *text)
+void directory_reply(struct directory *d, uint32_t node, uint64_t request, int32_t status,
+		     uint64_t generation, const char *text)
 {
 	struct message m = {.kind = MESSAGE_REPLY, .request = request};
 	uint32_t length = (uint32_t)strlen(text);
@@ -42,15 +42,6 @@ static void directory_exists(struct directory *d, uint32_t node, const struct me
 	directory_reply(d, node, m->request, -EEXIST, e->generation, t.bytes);
 }
 
-void directory_removed(struct directory *d, struct removal *removal)
-{
-	if (--removal->left > 0)
-		return;
-	directory_reply(d, removal->node, removal->request, 0, removal->generation, "");
-	removal->request = 0;
-	pool_give(&d->removals, removal);
-}
-
 /* There is a new tombstone: a DELETE waits until others have it. */
 static void directory_fresh(struct directory *d, const struct tombstone *t, struct removal *removal)
 {
@@ -78,13 +69,16 @@ void directory_end(struct directory *d, struct entry *e, uint32_t except, struct
 	{
 		struct copy *copy = list_item(l, struct copy, of_entry);
 		uint32_t node = copy->node;
-		struct removal *waits = d->nodes[node].up ? removal : NULL;
+		struct removal *waits = d->nodes[node].dead ? NULL : removal;
 
 		directory_copy_remove(d, copy);
-		if (node != except &&
-		    d->out.remove(d->out.arg, node, &e->by_id.id, e->generation, again, waits) &&
-		    waits)
-			waits->left++;
+		if (node == except ||
+		    !d->out.remove(d->out.arg, node, &e->by_id.id, e->generation, again, waits) ||
+		    waits == NULL)
+			continue;
+		waits->left++;
+		if (!d->nodes[node].up)
+			waits->silent = node + 1;
 	}
 	directory_value_clear(d, e);
 	directory_learn(d, e);
@@ -371,56 +365,6 @@ static void directory_drop(struct directory *d, uint32_t node, const struct mess
 		directory_gone(d, copy);
 	directory_serve(d, e);
 	directory_settle(d, e);
-}
-
-/* Whether a DELETE with that request is under way. */
-static bool directory_removing(const struct directory *d, uint32_t node, uint64_t request)
-{
-	for (uint32_t i = 0; d->removals.used > 0 && i < d->removals.fresh; i++) {
-		const struct removal *r = pool_at(&d->removals, i);
-
-		if (r->request == request && r->node == node)
-			return true;
-	}
-	return false;
-}
-
-/* The DELETE of something that is not there: perhaps it was, and the answer got lost. */
-static void directory_delete_again(struct directory *d, uint32_t node, const struct message *m)
-{
-	const struct tombstone *t = directory_tombstone(d, &m->object.id);
-
-	if (directory_removing(d, node, m->request))
-		return;
-	if (t && t->request == m->request && t->node == node)
-		directory_reply(d, node, m->request, 0, t->generation, "");
-	else
-		directory_reply(d, node, m->request, -ENOENT, 0,
-				directory_was_deleted(d, &m->object.id)
-					? "no such object: it was deleted already"
-					: "no such object: see the list of objects");
-}
-
-static void directory_delete(struct directory *d, uint32_t node, const struct message *m)
-{
-	struct entry *e = directory_find(d, &m->object.id);
-	struct removal *removal = NULL;
-
-	if (e == NULL || e->generation == 0) {
-		directory_delete_again(d, node, m);
-		return;
-	}
-	if (!directory_graves_full(d) &&
-	    e->copies_count + DIRECTORY_KEEPERS <= d->out.removals(d->out.arg))
-		removal = pool_take(&d->removals);
-	if (removal == NULL) {
-		directory_reply(d, node, m->request, -EAGAIN, 0, "too many deletes at a time");
-		return;
-	}
-	*removal = (struct removal){m->request, e->generation, node, 1};
-	directory_end(d, e, MESSAGE_NODE_NONE, removal);
-	directory_settle(d, e);
-	directory_removed(d, removal);
 }
 
 void directory_take_bury(struct directory *d, const struct message_bury *b)

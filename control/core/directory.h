@@ -97,7 +97,9 @@ struct removal { /* a DELETE that is answered when the holders have given their 
 	uint64_t request;
 	uint64_t generation;
 	uint32_t node;
-	uint32_t left; /* of those; and one for the handler itself */
+	uint32_t left;	 /* of those; and one for the handler itself */
+	uint32_t silent; /* node + 1 of a holder that had no connection when it was asked, or since
+			  */
 };
 
 struct directory_node {
@@ -307,9 +309,14 @@ void directory_unreachable(const struct directory *d, const struct entry *e, str
 
 /* directory.c: ends this generation; tells all holders but one node, forgets it. Waiters stay. */
 void directory_end(struct directory *d, struct entry *e, uint32_t except, struct removal *removal);
+void directory_reply(struct directory *d, uint32_t node, uint64_t request, int32_t status,
+		     uint64_t generation, const char *text);
 
 /* Its node holds this copy no more. */
 void directory_gone(struct directory *d, struct copy *copy);
+
+/* directory_delete.c */
+void directory_delete(struct directory *d, uint32_t node, const struct message *m);
 
 /* directory_locate.c */
 void directory_locate(struct directory *d, uint32_t node, const struct message *m);

@@ -150,6 +150,7 @@ static void members_gone(struct control *c, struct node *n)
 		control_node_down(c, n);
 	calls_gone(c, n);
 	graves_node_gone(c, n);
+	control_removals_silent(c, n, true);
 	if (n->member == MEMBER_DEAD) {
 		peers_sever(c, n); /* it may think that it still waits here: it must ask again */
 		c->dead_ns = n->dead_ns = c->now_ns;

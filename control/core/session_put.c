@@ -543,11 +543,15 @@ static bool session_deleted(struct control *c, struct call *call, const struct m
 	struct wait *w = call->owner;
 	uint32_t slot;
 
-	if (answer && answer->reply.status == -EAGAIN)
+	if (answer && answer->reply.status == -EAGAIN && session_may_wait(c, call))
 		return true;
 	w->call = NULL;
 	if (answer == NULL) {
 		session_unanswered(c, w, call->node);
+		return false;
+	}
+	if (answer->reply.status == -EAGAIN) {
+		waits_end(c, w, -ETIMEDOUT, answer->reply.text);
 		return false;
 	}
 	slot = objects_find(c, &w->id);

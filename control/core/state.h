@@ -119,5 +119,7 @@ void control_remind(struct control *c);
 bool control_node_up(struct control *c, struct node *n);
 /* No message reaches it any more. */
 void control_node_down(struct control *c, struct node *n);
+/* Deletes wait for a holder that does not answer until it is gone as a member. */
+void control_removals_silent(struct control *c, struct node *n, bool gone);
 
 #endif

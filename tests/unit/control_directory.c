@@ -253,52 +253,6 @@ static void an_id_in_use_is_described(void **state)
 	}
 }
 
-static void a_delete_waits_until_others_have_its_tombstone(void **state)
-{
-	struct fixture *f = *state;
-	struct message m = {.kind = MESSAGE_DELETE};
-
-	f->keepers = 1;
-	have(f, 0, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false);
-	m.object.id = id_of(1);
-	assert_null(send(f, 3, &m));
-	directory_removed(&f->d, f->removed[0].removal);
-	assert_int_equal(f->out_count, 0);
-	assert_int_equal(f->buried.generation, 7);
-	directory_removed(&f->d, f->burial);
-	assert_int_equal(f->out_count, 1);
-	assert_int_equal(f->out[0].m.reply.status, 0);
-}
-
-static void a_delete_waits_for_the_holders(void **state)
-{
-	struct fixture *f = *state;
-	struct message m = {.kind = MESSAGE_DELETE};
-
-	have(f, 0, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false);
-	have(f, 1, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false);
-	have(f, 2, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false);
-	directory_node_down(&f->d, 2);
-	m.object.id = id_of(1);
-	assert_null(send(f, 3, &m));
-	assert_int_equal(f->removed_count, 3);
-	directory_message(&f->d, 3, &m); /* impatient */
-	assert_int_equal(f->out_count, 0);
-	for (uint32_t i = 0; i < 3; i++)
-		if (f->removed[i].node == 2)
-			assert_null(f->removed[i].removal); /* not waited for */
-		else
-			directory_removed(&f->d, f->removed[i].removal);
-	assert_int_equal(f->out_count, 1);
-	assert_int_equal(f->out[0].m.reply.status, 0);
-	directory_message(&f->d, 3, &m); /* the answer was lost */
-	assert_int_equal(f->out[1].m.reply.status, 0);
-	assert_int_equal(send(f, 4, &m)->reply.status, -ENOENT);
-	/* the one that was away cannot bring it back, a new put can */
-	assert_int_equal(have(f, 2, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false), -ESTALE);
-	assert_int_equal(have(f, 2, 1, 9, BIG, MESSAGE_COPY_CREATING, true), 0);
-}
-
 static void an_abort_takes_the_partial_copies_along(void **state)
 {
 	struct fixture *f = *state;
@@ -573,8 +527,6 @@ int main(void)
 		TEST(late_askers_get_complete_and_little_used_holders),
 		TEST(create_of_an_existing_id_fails),
 		TEST(an_id_in_use_is_described),
-		TEST(a_delete_waits_for_the_holders),
-		TEST(a_delete_waits_until_others_have_its_tombstone),
 		TEST(an_abort_takes_the_partial_copies_along),
 		TEST(a_drop_returns_the_slot),
 		TEST(an_absent_copy_is_forgotten),

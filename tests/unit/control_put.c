@@ -179,6 +179,52 @@ static void a_put_is_told_who_does_not_answer(void **state)
 	world_end(w);
 }
 
+/* Its tasks may still read their copy: a delete returns when it has answered, or is dead. */
+static void a_delete_waits_for_a_holder_that_is_away(void **state)
+{
+	struct world *w = three();
+	struct session_request r = world_request(SESSION_DELETE, "x");
+	uint32_t seq;
+
+	for (uint32_t dead = 0; dead < 2; dead++) {
+		assert_int_equal(world_put(w, READER, 0, "x", 100000, 1), 0);
+		part(w, 0, READER);
+		seq = world_send(w, PUTTER, 0, &r);
+		world_run(w, 100 * WORLD_MS);
+		assert_null(world_reply_to(w, PUTTER, seq));
+		assert_true(members_live(&w->node[0].core->peers.nodes[READER]));
+		w->cut[READER] = dead;
+		if (!dead)
+			part(w, 0, 0);
+		assert_int_equal(world_wait(w, PUTTER, seq, WHEN)->reply.status, 0);
+		assert_int_equal(is_dead(w, NULL), dead);
+		assert_int_equal(world_get(w, PUTTER, 0, "x", 0, 0, 0), -ENOENT);
+	}
+	world_free(w);
+}
+
+/* As long as others reach the holder it is a member: the delete is not certain in time, and goes on
+ * when the client has been told so. */
+static void a_delete_is_told_who_does_not_answer(void **state)
+{
+	struct world *w = three();
+	struct session_request r = world_request(SESSION_DELETE, "x");
+	const struct world_reply *a;
+
+	assert_int_equal(world_put(w, READER, 0, "x", 100000, 1), 0);
+	part(w, 0, READER);
+	world_run(w, 5 * WORLD_SECOND);
+	a = world_call(w, PUTTER, 0, &r, WHEN);
+	assert_int_equal(a->reply.status, -ETIMEDOUT);
+	assert_non_null(strstr(a->reply.text, "node 2 has a copy and does not answer"));
+	assert_int_equal(slots_in(w, READER, OBJECT_SEALED), 2);
+	part(w, 0, 0);
+	world_run(w, 5 * WORLD_SECOND);
+	assert_int_equal(slots_in(w, READER, OBJECT_SEALED), 1);
+	assert_int_equal(w->node[0].core->directory.removals.used, 0);
+	world_end(w);
+}
+
 static void bytes_that_do_not_come_are_not_read(void **state)
 {
 	struct world *w = three();
@@ -445,6 +491,8 @@ int main(void)
 		cmocka_unit_test(a_put_waits_for_a_holder_that_is_away),
 		cmocka_unit_test(a_put_goes_on_when_the_holder_is_dead),
 		cmocka_unit_test(a_put_is_told_who_does_not_answer),
+		cmocka_unit_test(a_delete_waits_for_a_holder_that_is_away),
+		cmocka_unit_test(a_delete_is_told_who_does_not_answer),
 		cmocka_unit_test(bytes_that_do_not_come_are_not_read),
 		cmocka_unit_test(a_client_apart_needs_no_memory),
 		cmocka_unit_test(with_losses_there_is_one_of_each),
