@@ -152,10 +152,9 @@ void control_removals_silent(struct control *c, struct node *n, bool gone)
 		if (call->end != control_removed || removal == NULL)
 			continue;
 		removal->silent = n->number + 1;
-		if (!gone)
-			continue;
-		directory_removed(&c->directory, removal);
-		call->owner = NULL;
+		call->owner = gone ? NULL : removal;
+		if (gone)
+			directory_removed(&c->directory, removal);
 	}
 }
 
