@@ -136,6 +136,7 @@ static int port_plan_memif(const struct options *o)
 int port_plan(const struct options *o, struct port *out)
 {
 	*out = (struct port){.kind = o->port.kind,
+			     .ops = &device_ops,
 			     .answers = !port_kind_kernel_owns(o->port.kind),
 			     .mtu = o->mtu,
 			     .addr = o->addr,

@@ -17,6 +17,7 @@
 struct rte_eth_conf;
 struct rte_eth_dev_info;
 struct rte_mempool;
+struct worker;
 
 /* How payload of the store gets into a packet. */
 enum port_payload {
@@ -37,8 +38,25 @@ struct port_queue {
 	struct rte_mempool *pool;
 };
 
+/* How a worker uses its port: one table for every kind of network device, one for sockets. */
+struct port_ops {
+	/* Takes and answers what arrived; returns how many packets. */
+	unsigned (*receive)(struct worker *w, uint64_t now_ns);
+	/* Sends what the port did not take last time, then what the engine has; returns how many
+	 * packets. While the port takes nothing the engine is not asked for more. */
+	unsigned (*transmit)(struct worker *w, uint64_t now_ns);
+	/* Forgets what the port did not take. */
+	void (*drop_held)(struct worker *w);
+	/* A worker ends. */
+	void (*stop)(struct worker *w);
+};
+
+/* rx.c: for what DPDK drives. */
+extern const struct port_ops device_ops;
+
 struct port {
 	enum port_kind kind;
+	const struct port_ops *ops;
 	enum port_payload payload;
 	bool answers;	    /* no kernel owns our address: we answer ARP, ND and echo */
 	bool udp6_checksum; /* the card fills it */

@@ -208,3 +208,10 @@ unsigned rx_burst(struct worker *w, uint64_t now_ns)
 	worker_stage_end(w, IO_RX, begin);
 	return n;
 }
+
+const struct port_ops device_ops = {
+	.receive = rx_burst,
+	.transmit = tx_burst,
+	.drop_held = tx_drop_held,
+	.stop = tx_stop,
+};

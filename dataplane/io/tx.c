@@ -247,3 +247,10 @@ unsigned tx_burst(struct worker *w, uint64_t now_ns)
 	worker_stage_end(w, IO_TX, begin);
 	return sent;
 }
+
+void tx_stop(struct worker *w)
+{
+	tx_drop_held(w);
+	rte_pktmbuf_free_bulk(w->head, w->heads);
+	w->heads = 0;
+}

@@ -78,7 +78,7 @@ static void worker_change_session(struct worker *w)
 {
 	const struct session *s = atomic_load_explicit(&w->wanted, memory_order_acquire);
 	w->session = s;
-	tx_drop_held(w); /* it points into the store */
+	w->port->ops->drop_held(w); /* it points into the store */
 	w->has_pending = false;
 	w->event_count = 0;
 	atomic_store_explicit(&w->serving, s, memory_order_release);
@@ -89,8 +89,9 @@ static unsigned worker_turn(struct worker *w, uint64_t now_ns)
 	if (atomic_load_explicit(&w->wanted, memory_order_relaxed) != w->session)
 		worker_change_session(w);
 	if (!w->session)
-		return rx_burst(w, now_ns);
-	unsigned work = worker_take_commands(w, now_ns), came = rx_burst(w, now_ns);
+		return w->port->ops->receive(w, now_ns);
+	const struct port_ops *ops = w->port->ops;
+	unsigned work = worker_take_commands(w, now_ns), came = ops->receive(w, now_ns);
 	work += came;
 	if (w->overslept)
 		idle_found(w, came);
@@ -98,7 +99,7 @@ static unsigned worker_turn(struct worker *w, uint64_t now_ns)
 		engine_tick(w->session->engine, now_ns);
 	if (w->busy_poll) /* control works while we send */
 		work += worker_give_events(w);
-	work += tx_burst(w, now_ns);
+	work += ops->transmit(w, now_ns);
 	work += worker_give_events(w);
 	return work;
 }
@@ -127,8 +128,6 @@ int worker_run(void *arg)
 			idle_wait(w, now_ns);
 		}
 	}
-	tx_drop_held(w);
-	rte_pktmbuf_free_bulk(w->head, w->heads);
-	w->heads = 0;
+	w->port->ops->stop(w);
 	return 0;
 }

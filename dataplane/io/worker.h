@@ -104,6 +104,8 @@ unsigned rx_burst(struct worker *w, uint64_t now_ns);
 unsigned tx_burst(struct worker *w, uint64_t now_ns);
 /* Forgets what the port did not take. */
 void tx_drop_held(struct worker *w);
+/* The worker ends: gives its buffers back. */
+void tx_stop(struct worker *w);
 /* Sends one packet of our own making (ARP, echo); takes the buffer. */
 void tx_send_one(struct worker *w, struct rte_mbuf *m);
 
