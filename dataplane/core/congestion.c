@@ -36,6 +36,7 @@ enum {
 	CONGESTION_BURST_NS = 250000,
 	CONGESTION_BURST_PKTS = 16,
 	CONGESTION_BURST_PKTS_FULL = 4, /* on a path that is full */
+	CONGESTION_SAVE_PART = 2,	/* of a round trip, saved up for a burst at most */
 };
 
 static uint64_t congestion_first(const struct engine *e)
@@ -318,13 +319,22 @@ void congestion_collapse(struct engine *e, struct conn *c)
 	congestion_pace(e, c);
 }
 
-/* What may be sent ahead of the pace: a host that sleeps wakes late. */
-static uint64_t congestion_burst_ns(const struct conn *c, uint32_t bytes)
+/* How long a connection saves up for a burst. Short windows have no time for it. */
+static uint64_t congestion_save_ns(const struct engine *e, const struct conn *c)
+{
+	uint64_t whole = c->pace_ns_per_kib * e->config.burst_bytes / 1024;
+
+	return state_min(state_min(whole, e->config.burst_ns), c->srtt_ns / CONGESTION_SAVE_PART);
+}
+
+/* What may be sent ahead of the pace: a host that sleeps wakes late, above all for a burst. */
+static uint64_t congestion_burst_ns(const struct engine *e, const struct conn *c, uint32_t bytes)
 {
 	uint64_t packets =
 		c->rate.ns_per_kib > 0 ? CONGESTION_BURST_PKTS_FULL : CONGESTION_BURST_PKTS;
+	uint64_t late = state_max(CONGESTION_BURST_NS, packets * c->pace_ns_per_kib * bytes / 1024);
 
-	return state_max(CONGESTION_BURST_NS, packets * c->pace_ns_per_kib * bytes / 1024);
+	return e->config.burst_bytes == 0 ? late : late + congestion_save_ns(e, c);
 }
 
 /*
@@ -342,8 +352,10 @@ static void congestion_rested(struct engine *e, struct conn *c)
 	congestion_pace(e, c);
 }
 
-bool congestion_allows(struct engine *e, struct conn *c, uint32_t bytes)
+bool congestion_allows(struct engine *e, struct conn *c, uint32_t bytes, bool patient)
 {
+	uint64_t from = c->pace_ns;
+
 	congestion_rested(e, c);
 	if (c->probes_due > 0)
 		return true;
@@ -351,17 +363,22 @@ bool congestion_allows(struct engine *e, struct conn *c, uint32_t bytes)
 		c->cwnd_limited = true;
 		return false;
 	}
-	if (c->pace_ns > e->now_ns || e->pace_ns > e->now_ns) {
+	if (patient && c->saving)
+		from += congestion_save_ns(e, c);
+	if (from > e->now_ns || e->pace_ns > e->now_ns) {
 		c->pace_blocked = true;
+		c->pace_from_ns = from;
+		c->saving = e->config.burst_bytes > 0;
 		c->cwnd_limited = true;
 		return false;
 	}
+	c->saving = false;
 	return true;
 }
 
 void congestion_sent(struct engine *e, struct conn *c, uint32_t bytes)
 {
-	uint64_t burst = congestion_burst_ns(c, bytes);
+	uint64_t burst = congestion_burst_ns(e, c, bytes);
 	uint64_t floor = e->now_ns > burst ? e->now_ns - burst : 0;
 
 	c->pace_ns = state_max(c->pace_ns, floor) + c->pace_ns_per_kib * bytes / 1024;

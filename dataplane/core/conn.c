@@ -256,7 +256,7 @@ void conn_arm(struct engine *e, struct conn *c)
 		next = state_min(next, conn_keep_alive_due_ns(e, c));
 		next = state_min(next, conn_silence_due_ns(c));
 		if (c->pace_blocked)
-			next = state_min(next, state_max(c->pace_ns, e->pace_ns));
+			next = state_min(next, state_max(c->pace_from_ns, e->pace_ns));
 	}
 	if (next - c->wheel_ns < NEVER / 2 && next - c->wheel_ns > CONN_EARLY_MAX_NS)
 		wheel_disarm(e, c); /* far too early: not worth the turn */

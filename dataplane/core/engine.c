@@ -2,7 +2,10 @@
 #include "executor.h"
 #include "transport.h"
 
-enum { ENGINE_QUANTUM = 8 /* packets of one connection before the next has its turn */ };
+enum {
+	ENGINE_QUANTUM = 8, /* packets of one connection before the next has its turn */
+	ENGINE_BURST_MAX = 65536,
+};
 
 static uint32_t engine_pow2(uint64_t n)
 {
@@ -37,7 +40,7 @@ static bool engine_config_valid(const struct engine_config *f)
 	       f->edges_max <= EDGES_MAX && f->msgs_max <= 65536 && f->msg_rx_slots <= 65536 &&
 	       f->delay_target_ns > 0 && f->idle_timeout_ns > 0 && f->handshakes_per_s > 0 &&
 	       f->handshakes_per_s <= 1000000000 && f->credit_bytes > 0 && f->block_bytes > 0 &&
-	       f->store != NULL && f->counters != NULL &&
+	       f->burst_bytes <= ENGINE_BURST_MAX && f->store != NULL && f->counters != NULL &&
 	       (f->msg_tx != NULL || f->msg_tx_bytes == 0) &&
 	       (f->msg_rx != NULL || f->msg_rx_slots == 0);
 }
@@ -115,6 +118,7 @@ struct engine *engine_init(void *memory, const struct engine_config *config, uin
 	struct engine *e = engine_carve(&v, sizeof(*e));
 	e->config = *config;
 	e->count = config->counters;
+	e->quantum = (unsigned)state_max(ENGINE_QUANTUM, config->burst_bytes / config->mtu);
 	e->now_ns = now_ns;
 	engine_layout(e, &v);
 	list_init(&e->ready);
@@ -295,12 +299,12 @@ static uint64_t engine_sent_bytes(const struct packet_out *out, unsigned count)
 
 static unsigned engine_fill(struct engine *e, struct packet_out *out, unsigned count)
 {
-	unsigned n = engine_replies(e, out, count);
+	unsigned n = engine_replies(e, out, count), quantum = e->quantum;
 
 	e->count->tx_bytes += engine_sent_bytes(out, n);
 	while (n < count && !list_empty(&e->ready)) {
 		struct conn *c = list_entry(e->ready.next, struct conn, ready);
-		unsigned want = count - n < ENGINE_QUANTUM ? count - n : ENGINE_QUANTUM;
+		unsigned want = count - n < quantum ? count - n : quantum;
 		unsigned got;
 
 		list_remove(&c->ready);

@@ -272,6 +272,7 @@ struct conn {
 	bool round_blind;	  /* this round still shows the window before a cut */
 	uint64_t pace_ns;	  /* the time up to which the pacing budget is spent */
 	uint64_t pace_ns_per_kib;
+	uint64_t pace_from_ns; /* while pace_blocked: when it may go on */
 	struct rate rate;
 	uint32_t round_acked, round_ce;
 	uint32_t sample_acked, sample_lost; /* since the share of losses was last taken */
@@ -283,6 +284,7 @@ struct conn {
 	uint8_t told_senders;	 /* that share ours, by our last grant; 0: not told */
 	bool slow_start;
 	bool pace_blocked;
+	bool saving;	  /* for a burst: its budget was spent, and is not yet worth one again */
 	uint64_t held_ns; /* since then it has something to send and may not; 0: it may */
 	bool cwnd_limited;
 
@@ -348,6 +350,7 @@ struct engine {
 	struct counters *count; /* config.counters */
 	struct engine_stages stages;
 	uint64_t now_ns;
+	unsigned quantum; /* packets of one connection in its turn */
 
 	struct conn *conns;
 	struct buffer *buffers;

@@ -190,7 +190,10 @@ static void transmit_waited(struct engine *e, struct conn *c)
 
 static bool transmit_allowed(struct engine *e, struct conn *c)
 {
-	bool allowed = congestion_allows(e, c, e->config.mtu);
+	uint16_t fragment;
+	bool patient =
+		e->config.burst_bytes > 0 && c->lost_count == 0 && msg_next(c, &fragment) == NULL;
+	bool allowed = congestion_allows(e, c, e->config.mtu, patient);
 
 	if (allowed)
 		transmit_waited(e, c);

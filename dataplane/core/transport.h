@@ -160,8 +160,10 @@ void congestion_acked(struct engine *e, struct conn *c, uint64_t bytes, uint32_t
 		      uint64_t largest_pn);
 void congestion_lost(struct conn *c);
 void congestion_marked(struct conn *c, uint32_t marks);
-/* May bytes leave now? Sets pace_blocked or cwnd_limited when not. */
-bool congestion_allows(struct engine *e, struct conn *c, uint32_t bytes);
+/* May bytes leave now? Sets pace_blocked or cwnd_limited when not. What is patient waits for a
+ * burst.
+ */
+bool congestion_allows(struct engine *e, struct conn *c, uint32_t bytes, bool patient);
 void congestion_sent(struct engine *e, struct conn *c, uint32_t bytes);
 /* The connection has found silence after probes: starts over carefully. */
 void congestion_collapse(struct engine *e, struct conn *c);

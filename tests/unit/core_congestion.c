@@ -246,7 +246,7 @@ static void check_rest(struct rig *r, struct conn *c, bool opens)
 {
 	uint64_t before = c->cwnd_bytes;
 
-	congestion_allows(r->e, c, r->config.mtu);
+	congestion_allows(r->e, c, r->config.mtu, false);
 	assert_int_equal(c->cwnd_bytes, opens ? 16 * (uint64_t)r->config.mtu : before);
 }
 
