@@ -59,6 +59,14 @@ static const struct doctor_cause doctor_causes[] = {
 	{"io_tx_full", true,
 	 "the port takes packets slower than we make them, they leave later; many: raise its ring "
 	 "size (ethtool -G)"},
+	{"io_tx_lost", false,
+	 "the port took nothing for 20 ms: look at the link, at qdiscs and at packet filters"},
+	{"io_tx_refused", false,
+	 "the kernel refused packets: look at routes (ip route get), packet filters and the MTU"},
+	{"io_gso_refused", false,
+	 "the device takes no bursts: switch its transmit checksums on (ethtool -K DEV tx on)"},
+	{"io_rx_lost", false,
+	 "the receive buffer was too small: raise net.core.rmem_max, or give the node CPU time"},
 	{"io_no_mbuf", false, "packet buffers ran out: start the dataplane with more"},
 };
 

@@ -57,7 +57,7 @@ bool eal_has_rights(const struct options *o)
 	bool bpf = has_capability(data, CAP_BPF) || has_capability(data, CAP_SYS_ADMIN);
 	if (o->port.kind == PORT_AF_XDP && !(admin && raw && bpf)) {
 		log_error("port %s needs the capabilities net_admin, net_raw and bpf: run as root, "
-			  "or grant them with setcap",
+			  "grant them with setcap, or use --port udp:, which needs none",
 			  o->port.text);
 		return false;
 	}
@@ -173,10 +173,12 @@ int eal_start(const struct options *o, const struct port *p, bool *huge_pages)
 	static struct eal_args a;
 	if (!eal_has_cores(o))
 		return -EINVAL;
-	unsigned mib = pool_eal_mib(p->kind, p->mtu, p->queues, true);
-	bool huge = !getenv(ORDINARY_PAGES) && shm_huge_free_bytes() >= (uint64_t)mib << 20;
+	unsigned queues = p->kind == PORT_UDP ? 0 : p->queues; /* sockets need no pools */
+	unsigned mib = pool_eal_mib(p->kind, p->mtu, queues, true);
+	bool huge = queues > 0 && !getenv(ORDINARY_PAGES) &&
+		    shm_huge_free_bytes() >= (uint64_t)mib << 20;
 	if (!huge)
-		mib = pool_eal_mib(p->kind, p->mtu, p->queues, false);
+		mib = pool_eal_mib(p->kind, p->mtu, queues, false);
 	args_build(&a, o, huge, mib);
 	/* its telemetry socket goes to RUNDIR/dpdk/rte: every node has its own */
 	setenv("RUNTIME_DIRECTORY", o->rundir, 1);

@@ -100,12 +100,13 @@ static void idle_drain(struct worker *w, const struct pollfd *fds)
 
 static void idle_poll(struct worker *w, uint64_t wait_ns)
 {
+	short events = (short)(POLLIN | (w->wants_room ? POLLOUT : 0));
 	struct pollfd fds[1 + PORT_QUEUES_MAX] = {{.fd = w->wake_fd, .events = POLLIN}};
 	struct timespec t = {.tv_sec = (time_t)(wait_ns / 1000000000u),
 			     .tv_nsec = (long)(wait_ns % 1000000000u)};
 	for (unsigned i = 0; i < w->ins; i++)
 		fds[1 + i] =
-			(struct pollfd){.fd = w->deaf ? -1 : w->in[i]->rx_fd, .events = POLLIN};
+			(struct pollfd){.fd = w->deaf ? -1 : w->in[i]->rx_fd, .events = events};
 	w->counters->io_sleeps++;
 	int woken = ppoll(fds, 1 + w->ins, wait_ns == UINT64_MAX ? NULL : &t, NULL);
 	/* in less a card may still be holding its interrupt back, to make one of several */
@@ -162,11 +163,13 @@ static uint64_t idle_spin_ns(const struct worker *w)
 
 void idle_wait(struct worker *w, uint64_t now_ns)
 {
-	if (w->idle_turns++ < IDLE_SPIN_TURNS)
-		return;
-	if (now_ns < w->last_work_ns + idle_spin_ns(w)) {
-		rte_pause();
-		return;
+	if (!w->port->asking_costs) {
+		if (w->idle_turns++ < IDLE_SPIN_TURNS)
+			return;
+		if (now_ns < w->last_work_ns + idle_spin_ns(w)) {
+			rte_pause();
+			return;
+		}
 	}
 	uint64_t wait = idle_timeout(w, now_ns);
 	if (wait > 0)

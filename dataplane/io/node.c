@@ -90,6 +90,7 @@ static int node_make_worker(struct node *n, unsigned i)
 		.all = n->worker,
 		.port = &n->port,
 		.out = &n->port.queue[i],
+		.udp = n->port.udp[i],
 		.resolver_fd = n->resolver_fd,
 		.prefault = &n->prefault,
 		.busy_poll = n->options->busy_poll,
@@ -127,11 +128,11 @@ static int node_make_workers(struct node *n)
 	return error;
 }
 
-/* Where the kernel owns our address it also knows our neighbours. */
+/* Where the kernel owns our address it also knows our neighbours; sockets need not ask. */
 static int node_open_resolver(struct node *n)
 {
 	n->resolver_fd = -1;
-	if (n->port.answers)
+	if (n->port.answers || n->port.kind == PORT_UDP)
 		return 0;
 	n->netlink = malloc(sizeof(*n->netlink));
 	int error = n->netlink
@@ -338,6 +339,16 @@ static void node_close(struct node *n)
 		rte_eal_cleanup();
 }
 
+static void node_tell_ready(const struct node *n)
+{
+	const char *pages = n->huge_pages	       ? ", packets in huge pages"
+			    : n->port.kind == PORT_UDP ? ""
+						       : ", packets in ordinary pages (no huge "
+							 "pages free)";
+	log_info("ready on %s, MTU %u, %u worker%s%s", n->port.text, n->port.mtu, n->port.workers,
+		 n->port.workers > 1 ? "s" : "", pages);
+}
+
 int node_run(const struct options *o)
 {
 	static struct node n;
@@ -355,9 +366,7 @@ int node_run(const struct options *o)
 	if (!error) {
 		telemetry_register(&n);
 		node_start_workers(&n);
-		log_info("ready on %s, MTU %u, %u worker%s, packets in %s", n.port.text, n.port.mtu,
-			 o->workers, o->workers > 1 ? "s" : "",
-			 n.huge_pages ? "huge pages" : "ordinary pages (no huge pages free)");
+		node_tell_ready(&n);
 		watchdog_start(&n.watchdog, n.worker, o->workers, worker_now_ns());
 		notify_status(&n.watchdog.notify, "%s", n.port.text);
 		node_loop(&n);

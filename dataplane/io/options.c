@@ -26,10 +26,10 @@ enum {
 #define OPTIONS(X)                                                                              \
 	X(RUNDIR, "rundir", "DIR", "where sockets and counters live (/run/sarissa)")            \
 	X(PORT, "port", "SPEC", "what carries the packets, see below")                          \
-	X(ADDR, "addr", "IP[/PREFIX]", "our address (af_xdp: default the interface's)")         \
-	X(GATEWAY, "gateway", "IP", "next hop to other networks (not for af_xdp)")              \
+	X(ADDR, "addr", "IP[/PREFIX]", "our address (af_xdp, udp: default the interface's)")    \
+	X(GATEWAY, "gateway", "IP", "next hop to other networks (not for af_xdp, udp)")         \
 	X(UDP_PORT, "udp-port", "PORT", "worker w listens on PORT + w (7400)")                  \
-	X(MTU, "mtu", "BYTES", "IP bytes per packet (af_xdp: the interface's, else 1500)")      \
+	X(MTU, "mtu", "BYTES", "IP bytes per packet (af_xdp, udp: the interface's, else 1500)") \
 	X(WORKERS, "workers", "W", "packet threads, 1 to 16 (1)")                               \
 	X(STORE, "store", "MIB", "size of the object store (1024)")                             \
 	X(CORES, "cores", "LIST", "pin worker w to the w-th core, such as 2,3 or 4-7")          \
@@ -53,6 +53,7 @@ enum {
 
 static const char port_help[] =
 	"SPEC: af_xdp:IFACE[,queues=N][,copy]   an interface that the kernel keeps using\n"
+	"      udp:ADDR[,single][,buffer=KIB]   UDP sockets at an address or interface: no rights\n"
 	"      tap:NAME                         a new kernel interface NAME at the other end\n"
 	"      memif:ID[,role=server|client][,socket=PATH]   memory shared with a process\n"
 	"      ring:NAME                        a loop-back, for tests\n"
@@ -242,6 +243,10 @@ static enum options_result options_check(struct options *o)
 	if (!o->has_addr && !port_kind_kernel_owns(o->port.kind))
 		return options_wrong("port", o->port.text,
 				     "--addr is missing, this port has no address of its own");
+	if (o->capture && o->port.kind == PORT_UDP)
+		return options_wrong(
+			"capture", o->capture,
+			"not with --port udp: the kernel has the packets, use tcpdump");
 	if (o->has_gateway && port_kind_kernel_owns(o->port.kind))
 		return options_wrong("port", o->port.text,
 				     "--gateway does not go with it, the kernel's routes are used");

@@ -12,6 +12,7 @@
 #include <rte_ethdev.h>
 #include <rte_memory.h>
 #include "log.h"
+#include "udp.h"
 
 enum {
 	PORT_MTU_DEFAULT = 1500,
@@ -152,6 +153,8 @@ int port_plan(const struct options *o, struct port *out)
 	}
 	if (out->kind == PORT_AF_XDP)
 		return port_plan_interface(o, out);
+	if (out->kind == PORT_UDP)
+		return udp_plan(o, out);
 	port_make_mac(&out->addr, out->mac);
 	if (out->mtu == 0)
 		out->mtu = PORT_MTU_DEFAULT;
@@ -222,6 +225,8 @@ static int port_configure_xdp(struct port *p)
 int port_open(const struct options *o, struct port *p)
 {
 	int error = 0;
+	if (p->kind == PORT_UDP) /* planning has opened it */
+		return 0;
 	p->neighbours = aligned_alloc(64, sizeof(*p->neighbours));
 	if (!p->neighbours)
 		return -ENOMEM;
@@ -252,6 +257,8 @@ void port_close(struct port *p)
 		close(p->queue[i].rx_fd);
 	if (p->xdp.lock_fd >= 0)
 		xdp_release(&p->xdp);
+	if (p->kind == PORT_UDP)
+		udp_close(p);
 	free(p->neighbours);
 	p->devices = 0;
 	p->neighbours = NULL;

@@ -17,6 +17,7 @@
 struct rte_eth_conf;
 struct rte_eth_dev_info;
 struct rte_mempool;
+struct udp;
 struct worker;
 
 /* How payload of the store gets into a packet. */
@@ -61,6 +62,7 @@ struct port {
 	bool answers;	    /* no kernel owns our address: we answer ARP, ND and echo */
 	bool udp6_checksum; /* the card fills it */
 	bool steered;	    /* the card brings each worker's packets to its queue */
+	bool asking_costs;  /* each look at a queue is a system call: workers do not spin */
 	bool rx_interrupt;  /* rx_fd must be armed, and is an epoll instance that EAL reads */
 	uint16_t mtu;	    /* IP bytes */
 	uint8_t mac[6];
@@ -71,8 +73,11 @@ struct port {
 	struct port_queue queue[PORT_QUEUES_MAX];
 	char text[64]; /* for status: "af_xdp eth0 (native, copy)" */
 	struct neighbour_table *neighbours;
-	struct xdp xdp;		    /* af_xdp */
-	struct interface interface; /* af_xdp */
+	uint32_t burst_bytes; /* as in engine_config */
+	uint64_t burst_ns;
+	struct xdp xdp;			  /* af_xdp */
+	struct interface interface;	  /* af_xdp, udp */
+	struct udp *udp[PORT_QUEUES_MAX]; /* udp: of each worker */
 };
 
 /* Before EAL starts: what is to be opened, with everything checked that can be. Returns 0, or

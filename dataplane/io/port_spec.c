@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "port_spec.h"
 
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
+#include "ether.h"
 #include "internal/arguments.h"
 
-static const char *const kind_names[PORT_KINDS] = {"af_xdp", "tap", "memif", "ring", "pci", "vdev"};
+static const char *const kind_names[PORT_KINDS] = {"af_xdp", "udp", "tap", "memif",
+						   "ring",   "pci", "vdev"};
 
 const char *port_kind_name(enum port_kind kind)
 {
@@ -62,6 +65,20 @@ static bool spec_memif_option(const char *option, struct port_spec *out, const c
 	return true;
 }
 
+static bool spec_udp_option(const char *option, struct port_spec *out, const char **why)
+{
+	uint64_t kib;
+	const char *value = option_value(option, "buffer");
+	if (!value) {
+		out->single = strcmp(option, "single") == 0;
+		return out->single || spec_fail(why, "udp takes the options single and buffer=KIB");
+	}
+	if (!argument_number(value, 10, 1, 1 << 20, &kib))
+		return spec_fail(why, "buffer must be 1 to 1048576 KiB");
+	out->buffer = (unsigned)kib << 10;
+	return true;
+}
+
 static bool spec_option(const char *option, struct port_spec *out, const char **why)
 {
 	const char *value = option_value(option, "queues");
@@ -73,11 +90,31 @@ static bool spec_option(const char *option, struct port_spec *out, const char **
 			return spec_fail(why, "af_xdp takes the options queues=N and copy");
 		out->copy = true;
 		return true;
+	case PORT_UDP:
+		return spec_udp_option(option, out, why);
 	case PORT_MEMIF:
 		return spec_memif_option(option, out, why);
 	default:
 		return spec_fail(why, "this kind of port takes no options");
 	}
+}
+
+/* An address of one host, or the one that stands for all of this one's. */
+static bool spec_udp_name(struct port_spec *out, const char **why)
+{
+	uint8_t v4[4];
+	if (inet_pton(AF_INET, out->name, v4) == 1)
+		ether_map_v4(out->addr.ip, v4);
+	else if (inet_pton(AF_INET6, out->name, out->addr.ip) != 1)
+		return (strlen(out->name) < IFNAMSIZ && !strchr(out->name, ':')) ||
+		       spec_fail(why, "neither an IP address nor the name of an interface");
+	out->has_addr = true;
+	bool is_v4 = net_addr_is_v4(&out->addr);
+	if (is_v4 ? out->addr.ip[12] >= 224 : out->addr.ip[0] == 0xff)
+		return spec_fail(why, "not the address of one host");
+	if (!is_v4 && out->addr.ip[0] == 0xfe && (out->addr.ip[1] & 0xc0) == 0x80)
+		return spec_fail(why, "a link-local address: peers elsewhere cannot use it");
+	return true;
 }
 
 static bool spec_name(struct port_spec *out, const char **why)
@@ -86,6 +123,8 @@ static bool spec_name(struct port_spec *out, const char **why)
 		return spec_fail(why, "a name is missing after the colon");
 	if ((out->kind == PORT_AF_XDP || out->kind == PORT_TAP) && strlen(out->name) >= IFNAMSIZ)
 		return spec_fail(why, "an interface name has at most 15 bytes");
+	if (out->kind == PORT_UDP)
+		return spec_udp_name(out, why);
 	if (out->kind == PORT_RING && strlen(out->name) > 24)
 		return spec_fail(why, "a ring name has at most 24 bytes");
 	if (out->kind == PORT_MEMIF) {
@@ -101,8 +140,9 @@ bool port_spec_parse(const char *text, struct port_spec *out, const char **why)
 	memset(out, 0, sizeof(*out));
 	const char *colon = strchr(text, ':');
 	if (!colon || !spec_kind(text, (size_t)(colon - text), &out->kind))
-		return spec_fail(why,
-				 "it must start with af_xdp:, tap:, memif:, ring:, pci: or vdev:");
+		return spec_fail(
+			why,
+			"it must start with af_xdp:, udp:, tap:, memif:, ring:, pci: or vdev:");
 	if (strlen(text) >= sizeof(out->text))
 		return spec_fail(why, "it is longer than 255 bytes");
 	strcpy(out->text, text);
@@ -145,6 +185,8 @@ bool port_spec_devargs(const struct port_spec *spec, unsigned queue, const char 
 	case PORT_RING:
 		n = snprintf(out, size, "net_ring_%s", spec->name);
 		break;
+	case PORT_UDP: /* no device of DPDK's */
+		return false;
 	case PORT_PCI:
 	case PORT_VDEV:
 	case PORT_KINDS:

@@ -4,6 +4,7 @@
  * wants for each. Pure text; called once, by the main thread.
  *
  *   af_xdp:IFACE[,queues=N][,copy]      an interface that the kernel keeps using
+ *   udp:ADDR[,single][,buffer=KIB]      UDP sockets at an address or interface of the kernel's
  *   tap:NAME                            a new kernel interface NAME at the other end
  *   memif:ID[,role=server|client][,socket=PATH]   shared memory to another process
  *   ring:NAME                           a loop-back in this process
@@ -16,6 +17,7 @@
 #include <net/if.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include "internal/ids.h"
 
 enum {
 	PORT_SPEC_TEXT = 256,
@@ -25,6 +27,7 @@ enum {
 
 enum port_kind {
 	PORT_AF_XDP,
+	PORT_UDP,
 	PORT_TAP,
 	PORT_MEMIF,
 	PORT_RING,
@@ -40,7 +43,11 @@ struct port_spec {
 	unsigned queues;	   /* af_xdp; 0: all that the interface has */
 	bool copy;		   /* af_xdp: do not ask for zero-copy */
 	bool server;		   /* memif */
-	char socket[108];	   /* memif */
+	bool has_addr;		   /* udp: the name is this address, not an interface */
+	struct net_addr addr;
+	bool single;	  /* udp: packets one by one */
+	unsigned buffer;  /* udp: bytes of a socket's buffers; 0: as many as there may be */
+	char socket[108]; /* memif */
 };
 
 /* Reads text. On a fault returns false and sets *why to what is wrong with it. */
@@ -63,7 +70,7 @@ static inline bool port_kind_chosen(enum port_kind kind)
 /* The kernel owns the address on this kind of port: it answers ARP and knows the neighbours. */
 static inline bool port_kind_kernel_owns(enum port_kind kind)
 {
-	return kind == PORT_AF_XDP;
+	return kind == PORT_AF_XDP || kind == PORT_UDP;
 }
 
 #endif

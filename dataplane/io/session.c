@@ -142,6 +142,8 @@ static void session_config(struct node *n, unsigned w, struct engine_config *c)
 	c->mtu = n->port.mtu;
 	c->workers = (uint16_t)o->workers;
 	c->conns_max = o->peers_max;
+	c->burst_bytes = n->port.burst_bytes;
+	c->burst_ns = n->port.burst_ns;
 	c->rate_bps = o->rate_bps / o->workers;
 	if (o->credit_bytes)
 		c->credit_bytes = o->credit_bytes / o->workers;

@@ -53,6 +53,7 @@ struct worker {
 	const struct port_queue *out;		      /* where we send */
 	const struct port_queue *in[PORT_QUEUES_MAX]; /* where we receive */
 	unsigned ins;
+	struct udp *udp; /* instead, on a port of sockets */
 	int wake_fd;	 /* eventfd: control, main thread or another worker has something */
 	int resolver_fd; /* eventfd of the main thread, to look up neighbours; -1: we ask ourselves
 			  */
@@ -80,6 +81,7 @@ struct worker {
 	struct rte_mbuf *held[WORKER_BURST]; /* packets that the port had no room for */
 	unsigned held_count;
 	uint64_t held_ns; /* when the port last took some */
+	bool wants_room;  /* the descriptor we receive on tells when there is room again */
 	uint64_t last_work_ns;
 	uint64_t gap_ns; /* usual time without work, learned */
 	uint32_t idle_turns;

@@ -71,6 +71,14 @@
 	X(io_echo_replies, "packets", "ICMP echo requests answered")                        \
 	X(io_no_neighbour, "packets", "sent packets whose next hop is not resolved yet")    \
 	X(io_tx_full, "packets", "packets that the port did not take at once; they wait")   \
+	X(io_tx_lost, "packets", "packets that the port took neither at once nor later")    \
+	X(io_tx_refused, "packets", "those of them that the kernel refused: route, filter") \
+	X(io_tx_calls, "calls", "udp: system calls that send")                              \
+	X(io_tx_bursts, "bursts", "udp: packets of one connection sent as one")             \
+	X(io_gso_refused, "bursts", "udp: bursts that a device does not take")              \
+	X(io_rx_calls, "calls", "udp: system calls that receive")                           \
+	X(io_rx_bursts, "bursts", "udp: packets of one connection received as one")         \
+	X(io_rx_lost, "datagrams", "udp: no room in the receive buffer; bursts count once") \
 	X(io_events_waited, "turns", "turns in which the ring to control was full")         \
 	X(io_handover_full, "packets", "packets for another worker that is behind")         \
 	X(io_no_mbuf, "events", "no packet buffer free")                                    \

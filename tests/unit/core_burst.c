@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Bursts: where the shell says that it sends many packets at the price of one, a connection saves up
- * for them, at the same pace, and nothing but chunks waits for that. */
+/* Bursts: where the shell says that it sends many packets at the price of one, a connection saves
+ * up for them, at the same pace, and nothing but chunks waits for that. */
 #include "core_test.h"
 
 enum {

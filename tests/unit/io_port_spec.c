@@ -41,6 +41,27 @@ static void test_fields(void **state)
 	assert_string_equal(s.name, "net_pcap0,iface=lo,x=1");
 }
 
+static void test_udp(void **state)
+{
+	static const uint8_t v4[16] = {[10] = 0xff, 0xff, 127, 0, 0, 2},
+			     v6[16] = {0xfd, 0x77, [15] = 1};
+	char out[PORT_SPEC_DEVARGS];
+	struct port_spec s = good("udp:127.0.0.2,single,buffer=16");
+	assert_int_equal(s.kind, PORT_UDP);
+	assert_true(s.has_addr && s.single);
+	assert_int_equal(s.buffer, 16384);
+	assert_memory_equal(s.addr.ip, v4, 16);
+	assert_false(port_spec_devargs(&s, 0, "", false, out, sizeof(out))); /* no device */
+	s = good("udp:fd77::1");
+	assert_true(s.has_addr && !s.single);
+	assert_memory_equal(s.addr.ip, v6, 16);
+	s = good("udp:eth0");
+	assert_false(s.has_addr);
+	assert_string_equal(s.name, "eth0");
+	assert_true(good("udp:0.0.0.0").has_addr);
+	assert_true(good("udp:::").has_addr);
+}
+
 static void test_devargs(void **state)
 {
 	args("af_xdp:eth0",
@@ -68,6 +89,18 @@ static void test_refused(void **state)
 		"af_xdp:eth0,queues=",
 		"af_xdp:eth0,fast",
 		"af_xdp:eth0,",
+		"udp:",
+		"udp:,single",
+		"udp:10.0.0.1,fast",
+		"udp:10.0.0.1,buffer=0",
+		"udp:10.0.0.1,buffer=2m",
+		"udp:10.0.0.1:7400",
+		"udp:10.0.0.256x_is_no_name",
+		"udp:[fd77::1]",
+		"udp:fd77::1::",
+		"udp:224.0.0.1",
+		"udp:ff02::1",
+		"udp:fe80::1",
 		"tap:t0,copy",
 		"memif:x",
 		"memif:1,role=boss",
@@ -92,6 +125,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_fields),
+		cmocka_unit_test(test_udp),
 		cmocka_unit_test(test_devargs),
 		cmocka_unit_test(test_refused),
 	};

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "udp.h"
+
+static unsigned burst_length(const struct packet_out *p)
+{
+	return (unsigned)p->head_length + p->payload_length;
+}
+
+unsigned udp_burst_packets(const struct packet_out *out, unsigned count)
+{
+	unsigned segment = burst_length(&out[0]), bytes = segment, n = 1;
+
+	for (; n < count && n < UDP_SEGMENTS; n++) {
+		unsigned length = burst_length(&out[n]);
+		if (length > segment || bytes + length > UDP_BURST_BYTES ||
+		    !net_addr_equal(&out[n].to, &out[0].to))
+			return n;
+		bytes += length;
+		if (length < segment) /* the kernel cuts at equal distances: a rest ends it */
+			return n + 1;
+	}
+	return n;
+}
