@@ -65,7 +65,9 @@ class Meter:
         sent = [b - a for a, b in zip(self.sent, sent_bytes(self.config))]
         out = {"cpu_seconds": self.cpu_seconds, "cpu_share": self.cpu_share,
                "other_cpu_share": self.other_cpu_share, "lower_cpu_share": self.lower_cpu_share,
-               "wire_bytes": sum(sent)}
+               "cores_busy": self.cpu_share, "wire_bytes": sum(sent)}
+        if not self.config["bare"]:
+            out["vdev"] = self.config["vdev"]
         if self.counters is not None:
             out |= self.counted(size)
         return out
@@ -74,7 +76,11 @@ class Meter:
         moved = [{name: after[name] - before[name] for name in after}
                  for before, after in zip(self.counters, self.all_counters())]
         total = {name: sum(one[name] for one in moved) for name in moved[0]}
-        return {"source_copies": round(moved[0]["tx_chunk_bytes"] / size, 4) if size else 0,
+        bursts = {way: round(total[f"{way}_pkts"] / total[f"io_{way}_bursts"], 2)
+                  for way in ("tx", "rx") if total.get(f"io_{way}_bursts")}
+        return {**{f"packets_per_{way}_burst": each for way, each in bursts.items()},
+                "worker_sleeps": total["io_sleeps"],
+                "source_copies": round(moved[0]["tx_chunk_bytes"] / size, 4) if size else 0,
                 "copies": [round(one["tx_chunk_bytes"] / size, 3) if size else 0 for one in moved],
                 "resent_share": round(total["tx_chunk_resends"] / max(1, total["tx_chunks"]), 5),
                 "duplicate_share": round(total["rx_chunk_duplicates"] /

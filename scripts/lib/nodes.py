@@ -37,9 +37,9 @@ def endpoint(config, node):
 
 
 def dataplane_argv(config, node):
-    port = "af_xdp:eth0" if config["vdev"] == "af_xdp" else "tap:dtap0"
+    ports = {"af_xdp": "af_xdp:eth0", "udp": "udp:eth0", "tap": "tap:dtap0"}
     prefix = 64 if config["ipv6"] else 16
-    argv = [binary("dataplane"), "--rundir", node_dir(config, node), "--port", port,
+    argv = [binary("dataplane"), "--rundir", node_dir(config, node), "--port", ports[config["vdev"]],
             "--addr", f"{address(config, node)}/{prefix}", "--udp-port", config["udp_port"],
             "--mtu", config["mtu"], "--store", config["store"], "--workers", config["workers"]]
     if config["busy_poll"]:

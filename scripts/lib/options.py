@@ -4,6 +4,7 @@
 import argparse
 import fnmatch
 import math
+import os
 import tempfile
 from pathlib import Path
 
@@ -60,6 +61,8 @@ SECONDS = real(0, above=True)
 RATE = real(0.01, 1000000)  # in Mbit/s, as tc can keep it
 RATE_OR_NONE = real(0.01, 1000000, zero=True)
 MTU = whole(1280, 9000)
+VDEVS = ("af_xdp", "udp", "tap")  # what carries the packets of a cluster of scripts/cluster
+VDEV_VARIABLE = "SARISSA_VDEV"
 MTU_AF_XDP_MOST = 3498  # dataplane/io/port.c
 MTU_AF_XDP = whole(1280, MTU_AF_XDP_MOST)
 SIZE = whole(1, LARGEST)
@@ -125,3 +128,11 @@ def check_memory(wanted, what):
     if wanted > free:
         raise Failure(f"not enough memory: {free / 2**30:.1f} GiB are free, and it would take "
                       f"{wanted / 2**30:.1f}: {what}", 2)
+
+
+def vdev():
+    """What carries packets where nothing is said."""
+    name = os.environ.get(VDEV_VARIABLE) or VDEVS[0]
+    if name not in VDEVS:
+        raise Failure(f"{VDEV_VARIABLE}={name}: choose of {' '.join(VDEVS)}", 2)
+    return name
