@@ -36,7 +36,7 @@ enum {
 	CONGESTION_BURST_NS = 250000,
 	CONGESTION_BURST_PKTS = 16,
 	CONGESTION_BURST_PKTS_FULL = 4, /* on a path that is full */
-	CONGESTION_SAVE_PART = 2,	/* of a round trip, saved up for a burst at most */
+	CONGESTION_SAVE_PART = 4,	/* of a round trip, saved up for a burst at most */
 };
 
 static uint64_t congestion_first(const struct engine *e)
@@ -334,7 +334,9 @@ static uint64_t congestion_burst_ns(const struct engine *e, const struct conn *c
 		c->rate.ns_per_kib > 0 ? CONGESTION_BURST_PKTS_FULL : CONGESTION_BURST_PKTS;
 	uint64_t late = state_max(CONGESTION_BURST_NS, packets * c->pace_ns_per_kib * bytes / 1024);
 
-	return e->config.burst_bytes == 0 ? late : late + congestion_save_ns(e, c);
+	if (e->config.burst_bytes == 0)
+		return late;
+	return state_max(late, e->config.burst_ns) + congestion_save_ns(e, c);
 }
 
 /*

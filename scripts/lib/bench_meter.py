@@ -5,9 +5,9 @@ import os
 import re
 import time
 
-from . import counters, network, state
+from . import counters, network, nodes, process, state
 from .shell import run
-from .transfer import machine_cpu_seconds
+from .transfer import machine_cpu_seconds, system_cost
 
 SHARE_LEAST_S = 0.2  # the kernel counts CPU time in ticks of 10 ms
 
@@ -33,7 +33,11 @@ class Meter:
         self.sent = sent_bytes(config)
         self.counters = self.all_counters()
         self.busy, self.lower = machine_cpu_seconds()
+        self.pids = [] if config["bare"] else nodes.pids(config)
         self.at = time.monotonic()
+
+    def daemons(self):
+        return sum(map(process.run_seconds, self.pids))
 
     def all_counters(self):
         if self.config["bare"]:
@@ -52,10 +56,13 @@ class Meter:
         return spent, *shares, seconds
 
     def start(self):
+        self.system, self.own = system_cost(), self.daemons()
         _, self.other_cpu_share, self.lower_cpu_share, _ = self.spent()
 
     def stop(self):
         spent, share, lower, seconds = self.spent()
+        self.system = [after - before for before, after in zip(self.system, system_cost())]
+        self.own = round(self.daemons() - self.own, 3)
         self.cpu_seconds = self.cpu_share = None
         if seconds >= SHARE_LEAST_S:
             self.cpu_seconds, self.cpu_share, self.lower_cpu_share = round(spent, 2), share, lower
@@ -66,8 +73,11 @@ class Meter:
         out = {"cpu_seconds": self.cpu_seconds, "cpu_share": self.cpu_share,
                "other_cpu_share": self.other_cpu_share, "lower_cpu_share": self.lower_cpu_share,
                "cores_busy": self.cpu_share, "wire_bytes": sum(sent)}
+        wire_mb = max(out["wire_bytes"], 1) / 1e6
+        out |= {"system_ms_per_mb": round(1000 * self.system[0] / wire_mb, 3),
+                "context_switches_per_mb": round(self.system[1] / wire_mb, 2)}
         if not self.config["bare"]:
-            out["vdev"] = self.config["vdev"]
+            out |= {"vdev": self.config["vdev"], "daemons_cpu_seconds": self.own}
         if self.counters is not None:
             out |= self.counted(size)
         return out

@@ -40,6 +40,13 @@ def machine_cpu_seconds():
             lower / process.TICKS_PER_S)
 
 
+def system_cost():
+    """Of the whole machine: seconds of all cores in the kernel, interrupts too, and task switches."""
+    rows = dict(line.split(" ", 1) for line in Path("/proc/stat").read_text().splitlines())
+    fields = [int(f) for f in rows["cpu"].split()]
+    return (fields[2] + fields[5] + fields[6]) / process.TICKS_PER_S, int(rows["ctxt"])
+
+
 def machine_busy_seconds():
     return machine_cpu_seconds()[0]
 
