@@ -23,6 +23,7 @@ enum {
 	CLI_OPTION_COUNTERS = 2,
 	CLI_OPTION_OVER = 8,
 	CLI_OPTION_REDUCE = 4, /* --op, --dtype, --num, --spread, --wait */
+	CLI_OPTION_OWN = 16,   /* it reads its options itself: names are all words, its own first */
 };
 
 struct cli_args {
@@ -53,6 +54,7 @@ int stat_run(const struct cli_args *args);
 int status_run(const struct cli_args *args);
 int peers_run(const struct cli_args *args);
 int doctor_run(const struct cli_args *args);
+int local_run(const struct cli_args *args);
 
 /* Prints "sarissa: ..." as one line on stderr and returns the exit status that goes with error
  * (negative errno). */

@@ -27,6 +27,8 @@ static const struct cli_command main_commands[] = {
 	 "show the connections to other nodes, how fast and how good they are", CLI_OPTION_OVER, 0,
 	 0, peers_run},
 	{"doctor", "", "check this machine and its node, and say what to do", 0, 0, 0, doctor_run},
+	{"local", "up N|exec I|kill I|start I|status|down",
+	 "a cluster of nodes on this machine, without root", CLI_OPTION_OWN, 0, -1, local_run},
 };
 enum { MAIN_COMMANDS = sizeof(main_commands) / sizeof(main_commands[0]) };
 
@@ -209,6 +211,11 @@ static const struct cli_command *main_find(const char *name)
 
 static int main_run(int argc, char **argv, const struct cli_command *command, struct cli_args *args)
 {
+	if (command->options & CLI_OPTION_OWN) {
+		args->names = argv;
+		args->count = argc;
+		return command->run(args);
+	}
 	optind = 0; /* start anew: getopt_long's way */
 	int status = main_parse(argc, argv, ":", command, args);
 	if (status >= 0)

@@ -36,7 +36,7 @@ _sarissa()
 		--socket)
 			socket=(--socket "${COMP_WORDS[++i]}")
 			;;
-		--timeout | --over | --op | --dtype | --num)
+		--timeout | --over | --op | --dtype | --num | --name | --store | --workers)
 			((++i))
 			;;
 		-?*) ;;
@@ -64,14 +64,18 @@ _sarissa()
 		[ "$command" != reduce ] || options+=" --op --dtype --num --spread --wait --timeout"
 		[ "$command" != status ] || options+=" --counters"
 		[ "$command" != peers ] || options+=" --over"
+		[ "$command" != local ] || options+=" --name --store --workers"
 		[ -n "$command" ] || options+=" --version"
 		COMPREPLY=($(compgen -W "$options" -- "$current"))
 	elif [ -z "$command" ]; then
-		COMPREPLY=($(compgen -W "put get reduce rm ls stat status peers doctor" -- "$current"))
+		COMPREPLY=($(compgen -W "put get reduce rm ls stat status peers doctor local" -- "$current"))
 	else
 		case $command:$place in
 		get:0 | stat:0 | rm:* | reduce:[1-9]*)
 			_sarissa_names "${socket[@]}"
+			;;
+		local:0)
+			COMPREPLY=($(compgen -W "up exec kill start status down" -- "$current"))
 			;;
 		put:1 | get:1)
 			compopt -o filenames 2>/dev/null

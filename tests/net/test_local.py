@@ -1,0 +1,167 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""`sarissa local`: a cluster on loopback addresses that a user without any privilege starts."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from pathlib import Path
+
+import netlib
+from netlib import build_dir
+
+USER = 65534
+MIB = 1 << 20
+
+
+class Home:
+    """A runtime directory of the unprivileged user, and a copy of the programs that it may run even
+    where the checkout lies in a folder that is closed to others."""
+
+    def __enter__(self):
+        self.dir = Path(tempfile.mkdtemp(prefix="sl", dir="/tmp"))
+        self.run_dir = self.dir / "run"
+        for path in (self.run_dir, self.dir / "bin", self.dir / "lib"):
+            path.mkdir()
+        for name in ("client/cli/sarissa", "dataplane/sarissa-dataplane",
+                     "control/sarissa-control"):
+            shutil.copy(build_dir() / name, self.dir / "bin")
+        library = next((build_dir() / "client").glob("libsarissa.so.*.*.*"))
+        for name in ("libsarissa.so.0", "libsarissa.so"):
+            shutil.copy(library, self.dir / "lib" / name)
+        os.chown(self.run_dir, USER, USER)
+        os.chmod(self.run_dir, 0o700)
+        os.chmod(self.dir, 0o755)
+        return self
+
+    def __exit__(self, *_):
+        self.local("down")
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    def command(self, *argv, **options):
+        """Runs the command as the user, without capabilities and without a way to get some."""
+        env = {"PATH": "/usr/bin:/bin", "XDG_RUNTIME_DIR": str(self.run_dir),
+               "LD_LIBRARY_PATH": str(self.dir / "lib")}
+        return subprocess.run(
+            ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", "--no-new-privs",
+             "--inh-caps=-all", "--bounding-set=-all", self.dir / "bin/sarissa", *map(str, argv)],
+            env=env, cwd="/", timeout=netlib.TASK_S, capture_output=True, **options)
+
+    def local(self, *argv, **options):
+        return self.command("local", *argv, **options)
+
+    def task(self, node, *argv, **options):
+        return self.local("exec", node, "--", "sarissa", *argv, **options)
+
+    def rows(self):
+        return [json.loads(line) for line in self.local("status", "--json").stdout.splitlines()]
+
+
+def gone(pid):
+    """Also one that nobody has waited for yet."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+def good(done):
+    assert done.returncode == 0, f"exit {done.returncode}: {done.stderr.decode()}"
+    return done.stdout
+
+
+def wrong(done, status, *words):
+    text = done.stderr.decode()
+    assert done.returncode == status, f"exit {done.returncode}, not {status}: {text}"
+    assert text.count("\n") == 1 and text.startswith("sarissa: "), text
+    for word in words:
+        assert word in text, f"'{word}' is not in: {text}"
+
+
+def a_user_without_privileges_broadcasts_and_reduces():
+    with Home() as home:
+        good(home.local("up", 4))
+        blob = os.urandom(8 * MIB)
+        good(home.task(0, "put", "blob", "-", input=blob))
+        for node in (1, 2, 3):
+            assert good(home.task(node, "get", "blob", "-")) == blob, f"other bytes on node {node}"
+        for node in range(4):
+            ones = (node + 1).to_bytes(4, "little") * (MIB // 4)
+            good(home.task(node, "put", f"part-{node}", "-", input=ones))
+        good(home.task(2, "reduce", "sum", *[f"part-{i}" for i in range(4)], "--dtype", "i32",
+                       "--wait"))
+        assert good(home.task(3, "get", "sum", "-")) == (10).to_bytes(4, "little") * (MIB // 4)
+        assert all(row["answers"] for row in home.rows())
+
+
+def a_node_that_is_killed_is_shown_and_comes_back():
+    with Home() as home:
+        good(home.local("up", 3))
+        good(home.task(1, "put", "kept", "-", input=b"x" * MIB))
+        good(home.task(2, "get", "kept", "-"))
+        good(home.local("kill", 1))
+        assert [row["answers"] for row in home.rows()] == [True, False, True]
+        assert home.local("status").returncode == 1
+        assert good(home.task(2, "get", "kept", "-")) == b"x" * MIB
+        good(home.local("start", 1))
+        assert good(home.task(1, "get", "kept", "-", "--timeout", 60)) == b"x" * MIB
+
+
+def nothing_is_left_after_down():
+    with Home() as home:
+        good(home.local("up", 2))
+        pids = [row[key] for row in home.rows() for key in ("control_pid", "dataplane_pid")]
+        assert all(pid > 0 for pid in pids)
+        good(home.local("down"))
+        assert all(gone(pid) for pid in pids), "a process is left"
+        assert list((home.run_dir / "sarissa").iterdir()) == [], "a file is left"
+        wrong(home.local("status"), 4, "no local cluster 'main'", "sarissa local up")
+
+
+def two_clusters_stand_side_by_side():
+    with Home() as home:
+        good(home.local("up", 2))
+        good(home.local("up", 1, "--name", "other"))
+        good(home.task(0, "put", "mine", "-", input=b"1"))
+        other = ("--name", "other", "exec", 0, "--", "sarissa")
+        assert home.local(*other, "get", "mine", "-", "--timeout", 0).returncode == 4
+        good(home.local("down", "--name", "other"))
+        assert good(home.task(1, "get", "mine", "-")) == b"1"
+
+
+def wrong_use_is_named():
+    with Home() as home:
+        for argv in ([], ["jump"], ["up"], ["up", 0], ["up", 65], ["up", "two"],
+                     ["up", 2, "--store", 1], ["up", 2, "--workers", 17], ["up", 2, "--name", "a/b"],
+                     ["up", 2, "--name"], ["up", 2, "--what"]):
+            wrong(home.local(*argv), 2)
+        wrong(home.local("exec", 0, "--", "true"), 4, "no local cluster")
+        good(home.local("up", 1))
+        wrong(home.local("up", 1), 1, "is up already")
+        wrong(home.local("exec", 1, "--", "true"), 2, "has nodes 0 to 0")
+        wrong(home.local("exec", 0), 2)
+        wrong(home.local("exec", 0, "--", "no-such-command"), 127, "no-such-command")
+        assert home.local("exec", 0, "--", "sh", "-c", "exit 7").returncode == 7
+        os.chmod(home.run_dir / "sarissa", 0o777)
+        wrong(home.local("status"), 1, "not a directory of yours alone")
+        os.chmod(home.run_dir / "sarissa", 0o700)
+
+
+def what_a_power_cut_left_is_cleared_away():
+    with Home() as home:
+        good(home.local("up", 1))
+        for row in home.rows():
+            for key in ("control_pid", "dataplane_pid"):
+                os.kill(row[key], signal.SIGKILL)
+                netlib.wait_for(lambda pid=row[key]: gone(pid), netlib.PATIENCE_S, "it has ended")
+        good(home.local("up", 2))
+        assert len(home.rows()) == 2
+
+
+netlib.run(a_user_without_privileges_broadcasts_and_reduces,
+           a_node_that_is_killed_is_shown_and_comes_back, nothing_is_left_after_down,
+           two_clusters_stand_side_by_side, wrong_use_is_named,
+           what_a_power_cut_left_is_cleared_away)
