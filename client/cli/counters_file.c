@@ -43,6 +43,21 @@ int counters_file_open(const char *socket, const char *name, char path[4096])
 	return fd < 0 ? -errno : fd;
 }
 
+bool counters_file_port(const char *socket, char spec[PORT_NOTE_BYTES], char why[PORT_NOTE_BYTES])
+{
+	char path[4096];
+	int fd = counters_file_open(socket, "port", path);
+	FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
+	bool read = file && fgets(spec, PORT_NOTE_BYTES, file) && fgets(why, PORT_NOTE_BYTES, file);
+	if (file)
+		fclose(file);
+	if (!read)
+		return false;
+	spec[strcspn(spec, "\n")] = '\0';
+	why[strcspn(why, "\n")] = '\0';
+	return true;
+}
+
 int counters_file_read(const char *socket, struct counters_file_view *out)
 {
 	int fd = counters_file_open(socket, "counters", out->path);

@@ -52,6 +52,14 @@ static void doctor_link(struct doctor *d)
 		doctor_report(d, DOCTOR_OK, "link", NULL, "%s", *link ? link : "not told");
 }
 
+/* Which port was asked for, or chosen, and why. */
+static void doctor_port(struct doctor *d)
+{
+	char spec[PORT_NOTE_BYTES], why[PORT_NOTE_BYTES];
+	if (counters_file_port(d->args->socket, spec, why))
+		doctor_report(d, DOCTOR_OK, "port", NULL, "%s: %s", spec, why);
+}
+
 static void doctor_mtu(struct doctor *d, const struct doctor_nodes *nodes)
 {
 	uint32_t mtu = d->node.mtu, least = mtu;
@@ -133,6 +141,7 @@ void doctor_check_node(struct doctor *d)
 	}
 	doctor_report(d, DOCTOR_OK, "node", NULL, "node %u answers at %s", d->node.node,
 		      d->args->socket);
+	doctor_port(d);
 	doctor_link(d);
 	doctor_mtu(d, &nodes);
 	doctor_peers(d, &nodes);

@@ -17,8 +17,9 @@ static const char *status_state(uint32_t state)
 	return state < 3 ? names[state] : "unknown";
 }
 
-static void status_json_local(struct json *j, const sar_node *n)
+static void status_json_local(struct json *j, const sar_node *n, const char *socket)
 {
+	char spec[PORT_NOTE_BYTES], why[PORT_NOTE_BYTES];
 	json_unsigned(j, "store_bytes", n->store_bytes);
 	json_unsigned(j, "store_used", n->store_used);
 	json_unsigned(j, "objects", n->objects);
@@ -28,6 +29,10 @@ static void status_json_local(struct json *j, const sar_node *n)
 	json_signed(j, "control_pid", n->control_pid);
 	json_signed(j, "dataplane_pid", n->dataplane_pid);
 	json_string(j, "link", n->link);
+	if (counters_file_port(socket, spec, why)) {
+		json_string(j, "port_spec", spec);
+		json_string(j, "port_why", why);
+	}
 }
 
 /* The nodes come in the order in which they answer. */
@@ -35,6 +40,7 @@ struct status_table {
 	sar_node node[NODES_MAX];
 	size_t count;
 	struct paths paths;
+	const char *socket; /* the local node's */
 };
 
 /* Control knows of a connection what it was when it was made; the dataplane what it is now. */
@@ -69,14 +75,15 @@ static int status_json(const sar_node *told, void *arg)
 	json_unsigned(&j, "arriving", n->arriving);
 	json_unsigned(&j, "sending", n->sending);
 	if (n->self)
-		status_json_local(&j, n);
+		status_json_local(&j, n, t->socket);
 	json_end(&j);
 	return 0;
 }
 
 /* The local node comes first: what only it has goes before the table. */
-static void status_head(const sar_node *n)
+static void status_head(const sar_node *n, const char *socket)
 {
+	char spec[PORT_NOTE_BYTES], why[PORT_NOTE_BYTES];
 	char used[TEXT_BYTES], all[TEXT_BYTES];
 	double share = n->store_bytes ? 100.0 * (double)n->store_used / (double)n->store_bytes : 0;
 	char dataplane[TEXT_BYTES] = "does not run";
@@ -91,9 +98,16 @@ static void status_head(const sar_node *n)
 	       (unsigned long long)n->sessions);
 	printf("link        ");
 	text_safe(stdout, *n->link ? n->link : "-");
-	printf(", %u worker%s, %s\n\n", n->workers, n->workers == 1 ? "" : "s",
+	printf(", %u worker%s, %s\n", n->workers, n->workers == 1 ? "" : "s",
 	       n->busy_poll ? "always polling" : "sleeping when idle");
-	printf("%5s  %-10s  %-24s  %5s  %10s  %7s  %8s  %7s\n", "NODE", "STATE", "ADDRESS", "MTU",
+	if (counters_file_port(socket, spec, why)) {
+		printf("port        ");
+		text_safe(stdout, spec);
+		printf(" (");
+		text_safe(stdout, why);
+		printf(")\n");
+	}
+	printf("\n%5s  %-10s  %-24s  %5s  %10s  %7s  %8s  %7s\n", "NODE", "STATE", "ADDRESS", "MTU",
 	       "RTT", "WORKERS", "ARRIVING", "SENDING");
 }
 
@@ -124,7 +138,7 @@ static int status_compare(const void *a, const void *b)
 static void status_print(struct status_table *t)
 {
 	if (t->count > 0)
-		status_head(&t->node[0]);
+		status_head(&t->node[0], t->socket);
 	qsort(t->node, t->count, sizeof(*t->node), status_compare);
 	for (size_t i = 0; i < t->count; i++)
 		status_line(&t->node[i]);
@@ -217,6 +231,7 @@ static int status_nodes(const struct cli_args *args)
 	if (status != CLI_DONE)
 		return status;
 	static struct status_table table;
+	table.socket = args->socket;
 	paths_read(args->socket, &table.paths); /* without them control's word must do */
 	int r = sar_nodes(s, args->json ? status_json : status_keep, &table);
 	status_print(&table);

@@ -42,6 +42,22 @@ static int node_lock(struct node *n)
 	return -EBUSY;
 }
 
+/* What carries the packets and why, for `sarissa status` and `doctor`: two lines. Nothing else
+ * depends on the file, so a full disk only costs them these lines. */
+static void node_note_port(const struct options *o)
+{
+	const char *why = *o->port_why ? o->port_why : "named by --port";
+	char path[128];
+	snprintf(path, sizeof(path), "%s/port", o->rundir);
+	FILE *file = fopen(path, "we");
+	if (file) {
+		fprintf(file, "%s\n%s\n", o->port.text, why);
+		fclose(file);
+	}
+	if (*o->port_why)
+		log_info("--port auto takes %s: %s", o->port.text, o->port_why);
+}
+
 /* Its pages are taken as objects come: what is not there would be missed only then, by whoever
  * touches it. */
 static int node_check_store(const struct options *o)
@@ -298,6 +314,8 @@ static int node_open(struct node *n)
 	int error = node_check_store(o);
 	if (!error)
 		error = node_lock(n);
+	if (!error)
+		node_note_port(o);
 	if (!error)
 		error = node_signals(n);
 	if (!error && !eal_has_rights(o))

@@ -11,6 +11,7 @@
 #include "internal/arguments.h"
 #include "internal/record.h"
 #include "log.h"
+#include "port_auto.h"
 
 #ifndef SARISSA_VERSION
 #error "the build says which version this is"
@@ -25,7 +26,7 @@ enum {
 
 #define OPTIONS(X)                                                                              \
 	X(RUNDIR, "rundir", "DIR", "where sockets and counters live (/run/sarissa)")            \
-	X(PORT, "port", "SPEC", "what carries the packets, see below")                          \
+	X(PORT, "port", "SPEC", "what carries the packets, see below (auto)")                   \
 	X(ADDR, "addr", "IP[/PREFIX]", "our address (af_xdp, udp: default the interface's)")    \
 	X(GATEWAY, "gateway", "IP", "next hop to other networks (not for af_xdp, udp)")         \
 	X(UDP_PORT, "udp-port", "PORT", "worker w listens on PORT + w (7400)")                  \
@@ -52,7 +53,8 @@ enum {
 };
 
 static const char port_help[] =
-	"SPEC: af_xdp:IFACE[,queues=N][,copy]   an interface that the kernel keeps using\n"
+	"SPEC: auto                             the fastest that is there and permitted\n"
+	"      af_xdp:IFACE[,queues=N][,copy]   an interface that the kernel keeps using\n"
 	"      udp:ADDR[,single][,buffer=KIB]   UDP sockets at an address or interface: no rights\n"
 	"      tap:NAME                         a new kernel interface NAME at the other end\n"
 	"      memif:ID[,role=server|client][,socket=PATH]   memory shared with a process\n"
@@ -67,7 +69,7 @@ static enum options_result options_help(void)
 		OPTIONS(X)
 #undef X
 	};
-	printf("Usage: sarissa-dataplane --port SPEC [OPTION...]\n"
+	printf("Usage: sarissa-dataplane [--port SPEC] [OPTION...]\n"
 	       "Moves the packets of one Sarissa node.\n\n");
 	argument_help_print(rows, sizeof(rows) / sizeof(*rows));
 	printf("\n%s", port_help);
@@ -202,6 +204,9 @@ static const char *options_set(int id, char *value, struct options *o)
 		o->rundir = value;
 		return *value && strlen(value) < 80 ? NULL : "not a path of 1 to 79 bytes";
 	case OPTION_PORT:
+		*o->port.text = '\0';
+		if (strcmp(value, "auto") == 0)
+			return NULL;
 		return port_spec_parse(value, &o->port, &why) ? NULL : why;
 	case OPTION_ADDR:
 		o->has_addr = true;
@@ -231,10 +236,8 @@ static const char *options_set(int id, char *value, struct options *o)
 static enum options_result options_check(struct options *o)
 {
 	unsigned count;
-	if (!*o->port.text) {
-		log_error("--port is missing: say what carries the packets, see --help");
+	if (!*o->port.text && port_auto(o, o->port_why) < 0)
 		return OPTIONS_WRONG;
-	}
 	if (o->udp_port + o->workers - 1 > 65535)
 		return options_wrong("workers", "", "the last worker's port is above 65535");
 	if (o->cores &&

@@ -13,6 +13,7 @@ struct options {
 	const char *cores;     /* list as given, or NULL: workers float */
 	int core[WORKERS_MAX]; /* when cores: the one of each worker */
 	struct port_spec port;
+	char port_why[256];	    /* with --port auto: why this one; else "" */
 	bool has_addr, has_gateway; /* addresses below are set */
 	struct net_addr addr;	    /* ours; port is udp_port */
 	uint8_t prefix;		    /* bits of addr that name the link; 0: everything is on it */
