@@ -41,14 +41,19 @@ class Home:
         self.local("down")
         shutil.rmtree(self.dir, ignore_errors=True)
 
-    def command(self, *argv, **options):
-        """Runs the command as the user, without capabilities and without a way to get some."""
-        env = {"PATH": "/usr/bin:/bin", "XDG_RUNTIME_DIR": str(self.run_dir),
-               "LD_LIBRARY_PATH": str(self.dir / "lib")}
-        return subprocess.run(
-            ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", "--no-new-privs",
-             "--inh-caps=-all", "--bounding-set=-all", self.dir / "bin/sarissa", *map(str, argv)],
-            env=env, cwd="/", timeout=netlib.TASK_S, capture_output=True, **options)
+    def command(self, *argv, program="sarissa", **options):
+        """Runs a program as the user, without capabilities and without a way to get some."""
+        return subprocess.run(self.wrapped(program, *argv), env=self.env(), cwd="/",
+                              timeout=netlib.TASK_S, capture_output=True, **options)
+
+    def env(self):
+        return {"PATH": "/usr/bin:/bin", "XDG_RUNTIME_DIR": str(self.run_dir),
+                "LD_LIBRARY_PATH": str(self.dir / "lib")}
+
+    def wrapped(self, program, *argv):
+        return ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", "--no-new-privs",
+                "--inh-caps=-all", "--bounding-set=-all", self.dir / "bin" / program,
+                *map(str, argv)]
 
     def local(self, *argv, **options):
         return self.command("local", *argv, **options)
@@ -76,7 +81,7 @@ def good(done):
 def wrong(done, status, *words):
     text = done.stderr.decode()
     assert done.returncode == status, f"exit {done.returncode}, not {status}: {text}"
-    assert text.count("\n") == 1 and text.startswith("sarissa: "), text
+    assert text.count("\n") == 1 and text.startswith("sarissa"), text
     for word in words:
         assert word in text, f"'{word}' is not in: {text}"
 
@@ -150,6 +155,24 @@ def wrong_use_is_named():
         os.chmod(home.run_dir / "sarissa", 0o700)
 
 
+def a_port_is_chosen_and_the_reason_told():
+    with Home() as home:
+        rundir = home.run_dir / "chosen"
+        argv = ("--rundir", rundir, "--store", 16, "--addr")
+        wrong(home.command(*argv, "10.255.255.1", program="sarissa-dataplane"), 2,
+              "no interface has the address")
+        with subprocess.Popen(home.wrapped("sarissa-dataplane", *argv, "127.0.0.77"), env=home.env(),
+                              stderr=subprocess.PIPE, text=True) as daemon:
+            try:
+                lines = iter(daemon.stderr.readline, "")
+                assert any("ready on udp 127.0.0.77" in line for line in lines), "it has ended"
+                spec, why = (rundir / "port").read_text().splitlines()
+                assert spec == "udp:127.0.0.77", spec
+                assert "loopback" in why, why
+            finally:
+                daemon.terminate()
+
+
 def what_a_power_cut_left_is_cleared_away():
     with Home() as home:
         good(home.local("up", 1))
@@ -164,4 +187,5 @@ def what_a_power_cut_left_is_cleared_away():
 netlib.run(a_user_without_privileges_broadcasts_and_reduces,
            a_node_that_is_killed_is_shown_and_comes_back, nothing_is_left_after_down,
            two_clusters_stand_side_by_side, wrong_use_is_named,
+           a_port_is_chosen_and_the_reason_told,
            what_a_power_cut_left_is_cleared_away)
