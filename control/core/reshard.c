@@ -220,7 +220,7 @@ void reshard_redirect(struct control *c, struct node *n, uint64_t request)
 }
 
 /* Of an id that has just come here nothing is known as long as nobody has said so: who asks whether
- * it exists must ask again. */
+ * it exists must ask again. A DELETE must reach all holders, and not all may have told yet. */
 static bool reshard_too_early(struct control *c, const struct message *m)
 {
 	const struct object_id *id = reshard_id(m);
@@ -238,7 +238,7 @@ static bool reshard_too_early(struct control *c, const struct message *m)
 	    !reshard_settling(c, id))
 		return false;
 	e = directory_find(&c->directory, id);
-	return e == NULL || e->generation == 0;
+	return m->kind == MESSAGE_DELETE || e == NULL || e->generation == 0;
 }
 
 void reshard_request(struct control *c, struct node *n, const struct message *m)

@@ -105,20 +105,13 @@ static bool history_joint(const struct clients *c, uint64_t since)
 	       (!h->cut_ns || h->cut_ns + HISTORY_SETTLE_NS <= since);
 }
 
-/* The parts of the directory have stayed where they were since then, so their owners know all
- * objects. */
+/* The owners know all objects that were put before: each waits for what the members tell. Owners of
+ * a fixed list do not (a limit of broadcast.md), but these parts stay where they were. */
 static bool history_known(const struct clients *c, uint64_t since)
 {
 	const struct history *h = &c->history;
-	return history_strict || !h->owners_ns || h->owners_ns + HISTORY_SETTLE_NS <= since;
-}
-
-/* No process was missing since then: a delete does not wait for a holder whose link is lost, and
- * then that one may still read its copy for a while. */
-static bool history_reached(const struct clients *c, uint64_t since)
-{
-	const struct history *h = &c->history;
-	return history_strict || !h->disturbed_ns || h->disturbed_ns + HISTORY_SETTLE_NS <= since;
+	return history_strict || c->g->config.shards == 0 || !h->owners_ns ||
+	       h->owners_ns + HISTORY_SETTLE_NS <= since;
 }
 
 static bool history_holds(const struct clients *c, uint32_t node, uint32_t name,
@@ -183,7 +176,7 @@ void history_delete_ended(struct clients *c, uint32_t removal, bool answered, in
 	struct history_removal *r = &c->history.removal[removal];
 	r->ended_ns = now(c);
 	r->deleted = answered && status == 0;
-	r->joint = r->deleted && history_joint(c, r->asked_ns) && history_reached(c, r->asked_ns);
+	r->joint = r->deleted && history_joint(c, r->asked_ns) && history_known(c, r->asked_ns);
 	r->uncertain = !answered || (status != 0 && status != -ENOENT);
 }
 
@@ -292,7 +285,9 @@ void history_created(struct clients *c, struct client_truth *t)
 		if (history_deleted(c, t->name, old->asked_ns, now(c)))
 			continue;
 		tally(TALLY_REPLACED);
-		if (!old->lost && !history_dead(c, old) && history_known(c, old->asked_ns))
+		/* of two puts on two sides of a cut the newer one stays */
+		if (!old->lost && !history_dead(c, old) &&
+		    history_together(c, t->node, old->asked_ns) && history_known(c, old->asked_ns))
 			world_violation(
 				c->g->w,
 				"node %u put object %u generation %llx over generation %llx of node %u, "

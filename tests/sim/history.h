@@ -4,7 +4,8 @@
  * strikes the cluster:
  *
  * - Two puts of one id never both succeed unless, between them, the object was deleted, its copies
- * were lost with their stores, or the members took every node that held one for dead.
+ * were lost with their stores, or the members took every node that held one, or the one that puts,
+ * for dead.
  * - A get never returns a generation that a delete or a newer put had ended before the get began,
  * unless the members took the reader or the other node for dead meanwhile.
  * - At rest, an object of which some store has a complete copy is found at every node.
@@ -46,7 +47,7 @@ struct history {
 	uint64_t refused_ns[SPLITS_NAMES];    /* a put failed that may have kept others away */
 };
 
-/* Also judges what happens while a new owner of a part of the directory has not heard of all
+/* Also judges what happens while an owner of a fixed list has begun again and has not heard of all
  * objects yet. */
 extern bool history_strict;
 

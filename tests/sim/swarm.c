@@ -23,7 +23,7 @@ static void usage(FILE *to)
 		"usage: swarm --seed N|random --runs K [--nodes N] [--scenario NAME] [--kind KIND] [--strict]\n"
 		"             [--tally] [--fired] [--one-clock] [--verbose]\n"
 		"kinds: transport, objects, wide, reduces (without any: every scenario in turn)\n"
-		"--strict: judges also what happens while an owner of the directory is new\n"
+		"--strict: judges also what an owner of a fixed list does just after its restart\n"
 		"--one-clock: the clocks of all nodes agree (else, in half of the runs, none do)\n"
 		"--tally: how often each check had something to judge\n"
 		"--fired: fails when a check of these scenarios never had\n"
