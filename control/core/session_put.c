@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* CREATE, PUT, RESUME, PUBLISH, SEAL, ABORT, DELETE. */
+/* CREATE, PUT, RESUME, PUBLISH, SEAL, ABORT. */
 #include <errno.h>
 #include "state.h"
 
@@ -176,11 +176,27 @@ static void session_creates(struct session *s, struct object *o)
 	list_append(&s->creating, &o->of_session);
 }
 
-/* A member that does not answer has the object: mostly it is back, or dead, in a second. Whether
- * the directory is asked again; its last answer goes to the client. */
-static bool session_may_wait(const struct control *c, const struct call *call)
+bool session_may_wait(const struct control *c, const struct call *call)
 {
 	return call->deadline_ns - c->now_ns > c->config.backoff_max_ns;
+}
+
+/* The refusal answers one of several times that it was sent; the object in its way may have been
+ * deleted since, and another time have been accepted. Asked under another number, the directory
+ * says what holds. Returns whether it is asked. */
+static bool session_create_sure(struct control *c, struct wait *w, const struct call *call,
+				const struct message *answer)
+{
+	struct node *n = call->node;
+
+	if (answer == NULL || answer->reply.status != -EEXIST || call->sent_ns != 0 ||
+	    n == c->self || c->now_ns >= call->deadline_ns)
+		return false;
+	w->call = calls_start(c, n, &call->message, call->value_slot, call->deadline_ns - c->now_ns,
+			      session_created, w);
+	if (w->call)
+		w->call->cookie = call->cookie;
+	return w->call != NULL;
 }
 
 static bool session_created(struct control *c, struct call *call, const struct message *answer)
@@ -192,6 +208,8 @@ static bool session_created(struct control *c, struct call *call, const struct m
 
 	if (answer && answer->reply.status == -EAGAIN && session_may_wait(c, call))
 		return true;
+	if (session_create_sure(c, w, call, answer))
+		return false;
 	w->call = NULL;
 	if (answer && answer->reply.status == 0) {
 		o->owner = call->node->number + 1;
@@ -536,48 +554,4 @@ void session_abort(struct control *c, struct session *s, const struct session_re
 	session_abandon(c, r->slot, "its creator has given it up: get it again");
 	reply_make(r, &reply);
 	reply_send(c, s, &reply);
-}
-
-static bool session_deleted(struct control *c, struct call *call, const struct message *answer)
-{
-	struct wait *w = call->owner;
-	uint32_t slot;
-
-	if (answer && answer->reply.status == -EAGAIN && session_may_wait(c, call))
-		return true;
-	w->call = NULL;
-	if (answer == NULL) {
-		session_unanswered(c, w, call->node);
-		return false;
-	}
-	if (answer->reply.status == -EAGAIN) {
-		waits_end(c, w, -ETIMEDOUT, answer->reply.text);
-		return false;
-	}
-	slot = objects_find(c, &w->id);
-	if (answer->reply.status == 0 ||
-	    answer->reply.status == -ENOENT) /* it may have no bytes yet */
-		reduction_deleted(c, &w->id);
-	if (answer->reply.status == 0 && slot != TABLE_SLOT_NONE &&
-	    objects_is(c, slot, answer->reply.generation))
-		objects_kill(c, slot, "the object was deleted");
-	if (answer->reply.status == -ENOENT)
-		session_absent(c, w, -ENOENT, answer->reply.text);
-	else
-		waits_end(c, w, answer->reply.status, answer->reply.text);
-	return false;
-}
-
-void session_delete(struct control *c, struct session *s, const struct session_request *r)
-{
-	struct wait *w = waits_start(c, s, r);
-	struct message m = {.kind = MESSAGE_DELETE};
-
-	if (w == NULL)
-		return;
-	m.object.id = r->id;
-	w->call = calls_start(c, control_shard(c, &r->id), &m, TABLE_SLOT_NONE,
-			      c->config.directory_ns, session_deleted, w);
-	if (w->call == NULL)
-		waits_no_call(c, w);
 }

@@ -157,6 +157,9 @@ bool session_cut_off(struct control *c);
 bool session_lacks(struct control *c, const struct node *n);
 /* Says in place of an object that the part of this node is missing. */
 void session_missing_item(const struct node *n, struct session_object *out);
+/* The directory cannot answer yet, because a member does not answer: mostly that one is back, or
+ * dead, in a second. Whether the directory is asked again; its last answer goes to the client. */
+bool session_may_wait(const struct control *c, const struct call *call);
 /* Ends a wait: the owner of its id has not answered. */
 void session_unanswered(struct control *c, struct wait *w, const struct node *owner);
 /* Ends a wait: there is no such object, with this status and text, as far as this node can know. */
