@@ -297,9 +297,9 @@ void history_created(struct clients *c, struct client_truth *t)
 	}
 }
 
-/* Whether a delete of the name was under way when the newer version was put, and still is when the
- * get begins: it has not reached all holders yet. */
-static bool history_deleting(const struct clients *c, const struct client_truth *newer,
+/* Whether a delete of the name had begun by then, and is still under way when the get begins: it
+ * has not reached all holders yet, whatever was put and deleted since. */
+static bool history_deleting(const struct clients *c, uint32_t name, uint64_t begun_ns,
 			     uint64_t asked_ns)
 {
 	const struct history *h = &c->history;
@@ -308,7 +308,7 @@ static bool history_deleting(const struct clients *c, const struct client_truth 
 	for (uint32_t i = 0; i < h->removals; i++) {
 		const struct history_removal *r = &h->removal[i];
 		uint64_t late = r->uncertain ? HISTORY_LATE_NS : 0;
-		if (r->name == newer->name && r->asked_ns <= newer->sealed_ns &&
+		if (r->name == name && r->asked_ns <= begun_ns &&
 		    (r->ended_ns == UINT64_MAX || r->ended_ns + late >= asked_ns))
 			return true;
 	}
@@ -331,13 +331,14 @@ void history_got(struct clients *c, const struct client *k)
 		if (t->name != k->name || !t->sealed_ns || t->sealed_ns >= k->asked_ns)
 			continue;
 		const struct history_removal *r = history_buried(c, t, k->asked_ns);
-		if (r && r->joint && history_agreed(c, r->asked_ns, k->asked_ns)) {
+		if (r && r->joint && history_agreed(c, r->asked_ns, k->asked_ns) &&
+		    !history_deleting(c, k->name, r->asked_ns, k->asked_ns)) {
 			tally(TALLY_STALE_DELETED);
 			if (t->generation == k->generation)
 				history_stale(c, k, r->node, "deleted");
 		}
 		if (!t->joint || !history_agreed(c, t->asked_ns, k->asked_ns) ||
-		    history_deleting(c, t, k->asked_ns))
+		    history_deleting(c, t->name, t->sealed_ns, k->asked_ns))
 			continue;
 		tally(TALLY_STALE_REPLACED);
 		if (t->generation > k->generation)
