@@ -12,6 +12,7 @@
  * What a node that is behind announces, and nobody else has told, may be one of the forgotten: up
  * to the horizon, the highest generation among those, it is refused as deleted.
  */
+#include "internal/crash_point.h"
 #include "control.h"
 #include "directory.h"
 
@@ -88,10 +89,14 @@ static void directory_keep_grave(struct directory *d, const struct tombstone *t)
 
 	if (at >= d->kept_count)
 		return;
+	crash_point();
 	atomic_store(&d->kept[at].generation, 0);
+	crash_point();
 	d->kept[at].id = t->by_id.id;
+	crash_point();
 	d->kept[at].request = t->request;
 	d->kept[at].node = t->node;
+	crash_point();
 	atomic_store(&d->kept[at].generation, t->generation);
 }
 

@@ -283,11 +283,15 @@ static void objects_fill(struct control *c, uint32_t slot, const struct object_i
 
 	memset(name_out, 0, OBJECT_NAME_BYTES);
 	memcpy(name_out, name, length);
+	crash_point();
 	s->id = *id;
 	s->flags = 0;
+	crash_point();
 	s->generation = generation;
+	crash_point();
 	s->offset = allocator_offset(&c->objects.space, objects_at(c, slot)->range);
 	s->size = size;
+	crash_point();
 	s->chunk_bytes = chunk_bytes;
 	s->creator = 0;
 	atomic_store_explicit(&s->watermark, 0, memory_order_relaxed);
@@ -296,9 +300,11 @@ static void objects_fill(struct control *c, uint32_t slot, const struct object_i
 
 void objects_set_creator(struct control *c, uint32_t slot, const struct control_client *who)
 {
+	crash_point();
 	object_table_creators(c->table)[slot] =
 		(struct object_creator){.birth = who->birth, .user = who->user};
 	atomic_signal_fence(memory_order_release); /* we may be killed: it holds when it is named */
+	crash_point();
 	c->table->slot[slot].creator = who->process;
 }
 
@@ -339,7 +345,9 @@ void objects_publish(struct control *c, uint32_t slot, uint64_t watermark)
 {
 	struct object_slot *s = &c->table->slot[slot];
 
+	crash_point();
 	atomic_store_explicit(&s->watermark, watermark, memory_order_release);
+	crash_point();
 	if (objects_at(c, slot)->stage)
 		plan_advance(c, objects_at(c, slot)->stage, watermark);
 	objects_progress(c, slot);
@@ -351,7 +359,9 @@ void objects_seal(struct control *c, uint32_t slot, bool primary)
 	struct object_slot *s = objects_write(c, slot);
 
 	s->state = OBJECT_SEALED;
+	crash_point();
 	s->flags = primary ? OBJECT_FLAG_PRIMARY : 0;
+	crash_point();
 	atomic_store_explicit(&s->watermark, s->size, memory_order_release);
 	sequence_written(&s->sequence);
 	if (primary && o->stage && o->stage->bitmap == 0)

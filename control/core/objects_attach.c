@@ -191,7 +191,9 @@ int objects_attach(struct control *c)
 	if (!objects_table_valid(c))
 		return -EPROTO;
 	objects_reset(c);
+	crash_point();
 	atomic_fetch_add_explicit(&c->table->control_epoch, 1, memory_order_seq_cst);
+	crash_point();
 	c->objects.old_clients = c->ops.old_clients && c->ops.old_clients(c->ops.arg);
 	for (uint32_t i = 0; i < c->table->slots; i++) {
 		if (objects_keeps(c, i))

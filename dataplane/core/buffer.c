@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "internal/crash_point.h"
 #include "executor.h"
 #include "transport.h"
 
@@ -89,7 +90,9 @@ static void buffer_give(struct engine *e, struct buffer *b, uint32_t chunk)
 
 void buffer_ready(struct engine *e, struct buffer *b, uint32_t chunk)
 {
+	crash_point();
 	b->bitmap[chunk / 64] |= UINT64_C(1) << (chunk % 64);
+	crash_point();
 	b->ready_count++;
 	if (chunk >= b->ready_high)
 		b->ready_high = chunk + 1;

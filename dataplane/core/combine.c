@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <stdatomic.h>
+#include "internal/crash_point.h"
 #include "executor.h"
 
 /* The sources of one pass: what the chunk holds already, if anything, and whose is added. */
@@ -73,7 +74,9 @@ static void combine_book(struct engine *e, struct buffer *b, const struct combin
 
 	for (uint32_t k = 0; b->counts != NULL && k < m->added; k++)
 		m->edge[k]->took[chunk / 64] |= bit;
+	crash_point();
 	combine_run(e, b, m, b->data + (uint64_t)chunk * b->chunk_bytes, length, last);
+	crash_point();
 	for (uint32_t k = 0; b->counts != NULL && k < m->added; k++)
 		in_edge_given(e, m->edge[k]);
 	if (last)
@@ -103,11 +106,15 @@ static uint32_t combine_pass(struct engine *e, struct buffer *b, uint32_t chunk,
 		return 1;
 	}
 	/* Seen in this order by whoever finds the store after us. */
+	crash_point();
 	b->counts[chunk] = COUNT_TORN;
 	atomic_signal_fence(memory_order_seq_cst);
+	crash_point();
 	combine_book(e, b, &m, chunk, length, counted);
 	atomic_signal_fence(memory_order_seq_cst);
+	crash_point();
 	b->counts[chunk] = (uint8_t)counted;
+	crash_point();
 	return m.added;
 }
 

@@ -10,19 +10,23 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include "internal/crash_point.h"
 
 static inline void sequence_write(_Atomic uint32_t *sequence)
 {
 	uint32_t now = atomic_load_explicit(sequence, memory_order_relaxed);
 
+	crash_point();
 	atomic_store_explicit(sequence, now | 1, memory_order_relaxed);
 	atomic_thread_fence(memory_order_release);
+	crash_point();
 }
 
 static inline void sequence_written(_Atomic uint32_t *sequence)
 {
 	uint32_t now = atomic_load_explicit(sequence, memory_order_relaxed);
 
+	crash_point();
 	atomic_store_explicit(sequence, (now | 1) + 1, memory_order_release);
 }
 

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "crash.h"
+
 enum { FULL_MSG_SLOTS = 32, FULL_BURST = 32, FULL_ROUNDS_MAX = 1000 };
 
 #define FULL_OLD_NS WORLD_S
@@ -107,10 +109,23 @@ static void full_clock(struct full *f, uint32_t node)
 
 /* ---- control's ways out ------------------------------------------------------------------- */
 
+/* What is a HELLO of our version to a control that is ahead, and the other way round. */
+static const struct message *full_renumber(const struct message *m, struct message *copy,
+					   uint32_t add)
+{
+	if (m->kind != MESSAGE_HELLO || add == 0)
+		return m;
+	*copy = *m;
+	copy->hello.version += add;
+	return copy;
+}
+
 static bool full_send(void *arg, uint32_t conn, const struct message *m)
 {
 	struct full *f = arg;
-	bool sent = f->attached && mailbox_send(&f->mailbox, conn, m);
+	struct message copy;
+	bool sent =
+		f->attached && mailbox_send(&f->mailbox, conn, full_renumber(m, &copy, f->newer));
 	full_trace(f, sent ? "->" : "-x", conn, m);
 	return sent;
 }
@@ -132,6 +147,74 @@ static bool full_reply(void *arg, uint32_t session, const struct session_reply *
 	return true;
 }
 
+/* ---- into control, in which it may die ----------------------------------------------------- */
+
+enum full_entry {
+	ENTRY_EVENT,
+	ENTRY_MESSAGE,
+	ENTRY_TICK,
+	ENTRY_COMMANDS,
+	ENTRY_REQUEST,
+	ENTRY_ATTACH
+};
+
+struct full_call {
+	struct full *f;
+	enum full_entry entry;
+	uint32_t number; /* worker, connection or session */
+	const void *data;
+	size_t bytes;
+	struct record *out;
+	unsigned got;
+	int result;
+};
+
+static void full_call_run(void *arg)
+{
+	struct full_call *c = arg;
+	struct control *core = c->f->core;
+	uint64_t now = full_now(c->f);
+	if (c->entry == ENTRY_EVENT)
+		control_event(core, c->number, c->data, now);
+	else if (c->entry == ENTRY_MESSAGE)
+		control_message(core, c->number, c->data, now);
+	else if (c->entry == ENTRY_TICK)
+		control_tick(core, now);
+	else if (c->entry == ENTRY_COMMANDS)
+		c->got = control_commands(core, c->number, c->out, FULL_BURST);
+	else if (c->entry == ENTRY_REQUEST)
+		control_session_request(core, c->number, c->data, c->bytes, now);
+	else
+		c->result = control_attach(core, c->data, now);
+}
+
+/* Returns false when it died meanwhile. */
+static bool full_call(struct full_call *c)
+{
+	struct full *f = c->f;
+	if (crash_run(&f->crash_left, full_call_run, c))
+		return true;
+	f->crashes++;
+	full_kill_control(f);
+	return false;
+}
+
+static void full_enter(struct full *f, enum full_entry entry, uint32_t number, const void *data,
+		       size_t bytes)
+{
+	struct full_call c = {
+		.f = f, .entry = entry, .number = number, .data = data, .bytes = bytes};
+	full_call(&c);
+}
+
+/* Its dataplane died at a crash point. */
+static void full_crashed(struct node *n)
+{
+	struct full *f = full_of(n);
+	f->dataplane_crashes++;
+	full_kill_dataplane(f);
+}
+
 /* ---- one turn of control ------------------------------------------------------------------ */
 
 static void full_event(struct node *n, const struct record *event)
@@ -146,7 +229,7 @@ static void full_event(struct node *n, const struct record *event)
 static bool full_events(struct full *f)
 {
 	bool any = f->events_count > 0;
-	struct message m;
+	struct message m, copy;
 	while (f->core && f->events_count) {
 		struct full_event e = f->events[f->events_head];
 		const struct record *r = &e.record;
@@ -154,10 +237,11 @@ static bool full_events(struct full *f)
 		f->events_count--;
 		full_trace_event(f, r);
 		if (r->op != EVENT_MSG && r->op != EVENT_MSG_SENT) {
-			control_event(f->core, e.worker, r, full_now(f));
+			full_enter(f, ENTRY_EVENT, e.worker, r, 0);
 		} else if (mailbox_event(&f->mailbox, r, &m)) {
 			full_trace(f, "<-", r->msg.conn, &m);
-			control_message(f->core, r->msg.conn, &m, full_now(f));
+			full_enter(f, ENTRY_MESSAGE, r->msg.conn,
+				   full_renumber(&m, &copy, -f->newer), 0);
 		}
 	}
 	return any;
@@ -166,10 +250,13 @@ static bool full_events(struct full *f)
 static bool full_commands_of(struct full *f, uint32_t worker)
 {
 	struct record burst[FULL_BURST];
+	struct full_call c = {.f = f, .entry = ENTRY_COMMANDS, .number = worker, .out = burst};
 	bool any = false;
 	unsigned got;
 	while (f->core && f->attached) {
-		got = control_commands(f->core, worker, burst, FULL_BURST);
+		if (!full_call(&c))
+			return any;
+		got = c.got;
 		if (!got && worker == 0)
 			got = mailbox_commands(&f->mailbox, burst, FULL_BURST);
 		if (!got)
@@ -242,7 +329,7 @@ static void full_run(void *context, uint64_t argument)
 		}
 		again = full_events(f);
 		if (f->core && control_next_timeout(f->core) <= full_now(f))
-			control_tick(f->core, full_now(f));
+			full_enter(f, ENTRY_TICK, 0, NULL, 0);
 		again |= full_commands(f);
 		again |= full_replies(f);
 	}
@@ -279,6 +366,7 @@ static void full_attach(struct full *f, bool adopted)
 	struct node *n = f->n;
 	struct control_attach a = {.store = n->store.base,
 				   .table = (struct object_table *)n->table.base};
+	struct full_call c = {.f = f, .entry = ENTRY_ATTACH, .data = &a};
 	f->events_head = f->events_count = 0;
 	mailbox_init(&f->mailbox, f->mailbox_memory, f->group->arena, n->msg_tx.base,
 		     n->options.msg_slots, n->msg_rx.base, n->config.msg_rx_slots);
@@ -290,7 +378,9 @@ static void full_attach(struct full *f, bool adopted)
 	a.reply.mtu = n->config.mtu;
 	a.reply.chunk_bytes = engine_chunk_bytes(n->config.mtu, !n->world->net.v6);
 	f->attached = true;
-	if (control_attach(f->core, &a, full_now(f)) != 0)
+	if (!full_call(&c))
+		return;
+	if (c.result != 0)
 		world_violation(n->world, "node %u: control does not take the table", n->index);
 	full_wake(f, world_now(n->world));
 }
@@ -324,6 +414,7 @@ void full_kill_control(struct full *f)
 	munmap(f->core_memory, control_bytes(&f->group->config));
 	f->core = NULL;
 	f->attached = false;
+	f->crash_left = 0;
 	f->replies_count = f->events_count = 0;
 	memset(f->pins, 0, sizeof(f->pins));
 }
@@ -410,6 +501,7 @@ void full_open(struct full_group *g, struct world *w, const struct control_confi
 		for (uint32_t k = i; k < w->engines; k += w->count) {
 			w->nodes[k].context = f;
 			w->nodes[k].control = full_event;
+			w->nodes[k].crashed = full_crashed;
 		}
 		f->events = calloc(FULL_EVENTS, sizeof(*f->events));
 		f->replies = calloc(FULL_REPLIES, sizeof(*f->replies));
@@ -450,7 +542,9 @@ int full_session(struct full *f)
 
 void full_packet(struct full *f, uint32_t session, const void *packet, size_t bytes)
 {
-	control_session_request(f->core, session, packet, bytes, full_now(f));
+	if (!f->core) /* it died at a crash point of another request */
+		return;
+	full_enter(f, ENTRY_REQUEST, session, packet, bytes);
 	full_wake(f, world_now(f->n->world));
 }
 

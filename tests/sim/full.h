@@ -45,7 +45,10 @@ struct full {
 	uint32_t life;	   /* of control */
 	uint64_t skew_ns;  /* of the time of day, by which generations are numbered */
 	int32_t drift_ppm; /* of its control's clock */
+	uint32_t newer;	   /* versions of the messages that its control is ahead of ours */
 	uint64_t frozen_until_ns;
+	uint32_t crash_left; /* crash points until control dies at one (crash.h); 0: it lives */
+	uint32_t crashes, dataplane_crashes; /* at crash points */
 	uint64_t old_until_ns; /* clients of its last life have the table until then */
 	_Atomic uint64_t pins[FULL_SESSIONS][SESSION_PINS];
 	struct full_reply *replies; /* ring: on their way to clients */
@@ -62,6 +65,7 @@ struct full_group {
 	uint64_t latency_ns; /* from an event to control */
 	void (*on_reply)(void *context, struct full *f, const struct full_reply *r);
 	void *context;
+	void (*on_log)(const struct full *f, const char *text); /* or NULL */
 	bool trace; /* SWARM_TRACE in the environment: every message on stderr */
 };
 

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "crash.h"
 #include "world.h"
 
 #ifdef __has_feature
@@ -127,6 +128,7 @@ void node_kill(struct node *n)
 	if (!n->alive)
 		return;
 	n->alive = false;
+	n->crash_left = 0;
 	n->pending_count = 0;
 	while (n->inbox_count)
 		network_discard(&n->world->net, n->inbox[--n->inbox_count]);
@@ -184,16 +186,76 @@ void node_freeze(struct node *n, uint64_t until_ns)
 	}
 }
 
+/* ---- into the engine, in which it may die -------------------------------------------------- */
+
+struct node_call {
+	struct node *n;
+	const struct packet_in *in;
+	struct packet_out *out;
+	struct record *records;
+	const struct record *command;
+	unsigned got;
+	bool taken;
+};
+
+static void node_call_receive(void *arg)
+{
+	struct node_call *c = arg;
+	engine_receive(c->n->engine, c->in, world_now(c->n->world));
+}
+
+static void node_call_transmit(void *arg)
+{
+	struct node_call *c = arg;
+	c->got = engine_transmit(c->n->engine, c->out, NODE_BURST, world_now(c->n->world));
+}
+
+static void node_call_events(void *arg)
+{
+	struct node_call *c = arg;
+	c->got = engine_events(c->n->engine, c->records, NODE_BURST);
+}
+
+static void node_call_tick(void *arg)
+{
+	struct node_call *c = arg;
+	engine_tick(c->n->engine, world_now(c->n->world));
+}
+
+static void node_call_command(void *arg)
+{
+	struct node_call *c = arg;
+	c->taken = engine_command(c->n->engine, c->command, world_now(c->n->world));
+}
+
+/* Returns false when it died meanwhile, or had before. */
+static bool node_call(struct node_call *c, void (*call)(void *arg))
+{
+	if (!c->n->alive)
+		return false;
+	if (crash_run(&c->n->crash_left, call, c))
+		return true;
+	c->n->crashed(c->n);
+	return false;
+}
+
+static bool node_give(struct node *n, const struct record *r)
+{
+	struct node_call c = {.n = n, .command = r};
+	return node_call(&c, node_call_command) && c.taken;
+}
+
 /* ---- the shell's loop --------------------------------------------------------------------- */
 
 static void node_receive(struct node *n, struct network_packet *p)
 {
 	struct packet_in in = {p->data, p->length, p->ecn, p->source};
+	struct node_call c = {.n = n, .in = &in};
 	uint16_t length = p->length;
 	if (length + node_overhead(n) > n->config.mtu)
 		world_violation(n->world, "node %u got a packet above its MTU", n->index);
 	NODE_POISON(p->data + length, sizeof(p->data) - length);
-	engine_receive(n->engine, &in, world_now(n->world));
+	node_call(&c, node_call_receive);
 	NODE_UNPOISON(p->data + length, sizeof(p->data) - length);
 	network_discard(&n->world->net, p);
 }
@@ -219,6 +281,7 @@ static bool node_transmit(struct node *n)
 {
 	struct network_packet *packets[NODE_BURST];
 	struct packet_out out[NODE_BURST];
+	struct node_call c = {.n = n, .out = out};
 	bool any = false;
 	unsigned got;
 	do {
@@ -228,7 +291,7 @@ static bool node_transmit(struct node *n)
 				.head = packets[i]->data,
 				.head_room = (uint16_t)(n->config.mtu - node_overhead(n))};
 		}
-		got = engine_transmit(n->engine, out, NODE_BURST, world_now(n->world));
+		got = node_call(&c, node_call_transmit) ? c.got : 0;
 		for (unsigned i = 0; i < got; i++)
 			node_send(n, packets[i], &out[i]);
 		for (unsigned i = got; i < NODE_BURST; i++)
@@ -241,11 +304,11 @@ static bool node_transmit(struct node *n)
 static bool node_events(struct node *n)
 {
 	struct record records[NODE_BURST];
+	struct node_call c = {.n = n, .records = records};
 	bool any = false;
-	unsigned got;
-	while (n->alive && (got = engine_events(n->engine, records, NODE_BURST)) > 0) {
+	while (node_call(&c, node_call_events) && c.got > 0) {
 		any = true;
-		for (unsigned i = 0; i < got && n->alive; i++)
+		for (unsigned i = 0; i < c.got && n->alive; i++)
 			(n->control ? n->control : node_event)(n, &records[i]);
 	}
 	return any;
@@ -254,10 +317,9 @@ static bool node_events(struct node *n)
 static void node_flush(struct node *n)
 {
 	uint32_t given = 0;
-	while (given < n->pending_count &&
-	       engine_command(n->engine, &n->pending[given], world_now(n->world)))
+	while (given < n->pending_count && node_give(n, &n->pending[given]))
 		given++;
-	if (!given)
+	if (!given || !n->alive)
 		return;
 	n->pending_count -= given;
 	memmove(n->pending, n->pending + given, n->pending_count * sizeof(*n->pending));
@@ -292,6 +354,7 @@ static void node_spin_check(struct node *n)
 
 void node_turn(struct node *n)
 {
+	struct node_call c = {.n = n};
 	bool again = true;
 	if (n->in_turn || !n->alive)
 		return;
@@ -302,8 +365,8 @@ void node_turn(struct node *n)
 			break;
 		again = false;
 		node_flush(n);
-		if (world_now(n->world) >= engine_next_timeout(n->engine))
-			engine_tick(n->engine, world_now(n->world));
+		if (n->alive && world_now(n->world) >= engine_next_timeout(n->engine))
+			node_call(&c, node_call_tick);
 		again |= node_transmit(n);
 		again |= node_events(n);
 	}
@@ -379,7 +442,9 @@ void node_command(struct node *n, const struct record *r)
 		n->kicked = true;
 		events_add(&n->world->events, world_now(n->world), node_timer, n, n->life);
 	}
-	if (!n->pending_count && engine_command(n->engine, r, world_now(n->world)))
+	if (!n->pending_count && node_give(n, r))
+		return;
+	if (!n->alive)
 		return;
 	n->pending = node_grow(n->pending, n->pending_count, &n->pending_room, sizeof(*r));
 	n->pending[n->pending_count++] = *r;

@@ -133,6 +133,11 @@ struct node {
 	struct record held[64];
 	uint32_t held_count;
 
+	/* Crash points until this process dies at one (crash.h); 0: it lives. Then crashed() is to
+	 * kill it, and whoever dies with it. */
+	uint32_t crash_left;
+	void (*crashed)(struct node *n);
+
 	/* A whole node (full.h): its events go here, to its control, instead of to the ledger. */
 	void (*control)(struct node *n, const struct record *event);
 

@@ -13,7 +13,7 @@
 #include "swarm.h"
 #include "tally.h"
 
-bool history_strict, swarm_one_clock;
+bool history_strict, swarm_one_clock, swarm_whole_steps;
 
 static char replay[256]; /* what repeats the present run, for a crash in it */
 
@@ -21,10 +21,12 @@ static void usage(FILE *to)
 {
 	fprintf(to,
 		"usage: swarm --seed N|random --runs K [--nodes N] [--scenario NAME] [--kind KIND] [--strict]\n"
-		"             [--tally] [--fired] [--one-clock] [--verbose]\n"
+		"             [--tally] [--fired] [--one-clock]\n"
+		"             [--whole-steps] [--verbose]\n"
 		"kinds: transport, objects, wide, reduces (without any: every scenario in turn)\n"
 		"--strict: judges also what an owner of a fixed list does just after its restart\n"
 		"--one-clock: the clocks of all nodes agree (else, in half of the runs, none do)\n"
+		"--whole-steps: no process dies between two writes to shared memory\n"
 		"--tally: how often each check had something to judge\n"
 		"--fired: fails when a check of these scenarios never had\n"
 		"scenarios:\n");
@@ -88,12 +90,19 @@ static uint64_t seed_parse(const char *text)
 static bool arguments_parse(struct arguments *a, int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"seed", required_argument, NULL, 's'},	 {"runs", required_argument, NULL, 'r'},
-		{"nodes", required_argument, NULL, 'n'}, {"scenario", required_argument, NULL, 'c'},
-		{"kind", required_argument, NULL, 'k'},	 {"verbose", no_argument, NULL, 'v'},
-		{"strict", no_argument, NULL, 'S'},	 {"tally", no_argument, NULL, 'T'},
-		{"one-clock", no_argument, NULL, 'C'},	 {"fired", no_argument, NULL, 'F'},
-		{"help", no_argument, NULL, 'h'},	 {NULL, 0, NULL, 0},
+		{"seed", required_argument, NULL, 's'},
+		{"runs", required_argument, NULL, 'r'},
+		{"nodes", required_argument, NULL, 'n'},
+		{"scenario", required_argument, NULL, 'c'},
+		{"kind", required_argument, NULL, 'k'},
+		{"verbose", no_argument, NULL, 'v'},
+		{"strict", no_argument, NULL, 'S'},
+		{"tally", no_argument, NULL, 'T'},
+		{"one-clock", no_argument, NULL, 'C'},
+		{"fired", no_argument, NULL, 'F'},
+		{"whole-steps", no_argument, NULL, 'W'},
+		{"help", no_argument, NULL, 'h'},
+		{NULL, 0, NULL, 0},
 	};
 	int c;
 	while ((c = getopt_long(argc, argv, "s:r:n:c:k:vh", options, NULL)) != -1) {
@@ -124,6 +133,9 @@ static bool arguments_parse(struct arguments *a, int argc, char **argv)
 		case 'C':
 			swarm_one_clock = true;
 			break;
+		case 'W':
+			swarm_whole_steps = true;
+			break;
 		case 'T':
 			a->tally = true;
 			break;
@@ -151,8 +163,9 @@ static void replay_set(const struct arguments *a, const char *program, uint64_t 
 	if (a->nodes)
 		used += snprintf(replay + used, sizeof(replay) - (size_t)used, " --nodes %u",
 				 a->nodes);
-	snprintf(replay + used, sizeof(replay) - (size_t)used, "%s%s --verbose\n",
-		 history_strict ? " --strict" : "", swarm_one_clock ? " --one-clock" : "");
+	snprintf(replay + used, sizeof(replay) - (size_t)used, "%s%s%s --verbose\n",
+		 history_strict ? " --strict" : "", swarm_one_clock ? " --one-clock" : "",
+		 swarm_whole_steps ? " --whole-steps" : "");
 }
 
 int main(int argc, char **argv)

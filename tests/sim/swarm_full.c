@@ -21,9 +21,10 @@ struct full_swarm {
 	struct clients c;
 	struct reducers r; /* instead of clients */
 	struct splits splits;
-	struct prng draw;
+	struct prng draw, crash; /* crash: at which crash point a process dies */
 	const struct swarm_scenario *scenario;
 	uint64_t control_at_ns[CLIENTS_NODES_MAX], dataplane_at_ns[CLIENTS_NODES_MAX];
+	uint64_t die_by_ns[CLIENTS_NODES_MAX]; /* who has passed no crash point until then */
 	uint64_t cable_at_ns[CLIENTS_NODES_MAX];
 	bool lose[CLIENTS_NODES_MAX];		/* the store, when both are dead */
 	uint64_t gone_at_ns[CLIENTS_NODES_MAX]; /* it has said goodbye */
@@ -37,7 +38,13 @@ enum {
 	WIDE_NODES_MAX = 4,
 	WIDE_MTU = 9000,
 	WIDE_WORKERS_MAX = 3,
+	CRASH_PPM = 700000, /* of the processes that are killed alone */
+	CRASH_BITS = 6,
+	ADOPTION_PPM = 300000, /* of the controls that take a table over */
+	ADOPTION_BITS = 6,
 };
+
+#define CRASH_NS WORLD_S
 
 /* Each table with room for what one request needs, or as it was. */
 static void full_swarm_tight(struct prng *p, struct control_config *c, struct node_options *o)
@@ -87,6 +94,7 @@ static void full_swarm_open(struct full_swarm *s, uint64_t seed, uint32_t nodes)
 	static const uint64_t latencies[] = {0, 20, 300}, stores[] = {3, 8};
 	struct prng *p = &s->draw;
 	*p = prng_fork(seed, 0x66756c6c);
+	s->crash = prng_fork(seed, 0x6372617368);
 	struct network_link link = {.rate_bps = rates[prng_below(p, 3)] * 1000000,
 				    .delay_ns = delays[prng_below(p, 3)] * WORLD_US,
 				    .buffer_bytes = 512 << 10};
@@ -152,10 +160,86 @@ static uint64_t full_pause(struct full_swarm *s)
 	       prng_below(&s->draw, prng_chance(&s->draw, 300000) ? 8 * WORLD_S : WORLD_S);
 }
 
+/* ---- death at a crash point ---------------------------------------------------------------- */
+
+/* Of a process that is to be killed: in how many crash points, or 0: now. */
+static uint32_t full_crash_draw(struct full_swarm *s, uint32_t ppm, uint32_t bits)
+{
+	if (swarm_whole_steps || !prng_chance(&s->crash, ppm))
+		return 0;
+	return 1 + (uint32_t)prng_below(&s->crash, 1u << prng_below(&s->crash, bits));
+}
+
+static void full_die_control(struct full_swarm *s, uint32_t i)
+{
+	struct full *f = &s->g.full[i];
+	uint32_t left = full_crash_draw(s, CRASH_PPM, CRASH_BITS);
+	s->die_by_ns[i] = world_now(&s->w) + CRASH_NS;
+	if (f->core && left)
+		f->crash_left = left;
+	else
+		full_kill_control(f);
+}
+
+static void full_die_dataplane(struct full_swarm *s, uint32_t i)
+{
+	struct full *f = &s->g.full[i];
+	uint32_t left = full_crash_draw(s, CRASH_PPM, CRASH_BITS);
+	uint32_t one = (uint32_t)prng_below(&s->crash, f->workers);
+	s->die_by_ns[i] = world_now(&s->w) + CRASH_NS;
+	if (f->n->alive && left)
+		full_worker(f, one)->crash_left = left;
+	else
+		full_kill_dataplane(f);
+}
+
+static bool full_dies_dataplane(const struct full *f)
+{
+	bool dies = false;
+	for (uint32_t k = 0; k < f->workers; k++)
+		dies |= full_worker(f, k)->crash_left > 0;
+	return dies;
+}
+
+/* Whoever came by no crash point dies all the same. */
+static void full_die_late(struct full_swarm *s, uint32_t i, bool all)
+{
+	struct full *f = &s->g.full[i];
+	if (!all && world_now(&s->w) < s->die_by_ns[i])
+		return;
+	if (f->crash_left)
+		full_kill_control(f);
+	if (full_dies_dataplane(f))
+		full_kill_dataplane(f);
+}
+
+static void full_count_crashes(struct full_swarm *s, uint32_t i)
+{
+	struct full *f = &s->g.full[i];
+	for (; f->crashes > 0; f->crashes--)
+		tally(TALLY_CRASH_CONTROL);
+	for (; f->dataplane_crashes > 0; f->dataplane_crashes--)
+		tally(TALLY_CRASH_DATAPLANE);
+}
+
+/* Where controls are killed, some die again while they take the table over. */
+static void full_begin_control(struct full_swarm *s, uint32_t i, bool all)
+{
+	struct full *f = &s->g.full[i];
+	if (!all && s->scenario->kill_control_ppm)
+		f->crash_left = full_crash_draw(s, ADOPTION_PPM, ADOPTION_BITS);
+	full_start_control(f);
+	if (!f->core)
+		tally(TALLY_CRASH_ADOPTION);
+	f->crash_left = 0;
+}
+
 static void full_repair(struct full_swarm *s, uint32_t i, bool all)
 {
 	struct full *f = &s->g.full[i];
 	uint64_t now = world_now(&s->w);
+	full_count_crashes(s, i);
+	full_die_late(s, i, all);
 	if (s->lose[i] && !f->core && !f->n->alive) {
 		if (s->scenario->reduces)
 			reducers_store_lost(&s->r, i);
@@ -173,7 +257,7 @@ static void full_repair(struct full_swarm *s, uint32_t i, bool all)
 	}
 	if (!f->core && (all || now >= s->control_at_ns[i])) {
 		full_draw_workers(s, f);
-		full_start_control(f);
+		full_begin_control(s, i, all);
 	}
 }
 
@@ -202,12 +286,18 @@ static void full_trouble(struct full_swarm *s, uint32_t i)
 	bool node = full_strikes(s, c->kill_node_ppm), lose = full_strikes(s, c->lose_store_ppm);
 	if (node || lose || full_strikes(s, c->kill_control_ppm)) {
 		s->kills++;
-		full_kill_control(f);
+		if (node || lose)
+			full_kill_control(f);
+		else
+			full_die_control(s, i);
 		s->control_at_ns[i] = full_pause(s);
 	}
 	if (node || lose || full_strikes(s, c->kill_dataplane_ppm)) {
 		s->kills++;
-		full_kill_dataplane(f);
+		if (node || lose)
+			full_kill_dataplane(f);
+		else
+			full_die_dataplane(s, i);
 		s->dataplane_at_ns[i] = full_pause(s);
 		s->lose[i] = lose;
 	}

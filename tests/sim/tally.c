@@ -26,6 +26,12 @@ static const struct {
 	[TALLY_KEPT] = {"kept", "at rest: an object was put and not deleted", true, false},
 	[TALLY_KEPT_ELSEWHERE] = {"kept-elsewhere", "the same, and its creator's store was lost",
 				  true, false},
+	[TALLY_CRASH_CONTROL] = {"crash-control", "control died between two of its writes", true,
+				 true},
+	[TALLY_CRASH_ADOPTION] = {"crash-adoption", "the same, while it took a table over", true,
+				  true},
+	[TALLY_CRASH_DATAPLANE] = {"crash-dataplane", "a dataplane died between two of its writes",
+				   true, true},
 };
 
 void tally_print(void)

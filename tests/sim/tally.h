@@ -12,17 +12,20 @@
 #include <stdint.h>
 
 enum tally_check {
-	TALLY_BYTES,	      /* a reader's bytes, by generation */
-	TALLY_STALE_DELETED,  /* a read after an answered delete of an older generation */
-	TALLY_STALE_REPLACED, /* a read after an answered put of a newer generation */
-	TALLY_REPLACED,	      /* a put where an older generation had no delete */
-	TALLY_REFUSED,	      /* a put that was refused while a holder lived */
-	TALLY_STATUS_CALM,    /* an error while nothing was wrong in the cluster */
-	TALLY_MISSING_CALM,   /* "no such object" while nothing was wrong */
-	TALLY_EXISTS_CALM,    /* "exists already" while nothing was wrong */
-	TALLY_HELD,	      /* in the end: a complete copy in some store, read at a node */
-	TALLY_KEPT,	      /* in the end: an object that was put and not deleted */
-	TALLY_KEPT_ELSEWHERE, /* the same, and the store of its creator was lost */
+	TALLY_BYTES,	       /* a reader's bytes, by generation */
+	TALLY_STALE_DELETED,   /* a read after an answered delete of an older generation */
+	TALLY_STALE_REPLACED,  /* a read after an answered put of a newer generation */
+	TALLY_REPLACED,	       /* a put where an older generation had no delete */
+	TALLY_REFUSED,	       /* a put that was refused while a holder lived */
+	TALLY_STATUS_CALM,     /* an error while nothing was wrong in the cluster */
+	TALLY_MISSING_CALM,    /* "no such object" while nothing was wrong */
+	TALLY_EXISTS_CALM,     /* "exists already" while nothing was wrong */
+	TALLY_HELD,	       /* in the end: a complete copy in some store, read at a node */
+	TALLY_KEPT,	       /* in the end: an object that was put and not deleted */
+	TALLY_KEPT_ELSEWHERE,  /* the same, and the store of its creator was lost */
+	TALLY_CRASH_CONTROL,   /* control died between two writes to shared memory */
+	TALLY_CRASH_ADOPTION,  /* the same, of one that took over what another had left */
+	TALLY_CRASH_DATAPLANE, /* a dataplane died between two writes to shared memory */
 	TALLY_CHECKS,
 };
 
