@@ -186,6 +186,14 @@ void cast_open(struct cast *c, uint32_t nodes, uint64_t size, uint64_t mbit, uin
 	cast_open_as(c, nodes, size, mbit, shards, &config);
 }
 
+void cast_attach(struct cast *c, uint32_t node)
+{
+	struct session_request r = cast_request(c, node, SESSION_ATTACH, 0);
+
+	c->task[node].session = (uint32_t)full_session(&c->g.full[node]);
+	cast_send(c, node, &r);
+}
+
 void cast_open_as(struct cast *c, uint32_t nodes, uint64_t size, uint64_t mbit, uint32_t shards,
 		  const struct control_config *config)
 {
@@ -200,12 +208,8 @@ void cast_open_as(struct cast *c, uint32_t nodes, uint64_t size, uint64_t mbit, 
 	c->g.on_reply = cast_reply;
 	c->g.context = c;
 	world_run(&c->w, 3 * WORLD_S); /* the members meet */
-	for (uint32_t i = 0; i < nodes; i++) {
-		struct session_request r = cast_request(c, i, SESSION_ATTACH, 0);
-
-		c->task[i].session = (uint32_t)full_session(&c->g.full[i]);
-		cast_send(c, i, &r);
-	}
+	for (uint32_t i = 0; i < nodes; i++)
+		cast_attach(c, i);
 	world_run(&c->w, WORLD_MS);
 }
 

@@ -164,6 +164,8 @@ void full_trace_event(const struct full *f, const struct record *r)
 void full_trace_log(void *arg, enum control_log_level level, const char *text)
 {
 	const struct full *f = arg;
+	if (f->group->on_log)
+		f->group->on_log(f, text);
 	if (f->group->trace)
 		fprintf(stderr, "%10.3f node %u: %s\n", (double)world_now(f->n->world) / 1e6,
 			f->n->index, text);
