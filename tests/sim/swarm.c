@@ -13,7 +13,7 @@
 #include "swarm.h"
 #include "tally.h"
 
-bool history_strict, swarm_one_clock, swarm_whole_steps;
+bool history_strict, swarm_one_clock, swarm_inside_writes;
 
 static char replay[256]; /* what repeats the present run, for a crash in it */
 
@@ -22,11 +22,11 @@ static void usage(FILE *to)
 	fprintf(to,
 		"usage: swarm --seed N|random --runs K [--nodes N] [--scenario NAME] [--kind KIND] [--strict]\n"
 		"             [--tally] [--fired] [--one-clock]\n"
-		"             [--whole-steps] [--verbose]\n"
+		"             [--inside-writes] [--verbose]\n"
 		"kinds: transport, objects, wide, reduces (without any: every scenario in turn)\n"
 		"--strict: judges also what an owner of a fixed list does just after its restart\n"
 		"--one-clock: the clocks of all nodes agree (else, in half of the runs, none do)\n"
-		"--whole-steps: no process dies between two writes to shared memory\n"
+		"--inside-writes: processes die between two writes to shared memory, too\n"
 		"--tally: how often each check had something to judge\n"
 		"--fired: fails when a check of these scenarios never had\n"
 		"scenarios:\n");
@@ -100,7 +100,7 @@ static bool arguments_parse(struct arguments *a, int argc, char **argv)
 		{"tally", no_argument, NULL, 'T'},
 		{"one-clock", no_argument, NULL, 'C'},
 		{"fired", no_argument, NULL, 'F'},
-		{"whole-steps", no_argument, NULL, 'W'},
+		{"inside-writes", no_argument, NULL, 'W'},
 		{"help", no_argument, NULL, 'h'},
 		{NULL, 0, NULL, 0},
 	};
@@ -134,7 +134,7 @@ static bool arguments_parse(struct arguments *a, int argc, char **argv)
 			swarm_one_clock = true;
 			break;
 		case 'W':
-			swarm_whole_steps = true;
+			swarm_inside_writes = true;
 			break;
 		case 'T':
 			a->tally = true;
@@ -165,7 +165,7 @@ static void replay_set(const struct arguments *a, const char *program, uint64_t 
 				 a->nodes);
 	snprintf(replay + used, sizeof(replay) - (size_t)used, "%s%s%s --verbose\n",
 		 history_strict ? " --strict" : "", swarm_one_clock ? " --one-clock" : "",
-		 swarm_whole_steps ? " --whole-steps" : "");
+		 swarm_inside_writes ? " --inside-writes" : "");
 }
 
 int main(int argc, char **argv)
@@ -204,7 +204,7 @@ int main(int argc, char **argv)
 	if (a.tally)
 		tally_print();
 	if (a.fired)
-		failed += tally_missing(objects, reduces);
+		failed += tally_missing(objects, reduces, swarm_inside_writes);
 	printf("swarm: %llu runs, %llu failed\n", (unsigned long long)a.runs,
 	       (unsigned long long)failed);
 	return failed ? 1 : 0;

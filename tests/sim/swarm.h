@@ -63,8 +63,8 @@ struct swarm {
 
 /* All nodes of a run have the same clock. */
 extern bool swarm_one_clock;
-/* Processes die between steps only, not at crash points. */
-extern bool swarm_whole_steps;
+/* Processes that are killed alone may die at crash points, not only between steps. */
+extern bool swarm_inside_writes;
 extern const struct swarm_scenario swarm_scenarios[];
 
 /* One whole run. Returns true when every invariant held; else says so on stderr. */

@@ -165,7 +165,7 @@ static uint64_t full_pause(struct full_swarm *s)
 /* Of a process that is to be killed: in how many crash points, or 0: now. */
 static uint32_t full_crash_draw(struct full_swarm *s, uint32_t ppm, uint32_t bits)
 {
-	if (swarm_whole_steps || !prng_chance(&s->crash, ppm))
+	if (!swarm_inside_writes || !prng_chance(&s->crash, ppm))
 		return 0;
 	return 1 + (uint32_t)prng_below(&s->crash, 1u << prng_below(&s->crash, bits));
 }

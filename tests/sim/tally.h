@@ -38,6 +38,6 @@ static inline void tally(enum tally_check check)
 
 void tally_print(void);
 /* Says on stderr which checks of these scenarios never fired; returns their number. */
-uint32_t tally_missing(bool objects, bool reduces);
+uint32_t tally_missing(bool objects, bool reduces, bool inside);
 
 #endif
