@@ -3,15 +3,29 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include "cli.h"
 #include "info.h"
 
-enum { STAT_HOLDERS = 4096, STAT_DEPTH = 30 };
+enum { STAT_HOLDERS = 4096, STAT_DEPTH = 30, STAT_SOURCES = 8 };
+
+struct stat_source {
+	char name[SAR_NAME_MAX + 1]; /* empty: not known */
+	sar_id id;
+};
+
+/* Of the reduce that makes the object. */
+struct stat_reduce {
+	char words[256]; /* how far it is; or empty */
+	int count;	 /* of sources; first the present ones */
+	int present;
+	struct stat_source source[SAR_SOURCES_MAX];
+};
 
 struct stat_tree {
 	const sar_info *info;
 	const sar_holder *holder;
-	const char *reduce; /* that makes it: how far it is; or empty */
+	const struct stat_reduce *reduce;
 	int holders;
 	bool *shown;
 };
@@ -36,13 +50,41 @@ static void stat_json_holder(struct json *j, const sar_holder *h)
 	json_close(j, '}');
 }
 
+static void stat_json_sources(struct json *j, const char *key, const struct stat_source *source,
+			      int count)
+{
+	char id[TEXT_BYTES];
+	json_array(j, key);
+	for (int i = 0; i < count; i++) {
+		json_object(j, NULL);
+		json_string(j, "id", text_id(id, source[i].id.bytes));
+		if (*source[i].name)
+			json_string(j, "name", source[i].name);
+		else
+			json_null(j, "name");
+		json_close(j, '}');
+	}
+	json_close(j, ']');
+}
+
+static void stat_json_reduce(struct json *j, const struct stat_reduce *r)
+{
+	if (*r->words)
+		json_string(j, "reduce", r->words);
+	if (r->count == 0)
+		return;
+	json_object(j, "sources");
+	stat_json_sources(j, "present", r->source, r->present);
+	stat_json_sources(j, "missing", r->source + r->present, r->count - r->present);
+	json_close(j, '}');
+}
+
 static void stat_json(const struct stat_tree *t)
 {
 	struct json j;
 	json_begin(&j, stdout);
 	info_json(&j, t->info);
-	if (*t->reduce)
-		json_string(&j, "reduce", t->reduce);
+	stat_json_reduce(&j, t->reduce);
 	json_array(&j, "holders");
 	for (int i = 0; i < t->holders; i++)
 		stat_json_holder(&j, &t->holder[i]);
@@ -84,6 +126,33 @@ static bool stat_is_root(const struct stat_tree *t, int at)
 	return true;
 }
 
+static void stat_print_sources(const char *title, const struct stat_source *source, int count)
+{
+	char id[TEXT_BYTES];
+	if (count == 0)
+		return;
+	printf("%-12s", title);
+	for (int i = 0; i < count && i < STAT_SOURCES; i++) {
+		if (i > 0)
+			fputs(", ", stdout);
+		if (*source[i].name)
+			text_safe(stdout, source[i].name);
+		else
+			printf("id:%s", text_id(id, source[i].id.bytes));
+	}
+	if (count > STAT_SOURCES)
+		printf(" and %d more", count - STAT_SOURCES);
+	putchar('\n');
+}
+
+static void stat_print_reduce(const struct stat_reduce *r)
+{
+	if (*r->words)
+		printf("reduce      %s\n", r->words);
+	stat_print_sources("present", r->source, r->present);
+	stat_print_sources("missing", r->source + r->present, r->count - r->present);
+}
+
 static void stat_print(struct stat_tree *t)
 {
 	const sar_info *info = t->info;
@@ -95,8 +164,7 @@ static void stat_print(struct stat_tree *t)
 	       (unsigned long long)info->size);
 	printf("generation  %llu\n", (unsigned long long)info->generation);
 	printf("here        %s\n", info_share(text, info->local_ready, info->size));
-	if (*t->reduce)
-		printf("reduce      %s\n", t->reduce);
+	stat_print_reduce(t->reduce);
 	printf("copies      %u complete, %u arriving%s", info->copies, info->partial,
 	       info->is_inline ? ", and the value in the directory" : "");
 	if (info->lost)
@@ -115,7 +183,7 @@ static void stat_print(struct stat_tree *t)
 }
 
 static int stat_show(const struct cli_args *args, const sar_info *info, const sar_holder *holder,
-		     int holders, const char *reduce)
+		     int holders, const struct stat_reduce *reduce)
 {
 	struct stat_tree t = {info, holder, reduce, holders,
 			      calloc((size_t)holders + 1, sizeof(bool))};
@@ -147,12 +215,43 @@ static void stat_json_missing(const char *name, sar_id id)
 	json_end(&j);
 }
 
+/* The names of those that are shown, as far as the directory knows them; of none more when a part
+ * of it does not answer. */
+static void stat_names(sar *s, struct stat_source *source, int count, bool all)
+{
+	sar_info info;
+	int r = 0;
+	for (int i = 0; i < count && (all || i < STAT_SOURCES) && (r == 0 || r == -ENOENT); i++) {
+		r = sar_info_get(s, source[i].id, &info);
+		if (r == 0)
+			memcpy(source[i].name, info.name, sizeof(info.name));
+	}
+}
+
+static void stat_reduce(sar *s, const struct cli_args *args, sar_id id, struct stat_reduce *out)
+{
+	static sar_id source[SAR_SOURCES_MAX];
+	unsigned present;
+	if (sar_reduce_sources(s, id, 0, NULL, 0) >= 0)
+		return; /* it has ended meanwhile */
+	snprintf(out->words, sizeof(out->words), "%s", cli_detail(args->names[0]));
+	int count = sar_reduce_progress(s, id, source, SAR_SOURCES_MAX, &present);
+	if (count < 0 || count > SAR_SOURCES_MAX)
+		return;
+	out->count = count;
+	out->present = (int)present;
+	for (int i = 0; i < count; i++)
+		out->source[i].id = source[i];
+	stat_names(s, out->source, out->present, args->json);
+	stat_names(s, out->source + out->present, count - out->present, args->json);
+}
+
 int stat_run(const struct cli_args *args)
 {
 	sar *s;
 	sar_info info;
 	static sar_holder holder[STAT_HOLDERS];
-	char reduce[256] = "";
+	static struct stat_reduce reduce;
 	sar_id id = cli_id(args->names[0]);
 	int status = cli_open(args, &s);
 	if (status != CLI_DONE)
@@ -163,11 +262,11 @@ int stat_run(const struct cli_args *args)
 		stat_json_missing(args->names[0], id);
 	if (holders < 0)
 		status = cli_fail_detail(holders, args->names[0]);
-	if (status == CLI_DONE && info.making && sar_reduce_sources(s, id, 0, NULL, 0) < 0)
-		snprintf(reduce, sizeof(reduce), "%s", cli_detail(args->names[0]));
+	if (status == CLI_DONE && info.making)
+		stat_reduce(s, args, id, &reduce);
 	sar_close(s);
 	if (status != CLI_DONE)
 		return status;
 	return stat_show(args, &info, holder, holders < STAT_HOLDERS ? holders : STAT_HOLDERS,
-			 reduce);
+			 &reduce);
 }

@@ -119,6 +119,8 @@ _SIGNATURES = {
     "sar_release": (None, [ctypes.c_void_p, _BUFFER]),
     "sar_reduce": (ctypes.c_int, [ctypes.c_void_p, _Id, ctypes.c_char_p, ctypes.POINTER(_Id),
                                   ctypes.c_uint, ctypes.POINTER(_Reduction), ctypes.c_int64]),
+    "sar_reduce_progress": (ctypes.c_int, [ctypes.c_void_p, _Id, ctypes.POINTER(_Id),
+                                           ctypes.c_uint, ctypes.POINTER(ctypes.c_uint)]),
     "sar_reduce_sources": (ctypes.c_int, [ctypes.c_void_p, _Id, ctypes.c_int64,
                                           ctypes.POINTER(_Id), ctypes.c_uint]),
     "sar_delete": (ctypes.c_int, [ctypes.c_void_p, _Id]),
@@ -498,6 +500,17 @@ class Node:
             count = _check(_lib.sar_reduce_sources(node, ident, timeout_ns, ids, SOURCES_MAX),
                            ident, key)
         return [bytes(ids[i].bytes) for i in range(min(count, SOURCES_MAX))]
+
+    def reduce_progress(self, target):
+        """How far the reduce into target is: the ids of the sources that exist, and of those that
+        are missing. Does not wait."""
+        ident, key = _named(target)
+        ids, present = (_Id * SOURCES_MAX)(), ctypes.c_uint()
+        with self._open() as node:
+            count = _check(_lib.sar_reduce_progress(node, ident, ids, SOURCES_MAX,
+                                                    ctypes.byref(present)), ident, key)
+        found = [bytes(ids[i].bytes) for i in range(min(count, SOURCES_MAX))]
+        return found[:present.value], found[present.value:]
 
     def delete(self, name):
         """Removes every copy in the cluster. Views in use stay as they are."""

@@ -301,6 +301,7 @@ struct message_used { /* USED; COMMIT, PROPOSE, RECALL (of a failure: no generat
 	uint32_t node;	/* COMMIT: who has built it, or MESSAGE_NODE_NONE */
 	uint32_t count;
 	const struct object_id *sources;
+	uint32_t present; /* USED, -EAGAIN: the first so many of the sources are there */
 };
 
 /* One contribution: count chunks of that object from first on go to chunks to, to + 1, ... */

@@ -265,8 +265,8 @@ bool reduce_cancel(struct control *c, const struct node *n, const struct message
 void reduce_name_targets(struct control *c, struct session_object *objects, uint32_t count);
 /* Nobody has the target: a reduce makes it, or has failed. Sets the text that says so. */
 void reduce_explain(struct control *c, struct message_got *got);
-/* How far it is, and who coordinates it: for a REDUCED that does not wait. */
-void reduce_progress(const struct control *c, const struct reduce *r, struct message_used *m);
+/* How far it is, with all its sources, and who coordinates it: for a REDUCED that does not wait. */
+void reduce_progress(struct control *c, const struct reduce *r, struct message_used *m);
 /* REDUCED that does not wait, at the coordinator of a reduce that was lent. Returns whether it is
  * answered. */
 bool reduce_progress_here(struct control *c, struct node *n, const struct message *m);

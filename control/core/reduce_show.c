@@ -56,29 +56,39 @@ void reduce_explain(struct control *c, struct message_got *got)
 	memcpy(got->text, t.bytes, strnlen(t.bytes, MESSAGE_TEXT_MAX));
 }
 
-void reduce_progress(const struct control *c, const struct reduce *r, struct message_used *m)
+/* Lists all sources, those that are there first. */
+static void show_sources(struct control *c, const struct reduce *r, struct message_used *m)
 {
-	uint32_t known = 0, first = REDUCE_NONE;
+	m->count = 0;
+	m->sources = c->reduces.ids;
+	for (int missing = 0; missing < 2; missing++) {
+		for (uint32_t i = 0; i < r->count; i++)
+			if ((r->source[i].state != SOURCE_KNOWN) == missing)
+				c->reduces.ids[m->count++] = r->source[i].id;
+		if (!missing)
+			m->present = m->count;
+	}
+}
+
+void reduce_progress(struct control *c, const struct reduce *r, struct message_used *m)
+{
 	struct text t = {.length = 0};
 
-	for (uint32_t i = 0; i < r->count; i++) {
-		known += r->source[i].state == SOURCE_KNOWN;
-		if (first == REDUCE_NONE && r->source[i].state != SOURCE_KNOWN)
-			first = i;
-	}
 	m->target = r->by_id.id;
 	m->status = -EAGAIN;
 	m->node = show_coordinator(c, r);
+	if (r->state != REDUCE_LENT) /* else its coordinator knows them */
+		show_sources(c, r, m);
 	if (r->state >= REDUCE_COMMITTING) {
 		text_add(&t, "commits its result; ");
 	} else if (r->state != REDUCE_LENT) {
-		text_add_number(&t, known);
+		text_add_number(&t, m->present);
 		text_add(&t, " of ");
 		text_add_number(&t, r->num);
 		text_add(&t, " sources are there");
-		if (known < r->num) {
+		if (m->present < r->num) {
 			text_add(&t, ", missing ");
-			text_add_object(&t, &r->source[first].id, "");
+			text_add_object(&t, &m->sources[m->present], "");
 		}
 		text_add(&t, "; ");
 	}

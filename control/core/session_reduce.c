@@ -6,20 +6,26 @@
 _Static_assert((int)SESSION_SOURCES_MAX == (int)MESSAGE_SOURCES_MAX,
 	       "what a client names fits a message");
 
-void session_reduce_ended(struct control *c, struct wait *w, const struct message_used *used)
+static void session_reduce_pages(struct control *c, const struct wait *w,
+				 const struct object_id *sources, uint32_t count, bool missing)
 {
 	struct session_sources page;
 
-	if (w->op == SESSION_REDUCED && used->status == 0) {
-		for (uint32_t i = 0; i < used->count; i += page.count) {
-			uint32_t left = used->count - i;
+	for (uint32_t i = 0; i < count; i += page.count) {
+		uint32_t left = count - i;
 
-			page = (struct session_sources){
-				.count = left < SESSION_SOURCES ? left : SESSION_SOURCES};
-			memcpy(page.source, used->sources + i, sizeof(*page.source) * page.count);
-			reply_item(c, w, &page, sizeof(page));
-		}
+		page = (struct session_sources){.count = left < SESSION_SOURCES ? left
+										: SESSION_SOURCES,
+						.missing = missing};
+		memcpy(page.source, sources + i, sizeof(*page.source) * page.count);
+		reply_item(c, w, &page, sizeof(page));
 	}
+}
+
+void session_reduce_ended(struct control *c, struct wait *w, const struct message_used *used)
+{
+	if (w->op == SESSION_REDUCED && used->status == 0)
+		session_reduce_pages(c, w, used->sources, used->count, false);
 	waits_end(c, w, used->status, used->text);
 }
 
@@ -92,6 +98,12 @@ static void session_reduce_goes_on(struct control *c, struct wait *w, const stru
 {
 	struct text t = {.length = 0};
 
+	if (w->progress && m->count > 0) {
+		session_reduce_pages(c, w, m->sources, m->present, false);
+		session_reduce_pages(c, w, m->sources + m->present, m->count - m->present, true);
+		waits_end(c, w, 0, m->text);
+		return;
+	}
 	text_add(&t, "not ended yet: ");
 	text_add(&t, *m->text ? m->text : "wait longer");
 	waits_end(c, w, -ETIMEDOUT, t.bytes);
@@ -149,6 +161,7 @@ void session_reduced(struct control *c, struct session *s, const struct session_
 
 	if (w == NULL)
 		return;
+	w->progress = r->timeout_ns == 0 && r->flags & SESSION_FLAG_PROGRESS;
 	if (reduction && r->timeout_ns != 0) {
 		list_append(&reduction->waits, &w->of_owner);
 		waits_timeout(c, w, r->timeout_ns);

@@ -53,6 +53,7 @@ struct wait {
 	bool nowait;
 	bool sealed;	    /* SEAL: it is, and the directory is being told (backup.h) */
 	bool brief;	    /* STAT */
+	bool progress;	    /* REDUCED: the client wants the sources of one that goes on */
 	bool paused;	    /* LIST: the client is slow */
 	uint32_t named;	    /* LIST: nodes below were asked, or named when they had to be */
 	uint64_t silent_ns; /* LIST: spent on owners that did not answer */

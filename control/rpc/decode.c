@@ -253,16 +253,19 @@ static bool decode_used(const Rpc__Used *in, struct decode_arena *a, struct mess
 	out->status = in->status;
 	out->generation = in->generation;
 	out->asked = in->asked;
+	out->present = in->present;
 	return decode_status(in->status) && decode_id(&in->target, &out->target) &&
 	       decode_node(in->node, &out->node) &&
 	       decode_text(&in->text, out->text, sizeof(out->text)) &&
-	       decode_ids(&in->sources, a, &out->count, &out->sources);
+	       decode_ids(&in->sources, a, &out->count, &out->sources) &&
+	       out->present <= (in->status == -EAGAIN ? out->count : 0);
 }
 
 /* COMMIT, PROPOSE and RECALL name a result. */
 static bool decode_result(const Rpc__Used *in, struct decode_arena *a, struct message_used *out)
 {
-	return decode_used(in, a, out) && decode_generation(in->generation) && out->count > 0;
+	return decode_used(in, a, out) && decode_generation(in->generation) && out->count > 0 &&
+	       out->present == 0;
 }
 
 /* Or that there is none, and why; not how a question goes on. */

@@ -269,6 +269,7 @@ static void encode_used(const struct message_used *m, Rpc__Used *out)
 	out->asked = m->asked;
 	out->node = encode_node(m->node);
 	out->sources = encode_bytes(m->sources, (size_t)m->count * OBJECT_ID_BYTES);
+	out->present = m->present;
 }
 
 struct encode_parts {

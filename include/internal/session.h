@@ -44,6 +44,8 @@ enum {
 	SESSION_FLAG_BRING = 32,    /* ATTACH reply: something that this process was creating apart
 				       from the store is here, and RESUME must bring its memory.
 				       Without that no request brings a descriptor */
+	SESSION_FLAG_PROGRESS = 64, /* REDUCED request: of one that goes on, the sources that are
+				       there, then those that are missing */
 	SESSION_OBJECT_INLINE = 1,  /* session_object: the directory keeps the value */
 	SESSION_OBJECT_MISSING = 2, /* LIST, STAT: no object: the directory's part on the node of
 				       holder[0] is missing in the answer */
@@ -178,7 +180,7 @@ struct session_node { /* follows a session_reply in the same packet */
 
 struct session_sources { /* follows a session_reply in the same packet */
 	uint32_t count;
-	uint32_t reserved;
+	uint32_t missing; /* 1: these are not there yet (SESSION_FLAG_PROGRESS) */
 	struct object_id source[SESSION_SOURCES];
 };
 

@@ -290,6 +290,15 @@ int sar_reduce(sar *s, sar_id target, const char *name, const sar_id *sources, u
  * that had just made the result are lost, and it with them: reduce again.
  */
 int sar_reduce_sources(sar *s, sar_id target, int64_t timeout_ns, sar_id *out, unsigned room);
+/*
+ * How far the reduce into target is, without waiting; any node may ask. Sets up to room ids of its
+ * sources and returns how many sources there are. First come the *present sources that exist, then
+ * the sources that are missing, each in the order in which they were named. Of a reduce that has
+ * ended: the sources that its result holds, all present.
+ * -ETIMEDOUT: its coordinator does not answer now, or its own time was over. Else the errors of
+ * sar_reduce_sources.
+ */
+int sar_reduce_progress(sar *s, sar_id target, sar_id *out, unsigned room, unsigned *present);
 
 /* Removes every copy in the cluster. Buffers in use stay readable until released. -ENOENT; 0 when
  * control died before it had answered and there is none now. */

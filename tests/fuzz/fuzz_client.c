@@ -168,6 +168,7 @@ static void call_directory(struct input *in, sar *s, uint8_t which)
 {
 	sar_holder holders[8];
 	sar_id ids[4] = {some_id(in), {{9}}, {{10}}, {{11}}};
+	unsigned present;
 	sar_reduction how = {.op = SAR_SUM, .dtype = SAR_F32};
 	sar_info info;
 	int r;
@@ -193,6 +194,9 @@ static void call_directory(struct input *in, sar *s, uint8_t which)
 		break;
 	default:
 		r = sar_reduce_sources(s, ids[0], 0, ids, 4);
+		INPUT_MUST(r <= (int)(1u << 30));
+		r = sar_reduce_progress(s, ids[0], ids, 4, &present);
+		INPUT_MUST(r < 0 ? present == 0 : present <= (unsigned)r);
 		INPUT_MUST(r <= (int)(1u << 30));
 	}
 }

@@ -238,6 +238,13 @@ def bad_input_is_refused_with_its_reason():
         cluster.check_daemons()
 
 
+PROGRESS = """
+present, missing = node.reduce_progress("total")
+say([id == sarissa.id_of(name) for id, name in zip(present + missing, ["a", "b", "never"])])
+say(f"{len(present)} {len(missing)}")
+"""
+
+
 def a_reduce_that_waits_is_shown_and_cancelled():
     """One source is missing: every node shows the target and takes an rm of it."""
     netlib.need_daemons()
@@ -253,9 +260,18 @@ def a_reduce_that_waits_is_shown_and_cancelled():
                 node, "sarissa", "stat", "total").stdout, netlib.PATIENCE_S, "stat shows the reduce")
             shown = json.loads(cluster.must(node, "sarissa", "stat", "total", "--json"))
             assert shown["making"] and "coordinates it, for " in shown["reduce"], shown
+            assert [s["name"] for s in shown["sources"]["present"]] == ["a", "b"], shown
+            missing = [s["id"] for s in shown["sources"]["missing"]]
+            assert len(missing) == 1, shown
+            words = cluster.must(node, "sarissa", "stat", "total")
+            assert "present     a, b\n" in words and f"missing     id:{missing[0]}\n" in words, words
             marked = [line for line in cluster.must(node, "sarissa", "ls").splitlines()
                       if "total" in line]
             assert len(marked) == 1 and "a reduce makes it" in marked[0], marked
+        task = netlib.Task(cluster, 2, PROGRESS)
+        task.expect("[True, True, True]")
+        task.expect("2 1")
+        task.end()
         refused = cluster.run(1, "sarissa", "put", "total", "/etc/hostname")
         assert refused.returncode == 1 and "a reduce makes" in refused.stderr, refused.stderr
         netlib.until_waiting(cluster, 0)
@@ -266,6 +282,8 @@ def a_reduce_that_waits_is_shown_and_cancelled():
         for node in range(NODES):
             assert cluster.run(node, "sarissa", "stat", "total").returncode == 4
         put(cluster, directory, 0, "total", b"its id is free again")
+        put(cluster, directory, 0, "never", b"it comes after all")
+        assert json.loads(cluster.must(0, "sarissa", "stat", "never", "--json"))["id"] == missing[0]
         cluster.check_daemons()
 
 

@@ -123,6 +123,53 @@ static void page_that_lies(void **state)
 	assert_int_equal(sar_reduce_sources(c->s, test_id("sum"), ms, used, 4), SESSION_SOURCES);
 }
 
+enum { LISTED = 300, LISTED_PRESENT = 100 };
+static sar_id listed[LISTED];
+
+/* LISTED sources in pages, the first LISTED_PRESENT of which are there. */
+static bool hook_progress(struct fake *f, int conn, const struct session_request *request)
+{
+	struct {
+		struct session_reply reply;
+		struct session_sources sources;
+	} packet = {.reply = fake_reply(request, 0)};
+	uint32_t count;
+
+	if (request->op != SESSION_REDUCED || request->flags != SESSION_FLAG_PROGRESS)
+		return false;
+	packet.reply.flags = SESSION_FLAG_MORE;
+	for (uint32_t at = 0; at < LISTED; at += count) {
+		uint32_t end = at < LISTED_PRESENT ? LISTED_PRESENT : LISTED;
+
+		count = end - at < SESSION_SOURCES ? end - at : SESSION_SOURCES;
+		packet.sources.count = count;
+		packet.sources.missing = at >= LISTED_PRESENT;
+		memcpy(packet.sources.source, listed + at, sizeof(*listed) * count);
+		fake_send(f, conn, &packet, sizeof(packet), NULL, 0);
+	}
+	fake_status(f, conn, request, 0);
+	return true;
+}
+
+static void how_far_it_is(void **state)
+{
+	struct client *c = *state;
+	static sar_id got[LISTED];
+	unsigned present = 1;
+
+	sources(listed, LISTED);
+	assert_int_equal(sar_reduce_progress(c->s, test_id("sum"), got, LISTED, &present), -ENOENT);
+	assert_int_equal(present, 0);
+	c->fake.hook = hook_progress;
+	assert_int_equal(sar_reduce_progress(c->s, test_id("sum"), got, LISTED, &present), LISTED);
+	assert_int_equal(present, LISTED_PRESENT);
+	assert_memory_equal(got, listed, sizeof(got));
+	memset(got, 0, sizeof(got));
+	assert_int_equal(sar_reduce_progress(c->s, test_id("sum"), got, 101, &present), LISTED);
+	assert_memory_equal(got, listed, 101 * sizeof(*listed));
+	assert_int_equal(got[101].bytes[0], 0);
+}
+
 /* ---- made anew ------------------------------------------------------------------------------ */
 
 struct again {
@@ -199,10 +246,10 @@ static void time_ends(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		test_client(goes_as_it_is),    test_client(very_many_sources),
-		test_client(bad_arguments),    test_client(page_that_lies),
-		test_client(get_begins_again), test_client(wait_says_so),
-		test_client(time_ends),
+		test_client(goes_as_it_is),  test_client(very_many_sources),
+		test_client(how_far_it_is),  test_client(bad_arguments),
+		test_client(page_that_lies), test_client(get_begins_again),
+		test_client(wait_says_so),   test_client(time_ends),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -57,7 +57,7 @@ static struct message sample_reduce(uint32_t kind, struct object_id id)
 	case MESSAGE_COMMIT:
 	case MESSAGE_RECALL:
 	case MESSAGE_PROPOSE:
-		m.used = (struct message_used){id, -ETIMEDOUT, 9, "too late", 5, 7, 3, sources};
+		m.used = (struct message_used){id, -ETIMEDOUT, 9, "too late", 5, 7, 3, sources, 0};
 		break;
 	case MESSAGE_COMBINE:
 		m.combine = (struct message_combine){.id = id,

@@ -3,6 +3,7 @@
  * the shard owner of the target, which knows no source yet, or by the node that has asked for it.
  */
 #include "control_lend.h"
+#include "rpc/mailbox.h"
 
 enum { READER = 1 };
 
@@ -123,6 +124,78 @@ static void how_far_it_is_can_be_asked(void **state)
 	}
 }
 
+/* Bit i: source i. */
+static unsigned listed(const struct session_sources *page)
+{
+	unsigned set = 0;
+
+	for (uint32_t k = 0; k < page->count; k++)
+		for (uint32_t i = 0; i < SOURCES; i++)
+			set |= (unsigned)object_id_equal(&ids[i], &page->source[k]) << i;
+	return set;
+}
+
+static void its_sources_can_be_listed(void **state)
+{
+	for (int lent = 0; lent < 2; lent++) {
+		struct world *w = pending(lent, -1);
+		unsigned there = lent ? (1u << SLOW) - 1 : 0, all = (1u << SOURCES) - 1;
+
+		for (uint32_t node = 0; node < NODES; node++) {
+			struct session_request r = world_request(SESSION_REDUCED, target);
+			unsigned set[2] = {0, 0};
+			struct world_reply *a;
+			uint32_t seq;
+
+			r.timeout_ns = 0;
+			r.flags = SESSION_FLAG_PROGRESS;
+			seq = world_send(w, node, 0, &r);
+			while ((a = world_wait(w, node, seq, LONG)) != NULL &&
+			       a->reply.flags & SESSION_FLAG_MORE)
+				set[a->sources.missing] |= listed(&a->sources);
+			assert_non_null(a);
+			assert_int_equal(a->reply.status, 0);
+			assert_int_equal(set[0], there);
+			assert_int_equal(set[1], all & ~there);
+		}
+		world_free(w);
+	}
+}
+
+/* No more of the sources can be there than are listed, and only while the reduce goes on. */
+static void a_list_of_sources_that_lies_is_refused(void **state)
+{
+	static uint8_t arena[MAILBOX_ARENA_BYTES] __attribute__((aligned(64)));
+	static uint8_t bytes[MSG_BYTES_MAX];
+	static const struct {
+		uint32_t kind;
+		int32_t status;
+		uint32_t present;
+		int result;
+	} row[] = {
+		{MESSAGE_USED, -EAGAIN, 0, 0},		{MESSAGE_USED, -EAGAIN, 3, 0},
+		{MESSAGE_USED, -EAGAIN, 4, -EBADMSG},	{MESSAGE_USED, 0, 1, -EBADMSG},
+		{MESSAGE_COMMIT, -EAGAIN, 1, -EBADMSG}, {MESSAGE_PROPOSE, -EAGAIN, 1, -EBADMSG},
+	};
+
+	for (uint32_t i = 0; i < sizeof(row) / sizeof(*row); i++) {
+		struct message m = {.kind = row[i].kind, .request = 7}, back;
+		size_t length;
+
+		m.used = (struct message_used){.target = world_id(target),
+					       .status = row[i].status,
+					       .generation = 9,
+					       .node = MESSAGE_NODE_NONE,
+					       .count = 3,
+					       .sources = ids,
+					       .present = row[i].present};
+		length = codec_encode(&m, arena + CODEC_ARENA_BYTES, bytes, sizeof(bytes));
+		assert_int_equal(codec_decode(bytes, length, arena, &back), row[i].result);
+		if (row[i].result == 0)
+			assert_int_equal(back.used.present, row[i].present);
+	}
+}
+
 static void a_delete_cancels_it(void **state)
 {
 	for (int lent = 0; lent < 2; lent++) {
@@ -169,6 +242,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(it_is_listed_and_its_id_is_taken),
 		cmocka_unit_test(how_far_it_is_can_be_asked),
+		cmocka_unit_test(its_sources_can_be_listed),
+		cmocka_unit_test(a_list_of_sources_that_lies_is_refused),
 		cmocka_unit_test(a_delete_cancels_it),
 		cmocka_unit_test(who_waits_hears_why_it_failed),
 	};
