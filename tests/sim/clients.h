@@ -61,9 +61,10 @@ struct client_truth {
 	uint64_t sealed_ns;	   /* when somebody was told that it is complete; 0: nobody was */
 	uint32_t holders; /* bit per node: its creator; or, its store lost, who had a copy */
 	bool sealed, lost;
-	bool moved; /* the store of its creator was lost */
-	bool joint; /* complete while all nodes reached each other */
-	bool gone;  /* another one has taken its place */
+	bool moved;	/* the store of its creator was lost */
+	bool joint;	/* complete while all nodes reached each other */
+	bool gone;	/* another one has taken its place */
+	bool overruled; /* a delete on another side, of a later generation, may take it away */
 };
 
 struct clients {

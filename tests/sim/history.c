@@ -45,17 +45,28 @@ static void history_look_deaths(struct clients *c, uint32_t observer)
 	struct history *h = &c->history;
 	const struct control *core = c->g->full[observer].core;
 	uint64_t death = peek_death_ns(core);
-	bool any = false, fresh = core && death != h->deaths_ns[observer];
+	bool fresh = core && death != h->deaths_ns[observer];
 	h->deaths_ns[observer] = death;
+	h->gone[observer] = core ? 0 : UINT32_MAX;
 	if (!core)
 		h->owners_ns = now(c);
 	for (uint32_t i = 0; i < nodes(c); i++)
 		if (peek_gone(core, i)) {
 			h->apart_ns[i] = h->owners_ns = now(c);
-			any = true;
+			h->gone[observer] |= 1u << i;
 		}
-	for (uint32_t i = 0; i < nodes(c) && fresh && death && !any; i++)
+	for (uint32_t i = 0; i < nodes(c) && fresh && death && !h->gone[observer]; i++)
 		h->apart_ns[i] = h->owners_ns = now(c);
+}
+
+/* Of two that do not take the same nodes for dead, one may not hear what the other knows. */
+static void history_look_views(struct clients *c)
+{
+	struct history *h = &c->history;
+	for (uint32_t i = 0; i < nodes(c); i++)
+		for (uint32_t k = 0; k < nodes(c); k++)
+			if (h->gone[i] != h->gone[k])
+				h->differed_ns[i][k] = now(c);
 }
 
 void history_look(struct clients *c)
@@ -69,6 +80,7 @@ void history_look(struct clients *c)
 			h->cut_ns = now(c);
 		history_look_deaths(c, i);
 	}
+	history_look_views(c);
 }
 
 /* Nothing has been wrong since then, nor shortly before; and the members had met. */
@@ -137,6 +149,34 @@ uint64_t history_held(const struct clients *c, uint32_t name)
 				newest = t->slot[i].generation;
 	}
 	return newest;
+}
+
+/* Whether the node remembers the delete of a later generation; also while its control is dead. */
+static bool history_remembers(const struct clients *c, uint32_t node, const struct client_truth *t)
+{
+	struct object_table *table = (struct object_table *)c->g->full[node].n->table.base;
+	const struct object_grave *g = object_table_graves(table);
+	for (uint32_t i = 0; i < table->slots; i++)
+		if (g[i].generation > t->generation && g[i].id.bytes[5] == t->name)
+			return true;
+	return false;
+}
+
+/* The creators' clocks decide between a put and a delete on two sides of a cut: the delete of a
+ * later generation wins, also if it had ended before the put began (broadcast.md). That excuses a
+ * put only if no node that knew of the delete had the same members in view as the creator all the
+ * while. If one had, the put must be refused and take a later generation. */
+static bool history_overruled(const struct clients *c, const struct client_truth *t)
+{
+	bool known = false;
+	for (uint32_t n = 0; n < nodes(c); n++) {
+		if (!history_remembers(c, n, t))
+			continue;
+		if (c->history.differed_ns[t->node][n] < t->asked_ns)
+			return false;
+		known = true;
+	}
+	return known;
 }
 
 /* What the lost store was the creator's of, others may have; what nobody has any more is lost. */
@@ -223,7 +263,7 @@ static const struct client_truth *history_surely(const struct clients *c, uint32
 	for (uint32_t i = c->truths; i-- > 0;) {
 		const struct client_truth *t = &c->truth[i];
 		if (t->name == name && t->sealed_ns && t->sealed_ns < since && !t->lost &&
-		    !t->gone && !history_deleted(c, name, t->asked_ns, now(c)))
+		    !t->gone && !t->overruled && !history_deleted(c, name, t->asked_ns, now(c)))
 			return t;
 	}
 	return NULL;
@@ -276,6 +316,7 @@ void history_sealed(struct clients *c, struct client_truth *t)
 void history_created(struct clients *c, struct client_truth *t)
 {
 	history_look(c); /* somebody may have been taken for dead since the last step */
+	t->overruled = history_overruled(c, t);
 	for (uint32_t i = 0; i < c->truths; i++) {
 		struct client_truth *old = &c->truth[i];
 		if (old == t || old->name != t->name || !old->sealed_ns ||
@@ -410,7 +451,10 @@ void history_print(const struct clients *c)
 			"  object %u generation %llx, %llu bytes, node %u: put at %.3f, complete at %.3f ms%s%s\n",
 			t->name, (unsigned long long)t->generation, (unsigned long long)t->size,
 			t->node, history_ms(t->asked_ns), history_ms(t->sealed_ns),
-			t->lost ? ", lost" : "", t->gone ? ", replaced" : "");
+			t->lost ? ", lost" : "",
+			t->overruled ? ", deleted on another side"
+			: t->gone    ? ", replaced"
+				     : "");
 	}
 	for (uint32_t i = 0; i < h->removals; i++) {
 		const struct history_removal *r = &h->removal[i];

@@ -8,7 +8,9 @@
  * for dead.
  * - A get never returns a generation that a delete or a newer put had ended before the get began,
  * unless the members took the reader or the other node for dead meanwhile.
- * - At rest, an object of which some store has a complete copy is found at every node.
+ * - At rest, an object of which some store has a complete copy is found at every node. So is the
+ * last one that was put and that nobody has deleted or lost, unless a later generation had been
+ * deleted on another side by then.
  * - While nothing is wrong in the cluster, every refusal follows from the history: no EAGAIN, no
  * ENODATA, no request without an answer, "no such object" and "exists already" only where that was
  * true at some moment of the call.
@@ -44,7 +46,10 @@ struct history {
 	uint64_t owners_ns;    /* a part of the directory last had another owner; 0: never */
 	uint64_t apart_ns[SPLITS_NODES_MAX];  /* a member last took this node for dead */
 	uint64_t deaths_ns[SPLITS_NODES_MAX]; /* by core: the newest death that it knows */
-	uint64_t refused_ns[SPLITS_NAMES];    /* a put failed that may have kept others away */
+	uint32_t gone[SPLITS_NODES_MAX];      /* by core: whom it takes for dead; no core: all */
+	/* by two nodes: when these last were not the same for both */
+	uint64_t differed_ns[SPLITS_NODES_MAX][SPLITS_NODES_MAX];
+	uint64_t refused_ns[SPLITS_NAMES]; /* a put failed that may have kept others away */
 };
 
 /* Also judges what happens while an owner of a fixed list has begun again and has not heard of all
