@@ -320,6 +320,15 @@ static void of_a_fixed_list_only_those_keep_parts(void **state)
 	end(f);
 }
 
+/* This owner knows of all objects: every member has told it what it holds. */
+static void all_have_told(struct fixture *f)
+{
+	run(f, 0);
+	for (uint32_t n = 0; n < NODES; n++)
+		settle_heard(f->core, peers_node(f->core, n), f->core->members.view);
+	assert_true(f->core->members.settled);
+}
+
 /* Else it could come back with a copy that was out of reach, when this node ends next. */
 static void a_delete_waits_until_the_next_owner_knows_or_another(void **state)
 {
@@ -343,6 +352,7 @@ static void a_delete_waits_until_the_next_owner_knows_or_another(void **state)
 		meet(f, next);
 		meet(f, holder);
 		control_message(f->core, conn_of(holder), &m, f->now_ns);
+		all_have_told(f);
 		m = (struct message){.kind = MESSAGE_DELETE, .request = 6, .object.id = m.have.id};
 		f->sent_count = 0;
 		control_message(f->core, conn_of(holder), &m, f->now_ns);
