@@ -166,17 +166,18 @@ static bool history_remembers(const struct clients *c, uint32_t node, const stru
  * later generation wins, also if it had ended before the put began (broadcast.md). That excuses a
  * put only if no node that knew of the delete had the same members in view as the creator all the
  * while. If one had, the put must be refused and take a later generation. */
-static bool history_overruled(const struct clients *c, const struct client_truth *t)
+static void history_overrule(const struct clients *c, struct client_truth *t)
 {
 	bool known = false;
+	t->unaware = true;
 	for (uint32_t n = 0; n < nodes(c); n++) {
 		if (!history_remembers(c, n, t))
 			continue;
-		if (c->history.differed_ns[t->node][n] < t->asked_ns)
-			return false;
 		known = true;
+		if (c->history.differed_ns[t->node][n] < t->asked_ns)
+			t->unaware = false;
 	}
-	return known;
+	t->overruled = known && t->unaware;
 }
 
 /* What the lost store was the creator's of, others may have; what nobody has any more is lost. */
@@ -316,7 +317,7 @@ void history_sealed(struct clients *c, struct client_truth *t)
 void history_created(struct clients *c, struct client_truth *t)
 {
 	history_look(c); /* somebody may have been taken for dead since the last step */
-	t->overruled = history_overruled(c, t);
+	history_overrule(c, t);
 	for (uint32_t i = 0; i < c->truths; i++) {
 		struct client_truth *old = &c->truth[i];
 		if (old == t || old->name != t->name || !old->sealed_ns ||
@@ -356,6 +357,20 @@ static bool history_deleting(const struct clients *c, uint32_t name, uint64_t be
 	return false;
 }
 
+/* Whether the version that the client has got was put after that one was complete, with a lower
+ * generation of a clock that is behind: where all that remembered the delete of that one were cut
+ * off, or had lost their stores. It is the newer of the two. */
+static bool history_later(const struct clients *c, const struct client *k,
+			  const struct client_truth *t)
+{
+	for (uint32_t i = 0; i < c->truths; i++) {
+		const struct client_truth *got = &c->truth[i];
+		if (got->name == k->name && got->generation == k->generation)
+			return got->unaware && got->asked_ns > t->sealed_ns;
+	}
+	return false;
+}
+
 static void history_stale(const struct clients *c, const struct client *k, uint32_t by,
 			  const char *what)
 {
@@ -382,7 +397,7 @@ void history_got(struct clients *c, const struct client *k)
 		    history_deleting(c, t->name, t->sealed_ns, k->asked_ns))
 			continue;
 		tally(TALLY_STALE_REPLACED);
-		if (t->generation > k->generation)
+		if (t->generation > k->generation && !history_later(c, k, t))
 			history_stale(c, k, t->node, "put a newer one of");
 	}
 }
