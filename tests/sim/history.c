@@ -200,13 +200,36 @@ void history_store_lost(struct clients *c, uint32_t node)
 
 /* ---- deletes -------------------------------------------------------------------------------- */
 
+/* The nodes with a complete copy that no owner knows of. Where tables are tight, the directory may
+ * refuse to note a copy (ENOSPC); its node tries again, and learns then that it was deleted. */
+static uint32_t history_unnoted(const struct clients *c, uint32_t name)
+{
+	uint32_t unnoted = 0;
+	for (uint32_t n = 0; n < nodes(c) && c->history.tight; n++) {
+		const struct object_table *t =
+			(const struct object_table *)c->g->full[n].n->table.base;
+		for (uint32_t i = 0; i < t->slots; i++) {
+			const struct object_slot *o = &t->slot[i];
+			bool noted = o->state != OBJECT_SEALED || o->id.bytes[5] != name;
+			for (uint32_t k = 0; k < nodes(c) && !noted; k++)
+				noted = peek_noted(c->g->full[k].core, &o->id, n);
+			if (!noted)
+				unnoted |= 1u << n;
+		}
+	}
+	return unnoted;
+}
+
 uint32_t history_delete(struct clients *c, const struct client *k)
 {
 	struct history *h = &c->history;
 	if (h->removals == HISTORY_REMOVALS)
 		return HISTORY_NONE;
-	h->removal[h->removals] = (struct history_removal){
-		.name = k->name, .node = k->node, .asked_ns = now(c), .ended_ns = UINT64_MAX};
+	h->removal[h->removals] = (struct history_removal){.name = k->name,
+							   .node = k->node,
+							   .asked_ns = now(c),
+							   .ended_ns = UINT64_MAX,
+							   .unnoted = history_unnoted(c, k->name)};
 	return h->removals++;
 }
 
@@ -339,19 +362,30 @@ void history_created(struct clients *c, struct client_truth *t)
 	}
 }
 
+/* What the client has got, or NULL. */
+static const struct client_truth *history_version(const struct clients *c, const struct client *k)
+{
+	for (uint32_t i = 0; i < c->truths; i++)
+		if (c->truth[i].name == k->name && c->truth[i].generation == k->generation)
+			return &c->truth[i];
+	return NULL;
+}
+
 /* Whether a delete of the name had begun by then, and is still under way when the get begins: it
- * has not reached all holders yet, whatever was put and deleted since. */
-static bool history_deleting(const struct clients *c, uint32_t name, uint64_t begun_ns,
-			     uint64_t asked_ns)
+ * has not reached all holders yet, whatever was put and deleted since. Nor has one reached the
+ * client's node, ended or not, if the directory had no room to note the copy there. */
+static bool history_deleting(const struct clients *c, const struct client *k, uint64_t begun_ns)
 {
 	const struct history *h = &c->history;
+	const struct client_truth *got = history_version(c, k);
 	if (h->removals == HISTORY_REMOVALS)
 		return true;
 	for (uint32_t i = 0; i < h->removals; i++) {
 		const struct history_removal *r = &h->removal[i];
 		uint64_t late = r->uncertain ? HISTORY_LATE_NS : 0;
-		if (r->name == name && r->asked_ns <= begun_ns &&
-		    (r->ended_ns == UINT64_MAX || r->ended_ns + late >= asked_ns))
+		if (r->name == k->name && r->asked_ns <= begun_ns &&
+		    (r->ended_ns == UINT64_MAX || r->ended_ns + late >= k->asked_ns ||
+		     (r->unnoted >> k->node & 1 && got && got->asked_ns <= r->asked_ns)))
 			return true;
 	}
 	return false;
@@ -363,12 +397,8 @@ static bool history_deleting(const struct clients *c, uint32_t name, uint64_t be
 static bool history_later(const struct clients *c, const struct client *k,
 			  const struct client_truth *t)
 {
-	for (uint32_t i = 0; i < c->truths; i++) {
-		const struct client_truth *got = &c->truth[i];
-		if (got->name == k->name && got->generation == k->generation)
-			return got->unaware && got->asked_ns > t->sealed_ns;
-	}
-	return false;
+	const struct client_truth *got = history_version(c, k);
+	return got && got->unaware && got->asked_ns > t->sealed_ns;
 }
 
 static void history_stale(const struct clients *c, const struct client *k, uint32_t by,
@@ -388,13 +418,13 @@ void history_got(struct clients *c, const struct client *k)
 			continue;
 		const struct history_removal *r = history_buried(c, t, k->asked_ns);
 		if (r && r->joint && history_agreed(c, r->asked_ns, k->asked_ns) &&
-		    !history_deleting(c, k->name, r->asked_ns, k->asked_ns)) {
+		    !history_deleting(c, k, r->asked_ns)) {
 			tally(TALLY_STALE_DELETED);
 			if (t->generation == k->generation)
 				history_stale(c, k, r->node, "deleted");
 		}
 		if (!t->joint || !history_agreed(c, t->asked_ns, k->asked_ns) ||
-		    history_deleting(c, t->name, t->sealed_ns, k->asked_ns))
+		    history_deleting(c, k, t->sealed_ns))
 			continue;
 		tally(TALLY_STALE_REPLACED);
 		if (t->generation > k->generation && !history_later(c, k, t))

@@ -33,7 +33,8 @@ struct history_removal {
 	uint32_t name, node;
 	uint64_t asked_ns, ended_ns; /* ended UINT64_MAX: under way */
 	bool deleted, uncertain;
-	bool joint; /* all nodes reached each other */
+	bool joint;	  /* all nodes reached each other */
+	uint32_t unnoted; /* bit per node: the directory had no room to note its copy */
 };
 
 struct history {

@@ -10,6 +10,13 @@ uint64_t peek_buried(const struct control *core, const struct object_id *id)
 	return t ? t->generation : 0;
 }
 
+bool peek_noted(const struct control *core, const struct object_id *id, uint32_t node)
+{
+	struct entry *e = core ? directory_find(&core->directory, id) : NULL;
+
+	return e && directory_copy(e, node);
+}
+
 uint32_t peek_reached(const struct control *core)
 {
 	uint32_t count = 0;
