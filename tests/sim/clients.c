@@ -343,6 +343,20 @@ static void client_lost_final(struct clients *c, const struct client *k, const c
 				k->node, k->name, what, r->status, r->text);
 }
 
+/* A put at this node that no owner has accepted yet: it has no bytes to read. A creator whose clock
+ * is behind may try a generation that it gave to a deleted version in an earlier life; it is to be
+ * refused. */
+static bool client_provisional(const struct clients *c, const struct client *k, uint64_t watermark)
+{
+	for (uint32_t i = 0; i < c->count && watermark == 0; i++) {
+		const struct client *o = &c->client[i];
+		if (o->node == k->node && o->name == k->name &&
+		    (o->state == CLIENT_CREATING || o->state == CLIENT_PUTTING))
+			return true;
+	}
+	return false;
+}
+
 static void client_got(struct clients *c, struct client *k, const struct session_reply *r)
 {
 	const struct client_truth *t;
@@ -361,7 +375,8 @@ static void client_got(struct clients *c, struct client *k, const struct session
 	k->size = r->size;
 	t = truth_got(c, k, r->watermark < k->size ? r->watermark : k->size);
 	/* its creator may not have heard of it yet; then there cannot be any bytes */
-	if ((t ? t->size != r->size : r->watermark > 0) ||
+	if ((t ? t->size != r->size && !client_provisional(c, k, r->watermark)
+	       : r->watermark > 0) ||
 	    r->offset + r->size > full_node(c, k)->n->store.bytes) {
 		world_violation(c->g->w, "node %u: object %u as it never was (generation %llx)",
 				k->node, k->name, (unsigned long long)k->generation);
