@@ -166,7 +166,8 @@ struct directory {
 	uint64_t *away_since; /* of each node that is away: number of the last tombstone then */
 	struct tombstone *tombstones;
 	struct idmap by_grave;
-	struct list aged; /* all tombstones: unused ones first, then the oldest */
+	struct list aged;	  /* tombstones in use, the oldest first */
+	uint32_t tombstones_used; /* all before this one are in use */
 	uint32_t tombstones_count;
 	struct object_grave *kept; /* of the first ones, for the next control here */
 	uint32_t kept_count;
@@ -287,7 +288,7 @@ void directory_node_in_step(struct directory *d, uint32_t node);
 /* Whether what it announces may have been deleted, and that was forgotten. */
 bool directory_beyond(const struct directory *d, uint32_t node, const struct message_have *have);
 /* Whether one more delete would make it forget one that a holder may not have heard of. */
-bool directory_graves_full(const struct directory *d);
+bool directory_graves_full(struct directory *d);
 /* Returns whether that was news. */
 bool directory_bury(struct directory *d, const struct message_bury *b);
 const struct tombstone *directory_tombstone(const struct directory *d, const struct object_id *id);

@@ -26,8 +26,15 @@ void directory_tombstones_init(struct directory *d, uint32_t count)
 {
 	d->tombstones_count = count;
 	list_init(&d->aged);
-	for (uint32_t i = 0; i < count; i++)
-		list_append(&d->aged, &d->tombstones[i].aged);
+}
+
+/* One that was never used, or NULL. Their memory is touched one after the other. */
+static struct tombstone *directory_grave_unused(struct directory *d)
+{
+	while (d->tombstones_used < d->tombstones_count &&
+	       d->tombstones[d->tombstones_used].generation != 0)
+		d->tombstones_used++;
+	return d->tombstones_used < d->tombstones_count ? &d->tombstones[d->tombstones_used] : NULL;
 }
 
 static struct tombstone *directory_grave(const struct directory *d, const struct object_id *id)
@@ -60,10 +67,12 @@ static void directory_grave_forget(struct directory *d, struct tombstone *t)
 /* For a new id: an unused one, else the oldest. */
 static struct tombstone *directory_grave_take(struct directory *d)
 {
-	struct tombstone *t = list_item(list_first(&d->aged), struct tombstone, aged);
+	struct tombstone *t = directory_grave_unused(d);
 
-	if (t->generation != 0)
-		directory_grave_forget(d, t);
+	if (t)
+		return t;
+	t = list_item(list_first(&d->aged), struct tombstone, aged);
+	directory_grave_forget(d, t);
 	t->generation = 0;
 	return t;
 }
@@ -155,12 +164,14 @@ void directory_unsettled(struct directory *d)
 	d->unsettled = d->buried;
 }
 
-bool directory_graves_full(const struct directory *d)
+bool directory_graves_full(struct directory *d)
 {
-	const struct tombstone *t = list_item(list_first(&d->aged), struct tombstone, aged);
+	const struct tombstone *t;
 
-	return t->generation != 0 && t->number > d->unsettled &&
-	       !d->out.settled(d->out.arg, &t->by_id.id);
+	if (directory_grave_unused(d))
+		return false;
+	t = list_item(list_first(&d->aged), struct tombstone, aged);
+	return t->number > d->unsettled && !d->out.settled(d->out.arg, &t->by_id.id);
 }
 
 /* ---- nodes that were away ------------------------------------------------------------------- */

@@ -43,7 +43,7 @@ def dataplane_that_cannot_start():
         one_line(daemon("dataplane", *common, "--port", "af_xdp:nope0"), "nope0")
         one_line(daemon("dataplane", *common, "--port", "warp:eth0"), "warp")
         assert one_line(daemon("dataplane", *common, "-xy"), "-xy") == 2
-        for wrong in ((), ("--no-such-flag",), ("--rundir", directory),
+        for wrong in (("--no-such-flag",), ("--rundir", directory, "--addr", "10.255.255.1"),
                       (*common, "--port", "ring:r", "--rundir", ""),
                       (*common, "--port", "ring:r", "--addr", "0.0.0.0/8"),
                       (*common, "--port", "ring:r", "--addr", "ff02::1/64")):
