@@ -36,7 +36,8 @@ from lib.shell import ROOT, Failure, say  # noqa: E402
 SUITES = ("lint", "unit", "threads", "count", "sim", "fuzz", "net", "chaos", "daemons")
 SANITIZED = ("unit", "sim")
 PLAIN = {"unit": "plain"}  # the part of a sanitized suite that runs in the plain build as well
-DAEMONS = ("dataplane/sarissa-dataplane", "control/sarissa-control")  # what the suite of that name runs
+# what the suite of that name runs, and what that loads
+DAEMONS = ("dataplane/sarissa-dataplane", "control/sarissa-control", "ebpf/xdp_redirect.bpf.o")
 CLEANUP_S = 60
 SANITIZER_OPTIONS = {"UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
                      "ASAN_OPTIONS": "detect_leaks=1:detect_stack_use_after_return=1"}
