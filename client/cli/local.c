@@ -290,7 +290,10 @@ static int local_down(struct local_cluster *cluster, int count)
 static int local_verb(struct local_cluster *cluster, const struct local_options *o,
 		      const char *verb, char **words, int count)
 {
-	int status;
+	bool looks = strcmp(verb, "exec") == 0 || strcmp(verb, "status") == 0;
+	int status = looks ? CLI_DONE : local_lock(cluster);
+	if (status != CLI_DONE)
+		return status;
 	if (strcmp(verb, "up") == 0)
 		return local_up(cluster, o, words, count);
 	status = local_load(cluster);

@@ -278,7 +278,8 @@ static int daemon_report(enum daemon_news news, uint32_t node, enum local_kind k
 	case DAEMON_READY:
 		return CLI_DONE;
 	case DAEMON_INTERRUPTED:
-		return cli_fail(-EINTR, "interrupted: the cluster is taken down again");
+		return cli_fail(-EINTR, "interrupted while the %s of node %u was starting",
+				local_kind_name(kind), node);
 	case DAEMON_LATE:
 		daemon_last_line(log, line, sizeof(line));
 		return cli_fail(-EIO, "node %u: its %s is not ready after %d s: %s", node,

@@ -3,11 +3,13 @@
  * directory of node I. DIR is the user's alone (mode 0700). */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <ftw.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -67,6 +69,21 @@ int local_locate(struct local_cluster *cluster, const char *name)
 	snprintf(cluster->dir, sizeof(cluster->dir), "%.*s/%s",
 		 (int)sizeof(cluster->dir) - LOCAL_NAME_MAX - 2, above, name);
 	return state_own_directory(above);
+}
+
+int local_lock(const struct local_cluster *cluster)
+{
+	char above[LOCAL_PATH_BYTES];
+	snprintf(above, sizeof(above), "%s", cluster->dir);
+	*strrchr(above, '/') = '\0';
+	int fd = open(above, O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* until this process ends */
+	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+		return CLI_DONE;
+	return cli_fail(-errno,
+			errno == EWOULDBLOCK
+				? "another sarissa local changes a cluster below %s: try again"
+				: "cannot lock %s",
+			above);
 }
 
 static void state_file(const struct local_cluster *cluster, char out[LOCAL_FILE_BYTES])

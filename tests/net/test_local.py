@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`sarissa local`: a cluster on loopback addresses that a user without any privilege starts."""
 
+import fcntl
 import json
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -66,11 +68,15 @@ class Home:
 
 
 def gone(pid):
-    """Also one that nobody has waited for yet."""
+    """Also one that nobody has waited for yet. All of its threads have ended."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except (FileNotFoundError, ProcessLookupError):
+        fd = os.pidfd_open(pid)
+    except ProcessLookupError:
         return True
+    try:
+        return bool(select.select([fd], [], [], 0)[0])
+    finally:
+        os.close(fd)
 
 
 def good(done):
@@ -137,6 +143,19 @@ def two_clusters_stand_side_by_side():
         assert good(home.task(1, "get", "mine", "-")) == b"1"
 
 
+def two_at_a_time_do_not_spoil_each_other():
+    with Home() as home:
+        good(home.local("up", 1))
+        held = os.open(home.run_dir / "sarissa", os.O_RDONLY)
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            for verb in (("up", 2), ("down",), ("kill", 0), ("start", 0)):
+                wrong(home.local(*verb), 1, "another sarissa local", "try again")
+            assert [row["answers"] for row in home.rows()] == [True]
+        finally:
+            os.close(held)
+
+
 def wrong_use_is_named():
     with Home() as home:
         for argv in ([], ["jump"], ["up"], ["up", 0], ["up", 65], ["up", "two"],
@@ -186,6 +205,7 @@ def what_a_power_cut_left_is_cleared_away():
 
 netlib.run(a_user_without_privileges_broadcasts_and_reduces,
            a_node_that_is_killed_is_shown_and_comes_back, nothing_is_left_after_down,
-           two_clusters_stand_side_by_side, wrong_use_is_named,
+           two_clusters_stand_side_by_side, two_at_a_time_do_not_spoil_each_other,
+           wrong_use_is_named,
            a_port_is_chosen_and_the_reason_told,
            what_a_power_cut_left_is_cleared_away)
