@@ -120,6 +120,8 @@ void node_start(struct node *n)
 	memset(n->in_ids.owner, 0, n->in_ids.count * sizeof(uint32_t));
 	memset(n->out_ids.owner, 0, n->out_ids.count * sizeof(uint32_t));
 	memset(n->buffer_ids.owner, 0, n->buffer_ids.count * sizeof(uint32_t));
+	if (n->frozen_until_ns > world_now(n->world))
+		node_freeze(n, n->frozen_until_ns); /* its thaw was for the process before */
 	node_turn(n);
 }
 

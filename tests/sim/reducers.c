@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "reducers.h"
+#include "tally.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -54,6 +55,7 @@ struct reducer_task *reducers_task(struct reducers *c, struct reducer_job *j, ui
 					   .work = (uint8_t)work,
 					   .what = (uint8_t)what,
 					   .pin = 1 + i,
+					   .begun_ns = now(c),
 					   .at_ns = now(c),
 					   .limit_ns = UINT64_MAX};
 		return t;
@@ -116,6 +118,18 @@ static bool status_is(int32_t status, const int *allowed, uint32_t count)
 	return false;
 }
 
+/* In a cluster in which nothing is wrong only what applications did to each other is an answer. */
+#define STATUS_CALM(c, t, r, ...) status_calm(c, t, r, STATUS_IS((r)->status, __VA_ARGS__))
+static void status_calm(struct reducers *c, const struct reducer_task *t,
+			const struct session_reply *r, bool allowed)
+{
+	if (!c->calm || t->begun_ns < WORLD_START_NS + REDUCERS_MET_NS)
+		return;
+	tally(TALLY_REDUCES_CALM);
+	if (r->status && !allowed)
+		task_bad(c, t, r);
+}
+
 /* ---- put ------------------------------------------------------------------------------------ */
 
 static void put_begin(struct reducers *c, struct reducer_task *t)
@@ -127,6 +141,7 @@ static void put_begin(struct reducers *c, struct reducer_task *t)
 static void put_created(struct reducers *c, struct reducer_task *t, const struct session_reply *r)
 {
 	struct reducer_source *s = &t->job->source[t->what];
+	STATUS_CALM(c, t, r, EEXIST, ESTALE);
 	if (r->status || s->versions == REDUCERS_VERSIONS) {
 		if (r->status &&
 		    !STATUS_IS(r->status, EEXIST, ENOSPC, ETIMEDOUT, EHOSTUNREACH, EAGAIN, ESTALE))
@@ -166,6 +181,7 @@ static void put_write(struct reducers *c, struct reducer_task *t)
 static void put_sealed(struct reducers *c, struct reducer_task *t, const struct session_reply *r)
 {
 	struct reducer_source *s = &t->job->source[t->what];
+	STATUS_CALM(c, t, r, ESTALE);
 	if (r->status) {
 		if (!STATUS_IS(r->status, ESTALE, EINVAL, ENOENT))
 			task_bad(c, t, r);
@@ -212,6 +228,7 @@ static void get_saw(struct reducers *c, struct reducer_task *t, uint64_t waterma
 
 static void get_failed(struct reducers *c, struct reducer_task *t, const struct session_reply *r)
 {
+	STATUS_CALM(c, t, r, ERESTART, ESTALE, ECANCELED, ETIMEDOUT);
 	if (STATUS_IS(r->status, ERESTART, ESTALE) && t->tries++ < 20) {
 		c->restarts++;
 		task_unpin(c, t);
@@ -288,6 +305,7 @@ static void reduce_answered(struct reducers *c, struct reducer_task *t,
 {
 	struct reducer_job *j = t->job;
 	uint32_t node = t->node;
+	STATUS_CALM(c, t, r, EEXIST, ECANCELED);
 	task_end(c, t);
 	if (r->status == 0) {
 		j->accepted++;
@@ -339,8 +357,10 @@ static void ask_answered(struct reducers *c, struct reducer_task *t, const struc
 {
 	for (uint32_t i = 0; i < reply->sources; i++)
 		t->used |= 1u << reply->source[i].bytes[5];
-	if (!(reply->reply.flags & SESSION_FLAG_MORE))
-		ask_done(c, t, reply->reply.status, reply->reply.text);
+	if (reply->reply.flags & SESSION_FLAG_MORE)
+		return;
+	STATUS_CALM(c, t, &reply->reply, ETIMEDOUT, ECANCELED, ENOENT);
+	ask_done(c, t, reply->reply.status, reply->reply.text);
 }
 
 /* ---- delete --------------------------------------------------------------------------------- */
@@ -355,6 +375,7 @@ static void delete_begin(struct reducers *c, struct reducer_task *t)
 static void delete_answered(struct reducers *c, struct reducer_task *t,
 			    const struct session_reply *r)
 {
+	STATUS_CALM(c, t, r, ENOENT);
 	if (r->status && !STATUS_IS(r->status, ENOENT, ETIMEDOUT, EHOSTUNREACH, EAGAIN))
 		task_bad(c, t, r);
 	task_end(c, t);

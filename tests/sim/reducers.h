@@ -12,6 +12,8 @@
 
 /* In a healthy cluster a reduce has ended after so long. */
 #define REDUCERS_FINISH_NS (15 * WORLD_S)
+/* After the start the members have met. */
+#define REDUCERS_MET_NS WORLD_S
 
 enum {
 	REDUCERS_JOBS = 96,    /* of one run */
@@ -85,7 +87,7 @@ struct reducer_task {
 	uint32_t node, seq, life;
 	uint8_t work, what, step;
 	bool final, partial;
-	uint64_t at_ns, limit_ns;
+	uint64_t begun_ns, at_ns, limit_ns;
 	uint64_t generation, offset, size, written;
 	uint32_t slot, pin, tries;
 	uint32_t used;
@@ -102,6 +104,7 @@ struct reducers {
 	bool quiet, losses; /* no new work; stores have been lost */
 	bool wide;	    /* large objects, over several workers */
 	bool exchanged;	    /* only sums that are exchanged as values, where all goes well */
+	bool calm;	    /* nothing is ever wrong: packets arrive, processes live */
 	bool splits;	    /* two sides may each make a result, of which the newer stays */
 	uint64_t puts, gets, bytes, reduced, failures, restarts;
 	uint64_t errors[128]; /* by errno, of reduces */

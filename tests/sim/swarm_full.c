@@ -137,6 +137,9 @@ static void full_swarm_open(struct full_swarm *s, uint64_t seed, uint32_t nodes)
 	s->c.history.tight = c->tight;
 	s->c.splits = c->split_ppm ? &s->splits : NULL;
 	s->r.splits = c->split_ppm > 0;
+	s->r.calm = !c->loss_max_ppm && !c->kill_control_ppm && !c->kill_dataplane_ppm &&
+		    !c->kill_node_ppm && !c->cut_ppm && !c->freeze_ppm && !c->leave_ppm &&
+		    !c->split_ppm;
 	if (c->wide)
 		full_swarm_wide(s);
 	s->r.exchanged = c->exchanged;

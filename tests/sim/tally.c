@@ -27,6 +27,8 @@ static const struct {
 	[TALLY_KEPT] = {"kept", "at rest: an object was put and not deleted", true, false},
 	[TALLY_KEPT_ELSEWHERE] = {"kept-elsewhere", "the same, and its creator's store was lost",
 				  true, false},
+	[TALLY_REDUCES_CALM] = {"reduces-calm", "answers of a reduce's calls, in a healthy cluster",
+				false, true},
 	[TALLY_CRASH_CONTROL] = {"crash-control", "control died between two of its writes", true,
 				 true, true},
 	[TALLY_CRASH_ADOPTION] = {"crash-adoption", "the same, while it took a table over", true,

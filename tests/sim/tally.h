@@ -23,6 +23,7 @@ enum tally_check {
 	TALLY_HELD,	       /* in the end: a complete copy in some store, read at a node */
 	TALLY_KEPT,	       /* in the end: an object that was put and not deleted */
 	TALLY_KEPT_ELSEWHERE,  /* the same, and the store of its creator was lost */
+	TALLY_REDUCES_CALM,    /* an error of a reduce while nothing was wrong */
 	TALLY_CRASH_CONTROL,   /* control died between two writes to shared memory */
 	TALLY_CRASH_ADOPTION,  /* the same, of one that took over what another had left */
 	TALLY_CRASH_DATAPLANE, /* a dataplane died between two writes to shared memory */
