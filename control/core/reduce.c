@@ -9,9 +9,7 @@ enum { REDUCE_GRAIN_BYTES = 64 };
 
 void reduces_carve(struct reduces *rs, struct arena *a, const struct control_config *config)
 {
-	uint64_t bytes = config->reduce_sources_max *
-			 (sizeof(struct reduce_source) + sizeof(struct reduce_seat) +
-			  sizeof(struct reduce_cell));
+	uint64_t bytes = config->reduce_sources_max * REDUCE_SOURCE_BYTES;
 
 	pool_carve(&rs->pool, a, sizeof(struct reduce), config->reduces_max);
 	pool_carve(&rs->askers, a, sizeof(struct reduce_asker), config->waiters_max);
@@ -29,9 +27,7 @@ void reduces_init(struct control *c)
 	list_init(&rs->ended);
 	rs->number = control_random(c) >> 1;
 	allocator_reset(&rs->space,
-			c->config.reduce_sources_max *
-					(sizeof(struct reduce_source) + sizeof(struct reduce_seat) +
-					 sizeof(struct reduce_cell)) +
+			c->config.reduce_sources_max * REDUCE_SOURCE_BYTES +
 				c->config.reduce_value_bytes,
 			REDUCE_GRAIN_BYTES);
 }

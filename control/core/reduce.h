@@ -44,6 +44,7 @@
 #include "idmap.h"
 #include "list.h"
 #include "message.h"
+#include "planner/planner.h"
 #include "pool.h"
 #include "timers.h"
 
@@ -179,6 +180,7 @@ struct reduce {
 	struct reduce_source *source;
 	struct reduce_seat *seat;
 	struct reduce_cell *cell; /* stripe by stripe */
+	struct graph graph;	  /* the same shape, as the planner sees it */
 	int32_t status;
 	uint8_t state;
 	bool answered; /* the REDUCE */
@@ -217,7 +219,16 @@ struct reduces {
 	struct message_part parts[MESSAGE_PARTS_MAX]; /* for one message at a time */
 	struct object_id ids[MESSAGE_SOURCES_MAX];
 	struct reduce_group group[MESSAGE_SOURCES_MAX];
+	struct planner_request asked; /* for one plan at a time */
+	struct planner_limits limits;
+	struct planner_group groups[MESSAGE_SOURCES_MAX];
 };
+
+/* What one of reduce_sources_max stands for: a source with a seat, or a cell. */
+#define REDUCE_SOURCE_BYTES                                                                       \
+	(sizeof(struct reduce_source) + sizeof(struct reduce_seat) + sizeof(struct reduce_cell) + \
+	 sizeof(struct graph_slot) + sizeof(struct graph_segment) + sizeof(struct graph_vertex) + \
+	 sizeof(struct graph_edge) + sizeof(uint16_t))
 
 struct control_config;
 void reduces_carve(struct reduces *rs, struct arena *a, const struct control_config *config);
@@ -410,6 +421,11 @@ void reduce_links_shape(struct control *c, struct reduce *r, struct reduce_group
  * chain to it is better than stripes, which there are none of then. */
 void reduce_links_top(const struct control *c, struct reduce *r, const struct reduce_group *group,
 		      uint32_t groups);
+
+/* What a planner is asked for these groups, in the order of arrival. */
+const struct planner_request *reduce_links_request(struct control *c, const struct reduce *r,
+						   const struct reduce_group *group,
+						   uint32_t groups, uint32_t grouped);
 
 /* It has taken so long until somebody had all of it: so each has sent or taken an object in that
  * time. One that is known to be slow and only sends shows in no other way that it is not any more.

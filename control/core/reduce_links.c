@@ -200,6 +200,39 @@ void reduce_links_top(const struct control *c, struct reduce *r, const struct re
 	r->direct = false;
 }
 
+static struct topology_link reduce_links_planned(struct reduce_link link)
+{
+	return (struct topology_link){link.latency_ns, link.start_ns, link.bytes_per_s};
+}
+
+const struct planner_request *reduce_links_request(struct control *c, const struct reduce *r,
+						   const struct reduce_group *group,
+						   uint32_t groups, uint32_t grouped)
+{
+	struct reduces *rs = &c->reduces;
+
+	rs->limits = planner_limits_usual;
+	rs->limits.grid_slots = c->config.grid_seats;
+	rs->limits.grid_late_slots = c->config.grid_late_seats;
+	for (uint32_t g = 0; g < groups; g++)
+		rs->groups[g] = (struct planner_group){
+			.node = group[g].node,
+			.count = group[g].count,
+			.link = reduce_links_planned(reduce_links_of(c, group[g].node))};
+	rs->asked = (struct planner_request){.size = r->size,
+					     .chunk_bytes = r->chunk_bytes,
+					     .needed = r->num,
+					     .group = rs->groups,
+					     .groups = groups,
+					     .present = grouped,
+					     .caller = r->caller,
+					     .everyone = r->flags & MESSAGE_REDUCE_SPREAD,
+					     .rate_seen = c->directory.link.rate_seen,
+					     .all = reduce_links_planned(reduce_links_all(c)),
+					     .limits = &rs->limits};
+	return &rs->asked;
+}
+
 void reduce_links_show(struct control *c, const struct reduce *r)
 {
 	uint64_t ns = c->now_ns - r->planned_ns;

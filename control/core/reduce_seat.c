@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Who sits where: the tree of a reduce is made when all sources have answered once, and filled as
  * they come. */
+#include <assert.h>
 #include <errno.h>
 #include "reduce_stripe.h"
 #include "reduce_tree.h"
@@ -200,14 +201,15 @@ static void reduce_take_seats(struct control *c, struct reduce *r)
 	}
 }
 
-static bool reduce_carve(struct control *c, struct reduce *r)
+static bool reduce_carve(struct control *c, struct reduce *r, const struct planner_choice *choice)
 {
 	struct allocator *space = &c->reduces.space;
 	uint64_t seats = sizeof(struct reduce_seat) * r->seats;
 	uint64_t cells = sizeof(struct reduce_cell) * r->seats * r->stripes;
+	uint64_t graph = planner_bytes(choice);
 
 	seats = (seats + 63) / 64 * 64;
-	r->tree = allocator_take(space, seats + cells);
+	r->tree = allocator_take(space, seats + cells + graph);
 	if (r->tree == 0)
 		return false;
 	r->seat = (struct reduce_seat *)(void *)(c->reduces.memory +
@@ -216,7 +218,52 @@ static bool reduce_carve(struct control *c, struct reduce *r)
 	r->cells = r->seats * r->stripes;
 	for (uint32_t i = 0; i < r->seats; i++)
 		r->seat[i] = (struct reduce_seat){REDUCE_NONE, 1, 0};
+	planner_build(&c->reduces.asked, choice, r->cell + r->cells, graph, &r->graph);
 	return true;
+}
+
+/* Whether the graph is the tree: the same slots and vertices, and edges in the same order. */
+static bool reduce_same_vertex(const struct reduce *r, uint32_t i)
+{
+	const struct graph_vertex *v = &r->graph.vertex[i];
+	uint32_t child[REDUCE_DEGREE_MAX], children = reduce_children(r, i, child);
+	bool same = v->out == reduce_parent(r, i) && v->ins == children;
+
+	for (uint32_t k = 0; same && k < children; k++)
+		same = r->graph.edge[v->in + k].vertex == child[k];
+	return same && (v->op == GRAPH_SUM) == r->cell[i].combines &&
+	       (v->out == GRAPH_NONE) == reduce_is_root(&r->cell[i]) &&
+	       v->target == (r->stripes == 1 && reduce_is_root(&r->cell[i]));
+}
+
+static bool reduce_same_feeder(const struct reduce *r, uint32_t i)
+{
+	uint32_t j = i / r->seats, place = (i + r->seats - j) % r->seats;
+	uint32_t from = place ? reduce_stripe_feeder(r->row, place) : 0;
+
+	return r->graph.feeder[i] == (j + from) % r->seats;
+}
+
+static bool reduce_same(const struct reduce *r)
+{
+	const struct graph *g = &r->graph;
+	bool same = g->slots == r->seats && g->segments == r->stripes && g->vertices == r->cells &&
+		    g->values == r->direct && g->eager == r->direct &&
+		    (g->feeder != NULL) == (r->row > 0);
+
+	for (uint32_t i = 0; same && i < r->seats; i++)
+		same = g->slot[i].host == r->seat[i].host && g->slot[i].wants == r->seat[i].wants &&
+		       g->slot[i].prefer ==
+			       (r->stripes == 1 && i == r->root ? r->top : GRAPH_NODE_NONE);
+	for (uint32_t i = 0; same && i < r->cells; i++)
+		same = reduce_same_vertex(r, i) && (r->row == 0 || reduce_same_feeder(r, i));
+	for (uint32_t j = 0; same && j < r->stripes; j++) {
+		uint32_t first, count;
+
+		reduce_extent(r, j, &first, &count);
+		same = g->segment[j].first == first && g->segment[j].count == count;
+	}
+	return same && graph_wrong(g, &planner_limits_usual.graph) == NULL;
 }
 
 /*
@@ -259,6 +306,7 @@ void reduce_plan(struct control *c, struct reduce *r)
 {
 	struct reduce_group *group = c->reduces.group;
 	uint32_t grouped, groups = reduce_groups(c, r, group, &grouped);
+	struct planner_choice choice;
 
 	if (r->sized && reduce_lend(c, r))
 		return;
@@ -266,13 +314,17 @@ void reduce_plan(struct control *c, struct reduce *r)
 	reduce_accept(c, r);
 	if (!r->sized) /* nothing is there yet: the first one says how large */
 		return;
+	if (planner_choose(reduce_links_request(c, r, group, groups, grouped), &choice)) {
+		reduce_fail(c, r, -EINVAL, "the sources are too large to be reduced");
+		return;
+	}
 	r->seats = groups + (r->num - grouped);
 	r->stripes = reduce_stripes(c, r, grouped);
 	reduce_links_top(c, r, group, groups);
 	reduce_links_shape(c, r, group, groups);
 	r->planned_ns = groups == r->seats ? c->now_ns : 0;
 	r->root = reduce_tree_root(r->seats, r->degree);
-	if (!reduce_carve(c, r)) {
+	if (!reduce_carve(c, r, &choice)) {
 		r->seats = 0;
 		reduce_end(c, r, -EAGAIN, "too many reduces at a time: try again later");
 		return;
@@ -282,6 +334,7 @@ void reduce_plan(struct control *c, struct reduce *r)
 	reduce_watch(c, r);
 	reduce_book(r, group, groups);
 	r->row = reduce_row(c, r, grouped);
+	assert(reduce_same(r));
 	if (r->stripes > 1)
 		reduce_spread_begin(c, r);
 	reduce_take_seats(c, r);

@@ -10,7 +10,7 @@ enum { NODES = 12, SEATS = 8, CHUNK = 1408, CALLER = 1, ONE = 3, OTHER = 10 };
 #define MS   UINT64_C(1000000)
 #define RATE UINT64_C(12500000)
 
-struct planner {
+struct plan_fixture {
 	struct control c;
 	struct node self;
 	struct directory_node nodes[NODES];
@@ -19,9 +19,9 @@ struct planner {
 };
 
 /* All nodes have shown what they can; the first ones take part, the caller is one of them. */
-static struct planner *planner_new(uint64_t size)
+static struct plan_fixture *planner_new(uint64_t size)
 {
-	static struct planner p;
+	static struct plan_fixture p;
 
 	memset(&p, 0, sizeof(p));
 	p.c.self = &p.self;
@@ -46,19 +46,19 @@ static struct planner *planner_new(uint64_t size)
 }
 
 /* One that the node had alone from another one, which can do more. */
-static void takes(struct planner *p, uint32_t node, uint64_t rate)
+static void takes(struct plan_fixture *p, uint32_t node, uint64_t rate)
 {
 	directory_saw_rate(&p->c.directory, node, (node + 1) % NODES, rate, 1 << 20);
 }
 
-static uint32_t degree(struct planner *p)
+static uint32_t degree(struct plan_fixture *p)
 {
 	reduce_links_top(&p->c, &p->r, p->group, SEATS);
 	reduce_links_shape(&p->c, &p->r, p->group, SEATS);
 	return p->r.degree;
 }
 
-static void make_far(struct planner *p, uint32_t node)
+static void make_far(struct plan_fixture *p, uint32_t node)
 {
 	directory_saw_start(&p->c.directory, node, 40 * MS);
 	for (int i = 0; i < 200; i++)
@@ -68,7 +68,7 @@ static void make_far(struct planner *p, uint32_t node)
 }
 
 /* It could do better before; the other one still does with others. */
-static void make_slow(struct planner *p, uint32_t node)
+static void make_slow(struct plan_fixture *p, uint32_t node)
 {
 	for (int i = 0; i < 200; i++) {
 		takes(p, node, RATE / 10);
@@ -82,7 +82,7 @@ static void make_slow(struct planner *p, uint32_t node)
  * that its bytes have behind it does. */
 static void one_that_is_far_makes_the_tree_wider(void **state)
 {
-	struct planner *p = planner_new(16 << 10);
+	struct plan_fixture *p = planner_new(16 << 10);
 	uint32_t before = degree(p);
 
 	make_far(p, OTHER); /* who does not take part */
@@ -94,7 +94,7 @@ static void one_that_is_far_makes_the_tree_wider(void **state)
 /* At the caller all streams end. */
 static void one_that_is_slow_takes_from_fewer(void **state)
 {
-	struct planner *p = planner_new(4 << 10);
+	struct plan_fixture *p = planner_new(4 << 10);
 	uint32_t before = degree(p);
 
 	assert_true(before > 1);
@@ -108,7 +108,7 @@ static void one_that_is_slow_takes_from_fewer(void **state)
 static void alike_links_are_one(void **state)
 {
 	for (uint64_t size = 1 << 10; size <= 8 << 20; size *= 2) {
-		struct planner *p = planner_new(size);
+		struct plan_fixture *p = planner_new(size);
 		const struct fanout_link *l = &p->c.directory.link;
 		const struct reduce_link one = {l->hop_ns, l->bytes_per_s, l->start_ns};
 
@@ -126,7 +126,7 @@ static void alike_links_are_one(void **state)
 /* All streams begin at the same time, so that makes no tree wider. What a hop takes does. */
 static void what_a_start_takes_is_no_hops(void **state)
 {
-	struct planner *p;
+	struct plan_fixture *p;
 
 	for (uint64_t size = 1 << 10; size <= 1 << 20; size *= 2) {
 		uint32_t before = degree(p = planner_new(size));
@@ -144,7 +144,7 @@ static void what_a_start_takes_is_no_hops(void **state)
 
 static void the_worst_has_no_children(void **state)
 {
-	struct planner *p = planner_new(1 << 20);
+	struct plan_fixture *p = planner_new(1 << 20);
 
 	make_far(p, 5);
 	make_slow(p, ONE);
@@ -163,7 +163,7 @@ static void the_worst_has_no_children(void **state)
 
 static void one_slow_link_ends_the_stripes(void **state)
 {
-	struct planner *p = planner_new(1 << 20);
+	struct plan_fixture *p = planner_new(1 << 20);
 
 	p->r.stripes = SEATS;
 	degree(p);
@@ -195,7 +195,7 @@ static void one_slow_link_ends_the_stripes(void **state)
 /* What is added up here comes over this node's link. */
 static void a_slow_coordinator_takes_smaller_values(void **state)
 {
-	struct planner *p = planner_new(0);
+	struct plan_fixture *p = planner_new(0);
 	uint32_t most = reduce_value_max(&p->c, &p->r, SEATS);
 
 	make_slow(p, OTHER);
@@ -206,14 +206,14 @@ static void a_slow_coordinator_takes_smaller_values(void **state)
 
 /* ---- what is known -------------------------------------------------------------------------- */
 
-static uint64_t rate_of(const struct planner *p, uint32_t node)
+static uint64_t rate_of(const struct plan_fixture *p, uint32_t node)
 {
 	return directory_link(&p->c.directory, node).bytes_per_s;
 }
 
 static void the_slower_end_is_blamed(void **state)
 {
-	struct planner *p = planner_new(1);
+	struct plan_fixture *p = planner_new(1);
 	struct directory *d = &p->c.directory;
 
 	directory_link_forget(d, ONE);
@@ -244,7 +244,7 @@ static void the_slower_end_is_blamed(void **state)
 /* Sums with a slow one come slowly everywhere. */
 static void what_a_slow_one_explains_tells_nothing_of_the_others(void **state)
 {
-	struct planner *p = planner_new(1);
+	struct plan_fixture *p = planner_new(1);
 	struct directory *d = &p->c.directory;
 	uint64_t all = d->link.bytes_per_s, start_ns = d->link.start_ns;
 
@@ -267,7 +267,7 @@ static void what_a_slow_one_explains_tells_nothing_of_the_others(void **state)
 
 static void a_new_life_begins_anew(void **state)
 {
-	struct planner *p = planner_new(1);
+	struct plan_fixture *p = planner_new(1);
 	const struct directory *d = &p->c.directory;
 
 	make_slow(p, ONE);
