@@ -27,13 +27,13 @@ LINKS = (
 )
 
 
-def check_files(names):
+def check_files(names, rules_of_files=rules.ALL):
     for name in names:
         try:
             lines = (ROOT / name).read_text().splitlines()
         except UnicodeDecodeError:
             continue
-        for rule in rules.ALL:
+        for rule in rules_of_files:
             for number, text in rule(name, lines):
                 yield f"{name}:{number}: {text}"
 
@@ -103,6 +103,8 @@ def main():
         build = sys.argv[1]
         checks += [check_targets(build), check_links(build), check_exports(build)]
     offences = [text for check in checks for text in check]
+    for text in check_files(names, rules.HINTS):
+        print(f"hint: {text}")
     print("\n".join(offences) if offences else f"{len(names)} files keep the rules")
     return 1 if offences else 0
 

@@ -1,0 +1,53 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the rules of the lint say to lines that keep them and to lines that do not."""
+
+import sys
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import rules  # noqa: E402
+
+
+def found(rule, *lines, path="dataplane/core/some.c"):
+    return [text for _, text in rule(path, list(lines))]
+
+
+class Size(unittest.TestCase):
+    def test_up_to_the_hint(self):
+        lines = [""] * rules.FILE_LINES_HINT
+        self.assertFalse(found(rules.size, *lines) + found(rules.size_hint, *lines))
+
+    def test_between_hint_and_cap_only_hinted(self):
+        for count in (rules.FILE_LINES_HINT + 1, rules.FILE_LINES_MAX):
+            lines = [""] * count
+            self.assertFalse(found(rules.size, *lines))
+            self.assertEqual(len(found(rules.size_hint, *lines)), 1)
+
+    def test_above_the_cap_refused(self):
+        lines = [""] * (rules.FILE_LINES_MAX + 1)
+        self.assertEqual(len(found(rules.size, *lines)), 1)
+        self.assertFalse(found(rules.size_hint, *lines))
+
+    def test_hints_do_not_fail(self):
+        self.assertFalse(set(rules.HINTS) & set(rules.ALL))
+
+
+class Tickets(unittest.TestCase):
+    def test_upstream_bugs_pass(self):
+        for text in ("libuv #4127", "DPDK bug 1053", "DPDK issue #1053", "gcc PR 105593",
+                     "Linux's bug #7", "libuv pull request #12", "https://bugs.dpdk.org/1053"):
+            self.assertFalse(found(rules.private, f"\t/* {text}: do not */"), text)
+
+    def test_nobody_s_tickets_refused(self):
+        for text in ("#123", "issue 23", "issue #23", "see #4 of libuv", "libuv #4127 and #5",
+                     "our bug #9", "gray #4"):
+            self.assertTrue(found(rules.private, f"\t/* {text}: do not */"), text)
+
+    def test_private_paths_refused(self):
+        self.assertTrue(found(rules.private, "\t/* libuv #1 in /home/me/libuv */"))
+
+
+unittest.main()
