@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The memory in which clients write apart from the store (core/creation.h): a memfd for each
+ * The memory in which clients write apart from the store (core/session/staging.h): a memfd for each
  * object, which its client maps and we only read. One thread.
  *
  * It is made here, with its final size; or, when control was started again, taken from the client,

@@ -6,7 +6,7 @@
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include "core/message.h"
+#include "core/message/message.h"
 #include "internal/arguments.h"
 #include "log.h"
 

@@ -26,7 +26,7 @@
 #include "internal/object_table.h"
 #include "internal/record.h"
 #include "internal/session.h"
-#include "message.h"
+#include "core/message/message.h"
 
 struct control;
 
@@ -52,10 +52,10 @@ struct control_ops {
 	/* Whether a client of an earlier control of this store still has it mapped: nothing that
 	 * was there then is freed before it has gone. May be NULL. */
 	bool (*old_clients)(void *arg);
-	/* Of a creation apart from the store (creation.h), by slot of the table. memory: makes so
-	 * many bytes for it, or takes what was brought along with the request when it is so long;
-	 * 0 or -errno. memory_read: 0 or -errno. Called only for sessions that are apart, or what
-	 * they have left behind. */
+	/* Of a creation apart from the store (session/staging.h), by slot of the table. memory:
+	 * makes so many bytes for it, or takes what was brought along with the request when it is
+	 * so long; 0 or -errno. memory_read: 0 or -errno. Called only for sessions that are apart,
+	 * or what they have left behind. */
 	int (*memory)(void *arg, uint32_t slot, uint64_t bytes, bool brought);
 	int (*memory_read)(void *arg, uint32_t slot, uint64_t at, void *to, uint64_t bytes);
 	void (*memory_drop)(void *arg, uint32_t slot);

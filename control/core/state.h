@@ -3,30 +3,30 @@
 #ifndef SARISSA_CONTROL_CORE_STATE_H
 #define SARISSA_CONTROL_CORE_STATE_H
 
-#include "backup.h"
-#include "calls.h"
-#include "chunks.h"
-#include "combine.h"
+#include "core/directory/backup.h"
+#include "core/cluster/rpc.h"
+#include "core/base/bitmap.h"
+#include "core/reduce/participant/participant.h"
 #include "control.h"
-#include "creation.h"
-#include "directory.h"
-#include "feed.h"
-#include "fetch.h"
-#include "graves.h"
-#include "guard.h"
-#include "members.h"
-#include "objects.h"
-#include "offer.h"
-#include "peers.h"
-#include "plan.h"
-#include "reconcile.h"
-#include "reduce.h"
-#include "reduction.h"
-#include "serve.h"
-#include "sessions.h"
-#include "take.h"
-#include "text.h"
-#include "timers.h"
+#include "core/session/staging.h"
+#include "core/directory/directory.h"
+#include "core/transfer/upstream.h"
+#include "core/transfer/fetch.h"
+#include "core/directory/tombstone_copies.h"
+#include "core/store/primary.h"
+#include "core/cluster/membership.h"
+#include "core/store/objects.h"
+#include "core/reduce/participant/push.h"
+#include "core/cluster/peers.h"
+#include "core/flow/buffers.h"
+#include "core/store/resync.h"
+#include "core/reduce/coordinator/coordinator.h"
+#include "core/reduce/requester/requester.h"
+#include "core/transfer/serve.h"
+#include "core/session/sessions.h"
+#include "core/reduce/participant/pull.h"
+#include "core/base/text.h"
+#include "core/base/timers.h"
 
 struct loopback { /* a message to ourselves, with what it points to */
 	struct list link;
@@ -101,11 +101,11 @@ void control_log(struct control *c, enum control_log_level level, const struct t
 void control_log_refused(struct control *c, unsigned worker, const struct record *r);
 void control_dispatch(struct control *c, struct node *n, uint32_t conn, const struct message *m);
 
-/* reshard.c: whose part of the directory an id belongs to; who keeps any */
+/* cluster/ownership.c: whose part of the directory an id belongs to; who keeps any */
 struct node *control_shard(struct control *c, const struct object_id *id);
 bool control_is_shard(const struct control *c, const struct node *n);
 
-/* loopback.c */
+/* cluster/loopback.c */
 bool loopback_push(struct control *c, const struct message *m);
 /* Handles what is queued, and what that brings, until nothing is left. */
 void loopback_run(struct control *c);

@@ -9,7 +9,7 @@
 #define SARISSA_CONTROL_RPC_CODEC_H
 
 #include <stddef.h>
-#include "../core/message.h"
+#include "../core/message/message.h"
 
 enum {
 	/* Decoding needs no more than this: the longest message, its pieces as structs, and the

@@ -77,7 +77,7 @@ struct object_table {
 };
 _Static_assert(sizeof(struct object_table) == 64, "the slots start on a cache line");
 
-/* A tombstone (control/core/directory.h). While generation is 0 the rest says nothing. */
+/* A tombstone (control/core/directory/directory.h). While generation is 0 the rest says nothing. */
 struct object_grave {
 	struct object_id id;
 	_Atomic uint64_t generation;

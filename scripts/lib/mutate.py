@@ -73,7 +73,7 @@ def copy(source, names, folder):
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content)
             target.chmod((source / name).stat().st_mode)
-    for gone in (path for core in CORES for path in (folder / core).glob("*.[ch]")):
+    for gone in (path for core in CORES for path in (folder / core).rglob("*.[ch]")):
         if str(gone.relative_to(folder)) not in names:
             gone.unlink()
 
@@ -189,7 +189,7 @@ def places_of(pattern):
              for place in places((ROOT / name).read_text())]
     if not every:
         raise Failure(f"--only {pattern} names no source of a core: it is like "
-                      "'control/core/feed*'", 2)
+                      "'control/core/transfer/*'", 2)
     return every
 
 
@@ -225,7 +225,7 @@ def main(text):
     parser.add_argument("--seconds", type=options.SECONDS, default=float("inf"), metavar="S",
                         help="after the first build: begin no change later")
     parser.add_argument("--only", default="*", metavar="PATTERN",
-                        help="of the files' names, such as 'control/core/feed*'")
+                        help="of the files' names, such as 'control/core/transfer/*'")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="for the copy and its build")
     args = parser.parse_args()
     args.every = places_of(args.only)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What control does for each object: a shard's answers, messages as bytes, the shape of trees. */
 #include "control_shard.h"
-#include "core/fanout.h"
-#include "core/reduce_tree.h"
+#include "core/planner/fanout.h"
+#include "core/planner/reduce_tree.h"
 #include "counts.h"
 #include "rpc/codec.h"
 

@@ -20,7 +20,7 @@ def main():
     section = page[page.index("\n## 7 "):page.index("\n### The last copy")]
     carved = {}
     for folder in ("control/core", "dataplane/core"):
-        for path in sorted((ROOT / folder).glob("*.c")):
+        for path in sorted((ROOT / folder).rglob("*.c")):
             for name in CARVED.findall(path.read_text()):
                 carved.setdefault(name, path.relative_to(ROOT))
     if len(carved) < 20:

@@ -36,7 +36,7 @@ def lost(cluster, directory, living, digests):
 
 
 def shard_owner(object_id, living):
-    """As reshard.c draws it."""
+    """As cluster/ownership.c draws it."""
     draw = ctypes.CDLL("libxxhash.so.0").XXH3_64bits_withSeed
     draw.restype = ctypes.c_uint64
     return max(living, key=lambda node: draw(bytes.fromhex(object_id), ctypes.c_size_t(16),

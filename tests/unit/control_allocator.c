@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Ranges: never overlapping, never lost, joined again when free; and the timers' heap. */
 #include "control_test.h"
-#include "core/allocator.h"
-#include "core/timers.h"
+#include "core/base/allocator.h"
+#include "core/base/timers.h"
 
 enum { RANGES = 400, GRAIN = 4096 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The model of broadcast trees against trees that are played through, chunk by chunk. */
 #include "control_test.h"
-#include "core/fanout.h"
+#include "core/planner/fanout.h"
 
 enum { CHUNK = 1408, RECEIVERS_MAX = 200, CHUNKS_MAX = 4096 };
 

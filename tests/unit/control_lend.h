@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the tests of reduces have in common that are coordinated by the node that has asked for them
- * (reduce_lend.c). */
+ * (reduce/coordinator/delegate.c). */
 #ifndef SARISSA_TESTS_UNIT_CONTROL_LEND_H
 #define SARISSA_TESTS_UNIT_CONTROL_LEND_H
 

@@ -2,7 +2,8 @@
 /* Who belongs to the cluster, and what follows. */
 #include "control_peers.h"
 
-/* ---- members.c ---------------------------------------------------------------------------- */
+/* ---- cluster/membership.c
+ * ---------------------------------------------------------------------------- */
 
 static void reports_are_ordered_by_incarnation(void **state)
 {
@@ -228,7 +229,8 @@ static void one_who_is_back_is_connected_with_at_once(void **state)
 	end(f);
 }
 
-/* ---- what follows for the directory (reshard.c) -------------------------------------------- */
+/* ---- what follows for the directory (cluster/ownership.c)
+ * -------------------------------------------- */
 
 static void get_from(struct fixture *f, uint32_t n, struct object_id id, uint64_t request)
 {
@@ -460,7 +462,8 @@ static void a_late_drop_is_not_sent(void **state)
 	end(f);
 }
 
-/* ---- join.c ------------------------------------------------------------------------------- */
+/* ---- cluster/join.c
+ * ------------------------------------------------------------------------------- */
 
 static void newcomers_get_numbers_in_turn(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which result a lent reduce has (reduce_lend.c): the one who asked has made it, and the
- * directory's node agrees to it or to another one. */
+/* Which result a lent reduce has (reduce/coordinator/delegate.c): the one who asked has made it,
+ * and the directory's node agrees to it or to another one. */
 #include "control_lend.h"
 
 /* The one who asks builds the target, and waits for the last source of it. */

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include "control_test.h"
 #include "control_world.h"
-#include "core/reduce_stripe.h"
+#include "core/planner/reduce_stripe.h"
 #include "core/state.h"
 #include "internal/reduce.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reduces that are coordinated by the node that has asked for them (reduce_lend.c). */
+/* Reduces that are coordinated by the node that has asked for them (reduce/coordinator/delegate.c).
+ */
 #include "control_lend.h"
 
 static void who_asks_coordinates(void **state)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lent reduces (reduce_lend.c) of which more is thought than is so: who asks, who keeps the target
- * and who has a result are out of each other's sight for a while, or forget. */
+/* Lent reduces (reduce/coordinator/delegate.c) of which more is thought than is so: who asks, who
+ * keeps the target and who has a result are out of each other's sight for a while, or forget. */
 #include "control_lend.h"
 
 enum { OLD = 1 }; /* has a source, or what the target was before */

@@ -2,7 +2,7 @@
 /* What is known of each node's link, and what follows for the shape of a reduce: its degree, who
  * has no children, who has the root, whether there are stripes. */
 #include "control_test.h"
-#include "core/reduce_tree.h"
+#include "core/planner/reduce_tree.h"
 #include "core/state.h"
 
 enum { NODES = 12, SEATS = 8, CHUNK = 1408, CALLER = 1, ONE = 3, OTHER = 10 };

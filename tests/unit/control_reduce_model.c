@@ -6,7 +6,7 @@
  */
 #include <stdbool.h>
 #include "control_test.h"
-#include "core/reduce_tree.h"
+#include "core/planner/reduce_tree.h"
 
 enum { NODES_MAX = 16, CHUNKS_MAX = 256 };
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include "control_test.h"
 #include "control_world.h"
-#include "core/reduce_tree.h"
+#include "core/planner/reduce_tree.h"
 #include "core/state.h"
 #include "internal/reduce.h"
 

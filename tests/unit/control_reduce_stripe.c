@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Stripes of an allreduce: they tile the object, and load every link alike. */
 #include "control_test.h"
-#include "core/reduce.h"
-#include "core/reduce_stripe.h"
+#include "core/reduce/coordinator/coordinator.h"
+#include "core/planner/reduce_stripe.h"
 
 enum { STRIPE_NODES = 40, CHUNK = 4096 };
 

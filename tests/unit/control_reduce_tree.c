@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Shapes of reduce trees: every n and d up to 200, Hoplite's worked example, what is no tree. */
 #include "control_test.h"
-#include "core/reduce_tree.h"
+#include "core/planner/reduce_tree.h"
 
 enum { NODES_MAX = 200, VALUES = 3 };
 

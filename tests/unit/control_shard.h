@@ -5,7 +5,7 @@
 
 #include "control_test.h"
 #include "core/control.h"
-#include "core/directory.h"
+#include "core/directory/directory.h"
 
 enum { NODES = 48, OUT_MAX = 64 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* When a stream that does not flow is asked about, and when its sender is taken to be silent. */
 #include "control_test.h"
-#include "core/watch.h"
+#include "core/cluster/stall.h"
 
 #define MS    UINT64_C(1000000)
 #define START (1000 * MS)

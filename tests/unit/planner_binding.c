@@ -10,7 +10,7 @@
 #define reduce_reserve	  oracle_reserve
 #define reduce_tell_all	  oracle_tell_all
 #include "planner_test.h"
-#include "core/reduce_seat.c"
+#include "core/reduce/coordinator/binding.c"
 #include "core/planner/binding.h"
 
 enum { NODES = 24, SLOTS = 24, SOURCES = 96, RUNS = 30000 };

@@ -4,8 +4,8 @@
 #include "planner_test.h"
 #include "core/planner/cost.h"
 #include "core/planner/segment.h"
-#include "core/reduce_stripe.h"
-#include "core/reduce_tree.h"
+#include "core/planner/reduce_stripe.h"
+#include "core/planner/reduce_tree.h"
 #include "core/state.h"
 
 enum { NODES = 8, DRAWS = 40000 };

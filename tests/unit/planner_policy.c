@@ -5,7 +5,7 @@
 #define reduce_fill   oracle_fill
 #define reduce_accept oracle_accept
 #include "control_test.h"
-#include "core/reduce_source.c"
+#include "core/reduce/coordinator/contributions.c"
 #include "core/planner/policy.h"
 
 enum { SOURCES = 12, RUNS = 20000 };

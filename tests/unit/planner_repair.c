@@ -14,7 +14,7 @@
 #define reduce_fill	   oracle_fill
 #define calls_cancel	   oracle_cancel
 #include "planner_test.h"
-#include "core/reduce_repair.c"
+#include "core/reduce/coordinator/repair.c"
 #include "core/planner/closure.h"
 
 enum { NODES = 24, SLOTS = 24, SOURCES = 96, RUNS = 60000 };

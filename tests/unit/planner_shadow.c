@@ -6,8 +6,8 @@
  * coordinator's own functions are the oracle; those that are static are included.
  */
 #include "planner_test.h"
-#include "core/reduce_seat.c"
-#include "core/reduce_feed.c"
+#include "core/reduce/coordinator/binding.c"
+#include "core/reduce/coordinator/relays.c"
 
 enum { NODES = 160, CHUNK = 1408, SLOTS = 64, REQUESTS = 60000 };
 

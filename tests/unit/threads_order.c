@@ -105,7 +105,8 @@ static void pause_some(uint32_t *random)
 		atomic_signal_fence(memory_order_seq_cst);
 }
 
-/* ---- a client's pin and control's scan: client/get.c get_look, control/core/objects.c ---------
+/* ---- a client's pin and control's scan: client/get.c get_look, control/core/store/objects.c
+ * ---------
  */
 
 static struct object_table *table(void)

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Reading the bitmap of what has arrived, one bit per chunk, while a worker sets bits in it: what
+ * is found may be a moment old, never wrong the other way round (bits are only ever set). How many
+ * are missing: internal/record.h.
+ */
+#ifndef SARISSA_CONTROL_CORE_BASE_BITMAP_H
+#define SARISSA_CONTROL_CORE_BASE_BITMAP_H
+
+#include <stdint.h>
+#include "internal/record.h"
+#include "core/message/message.h"
+
+/* The chunk of [first, end) before which so many are missing; end when fewer are. */
+uint32_t chunks_after(const uint64_t *map, uint32_t first, uint32_t end, uint32_t missing);
+/* The longest runs of [first, end) that are there, in rising order; returns how many. */
+uint32_t chunks_runs(const uint64_t *map, uint32_t first, uint32_t end,
+		     struct message_run runs[MESSAGE_SKIPS_MAX]);
+/* The next run that is there, from *at on: [*at, the returned end); empty at the end of the range.
+ */
+uint32_t chunks_run(const uint64_t *map, uint32_t *at, uint32_t end);
+/* Sets the bits of [first, first + count): the map is not shared yet. */
+void chunks_set(uint64_t *map, uint32_t first, uint32_t count);
+/* Sets what is set in another map of so many chunks. */
+void chunks_add(uint64_t *map, const uint64_t *other, uint32_t chunks);
+
+#endif

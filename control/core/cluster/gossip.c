@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Spreading what is known of the members, and finding out who died. The live members stand in a
+ * ring by number; each keeps connections with those 1, 2, 4, 8, ... places away, so a node has some
+ * 2 log2 N of them and news crosses the cluster in log2 N hops. News is passed on once by each node
+ * that it is new to. Once a second a node probes one of those it watches; a probe also compares
+ * the tables, which repairs whatever got lost.
+ *
+ * The two that are next in the ring are watched by the dataplane, which tells of silence. Whoever
+ * misses a node, for that or because a probe was not answered or a connection did not come back,
+ * asks three others to probe it as well, and makes it suspect when none hears of it: a suspicion
+ * costs its refutation, after which all tell the node again what they hold.
+ */
+#include "core/state.h"
+
+/* News that comes right after other news is passed on together with what follows it in so long:
+ * when a whole cluster starts, each node is news to each. */
+#define GOSSIP_GATHER_NS UINT64_C(5000000)
+
+enum { GOSSIP_HELPERS = 3 };
+
+static bool gossip_power(uint32_t n)
+{
+	return n != 0 && (n & (n - 1)) == 0;
+}
+
+bool gossip_watches(const struct control *c, const struct node *n)
+{
+	uint32_t count = c->members.live_count, up;
+
+	if (n == c->self || !members_live(n) || !members_live(c->self) || join_is_guest(c, n) ||
+	    !members_joined(c) || n->position >= count)
+		return false;
+	up = (n->position + count - c->self->position) % count;
+	return gossip_power(up) || gossip_power(count - up);
+}
+
+bool gossip_is_next(const struct control *c, const struct node *n)
+{
+	uint32_t count = c->members.live_count, up;
+
+	if (!gossip_watches(c, n))
+		return false;
+	up = (n->position + count - c->self->position) % count;
+	return up == 1 || up == count - 1;
+}
+
+/* Calls for each node that is watched; places where both ways lead to the same come once. */
+static void gossip_each(struct control *c, void (*visit)(struct control *c, struct node *n))
+{
+	uint32_t count = c->members.live_count;
+
+	if (!members_joined(c) || !members_live(c->self))
+		return;
+	for (uint32_t step = 1; step < count; step *= 2) {
+		uint32_t up = (c->self->position + step) % count;
+		uint32_t down = (c->self->position + count - step) % count;
+
+		visit(c, peers_node(c, c->members.live[up]));
+		/* the way down was or will be the way up of another step */
+		if (!gossip_power(count - step))
+			visit(c, peers_node(c, c->members.live[down]));
+	}
+}
+
+static void gossip_link(struct control *c, struct node *n)
+{
+	peers_link(c, n, 0, 0);
+}
+
+void gossip_connect(struct control *c)
+{
+	if (!c->attached)
+		return;
+	gossip_each(c, gossip_link);
+	peers_watch(c);
+}
+
+/* ---- messages ----------------------------------------------------------------------------- */
+
+static bool gossip_reaches(struct control *c, const struct node *n)
+{
+	struct conn *conn;
+
+	if (n == c->self || n->main == NULL || n->main->state != LINK_UP)
+		return false;
+	conn = peers_conn(c, 0, n->main->conn);
+	return conn && conn->hello;
+}
+
+static void gossip_send(struct control *c, struct node *n, enum message_members_step step,
+			uint32_t count)
+{
+	struct message m = {.kind = MESSAGE_MEMBERS};
+
+	if (n == c->self || n->main == NULL || n->main->state != LINK_UP)
+		return;
+	m.members.digest = members_digest(c);
+	m.members.step = step;
+	m.members.count = count;
+	m.members.members = c->members.page;
+	peers_send(c, n, &m);
+}
+
+void gossip_entry(struct control *c, struct node *to, const struct node *about)
+{
+	members_describe(about, &c->members.page[0]);
+	gossip_send(c, to, MESSAGE_MEMBERS_NEWS, 1);
+}
+
+void gossip_taken(struct control *c, struct node *to, const struct node *about,
+		  uint64_t incarnation)
+{
+	members_describe(about, &c->members.page[0]);
+	if (c->members.page[0].incarnation <= incarnation)
+		c->members.page[0].incarnation = incarnation + 1;
+	gossip_send(c, to, MESSAGE_MEMBERS_NEWS, 1);
+}
+
+void gossip_table(struct control *c, struct node *n)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < c->config.nodes; i++) {
+		if (members_known(peers_node(c, i)))
+			members_describe(peers_node(c, i), &c->members.page[count++]);
+		if (count < MESSAGE_MEMBERS_MAX && (i + 1 < c->config.nodes || count == 0))
+			continue;
+		gossip_send(c, n, MESSAGE_MEMBERS_TABLE, count);
+		count = 0;
+	}
+}
+
+static void gossip_pass_one(struct control *c, struct node *n)
+{
+	if (gossip_reaches(c, n))
+		gossip_send(c, n, MESSAGE_MEMBERS_NEWS, c->members.page_count);
+}
+
+/* The news in the page, to everybody watched. */
+static void gossip_pass(struct control *c, uint32_t count)
+{
+	c->members.page_count = count;
+	gossip_each(c, gossip_pass_one);
+	for (uint32_t i = 0; i < count; i++) { /* the suspected hears it from each who can */
+		struct node *n = peers_node(c, c->members.page[i].node);
+
+		if (n->member >= MEMBER_SUSPECT && gossip_reaches(c, n) && !gossip_watches(c, n))
+			gossip_send(c, n, MESSAGE_MEMBERS_NEWS, count);
+	}
+}
+
+static void gossip_flood_fire(struct control *c, struct timer *t)
+{
+	gossip_flood(c);
+}
+
+void gossip_flood(struct control *c)
+{
+	struct members *m = &c->members;
+	struct list *l;
+	uint32_t count = 0;
+
+	if (m->flooded_ns != 0 && c->now_ns - m->flooded_ns < GOSSIP_GATHER_NS && !m->left) {
+		if (m->flood.position == 0)
+			timers_set(&c->timers, &m->flood, m->flooded_ns + GOSSIP_GATHER_NS,
+				   gossip_flood_fire);
+		return;
+	}
+	m->flooded_ns = c->now_ns;
+	while ((l = list_first(&c->members.news)) != NULL) {
+		list_remove(l);
+		members_describe(list_item(l, struct node, news), &c->members.page[count++]);
+		if (count < MESSAGE_MEMBERS_MAX && !list_empty(&c->members.news))
+			continue;
+		gossip_pass(c, count);
+		count = 0;
+	}
+}
+
+void gossip_probe(struct control *c, struct node *n)
+{
+	if (c->now_ns - n->told_ns < c->config.gossip_ns / 4)
+		return;
+	n->told_ns = c->now_ns;
+	gossip_send(c, n, MESSAGE_MEMBERS_PROBE, 0);
+}
+
+/* ---- is it there? ------------------------------------------------------------------------- */
+
+/* Others who may reach it on another way: so many of those that we watch, from a lot on. */
+static void gossip_ask(struct control *c, const struct node *about)
+{
+	uint32_t count = c->members.live_count, asked = 0, steps = 0, lot;
+
+	while ((uint64_t)1 << steps < count)
+		steps++;
+	lot = (uint32_t)control_random(c);
+	for (uint32_t k = 0; k < 2 * steps && asked < GOSSIP_HELPERS; k++) {
+		uint32_t s = (lot + k) % (2 * steps);
+		uint32_t at = s < steps ? UINT32_C(1) << s : count - (UINT32_C(1) << (s - steps));
+		struct node *n = peers_node(c, c->members.live[(c->self->position + at) % count]);
+
+		if (n == about || !gossip_reaches(c, n))
+			continue;
+		members_describe(about, &c->members.page[0]);
+		gossip_send(c, n, MESSAGE_MEMBERS_ASK, 1);
+		asked++;
+	}
+}
+
+void gossip_miss(struct control *c, struct node *n)
+{
+	if (n == c->self || n->member != MEMBER_ALIVE || n->missed || !members_joined(c))
+		return;
+	n->missed = true;
+	c->counters.members_missed++;
+	gossip_send(c, n, MESSAGE_MEMBERS_PROBE, 0);
+	gossip_ask(c, n);
+	members_doubt(c, n);
+}
+
+void gossip_heard(struct control *c, struct node *n)
+{
+	n->probed_ns = 0;
+	if (n->missed)
+		members_trust(c, n);
+	for (int k = 0; k < 2; k++) {
+		struct node *asker = n->asked_by[k] ? peers_node(c, n->asked_by[k] - 1) : NULL;
+
+		n->asked_by[k] = 0;
+		if (asker == NULL || c->now_ns - n->asked_ns > c->config.gossip_ns)
+			continue;
+		members_describe(n, &c->members.page[0]);
+		gossip_send(c, asker, MESSAGE_MEMBERS_HEARD, 1);
+	}
+}
+
+/* Somebody misses that one: it is probed, and when it says anything, the asker is told. */
+static void gossip_asked(struct control *c, struct node *asker, const struct message_member *m)
+{
+	struct node *n = peers_node(c, m->node);
+	int k;
+
+	if (n == NULL || n == asker || !members_live(n))
+		return;
+	n->asked_ns = c->now_ns;
+	k = n->asked_by[0] != 0 && n->asked_by[0] != asker->number + 1;
+	n->asked_by[k] = asker->number + 1;
+	if (n == c->self) {
+		gossip_heard(c, n);
+		return;
+	}
+	peers_link(c, n, 0, 0); /* if there is none: its HELLO will do */
+	gossip_send(c, n, MESSAGE_MEMBERS_PROBE, 0);
+}
+
+static void gossip_told_heard(struct control *c, const struct message_member *m)
+{
+	struct node *n = peers_node(c, m->node);
+
+	if (n && n->missed)
+		members_trust(c, n);
+}
+
+void gossip_take(struct control *c, struct node *n, const struct message_members *m)
+{
+	bool differs, deaf = false;
+
+	if (m->step == MESSAGE_MEMBERS_ASK || m->step == MESSAGE_MEMBERS_HEARD) {
+		for (uint32_t i = 0; i < m->count && i < GOSSIP_HELPERS; i++)
+			if (m->step == MESSAGE_MEMBERS_ASK)
+				gossip_asked(c, n, &m->members[i]);
+			else
+				gossip_told_heard(c, &m->members[i]);
+		return;
+	}
+	for (uint32_t i = 0; i < m->count; i++) {
+		members_take(c, &m->members[i]);
+		deaf |= m->members[i].node == c->self->number && m->members[i].state == MEMBER_DEAD;
+	}
+	if (deaf) /* to all that followed the HELLO of a dead one; a better one has just left */
+		calls_resend(c, n);
+	differs = m->digest != members_digest(c);
+	if (m->step == MESSAGE_MEMBERS_PROBE)
+		gossip_send(c, n, MESSAGE_MEMBERS_ANSWER, 0);
+	if (m->step == MESSAGE_MEMBERS_PROBE || m->step == MESSAGE_MEMBERS_ANSWER)
+		if (differs)
+			gossip_table(c, n);
+}
+
+/* ---- once in a while ---------------------------------------------------------------------- */
+
+static void gossip_overdue(struct control *c, struct node *n)
+{
+	if (n->probed_ns == 0 || c->now_ns - n->probed_ns < c->config.silence_ns)
+		return;
+	n->probed_ns = 0;
+	gossip_miss(c, n);
+}
+
+/* One of those watched, by lot, is asked whether it is there. */
+static void gossip_probe_one(struct control *c)
+{
+	uint32_t count = c->members.live_count, steps = 0, lot;
+	struct node *n;
+
+	while ((uint64_t)1 << steps < count)
+		steps++;
+	if (steps == 0 || !members_joined(c) || !members_live(c->self))
+		return;
+	lot = (uint32_t)(control_random(c) % (2 * steps));
+	lot = lot < steps ? (UINT32_C(1) << lot) : count - (UINT32_C(1) << (lot - steps));
+	n = peers_node(c, c->members.live[(c->self->position + lot) % count]);
+	if (!gossip_reaches(c, n))
+		return;
+	if (n->probed_ns == 0)
+		n->probed_ns = c->now_ns;
+	gossip_send(c, n, MESSAGE_MEMBERS_PROBE, 0);
+}
+
+/* After a partition somebody must try the dead: each node one of them, by lot. */
+static void gossip_try_dead(struct control *c)
+{
+	uint32_t dead = 0, lot;
+
+	for (uint32_t i = 0; i < c->config.nodes; i++)
+		dead += peers_node(c, i)->member == MEMBER_DEAD;
+	if (dead == 0)
+		return;
+	lot = (uint32_t)(control_random(c) % dead);
+	for (uint32_t i = 0; i < c->config.nodes; i++)
+		if (peers_node(c, i)->member == MEMBER_DEAD && lot-- == 0)
+			peers_link(c, peers_node(c, i), 0, 0);
+}
+
+static void gossip_fire(struct control *c, struct timer *t)
+{
+	uint64_t pause = c->config.gossip_ns;
+
+	if (c->attached && !c->members.left) {
+		gossip_each(c, gossip_overdue);
+		gossip_probe_one(c);
+		gossip_try_dead(c);
+		join_tick(c);
+	}
+	timers_set(&c->timers, t, c->now_ns + pause / 2 + control_random(c) % pause, gossip_fire);
+}
+
+void gossip_start(struct control *c)
+{
+	if (c->config.nodes > 1 && c->members.tick.position == 0)
+		timers_set(&c->timers, &c->members.tick, c->now_ns + c->config.gossip_ns / 4,
+			   gossip_fire);
+}

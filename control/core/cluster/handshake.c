@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What is said on a connection: first of all who we are, and nothing counts before that. */
+#include "core/state.h"
+
+static bool peers_say(struct control *c, uint32_t conn, unsigned announce, uint32_t given)
+{
+	struct message m = {.kind = MESSAGE_HELLO};
+
+	m.hello.node = members_joined(c) ? c->self->number : MESSAGE_NODE_NONE;
+	m.hello.given = given;
+	m.hello.incarnation = c->self->member_incarnation;
+	m.hello.digest = members_digest(c);
+	m.hello.version = MESSAGE_VERSION;
+	m.hello.workers = c->workers;
+	m.hello.announce = announce;
+	m.hello.store_incarnation = c->self->store_incarnation;
+	c->counters.messages_out++;
+	if (c->ops.send(c->ops.arg, conn, &m))
+		return true;
+	c->counters.messages_lost++;
+	return false;
+}
+
+/* Says all that is owed; soon, when no message slot is free: a connection that ended for that would
+ * bring as many messages with it the next time. Nothing else counts before the first HELLO, so
+ * requests leave behind it. */
+void peers_greet(struct control *c, struct conn *conn)
+{
+	for (; conn->owed; conn->owed &= conn->owed - 1)
+		if (!peers_say(c, conn->handle, (unsigned)__builtin_ctz(conn->owed),
+			       MESSAGE_NODE_NONE)) {
+			peers_greet_later(c, conn->link);
+			return;
+		}
+	if (conn->greeted)
+		return;
+	conn->greeted = true;
+	calls_resend(c, conn->link->node);
+}
+
+void peers_hello(struct control *c, uint32_t handle, enum message_announce announce)
+{
+	struct conn *conn = peers_conn(c, 0, handle);
+
+	conn->owed |= 1u << announce;
+	peers_greet(c, conn);
+}
+
+void peers_give(struct control *c, uint32_t conn, uint32_t number)
+{
+	if (!peers_say(c, conn, MESSAGE_ANNOUNCE_NONE, number))
+		peers_close_conn(c, 0, conn); /* it asks again */
+}
+
+void peers_hello_all(struct control *c)
+{
+	for (uint32_t i = 0; i < c->peers.links.fresh; i++) {
+		const struct link *l = pool_at(&c->peers.links, i);
+
+		if (l->node && l == l->node->main && l->state == LINK_UP)
+			peers_hello(c, l->conn, MESSAGE_ANNOUNCE_NONE);
+	}
+}
+
+void peers_joined(struct control *c)
+{
+	for (uint32_t i = 0; i < c->config.nodes; i++)
+		if (&c->peers.nodes[i] != c->self && c->peers.nodes[i].state == NODE_UP)
+			control_node_up(c, &c->peers.nodes[i]);
+	control_node_up(c, c->self);
+	directory_node_known(&c->directory, c->self->number);
+	peers_hello_all(c);
+	gossip_connect(c);
+}
+
+void peers_refuse(struct control *c, struct conn *conn, const struct message_hello *hello,
+		  const char *why)
+{
+	const struct node *n = conn->link->node;
+	struct text t = {.length = 0};
+
+	c->counters.hello_refused++;
+	text_add(&t, "closed the connection with ");
+	text_add_addr(&t, &n->addr);
+	text_add(&t, ": it says node ");
+	text_add_number(&t, hello->node);
+	text_add(&t, " of protocol ");
+	text_add_number(&t, hello->version);
+	text_add(&t, ": ");
+	text_add(&t, why);
+	control_log(c, CONTROL_LOG_WARNING, &t);
+	peers_close_conn(c, 0, conn->handle);
+}
+
+/* What it says of its objects, and what we want to hear of them. */
+static void peers_meet(struct control *c, const struct conn *conn, struct node *n,
+		       const struct message_hello *h)
+{
+	if (h->announce == MESSAGE_ANNOUNCE_ASK) {
+		n->life++;
+		reconcile_asked(n);
+		objects_announce_all(c);
+		reductions_tell(c);
+		peers_hello(c, conn->handle, MESSAGE_ANNOUNCE_BEGUN);
+	}
+	if (h->announce == MESSAGE_ANNOUNCE_BEGUN && control_is_shard(c, c->self))
+		directory_node_known(&c->directory, n->number);
+	if (!control_node_up(c, n) && h->announce == MESSAGE_ANNOUNCE_NONE)
+		peers_hello(c, conn->handle, MESSAGE_ANNOUNCE_ASK);
+}
+
+static void peers_take_hello(struct control *c, struct conn *conn, const struct message_hello *h)
+{
+	struct node *n = conn->link->node;
+	bool late = conn->named && !conn->hello;
+
+	if (h->version != MESSAGE_VERSION) {
+		peers_refuse(c, conn, h, "run programs of one version");
+		return;
+	}
+	if (h->node != n->number)
+		n = join_hello(c, conn, h);
+	if (n == NULL)
+		return;
+	conn->named = true;
+	if (!members_hello(c, n, h))
+		return;
+	conn->hello = true;
+	gossip_heard(c, n);
+	n->workers = h->workers;
+	if (n->store_incarnation && n->store_incarnation != h->store_incarnation)
+		n->died = false; /* it has forgotten all */
+	n->store_incarnation = h->store_incarnation;
+	if (h->given != MESSAGE_NODE_NONE)
+		join_given(c, h->given);
+	peers_meet(c, conn, n, h);
+	if (late) /* what it asked with an earlier one was not heard: let it ask again */
+		peers_hello(c, conn->handle, MESSAGE_ANNOUNCE_NONE);
+	if (h->digest != members_digest(c))
+		gossip_table(c, n);
+}
+
+struct node *peers_message(struct control *c, uint32_t handle, const struct message *m)
+{
+	struct conn *conn = peers_conn(c, 0, handle);
+	struct node *n;
+
+	if (conn == NULL) {
+		c->counters.messages_unknown_conn++;
+		peers_close_conn(c, 0, handle); /* of an earlier control here: begin again */
+		return NULL;
+	}
+	if (m->kind == MESSAGE_HELLO) {
+		peers_take_hello(c, conn, &m->hello);
+		return NULL;
+	}
+	n = conn->link->node;
+	if (conn->named && !members_live(n) && c->now_ns - n->told_ns >= c->config.gossip_ns) {
+		n->told_ns = c->now_ns;
+		gossip_entry(c, n, n);
+	}
+	/* two that think each other dead must be able to say so */
+	if (!conn->hello && !(conn->named && m->kind == MESSAGE_MEMBERS)) {
+		c->counters.messages_before_hello++;
+		return NULL;
+	}
+	gossip_heard(c, n);
+	return n;
+}
+
+bool peers_send(struct control *c, struct node *n, const struct message *m)
+{
+	const struct conn *conn;
+	struct link *l;
+
+	if (n == c->self)
+		return loopback_push(c, m);
+	l = peers_link(c, n, 0, 0);
+	conn = l && l->state == LINK_UP ? peers_conn(c, 0, l->conn) : NULL;
+	if (conn == NULL || !conn->greeted)
+		return false;
+	c->counters.messages_out++;
+	if (c->ops.send(c->ops.arg, l->conn, m))
+		return true;
+	c->counters.messages_lost++;
+	return false;
+}

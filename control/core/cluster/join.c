@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Numbers for newcomers. Seed i of S has number i and gives the numbers i + S, i + 2 S, ... away:
+ * two seeds never give the same, whoever of them can see the other. A node that comes back from the
+ * same address gets the number that it had.
+ *
+ * Until its HELLO says a number, a node at an address is a guest.
+ */
+#include "core/state.h"
+
+bool join_is_guest(const struct control *c, const struct node *n)
+{
+	return n >= &c->peers.nodes[c->config.nodes];
+}
+
+struct node *join_guest(struct control *c, const struct net_addr *addr)
+{
+	struct node *free = NULL;
+
+	for (uint32_t i = 1; i < MEMBERS_GUESTS; i++) {
+		struct node *g = &c->peers.nodes[c->config.nodes + i];
+
+		if (g->guest && net_addr_equal(&g->addr, addr))
+			return g;
+		if (!g->guest && free == NULL)
+			free = g;
+	}
+	if (free == NULL)
+		return NULL;
+	free->guest = true;
+	free->reserved = 0;
+	free->addr = *addr;
+	free->workers = 1;
+	return free;
+}
+
+void join_forget(struct control *c, struct node *guest)
+{
+	peers_unlink(c, guest);
+	guest->guest = false;
+	guest->state = NODE_UNKNOWN;
+}
+
+/* ---- giving ------------------------------------------------------------------------------- */
+
+static uint32_t join_seed_index(const struct control *c, const struct net_addr *addr)
+{
+	uint32_t i = 0;
+
+	while (i < c->members.seeds_count && !net_addr_equal(&c->members.seeds[i], addr))
+		i++;
+	return i;
+}
+
+/* A seed that has just started may not know yet which numbers are taken: it waits until it has had
+ * the time to hear from those that live. */
+static bool join_may_give(const struct control *c)
+{
+	return members_joined(c) && !c->members.left && !c->members.fenced &&
+	       join_seed_index(c, &c->self->addr) < c->members.seeds_count &&
+	       c->now_ns >= c->members.begun_ns + c->config.join_ns;
+}
+
+static bool join_is_reserved(const struct control *c, uint32_t number)
+{
+	for (uint32_t i = 1; i < MEMBERS_GUESTS; i++)
+		if (c->peers.nodes[c->config.nodes + i].guest &&
+		    c->peers.nodes[c->config.nodes + i].reserved == number + 1)
+			return true;
+	return false;
+}
+
+static uint32_t join_number(struct control *c, const struct net_addr *addr)
+{
+	uint32_t step = c->members.seeds_count, dead = MESSAGE_NODE_NONE;
+
+	for (uint32_t i = 0; i < c->config.nodes; i++)
+		if (peers_node(c, i)->member != MEMBER_NONE &&
+		    net_addr_equal(&peers_node(c, i)->addr, addr))
+			return i;
+	for (uint32_t i = join_seed_index(c, &c->self->addr) + step; i < c->config.nodes;
+	     i += step) {
+		const struct node *n = peers_node(c, i);
+
+		if (join_is_reserved(c, i))
+			continue;
+		if (n->member == MEMBER_NONE)
+			return i;
+		if (!members_live(n) && dead == MESSAGE_NODE_NONE)
+			dead = i;
+	}
+	return dead;
+}
+
+static void join_give(struct control *c, const struct conn *conn, struct node *from)
+{
+	uint32_t number = join_seed_index(c, &from->addr);
+
+	if (from->guest && from->reserved)
+		number = from->reserved - 1;
+	else if (number >= c->members.seeds_count)
+		number = join_may_give(c) ? join_number(c, &from->addr) : MESSAGE_NODE_NONE;
+	if (number == MESSAGE_NODE_NONE || number == c->self->number)
+		return; /* it asks again */
+	if (from->guest)
+		from->reserved = number + 1;
+	peers_give(c, conn->handle, number);
+}
+
+/* Why a node cannot have that number, or NULL. */
+static const char *join_refuses(struct control *c, const struct node *from, uint32_t number)
+{
+	const struct node *n = peers_node(c, number);
+
+	if (!c->members.dynamic)
+		return "the list of nodes has another number there";
+	if (n == NULL)
+		return "there is no such number";
+	if (n == c->self || (members_live(n) && !net_addr_equal(&n->addr, &from->addr)))
+		return "the number is another node's";
+	if (!join_is_guest(c, from) && members_live(from))
+		return "it has another number";
+	return NULL;
+}
+
+struct node *join_hello(struct control *c, struct conn *conn, const struct message_hello *h)
+{
+	struct node *from = conn->link->node, *n;
+	const char *why;
+
+	if (h->node == MESSAGE_NODE_NONE && c->members.dynamic) {
+		join_give(c, conn, from);
+		return NULL;
+	}
+	why = join_refuses(c, from, h->node);
+	n = peers_node(c, h->node);
+	if (why && c->members.dynamic && n && (n == c->self || members_live(n)) &&
+	    !net_addr_equal(&n->addr, &from->addr)) {
+		gossip_taken(c, from, n, h->incarnation); /* it says so in its log, and stops */
+		conn->named = false;
+		c->counters.hello_refused++;
+		return NULL;
+	}
+	if (why) {
+		peers_refuse(c, conn, h, why);
+		return NULL;
+	}
+	peers_readdress(c, n, &from->addr);
+	peers_rebind(c, conn, n);
+	return n;
+}
+
+/* ---- taking ------------------------------------------------------------------------------- */
+
+void join_given(struct control *c, uint32_t number)
+{
+	struct node *guest = c->self, *self = peers_node(c, number);
+
+	if (members_joined(c) || self == NULL || self->state == NODE_UP)
+		return;
+	self->addr = guest->addr;
+	self->workers = guest->workers;
+	self->incarnation = guest->incarnation;
+	self->store_incarnation = guest->store_incarnation;
+	self->state = NODE_UP;
+	c->self = self;
+	c->config.node = number;
+	if (self->member_incarnation >= guest->member_incarnation)
+		guest->member_incarnation = self->member_incarnation + 1;
+	members_record(c, self, self->member_incarnation, MEMBER_NONE);
+	members_join(c, self, NULL, guest->member_incarnation);
+	members_pump(c);
+	peers_joined(c);
+}
+
+void join_attach(struct control *c)
+{
+	uint32_t seed;
+
+	if (!c->members.dynamic)
+		return;
+	c->self->addr = c->dataplane.addr;
+	seed = join_seed_index(c, &c->self->addr);
+	if (!members_joined(c) && seed < c->members.seeds_count)
+		join_given(c, seed);
+	join_tick(c);
+}
+
+static bool join_is_known(struct control *c, const struct net_addr *addr)
+{
+	if (net_addr_equal(addr, &c->self->addr))
+		return true;
+	for (uint32_t i = 0; i < c->members.live_count; i++)
+		if (net_addr_equal(&peers_node(c, c->members.live[i])->addr, addr))
+			return true;
+	return false;
+}
+
+/* Without a number: asks each seed. With one: tries a seed that nobody knows, by lot, since it may
+ * be of another part of the cluster. */
+void join_tick(struct control *c)
+{
+	uint32_t count = c->members.seeds_count, lot;
+
+	if (!c->members.dynamic)
+		return;
+	lot = (uint32_t)(control_random(c) % count);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct net_addr *addr = &c->members.seeds[i];
+		struct node *g;
+
+		if ((members_joined(c) && i != lot) || join_is_known(c, addr))
+			continue;
+		g = join_guest(c, addr);
+		if (g)
+			peers_link(c, g, 0, 0);
+	}
+	if (!members_joined(c))
+		peers_hello_all(c);
+}

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <xxhash.h>
+#include "core/state.h"
+
+#define MEMBERS_LATE_NS UINT64_C(100000000)
+
+void members_carve(struct members *m, struct arena *a, const struct control_config *config)
+{
+	m->live = arena_carve(a, sizeof(*m->live) * config->nodes);
+	m->before = arena_carve(a, sizeof(*m->before) * config->nodes);
+}
+
+bool members_live(const struct node *n)
+{
+	return n->member == MEMBER_ALIVE || n->member == MEMBER_SUSPECT;
+}
+
+uint64_t members_down_ms(void *arg, uint32_t node)
+{
+	struct control *c = arg;
+	const struct node *n = peers_node(c, node);
+
+	return n && n->member == MEMBER_DEAD ? (c->now_ns - n->dead_ns) / 1000000 + 1 : 0;
+}
+
+bool members_joined(const struct control *c)
+{
+	return !join_is_guest(c, c->self);
+}
+
+bool members_known(const struct node *n)
+{
+	return n->member > MEMBER_ALIVE || (n->member == MEMBER_ALIVE && n->member_incarnation > 0);
+}
+
+uint64_t members_life(const struct control *c, const struct node *n)
+{
+	return n->life + c->members.life;
+}
+
+void members_describe(const struct node *n, struct message_member *out)
+{
+	*out = (struct message_member){.node = n->number,
+				       .state = n->member,
+				       .incarnation = n->member_incarnation,
+				       .addr = n->addr};
+}
+
+static uint64_t members_mark(const struct node *n)
+{
+	uint64_t words[3] = {n->number, n->member, n->member_incarnation};
+
+	return members_known(n) ? XXH3_64bits(words, sizeof(words)) : 0;
+}
+
+void members_record(struct control *c, struct node *n, uint64_t incarnation,
+		    enum member_state state)
+{
+	bool counts = !join_is_guest(c, n);
+
+	c->members.digest ^= counts ? members_mark(n) : 0;
+	c->members.view ^= counts ? settle_mark(n) : 0;
+	n->member = (uint8_t)state;
+	n->member_incarnation = incarnation;
+	c->members.digest ^= counts ? members_mark(n) : 0;
+	c->members.view ^= counts ? settle_mark(n) : 0;
+}
+
+uint64_t members_digest(const struct control *c)
+{
+	return c->members.digest;
+}
+
+/* ---- the view: who lives ----------------------------------------------------------------- */
+
+static void members_seen(struct control *c, bool settled)
+{
+	struct members *m = &c->members;
+
+	for (uint32_t i = 0; settled && i < c->config.nodes; i++)
+		c->peers.nodes[i].seen = false;
+	for (uint32_t i = 0; i < m->live_count; i++)
+		c->peers.nodes[m->live[i]].seen = true;
+	m->seen |= settled;
+}
+
+/* Returns whether it is another than before. */
+static bool members_view(struct control *c)
+{
+	struct members *m = &c->members;
+	uint32_t *live = m->before, count = 0;
+	bool settled = m->settled;
+
+	/* what came during an unfinished change counts as moved altogether */
+	uint32_t before_count = settled ? m->live_count : 0;
+
+	for (uint32_t i = 0; i < c->config.nodes; i++)
+		count += members_live(&c->peers.nodes[i]);
+	if (count == m->live_count) {
+		uint32_t same = 0;
+
+		while (same < count && members_live(&c->peers.nodes[m->live[same]]))
+			same++;
+		if (same == count)
+			return false;
+	}
+	members_seen(c, settled);
+	count = 0;
+	for (uint32_t i = 0; i < c->config.nodes; i++) {
+		struct node *n = &c->peers.nodes[i];
+
+		if (!members_live(n))
+			continue;
+		n->position = count;
+		live[count++] = i;
+	}
+	m->before = m->live;
+	m->before_count = before_count;
+	m->live = live;
+	m->live_count = count;
+	memset(m->owner, 0, sizeof(m->owner));
+	m->changed_ns = c->now_ns;
+	settle_begin(c);
+	return true;
+}
+
+void members_pump(struct control *c)
+{
+	if (c->members.changed) {
+		c->members.changed = false;
+		if (members_view(c))
+			gossip_connect(c);
+		settle_look(c);
+		reshard(c);
+		graves_sweep(c);
+		backup_later(c);
+	}
+	if (!list_empty(&c->members.news))
+		gossip_flood(c);
+}
+
+/* ---- one report --------------------------------------------------------------------------- */
+
+static void members_suspicion_fire(struct control *c, struct timer *t);
+
+static void members_gone(struct control *c, struct node *n)
+{
+	n->probed_ns = 0;
+	if (n->state == NODE_UP)
+		control_node_down(c, n);
+	calls_gone(c, n);
+	graves_node_gone(c, n);
+	control_removals_silent(c, n, true);
+	if (n->member == MEMBER_DEAD) {
+		peers_sever(c, n); /* it may think that it still waits here: it must ask again */
+		c->dead_ns = n->dead_ns = c->now_ns;
+		n->died = true;
+		directory_node_dead(&c->directory, n->number, true);
+		fetch_node_dead(c, n);
+	}
+	reduce_caller_gone(c, n, true);
+	if (n->member != MEMBER_LEFT)
+		return;
+	timers_cancel(&c->timers, &n->forget);
+	directory_node_forget(&c->directory, n->number, true);
+}
+
+/* Whether it lived when the view was made. */
+static bool members_viewed(const struct control *c, const struct node *n)
+{
+	return n->position < c->members.live_count && c->members.live[n->position] == n->number;
+}
+
+/* What an operator looks for: a death, a goodbye, and the return from either. */
+static void members_say(struct control *c, const struct node *n, bool was, enum member_state before)
+{
+	bool live = members_live(n);
+	struct text t = {.length = 0};
+
+	if (n == c->self || was == live || before == MEMBER_NONE)
+		return;
+	text_add(&t, "node ");
+	text_add_number(&t, n->number);
+	text_add(&t, live			? " is back"
+		     : n->member == MEMBER_LEFT ? " has left"
+						: " is taken for dead: nobody reaches it");
+	control_log(c, live || n->member == MEMBER_LEFT ? CONTROL_LOG_INFO : CONTROL_LOG_WARNING,
+		    &t);
+}
+
+static void members_set(struct control *c, struct node *n, uint64_t incarnation,
+			enum member_state state)
+{
+	enum member_state before = n->member;
+	bool was = members_live(n), rose = incarnation > n->member_incarnation;
+	bool known = members_known(n), again = rose && known && n != c->self;
+	struct members *m = &c->members;
+
+	members_record(c, n, incarnation, state);
+	members_say(c, n, was, before);
+	if (before != MEMBER_DEAD && state == MEMBER_DEAD) {
+		n->dead_ns = c->now_ns;
+		directory_node_away(&c->directory, n->number, !known);
+	}
+	c->counters.members_died += was && state == MEMBER_DEAD;
+	n->died |= again; /* it had to deny something, or has begun again */
+	if (rose) {
+		n->life++;
+		if (n != c->self && !join_is_guest(c, n))
+			directory_node_doubt(&c->directory, n->number);
+		reduce_caller_gone(c, n, false);
+	}
+	if (rose && !members_live(n))
+		m->life++; /* a life that we never saw: its part of the directory was in between */
+	if (was && !members_live(n) && !members_viewed(c, n))
+		m->life++; /* others may have acted on a life that we did not */
+	if (!was && members_live(n) && !join_is_guest(c, n)) {
+		directory_node_dead(&c->directory, n->number, false);
+		peers_back(c, n);
+	}
+	timers_cancel(&c->timers, &n->suspicion);
+	n->missed = false;
+	if (state == MEMBER_SUSPECT)
+		timers_set(&c->timers, &n->suspicion, c->now_ns + c->config.suspect_ns,
+			   members_suspicion_fire);
+	if (was && !members_live(n))
+		members_gone(c, n);
+	m->changed |= rose || was != members_live(n);
+	if (!list_linked(&n->news))
+		list_append(&m->news, &n->news);
+}
+
+static void members_suspicion_fire(struct control *c, struct timer *t)
+{
+	struct node *n = list_item(t, struct node, suspicion);
+
+	/* It is we who cannot reach anybody, or have not run: what it says may wait here already.
+	 */
+	if (!c->attached || c->now_ns - t->at_ns > MEMBERS_LATE_NS)
+		timers_set(&c->timers, t, c->now_ns + c->config.suspect_ns, members_suspicion_fire);
+	else if (n->member == MEMBER_SUSPECT)
+		members_leave(c, n, n->member_incarnation, MEMBER_DEAD);
+	else if (n->missed)
+		members_suspect(c, n);
+	else if (n->state != NODE_UP)
+		gossip_miss(c, n);
+}
+
+void members_doubt(struct control *c, struct node *n)
+{
+	timers_set(&c->timers, &n->suspicion, c->now_ns + c->config.confirm_ns,
+		   members_suspicion_fire);
+}
+
+void members_trust(struct control *c, struct node *n)
+{
+	n->missed = false;
+	timers_cancel(&c->timers, &n->suspicion);
+}
+
+void members_lost(struct control *c, struct node *n)
+{
+	if (n->member == MEMBER_ALIVE && n->suspicion.position == 0 && n != c->self)
+		timers_set(&c->timers, &n->suspicion, c->now_ns + c->config.probe_ns,
+			   members_suspicion_fire);
+}
+
+/* ---- the source of news ------------------------------------------------------------------- */
+
+void members_join(struct control *c, struct node *n, const struct net_addr *addr,
+		  uint64_t incarnation)
+{
+	if (incarnation < n->member_incarnation ||
+	    (incarnation == n->member_incarnation && n->member != MEMBER_NONE))
+		return;
+	if (addr)
+		n->addr = *addr;
+	members_set(c, n, incarnation, MEMBER_ALIVE);
+}
+
+void members_suspect(struct control *c, struct node *n)
+{
+	if (n->member == MEMBER_ALIVE && n != c->self)
+		members_set(c, n, n->member_incarnation, MEMBER_SUSPECT);
+}
+
+void members_leave(struct control *c, struct node *n, uint64_t incarnation, enum member_state state)
+{
+	if (incarnation > n->member_incarnation ||
+	    (incarnation == n->member_incarnation && state > n->member))
+		members_set(c, n, incarnation, state);
+}
+
+/* ---- what others say ---------------------------------------------------------------------- */
+
+static void members_fence(struct control *c, const struct message_member *m)
+{
+	struct text t = {.length = 0};
+
+	if (c->members.fenced)
+		return;
+	c->members.fenced = true;
+	text_add(&t, "number ");
+	text_add_number(&t, m->node);
+	text_add(&t, " belongs to ");
+	text_add_addr(&t, &m->addr);
+	text_add(&t, " now: start this node with --node auto, or with a free number");
+	control_log(c, CONTROL_LOG_ERROR, &t);
+}
+
+/* Somebody thinks that we are not what we are: a higher incarnation outdoes that. */
+static void members_refute(struct control *c, const struct message_member *m)
+{
+	struct node *self = c->self;
+	bool better = m->incarnation == self->member_incarnation && m->state == MEMBER_ALIVE;
+
+	if (m->incarnation < self->member_incarnation || better || c->members.left)
+		return;
+	if (c->members.dynamic && !net_addr_equal(&m->addr, &self->addr)) {
+		if (m->state <= MEMBER_SUSPECT)
+			members_fence(c, m);
+		return;
+	}
+	c->counters.members_refuted++;
+	self->died |= m->state == MEMBER_DEAD;
+	members_set(c, self, m->incarnation + 1, MEMBER_ALIVE);
+	peers_hello_all(c);
+}
+
+/* Whoever lives here is at most suspect by what others say: it has the time to say that it lives.
+ * Those who saw it die have warned us long enough ago; one who comes back from the other side of a
+ * cut takes all of us for dead. */
+static enum member_state members_believe(const struct node *n, const struct message_member *m)
+{
+	return m->state == MEMBER_DEAD && members_live(n) ? MEMBER_SUSPECT
+							  : (enum member_state)m->state;
+}
+
+void members_take(struct control *c, const struct message_member *m)
+{
+	struct node *n = peers_node(c, m->node);
+	enum member_state state;
+
+	if (n == NULL || (!c->members.dynamic && !net_addr_equal(&m->addr, &n->addr))) {
+		c->counters.members_strange++;
+		return;
+	}
+	if (n == c->self) {
+		members_refute(c, m);
+		return;
+	}
+	state = members_believe(n, m);
+	if (m->incarnation < n->member_incarnation ||
+	    (m->incarnation == n->member_incarnation && state <= n->member))
+		return;
+	if (c->members.dynamic && !net_addr_equal(&m->addr, &n->addr))
+		peers_readdress(c, n, &m->addr);
+	members_set(c, n, m->incarnation, state);
+}
+
+bool members_hello(struct control *c, struct node *n, const struct message_hello *h)
+{
+	if (h->incarnation > n->member_incarnation) {
+		members_join(c, n, NULL, h->incarnation);
+		return true;
+	}
+	if (h->incarnation == n->member_incarnation && n->member == MEMBER_ALIVE)
+		return true;
+	gossip_entry(c, n, n); /* it says a higher one, when it lives */
+	if (h->incarnation == n->member_incarnation && n->member == MEMBER_SUSPECT)
+		return true;
+	c->counters.members_stale++;
+	return false;
+}
+
+void members_init(struct control *c)
+{
+	struct members *m = &c->members;
+
+	list_init(&m->news);
+	m->dynamic = c->config.seeds_count > 0;
+	m->seeds_count = c->config.seeds_count;
+	if (m->dynamic)
+		memcpy(m->seeds, c->config.seeds, sizeof(m->seeds[0]) * m->seeds_count);
+	for (uint32_t i = 0; i < c->config.nodes && !m->dynamic; i++)
+		c->peers.nodes[i].member = MEMBER_ALIVE; /* presumed */
+	members_record(c, c->self, c->config.incarnation ? c->config.incarnation : 1, MEMBER_ALIVE);
+	m->changed_ns = c->now_ns;
+	m->life = c->self->member_incarnation;
+	members_view(c);
+	m->before_count = 0;
+}

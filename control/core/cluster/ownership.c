@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Which node keeps which part of the directory, and what happens when that changes: holders tell
+ * the new owner what they hold (store/announce.c), requests that wait for an answer are asked there
+ * again (rpc.c), the old owner forgets and sends away who waits. Two nodes that see other members
+ * for a moment send each other away until they agree; a request stays open all the while.
+ */
+#include <xxhash.h>
+#include "core/state.h"
+
+/* Rendezvous hashing: each shard node draws a lot for the id, the highest has it; so when a node
+ * joins or leaves, only its own objects move, and when the owner leaves, the second highest has it
+ * next. D. G. Thaler, C. V. Ravishankar, 1998. */
+static uint64_t reshard_lot(uint32_t node, const struct object_id *id)
+{
+	return XXH3_64bits_withSeed(id->bytes, sizeof(id->bytes), node + UINT64_C(1));
+}
+
+static void reshard_best(const uint32_t *nodes, uint32_t count, const struct object_id *id,
+			 uint32_t best[2])
+{
+	uint64_t lots[2] = {0, 0};
+
+	best[0] = best[1] = MESSAGE_NODE_NONE;
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t lot = reshard_lot(nodes[i], id);
+		bool first = best[0] == MESSAGE_NODE_NONE || lot > lots[0];
+
+		if (!first && best[1] != MESSAGE_NODE_NONE && lot <= lots[1])
+			continue;
+		if (first) {
+			best[1] = best[0];
+			lots[1] = lots[0];
+		}
+		best[!first] = nodes[i];
+		lots[!first] = lot;
+	}
+}
+
+static uint32_t reshard_owner(const uint32_t *nodes, uint32_t count, const struct object_id *id)
+{
+	uint32_t best[2];
+
+	reshard_best(nodes, count, id, best);
+	return best[0];
+}
+
+static bool reshard_fixed(const struct control *c)
+{
+	return c->config.shards > 0;
+}
+
+/* Each member draws a lot: what was found for an id is kept until the view changes. */
+static uint32_t reshard_remembered(struct control *c, const struct object_id *id)
+{
+	struct members *m = &c->members;
+	struct member_owner *o = &m->owner[(id->bytes[0] ^ id->bytes[15]) % MEMBERS_OWNERS];
+
+	if (o->known && object_id_equal(&o->id, id))
+		return o->node;
+	*o = (struct member_owner){*id, reshard_owner(m->live, m->live_count, id), true};
+	return o->node;
+}
+
+struct node *control_shard(struct control *c, const struct object_id *id)
+{
+	uint32_t owner;
+
+	if (reshard_fixed(c))
+		owner = reshard_owner(c->shard_nodes, c->config.shards, id);
+	else
+		owner = reshard_remembered(c, id);
+	return owner == MESSAGE_NODE_NONE ? c->self : &c->peers.nodes[owner];
+}
+
+void reshard_keepers(struct control *c, const struct object_id *id, struct node *keeper[2])
+{
+	uint32_t best[2];
+
+	if (reshard_fixed(c))
+		reshard_best(c->shard_nodes, c->config.shards, id, best);
+	else
+		reshard_best(c->members.live, c->members.live_count, id, best);
+	for (int i = 0; i < 2; i++)
+		keeper[i] = peers_node(c, best[i]);
+}
+
+struct node *reshard_stand_in(struct control *c, const struct object_id *id,
+			      const struct node *than)
+{
+	const uint32_t *nodes = reshard_fixed(c) ? c->shard_nodes : c->members.live;
+	uint32_t count = reshard_fixed(c) ? c->config.shards : c->members.live_count;
+	uint64_t below = reshard_lot(than->number, id), most = 0;
+	struct node *best = NULL;
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct node *n = peers_node(c, nodes[i]);
+		uint64_t lot = reshard_lot(nodes[i], id);
+
+		if (lot >= below || lot < most || n == c->self || !members_live(n))
+			continue;
+		most = lot;
+		best = n;
+	}
+	return best;
+}
+
+struct node *reshard_backup(struct control *c, const struct object_id *id)
+{
+	struct node *best = NULL;
+	uint64_t most = 0;
+
+	for (uint32_t i = 0; i < c->members.live_count; i++) {
+		struct node *n = peers_node(c, c->members.live[i]);
+		uint64_t lot = reshard_lot(n->number, id);
+
+		if (n == c->self || !members_live(n) || c->now_ns < n->unkept_ns ||
+		    (best && lot < most))
+			continue;
+		most = lot;
+		best = n;
+	}
+	return best;
+}
+
+bool control_is_shard(const struct control *c, const struct node *n)
+{
+	if (!reshard_fixed(c))
+		return members_joined(c) && !join_is_guest(c, n) && members_live(n);
+	for (uint32_t i = 0; i < c->config.shards; i++)
+		if (c->shard_nodes[i] == n->number)
+			return true;
+	return false;
+}
+
+struct node *reshard_next(struct control *c, uint32_t *cursor)
+{
+	if (reshard_fixed(c))
+		return *cursor < c->config.shards ? peers_node(c, c->shard_nodes[*cursor]) : NULL;
+	while (*cursor < c->config.nodes && !members_live(peers_node(c, *cursor)))
+		++*cursor;
+	return peers_node(c, *cursor);
+}
+
+bool reshard_settling(struct control *c, const struct object_id *id)
+{
+	const struct members *m = &c->members;
+
+	if (reshard_fixed(c) || m->live_count < 2 || m->settled)
+		return false;
+	return reshard_owner(m->before, m->before_count, id) != c->self->number;
+}
+
+bool reshard_kept(const struct control *c, const struct object_id *id)
+{
+	uint64_t lot = reshard_lot(c->self->number, id);
+
+	if (!c->members.seen || !c->self->seen)
+		return false;
+	for (uint32_t i = 0; i < c->config.nodes; i++)
+		if (c->peers.nodes[i].seen && reshard_lot(i, id) > lot)
+			return false;
+	return true;
+}
+
+const struct object_id *reshard_id(const struct message *m)
+{
+	switch (m->kind) {
+	case MESSAGE_HAVE:
+		return &m->have.id;
+	case MESSAGE_GET:
+		return &m->get.id;
+	case MESSAGE_STAT:
+		return m->object.generation ? NULL : &m->object.id;
+	case MESSAGE_DROP:
+	case MESSAGE_DELETE:
+		return &m->object.id;
+	case MESSAGE_REDUCE:
+	case MESSAGE_REDUCED:
+		return &m->reduce.target;
+	case MESSAGE_RECALL:
+	case MESSAGE_PROPOSE:
+		return &m->used.target;
+	default:
+		return NULL;
+	}
+}
+
+static bool reshard_mine(void *arg, const struct object_id *id)
+{
+	struct control *c = arg;
+
+	return control_shard(c, id) == c->self;
+}
+
+void reshard(struct control *c)
+{
+	if (!members_joined(c))
+		return;
+	if (c->table && c->objects.sweep != TABLE_SLOT_NONE)
+		c->members.life++; /* some were not told of the change before: tell all again */
+	if (!reshard_fixed(c)) {
+		reduce_keep(c);
+		combine_keep(c);
+		directory_keep(&c->directory, reshard_mine, c);
+		calls_move(c);
+	}
+	reductions_tell(c);
+	if (c->table)
+		objects_announce_all(c);
+}
+
+void reshard_redirect(struct control *c, struct node *n, uint64_t request)
+{
+	struct message m = {.kind = MESSAGE_REDIRECT, .request = request};
+
+	m.members.digest = members_digest(c);
+	c->counters.redirects++;
+	peers_send(c, n, &m);
+}
+
+/* Of an id that has just come here nothing is known as long as nobody has said so: who asks whether
+ * it exists must ask again. A DELETE must reach all holders, and not all may have told yet. */
+static bool reshard_too_early(struct control *c, const struct message *m)
+{
+	const struct object_id *id = reshard_id(m);
+	const struct entry *e;
+
+	if (m->kind == MESSAGE_REDUCED) /* of another's reduce: who knows is about to tell us */
+		return m->reduce.asked == 0 && reduce_find(c, id) == NULL &&
+		       reshard_settling(c, id);
+	/* The one who asks would have agreed to a result that anybody has all of; where it may not
+	 * have, the end waits (reduce_known, commit_too_early). */
+	if (m->kind == MESSAGE_REDUCE && m->reduce.flags & MESSAGE_REDUCE_AGAIN)
+		return false;
+	if (m->kind == MESSAGE_GET || m->kind == MESSAGE_DROP || m->kind == MESSAGE_RECALL ||
+	    m->kind == MESSAGE_PROPOSE || (m->kind == MESSAGE_HAVE && !m->have.create) ||
+	    !reshard_settling(c, id))
+		return false;
+	e = directory_find(&c->directory, id);
+	return m->kind == MESSAGE_DELETE || e == NULL || e->generation == 0;
+}
+
+void reshard_request(struct control *c, struct node *n, const struct message *m)
+{
+	const struct object_id *id = reshard_id(m);
+
+	/* how far a reduce is, its coordinator knows, which need not be the shard owner */
+	if (m->kind == MESSAGE_REDUCED && reduce_progress_here(c, n, m))
+		return;
+	/* what a lost node says comes again when it is back; until then nothing is kept of it */
+	if (!control_is_shard(c, c->self) || n->state != NODE_UP) {
+		c->counters.messages_unexpected++;
+		return;
+	}
+	if (id && !reshard_fixed(c) &&
+	    (control_shard(c, id) != c->self || reshard_too_early(c, m))) {
+		reshard_redirect(c, n, m->request);
+		return;
+	}
+	if (m->kind == MESSAGE_GET && reduce_spread(c, n, m))
+		return;
+	if (m->kind == MESSAGE_TOLD)
+		settle_heard(c, n, m->told.view);
+	if (m->kind == MESSAGE_REDUCE) {
+		reduce_request(c, n, m);
+	} else if (m->kind == MESSAGE_REDUCED) {
+		reduce_ask(c, n, m);
+	} else if (m->kind == MESSAGE_RECALL) {
+		reduce_recall(c, n, m);
+	} else if (m->kind == MESSAGE_PROPOSE) {
+		reduce_proposed(c, n, m);
+	} else {
+		if (m->kind == MESSAGE_HAVE && (reduce_refuses(c, n, m) || reduce_have(c, n, m)))
+			return;
+		if (m->kind == MESSAGE_DELETE && reduce_cancel(c, n, m))
+			return;
+		directory_message(&c->directory, n->number, m);
+	}
+}

@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/state.h"
+
+#define PEERS_GREET_NS UINT64_C(2000000)
+
+static void peers_watch_link(struct control *c, struct link *l);
+
+void peers_carve(struct peers *p, struct arena *a, const struct control_config *config)
+{
+	p->nodes = arena_carve(a, sizeof(*p->nodes) * (config->nodes + MEMBERS_GUESTS));
+	p->conns = arena_carve(a, sizeof(*p->conns) * config->conns_max * WORKERS_MAX);
+	pool_carve(&p->links, a, sizeof(struct link), config->links_max);
+}
+
+void peers_init(struct control *c)
+{
+	for (uint32_t i = 0; i < c->config.nodes + MEMBERS_GUESTS; i++) {
+		struct node *n = &c->peers.nodes[i];
+
+		n->number = i;
+		if (c->config.seeds_count == 0 && i < c->config.nodes)
+			n->addr = c->config.addrs[i];
+		n->workers = 1;
+		list_init(&n->links);
+		list_init(&n->calls);
+	}
+	/* without a number we are a guest in our own table */
+	c->self = &c->peers.nodes[c->config.node < c->config.nodes ? c->config.node
+								   : c->config.nodes];
+}
+
+struct node *peers_node(struct control *c, uint32_t number)
+{
+	return number < c->config.nodes ? &c->peers.nodes[number] : NULL;
+}
+
+static struct conn *peers_conn_at(struct control *c, unsigned worker, uint32_t handle)
+{
+	if (worker >= WORKERS_MAX || handle_index(handle) >= c->config.conns_max)
+		return NULL;
+	return &c->peers.conns[worker * c->config.conns_max + handle_index(handle)];
+}
+
+struct conn *peers_conn(struct control *c, unsigned worker, uint32_t handle)
+{
+	struct conn *conn = peers_conn_at(c, worker, handle);
+
+	return conn && handle != 0 && conn->handle == handle ? conn : NULL;
+}
+
+/* ---- links ------------------------------------------------------------------------------- */
+
+static void peers_open(struct control *c, struct link *l)
+{
+	struct record r = {.op = COMMAND_PEER_OPEN};
+
+	r.token = pool_index(&c->peers.links, l) + 1;
+	r.peer.addr = l->node->addr;
+	r.peer.addr.port = (uint16_t)(l->node->addr.port + l->peer_worker);
+	l->state = LINK_OPENING;
+	l->wanted = false;
+	plan_push(c, l->worker, &r);
+}
+
+/* It is wanted: opens it, unless that failed a moment ago. */
+static void peers_want(struct control *c, struct link *l)
+{
+	l->wanted = true;
+	if (l->state == LINK_CLOSED && l->timer.position == 0 && c->attached)
+		peers_open(c, l);
+}
+
+static void peers_fire(struct control *c, struct timer *t)
+{
+	struct link *l = list_item(t, struct link, timer);
+
+	if (l->state == LINK_UP)
+		peers_greet(c, peers_conn(c, l->worker, l->conn));
+	else if (l->state == LINK_CLOSED && l->wanted && c->attached)
+		peers_open(c, l);
+}
+
+void peers_greet_later(struct control *c, struct link *l)
+{
+	timers_set(&c->timers, &l->timer, c->now_ns + PEERS_GREET_NS, peers_fire);
+}
+
+static struct link *peers_link_find(const struct node *n, unsigned worker, unsigned peer_worker)
+{
+	list_each(i, after, &n->links)
+	{
+		struct link *l = list_item(i, struct link, of_node);
+
+		if (l->worker == worker && l->peer_worker == peer_worker)
+			return l;
+	}
+	return NULL;
+}
+
+static struct link *peers_link_make(struct control *c, struct node *n, unsigned worker,
+				    unsigned peer_worker)
+{
+	struct link *l = peers_link_find(n, worker, peer_worker);
+
+	if (l)
+		return l;
+	l = pool_take(&c->peers.links);
+	if (l == NULL)
+		return NULL;
+	l->node = n;
+	l->worker = (uint16_t)worker;
+	l->peer_worker = (uint16_t)peer_worker;
+	list_append(&n->links, &l->of_node);
+	if (worker == 0 && peer_worker == 0)
+		n->main = l;
+	return l;
+}
+
+struct link *peers_link(struct control *c, struct node *n, unsigned worker, unsigned peer_worker)
+{
+	struct link *l = peers_link_make(c, n, worker, peer_worker);
+
+	if (l && l->state != LINK_UP)
+		peers_want(c, l);
+	return l;
+}
+
+/* A configured directory shard keeps connected to all nodes, and all to it: else a new shard would
+ * not hear of what they hold. A member that was lost is looked for until it is there or dead: who
+ * coordinates a reduce counts on what can be reached only. */
+static bool peers_needs(struct control *c, const struct link *l)
+{
+	const struct node *n = l->node;
+
+	if (l != n->main)
+		return fetch_wants(c, l) || combine_wants(c, l);
+	if (!list_empty(&n->calls) || fetch_wants(c, l) || combine_wants(c, l) ||
+	    gossip_watches(c, n))
+		return true;
+	if (c->config.shards > 0 && (control_is_shard(c, c->self) || control_is_shard(c, n)))
+		return true;
+	return n->state == NODE_DOWN && members_live(n);
+}
+
+static void peers_link_lost(struct control *c, struct link *l)
+{
+	l->state = LINK_CLOSED;
+	l->conn = 0;
+	if (join_is_guest(c, l->node)) {
+		join_forget(c, l->node);
+		return;
+	}
+	if (l == l->node->main && l->node->state == NODE_UP) {
+		control_node_down(c, l->node);
+		peers_sever(c, l->node); /* what is left of earlier connections */
+	}
+	l->wanted |= peers_needs(c, l);
+	if (l->attempts < 16)
+		l->attempts++;
+	timers_set(&c->timers, &l->timer, c->now_ns + control_backoff(c, l->attempts), peers_fire);
+	if (l == l->node->main)
+		members_lost(c, l->node);
+}
+
+void peers_unlink(struct control *c, struct node *n)
+{
+	list_each(i, after, &n->links)
+	{
+		struct link *l = list_item(i, struct link, of_node);
+
+		timers_cancel(&c->timers, &l->timer);
+		list_remove(&l->of_node);
+		l->node = NULL;
+		l->state = LINK_CLOSED;
+		pool_give(&c->peers.links, l);
+	}
+	n->main = NULL;
+}
+
+/* ---- connections ------------------------------------------------------------------------- */
+
+/* How likely an address is that of this node: one that lives, one that asks for a number, one that
+ * may come back. */
+static unsigned peers_claim(const struct node *n)
+{
+	if (members_live(n))
+		return 3;
+	return n->guest ? 2 : n->member != MEMBER_NONE;
+}
+
+/* Which node has this address; its worker's number goes to *worker. */
+static struct node *peers_by_addr(struct control *c, const struct net_addr *addr, unsigned *worker)
+{
+	struct node *found = NULL;
+
+	for (uint32_t i = 0; i < c->config.nodes + MEMBERS_GUESTS; i++) {
+		struct node *n = &c->peers.nodes[i];
+
+		if (peers_claim(n) == 0 || memcmp(n->addr.ip, addr->ip, sizeof(addr->ip)) ||
+		    addr->port < n->addr.port || addr->port - n->addr.port >= WORKERS_MAX)
+			continue;
+		if (found &&
+		    (n->addr.port < found->addr.port ||
+		     (n->addr.port == found->addr.port && peers_claim(n) <= peers_claim(found))))
+			continue; /* several nodes at one address: the nearest base port */
+		found = n;
+		*worker = addr->port - n->addr.port;
+	}
+	return found;
+}
+
+void peers_close_conn(struct control *c, unsigned worker, uint32_t handle)
+{
+	struct record r = {.op = COMMAND_PEER_CLOSE};
+
+	r.peer.conn = handle;
+	plan_push(c, worker, &r);
+}
+
+void peers_sever(struct control *c, const struct node *n)
+{
+	for (uint32_t i = 0; i < c->config.conns_max; i++) {
+		struct conn *conn = &c->peers.conns[i];
+
+		if (conn->handle == 0 || conn->link->node != n)
+			continue;
+		conn->hello = false;
+		peers_close_conn(c, 0, conn->handle);
+	}
+}
+
+void peers_readdress(struct control *c, struct node *n, const struct net_addr *addr)
+{
+	struct link *l = n->main;
+
+	if (net_addr_equal(&n->addr, addr))
+		return;
+	n->addr = *addr;
+	if (l && l->state == LINK_UP)
+		peers_close_conn(c, 0, l->conn);
+}
+
+void peers_rebind(struct control *c, struct conn *conn, struct node *n)
+{
+	struct link *old = conn->link, *l = peers_link_make(c, n, 0, 0);
+
+	if (l == NULL || l == old)
+		return;
+	timers_cancel(&c->timers, &l->timer);
+	l->state = LINK_UP;
+	l->conn = conn->handle;
+	l->attempts = 0;
+	conn->link = l;
+	l->watched = false;
+	peers_watch_link(c, l);
+	n->incarnation = conn->incarnation;
+	timers_cancel(&c->timers, &old->timer);
+	old->state = LINK_CLOSED;
+	old->conn = 0;
+	if (conn->owed)
+		peers_greet(c, conn);
+	if (join_is_guest(c, old->node))
+		join_forget(c, old->node);
+}
+
+static struct node *peers_newcomer(struct control *c, unsigned worker, const struct net_addr *addr)
+{
+	return c->members.dynamic && worker == 0 ? join_guest(c, addr) : NULL;
+}
+
+static void peers_watch_link(struct control *c, struct link *l)
+{
+	struct record r = {.op = COMMAND_PEER_WATCH};
+	bool close = l->state == LINK_UP && c->config.watch_ns > 0 && gossip_is_next(c, l->node);
+
+	if (l->state != LINK_UP || close == l->watched)
+		return;
+	l->watched = close;
+	r.watch.conn = l->conn;
+	r.watch.silence_ns = close ? c->config.watch_ns : 0;
+	plan_push(c, l->worker, &r);
+}
+
+void peers_watch(struct control *c)
+{
+	for (uint32_t i = 0; i < c->peers.links.fresh; i++) {
+		struct link *l = pool_at(&c->peers.links, i);
+
+		if (l->node && l == l->node->main)
+			peers_watch_link(c, l);
+	}
+}
+
+static void peers_up(struct control *c, unsigned worker, const struct record *r)
+{
+	struct conn *conn = r->peer.conn ? peers_conn_at(c, worker, r->peer.conn) : NULL;
+	unsigned peer_worker = 0;
+	struct node *n = peers_by_addr(c, &r->peer.addr, &peer_worker);
+	struct text t = {.length = 0};
+	struct link *l;
+
+	if (conn && conn->handle == r->peer.conn && conn->link->state == LINK_UP &&
+	    conn->link->conn == r->peer.conn)
+		return; /* it stood when it was asked for: its HELLO has come and comes only once */
+	if (n == NULL)
+		n = peers_newcomer(c, worker, &r->peer.addr);
+	l = n && n != c->self ? peers_link_make(c, n, worker, peer_worker) : NULL;
+	if (conn == NULL || l == NULL) {
+		text_add(&t, "closed a connection from ");
+		text_add_addr(&t, &r->peer.addr);
+		text_add(&t, n ? ": the table of links is full" : ": no node of the list is there");
+		control_log(c, CONTROL_LOG_WARNING, &t);
+		peers_close_conn(c, worker, r->peer.conn);
+		return;
+	}
+	*conn = (struct conn){.handle = r->peer.conn,
+			      .link = l,
+			      .incarnation = r->peer.incarnation,
+			      .mtu = r->peer.mtu,
+			      .rtt_us = r->peer.rtt_us};
+	if (r->peer.incarnation > n->incarnation)
+		directory_link_forget(&c->directory, n->number);
+	if (r->peer.rtt_us > 0)
+		directory_saw_hop(&c->directory, n->number, UINT64_C(500) * r->peer.rtt_us);
+	l->state = LINK_UP;
+	l->conn = r->peer.conn;
+	l->attempts = 0;
+	timers_cancel(&c->timers, &l->timer);
+	l->watched = false;
+	if (l == n->main) {
+		peers_watch_link(c, l);
+		n->incarnation = r->peer.incarnation;
+		peers_hello(c, l->conn, MESSAGE_ANNOUNCE_NONE);
+	} else {
+		fetch_node_up(c, n);
+		combine_node_up(c, n);
+	}
+}
+
+static void peers_down(struct control *c, unsigned worker, const struct record *r)
+{
+	struct conn *conn = peers_conn(c, worker, r->peer.conn);
+	struct link *l = NULL;
+
+	if (conn) {
+		l = conn->link;
+		conn->handle = 0;
+		if (l->state == LINK_UP && l->conn == r->peer.conn)
+			peers_link_lost(c, l);
+		return;
+	}
+	if (r->token == 0 || r->token > c->peers.links.fresh)
+		return;
+	l = pool_at(&c->peers.links, (uint32_t)r->token - 1);
+	if (l->state == LINK_OPENING && l->worker == worker)
+		peers_link_lost(c, l);
+}
+
+static void peers_silent(struct control *c, unsigned worker, const struct record *r)
+{
+	const struct conn *conn = peers_conn(c, worker, r->peer.conn);
+
+	if (conn && conn->link == conn->link->node->main)
+		gossip_miss(c, conn->link->node);
+}
+
+void peers_event(struct control *c, unsigned worker, const struct record *r)
+{
+	if (r->op == EVENT_PEER_UP)
+		peers_up(c, worker, r);
+	else if (r->op == EVENT_PEER_SILENT)
+		peers_silent(c, worker, r);
+	else
+		peers_down(c, worker, r);
+}
+
+void peers_detach(struct control *c)
+{
+	memset(c->peers.conns, 0, sizeof(*c->peers.conns) * c->config.conns_max * WORKERS_MAX);
+	for (uint32_t i = 0; i < c->peers.links.fresh; i++) {
+		struct link *l = pool_at(&c->peers.links, i);
+
+		if (l->state != LINK_CLOSED)
+			peers_link_lost(c, l);
+	}
+}
+
+/* Without the rest of a pause. */
+static void peers_open_now(struct control *c, struct link *l)
+{
+	if (l->state == LINK_UP)
+		return;
+	l->attempts = 0;
+	timers_cancel(&c->timers, &l->timer);
+	if (l->state == LINK_OPENING || l->wanted || peers_needs(c, l))
+		peers_open(c, l);
+}
+
+void peers_back(struct control *c, struct node *n)
+{
+	if (!c->attached)
+		return;
+	list_each(i, after, &n->links) peers_open_now(c, list_item(i, struct link, of_node));
+}
+
+void peers_attach(struct control *c)
+{
+	join_attach(c);
+	for (uint32_t i = 0; i < c->peers.links.fresh; i++) {
+		struct link *l = pool_at(&c->peers.links, i);
+
+		if (l->node)
+			peers_open_now(c, l);
+	}
+	for (uint32_t i = 0; i < c->config.nodes; i++) {
+		struct node *n = peers_node(c, i);
+
+		if (n != c->self && c->config.shards > 0 &&
+		    (control_is_shard(c, c->self) || control_is_shard(c, n)))
+			peers_link(c, n, 0, 0);
+	}
+	gossip_connect(c);
+}

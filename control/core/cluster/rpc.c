@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/state.h"
+
+enum { CALLS_SOON = 4, CALLS_SOON_MORE = 10 }; /* pauses of up to 160 ms, for 1.5 s in all */
+
+void calls_carve(struct calls *cs, struct arena *a, uint32_t calls_max)
+{
+	pool_carve(&cs->pool, a, sizeof(struct call), calls_max);
+}
+
+/* Whether a request still says what holds: a DROP that waited until the object was here again would
+ * take the new copy from the directory. It is not sent any more, and ends at its deadline. */
+static bool calls_holds(struct control *c, const struct message *m)
+{
+	return m->kind != MESSAGE_DROP || m->object.upstream != 0 ||
+	       objects_disowns(c, &m->object.id, m->object.generation);
+}
+
+static void calls_transmit(struct control *c, struct call *call)
+{
+	struct message *m = &call->message;
+
+	call->sent_ns = 0;
+	if (!calls_holds(c, m))
+		return;
+	if (m->kind == MESSAGE_HAVE)
+		objects_value(c, call->value_slot, &m->have);
+	if (m->kind == MESSAGE_KEEP && !backup_fill(c, &m->have))
+		return;
+	if (m->kind == MESSAGE_COMBINE)
+		reduce_fill_message(c, call);
+	if (m->request & CALLS_LOCATE)
+		reduce_fill_locate(c, call);
+	reconcile_stamp(c, call->node, m);
+	if (m->kind == MESSAGE_COMMIT || m->kind == MESSAGE_PROPOSE)
+		reduce_fill_commit(c, call);
+	if (m->kind == MESSAGE_RECALL && call->owner)
+		reduction_fill_recall(c, call);
+	if (m->kind == MESSAGE_REDUCE)
+		m->reduce.timeout_ns = reduction_left(c, call->owner);
+	if (m->kind == MESSAGE_REDUCED)
+		m->reduce.flags = reduce_borrowed(c, &m->reduce) ? MESSAGE_REDUCE_LENT : 0;
+	peers_send(c, call->node, m);
+	if (m->kind == MESSAGE_HAVE || m->kind == MESSAGE_KEEP)
+		m->have.value = NULL;
+}
+
+static void calls_free(struct control *c, struct call *call)
+{
+	timers_cancel(&c->timers, &call->timer);
+	list_remove(&call->of_node);
+	call->message.request = 0; /* no answer finds it any more */
+	pool_give(&c->calls.pool, call);
+}
+
+static void calls_fire(struct control *c, struct timer *t);
+
+static void calls_again(struct control *c, struct call *call, uint64_t pause_ns)
+{
+	uint64_t at = c->now_ns + pause_ns;
+
+	timers_set(&c->timers, &call->timer, at < call->deadline_ns ? at : call->deadline_ns,
+		   calls_fire);
+}
+
+static void calls_rearm(struct control *c, struct call *call)
+{
+	calls_again(c, call, c->config.retry_ns);
+}
+
+/* The node lives, but cannot answer it yet. */
+static void calls_later(struct control *c, struct call *call)
+{
+	calls_again(c, call, control_backoff(c, ++call->redirects));
+}
+
+/* Until both see the same members, or the owner knows the ids that have come to it (settle.c): for
+ * so long it is asked again soon each time, or as long again would be lost. */
+static void calls_soon(struct control *c, struct call *call)
+{
+	uint32_t count = ++call->redirects;
+
+	if (count > CALLS_SOON + CALLS_SOON_MORE)
+		count -= CALLS_SOON_MORE;
+	else if (count > CALLS_SOON)
+		count = CALLS_SOON;
+	calls_again(c, call, control_backoff(c, count));
+}
+
+static void calls_fire(struct control *c, struct timer *t)
+{
+	struct call *call = list_item(t, struct call, timer);
+
+	if (c->now_ns >= call->deadline_ns) {
+		call->end(c, call, NULL);
+		calls_free(c, call);
+		return;
+	}
+	calls_transmit(c, call);
+	calls_rearm(c, call);
+}
+
+struct call *calls_start(struct control *c, struct node *n, const struct message *m,
+			 uint32_t value_slot, uint64_t timeout_ns, call_end *end, void *owner)
+{
+	struct call *call = pool_take(&c->calls.pool);
+
+	if (call == NULL)
+		return NULL;
+	call->node = n;
+	call->message = *m;
+	c->calls.count++;
+	call->message.request =
+		c->calls.count << CALLS_INDEX_BITS | pool_index(&c->calls.pool, call);
+	if (m->kind == MESSAGE_GET && m->get.why == MESSAGE_GET_LOCATE)
+		call->message.request |= CALLS_LOCATE;
+	call->value_slot = value_slot;
+	call->deadline_ns =
+		timeout_ns > UINT64_MAX - c->now_ns ? UINT64_MAX : c->now_ns + timeout_ns;
+	call->end = end;
+	call->owner = owner;
+	list_append(&n->calls, &call->of_node);
+	calls_transmit(c, call);
+	calls_rearm(c, call);
+	call->sent_ns = n == c->self ? 0 : c->now_ns;
+	return call;
+}
+
+void calls_cancel(struct control *c, struct call *call)
+{
+	if (call)
+		calls_free(c, call);
+}
+
+/* What kind of message answers a request. */
+static uint32_t calls_answer_kind(uint32_t request_kind)
+{
+	switch (request_kind) {
+	case MESSAGE_GET:
+		return MESSAGE_GOT;
+	case MESSAGE_STAT:
+	case MESSAGE_LIST:
+		return MESSAGE_OBJECTS;
+	case MESSAGE_STATUS:
+		return MESSAGE_NODE;
+	case MESSAGE_REDUCED:
+		return MESSAGE_USED;
+	case MESSAGE_PIECES:
+		return MESSAGE_HAS;
+	case MESSAGE_TAKE:
+		return MESSAGE_GIVEN;
+	default:
+		return MESSAGE_REPLY;
+	}
+}
+
+static struct call *calls_find(struct control *c, const struct node *n, uint64_t request)
+{
+	uint32_t index = (uint32_t)(request & CALLS_INDEX_MASK);
+	struct call *call;
+
+	if (request == 0 || index >= c->calls.pool.fresh) /* 0: an item that is free */
+		return NULL;
+	call = pool_at(&c->calls.pool, index);
+	return call->message.request == request && call->node == n ? call : NULL;
+}
+
+/* The answer to a GET that was repeated and then ended: the directory must not go on looking, nor
+ * count with a copy here. */
+static void calls_decline(struct control *c, const struct message *m)
+{
+	if (m->kind != MESSAGE_GOT)
+		return;
+	if (m->request & CALLS_LOCATE) { /* it books no copy */
+		if (m->got.what == MESSAGE_GOT_UNKNOWN || m->got.what == MESSAGE_GOT_WAIT)
+			reduce_forget(c, &m->got.id, m->request);
+		return;
+	}
+	if (c->table == NULL || idmap_find(&c->fetches.by_id, &m->got.id) != NULL ||
+	    objects_find(c, &m->got.id) != TABLE_SLOT_NONE)
+		return;
+	objects_disown(c, &m->got.id, m->got.generation);
+}
+
+/* How long a request takes that is answered at once; one that carries a value shows the link. */
+static void calls_measure(struct control *c, const struct call *call)
+{
+	const struct message *m = &call->message;
+	uint32_t node = call->node->number;
+	uint64_t taken_ns = c->now_ns - call->sent_ns, rate = 0;
+
+	if (call->sent_ns == 0)
+		return;
+	guard_heard(c, call->node, taken_ns);
+	if (m->kind == MESSAGE_HAVE)
+		rate = fanout_rate(&c->directory.link, m->have.value_bytes, taken_ns);
+	if (rate > 0)
+		directory_saw_rate(&c->directory, node, MESSAGE_NODE_NONE, rate, 0);
+	else if (m->kind == MESSAGE_HAVE || m->kind == MESSAGE_STREAM)
+		directory_saw_start(&c->directory, node, taken_ns);
+	if (m->kind == MESSAGE_STREAM)
+		watch_saw_answer(&c->watches, taken_ns);
+}
+
+void calls_answer(struct control *c, struct node *n, const struct message *m)
+{
+	struct call *call = calls_find(c, n, m->request);
+
+	if (call == NULL || calls_answer_kind(call->message.kind) != m->kind) {
+		c->counters.messages_unexpected++;
+		calls_decline(c, m);
+		return;
+	}
+	calls_measure(c, call);
+	if (!call->end(c, call, m))
+		calls_free(c, call);
+	else if (m->kind == MESSAGE_REPLY) /* not now */
+		calls_later(c, call);
+	else
+		calls_rearm(c, call);
+}
+
+void calls_resend(struct control *c, struct node *n)
+{
+	list_each(l, after, &n->calls)
+	{
+		struct call *call = list_item(l, struct call, of_node);
+
+		calls_transmit(c, call);
+		calls_rearm(c, call);
+	}
+}
+
+void calls_gone(struct control *c, struct node *n)
+{
+	list_each(l, after, &n->calls)
+	{
+		struct call *call = list_item(l, struct call, of_node);
+		uint32_t kind = call->message.kind;
+
+		if (kind != MESSAGE_LIST && kind != MESSAGE_STATUS && kind != MESSAGE_TOLD &&
+		    (kind != MESSAGE_STAT || call->message.object.generation == 0))
+			continue;
+		call->deadline_ns = c->now_ns;
+		timers_set(&c->timers, &call->timer, c->now_ns, calls_fire);
+	}
+}
+
+void calls_redirected(struct control *c, struct node *n, const struct message *m)
+{
+	struct call *call = calls_find(c, n, m->request);
+
+	if (call == NULL || reshard_id(&call->message) == NULL) {
+		c->counters.messages_unexpected++;
+		return;
+	}
+	if (m->members.digest != members_digest(c))
+		gossip_probe(c, n);
+	calls_soon(c, call);
+}
+
+void calls_move(struct control *c)
+{
+	for (uint32_t i = 0; i < c->calls.pool.fresh; i++) {
+		struct call *call = pool_at(&c->calls.pool, i);
+		const struct object_id *id = reshard_id(&call->message);
+		struct node *owner;
+
+		if (call->message.request == 0 || id == NULL)
+			continue;
+		owner = control_shard(c, id);
+		if (owner == call->node)
+			continue;
+		list_remove(&call->of_node);
+		list_append(&owner->calls, &call->of_node);
+		call->node = owner;
+		call->redirects = 0;
+		call->deferred = false;
+		if (call->message.kind == MESSAGE_GET)
+			call->message.get.life = 0;
+		if (call->message.kind == MESSAGE_HAVE || call->message.kind == MESSAGE_RECALL)
+			call->cookie = members_life(c, owner);
+		calls_transmit(c, call);
+		calls_rearm(c, call);
+	}
+}

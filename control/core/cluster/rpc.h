@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Requests to other nodes (or to ourselves) that are not answered yet. A call is repeated when a
+ * connection to its node comes up and every retry_ns, until it is answered, cancelled, or its
+ * deadline has passed: its owner hears exactly one end, unless it cancelled.
+ */
+#ifndef SARISSA_CONTROL_CORE_CLUSTER_RPC_H
+#define SARISSA_CONTROL_CORE_CLUSTER_RPC_H
+
+#include "core/base/list.h"
+#include "core/message/message.h"
+#include "core/base/timers.h"
+
+struct call;
+
+/* A request number holds the call's index, for finding it. */
+#define CALLS_INDEX_BITS 20
+#define CALLS_INDEX_MASK ((1u << CALLS_INDEX_BITS) - 1)
+/* And whether it is a LOCATE, for telling what its late answer stands for. */
+#define CALLS_LOCATE (UINT64_C(1) << 63)
+
+/* answer is NULL when the deadline has passed. A call that was told the end is gone on return. An
+ * answer for which it returns true (GOT, "wait"; REPLY, "not now") leaves the call open. */
+typedef bool call_end(struct control *c, struct call *call, const struct message *answer);
+
+struct call {
+	struct list of_node;
+	struct node *node;
+	struct timer timer;
+	uint64_t deadline_ns;
+	uint64_t sent_ns; /* 0: sent more than once, or to ourselves: its time tells nothing */
+	call_end *end;
+	void *owner;
+	uint64_t cookie;	/* the owner's own */
+	uint32_t redirects;	/* times in a row that we were sent away, or told to ask later */
+	bool deferred;		/* HAVE: it has come there, and is to come again later */
+	uint32_t value_slot;	/* HAVE: object whose bytes go along, or TABLE_SLOT_NONE */
+	struct message message; /* without value */
+};
+
+struct calls {
+	struct pool pool;
+	uint64_t count; /* of all calls so far; starts at random, so that no answer to an earlier
+			 * life of this node is taken for one to this */
+};
+
+void calls_carve(struct calls *cs, struct arena *a, uint32_t calls_max);
+
+/* Sends m (kind and body set) to a node. Returns the call, or NULL when too many are open. The end
+ * is never told from within. timeout_ns UINT64_MAX: no deadline. */
+struct call *calls_start(struct control *c, struct node *n, const struct message *m,
+			 uint32_t value_slot, uint64_t timeout_ns, call_end *end, void *owner);
+void calls_cancel(struct control *c, struct call *call);
+
+/* An answer from a node; ignored when nothing waits for it. */
+void calls_answer(struct control *c, struct node *n, const struct message *m);
+
+/* The node says that the id is not its own. */
+void calls_redirected(struct control *c, struct node *n, const struct message *m);
+/* The members have changed: requests go to those who have the ids now. */
+void calls_move(struct control *c);
+
+/* The node is dead: what only it can answer ends now. */
+void calls_gone(struct control *c, struct node *n);
+
+/* A connection to the node has come up: all its calls leave again. */
+void calls_resend(struct control *c, struct node *n);
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * When an owner knows of all objects whose ids have come to it. A change of the live members moves
+ * ids; who holds such an object announces it to the new owner, and says at the end that this was
+ * all as of its view of the members (TOLD, store/resync.c). The owner is settled when every live
+ * member has said so of the view that the owner has. A member that dies changes the view.
+ *
+ *   unsettled   --TOLD of every live member, of this view-->  settled
+ *   unsettled   --settle_max_ns-->                             settled, and counted (settles_cut)
+ *   either      --the live members change-->                   unsettled
+ *
+ * Which view it is says a digest of who lives and in which incarnation. It never takes an earlier
+ * value again, so what was said of one view is not taken for another.
+ */
+#include <xxhash.h>
+#include "core/state.h"
+
+uint64_t settle_mark(const struct node *n)
+{
+	uint64_t words[3] = {n->number, members_live(n), n->member_incarnation};
+
+	return n->member_incarnation || n->member > MEMBER_ALIVE
+		       ? XXH3_64bits_withSeed(words, sizeof(words), 1)
+		       : 0;
+}
+
+static void settle_end(struct control *c)
+{
+	c->members.settled = true;
+	timers_cancel(&c->timers, &c->members.settle);
+}
+
+/* One node alone, or the nodes of a list of owners: nobody tells. */
+static bool settle_by_time(const struct control *c)
+{
+	return c->config.shards > 0 || c->members.live_count < 2 || !members_joined(c);
+}
+
+static void settle_say(struct control *c)
+{
+	struct text t = {.length = 0};
+	uint32_t missing = MESSAGE_NODE_NONE;
+
+	for (uint32_t i = 0; i < c->members.live_count && missing == MESSAGE_NODE_NONE; i++)
+		if (!peers_node(c, c->members.live[i])->heard)
+			missing = c->members.live[i];
+	text_add(&t, "node ");
+	text_add_number(&t, missing);
+	text_add(&t, c->members.unheard > 1 ? " and others have" : " has");
+	text_add(&t, " not told in time all that it holds: an id of those may be taken again");
+	control_log(c, CONTROL_LOG_WARNING, &t);
+}
+
+static void settle_fire(struct control *c, struct timer *t)
+{
+	if (!settle_by_time(c)) {
+		c->counters.settles_cut++;
+		settle_say(c);
+	}
+	c->members.settled = true;
+}
+
+/* Counts those who have told all of this view already. */
+void settle_look(struct control *c)
+{
+	struct members *m = &c->members;
+
+	for (uint32_t i = 0; i < m->live_count && !m->settled; i++)
+		settle_heard(c, peers_node(c, m->live[i]), 0);
+}
+
+void settle_begin(struct control *c)
+{
+	struct members *m = &c->members;
+
+	for (uint32_t i = 0; i < c->config.nodes; i++)
+		c->peers.nodes[i].heard = false;
+	m->settled = false;
+	directory_unsettled(&c->directory);
+	m->unheard = m->live_count;
+	timers_set(&c->timers, &m->settle,
+		   c->now_ns + (settle_by_time(c) ? c->config.settle_ns : c->config.settle_max_ns),
+		   settle_fire);
+}
+
+void settle_heard(struct control *c, struct node *n, uint64_t view)
+{
+	struct members *m = &c->members;
+
+	if (view)
+		n->heard_view = view;
+	if (m->settled || m->changed || n->heard || n->heard_view != m->view || !members_live(n) ||
+	    settle_by_time(c))
+		return;
+	n->heard = true;
+	m->unheard--;
+	if (m->unheard == 0)
+		settle_end(c);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Whether a stream that this node receives still flows. Nothing tells a receiver that its sender
+ * has stopped: the connection is given up only after seconds. So whoever waits for chunks looks at
+ * what is missing, asks a sender that has been quiet for WATCH_QUIET_NS (a STREAM request with
+ * check set), and takes one that does not answer to be silent after four times what answers have
+ * taken here lately, within WATCH_SILENT_MIN_NS and WATCH_SILENT_MAX_NS. A sender that answers has
+ * nothing to send: it is asked again after growing pauses.
+ *
+ * A verdict may be wrong on a machine that is busy: it must cost only work, and the late answer
+ * makes the next one more patient.
+ */
+#ifndef SARISSA_CONTROL_CORE_CLUSTER_STALL_H
+#define SARISSA_CONTROL_CORE_CLUSTER_STALL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define WATCH_QUIET_NS	    UINT64_C(10000000)
+#define WATCH_SILENT_MIN_NS UINT64_C(20000000)
+#define WATCH_SILENT_MAX_NS UINT64_C(250000000)
+
+enum watch_verdict {
+	WATCH_FLOWS,  /* something came since the last look */
+	WATCH_WAITS,  /* nothing came, and that is all that can be said now */
+	WATCH_ASK,    /* the sender must be asked: watch_asked when it was */
+	WATCH_SILENT, /* it was, and does not answer */
+};
+
+struct watch {
+	uint64_t moved_ns; /* when a look last found something new */
+	uint64_t asked_ns; /* 0: not, or it has answered */
+	uint64_t again_ns; /* when it may be asked again */
+	uint32_t missing;  /* at the last look */
+	uint32_t answers;  /* since something came */
+	bool silent;
+};
+
+struct watches {	    /* one per node */
+	uint64_t answer_ns; /* how long an answer took at most, forgotten soon */
+};
+
+void watch_begin(struct watch *w, uint32_t missing, uint64_t now_ns);
+/* missing: chunks, now. */
+enum watch_verdict watch_look(const struct watches *ws, struct watch *w, uint32_t missing,
+			      uint64_t now_ns);
+void watch_asked(struct watch *w, uint64_t now_ns);
+/* It has answered that it still sends. */
+void watch_answered(struct watch *w, uint64_t now_ns);
+/* A question to a sender was answered after so long. */
+void watch_saw_answer(struct watches *ws, uint64_t ns);
+/* Until the next look. */
+uint64_t watch_delay(const struct watches *ws, const struct watch *w, uint64_t now_ns);
+
+#endif

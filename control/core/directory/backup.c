@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include "core/state.h"
+
+#define BACKUP_SILENT_NS UINT64_C(1000000000)
+
+enum { BACKUP_STEP = 4096 }; /* entries that one turn looks at */
+
+void backup_carve(struct backups *b, struct arena *a)
+{
+	pool_carve(&b->pool, a, sizeof(struct backup), BACKUPS);
+}
+
+void backup_init(struct control *c)
+{
+	c->backups.sweep = UINT32_MAX;
+}
+
+/* ---- the shard owner --------------------------------------------------------------------------
+ */
+
+static void backup_fire(struct control *c, struct timer *t)
+{
+	c->backups.sweep = 0;
+	if (c->dead_ns && c->now_ns < c->dead_ns + c->config.settle_ns)
+		backup_later(c); /* of that death nothing is certain yet */
+}
+
+void backup_later(void *arg)
+{
+	struct control *c = arg;
+
+	if (c->backups.timer.position == 0)
+		timers_set(&c->timers, &c->backups.timer, c->now_ns + c->config.settle_ns,
+			   backup_fire);
+}
+
+/* The entry that a KEEP is about, if it is still there. */
+static struct entry *backup_entry(struct control *c, const struct message_have *have)
+{
+	struct entry *e = directory_find(&c->directory, &have->id);
+
+	return e && e->generation == have->generation && e->has_value ? e : NULL;
+}
+
+bool backup_fill(struct control *c, struct message_have *have)
+{
+	const struct entry *e = backup_entry(c, have);
+
+	if (e == NULL)
+		return false;
+	have->value = directory_value(&c->directory, e);
+	return true;
+}
+
+static void backup_done(struct control *c, struct entry *e, struct node *n, bool kept)
+{
+	struct directory *d = &c->directory;
+	struct copy *copy = directory_copy(e, n->number);
+
+	e->keeping = false;
+	if (kept && (copy == NULL || copy->state == MESSAGE_COPY_PARTIAL))
+		copy = directory_copy_add(d, e, n->number, MESSAGE_COPY_COMPLETE);
+	if (copy && kept) {
+		directory_copy_state(copy, MESSAGE_COPY_COMPLETE, false);
+		copy->guards = true;
+	} else if (copy && copy->by_value) {
+		directory_copy_remove(d, copy);
+	}
+	directory_serve(d, e);
+	directory_settle(d, e);
+}
+
+static bool backup_kept(struct control *c, struct call *call, const struct message *answer)
+{
+	struct entry *e = backup_entry(c, &call->message.have);
+	struct message m = {.kind = MESSAGE_REPLY};
+	struct backup *b = call->owner;
+
+	if (answer && answer->reply.status == -EAGAIN)
+		return true;
+	if (e)
+		backup_done(c, e, call->node, answer && answer->reply.status == 0);
+	if (answer == NULL || answer->reply.status != 0) {
+		call->node->unkept_ns = c->now_ns + BACKUP_SILENT_NS; /* others are asked */
+		backup_later(c);
+	}
+	c->counters.backups += answer && answer->reply.status == 0;
+	if (b->request) {
+		m.request = b->request;
+		m.reply = b->answer;
+		peers_send(c, peers_node(c, b->node), &m);
+	}
+	pool_give(&c->backups.pool, b);
+	return false;
+}
+
+/* Until it has answered the copy is there and gives nothing to anybody: a DELETE removes it. */
+static void backup_expect(struct control *c, struct entry *e, uint32_t node)
+{
+	struct directory *d = &c->directory;
+	struct copy *copy = directory_copy(e, node);
+
+	e->keeping = true;
+	if (copy == NULL)
+		copy = directory_copy_add(d, e, node, MESSAGE_COPY_COMPLETE);
+	else
+		copy = NULL;
+	if (copy)
+		directory_copy_state(copy, MESSAGE_COPY_COMPLETE, true);
+}
+
+bool backup_keep(void *arg, struct entry *e, uint32_t node, const struct message *answer)
+{
+	struct control *c = arg;
+	struct message m = {.kind = MESSAGE_KEEP};
+	struct node *n = reshard_backup(c, &e->by_id.id);
+	struct backup *b = n ? pool_take(&c->backups.pool) : NULL;
+
+	if (b == NULL) {
+		if (c->members.live_count > 1)
+			backup_later(c);
+		return false;
+	}
+	if (answer) {
+		b->request = answer->request;
+		b->answer = answer->reply;
+		b->node = node;
+	}
+	m.have.id = e->by_id.id;
+	m.have.generation = e->generation;
+	m.have.size = e->size;
+	m.have.chunk_bytes = e->chunk_bytes;
+	m.have.state = MESSAGE_COPY_COMPLETE;
+	m.have.upstream = MESSAGE_NODE_NONE;
+	m.have.has_value = 1;
+	m.have.value_bytes = (uint32_t)e->size;
+	memcpy(m.have.name, e->name, sizeof(m.have.name));
+	backup_expect(c, e, n->number);
+	if (calls_start(c, n, &m, TABLE_SLOT_NONE, BACKUP_ANSWER_NS, backup_kept, b))
+		return true;
+	pool_give(&c->backups.pool, b);
+	backup_done(c, e, n, false);
+	backup_later(c);
+	return false;
+}
+
+void backup_pump(struct control *c)
+{
+	struct backups *b = &c->backups;
+	struct pool *entries = &c->directory.entries;
+	uint32_t end = b->sweep == UINT32_MAX ? 0 : b->sweep + BACKUP_STEP;
+
+	if (b->sweep == UINT32_MAX || !members_joined(c))
+		return;
+	for (; b->sweep < entries->fresh && b->sweep < end; b->sweep++) {
+		struct entry *e = pool_at(entries, b->sweep);
+
+		if (!e->used)
+			continue;
+		directory_tell_lost(&c->directory, e);
+		if (!directory_alone(&c->directory, e))
+			continue;
+		if (b->pool.used == b->pool.capacity)
+			return; /* it goes on when one of them has been answered */
+		backup_keep(c, e, MESSAGE_NODE_NONE, NULL);
+	}
+	if (b->sweep >= entries->fresh)
+		b->sweep = UINT32_MAX;
+}
+
+/* ---- who holds the copy -----------------------------------------------------------------------
+ */
+
+/* What is here under that id gives way, or is it already. 0, -EALREADY, or -errno. */
+static int backup_room(struct control *c, const struct message_have *have)
+{
+	uint32_t slot = objects_find(c, &have->id);
+	const struct object_slot *s;
+
+	if (slot == TABLE_SLOT_NONE)
+		return 0;
+	s = &c->table->slot[slot];
+	if (s->state != OBJECT_SEALED)
+		return -EAGAIN;
+	if (s->generation == have->generation) {
+		if (!(s->flags & OBJECT_FLAG_PRIMARY))
+			objects_appoint(c, slot);
+		return -EALREADY;
+	}
+	if (s->generation > have->generation || s->flags & OBJECT_FLAG_PRIMARY)
+		return -EAGAIN; /* one of the two is no more: the directory will know */
+	objects_replace(c, slot, "the object was put again: get it again");
+	return 0;
+}
+
+static int backup_place(struct control *c, const struct message_have *have)
+{
+	const struct tombstone *t = directory_tombstone(&c->directory, &have->id);
+	uint32_t slot;
+	int error;
+
+	if (t && t->generation >= have->generation)
+		return -ESTALE;
+	if (c->table == NULL)
+		return -EAGAIN;
+	if (!fetch_valid(have->generation, have->size, have->chunk_bytes) || !have->has_value ||
+	    have->value_bytes != have->size)
+		return -EPROTO;
+	error = backup_room(c, have);
+	if (error)
+		return error == -EALREADY ? 0 : error;
+	error = objects_insert(c, &have->id, have->name, have->size, have->generation,
+			       have->chunk_bytes, OBJECT_FETCHING, &slot);
+	if (error)
+		return error;
+	if (have->size > 0)
+		memcpy(c->store + c->table->slot[slot].offset, have->value, have->size);
+	objects_publish(c, slot, have->size);
+	objects_seal(c, slot, true);
+	session_fetch_ends(c, &have->id, slot);
+	objects_announce(c, slot);
+	return 0;
+}
+
+void backup_take(struct control *c, struct node *n, const struct message *m)
+{
+	struct message answer = {.kind = MESSAGE_REPLY, .request = m->request};
+
+	answer.reply.status = backup_place(c, &m->have);
+	answer.reply.generation = m->have.generation;
+	peers_send(c, n, &answer);
+}
+
+/* ---- who seals a small object ------------------------------------------------------------------
+ */
+
+static void backup_seal_fire(struct control *c, struct timer *t)
+{
+	struct wait *w = list_item(t, struct wait, timer);
+
+	waits_place(c, w, objects_slot(c, w->object));
+}
+
+bool backup_seal(struct control *c, uint32_t slot)
+{
+	const struct object_slot *s = &c->table->slot[slot];
+
+	return s->size <= OBJECT_INLINE_MAX && c->members.live_count > 1 && c->attached &&
+	       members_joined(c);
+}
+
+bool backup_await(struct control *c, struct wait *w, uint32_t slot)
+{
+	struct object *o = objects_at(c, slot);
+
+	if (!backup_seal(c, slot))
+		return false;
+	w->sealed = true;
+	w->pin = SESSION_PIN_NONE; /* the creator has set it */
+	w->object = o;
+	if (!list_linked(&w->of_owner))
+		list_append(&o->waits, &w->of_owner);
+	timers_set(&c->timers, &w->timer, c->now_ns + BACKUP_SEAL_NS, backup_seal_fire);
+	return true;
+}
+
+void backup_told(struct control *c, struct object *o)
+{
+	list_each(l, after, &o->waits)
+	{
+		struct wait *w = list_item(l, struct wait, of_owner);
+
+		if (w->sealed)
+			waits_place(c, w, objects_slot(c, o));
+	}
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The second copy of a small object. Its value is in the directory, so it is on two machines
+ * already unless the node that put it is the shard owner, or has died since. Then the shard owner
+ * asks the node that would be the next owner to hold a copy like one that was put there (KEEP):
+ * that is never evicted, it is announced and deleted as any other copy, and goes into the directory
+ * again when the owner is lost.
+ *
+ * A put waits for that copy, at most BACKUP_ANSWER_NS. What was not done then, and what a death has
+ * made necessary, is done in the background.
+ */
+#ifndef SARISSA_CONTROL_CORE_DIRECTORY_BACKUP_H
+#define SARISSA_CONTROL_CORE_DIRECTORY_BACKUP_H
+
+#include "core/message/message.h"
+#include "core/base/arena.h"
+#include "core/base/timers.h"
+
+#define BACKUP_ANSWER_NS UINT64_C(250000000)
+#define BACKUP_SEAL_NS \
+	UINT64_C(500000000) /* a SEAL waits for the directory, which waits for that */
+
+enum { BACKUPS = 256 }; /* KEEPs under way at a time */
+
+struct arena;
+struct control;
+struct entry;
+struct node;
+struct object;
+struct wait;
+
+struct backup {		  /* a KEEP that is under way */
+	uint64_t request; /* the HAVE that is answered afterwards; 0: none */
+	uint32_t node;	  /* whose */
+	struct message_reply answer;
+};
+
+struct backups {
+	struct pool pool;
+	uint32_t sweep; /* next entry to look at; UINT32_MAX: none */
+	struct timer timer;
+};
+
+void backup_carve(struct backups *b, struct arena *a);
+void backup_init(struct control *c);
+/* directory_out.keep, directory_out.alone */
+bool backup_keep(void *arg, struct entry *e, uint32_t node, const struct message *answer);
+void backup_later(void *arg);
+/* Asks for some of the copies that are missing. */
+void backup_pump(struct control *c);
+/* Sets the value of a KEEP. False: the object is no more. */
+bool backup_fill(struct control *c, struct message_have *have);
+/* KEEP of another node. */
+void backup_take(struct control *c, struct node *n, const struct message *m);
+
+/* A SEAL whose object is sealed is answered when the directory has the value: false when it need
+ * not wait. */
+bool backup_await(struct control *c, struct wait *w, uint32_t slot);
+/* Does the same for a SEAL without a wait yet. */
+bool backup_seal(struct control *c, uint32_t slot);
+/* The directory has it. */
+void backup_told(struct control *c, struct object *o);
+
+#endif

@@ -1,0 +1,541 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What nodes tell the directory: HAVE, DROP, DELETE, and their coming and going. */
+#include <errno.h>
+#include "directory.h"
+#include "core/base/text.h"
+
+void directory_reply(struct directory *d, uint32_t node, uint64_t request, int32_t status,
+		     uint64_t generation, const char *text)
+{
+	struct message m = {.kind = MESSAGE_REPLY, .request = request};
+	uint32_t length = (uint32_t)strlen(text);
+
+	m.reply.status = status;
+	m.reply.generation = generation;
+	memcpy(m.reply.text, text, length > MESSAGE_TEXT_MAX ? MESSAGE_TEXT_MAX : length);
+	d->out.answer(d->out.arg, node, &m);
+}
+
+static void directory_exists(struct directory *d, uint32_t node, const struct message *m,
+			     const struct entry *e)
+{
+	const struct copy *first = NULL;
+	struct text t = {.length = 0};
+
+	list_each(l, after, &e->copies)
+	{
+		const struct copy *copy = list_item(l, struct copy, of_entry);
+
+		if (first == NULL || copy->state != MESSAGE_COPY_PARTIAL)
+			first = copy;
+	}
+	text_add_object(&t, &e->by_id.id, e->name);
+	text_add(&t, " exists already (");
+	text_add_number(&t, e->size);
+	text_add(&t, " bytes, ");
+	text_add(&t, first && first->state == MESSAGE_COPY_CREATING ? "being created" : "complete");
+	if (first) {
+		text_add(&t, " on node ");
+		text_add_number(&t, first->node);
+	}
+	text_add(&t, "): delete it first");
+	directory_reply(d, node, m->request, -EEXIST, e->generation, t.bytes);
+}
+
+/* There is a new tombstone: a DELETE waits until others have it. */
+static void directory_fresh(struct directory *d, const struct tombstone *t, struct removal *removal)
+{
+	if (removal)
+		removal->left += d->out.bury(d->out.arg, t, removal);
+	else if (d->fresh_count < DIRECTORY_FRESH)
+		d->fresh[d->fresh_count++] = (uint32_t)(t - d->tombstones);
+	else
+		d->fresh_lost = true;
+}
+
+void directory_end(struct directory *d, struct entry *e, uint32_t except, struct removal *removal)
+{
+	const struct message_bury bury = {e->by_id.id, e->generation,
+					  removal ? removal->request : 0,
+					  removal ? removal->node : MESSAGE_NODE_NONE};
+
+	bool again = removal == NULL && e->reserved != 0;
+
+	/* A generation that a reduce gives up is not buried: what another coordinator has completed
+	 * meanwhile may be an earlier one. */
+	if (!again && directory_bury(d, &bury))
+		directory_fresh(d, directory_tombstone(d, &bury.id), removal);
+	list_each(l, after, &e->copies)
+	{
+		struct copy *copy = list_item(l, struct copy, of_entry);
+		uint32_t node = copy->node;
+		struct removal *waits = d->nodes[node].dead ? NULL : removal;
+
+		directory_copy_remove(d, copy);
+		if (node == except ||
+		    !d->out.remove(d->out.arg, node, &e->by_id.id, e->generation, again, waits) ||
+		    waits == NULL)
+			continue;
+		waits->left++;
+		if (!d->nodes[node].up)
+			waits->silent = node + 1;
+	}
+	directory_value_clear(d, e);
+	directory_learn(d, e);
+	e->generation = 0;
+	e->name[0] = '\0';
+}
+
+/* Of an id that is lent: what a client has begun to put, here or on the other side of a cut. */
+static bool directory_have_foreign(const struct entry *e, const struct message_have *have)
+{
+	return have->create || (have->state == MESSAGE_COPY_CREATING && !have->made &&
+				have->generation != e->generation);
+}
+
+/* Makes the entry one of this generation, if it may be. Returns false when it was answered. */
+static bool directory_have_generation(struct directory *d, uint32_t node, const struct message *m,
+				      struct entry *e)
+{
+	const struct message_have *have = &m->have;
+	struct copy *own = directory_copy(e, node);
+	bool lent = e->reserved == DIRECTORY_LENT, anew;
+
+	if (have->made &&
+	    (lent ? have->generation < e->generation : have->generation != e->reserved)) {
+		bool other = e->reserved != 0 || e->generation > have->generation;
+
+		directory_reply(d, node, m->request, other ? -ECANCELED : -ESTALE, e->generation,
+				other ? "its reduce has begun again"
+				      : "nobody coordinates its reduce here any more");
+		return false;
+	}
+	if (e->reserved &&
+	    (lent ? directory_have_foreign(e, have) : have->generation != e->reserved)) {
+		directory_reply(d, node, m->request, have->create ? -EEXIST : -ESTALE,
+				e->generation,
+				"a reduce makes an object of this id: use another one");
+		return false;
+	}
+	if (own && e->generation != have->generation) /* it has the other no more */
+		directory_copy_remove(d, own);
+	if (e->generation == have->generation) {
+		if (e->size == have->size)
+			return true;
+		directory_reply(d, node, m->request, -ESTALE, e->generation,
+				"same generation, another size");
+		return false;
+	}
+	if (have->create && directory_taken(d, e) == -EEXIST) {
+		directory_exists(d, node, m, e);
+		return false;
+	}
+	if (have->create && directory_taken(d, e) == -EAGAIN) {
+		struct text t;
+
+		directory_unreachable(d, e, &t);
+		directory_reply(d, node, m->request, -EAGAIN, e->generation, t.bytes);
+		return false;
+	}
+	/* Of those that one makes who has borrowed the id the latest counts, until one is complete.
+	 */
+	anew = lent && have->made && !directory_has_complete(d, &have->id);
+	if (have->generation < e->generation ||
+	    (have->state != MESSAGE_COPY_COMPLETE && !anew && directory_stands(d, e))) {
+		directory_reply(d, node, m->request, -ESTALE, e->generation,
+				"the object was put again");
+		return false;
+	}
+	if (e->generation != 0) /* put twice, out of sight of each other: the newer one stays */
+		directory_end(d, e, MESSAGE_NODE_NONE, NULL);
+	e->generation = have->generation;
+	e->size = have->size;
+	e->chunk_bytes = have->chunk_bytes;
+	memcpy(e->name, have->name, sizeof(e->name));
+	return true;
+}
+
+static void directory_waiter_forget(struct directory *d, struct entry *e, uint32_t node)
+{
+	list_each(l, after, &e->waiters)
+	{
+		struct waiter *w = list_item(l, struct waiter, of_entry);
+
+		if (w->node == node)
+			directory_waiter_remove(d, w);
+	}
+}
+
+/* It may have been so before a booking that was made since. */
+static void directory_have_upstream(struct directory *d, struct copy *copy, uint32_t node)
+{
+	struct copy *upstream =
+		node == MESSAGE_NODE_NONE ? NULL : directory_copy(copy->entry, node);
+
+	if (upstream && !directory_depends(d, upstream, copy))
+		directory_feed(copy, upstream);
+}
+
+/* It has the object, and says how fast that came. */
+static void directory_have_rate(struct directory *d, uint32_t node, const struct message_have *have,
+				const struct entry *e)
+{
+	const struct copy *copy = directory_copy(e, node);
+	uint32_t other = MESSAGE_NODE_NONE;
+
+	if (copy && copy->alone && copy->upstreams == 1 && copy->upstream[0].copy->sending == 1)
+		other = copy->upstream[0].copy->node;
+	directory_saw_rate(d, node, other, have->rate, have->size);
+}
+
+static bool directory_have_copy(struct directory *d, uint32_t node, const struct message_have *have,
+				struct entry *e)
+{
+	struct copy *copy = directory_copy(e, node);
+
+	if (have->state != MESSAGE_COPY_PARTIAL) /* what it asked for before it has now */
+		directory_waiter_forget(d, e, node);
+	if (have->state == MESSAGE_COPY_COMPLETE && copy)
+		directory_copy_state(copy, copy->state, false);
+	if (copy && have->guards)
+		copy->guards = true;
+	if (copy && copy->state == MESSAGE_COPY_COMPLETE)
+		return true; /* an older message, late */
+	if (have->state != MESSAGE_COPY_PARTIAL) {
+		copy = directory_copy_add(d, e, node, have->state);
+		if (copy)
+			copy->guards = have->guards;
+		return copy != NULL;
+	}
+	if (copy && copy->upstreams)
+		return true; /* the booking knows it already */
+	copy = directory_copy_add(d, e, node, MESSAGE_COPY_PARTIAL);
+	if (copy == NULL)
+		return false;
+	directory_have_upstream(d, copy, have->upstream);
+	for (uint32_t i = 0; i < have->also_count; i++)
+		directory_have_upstream(d, copy, have->also[i]);
+	return true;
+}
+
+/* Node + 1 of one whose copy stays. When the asker knows that the one before is lost and there is
+ * no other, its own copy is that from now on; all is decided here, so of several askers only one
+ * is. */
+static uint32_t directory_guard(const struct directory *d, const struct entry *e, uint32_t asker,
+				bool orphan)
+{
+	struct copy *own = directory_copy(e, asker);
+
+	list_each(l, after, &e->copies)
+	{
+		const struct copy *copy = list_item(l, struct copy, of_entry);
+
+		if (copy->guards && d->nodes[copy->node].up)
+			return copy->node + 1;
+	}
+	if (!orphan || own == NULL || own->state != MESSAGE_COPY_COMPLETE)
+		return 0;
+	own->guards = true;
+	return asker + 1;
+}
+
+/* Whether its client waits for this answer: the object is complete since just now. */
+static bool directory_have_fresh(const struct entry *e, uint32_t node,
+				 const struct message_have *have)
+{
+	const struct copy *copy = directory_copy(e, node);
+
+	return have->has_value && (have->create || (copy && copy->state == MESSAGE_COPY_CREATING));
+}
+
+/* A value that came from this node's own client is on no other machine yet. */
+static void directory_have_answer(struct directory *d, struct entry *e, uint32_t node,
+				  const struct message *answer, bool fresh)
+{
+	bool alone = directory_alone(d, e);
+
+	if (alone && !fresh)
+		d->out.alone(d->out.arg);
+	if (!alone || !fresh || !d->out.keep(d->out.arg, e, node, answer))
+		d->out.answer(d->out.arg, node, answer);
+}
+
+static void directory_have(struct directory *d, uint32_t node, const struct message *m)
+{
+	const struct message_have *have = &m->have;
+	struct message answer = {.kind = MESSAGE_REPLY, .request = m->request};
+	const struct tombstone *t;
+	struct entry *e = directory_find(d, &have->id);
+	bool fresh;
+
+	t = directory_tombstone(d, &have->id);
+	if (t && have->generation <= t->generation) {
+		directory_reply(d, node, m->request, -ESTALE, t->generation,
+				"the object was deleted");
+		if (e && have->state == MESSAGE_COPY_COMPLETE) {
+			directory_waiter_forget(d, e, node); /* a GET that was repeated */
+			directory_settle(d, e);
+		}
+		return;
+	}
+	if (directory_beyond(d, node, have)) {
+		d->out.beyond(d->out.arg, node);
+		directory_reply(d, node, m->request, -ESTALE, d->horizon,
+				"its node was away, and what was deleted then is forgotten");
+		return;
+	}
+	if (e == NULL)
+		e = directory_make(d, &have->id);
+	if (e == NULL) {
+		directory_reply(d, node, m->request, -ENOSPC, 0,
+				"the directory is full: delete objects");
+		return;
+	}
+	if (!directory_have_generation(d, node, m, e)) {
+		directory_settle(d, e);
+		return;
+	}
+	if (have->rate > 0)
+		directory_have_rate(d, node, have, e);
+	fresh = directory_have_fresh(e, node, have);
+	if (!directory_have_copy(d, node, have, e)) {
+		directory_reply(d, node, m->request, -ENOSPC, 0,
+				"the directory has no room for another copy: delete objects");
+		directory_settle(d, e);
+		return;
+	}
+	if (have->has_value)
+		directory_value_set(d, e, have->value);
+	directory_copy(e, node)->life = d->nodes[node].life;
+	answer.reply.generation = e->generation;
+	answer.reply.guard = directory_guard(d, e, node, have->orphan);
+	directory_have_answer(d, e, node, &answer, fresh);
+	directory_serve(d, e);
+}
+
+/* What is left of the object may be on this machine alone. */
+static void directory_copy_lost(struct directory *d, struct copy *copy)
+{
+	struct entry *e = copy->entry;
+	bool guards = copy->guards;
+
+	directory_copy_remove(d, copy);
+	if (guards && directory_alone(d, e))
+		d->out.alone(d->out.arg);
+}
+
+void directory_gone(struct directory *d, struct copy *copy)
+{
+	if (copy->state == MESSAGE_COPY_CREATING) /* it was never finished: for nobody */
+		directory_end(d, copy->entry, copy->node, NULL);
+	else
+		directory_copy_lost(d, copy);
+}
+
+/* One of several holders feeds that node no more. */
+static void directory_left(struct directory *d, uint32_t node, const struct message_object *drop,
+			   struct entry *e)
+{
+	struct copy *copy = directory_copy(e, node);
+	const struct copy *upstream = directory_copy(e, drop->upstream - 1);
+
+	if (copy == NULL || upstream == NULL || e->generation != drop->generation)
+		return;
+	directory_feed_end(copy, upstream);
+	directory_serve(d, e);
+}
+
+static void directory_drop(struct directory *d, uint32_t node, const struct message *m)
+{
+	const struct message_object *drop = &m->object;
+	struct entry *e = directory_find(d, &drop->id);
+	struct copy *copy;
+
+	directory_reply(d, node, m->request, 0, drop->generation, "");
+	if (e == NULL)
+		return;
+	if (drop->upstream != 0) {
+		directory_left(d, node, drop, e);
+		return;
+	}
+	/* Whatever it had: its fetch has ended. One that has begun since asks again anyway. */
+	directory_waiter_forget(d, e, node);
+	copy = directory_copy(e, node);
+	if (copy && (drop->generation == 0 || e->generation == drop->generation))
+		directory_gone(d, copy);
+	directory_serve(d, e);
+	directory_settle(d, e);
+}
+
+void directory_take_bury(struct directory *d, const struct message_bury *b)
+{
+	struct entry *e = directory_find(d, &b->id);
+
+	if (!directory_bury(d, b) || e == NULL || e->generation == 0 ||
+	    e->generation > b->generation)
+		return;
+	directory_end(d, e, MESSAGE_NODE_NONE, NULL);
+	directory_settle(d, e);
+}
+
+/* What it does not hold, and could not say so when it should have. */
+static void directory_told(struct directory *d, uint32_t node, const struct message *m)
+{
+	list_each(l, after, &d->nodes[node].copies)
+	{
+		struct copy *copy = list_item(l, struct copy, of_node);
+		struct entry *e = copy->entry;
+
+		if (copy->life >= m->told.life)
+			continue;
+		directory_gone(d, copy);
+		directory_serve(d, e);
+		directory_settle(d, e);
+	}
+	directory_node_in_step(d, node);
+	directory_reply(d, node, m->request, 0, 0, "");
+}
+
+static void directory_heard(struct directory *d, uint32_t node, uint64_t life)
+{
+	if (life > d->nodes[node].life)
+		d->nodes[node].life = life;
+}
+
+void directory_message(struct directory *d, uint32_t node, const struct message *m)
+{
+	switch (m->kind) {
+	case MESSAGE_HAVE:
+		directory_heard(d, node, m->have.life);
+		directory_have(d, node, m);
+		break;
+	case MESSAGE_GET:
+		directory_heard(d, node, m->get.life);
+		directory_get(d, node, m);
+		break;
+	case MESSAGE_TOLD:
+		directory_told(d, node, m);
+		break;
+	case MESSAGE_DROP:
+		directory_drop(d, node, m);
+		break;
+	case MESSAGE_DELETE:
+		directory_delete(d, node, m);
+		break;
+	case MESSAGE_STAT:
+		directory_stat(d, node, m);
+		break;
+	case MESSAGE_LIST:
+		directory_list(d, node, m);
+		break;
+	default:
+		break;
+	}
+}
+
+static void directory_forget_copies(struct directory *d, uint32_t node, bool partial_only)
+{
+	list_each(l, after, &d->nodes[node].copies)
+	{
+		struct copy *copy = list_item(l, struct copy, of_node);
+		struct entry *e = copy->entry;
+
+		if (partial_only && copy->state != MESSAGE_COPY_PARTIAL)
+			continue;
+		directory_copy_lost(d, copy);
+		directory_serve(d, e);
+		directory_settle(d, e);
+	}
+}
+
+bool directory_node_up(struct directory *d, uint32_t node, uint64_t store_incarnation)
+{
+	struct directory_node *n = &d->nodes[node];
+
+	if (n->store_incarnation != store_incarnation) {
+		n->known = false;
+		directory_forget_copies(d, node, false);
+	}
+	n->store_incarnation = store_incarnation;
+	if (!n->up)
+		directory_node_returns(d, node);
+	n->up = true;
+	n->dead = false;
+	list_each(l, after, &n->copies)
+	{
+		directory_serve(d, list_item(l, struct copy, of_node)->entry);
+	}
+	return n->known;
+}
+
+void directory_node_known(struct directory *d, uint32_t node)
+{
+	d->nodes[node].known = true;
+}
+
+void directory_node_down(struct directory *d, uint32_t node)
+{
+	struct directory_node *n = &d->nodes[node];
+
+	n->up = false;
+	directory_node_away(d, node, false);
+	list_each(i, next, &n->locates)
+	{
+		struct waiter *w = list_item(i, struct waiter, of_node);
+		struct entry *e = w->entry;
+
+		directory_locate_remove(d, w);
+		directory_settle(d, e);
+	}
+	list_each(l, after, &n->waiters)
+	{
+		struct waiter *w = list_item(l, struct waiter, of_node);
+		struct entry *e = w->entry;
+
+		directory_waiter_remove(d, w);
+		directory_settle(d, e);
+	}
+	list_each(l, after, &n->copies)
+	{
+		struct copy *copy = list_item(l, struct copy, of_node);
+
+		if (copy->state != MESSAGE_COPY_PARTIAL)
+			continue;
+		directory_feed(copy, NULL);
+		directory_serve(d, copy->entry);
+	}
+	directory_node_doubt(d, node);
+}
+
+void directory_node_dead(struct directory *d, uint32_t node, bool dead)
+{
+	struct directory_node *n = &d->nodes[node];
+
+	if (n->dead == dead)
+		return;
+	n->dead = dead;
+	if (!dead)
+		return;
+	directory_forget_copies(d, node, true);
+	list_each(l, after, &n->copies)
+	{
+		directory_serve(d, list_item(l, struct copy, of_node)->entry);
+	}
+}
+
+void directory_node_silent(struct directory *d, uint32_t node, bool silent)
+{
+	d->nodes[node].silent = silent;
+}
+
+void directory_node_doubt(struct directory *d, uint32_t node)
+{
+	if (!list_empty(&d->nodes[node].copies))
+		d->nodes[node].known = false;
+}
+
+void directory_node_forget(struct directory *d, uint32_t node, bool gone)
+{
+	d->nodes[node].known = false;
+	directory_forget_copies(d, node, !gone);
+}

@@ -1,0 +1,523 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Broadcast: who gets an object from whom. */
+#include <errno.h>
+#include "directory.h"
+#include "core/base/text.h"
+
+enum choice {
+	CHOICE_FOUND,
+	CHOICE_BUSY,	 /* nobody has a free slot: later askers need not try */
+	CHOICE_EXCLUDED, /* somebody has one, but not for this asker */
+};
+
+enum { DIRECTORY_SPARE_MAX = 8 };
+
+/* Smaller is better: who is not said to be silent; who has a free slot, for one stream too many
+ * halves the rate of all behind it; origins and complete copies first, then the nearest to one,
+ * then the least used: so a tree fills level by level. */
+static uint64_t directory_rank(const struct directory *d, const struct copy *copy, bool full)
+{
+	uint64_t silent = d->nodes[copy->node].silent;
+	uint64_t depth = copy->state == MESSAGE_COPY_PARTIAL ? copy->depth + 1 : 0;
+
+	return silent << 63 | (uint64_t)full << 62 | depth << 32 | copy->sending;
+}
+
+bool directory_can_send(const struct directory *d, const struct copy *copy)
+{
+	return d->nodes[copy->node].up && !copy->by_value;
+}
+
+static enum choice directory_choose(struct directory *d, struct entry *e, const struct waiter *w,
+				    struct copy **out)
+{
+	uint32_t slots = directory_slots(d, e);
+	const struct copy *own = directory_copy(e, w->node);
+	struct copy *best = NULL;
+	uint64_t best_rank = UINT64_MAX, rank;
+	bool free = false;
+
+	list_each(l, after, &e->copies)
+	{
+		struct copy *copy = list_item(l, struct copy, of_entry);
+
+		if (!directory_can_send(d, copy) || copy->sending >= slots)
+			continue;
+		if (e->size == 0 && copy->state != MESSAGE_COPY_COMPLETE)
+			continue; /* nothing would ever arrive to tell that it was sealed */
+		free = true;
+		if (copy->node == w->failed || directory_depends(d, copy, own))
+			continue;
+		rank = directory_rank(d, copy, false);
+		if (rank < best_rank)
+			best = copy, best_rank = rank;
+	}
+	*out = best;
+	return best ? CHOICE_FOUND : free ? CHOICE_EXCLUDED : CHOICE_BUSY;
+}
+
+/* Who else could feed a copy that is fed: on trial an idle one that is complete, while nobody waits
+ * for one; as a hedge one with a slot, or with one stream too many if it is complete, but not
+ * somebody whose bytes come from where the asker's come from. */
+static struct copy *directory_choose_more(struct directory *d, struct entry *e,
+					  const struct copy *own, const struct message_get *get)
+{
+	const struct copy *silent =
+		get->failed < d->nodes_count ? directory_copy(e, get->failed) : NULL;
+	bool hedge = get->why == MESSAGE_GET_HEDGE;
+	uint32_t slots = directory_slots(d, e);
+	struct copy *best = NULL;
+	uint64_t best_rank = UINT64_MAX, rank;
+
+	if (own->upstreams == MESSAGE_UPSTREAMS_MAX || (!hedge && !list_empty(&e->waiters)))
+		return NULL;
+	list_each(l, after, &e->copies)
+	{
+		struct copy *copy = list_item(l, struct copy, of_entry);
+		bool partial = copy->state == MESSAGE_COPY_PARTIAL, shared = false;
+		uint32_t sending = copy->sending;
+
+		if (silent && directory_fed_by(silent, copy))
+			sending--; /* the asker takes its place */
+		if (!directory_can_send(d, copy) || directory_fed_by(own, copy))
+			continue;
+		if (hedge ? sending >= slots + !partial : partial || sending > 0)
+			continue;
+		for (uint32_t i = 0; partial && i < own->upstreams; i++)
+			shared |= directory_depends(d, copy, own->upstream[i].copy);
+		if (shared || directory_depends(d, copy, own))
+			continue;
+		rank = directory_rank(d, copy, sending >= slots);
+		if (rank < best_rank)
+			best = copy, best_rank = rank;
+	}
+	return best;
+}
+
+/* Who has all of it beside the holder: how many feed nobody, as far as it pays to count, and a few
+ * to turn to when neither the holder nor we answer any more. They are the first of the copies. */
+static void directory_others(const struct directory *d, const struct entry *e, uint32_t holder,
+			     struct message_got *got)
+{
+	uint32_t left = e->copies_count - e->arriving;
+
+	list_each(l, after, &e->copies)
+	{
+		const struct copy *copy = list_item(l, struct copy, of_entry);
+
+		if (left == 0 || got->spare == DIRECTORY_SPARE_MAX)
+			break;
+		left -= copy->state != MESSAGE_COPY_PARTIAL && !copy->by_value;
+		if (copy->state == MESSAGE_COPY_PARTIAL || !directory_can_send(d, copy))
+			continue;
+		got->spare += copy->state == MESSAGE_COPY_COMPLETE && copy->sending == 0;
+		if (copy->node != holder && got->also_count < MESSAGE_UPSTREAMS_MAX - 1)
+			got->also[got->also_count++] = copy->node;
+	}
+}
+
+void directory_got(const struct entry *e, uint64_t request, uint32_t what, struct message *m)
+{
+	*m = (struct message){.kind = MESSAGE_GOT, .request = request};
+	m->got.id = e->by_id.id;
+	m->got.generation = e->generation;
+	m->got.size = e->size;
+	m->got.chunk_bytes = e->chunk_bytes;
+	m->got.what = what;
+	m->got.holder = MESSAGE_NODE_NONE;
+	memcpy(m->got.name, e->name, sizeof(e->name));
+}
+
+void directory_waiter_remove(struct directory *d, struct waiter *w)
+{
+	w->entry->waiters_count--;
+	list_remove(&w->of_entry);
+	list_remove(&w->of_node);
+	list_remove(&w->untold);
+	pool_give(&d->waiters, w);
+}
+
+static bool directory_answer_value(struct directory *d, struct entry *e, struct waiter *w)
+{
+	struct copy *copy = directory_copy_add(d, e, w->node, MESSAGE_COPY_COMPLETE);
+	struct message m;
+
+	if (copy == NULL)
+		return false;
+	directory_copy_state(copy, MESSAGE_COPY_COMPLETE, true);
+	directory_got(e, w->request, MESSAGE_GOT_VALUE, &m);
+	m.got.value_bytes = (uint32_t)e->size;
+	m.got.value = directory_value(d, e);
+	m.got.waited = w->waited;
+	d->out.answer(d->out.arg, w->node, &m);
+	return true;
+}
+
+static void directory_answer_holder(struct directory *d, const struct copy *copy, uint32_t holder,
+				    uint64_t request)
+{
+	const struct entry *e = copy->entry;
+	struct message m;
+
+	directory_got(e, request, MESSAGE_GOT_HOLDER, &m);
+	m.got.holder = holder;
+	directory_others(d, e, holder, &m.got);
+	d->out.answer(d->out.arg, copy->node, &m);
+}
+
+static void directory_book(struct directory *d, struct copy *copy, struct copy *holder,
+			   uint64_t request)
+{
+	directory_feed(copy, holder);
+	copy->upstream[copy->upstreams - 1].request = request;
+	directory_answer_holder(d, copy, holder->node, request);
+}
+
+static bool directory_answer_booked(struct directory *d, struct entry *e, const struct waiter *w,
+				    struct copy *holder)
+{
+	struct copy *copy = directory_copy_add(d, e, w->node, MESSAGE_COPY_PARTIAL);
+
+	if (copy == NULL)
+		return false;
+	directory_feed(copy, NULL);
+	directory_book(d, copy, holder, w->request);
+	return true;
+}
+
+void directory_get_failed(struct directory *d, uint32_t node, uint64_t request,
+			  const struct object_id *id, int32_t status, const char *text)
+{
+	struct message answer = {.kind = MESSAGE_GOT, .request = request};
+
+	answer.got.id = *id;
+	answer.got.what = MESSAGE_GOT_FAILED;
+	answer.got.holder = MESSAGE_NODE_NONE;
+	answer.got.status = status;
+	strncpy(answer.got.text, text, MESSAGE_TEXT_MAX);
+	d->out.answer(d->out.arg, node, &answer);
+}
+
+void directory_get_full(struct directory *d, uint32_t node, uint64_t request,
+			const struct object_id *id)
+{
+	directory_get_failed(d, node, request, id, -ENOSPC,
+			     "the directory is full: delete objects or get fewer at a time");
+}
+
+static void directory_answer_orphan(struct directory *d, const struct entry *e, uint32_t node,
+				    uint64_t request)
+{
+	struct message m;
+
+	directory_got(e, request, MESSAGE_GOT_ORPHAN, &m);
+	d->out.answer(d->out.arg, node, &m);
+}
+
+/* Who has a part, and waits for an object of which only parts are left, is told so. Who has
+ * nothing waits: were it fed by one who has a part, there would always be somebody with one, and
+ * the others would never be through with their survey. */
+static void directory_serve_orphan(struct directory *d, const struct entry *e, struct waiter *w)
+{
+	const struct copy *own = directory_copy(e, w->node);
+
+	if (own == NULL || own->state != MESSAGE_COPY_PARTIAL)
+		return;
+	directory_answer_orphan(d, e, w->node, w->request);
+	directory_waiter_remove(d, w);
+}
+
+void directory_serve(struct directory *d, struct entry *e)
+{
+	bool orphan = !list_empty(&e->waiters) && directory_orphan(d, e);
+
+	list_each(l, after, &e->waiters)
+	{
+		struct waiter *w = list_item(l, struct waiter, of_entry);
+		enum choice choice = CHOICE_FOUND;
+		struct copy *holder = NULL;
+		bool room;
+
+		if (orphan) {
+			directory_serve_orphan(d, e, w);
+			continue;
+		}
+		if (!directory_inline(d, e, w))
+			choice = directory_choose(d, e, w, &holder);
+		if (choice == CHOICE_BUSY && !e->has_value)
+			break;
+		if (choice == CHOICE_EXCLUDED && !e->has_value)
+			continue;
+		room = holder ? directory_answer_booked(d, e, w, holder)
+			      : directory_answer_value(d, e, w);
+		if (!room)
+			directory_get_full(d, w->node, w->request, &e->by_id.id);
+		directory_waiter_remove(d, w);
+	}
+	directory_locate_serve(d, e);
+}
+
+static struct waiter *directory_waiter_find(const struct directory *d, const struct entry *e,
+					    uint32_t node)
+{
+	list_each(l, after, &d->nodes[node].waiters)
+	{
+		struct waiter *w = list_item(l, struct waiter, of_node);
+
+		if (w->entry == e)
+			return w;
+	}
+	return NULL;
+}
+
+static struct waiter *directory_waiter(struct directory *d, struct entry *e, uint32_t node)
+{
+	struct waiter *w = directory_waiter_find(d, e, node);
+
+	if (w)
+		return w;
+	w = pool_take(&d->waiters);
+	if (w == NULL)
+		return NULL;
+	w->entry = e;
+	w->node = node;
+	list_append(&e->waiters, &w->of_entry);
+	e->waiters_count++;
+	list_append(&d->nodes[node].waiters, &w->of_node);
+	return w;
+}
+
+/* What the asker had before does not count any more: it asks. */
+static void directory_get_reset(struct directory *d, struct entry *e, uint32_t node,
+				const struct message_get *get)
+{
+	struct copy *own = directory_copy(e, node), *failed;
+
+	if (get->why == MESSAGE_GET_ABSENT && get->failed != node) {
+		failed = directory_copy(e, get->failed);
+		/* one that came after the booking is another copy: it is there */
+		if (failed && own && directory_fed_by(own, failed))
+			directory_copy_remove(d, failed);
+	}
+	if (get->why == MESSAGE_GET_UNREACHED && get->failed < d->nodes_count)
+		d->out.suspect(d->out.arg, get->failed);
+	if (own == NULL)
+		return;
+	if (own->state == MESSAGE_COPY_PARTIAL && get->generation == e->generation)
+		directory_feed(own, NULL); /* others may depend on what it has */
+	else
+		directory_gone(d, own);
+}
+
+/* Its booking was made and the answer got lost. */
+static bool directory_get_again(struct directory *d, const struct entry *e, uint32_t node,
+				const struct message *m)
+{
+	const struct copy *own = directory_copy(e, node);
+
+	for (uint32_t i = 0; own && i < own->upstreams; i++) {
+		if (own->upstream[i].request != m->request)
+			continue;
+		directory_answer_holder(d, own, own->upstream[i].copy->node, m->request);
+		return true;
+	}
+	return false;
+}
+
+/* It is fed already and asks for one more: answered at once, one way or the other. Of an object of
+ * which only parts are left its holder gets no more than it has, nor do those before it: the last
+ * of a chain would hear that from one after the other. */
+static void directory_get_more(struct directory *d, uint32_t node, const struct message *m)
+{
+	struct entry *e = directory_find(d, &m->get.id);
+	struct copy *own = e ? directory_copy(e, node) : NULL, *holder = NULL;
+	bool part = own && own->state == MESSAGE_COPY_PARTIAL && e->generation == m->get.generation;
+
+	if (own && directory_get_again(d, e, node, m))
+		return;
+	if (m->get.failed < d->nodes_count)
+		d->out.suspect(d->out.arg, m->get.failed);
+	if (part && directory_orphan(d, e)) {
+		directory_feed(own, NULL);
+		directory_answer_orphan(d, e, node, m->request);
+		return;
+	}
+	if (part)
+		holder = directory_choose_more(d, e, own, &m->get);
+	if (holder) {
+		directory_book(d, own, holder, m->request);
+		return;
+	}
+	directory_get_failed(d, node, m->request, &m->get.id, -EAGAIN, "");
+}
+
+/* Of those who feed a copy: is there one who feeds too many, and one who does not? */
+static struct copy *directory_home(struct directory *d, struct copy *own, bool *strays)
+{
+	uint32_t slots = directory_slots(d, own->entry);
+	struct copy *home = NULL;
+
+	*strays = false;
+	for (uint32_t i = 0; i < own->upstreams; i++) {
+		struct copy *up = own->upstream[i].copy;
+
+		if (up->sending > slots)
+			*strays = true;
+		else if (directory_can_send(d, up))
+			home = up;
+	}
+	return home;
+}
+
+/* It is fed already, perhaps by one who feeds too many: answered at once, one way or the other. */
+static void directory_get_home(struct directory *d, uint32_t node, const struct message *m)
+{
+	struct entry *e = directory_find(d, &m->get.id);
+	struct copy *own = e ? directory_copy(e, node) : NULL, *home = NULL;
+	struct waiter asker = {.node = node, .failed = MESSAGE_NODE_NONE};
+	bool strays = false;
+
+	if (own && own->state == MESSAGE_COPY_PARTIAL && e->generation == m->get.generation)
+		home = directory_home(d, own, &strays);
+	if (strays && home) {
+		directory_answer_holder(d, own, home->node, m->request);
+		return;
+	}
+	if (strays && own->upstreams < MESSAGE_UPSTREAMS_MAX)
+		directory_choose(d, e, &asker, &home);
+	if (strays && home)
+		directory_book(d, own, home, m->request);
+	else
+		directory_get_failed(d, node, m->request, &m->get.id, strays ? -EAGAIN : -EALREADY,
+				     "");
+}
+
+bool directory_tell(struct directory *d, const struct waiter *w)
+{
+	const struct entry *e = w->entry;
+	struct directory_loss loss;
+	struct message answer;
+
+	directory_got(e, w->request, e->generation ? MESSAGE_GOT_WAIT : MESSAGE_GOT_UNKNOWN,
+		      &answer);
+	if (directory_lost(d, e, &loss)) {
+		answer.got.lost = loss.node + 1;
+		answer.got.down_ms = loss.down_ms;
+	}
+	if (e->generation == 0 && directory_was_deleted(d, &e->by_id.id))
+		strcpy(answer.got.text, "it was deleted: put it again");
+	return d->out.answer(d->out.arg, w->node, &answer);
+}
+
+/* It waits; one that cannot be told so now asks again. */
+static void directory_tell_waiter(struct directory *d, struct waiter *w)
+{
+	struct entry *e = w->entry;
+
+	list_remove(&w->untold);
+	if (directory_tell(d, w))
+		return;
+	directory_waiter_remove(d, w); /* as in directory_locate */
+	directory_settle(d, e);
+}
+
+void directory_waiters_end(struct directory *d, const struct object_id *id, int32_t status,
+			   const char *text)
+{
+	struct entry *e = directory_find(d, id);
+
+	if (e == NULL)
+		return;
+	list_each(l, after, &e->waiters)
+	{
+		struct waiter *w = list_item(l, struct waiter, of_entry);
+
+		directory_get_failed(d, w->node, w->request, id, status, text);
+		directory_waiter_remove(d, w);
+	}
+	directory_settle(d, e);
+}
+
+void directory_waiters_tell(struct directory *d, const struct object_id *id)
+{
+	struct entry *e = directory_find(d, id);
+
+	if (e == NULL)
+		return;
+	list_each(l, after, &e->waiters)
+	{
+		struct waiter *w = list_item(l, struct waiter, of_entry);
+
+		list_remove(&w->untold);
+		directory_tell(d, w); /* or they know less than they might */
+	}
+}
+
+void directory_tell_untold(struct directory *d)
+{
+	list_each(l, after, &d->untold)
+	{
+		struct waiter *w = list_item(l, struct waiter, untold);
+
+		if (!w->ripe)
+			w->ripe = true;
+		else if (directory_tell(d, w)) /* or the next time: it need not know */
+			list_remove(l);
+	}
+}
+
+void directory_get(struct directory *d, uint32_t node, const struct message *m)
+{
+	struct entry *e;
+	struct waiter *w;
+
+	if (m->get.why == MESSAGE_GET_FORGET) {
+		directory_locate_forget(d, node, m);
+		return;
+	}
+	if (m->get.why == MESSAGE_GET_LOCATE) {
+		directory_locate(d, node, m);
+		return;
+	}
+	if (m->get.why == MESSAGE_GET_MORE || m->get.why == MESSAGE_GET_HEDGE) {
+		directory_get_more(d, node, m);
+		return;
+	}
+	if (m->get.why == MESSAGE_GET_HOME) {
+		directory_get_home(d, node, m);
+		return;
+	}
+	if (m->get.why == MESSAGE_GET_PIECE) {
+		directory_get_piece(d, node, m);
+		return;
+	}
+	e = directory_make(d, &m->get.id);
+	if (e == NULL) {
+		directory_get_full(d, node, m->request, &m->get.id);
+		return;
+	}
+	if (directory_get_again(d, e, node, m))
+		return;
+	directory_get_reset(d, e, node, &m->get);
+	if (list_empty(&e->copies) && !e->has_value)
+		e->generation = 0;
+	w = directory_waiter(d, e, node);
+	if (w == NULL) {
+		directory_get_full(d, node, m->request, &m->get.id);
+		directory_settle(d, e);
+		return;
+	}
+	w->request = m->request;
+	w->failed = m->get.failed;
+	directory_serve(d, e);
+	w = directory_waiter_find(d, e, node);
+	if (w == NULL)
+		return;
+	w->waited = true;
+	if (!m->get.patient) {
+		directory_tell_waiter(d, w);
+	} else if (!list_linked(&w->untold)) {
+		w->ripe = false;
+		list_append(&d->untold, &w->untold);
+	}
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * An object of which only parts are left. As long as a node with all of it is a member, dead or
+ * not, its receivers wait for it to come back; when the members agree that it is dead, they are
+ * told (GOT_ORPHAN) and find out among themselves what is left (transfer/salvage.c). The directory
+ * names those who have a part, one after the other.
+ */
+#include <errno.h>
+#include "directory.h"
+
+bool directory_orphan(const struct directory *d, const struct entry *e)
+{
+	if (e->generation == 0 || e->has_value || e->reserved)
+		return false;
+	list_each(l, after, &e->copies)
+	{
+		const struct copy *copy = list_item(l, struct copy, of_entry);
+
+		if (copy->state != MESSAGE_COPY_PARTIAL && !d->nodes[copy->node].dead)
+			return false;
+	}
+	return d->out.settled(d->out.arg, &e->by_id.id);
+}
+
+/* The one with the least number above after, but not the asker. */
+static uint32_t directory_next_piece(const struct entry *e, uint32_t asker, uint32_t after)
+{
+	uint32_t best = MESSAGE_NODE_NONE;
+
+	list_each(l, next, &e->copies)
+	{
+		const struct copy *copy = list_item(l, struct copy, of_entry);
+
+		if (copy->node == asker || (after != MESSAGE_NODE_NONE && copy->node <= after))
+			continue;
+		if (copy->state == MESSAGE_COPY_PARTIAL && copy->node < best)
+			best = copy->node;
+	}
+	return best;
+}
+
+void directory_get_piece(struct directory *d, uint32_t node, const struct message *m)
+{
+	struct entry *e = directory_find(d, &m->get.id);
+	struct message answer;
+
+	if (e == NULL || e->generation != m->get.generation || !directory_orphan(d, e)) {
+		directory_get_failed(d, node, m->request, &m->get.id, -EAGAIN, "");
+		return;
+	}
+	directory_got(e, m->request, MESSAGE_GOT_PIECE, &answer);
+	answer.got.holder = directory_next_piece(e, node, m->get.failed);
+	answer.got.departed = e->departed;
+	d->out.answer(d->out.arg, node, &answer);
+}

@@ -1,0 +1,491 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/state.h"
+
+/*
+ * Bound of a worker's queue: each stage has at most its opening, its finishing and its dropping
+ * record in it, each edge its opening and its dropping (a number is used again only after
+ * EVENT_DROPPED, which needs the record to have left), each link at most an open and each
+ * connection a close, its being watched and the end of that: whether it is follows the members, of
+ * whom nothing more is heard while the worker takes no records. ADVANCEs wait in the stages.
+ */
+static uint32_t plan_queue_capacity(const struct control_config *config)
+{
+	return 3 * config->stages_max + 4 * config->edges_max + 2 * config->links_max +
+	       4 * config->conns_max;
+}
+
+void plan_carve(struct plan *p, struct arena *a, const struct control_config *config)
+{
+	pool_carve(&p->stages, a, sizeof(struct stage), config->stages_max);
+	pool_carve(&p->ins, a, sizeof(struct edge), config->edges_max);
+	pool_carve(&p->outs, a, sizeof(struct edge), config->edges_max);
+	p->stage_generation = arena_carve(a, sizeof(uint16_t) * config->stages_max);
+	p->in_generation = arena_carve(a, sizeof(uint16_t) * config->edges_max);
+	p->out_generation = arena_carve(a, sizeof(uint16_t) * config->edges_max);
+	for (unsigned w = 0; w < WORKERS_MAX; w++) {
+		struct plan_queue *q = &p->queue[w];
+
+		q->capacity = plan_queue_capacity(config);
+		q->ring = arena_carve(a, sizeof(struct record) * q->capacity);
+	}
+}
+
+void plan_init(struct control *c)
+{
+	list_init(&c->plan.advances);
+}
+
+void plan_push(struct control *c, unsigned worker, const struct record *r)
+{
+	struct plan_queue *q = &c->plan.queue[worker];
+	struct record *slot = &q->ring[(q->head + q->count) % q->capacity];
+
+	if (!c->attached)
+		return;
+	assert(q->count < q->capacity);
+	*slot = *r;
+	slot->epoch = c->plan.epoch;
+	q->count++;
+}
+
+static void plan_take_advances(struct control *c, unsigned worker)
+{
+	list_each(l, after, &c->plan.advances)
+	{
+		struct stage *s = list_item(l, struct stage, advance);
+		struct record r = {.op = COMMAND_ADVANCE};
+
+		if (s->worker != worker || c->plan.queue[worker].count >= IPC_RING_RECORDS)
+			continue;
+		r.progress.buffer = s->handle;
+		r.progress.ready_bytes = s->ready_bytes;
+		list_remove(&s->advance);
+		plan_push(c, worker, &r);
+	}
+}
+
+unsigned plan_commands(struct control *c, unsigned worker, struct record *out, unsigned count)
+{
+	struct plan_queue *q = &c->plan.queue[worker];
+	unsigned n = 0;
+
+	if (q->count == 0)
+		plan_take_advances(c, worker);
+	while (n < count && q->count > 0) {
+		out[n++] = q->ring[q->head];
+		q->head = (q->head + 1) % q->capacity;
+		q->count--;
+	}
+	return n;
+}
+
+static uint32_t plan_handle(uint16_t *generation, uint32_t index)
+{
+	generation[index] = handle_next_generation(generation[index]);
+	return handle_make((uint16_t)index, generation[index]);
+}
+
+static uint32_t plan_scratch(struct control *c, uint64_t bytes)
+{
+	uint32_t range = allocator_take(&c->objects.scratch, bytes);
+
+	if (range)
+		memset(objects_scratch(c, range), 0, bytes);
+	return range;
+}
+
+uint32_t plan_bitmap(struct control *c, uint64_t chunks)
+{
+	return plan_scratch(c, chunk_bitmap_bytes(chunks));
+}
+
+/* No two workers write one cache line. */
+static uint64_t plan_lines(uint64_t bytes)
+{
+	return (bytes + 63) / 64 * 64;
+}
+
+uint32_t plan_bitmap_counted(struct control *c, uint64_t chunks, uint32_t parts)
+{
+	return plan_scratch(c, plan_lines(chunk_counted_bytes(chunks)) +
+				       parts * plan_lines(chunk_bitmap_bytes(chunks)));
+}
+
+/* A chain of so many, or NULL when the table has not so many left. */
+static struct stage *plan_take(struct control *c, uint32_t slot, uint32_t stripes)
+{
+	struct stage *head = NULL, **end = &head;
+
+	for (uint32_t i = 0; i < stripes; i++) {
+		struct stage *s = pool_take(&c->plan.stages);
+
+		if (s == NULL) {
+			for (struct stage *next; head; head = next) {
+				next = head->next;
+				pool_give(&c->plan.stages, head);
+			}
+			return NULL;
+		}
+		*end = s;
+		end = &s->next;
+		s->head = head;
+		s->slot = slot;
+		list_init(&s->ins);
+		list_init(&s->outs);
+	}
+	for (struct stage *s = head; s; s = s->next)
+		s->handle = plan_handle(c->plan.stage_generation, pool_index(&c->plan.stages, s));
+	head->stripes = (uint16_t)stripes;
+	objects_at(c, slot)->holds++;
+	return head;
+}
+
+/* Of what is written from the start of the object on. */
+static uint64_t plan_share(const struct stage *s, uint64_t ready_bytes)
+{
+	uint64_t from = (uint64_t)s->first * s->chunk_bytes;
+
+	if (ready_bytes <= from)
+		return 0;
+	return ready_bytes - from < s->size ? ready_bytes - from : s->size;
+}
+
+/* The worker keeps the watermark of the object's first stripe. One that is complete has nothing to
+ * say: those after it may have moved the watermark on. */
+static uint32_t plan_watermark_slot(struct control *c, const struct stage *s)
+{
+	uint32_t chunks = (uint32_t)chunk_count(s->size, s->chunk_bytes);
+	const uint64_t *map;
+
+	if (s->head->bitmap == 0 || s != s->head)
+		return TABLE_SLOT_NONE;
+	map = (const uint64_t *)(const void *)objects_scratch(c, s->bitmap);
+	return s->next == NULL || chunks_missing(map, 0, chunks) > 0 ? s->slot : TABLE_SLOT_NONE;
+}
+
+/* Of a stripe's own bitmap. */
+static uint64_t plan_map_offset(struct control *c, const struct stage *s, bool counted)
+{
+	if (s->head->bitmap == 0)
+		return 0;
+	return objects_scratch_offset(c, s->head->bitmap) +
+	       (counted ? chunk_counted_bytes(s->first) : chunk_bitmap_bytes(s->first));
+}
+
+static void plan_open(struct control *c, struct stage *s, const struct plan_sum *sum)
+{
+	const struct object_slot *image = &c->table->slot[s->slot];
+	struct record r = {.op = COMMAND_BUFFER};
+
+	r.buffer.buffer = s->handle;
+	r.buffer.table_slot = plan_watermark_slot(c, s);
+	r.buffer.store_offset = image->offset + (uint64_t)s->first * s->chunk_bytes;
+	r.buffer.size = s->size;
+	r.buffer.bitmap_offset = plan_map_offset(c, s, sum->op != 0);
+	r.buffer.ready_bytes = s->ready_bytes;
+	r.buffer.chunk_bytes = (uint16_t)s->chunk_bytes;
+	r.buffer.need = (uint8_t)sum->need;
+	r.buffer.reduce_op = (uint8_t)sum->op;
+	r.buffer.dtype = (uint8_t)sum->dtype;
+	r.buffer.scale = (uint16_t)sum->scale;
+	r.buffer.hold = s->hold;
+	plan_push(c, s->worker, &r);
+}
+
+static const struct plan_sum plan_copy = {.need = 1};
+
+static struct stage *plan_chain(struct control *c, uint32_t slot, uint32_t chunk_bytes,
+				uint32_t bitmap, uint64_t ready_bytes, const struct plan_sum *sum)
+{
+	const struct object_slot *image = &c->table->slot[slot];
+	uint32_t chunks = (uint32_t)chunk_count(image->size, chunk_bytes), i = 0;
+	uint32_t stripes = stripe_count(image->size, c->workers);
+	struct stage *head = plan_take(c, slot, stripes);
+
+	if (head == NULL)
+		return NULL;
+	head->bitmap = bitmap;
+	for (struct stage *s = head; s; s = s->next, i++) {
+		uint64_t end = (uint64_t)stripe_first(chunks, stripes, i + 1) * chunk_bytes;
+
+		s->worker = (uint16_t)stripe_worker(&image->id, c->workers, i);
+		s->chunk_bytes = chunk_bytes;
+		s->first = stripe_first(chunks, stripes, i);
+		s->size =
+			(end < image->size ? end : image->size) - (uint64_t)s->first * chunk_bytes;
+		s->ready_bytes = plan_share(s, ready_bytes);
+		s->hold = sum->hold && s->next == NULL;
+		plan_open(c, s, sum);
+	}
+	objects_at(c, slot)->stage = head;
+	return head;
+}
+
+struct stage *plan_stage(struct control *c, uint32_t slot, uint32_t chunk_bytes, uint32_t bitmap,
+			 uint64_t ready_bytes)
+{
+	return plan_chain(c, slot, chunk_bytes, bitmap, ready_bytes, &plan_copy);
+}
+
+struct stage *plan_stage_sum(struct control *c, uint32_t slot, uint32_t chunk_bytes,
+			     uint32_t bitmap, const struct plan_sum *sum)
+{
+	return plan_chain(c, slot, chunk_bytes, bitmap, 0, sum);
+}
+
+void plan_finish(struct control *c, struct stage *head)
+{
+	struct record r = {.op = COMMAND_FINISH};
+	struct stage *s = head;
+
+	while (s->next)
+		s = s->next;
+	s->hold = false;
+	r.progress.buffer = s->handle;
+	plan_push(c, s->worker, &r);
+}
+
+struct stage *plan_mirror(struct control *c, uint32_t slot, unsigned worker, uint32_t count,
+			  uint32_t chunk_bytes, struct part *part)
+{
+	uint64_t ready =
+		atomic_load_explicit(&c->table->slot[slot].watermark, memory_order_acquire);
+	struct stage *head = plan_take(c, slot, count);
+
+	if (head == NULL)
+		return NULL;
+	for (struct stage *s = head; s; s = s->next) {
+		s->worker = (uint16_t)(worker++ % c->workers);
+		s->chunk_bytes = chunk_bytes;
+		s->size = c->table->slot[slot].size;
+		s->ready_bytes = ready;
+		plan_open(c, s, &plan_copy);
+	}
+	head->part = part;
+	list_append(&objects_at(c, slot)->mirrors, &head->mirror);
+	return head;
+}
+
+struct stage *plan_stripe(struct stage *head, uint32_t chunk)
+{
+	struct stage *s = head;
+
+	while (s->next && s->next->first <= chunk)
+		s = s->next;
+	return s;
+}
+
+void plan_advance(struct control *c, struct stage *head, uint64_t ready_bytes)
+{
+	for (struct stage *s = head; s; s = s->next) {
+		uint64_t share = plan_share(s, ready_bytes);
+
+		if (share == s->ready_bytes)
+			continue;
+		s->ready_bytes = share;
+		if (!list_linked(&s->advance))
+			list_append(&c->plan.advances, &s->advance);
+	}
+}
+
+static void plan_drop_stripe(struct control *c, struct stage *s)
+{
+	struct record r = {.op = COMMAND_DROP_BUFFER};
+
+	list_remove(&s->advance);
+	list_each(l, after, &s->outs)
+	{
+		struct edge *e = list_item(l, struct edge, of_stage);
+
+		e->serve = NULL;
+		e->dropping = true;
+	}
+	list_each(l, after, &s->ins)
+	{
+		struct edge *e = list_item(l, struct edge, of_stage);
+
+		list_remove(&e->of_owner);
+		e->feed = NULL;
+		e->part = NULL;
+		e->dropping = true;
+	}
+	r.progress.buffer = s->handle;
+	plan_push(c, s->worker, &r);
+}
+
+void plan_drop_stage(struct control *c, struct stage *head)
+{
+	if (head->dropping)
+		return;
+	head->dropping = true;
+	head->part = NULL;
+	list_remove(&head->mirror);
+	if (objects_at(c, head->slot)->stage == head)
+		objects_at(c, head->slot)->stage = NULL;
+	for (struct stage *s = head; s; s = s->next)
+		plan_drop_stripe(c, s);
+}
+
+void plan_settle_stage(struct control *c, struct stage *s)
+{
+	const struct object *o = objects_at(c, s->slot);
+
+	if (o->stage == s->head && (o->fetch || o->combine))
+		return;
+	for (const struct stage *each = s->head; each; each = each->next)
+		if (!list_empty(&each->outs) || !list_empty(&each->ins))
+			return;
+	plan_drop_stage(c, s->head);
+}
+
+static struct edge *plan_edge(struct control *c, struct stage *s, bool out, uint32_t conn)
+{
+	struct pool *pool = out ? &c->plan.outs : &c->plan.ins;
+	struct edge *e = pool_take(pool);
+
+	assert(!s->head->dropping);
+	if (e == NULL)
+		return NULL;
+	e->handle = plan_handle(out ? c->plan.out_generation : c->plan.in_generation,
+				pool_index(pool, e));
+	e->stage = s;
+	e->conn = conn;
+	e->out = out;
+	list_append(out ? &s->outs : &s->ins, &e->of_stage);
+	return e;
+}
+
+static void plan_edge_record(const struct edge *e, uint8_t op, struct record *r)
+{
+	*r = (struct record){.op = op};
+	r->edge.edge = e->handle;
+	r->edge.buffer = e->stage->handle;
+	r->edge.conn = e->conn;
+}
+
+/* In the store, of all chunks. */
+static uint64_t plan_given_offset(struct control *c, const struct stage *head,
+				  const struct part *part)
+{
+	uint64_t chunks = chunk_count(c->table->slot[head->slot].size, head->chunk_bytes);
+	uint64_t map = objects_scratch_offset(c, head->bitmap);
+
+	if (part->combine->sum.op == 0)
+		return map;
+	return map + plan_lines(chunk_counted_bytes(chunks)) +
+	       part->index * plan_lines(chunk_bitmap_bytes(chunks));
+}
+
+const uint64_t *plan_given(struct control *c, const struct stage *head, const struct part *part)
+{
+	return (const uint64_t *)(const void *)(c->store + plan_given_offset(c, head, part));
+}
+
+static struct edge *plan_strand(struct control *c, struct stage *head, uint32_t conn,
+				const struct strand *t, struct part *part, uint64_t *map_offset)
+{
+	struct edge *e = plan_edge(c, plan_stripe(head, t->first), false, conn);
+
+	if (e == NULL)
+		return NULL;
+	e->first = t->first;
+	e->end = t->end;
+	e->peer_first = t->peer_first;
+	e->part = part;
+	if (part)
+		*map_offset =
+			plan_given_offset(c, head, part) + chunk_bitmap_bytes(e->stage->first);
+	return e;
+}
+
+struct edge *plan_in(struct control *c, struct stage *head, uint32_t conn, const struct strand *t,
+		     struct part *part)
+{
+	struct record r = {.op = COMMAND_NONE};
+	uint64_t map = 0;
+	struct edge *e = plan_strand(c, head, conn, t, part, &map);
+
+	if (e == NULL)
+		return NULL;
+	plan_edge_record(e, COMMAND_IN, &r);
+	r.edge.first_chunk = t->first - t->base;
+	r.edge.chunks = t->end - t->first;
+	r.edge.peer_first = t->peer_first - t->peer_base;
+	r.edge.bitmap_offset = map;
+	plan_push(c, e->stage->worker, &r);
+	return e;
+}
+
+struct edge *plan_local(struct control *c, struct stage *head, const struct stage *source,
+			const struct strand *t, struct part *part)
+{
+	struct record r = {.op = COMMAND_LOCAL};
+	struct edge *e = plan_strand(c, head, 0, t, part, &r.local.bitmap_offset);
+
+	if (e == NULL)
+		return NULL;
+	assert(!source->head->dropping && e->stage->worker == source->worker);
+	r.local.edge = e->handle;
+	r.local.buffer = e->stage->handle;
+	r.local.source = source->handle;
+	r.local.first_chunk = t->first - t->base;
+	r.local.chunks = t->end - t->first;
+	r.local.peer_first = t->peer_first - source->first;
+	plan_push(c, e->stage->worker, &r);
+	return e;
+}
+
+/* The runs of m that lie in the stripe, which begins at chunk base and has so many. */
+static void plan_skip(uint64_t *map, uint32_t base, uint32_t chunks, const struct message_stream *m)
+{
+	for (uint32_t i = 0; i < m->skips; i++) {
+		uint32_t from = m->skip[i].first, end = from + m->skip[i].count;
+
+		from = from > base ? from - base : 0;
+		end = end > base ? end - base : 0;
+		if (end > chunks)
+			end = chunks;
+		if (from < end)
+			chunks_set(map, from, end - from);
+	}
+}
+
+struct edge *plan_out(struct control *c, struct stage *s, uint32_t conn,
+		      const struct message_strand *strand, const struct message_stream *m)
+{
+	uint32_t chunks = (uint32_t)chunk_count(s->size, s->chunk_bytes);
+	uint32_t bitmap = plan_bitmap(c, chunks);
+	struct edge *e = bitmap ? plan_edge(c, s, true, conn) : NULL;
+	struct record r;
+
+	if (e == NULL) {
+		if (bitmap)
+			allocator_give(&c->objects.scratch, bitmap);
+		return NULL;
+	}
+	e->bitmap = bitmap;
+	plan_skip((uint64_t *)(void *)objects_scratch(c, bitmap), s->first, chunks, m);
+	plan_edge_record(e, COMMAND_OUT, &r);
+	r.edge.stream = strand->stream;
+	r.edge.first_chunk = strand->first - s->first;
+	r.edge.chunks = strand->count;
+	r.edge.bitmap_offset = objects_scratch_offset(c, bitmap);
+	plan_push(c, s->worker, &r);
+	return e;
+}
+
+void plan_drop_edge(struct control *c, struct edge *e)
+{
+	struct record r;
+
+	if (e->dropping)
+		return;
+	e->dropping = true;
+	list_remove(&e->of_owner);
+	e->feed = NULL;
+	e->part = NULL;
+	e->serve = NULL;
+	plan_edge_record(e, COMMAND_DROP_EDGE, &r);
+	r.flags = e->out ? RECORD_FLAG_OUT : RECORD_FLAG_IN;
+	plan_push(c, e->stage->worker, &r);
+}

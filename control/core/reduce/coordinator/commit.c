@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The end of a reduce: its set of sources is chosen before anybody has all bytes of it. The node
+ * that builds the target, and in stripes each that puts it together, holds the last chunk. When the
+ * first of them has all else, the one who asked for the reduce is asked (COMMIT): it agrees to one
+ * result only, whoever coordinates, remembers it, and tells the holder itself (FINISH), so that the
+ * result stands though the coordinator may die at once. Here it is told as well.
+ *
+ * Where the one who asked coordinates, it is the directory's node that is asked (PROPOSE), and that
+ * follows what becomes of it as if it had coordinated.
+ *
+ * One who asked and lives no more, or has forgotten, has no other coordinator either: then it is
+ * decided here. What is lost from then on is lost as any object is.
+ */
+#include <errno.h>
+#include "core/state.h"
+
+static const char commit_lost[] =
+	"its result was lost with the node that had just made it: reduce again";
+
+void reduce_fill_commit(struct control *c, struct call *call)
+{
+	reduce_used(c, call->owner, &call->message.used);
+}
+
+static void commit_finished(struct control *c, struct reduce *r)
+{
+	r->finished = true;
+	if (r->stripes == 1) {
+		reduce_end(c, r, 0, "");
+		return;
+	}
+	reduce_answer_all(c, r);
+	reduce_spread_check(c, r);
+}
+
+bool reduce_commit_hopeless(const struct control *c, const struct reduce *r)
+{
+	return r->holder == REDUCE_NONE && c->now_ns - r->lost_ns >= c->config.settle_ns;
+}
+
+/* Whether somebody has all of it, now that its holder has not. */
+static void commit_look_for_copies(struct control *c, struct reduce *r)
+{
+	if (directory_has_complete(&c->directory, &r->by_id.id))
+		commit_finished(c, r);
+	else if (r->stripes > 1) /* others may get it */
+		reduce_spread_check(c, r);
+	else if (reduce_commit_hopeless(c, r))
+		reduce_end(c, r, -ESTALE, commit_lost);
+}
+
+void reduce_commit_lost(struct control *c, struct reduce *r)
+{
+	r->holder = REDUCE_NONE;
+	r->lost_ns = c->now_ns;
+	commit_look_for_copies(c, r);
+}
+
+static bool commit_told(struct control *c, struct call *call, const struct message *answer)
+{
+	struct reduce *r = call->owner;
+	int32_t status = answer ? answer->reply.status : -EHOSTUNREACH;
+
+	r->call = NULL;
+	if (status == 0)
+		commit_finished(c, r);
+	else
+		reduce_commit_lost(c, r);
+	return false;
+}
+
+struct call *reduce_commit_call(struct control *c, const struct reduce *r, uint32_t node,
+				call_end *end, void *owner)
+{
+	struct message m = {.kind = MESSAGE_FINISH};
+
+	m.combined.target = r->by_id.id;
+	m.combined.reduce = r->number;
+	m.combined.generation = r->generation;
+	m.combined.part_node = MESSAGE_NODE_NONE;
+	return calls_start(c, peers_node(c, node), &m, TABLE_SLOT_NONE, c->config.call_ns, end,
+			   owner);
+}
+
+void reduce_commit_finish(struct control *c, struct reduce *r, uint32_t node)
+{
+	r->holder = node;
+	calls_cancel(c, r->call);
+	r->call = reduce_commit_call(c, r, node, commit_told, r);
+}
+
+static void commit_decided(struct control *c, struct reduce *r)
+{
+	r->state = REDUCE_COMMITTED;
+	reduce_commit_finish(c, r, r->holder);
+	reduce_spread_finish(c, r);
+}
+
+static bool commit_answered(struct control *c, struct call *call, const struct message *answer)
+{
+	struct reduce *r = call->owner;
+	int32_t status = answer->reply.status; /* no deadline: never NULL */
+
+	if (r->borrowed) {
+		r->call = NULL;
+		reduce_borrowed_answered(c, r, status);
+		return false;
+	}
+	if (status == -EAGAIN) /* it does not know yet who coordinates */
+		return true;
+	r->call = NULL;
+	if (status == -ESTALE) /* it has agreed to another result */
+		reduce_give_way(c, r);
+	else
+		commit_decided(c, r);
+	return false;
+}
+
+/* Who says whether it may be the result. */
+static struct node *commit_judge(struct control *c, const struct reduce *r)
+{
+	return r->borrowed ? control_shard(c, &r->by_id.id) : peers_node(c, r->caller);
+}
+
+/* It was lent to us, who keep the target now: as lend_propose for others, nothing is agreed to that
+ * the one before may have decided otherwise, or that is lost. Returns whether it is not asked. */
+static bool commit_put_off(struct control *c, struct reduce *r)
+{
+	const struct message_used used = {.target = r->by_id.id, .asked = r->asked};
+	int32_t status;
+
+	if (!r->kept || directory_has_complete(&c->directory, &r->by_id.id))
+		return false;
+	status = reduce_lend_settled(c, &r->by_id.id, c->self, peers_node(c, r->holder));
+	if (status != -ESTALE)
+		return status == -EAGAIN;
+	reduce_give_way(c, r);
+	reduction_refused(c, &used);
+	return true;
+}
+
+/* The one before may have made another result that who asked for it has not agreed to: of values,
+ * or because it took that one for dead. Then somebody may be about to say that it has all. */
+static bool commit_too_early(struct control *c, const struct reduce *r)
+{
+	if (r->borrowed || !reshard_settling(c, &r->by_id.id))
+		return false;
+	return r->size <= OBJECT_INLINE_MAX ||
+	       (peers_node(c, r->caller)->died && !reshard_kept(c, &r->by_id.id));
+}
+
+static void commit_ask(struct control *c, struct reduce *r)
+{
+	struct message m = {.kind = r->borrowed ? MESSAGE_PROPOSE : MESSAGE_COMMIT};
+
+	if (commit_too_early(c, r) || commit_put_off(c, r)) /* until the watch comes round */
+		return;
+	m.used.target = r->by_id.id;
+	m.used.asked = r->asked; /* the rest: reduce_fill_commit */
+	m.used.node = r->holder;
+	r->call = calls_start(c, commit_judge(c, r), &m, TABLE_SLOT_NONE, UINT64_MAX,
+			      commit_answered, r);
+}
+
+void reduce_commit(struct control *c, struct reduce *r, uint32_t node)
+{
+	if (r->state != REDUCE_RUNNING)
+		return;
+	r->state = REDUCE_COMMITTING;
+	r->holder = node;
+	reduce_watch(c, r);
+	if (r->stripes == 1) {
+		r->generation = r->cell[r->root].generation;
+		calls_cancel(c, r->cell[r->root].call); /* it is not to be built again */
+		r->cell[r->root].call = NULL;
+		reduce_links_show(c, r);
+	}
+	timers_cancel(&c->timers, &r->deadline);
+	/* A source that comes now is too late, and must not end it. */
+	for (uint32_t i = 0; i < r->count; i++)
+		reduce_unlocate(c, &r->source[i]);
+	if (r->borrowed)
+		reduce_borrowed_done(c, r);
+	commit_ask(c, r);
+}
+
+void reduce_commit_look(struct control *c, struct reduce *r)
+{
+	const struct node *n =
+		r->state == REDUCE_COMMITTING ? commit_judge(c, r) : peers_node(c, r->holder);
+
+	if (r->state == REDUCE_COMMITTED && r->finished)
+		return;
+	if (r->state == REDUCE_COMMITTED && r->holder == REDUCE_NONE) {
+		commit_look_for_copies(c, r);
+		return;
+	}
+	if (r->borrowed || (n && members_live(n))) {
+		if (r->call)
+			return;
+		/* no call was free: nothing is decided by that */
+		if (r->state == REDUCE_COMMITTED)
+			reduce_commit_finish(c, r, r->holder);
+		else if (c->now_ns >= r->ask_ns)
+			commit_ask(c, r);
+		return;
+	}
+	if (r->state == REDUCE_COMMITTING && commit_too_early(c, r))
+		return;
+	calls_cancel(c, r->call);
+	r->call = NULL;
+	if (r->state == REDUCE_COMMITTING)
+		commit_decided(c, r);
+	else
+		reduce_commit_lost(c, r);
+}

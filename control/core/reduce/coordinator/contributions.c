@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Where the sources of a reduce are, and small ones, whose values come along. */
+#include <errno.h>
+#include "internal/reduce.h"
+#include "internal/reduce_kernel.h"
+#include "core/state.h"
+
+bool reduce_reachable(struct control *c, uint32_t node)
+{
+	const struct node *n = node == REDUCE_NONE ? NULL : peers_node(c, node);
+
+	return n && (n == c->self || (n->state != NODE_DOWN && members_live(n)));
+}
+
+static void reduce_wrong_size(struct control *c, struct reduce *r, const struct reduce_source *s,
+			      const struct message_got *got)
+{
+	struct text t = {.length = 0};
+
+	text_add(&t, "source ");
+	text_add_object(&t, &s->id, got->name);
+	text_add(&t, " has ");
+	text_add_number(&t, got->size);
+	text_add(&t, " bytes");
+	if (r->sized) {
+		text_add(&t, ", other sources ");
+		text_add_number(&t, r->size);
+		text_add(&t, ": all must have one size");
+	} else {
+		text_add(&t, ", no multiple of the element's ");
+		text_add_number(&t, reduce_dtype_bytes(r->dtype));
+		text_add(&t, ": name the right type");
+	}
+	reduce_fail(c, r, -EINVAL, t.bytes);
+}
+
+static bool reduce_size_holds(struct reduce *r, const struct message_got *got)
+{
+	if (r->sized)
+		return got->size == r->size;
+	if (got->size % reduce_dtype_bytes(r->dtype))
+		return false;
+	if (got->chunk_bytes < CHUNK_BYTES_MIN || got->chunk_bytes > CHUNK_BYTES_MAX ||
+	    got->chunk_bytes % 64)
+		return false;
+	r->sized = true;
+	r->size = got->size;
+	r->chunk_bytes = got->chunk_bytes;
+	r->small = !r->borrowed && r->size <= r->value_max;
+	return true;
+}
+
+/* ---- several of one owner ------------------------------------------------------------------- */
+
+/* Whether source i is asked for with k, the nearest before it of its owner; together[k]: how many
+ * source k is asked for with. */
+static bool reduce_joins(struct reduce *r, uint32_t *together, uint32_t k, uint32_t i)
+{
+	if (k == REDUCE_NONE || together[k] == MESSAGE_OTHERS_MAX)
+		return false;
+	together[i] = together[k] + 1;
+	r->source[k].next = i;
+	return true;
+}
+
+/* When all sources are needed, the directory's node that has several of them may add up their
+ * values: the first one's LOCATE names the others. */
+void reduce_locate_all(struct control *c, struct reduce *r)
+{
+	uint32_t last[NODES_MAX], together[MESSAGE_SOURCES_MAX], values = 0;
+
+	memset(last, 0xff, sizeof(last)); /* REDUCE_NONE */
+	for (uint32_t i = 0; i < r->count; i++) {
+		struct reduce_source *s = &r->source[i];
+		uint32_t owner = control_shard(c, &s->id)->number;
+
+		together[i] = 0;
+		s->with = r->num == r->count && reduce_joins(r, together, last[owner], i);
+		last[owner] = i;
+		values += !s->with && owner != c->self->number;
+	}
+	r->value_max = reduce_value_max(c, r, values);
+	for (uint32_t i = 0; i < r->count; i++)
+		if (!r->source[i].with)
+			reduce_locate(c, &r->source[i]);
+}
+
+void reduce_fill_locate(struct control *c, struct call *call)
+{
+	struct message_get *m = &call->message.get;
+	const struct reduce_source *s = call->owner;
+	const struct reduce *r = s->reduce;
+
+	m->op = r->op;
+	m->dtype = r->dtype;
+	m->others = c->reduces.ids;
+	m->others_count = 0;
+	for (uint32_t i = s->next; i != REDUCE_NONE; i = r->source[i].next)
+		c->reduces.ids[m->others_count++] = r->source[i].id;
+}
+
+/* The others are asked for one by one. */
+static void reduce_part(struct control *c, struct reduce_source *s)
+{
+	struct reduce *r = s->reduce;
+
+	while (s->next != REDUCE_NONE) {
+		struct reduce_source *other = &r->source[s->next];
+
+		s->next = other->next;
+		other->next = REDUCE_NONE;
+		other->with = false;
+		reduce_locate(c, other);
+	}
+}
+
+/* Whether an answer says what was asked: all the others are in the sum that came, or none is, and
+ * all those are asked for one by one. */
+static bool reduce_fits(struct control *c, struct reduce_source *s, const struct message_got *got)
+{
+	const struct reduce *r = s->reduce;
+	uint32_t others = 0;
+
+	for (uint32_t i = s->next; i != REDUCE_NONE; i = r->source[i].next)
+		others++;
+	if (r->small && got->others == others)
+		return true;
+	reduce_part(c, s);
+	return got->others == 0;
+}
+
+/* The value that came was the sum with the others. Returns how many they are. */
+static uint32_t reduce_sum_others(struct reduce *r, struct reduce_source *s)
+{
+	uint32_t others = 0;
+
+	while (s->next != REDUCE_NONE) {
+		struct reduce_source *other = &r->source[s->next];
+
+		s->next = other->next;
+		other->next = REDUCE_NONE;
+		other->with = false;
+		other->state = SOURCE_KNOWN; /* but not where it is: its generation is 0 */
+		other->seat = 0;
+		others++;
+	}
+	if (r->state == REDUCE_LOCATING)
+		r->unanswered -= others;
+	return others;
+}
+
+/* ---- small ones ----------------------------------------------------------------------------- */
+
+static uint8_t *reduce_value(struct control *c, struct reduce *r)
+{
+	if (r->value == 0)
+		r->value = allocator_take(&c->reduces.space, r->size);
+	return r->value ? c->reduces.memory + allocator_offset(&c->reduces.space, r->value) : NULL;
+}
+
+/* The sum becomes an object of this node, and the directory here gets its value. */
+static void reduce_small_done(struct control *c, struct reduce *r)
+{
+	uint8_t *value = reduce_value(c, r);
+	uint64_t generation = reduce_generation(c, r);
+	uint32_t slot;
+	struct text t;
+	int error;
+
+	if (c->table == NULL || objects_find(c, &r->by_id.id) != TABLE_SLOT_NONE)
+		error = c->table ? -EEXIST : -EAGAIN;
+	else
+		error = objects_insert(c, &r->by_id.id, r->name, r->size, generation,
+				       r->chunk_bytes, OBJECT_CREATING, &slot);
+	r->roomless = error == -EAGAIN && c->table != NULL;
+	if (r->roomless)
+		return; /* until reduce_roomless */
+	if (error) {
+		if (error == -EEXIST)
+			reduce_end(c, r, error, "the target exists already: delete it first");
+		else
+			reply_no_room(c, error, r->size, &t);
+		if (error != -EEXIST)
+			reduce_end(c, r, error, t.bytes);
+		return;
+	}
+	if (r->op == REDUCE_AVG && r->size > 0)
+		reduce_scale(r->dtype, value, r->num, (uint32_t)r->size);
+	if (r->size > 0)
+		memcpy(c->store + c->table->slot[slot].offset, value, r->size);
+	r->generation = generation;
+	reduce_reserve(c, r, r->generation);
+	objects_publish(c, slot, r->size);
+	objects_seal(c, slot, true);
+	session_fetch_ends(c, &r->by_id.id, slot);
+	objects_announce(c, slot);
+	reduce_end(c, r, 0, "");
+}
+
+void reduce_roomless(struct control *c)
+{
+	list_each(l, after, &c->reduces.active)
+	{
+		struct reduce *r = list_item(l, struct reduce, active);
+
+		if (r->roomless && r->state != REDUCE_ENDED)
+			reduce_small_done(c, r);
+	}
+}
+
+/* Values do not come along: they must all be streamed. */
+static void reduce_small_not(struct control *c, struct reduce *r)
+{
+	r->small = false;
+	for (uint32_t i = 0; i < r->count; i++) {
+		struct reduce_source *s = &r->source[i];
+
+		s->seat = REDUCE_NONE;
+		if (s->state != SOURCE_KNOWN || s->generation != 0)
+			continue;
+		s->state = SOURCE_ABSENT;
+		reduce_locate(c, s);
+	}
+}
+
+/* Adds a value to the sum. Returns true when that was the last one, and the reduce has ended. */
+static bool reduce_small(struct control *c, struct reduce *r, struct reduce_source *s,
+			 const struct message_got *got)
+{
+	uint8_t *value = reduce_value(c, r);
+	bool along = got->what == MESSAGE_GOT_VALUE && got->value_bytes == r->size;
+
+	if (r->size > 0 && (value == NULL || !along)) { /* nothing is there at once */
+		reduce_small_not(c, r);
+		reduce_part(c, s);
+		return false;
+	}
+	if (r->summed == r->num)
+		return false;
+	if (r->summed == 0 && r->size > 0)
+		memcpy(value, got->value, got->value_bytes);
+	else if (r->size > 0)
+		reduce_combine(r->op, r->dtype, value, got->value, got->value_bytes);
+	s->seat = 0;
+	r->summed += 1 + reduce_sum_others(r, s);
+	if (r->summed < r->num)
+		return false;
+	reduce_small_done(c, r);
+	return true;
+}
+
+/* ---- LOCATE --------------------------------------------------------------------------------- */
+
+static void reduce_answered(struct control *c, struct reduce *r)
+{
+	if (r->state == REDUCE_LOCATING && --r->unanswered > 0)
+		return;
+	if (r->small) {
+		r->state = REDUCE_RUNNING;
+		reduce_accept(c, r);
+	} else if (r->state == REDUCE_LOCATING || r->cells == 0) {
+		reduce_plan(c, r);
+	} else {
+		reduce_fill(c, r);
+	}
+}
+
+static void reduce_known(struct control *c, struct reduce_source *s, const struct message_got *got)
+{
+	struct reduce *r = s->reduce;
+	bool first = s->state == SOURCE_ASKED;
+	struct reduce *older = r->older;
+
+	s->state = SOURCE_KNOWN;
+	s->generation = got->generation;
+	s->node = got->holder;
+	s->arrival = ++r->arrivals;
+	if (r->small) {
+		/* Nobody agrees to small ones: one that was read may be about to be announced. */
+		if (reshard_settling(c, &r->by_id.id)) {
+			r->older = NULL;
+			reduce_drop(c, r);
+			reduce_step_back(c, older);
+			return;
+		}
+		if (reduce_small(c, r, s, got))
+			return;
+	}
+	if (first || r->state == REDUCE_RUNNING)
+		reduce_answered(c, r);
+}
+
+/* One source less to wait for. Returns whether the call goes on: the reduce may have ended. */
+static bool reduce_absent(struct control *c, struct reduce_source *s, struct call *call)
+{
+	struct reduce *r = s->reduce;
+
+	/* it may come back: nobody is left out when this is asked again */
+	s->failed = call->message.get.failed = MESSAGE_NODE_NONE;
+	if (s->state != SOURCE_ASKED)
+		return true;
+	s->state = SOURCE_ABSENT;
+	s->call = NULL;
+	reduce_answered(c, r);
+	if (r->state == REDUCE_ENDED || r->state == REDUCE_LENT) {
+		reduce_forget(c, &call->message.get.id, call->message.request);
+		return false;
+	}
+	s->call = call;
+	return true;
+}
+
+/* Nobody has it but the directory, and it must be streamed: it becomes an object of this node. */
+static bool reduce_adopt(struct control *c, struct message_got *got)
+{
+	uint32_t slot;
+
+	if (c->table == NULL || got->what != MESSAGE_GOT_VALUE || got->value_bytes != got->size ||
+	    got->size == 0 || objects_find(c, &got->id) != TABLE_SLOT_NONE ||
+	    objects_insert(c, &got->id, got->name, got->size, got->generation, got->chunk_bytes,
+			   OBJECT_FETCHING, &slot))
+		return false;
+	memcpy(c->store + c->table->slot[slot].offset, got->value, got->size);
+	objects_publish(c, slot, got->size);
+	objects_seal(c, slot, false);
+	session_fetch_ends(c, &got->id, slot);
+	objects_announce(c, slot);
+	got->holder = c->self->number;
+	return true;
+}
+
+static bool reduce_located(struct control *c, struct call *call, const struct message *answer)
+{
+	struct reduce_source *s = call->owner;
+	struct reduce *r = s->reduce;
+	const struct message_got *got = &answer->got; /* no deadline: never NULL */
+	struct message_got own;
+
+	s->refused = got->what == MESSAGE_GOT_FAILED;
+	switch (got->what) {
+	case MESSAGE_GOT_UNKNOWN:
+	case MESSAGE_GOT_WAIT:
+		reduce_part(c, s);
+		return reduce_absent(c, s, call);
+	case MESSAGE_GOT_HOLDER:
+	case MESSAGE_GOT_VALUE:
+		s->call = NULL;
+		if (!reduce_size_holds(r, got)) {
+			reduce_wrong_size(c, r, s, got);
+			return false;
+		}
+		if (!reduce_fits(c, s, got)) {
+			reduce_locate(c, s);
+			return false;
+		}
+		own = *got;
+		if (got->holder != MESSAGE_NODE_NONE || r->small || reduce_adopt(c, &own)) {
+			reduce_known(c, s, &own);
+			return false;
+		}
+		s->call = call;
+		return reduce_absent(c, s, call);
+	default: /* the directory is full: it is asked again, and others go on without this one */
+		reduce_part(c, s);
+		return reduce_absent(c, s, call);
+	}
+}
+
+void reduce_locate(struct control *c, struct reduce_source *s)
+{
+	struct message m = {.kind = MESSAGE_GET};
+
+	m.get.id = s->id;
+	m.get.failed = s->failed;
+	m.get.generation = s->generation;
+	m.get.why = MESSAGE_GET_LOCATE;
+	m.get.value_max = s->reduce->small ? s->reduce->value_max : 0;
+	s->call = calls_start(c, control_shard(c, &s->id), &m, TABLE_SLOT_NONE, UINT64_MAX,
+			      reduce_located, s);
+	/* too many calls: the beat tries again */
+}
+
+static bool reduce_forgotten(struct control *c, struct call *call, const struct message *answer)
+{
+	return false;
+}
+
+void reduce_forget(struct control *c, const struct object_id *id, uint64_t request)
+{
+	struct message m = {.kind = MESSAGE_GET};
+
+	m.get.id = *id;
+	m.get.failed = MESSAGE_NODE_NONE;
+	m.get.why = MESSAGE_GET_FORGET;
+	m.get.generation = request;
+	calls_start(c, control_shard(c, id), &m, TABLE_SLOT_NONE, c->config.orphan_ns,
+		    reduce_forgotten, NULL);
+}
+
+void reduce_unlocate(struct control *c, struct reduce_source *s)
+{
+	uint64_t request;
+
+	if (s->call == NULL)
+		return;
+	request = s->call->message.request;
+	calls_cancel(c, s->call);
+	s->call = NULL;
+	reduce_forget(c, &s->id, request);
+}

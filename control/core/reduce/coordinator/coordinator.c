@@ -1,0 +1,576 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A reduce as a whole: how it begins, who asks for it, how it ends. */
+#include <assert.h>
+#include <errno.h>
+#include "internal/reduce.h"
+#include "core/state.h"
+
+enum { REDUCE_GRAIN_BYTES = 64 };
+
+void reduces_carve(struct reduces *rs, struct arena *a, const struct control_config *config)
+{
+	uint64_t bytes = config->reduce_sources_max * REDUCE_SOURCE_BYTES;
+
+	pool_carve(&rs->pool, a, sizeof(struct reduce), config->reduces_max);
+	pool_carve(&rs->askers, a, sizeof(struct reduce_asker), config->waiters_max);
+	pool_carve(&rs->getters, a, sizeof(struct reduce_getter), config->waiters_max);
+	idmap_carve(&rs->by_id, a, config->reduces_max);
+	allocator_carve(&rs->space, a, 3 * config->reduces_max);
+	rs->memory = arena_carve(a, bytes + config->reduce_value_bytes);
+}
+
+void reduces_init(struct control *c)
+{
+	struct reduces *rs = &c->reduces;
+
+	list_init(&rs->active);
+	list_init(&rs->ended);
+	rs->number = control_random(c) >> 1;
+	allocator_reset(&rs->space,
+			c->config.reduce_sources_max * REDUCE_SOURCE_BYTES +
+				c->config.reduce_value_bytes,
+			REDUCE_GRAIN_BYTES);
+}
+
+uint64_t reduce_generation(struct control *c, const struct reduce *r)
+{
+	const struct tombstone *t = directory_tombstone(&c->directory, &r->by_id.id);
+
+	if (t)
+		control_generation_after(c, t->generation);
+	control_generation_after(c, r->before);
+	return control_generation(c);
+}
+
+struct reduce *reduce_find(struct control *c, const struct object_id *target)
+{
+	struct idmap_node *n = idmap_find(&c->reduces.by_id, target);
+
+	return n ? idmap_item(n, struct reduce, by_id) : NULL;
+}
+
+void reduce_free(struct control *c, struct reduce *r)
+{
+	r->state = REDUCE_ENDED;
+	if (r->older)
+		reduce_free(c, r->older);
+	if (r->range)
+		allocator_give(&c->reduces.space, r->range);
+	if (r->tree)
+		allocator_give(&c->reduces.space, r->tree);
+	if (r->value)
+		allocator_give(&c->reduces.space, r->value);
+	timers_cancel(&c->timers, &r->deadline);
+	timers_cancel(&c->timers, &r->beat);
+	timers_cancel(&c->timers, &r->watch);
+	list_remove(&r->active);
+	if (!r->aside)
+		idmap_remove(&c->reduces.by_id, &r->by_id);
+	pool_give(&c->reduces.pool, r);
+}
+
+/* ---- what is asked -------------------------------------------------------------------------- */
+
+void reduce_used(struct control *c, const struct reduce *r, struct message_used *m)
+{
+	m->target = r->by_id.id;
+	m->generation = r->generation;
+	m->count = 0;
+	m->sources = c->reduces.ids;
+	for (uint32_t i = 0; i < r->count; i++)
+		if (r->source[i].seat != REDUCE_NONE)
+			c->reduces.ids[m->count++] = r->source[i].id;
+}
+
+static void reduce_answer(struct control *c, const struct reduce *r, uint32_t node,
+			  uint64_t request)
+{
+	struct message m = {.kind = MESSAGE_USED, .request = request};
+
+	reduce_used(c, r, &m.used);
+	if (r->status)
+		m.used.count = 0;
+	m.used.status = r->status;
+	memcpy(m.used.text, r->text, sizeof(m.used.text));
+	peers_send(c, peers_node(c, node), &m);
+}
+
+void reduce_ask(struct control *c, struct node *n, const struct message *m)
+{
+	struct reduce *r = reduce_standing(c, reduce_find(c, &m->reduce.target));
+	struct message unknown = {.kind = MESSAGE_USED, .request = m->request};
+	struct reduce_asker *a;
+
+	if (r && m->reduce.asked && m->reduce.asked != r->asked)
+		r = NULL; /* another one into the same target */
+	if (r == NULL) {
+		unknown.used.target = m->reduce.target;
+		unknown.used.status = -ENOENT;
+		peers_send(c, n, &unknown);
+		return;
+	}
+	if (r->finished || r->state == REDUCE_ENDED) {
+		reduce_answer(c, r, n->number, m->request);
+		return;
+	}
+	if (reduce_lent_ask(c, r, n, m))
+		return;
+	if (m->reduce.timeout_ns == 0) {
+		reduce_progress(c, r, &unknown.used);
+		peers_send(c, n, &unknown);
+		return;
+	}
+	list_each(l, after, &r->askers)
+	{
+		a = list_item(l, struct reduce_asker, link);
+		if (a->node == n->number && a->request == m->request)
+			return;
+	}
+	a = pool_take(&c->reduces.askers);
+	if (a == NULL)
+		return; /* it asks again */
+	a->node = n->number;
+	a->request = m->request;
+	a->asked = m->reduce.asked;
+	list_append(&r->askers, &a->link);
+}
+
+/* generation: of a result that is there and has all sources in it, or 0. */
+static void reduce_reply_with(struct control *c, uint32_t node, uint64_t request, int32_t status,
+			      const char *text, uint64_t generation)
+{
+	struct message m = {.kind = MESSAGE_REPLY, .request = request};
+
+	m.reply.status = status;
+	m.reply.generation = generation;
+	memcpy(m.reply.text, text, strnlen(text, MESSAGE_TEXT_MAX));
+	peers_send(c, peers_node(c, node), &m);
+}
+
+void reduce_reply(struct control *c, uint32_t node, uint64_t request, int32_t status,
+		  const char *text)
+{
+	reduce_reply_with(c, node, request, status, text, 0);
+}
+
+void reduce_accept(struct control *c, struct reduce *r)
+{
+	if (r->answered)
+		return;
+	r->answered = true;
+	reduce_reply(c, r->caller, r->request, 0, "");
+}
+
+void reduce_lent_reply(struct control *c, struct reduce *r)
+{
+	r->answered = true;
+	reduce_reply_with(c, r->caller, r->request, -EREMOTE, "", r->before);
+}
+
+void reduce_reserve(struct control *c, const struct reduce *r, uint64_t generation)
+{
+	if (!r->borrowed)
+		directory_reserve_for(&c->directory, &r->by_id.id, generation);
+}
+
+/* ---- the end -------------------------------------------------------------------------------- */
+
+static bool reduce_released(struct control *c, struct call *call, const struct message *answer)
+{
+	return false;
+}
+
+/* Best effort: a node that is not told forgets by itself. */
+static void reduce_release_node(struct control *c, const struct message *m, uint32_t node)
+{
+	calls_start(c, peers_node(c, node), m, TABLE_SLOT_NONE, c->config.orphan_ns,
+		    reduce_released, NULL);
+}
+
+/* Each node that has built something for it is told once. */
+static void reduce_release(struct control *c, struct reduce *r)
+{
+	struct message m = {.kind = MESSAGE_RELEASE};
+
+	m.combined.target = r->by_id.id;
+	m.combined.reduce = r->number;
+	m.combined.part_node = MESSAGE_NODE_NONE;
+	if (r->status == 0 && r->state >= REDUCE_COMMITTING)
+		m.combined.generation = r->generation;
+	m.combined.what = r->state == REDUCE_COMMITTING;
+	m.combined.status = r->status == -ECANCELED ? r->status : 0;
+	for (uint32_t i = 0; i < r->seats; i++) {
+		bool told = r->seat[i].host == REDUCE_NONE;
+
+		for (uint32_t k = 0; !told && k < i; k++)
+			told = r->seat[k].host == r->seat[i].host;
+		if (!told)
+			reduce_release_node(c, &m, r->seat[i].host);
+	}
+	list_each(l, after, &r->getters)
+	{
+		reduce_release_node(c, &m, list_item(l, struct reduce_getter, link)->node);
+	}
+}
+
+void reduce_end_calls(struct control *c, struct reduce *r)
+{
+	for (uint32_t i = 0; i < r->count; i++) {
+		reduce_unlocate(c, &r->source[i]);
+	}
+	for (uint32_t i = 0; i < r->cells; i++) {
+		calls_cancel(c, r->cell[i].call);
+		r->cell[i].call = NULL;
+	}
+	calls_cancel(c, r->call);
+	r->call = NULL;
+	timers_cancel(&c->timers, &r->deadline);
+	timers_cancel(&c->timers, &r->beat);
+	timers_cancel(&c->timers, &r->watch);
+}
+
+void reduce_answer_all(struct control *c, struct reduce *r)
+{
+	list_each(l, after, &r->askers)
+	{
+		struct reduce_asker *a = list_item(l, struct reduce_asker, link);
+
+		reduce_answer(c, r, a->node, a->request);
+		list_remove(&a->link);
+		pool_give(&c->reduces.askers, a);
+	}
+}
+
+void reduce_end(struct control *c, struct reduce *r, int32_t status, const char *text)
+{
+	bool answered = r->answered;
+	struct reduce *older;
+
+	if (r->borrowed) {
+		reduce_borrowed_failed(c, r, status, text);
+		return;
+	}
+	r->status = status;
+	if (status == 0 && r->older) {
+		reduce_free(c, r->older);
+		r->older = NULL;
+	}
+	reduce_end_calls(c, r);
+	reduce_release(c, r);
+	reduce_spread_free(c, r);
+	r->state = REDUCE_ENDED;
+	strncpy(r->text, text, MESSAGE_TEXT_MAX);
+	directory_unreserve(&c->directory, &r->by_id.id);
+	if (r->value)
+		allocator_give(&c->reduces.space, r->value);
+	r->value = 0;
+	reduce_answer_all(c, r);
+	reduce_tell_waiters(c, r);
+	if (r->tree)
+		allocator_give(&c->reduces.space, r->tree);
+	r->tree = r->seats = r->cells = 0;
+	list_remove(&r->active);
+	list_append(&c->reduces.ended, &r->active);
+	if (answered)
+		return;
+	r->answered = true;
+	reduce_reply_with(c, r->caller, r->request, status, text,
+			  r->num == r->count ? r->generation : 0);
+	if (status == 0)
+		return;
+	older = r->older; /* it never was one: nobody asks how it ended */
+	r->older = NULL;
+	reduce_free(c, r);
+	reduce_step_back(c, older);
+}
+
+void reduce_fail(struct control *c, struct reduce *r, int32_t status, const char *text)
+{
+	assert(r->state < REDUCE_COMMITTING);
+	reduce_reserve(c, r, UINT64_MAX);
+	reduce_end(c, r, status, text);
+}
+
+static void reduce_late(struct control *c, struct timer *t)
+{
+	struct reduce *r = list_item(t, struct reduce, deadline);
+	struct text text = {.length = 0};
+
+	reduce_say_late(c, r, &text);
+	reduce_fail(c, r, -ETIMEDOUT, text.bytes);
+}
+
+static void reduce_beat_fire(struct control *c, struct timer *t)
+{
+	struct reduce *r = list_item(t, struct reduce, beat);
+
+	timers_set(&c->timers, t, c->now_ns + c->config.orphan_ns / 4, reduce_beat_fire);
+	if (r->state < REDUCE_COMMITTING || r->stripes > 1)
+		reduce_beat(c, r);
+}
+
+/* ---- the beginning -------------------------------------------------------------------------- */
+
+const char *reduce_wrong(const struct message_reduce *m)
+{
+	if (!reduce_op_valid(m->op))
+		return "unknown operation: use sum, prod, min, max or avg";
+	if (!reduce_dtype_valid(m->dtype))
+		return "unknown element type: use f16, bf16, f32, f64, i8 to i64 or u8 to u64";
+	if (m->count == 0)
+		return "no sources: name at least one";
+	if (m->num == 0 || m->num > m->count)
+		return "num is not between 1 and the number of sources: name more, or ask for fewer";
+	if (m->flags &
+	    ~(uint32_t)(MESSAGE_REDUCE_SPREAD | MESSAGE_REDUCE_AGAIN | MESSAGE_REDUCE_LENT))
+		return "unknown flags: use nodes of one version";
+	for (uint32_t i = 0; i < m->count; i++) {
+		if (object_id_equal(&m->sources[i], &m->target))
+			return "the target is among the sources: name another target";
+		for (uint32_t k = 0; k < i; k++)
+			if (object_id_equal(&m->sources[i], &m->sources[k]))
+				return "a source is listed twice: name each once";
+	}
+	return NULL;
+}
+
+/* Room for the arrays. */
+static uint32_t reduce_room(struct control *c, uint64_t bytes)
+{
+	uint32_t range;
+
+	while ((range = allocator_take(&c->reduces.space, bytes)) == 0)
+		if (!reduce_evict(c))
+			return 0;
+	return range;
+}
+
+struct reduce *reduce_make(struct control *c, struct node *n, uint64_t request,
+			   const struct message_reduce *in)
+{
+	struct reduces *rs = &c->reduces;
+	uint64_t sources = sizeof(struct reduce_source) * in->count;
+	struct reduce *r;
+	uint32_t range = reduce_room(c, sources);
+
+	if (range && rs->pool.used == rs->pool.capacity)
+		reduce_evict(c);
+	r = range ? pool_take(&rs->pool) : NULL;
+	if (r == NULL) {
+		if (range)
+			allocator_give(&rs->space, range);
+		return NULL;
+	}
+	r->range = range;
+	r->source =
+		(struct reduce_source *)(void *)(rs->memory + allocator_offset(&rs->space, range));
+	memset(r->source, 0, sources);
+	list_init(&r->askers);
+	list_init(&r->getters);
+	list_append(&rs->active, &r->active);
+	idmap_insert(&rs->by_id, &r->by_id, &in->target);
+	r->number = ++rs->number;
+	r->request = request;
+	r->asked = in->asked;
+	r->begun_ns = c->now_ns;
+	r->caller = n->number;
+	r->op = in->op;
+	r->dtype = in->dtype;
+	r->num = in->num;
+	r->flags = in->flags;
+	r->count = r->unanswered = in->count;
+	r->small = true;
+	memcpy(r->name, in->name, sizeof(r->name));
+	return r;
+}
+
+void reduce_source_begin(struct reduce *r, uint32_t i, struct object_id id)
+{
+	r->source[i] = (struct reduce_source){.reduce = r,
+					      .id = id,
+					      .node = REDUCE_NONE,
+					      .seat = REDUCE_NONE,
+					      .next = REDUCE_NONE,
+					      .failed = MESSAGE_NODE_NONE};
+}
+
+static void reduce_list(struct reduce *r, const struct message_reduce *m)
+{
+	for (uint32_t i = 0; i < r->count; i++)
+		reduce_source_begin(r, i, m->sources[i]);
+}
+
+/* Its caller coordinates it already, and has told the node before of it. */
+static void reduce_lent_here(struct control *c, struct reduce *r, const struct message_reduce *m)
+{
+	uint64_t left = UINT64_MAX - c->now_ns;
+
+	reduce_list(r, m);
+	reduce_lent(c, r, m->timeout_ns < left ? c->now_ns + m->timeout_ns : UINT64_MAX);
+	reduce_lent_reply(c, r);
+}
+
+void reduce_begin(struct control *c, struct reduce *r, const struct message_reduce *m)
+{
+	if (m->timeout_ns < UINT64_MAX - c->now_ns)
+		timers_set(&c->timers, &r->deadline, c->now_ns + m->timeout_ns, reduce_late);
+	timers_set(&c->timers, &r->beat, c->now_ns + c->config.orphan_ns / 4, reduce_beat_fire);
+	reduce_list(r, m);
+	reduce_locate_all(c, r);
+}
+
+const char reduce_exists[] = "the target exists already: delete it first";
+static const char reduce_too_many[] = "too many reduces at a time: try again later";
+
+bool reduce_calls(const struct control *c, uint32_t count)
+{
+	const struct pool *calls = &c->calls.pool;
+
+	return calls->used + count <= calls->capacity - calls->capacity / 4;
+}
+
+/* The latest generation of the target that was there: the directory's, or one that the last reduce
+ * into it has made or known of. */
+static uint64_t reduce_before(uint64_t before, const struct reduce *last)
+{
+	if (last && last->generation > before)
+		before = last->generation;
+	return last && last->before > before ? last->before : before;
+}
+
+static void reduce_not_begun(struct control *c, struct node *n, const struct message *m, int error)
+{
+	const char *why =
+		error == -EEXIST ? reduce_exists : "the directory is full: delete objects";
+	struct text t;
+
+	if (error == -EAGAIN) {
+		directory_unreachable(&c->directory,
+				      directory_find(&c->directory, &m->reduce.target), &t);
+		why = t.bytes;
+	}
+	reduce_reply(c, n->number, m->request, error, why);
+}
+
+/* A REDUCE that is known. */
+static void reduce_repeated(struct control *c, struct reduce *r, const struct message *m)
+{
+	r->request = m->request;
+	if (r->state == REDUCE_LENT)
+		reduce_lent_reply(c, r);
+	else if (r->answered)
+		reduce_reply(c, r->caller, m->request, 0, "");
+}
+
+void reduce_request(struct control *c, struct node *n, const struct message *m)
+{
+	struct reduce *r = reduce_find(c, &m->reduce.target);
+	bool lent = m->reduce.flags & MESSAGE_REDUCE_LENT;
+	bool home = false;
+	struct reduce *older;
+	const char *wrong;
+	uint64_t before;
+	int error;
+
+	if (r && r->caller == n->number && r->asked == m->reduce.asked) {
+		home = reduce_lent_given_up(r, m);
+		if (!home) {
+			reduce_repeated(c, r, m);
+			return;
+		}
+		reduce_lent_end(c, r);
+		r = reduce_find(c, &m->reduce.target);
+	}
+	wrong = reduce_wrong(&m->reduce);
+	if (wrong) {
+		reduce_reply(c, n->number, m->request, -EINVAL, wrong);
+		return;
+	}
+	if (r && r->state != REDUCE_ENDED) {
+		reduce_reply(c, n->number, m->request, -EEXIST,
+			     "another reduce makes this target: name another one");
+		return;
+	}
+	if (!reduce_calls(c, m->reduce.count)) {
+		reduce_reply(c, n->number, m->request, -EAGAIN, reduce_too_many);
+		return;
+	}
+	error = lent ? directory_lend(&c->directory, &m->reduce.target, &before)
+		     : directory_reserve(&c->directory, &m->reduce.target, &before);
+	if (error) {
+		reduce_not_begun(c, n, m, error);
+		return;
+	}
+	before = reduce_before(before, r);
+	older = reduce_step_aside(c, r);
+	r = reduce_make(c, n, m->request, &m->reduce);
+	if (r == NULL) {
+		reduce_step_back(c, older);
+		directory_unreserve(&c->directory, &m->reduce.target);
+		reduce_reply(c, n->number, m->request, -EAGAIN, reduce_too_many);
+		return;
+	}
+	r->before = before;
+	r->older = older;
+	r->home = home;
+	if (lent)
+		reduce_lent_here(c, r, &m->reduce);
+	else
+		reduce_begin(c, r, &m->reduce);
+}
+
+bool reduce_deleted(struct control *c, const struct object_id *target, const char *text)
+{
+	struct reduce *r = reduce_find(c, target);
+	bool active = r && r->state != REDUCE_ENDED;
+	const struct message_bury built = {
+		.id = *target, .generation = r ? r->generation : 0, .node = MESSAGE_NODE_NONE};
+
+	/* Of one that was lent: who has built it lets it go just now, and has not said so yet. */
+	if (active && r->state == REDUCE_COMMITTED && r->seats == 0)
+		directory_take_bury(&c->directory, &built);
+	if (active)
+		reduce_end(c, r, -ECANCELED, text);
+	else if (r)
+		reduce_free(c, r);
+	return active;
+}
+
+void reduce_drop(struct control *c, struct reduce *r)
+{
+	list_each(l, after, &r->askers)
+	{
+		struct reduce_asker *a = list_item(l, struct reduce_asker, link);
+
+		reshard_redirect(c, peers_node(c, a->node), a->request);
+		list_remove(&a->link);
+		pool_give(&c->reduces.askers, a);
+	}
+	if (!r->answered)
+		reshard_redirect(c, peers_node(c, r->caller), r->request);
+	reduce_end_calls(c, r);
+	reduce_release(c, r);
+	reduce_spread_free(c, r);
+	directory_unreserve(&c->directory, &r->by_id.id);
+	reduce_free(c, r);
+}
+
+void reduce_give_way(struct control *c, struct reduce *r)
+{
+	r->generation = 0;
+	reduce_reserve(c, r, UINT64_MAX);
+	reduce_drop(c, r);
+}
+
+void reduce_keep(struct control *c)
+{
+	list_each(l, after, &c->reduces.active)
+	{
+		struct reduce *r = list_item(l, struct reduce, active);
+
+		if (r->borrowed)
+			reduce_keep_borrowed(c, r);
+		else if (control_shard(c, &r->by_id.id) != c->self)
+			reduce_drop(c, r);
+	}
+}

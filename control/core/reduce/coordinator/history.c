@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How a reduce has ended that another node has coordinated: told by the one who asked for it, or by
+ * somebody who has all of a result. */
+#include <errno.h>
+#include "core/state.h"
+
+/* Whether the directory knows a later one that is being made, and so would refuse the result. */
+static bool recall_hidden(struct control *c, const struct message_used *m)
+{
+	const struct entry *e = directory_find(&c->directory, &m->target);
+
+	return e && e->generation > m->generation &&
+	       !directory_has_complete(&c->directory, &m->target);
+}
+
+/* Its caller has given it up. In COMMITTING nobody has all of it: the question is not to be
+ * answered by one who has forgotten it by then. */
+static void recall_failed(struct control *c, struct reduce *r, const struct message_used *in)
+{
+	if (r->state == REDUCE_COMMITTING) {
+		calls_cancel(c, r->call);
+		r->call = NULL;
+		r->state = REDUCE_RUNNING;
+	}
+	if (directory_has_complete(&c->directory, &in->target))
+		reduce_end(c, r, in->status, in->text);
+	else
+		reduce_fail(c, r, in->status, in->text);
+}
+
+/* What the one who asked for it remembers of a result that another coordinator has made. */
+static int32_t reduce_remember(struct control *c, struct node *n, const struct message *m)
+{
+	const struct message_used *in = &m->used;
+	struct reduce *r = reduce_find(c, &in->target);
+	const struct tombstone *t = directory_tombstone(&c->directory, &in->target);
+	const struct message_reduce reduce = {
+		.target = in->target, .asked = in->asked, .num = in->count, .count = in->count};
+
+	if (in->status) {
+		if (r && r->state <= REDUCE_COMMITTING && r->caller == n->number &&
+		    r->asked == in->asked)
+			recall_failed(c, r, in);
+		return 0;
+	}
+	if (t && t->generation >= in->generation)
+		return -ESTALE;
+	if (r && r->state == REDUCE_ENDED && (r->status || r->generation < in->generation))
+		reduce_free(c, r);
+	else if (r && r->state < REDUCE_COMMITTING && r->caller == n->number &&
+		 r->asked == in->asked)
+		r->state == REDUCE_LENT && !recall_hidden(c, in) ? reduce_drop(c, r)
+								 : reduce_give_way(c, r);
+	else if (r) /* another one may end without a result */
+		return r->state == REDUCE_ENDED ? 0 : -EAGAIN;
+	r = reduce_make(c, n, m->request, &reduce);
+	if (r == NULL)
+		return -EAGAIN;
+	for (uint32_t i = 0; i < r->count; i++)
+		r->source[i] = (struct reduce_source){.reduce = r, .id = in->sources[i]};
+	r->state = REDUCE_ENDED;
+	r->generation = in->generation;
+	r->answered = true;
+	list_remove(&r->active);
+	list_append(&c->reduces.ended, &r->active);
+	return 0;
+}
+
+void reduce_recall(struct control *c, struct node *n, const struct message *m)
+{
+	reduce_reply(c, n->number, m->request, reduce_remember(c, n, m), "");
+}
+
+/* ---- a result that somebody has all of ------------------------------------------------------ */
+
+bool reduce_is_another(const struct reduce *r, uint64_t generation)
+{
+	if (r->older && r->older->generation == generation)
+		return true;
+	if (r->flags & MESSAGE_REDUCE_AGAIN)
+		return false;
+	return generation <= r->before || generation == r->other;
+}
+
+bool reduce_have(struct control *c, const struct node *n, const struct message *m)
+{
+	const struct message_have *have = &m->have;
+	struct reduce *r = list_empty(&c->reduces.active) ? NULL : reduce_find(c, &have->id);
+	const struct tombstone *t = r ? directory_tombstone(&c->directory, &have->id) : NULL;
+	bool undecided = r && (r->state < REDUCE_COMMITTING || (r->state == REDUCE_COMMITTING &&
+								r->generation != have->generation));
+
+	if (r && r->state == REDUCE_LENT && have->made) {
+		r->made = have->generation;
+		r->other = r->other == r->made ? 0 : r->other;
+	}
+	/* Only of a result that was agreed on has anybody all: it is not to be made again. What a
+	 * client puts is refused. */
+	if (!undecided || have->create || have->state != MESSAGE_COPY_COMPLETE ||
+	    (t && have->generation <= t->generation))
+		return false;
+	if (r->state == REDUCE_LENT) {
+		bool later = reduce_lent_have(c, r, have);
+
+		if (later)
+			reduce_reply(c, n->number, m->request, -EAGAIN, "");
+		return later;
+	}
+	if (!reduce_is_another(r, have->generation)) {
+		reduce_give_way(c, r);
+	} else if (r->state < REDUCE_COMMITTING) {
+		reduce_fail(c, r, -EEXIST, reduce_exists);
+	} else { /* one of the two stays: the answer to COMMIT says which */
+		reduce_reply(c, n->number, m->request, -EAGAIN, "");
+		return true;
+	}
+	return false;
+}

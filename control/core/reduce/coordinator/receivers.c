@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A target in stripes: each stripe has its own root, and who gets the target is told to put it
+ * together from them (a combine without an operation), while they are still growing, directly or
+ * through others who get it (relays.c). The directory
+ * knows the target's copies, but hands none out before one is complete and nobody is putting one
+ * together any more; then the stripes are given up, and it is an object as any other.
+ */
+#include <errno.h>
+#include "core/planner/reduce_stripe.h"
+#include "core/state.h"
+
+static const char spread_nobody[] =
+	"its result was lost before anybody had all of it: reduce again";
+
+static struct reduce *spread_find(struct control *c, const struct object_id *target)
+{
+	struct idmap_node *n = idmap_find(&c->reduces.by_id, target);
+	struct reduce *r = n ? idmap_item(n, struct reduce, by_id) : NULL;
+
+	return r && r->stripes > 1 && r->state != REDUCE_ENDED ? r : NULL;
+}
+
+struct reduce_cell *reduce_spread_root(const struct reduce *r, uint32_t stripe)
+{
+	return &r->cell[stripe * r->seats + stripe];
+}
+
+static void spread_free(struct control *c, struct reduce_getter *g)
+{
+	calls_cancel(c, g->call);
+	list_remove(&g->link);
+	pool_give(&c->reduces.getters, g);
+}
+
+/* Others have to do without it. */
+static void spread_drop(struct control *c, struct reduce_getter *g)
+{
+	struct reduce *r = g->reduce;
+
+	reduce_feed_changed(r, g);
+	spread_free(c, g);
+	if (r->row)
+		reduce_spread_tell(c, r);
+}
+
+static void spread_refuse(struct control *c, const struct reduce_getter *g, int32_t status)
+{
+	struct message m = {.kind = MESSAGE_GOT, .request = g->request};
+
+	m.got.id = g->reduce->by_id.id;
+	m.got.what = MESSAGE_GOT_FAILED;
+	m.got.holder = MESSAGE_NODE_NONE;
+	m.got.status = status;
+	strncpy(m.got.text, "the node has no room for the object: delete objects there",
+		MESSAGE_TEXT_MAX);
+	peers_send(c, peers_node(c, g->node), &m);
+}
+
+static bool spread_told(struct control *c, struct call *call, const struct message *answer)
+{
+	struct reduce_getter *g = call->owner;
+	struct reduce *r = g->reduce;
+	int32_t status = answer ? answer->reply.status : -EHOSTUNREACH;
+
+	if (status == -EAGAIN)
+		return true;
+	g->call = NULL;
+	g->missed = g->missed && answer == NULL;
+	if (status == 0 || status == -ESTALE)
+		return false;
+	if ((status == -ENOSPC || status == -EFBIG) && g->request)
+		spread_refuse(c, g, status);
+	spread_drop(c, g); /* it asks again */
+	reduce_spread_check(c, r);
+	return false;
+}
+
+static void spread_tell(struct control *c, struct reduce *r, struct reduce_getter *g)
+{
+	struct message m = {.kind = MESSAGE_COMBINE};
+
+	g->dirty = false;
+	reduce_feed_choose(c, r, g);
+	calls_cancel(c, g->call);
+	m.combine.id = m.combine.target = r->by_id.id;
+	m.combine.generation = r->generation;
+	m.combine.reduce = r->number;
+	m.combine.size = r->size;
+	m.combine.chunk_bytes = r->chunk_bytes;
+	m.combine.need = r->stripes + (r->row > 0); /* the last one comes in two parts */
+	m.combine.flags = r->state < REDUCE_COMMITTED ? MESSAGE_COMBINE_HOLD : 0;
+	m.combine.flags |= r->direct ? MESSAGE_COMBINE_VALUES : 0;
+	memcpy(m.combine.name, r->name, sizeof(m.combine.name));
+	g->call = calls_start(c, peers_node(c, g->node), &m, TABLE_SLOT_NONE, c->config.call_ns,
+			      spread_told, g);
+}
+
+void reduce_spread_tell(struct control *c, struct reduce *r)
+{
+	list_each(l, after, &r->getters)
+	{
+		struct reduce_getter *g = list_item(l, struct reduce_getter, link);
+
+		if (g->dirty)
+			spread_tell(c, r, g);
+	}
+}
+
+static bool spread_let_go(struct control *c, struct call *call, const struct message *answer)
+{
+	struct reduce_getter *g = call->owner;
+
+	if (answer == NULL || answer->reply.status != -EAGAIN)
+		return spread_told(c, call, answer);
+	g->call = NULL; /* it will tell when it is done */
+	return false;
+}
+
+void reduce_spread_finish(struct control *c, struct reduce *r)
+{
+	list_each(l, after, &r->getters)
+	{
+		struct reduce_getter *g = list_item(l, struct reduce_getter, link);
+
+		if (g->call || g->dirty)
+			spread_tell(c, r, g); /* it does not know yet what to put together */
+		else if (g->node != r->holder)
+			g->call = reduce_commit_call(c, r, g->node, spread_let_go, g);
+	}
+}
+
+static struct reduce_getter *spread_getter(struct reduce *r, uint32_t node)
+{
+	list_each(l, after, &r->getters)
+	{
+		struct reduce_getter *g = list_item(l, struct reduce_getter, link);
+
+		if (g->node == node)
+			return g;
+	}
+	return NULL;
+}
+
+bool reduce_spread_knows(struct reduce *r, const struct node *n, const struct message_combined *m)
+{
+	bool holds = r->state >= REDUCE_COMMITTING && r->holder == n->number;
+
+	return m->generation == r->generation && (holds || spread_getter(r, n->number));
+}
+
+static struct reduce_getter *spread_add(struct control *c, struct reduce *r, uint32_t node,
+					uint64_t request)
+{
+	struct reduce_getter *g = spread_getter(r, node);
+
+	if (g == NULL) {
+		g = pool_take(&c->reduces.getters);
+		if (g == NULL)
+			return NULL; /* it asks again */
+		g->reduce = r;
+		g->node = node;
+		g->seat = g->whole = REDUCE_NONE;
+		list_append(&r->getters, &g->link);
+		reduce_feed_changed(r, g);
+	}
+	g->done = false;
+	g->dirty = true;
+	g->request = request;
+	return g;
+}
+
+static void spread_take(void *arg, uint32_t node, uint64_t request)
+{
+	struct reduce *r = arg;
+
+	spread_add(r->control, r, node, request);
+}
+
+void reduce_spread_begin(struct control *c, struct reduce *r)
+{
+	reduce_spread_anew(c, r);
+	r->control = c;
+	directory_waiters_take(&c->directory, &r->by_id.id, spread_take, r);
+	/* Whoever asks for it only now would ask through links that are full. */
+	for (uint32_t i = 0; r->direct && i < r->seats; i++)
+		if (spread_getter(r, r->seat[i].host) == NULL)
+			spread_add(c, r, r->seat[i].host, 0);
+}
+
+bool reduce_spread(struct control *c, struct node *n, const struct message *m)
+{
+	struct reduce *r = spread_find(c, &m->get.id);
+	struct message answer = {.kind = MESSAGE_GOT, .request = m->request};
+	struct reduce_getter *g;
+
+	if (r == NULL || m->get.why == MESSAGE_GET_LOCATE || m->get.why == MESSAGE_GET_FORGET)
+		return false;
+	g = spread_add(c, r, n->number, m->request);
+	if (g == NULL)
+		return true;
+	answer.got.id = m->get.id;
+	answer.got.what = MESSAGE_GOT_WAIT;
+	answer.got.holder = MESSAGE_NODE_NONE;
+	peers_send(c, n, &answer);
+	spread_tell(c, r, g);
+	if (r->row)
+		reduce_spread_tell(c, r);
+	return true;
+}
+
+void reduce_spread_anew(struct control *c, struct reduce *r)
+{
+	r->generation = reduce_generation(c, r);
+	r->forced = 0;
+	directory_reserve_for(&c->directory, &r->by_id.id, r->generation);
+	list_each(l, after, &r->getters)
+	{
+		struct reduce_getter *g = list_item(l, struct reduce_getter, link);
+
+		g->seat = REDUCE_NONE;
+		g->avoid = 0;
+		g->done = g->missed = false;
+		g->left = g->lost = 0;
+		g->leaves = 0;
+		g->dirty = true;
+	}
+}
+
+void reduce_spread_free(struct control *c, struct reduce *r)
+{
+	list_each(l, after, &r->getters) spread_free(c, list_item(l, struct reduce_getter, link));
+}
+
+static bool spread_stripes_done(const struct reduce *r)
+{
+	for (uint32_t j = 0; j < r->stripes; j++)
+		if (!reduce_spread_root(r, j)->done)
+			return false;
+	return true;
+}
+
+/* Nobody wants it: one node after the other is made to, until one has it. */
+static void spread_force(struct control *c, struct reduce *r)
+{
+	while (r->forced <= r->seats) {
+		uint32_t k = r->forced++, node = k ? r->seat[k - 1].host : r->caller;
+		struct reduce_getter *g =
+			reduce_reachable(c, node) ? spread_add(c, r, node, 0) : NULL;
+
+		if (g == NULL)
+			continue;
+		spread_tell(c, r, g);
+		return;
+	}
+	reduce_fail(c, r, -ENOSPC,
+		    "no node could put the target together: delete objects, and reduce again");
+}
+
+/* The set is chosen, and some have all of it: they give what a root would that does not. */
+static void spread_go_round(struct control *c, struct reduce *r)
+{
+	list_each(l, after, &r->getters)
+	{
+		struct reduce_getter *g = list_item(l, struct reduce_getter, link);
+
+		if (!g->done)
+			g->dirty |= reduce_feed_choose(c, r, g);
+	}
+	reduce_spread_tell(c, r);
+}
+
+/* The set is chosen: the stripes are kept as long as all are there and somebody needs them. Who has
+ * not got it all by then gets it from one who has. */
+static void spread_settle(struct control *c, struct reduce *r, const struct reduce_getter *ready,
+			  bool wanted)
+{
+	if (!r->finished && directory_has_complete(&c->directory, &r->by_id.id)) {
+		r->finished = true;
+		reduce_answer_all(c, r);
+	}
+	if (!r->finished && r->holder == REDUCE_NONE && ready)
+		reduce_commit_finish(c, r, ready->node);
+	else if (r->finished && (!wanted || (r->broken && (ready == NULL || r->direct))))
+		reduce_end(c, r, 0, "");
+	else if (r->finished)
+		spread_go_round(c, r);
+	else if (reduce_commit_hopeless(c, r) && (!wanted || r->broken))
+		reduce_end(c, r, -ESTALE, spread_nobody);
+}
+
+void reduce_spread_check(struct control *c, struct reduce *r)
+{
+	const struct reduce_getter *ready = NULL;
+	bool wanted = false;
+
+	if (!spread_stripes_done(r))
+		return;
+	list_each(l, after, &r->getters)
+	{
+		const struct reduce_getter *g = list_item(l, struct reduce_getter, link);
+
+		if (!g->done)
+			wanted = true;
+		else if (ready == NULL || !reduce_reachable(c, ready->node))
+			ready = g;
+	}
+	if (r->state == REDUCE_COMMITTED)
+		spread_settle(c, r, ready, wanted);
+	else if (ready)
+		reduce_commit(c, r, ready->node);
+	else if (!wanted && r->state == REDUCE_RUNNING)
+		spread_force(c, r);
+}
+
+/* The root of the stripe that somebody tells of. */
+static struct reduce_cell *spread_part(struct reduce *r, const struct message_combined *m)
+{
+	for (uint32_t j = 0; j < r->stripes; j++) {
+		struct reduce_cell *root = reduce_spread_root(r, j);
+
+		if (root->started && root->generation == m->part_generation &&
+		    object_id_equal(&root->id, &m->part_id))
+			return root;
+	}
+	return NULL;
+}
+
+/* A stripe cannot be had by somebody. Before the set is chosen it is built again; after that the
+ * target is what others have of it. */
+static void spread_lost(struct control *c, struct reduce *r, struct reduce_getter *g,
+			const struct message_combined *m)
+{
+	struct message_combined lost = {.part_node = MESSAGE_NODE_NONE, .status = m->status};
+	struct reduce_cell *root = spread_part(r, m);
+	bool link = root && m->status == -EHOSTUNREACH &&
+		    reduce_reachable(c, reduce_seat_of(root)->host);
+
+	if (root == NULL || (link && !r->finished))
+		return; /* it goes on trying */
+	if (r->state == REDUCE_RUNNING) {
+		reduce_lost(c, r, (uint32_t)(root - r->cell), &lost);
+	} else {
+		r->broken |= !link;
+		reduce_feed_avoid(g, m->part_node);
+		reduce_spread_check(c, r);
+	}
+}
+
+void reduce_spread_combined(struct control *c, struct reduce *r, struct node *n,
+			    const struct message_combined *m)
+{
+	struct reduce_getter *g = spread_getter(r, n->number);
+	const struct reduce_cell *root;
+
+	if (g == NULL || m->generation != r->generation)
+		return;
+	if (m->part_node != MESSAGE_NODE_NONE && object_id_equal(&m->part_id, &r->by_id.id)) {
+		g->dirty = true;
+		reduce_feed_leave(c, g, m->part_node, m->what == MESSAGE_COMBINED_SILENT);
+		reduce_feed_avoid(g, m->part_node);
+		reduce_spread_tell(c, r);
+		return;
+	}
+	if (m->what == MESSAGE_COMBINED_DONE) {
+		g->done = true;
+		for (uint32_t j = 0; j < r->stripes; j++) /* else it could not be */
+			reduce_spread_root(r, j)->done = true;
+		reduce_spread_check(c, r);
+	} else if (m->what == MESSAGE_COMBINED_SILENT) {
+		root = spread_part(r, m);
+		if (root)
+			reduce_feed_avoid(g, m->part_node);
+		if (root && r->finished)
+			reduce_spread_tell(c, r);
+		else if (root)
+			reduce_silent(c, r, (uint32_t)(root - r->cell));
+	} else if (m->what == MESSAGE_COMBINED_LOST && m->part_node != MESSAGE_NODE_NONE) {
+		spread_lost(c, r, g, m);
+	} else if (m->what == MESSAGE_COMBINED_LOST) { /* its dataplane has restarted */
+		spread_drop(c, g);
+		reduce_spread_check(c, r);
+	}
+}
+
+void reduce_spread_node_down(struct control *c, struct reduce *r, uint32_t node)
+{
+	struct reduce_getter *g = spread_getter(r, node);
+
+	if (g)
+		spread_drop(c, g);
+	for (uint32_t i = 0; r->state >= REDUCE_COMMITTING && i < r->cells; i++) {
+		if (reduce_seat_of(&r->cell[i])->host != node)
+			continue;
+		r->cell[i].started = false; /* not to be built again with others reading it */
+		r->broken = true;
+	}
+	if (g || r->broken)
+		reduce_spread_check(c, r);
+}

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Who gives whom the stripes of a target. Each stripe has a tree of the seats, counted from its
+ * root on (planner/reduce_stripe.h); who gets the target has a stripe from the nearest one above
+ * that gets it as well, who passes on what it has so far. Where there is none it has it from the
+ * root; so has who has no seat, and one whose feeder does not answer, until that one does. Values
+ * are not passed on.
+ *
+ * A getter keeps its place as long as the generation lasts, and is fed by lower places only,
+ * whoever comes and goes: no circle of those who wait for each other can arise.
+ *
+ * The target's last chunk is held by everybody until the reduce is committed: it comes from its
+ * root. When the set is chosen, and a root is gone or does not give a getter anything, one who has
+ * all of the target takes its place for that getter, until that one does not either.
+ */
+#include "core/planner/reduce_stripe.h"
+#include "core/state.h"
+
+#define FEED_BACK_NS UINT64_C(100000000) /* doubles each time */
+
+enum { FEED_LEAVES = 5 /* doublings */ };
+
+/* The getters by seat. */
+struct feed_map {
+	struct reduce_getter *at[REDUCE_STRIPES_MAX];
+};
+
+static uint32_t feed_seat(const struct reduce *r, uint32_t node)
+{
+	for (uint32_t i = 0; i < r->seats; i++)
+		if (r->seat[i].host == node)
+			return i;
+	return REDUCE_NONE;
+}
+
+static void feed_map(struct reduce *r, struct feed_map *map)
+{
+	memset(map, 0, sizeof(*map));
+	list_each(l, after, &r->getters)
+	{
+		struct reduce_getter *g = list_item(l, struct reduce_getter, link);
+
+		if (g->seat == REDUCE_NONE)
+			g->seat = feed_seat(r, g->node);
+		if (g->seat != REDUCE_NONE)
+			map->at[g->seat] = g;
+	}
+}
+
+/* Who passes a stripe on to a getter; NULL: its root. */
+static const struct reduce_getter *feed_from(const struct reduce *r, const struct feed_map *map,
+					     const struct reduce_getter *to, uint32_t stripe)
+{
+	const struct reduce_getter *g = NULL;
+	uint32_t place = (to->seat + r->seats - stripe) % r->seats;
+
+	if (r->row == 0 || to->seat == REDUCE_NONE || place == 0 ||
+	    r->seat[stripe].host == to->node)
+		return NULL;
+	while (g == NULL && (place = reduce_stripe_feeder(r->row, place)) != 0)
+		g = map->at[(stripe + place) % r->seats];
+	return g && !(to->left >> g->seat & 1) ? g : NULL;
+}
+
+void reduce_feed_leave(struct control *c, struct reduce_getter *g, uint32_t node, bool silent)
+{
+	struct feed_map map;
+	struct reduce_getter *from = NULL;
+	uint64_t bit;
+
+	feed_map(g->reduce, &map);
+	/* by its own seat: by now its node may have one before that */
+	for (uint32_t i = 0; i < g->reduce->seats; i++)
+		if (map.at[i] && map.at[i]->node == node)
+			from = map.at[i];
+	if (from == NULL)
+		return;
+	bit = UINT64_C(1) << from->seat;
+	g->lost |= silent ? 0 : bit;
+	if (g->left & bit)
+		return;
+	if (g->left == g->lost || c->now_ns >= g->back_ns) /* one may never answer */
+		g->back_ns = c->now_ns + (FEED_BACK_NS << g->leaves);
+	g->leaves += g->leaves < FEED_LEAVES;
+	g->left |= bit;
+	from->missed = from->dirty = true; /* whether it lives its answer tells */
+}
+
+static bool feed_goes_back(const struct reduce *r, const struct feed_map *map,
+			   struct reduce_getter *g)
+{
+	uint64_t before = g->left;
+
+	for (uint32_t i = 0; i < r->seats; i++)
+		if (map->at[i] && !map->at[i]->missed)
+			g->left &= ~(UINT64_C(1) << i) | g->lost;
+	return g->left != before;
+}
+
+void reduce_feed_return(struct control *c, struct reduce *r)
+{
+	struct feed_map map;
+
+	if (r->row == 0)
+		return;
+	feed_map(r, &map);
+	list_each(l, after, &r->getters)
+	{
+		struct reduce_getter *g = list_item(l, struct reduce_getter, link);
+
+		if (!g->done && g->left != g->lost && c->now_ns >= g->back_ns)
+			g->dirty |= feed_goes_back(r, &map, g);
+	}
+	reduce_spread_tell(c, r);
+}
+
+/* Two nodes may share a bit: one that is avoided for nothing gives nothing for a while. */
+static uint64_t feed_bit(uint32_t node)
+{
+	return UINT64_C(1) << node % 64;
+}
+
+void reduce_feed_avoid(struct reduce_getter *g, uint32_t node)
+{
+	g->avoid |= feed_bit(node);
+	g->dirty |= g->reduce->finished;
+}
+
+/* Whether a getter has to do without a root. */
+static bool feed_misses(const struct reduce *r, const struct reduce_getter *to, uint32_t stripe)
+{
+	return !reduce_spread_root(r, stripe)->started ||
+	       to->avoid & feed_bit(r->seat[stripe].host);
+}
+
+static bool feed_misses_any(const struct reduce *r, const struct reduce_getter *to)
+{
+	for (uint32_t j = 0; j < r->stripes; j++)
+		if (feed_misses(r, to, j))
+			return true;
+	return false;
+}
+
+/* One who has all of the target: the one before, if it still can; or REDUCE_NONE. */
+static uint32_t feed_whole(struct control *c, struct reduce *r, const struct reduce_getter *to,
+			   uint32_t before)
+{
+	uint32_t found = REDUCE_NONE;
+
+	list_each(l, after, &r->getters)
+	{
+		const struct reduce_getter *g = list_item(l, struct reduce_getter, link);
+
+		if (g == to || !g->done || to->avoid & feed_bit(g->node) ||
+		    !reduce_reachable(c, g->node))
+			continue;
+		if (found == REDUCE_NONE || g->node == before)
+			found = g->node;
+	}
+	return found;
+}
+
+bool reduce_feed_choose(struct control *c, struct reduce *r, struct reduce_getter *g)
+{
+	uint32_t before = g->whole;
+
+	g->whole = REDUCE_NONE;
+	if (r->finished && feed_misses_any(r, g)) {
+		g->whole = feed_whole(c, r, g, before);
+		if (g->whole == REDUCE_NONE) { /* nobody is left: all are tried again */
+			g->avoid = 0;
+			if (feed_misses_any(r, g))
+				g->whole = feed_whole(c, r, g, before);
+		}
+	}
+	return g->whole != before;
+}
+
+static bool feed_is_fed(const struct reduce *r, const struct feed_map *map,
+			const struct reduce_getter *g, const struct reduce_getter *by)
+{
+	for (uint32_t j = 0; j < r->stripes; j++)
+		if (feed_from(r, map, g, j) == by)
+			return true;
+	return false;
+}
+
+void reduce_feed_changed(struct reduce *r, struct reduce_getter *changed)
+{
+	struct feed_map map;
+	uint64_t bit;
+
+	if (r->row == 0)
+		return;
+	feed_map(r, &map);
+	if (changed->seat == REDUCE_NONE)
+		return;
+	bit = UINT64_C(1) << changed->seat;
+	map.at[changed->seat] = changed; /* also one that has left */
+	list_each(l, after, &r->getters)
+	{
+		struct reduce_getter *g = list_item(l, struct reduce_getter, link);
+
+		if (g == changed)
+			continue;
+		if (g->left & bit) { /* who comes back has nothing */
+			g->lost |= bit;
+			g->dirty = true;
+		}
+		g->dirty |= feed_is_fed(r, &map, g, changed);
+	}
+}
+
+static void feed_add(struct control *c, struct message_combine *m, const struct message_part *part)
+{
+	c->reduces.parts[m->count++] = *part;
+}
+
+/* The same chunks of somebody's target. */
+static void feed_pass(const struct reduce *r, struct message_part *part, uint32_t from)
+{
+	if (from == REDUCE_NONE)
+		return;
+	part->id = r->by_id.id;
+	part->generation = r->generation;
+	part->node = from;
+	part->first = part->to;
+	part->size = r->size;
+}
+
+/* The stripe's last chunk comes from its root, or from who has the whole, and is no longer part of
+ * the rest. */
+static void feed_split(struct control *c, struct message_combine *m, struct message_part *rest,
+		       const struct reduce *r, uint32_t whole)
+{
+	uint64_t bytes = reduce_stripe_bytes(r->size, r->chunk_bytes, r->stripes, r->stripes - 1);
+	struct message_part last = *rest;
+
+	rest->size = last.size = bytes;
+	last.first = --rest->count;
+	last.to += last.first;
+	last.count = 1;
+	feed_pass(r, &last, whole);
+	feed_add(c, m, &last);
+}
+
+void reduce_feed_fill_message(struct control *c, struct call *call)
+{
+	const struct reduce_getter *g = call->owner;
+	struct message_combine *m = &call->message.combine;
+	struct reduce *r = g->reduce;
+	struct feed_map map;
+
+	if (m->generation != r->generation)
+		return; /* it is about to be told of the next one: nothing of that in this */
+	feed_map(r, &map);
+	for (uint32_t j = 0; j < r->stripes; j++) {
+		const struct reduce_cell *root = reduce_spread_root(r, j);
+		const struct reduce_getter *from = feed_from(r, &map, g, j);
+		uint32_t whole = feed_misses(r, g, j) ? g->whole : REDUCE_NONE;
+		struct message_part part = {
+			.id = root->id, .generation = root->generation, .node = r->seat[j].host};
+
+		if (!root->started && whole == REDUCE_NONE)
+			continue;
+		reduce_extent(r, j, &part.to, &part.count);
+		if (r->row && j == r->stripes - 1)
+			feed_split(c, m, &part, r, whole);
+		feed_pass(r, &part, from ? from->node : whole);
+		feed_add(c, m, &part);
+	}
+}

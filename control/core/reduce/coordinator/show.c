@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What others see of a reduce whose target is not there: why it is not, and how it is cancelled. */
+#include <errno.h>
+#include "core/state.h"
+
+static const char show_cancelled[] = "the reduce was cancelled by rm: reduce again";
+
+/* The node that finds its sources: the one that has asked for it when it is lent. */
+static uint32_t show_coordinator(const struct control *c, const struct reduce *r)
+{
+	return r->state == REDUCE_LENT ? r->caller : c->self->number;
+}
+
+void reduce_say_late(const struct control *c, const struct reduce *r, struct text *t)
+{
+	uint32_t missing = 0, first = 0;
+
+	for (uint32_t i = r->count; i-- > 0;) {
+		if (r->source[i].state == SOURCE_KNOWN)
+			continue;
+		first = i;
+		missing++;
+	}
+	if (missing == 0) {
+		text_add(t, "all sources came, their sum did not");
+	} else {
+		text_add(t, r->source[first].refused ? "no room in the directory for source "
+						     : "source ");
+		text_add_object(t, &r->source[first].id, "");
+		text_add(t, missing > 1 ? " and " : "");
+		if (missing > 1)
+			text_add_number(t, missing - 1);
+		text_add(t, missing > 1 ? " more" : "");
+		text_add(t, r->source[first].refused ? "" : " never came");
+	}
+	text_add(t, " within ");
+	text_add_number(t, (c->now_ns - r->begun_ns + 500000000) / 1000000000);
+	text_add(t, missing ? " s: put them" : " s: allow more time");
+}
+
+void reduce_explain(struct control *c, struct message_got *got)
+{
+	const struct reduce *r = reduce_find(c, &got->id);
+	struct text t = {.length = 0};
+
+	if (r == NULL || (r->state == REDUCE_ENDED && r->status == 0))
+		return;
+	if (r->state == REDUCE_ENDED) {
+		text_add(&t, r->status == -ECANCELED ? "" : "the reduce into it failed: ");
+		text_add(&t, r->text);
+	} else {
+		text_add(&t, "the reduce that makes it has not ended (node ");
+		text_add_number(&t, show_coordinator(c, r));
+		text_add(&t, " coordinates it): wait longer");
+	}
+	memcpy(got->text, t.bytes, strnlen(t.bytes, MESSAGE_TEXT_MAX));
+}
+
+/* Lists all sources, those that are there first. */
+static void show_sources(struct control *c, const struct reduce *r, struct message_used *m)
+{
+	m->count = 0;
+	m->sources = c->reduces.ids;
+	for (int missing = 0; missing < 2; missing++) {
+		for (uint32_t i = 0; i < r->count; i++)
+			if ((r->source[i].state != SOURCE_KNOWN) == missing)
+				c->reduces.ids[m->count++] = r->source[i].id;
+		if (!missing)
+			m->present = m->count;
+	}
+}
+
+void reduce_progress(struct control *c, const struct reduce *r, struct message_used *m)
+{
+	struct text t = {.length = 0};
+
+	m->target = r->by_id.id;
+	m->status = -EAGAIN;
+	m->node = show_coordinator(c, r);
+	if (r->state != REDUCE_LENT) /* else its coordinator knows them */
+		show_sources(c, r, m);
+	if (r->state >= REDUCE_COMMITTING) {
+		text_add(&t, "commits its result; ");
+	} else if (r->state != REDUCE_LENT) {
+		text_add_number(&t, m->present);
+		text_add(&t, " of ");
+		text_add_number(&t, r->num);
+		text_add(&t, " sources are there");
+		if (m->present < r->num) {
+			text_add(&t, ", missing ");
+			text_add_object(&t, &m->sources[m->present], "");
+		}
+		text_add(&t, "; ");
+	}
+	text_add(&t, "node ");
+	text_add_number(&t, m->node);
+	text_add(&t, " coordinates it, for ");
+	text_add_number(&t, (c->now_ns - r->begun_ns) / 1000000000);
+	text_add(&t, " s");
+	memcpy(m->text, t.bytes, strnlen(t.bytes, MESSAGE_TEXT_MAX));
+}
+
+bool reduce_progress_here(struct control *c, struct node *n, const struct message *m)
+{
+	const struct reduce *r = reduce_find(c, &m->reduce.target);
+	struct message answer = {.kind = MESSAGE_USED, .request = m->request};
+
+	if (m->reduce.timeout_ns != 0 || n->state != NODE_UP || r == NULL ||
+	    r->state == REDUCE_ENDED || r->finished || !r->borrowed)
+		return false;
+	reduce_progress(c, r, &answer.used);
+	peers_send(c, n, &answer);
+	return true;
+}
+
+void reduce_name_targets(struct control *c, struct session_object *objects, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		const struct reduce *r = objects[i].flags & SESSION_OBJECT_REDUCED
+						 ? reduce_find(c, &objects[i].id)
+						 : NULL;
+
+		if (r && objects[i].generation == 0)
+			memcpy(objects[i].name, r->name, sizeof(r->name));
+	}
+}
+
+bool reduce_refuses(struct control *c, const struct node *n, const struct message *m)
+{
+	const struct reduce *r = m->have.create ? reduce_find(c, &m->have.id) : NULL;
+	struct text t = {.length = 0};
+
+	if (r == NULL || r->state == REDUCE_ENDED)
+		return false;
+	text_add(&t, "a reduce makes an object of this id, node ");
+	text_add_number(&t, show_coordinator(c, r));
+	text_add(&t, " coordinates it: use another id, or cancel it with rm");
+	reduce_reply(c, n->number, m->request, -EEXIST, t.bytes);
+	return true;
+}
+
+void reduce_tell_waiters(struct control *c, const struct reduce *r)
+{
+	if (r->status == -ECANCELED)
+		directory_waiters_end(&c->directory, &r->by_id.id, r->status, r->text);
+	else if (r->status)
+		directory_waiters_tell(&c->directory, &r->by_id.id);
+}
+
+bool reduce_cancel(struct control *c, const struct node *n, const struct message *m)
+{
+	const struct object_id *id = &m->object.id;
+	struct reduce *r = reduce_find(c, id);
+	const struct entry *e;
+
+	if (r && r->state == REDUCE_ENDED && r->status == -ECANCELED &&
+	    r->cancelled == m->request && r->cancelled_by == n->number) {
+		reduce_reply(c, n->number, m->request, 0, "");
+		return true; /* the answer was lost */
+	}
+	if (r && r->state != REDUCE_ENDED) {
+		r->cancelled = m->request;
+		r->cancelled_by = n->number;
+	}
+	if (!reduce_deleted(c, id, show_cancelled))
+		return false;
+	e = directory_find(&c->directory, id);
+	if (e && e->generation != 0)
+		return false; /* what was built of it is to be removed everywhere */
+	reduce_reply(c, n->number, m->request, 0, "");
+	return true;
+}

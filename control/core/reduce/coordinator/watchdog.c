@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Who does not answer. A node that others read from is noticed by them
+ * (reduce/participant/input.c); nobody reads from a root before the end, so it is told what to
+ * build again and again, while all seats are taken, and a COMBINE that is not answered by the next
+ * time counts as silence.
+ */
+#include "core/state.h"
+
+#define WATCH_NS UINT64_C(50000000) /* as reduce/participant/input.c waits for an answer */
+
+enum { WATCH_ROOTS = 4 /* are told at a time */ };
+
+static bool watch_filled(const struct reduce *r)
+{
+	for (uint32_t i = 0; i < r->seats; i++)
+		if (r->seat[i].has < r->seat[i].wants)
+			return false;
+	return r->seats > 0;
+}
+
+static void watch_root(struct control *c, struct reduce *r, struct reduce_cell *p, bool tell)
+{
+	if (!p->started || p->done)
+		return;
+	if (p->watched && p->call) {
+		reduce_silent(c, r, (uint32_t)(p - r->cell));
+		return;
+	}
+	if (p->call == NULL) {
+		if (!tell)
+			return;
+		p->dirty = true;
+		reduce_tell_all(c, r);
+	}
+	p->watched = true;
+}
+
+static void watch_roots(struct control *c, struct reduce *r)
+{
+	uint32_t turns = (r->stripes + WATCH_ROOTS - 1) / WATCH_ROOTS;
+
+	r->watch_turn = (r->watch_turn + 1) % turns;
+	for (uint32_t j = 0; j < r->stripes; j++)
+		watch_root(c, r, &r->cell[r->stripes == 1 ? r->root : j * r->seats + j],
+			   j % turns == r->watch_turn);
+}
+
+static void watch_fire(struct control *c, struct timer *t)
+{
+	struct reduce *r = list_item(t, struct reduce, watch);
+
+	reduce_watch(c, r);
+	if (r->state >= REDUCE_COMMITTING) {
+		reduce_commit_look(c, r);
+		return;
+	}
+	if (watch_filled(r))
+		watch_roots(c, r);
+	reduce_feed_return(c, r);
+}
+
+void reduce_watch(struct control *c, struct reduce *r)
+{
+	timers_set(&c->timers, &r->watch, c->now_ns + WATCH_NS, watch_fire);
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include "core/state.h"
+
+#define PART_SOON_NS UINT64_C(200000)	 /* an object that is not there yet is asked for again */
+#define PART_FED_NS  UINT64_C(100000000) /* who passes nothing on for so long is reported */
+
+/* ---- for the ways ---------------------------------------------------------------------------- */
+
+const uint64_t *part_map(struct control *c, const struct part *p)
+{
+	const struct stage *s = objects_at(c, p->combine->slot)->stage;
+
+	return s ? plan_given(c, s, p) : NULL;
+}
+
+uint32_t part_missing(struct control *c, const struct part *p)
+{
+	const uint64_t *map = part_map(c, p);
+
+	return map ? chunks_missing(map, p->to, p->to + p->count) : p->count;
+}
+
+struct strand_range part_range(const struct control *c, const struct part *p, uint32_t stripes,
+			       uint32_t workers)
+{
+	const struct combine *k = p->combine;
+
+	return (struct strand_range){
+		.here = {k->by_id.id, combine_chunks(k), stripe_count(k->size, c->workers),
+			 c->workers},
+		.there = {p->id, (uint32_t)chunk_count(p->size, k->chunk_bytes), stripes, workers},
+		.first = p->to,
+		.end = p->to + p->count,
+		.peer_first = p->first,
+	};
+}
+
+void part_unask(struct control *c, struct part *p)
+{
+	calls_cancel(c, p->call);
+	p->call = NULL;
+}
+
+void part_let_go(struct control *c, struct part *p)
+{
+	strands_drop(c, &p->edges);
+	if (p->mirror)
+		plan_drop_stage(c, p->mirror);
+	p->mirror = NULL;
+}
+
+/* Nothing is waited for any more. */
+static void part_rest(struct control *c, struct part *p, enum part_state state)
+{
+	part_unask(c, p);
+	timers_cancel(&c->timers, &p->timer);
+	p->silent = false;
+	p->state = state;
+}
+
+void part_done(struct control *c, struct part *p)
+{
+	/* its edges stay: the sender may want to send something once more */
+	part_rest(c, p, PART_DONE);
+	p->told = p->combine->sum.op == 0; /* only the whole matters */
+	combine_report(c, p->combine);
+}
+
+void part_lost(struct control *c, struct part *p, int32_t status)
+{
+	part_rest(c, p, PART_LOST);
+	part_let_go(c, p);
+	p->status = status;
+	combine_report(c, p->combine);
+	if (p->combine->sum.op == 0) /* others may have all else: it tries again */
+		part_timer(c, p, c->config.stall_ns);
+}
+
+/* By one who gets the same object: the coordinator knows others. */
+static bool part_is_passed_on(const struct part *p)
+{
+	return p->combine->sum.op == 0 && object_id_equal(&p->id, &p->combine->by_id.id);
+}
+
+void part_later(struct control *c, struct part *p, int32_t status)
+{
+	uint64_t pause = PART_SOON_NS << (p->attempts < 12 ? p->attempts : 12);
+	uint64_t limit = p->node->state == NODE_DOWN ? c->config.down_ns : c->config.link_ns;
+
+	if (p->lost_ns == 0)
+		p->lost_ns = c->now_ns;
+	if (c->now_ns - p->lost_ns >= limit) {
+		part_lost(c, p, status);
+		return;
+	}
+	if (part_is_passed_on(p) && c->now_ns - p->lost_ns >= PART_FED_NS && !p->silent) {
+		p->silent = true;
+		combine_report(c, p->combine);
+	}
+	limit -= c->now_ns - p->lost_ns;
+	p->attempts++;
+	part_timer(c, p, pause < limit ? pause : limit);
+}
+
+static void part_fire(struct control *c, struct timer *t)
+{
+	struct part *p = list_item(t, struct part, timer);
+
+	switch (p->state) {
+	case PART_LINK:
+	case PART_REQUEST:
+	case PART_STREAM:
+		p->way->fire(c, p);
+		break;
+	case PART_LOST:
+		p->told = false;
+		p->lost_ns = 0;
+		part_start(c, p);
+		break;
+	default:
+		break;
+	}
+}
+
+void part_timer(struct control *c, struct part *p, uint64_t delay_ns)
+{
+	timers_set(&c->timers, &p->timer, c->now_ns + delay_ns, part_fire);
+}
+
+/* ---- life ---------------------------------------------------------------------------------- */
+
+/* Of an object of which only these chunks are. */
+static uint64_t part_bytes(const struct combine *k, const struct message_part *from)
+{
+	uint64_t begin = (uint64_t)from->to * k->chunk_bytes;
+	uint64_t end = begin + (uint64_t)from->count * k->chunk_bytes;
+
+	return (end < k->size ? end : k->size) - begin;
+}
+
+static void part_name(struct control *c, struct part *p, const struct message_part *from)
+{
+	p->node = peers_node(c, from->node);
+	if (p->combine->values)
+		p->way = &part_value;
+	else
+		p->way = p->node == c->self ? &part_local : &part_stream;
+	p->id = from->id;
+	p->generation = from->generation;
+	p->first = from->first;
+	p->size = from->size ? from->size : part_bytes(p->combine, from);
+	p->stripe = from->stripe;
+}
+
+struct part *part_add(struct control *c, struct combine *k, const struct message_part *from)
+{
+	struct part *p = pool_take(&c->combines.parts);
+
+	if (p == NULL)
+		return NULL;
+	p->combine = k;
+	part_name(c, p, from);
+	p->count = from->count;
+	p->to = from->to;
+	p->index = k->count++;
+	list_init(&p->edges);
+	list_append(&k->parts, &p->of_combine);
+	return p;
+}
+
+void part_start(struct control *c, struct part *p)
+{
+	p->state = PART_LINK;
+	p->way->start(c, p);
+}
+
+void part_brought(struct control *c, struct part *p)
+{
+	if (p->state < PART_DONE && part_missing(c, p) == 0)
+		part_done(c, p);
+}
+
+void part_end(struct control *c, struct part *p)
+{
+	part_rest(c, p, PART_DONE);
+	part_let_go(c, p);
+	p->told = true;
+}
+
+void part_edge_failed(struct control *c, struct part *p, struct edge *e)
+{
+	if (p->state >= PART_DONE) {
+		list_remove(&e->of_owner);
+		plan_drop_edge(c, e);
+		return;
+	}
+	part_rest(c, p, PART_LINK);
+	part_let_go(c, p);
+	p->stripes = 0; /* the node may come back with other workers */
+	p->missing = 0;
+	part_later(c, p, -EHOSTUNREACH);
+}
+
+void part_restart(struct control *c, struct part *p)
+{
+	part_rest(c, p, PART_LINK);
+	list_each(l, after, &p->edges) list_item(l, struct edge, of_owner)->part = NULL;
+	strands_forget(&p->edges);
+	part_let_go(c, p);
+	p->stripes = 0;
+	p->missing = 0; /* as if it had moved: a silent stream is asked about soon */
+	p->shown = 0;
+	p->lost_ns = 0;
+	p->attempts = 0;
+	p->told = false;
+}
+
+/* Most of it is in, and the rest comes: who is to give it from now on may have less. The one before
+ * was only stood in for. */
+static bool part_stays(struct control *c, const struct part *p, const struct node *to)
+{
+	if (p->state == PART_STREAM && p->call == NULL && to != p->before)
+		return 2 * (uint64_t)part_missing(c, p) < p->count;
+	return p->state == PART_LOCAL || p->state == PART_DONE;
+}
+
+void part_move(struct control *c, struct part *p, const struct message_part *from)
+{
+	if (part_stays(c, p, peers_node(c, from->node)))
+		return;
+	part_let_go(c, p);
+	part_restart(c, p);
+	p->before = p->node;
+	part_name(c, p, from);
+	part_start(c, p);
+}
+
+void part_free(struct control *c, struct part *p)
+{
+	part_restart(c, p);
+	list_remove(&p->of_combine);
+	pool_give(&c->combines.parts, p);
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Contributions from objects of this node. */
+#include <errno.h>
+#include "core/state.h"
+
+/* Whether each of our workers has what it needs of the object's own stage, as that arrives. */
+static bool part_local_beside(const struct control *c, const struct part *p,
+			      const struct stage *own)
+{
+	struct strand_range r = part_range(c, p, own->stripes, c->workers);
+	struct strand t;
+
+	for (uint32_t at = r.first; at < r.end; at = t.end) {
+		t = strand_at(&r, at);
+		if (t.worker != t.peer_worker)
+			return false;
+	}
+	return true;
+}
+
+/* The stages to read it from: its own when it is arriving on the same workers, else some beside. */
+static struct stage *part_local_source(struct control *c, struct part *p, uint32_t slot,
+				       struct strand_range *r)
+{
+	struct stage *own = objects_at(c, slot)->stage;
+	struct strand_cut here = part_range(c, p, 1, c->workers).here;
+	uint32_t from = stripe_of(here.chunks, here.stripes, p->to);
+	uint32_t last = stripe_of(here.chunks, here.stripes, p->to + p->count - 1);
+
+	if (own && own->bitmap && own->chunk_bytes == p->combine->chunk_bytes &&
+	    c->table->slot[slot].state != OBJECT_SEALED && part_local_beside(c, p, own)) {
+		*r = part_range(c, p, own->stripes, c->workers);
+		return own;
+	}
+	*r = part_range(c, p, 1, c->workers);
+	p->mirror = plan_mirror(c, slot, stripe_worker(&here.id, c->workers, from), last - from + 1,
+				p->combine->chunk_bytes, p);
+	return p->mirror;
+}
+
+/* Of the stages to read from the one on that worker. */
+static const struct stage *part_local_stage(const struct stage *s, unsigned worker)
+{
+	while (s->worker != worker)
+		s = s->next;
+	return s;
+}
+
+static bool part_local_edges(struct control *c, struct part *p, uint32_t slot)
+{
+	struct stage *into = combine_stage(c, p->combine), *from;
+	struct strand_range r;
+	struct strand t;
+
+	if (into == NULL)
+		return false;
+	from = part_local_source(c, p, slot, &r);
+	for (uint32_t at = r.first; from && at < r.end; at = t.end) {
+		struct edge *e;
+
+		t = strand_at(&r, at);
+		e = plan_local(c, into, part_local_stage(from, t.worker), &t, p);
+		if (e == NULL)
+			return false;
+		list_append(&p->edges, &e->of_owner);
+	}
+	return from != NULL;
+}
+
+static void part_local_start(struct control *c, struct part *p)
+{
+	uint32_t slot;
+
+	if (!c->attached)
+		return; /* combine_node_up of ourselves will */
+	slot = objects_find(c, &p->id);
+	if (slot == TABLE_SLOT_NONE || !objects_is(c, slot, p->generation)) {
+		part_later(c, p, -ENOENT);
+	} else if (c->table->slot[slot].size != p->size) {
+		part_lost(c, p, -EINVAL);
+	} else if (part_local_edges(c, p, slot)) {
+		p->state = PART_LOCAL;
+		p->lost_ns = 0;
+	} else {
+		part_let_go(c, p);
+		part_later(c, p, -ENOSPC);
+	}
+}
+
+void part_local_source_killed(struct control *c, struct part *p)
+{
+	const struct stage *s = p->mirror;
+
+	/* All of it was there: the stage keeps the bytes until they are in. */
+	if (atomic_load_explicit(&c->table->slot[s->slot].watermark, memory_order_acquire) ==
+	    s->size)
+		return;
+	part_lost(c, p, -ENOENT);
+}
+
+void part_local_mirror_lost(struct control *c, struct part *p)
+{
+	p->mirror = NULL; /* the end of its edges follows */
+}
+
+const struct part_way part_local = {part_local_start, part_start};

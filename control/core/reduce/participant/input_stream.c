@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Contributions from objects of other nodes, over IN edges. */
+#include <errno.h>
+#include "core/state.h"
+
+/*
+ * A stream that does not move for QUIET_NS is asked about, and a node that has not answered after
+ * SILENT_NS more is reported: with a source in reserve the coordinator does without it, long before
+ * the connection is given up. Both are above a round trip, and an error costs only work.
+ */
+#define PART_QUIET_NS  UINT64_C(50000000)
+#define PART_SILENT_NS UINT64_C(50000000)
+
+static bool part_stream_linked(struct control *c, struct part *p)
+{
+	struct strand_range r;
+
+	if (!strands_greeted(c, p->node))
+		return false;
+	if (p->stripes == 0)
+		p->stripes = stripe_count(p->size, p->node->workers);
+	r = part_range(c, p, p->stripes, p->node->workers);
+	return strands_linked(c, p->node, &r);
+}
+
+/* When to look at a stream again: soon while it moves. */
+static void part_stream_watch(struct control *c, struct part *p)
+{
+	uint32_t missing = part_missing(c, p);
+	bool moves = missing != p->missing;
+
+	p->missing = missing;
+	part_timer(c, p, moves ? PART_QUIET_NS : c->config.stall_ns);
+}
+
+/* What comes from now on, and since it was asked for, shows what the link can. Of what was all in
+ * before the answer, and of a request that was repeated, it is not known how long it took. */
+static void part_stream_flows(struct part *p, const struct call *call)
+{
+	struct combine *k = p->combine;
+
+	if (p->state != PART_REQUEST || call->sent_ns == 0)
+		return;
+	if (k->flows_ns == 0 || call->sent_ns < k->flows_ns)
+		k->flows_ns = call->sent_ns;
+	p->shown = p->wanted;
+}
+
+static bool part_stream_answered(struct control *c, struct call *call, const struct message *answer)
+{
+	struct part *p = call->owner;
+	int32_t status = answer ? answer->reply.status : -ETIMEDOUT;
+
+	p->call = NULL;
+	p->silent = false;
+	timers_cancel(&c->timers, &p->timer);
+	if (status == 0) {
+		part_stream_flows(p, call);
+		p->state = PART_STREAM;
+		p->lost_ns = 0;
+		part_stream_watch(c, p);
+	} else if (status == -EAGAIN || status == -ENOENT || status == -ETIMEDOUT) {
+		p->state = PART_REQUEST; /* perhaps it is about to be made */
+		part_later(c, p, status);
+	} else if (status == -EPIPE ||	  /* a stream has ended there: new edges, fresh credit */
+		   status == -EMSGSIZE || /* until the path is mended */
+		   (answer && strands_recut(&answer->reply, &p->stripes))) {
+		part_let_go(c, p);
+		p->state = PART_LINK;
+		part_later(c, p, status);
+	} else {
+		part_lost(c, p, status);
+	}
+	return false;
+}
+
+/* The runs that are here already, in the numbers of the other object. */
+static uint32_t part_stream_skips(struct control *c, const struct part *p, struct message_stream *m)
+{
+	const uint64_t *map = part_map(c, p);
+	uint32_t runs = map ? chunks_runs(map, p->to, p->to + p->count, m->skip) : 0;
+
+	for (uint32_t i = 0; i < runs; i++)
+		m->skip[i].first = m->skip[i].first - p->to + p->first;
+	return runs;
+}
+
+static void part_stream_send(struct control *c, struct part *p)
+{
+	struct message m = {.kind = MESSAGE_STREAM};
+
+	m.stream.id = p->id;
+	m.stream.generation = p->generation;
+	m.stream.chunk_bytes = p->combine->chunk_bytes;
+	m.stream.first = p->first;
+	m.stream.count = p->count;
+	m.stream.stripes = p->stripes;
+	m.stream.check = p->state == PART_STREAM;
+	strands_name(&p->edges, part_map(c, p), &m.stream);
+	if (!m.stream.check) {
+		m.stream.skips = part_stream_skips(c, p, &m.stream);
+		p->wanted = part_missing(c, p);
+	}
+	timers_cancel(&c->timers, &p->timer);
+	p->call = calls_start(c, p->node, &m, TABLE_SLOT_NONE, c->config.call_ns,
+			      part_stream_answered, p);
+	if (p->call == NULL)
+		part_timer(c, p, control_backoff(c, 1));
+	else if (p->state == PART_STREAM)
+		part_timer(c, p, PART_SILENT_NS);
+	else
+		part_timer(c, p, PART_QUIET_NS + PART_SILENT_NS);
+}
+
+static void part_stream_open(struct control *c, struct part *p)
+{
+	struct stage *s = combine_stage(c, p->combine);
+	struct strand_range r = part_range(c, p, p->stripes, p->node->workers);
+
+	if (s == NULL || !strands_open(c, p->node, &r, s, plan_given(c, s, p), p, &p->edges)) {
+		part_let_go(c, p);
+		part_later(c, p, -ENOSPC);
+	} else if (list_empty(&p->edges)) {
+		part_done(c, p);
+	} else {
+		p->state = PART_REQUEST;
+		part_stream_send(c, p);
+	}
+}
+
+static void part_stream_start(struct control *c, struct part *p)
+{
+	if (!c->attached)
+		return; /* combine_node_up of ourselves will */
+	if (part_stream_linked(c, p))
+		part_stream_open(c, p);
+	if (p->state == PART_LINK && p->timer.position == 0)
+		part_later(c, p, -EHOSTUNREACH);
+}
+
+static void part_stream_unanswered(struct control *c, struct part *p)
+{
+	p->silent = true;
+	combine_report(c, p->combine);
+	part_timer(c, p, c->config.stall_ns);
+}
+
+/* Nothing has come for a while: does the other side still send? It answers the same request. */
+static void part_stream_stalled(struct control *c, struct part *p)
+{
+	if (part_missing(c, p) != p->missing) {
+		p->attempts = 0;
+		p->silent = false;
+		part_stream_watch(c, p);
+	} else if (p->call) {
+		part_stream_unanswered(c, p);
+	} else {
+		part_stream_send(c, p);
+	}
+}
+
+static void part_stream_fire(struct control *c, struct part *p)
+{
+	if (p->state == PART_LINK)
+		part_start(c, p);
+	else if (p->state == PART_REQUEST && p->call)
+		part_stream_unanswered(c, p);
+	else if (p->state == PART_REQUEST)
+		part_stream_send(c, p);
+	else
+		part_stream_stalled(c, p);
+}
+
+const struct part_way part_stream = {part_stream_start, part_stream_fire};

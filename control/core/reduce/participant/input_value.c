@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Contributions that come in messages, and are added up or put side by side here instead of by a
+ * worker. The nodes that have them send them unasked (push.h); what does not come so is asked for
+ * (pull.h): in LINK a part is expected unasked.
+ */
+#include <errno.h>
+#include "internal/reduce_kernel.h"
+#include "core/state.h"
+
+/* All of it, or that the node lives, comes in TAKE_KEEP_NS at most. */
+#define PART_SILENT_NS (2 * TAKE_KEEP_NS)
+
+enum { PART_PAUSES = 8 }; /* that double, between questions for what is being made */
+
+static struct message_take part_value_range(const struct part *p)
+{
+	const struct combine *k = p->combine;
+	uint64_t bytes = (uint64_t)p->count * k->chunk_bytes;
+	uint64_t left = k->size - (uint64_t)p->to * k->chunk_bytes;
+
+	return (struct message_take){.id = p->id,
+				     .generation = p->generation,
+				     .first = (uint64_t)p->first * k->chunk_bytes,
+				     .bytes = (uint32_t)(bytes < left ? bytes : left)};
+}
+
+/* Sums begin with the first that comes. */
+static void part_value_add(struct control *c, const struct part *p, const uint8_t *value,
+			   uint32_t bytes)
+{
+	struct combine *k = p->combine;
+	uint8_t *at = c->store + c->table->slot[k->slot].offset;
+
+	if (k->sum.op == 0)
+		memcpy(at + (uint64_t)p->to * k->chunk_bytes, value, bytes);
+	else if (k->in == 0)
+		memcpy(at, value, bytes);
+	else
+		reduce_combine(k->sum.op, k->sum.dtype, at, value, bytes);
+	k->in += k->sum.op ? 1 : p->count;
+	if (k->in < k->need)
+		return;
+	if (k->sum.scale > 1)
+		reduce_scale(k->sum.dtype, at, k->sum.scale, (uint32_t)k->size);
+	combine_done(c, k);
+	take_done(c, k);
+	if (k->hidden)
+		offer_stripe(c, k);
+}
+
+bool part_value_take(struct control *c, struct part *p, const struct message_take *m)
+{
+	const struct message_take range = part_value_range(p);
+
+	if (p->combine->done || p->state > PART_REQUEST || m->first != range.first ||
+	    m->bytes != range.bytes)
+		return false;
+	part_end(c, p); /* only the whole matters */
+	if (p->node == c->self && p->combine->sum.op != 0)
+		offer_source(c, p);
+	part_value_add(c, p, m->value, m->bytes);
+	return true;
+}
+
+static bool part_value_given(struct control *c, struct call *call, const struct message *answer)
+{
+	struct part *p = call->owner;
+	struct message_take given = call->message.take;
+	int32_t status = answer ? answer->take.status : -ETIMEDOUT;
+
+	p->call = NULL;
+	p->silent = false;
+	if (status == 0) {
+		given.value = answer->take.value;
+		given.bytes = answer->take.bytes;
+		if (part_value_take(c, p, &given))
+			return false;
+		status = -EPROTO;
+	}
+	if (status == -EAGAIN) { /* it is being made */
+		p->lost_ns = 0;
+		p->attempts = p->attempts < PART_PAUSES ? p->attempts : PART_PAUSES;
+	}
+	if (status == -EAGAIN || status == -ENOENT || status == -ETIMEDOUT)
+		part_later(c, p, status);
+	else
+		part_lost(c, p, status);
+	return false;
+}
+
+static void part_value_ask(struct control *c, struct part *p)
+{
+	struct message m = {.kind = MESSAGE_TAKE};
+
+	p->state = PART_REQUEST;
+	m.take = part_value_range(p);
+	p->call = calls_start(c, p->node, &m, TABLE_SLOT_NONE, c->config.call_ns, part_value_given,
+			      p);
+	part_timer(c, p, p->call ? PART_SILENT_NS : control_backoff(c, 1));
+}
+
+static void part_value_start(struct control *c, struct part *p)
+{
+	if (p->combine->done)
+		return;
+	if (!p->combine->offered || p->node == c->self || p->node->state != NODE_UP)
+		part_value_ask(c, p);
+	else
+		part_timer(c, p, OFFER_KEEP_NS);
+}
+
+static void part_value_fire(struct control *c, struct part *p)
+{
+	if (p->call == NULL) {
+		part_value_ask(c, p);
+	} else if (p->node->state == NODE_DOWN) {
+		part_unask(c, p);
+		part_later(c, p, -EHOSTUNREACH);
+	} else {
+		p->silent = true;
+		combine_report(c, p->combine);
+		part_timer(c, p, PART_SILENT_NS);
+	}
+}
+
+const struct part_way part_value = {part_value_start, part_value_fire};

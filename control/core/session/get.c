@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* GET and WAIT. */
+#include <errno.h>
+#include "core/state.h"
+
+/* The directory tells those who are patient after 5 to 10 ms only: whoever waits for less would
+ * never hear that nobody has put the object. */
+#define GET_PATIENT_NS INT64_C(20000000)
+
+void session_get(struct control *c, struct session *s, const struct session_request *r)
+{
+	uint32_t slot = objects_find(c, &r->id);
+	struct fetch *f;
+	struct wait *w;
+
+	if (slot != TABLE_SLOT_NONE) {
+		reply_place(c, s, r->op, r->seq, r->pin, slot);
+		return;
+	}
+	w = waits_start(c, s, r);
+	if (w == NULL)
+		return;
+	f = fetch_get(c, &r->id, r->timeout_ns < 0 || r->timeout_ns >= GET_PATIENT_NS);
+	if (f == NULL) {
+		waits_end(c, w, -EAGAIN,
+			  "too many objects arrive at this node at a time: try again later");
+		return;
+	}
+	w->fetch = f;
+	w->nowait = r->timeout_ns == 0;
+	list_append(&f->waits, &w->of_owner);
+	/* One that does not wait still gives the directory the time to answer. */
+	waits_timeout(c, w, w->nowait ? (int64_t)c->config.directory_ns : r->timeout_ns);
+	fetch_answer_nowait(c, f);
+}
+
+void session_wait(struct control *c, struct session *s, const struct session_request *r)
+{
+	const struct object_slot *image;
+	struct wait *w;
+
+	if (r->slot >= c->table->slots) {
+		reply_error(c, s, r->op, r->seq, -EINVAL, "no such slot");
+		return;
+	}
+	image = &c->table->slot[r->slot];
+	if (image->generation == r->generation && image->flags & OBJECT_FLAG_REPLACED) {
+		reply_error(c, s, r->op, r->seq, -ERESTART,
+			    "the object was put again, or is made anew: get it again");
+		return;
+	}
+	if (image->generation == r->generation && image->flags & OBJECT_FLAG_LOST) {
+		reply_error(c, s, r->op, r->seq, -ENODATA,
+			    "lost: a part of it exists nowhere: put it again");
+		return;
+	}
+	if (!objects_is(c, r->slot, r->generation)) {
+		reply_error(c, s, r->op, r->seq, -ESTALE,
+			    "the object was deleted or evicted: get it again");
+		return;
+	}
+	w = waits_start(c, s, r);
+	if (w == NULL)
+		return;
+	w->object = objects_at(c, r->slot);
+	w->watermark = r->watermark < image->size ? r->watermark : image->size;
+	list_append(&w->object->waits, &w->of_owner);
+	waits_timeout(c, w, r->timeout_ns);
+	if (w->watermark < image->size && (image->state == OBJECT_FETCHING || w->object->combine))
+		waits_poll(c, w);
+	waits_check_object(c, w->object);
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * LIST, STATUS: what the directory and the nodes tell. The shard owners are asked one after the
+ * other. An owner that does not answer is named in the list, which then goes on with the next one.
+ */
+#include <errno.h>
+#include "core/state.h"
+
+enum { SESSION_LIST_BUSY = 3 };
+
+static void session_list_ask(struct control *c, struct wait *w);
+
+/* Tells the client that this node's part of the directory is not in the list. */
+static bool session_list_lacks(struct control *c, struct wait *w, const struct node *n)
+{
+	struct session_object o;
+
+	session_missing_item(n, &o);
+	return reply_item(c, w, &o, sizeof(o));
+}
+
+static void session_list_next(struct control *c, struct wait *w, bool room)
+{
+	w->paused = !room;
+	if (room)
+		session_list_ask(c, w);
+}
+
+static bool session_listed(struct control *c, struct call *call, const struct message *answer)
+{
+	struct wait *w = call->owner;
+	bool room = true;
+
+	w->call = NULL;
+	if (answer == NULL && !c->attached) {
+		waits_no_directory(c, w);
+		return false;
+	}
+	if (answer == NULL) {
+		w->cursor = 0;
+		w->shard++;
+		w->silent_ns += c->config.status_ns;
+		session_list_next(c, w, session_list_lacks(c, w, call->node));
+		return false;
+	}
+	for (uint32_t i = 0; i < answer->objects.count; i++) {
+		struct session_object o = answer->objects.objects[i];
+
+		session_localise(c, &o);
+		room = reply_item(c, w, &o, sizeof(o));
+	}
+	w->cursor = answer->objects.cursor;
+	if (w->cursor == 0)
+		w->shard++;
+	session_list_next(c, w, room);
+	return false;
+}
+
+/* How long this owner is waited for. One that is connected may only be busy. All the owners that do
+ * not answer get a bounded time together, so that the call ends before its client gives up. */
+static uint64_t session_list_patience(const struct control *c, const struct wait *w,
+				      const struct node *shard)
+{
+	uint64_t patience_ns = c->config.status_ns;
+
+	if (shard == c->self)
+		return c->config.directory_ns;
+	if (shard->state == NODE_UP)
+		patience_ns *= SESSION_LIST_BUSY;
+	return w->silent_ns < c->config.directory_ns ? patience_ns : 0;
+}
+
+/* Names those before the next owner that are taken for dead, but may not be. Returns false when the
+ * client must read first. */
+static bool session_list_dead(struct control *c, struct wait *w, const struct node *shard)
+{
+	uint32_t end = shard ? w->shard : c->config.nodes;
+
+	while (w->named < end) {
+		const struct node *n = peers_node(c, w->named++);
+
+		if (!session_lacks(c, n) || session_list_lacks(c, w, n))
+			continue;
+		w->paused = true;
+		return false;
+	}
+	if (shard) /* it is named when it does not answer */
+		w->named = w->shard + 1;
+	return true;
+}
+
+/* Asks for the next page, or ends after the last one of the last shard. */
+static void session_list_ask(struct control *c, struct wait *w)
+{
+	struct message m = {.kind = MESSAGE_LIST};
+	struct node *shard;
+
+	w->paused = false;
+	shard = reshard_next(c, &w->shard);
+	if (!session_list_dead(c, w, shard))
+		return;
+	if (shard == NULL) {
+		waits_end(c, w, 0, "");
+		return;
+	}
+	m.list.cursor = w->cursor;
+	w->call = calls_start(c, shard, &m, TABLE_SLOT_NONE, session_list_patience(c, w, shard),
+			      session_listed, w);
+	if (w->call == NULL)
+		waits_no_call(c, w);
+}
+
+void session_list(struct control *c, struct session *s, const struct session_request *r)
+{
+	struct wait *w = waits_start(c, s, r);
+
+	if (w)
+		session_list_ask(c, w);
+}
+
+void session_list_resume(struct control *c, struct session *s)
+{
+	list_each(l, after, &s->waits)
+	{
+		struct wait *w = list_item(l, struct wait, of_session);
+
+		if (w->paused)
+			session_list_ask(c, w);
+	}
+}
+
+void session_describe_node(struct control *c, struct session_node *out)
+{
+	*out = (struct session_node){
+		.node = c->config.node,
+		.state = NODE_UP,
+		.workers = c->workers,
+		.incarnation = c->dataplane.incarnation,
+		.addr = c->self->addr,
+		.store_bytes = c->dataplane.store_bytes,
+		.store_used = c->objects.space.used_bytes + c->objects.scratch.used_bytes,
+		.objects = c->objects.count,
+		.sessions = c->sessions.open,
+		.arriving = c->fetches.feeding,
+		.sending = c->serves.fed,
+		.mtu = c->dataplane.mtu,
+		.hugepages = c->dataplane.hugepages,
+		.busy_poll = c->dataplane.busy_poll,
+		.control_pid = c->config.pid,
+		.dataplane_pid = c->attached ? c->dataplane.pid : 0,
+	};
+	memcpy(out->port, c->dataplane.port, sizeof(out->port));
+	out->port[sizeof(out->port) - 1] = '\0';
+}
+
+/* What we know of a node by ourselves. */
+static void session_outline_node(struct control *c, const struct node *n, struct session_node *out)
+{
+	const struct conn *conn = NULL;
+
+	*out = (struct session_node){.node = n->number,
+				     .state = n->state,
+				     .workers = n->workers,
+				     .incarnation = n->incarnation,
+				     .addr = n->addr};
+	if (n->main && n->main->state == LINK_UP)
+		conn = peers_conn(c, 0, n->main->conn);
+	if (conn) {
+		out->rtt_us = conn->rtt_us;
+		out->mtu = conn->mtu;
+	}
+}
+
+static bool session_node_told(struct control *c, struct call *call, const struct message *answer)
+{
+	struct wait *w = waits_of(c, call->owner, call->cookie);
+	struct session_node known;
+
+	if (w == NULL)
+		return false;
+	session_outline_node(c, call->node, &known);
+	if (answer) {
+		uint32_t rtt_us = known.rtt_us;
+
+		known = answer->node;
+		known.node = call->node->number;
+		known.addr = call->node->addr;
+		known.state = NODE_UP;
+		known.rtt_us = rtt_us;
+		known.self = 0;
+	} else if (known.state == NODE_UP) {
+		known.state = NODE_DOWN; /* connected, but its control does not answer */
+	}
+	reply_item(c, w, &known, sizeof(known));
+	if (--w->pending == 0)
+		waits_end(c, w, 0, "");
+	return false;
+}
+
+void session_status(struct control *c, struct session *s, const struct session_request *r)
+{
+	struct message m = {.kind = MESSAGE_STATUS};
+	struct wait *w = waits_start(c, s, r);
+	struct session_node node;
+
+	if (w == NULL)
+		return;
+	session_describe_node(c, &node);
+	node.self = 1;
+	reply_item(c, w, &node, sizeof(node));
+	w->pending = 1;
+	for (uint32_t i = 0; i < c->config.nodes; i++) {
+		struct node *n = peers_node(c, i);
+		struct call *call;
+
+		if (n == c->self || n->member == MEMBER_NONE)
+			continue;
+		call = members_live(n) ? calls_start(c, n, &m, TABLE_SLOT_NONE, c->config.status_ns,
+						     session_node_told, w)
+				       : NULL;
+		if (call) {
+			call->cookie = w->number;
+			w->pending++;
+			continue;
+		}
+		session_outline_node(c, n, &node);
+		reply_item(c, w, &node, sizeof(node));
+	}
+	if (--w->pending == 0)
+		waits_end(c, w, 0, "");
+}

@@ -1,0 +1,557 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* CREATE, PUT, RESUME, PUBLISH, SEAL, ABORT. */
+#include <errno.h>
+#include "core/state.h"
+
+static const char *session_state_name(uint16_t state)
+{
+	return state == OBJECT_CREATING	  ? "being created"
+	       : state == OBJECT_FETCHING ? "arriving from another node"
+					  : "complete";
+}
+
+static void session_exists(struct control *c, struct session *s, const struct session_request *r,
+			   uint32_t slot)
+{
+	struct text t = {.length = 0};
+
+	text_add_object(&t, &r->id, objects_name(c, slot));
+	text_add(&t, " exists already (");
+	text_add_number(&t, c->table->slot[slot].size);
+	text_add(&t, " bytes, ");
+	text_add(&t, session_state_name(c->table->slot[slot].state));
+	text_add(&t, " on this node): delete it first");
+	reply_error(c, s, r->op, r->seq, -EEXIST, t.bytes);
+}
+
+void session_abandon(struct control *c, uint32_t slot, const char *why)
+{
+	struct object_id id = c->table->slot[slot].id;
+	uint64_t generation = c->table->slot[slot].generation;
+
+	objects_kill(c, slot, why);
+	objects_disown(c, &id, generation);
+}
+
+/* A fetch of this id that waits for somebody to put it. */
+static struct fetch *session_fetch(struct control *c, const struct object_id *id)
+{
+	struct idmap_node *n = idmap_find(&c->fetches.by_id, id);
+	struct fetch *f = n ? idmap_item(n, struct fetch, by_id) : NULL;
+
+	return f && f->slot == TABLE_SLOT_NONE ? f : NULL;
+}
+
+/* It must not ask any more: behind a HAVE the directory would take that for the loss of the copy.
+ * It goes on when the create has failed. */
+static void session_fetch_hush(struct control *c, const struct object_id *id)
+{
+	struct fetch *f = session_fetch(c, id);
+
+	if (f == NULL)
+		return;
+	if (f->call)
+		calls_cancel(c, f->call);
+	f->call = NULL;
+	fetch_rest(c, f);
+	timers_cancel(&c->timers, &f->timer);
+}
+
+void session_fetch_ends(struct control *c, const struct object_id *id, uint32_t slot)
+{
+	struct fetch *f = session_fetch(c, id);
+
+	if (f == NULL)
+		return;
+	list_each(l, after, &f->waits)
+	{
+		waits_place(c, list_item(l, struct wait, of_owner), slot);
+	}
+	fetch_end(c, f);
+}
+
+void session_fetch_wake(struct control *c, const struct object_id *id)
+{
+	struct fetch *f = session_fetch(c, id);
+
+	if (f && f->call == NULL)
+		fetch_rest(c, f);
+}
+
+/* The slot of a new object. 0 or -errno and why; -EAGAIN: when other nodes have answered. */
+static int session_place(struct control *c, const struct object_id *id, const char *name,
+			 uint64_t size, uint32_t *slot, struct text *why)
+{
+	int error = objects_insert(c, id, name, size, control_generation(c),
+				   c->dataplane.chunk_bytes, OBJECT_CREATING, slot);
+
+	if (error)
+		reply_no_room(c, error, size, why);
+	return error;
+}
+
+/* The slot of an object that the session will write. 0 or -errno and why. */
+static int session_insert(struct control *c, struct session *s, const struct object_id *id,
+			  const char *name, uint64_t size, uint32_t *slot, struct text *why)
+{
+	int error = session_place(c, id, name, size, slot, why);
+
+	if (error)
+		return error;
+	objects_set_creator(c, *slot, &s->client);
+	if (s->client.apart)
+		error = creation_start(c, s, *slot, false, why);
+	if (error)
+		objects_kill(c, *slot, "");
+	else
+		session_fetch_hush(c, id);
+	return error;
+}
+
+static bool session_created(struct control *c, struct call *call, const struct message *answer);
+
+/* Tells the directory; the client is answered when that has agreed. What a PUT has brought goes
+ * along: others may have it from there on. */
+static void session_create_ask(struct control *c, struct wait *w, uint32_t slot)
+{
+	bool whole = w->op == SESSION_PUT;
+	struct message m;
+
+	w->object = objects_at(c, slot);
+	list_append(&w->object->waits, &w->of_owner);
+	objects_have(c, slot, &m);
+	m.have.create = 1;
+	if (whole)
+		m.have.state = MESSAGE_COPY_COMPLETE;
+	w->call = calls_start(c, control_shard(c, &w->id), &m, whole ? slot : TABLE_SLOT_NONE,
+			      c->config.directory_ns, session_created, w);
+	if (w->call == NULL) {
+		waits_no_call(c, w);
+		objects_kill(c, slot, "");
+		return;
+	}
+	w->call->cookie = w->cursor = members_life(c, w->call->node);
+	w->shard = w->call->node->number;
+}
+
+/* Another node keeps the directory by now, or the same one another time. What that refuses the
+ * first one may have agreed to, and given to others. */
+static bool session_put_unsure(struct control *c, const struct wait *w, const struct call *call)
+{
+	return w->op == SESSION_PUT &&
+	       (call->node->number != w->shard || members_life(c, call->node) != w->cursor);
+}
+
+/* One that was deleted has a greater generation: somebody's clock is ahead of ours. Of a PUT the
+ * client has the bytes. */
+static void session_create_later(struct control *c, struct wait *w, uint64_t generation)
+{
+	uint32_t slot = objects_slot(c, w->object);
+	uint64_t size = c->table->slot[slot].size;
+	bool deleted = generation == c->table->slot[slot].generation;
+	char name[OBJECT_NAME_BYTES];
+	struct text t;
+	int error;
+
+	memcpy(name, objects_name(c, slot), sizeof(name));
+	list_remove(&w->of_owner);
+	objects_kill(c, slot, "");
+	control_generation_after(c, generation);
+	if (w->op == SESSION_PUT) {
+		waits_end(c, w, deleted ? -ESTALE : -ERESTART,
+			  deleted ? "the object was deleted while it was put: put it again"
+				  : "it must have a later generation: create it");
+		return;
+	}
+	error = session_insert(c, w->session, &w->id, name, size, &slot, &t);
+	if (error)
+		waits_end(c, w, error == -EAGAIN ? -ENOSPC : error, t.bytes);
+	else
+		session_create_ask(c, w, slot);
+}
+
+static void session_creates(struct session *s, struct object *o)
+{
+	o->creator = s;
+	list_append(&s->creating, &o->of_session);
+}
+
+bool session_may_wait(const struct control *c, const struct call *call)
+{
+	return call->deadline_ns - c->now_ns > c->config.backoff_max_ns;
+}
+
+/* The refusal answers one of several times that it was sent; the object in its way may have been
+ * deleted since, and another time have been accepted. Asked under another number, the directory
+ * says what holds. Returns whether it is asked. */
+static bool session_create_sure(struct control *c, struct wait *w, const struct call *call,
+				const struct message *answer)
+{
+	struct node *n = call->node;
+
+	if (answer == NULL || answer->reply.status != -EEXIST || call->sent_ns != 0 ||
+	    n == c->self || c->now_ns >= call->deadline_ns)
+		return false;
+	w->call = calls_start(c, n, &call->message, call->value_slot, call->deadline_ns - c->now_ns,
+			      session_created, w);
+	if (w->call)
+		w->call->cookie = call->cookie;
+	return w->call != NULL;
+}
+
+static bool session_created(struct control *c, struct call *call, const struct message *answer)
+{
+	struct wait *w = call->owner;
+	struct object *o = w->object;
+	struct session *s = w->session;
+	uint32_t slot = objects_slot(c, o);
+
+	if (answer && answer->reply.status == -EAGAIN && session_may_wait(c, call))
+		return true;
+	if (session_create_sure(c, w, call, answer))
+		return false;
+	w->call = NULL;
+	if (answer && answer->reply.status == 0) {
+		o->owner = call->node->number + 1;
+		o->owner_life = call->cookie;
+		if (w->op == SESSION_PUT)
+			objects_seal(c, slot, true);
+		else
+			session_creates(s, o);
+		if (objects_untold(c, slot)) /* another one since the request left */
+			objects_announce(c, slot);
+		waits_place(c, w, slot);
+		session_fetch_ends(c, &c->table->slot[slot].id, slot);
+		return false;
+	}
+	if (answer && session_put_unsure(c, w, call)) {
+		waits_end(c, w, -ETIMEDOUT,
+			  "the members have changed while it was put, and some "
+			  "may have it: put it again");
+		session_abandon(c, slot, "it could not be put");
+		return false;
+	}
+	if (answer && answer->reply.status == -ESTALE &&
+	    answer->reply.generation > control_generation_max(c)) {
+		waits_end(c, w, -ERANGE,
+			  "it was deleted with a generation more than an hour ahead of the clock "
+			  "of this node: use another name");
+		session_abandon(c, slot, "it could not be created");
+		return false;
+	}
+	if (answer && answer->reply.status == -ESTALE) {
+		session_create_later(c, w, answer->reply.generation);
+		return false;
+	}
+	if (answer)
+		waits_end(c, w, answer->reply.status, answer->reply.text);
+	else
+		waits_no_directory(c, w);
+	session_abandon(c, slot, "it could not be created");
+	return false;
+}
+
+/* Whether the slot holds what the client was creating at an earlier control and nobody has
+ * resumed yet. */
+static bool session_left_behind(struct control *c, const struct session *s, uint32_t slot)
+{
+	const struct object_slot *image = &c->table->slot[slot];
+	const struct object *o = objects_at(c, slot);
+	const struct object_creator *creator = &object_table_creators(c->table)[slot];
+
+	return image->state == OBJECT_CREATING && o->unclaimed && s->client.process != 0 &&
+	       image->creator == s->client.process && creator->user == s->client.user &&
+	       creator->birth == s->client.birth;
+}
+
+bool session_left_apart(struct control *c, const struct session *s)
+{
+	list_each(l, after, &c->objects.unclaimed)
+	{
+		uint32_t slot = objects_slot(c, list_item(l, struct object, of_session));
+
+		if (c->table->slot[slot].flags & OBJECT_FLAG_APART &&
+		    session_left_behind(c, s, slot))
+			return true;
+	}
+	return false;
+}
+
+bool control_session_brings(struct control *c, uint32_t number)
+{
+	const struct session *s = sessions_at(c, number);
+
+	return s && s->brings;
+}
+
+/* No connection of that process may bring anything any more. */
+static void session_bring_no_more(struct control *c, const struct control_client *who)
+{
+	for (uint32_t i = 0; i < c->sessions.pool.fresh; i++) {
+		struct session *s = sessions_at(c, i);
+
+		if (s && s->client.process == who->process && s->client.user == who->user &&
+		    s->client.birth == who->birth)
+			s->brings = false;
+	}
+}
+
+void control_session_forfeit(struct control *c, uint32_t number, uint64_t now_ns)
+{
+	const struct session *s = sessions_at(c, number);
+
+	c->now_ns = now_ns;
+	list_each(l, after, &c->objects.unclaimed)
+	{
+		struct object *o = list_item(l, struct object, of_session);
+		uint32_t slot = objects_slot(c, o);
+
+		if (s == NULL || !session_left_behind(c, s, slot))
+			continue;
+		objects_claim(o);
+		session_abandon(c, slot, "its creator has brought something else");
+	}
+	if (s)
+		session_bring_no_more(c, &s->client);
+	loopback_run(c);
+}
+
+/* To write the object in, if it needs any; otherwise the client has been answered. */
+static bool session_has_memory(struct control *c, struct session *s,
+			       const struct session_request *r, uint32_t slot)
+{
+	struct text why;
+	int error = 0;
+
+	if ((s->client.apart || c->table->slot[slot].flags & OBJECT_FLAG_APART) &&
+	    objects_at(c, slot)->creation == NULL)
+		error = creation_start(c, s, slot, false, &why);
+	if (error)
+		reply_error(c, s, r->op, r->seq, error, why.bytes);
+	return error == 0;
+}
+
+/* A CREATE that an earlier control was sent: it may have got as far as the slot, or even have
+ * answered. Returns false when that is not what the slot holds. */
+static bool session_create_again(struct control *c, struct session *s,
+				 const struct session_request *r, uint32_t slot)
+{
+	const struct object_slot *image = &c->table->slot[slot];
+	struct object *o = objects_at(c, slot);
+	struct wait *w;
+
+	if (!(r->flags & SESSION_FLAG_AGAIN) || r->pin == SESSION_PIN_NONE ||
+	    image->size != r->size || image->watermark != 0)
+		return false;
+	if (o->creator == s && atomic_load(&s->pins[r->pin]) == pin_make(slot, image->generation)) {
+		if (session_has_memory(c, s, r, slot))
+			reply_place(c, s, r->op, r->seq, r->pin, slot);
+		return true;
+	}
+	if (!session_left_behind(c, s, slot))
+		return false;
+	w = waits_start(c, s, r);
+	if (w == NULL)
+		return true;
+	objects_claim(o);
+	if (session_has_memory(c, s, r, slot)) {
+		session_create_ask(c, w, slot);
+		return true;
+	}
+	waits_free(c, w);
+	session_abandon(c, slot, "its creator has no memory to write it in");
+	return true;
+}
+
+void session_create(struct control *c, struct session *s, const struct session_request *r)
+{
+	uint32_t slot = objects_find(c, &r->id);
+	struct wait *w;
+	struct text t;
+	int error;
+
+	if (slot != TABLE_SLOT_NONE) {
+		if (!session_create_again(c, s, r, slot))
+			session_exists(c, s, r, slot);
+		return;
+	}
+	error = session_insert(c, s, &r->id, r->name, r->size, &slot, &t);
+	if (error == -EAGAIN) {
+		guard_room(c, s, r);
+		return;
+	}
+	if (error) {
+		reply_error(c, s, r->op, r->seq, error, t.bytes);
+		return;
+	}
+	w = waits_start(c, s, r);
+	if (w)
+		session_create_ask(c, w, slot);
+	else
+		objects_kill(c, slot, "");
+}
+
+bool session_create_retry(struct control *c, struct wait *w, const struct session_request *r,
+			  bool last)
+{
+	uint32_t slot = objects_find(c, &r->id);
+	struct session *s = w->session;
+	struct text t;
+	int error;
+
+	if (slot != TABLE_SLOT_NONE) {
+		waits_free(c, w);
+		session_exists(c, s, r, slot);
+		return true;
+	}
+	error = session_insert(c, s, &r->id, r->name, r->size, &slot, &t);
+	if (error == -EAGAIN && !last)
+		return false;
+	if (error)
+		waits_end(c, w, error == -EAGAIN ? -ENOSPC : error, t.bytes);
+	else
+		session_create_ask(c, w, slot);
+	return true;
+}
+
+void session_put(struct control *c, struct session *s, const struct session_request *r,
+		 const uint8_t *bytes)
+{
+	uint32_t slot = objects_find(c, &r->id);
+	struct wait *w;
+	struct text t;
+	int error;
+
+	if (slot != TABLE_SLOT_NONE) {
+		session_exists(c, s, r, slot);
+		return;
+	}
+	error = session_place(c, &r->id, r->name, r->size, &slot, &t);
+	if (error == -EAGAIN) {
+		reply_error(c, s, r->op, r->seq, -ERESTART, "it must wait for room: create it");
+		return;
+	}
+	if (error) {
+		reply_error(c, s, r->op, r->seq, error, t.bytes);
+		return;
+	}
+	w = waits_start(c, s, r);
+	if (w == NULL) {
+		objects_kill(c, slot, "");
+		return;
+	}
+	session_fetch_hush(c, &r->id);
+	memcpy(c->store + c->table->slot[slot].offset, bytes, r->size);
+	session_create_ask(c, w, slot);
+}
+
+void session_resume(struct control *c, struct session *s, const struct session_request *r)
+{
+	uint64_t word = r->pin == SESSION_PIN_NONE ? 0 : atomic_load(&s->pins[r->pin]);
+	uint32_t slot = (uint32_t)word - 1;
+	struct object *o;
+	struct text why;
+
+	if (slot >= c->table->slots || pin_make(slot, c->table->slot[slot].generation) != word ||
+	    !session_left_behind(c, s, slot)) {
+		reply_error(c, s, r->op, r->seq, -ESTALE,
+			    "no such object is being created by this process: create it again");
+		return;
+	}
+	o = objects_at(c, slot);
+	objects_claim(o);
+	session_creates(s, o);
+	if (c->table->slot[slot].flags & OBJECT_FLAG_APART)
+		creation_start(c, s, slot, true, &why); /* else what follows says so */
+	objects_announce(c, slot);
+	reply_place(c, s, r->op, r->seq, r->pin, slot);
+}
+
+/* The object that the session creates in this slot, or NULL and the client is answered. */
+static struct object *session_creating(struct control *c, struct session *s,
+				       const struct session_request *r)
+{
+	struct object *o;
+
+	if (r->slot >= c->table->slots) {
+		reply_error(c, s, r->op, r->seq, -EINVAL, "no such slot");
+		return NULL;
+	}
+	o = objects_at(c, r->slot);
+	if (objects_is(c, r->slot, r->generation) && o->creator == s)
+		return o;
+	if (objects_is(c, r->slot, r->generation))
+		reply_error(c, s, r->op, r->seq, -EINVAL,
+			    "the object is not being created by this client: it may be sealed");
+	else
+		reply_error(c, s, r->op, r->seq, -ESTALE,
+			    "the object was deleted while it was created, or control was started "
+			    "again and could not keep it: create it again");
+	return NULL;
+}
+
+void session_publish(struct control *c, struct session *s, const struct session_request *r)
+{
+	struct session_reply reply;
+
+	if (session_creating(c, s, r) == NULL)
+		return;
+	reply_make(r, &reply);
+	reply.watermark = c->table->slot[r->slot].watermark;
+	if (r->watermark > c->table->slot[r->slot].size || r->watermark < reply.watermark) {
+		reply_error(c, s, r->op, r->seq, -EINVAL,
+			    "the watermark goes back or beyond the object");
+		return;
+	}
+	if (c->table->slot[r->slot].flags & OBJECT_FLAG_APART) {
+		creation_await(c, s, r, r->watermark);
+		return;
+	}
+	objects_publish(c, r->slot, r->watermark);
+	reply.watermark = r->watermark;
+	reply_send(c, s, &reply);
+}
+
+/* Whether an earlier control has done it already. */
+static bool session_sealed(struct control *c, const struct session_request *r)
+{
+	return r->flags & SESSION_FLAG_AGAIN && objects_is(c, r->slot, r->generation) &&
+	       c->table->slot[r->slot].state == OBJECT_SEALED;
+}
+
+void session_seal(struct control *c, struct session *s, const struct session_request *r)
+{
+	struct session_reply reply;
+
+	if (!session_sealed(c, r)) {
+		if (session_creating(c, s, r) == NULL)
+			return;
+		if (c->table->slot[r->slot].flags & OBJECT_FLAG_APART) {
+			creation_await(c, s, r, c->table->slot[r->slot].size);
+			return;
+		}
+		objects_seal(c, r->slot, true);
+		objects_announce(c, r->slot);
+		/* It is sealed: without room to wait it is answered at once. */
+		if (backup_seal(c, r->slot) && waits_room(c)) {
+			backup_await(c, waits_start(c, s, r), r->slot);
+			return;
+		}
+	}
+	reply_make(r, &reply);
+	reply.slot = r->slot;
+	reply.generation = r->generation;
+	reply.size = reply.watermark = c->table->slot[r->slot].size;
+	reply_send(c, s, &reply);
+}
+
+void session_abort(struct control *c, struct session *s, const struct session_request *r)
+{
+	struct session_reply reply;
+
+	if (session_creating(c, s, r) == NULL)
+		return;
+	session_abandon(c, r->slot, "its creator has given it up: get it again");
+	reply_make(r, &reply);
+	reply_send(c, s, &reply);
+}

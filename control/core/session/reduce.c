@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* REDUCE, REDUCED. */
+#include <errno.h>
+#include "core/state.h"
+
+_Static_assert((int)SESSION_SOURCES_MAX == (int)MESSAGE_SOURCES_MAX,
+	       "what a client names fits a message");
+
+static void session_reduce_pages(struct control *c, const struct wait *w,
+				 const struct object_id *sources, uint32_t count, bool missing)
+{
+	struct session_sources page;
+
+	for (uint32_t i = 0; i < count; i += page.count) {
+		uint32_t left = count - i;
+
+		page = (struct session_sources){.count = left < SESSION_SOURCES ? left
+										: SESSION_SOURCES,
+						.missing = missing};
+		memcpy(page.source, sources + i, sizeof(*page.source) * page.count);
+		reply_item(c, w, &page, sizeof(page));
+	}
+}
+
+void session_reduce_ended(struct control *c, struct wait *w, const struct message_used *used)
+{
+	if (w->op == SESSION_REDUCED && used->status == 0)
+		session_reduce_pages(c, w, used->sources, used->count, false);
+	waits_end(c, w, used->status, used->text);
+}
+
+/* Who gives to a sum that all who give will get asks for it at once, as the others do, and not only
+ * when its client knows that it may. */
+static void session_reduce_get(struct control *c, const struct message_reduce *m)
+{
+	if (!(m->flags & MESSAGE_REDUCE_SPREAD) || objects_find(c, &m->target) != TABLE_SLOT_NONE)
+		return;
+	for (uint32_t i = 0; i < m->count; i++) {
+		if (objects_find(c, &m->sources[i]) == TABLE_SLOT_NONE)
+			continue;
+		fetch_get(c, &m->target, true);
+		return;
+	}
+}
+
+void session_reduce(struct control *c, struct session *s, const struct session_request *r,
+		    const struct object_id *sources)
+{
+	struct message_reduce reduce = {.target = r->id,
+					.op = r->reduction.op,
+					.dtype = r->reduction.dtype,
+					.num = r->reduction.num,
+					.count = r->reduction.count,
+					.sources = sources};
+	struct reduction *reduction;
+	const char *wrong;
+	struct wait *w;
+
+	if (reduce.num == 0)
+		reduce.num = reduce.count;
+	if (r->flags & SESSION_FLAG_SPREAD)
+		reduce.flags |= MESSAGE_REDUCE_SPREAD;
+	reduce.timeout_ns = r->timeout_ns < 0 ? UINT64_MAX : (uint64_t)r->timeout_ns;
+	memcpy(reduce.name, r->name, sizeof(reduce.name));
+	wrong = r->flags & ~(uint32_t)(SESSION_FLAG_SPREAD | SESSION_FLAG_AGAIN)
+			? "unknown flags"
+			: reduce_wrong(&reduce);
+	if (wrong) {
+		reply_error(c, s, r->op, r->seq, -EINVAL, wrong);
+		return;
+	}
+	w = waits_start(c, s, r);
+	if (w == NULL)
+		return;
+	if (r->flags & SESSION_FLAG_AGAIN) { /* how it goes on, REDUCED tells */
+		if (reduction_find(c, &r->id) || reduction_resume(c, &reduce))
+			waits_end(c, w, 0, "");
+		else
+			waits_end(c, w, -EAGAIN,
+				  "too many reduces of this node at a time: try again later");
+		return;
+	}
+	reduction = reduction_start(c, &reduce);
+	if (reduction == NULL) {
+		waits_end(c, w, -EAGAIN,
+			  "too many reduces of this node at a time: try again later");
+		return;
+	}
+	list_append(&reduction->waits, &w->of_owner);
+	waits_timeout(c, w, (int64_t)c->config.directory_ns);
+	session_reduce_get(c, &reduce);
+}
+
+static bool session_reduce_told(struct control *c, struct call *call, const struct message *answer);
+
+/* It goes on: how far it is, if that is known. */
+static void session_reduce_goes_on(struct control *c, struct wait *w, const struct message_used *m)
+{
+	struct text t = {.length = 0};
+
+	if (w->progress && m->count > 0) {
+		session_reduce_pages(c, w, m->sources, m->present, false);
+		session_reduce_pages(c, w, m->sources + m->present, m->count - m->present, true);
+		waits_end(c, w, 0, m->text);
+		return;
+	}
+	text_add(&t, "not ended yet: ");
+	text_add(&t, *m->text ? m->text : "wait longer");
+	waits_end(c, w, -ETIMEDOUT, t.bytes);
+}
+
+/* The shard owner only knows who coordinates it: that node is asked, once. */
+static bool session_reduce_forward(struct control *c, struct wait *w, const struct node *from,
+				   uint32_t node)
+{
+	struct message m = {.kind = MESSAGE_REDUCED};
+	struct node *n = peers_node(c, node);
+
+	if (w->nowait || n == NULL || n == from || !members_live(n))
+		return false;
+	w->nowait = true;
+	m.reduce.target = w->id;
+	w->call =
+		calls_start(c, n, &m, TABLE_SLOT_NONE, c->config.status_ns, session_reduce_told, w);
+	return w->call != NULL;
+}
+
+static bool session_reduce_told(struct control *c, struct call *call, const struct message *answer)
+{
+	struct wait *w = call->owner;
+	struct reduction *reduction = reduction_find(c, &w->id);
+	const struct reduction *kept = reduction_recall(c, &w->id);
+	struct message_used used;
+
+	w->call = NULL;
+	used = (struct message_used){.node = MESSAGE_NODE_NONE};
+	if (answer == NULL)
+		session_reduce_goes_on(c, w, &used);
+	else if (answer->used.status == -EAGAIN &&
+		 session_reduce_forward(c, w, call->node, answer->used.node))
+		return false;
+	else if (answer->used.status == -EAGAIN)
+		session_reduce_goes_on(c, w, &answer->used);
+	else if (answer->used.status != -ENOENT)
+		session_reduce_ended(c, w, &answer->used);
+	else if (reduction)
+		list_append(&reduction->waits, &w->of_owner);
+	else if (kept) { /* the one who coordinated it is lost, and the next not told yet */
+		reduction_used(c, kept, &used);
+		session_reduce_ended(c, w, &used);
+	} else
+		waits_end(c, w, -ENOENT, "no reduce into this target is known: begin one");
+	return false;
+}
+
+void session_reduced(struct control *c, struct session *s, const struct session_request *r)
+{
+	struct reduction *reduction = reduction_find(c, &r->id);
+	struct message m = {.kind = MESSAGE_REDUCED};
+	struct wait *w = waits_start(c, s, r);
+
+	if (w == NULL)
+		return;
+	w->progress = r->timeout_ns == 0 && r->flags & SESSION_FLAG_PROGRESS;
+	if (reduction && r->timeout_ns != 0) {
+		list_append(&reduction->waits, &w->of_owner);
+		waits_timeout(c, w, r->timeout_ns);
+		return;
+	}
+	m.reduce.target = r->id;
+	m.reduce.timeout_ns = r->timeout_ns == 0 ? 0 : UINT64_MAX;
+	/* One that does not wait still gives the directory the time to answer. */
+	waits_timeout(c, w,
+		      r->timeout_ns != 0 ? r->timeout_ns
+		      : reduction	 ? (int64_t)c->config.status_ns
+					 : (int64_t)c->config.directory_ns);
+	w->call = calls_start(c, control_shard(c, &r->id), &m, TABLE_SLOT_NONE, UINT64_MAX,
+			      session_reduce_told, w);
+	if (w->call == NULL)
+		waits_end(c, w, -EAGAIN, "too many requests to the directory: try again later");
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What clients are told. */
+#include <errno.h>
+#include "core/state.h"
+
+static uint32_t reply_session(const struct control *c, const struct session *s)
+{
+	return pool_index(&c->sessions.pool, s);
+}
+
+void reply_make(const struct session_request *r, struct session_reply *out)
+{
+	*out = (struct session_reply){.op = r->op, .seq = r->seq};
+}
+
+void reply_send(struct control *c, struct session *s, struct session_reply *r)
+{
+	r->magic = SESSION_MAGIC;
+	c->ops.reply(c->ops.arg, reply_session(c, s), r, NULL, 0);
+}
+
+void reply_error(struct control *c, struct session *s, uint16_t op, uint32_t seq, int32_t status,
+		 const char *text)
+{
+	struct session_reply r = {.op = op, .seq = seq, .status = status};
+
+	strncpy(r.text, text, sizeof(r.text) - 1);
+	reply_send(c, s, &r);
+}
+
+void reply_place(struct control *c, struct session *s, uint16_t op, uint32_t seq, uint32_t pin,
+		 uint32_t slot)
+{
+	const struct object_slot *image = &c->table->slot[slot];
+	struct session_reply r = {.op = op, .seq = seq};
+
+	if (op != SESSION_WAIT && pin != SESSION_PIN_NONE)
+		atomic_store_explicit(&s->pins[pin], pin_make(slot, image->generation),
+				      memory_order_seq_cst);
+	if (op == SESSION_CREATE && image->flags & OBJECT_FLAG_APART)
+		r.flags = SESSION_FLAG_APART;
+	r.slot = slot;
+	r.chunk_bytes = image->chunk_bytes;
+	r.generation = image->generation;
+	r.offset = image->offset;
+	r.size = image->size;
+	r.watermark = atomic_load_explicit(&image->watermark, memory_order_acquire);
+	objects_touch(c, slot);
+	reply_send(c, s, &r);
+}
+
+bool reply_item(struct control *c, const struct wait *w, const void *item, uint32_t bytes)
+{
+	struct session_reply r = {
+		.magic = SESSION_MAGIC, .op = w->op, .seq = w->seq, .flags = SESSION_FLAG_MORE};
+
+	return c->ops.reply(c->ops.arg, reply_session(c, w->session), &r, item, bytes);
+}
+
+void reply_no_room(struct control *c, int error, uint64_t size, struct text *t)
+{
+	*t = (struct text){.length = 0};
+	if (error == -EFBIG) {
+		text_add(t, "the object has ");
+		text_add_number(t, size);
+		text_add(t, " bytes, the store of this node ");
+		text_add_number(t, objects_bytes_max(c));
+		text_add(t, ": start it with a larger --store");
+		return;
+	}
+	text_add(t, "store full (");
+	text_add_number(t, c->objects.space.used_bytes);
+	text_add(t, " of ");
+	text_add_number(t, objects_bytes_max(c));
+	text_add(t, " bytes used, this object has ");
+	text_add_number(t, size);
+	text_add(t, "): delete or release objects");
+}

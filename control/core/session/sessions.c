@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include "core/state.h"
+
+void sessions_carve(struct sessions *s, struct arena *a, const struct control_config *config)
+{
+	pool_carve(&s->pool, a, sizeof(struct session), config->sessions_max);
+	pool_carve(&s->waits, a, sizeof(struct wait), config->waits_max);
+	users_carve(&s->users, a, config->sessions_max);
+	session_stat_carve(s, a);
+}
+
+struct session *sessions_at(struct control *c, uint32_t number)
+{
+	struct session *s;
+
+	if (number >= c->sessions.pool.fresh)
+		return NULL;
+	s = pool_at(&c->sessions.pool, number);
+	return s->pins ? s : NULL;
+}
+
+int control_session_open(struct control *c, _Atomic uint64_t *pins, uint64_t now_ns)
+{
+	struct session *s;
+
+	c->now_ns = now_ns;
+	if (c->table == NULL)
+		return -EAGAIN;
+	s = pool_take(&c->sessions.pool);
+	if (s == NULL)
+		return -EMFILE;
+	s->pins = pins;
+	list_init(&s->waits);
+	list_init(&s->creating);
+	c->sessions.open++;
+	return (int)pool_index(&c->sessions.pool, s);
+}
+
+int control_session_client(struct control *c, uint32_t number, const struct control_client *who)
+{
+	struct session *s = sessions_at(c, number);
+
+	if (s == NULL || s->user)
+		return 0;
+	s->user = users_join(&c->sessions.users, who->user,
+			     who->daemons ? c->config.sessions_max : c->config.sessions_user_max);
+	if (s->user == NULL) {
+		c->counters.clients_greedy++;
+		return -EDQUOT;
+	}
+	s->client = *who;
+	s->brings = session_left_apart(c, s);
+	return 0;
+}
+
+static void sessions_end_waits(struct control *c, struct session *s)
+{
+	/* the end of one may be that of the next: a wait for what its own session creates */
+	for (struct list *l; (l = list_first(&s->waits)) != NULL;) {
+		struct wait *w = list_item(l, struct wait, of_session);
+		struct object *o =
+			w->op == SESSION_CREATE || w->op == SESSION_PUT ? w->object : NULL;
+		struct fetch *f = w->fetch;
+
+		waits_free(c, w);
+		if (f)
+			fetch_unwanted(c, f);
+		if (o)
+			session_abandon(c, objects_slot(c, o), "its creator has gone");
+	}
+}
+
+void control_session_close(struct control *c, uint32_t number, uint64_t now_ns)
+{
+	struct session *s = sessions_at(c, number);
+
+	c->now_ns = now_ns;
+	if (s == NULL)
+		return;
+	s->pins = NULL; /* from here on it holds nothing */
+	sessions_end_waits(c, s);
+	list_each(l, after, &s->creating)
+	{
+		struct object *o = list_item(l, struct object, of_session);
+
+		session_abandon(c, objects_slot(c, o), "its creator has gone: get it again");
+	}
+	users_leave(&c->sessions.users, s->user);
+	c->sessions.open--;
+	pool_give(&c->sessions.pool, s);
+	objects_reap(c);
+	loopback_run(c);
+}
+
+static void session_attach(struct control *c, struct session *s, const struct session_request *r)
+{
+	struct session_reply reply;
+
+	reply_make(r, &reply);
+	reply.store_bytes = c->table->store_bytes;
+	reply.table_bytes = object_table_bytes(c->table->slots);
+	reply.generation = c->table->control_epoch;
+	reply.flags = s->brings ? SESSION_FLAG_BRING : 0;
+	s->attached = true;
+	reply_send(c, s, &reply);
+}
+
+/* Bytes of a request with all that follows it. */
+static size_t sessions_length(const struct session_request *r)
+{
+	uint32_t count = r->op == SESSION_REDUCE ? r->reduction.count : 0;
+
+	if (r->op == SESSION_PUT && r->size <= SESSION_PUT_MAX)
+		return sizeof(*r) + r->size;
+	return sizeof(*r) + (size_t)count * OBJECT_ID_BYTES;
+}
+
+/* Why a request cannot be served, or NULL. */
+static const char *sessions_check(const struct session *s, const struct session_request *r,
+				  size_t length)
+{
+	static const struct session_reduction none;
+
+	if (length < sizeof(*r) || r->magic != SESSION_MAGIC || r->version != SESSION_VERSION ||
+	    length != sessions_length(r))
+		return "malformed request: use a library and a node of one version";
+	if (r->op == 0 || r->op >= SESSION_OPS)
+		return "unknown operation: use a library and a node of one version";
+	if (r->op == SESSION_REDUCE ? r->reduction.count > SESSION_SOURCES_MAX
+				    : memcmp(&r->reduction, &none, sizeof(none)) != 0)
+		return "a reduce has at most 1024 sources, another request none: reduce in steps";
+	if (r->op == SESSION_PUT && r->size > SESSION_PUT_MAX)
+		return "too many bytes for one request: create the object";
+	if (memchr(r->name, 0, sizeof(r->name)) == NULL)
+		return "the name is not terminated";
+	if (r->pin != SESSION_PIN_NONE && r->pin >= SESSION_PINS)
+		return "no such pin";
+	if (!s->attached && r->op != SESSION_ATTACH)
+		return "attach first";
+	return NULL;
+}
+
+typedef void session_handler(struct control *c, struct session *s, const struct session_request *r);
+
+static session_handler *const session_handlers[SESSION_OPS] = {
+	[SESSION_ATTACH] = session_attach,   [SESSION_CREATE] = session_create,
+	[SESSION_PUBLISH] = session_publish, [SESSION_SEAL] = session_seal,
+	[SESSION_ABORT] = session_abort,     [SESSION_GET] = session_get,
+	[SESSION_WAIT] = session_wait,	     [SESSION_DELETE] = session_delete,
+	[SESSION_STAT] = session_stat,	     [SESSION_LIST] = session_list,
+	[SESSION_STATUS] = session_status,   [SESSION_REDUCED] = session_reduced,
+	[SESSION_RESUME] = session_resume,
+};
+
+void control_session_request(struct control *c, uint32_t number, const void *bytes, size_t length,
+			     uint64_t now_ns)
+{
+	struct session *s = sessions_at(c, number);
+	struct session_request r = {0};
+	const char *wrong;
+
+	c->now_ns = now_ns;
+	if (s == NULL)
+		return;
+	c->counters.requests++;
+	memcpy(&r, bytes, length < sizeof(r) ? length : sizeof(r));
+	wrong = sessions_check(s, &r, length);
+	if (wrong) {
+		c->counters.requests_bad++;
+		reply_error(c, s, r.op, r.seq, -EINVAL, wrong);
+		return;
+	}
+	if (r.op == SESSION_REDUCE) /* ids are bytes: they may lie anywhere */
+		session_reduce(c, s, &r, (const void *)((const uint8_t *)bytes + sizeof(r)));
+	else if (r.op == SESSION_PUT)
+		session_put(c, s, &r, (const uint8_t *)bytes + sizeof(r));
+	else
+		session_handlers[r.op](c, s, &r);
+	loopback_run(c);
+}
+
+void control_session_writable(struct control *c, uint32_t number, uint64_t now_ns)
+{
+	struct session *s = sessions_at(c, number);
+
+	c->now_ns = now_ns;
+	if (s == NULL)
+		return;
+	session_list_resume(c, s);
+	loopback_run(c);
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Clients of this node and their requests. Every byte of a request is checked before it is used;
+ * what does not hold is answered with -EINVAL. A request that cannot be answered at once becomes a
+ * wait, which ends with its answer, its timeout, or its session.
+ */
+#ifndef SARISSA_CONTROL_CORE_SESSION_SESSIONS_H
+#define SARISSA_CONTROL_CORE_SESSION_SESSIONS_H
+
+#include "core/control.h"
+#include "internal/session.h"
+#include "core/base/list.h"
+#include "core/message/message.h"
+#include "core/base/timers.h"
+#include "quota.h"
+
+struct call;
+struct control;
+struct fetch;
+struct node;
+struct object;
+struct text;
+
+struct session {
+	_Atomic uint64_t *pins; /* NULL: not open */
+	struct list waits;	/* struct wait.of_session */
+	struct list creating;	/* struct object.of_session */
+	bool attached;
+	bool brings; /* control_session_brings */
+	struct control_client client;
+	struct user *user; /* NULL: the client is unknown */
+};
+
+struct wait {
+	struct list of_session;
+	struct list of_owner; /* object.waits, fetch.waits or reduction.waits */
+	struct list link;     /* WAIT for a part: on sessions.polled */
+	struct timer timer;
+	struct session *session;
+	struct fetch *fetch;   /* GET before the object has a place */
+	struct object *object; /* WAIT, CREATE, PUT */
+	struct call *call;     /* CREATE, PUT, DELETE, STAT, LIST, REDUCED: ends with the wait */
+	struct object_id id;
+	uint64_t generation;
+	uint64_t watermark; /* WAIT */
+	uint64_t cursor;    /* LIST, STAT; PUT: members_life of when the directory was asked */
+	uint64_t number;    /* of this use of the item: STATUS calls may outlive it */
+	uint32_t seq;
+	uint32_t pin;
+	uint32_t shard;	  /* LIST: index of the one that is asked now; PUT: node that was */
+	uint32_t pending; /* STATUS: nodes that have not answered */
+	uint16_t op;
+	bool nowait;
+	bool sealed;	    /* SEAL: it is, and the directory is being told (directory/backup.h) */
+	bool brief;	    /* STAT */
+	bool progress;	    /* REDUCED: the client wants the sources of one that goes on */
+	bool paused;	    /* LIST: the client is slow */
+	uint32_t named;	    /* LIST: nodes below were asked, or named when they had to be */
+	uint64_t silent_ns; /* LIST: spent on owners that did not answer */
+};
+
+enum { SESSION_PAGES = 64 };
+
+struct sessions {
+	struct pool pool;
+	struct pool waits;
+	struct users users;
+	struct pool pages;	    /* STAT: that wait for the holders' progress */
+	struct session_object told; /* to others, of the own copies */
+	uint32_t open;
+	uint64_t waits_count; /* ever started */
+	struct list polled;   /* waits for a part of an object: events come only at whole blocks */
+	struct timer poll;
+};
+
+struct control_config;
+void sessions_carve(struct sessions *s, struct arena *a, const struct control_config *config);
+/* NULL: none is open under this number. */
+struct session *sessions_at(struct control *c, uint32_t number);
+
+/* waits.c */
+struct wait *waits_start(struct control *c, struct session *s, const struct session_request *r);
+/* Whether one more request may wait: waits_start answers it if not. */
+bool waits_room(const struct control *c);
+/* Sets when it ends with -ETIMEDOUT; timeout_ns < 0: never. */
+void waits_timeout(struct control *c, struct wait *w, int64_t timeout_ns);
+/* The wait, when it still is the one with that number; else NULL. */
+struct wait *waits_of(struct control *c, void *item, uint64_t number);
+void waits_free(struct control *c, struct wait *w);
+void waits_end(struct control *c, struct wait *w, int32_t status, const char *text);
+/* No answer has come from the directory; a call could not be made at all. */
+void waits_no_directory(struct control *c, struct wait *w);
+void waits_no_call(struct control *c, struct wait *w);
+/* Answers with where the object in slot lies, pinned for the client. */
+void waits_place(struct control *c, struct wait *w, uint32_t slot);
+/* Ends the waits on an object that are satisfied; all of them. */
+void waits_check_object(struct control *c, struct object *o);
+void waits_fail_object(struct control *c, struct object *o, int32_t status, const char *why);
+/* Looks at the watermark now and then as well: the events come only once per block. */
+void waits_poll(struct control *c, struct wait *w);
+
+/* reply.c */
+void reply_make(const struct session_request *r, struct session_reply *out);
+void reply_send(struct control *c, struct session *s, struct session_reply *r);
+void reply_error(struct control *c, struct session *s, uint16_t op, uint32_t seq, int32_t status,
+		 const char *text);
+void reply_place(struct control *c, struct session *s, uint16_t op, uint32_t seq, uint32_t pin,
+		 uint32_t slot);
+bool reply_item(struct control *c, const struct wait *w, const void *item, uint32_t bytes);
+void reply_no_room(struct control *c, int error, uint64_t size, struct text *t);
+
+/* put.c, get.c, info.c, stat.c: one function per operation */
+void session_create(struct control *c, struct session *s, const struct session_request *r);
+/* Tries a CREATE again that waits for room (store/primary.h); last: for the last time. Returns
+ * whether the wait goes another way now. */
+bool session_create_retry(struct control *c, struct wait *w, const struct session_request *r,
+			  bool last);
+void session_publish(struct control *c, struct session *s, const struct session_request *r);
+void session_seal(struct control *c, struct session *s, const struct session_request *r);
+void session_abort(struct control *c, struct session *s, const struct session_request *r);
+void session_resume(struct control *c, struct session *s, const struct session_request *r);
+void session_get(struct control *c, struct session *s, const struct session_request *r);
+void session_wait(struct control *c, struct session *s, const struct session_request *r);
+void session_delete(struct control *c, struct session *s, const struct session_request *r);
+void session_stat(struct control *c, struct session *s, const struct session_request *r);
+void session_list(struct control *c, struct session *s, const struct session_request *r);
+void session_status(struct control *c, struct session *s, const struct session_request *r);
+/* bytes: r->size, lent */
+void session_put(struct control *c, struct session *s, const struct session_request *r,
+		 const uint8_t *bytes);
+/* reduce.c; sources: r->reduction.count, lent */
+void session_reduce(struct control *c, struct session *s, const struct session_request *r,
+		    const struct object_id *sources);
+void session_reduced(struct control *c, struct session *s, const struct session_request *r);
+/* The reduce that the wait (REDUCE, REDUCED) is about has ended so. */
+void session_reduce_ended(struct control *c, struct wait *w, const struct message_used *used);
+/* The session's queue has room again. */
+void session_list_resume(struct control *c, struct session *s);
+/* Whether the client was creating something apart at an earlier control that nobody has resumed. */
+bool session_left_apart(struct control *c, const struct session *s);
+/* Gives an object under creation up. */
+void session_abandon(struct control *c, uint32_t slot, const char *why);
+/* An object of this id is made here: a fetch that waited for somebody to put it ends. */
+void session_fetch_ends(struct control *c, const struct object_id *id, uint32_t slot);
+/* An object of this id is gone from the table: a fetch that waited for its create asks again. */
+void session_fetch_wake(struct control *c, const struct object_id *id);
+/* stat.c */
+void session_stat_carve(struct sessions *s, struct arena *a);
+/* Another node asks how far our copy is. */
+void session_tell(struct control *c, struct node *n, const struct message *m);
+/* Adds what only this node knows. */
+void session_localise(struct control *c, struct session_object *o);
+/* missing.c */
+/* Whether we see no more than half of the members that have not left: then we may be the ones that
+ * are cut off, and the dead ones live. */
+bool session_cut_off(struct control *c);
+/* Whether that node is taken for dead, and what it knows of the directory may be missing here. */
+bool session_lacks(struct control *c, const struct node *n);
+/* Says in place of an object that the part of this node is missing. */
+void session_missing_item(const struct node *n, struct session_object *out);
+/* The directory cannot answer yet, because a member does not answer: mostly that one is back, or
+ * dead, in a second. Whether the directory is asked again; its last answer goes to the client. */
+bool session_may_wait(const struct control *c, const struct call *call);
+/* Ends a wait: the owner of its id has not answered. */
+void session_unanswered(struct control *c, struct wait *w, const struct node *owner);
+/* Ends a wait: there is no such object, with this status and text, as far as this node can know. */
+void session_absent(struct control *c, struct wait *w, int32_t status, const char *text);
+void session_describe_node(struct control *c, struct session_node *out);
+
+#endif

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include "core/state.h"
+
+bool waits_room(const struct control *c)
+{
+	return c->sessions.waits.used < c->sessions.waits.capacity;
+}
+
+struct wait *waits_start(struct control *c, struct session *s, const struct session_request *r)
+{
+	struct wait *w = pool_take(&c->sessions.waits);
+
+	if (w == NULL) {
+		reply_error(c, s, r->op, r->seq, -EAGAIN,
+			    "too many requests wait on this node: try again later");
+		return NULL;
+	}
+	w->number = ++c->sessions.waits_count;
+	w->session = s;
+	w->op = r->op;
+	w->seq = r->seq;
+	w->pin = r->pin;
+	w->id = r->id;
+	list_append(&s->waits, &w->of_session);
+	return w;
+}
+
+struct wait *waits_of(struct control *c, void *item, uint64_t number)
+{
+	struct wait *w = item;
+
+	return w->number == number ? w : NULL;
+}
+
+void waits_free(struct control *c, struct wait *w)
+{
+	if (w->call)
+		calls_cancel(c, w->call);
+	timers_cancel(&c->timers, &w->timer);
+	list_remove(&w->of_session);
+	list_remove(&w->of_owner);
+	list_remove(&w->link);
+	w->number = 0;
+	pool_give(&c->sessions.waits, w);
+}
+
+void waits_end(struct control *c, struct wait *w, int32_t status, const char *text)
+{
+	struct session *s = w->session;
+	struct session_reply r = {.op = w->op, .seq = w->seq, .status = status};
+
+	for (size_t i = 0; text[i] && i < sizeof(r.text) - 1; i++)
+		r.text[i] = text[i];
+	waits_free(c, w);
+	reply_send(c, s, &r);
+}
+
+static const char waits_no_dataplane[] = "this node's dataplane does not run: start it, or wait "
+					 "longer";
+
+/* Why nothing is known: others are not asked without a dataplane. */
+static const char *waits_no_answer(const struct control *c)
+{
+	return c->attached ? "the directory does not answer: see 'sarissa status' for the nodes"
+			   : waits_no_dataplane;
+}
+
+void waits_no_directory(struct control *c, struct wait *w)
+{
+	waits_end(c, w, -ETIMEDOUT, waits_no_answer(c));
+}
+
+void waits_no_call(struct control *c, struct wait *w)
+{
+	waits_end(c, w, -EAGAIN, "too many requests to other nodes: try again later");
+}
+
+static const char *waits_late(struct control *c, const struct wait *w)
+{
+	const struct fetch *f = w->object ? w->object->fetch : w->fetch;
+
+	if (w->op == SESSION_REDUCE)
+		return "the directory has not answered yet; the reduce goes on: ask how it ends";
+	if (w->op == SESSION_REDUCED)
+		return "the reduce has not ended yet: wait longer";
+	if (w->nowait) /* an answer would have ended it */
+		return waits_no_answer(c);
+	if (f && f->narrow)
+		return "its chunks are longer than what the path from its holder carries: give "
+		       "all nodes and switches one MTU";
+	if (w->fetch && w->fetch->answered && !w->fetch->known && session_cut_off(c))
+		return "not known here, but at least half of the nodes are out of reach: see "
+		       "'sarissa status'";
+	if (w->fetch && w->fetch->answered && !w->fetch->known && *w->fetch->reason)
+		return w->fetch->reason;
+	if (w->fetch && w->fetch->answered && !w->fetch->known)
+		return "nobody has put such an object yet: wait longer, or put it";
+	return c->attached ? "the time is over: wait longer" : waits_no_dataplane;
+}
+
+static void waits_fire(struct control *c, struct timer *t)
+{
+	struct wait *w = list_item(t, struct wait, timer);
+	struct fetch *f = w->fetch;
+	struct text why;
+
+	if (f && f->lost) {
+		fetch_lost_text(c, f, &why);
+		waits_end(c, w, -ENODATA, why.bytes);
+	} else {
+		waits_end(c, w, -ETIMEDOUT, waits_late(c, w));
+	}
+	if (f)
+		fetch_unwanted(c, f);
+}
+
+void waits_timeout(struct control *c, struct wait *w, int64_t timeout_ns)
+{
+	if (timeout_ns < 0 || (uint64_t)timeout_ns > UINT64_MAX / 2)
+		return;
+	timers_set(&c->timers, &w->timer, c->now_ns + (uint64_t)timeout_ns, waits_fire);
+}
+
+void waits_place(struct control *c, struct wait *w, uint32_t slot)
+{
+	struct session *s = w->session;
+	uint16_t op = w->op;
+	uint32_t seq = w->seq, pin = w->pin;
+
+	waits_free(c, w);
+	reply_place(c, s, op, seq, pin, slot);
+}
+
+void waits_check_object(struct control *c, struct object *o)
+{
+	uint32_t slot = objects_slot(c, o);
+	const struct object_slot *image = &c->table->slot[slot];
+	uint64_t ready = atomic_load_explicit(&image->watermark, memory_order_acquire);
+
+	list_each(l, after, &o->waits)
+	{
+		struct wait *w = list_item(l, struct wait, of_owner);
+
+		if (w->op == SESSION_WAIT &&
+		    (image->state == OBJECT_SEALED || w->watermark <= ready))
+			waits_place(c, w, slot);
+	}
+}
+
+void waits_fail_object(struct control *c, struct object *o, int32_t status, const char *why)
+{
+	backup_told(c, o);
+	list_each(l, after, &o->waits)
+	{
+		waits_end(c, list_item(l, struct wait, of_owner), status, why);
+	}
+}
+
+static void waits_poll_fire(struct control *c, struct timer *t)
+{
+	list_each(l, after, &c->sessions.polled)
+	{
+		struct object *o = list_item(l, struct wait, link)->object;
+		uint64_t ready = atomic_load_explicit(&c->table->slot[objects_slot(c, o)].watermark,
+						      memory_order_acquire);
+
+		if (ready >= list_item(l, struct wait, link)->watermark)
+			waits_place(c, list_item(l, struct wait, link), objects_slot(c, o));
+	}
+	if (!list_empty(&c->sessions.polled))
+		timers_set(&c->timers, t, c->now_ns + c->config.poll_ns, waits_poll_fire);
+}
+
+void waits_poll(struct control *c, struct wait *w)
+{
+	list_append(&c->sessions.polled, &w->link);
+	if (c->sessions.poll.position == 0)
+		timers_set(&c->timers, &c->sessions.poll, c->now_ns + c->config.poll_ns,
+			   waits_poll_fire);
+}

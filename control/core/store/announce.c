@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Telling the directory what this node holds. It is kept in step by state, not by a log: an object
+ * that changed is marked dirty, and what it is now is sent when its turn comes. So nothing is lost
+ * however long the directory's node is away, in bounded memory.
+ */
+#include <errno.h>
+#include "core/state.h"
+
+enum { ANNOUNCING_MAX = 64 };
+
+#define ANNOUNCE_LATER_NS UINT64_C(5000000)
+
+void objects_announce(struct control *c, uint32_t slot)
+{
+	struct object *o = objects_at(c, slot);
+
+	if (o->combine && o->combine->hidden)
+		return;
+	if (c->table->slot[slot].state == OBJECT_CREATING && o->creator == NULL &&
+	    o->combine == NULL)
+		return; /* the directory has not agreed yet that it is */
+	if (o->announce)
+		o->again = true;
+	else {
+		list_remove(&o->dirty);
+		list_append(&c->objects.dirty, &o->dirty);
+	}
+}
+
+static void objects_later_fire(struct control *c, struct timer *t)
+{
+	list_each(l, after, &c->objects.late)
+	{
+		list_remove(l);
+		list_append(&c->objects.dirty, l);
+	}
+}
+
+void objects_announce_later(struct control *c, uint32_t slot)
+{
+	struct object *o = objects_at(c, slot);
+
+	if (o->announce || list_linked(&o->dirty)) {
+		objects_announce(c, slot);
+		return;
+	}
+	if (list_empty(&c->objects.late))
+		timers_set(&c->timers, &c->objects.later, c->now_ns + ANNOUNCE_LATER_NS,
+			   objects_later_fire);
+	list_append(&c->objects.late, &o->dirty);
+}
+
+void objects_announce_all(struct control *c)
+{
+	c->objects.sweep = 0;
+	reconcile_begin(c);
+}
+
+void objects_value(struct control *c, uint32_t slot, struct message_have *have)
+{
+	const struct object_slot *s;
+
+	have->value = NULL;
+	have->value_bytes = have->has_value = 0;
+	if (slot == TABLE_SLOT_NONE || !objects_is(c, slot, have->generation))
+		return;
+	s = &c->table->slot[slot];
+	if ((s->state != OBJECT_SEALED && !have->create) || s->size > OBJECT_INLINE_MAX)
+		return;
+	if (!(s->flags & OBJECT_FLAG_PRIMARY) && !have->create)
+		return; /* the directory is where a copy came from */
+	have->value = c->store + s->offset;
+	have->value_bytes = (uint32_t)s->size;
+	have->has_value = 1;
+}
+
+void objects_have(struct control *c, uint32_t slot, struct message *m)
+{
+	const struct object_slot *s = &c->table->slot[slot];
+	struct object *o = objects_at(c, slot);
+
+	*m = (struct message){.kind = MESSAGE_HAVE};
+	m->have.id = s->id;
+	m->have.generation = s->generation;
+	m->have.size = s->size;
+	m->have.chunk_bytes = s->chunk_bytes;
+	m->have.upstream = MESSAGE_NODE_NONE;
+	m->have.state = MESSAGE_COPY_COMPLETE;
+	if (s->state == OBJECT_CREATING)
+		m->have.state = o->combine && o->combine->sum.op == 0 ? MESSAGE_COPY_PARTIAL
+								      : MESSAGE_COPY_CREATING;
+	m->have.made = o->combine != NULL;
+	if (s->state == OBJECT_FETCHING) {
+		m->have.state = MESSAGE_COPY_PARTIAL;
+		if (o->fetch)
+			fetch_upstreams(o->fetch, &m->have);
+	}
+	m->have.rate = o->rate;
+	o->rate = 0;
+	guard_describe(c, slot, &m->have);
+	memcpy(m->have.name, objects_name(c, slot), sizeof(m->have.name));
+}
+
+static bool objects_announced(struct control *c, struct call *call, const struct message *answer)
+{
+	struct object *o = call->owner;
+	uint32_t slot = objects_slot(c, o);
+	int32_t status = answer->reply.status; /* no deadline: never NULL */
+	bool refused = status == -ESTALE || status == -ECANCELED;
+
+	if (status != 0 && !refused) {
+		call->deferred = status == -EAGAIN;
+		return true; /* full: again later */
+	}
+	o->announce = NULL;
+	o->owner = call->node->number + 1;
+	o->owner_life = call->cookie;
+	c->objects.announcing--;
+	if (refused && o->combine) {
+		combine_refused(c, o->combine, status);
+	} else if (refused && call->message.have.made) {
+		objects_announce(c, slot); /* it is complete by now, as any other */
+		reconcile_more(c);
+	} else if (refused) {
+		objects_kill(c, slot, "the object was deleted: get it again");
+	} else {
+		guard_told(c, slot, answer->reply.guard);
+		if (call->message.have.state == MESSAGE_COPY_COMPLETE)
+			backup_told(c, o);
+		if (o->combine)
+			o->combine->refused_ns = 0;
+		if (o->again) {
+			if (objects_untold(c, slot)) /* that was of an earlier life */
+				reconcile_more(c);
+			objects_announce(c, slot);
+		}
+	}
+	o->again = false;
+	return false;
+}
+
+static void objects_announce_one(struct control *c, struct object *o)
+{
+	uint32_t slot = objects_slot(c, o);
+	const struct object_slot *s = &c->table->slot[slot];
+	struct message m;
+
+	objects_have(c, slot, &m);
+	o->announce = calls_start(c, control_shard(c, &s->id), &m, slot, UINT64_MAX,
+				  objects_announced, o);
+	if (o->announce == NULL) { /* too many calls: when the next one ends */
+		list_append(&c->objects.dirty, &o->dirty);
+		return;
+	}
+	o->announce->cookie = members_life(c, o->announce->node);
+	c->objects.announcing++;
+}
+
+bool objects_untold(struct control *c, uint32_t slot)
+{
+	const struct object *o = objects_at(c, slot);
+	const struct node *owner = control_shard(c, &c->table->slot[slot].id);
+
+	return o->owner != owner->number + 1 || o->owner_life != members_life(c, owner);
+}
+
+/* Marks some more slots of a sweep. */
+static void objects_sweep(struct control *c)
+{
+	struct objects *os = &c->objects;
+
+	while (os->sweep != TABLE_SLOT_NONE && list_empty(&os->dirty)) {
+		uint32_t end = os->sweep + 1024;
+
+		for (; os->sweep < c->table->slots && os->sweep < end; os->sweep++) {
+			uint16_t state = c->table->slot[os->sweep].state;
+
+			if (state != OBJECT_FREE && state != OBJECT_ZOMBIE &&
+			    objects_untold(c, os->sweep))
+				objects_announce(c, os->sweep);
+		}
+		if (os->sweep >= c->table->slots)
+			os->sweep = TABLE_SLOT_NONE;
+	}
+}
+
+void objects_announce_pump(struct control *c)
+{
+	struct objects *os = &c->objects;
+
+	if (c->table == NULL || !members_joined(c))
+		return;
+	objects_sweep(c);
+	while (os->announcing < ANNOUNCING_MAX && !list_empty(&os->dirty)) {
+		struct object *o = list_item(list_first(&os->dirty), struct object, dirty);
+
+		list_remove(&o->dirty);
+		objects_announce_one(c, o);
+		if (list_linked(&o->dirty))
+			break;
+		objects_sweep(c);
+	}
+}
+
+static bool objects_disowned(struct control *c, struct call *call, const struct message *answer)
+{
+	return false;
+}
+
+bool objects_disowns(struct control *c, const struct object_id *id, uint64_t generation)
+{
+	uint32_t slot = c->table ? objects_find(c, id) : TABLE_SLOT_NONE;
+	struct idmap_node *fetch = idmap_find(&c->fetches.by_id, id);
+
+	if (fetch && idmap_item(fetch, struct fetch, by_id)->call)
+		return false; /* its GET says it */
+	return slot == TABLE_SLOT_NONE ||
+	       (generation != 0 && c->table->slot[slot].generation != generation);
+}
+
+void objects_disown(struct control *c, const struct object_id *id, uint64_t generation)
+{
+	struct message m = {.kind = MESSAGE_DROP};
+
+	m.object.id = *id;
+	m.object.generation = generation;
+	/* Best effort: whoever is sent here in vain tells the directory. */
+	calls_start(c, control_shard(c, id), &m, TABLE_SLOT_NONE, c->config.call_ns,
+		    objects_disowned, NULL);
+}

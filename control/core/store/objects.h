@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The objects in this node's store: their space, their slots in the shared table, and who uses
+ * them. Only this file writes the table (but for the watermarks that a worker advances).
+ *
+ * An object's memory is freed when it is a ZOMBIE, no client has it pinned, and no stage holds it;
+ * one that was taken over from an earlier control, when the clients of that one have gone as well.
+ */
+#ifndef SARISSA_CONTROL_CORE_STORE_OBJECTS_H
+#define SARISSA_CONTROL_CORE_STORE_OBJECTS_H
+
+#include "core/base/allocator.h"
+#include "internal/object_table.h"
+#include "core/base/list.h"
+#include "core/message/message.h"
+#include "core/base/timers.h"
+
+struct control;
+struct call;
+struct combine;
+struct creation;
+struct fetch;
+struct session;
+struct stage;
+
+struct object {			/* one per slot; what clients need not see */
+	struct list link;	/* SEALED and evictable: on lru; ZOMBIE: on zombies */
+	struct list dirty;	/* the directory must be told */
+	struct list of_session; /* CREATING: of its creator, or objects.unclaimed */
+	struct list waits;	/* struct wait.of_owner */
+	struct list serves;	/* struct serve.of_object */
+	struct list mirrors;	/* struct stage.mirror */
+	struct session *creator;
+	struct stage *stage;	   /* the one that may be used; not one that is being dropped */
+	struct fetch *fetch;	   /* FETCHING */
+	struct combine *combine;   /* CREATING: it is made from others */
+	struct creation *creation; /* CREATING: a client writes it apart from the store */
+	struct call *announce;
+	uint64_t pinned_scan; /* the last scan that found a pin */
+	uint64_t rate;	      /* bytes per second at which it came, until the directory was told */
+	uint32_t range;
+	uint32_t holds;	     /* stages that touch its bytes */
+	uint32_t owner;	     /* number + 1 of the directory node that was told of it; 0: none */
+	uint64_t owner_life; /* members_life of then */
+	uint32_t guard;	     /* node + 1 that keeps it; 0: none is known */
+	uint32_t unguarded;  /* times in a row that the directory knew none */
+	uint64_t guard_incarnation;
+	uint64_t guard_store; /* its store_incarnation; 0: not known */
+	bool again;	      /* changed while the announcement was under way */
+	bool adopted;	      /* from an earlier control, whose clients' pins are not known here */
+	bool unclaimed;	      /* CREATING: its creator, a client of before, has not come back yet */
+};
+
+struct objects {
+	struct object *meta;
+	struct allocator space;	  /* of the store, up to the scratch space */
+	struct allocator scratch; /* at its end: bitmaps */
+	uint64_t scratch_offset;
+	struct list lru; /* oldest first */
+	struct list zombies;
+	struct list dirty;
+	struct list unclaimed;
+	struct list late; /* came with an answer of the directory, which knows most of it */
+	struct timer reap, later, guard;
+	uint64_t scan;
+	uint32_t count, zombie_count;
+	bool old_clients; /* of an earlier control may still read, or write, what was adopted */
+	uint32_t announcing;
+	uint32_t
+		sweep; /* next slot of a sweep that marks everything dirty; TABLE_SLOT_NONE: none */
+};
+
+struct control_config;
+void objects_carve(struct objects *o, struct arena *a, const struct control_config *config);
+
+/* Takes over the table: sealed objects stay. While clients of the control before are still there,
+ * what they create waits for them to come back, what was arriving goes on, and the rest becomes
+ * zombies; without them all of that is freed. 0 or -EPROTO. */
+int objects_attach(struct control *c);
+/* The creator of an unclaimed object has come back. */
+void objects_claim(struct object *o);
+
+struct object *objects_at(struct control *c, uint32_t slot);
+uint32_t objects_slot(struct control *c, const struct object *o);
+/* The slot that readers find under this id, or TABLE_SLOT_NONE. */
+uint32_t objects_find(struct control *c, const struct object_id *id);
+/* Whether the slot still is that object (and not a zombie). */
+bool objects_is(struct control *c, uint32_t slot, uint64_t generation);
+const char *objects_name(struct control *c, uint32_t slot);
+
+/* Only the word that readers see. */
+void objects_set_state(struct control *c, uint32_t slot, enum object_state state);
+
+/* Whose it is while it is being created, for another control. */
+struct control_client;
+void objects_set_creator(struct control *c, uint32_t slot, const struct control_client *who);
+/* A client writes it apart from the store. */
+void objects_set_apart(struct control *c, uint32_t slot);
+
+/* Bytes of copies that may leave, if their guards live. */
+uint64_t objects_evictable_bytes(struct control *c);
+
+/* Makes an object, evicting others for its space. Sets *slot, or returns -EFBIG, -ENOSPC, or
+ * -EAGAIN: there may be room when other nodes have answered (guard_room, guard_answered). */
+int objects_insert(struct control *c, const struct object_id *id, const char *name, uint64_t size,
+		   uint64_t generation, uint32_t chunk_bytes, enum object_state state,
+		   uint32_t *slot);
+/* Bytes before watermark are readable. */
+void objects_publish(struct control *c, uint32_t slot, uint64_t watermark);
+/* The whole object is final; the caller announces it. */
+void objects_seal(struct control *c, uint32_t slot, bool primary);
+/* Takes it from its readers: waits end with -ESTALE, the memory is freed as soon as may be. */
+void objects_kill(struct control *c, uint32_t slot, const char *why);
+/* The same where another generation takes its place: waits end with -ERESTART, ask again. */
+void objects_replace(struct control *c, uint32_t slot, const char *why);
+/* The same of one that nothing takes the place of: who waits for it here hears -ECANCELED. */
+void objects_cancel(struct control *c, uint32_t slot, const char *why);
+/* The same where the rest of it is lost: waits end with -ENODATA. */
+void objects_lose(struct control *c, uint32_t slot, const char *why);
+/* A stage has let go. */
+void objects_release(struct control *c, uint32_t slot);
+/* All of it has arrived. */
+void objects_arrived(struct control *c, uint32_t slot);
+/* A stage has ended by itself: its fetch and its serves are told. */
+void objects_stage_lost(struct control *c, struct stage *s);
+/* More bytes have arrived. */
+void objects_progress(struct control *c, uint32_t slot);
+/* It was used: it is evicted last. */
+void objects_touch(struct control *c, uint32_t slot);
+/* It is the copy that stays, from now on. */
+void objects_appoint(struct control *c, uint32_t slot);
+bool objects_pinned(struct control *c, uint32_t slot);
+/* Frees the zombies that nobody uses any more. */
+void objects_reap(struct control *c);
+
+uint64_t objects_bytes_max(const struct control *c);
+uint8_t *objects_scratch(struct control *c, uint32_t range);
+uint64_t objects_scratch_offset(const struct control *c, uint32_t range);
+
+/* announce.c: telling the directory what this node holds */
+void objects_announce(struct control *c, uint32_t slot);
+/* The same, but it may wait a little: others who got it together are not to be held up. */
+void objects_announce_later(struct control *c, uint32_t slot);
+/* All objects of which the directory's node for them may not know are announced. */
+void objects_announce_all(struct control *c);
+/* Whether the one who should know of the object may not. */
+bool objects_untold(struct control *c, uint32_t slot);
+/* Sends as many as may be under way. */
+void objects_announce_pump(struct control *c);
+/* Tells the directory that the object is gone (generation 0: that a GET is no longer wanted). */
+void objects_disown(struct control *c, const struct object_id *id, uint64_t generation);
+/* Whether that is so: nothing of it is here, nor asked for. */
+bool objects_disowns(struct control *c, const struct object_id *id, uint64_t generation);
+/* A HAVE about the object as it is now, without its value. */
+void objects_have(struct control *c, uint32_t slot, struct message *m);
+/* Sets the value of a HAVE to the object's bytes, when they are few and final. */
+void objects_value(struct control *c, uint32_t slot, struct message_have *have);
+
+#endif

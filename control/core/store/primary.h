@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The last copy of an object must not be evicted. One copy of each object is its guard: the one
+ * that was put, and when its node is lost, the copy that the directory appoints. A guard is never
+ * evicted (OBJECT_FLAG_PRIMARY). Another copy may be evicted only while this node knows a guard
+ * elsewhere that lives; when that one dies, the copy stays until the directory has named another,
+ * or it.
+ *
+ * The directory names them in its answers to HAVE. What one node is told stays true without any
+ * word more: a guard does not give its copy up by itself.
+ *
+ * A death is noticed late. So a copy leaves only if the guard's node has given a sign of life that
+ * is hardly older than two round trips: the answer to any request counts, by the time when that was
+ * sent. Without one the node is asked, and whoever needs the room waits for the answer, at most
+ * GUARD_ROOM_NS; a node that has not answered after GUARD_ANSWER_NS counts as lost for a second.
+ */
+#ifndef SARISSA_CONTROL_CORE_STORE_PRIMARY_H
+#define SARISSA_CONTROL_CORE_STORE_PRIMARY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "internal/session.h"
+#include "core/base/list.h"
+#include "core/base/arena.h"
+
+#define GUARD_ANSWER_NS UINT64_C(100000000)
+#define GUARD_ROOM_NS	UINT64_C(250000000)
+
+enum { GUARD_ROOMS = 256 }; /* CREATEs that wait for room at a time; more fail as without any */
+
+struct arena;
+struct control;
+struct message_have;
+struct node;
+struct object;
+struct session;
+struct wait;
+
+enum guard_life {
+	GUARD_GONE,  /* not known, or it does not answer */
+	GUARD_ASKED, /* it will be known soon */
+	GUARD_LIVES,
+};
+
+struct room { /* a CREATE that waits until guards have answered */
+	struct list link;
+	struct wait *wait;
+	uint64_t number; /* of the wait: it may end before */
+	uint64_t until_ns;
+	struct session_request request;
+};
+
+struct guards {
+	struct pool rooms;
+	struct list waiting; /* struct room.link */
+	uint32_t asks;	     /* questions that are out */
+};
+
+void guard_carve(struct guards *g, struct arena *a);
+void guard_init(struct control *c);
+
+/* Whether another node is known to keep the object. */
+bool guard_elsewhere(struct control *c, const struct object *o);
+/* Whether that one lives; it is asked if need be. */
+enum guard_life guard_lives(struct control *c, const struct object *o);
+/* A node has answered a request that was sent so long ago. */
+void guard_heard(struct control *c, struct node *n, uint64_t taken_ns);
+/* objects_insert said -EAGAIN for this CREATE: it is tried again, and the session answered. */
+void guard_room(struct control *c, struct session *s, const struct session_request *r);
+/* Sets what a HAVE says about it. */
+void guard_describe(struct control *c, uint32_t slot, struct message_have *have);
+/* The directory's answer: node + 1, or 0. */
+void guard_told(struct control *c, uint32_t slot, uint32_t guard);
+/* Now and then, while there are copies that might be evicted, asks for those without a guard. */
+void guard_watch(struct control *c);
+
+#endif

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Taking over the store and table of a dataplane, or of an earlier control. */
+#include <errno.h>
+#include "core/state.h"
+
+enum {
+	STORE_GRAIN_BYTES = 4096,
+	SCRATCH_GRAIN_BYTES = 64,
+	SCRATCH_BYTES_MIN = 64 * 1024,
+	SCRATCH_SHARE = 128, /* of the store: at 1,408-byte chunks 88 whole-store bitmaps */
+};
+
+void objects_carve(struct objects *o, struct arena *a, const struct control_config *config)
+{
+	o->meta = arena_carve(a, sizeof(*o->meta) * config->table_slots);
+	allocator_carve(&o->space, a, config->table_slots);
+	allocator_carve(&o->scratch, a, config->stages_max + config->edges_max);
+}
+
+uint8_t *objects_scratch(struct control *c, uint32_t range)
+{
+	return c->store + objects_scratch_offset(c, range);
+}
+
+uint64_t objects_scratch_offset(const struct control *c, uint32_t range)
+{
+	return c->objects.scratch_offset + allocator_offset(&c->objects.scratch, range);
+}
+
+static bool objects_table_valid(const struct control *c)
+{
+	const struct object_table *t = c->table;
+
+	return t->magic == OBJECT_TABLE_MAGIC && t->slots >= OBJECT_TABLE_PROBE &&
+	       (t->slots & (t->slots - 1)) == 0 && t->slots <= c->config.table_slots &&
+	       t->slot_bytes == sizeof(struct object_slot) &&
+	       t->names_offset == sizeof(*t) + (uint64_t)t->slots * sizeof(struct object_slot) &&
+	       t->store_bytes >= 2 * SCRATCH_BYTES_MIN;
+}
+
+/* Zeroes it, but does not write where nothing is: the pages of slots never used stay unallocated.
+ */
+static void objects_wipe(struct object *o)
+{
+	static const struct object nothing;
+
+	if (memcmp(o, &nothing, sizeof(nothing)))
+		memset(o, 0, sizeof(*o));
+}
+
+/* The store is gone, and all objects with it. */
+static void objects_reset(struct control *c)
+{
+	struct objects *o = &c->objects;
+	uint64_t scratch = c->table->store_bytes / SCRATCH_SHARE;
+
+	for (uint32_t i = 0; i < c->config.table_slots; i++) {
+		if (o->meta[i].announce) /* of the store before */
+			calls_cancel(c, o->meta[i].announce);
+		objects_wipe(&o->meta[i]);
+	}
+	list_init(&o->lru);
+	list_init(&o->zombies);
+	list_init(&o->dirty);
+	list_init(&o->late);
+	list_init(&o->unclaimed);
+	o->count = o->zombie_count = o->announcing = 0;
+	o->sweep = TABLE_SLOT_NONE;
+	timers_cancel(&c->timers, &o->reap);
+	timers_cancel(&c->timers, &o->later);
+	timers_cancel(&c->timers, &o->guard);
+	scratch = scratch < SCRATCH_BYTES_MIN ? SCRATCH_BYTES_MIN : scratch;
+	o->scratch_offset =
+		(c->table->store_bytes - scratch) / STORE_GRAIN_BYTES * STORE_GRAIN_BYTES;
+	allocator_reset(&o->space, o->scratch_offset, STORE_GRAIN_BYTES);
+	allocator_reset(&o->scratch, c->table->store_bytes - o->scratch_offset,
+			SCRATCH_GRAIN_BYTES);
+}
+
+/* Whether a slot holds an object that a new control can keep, or must while its readers or its
+ * writer may live. A slot that an earlier control left half written (odd sequence) holds none. */
+static bool objects_keeps(const struct control *c, uint32_t slot)
+{
+	const struct object_slot *s = &c->table->slot[slot];
+
+	return (s->state == OBJECT_SEALED || (s->state != OBJECT_FREE && c->objects.old_clients)) &&
+	       (atomic_load_explicit(&s->sequence, memory_order_relaxed) & 1) == 0 &&
+	       s->offset % STORE_GRAIN_BYTES == 0 && s->offset <= c->objects.scratch_offset &&
+	       s->size <= c->objects.scratch_offset - s->offset;
+}
+
+static bool objects_after(const struct control *c, uint32_t a, uint32_t b)
+{
+	return c->table->slot[a].offset > c->table->slot[b].offset;
+}
+
+/* Heap sort by offset; the array is borrowed from the metadata (struct object.range). */
+static void objects_sift(struct control *c, uint32_t at, uint32_t count)
+{
+	struct object *m = c->objects.meta;
+
+	for (;;) {
+		uint32_t child = 2 * at + 1, held = m[at].range;
+
+		if (child >= count)
+			return;
+		if (child + 1 < count && objects_after(c, m[child + 1].range, m[child].range))
+			child++;
+		if (!objects_after(c, m[child].range, held))
+			return;
+		m[at].range = m[child].range;
+		m[child].range = held;
+		at = child;
+	}
+}
+
+static void objects_sort(struct control *c, uint32_t count)
+{
+	struct object *m = c->objects.meta;
+
+	for (uint32_t i = count / 2; i-- > 0;)
+		objects_sift(c, i, count);
+	for (uint32_t end = count; end > 1; end--) {
+		uint32_t last = m[0].range;
+
+		m[0].range = m[end - 1].range;
+		m[end - 1].range = last;
+		objects_sift(c, 0, end - 1);
+	}
+}
+
+/* What this node had asked others for: who reads it asks again. */
+static void objects_entomb(struct control *c, uint32_t slot)
+{
+	struct object_slot *s = &c->table->slot[slot];
+
+	if (s->state == OBJECT_FETCHING || (s->state == OBJECT_CREATING && s->creator == 0))
+		s->flags |= OBJECT_FLAG_REPLACED;
+	objects_set_state(c, slot, OBJECT_ZOMBIE);
+	list_append(&c->objects.zombies, &c->objects.meta[slot].link);
+	c->objects.zombie_count++;
+}
+
+/* Whether the object is one that this node could have made. */
+static bool objects_sound(struct control *c, uint32_t slot)
+{
+	const struct object_slot *s = &c->table->slot[slot];
+	uint64_t ready = atomic_load(&s->watermark);
+
+	return fetch_valid(s->generation, s->size, s->chunk_bytes) &&
+	       s->generation <= MESSAGE_GENERATION_MAX && ready <= s->size &&
+	       (s->state != OBJECT_SEALED || ready == s->size) &&
+	       memchr(objects_name(c, slot), 0, OBJECT_NAME_BYTES) &&
+	       objects_find(c, &s->id) == slot;
+}
+
+static void objects_keep(struct control *c, uint32_t slot, uint32_t range)
+{
+	struct object *o = &c->objects.meta[slot];
+	const struct object_slot *s = &c->table->slot[slot];
+
+	list_init(&o->waits);
+	list_init(&o->serves);
+	list_init(&o->mirrors);
+	o->range = range;
+	o->adopted = true;
+	c->objects.count++;
+	if (!objects_sound(c, slot)) {
+		objects_entomb(c, slot);
+		return;
+	}
+	if (s->state == OBJECT_FETCHING && s->watermark == s->size)
+		objects_set_state(c, slot, OBJECT_SEALED); /* nobody had noticed yet */
+	if (s->state == OBJECT_SEALED) {
+		if (!(s->flags & OBJECT_FLAG_PRIMARY))
+			list_append(&c->objects.lru, &o->link);
+		guard_watch(c);
+	} else if (s->state == OBJECT_CREATING && s->creator != 0) {
+		o->unclaimed = true;
+		list_append(&c->objects.unclaimed, &o->of_session);
+	} else if (s->state != OBJECT_FETCHING || !fetch_adopt(c, slot)) {
+		objects_entomb(c, slot);
+	}
+}
+
+int objects_attach(struct control *c)
+{
+	struct object *m = c->objects.meta;
+	uint32_t count = 0;
+
+	if (!objects_table_valid(c))
+		return -EPROTO;
+	objects_reset(c);
+	crash_point();
+	atomic_fetch_add_explicit(&c->table->control_epoch, 1, memory_order_seq_cst);
+	crash_point();
+	c->objects.old_clients = c->ops.old_clients && c->ops.old_clients(c->ops.arg);
+	for (uint32_t i = 0; i < c->table->slots; i++) {
+		if (objects_keeps(c, i))
+			m[count++].range = i;
+		else if (c->table->slot[i].state != OBJECT_FREE ||
+			 (atomic_load_explicit(&c->table->slot[i].sequence, memory_order_relaxed) &
+			  1))
+			objects_set_state(c, i, OBJECT_FREE);
+	}
+	objects_sort(c, count);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct object_slot *s = &c->table->slot[m[i].range];
+
+		/* the range's number waits in pinned_scan until the sorted slots are read */
+		m[i].pinned_scan = allocator_take_at(&c->objects.space, s->offset, s->size);
+	}
+	for (uint32_t i = 0; i < count; i++)
+		m[m[i].range].holds = (uint32_t)m[i].pinned_scan;
+	for (uint32_t i = 0; i < c->table->slots; i++) {
+		uint32_t range = m[i].holds;
+
+		objects_wipe(&m[i]);
+		if (range)
+			objects_keep(c, i, range);
+		else if (c->table->slot[i].state != OBJECT_FREE)
+			objects_set_state(c, i, OBJECT_FREE);
+	}
+	objects_reap(c);
+	objects_announce_all(c);
+	return 0;
+}

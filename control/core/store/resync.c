@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/state.h"
+
+#define RECONCILE_NS UINT64_C(20000000)
+
+enum { RECONCILE_TELLING_MAX = 64 }; /* as many as fit the message slots with what else leaves */
+
+static void reconcile_fire(struct control *c, struct timer *t);
+
+void reconcile_stamp(struct control *c, struct node *n, struct message *m)
+{
+	uint64_t life = members_life(c, n);
+
+	if (m->kind == MESSAGE_HAVE)
+		m->have.life = life;
+	else if (m->kind == MESSAGE_GET && m->get.life == 0)
+		m->get.life = life;
+	else if (m->kind != MESSAGE_GET)
+		return;
+	if (n->told_life == 0)
+		n->told_life = life; /* there is nothing older */
+}
+
+void reconcile_asked(struct node *n)
+{
+	if (n->told_life == 0)
+		n->told_life = 1;
+}
+
+static void reconcile_later(struct control *c)
+{
+	timers_set(&c->timers, &c->reconcile.timer,
+		   c->now_ns + (c->attached ? RECONCILE_NS : c->config.retry_ns), reconcile_fire);
+}
+
+void reconcile_more(struct control *c)
+{
+	c->reconcile.swept = false;
+}
+
+void reconcile_begin(struct control *c)
+{
+	reconcile_more(c);
+	reconcile_later(c);
+}
+
+static bool reconcile_told(struct control *c, struct call *call, const struct message *answer)
+{
+	c->reconcile.telling--;
+	if (answer) {
+		call->node->told_life = call->cookie;
+		call->node->told_view = call->message.told.view;
+	}
+	return false; /* without: its connection was lost, and it asks or all is told anew */
+}
+
+/* Whether a creator may come back whose object that node keeps the name of: it is announced then,
+ * and would be ended for all before that. */
+static bool reconcile_unclaimed(struct control *c, const struct node *n)
+{
+	list_each(l, after, &c->objects.unclaimed)
+	{
+		struct object *o = list_item(l, struct object, of_session);
+
+		if (control_shard(c, &c->table->slot[objects_slot(c, o)].id) == n)
+			return true;
+	}
+	return false;
+}
+
+/* What a HAVE to that node that is out, of what an earlier life may have told it, forbids to say.
+ * It may have found no message slot, and be sent again after what we say now. */
+enum reconcile_may {
+	RECONCILE_ALL,	/* nothing: when it was answered, the object is told in this life */
+	RECONCILE_VIEW, /* that it may forget the rest: one of the others waits there for its
+			 * decision, which may wait for us */
+	RECONCILE_NOTHING,
+};
+
+static enum reconcile_may reconcile_may(const struct control *c, const struct node *n)
+{
+	enum reconcile_may may = RECONCILE_ALL;
+
+	list_each(l, after, &n->calls)
+	{
+		const struct call *call = list_item(l, struct call, of_node);
+		const struct message *m = &call->message;
+
+		if (m->kind == MESSAGE_TOLD)
+			return RECONCILE_NOTHING;
+		if (m->kind != MESSAGE_HAVE || m->request >> CALLS_INDEX_BITS > c->reconcile.calls)
+			continue;
+		if (!m->have.create && !call->deferred)
+			return RECONCILE_NOTHING;
+		may = RECONCILE_VIEW;
+	}
+	return may;
+}
+
+/* Returns false when that must wait. */
+static bool reconcile_tell(struct control *c, struct node *n)
+{
+	/* of a list of owners none waits for it */
+	uint64_t view = c->config.shards > 0 ? 0 : c->members.view, life = members_life(c, n);
+	bool known = n->told_life == 0 || n->told_life == life;
+	struct message m = {.kind = MESSAGE_TOLD, .told.view = view};
+	enum reconcile_may may;
+	struct call *call;
+
+	if (known && n->told_view == view)
+		return true;
+	if (c->reconcile.telling >= RECONCILE_TELLING_MAX || reconcile_unclaimed(c, n))
+		return false;
+	may = reconcile_may(c, n);
+	if (may == RECONCILE_NOTHING || (may == RECONCILE_VIEW && n->told_view == view))
+		return false;
+	m.told.life = may == RECONCILE_ALL ? life : n->told_life;
+	call = calls_start(c, n, &m, TABLE_SLOT_NONE, c->config.directory_ns, reconcile_told, NULL);
+	if (call) {
+		call->cookie = m.told.life;
+		c->reconcile.telling++;
+	}
+	return call != NULL && may == RECONCILE_ALL;
+}
+
+static void reconcile_fire(struct control *c, struct timer *t)
+{
+	bool done = c->objects.sweep == TABLE_SLOT_NONE && list_empty(&c->objects.dirty) &&
+		    !c->members.changed; /* else lives have risen, and the sweep is to come */
+	struct node *n;
+
+	if (c->table == NULL)
+		return; /* an attach begins it */
+	if (done && !c->reconcile.swept) {
+		c->reconcile.swept = true;
+		c->reconcile.calls = c->calls.count;
+	}
+	if (done)
+		for (uint32_t i = 0; (n = reshard_next(c, &i)) != NULL; i++)
+			done &= reconcile_tell(c, n);
+	if (!done || !c->attached)
+		reconcile_later(c);
+}

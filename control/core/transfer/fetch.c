@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include "core/state.h"
+
+enum {
+	FETCH_ATTEMPTS = 5, /* pauses before the directory is asked again grow so often */
+};
+
+#define FETCH_ANSWER_NS UINT64_C(10000000) /* the directory answers before */
+
+static void fetch_fire(struct control *c, struct timer *t);
+
+void fetches_carve(struct fetches *f, struct arena *a, const struct control_config *config)
+{
+	pool_carve(&f->pool, a, sizeof(struct fetch), config->fetches_max);
+	idmap_carve(&f->by_id, a, config->fetches_max);
+}
+
+static void fetch_timer(struct control *c, struct fetch *f, uint64_t delay_ns)
+{
+	timers_set(&c->timers, &f->timer, c->now_ns + delay_ns, fetch_fire);
+}
+
+static struct fetch *fetch_new(struct control *c, const struct object_id *id)
+{
+	struct fetch *f = pool_take(&c->fetches.pool);
+
+	if (f == NULL)
+		return NULL;
+	list_init(&f->waits);
+	list_init(&f->early);
+	list_append(&c->fetches.active, &f->active);
+	idmap_insert(&c->fetches.by_id, &f->by_id, id);
+	f->slot = TABLE_SLOT_NONE;
+	f->failed = MESSAGE_NODE_NONE;
+	for (int i = 0; i < FETCH_FEEDS; i++)
+		feed_init(&f->feed[i], f);
+	return f;
+}
+
+struct fetch *fetch_get(struct control *c, const struct object_id *id, bool patient)
+{
+	struct idmap_node *n = idmap_find(&c->fetches.by_id, id);
+	struct fetch *f;
+
+	if (n)
+		return idmap_item(n, struct fetch, by_id);
+	f = fetch_new(c, id);
+	if (f == NULL)
+		return NULL;
+	f->patient = patient;
+	fetch_ask(c, f);
+	f->patient = false; /* when it asks again it has lost a holder, or much time */
+	if (reduce_borrowed_look(c, id))
+		fetch_timer(c, f, FETCH_ANSWER_NS);
+	return f;
+}
+
+bool fetch_adopt(struct control *c, uint32_t slot)
+{
+	const struct object_slot *s = &c->table->slot[slot];
+	uint64_t ready = atomic_load(&s->watermark);
+	struct fetch *f;
+	uint64_t *map;
+
+	if (idmap_find(&c->fetches.by_id, &s->id))
+		return false;
+	f = fetch_new(c, &s->id);
+	if (f == NULL)
+		return false;
+	f->slot = slot;
+	f->generation = s->generation;
+	f->size = s->size;
+	f->chunk_bytes = s->chunk_bytes;
+	f->known = true;
+	f->bitmap = plan_bitmap(c, fetch_chunks(f));
+	if (f->bitmap == 0) {
+		fetch_end(c, f);
+		return false;
+	}
+	map = (uint64_t *)(void *)objects_scratch(c, f->bitmap);
+	chunks_set(map, 0, (uint32_t)(ready / s->chunk_bytes));
+	objects_at(c, slot)->fetch = f;
+	fetch_rest(c, f);
+	return true;
+}
+
+void fetch_upstreams(const struct fetch *f, struct message_have *have)
+{
+	have->upstream = MESSAGE_NODE_NONE;
+	have->also_count = 0;
+	for (int i = 0; i < FETCH_FEEDS; i++) {
+		const struct node *holder = f->feed[i].holder;
+
+		if (holder && have->upstream == MESSAGE_NODE_NONE)
+			have->upstream = holder->number;
+		else if (holder)
+			have->also[have->also_count++] = holder->number;
+	}
+}
+
+bool fetch_wanted(struct control *c, const struct fetch *f)
+{
+	if (!list_empty(&f->waits))
+		return true;
+	if (f->slot == TABLE_SLOT_NONE)
+		return false;
+	return !list_empty(&objects_at(c, f->slot)->waits) ||
+	       serve_any(c, objects_at(c, f->slot)) || objects_pinned(c, f->slot);
+}
+
+void fetch_unwanted(struct control *c, struct fetch *f)
+{
+	/* One that has its place goes on: a complete copy is of use to others. */
+	if (f->slot == TABLE_SLOT_NONE && list_empty(&f->waits))
+		fetch_fail(c, f, -ECANCELED, "");
+}
+
+void fetch_lost_text(struct control *c, const struct fetch *f, struct text *t)
+{
+	*t = (struct text){.length = 0};
+	text_add(t, "lost with node ");
+	text_add_number(t, f->lost - 1);
+	text_add(t, " (down for ");
+	text_add_number(t, (c->now_ns - f->lost_ns) / UINT64_C(1000000000));
+	text_add(t, " s): put it again");
+}
+
+/* Ends the waits that do not want to wait for an object that nobody knows, or that is lost. Returns
+ * true when none is left. */
+static bool fetch_refuse_nowait(struct control *c, struct fetch *f)
+{
+	struct text t;
+
+	list_each(l, after, &f->waits)
+	{
+		struct wait *w = list_item(l, struct wait, of_owner);
+
+		if (w->nowait && f->lost) {
+			fetch_lost_text(c, f, &t);
+			waits_end(c, w, -ENODATA, t.bytes);
+		} else if (w->nowait)
+			session_absent(c, w, -ENOENT,
+				       *f->reason
+					       ? f->reason
+					       : "no such object: wait for it with a timeout, or "
+						 "put it");
+	}
+	return list_empty(&f->waits);
+}
+
+void fetch_answer_nowait(struct control *c, struct fetch *f)
+{
+	if (f->state == FETCH_ASK && f->answered && (!f->known || f->lost) &&
+	    fetch_refuse_nowait(c, f))
+		fetch_unwanted(c, f);
+}
+
+/* The directory knows nothing better than to wait. */
+static bool fetch_told_to_wait(struct control *c, struct fetch *f, const struct message_got *got)
+{
+	uint64_t down_ns = got->down_ms < c->now_ns / 1000000 ? got->down_ms * 1000000 : c->now_ns;
+
+	f->known = got->what == MESSAGE_GOT_WAIT;
+	f->lost = got->lost;
+	f->lost_ns = c->now_ns - down_ns;
+	if (!f->answered)
+		timers_cancel(&c->timers, &f->timer);
+	f->answered = true;
+	memcpy(f->reason, got->text, sizeof(f->reason));
+	serve_early(c, f);
+	/* The one that failed may have come back: soon it will do as well. And who has a part is to
+	 * hear it soon when nobody who lives has the rest. */
+	if (f->failed != MESSAGE_NODE_NONE || f->slot != TABLE_SLOT_NONE) {
+		f->failed = MESSAGE_NODE_NONE;
+		f->why = MESSAGE_GET_FIRST;
+		f->attempts += f->attempts > 0 && f->attempts < FETCH_ATTEMPTS;
+		fetch_timer(c, f, control_backoff(c, f->attempts));
+	}
+	if (f->attempts > 0 && !fetch_wanted(c, f)) {
+		f->call = NULL;
+		fetch_fail(c, f, -ECANCELED, "nobody holds all of it any more");
+		return false;
+	}
+	if (f->slot != TABLE_SLOT_NONE || (f->known && !f->lost))
+		return true;
+	if (!fetch_refuse_nowait(c, f))
+		return true;
+	f->call = NULL; /* ends with this answer */
+	fetch_fail(c, f, -ECANCELED, "");
+	return false;
+}
+
+/* The directory knows of the copy since it has booked a holder for it; unless all must be told
+ * again since then. */
+static void fetch_booked(struct control *c, struct fetch *f, const struct call *call)
+{
+	struct object *o = objects_at(c, f->slot);
+
+	o->owner = call->node->number + 1;
+	o->owner_life = call->message.get.life;
+	if (objects_untold(c, f->slot))
+		objects_announce(c, f->slot);
+}
+
+static bool fetch_got(struct control *c, struct call *call, const struct message *answer)
+{
+	struct fetch *f = call->owner;
+	const struct message_got *got = &answer->got; /* no deadline: never NULL */
+
+	switch (got->what) {
+	case MESSAGE_GOT_UNKNOWN:
+	case MESSAGE_GOT_WAIT:
+		return fetch_told_to_wait(c, f, got);
+	case MESSAGE_GOT_HOLDER:
+		f->call = NULL;
+		if (fetch_place(c, f, got) == 0) {
+			fetch_booked(c, f, call);
+			fetch_keep_backups(f, got);
+			fetch_connect(c, f, peers_node(c, got->holder));
+		}
+		return false;
+	case MESSAGE_GOT_VALUE:
+		f->call = NULL;
+		f->answered |= got->waited;
+		fetch_take_value(c, f, got);
+		return false;
+	case MESSAGE_GOT_ORPHAN:
+		f->call = NULL;
+		if (f->slot != TABLE_SLOT_NONE && f->generation == got->generation)
+			fetch_survey(c, f);
+		else
+			fetch_rest(c, f);
+		return false;
+	default:
+		f->call = NULL;
+		fetch_fail(c, f, got->status, got->text);
+		return false;
+	}
+}
+
+struct call *fetch_question(struct control *c, struct fetch *f, uint32_t why, uint32_t failed,
+			    uint64_t timeout_ns, call_end *end)
+{
+	struct message m = {.kind = MESSAGE_GET};
+
+	m.get.id = f->by_id.id;
+	m.get.generation = f->generation;
+	m.get.failed = failed;
+	m.get.why = why;
+	m.get.patient = f->patient;
+	return calls_start(c, control_shard(c, &f->by_id.id), &m, TABLE_SLOT_NONE, timeout_ns, end,
+			   f);
+}
+
+void fetch_ask(struct control *c, struct fetch *f)
+{
+	f->state = FETCH_ASK;
+	f->answered = false;
+	f->asked_ns = c->now_ns;
+	timers_cancel(&c->timers, &f->timer);
+	f->call = fetch_question(c, f, f->why, f->failed, UINT64_MAX, fetch_got);
+	if (f->call == NULL) { /* too many: later */
+		f->state = FETCH_REST;
+		serve_early(c, f);
+		fetch_timer(c, f, control_backoff(c, 1));
+	}
+}
+
+void fetch_rest(struct control *c, struct fetch *f)
+{
+	f->state = FETCH_REST;
+	serve_early(c, f);
+	fetch_timer(c, f, control_backoff(c, f->attempts));
+}
+
+void fetch_stop(struct control *c, struct fetch *f)
+{
+	calls_cancel(c, f->call);
+	calls_cancel(c, f->more);
+	calls_cancel(c, f->homing);
+	f->call = f->more = f->homing = NULL;
+	for (int i = 0; i < FETCH_FEEDS; i++)
+		feed_stop(c, &f->feed[i]);
+	fetch_look_end(c, f);
+	fetch_survey_end(c, f);
+	f->piece_left = 0;
+}
+
+/* The others go on; without any it asks for another, at once the first time, then after growing
+ * pauses. */
+void fetch_feed_failed(struct control *c, struct fetch *f, struct node *holder, uint32_t why)
+{
+	c->counters.failovers++;
+	if (fetch_feeds(f) > 0) {
+		fetch_leave(c, f, holder);
+		fetch_divide(c, f);
+		return;
+	}
+	fetch_stop(c, f);
+	f->failed = why == MESSAGE_GET_FIRST ? MESSAGE_NODE_NONE : holder->number;
+	f->why = why;
+	if (f->attempts++ == 0) {
+		fetch_ask(c, f);
+		return;
+	}
+	fetch_rest(c, f);
+}
+
+/* ---- FED --------------------------------------------------------------------------------- */
+
+void fetch_connect(struct control *c, struct fetch *f, struct node *holder)
+{
+	struct feed *d = fetch_feed_free(f);
+
+	f->state = FETCH_FED;
+	fetch_look_begin(c, f);
+	d->first = 0;
+	d->end = fetch_chunks(f);
+	feed_start(c, d, holder);
+}
+
+void fetch_found(struct control *c, const struct message_got *got, bool again)
+{
+	struct idmap_node *n = idmap_find(&c->fetches.by_id, &got->id);
+	struct fetch *f = n ? idmap_item(n, struct fetch, by_id) : NULL;
+
+	if (f == NULL || f->generation > got->generation || peers_node(c, got->holder) == c->self)
+		return;
+	if ((f->generation == 0 || f->generation == got->generation) &&
+	    (!again || f->state != FETCH_ASK || c->now_ns - f->asked_ns < FETCH_ANSWER_NS))
+		return;
+	calls_cancel(c, f->call);
+	f->call = NULL;
+	if (fetch_place(c, f, got))
+		return;
+	fetch_connect(c, f, peers_node(c, got->holder));
+	objects_announce(c, f->slot);
+}
+
+bool fetch_wants(struct control *c, const struct link *l)
+{
+	list_each(i, after, &c->fetches.active)
+	{
+		const struct fetch *f = list_item(i, struct fetch, active);
+
+		for (int k = 0; k < FETCH_FEEDS; k++)
+			if (f->feed[k].state == FEED_LINK && f->feed[k].holder == l->node)
+				return true;
+	}
+	return false;
+}
+
+void fetch_node_up(struct control *c, struct node *n)
+{
+	list_each(i, after, &c->fetches.active)
+	{
+		struct fetch *f = list_item(i, struct fetch, active);
+
+		for (int k = 0; k < FETCH_FEEDS; k++)
+			if (f->feed[k].holder == n)
+				feed_linked(c, &f->feed[k]);
+	}
+}
+
+void fetch_node_dead(struct control *c, const struct node *n)
+{
+	list_each(i, after, &c->fetches.active)
+	{
+		struct fetch *f = list_item(i, struct fetch, active);
+
+		for (int k = 0; k < FETCH_FEEDS; k++)
+			if (f->feed[k].holder == n)
+				feed_failed(c, &f->feed[k], MESSAGE_GET_UNREACHED);
+	}
+}
+
+static void fetch_fire(struct control *c, struct timer *t)
+{
+	struct fetch *f = list_item(t, struct fetch, timer);
+
+	switch (f->state) {
+	case FETCH_REST:
+		if (members_joined(c))
+			fetch_ask(c, f);
+		else /* one of an earlier control's: nobody can be asked yet */
+			fetch_rest(c, f);
+		break;
+	case FETCH_ASK:
+		if (!f->answered && reduce_borrowed_look(c, &f->by_id.id))
+			break;
+		calls_cancel(c, f->call);
+		fetch_ask(c, f);
+		break;
+	default:
+		break;
+	}
+}
+
+static bool fetch_shard_is_here(struct control *c, const struct fetch *f)
+{
+	return control_shard(c, &f->by_id.id) == c->self;
+}
+
+/* How fast it came, for the directory's model; without the request, which counts by itself. Little
+ * comes with the start of a stream and would show nothing of the link. */
+static uint64_t fetch_rate(struct control *c, const struct fetch *f)
+{
+	bool streamed = f->fed_ns != 0;
+	uint64_t bytes = streamed ? (uint64_t)f->fed_chunks * f->chunk_bytes : f->size;
+	uint64_t taken = c->now_ns - (streamed ? f->fed_ns : f->asked_ns);
+
+	if (!streamed && (f->answered || fetch_shard_is_here(c, f)))
+		return 0;
+	return fanout_rate(&c->directory.link, bytes, taken);
+}
+
+void fetch_done(struct control *c, struct fetch *f)
+{
+	uint32_t slot = f->slot;
+	struct stage *s = objects_at(c, slot)->stage;
+	uint64_t rate = fetch_rate(c, f);
+	bool by_value = f->fed_ns == 0;
+
+	if (rate > 0)
+		directory_saw_rate(&c->directory, c->self->number, MESSAGE_NODE_NONE, rate, 0);
+	objects_at(c, slot)->rate = rate;
+	fetch_end(c, f);
+	objects_at(c, slot)->fetch = NULL;
+	objects_seal(c, slot, false);
+	if (by_value)
+		objects_announce_later(c, slot);
+	else
+		objects_announce(c, slot);
+	if (s)
+		plan_settle_stage(c, s);
+}

@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A look, now and then, at how fast a fetch goes. One holder is enough for most: it fills the link.
+ * Another is asked for
+ *   - on trial, when complete copies are idle: it stays if the rate grows by an eighth; what the
+ *     trial showed holds for other fetches of this node for a while;
+ *   - as a hedge, when the rate has fallen to less than half of what this node could take, and the
+ *     holder has more than it sends. A holder that is waiting itself is left in peace for longer:
+ *     whoever is behind the slow one is the first to go round it.
+ * A feed that brings nothing while others do is let go.
+ */
+#include "core/state.h"
+
+#define LOOK_MIN_NS   UINT64_C(4000000)
+#define LOOK_MAX_NS   UINT64_C(25000000)
+#define LOOK_SOON_NS  UINT64_C(1000000)
+#define LOOK_TRIAL_NS UINT64_C(20000000)    /* less time left than this is not worth a trial */
+#define LOOK_ALONE_NS UINT64_C(10000000000) /* that a trial failed is remembered */
+#define LOOK_PAUSE_NS UINT64_C(50000000)
+#define LOOK_SECOND   UINT64_C(1000000000)
+
+enum {
+	LOOK_SLOW = 2,	   /* looks in a row that make a fetch slow */
+	LOOK_PATIENT = 16, /* and with a holder that has no more than we: 0.4 s. With 8 the ends of
+			    * a chain took half of its source from one who had just come back */
+	LOOK_IDLE = 4,	   /* looks without a chunk that end a feed */
+	LOOK_TRIAL = 4,	   /* looks that a trial takes */
+	LOOK_STEADY = 2,   /* looks that found the rate to grow no more, before a trial */
+	LOOK_LEAD = 64,	   /* chunks that a holder must have more */
+	LOOK_REFUSED = 6,  /* the pause doubles so often */
+};
+
+/* ---- the directory ------------------------------------------------------------------------- */
+
+static bool look_left(struct control *c, struct call *call, const struct message *answer)
+{
+	return false;
+}
+
+void fetch_leave(struct control *c, const struct fetch *f, const struct node *holder)
+{
+	struct message m = {.kind = MESSAGE_DROP};
+
+	m.object.id = f->by_id.id;
+	m.object.generation = f->generation;
+	m.object.upstream = holder->number + 1;
+	calls_start(c, control_shard(c, &f->by_id.id), &m, TABLE_SLOT_NONE, c->config.call_ns,
+		    look_left, NULL);
+}
+
+static void look_refused(struct control *c, struct fetch *f)
+{
+	f->refused += f->refused < LOOK_REFUSED;
+	f->help_ns = c->now_ns + (LOOK_PAUSE_NS << f->refused);
+	f->rate_one = 0;
+}
+
+static struct feed *look_silent(struct fetch *f)
+{
+	for (int i = 0; i < FETCH_FEEDS; i++)
+		if (f->feed[i].state != FEED_FREE && f->feed[i].silent)
+			return &f->feed[i];
+	return NULL;
+}
+
+/* What was asked for long ago, or for one who has spoken since, may not be needed any more. */
+static bool look_is_stale(struct control *c, struct fetch *f, const struct call *call)
+{
+	const struct message_get *get = &call->message.get;
+
+	if (get->failed != MESSAGE_NODE_NONE)
+		return look_silent(f) == NULL;
+	return c->now_ns - f->more_ns > LOOK_PAUSE_NS;
+}
+
+struct node *fetch_offered(struct control *c, const struct message *answer)
+{
+	bool offered = answer && answer->got.what == MESSAGE_GOT_HOLDER;
+	struct node *holder = offered ? peers_node(c, answer->got.holder) : NULL;
+
+	return holder == c->self ? NULL : holder;
+}
+
+void fetch_take(struct control *c, struct fetch *f, struct feed *d, struct node *holder)
+{
+	d->first = d->end = fetch_chunks(f);
+	feed_start(c, d, holder);
+	fetch_divide(c, f);
+}
+
+static void look_take(struct control *c, struct fetch *f, struct feed *d, struct node *holder,
+		      bool hedge)
+{
+	d->stands_in = look_silent(f) != NULL;
+	if (hedge)
+		fetch_strays(c, d);
+	fetch_take(c, f, d, holder);
+}
+
+static bool look_got(struct control *c, struct call *call, const struct message *answer)
+{
+	struct fetch *f = call->owner;
+	struct node *holder = fetch_offered(c, answer);
+	struct feed *d = fetch_feed_free(f);
+
+	f->more = NULL;
+	if (answer && answer->got.what == MESSAGE_GOT_ORPHAN &&
+	    answer->got.generation == f->generation) {
+		fetch_stop(c, f);
+		fetch_survey(c, f);
+		return false;
+	}
+	if (holder == NULL) {
+		look_refused(c, f);
+		return false;
+	}
+	f->refused = f->slow = 0;
+	f->help_ns = c->now_ns + LOOK_PAUSE_NS;
+	if (d == NULL || answer->got.generation != f->generation || look_is_stale(c, f, call)) {
+		fetch_leave(c, f, holder);
+		return false;
+	}
+	fetch_keep_backups(f, &answer->got);
+	look_take(c, f, d, holder, call->message.get.why == MESSAGE_GET_HEDGE);
+	return false;
+}
+
+/* silent: the holder that does not answer, or MESSAGE_NODE_NONE. */
+static void look_ask(struct control *c, struct fetch *f, enum message_get_why why, uint32_t silent)
+{
+	f->more = fetch_question(c, f, why, silent, c->config.call_ns, look_got);
+	f->more_ns = c->now_ns;
+	if (f->more == NULL)
+		look_refused(c, f);
+	else if (why == MESSAGE_GET_HEDGE)
+		c->counters.hedges++;
+}
+
+/* ---- beginning and end ---------------------------------------------------------------------- */
+
+static void look_later(struct control *c, struct fetch *f, uint64_t delay_ns);
+
+void fetch_look_begin(struct control *c, struct fetch *f)
+{
+	if (!f->looking)
+		c->fetches.feeding++;
+	f->looking = true;
+	f->slow = f->refused = f->steady = 0;
+	f->rate_one = f->queried_ns = 0;
+	fetch_home_begin(f);
+	f->help_ns = c->now_ns;
+	timers_cancel(&c->timers, &f->timer);
+}
+
+void fetch_look_end(struct control *c, struct fetch *f)
+{
+	timers_cancel(&c->timers, &f->timer);
+	if (!f->looking)
+		return;
+	f->looking = false;
+	c->fetches.feeding--;
+	c->fetches.rate -= f->rate;
+	f->rate = 0;
+}
+
+void fetch_fed(struct control *c, struct fetch *f, struct feed *d, uint32_t ready)
+{
+	uint32_t chunks = fetch_chunks(f), missing = chunks_missing(fetch_map(c, f), 0, chunks);
+
+	d->lead = ready > chunks - missing ? ready - (chunks - missing) : 0;
+	d->behind = ready < chunks - missing ? chunks - missing - ready : 0;
+	for (struct feed *s = look_silent(f); s && s != d; s = look_silent(f)) {
+		f->spare -= f->spare > 0; /* who is silent is nobody to try */
+		fetch_let_go(c, f, s);
+	}
+	if (f->timer.position != 0)
+		return;
+	f->missing = missing;
+	f->looked_ns = c->now_ns;
+	look_later(c, f, LOOK_MIN_NS);
+}
+
+/* ---- silence --------------------------------------------------------------------------------- */
+
+/* Whether somebody else feeds the fetch, or is about to. */
+static bool look_has_other(const struct fetch *f, const struct feed *d, bool feeding)
+{
+	for (int i = 0; i < FETCH_FEEDS; i++) {
+		const struct feed *o = &f->feed[i];
+
+		if (o != d && o->state != FEED_FREE && !o->silent &&
+		    (!feeding || o->state == FEED_STREAM))
+			return true;
+	}
+	return false;
+}
+
+bool fetch_has_stand_in(const struct fetch *f, const struct feed *d)
+{
+	return look_has_other(f, d, false);
+}
+
+void fetch_note_lost(struct control *c, struct fetch *f, const struct feed *d)
+{
+	if (f->repair_ns != 0)
+		return;
+	f->repair_ns = c->now_ns;
+	f->repair_moved_ns = d->watch.moved_ns;
+	f->repair_of = d->holder->number;
+}
+
+void fetch_keep_backups(struct fetch *f, const struct message_got *got)
+{
+	f->backups = got->also_count;
+	memcpy(f->backup, got->also, sizeof(f->backup));
+}
+
+/* The directory does not answer either: without its booking from one who had all of it. */
+static void look_turn_to_backup(struct control *c, struct fetch *f)
+{
+	struct feed *d = fetch_feed_free(f);
+
+	for (uint32_t i = 0; d && i < f->backups; i++) {
+		struct node *n = peers_node(c, f->backup[i]);
+
+		f->backup[i] = MESSAGE_NODE_NONE;
+		if (n == NULL || n == c->self || fetch_feed_of(f, n))
+			continue;
+		c->counters.hedges++;
+		look_take(c, f, d, n, true);
+		return;
+	}
+}
+
+void fetch_silent(struct control *c, struct fetch *f, struct feed *d)
+{
+	bool first = !d->silent, asked = f->more != NULL;
+
+	d->silent = true;
+	c->counters.silences += first;
+	fetch_note_lost(c, f, d);
+	if (f->piece_left) {
+		feed_failed(c, d, MESSAGE_GET_UNREACHED);
+		return;
+	}
+	if (look_has_other(f, d, true)) {
+		fetch_let_go(c, f, d);
+		return;
+	}
+	if (fetch_feed_free(f) == NULL || look_has_other(f, d, false))
+		return;
+	if (first)
+		f->refused = 0;
+	if (!asked && (first || c->now_ns >= f->help_ns))
+		look_ask(c, f, MESSAGE_GET_HEDGE, d->holder->number);
+	if (d->holder == control_shard(c, &f->by_id.id) ||
+	    (asked && c->now_ns - f->more_ns >= WATCH_SILENT_MIN_NS))
+		look_turn_to_backup(c, f);
+}
+
+/* The stand-in has not answered yet: it is not needed. */
+void fetch_speaks(struct control *c, struct fetch *f, const struct feed *d)
+{
+	for (int i = 0; i < FETCH_FEEDS; i++) {
+		struct feed *o = &f->feed[i];
+
+		if (o == d || !o->stands_in || o->state == FEED_FREE || o->state == FEED_STREAM)
+			continue;
+		c->counters.hedges_vain++;
+		fetch_let_go(c, f, o);
+	}
+}
+
+void fetch_flows(struct control *c, struct fetch *f, const struct feed *d)
+{
+	struct text t = {.length = 0};
+
+	if (f->repair_ns == 0)
+		return;
+	text_add_object(&t, &f->by_id.id, objects_name(c, f->slot));
+	text_add(&t, " goes on from node ");
+	text_add_number(&t, d->holder->number);
+	text_add(&t, ", ");
+	text_add_number(&t, (c->now_ns - f->repair_ns) / 1000);
+	text_add(&t, " us after node ");
+	text_add_number(&t, f->repair_of);
+	text_add(&t, " was found lost, ");
+	text_add_number(&t, (c->now_ns - f->repair_moved_ns) / 1000);
+	text_add(&t, " us after its last chunk");
+	control_log(c, CONTROL_LOG_INFO, &t);
+	f->repair_ns = 0;
+}
+
+/* ---- a look --------------------------------------------------------------------------------- */
+
+static uint64_t look_rate(const struct fetch *f, uint32_t chunks, uint64_t ns)
+{
+	return ns == 0 ? 0 : (uint64_t)((double)chunks * f->chunk_bytes * LOOK_SECOND / (double)ns);
+}
+
+/* Time for so many chunks at this rate. */
+static uint64_t look_time(const struct fetch *f, uint32_t chunks, uint64_t rate)
+{
+	double ns = (double)chunks * f->chunk_bytes * LOOK_SECOND / (double)(rate + 1);
+
+	return ns > 1e18 ? UINT64_C(1000000000000000000) : (uint64_t)ns;
+}
+
+static void look_at_feed(struct control *c, struct feed *d, const uint64_t *map)
+{
+	uint32_t missing = chunks_missing(map, d->first, d->end);
+	uint32_t moved = d->missing > missing ? d->missing - missing : 0;
+	uint64_t rate;
+
+	if (d->state != FEED_STREAM) {
+		d->idle += d->state != FEED_FREE;
+		return;
+	}
+	rate = look_rate(d->fetch, moved, c->now_ns - d->looked_ns);
+	d->rate = d->fresh ? rate : (d->rate + rate) / 2;
+	d->looked_ns = c->now_ns;
+	d->missing = missing;
+	d->idle = moved == 0 && missing > 0 ? d->idle + 1 : 0;
+	if (d->idle == 0)
+		d->moved_ns = c->now_ns;
+	d->fresh = d->fresh && moved == 0;
+}
+
+static void look_at_all(struct control *c, struct fetch *f, const uint64_t *map)
+{
+	struct fetches *fs = &c->fetches;
+	uint32_t missing = chunks_missing(map, 0, fetch_chunks(f));
+	uint64_t rate = look_rate(f, f->missing - missing, c->now_ns - f->looked_ns);
+	bool room;
+
+	fs->rate += rate - f->rate;
+	fs->best -= fs->best / 128;
+	if (fs->rate > fs->best)
+		fs->best = fs->rate;
+	room = fs->rate < fs->best / 10 * 7 || rate == 0;
+	if (room && (rate == 0 || rate < fs->best / fs->feeding / 2))
+		f->slow += f->slow < UINT16_MAX;
+	else
+		f->slow = 0;
+	f->short_of = room ? f->short_of + (f->short_of < UINT16_MAX) : 0;
+	if (rate > 0)
+		f->attempts = 0;
+	f->steady = rate > 0 && rate < f->rate / 8 * 9 ? f->steady + 1 : 0;
+	f->rate = rate;
+	f->missing = missing;
+	f->looked_ns = c->now_ns;
+	for (int i = 0; i < FETCH_FEEDS; i++)
+		look_at_feed(c, &f->feed[i], map);
+}
+
+void fetch_let_go(struct control *c, struct fetch *f, struct feed *d)
+{
+	struct node *holder = d->holder;
+
+	feed_stop(c, d);
+	fetch_leave(c, f, holder);
+	fetch_divide(c, f);
+}
+
+/* Did the second holder help? */
+static void look_at_trial(struct control *c, struct fetch *f)
+{
+	struct feed *last = NULL;
+
+	if (f->rate_one == 0 || f->more)
+		return;
+	for (int i = 0; i < FETCH_FEEDS; i++) {
+		struct feed *d = &f->feed[i];
+
+		if (d->state != FEED_FREE && (last == NULL || d->began_ns > last->began_ns))
+			last = d;
+	}
+	if (fetch_feeds(f) > 1) {
+		if (last->state != FEED_STREAM || ++f->trial < LOOK_TRIAL)
+			return;
+		if (f->rate < f->rate_one / 8 * 9) {
+			c->fetches.alone_ns = c->now_ns + LOOK_ALONE_NS;
+			fetch_let_go(c, f, last);
+		}
+	}
+	f->rate_one = 0;
+}
+
+static void look_for_idle(struct control *c, struct fetch *f)
+{
+	for (int i = 0; i < FETCH_FEEDS && f->rate > 0 && fetch_feeds(f) > 1; i++)
+		if (f->feed[i].idle >= LOOK_IDLE && c->now_ns - f->feed[i].moved_ns > LOOK_PAUSE_NS)
+			fetch_let_go(c, f, &f->feed[i]);
+}
+
+/* Whether it is the holders who are slow, not what is before them. Asks them, and again. */
+static bool look_blames(struct control *c, struct fetch *f)
+{
+	bool late = f->queried_ns != 0 && c->now_ns - f->queried_ns > LOOK_PAUSE_NS;
+	bool blame = f->slow >= LOOK_PATIENT;
+
+	for (int i = 0; i < FETCH_FEEDS; i++) {
+		struct feed *d = &f->feed[i];
+
+		if (d->state != FEED_STREAM)
+			continue;
+		blame |= f->queried_ns != 0 && d->call == NULL && d->lead >= LOOK_LEAD;
+		blame |= late && d->call != NULL; /* it does not even answer */
+		feed_query(c, d);
+	}
+	if (f->queried_ns == 0)
+		f->queried_ns = c->now_ns;
+	return blame;
+}
+
+static void look_for_help(struct control *c, struct fetch *f)
+{
+	if (f->slow == 0)
+		f->queried_ns = 0;
+	if (f->more || fetch_feed_free(f) == NULL || c->now_ns < f->help_ns || f->missing == 0 ||
+	    f->piece_left)
+		return;
+	if (f->slow >= LOOK_SLOW) {
+		if (look_blames(c, f))
+			look_ask(c, f, MESSAGE_GET_HEDGE, MESSAGE_NODE_NONE);
+		return;
+	}
+	if (fetch_feeds(f) == 1 && f->spare > 0 && f->steady >= LOOK_STEADY &&
+	    c->now_ns >= c->fetches.alone_ns && look_time(f, f->missing, f->rate) > LOOK_TRIAL_NS) {
+		f->spare--;
+		f->rate_one = f->rate;
+		f->trial = 0;
+		look_ask(c, f, MESSAGE_GET_MORE, MESSAGE_NODE_NONE);
+	}
+}
+
+/* When some feed will have brought its part, but no more often than makes sense. */
+static void look_next(struct control *c, struct fetch *f)
+{
+	uint64_t left = look_time(f, f->missing, f->rate), delay = left / 16;
+	bool again = false;
+
+	delay = delay < LOOK_MIN_NS ? LOOK_MIN_NS : delay > LOOK_MAX_NS ? LOOK_MAX_NS : delay;
+	for (int i = 0; i < FETCH_FEEDS && fetch_feeds(f) > 1; i++) {
+		const struct feed *d = &f->feed[i];
+
+		if (d->state != FEED_STREAM)
+			continue;
+		left = look_time(f, d->missing, d->rate);
+		delay = left < delay ? left : delay;
+		again |= d->missing == 0;
+	}
+	if (again && f->missing > 0)
+		fetch_divide(c, f);
+	look_later(c, f, delay < LOOK_SOON_NS ? LOOK_SOON_NS : delay);
+}
+
+static void look_fire(struct control *c, struct timer *t)
+{
+	struct fetch *f = list_item(t, struct fetch, timer);
+	const uint64_t *map = fetch_map(c, f);
+
+	if (map && f->piece_left && chunks_missing(map, 0, fetch_chunks(f)) <= f->piece_left) {
+		fetch_stop(c, f);
+		f->attempts = 1;
+		fetch_ask(c, f);
+		return;
+	}
+	if (map) {
+		look_at_all(c, f, map);
+		look_at_trial(c, f);
+		look_for_idle(c, f);
+		fetch_home(c, f);
+		look_for_help(c, f);
+	}
+	look_next(c, f);
+}
+
+static void look_later(struct control *c, struct fetch *f, uint64_t delay_ns)
+{
+	timers_set(&c->timers, &f->timer, c->now_ns + delay_ns, look_fire);
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Where the bytes of a fetch go, and how it begins and ends there. */
+#include <errno.h>
+#include "core/state.h"
+
+static const char fetch_nonsense[] =
+	"the directory's answer does not hold: use nodes of one version";
+
+/* Lets go of everything; the object, if there is one, is the caller's to finish. */
+void fetch_end(struct control *c, struct fetch *f)
+{
+	fetch_stop(c, f);
+	serve_early(c, f);
+	if (f->bitmap)
+		allocator_give(&c->objects.scratch, f->bitmap);
+	timers_cancel(&c->timers, &f->timer);
+	list_remove(&f->active);
+	idmap_remove(&c->fetches.by_id, &f->by_id);
+	pool_give(&c->fetches.pool, f);
+}
+
+void fetch_fail(struct control *c, struct fetch *f, int32_t status, const char *text)
+{
+	struct object_id id = f->by_id.id;
+	uint64_t generation = f->generation;
+	uint32_t slot = f->slot;
+
+	list_each(l, after, &f->waits)
+	{
+		waits_end(c, list_item(l, struct wait, of_owner), status, text);
+	}
+	fetch_end(c, f);
+	if (slot != TABLE_SLOT_NONE) {
+		objects_at(c, slot)->fetch = NULL;
+		if (status == -ENODATA)
+			objects_lose(c, slot, text);
+		else
+			objects_kill(c, slot, text);
+	}
+	objects_disown(c, &id, generation);
+}
+
+/* The edges go with the stage. */
+static void fetch_forget_edges(struct fetch *f)
+{
+	for (int i = 0; i < FETCH_FEEDS; i++)
+		feed_forget_edges(&f->feed[i]);
+}
+
+void fetch_killed(struct control *c, struct fetch *f)
+{
+	struct object_id id = f->by_id.id;
+	uint64_t generation = f->generation;
+
+	fetch_forget_edges(f);
+	fetch_end(c, f);
+	/* The directory need not look for a holder any more; it may be doing so for a GET that was
+	 * repeated when its answer was on the way. */
+	objects_disown(c, &id, generation);
+}
+
+void fetch_stage_lost(struct control *c, struct fetch *f)
+{
+	struct stage *s = objects_at(c, f->slot)->stage;
+
+	if (!c->attached || s->next == NULL) { /* else others may be writing it still */
+		f->bitmap = s->bitmap;	       /* what has arrived stays */
+		s->bitmap = 0;
+	}
+	fetch_forget_edges(f);
+	fetch_stop(c, f);
+	f->attempts++;
+	fetch_rest(c, f);
+}
+
+struct stage *fetch_stage(struct control *c, struct fetch *f)
+{
+	struct stage *s = objects_at(c, f->slot)->stage;
+
+	if (s)
+		return s;
+	if (f->bitmap == 0)
+		f->bitmap = plan_bitmap(c, chunk_count(f->size, f->chunk_bytes));
+	if (f->bitmap == 0)
+		return NULL;
+	s = plan_stage(c, f->slot, f->chunk_bytes, f->bitmap, 0);
+	if (s)
+		f->bitmap = 0; /* the stage's from now on */
+	return s;
+}
+
+bool fetch_valid(uint64_t generation, uint64_t size, uint32_t chunk_bytes)
+{
+	return generation != 0 && chunk_bytes >= CHUNK_BYTES_MIN &&
+	       chunk_bytes <= CHUNK_BYTES_MAX && chunk_bytes % 64 == 0 &&
+	       chunk_count(size, chunk_bytes) < UINT32_MAX;
+}
+
+static void fetch_answer_waits(struct control *c, struct fetch *f)
+{
+	list_each(l, after, &f->waits)
+	{
+		waits_place(c, list_item(l, struct wait, of_owner), f->slot);
+	}
+}
+
+/* A client of this node has put the object while its fetch waited for somebody to do so. Returns
+ * true when the fetch has nothing to place: it has ended, or asks again. */
+static bool fetch_is_here(struct control *c, struct fetch *f, const struct message_got *got)
+{
+	uint32_t slot = objects_find(c, &f->by_id.id);
+	const struct object_slot *s;
+
+	if (slot == TABLE_SLOT_NONE)
+		return false;
+	s = &c->table->slot[slot];
+	if (s->generation == got->generation) {
+		f->slot = slot;
+		fetch_answer_waits(c, f);
+		f->slot = TABLE_SLOT_NONE;
+		fetch_end(c, f);
+		objects_announce(c, slot); /* gives back what was booked for the fetch */
+		return true;
+	}
+	if (s->state == OBJECT_CREATING || s->flags & OBJECT_FLAG_PRIMARY) {
+		fetch_rest(c, f); /* one of the two is gone; the directory will know */
+		return true;
+	}
+	objects_replace(c, slot, "the object was put again, or is made anew: get it again");
+	return false;
+}
+
+void fetch_room(struct control *c)
+{
+	list_each(l, after, &c->fetches.active)
+	{
+		struct fetch *f = list_item(l, struct fetch, active);
+
+		if (f->room_ns != 0 && f->state == FETCH_REST)
+			fetch_ask(c, f);
+	}
+}
+
+/* The directory is asked again when guards have answered: what it has booked stands until then.
+ * False: it has waited for long enough. */
+static bool fetch_awaits_room(struct control *c, struct fetch *f)
+{
+	if (f->room_ns == 0)
+		f->room_ns = c->now_ns;
+	if (c->now_ns - f->room_ns >= GUARD_ROOM_NS)
+		return false;
+	fetch_rest(c, f);
+	return true;
+}
+
+/* Makes room when there is none yet. Returns 0, or -errno and the fetch has ended. */
+static int fetch_make_room(struct control *c, struct fetch *f, const struct message_got *got)
+{
+	uint32_t slot = f->slot;
+	struct text t;
+	int error;
+
+	if (slot != TABLE_SLOT_NONE && f->generation != got->generation) {
+		/* another object under the same id: what has arrived is of no use */
+		objects_at(c, slot)->fetch = NULL;
+		fetch_stop(c, f);
+		if (f->bitmap)
+			allocator_give(&c->objects.scratch, f->bitmap);
+		f->bitmap = 0;
+		f->slot = TABLE_SLOT_NONE;
+		f->generation = got->generation;
+		objects_replace(c, slot, "the object was put again, or is made anew: get it again");
+		if (list_empty(&f->waits)) {
+			fetch_fail(c, f, -ECANCELED, "");
+			return -ESTALE;
+		}
+	}
+	if (f->slot != TABLE_SLOT_NONE)
+		return 0;
+	if (fetch_is_here(c, f, got))
+		return -EEXIST;
+	error = fetch_valid(got->generation, got->size, got->chunk_bytes)
+			? objects_insert(c, &f->by_id.id, got->name, got->size, got->generation,
+					 got->chunk_bytes, OBJECT_FETCHING, &f->slot)
+			: -EPROTO;
+	if (error == -EAGAIN && fetch_awaits_room(c, f))
+		return error;
+	if (error) {
+		error = error == -EAGAIN ? -ENOSPC : error;
+		reply_no_room(c, error, got->size, &t);
+		f->generation = got->generation; /* so that the booking is given back */
+		fetch_fail(c, f, error, error == -EPROTO ? fetch_nonsense : t.bytes);
+		return error;
+	}
+	f->room_ns = 0;
+	f->generation = got->generation;
+	f->size = got->size;
+	f->chunk_bytes = got->chunk_bytes;
+	objects_at(c, f->slot)->fetch = f;
+	return 0;
+}
+
+int fetch_place(struct control *c, struct fetch *f, const struct message_got *got)
+{
+	int error = fetch_make_room(c, f, got);
+
+	if (error)
+		return error;
+	f->known = true;
+	fetch_answer_waits(c, f);
+	if (f->size == 0) {
+		fetch_done(c, f);
+		return -EALREADY;
+	}
+	/* At once, so that the next one in the chain can be attached before the first byte is here.
+	 */
+	if (c->attached)
+		fetch_stage(c, f);
+	serve_early(c, f);
+	f->spare = got->spare;
+	if (peers_node(c, got->holder) == NULL || peers_node(c, got->holder) == c->self) {
+		/* the directory takes us for a holder: we are not */
+		f->failed = got->holder;
+		f->why = MESSAGE_GET_FIRST;
+		f->attempts++;
+		fetch_rest(c, f);
+		return -EAGAIN;
+	}
+	return 0;
+}
+
+void fetch_take_value(struct control *c, struct fetch *f, const struct message_got *got)
+{
+	struct object *o;
+
+	if (got->value_bytes != got->size) {
+		fetch_fail(c, f, -EPROTO, fetch_nonsense);
+		return;
+	}
+	if (fetch_make_room(c, f, got))
+		return;
+	o = objects_at(c, f->slot);
+	if (o->stage) { /* it was arriving as a stream: the same bytes */
+		serve_end_all(c, o);
+		fetch_stop(c, f);
+		plan_drop_stage(c, o->stage);
+	}
+	if (got->size > 0)
+		memcpy(c->store + c->table->slot[f->slot].offset, got->value, got->size);
+	objects_publish(c, f->slot, got->size);
+	fetch_answer_waits(c, f);
+	fetch_done(c, f);
+}
+
+void fetch_restart_all(struct control *c)
+{
+	list_each(l, after, &c->fetches.active)
+	{
+		struct fetch *f = list_item(l, struct fetch, active);
+
+		f->slot = TABLE_SLOT_NONE;
+		f->generation = 0;
+		f->bitmap = 0;
+		fetch_fail(c, f, -ESTALE, "the node has lost its store: get it again");
+	}
+}
+
+void fetch_announce(struct control *c, const struct node *shard)
+{
+	list_each(l, after, &c->fetches.active)
+	{
+		struct fetch *f = list_item(l, struct fetch, active);
+
+		if (f->slot != TABLE_SLOT_NONE && control_shard(c, &f->by_id.id) == shard)
+			objects_announce(c, f->slot);
+	}
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Who brings what, when several holders feed one fetch: what is missing is cut into ranges, one per
+ * feed, as long as the feeds are fast. It is cut again when one has finished its part, when one
+ * joins and when one fails. The last few chunks are asked from all: first come wins.
+ */
+#include "core/state.h"
+
+enum { DIVIDE_TAIL_CHUNKS = 32, DIVIDE_TAIL_PER_SECOND = 500 /* or what comes in 2 ms */ };
+
+const uint64_t *fetch_map(struct control *c, const struct fetch *f)
+{
+	const struct stage *s = objects_at(c, f->slot)->stage;
+	uint32_t range = s ? s->bitmap : f->bitmap;
+
+	return range ? (const uint64_t *)(const void *)objects_scratch(c, range) : NULL;
+}
+
+uint32_t fetch_chunks(const struct fetch *f)
+{
+	return (uint32_t)chunk_count(f->size, f->chunk_bytes);
+}
+
+struct feed *fetch_feed_free(struct fetch *f)
+{
+	for (int i = 0; i < FETCH_FEEDS; i++)
+		if (f->feed[i].state == FEED_FREE)
+			return &f->feed[i];
+	return NULL;
+}
+
+struct feed *fetch_feed_of(struct fetch *f, const struct node *holder)
+{
+	for (int i = 0; i < FETCH_FEEDS; i++)
+		if (f->feed[i].holder == holder)
+			return &f->feed[i];
+	return NULL;
+}
+
+uint32_t fetch_feeds(const struct fetch *f)
+{
+	uint32_t count = 0;
+
+	for (int i = 0; i < FETCH_FEEDS; i++)
+		count += f->feed[i].state != FEED_FREE;
+	return count;
+}
+
+/* Those who are silent bring nothing, as long as others may. */
+static bool divide_passes(const struct fetch *f, const struct feed *d)
+{
+	bool others = false;
+
+	for (int i = 0; i < FETCH_FEEDS; i++)
+		others |= f->feed[i].state != FEED_FREE && !f->feed[i].silent;
+	return d->state == FEED_FREE || (d->silent && others);
+}
+
+/* Those with work come first, in the order of their ranges: they can keep their streams. */
+static bool divide_before(const struct feed *a, const struct feed *b)
+{
+	if ((a->missing == 0) != (b->missing == 0))
+		return b->missing == 0;
+	return a->first < b->first;
+}
+
+static uint32_t divide_order(struct fetch *f, struct feed *order[FETCH_FEEDS])
+{
+	uint32_t count = 0;
+
+	for (int i = 0; i < FETCH_FEEDS; i++) {
+		struct feed *d = &f->feed[i];
+		uint32_t at = count;
+
+		if (divide_passes(f, d))
+			continue;
+		for (; at > 0 && divide_before(d, order[at - 1]); at--)
+			order[at] = order[at - 1];
+		order[at] = d;
+		count++;
+	}
+	return count;
+}
+
+/* One that has shown nothing yet is taken to be as fast as the fastest. */
+static void divide_weights(struct feed *const *order, uint32_t count, uint64_t *weight)
+{
+	uint64_t most = 1;
+
+	for (uint32_t i = 0; i < count; i++)
+		if (order[i]->rate > most)
+			most = order[i]->rate;
+	for (uint32_t i = 0; i < count; i++) {
+		bool fresh = order[i]->state != FEED_STREAM || order[i]->fresh;
+
+		weight[i] = fresh ? most : order[i]->rate > most / 64 ? order[i]->rate : most / 64;
+		weight[i] += weight[i] == 0;
+	}
+}
+
+void fetch_divide(struct control *c, struct fetch *f)
+{
+	const uint64_t *map = fetch_map(c, f);
+	uint32_t chunks = fetch_chunks(f), at = 0, count, missing, tail;
+	struct feed *order[FETCH_FEEDS];
+	uint64_t weight[FETCH_FEEDS], sum = 0;
+
+	count = divide_order(f, order);
+	missing = map ? chunks_missing(map, 0, chunks) : chunks;
+	divide_weights(order, count, weight);
+	tail = DIVIDE_TAIL_CHUNKS + (uint32_t)(f->rate / DIVIDE_TAIL_PER_SECOND / f->chunk_bytes);
+	for (uint32_t i = 0; i < count; i++)
+		sum += weight[i];
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t share = (uint64_t)((double)missing * (double)weight[i] / (double)sum);
+		bool all = i + 1 == count || map == NULL;
+		uint32_t end = all ? chunks : chunks_after(map, at, chunks, (uint32_t)share);
+
+		if (missing <= tail)
+			feed_assign(c, order[i], 0, chunks);
+		else
+			feed_assign(c, order[i], at, end);
+		at = end;
+	}
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Streams from this node: a receiver asks with STREAM, chunks leave on an OUT edge as they become
+ * ready, and the stream ends with the last acknowledgement, its edge, or its object. */
+#ifndef SARISSA_CONTROL_CORE_TRANSFER_SERVE_H
+#define SARISSA_CONTROL_CORE_TRANSFER_SERVE_H
+
+#include <stdbool.h>
+#include "core/base/list.h"
+#include "core/message/message.h"
+#include "core/base/arena.h"
+
+struct control;
+struct edge;
+struct node;
+struct object;
+
+struct serve {
+	struct list of_object;
+	struct object *object;
+	struct node *node;
+	struct edge *edge;
+	uint64_t asked_ns; /* when the receiver asked for it last */
+	uint32_t stream;
+};
+
+/* A request for an object whose own holder this node is about to hear of. */
+struct serve_early {
+	struct list of_fetch;
+	struct node *node;
+	uint64_t request;
+	uint32_t conn;
+	struct message_stream stream;
+};
+
+struct serves {
+	struct pool pool;
+	struct pool early;
+	uint32_t fed; /* copies on other nodes, each in a stream or several */
+};
+
+struct control_config;
+void serves_carve(struct serves *s, struct arena *a, const struct control_config *config);
+
+/* A STREAM request that arrived on connection conn (of worker 0). It is answered at once, or, when
+ * the directory's answer is due that tells us what the receiver has been told already, after that.
+ */
+void serve_request(struct control *c, struct node *n, uint32_t conn, const struct message *m);
+/* PIECES: which chunks of it are here. */
+void serve_pieces(struct control *c, struct node *n, const struct message *m);
+struct fetch;
+/* The fetch has its place, or will not have it soon: those who came early are answered. */
+void serve_early(struct control *c, struct fetch *f);
+/* Whether somebody is to get the object from here, who has asked lately: one for whom nothing comes
+ * asks every second or so whether the stream still is there. */
+bool serve_any(const struct control *c, const struct object *o);
+/* Its edge has done its work, or failed. */
+void serve_ended(struct control *c, struct serve *s);
+/* Its edge, on a connection of this worker, is about to end: the path does not carry its chunks. */
+void serve_narrow(struct control *c, struct serve *s, unsigned worker);
+/* The object, or one stage of it, goes away. */
+void serve_end_all(struct control *c, struct object *o);
+struct stage;
+void serve_end_stage(struct control *c, struct object *o, const struct stage *head);
+
+#endif

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include "core/state.h"
+
+#define FEED_SOON_NS   UINT64_C(500000)	   /* a holder that is not ready is asked again */
+#define FEED_REPAIR_NS UINT64_C(100000000) /* after a holder was lost looks are frequent */
+#define FEED_NEXT_NS   UINT64_C(1000000)
+
+enum { FEED_ATTEMPTS = 8 };
+
+static void feed_fire(struct control *c, struct timer *t);
+
+static void feed_timer(struct control *c, struct feed *d, uint64_t delay_ns)
+{
+	timers_set(&c->timers, &d->timer, c->now_ns + delay_ns, feed_fire);
+}
+
+void feed_init(struct feed *d, struct fetch *f)
+{
+	*d = (struct feed){.fetch = f};
+	list_init(&d->edges);
+	list_init(&d->old_edges);
+}
+
+void feed_forget_edges(struct feed *d)
+{
+	strands_forget(&d->edges);
+	strands_forget(&d->old_edges);
+}
+
+void feed_stop(struct control *c, struct feed *d)
+{
+	struct fetch *f = d->fetch;
+
+	if (d->state == FEED_FREE)
+		return;
+	calls_cancel(c, d->call);
+	timers_cancel(&c->timers, &d->timer);
+	strands_drop(c, &d->edges);
+	strands_drop(c, &d->old_edges);
+	feed_init(d, f);
+}
+
+void feed_failed(struct control *c, struct feed *d, uint32_t why)
+{
+	struct node *holder = d->holder;
+
+	fetch_note_lost(c, d->fetch, d);
+	feed_stop(c, d);
+	fetch_feed_failed(c, d->fetch, holder, why);
+}
+
+/* ---- LINK --------------------------------------------------------------------------------- */
+
+/* Chunks from one on, as both nodes have cut them. */
+static struct strand_range feed_range(const struct control *c, const struct feed *d, uint32_t first,
+				      uint32_t end)
+{
+	const struct fetch *f = d->fetch;
+	uint32_t chunks = fetch_chunks(f), stripes = stripe_count(f->size, c->workers);
+
+	return (struct strand_range){
+		.here = {f->by_id.id, chunks, stripes, c->workers},
+		.there = {f->by_id.id, chunks, d->stripes, d->holder->workers},
+		.first = first,
+		.end = end,
+		.peer_first = first,
+	};
+}
+
+/* Whether all are up that streams of any range may use; asks for those that are missing. */
+static bool feed_is_linked(struct control *c, struct feed *d)
+{
+	struct strand_range all;
+
+	if (!strands_greeted(c, d->holder))
+		return false;
+	if (d->stripes == 0)
+		d->stripes = stripe_count(d->fetch->size, d->holder->workers);
+	all = feed_range(c, d, 0, fetch_chunks(d->fetch));
+	return strands_linked(c, d->holder, &all);
+}
+
+/* ---- REQUEST and STREAM ------------------------------------------------------------------- */
+
+static void feed_look_later(struct control *c, struct feed *d)
+{
+	const struct fetch *f = d->fetch;
+	uint64_t delay = watch_delay(&c->watches, &d->watch, c->now_ns), given_up;
+
+	if (d->state == FEED_LINK) {
+		given_up = d->linking_ns + c->config.link_ns;
+		if (c->now_ns + delay > given_up)
+			delay = given_up > c->now_ns ? given_up - c->now_ns : 0;
+	}
+	if (f->repair_ns != 0 && c->now_ns - f->repair_ns < FEED_REPAIR_NS && delay > FEED_NEXT_NS)
+		delay = FEED_NEXT_NS;
+	feed_timer(c, d, delay);
+}
+
+static void feed_link_begin(struct control *c, struct feed *d);
+
+/* The holder has cut it otherwise than we thought. */
+static bool feed_recut(struct control *c, struct feed *d, const struct message_reply *r)
+{
+	if (d->attempts >= FEED_ATTEMPTS || !strands_recut(r, &d->stripes))
+		return false;
+	d->attempts++;
+	strands_drop(c, &d->edges);
+	feed_link_begin(c, d);
+	return true;
+}
+
+static bool feed_requested(struct control *c, struct call *call, const struct message *answer)
+{
+	struct feed *d = call->owner;
+	int32_t status = answer ? answer->reply.status : -ETIMEDOUT;
+	bool spoke = answer && d->silent;
+
+	d->call = NULL;
+	if (answer && call->message.stream.check)
+		watch_answered(&d->watch, c->now_ns);
+	else if (answer) /* it is about to send */
+		watch_begin(&d->watch, d->watch.missing, c->now_ns);
+	if (answer)
+		d->silent = false;
+	if (answer && feed_recut(c, d, &answer->reply))
+		return false;
+	if (d->state == FEED_STREAM && status == -EAGAIN)
+		status = 0; /* it is about to learn of the connection's end, and so are we */
+	if (status == 0) {
+		d->state = FEED_STREAM;
+		d->idle = 0;
+		strands_drop(c, &d->old_edges);
+		feed_look_later(c, d);
+		fetch_fed(c, d->fetch, d, answer->reply.ready);
+		if (spoke)
+			fetch_speaks(c, d->fetch, d);
+	} else if (status == -EAGAIN &&
+		   d->attempts < FEED_ATTEMPTS) { /* it is not ready for us: soon */
+		d->state = FEED_REQUEST;
+		feed_timer(c, d, FEED_SOON_NS << d->attempts++);
+	} else {
+		d->fetch->narrow |= status == -EMSGSIZE;
+		feed_failed(c, d, status == -ENOENT ? MESSAGE_GET_ABSENT : MESSAGE_GET_UNREACHED);
+	}
+	return false;
+}
+
+static void feed_name_streams(struct control *c, const struct feed *d, struct message_stream *m)
+{
+	const uint64_t *map = fetch_map(c, d->fetch);
+
+	strands_name(&d->edges, map, m);
+	list_each(l, after, &d->old_edges)
+	{
+		m->replaces[m->replaced++] = list_item(l, struct edge, of_owner)->handle;
+	}
+	if (!m->check)
+		m->skips = chunks_runs(map, d->edge_first, d->edge_end, m->skip);
+}
+
+static void feed_send(struct control *c, struct feed *d)
+{
+	struct message m = {.kind = MESSAGE_STREAM};
+	struct fetch *f = d->fetch;
+
+	m.stream.id = f->by_id.id;
+	m.stream.generation = f->generation;
+	m.stream.chunk_bytes = f->chunk_bytes;
+	m.stream.first = d->edge_first;
+	m.stream.count = d->edge_end - d->edge_first;
+	m.stream.check = d->state == FEED_STREAM;
+	m.stream.stripes = d->stripes;
+	feed_name_streams(c, d, &m.stream);
+	if (f->fed_ns == 0) {
+		f->fed_ns = c->now_ns;
+		f->fed_chunks = chunks_missing(fetch_map(c, f), 0, fetch_chunks(f));
+	}
+	d->call = calls_start(c, d->holder, &m, TABLE_SLOT_NONE, c->config.call_ns, feed_requested,
+			      d);
+	if (d->call == NULL) {
+		feed_timer(c, d, control_backoff(c, 1));
+		return;
+	}
+	watch_asked(&d->watch, c->now_ns);
+	feed_look_later(c, d);
+}
+
+/* False: there is no room. */
+static bool feed_set_edges(struct control *c, struct feed *d, struct stage *head)
+{
+	struct strand_range r = feed_range(c, d, d->edge_first, d->edge_end);
+	bool set = strands_open(c, d->holder, &r, head, fetch_map(c, d->fetch), NULL, &d->edges);
+
+	list_each(l, after, &d->edges) list_item(l, struct edge, of_owner)->feed = d;
+	return set;
+}
+
+/* Sets edges over the missing part of the range and has the holder send. */
+static void feed_request(struct control *c, struct feed *d)
+{
+	struct stage *head = fetch_stage(c, d->fetch);
+
+	d->state = FEED_REQUEST;
+	if (head == NULL) {
+		feed_failed(c, d, MESSAGE_GET_FIRST);
+		return;
+	}
+	d->edge_first = chunks_after(fetch_map(c, d->fetch), d->first, d->end, 0);
+	d->edge_end = d->end;
+	if (!feed_set_edges(c, d, head)) {
+		feed_failed(c, d, MESSAGE_GET_FIRST);
+	} else if (list_empty(&d->edges)) {
+		/* all is here: the worker says so in a moment, or others go on */
+		d->state = FEED_STREAM;
+		watch_begin(&d->watch, 0, c->now_ns);
+		feed_timer(c, d, c->config.stall_ns);
+	} else {
+		feed_send(c, d);
+	}
+}
+
+void feed_linked(struct control *c, struct feed *d)
+{
+	if (d->state == FEED_LINK && feed_is_linked(c, d))
+		feed_request(c, d);
+}
+
+static void feed_link_begin(struct control *c, struct feed *d)
+{
+	d->state = FEED_LINK;
+	d->linking_ns = c->now_ns;
+	watch_asked(&d->watch, c->now_ns);
+	feed_look_later(c, d);
+	feed_linked(c, d);
+}
+
+void feed_start(struct control *c, struct feed *d, struct node *holder)
+{
+	const uint64_t *map = fetch_map(c, d->fetch);
+
+	d->holder = holder;
+	d->began_ns = d->moved_ns = c->now_ns;
+	d->fresh = true;
+	watch_begin(&d->watch, map ? chunks_missing(map, d->first, d->end) : d->end - d->first,
+		    c->now_ns);
+	feed_link_begin(c, d);
+}
+
+/* What its streams are to bring next lies in the range: they go on. Several would bring what others
+ * are to at the same time, one does so later. */
+static bool feed_goes_on(const struct feed *d, const uint64_t *map, uint32_t from, uint32_t end)
+{
+	bool one = d->edges.next == d->edges.prev;
+
+	return (one ? end <= d->edge_end : end == d->edge_end) && from >= d->edge_first &&
+	       chunks_missing(map, d->edge_first, from) == 0;
+}
+
+void feed_assign(struct control *c, struct feed *d, uint32_t first, uint32_t end)
+{
+	const uint64_t *map = fetch_map(c, d->fetch);
+	uint32_t from = map ? chunks_after(map, first, end, 0) : first;
+
+	d->first = first;
+	d->end = end;
+	d->missing = map ? chunks_missing(map, first, end) : end - first;
+	d->looked_ns = c->now_ns;
+	d->watch.missing = d->missing;
+	if (d->state <= FEED_LINK || map == NULL || from == end)
+		return;
+	if (list_empty(&d->edges)) {
+		feed_link_begin(c, d);
+		return;
+	}
+	if (feed_goes_on(d, map, from, end))
+		return;
+	if (d->state == FEED_REQUEST || !list_empty(&d->old_edges) || !feed_is_linked(c, d))
+		return; /* one at a time: the next look sees to it */
+	calls_cancel(c, d->call);
+	d->call = NULL;
+	list_each(l, after, &d->edges)
+	{
+		list_remove(l);
+		list_append(&d->old_edges, l);
+	}
+	feed_request(c, d);
+}
+
+void feed_query(struct control *c, struct feed *d)
+{
+	if (d->state == FEED_STREAM && !list_empty(&d->edges) && d->call == NULL)
+		feed_send(c, d);
+}
+
+/* Does it still flow? A holder that is asked answers the same request again. */
+static void feed_look(struct control *c, struct feed *d)
+{
+	struct fetch *f = d->fetch;
+	const uint64_t *map = fetch_map(c, f);
+	uint32_t missing = map ? chunks_missing(map, d->first, d->end) : d->watch.missing;
+
+	/* The first holder of a fetch may need time for its connection: there is no hurry yet. */
+	if (d->state != FEED_STREAM && d->fresh && f->repair_ns == 0 &&
+	    c->now_ns - d->began_ns < WATCH_SILENT_MAX_NS) {
+		feed_look_later(c, d);
+		return;
+	}
+	switch (watch_look(&c->watches, &d->watch, missing, c->now_ns)) {
+	case WATCH_FLOWS:
+		d->attempts = 0;
+		f->narrow = false;
+		/* what came may be the stand-in's: which of the two stays, its answer tells */
+		d->silent = d->silent && fetch_has_stand_in(f, d);
+		fetch_flows(c, f, d);
+		break;
+	case WATCH_ASK:
+		if (c->now_ns - d->watch.moved_ns >= c->config.stall_ns && !fetch_wanted(c, f)) {
+			fetch_fail(c, f, -ECANCELED, "it does not arrive, and nobody waits for it");
+			return;
+		}
+		if (d->call == NULL && !list_empty(&d->edges)) {
+			feed_send(c, d);
+			return;
+		}
+		watch_asked(&d->watch, c->now_ns);
+		break;
+	case WATCH_SILENT:
+		fetch_silent(c, f, d);
+		break;
+	default:
+		break;
+	}
+	if (d->state != FEED_FREE)
+		feed_look_later(c, d);
+}
+
+static void feed_fire(struct control *c, struct timer *t)
+{
+	struct feed *d = list_item(t, struct feed, timer);
+
+	if (d->state == FEED_LINK && c->now_ns - d->linking_ns >= c->config.link_ns)
+		feed_failed(c, d, MESSAGE_GET_UNREACHED);
+	else if (d->state == FEED_REQUEST && d->call == NULL)
+		feed_send(c, d);
+	else if (d->state == FEED_STREAM &&
+		 list_empty(&d->edges)) /* the worker is about to say so */
+		feed_timer(c, d, c->config.stall_ns);
+	else
+		feed_look(c, d);
+}
