@@ -116,7 +116,7 @@ static struct control *config_carve(struct arena *a, const struct control_config
 	calls_carve(&p->calls, a, f->calls_max);
 	directory_carve(&p->directory, a, f);
 	objects_carve(&p->objects, a, f);
-	plan_carve(&p->plan, a, f);
+	buffers_carve(&p->buffers, a, f);
 	fetches_carve(&p->fetches, a, f);
 	serves_carve(&p->serves, a, f);
 	takes_carve(&p->takes, a, f);

@@ -239,7 +239,7 @@ void control_start(struct control *c)
 		c->shard_nodes[i] = c->config.shard_nodes[i];
 	peers_init(c);
 	members_init(c);
-	plan_init(c);
+	buffers_init(c);
 	directory_init(&c->directory, &c->config, &out);
 	list_init(&c->fetches.active);
 	list_init(&c->combines.active);
@@ -294,7 +294,7 @@ int control_attach(struct control *c, const struct control_attach *a, uint64_t n
 	c->dataplane = a->reply;
 	c->workers = a->reply.workers;
 	c->attached = true;
-	c->plan.epoch = (uint32_t)c->table->control_epoch;
+	c->buffers.epoch = (uint32_t)c->table->control_epoch;
 	c->self->workers = c->workers;
 	c->self->store_incarnation = c->table->incarnation;
 	c->self->incarnation = a->reply.incarnation;
@@ -317,7 +317,7 @@ void control_detach(struct control *c, uint64_t now_ns)
 		return;
 	c->attached = false;
 	c->counters.restarts++;
-	plan_detach(c);
+	buffers_detach(c);
 	peers_detach(c);
 	loopback_run(c);
 }
@@ -514,13 +514,13 @@ void control_event(struct control *c, unsigned worker, const struct record *even
 	    event->op == EVENT_PEER_SILENT)
 		peers_event(c, worker, event);
 	else
-		plan_event(c, worker, event);
+		buffers_event(c, worker, event);
 	loopback_run(c);
 }
 
 unsigned control_commands(struct control *c, unsigned worker, struct record *out, unsigned count)
 {
-	return c->attached && worker < c->workers ? plan_commands(c, worker, out, count) : 0;
+	return c->attached && worker < c->workers ? buffers_commands(c, worker, out, count) : 0;
 }
 
 void control_tick(struct control *c, uint64_t now_ns)
@@ -582,8 +582,8 @@ void control_usage(const struct control *c, struct control_usage *out)
 		.parts = c->combines.parts.used,
 		.takes = c->takes.pool.used,
 		.offers = c->offers.pool.used,
-		.stages = c->plan.stages.used,
-		.edges = c->plan.ins.used + c->plan.outs.used,
+		.stages = c->buffers.stages.used,
+		.edges = c->buffers.ins.used + c->buffers.outs.used,
 		.calls = c->calls.pool.used,
 		.waits = c->sessions.waits.used,
 		.entries = c->directory.entries.used,

@@ -64,7 +64,7 @@ struct control {
 	struct reconcile reconcile;
 	struct directory directory;
 	struct objects objects;
-	struct plan plan;
+	struct buffers buffers;
 	struct fetches fetches;
 	struct combines combines;
 	struct reduces reduces;

@@ -228,7 +228,7 @@ static bool decode_reply(const Rpc__Reply *in, struct message_reply *out)
 	out->generation = in->generation;
 	out->ready = in->ready;
 	out->guard = in->guard;
-	out->stripes = in->stripes;
+	out->lanes = in->lanes;
 	return in->guard <= NODES_MAX && decode_status(in->status) &&
 	       decode_text(&in->text, out->text, sizeof(out->text));
 }

@@ -36,13 +36,13 @@ bool decode_range(const Rpc__Stream *in, struct message_stream *out)
 bool decode_stream(const Rpc__Stream *in, struct message_stream *out)
 {
 	uint64_t end = (uint64_t)in->first + in->count;
-	bool cut = in->stripes > 0 && in->stripes <= STRIPES_MAX;
+	bool cut = in->lanes > 0 && in->lanes <= LANES_MAX;
 
 	if (!decode_range(in, out) || !cut || in->n_replaces > MESSAGE_STRANDS_MAX ||
 	    in->n_strand == 0 || in->n_strand % 4 || in->n_strand > 4 * MESSAGE_STRANDS_MAX)
 		return false;
 	out->check = in->check != 0;
-	out->stripes = in->stripes;
+	out->lanes = in->lanes;
 	out->strands = (uint32_t)(in->n_strand / 4);
 	memcpy(out->strand, in->strand, in->n_strand * sizeof(*in->strand));
 	out->replaced = (uint32_t)in->n_replaces;

@@ -106,7 +106,7 @@ static void encode_stream(const struct message_stream *m, Rpc__Stream *out)
 	out->first = m->first;
 	out->count = m->count;
 	out->check = m->check != 0;
-	out->stripes = m->stripes;
+	out->lanes = m->lanes;
 	out->n_strand = 4 * (size_t)m->strands;
 	out->strand = (uint32_t *)(uintptr_t)m->strand; /* four words each */
 	out->n_replaces = m->replaced;
@@ -157,7 +157,7 @@ static void encode_reply(const struct message_reply *m, Rpc__Reply *out)
 	out->text = encode_text(m->text, sizeof(m->text));
 	out->ready = m->ready;
 	out->guard = m->guard;
-	out->stripes = m->stripes;
+	out->lanes = m->lanes;
 }
 
 /* ---- OBJECTS: the one with parts of its own ----------------------------------------------- */

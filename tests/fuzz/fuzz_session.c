@@ -344,7 +344,7 @@ static void do_answer(struct rig *r, struct rig_input *in)
 		m.stream.generation = r->last.generation;
 		m.stream.chunk_bytes = bits & 1 ? 1408 : 64;
 		m.stream.count = 1 + (uint32_t)rig_take(in, 1);
-		m.stream.stripes = 1 + bits / 4 % STRIPES_MAX;
+		m.stream.lanes = 1 + bits / 4 % LANES_MAX;
 		m.stream.strands = 1;
 		m.stream.strand[0] = (struct message_strand){
 			.stream = 1 + bits, .worker = bits / 4 % 2, .count = m.stream.count};

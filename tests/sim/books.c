@@ -210,20 +210,20 @@ static const char *books_fetches(struct control *c)
 
 static const char *books_stage(struct control *c, const struct stage *head)
 {
-	uint32_t stripes = 0;
+	uint32_t lanes = 0;
 	for (const struct stage *s = head; s; s = s->next) {
-		stripes++;
+		lanes++;
 		if (s->head != head || s->slot != head->slot)
-			return "a stripe of another buffer";
+			return "a lane of another buffer";
 	}
-	if (stripes != head->stripes)
-		return "a buffer's stripes do not add up";
+	if (lanes != head->lanes)
+		return "a buffer's lanes do not add up";
 	return c->objects.meta[head->slot].holds ? NULL : "a buffer over what is free";
 }
 
 static const char *books_plan(struct control *c)
 {
-	const struct plan *p = &c->plan;
+	const struct buffers *p = &c->buffers;
 	uint32_t ins = 0, outs = 0, holds = 0, held = 0;
 	for (uint32_t i = 0; i < p->stages.fresh; i++) {
 		const struct stage *s = pool_at(&p->stages, i);

@@ -115,7 +115,7 @@ static struct message_stream sample_stream(uint32_t kind, struct object_id id)
 	if (kind != MESSAGE_STREAM)
 		return m;
 	m.check = 1;
-	m.stripes = STRIPES_MAX;
+	m.lanes = LANES_MAX;
 	m.strands = m.replaced = 2;
 	m.strand[0] = (struct message_strand){0x10001, 15, 5, 2};
 	m.strand[1] = (struct message_strand){0x10003, 0, 10, 1};
@@ -185,7 +185,7 @@ static struct message sample(uint32_t kind)
 		m.node = status;
 		break;
 	case MESSAGE_REPLY:
-		m.reply = (struct message_reply){-EEXIST,   3, STRIPES_MAX,
+		m.reply = (struct message_reply){-EEXIST,   3, LANES_MAX,
 						 NODES_MAX, 4, "it exists: delete it"};
 		break;
 	case MESSAGE_REDIRECT:
@@ -387,8 +387,8 @@ static void fields_out_of_bounds_are_refused(void **state)
 	REFUSED(MESSAGE_GOT, got.status, 5);
 	REFUSED(MESSAGE_GOT, got.also[2], NODES_MAX);
 	REFUSED(MESSAGE_GOT, got.holder, MESSAGE_NODE_NONE);
-	REFUSED(MESSAGE_STREAM, stream.stripes, 0);
-	REFUSED(MESSAGE_STREAM, stream.stripes, STRIPES_MAX + 1);
+	REFUSED(MESSAGE_STREAM, stream.lanes, 0);
+	REFUSED(MESSAGE_STREAM, stream.lanes, LANES_MAX + 1);
 	REFUSED(MESSAGE_STREAM, stream.strands, 0);
 	REFUSED(MESSAGE_STREAM, stream.strand[0].stream, 0);
 	REFUSED(MESSAGE_STREAM, stream.strand[0].worker, WORKERS_MAX);

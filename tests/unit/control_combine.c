@@ -143,12 +143,12 @@ static void what_the_worker_refuses_is_given_up_once(void **state)
 	refused(f, COMMAND_BUFFER, buffer);
 	while (r.op != COMMAND_DROP_BUFFER)
 		assert_int_equal(control_commands(f->core, 0, &r, 1), 1);
-	assert_int_equal(f->core->plan.stages.used, 1);
+	assert_int_equal(f->core->buffers.stages.used, 1);
 	refused(f, COMMAND_DROP_BUFFER, buffer ^ 1u << 31); /* nobody's */
-	assert_int_equal(f->core->plan.stages.used, 1);
+	assert_int_equal(f->core->buffers.stages.used, 1);
 	for (int k = 0; k < 2; k++) {
 		refused(f, COMMAND_DROP_BUFFER, buffer);
-		assert_int_equal(f->core->plan.stages.used, 0);
+		assert_int_equal(f->core->buffers.stages.used, 0);
 	}
 	end(f);
 }
@@ -265,7 +265,7 @@ static void part_comes(struct fixture *f, const struct combine *k, uint32_t from
 	struct stage *s = objects_at(f->core, k->slot)->stage;
 	struct record r = {.op = EVENT_IN_DONE};
 
-	memset(f->store + ((const uint8_t *)plan_given(f->core, s, p) - f->store), 0xff,
+	memset(f->store + ((const uint8_t *)buffers_given(f->core, s, p) - f->store), 0xff,
 	       SUM_CHUNKS / 8);
 	r.edge.edge = list_item(list_first(&p->edges), struct edge, of_owner)->handle;
 	control_event(f->core, 0, &r, f->now_ns);

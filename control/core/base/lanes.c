@@ -3,37 +3,37 @@
 #include <string.h>
 #include "internal/record.h"
 
-_Static_assert(STRIPE_BYTES_MIN / CHUNK_BYTES_MAX > STRIPE_GRAIN_CHUNKS, "no stripe is empty");
-_Static_assert(STRIPE_GRAIN_CHUNKS % (64 * 8) == 0, "a stripe's bits are whole cache lines");
+_Static_assert(LANE_BYTES_MIN / CHUNK_BYTES_MAX > LANE_GRAIN_CHUNKS, "no lane is empty");
+_Static_assert(LANE_GRAIN_CHUNKS % (64 * 8) == 0, "a lane's bits are whole cache lines");
 
-uint32_t stripe_count(uint64_t size, uint32_t workers)
+uint32_t lane_count(uint64_t size, uint32_t workers)
 {
-	uint64_t most = size / STRIPE_BYTES_MIN;
+	uint64_t most = size / LANE_BYTES_MIN;
 
-	if (workers > STRIPES_MAX)
-		workers = STRIPES_MAX;
+	if (workers > LANES_MAX)
+		workers = LANES_MAX;
 	if (most > workers)
 		most = workers;
 	return most > 1 ? (uint32_t)most : 1;
 }
 
-uint32_t stripe_first(uint32_t chunks, uint32_t stripes, uint32_t stripe)
+uint32_t lane_first(uint32_t chunks, uint32_t lanes, uint32_t lane)
 {
-	uint64_t first = (uint64_t)chunks * stripe / stripes;
+	uint64_t first = (uint64_t)chunks * lane / lanes;
 
-	return stripe == stripes ? chunks : (uint32_t)(first - first % STRIPE_GRAIN_CHUNKS);
+	return lane == lanes ? chunks : (uint32_t)(first - first % LANE_GRAIN_CHUNKS);
 }
 
-uint32_t stripe_of(uint32_t chunks, uint32_t stripes, uint32_t chunk)
+uint32_t lane_of(uint32_t chunks, uint32_t lanes, uint32_t chunk)
 {
-	uint32_t stripe = stripes - 1;
+	uint32_t lane = lanes - 1;
 
-	while (chunk < stripe_first(chunks, stripes, stripe))
-		stripe--;
-	return stripe;
+	while (chunk < lane_first(chunks, lanes, lane))
+		lane--;
+	return lane;
 }
 
-static uint32_t stripe_home(const struct object_id *id)
+static uint32_t lane_home(const struct object_id *id)
 {
 	uint32_t home;
 
@@ -41,14 +41,14 @@ static uint32_t stripe_home(const struct object_id *id)
 	return home;
 }
 
-unsigned stripe_worker(const struct object_id *id, uint32_t workers, uint32_t stripe)
+unsigned lane_worker(const struct object_id *id, uint32_t workers, uint32_t lane)
 {
-	return workers ? (stripe_home(id) % workers + stripe) % workers : 0;
+	return workers ? (lane_home(id) % workers + lane) % workers : 0;
 }
 
-void stripe_settle(struct object_id *id, const struct object_id *other, uint32_t stripe)
+void lane_settle(struct object_id *id, const struct object_id *other, uint32_t lane)
 {
-	uint32_t home = stripe_home(other) + stripe;
+	uint32_t home = lane_home(other) + lane;
 
 	memcpy(id->bytes + 8, &home, sizeof(home));
 }

@@ -59,7 +59,7 @@ static void peers_open(struct control *c, struct link *l)
 	r.peer.addr.port = (uint16_t)(l->node->addr.port + l->peer_worker);
 	l->state = LINK_OPENING;
 	l->wanted = false;
-	plan_push(c, l->worker, &r);
+	buffers_push(c, l->worker, &r);
 }
 
 /* It is wanted: opens it, unless that failed a moment ago. */
@@ -214,7 +214,7 @@ void peers_close_conn(struct control *c, unsigned worker, uint32_t handle)
 	struct record r = {.op = COMMAND_PEER_CLOSE};
 
 	r.peer.conn = handle;
-	plan_push(c, worker, &r);
+	buffers_push(c, worker, &r);
 }
 
 void peers_sever(struct control *c, const struct node *n)
@@ -278,7 +278,7 @@ static void peers_watch_link(struct control *c, struct link *l)
 	l->watched = close;
 	r.watch.conn = l->conn;
 	r.watch.silence_ns = close ? c->config.watch_ns : 0;
-	plan_push(c, l->worker, &r);
+	buffers_push(c, l->worker, &r);
 }
 
 void peers_watch(struct control *c)

@@ -3,9 +3,9 @@
  * of an earlier life of this control, say nothing any more. */
 #include "core/state.h"
 
-static struct stage *plan_find_stage(struct control *c, unsigned worker, uint32_t handle)
+static struct stage *buffers_find_stage(struct control *c, unsigned worker, uint32_t handle)
 {
-	struct pool *pool = &c->plan.stages;
+	struct pool *pool = &c->buffers.stages;
 	struct stage *s;
 
 	if (handle == 0 || handle_index(handle) >= pool->fresh)
@@ -14,9 +14,9 @@ static struct stage *plan_find_stage(struct control *c, unsigned worker, uint32_
 	return s->handle == handle && s->worker == worker ? s : NULL;
 }
 
-static struct edge *plan_find_edge(struct control *c, unsigned worker, bool out, uint32_t handle)
+static struct edge *buffers_find_edge(struct control *c, unsigned worker, bool out, uint32_t handle)
 {
-	struct pool *pool = out ? &c->plan.outs : &c->plan.ins;
+	struct pool *pool = out ? &c->buffers.outs : &c->buffers.ins;
 	struct edge *e;
 
 	if (handle == 0 || handle_index(handle) >= pool->fresh)
@@ -25,32 +25,32 @@ static struct edge *plan_find_edge(struct control *c, unsigned worker, bool out,
 	return e->handle == handle && e->stage->worker == worker ? e : NULL;
 }
 
-static void plan_free_edge(struct control *c, struct edge *e)
+static void buffers_free_edge(struct control *c, struct edge *e)
 {
 	list_remove(&e->of_stage);
 	list_remove(&e->of_owner);
 	if (e->bitmap)
 		allocator_give(&c->objects.scratch, e->bitmap);
 	e->handle = 0;
-	pool_give(e->out ? &c->plan.outs : &c->plan.ins, e);
+	pool_give(e->out ? &c->buffers.outs : &c->buffers.ins, e);
 }
 
-static void plan_free_stripe(struct control *c, struct stage *s)
+static void buffers_free_lane(struct control *c, struct stage *s)
 {
 	list_each(l, after, &s->outs)
 	{
-		plan_free_edge(c, list_item(l, struct edge, of_stage));
+		buffers_free_edge(c, list_item(l, struct edge, of_stage));
 	}
 	list_each(l, after, &s->ins)
 	{
-		plan_free_edge(c, list_item(l, struct edge, of_stage));
+		buffers_free_edge(c, list_item(l, struct edge, of_stage));
 	}
 	list_remove(&s->advance);
 	s->handle = 0;
-	pool_give(&c->plan.stages, s);
+	pool_give(&c->buffers.stages, s);
 }
 
-static void plan_free_stage(struct control *c, struct stage *head)
+static void buffers_free_stage(struct control *c, struct stage *head)
 {
 	uint32_t slot = head->slot;
 
@@ -61,21 +61,21 @@ static void plan_free_stage(struct control *c, struct stage *head)
 		objects_at(c, slot)->stage = NULL;
 	for (struct stage *s = head, *next; s; s = next) {
 		next = s->next;
-		plan_free_stripe(c, s);
+		buffers_free_lane(c, s);
 	}
 	objects_release(c, slot);
 }
 
 /* The worker holds no such buffer any more. */
-static void plan_stripe_gone(struct control *c, struct stage *s)
+static void buffers_lane_gone(struct control *c, struct stage *s)
 {
 	struct stage *head = s->head;
 
-	if (head->dropping && ++head->dropped == head->stripes)
-		plan_free_stage(c, head);
+	if (head->dropping && ++head->dropped == head->lanes)
+		buffers_free_stage(c, head);
 }
 
-static void plan_edge_ended(struct control *c, struct edge *e)
+static void buffers_edge_ended(struct control *c, struct edge *e)
 {
 	if (e->out) {
 		if (e->serve)
@@ -87,52 +87,52 @@ static void plan_edge_ended(struct control *c, struct edge *e)
 	}
 }
 
-static void plan_dropped(struct control *c, unsigned worker, const struct record *r)
+static void buffers_dropped(struct control *c, unsigned worker, const struct record *r)
 {
 	struct stage *s;
 	struct edge *e;
 
 	if (r->flags & RECORD_FLAG_BUFFER) {
-		s = plan_find_stage(c, worker, r->progress.buffer);
+		s = buffers_find_stage(c, worker, r->progress.buffer);
 		if (s)
-			plan_stripe_gone(c, s);
+			buffers_lane_gone(c, s);
 		return;
 	}
-	e = plan_find_edge(c, worker, r->flags & RECORD_FLAG_OUT, r->edge.edge);
+	e = buffers_find_edge(c, worker, r->flags & RECORD_FLAG_OUT, r->edge.edge);
 	if (e && e->dropping) {
 		s = e->stage;
-		plan_free_edge(c, e);
+		buffers_free_edge(c, e);
 		if (!s->head->dropping)
-			plan_settle_stage(c, s);
+			buffers_settle_stage(c, s);
 	}
 }
 
 /* The worker holds no such edge. */
-static void plan_refused_edge(struct control *c, struct edge *e)
+static void buffers_refused_edge(struct control *c, struct edge *e)
 {
 	struct stage *s = e->stage;
 
 	if (!e->dropping) {
 		e->dropping = true; /* so that its owner's end sends no DROP */
-		plan_edge_ended(c, e);
-		plan_free_edge(c, e);
+		buffers_edge_ended(c, e);
+		buffers_free_edge(c, e);
 	} else if (!s->head->dropping) {
-		plan_free_edge(c, e);
+		buffers_free_edge(c, e);
 	}
 	if (!s->head->dropping)
-		plan_settle_stage(c, s);
+		buffers_settle_stage(c, s);
 }
 
 /* The worker has not taken the buffer: the answer to the DROP ends it, as that of the others. */
-static void plan_refused_stage(struct control *c, struct stage *head)
+static void buffers_refused_stage(struct control *c, struct stage *head)
 {
 	if (head->dropping)
 		return;
 	objects_stage_lost(c, head);
-	plan_drop_stage(c, head);
+	buffers_drop_stage(c, head);
 }
 
-static void plan_refused(struct control *c, unsigned worker, const struct record *r)
+static void buffers_refused(struct control *c, unsigned worker, const struct record *r)
 {
 	struct stage *s = NULL;
 	struct edge *e = NULL;
@@ -141,55 +141,55 @@ static void plan_refused(struct control *c, unsigned worker, const struct record
 	control_log_refused(c, worker, r);
 	switch (r->refused.refused_op) {
 	case COMMAND_BUFFER:
-		s = plan_find_stage(c, worker, r->refused.id);
+		s = buffers_find_stage(c, worker, r->refused.id);
 		if (s)
-			plan_refused_stage(c, s->head);
+			buffers_refused_stage(c, s->head);
 		break;
 	case COMMAND_DROP_BUFFER:
-		s = plan_find_stage(c, worker, r->refused.id);
+		s = buffers_find_stage(c, worker, r->refused.id);
 		if (s)
-			plan_stripe_gone(c, s);
+			buffers_lane_gone(c, s);
 		break;
 	case COMMAND_IN:
 	case COMMAND_LOCAL:
-		e = plan_find_edge(c, worker, false, r->refused.id);
+		e = buffers_find_edge(c, worker, false, r->refused.id);
 		break;
 	case COMMAND_OUT:
-		e = plan_find_edge(c, worker, true, r->refused.id);
+		e = buffers_find_edge(c, worker, true, r->refused.id);
 		break;
 	default: /* an ADVANCE or DROP of what has just ended */
 		break;
 	}
 	if (e)
-		plan_refused_edge(c, e);
+		buffers_refused_edge(c, e);
 }
 
-static uint64_t plan_readable(const struct stage *s)
+static uint64_t buffers_readable(const struct stage *s)
 {
 	uint64_t before_last = (s->size - 1) / s->chunk_bytes * s->chunk_bytes;
 
 	return s->hold && s->ready_bytes > before_last ? before_last : s->ready_bytes;
 }
 
-/* How far the object goes without a gap, when its first stripe is complete: until then the worker
+/* How far the object goes without a gap, when its first lane is complete: until then the worker
  * of that says so. */
-static void plan_watermark(struct control *c, const struct stage *head)
+static void buffers_watermark(struct control *c, const struct stage *head)
 {
 	_Atomic uint64_t *watermark = &c->table->slot[head->slot].watermark;
 	const struct stage *s = head;
 	uint64_t ready = 0;
 
-	for (; s && plan_readable(s) == s->size; s = s->next)
+	for (; s && buffers_readable(s) == s->size; s = s->next)
 		ready += s->size;
 	if (s == head)
 		return;
 	if (s)
-		ready += plan_readable(s);
+		ready += buffers_readable(s);
 	if (ready > atomic_load_explicit(watermark, memory_order_relaxed))
 		atomic_store_explicit(watermark, ready, memory_order_release);
 }
 
-static void plan_progress(struct control *c, struct stage *s, uint64_t ready_bytes)
+static void buffers_progress(struct control *c, struct stage *s, uint64_t ready_bytes)
 {
 	const struct stage *head = s->head;
 	bool all = true;
@@ -198,7 +198,7 @@ static void plan_progress(struct control *c, struct stage *s, uint64_t ready_byt
 		return;
 	s->ready_bytes = ready_bytes;
 	if (head->next)
-		plan_watermark(c, head);
+		buffers_watermark(c, head);
 	for (s = s->head; s; s = s->next)
 		all = all && s->ready_bytes == s->size;
 	if (all)
@@ -207,7 +207,7 @@ static void plan_progress(struct control *c, struct stage *s, uint64_t ready_byt
 		objects_progress(c, head->slot);
 }
 
-void plan_event(struct control *c, unsigned worker, const struct record *r)
+void buffers_event(struct control *c, unsigned worker, const struct record *r)
 {
 	struct stage *s;
 	struct edge *e;
@@ -215,30 +215,31 @@ void plan_event(struct control *c, unsigned worker, const struct record *r)
 	switch (r->op) {
 	case EVENT_PROGRESS:
 	case EVENT_BUFFER_DONE:
-		s = plan_find_stage(c, worker, r->progress.buffer);
+		s = buffers_find_stage(c, worker, r->progress.buffer);
 		if (s)
-			plan_progress(c, s, r->progress.ready_bytes);
+			buffers_progress(c, s, r->progress.ready_bytes);
 		break;
 	case EVENT_IN_DONE:
-		e = plan_find_edge(c, worker, false, r->edge.edge);
+		e = buffers_find_edge(c, worker, false, r->edge.edge);
 		if (e && !e->dropping && e->part)
 			part_brought(c, e->part);
 		break;
 	case EVENT_OUT_DONE:
 	case EVENT_EDGE_FAILED:
-		e = plan_find_edge(c, worker, r->op == EVENT_OUT_DONE || r->flags & RECORD_FLAG_OUT,
-				   r->edge.edge);
+		e = buffers_find_edge(c, worker,
+				      r->op == EVENT_OUT_DONE || r->flags & RECORD_FLAG_OUT,
+				      r->edge.edge);
 		if (e && !e->dropping) {
 			if (e->out && e->serve && r->reason == REASON_MTU_TOO_SMALL)
 				serve_narrow(c, e->serve, worker);
-			plan_edge_ended(c, e);
+			buffers_edge_ended(c, e);
 		}
 		break;
 	case EVENT_DROPPED:
-		plan_dropped(c, worker, r);
+		buffers_dropped(c, worker, r);
 		break;
 	case EVENT_REFUSED:
-		plan_refused(c, worker, r);
+		buffers_refused(c, worker, r);
 		break;
 	default:
 		c->counters.events_unknown++;
@@ -246,10 +247,10 @@ void plan_event(struct control *c, unsigned worker, const struct record *r)
 	}
 }
 
-void plan_detach(struct control *c)
+void buffers_detach(struct control *c)
 {
-	for (uint32_t i = 0; i < c->plan.stages.fresh; i++) {
-		struct stage *s = pool_at(&c->plan.stages, i);
+	for (uint32_t i = 0; i < c->buffers.stages.fresh; i++) {
+		struct stage *s = pool_at(&c->buffers.stages, i);
 
 		if (s->handle == 0 || s->head != s)
 			continue;
@@ -257,8 +258,8 @@ void plan_detach(struct control *c)
 			s->dropping = true;
 			objects_stage_lost(c, s);
 		}
-		plan_free_stage(c, s);
+		buffers_free_stage(c, s);
 	}
 	for (unsigned w = 0; w < WORKERS_MAX; w++)
-		c->plan.queue[w].head = c->plan.queue[w].count = 0;
+		c->buffers.queue[w].head = c->buffers.queue[w].count = 0;
 }

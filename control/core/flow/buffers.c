@@ -8,13 +8,13 @@
  * connection a close, its being watched and the end of that: whether it is follows the members, of
  * whom nothing more is heard while the worker takes no records. ADVANCEs wait in the stages.
  */
-static uint32_t plan_queue_capacity(const struct control_config *config)
+static uint32_t buffers_queue_capacity(const struct control_config *config)
 {
 	return 3 * config->stages_max + 4 * config->edges_max + 2 * config->links_max +
 	       4 * config->conns_max;
 }
 
-void plan_carve(struct plan *p, struct arena *a, const struct control_config *config)
+void buffers_carve(struct buffers *p, struct arena *a, const struct control_config *config)
 {
 	pool_carve(&p->stages, a, sizeof(struct stage), config->stages_max);
 	pool_carve(&p->ins, a, sizeof(struct edge), config->edges_max);
@@ -23,54 +23,54 @@ void plan_carve(struct plan *p, struct arena *a, const struct control_config *co
 	p->in_generation = arena_carve(a, sizeof(uint16_t) * config->edges_max);
 	p->out_generation = arena_carve(a, sizeof(uint16_t) * config->edges_max);
 	for (unsigned w = 0; w < WORKERS_MAX; w++) {
-		struct plan_queue *q = &p->queue[w];
+		struct buffers_queue *q = &p->queue[w];
 
-		q->capacity = plan_queue_capacity(config);
+		q->capacity = buffers_queue_capacity(config);
 		q->ring = arena_carve(a, sizeof(struct record) * q->capacity);
 	}
 }
 
-void plan_init(struct control *c)
+void buffers_init(struct control *c)
 {
-	list_init(&c->plan.advances);
+	list_init(&c->buffers.advances);
 }
 
-void plan_push(struct control *c, unsigned worker, const struct record *r)
+void buffers_push(struct control *c, unsigned worker, const struct record *r)
 {
-	struct plan_queue *q = &c->plan.queue[worker];
+	struct buffers_queue *q = &c->buffers.queue[worker];
 	struct record *slot = &q->ring[(q->head + q->count) % q->capacity];
 
 	if (!c->attached)
 		return;
 	assert(q->count < q->capacity);
 	*slot = *r;
-	slot->epoch = c->plan.epoch;
+	slot->epoch = c->buffers.epoch;
 	q->count++;
 }
 
-static void plan_take_advances(struct control *c, unsigned worker)
+static void buffers_take_advances(struct control *c, unsigned worker)
 {
-	list_each(l, after, &c->plan.advances)
+	list_each(l, after, &c->buffers.advances)
 	{
 		struct stage *s = list_item(l, struct stage, advance);
 		struct record r = {.op = COMMAND_ADVANCE};
 
-		if (s->worker != worker || c->plan.queue[worker].count >= IPC_RING_RECORDS)
+		if (s->worker != worker || c->buffers.queue[worker].count >= IPC_RING_RECORDS)
 			continue;
 		r.progress.buffer = s->handle;
 		r.progress.ready_bytes = s->ready_bytes;
 		list_remove(&s->advance);
-		plan_push(c, worker, &r);
+		buffers_push(c, worker, &r);
 	}
 }
 
-unsigned plan_commands(struct control *c, unsigned worker, struct record *out, unsigned count)
+unsigned buffers_commands(struct control *c, unsigned worker, struct record *out, unsigned count)
 {
-	struct plan_queue *q = &c->plan.queue[worker];
+	struct buffers_queue *q = &c->buffers.queue[worker];
 	unsigned n = 0;
 
 	if (q->count == 0)
-		plan_take_advances(c, worker);
+		buffers_take_advances(c, worker);
 	while (n < count && q->count > 0) {
 		out[n++] = q->ring[q->head];
 		q->head = (q->head + 1) % q->capacity;
@@ -79,13 +79,13 @@ unsigned plan_commands(struct control *c, unsigned worker, struct record *out, u
 	return n;
 }
 
-static uint32_t plan_handle(uint16_t *generation, uint32_t index)
+static uint32_t buffers_handle(uint16_t *generation, uint32_t index)
 {
 	generation[index] = handle_next_generation(generation[index]);
 	return handle_make((uint16_t)index, generation[index]);
 }
 
-static uint32_t plan_scratch(struct control *c, uint64_t bytes)
+static uint32_t buffers_scratch(struct control *c, uint64_t bytes)
 {
 	uint32_t range = allocator_take(&c->objects.scratch, bytes);
 
@@ -94,35 +94,35 @@ static uint32_t plan_scratch(struct control *c, uint64_t bytes)
 	return range;
 }
 
-uint32_t plan_bitmap(struct control *c, uint64_t chunks)
+uint32_t buffers_bitmap(struct control *c, uint64_t chunks)
 {
-	return plan_scratch(c, chunk_bitmap_bytes(chunks));
+	return buffers_scratch(c, chunk_bitmap_bytes(chunks));
 }
 
 /* No two workers write one cache line. */
-static uint64_t plan_lines(uint64_t bytes)
+static uint64_t buffers_lines(uint64_t bytes)
 {
 	return (bytes + 63) / 64 * 64;
 }
 
-uint32_t plan_bitmap_counted(struct control *c, uint64_t chunks, uint32_t parts)
+uint32_t buffers_bitmap_counted(struct control *c, uint64_t chunks, uint32_t parts)
 {
-	return plan_scratch(c, plan_lines(chunk_counted_bytes(chunks)) +
-				       parts * plan_lines(chunk_bitmap_bytes(chunks)));
+	return buffers_scratch(c, buffers_lines(chunk_counted_bytes(chunks)) +
+					  parts * buffers_lines(chunk_bitmap_bytes(chunks)));
 }
 
 /* A chain of so many, or NULL when the table has not so many left. */
-static struct stage *plan_take(struct control *c, uint32_t slot, uint32_t stripes)
+static struct stage *buffers_take(struct control *c, uint32_t slot, uint32_t lanes)
 {
 	struct stage *head = NULL, **end = &head;
 
-	for (uint32_t i = 0; i < stripes; i++) {
-		struct stage *s = pool_take(&c->plan.stages);
+	for (uint32_t i = 0; i < lanes; i++) {
+		struct stage *s = pool_take(&c->buffers.stages);
 
 		if (s == NULL) {
 			for (struct stage *next; head; head = next) {
 				next = head->next;
-				pool_give(&c->plan.stages, head);
+				pool_give(&c->buffers.stages, head);
 			}
 			return NULL;
 		}
@@ -134,14 +134,15 @@ static struct stage *plan_take(struct control *c, uint32_t slot, uint32_t stripe
 		list_init(&s->outs);
 	}
 	for (struct stage *s = head; s; s = s->next)
-		s->handle = plan_handle(c->plan.stage_generation, pool_index(&c->plan.stages, s));
-	head->stripes = (uint16_t)stripes;
+		s->handle = buffers_handle(c->buffers.stage_generation,
+					   pool_index(&c->buffers.stages, s));
+	head->lanes = (uint16_t)lanes;
 	objects_at(c, slot)->holds++;
 	return head;
 }
 
 /* Of what is written from the start of the object on. */
-static uint64_t plan_share(const struct stage *s, uint64_t ready_bytes)
+static uint64_t buffers_share(const struct stage *s, uint64_t ready_bytes)
 {
 	uint64_t from = (uint64_t)s->first * s->chunk_bytes;
 
@@ -150,9 +151,9 @@ static uint64_t plan_share(const struct stage *s, uint64_t ready_bytes)
 	return ready_bytes - from < s->size ? ready_bytes - from : s->size;
 }
 
-/* The worker keeps the watermark of the object's first stripe. One that is complete has nothing to
+/* The worker keeps the watermark of the object's first lane. One that is complete has nothing to
  * say: those after it may have moved the watermark on. */
-static uint32_t plan_watermark_slot(struct control *c, const struct stage *s)
+static uint32_t buffers_watermark_slot(struct control *c, const struct stage *s)
 {
 	uint32_t chunks = (uint32_t)chunk_count(s->size, s->chunk_bytes);
 	const uint64_t *map;
@@ -163,8 +164,8 @@ static uint32_t plan_watermark_slot(struct control *c, const struct stage *s)
 	return s->next == NULL || chunks_missing(map, 0, chunks) > 0 ? s->slot : TABLE_SLOT_NONE;
 }
 
-/* Of a stripe's own bitmap. */
-static uint64_t plan_map_offset(struct control *c, const struct stage *s, bool counted)
+/* Of a lane's own bitmap. */
+static uint64_t buffers_map_offset(struct control *c, const struct stage *s, bool counted)
 {
 	if (s->head->bitmap == 0)
 		return 0;
@@ -172,16 +173,16 @@ static uint64_t plan_map_offset(struct control *c, const struct stage *s, bool c
 	       (counted ? chunk_counted_bytes(s->first) : chunk_bitmap_bytes(s->first));
 }
 
-static void plan_open(struct control *c, struct stage *s, const struct plan_sum *sum)
+static void buffers_open(struct control *c, struct stage *s, const struct buffer_sum *sum)
 {
 	const struct object_slot *image = &c->table->slot[s->slot];
 	struct record r = {.op = COMMAND_BUFFER};
 
 	r.buffer.buffer = s->handle;
-	r.buffer.table_slot = plan_watermark_slot(c, s);
+	r.buffer.table_slot = buffers_watermark_slot(c, s);
 	r.buffer.store_offset = image->offset + (uint64_t)s->first * s->chunk_bytes;
 	r.buffer.size = s->size;
-	r.buffer.bitmap_offset = plan_map_offset(c, s, sum->op != 0);
+	r.buffer.bitmap_offset = buffers_map_offset(c, s, sum->op != 0);
 	r.buffer.ready_bytes = s->ready_bytes;
 	r.buffer.chunk_bytes = (uint16_t)s->chunk_bytes;
 	r.buffer.need = (uint8_t)sum->need;
@@ -189,51 +190,52 @@ static void plan_open(struct control *c, struct stage *s, const struct plan_sum 
 	r.buffer.dtype = (uint8_t)sum->dtype;
 	r.buffer.scale = (uint16_t)sum->scale;
 	r.buffer.hold = s->hold;
-	plan_push(c, s->worker, &r);
+	buffers_push(c, s->worker, &r);
 }
 
-static const struct plan_sum plan_copy = {.need = 1};
+static const struct buffer_sum buffers_copy = {.need = 1};
 
-static struct stage *plan_chain(struct control *c, uint32_t slot, uint32_t chunk_bytes,
-				uint32_t bitmap, uint64_t ready_bytes, const struct plan_sum *sum)
+static struct stage *buffers_chain(struct control *c, uint32_t slot, uint32_t chunk_bytes,
+				   uint32_t bitmap, uint64_t ready_bytes,
+				   const struct buffer_sum *sum)
 {
 	const struct object_slot *image = &c->table->slot[slot];
 	uint32_t chunks = (uint32_t)chunk_count(image->size, chunk_bytes), i = 0;
-	uint32_t stripes = stripe_count(image->size, c->workers);
-	struct stage *head = plan_take(c, slot, stripes);
+	uint32_t lanes = lane_count(image->size, c->workers);
+	struct stage *head = buffers_take(c, slot, lanes);
 
 	if (head == NULL)
 		return NULL;
 	head->bitmap = bitmap;
 	for (struct stage *s = head; s; s = s->next, i++) {
-		uint64_t end = (uint64_t)stripe_first(chunks, stripes, i + 1) * chunk_bytes;
+		uint64_t end = (uint64_t)lane_first(chunks, lanes, i + 1) * chunk_bytes;
 
-		s->worker = (uint16_t)stripe_worker(&image->id, c->workers, i);
+		s->worker = (uint16_t)lane_worker(&image->id, c->workers, i);
 		s->chunk_bytes = chunk_bytes;
-		s->first = stripe_first(chunks, stripes, i);
+		s->first = lane_first(chunks, lanes, i);
 		s->size =
 			(end < image->size ? end : image->size) - (uint64_t)s->first * chunk_bytes;
-		s->ready_bytes = plan_share(s, ready_bytes);
+		s->ready_bytes = buffers_share(s, ready_bytes);
 		s->hold = sum->hold && s->next == NULL;
-		plan_open(c, s, sum);
+		buffers_open(c, s, sum);
 	}
 	objects_at(c, slot)->stage = head;
 	return head;
 }
 
-struct stage *plan_stage(struct control *c, uint32_t slot, uint32_t chunk_bytes, uint32_t bitmap,
-			 uint64_t ready_bytes)
+struct stage *buffers_stage(struct control *c, uint32_t slot, uint32_t chunk_bytes, uint32_t bitmap,
+			    uint64_t ready_bytes)
 {
-	return plan_chain(c, slot, chunk_bytes, bitmap, ready_bytes, &plan_copy);
+	return buffers_chain(c, slot, chunk_bytes, bitmap, ready_bytes, &buffers_copy);
 }
 
-struct stage *plan_stage_sum(struct control *c, uint32_t slot, uint32_t chunk_bytes,
-			     uint32_t bitmap, const struct plan_sum *sum)
+struct stage *buffers_stage_sum(struct control *c, uint32_t slot, uint32_t chunk_bytes,
+				uint32_t bitmap, const struct buffer_sum *sum)
 {
-	return plan_chain(c, slot, chunk_bytes, bitmap, 0, sum);
+	return buffers_chain(c, slot, chunk_bytes, bitmap, 0, sum);
 }
 
-void plan_finish(struct control *c, struct stage *head)
+void buffers_finish(struct control *c, struct stage *head)
 {
 	struct record r = {.op = COMMAND_FINISH};
 	struct stage *s = head;
@@ -242,15 +244,15 @@ void plan_finish(struct control *c, struct stage *head)
 		s = s->next;
 	s->hold = false;
 	r.progress.buffer = s->handle;
-	plan_push(c, s->worker, &r);
+	buffers_push(c, s->worker, &r);
 }
 
-struct stage *plan_mirror(struct control *c, uint32_t slot, unsigned worker, uint32_t count,
-			  uint32_t chunk_bytes, struct part *part)
+struct stage *buffers_mirror(struct control *c, uint32_t slot, unsigned worker, uint32_t count,
+			     uint32_t chunk_bytes, struct part *part)
 {
 	uint64_t ready =
 		atomic_load_explicit(&c->table->slot[slot].watermark, memory_order_acquire);
-	struct stage *head = plan_take(c, slot, count);
+	struct stage *head = buffers_take(c, slot, count);
 
 	if (head == NULL)
 		return NULL;
@@ -259,14 +261,14 @@ struct stage *plan_mirror(struct control *c, uint32_t slot, unsigned worker, uin
 		s->chunk_bytes = chunk_bytes;
 		s->size = c->table->slot[slot].size;
 		s->ready_bytes = ready;
-		plan_open(c, s, &plan_copy);
+		buffers_open(c, s, &buffers_copy);
 	}
 	head->part = part;
 	list_append(&objects_at(c, slot)->mirrors, &head->mirror);
 	return head;
 }
 
-struct stage *plan_stripe(struct stage *head, uint32_t chunk)
+struct stage *buffers_lane(struct stage *head, uint32_t chunk)
 {
 	struct stage *s = head;
 
@@ -275,20 +277,20 @@ struct stage *plan_stripe(struct stage *head, uint32_t chunk)
 	return s;
 }
 
-void plan_advance(struct control *c, struct stage *head, uint64_t ready_bytes)
+void buffers_advance(struct control *c, struct stage *head, uint64_t ready_bytes)
 {
 	for (struct stage *s = head; s; s = s->next) {
-		uint64_t share = plan_share(s, ready_bytes);
+		uint64_t share = buffers_share(s, ready_bytes);
 
 		if (share == s->ready_bytes)
 			continue;
 		s->ready_bytes = share;
 		if (!list_linked(&s->advance))
-			list_append(&c->plan.advances, &s->advance);
+			list_append(&c->buffers.advances, &s->advance);
 	}
 }
 
-static void plan_drop_stripe(struct control *c, struct stage *s)
+static void buffers_drop_lane(struct control *c, struct stage *s)
 {
 	struct record r = {.op = COMMAND_DROP_BUFFER};
 
@@ -310,10 +312,10 @@ static void plan_drop_stripe(struct control *c, struct stage *s)
 		e->dropping = true;
 	}
 	r.progress.buffer = s->handle;
-	plan_push(c, s->worker, &r);
+	buffers_push(c, s->worker, &r);
 }
 
-void plan_drop_stage(struct control *c, struct stage *head)
+void buffers_drop_stage(struct control *c, struct stage *head)
 {
 	if (head->dropping)
 		return;
@@ -323,10 +325,10 @@ void plan_drop_stage(struct control *c, struct stage *head)
 	if (objects_at(c, head->slot)->stage == head)
 		objects_at(c, head->slot)->stage = NULL;
 	for (struct stage *s = head; s; s = s->next)
-		plan_drop_stripe(c, s);
+		buffers_drop_lane(c, s);
 }
 
-void plan_settle_stage(struct control *c, struct stage *s)
+void buffers_settle_stage(struct control *c, struct stage *s)
 {
 	const struct object *o = objects_at(c, s->slot);
 
@@ -335,19 +337,19 @@ void plan_settle_stage(struct control *c, struct stage *s)
 	for (const struct stage *each = s->head; each; each = each->next)
 		if (!list_empty(&each->outs) || !list_empty(&each->ins))
 			return;
-	plan_drop_stage(c, s->head);
+	buffers_drop_stage(c, s->head);
 }
 
-static struct edge *plan_edge(struct control *c, struct stage *s, bool out, uint32_t conn)
+static struct edge *buffers_edge(struct control *c, struct stage *s, bool out, uint32_t conn)
 {
-	struct pool *pool = out ? &c->plan.outs : &c->plan.ins;
+	struct pool *pool = out ? &c->buffers.outs : &c->buffers.ins;
 	struct edge *e = pool_take(pool);
 
 	assert(!s->head->dropping);
 	if (e == NULL)
 		return NULL;
-	e->handle = plan_handle(out ? c->plan.out_generation : c->plan.in_generation,
-				pool_index(pool, e));
+	e->handle = buffers_handle(out ? c->buffers.out_generation : c->buffers.in_generation,
+				   pool_index(pool, e));
 	e->stage = s;
 	e->conn = conn;
 	e->out = out;
@@ -355,7 +357,7 @@ static struct edge *plan_edge(struct control *c, struct stage *s, bool out, uint
 	return e;
 }
 
-static void plan_edge_record(const struct edge *e, uint8_t op, struct record *r)
+static void buffers_edge_record(const struct edge *e, uint8_t op, struct record *r)
 {
 	*r = (struct record){.op = op};
 	r->edge.edge = e->handle;
@@ -364,27 +366,27 @@ static void plan_edge_record(const struct edge *e, uint8_t op, struct record *r)
 }
 
 /* In the store, of all chunks. */
-static uint64_t plan_given_offset(struct control *c, const struct stage *head,
-				  const struct part *part)
+static uint64_t buffers_given_offset(struct control *c, const struct stage *head,
+				     const struct part *part)
 {
 	uint64_t chunks = chunk_count(c->table->slot[head->slot].size, head->chunk_bytes);
 	uint64_t map = objects_scratch_offset(c, head->bitmap);
 
 	if (part->combine->sum.op == 0)
 		return map;
-	return map + plan_lines(chunk_counted_bytes(chunks)) +
-	       part->index * plan_lines(chunk_bitmap_bytes(chunks));
+	return map + buffers_lines(chunk_counted_bytes(chunks)) +
+	       part->index * buffers_lines(chunk_bitmap_bytes(chunks));
 }
 
-const uint64_t *plan_given(struct control *c, const struct stage *head, const struct part *part)
+const uint64_t *buffers_given(struct control *c, const struct stage *head, const struct part *part)
 {
-	return (const uint64_t *)(const void *)(c->store + plan_given_offset(c, head, part));
+	return (const uint64_t *)(const void *)(c->store + buffers_given_offset(c, head, part));
 }
 
-static struct edge *plan_strand(struct control *c, struct stage *head, uint32_t conn,
-				const struct strand *t, struct part *part, uint64_t *map_offset)
+static struct edge *buffers_strand(struct control *c, struct stage *head, uint32_t conn,
+				   const struct strand *t, struct part *part, uint64_t *map_offset)
 {
-	struct edge *e = plan_edge(c, plan_stripe(head, t->first), false, conn);
+	struct edge *e = buffers_edge(c, buffers_lane(head, t->first), false, conn);
 
 	if (e == NULL)
 		return NULL;
@@ -394,33 +396,33 @@ static struct edge *plan_strand(struct control *c, struct stage *head, uint32_t 
 	e->part = part;
 	if (part)
 		*map_offset =
-			plan_given_offset(c, head, part) + chunk_bitmap_bytes(e->stage->first);
+			buffers_given_offset(c, head, part) + chunk_bitmap_bytes(e->stage->first);
 	return e;
 }
 
-struct edge *plan_in(struct control *c, struct stage *head, uint32_t conn, const struct strand *t,
-		     struct part *part)
+struct edge *buffers_in(struct control *c, struct stage *head, uint32_t conn,
+			const struct strand *t, struct part *part)
 {
 	struct record r = {.op = COMMAND_NONE};
 	uint64_t map = 0;
-	struct edge *e = plan_strand(c, head, conn, t, part, &map);
+	struct edge *e = buffers_strand(c, head, conn, t, part, &map);
 
 	if (e == NULL)
 		return NULL;
-	plan_edge_record(e, COMMAND_IN, &r);
+	buffers_edge_record(e, COMMAND_IN, &r);
 	r.edge.first_chunk = t->first - t->base;
 	r.edge.chunks = t->end - t->first;
 	r.edge.peer_first = t->peer_first - t->peer_base;
 	r.edge.bitmap_offset = map;
-	plan_push(c, e->stage->worker, &r);
+	buffers_push(c, e->stage->worker, &r);
 	return e;
 }
 
-struct edge *plan_local(struct control *c, struct stage *head, const struct stage *source,
-			const struct strand *t, struct part *part)
+struct edge *buffers_local(struct control *c, struct stage *head, const struct stage *source,
+			   const struct strand *t, struct part *part)
 {
 	struct record r = {.op = COMMAND_LOCAL};
-	struct edge *e = plan_strand(c, head, 0, t, part, &r.local.bitmap_offset);
+	struct edge *e = buffers_strand(c, head, 0, t, part, &r.local.bitmap_offset);
 
 	if (e == NULL)
 		return NULL;
@@ -431,12 +433,13 @@ struct edge *plan_local(struct control *c, struct stage *head, const struct stag
 	r.local.first_chunk = t->first - t->base;
 	r.local.chunks = t->end - t->first;
 	r.local.peer_first = t->peer_first - source->first;
-	plan_push(c, e->stage->worker, &r);
+	buffers_push(c, e->stage->worker, &r);
 	return e;
 }
 
-/* The runs of m that lie in the stripe, which begins at chunk base and has so many. */
-static void plan_skip(uint64_t *map, uint32_t base, uint32_t chunks, const struct message_stream *m)
+/* The runs of m that lie in the lane, which begins at chunk base and has so many. */
+static void buffers_skip(uint64_t *map, uint32_t base, uint32_t chunks,
+			 const struct message_stream *m)
 {
 	for (uint32_t i = 0; i < m->skips; i++) {
 		uint32_t from = m->skip[i].first, end = from + m->skip[i].count;
@@ -450,12 +453,12 @@ static void plan_skip(uint64_t *map, uint32_t base, uint32_t chunks, const struc
 	}
 }
 
-struct edge *plan_out(struct control *c, struct stage *s, uint32_t conn,
-		      const struct message_strand *strand, const struct message_stream *m)
+struct edge *buffers_out(struct control *c, struct stage *s, uint32_t conn,
+			 const struct message_strand *strand, const struct message_stream *m)
 {
 	uint32_t chunks = (uint32_t)chunk_count(s->size, s->chunk_bytes);
-	uint32_t bitmap = plan_bitmap(c, chunks);
-	struct edge *e = bitmap ? plan_edge(c, s, true, conn) : NULL;
+	uint32_t bitmap = buffers_bitmap(c, chunks);
+	struct edge *e = bitmap ? buffers_edge(c, s, true, conn) : NULL;
 	struct record r;
 
 	if (e == NULL) {
@@ -464,17 +467,17 @@ struct edge *plan_out(struct control *c, struct stage *s, uint32_t conn,
 		return NULL;
 	}
 	e->bitmap = bitmap;
-	plan_skip((uint64_t *)(void *)objects_scratch(c, bitmap), s->first, chunks, m);
-	plan_edge_record(e, COMMAND_OUT, &r);
+	buffers_skip((uint64_t *)(void *)objects_scratch(c, bitmap), s->first, chunks, m);
+	buffers_edge_record(e, COMMAND_OUT, &r);
 	r.edge.stream = strand->stream;
 	r.edge.first_chunk = strand->first - s->first;
 	r.edge.chunks = strand->count;
 	r.edge.bitmap_offset = objects_scratch_offset(c, bitmap);
-	plan_push(c, s->worker, &r);
+	buffers_push(c, s->worker, &r);
 	return e;
 }
 
-void plan_drop_edge(struct control *c, struct edge *e)
+void buffers_drop_edge(struct control *c, struct edge *e)
 {
 	struct record r;
 
@@ -485,7 +488,7 @@ void plan_drop_edge(struct control *c, struct edge *e)
 	e->feed = NULL;
 	e->part = NULL;
 	e->serve = NULL;
-	plan_edge_record(e, COMMAND_DROP_EDGE, &r);
+	buffers_edge_record(e, COMMAND_DROP_EDGE, &r);
 	r.flags = e->out ? RECORD_FLAG_OUT : RECORD_FLAG_IN;
-	plan_push(c, e->stage->worker, &r);
+	buffers_push(c, e->stage->worker, &r);
 }

@@ -6,7 +6,7 @@
  * edges leave it (cut-through when it is still arriving). Stages and edges are given up with a
  * DROP and free only after EVENT_DROPPED; until then they hold the object's memory.
  *
- * A large object has a stage per stripe (base/lanes.h), each on a worker of its own, and one
+ * A large object has a stage per lane (base/lanes.h), each on a worker of its own, and one
  * bitmap. The first of the chain, its head, stands for all; they begin and end together.
  */
 #ifndef SARISSA_CONTROL_CORE_FLOW_BUFFERS_H
@@ -26,7 +26,7 @@ struct serve;
 struct stage {
 	struct list ins;     /* struct edge.of_stage */
 	struct list outs;    /* struct edge.of_stage */
-	struct list advance; /* on plan.advances: an ADVANCE is due */
+	struct list advance; /* on buffers.advances: an ADVANCE is due */
 	struct list mirror;  /* on object.mirrors: a stage beside the object's own */
 	struct part *part;   /* a mirror's */
 	struct stage *head, *next;
@@ -38,7 +38,7 @@ struct stage {
 	uint32_t chunk_bytes;
 	uint32_t first; /* the object's chunk that is its first */
 	uint16_t worker;
-	uint16_t stripes; /* head: in the chain */
+	uint16_t lanes;	  /* head: in the chain */
 	uint16_t dropped; /* head: those that their workers have let go of */
 	bool dropping;	  /* head */
 	bool hold;	  /* its last chunk stays here, whatever ready_bytes says */
@@ -60,80 +60,80 @@ struct edge {
 	bool dropping;
 };
 
-struct plan_queue { /* to one worker */
+struct buffers_queue { /* to one worker */
 	struct record *ring;
 	uint32_t head, count, capacity;
 };
 
-struct plan {
+struct buffers {
 	struct pool stages, ins, outs;
 	uint16_t *stage_generation, *in_generation, *out_generation;
-	struct plan_queue queue[WORKERS_MAX];
+	struct buffers_queue queue[WORKERS_MAX];
 	struct list advances;
 	uint32_t epoch;
 };
 
 struct control_config;
-void plan_carve(struct plan *p, struct arena *a, const struct control_config *config);
-void plan_init(struct control *c);
+void buffers_carve(struct buffers *p, struct arena *a, const struct control_config *config);
+void buffers_init(struct control *c);
 
 /* Appends a record for a worker; there is always room, by construction. */
-void plan_push(struct control *c, unsigned worker, const struct record *r);
-unsigned plan_commands(struct control *c, unsigned worker, struct record *out, unsigned count);
+void buffers_push(struct control *c, unsigned worker, const struct record *r);
+unsigned buffers_commands(struct control *c, unsigned worker, struct record *out, unsigned count);
 
-/* Buffers over the object in slot, one per stripe. bitmap: a zeroed or kept scratch range that
+/* Buffers over the object in slot, one per lane. bitmap: a zeroed or kept scratch range that
  * passes to the stage, or 0 for one that is written (or has been) by a local producer up to
  * ready_bytes. NULL when the tables are full; then the bitmap stays the caller's. */
-struct stage *plan_stage(struct control *c, uint32_t slot, uint32_t chunk_bytes, uint32_t bitmap,
-			 uint64_t ready_bytes);
+struct stage *buffers_stage(struct control *c, uint32_t slot, uint32_t chunk_bytes, uint32_t bitmap,
+			    uint64_t ready_bytes);
 /* That of the chain which has the chunk. */
-struct stage *plan_stripe(struct stage *head, uint32_t chunk);
-void plan_advance(struct control *c, struct stage *s, uint64_t ready_bytes);
+struct stage *buffers_lane(struct stage *head, uint32_t chunk);
+void buffers_advance(struct control *c, struct stage *s, uint64_t ready_bytes);
 
 /* What a stage does with what comes in; op 0: it is stored. */
-struct plan_sum {
+struct buffer_sum {
 	uint32_t op, dtype;
 	uint32_t need;	/* contributions to each chunk */
 	uint32_t scale; /* divides the sum at the end; 0, 1: not */
-	bool hold;	/* its last chunk stays here until plan_finish */
+	bool hold;	/* its last chunk stays here until buffers_finish */
 };
-/* Buffers that take parts. bitmap: plan_bitmap, or, to add them up, plan_bitmap_counted. */
-struct stage *plan_stage_sum(struct control *c, uint32_t slot, uint32_t chunk_bytes,
-			     uint32_t bitmap, const struct plan_sum *sum);
-void plan_finish(struct control *c, struct stage *head);
+/* Buffers that take parts. bitmap: buffers_bitmap, or, to add them up, buffers_bitmap_counted. */
+struct stage *buffers_stage_sum(struct control *c, uint32_t slot, uint32_t chunk_bytes,
+				uint32_t bitmap, const struct buffer_sum *sum);
+void buffers_finish(struct control *c, struct stage *head);
 /* Stages beside the object's own, for a part that reads it on so many workers, from that one on;
  * each has all of it, and follows its watermark. */
-struct stage *plan_mirror(struct control *c, uint32_t slot, unsigned worker, uint32_t count,
-			  uint32_t chunk_bytes, struct part *part);
+struct stage *buffers_mirror(struct control *c, uint32_t slot, unsigned worker, uint32_t count,
+			     uint32_t chunk_bytes, struct part *part);
 
 /* Gives a stage up with all its edges; their owners have let go of them. */
-void plan_drop_stage(struct control *c, struct stage *s);
+void buffers_drop_stage(struct control *c, struct stage *s);
 /* Gives a stage up when nothing flows through it and its object is not arriving. */
-void plan_settle_stage(struct control *c, struct stage *s);
+void buffers_settle_stage(struct control *c, struct stage *s);
 
 /* What a strand brings, from a connection or from another stage of the same worker; part: NULL, or
  * whose contribution that is. */
-struct edge *plan_in(struct control *c, struct stage *head, uint32_t conn, const struct strand *t,
-		     struct part *part);
-struct edge *plan_local(struct control *c, struct stage *head, const struct stage *source,
+struct edge *buffers_in(struct control *c, struct stage *head, uint32_t conn,
 			const struct strand *t, struct part *part);
+struct edge *buffers_local(struct control *c, struct stage *head, const struct stage *source,
+			   const struct strand *t, struct part *part);
 /* What a part has given already: a bit per chunk. */
-const uint64_t *plan_given(struct control *c, const struct stage *head, const struct part *part);
-/* The receiver's stream and its range, all of one stripe; m: what to leave out. */
-struct edge *plan_out(struct control *c, struct stage *s, uint32_t conn,
-		      const struct message_strand *strand, const struct message_stream *m);
-void plan_drop_edge(struct control *c, struct edge *e);
+const uint64_t *buffers_given(struct control *c, const struct stage *head, const struct part *part);
+/* The receiver's stream and its range, all of one lane; m: what to leave out. */
+struct edge *buffers_out(struct control *c, struct stage *s, uint32_t conn,
+			 const struct message_strand *strand, const struct message_stream *m);
+void buffers_drop_edge(struct control *c, struct edge *e);
 
 /* Events about buffers and edges, and refusals. */
-void plan_event(struct control *c, unsigned worker, const struct record *r);
+void buffers_event(struct control *c, unsigned worker, const struct record *r);
 
 /* The dataplane has gone: nothing touches the store any more. Bitmaps of what is still arriving go
  * back to their fetches. */
-void plan_detach(struct control *c);
+void buffers_detach(struct control *c);
 
 /* A zeroed bitmap for so many chunks in the scratch space; 0 when it is full. */
-uint32_t plan_bitmap(struct control *c, uint64_t chunks);
-/* For a sum of so many parts: each stripe's own, with its counts, and a bitmap for each part. */
-uint32_t plan_bitmap_counted(struct control *c, uint64_t chunks, uint32_t parts);
+uint32_t buffers_bitmap(struct control *c, uint64_t chunks);
+/* For a sum of so many parts: each lane's own, with its counts, and a bitmap for each part. */
+uint32_t buffers_bitmap_counted(struct control *c, uint64_t chunks, uint32_t parts);
 
 #endif

@@ -3,15 +3,15 @@
 #include <errno.h>
 #include "core/state.h"
 
-/* The chunks from one on in the same stripe; where that begins, and whose it is. */
+/* The chunks from one on in the same lane; where that begins, and whose it is. */
 static uint32_t strand_left(const struct strand_cut *cut, uint32_t chunk, uint32_t *base,
 			    unsigned *worker)
 {
-	uint32_t stripe = stripe_of(cut->chunks, cut->stripes, chunk);
+	uint32_t lane = lane_of(cut->chunks, cut->lanes, chunk);
 
-	*base = stripe_first(cut->chunks, cut->stripes, stripe);
-	*worker = stripe_worker(&cut->id, cut->workers, stripe);
-	return stripe_first(cut->chunks, cut->stripes, stripe + 1) - chunk;
+	*base = lane_first(cut->chunks, cut->lanes, lane);
+	*worker = lane_worker(&cut->id, cut->workers, lane);
+	return lane_first(cut->chunks, cut->lanes, lane + 1) - chunk;
 }
 
 struct strand strand_at(const struct strand_range *r, uint32_t chunk)
@@ -65,7 +65,7 @@ bool strands_open(struct control *c, struct node *n, const struct strand_range *
 		if (chunks_missing(map, s.first, s.end) == 0)
 			continue;
 		l = strand_link(c, n, &s);
-		e = l ? plan_in(c, head, l->conn, &s, part) : NULL;
+		e = l ? buffers_in(c, head, l->conn, &s, part) : NULL;
 		if (e == NULL)
 			return false;
 		list_append(edges, &e->of_owner);
@@ -96,12 +96,11 @@ void strands_name(const struct list *edges, const uint64_t *map, struct message_
 		strands_name_some(edges, map, true, m);
 }
 
-bool strands_recut(const struct message_reply *r, uint32_t *stripes)
+bool strands_recut(const struct message_reply *r, uint32_t *lanes)
 {
-	if (r->status != -EXDEV || r->stripes == *stripes || r->stripes == 0 ||
-	    r->stripes > STRIPES_MAX)
+	if (r->status != -EXDEV || r->lanes == *lanes || r->lanes == 0 || r->lanes > LANES_MAX)
 		return false;
-	*stripes = r->stripes;
+	*lanes = r->lanes;
 	return true;
 }
 
@@ -110,7 +109,7 @@ void strands_drop(struct control *c, struct list *edges)
 	list_each(l, after, edges)
 	{
 		list_remove(l);
-		plan_drop_edge(c, list_item(l, struct edge, of_owner));
+		buffers_drop_edge(c, list_item(l, struct edge, of_owner));
 	}
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The streams that bring a range of chunks: as two nodes may cut an object into stripes differently
- * (base/lanes.h), each strand lies within one stripe of either. The same for a sum here and the
+ * The streams that bring a range of chunks: as two nodes may cut an object into lanes differently
+ * (base/lanes.h), each strand lies within one lane of either. The same for a sum here and the
  * stages that it reads its source from.
  */
 #ifndef SARISSA_CONTROL_CORE_FLOW_SUBSTREAMS_H
@@ -18,7 +18,7 @@ struct stage;
 /* How a node has cut an object. */
 struct strand_cut {
 	struct object_id id;
-	uint32_t chunks, stripes, workers;
+	uint32_t chunks, lanes, workers;
 };
 
 struct strand_range {
@@ -30,7 +30,7 @@ struct strand_range {
 struct strand {
 	uint32_t first, end;
 	uint32_t peer_first;
-	uint32_t base, peer_base; /* where the stripes begin that it lies in */
+	uint32_t base, peer_base; /* where the lanes begin that it lies in */
 	unsigned worker, peer_worker;
 };
 
@@ -48,7 +48,7 @@ bool strands_open(struct control *c, struct node *n, const struct strand_range *
  * holder may know no more. */
 void strands_name(const struct list *edges, const uint64_t *map, struct message_stream *m);
 /* Whether the holder says that it has cut otherwise than into so many, which then is corrected. */
-bool strands_recut(const struct message_reply *r, uint32_t *stripes);
+bool strands_recut(const struct message_reply *r, uint32_t *lanes);
 void strands_drop(struct control *c, struct list *edges);
 /* They go with their stage. */
 void strands_forget(struct list *edges);

@@ -20,10 +20,10 @@ enum {
 	MESSAGE_TEXT_MAX = 127,	  /* bytes, without the terminating zero */
 	MESSAGE_OBJECTS_MAX = 32, /* entries in one OBJECTS message */
 	MESSAGE_UPSTREAMS_MAX = SESSION_UPSTREAMS,
-	MESSAGE_SKIPS_MAX = 32,			   /* runs of chunks that a STREAM leaves out */
-	MESSAGE_STRANDS_MAX = 2 * STRIPES_MAX - 1, /* of a STREAM: two nodes cut differently */
-	MESSAGE_MEMBERS_MAX = 64,		   /* entries in one MEMBERS message */
-	MESSAGE_SOURCES_MAX = 1024,		   /* of a reduce */
+	MESSAGE_SKIPS_MAX = 32,			 /* runs of chunks that a STREAM leaves out */
+	MESSAGE_STRANDS_MAX = 2 * LANES_MAX - 1, /* of a STREAM: two nodes cut differently */
+	MESSAGE_MEMBERS_MAX = 64,		 /* entries in one MEMBERS message */
+	MESSAGE_SOURCES_MAX = 1024,		 /* of a reduce */
 	MESSAGE_OTHERS_MAX = 31, /* of a LOCATE: what one answer adds up is bounded */
 	MESSAGE_PARTS_MAX = 255, /* of an object that is combined: a contribution count is a byte */
 };
@@ -233,8 +233,8 @@ struct message_stream { /* STREAM; PIECES, HAS: id, generation, chunk_bytes, ran
 	uint32_t first;	  /* chunk */
 	uint32_t count;	  /* chunks from first on */
 	uint32_t check;	  /* 1: only say whether the strands still are there */
-	uint32_t stripes; /* into which the holder is taken to have cut it; 1: not */
-	uint32_t strands; /* streams that share the range, each within a stripe of both */
+	uint32_t lanes;	  /* into which the holder is taken to have cut it; 1: not */
+	uint32_t strands; /* streams that share the range, each within a lane of both */
 	struct message_strand {
 		uint32_t stream; /* the receiver's IN edge */
 		uint32_t worker; /* of the receiver */
@@ -379,7 +379,7 @@ struct message_offer {
 struct message_reply {
 	int32_t status;	     /* 0 or -errno */
 	uint32_t ready;	     /* STREAM: chunks that the holder has */
-	uint32_t stripes;    /* STREAM, -EXDEV: it is cut into so many */
+	uint32_t lanes;	     /* STREAM, -EXDEV: it is cut into so many */
 	uint32_t guard;	     /* HAVE: node + 1 whose copy stays; 0: none that is known */
 	uint64_t generation; /* REDUCE: of a result that is there and has all sources in it; or 0 */
 	char text[MESSAGE_TEXT_MAX + 1];

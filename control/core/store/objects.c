@@ -349,7 +349,7 @@ void objects_publish(struct control *c, uint32_t slot, uint64_t watermark)
 	atomic_store_explicit(&s->watermark, watermark, memory_order_release);
 	crash_point();
 	if (objects_at(c, slot)->stage)
-		plan_advance(c, objects_at(c, slot)->stage, watermark);
+		buffers_advance(c, objects_at(c, slot)->stage, watermark);
 	objects_progress(c, slot);
 }
 
@@ -365,7 +365,7 @@ void objects_seal(struct control *c, uint32_t slot, bool primary)
 	atomic_store_explicit(&s->watermark, s->size, memory_order_release);
 	sequence_written(&s->sequence);
 	if (primary && o->stage && o->stage->bitmap == 0)
-		plan_advance(c, o->stage, s->size);
+		buffers_advance(c, o->stage, s->size);
 	if (!primary)
 		list_append(&c->objects.lru, &o->link);
 	guard_watch(c);
@@ -416,7 +416,7 @@ void objects_kill(struct control *c, uint32_t slot, const char *why)
 		part_local_source_killed(c, list_item(l, struct stage, mirror)->part);
 	}
 	if (o->stage)
-		plan_drop_stage(c, o->stage);
+		buffers_drop_stage(c, o->stage);
 	session_fetch_wake(c, &c->table->slot[slot].id);
 	objects_reap(c);
 }
@@ -481,7 +481,7 @@ void objects_progress(struct control *c, uint32_t slot)
 
 	list_each(l, after, &o->mirrors)
 	{
-		plan_advance(c, list_item(l, struct stage, mirror), ready);
+		buffers_advance(c, list_item(l, struct stage, mirror), ready);
 	}
 	waits_check_object(c, o);
 }

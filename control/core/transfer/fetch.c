@@ -73,7 +73,7 @@ bool fetch_adopt(struct control *c, uint32_t slot)
 	f->size = s->size;
 	f->chunk_bytes = s->chunk_bytes;
 	f->known = true;
-	f->bitmap = plan_bitmap(c, fetch_chunks(f));
+	f->bitmap = buffers_bitmap(c, fetch_chunks(f));
 	if (f->bitmap == 0) {
 		fetch_end(c, f);
 		return false;
@@ -433,5 +433,5 @@ void fetch_done(struct control *c, struct fetch *f)
 	else
 		objects_announce(c, slot);
 	if (s)
-		plan_settle_stage(c, s);
+		buffers_settle_stage(c, s);
 }

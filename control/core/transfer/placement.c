@@ -80,10 +80,10 @@ struct stage *fetch_stage(struct control *c, struct fetch *f)
 	if (s)
 		return s;
 	if (f->bitmap == 0)
-		f->bitmap = plan_bitmap(c, chunk_count(f->size, f->chunk_bytes));
+		f->bitmap = buffers_bitmap(c, chunk_count(f->size, f->chunk_bytes));
 	if (f->bitmap == 0)
 		return NULL;
-	s = plan_stage(c, f->slot, f->chunk_bytes, f->bitmap, 0);
+	s = buffers_stage(c, f->slot, f->chunk_bytes, f->bitmap, 0);
 	if (s)
 		f->bitmap = 0; /* the stage's from now on */
 	return s;
@@ -243,7 +243,7 @@ void fetch_take_value(struct control *c, struct fetch *f, const struct message_g
 	if (o->stage) { /* it was arriving as a stream: the same bytes */
 		serve_end_all(c, o);
 		fetch_stop(c, f);
-		plan_drop_stage(c, o->stage);
+		buffers_drop_stage(c, o->stage);
 	}
 	if (got->size > 0)
 		memcpy(c->store + c->table->slot[f->slot].offset, got->value, got->size);

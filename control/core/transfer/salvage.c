@@ -196,7 +196,7 @@ void fetch_survey(struct control *c, struct fetch *f)
 	f->state = FETCH_SURVEY;
 	f->survey = (struct fetch_survey){.node = MESSAGE_NODE_NONE};
 	if (map)
-		f->survey.found = plan_bitmap(c, fetch_chunks(f));
+		f->survey.found = buffers_bitmap(c, fetch_chunks(f));
 	if (f->survey.found == 0) {
 		survey_again(c, f);
 		return;

@@ -40,7 +40,7 @@ void serve_ended(struct control *c, struct serve *s)
 	struct edge *e = s->edge;
 
 	serve_free(c, s);
-	plan_drop_edge(c, e);
+	buffers_drop_edge(c, e);
 }
 
 /* A chunk that is longer than what the path carries: nothing of the same size is sent there for a
@@ -127,7 +127,7 @@ static struct stage *serve_stage(struct control *c, uint32_t slot, const struct 
 	if (s == NULL && (image->state == OBJECT_FETCHING ||
 			  (o->combine && (!o->combine->done || o->combine->held))))
 		return NULL;
-	return s ? s : plan_stage(c, slot, m->chunk_bytes, 0, ready);
+	return s ? s : buffers_stage(c, slot, m->chunk_bytes, 0, ready);
 }
 
 /* Its stream, when the request is a repeated one. A node may have several streams of one object: a
@@ -166,7 +166,7 @@ static int serve_start(struct control *c, struct node *n, struct object *o, stru
 		       uint32_t conn, const struct message_stream *m,
 		       const struct message_strand *strand)
 {
-	struct stage *stage = plan_stripe(head, strand->first);
+	struct stage *stage = buffers_lane(head, strand->first);
 	struct serve *s;
 
 	if (strand->first + strand->count > stage->first + chunk_count(stage->size, m->chunk_bytes))
@@ -174,7 +174,7 @@ static int serve_start(struct control *c, struct node *n, struct object *o, stru
 	s = pool_take(&c->serves.pool);
 	if (s == NULL)
 		return -EAGAIN;
-	s->edge = plan_out(c, stage, conn, strand, m);
+	s->edge = buffers_out(c, stage, conn, strand, m);
 	if (s->edge == NULL) {
 		pool_give(&c->serves.pool, s);
 		return -EAGAIN;
@@ -201,18 +201,18 @@ static bool serve_range_valid(const struct control *c, uint32_t slot,
 	return m->count > 0 && m->first < chunks && m->count <= chunks - m->first;
 }
 
-/* Begins what is missing of the streams; conn: of each. *stripes: how it is cut here, when that is
+/* Begins what is missing of the streams; conn: of each. *lanes: how it is cut here, when that is
  * not what the receiver thinks. */
 static int serve_begin(struct control *c, struct node *n, struct object *o,
-		       const struct message_stream *m, const uint32_t *conn, uint32_t *stripes)
+		       const struct message_stream *m, const uint32_t *conn, uint32_t *lanes)
 {
 	struct stage *head = serve_stage(c, objects_slot(c, o), m);
 	int error = 0;
 
 	if (head == NULL)
 		return -EAGAIN;
-	if (head->stripes != m->stripes) {
-		*stripes = head->stripes;
+	if (head->lanes != m->lanes) {
+		*lanes = head->lanes;
 		error = -EXDEV;
 	} else if (head->chunk_bytes != m->chunk_bytes) {
 		error = -EMEDIUMTYPE;
@@ -221,14 +221,14 @@ static int serve_begin(struct control *c, struct node *n, struct object *o,
 		if (!serve_known(c, o, n, &m->strand[i], conn[i]))
 			error = serve_start(c, n, o, head, conn[i], m, &m->strand[i]);
 	if (error)
-		plan_settle_stage(c, head);
+		buffers_settle_stage(c, head);
 	else
 		objects_touch(c, objects_slot(c, o));
 	return error;
 }
 
 static int serve_check(struct control *c, struct node *n, uint32_t conn,
-		       const struct message_stream *m, uint32_t *stripes)
+		       const struct message_stream *m, uint32_t *lanes)
 {
 	uint32_t slot = c->table ? objects_find(c, &m->id) : TABLE_SLOT_NONE, known = 0;
 	uint32_t conns[MESSAGE_STRANDS_MAX], chunks;
@@ -245,9 +245,9 @@ static int serve_check(struct control *c, struct node *n, uint32_t conn,
 	chunks = (uint32_t)chunk_count(c->table->slot[slot].size, m->chunk_bytes);
 	for (uint32_t i = 0; i < m->strands; i++) {
 		const struct message_strand *strand = &m->strand[i];
-		uint32_t stripe = stripe_of(chunks, m->stripes, strand->first);
+		uint32_t lane = lane_of(chunks, m->lanes, strand->first);
 		const struct conn *data = serve_conn(
-			c, n, conn, stripe_worker(&m->id, c->workers, stripe), strand->worker);
+			c, n, conn, lane_worker(&m->id, c->workers, lane), strand->worker);
 
 		if (data == NULL)
 			return -EAGAIN;
@@ -262,7 +262,7 @@ static int serve_check(struct control *c, struct node *n, uint32_t conn,
 		return -EMSGSIZE;
 	if (m->check) /* it has ended here: a new one needs a new edge, with fresh credit */
 		return -EPIPE;
-	return serve_begin(c, n, o, m, conns, stripes);
+	return serve_begin(c, n, o, m, conns, lanes);
 }
 
 /* Chunks of it that are here. */
@@ -283,7 +283,7 @@ static void serve_answer(struct control *c, struct node *n, uint32_t conn, uint6
 {
 	struct message answer = {.kind = MESSAGE_REPLY, .request = request};
 
-	answer.reply.status = serve_check(c, n, conn, m, &answer.reply.stripes);
+	answer.reply.status = serve_check(c, n, conn, m, &answer.reply.lanes);
 	answer.reply.generation = m->generation;
 	answer.reply.ready = answer.reply.status == 0 ? serve_ready(c, m) : 0;
 	peers_send(c, n, &answer);

@@ -57,11 +57,11 @@ static struct strand_range feed_range(const struct control *c, const struct feed
 				      uint32_t end)
 {
 	const struct fetch *f = d->fetch;
-	uint32_t chunks = fetch_chunks(f), stripes = stripe_count(f->size, c->workers);
+	uint32_t chunks = fetch_chunks(f), lanes = lane_count(f->size, c->workers);
 
 	return (struct strand_range){
-		.here = {f->by_id.id, chunks, stripes, c->workers},
-		.there = {f->by_id.id, chunks, d->stripes, d->holder->workers},
+		.here = {f->by_id.id, chunks, lanes, c->workers},
+		.there = {f->by_id.id, chunks, d->lanes, d->holder->workers},
 		.first = first,
 		.end = end,
 		.peer_first = first,
@@ -75,8 +75,8 @@ static bool feed_is_linked(struct control *c, struct feed *d)
 
 	if (!strands_greeted(c, d->holder))
 		return false;
-	if (d->stripes == 0)
-		d->stripes = stripe_count(d->fetch->size, d->holder->workers);
+	if (d->lanes == 0)
+		d->lanes = lane_count(d->fetch->size, d->holder->workers);
 	all = feed_range(c, d, 0, fetch_chunks(d->fetch));
 	return strands_linked(c, d->holder, &all);
 }
@@ -103,7 +103,7 @@ static void feed_link_begin(struct control *c, struct feed *d);
 /* The holder has cut it otherwise than we thought. */
 static bool feed_recut(struct control *c, struct feed *d, const struct message_reply *r)
 {
-	if (d->attempts >= FEED_ATTEMPTS || !strands_recut(r, &d->stripes))
+	if (d->attempts >= FEED_ATTEMPTS || !strands_recut(r, &d->lanes))
 		return false;
 	d->attempts++;
 	strands_drop(c, &d->edges);
@@ -171,7 +171,7 @@ static void feed_send(struct control *c, struct feed *d)
 	m.stream.first = d->edge_first;
 	m.stream.count = d->edge_end - d->edge_first;
 	m.stream.check = d->state == FEED_STREAM;
-	m.stream.stripes = d->stripes;
+	m.stream.lanes = d->lanes;
 	feed_name_streams(c, d, &m.stream);
 	if (f->fed_ns == 0) {
 		f->fed_ns = c->now_ns;

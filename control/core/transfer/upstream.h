@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * One holder that feeds a fetch: connections, a STREAM request, IN edges for a range of chunks:
- * one, or as many as there are stripes (base/lanes.h), here and there.
+ * one, or as many as there are lanes (base/lanes.h), here and there.
  *
  *   FREE     no holder
  *   LINK     waits for the connections          -> REQUEST, or feed_failed
@@ -46,7 +46,7 @@ struct feed {
 	struct call *call; /* STREAM */
 	struct node *holder;
 	struct list edges, old_edges; /* struct edge.of_owner */
-	uint32_t stripes;	      /* at the holder, as far as we know; 0: not known */
+	uint32_t lanes;		      /* at the holder, as far as we know; 0: not known */
 	uint64_t began_ns;
 	uint64_t rate; /* bytes per second, at the last look */
 	uint32_t first, end;

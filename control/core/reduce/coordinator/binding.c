@@ -138,14 +138,14 @@ static uint32_t reduce_groups(struct control *c, struct reduce *r, struct reduce
 static void reduce_name_hidden(const struct control *c, struct reduce *r, uint32_t i)
 {
 	uint32_t chunks = (uint32_t)chunk_count(r->size, r->chunk_bytes), first, count;
-	uint32_t stripes = stripe_count(r->size, c->workers);
+	uint32_t stripes = lane_count(r->size, c->workers);
 	struct reduce_cell *p = &r->cell[i];
 
 	reduce_cell_name(&r->by_id.id, r->number, i, &p->id);
 	if (stripes == 1)
 		return;
 	reduce_extent(r, p->stripe, &first, &count);
-	stripe_settle(&p->id, &r->by_id.id, stripe_of(chunks, stripes, first));
+	lane_settle(&p->id, &r->by_id.id, lane_of(chunks, stripes, first));
 }
 
 static void reduce_name(const struct control *c, struct reduce *r, uint32_t i)

@@ -11,7 +11,7 @@ const uint64_t *part_map(struct control *c, const struct part *p)
 {
 	const struct stage *s = objects_at(c, p->combine->slot)->stage;
 
-	return s ? plan_given(c, s, p) : NULL;
+	return s ? buffers_given(c, s, p) : NULL;
 }
 
 uint32_t part_missing(struct control *c, const struct part *p)
@@ -21,15 +21,15 @@ uint32_t part_missing(struct control *c, const struct part *p)
 	return map ? chunks_missing(map, p->to, p->to + p->count) : p->count;
 }
 
-struct strand_range part_range(const struct control *c, const struct part *p, uint32_t stripes,
+struct strand_range part_range(const struct control *c, const struct part *p, uint32_t lanes,
 			       uint32_t workers)
 {
 	const struct combine *k = p->combine;
 
 	return (struct strand_range){
-		.here = {k->by_id.id, combine_chunks(k), stripe_count(k->size, c->workers),
+		.here = {k->by_id.id, combine_chunks(k), lane_count(k->size, c->workers),
 			 c->workers},
-		.there = {p->id, (uint32_t)chunk_count(p->size, k->chunk_bytes), stripes, workers},
+		.there = {p->id, (uint32_t)chunk_count(p->size, k->chunk_bytes), lanes, workers},
 		.first = p->to,
 		.end = p->to + p->count,
 		.peer_first = p->first,
@@ -46,7 +46,7 @@ void part_let_go(struct control *c, struct part *p)
 {
 	strands_drop(c, &p->edges);
 	if (p->mirror)
-		plan_drop_stage(c, p->mirror);
+		buffers_drop_stage(c, p->mirror);
 	p->mirror = NULL;
 }
 
@@ -192,12 +192,12 @@ void part_edge_failed(struct control *c, struct part *p, struct edge *e)
 {
 	if (p->state >= PART_DONE) {
 		list_remove(&e->of_owner);
-		plan_drop_edge(c, e);
+		buffers_drop_edge(c, e);
 		return;
 	}
 	part_rest(c, p, PART_LINK);
 	part_let_go(c, p);
-	p->stripes = 0; /* the node may come back with other workers */
+	p->lanes = 0; /* the node may come back with other workers */
 	p->missing = 0;
 	part_later(c, p, -EHOSTUNREACH);
 }
@@ -208,7 +208,7 @@ void part_restart(struct control *c, struct part *p)
 	list_each(l, after, &p->edges) list_item(l, struct edge, of_owner)->part = NULL;
 	strands_forget(&p->edges);
 	part_let_go(c, p);
-	p->stripes = 0;
+	p->lanes = 0;
 	p->missing = 0; /* as if it had moved: a silent stream is asked about soon */
 	p->shown = 0;
 	p->lost_ns = 0;

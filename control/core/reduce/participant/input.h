@@ -65,9 +65,9 @@ struct part {
 	uint64_t size;	  /* of that object */
 	uint64_t lost_ns; /* since when nothing can be had from it; 0: something came */
 	uint32_t first, count, to;
-	uint32_t index;	  /* among the parts */
-	uint32_t stripes; /* into which its node has cut it, as far as we know; 0: not known */
-	uint32_t stripe;  /* whose root its node is (values) */
+	uint32_t index;	 /* among the parts */
+	uint32_t lanes;	 /* into which its node has cut it, as far as we know; 0: not known */
+	uint32_t stripe; /* whose root its node is (values) */
 	uint32_t missing;
 	uint32_t wanted; /* chunks that its node was last asked for */
 	uint32_t shown;	 /* of them, that came since combine.flows_ns; 0: not known when */
@@ -112,7 +112,7 @@ void part_let_go(struct control *c, struct part *p);
 const uint64_t *part_map(struct control *c, const struct part *p);
 uint32_t part_missing(struct control *c, const struct part *p);
 /* What is built, and its object on a node with so many workers. */
-struct strand_range part_range(const struct control *c, const struct part *p, uint32_t stripes,
+struct strand_range part_range(const struct control *c, const struct part *p, uint32_t lanes,
 			       uint32_t workers);
 
 #endif

@@ -7,7 +7,7 @@
 static bool part_local_beside(const struct control *c, const struct part *p,
 			      const struct stage *own)
 {
-	struct strand_range r = part_range(c, p, own->stripes, c->workers);
+	struct strand_range r = part_range(c, p, own->lanes, c->workers);
 	struct strand t;
 
 	for (uint32_t at = r.first; at < r.end; at = t.end) {
@@ -24,17 +24,17 @@ static struct stage *part_local_source(struct control *c, struct part *p, uint32
 {
 	struct stage *own = objects_at(c, slot)->stage;
 	struct strand_cut here = part_range(c, p, 1, c->workers).here;
-	uint32_t from = stripe_of(here.chunks, here.stripes, p->to);
-	uint32_t last = stripe_of(here.chunks, here.stripes, p->to + p->count - 1);
+	uint32_t from = lane_of(here.chunks, here.lanes, p->to);
+	uint32_t last = lane_of(here.chunks, here.lanes, p->to + p->count - 1);
 
 	if (own && own->bitmap && own->chunk_bytes == p->combine->chunk_bytes &&
 	    c->table->slot[slot].state != OBJECT_SEALED && part_local_beside(c, p, own)) {
-		*r = part_range(c, p, own->stripes, c->workers);
+		*r = part_range(c, p, own->lanes, c->workers);
 		return own;
 	}
 	*r = part_range(c, p, 1, c->workers);
-	p->mirror = plan_mirror(c, slot, stripe_worker(&here.id, c->workers, from), last - from + 1,
-				p->combine->chunk_bytes, p);
+	p->mirror = buffers_mirror(c, slot, lane_worker(&here.id, c->workers, from),
+				   last - from + 1, p->combine->chunk_bytes, p);
 	return p->mirror;
 }
 
@@ -59,7 +59,7 @@ static bool part_local_edges(struct control *c, struct part *p, uint32_t slot)
 		struct edge *e;
 
 		t = strand_at(&r, at);
-		e = plan_local(c, into, part_local_stage(from, t.worker), &t, p);
+		e = buffers_local(c, into, part_local_stage(from, t.worker), &t, p);
 		if (e == NULL)
 			return false;
 		list_append(&p->edges, &e->of_owner);

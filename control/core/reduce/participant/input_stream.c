@@ -17,9 +17,9 @@ static bool part_stream_linked(struct control *c, struct part *p)
 
 	if (!strands_greeted(c, p->node))
 		return false;
-	if (p->stripes == 0)
-		p->stripes = stripe_count(p->size, p->node->workers);
-	r = part_range(c, p, p->stripes, p->node->workers);
+	if (p->lanes == 0)
+		p->lanes = lane_count(p->size, p->node->workers);
+	r = part_range(c, p, p->lanes, p->node->workers);
 	return strands_linked(c, p->node, &r);
 }
 
@@ -64,7 +64,7 @@ static bool part_stream_answered(struct control *c, struct call *call, const str
 		part_later(c, p, status);
 	} else if (status == -EPIPE ||	  /* a stream has ended there: new edges, fresh credit */
 		   status == -EMSGSIZE || /* until the path is mended */
-		   (answer && strands_recut(&answer->reply, &p->stripes))) {
+		   (answer && strands_recut(&answer->reply, &p->lanes))) {
 		part_let_go(c, p);
 		p->state = PART_LINK;
 		part_later(c, p, status);
@@ -94,7 +94,7 @@ static void part_stream_send(struct control *c, struct part *p)
 	m.stream.chunk_bytes = p->combine->chunk_bytes;
 	m.stream.first = p->first;
 	m.stream.count = p->count;
-	m.stream.stripes = p->stripes;
+	m.stream.lanes = p->lanes;
 	m.stream.check = p->state == PART_STREAM;
 	strands_name(&p->edges, part_map(c, p), &m.stream);
 	if (!m.stream.check) {
@@ -115,9 +115,9 @@ static void part_stream_send(struct control *c, struct part *p)
 static void part_stream_open(struct control *c, struct part *p)
 {
 	struct stage *s = combine_stage(c, p->combine);
-	struct strand_range r = part_range(c, p, p->stripes, p->node->workers);
+	struct strand_range r = part_range(c, p, p->lanes, p->node->workers);
 
-	if (s == NULL || !strands_open(c, p->node, &r, s, plan_given(c, s, p), p, &p->edges)) {
+	if (s == NULL || !strands_open(c, p->node, &r, s, buffers_given(c, s, p), p, &p->edges)) {
 		part_let_go(c, p);
 		part_later(c, p, -ENOSPC);
 	} else if (list_empty(&p->edges)) {

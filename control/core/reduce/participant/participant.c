@@ -28,10 +28,11 @@ struct stage *combine_stage(struct control *c, struct combine *k)
 
 	if (s)
 		return s;
-	bitmap = k->sum.op ? plan_bitmap_counted(c, chunks, k->sum.need) : plan_bitmap(c, chunks);
+	bitmap = k->sum.op ? buffers_bitmap_counted(c, chunks, k->sum.need)
+			   : buffers_bitmap(c, chunks);
 	if (bitmap == 0)
 		return NULL;
-	s = plan_stage_sum(c, k->slot, k->chunk_bytes, bitmap, &k->sum);
+	s = buffers_stage_sum(c, k->slot, k->chunk_bytes, bitmap, &k->sum);
 	if (s == NULL)
 		allocator_give(&c->objects.scratch, bitmap);
 	return s;
@@ -204,7 +205,7 @@ static void combine_seal(struct control *c, struct combine *k)
 	objects_seal(c, k->slot, k->sum.op != 0);
 	objects_announce(c, k->slot);
 	if (s)
-		plan_settle_stage(c, s);
+		buffers_settle_stage(c, s);
 }
 
 /* What came over the link, for the model by which trees are made: it shows no more than the link
@@ -245,7 +246,7 @@ static void combine_let_go(struct control *c, struct combine *k)
 		return;
 	k->held = k->sum.hold = false;
 	if (s)
-		plan_finish(c, s);
+		buffers_finish(c, s);
 	if (k->done)
 		combine_seal(c, k);
 }
@@ -369,7 +370,7 @@ static int combine_make(struct control *c, struct node *n, const struct message_
 	k->coordinator = n;
 	k->target = m->target;
 	k->held = m->flags & MESSAGE_COMBINE_HOLD;
-	k->sum = (struct plan_sum){m->op, m->dtype, m->op ? m->need : 1, m->scale, k->held};
+	k->sum = (struct buffer_sum){m->op, m->dtype, m->op ? m->need : 1, m->scale, k->held};
 	k->reduce = m->reduce;
 	k->generation = m->generation;
 	k->size = m->size;

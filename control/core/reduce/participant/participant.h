@@ -43,7 +43,7 @@ struct combine {
 	struct call *call; /* COMBINED */
 	struct node *coordinator;
 	struct object_id target;
-	struct plan_sum sum;
+	struct buffer_sum sum;
 	uint64_t reduce, generation;
 	uint64_t size;
 	uint64_t heard_ns;   /* when the coordinator asked for it last, or knew of it */

@@ -7,46 +7,45 @@
 
 #define STORE  (UINT64_C(72) << 20)
 #define SIZE   ((UINT64_C(16) << 20) + 1000)
-#define BORDER (UINT64_C(8) << 20) /* a little before it the second stripe begins */
+#define BORDER (UINT64_C(8) << 20) /* a little before it the second lane begins */
 
-static void every_chunk_is_in_one_stripe(void **state)
+static void every_chunk_is_in_one_lane(void **state)
 {
 	static const uint32_t chunks[] = {1024, 5958, 11916, 11917, 762601};
 
 	for (size_t k = 0; k < sizeof(chunks) / sizeof(chunks[0]); k++)
-		for (uint32_t stripes = 1; stripes <= (chunks[k] > 5958 ? STRIPES_MAX : 2);
-		     stripes++) {
-			assert_int_equal(stripe_first(chunks[k], stripes, 0), 0);
-			assert_int_equal(stripe_first(chunks[k], stripes, stripes), chunks[k]);
-			for (uint32_t i = 0; i < stripes; i++) {
-				uint32_t first = stripe_first(chunks[k], stripes, i);
-				uint32_t end = stripe_first(chunks[k], stripes, i + 1);
+		for (uint32_t lanes = 1; lanes <= (chunks[k] > 5958 ? LANES_MAX : 2); lanes++) {
+			assert_int_equal(lane_first(chunks[k], lanes, 0), 0);
+			assert_int_equal(lane_first(chunks[k], lanes, lanes), chunks[k]);
+			for (uint32_t i = 0; i < lanes; i++) {
+				uint32_t first = lane_first(chunks[k], lanes, i);
+				uint32_t end = lane_first(chunks[k], lanes, i + 1);
 
 				assert_true(first < end);
 				assert_int_equal(first % 512, 0);
-				assert_int_equal(stripe_of(chunks[k], stripes, first), i);
-				assert_int_equal(stripe_of(chunks[k], stripes, end - 1), i);
+				assert_int_equal(lane_of(chunks[k], lanes, first), i);
+				assert_int_equal(lane_of(chunks[k], lanes, end - 1), i);
 			}
 		}
 }
 
-static void each_stripe_has_a_worker(void **state)
+static void each_lane_has_a_worker(void **state)
 {
 	const struct object_id id = world_id("any");
 	struct object_id part = world_id("part");
 
-	assert_int_equal(stripe_count(SIZE, 1), 1);
-	assert_int_equal(stripe_count(SIZE, 2), 2);
-	assert_int_equal(stripe_count(SIZE, 16), 2);
-	assert_int_equal(stripe_count(2 * BORDER - 1, 16), 1);
-	assert_int_equal(stripe_count(UINT64_MAX, 16), STRIPES_MAX);
+	assert_int_equal(lane_count(SIZE, 1), 1);
+	assert_int_equal(lane_count(SIZE, 2), 2);
+	assert_int_equal(lane_count(SIZE, 16), 2);
+	assert_int_equal(lane_count(2 * BORDER - 1, 16), 1);
+	assert_int_equal(lane_count(UINT64_MAX, 16), LANES_MAX);
 	for (uint32_t i = 0; i < 3; i++)
-		assert_int_equal(stripe_worker(&id, 3, i), (stripe_worker(&id, 3, 0) + i) % 3);
-	for (uint32_t i = 0; i < STRIPES_MAX; i++) {
-		stripe_settle(&part, &id, i);
+		assert_int_equal(lane_worker(&id, 3, i), (lane_worker(&id, 3, 0) + i) % 3);
+	for (uint32_t i = 0; i < LANES_MAX; i++) {
+		lane_settle(&part, &id, i);
 		for (uint32_t workers = 1; workers <= WORKERS_MAX; workers *= 2)
-			assert_int_equal(stripe_worker(&part, workers, 0),
-					 stripe_worker(&id, workers, i));
+			assert_int_equal(lane_worker(&part, workers, 0),
+					 lane_worker(&id, workers, i));
 	}
 }
 
@@ -174,7 +173,7 @@ static bool arrived(struct world *w, void *arg)
 	return w->node[1].table->slot[p->slot].watermark >= p->bytes;
 }
 
-/* A producer publishes across the border of the stripes: a reader elsewhere follows. */
+/* A producer publishes across the border of the lanes: a reader elsewhere follows. */
 static void published_bytes_arrive_early(void **state)
 {
 	struct world *w = make(2);
@@ -206,7 +205,7 @@ static void published_bytes_arrive_early(void **state)
 	world_end(w);
 }
 
-/* What has arrived in either stripe stays when the receiver's dataplane begins again, even with
+/* What has arrived in either lane stays when the receiver's dataplane begins again, even with
  * another number of workers. */
 static void receiver_goes_on_from_its_bitmap(void **state)
 {
@@ -298,8 +297,8 @@ static void storm(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_chunk_is_in_one_stripe),
-		cmocka_unit_test(each_stripe_has_a_worker),
+		cmocka_unit_test(every_chunk_is_in_one_lane),
+		cmocka_unit_test(each_lane_has_a_worker),
 		cmocka_unit_test(chain_over_two_workers),
 		cmocka_unit_test(chain_with_loss),
 		cmocka_unit_test(nodes_may_cut_differently),
