@@ -3,35 +3,36 @@
 #ifndef SARISSA_CONTROL_CORE_STATE_H
 #define SARISSA_CONTROL_CORE_STATE_H
 
-#include "core/directory/backup.h"
-#include "core/cluster/rpc.h"
 #include "core/base/bitmap.h"
-#include "core/reduce/participant/participant.h"
-#include "control.h"
-#include "core/session/staging.h"
-#include "core/directory/directory.h"
-#include "core/transfer/upstream.h"
-#include "core/transfer/fetch.h"
-#include "core/directory/tombstone_copies.h"
-#include "core/store/primary.h"
-#include "core/cluster/membership.h"
-#include "core/store/objects.h"
-#include "core/reduce/participant/push.h"
-#include "core/cluster/peers.h"
-#include "core/flow/buffers.h"
-#include "core/store/resync.h"
-#include "core/reduce/coordinator/coordinator.h"
-#include "core/reduce/requester/requester.h"
-#include "core/transfer/serve.h"
-#include "core/session/sessions.h"
-#include "core/reduce/participant/pull.h"
 #include "core/base/text.h"
 #include "core/base/timers.h"
-
-struct loopback { /* a message to ourselves, with what it points to */
-	struct list link;
-	struct message message;
-};
+#include "core/cluster/gossip.h"
+#include "core/cluster/join.h"
+#include "core/cluster/loopback.h"
+#include "core/cluster/membership.h"
+#include "core/cluster/ownership.h"
+#include "core/cluster/peers.h"
+#include "core/cluster/rpc.h"
+#include "core/cluster/settle.h"
+#include "core/directory/backup.h"
+#include "core/directory/directory.h"
+#include "core/directory/tombstone_copies.h"
+#include "core/flow/buffers.h"
+#include "core/store/objects.h"
+#include "core/store/primary.h"
+#include "core/store/resync.h"
+#include "core/transfer/fetch.h"
+#include "core/transfer/serve.h"
+#include "core/transfer/upstream.h"
+#include "core/reduce/participant/participant.h"
+#include "core/reduce/participant/pull.h"
+#include "core/reduce/participant/push.h"
+#include "core/reduce/coordinator/coordinator.h"
+#include "core/reduce/requester/requester.h"
+#include "core/session/sessions.h"
+#include "core/session/staging.h"
+#include "clock.h"
+#include "control.h"
 
 struct control {
 	struct control_config config;
@@ -90,25 +91,11 @@ uint64_t control_generation(struct control *c);
  */
 void control_generation_after(struct control *c, uint64_t generation);
 
-/* clock.c */
-/* The greatest that may be of a clock which is right. */
-uint64_t control_generation_max(const struct control *c);
-/* Whether the message makes or deletes something of a greater one: then it has been answered. */
-bool clock_refuses(struct control *c, struct node *n, const struct message *m);
 /* A pause that grows with the attempts, with some jitter. */
 uint64_t control_backoff(struct control *c, uint32_t attempts);
 void control_log(struct control *c, enum control_log_level level, const struct text *t);
 void control_log_refused(struct control *c, unsigned worker, const struct record *r);
 void control_dispatch(struct control *c, struct node *n, uint32_t conn, const struct message *m);
-
-/* cluster/ownership.c: whose part of the directory an id belongs to; who keeps any */
-struct node *control_shard(struct control *c, const struct object_id *id);
-bool control_is_shard(const struct control *c, const struct node *n);
-
-/* cluster/loopback.c */
-bool loopback_push(struct control *c, const struct message *m);
-/* Handles what is queued, and what that brings, until nothing is left. */
-void loopback_run(struct control *c);
 
 /* Sets the time when the directory tells those who are patient that they wait. What all ask for at
  * once is often there before: nobody has been woken for nothing then. */

@@ -7,10 +7,8 @@
  * Whatever finds out who lives tells it through members_join, members_suspect and members_leave.
  * That is gossip.c here; a service outside (a lease in etcd, say) would call the same three.
  *
- *   membership.c   the table
- *   gossip.c    spreading it, and watching a few others
- *   join.c      numbers for newcomers
- *   ownership.c   what follows for the directory
+ * gossip.h spreads it and watches a few others, join.h gives numbers to newcomers, ownership.h has
+ * what follows for the directory.
  *
  * A. Das, I. Gupta, A. Motivala, SWIM, DSN 2002: suspicion, incarnations, refutation.
  */
@@ -107,76 +105,5 @@ void members_pump(struct control *c);
 /* Rises whenever this node's part of the directory may have forgotten what we hold, or not heard
  * what we hold no more. Greater than in any earlier life of ours. */
 uint64_t members_life(const struct control *c, const struct node *n);
-
-/* ---- gossip.c ---- */
-
-/* Whether we keep a connection with it, to watch each other and to pass news on. */
-bool gossip_watches(const struct control *c, const struct node *n);
-/* Whether it is next to us in the ring: those two are watched closely. */
-bool gossip_is_next(const struct control *c, const struct node *n);
-void gossip_connect(struct control *c);
-/* It does not answer: others are asked, and unless it is heard of soon, it is suspect. */
-void gossip_miss(struct control *c, struct node *n);
-/* It has said something. */
-void gossip_heard(struct control *c, struct node *n);
-void gossip_flood(struct control *c);
-void gossip_table(struct control *c, struct node *n);
-void gossip_entry(struct control *c, struct node *to, const struct node *about);
-/* Tells a node that claims a number in this incarnation that it is another one's: it is fenced. */
-void gossip_taken(struct control *c, struct node *to, const struct node *about,
-		  uint64_t incarnation);
-void gossip_probe(struct control *c, struct node *n);
-void gossip_take(struct control *c, struct node *n, const struct message_members *m);
-void gossip_start(struct control *c);
-
-/* ---- join.c ---- */
-
-/* The node without a number at an address, made if need be; NULL: too many. */
-struct node *join_guest(struct control *c, const struct net_addr *addr);
-bool join_is_guest(const struct control *c, const struct node *n);
-void join_forget(struct control *c, struct node *guest);
-/* We know our address now. */
-void join_attach(struct control *c);
-/* Now and then: looks for seeds. */
-void join_tick(struct control *c);
-/* A HELLO on a connection that was not that node's until now. Returns whose it is, or NULL. */
-struct node *join_hello(struct control *c, struct conn *conn, const struct message_hello *h);
-/* A number was given to us. */
-void join_given(struct control *c, uint32_t number);
-
-/* ---- settle.c ---- */
-
-/* What an entry of the table adds to members.view. */
-uint64_t settle_mark(const struct node *n);
-/* Other members live than before. */
-void settle_begin(struct control *c);
-/* The view has changed. */
-void settle_look(struct control *c);
-/* The node has told all that it holds, as of that view; 0: it may have done so before. */
-void settle_heard(struct control *c, struct node *n, uint64_t view);
-
-/* ---- ownership.c ---- */
-
-/* The members have changed. */
-void reshard(struct control *c);
-/* HAVE, GET, DROP, DELETE, STAT, LIST of a node. */
-void reshard_request(struct control *c, struct node *n, const struct message *m);
-/* Whether an id has come to us and some members have not told us yet what they hold (settle.c). */
-bool reshard_settling(struct control *c, const struct object_id *id);
-/* Whether this node has kept it in all views since the last that had settled. */
-bool reshard_kept(const struct control *c, const struct object_id *id);
-/* The next node from *cursor on that keeps a part of the directory; NULL: no more. */
-struct node *reshard_next(struct control *c, uint32_t *cursor);
-/* The owner of an id, and who would be its owner after that one; NULL: nobody. */
-void reshard_keepers(struct control *c, const struct object_id *id, struct node *keeper[2]);
-/* Who would keep them next if that one did not; not ourselves; NULL: nobody is left. */
-struct node *reshard_stand_in(struct control *c, const struct object_id *id,
-			      const struct node *than);
-/* Who holds the second copy of a small object of this shard: of the other nodes that live and
- * answer the one that would be its next owner; NULL: there are none. */
-struct node *reshard_backup(struct control *c, const struct object_id *id);
-/* The id that a request is about, or NULL. */
-const struct object_id *reshard_id(const struct message *m);
-void reshard_redirect(struct control *c, struct node *n, uint64_t request);
 
 #endif

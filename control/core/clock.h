@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How far ahead of our clock a generation may be: see clock.c. */
+#ifndef SARISSA_CONTROL_CORE_CLOCK_H
+#define SARISSA_CONTROL_CORE_CLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct control;
+struct message;
+struct node;
+
+/* The greatest that may be of a clock which is right. */
+uint64_t control_generation_max(const struct control *c);
+/* Whether the message makes or deletes something of a greater one: then it has been answered. */
+bool clock_refuses(struct control *c, struct node *n, const struct message *m);
+
+#endif
