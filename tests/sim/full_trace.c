@@ -45,6 +45,12 @@ static void trace_members(const struct message_members *m)
 			(unsigned long long)m->members[i].incarnation);
 }
 
+static void trace_told(const struct message_told *m)
+{
+	fprintf(stderr, " life %llx view %llx", (unsigned long long)m->life,
+		(unsigned long long)m->view);
+}
+
 static void trace_combine(const struct message_combine *m)
 {
 	trace_object(&m->id, m->generation);
@@ -97,7 +103,7 @@ static void trace_body(const struct message *m)
 		trace_object(&m->bury.id, m->bury.generation);
 		break;
 	case MESSAGE_TOLD:
-		fprintf(stderr, " life %llx", (unsigned long long)m->told.life);
+		trace_told(&m->told);
 		break;
 	case MESSAGE_STREAM:
 	case MESSAGE_PIECES:

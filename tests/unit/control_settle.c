@@ -70,11 +70,25 @@ static void it_ends_when_all_have_told(void **state)
 	world_free(w);
 }
 
-/* The holder lives, and the next owner hears nothing of it. Returns the create of the same id. */
-static uint32_t created_unheard(struct world *w, const char *name)
+static const struct object_slot *slot_at(struct world *w, uint32_t node, const char *name)
+{
+	struct control *c = w->node[node].core;
+	struct object_id id = world_id(name);
+
+	return &c->table->slot[objects_find(c, &id)];
+}
+
+static uint32_t create_send(struct world *w, uint32_t node, const char *name)
 {
 	struct session_request r = world_request(SESSION_CREATE, name);
 
+	r.size = SIZE;
+	return world_send(w, node, 0, &r);
+}
+
+/* The holder lives, and the next owner hears nothing of it. Returns the create of the same id. */
+static uint32_t created_unheard(struct world *w, const char *name)
+{
 	assert_int_equal(world_put(w, HOLDER, 0, name, SIZE, 1), 0);
 	w->apart[0] = OWNER;
 	w->apart[1] = HOLDER;
@@ -82,8 +96,7 @@ static uint32_t created_unheard(struct world *w, const char *name)
 	assert_true(world_until(w, has_lost_first, NULL, WHEN));
 	world_run(w, 3 * WORLD_SECOND);
 	assert_true(members_live(&w->node[OWNER].core->peers.nodes[HOLDER]));
-	r.size = SIZE;
-	return world_send(w, OTHER, 0, &r);
+	return create_send(w, OTHER, name);
 }
 
 /* The steps of a shortest trail of tests/model/directory.pml with SETTLE_BY_TIME: HOLDER puts,
@@ -115,6 +128,41 @@ static void the_wait_has_an_end(void **state)
 	world_free(w);
 }
 
+/* Until it has told, the next owner knows of its object by a receiver that has got a part of it. */
+static void a_copy_that_arrives_says_that_one_is_complete(void **state)
+{
+	struct message have = {.kind = MESSAGE_HAVE};
+	struct world *w = four(0);
+	const char *name = name_of(w);
+	const struct object_slot *s;
+	struct control *owner;
+	uint32_t seq;
+
+	assert_int_equal(world_put(w, HOLDER, 0, name, SIZE, 1), 0);
+	s = slot_at(w, HOLDER, name);
+	w->apart[0] = OWNER;
+	w->apart[1] = HOLDER;
+	world_kill_node(w, FIRST);
+	assert_true(world_until(w, has_lost_first, NULL, WHEN));
+	world_run(w, WORLD_SECOND);
+	owner = w->node[OWNER].core;
+	have.have.id = s->id;
+	have.have.generation = s->generation;
+	have.have.size = s->size;
+	have.have.chunk_bytes = s->chunk_bytes;
+	have.have.state = MESSAGE_COPY_PARTIAL;
+	have.have.upstream = HOLDER;
+	have.have.life = owner->directory.nodes[OTHER].life;
+	directory_message(&owner->directory, OTHER, &have);
+	seq = create_send(w, OTHER, name);
+	world_run(w, WORLD_SECOND);
+	assert_null(world_reply_to(w, OTHER, seq));
+	w->apart[0] = w->apart[1] = 0;
+	assert_int_equal(world_wait(w, OTHER, seq, WHEN)->reply.status, -EEXIST);
+	assert_int_equal(world_get(w, OTHER, 0, name, SIZE, 1, WHEN), 0);
+	world_free(w);
+}
+
 static void one_node_alone_does_not_wait(void **state)
 {
 	struct world *w = world_new(1, 1, STORE, true);
@@ -133,6 +181,7 @@ int main(void)
 		cmocka_unit_test(it_ends_when_all_have_told),
 		cmocka_unit_test(a_holder_that_has_not_told_is_waited_for),
 		cmocka_unit_test(the_wait_has_an_end),
+		cmocka_unit_test(a_copy_that_arrives_says_that_one_is_complete),
 		cmocka_unit_test(one_node_alone_does_not_wait),
 	};
 

@@ -237,8 +237,14 @@ static bool reshard_too_early(struct control *c, const struct message *m)
 	    m->kind == MESSAGE_PROPOSE || (m->kind == MESSAGE_HAVE && !m->have.create) ||
 	    !reshard_settling(c, id))
 		return false;
+	if (m->kind == MESSAGE_DELETE)
+		return true;
 	e = directory_find(&c->directory, id);
-	return m->kind == MESSAGE_DELETE || e == NULL || e->generation == 0;
+	if (e == NULL || e->generation == 0)
+		return true;
+	/* what a receiver has begun to get is complete at a node that may not have told yet */
+	return m->kind != MESSAGE_STAT && e->reserved == 0 &&
+	       directory_taken(&c->directory, e) == 0;
 }
 
 void reshard_request(struct control *c, struct node *n, const struct message *m)
