@@ -163,6 +163,106 @@ static void a_copy_that_arrives_says_that_one_is_complete(void **state)
 	world_free(w);
 }
 
+/* ---- an owner that comes back ---------------------------------------------------------------- */
+
+static bool has_lost_owner(struct world *w, void *arg)
+{
+	for (uint32_t i = 0; i < FIRST; i++)
+		if (i != OWNER && members_live(&w->node[i].core->peers.nodes[OWNER]))
+			return false;
+	return true;
+}
+
+static const char *name_of_owner(struct world *w)
+{
+	static char name[16];
+
+	for (uint32_t i = 0;; i++) {
+		struct node *keeper[2];
+		struct object_id id;
+
+		snprintf(name, sizeof(name), "n%u", i);
+		id = world_id(name);
+		reshard_keepers(w->node[OWNER].core, &id, keeper);
+		if (keeper[0]->number == OWNER)
+			return name;
+	}
+}
+
+/* Its dataplane is gone until the others have taken it for dead, and HOLDER has put an object of
+ * its shard. It takes nobody for dead itself. */
+static struct world *three_without_the_owner(const char **name)
+{
+	struct world *w = world_new(FIRST, 1, STORE, true);
+
+	world_keep_all(w);
+	world_run(w, 3 * WORLD_SECOND);
+	assert_true(all_settled(w, NULL));
+	*name = name_of_owner(w);
+	world_kill_engine(w, OWNER);
+	assert_true(world_until(w, has_lost_owner, NULL, WHEN));
+	assert_int_equal(world_put(w, HOLDER, 0, *name, SIZE, 1), 0);
+	assert_int_equal(w->node[OWNER].core->members.live_count, FIRST);
+	return w;
+}
+
+/* HOLDER has not told it of the object, and neither has anybody told it that it was dead. */
+static void after_a_time_alone_an_owner_is_told_again(void **state)
+{
+	const char *name;
+	struct world *w = three_without_the_owner(&name);
+	uint32_t seq;
+
+	w->cut[HOLDER] = true;
+	world_kill_control(w, OTHER); /* the next one knows of no death */
+	world_start_control(w, OTHER);
+	world_start_engine(w, OWNER);
+	world_open(w, OTHER);
+	seq = create_send(w, OTHER, name);
+	world_run(w, 200 * WORLD_MS);
+	assert_int_equal(w->node[OWNER].core->peers.nodes[OTHER].state, NODE_UP);
+	assert_int_equal(control_counters(w->node[OWNER].core)->members_refuted, 0);
+	assert_null(world_reply_to(w, OTHER, seq));
+	w->cut[HOLDER] = false;
+	assert_int_equal(world_wait(w, OTHER, seq, WHEN)->reply.status, -EEXIST);
+	assert_int_equal(world_get(w, OTHER, 0, name, SIZE, 1, WHEN), 0);
+	world_free(w);
+}
+
+/* Its connections stand: it learns of its death, or of a suspicion, by the news. */
+static void taken_for_lost(enum member_state state)
+{
+	struct world *w = world_new(FIRST, 1, STORE, true);
+	struct message_member news;
+	const char *name;
+	struct control *owner;
+	uint32_t seq;
+
+	world_keep_all(w);
+	world_run(w, 3 * WORLD_SECOND);
+	assert_true(all_settled(w, NULL));
+	name = name_of_owner(w);
+	owner = w->node[OWNER].core;
+	w->apart[0] = OWNER;
+	w->apart[1] = HOLDER;
+	members_describe(owner->self, &news);
+	news.state = state;
+	members_take(owner, &news);
+	assert_int_equal(control_counters(owner)->members_refuted, 1);
+	seq = create_send(w, OTHER, name);
+	world_run(w, 200 * WORLD_MS);
+	assert_null(world_reply_to(w, OTHER, seq));
+	w->apart[0] = w->apart[1] = 0;
+	assert_int_equal(world_wait(w, OTHER, seq, WHEN)->reply.status, 0);
+	world_free(w);
+}
+
+static void one_that_was_taken_for_dead_is_told_again(void **state)
+{
+	taken_for_lost(MEMBER_DEAD);
+	taken_for_lost(MEMBER_SUSPECT); /* the news of the death may come later, or not at all */
+}
+
 static void one_node_alone_does_not_wait(void **state)
 {
 	struct world *w = world_new(1, 1, STORE, true);
@@ -182,6 +282,8 @@ int main(void)
 		cmocka_unit_test(a_holder_that_has_not_told_is_waited_for),
 		cmocka_unit_test(the_wait_has_an_end),
 		cmocka_unit_test(a_copy_that_arrives_says_that_one_is_complete),
+		cmocka_unit_test(after_a_time_alone_an_owner_is_told_again),
+		cmocka_unit_test(one_that_was_taken_for_dead_is_told_again),
 		cmocka_unit_test(one_node_alone_does_not_wait),
 	};
 

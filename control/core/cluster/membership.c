@@ -226,6 +226,10 @@ static void members_set(struct control *c, struct node *n, uint64_t incarnation,
 	if (was && !members_live(n))
 		members_gone(c, n);
 	m->changed |= rose || was != members_live(n);
+	if (rose && n == c->self) { /* all ids may have been another owner's since */
+		m->before_count = 0;
+		settle_begin(c);
+	}
 	if (!list_linked(&n->news))
 		list_append(&m->news, &n->news);
 }
@@ -263,6 +267,23 @@ void members_lost(struct control *c, struct node *n)
 	if (n->member == MEMBER_ALIVE && n->suspicion.position == 0 && n != c->self)
 		timers_set(&c->timers, &n->suspicion, c->now_ns + c->config.probe_ns,
 			   members_suspicion_fire);
+}
+
+void members_cut_off(struct control *c)
+{
+	for (uint32_t i = 0; i < c->config.nodes; i++)
+		if (&c->peers.nodes[i] != c->self && c->peers.nodes[i].state == NODE_UP)
+			return;
+	c->members.cut_off = true;
+}
+
+void members_reached(struct control *c)
+{
+	bool owns = c->config.shards == 0 && members_joined(c) && members_live(c->self);
+
+	if (c->members.cut_off && owns)
+		members_set(c, c->self, c->self->member_incarnation + 1, MEMBER_ALIVE);
+	c->members.cut_off = false;
 }
 
 /* ---- the source of news ------------------------------------------------------------------- */

@@ -46,6 +46,7 @@ struct members {
 	uint64_t view;	     /* digest of who lives, in which incarnation (settle.c) */
 	uint32_t unheard;    /* live members that have not told all of this view */
 	bool settled;	     /* all have, or the time for that is over */
+	bool cut_off;	     /* the last connection with another node was lost: none since */
 	struct timer settle; /* then it is over */
 	struct list news;    /* struct node.news: not told to the others yet */
 	struct timer tick, flood;
@@ -93,6 +94,10 @@ void members_take(struct control *c, const struct message_member *m);
 bool members_hello(struct control *c, struct node *n, const struct message_hello *h);
 /* Its connection has ended. */
 void members_lost(struct control *c, struct node *n);
+/* A connection with a node was lost; one begins. The first one after the last one was lost begins a
+ * new incarnation: others may have taken this node for dead, and given its ids away, meanwhile. */
+void members_cut_off(struct control *c);
+void members_reached(struct control *c);
 /* Whether something is known of it, and not only presumed from the list. */
 bool members_known(const struct node *n);
 void members_describe(const struct node *n, struct message_member *out);

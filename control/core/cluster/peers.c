@@ -144,6 +144,8 @@ static bool peers_needs(struct control *c, const struct link *l)
 
 static void peers_link_lost(struct control *c, struct link *l)
 {
+	bool was_up = l->state == LINK_UP;
+
 	l->state = LINK_CLOSED;
 	l->conn = 0;
 	if (join_is_guest(c, l->node)) {
@@ -160,6 +162,8 @@ static void peers_link_lost(struct control *c, struct link *l)
 	timers_set(&c->timers, &l->timer, c->now_ns + control_backoff(c, l->attempts), peers_fire);
 	if (l == l->node->main)
 		members_lost(c, l->node);
+	if (l == l->node->main && was_up)
+		members_cut_off(c);
 }
 
 void peers_unlink(struct control *c, struct node *n)
@@ -330,6 +334,7 @@ static void peers_up(struct control *c, unsigned worker, const struct record *r)
 	if (l == n->main) {
 		peers_watch_link(c, l);
 		n->incarnation = r->peer.incarnation;
+		members_reached(c);
 		peers_hello(c, l->conn, MESSAGE_ANNOUNCE_NONE);
 	} else {
 		fetch_node_up(c, n);

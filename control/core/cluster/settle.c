@@ -8,7 +8,10 @@
  *   unsettled   --TOLD of every live member, of this view-->  settled
  *   unsettled   --settle_max_ns-->                             settled, and counted (settles_cut)
  *   either      --the live members change-->                   unsettled
+ *   either      --a new incarnation of this node-->            unsettled, for all ids
  *
+ * This node begins a new incarnation when another one took it for suspect or dead, and when it had
+ * no connection with any: its ids may have had other owners meanwhile, who let objects be made.
  * Which view it is says a digest of who lives and in which incarnation. It never takes an earlier
  * value again, so what was said of one view is not taken for another.
  */

@@ -10,7 +10,7 @@ struct node;
 
 /* What an entry of the table adds to members.view. */
 uint64_t settle_mark(const struct node *n);
-/* Other members live than before. */
+/* Other members live than before, or we begin a new incarnation. */
 void settle_begin(struct control *c);
 /* The view has changed. */
 void settle_look(struct control *c);
