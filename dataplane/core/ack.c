@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "executor.h"
-#include "transport.h"
+#include "ack.h"
+#include "in_edge.h"
 
 /*
  * The receiving side of packet numbers: a ring of bits in words of 64, aligned to packet numbers,

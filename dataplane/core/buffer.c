@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "internal/crash_point.h"
-#include "executor.h"
-#include "transport.h"
+#include "buffer.h"
+#include "combine.h"
+#include "engine_state.h"
+#include "event.h"
+#include "in_edge.h"
+#include "local_edge.h"
+#include "out_edge.h"
 
 struct buffer *buffer_find(struct engine *e, uint32_t handle)
 {

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <stdatomic.h>
 #include "internal/crash_point.h"
-#include "executor.h"
+#include "combine.h"
+#include "engine_state.h"
+#include "in_edge.h"
+#include "local_edge.h"
 
 /* The sources of one pass: what the chunk holds already, if anything, and whose is added. */
 struct combine {

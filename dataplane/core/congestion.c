@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "transport.h"
+#include "congestion.h"
+#include "ack.h"
+#include "loss.h"
 
 /*
  * One decision per round trip, from the smallest queueing delay seen in it (the largest is mostly

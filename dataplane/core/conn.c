@@ -1,7 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <sodium/crypto_shorthash.h>
-#include "executor.h"
-#include "transport.h"
+#include "conn.h"
+#include "congestion.h"
+#include "event.h"
+#include "handshake.h"
+#include "in_edge.h"
+#include "loss.h"
+#include "msg.h"
+#include "out_edge.h"
+#include "path_mtu.h"
+#include "peer.h"
+#include "wheel.h"
 
 /* A timer may fire early by this much rather than be moved. */
 #define CONN_EARLY_MAX_NS UINT64_C(10000000)

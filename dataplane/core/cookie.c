@@ -2,7 +2,9 @@
 #include <sodium/crypto_shorthash.h>
 #include <sodium/crypto_shorthash_siphash24.h>
 #include <sodium/utils.h>
-#include "transport.h"
+#include "cookie.h"
+#include "engine_state.h"
+#include "state.h"
 
 /* A cookie is SipHash-2-4 (128 bit) over who asks and when, under a key that never leaves us. */
 

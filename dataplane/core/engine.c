@@ -1,6 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "executor.h"
-#include "transport.h"
+#include "internal/ipc.h"
+#include "ack.h"
+#include "cookie.h"
+#include "frame.h"
+#include "handshake.h"
+#include "in_edge.h"
+#include "local_edge.h"
+#include "msg.h"
+#include "out_edge.h"
+#include "path_mtu.h"
+#include "sent.h"
+#include "transmit.h"
+#include "wheel.h"
 
 enum {
 	ENGINE_QUANTUM = 8, /* packets of one connection before the next has its turn */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <assert.h>
-#include "executor.h"
+#include "event.h"
+#include "buffer.h"
+#include "engine_state.h"
 
 static uint32_t event_room(const struct engine *e)
 {

@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "executor.h"
-#include "transport.h"
+#include "frame.h"
+#include "ack.h"
+#include "congestion.h"
+#include "handshake.h"
+#include "in_edge.h"
+#include "loss.h"
+#include "msg.h"
+#include "out_edge.h"
+#include "sent.h"
 
 /*
  * The body of a PAYLOAD packet. One row per frame type: its least length, whether it asks for an

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "executor.h"
-#include "transport.h"
+#include "handshake.h"
+#include "cookie.h"
+#include "event.h"
+#include "loss.h"
+#include "path_mtu.h"
 
 /*
  * opener                                   acceptor

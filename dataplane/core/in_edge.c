@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "executor.h"
-#include "transport.h"
+#include "in_edge.h"
+#include "ack.h"
+#include "combine.h"
+#include "event.h"
 
 struct in_edge *in_edge_find(struct engine *e, uint32_t handle)
 {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "executor.h"
-#include "transport.h"
+#include "local_edge.h"
+#include "combine.h"
+#include "conn.h"
+#include "in_edge.h"
 
 enum {
 	SWEEP_BYTES = 65536, /* of sources read, in one turn */

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "transport.h"
+#include "loss.h"
+#include "ack.h"
+#include "congestion.h"
+#include "out_edge.h"
+#include "sent.h"
 
 #define LOSS_FIRST_RTT_NS    UINT64_C(10000000) /* before any sample */
 #define LOSS_REORDER_MIN_NS  UINT64_C(50000)	/* hosts wake late */

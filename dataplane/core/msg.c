@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "executor.h"
-#include "transport.h"
+#include "internal/ipc.h"
+#include "msg.h"
+#include "conn.h"
+#include "event.h"
 
 _Static_assert(MSG_FRAGMENTS_MAX *MSG_FRAGMENT_BYTES >= MSG_BYTES_MAX, "one bit per fragment");
 _Static_assert(MSG_FRAGMENTS_MAX <= 64, "one word of bits per message");

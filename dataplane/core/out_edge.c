@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "executor.h"
-#include "transport.h"
+#include "out_edge.h"
+#include "conn.h"
+#include "event.h"
 
 struct out_edge *out_edge_find(struct engine *e, uint32_t handle)
 {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "transport.h"
+#include "path_mtu.h"
+#include "sent.h"
+#include "state.h"
 
 /*
  * RFC 8899 without its raise of every size: first the largest that both links take, which mostly

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "transport.h"
+#include "peer.h"
 
 #define PEER_TELL_NS	  UINT64_C(100000000)
 #define PEER_PATH_LIFE_NS UINT64_C(60000000000)

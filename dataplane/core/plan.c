@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "executor.h"
-#include "transport.h"
+#include "conn.h"
+#include "event.h"
+#include "in_edge.h"
+#include "local_edge.h"
+#include "msg.h"
+#include "out_edge.h"
 
 /* One record: REASON_NONE, or why not (nothing has changed then). */
 static enum reason plan_apply(struct engine *e, const struct record *r)

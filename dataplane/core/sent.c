@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <assert.h>
-#include "executor.h"
-#include "transport.h"
+#include "sent.h"
+#include "congestion.h"
+#include "in_edge.h"
+#include "loss.h"
+#include "msg.h"
+#include "out_edge.h"
+#include "path_mtu.h"
 
 /*
  * The sending side of packet numbers. An item (a chunk on an edge, a fragment of a message) is at

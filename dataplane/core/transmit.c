@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "executor.h"
-#include "transport.h"
+#include "transmit.h"
+#include "ack.h"
+#include "congestion.h"
+#include "handshake.h"
+#include "in_edge.h"
+#include "msg.h"
+#include "out_edge.h"
+#include "path_mtu.h"
+#include "sent.h"
 
 /*
  * One packet carries at most one item that must arrive (a chunk, a message fragment, a grant, ...)

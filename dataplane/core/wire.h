@@ -124,6 +124,8 @@ enum {
 	ECN_BYTES = 8,
 };
 
+enum { UNSCHEDULED_CHUNKS = 32 }; /* a stream's credit before the first grant: both ends begin so */
+
 /* Body of HELLO, COOKIE and ACCEPT: byte offsets from WIRE_BODY. */
 enum {
 	HELLO_AT_CONN = 0,	  /* u32: id the sender wants to be called by */

@@ -4,7 +4,10 @@
  * for tests and fuzzers only.
  */
 #include "node.h"
-#include "executor.h"
+#include "in_edge.h"
+#include "msg.h"
+#include "out_edge.h"
+#include "sent.h"
 
 static uint32_t list_length(const struct list *head)
 {

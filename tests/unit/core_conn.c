@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The opening side of the handshake, keep-alive, silence, closing, and their records. */
 #include "core_test.h"
-#include "transport.h"
 
 static struct record open_record(const struct peer *peer)
 {

@@ -15,8 +15,21 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
-#include "executor.h"
-#include "transport.h"
+#include "internal/ipc.h"
+#include "ack.h"
+#include "combine.h"
+#include "congestion.h"
+#include "cookie.h"
+#include "event.h"
+#include "local_edge.h"
+#include "loss.h"
+#include "msg.h"
+#include "out_edge.h"
+#include "path_mtu.h"
+#include "peer.h"
+#include "sent.h"
+#include "transmit.h"
+#include "wheel.h"
 
 enum {
 	RIG_CHUNK = 1408,

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The state of an engine: connections, buffers, edges, messages. Everything is carved out of the
+ * caller's memory at init (engine.c); nothing is allocated later. Only files of dataplane/core
+ * include this; the shell sees engine.h alone.
+ */
+#ifndef SARISSA_DATAPLANE_CORE_ENGINE_STATE_H
+#define SARISSA_DATAPLANE_CORE_ENGINE_STATE_H
+
+#include "cookie.h"
+#include "engine.h"
+#include "handshake.h"
+#include "kernel.h"
+#include "list.h"
+#include "wheel.h"
+
+struct conn;
+struct buffer;
+struct out_edge;
+struct in_edge;
+struct msg_out;
+
+struct engine {
+	struct engine_config config;
+	struct counters *count; /* config.counters */
+	struct engine_stages stages;
+	uint64_t now_ns;
+	unsigned quantum; /* packets of one connection in its turn */
+
+	struct conn *conns;
+	struct buffer *buffers;
+	struct out_edge *out_edges;
+	struct in_edge *in_edges;
+	struct msg_out *msgs;
+	struct list free_msgs;
+	struct list free_conns; /* by ready; the one freed last is at the end, its memory is warm */
+	struct list ready;
+	struct list *by_addr; /* hash buckets: conns_max rounded up to a power of two */
+	uint32_t addr_mask;
+	uint32_t conns_used;
+	uint32_t sent_slots; /* power of two: 2 * window_pkts */
+	uint32_t rx_window;  /* bits, power of two */
+	uint32_t in_active;  /* IN edges that still expect chunks, */
+	uint32_t in_senders; /* and the connections that they are on */
+	uint32_t unanswered; /* connections whose probes nobody has answered yet */
+	uint64_t heard_ns;   /* when a connection brought something last */
+	struct list sweeps;  /* LOCAL edges whose source may have something for them */
+	enum kernel_level kernels;
+
+	uint32_t *rx_free; /* stack of free receive slots */
+	uint32_t rx_free_count;
+	uint64_t *rx_lent; /* bit per slot: with control */
+
+	struct record *events; /* ring */
+	uint32_t events_mask;
+	uint32_t events_reserved; /* for what may happen to everything that exists */
+	uint32_t events_head, events_tail;
+
+	struct reply replies[REPLIES_MAX];
+	uint32_t replies_head, replies_count;
+	uint64_t budget_spent_ns[BUDGETS]; /* token buckets: time up to which each is spent */
+	uint64_t pace_ns;		   /* the same for config.rate_bps */
+
+	struct wheel wheel;
+};
+
+#endif
