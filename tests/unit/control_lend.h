@@ -123,8 +123,8 @@ static inline struct world *flowing(uint32_t next, struct session_request *sourc
 	world_run(w, 100 * WORLD_MS);
 	assert_int_equal(at(w, KEEPER)->state, REDUCE_LENT);
 	r = at(w, CALLER);
-	*generation = r->cell[r->root].generation;
-	*host = r->seat[r->cell[r->root].seat].host;
+	*generation = reduce_root(r, 0)->generation;
+	*host = reduce_host(reduce_root(r, 0));
 	assert_true(*generation != 0);
 	return w;
 }

@@ -15,7 +15,7 @@ static struct world *built_here(uint32_t next, struct session_request *source)
 	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, 0, -1), 0);
 	world_run(w, 100 * WORLD_MS);
 	assert_int_equal(at(w, KEEPER)->state, REDUCE_LENT);
-	assert_int_equal(at(w, CALLER)->seat[at(w, CALLER)->root].host, CALLER);
+	assert_int_equal(reduce_host(reduce_root(at(w, CALLER), 0)), CALLER);
 	return w;
 }
 
@@ -276,7 +276,7 @@ static void what_was_agreed_to_comes_back(uint32_t next)
 	get = world_request(SESSION_GET, target);
 	get.timeout_ns = LONG;
 	assert_int_equal(at(w, CALLER)->state, REDUCE_RUNNING);
-	host = at(w, CALLER)->seat[at(w, CALLER)->root].host;
+	host = reduce_host(reduce_root(at(w, CALLER), 0));
 	assert_true(host != 0 && host != CALLER);
 	apart += host == apart;
 	world_send(w, apart, 0, &get);

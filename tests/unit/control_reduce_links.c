@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What is known of each node's link, and what follows for the shape of a reduce: its degree, who
- * has no children, who has the root, whether there are stripes. */
+ * has no children, who has the root, whether there are segments. */
 #include "control_test.h"
-#include "core/planner/reduce_tree.h"
+#include "core/planner/cost.h"
 #include "core/state.h"
 
 enum { NODES = 12, SEATS = 8, CHUNK = 1408, CALLER = 1, ONE = 3, OTHER = 10 };
@@ -15,7 +15,9 @@ struct plan_fixture {
 	struct node self;
 	struct directory_node nodes[NODES];
 	struct reduce r;
-	struct reduce_group group[SEATS];
+	struct planner_group group[SEATS];
+	struct planner_request q;
+	struct planner_choice choice;
 };
 
 /* All nodes have shown what they can; the first ones take part, the caller is one of them. */
@@ -34,14 +36,16 @@ static struct plan_fixture *planner_new(uint64_t size)
 		directory_saw_hop(&p.c.directory, i, 100000);
 		directory_saw_rate(&p.c.directory, i, (i + 1) % NODES, RATE, 1 << 20);
 	}
-	p.r = (struct reduce){.seats = SEATS,
-			      .num = SEATS,
-			      .stripes = 1,
-			      .size = size,
-			      .chunk_bytes = CHUNK,
-			      .caller = CALLER};
-	for (uint32_t i = 0; i < SEATS; i++)
-		p.group[i] = (struct reduce_group){i, 1};
+	p.c.reduces.limits = planner_limits_usual;
+	p.r.num = SEATS;
+	p.q = (struct planner_request){.size = size,
+				       .chunk_bytes = CHUNK,
+				       .needed = SEATS,
+				       .group = p.group,
+				       .groups = SEATS,
+				       .present = SEATS,
+				       .caller = CALLER,
+				       .limits = &p.c.reduces.limits};
 	return &p;
 }
 
@@ -51,11 +55,26 @@ static void takes(struct plan_fixture *p, uint32_t node, uint64_t rate)
 	directory_saw_rate(&p->c.directory, node, (node + 1) % NODES, rate, 1 << 20);
 }
 
+/* Asks for a plan with what is known now. */
+static void choose(struct plan_fixture *p)
+{
+	p->q.all = reduce_links_all(&p->c);
+	p->q.rate_seen = p->c.directory.link.rate_seen;
+	for (uint32_t i = 0; i < SEATS; i++)
+		p->group[i] = (struct planner_group){i, 1, reduce_links_of(&p->c, i), 0};
+	assert_int_equal(planner_choose(&p->q, &p->choice), 0);
+}
+
 static uint32_t degree(struct plan_fixture *p)
 {
-	reduce_links_top(&p->c, &p->r, p->group, SEATS);
-	reduce_links_shape(&p->c, &p->r, p->group, SEATS);
-	return p->r.degree;
+	choose(p);
+	return p->choice.degree;
+}
+
+/* The node of the group that takes that place in the order of slots. */
+static uint32_t node_of(const struct plan_fixture *p, uint32_t i)
+{
+	return topology_group(planner_groups(&p->q, &p->choice), i)->node;
 }
 
 static void make_far(struct plan_fixture *p, uint32_t node)
@@ -109,17 +128,13 @@ static void alike_links_are_one(void **state)
 {
 	for (uint64_t size = 1 << 10; size <= 8 << 20; size *= 2) {
 		struct plan_fixture *p = planner_new(size);
-		const struct fanout_link *l = &p->c.directory.link;
-		const struct reduce_link one = {l->hop_ns, l->bytes_per_s, l->start_ns};
+		const struct cost_object o = {size, CHUNK};
 
 		for (uint32_t i = 0; i < NODES; i++)
 			takes(p, i, RATE / 2); /* not so much less that it would tell anything */
-		assert_int_equal(degree(p), reduce_tree_degree(SEATS, size, CHUNK,
-							       (struct reduce_link){one.latency_ns,
-										    l->bytes_per_s,
-										    one.start_ns}));
+		assert_int_equal(degree(p), cost_tree_degree(SEATS, o, reduce_links_all(&p->c)));
 		for (uint32_t i = 0; i < SEATS; i++)
-			assert_int_equal(p->group[i].node, i);
+			assert_int_equal(node_of(p, i), i);
 	}
 }
 
@@ -149,47 +164,47 @@ static void the_worst_has_no_children(void **state)
 	make_far(p, 5);
 	make_slow(p, ONE);
 	degree(p);
-	assert_int_equal(p->group[0].node, ONE);
+	assert_int_equal(node_of(p, 0), ONE);
 	for (uint32_t i = 1; i < SEATS; i++) /* the others as they came */
-		assert_int_equal(p->group[i].node, i <= ONE ? i - 1 : i);
+		assert_int_equal(node_of(p, i), i <= ONE ? i - 1 : i);
 
 	p = planner_new(1 << 20);
 	make_slow(p, CALLER); /* it has the root */
 	degree(p);
 	for (uint32_t i = 0; i < SEATS; i++)
-		assert_int_equal(p->group[i].node, i);
-	assert_int_equal(p->r.degree, 1);
+		assert_int_equal(node_of(p, i), i);
+	assert_int_equal(p->choice.degree, 1);
 }
 
-static void one_slow_link_ends_the_stripes(void **state)
+static uint32_t segments(struct plan_fixture *p)
+{
+	choose(p);
+	return p->choice.size.segments;
+}
+
+static void one_slow_link_ends_the_segments(void **state)
 {
 	struct plan_fixture *p = planner_new(1 << 20);
 
-	p->r.stripes = SEATS;
-	degree(p);
-	assert_int_equal(p->r.stripes, SEATS);
+	p->q.everyone = true;
+	assert_int_equal(segments(p), SEATS);
 	make_slow(p, OTHER);
 	make_far(p, 5);
-	degree(p);
-	assert_int_equal(p->r.stripes, SEATS);
-	assert_int_equal(p->r.top, CALLER);
+	assert_int_equal(segments(p), SEATS);
 	make_slow(p, ONE);
-	degree(p);
-	assert_int_equal(p->r.stripes, 1);
-	assert_int_equal(p->r.top, ONE);
-	assert_int_equal(p->r.degree, 1);
+	assert_int_equal(segments(p), 1);
+	assert_int_equal(p->choice.prefer, ONE);
+	assert_int_equal(p->choice.degree, 1);
 	/* of two one would have to carry the object twice each way */
 	make_slow(p, ONE + 2);
-	p->r.stripes = SEATS;
-	degree(p);
-	assert_int_equal(p->r.stripes, SEATS);
+	assert_int_equal(segments(p), SEATS);
 
-	/* two nodes' stripes carry no more than a chain */
+	/* two nodes' segments carry no more than a chain */
 	p = planner_new(1 << 20);
+	p->q.everyone = true;
 	make_slow(p, CALLER);
-	p->r.seats = p->r.stripes = 2;
-	reduce_links_top(&p->c, &p->r, p->group, 2);
-	assert_int_equal(p->r.stripes, 2);
+	p->q.needed = p->q.groups = p->q.present = 2;
+	assert_int_equal(segments(p), 2);
 }
 
 /* What is added up here comes over this node's link. */
@@ -292,7 +307,7 @@ int main(void)
 		cmocka_unit_test(alike_links_are_one),
 		cmocka_unit_test(what_a_start_takes_is_no_hops),
 		cmocka_unit_test(the_worst_has_no_children),
-		cmocka_unit_test(one_slow_link_ends_the_stripes),
+		cmocka_unit_test(one_slow_link_ends_the_segments),
 		cmocka_unit_test(a_slow_coordinator_takes_smaller_values),
 		cmocka_unit_test(the_slower_end_is_blamed),
 		cmocka_unit_test(what_a_slow_one_explains_tells_nothing_of_the_others),

@@ -6,9 +6,9 @@
  */
 #include <stdbool.h>
 #include "control_test.h"
-#include "core/planner/reduce_tree.h"
+#include "tree_test.h"
 
-enum { NODES_MAX = 16, CHUNKS_MAX = 256 };
+enum { COUNT_MAX = 16, CHUNKS_MAX = 256 };
 
 /* Which of the chunks that wait for a node's link comes in first. */
 enum order {
@@ -19,13 +19,13 @@ enum order {
 struct run {
 	uint32_t n, d, chunks;
 	double latency, chunk;	   /* ns: of a hop; of a chunk on a link */
-	double arrival[NODES_MAX]; /* of the object at each position */
+	double arrival[COUNT_MAX]; /* of the object at each position */
 	double start;		   /* ns until the streams flow */
 	enum order order;
 	uint32_t apart; /* a position whose link is another one, if that is n or more nobody's */
 	double far, slower, late; /* ns more of a hop over it; times as long for a chunk; ns more
 				     until its streams flow */
-	double ready[NODES_MAX][CHUNKS_MAX]; /* when the position has each chunk of its partial */
+	double ready[COUNT_MAX][CHUNKS_MAX]; /* when the position has each chunk of its partial */
 };
 
 static double later(double a, double b)
@@ -56,9 +56,9 @@ static void send_up(const struct run *r, uint32_t from, uint32_t to, double ther
 
 /* Takes the chunks of all children through the one link of position i. */
 static void take_in(struct run *r, uint32_t i, uint32_t children,
-		    double there[NODES_MAX][CHUNKS_MAX])
+		    double there[COUNT_MAX][CHUNKS_MAX])
 {
-	uint32_t taken[NODES_MAX] = {0};
+	uint32_t taken[COUNT_MAX] = {0};
 	double link = 0;
 
 	for (uint32_t left = children * r->chunks; left > 0; left--) {
@@ -80,9 +80,9 @@ static void take_in(struct run *r, uint32_t i, uint32_t children,
 
 static void simulate_at(struct run *r, uint32_t i)
 {
-	static double there[NODES_MAX][NODES_MAX][CHUNKS_MAX];
-	uint32_t child[NODES_MAX];
-	uint32_t children = reduce_tree_children(r->n, r->d, i, child, NODES_MAX);
+	static double there[COUNT_MAX][COUNT_MAX][CHUNKS_MAX];
+	uint32_t child[COUNT_MAX];
+	uint32_t children = children_of(r->n, r->d, i, child);
 
 	for (uint32_t j = 0; j < children; j++) {
 		simulate_at(r, child[j]);
@@ -96,7 +96,7 @@ static void simulate_at(struct run *r, uint32_t i)
 /* When the root has the last chunk. */
 static double simulate(struct run *r)
 {
-	uint32_t root = reduce_tree_root(r->n, r->d);
+	uint32_t root = top_of(r->n, r->d);
 
 	simulate_at(r, root);
 	return r->ready[root][r->chunks - 1];
@@ -105,10 +105,11 @@ static double simulate(struct run *r)
 static double estimate(const struct run *r)
 {
 	/* a byte takes a nanosecond */
-	const struct reduce_link link = {(uint64_t)r->latency, 1000000000, (uint64_t)r->start};
+	const struct topology_link link = {(uint64_t)r->latency, (uint64_t)r->start, 1000000000};
 	uint64_t chunk = (uint64_t)r->chunk;
 
-	return (double)reduce_tree_time(r->n, r->d, chunk * r->chunks, chunk, link);
+	return (double)cost_tree_ns(r->n, r->d, (struct cost_object){chunk * r->chunks, chunk},
+				    link);
 }
 
 /* Calls back for a grid of sizes, latencies and rates; all objects are there at 0. */
@@ -153,7 +154,7 @@ static void estimate_is_close_to_the_exact_time(void **state)
 {
 	static struct run r;
 
-	for (r.n = 2; r.n <= NODES_MAX; r.n++)
+	for (r.n = 2; r.n <= COUNT_MAX; r.n++)
 		each_case(&r, check_estimate);
 	assert_true(hits[BEHIND] > 0.97 * cases[BEHIND]);
 	assert_true(hits[FIFO] > 0.95 * cases[FIFO]);
@@ -193,9 +194,10 @@ static double worst;
 
 static void check_degree(struct run *r)
 {
-	const struct reduce_link link = {(uint64_t)r->latency, 1000000000, 0};
+	const struct topology_link link = {(uint64_t)r->latency, 0, 1000000000};
 	uint64_t chunk = (uint64_t)r->chunk;
-	uint32_t chosen = reduce_tree_degree(r->n, chunk * r->chunks, chunk, link);
+	uint32_t chosen =
+		cost_tree_degree(r->n, (struct cost_object){chunk * r->chunks, chunk}, link);
 	double best = 1e300, time = 0;
 
 	for (r->d = 1; r->d < r->n; r->d++) {
@@ -217,7 +219,7 @@ static void degree_is_the_best_or_close_to_it(void **state)
 		for (r.n = 2; r.n <= 9; r.n++)
 			each_case(&r, check_degree);
 		assert_true(worst < 1.01);
-		for (r.n = 10; r.n <= NODES_MAX; r.n++)
+		for (r.n = 10; r.n <= COUNT_MAX; r.n++)
 			each_case(&r, check_degree);
 		assert_true(worst < (r.order == BEHIND ? 1.15 : 1.25));
 	}
@@ -227,14 +229,15 @@ static void degree_is_the_best_or_close_to_it(void **state)
 
 static double apart_estimate(const struct run *r, uint32_t d, uint32_t apart)
 {
-	const struct reduce_link link = {(uint64_t)r->latency, 1000000000, (uint64_t)r->start};
-	const struct reduce_slow slow = {apart,
-					 {(uint64_t)(r->latency + r->far),
-					  (uint64_t)(1e9 / later(r->slower, 1)),
-					  (uint64_t)(r->start + r->late)}};
+	const struct topology_link link = {(uint64_t)r->latency, (uint64_t)r->start, 1000000000};
+	const struct topology_slow slow = {apart,
+					   {(uint64_t)(r->latency + r->far),
+					    (uint64_t)(r->start + r->late),
+					    (uint64_t)(1e9 / later(r->slower, 1))}};
 	uint64_t chunk = (uint64_t)r->chunk;
 
-	return (double)reduce_tree_time_slow(r->n, d, chunk * r->chunks, chunk, link, &slow, 1);
+	return (double)cost_tree_slow_ns(r->n, d, (struct cost_object){chunk * r->chunks, chunk},
+					 link, &slow, 1);
 }
 
 enum where { LEAF, SECOND, ROOT };
@@ -249,13 +252,13 @@ static void check_apart(struct run *r)
 	double best = 1e300, least = 1e300, time = 0, alike_time = 0;
 	uint64_t chunk = (uint64_t)r->chunk;
 	uint32_t alike =
-		reduce_tree_degree(r->n, chunk * r->chunks, chunk,
-				   (struct reduce_link){(uint64_t)r->latency, 1000000000, 0});
+		cost_tree_degree(r->n, (struct cost_object){chunk * r->chunks, chunk},
+				 (struct topology_link){(uint64_t)r->latency, 0, 1000000000});
 
 	for (r->d = 1; r->d < r->n; r->d++) {
 		double exact, seems;
 
-		r->apart = where == LEAF ? 0 : where == SECOND ? 1 : reduce_tree_root(r->n, r->d);
+		r->apart = where == LEAF ? 0 : where == SECOND ? 1 : top_of(r->n, r->d);
 		exact = simulate(r);
 		seems = apart_estimate(r, r->d, r->apart);
 		best = exact < best ? exact : best;
@@ -293,20 +296,25 @@ static void degree_is_close_to_the_best_where_one_link_is_another(void **state)
 
 static void known_cases_take_the_known_degree(void **state)
 {
-	const struct reduce_link slow = {50000, 125000000, 0}, fast = {2000000, 12500000000, 0};
+	const struct topology_link slow = {50000, 0, 125000000}, fast = {2000000, 0, 12500000000};
 
-	assert_int_equal(reduce_tree_degree(16, 64 << 20, 1408, slow), 1);   /* bandwidth decides */
-	assert_int_equal(reduce_tree_degree(16, 1024, 1408, fast), 15);	     /* latency decides */
-	assert_int_equal(reduce_tree_degree(1024, 1 << 20, 8192, fast), 32); /* two hops, not one */
-	assert_int_equal(reduce_tree_degree(1024, UINT64_C(4) << 30, 8192, fast), 2);
+	assert_int_equal(cost_tree_degree(16, (struct cost_object){64 << 20, 1408}, slow),
+			 1); /* bandwidth decides */
+	assert_int_equal(cost_tree_degree(16, (struct cost_object){1024, 1408}, fast),
+			 15); /* latency decides */
+	assert_int_equal(cost_tree_degree(1024, (struct cost_object){1 << 20, 8192}, fast),
+			 32); /* two hops, not one */
+	assert_int_equal(
+		cost_tree_degree(1024, (struct cost_object){UINT64_C(4) << 30, 8192}, fast), 2);
 }
 
 static void what_is_not_measured_is_assumed(void **state)
 {
-	const struct reduce_link prior = {REDUCE_TREE_LATENCY_NS, REDUCE_TREE_BYTES_PER_S, 0};
+	const struct topology_link prior = {COST_LATENCY_NS, 0, COST_BYTES_PER_S};
 
-	assert_int_equal(reduce_tree_time(9, 2, 1 << 20, 4096, (struct reduce_link){0, 0, 0}),
-			 reduce_tree_time(9, 2, 1 << 20, 4096, prior));
+	assert_int_equal(cost_tree_ns(9, 2, (struct cost_object){1 << 20, 4096},
+				      (struct topology_link){0, 0, 0}),
+			 cost_tree_ns(9, 2, (struct cost_object){1 << 20, 4096}, prior));
 }
 
 /* ---- filling by arrival --------------------------------------------------------------------- */
@@ -333,15 +341,14 @@ static void draw_run(struct run *r, double least, double spread)
 {
 	double at = 0;
 
-	r->n = 2 + draw(NODES_MAX - 1);
+	r->n = 2 + draw(COUNT_MAX - 1);
 	r->d = 1 + draw(r->n - 1);
 	r->chunks = 1 + draw(60);
 	r->chunk = 100 + draw(100000);
 	r->latency = 1000 + draw(200000);
 	for (uint32_t i = 0; i < r->n; i++) {
 		r->arrival[i] = at;
-		at += (least + spread * draw(1000) / 1000) *
-		      moved(r, reduce_tree_depth(r->n, r->d));
+		at += (least + spread * draw(1000) / 1000) * moved(r, tree_depth(r->n, r->d));
 	}
 }
 
@@ -355,7 +362,7 @@ static void last_arrival_is_followed_by_the_estimate_at_most(void **state)
 
 		draw_run(&r, 0, round % 3 ? 2.0 / (1 + draw(100)) : 0);
 		for (r.order = BEHIND; r.order <= FIFO; r.order++) {
-			double last = r.arrival[r.n - 1], kept[NODES_MAX];
+			double last = r.arrival[r.n - 1], kept[COUNT_MAX];
 
 			after = simulate(&r) - last;
 			memcpy(kept, r.arrival, sizeof(kept));
@@ -374,10 +381,10 @@ static void last_arrival_is_followed_by_the_estimate_at_most(void **state)
 /* The hops of the last arrival: to the root, and its child's to it. */
 static uint32_t last_hops(const struct run *r)
 {
-	uint32_t hops = reduce_tree_children(r->n, r->d, r->n - 1, NULL, 0) > 0;
+	uint32_t hops = children_of(r->n, r->d, r->n - 1, NULL) > 0;
 
-	for (uint32_t i = r->n - 1; i != reduce_tree_root(r->n, r->d); hops++)
-		i = reduce_tree_parent(r->n, r->d, i);
+	for (uint32_t i = r->n - 1; i != top_of(r->n, r->d); hops++)
+		i = parent_of(r->n, r->d, i);
 	return hops;
 }
 

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include "control_test.h"
 #include "control_world.h"
-#include "core/planner/reduce_tree.h"
 #include "core/state.h"
 #include "internal/reduce.h"
 
@@ -61,14 +60,15 @@ static uint32_t find_role(struct world *w, enum role role)
 	struct idmap_node *at = idmap_find(&w->node[COORDINATOR].core->reduces.by_id, &id);
 	struct reduce *r = idmap_item(at, struct reduce, by_id);
 
-	assert_int_equal(r->seats, needed);
-	for (uint32_t i = 0; i < r->cells; i++) {
-		const struct reduce_cell *p = &r->cell[i];
+	assert_int_equal(r->graph.slots, needed);
+	for (uint32_t i = 0; i < r->graph.vertices; i++) {
+		const struct reduce_vertex *p = &r->vertex[i];
+		bool sum = r->graph.vertex[i].op == GRAPH_SUM;
 
 		if (role == ROOT   ? reduce_is_root(p)
-		    : role == LEAF ? !p->combines
-				   : p->combines && !reduce_is_root(p))
-			return r->seat[p->seat].host;
+		    : role == LEAF ? !sum
+				   : sum && !reduce_is_root(p))
+			return reduce_host(p);
 	}
 	return COORDINATOR;
 }

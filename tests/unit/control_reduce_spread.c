@@ -178,8 +178,8 @@ static void hears_nobody(struct world *w, uint32_t node)
 {
 	for (uint32_t j = 0; j < SOURCES; j++) {
 		const struct reduce *r = reduced(w);
-		const struct reduce_cell *root = reduce_spread_root(r, j);
-		struct message_combined m = {.part_node = r->seat[j].host,
+		const struct reduce_vertex *root = reduce_root(r, j);
+		struct message_combined m = {.part_node = reduce_host(root),
 					     .part_id = root->id,
 					     .part_generation = root->generation};
 
@@ -231,7 +231,7 @@ static void a_silent_root_of_values_delays_little(void **state)
 	for (uint32_t i = 0; i < 10000 && !has_stripe(w, SLOW); i++)
 		world_run(w, WORLD_MS / 10);
 	assert_true(has_stripe(w, SLOW));
-	assert_true(reduced(w)->direct);
+	assert_true(reduced(w)->graph.values);
 	w->cut[SLOW] = true;
 	world_run(w, 30 * WORLD_MS);
 	assert_true(reduced(w)->finished);

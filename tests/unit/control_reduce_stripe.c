@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Stripes of an allreduce: they tile the object, and load every link alike. */
-#include "control_test.h"
-#include "core/reduce/coordinator/coordinator.h"
-#include "core/planner/reduce_stripe.h"
+#include "core/planner/segment.h"
+#include "planner_test.h"
 
 enum { STRIPE_NODES = 40, CHUNK = 4096 };
 
@@ -17,7 +16,7 @@ static void stripes_tile_the_object(void **state)
 			for (uint32_t j = 0; j < p; j++) {
 				uint32_t first, count;
 
-				reduce_stripe(chunks[c], p, j, &first, &count);
+				segment_range(chunks[c], p, j, &first, &count);
 				assert_int_equal(first, next);
 				assert_in_range(count, chunks[c] / p,
 						chunks[c] / p + (chunks[c] % p > 0));
@@ -37,29 +36,53 @@ static void stripe_bytes_end_with_the_object(void **state)
 			uint64_t sum = 0;
 
 			for (uint32_t j = 0; j < p; j++)
-				sum += reduce_stripe_bytes(sizes[s], CHUNK, p, j);
+				sum += segment_bytes(sizes[s], CHUNK, p, j);
 			assert_int_equal(sum, sizes[s]);
 		}
 }
 
+/* The graph of the chains of p slots. */
+static const struct graph *chains(uint32_t p)
+{
+	const struct planner_request q = planner_asked(p, 1, 0, (uint64_t)p * PLANNER_CHUNK * 20);
+	static struct planner_choice c;
+	static struct graph g;
+
+	assert_int_equal(planner_shape(&q, &planner_chains, &c), 0);
+	planner_built(&q, &c, &g);
+	return &g;
+}
+
+/* The slot at position k of segment j's chain: the way back from the root. */
+static uint32_t slot_at(const struct graph *g, uint32_t j, uint32_t k)
+{
+	uint32_t v = g->segment[j].root;
+
+	for (uint32_t i = g->slots - 1; i > k; i--)
+		v = g->edge[g->vertex[v].in].vertex;
+	return graph_slot_of(g, v);
+}
+
 static void each_chain_passes_every_node_and_ends_at_its_own(void **state)
 {
-	for (uint32_t p = 1; p <= STRIPE_NODES; p++)
+	for (uint32_t p = 2; p <= STRIPE_NODES; p++) {
+		const struct graph *g = chains(p);
+
 		for (uint32_t j = 0; j < p; j++) {
 			uint64_t seen = 0;
 
 			for (uint32_t k = 0; k < p; k++) {
-				uint32_t node = reduce_stripe_order(p, j, k);
+				uint32_t node = slot_at(g, j, k);
 
 				assert_in_range(node, 0, p - 1);
 				seen |= UINT64_C(1) << node;
 				if (k > 0) /* all chains use the same edges */
-					assert_int_equal(
-						node, (reduce_stripe_order(p, j, k - 1) + 1) % p);
+					assert_int_equal(node, (slot_at(g, j, k - 1) + 1) % p);
 			}
 			assert_int_equal(seen, (UINT64_C(1) << p) - 1);
-			assert_int_equal(reduce_stripe_order(p, j, p - 1), j);
+			assert_int_equal(slot_at(g, j, p - 1), j);
 		}
+	}
 }
 
 /* Rows of the feed up to a ring's; or finished stripes do not leave their roots. */
@@ -72,14 +95,14 @@ static void follow(uint64_t size, uint32_t p, uint32_t row, uint64_t *sent, uint
 	memset(sent, 0, sizeof(*sent) * p);
 	memset(taken, 0, sizeof(*taken) * p);
 	for (uint32_t j = 0; j < p; j++) {
-		uint64_t bytes = reduce_stripe_bytes(size, CHUNK, p, j);
+		uint64_t bytes = segment_bytes(size, CHUNK, p, j);
 
 		for (uint32_t k = 1; k < p; k++) {
-			sent[reduce_stripe_order(p, j, k - 1)] += bytes;
-			taken[reduce_stripe_order(p, j, k)] += bytes;
+			sent[(j + k) % p] += bytes;
+			taken[(j + 1 + k) % p] += bytes;
 			if (row == NO_FEED)
 				continue;
-			sent[(j + reduce_stripe_feeder(row, k)) % p] += bytes;
+			sent[(j + distribution_feeder(row, k)) % p] += bytes;
 			taken[(j + k) % p] += bytes;
 		}
 	}
@@ -115,13 +138,13 @@ static void every_node_sends_and_takes_the_bound(void **state)
  * each node feeds two others. */
 static void a_grid_is_shallow_and_has_few_edges(void **state)
 {
-	for (uint32_t p = 2; p <= REDUCE_STRIPES_MAX; p++) {
-		uint32_t depth[REDUCE_STRIPES_MAX] = {0};
-		uint32_t row = reduce_stripe_row(p);
+	for (uint32_t p = 2; p <= 64; p++) {
+		uint32_t depth[64] = {0};
+		uint32_t row = distribution_width(p);
 
 		assert_true(row * row >= p && (row - 1) * (row - 1) < p);
 		for (uint32_t k = 1; k < p; k++) {
-			uint32_t from = reduce_stripe_feeder(row, k);
+			uint32_t from = distribution_feeder(row, k);
 
 			assert_in_range(from, 0, k - 1);
 			assert_true(k - from == 1 || k - from == row);
@@ -135,18 +158,14 @@ static void what_is_no_stripe_has_nothing(void **state)
 {
 	uint32_t first = 7, count = 7;
 
-	reduce_stripe(10, 0, 0, &first, &count);
+	segment_range(10, 0, 0, &first, &count);
 	assert_true(first == 0 && count == 0);
 	first = count = 7;
-	reduce_stripe(10, 3, 3, &first, &count);
+	segment_range(10, 3, 3, &first, &count);
 	assert_true(first == 0 && count == 0);
-	assert_int_equal(reduce_stripe_order(0, 0, 0), REDUCE_STRIPE_NONE);
-	assert_int_equal(reduce_stripe_order(3, 3, 0), REDUCE_STRIPE_NONE);
-	assert_int_equal(reduce_stripe_order(3, 0, 3), REDUCE_STRIPE_NONE);
-	assert_int_equal(reduce_stripe_order(UINT32_MAX, UINT32_MAX - 1, 1), 1);
-	assert_int_equal(reduce_stripe_bytes(100, 0, 3, 0), 0);
-	assert_int_equal(reduce_stripe_bytes(100, 10, 0, 0), 0);
-	assert_int_equal(reduce_stripe_bytes(UINT64_MAX, 1, 3, 0), 0);
+	assert_int_equal(segment_bytes(100, 0, 3, 0), 0);
+	assert_int_equal(segment_bytes(100, 10, 0, 0), 0);
+	assert_int_equal(segment_bytes(UINT64_MAX, 1, 3, 0), 0);
 }
 
 int main(void)

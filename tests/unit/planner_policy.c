@@ -19,7 +19,7 @@ void oracle_plan(struct control *c, struct reduce *r)
 	r->state = REDUCE_RUNNING;
 	if (!r->sized)
 		return;
-	r->cells = 1;
+	r->graph.vertices = 1;
 	planned++;
 }
 

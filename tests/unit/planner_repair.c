@@ -1,377 +1,214 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The closure against the coordinator's repair, which is included and runs with its effects
- * replaced: random graphs in random states lose a node, contributions or vertices. The same
- * vertices restart, the same contributions leave in the same order, the same hosts move. And with
- * relays, which the coordinator does not have: a node that is lost takes its relays with it.
+ * The rules of the closure, one by one: what restarts when something of a running reduce is lost,
+ * and what stays. planner_run has random losses, and what must hold whatever happens.
  */
-#define reduce_locate	   oracle_locate
-#define reduce_reachable   oracle_reachable
-#define reduce_generation  oracle_generation
-#define reduce_spread_anew oracle_output_anew
-#define reduce_reserve	   oracle_reserve
-#define reduce_resume	   oracle_resume
-#define reduce_fill	   oracle_fill
-#define calls_cancel	   oracle_cancel
 #include "planner_test.h"
-#include "core/reduce/coordinator/repair.c"
 #include "core/planner/closure.h"
 
-enum { NODES = 24, SLOTS = 24, SOURCES = 96, RUNS = 60000 };
-
-static struct {
-	struct control c;
-	struct reduce r;
-	struct reduce_seat seat[SLOTS];
-	struct reduce_cell cell[SLOTS * SLOTS];
-	struct reduce_source source[SOURCES];
-	uint64_t reachable;
-	uint32_t vacated[SOURCES], vacated_count, outputs;
-	bool begun[SLOTS * SLOTS];
-} oracle;
+enum { SLOTS = 8, VERTICES = 64, SOURCES = 16 };
 
 static struct {
 	struct graph g;
 	struct graph_run run;
 	struct run_slot slot[SLOTS];
-	uint8_t vertex[SLOTS * SLOTS + GRAPH_RELAYS_MAX];
+	uint8_t vertex[VERTICES];
 	struct run_contribution contribution[SOURCES];
 	struct closure_vacated vacated[SOURCES];
+	uint64_t reachable;
 	struct closure k;
-} shadow;
+} t;
 
-/* ---- the oracle's effects -------------------------------------------------------------------- */
-
-void oracle_locate(struct control *c, struct reduce_source *s)
+/* Slot i has one contribution, of node i; all that add up have begun. */
+static void begin_run(void)
 {
-	oracle.vacated[oracle.vacated_count++] = (uint32_t)(s - oracle.source);
+	t.run = (struct graph_run){t.slot, t.vertex};
+	t.reachable = UINT64_MAX;
+	t.k = (struct closure){.graph = &t.g,
+			       .run = &t.run,
+			       .contribution = t.contribution,
+			       .contributions = t.g.slots,
+			       .reachable = &t.reachable,
+			       .nodes = 64,
+			       .vacated = t.vacated};
+	for (uint32_t i = 0; i < t.g.slots; i++) {
+		t.slot[i] = (struct run_slot){i, 1};
+		t.contribution[i] = (struct run_contribution){i, i, true, false};
+	}
+	for (uint32_t v = 0; v < t.g.vertices; v++)
+		t.vertex[v] = t.g.vertex[v].op == GRAPH_SUM ? RUN_STARTED : 0;
 }
 
-bool oracle_reachable(struct control *c, uint32_t node)
+/* A chain of so many slots: slot i gives to slot i + 1. */
+static void begin_chain(uint32_t n)
 {
-	return node < NODES && oracle.reachable >> node & 1;
-}
-
-uint64_t oracle_generation(struct control *c, const struct reduce *r)
-{
-	return 77;
-}
-
-void oracle_output_anew(struct control *c, struct reduce *r)
-{
-	oracle.outputs++;
-}
-
-void oracle_reserve(struct control *c, const struct reduce *r, uint64_t generation)
-{
-	oracle.outputs++;
-}
-
-void oracle_resume(struct control *c, struct reduce *r, uint32_t cell)
-{
-}
-
-void oracle_fill(struct control *c, struct reduce *r)
-{
-}
-
-/* Each cell that begins anew has its call cancelled: here the call says which one it is. */
-void oracle_cancel(struct control *c, struct call *call)
-{
-	uint32_t i = (uint32_t)((struct reduce_cell *)(void *)call - oracle.cell);
-
-	assert_false(oracle.begun[i]);
-	oracle.begun[i] = true;
-}
-
-/* ---- states ---------------------------------------------------------------------------------- */
-
-static void draw_graph(uint64_t *seed)
-{
-	static struct planner_group group[SLOTS];
-	uint32_t n = 2 + planner_draw(seed, SLOTS - 2), kind = planner_draw(seed, 3);
-	struct planner_request q = {.chunk_bytes = 1408,
-				    .group = group,
-				    .groups = kind == 1 ? n : planner_draw(seed, n),
-				    .caller = planner_draw(seed, NODES),
-				    .everyone = true,
-				    .rate_seen = true,
-				    .limits = &planner_limits_usual};
-	const struct planner *const of[] = {&planner_dary, &planner_exchange, &planner_chains};
+	struct planner_request q = planner_asked(n, 1, 0, 1 << 20);
 	struct planner_choice c;
 
-	for (uint32_t i = 0; i < q.groups; i++) {
-		group[i] = (struct planner_group){
-			.node = i, .count = kind == 1 ? 1 : 1 + planner_draw(seed, 3)};
-		q.present += group[i].count;
-	}
-	q.needed = q.present + n - q.groups;
-	q.size = kind == 2 ? 1 << 20 : 1408 * n;
-	assert_int_equal(planner_shape(&q, of[kind], &c), 0);
-	if (kind == 0)
-		c.degree = 1 + planner_draw(seed, n);
-	planner_built(&q, &c, &shadow.g);
-	oracle.r.stripes = shadow.g.segments;
-	oracle.r.direct = kind == 1;
-	oracle.r.degree = c.degree;
+	q.everyone = false;
+	q.caller = GRAPH_NODE_NONE;
+	assert_int_equal(planner_shape(&q, &planner_dary, &c), 0);
+	c.degree = 1;
+	planner_built(&q, &c, &t.g);
+	begin_run();
 }
 
-static bool odds(uint64_t *seed, uint32_t percent)
+/* So many segments, each with a chain that ends at its own slot. */
+static void begin_chains(uint32_t p)
 {
-	return planner_draw(seed, 100) < percent;
+	const struct planner_request q = planner_asked(p, 1, 0, (uint64_t)p * PLANNER_CHUNK * 20);
+	struct planner_choice c;
+
+	assert_int_equal(planner_shape(&q, &planner_chains, &c), 0);
+	planner_built(&q, &c, &t.g);
+	begin_run();
 }
 
-/* Contributions in their slots, in reserve, or not found. */
-static void draw_sources(uint64_t *seed)
+static bool lose_node(uint32_t node)
 {
-	struct reduce *r = &oracle.r;
-	uint32_t full = planner_draw(seed, 101);
-
-	for (uint32_t i = 0; i < r->seats; i++) {
-		const struct graph_slot *s = &shadow.g.slot[i];
-
-		r->seat[i] = (struct reduce_seat){s->host, s->wants, 0};
-		for (uint32_t k = 0; k < s->wants && odds(seed, full); k++) {
-			/* after a loss those of another node may be in a slot that was booked */
-			uint32_t node = s->host == GRAPH_NODE_NONE || odds(seed, 10)
-						? planner_draw(seed, NODES)
-						: s->host;
-
-			r->source[r->count++] = (struct reduce_source){
-				.node = node,
-				.seat = i,
-				.state = SOURCE_KNOWN,
-				.absorbed = r->stripes == 1 && odds(seed, 30)};
-			if (r->seat[i].has++ == 0 && (s->host == GRAPH_NODE_NONE || odds(seed, 50)))
-				r->seat[i].host = node;
-		}
-	}
-	for (uint32_t k = planner_draw(seed, 6); k > 0; k--)
-		r->source[r->count++] = (struct reduce_source){
-			.node = planner_draw(seed, NODES),
-			.seat = REDUCE_NONE,
-			.state = odds(seed, 70) ? SOURCE_KNOWN : SOURCE_ABSENT};
-	for (uint32_t i = 0; i < r->count; i++)
-		r->source[i].reduce = r;
+	t.reachable &= ~(UINT64_C(1) << node);
+	return closure_node_lost(&t.k, node);
 }
 
-static void draw_cells(uint64_t *seed)
+static void a_loss_restarts_all_that_take_from_it(void **state)
 {
-	uint32_t started = planner_draw(seed, 101), delivered = planner_draw(seed, 101);
-	struct reduce *r = &oracle.r;
-
-	for (uint32_t i = 0; i < r->cells; i++) {
-		struct reduce_cell *p = &r->cell[i];
-
-		*p = (struct reduce_cell){.reduce = r,
-					  .seat = graph_slot_of(&shadow.g, i),
-					  .stripe = graph_segment_of(&shadow.g, i)};
-		p->call = (struct call *)(void *)p;
-		p->combines = shadow.g.vertex[i].op == GRAPH_SUM;
-		p->started = p->combines && odds(seed, started);
-		p->delivered = odds(seed, delivered);
-		p->gone = p->delivered && odds(seed, 20);
-		p->done = p->started && odds(seed, 50);
-		p->dirty = odds(seed, 10);
-	}
+	begin_chain(5);
+	t.vertex[1] |= RUN_DELIVERED | RUN_DONE;
+	assert_true(lose_node(2));
+	assert_true(closure_run(&t.k)); /* and with the root the output */
+	assert_int_equal(t.vertex[0], 0);
+	assert_int_equal(t.vertex[1], RUN_STARTED | RUN_DONE); /* it is given again */
+	for (uint32_t v = 2; v < 5; v++)
+		assert_int_equal(t.vertex[v], RUN_RESTART);
+	assert_int_equal(t.k.vacated_count, 1);
+	assert_int_equal(t.vacated[0].contribution, 2);
+	assert_false(t.vacated[0].avoid);
+	assert_int_equal(t.slot[2].has, 0);
+	assert_int_equal(t.slot[2].host, GRAPH_NODE_NONE);
+	assert_int_equal(t.slot[3].host, 3);
 }
 
-static uint8_t bits(const struct reduce_cell *p)
+static void what_was_delivered_is_not_missed(void **state)
 {
-	return (uint8_t)(p->started * RUN_STARTED | p->dirty * RUN_DIRTY | p->anew * RUN_RESTART |
-			 p->delivered * RUN_DELIVERED | p->gone * RUN_GONE | p->done * RUN_DONE);
+	begin_chain(5);
+	t.vertex[1] |= RUN_DELIVERED;
+	assert_false(lose_node(1));
+	assert_int_equal(t.vertex[1], RUN_STARTED | RUN_DELIVERED | RUN_GONE);
+	assert_int_equal(t.k.vacated_count, 0);
+	/* until the one that has it is lost */
+	assert_true(lose_node(2));
+	assert_true(closure_run(&t.k));
+	for (uint32_t v = 1; v < 5; v++)
+		assert_int_equal(t.vertex[v], RUN_RESTART);
+	assert_int_equal(t.vertex[0], 0);
+	assert_int_equal(t.k.vacated_count, 2);
 }
 
-static void copy_state(void)
+static void a_contribution_that_is_in_a_sum_elsewhere_is_not_missed(void **state)
 {
-	const struct reduce *r = &oracle.r;
-
-	for (uint32_t i = 0; i < r->seats; i++)
-		shadow.slot[i] = (struct run_slot){r->seat[i].host, (uint16_t)r->seat[i].has};
-	for (uint32_t i = 0; i < r->cells; i++)
-		shadow.vertex[i] = bits(&r->cell[i]);
-	for (uint32_t i = 0; i < r->count; i++)
-		shadow.contribution[i] = (struct run_contribution){
-			r->source[i].node, r->source[i].seat, r->source[i].state == SOURCE_KNOWN,
-			r->source[i].absorbed};
-	shadow.run = (struct graph_run){shadow.slot, shadow.vertex};
-	shadow.k = (struct closure){.graph = &shadow.g,
-				    .run = &shadow.run,
-				    .contribution = shadow.contribution,
-				    .contributions = r->count,
-				    .reachable = &oracle.reachable,
-				    .nodes = NODES,
-				    .vacated = shadow.vacated};
+	begin_chain(3);
+	t.contribution[1].node = 7; /* slot 1 is built at node 1 */
+	t.contribution[1].absorbed = true;
+	assert_false(lose_node(7));
+	assert_int_equal(t.k.vacated_count, 0);
+	t.contribution[1].absorbed = false;
+	assert_true(lose_node(7));
+	assert_int_equal(t.k.vacated_count, 1);
 }
 
-static void draw_state(uint64_t *seed)
+static void what_has_not_begun_does_not_restart(void **state)
 {
-	struct reduce *r = &oracle.r;
-
-	memset(&oracle, 0, sizeof(oracle));
-	r->seat = oracle.seat;
-	r->cell = oracle.cell;
-	r->source = oracle.source;
-	r->state = REDUCE_RUNNING;
-	draw_graph(seed);
-	r->seats = shadow.g.slots;
-	r->cells = shadow.g.vertices;
-	r->num = shadow.g.needed;
-	r->root = r->stripes == 1 ? shadow.g.segment[0].root : 0;
-	draw_sources(seed);
-	draw_cells(seed);
-	for (uint32_t node = 0; node < NODES; node++)
-		oracle.reachable |= (uint64_t)odds(seed, 85) << node;
-	for (uint32_t i = 0; i < r->count; i++)
-		r->source[i].failed = REDUCE_NONE;
-	copy_state();
+	begin_chain(4);
+	t.vertex[3] = RUN_DIRTY;
+	assert_true(lose_node(2));
+	assert_false(closure_run(&t.k));
+	assert_int_equal(t.vertex[2], RUN_RESTART);
+	assert_int_equal(t.vertex[3], RUN_DIRTY);
 }
 
-/* ---- comparison ------------------------------------------------------------------------------ */
-
-static void same_state(bool output)
+static void a_slot_has_one_set_in_all_segments(void **state)
 {
-	const struct reduce *r = &oracle.r;
-
-	assert_int_equal(output, oracle.outputs > 0);
-	for (uint32_t i = 0; i < r->cells; i++) {
-		uint8_t restart = oracle.begun[i] ? RUN_RESTART : 0;
-
-		assert_int_equal(shadow.vertex[i], bits(&r->cell[i]) | restart);
-	}
-	for (uint32_t i = 0; i < r->seats; i++) {
-		assert_int_equal(shadow.slot[i].host, r->seat[i].host);
-		assert_int_equal(shadow.slot[i].has, r->seat[i].has);
-	}
-	for (uint32_t i = 0; i < r->count; i++) {
-		assert_int_equal(shadow.contribution[i].slot, r->source[i].seat);
-		assert_int_equal(shadow.contribution[i].absorbed, r->source[i].absorbed);
-		assert_int_equal(shadow.contribution[i].known, r->source[i].state == SOURCE_KNOWN);
-	}
-	assert_int_equal(shadow.k.vacated_count, oracle.vacated_count);
-	for (uint32_t i = 0; i < oracle.vacated_count; i++) {
-		const struct reduce_source *s = &r->source[oracle.vacated[i]];
-
-		assert_int_equal(shadow.vacated[i].contribution, oracle.vacated[i]);
-		assert_int_equal(shadow.vacated[i].avoid, s->failed != REDUCE_NONE);
-	}
+	begin_chains(3);
+	closure_vacate(&t.k, 0, true);
+	assert_true(t.vacated[0].avoid);
+	for (uint32_t j = 0; j < 3; j++)
+		assert_true(t.vertex[graph_vertex_of(&t.g, j, 0)] & RUN_RESTART);
+	assert_true(closure_run(&t.k));
+	/* segment 2 begins with slot 0, segment 1 has it in the middle, segment 0 at the end */
+	assert_false(t.vertex[graph_vertex_of(&t.g, 0, 1)] & RUN_RESTART);
+	assert_false(t.vertex[graph_vertex_of(&t.g, 0, 2)] & RUN_RESTART);
+	assert_true(t.vertex[graph_vertex_of(&t.g, 1, 1)] & RUN_RESTART);
+	assert_false(t.vertex[graph_vertex_of(&t.g, 1, 2)] & RUN_RESTART);
+	assert_true(t.vertex[graph_vertex_of(&t.g, 2, 1)] & RUN_RESTART);
+	assert_true(t.vertex[graph_vertex_of(&t.g, 2, 2)] & RUN_RESTART);
 }
 
-static uint32_t begun(void)
+static void a_part_whose_host_is_out_of_reach_restarts_too(void **state)
 {
-	uint32_t count = 0;
-
-	for (uint32_t i = 0; i < oracle.r.cells; i++)
-		count += oracle.begun[i];
-	return count;
+	begin_chain(4);
+	t.vertex[1] |= RUN_DELIVERED;
+	t.reachable &= ~(UINT64_C(1) << 1);
+	t.vertex[2] |= RUN_RESTART;
+	assert_true(closure_run(&t.k));
+	assert_int_equal(t.vertex[1], RUN_RESTART);
+	assert_int_equal(t.k.vacated_count, 1);
+	assert_int_equal(t.vacated[0].contribution, 1);
+	assert_true(t.vacated[0].avoid);
 }
 
-static void a_node_is_lost_alike(void **state)
+static void a_slot_stays_where_one_of_its_contributions_is(void **state)
 {
-	uint32_t many = 0, outputs = 0, kept = 0;
-
-	for (uint64_t run = 1; run <= RUNS; run++) {
-		uint64_t seed = run * 104729;
-		uint32_t node;
-		bool lost, output = false;
-
-		draw_state(&seed);
-		node = planner_draw(&seed, NODES);
-		oracle.reachable &= ~(UINT64_C(1) << node);
-		lost = closure_node_lost(&shadow.k, node);
-		if (lost)
-			output = closure_run(&shadow.k);
-		repair_node(&oracle.c, &oracle.r, node);
-		same_state(output);
-		many += begun() > 3;
-		outputs += output;
-		kept += lost && !output;
-	}
-	print_message("%u of %u restart more than 3, %u the output, %u not that\n", many, RUNS,
-		      outputs, kept);
-	assert_true(many > 1000 && outputs > 1000 && kept > 1000);
-}
-
-static void vertices_and_contributions_are_lost_alike(void **state)
-{
-	uint32_t moved = 0;
-
-	for (uint64_t run = 1; run <= RUNS; run++) {
-		uint64_t seed = run * 611953;
-		struct reduce *r = &oracle.r;
-
-		draw_state(&seed);
-		for (uint32_t k = planner_draw(&seed, 3); k > 0; k--) {
-			uint32_t i = planner_draw(&seed, r->cells);
-
-			r->cell[i].anew = true;
-			shadow.vertex[i] |= RUN_RESTART;
-			if (odds(&seed, 50))
-				continue;
-			repair_vacate(&oracle.c, r, r->cell[i].seat, r->seat[r->cell[i].seat].host);
-			closure_vacate_node(&shadow.k, r->cell[i].seat,
-					    shadow.slot[r->cell[i].seat].host);
-		}
-		for (uint32_t i = 0; i < r->count; i++) {
-			if (r->source[i].seat == REDUCE_NONE || !odds(&seed, 5))
-				continue;
-			repair_vacate_source(&oracle.c, r, &r->source[i]);
-			closure_vacate(&shadow.k, i, false);
-		}
-		same_state(false);
-		repair(&oracle.c, r);
-		same_state(closure_run(&shadow.k));
-		moved += oracle.vacated_count > 1;
-	}
-	assert_true(moved > 1000);
+	begin_chain(3);
+	t.contribution[3] = (struct run_contribution){9, 1, true, false};
+	t.contribution[4] = (struct run_contribution){8, 1, true, false};
+	t.k.contributions = 5;
+	t.slot[1].has = 3;
+	closure_vacate(&t.k, 3, false);
+	assert_true(closure_run(&t.k));
+	assert_int_equal(t.slot[1].host, 1);
+	closure_vacate(&t.k, 1, false);
+	assert_true(closure_run(&t.k));
+	assert_int_equal(t.slot[1].host, 8);
+	assert_int_equal(t.slot[1].has, 1);
 }
 
 /* Two slots of three each give to a relay of their rack, and those to a third relay. */
 static void a_relay_restarts_with_what_it_gives_to(void **state)
 {
-	struct graph *g = &shadow.g;
-
-	memset(&oracle, 0, sizeof(oracle));
-	assert_true(graph_begin(g, (struct graph_size){6, 1, 3, false}, planner_memory,
+	assert_true(graph_begin(&t.g, (struct graph_size){6, 1, 3, false}, planner_memory,
 				sizeof(planner_memory)));
-	graph_cut(g, 1 << 20, 1408);
-	g->needed = 6;
+	graph_cut(&t.g, 1 << 20, 1408);
+	t.g.needed = 6;
 	for (uint32_t i = 0; i < 6; i++)
-		graph_join(g, i, 6 + i / 3);
-	graph_join(g, 6, 8);
-	graph_join(g, 7, 8);
+		graph_join(&t.g, i, 6 + i / 3);
+	graph_join(&t.g, 6, 8);
+	graph_join(&t.g, 7, 8);
 	for (uint32_t i = 0; i < 3; i++)
-		g->relay[i] = (struct graph_relay){10 + i, 0};
-	graph_settle(g);
-	assert_null(graph_wrong(g, &planner_limits_usual.graph));
-	oracle.r.count = 6;
-	oracle.r.source = oracle.source;
+		t.g.relay[i] = (struct graph_relay){10 + i, 0};
+	graph_settle(&t.g);
+	assert_null(graph_wrong(&t.g, &planner_limits_usual.graph));
+	begin_run();
+	t.vertex[7] |= RUN_DELIVERED | RUN_DONE;
+	assert_true(lose_node(10));
+	assert_true(closure_run(&t.k));
+	assert_int_equal(t.vertex[6], RUN_RESTART);
+	assert_int_equal(t.vertex[7], RUN_STARTED | RUN_DONE); /* it is given again */
+	assert_int_equal(t.vertex[8], RUN_RESTART);
+	assert_int_equal(t.k.vacated_count, 0);
 	for (uint32_t i = 0; i < 6; i++)
-		oracle.source[i] =
-			(struct reduce_source){.node = i, .seat = i, .state = SOURCE_KNOWN};
-	copy_state();
-	memset(shadow.vertex, 0, sizeof(shadow.vertex));
-	for (uint32_t i = 0; i < 6; i++)
-		shadow.slot[i] = (struct run_slot){i, 1};
-	for (uint32_t v = 6; v < 9; v++)
-		shadow.vertex[v] = RUN_STARTED;
-	shadow.vertex[7] |= RUN_DELIVERED | RUN_DONE;
-	oracle.reachable = 0xffff & ~(UINT64_C(1) << 10);
-	assert_true(closure_node_lost(&shadow.k, 10));
-	assert_true(closure_run(&shadow.k));
-	assert_int_equal(shadow.vertex[6], RUN_RESTART);
-	assert_int_equal(shadow.vertex[7], RUN_STARTED | RUN_DONE); /* it is given again */
-	assert_int_equal(shadow.vertex[8], RUN_RESTART);
-	assert_int_equal(shadow.k.vacated_count, 0);
-	for (uint32_t i = 0; i < 6; i++)
-		assert_int_equal(shadow.vertex[i], 0);
+		assert_int_equal(t.vertex[i], 0);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_node_is_lost_alike),
-		cmocka_unit_test(vertices_and_contributions_are_lost_alike),
+		cmocka_unit_test(a_loss_restarts_all_that_take_from_it),
+		cmocka_unit_test(what_was_delivered_is_not_missed),
+		cmocka_unit_test(a_contribution_that_is_in_a_sum_elsewhere_is_not_missed),
+		cmocka_unit_test(what_has_not_begun_does_not_restart),
+		cmocka_unit_test(a_slot_has_one_set_in_all_segments),
+		cmocka_unit_test(a_part_whose_host_is_out_of_reach_restarts_too),
+		cmocka_unit_test(a_slot_stays_where_one_of_its_contributions_is),
 		cmocka_unit_test(a_relay_restarts_with_what_it_gives_to),
 	};
 

@@ -26,7 +26,7 @@ void reduce_fill_commit(struct control *c, struct call *call)
 static void commit_finished(struct control *c, struct reduce *r)
 {
 	r->finished = true;
-	if (r->stripes == 1) {
+	if (!reduce_gathers(r)) {
 		reduce_end(c, r, 0, "");
 		return;
 	}
@@ -44,7 +44,7 @@ static void commit_look_for_copies(struct control *c, struct reduce *r)
 {
 	if (directory_has_complete(&c->directory, &r->by_id.id))
 		commit_finished(c, r);
-	else if (r->stripes > 1) /* others may get it */
+	else if (reduce_gathers(r)) /* others may get it */
 		reduce_spread_check(c, r);
 	else if (reduce_commit_hopeless(c, r))
 		reduce_end(c, r, -ESTALE, commit_lost);
@@ -170,10 +170,12 @@ void reduce_commit(struct control *c, struct reduce *r, uint32_t node)
 	r->state = REDUCE_COMMITTING;
 	r->holder = node;
 	reduce_watch(c, r);
-	if (r->stripes == 1) {
-		r->generation = r->cell[r->root].generation;
-		calls_cancel(c, r->cell[r->root].call); /* it is not to be built again */
-		r->cell[r->root].call = NULL;
+	if (!reduce_gathers(r)) {
+		struct reduce_vertex *root = reduce_root(r, 0);
+
+		r->generation = root->generation;
+		calls_cancel(c, root->call); /* it is not to be built again */
+		root->call = NULL;
 		reduce_links_show(c, r);
 	}
 	timers_cancel(&c->timers, &r->deadline);

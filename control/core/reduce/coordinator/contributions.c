@@ -258,7 +258,7 @@ static void reduce_answered(struct control *c, struct reduce *r)
 	if (r->small) {
 		r->state = REDUCE_RUNNING;
 		reduce_accept(c, r);
-	} else if (r->state == REDUCE_LOCATING || r->cells == 0) {
+	} else if (r->state == REDUCE_LOCATING || r->graph.vertices == 0) {
 		reduce_plan(c, r);
 	} else {
 		reduce_fill(c, r);

@@ -26,6 +26,9 @@ void reduces_init(struct control *c)
 	list_init(&rs->active);
 	list_init(&rs->ended);
 	rs->number = control_random(c) >> 1;
+	rs->limits = planner_limits_usual;
+	rs->limits.grid_slots = c->config.grid_seats;
+	rs->limits.grid_late_slots = c->config.grid_late_seats;
 	allocator_reset(&rs->space,
 			c->config.reduce_sources_max * REDUCE_SOURCE_BYTES +
 				c->config.reduce_value_bytes,
@@ -199,13 +202,14 @@ static void reduce_release(struct control *c, struct reduce *r)
 		m.combined.generation = r->generation;
 	m.combined.what = r->state == REDUCE_COMMITTING;
 	m.combined.status = r->status == -ECANCELED ? r->status : 0;
-	for (uint32_t i = 0; i < r->seats; i++) {
-		bool told = r->seat[i].host == REDUCE_NONE;
+	for (uint32_t i = 0; i < r->graph.slots; i++) {
+		uint32_t host = r->run.slot[i].host;
+		bool told = host == REDUCE_NONE;
 
 		for (uint32_t k = 0; !told && k < i; k++)
-			told = r->seat[k].host == r->seat[i].host;
+			told = r->run.slot[k].host == host;
 		if (!told)
-			reduce_release_node(c, &m, r->seat[i].host);
+			reduce_release_node(c, &m, host);
 	}
 	list_each(l, after, &r->getters)
 	{
@@ -218,9 +222,9 @@ void reduce_end_calls(struct control *c, struct reduce *r)
 	for (uint32_t i = 0; i < r->count; i++) {
 		reduce_unlocate(c, &r->source[i]);
 	}
-	for (uint32_t i = 0; i < r->cells; i++) {
-		calls_cancel(c, r->cell[i].call);
-		r->cell[i].call = NULL;
+	for (uint32_t v = 0; v < r->graph.vertices; v++) {
+		calls_cancel(c, r->vertex[v].call);
+		r->vertex[v].call = NULL;
 	}
 	calls_cancel(c, r->call);
 	r->call = NULL;
@@ -268,7 +272,8 @@ void reduce_end(struct control *c, struct reduce *r, int32_t status, const char 
 	reduce_tell_waiters(c, r);
 	if (r->tree)
 		allocator_give(&c->reduces.space, r->tree);
-	r->tree = r->seats = r->cells = 0;
+	r->tree = 0;
+	r->graph = (struct graph){0};
 	list_remove(&r->active);
 	list_append(&c->reduces.ended, &r->active);
 	if (answered)
@@ -305,7 +310,7 @@ static void reduce_beat_fire(struct control *c, struct timer *t)
 	struct reduce *r = list_item(t, struct reduce, beat);
 
 	timers_set(&c->timers, t, c->now_ns + c->config.orphan_ns / 4, reduce_beat_fire);
-	if (r->state < REDUCE_COMMITTING || r->stripes > 1)
+	if (r->state < REDUCE_COMMITTING || reduce_gathers(r))
 		reduce_beat(c, r);
 }
 
@@ -527,7 +532,7 @@ bool reduce_deleted(struct control *c, const struct object_id *target, const cha
 		.id = *target, .generation = r ? r->generation : 0, .node = MESSAGE_NODE_NONE};
 
 	/* Of one that was lent: who has built it lets it go just now, and has not said so yet. */
-	if (active && r->state == REDUCE_COMMITTED && r->seats == 0)
+	if (active && r->state == REDUCE_COMMITTED && r->graph.slots == 0)
 		directory_take_bury(&c->directory, &built);
 	if (active)
 		reduce_end(c, r, -ECANCELED, text);

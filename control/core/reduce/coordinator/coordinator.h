@@ -1,35 +1,35 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Reduces whose targets belong to this node's part of the directory, and large ones that its
- * clients have asked for (borrowed: delegate.c). The coordinator finds the sources, puts them
- * into a tree as they arrive, tells the nodes what to build from what
- * (reduce/participant/participant.h), and mends the tree when something is lost. It never touches
- * payload, but for small objects, whose values come with the answers of the directory and are added
- * up here.
+ * clients have asked for (borrowed: delegate.c). The coordinator finds the sources, puts them into
+ * a plan as they arrive, tells the nodes what to build from what
+ * (reduce/participant/participant.h), and mends what is lost. It never touches payload, but for
+ * small objects, whose values come with the answers of the directory and are added up here.
  *
  *   LOCATING   it is asked where the sources are         -> RUNNING (all have answered once), LENT,
  *                                                           ENDED
  *   LENT       the node that has asked coordinates it (delegate.c) -> COMMITTED (it is asked
  *              whether it may be that), LOCATING, ENDED; dropped
- *   RUNNING    seats are filled, objects are built       -> COMMITTING; ENDED
+ *   RUNNING    slots are filled, objects are built       -> COMMITTING; ENDED
  *   COMMITTING somebody has all of the target but its last chunk: who asked for the reduce is
  *              asked whether that may be the result, or, if that is we, the directory's node
  *                                                        -> COMMITTED; dropped (another one is)
  *   COMMITTED  it is: whoever holds a last chunk may let it go -> ENDED
  *   ENDED      kept for those who ask how it ended, until its place is needed
  *
- * Sources take seats in the order in which they come; a seat is for one source, or for several that
- * were on one node when the reduce began; those beyond num wait as a reserve. Usually there is one
- * tree of the seats (planner/reduce_tree.h), and what is on the caller's node takes the root if it
- * can. When all contributors will get the result, the object is cut into as many stripes as there
- * are seats, each with a chain and a root of its own (planner/reduce_stripe.h), and each who gets
- * the target puts it together from them (relays.c); small ones go in messages, without chains. A
- * cell is a seat's part in one stripe. A cell with several sources or with children, and a root,
- * has an object of its own, hidden but for the target; any other is its source.
+ * A plan is a graph (planner/graph.h) that a planner makes when all sources have answered once
+ * (binding.c). Its slots are filled in the order in which sources come; a slot is for one
+ * source, or for several that were on one node then; those beyond num wait as a reserve. Usually
+ * the graph is one tree, whose root builds the target. When all contributors will get the result it
+ * is cut into segments, and each who gets the target puts it together from the segments' roots
+ * (receivers.c, relays.c); small ones go in messages. A vertex is a slot's part in one
+ * segment. One that adds something up has an object of its own, hidden but for the target; any
+ * other hands its only source on.
  *
- * When something is lost that its parent has not taken completely, the seat is vacated as far
- * as it is lost, and filled again from the reserve or with what turns up; its cells and all their
- * ancestors get objects of new generations. The others keep what they have built and send it again.
+ * When something is lost that whoever takes it has not taken completely, its slot is vacated as far
+ * as it is lost, and filled again from the reserve or with what turns up; the closure over the
+ * graph (repair.c) says which vertices get objects of new generations. The others keep what
+ * they have built and send it again.
  *
  * From COMMITTING on nothing is repaired any more (commit.c): nobody has all bytes of
  * the target before that, and the set of the sources is never another one after it.
@@ -48,6 +48,7 @@
 #include "core/message/message.h"
 #include "core/base/arena.h"
 #include "core/base/timers.h"
+#include "core/planner/closure.h"
 #include "core/planner/planner.h"
 
 struct call;
@@ -57,12 +58,6 @@ struct reduce;
 struct text;
 
 #define REDUCE_NONE UINT32_MAX
-
-enum {
-	REDUCE_GROUP_MAX = 120, /* sources of one seat */
-	REDUCE_STRIPES_MAX = 64,
-	REDUCE_DEGREE_MAX = 120, /* with them at most MESSAGE_PARTS_MAX parts */
-};
 
 enum reduce_source_state {
 	SOURCE_ASKED,  /* no answer yet */
@@ -76,37 +71,23 @@ struct reduce_source {
 	struct object_id id;
 	uint64_t generation;
 	uint32_t node;	  /* that holds it */
-	uint32_t seat;	  /* or REDUCE_NONE */
+	uint32_t seat;	  /* slot, or REDUCE_NONE */
 	uint32_t arrival; /* the order of becoming KNOWN */
 	uint32_t failed;  /* a node that could not give it */
 	uint32_t next;	  /* another one that is asked for with it, or REDUCE_NONE */
 	uint8_t state;
-	bool absorbed; /* its cell's object has all of it (one stripe only) */
+	bool absorbed; /* its vertex's object has all of it (one segment only) */
 	bool with;     /* it is asked for with another one, whose call is open */
 	bool refused;  /* the directory has no room to note that it is looked for */
 };
 
-/* A place in the order of arrival: one source, or several that were on one node. */
-struct reduce_seat {
-	uint32_t host;	     /* node that builds its objects; REDUCE_NONE: empty */
-	uint32_t wants, has; /* sources */
-};
-
-/* What a seat contributes to a stripe. */
-struct reduce_cell {
+/* What is known of a vertex of the graph beside the bits of the run. */
+struct reduce_vertex {
 	struct reduce *reduce;
 	struct call *call;   /* COMBINE */
 	struct object_id id; /* of its object */
 	uint64_t generation;
-	uint32_t seat, stripe;
 	uint32_t tries; /* times that it was lost without having moved */
-	bool combines;	/* it has an object of its own */
-	bool started;	/* which is being built */
-	bool dirty;	/* its node must be told */
-	bool anew;	/* what it has is of no use any more */
-	bool delivered; /* its parent's object has all of it */
-	bool gone;	/* lost after it was delivered */
-	bool done;	/* it is complete */
 	bool watched;	/* its node has been told of it for a while */
 };
 
@@ -165,30 +146,25 @@ struct reduce {
 	uint32_t value_max; /* bytes of a source whose value is to come along */
 	uint32_t count;	    /* sources */
 	uint32_t range;	    /* of the sources */
-	uint32_t tree;	    /* range: of the seats and cells */
+	uint32_t tree;	    /* range: of the vertices, the run and the graph */
 	uint32_t value;	    /* range: the sum so far of a small one */
 	uint32_t unanswered, arrivals;
-	uint32_t summed;		/* sources in it */
-	uint32_t hasty;			/* times that a silent node was not waited for */
-	uint32_t seats, stripes, cells; /* 0: no tree yet */
-	uint32_t degree, root;		/* of one stripe only */
-	uint32_t top;			/* node that the root is meant for, if it takes part */
-	uint32_t row;			/* of the grid that stripes take; 0: none do */
-	uint64_t planned_ns;		/* when it was; 0: not all of them were there */
-	uint64_t generation;		/* of the result */
-	uint32_t holder;		/* from COMMITTING on: who has built it; or NONE */
-	uint64_t lost_ns;		/* NONE: since when */
-	uint32_t forced;		/* nodes that were made to get a target in stripes */
+	uint32_t summed;     /* sources in it */
+	uint32_t hasty;	     /* times that a silent node was not waited for */
+	uint64_t planned_ns; /* when it was; 0: not all of them were there */
+	uint64_t generation; /* of the result */
+	uint32_t holder;     /* from COMMITTING on: who has built it; or NONE */
+	uint64_t lost_ns;    /* NONE: since when */
+	uint32_t forced;     /* nodes that were made to get a target in stripes */
 	struct reduce_source *source;
-	struct reduce_seat *seat;
-	struct reduce_cell *cell; /* stripe by stripe */
-	struct graph graph;	  /* the same shape, as the planner sees it */
+	struct graph graph;	      /* no vertices: not planned yet, or not any more */
+	struct graph_run run;	      /* how far it is */
+	struct reduce_vertex *vertex; /* of the graph's */
 	int32_t status;
 	uint8_t state;
 	bool answered; /* the REDUCE */
 	bool finished; /* somebody has all of the result */
 	bool broken;   /* COMMITTED: a stripe is lost */
-	bool direct;   /* stripes: each root has its parts from the sources, as values */
 	bool small;    /* as far as is known all values come along */
 	bool sized;
 	bool roomless; /* its sum waits for room (store/primary.h) */
@@ -207,10 +183,6 @@ struct reduce_asker { /* a REDUCED that waits */
 	uint32_t node;
 };
 
-struct reduce_group { /* sources that are on one node when the tree is made */
-	uint32_t node, count;
-};
-
 struct reduces {
 	struct pool pool, askers, getters;
 	struct idmap by_id;
@@ -220,17 +192,58 @@ struct reduces {
 	uint64_t number;
 	struct message_part parts[MESSAGE_PARTS_MAX]; /* for one message at a time */
 	struct object_id ids[MESSAGE_SOURCES_MAX];
-	struct reduce_group group[MESSAGE_SOURCES_MAX];
-	struct planner_request asked; /* for one plan at a time */
 	struct planner_limits limits;
-	struct planner_group groups[MESSAGE_SOURCES_MAX];
+	struct planner_request asked; /* for one plan at a time */
+	struct planner_group group[MESSAGE_SOURCES_MAX];
+	struct closure closure; /* for one repair at a time */
+	struct run_contribution contribution[MESSAGE_SOURCES_MAX];
+	struct closure_vacated vacated[MESSAGE_SOURCES_MAX];
+	uint64_t reachable[NODES_MAX / 64];
 };
 
-/* What one of reduce_sources_max stands for: a source with a seat, or a cell. */
-#define REDUCE_SOURCE_BYTES                                                                       \
-	(sizeof(struct reduce_source) + sizeof(struct reduce_seat) + sizeof(struct reduce_cell) + \
-	 sizeof(struct graph_slot) + sizeof(struct graph_segment) + sizeof(struct graph_vertex) + \
-	 sizeof(struct graph_edge) + sizeof(uint16_t))
+/* What one of reduce_sources_max stands for: a source with a slot, or a vertex. */
+#define REDUCE_SOURCE_BYTES                                                                      \
+	(sizeof(struct reduce_source) + sizeof(struct run_slot) + sizeof(struct reduce_vertex) + \
+	 sizeof(uint8_t) + sizeof(struct graph_slot) + sizeof(struct graph_segment) +            \
+	 sizeof(struct graph_vertex) + sizeof(struct graph_edge) + sizeof(uint16_t))
+
+static inline uint32_t reduce_number(const struct reduce_vertex *p)
+{
+	return (uint32_t)(p - p->reduce->vertex);
+}
+
+static inline uint32_t reduce_slot(const struct reduce_vertex *p)
+{
+	return graph_slot_of(&p->reduce->graph, reduce_number(p));
+}
+
+/* Node that builds it; REDUCE_NONE: its slot is empty. */
+static inline uint32_t reduce_host(const struct reduce_vertex *p)
+{
+	return p->reduce->run.slot[reduce_slot(p)].host;
+}
+
+/* Whether it has that RUN_ bit. */
+static inline bool reduce_is(const struct reduce_vertex *p, uint8_t bit)
+{
+	return p->reduce->run.vertex[reduce_number(p)] & bit;
+}
+
+static inline bool reduce_is_root(const struct reduce_vertex *p)
+{
+	return p->reduce->graph.vertex[reduce_number(p)].out == GRAPH_NONE;
+}
+
+static inline struct reduce_vertex *reduce_root(const struct reduce *r, uint32_t segment)
+{
+	return &r->vertex[r->graph.segment[segment].root];
+}
+
+/* Whether who gets the target puts it together from segments. */
+static inline bool reduce_gathers(const struct reduce *r)
+{
+	return r->graph.out == GRAPH_OUT_GATHER;
+}
 
 struct control_config;
 void reduces_carve(struct reduces *rs, struct arena *a, const struct control_config *config);
@@ -416,18 +429,9 @@ bool reduce_reachable(struct control *c, uint32_t node);
 /* links.c */
 /* Up to how many bytes it pays to add up the sources here, where so many values come in. */
 uint32_t reduce_value_max(const struct control *c, const struct reduce *r, uint32_t values);
-/* Chooses the degree, and puts first, of those that are there, who is to have no children. */
-void reduce_links_shape(struct control *c, struct reduce *r, struct reduce_group *group,
-			uint32_t groups);
-/* Chooses whom the root is meant for: the caller's node, or one whose link is so slow that one
- * chain to it is better than stripes, which there are none of then. */
-void reduce_links_top(const struct control *c, struct reduce *r, const struct reduce_group *group,
-		      uint32_t groups);
-
-/* What a planner is asked for these groups, in the order of arrival. */
-const struct planner_request *reduce_links_request(struct control *c, const struct reduce *r,
-						   const struct reduce_group *group,
-						   uint32_t groups, uint32_t grouped);
+/* What a planner is to know of the links: of one that stands for all; of a node's. */
+struct topology_link reduce_links_all(const struct control *c);
+struct topology_link reduce_links_of(const struct control *c, uint32_t node);
 
 /* It has taken so long until somebody had all of it: so each has sent or taken an object in that
  * time. One that is known to be slow and only sends shows in no other way that it is not any more.
@@ -435,24 +439,20 @@ const struct planner_request *reduce_links_request(struct control *c, const stru
 void reduce_links_show(struct control *c, const struct reduce *r);
 
 /* binding.c */
-/* All sources have answered once: makes the tree. */
+/* All sources have answered once: chooses the graph, and fills it. */
 void reduce_plan(struct control *c, struct reduce *r);
 /* Seats sources, and tells the nodes. */
 void reduce_fill(struct control *c, struct reduce *r);
-/* Begins a cell whose seat has all its sources and which is not begun. */
-void reduce_resume(struct control *c, struct reduce *r, uint32_t cell);
+/* Begins a vertex whose slot has all its sources and which is not begun. */
+void reduce_resume(struct control *c, struct reduce *r, uint32_t v);
 
 /* vertices.c */
 /* Tells the nodes of those that are dirty. */
 void reduce_tell_all(struct control *c, struct reduce *r);
 /* All objects that are being built are named again: their nodes see that we are there. */
 void reduce_beat(struct control *c, struct reduce *r);
-/* The tree: cells by number. */
-struct reduce_seat *reduce_seat_of(const struct reduce_cell *p);
-bool reduce_is_root(const struct reduce_cell *p);
-uint32_t reduce_parent(const struct reduce *r, uint32_t i);
-uint32_t reduce_children(const struct reduce *r, uint32_t i, uint32_t *out);
-void reduce_extent(const struct reduce *r, uint32_t stripe, uint32_t *first, uint32_t *count);
+/* Whether its slot has all its sources. */
+bool reduce_complete(const struct reduce_vertex *p);
 
 /* receivers.c */
 /* A GET for a target in stripes: the node is told what to put together. Returns whether it is one.
@@ -474,7 +474,6 @@ void reduce_spread_combined(struct control *c, struct reduce *r, struct node *n,
 void reduce_spread_check(struct control *c, struct reduce *r);
 void reduce_spread_node_down(struct control *c, struct reduce *r, uint32_t node);
 void reduce_spread_free(struct control *c, struct reduce *r);
-struct reduce_cell *reduce_spread_root(const struct reduce *r, uint32_t stripe);
 
 /* relays.c */
 /* The parts of a COMBINE to one that puts the target together. */
@@ -493,9 +492,8 @@ bool reduce_feed_choose(struct control *c, struct reduce *r, struct reduce_gette
 /* repair.c */
 /* Reserves that nobody reaches are looked for; others may be reachable again. */
 void reduce_look_again(struct control *c, struct reduce *r);
-void reduce_lost(struct control *c, struct reduce *r, uint32_t cell,
-		 const struct message_combined *m);
+void reduce_lost(struct control *c, struct reduce *r, uint32_t v, const struct message_combined *m);
 /* A root's node does not answer. */
-void reduce_silent(struct control *c, struct reduce *r, uint32_t cell);
+void reduce_silent(struct control *c, struct reduce *r, uint32_t v);
 
 #endif

@@ -243,7 +243,6 @@ static int32_t lend_propose(struct control *c, const struct node *n, const struc
 	if ((there && there != m->generation) || !lend_take(r, m))
 		return -ESTALE;
 	timers_cancel(&c->timers, &r->beat);
-	r->stripes = 1;
 	r->generation = m->generation;
 	r->state = REDUCE_COMMITTED;
 	directory_reserve_for(&c->directory, &m->target, m->generation);
@@ -406,10 +405,10 @@ void reduce_keep_borrowed(struct control *c, struct reduce *r)
 /* Who gets the target here need not wait for a directory's node that does not answer. */
 void reduce_borrowed_found(struct control *c, const struct reduce *r, bool again)
 {
-	const struct reduce_cell *p = &r->cell[r->root];
+	const struct reduce_vertex *p = reduce_root(r, 0);
 	struct message_got got = {.id = p->id,
 				  .what = MESSAGE_GOT_HOLDER,
-				  .holder = r->seat[p->seat].host,
+				  .holder = reduce_host(p),
 				  .generation = p->generation,
 				  .size = r->size,
 				  .chunk_bytes = r->chunk_bytes};
@@ -421,9 +420,10 @@ void reduce_borrowed_found(struct control *c, const struct reduce *r, bool again
 bool reduce_borrowed_look(struct control *c, const struct object_id *target)
 {
 	const struct reduce *r = reduce_find(c, target);
-	const struct reduce_cell *p = r && r->borrowed && r->cells ? &r->cell[r->root] : NULL;
+	const struct reduce_vertex *p =
+		r && r->borrowed && r->graph.vertices ? reduce_root(r, 0) : NULL;
 
-	if (p == NULL || !p->started || p->call || r->seat[p->seat].host == c->self->number)
+	if (p == NULL || !reduce_is(p, RUN_STARTED) || p->call || reduce_host(p) == c->self->number)
 		return false;
 	reduce_borrowed_found(c, r, true);
 	return true;

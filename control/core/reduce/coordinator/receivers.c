@@ -7,7 +7,6 @@
  * together any more; then the stripes are given up, and it is an object as any other.
  */
 #include <errno.h>
-#include "core/planner/reduce_stripe.h"
 #include "core/state.h"
 
 static const char spread_nobody[] =
@@ -18,12 +17,7 @@ static struct reduce *spread_find(struct control *c, const struct object_id *tar
 	struct idmap_node *n = idmap_find(&c->reduces.by_id, target);
 	struct reduce *r = n ? idmap_item(n, struct reduce, by_id) : NULL;
 
-	return r && r->stripes > 1 && r->state != REDUCE_ENDED ? r : NULL;
-}
-
-struct reduce_cell *reduce_spread_root(const struct reduce *r, uint32_t stripe)
-{
-	return &r->cell[stripe * r->seats + stripe];
+	return r && reduce_gathers(r) && r->state != REDUCE_ENDED ? r : NULL;
 }
 
 static void spread_free(struct control *c, struct reduce_getter *g)
@@ -40,7 +34,7 @@ static void spread_drop(struct control *c, struct reduce_getter *g)
 
 	reduce_feed_changed(r, g);
 	spread_free(c, g);
-	if (r->row)
+	if (r->graph.feeder)
 		reduce_spread_tell(c, r);
 }
 
@@ -88,9 +82,9 @@ static void spread_tell(struct control *c, struct reduce *r, struct reduce_gette
 	m.combine.reduce = r->number;
 	m.combine.size = r->size;
 	m.combine.chunk_bytes = r->chunk_bytes;
-	m.combine.need = r->stripes + (r->row > 0); /* the last one comes in two parts */
+	m.combine.need = graph_output_parts(&r->graph);
 	m.combine.flags = r->state < REDUCE_COMMITTED ? MESSAGE_COMBINE_HOLD : 0;
-	m.combine.flags |= r->direct ? MESSAGE_COMBINE_VALUES : 0;
+	m.combine.flags |= r->graph.values ? MESSAGE_COMBINE_VALUES : 0;
 	memcpy(m.combine.name, r->name, sizeof(m.combine.name));
 	g->call = calls_start(c, peers_node(c, g->node), &m, TABLE_SLOT_NONE, c->config.call_ns,
 			      spread_told, g);
@@ -183,9 +177,9 @@ void reduce_spread_begin(struct control *c, struct reduce *r)
 	r->control = c;
 	directory_waiters_take(&c->directory, &r->by_id.id, spread_take, r);
 	/* Whoever asks for it only now would ask through links that are full. */
-	for (uint32_t i = 0; r->direct && i < r->seats; i++)
-		if (spread_getter(r, r->seat[i].host) == NULL)
-			spread_add(c, r, r->seat[i].host, 0);
+	for (uint32_t i = 0; r->graph.eager && i < r->graph.slots; i++)
+		if (spread_getter(r, r->run.slot[i].host) == NULL)
+			spread_add(c, r, r->run.slot[i].host, 0);
 }
 
 bool reduce_spread(struct control *c, struct node *n, const struct message *m)
@@ -204,7 +198,7 @@ bool reduce_spread(struct control *c, struct node *n, const struct message *m)
 	answer.got.holder = MESSAGE_NODE_NONE;
 	peers_send(c, n, &answer);
 	spread_tell(c, r, g);
-	if (r->row)
+	if (r->graph.feeder)
 		reduce_spread_tell(c, r);
 	return true;
 }
@@ -234,8 +228,8 @@ void reduce_spread_free(struct control *c, struct reduce *r)
 
 static bool spread_stripes_done(const struct reduce *r)
 {
-	for (uint32_t j = 0; j < r->stripes; j++)
-		if (!reduce_spread_root(r, j)->done)
+	for (uint32_t j = 0; j < r->graph.segments; j++)
+		if (!reduce_is(reduce_root(r, j), RUN_DONE))
 			return false;
 	return true;
 }
@@ -243,8 +237,8 @@ static bool spread_stripes_done(const struct reduce *r)
 /* Nobody wants it: one node after the other is made to, until one has it. */
 static void spread_force(struct control *c, struct reduce *r)
 {
-	while (r->forced <= r->seats) {
-		uint32_t k = r->forced++, node = k ? r->seat[k - 1].host : r->caller;
+	while (r->forced <= r->graph.slots) {
+		uint32_t k = r->forced++, node = k ? r->run.slot[k - 1].host : r->caller;
 		struct reduce_getter *g =
 			reduce_reachable(c, node) ? spread_add(c, r, node, 0) : NULL;
 
@@ -281,7 +275,7 @@ static void spread_settle(struct control *c, struct reduce *r, const struct redu
 	}
 	if (!r->finished && r->holder == REDUCE_NONE && ready)
 		reduce_commit_finish(c, r, ready->node);
-	else if (r->finished && (!wanted || (r->broken && (ready == NULL || r->direct))))
+	else if (r->finished && (!wanted || (r->broken && (ready == NULL || r->graph.values))))
 		reduce_end(c, r, 0, "");
 	else if (r->finished)
 		spread_go_round(c, r);
@@ -314,12 +308,12 @@ void reduce_spread_check(struct control *c, struct reduce *r)
 }
 
 /* The root of the stripe that somebody tells of. */
-static struct reduce_cell *spread_part(struct reduce *r, const struct message_combined *m)
+static struct reduce_vertex *spread_part(struct reduce *r, const struct message_combined *m)
 {
-	for (uint32_t j = 0; j < r->stripes; j++) {
-		struct reduce_cell *root = reduce_spread_root(r, j);
+	for (uint32_t j = 0; j < r->graph.segments; j++) {
+		struct reduce_vertex *root = reduce_root(r, j);
 
-		if (root->started && root->generation == m->part_generation &&
+		if (reduce_is(root, RUN_STARTED) && root->generation == m->part_generation &&
 		    object_id_equal(&root->id, &m->part_id))
 			return root;
 	}
@@ -332,14 +326,13 @@ static void spread_lost(struct control *c, struct reduce *r, struct reduce_gette
 			const struct message_combined *m)
 {
 	struct message_combined lost = {.part_node = MESSAGE_NODE_NONE, .status = m->status};
-	struct reduce_cell *root = spread_part(r, m);
-	bool link = root && m->status == -EHOSTUNREACH &&
-		    reduce_reachable(c, reduce_seat_of(root)->host);
+	struct reduce_vertex *root = spread_part(r, m);
+	bool link = root && m->status == -EHOSTUNREACH && reduce_reachable(c, reduce_host(root));
 
 	if (root == NULL || (link && !r->finished))
 		return; /* it goes on trying */
 	if (r->state == REDUCE_RUNNING) {
-		reduce_lost(c, r, (uint32_t)(root - r->cell), &lost);
+		reduce_lost(c, r, reduce_number(root), &lost);
 	} else {
 		r->broken |= !link;
 		reduce_feed_avoid(g, m->part_node);
@@ -351,7 +344,7 @@ void reduce_spread_combined(struct control *c, struct reduce *r, struct node *n,
 			    const struct message_combined *m)
 {
 	struct reduce_getter *g = spread_getter(r, n->number);
-	const struct reduce_cell *root;
+	const struct reduce_vertex *root;
 
 	if (g == NULL || m->generation != r->generation)
 		return;
@@ -364,8 +357,8 @@ void reduce_spread_combined(struct control *c, struct reduce *r, struct node *n,
 	}
 	if (m->what == MESSAGE_COMBINED_DONE) {
 		g->done = true;
-		for (uint32_t j = 0; j < r->stripes; j++) /* else it could not be */
-			reduce_spread_root(r, j)->done = true;
+		for (uint32_t j = 0; j < r->graph.segments; j++) /* else it could not be */
+			r->run.vertex[r->graph.segment[j].root] |= RUN_DONE;
 		reduce_spread_check(c, r);
 	} else if (m->what == MESSAGE_COMBINED_SILENT) {
 		root = spread_part(r, m);
@@ -374,7 +367,7 @@ void reduce_spread_combined(struct control *c, struct reduce *r, struct node *n,
 		if (root && r->finished)
 			reduce_spread_tell(c, r);
 		else if (root)
-			reduce_silent(c, r, (uint32_t)(root - r->cell));
+			reduce_silent(c, r, reduce_number(root));
 	} else if (m->what == MESSAGE_COMBINED_LOST && m->part_node != MESSAGE_NODE_NONE) {
 		spread_lost(c, r, g, m);
 	} else if (m->what == MESSAGE_COMBINED_LOST) { /* its dataplane has restarted */
@@ -389,10 +382,11 @@ void reduce_spread_node_down(struct control *c, struct reduce *r, uint32_t node)
 
 	if (g)
 		spread_drop(c, g);
-	for (uint32_t i = 0; r->state >= REDUCE_COMMITTING && i < r->cells; i++) {
-		if (reduce_seat_of(&r->cell[i])->host != node)
+	for (uint32_t i = 0; r->state >= REDUCE_COMMITTING && i < r->graph.vertices; i++) {
+		if (reduce_host(&r->vertex[i]) != node)
 			continue;
-		r->cell[i].started = false; /* not to be built again with others reading it */
+		r->run.vertex[i] &=
+			(uint8_t)~RUN_STARTED; /* not to be built again with others reading it */
 		r->broken = true;
 	}
 	if (g || r->broken)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Who gives whom the stripes of a target. Each stripe has a tree of the seats, counted from its
- * root on (planner/reduce_stripe.h); who gets the target has a stripe from the nearest one above
+ * root on (planner/distribution.c); who gets the target has a stripe from the nearest one above
  * that gets it as well, who passes on what it has so far. Where there is none it has it from the
  * root; so has who has no seat, and one whose feeder does not answer, until that one does. Values
  * are not passed on.
@@ -13,24 +13,34 @@
  * root. When the set is chosen, and a root is gone or does not give a getter anything, one who has
  * all of the target takes its place for that getter, until that one does not either.
  */
-#include "core/planner/reduce_stripe.h"
+#include "core/planner/segment.h"
 #include "core/state.h"
 
 #define FEED_BACK_NS UINT64_C(100000000) /* doubles each time */
 
-enum { FEED_LEAVES = 5 /* doublings */ };
+enum {
+	FEED_LEAVES = 5,     /* doublings */
+	FEED_SLOTS_MAX = 64, /* planner_limits.graph.gather_slots_max */
+};
 
 /* The getters by seat. */
 struct feed_map {
-	struct reduce_getter *at[REDUCE_STRIPES_MAX];
+	struct reduce_getter *at[FEED_SLOTS_MAX];
+	uint64_t there[FEED_SLOTS_MAX / 64]; /* a bit for each of them */
 };
 
 static uint32_t feed_seat(const struct reduce *r, uint32_t node)
 {
-	for (uint32_t i = 0; i < r->seats; i++)
-		if (r->seat[i].host == node)
+	for (uint32_t i = 0; i < r->graph.slots; i++)
+		if (r->run.slot[i].host == node)
 			return i;
 	return REDUCE_NONE;
+}
+
+static void feed_put(struct feed_map *map, uint32_t slot, struct reduce_getter *g)
+{
+	map->at[slot] = g;
+	map->there[slot / 64] |= UINT64_C(1) << slot % 64;
 }
 
 static void feed_map(struct reduce *r, struct feed_map *map)
@@ -43,7 +53,7 @@ static void feed_map(struct reduce *r, struct feed_map *map)
 		if (g->seat == REDUCE_NONE)
 			g->seat = feed_seat(r, g->node);
 		if (g->seat != REDUCE_NONE)
-			map->at[g->seat] = g;
+			feed_put(map, g->seat, g);
 	}
 }
 
@@ -51,14 +61,14 @@ static void feed_map(struct reduce *r, struct feed_map *map)
 static const struct reduce_getter *feed_from(const struct reduce *r, const struct feed_map *map,
 					     const struct reduce_getter *to, uint32_t stripe)
 {
-	const struct reduce_getter *g = NULL;
-	uint32_t place = (to->seat + r->seats - stripe) % r->seats;
+	const struct reduce_getter *g;
+	uint32_t slot;
 
-	if (r->row == 0 || to->seat == REDUCE_NONE || place == 0 ||
-	    r->seat[stripe].host == to->node)
+	if (r->graph.feeder == NULL || to->seat == REDUCE_NONE ||
+	    reduce_host(reduce_root(r, stripe)) == to->node)
 		return NULL;
-	while (g == NULL && (place = reduce_stripe_feeder(r->row, place)) != 0)
-		g = map->at[(stripe + place) % r->seats];
+	slot = distribution_from(&r->graph, stripe, to->seat, map->there);
+	g = slot == GRAPH_NONE ? NULL : map->at[slot];
 	return g && !(to->left >> g->seat & 1) ? g : NULL;
 }
 
@@ -70,7 +80,7 @@ void reduce_feed_leave(struct control *c, struct reduce_getter *g, uint32_t node
 
 	feed_map(g->reduce, &map);
 	/* by its own seat: by now its node may have one before that */
-	for (uint32_t i = 0; i < g->reduce->seats; i++)
+	for (uint32_t i = 0; i < g->reduce->graph.slots; i++)
 		if (map.at[i] && map.at[i]->node == node)
 			from = map.at[i];
 	if (from == NULL)
@@ -91,7 +101,7 @@ static bool feed_goes_back(const struct reduce *r, const struct feed_map *map,
 {
 	uint64_t before = g->left;
 
-	for (uint32_t i = 0; i < r->seats; i++)
+	for (uint32_t i = 0; i < r->graph.slots; i++)
 		if (map->at[i] && !map->at[i]->missed)
 			g->left &= ~(UINT64_C(1) << i) | g->lost;
 	return g->left != before;
@@ -101,7 +111,7 @@ void reduce_feed_return(struct control *c, struct reduce *r)
 {
 	struct feed_map map;
 
-	if (r->row == 0)
+	if (r->graph.feeder == NULL)
 		return;
 	feed_map(r, &map);
 	list_each(l, after, &r->getters)
@@ -129,13 +139,13 @@ void reduce_feed_avoid(struct reduce_getter *g, uint32_t node)
 /* Whether a getter has to do without a root. */
 static bool feed_misses(const struct reduce *r, const struct reduce_getter *to, uint32_t stripe)
 {
-	return !reduce_spread_root(r, stripe)->started ||
-	       to->avoid & feed_bit(r->seat[stripe].host);
+	return !reduce_is(reduce_root(r, stripe), RUN_STARTED) ||
+	       to->avoid & feed_bit(reduce_host(reduce_root(r, stripe)));
 }
 
 static bool feed_misses_any(const struct reduce *r, const struct reduce_getter *to)
 {
-	for (uint32_t j = 0; j < r->stripes; j++)
+	for (uint32_t j = 0; j < r->graph.segments; j++)
 		if (feed_misses(r, to, j))
 			return true;
 	return false;
@@ -179,7 +189,7 @@ bool reduce_feed_choose(struct control *c, struct reduce *r, struct reduce_gette
 static bool feed_is_fed(const struct reduce *r, const struct feed_map *map,
 			const struct reduce_getter *g, const struct reduce_getter *by)
 {
-	for (uint32_t j = 0; j < r->stripes; j++)
+	for (uint32_t j = 0; j < r->graph.segments; j++)
 		if (feed_from(r, map, g, j) == by)
 			return true;
 	return false;
@@ -190,13 +200,13 @@ void reduce_feed_changed(struct reduce *r, struct reduce_getter *changed)
 	struct feed_map map;
 	uint64_t bit;
 
-	if (r->row == 0)
+	if (r->graph.feeder == NULL)
 		return;
 	feed_map(r, &map);
 	if (changed->seat == REDUCE_NONE)
 		return;
 	bit = UINT64_C(1) << changed->seat;
-	map.at[changed->seat] = changed; /* also one that has left */
+	feed_put(&map, changed->seat, changed); /* also one that has left */
 	list_each(l, after, &r->getters)
 	{
 		struct reduce_getter *g = list_item(l, struct reduce_getter, link);
@@ -233,7 +243,8 @@ static void feed_pass(const struct reduce *r, struct message_part *part, uint32_
 static void feed_split(struct control *c, struct message_combine *m, struct message_part *rest,
 		       const struct reduce *r, uint32_t whole)
 {
-	uint64_t bytes = reduce_stripe_bytes(r->size, r->chunk_bytes, r->stripes, r->stripes - 1);
+	uint64_t bytes =
+		segment_bytes(r->size, r->chunk_bytes, r->graph.segments, r->graph.segments - 1);
 	struct message_part last = *rest;
 
 	rest->size = last.size = bytes;
@@ -254,17 +265,18 @@ void reduce_feed_fill_message(struct control *c, struct call *call)
 	if (m->generation != r->generation)
 		return; /* it is about to be told of the next one: nothing of that in this */
 	feed_map(r, &map);
-	for (uint32_t j = 0; j < r->stripes; j++) {
-		const struct reduce_cell *root = reduce_spread_root(r, j);
+	for (uint32_t j = 0; j < r->graph.segments; j++) {
+		const struct reduce_vertex *root = reduce_root(r, j);
 		const struct reduce_getter *from = feed_from(r, &map, g, j);
 		uint32_t whole = feed_misses(r, g, j) ? g->whole : REDUCE_NONE;
 		struct message_part part = {
-			.id = root->id, .generation = root->generation, .node = r->seat[j].host};
+			.id = root->id, .generation = root->generation, .node = reduce_host(root)};
 
-		if (!root->started && whole == REDUCE_NONE)
+		if (!reduce_is(root, RUN_STARTED) && whole == REDUCE_NONE)
 			continue;
-		reduce_extent(r, j, &part.to, &part.count);
-		if (r->row && j == r->stripes - 1)
+		part.to = r->graph.segment[j].first;
+		part.count = r->graph.segment[j].count;
+		if (r->graph.feeder && j == r->graph.segments - 1)
 			feed_split(c, m, &part, r, whole);
 		feed_pass(r, &part, from ? from->node : whole);
 		feed_add(c, m, &part);

@@ -1,222 +1,195 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is lost, and what must be built anew for it: the lost position, and all its ancestors that
- * have been told of it. Everything else keeps what it has.
+ * What is lost, and what must be built anew for it. The pure closure (planner/closure.h) says what
+ * that is; here the coordinator marks what is lost, and does what follows: it looks for sources
+ * elsewhere, gives vertices new generations and fills their slots again. Everything else keeps what
+ * it has.
  */
 #include <errno.h>
-#include "core/planner/reduce_tree.h"
 #include "core/state.h"
 
-static void repair_anew(struct reduce *r, uint32_t seat)
+/* ---- the closure ----------------------------------------------------------------------------- */
+
+static void repair_reach(struct control *c, uint32_t node)
 {
-	for (uint32_t j = 0; j < r->stripes; j++)
-		r->cell[j * r->seats + seat].anew = true;
+	uint64_t bit = UINT64_C(1) << node % 64;
+
+	if (node >= NODES_MAX)
+		return;
+	if (reduce_reachable(c, node))
+		c->reduces.reachable[node / 64] |= bit;
+	else
+		c->reduces.reachable[node / 64] &= ~bit;
+}
+
+/* The state of the sources as the closure wants it; for one repair at a time. */
+static struct closure *repair_open(struct control *c, struct reduce *r)
+{
+	struct reduces *rs = &c->reduces;
+
+	for (uint32_t i = 0; i < r->count; i++) {
+		const struct reduce_source *s = &r->source[i];
+
+		rs->contribution[i] = (struct run_contribution){
+			s->node, s->seat, s->state == SOURCE_KNOWN, s->absorbed};
+		repair_reach(c, s->node);
+	}
+	for (uint32_t i = 0; i < r->graph.slots; i++)
+		repair_reach(c, r->run.slot[i].host);
+	rs->closure = (struct closure){.graph = &r->graph,
+				       .run = &r->run,
+				       .contribution = rs->contribution,
+				       .contributions = r->count,
+				       .reachable = rs->reachable,
+				       .nodes = NODES_MAX,
+				       .vacated = rs->vacated};
+	return &rs->closure;
 }
 
 /* The source no longer counts; it may turn up again, here or elsewhere. */
-static void repair_vacate_source(struct control *c, struct reduce *r, struct reduce_source *s)
+static void repair_vacated(struct control *c, struct reduce_source *s, uint32_t failed)
 {
-	if (s->seat != REDUCE_NONE) {
-		if (--r->seat[s->seat].has == 0)
-			r->seat[s->seat].host = REDUCE_NONE;
-		repair_anew(r, s->seat); /* one set in all stripes */
-	}
-	s->seat = REDUCE_NONE;
-	s->absorbed = false;
+	s->failed = failed;
 	s->state = SOURCE_ABSENT;
 	if (s->call == NULL)
 		reduce_locate(c, s);
 }
 
-/* Takes the sources that are on a node out of a seat. */
-static void repair_vacate(struct control *c, struct reduce *r, uint32_t seat, uint32_t node)
+/* What the closure has found of the sources. */
+static void repair_sources(struct control *c, struct reduce *r, const struct closure *k)
 {
 	for (uint32_t i = 0; i < r->count; i++) {
-		struct reduce_source *s = &r->source[i];
+		r->source[i].seat = k->contribution[i].slot;
+		r->source[i].absorbed = k->contribution[i].absorbed;
+	}
+	for (uint32_t i = 0; i < k->vacated_count; i++) {
+		struct reduce_source *s = &r->source[k->vacated[i].contribution];
 
-		if (s->seat != seat || s->node != node)
-			continue;
-		s->failed = node;
-		repair_vacate_source(c, r, s);
+		repair_vacated(c, s, k->vacated[i].avoid ? s->node : s->failed);
 	}
 }
 
-/* A cell is built anew: its parts are wanted again, and some of them may be gone by now. Returns
- * whether that concerns other cells. */
-static bool repair_wants(struct control *c, struct reduce *r, uint32_t i)
+static void repair_restart(struct control *c, struct reduce *r, uint32_t v)
 {
-	uint32_t child[REDUCE_DEGREE_MAX], n = reduce_children(r, i, child);
-	bool changed = false;
+	struct reduce_vertex *p = &r->vertex[v];
 
-	for (uint32_t k = 0; k < r->count; k++) {
-		struct reduce_source *s = &r->source[k];
-
-		if (s->seat != r->cell[i].seat)
-			continue;
-		s->absorbed = false;
-		if (reduce_reachable(c, s->node))
-			continue;
-		repair_vacate_source(c, r, s);
-		changed = true;
-	}
-	for (uint32_t k = 0; k < n; k++) {
-		struct reduce_cell *q = &r->cell[child[k]];
-
-		q->delivered = false;
-		if (q->gone && !q->anew)
-			q->anew = changed = true;
-		if (q->anew || reduce_seat_of(q)->has == 0 ||
-		    reduce_reachable(c, reduce_seat_of(q)->host))
-			continue;
-		repair_vacate(c, r, q->seat, reduce_seat_of(q)->host);
-		q->anew = changed = true;
-	}
-	return changed;
-}
-
-/* It stays where it is as long as one of its sources is there: its cells in other stripes may go
- * on.
- */
-static void repair_host(struct reduce *r, uint32_t seat)
-{
-	uint32_t first = REDUCE_NONE;
-
-	for (uint32_t k = 0; k < r->count; k++) {
-		if (r->source[k].seat != seat)
-			continue;
-		if (r->source[k].node == r->seat[seat].host)
-			return;
-		first = first == REDUCE_NONE ? r->source[k].node : first;
-	}
-	r->seat[seat].host = first;
-}
-
-static void repair_begin(struct control *c, struct reduce *r, uint32_t i)
-{
-	struct reduce_cell *p = &r->cell[i];
-
-	p->anew = p->started = p->delivered = p->done = p->gone = false;
+	r->run.vertex[v] &= (uint8_t)~RUN_RESTART;
 	calls_cancel(c, p->call);
 	p->call = NULL;
-	repair_host(r, p->seat);
-	if (!p->combines)
+	if (r->graph.vertex[v].op != GRAPH_SUM)
 		return;
 	p->generation = reduce_generation(c, r);
 	if (!reduce_is_root(p))
 		return;
-	if (r->stripes > 1) /* who reads the old one begins again */
+	if (reduce_gathers(r)) /* who reads the old one begins again */
 		reduce_spread_anew(c, r);
 	else
 		reduce_reserve(c, r, p->generation);
 }
 
-static void repair(struct control *c, struct reduce *r)
+static void repair(struct control *c, struct reduce *r, struct closure *k)
 {
-	bool changed = true;
-
-	while (changed) {
-		changed = false;
-		for (uint32_t i = 0; i < r->cells; i++) {
-			uint32_t parent = reduce_parent(r, i);
-			struct reduce_cell *up;
-
-			if (!r->cell[i].anew)
-				continue;
-			changed |= repair_wants(c, r, i);
-			up = parent == REDUCE_NONE ? NULL : &r->cell[parent];
-			if (up && up->started && !up->anew)
-				up->anew = changed = true;
-		}
-	}
-	for (uint32_t i = 0; i < r->cells; i++)
-		if (r->cell[i].anew)
-			repair_begin(c, r, i);
-	for (uint32_t i = 0; i < r->cells; i++)
-		reduce_resume(c, r, i);
+	closure_run(k);
+	repair_sources(c, r, k);
+	for (uint32_t v = 0; v < r->graph.vertices; v++)
+		if (r->run.vertex[v] & RUN_RESTART)
+			repair_restart(c, r, v);
+	for (uint32_t v = 0; v < r->graph.vertices; v++)
+		reduce_resume(c, r, v);
 	reduce_fill(c, r);
 }
 
-static struct reduce_source *repair_source(struct reduce *r, uint32_t seat,
+/* ---- what is told of ------------------------------------------------------------------------- */
+
+static struct reduce_source *repair_source(struct reduce *r, uint32_t slot,
 					   const struct message_combined *m)
 {
 	for (uint32_t i = 0; i < r->count; i++) {
 		struct reduce_source *s = &r->source[i];
 
-		if (s->seat == seat && s->node == m->part_node &&
+		if (s->seat == slot && s->node == m->part_node &&
 		    s->generation == m->part_generation && object_id_equal(&s->id, &m->part_id))
 			return s;
 	}
 	return NULL;
 }
 
-/* What a part is to the coordinator: a source of the cell's own seat, or a child's object or only
- * source; neither: of an earlier state of things. */
+/* What a part is to the coordinator: a source of the vertex's own slot, or what another vertex
+ * gives, its object or only source; neither: of an earlier state of things. */
 struct repair_part {
 	struct reduce_source *source;
-	struct reduce_cell *child;
+	struct reduce_vertex *from;
 };
 
-static struct repair_part repair_find(struct reduce *r, uint32_t i,
+static bool repair_is(struct reduce *r, const struct reduce_vertex *q,
+		      const struct message_combined *m)
+{
+	if (r->graph.vertex[reduce_number(q)].op == GRAPH_ALIAS)
+		return repair_source(r, reduce_slot(q), m) != NULL;
+	return reduce_host(q) == m->part_node && q->generation == m->part_generation &&
+	       object_id_equal(&q->id, &m->part_id);
+}
+
+static struct repair_part repair_find(struct reduce *r, uint32_t v,
 				      const struct message_combined *m)
 {
-	struct repair_part part = {repair_source(r, r->cell[i].seat, m), NULL};
-	uint32_t child[REDUCE_DEGREE_MAX], n = reduce_children(r, i, child);
+	struct repair_part part = {repair_source(r, reduce_slot(&r->vertex[v]), m), NULL};
+	const struct graph_vertex *at = &r->graph.vertex[v];
 
-	for (uint32_t k = 0; part.source == NULL && part.child == NULL && k < n; k++) {
-		struct reduce_cell *q = &r->cell[child[k]];
+	for (uint32_t e = 0; part.source == NULL && part.from == NULL && e < at->ins; e++) {
+		struct reduce_vertex *q = &r->vertex[r->graph.edge[at->in + e].vertex];
 
-		if (q->combines ? reduce_seat_of(q)->host == m->part_node &&
-					  q->generation == m->part_generation &&
-					  object_id_equal(&q->id, &m->part_id)
-				: repair_source(r, q->seat, m) != NULL)
-			part.child = q;
+		if (repair_is(r, q, m))
+			part.from = q;
 	}
 	return part;
 }
 
 /* Its node is done without. */
-static void repair_forgo(struct control *c, struct reduce *r, struct repair_part part,
+static void repair_forgo(struct reduce *r, struct closure *k, struct repair_part part,
 			 uint32_t node)
 {
-	if (part.source) {
-		part.source->failed = node;
-		repair_vacate_source(c, r, part.source);
-	} else { /* a seat's host has one of its sources at least: the cell begins anew */
-		repair_vacate(c, r, part.child->seat, node);
-	}
+	if (part.source)
+		closure_vacate(k, (uint32_t)(part.source - r->source), true);
+	else /* a slot's host has one of its sources at least: the vertex restarts */
+		closure_vacate_node(k, reduce_slot(part.from), node);
 }
 
-static void repair_part(struct control *c, struct reduce *r, uint32_t i,
+static void repair_part(struct control *c, struct reduce *r, struct closure *k, uint32_t v,
 			const struct message_combined *m)
 {
-	struct repair_part part = repair_find(r, i, m);
-	struct reduce_cell *q = part.child;
+	struct repair_part part = repair_find(r, v, m);
+	struct reduce_vertex *q = part.from;
+	uint32_t from = q ? reduce_number(q) : 0;
 
-	/* It may be that only its parent does not reach it; when it happens again it moves. */
-	if (q && q->combines && reduce_reachable(c, m->part_node) && q->tries++ == 0)
-		q->anew = true;
+	/* It may be that only who takes it does not reach it; when it happens again it moves. */
+	if (q && r->graph.vertex[from].op == GRAPH_SUM && reduce_reachable(c, m->part_node) &&
+	    q->tries++ == 0)
+		r->run.vertex[from] |= RUN_RESTART;
 	else if (q || part.source)
-		repair_forgo(c, r, part, m->part_node);
+		repair_forgo(r, k, part, m->part_node);
 }
 
-void reduce_lost(struct control *c, struct reduce *r, uint32_t i, const struct message_combined *m)
+void reduce_lost(struct control *c, struct reduce *r, uint32_t v, const struct message_combined *m)
 {
-	struct reduce_cell *p = &r->cell[i];
-	uint32_t host = reduce_seat_of(p)->host;
+	struct reduce_vertex *p = &r->vertex[v];
+	uint32_t host = reduce_host(p);
+	struct closure *k;
 
 	if (r->state != REDUCE_RUNNING)
 		return;
+	k = repair_open(c, r);
 	if (m->part_node != MESSAGE_NODE_NONE) {
-		repair_part(c, r, i, m);
-	} else if (p->delivered) {
-		p->gone = true; /* nobody needs it, unless its parent is built anew */
+		repair_part(c, r, k, v, m);
+	} else if (reduce_is(p, RUN_DELIVERED)) {
+		r->run.vertex[v] |= RUN_GONE; /* nobody needs it, unless its taker restarts */
 		return;
 	} else {
-		p->anew = true;
+		r->run.vertex[v] |= RUN_RESTART;
 		if (!reduce_reachable(c, host) || p->tries++ > 0)
-			repair_vacate(c, r, p->seat, host);
+			closure_vacate_node(k, reduce_slot(p), host);
 	}
-	repair(c, r);
+	repair(c, r, k);
 }
 
 static bool repair_has_reserve(struct control *c, const struct reduce *r, uint32_t silent)
@@ -237,59 +210,62 @@ static bool repair_has_reserve(struct control *c, const struct reduce *r, uint32
 static void repair_silent(struct control *c, struct reduce *r, struct repair_part part,
 			  uint32_t node)
 {
-	if ((part.source == NULL && part.child == NULL) || r->hasty >= r->count - r->num ||
+	struct closure *k;
+
+	if ((part.source == NULL && part.from == NULL) || r->hasty >= r->count - r->num ||
 	    !repair_has_reserve(c, r, node))
 		return;
 	r->hasty++;
-	repair_forgo(c, r, part, node);
-	repair(c, r);
+	k = repair_open(c, r);
+	repair_forgo(r, k, part, node);
+	repair(c, r, k);
 }
 
-void reduce_silent(struct control *c, struct reduce *r, uint32_t i)
+void reduce_silent(struct control *c, struct reduce *r, uint32_t v)
 {
-	struct reduce_cell *p = &r->cell[i];
+	struct reduce_vertex *p = &r->vertex[v];
 
 	if (r->state == REDUCE_RUNNING)
-		repair_silent(c, r, (struct repair_part){NULL, p}, reduce_seat_of(p)->host);
+		repair_silent(c, r, (struct repair_part){NULL, p}, reduce_host(p));
 }
 
 /* All of the part is in: its loss would no longer matter. */
-static void repair_taken(struct reduce *r, uint32_t i, const struct message_combined *m)
+static void repair_taken(struct reduce *r, uint32_t v, const struct message_combined *m)
 {
-	struct repair_part part = repair_find(r, i, m);
+	struct repair_part part = repair_find(r, v, m);
 
 	if (part.source)
-		part.source->absorbed = r->stripes == 1;
-	if (part.child)
-		part.child->delivered = true;
+		part.source->absorbed = r->graph.segments == 1;
+	if (part.from)
+		r->run.vertex[reduce_number(part.from)] |= RUN_DELIVERED;
 }
 
-static void repair_done(struct control *c, struct reduce *r, uint32_t i)
+static void repair_done(struct control *c, struct reduce *r, uint32_t v)
 {
-	uint32_t child[REDUCE_DEGREE_MAX], n = reduce_children(r, i, child);
+	const struct graph_vertex *at = &r->graph.vertex[v];
 
-	for (uint32_t k = 0; k < n; k++)
-		r->cell[child[k]].delivered = true;
-	for (uint32_t k = 0; r->stripes == 1 && k < r->count; k++)
-		r->source[k].absorbed |= r->source[k].seat == r->cell[i].seat;
-	r->cell[i].done = true;
-	if (!reduce_is_root(&r->cell[i]))
+	for (uint32_t e = 0; e < at->ins; e++)
+		r->run.vertex[r->graph.edge[at->in + e].vertex] |= RUN_DELIVERED;
+	for (uint32_t i = 0; r->graph.segments == 1 && i < r->count; i++)
+		r->source[i].absorbed |= r->source[i].seat == reduce_slot(&r->vertex[v]);
+	r->run.vertex[v] |= RUN_DONE;
+	if (at->out != GRAPH_NONE)
 		return;
-	if (r->stripes > 1)
+	if (reduce_gathers(r))
 		reduce_spread_check(c, r);
 	else
-		reduce_commit(c, r, reduce_seat_of(&r->cell[i])->host);
+		reduce_commit(c, r, reduce_host(&r->vertex[v]));
 }
 
-/* The cell that a node tells of; NULL: of an earlier state of things. */
-static struct reduce_cell *repair_cell(struct reduce *r, const struct node *n,
-				       const struct message_combined *in)
+/* The vertex that a node tells of; NULL: of an earlier state of things. */
+static struct reduce_vertex *repair_vertex(struct reduce *r, const struct node *n,
+					   const struct message_combined *in)
 {
-	for (uint32_t i = 0; r && i < r->cells; i++) {
-		struct reduce_cell *p = &r->cell[i];
+	for (uint32_t v = 0; r && v < r->graph.vertices; v++) {
+		struct reduce_vertex *p = &r->vertex[v];
 
-		if (p->started && reduce_seat_of(p)->host == n->number &&
-		    p->generation == in->generation && object_id_equal(&p->id, &in->id))
+		if (p->generation == in->generation && reduce_is(p, RUN_STARTED) &&
+		    reduce_host(p) == n->number && object_id_equal(&p->id, &in->id))
 			return p;
 	}
 	return NULL;
@@ -300,14 +276,14 @@ void reduce_combined(struct control *c, struct node *n, const struct message *m)
 	const struct message_combined *in = &m->combined;
 	struct reduce *r = reduce_find(c, &in->target);
 	struct message answer = {.kind = MESSAGE_REPLY, .request = m->request};
-	struct reduce_cell *p;
+	struct reduce_vertex *p;
 	bool whole;
 	uint32_t i;
 
 	if (r && (r->number != in->reduce || r->state == REDUCE_ENDED))
 		r = NULL;
-	whole = r && r->stripes > 1 && object_id_equal(&in->id, &in->target);
-	p = whole ? NULL : repair_cell(r, n, in);
+	whole = r && reduce_gathers(r) && object_id_equal(&in->id, &in->target);
+	p = whole ? NULL : repair_vertex(r, n, in);
 	if (whole ? !reduce_spread_knows(r, n, in) : p == NULL)
 		answer.reply.status = -ESTALE; /* nobody needs what it builds */
 	peers_send(c, n, &answer);
@@ -317,14 +293,14 @@ void reduce_combined(struct control *c, struct node *n, const struct message *m)
 		reduce_spread_combined(c, r, n, in);
 		return;
 	}
-	if (r->state == REDUCE_COMMITTED && r->stripes == 1 && n->number == r->holder &&
+	if (r->state == REDUCE_COMMITTED && !reduce_gathers(r) && n->number == r->holder &&
 	    in->what == MESSAGE_COMBINED_LOST && in->generation == r->generation) {
 		reduce_commit_lost(c, r);
 		return;
 	}
 	if (p == NULL || r->state != REDUCE_RUNNING)
 		return;
-	i = (uint32_t)(p - r->cell);
+	i = reduce_number(p);
 	if (in->what == MESSAGE_COMBINED_LOST)
 		reduce_lost(c, r, i, in);
 	else if (in->what == MESSAGE_COMBINED_SILENT)
@@ -335,15 +311,6 @@ void reduce_combined(struct control *c, struct node *n, const struct message *m)
 		repair_done(c, r, i);
 }
 
-/* Whether the parents have all of what a seat gives. */
-static bool repair_delivered(const struct reduce *r, uint32_t seat)
-{
-	for (uint32_t j = 0; j < r->stripes; j++)
-		if (!r->cell[j * r->seats + seat].delivered)
-			return false;
-	return true;
-}
-
 void reduce_look_again(struct control *c, struct reduce *r)
 {
 	for (uint32_t i = 0; i < r->count; i++) {
@@ -351,59 +318,39 @@ void reduce_look_again(struct control *c, struct reduce *r)
 
 		if (s->state == SOURCE_KNOWN && s->seat == REDUCE_NONE &&
 		    !reduce_reachable(c, s->node)) {
-			s->failed = MESSAGE_NODE_NONE;
-			repair_vacate_source(c, r, s);
+			repair_vacated(c, s, MESSAGE_NODE_NONE);
 		}
 	}
-	if (r->state == REDUCE_RUNNING && r->cells > 0)
+	if (r->state == REDUCE_RUNNING && r->graph.vertices > 0)
 		reduce_fill(c, r);
 }
 
 static void repair_node(struct control *c, struct reduce *r, uint32_t node)
 {
-	bool lost = false;
+	struct closure *k = repair_open(c, r);
 
-	for (uint32_t i = 0; i < r->count; i++) {
-		struct reduce_source *s = &r->source[i];
-
-		if (s->state != SOURCE_KNOWN || s->node != node)
-			continue;
-		/* in its cell's object, or, of a leaf, in its parent's; and that is not here */
-		if (s->seat != REDUCE_NONE && (repair_delivered(r, s->seat) ||
-					       (s->absorbed && r->seat[s->seat].host != node)))
-			continue;
-		lost |= s->seat != REDUCE_NONE;
-		repair_vacate_source(c, r, s);
-	}
-	for (uint32_t i = 0; i < r->cells; i++) {
-		struct reduce_cell *p = &r->cell[i];
-
-		if (reduce_seat_of(p)->host != node || !p->started)
-			continue;
-		if (p->delivered) {
-			p->gone = true;
-			continue;
-		}
-		p->anew = lost = true;
-	}
-	if (lost)
-		repair(c, r);
+	if (closure_node_lost(k, node))
+		repair(c, r, k);
+	else
+		repair_sources(c, r, k);
 }
 
 void reduce_buried(struct control *c, const struct message_bury *b)
 {
 	struct idmap_node *known = idmap_find(&c->reduces.by_id, &b->id);
 	struct reduce *r = known ? idmap_item(known, struct reduce, by_id) : NULL;
+	uint32_t root;
 
-	if (r == NULL || r->state != REDUCE_RUNNING || r->cells == 0)
+	if (r == NULL || r->state != REDUCE_RUNNING || r->graph.vertices == 0)
 		return;
-	if (r->stripes > 1 && r->generation <= b->generation) {
+	root = r->graph.segment[0].root;
+	if (reduce_gathers(r) && r->generation <= b->generation) {
 		reduce_spread_anew(c, r);
 		reduce_spread_tell(c, r);
-	} else if (r->stripes == 1 && r->cell[r->root].generation <= b->generation &&
-		   r->cell[r->root].started) {
-		r->cell[r->root].anew = true;
-		repair(c, r);
+	} else if (!reduce_gathers(r) && r->vertex[root].generation <= b->generation &&
+		   r->run.vertex[root] & RUN_STARTED) {
+		r->run.vertex[root] |= RUN_RESTART;
+		repair(c, r, repair_open(c, r));
 	}
 }
 
@@ -414,7 +361,8 @@ void reduce_node_up(struct control *c, const struct node *n)
 	{
 		struct reduce *r = list_item(l, struct reduce, active);
 
-		for (uint32_t i = 0; r->state == REDUCE_RUNNING && r->cells && i < r->count; i++) {
+		for (uint32_t i = 0;
+		     r->state == REDUCE_RUNNING && r->graph.vertices && i < r->count; i++) {
 			const struct reduce_source *s = &r->source[i];
 
 			if (s->state != SOURCE_KNOWN || s->seat != REDUCE_NONE ||
@@ -432,7 +380,7 @@ void reduce_node_down(struct control *c, struct node *n)
 	{
 		struct reduce *r = list_item(l, struct reduce, active);
 
-		if (r->stripes > 1)
+		if (reduce_gathers(r))
 			reduce_spread_node_down(c, r, n->number);
 		if (r->state < REDUCE_COMMITTING)
 			repair_node(c, r, n->number);

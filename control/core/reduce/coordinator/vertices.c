@@ -1,130 +1,65 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The cells of a reduce: how they hang together, and what their nodes are told. */
+/* The vertices of a reduce: what their nodes are told to build. */
 #include <errno.h>
 #include "internal/reduce.h"
-#include "core/planner/reduce_stripe.h"
-#include "core/planner/reduce_tree.h"
+#include "core/planner/segment.h"
 #include "core/state.h"
-
-/* ---- the tree ------------------------------------------------------------------------------- */
-
-struct reduce_seat *reduce_seat_of(const struct reduce_cell *p)
-{
-	return &p->reduce->seat[p->seat];
-}
-
-bool reduce_is_root(const struct reduce_cell *p)
-{
-	const struct reduce *r = p->reduce;
-
-	return p->seat == (r->stripes == 1 ? r->root : p->stripe);
-}
-
-/* The place of a seat in a stripe's chain: the inverse of reduce_stripe_order. */
-static uint32_t reduce_link_of(const struct reduce *r, const struct reduce_cell *p)
-{
-	return (p->seat + r->seats - p->stripe - 1) % r->seats;
-}
-
-static uint32_t reduce_linked(const struct reduce *r, uint32_t stripe, uint32_t place)
-{
-	return stripe * r->seats + reduce_stripe_order(r->seats, stripe, place);
-}
-
-uint32_t reduce_parent(const struct reduce *r, uint32_t i)
-{
-	const struct reduce_cell *p = &r->cell[i];
-	uint32_t place;
-
-	if (r->stripes == 1)
-		return reduce_tree_parent(r->seats, r->degree, i);
-	if (r->direct)
-		return reduce_is_root(p) ? REDUCE_NONE : p->stripe * r->seats + p->stripe;
-	place = reduce_link_of(r, p);
-	return place + 1 == r->seats ? REDUCE_NONE : reduce_linked(r, p->stripe, place + 1);
-}
-
-/* All other cells of a root's stripe; each root has another one first. */
-static uint32_t reduce_others(const struct reduce *r, const struct reduce_cell *p, uint32_t *out)
-{
-	uint32_t count = reduce_is_root(p) ? r->seats - 1 : 0;
-
-	for (uint32_t k = 0; k < count; k++)
-		out[k] = p->stripe * r->seats + (p->seat + 1 + k) % r->seats;
-	return count;
-}
-
-uint32_t reduce_children(const struct reduce *r, uint32_t i, uint32_t *out)
-{
-	const struct reduce_cell *p = &r->cell[i];
-	uint32_t place;
-
-	if (r->stripes == 1)
-		return reduce_tree_children(r->seats, r->degree, i, out, REDUCE_DEGREE_MAX);
-	if (r->direct)
-		return reduce_others(r, p, out);
-	place = reduce_link_of(r, p);
-	if (place == 0)
-		return 0;
-	out[0] = reduce_linked(r, p->stripe, place - 1);
-	return 1;
-}
-
-void reduce_extent(const struct reduce *r, uint32_t stripe, uint32_t *first, uint32_t *count)
-{
-	reduce_stripe((uint32_t)chunk_count(r->size, r->chunk_bytes), r->stripes, stripe, first,
-		      count);
-}
 
 /* ---- what a node builds ---------------------------------------------------------------------- */
 
-static bool reduce_complete(const struct reduce_cell *p)
+bool reduce_complete(const struct reduce_vertex *p)
 {
-	return reduce_seat_of(p)->has == reduce_seat_of(p)->wants;
+	uint32_t slot = reduce_slot(p);
+
+	return p->reduce->run.slot[slot].has == p->reduce->graph.slot[slot].wants;
 }
 
-static void reduce_add_sources(const struct reduce *r, const struct reduce_cell *p,
+static const struct graph_segment *reduce_segment(const struct reduce_vertex *p)
+{
+	const struct graph *g = &p->reduce->graph;
+
+	return &g->segment[graph_segment_of(g, reduce_number(p))];
+}
+
+static void reduce_add_sources(const struct reduce *r, const struct reduce_vertex *p,
 			       struct message_combine *m, struct message_part *parts)
 {
-	uint32_t first, count;
+	const struct graph_segment *of = reduce_segment(p);
+	uint32_t slot = reduce_slot(p);
 
-	reduce_extent(r, p->stripe, &first, &count);
 	for (uint32_t i = 0; i < r->count; i++) {
 		const struct reduce_source *s = &r->source[i];
 
-		if (s->seat == p->seat)
+		if (s->seat == slot)
 			parts[m->count++] = (struct message_part){.id = s->id,
 								  .generation = s->generation,
 								  .node = s->node,
-								  .first = first,
-								  .count = count,
+								  .first = of->first,
+								  .count = of->count,
 								  .size = r->size,
 								  .stripe = s->seat};
 	}
 }
 
-/* What a cell gives to its parent: its object, or its only source. */
-static void reduce_add_cell(const struct reduce *r, const struct reduce_cell *q,
-			    struct message_combine *m, struct message_part *parts)
+/* What a vertex gives to the next one: its object, or its only source. */
+static void reduce_add_vertex(const struct reduce *r, const struct reduce_vertex *q,
+			      struct message_combine *m, struct message_part *parts)
 {
-	uint32_t first, count;
-
-	if (!q->combines) {
+	if (r->graph.vertex[reduce_number(q)].op == GRAPH_ALIAS)
 		reduce_add_sources(r, q, m, parts);
-		return;
-	}
-	reduce_extent(r, q->stripe, &first, &count);
-	parts[m->count++] = (struct message_part){.id = q->id,
-						  .generation = q->generation,
-						  .node = reduce_seat_of(q)->host,
-						  .count = count};
+	else
+		parts[m->count++] = (struct message_part){.id = q->id,
+							  .generation = q->generation,
+							  .node = reduce_host(q),
+							  .count = reduce_segment(q)->count};
 }
 
 void reduce_fill_message(struct control *c, struct call *call)
 {
 	struct message_combine *m = &call->message.combine;
-	const struct reduce_cell *p = call->owner;
-	uint32_t child[REDUCE_DEGREE_MAX], n;
+	const struct reduce_vertex *p = call->owner;
+	const struct graph_vertex *at;
+	const struct reduce *r;
 
 	m->count = 0;
 	m->parts = c->reduces.parts;
@@ -132,16 +67,20 @@ void reduce_fill_message(struct control *c, struct call *call)
 		reduce_feed_fill_message(c, call);
 		return;
 	}
-	reduce_add_sources(p->reduce, p, m, c->reduces.parts);
-	n = reduce_children(p->reduce, (uint32_t)(p - p->reduce->cell), child);
-	for (uint32_t i = 0; i < n; i++)
-		if (reduce_complete(&p->reduce->cell[child[i]]))
-			reduce_add_cell(p->reduce, &p->reduce->cell[child[i]], m, c->reduces.parts);
+	r = p->reduce;
+	at = &r->graph.vertex[reduce_number(p)];
+	reduce_add_sources(r, p, m, c->reduces.parts);
+	for (uint32_t e = 0; e < at->ins; e++) {
+		const struct reduce_vertex *q = &r->vertex[r->graph.edge[at->in + e].vertex];
+
+		if (reduce_complete(q))
+			reduce_add_vertex(r, q, m, c->reduces.parts);
+	}
 }
 
 static bool reduce_told(struct control *c, struct call *call, const struct message *answer)
 {
-	struct reduce_cell *p = call->owner;
+	struct reduce_vertex *p = call->owner;
 	struct reduce *r = p->reduce;
 	struct message_combined lost = {.part_node = MESSAGE_NODE_NONE, .status = -EHOSTUNREACH};
 	int32_t status = answer ? answer->reply.status : -EHOSTUNREACH;
@@ -152,18 +91,18 @@ static bool reduce_told(struct control *c, struct call *call, const struct messa
 	if (status == -EAGAIN) /* not yet: it will be repeated */
 		return true;
 	p->call = NULL;
-	if (status == 0 && r->direct)
+	if (status == 0 && r->graph.values)
 		reduce_tell_all(c, r);
 	if (status == 0 && r->borrowed && reduce_is_root(p))
 		reduce_borrowed_found(c, r, watched);
 	if (status == 0 || status == -ESTALE || r->state >= REDUCE_COMMITTING)
 		return false;
 	if (status == -EHOSTUNREACH) {
-		reduce_lost(c, r, (uint32_t)(p - r->cell), &lost);
+		reduce_lost(c, r, reduce_number(p), &lost);
 		return false;
 	}
 	text_add(&t, "node ");
-	text_add_number(&t, reduce_seat_of(p)->host);
+	text_add_number(&t, reduce_host(p));
 	text_add(&t, status == -ENOSPC
 			     ? " has no room for its part of the sum: delete objects there"
 			     : " cannot build its part of the sum");
@@ -171,31 +110,33 @@ static bool reduce_told(struct control *c, struct call *call, const struct messa
 	return false;
 }
 
-static void reduce_tell(struct control *c, struct reduce *r, struct reduce_cell *p)
+static void reduce_tell(struct control *c, struct reduce *r, struct reduce_vertex *p)
 {
 	struct message m = {.kind = MESSAGE_COMBINE};
-	uint32_t child[REDUCE_DEGREE_MAX];
-	bool target = reduce_is_root(p) && r->stripes == 1;
+	const struct graph *g = &r->graph;
+	const struct graph_vertex *at = &g->vertex[reduce_number(p)];
+	uint32_t v = reduce_number(p);
 
-	p->dirty = p->watched = false;
+	r->run.vertex[v] &= (uint8_t)~RUN_DIRTY;
+	p->watched = false;
 	calls_cancel(c, p->call);
 	m.combine.id = p->id;
 	m.combine.generation = p->generation;
 	m.combine.target = r->by_id.id;
 	m.combine.reduce = r->number;
-	m.combine.size = reduce_stripe_bytes(r->size, r->chunk_bytes, r->stripes, p->stripe);
+	m.combine.size =
+		segment_bytes(r->size, r->chunk_bytes, g->segments, graph_segment_of(g, v));
 	m.combine.chunk_bytes = r->chunk_bytes;
 	m.combine.op = r->op;
 	m.combine.dtype = r->dtype;
-	m.combine.need =
-		reduce_seat_of(p)->wants + reduce_children(r, (uint32_t)(p - r->cell), child);
-	m.combine.flags = target ? MESSAGE_COMBINE_HOLD : MESSAGE_COMBINE_HIDDEN;
-	m.combine.flags |= r->direct ? MESSAGE_COMBINE_VALUES : 0;
+	m.combine.need = graph_wants(g, v) + at->ins;
+	m.combine.flags = at->target ? MESSAGE_COMBINE_HOLD : MESSAGE_COMBINE_HIDDEN;
+	m.combine.flags |= g->values ? MESSAGE_COMBINE_VALUES : 0;
 	m.combine.flags |= r->borrowed ? MESSAGE_COMBINE_LENT : 0;
 	m.combine.scale = reduce_is_root(p) && r->op == REDUCE_AVG ? r->num : 0;
-	if (target)
+	if (at->target)
 		memcpy(m.combine.name, r->name, sizeof(m.combine.name));
-	p->call = calls_start(c, peers_node(c, reduce_seat_of(p)->host), &m, TABLE_SLOT_NONE,
+	p->call = calls_start(c, peers_node(c, reduce_host(p)), &m, TABLE_SLOT_NONE,
 			      c->config.call_ns, reduce_told, p);
 }
 
@@ -204,12 +145,12 @@ static bool reduce_unheard(const struct control *c, const struct reduce *r)
 {
 	bool told = false;
 
-	for (uint32_t i = 0; i < r->cells; i++) {
-		const struct reduce_cell *p = &r->cell[i];
+	for (uint32_t v = 0; v < r->graph.vertices; v++) {
+		const struct reduce_vertex *p = &r->vertex[v];
 
-		if (!p->started || reduce_seat_of(p)->host == c->self->number)
+		if (!reduce_is(p, RUN_STARTED) || reduce_host(p) == c->self->number)
 			continue;
-		if (!p->dirty && p->call == NULL)
+		if (!reduce_is(p, RUN_DIRTY) && p->call == NULL)
 			return false;
 		told = true;
 	}
@@ -218,15 +159,16 @@ static bool reduce_unheard(const struct control *c, const struct reduce *r)
 
 void reduce_tell_all(struct control *c, struct reduce *r)
 {
-	bool wait = r->direct && reduce_unheard(c, r);
+	bool wait = r->graph.values && reduce_unheard(c, r);
 
-	for (uint32_t i = 0; i < r->cells; i++) {
-		struct reduce_cell *p = &r->cell[i];
+	for (uint32_t v = 0; v < r->graph.vertices; v++) {
+		struct reduce_vertex *p = &r->vertex[v];
 
-		if (p->dirty && p->started && !(wait && reduce_seat_of(p)->host == c->self->number))
+		if (reduce_is(p, RUN_DIRTY) && reduce_is(p, RUN_STARTED) &&
+		    !(wait && reduce_host(p) == c->self->number))
 			reduce_tell(c, r, p);
 	}
-	if (r->stripes > 1 && !wait)
+	if (reduce_gathers(r) && !wait)
 		reduce_spread_tell(c, r);
 }
 
@@ -240,8 +182,11 @@ void reduce_beat(struct control *c, struct reduce *r)
 			reduce_locate(c, &r->source[i]);
 	if (open)
 		reduce_look_again(c, r);
-	for (uint32_t i = 0; i < r->cells; i++)
-		r->cell[i].dirty = r->cell[i].started;
+	for (uint32_t v = 0; v < r->graph.vertices; v++) {
+		uint8_t *state = &r->run.vertex[v];
+
+		*state = *state & RUN_STARTED ? *state | RUN_DIRTY : *state & (uint8_t)~RUN_DIRTY;
+	}
 	list_each(l, after, &r->getters)
 	{
 		struct reduce_getter *g = list_item(l, struct reduce_getter, link);

@@ -13,24 +13,24 @@ enum { WATCH_ROOTS = 4 /* are told at a time */ };
 
 static bool watch_filled(const struct reduce *r)
 {
-	for (uint32_t i = 0; i < r->seats; i++)
-		if (r->seat[i].has < r->seat[i].wants)
+	for (uint32_t i = 0; i < r->graph.slots; i++)
+		if (r->run.slot[i].has < r->graph.slot[i].wants)
 			return false;
-	return r->seats > 0;
+	return r->graph.slots > 0;
 }
 
-static void watch_root(struct control *c, struct reduce *r, struct reduce_cell *p, bool tell)
+static void watch_root(struct control *c, struct reduce *r, struct reduce_vertex *p, bool tell)
 {
-	if (!p->started || p->done)
+	if (!reduce_is(p, RUN_STARTED) || reduce_is(p, RUN_DONE))
 		return;
 	if (p->watched && p->call) {
-		reduce_silent(c, r, (uint32_t)(p - r->cell));
+		reduce_silent(c, r, reduce_number(p));
 		return;
 	}
 	if (p->call == NULL) {
 		if (!tell)
 			return;
-		p->dirty = true;
+		r->run.vertex[reduce_number(p)] |= RUN_DIRTY;
 		reduce_tell_all(c, r);
 	}
 	p->watched = true;
@@ -38,12 +38,11 @@ static void watch_root(struct control *c, struct reduce *r, struct reduce_cell *
 
 static void watch_roots(struct control *c, struct reduce *r)
 {
-	uint32_t turns = (r->stripes + WATCH_ROOTS - 1) / WATCH_ROOTS;
+	uint32_t turns = (r->graph.segments + WATCH_ROOTS - 1) / WATCH_ROOTS;
 
 	r->watch_turn = (r->watch_turn + 1) % turns;
-	for (uint32_t j = 0; j < r->stripes; j++)
-		watch_root(c, r, &r->cell[r->stripes == 1 ? r->root : j * r->seats + j],
-			   j % turns == r->watch_turn);
+	for (uint32_t j = 0; j < r->graph.segments; j++)
+		watch_root(c, r, reduce_root(r, j), j % turns == r->watch_turn);
 }
 
 static void watch_fire(struct control *c, struct timer *t)

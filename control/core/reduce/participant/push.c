@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "core/planner/reduce_stripe.h"
+#include "core/planner/graph.h"
+#include "core/planner/segment.h"
 #include "core/state.h"
 
 void offers_carve(struct offers *os, struct arena *a, const struct control_config *config)
@@ -81,12 +82,13 @@ void offer_source(struct control *c, const struct part *own)
 	list_each(l, after, &k->parts)
 	{
 		const struct part *p = list_item(l, struct part, of_combine);
-		uint64_t bytes = reduce_stripe_bytes(s->size, k->chunk_bytes, k->need, p->stripe);
+		uint64_t bytes = segment_bytes(s->size, k->chunk_bytes, k->need, p->stripe);
 
 		if (p->node == c->self || bytes == 0 || bytes > OBJECT_INLINE_MAX)
 			continue;
-		reduce_stripe(chunks, k->need, p->stripe, &first, &count);
-		reduce_stripe_name(&k->target, k->reduce, k->need, p->stripe, &m.offer.into);
+		segment_range(chunks, k->need, p->stripe, &first, &count);
+		/* the root of segment j is in slot j (planner/exchange.c) */
+		graph_name(&k->target, k->reduce, p->stripe * k->need + p->stripe, &m.offer.into);
 		m.offer.bytes.first = (uint64_t)first * k->chunk_bytes;
 		m.offer.bytes.bytes = (uint32_t)bytes;
 		m.offer.bytes.value = c->store + s->offset + m.offer.bytes.first;
