@@ -11,7 +11,9 @@
  * answers "try again" while that node cannot be reached. A delete is answered when the next owner has the
  * tombstone, too. A copy that is not the pinned one leaves only when the pinned one has just answered: the
  * way of that answer is the window in which the pinned one may die, and is no step here. Owners that are
- * taken for dead and live are left out, as in lent.pml.
+ * taken for dead and live are left out, as in lent.pml, but for this: with -DALONE the first owner is not
+ * dead but cut off from all. It comes back once, with what it knew, begins anew to be told all, and has the
+ * tombstones of the second one.
  *
  * Claims: no object that is complete on a living node is replaced; what was deleted is not given any more;
  * no copy leaves that is the last one; and when nothing more can happen the owner has settled, knows of all
@@ -20,7 +22,8 @@
  * With -DCREATE_BY_CONNECTION a node that cannot be reached has nothing; with -DSETTLE_BY_TIME an owner
  * settles at any moment; with -DONE_TOMBSTONE only the owner has it; with -DGUARD_STALE a copy leaves while
  * the pinned one's node is not known to be dead; with -DNO_TOLD a node that has nothing says nothing; with
- * -DNO_REPEAT a node that comes back does not announce: the claims must fail then.
+ * -DNO_REPEAT a node that comes back does not announce; with -DALONE -DBACK_SETTLED the first owner goes on
+ * as if it had been told: the claims must fail then.
  *
  * The shortest counter-examples of the first two (-DBFS, then spin -t -p) are, step for step, tests of the
  * control core: a node puts, loses its link, another node creates (a_link_loss_frees_no_id in
@@ -32,12 +35,14 @@
  * holds: -DDEATHS=0 -DFLAPS=3
  * holds: -DDEATHS=2 -DFLAPS=2
  * holds: -DDEATHS=3 -DFLAPS=2
+ * holds: -DDEATHS=1 -DFLAPS=1 -DALONE
  * broken: -DDEATHS=0 -DFLAPS=1 -DCREATE_BY_CONNECTION
  * broken: -DDEATHS=1 -DFLAPS=0 -DSETTLE_BY_TIME
  * broken: -DDEATHS=1 -DFLAPS=1 -DONE_TOMBSTONE
  * broken: -DDEATHS=1 -DFLAPS=0 -DGUARD_STALE
  * broken: -DDEATHS=1 -DFLAPS=0 -DNO_TOLD
  * broken: -DDEATHS=0 -DFLAPS=1 -DNO_REPEAT
+ * broken: -DDEATHS=1 -DFLAPS=0 -DALONE -DBACK_SETTLED
  */
 #ifndef DEATHS
 #define DEATHS 1
@@ -73,6 +78,7 @@ byte last;	/* generation */
 byte deleted;	/* up to here somebody has begun to delete */
 byte gone;	/* and was told that it is done */
 byte deaths, flaps, fetches, deletes;
+bool back;	/* the first owner has come back */
 
 #define LIVES(n)    (!IN(n, dead))
 #define REACHED(n)  (LIVES(n) && IN(n, linked) && UP)
@@ -106,6 +112,12 @@ inline drop(n)
 inline bury_up_to(g)
 {
 	tomb[view] = (tomb[view] < g -> g : tomb[view])
+}
+
+inline forget_deleted()
+{
+	KNOWN(0) = (KNOWN(0) <= tomb[view] -> 0 : KNOWN(0));
+	KNOWN(1) = (KNOWN(1) <= tomb[view] -> 0 : KNOWN(1))
 }
 
 proctype node(byte n)
@@ -211,12 +223,26 @@ end:	do
 		bury = false }
 	:: atomic { view == 0 && down ->
 		view = 1;
+		told[1] = 0;
+		forget_deleted();
 		untold = BOTH & ~dead }
+#ifdef ALONE
+	:: atomic { view == 1 && !back && !bury ->
+		back = true;
+		down = false;
+		view = 0;
+#ifndef BACK_SETTLED
+		told[0] = 0;
+#endif
+		tomb[0] = (tomb[0] < tomb[1] -> tomb[1] : tomb[0]);
+		forget_deleted();
+		untold = BOTH & ~dead }
+#endif
 	:: timeout ->
 		assert((told[view] | certain) == BOTH);
 		assert(!LIVES(0) || KNOWN(0) == has[0]);
 		assert(!LIVES(1) || KNOWN(1) == has[1]);
-		assert(gone == deleted || down);
+		assert(gone == deleted || down || back);
 		break
 	od
 }
