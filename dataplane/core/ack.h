@@ -21,7 +21,7 @@ enum ack_verdict { ACK_NEW, ACK_DUPLICATE, ACK_OLD, ACK_FUTURE };
 /* The number nearest to the largest one seen that ends in these bits. */
 static inline uint64_t ack_number(const struct conn *c, uint16_t low)
 {
-	return c->rx_largest + (uint64_t)(int16_t)(low - (uint16_t)c->rx_largest);
+	return c->rx.largest + (uint64_t)(int16_t)(low - (uint16_t)c->rx.largest);
 }
 enum ack_verdict ack_look(const struct engine *e, const struct conn *c, uint64_t pn);
 /* What a packet wishes: none, one soon, or one a little later, with those of more chunks: whoever

@@ -48,11 +48,11 @@ static uint64_t congestion_first(const struct engine *e)
 
 void congestion_init(struct engine *e, struct conn *c)
 {
-	c->cwnd_bytes = congestion_first(e);
-	c->slow_start = true;
-	c->cwnd_full_bytes = UINT64_MAX;
-	c->round_delay_ns = NEVER;
-	c->delay_target_ns = e->config.delay_target_ns;
+	c->cc.cwnd_bytes = congestion_first(e);
+	c->cc.slow_start = true;
+	c->cc.cwnd_full_bytes = UINT64_MAX;
+	c->cc.round_delay_ns = NEVER;
+	c->cc.delay_target_ns = e->config.delay_target_ns;
 }
 
 static uint64_t congestion_least(const struct engine *e)
@@ -66,25 +66,25 @@ static void congestion_pace(struct engine *e, struct conn *c)
 {
 	uint64_t most = (uint64_t)c->window_pkts * e->config.mtu;
 
-	c->cwnd_bytes = state_min(state_max(c->cwnd_bytes, congestion_least(e)), most);
-	uint64_t per_kib = c->srtt_ns * 1024 / c->cwnd_bytes;
-	uint64_t full = state_min(c->rate.ns_per_kib * 14 / 15, 2 * per_kib);
-	c->pace_ns_per_kib = c->slow_start ? per_kib / 2 : state_max(per_kib * 4 / 5, full);
+	c->cc.cwnd_bytes = state_min(state_max(c->cc.cwnd_bytes, congestion_least(e)), most);
+	uint64_t per_kib = c->loss.srtt_ns * 1024 / c->cc.cwnd_bytes;
+	uint64_t full = state_min(c->cc.rate.ns_per_kib * 14 / 15, 2 * per_kib);
+	c->cc.pace_ns_per_kib = c->cc.slow_start ? per_kib / 2 : state_max(per_kib * 4 / 5, full);
 }
 
 static void congestion_cut(struct conn *c, uint32_t keep_1024)
 {
-	c->cwnd_bytes = c->cwnd_bytes * keep_1024 / 1024;
-	c->cwnd_full_bytes = c->cwnd_bytes;
-	c->slow_start = false;
-	c->calm_rounds = 0;
-	c->round_blind = true;
+	c->cc.cwnd_bytes = c->cc.cwnd_bytes * keep_1024 / 1024;
+	c->cc.cwnd_full_bytes = c->cc.cwnd_bytes;
+	c->cc.slow_start = false;
+	c->cc.calm_rounds = 0;
+	c->cc.round_blind = true;
 }
 
 /* A queue below this says nothing: the path's own wobble. */
 static uint64_t congestion_floor_ns(const struct engine *e, const struct conn *c)
 {
-	uint64_t noise = state_max(c->min_rtt_ns / 2, 2 * c->rttvar_ns);
+	uint64_t noise = state_max(c->loss.min_rtt_ns / 2, 2 * c->loss.rttvar_ns);
 
 	return state_min(state_max(noise, CONGESTION_FLOOR_NS), e->config.delay_target_ns);
 }
@@ -97,21 +97,21 @@ static uint64_t congestion_floor_ns(const struct engine *e, const struct conn *c
  */
 static bool congestion_came_late(const struct engine *e, const struct conn *c)
 {
-	return c->senders > FEW_SENDERS && c->min_rtt_ns > e->config.delay_target_ns;
+	return c->cc.senders > FEW_SENDERS && c->loss.min_rtt_ns > e->config.delay_target_ns;
 }
 
 /* The share of losses, of 1024, once there are packets enough to speak of one; who may have come
  * late need not see the rest of them, when so many are lost that it is an overflow anyway. */
 static uint32_t congestion_loss_share(const struct engine *e, struct conn *c)
 {
-	uint32_t packets = c->sample_acked + c->sample_lost;
+	uint32_t packets = c->cc.sample_acked + c->cc.sample_lost;
 	uint32_t enough = CONGESTION_LOSS_SAMPLE * CONGESTION_LOSS_OVERFLOW / 1024;
 	uint32_t share = 0;
 
 	if (packets >= CONGESTION_LOSS_SAMPLE ||
-	    (c->sample_lost > enough && congestion_came_late(e, c))) {
-		share = c->sample_lost * 1024 / packets;
-		c->sample_acked = c->sample_lost = 0;
+	    (c->cc.sample_lost > enough && congestion_came_late(e, c))) {
+		share = c->cc.sample_lost * 1024 / packets;
+		c->cc.sample_acked = c->cc.sample_lost = 0;
 	}
 	return share;
 }
@@ -119,8 +119,8 @@ static uint32_t congestion_loss_share(const struct engine *e, struct conn *c)
 /* The receiver says how many share its link. No buffer has been too small for the whole target. */
 static bool congestion_few(const struct engine *e, const struct conn *c)
 {
-	return c->senders > 0 && c->senders <= FEW_SENDERS &&
-	       c->delay_target_ns >= e->config.delay_target_ns;
+	return c->cc.senders > 0 && c->cc.senders <= FEW_SENDERS &&
+	       c->cc.delay_target_ns >= e->config.delay_target_ns;
 }
 
 /* Among how many streams the window is shared now. */
@@ -147,13 +147,13 @@ static uint32_t congestion_streams(const struct conn *c)
  */
 static uint64_t congestion_target_ns(const struct engine *e, const struct conn *c)
 {
-	uint32_t packets = (uint32_t)(c->cwnd_bytes / e->config.mtu) / congestion_streams(c) | 1;
+	uint32_t packets = (uint32_t)(c->cc.cwnd_bytes / e->config.mtu) / congestion_streams(c) | 1;
 	uint32_t root = 1u << ((32 - __builtin_clz(packets)) / 2);
-	uint64_t more = c->delay_target_ns * 4 / (root + 4);
-	uint64_t spare = CONGESTION_SPARE_PKTS * c->srtt_ns * e->config.mtu / c->cwnd_bytes;
+	uint64_t more = c->cc.delay_target_ns * 4 / (root + 4);
+	uint64_t spare = CONGESTION_SPARE_PKTS * c->loss.srtt_ns * e->config.mtu / c->cc.cwnd_bytes;
 	uint64_t times = congestion_few(e, c) ? CONGESTION_FEW : 1;
 
-	return c->delay_target_ns + state_max(more, times * state_min(2 * more, spare));
+	return c->cc.delay_target_ns + state_max(more, times * state_min(2 * more, spare));
 }
 
 static uint32_t congestion_cut_share(const struct engine *e, const struct conn *c)
@@ -164,26 +164,27 @@ static uint32_t congestion_cut_share(const struct engine *e, const struct conn *
 /* By how much to cut the window after this round, of 1024; 0 means that it may grow. */
 static uint32_t congestion_verdict(struct engine *e, struct conn *c)
 {
-	uint64_t delay = c->round_delay_ns == NEVER ? 0 : c->round_delay_ns;
+	uint64_t delay = c->cc.round_delay_ns == NEVER ? 0 : c->cc.round_delay_ns;
 	uint64_t floor = congestion_floor_ns(e, c);
 	uint32_t lost = congestion_loss_share(e, c);
-	uint32_t marked = c->round_acked > 0 ? c->round_ce * 1024 / c->round_acked : 0;
+	uint32_t marked = c->cc.round_acked > 0 ? c->cc.round_ce * 1024 / c->cc.round_acked : 0;
 	uint64_t cut = 0;
 
-	c->ce_alpha = (c->ce_alpha * 15 + (uint32_t)state_min(marked, 1024)) / 16;
-	if (c->round_ce > 0)
-		cut = c->ce_alpha / 2;
+	c->cc.ce_alpha = (c->cc.ce_alpha * 15 + (uint32_t)state_min(marked, 1024)) / 16;
+	if (c->cc.round_ce > 0)
+		cut = c->cc.ce_alpha / 2;
 	if (lost > CONGESTION_LOSS_OVERFLOW && congestion_came_late(e, c) &&
 	    delay <= congestion_target_ns(e, c)) {
 		loss_base_halve(e, c);
 		cut = CONGESTION_CUT_MAX;
 	} else if (lost > CONGESTION_LOSS_OVERFLOW && delay > floor) {
-		c->delay_target_ns = delay / 2;
+		c->cc.delay_target_ns = delay / 2;
 	} else {
-		c->delay_target_ns += c->delay_target_ns / 512; /* doubles in 350 round trips */
+		c->cc.delay_target_ns +=
+			c->cc.delay_target_ns / 512; /* doubles in 350 round trips */
 	}
-	c->delay_target_ns =
-		state_min(state_max(c->delay_target_ns, floor), e->config.delay_target_ns);
+	c->cc.delay_target_ns =
+		state_min(state_max(c->cc.delay_target_ns, floor), e->config.delay_target_ns);
 	uint64_t target = congestion_target_ns(e, c);
 	if (delay > target) /* Swift: in proportion to the excess */
 		cut = state_max(cut, (delay - target) * congestion_cut_share(e, c) / delay);
@@ -193,72 +194,73 @@ static uint32_t congestion_verdict(struct engine *e, struct conn *c)
 static void congestion_grow(struct engine *e, struct conn *c)
 {
 	uint64_t target = congestion_target_ns(e, c);
-	uint64_t delay = c->round_delay_ns == NEVER ? target / 2 : c->round_delay_ns;
+	uint64_t delay = c->cc.round_delay_ns == NEVER ? target / 2 : c->cc.round_delay_ns;
 	uint64_t room = delay >= target ? 0 : (target - delay) * 1024 / target;
-	bool known = c->cwnd_bytes >= c->cwnd_full_bytes && c->calm_rounds < CONGESTION_CALM_ROUNDS;
+	bool known = c->cc.cwnd_bytes >= c->cc.cwnd_full_bytes &&
+		     c->cc.calm_rounds < CONGESTION_CALM_ROUNDS;
 
-	if (!c->cwnd_limited) /* a window that was not used proves nothing */
+	if (!c->cc.cwnd_limited) /* a window that was not used proves nothing */
 		return;
-	c->cwnd_bytes += 2 * (uint64_t)e->config.mtu;
+	c->cc.cwnd_bytes += 2 * (uint64_t)e->config.mtu;
 	if (!known)
-		c->cwnd_bytes += c->cwnd_bytes / 8 * room / 1024;
+		c->cc.cwnd_bytes += c->cc.cwnd_bytes / 8 * room / 1024;
 }
 
 /* HyStart's delay rule (RFC 9406): leave slow start when the shortest delay begins to rise. */
 static bool congestion_queue_forms(const struct conn *c)
 {
-	uint64_t rise = state_max(c->min_rtt_ns / 2, CONGESTION_RISE_NS);
+	uint64_t rise = state_max(c->loss.min_rtt_ns / 2, CONGESTION_RISE_NS);
 
-	return c->round_delay_ns != NEVER &&
-	       c->round_delay_ns > state_min(rise, c->delay_target_ns / 4);
+	return c->cc.round_delay_ns != NEVER &&
+	       c->cc.round_delay_ns > state_min(rise, c->cc.delay_target_ns / 4);
 }
 
 /* What arrived in this round trip is what the path carries in one; the window is twice that. The
  * way back up to it is the quick one: the queue may have been another's. */
 static void congestion_leave_slow_start(const struct engine *e, struct conn *c)
 {
-	uint64_t arrived = (uint64_t)c->round_acked * e->config.mtu;
-	uint64_t before = c->cwnd_bytes;
+	uint64_t arrived = (uint64_t)c->cc.round_acked * e->config.mtu;
+	uint64_t before = c->cc.cwnd_bytes;
 
 	congestion_cut(c, 1024);
-	c->cwnd_bytes = state_min(before, state_max(before / 2, arrived));
-	c->cwnd_full_bytes = before;
+	c->cc.cwnd_bytes = state_min(before, state_max(before / 2, arrived));
+	c->cc.cwnd_full_bytes = before;
 }
 
 static void congestion_decide(struct engine *e, struct conn *c)
 {
 	uint32_t cut = congestion_verdict(e, c);
 
-	c->calm_rounds++;
-	if (cut == 0 && c->slow_start && congestion_queue_forms(c))
+	c->cc.calm_rounds++;
+	if (cut == 0 && c->cc.slow_start && congestion_queue_forms(c))
 		congestion_leave_slow_start(e, c);
 	else if (cut > 0)
 		congestion_cut(c, 1024 - cut);
-	else if (!c->slow_start)
+	else if (!c->cc.slow_start)
 		congestion_grow(e, c);
 }
 
 static void congestion_round(struct engine *e, struct conn *c)
 {
 	loss_round(c);
-	if (c->round_blind)
-		c->round_blind = false;
+	if (c->cc.round_blind)
+		c->cc.round_blind = false;
 	else
 		congestion_decide(e, c);
-	c->round_acked = c->round_ce = 0;
-	c->round_delay_ns = NEVER;
-	c->round_end_pn = c->next_pn;
-	c->cwnd_limited = false;
+	c->cc.round_acked = c->cc.round_ce = 0;
+	c->cc.round_delay_ns = NEVER;
+	c->cc.round_end_pn = c->tx.next_pn;
+	c->cc.cwnd_limited = false;
 }
 
 /* The highest of late, which counts for a 64th less each time. A path without a queue is not full,
  * and a sender that had nothing to send for a while has not seen how much it takes. */
 static uint64_t congestion_rate_known(const struct conn *c, uint32_t took_us)
 {
-	const struct rate *r = &c->rate;
+	const struct rate *r = &c->cc.rate;
 	uint64_t known = r->ns_per_kib + r->ns_per_kib / 64;
 
-	if (!r->open || r->bytes == 0 || r->queue_ns / r->samples < c->delay_target_ns / 2)
+	if (!r->open || r->bytes == 0 || r->queue_ns / r->samples < c->cc.delay_target_ns / 2)
 		return 0;
 	uint64_t now = (uint64_t)took_us * 1000 * 1024 / r->bytes;
 	if (r->starved && now > known + known / 8)
@@ -270,19 +272,19 @@ static uint64_t congestion_rate_known(const struct conn *c, uint32_t took_us)
  */
 static void congestion_rate(struct conn *c, uint64_t bytes)
 {
-	struct rate *r = &c->rate;
-	uint32_t took_us = c->latest_arrival_us - r->since_us;
-	uint64_t rounds_us = CONGESTION_RATE_ROUNDS * c->srtt_ns / 1000;
+	struct rate *r = &c->cc.rate;
+	uint32_t took_us = c->loss.latest_arrival_us - r->since_us;
+	uint64_t rounds_us = CONGESTION_RATE_ROUNDS * c->loss.srtt_ns / 1000;
 
 	r->bytes += bytes;
 	r->samples++;
 	r->queue_ns += loss_queue_ns(c);
-	if (c->slow_start || c->min_one_way_stamp_ns == 0)
+	if (c->cc.slow_start || c->loss.min_one_way_stamp_ns == 0)
 		r->open = false;
 	else if (r->open && took_us < state_max(CONGESTION_RATE_US, rounds_us))
 		return;
 	*r = (struct rate){.ns_per_kib = congestion_rate_known(c, took_us),
-			   .since_us = c->latest_arrival_us,
+			   .since_us = c->loss.latest_arrival_us,
 			   .open = true};
 }
 
@@ -292,49 +294,51 @@ void congestion_acked(struct engine *e, struct conn *c, uint64_t bytes, uint32_t
 	uint64_t delay = loss_queue_ns(c);
 
 	congestion_rate(c, bytes);
-	c->round_acked += packets;
-	c->sample_acked += packets;
-	c->round_delay_ns = state_min(c->round_delay_ns, delay);
-	if (c->slow_start && c->cwnd_limited && delay <= c->delay_target_ns)
-		c->cwnd_bytes += bytes;
-	if (largest_pn >= c->round_end_pn)
+	c->cc.round_acked += packets;
+	c->cc.sample_acked += packets;
+	c->cc.round_delay_ns = state_min(c->cc.round_delay_ns, delay);
+	if (c->cc.slow_start && c->cc.cwnd_limited && delay <= c->cc.delay_target_ns)
+		c->cc.cwnd_bytes += bytes;
+	if (largest_pn >= c->cc.round_end_pn)
 		congestion_round(e, c);
 	congestion_pace(e, c);
 }
 
 void congestion_lost(struct conn *c)
 {
-	c->sample_lost++;
+	c->cc.sample_lost++;
 }
 
 void congestion_marked(struct conn *c, uint32_t marks)
 {
-	c->round_ce += marks;
+	c->cc.round_ce += marks;
 }
 
 void congestion_collapse(struct engine *e, struct conn *c)
 {
-	c->cwnd_bytes = congestion_least(e);
-	c->slow_start = true; /* doubles again as soon as something comes through */
-	c->cwnd_limited = true;
-	c->round_end_pn = c->next_pn;
+	c->cc.cwnd_bytes = congestion_least(e);
+	c->cc.slow_start = true; /* doubles again as soon as something comes through */
+	c->cc.cwnd_limited = true;
+	c->cc.round_end_pn = c->tx.next_pn;
 	congestion_pace(e, c);
 }
 
 /* How long a connection saves up for a burst. Short windows have no time for it. */
 static uint64_t congestion_save_ns(const struct engine *e, const struct conn *c)
 {
-	uint64_t whole = c->pace_ns_per_kib * e->config.burst_bytes / 1024;
+	uint64_t whole = c->cc.pace_ns_per_kib * e->config.burst_bytes / 1024;
 
-	return state_min(state_min(whole, e->config.burst_ns), c->srtt_ns / CONGESTION_SAVE_PART);
+	return state_min(state_min(whole, e->config.burst_ns),
+			 c->loss.srtt_ns / CONGESTION_SAVE_PART);
 }
 
 /* What may be sent ahead of the pace: a host that sleeps wakes late, above all for a burst. */
 static uint64_t congestion_burst_ns(const struct engine *e, const struct conn *c, uint32_t bytes)
 {
 	uint64_t packets =
-		c->rate.ns_per_kib > 0 ? CONGESTION_BURST_PKTS_FULL : CONGESTION_BURST_PKTS;
-	uint64_t late = state_max(CONGESTION_BURST_NS, packets * c->pace_ns_per_kib * bytes / 1024);
+		c->cc.rate.ns_per_kib > 0 ? CONGESTION_BURST_PKTS_FULL : CONGESTION_BURST_PKTS;
+	uint64_t late =
+		state_max(CONGESTION_BURST_NS, packets * c->cc.pace_ns_per_kib * bytes / 1024);
 
 	if (e->config.burst_bytes == 0)
 		return late;
@@ -349,34 +353,35 @@ static uint64_t congestion_burst_ns(const struct engine *e, const struct conn *c
  */
 static void congestion_rested(struct engine *e, struct conn *c)
 {
-	if (c->inflight_pkts > 0 || c->lost_count > 0 || !list_empty(&c->active) ||
-	    c->cwnd_bytes >= congestion_first(e) || e->now_ns < c->last_elicit_ns + c->srtt_ns)
+	if (c->tx.inflight_pkts > 0 || c->tx.lost_count > 0 || !list_empty(&c->active) ||
+	    c->cc.cwnd_bytes >= congestion_first(e) ||
+	    e->now_ns < c->tx.last_elicit_ns + c->loss.srtt_ns)
 		return;
-	c->cwnd_bytes = congestion_first(e);
+	c->cc.cwnd_bytes = congestion_first(e);
 	congestion_pace(e, c);
 }
 
 bool congestion_allows(struct engine *e, struct conn *c, uint32_t bytes, bool patient)
 {
-	uint64_t from = c->pace_ns;
+	uint64_t from = c->cc.pace_ns;
 
 	congestion_rested(e, c);
-	if (c->probes_due > 0)
+	if (c->loss.probes_due > 0)
 		return true;
-	if (c->inflight_bytes + bytes > c->cwnd_bytes) {
-		c->cwnd_limited = true;
+	if (c->tx.inflight_bytes + bytes > c->cc.cwnd_bytes) {
+		c->cc.cwnd_limited = true;
 		return false;
 	}
-	if (patient && c->saving)
+	if (patient && c->cc.saving)
 		from += congestion_save_ns(e, c);
 	if (from > e->now_ns || e->pace_ns > e->now_ns) {
-		c->pace_blocked = true;
-		c->pace_from_ns = from;
-		c->saving = e->config.burst_bytes > 0;
-		c->cwnd_limited = true;
+		c->cc.pace_blocked = true;
+		c->cc.pace_from_ns = from;
+		c->cc.saving = e->config.burst_bytes > 0;
+		c->cc.cwnd_limited = true;
 		return false;
 	}
-	c->saving = false;
+	c->cc.saving = false;
 	return true;
 }
 
@@ -385,9 +390,9 @@ void congestion_sent(struct engine *e, struct conn *c, uint32_t bytes)
 	uint64_t burst = congestion_burst_ns(e, c, bytes);
 	uint64_t floor = e->now_ns > burst ? e->now_ns - burst : 0;
 
-	c->pace_ns = state_max(c->pace_ns, floor) + c->pace_ns_per_kib * bytes / 1024;
-	if (c->probes_due > 0)
-		c->probes_due--;
+	c->cc.pace_ns = state_max(c->cc.pace_ns, floor) + c->cc.pace_ns_per_kib * bytes / 1024;
+	if (c->loss.probes_due > 0)
+		c->loss.probes_due--;
 	if (e->config.rate_bps == 0)
 		return;
 	uint64_t node_floor = e->now_ns > 250000 ? e->now_ns - 250000 : 0;

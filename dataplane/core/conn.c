@@ -48,7 +48,7 @@ struct conn *conn_by_addr(struct engine *e, const struct net_addr *addr)
 
 static void conn_tell_soon(const struct engine *e, struct conn *c)
 {
-	c->tell_ns = e->config.peers != NULL ? 0 : NEVER;
+	c->report.tell_ns = e->config.peers != NULL ? 0 : NEVER;
 }
 
 /* Clears everything but what lives as long as the engine: index, generation and the rings. */
@@ -59,23 +59,23 @@ static void conn_reset(struct engine *e, struct conn *c)
 	memset(c, 0, sizeof(*c));
 	c->index = kept.index;
 	c->generation = kept.generation;
-	c->rx_bitmap = kept.rx_bitmap;
-	c->sent = kept.sent;
-	c->outstanding = kept.outstanding;
-	c->late = kept.late;
-	c->lost = kept.lost;
-	c->msg_in = kept.msg_in;
-	memset(c->rx_bitmap, 0, e->rx_window / 8);
-	memset(c->outstanding, 0, e->sent_slots / 8);
-	memset(c->late, 0, e->sent_slots / 8);
+	c->rx.bitmap = kept.rx.bitmap;
+	c->tx.sent = kept.tx.sent;
+	c->tx.outstanding = kept.tx.outstanding;
+	c->tx.late = kept.tx.late;
+	c->tx.lost = kept.tx.lost;
+	c->msg.in = kept.msg.in;
+	memset(c->rx.bitmap, 0, e->rx_window / 8);
+	memset(c->tx.outstanding, 0, e->sent_slots / 8);
+	memset(c->tx.late, 0, e->sent_slots / 8);
 	for (uint32_t k = 0; k < MSG_WINDOW; k++)
-		c->msg_in[k] = (struct msg_in){.slot = SLOT_NONE};
+		c->msg.in[k] = (struct msg_in){.slot = SLOT_NONE};
 	struct list *const links[] = {&c->ready,    &c->timer,	&c->by_addr, &c->out_edges,
-				      &c->in_edges, &c->active, &c->grants,  &c->msgs};
+				      &c->in_edges, &c->active, &c->grants,  &c->msg.out};
 	for (size_t k = 0; k < sizeof(links) / sizeof(links[0]); k++)
 		list_init(links[k]);
-	c->wheel_ns = c->ack_deadline_ns = c->loss_deadline_ns = c->mtu_next_ns = NEVER;
-	c->hello_ns = NEVER;
+	c->wheel_ns = c->rx.ack_deadline_ns = c->loss.deadline_ns = c->pmtu.next_ns = NEVER;
+	c->hello.next_ns = NEVER;
 	conn_tell_soon(e, c);
 }
 
@@ -120,9 +120,9 @@ void conn_established(struct engine *e, struct conn *c)
 	c->check_rx = wire_check_conn(c->incarnation, c->remote, e->config.incarnation);
 	c->crc_tx = wire_crc_conn(e->config.incarnation, c->handle, c->incarnation, c->remote);
 	c->crc_rx = wire_crc_conn(c->incarnation, c->remote, e->config.incarnation, c->handle);
-	c->handshake_rtt_us = (uint32_t)(c->srtt_ns / 1000);
-	c->hello_ns = NEVER;
-	c->hello_due = false;
+	c->handshake_rtt_us = (uint32_t)(c->loss.srtt_ns / 1000);
+	c->hello.next_ns = NEVER;
+	c->hello.due = false;
 	c->opened_ns = c->last_rx_ns = e->now_ns;
 	conn_tell_soon(e, c);
 	path_mtu_start(e, c);
@@ -176,7 +176,7 @@ enum reason conn_open_record(struct engine *e, const struct record *r)
 	if (c == NULL)
 		return REASON_FULL;
 	c->token = r->token;
-	c->hello_due = true;
+	c->hello.due = true;
 	conn_wake(e, c);
 	return REASON_NONE;
 }
@@ -220,20 +220,20 @@ static uint64_t conn_keep_alive_ns(const struct engine *e, const struct conn *c)
 		idle = state_min(idle, c->watch_ns / 2);
 	if (list_empty(&c->in_edges) && list_empty(&c->out_edges))
 		return idle;
-	return state_min(idle, state_max(20000000, 8 * c->srtt_ns));
+	return state_min(idle, state_max(20000000, 8 * c->loss.srtt_ns));
 }
 
 static uint64_t conn_keep_alive_due_ns(const struct engine *e, const struct conn *c)
 {
-	if (c->inflight_pkts > 0 || c->ping_due)
+	if (c->tx.inflight_pkts > 0 || c->ping_due)
 		return NEVER; /* the tail probe watches */
-	return state_max(c->last_rx_ns, c->last_elicit_ns) + conn_keep_alive_ns(e, c);
+	return state_max(c->last_rx_ns, c->tx.last_elicit_ns) + conn_keep_alive_ns(e, c);
 }
 
 /* Only what should be answered can be missed. */
 static uint64_t conn_silence_due_ns(const struct conn *c)
 {
-	if (c->watch_ns == 0 || c->silent || c->inflight_pkts == 0)
+	if (c->watch_ns == 0 || c->silent || c->tx.inflight_pkts == 0)
 		return NEVER;
 	return state_max(c->last_rx_ns, c->watch_from_ns) + c->watch_ns;
 }
@@ -255,21 +255,21 @@ void conn_arm(struct engine *e, struct conn *c)
 	uint64_t next = NEVER;
 
 	if (c->state == CONN_OPENING) {
-		next = c->hello_ns;
+		next = c->hello.next_ns;
 	} else {
-		if (c->ack_pending > 0)
-			next = c->ack_deadline_ns;
-		next = state_min(next, c->loss_deadline_ns);
+		if (c->rx.ack_pending > 0)
+			next = c->rx.ack_deadline_ns;
+		next = state_min(next, c->loss.deadline_ns);
 		next = state_min(next, loss_probe_ns(e, c));
-		next = state_min(next, c->mtu_next_ns);
+		next = state_min(next, c->pmtu.next_ns);
 		next = state_min(next, conn_keep_alive_due_ns(e, c));
 		next = state_min(next, conn_silence_due_ns(c));
-		if (c->pace_blocked)
-			next = state_min(next, state_max(c->pace_from_ns, e->pace_ns));
+		if (c->cc.pace_blocked)
+			next = state_min(next, state_max(c->cc.pace_from_ns, e->pace_ns));
 	}
 	if (next - c->wheel_ns < NEVER / 2 && next - c->wheel_ns > CONN_EARLY_MAX_NS)
 		wheel_disarm(e, c); /* far too early: not worth the turn */
-	if (e->now_ns >= c->tell_ns)
+	if (e->now_ns >= c->report.tell_ns)
 		peer_tell(e, c);
 	wheel_arm(e, c, state_min(next, peer_tell_due_ns(c)));
 }
@@ -277,17 +277,18 @@ void conn_arm(struct engine *e, struct conn *c)
 void conn_timers(struct engine *e, struct conn *c)
 {
 	if (c->state == CONN_OPENING) {
-		if (e->now_ns >= c->hello_ns)
+		if (e->now_ns >= c->hello.next_ns)
 			handshake_timer(e, c);
 		if (c->state == CONN_OPENING)
 			conn_arm(e, c);
 		return;
 	}
-	if (e->now_ns >= c->loss_deadline_ns)
+	if (e->now_ns >= c->loss.deadline_ns)
 		loss_detect(e, c);
 	if (e->now_ns >= loss_probe_ns(e, c)) {
-		uint64_t heard = state_max(c->last_rx_ns, c->waiting_since_ns);
-		if (c->waiting_since_ns != 0 && e->now_ns - heard > e->config.idle_timeout_ns) {
+		uint64_t heard = state_max(c->last_rx_ns, c->loss.waiting_since_ns);
+		if (c->loss.waiting_since_ns != 0 &&
+		    e->now_ns - heard > e->config.idle_timeout_ns) {
 			conn_close(e, c, REASON_PEER_TIMEOUT);
 			return;
 		}
@@ -297,6 +298,6 @@ void conn_timers(struct engine *e, struct conn *c)
 		conn_missed(e, c);
 	if (e->now_ns >= conn_keep_alive_due_ns(e, c))
 		c->ping_due = true;
-	c->pace_blocked = false;
+	c->cc.pace_blocked = false;
 	conn_wake(e, c); /* whatever is due leaves with the next transmit, which arms again */
 }

@@ -75,12 +75,12 @@ static void engine_carve_conn(struct engine *e, struct carver *v, uint32_t index
 	struct conn c = {.index = (uint16_t)index};
 	size_t slots = e->sent_slots;
 
-	c.rx_bitmap = engine_carve(v, e->rx_window / 8);
-	c.sent = engine_carve(v, slots * sizeof(struct sent));
-	c.outstanding = engine_carve(v, slots / 8);
-	c.late = engine_carve(v, slots / 8);
-	c.lost = engine_carve(v, slots * sizeof(struct lost_item));
-	c.msg_in = engine_carve(v, MSG_WINDOW * sizeof(struct msg_in));
+	c.rx.bitmap = engine_carve(v, e->rx_window / 8);
+	c.tx.sent = engine_carve(v, slots * sizeof(struct sent));
+	c.tx.outstanding = engine_carve(v, slots / 8);
+	c.tx.late = engine_carve(v, slots / 8);
+	c.tx.lost = engine_carve(v, slots * sizeof(struct lost_item));
+	c.msg.in = engine_carve(v, MSG_WINDOW * sizeof(struct msg_in));
 	if (v->base != NULL)
 		e->conns[index] = c;
 }
@@ -93,17 +93,17 @@ static void engine_layout(struct engine *e, struct carver *v)
 	e->sent_slots = 2 * (uint32_t)f->window_pkts;
 	e->rx_window = 4 * (uint32_t)f->window_pkts;
 	e->addr_mask = engine_pow2(f->conns_max) - 1;
-	e->events_mask = engine_events_size(f) - 1;
-	e->events_reserved = engine_events_reserved(f);
+	e->events.mask = engine_events_size(f) - 1;
+	e->events.reserved = engine_events_reserved(f);
 	e->conns = engine_carve(v, f->conns_max * sizeof(struct conn));
 	e->buffers = engine_carve(v, f->buffers_max * sizeof(struct buffer));
 	e->out_edges = engine_carve(v, f->edges_max * sizeof(struct out_edge));
 	e->in_edges = engine_carve(v, f->edges_max * sizeof(struct in_edge));
 	e->msgs = engine_carve(v, f->msgs_max * sizeof(struct msg_out));
 	e->by_addr = engine_carve(v, ((size_t)e->addr_mask + 1) * sizeof(struct list));
-	e->rx_free = engine_carve(v, f->msg_rx_slots * sizeof(uint32_t));
-	e->rx_lent = engine_carve(v, (f->msg_rx_slots + 63) / 64 * 8);
-	e->events = engine_carve(v, ((size_t)e->events_mask + 1) * sizeof(struct record));
+	e->slots.free = engine_carve(v, f->msg_rx_slots * sizeof(uint32_t));
+	e->slots.lent = engine_carve(v, (f->msg_rx_slots + 63) / 64 * 8);
+	e->events.ring = engine_carve(v, ((size_t)e->events.mask + 1) * sizeof(struct record));
 	for (uint32_t k = 0; k < f->conns_max; k++)
 		engine_carve_conn(e, v, k);
 }
@@ -142,7 +142,7 @@ struct engine *engine_init(void *memory, const struct engine_config *config, uin
 	for (uint32_t k = 0; k < config->msgs_max; k++)
 		list_append(&e->free_msgs, &e->msgs[k].link);
 	for (uint32_t k = 0; k < config->msg_rx_slots; k++)
-		e->rx_free[e->rx_free_count++] = config->msg_rx_slots - 1 - k;
+		e->slots.free[e->slots.free_count++] = config->msg_rx_slots - 1 - k;
 	for (uint32_t k = config->conns_max; k-- > 0;) {
 		e->conns[k].generation = (uint16_t)(cookie_random(e, k) | 1);
 		list_append(&e->free_conns, &e->conns[k].ready);
@@ -290,7 +290,7 @@ static unsigned engine_replies(struct engine *e, struct packet_out *out, unsigne
 {
 	unsigned n = 0;
 
-	for (; n < count && e->replies_count > 0; n++) {
+	for (; n < count && e->replies.count > 0; n++) {
 		out[n].payload = NULL;
 		out[n].payload_length = 0;
 		out[n].ecn = ENGINE_ECN_NOT;
@@ -319,7 +319,7 @@ static unsigned engine_fill(struct engine *e, struct packet_out *out, unsigned c
 		unsigned got;
 
 		list_remove(&c->ready);
-		c->pace_blocked = false;
+		c->cc.pace_blocked = false;
 		got = transmit_conn(e, c, out + n, want);
 		uint64_t bytes = engine_sent_bytes(out + n, got);
 		e->count->tx_bytes += bytes;
@@ -357,7 +357,7 @@ void engine_tick(struct engine *e, uint64_t now_ns)
 
 uint64_t engine_next_timeout(const struct engine *e)
 {
-	if (!list_empty(&e->ready) || !list_empty(&e->sweeps) || e->replies_count > 0)
+	if (!list_empty(&e->ready) || !list_empty(&e->sweeps) || e->replies.count > 0)
 		return e->now_ns;
 	return wheel_next_ns(&e->wheel);
 }

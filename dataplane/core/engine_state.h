@@ -20,6 +20,27 @@ struct out_edge;
 struct in_edge;
 struct msg_out;
 
+/* Slots for received messages: msg.c. */
+struct engine_slots {
+	uint32_t *free; /* stack */
+	uint32_t free_count;
+	uint64_t *lent; /* bit per slot: with control */
+};
+
+/* Records for control: event.c. */
+struct engine_events {
+	struct record *ring;
+	uint32_t mask;
+	uint32_t reserved; /* for what may happen to everything that exists */
+	uint32_t head, tail;
+};
+
+/* Answers that wait to leave: handshake.c. */
+struct engine_replies {
+	struct reply slot[REPLIES_MAX];
+	uint32_t head, count;
+};
+
 struct engine {
 	struct engine_config config;
 	struct counters *count; /* config.counters */
@@ -47,17 +68,9 @@ struct engine {
 	struct list sweeps;  /* LOCAL edges whose source may have something for them */
 	enum kernel_level kernels;
 
-	uint32_t *rx_free; /* stack of free receive slots */
-	uint32_t rx_free_count;
-	uint64_t *rx_lent; /* bit per slot: with control */
-
-	struct record *events; /* ring */
-	uint32_t events_mask;
-	uint32_t events_reserved; /* for what may happen to everything that exists */
-	uint32_t events_head, events_tail;
-
-	struct reply replies[REPLIES_MAX];
-	uint32_t replies_head, replies_count;
+	struct engine_slots slots;
+	struct engine_events events;
+	struct engine_replies replies;
 	uint64_t budget_spent_ns[BUDGETS]; /* token buckets: time up to which each is spent */
 	uint64_t pace_ns;		   /* the same for config.rate_bps */
 

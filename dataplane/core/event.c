@@ -6,18 +6,18 @@
 
 static uint32_t event_room(const struct engine *e)
 {
-	return e->events_mask + 1 - (e->events_tail - e->events_head);
+	return e->events.mask + 1 - (e->events.tail - e->events.head);
 }
 
 bool event_spare(const struct engine *e, uint32_t records)
 {
-	return event_room(e) >= e->events_reserved + records;
+	return event_room(e) >= e->events.reserved + records;
 }
 
 struct record *event_push(struct engine *e, enum event_op op)
 {
 	assert(event_room(e) > 0);
-	struct record *r = &e->events[e->events_tail++ & e->events_mask];
+	struct record *r = &e->events.ring[e->events.tail++ & e->events.mask];
 	memset(r, 0, sizeof(*r));
 	r->op = (uint8_t)op;
 	return r;
@@ -39,8 +39,8 @@ unsigned engine_events(struct engine *e, struct record *out, unsigned count)
 {
 	unsigned n = 0;
 
-	for (; n < count && e->events_head != e->events_tail; n++) {
-		out[n] = e->events[e->events_head++ & e->events_mask];
+	for (; n < count && e->events.head != e->events.tail; n++) {
+		out[n] = e->events.ring[e->events.head++ & e->events.mask];
 		if (out[n].op == EVENT_PROGRESS)
 			event_refresh(e, &out[n]);
 	}

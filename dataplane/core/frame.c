@@ -33,7 +33,7 @@ static uint32_t frame_data(struct frame_walk *w, const uint8_t *frame, uint32_t 
 	if (length > left - DATA_BYTES)
 		return FRAME_BAD;
 	if (frame[FRAME_AT_FLAGS] & FRAME_FLAG_ASK)
-		w->c->ack_now = true;
+		w->c->rx.ack_now = true;
 	w->refused |= in_edge_take(w->e, w->c, frame, frame + DATA_BYTES, length) != VERDICT_TAKEN;
 	return DATA_BYTES + (uint32_t)length;
 }
@@ -55,7 +55,7 @@ static uint32_t frame_grant(struct frame_walk *w, const uint8_t *frame, uint32_t
 {
 	(void)left;
 	if (frame[GRANT_AT_SENDERS] != 0)
-		w->c->senders = frame[GRANT_AT_SENDERS];
+		w->c->cc.senders = frame[GRANT_AT_SENDERS];
 	w->refused |= out_edge_granted(w->e, w->c, wire_get32(frame + GRANT_AT_STREAM),
 				       wire_get32(frame + GRANT_AT_CHUNKS)) != VERDICT_TAKEN;
 	return GRANT_BYTES;
@@ -68,7 +68,7 @@ static uint32_t frame_msg(struct frame_walk *w, const uint8_t *frame, uint32_t l
 	if (length > left - MSG_FRAME_BYTES)
 		return FRAME_BAD;
 	if (frame[FRAME_AT_FLAGS] & FRAME_FLAG_ASK)
-		w->c->ack_now = true;
+		w->c->rx.ack_now = true;
 	w->refused |= msg_take(w->e, w->c, frame, length) != VERDICT_TAKEN;
 	return MSG_FRAME_BYTES + (uint32_t)length;
 }
@@ -77,7 +77,7 @@ static uint32_t frame_ping(struct frame_walk *w, const uint8_t *frame, uint32_t 
 {
 	(void)frame;
 	(void)left;
-	w->c->ack_now = true; /* its sender waits for nothing else */
+	w->c->rx.ack_now = true; /* its sender waits for nothing else */
 	return PING_BYTES;
 }
 
@@ -99,11 +99,11 @@ static uint32_t frame_close(struct frame_walk *w, const uint8_t *frame, uint32_t
 
 static uint32_t frame_ecn(struct frame_walk *w, const uint8_t *frame, uint32_t left)
 {
-	uint32_t marks = wire_get32(frame + ECN_AT_COUNT) - w->c->tx_ce_seen;
+	uint32_t marks = wire_get32(frame + ECN_AT_COUNT) - w->c->tx.ce_seen;
 
 	(void)left;
 	if (marks < UINT32_MAX / 2) { /* else an older count, arriving late */
-		w->c->tx_ce_seen += marks;
+		w->c->tx.ce_seen += marks;
 		congestion_marked(w->c, marks);
 	}
 	return ECN_BYTES;
@@ -201,8 +201,8 @@ static enum loss_silence frame_heard(struct engine *e, struct conn *c, const str
 	c->tally.rx_bytes += p->length;
 	if (p->ecn == ENGINE_ECN_CE) {
 		e->count->rx_ecn_ce++;
-		c->rx_ce++;
-		c->ecn_changed = true;
+		c->rx.ce++;
+		c->rx.ecn_changed = true;
 	}
 	return ended;
 }

@@ -34,52 +34,54 @@ void handshake_write(struct engine *e, struct conn *c, struct packet_out *out)
 {
 	uint16_t length = WIRE_HELLO_MIN;
 
-	if (c->hello_tries < HANDSHAKE_FULL_SIZE_TRIES)
+	if (c->hello.tries < HANDSHAKE_FULL_SIZE_TRIES)
 		length = (uint16_t)(e->config.mtu - conn_overhead(c));
 	wire_header(out->head, WIRE_HELLO, 0, 0, 0);
 	handshake_body(e, out->head + WIRE_BODY, c->handle);
-	if (c->have_cookie) {
-		wire_put64(out->head + WIRE_BODY + HELLO_AT_TIME, c->cookie_time);
-		memcpy(out->head + WIRE_BODY + HELLO_AT_COOKIE, c->cookie, WIRE_COOKIE_BYTES);
+	if (c->hello.have_cookie) {
+		wire_put64(out->head + WIRE_BODY + HELLO_AT_TIME, c->hello.cookie_time);
+		memcpy(out->head + WIRE_BODY + HELLO_AT_COOKIE, c->hello.cookie, WIRE_COOKIE_BYTES);
 	}
 	memset(out->head + WIRE_BODY + HELLO_BYTES, 0, length - WIRE_BODY - HELLO_BYTES);
 	out->head_length = length;
-	c->hello_due = false;
-	c->hello_sent_ns = e->now_ns;
-	uint64_t wait = HANDSHAKE_FIRST_RETRY_NS << state_min(c->hello_tries, 8);
-	c->hello_tries++;
-	c->hello_ns = e->now_ns + state_min(wait, c->have_cookie ? HANDSHAKE_FAR_MAX_NS
+	c->hello.due = false;
+	c->hello.sent_ns = e->now_ns;
+	uint64_t wait = HANDSHAKE_FIRST_RETRY_NS << state_min(c->hello.tries, 8);
+	c->hello.tries++;
+	c->hello.next_ns =
+		e->now_ns + state_min(wait, c->hello.have_cookie ? HANDSHAKE_FAR_MAX_NS
 								 : HANDSHAKE_RETRY_MAX_NS);
 }
 
 void handshake_timer(struct engine *e, struct conn *c)
 {
 	if (e->now_ns - c->opened_ns > e->config.idle_timeout_ns) {
-		conn_close(e, c, c->saw_other_version ? REASON_PEER_VERSION : REASON_PEER_TIMEOUT);
+		conn_close(e, c,
+			   c->hello.saw_other_version ? REASON_PEER_VERSION : REASON_PEER_TIMEOUT);
 		return;
 	}
-	c->have_cookie = false; /* it may have expired: begin again */
-	c->hello_due = true;
-	c->hello_ns = NEVER;
+	c->hello.have_cookie = false; /* it may have expired: begin again */
+	c->hello.due = true;
+	c->hello.next_ns = NEVER;
 	conn_wake(e, c);
 }
 
 void handshake_again(struct engine *e, struct conn *c)
 {
-	if (c->have_cookie)
+	if (c->hello.have_cookie)
 		return; /* it has just been heard */
-	c->hello_tries = 0;
-	c->hello_due = true;
-	c->hello_ns = NEVER;
+	c->hello.tries = 0;
+	c->hello.due = true;
+	c->hello.next_ns = NEVER;
 	conn_wake(e, c);
 }
 
 /* Room for one more answer; the oldest are never pushed out, floods just get none. */
 static struct reply *handshake_reply_slot(struct engine *e, const struct net_addr *to)
 {
-	if (e->replies_count == REPLIES_MAX)
+	if (e->replies.count == REPLIES_MAX)
 		return NULL;
-	struct reply *r = &e->replies[(e->replies_head + e->replies_count++) % REPLIES_MAX];
+	struct reply *r = &e->replies.slot[(e->replies.head + e->replies.count++) % REPLIES_MAX];
 	memset(r, 0, sizeof(*r));
 	r->to = *to;
 	return r;
@@ -87,11 +89,11 @@ static struct reply *handshake_reply_slot(struct engine *e, const struct net_add
 
 bool handshake_reply(struct engine *e, struct packet_out *out)
 {
-	if (e->replies_count == 0)
+	if (e->replies.count == 0)
 		return false;
-	const struct reply *r = &e->replies[e->replies_head];
-	e->replies_head = (e->replies_head + 1) % REPLIES_MAX;
-	e->replies_count--;
+	const struct reply *r = &e->replies.slot[e->replies.head];
+	e->replies.head = (e->replies.head + 1) % REPLIES_MAX;
+	e->replies.count--;
 	out->to = r->to;
 	memcpy(out->head, r->bytes, r->length);
 	out->head_length = r->length;
@@ -269,15 +271,15 @@ void handshake_cookie(struct engine *e, const struct packet_in *p)
 		e->count->drop_incarnation++;
 		return;
 	}
-	if (c->state != CONN_OPENING || c->have_cookie) {
+	if (c->state != CONN_OPENING || c->hello.have_cookie) {
 		e->count->drop_state++;
 		return;
 	}
-	c->cookie_time = wire_get64(body + HELLO_AT_TIME);
-	memcpy(c->cookie, body + HELLO_AT_COOKIE, WIRE_COOKIE_BYTES);
-	c->have_cookie = true;
-	c->hello_due = true;
-	c->hello_tries = c->hello_tries > 0 ? (uint16_t)(c->hello_tries - 1) : 0;
+	c->hello.cookie_time = wire_get64(body + HELLO_AT_TIME);
+	memcpy(c->hello.cookie, body + HELLO_AT_COOKIE, WIRE_COOKIE_BYTES);
+	c->hello.have_cookie = true;
+	c->hello.due = true;
+	c->hello.tries = c->hello.tries > 0 ? (uint16_t)(c->hello.tries - 1) : 0;
 	conn_wake(e, c);
 }
 
@@ -296,18 +298,18 @@ void handshake_accept(struct engine *e, const struct packet_in *p)
 		e->count->drop_incarnation++;
 		return;
 	}
-	if (c->state != CONN_OPENING || !c->have_cookie) {
+	if (c->state != CONN_OPENING || !c->hello.have_cookie) {
 		if (c->state != CONN_UP || wire_get32(body + HELLO_AT_CONN) != c->remote)
 			e->count->drop_state++;
 		return;
 	}
 	handshake_learn(c, body);
 	/* A HELLO of full size got through: that many bytes reach the peer. */
-	if (c->hello_tries <= HANDSHAKE_FULL_SIZE_TRIES &&
+	if (c->hello.tries <= HANDSHAKE_FULL_SIZE_TRIES &&
 	    p->length >= e->config.mtu - conn_overhead(c) && c->peer_mtu >= e->config.mtu)
 		c->mtu = e->config.mtu;
-	if (c->hello_tries == 1) /* it answers the only HELLO with a cookie */
-		loss_rtt(e, c, e->now_ns - c->hello_sent_ns);
+	if (c->hello.tries == 1) /* it answers the only HELLO with a cookie */
+		loss_rtt(e, c, e->now_ns - c->hello.sent_ns);
 	conn_established(e, c);
 }
 
@@ -334,7 +336,7 @@ void handshake_version(struct engine *e, const struct packet_in *p)
 
 	e->count->drop_version++;
 	if (c != NULL && c->state == CONN_OPENING)
-		c->saw_other_version = true;
+		c->hello.saw_other_version = true;
 	/* Only a HELLO is answered, and only by something smaller that is none itself. */
 	if ((p->data[WIRE_AT_VERSION_TYPE] & 15) != WIRE_HELLO || p->length < WIRE_HELLO_MIN)
 		return;
@@ -355,8 +357,8 @@ void handshake_reset(struct engine *e, const struct packet_in *p)
 	}
 	uint64_t pn = wire_get64(body + RESET_AT_PN);
 	if (c == NULL || c->state != CONN_UP || wire_get32(body + RESET_AT_CONN) != c->remote ||
-	    wire_get16(body + RESET_AT_CHECK) != c->check_tx || pn >= c->next_pn ||
-	    c->next_pn - pn > e->sent_slots) {
+	    wire_get16(body + RESET_AT_CHECK) != c->check_tx || pn >= c->tx.next_pn ||
+	    c->tx.next_pn - pn > e->sent_slots) {
 		e->count->drop_reset++;
 		return;
 	}

@@ -16,46 +16,47 @@
 
 bool loss_is_pause(struct conn *c, uint64_t pn, uint64_t sample_ns)
 {
-	uint64_t usual = c->srtt_ns + state_max(4 * c->rttvar_ns, LOSS_PROBE_MIN_NS);
+	uint64_t usual = c->loss.srtt_ns + state_max(4 * c->loss.rttvar_ns, LOSS_PROBE_MIN_NS);
 
-	if (c->srtt_ns == 0 || sample_ns <= LOSS_PAUSE * usual) {
-		c->rtt_doubted = false;
+	if (c->loss.srtt_ns == 0 || sample_ns <= LOSS_PAUSE * usual) {
+		c->loss.rtt_doubted = false;
 		return false;
 	}
-	if (!c->rtt_doubted)
-		c->rtt_from_pn = c->next_pn;
-	c->rtt_doubted = true;
-	return pn < c->rtt_from_pn;
+	if (!c->loss.rtt_doubted)
+		c->loss.rtt_from_pn = c->tx.next_pn;
+	c->loss.rtt_doubted = true;
+	return pn < c->loss.rtt_from_pn;
 }
 
 void loss_rtt(struct engine *e, struct conn *c, uint64_t sample_ns)
 {
-	c->latest_rtt_ns = sample_ns;
-	if (c->min_rtt_ns == 0 || sample_ns < c->min_rtt_ns ||
-	    e->now_ns - c->min_rtt_stamp_ns > LOSS_MIN_RTT_LIFE_NS) {
-		c->min_rtt_ns = sample_ns;
-		c->min_rtt_stamp_ns = e->now_ns;
+	c->loss.latest_rtt_ns = sample_ns;
+	if (c->loss.min_rtt_ns == 0 || sample_ns < c->loss.min_rtt_ns ||
+	    e->now_ns - c->loss.min_rtt_stamp_ns > LOSS_MIN_RTT_LIFE_NS) {
+		c->loss.min_rtt_ns = sample_ns;
+		c->loss.min_rtt_stamp_ns = e->now_ns;
 	}
-	if (c->srtt_ns == 0) { /* RFC 6298, 2.2 and 2.3 */
-		c->srtt_ns = sample_ns;
-		c->rttvar_ns = sample_ns / 2;
+	if (c->loss.srtt_ns == 0) { /* RFC 6298, 2.2 and 2.3 */
+		c->loss.srtt_ns = sample_ns;
+		c->loss.rttvar_ns = sample_ns / 2;
 		return;
 	}
-	uint64_t off = c->srtt_ns > sample_ns ? c->srtt_ns - sample_ns : sample_ns - c->srtt_ns;
-	c->rttvar_ns = (3 * c->rttvar_ns + off) / 4;
-	c->srtt_ns = (7 * c->srtt_ns + sample_ns) / 8;
+	uint64_t off = c->loss.srtt_ns > sample_ns ? c->loss.srtt_ns - sample_ns
+						   : sample_ns - c->loss.srtt_ns;
+	c->loss.rttvar_ns = (3 * c->loss.rttvar_ns + off) / 4;
+	c->loss.srtt_ns = (7 * c->loss.srtt_ns + sample_ns) / 8;
 }
 
 void loss_one_way(struct engine *e, struct conn *c, uint32_t arrival_us, uint64_t sent_ns)
 {
 	uint32_t sample = arrival_us - (uint32_t)(sent_ns / 1000);
 
-	c->latest_arrival_us = arrival_us;
-	c->latest_one_way_us = sample;
-	if (c->min_one_way_stamp_ns == 0 || (int32_t)(sample - c->min_one_way_us) < 0 ||
-	    e->now_ns - c->min_one_way_stamp_ns > LOSS_MIN_RTT_LIFE_NS) {
-		c->min_one_way_us = sample;
-		c->min_one_way_stamp_ns = e->now_ns;
+	c->loss.latest_arrival_us = arrival_us;
+	c->loss.latest_one_way_us = sample;
+	if (c->loss.min_one_way_stamp_ns == 0 || (int32_t)(sample - c->loss.min_one_way_us) < 0 ||
+	    e->now_ns - c->loss.min_one_way_stamp_ns > LOSS_MIN_RTT_LIFE_NS) {
+		c->loss.min_one_way_us = sample;
+		c->loss.min_one_way_stamp_ns = e->now_ns;
 	}
 }
 
@@ -66,74 +67,77 @@ void loss_one_way(struct engine *e, struct conn *c, uint32_t arrival_us, uint64_
  */
 uint64_t loss_queue_ns(const struct conn *c)
 {
-	uint64_t both = c->latest_rtt_ns - state_min(c->latest_rtt_ns, c->min_rtt_ns);
-	uint64_t there = UINT64_C(1000) * (c->latest_one_way_us - c->min_one_way_us);
+	uint64_t both =
+		c->loss.latest_rtt_ns - state_min(c->loss.latest_rtt_ns, c->loss.min_rtt_ns);
+	uint64_t there = UINT64_C(1000) * (c->loss.latest_one_way_us - c->loss.min_one_way_us);
 
-	return c->min_one_way_stamp_ns == 0 ? both : state_min(both, there);
+	return c->loss.min_one_way_stamp_ns == 0 ? both : state_min(both, there);
 }
 
 void loss_base_halve(const struct engine *e, struct conn *c)
 {
-	uint64_t half_ns = c->min_rtt_ns / 2;
+	uint64_t half_ns = c->loss.min_rtt_ns / 2;
 	uint64_t stamp_ns = e->now_ns - LOSS_MIN_RTT_LIFE_NS + LOSS_HALVED_LIFE_NS;
 
-	c->min_rtt_ns -= half_ns;
-	c->min_rtt_stamp_ns = stamp_ns;
-	if (c->min_one_way_stamp_ns == 0)
+	c->loss.min_rtt_ns -= half_ns;
+	c->loss.min_rtt_stamp_ns = stamp_ns;
+	if (c->loss.min_one_way_stamp_ns == 0)
 		return;
-	c->min_one_way_us -= (uint32_t)(half_ns / 1000);
-	c->min_one_way_stamp_ns = stamp_ns == 0 ? 1 : stamp_ns;
+	c->loss.min_one_way_us -= (uint32_t)(half_ns / 1000);
+	c->loss.min_one_way_stamp_ns = stamp_ns == 0 ? 1 : stamp_ns;
 }
 
 /* A quarter of the shortest round trip, doubled at every spurious loss, up to a whole one. */
 static uint64_t loss_reorder_ns(const struct conn *c)
 {
-	uint64_t window = state_max(c->min_rtt_ns / 4, LOSS_REORDER_MIN_NS) << c->reorder_shift;
+	uint64_t window = state_max(c->loss.min_rtt_ns / 4, LOSS_REORDER_MIN_NS)
+			  << c->loss.reorder_shift;
 
-	return state_min(window, state_max(c->srtt_ns, LOSS_REORDER_MIN_NS));
+	return state_min(window, state_max(c->loss.srtt_ns, LOSS_REORDER_MIN_NS));
 }
 
 void loss_spurious(struct conn *c)
 {
-	c->reorder_rounds = 0;
-	if (c->reorder_shift < 6)
-		c->reorder_shift++;
+	c->loss.reorder_rounds = 0;
+	if (c->loss.reorder_shift < 6)
+		c->loss.reorder_shift++;
 }
 
 /* RFC 8985, 6.2: the window shrinks again after 16 round trips without a spurious loss. */
 void loss_round(struct conn *c)
 {
-	if (c->reorder_shift == 0 || ++c->reorder_rounds < 16)
+	if (c->loss.reorder_shift == 0 || ++c->loss.reorder_rounds < 16)
 		return;
-	c->reorder_rounds = 0;
-	c->reorder_shift--;
+	c->loss.reorder_rounds = 0;
+	c->loss.reorder_shift--;
 }
 
 void loss_detect(struct engine *e, struct conn *c)
 {
 	uint64_t window = loss_reorder_ns(c);
-	uint64_t pn = c->oldest_pn;
+	uint64_t pn = c->tx.oldest_pn;
 
-	c->loss_deadline_ns = NEVER;
-	if (!c->any_acked)
+	c->loss.deadline_ns = NEVER;
+	if (!c->tx.any_acked)
 		return;
-	for (; pn < c->largest_acked; pn++) {
+	for (; pn < c->tx.largest_acked; pn++) {
 		uint64_t slot = pn & (e->sent_slots - 1);
-		uint64_t bits = c->outstanding[slot / 64] >> (slot % 64);
+		uint64_t bits = c->tx.outstanding[slot / 64] >> (slot % 64);
 
 		if (bits == 0) { /* skip to the next word */
 			pn |= 63;
 			continue;
 		}
 		pn += (uint64_t)__builtin_ctzll(bits);
-		if (pn >= c->largest_acked)
+		if (pn >= c->tx.largest_acked)
 			break;
 		const struct sent *s = sent_slot(e, c, pn);
-		if (s->time_ns > c->rack_time_ns)
+		if (s->time_ns > c->loss.rack_time_ns)
 			break; /* sent later than anything that has arrived */
-		uint64_t due = s->time_ns + state_max(c->latest_rtt_ns, c->srtt_ns) + window;
+		uint64_t due =
+			s->time_ns + state_max(c->loss.latest_rtt_ns, c->loss.srtt_ns) + window;
 		if (due > e->now_ns) { /* packets leave in order: the rest is due later still */
-			c->loss_deadline_ns = due;
+			c->loss.deadline_ns = due;
 			break;
 		}
 		sent_lose(e, c, pn);
@@ -142,15 +146,15 @@ void loss_detect(struct engine *e, struct conn *c)
 
 uint64_t loss_probe_ns(const struct engine *e, const struct conn *c)
 {
-	uint64_t srtt = c->srtt_ns != 0 ? c->srtt_ns : LOSS_FIRST_RTT_NS;
-	uint64_t wait = srtt + state_max(4 * c->rttvar_ns, LOSS_PROBE_MIN_NS);
+	uint64_t srtt = c->loss.srtt_ns != 0 ? c->loss.srtt_ns : LOSS_FIRST_RTT_NS;
+	uint64_t wait = srtt + state_max(4 * c->loss.rttvar_ns, LOSS_PROBE_MIN_NS);
 
-	if (c->inflight_pkts == 0)
+	if (c->tx.inflight_pkts == 0)
 		return NEVER;
-	wait += c->last_later ? ack_chunk_wait_ns(e, c->senders, c->senders > 0)
-			      : e->config.ack_delay_ns;
-	wait <<= state_min(c->pto_count, 8);
-	return c->last_elicit_ns + state_min(wait, state_max(LOSS_PROBE_MAX_NS, 2 * srtt));
+	wait += c->tx.last_later ? ack_chunk_wait_ns(e, c->cc.senders, c->cc.senders > 0)
+				 : e->config.ack_delay_ns;
+	wait <<= state_min(c->loss.pto_count, 8);
+	return c->tx.last_elicit_ns + state_min(wait, state_max(LOSS_PROBE_MAX_NS, 2 * srtt));
 }
 
 /* Within a stream, where queues make most of a round trip, an acknowledgement waits in one far more
@@ -160,7 +164,7 @@ static bool loss_is_patient(const struct conn *c)
 {
 	bool midway = false;
 
-	if (c->srtt_ns <= LOSS_QUEUES * c->min_rtt_ns || !list_empty(&c->msgs))
+	if (c->loss.srtt_ns <= LOSS_QUEUES * c->loss.min_rtt_ns || !list_empty(&c->msg.out))
 		return false;
 	list_each(l, &c->out_edges)
 	{
@@ -172,19 +176,19 @@ static bool loss_is_patient(const struct conn *c)
 
 void loss_probe(struct engine *e, struct conn *c)
 {
-	if (c->waiting_since_ns == 0)
-		c->waiting_since_ns = e->now_ns;
-	e->unanswered += c->pto_count++ == 0;
-	c->last_elicit_ns = e->now_ns; /* the next probe counts from here */
+	if (c->loss.waiting_since_ns == 0)
+		c->loss.waiting_since_ns = e->now_ns;
+	e->unanswered += c->loss.pto_count++ == 0;
+	c->tx.last_elicit_ns = e->now_ns; /* the next probe counts from here */
 	e->count->tail_probes++;
-	if (c->pto_count == 1 && loss_is_patient(c)) {
+	if (c->loss.pto_count == 1 && loss_is_patient(c)) {
 		c->ping_due = true;
 	} else {
-		c->probes_due = 2;
-		if (c->inflight_pkts > 0)
-			sent_lose(e, c, c->oldest_pn);
+		c->loss.probes_due = 2;
+		if (c->tx.inflight_pkts > 0)
+			sent_lose(e, c, c->tx.oldest_pn);
 	}
-	if (c->pto_count >= 2) {
+	if (c->loss.pto_count >= 2) {
 		congestion_collapse(e, c);
 		c->ping_due = true; /* passes where a path has become too narrow for chunks */
 	}
@@ -193,8 +197,8 @@ void loss_probe(struct engine *e, struct conn *c)
 
 void loss_answered(struct engine *e, struct conn *c)
 {
-	e->unanswered -= c->pto_count > 0;
-	c->pto_count = 0;
+	e->unanswered -= c->loss.pto_count > 0;
+	c->loss.pto_count = 0;
 }
 
 /* The pauses between probes begin anew, now. */
@@ -214,7 +218,7 @@ void loss_silence_ended(struct engine *e, struct conn *heard, enum loss_silence 
 {
 	uint32_t left = e->conns_used;
 
-	if (heard->pto_count > 0)
+	if (heard->loss.pto_count > 0)
 		loss_probe_again(e, heard);
 	if (of != SILENCE_OF_ALL || (e->unanswered == 0 && e->in_active == 0))
 		return;
@@ -222,9 +226,9 @@ void loss_silence_ended(struct engine *e, struct conn *heard, enum loss_silence 
 		left -= c->state != CONN_FREE;
 		if (c->state != CONN_UP || e->now_ns - c->last_rx_ns < LOSS_SILENCE_NS)
 			continue;
-		if (c->pto_count > 1)
+		if (c->loss.pto_count > 1)
 			loss_probe_again(e, c);
-		else if (c->inflight_pkts == 0 && !list_empty(&c->in_edges))
+		else if (c->tx.inflight_pkts == 0 && !list_empty(&c->in_edges))
 			c->ping_due = true;
 		conn_wake(e, c);
 	}

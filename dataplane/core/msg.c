@@ -37,20 +37,20 @@ enum reason msg_send(struct engine *e, const struct record *r)
 	m->token = r->token;
 	m->acked = 0;
 	m->length = r->msg.length;
-	m->id = c->next_msg_id++;
+	m->id = c->msg.next_id++;
 	m->fragments = msg_fragments(m->length);
 	m->next_fragment = 0;
-	list_append(&c->msgs, &m->link);
+	list_append(&c->msg.out, &m->link);
 	conn_wake(e, c);
 	return REASON_NONE;
 }
 
 struct msg_out *msg_next(struct conn *c, uint16_t *fragment)
 {
-	if (list_empty(&c->msgs))
+	if (list_empty(&c->msg.out))
 		return NULL;
-	uint32_t oldest = list_entry(c->msgs.next, struct msg_out, link)->id;
-	list_each(l, &c->msgs)
+	uint32_t oldest = list_entry(c->msg.out.next, struct msg_out, link)->id;
+	list_each(l, &c->msg.out)
 	{
 		struct msg_out *m = list_entry(l, struct msg_out, link);
 		if (m->id - oldest >= MSG_WINDOW)
@@ -65,7 +65,7 @@ struct msg_out *msg_next(struct conn *c, uint16_t *fragment)
 
 struct msg_out *msg_find(struct conn *c, uint32_t id)
 {
-	list_each(l, &c->msgs)
+	list_each(l, &c->msg.out)
 	{
 		struct msg_out *m = list_entry(l, struct msg_out, link);
 		if (m->id == id)
@@ -102,12 +102,12 @@ void msg_acked(struct engine *e, struct conn *c, uint32_t id, uint32_t fragment)
 
 static uint32_t msg_slot_take(struct engine *e)
 {
-	return e->rx_free_count == 0 ? SLOT_NONE : e->rx_free[--e->rx_free_count];
+	return e->slots.free_count == 0 ? SLOT_NONE : e->slots.free[--e->slots.free_count];
 }
 
 static void msg_slot_return(struct engine *e, uint32_t slot)
 {
-	e->rx_free[e->rx_free_count++] = slot;
+	e->slots.free[e->slots.free_count++] = slot;
 }
 
 enum reason msg_free(struct engine *e, const struct record *r)
@@ -117,9 +117,9 @@ enum reason msg_free(struct engine *e, const struct record *r)
 	if (r->msg.offset % MSG_SLOT_BYTES != 0 || slot >= e->config.msg_rx_slots)
 		return REASON_BAD_MESSAGE;
 	uint64_t bit = UINT64_C(1) << (slot % 64);
-	if ((e->rx_lent[slot / 64] & bit) == 0)
+	if ((e->slots.lent[slot / 64] & bit) == 0)
 		return REASON_BAD_ID;
-	e->rx_lent[slot / 64] &= ~bit;
+	e->slots.lent[slot / 64] &= ~bit;
 	msg_slot_return(e, (uint32_t)slot);
 	return REASON_NONE;
 }
@@ -128,17 +128,17 @@ enum reason msg_free(struct engine *e, const struct record *r)
 static void msg_deliver(struct engine *e, struct conn *c)
 {
 	for (;;) {
-		struct msg_in *m = &c->msg_in[c->deliver_id % MSG_WINDOW];
+		struct msg_in *m = &c->msg.in[c->msg.deliver_id % MSG_WINDOW];
 		if (m->slot == SLOT_NONE || m->have != msg_all(msg_fragments(m->total)))
 			return;
 		struct record *r = event_push(e, EVENT_MSG);
 		r->msg.conn = c->handle;
 		r->msg.length = m->total;
 		r->msg.offset = (uint64_t)m->slot * MSG_SLOT_BYTES;
-		e->rx_lent[m->slot / 64] |= UINT64_C(1) << (m->slot % 64);
+		e->slots.lent[m->slot / 64] |= UINT64_C(1) << (m->slot % 64);
 		m->slot = SLOT_NONE;
 		m->have = 0;
-		c->deliver_id++;
+		c->msg.deliver_id++;
 		e->count->rx_msgs++;
 	}
 }
@@ -149,18 +149,18 @@ enum verdict msg_take(struct engine *e, struct conn *c, const uint8_t *frame, ui
 	uint32_t fragment = wire_get16(frame + MSG_AT_FRAGMENT);
 	uint32_t total = wire_get32(frame + MSG_AT_TOTAL);
 
-	if ((int32_t)(id - c->deliver_id) < 0)
+	if ((int32_t)(id - c->msg.deliver_id) < 0)
 		return VERDICT_TAKEN; /* a late copy of what control has already */
-	if (id - c->deliver_id >= MSG_WINDOW || total == 0 || total > MSG_BYTES_MAX ||
+	if (id - c->msg.deliver_id >= MSG_WINDOW || total == 0 || total > MSG_BYTES_MAX ||
 	    fragment >= msg_fragments(total) || length != msg_fragment_length(total, fragment)) {
 		e->count->drop_msg_range++;
 		return VERDICT_REFUSED;
 	}
-	struct msg_in *m = &c->msg_in[id % MSG_WINDOW];
+	struct msg_in *m = &c->msg.in[id % MSG_WINDOW];
 	if (m->slot == SLOT_NONE) {
 		/* The last slots are for the message that all others of this peer wait for. */
-		bool last = e->rx_free_count <= state_max(1, e->config.msg_rx_slots / 8);
-		m->slot = last && id != c->deliver_id ? SLOT_NONE : msg_slot_take(e);
+		bool last = e->slots.free_count <= state_max(1, e->config.msg_rx_slots / 8);
+		m->slot = last && id != c->msg.deliver_id ? SLOT_NONE : msg_slot_take(e);
 		if (m->slot == SLOT_NONE) {
 			e->count->drop_msg_full++;
 			return VERDICT_REFUSED;
@@ -181,11 +181,11 @@ enum verdict msg_take(struct engine *e, struct conn *c, const uint8_t *frame, ui
 
 void msg_abandon(struct engine *e, struct conn *c, enum reason why)
 {
-	list_each(l, &c->msgs) msg_finish(e, c, list_entry(l, struct msg_out, link), why);
+	list_each(l, &c->msg.out) msg_finish(e, c, list_entry(l, struct msg_out, link), why);
 	for (uint32_t k = 0; k < MSG_WINDOW; k++) {
-		if (c->msg_in[k].slot != SLOT_NONE)
-			msg_slot_return(e, c->msg_in[k].slot);
-		c->msg_in[k].slot = SLOT_NONE;
-		c->msg_in[k].have = 0;
+		if (c->msg.in[k].slot != SLOT_NONE)
+			msg_slot_return(e, c->msg.in[k].slot);
+		c->msg.in[k].slot = SLOT_NONE;
+		c->msg.in[k].have = 0;
 	}
 }

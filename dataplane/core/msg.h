@@ -21,7 +21,7 @@ enum {
 };
 
 struct msg_out {
-	struct list link; /* conn->msgs, or engine.free_msgs */
+	struct list link; /* conn->msg.out, or engine.free_msgs */
 	const uint8_t *data;
 	uint64_t offset; /* in the message area, for the event */
 	uint64_t token;

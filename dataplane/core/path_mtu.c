@@ -15,92 +15,92 @@
 
 static void path_mtu_settle(struct engine *e, struct conn *c)
 {
-	c->mtu_searching = false;
-	c->mtu_next_ns = c->mtu < c->mtu_target ? e->now_ns + PATH_MTU_RAISE_NS : NEVER;
+	c->pmtu.searching = false;
+	c->pmtu.next_ns = c->mtu < c->pmtu.target ? e->now_ns + PATH_MTU_RAISE_NS : NEVER;
 	conn_wake(e, c); /* chunks that waited for the answer go on, or fail */
 }
 
 static void path_mtu_next(struct engine *e, struct conn *c)
 {
-	c->mtu_tries = 0;
-	c->mtu_probe_out = false;
-	if (c->mtu_high - c->mtu_low < PATH_MTU_STEP) {
+	c->pmtu.tries = 0;
+	c->pmtu.probe_out = false;
+	if (c->pmtu.high - c->pmtu.low < PATH_MTU_STEP) {
 		path_mtu_settle(e, c);
 		return;
 	}
-	c->mtu_probe = (uint16_t)((c->mtu_low + c->mtu_high + 1) / 2);
+	c->pmtu.probe = (uint16_t)((c->pmtu.low + c->pmtu.high + 1) / 2);
 	conn_wake(e, c);
 }
 
 void path_mtu_start(struct engine *e, struct conn *c)
 {
-	c->mtu_target = (uint16_t)state_min(e->config.mtu, c->peer_mtu);
-	if (c->mtu > c->mtu_target)
-		c->mtu = c->mtu_target;
-	if (c->mtu == c->mtu_target) {
+	c->pmtu.target = (uint16_t)state_min(e->config.mtu, c->peer_mtu);
+	if (c->mtu > c->pmtu.target)
+		c->mtu = c->pmtu.target;
+	if (c->mtu == c->pmtu.target) {
 		path_mtu_settle(e, c);
 		return;
 	}
-	c->mtu_low = c->mtu;
-	c->mtu_high = (uint16_t)(c->mtu_target + 1); /* the first size that may fail */
-	c->mtu_probe = c->mtu_target;
-	c->mtu_searching = true;
-	c->mtu_probe_out = false;
-	c->mtu_tries = 0;
-	c->mtu_next_ns = NEVER;
+	c->pmtu.low = c->mtu;
+	c->pmtu.high = (uint16_t)(c->pmtu.target + 1); /* the first size that may fail */
+	c->pmtu.probe = c->pmtu.target;
+	c->pmtu.searching = true;
+	c->pmtu.probe_out = false;
+	c->pmtu.tries = 0;
+	c->pmtu.next_ns = NEVER;
 }
 
 bool path_mtu_due(const struct conn *c, uint64_t now_ns)
 {
-	if (c->mtu_searching)
-		return !c->mtu_probe_out;
-	return now_ns >= c->mtu_next_ns;
+	if (c->pmtu.searching)
+		return !c->pmtu.probe_out;
+	return now_ns >= c->pmtu.next_ns;
 }
 
 void path_mtu_acked(struct engine *e, struct conn *c, uint32_t bytes)
 {
 	if (bytes > c->mtu)
 		c->mtu = (uint16_t)bytes;
-	if (!c->mtu_searching || bytes != c->mtu_probe)
+	if (!c->pmtu.searching || bytes != c->pmtu.probe)
 		return;
-	c->mtu_low = (uint16_t)bytes;
+	c->pmtu.low = (uint16_t)bytes;
 	path_mtu_next(e, c);
 }
 
 void path_mtu_lost(struct engine *e, struct conn *c, uint32_t bytes)
 {
-	if (!c->mtu_searching || bytes != c->mtu_probe)
+	if (!c->pmtu.searching || bytes != c->pmtu.probe)
 		return;
-	c->mtu_probe_out = false;
+	c->pmtu.probe_out = false;
 	conn_wake(e, c);
-	if (c->pto_count > 0) /* nothing came back at all: that says nothing about sizes */
+	if (c->loss.pto_count > 0) /* nothing came back at all: that says nothing about sizes */
 		return;
-	if (++c->mtu_tries < PATH_MTU_TRIES)
+	if (++c->pmtu.tries < PATH_MTU_TRIES)
 		return;
-	c->mtu_high = (uint16_t)bytes;
+	c->pmtu.high = (uint16_t)bytes;
 	path_mtu_next(e, c);
 }
 
 void path_mtu_passed(struct conn *c, bool large, bool small)
 {
 	if (large) {
-		c->mtu_lost_rounds = 0;
-		c->mtu_small_passes = false;
-	} else if (small && c->mtu_lost_rounds > 0) {
-		c->mtu_small_passes = true;
+		c->pmtu.lost_rounds = 0;
+		c->pmtu.small_passes = false;
+	} else if (small && c->pmtu.lost_rounds > 0) {
+		c->pmtu.small_passes = true;
 	}
 }
 
 void path_mtu_vanished(struct engine *e, struct conn *c, const struct sent *s)
 {
-	if (c->mtu <= MTU_BASE || !path_mtu_large(c, s->bytes) || s->time_ns < c->mtu_round_ns)
+	if (c->mtu <= MTU_BASE || !path_mtu_large(c, s->bytes) || s->time_ns < c->pmtu.round_ns)
 		return;
-	c->mtu_round_ns = e->now_ns;
-	if (c->mtu_lost_rounds < UINT8_MAX)
-		c->mtu_lost_rounds++;
-	if (c->mtu_lost_rounds > 1)
+	c->pmtu.round_ns = e->now_ns;
+	if (c->pmtu.lost_rounds < UINT8_MAX)
+		c->pmtu.lost_rounds++;
+	if (c->pmtu.lost_rounds > 1)
 		c->ping_due = true; /* does anything pass? */
-	if (c->mtu_lost_rounds < PATH_MTU_ROUNDS || !c->mtu_small_passes)
+	if (c->pmtu.lost_rounds < PATH_MTU_ROUNDS || !c->pmtu.small_passes)
 		return;
 	path_mtu_passed(c, true, false);
 	c->mtu = MTU_BASE;

@@ -6,7 +6,7 @@
 
 static uint64_t peer_missing(const struct conn *c)
 {
-	uint64_t expected = c->rx_any ? c->rx_largest + 1 : 0;
+	uint64_t expected = c->rx.any ? c->rx.largest + 1 : 0;
 
 	return expected - state_min(expected, c->tally.rx_pkts);
 }
@@ -14,24 +14,25 @@ static uint64_t peer_missing(const struct conn *c)
 /* How long what is for it has waited for the path until now. */
 static uint64_t peer_waited_ns(const struct conn *c, uint64_t now_ns)
 {
-	return c->tally.wait_path_ns + (c->held_ns != 0 ? now_ns - c->held_ns : 0);
+	return c->tally.wait_path_ns + (c->cc.held_ns != 0 ? now_ns - c->cc.held_ns : 0);
 }
 
 /* What has left and is not under way any more, over the time since the last sample; 0: none is due.
  * limited: all that time there was more to send than the path took. */
 static uint64_t peer_rate(struct conn *c, uint64_t now_ns, bool *limited)
 {
-	uint64_t through = c->tally.tx_bytes - state_min(c->tally.tx_bytes, c->inflight_bytes);
-	uint64_t took_ns = now_ns - c->sample_ns, before = c->sample_bytes;
+	uint64_t through = c->tally.tx_bytes - state_min(c->tally.tx_bytes, c->tx.inflight_bytes);
+	uint64_t took_ns = now_ns - c->report.sample_ns, before = c->report.sample_bytes;
 	uint64_t waited_ns = peer_waited_ns(c, now_ns);
-	bool first = c->sample_ns == 0;
+	bool first = c->report.sample_ns == 0;
 
 	if (!first && took_ns < PEER_TELL_NS)
 		return 0;
-	*limited = c->rate.ns_per_kib > 0 && waited_ns - c->sample_waited_ns >= took_ns / 8 * 7;
-	c->sample_ns = now_ns;
-	c->sample_bytes = through;
-	c->sample_waited_ns = waited_ns;
+	*limited = c->cc.rate.ns_per_kib > 0 &&
+		   waited_ns - c->report.sample_waited_ns >= took_ns / 8 * 7;
+	c->report.sample_ns = now_ns;
+	c->report.sample_bytes = through;
+	c->report.sample_waited_ns = waited_ns;
 	return first || through < before ? 0 : (through - before) * 1000000 / (took_ns / 1000);
 }
 
@@ -39,21 +40,21 @@ static uint64_t peer_rate(struct conn *c, uint64_t now_ns, bool *limited)
  * pauses says nothing of what it takes. */
 static void peer_rates(struct conn *c, uint64_t now_ns)
 {
-	bool limited = false, old = now_ns - c->path_stamp_ns > PEER_PATH_LIFE_NS;
+	bool limited = false, old = now_ns - c->report.path_stamp_ns > PEER_PATH_LIFE_NS;
 	uint64_t rate = peer_rate(c, now_ns, &limited);
 
-	c->best_bytes_per_s = state_max(c->best_bytes_per_s, rate);
-	if (!limited || (rate < c->path_bytes_per_s && !old))
+	c->report.best_bytes_per_s = state_max(c->report.best_bytes_per_s, rate);
+	if (!limited || (rate < c->report.path_bytes_per_s && !old))
 		return;
-	c->path_bytes_per_s = rate;
-	c->path_stamp_ns = now_ns;
+	c->report.path_bytes_per_s = rate;
+	c->report.path_stamp_ns = now_ns;
 }
 
 void peer_tell(struct engine *e, struct conn *c)
 {
 	peer_rates(c, e->now_ns);
-	c->tell_ns = e->now_ns + PEER_TELL_NS;
-	c->told_bytes = c->tally.tx_bytes + c->tally.rx_bytes;
+	c->report.tell_ns = e->now_ns + PEER_TELL_NS;
+	c->report.told_bytes = c->tally.tx_bytes + c->tally.rx_bytes;
 
 	struct peer_block *b = &e->config.peers[c->index];
 	sequence_write(&b->sequence);
@@ -66,14 +67,15 @@ void peer_tell(struct engine *e, struct conn *c)
 		.told_ns = e->now_ns,
 		.age_ns = e->now_ns - c->opened_ns,
 		.silent_ns = e->now_ns - c->last_rx_ns,
-		.tx_pkts = c->next_pn,
+		.tx_pkts = c->tx.next_pn,
 		.missing_pkts = peer_missing(c),
-		.waiting_ns = c->waiting_since_ns != 0 ? e->now_ns - c->waiting_since_ns : 0,
-		.rtt_ns = c->srtt_ns,
-		.rtt_least_ns = c->min_rtt_ns,
-		.window_bytes = c->cwnd_bytes,
-		.best_bytes_per_s = c->best_bytes_per_s,
-		.path_bytes_per_s = c->path_bytes_per_s,
+		.waiting_ns =
+			c->loss.waiting_since_ns != 0 ? e->now_ns - c->loss.waiting_since_ns : 0,
+		.rtt_ns = c->loss.srtt_ns,
+		.rtt_least_ns = c->loss.min_rtt_ns,
+		.window_bytes = c->cc.cwnd_bytes,
+		.best_bytes_per_s = c->report.best_bytes_per_s,
+		.path_bytes_per_s = c->report.path_bytes_per_s,
 		.mtu = c->mtu,
 	};
 	sequence_written(&b->sequence);

@@ -13,7 +13,9 @@ void peer_tell(struct engine *e, struct conn *c);
 /* When that is due; small news can wait for the next occasion. */
 static inline uint64_t peer_tell_due_ns(const struct conn *c)
 {
-	return c->tally.tx_bytes + c->tally.rx_bytes - c->told_bytes > 65536 ? c->tell_ns : NEVER;
+	return c->tally.tx_bytes + c->tally.rx_bytes - c->report.told_bytes > 65536
+		       ? c->report.tell_ns
+		       : NEVER;
 }
 /* It has ended. */
 void peer_forget(const struct engine *e, const struct conn *c);

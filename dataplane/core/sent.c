@@ -30,44 +30,44 @@ static void sent_clear(uint64_t *bits, uint64_t slot)
 
 bool sent_room(const struct engine *e, const struct conn *c)
 {
-	return c->next_pn - c->oldest_pn < e->sent_slots;
+	return c->tx.next_pn - c->tx.oldest_pn < e->sent_slots;
 }
 
 bool sent_window(const struct engine *e, const struct conn *c)
 {
-	return c->inflight_pkts + c->lost_count < c->window_pkts;
+	return c->tx.inflight_pkts + c->tx.lost_count < c->window_pkts;
 }
 
 /* The oldest is outstanding at any time, or there is none: oldest_pn == next_pn. */
 static void sent_advance_oldest(const struct engine *e, struct conn *c)
 {
-	while (c->oldest_pn < c->next_pn && !sent_outstanding(e, c, c->oldest_pn)) {
-		uint64_t slot = c->oldest_pn & (e->sent_slots - 1);
-		if (slot % 64 == 0 && c->outstanding[slot / 64] == 0 &&
-		    c->oldest_pn + 64 <= c->next_pn)
-			c->oldest_pn += 64;
+	while (c->tx.oldest_pn < c->tx.next_pn && !sent_outstanding(e, c, c->tx.oldest_pn)) {
+		uint64_t slot = c->tx.oldest_pn & (e->sent_slots - 1);
+		if (slot % 64 == 0 && c->tx.outstanding[slot / 64] == 0 &&
+		    c->tx.oldest_pn + 64 <= c->tx.next_pn)
+			c->tx.oldest_pn += 64;
 		else
-			c->oldest_pn++;
+			c->tx.oldest_pn++;
 	}
 }
 
 uint64_t sent_record(struct engine *e, struct conn *c, enum sent_kind kind, uint32_t a, uint32_t b,
 		     uint16_t bytes)
 {
-	uint64_t pn = c->next_pn;
+	uint64_t pn = c->tx.next_pn;
 	uint64_t slot = pn & (e->sent_slots - 1);
-	struct sent *s = &c->sent[slot];
+	struct sent *s = &c->tx.sent[slot];
 
 	if (!sent_room(e, c)) /* only packets without an item get here */
-		sent_lose(e, c, c->oldest_pn);
-	c->next_pn++;
-	sent_clear(c->late, slot);
+		sent_lose(e, c, c->tx.oldest_pn);
+	c->tx.next_pn++;
+	sent_clear(c->tx.late, slot);
 	s->pn_low = (uint32_t)pn;
 	s->kind = (uint8_t)kind;
 	if (kind == SENT_NOTHING) {
 		s->state = SENT_FREE;
-		if (c->oldest_pn == pn)
-			c->oldest_pn++;
+		if (c->tx.oldest_pn == pn)
+			c->tx.oldest_pn++;
 		return pn;
 	}
 	s->time_ns = e->now_ns;
@@ -75,10 +75,10 @@ uint64_t sent_record(struct engine *e, struct conn *c, enum sent_kind kind, uint
 	s->b = b;
 	s->bytes = bytes;
 	s->state = SENT_OUTSTANDING;
-	sent_set(c->outstanding, slot);
-	c->inflight_pkts++;
-	c->inflight_bytes += bytes;
-	c->last_elicit_ns = e->now_ns;
+	sent_set(c->tx.outstanding, slot);
+	c->tx.inflight_pkts++;
+	c->tx.inflight_bytes += bytes;
+	c->tx.last_elicit_ns = e->now_ns;
 	return pn;
 }
 
@@ -101,29 +101,29 @@ static void sent_deliver(struct engine *e, struct conn *c, const struct sent *s)
 
 static void sent_queue(struct engine *e, struct conn *c, struct sent *s)
 {
-	assert(c->lost_count < e->sent_slots);
+	assert(c->tx.lost_count < e->sent_slots);
 	s->state = SENT_LOST;
-	s->lost_at = (c->lost_head + c->lost_count++) & (e->sent_slots - 1);
-	c->lost[s->lost_at] = (struct lost_item){s->a, s->b, s->pn_low, s->kind};
+	s->lost_at = (c->tx.lost_head + c->tx.lost_count++) & (e->sent_slots - 1);
+	c->tx.lost[s->lost_at] = (struct lost_item){s->a, s->b, s->pn_low, s->kind};
 }
 
 static void sent_release(struct conn *c, struct sent *s, uint64_t slot)
 {
-	sent_clear(c->outstanding, slot);
-	c->inflight_pkts--;
-	c->inflight_bytes -= s->bytes;
+	sent_clear(c->tx.outstanding, slot);
+	c->tx.inflight_pkts--;
+	c->tx.inflight_bytes -= s->bytes;
 }
 
 void sent_lose(struct engine *e, struct conn *c, uint64_t pn)
 {
 	uint64_t slot = pn & (e->sent_slots - 1);
-	struct sent *s = &c->sent[slot];
+	struct sent *s = &c->tx.sent[slot];
 	struct in_edge *i;
 
 	sent_release(c, s, slot);
-	if (pn == c->oldest_pn)
+	if (pn == c->tx.oldest_pn)
 		sent_advance_oldest(e, c);
-	sent_set(c->late, slot);
+	sent_set(c->tx.late, slot);
 	s->state = SENT_RESENT;
 	e->count->lost_pkts++;
 	if (s->kind != SENT_PROBE)
@@ -157,7 +157,7 @@ void sent_lose(struct engine *e, struct conn *c, uint64_t pn)
 /* Is the item of a lost packet still to be delivered? */
 static bool sent_wanted(struct engine *e, struct conn *c, const struct lost_item *item)
 {
-	struct sent *s = &c->sent[item->pn_low & (e->sent_slots - 1)];
+	struct sent *s = &c->tx.sent[item->pn_low & (e->sent_slots - 1)];
 
 	if (item->kind == SENT_NOTHING) /* acknowledged after all */
 		return false;
@@ -171,10 +171,10 @@ static bool sent_wanted(struct engine *e, struct conn *c, const struct lost_item
 
 bool sent_again(struct engine *e, struct conn *c, struct lost_item *item)
 {
-	while (c->lost_count > 0) {
-		*item = c->lost[c->lost_head];
-		c->lost_head = (c->lost_head + 1) & (e->sent_slots - 1);
-		c->lost_count--;
+	while (c->tx.lost_count > 0) {
+		*item = c->tx.lost[c->tx.lost_head];
+		c->tx.lost_head = (c->tx.lost_head + 1) & (e->sent_slots - 1);
+		c->tx.lost_count--;
 		if (sent_wanted(e, c, item))
 			return true;
 	}
@@ -183,13 +183,13 @@ bool sent_again(struct engine *e, struct conn *c, struct lost_item *item)
 
 void sent_defer(struct engine *e, struct conn *c, const struct lost_item *item)
 {
-	c->lost_head = (c->lost_head - 1) & (e->sent_slots - 1);
-	c->lost[c->lost_head] = *item;
-	c->lost_count++;
-	struct sent *s = &c->sent[item->pn_low & (e->sent_slots - 1)];
+	c->tx.lost_head = (c->tx.lost_head - 1) & (e->sent_slots - 1);
+	c->tx.lost[c->tx.lost_head] = *item;
+	c->tx.lost_count++;
+	struct sent *s = &c->tx.sent[item->pn_low & (e->sent_slots - 1)];
 	if (s->pn_low == item->pn_low && s->state == SENT_RESENT) {
 		s->state = SENT_LOST;
-		s->lost_at = c->lost_head;
+		s->lost_at = c->tx.lost_head;
 	}
 }
 
@@ -207,12 +207,12 @@ static void sent_ack_word(struct engine *e, struct conn *c, uint64_t base, uint6
 			  uint64_t largest, struct sent_news *news)
 {
 	uint64_t word = (base & (e->sent_slots - 1)) / 64;
-	uint64_t fresh = bits & c->outstanding[word];
-	uint64_t late = bits & c->late[word];
+	uint64_t fresh = bits & c->tx.outstanding[word];
+	uint64_t late = bits & c->tx.late[word];
 
 	while (fresh != 0) {
 		uint64_t slot = word * 64 + (uint64_t)__builtin_ctzll(fresh);
-		struct sent *s = &c->sent[slot];
+		struct sent *s = &c->tx.sent[slot];
 
 		fresh &= fresh - 1;
 		sent_release(c, s, slot);
@@ -231,16 +231,16 @@ static void sent_ack_word(struct engine *e, struct conn *c, uint64_t base, uint6
 	}
 	while (late != 0) {
 		uint64_t slot = word * 64 + (uint64_t)__builtin_ctzll(late);
-		struct sent *s = &c->sent[slot];
+		struct sent *s = &c->tx.sent[slot];
 
 		late &= late - 1;
-		sent_clear(c->late, slot);
+		sent_clear(c->tx.late, slot);
 		e->count->lost_spurious++;
 		c->tally.lost_spurious++;
 		loss_spurious(c);
 		if (s->state == SENT_LOST) {
 			s->state = SENT_ACKED;
-			c->lost[s->lost_at].kind = SENT_NOTHING;
+			c->tx.lost[s->lost_at].kind = SENT_NOTHING;
 			sent_deliver(e, c, s);
 		}
 	}
@@ -250,13 +250,13 @@ static void sent_ack_word(struct engine *e, struct conn *c, uint64_t base, uint6
 static bool sent_ack_honest(const struct conn *c, const uint8_t *frame, uint64_t base,
 			    uint64_t largest, uint32_t words)
 {
-	if (largest >= c->next_pn)
+	if (largest >= c->tx.next_pn)
 		return false;
 	uint64_t last = wire_get64(frame + ACK_AT_BITMAP + 8 * (words - 1));
 	uint64_t above = base + 64 * (uint64_t)words; /* first number beyond the bitmap */
-	if (above <= c->next_pn)
+	if (above <= c->tx.next_pn)
 		return true;
-	return (last & (UINT64_MAX << (c->next_pn % 64))) == 0;
+	return (last & (UINT64_MAX << (c->tx.next_pn % 64))) == 0;
 }
 
 bool sent_ack_short(struct engine *e, struct conn *c, uint64_t largest, const uint8_t *brief,
@@ -292,7 +292,7 @@ bool sent_ack(struct engine *e, struct conn *c, const uint8_t *frame)
 		e->count->drop_ack_unsent++;
 		return false;
 	}
-	uint64_t kept = c->next_pn > e->sent_slots ? c->next_pn - e->sent_slots : 0;
+	uint64_t kept = c->tx.next_pn > e->sent_slots ? c->tx.next_pn - e->sent_slots : 0;
 	for (uint32_t k = 0; k < words; k++) {
 		uint64_t base = (top - words + 1 + k) * 64;
 		uint64_t bits = wire_get64(frame + ACK_AT_BITMAP + 8 * k);
@@ -305,13 +305,13 @@ bool sent_ack(struct engine *e, struct conn *c, const uint8_t *frame)
 	}
 	if (news.packets == 0)
 		return true;
-	if (!c->any_acked || largest > c->largest_acked)
-		c->largest_acked = largest;
-	c->any_acked = true;
-	c->rack_time_ns = state_max(c->rack_time_ns, news.newest_time_ns);
+	if (!c->tx.any_acked || largest > c->tx.largest_acked)
+		c->tx.largest_acked = largest;
+	c->tx.any_acked = true;
+	c->loss.rack_time_ns = state_max(c->loss.rack_time_ns, news.newest_time_ns);
 	loss_answered(e, c);
-	c->probes_due = 0;
-	c->waiting_since_ns = 0;
+	c->loss.probes_due = 0;
+	c->loss.waiting_since_ns = 0;
 	if (news.largest_is_new) {
 		uint64_t delay = (uint64_t)wire_get16(frame + ACK_AT_DELAY) * ACK_DELAY_UNIT_NS;
 		uint64_t took = e->now_ns - news.largest_time_ns;

@@ -61,7 +61,7 @@ bool sent_ack_short(struct engine *e, struct conn *c, uint64_t largest, const ui
 /* The last number sent that ends in these bits. */
 static inline uint64_t sent_number(const struct conn *c, uint16_t low)
 {
-	return c->next_pn - 1 - (uint16_t)(c->next_pn - 1 - low);
+	return c->tx.next_pn - 1 - (uint16_t)(c->tx.next_pn - 1 - low);
 }
 /* Declares one outstanding packet lost: what it carried waits to leave again. */
 void sent_lose(struct engine *e, struct conn *c, uint64_t pn);
@@ -71,12 +71,12 @@ bool sent_again(struct engine *e, struct conn *c, struct lost_item *item);
 void sent_defer(struct engine *e, struct conn *c, const struct lost_item *item);
 static inline struct sent *sent_slot(const struct engine *e, const struct conn *c, uint64_t pn)
 {
-	return &c->sent[pn & (e->sent_slots - 1)];
+	return &c->tx.sent[pn & (e->sent_slots - 1)];
 }
 static inline bool sent_outstanding(const struct engine *e, const struct conn *c, uint64_t pn)
 {
 	uint64_t slot = pn & (e->sent_slots - 1);
-	return c->outstanding[slot / 64] >> (slot % 64) & 1;
+	return c->tx.outstanding[slot / 64] >> (slot % 64) & 1;
 }
 
 #endif

@@ -37,7 +37,7 @@ static bool transmit_grant(struct engine *e, struct conn *c, struct draft *d)
 	d->frame_bytes = GRANT_BYTES;
 	d->frame[0] = FRAME_GRANT;
 	d->frame[GRANT_AT_SENDERS] = (uint8_t)in_edge_senders(e);
-	c->told_senders = d->frame[GRANT_AT_SENDERS];
+	c->rx.told_senders = d->frame[GRANT_AT_SENDERS];
 	wire_put32(d->frame + GRANT_AT_STREAM, i->handle);
 	wire_put32(d->frame + GRANT_AT_CHUNKS, in_edge_grant(e, i));
 	e->count->tx_grants++;
@@ -72,15 +72,15 @@ static bool transmit_probe(struct engine *e, struct conn *c, struct draft *d)
 {
 	if (!path_mtu_due(c, e->now_ns))
 		return false;
-	if (!c->mtu_searching)
+	if (!c->pmtu.searching)
 		path_mtu_start(e, c);
-	if (!c->mtu_searching)
+	if (!c->pmtu.searching)
 		return false;
-	c->mtu_probe_out = true;
+	c->pmtu.probe_out = true;
 	c->ping_due = true; /* behind it: shows whether anything passes */
 	d->kind = SENT_PROBE;
-	d->b = c->mtu_probe;
-	d->pad_to = (uint16_t)(c->mtu_probe - conn_overhead(c));
+	d->b = c->pmtu.probe;
+	d->pad_to = (uint16_t)(c->pmtu.probe - conn_overhead(c));
 	d->frame_bytes = PING_BYTES;
 	d->frame[0] = FRAME_PING;
 	return true;
@@ -122,7 +122,7 @@ static bool transmit_fits(struct engine *e, struct conn *c, struct out_edge *o, 
 
 	if (bytes <= conn_room(c))
 		return true;
-	if (!c->mtu_searching)
+	if (!c->pmtu.searching)
 		out_edge_fail(e, o, REASON_MTU_TOO_SMALL);
 	return false;
 }
@@ -188,38 +188,38 @@ static bool transmit_new_chunk(struct engine *e, struct conn *c, struct draft *d
 /* What waited for the path waits no longer. */
 static void transmit_waited(struct engine *e, struct conn *c)
 {
-	if (c->held_ns == 0)
+	if (c->cc.held_ns == 0)
 		return;
-	e->count->wait_path_ns += e->now_ns - c->held_ns;
-	c->tally.wait_path_ns += e->now_ns - c->held_ns;
-	c->held_ns = 0;
+	e->count->wait_path_ns += e->now_ns - c->cc.held_ns;
+	c->tally.wait_path_ns += e->now_ns - c->cc.held_ns;
+	c->cc.held_ns = 0;
 }
 
 static bool transmit_allowed(struct engine *e, struct conn *c)
 {
 	uint16_t fragment;
-	bool patient =
-		e->config.burst_bytes > 0 && c->lost_count == 0 && msg_next(c, &fragment) == NULL;
+	bool patient = e->config.burst_bytes > 0 && c->tx.lost_count == 0 &&
+		       msg_next(c, &fragment) == NULL;
 	bool allowed = congestion_allows(e, c, e->config.mtu, patient);
 
 	if (allowed)
 		transmit_waited(e, c);
-	else if (c->held_ns == 0)
-		c->held_ns = e->now_ns;
+	else if (c->cc.held_ns == 0)
+		c->cc.held_ns = e->now_ns;
 	return allowed;
 }
 
 /* Can the receiver tell a short number? It has seen at least largest_acked, or nothing yet. */
 static bool transmit_reaches(const struct conn *c)
 {
-	return c->next_pn - c->largest_acked < CHUNK_PN_REACH;
+	return c->tx.next_pn - c->tx.largest_acked < CHUNK_PN_REACH;
 }
 
 /* Does the acknowledgement that is due fit beside what comes next? Alone it takes twice as much;
  * a short one fits beside any chunk that does not ask. */
 static bool transmit_beside(const struct engine *e, const struct conn *c)
 {
-	if (c->lost_count > 0 || list_empty(&c->active))
+	if (c->tx.lost_count > 0 || list_empty(&c->active))
 		return false;
 	if (ack_short(c) && transmit_reaches(c))
 		return true;
@@ -237,13 +237,13 @@ static bool transmit_choose(struct engine *e, struct conn *c, struct draft *d, b
 		return true;
 	if (ack_due_now && !transmit_beside(e, c))
 		return false;
-	if (c->lost_count == 0 && list_empty(&c->msgs) && list_empty(&c->active)) {
-		if (c->probes_due > 0 && c->inflight_pkts == 0) {
-			c->probes_due = 0;
+	if (c->tx.lost_count == 0 && list_empty(&c->msg.out) && list_empty(&c->active)) {
+		if (c->loss.probes_due > 0 && c->tx.inflight_pkts == 0) {
+			c->loss.probes_due = 0;
 			c->ping_due = true;
 			return transmit_ping(c, d);
 		}
-		c->rate.starved = true;
+		c->cc.rate.starved = true;
 		transmit_waited(e, c);
 		return false;
 	}
@@ -260,7 +260,7 @@ static bool transmit_patient(const struct conn *c, const struct draft *d)
 {
 	if (d->kind != SENT_MSG || wire_get32(d->frame + MSG_AT_TOTAL) != d->payload_bytes)
 		return false;
-	return d->a - list_entry(c->msgs.next, struct msg_out, link)->id < MSG_WINDOW / 2;
+	return d->a - list_entry(c->msg.out.next, struct msg_out, link)->id < MSG_WINDOW / 2;
 }
 
 /*
@@ -269,18 +269,18 @@ static bool transmit_patient(const struct conn *c, const struct draft *d)
  */
 static void transmit_ask(const struct engine *e, struct conn *c, struct draft *d)
 {
-	uint64_t after = c->inflight_bytes + 2 * (uint64_t)e->config.mtu;
-	uint64_t gap = c->cwnd_bytes / e->config.mtu / (c->slow_start ? 4 : 2);
+	uint64_t after = c->tx.inflight_bytes + 2 * (uint64_t)e->config.mtu;
+	uint64_t gap = c->cc.cwnd_bytes / e->config.mtu / (c->cc.slow_start ? 4 : 2);
 	uint16_t fragment;
-	bool last = c->lost_count == 0 && list_empty(&c->active) && !msg_next(c, &fragment) &&
+	bool last = c->tx.lost_count == 0 && list_empty(&c->active) && !msg_next(c, &fragment) &&
 		    !transmit_patient(c, d);
 
-	c->since_ask++;
-	if (!last && c->probes_due == 0 &&
-	    (after <= c->cwnd_bytes || c->since_ask < state_min(gap, ACK_EVERY)))
+	c->tx.since_ask++;
+	if (!last && c->loss.probes_due == 0 &&
+	    (after <= c->cc.cwnd_bytes || c->tx.since_ask < state_min(gap, ACK_EVERY)))
 		return;
 	d->frame[FRAME_AT_FLAGS] |= FRAME_FLAG_ASK;
-	c->since_ask = 0;
+	c->tx.since_ask = 0;
 }
 
 static void transmit_count(struct engine *e, const struct draft *d)
@@ -304,7 +304,7 @@ static uint16_t transmit_head_chunk(struct engine *e, struct conn *c, const stru
 	uint64_t pn =
 		sent_record(e, c, d->kind, d->a, d->b, (uint16_t)(CHUNK_BODY + d->payload_bytes));
 
-	c->last_later = true;
+	c->tx.last_later = true;
 	wire_chunk(head, pn, wire_get32(d->frame + DATA_AT_STREAM), d->b,
 		   wire_crc_number(c->crc_tx, pn));
 	return CHUNK_BODY;
@@ -316,7 +316,7 @@ static uint16_t transmit_head_ack(struct engine *e, struct conn *c, const struct
 {
 	uint16_t length = d->kind == SENT_CHUNK ? CHUNK_BODY + SHORT_BYTES : WIRE_ACK_BYTES;
 	uint64_t pn = sent_record(e, c, d->kind, d->a, d->b, (uint16_t)(length + d->payload_bytes));
-	uint32_t state = wire_crc_number(wire_crc_number(c->crc_tx, pn), c->rx_largest);
+	uint32_t state = wire_crc_number(wire_crc_number(c->crc_tx, pn), c->rx.largest);
 	uint8_t brief[SHORT_BYTES];
 
 	ack_write_short(e, c, brief);
@@ -324,7 +324,7 @@ static uint16_t transmit_head_ack(struct engine *e, struct conn *c, const struct
 		wire_ack(head, pn, brief, state);
 		return length;
 	}
-	c->last_later = true;
+	c->tx.last_later = true;
 	wire_chunk(head, pn, wire_get32(d->frame + DATA_AT_STREAM), d->b, state);
 	head[WIRE_AT_FLAGS] = CHUNK_FLAG_ACK;
 	memcpy(head + CHUNK_BODY, brief, SHORT_BYTES);
@@ -339,9 +339,9 @@ static uint16_t transmit_head(struct engine *e, struct conn *c, const struct dra
 	bool brief = transmit_short(c, d);
 	uint16_t acked = 0;
 
-	if (c->ack_pending > 0 && brief && ack_short(c))
+	if (c->rx.ack_pending > 0 && brief && ack_short(c))
 		return transmit_head_ack(e, c, d, head);
-	if (c->ack_pending > 0)
+	if (c->rx.ack_pending > 0)
 		acked = ack_write(e, c, head + WIRE_BODY, room);
 	if (brief && acked == 0 && d->kind == SENT_CHUNK)
 		return transmit_head_chunk(e, c, d, head);
@@ -352,7 +352,7 @@ static uint16_t transmit_head(struct engine *e, struct conn *c, const struct dra
 		memset(head + length, 0, (size_t)(d->pad_to - length));
 		length = d->pad_to;
 	}
-	c->last_later &= d->kind == SENT_NOTHING;
+	c->tx.last_later &= d->kind == SENT_NOTHING;
 	wire_header(head, WIRE_PAYLOAD, c->check_tx, c->remote,
 		    sent_record(e, c, d->kind, d->a, d->b, (uint16_t)(length + d->payload_bytes)));
 	return length;
@@ -388,7 +388,7 @@ static void transmit_close(struct engine *e, struct conn *c, struct packet_out *
 
 	memset(frame, 0, CLOSE_BYTES);
 	frame[0] = FRAME_CLOSE;
-	wire_header(out->head, WIRE_PAYLOAD, c->check_tx, c->remote, c->next_pn++);
+	wire_header(out->head, WIRE_PAYLOAD, c->check_tx, c->remote, c->tx.next_pn++);
 	out->head_length = WIRE_BODY + CLOSE_BYTES;
 	out->to = c->addr;
 	conn_close(e, c, REASON_CLOSED);
@@ -406,7 +406,7 @@ unsigned transmit_conn(struct engine *e, struct conn *c, struct packet_out *out,
 	unsigned n = 0;
 
 	if (c->state == CONN_OPENING) {
-		if (!c->hello_due)
+		if (!c->hello.due)
 			return 0;
 		transmit_clear(&out[0]);
 		handshake_write(e, c, &out[0]);

@@ -21,21 +21,21 @@ static const char *invariants_sent(const struct engine *e, const struct conn *c)
 {
 	uint32_t pkts = 0;
 	uint64_t bytes = 0;
-	if (c->oldest_pn > c->next_pn || c->next_pn - c->oldest_pn > e->sent_slots)
+	if (c->tx.oldest_pn > c->tx.next_pn || c->tx.next_pn - c->tx.oldest_pn > e->sent_slots)
 		return "packet numbers outstanding beyond the ring";
 	for (uint32_t s = 0; s < e->sent_slots; s++) {
-		if (!(c->outstanding[s / 64] >> s % 64 & 1))
+		if (!(c->tx.outstanding[s / 64] >> s % 64 & 1))
 			continue;
 		pkts++;
-		bytes += c->sent[s].bytes;
-		if (c->sent[s].state != SENT_OUTSTANDING)
+		bytes += c->tx.sent[s].bytes;
+		if (c->tx.sent[s].state != SENT_OUTSTANDING)
 			return "an outstanding packet in another state";
 	}
-	if (pkts != c->inflight_pkts || bytes != c->inflight_bytes)
+	if (pkts != c->tx.inflight_pkts || bytes != c->tx.inflight_bytes)
 		return "packets in flight do not add up";
-	if (c->lost_count > e->sent_slots)
+	if (c->tx.lost_count > e->sent_slots)
 		return "more lost packets than slots";
-	if (c->any_acked && c->largest_acked >= c->next_pn)
+	if (c->tx.any_acked && c->tx.largest_acked >= c->tx.next_pn)
 		return "an acknowledged packet that was never sent";
 	return NULL;
 }
@@ -57,10 +57,10 @@ static const char *invariants_conn(struct engine *e, struct conn *c)
 		if (!i->handle || i->conn != c)
 			return "a foreign IN edge on a connection";
 	}
-	list_each(l, &c->msgs)
+	list_each(l, &c->msg.out)
 	{
 		struct msg_out *m = list_entry(l, struct msg_out, link);
-		if (m->id - c->next_msg_id < UINT32_MAX / 2)
+		if (m->id - c->msg.next_id < UINT32_MAX / 2)
 			return "a message of the future";
 	}
 	return NULL;
@@ -111,16 +111,16 @@ static const char *invariants_slots(const struct engine *e)
 {
 	uint32_t lent = 0, partial = 0, msgs = 0;
 	for (uint32_t i = 0; i < (e->config.msg_rx_slots + 63) / 64; i++)
-		lent += (uint32_t)__builtin_popcountll(e->rx_lent[i]);
+		lent += (uint32_t)__builtin_popcountll(e->slots.lent[i]);
 	for (uint32_t k = 0; k < e->config.conns_max; k++) {
 		const struct conn *c = &e->conns[k];
 		if (c->state == CONN_FREE)
 			continue;
-		msgs += list_length(&c->msgs);
+		msgs += list_length(&c->msg.out);
 		for (uint32_t m = 0; m < MSG_WINDOW; m++)
-			partial += c->msg_in[m].slot != UINT32_MAX;
+			partial += c->msg.in[m].slot != UINT32_MAX;
 	}
-	if (e->rx_free_count + lent + partial != e->config.msg_rx_slots)
+	if (e->slots.free_count + lent + partial != e->config.msg_rx_slots)
 		return "receive slots are lost or doubled";
 	if (list_length(&e->free_msgs) + msgs != e->config.msgs_max)
 		return "message entries are lost or doubled";
@@ -135,7 +135,7 @@ const char *invariants_check(struct engine *e)
 		if (e->conns[k].state == CONN_FREE)
 			continue;
 		used++;
-		unanswered += e->conns[k].pto_count > 0;
+		unanswered += e->conns[k].loss.pto_count > 0;
 		senders += e->conns[k].in_active > 0;
 		bad = invariants_conn(e, &e->conns[k]);
 	}
@@ -165,7 +165,7 @@ const char *invariants_check_idle(struct engine *e)
 {
 	if (e->in_active)
 		return "IN edges still expect chunks";
-	if (e->rx_free_count != e->config.msg_rx_slots)
+	if (e->slots.free_count != e->config.msg_rx_slots)
 		return "receive slots are not all back";
 	if (list_length(&e->free_msgs) != e->config.msgs_max)
 		return "messages are not all back";

@@ -51,8 +51,8 @@ static void model_check_ack(struct rig *r, struct conn *c, const struct model *m
 	uint8_t f[ACK_AT_BITMAP + 8 * ACK_WORDS_MAX + ECN_BYTES];
 	uint16_t length;
 
-	if (c->ack_pending == 0)
-		c->ack_pending = 1;
+	if (c->rx.ack_pending == 0)
+		c->rx.ack_pending = 1;
 	length = ack_write(r->e, c, f, sizeof(f));
 	assert_int_equal(f[0], FRAME_ACK);
 	assert_in_range(f[ACK_AT_WORDS], 1, WORDS);
@@ -64,7 +64,7 @@ static void model_check_ack(struct rig *r, struct conn *c, const struct model *m
 		bool want = pn >= m->base && pn <= m->largest && m->have[pn - m->base];
 		assert_int_equal(word >> (pn % 64) & 1, want);
 	}
-	assert_int_equal(c->ack_pending, 0);
+	assert_int_equal(c->rx.ack_pending, 0);
 }
 
 static void window_against_a_set(uint64_t base)
@@ -75,12 +75,12 @@ static void window_against_a_set(uint64_t base)
 	uint64_t seed = base + 3;
 	uint32_t seen[4] = {0};
 
-	peer.c->rx_any = base != 0; /* as if everything before had been seen long ago */
-	peer.c->rx_largest = m.largest = base;
+	peer.c->rx.any = base != 0; /* as if everything before had been seen long ago */
+	peer.c->rx.largest = m.largest = base;
 	m.any = base != 0;
-	memset(peer.c->rx_bitmap, 0, r->e->rx_window / 8);
+	memset(peer.c->rx.bitmap, 0, r->e->rx_window / 8);
 	for (uint32_t k = 0; k < 4; k++)
-		peer.c->ack_history[k] = base;
+		peer.c->rx.ack_history[k] = base;
 	if (m.any) {
 		ack_mark(r->e, peer.c, base, true);
 		model_mark(&m, base);
@@ -119,8 +119,8 @@ static void the_first_number_may_not_be_far(void **state)
 	struct peer peer = rig_connect(r, 1);
 	struct conn *c = peer.c;
 
-	memset(c->rx_bitmap, 0, r->e->rx_window / 8);
-	c->rx_any = false;
+	memset(c->rx.bitmap, 0, r->e->rx_window / 8);
+	c->rx.any = false;
 	assert_int_equal(ack_look(r->e, c, 0), ACK_NEW);
 	assert_int_equal(ack_look(r->e, c, 1 << 20), ACK_NEW);
 	assert_int_equal(ack_look(r->e, c, (1 << 20) + 1), ACK_FUTURE);
@@ -137,11 +137,11 @@ static void the_first_ack_reaches_back_to_the_first_packet(void **state)
 	struct peer peer = rig_connect(r, 1);
 	uint8_t f[ACK_AT_BITMAP + 8 * ACK_WORDS_MAX + ECN_BYTES];
 
-	memset(peer.c->ack_history, 0, sizeof(peer.c->ack_history));
-	peer.c->rx_any = false;
+	memset(peer.c->rx.ack_history, 0, sizeof(peer.c->rx.ack_history));
+	peer.c->rx.any = false;
 	ack_mark(r->e, peer.c, 3 * 64 + 5, true);
 	for (uint32_t k = 1; k <= 4; k++) {
-		peer.c->ack_pending = 1;
+		peer.c->rx.ack_pending = 1;
 		ack_write(r->e, peer.c, f, sizeof(f));
 		assert_int_equal(f[ACK_AT_WORDS], 1);
 	}
@@ -158,9 +158,9 @@ static void the_documented_example(void **state)
 	struct peer peer = rig_connect(r, 1);
 	uint8_t f[64];
 
-	peer.c->rx_any = false;
-	peer.c->ack_sent = 0;
-	memset(peer.c->rx_bitmap, 0, r->e->rx_window / 8);
+	peer.c->rx.any = false;
+	peer.c->rx.ack_sent = 0;
+	memset(peer.c->rx.bitmap, 0, r->e->rx_window / 8);
 	r->e->now_ns = 5000000000; /* 0x4c4b40 us */
 	for (uint64_t pn = 0; pn < 130; pn++)
 		if (pn != 70 && pn != 100)
@@ -343,24 +343,24 @@ static void what_may_wait_longer_holds_up_nothing(void **state)
 		uint32_t delays = told > 0 && told <= FEW_SENDERS ? ACK_FEW_DELAYS
 				  : told <= ACK_LATER_SENDERS	  ? ACK_CHUNK_DELAYS
 								  : 1;
-		c->ack_pending = 0;
-		c->told_senders = told; /* who does not know that he is to wait sends again */
-		ack_mark(r->e, c, c->rx_largest + 1, ACK_LATER);
-		assert_int_equal(c->ack_deadline_ns, now_ns + delays * delay_ns);
+		c->rx.ack_pending = 0;
+		c->rx.told_senders = told; /* who does not know that he is to wait sends again */
+		ack_mark(r->e, c, c->rx.largest + 1, ACK_LATER);
+		assert_int_equal(c->rx.ack_deadline_ns, now_ns + delays * delay_ns);
 	}
-	c->told_senders = 1;
-	c->ack_pending = 0;
-	ack_mark(r->e, c, c->rx_largest + 1, ACK_LATER);
-	ack_mark(r->e, c, c->rx_largest + 1, ACK_SOON);
-	assert_int_equal(c->ack_deadline_ns, now_ns + delay_ns);
-	ack_mark(r->e, c, c->rx_largest + 1, ACK_LATER);
-	assert_int_equal(c->ack_deadline_ns, now_ns + delay_ns);
+	c->rx.told_senders = 1;
+	c->rx.ack_pending = 0;
+	ack_mark(r->e, c, c->rx.largest + 1, ACK_LATER);
+	ack_mark(r->e, c, c->rx.largest + 1, ACK_SOON);
+	assert_int_equal(c->rx.ack_deadline_ns, now_ns + delay_ns);
+	ack_mark(r->e, c, c->rx.largest + 1, ACK_LATER);
+	assert_int_equal(c->rx.ack_deadline_ns, now_ns + delay_ns);
 	for (uint32_t senders = FEW_SENDERS; senders <= ACK_LATER_SENDERS + 1; senders++) {
 		uint32_t delays = senders == FEW_SENDERS ? ACK_FEW_DELAYS : ACK_CHUNK_DELAYS;
-		c->ack_pending = 0;
+		c->rx.ack_pending = 0;
 		r->e->in_senders = senders;
-		ack_mark(r->e, c, c->rx_largest + 1, ACK_LATER);
-		assert_int_equal(c->ack_deadline_ns,
+		ack_mark(r->e, c, c->rx.largest + 1, ACK_LATER);
+		assert_int_equal(c->rx.ack_deadline_ns,
 				 now_ns + (senders > ACK_LATER_SENDERS ? 1 : delays) * delay_ns);
 	}
 	r->e->in_senders = 0;
@@ -378,12 +378,12 @@ static void an_ack_is_never_cut(void **state)
 		peer.pn += 60;
 	}
 	uint16_t whole = ACK_AT_BITMAP + 8 * 2;
-	assert_true(peer.c->rx_largest / 64 == 1);
+	assert_true(peer.c->rx.largest / 64 == 1);
 	for (uint16_t room = 0; room < whole; room++)
 		assert_int_equal(ack_write(r->e, peer.c, f, room), 0);
-	peer.c->ecn_changed = true;
+	peer.c->rx.ecn_changed = true;
 	assert_int_equal(ack_write(r->e, peer.c, f, whole), whole);
-	assert_true(peer.c->ecn_changed);		      /* it waits for more room */
+	assert_true(peer.c->rx.ecn_changed);		      /* it waits for more room */
 	assert_int_equal(ack_write(r->e, peer.c, f, 256), 0); /* nothing is pending any more */
 }
 

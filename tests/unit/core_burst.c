@@ -39,11 +39,11 @@ static struct conn *stream(struct rig *r, struct peer *peer)
 	peer_begin(r, peer, &p);
 	forge_grant(&p, record_handle(0), CHUNKS);
 	peer_send(r, peer, &p);
-	c->srtt_ns = c->min_rtt_ns = c->latest_rtt_ns = RTT_NS;
+	c->loss.srtt_ns = c->loss.min_rtt_ns = c->loss.latest_rtt_ns = RTT_NS;
 	c->window_pkts = WINDOW;
-	c->cwnd_bytes = WINDOW * (uint64_t)r->config.mtu;
-	c->pace_ns_per_kib = 41000;
-	c->pace_ns = r->now_ns;
+	c->cc.cwnd_bytes = WINDOW * (uint64_t)r->config.mtu;
+	c->cc.pace_ns_per_kib = 41000;
+	c->cc.pace_ns = r->now_ns;
 	return c;
 }
 
@@ -120,7 +120,7 @@ static void a_short_window_does_not_wait(void **state)
 	uint32_t bursts;
 
 	(void)state;
-	stream(r, &peer)->srtt_ns = 4 * PACKET_NS;
+	stream(r, &peer)->loss.srtt_ns = 4 * PACKET_NS;
 	run(r, 2 * BURST_NS, &bursts);
 	run(r, 10 * BURST_NS, &bursts);
 	assert_true(bursts >= 10 * BURST_NS / (4 * PACKET_NS));
@@ -137,7 +137,7 @@ static void a_turn_is_a_burst(void **state)
 
 	(void)state;
 	struct conn *c = stream(r, &peer);
-	c->pace_ns_per_kib = 0;
+	c->cc.pace_ns_per_kib = 0;
 	for (unsigned k = 0; k < 64; k++)
 		out[k] = (struct packet_out){.head = heads[k], .head_room = 1472};
 	r->now_ns += BURST_NS;

@@ -27,11 +27,11 @@ static void send_chunk(struct rig *r, struct peer *peer, uint32_t chunk, uint32_
 /* As if the peer's numbers up to this one had been seen. */
 static void seen_up_to(struct rig *r, struct peer *peer, uint64_t pn)
 {
-	memset(peer->c->rx_bitmap, 0, r->e->rx_window / 8);
-	peer->c->rx_any = true;
-	peer->c->rx_largest = pn;
+	memset(peer->c->rx.bitmap, 0, r->e->rx_window / 8);
+	peer->c->rx.any = true;
+	peer->c->rx.largest = pn;
 	for (uint32_t k = 0; k < 4; k++)
-		peer->c->ack_history[k] = pn;
+		peer->c->rx.ack_history[k] = pn;
 }
 
 static void numbers_are_taken_for_the_nearest(void **state)
@@ -74,7 +74,7 @@ static void numbers_are_taken_for_the_nearest(void **state)
 		} else {
 			rig_drops(r, NULL);
 			assert_int_equal(r->counters.rx_chunks, 1);
-			assert_int_equal(peer.c->rx_largest,
+			assert_int_equal(peer.c->rx.largest,
 					 state_max(cases[k].largest, cases[k].pn));
 			assert_int_equal(ack_look(r->e, peer.c, cases[k].pn), ACK_DUPLICATE);
 		}
@@ -89,13 +89,13 @@ static void the_first_number_of_all(void **state)
 	struct rig *r = *state;
 	struct peer peer = sink_open(r);
 
-	peer.c->rx_any = false;
-	peer.c->rx_largest = 0;
-	memset(peer.c->rx_bitmap, 0, r->e->rx_window / 8);
+	peer.c->rx.any = false;
+	peer.c->rx.largest = 0;
+	memset(peer.c->rx.bitmap, 0, r->e->rx_window / 8);
 	peer.pn = 200;
 	send_chunk(r, &peer, 0, RIG_CHUNK);
 	rig_drops(r, NULL);
-	assert_int_equal(peer.c->rx_largest, 200);
+	assert_int_equal(peer.c->rx.largest, 200);
 }
 
 /* Whoever sends chunk after chunk waits for none of them; what else comes is answered sooner. */
@@ -118,14 +118,14 @@ static void a_chunk_waits_for_more(void **state)
 	peer_begin(r, &peer, &p);
 	forge_grant(&p, 1, 1);
 	peer_send(r, &peer, &p);
-	assert_int_equal(peer.c->ack_deadline_ns, r->now_ns + r->config.ack_delay_ns);
+	assert_int_equal(peer.c->rx.ack_deadline_ns, r->now_ns + r->config.ack_delay_ns);
 	rig_drain(r);
 	r->now_ns += r->config.ack_delay_ns;
 	engine_tick(r->e, r->now_ns + WHEEL_SLOT_NS);
 	rig_drain(r);
 	r->e->in_senders = ACK_LATER_SENDERS + 1; /* where many send their windows are small */
 	send_chunk(r, &peer, 3, RIG_CHUNK);
-	assert_int_equal(peer.c->ack_deadline_ns, r->now_ns + r->config.ack_delay_ns);
+	assert_int_equal(peer.c->rx.ack_deadline_ns, r->now_ns + r->config.ack_delay_ns);
 	r->e->in_senders = 1;
 }
 
@@ -220,7 +220,7 @@ static void any_length_is_looked_at(void **state)
 	send_chunk(r, &peer, CHUNKS - 1, RIG_CHUNK);
 	rig_drops(r, "drop_chunk_size", 1, NULL);
 	assert_int_equal(r->counters.rx_chunks, 0);
-	assert_int_equal(peer.c->ack_pending, 0); /* nothing of this is acknowledged */
+	assert_int_equal(peer.c->rx.ack_pending, 0); /* nothing of this is acknowledged */
 	send_chunk(r, &peer, CHUNKS - 1, LAST_BYTES);
 	rig_drops(r, NULL);
 	assert_int_equal(r->counters.rx_chunks, 1);
@@ -267,7 +267,7 @@ static void a_stream_of_nobody_is_reset(void **state)
 		peer_chunk(r, &other, &p, streams[k], 3, RIG_CHUNK, 7);
 		peer_send(r, &other, &p);
 		rig_drops(r, drops[k], 1, NULL);
-		assert_int_equal(other.c->ack_pending, 1); /* it would be useless again */
+		assert_int_equal(other.c->rx.ack_pending, 1); /* it would be useless again */
 		assert_true(rig_take(r, &p));
 		const uint8_t *f = packet_frame(&p, FRAME_RESET_STREAM);
 		assert_non_null(f);
@@ -290,7 +290,7 @@ static struct peer source_open(struct rig *r)
 
 	rig_command(r, &source);
 	rig_command(r, &out);
-	peer.c->cwnd_bytes = 1 << 20;
+	peer.c->cc.cwnd_bytes = 1 << 20;
 	return peer;
 }
 
@@ -302,7 +302,7 @@ static void a_number_beyond_reach_is_said_in_full(void **state)
 	struct packet p;
 
 	for (uint64_t ahead = CHUNK_PN_REACH - 2; ahead < CHUNK_PN_REACH + 2; ahead++) {
-		peer.c->next_pn = peer.c->oldest_pn = peer.c->largest_acked + ahead;
+		peer.c->tx.next_pn = peer.c->tx.oldest_pn = peer.c->tx.largest_acked + ahead;
 		assert_true(rig_take(r, &p));
 		assert_int_equal(wire_is_chunk(p.bytes), ahead < CHUNK_PN_REACH);
 		assert_non_null(packet_frame(&p, FRAME_DATA));
@@ -317,7 +317,7 @@ static void a_probe_goes_in_a_frame(void **state)
 	struct packet p;
 
 	for (uint32_t k = 0; k < UNSCHEDULED_CHUNKS; k++) {
-		peer.c->probes_due = k == 4;
+		peer.c->loss.probes_due = k == 4;
 		assert_true(rig_take(r, &p));
 		const uint8_t *f = packet_frame(&p, FRAME_DATA);
 		assert_int_equal(wire_get32(f + DATA_AT_CHUNK), k);
@@ -337,23 +337,23 @@ static void a_probe_waits_for_a_late_answer(void **state)
 	struct packet p;
 
 	for (uint32_t k = 0; k < 2; k++) {
-		peer.c->probes_due = k;
+		peer.c->loss.probes_due = k;
 		assert_true(rig_take(r, &p));
 		assert_int_equal(wire_is_chunk(p.bytes), k == 0);
 		uint64_t probe_ns = loss_probe_ns(r->e, peer.c);
-		peer.c->last_later = false;
+		peer.c->tx.last_later = false;
 		assert_int_equal(probe_ns - loss_probe_ns(r->e, peer.c), k == 0 ? wait_ns : 0);
-		peer.c->last_later = true;
+		peer.c->tx.last_later = true;
 		uint64_t least_ns = probe_ns - (1 - k) * wait_ns;
-		peer.c->senders = FEW_SENDERS;
+		peer.c->cc.senders = FEW_SENDERS;
 		assert_int_equal(least_ns + few_ns, loss_probe_ns(r->e, peer.c));
-		peer.c->senders++; /* it answers sooner where more send to it, */
+		peer.c->cc.senders++; /* it answers sooner where more send to it, */
 		assert_int_equal(least_ns + wait_ns, loss_probe_ns(r->e, peer.c));
-		peer.c->senders = ACK_LATER_SENDERS;
+		peer.c->cc.senders = ACK_LATER_SENDERS;
 		assert_int_equal(least_ns + wait_ns, loss_probe_ns(r->e, peer.c));
-		peer.c->senders++; /* and as soon as it does others where many do */
+		peer.c->cc.senders++; /* and as soon as it does others where many do */
 		assert_int_equal(least_ns, loss_probe_ns(r->e, peer.c));
-		peer.c->senders = 0;
+		peer.c->cc.senders = 0;
 	}
 }
 

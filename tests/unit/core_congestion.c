@@ -8,9 +8,9 @@ static struct conn *flow(struct rig *r)
 {
 	struct peer peer = rig_connect(r, 1);
 
-	peer.c->srtt_ns = peer.c->min_rtt_ns = peer.c->latest_rtt_ns = RTT_NS;
-	peer.c->rttvar_ns = 0;
-	peer.c->min_one_way_stamp_ns = 0; /* only round trips are known */
+	peer.c->loss.srtt_ns = peer.c->loss.min_rtt_ns = peer.c->loss.latest_rtt_ns = RTT_NS;
+	peer.c->loss.rttvar_ns = 0;
+	peer.c->loss.min_one_way_stamp_ns = 0; /* only round trips are known */
 	congestion_init(r->e, peer.c);
 	return peer.c;
 }
@@ -19,11 +19,11 @@ static struct conn *flow(struct rig *r)
 static void round_trip(struct rig *r, struct conn *c, uint64_t delay_ns, uint32_t marks,
 		       uint32_t losses)
 {
-	uint32_t packets = (uint32_t)(c->cwnd_bytes / r->config.mtu);
-	uint64_t end = c->round_end_pn;
+	uint32_t packets = (uint32_t)(c->cc.cwnd_bytes / r->config.mtu);
+	uint64_t end = c->cc.round_end_pn;
 
-	c->latest_rtt_ns = RTT_NS + delay_ns;
-	c->next_pn += packets;
+	c->loss.latest_rtt_ns = RTT_NS + delay_ns;
+	c->tx.next_pn += packets;
 	for (uint32_t k = 0; k < packets; k++) {
 		if (k % 8 < losses) {
 			congestion_lost(c);
@@ -31,10 +31,10 @@ static void round_trip(struct rig *r, struct conn *c, uint64_t delay_ns, uint32_
 		}
 		if (k % 8 < losses + marks)
 			congestion_marked(c, 1);
-		c->cwnd_limited = true;
+		c->cc.cwnd_limited = true;
 		congestion_acked(r->e, c, r->config.mtu, 1, k + 1 == packets ? end : 0);
 	}
-	congestion_acked(r->e, c, 0, 0, c->round_end_pn);
+	congestion_acked(r->e, c, 0, 0, c->cc.round_end_pn);
 	r->e->now_ns = r->now_ns += RTT_NS;
 }
 
@@ -47,10 +47,10 @@ static void round_trips(struct rig *r, struct conn *c, uint32_t count, uint64_t 
 
 static void check_bounds(const struct rig *r, const struct conn *c)
 {
-	assert_true(c->cwnd_bytes >= 2 * (uint64_t)r->config.mtu);
-	assert_true(c->cwnd_bytes <= (uint64_t)c->window_pkts * r->config.mtu);
-	assert_in_range(c->delay_target_ns, 1, r->config.delay_target_ns);
-	assert_true(c->ce_alpha <= 1024);
+	assert_true(c->cc.cwnd_bytes >= 2 * (uint64_t)r->config.mtu);
+	assert_true(c->cc.cwnd_bytes <= (uint64_t)c->window_pkts * r->config.mtu);
+	assert_in_range(c->cc.delay_target_ns, 1, r->config.delay_target_ns);
+	assert_true(c->cc.ce_alpha <= 1024);
 }
 
 static void an_empty_path_fills(void **state)
@@ -59,7 +59,7 @@ static void an_empty_path_fills(void **state)
 	struct conn *c = flow(r);
 
 	round_trips(r, c, 20, 0, 0, 0);
-	assert_int_equal(c->cwnd_bytes, (uint64_t)c->window_pkts * r->config.mtu);
+	assert_int_equal(c->cc.cwnd_bytes, (uint64_t)c->window_pkts * r->config.mtu);
 	check_bounds(r, c);
 }
 
@@ -69,17 +69,17 @@ static void a_long_queue_shrinks_the_window(void **state)
 	struct conn *c = flow(r);
 
 	round_trips(r, c, 20, 0, 0, 0);
-	uint64_t full = c->cwnd_bytes;
+	uint64_t full = c->cc.cwnd_bytes;
 	for (uint32_t k = 0; k < 40; k++) {
-		uint64_t before = c->cwnd_bytes;
+		uint64_t before = c->cc.cwnd_bytes;
 		round_trip(r, c, 4 * r->config.delay_target_ns, 0, 0);
-		assert_true(c->cwnd_bytes <= before);
+		assert_true(c->cc.cwnd_bytes <= before);
 		check_bounds(r, c);
 	}
-	assert_true(c->cwnd_bytes < full / 4);
-	assert_false(c->slow_start);
+	assert_true(c->cc.cwnd_bytes < full / 4);
+	assert_false(c->cc.slow_start);
 	round_trips(r, c, 300, 0, 0, 0);
-	assert_int_equal(c->cwnd_bytes, full); /* and comes back */
+	assert_int_equal(c->cc.cwnd_bytes, full); /* and comes back */
 }
 
 /* The queue that a window of few packets aims at has room for some of them, where each takes long.
@@ -90,13 +90,13 @@ static void a_small_window_aims_at_some_packets(void **state)
 	struct conn *c = flow(r);
 	const uint64_t window = 8 * (uint64_t)r->config.mtu;
 
-	c->slow_start = false;
+	c->cc.slow_start = false;
 	for (uint32_t slow = 0; slow < 2; slow++) {
-		c->cwnd_bytes = window;
-		c->srtt_ns = slow ? 40 * RTT_NS : RTT_NS;
-		c->round_blind = false;
+		c->cc.cwnd_bytes = window;
+		c->loss.srtt_ns = slow ? 40 * RTT_NS : RTT_NS;
+		c->cc.round_blind = false;
 		round_trip(r, c, r->config.delay_target_ns * 19 / 10, 0, 0);
-		assert_true(slow ? c->cwnd_bytes > window : c->cwnd_bytes < window);
+		assert_true(slow ? c->cc.cwnd_bytes > window : c->cc.cwnd_bytes < window);
 		check_bounds(r, c);
 	}
 }
@@ -111,16 +111,16 @@ static void few_aim_at_a_longer_queue(void **state)
 	const uint8_t senders[] = {0, 1, FEW_SENDERS, FEW_SENDERS + 1, UINT8_MAX};
 	uint64_t left[sizeof(senders)];
 
-	c->slow_start = false;
+	c->cc.slow_start = false;
 	for (uint32_t k = 0; k < 2 * sizeof(senders); k++) {
 		bool few = senders[k / 2] > 0 && senders[k / 2] <= FEW_SENDERS, far = k % 2;
-		c->senders = senders[k / 2];
-		c->cwnd_bytes = window;
-		c->srtt_ns = 40 * RTT_NS;
-		c->round_blind = false;
+		c->cc.senders = senders[k / 2];
+		c->cc.cwnd_bytes = window;
+		c->loss.srtt_ns = 40 * RTT_NS;
+		c->cc.round_blind = false;
 		round_trip(r, c, r->config.delay_target_ns * (far ? 12 : 3), 0, 0);
-		assert_true(few && !far ? c->cwnd_bytes > window : c->cwnd_bytes < window);
-		left[k / 2] = c->cwnd_bytes;
+		assert_true(few && !far ? c->cc.cwnd_bytes > window : c->cc.cwnd_bytes < window);
+		left[k / 2] = c->cc.cwnd_bytes;
 		check_bounds(r, c);
 	}
 	assert_true(left[1] > left[0] && left[2] == left[1]);
@@ -137,13 +137,13 @@ static void streams_share_a_window(void **state)
 	struct list ready[100];
 	uint64_t left[101];
 
-	c->slow_start = false;
+	c->cc.slow_start = false;
 	for (uint32_t k = 0; k <= 100; k++) {
-		c->cwnd_bytes = window;
-		c->round_blind = false;
-		c->calm_rounds = 0;
+		c->cc.cwnd_bytes = window;
+		c->cc.round_blind = false;
+		c->cc.calm_rounds = 0;
 		round_trip(r, c, r->config.delay_target_ns * 14 / 10, 0, 0);
-		left[k] = c->cwnd_bytes;
+		left[k] = c->cc.cwnd_bytes;
 		check_bounds(r, c);
 		if (k < 100)
 			list_append(&c->active, &ready[k]);
@@ -158,14 +158,14 @@ static void slow_start_ends_at_the_first_queue(void **state)
 {
 	struct rig *r = *state;
 	struct conn *c = flow(r);
-	uint64_t first = c->cwnd_bytes;
+	uint64_t first = c->cc.cwnd_bytes;
 
 	round_trip(r, c, 0, 0, 0);
-	assert_in_range(c->cwnd_bytes, 2 * first - r->config.mtu, 2 * first);
-	assert_true(c->slow_start);
+	assert_in_range(c->cc.cwnd_bytes, 2 * first - r->config.mtu, 2 * first);
+	assert_true(c->cc.slow_start);
 	round_trip(r, c, r->config.delay_target_ns / 2, 0, 0);
-	assert_false(c->slow_start);
-	assert_true(c->cwnd_bytes < 3 * first);
+	assert_false(c->cc.slow_start);
+	assert_true(c->cc.cwnd_bytes < 3 * first);
 }
 
 static void marks_shrink_the_window(void **state)
@@ -174,9 +174,9 @@ static void marks_shrink_the_window(void **state)
 	struct conn *c = flow(r);
 
 	round_trips(r, c, 20, 0, 0, 0);
-	uint64_t full = c->cwnd_bytes;
+	uint64_t full = c->cc.cwnd_bytes;
 	round_trips(r, c, 60, 0, 8, 0);
-	assert_true(c->cwnd_bytes < full / 4);
+	assert_true(c->cc.cwnd_bytes < full / 4);
 	check_bounds(r, c);
 }
 
@@ -187,9 +187,9 @@ static void losses_without_a_queue_do_not(void **state)
 	struct conn *c = flow(r);
 
 	round_trips(r, c, 20, 0, 0, 0);
-	uint64_t full = c->cwnd_bytes;
+	uint64_t full = c->cc.cwnd_bytes;
 	round_trips(r, c, 60, 0, 0, 1);
-	assert_int_equal(c->cwnd_bytes, full);
+	assert_int_equal(c->cc.cwnd_bytes, full);
 }
 
 /* Who connects behind a full port takes the queue for the path. Where many send, losses tell; not
@@ -206,26 +206,26 @@ static void losses_show_a_queue_that_was_there_first(void **state)
 		bool late = senders[k / 2] > FEW_SENDERS && base > r->config.delay_target_ns;
 
 		congestion_init(r->e, c);
-		c->slow_start = false;
-		c->srtt_ns = c->min_rtt_ns = base;
-		c->senders = senders[k / 2];
-		c->sample_acked = c->sample_lost = 0;
+		c->cc.slow_start = false;
+		c->loss.srtt_ns = c->loss.min_rtt_ns = base;
+		c->cc.senders = senders[k / 2];
+		c->cc.sample_acked = c->cc.sample_lost = 0;
 		round_trips(r, c, 3, queue_ns, 0, 0);
-		uint64_t before = c->cwnd_bytes;
+		uint64_t before = c->cc.cwnd_bytes;
 		round_trips(r, c, 1, queue_ns, 0, 2); /* too few to tell an overflow from a fault */
-		assert_true(c->cwnd_bytes > before && c->min_rtt_ns == base);
-		before = c->cwnd_bytes;
-		c->min_one_way_us = c->latest_one_way_us = k % 3; /* wraps */
-		c->min_one_way_stamp_ns = r->e->now_ns;
+		assert_true(c->cc.cwnd_bytes > before && c->loss.min_rtt_ns == base);
+		before = c->cc.cwnd_bytes;
+		c->loss.min_one_way_us = c->loss.latest_one_way_us = k % 3; /* wraps */
+		c->loss.min_one_way_stamp_ns = r->e->now_ns;
 		round_trips(r, c, 12, queue_ns, 0, 2);
-		assert_int_equal(c->min_rtt_ns, late ? base / 2 : base);
+		assert_int_equal(c->loss.min_rtt_ns, late ? base / 2 : base);
 		assert_int_equal(loss_queue_ns(c), late ? base / 2 : 0);
-		assert_true(late ? c->cwnd_bytes < before / 2 : c->cwnd_bytes > before);
+		assert_true(late ? c->cc.cwnd_bytes < before / 2 : c->cc.cwnd_bytes > before);
 		check_bounds(r, c);
 		r->e->now_ns = r->now_ns += 1001 * 1000000; /* it is as long after all */
 		loss_rtt(r->e, c, base);
 		loss_one_way(r->e, c, k % 3 + (uint32_t)(r->now_ns / 1000), r->now_ns);
-		assert_true(c->min_rtt_ns == base && c->min_one_way_us == k % 3);
+		assert_true(c->loss.min_rtt_ns == base && c->loss.min_one_way_us == k % 3);
 	}
 }
 
@@ -233,21 +233,21 @@ static void a_window_that_is_not_used_does_not_grow(void **state)
 {
 	struct rig *r = *state;
 	struct conn *c = flow(r);
-	uint64_t before = c->cwnd_bytes;
+	uint64_t before = c->cc.cwnd_bytes;
 
 	for (uint32_t k = 0; k < 1000; k++) {
-		c->next_pn++;
-		congestion_acked(r->e, c, 1000, 1, c->next_pn);
+		c->tx.next_pn++;
+		congestion_acked(r->e, c, 1000, 1, c->tx.next_pn);
 	}
-	assert_int_equal(c->cwnd_bytes, before);
+	assert_int_equal(c->cc.cwnd_bytes, before);
 }
 
 static void check_rest(struct rig *r, struct conn *c, bool opens)
 {
-	uint64_t before = c->cwnd_bytes;
+	uint64_t before = c->cc.cwnd_bytes;
 
 	congestion_allows(r->e, c, r->config.mtu, false);
-	assert_int_equal(c->cwnd_bytes, opens ? 16 * (uint64_t)r->config.mtu : before);
+	assert_int_equal(c->cc.cwnd_bytes, opens ? 16 * (uint64_t)r->config.mtu : before);
 }
 
 /* Not while something is on the way, or lost, and not for streams. */
@@ -258,16 +258,16 @@ static void a_rest_opens_the_window_for_messages(void **state)
 	struct list stream;
 
 	round_trips(r, c, 40, 4 * r->config.delay_target_ns, 0, 0);
-	assert_true(c->cwnd_bytes < 16 * (uint64_t)r->config.mtu);
-	c->last_elicit_ns = r->e->now_ns;
+	assert_true(c->cc.cwnd_bytes < 16 * (uint64_t)r->config.mtu);
+	c->tx.last_elicit_ns = r->e->now_ns;
 	check_rest(r, c, false);
-	r->e->now_ns = r->now_ns += c->srtt_ns;
-	c->inflight_pkts = 1;
+	r->e->now_ns = r->now_ns += c->loss.srtt_ns;
+	c->tx.inflight_pkts = 1;
 	check_rest(r, c, false);
-	c->inflight_pkts = 0;
-	c->lost_count = 1;
+	c->tx.inflight_pkts = 0;
+	c->tx.lost_count = 1;
 	check_rest(r, c, false);
-	c->lost_count = 0;
+	c->tx.lost_count = 0;
 	list_append(&c->active, &stream);
 	check_rest(r, c, false);
 	list_remove(&stream);
@@ -284,7 +284,7 @@ static void whatever_is_claimed_the_bounds_hold(void **state)
 	for (uint32_t k = 0; k < 50000; k++) {
 		uint64_t rtt = draw_below(&seed, 10) == 0 ? absurd[draw_below(&seed, 5)]
 							  : draw_below(&seed, 100 * RTT_NS);
-		c->next_pn += draw_below(&seed, 100);
+		c->tx.next_pn += draw_below(&seed, 100);
 		if (draw_below(&seed, 3) == 0)
 			congestion_lost(c);
 		if (draw_below(&seed, 3) == 0)
@@ -294,10 +294,10 @@ static void whatever_is_claimed_the_bounds_hold(void **state)
 		if (draw_below(&seed, 5) == 0)
 			loss_one_way(r->e, c, (uint32_t)draw(&seed) >> draw_below(&seed, 32),
 				     r->now_ns);
-		c->cwnd_limited = draw_below(&seed, 2);
+		c->cc.cwnd_limited = draw_below(&seed, 2);
 		congestion_acked(r->e, c, draw_below(&seed, 100000),
 				 (uint32_t)draw_below(&seed, 100),
-				 c->next_pn - draw_below(&seed, 3));
+				 c->tx.next_pn - draw_below(&seed, 3));
 		if (draw_below(&seed, 100) == 0)
 			congestion_collapse(r->e, c);
 		congestion_sent(r->e, c, (uint32_t)draw_below(&seed, 1500));
@@ -328,8 +328,8 @@ static void marks_are_counted_modulo(void **state)
 		peer_begin(r, &peer, &p);
 		forge_ecn(&p, steps[k].count);
 		peer_send(r, &peer, &p);
-		assert_int_equal(peer.c->tx_ce_seen, steps[k].seen);
-		assert_int_equal(peer.c->round_ce, steps[k].seen);
+		assert_int_equal(peer.c->tx.ce_seen, steps[k].seen);
+		assert_int_equal(peer.c->cc.round_ce, steps[k].seen);
 	}
 	rig_drops(r, NULL);
 }

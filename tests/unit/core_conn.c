@@ -112,8 +112,8 @@ static void opening_step_by_step(void **state)
 	rig_drops(r, "drop_state", 1, NULL);
 	rig_silent(r);
 	assert_int_equal(engine_connections(r->e), 1);
-	conn_by_addr(r->e, &peer.addr)->srtt_ns = 30000000; /* behind a queue of our own */
-	rig_command(r, &open);				    /* of control's next life */
+	conn_by_addr(r->e, &peer.addr)->loss.srtt_ns = 30000000; /* behind a queue of our own */
+	rig_command(r, &open);					 /* of control's next life */
 	assert_int_equal(rig_expect(r, EVENT_PEER_UP).peer.rtt_us, 300);
 }
 

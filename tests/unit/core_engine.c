@@ -94,10 +94,10 @@ static void the_memory_is_what_was_asked_for(void **state)
 	for (uint32_t k = 0; k < r->config.conns_max; k++) {
 		peer = peer_new(k + 1);
 		struct conn *c = conn_alloc(e, &peer.addr);
-		memset(c->rx_bitmap, 0xff, e->rx_window / 8);
-		memset(c->sent, 0xff, e->sent_slots * sizeof(struct sent));
-		memset(c->lost, 0xff, e->sent_slots * sizeof(struct lost_item));
-		memset(c->msg_in, 0xff, MSG_WINDOW * sizeof(struct msg_in));
+		memset(c->rx.bitmap, 0xff, e->rx_window / 8);
+		memset(c->tx.sent, 0xff, e->sent_slots * sizeof(struct sent));
+		memset(c->tx.lost, 0xff, e->sent_slots * sizeof(struct lost_item));
+		memset(c->msg.in, 0xff, MSG_WINDOW * sizeof(struct msg_in));
 	}
 	for (uint32_t k = 0; k < 64; k++)
 		assert_int_equal(memory[bytes + k], 0xa5);

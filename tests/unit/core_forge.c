@@ -206,7 +206,7 @@ struct peer rig_connect(struct rig *r, uint32_t n)
 		if (packet_frame(&answer, FRAME_PING) != NULL)
 			peer_ack(r, &peer, answer.pn);
 	assert_int_equal(peer.c->mtu, r->config.mtu < 1500 ? r->config.mtu : 1500);
-	assert_int_equal(peer.c->inflight_pkts, 0);
+	assert_int_equal(peer.c->tx.inflight_pkts, 0);
 	r->before = r->counters;
 	return peer;
 }

@@ -135,12 +135,12 @@ static void a_cut_frame_is_bad(void **state)
 
 	for (uint32_t k = 0; k < sizeof(fixed) / sizeof(fixed[0]); k++)
 		for (uint32_t length = 1; length < fixed[k].bytes; length++) {
-			uint64_t largest = peer.c->rx_largest;
+			uint64_t largest = peer.c->rx.largest;
 			peer_begin(r, &peer, &p);
 			forge_frame(&p, fixed[k].type, length);
 			peer_send(r, &peer, &p);
 			rig_drops(r, "drop_frame", 1, NULL);
-			assert_int_equal(peer.c->rx_largest, largest); /* not acknowledged */
+			assert_int_equal(peer.c->rx.largest, largest); /* not acknowledged */
 		}
 	for (uint32_t type = FRAME_ECN + 1; type < 256; type++) {
 		peer_begin(r, &peer, &p);
@@ -148,7 +148,7 @@ static void a_cut_frame_is_bad(void **state)
 		peer_send(r, &peer, &p);
 		rig_drops(r, "drop_frame", 1, NULL);
 	}
-	assert_int_equal(peer.c->ack_pending, 0);
+	assert_int_equal(peer.c->rx.ack_pending, 0);
 	assert_int_equal(peer.c->state, CONN_UP);
 	rig_silent(r);
 }
@@ -180,7 +180,7 @@ static void a_frame_beyond_the_packet_is_bad(void **state)
 		peer_send(r, &peer, &p);
 		rig_drops(r, "drop_frame", 1, NULL);
 	}
-	assert_int_equal(r->e->rx_free_count, RIG_RX_SLOTS);
+	assert_int_equal(r->e->slots.free_count, RIG_RX_SLOTS);
 }
 
 /* What came before a bad frame has been done once; the packet comes again and does it no twice. */
@@ -200,7 +200,7 @@ static void good_frames_before_a_bad_one(void **state)
 	rig_drops(r, "drop_frame", 2, NULL);
 	assert_int_equal(r->counters.rx_chunks, 1);
 	assert_int_equal(r->counters.rx_chunk_duplicates, 1);
-	assert_int_equal(peer.c->ack_pending, 0);
+	assert_int_equal(peer.c->rx.ack_pending, 0);
 }
 
 static void padding_ends_the_frames(void **state)
@@ -252,7 +252,7 @@ static void a_close_in_the_middle(void **state)
 	assert_int_equal(rig_expect(r, EVENT_MSG_SENT).reason, REASON_PEER_CLOSED);
 	assert_int_equal(rig_expect(r, EVENT_PEER_DOWN).reason, REASON_PEER_CLOSED);
 	rig_silent(r);
-	assert_int_equal(r->e->rx_free_count, RIG_RX_SLOTS);
+	assert_int_equal(r->e->slots.free_count, RIG_RX_SLOTS);
 	assert_int_equal(r->e->in_active, 0);
 	assert_true(rig_take(r, &p)); /* the chunk that came goes on to the other */
 	assert_true(net_addr_equal(&p.to, &other.addr));
@@ -354,13 +354,13 @@ static void check_conn(const struct rig *r, const struct conn *c)
 	uint64_t bytes = 0;
 
 	for (uint32_t slot = 0; slot < r->e->sent_slots; slot++)
-		if (c->outstanding[slot / 64] >> (slot % 64) & 1) {
+		if (c->tx.outstanding[slot / 64] >> (slot % 64) & 1) {
 			packets++;
-			bytes += c->sent[slot].bytes;
+			bytes += c->tx.sent[slot].bytes;
 		}
-	assert_int_equal(c->inflight_pkts, packets);
-	assert_int_equal(c->inflight_bytes, bytes);
-	assert_true(c->lost_count <= r->config.window_pkts);
+	assert_int_equal(c->tx.inflight_pkts, packets);
+	assert_int_equal(c->tx.inflight_bytes, bytes);
+	assert_true(c->tx.lost_count <= r->config.window_pkts);
 }
 
 /* Whatever a connected peer says, in any order: nothing breaks, and it can connect again. */
@@ -381,7 +381,7 @@ static void a_peer_that_talks_nonsense(void **state)
 			peer.pn += draw_below(&seed, 3) == 0 ? draw_below(&seed, 100) : 0;
 			peer.pn -= state_min(peer.pn, draw_below(&seed, 10) == 0 ? 50 : 0);
 			for (uint64_t k = draw_below(&seed, 8); k > 0; k--)
-				forge_any_frame(&p, &seed, peer.c->next_pn);
+				forge_any_frame(&p, &seed, peer.c->tx.next_pn);
 			peer_send(r, &peer, &p);
 			if (peer.c->handle != peer.conn)
 				break;
@@ -404,7 +404,7 @@ static void a_peer_that_talks_nonsense(void **state)
 				rig_command(r, &back);
 			}
 		assert_int_equal(engine_connections(r->e), 0);
-		assert_int_equal(r->e->rx_free_count, RIG_RX_SLOTS);
+		assert_int_equal(r->e->slots.free_count, RIG_RX_SLOTS);
 		assert_int_equal(r->e->in_active, 0);
 	}
 }

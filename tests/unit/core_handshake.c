@@ -351,7 +351,7 @@ static void a_reset_must_know_the_connection(void **state)
 	struct peer peer = rig_connect(r, 1), other = rig_connect(r, 2);
 	uint32_t whole = WIRE_BODY + RESET_BYTES;
 	uint16_t check = peer.c->check_tx;
-	uint64_t pn = peer.c->next_pn - 1;
+	uint64_t pn = peer.c->tx.next_pn - 1;
 
 	rig_freeze(r);
 	reset_send(r, &peer, peer.id + 1, check, pn, whole);
@@ -367,11 +367,11 @@ static void a_reset_must_know_the_connection(void **state)
 		reset_send(r, &peer, peer.id, check, pn, length);
 	rig_drops(r, "drop_truncated", RESET_BYTES, NULL);
 	rig_same(r);
-	while (peer.c->next_pn <= pn + r->e->sent_slots)
+	while (peer.c->tx.next_pn <= pn + r->e->sent_slots)
 		sent_record(r->e, peer.c, SENT_NOTHING, 0, 0, 60);
 	reset_send(r, &peer, peer.id, check, pn, whole); /* far too old to be an answer */
 	rig_drops(r, "drop_reset", 1, NULL);
-	reset_send(r, &peer, peer.id, check, peer.c->next_pn - 1, whole);
+	reset_send(r, &peer, peer.id, check, peer.c->tx.next_pn - 1, whole);
 	rig_drops(r, NULL);
 	assert_int_equal(rig_expect(r, EVENT_PEER_DOWN).reason, REASON_PEER_RESTARTED);
 }

@@ -81,14 +81,14 @@ static void refuse_chunk(struct rig *r, struct peer *peer, uint32_t stream, uint
 {
 	struct in_edge *i = in_edge_find(r->e, record_handle(0));
 	uint32_t received = i->received, taken = i->taken;
-	uint64_t pending = peer->c->ack_pending;
+	uint64_t pending = peer->c->rx.ack_pending;
 
 	send_chunk(r, peer, stream, chunk, bytes);
 	rig_drops(r, drop, 1, NULL);
 	assert_int_equal(i->received, received);
 	assert_int_equal(i->taken, taken);
 	if (drop[5] == 'c' || drop[5] == 'o') /* refused: never acknowledged */
-		assert_int_equal(peer->c->ack_pending, pending);
+		assert_int_equal(peer->c->rx.ack_pending, pending);
 	rig_silent(r);
 }
 
@@ -146,7 +146,7 @@ static void resets_are_bounded(void **state)
 		send_chunk(r, &peer, 0x90001 + (k % (2 * RESETS_MAX)), 0, 64);
 	rig_drops(r, "drop_unknown_stream", 3 * RESETS_MAX, NULL);
 	assert_int_equal(peer.c->resets_count, RESETS_MAX);
-	assert_int_equal(peer.c->ack_pending, RESETS_MAX + RESETS_MAX);
+	assert_int_equal(peer.c->rx.ack_pending, RESETS_MAX + RESETS_MAX);
 	while (rig_take(r, &p)) {
 		const uint8_t *f = packet_frame(&p, FRAME_RESET_STREAM);
 		uint64_t pn = p.pn;
@@ -322,7 +322,7 @@ static void a_grant_says_how_many_send(void **state)
 			continue; /* has sent nothing */
 		send_chunk(r, &peer[k], record_handle(k), 100 * k, RIG_CHUNK);
 		assert_int_equal(senders_said(r, &peer[k]), k + 1);
-		assert_int_equal(peer[k].c->told_senders, k + 1);
+		assert_int_equal(peer[k].c->rx.told_senders, k + 1);
 	}
 	assert_int_equal(r->e->in_senders, FEW_SENDERS + 1);
 	assert_false(list_empty(&peer[2].c->grants));

@@ -278,7 +278,7 @@ static void the_last_chunk_is_held(struct rig *r, bool counted)
 	command(r, record_edge(COMMAND_OUT, 0, 0, &to, CHUNKS - TAIL, TAIL));
 	o = out_edge_find(r->e, record_handle(0));
 	o->credit = TAIL;
-	to.c->cwnd_bytes = 1 << 20;
+	to.c->cc.cwnd_bytes = 1 << 20;
 	for (uint32_t k = CHUNKS; k-- > 0;) {
 		send(r, &from, 0, k, (uint8_t)k);
 		if (k % 7 == 0)

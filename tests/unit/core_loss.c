@@ -7,7 +7,7 @@ enum { RTT_NS = 1000000 };
 /* So many packets, one each us. They carry grants of an edge that has gone: nothing comes again. */
 static uint64_t send_packets(struct rig *r, struct conn *c, uint32_t count)
 {
-	uint64_t first = c->next_pn;
+	uint64_t first = c->tx.next_pn;
 
 	for (uint32_t k = 0; k < count; k++) {
 		r->e->now_ns = r->now_ns += 1000;
@@ -20,9 +20,9 @@ static struct peer steady(struct rig *r)
 {
 	struct peer peer = rig_connect(r, 1);
 
-	peer.c->srtt_ns = peer.c->min_rtt_ns = peer.c->latest_rtt_ns = RTT_NS;
-	peer.c->min_rtt_stamp_ns = r->now_ns;
-	peer.c->rttvar_ns = 0;
+	peer.c->loss.srtt_ns = peer.c->loss.min_rtt_ns = peer.c->loss.latest_rtt_ns = RTT_NS;
+	peer.c->loss.min_rtt_stamp_ns = r->now_ns;
+	peer.c->loss.rttvar_ns = 0;
 	return peer;
 }
 
@@ -32,21 +32,21 @@ static void round_trips_follow_rfc_6298(void **state)
 	struct peer peer = rig_connect(r, 1);
 	struct conn *c = peer.c;
 
-	c->srtt_ns = c->min_rtt_ns = 0;
+	c->loss.srtt_ns = c->loss.min_rtt_ns = 0;
 	loss_rtt(r->e, c, 800);
-	assert_int_equal(c->srtt_ns, 800);
-	assert_int_equal(c->rttvar_ns, 400);
+	assert_int_equal(c->loss.srtt_ns, 800);
+	assert_int_equal(c->loss.rttvar_ns, 400);
 	loss_rtt(r->e, c, 1600);
-	assert_int_equal(c->rttvar_ns, (3 * 400 + 800) / 4);
-	assert_int_equal(c->srtt_ns, 900);
-	assert_int_equal(c->min_rtt_ns, 800);
+	assert_int_equal(c->loss.rttvar_ns, (3 * 400 + 800) / 4);
+	assert_int_equal(c->loss.srtt_ns, 900);
+	assert_int_equal(c->loss.min_rtt_ns, 800);
 	loss_rtt(r->e, c, 100);
-	assert_int_equal(c->rttvar_ns, (3 * 500 + 800) / 4);
-	assert_int_equal(c->srtt_ns, (7 * 900 + 100) / 8);
-	assert_int_equal(c->min_rtt_ns, 100);
+	assert_int_equal(c->loss.rttvar_ns, (3 * 500 + 800) / 4);
+	assert_int_equal(c->loss.srtt_ns, (7 * 900 + 100) / 8);
+	assert_int_equal(c->loss.min_rtt_ns, 100);
 	r->e->now_ns += UINT64_C(60000000001); /* the path may have become longer */
 	loss_rtt(r->e, c, 5000);
-	assert_int_equal(c->min_rtt_ns, 5000);
+	assert_int_equal(c->loss.min_rtt_ns, 5000);
 }
 
 static void acknowledge(struct rig *r, struct peer *peer, uint64_t pn, uint64_t after_ns)
@@ -67,19 +67,19 @@ static void a_pause_is_no_round_trip(void **state)
 
 	acknowledge(r, &peer, pn, 300 * RTT_NS);
 	acknowledge(r, &peer, pn + 1, 300 * RTT_NS);
-	assert_int_equal(c->srtt_ns, RTT_NS);
-	assert_int_equal(c->latest_rtt_ns, RTT_NS);
+	assert_int_equal(c->loss.srtt_ns, RTT_NS);
+	assert_int_equal(c->loss.latest_rtt_ns, RTT_NS);
 	pn = send_packets(r, c, 1);
 	acknowledge(r, &peer, pn, RTT_NS);
-	assert_int_equal(c->srtt_ns, RTT_NS);
+	assert_int_equal(c->loss.srtt_ns, RTT_NS);
 	pn = send_packets(r, c, 1); /* another pause */
 	acknowledge(r, &peer, pn, 300 * RTT_NS);
-	assert_int_equal(c->srtt_ns, RTT_NS);
+	assert_int_equal(c->loss.srtt_ns, RTT_NS);
 	pn = send_packets(r, c, 2); /* the way is so long now */
 	acknowledge(r, &peer, pn, 300 * RTT_NS);
-	assert_int_equal(c->srtt_ns, (7 * RTT_NS + 300 * RTT_NS) / 8);
+	assert_int_equal(c->loss.srtt_ns, (7 * RTT_NS + 300 * RTT_NS) / 8);
 	acknowledge(r, &peer, pn + 1, 300 * RTT_NS);
-	assert_true(c->srtt_ns > 70 * RTT_NS);
+	assert_true(c->loss.srtt_ns > 70 * RTT_NS);
 }
 
 /* The delay that a peer claims is taken off, never below nothing. */
@@ -94,13 +94,13 @@ static void a_claimed_delay_is_bounded(void **state)
 		uint64_t pn = send_packets(r, peer.c, 1), word = UINT64_C(1) << (pn % 64);
 		struct packet p;
 
-		peer.c->srtt_ns = 0;
+		peer.c->loss.srtt_ns = 0;
 		r->now_ns += 100000;
 		peer_begin(r, &peer, &p);
 		forge_ack(&p, pn, 1, &word);
 		wire_put16(p.bytes + WIRE_BODY + ACK_AT_DELAY, claims[k]);
 		peer_send(r, &peer, &p);
-		assert_int_equal(peer.c->latest_rtt_ns, want[k]);
+		assert_int_equal(peer.c->loss.latest_rtt_ns, want[k]);
 	}
 }
 
@@ -115,7 +115,7 @@ static void queues_are_told_by_the_clock_of_the_peer(void **state)
 	for (uint32_t k = 0; k < sizeof(clocks) / sizeof(clocks[0]); k++) {
 		uint64_t sent_ns = UINT64_C(7777777000), us = sent_ns / 1000;
 
-		c->min_one_way_stamp_ns = c->min_rtt_ns = 0;
+		c->loss.min_one_way_stamp_ns = c->loss.min_rtt_ns = 0;
 		loss_rtt(r->e, c, 1000000);
 		loss_rtt(r->e, c, 5000000);
 		assert_int_equal(loss_queue_ns(c), 4000000); /* only round trips are known */
@@ -145,7 +145,7 @@ static void only_older_packets_are_lost_and_only_in_time(void **state)
 	r->now_ns += RTT_NS - 9000 + 4000; /* when the answer to the fifth can be here */
 	peer_ack(r, &peer, first + 4);
 	assert_int_equal(r->counters.lost_pkts, 0);
-	uint64_t due = c->loss_deadline_ns;
+	uint64_t due = c->loss.deadline_ns;
 	assert_true(due > sent_ns + RTT_NS && due <= sent_ns + 2 * RTT_NS);
 	r->e->now_ns = due - 1;
 	loss_detect(r->e, c);
@@ -153,9 +153,9 @@ static void only_older_packets_are_lost_and_only_in_time(void **state)
 	r->e->now_ns = due + 1000000000; /* as late as it may be: what was sent later stays */
 	loss_detect(r->e, c);
 	assert_int_equal(r->counters.lost_pkts, 4);
-	assert_int_equal(c->inflight_pkts, 5);
-	assert_int_equal(c->oldest_pn, first + 5);
-	assert_int_equal(c->loss_deadline_ns, NEVER);
+	assert_int_equal(c->tx.inflight_pkts, 5);
+	assert_int_equal(c->tx.oldest_pn, first + 5);
+	assert_int_equal(c->loss.deadline_ns, NEVER);
 }
 
 /* The timer of the engine does the same, without any further packet. */
@@ -167,11 +167,11 @@ static void the_deadline_fires(void **state)
 
 	r->now_ns += RTT_NS;
 	peer_ack(r, &peer, first + 1);
-	assert_int_not_equal(peer.c->loss_deadline_ns, NEVER);
+	assert_int_not_equal(peer.c->loss.deadline_ns, NEVER);
 	rig_drain(r); /* arms */
 	r->now_ns = engine_next_timeout(r->e);
-	assert_true(r->now_ns >= peer.c->loss_deadline_ns);
-	assert_true(r->now_ns < peer.c->loss_deadline_ns + 2 * WHEEL_SLOT_NS);
+	assert_true(r->now_ns >= peer.c->loss.deadline_ns);
+	assert_true(r->now_ns < peer.c->loss.deadline_ns + 2 * WHEEL_SLOT_NS);
 	engine_tick(r->e, r->now_ns);
 	assert_int_equal(r->counters.lost_pkts, 1);
 }
@@ -186,27 +186,27 @@ static void the_reorder_window_widens_and_shrinks(void **state)
 	for (uint32_t k = 0; k < 10; k++) {
 		uint64_t first = send_packets(r, c, 2);
 
-		c->srtt_ns = c->min_rtt_ns = c->latest_rtt_ns = RTT_NS;
+		c->loss.srtt_ns = c->loss.min_rtt_ns = c->loss.latest_rtt_ns = RTT_NS;
 		r->now_ns += RTT_NS;
 		peer_ack(r, &peer, first + 1);
-		assert_int_not_equal(c->loss_deadline_ns, NEVER);
-		uint64_t window = c->loss_deadline_ns - r->now_ns;
+		assert_int_not_equal(c->loss.deadline_ns, NEVER);
+		uint64_t window = c->loss.deadline_ns - r->now_ns;
 		assert_true(window >= last && window <= RTT_NS + 2000);
 		last = window;
-		r->e->now_ns = r->now_ns = c->loss_deadline_ns;
+		r->e->now_ns = r->now_ns = c->loss.deadline_ns;
 		loss_detect(r->e, c);
 		peer_ack(r, &peer, first); /* it was only late */
 		assert_int_equal(r->counters.lost_spurious, k + 1);
 	}
 	assert_true(last > RTT_NS / 2);
-	assert_int_equal(c->reorder_shift, 6);
+	assert_int_equal(c->loss.reorder_shift, 6);
 	for (uint32_t k = 0; k < 6 * 16; k++) {
-		assert_int_equal(c->reorder_shift, 6 - k / 16);
+		assert_int_equal(c->loss.reorder_shift, 6 - k / 16);
 		loss_round(c);
 	}
-	assert_int_equal(c->reorder_shift, 0);
+	assert_int_equal(c->loss.reorder_shift, 0);
 	loss_round(c);
-	assert_int_equal(c->reorder_shift, 0);
+	assert_int_equal(c->loss.reorder_shift, 0);
 }
 
 /* Nothing comes back: probes at growing distances, never farther apart than the bound. */
@@ -227,17 +227,17 @@ static void probes_back_off(void **state)
 		r->e->now_ns = r->now_ns = at;
 		loss_probe(r->e, c);
 		assert_int_equal(r->counters.tail_probes, k + 1);
-		assert_true(c->probes_due > 0);
+		assert_true(c->loss.probes_due > 0);
 		assert_int_equal(c->ping_due, k > 0); /* small: passes where chunks do not */
 		if (k > 0)
-			assert_int_equal(c->cwnd_bytes, 2 * (uint64_t)r->config.mtu);
+			assert_int_equal(c->cc.cwnd_bytes, 2 * (uint64_t)r->config.mtu);
 		c->ping_due = false;
 	}
 	assert_int_equal(last, 200000000);
-	peer_ack(r, &peer, c->next_pn - 1);
-	assert_int_equal(c->pto_count, 0);
-	assert_int_equal(c->probes_due, 0);
-	assert_int_equal(c->waiting_since_ns, 0);
+	peer_ack(r, &peer, c->tx.next_pn - 1);
+	assert_int_equal(c->loss.pto_count, 0);
+	assert_int_equal(c->loss.probes_due, 0);
+	assert_int_equal(c->loss.waiting_since_ns, 0);
 }
 
 /* A round trip may be longer than that bound: then it is waited for, each time, and not for long
@@ -249,7 +249,7 @@ static void no_probe_comes_before_an_answer_can(void **state)
 	struct peer peer = steady(r);
 	struct conn *c = peer.c;
 
-	c->srtt_ns = c->min_rtt_ns = c->latest_rtt_ns = rtt_ns;
+	c->loss.srtt_ns = c->loss.min_rtt_ns = c->loss.latest_rtt_ns = rtt_ns;
 	send_packets(r, c, 30);
 	for (uint32_t k = 0; k < 4; k++) {
 		uint64_t at = loss_probe_ns(r->e, c), wait = at - r->now_ns;
@@ -273,7 +273,7 @@ static void ping(struct rig *r, struct peer *peer)
 static void fall_silent(struct rig *r, struct peer *peer)
 {
 	send_packets(r, peer->c, 3);
-	while (peer->c->pto_count < 5)
+	while (peer->c->loss.pto_count < 5)
 		loss_probe(r->e, peer->c);
 }
 
@@ -304,9 +304,9 @@ static void when_a_silence_ends_all_ask(void **state)
 	r->now_ns += 40000000;
 	ping(r, &other);
 	assert_int_equal(r->e->unanswered, 2);
-	assert_int_equal(one.c->pto_count, 1);
-	assert_int_equal(other.c->pto_count, 1);
-	assert_int_equal(one.c->last_elicit_ns, r->now_ns);
+	assert_int_equal(one.c->loss.pto_count, 1);
+	assert_int_equal(other.c->loss.pto_count, 1);
+	assert_int_equal(one.c->tx.last_elicit_ns, r->now_ns);
 	assert_true(sender.c->ping_due);
 	assert_false(asked.c->ping_due); /* answers anyway */
 	rig_drain(r);
@@ -316,14 +316,15 @@ static void when_a_silence_ends_all_ask(void **state)
 	ping(r, &other);
 	r->now_ns += 9000000;
 	ping(r, &sender);
-	assert_int_equal(one.c->pto_count, 5);
+	assert_int_equal(one.c->loss.pto_count, 5);
 	assert_false(sender.c->ping_due);
 	ping(r, &one); /* itself */
-	assert_int_equal(one.c->pto_count, 1);
+	assert_int_equal(one.c->loss.pto_count, 1);
 	rig_drain(r);
-	peer_ack(r, &one, one.c->oldest_pn);
-	assert_int_equal(one.c->pto_count, 0);
-	assert_int_equal(r->e->unanswered, (other.c->pto_count > 0) + (sender.c->pto_count > 0));
+	peer_ack(r, &one, one.c->tx.oldest_pn);
+	assert_int_equal(one.c->loss.pto_count, 0);
+	assert_int_equal(r->e->unanswered,
+			 (other.c->loss.pto_count > 0) + (sender.c->loss.pto_count > 0));
 }
 
 /* Two peers that answer everything, but late. */
@@ -373,7 +374,7 @@ static void late_answers_end_no_silence(void **state)
 	uint32_t before;
 
 	for (uint32_t k = 0; k < 2; k++) {
-		l.peer[k].c->srtt_ns = l.peer[k].c->min_rtt_ns = LATE;
+		l.peer[k].c->loss.srtt_ns = l.peer[k].c->loss.min_rtt_ns = LATE;
 		expect_of(r, &l.peer[k], k);
 	}
 	late_run(&l, SECOND / 2);
@@ -385,7 +386,7 @@ static void late_answers_end_no_silence(void **state)
 	assert_in_range(l.left - before, in_a_second / 2, in_a_second);
 
 	struct peer gone = rig_connect(r, 3);
-	gone.c->srtt_ns = LATE;
+	gone.c->loss.srtt_ns = LATE;
 	send_packets(r, gone.c, 1);
 	late_run(&l, UINT64_C(5) * SECOND);
 	assert_int_equal(gone.c->state, CONN_FREE);
@@ -406,7 +407,7 @@ static void nothing_under_way_needs_no_probe(void **state)
 	assert_int_equal(loss_probe_ns(r->e, peer.c), NEVER);
 	loss_probe(r->e, peer.c); /* called all the same: loses nothing */
 	assert_int_equal(r->counters.lost_pkts, 0);
-	assert_int_equal(peer.c->inflight_pkts, 0);
+	assert_int_equal(peer.c->tx.inflight_pkts, 0);
 }
 
 /* Behind a long queue a stream that goes on asks once before it sends again. */
@@ -427,10 +428,10 @@ static void a_stream_behind_a_queue_asks_first(void **state)
 		source.buffer.chunk_bytes = CHUNK;
 		rig_command(r, &source);
 		rig_command(r, &out);
-		peer.c->cwnd_bytes = 1 << 20;
+		peer.c->cc.cwnd_bytes = 1 << 20;
 		rig_drain(r);
-		assert_int_equal(peer.c->inflight_pkts, cases[k].ready);
-		peer.c->srtt_ns = cases[k].round_trips * RTT_NS;
+		assert_int_equal(peer.c->tx.inflight_pkts, cases[k].ready);
+		peer.c->loss.srtt_ns = cases[k].round_trips * RTT_NS;
 		loss_probe(r->e, peer.c);
 		assert_int_equal(peer.c->ping_due, cases[k].asks);
 		assert_int_equal(r->counters.lost_pkts, !cases[k].asks);
@@ -449,21 +450,21 @@ static void losses_against_the_rule(void **state)
 	uint64_t seed = 61;
 
 	for (uint32_t step = 0; step < 5000; step++) {
-		if (sent_room(r->e, c) && c->inflight_pkts < 60)
+		if (sent_room(r->e, c) && c->tx.inflight_pkts < 60)
 			send_packets(r, c, 1 + (uint32_t)draw_below(&seed, 3));
 		r->e->now_ns = r->now_ns += draw_below(&seed, RTT_NS / 8);
-		uint64_t pn = c->oldest_pn + draw_below(&seed, 8);
-		if (draw_below(&seed, 2) == 0 && pn < c->next_pn)
+		uint64_t pn = c->tx.oldest_pn + draw_below(&seed, 8);
+		if (draw_below(&seed, 2) == 0 && pn < c->tx.next_pn)
 			peer_ack(r, &peer, pn);
 		loss_detect(r->e, c);
-		uint64_t rtt = state_max(c->latest_rtt_ns, c->srtt_ns);
-		for (pn = c->oldest_pn; c->any_acked && pn < c->largest_acked; pn++) {
+		uint64_t rtt = state_max(c->loss.latest_rtt_ns, c->loss.srtt_ns);
+		for (pn = c->tx.oldest_pn; c->tx.any_acked && pn < c->tx.largest_acked; pn++) {
 			const struct sent *s = sent_slot(r->e, c, pn);
 			if (sent_outstanding(r->e, c, pn)) /* what is left is not due yet */
-				assert_true(s->time_ns > c->rack_time_ns ||
+				assert_true(s->time_ns > c->loss.rack_time_ns ||
 					    s->time_ns + 2 * rtt + 100000 > r->now_ns);
 		}
-		assert_true(c->loss_deadline_ns > r->now_ns);
+		assert_true(c->loss.deadline_ns > r->now_ns);
 	}
 	assert_true(r->counters.lost_pkts > 100);
 }

@@ -58,7 +58,7 @@ static void every_boundary_arrives(void **state)
 		rig_silent(r);
 	}
 	rig_drops(r, NULL);
-	assert_int_equal(r->e->rx_free_count, RIG_RX_SLOTS);
+	assert_int_equal(r->e->slots.free_count, RIG_RX_SLOTS);
 }
 
 static void any_order_is_delivered_in_order(void **state)
@@ -82,13 +82,13 @@ static void any_order_is_delivered_in_order(void **state)
 	for (uint32_t id = 0; id < SIZES; id++)
 		expect_message(r, &peer, id, sizes[id]);
 	rig_silent(r);
-	assert_int_equal(r->e->rx_free_count, RIG_RX_SLOTS);
+	assert_int_equal(r->e->slots.free_count, RIG_RX_SLOTS);
 }
 
 static void refuse_raw(struct rig *r, struct peer *peer, uint32_t id, uint32_t fragment,
 		       uint32_t total, uint32_t bytes, const char *drop)
 {
-	uint32_t pending = peer->c->ack_pending, slots = r->e->rx_free_count;
+	uint32_t pending = peer->c->rx.ack_pending, slots = r->e->slots.free_count;
 	struct packet p;
 
 	peer_begin(r, peer, &p);
@@ -100,8 +100,8 @@ static void refuse_raw(struct rig *r, struct peer *peer, uint32_t id, uint32_t f
 	wire_put32(f + MSG_AT_TOTAL, total);
 	peer_send(r, peer, &p);
 	rig_drops(r, drop, 1, NULL);
-	assert_int_equal(peer->c->ack_pending, pending);
-	assert_int_equal(r->e->rx_free_count, slots);
+	assert_int_equal(peer->c->rx.ack_pending, pending);
+	assert_int_equal(r->e->slots.free_count, slots);
 	rig_silent(r);
 }
 
@@ -147,8 +147,8 @@ static void old_copies_are_taken_and_forgotten(void **state)
 		rig_silent(r);
 	}
 	rig_drops(r, NULL);
-	assert_int_equal(r->e->rx_free_count, RIG_RX_SLOTS);
-	assert_int_equal(peer.c->deliver_id, 1);
+	assert_int_equal(r->e->slots.free_count, RIG_RX_SLOTS);
+	assert_int_equal(peer.c->msg.deliver_id, 1);
 }
 
 /* Ids wrap: the window lies across 2^32. */
@@ -159,7 +159,7 @@ static void ids_wrap(void **state)
 	uint32_t first = UINT32_MAX - 5;
 	struct packet p;
 
-	peer.c->deliver_id = first;
+	peer.c->msg.deliver_id = first;
 	refuse_raw(r, &peer, first + MSG_WINDOW, 0, 10, 10, "drop_msg_range");
 	for (uint32_t k = 12; k-- > 0;)
 		send_message(r, &peer, first + k, 1000 + k);
@@ -167,7 +167,7 @@ static void ids_wrap(void **state)
 		expect_message(r, &peer, first + k, 1000 + k);
 	rig_drops(r, NULL);
 
-	peer.c->next_msg_id = first;
+	peer.c->msg.next_id = first;
 	for (uint32_t k = 0; k < 12; k++) {
 		struct record send = record_msg(&peer, 100 * k, 100);
 		rig_command(r, &send);
@@ -192,7 +192,7 @@ static void full_slots_refuse_and_recover(void **state)
 	for (uint32_t id = 1; id < MSG_WINDOW; id++)
 		for (uint32_t k = 0; k < 2; k++)
 			send_fragment(r, &peers[k], id, 0, 2000);
-	taken = RIG_RX_SLOTS - r->e->rx_free_count;
+	taken = RIG_RX_SLOTS - r->e->slots.free_count;
 	assert_int_equal(taken, RIG_RX_SLOTS - RIG_RX_SLOTS / 8);
 	rig_drops(r, "drop_msg_full", 2 * (MSG_WINDOW - 1) - (int)taken, NULL);
 	refuse_raw(r, &peers[2], 1, 0, 10, 10, "drop_msg_full");
@@ -214,11 +214,11 @@ static void a_closed_connection_gives_its_slots_back(void **state)
 		send_fragment(r, &peer, id, 0, 2000);
 	send_message(r, &peer, 5, 10); /* whole, but not next in order */
 	rig_command(r, &send);
-	assert_int_equal(r->e->rx_free_count, RIG_RX_SLOTS - 6);
+	assert_int_equal(r->e->slots.free_count, RIG_RX_SLOTS - 6);
 	peer_begin(r, &peer, &p);
 	forge_frame(&p, FRAME_CLOSE, CLOSE_BYTES);
 	peer_send(r, &peer, &p);
-	assert_int_equal(r->e->rx_free_count, RIG_RX_SLOTS);
+	assert_int_equal(r->e->slots.free_count, RIG_RX_SLOTS);
 	struct record event = rig_expect(r, EVENT_MSG_SENT);
 	assert_int_equal(event.reason, REASON_PEER_CLOSED);
 	assert_int_equal(event.token, send.token);

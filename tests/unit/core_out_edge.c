@@ -116,7 +116,7 @@ static void flow_begin(struct flow *f, struct rig *r, uint32_t first, uint32_t c
 	struct record out = record_edge(COMMAND_OUT, 0, 0, &f->peer, first, chunks);
 	rig_command(r, &out);
 	f->o = out_edge_find(r->e, out.edge.edge);
-	f->peer.c->cwnd_bytes = 1 << 20;
+	f->peer.c->cc.cwnd_bytes = 1 << 20;
 }
 
 /* Takes what leaves, acknowledges it; how many chunks. */
@@ -198,7 +198,7 @@ static void a_wait_for_the_path_is_counted(void **state)
 
 	flow_begin(&f, *state, 0, 20);
 	const uint64_t *counted = &f.r->counters.wait_path_ns;
-	f.peer.c->cwnd_bytes = 4 * f.r->config.mtu;
+	f.peer.c->cc.cwnd_bytes = 4 * f.r->config.mtu;
 	while (rig_take(f.r, &p))
 		last = wire_get64(p.bytes + WIRE_AT_PN);
 	assert_int_equal(*counted, 0);
@@ -221,10 +221,10 @@ static void a_loss_costs_no_credit(void **state)
 	flow_begin(&f, *state, 0, 100);
 	while (rig_take(f.r, &p))
 		n++;
-	for (uint64_t pn = f.peer.c->oldest_pn; pn < f.peer.c->next_pn; pn++)
+	for (uint64_t pn = f.peer.c->tx.oldest_pn; pn < f.peer.c->tx.next_pn; pn++)
 		if (sent_outstanding(f.r->e, f.peer.c, pn))
 			sent_lose(f.r->e, f.peer.c, pn);
-	f.peer.c->cwnd_bytes = 1 << 20;
+	f.peer.c->cc.cwnd_bytes = 1 << 20;
 	assert_int_equal(flow_run(&f), UNSCHEDULED_CHUNKS);
 	assert_int_equal(f.o->acked_count, UNSCHEDULED_CHUNKS);
 	assert_int_equal(f.r->counters.tx_chunk_resends, UNSCHEDULED_CHUNKS);

@@ -51,7 +51,7 @@ static void the_search_finds_the_width(void **state)
 
 		path_begin(&p, rig_new(NULL), width);
 		path_run(&p, UINT64_C(1000000000));
-		assert_false(p.c->mtu_searching);
+		assert_false(p.c->pmtu.searching);
 		assert_in_range(p.c->mtu, width < MTU_BASE + 16 ? MTU_BASE : width - 16, width);
 		assert_true(p.seen_max <= 1500);
 		rig_free(p.r);
@@ -69,7 +69,7 @@ static void losses_do_not_mislead_the_search(void **state)
 	peer.c->mtu = MTU_BASE;
 	path_mtu_start(r->e, peer.c);
 	conn_wake(r->e, peer.c);
-	while (peer.c->mtu_searching) {
+	while (peer.c->pmtu.searching) {
 		while (rig_take(r, &out)) {
 			bool probe = out.length > MTU_BASE;
 			r->now_ns += 100000;
@@ -94,7 +94,7 @@ static void a_wider_path_is_found_in_time(void **state)
 	assert_true(p.c->mtu <= 1400);
 	path_run(&p, UINT64_C(5000000000));
 	assert_int_equal(p.c->mtu, 1500);
-	assert_int_equal(p.c->mtu_next_ns, NEVER);
+	assert_int_equal(p.c->pmtu.next_ns, NEVER);
 	path_run(&p, UINT64_C(40000000000));
 	assert_int_equal(p.c->mtu, 1500);
 }
@@ -126,8 +126,8 @@ static void a_path_that_becomes_narrow(void **state)
 	rig_silent(p.r);
 	assert_int_equal(p.c->state, CONN_UP);
 	assert_in_range(p.c->mtu, 1384, 1400);
-	assert_int_equal(p.c->lost_count, 0);
-	assert_int_equal(p.c->inflight_pkts, 0);
+	assert_int_equal(p.c->tx.lost_count, 0);
+	assert_int_equal(p.c->tx.inflight_pkts, 0);
 }
 
 /* Nothing passes at all: that is a dead peer, not a narrow path. */

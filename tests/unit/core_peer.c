@@ -61,7 +61,7 @@ static void opening_up_and_gone(void **state)
 	struct peer_values v = told_of(&peer);
 	assert_int_equal(v.gauges.up, 1);
 	assert_int_equal(v.gauges.told_ns, r->now_ns);
-	assert_int_equal(v.gauges.rtt_ns, peer.c->srtt_ns);
+	assert_int_equal(v.gauges.rtt_ns, peer.c->loss.srtt_ns);
 
 	struct record close = {.op = COMMAND_PEER_CLOSE, .peer = {.conn = peer.conn}};
 	rig_command(r, &close);
@@ -111,7 +111,7 @@ static void silence_and_loss_are_told(void **state)
 static struct peer_gauges told_after(struct rig *r, const struct peer *peer, uint64_t bytes,
 				     uint64_t waited_ms)
 {
-	peer->c->rate.ns_per_kib = 1;
+	peer->c->cc.rate.ns_per_kib = 1;
 	peer->c->tally.tx_bytes += bytes;
 	peer->c->tally.wait_path_ns += waited_ms * 1000000;
 	r->e->now_ns = r->now_ns += 100000000;
@@ -139,7 +139,7 @@ static void a_path_is_known_when_it_was_the_limit(void **state)
 	for (uint32_t k = 0; k < 599; k++) /* until it is forgotten */
 		told_after(r, &peer, 0, 0);
 	assert_int_equal(told_after(r, &peer, 100000, 100).path_bytes_per_s, 5000000);
-	peer.c->held_ns = r->now_ns; /* it waits still */
+	peer.c->cc.held_ns = r->now_ns; /* it waits still */
 	assert_int_equal(told_after(r, &peer, 100000, 0).path_bytes_per_s, 1000000);
 }
 

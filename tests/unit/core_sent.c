@@ -25,7 +25,7 @@ static void flow_begin(struct flow *f, struct rig *r, uint32_t chunks)
 	f->o = out_edge_find(r->e, out.edge.edge);
 	assert_non_null(f->o);
 	f->o->credit = chunks; /* neither credit nor congestion shall be in the way */
-	f->c->cwnd_bytes = 1 << 20;
+	f->c->cc.cwnd_bytes = 1 << 20;
 }
 
 /* The rings and the counts of a connection say the same. */
@@ -35,19 +35,19 @@ static void flow_check(const struct flow *f)
 	uint64_t bytes = 0;
 	uint32_t packets = 0;
 
-	assert_true(c->next_pn - c->oldest_pn <= RIG_RING);
+	assert_true(c->tx.next_pn - c->tx.oldest_pn <= RIG_RING);
 	for (uint64_t slot = 0; slot < RIG_RING; slot++) {
-		bool out = c->outstanding[slot / 64] >> (slot % 64) & 1;
-		bool late = c->late[slot / 64] >> (slot % 64) & 1;
+		bool out = c->tx.outstanding[slot / 64] >> (slot % 64) & 1;
+		bool late = c->tx.late[slot / 64] >> (slot % 64) & 1;
 
-		assert_int_equal(out, c->sent[slot].state == SENT_OUTSTANDING);
+		assert_int_equal(out, c->tx.sent[slot].state == SENT_OUTSTANDING);
 		assert_false(out && late);
 		packets += out;
-		bytes += out ? c->sent[slot].bytes : 0;
+		bytes += out ? c->tx.sent[slot].bytes : 0;
 	}
-	assert_int_equal(c->inflight_pkts, packets);
-	assert_int_equal(c->inflight_bytes, bytes);
-	for (uint64_t pn = c->oldest_pn; pn < c->next_pn; pn++)
+	assert_int_equal(c->tx.inflight_pkts, packets);
+	assert_int_equal(c->tx.inflight_bytes, bytes);
+	for (uint64_t pn = c->tx.oldest_pn; pn < c->tx.next_pn; pn++)
 		packets -= sent_outstanding(f->r->e, c, pn);
 	assert_int_equal(packets, 0); /* none is older than the oldest */
 	assert_true(f->o->acked_count <= f->o->total);
@@ -91,16 +91,16 @@ static void late_before_the_resend(void **state)
 
 	flow_begin(&f, *state, 1);
 	uint64_t pn = flow_take(&f, &chunk);
-	uint32_t lost = f.c->sample_lost;
+	uint32_t lost = f.c->cc.sample_lost;
 	sent_lose(f.r->e, f.c, pn);
-	assert_int_equal(f.c->lost_count, 1);
-	assert_int_equal(f.c->sample_lost, lost + 1); /* the congestion control hears of it */
+	assert_int_equal(f.c->tx.lost_count, 1);
+	assert_int_equal(f.c->cc.sample_lost, lost + 1); /* the congestion control hears of it */
 	peer_ack(f.r, &f.peer, pn);
 	assert_int_equal(f.o->acked_count, 1);
 	assert_int_equal(f.r->counters.lost_spurious, 1);
 	rig_expect(f.r, EVENT_OUT_DONE);
 	assert_int_equal(flow_take(&f, &chunk), UINT64_MAX);
-	assert_int_equal(f.c->lost_count, 0);
+	assert_int_equal(f.c->tx.lost_count, 0);
 	flow_check(&f);
 }
 
@@ -144,13 +144,13 @@ static void late_for_the_next_connection(void **state)
 	f.r->now_ns += 1000000;
 	struct peer next = rig_connect(f.r, 1);
 	assert_ptr_equal(next.c, f.c);
-	while (next.c->next_pn < 30)
+	while (next.c->tx.next_pn < 30)
 		sent_record(f.r->e, next.c, SENT_NOTHING, 0, 0, 60);
-	for (uint64_t pn = 0; pn < next.c->next_pn; pn++)
+	for (uint64_t pn = 0; pn < next.c->tx.next_pn; pn++)
 		peer_ack(f.r, &next, pn);
 	assert_int_equal(f.r->counters.lost_spurious, 0);
-	assert_int_equal(next.c->lost_count, 0);
-	assert_int_equal(next.c->inflight_pkts, 0);
+	assert_int_equal(next.c->tx.lost_count, 0);
+	assert_int_equal(next.c->tx.inflight_pkts, 0);
 }
 
 /* The slot of the lost packet serves another packet while its chunk still waits. */
@@ -162,7 +162,7 @@ static void late_after_the_slot_was_reused(void **state)
 	flow_begin(&f, *state, 1);
 	uint64_t pn = flow_take(&f, &chunk);
 	sent_lose(f.r->e, f.c, pn);
-	while (f.c->next_pn <= pn + RIG_RING)
+	while (f.c->tx.next_pn <= pn + RIG_RING)
 		sent_record(f.r->e, f.c, SENT_NOTHING, 0, 0, 60);
 	peer_ack(f.r, &f.peer, pn);
 	assert_int_equal(f.o->acked_count, 0);
@@ -184,7 +184,7 @@ static void late_and_then_the_slot_was_reused(void **state)
 	sent_lose(f.r->e, f.c, pn);
 	peer_ack(f.r, &f.peer, pn);
 	assert_int_equal(f.o->acked_count, 1);
-	while (f.c->next_pn < pn + RIG_RING + 1)
+	while (f.c->tx.next_pn < pn + RIG_RING + 1)
 		sent_record(f.r->e, f.c, SENT_NOTHING, 0, 0, 60);
 	assert_int_equal(flow_take(&f, &chunk), UINT64_MAX);
 	peer_ack(f.r, &f.peer, other);
@@ -213,7 +213,7 @@ static void invented_acks_are_refused(void **state)
 	flow_begin(&f, *state, 40);
 	while (flow_take(&f, &chunk) != UINT64_MAX)
 		;
-	uint64_t next = f.c->next_pn;
+	uint64_t next = f.c->tx.next_pn;
 	assert_in_range(next, 40, 63);
 	const uint64_t largest[] = {next,
 				    next + 1,
@@ -239,7 +239,7 @@ static void invented_acks_are_refused(void **state)
 	send_raw_ack(&f, next - 1, ACK_WORDS_MAX + 1, 0);
 	rig_drops(f.r, "drop_ack_unsent", 1, NULL);
 	assert_int_equal(f.o->acked_count, 0);
-	assert_int_equal(f.c->inflight_pkts, 40);
+	assert_int_equal(f.c->tx.inflight_pkts, 40);
 	send_raw_ack(&f, next - 1, 1, (UINT64_C(1) << next) - 1); /* exactly what was sent */
 	rig_drops(f.r, NULL);
 	assert_int_equal(f.o->acked_count, 40);
@@ -255,8 +255,8 @@ static void a_lost_window_leaves_again(void **state)
 	flow_begin(&f, *state, RIG_WINDOW);
 	while (flow_take(&f, &chunk) != UINT64_MAX)
 		;
-	assert_int_equal(f.c->inflight_pkts, RIG_WINDOW);
-	for (uint64_t pn = f.c->oldest_pn; pn < f.c->next_pn; pn++)
+	assert_int_equal(f.c->tx.inflight_pkts, RIG_WINDOW);
+	for (uint64_t pn = f.c->tx.oldest_pn; pn < f.c->tx.next_pn; pn++)
 		if (sent_outstanding(f.r->e, f.c, pn))
 			sent_lose(f.r->e, f.c, pn);
 	f.r->now_ns += 1000000;
@@ -277,12 +277,12 @@ static void probes_get_through_a_full_window(void **state)
 	while (flow_take(&f, &chunk) != UINT64_MAX)
 		;
 	for (int k = 0; k < 5; k++) {
-		uint64_t before = f.c->next_pn;
+		uint64_t before = f.c->tx.next_pn;
 
 		f.r->now_ns = loss_probe_ns(f.r->e, f.c);
 		engine_tick(f.r->e, f.r->now_ns);
 		rig_pass(f.r, 100000);
-		assert_true(f.c->next_pn > before);
+		assert_true(f.c->tx.next_pn > before);
 		flow_check(&f);
 	}
 }
@@ -301,12 +301,12 @@ static void a_ring_of_acknowledgements_after_a_loss(void **state)
 	f.r->e->now_ns = f.r->now_ns += 50000000;
 	loss_detect(f.r->e, f.c);
 	assert_false(sent_outstanding(f.r->e, f.c, first));
-	assert_int_equal(f.c->lost_count, 1);
+	assert_int_equal(f.c->tx.lost_count, 1);
 	for (uint32_t k = 0; k < 3 * RIG_RING; k++) {
 		sent_record(f.r->e, f.c, SENT_NOTHING, 0, 0, 60);
 		flow_check(&f);
 	}
-	assert_int_equal(f.c->lost_count, 1);
+	assert_int_equal(f.c->tx.lost_count, 1);
 	assert_int_equal(f.r->counters.lost_pkts, 1);
 	uint64_t pn = flow_take(&f, &chunk);
 	peer_ack(f.r, &f.peer, pn);
@@ -324,7 +324,7 @@ static void the_ring_pushes_out_its_oldest(void **state)
 	for (uint32_t k = 0; k < RIG_RING; k++)
 		sent_record(f.r->e, f.c, SENT_NOTHING, 0, 0, 60);
 	assert_int_equal(f.r->counters.lost_pkts, 1);
-	assert_int_equal(f.c->inflight_pkts, 0);
+	assert_int_equal(f.c->tx.inflight_pkts, 0);
 	flow_check(&f);
 	assert_int_not_equal(flow_take(&f, &chunk), UINT64_MAX);
 }
@@ -342,8 +342,8 @@ static void an_item_of_a_dropped_edge_is_forgotten(void **state)
 	rig_expect(f.r, EVENT_DROPPED);
 	peer_ack(f.r, &f.peer, second);
 	assert_int_equal(flow_take(&f, &chunk), UINT64_MAX);
-	assert_int_equal(f.c->lost_count, 0);
-	assert_int_equal(f.c->inflight_pkts, 0);
+	assert_int_equal(f.c->tx.lost_count, 0);
+	assert_int_equal(f.c->tx.inflight_pkts, 0);
 	rig_silent(f.r);
 }
 
@@ -356,12 +356,12 @@ static void late_while_the_path_is_searched(void **state)
 	for (uint32_t late = 0; late < 2; late++) {
 		flow_begin(&f, late == 0 ? *state : rig_new(NULL), 2);
 		uint64_t first = flow_take(&f, &chunk), second = flow_take(&f, &chunk);
-		f.c->lost_head = RIG_RING - 1; /* the queue wraps */
+		f.c->tx.lost_head = RIG_RING - 1; /* the queue wraps */
 		sent_lose(f.r->e, f.c, first);
 		f.c->mtu = MTU_BASE;
 		path_mtu_start(f.r->e, f.c);
 		assert_int_equal(flow_take(&f, &chunk), UINT64_MAX);
-		assert_int_equal(f.c->lost_count, 1);
+		assert_int_equal(f.c->tx.lost_count, 1);
 		if (late)
 			peer_ack(f.r, &f.peer, first);
 		assert_int_equal(f.o->acked_count, late);
@@ -401,7 +401,7 @@ static void model_ack(struct flow *f, struct model *m, uint64_t *seed)
 		if (m->pn[k] < base || m->pn[k] / 64 > largest / 64 || draw_below(seed, 3) == 0)
 			continue;
 		words[(m->pn[k] - base) / 64] |= UINT64_C(1) << (m->pn[k] % 64);
-		if (f->c->next_pn - m->pn[k] <= RIG_RING && !m->said[m->chunk[k]]) {
+		if (f->c->tx.next_pn - m->pn[k] <= RIG_RING && !m->said[m->chunk[k]]) {
 			m->said[m->chunk[k]] = true;
 			m->said_count++;
 		}
@@ -439,9 +439,9 @@ static void random_acknowledgements_count_each_chunk_once(void **state)
 		model_send(&f, &m, &seed);
 		if (m.count > 0)
 			model_ack(&f, &m, &seed);
-		for (uint64_t k = draw_below(&seed, 8); k > 0 && f.c->inflight_pkts > 0; k--) {
-			uint64_t pn = f.c->oldest_pn + draw_below(&seed, 64);
-			if (pn < f.c->next_pn && sent_outstanding(f.r->e, f.c, pn))
+		for (uint64_t k = draw_below(&seed, 8); k > 0 && f.c->tx.inflight_pkts > 0; k--) {
+			uint64_t pn = f.c->tx.oldest_pn + draw_below(&seed, 64);
+			if (pn < f.c->tx.next_pn && sent_outstanding(f.r->e, f.c, pn))
 				sent_lose(f.r->e, f.c, pn);
 		}
 		if (draw_below(&seed, 4) == 0)
@@ -451,7 +451,7 @@ static void random_acknowledgements_count_each_chunk_once(void **state)
 		assert_true(f.o->acked_count <= m.said_count);
 	}
 	assert_int_equal(f.o->acked_count, CHUNKS);
-	assert_true(f.c->next_pn > 10 * RIG_RING);
+	assert_true(f.c->tx.next_pn > 10 * RIG_RING);
 	assert_true(f.r->counters.lost_spurious > 0);
 	rig_expect(f.r, EVENT_OUT_DONE);
 	assert_false(rig_event(f.r, &event));

@@ -98,11 +98,11 @@ static void rig_check(struct rig *r, struct packet *p)
 	}
 	const struct conn *c = conn_by_addr(r->e, &p->to);
 	assert_non_null(c);
-	p->pn = c->next_pn - 1;
+	p->pn = c->tx.next_pn - 1;
 	uint32_t state = wire_crc_conn(r->config.incarnation, c->handle, c->incarnation, c->remote);
 	state = wire_crc_number(state, p->pn);
 	if (packet_frame(p, FRAME_ACK) != NULL)
-		state = wire_crc_number(state, c->rx_largest);
+		state = wire_crc_number(state, c->rx.largest);
 	assert_int_equal(wire_crc_chunk(state, p->bytes, p->length, NULL, 0),
 			 wire_get32(p->bytes + CHUNK_AT_CRC));
 }
@@ -211,13 +211,13 @@ void rig_freeze(struct rig *r)
 void rig_same(struct rig *r)
 {
 	struct engine *old = (struct engine *)(void *)r->frozen;
-	size_t ring = ((size_t)r->e->events_mask + 1) * sizeof(struct record);
-	size_t at = (size_t)((uint8_t *)r->e->events - r->memory);
+	size_t ring = ((size_t)r->e->events.mask + 1) * sizeof(struct record);
+	size_t at = (size_t)((uint8_t *)r->e->events.ring - r->memory);
 
 	/* events that were pushed and read since say nothing about the state */
-	assert_int_equal(r->e->events_head, r->e->events_tail);
-	old->events_head = r->e->events_head;
-	old->events_tail = r->e->events_tail;
+	assert_int_equal(r->e->events.head, r->e->events.tail);
+	old->events.head = r->e->events.head;
+	old->events.tail = r->e->events.tail;
 	old->now_ns = r->e->now_ns;
 	memcpy(r->frozen + at, r->memory + at, ring);
 	for (size_t k = 0; k < r->bytes; k++)

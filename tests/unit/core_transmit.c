@@ -13,7 +13,7 @@ static void offer(struct rig *r, const struct peer *peer, uint32_t index, uint32
 	source.buffer.chunk_bytes = (uint16_t)chunk_bytes;
 	rig_command(r, &source);
 	rig_command(r, &out);
-	peer->c->cwnd_bytes = 1 << 20;
+	peer->c->cc.cwnd_bytes = 1 << 20;
 }
 
 static uint8_t item_of(const struct packet *p)
@@ -50,7 +50,7 @@ static void items_leave_in_order(void **state)
 	rig_command(r, &send);
 	peer.c->ping_due = true;
 	peer.c->mtu = MTU_BASE + 180; /* a search is due, chunks pass already */
-	peer.c->mtu_next_ns = r->now_ns;
+	peer.c->pmtu.next_ns = r->now_ns;
 	list_want(&peer.c->grants, &in_edge_find(r->e, in.edge.edge)->due);
 	peer.c->resets[peer.c->resets_count++] = 5;
 	peer.c->ping_due = true;
@@ -96,7 +96,7 @@ static void payload_is_not_copied(void **state)
 	struct packet_out out = {.head = head, .head_room = ENGINE_HEAD_MAX};
 
 	offer(r, &peer, 2, 1024);
-	uint64_t pn = peer.c->next_pn;
+	uint64_t pn = peer.c->tx.next_pn;
 	for (uint32_t k = 0; k < 4; k++) {
 		assert_int_equal(engine_transmit(r->e, &out, 1, r->now_ns), 1);
 		assert_ptr_equal(out.payload, rig_data(r, 2) + 1024 * k);
@@ -201,7 +201,7 @@ static void the_last_one_asks(void **state)
 	struct record send = record_msg(&peer, 0, 5 * MSG_FRAGMENT_BYTES);
 	struct packet p;
 
-	peer.c->cwnd_bytes = 1 << 20;
+	peer.c->cc.cwnd_bytes = 1 << 20;
 	rig_command(r, &send);
 	for (uint32_t k = 0; k < 5; k++) {
 		assert_true(rig_take(r, &p));
@@ -237,7 +237,7 @@ static void silence_is_not_flooded(void **state)
 	congestion_init(r->e, peer.c);
 	rig_pass(r, UINT64_C(2000000000));
 	assert_in_range(r->counters.tx_pkts - before, 10, 120);
-	assert_true(peer.c->inflight_pkts + peer.c->lost_count <= r->config.window_pkts);
+	assert_true(peer.c->tx.inflight_pkts + peer.c->tx.lost_count <= r->config.window_pkts);
 	assert_int_equal(peer.c->state, CONN_UP);
 }
 

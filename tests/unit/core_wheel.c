@@ -31,7 +31,7 @@ static void clocks_begin(struct clocks *w)
 
 static void clocks_set(struct clocks *w, uint32_t k, uint64_t due_ns)
 {
-	w->c[k]->hello_ns = w->due_ns[k] = due_ns;
+	w->c[k]->hello.next_ns = w->due_ns[k] = due_ns;
 	conn_arm(w->r->e, w->c[k]);
 }
 
@@ -41,7 +41,7 @@ static void clocks_tick(struct clocks *w)
 	engine_tick(w->r->e, w->r->now_ns);
 	for (uint32_t k = 0; k < TIMERS; k++) {
 		struct conn *c = w->c[k];
-		bool fired = c->hello_due;
+		bool fired = c->hello.due;
 
 		if (w->due_ns[k] == NEVER) {
 			assert_false(fired);
@@ -49,7 +49,7 @@ static void clocks_tick(struct clocks *w)
 		}
 		if (fired) {
 			assert_true(w->due_ns[k] <= w->r->now_ns);
-			c->hello_due = false;
+			c->hello.due = false;
 			list_remove(&c->ready);
 			w->due_ns[k] = NEVER;
 		} else {
@@ -155,7 +155,7 @@ static void a_timer_that_closes_its_connection(void **state)
 
 	for (uint32_t k = 0; k < 3; k++) {
 		wheel_disarm(r->e, all[k]->c);
-		all[k]->c->waiting_since_ns = 1;
+		all[k]->c->loss.waiting_since_ns = 1;
 		all[k]->c->last_rx_ns = r->now_ns;
 		sent_record(r->e, all[k]->c, SENT_PING, 0, 0, 60);
 	}

@@ -50,7 +50,7 @@ static void offer(struct wire *x, uint32_t n, const struct peer *peer)
 	source.buffer.chunk_bytes = RIG_CHUNK;
 	rig_command(x->r, &source);
 	rig_command(x->r, &out);
-	peer->c->cwnd_bytes = 1 << 20;
+	peer->c->cc.cwnd_bytes = 1 << 20;
 	neighbour_learn(x->port.neighbours, peer->addr.ip, mac, true, x->r->now_ns);
 }
 

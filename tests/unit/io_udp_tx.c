@@ -114,8 +114,8 @@ static void offer(struct wire *x, uint32_t n, struct peer *peer)
 	forge_grant(&p, record_handle(n), CHUNKS);
 	peer_send(x->r, peer, &p);
 	peer->c->window_pkts = 512;
-	peer->c->cwnd_bytes = 1 << 20;
-	peer->c->pace_ns_per_kib = 0;
+	peer->c->cc.cwnd_bytes = 1 << 20;
+	peer->c->cc.pace_ns_per_kib = 0;
 }
 
 static int begin(void **state)
