@@ -108,7 +108,7 @@ def ninja(build, *targets):
         say(f"test: building {build.name}")
     done = subprocess.run(["ninja", "-C", build, *targets], capture_output=True, text=True)
     if done.returncode:
-        raise Failure(f"the build of {build.name} failed:\n{done.stdout[-6000:]}")
+        raise Failure(f"the build of {build.name} failed:\n{(done.stdout + done.stderr)[-6000:]}")
 
 
 def tests_of(build, suite):
@@ -230,8 +230,9 @@ def parse():
 
 
 def run_sweep(args):
-    ninja(shell.build_dir(), "tests/sim/swarm")
-    return 1 if sweep.run(shell.build_dir(), args.wanted, args.scenario) else 0
+    build = configure(shell.build_dir())
+    ninja(build, "tests/sim/swarm")
+    return 1 if sweep.run(build, args.wanted, args.scenario) else 0
 
 
 def take_left_over_down():
@@ -251,7 +252,7 @@ def run_suite(suite, args, score):
         if suite in PLAIN:
             run_meson(PLAIN[suite], configure(shell.build_dir()), score)
     else:
-        build = shell.build_dir()
+        build = configure(shell.build_dir())
         clusters = suite in ("net", "chaos", "daemons")
         if clusters:
             ninja(build)
