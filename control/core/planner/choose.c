@@ -23,7 +23,7 @@ const struct planner_limits planner_limits_usual = {
 	.segment_chunks_unseen = 2, /* the last one is withheld until commit */
 	.segments_unseen_max = 16,  /* each node is told of each segment */
 	.exchange_bytes_max = 128 << 10,
-	.grid_slots = 9,      /* fewer are as fast without, and less often slow */
+	.grid_slots = 6,      /* fewer are faster without: docs/tried.md */
 	.grid_late_slots = 6, /* a late contribution's sums share no link with its segment */
 };
 
