@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What control does for each object: a shard's answers, messages as bytes, the shape of trees. */
 #include "control_shard.h"
+#include "core/planner/cost.h"
 #include "core/planner/fanout.h"
-#include "core/planner/reduce_tree.h"
+#include "core/planner/planner.h"
 #include "counts.h"
 #include "rpc/codec.h"
 
@@ -55,15 +56,18 @@ void count_codec(void)
 
 void count_shapes(void)
 {
-	struct reduce_link reduce = {0};
-	struct fanout_link link = fanout_prior();
+	const struct topology_link unknown = {0};
+	const struct fanout_link prior = fanout_prior();
+	const struct topology_link link = {prior.hop_ns, prior.start_ns, prior.bytes_per_s};
 	uint32_t degree = 0, width = 0;
 
 	count_begin();
 	for (uint64_t bytes = 1 << 10; bytes <= 1 << 26; bytes <<= 1) {
-		degree += reduce_tree_degree(SHAPE_NODES, bytes, SHAPE_CHUNK, reduce);
-		width += fanout_choose(&link, SHAPE_NODES, bytes, SHAPE_CHUNK);
+		const struct cost_object o = {bytes, SHAPE_CHUNK};
+
+		degree += cost_tree_degree(SHAPE_NODES, o, unknown);
+		width += planner_width(link, SHAPE_NODES, bytes, SHAPE_CHUNK);
 	}
-	count_end("shapes", 17, "reduce_tree_degree fanout_choose");
+	count_end("shapes", 17, "cost_tree_degree planner_width");
 	assert_true(degree >= 17 && width >= 17);
 }

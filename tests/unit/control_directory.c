@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One shard of the directory by itself: past, repeated, late and hostile messages. */
 #include "control_shard.h"
+#include "core/planner/planner.h"
 
 static void askers_chain_behind_each_other(void **state)
 {
@@ -165,7 +166,10 @@ static void start_ups_make_trees(void **state)
 	fanout_saw_start(&f->d.link, 100000);
 	fanout_saw_hop(&f->d.link, 100000);
 	fanout_saw_rate(&f->d.link, 600000000);
-	assert_int_equal(fanout_choose(&f->d.link, 6, 65536, 1408), 2);
+	assert_int_equal(planner_width((struct topology_link){f->d.link.hop_ns, f->d.link.start_ns,
+							      f->d.link.bytes_per_s},
+				       6, 65536, 1408),
+			 2);
 	have(f, 0, 1, 7, 65536, MESSAGE_COPY_COMPLETE, false);
 	for (uint32_t i = 1; i < 7; i++)
 		assert_int_equal(get_first(f, i, 1)->got.what, MESSAGE_GOT_HOLDER);

@@ -1,29 +1,31 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The model of broadcast trees against trees that are played through, chunk by chunk. */
 #include "control_test.h"
+#include "core/planner/cost.h"
 #include "core/planner/fanout.h"
+#include "core/planner/planner.h"
 
 enum { CHUNK = 1408, RECEIVERS_MAX = 200, CHUNKS_MAX = 4096 };
 
-static const struct fanout_link links[] = {
-	/* start, hop, B */
-	{200000, 100000, 25000000, false, false, false},   /* 200 Mbit/s, emulated */
-	{100000, 20000, 1250000000, false, false, false},  /* 10 Gbit/s */
-	{20000, 5000, 12500000000, false, false, false},   /* 100 Gbit/s */
-	{2000000, 5000000, 12500000, false, false, false}, /* far away */
+static const struct topology_link links[] = {
+	/* hop, start, B */
+	{100000, 200000, 25000000},   /* 200 Mbit/s, emulated */
+	{20000, 100000, 1250000000},  /* 10 Gbit/s */
+	{5000, 20000, 12500000000},   /* 100 Gbit/s */
+	{5000000, 2000000, 12500000}, /* far away */
 };
 enum { LINKS = sizeof(links) / sizeof(links[0]) };
 
 static const uint64_t sizes[] = {1, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304};
 enum { SIZES = sizeof(sizes) / sizeof(sizes[0]) };
 
-static uint64_t chunk_ns(const struct fanout_link *l, uint64_t bytes)
+static uint64_t chunk_ns(const struct topology_link *l, uint64_t bytes)
 {
 	return (uint64_t)((double)(bytes < CHUNK ? bytes : CHUNK) * 1e9 / (double)l->bytes_per_s);
 }
 
 /* One node: when each chunk is there. It sends each to its children in turn as it comes. */
-static void play_node(const struct fanout_link *l, uint64_t (*at)[CHUNKS_MAX], uint32_t node,
+static void play_node(const struct topology_link *l, uint64_t (*at)[CHUNKS_MAX], uint32_t node,
 		      uint32_t n, uint32_t d, uint32_t chunks, uint64_t each_ns)
 {
 	uint64_t free_ns = 0;
@@ -31,13 +33,13 @@ static void play_node(const struct fanout_link *l, uint64_t (*at)[CHUNKS_MAX], u
 	for (uint32_t k = 0; k < chunks; k++) {
 		for (uint32_t child = node * d + 1; child <= node * d + d && child <= n; child++) {
 			free_ns = (free_ns > at[node][k] ? free_ns : at[node][k]) + each_ns;
-			at[child][k] = free_ns + l->hop_ns;
+			at[child][k] = free_ns + l->latency_ns;
 		}
 	}
 }
 
 /* Until all n receivers of a d-ary tree, filled level by level, have all chunks. */
-static uint64_t play_tree(const struct fanout_link *l, uint32_t n, uint32_t d, uint64_t bytes)
+static uint64_t play_tree(const struct topology_link *l, uint32_t n, uint32_t d, uint64_t bytes)
 {
 	static uint64_t at[RECEIVERS_MAX + 1][CHUNKS_MAX];
 	uint32_t chunks = (uint32_t)((bytes + CHUNK - 1) / CHUNK);
@@ -52,16 +54,16 @@ static uint64_t play_tree(const struct fanout_link *l, uint32_t n, uint32_t d, u
 }
 
 /* The directory's node sends n whole values, one after the other. */
-static uint64_t play_star(const struct fanout_link *l, uint32_t n, uint64_t bytes)
+static uint64_t play_star(const struct topology_link *l, uint32_t n, uint64_t bytes)
 {
-	return (uint64_t)((double)n * (double)bytes * 1e9 / (double)l->bytes_per_s) + l->hop_ns;
+	return (uint64_t)((double)n * (double)bytes * 1e9 / (double)l->bytes_per_s) + l->latency_ns;
 }
 
-static uint64_t play_best(const struct fanout_link *l, uint32_t n, uint64_t bytes)
+static uint64_t play_best(const struct topology_link *l, uint32_t n, uint64_t bytes)
 {
 	uint64_t best = UINT64_MAX;
 
-	for (uint32_t d = 1; d <= FANOUT_MAX && d <= n; d++) {
+	for (uint32_t d = 1; d <= PLANNER_WIDTH_MAX && d <= n; d++) {
 		uint64_t ns = play_tree(l, n, d, bytes);
 
 		best = ns < best ? ns : best;
@@ -80,7 +82,8 @@ static void the_formula_is_what_full_trees_take(void **state)
 		for (size_t i = 0; i < sizeof(full) / sizeof(full[0]); i++) {
 			uint32_t n = full[i][0], d = full[i][1];
 			uint64_t bytes = 100 * CHUNK, played = play_tree(&links[l], n, d, bytes);
-			uint64_t told = fanout_tree_ns(&links[l], n, d, bytes, CHUNK);
+			uint64_t told = cost_broadcast_ns(n, d, (struct cost_object){bytes, CHUNK},
+							  links[l]);
 
 			assert_in_range(told, played - played / 100, played + played / 100);
 			assert_true(play_tree(&links[l], n - (n > 1), d, bytes) <=
@@ -98,7 +101,7 @@ static void the_tree_chosen_is_near_the_best(void **state)
 		for (int s = 0; s < SIZES; s++)
 			for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
 				uint32_t n = counts[i];
-				uint32_t d = fanout_choose(&links[l], n, sizes[s], CHUNK);
+				uint32_t d = planner_width(links[l], n, sizes[s], CHUNK);
 				uint64_t chosen = play_tree(&links[l], n, d, sizes[s]);
 
 				assert_true(d >= 1 && d <= n);
@@ -115,7 +118,7 @@ static void values_go_along_only_when_that_is_faster(void **state)
 	for (int l = 0; l < LINKS; l++)
 		for (int s = 0; s < SIZES; s++)
 			for (uint32_t n = 1; n <= 64; n = n * 2 + 1) {
-				bool star = fanout_inline(&links[l], n, sizes[s], CHUNK);
+				bool star = planner_inline(links[l], n, sizes[s], CHUNK);
 				uint64_t tree_ns = play_best(&links[l], n, sizes[s]);
 				uint64_t star_ns = play_star(&links[l], n, sizes[s]);
 
@@ -129,21 +132,21 @@ static void values_go_along_only_when_that_is_faster(void **state)
 
 static void size_makes_chains_and_start_ups_make_trees(void **state)
 {
-	const struct fanout_link *slow = &links[0], *fast = &links[2];
+	const struct topology_link *slow = &links[0], *fast = &links[2];
 
 	(void)state;
-	assert_int_equal(fanout_choose(slow, 7, 32 << 20, CHUNK), 1);
-	assert_int_equal(fanout_choose(slow, 15, 1 << 20, CHUNK), 1);
-	assert_int_equal(fanout_choose(slow, 15, 65536, CHUNK), 1);
-	assert_true(fanout_choose(slow, 200, 65536, CHUNK) > 1);
-	assert_true(fanout_choose(fast, 15, 65536, CHUNK) > 1);
-	assert_int_equal(fanout_choose(fast, 15, UINT64_C(1) << 30, CHUNK), 1);
-	assert_int_equal(fanout_choose(fast, 1000, UINT64_C(1) << 30, CHUNK), 1);
-	assert_true(fanout_inline(slow, 15, 1024, CHUNK));
-	assert_false(fanout_inline(slow, 15, 65536, CHUNK));
+	assert_int_equal(planner_width(*slow, 7, 32 << 20, CHUNK), 1);
+	assert_int_equal(planner_width(*slow, 15, 1 << 20, CHUNK), 1);
+	assert_int_equal(planner_width(*slow, 15, 65536, CHUNK), 1);
+	assert_true(planner_width(*slow, 200, 65536, CHUNK) > 1);
+	assert_true(planner_width(*fast, 15, 65536, CHUNK) > 1);
+	assert_int_equal(planner_width(*fast, 15, UINT64_C(1) << 30, CHUNK), 1);
+	assert_int_equal(planner_width(*fast, 1000, UINT64_C(1) << 30, CHUNK), 1);
+	assert_true(planner_inline(*slow, 15, 1024, CHUNK));
+	assert_false(planner_inline(*slow, 15, 65536, CHUNK));
 	/* nothing overflows */
-	assert_int_equal(fanout_choose(slow, 100, UINT64_C(1) << 50, CHUNK), 1);
-	assert_true(fanout_choose(slow, UINT32_MAX, UINT64_MAX, CHUNK) >= 1);
+	assert_int_equal(planner_width(*slow, 100, UINT64_C(1) << 50, CHUNK), 1);
+	assert_true(planner_width(*slow, UINT32_MAX, UINT64_MAX, CHUNK) >= 1);
 }
 
 static void measurements_count_as_the_header_says(void **state)
@@ -177,7 +180,8 @@ static void measurements_count_as_the_header_says(void **state)
 	fanout_saw_rate(&l, 0); /* from the network: any number is survived */
 	for (int i = 0; i < 3; i++)
 		fanout_saw_rate(&l, UINT64_MAX);
-	assert_true(fanout_choose(&l, 15, 1 << 20, CHUNK) >= 1);
+	assert_true(planner_width((struct topology_link){l.hop_ns, l.start_ns, l.bytes_per_s}, 15,
+				  1 << 20, CHUNK) >= 1);
 }
 
 int main(void)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How wide the tree of an object becomes: who is to be reckoned with, and what the model says. */
 #include "directory.h"
+#include "core/planner/planner.h"
 
 /* Objects of about one size are often asked for by as many nodes as the ones before. */
 static uint32_t *directory_expected(struct directory *d, const struct entry *e)
@@ -28,9 +29,15 @@ static uint32_t directory_receivers(struct directory *d, struct entry *e)
 	return count > rest ? count : rest;
 }
 
+static struct topology_link directory_planned(const struct directory *d)
+{
+	return (struct topology_link){d->link.hop_ns, d->link.start_ns, d->link.bytes_per_s};
+}
+
 uint32_t directory_slots(struct directory *d, struct entry *e)
 {
-	return fanout_choose(&d->link, directory_receivers(d, e), e->size, e->chunk_bytes);
+	return planner_width(directory_planned(d), directory_receivers(d, e), e->size,
+			     e->chunk_bytes);
 }
 
 bool directory_inline(struct directory *d, struct entry *e, const struct waiter *w)
@@ -40,7 +47,8 @@ bool directory_inline(struct directory *d, struct entry *e, const struct waiter 
 	/* One that has lost its holder has waited long enough; to ourselves it costs no link. */
 	if (e->size == 0 || w->failed != MESSAGE_NODE_NONE || w->node == d->self)
 		return true;
-	return fanout_inline(&d->link, directory_receivers(d, e), e->size, e->chunk_bytes);
+	return planner_inline(directory_planned(d), directory_receivers(d, e), e->size,
+			      e->chunk_bytes);
 }
 
 void directory_learn(struct directory *d, struct entry *e)

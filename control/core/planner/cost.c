@@ -28,17 +28,22 @@ static double cost_byte_ns(struct topology_link link)
 	return 1e9 / (double)link.bytes_per_s;
 }
 
-uint64_t cost_whole(double ns)
+static uint64_t cost_number(double ns)
 {
 	return ns < 0x1p63 ? (uint64_t)ns : UINT64_MAX - 1;
 }
 
+uint64_t cost_whole(double ns)
+{
+	return cost_number(ns);
+}
+
 /* ---- a tree of links that are alike --------------------------------------------------------- */
 
-/* What a tree's time is made of, in nanoseconds: one hop; a chunk on a link. */
+/* What a tree's time is made of, in nanoseconds: one hop; a chunk, and all of it, on a link. */
 struct cost_pace {
 	uint32_t d;
-	double latency, chunk;
+	double latency, chunk, size, start;
 };
 
 /* When the roots of trees of so many positions, and of one less, have their first chunk. */
@@ -81,30 +86,47 @@ static struct cost_pair cost_first(const struct cost_pace *p, uint32_t count)
 				  cost_join(p, count - 1, part, below, p->chunk)};
 }
 
-uint64_t cost_tree_ns(uint32_t n, uint32_t d, struct cost_object o, struct topology_link link)
+/* The part of all trees: a degree makes the rest of it. */
+static struct cost_pace cost_pace(struct cost_object o, struct topology_link link)
 {
-	struct cost_pace pace = {.d = d};
-	uint32_t part = tree_largest(n, d);
-	double byte_ns, ns;
+	struct cost_pace p = {.size = (double)o.size_bytes};
 
 	link = cost_known(link);
-	byte_ns = cost_byte_ns(link);
-	pace.latency = (double)link.latency_ns;
-	pace.chunk = (double)cost_chunk(o) * byte_ns;
+	p.latency = (double)link.latency_ns;
+	p.chunk = (double)cost_chunk(o) * cost_byte_ns(link);
+	p.size *= cost_byte_ns(link);
+	p.start = (double)link.start_ns;
+	return p;
+}
+
+static uint64_t cost_paced(const struct cost_pace *p, uint32_t n)
+{
+	uint32_t part = tree_largest(n, p->d);
 	/* no node is wider than the root: from its first chunks on its link sets the pace */
-	ns = cost_join(&pace, n, part, cost_first(&pace, part), (double)o.size_bytes * byte_ns);
-	if (n > 1)
-		ns += (double)link.start_ns;
-	return cost_whole(ns);
+	double ns = cost_join(p, n, part, cost_first(p, part), p->size);
+
+	return cost_number(n > 1 ? ns + p->start : ns);
+}
+
+uint64_t cost_tree_ns(uint32_t n, uint32_t d, struct cost_object o, struct topology_link link)
+{
+	struct cost_pace pace = cost_pace(o, link);
+
+	pace.d = d;
+	return cost_paced(&pace, n);
 }
 
 uint32_t cost_tree_degree(uint32_t n, struct cost_object o, struct topology_link link)
 {
+	struct cost_pace pace = cost_pace(o, link);
 	uint64_t best_ns = UINT64_MAX;
 	uint32_t best = 0;
 
 	for (uint32_t d = 1; d == 1 || d < n; d++) {
-		uint64_t ns = cost_tree_ns(n, d, o, link);
+		uint64_t ns;
+
+		pace.d = d;
+		ns = cost_paced(&pace, n);
 
 		if (ns < best_ns) {
 			best_ns = ns;
@@ -242,9 +264,9 @@ uint64_t cost_exchange_max(uint32_t p, uint32_t copies, uint64_t most, uint64_t 
 /* ---- broadcasts ----------------------------------------------------------------------------- */
 
 /* Never so much that a sum of some does not fit. */
-static uint64_t cost_copies_ns(struct topology_link link, uint64_t bytes, uint64_t copies)
+static uint64_t cost_copies_ns(const struct topology_link *link, uint64_t bytes, uint64_t copies)
 {
-	double ns = (double)bytes * (double)copies / (double)link.bytes_per_s * 1e9;
+	double ns = (double)bytes * (double)copies / (double)link->bytes_per_s * 1e9;
 
 	return ns < COST_NS_MAX ? (uint64_t)ns : (uint64_t)COST_NS_MAX;
 }
@@ -264,16 +286,39 @@ static uint32_t cost_levels(uint32_t n, uint32_t d)
 	return k;
 }
 
-uint64_t cost_broadcast_ns(uint32_t n, uint32_t d, struct cost_object o, struct topology_link link)
+static uint64_t cost_spread(uint32_t n, uint32_t d, const struct cost_object *o,
+			    const struct topology_link *link)
 {
 	uint32_t width = d < n ? d : n, levels = cost_levels(n, width);
-	uint64_t chunk = o.chunk_bytes < o.size_bytes ? o.chunk_bytes : o.size_bytes;
+	uint64_t chunk = o->chunk_bytes < o->size_bytes ? o->chunk_bytes : o->size_bytes;
 
-	return link.start_ns + cost_copies_ns(link, o.size_bytes, width) +
-	       (levels - 1) * cost_copies_ns(link, chunk, width) + levels * link.latency_ns;
+	return link->start_ns + cost_copies_ns(link, o->size_bytes, width) +
+	       (levels - 1) * cost_copies_ns(link, chunk, width) + levels * link->latency_ns;
+}
+
+uint64_t cost_broadcast_ns(uint32_t n, uint32_t d, struct cost_object o, struct topology_link link)
+{
+	return cost_spread(n, d, &o, &link);
+}
+
+uint32_t cost_broadcast_degree(uint32_t n, uint32_t most, struct cost_object o,
+			       struct topology_link link)
+{
+	uint64_t best_ns = UINT64_MAX;
+	uint32_t best = 1;
+
+	for (uint32_t d = 1; d <= most && d <= n; d++) {
+		uint64_t ns = cost_spread(n, d, &o, &link);
+
+		if (ns < best_ns) {
+			best_ns = ns;
+			best = d;
+		}
+	}
+	return best;
 }
 
 uint64_t cost_answers_ns(uint32_t n, uint64_t size_bytes, struct topology_link link)
 {
-	return cost_copies_ns(link, size_bytes, n) + link.latency_ns;
+	return cost_copies_ns(&link, size_bytes, n) + link.latency_ns;
 }

@@ -84,6 +84,9 @@ uint64_t cost_exchange_max(uint32_t p, uint32_t copies, uint64_t most, uint64_t 
  * measured. n and d at least 1.
  */
 uint64_t cost_broadcast_ns(uint32_t n, uint32_t d, struct cost_object o, struct topology_link link);
+/* The d of 1..most with the least cost_broadcast_ns, the smallest of equals. */
+uint32_t cost_broadcast_degree(uint32_t n, uint32_t most, struct cost_object o,
+			       struct topology_link link);
 uint64_t cost_answers_ns(uint32_t n, uint64_t size_bytes, struct topology_link link);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* How one link's figures follow from measurements: fanout.h. Called for each measurement; it must
+ * not know whose link it is, nor what follows from it. */
 #include "fanout.h"
 
 #define FANOUT_SECOND	UINT64_C(1000000000)
-#define FANOUT_NS_MAX	1e18
 #define FANOUT_RATE_MIN UINT64_C(10000)
 #define FANOUT_RATE_MAX UINT64_C(1000000000000)
 
@@ -53,66 +54,4 @@ uint64_t fanout_rate(const struct fanout_link *l, uint64_t bytes, uint64_t taken
 	if (bytes < FANOUT_RATE_BYTES || ns == 0)
 		return 0;
 	return (uint64_t)((double)bytes * (double)FANOUT_SECOND / (double)ns);
-}
-
-/* Never so much that a sum of some does not fit. */
-static uint64_t fanout_ns(const struct fanout_link *l, uint64_t bytes, uint64_t copies)
-{
-	double ns = (double)bytes * (double)copies / (double)l->bytes_per_s * 1e9;
-
-	return ns < FANOUT_NS_MAX ? (uint64_t)ns : (uint64_t)FANOUT_NS_MAX;
-}
-
-/* Levels of a tree of d children each that n receivers fill, the root's children first. */
-static uint32_t fanout_levels(uint32_t n, uint32_t d)
-{
-	uint64_t level = d, below = 0;
-	uint32_t k = 0;
-
-	if (d == 1)
-		return n;
-	for (; below < n; k++) {
-		below += level;
-		level *= d;
-	}
-	return k;
-}
-
-uint64_t fanout_tree_ns(const struct fanout_link *l, uint32_t n, uint32_t d, uint64_t bytes,
-			uint32_t chunk_bytes)
-{
-	uint32_t width = d < n ? d : n, levels = fanout_levels(n, width);
-	uint64_t chunk = chunk_bytes < bytes ? chunk_bytes : bytes;
-
-	return l->start_ns + fanout_ns(l, bytes, width) +
-	       (levels - 1) * fanout_ns(l, chunk, width) + levels * l->hop_ns;
-}
-
-uint64_t fanout_star_ns(const struct fanout_link *l, uint32_t n, uint64_t bytes)
-{
-	return fanout_ns(l, bytes, n) + l->hop_ns;
-}
-
-uint32_t fanout_choose(const struct fanout_link *l, uint32_t n, uint64_t bytes,
-		       uint32_t chunk_bytes)
-{
-	uint64_t best_ns = UINT64_MAX;
-	uint32_t best = 1;
-
-	for (uint32_t d = 1; d <= FANOUT_MAX && d <= n; d++) {
-		uint64_t ns = fanout_tree_ns(l, n, d, bytes, chunk_bytes);
-
-		if (ns < best_ns) {
-			best_ns = ns;
-			best = d;
-		}
-	}
-	return best;
-}
-
-bool fanout_inline(const struct fanout_link *l, uint32_t n, uint64_t bytes, uint32_t chunk_bytes)
-{
-	uint32_t d = fanout_choose(l, n, bytes, chunk_bytes);
-
-	return fanout_star_ns(l, n, bytes) <= fanout_tree_ns(l, n, d, bytes, chunk_bytes);
 }

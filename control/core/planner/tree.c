@@ -10,18 +10,6 @@ static uint32_t tree_min(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-uint32_t tree_width(uint32_t count, uint32_t d)
-{
-	return tree_min(d, count - 1);
-}
-
-uint32_t tree_largest(uint32_t count, uint32_t d)
-{
-	uint32_t width = tree_width(count, d);
-
-	return width ? (count - 2) / width + 1 : 0;
-}
-
 uint32_t tree_root(struct tree_span s, uint32_t d)
 {
 	return s.first + tree_largest(s.count, d);

@@ -29,9 +29,19 @@ struct tree_place {
 };
 
 /* How many children the root of so many positions has. */
-uint32_t tree_width(uint32_t count, uint32_t d);
+static inline uint32_t tree_width(uint32_t count, uint32_t d)
+{
+	return d < count - 1 ? d : count - 1;
+}
+
 /* The positions of the first, the largest, of its subtrees; 0 when there is none. */
-uint32_t tree_largest(uint32_t count, uint32_t d);
+static inline uint32_t tree_largest(uint32_t count, uint32_t d)
+{
+	uint32_t width = tree_width(count, d);
+
+	return width ? (count - 2) / width + 1 : 0;
+}
+
 /* The root of a subtree. */
 uint32_t tree_root(struct tree_span s, uint32_t d);
 /* The subtree of its j-th child: the root's own position lies between the first two. */

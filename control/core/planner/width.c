@@ -10,18 +10,8 @@ uint32_t planner_width(struct topology_link link, uint32_t receivers, uint64_t s
 		       uint32_t chunk_bytes)
 {
 	const struct cost_object o = {size, chunk_bytes};
-	uint64_t best_ns = UINT64_MAX;
-	uint32_t best = 1;
 
-	for (uint32_t d = 1; d <= PLANNER_WIDTH_MAX && d <= receivers; d++) {
-		uint64_t ns = cost_broadcast_ns(receivers, d, o, link);
-
-		if (ns < best_ns) {
-			best_ns = ns;
-			best = d;
-		}
-	}
-	return best;
+	return cost_broadcast_degree(receivers, PLANNER_WIDTH_MAX, o, link);
 }
 
 bool planner_inline(struct topology_link link, uint32_t receivers, uint64_t size,
