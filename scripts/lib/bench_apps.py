@@ -48,7 +48,7 @@ def parse(argv):
                         help=f"of {' '.join(CASES)}")
     parser.add_argument("--nodes", type=options.whole(2, 64), default=8, metavar="N", help="one is the server")
     parser.add_argument("--rate", type=options.RATE_OR_NONE, default=200, metavar="MBIT", help="of each link")
-    parser.add_argument("--mtu", type=options.MTU_AF_XDP, default=1500, metavar="BYTES")
+    parser.add_argument("--mtu", type=options.MTU, default=1500, metavar="BYTES")
     parser.add_argument("--scale", type=options.SECONDS, default=32, metavar="F",
                         help="models are so many times smaller than the real ones (32)")
     parser.add_argument("--rounds", type=options.COUNT, default=8, metavar="R",
@@ -57,6 +57,7 @@ def parse(argv):
     parser.add_argument("--repeat", type=options.COUNT, default=1, metavar="R", help="runs of each system")
     parser.add_argument("--json", action="store_true", help="one JSON object per run")
     args = parser.parse_args(argv)
+    options.check_mtu(args.mtu, options.vdev())
     args.cases = options.chosen("--only", args.only, CASES, f"choose of {' '.join(CASES)}")
     return args
 

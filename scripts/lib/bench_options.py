@@ -83,9 +83,8 @@ def add_kill_options(parser):
 
 
 def check(args):
-    if "sarissa" in args.systems and args.mtu > options.MTU_AF_XDP_MOST:
-        raise Failure(f"--mtu {args.mtu}: AF_XDP takes up to {options.MTU_AF_XDP_MOST}, more goes "
-                      "without sarissa (--system)", 2)
+    if "sarissa" in args.systems:
+        options.check_mtu(args.mtu, options.vdev(), "--vdev udp or tap, or without sarissa (--system)")
     if args.stagger and args.op not in STAGGERED:
         raise Failure(f"--stagger is for {', '.join(STAGGERED)}", 2)
     unknown = [tuning for tuning in args.tuning if not

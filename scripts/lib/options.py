@@ -64,7 +64,6 @@ MTU = whole(1280, 9000)
 VDEVS = ("af_xdp", "udp", "tap")  # what carries the packets of a cluster of scripts/cluster
 VDEV_VARIABLE = "SARISSA_VDEV"
 MTU_AF_XDP_MOST = 3498  # dataplane/io/port.c
-MTU_AF_XDP = whole(1280, MTU_AF_XDP_MOST)
 SIZE = whole(1, LARGEST)
 SIZE_MIB = whole(1, LARGEST // MIB)
 NODES = whole(2, NODES_MOST)
@@ -128,6 +127,11 @@ def check_memory(wanted, what):
     if wanted > free:
         raise Failure(f"not enough memory: {free / 2**30:.1f} GiB are free, and it would take "
                       f"{wanted / 2**30:.1f}: {what}", 2)
+
+
+def check_mtu(mtu, vdev, instead="--vdev udp or tap"):
+    if vdev == "af_xdp" and mtu > MTU_AF_XDP_MOST:
+        raise Failure(f"--mtu {mtu}: AF_XDP takes up to {MTU_AF_XDP_MOST}, more goes with {instead}", 2)
 
 
 def vdev():

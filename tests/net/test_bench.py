@@ -414,6 +414,15 @@ def wrong_arguments_are_refused():
         done = bench(*argv)
         assert done.returncode == 2 and done.stderr.startswith(("bench: ", "usage: ")), \
             f"{argv}: {done}"
+    for op in ("transfer", "broadcast", "apps"):
+        done = bench(op, "--vdev", "af_xdp", "--mtu", 3499)
+        assert done.returncode == 2 and "--vdev udp" in done.stderr, f"{op}: {done}"
+
+
+def large_frames_are_measured_over_udp():
+    netlib.need_daemons()
+    (row,), _ = rows_of("p2p", "--vdev", "udp", "--mtu", 9000, "--size", MIB, "--rate", 100, "--repeat", 1)
+    assert (row["mtu"], row["vdev"]) == (9000, "udp") and row["ratio"] > 0.9, row
 
 
 def what_the_memory_does_not_hold_is_refused():
@@ -461,6 +470,6 @@ netlib.run(look_ups_are_timed_beside_tcp, puts_are_timed_both_ways,
            a_peer_that_is_not_installed_is_named, staggered_givers_do_not_wait,
            a_killed_participant_is_replaced, cases_say_which_limit_is_missed,
            compare_goes_on_where_it_was_interrupted, results_become_figures_and_tables,
-           wrong_arguments_are_refused, what_the_memory_does_not_hold_is_refused,
+           wrong_arguments_are_refused, large_frames_are_measured_over_udp, what_the_memory_does_not_hold_is_refused,
            the_dataplane_is_measured_between_two_processes,
            an_object_that_does_not_come_ends_the_run)
