@@ -68,6 +68,18 @@ int counters_file_read(const char *socket, struct counters_file_view *out)
 	return r;
 }
 
+void counters_file_link(const struct counters_file_view *view, char *link, size_t room)
+{
+	static const char on[] = "(gso", off[] = " refused";
+	char *at = strstr(link, on);
+	const size_t i = offsetof(struct counters, io_gso_off) / sizeof(uint64_t);
+	if (!at || counters_file_total(view, (unsigned)i) == 0 || strlen(link) + sizeof(off) > room)
+		return;
+	at += sizeof(on) - 1;
+	memmove(at + sizeof(off) - 1, at, strlen(at) + 1);
+	memcpy(at, off, sizeof(off) - 1);
+}
+
 int control_file_read(const char *socket, struct control_file_view *out)
 {
 	const struct counters_file *h = &out->header;

@@ -47,6 +47,9 @@ int control_file_read(const char *socket, struct control_file_view *out);
 /* Counter number i, summed over the workers (the largest for io_max_turn_cycles). */
 uint64_t counters_file_total(const struct counters_file_view *view, unsigned i);
 
+/* Makes what the port said of itself at its start ("udp 10.0.0.1 (gso, gro)") true for now. */
+void counters_file_link(const struct counters_file_view *view, char *link, size_t room);
+
 /* Counter number i of one block. */
 static inline uint64_t counters_file_value(const struct counters *c, unsigned i)
 {

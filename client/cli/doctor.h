@@ -51,6 +51,9 @@ void doctor_check_control(struct doctor *d);
 /* doctor_host.c: this machine, with or without a node */
 void doctor_check_host(struct doctor *d);
 
+/* The node's port is kernel sockets: it needs neither AF_XDP nor memory for packets. */
+bool doctor_on_sockets(const struct doctor *d);
+
 /* First line of a small file without its newline; false when there is none. */
 bool doctor_read_line(const char *path, char *out, unsigned room);
 /* Whether a process with this pid exists. */

@@ -66,7 +66,8 @@ static const struct doctor_cause doctor_causes[] = {
 	{"io_gso_refused", false,
 	 "the device takes no bursts: switch its transmit checksums on (ethtool -K DEV tx on)"},
 	{"io_rx_lost", false,
-	 "the receive buffer was too small: raise net.core.rmem_max, or give the node CPU time"},
+	 "the receive buffer was too small: raise net.core.rmem_max, or give the node CPU time; or UDP "
+	 "checksums were wrong (nstat UdpInCsumErrors)"},
 	{"io_no_mbuf", false, "packet buffers ran out: start the dataplane with more"},
 };
 

@@ -37,6 +37,9 @@ static void doctor_hugepages(struct doctor *d)
 		doctor_report(d, DOCTOR_OK, "huge pages", NULL,
 			      "the store of %s lies in them; %llu of %llu of %s are free", store,
 			      (unsigned long long)free, (unsigned long long)total, page);
+	else if (doctor_on_sockets(d))
+		doctor_report(d, DOCTOR_OK, "huge pages", NULL,
+			      "none needed: kernel sockets work as well from ordinary pages");
 	else if (total == 0)
 		doctor_report(d, DOCTOR_WARN, "huge pages",
 			      "sysctl vm.nr_hugepages=N with N at least the store's size in pages, "
@@ -61,11 +64,14 @@ static void doctor_kernel(struct doctor *d)
 	unsigned major = 0, minor = 0;
 	uname(&name);
 	sscanf(name.release, "%u.%u", &major, &minor);
-	if (major < 5 || (major == 5 && minor < 11))
+	bool sockets = doctor_on_sockets(d);
+	if (!sockets && (major < 5 || (major == 5 && minor < 11)))
 		doctor_report(d, DOCTOR_WARN, "kernel", "run Linux 5.11 or later",
 			      "%s: AF_XDP has no busy polling before 5.11", name.release);
 	else
 		doctor_report(d, DOCTOR_OK, "kernel", NULL, "%s", name.release);
+	if (sockets)
+		return;
 	int fd = socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0);
 	int error = errno;
 	if (fd >= 0)
@@ -98,7 +104,7 @@ static void doctor_memlock(struct doctor *d)
 	char text[TEXT_BYTES];
 	bool runs = d->node.dataplane_pid > 0; /* then it had enough, whatever it is */
 	bool of_dataplane = runs && doctor_memlock_of(d->node.dataplane_pid, &limit);
-	if (!of_dataplane && (runs || !doctor_memlock_of(0, &limit)))
+	if (doctor_on_sockets(d) || (!of_dataplane && (runs || !doctor_memlock_of(0, &limit))))
 		return;
 	const char *whose = of_dataplane ? "the dataplane" : "this shell";
 	if (limit == UINT64_MAX)

@@ -19,6 +19,9 @@ static int doctor_take_node(const sar_node *node, void *arg)
 	if (node->self) {
 		nodes->d->node = *node;
 		nodes->d->has_node = true;
+		if (nodes->d->dataplane_error == 0)
+			counters_file_link(&nodes->d->dataplane, nodes->d->node.link,
+					   sizeof(nodes->d->node.link));
 		return 0;
 	}
 	if (nodes->others < DOCTOR_NODES)
@@ -33,6 +36,14 @@ static void doctor_link(struct doctor *d)
 {
 	const char *link = d->node.link;
 	bool xdp = strncmp(link, "af_xdp", 6) == 0;
+	if (strstr(link, "gso refused")) {
+		doctor_report(
+			d, DOCTOR_WARN, "link", "ethtool -K DEV tx on, or another way to the peers",
+			"%s: the device takes no bursts, so packets leave one by one, at a multiple of "
+			"the CPU time",
+			link);
+		return;
+	}
 	if (xdp && (strstr(link, "generic") || strstr(link, "skb")))
 		doctor_report(
 			d, DOCTOR_WARN, "link",
@@ -50,6 +61,14 @@ static void doctor_link(struct doctor *d)
 			      link);
 	else
 		doctor_report(d, DOCTOR_OK, "link", NULL, "%s", *link ? link : "not told");
+}
+
+bool doctor_on_sockets(const struct doctor *d)
+{
+	char spec[PORT_NOTE_BYTES], why[PORT_NOTE_BYTES];
+	if (d->has_node && *d->node.link)
+		return strncmp(d->node.link, "udp ", 4) == 0;
+	return counters_file_port(d->args->socket, spec, why) && strncmp(spec, "udp:", 4) == 0;
 }
 
 /* Which port was asked for, or chosen, and why. */

@@ -43,11 +43,15 @@ struct status_table {
 	const char *socket; /* the local node's */
 };
 
-/* Control knows of a connection what it was when it was made; the dataplane what it is now. */
-static sar_node status_now(const sar_node *n, const struct paths *paths)
+/* Control knows of a connection and of the port what they were when they were made; the dataplane
+ * what they are now. */
+static sar_node status_now(const sar_node *n, const struct status_table *t)
 {
-	const struct path *path = paths_to(paths, n);
+	static struct counters_file_view view;
+	const struct path *path = paths_to(&t->paths, n);
 	sar_node now = *n;
+	if (n->self && counters_file_read(t->socket, &view) == 0)
+		counters_file_link(&view, now.link, sizeof(now.link));
 	if (path && !n->self) {
 		now.mtu = (uint32_t)path->values.gauges.mtu;
 		now.rtt_ns = path->values.gauges.rtt_ns;
@@ -58,7 +62,7 @@ static sar_node status_now(const sar_node *n, const struct paths *paths)
 static int status_json(const sar_node *told, void *arg)
 {
 	const struct status_table *t = arg;
-	sar_node now = status_now(told, &t->paths);
+	sar_node now = status_now(told, t);
 	const sar_node *n = &now;
 	struct json j;
 	char ip[TEXT_BYTES];
@@ -125,7 +129,7 @@ static int status_keep(const sar_node *n, void *arg)
 {
 	struct status_table *t = arg;
 	if (t->count < NODES_MAX)
-		t->node[t->count++] = status_now(n, &t->paths);
+		t->node[t->count++] = status_now(n, t);
 	return 0;
 }
 

@@ -126,17 +126,22 @@ void udp_drop_held(struct worker *w)
 	w->wants_room = false;
 }
 
-static void udp_refused(struct worker *w, struct udp *u, int error, uint64_t now_ns)
+static void udp_bursts(struct worker *w, struct udp *u, bool on)
+{
+	u->segments = on;
+	w->counters->io_gso_off = !on;
+}
+
+/* A burst was refused, and a single packet was taken: it is the device. */
+static void udp_refused(struct worker *w, struct udp *u)
 {
 	w->counters->io_gso_refused++;
-	u->segments = false;
-	u->retry_ns = now_ns + UDP_RETRY_NS;
-	if (u->told)
-		return;
+	if (!u->told)
+		log_warning("port %s: the device takes no bursts (%s): packets leave one by one, "
+			    "at a multiple of the CPU time: see 'ethtool -k' for tx-checksumming",
+			    w->port->text, strerror(u->refusal));
 	u->told = true;
-	log_warning("port %s: the device takes no bursts (%s): packets leave one by one, at a "
-		    "multiple of the CPU time: see 'ethtool -k' for tx-checksumming",
-		    w->port->text, strerror(error));
+	u->refusal = 0;
 }
 
 /* The first burst that waits cannot leave. Returns false when all must wait. */
@@ -156,8 +161,14 @@ static bool udp_fault(struct worker *w, struct udp *u, int error, uint64_t now_n
 	case EINVAL:
 	case EMSGSIZE:
 		if (u->packets[0] > 1) {
-			udp_refused(w, u, error, now_ns);
+			u->refusal = error;
+			u->retry_ns = now_ns + UDP_RETRY_NS;
+			udp_bursts(w, u, false);
 			return true;
+		}
+		if (u->refusal && error == EMSGSIZE) { /* by itself, too: bursts are innocent */
+			u->refusal = 0;
+			udp_bursts(w, u, true);
 		}
 		break;
 	default:
@@ -183,6 +194,8 @@ static unsigned udp_flush(struct worker *w, struct udp *u, uint64_t now_ns)
 			continue;
 		}
 		w->counters->io_tx_bursts += (unsigned)n;
+		if (u->refusal)
+			udp_refused(w, u);
 		for (int k = 0; k < n; k++) {
 			sent += u->packets[k];
 			udp_take_off(u, u->packets[k]);
@@ -243,7 +256,7 @@ unsigned udp_transmit(struct worker *w, uint64_t now_ns)
 	if (w->held_count > 0)
 		return sent;
 	if (!u->segments && u->retry_ns > 0 && now_ns >= u->retry_ns)
-		u->segments = true;
+		udp_bursts(w, u, true);
 	for (unsigned i = 0; i < UDP_PACKETS; i++) {
 		u->out[i].head = u->heads + (size_t)i * u->head_stride;
 		u->out[i].head_room = (uint16_t)(w->port->mtu - ETHER_IPV4 - ETHER_UDP_HEADER);

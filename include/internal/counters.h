@@ -76,9 +76,10 @@
 	X(io_tx_calls, "calls", "udp: system calls that send")                              \
 	X(io_tx_bursts, "bursts", "udp: packets of one connection sent as one")             \
 	X(io_gso_refused, "bursts", "udp: bursts that a device does not take")              \
+	X(io_gso_off, "workers", "udp: bursts are off now, a device refuses them")          \
 	X(io_rx_calls, "calls", "udp: system calls that receive")                           \
 	X(io_rx_bursts, "bursts", "udp: packets of one connection received as one")         \
-	X(io_rx_lost, "datagrams", "udp: no room in the receive buffer; bursts count once") \
+	X(io_rx_lost, "datagrams", "udp: no room to receive, or a bad UDP checksum")        \
 	X(io_events_waited, "turns", "turns in which the ring to control was full")         \
 	X(io_handover_full, "packets", "packets for another worker that is behind")         \
 	X(io_no_mbuf, "events", "no packet buffer free")                                    \

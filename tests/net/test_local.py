@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 
 import netlib
+from lib import options
 from netlib import build_dir
 
 USER = 65534
@@ -65,6 +66,20 @@ class Home:
 
     def rows(self):
         return [json.loads(line) for line in self.local("status", "--json").stdout.splitlines()]
+
+
+def doctor_asks_for_nothing_that_sockets_do_not_need():
+    """Not for huge pages, although the store is larger than those that are free; not for locked memory."""
+    store = (options.huge_free() >> 20) + 64
+    with Home() as home:
+        done = subprocess.run(["prlimit", "--memlock=65536", *map(str, home.wrapped(
+            "sarissa", "local", "up", 1, "--store", store))], env=home.env(), cwd="/", capture_output=True)
+        assert done.returncode == 0, done.stderr
+        rows = [json.loads(line) for line in home.task(0, "doctor", "--json").stdout.splitlines()]
+        asked = [row for row in rows if row["level"] != "ok"
+                 and row["check"] in ("huge pages", "memlock", "af_xdp", "kernel")]
+        assert not asked, asked
+        assert any(row["check"] == "huge pages" and "none needed" in row["text"] for row in rows), rows
 
 
 def gone(pid):
@@ -203,7 +218,7 @@ def what_a_power_cut_left_is_cleared_away():
         assert len(home.rows()) == 2
 
 
-netlib.run(a_user_without_privileges_broadcasts_and_reduces,
+netlib.run(doctor_asks_for_nothing_that_sockets_do_not_need, a_user_without_privileges_broadcasts_and_reduces,
            a_node_that_is_killed_is_shown_and_comes_back, nothing_is_left_after_down,
            two_clusters_stand_side_by_side, two_at_a_time_do_not_spoil_each_other,
            wrong_use_is_named,

@@ -5,6 +5,7 @@ refuse, two nodes on one address, and two nodes of an ordinary user without any 
 
 import array
 import contextlib
+import json
 import os
 import subprocess
 
@@ -86,11 +87,45 @@ def a_device_without_checksums():
         return f"{refused} bursts refused"
 
 
+def a_device_that_refuses_bursts_is_told():
+    """While it refuses, not for ever: by the log once, by status and by doctor."""
+    library = netlib.build_dir() / "tests/net/librefuse_bursts.so"
+    with local("udp:127.0.0.1", "udp:127.0.0.2",
+               options=("--mtu", 1500), preload={0: library}) as pair:
+        pair.cross(4 * MIB)
+        sent = pair.counters(0)
+        assert sent["io_gso_refused"] == 1 and sent["io_gso_off"] == 1, sent
+        assert sent["io_tx_bursts"] == sent["tx_pkts"] and sent["io_tx_lost"] == 0, sent
+        assert pair.log(0).count("takes no bursts (Input/output error)") == 1, pair.log(0)
+        assert pair.link(0) == "udp 127.0.0.1 (gso refused, gro)", pair.link(0)
+        assert pair.link(1) == "udp 127.0.0.2 (gso, gro)", pair.link(1)
+        finding = pair.findings(0)["link"]
+        assert finding["level"] == "warn" and "takes no bursts" in finding["text"], finding
+
+
+def a_narrowed_device_takes_bursts():
+    """Packets that are longer than the device takes are lost one by one as well: that is counted, and no
+    reason to send single packets from then on."""
+    netlib.need_daemons()
+    with Cluster(2, "--store", 64, *UDP) as cluster, netlib.scratch() as directory:
+        netlib.transfer(cluster, directory, MIB)  # what the path carries is known
+        netlib.make_file(directory / "sent", 4 * MIB)
+        cluster.must(0, "sarissa", "put", "wide", directory / "sent")
+        cluster.must(0, "ip", "link", "set", "eth0", "mtu", 1400)
+        cluster.run(1, "sarissa", "get", "wide", directory / "got", "--timeout", 5)
+        after = cluster.counters(0)
+        assert after["io_tx_refused"] > 0, after
+        assert after["io_gso_refused"] == after["io_gso_off"] == 0, after
+        assert "takes no bursts" not in nodes.log_file(cluster.config, 0, "dataplane").read_text()
+        cluster.check_daemons()
+
+
 class Local:
     """Nodes on loopback addresses of a network namespace of their own."""
 
-    def __init__(self, directory, *ports, wrapper=(), options=()):
+    def __init__(self, directory, *ports, wrapper=(), options=(), preload=()):
         self.directory, self.ports, self.wrapper, self.options = directory, ports, wrapper, options
+        self.preload = dict(preload)  # of dataplanes, by node
         self.netns = f"sar-udp-{os.getpid()}"
         self.children = []
 
@@ -140,8 +175,10 @@ class Local:
 
     def spawn(self, node, kind, *argv):
         with open(self.directory / f"{kind}{node}.log", "w") as log:
-            self.children.append(subprocess.Popen(self.argv(nodes.binary(kind), *argv), stdout=log,
-                                                  stderr=log, start_new_session=True))
+            library = self.preload.get(node) if kind == "dataplane" else None
+            self.children.append(subprocess.Popen(
+                self.argv(*(["env", f"LD_PRELOAD={library}"] if library else []), nodes.binary(kind), *argv),
+                stdout=log, stderr=log, start_new_session=True))
 
     def sarissa(self, node, *argv, **how):
         socket = self.rundir(node) / "control.sock"
@@ -154,6 +191,15 @@ class Local:
             done = self.sarissa(node, verb, name, "-", input=given)
             assert done.returncode == 0, f"{verb} of {size} bytes: {done.stderr.decode()}"
         assert done.stdout == data, f"{size} bytes: others arrived"
+
+    def link(self, node):
+        """What status says of the node's port."""
+        rows = map(json.loads, self.sarissa(node, "status", "--json").stdout.splitlines())
+        return next(row["link"] for row in rows if row["self"])
+
+    def findings(self, node):
+        rows = map(json.loads, self.sarissa(node, "doctor", "--json").stdout.splitlines())
+        return {row["check"]: row for row in rows}
 
     def counters(self, node):
         return netlib.counters.read(self.rundir(node) / "counters")
@@ -232,5 +278,5 @@ def what_cannot_be_is_told():
 
 
 netlib.run(losses_are_repaired, workers_and_ipv6, sums_are_right, a_transfer_outlives_its_dataplanes,
-           a_device_without_checksums, an_ordinary_user_needs_no_right,
+           a_device_without_checksums, a_device_that_refuses_bursts_is_told, a_narrowed_device_takes_bursts, an_ordinary_user_needs_no_right,
            a_small_buffer_is_full_and_no_more, without_segments, all_addresses, what_cannot_be_is_told)

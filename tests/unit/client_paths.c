@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What `sarissa peers` and doctor find wrong with a path, and what changes between two looks. */
+/* What `sarissa peers` and doctor find wrong with a path, and what changes between two looks; what
+ * they say of the port. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include "cli/counters_file.h"
 #include "cli/paths.h"
 
 #define MS UINT64_C(1000000)
@@ -155,6 +157,23 @@ static void shares_of_nothing_are_nothing(void **state)
 	assert_true(paths_lost(&p) == 0);
 }
 
+/* What the port said at its start, when a device refuses bursts by now; no text is cut. */
+static void a_link_is_told_as_it_is_now(void **state)
+{
+	static struct counters_file_view view = {.header.workers = 2};
+	char link[64] = "udp 10.0.0.1 (gso, gro)", xdp[64] = "af_xdp eth0 (native, copy)";
+	char small[24] = "udp 10.0.0.1 (gso, gro)";
+	counters_file_link(&view, link, sizeof(link));
+	assert_string_equal(link, "udp 10.0.0.1 (gso, gro)");
+	view.worker[1].io_gso_off = 1;
+	counters_file_link(&view, link, sizeof(link));
+	assert_string_equal(link, "udp 10.0.0.1 (gso refused, gro)");
+	counters_file_link(&view, xdp, sizeof(xdp));
+	assert_string_equal(xdp, "af_xdp eth0 (native, copy)");
+	counters_file_link(&view, small, sizeof(small));
+	assert_string_equal(small, "udp 10.0.0.1 (gso, gro)");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -164,6 +183,7 @@ int main(void)
 		cmocka_unit_test(a_busy_host_is_not_far),
 		cmocka_unit_test(only_the_change_counts),
 		cmocka_unit_test(shares_of_nothing_are_nothing),
+		cmocka_unit_test(a_link_is_told_as_it_is_now),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,6 +22,8 @@ static struct {
 	unsigned takes; /* bursts, until it says */
 	int says;	/* this */
 	bool refuses;	/* bursts of more than one packet: EIO */
+	int narrow;	/* what it says of a burst of packets beyond its MTU, EMSGSIZE of one; 0: it
+			   takes all */
 	unsigned calls, bursts, packets, longest;
 	uint64_t bytes;
 	uint8_t last[LENGTH]; /* the last whole packet */
@@ -67,6 +69,14 @@ static void take(struct msghdr *m)
 		kernel.longest = packets;
 }
 
+static bool is_long(struct msghdr *m)
+{
+	size_t length = 0;
+	for (size_t k = 0; k < m->msg_iovlen; k++)
+		length += m->msg_iov[k].iov_len;
+	return segment_of(m) == LENGTH || length == LENGTH;
+}
+
 int __wrap_sendmmsg(int fd, struct mmsghdr *m, unsigned count, int flags)
 {
 	unsigned n = 0;
@@ -76,11 +86,16 @@ int __wrap_sendmmsg(int fd, struct mmsghdr *m, unsigned count, int flags)
 	for (; n < count && kernel.takes > 0; n++, kernel.takes--) {
 		if (kernel.refuses && segment_of(&m[n].msg_hdr) > 0)
 			break;
+		if (kernel.narrow && is_long(&m[n].msg_hdr))
+			break;
 		take(&m[n].msg_hdr);
 	}
 	if (n > 0)
 		return (int)n;
-	errno = kernel.takes > 0 ? EIO : kernel.says;
+	errno = kernel.takes == 0		? kernel.says
+		: !kernel.narrow		? EIO
+		: segment_of(&m[0].msg_hdr) > 0 ? kernel.narrow
+						: EMSGSIZE;
 	return -1;
 }
 
@@ -248,10 +263,44 @@ static void a_device_without_bursts_gets_single_packets(void **state)
 	assert_int_equal(kernel.longest, 1);
 	assert_int_equal(warnings, 1);
 	assert_int_equal(x->r->counters.io_gso_refused, 1);
+	assert_int_equal(x->r->counters.io_gso_off, 1);
 	assert_int_equal(x->r->counters.io_tx_lost, 0);
 	send_after(x, MINUTE_NS);
 	assert_int_equal(x->r->counters.io_gso_refused, 2); /* tried again, told once */
+	assert_int_equal(x->r->counters.io_gso_off, 1);
 	assert_int_equal(warnings, 1);
+}
+
+static void bursts_come_back(void **state)
+{
+	struct wire *x = *state;
+
+	kernel.refuses = true;
+	send_after(x, 1000);
+	kernel.refuses = false;
+	send_after(x, MINUTE_NS);
+	assert_true(kernel.longest > 1);
+	assert_int_equal(x->r->counters.io_gso_refused, 1);
+	assert_int_equal(x->r->counters.io_gso_off, 0);
+}
+
+/* Packets that are too long for the device are refused one by one, too: bursts go on. */
+static void a_narrow_device_takes_bursts(void **state)
+{
+	static const int errors[] = {EINVAL, EMSGSIZE}; /* of older and of newer kernels */
+	struct wire *x = *state;
+
+	for (size_t k = 0; k < sizeof(errors) / sizeof(errors[0]); k++) {
+		uint64_t before = x->r->counters.io_tx_refused;
+		kernel.narrow = errors[k];
+		send_after(x, 1000);
+		assert_true(x->r->counters.io_tx_refused >= before + UDP_PACKETS / 2);
+		assert_int_equal(x->r->counters.io_gso_refused, 0);
+		assert_int_equal(x->r->counters.io_gso_off, 0);
+		assert_true(x->udp.segments);
+	}
+	assert_int_equal(warnings, 0);
+	assert_int_equal(x->r->counters.io_tx_refused, x->r->counters.io_tx_lost);
 }
 
 static void what_the_kernel_refuses_is_lost(void **state)
@@ -283,6 +332,8 @@ int main(void)
 		test_wire(what_was_held_is_what_was_made),
 		test_wire(a_port_that_takes_nothing_loses),
 		test_wire(a_device_without_bursts_gets_single_packets),
+		test_wire(bursts_come_back),
+		test_wire(a_narrow_device_takes_bursts),
 		test_wire(what_the_kernel_refuses_is_lost),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
