@@ -152,6 +152,20 @@ def split(config, away):
     ip_batch(switch, ["link del br1"])
 
 
+def cut_bursts(config):
+    """Nodes cut their bursts (UDP_SEGMENT) and fill in checksums before the wire, as cards do: veths and
+    bridges pass both on as they are."""
+    for node in range(config["nodes"]):
+        run("ip", "netns", "exec", node_netns(config["name"], node), "ethtool", "-K", "eth0", "tx", "off",
+            "gso", "off", "tx-udp-segmentation", "off")
+
+
+def narrow(config, node, mtu):
+    """The switch drops longer packets on their way to the node."""
+    cut_bursts(config)  # a bridge passes a whole burst, however long its packets are
+    ip_batch(switch_netns(config["name"]), [f"link set p{node} mtu {mtu}"])
+
+
 def shape(switch, node, rate_mbit, mtu):
     """Both directions of a port: from the host over an ifb, to the host at the port itself."""
     ip_batch(switch, [f"link add name ifb{node} mtu {mtu} txqueuelen 1000 type ifb",

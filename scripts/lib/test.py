@@ -14,6 +14,9 @@
   chaos   processes killed, cables pulled, packets lost under load, from a seed (root)
   daemons a part of net and chaos, the daemons with sanitizers, whose reports fail a test (root)
 
+Nodes of net, chaos and daemons speak over AF_XDP, or over what --vdev or SARISSA_VDEV names; a part of net and
+chaos always runs over kernel UDP sockets as well (udp-...), and the tests of one kind of port over that.
+
 The last line counts: N passed, N failed, N skipped. Passed and failed are tests, skipped are cases, each
 in a line with the reason before the last one. A case that tests/skips does not list must not be skipped.
 """
@@ -35,6 +38,7 @@ from lib.shell import ROOT, Failure, say  # noqa: E402
 
 SUITES = ("lint", "unit", "threads", "count", "sim", "fuzz", "net", "chaos", "daemons")
 SANITIZED = ("unit", "sim")
+PORTS = ("af_xdp", "udp")  # which all of net and chaos is known to pass over
 PLAIN = {"unit": "plain"}  # the part of a sanitized suite that runs in the plain build as well
 # what the suite of that name runs, and what that loads
 DAEMONS = ("dataplane/sarissa-dataplane", "control/sarissa-control", "ebpf/xdp_redirect.bpf.o")
@@ -213,6 +217,9 @@ def parse():
                         help="of chaos; 0 draws one (default: 1)")
     parser.add_argument("--soak-seconds", type=options.SECONDS, metavar="S",
                         help="of mixed traffic in net, on each kind of port (default: 5)")
+    parser.add_argument("--vdev", choices=PORTS, default=options.vdev(),
+                        help="what carries packets in net, chaos and daemons (default: SARISSA_VDEV, or"
+                        " af_xdp)")
     parser.add_argument("--seeds", metavar="A-B",
                         help="sim alone: each of them in each scenario, on all cores")
     parser.add_argument("--scenario", metavar="S", help="only this one, with --seeds")
@@ -274,6 +281,7 @@ def main():
                          ("soak_seconds", "SCENARIOS_SOAK")):
         if getattr(args, option) is not None:
             os.environ[name] = str(getattr(args, option))
+    os.environ[options.VDEV_VARIABLE] = args.vdev
     score, patterns = Score(), skips.allowed()
     for suite in SUITES:
         if args.suites and suite not in args.suites:

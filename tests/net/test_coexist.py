@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import netlib
+from lib import options
 from netlib import Cluster
 
 ECHO_SERVER = """
@@ -86,6 +87,8 @@ def what_is_not_ours_reaches_the_kernel():
                                       ("10.77.99.2", 7400, "ConnectionRefusedError")):
             done = cluster.run(0, "/usr/bin/python3", "-c", REFUSED, address, port)
             assert done.stdout.strip() == answer, f"{address}:{port}: {done.stdout}{done.stderr}"
+        if options.vdev() == "udp":
+            return "frames are the kernel's"
         # a tagged frame is another network's; the one without a tag has a bad checksum and is ours
         mac = cluster.must(1, "cat", "/sys/class/net/eth0/address").strip()
         before = cluster.counters(1)

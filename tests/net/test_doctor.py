@@ -48,20 +48,20 @@ def a_port_that_somebody_filters_is_named():
 def a_path_narrower_than_both_ends_is_named():
     netlib.need_daemons()
     with Cluster(2, "--store", 32) as cluster:
-        network.ip_batch(cluster.switch_netns(), [f"link set p1 mtu {NARROW}"])
+        network.narrow(cluster.config, 1, NARROW)
         cluster.verb("kill", 1, "node")
         cluster.verb("start", 1)
         wait_for_finding(cluster, 0, "paths", "narrow: carries packets of 1404 bytes, the link")
 
 
 def a_dataplane_without_its_rights_is_named():
-    """It says which in its log, and doctor that it does not run."""
+    """It says which in its log, and doctor that it does not run. Over AF_XDP: sockets need none."""
     netlib.need_daemons()
     with Cluster(1, "--store", 32) as cluster:
         cluster.verb("kill", 0, "dataplane")
         wait_for_finding(cluster, 0, "dataplane", "has ended")
         argv = ["setpriv", "--bounding-set", "-bpf,-sys_admin", "--inh-caps", "-all",
-                *map(str, nodes.dataplane_argv(cluster.config, 0))]
+                *map(str, nodes.dataplane_argv({**cluster.config, "vdev": "af_xdp"}, 0))]
         done = cluster.run(0, *argv)
         assert done.returncode == 1 and "needs the capabilities" in done.stderr, done.stderr
 

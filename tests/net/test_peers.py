@@ -106,7 +106,7 @@ def telemetry_tells_the_same():
 def a_path_that_drops_long_packets_is_named():
     netlib.need_daemons()
     with Cluster(2, "--store", 64) as cluster, netlib.scratch() as directory:
-        netlib.network.ip_batch(cluster.switch_netns(), ["link set p1 mtu 1400"])
+        netlib.network.narrow(cluster.config, 1, 1400)
         source = directory / "object"
         source.write_bytes(os.urandom(MIB))
         cluster.must(0, "sarissa", "put", "object", source)

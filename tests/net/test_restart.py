@@ -218,7 +218,7 @@ WORK = """
 import random
 random.seed(SEED)
 step("ready")
-kept, rounds, until = [], 0, time.monotonic() + SECONDS
+kept, there, rounds, until = [], [], 0, time.monotonic() + SECONDS
 while time.monotonic() < until:
   name = f"{SEED} {rounds}"
   data = random.randbytes(random.choice([10, 5000, 100000, 600000]))
@@ -238,8 +238,11 @@ while time.monotonic() < until:
     old = kept.pop(0)
     assert old[0] == old[1], "what was held has changed"
     old = None
+  there.append(name)
   if rounds % 2:
-    node.delete(name)
+    node.delete(there.pop())
+  elif len(there) > 50: # on a fast machine the store would fill
+    node.delete(there.pop(0))
   rounds += 1
 say(f"did {rounds}")
 """
