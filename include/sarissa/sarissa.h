@@ -300,8 +300,9 @@ int sar_reduce_sources(sar *s, sar_id target, int64_t timeout_ns, sar_id *out, u
  */
 int sar_reduce_progress(sar *s, sar_id target, sar_id *out, unsigned room, unsigned *present);
 
-/* Removes every copy in the cluster. Buffers in use stay readable until released. -ENOENT; 0 when
- * control died before it had answered and there is none now. */
+/* Removes every copy in the cluster. Buffers in use stay readable until released. -ENOENT;
+ * -EHOSTUNREACH when nothing was removed because this node may be cut off from those that know the
+ * object; 0 when control died before it had answered and there is none now. */
 int sar_delete(sar *s, sar_id id);
 /* What the directory knows. -ENOENT when it knows nothing; -EHOSTUNREACH when the node that would
  * know does not answer, or this node may be cut off from those that know. */

@@ -37,14 +37,15 @@ PAUSE_S = 0.03
 SLOW_S = 0.3            # that a slow writer takes
 HELD = 3                # views that are kept while other calls are made
 
+CUT_OFF = {errno.EHOSTUNREACH}  # not known here, but a part of the directory is out of reach
 # what the interface names for a node, a peer or an object that has gone, or for no room or time
 NAMED = {errno.ECONNREFUSED, errno.ENOTCONN, errno.ETIMEDOUT, errno.EAGAIN}
 ALLOWED = {
     "put": NAMED | {errno.ENOSPC, errno.ESTALE},
-    "get": NAMED | {errno.ENOSPC, errno.ESTALE, errno.ENOENT, errno.ENODATA},  # see judge_losses
+    "get": NAMED | CUT_OFF | {errno.ENOSPC, errno.ESTALE, errno.ENOENT, errno.ENODATA},  # see judge_losses
     "reduce": NAMED | {errno.ENOSPC},
     "sources": NAMED | {errno.ENOENT, errno.ECANCELED, errno.ENODATA, errno.ENOSPC, errno.ESTALE},
-    "delete": NAMED | {errno.ENOENT},
+    "delete": NAMED | CUT_OFF | {errno.ENOENT},
     "open": NAMED | {errno.ENOENT},
 }
 NO_NODE = {errno.ECONNREFUSED, errno.ENOTCONN}
