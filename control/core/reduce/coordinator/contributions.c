@@ -251,10 +251,36 @@ static bool reduce_small(struct control *c, struct reduce *r, struct reduce_sour
 
 /* ---- LOCATE --------------------------------------------------------------------------------- */
 
+void reduce_view(const struct control *c, const struct reduce *r, struct policy_view *v)
+{
+	*v = (struct policy_view){.now_ns = c->now_ns,
+				  .opened_ns = r->begun_ns,
+				  .until_ns = UINT64_MAX, /* its timer ends it */
+				  .total = r->count,
+				  .answered = r->count - r->unanswered,
+				  .needed = r->num,
+				  .speculative = r->hasty,
+				  .sized = r->sized};
+}
+
+/* Whether the plan has to wait for others. While nothing is there that tells how large they are,
+ * the request goes on, and is planned for what comes first. */
+static bool reduce_waits(const struct control *c, const struct reduce *r)
+{
+	struct policy_view v;
+	uint64_t again_ns;
+
+	reduce_view(c, r, &v);
+	return policy_first_k.turn(NULL, &v, &again_ns) == POLICY_WAIT && r->unanswered > 0;
+}
+
 static void reduce_answered(struct control *c, struct reduce *r)
 {
-	if (r->state == REDUCE_LOCATING && --r->unanswered > 0)
-		return;
+	if (r->state == REDUCE_LOCATING) {
+		r->unanswered--;
+		if (reduce_waits(c, r))
+			return;
+	}
 	if (r->small) {
 		r->state = REDUCE_RUNNING;
 		reduce_accept(c, r);

@@ -50,6 +50,7 @@
 #include "core/base/timers.h"
 #include "core/planner/closure.h"
 #include "core/planner/planner.h"
+#include "core/planner/policy.h"
 
 struct call;
 struct control;
@@ -419,6 +420,9 @@ void reduce_locate_all(struct control *c, struct reduce *r);
 void reduce_locate(struct control *c, struct reduce_source *s);
 /* The others that a LOCATE names, as it is about to leave. */
 void reduce_fill_locate(struct control *c, struct call *call);
+/* What policy_first_k looks at, which decides when it is planned, and whether a reserve replaces
+ * one that is silent. A policy that counts those that are present needs more. */
+void reduce_view(const struct control *c, const struct reduce *r, struct policy_view *v);
 /* It is not asked for any more. */
 void reduce_unlocate(struct control *c, struct reduce_source *s);
 /* The directory stops to look for what that LOCATE has asked for, if it does. */

@@ -204,15 +204,16 @@ static bool repair_has_reserve(struct control *c, const struct reduce *r, uint32
 	return false;
 }
 
-/* A node may be dead, or only slow. With a reserve nobody waits to find out; if it lives its source
- * is found again, and is in reserve then. As often as there was a reserve in the beginning: on an
- * overloaded network work that is thrown away must not go on without end. */
+/* A node may be dead, or only slow. With a reserve nobody waits to find out, as often as the policy
+ * allows; if it lives its source is found again, and is in reserve then. */
 static void repair_silent(struct control *c, struct reduce *r, struct repair_part part,
 			  uint32_t node)
 {
+	struct policy_view v;
 	struct closure *k;
 
-	if ((part.source == NULL && part.from == NULL) || r->hasty >= r->count - r->num ||
+	reduce_view(c, r, &v);
+	if ((part.source == NULL && part.from == NULL) || !policy_first_k.replaces(NULL, &v) ||
 	    !repair_has_reserve(c, r, node))
 		return;
 	r->hasty++;
