@@ -19,6 +19,7 @@ static void group_open(struct group *t, uint32_t nodes, uint32_t loss_ppm, uint6
 	struct node_options o = full_options(1 << 20);
 	struct control_config config, real;
 
+	*t = (struct group){0}; /* nobody looks at the logs */
 	o.config.idle_timeout_ns = 3 * WORLD_S;
 	full_config(&config);
 	control_config_default(&real);
