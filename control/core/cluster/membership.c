@@ -281,8 +281,10 @@ void members_reached(struct control *c)
 {
 	bool owns = c->config.shards == 0 && members_joined(c) && members_live(c->self);
 
-	if (c->members.cut_off && owns)
+	if (c->members.cut_off && owns) {
 		members_set(c, c->self, c->self->member_incarnation + 1, MEMBER_ALIVE);
+		peers_hello_all(c); /* one that stands may have refused the HELLO of a dead node */
+	}
 	c->members.cut_off = false;
 }
 

@@ -326,6 +326,8 @@ static void peers_up(struct control *c, unsigned worker, const struct record *r)
 		directory_link_forget(&c->directory, n->number);
 	if (r->peer.rtt_us > 0)
 		directory_saw_hop(&c->directory, n->number, UINT64_C(500) * r->peer.rtt_us);
+	if (l == n->main)
+		members_reached(c);
 	l->state = LINK_UP;
 	l->conn = r->peer.conn;
 	l->attempts = 0;
@@ -334,7 +336,6 @@ static void peers_up(struct control *c, unsigned worker, const struct record *r)
 	if (l == n->main) {
 		peers_watch_link(c, l);
 		n->incarnation = r->peer.incarnation;
-		members_reached(c);
 		peers_hello(c, l->conn, MESSAGE_ANNOUNCE_NONE);
 	} else {
 		fetch_node_up(c, n);
