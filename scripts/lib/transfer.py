@@ -195,9 +195,9 @@ def tcp_seconds(config, size):
     return seconds, (share["host_total"] + share["remote_total"]) / 100 * seconds
 
 
-def tcp_case(case, config, size, repeat):
+def tcp_case(case, config, size, repeat, system="tcp"):
     for turn in range(-1, repeat):
-        row = measure(case, "tcp", config, size, lambda: tcp_seconds(config, size))
+        row = measure(case, system, config, size, lambda: tcp_seconds(config, size))
         if turn >= 0:
             yield row
 
@@ -215,6 +215,7 @@ def all_cases(args):
         # iperf3 throws away what it has received; here it is in the store by then
         yield from sarissa_case("unshaped", config, args.unshaped_size, args.repeat, "/dev/null")
     with cluster(2, *common, "--bare") as config:
+        yield from tcp_case("unshaped", config, args.unshaped_size, args.repeat, "tcp, gso")
         offloads_off(config)
         yield from tcp_case("unshaped", config, args.unshaped_size, args.repeat)
     with cluster(2, "--rate", args.rate, *common, "--bare") as config:
