@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "internal/ipc.h"
-#include "ack.h"
 #include "cookie.h"
-#include "frame.h"
 #include "handshake.h"
 #include "in_edge.h"
 #include "local_edge.h"
@@ -151,139 +149,12 @@ struct engine *engine_init(void *memory, const struct engine_config *config, uin
 	return e;
 }
 
-static uint64_t engine_cycles(const struct engine *e)
-{
-	return e->config.cycles != NULL ? e->config.cycles() : 0;
-}
-
-static bool engine_integrity(struct engine *e, uint32_t crc, const uint8_t *field, uint64_t before)
-{
-	if (e->config.cycles != NULL)
-		e->stages.check += e->config.cycles() - before;
-	if (crc == wire_get32(field))
-		return true;
-	e->count->drop_checksum++;
-	return false;
-}
-
-/* A chunk with a short ack, or that alone. */
-static void engine_short(struct engine *e, const struct packet_in *p)
-{
-	bool chunk = wire_is_chunk(p->data);
-	uint32_t at = chunk ? CHUNK_BODY : WIRE_ACK_AT_SHORT;
-	struct conn *c;
-
-	if (p->length < (chunk ? CHUNK_BODY + SHORT_BYTES : WIRE_ACK_BYTES)) {
-		e->count->drop_truncated++;
-		return;
-	}
-	c = chunk ? frame_chunk_conn(e, p) : frame_addr_conn(e, p);
-	if (c == NULL)
-		return;
-	uint64_t pn = ack_number(c, wire_get16(p->data + CHUNK_AT_PN));
-	uint64_t largest = sent_number(c, wire_get16(p->data + at + SHORT_AT_LARGEST));
-	uint64_t before = engine_cycles(e);
-	uint32_t state = wire_crc_number(wire_crc_number(c->crc_rx, pn), largest);
-	uint32_t crc = wire_crc_chunk(state, p->data, p->length, NULL, 0);
-	if (!engine_integrity(e, crc, p->data + CHUNK_AT_CRC, before))
-		return;
-	if (p->data[WIRE_AT_FLAGS] != (chunk ? CHUNK_FLAG_ACK : 0))
-		e->count->drop_flags++;
-	else if (!chunk && p->length != WIRE_ACK_BYTES)
-		e->count->drop_frame++;
-	else
-		frame_short(e, c, p, pn, largest);
-}
-
-static void engine_chunk(struct engine *e, const struct packet_in *p)
-{
-	if (!wire_is_chunk(p->data) || (p->data[WIRE_AT_FLAGS] & CHUNK_FLAG_ACK) != 0) {
-		engine_short(e, p);
-		return;
-	}
-	struct conn *c = frame_chunk_conn(e, p);
-
-	if (c == NULL)
-		return;
-	uint64_t pn = ack_number(c, wire_get16(p->data + CHUNK_AT_PN));
-	uint64_t before = engine_cycles(e);
-	uint32_t state = wire_crc_number(c->crc_rx, pn);
-	uint32_t crc = wire_crc_chunk(state, p->data, p->length, NULL, 0);
-	if (!engine_integrity(e, crc, p->data + CHUNK_AT_CRC, before))
-		return;
-	if (p->data[WIRE_AT_FLAGS] != 0)
-		e->count->drop_flags++;
-	else
-		frame_chunk(e, c, p, pn);
-}
-
-static void engine_dispatch(struct engine *e, const struct packet_in *p)
-{
-	if (p->length >= CHUNK_BODY && wire_is_short(p->data)) {
-		engine_chunk(e, p);
-		return;
-	}
-	if (p->length < WIRE_BODY) {
-		e->count->drop_truncated++;
-		return;
-	}
-	uint64_t before = engine_cycles(e);
-	uint32_t crc = wire_crc(p->data, p->length, NULL, 0);
-	if (!engine_integrity(e, crc, p->data + WIRE_AT_CRC, before))
-		return;
-	if (p->data[WIRE_AT_VERSION_TYPE] >> 4 != WIRE_VERSION) {
-		handshake_version(e, p);
-		return;
-	}
-	if (p->data[WIRE_AT_FLAGS] != 0) {
-		e->count->drop_flags++;
-		return;
-	}
-	switch (p->data[WIRE_AT_VERSION_TYPE] & 15) {
-	case WIRE_PAYLOAD:
-		frame_packet(e, p);
-		break;
-	case WIRE_HELLO:
-		handshake_hello(e, p);
-		break;
-	case WIRE_COOKIE:
-		handshake_cookie(e, p);
-		break;
-	case WIRE_ACCEPT:
-		handshake_accept(e, p);
-		break;
-	case WIRE_RESET:
-		handshake_reset(e, p);
-		break;
-	default:
-		e->count->drop_type++;
-	}
-}
-
 void engine_prefetch(const struct engine *e, const struct packet_in *p)
 {
 	if (p->length >= CHUNK_BODY && wire_is_chunk(p->data))
 		in_edge_prefetch(e, p->data);
 	else if (p->length >= WIRE_BODY + DATA_BYTES && p->data[WIRE_BODY] == FRAME_DATA)
 		in_edge_prefetch(e, p->data + WIRE_BODY);
-}
-
-void engine_receive(struct engine *e, const struct packet_in *p, uint64_t now_ns)
-{
-	e->now_ns = now_ns;
-	e->count->rx_pkts++;
-	e->count->rx_bytes += p->length;
-	if (e->config.cycles == NULL) {
-		engine_dispatch(e, p);
-		return;
-	}
-	uint64_t inner = e->stages.check + e->stages.copy + e->stages.ack;
-	uint64_t before = e->config.cycles();
-	engine_dispatch(e, p);
-	uint64_t took = e->config.cycles() - before;
-	inner = e->stages.check + e->stages.copy + e->stages.ack - inner;
-	e->stages.receive += took > inner ? took - inner : 0;
-	e->stages.packets_in++;
 }
 
 static unsigned engine_replies(struct engine *e, struct packet_out *out, unsigned count)
@@ -308,10 +179,12 @@ static uint64_t engine_sent_bytes(const struct packet_out *out, unsigned count)
 	return bytes;
 }
 
-static unsigned engine_fill(struct engine *e, struct packet_out *out, unsigned count)
+unsigned engine_transmit(struct engine *e, struct packet_out *out, unsigned count, uint64_t now_ns)
 {
-	unsigned n = engine_replies(e, out, count), quantum = e->quantum;
+	uint64_t before = e->config.cycles != NULL ? e->config.cycles() : 0;
 
+	e->now_ns = now_ns;
+	unsigned n = engine_replies(e, out, count), quantum = e->quantum;
 	e->count->tx_bytes += engine_sent_bytes(out, n);
 	while (n < count && !list_empty(&e->ready)) {
 		struct conn *c = list_entry(e->ready.next, struct conn, ready);
@@ -333,18 +206,10 @@ static unsigned engine_fill(struct engine *e, struct packet_out *out, unsigned c
 			conn_arm(e, c);
 	}
 	e->count->tx_pkts += n;
-	return n;
-}
-
-unsigned engine_transmit(struct engine *e, struct packet_out *out, unsigned count, uint64_t now_ns)
-{
-	e->now_ns = now_ns;
-	if (e->config.cycles == NULL)
-		return engine_fill(e, out, count);
-	uint64_t before = e->config.cycles();
-	unsigned n = engine_fill(e, out, count);
-	e->stages.transmit += e->config.cycles() - before;
-	e->stages.packets_out += n;
+	if (e->config.cycles != NULL) {
+		e->stages.transmit += e->config.cycles() - before;
+		e->stages.packets_out += n;
+	}
 	return n;
 }
 

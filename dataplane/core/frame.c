@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "frame.h"
-#include "ack.h"
 #include "congestion.h"
-#include "handshake.h"
 #include "in_edge.h"
-#include "loss.h"
 #include "msg.h"
 #include "out_edge.h"
 #include "sent.h"
@@ -124,186 +121,36 @@ static const struct {
 	[FRAME_ECN] = {ECN_BYTES, false, frame_ecn},
 };
 
-/* Walks the frames. Returns whether the packet may be acknowledged. */
-static bool frame_walk(struct frame_walk *w, const uint8_t *p, uint32_t left, bool *eliciting)
+/* The next frame: its length, or FRAME_BAD. */
+static uint32_t frame_next(struct frame_walk *w, const uint8_t *frame, uint32_t left,
+			   bool *eliciting)
 {
-	for (uint32_t count = 1; left > 0 && p[0] != FRAME_PADDING; count++) {
-		uint8_t type = p[0];
-		uint32_t length = FRAME_BAD;
+	uint8_t type = frame[0];
 
-		if (count <= FRAMES_MAX && type < sizeof(frame_table) / sizeof(frame_table[0]) &&
-		    left >= frame_table[type].least_bytes) {
-			*eliciting |= frame_table[type].eliciting;
-			length = frame_table[type].handle(w, p, left);
-		}
-		if (w->closed)
-			return false;
+	if (type >= sizeof(frame_table) / sizeof(frame_table[0]) ||
+	    left < frame_table[type].least_bytes)
+		return FRAME_BAD;
+	*eliciting |= frame_table[type].eliciting;
+	return frame_table[type].handle(w, frame, left);
+}
+
+enum frames frame_walk(struct engine *e, struct conn *c, const uint8_t *body, uint32_t left,
+		       bool *eliciting)
+{
+	struct frame_walk w = {.e = e, .c = c};
+
+	for (uint32_t count = 1; left > 0 && body[0] != FRAME_PADDING; count++) {
+		uint32_t length =
+			count <= FRAMES_MAX ? frame_next(&w, body, left, eliciting) : FRAME_BAD;
+
+		if (w.closed)
+			return FRAMES_CLOSED;
 		if (length == FRAME_BAD) {
-			w->e->count->drop_frame++;
-			return false;
+			e->count->drop_frame++;
+			return FRAMES_REFUSED;
 		}
-		p += length;
+		body += length;
 		left -= length;
 	}
-	return !w->refused;
-}
-
-/* Whose packet is it? NULL: nobody's, counted. */
-static struct conn *frame_conn(struct engine *e, const struct packet_in *p)
-{
-	struct conn *c = conn_find(e, wire_get32(p->data + WIRE_AT_CONN));
-
-	if (c == NULL) {
-		handshake_unknown(e, p);
-		return NULL;
-	}
-	if (!net_addr_equal(&c->addr, &p->from)) {
-		e->count->drop_address++;
-		return NULL;
-	}
-	if (c->state != CONN_UP) {
-		e->count->drop_state++;
-		return NULL;
-	}
-	if (wire_get16(p->data + WIRE_AT_CHECK) != c->check_rx) {
-		e->count->drop_incarnation++;
-		return NULL;
-	}
-	return c;
-}
-
-/* What is not fresh is not acknowledged again: a number is never sent twice, so it is a copy that
- * the path made, and two ends that answered copies of answers would never fall silent. */
-static bool frame_fresh(struct engine *e, const struct conn *c, uint64_t pn)
-{
-	switch (ack_look(e, c, pn)) {
-	case ACK_NEW:
-		return true;
-	case ACK_DUPLICATE:
-		e->count->drop_duplicate++;
-		return false;
-	case ACK_OLD:
-		e->count->drop_old++;
-		return false;
-	case ACK_FUTURE:
-		e->count->drop_future++;
-		return false;
-	}
-	return false;
-}
-
-static enum loss_silence frame_heard(struct engine *e, struct conn *c, const struct packet_in *p)
-{
-	enum loss_silence ended = loss_heard(e, c);
-
-	c->silent = false;
-	c->tally.rx_pkts++;
-	c->tally.rx_bytes += p->length;
-	if (p->ecn == ENGINE_ECN_CE) {
-		e->count->rx_ecn_ce++;
-		c->rx.ce++;
-		c->rx.ecn_changed = true;
-	}
-	return ended;
-}
-
-void frame_packet(struct engine *e, const struct packet_in *p)
-{
-	struct conn *c = frame_conn(e, p);
-	uint64_t pn = wire_get64(p->data + WIRE_AT_PN);
-	bool eliciting = false;
-
-	if (c == NULL || !frame_fresh(e, c, pn))
-		return;
-	enum loss_silence ended = frame_heard(e, c, p);
-	struct frame_walk w = {.e = e, .c = c};
-	bool take = frame_walk(&w, p->data + WIRE_BODY, p->length - WIRE_BODY, &eliciting);
-	if (w.closed)
-		return;
-	if (take)
-		ack_mark(e, c, pn, eliciting ? ACK_SOON : ACK_NOT);
-	if (ended != SILENCE_OF_NOBODY)
-		loss_silence_ended(e, c, ended);
-	conn_wake(e, c);
-}
-
-struct conn *frame_addr_conn(struct engine *e, const struct packet_in *p)
-{
-	struct conn *c = conn_by_addr(e, &p->from);
-
-	if (c == NULL) {
-		e->count->drop_unknown_conn++;
-		return NULL;
-	}
-	if (c->state != CONN_UP) {
-		e->count->drop_state++;
-		return NULL;
-	}
-	return c;
-}
-
-/* The stream tells the connection. One that has ended here, or is another peer's, is what a
- * connection with the sender may still hear of; without one nobody can check the packet. */
-struct conn *frame_chunk_conn(struct engine *e, const struct packet_in *p)
-{
-	const struct in_edge *i = in_edge_find(e, wire_get32(p->data + CHUNK_AT_STREAM));
-	struct conn *c = i != NULL ? i->conn : NULL;
-
-	if (c != NULL && net_addr_equal(&c->addr, &p->from))
-		return c;
-	if (c != NULL && conn_by_addr(e, &p->from) == NULL) {
-		e->count->drop_address++;
-		return NULL;
-	}
-	return frame_addr_conn(e, p);
-}
-
-void frame_chunk(struct engine *e, struct conn *c, const struct packet_in *p, uint64_t pn)
-{
-	uint16_t length = (uint16_t)(p->length - CHUNK_BODY);
-
-	if (!frame_fresh(e, c, pn))
-		return;
-	enum loss_silence ended = frame_heard(e, c, p);
-	if (in_edge_take(e, c, p->data, p->data + CHUNK_BODY, length) == VERDICT_TAKEN)
-		ack_mark(e, c, pn, ACK_LATER);
-	if (ended != SILENCE_OF_NOBODY)
-		loss_silence_ended(e, c, ended);
-	conn_wake(e, c);
-}
-
-static bool frame_ack_short(struct engine *e, struct conn *c, uint64_t largest,
-			    const uint8_t *brief, const uint8_t *bitmap)
-{
-	uint64_t before = e->config.cycles != NULL ? e->config.cycles() : 0;
-	bool taken = sent_ack_short(e, c, largest, brief, bitmap);
-
-	if (e->config.cycles != NULL)
-		e->stages.ack += e->config.cycles() - before;
-	return taken;
-}
-
-void frame_short(struct engine *e, struct conn *c, const struct packet_in *p, uint64_t pn,
-		 uint64_t largest)
-{
-	bool chunk = wire_is_chunk(p->data), take;
-
-	if (!frame_fresh(e, c, pn))
-		return;
-	enum loss_silence ended = frame_heard(e, c, p);
-	if (chunk) {
-		const uint8_t *brief = p->data + CHUNK_BODY, *payload = brief + SHORT_BYTES;
-		uint16_t length = (uint16_t)(p->length - CHUNK_BODY - SHORT_BYTES);
-
-		take = frame_ack_short(e, c, largest, brief, brief + SHORT_AT_BITMAP);
-		take &= in_edge_take(e, c, p->data, payload, length) == VERDICT_TAKEN;
-	} else {
-		take = frame_ack_short(e, c, largest, p->data + WIRE_ACK_AT_SHORT,
-				       p->data + WIRE_ACK_AT_BITMAP);
-	}
-	if (take)
-		ack_mark(e, c, pn, chunk ? ACK_LATER : ACK_NOT);
-	if (ended != SILENCE_OF_NOBODY)
-		loss_silence_ended(e, c, ended);
-	conn_wake(e, c);
+	return w.refused ? FRAMES_REFUSED : FRAMES_TAKEN;
 }

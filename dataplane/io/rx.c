@@ -174,22 +174,6 @@ static void rx_packets(struct worker *w, struct rte_mbuf **m, unsigned count, ui
 	rte_pktmbuf_free_bulk(m, kept);
 }
 
-/* What the port has for us, queue by queue. */
-static unsigned rx_queues(struct worker *w, uint64_t now_ns)
-{
-	struct rte_mbuf *m[WORKER_BURST];
-	unsigned total = 0;
-	for (unsigned i = 0; i < w->ins; i++) {
-		uint64_t begin = worker_stage_begin(w);
-		unsigned n = rte_eth_rx_burst(w->in[i]->device, w->in[i]->queue, m, WORKER_BURST);
-		worker_stage_end(w, IO_RX_DRIVER, begin);
-		if (n > 0)
-			rx_packets(w, m, n, now_ns);
-		total += n;
-	}
-	return total;
-}
-
 static unsigned rx_handed_over(struct worker *w, uint64_t now_ns)
 {
 	struct rte_mbuf *m[WORKER_BURST];
@@ -201,12 +185,21 @@ static unsigned rx_handed_over(struct worker *w, uint64_t now_ns)
 
 unsigned rx_burst(struct worker *w, uint64_t now_ns)
 {
+	struct rte_mbuf *m[WORKER_BURST];
 	uint64_t begin = worker_stage_begin(w);
-	unsigned n = rx_queues(w, now_ns);
+	unsigned total = 0;
+	for (unsigned i = 0; i < w->ins; i++) {
+		uint64_t asked = worker_stage_begin(w);
+		unsigned n = rte_eth_rx_burst(w->in[i]->device, w->in[i]->queue, m, WORKER_BURST);
+		worker_stage_end(w, IO_RX_DRIVER, asked);
+		if (n > 0)
+			rx_packets(w, m, n, now_ns);
+		total += n;
+	}
 	if (w->workers > 1)
-		n += rx_handed_over(w, now_ns);
+		total += rx_handed_over(w, now_ns);
 	worker_stage_end(w, IO_RX, begin);
-	return n;
+	return total;
 }
 
 const struct port_ops device_ops = {
