@@ -1,29 +1,30 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The whole table of measurements against their bounds and against other systems.
 
-  bench compare                            everything, but for what takes an hour by itself (--huge)
-  bench compare --only 'broadcast/*' 'reduce/*' --system all
-  bench compare --resume --seconds 120     goes on where an earlier one ended, for two minutes
-  bench compare --list                     the cases, each with the command that measures it alone
+  bench compare                            every case, but those of 1 GiB (--huge): takes hours
+  bench compare --only 'broadcast/*' 'reduce/*' --system all --vdev udp
+  bench compare --resume --seconds 120     measures what is missing, and ends after two minutes
+  bench compare --list                     the cases, how long each takes, the command that measures it alone
   bench compare --show                     the table of what has been measured
 
-Every case is a command of scripts/bench; cases on the same links are run on the same clusters. Rows
-go to RESULTS/CASE.json, turn by turn; the table is printed at the end, also after an interrupt. At a
-regular end RESULTS/*.svg draw what is there. `bench plot` takes it over into docs/results.json, and draws
-that. To measure all again in slices: --resume --since TIME with the time of the beginning. Rows of another
-machine count as missing, and turns at whose start others used more than a third of this one: while they
-do, slices measure the same again."""
+Cases on the same links are run on the same clusters, and the systems take turns. Each repetition is appended to
+RESULTS/rows.jsonl as soon as it has ended; the table is printed at the end, also after an interrupt.
+RESULTS/compare.json and RESULTS/*.svg hold the medians and the figures. `bench report` takes the rows
+over into docs/results.jsonl, and rewrites the pages.
+
+With --resume a row counts if it is of this machine, no older than --since, not disturbed by other programs, and, if
+it is ours, of this commit."""
 
 import json
 import math
 import time
 from pathlib import Path
 
-from . import bench_expect, bench_kept, bench_lookup, bench_ops, bench_options, bench_plot, options
-from . import shell
+from . import bench_expect, bench_figures, bench_lookup, bench_ops, bench_options, bench_report, bench_rows
+from . import options, shell
 from .bench_cases import CASES, rank
-from .bench_kept import CORES_FULL, RESULTS, result_path
-from .bench_table import by_system, label, middle, name_of, number, percent
+from .bench_rows import CORES_FULL, LONG_S
+from .bench_table import label, middle, name_of, number, percent
 from .shell import Failure, say
 
 MOMENT = "0000-00-00T00:00Z"  # 0: any digit
@@ -40,11 +41,8 @@ def parse(argv):
     parser.add_argument("--tuning", nargs="+", default=["hand"], metavar="T",
                         help="of the others (default: hand), but in *-default, which are their defaults")
     parser.add_argument("--repeat", type=options.COUNT, default=5, metavar="R")
-    parser.add_argument("--results", type=Path, default=RESULTS, metavar="DIR")
-    parser.add_argument("--kept", type=Path, default=bench_kept.KEPT, metavar="FILE",
-                        help="rows that were taken over (docs/results.json)")
-    parser.add_argument("--resume", action="store_true",
-                        help="measure what is missing in the results and in what is kept of earlier ones")
+    parser.add_argument("--results", type=Path, default=bench_rows.RESULTS, metavar="DIR")
+    parser.add_argument("--resume", action="store_true", help="measure only what is missing")
     parser.add_argument("--since", default="", metavar="TIME",
                         help="rows from before it count as missing: 2026-01-31T23:59Z, or its beginning")
     parser.add_argument("--seconds", type=options.SECONDS, default=math.inf, metavar="S",
@@ -64,57 +62,32 @@ def parse(argv):
 
 
 class Result:
-    """What has been measured of a case."""
+    """What has been measured of a case: known tells how long it takes, rows are those that count."""
 
-    def __init__(self, case, args, kept):
+    def __init__(self, case, args, known):
         self.case, self.repeat = case, args.repeat
-        self.path = result_path(args.results, case.name)
-        self.older, self.rows = bench_kept.measured(self.path, case), []
-        self.begun = bench_kept.measured(self.path, case, "begun")
-        self.stands = by_system(bench_kept.merged(kept.get(case.name, []), self.older))
-        self.known = [*kept.get(case.name, []), *self.older]  # tell how long it takes
-        if args.resume or args.show:
-            sets = self.stands | by_system(() if args.show else self.begun)
-            self.rows = [row for rows in sets.values() for row in rows
-                         if row["measured"] >= args.since and
-                         (args.show or row["machine"] == bench_kept.machine())]
+        self.path = args.results / bench_rows.ROWS
+        self.known = known.get(case.name, [])
+        self.rows = [row for row in self.known if args.resume and not args.show and
+                     row["measured"] >= args.since and self.counts(row)]
+
+    @staticmethod
+    def counts(row):
+        if row["system"] == "sarissa" and (row["commit"] != bench_rows.commit() or
+                                           bench_rows.variant(row) != options.vdev()):
+            return False
+        return row["machine"] == bench_rows.machine() and bench_rows.quiet(row)
 
     def wanted(self, name):
         """How many rows of the system are missing, of those that count."""
-        have = [row for row in self.rows if label(row) == name and bench_kept.quiet(row)]
-        return 0 if any(row["seconds"] > bench_ops.LONG_S for row in have) else max(
-            0, self.repeat - len(have))
+        have = [row for row in self.rows if label(row) == name and bench_rows.quiet(row)]
+        return 0 if any(row["seconds"] > LONG_S for row in have) else max(0, self.repeat - len(have))
 
-    def add(self, rows, commit):
+    def add(self, rows):
         for row in rows:
-            self.rows.append(row | {"commit": commit, "measured": bench_kept.now(),
-                                    "machine": bench_kept.machine()})
-            self.keep()
-
-    def replaces(self, rows, older):
-        """Whether a set that is being measured says as much as the one that stands."""
-        have = list(filter(bench_kept.quiet, rows))
-        least = min(self.repeat, sum(map(bench_kept.quiet, older)))
-        return not older or len(have) >= max(1, least) or any(
-            row["seconds"] > bench_ops.LONG_S for row in have)
-
-    def sets(self):
-        """Those that stand, and those that are begun and do not replace them yet."""
-        stand, begun = by_system(self.older), by_system(self.begun)
-        for name, rows in by_system(self.rows).items():
-            begun.pop(name, None)
-            (stand if self.replaces(rows, self.stands.get(name, [])) else begun)[name] = rows
-        return {key: [row for rows in sets.values() for row in rows]
-                for key, sets in (("rows", stand), ("begun", begun))}
-
-    def keep(self):
-        """Whole or not at all, so that an interrupt leaves no half file."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        part = self.path.with_suffix(".part")
-        part.write_text(json.dumps(
-            {"case": self.case.name, "command": f"scripts/bench {self.case.command}",
-             "limits": self.case.limits, **self.sets()}, indent=1) + "\n")
-        part.rename(self.path)
+            recorded = bench_rows.recorded(self.case, row)
+            bench_rows.append(self.path, [recorded])
+            self.rows.append(row | recorded)
 
 
 def run_of(case, args):
@@ -182,7 +155,7 @@ def measure(group, args):
             result.add(bench_ops.rows_of(
                 run, systems, result.wanted, args.until,
                 lambda one, run=run, known=result.known: bench_expect.turn(
-                    known, run, one.system, one.tuning)), args.commit)
+                    known, run, one.system, one.tuning)))
     return len(todo) < len(group)
 
 
@@ -195,13 +168,16 @@ def look_up(result, args):
     options = bench_lookup.parse([*result.case.command.split()[1:], "--repeat", str(args.repeat)])
     rows = list(bench_lookup.results(options))
     bench_lookup.table(options, rows)
-    result.add((bench_lookup.as_result(row) for row in rows), args.commit)
+    result.add(bench_lookup.as_result(row) for row in rows)
     return False
 
 
 def summary(case, rows):
     """One object per system of a case, with the medians of all numbers."""
-    for name, same in by_system(rows).items():
+    groups = {}
+    for row in rows:
+        groups.setdefault(name_of(row["system"], bench_rows.variant(row)), []).append(row)
+    for name, same in groups.items():
         numbers = {key: middle(same, key) for key, value in same[0].items()
                    if isinstance(value, (int, float)) and not isinstance(value, bool)}
         ratios = [row["ratio"] for row in same if row.get("ratio")]
@@ -230,7 +206,7 @@ def table(lines):
         bound = one.get("bound_seconds")
         ratios = [number(one.get(key) if bound else None, ".3f")
                   for key in ("ratio", "ratio_min", "ratio_max")]
-        late = one.get("late_share") if one.get("stagger_ms") else None
+        late = one.get("late_share") if "/stagger-" in one["case"] else None
         say(f"{one['case']:<32}{one['label']:<26}{one['seconds']:>10.6f}"
             f"{ratios[0]:>7}{ratios[1]:>7}{ratios[2]:>7}{percent(one['cpu_share']):>6}"
             f"{number(one.get('cpu_seconds'), '.2f'):>7}{percent(one.get('other_cpu_share')):>6}"
@@ -240,10 +216,10 @@ def table(lines):
             f"{percent(one.get('resent_share'), 2):>9}{one['runs']:>6}  {one['verdict']}")
 
 
-def show_cases(args, kept):
+def show_cases(args, known):
     """In the order in which they are measured, and for how long with these systems; what is missing
     with --resume."""
-    for result in sorted((Result(case, args, kept) for case in args.cases),
+    for result in sorted((Result(case, args, known) for case in args.cases),
                          key=lambda result: rank(result.case)):
         case, seconds = result.case, bench_expect.LOOK_UP_S
         if not case.command.startswith("lookup"):
@@ -255,24 +231,54 @@ def show_cases(args, kept):
               (f"   [{limits}]" if limits else ""))
 
 
+def known_rows(args):
+    """By case: those that the pages are made of, and those of RESULTS."""
+    kept, own = bench_rows.read(bench_rows.KEPT), bench_rows.read(args.results / bench_rows.ROWS)
+    return bench_rows.by_case(kept + [row for row in own if row not in kept])
+
+
+def show(results, known):
+    """The sets that count, as in the report."""
+    sets = bench_rows.sets_of([row for rows in known.values() for row in rows])
+    for result in results:
+        result.rows = [row for variants in sets.get(result.case.name, {}).values()
+                       for rows in variants.values() for row in rows]
+
+
+def leave(folder, lines):
+    """The medians, and figures of all that FOLDER has."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "compare.json").write_text(json.dumps(lines, indent=1) + "\n")
+    rows = bench_rows.read(folder / bench_rows.ROWS)
+    try:
+        bench_figures.draw(bench_report.best_of(bench_rows.sets_of(rows)), folder)
+    except Failure as failure:
+        say(f"bench: no figures: {failure}")
+
+
+def measure_all(args, results):
+    look_ups = [one for one in results if one.case.command.startswith("lookup")]
+    left = [measure(group, args) for group in
+            groups([one for one in results if one not in look_ups], args)]
+    left += [look_up(result, args) for result in look_ups]
+    if any(left):
+        say("bench: more is missing than there was time for: --resume goes on")
+
+
 def main(argv):
     args = parse(argv)
     if not args.list and not args.show:
         shell.require_root("scripts/bench")
         options.check_folder("--results", args.results)
-    kept = bench_kept.read(args.kept)
+    known = known_rows(args)
     if args.list:
-        return show_cases(args, kept)
-    results = [Result(case, args, kept) for case in args.cases]
+        return show_cases(args, known)
+    results = [Result(case, args, known) for case in args.cases]
+    if args.show:
+        show(results, known)
     try:
         if not args.show:
-            args.commit = bench_kept.commit()
-            look_ups = [one for one in results if one.case.command.startswith("lookup")]
-            left = [measure(group, args) for group in
-                    groups([one for one in results if one not in look_ups], args)]
-            left += [look_up(result, args) for result in look_ups]
-            if any(left):
-                say("bench: more is missing than there was time for: --resume goes on")
+            measure_all(args, results)
     finally:
         lines = [line for result in results for line in summary(result.case, result.rows)]
         if lines:
@@ -280,8 +286,8 @@ def main(argv):
         for one in lines if args.json else ():
             print(json.dumps(one), flush=True)
     if args.show and not lines:
-        raise shell.Failure(f"neither {args.results} nor {args.kept} holds results of these cases: run "
-                            "scripts/bench compare first")
+        raise Failure(f"neither {args.results} nor {bench_rows.KEPT} holds results of these cases: run "
+                      "scripts/bench compare first")
     if not args.show:
-        bench_plot.draw(bench_kept.in_folder(args.results), args.results)
+        leave(args.results, lines)
     return any(one["verdict"].startswith("missed") for one in lines)

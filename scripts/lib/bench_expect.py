@@ -2,7 +2,7 @@
 """How long a case will take, so that a slice of `bench compare` begins nothing that would end later: by
 its own rows where there are some, else by what such cases took, rather too long than too short."""
 
-from . import bench_ops
+from . import bench_ops, bench_rows
 from .bench_table import label, name_of
 
 OVER_BOUND = {"sarissa": {}, "openmpi": {}, "gloo": {"broadcast": 7.0, "reduce": 3.0},
@@ -41,7 +41,7 @@ def turn(known, run, system, tuning):
 
 def turns(known, run, system, tuning, wanted):
     """How many it takes for as many rows: one more warms up, but what is long is measured once."""
-    return 1 if seconds(known, run, system, tuning) > bench_ops.LONG_S else wanted + 1
+    return 1 if seconds(known, run, system, tuning) > bench_rows.LONG_S else wanted + 1
 
 
 def case(known, run, wanted):

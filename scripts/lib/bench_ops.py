@@ -11,6 +11,7 @@ from . import shell, transfer
 from .bench_meter import Meter
 from .bench_options import MIB, PEERS, parse
 from .bench_reduce import KilledReduce, SarissaReduce, kill_results, kill_table
+from .bench_rows import LONG_S
 from .bench_sarissa import Sarissa
 from .bench_sum import REDUCES
 from .bench_table import name_of, table, taken, tell
@@ -22,7 +23,6 @@ GIB = 1 << 30
 LEAD_NS = 60_000_000  # from the last order to the common start
 LEAD_PER_NODE_NS = 3_000_000
 BEFORE_NS, AFTER_NS = 2_000_000, 20_000_000  # around the start we do nothing: it would count
-LONG_S = 60.0  # what takes longer is measured once, without warming up
 
 BOUND_OBJECTS = {  # objects that pass the busiest link, one after the other
     "broadcast": lambda nodes: 1,

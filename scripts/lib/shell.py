@@ -99,11 +99,11 @@ def run_to_the_end(*argv, why, env=None):
         raise Failure(f"'{' '.join(argv)}' failed ({code}): {said}")
 
 
-def setup():
+def setup(*options):
     """Builds. An interrupt ends the build, but lets packages be installed to the end."""
     child = None
     with Later(lambda: child and child.terminate()) as later:
-        child = subprocess.Popen([ROOT / "scripts/setup"])
+        child = subprocess.Popen([ROOT / "scripts/setup", *options])
         if later.came:  # before there was anybody to end
             child.terminate()
         code = child.wait()

@@ -274,7 +274,7 @@ def run_suite(suite, args, score):
 def main():
     args = parse()
     if not args.no_setup:
-        shell.setup()
+        shell.setup("--figures")
     if args.seeds:
         return run_sweep(args)
     for option, name in (("seed", "CHAOS_SEED"), ("seconds", "CHAOS_SECONDS"),

@@ -23,7 +23,7 @@ DECLARED = (r'"--([a-z][a-z0-9-]+)', r'\{\s*"([a-z][a-z0-9-]+)",\s*(?:\d|require
 MANUALS = {"control/options.c": "sarissa-control.8", "dataplane/io/options.c": "sarissa-dataplane.8",
            "client/cli/main.c": "sarissa.1"}
 # of others, and examples
-FOREIGN = {"--cflags", "--libs", "--now", "--status", "--in", "dpdk-devbind.py",
+FOREIGN = {"--cflags", "--libs", "--now", "--status", "--in", "--out", "dpdk-devbind.py",
            "dpdk-telemetry.py", "crc32_iscsi_by16_10", "before.json", "after.json"}
 
 

@@ -11,11 +11,10 @@ import statistics
 import subprocess
 import tempfile
 from pathlib import Path
-from xml.etree import ElementTree
 
 import netlib
-from lib import bench_cases, bench_compare, bench_gloo, bench_kept, bench_ops, bench_options  # noqa: E402
-from lib import bench_peer, bench_plot, bench_reduce, bench_sum, bench_wakeups, process  # noqa: E402
+from lib import bench_cases, bench_compare, bench_gloo, bench_ops, bench_options  # noqa: E402
+from lib import bench_peer, bench_reduce, bench_sum, bench_wakeups, process  # noqa: E402
 from lib.shell import Failure  # noqa: E402
 
 BENCH = netlib.ROOT / "scripts/bench"
@@ -227,19 +226,18 @@ def cases_say_which_limit_is_missed():
 
 def undisturbed(path):
     """As if nothing else had run on the machine, of which the test cannot be sure."""
-    told = json.loads(path.read_text())
-    for row in told["rows"]:
-        row["other_cpu_share"] = 0.0
-    path.write_text(json.dumps(told))
-    return told["rows"]
+    rows = [json.loads(line) | {"other_cpu_share": 0.0} for line in path.read_text().splitlines()]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return rows
 
 
 def compare_goes_on_where_it_was_interrupted():
+    """Rows are there as soon as they are measured; the next run appends what is missing."""
     netlib.need_root()
     with tempfile.TemporaryDirectory(prefix="sarissa-test-") as directory:
         child = subprocess.Popen(
             [BENCH, "compare", "--only", "*/1k-on-4", "*/32m-on-4", "--system", "sarissa",
-             "--repeat", "2", "--results", directory, "--kept", f"{directory}/kept"],
+             "--repeat", "2", "--results", directory],
             stderr=subprocess.PIPE, text=True, stdout=subprocess.DEVNULL)
         try:
             for line in child.stderr:  # until the second case has begun
@@ -252,108 +250,31 @@ def compare_goes_on_where_it_was_interrupted():
             process.end(child.pid)
             child.wait()
         nothing_stays(child.pid)
-        files = sorted(os.listdir(directory))
-        assert files == ["broadcast-1k-on-4.json"], f"{files}: {netlib.tail(rest)}"
+        assert os.listdir(directory) == ["rows.jsonl"], f"{os.listdir(directory)}: {netlib.tail(rest)}"
         assert "broadcast/1k-on-4" in rest and "interrupted" in rest, rest
-        path = Path(directory) / files[0]
-        told = json.loads(path.read_text())
-        assert len(told["rows"]) == 2 and told["command"].startswith("scripts/bench broadcast")
+        path = Path(directory) / "rows.jsonl"
         before = undisturbed(path)
-        done = bench("compare", "--only", "broadcast/1k-*4", "--system", "sarissa", "--repeat", 3,
-                     "--results", directory, "--kept", f"{directory}/kept", "--resume")
+        assert [row["case"] for row in before] == ["broadcast/1k-on-4"] * 2, before
+        again = ("compare", "--only", "broadcast/1k-*4", "--system", "sarissa", "--repeat", 3,
+                 "--results", directory, "--resume")
+        done = bench(*again)
         more = undisturbed(path)
         assert more[:2] == before and len(more) == 3, netlib.tail(done.stderr)
         assert all(row["commit"] and row["measured"] and row["machine"] for row in more), more
-        done = bench("plot", "--results", directory, "--out", directory)  # who has it needs no more
-        done = bench("compare", "--only", "broadcast/1k-*4", "--system", "sarissa", "--repeat", 3,
-                     "--results", f"{directory}/none", "--kept", f"{directory}/results.json", "--resume")
+        assert [row["runs"] for row in json.loads(Path(directory, "compare.json").read_text())] == [3]
+        done = bench(*again)
         assert "bench: broadcast" not in done.stderr and "1k-on-4" in done.stderr, done
+        assert undisturbed(path) == more, "what is there is not measured again"
 
 
-def results_become_figures_and_tables():
-    """The lowest of a case is in bold; every system that was measured has its line, and its value."""
-    netlib.need_root()
+def another_file_in_place_of_rows_is_refused():
     with tempfile.TemporaryDirectory(prefix="sarissa-test-") as directory:
-        for case, nodes in (("broadcast/32m-on-4", 4), ("broadcast/32m-on-8", 8),
-                            ("broadcast/32m-on-8-default", 8), ("broadcast/64m-on-8", 8),
-                            ("broadcast/stagger-0.3-random", 8)):
-            rows = [{"system": system, "tuning": tuning, "nodes": nodes, "bytes": 32 * MIB,
-                     "rate_mbit": 200, "stagger_ms": 0, "seconds": ratio * 2, "bound_seconds": 2,
-                     "ratio": ratio, "blocked_mean_seconds": 1, "cpu_seconds": 1.5,
-                     "wire_bytes": 3e7, "other_cpu_share": 0.9 if ratio < 1 else 0.1,
-                     "machine": bench_kept.machine(), "commit": "?", "measured": "2026-01-02T03:04Z"}
-                    for system, tuning, ratio in (("sarissa", "", 1.07), ("sarissa", "", 1.06),
-                                                  ("sarissa", "", 1.08), ("openmpi", "hand", 1.05),
-                                                  ("gloo", "hand", 0.9),
-                                                  ("openmpi", "default", 7), ("dask", "hand", 3))
-                    if tuning != "hand" or "default" not in case]
-            bench_compare.result_path(Path(directory), case).write_text(json.dumps({"rows": rows}))
-        done = bench("compare", "--resume", "--only", "broadcast/32m-on-4", "--system", "sarissa",
-                     "--repeat", 3, "--results", directory, "--kept", f"{directory}/none")
-        assert done.returncode == 0 and "bench: broadcast" not in done.stderr, "nothing is missing"
-        assert "bound 1.00" in Path(directory, "nodes.svg").read_text(), "all that is there is drawn"
-        done = bench("plot", "--results", directory, "--out", directory, "--commit", "abcdef0")
-        assert done.returncode == 0, done
-        first = Path(directory, "compare.md").read_text()
-        for path in Path(directory).glob("broadcast-*.json"):
-            path.unlink()
-        done = bench("plot", "--results", directory, "--out", directory)
-        assert first == Path(directory, "compare.md").read_text(), "the rows are not kept"
-        page = Path(directory, "compare.md").read_text()
-        assert "| 2 s | 1.070 (1.060 to 1.080) | **1.050** | - | 3.000 | abcdef0 |" in page, page
-        assert "| 1.50, 30 | 1.50, 30 | - | 1.50, 30 |" in page, page
-        assert "-default` | 2 s | **1.070** (1.060 to 1.080) | 7.000 | - | - | abcdef0 |" in page, page
-        left = page.split("have no figure above: ")[1]
-        assert "on-4" in left and "`broadcast/{1k,64k,1m,32m" not in left, left
-        assert "lookup" not in left and "1g" not in left, left
-        for name in ("arrivals", "nodes", "sizes"):
-            assert f"](plots/{name}.svg)" in page, page
-            words = [e.text for e in ElementTree.parse(f"{directory}/plots/{name}.svg").iter()]
-            assert "Dask" in " ".join(word for word in words if word), name
-        words = [e.text for e in ElementTree.parse(f"{directory}/plots/nodes.svg").iter()]
-        for told in ("broadcast", "sarissa 1.07", "OpenMPI 1.05", "Dask 3.00", "bound 1.00"):
-            assert told in words, words
-        for verb in (("plot", "--out"), ("compare", "--show", "--kept")):
-            done = bench(*verb, f"{directory}/none", "--results", f"{directory}/none")
-            assert done.returncode == 1 and "run scripts/bench compare first" in done.stderr, done
-
-
-def what_others_have_written_is_told_in_one_line():
-    with tempfile.TemporaryDirectory(prefix="sarissa-test-") as directory:
-        results, kept = Path(directory, "broadcast-1k-on-4.json"), Path(directory, "kept")
-        for path, texts in ((results, ("", "{}", "[]", '{"rows": [{}]}')),
-                            (kept, ("<<<<<<< ours", '{"a": 1}', "[1]", '[{"case": "a"}]'))):
-            for text in texts:
-                path.write_text(text)
-                done = bench("compare", "--show", "--results", directory, "--kept", kept)
-                assert done.returncode == 1 and done.stderr.count("\n") == 1, (text, done)
-                assert f"{path} holds no results of ours" in done.stderr, (text, done)
-            path.unlink()
-
-
-def a_set_is_replaced_by_a_whole_one():
-    """Turn by turn, each in a run of its own; until then --resume alone knows of the new rows."""
-    case = bench_cases.CASES[0]
-    row = {"system": "sarissa", "tuning": "", "seconds": 1.0, "other_cpu_share": 0.0}
-    old = [row | {"measured": "2026-01-01T00:00Z", "machine": "", "commit": "?"}] * 3
-    with tempfile.TemporaryDirectory(prefix="sarissa-test-") as directory:
-        argv = ["--results", directory, "--repeat", "3"]
-        for count, disturbed, stand in ((1, 0, 3), (1, 0.9, 3), (2, 0, 3), (3, 0, 4)):
-            args = bench_compare.parse([*argv, "--resume", "--since", "2026-02"])
-            result = bench_compare.Result(case, args, {case.name: old})
-            result.add([row | {"other_cpu_share": disturbed}], "a")
-            shown = bench_compare.Result(case, bench_compare.parse([*argv, "--show"]),
-                                         {case.name: old}).rows
-            assert len(shown) == stand and (shown == old) == (count < 3), (count, shown)
-
-
-def who_is_below_the_bound_or_elsewhere_is_marked():
-    def rows(seconds, machine="here"):
-        return [{"seconds": seconds, "bound_seconds": 1, "machine": machine, "commit": "a"}] * 5
-
-    best = {"sarissa": rows(0.9), "gloo": rows(1.1), "openmpi": rows(1.2)}
-    assert bench_plot.lowest_of(best) == {"gloo"} and bench_plot.lowest_of({"a": rows(0.9)}) == set()
-    assert bench_plot.marks(rows(1), rows(2)) == "" and bench_plot.marks(rows(1, "there"), rows(1))
+        path = Path(directory, "rows.jsonl")
+        for text in ("<<<<<<< ours", "[1]", '{"case": "a"}'):
+            path.write_text(text)
+            done = bench("compare", "--show", "--results", directory)
+            assert done.returncode == 1 and done.stderr.count("\n") == 1, (text, done)
+            assert f"{path}, line 1, is no measured row" in done.stderr, (text, done)
 
 
 def a_trace_that_cannot_begin_leaves_nothing():
@@ -462,14 +383,13 @@ def an_object_that_does_not_come_ends_the_run():
 
 netlib.run(look_ups_are_timed_beside_tcp, puts_are_timed_both_ways,
            staggered_receivers_are_told_apart, a_bound_never_goes_back,
-           what_others_have_written_is_told_in_one_line,
-           a_set_is_replaced_by_a_whole_one, who_is_below_the_bound_or_elsewhere_is_marked, a_trace_that_cannot_begin_leaves_nothing,
+           another_file_in_place_of_rows_is_refused, a_trace_that_cannot_begin_leaves_nothing,
            what_ran_is_told_from_a_trace, sums_are_found_without_the_systems,
            a_wrong_sum_ends_the_run,
            reduces_are_measured_and_checked, others_take_turns_and_are_checked,
            a_peer_that_is_not_installed_is_named, staggered_givers_do_not_wait,
            a_killed_participant_is_replaced, cases_say_which_limit_is_missed,
-           compare_goes_on_where_it_was_interrupted, results_become_figures_and_tables,
-           wrong_arguments_are_refused, large_frames_are_measured_over_udp, what_the_memory_does_not_hold_is_refused,
+           compare_goes_on_where_it_was_interrupted, wrong_arguments_are_refused,
+           large_frames_are_measured_over_udp, what_the_memory_does_not_hold_is_refused,
            the_dataplane_is_measured_between_two_processes,
            an_object_that_does_not_come_ends_the_run)

@@ -85,7 +85,7 @@ def flags_that_are_not_there():
     commands = [("demo",), ("test",), ("mutate",), ("cluster", "up", "2"),
                 ("cluster", "status"), ("cluster", "down"), ("cluster", "exec", "0"),
                 *(("bench", verb) for verb in ("transfer", "dataplane", "lookup", "put", "recovery",
-                                               "apps", "compare", "plot", *OPS))]
+                                               "apps", "compare", "report", *OPS))]
     for command in commands:
         refused(*command, "--no-such-flag", words=("--no-such-flag", "--help"))
         code, said = called(*command, "--help")
@@ -185,8 +185,8 @@ def places(folder):
             (("bench", "compare", "--results", file), ("Not a directory",)),
             (("bench", "compare", "--results", file / "deeper"), ("Not a directory",)),
             (("bench", "compare", "--results", "/proc/results"), ("cannot be written",)),
-            (("bench", "plot", "--out", file), ("Not a directory",)),
-            (("bench", "plot", "--out", "/proc/docs"), ("cannot be written",)),
+            (("bench", "report", "--root", file), ("Not a directory",)),
+            (("bench", "report", "--root", "/proc/docs"), ("cannot be written",)),
             (("mutate", "--keep", file), ("Not a directory",)),
             (("mutate", "--keep", "/proc/copy"), ("cannot be written",)),
             (("mutate", "--keep", ROOT), ("folder of its own",))):
