@@ -244,6 +244,15 @@ void history_delete_ended(struct clients *c, uint32_t removal, bool answered, in
 	r->uncertain = !answered || (status != 0 && status != -ENOENT);
 }
 
+/* Until when a delete may still remove something. One that failed goes on until the holder that did
+ * not answer does: some time after all is well. */
+static uint64_t history_over_ns(const struct history *h, const struct history_removal *r)
+{
+	if (!r->uncertain || r->ended_ns == UINT64_MAX)
+		return r->ended_ns;
+	return (r->ended_ns > h->disturbed_ns ? r->ended_ns : h->disturbed_ns) + HISTORY_LATE_NS;
+}
+
 bool history_deleted(const struct clients *c, uint32_t name, uint64_t from, uint64_t to)
 {
 	const struct history *h = &c->history;
@@ -251,9 +260,7 @@ bool history_deleted(const struct clients *c, uint32_t name, uint64_t from, uint
 		return true;
 	for (uint32_t i = 0; i < h->removals; i++) {
 		const struct history_removal *r = &h->removal[i];
-		uint64_t late = r->uncertain ? HISTORY_LATE_NS : 0;
-		if (r->name == name && r->asked_ns <= to &&
-		    (r->ended_ns == UINT64_MAX || r->ended_ns + late >= from))
+		if (r->name == name && r->asked_ns <= to && history_over_ns(h, r) >= from)
 			return true;
 	}
 	return false;
@@ -330,6 +337,19 @@ static bool history_dead(const struct clients *c, const struct client_truth *t)
 	return true;
 }
 
+/* Whether one that was put before it, where it could not be seen, has a higher generation of a
+ * clock that is ahead: of two on two sides of a cut that one stays. */
+static bool history_outdone(const struct clients *c, const struct client_truth *t)
+{
+	for (uint32_t i = 0; i < c->truths; i++) {
+		const struct client_truth *o = &c->truth[i];
+		if (o->name == t->name && o->sealed_ns && o->asked_ns < t->asked_ns &&
+		    o->generation > t->generation)
+			return true;
+	}
+	return false;
+}
+
 void history_sealed(struct clients *c, struct client_truth *t)
 {
 	t->sealed = true;
@@ -351,7 +371,7 @@ void history_created(struct clients *c, struct client_truth *t)
 			continue;
 		tally(TALLY_REPLACED);
 		/* of two puts on two sides of a cut the newer one stays */
-		if (!old->lost && !history_dead(c, old) &&
+		if (!old->lost && !history_dead(c, old) && !history_outdone(c, old) &&
 		    history_together(c, t->node, old->asked_ns) && history_known(c, old->asked_ns))
 			world_violation(
 				c->g->w,
@@ -382,9 +402,8 @@ static bool history_deleting(const struct clients *c, const struct client *k, ui
 		return true;
 	for (uint32_t i = 0; i < h->removals; i++) {
 		const struct history_removal *r = &h->removal[i];
-		uint64_t late = r->uncertain ? HISTORY_LATE_NS : 0;
 		if (r->name == k->name && r->asked_ns <= begun_ns &&
-		    (r->ended_ns == UINT64_MAX || r->ended_ns + late >= k->asked_ns ||
+		    (history_over_ns(h, r) >= k->asked_ns ||
 		     (r->unnoted >> k->node & 1 && got && got->asked_ns <= r->asked_ns)))
 			return true;
 	}
