@@ -16,6 +16,8 @@
 
 enum {
 	PORT_MTU_DEFAULT = 1500,
+	PORT_XDP_BURST = 8, /* packets: docs/dataplane.md, Sockets beside AF_XDP */
+	PORT_XDP_BURST_NS = 500000,
 	PORT_MTU_AF_XDP = 3498, /* a frame, its buffer header and XDP's headroom fill a page */
 	PORT_MTU_MAX = 9000,
 };
@@ -219,7 +221,13 @@ static int port_configure_xdp(struct port *p)
 	int sockets[PORT_QUEUES_MAX];
 	for (unsigned i = 0; i < p->queues; i++)
 		sockets[i] = p->queue[i].rx_fd;
-	return xdp_configure(&p->xdp, &p->addr, p->workers, sockets, p->queues);
+	int error = xdp_configure(&p->xdp, &p->addr, p->workers, sockets, p->queues);
+	/* where the kernel copies, a call that sends costs as much as some frames do */
+	if (!error && !p->xdp.zero_copy) {
+		p->burst_bytes = PORT_XDP_BURST * (uint32_t)p->mtu;
+		p->burst_ns = PORT_XDP_BURST_NS;
+	}
+	return error;
 }
 
 int port_open(const struct options *o, struct port *p)
