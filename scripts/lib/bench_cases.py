@@ -34,7 +34,7 @@ STAGGERED = {
 
 
 WORTH = (r"[a-z]+/(1k|64k|1m|32m)-on-(8|16)", r".*/stagger-[0-9.]+-random", r".*/64m-on-(8|16)",
-         r".*/stagger-.*", r".*/kill-.*", r"lookup/.*")  # what is to be measured first; then the rest
+         r".*/stagger-.*", r".*/kill-.*")  # what is to be measured first; then the rest
 
 
 class Case(NamedTuple):
@@ -109,8 +109,6 @@ CASES = [
     *(case for op in STAGGERED for case in staggered(op)),
     *killed_reduces(),
     *defaults(),
-    Case("lookup/busy-poll", "lookup --busy-poll"),
-    Case("lookup/adaptive", "lookup"),
     *(Case(f"{op}/1g-on-4", command(op, 4, 1024 * MIB), LARGE[op], huge=True)
       for op in OPERATIONS),
 ]

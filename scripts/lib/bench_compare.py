@@ -20,7 +20,7 @@ import math
 import time
 from pathlib import Path
 
-from . import bench_expect, bench_figures, bench_lookup, bench_ops, bench_options, bench_report, bench_rows
+from . import bench_expect, bench_figures, bench_ops, bench_options, bench_report, bench_rows
 from . import options, shell
 from .bench_cases import CASES, rank
 from .bench_rows import CORES_FULL, LONG_S
@@ -159,19 +159,6 @@ def measure(group, args):
     return len(todo) < len(group)
 
 
-def look_up(result, args):
-    """With a table of its own: percentiles of single calls."""
-    if len(result.rows):
-        return False
-    if time.monotonic() + bench_expect.LOOK_UP_S > args.until:
-        return True
-    options = bench_lookup.parse([*result.case.command.split()[1:], "--repeat", str(args.repeat)])
-    rows = list(bench_lookup.results(options))
-    bench_lookup.table(options, rows)
-    result.add(bench_lookup.as_result(row) for row in rows)
-    return False
-
-
 def summary(case, rows):
     """One object per system of a case, with the medians of all numbers."""
     groups = {}
@@ -221,11 +208,9 @@ def show_cases(args, known):
     with --resume."""
     for result in sorted((Result(case, args, known) for case in args.cases),
                          key=lambda result: rank(result.case)):
-        case, seconds = result.case, bench_expect.LOOK_UP_S
-        if not case.command.startswith("lookup"):
-            run = run_of(case, args)
-            seconds = pruned(result, run) and bench_expect.start(
-                names_of([run]), run.nodes) + bench_expect.case(result.known, run, result.wanted)
+        case, run = result.case, run_of(result.case, args)
+        seconds = pruned(result, run) and bench_expect.start(
+            names_of([run]), run.nodes) + bench_expect.case(result.known, run, result.wanted)
         limits = ", ".join(f"{key} <= {most:g}" for key, most in case.limits.items())
         print(f"{case.name:<32}{seconds:>5.0f} s  scripts/bench {case.command}" +
               (f"   [{limits}]" if limits else ""))
@@ -257,11 +242,7 @@ def leave(folder, lines):
 
 
 def measure_all(args, results):
-    look_ups = [one for one in results if one.case.command.startswith("lookup")]
-    left = [measure(group, args) for group in
-            groups([one for one in results if one not in look_ups], args)]
-    left += [look_up(result, args) for result in look_ups]
-    if any(left):
+    if any([measure(group, args) for group in groups(results, args)]):
         say("bench: more is missing than there was time for: --resume goes on")
 
 

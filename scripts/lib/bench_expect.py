@@ -5,17 +5,13 @@ its own rows where there are some, else by what such cases took, rather too long
 from . import bench_ops, bench_rows
 from .bench_table import label, name_of
 
-OVER_BOUND = {"sarissa": {}, "openmpi": {}, "gloo": {"broadcast": 7.0, "reduce": 3.0},
-              "dask": {"broadcast": 4.0, "reduce": 3.0, "allreduce": 2.5},
-              "openmpi default": {"broadcast": 7.5, "reduce": 3.5, "allreduce": 2.0},
-              "dask default": {"broadcast": 7.0, "reduce": 4.0, "allreduce": 5.0}}  # where nothing is measured
-ELSE_OVER = 1.4
+OVER_BOUND = {"sarissa": 1.4, "openmpi": 1.4, "gloo": 7.0, "dask": 4.0}  # where nothing is measured
+DEFAULT_OVER = 7.5                                                       # of a peer as it comes
 LEAST_S = {"sarissa": 0.2, "openmpi": 0.2, "gloo": 0.2, "dask": 0.3}     # of a turn
 START_S = {"sarissa": 2.0, "openmpi": 1.5, "gloo": 2.0, "dask": 3.0}     # and its end
 START_NODE_S = {"sarissa": 0.15, "openmpi": 0.15, "gloo": 0.25, "dask": 0.5}
 CHECKED_BYTES_S = 1e9    # filled, put and compared, all nodes together
 REVIVE_S = 5.0           # of nodes that were killed
-LOOK_UP_S = 90.0
 
 
 def start(names, nodes):
@@ -25,9 +21,8 @@ def start(names, nodes):
 
 def seconds(known, run, system, tuning):
     """Of the operation alone."""
-    name = name_of(system, tuning)
-    over = OVER_BOUND.get(name, OVER_BOUND[system]).get(run.op, ELSE_OVER)
-    return max((row["seconds"] for row in known if label(row) == name),
+    over = DEFAULT_OVER if tuning == "default" else OVER_BOUND[system]
+    return max((row["seconds"] for row in known if label(row) == name_of(system, tuning)),
                default=over * bench_ops.bound_seconds(run))
 
 

@@ -193,15 +193,6 @@ def results(args):
         yield from measure(args, config, [first, second])
 
 
-def as_result(row):
-    """As rows of collectives are: the median of the turn is its time, all its times stay out."""
-    share = row["machine_cpu_seconds"] / row["seconds"] / os.cpu_count()
-    return {**{key: value for key, value in row.items() if key != "ns"},
-            "system": row["case"], "tuning": "", "seconds": row["median_ns"] / 1e9,
-            "turn_seconds": row["seconds"], "bound_seconds": 0,
-            "cpu_share": min(1.0, share) if row["seconds"] >= SHARE_LEAST_S else None}
-
-
 def main(argv):
     args = parse(argv)
     rows = []

@@ -267,7 +267,7 @@ def where(best):
     rows = [row for columns in best.values() for same in columns.values() for row in same]
     days = sorted({row["measured"][:10] for row in rows})
     machines = "; ".join(sorted({row["machine"] for row in rows}))
-    return f"Release {rows[0]['release']}, measured {' to '.join(dict.fromkeys((days[0], days[-1])))}, all " \
+    return f"Version {rows[0]['release']}, measured {' to '.join(dict.fromkeys((days[0], days[-1])))}, all " \
         f"nodes and the network between them on one machine: {machines}."
 
 
@@ -282,8 +282,7 @@ def page(best):
         if cases:
             yield f"## {title}\n\n{text}"
             yield (kills if "killed" in title else times)(cases)
-    left = [case.name for case in CASES if not (case.huge or case.command.startswith("lookup"))
-            and case.name not in best]
+    left = [case.name for case in CASES if not case.huge and case.name not in best]
     if left:
         yield "## Not measured\n\n" + ", ".join(f"`{name}`" for name in left)
 
