@@ -10,11 +10,20 @@
 #include "wire.h"
 
 enum {
-	ACK_EVERY = 24,	       /* packets */
-	ACK_CHUNK_DELAYS = 2,  /* so many times as long as others a chunk waits for its own */
-	ACK_LATER_SENDERS = 8, /* to one node, above which it does not, */
-	ACK_FEW_DELAYS = 4,    /* and so many times from */
-	FEW_SENDERS = 4,       /* on down, who may aim at more queue, too */
+	/* Packets: few enough for a sender with a window of 64 to go on, while one more is on its
+	   way. */
+	ACK_EVERY = 24,
+	/* Times ack_delay_ns that a chunk waits: a sender of chunk after chunk asks when it waits.
+	 */
+	ACK_CHUNK_DELAYS = 2,
+	/* Connections that send here; above that a chunk waits one ack_delay_ns as all else:
+	 * windows of two packets would run into their probes (34 % sent again with 100 senders,
+	 * instead of 13). */
+	ACK_LATER_SENDERS = 8,
+	/* Connections that send here; up to that windows are long, and a chunk waits this many
+	 * times ack_delay_ns. */
+	ACK_FEW_SENDERS = 4,
+	ACK_FEW_DELAYS = 4,
 };
 
 enum ack_verdict { ACK_NEW, ACK_DUPLICATE, ACK_OLD, ACK_FUTURE };

@@ -20,25 +20,50 @@
  */
 
 enum {
+	/* Packets: what a port's buffer takes at once from a stranger. */
 	CONGESTION_FIRST_PKTS = 16,
+	/* Packets: one alone would wait for the delayed acknowledgement each time. */
 	CONGESTION_LEAST_PKTS = 2,
-	CONGESTION_CALM_ROUNDS = 32,   /* without a cut, then the path may have become wider */
-	CONGESTION_LOSS_SAMPLE = 256,  /* packets over which the share of losses is taken */
-	CONGESTION_LOSS_OVERFLOW = 41, /* of 1024: fewer are not taken for an overflow */
-	CONGESTION_CUT = 614,	       /* of 1024, of the share that is in excess; */
-	CONGESTION_CUT_FEW = 410,      /* where few send */
-	CONGESTION_CUT_MAX = 307,      /* of 1024 */
+	/* Round trips without a cut, then the path may have become wider. */
+	CONGESTION_CALM_ROUNDS = 32,
+	/* Packets over which the share of losses is taken: fewer say nothing of 4 %. */
+	CONGESTION_LOSS_SAMPLE = 256,
+	/* Of 1024: 4 %; a smaller share is taken for faults of the path. */
+	CONGESTION_LOSS_OVERFLOW = 41,
+	/* Of 1024, of the share of the delay that is in excess (Swift's beta): 0.6, and 0.4 where
+	 * few send, whose queue may be longer. */
+	CONGESTION_CUT = 614,
+	CONGESTION_CUT_FEW = 410,
+	/* Of 1024: 0.3, the most that one round trip, a single observation, may cost. */
+	CONGESTION_CUT_MAX = 307,
+	/* Packets: what a queue varies by when windows grow and are cut by whole packets. */
 	CONGESTION_SPARE_PKTS = 8,
-	CONGESTION_FEW = 5,	    /* times as much more, where few send */
-	CONGESTION_STREAMS_MAX = 4, /* so many count, of those that have something to send */
+	/* Times CONGESTION_SPARE_PKTS where few send: hosts wake late, and there is room. */
+	CONGESTION_FEW = 5,
+	/* Streams of a connection that count as flows: more would make the target of all too long.
+	 */
+	CONGESTION_STREAMS_MAX = 4,
+	/* ns: below this a queueing delay shows hosts' clocks and turns. */
 	CONGESTION_FLOOR_NS = 10000,
+	/* ns: the rise that ends slow start on paths of some 10 us (HyStart, RFC 9406). */
 	CONGESTION_RISE_NS = 25000,
-	CONGESTION_RATE_US = 1000,  /* of the receiver's clock, over which a rate is taken, */
-	CONGESTION_RATE_ROUNDS = 2, /* and so many round trips */
+	/* us of the receiver's clock, and round trips: acknowledgements come in heaps, so a rate is
+	 * taken over no less. */
+	CONGESTION_RATE_US = 1000,
+	CONGESTION_RATE_ROUNDS = 2,
+	/* ns ahead of a connection's pace: a host that sleeps wakes so late. */
 	CONGESTION_BURST_NS = 250000,
+	/* ns ahead of the pace of the whole node (config.rate_bps), for the same reason. */
+	CONGESTION_NODE_BURST_NS = 250000,
+	/* Packets ahead of the pace where one takes longer than that; on a full path fewer, else
+	 * two nodes make each other's queue long and empty in turn. */
 	CONGESTION_BURST_PKTS = 16,
-	CONGESTION_BURST_PKTS_FULL = 4, /* on a path that is full */
-	CONGESTION_SAVE_PART = 4,	/* of a round trip, saved up for a burst at most */
+	CONGESTION_BURST_PKTS_FULL = 4,
+	/* Part of a round trip that is saved up for a burst at most: a short window must not stand
+	   still. */
+	CONGESTION_SAVE_PART = 4,
+	/* Bytes of an Ethernet header, which rate_bps counts. */
+	CONGESTION_LINK_BYTES = 14,
 };
 
 static uint64_t congestion_first(const struct engine *e)
@@ -97,7 +122,8 @@ static uint64_t congestion_floor_ns(const struct engine *e, const struct conn *c
  */
 static bool congestion_came_late(const struct engine *e, const struct conn *c)
 {
-	return c->cc.senders > FEW_SENDERS && c->loss.min_rtt_ns > e->config.delay_target_ns;
+	return c->cc.senders > CONGESTION_FEW_SENDERS &&
+	       c->loss.min_rtt_ns > e->config.delay_target_ns;
 }
 
 /* The share of losses, of 1024, once there are packets enough to speak of one; who may have come
@@ -119,7 +145,7 @@ static uint32_t congestion_loss_share(const struct engine *e, struct conn *c)
 /* The receiver says how many share its link. No buffer has been too small for the whole target. */
 static bool congestion_few(const struct engine *e, const struct conn *c)
 {
-	return c->cc.senders > 0 && c->cc.senders <= FEW_SENDERS &&
+	return c->cc.senders > 0 && c->cc.senders <= CONGESTION_FEW_SENDERS &&
 	       c->cc.delay_target_ns >= e->config.delay_target_ns;
 }
 
@@ -395,8 +421,9 @@ void congestion_sent(struct engine *e, struct conn *c, uint32_t bytes)
 		c->loss.probes_due--;
 	if (e->config.rate_bps == 0)
 		return;
-	uint64_t node_floor = e->now_ns > 250000 ? e->now_ns - 250000 : 0;
-	uint64_t wire_bits = (uint64_t)(bytes + ENGINE_OVERHEAD_V4 + 14) * 8;
+	uint64_t node_floor =
+		e->now_ns > CONGESTION_NODE_BURST_NS ? e->now_ns - CONGESTION_NODE_BURST_NS : 0;
+	uint64_t wire_bits = (uint64_t)(bytes + ENGINE_OVERHEAD_V4 + CONGESTION_LINK_BYTES) * 8;
 	e->pace_ns = state_max(e->pace_ns, node_floor) +
 		     wire_bits * UINT64_C(1000000000) / e->config.rate_bps;
 }

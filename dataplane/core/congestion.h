@@ -9,6 +9,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Nodes that share a receiver's link, by its grants: up to that each may aim at more queue.
+ * in_edge.c grants at once when one more comes, so that all of them know. */
+enum { CONGESTION_FEW_SENDERS = 4 };
+
 struct conn;
 struct engine;
 

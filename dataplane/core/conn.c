@@ -14,7 +14,9 @@
 
 /* A timer may fire early by this much rather than be moved. */
 #define CONN_EARLY_MAX_NS UINT64_C(10000000)
-#define CONN_WATCH_MIN_NS UINT64_C(10000000)
+#define CONN_WATCH_MIN_NS UINT64_C(10000000) /* of a watch: shorter ones are refused */
+#define CONN_BUSY_MIN_NS  20000000 /* a sender that died is noticed within some of these */
+#define CONN_BUSY_ROUNDS  8	   /* round trips: no keep-alive where a long path is just quiet */
 
 struct conn *conn_find(struct engine *e, uint32_t handle)
 {
@@ -220,7 +222,7 @@ static uint64_t conn_keep_alive_ns(const struct engine *e, const struct conn *c)
 		idle = state_min(idle, c->watch_ns / 2);
 	if (list_empty(&c->in_edges) && list_empty(&c->out_edges))
 		return idle;
-	return state_min(idle, state_max(20000000, 8 * c->loss.srtt_ns));
+	return state_min(idle, state_max(CONN_BUSY_MIN_NS, CONN_BUSY_ROUNDS * c->loss.srtt_ns));
 }
 
 static uint64_t conn_keep_alive_due_ns(const struct engine *e, const struct conn *c)

@@ -16,7 +16,9 @@ struct lost_item;
 struct msg_in;
 struct sent;
 
-enum { RESETS_MAX = 16 }; /* streams to reset, waiting, per connection */
+enum {
+	RESETS_MAX = 16
+}; /* streams to reset, waiting, per connection; the next is not acknowledged */
 
 enum conn_state {
 	CONN_FREE,

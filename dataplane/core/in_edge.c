@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "in_edge.h"
-#include "ack.h"
 #include "combine.h"
+#include "congestion.h"
+#include "conn.h"
 #include "event.h"
 
 struct in_edge *in_edge_find(struct engine *e, uint32_t handle)
@@ -45,7 +46,7 @@ static uint32_t in_edge_step(const struct engine *e, const struct in_edge *i)
 	uint32_t window = in_edge_window(e, i);
 	uint64_t later = state_min(window / GRANTS_LATER, GRANT_CHUNKS);
 
-	if (in_edge_senders(e) > ACK_LATER_SENDERS)
+	if (in_edge_senders(e) > GRANT_LATER_SENDERS)
 		later = 0;
 	return (uint32_t)state_max(window / GRANTS, later);
 }
@@ -209,7 +210,8 @@ static void in_edge_expect(struct engine *e, struct in_edge *i)
 	i->active = true;
 	e->in_active++;
 	e->in_senders += i->conn->in_active++ == 0;
-	if (before > 0 && before <= FEW_SENDERS && in_edge_senders(e) > FEW_SENDERS)
+	if (before > 0 && before <= CONGESTION_FEW_SENDERS &&
+	    in_edge_senders(e) > CONGESTION_FEW_SENDERS)
 		in_edge_tell_all(e);
 }
 

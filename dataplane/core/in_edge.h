@@ -15,9 +15,19 @@ struct conn;
 struct engine;
 
 enum {
-	GRANTS = 4,	   /* in a stream's window, */
-	GRANTS_LATER = 2,  /* where at most ACK_LATER_SENDERS send, */
-	GRANT_CHUNKS = 48, /* and a quarter of it is less than that */
+	/* Parts of a stream's window, one GRANT for each: each costs a packet, fewer are missed
+	 * where the window is little more than what is on the way. */
+	GRANTS = 4,
+	/* The same for short windows, of up to 2 * GRANT_CHUNKS, on a node to which few send: half
+	 * as many packets. */
+	GRANTS_LATER = 2,
+	/* Connections that send here, above which GRANTS holds for all: 15 senders at 10 Gbit/s
+	 * send 3.6 % again otherwise, instead of 2.7. */
+	GRANT_LATER_SENDERS = 8,
+	/* Chunks, the most that GRANTS_LATER waits for: half of a large window would be missed, as
+	 * credit_bytes is little more than what is on the way of a long path (1.22 of the bound
+	 * instead of 1.14 at 10 Gbit/s and 1 ms). */
+	GRANT_CHUNKS = 48,
 };
 
 /* With neither conn nor source it has failed. */

@@ -9,8 +9,10 @@
 #define LOSS_REORDER_MIN_NS  UINT64_C(50000)	/* hosts wake late */
 #define LOSS_PROBE_MIN_NS    UINT64_C(1000000)
 #define LOSS_PROBE_MAX_NS    UINT64_C(200000000) /* unless answers take longer */
-#define LOSS_PAUSE	     4			 /* times what is usual */
-#define LOSS_QUEUES	     4 /* times the shortest round trip: most of it is queues */
+#define LOSS_REORDER_SHIFT   6	/* doublings of the reorder window; a round trip is the most */
+#define LOSS_REORDER_ROUNDS  16 /* without a spurious loss halve it again (RFC 8985, 6.2) */
+#define LOSS_PAUSE	     4	/* times what is usual */
+#define LOSS_QUEUES	     4	/* times the shortest round trip: most of it is queues */
 #define LOSS_MIN_RTT_LIFE_NS UINT64_C(60000000000)
 #define LOSS_HALVED_LIFE_NS  UINT64_C(1000000000)
 
@@ -99,14 +101,14 @@ static uint64_t loss_reorder_ns(const struct conn *c)
 void loss_spurious(struct conn *c)
 {
 	c->loss.reorder_rounds = 0;
-	if (c->loss.reorder_shift < 6)
+	if (c->loss.reorder_shift < LOSS_REORDER_SHIFT)
 		c->loss.reorder_shift++;
 }
 
-/* RFC 8985, 6.2: the window shrinks again after 16 round trips without a spurious loss. */
+/* The window shrinks again. */
 void loss_round(struct conn *c)
 {
-	if (c->loss.reorder_shift == 0 || ++c->loss.reorder_rounds < 16)
+	if (c->loss.reorder_shift == 0 || ++c->loss.reorder_rounds < LOSS_REORDER_ROUNDS)
 		return;
 	c->loss.reorder_rounds = 0;
 	c->loss.reorder_shift--;

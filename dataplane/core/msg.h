@@ -16,7 +16,8 @@ struct conn;
 struct engine;
 
 enum {
-	MSG_WINDOW = 32, /* messages in flight per connection and direction */
+	MSG_WINDOW =
+		32, /* messages in flight per connection and direction: both ends count on it */
 	SLOT_NONE = UINT32_MAX,
 };
 

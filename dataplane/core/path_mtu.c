@@ -8,9 +8,9 @@
  * passes, then by bisection between what passed and what did not.
  */
 
-#define PATH_MTU_TRIES	  5 /* of one size: at 30 % loss one search in 400 misjudges it */
-#define PATH_MTU_ROUNDS	  4
-#define PATH_MTU_STEP	  16			/* bisect no finer */
+#define PATH_MTU_TRIES	  5  /* of one size: at 30 % loss one search in 400 misjudges it */
+#define PATH_MTU_ROUNDS	  4  /* in which large packets are lost and small ones pass: no accident */
+#define PATH_MTU_STEP	  16 /* bisect no finer */
 #define PATH_MTU_RAISE_NS UINT64_C(30000000000) /* a fault, and mended; RFC 8899: 600 s */
 
 static void path_mtu_settle(struct engine *e, struct conn *c)

@@ -16,6 +16,12 @@
  * connection in turn.
  */
 
+enum {
+	/* Packets: a sender whose window is used up asks for an acknowledgement after so many at
+	 * the latest, as many as the receiver would acknowledge by itself (ACK_EVERY). */
+	TRANSMIT_ASK_EVERY = 24,
+};
+
 struct draft {
 	enum sent_kind kind;
 	uint32_t a, b;
@@ -277,7 +283,7 @@ static void transmit_ask(const struct engine *e, struct conn *c, struct draft *d
 
 	c->tx.since_ask++;
 	if (!last && c->loss.probes_due == 0 &&
-	    (after <= c->cc.cwnd_bytes || c->tx.since_ask < state_min(gap, ACK_EVERY)))
+	    (after <= c->cc.cwnd_bytes || c->tx.since_ask < state_min(gap, TRANSMIT_ASK_EVERY)))
 		return;
 	d->frame[FRAME_AT_FLAGS] |= FRAME_FLAG_ASK;
 	c->tx.since_ask = 0;

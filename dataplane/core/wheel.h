@@ -12,8 +12,8 @@ struct conn;
 struct engine;
 
 enum {
-	WHEEL_SLOTS = 4096,
-	WHEEL_SLOT_NS = 16384,
+	WHEEL_SLOTS = 4096,    /* a turn is 67 ms; what is later goes round again */
+	WHEEL_SLOT_NS = 16384, /* a power of two, for the division */
 };
 
 struct wheel {

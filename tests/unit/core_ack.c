@@ -340,9 +340,9 @@ static void what_may_wait_longer_holds_up_nothing(void **state)
 	uint64_t delay_ns = r->e->config.ack_delay_ns, now_ns = r->e->now_ns;
 
 	for (uint8_t told = 0; told <= ACK_LATER_SENDERS + 1; told++) {
-		uint32_t delays = told > 0 && told <= FEW_SENDERS ? ACK_FEW_DELAYS
-				  : told <= ACK_LATER_SENDERS	  ? ACK_CHUNK_DELAYS
-								  : 1;
+		uint32_t delays = told > 0 && told <= ACK_FEW_SENDERS ? ACK_FEW_DELAYS
+				  : told <= ACK_LATER_SENDERS	      ? ACK_CHUNK_DELAYS
+								      : 1;
 		c->rx.ack_pending = 0;
 		c->rx.told_senders = told; /* who does not know that he is to wait sends again */
 		ack_mark(r->e, c, c->rx.largest + 1, ACK_LATER);
@@ -355,8 +355,8 @@ static void what_may_wait_longer_holds_up_nothing(void **state)
 	assert_int_equal(c->rx.ack_deadline_ns, now_ns + delay_ns);
 	ack_mark(r->e, c, c->rx.largest + 1, ACK_LATER);
 	assert_int_equal(c->rx.ack_deadline_ns, now_ns + delay_ns);
-	for (uint32_t senders = FEW_SENDERS; senders <= ACK_LATER_SENDERS + 1; senders++) {
-		uint32_t delays = senders == FEW_SENDERS ? ACK_FEW_DELAYS : ACK_CHUNK_DELAYS;
+	for (uint32_t senders = ACK_FEW_SENDERS; senders <= ACK_LATER_SENDERS + 1; senders++) {
+		uint32_t delays = senders == ACK_FEW_SENDERS ? ACK_FEW_DELAYS : ACK_CHUNK_DELAYS;
 		c->rx.ack_pending = 0;
 		r->e->in_senders = senders;
 		ack_mark(r->e, c, c->rx.largest + 1, ACK_LATER);

@@ -345,7 +345,7 @@ static void a_probe_waits_for_a_late_answer(void **state)
 		assert_int_equal(probe_ns - loss_probe_ns(r->e, peer.c), k == 0 ? wait_ns : 0);
 		peer.c->tx.last_later = true;
 		uint64_t least_ns = probe_ns - (1 - k) * wait_ns;
-		peer.c->cc.senders = FEW_SENDERS;
+		peer.c->cc.senders = ACK_FEW_SENDERS;
 		assert_int_equal(least_ns + few_ns, loss_probe_ns(r->e, peer.c));
 		peer.c->cc.senders++; /* it answers sooner where more send to it, */
 		assert_int_equal(least_ns + wait_ns, loss_probe_ns(r->e, peer.c));

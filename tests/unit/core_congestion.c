@@ -108,12 +108,14 @@ static void few_aim_at_a_longer_queue(void **state)
 	struct rig *r = *state;
 	struct conn *c = flow(r);
 	const uint64_t window = 16 * (uint64_t)r->config.mtu;
-	const uint8_t senders[] = {0, 1, FEW_SENDERS, FEW_SENDERS + 1, UINT8_MAX};
+	const uint8_t senders[] = {0, 1, CONGESTION_FEW_SENDERS, CONGESTION_FEW_SENDERS + 1,
+				   UINT8_MAX};
 	uint64_t left[sizeof(senders)];
 
 	c->cc.slow_start = false;
 	for (uint32_t k = 0; k < 2 * sizeof(senders); k++) {
-		bool few = senders[k / 2] > 0 && senders[k / 2] <= FEW_SENDERS, far = k % 2;
+		bool few = senders[k / 2] > 0 && senders[k / 2] <= CONGESTION_FEW_SENDERS,
+		     far = k % 2;
 		c->cc.senders = senders[k / 2];
 		c->cc.cwnd_bytes = window;
 		c->loss.srtt_ns = 40 * RTT_NS;
@@ -197,13 +199,15 @@ static void losses_without_a_queue_do_not(void **state)
 static void losses_show_a_queue_that_was_there_first(void **state)
 {
 	struct rig *r = *state;
-	const uint8_t senders[] = {0, FEW_SENDERS, FEW_SENDERS + 1, UINT8_MAX};
+	const uint8_t senders[] = {0, CONGESTION_FEW_SENDERS, CONGESTION_FEW_SENDERS + 1,
+				   UINT8_MAX};
 	const uint64_t base_ns[] = {r->config.delay_target_ns, 20 * r->config.delay_target_ns};
 	struct conn *c = flow(r);
 
 	for (uint32_t k = 0; k < 2 * sizeof(senders); k++) {
 		uint64_t base = base_ns[k % 2], queue_ns = base - RTT_NS;
-		bool late = senders[k / 2] > FEW_SENDERS && base > r->config.delay_target_ns;
+		bool late =
+			senders[k / 2] > CONGESTION_FEW_SENDERS && base > r->config.delay_target_ns;
 
 		congestion_init(r->e, c);
 		c->cc.slow_start = false;

@@ -307,15 +307,15 @@ static uint32_t senders_said(struct rig *r, const struct peer *peer)
 static void a_grant_says_how_many_send(void **state)
 {
 	struct rig *r = *state;
-	struct peer peer[FEW_SENDERS + 1];
+	struct peer peer[CONGESTION_FEW_SENDERS + 1];
 	struct record buffer = record_buffer(0, sink_bytes);
 
 	rig_command(r, &buffer);
-	for (uint32_t k = 0; k <= FEW_SENDERS; k++) {
+	for (uint32_t k = 0; k <= CONGESTION_FEW_SENDERS; k++) {
 		peer[k] = rig_connect(r, k + 1);
 		struct record in = record_edge(COMMAND_IN, k, 0, &peer[k], 100 * k, 100);
 		rig_command(r, &in);
-		if (k == FEW_SENDERS)
+		if (k == CONGESTION_FEW_SENDERS)
 			break;
 		assert_int_equal(senders_said(r, &peer[0]), 0);
 		if (k == 1)
@@ -324,16 +324,16 @@ static void a_grant_says_how_many_send(void **state)
 		assert_int_equal(senders_said(r, &peer[k]), k + 1);
 		assert_int_equal(peer[k].c->rx.told_senders, k + 1);
 	}
-	assert_int_equal(r->e->in_senders, FEW_SENDERS + 1);
+	assert_int_equal(r->e->in_senders, CONGESTION_FEW_SENDERS + 1);
 	assert_false(list_empty(&peer[2].c->grants));
 	assert_true(list_empty(&peer[1].c->grants));
 	assert_int_equal(in_edge_find(r->e, record_handle(1))->granted, UNSCHEDULED_CHUNKS);
-	assert_int_equal(senders_said(r, &peer[0]), FEW_SENDERS + 1);
-	for (uint32_t k = 0; k <= FEW_SENDERS; k++) {
+	assert_int_equal(senders_said(r, &peer[0]), CONGESTION_FEW_SENDERS + 1);
+	for (uint32_t k = 0; k <= CONGESTION_FEW_SENDERS; k++) {
 		struct record drop = record_drop(RECORD_FLAG_IN, record_handle(k));
 		rig_command(r, &drop);
 		rig_expect(r, EVENT_DROPPED);
-		assert_int_equal(r->e->in_senders, FEW_SENDERS - k);
+		assert_int_equal(r->e->in_senders, CONGESTION_FEW_SENDERS - k);
 	}
 }
 
