@@ -456,7 +456,7 @@ static void full_table(struct full *f)
 {
 	struct object_table *t = (struct object_table *)f->n->table.base;
 	memset(t, 0, f->n->table.bytes);
-	object_table_begin(t, FULL_TABLE_SLOTS, f->n->store.bytes,
+	object_table_begin(t, f->n->options.table_slots, f->n->store.bytes,
 			   prng_mix(f->group->w->seed + ++f->life));
 }
 

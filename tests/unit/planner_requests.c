@@ -37,8 +37,40 @@ static void requests_that_cannot_be_are_refused(void **state)
 	assert_int_equal(planner_build(&q, &c, planner_memory, planner_bytes(&c) - 1, &g), -ENOMEM);
 }
 
-/* 128 slots, each with a segment: what the representation has room for is planned and verified. */
-static void more_slots_than_readers_have_bits(void **state)
+/* With many slots there are fewer segments, so that not too many vertices have to be told to their
+ * nodes. The usual limits have one tree for more than 64 slots. */
+static void many_slots_share_segments(void **state)
+{
+	struct planner_limits wide = planner_limits_usual;
+	static const struct {
+		uint32_t slots, segments;
+	} of[] = {{64, 64}, {65, 64}, {128, 64}, {129, 63}, {254, 32}, {1024, 8}};
+
+	for (uint32_t k = 0; k < sizeof(of) / sizeof(of[0]); k++) {
+		struct planner_request q = planner_asked(of[k].slots, 1, 0, 64 << 20);
+		struct planner_choice c;
+		uint32_t last = 0;
+
+		assert_int_equal(planner_choose(&q, &c), 0);
+		assert_ptr_equal(c.planner, k ? &planner_dary : &planner_chains);
+		wide.graph.gather_slots_max = GRAPH_SLOTS_MAX;
+		q.limits = &wide;
+		assert_int_equal(planner_choose(&q, &c), 0);
+		assert_ptr_equal(c.planner, &planner_chains);
+		assert_int_equal(c.size.segments, of[k].segments);
+		planner_built(&q, &c, &g);
+		assert_true(g.vertices <= planner_limits_usual.vertices_max);
+		for (uint32_t j = 0; j < g.segments; j++) { /* the roots lie apart */
+			uint32_t root = graph_slot_of(&g, g.segment[j].root);
+
+			assert_true(j == 0 || root - last >= g.slots / g.segments);
+			last = root;
+		}
+	}
+}
+
+/* What the representation has room for beyond the coordinator's limits is planned and verified. */
+static void each_slot_may_have_a_segment(void **state)
 {
 	const uint32_t slots[] = {65, 128, GRAPH_SEGMENTS_MAX};
 
@@ -47,12 +79,14 @@ static void more_slots_than_readers_have_bits(void **state)
 		struct planner_request q = planner_asked(slots[k], 1, 0, 64 << 20);
 		struct planner_choice c;
 
-		wide.graph.gather_slots_max = wide.segments_max = GRAPH_SLOTS_MAX;
+		wide.vertices_max = UINT32_MAX;
+		wide.graph.gather_slots_max = GRAPH_SLOTS_MAX;
+		wide.segments_max = GRAPH_SLOTS_MAX;
 		q.limits = &wide;
 		assert_int_equal(planner_choose(&q, &c), 0);
 		assert_ptr_equal(c.planner, &planner_chains);
+		assert_int_equal(c.size.segments, slots[k]);
 		planner_built(&q, &c, &g);
-		print_message("%u slots: %zu bytes\n", slots[k], planner_bytes(&c));
 	}
 }
 
@@ -60,7 +94,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(requests_that_cannot_be_are_refused),
-		cmocka_unit_test(more_slots_than_readers_have_bits),
+		cmocka_unit_test(many_slots_share_segments),
+		cmocka_unit_test(each_slot_may_have_a_segment),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

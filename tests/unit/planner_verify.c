@@ -162,18 +162,6 @@ static void a_wide_star(void)
 	assert_int_equal(planner_build(&q, &c, planner_memory, sizeof(planner_memory), &g), 0);
 }
 
-static void wide_chains(void)
-{
-	struct planner_limits wide = planner_limits_usual;
-	struct planner_request q = planner_asked(65, 1, 0, 1 << 20);
-	struct planner_choice c;
-
-	wide.graph.gather_slots_max = 1024;
-	q.limits = &wide;
-	assert_int_equal(planner_shape(&q, &planner_chains, &c), 0);
-	planner_built(&q, &c, &g);
-}
-
 static void large_values(void)
 {
 	struct planner_request q = planner_asked(2, 1, 0, 1 << 20);
@@ -220,7 +208,6 @@ static const struct change {
 	{tree, another_output, "no such output"},
 	{tree, values_in_a_tree, "a target that its root builds"},
 	{chains, gathered_by_the_root, "a target that its root builds"},
-	{chains, wide_chains, "more slots than readers"},
 	{chains, no_chunks, "no such size"},
 	{chains, a_chunk_more, "the segments do not tile"},
 	{chains, a_gap, "the segments do not tile"},
@@ -278,6 +265,17 @@ static void each_change_is_refused(void **state)
 			fail_msg("change %u (%s): %s", i, changes[i].wrong,
 				 wrong ? wrong : "right");
 	}
+}
+
+static void too_many_readers_are_refused(void **state)
+{
+	struct graph_limits few = planner_limits_usual.graph;
+
+	chains();
+	few.gather_slots_max = g.slots - 1;
+	assert_string_equal(graph_wrong(&g, &few), "more slots than readers can be fed from");
+	few.gather_slots_max = g.slots;
+	assert_null(graph_wrong(&g, &few));
 }
 
 static void a_reader_of_too_many_parts_is_refused(void **state)
@@ -350,6 +348,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_plan_is_right),
 		cmocka_unit_test(each_change_is_refused),
+		cmocka_unit_test(too_many_readers_are_refused),
 		cmocka_unit_test(a_reader_of_too_many_parts_is_refused),
 		cmocka_unit_test(noise_is_refused_or_right),
 	};

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Planner `chains`: an allreduce in p segments, p the slots. Segment j goes along the chain rotated
- * so that it ends at slot j, its root: j+1, j+2, ..., p-1, 0, ..., j. All chains use the same p
- * links of one ring, and readers get the segments by distribution.c: every node sends and takes
- * 2(p-1)/p * S in all, the bound of an allreduce (Patarasu and Yuan, "Bandwidth optimal all-reduce
- * algorithms for clusters of workstations", JPDC 2009).
+ * Planner `chains`: an allreduce in as many segments as there are slots, p, or fewer if p is large.
+ * Each segment goes along the chain rotated so that it ends at its root, a slot r of its own: r+1,
+ * r+2, ..., p-1, 0, ..., r; the roots lie at equal distances, with p segments root j in slot j. All
+ * chains use the same p links of one ring, and readers get the segments by distribution.c: every
+ * node sends and takes 2(p-1)/p * S in all, the bound of an allreduce (Patarasu and Yuan,
+ * "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 2009).
  */
 #include "cost.h"
 #include "planner.h"
@@ -15,14 +16,15 @@ static bool chain_applies(const struct planner_request *q)
 	uint32_t p = planner_slots(q);
 
 	return q->everyone && p >= 2 && p <= q->limits->graph.gather_slots_max &&
-	       p < q->limits->graph.parts_max && p <= GRAPH_SEGMENTS_MAX &&
-	       segment_chunks(q->size, q->chunk_bytes) >= p;
+	       planner_segments(q) >= 2 && planner_segments(q) < q->limits->graph.parts_max &&
+	       planner_segments(q) <= GRAPH_SEGMENTS_MAX &&
+	       segment_chunks(q->size, q->chunk_bytes) >= planner_segments(q);
 }
 
-/* The slot at position k of segment j's chain; its root is at p - 1. */
-static uint32_t chain_slot(uint32_t p, uint32_t j, uint32_t k)
+/* The slot at position k of the chain to that root, which is at p - 1. */
+static uint32_t chain_slot(uint32_t p, uint32_t root, uint32_t k)
 {
-	return (j + 1 + k) % p;
+	return (root + 1 + k) % p;
 }
 
 /* The chains, then the way back: a hop to all, or along a column and a row. */
@@ -45,7 +47,7 @@ static void chain_shape(const struct planner_request *q, struct planner_choice *
 
 	c->first = 0;
 	c->prefer = GRAPH_NODE_NONE; /* each slot has a root */
-	c->size = (struct graph_size){p, p, 0, distribution_grids(q, p)};
+	c->size = (struct graph_size){p, planner_segments(q), 0, distribution_grids(q, p)};
 	c->estimate_ns = chain_estimate(q, c->size.feeders);
 }
 
@@ -54,11 +56,13 @@ static void chain_build(const struct planner_request *q, const struct planner_ch
 {
 	uint32_t p = g->slots;
 
-	for (uint32_t j = 0; j < p; j++) {
+	for (uint32_t j = 0; j < g->segments; j++) {
+		uint32_t root = (uint32_t)((uint64_t)j * p / g->segments);
+
 		for (uint32_t k = 1; k < p; k++)
-			graph_join(g, graph_vertex_of(g, j, chain_slot(p, j, k - 1)),
-				   graph_vertex_of(g, j, chain_slot(p, j, k)));
-		g->segment[j].root = graph_vertex_of(g, j, j);
+			graph_join(g, graph_vertex_of(g, j, chain_slot(p, root, k - 1)),
+				   graph_vertex_of(g, j, chain_slot(p, root, k)));
+		g->segment[j].root = graph_vertex_of(g, j, root);
 	}
 	planner_book(q, c, GRAPH_NONE, g);
 	distribution_fill(g);

@@ -13,12 +13,13 @@ const struct planner *const planner_table[] = {&planner_dary, &planner_chains, &
 					       &planner_twotree, NULL};
 
 const struct planner_limits planner_limits_usual = {
-	.graph = {.gather_slots_max = 64,
+	.graph = {.gather_slots_max = 64, /* with more, one tree is faster: docs/tried.md */
 		  .fan_in_max = 120,
 		  .group_max = 120, /* with the edges at most parts_max */
 		  .parts_max = 255,
 		  .value_bytes_max = OBJECT_INLINE_MAX},
 	.segments_max = 64,
+	.vertices_max = 8192, /* each is told to its node in a message of its own */
 	.segment_chunks = 16,
 	.segment_chunks_unseen = 2, /* the last one is withheld until commit */
 	.segments_unseen_max = 16,  /* each node is told of each segment */
@@ -26,6 +27,15 @@ const struct planner_limits planner_limits_usual = {
 	.grid_slots = 6,      /* fewer are faster without: docs/tried.md */
 	.grid_late_slots = 6, /* a late contribution's sums share no link with its segment */
 };
+
+uint32_t planner_segments(const struct planner_request *q)
+{
+	uint32_t p = planner_slots(q), most = q->limits->segments_max;
+
+	if ((uint64_t)most * p > q->limits->vertices_max)
+		most = q->limits->vertices_max / p;
+	return p < most ? p : most;
+}
 
 struct topology_link planner_best(const struct planner_request *q)
 {
@@ -43,11 +53,11 @@ static const struct planner *choose_segments(const struct planner_request *q)
 
 	if (q->rate_seen || p > limits->segments_unseen_max)
 		fewest = limits->segment_chunks;
-	if (p > limits->segments_max || !planner_chains.applies(q))
+	if (!planner_chains.applies(q))
 		return NULL;
 	if (chunks < (uint64_t)limits->segment_chunks * p && planner_exchange.applies(q))
 		return &planner_exchange;
-	return chunks >= (uint64_t)fewest * p ? &planner_chains : NULL;
+	return chunks >= (uint64_t)fewest * planner_segments(q) ? &planner_chains : NULL;
 }
 
 /* Whether an object takes longer over the slow link in segments, which have each link carry

@@ -15,7 +15,7 @@ static bool exchange_applies(const struct planner_request *q)
 	const struct graph_limits *limits = &q->limits->graph;
 	uint32_t p = planner_slots(q);
 
-	return q->everyone && p >= 2 && p <= limits->gather_slots_max &&
+	return q->everyone && p >= 2 && p <= q->limits->segments_max &&
 	       p - 1 <= limits->fan_in_max && p < limits->parts_max && p <= GRAPH_SEGMENTS_MAX &&
 	       chunks >= p && p == q->needed && q->present == q->needed &&
 	       q->size <= q->limits->exchange_bytes_max &&

@@ -20,7 +20,8 @@
 /* What planners keep to. The thresholds were tuned by the experiments in docs/tried.md. */
 struct planner_limits {
 	struct graph_limits graph;
-	uint32_t segments_max;	 /* of an allreduce: no more contributors' slots than these */
+	uint32_t segments_max;	 /* of an allreduce */
+	uint32_t vertices_max;	 /* of an allreduce: with many slots there are fewer segments */
 	uint32_t segment_chunks; /* the fewest of a segment that is passed on by chunks */
 	uint32_t segment_chunks_unseen; /* the same while no rate was measured */
 	uint32_t segments_unseen_max;	/* up to so many segments */
@@ -82,6 +83,8 @@ static inline struct topology_groups planner_groups(const struct planner_request
 	return (struct topology_groups){q->group, q->groups, c ? c->first : 0};
 }
 
+/* The segments of an allreduce: one for each slot, as long as these are few. */
+uint32_t planner_segments(const struct planner_request *q);
 /* The best link that contributors have, or what is assumed of those who are still to come. */
 struct topology_link planner_best(const struct planner_request *q);
 

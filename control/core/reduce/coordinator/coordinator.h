@@ -92,19 +92,23 @@ struct reduce_vertex {
 	bool watched;	/* its node has been told of it for a while */
 };
 
+struct reduce_set { /* a bit for each slot, or node by number */
+	uint64_t word[GRAPH_SLOTS_MAX / 64];
+};
+
 struct reduce_getter { /* a node that puts the target together from the roots' stripes */
 	struct list link;
 	struct reduce *reduce;
 	struct call *call; /* COMBINE */
 	uint64_t request;  /* its GET */
 	uint32_t node;
-	uint32_t seat;	/* its first one, of its place in the order of feeding; or REDUCE_NONE */
-	uint64_t avoid; /* a bit for each node that does not give it anything: number modulo 64 */
-	uint32_t whole; /* node that gives it what roots do not, or REDUCE_NONE */
-	uint64_t left;	/* a bit for each seat that was to feed it and fell silent: the roots do */
-	uint64_t lost;	/* of those: as long as the generation lasts, */
-	uint64_t back_ns; /* of the others: until then at least */
-	uint32_t leaves;  /* times that it has left one */
+	uint32_t seat; /* its first one, of its place in the order of feeding; or REDUCE_NONE */
+	struct reduce_set avoid; /* nodes that do not give it anything */
+	uint32_t whole;		 /* node that gives it what roots do not, or REDUCE_NONE */
+	struct reduce_set left;	 /* slots that were to feed it and fell silent: the roots do */
+	struct reduce_set lost;	 /* of those: as long as the generation lasts, */
+	uint64_t back_ns;	 /* of the others: until then at least */
+	uint32_t leaves;	 /* times that it has left one */
 	bool dirty, done;
 	bool missed; /* somebody has left it, and it has not answered since */
 };

@@ -213,9 +213,8 @@ void reduce_spread_anew(struct control *c, struct reduce *r)
 		struct reduce_getter *g = list_item(l, struct reduce_getter, link);
 
 		g->seat = REDUCE_NONE;
-		g->avoid = 0;
+		g->avoid = g->left = g->lost = (struct reduce_set){{0}};
 		g->done = g->missed = false;
-		g->left = g->lost = 0;
 		g->leaves = 0;
 		g->dirty = true;
 	}

@@ -18,15 +18,35 @@
 
 #define FEED_BACK_NS UINT64_C(100000000) /* doubles each time */
 
-enum {
-	FEED_LEAVES = 5,     /* doublings */
-	FEED_SLOTS_MAX = 64, /* planner_limits.graph.gather_slots_max */
-};
+enum { FEED_LEAVES = 5 /* doublings */ };
 
-/* The getters by seat. */
+_Static_assert((int)NODES_MAX <= (int)GRAPH_SLOTS_MAX, "a set has a bit for each node");
+
+static bool feed_in(const struct reduce_set *s, uint32_t i)
+{
+	return i < GRAPH_SLOTS_MAX && s->word[i / 64] >> i % 64 & 1;
+}
+
+static void feed_set(struct reduce_set *s, uint32_t i)
+{
+	if (i < GRAPH_SLOTS_MAX)
+		s->word[i / 64] |= UINT64_C(1) << i % 64;
+}
+
+static void feed_unset(struct reduce_set *s, uint32_t i)
+{
+	s->word[i / 64] &= ~(UINT64_C(1) << i % 64);
+}
+
+static bool feed_same(const struct reduce_set *a, const struct reduce_set *b)
+{
+	return memcmp(a, b, sizeof(*a)) == 0;
+}
+
+/* The getters by slot: as many entries as there are slots. */
 struct feed_map {
-	struct reduce_getter *at[FEED_SLOTS_MAX];
-	uint64_t there[FEED_SLOTS_MAX / 64]; /* a bit for each of them */
+	struct reduce_set there;
+	struct reduce_getter *at[GRAPH_SLOTS_MAX];
 };
 
 static uint32_t feed_seat(const struct reduce *r, uint32_t node)
@@ -40,12 +60,13 @@ static uint32_t feed_seat(const struct reduce *r, uint32_t node)
 static void feed_put(struct feed_map *map, uint32_t slot, struct reduce_getter *g)
 {
 	map->at[slot] = g;
-	map->there[slot / 64] |= UINT64_C(1) << slot % 64;
+	feed_set(&map->there, slot);
 }
 
 static void feed_map(struct reduce *r, struct feed_map *map)
 {
-	memset(map, 0, sizeof(*map));
+	memset(&map->there, 0, sizeof(map->there));
+	memset(map->at, 0, sizeof(map->at[0]) * r->graph.slots);
 	list_each(l, after, &r->getters)
 	{
 		struct reduce_getter *g = list_item(l, struct reduce_getter, link);
@@ -67,16 +88,15 @@ static const struct reduce_getter *feed_from(const struct reduce *r, const struc
 	if (r->graph.feeder == NULL || to->seat == REDUCE_NONE ||
 	    reduce_host(reduce_root(r, stripe)) == to->node)
 		return NULL;
-	slot = distribution_from(&r->graph, stripe, to->seat, map->there);
+	slot = distribution_from(&r->graph, stripe, to->seat, map->there.word);
 	g = slot == GRAPH_NONE ? NULL : map->at[slot];
-	return g && !(to->left >> g->seat & 1) ? g : NULL;
+	return g && !feed_in(&to->left, g->seat) ? g : NULL;
 }
 
 void reduce_feed_leave(struct control *c, struct reduce_getter *g, uint32_t node, bool silent)
 {
 	struct feed_map map;
 	struct reduce_getter *from = NULL;
-	uint64_t bit;
 
 	feed_map(g->reduce, &map);
 	/* by its own seat: by now its node may have one before that */
@@ -85,26 +105,30 @@ void reduce_feed_leave(struct control *c, struct reduce_getter *g, uint32_t node
 			from = map.at[i];
 	if (from == NULL)
 		return;
-	bit = UINT64_C(1) << from->seat;
-	g->lost |= silent ? 0 : bit;
-	if (g->left & bit)
+	if (!silent)
+		feed_set(&g->lost, from->seat);
+	if (feed_in(&g->left, from->seat))
 		return;
-	if (g->left == g->lost || c->now_ns >= g->back_ns) /* one may never answer */
+	if (feed_same(&g->left, &g->lost) || c->now_ns >= g->back_ns) /* one may never answer */
 		g->back_ns = c->now_ns + (FEED_BACK_NS << g->leaves);
 	g->leaves += g->leaves < FEED_LEAVES;
-	g->left |= bit;
+	feed_set(&g->left, from->seat);
 	from->missed = from->dirty = true; /* whether it lives its answer tells */
 }
 
 static bool feed_goes_back(const struct reduce *r, const struct feed_map *map,
 			   struct reduce_getter *g)
 {
-	uint64_t before = g->left;
+	bool back = false;
 
-	for (uint32_t i = 0; i < r->graph.slots; i++)
-		if (map->at[i] && !map->at[i]->missed)
-			g->left &= ~(UINT64_C(1) << i) | g->lost;
-	return g->left != before;
+	for (uint32_t i = 0; i < r->graph.slots; i++) {
+		if (map->at[i] == NULL || map->at[i]->missed || !feed_in(&g->left, i) ||
+		    feed_in(&g->lost, i))
+			continue;
+		feed_unset(&g->left, i);
+		back = true;
+	}
+	return back;
 }
 
 void reduce_feed_return(struct control *c, struct reduce *r)
@@ -118,21 +142,15 @@ void reduce_feed_return(struct control *c, struct reduce *r)
 	{
 		struct reduce_getter *g = list_item(l, struct reduce_getter, link);
 
-		if (!g->done && g->left != g->lost && c->now_ns >= g->back_ns)
+		if (!g->done && !feed_same(&g->left, &g->lost) && c->now_ns >= g->back_ns)
 			g->dirty |= feed_goes_back(r, &map, g);
 	}
 	reduce_spread_tell(c, r);
 }
 
-/* Two nodes may share a bit: one that is avoided for nothing gives nothing for a while. */
-static uint64_t feed_bit(uint32_t node)
-{
-	return UINT64_C(1) << node % 64;
-}
-
 void reduce_feed_avoid(struct reduce_getter *g, uint32_t node)
 {
-	g->avoid |= feed_bit(node);
+	feed_set(&g->avoid, node);
 	g->dirty |= g->reduce->finished;
 }
 
@@ -140,7 +158,7 @@ void reduce_feed_avoid(struct reduce_getter *g, uint32_t node)
 static bool feed_misses(const struct reduce *r, const struct reduce_getter *to, uint32_t stripe)
 {
 	return !reduce_is(reduce_root(r, stripe), RUN_STARTED) ||
-	       to->avoid & feed_bit(reduce_host(reduce_root(r, stripe)));
+	       feed_in(&to->avoid, reduce_host(reduce_root(r, stripe)));
 }
 
 static bool feed_misses_any(const struct reduce *r, const struct reduce_getter *to)
@@ -161,7 +179,7 @@ static uint32_t feed_whole(struct control *c, struct reduce *r, const struct red
 	{
 		const struct reduce_getter *g = list_item(l, struct reduce_getter, link);
 
-		if (g == to || !g->done || to->avoid & feed_bit(g->node) ||
+		if (g == to || !g->done || feed_in(&to->avoid, g->node) ||
 		    !reduce_reachable(c, g->node))
 			continue;
 		if (found == REDUCE_NONE || g->node == before)
@@ -178,7 +196,7 @@ bool reduce_feed_choose(struct control *c, struct reduce *r, struct reduce_gette
 	if (r->finished && feed_misses_any(r, g)) {
 		g->whole = feed_whole(c, r, g, before);
 		if (g->whole == REDUCE_NONE) { /* nobody is left: all are tried again */
-			g->avoid = 0;
+			g->avoid = (struct reduce_set){{0}};
 			if (feed_misses_any(r, g))
 				g->whole = feed_whole(c, r, g, before);
 		}
@@ -198,14 +216,12 @@ static bool feed_is_fed(const struct reduce *r, const struct feed_map *map,
 void reduce_feed_changed(struct reduce *r, struct reduce_getter *changed)
 {
 	struct feed_map map;
-	uint64_t bit;
 
 	if (r->graph.feeder == NULL)
 		return;
 	feed_map(r, &map);
 	if (changed->seat == REDUCE_NONE)
 		return;
-	bit = UINT64_C(1) << changed->seat;
 	feed_put(&map, changed->seat, changed); /* also one that has left */
 	list_each(l, after, &r->getters)
 	{
@@ -213,8 +229,8 @@ void reduce_feed_changed(struct reduce *r, struct reduce_getter *changed)
 
 		if (g == changed)
 			continue;
-		if (g->left & bit) { /* who comes back has nothing */
-			g->lost |= bit;
+		if (feed_in(&g->left, changed->seat)) { /* who comes back has nothing */
+			feed_set(&g->lost, changed->seat);
 			g->dirty = true;
 		}
 		g->dirty |= feed_is_fed(r, &map, g, changed);

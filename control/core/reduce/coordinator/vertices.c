@@ -192,7 +192,8 @@ void reduce_beat(struct control *c, struct reduce *r)
 		struct reduce_getter *g = list_item(l, struct reduce_getter, link);
 
 		g->dirty = true;
-		g->avoid = 0; /* what it could not reach it may reach by now */
+		g->avoid =
+			(struct reduce_set){{0}}; /* what it could not reach it may reach by now */
 	}
 	reduce_tell_all(c, r);
 }
