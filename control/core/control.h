@@ -76,12 +76,13 @@ struct control_config {
 	/* limits; all memory follows from them */
 	uint32_t table_slots; /* at least those of the object table */
 	uint32_t sessions_max;
-	uint32_t sessions_user_max;  /* of one user other than the daemons' and root */
-	uint32_t waits_max;	     /* requests of clients that wait, all sessions together */
-	uint32_t grid_seats;	     /* of a reduce, from which on they pass stripes on */
-	uint32_t grid_late_seats;    /* the same where a source comes later than the plan */
-	uint64_t lend_bytes;	     /* of a reduce, from which on who asks for it coordinates it */
-	uint32_t creations_max;	     /* objects that are written apart from the store */
+	uint32_t sessions_user_max; /* of one user other than the daemons' and root */
+	uint32_t waits_max;	    /* requests of clients that wait, all sessions together */
+	uint32_t grid_seats;	    /* of a reduce, from which on they pass stripes on */
+	uint32_t grid_late_seats;   /* the same where a source comes later than the plan */
+	uint64_t twotree_bytes;	    /* up to so many, reduces for one node get two trees; 0: none */
+	uint64_t lend_bytes;	    /* of a reduce, from which on who asks for it coordinates it */
+	uint32_t creations_max;	    /* objects that are written apart from the store */
 	uint32_t creations_user_max; /* by one user */
 	uint32_t calls_max;	     /* requests to other nodes that are not answered yet */
 	uint32_t loopback_max;	     /* messages to this node itself, queued */

@@ -225,6 +225,7 @@ static void sums_config(struct sums *s, struct node_options *n, struct control_c
 	c->entries_max = c->copies_max = c->waiters_max = c->tombstones = 1024;
 	c->stages_max = 512;
 	c->edges_max = 2048;
+	c->twotree_bytes = o->twotree_bytes;
 	if (o->nodes <= SUMS_NODES_FEW)
 		return;
 	n->config.buffers_max = c->stages_max = 2048;

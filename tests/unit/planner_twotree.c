@@ -75,6 +75,31 @@ static void no_slot_is_inside_both_trees(void **state)
 	}
 }
 
+static void it_is_chosen_up_to_a_size_for_one_node(void **state)
+{
+	struct planner_limits limits = planner_limits_usual;
+	struct planner_request q = request(8, 1 << 16, false);
+	struct planner_choice c;
+
+	assert_int_equal(planner_choose(&q, &c), 0);
+	assert_ptr_equal(c.planner, &planner_dary);
+	q.limits = &limits;
+	limits.twotree_bytes_max = 1 << 16;
+	assert_int_equal(planner_choose(&q, &c), 0);
+	assert_ptr_equal(c.planner, &planner_twotree);
+	q.whole = true;
+	assert_int_equal(planner_choose(&q, &c), 0);
+	assert_ptr_equal(c.planner, &planner_dary);
+	q.whole = false;
+	q.size++;
+	assert_int_equal(planner_choose(&q, &c), 0);
+	assert_ptr_equal(c.planner, &planner_dary);
+	q = request(8, 1 << 16, true);
+	q.limits = &limits;
+	assert_int_equal(planner_choose(&q, &c), 0);
+	assert_ptr_not_equal(c.planner, &planner_twotree);
+}
+
 static void it_is_refused_where_it_does_not_fit(void **state)
 {
 	struct planner_request q = request(8, 1 << 20, true);
@@ -313,6 +338,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_slot_is_inside_both_trees),
+		cmocka_unit_test(it_is_chosen_up_to_a_size_for_one_node),
 		cmocka_unit_test(it_is_refused_where_it_does_not_fit),
 		cmocka_unit_test(it_wins_reduces_of_medium_sizes),
 		cmocka_unit_test(it_wins_allreduces_of_medium_sizes),

@@ -24,8 +24,9 @@ const struct planner_limits planner_limits_usual = {
 	.segment_chunks_unseen = 2, /* the last one is withheld until commit */
 	.segments_unseen_max = 16,  /* each node is told of each segment */
 	.exchange_bytes_max = 128 << 10,
-	.grid_slots = 6,      /* fewer are faster without: docs/tried.md */
-	.grid_late_slots = 6, /* a late contribution's sums share no link with its segment */
+	.twotree_bytes_max = 0, /* docs/tried.md */
+	.grid_slots = 6,	/* fewer are faster without: docs/tried.md */
+	.grid_late_slots = 6,	/* a late contribution's sums share no link with its segment */
 };
 
 uint32_t planner_segments(const struct planner_request *q)
@@ -109,6 +110,9 @@ int planner_choose(const struct planner_request *q, struct planner_choice *c)
 		c->planner = NULL;
 		c->prefer = slow->node;
 	}
+	if (c->planner == NULL && !q->everyone && q->size <= q->limits->twotree_bytes_max &&
+	    planner_twotree.applies(q))
+		c->planner = &planner_twotree;
 	if (c->planner == NULL)
 		c->planner = &planner_dary;
 	c->planner->shape(q, c);

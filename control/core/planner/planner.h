@@ -26,6 +26,7 @@ struct planner_limits {
 	uint32_t segment_chunks_unseen; /* the same while no rate was measured */
 	uint32_t segments_unseen_max;	/* up to so many segments */
 	uint32_t exchange_bytes_max;	/* the most that all send each other at once */
+	uint64_t twotree_bytes_max;	/* up to so many, results for one node get two trees */
 	uint32_t grid_slots;		/* from so many on readers pass segments on along a grid */
 	uint32_t grid_late_slots;	/* the same where contributions come after the plan */
 };
@@ -38,6 +39,7 @@ struct planner_request {
 	uint32_t groups, present;	   /* present: contributions in the groups */
 	uint32_t caller;		   /* node that wants the result, or GRAPH_NODE_NONE */
 	bool everyone;			   /* all contributors get the result */
+	bool whole;			   /* one node has to build the target: no segments */
 	bool rate_seen;			   /* the rate of `all` was measured */
 	struct topology_link all;	   /* stands for links that are not known */
 	const struct planner_limits *limits;
@@ -68,7 +70,7 @@ struct planner {
 extern const struct planner planner_dary;     /* one tree; the chain and the star are its ends */
 extern const struct planner planner_chains;   /* allreduce: a rotated chain per segment */
 extern const struct planner planner_exchange; /* allreduce: all send each other values */
-extern const struct planner planner_twotree;  /* two binary trees; not chosen by itself */
+extern const struct planner planner_twotree;  /* two binary trees; only up to twotree_bytes_max */
 extern const struct planner *const planner_table[]; /* all of them, then NULL */
 
 /* The slots of a request: one for each group, and for each contribution still to come. */

@@ -25,7 +25,7 @@ static bool twotree_applies(const struct planner_request *q)
 	uint32_t n = planner_slots(q);
 	struct topology_slow slow[TOPOLOGY_SLOW_MAX];
 
-	return q->present == q->needed && n >= TWOTREE_SLOTS_MIN &&
+	return !q->whole && q->present == q->needed && n >= TWOTREE_SLOTS_MIN &&
 	       n <= q->limits->graph.gather_slots_max &&
 	       segment_chunks(q->size, q->chunk_bytes) >= 2 &&
 	       topology_slow(planner_groups(q, NULL), planner_best(q), q->size, slow) == 0;

@@ -108,6 +108,7 @@ static void reduce_request_plan(struct control *c, struct reduce *r, struct plan
 				      .group = c->reduces.group,
 				      .caller = r->caller,
 				      .everyone = r->flags & MESSAGE_REDUCE_SPREAD,
+				      .whole = r->borrowed, /* who gets it asks another node */
 				      .rate_seen = c->directory.link.rate_seen,
 				      .all = reduce_links_all(c),
 				      .limits = &c->reduces.limits};
