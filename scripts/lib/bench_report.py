@@ -4,8 +4,8 @@
   bench report           takes the rows of bench/results over into docs/results.jsonl, and rewrites the pages
   bench report --check   only says what in the pages differs from docs/results.jsonl; exit status 1 then
 
-A figure that somebody has typed into README or docs/compare.md fails the check, which is part of
-`scripts/test lint`. Of each system the newest rows of the last release count, and of its tunings the best;
+Tables stand between marks; the prose around them is edited in the pages themselves. A figure that somebody has
+typed into README or docs/compare.md fails the check, which is part of `scripts/test lint`. Of each system the newest rows of the last release count, and of its tunings the best;
 a row at whose start other programs used more than a third of the machine does not count."""
 
 import re
@@ -29,7 +29,7 @@ ONE_RUN_OFF = 0.005  # how far a single run may be off: what those of 32 MiB and
 MANY = 5
 LOWER_MOST = 0.1
 WRAP = 118
-BEGIN, END = "<!-- figures: begin, made by scripts/bench report -->", "<!-- figures: end -->"
+BLOCK = re.compile(r"(<!-- figures: ([^\n]+?), made by scripts/bench report -->\n).*?(<!-- figures: end -->)", re.S)
 LIMITS = {case.name: case.limits for case in CASES}
 IN_README = {
     "broadcast/32m-on-8": "32 MiB from one node to 7",
@@ -206,50 +206,8 @@ def section(case):
     return "Objects up to 1 MiB" if re.search(r"/(1k|64k|1m)-", case) else "Objects of 32 MiB and more"
 
 
-SECTIONS = {
-    "Objects of 32 MiB and more": "Time over the bound.",
-    "Objects up to 1 MiB": """\
-Time in ms. There is no bound up to 64 KiB: the emulated links pass half a millisecond's worth of bytes in one
-burst, and an object of that size has a second copy on its directory shard owner, which can be the node that gathers.""",
-    "Frames of 3,498 bytes": "Time over the bound; the largest frames that AF_XDP takes.",
-    "One node after the other": """\
-32 MiB, 8 nodes; `stagger-G-ORDER`: a node arrives every G times size over rate, in that order. Time over the bound.
-
-The bound counts what no system can avoid: a broadcast lasts until the last receiver arrives, a reduce until the last
-array that is not node 0's has crossed one link after its arrival, an allreduce until any last array has. A peer can
-be faster than *last arrival + size over rate*, since OpenMPI sends into a receiver's socket buffers (up to
-`net.ipv4.tcp_rmem`) before its rank calls, and Dask by hand gives each worker a part at the start. Sarissa sends
-nothing to a node before a task there asks. (`bound_seconds` of a row is last arrival + size over rate, the bound of
-such a system.)""",
-    "As they come": """\
-The others with their defaults, beside ours in the same run. Time over the bound, or in ms up to 1 MiB. Gloo's
-broadcasts, gathers and reduces and Dask's gathers have one way only.""",
-    "A node is killed half way": """\
-Ours alone: both daemons of a node that contributes get SIGKILL at half of the undisturbed time, and an array in
-reserve takes the place of its own. S/B: size over rate, 64 MiB on 6 nodes.""",
-}
-HEAD = """<!-- SPDX-License-Identifier: BSD-3-Clause -->
-# Side by side
-
-Made by `scripts/bench report` from [results.jsonl](results.jsonl), a line for every run that `sudo scripts/bench
-compare` measured. [performance.md](performance.md) says how, what is fair to whom, and why another system is faster
-where it is.
-
-**How to read a row.** A case is `OPERATION/SIZE-on-NODES`, at MTU 1500 unless its name says another; `sudo
-scripts/bench compare --only CASE` repeats it.
-
-- *Result*: **LOST** where a peer is faster, with how much longer ours takes; *level* where the median of one lies
-  within the spread of the other (of {many} or more runs without the shortest and the longest; {off:g} % about a
-  single run); *first* else. Ours is judged over the first of its ports, udp before af_xdp.
-- *Bound*: what no system can be faster than, since its bytes must cross the busiest link.
-- Each entry: median (shortest–longest); CPU seconds of the whole machine, the emulated network included. A dash for
-  the CPU: runs below 0.2 s are too short for the kernel's count. A dash for an entry: not measured, or never while
-  the machine did nothing else.
-- `*`: more than {full:g} % of the cores were busy. `~`: programs of lower priority, which give way, had more than
-  {lower:g} % of the cores.
-- *n*: runs of each column, in their order, or one number for all. *Commit, day*: of ours, and of the others where
-  theirs differ: such rows were not measured in turns with ours. A `+`: the build differed from the commit.
-- Of a peer the best of the tunings that were measured, but in *As they come*."""
+SECTIONS = ("Objects of 32 MiB and more", "Objects up to 1 MiB", "Frames of 3,498 bytes",
+            "One node after the other", "As they come", "A node is killed half way")
 
 
 def summary(best):
@@ -271,24 +229,19 @@ def where(best):
         f"nodes and the network between them on one machine: {machines}."
 
 
-def page(best):
-    """docs/compare.md."""
-    yield HEAD.format(many=MANY, off=100 * ONE_RUN_OFF, full=100 * CORES_FULL, lower=100 * LOWER_MOST)
-    yield where(best)
-    yield summary(best)
-    yield from (f"![{title}](plots/{name}.svg)" for name, title, _ in bench_figures.figures(best))
-    for title, text in SECTIONS.items():
-        cases = {case: columns for case, columns in best.items() if section(case) == title}
-        if cases:
-            yield f"## {title}\n\n{text}"
-            yield (kills if "killed" in title else times)(cases)
+def page_blocks(best):
+    """What docs/compare.md says of the rows, by the names of its blocks."""
     left = [case.name for case in CASES if not case.huge and case.name not in best]
-    if left:
-        yield "## Not measured\n\n" + ", ".join(f"`{name}`" for name in left)
+    sections = {title: {case: columns for case, columns in best.items() if section(case) == title}
+                for title in SECTIONS}
+    return {"summary": f"{where(best)}\n\n{summary(best)}",
+            **{title: (kills if "killed" in title else times)(cases) if cases else "Not measured."
+               for title, cases in sections.items()},
+            "not measured": ", ".join(f"`{name}`" for name in left) or "All cases are measured."}
 
 
-def readme_block(best):
-    """What stands between the marks in README."""
+def readme_blocks(best):
+    """What README says of the rows."""
     cases = {case: best[case] for case in IN_README if case in best}
     keys = columns_of(cases)
 
@@ -300,12 +253,10 @@ def readme_block(best):
              *(entry(columns[key]) if key in columns else "-" for key in keys), result_text(columns)]
             for case, columns in cases.items()]
     commits = dict.fromkeys(row["commit"] for columns in cases.values() for row in columns[judged(columns)])
-    return "\n\n".join((
-        BEGIN,
-        markdown(["8 nodes", "bound", *map(heading, keys), "result"], rows),
-        textwrap.fill(f"Median time, and CPU seconds of the whole machine. {score(best)} {where(cases)} Commits "
-                      f"{', '.join(commits)}.", WRAP, break_on_hyphens=False),
-        END))
+    text = f"Median time, and CPU seconds of the whole machine. {score(best)} {where(cases)} Commits " \
+        f"{', '.join(commits)}."
+    return {"README": markdown(["8 nodes", "bound", *map(heading, keys), "result"], rows) + "\n\n" +
+            textwrap.fill(text, WRAP, break_on_hyphens=False)}
 
 
 def score(best):
@@ -318,47 +269,41 @@ def score(best):
         "up to 1 MiB."
 
 
-def in_readme(text, best):
-    """README with the block as it must be."""
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise Failure(f"README.md: the lines '{BEGIN}' and '{END}' are gone: put them back")
-    return before + readme_block(best) + after
+PAGES = {"README.md": readme_blocks, "docs/compare.md": page_blocks}
+
+
+def filled(path, text, blocks):
+    """A page with its blocks as they must be."""
+    if missing := blocks.keys() ^ {found[2] for found in BLOCK.finditer(text)}:
+        raise Failure(f"{path}: the marks of the block '{missing.pop()}' are gone, or too many: put them right")
+    return BLOCK.sub(lambda found: f"{found[1]}\n{blocks[found[2]]}\n\n{found[3]}", text)
 
 
 # a decimal, or a number with a unit of what can be measured
 TYPED = re.compile(r"(?<![\w.:/-])(?:\d[\d,]*\.\d+(?![\d.])|\d[\d,]*(?= ?(?:x|×|%|[mµun]?s|seconds?|ms|minutes?|times|cycles|"
                    r"[KMGT]?bit/s|[KMG]i?B/s|[KM]?packets/s)(?!\w)))")
-CONSTANTS = re.compile(r"DPDK 22\.11|--rate \d+|sleep \d+")
+CONSTANTS = re.compile(r"DPDK 22\.11|--rate \d+|below 0\.2 s|0\.5 % about|(?:80|10) % of the cores")
 
 
-def typed(readme):
-    """Figures outside the block: line, figure. What the sources fix is no figure: CONSTANTS."""
-    before, _, rest = readme.partition(BEGIN)
-    block, _, after = rest.partition(END)
-    lines = [*before.split("\n"), *[""] * (block.count("\n") - 1), *after.split("\n")]
-    return [(number, figure) for number, line in enumerate(lines, 1)
+def typed(text):
+    """Figures outside the blocks: line, figure. What the sources fix is no figure: CONSTANTS."""
+    text = BLOCK.sub(lambda found: "\n" * found[0].count("\n"), text)
+    return [(number, figure) for number, line in enumerate(text.split("\n"), 1)
             for figure in TYPED.findall(CONSTANTS.sub("", line))]
 
 
 def offences(root):
     """What in the pages below root is not what docs/results.jsonl says."""
     best = best_of(bench_rows.sets_of(bench_rows.read(root / "docs/results.jsonl")))
-    readme = (root / "README.md").read_text()
-    if readme != in_readme(readme, best):
-        yield "README.md: figures differ from docs/results.jsonl: run scripts/bench report"
-    for number, figure in typed(readme):
-        yield f"README.md:{number}: {figure} is typed: measured figures come from docs/results.jsonl alone"
-    if (root / "docs/compare.md").read_text() != text_of(best):
-        yield "docs/compare.md: differs from docs/results.jsonl: run scripts/bench report"
+    for page, blocks in PAGES.items():
+        text = (root / page).read_text()
+        if text != filled(page, text, blocks(best)):
+            yield f"{page}: figures differ from docs/results.jsonl: run scripts/bench report"
+        for number, figure in typed(text):
+            yield f"{page}:{number}: {figure} is typed: measured figures come from docs/results.jsonl alone"
     for name, _, panels in bench_figures.figures(best, all_of_them=True):
         if not bench_figures.current(root / f"docs/plots/{name}.svg", panels):
             yield f"docs/plots/{name}.svg: does not draw docs/results.jsonl: run scripts/bench report"
-
-
-def text_of(best):
-    return "\n\n".join(page(best)) + "\n"
 
 
 def rewrite(root, results):
@@ -368,9 +313,9 @@ def rewrite(root, results):
     best = best_of(bench_rows.sets_of([*kept, *new]))
     if not best:
         raise Failure(f"{results} holds no rows: run scripts/bench compare first")
-    readme = root / "README.md"
-    readme.write_text(in_readme(readme.read_text(), best))
-    (root / "docs/compare.md").write_text(text_of(best))
+    for page, blocks in PAGES.items():
+        text = (root / page).read_text()
+        (root / page).write_text(filled(page, text, blocks(best)))
     bench_figures.draw(best, root / "docs/plots")
     say(f"bench: {len(new)} rows added to docs/results.jsonl; README.md, docs/compare.md and docs/plots "
         f"tell of {len(best)} cases")
