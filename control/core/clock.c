@@ -9,16 +9,6 @@
 #include <errno.h>
 #include "state.h"
 
-#define CLOCK_AHEAD_NS (3600 * UINT64_C(1000000000))
-
-uint64_t control_generation_max(const struct control *c)
-{
-	uint64_t clock_ns = c->epoch_ns + c->now_ns;
-
-	return clock_ns > MESSAGE_GENERATION_MAX - CLOCK_AHEAD_NS ? MESSAGE_GENERATION_MAX
-								  : clock_ns + CLOCK_AHEAD_NS;
-}
-
 static uint64_t clock_generation(const struct message *m)
 {
 	if (m->kind == MESSAGE_HAVE && m->have.create)

@@ -10,8 +10,6 @@ struct control;
 struct message;
 struct node;
 
-/* The greatest that may be of a clock which is right. */
-uint64_t control_generation_max(const struct control *c);
 /* Whether the message makes or deletes something of a greater one: then it has been answered. */
 bool clock_refuses(struct control *c, struct node *n, const struct message *m);
 

@@ -116,6 +116,7 @@ static struct control *config_carve(struct arena *a, const struct control_config
 	calls_carve(&p->calls, a, f->calls_max);
 	directory_carve(&p->directory, a, f);
 	objects_carve(&p->objects, a, f);
+	commands_carve(&p->commands, a, f);
 	buffers_carve(&p->buffers, a, f);
 	fetches_carve(&p->fetches, a, f);
 	serves_carve(&p->serves, a, f);
@@ -126,7 +127,7 @@ static struct control *config_carve(struct arena *a, const struct control_config
 	reductions_carve(&p->reductions, a, f);
 	sessions_carve(&p->sessions, a, f);
 	creation_carve(&p->creations, a, f);
-	guard_carve(&p->guards, a);
+	room_carve(&p->sessions, a);
 	backup_carve(&p->backups, a);
 	pool_carve(&p->loopback, a, sizeof(struct loopback), f->loopback_max);
 	p->loopback_data = arena_carve(a, (size_t)f->loopback_max * OBJECT_INLINE_MAX);

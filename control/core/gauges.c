@@ -52,7 +52,7 @@ void control_gauges(struct control *c, struct control_gauges *out)
 	if (c->table == NULL)
 		return;
 	out->store_bytes = c->dataplane.store_bytes; /* as session_describe_node says it */
-	out->store_used = c->objects.space.used_bytes + c->objects.scratch.used_bytes;
+	out->store_used = c->objects.space.used_bytes + c->buffers.scratch.used_bytes;
 	out->store_evictable = objects_evictable_bytes(c);
 	out->objects = c->objects.count;
 	out->untold = gauges_untold(&c->objects);

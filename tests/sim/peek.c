@@ -96,7 +96,6 @@ uint32_t peek_give_half(struct control *core)
 	if (f == NULL || f->bitmap == 0)
 		return 0;
 	half = fetch_chunks(f) / 2;
-	chunks_set((uint64_t *)(void *)objects_scratch(core, f->bitmap), half,
-		   fetch_chunks(f) - half);
+	chunks_set((uint64_t *)(void *)scratch_at(core, f->bitmap), half, fetch_chunks(f) - half);
 	return half;
 }

@@ -250,14 +250,14 @@ static void who_is_reached_later_takes_its_seat(void **state)
 		ids[i] = world_id(names[i]);
 	assert_int_equal(world_put(w, HERE, 0, names[HERE], SIZE, 1), 0);
 	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, 0, -1), 0);
-	control_node_down(c, peers_node(c, LATER));
+	c->cluster_ops->node_down(c, peers_node(c, LATER));
 	assert_int_equal(world_put(w, LATER, 0, names[LATER], SIZE, 2), 0);
 	world_run(w, 20 * WORLD_MS);
 	id = world_id(target);
 	assert_int_equal(reduce_find(c, &id)->source[1].state, SOURCE_KNOWN);
 	assert_int_equal(reduce_find(c, &id)->source[1].seat, REDUCE_NONE);
 	begin_ns = w->now_ns;
-	control_node_up(c, peers_node(c, LATER));
+	c->cluster_ops->node_up(c, peers_node(c, LATER));
 	assert_int_equal(
 		world_fetch(w, CALLER, 0, target, 10 * (int64_t)WORLD_SECOND, &bytes, &size), 0);
 	assert_true(world_sums(bytes, size, 3));

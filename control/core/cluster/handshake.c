@@ -66,9 +66,9 @@ void peers_joined(struct control *c)
 {
 	for (uint32_t i = 0; i < c->config.nodes; i++)
 		if (&c->peers.nodes[i] != c->self && c->peers.nodes[i].state == NODE_UP)
-			control_node_up(c, &c->peers.nodes[i]);
-	control_node_up(c, c->self);
-	directory_node_known(&c->directory, c->self->number);
+			c->cluster_ops->node_up(c, &c->peers.nodes[i]);
+	c->cluster_ops->node_up(c, c->self);
+	c->cluster_ops->node_known(c, c->self);
 	peers_hello_all(c);
 	gossip_connect(c);
 }
@@ -98,14 +98,12 @@ static void peers_meet(struct control *c, const struct conn *conn, struct node *
 {
 	if (h->announce == MESSAGE_ANNOUNCE_ASK) {
 		n->life++;
-		reconcile_asked(n);
-		objects_announce_all(c);
-		reductions_tell(c);
+		c->cluster_ops->announce_asked(c, n);
 		peers_hello(c, conn->handle, MESSAGE_ANNOUNCE_BEGUN);
 	}
 	if (h->announce == MESSAGE_ANNOUNCE_BEGUN && control_is_shard(c, c->self))
-		directory_node_known(&c->directory, n->number);
-	if (!control_node_up(c, n) && h->announce == MESSAGE_ANNOUNCE_NONE)
+		c->cluster_ops->node_known(c, n);
+	if (!c->cluster_ops->node_up(c, n) && h->announce == MESSAGE_ANNOUNCE_NONE)
 		peers_hello(c, conn->handle, MESSAGE_ANNOUNCE_ASK);
 }
 

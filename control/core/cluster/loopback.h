@@ -14,7 +14,7 @@ struct loopback { /* a message to ourselves, with what it points to */
 };
 
 bool loopback_push(struct control *c, const struct message *m);
-/* Handles what is queued, and what that brings, until nothing is left. */
-void loopback_run(struct control *c);
+/* Takes the next one out; the caller gives it back to the pool. NULL: none is left. */
+struct loopback *loopback_pop(struct control *c);
 
 #endif

@@ -131,9 +131,7 @@ void members_pump(struct control *c)
 		if (members_view(c))
 			gossip_connect(c);
 		settle_look(c);
-		reshard(c);
-		graves_sweep(c);
-		backup_later(c);
+		c->cluster_ops->view_changed(c);
 	}
 	if (!list_empty(&c->members.news))
 		gossip_flood(c);
@@ -147,22 +145,16 @@ static void members_gone(struct control *c, struct node *n)
 {
 	n->probed_ns = 0;
 	if (n->state == NODE_UP)
-		control_node_down(c, n);
+		c->cluster_ops->node_down(c, n);
 	calls_gone(c, n);
-	graves_node_gone(c, n);
-	control_removals_silent(c, n, true);
+	c->cluster_ops->node_ended(c, n);
 	if (n->member == MEMBER_DEAD) {
 		peers_sever(c, n); /* it may think that it still waits here: it must ask again */
 		c->dead_ns = n->dead_ns = c->now_ns;
 		n->died = true;
-		directory_node_dead(&c->directory, n->number, true);
-		fetch_node_dead(c, n);
+		c->cluster_ops->node_dead(c, n);
 	}
-	reduce_caller_gone(c, n, true);
-	if (n->member != MEMBER_LEFT)
-		return;
-	timers_cancel(&c->timers, &n->forget);
-	directory_node_forget(&c->directory, n->number, true);
+	c->cluster_ops->node_gone(c, n);
 }
 
 /* Whether it lived when the view was made. */
@@ -200,22 +192,20 @@ static void members_set(struct control *c, struct node *n, uint64_t incarnation,
 	members_say(c, n, was, before);
 	if (before != MEMBER_DEAD && state == MEMBER_DEAD) {
 		n->dead_ns = c->now_ns;
-		directory_node_away(&c->directory, n->number, !known);
+		c->cluster_ops->node_away(c, n, !known);
 	}
 	c->counters.members_died += was && state == MEMBER_DEAD;
 	n->died |= again; /* it had to deny something, or has begun again */
 	if (rose) {
 		n->life++;
-		if (n != c->self && !join_is_guest(c, n))
-			directory_node_doubt(&c->directory, n->number);
-		reduce_caller_gone(c, n, false);
+		c->cluster_ops->node_reborn(c, n);
 	}
 	if (rose && !members_live(n))
 		m->life++; /* a life that we never saw: its part of the directory was in between */
 	if (was && !members_live(n) && !members_viewed(c, n))
 		m->life++; /* others may have acted on a life that we did not */
 	if (!was && members_live(n) && !join_is_guest(c, n)) {
-		directory_node_dead(&c->directory, n->number, false);
+		c->cluster_ops->node_back(c, n);
 		peers_back(c, n);
 	}
 	timers_cancel(&c->timers, &n->suspicion);

@@ -15,10 +15,6 @@ struct object_id;
 struct node *control_shard(struct control *c, const struct object_id *id);
 bool control_is_shard(const struct control *c, const struct node *n);
 
-/* The members have changed. */
-void reshard(struct control *c);
-/* HAVE, GET, DROP, DELETE, STAT, LIST of a node. */
-void reshard_request(struct control *c, struct node *n, const struct message *m);
 /* Whether an id has come to us and some members have not told us yet what they hold (settle.c). */
 bool reshard_settling(struct control *c, const struct object_id *id);
 /* Whether this node has kept it in all views since the last that had settled. */
@@ -33,8 +29,6 @@ struct node *reshard_stand_in(struct control *c, const struct object_id *id,
 /* Who holds the second copy of a small object of this shard: of the other nodes that live and
  * answer the one that would be its next owner; NULL: there are none. */
 struct node *reshard_backup(struct control *c, const struct object_id *id);
-/* The id that a request is about, or NULL. */
-const struct object_id *reshard_id(const struct message *m);
 void reshard_redirect(struct control *c, struct node *n, uint64_t request);
 
 #endif

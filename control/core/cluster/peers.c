@@ -59,7 +59,7 @@ static void peers_open(struct control *c, struct link *l)
 	r.peer.addr.port = (uint16_t)(l->node->addr.port + l->peer_worker);
 	l->state = LINK_OPENING;
 	l->wanted = false;
-	buffers_push(c, l->worker, &r);
+	commands_push(c, l->worker, &r);
 }
 
 /* It is wanted: opens it, unless that failed a moment ago. */
@@ -133,9 +133,8 @@ static bool peers_needs(struct control *c, const struct link *l)
 	const struct node *n = l->node;
 
 	if (l != n->main)
-		return fetch_wants(c, l) || combine_wants(c, l);
-	if (!list_empty(&n->calls) || fetch_wants(c, l) || combine_wants(c, l) ||
-	    gossip_watches(c, n))
+		return c->cluster_ops->link_wanted(c, l);
+	if (!list_empty(&n->calls) || c->cluster_ops->link_wanted(c, l) || gossip_watches(c, n))
 		return true;
 	if (c->config.shards > 0 && (control_is_shard(c, c->self) || control_is_shard(c, n)))
 		return true;
@@ -153,7 +152,7 @@ static void peers_link_lost(struct control *c, struct link *l)
 		return;
 	}
 	if (l == l->node->main && l->node->state == NODE_UP) {
-		control_node_down(c, l->node);
+		c->cluster_ops->node_down(c, l->node);
 		peers_sever(c, l->node); /* what is left of earlier connections */
 	}
 	l->wanted |= peers_needs(c, l);
@@ -218,7 +217,7 @@ void peers_close_conn(struct control *c, unsigned worker, uint32_t handle)
 	struct record r = {.op = COMMAND_PEER_CLOSE};
 
 	r.peer.conn = handle;
-	buffers_push(c, worker, &r);
+	commands_push(c, worker, &r);
 }
 
 void peers_sever(struct control *c, const struct node *n)
@@ -282,7 +281,7 @@ static void peers_watch_link(struct control *c, struct link *l)
 	l->watched = close;
 	r.watch.conn = l->conn;
 	r.watch.silence_ns = close ? c->config.watch_ns : 0;
-	buffers_push(c, l->worker, &r);
+	commands_push(c, l->worker, &r);
 }
 
 void peers_watch(struct control *c)
@@ -338,8 +337,7 @@ static void peers_up(struct control *c, unsigned worker, const struct record *r)
 		n->incarnation = r->peer.incarnation;
 		peers_hello(c, l->conn, MESSAGE_ANNOUNCE_NONE);
 	} else {
-		fetch_node_up(c, n);
-		combine_node_up(c, n);
+		c->cluster_ops->link_up(c, n);
 	}
 }
 

@@ -8,38 +8,13 @@ void calls_carve(struct calls *cs, struct arena *a, uint32_t calls_max)
 	pool_carve(&cs->pool, a, sizeof(struct call), calls_max);
 }
 
-/* Whether a request still says what holds: a DROP that waited until the object was here again would
- * take the new copy from the directory. It is not sent any more, and ends at its deadline. */
-static bool calls_holds(struct control *c, const struct message *m)
-{
-	return m->kind != MESSAGE_DROP || m->object.upstream != 0 ||
-	       objects_disowns(c, &m->object.id, m->object.generation);
-}
-
 static void calls_transmit(struct control *c, struct call *call)
 {
 	struct message *m = &call->message;
 
 	call->sent_ns = 0;
-	if (!calls_holds(c, m))
+	if (!c->cluster_ops->prepare(c, call))
 		return;
-	if (m->kind == MESSAGE_HAVE)
-		objects_value(c, call->value_slot, &m->have);
-	if (m->kind == MESSAGE_KEEP && !backup_fill(c, &m->have))
-		return;
-	if (m->kind == MESSAGE_COMBINE)
-		reduce_fill_message(c, call);
-	if (m->request & CALLS_LOCATE)
-		reduce_fill_locate(c, call);
-	reconcile_stamp(c, call->node, m);
-	if (m->kind == MESSAGE_COMMIT || m->kind == MESSAGE_PROPOSE)
-		reduce_fill_commit(c, call);
-	if (m->kind == MESSAGE_RECALL && call->owner)
-		reduction_fill_recall(c, call);
-	if (m->kind == MESSAGE_REDUCE)
-		m->reduce.timeout_ns = reduction_left(c, call->owner);
-	if (m->kind == MESSAGE_REDUCED)
-		m->reduce.flags = reduce_borrowed(c, &m->reduce) ? MESSAGE_REDUCE_LENT : 0;
 	peers_send(c, call->node, m);
 	if (m->kind == MESSAGE_HAVE || m->kind == MESSAGE_KEEP)
 		m->have.value = NULL;
@@ -132,28 +107,6 @@ void calls_cancel(struct control *c, struct call *call)
 		calls_free(c, call);
 }
 
-/* What kind of message answers a request. */
-static uint32_t calls_answer_kind(uint32_t request_kind)
-{
-	switch (request_kind) {
-	case MESSAGE_GET:
-		return MESSAGE_GOT;
-	case MESSAGE_STAT:
-	case MESSAGE_LIST:
-		return MESSAGE_OBJECTS;
-	case MESSAGE_STATUS:
-		return MESSAGE_NODE;
-	case MESSAGE_REDUCED:
-		return MESSAGE_USED;
-	case MESSAGE_PIECES:
-		return MESSAGE_HAS;
-	case MESSAGE_TAKE:
-		return MESSAGE_GIVEN;
-	default:
-		return MESSAGE_REPLY;
-	}
-}
-
 static struct call *calls_find(struct control *c, const struct node *n, uint64_t request)
 {
 	uint32_t index = (uint32_t)(request & CALLS_INDEX_MASK);
@@ -165,23 +118,6 @@ static struct call *calls_find(struct control *c, const struct node *n, uint64_t
 	return call->message.request == request && call->node == n ? call : NULL;
 }
 
-/* The answer to a GET that was repeated and then ended: the directory must not go on looking, nor
- * count with a copy here. */
-static void calls_decline(struct control *c, const struct message *m)
-{
-	if (m->kind != MESSAGE_GOT)
-		return;
-	if (m->request & CALLS_LOCATE) { /* it books no copy */
-		if (m->got.what == MESSAGE_GOT_UNKNOWN || m->got.what == MESSAGE_GOT_WAIT)
-			reduce_forget(c, &m->got.id, m->request);
-		return;
-	}
-	if (c->table == NULL || idmap_find(&c->fetches.by_id, &m->got.id) != NULL ||
-	    objects_find(c, &m->got.id) != TABLE_SLOT_NONE)
-		return;
-	objects_disown(c, &m->got.id, m->got.generation);
-}
-
 /* How long a request takes that is answered at once; one that carries a value shows the link. */
 static void calls_measure(struct control *c, const struct call *call)
 {
@@ -191,7 +127,7 @@ static void calls_measure(struct control *c, const struct call *call)
 
 	if (call->sent_ns == 0)
 		return;
-	guard_heard(c, call->node, taken_ns);
+	c->cluster_ops->heard(c, call->node, taken_ns);
 	if (m->kind == MESSAGE_HAVE)
 		rate = fanout_rate(&c->directory.link, m->have.value_bytes, taken_ns);
 	if (rate > 0)
@@ -206,9 +142,9 @@ void calls_answer(struct control *c, struct node *n, const struct message *m)
 {
 	struct call *call = calls_find(c, n, m->request);
 
-	if (call == NULL || calls_answer_kind(call->message.kind) != m->kind) {
+	if (call == NULL || message_answer_kind(call->message.kind) != m->kind) {
 		c->counters.messages_unexpected++;
-		calls_decline(c, m);
+		c->cluster_ops->late_answer(c, n, m);
 		return;
 	}
 	calls_measure(c, call);
@@ -250,7 +186,7 @@ void calls_redirected(struct control *c, struct node *n, const struct message *m
 {
 	struct call *call = calls_find(c, n, m->request);
 
-	if (call == NULL || reshard_id(&call->message) == NULL) {
+	if (call == NULL || message_id(&call->message) == NULL) {
 		c->counters.messages_unexpected++;
 		return;
 	}
@@ -263,7 +199,7 @@ void calls_move(struct control *c)
 {
 	for (uint32_t i = 0; i < c->calls.pool.fresh; i++) {
 		struct call *call = pool_at(&c->calls.pool, i);
-		const struct object_id *id = reshard_id(&call->message);
+		const struct object_id *id = message_id(&call->message);
 		struct node *owner;
 
 		if (call->message.request == 0 || id == NULL)

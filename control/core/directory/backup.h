@@ -17,8 +17,6 @@
 #include "core/base/timers.h"
 
 #define BACKUP_ANSWER_NS UINT64_C(250000000)
-#define BACKUP_SEAL_NS \
-	UINT64_C(500000000) /* a SEAL waits for the directory, which waits for that */
 
 enum { BACKUPS = 256 }; /* KEEPs under way at a time */
 
@@ -50,15 +48,5 @@ void backup_later(void *arg);
 void backup_pump(struct control *c);
 /* Sets the value of a KEEP. False: the object is no more. */
 bool backup_fill(struct control *c, struct message_have *have);
-/* KEEP of another node. */
-void backup_take(struct control *c, struct node *n, const struct message *m);
-
-/* A SEAL whose object is sealed is answered when the directory has the value: false when it need
- * not wait. */
-bool backup_await(struct control *c, struct wait *w, uint32_t slot);
-/* Does the same for a SEAL without a wait yet. */
-bool backup_seal(struct control *c, uint32_t slot);
-/* The directory has it. */
-void backup_told(struct control *c, struct object *o);
 
 #endif

@@ -214,15 +214,6 @@ void graves_node_gone(struct control *c, struct node *n)
 	}
 }
 
-void graves_take(struct control *c, struct node *n, const struct message *m)
-{
-	struct message answer = {.kind = MESSAGE_REPLY, .request = m->request};
-
-	directory_take_bury(&c->directory, &m->bury);
-	reduce_buried(c, &m->bury);
-	peers_send(c, n, &answer);
-}
-
 void graves_beyond(void *arg, uint32_t node)
 {
 	struct control *c = arg;

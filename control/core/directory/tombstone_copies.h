@@ -43,7 +43,5 @@ void graves_node_gone(struct control *c, struct node *n);
 void graves_pump(struct control *c);
 /* directory_out.beyond */
 void graves_beyond(void *arg, uint32_t node);
-/* BURY of another node. */
-void graves_take(struct control *c, struct node *n, const struct message *m);
 
 #endif

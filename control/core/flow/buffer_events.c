@@ -30,7 +30,7 @@ static void buffers_free_edge(struct control *c, struct edge *e)
 	list_remove(&e->of_stage);
 	list_remove(&e->of_owner);
 	if (e->bitmap)
-		allocator_give(&c->objects.scratch, e->bitmap);
+		allocator_give(&c->buffers.scratch, e->bitmap);
 	e->handle = 0;
 	pool_give(e->out ? &c->buffers.outs : &c->buffers.ins, e);
 }
@@ -56,14 +56,13 @@ static void buffers_free_stage(struct control *c, struct stage *head)
 
 	list_remove(&head->mirror);
 	if (head->bitmap)
-		allocator_give(&c->objects.scratch, head->bitmap);
-	if (objects_at(c, slot)->stage == head)
-		objects_at(c, slot)->stage = NULL;
+		allocator_give(&c->buffers.scratch, head->bitmap);
+	c->flow_ops->closed(c, head);
 	for (struct stage *s = head, *next; s; s = next) {
 		next = s->next;
 		buffers_free_lane(c, s);
 	}
-	objects_release(c, slot);
+	c->flow_ops->released(c, slot);
 }
 
 /* The worker holds no such buffer any more. */
@@ -73,18 +72,6 @@ static void buffers_lane_gone(struct control *c, struct stage *s)
 
 	if (head->dropping && ++head->dropped == head->lanes)
 		buffers_free_stage(c, head);
-}
-
-static void buffers_edge_ended(struct control *c, struct edge *e)
-{
-	if (e->out) {
-		if (e->serve)
-			serve_ended(c, e->serve);
-	} else if (e->feed) {
-		feed_failed(c, e->feed, MESSAGE_GET_UNREACHED);
-	} else if (e->part) {
-		part_edge_failed(c, e->part, e);
-	}
 }
 
 static void buffers_dropped(struct control *c, unsigned worker, const struct record *r)
@@ -114,7 +101,7 @@ static void buffers_refused_edge(struct control *c, struct edge *e)
 
 	if (!e->dropping) {
 		e->dropping = true; /* so that its owner's end sends no DROP */
-		buffers_edge_ended(c, e);
+		c->flow_ops->edge_ended(c, e);
 		buffers_free_edge(c, e);
 	} else if (!s->head->dropping) {
 		buffers_free_edge(c, e);
@@ -128,8 +115,21 @@ static void buffers_refused_stage(struct control *c, struct stage *head)
 {
 	if (head->dropping)
 		return;
-	objects_stage_lost(c, head);
+	c->flow_ops->lost(c, head);
 	buffers_drop_stage(c, head);
+}
+
+static void buffers_log_refused(struct control *c, unsigned worker, const struct record *r)
+{
+	struct text t = {.length = 0};
+
+	text_add(&t, "worker ");
+	text_add_number(&t, worker);
+	text_add(&t, " refused record ");
+	text_add_number(&t, r->refused.refused_op);
+	text_add(&t, ": ");
+	text_add(&t, reason_name(r->reason));
+	control_log(c, CONTROL_LOG_DEBUG, &t);
 }
 
 static void buffers_refused(struct control *c, unsigned worker, const struct record *r)
@@ -138,7 +138,7 @@ static void buffers_refused(struct control *c, unsigned worker, const struct rec
 	struct edge *e = NULL;
 
 	c->counters.records_refused++;
-	control_log_refused(c, worker, r);
+	buffers_log_refused(c, worker, r);
 	switch (r->refused.refused_op) {
 	case COMMAND_BUFFER:
 		s = buffers_find_stage(c, worker, r->refused.id);
@@ -202,9 +202,9 @@ static void buffers_progress(struct control *c, struct stage *s, uint64_t ready_
 	for (s = s->head; s; s = s->next)
 		all = all && s->ready_bytes == s->size;
 	if (all)
-		objects_arrived(c, head->slot);
+		c->flow_ops->arrived(c, head->slot);
 	else
-		objects_progress(c, head->slot);
+		c->flow_ops->progress(c, head->slot);
 }
 
 void buffers_event(struct control *c, unsigned worker, const struct record *r)
@@ -221,8 +221,8 @@ void buffers_event(struct control *c, unsigned worker, const struct record *r)
 		break;
 	case EVENT_IN_DONE:
 		e = buffers_find_edge(c, worker, false, r->edge.edge);
-		if (e && !e->dropping && e->part)
-			part_brought(c, e->part);
+		if (e && !e->dropping)
+			c->flow_ops->brought(c, e);
 		break;
 	case EVENT_OUT_DONE:
 	case EVENT_EDGE_FAILED:
@@ -230,9 +230,9 @@ void buffers_event(struct control *c, unsigned worker, const struct record *r)
 				      r->op == EVENT_OUT_DONE || r->flags & RECORD_FLAG_OUT,
 				      r->edge.edge);
 		if (e && !e->dropping) {
-			if (e->out && e->serve && r->reason == REASON_MTU_TOO_SMALL)
-				serve_narrow(c, e->serve, worker);
-			buffers_edge_ended(c, e);
+			if (e->out && r->reason == REASON_MTU_TOO_SMALL)
+				c->flow_ops->narrow(c, e, worker);
+			c->flow_ops->edge_ended(c, e);
 		}
 		break;
 	case EVENT_DROPPED:
@@ -256,10 +256,9 @@ void buffers_detach(struct control *c)
 			continue;
 		if (!s->dropping) {
 			s->dropping = true;
-			objects_stage_lost(c, s);
+			c->flow_ops->lost(c, s);
 		}
 		buffers_free_stage(c, s);
 	}
-	for (unsigned w = 0; w < WORKERS_MAX; w++)
-		c->buffers.queue[w].head = c->buffers.queue[w].count = 0;
+	commands_detach(c);
 }

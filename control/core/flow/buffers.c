@@ -1,51 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/state.h"
 
-/*
- * Bound of a worker's queue: each stage has at most its opening, its finishing and its dropping
- * record in it, each edge its opening and its dropping (a number is used again only after
- * EVENT_DROPPED, which needs the record to have left), each link at most an open and each
- * connection a close, its being watched and the end of that: whether it is follows the members, of
- * whom nothing more is heard while the worker takes no records. ADVANCEs wait in the stages.
- */
-static uint32_t buffers_queue_capacity(const struct control_config *config)
-{
-	return 3 * config->stages_max + 4 * config->edges_max + 2 * config->links_max +
-	       4 * config->conns_max;
-}
+enum { SCRATCH_GRAIN_BYTES = 64 };
 
 void buffers_carve(struct buffers *p, struct arena *a, const struct control_config *config)
 {
+	allocator_carve(&p->scratch, a, config->stages_max + config->edges_max);
 	pool_carve(&p->stages, a, sizeof(struct stage), config->stages_max);
 	pool_carve(&p->ins, a, sizeof(struct edge), config->edges_max);
 	pool_carve(&p->outs, a, sizeof(struct edge), config->edges_max);
 	p->stage_generation = arena_carve(a, sizeof(uint16_t) * config->stages_max);
 	p->in_generation = arena_carve(a, sizeof(uint16_t) * config->edges_max);
 	p->out_generation = arena_carve(a, sizeof(uint16_t) * config->edges_max);
-	for (unsigned w = 0; w < WORKERS_MAX; w++) {
-		struct buffers_queue *q = &p->queue[w];
-
-		q->capacity = buffers_queue_capacity(config);
-		q->ring = arena_carve(a, sizeof(struct record) * q->capacity);
-	}
 }
 
 void buffers_init(struct control *c)
 {
 	list_init(&c->buffers.advances);
-}
-
-void buffers_push(struct control *c, unsigned worker, const struct record *r)
-{
-	struct buffers_queue *q = &c->buffers.queue[worker];
-	struct record *slot = &q->ring[(q->head + q->count) % q->capacity];
-
-	if (!c->attached)
-		return;
-	assert(q->count < q->capacity);
-	*slot = *r;
-	slot->epoch = c->buffers.epoch;
-	q->count++;
 }
 
 static void buffers_take_advances(struct control *c, unsigned worker)
@@ -55,28 +26,20 @@ static void buffers_take_advances(struct control *c, unsigned worker)
 		struct stage *s = list_item(l, struct stage, advance);
 		struct record r = {.op = COMMAND_ADVANCE};
 
-		if (s->worker != worker || c->buffers.queue[worker].count >= IPC_RING_RECORDS)
+		if (s->worker != worker || c->commands.queue[worker].count >= IPC_RING_RECORDS)
 			continue;
 		r.progress.buffer = s->handle;
 		r.progress.ready_bytes = s->ready_bytes;
 		list_remove(&s->advance);
-		buffers_push(c, worker, &r);
+		commands_push(c, worker, &r);
 	}
 }
 
 unsigned buffers_commands(struct control *c, unsigned worker, struct record *out, unsigned count)
 {
-	struct buffers_queue *q = &c->buffers.queue[worker];
-	unsigned n = 0;
-
-	if (q->count == 0)
+	if (c->commands.queue[worker].count == 0)
 		buffers_take_advances(c, worker);
-	while (n < count && q->count > 0) {
-		out[n++] = q->ring[q->head];
-		q->head = (q->head + 1) % q->capacity;
-		q->count--;
-	}
-	return n;
+	return commands_take(c, worker, out, count);
 }
 
 static uint32_t buffers_handle(uint16_t *generation, uint32_t index)
@@ -85,12 +48,28 @@ static uint32_t buffers_handle(uint16_t *generation, uint32_t index)
 	return handle_make((uint16_t)index, generation[index]);
 }
 
+uint8_t *scratch_at(struct control *c, uint32_t range)
+{
+	return c->store + scratch_offset(c, range);
+}
+
+uint64_t scratch_offset(const struct control *c, uint32_t range)
+{
+	return c->buffers.scratch_offset + allocator_offset(&c->buffers.scratch, range);
+}
+
+void scratch_reset(struct control *c, uint64_t offset, uint64_t bytes)
+{
+	c->buffers.scratch_offset = offset;
+	allocator_reset(&c->buffers.scratch, bytes, SCRATCH_GRAIN_BYTES);
+}
+
 static uint32_t buffers_scratch(struct control *c, uint64_t bytes)
 {
-	uint32_t range = allocator_take(&c->objects.scratch, bytes);
+	uint32_t range = allocator_take(&c->buffers.scratch, bytes);
 
 	if (range)
-		memset(objects_scratch(c, range), 0, bytes);
+		memset(scratch_at(c, range), 0, bytes);
 	return range;
 }
 
@@ -137,7 +116,7 @@ static struct stage *buffers_take(struct control *c, uint32_t slot, uint32_t lan
 		s->handle = buffers_handle(c->buffers.stage_generation,
 					   pool_index(&c->buffers.stages, s));
 	head->lanes = (uint16_t)lanes;
-	objects_at(c, slot)->holds++;
+	c->flow_ops->held(c, slot);
 	return head;
 }
 
@@ -160,7 +139,7 @@ static uint32_t buffers_watermark_slot(struct control *c, const struct stage *s)
 
 	if (s->head->bitmap == 0 || s != s->head)
 		return TABLE_SLOT_NONE;
-	map = (const uint64_t *)(const void *)objects_scratch(c, s->bitmap);
+	map = (const uint64_t *)(const void *)scratch_at(c, s->bitmap);
 	return s->next == NULL || chunks_missing(map, 0, chunks) > 0 ? s->slot : TABLE_SLOT_NONE;
 }
 
@@ -169,7 +148,7 @@ static uint64_t buffers_map_offset(struct control *c, const struct stage *s, boo
 {
 	if (s->head->bitmap == 0)
 		return 0;
-	return objects_scratch_offset(c, s->head->bitmap) +
+	return scratch_offset(c, s->head->bitmap) +
 	       (counted ? chunk_counted_bytes(s->first) : chunk_bitmap_bytes(s->first));
 }
 
@@ -190,7 +169,7 @@ static void buffers_open(struct control *c, struct stage *s, const struct buffer
 	r.buffer.dtype = (uint8_t)sum->dtype;
 	r.buffer.scale = (uint16_t)sum->scale;
 	r.buffer.hold = s->hold;
-	buffers_push(c, s->worker, &r);
+	commands_push(c, s->worker, &r);
 }
 
 static const struct buffer_sum buffers_copy = {.need = 1};
@@ -219,7 +198,7 @@ static struct stage *buffers_chain(struct control *c, uint32_t slot, uint32_t ch
 		s->hold = sum->hold && s->next == NULL;
 		buffers_open(c, s, sum);
 	}
-	objects_at(c, slot)->stage = head;
+	c->flow_ops->opened(c, head);
 	return head;
 }
 
@@ -244,7 +223,7 @@ void buffers_finish(struct control *c, struct stage *head)
 		s = s->next;
 	s->hold = false;
 	r.progress.buffer = s->handle;
-	buffers_push(c, s->worker, &r);
+	commands_push(c, s->worker, &r);
 }
 
 struct stage *buffers_mirror(struct control *c, uint32_t slot, unsigned worker, uint32_t count,
@@ -264,7 +243,7 @@ struct stage *buffers_mirror(struct control *c, uint32_t slot, unsigned worker, 
 		buffers_open(c, s, &buffers_copy);
 	}
 	head->part = part;
-	list_append(&objects_at(c, slot)->mirrors, &head->mirror);
+	c->flow_ops->mirrored(c, head);
 	return head;
 }
 
@@ -312,7 +291,7 @@ static void buffers_drop_lane(struct control *c, struct stage *s)
 		e->dropping = true;
 	}
 	r.progress.buffer = s->handle;
-	buffers_push(c, s->worker, &r);
+	commands_push(c, s->worker, &r);
 }
 
 void buffers_drop_stage(struct control *c, struct stage *head)
@@ -322,17 +301,14 @@ void buffers_drop_stage(struct control *c, struct stage *head)
 	head->dropping = true;
 	head->part = NULL;
 	list_remove(&head->mirror);
-	if (objects_at(c, head->slot)->stage == head)
-		objects_at(c, head->slot)->stage = NULL;
+	c->flow_ops->closed(c, head);
 	for (struct stage *s = head; s; s = s->next)
 		buffers_drop_lane(c, s);
 }
 
 void buffers_settle_stage(struct control *c, struct stage *s)
 {
-	const struct object *o = objects_at(c, s->slot);
-
-	if (o->stage == s->head && (o->fetch || o->combine))
+	if (c->flow_ops->arriving(c, s->head))
 		return;
 	for (const struct stage *each = s->head; each; each = each->next)
 		if (!list_empty(&each->outs) || !list_empty(&each->ins))
@@ -370,7 +346,7 @@ static uint64_t buffers_given_offset(struct control *c, const struct stage *head
 				     const struct part *part)
 {
 	uint64_t chunks = chunk_count(c->table->slot[head->slot].size, head->chunk_bytes);
-	uint64_t map = objects_scratch_offset(c, head->bitmap);
+	uint64_t map = scratch_offset(c, head->bitmap);
 
 	if (part->combine->sum.op == 0)
 		return map;
@@ -414,7 +390,7 @@ struct edge *buffers_in(struct control *c, struct stage *head, uint32_t conn,
 	r.edge.chunks = t->end - t->first;
 	r.edge.peer_first = t->peer_first - t->peer_base;
 	r.edge.bitmap_offset = map;
-	buffers_push(c, e->stage->worker, &r);
+	commands_push(c, e->stage->worker, &r);
 	return e;
 }
 
@@ -433,7 +409,7 @@ struct edge *buffers_local(struct control *c, struct stage *head, const struct s
 	r.local.first_chunk = t->first - t->base;
 	r.local.chunks = t->end - t->first;
 	r.local.peer_first = t->peer_first - source->first;
-	buffers_push(c, e->stage->worker, &r);
+	commands_push(c, e->stage->worker, &r);
 	return e;
 }
 
@@ -463,17 +439,17 @@ struct edge *buffers_out(struct control *c, struct stage *s, uint32_t conn,
 
 	if (e == NULL) {
 		if (bitmap)
-			allocator_give(&c->objects.scratch, bitmap);
+			allocator_give(&c->buffers.scratch, bitmap);
 		return NULL;
 	}
 	e->bitmap = bitmap;
-	buffers_skip((uint64_t *)(void *)objects_scratch(c, bitmap), s->first, chunks, m);
+	buffers_skip((uint64_t *)(void *)scratch_at(c, bitmap), s->first, chunks, m);
 	buffers_edge_record(e, COMMAND_OUT, &r);
 	r.edge.stream = strand->stream;
 	r.edge.first_chunk = strand->first - s->first;
 	r.edge.chunks = strand->count;
-	r.edge.bitmap_offset = objects_scratch_offset(c, bitmap);
-	buffers_push(c, s->worker, &r);
+	r.edge.bitmap_offset = scratch_offset(c, bitmap);
+	commands_push(c, s->worker, &r);
 	return e;
 }
 
@@ -490,5 +466,5 @@ void buffers_drop_edge(struct control *c, struct edge *e)
 	e->serve = NULL;
 	buffers_edge_record(e, COMMAND_DROP_EDGE, &r);
 	r.flags = e->out ? RECORD_FLAG_OUT : RECORD_FLAG_IN;
-	buffers_push(c, e->stage->worker, &r);
+	commands_push(c, e->stage->worker, &r);
 }

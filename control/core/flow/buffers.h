@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The buffers and edges that the workers hold for us, and the queue of records to them.
+ * The buffers and edges that the workers hold for us.
  *
  * A stage is a buffer over one object's range: a few IN edges feed it, any number of OUT
  * edges leave it (cut-through when it is still arriving). Stages and edges are given up with a
@@ -15,6 +15,7 @@
 #include "internal/record.h"
 #include "core/base/list.h"
 #include "core/message/message.h"
+#include "core/base/allocator.h"
 #include "core/base/arena.h"
 #include "substreams.h"
 
@@ -60,25 +61,19 @@ struct edge {
 	bool dropping;
 };
 
-struct buffers_queue { /* to one worker */
-	struct record *ring;
-	uint32_t head, count, capacity;
-};
-
 struct buffers {
+	struct allocator scratch; /* at the end of the store: bitmaps */
+	uint64_t scratch_offset;
 	struct pool stages, ins, outs;
 	uint16_t *stage_generation, *in_generation, *out_generation;
-	struct buffers_queue queue[WORKERS_MAX];
 	struct list advances;
-	uint32_t epoch;
 };
 
 struct control_config;
 void buffers_carve(struct buffers *p, struct arena *a, const struct control_config *config);
 void buffers_init(struct control *c);
 
-/* Appends a record for a worker; there is always room, by construction. */
-void buffers_push(struct control *c, unsigned worker, const struct record *r);
+/* What is to go to the worker: commands, or with none what producers have written since. */
 unsigned buffers_commands(struct control *c, unsigned worker, struct record *out, unsigned count);
 
 /* Buffers over the object in slot, one per lane. bitmap: a zeroed or kept scratch range that
@@ -131,6 +126,11 @@ void buffers_event(struct control *c, unsigned worker, const struct record *r);
  * back to their fetches. */
 void buffers_detach(struct control *c);
 
+/* The scratch space is that part of the store from now on, and empty. */
+void scratch_reset(struct control *c, uint64_t offset, uint64_t bytes);
+/* Where a range of it lies: here, and in the store. */
+uint8_t *scratch_at(struct control *c, uint32_t range);
+uint64_t scratch_offset(const struct control *c, uint32_t range);
 /* A zeroed bitmap for so many chunks in the scratch space; 0 when it is full. */
 uint32_t buffers_bitmap(struct control *c, uint64_t chunks);
 /* For a sum of so many parts: each lane's own, with its counts, and a bitmap for each part. */

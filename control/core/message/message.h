@@ -411,4 +411,11 @@ struct message {
 	};
 };
 
+/* The id that a request to a shard owner is about, or NULL. */
+const struct object_id *message_id(const struct message *m);
+/* What kind of message answers a request of that kind. */
+uint32_t message_answer_kind(uint32_t request_kind);
+/* Copies a message, and to data (OBJECT_INLINE_MAX bytes) what it points to. */
+void message_copy(struct message *out, const struct message *m, uint8_t *data);
+
 #endif

@@ -138,7 +138,7 @@ void session_describe_node(struct control *c, struct session_node *out)
 		.incarnation = c->dataplane.incarnation,
 		.addr = c->self->addr,
 		.store_bytes = c->dataplane.store_bytes,
-		.store_used = c->objects.space.used_bytes + c->objects.scratch.used_bytes,
+		.store_used = c->objects.space.used_bytes + c->buffers.scratch.used_bytes,
 		.objects = c->objects.count,
 		.sessions = c->sessions.open,
 		.arriving = c->fetches.feeding,

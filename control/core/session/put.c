@@ -24,29 +24,11 @@ static void session_exists(struct control *c, struct session *s, const struct se
 	reply_error(c, s, r->op, r->seq, -EEXIST, t.bytes);
 }
 
-void session_abandon(struct control *c, uint32_t slot, const char *why)
-{
-	struct object_id id = c->table->slot[slot].id;
-	uint64_t generation = c->table->slot[slot].generation;
-
-	objects_kill(c, slot, why);
-	objects_disown(c, &id, generation);
-}
-
-/* A fetch of this id that waits for somebody to put it. */
-static struct fetch *session_fetch(struct control *c, const struct object_id *id)
-{
-	struct idmap_node *n = idmap_find(&c->fetches.by_id, id);
-	struct fetch *f = n ? idmap_item(n, struct fetch, by_id) : NULL;
-
-	return f && f->slot == TABLE_SLOT_NONE ? f : NULL;
-}
-
 /* It must not ask any more: behind a HAVE the directory would take that for the loss of the copy.
  * It goes on when the create has failed. */
 static void session_fetch_hush(struct control *c, const struct object_id *id)
 {
-	struct fetch *f = session_fetch(c, id);
+	struct fetch *f = fetch_unplaced(c, id);
 
 	if (f == NULL)
 		return;
@@ -57,27 +39,6 @@ static void session_fetch_hush(struct control *c, const struct object_id *id)
 	timers_cancel(&c->timers, &f->timer);
 }
 
-void session_fetch_ends(struct control *c, const struct object_id *id, uint32_t slot)
-{
-	struct fetch *f = session_fetch(c, id);
-
-	if (f == NULL)
-		return;
-	list_each(l, after, &f->waits)
-	{
-		waits_place(c, list_item(l, struct wait, of_owner), slot);
-	}
-	fetch_end(c, f);
-}
-
-void session_fetch_wake(struct control *c, const struct object_id *id)
-{
-	struct fetch *f = session_fetch(c, id);
-
-	if (f && f->call == NULL)
-		fetch_rest(c, f);
-}
-
 /* The slot of a new object. 0 or -errno and why; -EAGAIN: when other nodes have answered. */
 static int session_place(struct control *c, const struct object_id *id, const char *name,
 			 uint64_t size, uint32_t *slot, struct text *why)
@@ -86,7 +47,7 @@ static int session_place(struct control *c, const struct object_id *id, const ch
 				   c->dataplane.chunk_bytes, OBJECT_CREATING, slot);
 
 	if (error)
-		reply_no_room(c, error, size, why);
+		objects_no_room(c, error, size, why);
 	return error;
 }
 
@@ -221,14 +182,14 @@ static bool session_created(struct control *c, struct call *call, const struct m
 		if (objects_untold(c, slot)) /* another one since the request left */
 			objects_announce(c, slot);
 		waits_place(c, w, slot);
-		session_fetch_ends(c, &c->table->slot[slot].id, slot);
+		fetch_superseded(c, &c->table->slot[slot].id, slot);
 		return false;
 	}
 	if (answer && session_put_unsure(c, w, call)) {
 		waits_end(c, w, -ETIMEDOUT,
 			  "the members have changed while it was put, and some "
 			  "may have it: put it again");
-		session_abandon(c, slot, "it could not be put");
+		objects_abandon(c, slot, "it could not be put");
 		return false;
 	}
 	if (answer && answer->reply.status == -ESTALE &&
@@ -236,7 +197,7 @@ static bool session_created(struct control *c, struct call *call, const struct m
 		waits_end(c, w, -ERANGE,
 			  "it was deleted with a generation more than an hour ahead of the clock "
 			  "of this node: use another name");
-		session_abandon(c, slot, "it could not be created");
+		objects_abandon(c, slot, "it could not be created");
 		return false;
 	}
 	if (answer && answer->reply.status == -ESTALE) {
@@ -247,7 +208,7 @@ static bool session_created(struct control *c, struct call *call, const struct m
 		waits_end(c, w, answer->reply.status, answer->reply.text);
 	else
 		waits_no_directory(c, w);
-	session_abandon(c, slot, "it could not be created");
+	objects_abandon(c, slot, "it could not be created");
 	return false;
 }
 
@@ -296,11 +257,10 @@ static void session_bring_no_more(struct control *c, const struct control_client
 	}
 }
 
-void control_session_forfeit(struct control *c, uint32_t number, uint64_t now_ns)
+void sessions_forfeit(struct control *c, uint32_t number)
 {
 	const struct session *s = sessions_at(c, number);
 
-	c->now_ns = now_ns;
 	list_each(l, after, &c->objects.unclaimed)
 	{
 		struct object *o = list_item(l, struct object, of_session);
@@ -309,11 +269,10 @@ void control_session_forfeit(struct control *c, uint32_t number, uint64_t now_ns
 		if (s == NULL || !session_left_behind(c, s, slot))
 			continue;
 		objects_claim(o);
-		session_abandon(c, slot, "its creator has brought something else");
+		objects_abandon(c, slot, "its creator has brought something else");
 	}
 	if (s)
 		session_bring_no_more(c, &s->client);
-	loopback_run(c);
 }
 
 /* To write the object in, if it needs any; otherwise the client has been answered. */
@@ -359,7 +318,7 @@ static bool session_create_again(struct control *c, struct session *s,
 		return true;
 	}
 	waits_free(c, w);
-	session_abandon(c, slot, "its creator has no memory to write it in");
+	objects_abandon(c, slot, "its creator has no memory to write it in");
 	return true;
 }
 
@@ -377,7 +336,7 @@ void session_create(struct control *c, struct session *s, const struct session_r
 	}
 	error = session_insert(c, s, &r->id, r->name, r->size, &slot, &t);
 	if (error == -EAGAIN) {
-		guard_room(c, s, r);
+		room_await(c, s, r);
 		return;
 	}
 	if (error) {
@@ -533,8 +492,8 @@ void session_seal(struct control *c, struct session *s, const struct session_req
 		objects_seal(c, r->slot, true);
 		objects_announce(c, r->slot);
 		/* It is sealed: without room to wait it is answered at once. */
-		if (backup_seal(c, r->slot) && waits_room(c)) {
-			backup_await(c, waits_start(c, s, r), r->slot);
+		if (seal_waits(c, r->slot) && waits_room(c)) {
+			seal_await(c, waits_start(c, s, r), r->slot);
 			return;
 		}
 	}
@@ -551,7 +510,7 @@ void session_abort(struct control *c, struct session *s, const struct session_re
 
 	if (session_creating(c, s, r) == NULL)
 		return;
-	session_abandon(c, r->slot, "its creator has given it up: get it again");
+	objects_abandon(c, r->slot, "its creator has given it up: get it again");
 	reply_make(r, &reply);
 	reply_send(c, s, &reply);
 }

@@ -56,23 +56,3 @@ bool reply_item(struct control *c, const struct wait *w, const void *item, uint3
 
 	return c->ops.reply(c->ops.arg, reply_session(c, w->session), &r, item, bytes);
 }
-
-void reply_no_room(struct control *c, int error, uint64_t size, struct text *t)
-{
-	*t = (struct text){.length = 0};
-	if (error == -EFBIG) {
-		text_add(t, "the object has ");
-		text_add_number(t, size);
-		text_add(t, " bytes, the store of this node ");
-		text_add_number(t, objects_bytes_max(c));
-		text_add(t, ": start it with a larger --store");
-		return;
-	}
-	text_add(t, "store full (");
-	text_add_number(t, c->objects.space.used_bytes);
-	text_add(t, " of ");
-	text_add_number(t, objects_bytes_max(c));
-	text_add(t, " bytes used, this object has ");
-	text_add_number(t, size);
-	text_add(t, "): delete or release objects");
-}

@@ -67,30 +67,29 @@ static void sessions_end_waits(struct control *c, struct session *s)
 		if (f)
 			fetch_unwanted(c, f);
 		if (o)
-			session_abandon(c, objects_slot(c, o), "its creator has gone");
+			objects_abandon(c, objects_slot(c, o), "its creator has gone");
 	}
 }
 
-void control_session_close(struct control *c, uint32_t number, uint64_t now_ns)
+bool sessions_close(struct control *c, uint32_t number)
 {
 	struct session *s = sessions_at(c, number);
 
-	c->now_ns = now_ns;
 	if (s == NULL)
-		return;
+		return false;
 	s->pins = NULL; /* from here on it holds nothing */
 	sessions_end_waits(c, s);
 	list_each(l, after, &s->creating)
 	{
 		struct object *o = list_item(l, struct object, of_session);
 
-		session_abandon(c, objects_slot(c, o), "its creator has gone: get it again");
+		objects_abandon(c, objects_slot(c, o), "its creator has gone: get it again");
 	}
 	users_leave(&c->sessions.users, s->user);
 	c->sessions.open--;
 	pool_give(&c->sessions.pool, s);
 	objects_reap(c);
-	loopback_run(c);
+	return true;
 }
 
 static void session_attach(struct control *c, struct session *s, const struct session_request *r)
@@ -153,23 +152,21 @@ static session_handler *const session_handlers[SESSION_OPS] = {
 	[SESSION_RESUME] = session_resume,
 };
 
-void control_session_request(struct control *c, uint32_t number, const void *bytes, size_t length,
-			     uint64_t now_ns)
+bool sessions_request(struct control *c, uint32_t number, const void *bytes, size_t length)
 {
 	struct session *s = sessions_at(c, number);
 	struct session_request r = {0};
 	const char *wrong;
 
-	c->now_ns = now_ns;
 	if (s == NULL)
-		return;
+		return false;
 	c->counters.requests++;
 	memcpy(&r, bytes, length < sizeof(r) ? length : sizeof(r));
 	wrong = sessions_check(s, &r, length);
 	if (wrong) {
 		c->counters.requests_bad++;
 		reply_error(c, s, r.op, r.seq, -EINVAL, wrong);
-		return;
+		return false;
 	}
 	if (r.op == SESSION_REDUCE) /* ids are bytes: they may lie anywhere */
 		session_reduce(c, s, &r, (const void *)((const uint8_t *)bytes + sizeof(r)));
@@ -177,16 +174,14 @@ void control_session_request(struct control *c, uint32_t number, const void *byt
 		session_put(c, s, &r, (const uint8_t *)bytes + sizeof(r));
 	else
 		session_handlers[r.op](c, s, &r);
-	loopback_run(c);
+	return true;
 }
 
-void control_session_writable(struct control *c, uint32_t number, uint64_t now_ns)
+bool sessions_writable(struct control *c, uint32_t number)
 {
 	struct session *s = sessions_at(c, number);
 
-	c->now_ns = now_ns;
-	if (s == NULL)
-		return;
-	session_list_resume(c, s);
-	loopback_run(c);
+	if (s)
+		session_list_resume(c, s);
+	return s != NULL;
 }

@@ -61,7 +61,19 @@ struct wait {
 
 enum { SESSION_PAGES = 64 };
 
+enum { GUARD_ROOMS = 256 }; /* CREATEs that wait for room at a time; more fail as without any */
+
+struct room { /* a CREATE that waits until guards have answered */
+	struct list link;
+	struct wait *wait;
+	uint64_t number; /* of the wait: it may end before */
+	uint64_t until_ns;
+	struct session_request request;
+};
+
 struct sessions {
+	struct pool rooms;
+	struct list roomless; /* struct room.link */
 	struct pool pool;
 	struct pool waits;
 	struct users users;
@@ -77,6 +89,13 @@ struct control_config;
 void sessions_carve(struct sessions *s, struct arena *a, const struct control_config *config);
 /* NULL: none is open under this number. */
 struct session *sessions_at(struct control *c, uint32_t number);
+
+/* What control_session_close, _request and _writable are without their turn: whether there was
+ * anything to do. And control_session_forfeit. */
+bool sessions_close(struct control *c, uint32_t number);
+bool sessions_request(struct control *c, uint32_t number, const void *bytes, size_t length);
+bool sessions_writable(struct control *c, uint32_t number);
+void sessions_forfeit(struct control *c, uint32_t number);
 
 /* waits.c */
 struct wait *waits_start(struct control *c, struct session *s, const struct session_request *r);
@@ -107,7 +126,6 @@ void reply_error(struct control *c, struct session *s, uint16_t op, uint32_t seq
 void reply_place(struct control *c, struct session *s, uint16_t op, uint32_t seq, uint32_t pin,
 		 uint32_t slot);
 bool reply_item(struct control *c, const struct wait *w, const void *item, uint32_t bytes);
-void reply_no_room(struct control *c, int error, uint64_t size, struct text *t);
 
 /* put.c, get.c, info.c, stat.c: one function per operation */
 void session_create(struct control *c, struct session *s, const struct session_request *r);
@@ -138,18 +156,25 @@ void session_reduce_ended(struct control *c, struct wait *w, const struct messag
 void session_list_resume(struct control *c, struct session *s);
 /* Whether the client was creating something apart at an earlier control that nobody has resumed. */
 bool session_left_apart(struct control *c, const struct session *s);
-/* Gives an object under creation up. */
-void session_abandon(struct control *c, uint32_t slot, const char *why);
-/* An object of this id is made here: a fetch that waited for somebody to put it ends. */
-void session_fetch_ends(struct control *c, const struct object_id *id, uint32_t slot);
-/* An object of this id is gone from the table: a fetch that waited for its create asks again. */
-void session_fetch_wake(struct control *c, const struct object_id *id);
 /* stat.c */
 void session_stat_carve(struct sessions *s, struct arena *a);
 /* Another node asks how far our copy is. */
 void session_tell(struct control *c, struct node *n, const struct message *m);
 /* Adds what only this node knows. */
 void session_localise(struct control *c, struct session_object *o);
+/* room.c */
+void room_carve(struct sessions *s, struct arena *a);
+/* objects_insert said -EAGAIN for this CREATE: it is tried again, and the session answered. */
+void room_await(struct control *c, struct session *s, const struct session_request *r);
+/* A guard has answered, or will not. */
+void room_retry(struct control *c);
+/* seal.c */
+/* Whether a SEAL of that object waits for the directory. */
+bool seal_waits(struct control *c, uint32_t slot);
+/* The wait is answered when the directory has the value. False: it need not wait. */
+bool seal_await(struct control *c, struct wait *w, uint32_t slot);
+/* The directory has it. */
+void seal_told(struct control *c, struct object *o);
 /* missing.c */
 /* Whether we see no more than half of the members that have not left: then we may be the ones that
  * are cut off, and the dead ones live. */

@@ -100,7 +100,7 @@ static void creation_answer(struct control *c, struct object *o, uint64_t ready)
 		if ((w->op != SESSION_PUBLISH && w->op != SESSION_SEAL) || w->watermark > ready ||
 		    w->sealed)
 			continue;
-		if (w->op != SESSION_SEAL || !backup_await(c, w, slot))
+		if (w->op != SESSION_SEAL || !seal_await(c, w, slot))
 			waits_place(c, w, slot);
 	}
 }
@@ -116,7 +116,7 @@ static uint64_t creation_copy(struct control *c, struct creation *k, uint64_t mo
 
 	list_remove(&k->link);
 	if (bytes > 0 && c->ops.memory_read(c->ops.arg, slot, at, to, bytes) < 0) {
-		session_abandon(c, slot, "its memory could not be read: create it again");
+		objects_abandon(c, slot, "its memory could not be read: create it again");
 		return bytes;
 	}
 	c->counters.creations_bytes += bytes;
@@ -133,20 +133,15 @@ static uint64_t creation_copy(struct control *c, struct creation *k, uint64_t mo
 	return bytes > COPY_LEAST_BYTES ? bytes : COPY_LEAST_BYTES;
 }
 
-bool control_copy(struct control *c, uint64_t now_ns)
+void creation_copies(struct control *c)
 {
 	struct list *copying = &c->creations.copying;
 	uint64_t left = COPY_TURN_BYTES;
 
-	if (list_empty(copying))
-		return false;
-	c->now_ns = now_ns;
 	while (left > 0 && !list_empty(copying)) {
 		struct creation *k = list_item(list_first(copying), struct creation, link);
 		uint64_t used = creation_copy(c, k, left);
 
 		left -= used < left ? used : left;
 	}
-	loopback_run(c);
-	return true;
 }

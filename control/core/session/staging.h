@@ -44,4 +44,7 @@ void creation_end(struct control *c, struct object *o);
 void creation_await(struct control *c, struct session *s, const struct session_request *r,
 		    uint64_t watermark);
 
+/* Copies some of what the clients have called final. */
+void creation_copies(struct control *c);
+
 #endif

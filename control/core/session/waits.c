@@ -150,7 +150,7 @@ void waits_check_object(struct control *c, struct object *o)
 
 void waits_fail_object(struct control *c, struct object *o, int32_t status, const char *why)
 {
-	backup_told(c, o);
+	seal_told(c, o);
 	list_each(l, after, &o->waits)
 	{
 		waits_end(c, list_item(l, struct wait, of_owner), status, why);

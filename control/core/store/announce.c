@@ -94,7 +94,7 @@ void objects_have(struct control *c, uint32_t slot, struct message *m)
 	if (s->state == OBJECT_FETCHING) {
 		m->have.state = MESSAGE_COPY_PARTIAL;
 		if (o->fetch)
-			fetch_upstreams(o->fetch, &m->have);
+			c->store_ops->upstreams(c, o, &m->have);
 	}
 	m->have.rate = o->rate;
 	o->rate = 0;
@@ -118,7 +118,7 @@ static bool objects_announced(struct control *c, struct call *call, const struct
 	o->owner_life = call->cookie;
 	c->objects.announcing--;
 	if (refused && o->combine) {
-		combine_refused(c, o->combine, status);
+		c->store_ops->refused(c, o, status);
 	} else if (refused && call->message.have.made) {
 		objects_announce(c, slot); /* it is complete by now, as any other */
 		reconcile_more(c);
@@ -127,7 +127,7 @@ static bool objects_announced(struct control *c, struct call *call, const struct
 	} else {
 		guard_told(c, slot, answer->reply.guard);
 		if (call->message.have.state == MESSAGE_COPY_COMPLETE)
-			backup_told(c, o);
+			c->store_ops->announced(c, o);
 		if (o->combine)
 			o->combine->refused_ns = 0;
 		if (o->again) {
@@ -228,4 +228,13 @@ void objects_disown(struct control *c, const struct object_id *id, uint64_t gene
 	/* Best effort: whoever is sent here in vain tells the directory. */
 	calls_start(c, control_shard(c, id), &m, TABLE_SLOT_NONE, c->config.call_ns,
 		    objects_disowned, NULL);
+}
+
+void objects_abandon(struct control *c, uint32_t slot, const char *why)
+{
+	struct object_id id = c->table->slot[slot].id;
+	uint64_t generation = c->table->slot[slot].generation;
+
+	objects_kill(c, slot, why);
+	objects_disown(c, &id, generation);
 }

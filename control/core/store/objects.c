@@ -129,7 +129,7 @@ static void objects_give_up_unclaimed(struct control *c)
 		struct object *o = list_item(l, struct object, of_session);
 
 		objects_claim(o);
-		session_abandon(c, objects_slot(c, o), "its creator has gone: get it again");
+		objects_abandon(c, objects_slot(c, o), "its creator has gone: get it again");
 	}
 }
 
@@ -371,8 +371,7 @@ void objects_seal(struct control *c, uint32_t slot, bool primary)
 	guard_watch(c);
 	o->creator = NULL;
 	list_remove(&o->of_session);
-	if (o->creation)
-		creation_end(c, o);
+	c->store_ops->sealed(c, o);
 	objects_progress(c, slot);
 }
 
@@ -402,22 +401,10 @@ void objects_kill(struct control *c, uint32_t slot, const char *why)
 		o->announce = NULL;
 		c->objects.announcing--;
 	}
-	waits_fail_object(c, o, -ESTALE, why);
-	serve_end_all(c, o);
-	if (o->fetch)
-		fetch_killed(c, o->fetch);
-	o->fetch = NULL;
-	if (o->combine)
-		combine_killed(c, o->combine);
-	if (o->creation)
-		creation_end(c, o);
-	list_each(l, next, &o->mirrors)
-	{
-		part_local_source_killed(c, list_item(l, struct stage, mirror)->part);
-	}
+	c->store_ops->killed(c, o, why);
 	if (o->stage)
 		buffers_drop_stage(c, o->stage);
-	session_fetch_wake(c, &c->table->slot[slot].id);
+	c->store_ops->gone(c, &c->table->slot[slot].id);
 	objects_reap(c);
 }
 
@@ -428,7 +415,7 @@ static void objects_kill_as(struct control *c, uint32_t slot, uint16_t flag, int
 
 	s->flags |= flag;
 	sequence_written(&s->sequence);
-	waits_fail_object(c, objects_at(c, slot), status, why);
+	c->store_ops->failed(c, objects_at(c, slot), status, why);
 	objects_kill(c, slot, why);
 }
 
@@ -457,22 +444,6 @@ void objects_release(struct control *c, uint32_t slot)
 		objects_reap(c);
 }
 
-void objects_stage_lost(struct control *c, struct stage *s)
-{
-	struct object *o = objects_at(c, s->slot);
-
-	serve_end_stage(c, o, s);
-	if (s->part)
-		part_local_mirror_lost(c, s->part);
-	if (o->stage != s)
-		return;
-	if (o->combine)
-		combine_stage_lost(c, o->combine);
-	if (o->fetch)
-		fetch_stage_lost(c, o->fetch);
-	o->stage = NULL;
-}
-
 void objects_progress(struct control *c, uint32_t slot)
 {
 	struct object *o = objects_at(c, slot);
@@ -483,17 +454,7 @@ void objects_progress(struct control *c, uint32_t slot)
 	{
 		buffers_advance(c, list_item(l, struct stage, mirror), ready);
 	}
-	waits_check_object(c, o);
-}
-
-void objects_arrived(struct control *c, uint32_t slot)
-{
-	struct object *o = objects_at(c, slot);
-
-	if (o->fetch)
-		fetch_done(c, o->fetch);
-	else if (o->combine)
-		combine_done(c, o->combine);
+	c->store_ops->progress(c, o);
 }
 
 void objects_touch(struct control *c, uint32_t slot)
@@ -505,4 +466,31 @@ void objects_touch(struct control *c, uint32_t slot)
 		return;
 	list_remove(&o->link);
 	list_append(&c->objects.lru, &o->link);
+}
+
+void objects_no_room(struct control *c, int error, uint64_t size, struct text *t)
+{
+	*t = (struct text){.length = 0};
+	if (error == -EFBIG) {
+		text_add(t, "the object has ");
+		text_add_number(t, size);
+		text_add(t, " bytes, the store of this node ");
+		text_add_number(t, objects_bytes_max(c));
+		text_add(t, ": start it with a larger --store");
+		return;
+	}
+	text_add(t, "store full (");
+	text_add_number(t, c->objects.space.used_bytes);
+	text_add(t, " of ");
+	text_add_number(t, objects_bytes_max(c));
+	text_add(t, " bytes used, this object has ");
+	text_add_number(t, size);
+	text_add(t, "): delete or release objects");
+}
+
+bool objects_valid(uint64_t generation, uint64_t size, uint32_t chunk_bytes)
+{
+	return generation != 0 && chunk_bytes >= CHUNK_BYTES_MIN &&
+	       chunk_bytes <= CHUNK_BYTES_MAX && chunk_bytes % 64 == 0 &&
+	       chunk_count(size, chunk_bytes) < UINT32_MAX;
 }

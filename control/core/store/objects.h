@@ -53,10 +53,9 @@ struct object {			/* one per slot; what clients need not see */
 
 struct objects {
 	struct object *meta;
-	struct allocator space;	  /* of the store, up to the scratch space */
-	struct allocator scratch; /* at its end: bitmaps */
-	uint64_t scratch_offset;
-	struct list lru; /* oldest first */
+	struct allocator space;	 /* of the store, up to the scratch space */
+	uint64_t scratch_offset; /* where the space of objects ends */
+	struct list lru;	 /* oldest first */
 	struct list zombies;
 	struct list dirty;
 	struct list unclaimed;
@@ -101,7 +100,7 @@ void objects_set_apart(struct control *c, uint32_t slot);
 uint64_t objects_evictable_bytes(struct control *c);
 
 /* Makes an object, evicting others for its space. Sets *slot, or returns -EFBIG, -ENOSPC, or
- * -EAGAIN: there may be room when other nodes have answered (guard_room, guard_answered). */
+ * -EAGAIN: there may be room when other nodes have answered (room_await, guard_answered). */
 int objects_insert(struct control *c, const struct object_id *id, const char *name, uint64_t size,
 		   uint64_t generation, uint32_t chunk_bytes, enum object_state state,
 		   uint32_t *slot);
@@ -119,10 +118,6 @@ void objects_cancel(struct control *c, uint32_t slot, const char *why);
 void objects_lose(struct control *c, uint32_t slot, const char *why);
 /* A stage has let go. */
 void objects_release(struct control *c, uint32_t slot);
-/* All of it has arrived. */
-void objects_arrived(struct control *c, uint32_t slot);
-/* A stage has ended by itself: its fetch and its serves are told. */
-void objects_stage_lost(struct control *c, struct stage *s);
 /* More bytes have arrived. */
 void objects_progress(struct control *c, uint32_t slot);
 /* It was used: it is evicted last. */
@@ -134,8 +129,13 @@ bool objects_pinned(struct control *c, uint32_t slot);
 void objects_reap(struct control *c);
 
 uint64_t objects_bytes_max(const struct control *c);
-uint8_t *objects_scratch(struct control *c, uint32_t range);
-uint64_t objects_scratch_offset(const struct control *c, uint32_t range);
+
+/* Why there was no room for an object of that size (objects_insert). */
+struct text;
+void objects_no_room(struct control *c, int error, uint64_t size, struct text *t);
+
+/* What is known of an object must hold: it comes from others. */
+bool objects_valid(uint64_t generation, uint64_t size, uint32_t chunk_bytes);
 
 /* announce.c: telling the directory what this node holds */
 void objects_announce(struct control *c, uint32_t slot);
@@ -155,5 +155,8 @@ bool objects_disowns(struct control *c, const struct object_id *id, uint64_t gen
 void objects_have(struct control *c, uint32_t slot, struct message *m);
 /* Sets the value of a HAVE to the object's bytes, when they are few and final. */
 void objects_value(struct control *c, uint32_t slot, struct message_have *have);
+
+/* Gives an object under creation up. */
+void objects_abandon(struct control *c, uint32_t slot, const char *why);
 
 #endif

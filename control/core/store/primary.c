@@ -7,16 +7,6 @@
 
 enum { GUARD_PATIENCE = 5 }; /* answers without a guard: it may be about to tell the directory */
 
-void guard_carve(struct guards *g, struct arena *a)
-{
-	pool_carve(&g->rooms, a, sizeof(struct room), GUARD_ROOMS);
-}
-
-void guard_init(struct control *c)
-{
-	list_init(&c->guards.waiting);
-}
-
 static struct node *guard_node(struct control *c, const struct object *o)
 {
 	return o->guard == 0 ? NULL : peers_node(c, o->guard - 1);
@@ -42,27 +32,6 @@ void guard_heard(struct control *c, struct node *n, uint64_t taken_ns)
 		n->fresh_ns = fresh_ns;
 }
 
-/* What waited for an answer is tried again. */
-static void guard_retry(struct control *c)
-{
-	list_each(l, after, &c->guards.waiting)
-	{
-		struct room *room = list_item(l, struct room, link);
-		struct wait *w = waits_of(c, room->wait, room->number);
-
-		if (w && c->table == NULL)
-			waits_no_directory(c, w);
-		else if (w &&
-			 !session_create_retry(c, w, &room->request, c->now_ns >= room->until_ns))
-			continue;
-		list_remove(l);
-		pool_give(&c->guards.rooms, room);
-	}
-	fetch_room(c);
-	if (c->table)
-		reduce_roomless(c);
-}
-
 static bool guard_answered(struct control *c, struct call *call, const struct message *answer)
 {
 	struct node *n = call->node;
@@ -70,7 +39,7 @@ static bool guard_answered(struct control *c, struct call *call, const struct me
 	c->guards.asks--;
 	n->asking = false;
 	n->mute_ns = answer ? 0 : c->now_ns + GUARD_MUTE_NS;
-	guard_retry(c);
+	c->store_ops->room(c);
 	return false;
 }
 
@@ -98,24 +67,6 @@ enum guard_life guard_lives(struct control *c, const struct object *o)
 	if (c->now_ns < n->fresh_ns)
 		return GUARD_LIVES;
 	return guard_ask(c, n) ? GUARD_ASKED : GUARD_GONE;
-}
-
-void guard_room(struct control *c, struct session *s, const struct session_request *r)
-{
-	struct wait *w = waits_start(c, s, r);
-	struct room *room = w ? pool_take(&c->guards.rooms) : NULL;
-
-	if (w == NULL)
-		return;
-	if (room == NULL) {
-		session_create_retry(c, w, r, true);
-		return;
-	}
-	room->wait = w;
-	room->number = w->number;
-	room->until_ns = c->now_ns + GUARD_ROOM_NS;
-	room->request = *r;
-	list_append(&c->guards.waiting, &room->link);
 }
 
 /* ---- who guards -------------------------------------------------------------------------------

@@ -20,22 +20,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "internal/session.h"
-#include "core/base/list.h"
-#include "core/base/arena.h"
-
 #define GUARD_ANSWER_NS UINT64_C(100000000)
 #define GUARD_ROOM_NS	UINT64_C(250000000)
 
-enum { GUARD_ROOMS = 256 }; /* CREATEs that wait for room at a time; more fail as without any */
-
-struct arena;
 struct control;
 struct message_have;
 struct node;
 struct object;
-struct session;
-struct wait;
 
 enum guard_life {
 	GUARD_GONE,  /* not known, or it does not answer */
@@ -43,22 +34,9 @@ enum guard_life {
 	GUARD_LIVES,
 };
 
-struct room { /* a CREATE that waits until guards have answered */
-	struct list link;
-	struct wait *wait;
-	uint64_t number; /* of the wait: it may end before */
-	uint64_t until_ns;
-	struct session_request request;
-};
-
 struct guards {
-	struct pool rooms;
-	struct list waiting; /* struct room.link */
-	uint32_t asks;	     /* questions that are out */
+	uint32_t asks; /* questions that are out */
 };
-
-void guard_carve(struct guards *g, struct arena *a);
-void guard_init(struct control *c);
 
 /* Whether another node is known to keep the object. */
 bool guard_elsewhere(struct control *c, const struct object *o);
@@ -66,8 +44,6 @@ bool guard_elsewhere(struct control *c, const struct object *o);
 enum guard_life guard_lives(struct control *c, const struct object *o);
 /* A node has answered a request that was sent so long ago. */
 void guard_heard(struct control *c, struct node *n, uint64_t taken_ns);
-/* objects_insert said -EAGAIN for this CREATE: it is tried again, and the session answered. */
-void guard_room(struct control *c, struct session *s, const struct session_request *r);
 /* Sets what a HAVE says about it. */
 void guard_describe(struct control *c, uint32_t slot, struct message_have *have);
 /* The directory's answer: node + 1, or 0. */

@@ -5,7 +5,6 @@
 
 enum {
 	STORE_GRAIN_BYTES = 4096,
-	SCRATCH_GRAIN_BYTES = 64,
 	SCRATCH_BYTES_MIN = 64 * 1024,
 	SCRATCH_SHARE = 128, /* of the store: at 1,408-byte chunks 88 whole-store bitmaps */
 };
@@ -14,17 +13,6 @@ void objects_carve(struct objects *o, struct arena *a, const struct control_conf
 {
 	o->meta = arena_carve(a, sizeof(*o->meta) * config->table_slots);
 	allocator_carve(&o->space, a, config->table_slots);
-	allocator_carve(&o->scratch, a, config->stages_max + config->edges_max);
-}
-
-uint8_t *objects_scratch(struct control *c, uint32_t range)
-{
-	return c->store + objects_scratch_offset(c, range);
-}
-
-uint64_t objects_scratch_offset(const struct control *c, uint32_t range)
-{
-	return c->objects.scratch_offset + allocator_offset(&c->objects.scratch, range);
 }
 
 static bool objects_table_valid(const struct control *c)
@@ -73,8 +61,7 @@ static void objects_reset(struct control *c)
 	o->scratch_offset =
 		(c->table->store_bytes - scratch) / STORE_GRAIN_BYTES * STORE_GRAIN_BYTES;
 	allocator_reset(&o->space, o->scratch_offset, STORE_GRAIN_BYTES);
-	allocator_reset(&o->scratch, c->table->store_bytes - o->scratch_offset,
-			SCRATCH_GRAIN_BYTES);
+	scratch_reset(c, o->scratch_offset, c->table->store_bytes - o->scratch_offset);
 }
 
 /* Whether a slot holds an object that a new control can keep, or must while its readers or its
@@ -147,7 +134,7 @@ static bool objects_sound(struct control *c, uint32_t slot)
 	const struct object_slot *s = &c->table->slot[slot];
 	uint64_t ready = atomic_load(&s->watermark);
 
-	return fetch_valid(s->generation, s->size, s->chunk_bytes) &&
+	return objects_valid(s->generation, s->size, s->chunk_bytes) &&
 	       s->generation <= MESSAGE_GENERATION_MAX && ready <= s->size &&
 	       (s->state != OBJECT_SEALED || ready == s->size) &&
 	       memchr(objects_name(c, slot), 0, OBJECT_NAME_BYTES) &&
@@ -178,7 +165,7 @@ static void objects_keep(struct control *c, uint32_t slot, uint32_t range)
 	} else if (s->state == OBJECT_CREATING && s->creator != 0) {
 		o->unclaimed = true;
 		list_append(&c->objects.unclaimed, &o->of_session);
-	} else if (s->state != OBJECT_FETCHING || !fetch_adopt(c, slot)) {
+	} else if (s->state != OBJECT_FETCHING || !c->store_ops->adopt(c, slot)) {
 		objects_entomb(c, slot);
 	}
 }

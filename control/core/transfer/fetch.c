@@ -51,7 +51,7 @@ struct fetch *fetch_get(struct control *c, const struct object_id *id, bool pati
 	f->patient = patient;
 	fetch_ask(c, f);
 	f->patient = false; /* when it asks again it has lost a holder, or much time */
-	if (reduce_borrowed_look(c, id))
+	if (c->transfer_ops->made_here(c, id))
 		fetch_timer(c, f, FETCH_ANSWER_NS);
 	return f;
 }
@@ -78,7 +78,7 @@ bool fetch_adopt(struct control *c, uint32_t slot)
 		fetch_end(c, f);
 		return false;
 	}
-	map = (uint64_t *)(void *)objects_scratch(c, f->bitmap);
+	map = (uint64_t *)(void *)scratch_at(c, f->bitmap);
 	chunks_set(map, 0, (uint32_t)(ready / s->chunk_bytes));
 	objects_at(c, slot)->fetch = f;
 	fetch_rest(c, f);
@@ -138,13 +138,13 @@ static bool fetch_refuse_nowait(struct control *c, struct fetch *f)
 
 		if (w->nowait && f->lost) {
 			fetch_lost_text(c, f, &t);
-			waits_end(c, w, -ENODATA, t.bytes);
+			c->transfer_ops->wait_ended(c, w, -ENODATA, t.bytes);
 		} else if (w->nowait)
-			session_absent(c, w, -ENOENT,
-				       *f->reason
-					       ? f->reason
-					       : "no such object: wait for it with a timeout, or "
-						 "put it");
+			c->transfer_ops->wait_absent(
+				c, w, -ENOENT,
+				*f->reason ? f->reason
+					   : "no such object: wait for it with a timeout, or "
+					     "put it");
 	}
 	return list_empty(&f->waits);
 }
@@ -387,7 +387,7 @@ static void fetch_fire(struct control *c, struct timer *t)
 			fetch_rest(c, f);
 		break;
 	case FETCH_ASK:
-		if (!f->answered && reduce_borrowed_look(c, &f->by_id.id))
+		if (!f->answered && c->transfer_ops->made_here(c, &f->by_id.id))
 			break;
 		calls_cancel(c, f->call);
 		fetch_ask(c, f);

@@ -222,13 +222,19 @@ void fetch_found(struct control *c, const struct message_got *got, bool again);
 void fetch_connect(struct control *c, struct fetch *f, struct node *holder);
 
 /* placement.c: where the bytes go */
-/* What is known of an object must hold: it comes from others. */
-bool fetch_valid(uint64_t generation, uint64_t size, uint32_t chunk_bytes);
 int fetch_place(struct control *c, struct fetch *f, const struct message_got *got);
 void fetch_take_value(struct control *c, struct fetch *f, const struct message_got *got);
 /* The stage of the fetch, made if need be; NULL when there is no room for it now. */
 struct stage *fetch_stage(struct control *c, struct fetch *f);
 void fetch_end(struct control *c, struct fetch *f);
 void fetch_fail(struct control *c, struct fetch *f, int32_t status, const char *text);
+
+/* A fetch of this id that waits for somebody to put it, or NULL. */
+struct fetch *fetch_unplaced(struct control *c, const struct object_id *id);
+/* An object of this id is made here: such a fetch ends. */
+void fetch_superseded(struct control *c, const struct object_id *id, uint32_t slot);
+/* An object of this id is gone from the table: such a fetch asks again if it waited for its create.
+ */
+void fetch_wake(struct control *c, const struct object_id *id);
 
 #endif

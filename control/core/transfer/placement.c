@@ -12,7 +12,7 @@ void fetch_end(struct control *c, struct fetch *f)
 	fetch_stop(c, f);
 	serve_early(c, f);
 	if (f->bitmap)
-		allocator_give(&c->objects.scratch, f->bitmap);
+		allocator_give(&c->buffers.scratch, f->bitmap);
 	timers_cancel(&c->timers, &f->timer);
 	list_remove(&f->active);
 	idmap_remove(&c->fetches.by_id, &f->by_id);
@@ -27,7 +27,7 @@ void fetch_fail(struct control *c, struct fetch *f, int32_t status, const char *
 
 	list_each(l, after, &f->waits)
 	{
-		waits_end(c, list_item(l, struct wait, of_owner), status, text);
+		c->transfer_ops->wait_ended(c, list_item(l, struct wait, of_owner), status, text);
 	}
 	fetch_end(c, f);
 	if (slot != TABLE_SLOT_NONE) {
@@ -89,18 +89,11 @@ struct stage *fetch_stage(struct control *c, struct fetch *f)
 	return s;
 }
 
-bool fetch_valid(uint64_t generation, uint64_t size, uint32_t chunk_bytes)
-{
-	return generation != 0 && chunk_bytes >= CHUNK_BYTES_MIN &&
-	       chunk_bytes <= CHUNK_BYTES_MAX && chunk_bytes % 64 == 0 &&
-	       chunk_count(size, chunk_bytes) < UINT32_MAX;
-}
-
 static void fetch_answer_waits(struct control *c, struct fetch *f)
 {
 	list_each(l, after, &f->waits)
 	{
-		waits_place(c, list_item(l, struct wait, of_owner), f->slot);
+		c->transfer_ops->wait_placed(c, list_item(l, struct wait, of_owner), f->slot);
 	}
 }
 
@@ -165,7 +158,7 @@ static int fetch_make_room(struct control *c, struct fetch *f, const struct mess
 		objects_at(c, slot)->fetch = NULL;
 		fetch_stop(c, f);
 		if (f->bitmap)
-			allocator_give(&c->objects.scratch, f->bitmap);
+			allocator_give(&c->buffers.scratch, f->bitmap);
 		f->bitmap = 0;
 		f->slot = TABLE_SLOT_NONE;
 		f->generation = got->generation;
@@ -179,7 +172,7 @@ static int fetch_make_room(struct control *c, struct fetch *f, const struct mess
 		return 0;
 	if (fetch_is_here(c, f, got))
 		return -EEXIST;
-	error = fetch_valid(got->generation, got->size, got->chunk_bytes)
+	error = objects_valid(got->generation, got->size, got->chunk_bytes)
 			? objects_insert(c, &f->by_id.id, got->name, got->size, got->generation,
 					 got->chunk_bytes, OBJECT_FETCHING, &f->slot)
 			: -EPROTO;
@@ -187,7 +180,7 @@ static int fetch_make_room(struct control *c, struct fetch *f, const struct mess
 		return error;
 	if (error) {
 		error = error == -EAGAIN ? -ENOSPC : error;
-		reply_no_room(c, error, got->size, &t);
+		objects_no_room(c, error, got->size, &t);
 		f->generation = got->generation; /* so that the booking is given back */
 		fetch_fail(c, f, error, error == -EPROTO ? fetch_nonsense : t.bytes);
 		return error;
@@ -274,4 +267,34 @@ void fetch_announce(struct control *c, const struct node *shard)
 		if (f->slot != TABLE_SLOT_NONE && control_shard(c, &f->by_id.id) == shard)
 			objects_announce(c, f->slot);
 	}
+}
+
+/* A fetch of this id that waits for somebody to put it. */
+struct fetch *fetch_unplaced(struct control *c, const struct object_id *id)
+{
+	struct idmap_node *n = idmap_find(&c->fetches.by_id, id);
+	struct fetch *f = n ? idmap_item(n, struct fetch, by_id) : NULL;
+
+	return f && f->slot == TABLE_SLOT_NONE ? f : NULL;
+}
+
+void fetch_superseded(struct control *c, const struct object_id *id, uint32_t slot)
+{
+	struct fetch *f = fetch_unplaced(c, id);
+
+	if (f == NULL)
+		return;
+	list_each(l, after, &f->waits)
+	{
+		c->transfer_ops->wait_placed(c, list_item(l, struct wait, of_owner), slot);
+	}
+	fetch_end(c, f);
+}
+
+void fetch_wake(struct control *c, const struct object_id *id)
+{
+	struct fetch *f = fetch_unplaced(c, id);
+
+	if (f && f->call == NULL)
+		fetch_rest(c, f);
 }

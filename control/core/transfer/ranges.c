@@ -13,7 +13,7 @@ const uint64_t *fetch_map(struct control *c, const struct fetch *f)
 	const struct stage *s = objects_at(c, f->slot)->stage;
 	uint32_t range = s ? s->bitmap : f->bitmap;
 
-	return range ? (const uint64_t *)(const void *)objects_scratch(c, range) : NULL;
+	return range ? (const uint64_t *)(const void *)scratch_at(c, range) : NULL;
 }
 
 uint32_t fetch_chunks(const struct fetch *f)

@@ -18,13 +18,13 @@ static void survey_ask(struct control *c, struct fetch *f);
 
 static uint64_t *survey_found(struct control *c, const struct fetch *f)
 {
-	return (uint64_t *)(void *)objects_scratch(c, f->survey.found);
+	return (uint64_t *)(void *)scratch_at(c, f->survey.found);
 }
 
 void fetch_survey_end(struct control *c, struct fetch *f)
 {
 	if (f->survey.found)
-		allocator_give(&c->objects.scratch, f->survey.found);
+		allocator_give(&c->buffers.scratch, f->survey.found);
 	f->survey = (struct fetch_survey){.found = 0};
 }
 

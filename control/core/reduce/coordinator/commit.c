@@ -136,7 +136,7 @@ static bool commit_put_off(struct control *c, struct reduce *r)
 	if (status != -ESTALE)
 		return status == -EAGAIN;
 	reduce_give_way(c, r);
-	reduction_refused(c, &used);
+	c->delegate_ops->refused(c, &used);
 	return true;
 }
 

@@ -179,7 +179,7 @@ static void reduce_small_done(struct control *c, struct reduce *r)
 		if (error == -EEXIST)
 			reduce_end(c, r, error, "the target exists already: delete it first");
 		else
-			reply_no_room(c, error, r->size, &t);
+			objects_no_room(c, error, r->size, &t);
 		if (error != -EEXIST)
 			reduce_end(c, r, error, t.bytes);
 		return;
@@ -192,7 +192,7 @@ static void reduce_small_done(struct control *c, struct reduce *r)
 	reduce_reserve(c, r, r->generation);
 	objects_publish(c, slot, r->size);
 	objects_seal(c, slot, true);
-	session_fetch_ends(c, &r->by_id.id, slot);
+	fetch_superseded(c, &r->by_id.id, slot);
 	objects_announce(c, slot);
 	reduce_end(c, r, 0, "");
 }
@@ -349,7 +349,7 @@ static bool reduce_adopt(struct control *c, struct message_got *got)
 	memcpy(c->store + c->table->slot[slot].offset, got->value, got->size);
 	objects_publish(c, slot, got->size);
 	objects_seal(c, slot, false);
-	session_fetch_ends(c, &got->id, slot);
+	fetch_superseded(c, &got->id, slot);
 	objects_announce(c, slot);
 	got->holder = c->self->number;
 	return true;

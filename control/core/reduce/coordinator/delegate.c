@@ -334,7 +334,7 @@ void reduce_borrowed_done(struct control *c, const struct reduce *r)
 	struct message_used used = {.asked = r->asked, .node = r->holder};
 
 	reduce_used(c, r, &used);
-	reduction_propose(c, &used);
+	c->delegate_ops->propose(c, &used);
 }
 
 /* It is about to be told that we coordinate (REDUCE), unless it has no room; then it is asked
@@ -359,12 +359,12 @@ void reduce_borrowed_answered(struct control *c, struct reduce *r, int32_t statu
 		return;
 	if (status) {
 		reduce_give_way(c, r);
-		reduction_refused(c, &used);
+		c->delegate_ops->refused(c, &used);
 		return;
 	}
 	r->state = REDUCE_COMMITTED; /* whoever has built it may let it go */
 	reduce_drop(c, r);
-	reduction_confirmed(c, &used);
+	c->delegate_ops->confirmed(c, &used);
 }
 
 void reduce_borrowed_failed(struct control *c, struct reduce *r, int32_t status, const char *text)
@@ -373,7 +373,7 @@ void reduce_borrowed_failed(struct control *c, struct reduce *r, int32_t status,
 
 	strncpy(used.text, text, MESSAGE_TEXT_MAX);
 	reduce_drop(c, r);
-	reduction_own_failed(c, &used);
+	c->delegate_ops->own_failed(c, &used);
 }
 
 /* The target is ours now: we coordinate as anybody does. What is got of an earlier generation is

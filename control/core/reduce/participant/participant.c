@@ -34,7 +34,7 @@ struct stage *combine_stage(struct control *c, struct combine *k)
 		return NULL;
 	s = buffers_stage_sum(c, k->slot, k->chunk_bytes, bitmap, &k->sum);
 	if (s == NULL)
-		allocator_give(&c->objects.scratch, bitmap);
+		allocator_give(&c->buffers.scratch, bitmap);
 	return s;
 }
 
@@ -387,7 +387,7 @@ static int combine_make(struct control *c, struct node *n, const struct message_
 	if (c->attached && !k->values)
 		combine_stage(c, k);
 	if (!k->hidden)
-		session_fetch_ends(c, &m->id, slot);
+		fetch_superseded(c, &m->id, slot);
 	if (k->values)
 		take_begun(c, k); /* nobody can be fed from it before it is complete */
 	else

@@ -40,7 +40,7 @@ static void reduction_end(struct control *c, struct reduction *r, const struct m
 	timers_cancel(&c->timers, &r->watch);
 	list_each(l, after, &r->waits)
 	{
-		session_reduce_ended(c, list_item(l, struct wait, of_owner), used);
+		c->requester_ops->ended(c, list_item(l, struct wait, of_owner), used);
 	}
 	if (used->status == 0 && r->generation)
 		reduction_keep(c, r);
@@ -132,7 +132,7 @@ static void reduction_accepted(struct control *c, struct reduction *r)
 		struct wait *w = list_item(l, struct wait, of_owner);
 
 		if (w->op == SESSION_REDUCE)
-			waits_end(c, w, 0, "");
+			c->requester_ops->wait_ended(c, w, 0, "");
 	}
 }
 

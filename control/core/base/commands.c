@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/state.h"
+
+/*
+ * Bound of a worker's queue: each stage has at most its opening, its finishing and its dropping
+ * record in it, each edge its opening and its dropping (a number is used again only after
+ * EVENT_DROPPED, which needs the record to have left), each link at most an open and each
+ * connection a close, its being watched and the end of that: whether it is follows the members, of
+ * whom nothing more is heard while the worker takes no records. ADVANCEs wait in the stages.
+ */
+static uint32_t commands_capacity(const struct control_config *config)
+{
+	return 3 * config->stages_max + 4 * config->edges_max + 2 * config->links_max +
+	       4 * config->conns_max;
+}
+
+void commands_carve(struct commands *q, struct arena *a, const struct control_config *config)
+{
+	for (unsigned w = 0; w < WORKERS_MAX; w++) {
+		q->queue[w].capacity = commands_capacity(config);
+		q->queue[w].ring = arena_carve(a, sizeof(struct record) * q->queue[w].capacity);
+	}
+}
+
+void commands_push(struct control *c, unsigned worker, const struct record *r)
+{
+	struct command_queue *q = &c->commands.queue[worker];
+	struct record *slot = &q->ring[(q->head + q->count) % q->capacity];
+
+	if (!c->attached)
+		return;
+	assert(q->count < q->capacity);
+	*slot = *r;
+	slot->epoch = c->commands.epoch;
+	q->count++;
+}
+
+unsigned commands_take(struct control *c, unsigned worker, struct record *out, unsigned count)
+{
+	struct command_queue *q = &c->commands.queue[worker];
+	unsigned n = 0;
+
+	while (n < count && q->count > 0) {
+		out[n++] = q->ring[q->head];
+		q->head = (q->head + 1) % q->capacity;
+		q->count--;
+	}
+	return n;
+}
+
+void commands_detach(struct control *c)
+{
+	for (unsigned w = 0; w < WORKERS_MAX; w++)
+		c->commands.queue[w].head = c->commands.queue[w].count = 0;
+}

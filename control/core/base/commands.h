@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The records that are to go to the workers, in order. A record that is pushed leaves with the next
+ * turn of the shell. There is always room, by construction.
+ */
+#ifndef SARISSA_CONTROL_CORE_BASE_COMMANDS_H
+#define SARISSA_CONTROL_CORE_BASE_COMMANDS_H
+
+#include <stdint.h>
+#include "internal/record.h"
+#include "arena.h"
+
+struct control;
+struct control_config;
+
+struct command_queue { /* to one worker */
+	struct record *ring;
+	uint32_t head, count, capacity;
+};
+
+struct commands {
+	struct command_queue queue[WORKERS_MAX];
+	uint32_t epoch; /* of this control: a worker refuses what an earlier one has sent */
+};
+
+void commands_carve(struct commands *q, struct arena *a, const struct control_config *config);
+/* Appends a record for a worker. Without a dataplane it is dropped. */
+void commands_push(struct control *c, unsigned worker, const struct record *r);
+/* Takes out up to so many; returns how many. */
+unsigned commands_take(struct control *c, unsigned worker, struct record *out, unsigned count);
+/* The dataplane has gone. */
+void commands_detach(struct control *c);
+
+#endif

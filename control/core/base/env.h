@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What every room may ask for: numbers drawn at random, generations by the clock, pauses, the log.
+ * All of it comes from the configuration and from the time of the present turn.
+ */
+#ifndef SARISSA_CONTROL_CORE_BASE_ENV_H
+#define SARISSA_CONTROL_CORE_BASE_ENV_H
+
+#include <stdint.h>
+#include "core/control.h"
+
+struct control;
+struct text;
+
+uint64_t control_random(struct control *c);
+/* Of a new object: later ones are greater, on all nodes as far as their clocks agree. */
+uint64_t control_generation(struct control *c);
+/* The greatest that may be of a clock which is right. */
+uint64_t control_generation_max(const struct control *c);
+/* The next one here will be greater than that, unless that is greater than control_generation_max.
+ */
+void control_generation_after(struct control *c, uint64_t generation);
+/* A pause that grows with the attempts, with some jitter. */
+uint64_t control_backoff(struct control *c, uint32_t attempts);
+void control_log(struct control *c, enum control_log_level level, const struct text *t);
+
+#endif

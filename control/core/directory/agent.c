@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What this node's shard of the directory has others do: it removes copies, asks who lives, sends
+ * away. The shard itself (directory.c) knows nothing of calls, members and time.
+ */
+#include "core/state.h"
+
+#define AGENT_TELL_NS	UINT64_C(200000000)
+#define AGENT_UNTOLD_NS UINT64_C(5000000)
+
+static void agent_tell_fire(struct control *c, struct timer *t)
+{
+	directory_tell_untold(&c->directory);
+}
+
+void agent_tell_later(struct control *c)
+{
+	if (c->untold.position == 0 && !list_empty(&c->directory.untold))
+		timers_set(&c->timers, &c->untold, c->now_ns + AGENT_UNTOLD_NS, agent_tell_fire);
+}
+
+void agent_redirect(void *arg, uint32_t node, uint64_t request)
+{
+	struct control *c = arg;
+
+	reshard_redirect(c, peers_node(c, node), request);
+}
+
+static bool agent_removed(struct control *c, struct call *call, const struct message *answer)
+{
+	if (call->owner)
+		directory_removed(&c->directory, call->owner);
+	return false;
+}
+
+bool agent_remove(void *arg, uint32_t node, const struct object_id *id, uint64_t generation,
+		  bool again, struct removal *removal)
+{
+	struct control *c = arg;
+	struct node *n = peers_node(c, node);
+	struct message m = {.kind = MESSAGE_REMOVE};
+
+	m.object.id = *id;
+	m.object.generation = generation;
+	m.object.again = again;
+	/* Until the node is forgotten: then it announces what it has, and is told. */
+	if (calls_start(c, n, &m, TABLE_SLOT_NONE, 2 * (c->config.forget_ns + c->config.retry_ns),
+			agent_removed, removal))
+		return true;
+	c->unremoved = n->unremoved = true;
+	return false;
+}
+
+uint32_t agent_bury(void *arg, const struct tombstone *t, struct removal *removal)
+{
+	return graves_bury(arg, t, removal);
+}
+
+void agent_silent(struct control *c, struct node *n, bool gone)
+{
+	list_each(l, after, &n->calls)
+	{
+		struct call *call = list_item(l, struct call, of_node);
+		struct removal *removal = call->owner;
+
+		if (call->end != agent_removed || removal == NULL)
+			continue;
+		removal->silent = n->number + 1;
+		call->owner = gone ? NULL : removal;
+		if (gone)
+			directory_removed(&c->directory, removal);
+	}
+}
+
+static bool agent_probed(struct control *c, struct call *call, const struct message *answer)
+{
+	call->node->probing = false;
+	directory_node_silent(&c->directory, call->node->number, false);
+	return false;
+}
+
+/* Any message will do: when it is not acknowledged, the connection ends. */
+void agent_suspect(void *arg, uint32_t node)
+{
+	struct control *c = arg;
+	struct node *n = peers_node(c, node);
+	struct message m = {.kind = MESSAGE_STATUS};
+
+	if (n == c->self || n->probing)
+		return;
+	n->probing = calls_start(c, n, &m, TABLE_SLOT_NONE, c->config.call_ns, agent_probed,
+				 NULL) != NULL;
+	directory_node_silent(&c->directory, node, n->probing);
+}
+
+/* A node that has just come (back) is about to tell what it holds; one whose dataplane was started
+ * again comes back hardly later than it is taken for dead; one that sees nobody else cannot tell
+ * who is dead. */
+bool agent_settled(void *arg, const struct object_id *id)
+{
+	struct control *c = arg;
+
+	return c->members.live_count > 1 && c->now_ns >= c->up_ns + AGENT_TELL_NS &&
+	       (c->dead_ns == 0 || c->now_ns >= c->dead_ns + c->config.settle_ns) &&
+	       c->now_ns >= c->members.begun_ns + c->config.settle_ns && !reshard_settling(c, id);
+}
+
+uint32_t agent_removals(void *arg)
+{
+	struct control *c = arg;
+	uint32_t reserve = c->config.calls_max / 4;
+	uint32_t free = c->calls.pool.capacity - c->calls.pool.used;
+
+	return free > reserve ? free - reserve : 0;
+}

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Which room a message is for. A request to a shard owner is answered here when its id is another
+ * node's by now, or when too little is known of it yet (dispatch_too_early).
+ */
+#include <errno.h>
+#include "state.h"
+
+static void dispatch_remove(struct control *c, struct node *n, const struct message *m)
+{
+	struct message answer = {.kind = MESSAGE_REPLY, .request = m->request};
+	uint32_t slot = c->table ? objects_find(c, &m->object.id) : TABLE_SLOT_NONE;
+
+	if (slot != TABLE_SLOT_NONE && !objects_is(c, slot, m->object.generation))
+		slot = TABLE_SLOT_NONE;
+	if (slot != TABLE_SLOT_NONE && m->object.again &&
+	    c->table->slot[slot].state == OBJECT_SEALED) {
+		objects_announce(c, slot); /* nobody has all of it unless it was agreed to */
+		slot = TABLE_SLOT_NONE;
+	}
+	if (slot != TABLE_SLOT_NONE && m->object.again)
+		objects_replace(c, slot, "the object is made anew: get it again");
+	else if (slot != TABLE_SLOT_NONE)
+		objects_kill(c, slot, "the object was deleted");
+	if (slot != TABLE_SLOT_NONE && control_shard(c, &m->object.id) != n)
+		objects_disown(c, &m->object.id, m->object.generation); /* it is another's by now */
+	answer.reply.generation = m->object.generation;
+	peers_send(c, n, &answer);
+}
+
+static void dispatch_status(struct control *c, struct node *n, const struct message *m)
+{
+	struct message answer = {.kind = MESSAGE_NODE, .request = m->request};
+
+	session_describe_node(c, &answer.node);
+	peers_send(c, n, &answer);
+}
+
+static void dispatch_bury(struct control *c, struct node *n, const struct message *m)
+{
+	struct message answer = {.kind = MESSAGE_REPLY, .request = m->request};
+
+	directory_take_bury(&c->directory, &m->bury);
+	reduce_buried(c, &m->bury);
+	peers_send(c, n, &answer);
+}
+
+/* The second copy of a small object. */
+static void dispatch_keep(struct control *c, struct node *n, const struct message *m)
+{
+	struct message answer = {.kind = MESSAGE_REPLY, .request = m->request};
+	const struct tombstone *t = directory_tombstone(&c->directory, &m->have.id);
+
+	answer.reply.status =
+		t && t->generation >= m->have.generation ? -ESTALE : keep_copy(c, &m->have);
+	answer.reply.generation = m->have.generation;
+	peers_send(c, n, &answer);
+}
+
+/* Between those who take part in a reduce. */
+static void dispatch_reduce(struct control *c, struct node *n, const struct message *m)
+{
+	switch (m->kind) {
+	case MESSAGE_COMBINED:
+		reduce_combined(c, n, m);
+		break;
+	case MESSAGE_COMMIT:
+		reduction_commit(c, n, m);
+		break;
+	case MESSAGE_FINISH:
+		combine_finish(c, n, m);
+		break;
+	case MESSAGE_COMBINE:
+		combine_request(c, n, m);
+		break;
+	case MESSAGE_RELEASE:
+		combine_release(c, n, m);
+		break;
+	case MESSAGE_TAKE:
+		take_request(c, n, m);
+		break;
+	case MESSAGE_OFFER:
+		offer_take(c, n, m);
+		break;
+	default:
+		c->counters.messages_unexpected++;
+		break;
+	}
+}
+
+/* Of an id that has just come here nothing is known as long as nobody has said so: who asks whether
+ * it exists must ask again. A DELETE must reach all holders, and not all may have told yet. */
+static bool dispatch_too_early(struct control *c, const struct message *m)
+{
+	const struct object_id *id = message_id(m);
+	const struct entry *e;
+
+	if (m->kind == MESSAGE_REDUCED) /* of another's reduce: who knows is about to tell us */
+		return m->reduce.asked == 0 && reduce_find(c, id) == NULL &&
+		       reshard_settling(c, id);
+	/* The one who asks would have agreed to a result that anybody has all of; where it may not
+	 * have, the end waits (reduce_known, commit_too_early). */
+	if (m->kind == MESSAGE_REDUCE && m->reduce.flags & MESSAGE_REDUCE_AGAIN)
+		return false;
+	if (m->kind == MESSAGE_GET || m->kind == MESSAGE_DROP || m->kind == MESSAGE_RECALL ||
+	    m->kind == MESSAGE_PROPOSE || (m->kind == MESSAGE_HAVE && !m->have.create) ||
+	    !reshard_settling(c, id))
+		return false;
+	if (m->kind == MESSAGE_DELETE)
+		return true;
+	e = directory_find(&c->directory, id);
+	if (e == NULL || e->generation == 0)
+		return true;
+	/* what a receiver has begun to get is complete at a node that may not have told yet */
+	return m->kind != MESSAGE_STAT && e->reserved == 0 &&
+	       directory_taken(&c->directory, e) == 0;
+}
+
+static void dispatch_request(struct control *c, struct node *n, const struct message *m)
+{
+	const struct object_id *id = message_id(m);
+
+	/* how far a reduce is, its coordinator knows, which need not be the shard owner */
+	if (m->kind == MESSAGE_REDUCED && reduce_progress_here(c, n, m))
+		return;
+	/* what a lost node says comes again when it is back; until then nothing is kept of it */
+	if (!control_is_shard(c, c->self) || n->state != NODE_UP) {
+		c->counters.messages_unexpected++;
+		return;
+	}
+	if (id && c->config.shards == 0 &&
+	    (control_shard(c, id) != c->self || dispatch_too_early(c, m))) {
+		reshard_redirect(c, n, m->request);
+		return;
+	}
+	if (m->kind == MESSAGE_GET && reduce_spread(c, n, m))
+		return;
+	if (m->kind == MESSAGE_TOLD)
+		settle_heard(c, n, m->told.view);
+	if (m->kind == MESSAGE_REDUCE) {
+		reduce_request(c, n, m);
+	} else if (m->kind == MESSAGE_REDUCED) {
+		reduce_ask(c, n, m);
+	} else if (m->kind == MESSAGE_RECALL) {
+		reduce_recall(c, n, m);
+	} else if (m->kind == MESSAGE_PROPOSE) {
+		reduce_proposed(c, n, m);
+	} else {
+		if (m->kind == MESSAGE_HAVE && (reduce_refuses(c, n, m) || reduce_have(c, n, m)))
+			return;
+		if (m->kind == MESSAGE_DELETE && reduce_cancel(c, n, m))
+			return;
+		directory_message(&c->directory, n->number, m);
+	}
+}
+
+void dispatch(struct control *c, struct node *n, uint32_t conn, const struct message *m)
+{
+	if (clock_refuses(c, n, m))
+		return;
+	switch (m->kind) {
+	case MESSAGE_HAVE:
+	case MESSAGE_GET:
+	case MESSAGE_DROP:
+	case MESSAGE_DELETE:
+	case MESSAGE_LIST:
+	case MESSAGE_TOLD:
+	case MESSAGE_REDUCE:
+	case MESSAGE_REDUCED:
+	case MESSAGE_RECALL:
+	case MESSAGE_PROPOSE:
+		dispatch_request(c, n, m);
+		break;
+	case MESSAGE_STAT:
+		if (m->object.generation)
+			session_tell(c, n, m);
+		else
+			dispatch_request(c, n, m);
+		break;
+	case MESSAGE_REDIRECT:
+		calls_redirected(c, n, m);
+		break;
+	case MESSAGE_MEMBERS:
+		gossip_take(c, n, &m->members);
+		break;
+	case MESSAGE_GOT:
+	case MESSAGE_OBJECTS:
+	case MESSAGE_NODE:
+	case MESSAGE_REPLY:
+	case MESSAGE_USED:
+	case MESSAGE_HAS:
+	case MESSAGE_GIVEN:
+		calls_answer(c, n, m);
+		break;
+	case MESSAGE_REMOVE:
+		dispatch_remove(c, n, m);
+		break;
+	case MESSAGE_BURY:
+		dispatch_bury(c, n, m);
+		break;
+	case MESSAGE_KEEP:
+		dispatch_keep(c, n, m);
+		break;
+	case MESSAGE_STREAM:
+		serve_request(c, n, conn, m);
+		break;
+	case MESSAGE_PIECES:
+		serve_pieces(c, n, m);
+		break;
+	case MESSAGE_STATUS:
+		dispatch_status(c, n, m);
+		break;
+	default:
+		dispatch_reduce(c, n, m);
+		break;
+	}
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Hands each message to the room that it is for. */
+#ifndef SARISSA_CONTROL_CORE_DISPATCH_H
+#define SARISSA_CONTROL_CORE_DISPATCH_H
+
+#include <stdint.h>
+
+struct control;
+struct message;
+struct node;
+
+/* conn: on which it has come, 0: from ourselves. */
+void dispatch(struct control *c, struct node *n, uint32_t conn, const struct message *m);
+
+#endif

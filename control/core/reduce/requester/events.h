@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the requester tells the sessions. One table, in wiring.c. */
+#ifndef SARISSA_CONTROL_CORE_REQUESTER_EVENTS_H
+#define SARISSA_CONTROL_CORE_REQUESTER_EVENTS_H
+
+#include <stdint.h>
+
+struct control;
+struct message_used;
+struct wait;
+
+struct requester_ops {
+	/* The reduce that the wait is about has ended so. */
+	void (*ended)(struct control *c, struct wait *w, const struct message_used *used);
+	/* The wait ends with that status. */
+	void (*wait_ended)(struct control *c, struct wait *w, int32_t status, const char *text);
+};
+
+#endif

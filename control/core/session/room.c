@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A CREATE that waits until guards have answered (store/primary.h): there may be room then. */
+#include <errno.h>
+#include "core/state.h"
+
+void room_carve(struct sessions *s, struct arena *a)
+{
+	pool_carve(&s->rooms, a, sizeof(struct room), GUARD_ROOMS);
+}
+
+void room_retry(struct control *c)
+{
+	list_each(l, after, &c->sessions.roomless)
+	{
+		struct room *room = list_item(l, struct room, link);
+		struct wait *w = waits_of(c, room->wait, room->number);
+
+		if (w && c->table == NULL)
+			waits_no_directory(c, w);
+		else if (w &&
+			 !session_create_retry(c, w, &room->request, c->now_ns >= room->until_ns))
+			continue;
+		list_remove(l);
+		pool_give(&c->sessions.rooms, room);
+	}
+}
+
+void room_await(struct control *c, struct session *s, const struct session_request *r)
+{
+	struct wait *w = waits_start(c, s, r);
+	struct room *room = w ? pool_take(&c->sessions.rooms) : NULL;
+
+	if (w == NULL)
+		return;
+	if (room == NULL) {
+		session_create_retry(c, w, r, true);
+		return;
+	}
+	room->wait = w;
+	room->number = w->number;
+	room->until_ns = c->now_ns + GUARD_ROOM_NS;
+	room->request = *r;
+	list_append(&c->sessions.roomless, &room->link);
+}

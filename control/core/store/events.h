@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the store tells the rooms above it, which make and read its objects. One table, in wiring.c.
+ */
+#ifndef SARISSA_CONTROL_CORE_STORE_EVENTS_H
+#define SARISSA_CONTROL_CORE_STORE_EVENTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct control;
+struct message_have;
+struct object;
+struct object_id;
+
+struct store_ops {
+	/* It is being taken from its readers, and what makes it must stop. */
+	void (*killed)(struct control *c, struct object *o, const char *why);
+	/* Who waits for it here hears so; nothing else ends. */
+	void (*failed)(struct control *c, struct object *o, int32_t status, const char *why);
+	/* Nothing is found under this id any more. */
+	void (*gone)(struct control *c, const struct object_id *id);
+	/* It is final. */
+	void (*sealed)(struct control *c, struct object *o);
+	/* More of it can be read, or it is final. */
+	void (*progress)(struct control *c, struct object *o);
+	/* The directory knows all of it; refuses it while it is made. */
+	void (*announced)(struct control *c, struct object *o);
+	void (*refused)(struct control *c, struct object *o, int32_t status);
+	/* Sets from which nodes its bytes come. */
+	void (*upstreams)(struct control *c, const struct object *o, struct message_have *have);
+	/* What an earlier control was fetching goes on. False: it cannot. */
+	bool (*adopt)(struct control *c, uint32_t slot);
+	/* There may be room now: guards have answered. */
+	void (*room)(struct control *c);
+};
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The second copy of a small object: the owner of its shard asks this node to hold it (KEEP). */
+#include <errno.h>
+#include "core/state.h"
+
+/* What is here under that id gives way, or is it already. 0, -EALREADY, or -errno. */
+static int keep_room(struct control *c, const struct message_have *have)
+{
+	uint32_t slot = objects_find(c, &have->id);
+	const struct object_slot *s;
+
+	if (slot == TABLE_SLOT_NONE)
+		return 0;
+	s = &c->table->slot[slot];
+	if (s->state != OBJECT_SEALED)
+		return -EAGAIN;
+	if (s->generation == have->generation) {
+		if (!(s->flags & OBJECT_FLAG_PRIMARY))
+			objects_appoint(c, slot);
+		return -EALREADY;
+	}
+	if (s->generation > have->generation || s->flags & OBJECT_FLAG_PRIMARY)
+		return -EAGAIN; /* one of the two is no more: the directory will know */
+	objects_replace(c, slot, "the object was put again: get it again");
+	return 0;
+}
+
+int keep_copy(struct control *c, const struct message_have *have)
+{
+	uint32_t slot;
+	int error;
+
+	if (c->table == NULL)
+		return -EAGAIN;
+	if (!objects_valid(have->generation, have->size, have->chunk_bytes) || !have->has_value ||
+	    have->value_bytes != have->size)
+		return -EPROTO;
+	error = keep_room(c, have);
+	if (error)
+		return error == -EALREADY ? 0 : error;
+	error = objects_insert(c, &have->id, have->name, have->size, have->generation,
+			       have->chunk_bytes, OBJECT_FETCHING, &slot);
+	if (error)
+		return error;
+	if (have->size > 0)
+		memcpy(c->store + c->table->slot[slot].offset, have->value, have->size);
+	objects_publish(c, slot, have->size);
+	objects_seal(c, slot, true);
+	fetch_superseded(c, &have->id, slot);
+	objects_announce(c, slot);
+	return 0;
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A copy that the owner of a shard asks this node to hold. */
+#ifndef SARISSA_CONTROL_CORE_TRANSFER_KEEP_H
+#define SARISSA_CONTROL_CORE_TRANSFER_KEEP_H
+
+struct control;
+struct message_have;
+
+/* 0: it is here, and stays; or -errno. */
+int keep_copy(struct control *c, const struct message_have *have);
+
+#endif

@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What each room tells those above it, which it does not know: one table per room. The order of the
+ * calls in each function is what the rest of control counts on.
+ */
+#include <errno.h>
+#include "state.h"
+
+/* ---- the cluster -------------------------------------------------------------------------- */
+
+static void wiring_forget_fire(struct control *c, struct timer *t)
+{
+	struct node *n = list_item(t, struct node, forget);
+
+	directory_node_forget(&c->directory, n->number, !members_live(n));
+	if (members_live(n)) /* others reach it: what it has stays taken until it is dead */
+		timers_set(&c->timers, t, c->now_ns + c->config.forget_ns, wiring_forget_fire);
+}
+
+static bool wiring_node_up(struct control *c, struct node *n)
+{
+	bool was_up = n->state == NODE_UP, known = true;
+
+	if (!was_up)
+		c->up_ns = c->now_ns;
+	n->state = NODE_UP;
+	timers_cancel(&c->timers, &n->forget);
+	if (n == c->self)
+		c->directory.self = n->number;
+	if (control_is_shard(c, c->self))
+		known = directory_node_up(&c->directory, n->number, n->store_incarnation) &&
+			!n->unremoved;
+	n->unremoved = n->unremoved && n == c->self;
+	if (!was_up && control_is_shard(c, n) && c->table)
+		fetch_announce(c, n);
+	fetch_node_up(c, n);
+	combine_node_up(c, n);
+	if (!was_up)
+		reduce_node_up(c, n);
+	graves_node_up(c, n);
+	return known;
+}
+
+static void wiring_node_down(struct control *c, struct node *n)
+{
+	n->state = NODE_DOWN;
+	n->beyond = false;
+	reduce_node_down(c, n);
+	combine_node_down(c, n);
+	if (!control_is_shard(c, c->self))
+		return;
+	agent_silent(c, n, false);
+	directory_node_down(&c->directory, n->number);
+	timers_set(&c->timers, &n->forget, c->now_ns + c->config.forget_ns, wiring_forget_fire);
+}
+
+static void wiring_node_known(struct control *c, struct node *n)
+{
+	directory_node_known(&c->directory, n->number);
+}
+
+static void wiring_announce_asked(struct control *c, struct node *n)
+{
+	reconcile_asked(n);
+	objects_announce_all(c);
+	reductions_tell(c);
+}
+
+static void wiring_link_up(struct control *c, struct node *n)
+{
+	fetch_node_up(c, n);
+	combine_node_up(c, n);
+}
+
+static bool wiring_link_wanted(struct control *c, const struct link *l)
+{
+	return fetch_wants(c, l) || combine_wants(c, l);
+}
+
+static void wiring_node_away(struct control *c, struct node *n, bool ever)
+{
+	directory_node_away(&c->directory, n->number, ever);
+}
+
+static void wiring_node_ended(struct control *c, struct node *n)
+{
+	graves_node_gone(c, n);
+	agent_silent(c, n, true);
+}
+
+static void wiring_node_dead(struct control *c, struct node *n)
+{
+	directory_node_dead(&c->directory, n->number, true);
+	fetch_node_dead(c, n);
+}
+
+static void wiring_node_back(struct control *c, struct node *n)
+{
+	directory_node_dead(&c->directory, n->number, false);
+}
+
+static void wiring_node_gone(struct control *c, struct node *n)
+{
+	reduce_caller_gone(c, n, true);
+	if (n->member != MEMBER_LEFT)
+		return;
+	timers_cancel(&c->timers, &n->forget);
+	directory_node_forget(&c->directory, n->number, true);
+}
+
+static void wiring_node_reborn(struct control *c, struct node *n)
+{
+	if (n != c->self && !join_is_guest(c, n))
+		directory_node_doubt(&c->directory, n->number);
+	reduce_caller_gone(c, n, false);
+}
+
+static void wiring_unsettled(struct control *c)
+{
+	directory_unsettled(&c->directory);
+}
+
+static bool wiring_mine(void *arg, const struct object_id *id)
+{
+	struct control *c = arg;
+
+	return control_shard(c, id) == c->self;
+}
+
+/* The ids of other nodes have gone to them, and some have come here. */
+static void wiring_reshard(struct control *c)
+{
+	if (!members_joined(c))
+		return;
+	if (c->table && c->objects.sweep != TABLE_SLOT_NONE)
+		c->members.life++; /* some were not told of the change before: tell all again */
+	if (c->config.shards == 0) {
+		reduce_keep(c);
+		combine_keep(c);
+		directory_keep(&c->directory, wiring_mine, c);
+		calls_move(c);
+	}
+	reductions_tell(c);
+	if (c->table)
+		objects_announce_all(c);
+}
+
+static void wiring_view_changed(struct control *c)
+{
+	wiring_reshard(c);
+	graves_sweep(c);
+	backup_later(c);
+}
+
+/* Whether a request still says what holds: a DROP that waited until the object was here again would
+ * take the new copy from the directory. It is not sent any more, and ends at its deadline. */
+static bool wiring_holds(struct control *c, const struct message *m)
+{
+	return m->kind != MESSAGE_DROP || m->object.upstream != 0 ||
+	       objects_disowns(c, &m->object.id, m->object.generation);
+}
+
+static bool wiring_prepare(struct control *c, struct call *call)
+{
+	struct message *m = &call->message;
+
+	if (!wiring_holds(c, m))
+		return false;
+	if (m->kind == MESSAGE_HAVE)
+		objects_value(c, call->value_slot, &m->have);
+	if (m->kind == MESSAGE_KEEP && !backup_fill(c, &m->have))
+		return false;
+	if (m->kind == MESSAGE_COMBINE)
+		reduce_fill_message(c, call);
+	if (m->request & CALLS_LOCATE)
+		reduce_fill_locate(c, call);
+	reconcile_stamp(c, call->node, m);
+	if (m->kind == MESSAGE_COMMIT || m->kind == MESSAGE_PROPOSE)
+		reduce_fill_commit(c, call);
+	if (m->kind == MESSAGE_RECALL && call->owner)
+		reduction_fill_recall(c, call);
+	if (m->kind == MESSAGE_REDUCE)
+		m->reduce.timeout_ns = reduction_left(c, call->owner);
+	if (m->kind == MESSAGE_REDUCED)
+		m->reduce.flags = reduce_borrowed(c, &m->reduce) ? MESSAGE_REDUCE_LENT : 0;
+	return true;
+}
+
+/* The answer to a GET that was repeated and then ended: the directory must not go on looking, nor
+ * count with a copy here. */
+static void wiring_late_answer(struct control *c, struct node *n, const struct message *m)
+{
+	if (m->kind != MESSAGE_GOT)
+		return;
+	if (m->request & CALLS_LOCATE) { /* it books no copy */
+		if (m->got.what == MESSAGE_GOT_UNKNOWN || m->got.what == MESSAGE_GOT_WAIT)
+			reduce_forget(c, &m->got.id, m->request);
+		return;
+	}
+	if (c->table == NULL || idmap_find(&c->fetches.by_id, &m->got.id) != NULL ||
+	    objects_find(c, &m->got.id) != TABLE_SLOT_NONE)
+		return;
+	objects_disown(c, &m->got.id, m->got.generation);
+}
+
+const struct cluster_ops wiring_cluster = {
+	.node_up = wiring_node_up,
+	.node_down = wiring_node_down,
+	.node_known = wiring_node_known,
+	.announce_asked = wiring_announce_asked,
+	.heard = guard_heard,
+	.link_up = wiring_link_up,
+	.link_wanted = wiring_link_wanted,
+	.node_away = wiring_node_away,
+	.node_ended = wiring_node_ended,
+	.node_dead = wiring_node_dead,
+	.node_back = wiring_node_back,
+	.node_gone = wiring_node_gone,
+	.node_reborn = wiring_node_reborn,
+	.unsettled = wiring_unsettled,
+	.view_changed = wiring_view_changed,
+	.prepare = wiring_prepare,
+	.late_answer = wiring_late_answer,
+};
+
+/* ---- buffers and edges -------------------------------------------------------------------- */
+
+static void wiring_held(struct control *c, uint32_t slot)
+{
+	objects_at(c, slot)->holds++;
+}
+
+static void wiring_opened(struct control *c, struct stage *head)
+{
+	objects_at(c, head->slot)->stage = head;
+}
+
+static void wiring_mirrored(struct control *c, struct stage *head)
+{
+	list_append(&objects_at(c, head->slot)->mirrors, &head->mirror);
+}
+
+static void wiring_closed(struct control *c, struct stage *head)
+{
+	struct object *o = objects_at(c, head->slot);
+
+	if (o->stage == head)
+		o->stage = NULL;
+}
+
+static bool wiring_arriving(struct control *c, const struct stage *head)
+{
+	const struct object *o = objects_at(c, head->slot);
+
+	return o->stage == head && (o->fetch || o->combine);
+}
+
+static void wiring_arrived(struct control *c, uint32_t slot)
+{
+	struct object *o = objects_at(c, slot);
+
+	if (o->fetch)
+		fetch_done(c, o->fetch);
+	else if (o->combine)
+		combine_done(c, o->combine);
+}
+
+static void wiring_lost(struct control *c, struct stage *s)
+{
+	struct object *o = objects_at(c, s->slot);
+
+	serve_end_stage(c, o, s);
+	if (s->part)
+		part_local_mirror_lost(c, s->part);
+	if (o->stage != s)
+		return;
+	if (o->combine)
+		combine_stage_lost(c, o->combine);
+	if (o->fetch)
+		fetch_stage_lost(c, o->fetch);
+	o->stage = NULL;
+}
+
+static void wiring_brought(struct control *c, struct edge *e)
+{
+	if (e->part)
+		part_brought(c, e->part);
+}
+
+static void wiring_edge_ended(struct control *c, struct edge *e)
+{
+	if (e->out) {
+		if (e->serve)
+			serve_ended(c, e->serve);
+	} else if (e->feed) {
+		feed_failed(c, e->feed, MESSAGE_GET_UNREACHED);
+	} else if (e->part) {
+		part_edge_failed(c, e->part, e);
+	}
+}
+
+static void wiring_narrow(struct control *c, struct edge *e, unsigned worker)
+{
+	if (e->serve)
+		serve_narrow(c, e->serve, worker);
+}
+
+const struct flow_ops wiring_flow = {
+	.held = wiring_held,
+	.released = objects_release,
+	.opened = wiring_opened,
+	.mirrored = wiring_mirrored,
+	.closed = wiring_closed,
+	.arriving = wiring_arriving,
+	.progress = objects_progress,
+	.arrived = wiring_arrived,
+	.lost = wiring_lost,
+	.brought = wiring_brought,
+	.edge_ended = wiring_edge_ended,
+	.narrow = wiring_narrow,
+};
+
+/* ---- the store ---------------------------------------------------------------------------- */
+
+static void wiring_killed(struct control *c, struct object *o, const char *why)
+{
+	waits_fail_object(c, o, -ESTALE, why);
+	serve_end_all(c, o);
+	if (o->fetch)
+		fetch_killed(c, o->fetch);
+	o->fetch = NULL;
+	if (o->combine)
+		combine_killed(c, o->combine);
+	if (o->creation)
+		creation_end(c, o);
+	list_each(l, next, &o->mirrors)
+	{
+		part_local_source_killed(c, list_item(l, struct stage, mirror)->part);
+	}
+}
+
+static void wiring_sealed(struct control *c, struct object *o)
+{
+	if (o->creation)
+		creation_end(c, o);
+}
+
+static void wiring_refused(struct control *c, struct object *o, int32_t status)
+{
+	combine_refused(c, o->combine, status);
+}
+
+static void wiring_upstreams(struct control *c, const struct object *o, struct message_have *have)
+{
+	fetch_upstreams(o->fetch, have);
+}
+
+static void wiring_room(struct control *c)
+{
+	room_retry(c);
+	fetch_room(c);
+	if (c->table)
+		reduce_roomless(c);
+}
+
+const struct store_ops wiring_store = {
+	.killed = wiring_killed,
+	.failed = waits_fail_object,
+	.gone = fetch_wake,
+	.sealed = wiring_sealed,
+	.progress = waits_check_object,
+	.announced = seal_told,
+	.refused = wiring_refused,
+	.upstreams = wiring_upstreams,
+	.adopt = fetch_adopt,
+	.room = wiring_room,
+};
+
+/* ---- fetches and reduces ------------------------------------------------------------------ */
+
+const struct transfer_ops wiring_transfer = {
+	.wait_placed = waits_place,
+	.wait_ended = waits_end,
+	.wait_absent = session_absent,
+	.made_here = reduce_borrowed_look,
+};
+
+const struct delegate_ops wiring_delegate = {
+	.propose = reduction_propose,
+	.confirmed = reduction_confirmed,
+	.refused = reduction_refused,
+	.own_failed = reduction_own_failed,
+};
+
+const struct requester_ops wiring_requester = {
+	.ended = session_reduce_ended,
+	.wait_ended = waits_end,
+};
