@@ -1,0 +1,98 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The rooms of control/core only use rooms below them: looked up in the symbols of the built objects.
+
+usage: rooms.py BUILD_DIR [--table]    --table: which room uses which, and the cycles of files in a room
+"""
+
+import collections
+import subprocess
+import sys
+from pathlib import Path
+
+# lowest first (docs/architecture.md)
+ORDER = ("base", "message", "planner", "cluster", "directory", "flow", "store", "transfer",
+         "reduce/participant", "reduce/coordinator", "reduce/requester", "session", "control.c")
+TOP = ORDER[-1]
+
+
+def room_of(name):
+    """Of an object's name, such as reduce_participant_pull.c.o."""
+    rooms = [room for room in ORDER if name.startswith(room.replace("/", "_") + "_")]
+    return rooms[0] if rooms else TOP
+
+
+def symbols(build):
+    """object -> (names that it defines, names that it uses)"""
+    folder = Path(build) / "control/core/libcontrol-core.a.p"
+    objects = sorted(folder.glob("*.c.o"))
+    if not objects:
+        return {}
+    out = subprocess.run(["nm", "-g", "-A", *objects], capture_output=True, text=True,
+                         check=True).stdout
+    defined, used = collections.defaultdict(set), collections.defaultdict(set)
+    for line in out.splitlines():
+        path, rest = line.split(":", 1)
+        kind, symbol = rest.split()[-2:]
+        (used if kind == "U" else defined)[Path(path).name].add(symbol)
+    return {path.name: (defined[path.name], used[path.name]) for path in objects}
+
+
+def uses(objects):
+    """(object, object that it uses, symbol)"""
+    home = {symbol: name for name, (defined, _) in objects.items() for symbol in defined}
+    return [(name, home[symbol], symbol) for name, (_, used) in objects.items()
+            for symbol in sorted(used) if symbol in home]
+
+
+def goes_up(one):
+    return ORDER.index(room_of(one[1])) > ORDER.index(room_of(one[0]))
+
+
+def reachable(start, after):
+    seen, todo = set(), [start]
+    while todo:
+        for other in after[todo.pop()] - seen:
+            seen.add(other)
+            todo.append(other)
+    return seen
+
+
+def cycles(every):
+    """Groups of files of which each uses each, directly or not; the largest first."""
+    after = collections.defaultdict(set)
+    for name, other, _ in every:
+        after[name].add(other)
+    reach = {name: reachable(name, after) for name in list(after)}
+    groups = {frozenset(other for other in reach[name] if name in reach.get(other, ()))
+              for name in reach}
+    return sorted((sorted(group) for group in groups if len(group) > 1), key=len, reverse=True)
+
+
+def table(every):
+    count = collections.Counter((room_of(name), room_of(other)) for name, other, _ in every)
+    print(f"{'uses':20}", *(f"{room.split('/')[-1][:6]:>6}" for room in ORDER))
+    for room in ORDER:
+        print(f"{room:20}", *(f"{count[room, other] if room != other else 0 or '.':>6}"
+                              for other in ORDER))
+    for group in cycles(every):
+        print(f"a cycle of {len(group)}:", *(name.removesuffix(".c.o") for name in group))
+
+
+def main():
+    objects = symbols(sys.argv[1])
+    every = uses(objects)
+    if len(every) < 500:
+        print(f"only {len(every)} uses were found in {len(objects)} objects: is the search still right?")
+        return 1
+    if "--table" in sys.argv:
+        table(every)
+    up = sorted(filter(goes_up, every))
+    for name, other, symbol in up:
+        print(f"{name.removesuffix('.o')} uses {symbol} of {other.removesuffix('.o')}: "
+              f"{room_of(name)} is below {room_of(other)}")
+    print(f"{len(up)} uses go up" if up else f"{len(objects)} objects only use rooms below them")
+    return 1 if up else 0
+
+
+sys.exit(main())
