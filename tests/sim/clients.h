@@ -64,6 +64,7 @@ struct client_truth {
 	bool moved;	/* the store of its creator was lost */
 	bool joint;	/* complete while all nodes reached each other */
 	bool gone;	/* another one has taken its place */
+	bool judged;	/* the next two are known */
 	bool unaware;	/* when it was put, its side knew of no delete of a later generation */
 	bool overruled; /* a delete on another side, of a later generation, may take it away */
 };

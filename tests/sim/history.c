@@ -169,7 +169,7 @@ static bool history_remembers(const struct clients *c, uint32_t node, const stru
 static void history_overrule(const struct clients *c, struct client_truth *t)
 {
 	bool known = false;
-	t->unaware = true;
+	t->unaware = t->judged = true;
 	for (uint32_t n = 0; n < nodes(c); n++) {
 		if (!history_remembers(c, n, t))
 			continue;
@@ -383,7 +383,7 @@ void history_created(struct clients *c, struct client_truth *t)
 }
 
 /* What the client has got, or NULL. */
-static const struct client_truth *history_version(const struct clients *c, const struct client *k)
+static struct client_truth *history_version(struct clients *c, const struct client *k)
 {
 	for (uint32_t i = 0; i < c->truths; i++)
 		if (c->truth[i].name == k->name && c->truth[i].generation == k->generation)
@@ -394,7 +394,7 @@ static const struct client_truth *history_version(const struct clients *c, const
 /* Whether a delete of the name had begun by then, and is still under way when the get begins: it
  * has not reached all holders yet, whatever was put and deleted since. Nor has one reached the
  * client's node, ended or not, if the directory had no room to note the copy there. */
-static bool history_deleting(const struct clients *c, const struct client *k, uint64_t begun_ns)
+static bool history_deleting(struct clients *c, const struct client *k, uint64_t begun_ns)
 {
 	const struct history *h = &c->history;
 	const struct client_truth *got = history_version(c, k);
@@ -412,11 +412,13 @@ static bool history_deleting(const struct clients *c, const struct client *k, ui
 
 /* Whether the version that the client has got was put after that one was complete, with a lower
  * generation of a clock that is behind: where all that remembered the delete of that one were cut
- * off, or had lost their stores. It is the newer of the two. */
-static bool history_later(const struct clients *c, const struct client *k,
-			  const struct client_truth *t)
+ * off, had lost their stores, or had forgotten it for later ones. It is the newer of the two. A put
+ * may be read before its answer has come. */
+static bool history_later(struct clients *c, const struct client *k, const struct client_truth *t)
 {
-	const struct client_truth *got = history_version(c, k);
+	struct client_truth *got = history_version(c, k);
+	if (got && !got->judged)
+		history_overrule(c, got);
 	return got && got->unaware && got->asked_ns > t->sealed_ns;
 }
 
