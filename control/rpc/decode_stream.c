@@ -11,7 +11,7 @@ static bool decode_skips(const Rpc__Stream *in, struct message_stream *out)
 		return false;
 	out->skips = (uint32_t)(in->n_skip / 2);
 	for (uint32_t i = 0; i < out->skips; i++) {
-		const struct message_run run = {in->skip[2 * i], in->skip[2 * i + 1]};
+		const struct chunk_run run = {in->skip[2 * i], in->skip[2 * i + 1]};
 
 		if (run.first < at || run.count == 0 || (uint64_t)run.first + run.count > end)
 			return false;

@@ -342,7 +342,7 @@ static void message_acks(struct scene *s)
 	rules_add(&s->rules, 1, WIRE_PAYLOAD, FRAME_ACK)->strikes = 2;
 }
 
-static uint64_t message_run(const struct mask *m)
+static uint64_t chunk_run(const struct mask *m)
 {
 	struct scene s;
 	scene_open(&s);
@@ -372,7 +372,7 @@ static void message_survives_each_loss(void **state)
 	(void)state;
 	uint64_t ideal = testkit_bound_ns(20000, RATE_MBIT) + ACK_DELAY_NS + 2 * RTT_NS;
 	for (size_t i = 0; i < sizeof(masks) / sizeof(masks[0]); i++)
-		testkit_at_most(masks[i].name, message_run(&masks[i]) / 1e3,
+		testkit_at_most(masks[i].name, chunk_run(&masks[i]) / 1e3,
 				(ideal + masks[i].budget_ns) / 1e3);
 }
 

@@ -32,19 +32,19 @@ uint32_t chunks_run(const uint64_t *map, uint32_t *at, uint32_t end)
 }
 
 uint32_t chunks_runs(const uint64_t *map, uint32_t first, uint32_t end,
-		     struct message_run runs[MESSAGE_SKIPS_MAX])
+		     struct chunk_run runs[CHUNK_RUNS_MAX])
 {
 	for (uint32_t shortest = 1;; shortest *= 2) {
 		uint32_t count = 0, at = first;
 
-		while (at < end && count <= MESSAGE_SKIPS_MAX) {
+		while (at < end && count <= CHUNK_RUNS_MAX) {
 			uint32_t stop = chunks_run(map, &at, end);
 
-			if (stop - at >= shortest && count++ < MESSAGE_SKIPS_MAX)
-				runs[count - 1] = (struct message_run){at, stop - at};
+			if (stop - at >= shortest && count++ < CHUNK_RUNS_MAX)
+				runs[count - 1] = (struct chunk_run){at, stop - at};
 			at = stop;
 		}
-		if (count <= MESSAGE_SKIPS_MAX)
+		if (count <= CHUNK_RUNS_MAX)
 			return count;
 	}
 }

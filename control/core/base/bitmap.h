@@ -9,13 +9,18 @@
 
 #include <stdint.h>
 #include "internal/record.h"
-#include "core/message/message.h"
+
+enum { CHUNK_RUNS_MAX = 32 };
+
+struct chunk_run {
+	uint32_t first, count;
+};
 
 /* The chunk of [first, end) before which so many are missing; end when fewer are. */
 uint32_t chunks_after(const uint64_t *map, uint32_t first, uint32_t end, uint32_t missing);
 /* The longest runs of [first, end) that are there, in rising order; returns how many. */
 uint32_t chunks_runs(const uint64_t *map, uint32_t first, uint32_t end,
-		     struct message_run runs[MESSAGE_SKIPS_MAX]);
+		     struct chunk_run runs[CHUNK_RUNS_MAX]);
 /* The next run that is there, from *at on: [*at, the returned end); empty at the end of the range.
  */
 uint32_t chunks_run(const uint64_t *map, uint32_t *at, uint32_t end);

@@ -13,6 +13,7 @@
 
 #include "internal/ids.h"
 #include "internal/session.h"
+#include "core/base/bitmap.h"
 #include "core/base/lanes.h"
 
 enum {
@@ -20,7 +21,7 @@ enum {
 	MESSAGE_TEXT_MAX = 127,	  /* bytes, without the terminating zero */
 	MESSAGE_OBJECTS_MAX = 32, /* entries in one OBJECTS message */
 	MESSAGE_UPSTREAMS_MAX = SESSION_UPSTREAMS,
-	MESSAGE_SKIPS_MAX = 32,			 /* runs of chunks that a STREAM leaves out */
+	MESSAGE_SKIPS_MAX = CHUNK_RUNS_MAX,	 /* runs of chunks that a STREAM leaves out */
 	MESSAGE_STRANDS_MAX = 2 * LANES_MAX - 1, /* of a STREAM: two nodes cut differently */
 	MESSAGE_MEMBERS_MAX = 64,		 /* entries in one MEMBERS message */
 	MESSAGE_SOURCES_MAX = 1024,		 /* of a reduce */
@@ -243,9 +244,8 @@ struct message_stream { /* STREAM; PIECES, HAS: id, generation, chunk_bytes, ran
 	uint32_t replaced; /* streams of before that end with the beginning of these */
 	uint32_t replaces[MESSAGE_STRANDS_MAX];
 	uint32_t skips;
-	struct message_run {
-		uint32_t first, count;
-	} skip[MESSAGE_SKIPS_MAX]; /* chunks that are here already, in rising order */
+	struct chunk_run
+		skip[MESSAGE_SKIPS_MAX]; /* chunks that are here already, in rising order */
 };
 
 struct message_list {

@@ -341,7 +341,7 @@ static void serve_runs(struct control *c, uint32_t slot, struct message_stream *
 	uint32_t at = m->first, end = m->first + m->count, stop, ready = serve_ready(c, m);
 
 	if (map == NULL && !o->fetch && ready > at) {
-		m->skip[m->skips++] = (struct message_run){at, (ready < end ? ready : end) - at};
+		m->skip[m->skips++] = (struct chunk_run){at, (ready < end ? ready : end) - at};
 		return;
 	}
 	while (map && at < end) {
@@ -351,7 +351,7 @@ static void serve_runs(struct control *c, uint32_t slot, struct message_stream *
 		}
 		stop = chunks_run(map, &at, end);
 		if (stop > at)
-			m->skip[m->skips++] = (struct message_run){at, stop - at};
+			m->skip[m->skips++] = (struct chunk_run){at, stop - at};
 		at = stop;
 	}
 }
