@@ -338,7 +338,7 @@ void reduce_accept(struct control *c, struct reduce *r);
 /* Forgets it, and its older one. */
 void reduce_free(struct control *c, struct reduce *r);
 
-/* superseded.c */
+/* history.c */
 /* One that has ended (or NULL) makes room for another into its target. Returns what is kept beside
  * that until it has a result: the reduce itself or one before, whose result may yet be the one that
  * stays; or NULL. */

@@ -79,7 +79,7 @@ void combine_release(struct control *c, struct node *n, const struct message *m)
 /* FINISH from the coordinator, or from the node that has asked for the reduce. */
 void combine_finish(struct control *c, struct node *n, const struct message *m);
 
-/* check.c: 0, or -EINVAL when what a COMBINE says cannot be. */
+/* 0, or -EINVAL when what a COMBINE says cannot be. */
 int combine_check(struct control *c, const struct message_combine *m);
 
 /* BUFFER_DONE. */
