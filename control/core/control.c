@@ -74,7 +74,8 @@ void control_start(struct control *c)
 					  backup_keep,
 					  backup_later,
 					  members_down_ms,
-					  graves_beyond};
+					  graves_beyond,
+					  evict_start};
 
 	c->cluster_ops = &wiring_cluster;
 	c->flow_ops = &wiring_flow;

@@ -19,6 +19,7 @@
 #include "core/cluster/settle.h"
 #include "core/directory/agent.h"
 #include "core/directory/backup.h"
+#include "core/directory/evict.h"
 #include "core/directory/directory.h"
 #include "core/directory/tombstone_copies.h"
 #include "core/flow/buffers.h"
@@ -82,6 +83,7 @@ struct control {
 	struct backups backups;
 	struct reconcile reconcile;
 	struct directory directory;
+	struct eviction eviction;
 	struct objects objects;
 	struct buffers buffers;
 	struct fetches fetches;

@@ -2,6 +2,7 @@
 /* Eviction leaves one copy of every object: the one that was put, or who takes its place. */
 #include "control_test.h"
 #include "control_world.h"
+#include "core/state.h"
 
 #define STORE (UINT64_C(16) << 20)
 #define SIZE  UINT64_C(6000000) /* two of them fit */
@@ -226,6 +227,60 @@ static void an_answer_makes_room(void **state)
 	world_free(w);
 }
 
+static bool holds_a(struct world *w, uint32_t node)
+{
+	struct object_id id = world_id("a");
+
+	return objects_find(w->node[node].core, &id) != TABLE_SLOT_NONE;
+}
+
+/* The directory has room for these two copies, and no more. */
+static void fill_directory(struct world *w)
+{
+	w->config.copies_max = 2;
+	world_kill_control(w, 0);
+	world_start_control(w, 0);
+	world_run(w, 2 * WORLD_SECOND);
+	assert_int_equal(w->node[0].core->directory.copies.used, 2);
+}
+
+static struct world *two_copies_noted(void)
+{
+	struct world *w = world_new(4, 1, STORE, false);
+
+	for (uint32_t i = 0; i < 4; i++)
+		assert_int_equal(world_open(w, i), 0);
+	assert_int_equal(world_put(w, 1, 0, "a", SIZE, 1), 0);
+	assert_int_equal(world_get(w, 2, 0, "a", SIZE, 1, -1), 0);
+	world_unpin(w, 2, 0);
+	fill_directory(w);
+	return w;
+}
+
+/* A cached copy gives way in the directory as well, and its holder gives it up. */
+static void a_full_directory_takes_what_is_put(void **state)
+{
+	struct world *w = two_copies_noted();
+
+	assert_true(holds_a(w, 2));
+	assert_int_equal(world_put(w, 3, 0, "b", SIZE, 2), 0);
+	assert_false(holds_a(w, 2));
+	assert_true(holds_a(w, 1));
+	assert_int_equal(world_put(w, 2, 0, "c", SIZE, 3), -ENOSPC); /* none is left to give way */
+	world_free(w);
+}
+
+static void a_full_directory_keeps_the_last_copy_too(void **state)
+{
+	struct world *w = two_copies_noted();
+
+	world_kill_node(w, 1);
+	world_run(w, 3 * WORLD_MS);
+	assert_int_not_equal(world_put(w, 3, 0, "b", SIZE, 2), 0);
+	assert_true(holds_a(w, 2));
+	world_free(w);
+}
+
 /* The least recently used copy goes first. */
 static void the_oldest_goes_first(void **state)
 {
@@ -262,6 +317,8 @@ int main(void)
 		cmocka_unit_test(a_death_that_nobody_knows_of_keeps_the_copy),
 		cmocka_unit_test(a_get_does_not_take_its_room_either),
 		cmocka_unit_test(an_answer_makes_room),
+		cmocka_unit_test(a_full_directory_takes_what_is_put),
+		cmocka_unit_test(a_full_directory_keeps_the_last_copy_too),
 		cmocka_unit_test(the_oldest_goes_first),
 	};
 

@@ -30,6 +30,10 @@ struct fixture {
 	uint32_t kept, alone, beyond;
 	struct message kept_answer;
 	bool unsettled, blocked, keeps;
+	struct { /* the cached copy that is to leave */
+		struct message_object object;
+		uint32_t node, pinned;
+	} evicted;
 };
 
 static inline bool on_answer(void *arg, uint32_t node, const struct message *m)
@@ -109,12 +113,23 @@ static inline void on_beyond(void *arg, uint32_t node)
 	((struct fixture *)arg)->beyond++;
 }
 
+static inline bool on_evict(void *arg, const struct copy *copy, uint32_t pinned)
+{
+	struct fixture *f = arg;
+
+	f->evicted.object = (struct message_object){.id = copy->entry->by_id.id,
+						    .generation = copy->entry->generation};
+	f->evicted.node = copy->node;
+	f->evicted.pinned = pinned;
+	return true;
+}
+
 static inline int setup(void **state)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
-	const struct directory_out out = {f,	      on_answer,   on_remove,  on_bury,
-					  on_suspect, on_removals, on_settled, on_redirect,
-					  on_keep,    on_alone,	   on_down,    on_beyond};
+	const struct directory_out out = {f,	       on_answer,  on_remove,	on_bury, on_suspect,
+					  on_removals, on_settled, on_redirect, on_keep, on_alone,
+					  on_down,     on_beyond,  on_evict};
 	struct control_config config;
 	struct arena arena = {NULL, 0};
 

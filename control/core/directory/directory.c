@@ -260,6 +260,22 @@ static void directory_have_answer(struct directory *d, struct entry *e, uint32_t
 		d->out.answer(d->out.arg, node, answer);
 }
 
+/* There is no room to note the copy. Cached copies make way for a pinned one, and for one that is
+ * the only one. */
+static void directory_have_full(struct directory *d, uint32_t node, const struct message *m,
+				const struct entry *e)
+{
+	const struct message_have *have = &m->have;
+
+	if (have->state != MESSAGE_COPY_PARTIAL &&
+	    (have->guards || directory_standing(d, e, false) == NULL) && directory_evict(d))
+		directory_reply(d, node, m->request, -EAGAIN, 0,
+				"the directory makes room for another copy: try again");
+	else
+		directory_reply(d, node, m->request, -ENOSPC, 0,
+				"the directory has no room for another copy: delete objects");
+}
+
 static void directory_have(struct directory *d, uint32_t node, const struct message *m)
 {
 	const struct message_have *have = &m->have;
@@ -299,8 +315,7 @@ static void directory_have(struct directory *d, uint32_t node, const struct mess
 		directory_have_rate(d, node, have, e);
 	fresh = directory_have_fresh(e, node, have);
 	if (!directory_have_copy(d, node, have, e)) {
-		directory_reply(d, node, m->request, -ENOSPC, 0,
-				"the directory has no room for another copy: delete objects");
+		directory_have_full(d, node, m, e);
 		directory_settle(d, e);
 		return;
 	}

@@ -151,6 +151,9 @@ struct directory_out {
 	uint64_t (*down)(void *arg, uint32_t node);
 	/* A copy of a node that is behind was refused: it may have been deleted. */
 	void (*beyond)(void *arg, uint32_t node);
+	/* The holder of this cached copy is to give it up, if that node, which has the pinned one,
+	 * gives a sign of life. Clears directory.evicting when it is done. False: not now. */
+	bool (*evict)(void *arg, const struct copy *copy, uint32_t pinned);
 };
 
 enum { DIRECTORY_SIZES = 32 }; /* one per factor of 4 */
@@ -179,6 +182,8 @@ struct directory {
 	uint32_t fresh[DIRECTORY_FRESH]; /* tombstones that others are to be told of */
 	uint32_t fresh_count;
 	bool fresh_lost; /* there were more */
+	bool evicting;	 /* a cached copy leaves the table of copies (evict.h) */
+	uint32_t hand;	 /* next copy to look at for that */
 	struct allocator inline_space;
 	uint8_t *inline_memory;
 	uint32_t nodes_count;
@@ -318,6 +323,13 @@ void directory_gone(struct directory *d, struct copy *copy);
 
 /* delete.c */
 void directory_delete(struct directory *d, uint32_t node, const struct message *m);
+
+/* evict.c */
+/* Begins to make room for another copy. Returns whether there will be some. */
+bool directory_evict(struct directory *d);
+/* Whether that copy of that node may leave still; it has. */
+bool directory_evicts(const struct directory *d, const struct message_object *o, uint32_t node);
+void directory_evicted(struct directory *d, const struct message_object *o, uint32_t node);
 
 /* locate.c */
 void directory_locate(struct directory *d, uint32_t node, const struct message *m);

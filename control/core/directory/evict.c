@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/state.h"
+
+enum { EVICT_STEP = 1024 }; /* copies that one HAVE looks at */
+
+/* ---- the directory ----------------------------------------------------------------------------
+ */
+
+/* The node in reach that has the pinned copy of the object, or MESSAGE_NODE_NONE. */
+static uint32_t directory_pinned(const struct directory *d, const struct entry *e)
+{
+	list_each(l, after, &e->copies)
+	{
+		const struct copy *copy = list_item(l, struct copy, of_entry);
+		const struct directory_node *n = &d->nodes[copy->node];
+
+		if (copy->guards && copy->state == MESSAGE_COPY_COMPLETE && n->up && !n->dead &&
+		    !n->silent)
+			return copy->node;
+	}
+	return MESSAGE_NODE_NONE;
+}
+
+/* Cached, and nobody is fed by it. */
+static bool directory_cached(const struct directory *d, const struct copy *copy)
+{
+	const struct directory_node *n = &d->nodes[copy->node];
+
+	return !copy->guards && copy->state == MESSAGE_COPY_COMPLETE && !copy->by_value &&
+	       copy->sending == 0 && n->up && !n->silent && !copy->entry->reserved;
+}
+
+bool directory_evict(struct directory *d)
+{
+	for (uint32_t i = 0; i < EVICT_STEP && i < d->copies.fresh && !d->evicting; i++) {
+		const struct copy *copy = pool_at(&d->copies, d->hand++ % d->copies.fresh);
+		uint32_t pinned;
+
+		if (!list_linked(&copy->of_entry) || !directory_cached(d, copy))
+			continue;
+		pinned = directory_pinned(d, copy->entry);
+		d->evicting = pinned != MESSAGE_NODE_NONE && d->out.evict(d->out.arg, copy, pinned);
+	}
+	return d->evicting;
+}
+
+static struct copy *directory_evictable(const struct directory *d, const struct message_object *o,
+					uint32_t node)
+{
+	const struct entry *e = directory_find(d, &o->id);
+	struct copy *copy = e && e->generation == o->generation ? directory_copy(e, node) : NULL;
+
+	return copy && directory_cached(d, copy) ? copy : NULL;
+}
+
+bool directory_evicts(const struct directory *d, const struct message_object *o, uint32_t node)
+{
+	const struct copy *copy = directory_evictable(d, o, node);
+
+	return copy && directory_pinned(d, copy->entry) != MESSAGE_NODE_NONE;
+}
+
+void directory_evicted(struct directory *d, const struct message_object *o, uint32_t node)
+{
+	struct entry *e = directory_find(d, &o->id);
+	struct copy *copy = e && e->generation == o->generation ? directory_copy(e, node) : NULL;
+
+	if (copy == NULL || copy->state != MESSAGE_COPY_COMPLETE || copy->by_value)
+		return;
+	directory_gone(d, copy);
+	directory_serve(d, e);
+	directory_settle(d, e);
+}
+
+/* ---- control ----------------------------------------------------------------------------------
+ */
+
+static bool evict_removed(struct control *c, struct call *call, const struct message *answer)
+{
+	c->directory.evicting = false;
+	if (answer)
+		directory_evicted(&c->directory, &call->message.object, call->node->number);
+	return false;
+}
+
+static bool evict_remove(struct control *c)
+{
+	struct message m = {.kind = MESSAGE_REMOVE, .object = c->eviction.object};
+
+	return calls_start(c, peers_node(c, c->eviction.node), &m, TABLE_SLOT_NONE,
+			   c->config.retry_ns, evict_removed, NULL) != NULL; /* sent once */
+}
+
+static bool evict_pinned(struct control *c, struct call *call, const struct message *answer)
+{
+	if (answer == NULL ||
+	    !directory_evicts(&c->directory, &c->eviction.object, c->eviction.node) ||
+	    !evict_remove(c))
+		c->directory.evicting = false;
+	return false;
+}
+
+bool evict_start(void *arg, const struct copy *copy, uint32_t pinned)
+{
+	struct control *c = arg;
+	struct node *n = peers_node(c, pinned);
+	struct message m = {.kind = MESSAGE_STATUS};
+
+	c->eviction.object = (struct message_object){.id = copy->entry->by_id.id,
+						     .generation = copy->entry->generation};
+	c->eviction.node = copy->node;
+	if (n == c->self)
+		return evict_remove(c);
+	return calls_start(c, n, &m, TABLE_SLOT_NONE, GUARD_ANSWER_NS, evict_pinned, NULL) != NULL;
+}
