@@ -88,8 +88,16 @@ static void dispatch_reduce(struct control *c, struct node *n, const struct mess
 	}
 }
 
+/* A DELETE must reach all holders, and not all may have told yet. Without room they cannot, until
+ * something is deleted: then it reaches those that are noted, as it does of a full directory at any
+ * time, and the others when they tell. */
+static bool dispatch_delete_too_early(struct control *c, const struct object_id *id)
+{
+	return !directory_full(&c->directory) || !directory_has_complete(&c->directory, id);
+}
+
 /* Of an id that has just come here nothing is known as long as nobody has said so: who asks whether
- * it exists must ask again. A DELETE must reach all holders, and not all may have told yet. */
+ * it exists must ask again. */
 static bool dispatch_too_early(struct control *c, const struct message *m)
 {
 	const struct object_id *id = message_id(m);
@@ -107,7 +115,7 @@ static bool dispatch_too_early(struct control *c, const struct message *m)
 	    !reshard_settling(c, id))
 		return false;
 	if (m->kind == MESSAGE_DELETE)
-		return true;
+		return dispatch_delete_too_early(c, id);
 	e = directory_find(&c->directory, id);
 	if (e == NULL || e->generation == 0)
 		return true;

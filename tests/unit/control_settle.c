@@ -20,8 +20,8 @@ static struct world *four(uint64_t settle_max_ns)
 	return w;
 }
 
-/* A name that FIRST keeps, and OWNER next. */
-static const char *name_of(struct world *w)
+/* One of the names that this one keeps, and OWNER next. */
+static const char *name_at(struct world *w, uint32_t first, uint32_t skip)
 {
 	static char name[16];
 
@@ -32,9 +32,15 @@ static const char *name_of(struct world *w)
 		snprintf(name, sizeof(name), "n%u", i);
 		id = world_id(name);
 		reshard_keepers(w->node[0].core, &id, keeper);
-		if (keeper[0]->number == FIRST && keeper[1]->number == OWNER)
+		if (keeper[0]->number == first && (first == OWNER || keeper[1]->number == OWNER) &&
+		    skip-- == 0)
 			return name;
 	}
+}
+
+static const char *name_of(struct world *w)
+{
+	return name_at(w, FIRST, 0);
 }
 
 static bool has_lost_first(struct world *w, void *arg)
@@ -263,6 +269,85 @@ static void one_that_was_taken_for_dead_is_told_again(void **state)
 	taken_for_lost(MEMBER_SUSPECT); /* the news of the death may come later, or not at all */
 }
 
+enum { ROOM = 4 };
+
+/* Of the names that FIRST kept, the first one that OWNER has had room to note, or ROOM. */
+static uint32_t noted(struct world *w, const char names[ROOM][16])
+{
+	for (uint32_t i = 0; i < ROOM; i++) {
+		struct object_id id = world_id(names[i]);
+
+		if (directory_has_complete(&w->node[OWNER].core->directory, &id))
+			return i;
+	}
+	return ROOM;
+}
+
+/* HOLDER has an object more than the next owner has room for, and cannot tell all of them. */
+static struct world *without_room(char names[ROOM][16])
+{
+	struct world *w = world_new(NODES, 1, STORE, true);
+
+	w->config.copies_max = ROOM;
+	world_keep_all(w);
+	world_run(w, 3 * WORLD_SECOND);
+	assert_int_equal(world_put(w, HOLDER, 0, name_at(w, OWNER, 0), SIZE, 1), 0);
+	for (uint32_t i = 0; i < ROOM; i++) {
+		snprintf(names[i], sizeof(names[i]), "%s", name_at(w, FIRST, i));
+		assert_int_equal(world_put(w, HOLDER, 0, names[i], SIZE, 1), 0);
+	}
+	world_kill_node(w, FIRST);
+	assert_true(world_until(w, has_lost_first, NULL, WHEN));
+	world_run(w, 3 * WORLD_SECOND);
+	assert_false(w->node[OWNER].core->members.settled);
+	return w;
+}
+
+/* Else nothing makes room, as what is full asks for, until the time for settling is over. */
+static void an_owner_without_room_deletes_what_it_knows(void **state)
+{
+	char names[ROOM][16];
+	struct world *w = without_room(names);
+	uint32_t known = noted(w, names), seq;
+	struct session_request r;
+	struct world_reply *reply;
+
+	assert_int_not_equal(known, ROOM);
+	seq = create_send(w, OTHER, names[known]);
+	assert_int_equal(world_wait(w, OTHER, seq, WHEN)->reply.status, -EEXIST);
+	r = world_request(SESSION_DELETE, names[known]);
+	reply = world_call(w, OTHER, 0, &r, 2 * WORLD_SECOND);
+	assert_non_null(reply);
+	assert_int_equal(reply->reply.status, 0);
+	assert_true(world_until(w, all_settled, NULL, 2 * WORLD_SECOND));
+	assert_int_equal(control_counters(w->node[OWNER].core)->settles_cut, 0);
+	for (uint32_t i = 0; i < ROOM; i++)
+		assert_int_equal(world_get(w, HOLDER, 0, names[i], SIZE, 1, 0),
+				 i == known ? -ENOENT : 0);
+	world_free(w);
+}
+
+/* Of what it does not know it cannot say that it does not exist. */
+static void an_owner_without_room_does_not_deny_what_it_does_not_know(void **state)
+{
+	char names[ROOM][16];
+	struct world *w = without_room(names);
+	struct session_request r;
+	uint32_t unknown = 0;
+
+	for (uint32_t i = 0; i < ROOM; i++) {
+		struct object_id id = world_id(names[i]);
+
+		if (directory_has_complete(&w->node[OWNER].core->directory, &id))
+			continue;
+		unknown++;
+		r = world_request(SESSION_DELETE, names[i]);
+		assert_null(world_call(w, OTHER, 0, &r, WORLD_SECOND / 2));
+	}
+	assert_int_equal(unknown, 1);
+	world_free(w);
+}
+
 static void one_node_alone_does_not_wait(void **state)
 {
 	struct world *w = world_new(1, 1, STORE, true);
@@ -284,6 +369,8 @@ int main(void)
 		cmocka_unit_test(a_copy_that_arrives_says_that_one_is_complete),
 		cmocka_unit_test(after_a_time_alone_an_owner_is_told_again),
 		cmocka_unit_test(one_that_was_taken_for_dead_is_told_again),
+		cmocka_unit_test(an_owner_without_room_deletes_what_it_knows),
+		cmocka_unit_test(an_owner_without_room_does_not_deny_what_it_does_not_know),
 		cmocka_unit_test(one_node_alone_does_not_wait),
 	};
 

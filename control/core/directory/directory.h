@@ -227,6 +227,8 @@ void directory_waiters_take(struct directory *d, const struct object_id *id,
 void directory_waiters_end(struct directory *d, const struct object_id *id, int32_t status,
 			   const char *text);
 void directory_waiters_tell(struct directory *d, const struct object_id *id);
+/* Whether there is no room for another object, or for another copy. */
+bool directory_full(const struct directory *d);
 /* Whether somebody who lives has all of it. */
 bool directory_has_complete(const struct directory *d, const struct object_id *id);
 void directory_unreserve(struct directory *d, const struct object_id *id);

@@ -69,6 +69,11 @@ struct entry *directory_make(struct directory *d, const struct object_id *id)
 	return e;
 }
 
+bool directory_full(const struct directory *d)
+{
+	return d->entries.used == d->entries.capacity || d->copies.used == d->copies.capacity;
+}
+
 void directory_settle(struct directory *d, struct entry *e)
 {
 	if (!list_empty(&e->copies) || e->has_value)
