@@ -71,6 +71,23 @@ static void a_grave_from_the_future_is_refused(void **state)
 	world_end(w);
 }
 
+/* The owner of the id may not have heard of the delete yet. */
+static void what_is_put_is_later_than_what_was_deleted(void **state)
+{
+	struct world *w = three();
+	struct control *c = w->node[RIGHT].core;
+	const struct message_bury b = {world_id("x"), control_generation(c) + 10 * WORLD_SECOND, 0,
+				       MESSAGE_NODE_NONE};
+
+	directory_take_bury(&c->directory, &b);
+	assert_int_equal(world_put(w, RIGHT, 0, "x", SIZE, 2), 0);
+	assert_true(c->table->slot[objects_find(c, &b.id)].generation > b.generation);
+	directory_take_bury(&w->node[0].core->directory, &b); /* the news comes late */
+	world_run(w, WORLD_SECOND);
+	assert_int_equal(world_get(w, AHEAD, 0, "x", SIZE, 2, WHEN), 0);
+	world_end(w);
+}
+
 /* Whose clock is set back, or was not set when it began, still learns of what there is. */
 static void what_exists_is_let_in(void **state)
 {
@@ -92,6 +109,7 @@ int main(void)
 		cmocka_unit_test(what_it_creates_is_refused),
 		cmocka_unit_test(an_hour_may_be),
 		cmocka_unit_test(a_grave_from_the_future_is_refused),
+		cmocka_unit_test(what_is_put_is_later_than_what_was_deleted),
 		cmocka_unit_test(what_exists_is_let_in),
 	};
 

@@ -43,9 +43,13 @@ static void session_fetch_hush(struct control *c, const struct object_id *id)
 static int session_place(struct control *c, const struct object_id *id, const char *name,
 			 uint64_t size, uint32_t *slot, struct text *why)
 {
-	int error = objects_insert(c, id, name, size, control_generation(c),
-				   c->dataplane.chunk_bytes, OBJECT_CREATING, slot);
+	const struct tombstone *t = directory_tombstone(&c->directory, id);
+	int error;
 
+	if (t) /* its owner may hear of that delete later than of this object */
+		control_generation_after(c, t->generation);
+	error = objects_insert(c, id, name, size, control_generation(c), c->dataplane.chunk_bytes,
+			       OBJECT_CREATING, slot);
 	if (error)
 		objects_no_room(c, error, size, why);
 	return error;
