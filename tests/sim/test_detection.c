@@ -22,6 +22,8 @@ static void group_open(struct group *t, uint32_t nodes, uint32_t loss_ppm, uint6
 	*t = (struct group){0}; /* nobody looks at the logs */
 	o.config.idle_timeout_ns = 3 * WORLD_S;
 	full_config(&config);
+	if (nodes > config.links_max / 2) /* each tells each what it holds: twice, when both open */
+		o.config.conns_max = config.conns_max = config.links_max = 2 * NODES_MANY;
 	control_config_default(&real);
 	config.gossip_ns = real.gossip_ns;
 	config.silence_ns = real.silence_ns;
