@@ -88,6 +88,35 @@ static void waiters_are_served_in_order(void **state)
 	assert_int_equal(sent_to(f, 2), 1);
 }
 
+static void a_get_of_the_creator_does_not_end_what_it_creates(void **state)
+{
+	struct fixture *f = *state;
+	struct message m = {.kind = MESSAGE_GET, .request = 77};
+	struct object_id id = id_of(1);
+
+	assert_int_equal(have(f, 0, 1, 7, BIG, MESSAGE_COPY_CREATING, true), 0);
+	m.get.id = id;
+	m.get.failed = MESSAGE_NODE_NONE;
+	directory_message(&f->d, 0, &m); /* on its way when the create was accepted */
+	assert_int_equal(directory_find(&f->d, &id)->generation, 7);
+	assert_int_equal(have(f, 0, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false), 0);
+	assert_int_equal(get_first(f, 1, 1)->got.holder, 0);
+}
+
+static void a_get_of_a_later_life_ends_what_was_created(void **state)
+{
+	struct fixture *f = *state;
+	struct message m = {.kind = MESSAGE_GET, .request = 77};
+	struct object_id id = id_of(1);
+
+	assert_int_equal(have(f, 0, 1, 7, BIG, MESSAGE_COPY_CREATING, true), 0);
+	m.get.id = id;
+	m.get.failed = MESSAGE_NODE_NONE;
+	m.get.life = 9; /* its control has restarted and knows nothing of it */
+	directory_message(&f->d, 0, &m);
+	assert_int_equal(directory_find(&f->d, &id)->generation, 0);
+}
+
 static void small_values_come_inline(void **state)
 {
 	struct fixture *f = *state;
@@ -524,6 +553,8 @@ int main(void)
 		TEST(nobody_is_fed_by_itself),
 		TEST(what_comes_late_makes_no_circle),
 		TEST(waiters_are_served_in_order),
+		TEST(a_get_of_the_creator_does_not_end_what_it_creates),
+		TEST(a_get_of_a_later_life_ends_what_was_created),
 		TEST(small_values_come_inline),
 		TEST(values_are_handed_on_when_that_is_faster),
 		TEST(a_value_goes_out_when_nobody_can_stream),

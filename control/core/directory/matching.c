@@ -324,6 +324,16 @@ static bool directory_get_again(struct directory *d, const struct entry *e, uint
 	return false;
 }
 
+/* One task there creates the object while another one already waits for it: the GET was sent before
+ * the node knew that its create was accepted. It needs no answer, as the wait there is for the new
+ * object now; should the creation end, the node drops it and asks again. */
+static bool directory_get_making(const struct directory *d, const struct entry *e, uint32_t node)
+{
+	const struct copy *own = directory_copy(e, node);
+
+	return own && own->state == MESSAGE_COPY_CREATING && own->life == d->nodes[node].life;
+}
+
 /* It is fed already and asks for one more: answered at once, one way or the other. Of an object of
  * which only parts are left its holder gets no more than it has, nor do those before it: the last
  * of a chain would hear that from one after the other. */
@@ -496,7 +506,7 @@ void directory_get(struct directory *d, uint32_t node, const struct message *m)
 		directory_get_full(d, node, m->request, &m->get.id);
 		return;
 	}
-	if (directory_get_again(d, e, node, m))
+	if (directory_get_again(d, e, node, m) || directory_get_making(d, e, node))
 		return;
 	directory_get_reset(d, e, node, &m->get);
 	if (list_empty(&e->copies) && !e->has_value)
