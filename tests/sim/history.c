@@ -438,8 +438,9 @@ void history_got(struct clients *c, const struct client *k)
 		if (t->name != k->name || !t->sealed_ns || t->sealed_ns >= k->asked_ns)
 			continue;
 		const struct history_removal *r = history_buried(c, t, k->asked_ns);
+		/* another delete, of the generation before, may not have reached all holders yet */
 		if (r && r->joint && history_agreed(c, r->asked_ns, k->asked_ns) &&
-		    !history_deleting(c, k, r->asked_ns)) {
+		    !history_deleting(c, k, r->ended_ns)) {
 			tally(TALLY_STALE_DELETED);
 			if (t->generation == k->generation)
 				history_stale(c, k, r->node, "deleted");
