@@ -445,7 +445,8 @@ void history_got(struct clients *c, const struct client *k)
 			if (t->generation == k->generation)
 				history_stale(c, k, r->node, "deleted");
 		}
-		if (!t->joint || !history_agreed(c, t->asked_ns, k->asked_ns) ||
+		/* one that was lost with its stores hides nothing: the delete before it does */
+		if (!t->joint || t->lost || !history_agreed(c, t->asked_ns, k->asked_ns) ||
 		    history_deleting(c, k, t->sealed_ns))
 			continue;
 		tally(TALLY_STALE_REPLACED);
