@@ -305,9 +305,6 @@ bool directory_was_deleted(const struct directory *d, const struct object_id *id
 /* A copy with all of it, or the one being made: on a connected node, or on any member. Or NULL. */
 const struct copy *directory_standing(const struct directory *d, const struct entry *e,
 				      bool connected);
-/* Whether somebody can give bytes of it now: a complete or original copy on a connected node, or a
- * value. */
-bool directory_alive(const struct directory *d, const struct entry *e);
 /* Whether a member, connected or not, has or makes all of it: nothing may take its place. */
 bool directory_stands(const struct directory *d, const struct entry *e);
 /* 0: the id is free; -EEXIST; -EAGAIN: only a member that does not answer has it. */

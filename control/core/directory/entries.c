@@ -224,7 +224,9 @@ const struct copy *directory_standing(const struct directory *d, const struct en
 	return NULL;
 }
 
-bool directory_alive(const struct directory *d, const struct entry *e)
+/* Whether somebody can give bytes of it now: a complete or original copy on a connected node, or a
+ * value. */
+static bool directory_alive(const struct directory *d, const struct entry *e)
 {
 	return e->has_value || directory_standing(d, e, true) != NULL;
 }

@@ -48,14 +48,15 @@ static uint32_t buffers_handle(uint16_t *generation, uint32_t index)
 	return handle_make((uint16_t)index, generation[index]);
 }
 
+/* In the store. */
+static uint64_t scratch_offset(const struct control *c, uint32_t range)
+{
+	return c->buffers.scratch_offset + allocator_offset(&c->buffers.scratch, range);
+}
+
 uint8_t *scratch_at(struct control *c, uint32_t range)
 {
 	return c->store + scratch_offset(c, range);
-}
-
-uint64_t scratch_offset(const struct control *c, uint32_t range)
-{
-	return c->buffers.scratch_offset + allocator_offset(&c->buffers.scratch, range);
 }
 
 void scratch_reset(struct control *c, uint64_t offset, uint64_t bytes)

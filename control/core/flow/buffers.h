@@ -128,9 +128,8 @@ void buffers_detach(struct control *c);
 
 /* The scratch space is that part of the store from now on, and empty. */
 void scratch_reset(struct control *c, uint64_t offset, uint64_t bytes);
-/* Where a range of it lies: here, and in the store. */
+/* Where a range of it lies. */
 uint8_t *scratch_at(struct control *c, uint32_t range);
-uint64_t scratch_offset(const struct control *c, uint32_t range);
 /* A zeroed bitmap for so many chunks in the scratch space; 0 when it is full. */
 uint32_t buffers_bitmap(struct control *c, uint64_t chunks);
 /* For a sum of so many parts: each lane's own, with its counts, and a bitmap for each part. */

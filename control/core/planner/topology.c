@@ -27,7 +27,8 @@ struct topology_link topology_best(struct topology_groups gs, bool complete,
 	return best;
 }
 
-double topology_ns(struct topology_link link, uint64_t size_bytes)
+/* What an object of so many bytes takes over a link. */
+static double topology_ns(struct topology_link link, uint64_t size_bytes)
 {
 	return (double)(link.start_ns + link.latency_ns) +
 	       (double)size_bytes * 1e9 / (double)link.bytes_per_s;

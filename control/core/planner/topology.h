@@ -48,8 +48,6 @@ enum { TOPOLOGY_SLOW_MAX = 16 };
  * they may have what stands for all. */
 struct topology_link topology_best(struct topology_groups gs, bool complete,
 				   struct topology_link all);
-/* What an object of so many bytes takes over a link. */
-double topology_ns(struct topology_link link, uint64_t size_bytes);
 /* The groups that are worse than the best in any respect, in order; of more than TOPOLOGY_SLOW_MAX
  * the worst. Returns how many; a position is an index into the groups as ordered. */
 uint32_t topology_slow(struct topology_groups gs, struct topology_link best, uint64_t size_bytes,

@@ -197,7 +197,7 @@ static bool objects_evict(struct control *c)
 	return false;
 }
 
-uint64_t objects_bytes_max(const struct control *c)
+static uint64_t objects_bytes_max(const struct control *c)
 {
 	return c->objects.scratch_offset;
 }

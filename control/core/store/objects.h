@@ -128,8 +128,6 @@ bool objects_pinned(struct control *c, uint32_t slot);
 /* Frees the zombies that nobody uses any more. */
 void objects_reap(struct control *c);
 
-uint64_t objects_bytes_max(const struct control *c);
-
 /* Why there was no room for an object of that size (objects_insert). */
 struct text;
 void objects_no_room(struct control *c, int error, uint64_t size, struct text *t);

@@ -79,9 +79,6 @@ void combine_release(struct control *c, struct node *n, const struct message *m)
 /* FINISH from the coordinator, or from the node that has asked for the reduce. */
 void combine_finish(struct control *c, struct node *n, const struct message *m);
 
-/* 0, or -EINVAL when what a COMBINE says cannot be. */
-int combine_check(struct control *c, const struct message_combine *m);
-
 /* BUFFER_DONE. */
 void combine_done(struct control *c, struct combine *k);
 /* The object is taken away; the worker has lost its buffer. */
