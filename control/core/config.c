@@ -11,8 +11,7 @@ void control_config_default(struct control_config *config)
 		.sessions_max = 256,
 		.sessions_user_max = 192,
 		.waits_max = 8192,
-		.grid_seats = 6,      /* fewer are faster without: docs/tried.md */
-		.grid_late_seats = 6, /* a late source's sums share no link with its stripe */
+		.grid_seats = 6, /* fewer are faster without: docs/tried.md */
 		.lend_bytes = UINT64_C(8) << 20,
 		.creations_max = 1024,
 		.creations_user_max = 256,

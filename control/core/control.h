@@ -79,7 +79,6 @@ struct control_config {
 	uint32_t sessions_user_max; /* of one user other than the daemons' and root */
 	uint32_t waits_max;	    /* requests of clients that wait, all sessions together */
 	uint32_t grid_seats;	    /* of a reduce, from which on they pass stripes on */
-	uint32_t grid_late_seats;   /* the same where a source comes later than the plan */
 	uint64_t twotree_bytes;	    /* up to so many, reduces for one node get two trees; 0: none */
 	uint64_t lend_bytes;	    /* of a reduce, from which on who asks for it coordinates it */
 	uint32_t creations_max;	    /* objects that are written apart from the store */

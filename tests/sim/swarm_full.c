@@ -104,7 +104,7 @@ static void full_swarm_open(struct full_swarm *s, uint64_t seed, uint32_t nodes)
 	uint32_t count = (uint32_t)prng_between(p, 2, 6);
 	count = nodes ? nodes : c->split_ppm ? SPLITS_NODES : count;
 	full_config(&config);
-	config.grid_seats = config.grid_late_seats = 3; /* few sources, and yet a grid */
+	config.grid_seats = 3; /* few sources, and yet a grid */
 	if (!c->reduces)
 		config.tombstones = FULL_TABLE_SLOTS; /* what a table keeps for the next control */
 	if (c->reduces && seed % 2)

@@ -26,7 +26,6 @@ const struct planner_limits planner_limits_usual = {
 	.exchange_bytes_max = 128 << 10,
 	.twotree_bytes_max = 0, /* docs/tried.md */
 	.grid_slots = 6,	/* fewer are faster without: docs/tried.md */
-	.grid_late_slots = 6,	/* a late contribution's sums share no link with its segment */
 };
 
 uint32_t planner_segments(const struct planner_request *q)

@@ -7,15 +7,9 @@
  */
 #include "planner.h"
 
-/* A root that waits for a late contribution would send its own segment to all readers beside the
- * sums that all wait for: so late ones make the grid pay earlier. */
 bool distribution_grids(const struct planner_request *q, uint32_t segments)
 {
-	uint32_t fewest = q->limits->grid_slots;
-
-	if (q->present < q->needed && q->limits->grid_late_slots < fewest)
-		fewest = q->limits->grid_late_slots;
-	return segments >= fewest;
+	return segments >= q->limits->grid_slots;
 }
 
 uint32_t distribution_width(uint32_t slots)

@@ -28,7 +28,6 @@ struct planner_limits {
 	uint32_t exchange_bytes_max;	/* the most that all send each other at once */
 	uint64_t twotree_bytes_max;	/* up to so many, results for one node get two trees */
 	uint32_t grid_slots;		/* from so many on readers pass segments on along a grid */
-	uint32_t grid_late_slots;	/* the same where contributions come after the plan */
 };
 extern const struct planner_limits planner_limits_usual;
 
