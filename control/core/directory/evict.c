@@ -3,8 +3,10 @@
 
 enum { EVICT_STEP = 1024 }; /* copies that one HAVE looks at */
 
-/* ---- the directory ----------------------------------------------------------------------------
- */
+/* The node of the pinned copy must answer so soon. Until it has, no other HAVE can make room. */
+#define EVICT_ANSWER_NS UINT64_C(100000000)
+
+/* ---- the directory -------------------------------------------------------------------------- */
 
 /* The node in reach that has the pinned copy of the object, or MESSAGE_NODE_NONE. */
 static uint32_t directory_pinned(const struct directory *d, const struct entry *e)
@@ -44,36 +46,37 @@ bool directory_evict(struct directory *d)
 	return d->evicting;
 }
 
-static struct copy *directory_evictable(const struct directory *d, const struct message_object *o,
-					uint32_t node)
+/* The copy on that node of that generation, or NULL. */
+static struct copy *directory_copy_of(const struct directory *d, const struct message_object *o,
+				      uint32_t node)
 {
 	const struct entry *e = directory_find(d, &o->id);
-	struct copy *copy = e && e->generation == o->generation ? directory_copy(e, node) : NULL;
 
-	return copy && directory_cached(d, copy) ? copy : NULL;
+	return e && e->generation == o->generation ? directory_copy(e, node) : NULL;
 }
 
 bool directory_evicts(const struct directory *d, const struct message_object *o, uint32_t node)
 {
-	const struct copy *copy = directory_evictable(d, o, node);
+	const struct copy *copy = directory_copy_of(d, o, node);
 
-	return copy && directory_pinned(d, copy->entry) != MESSAGE_NODE_NONE;
+	return copy && directory_cached(d, copy) &&
+	       directory_pinned(d, copy->entry) != MESSAGE_NODE_NONE;
 }
 
 void directory_evicted(struct directory *d, const struct message_object *o, uint32_t node)
 {
-	struct entry *e = directory_find(d, &o->id);
-	struct copy *copy = e && e->generation == o->generation ? directory_copy(e, node) : NULL;
+	struct copy *copy = directory_copy_of(d, o, node);
+	struct entry *e;
 
 	if (copy == NULL || copy->state != MESSAGE_COPY_COMPLETE || copy->by_value)
 		return;
+	e = copy->entry;
 	directory_gone(d, copy);
 	directory_serve(d, e);
 	directory_settle(d, e);
 }
 
-/* ---- control ----------------------------------------------------------------------------------
- */
+/* ---- control -------------------------------------------------------------------------------- */
 
 static bool evict_removed(struct control *c, struct call *call, const struct message *answer)
 {
@@ -111,5 +114,5 @@ bool evict_start(void *arg, const struct copy *copy, uint32_t pinned)
 	c->eviction.node = copy->node;
 	if (n == c->self)
 		return evict_remove(c);
-	return calls_start(c, n, &m, TABLE_SLOT_NONE, GUARD_ANSWER_NS, evict_pinned, NULL) != NULL;
+	return calls_start(c, n, &m, TABLE_SLOT_NONE, EVICT_ANSWER_NS, evict_pinned, NULL) != NULL;
 }
