@@ -88,17 +88,25 @@ static void waiters_are_served_in_order(void **state)
 	assert_int_equal(sent_to(f, 2), 1);
 }
 
+/* Node 0 creates object 1, and a GET of it comes from there. Returns the generation after that. */
+static uint64_t create_and_get(struct fixture *f, uint64_t life)
+{
+	struct message m = {.kind = MESSAGE_GET, .request = 77};
+
+	assert_int_equal(have(f, 0, 1, 7, BIG, MESSAGE_COPY_CREATING, true), 0);
+	m.get.id = id_of(1);
+	m.get.failed = MESSAGE_NODE_NONE;
+	m.get.life = life;
+	directory_message(&f->d, 0, &m);
+	return directory_find(&f->d, &m.get.id)->generation;
+}
+
 static void a_get_of_the_creator_does_not_end_what_it_creates(void **state)
 {
 	struct fixture *f = *state;
-	struct message m = {.kind = MESSAGE_GET, .request = 77};
-	struct object_id id = id_of(1);
 
-	assert_int_equal(have(f, 0, 1, 7, BIG, MESSAGE_COPY_CREATING, true), 0);
-	m.get.id = id;
-	m.get.failed = MESSAGE_NODE_NONE;
-	directory_message(&f->d, 0, &m); /* on its way when the create was accepted */
-	assert_int_equal(directory_find(&f->d, &id)->generation, 7);
+	/* on its way when the create was accepted */
+	assert_int_equal(create_and_get(f, 0), 7);
 	assert_int_equal(have(f, 0, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false), 0);
 	assert_int_equal(get_first(f, 1, 1)->got.holder, 0);
 }
@@ -106,15 +114,9 @@ static void a_get_of_the_creator_does_not_end_what_it_creates(void **state)
 static void a_get_of_a_later_life_ends_what_was_created(void **state)
 {
 	struct fixture *f = *state;
-	struct message m = {.kind = MESSAGE_GET, .request = 77};
-	struct object_id id = id_of(1);
 
-	assert_int_equal(have(f, 0, 1, 7, BIG, MESSAGE_COPY_CREATING, true), 0);
-	m.get.id = id;
-	m.get.failed = MESSAGE_NODE_NONE;
-	m.get.life = 9; /* its control has restarted and knows nothing of it */
-	directory_message(&f->d, 0, &m);
-	assert_int_equal(directory_find(&f->d, &id)->generation, 0);
+	/* its control has restarted and knows nothing of it */
+	assert_int_equal(create_and_get(f, 9), 0);
 }
 
 static void small_values_come_inline(void **state)

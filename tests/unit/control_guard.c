@@ -153,8 +153,8 @@ static void a_new_control_keeps_to_it(void **state)
 	world_free(w);
 }
 
-/* "a" was put on node 1 and is on node 2 as well, where "x" fills the rest. */
-static struct world *two_copies(void)
+/* "a" was put on node 1 and is cached on node 2. */
+static struct world *put_and_cached(void)
 {
 	struct world *w = world_new(4, 1, STORE, false);
 
@@ -163,6 +163,14 @@ static struct world *two_copies(void)
 	assert_int_equal(world_put(w, 1, 0, "a", SIZE, 1), 0);
 	assert_int_equal(world_get(w, 2, 0, "a", SIZE, 1, -1), 0);
 	world_unpin(w, 2, 0);
+	return w;
+}
+
+/* The same, and "x" fills the rest of node 2. */
+static struct world *two_copies(void)
+{
+	struct world *w = put_and_cached();
+
 	assert_int_equal(world_put(w, 2, 0, "x", SIZE, 2), 0);
 	world_run(w, 100 * WORLD_MS);
 	return w;
@@ -246,13 +254,8 @@ static void fill_directory(struct world *w)
 
 static struct world *two_copies_noted(void)
 {
-	struct world *w = world_new(4, 1, STORE, false);
+	struct world *w = put_and_cached();
 
-	for (uint32_t i = 0; i < 4; i++)
-		assert_int_equal(world_open(w, i), 0);
-	assert_int_equal(world_put(w, 1, 0, "a", SIZE, 1), 0);
-	assert_int_equal(world_get(w, 2, 0, "a", SIZE, 1, -1), 0);
-	world_unpin(w, 2, 0);
 	fill_directory(w);
 	return w;
 }

@@ -20,8 +20,9 @@ static struct world *four(uint64_t settle_max_ns)
 	return w;
 }
 
-/* One of the names that this one keeps, and OWNER next. */
-static const char *name_at(struct world *w, uint32_t first, uint32_t skip)
+/* One of the names of which the node `first` is the owner and OWNER the next one, as node `by` sees
+ * it. */
+static const char *name_seen(struct world *w, uint32_t by, uint32_t first, uint32_t skip)
 {
 	static char name[16];
 
@@ -31,11 +32,16 @@ static const char *name_at(struct world *w, uint32_t first, uint32_t skip)
 
 		snprintf(name, sizeof(name), "n%u", i);
 		id = world_id(name);
-		reshard_keepers(w->node[0].core, &id, keeper);
+		reshard_keepers(w->node[by].core, &id, keeper);
 		if (keeper[0]->number == first && (first == OWNER || keeper[1]->number == OWNER) &&
 		    skip-- == 0)
 			return name;
 	}
+}
+
+static const char *name_at(struct world *w, uint32_t first, uint32_t skip)
+{
+	return name_seen(w, 0, first, skip);
 }
 
 static const char *name_of(struct world *w)
@@ -181,18 +187,7 @@ static bool has_lost_owner(struct world *w, void *arg)
 
 static const char *name_of_owner(struct world *w)
 {
-	static char name[16];
-
-	for (uint32_t i = 0;; i++) {
-		struct node *keeper[2];
-		struct object_id id;
-
-		snprintf(name, sizeof(name), "n%u", i);
-		id = world_id(name);
-		reshard_keepers(w->node[OWNER].core, &id, keeper);
-		if (keeper[0]->number == OWNER)
-			return name;
-	}
+	return name_seen(w, OWNER, OWNER, 0);
 }
 
 /* Its dataplane is gone until the others have taken it for dead, and HOLDER has put an object of
