@@ -337,14 +337,15 @@ static bool history_dead(const struct clients *c, const struct client_truth *t)
 	return true;
 }
 
-/* Whether one that was put before it, where it could not be seen, has a higher generation of a
- * clock that is ahead: of two on two sides of a cut that one stays. */
+/* Whether another version was put before this one, had not been deleted by then, and has the higher
+ * generation, because its creator's clock is ahead. The creator of this one could not see it. When
+ * both sides meet again, the version with the higher generation stays (broadcast.md). */
 static bool history_outdone(const struct clients *c, const struct client_truth *t)
 {
 	for (uint32_t i = 0; i < c->truths; i++) {
 		const struct client_truth *o = &c->truth[i];
 		if (o->name == t->name && o->sealed_ns && o->asked_ns < t->asked_ns &&
-		    o->generation > t->generation)
+		    o->generation > t->generation && !history_buried(c, o, t->asked_ns))
 			return true;
 	}
 	return false;
