@@ -137,11 +137,14 @@ def newest(rows):
 
 
 def sets_of(rows):
-    """What counts, by case, system and variant: of the last release that was measured."""
+    """What counts, by case, system and variant: of the last release that was measured, and of the machine on which
+    the case was measured last, for rows of two machines cannot be compared."""
     last = max((row["release"] for row in rows), default="", key=lambda text: [
         int(part) for part in re.findall(r"\d+", text)])
     out = {}
     for case, same in by_case(row for row in rows if row["release"] == last).items():
+        here = max(same, key=lambda row: row["measured"])["machine"]
+        same = [row for row in same if row["machine"] == here]
         for key in dict.fromkeys((row["system"], variant(row)) for row in same):
             if some := newest([row for row in same if (row["system"], variant(row)) == key]):
                 out.setdefault(case, {}).setdefault(key[0], {})[key[1]] = some
