@@ -73,13 +73,20 @@ void graph_cut(struct graph *g, uint64_t size, uint32_t chunk_bytes)
 
 void graph_join(struct graph *g, uint32_t from, uint32_t to)
 {
+	graph_join_rail(g, from, to, 0);
+}
+
+void graph_join_rail(struct graph *g, uint32_t from, uint32_t to, uint32_t rail)
+{
 	struct graph_vertex *v = &g->vertex[to];
 
 	assert(g->edges < g->vertices && g->vertex[from].out == GRAPH_NONE);
+	assert(rail < GRAPH_RAILS_MAX);
 	if (v->ins == 0)
 		v->in = g->edges;
 	assert(v->in + v->ins == g->edges);
-	g->edge[g->edges++] = (struct graph_edge){.vertex = from};
+	g->edge[g->edges++] =
+		(struct graph_edge){.vertex = from, .rail = rail & (GRAPH_RAILS_MAX - 1)};
 	v->ins++;
 	g->vertex[from].out = to;
 }

@@ -27,6 +27,7 @@ enum {
 	GRAPH_SLOTS_MAX = 1024,
 	GRAPH_SEGMENTS_MAX = 254, /* a count of parts is a byte; one segment may come in two */
 	GRAPH_RELAYS_MAX = 1024,
+	GRAPH_RAILS_MAX = 256,
 };
 
 #define GRAPH_NONE	UINT32_MAX /* no vertex, no slot */
@@ -64,7 +65,7 @@ struct graph_vertex {
 
 struct graph_edge {
 	uint32_t vertex : 24;
-	uint32_t rail : 8; /* network that carries it; 0 for now */
+	uint32_t rail : 8; /* port and network that carry it */
 };
 
 struct graph_relay { /* vertex slots * segments + i */
@@ -109,6 +110,8 @@ void graph_cut(struct graph *g, uint64_t size, uint32_t chunk_bytes);
 /* Adds an edge: `to` takes what `from` gives, on rail 0. All edges to one vertex are added one
  * after the other. */
 void graph_join(struct graph *g, uint32_t from, uint32_t to);
+/* The same on another rail, below GRAPH_RAILS_MAX. */
+void graph_join_rail(struct graph *g, uint32_t from, uint32_t to, uint32_t rail);
 /* When all edges are there: the roots of the segments and each vertex's op and target. */
 void graph_settle(struct graph *g);
 

@@ -15,6 +15,7 @@
 #define SARISSA_CONTROL_CORE_PLANNER_PLANNER_H
 
 #include "graph.h"
+#include "network.h"
 #include "topology.h"
 
 /* What planners keep to. The thresholds were tuned by the experiments in docs/tried.md. */
@@ -28,6 +29,8 @@ struct planner_limits {
 	uint32_t exchange_bytes_max;	/* the most that all send each other at once */
 	uint64_t twotree_bytes_max;	/* up to so many, results for one node get two trees */
 	uint32_t grid_slots;		/* from so many on readers pass segments on along a grid */
+	uint32_t servers;		/* of planner `server` */
+	uint32_t mesh_members;		/* HiPS: up to so many members a level is a mesh */
 };
 extern const struct planner_limits planner_limits_usual;
 
@@ -41,6 +44,7 @@ struct planner_request {
 	bool whole;			   /* one node has to build the target: no segments */
 	bool rate_seen;			   /* the rate of `all` was measured */
 	struct topology_link all;	   /* stands for links that are not known */
+	const struct network *network;	   /* NULL: nothing is known of it */
 	const struct planner_limits *limits;
 };
 
@@ -66,10 +70,18 @@ struct planner {
 		      struct graph *g);
 };
 
-extern const struct planner planner_dary;     /* one tree; the chain and the star are its ends */
-extern const struct planner planner_chains;   /* allreduce: a rotated chain per segment */
-extern const struct planner planner_exchange; /* allreduce: all send each other values */
-extern const struct planner planner_twotree;  /* two binary trees; only up to twotree_bytes_max */
+extern const struct planner planner_dary;      /* one tree; the chain and the star are its ends */
+extern const struct planner planner_chains;    /* allreduce: a rotated chain per segment */
+extern const struct planner planner_exchange;  /* allreduce: all send each other values */
+extern const struct planner planner_twotree;   /* two binary trees; only up to twotree_bytes_max */
+extern const struct planner planner_mesh;      /* allreduce: all to each root, and back */
+extern const struct planner planner_server;    /* allreduce: parameter servers */
+extern const struct planner planner_halving;   /* allreduce: halving and doubling, 2^k slots */
+extern const struct planner planner_circulant; /* allreduce: halving for any number of slots */
+extern const struct planner planner_hips;      /* allreduce: along the levels of the network */
+extern const struct planner planner_hips_mesh; /* the same, every level a mesh */
+extern const struct planner planner_hips_ring; /* the same, every level a ring */
+extern const struct planner planner_hips_server;    /* the same, a server per group */
 extern const struct planner *const planner_table[]; /* all of them, then NULL */
 
 /* The slots of a request: one for each group, and for each contribution still to come. */

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Planner `hips`: an allreduce along the levels of the network, after HiPS (Geng et al., "HiPS:
+ * Hierarchical Parameter Synchronization in Large-Scale Distributed Machine Learning", NetAI 2018).
+ *
+ * The target is cut into parts, one per rail, and each part into a segment per owner, N of them. A
+ * segment of part k visits the levels in the order k, k + 1, ..., so that all ports are busy at
+ * once. On a level the members of a group give what they have for owners of another coordinate to
+ * the member with that coordinate: directly (mesh), or along the ring of the group (ring). With a
+ * server per group only the first member owns anything. The way back is the same tree downwards.
+ *
+ * All nodes of the network must have contributions there: each one's slot is its place.
+ */
+#include "cost.h"
+#include "route.h"
+
+enum hips_scheme { HIPS_AUTO, HIPS_MESH, HIPS_RING, HIPS_SERVER };
+
+struct hips_cut {
+	uint32_t parts, owners;
+};
+
+/* Whether each place has exactly one group. */
+static bool hips_full(const struct planner_request *q)
+{
+	uint64_t seen[NETWORK_NODES_MAX / 64] = {0};
+	const struct network *w = q->network;
+
+	if (w == NULL || w->levels == 0 || network_wrong(w) || q->groups != w->places)
+		return false;
+	for (uint32_t i = 0; i < q->groups; i++) {
+		uint32_t place = network_place(w, q->group[i].node);
+
+		if (place == NETWORK_NONE || seen[place / 64] >> place % 64 & 1)
+			return false;
+		seen[place / 64] |= UINT64_C(1) << place % 64;
+	}
+	return true;
+}
+
+/* A part per rail, as far as the graph may have so many segments; else fewer, larger ones. */
+static struct hips_cut hips_cut(const struct planner_request *q, enum hips_scheme scheme)
+{
+	const struct network *w = q->network;
+	uint32_t owners = scheme == HIPS_SERVER ? 1 : w->places;
+	uint32_t fit = GRAPH_SEGMENTS_MAX, parts = network_rails(w);
+
+	if ((uint64_t)fit * w->places > q->limits->vertices_max)
+		fit = q->limits->vertices_max / w->places;
+	if (parts * owners > fit && parts > w->levels)
+		parts = w->levels;
+	if (parts * owners > fit)
+		parts = 1;
+	return (struct hips_cut){parts, owners};
+}
+
+static bool hips_ring_level(const struct planner_request *q, enum hips_scheme scheme,
+			    uint32_t level)
+{
+	const struct network_level *l = &q->network->level[level];
+
+	return l->ring || scheme == HIPS_RING ||
+	       (scheme == HIPS_AUTO && l->members > q->limits->mesh_members);
+}
+
+/* The level on which a segment begins: with one part for all, owners take turns. */
+static uint32_t hips_first(const struct network *w, uint32_t parts, uint32_t part, uint32_t owner)
+{
+	uint32_t sum = 0;
+
+	if (parts == network_rails(w) && parts > w->levels) {
+		uint32_t level = 0;
+
+		while (level + 1 < w->levels && network_rail(w, level + 1) <= part)
+			level++;
+		return level;
+	}
+	if (parts > 1)
+		return part % w->levels;
+	for (uint32_t l = 0; l < w->levels; l++)
+		sum += network_coordinate(w, owner, l);
+	return sum % w->levels;
+}
+
+static struct route_hop hips_hop(const struct planner_request *q, enum hips_scheme scheme,
+				 uint32_t segments, uint32_t segment, uint32_t slot)
+{
+	const struct network *w = q->network;
+	uint32_t owners = scheme == HIPS_SERVER ? 1 : w->places, parts = segments / owners;
+	uint32_t owner = segment % owners, part = segment / owners;
+	uint32_t first = hips_first(w, parts, part, owner);
+	bool backwards = (parts > 1 ? part : owner) % 2;
+
+	for (uint32_t i = 0; i < w->levels; i++) {
+		uint32_t l = (first + i) % w->levels, members = w->level[l].members;
+		uint32_t at = network_coordinate(w, slot, l);
+		uint32_t to = network_coordinate(w, owner, l);
+		uint32_t rail = network_rail(w, l);
+
+		if (at == to)
+			continue;
+		if (w->level[l].ring && backwards)
+			return (struct route_hop){
+				network_moved(w, slot, l, (at + members - 1) % members), rail + 1};
+		if (hips_ring_level(q, scheme, l))
+			to = (at + 1) % members;
+		return (struct route_hop){network_moved(w, slot, l, to), rail};
+	}
+	return (struct route_hop){slot, 0};
+}
+
+static bool hips_applies_as(const struct planner_request *q, enum hips_scheme scheme)
+{
+	uint32_t fan_in = 0;
+
+	if (!hips_full(q))
+		return false;
+	for (uint32_t l = 0; l < q->network->levels; l++)
+		fan_in += hips_ring_level(q, scheme, l) ? 1 : q->network->level[l].members - 1;
+	if (fan_in > q->limits->graph.fan_in_max)
+		return false;
+	struct hips_cut cut = hips_cut(q, scheme);
+	return route_applies(q, cut.parts * cut.owners);
+}
+
+/*
+ * Each level costs its hops up and down. The ports share the bytes: 2 (N - 1)/N S over all rails;
+ * a server's ports carry all that its group has. The slowest level sets the pace.
+ */
+static uint64_t hips_estimate(const struct planner_request *q, enum hips_scheme scheme)
+{
+	const struct network *w = q->network;
+	struct topology_link link = cost_known(planner_best(q));
+	double size = (double)q->size, bytes = 0, hops_ns = 0,
+	       byte_ns = 1e9 / (double)link.bytes_per_s;
+	struct hips_cut cut = hips_cut(q, scheme);
+
+	for (uint32_t l = 0; l < w->levels; l++) {
+		bool ring = hips_ring_level(q, scheme, l);
+		uint32_t others = w->level[l].members - 1;
+		double latency =
+			(double)(w->level[l].latency_ns ? w->level[l].latency_ns : link.latency_ns);
+		double own_ns = w->level[l].bytes_per_s ? 1e9 / (double)w->level[l].bytes_per_s
+							: 1e9 / (double)link.bytes_per_s;
+
+		if (own_ns > byte_ns || l == 0)
+			byte_ns = own_ns;
+		hops_ns += 2.0 * (ring ? others : 1) *
+			   (latency + (ring ? 1 : others) * (double)q->chunk_bytes * own_ns);
+		if (scheme == HIPS_SERVER)
+			bytes = bytes > others * size ? bytes : others * size;
+	}
+	if (scheme == HIPS_SERVER)
+		bytes = 2 * bytes;
+	else
+		bytes = 2 * size * (w->places - 1) / w->places /
+			(cut.parts > 1 ? cut.parts : w->levels);
+	return cost_whole((double)link.start_ns + hops_ns + bytes * byte_ns);
+}
+
+static void hips_shape_as(const struct planner_request *q, enum hips_scheme scheme,
+			  struct planner_choice *c)
+{
+	struct hips_cut cut = hips_cut(q, scheme);
+
+	route_shape(q, cut.parts * cut.owners, hips_estimate(q, scheme), c);
+}
+
+/* Each group's slot is its node's place. */
+static void hips_book(const struct planner_request *q, struct graph *g)
+{
+	for (uint32_t i = 0; i < q->groups; i++) {
+		struct graph_slot *s = &g->slot[network_place(q->network, q->group[i].node)];
+
+		s->host = q->group[i].node;
+		s->wants = s->booked = (uint16_t)q->group[i].count;
+	}
+}
+
+#define HIPS_PLANNER(name, scheme, text)                                                          \
+	static struct route_hop name##_next(const struct planner_request *q, uint32_t slots,      \
+					    uint32_t segments, uint32_t segment, uint32_t slot)   \
+	{                                                                                         \
+		return hips_hop(q, scheme, segments, segment, slot);                              \
+	}                                                                                         \
+	static bool name##_applies(const struct planner_request *q)                               \
+	{                                                                                         \
+		return hips_applies_as(q, scheme);                                                \
+	}                                                                                         \
+	static void name##_shape(const struct planner_request *q, struct planner_choice *c)       \
+	{                                                                                         \
+		hips_shape_as(q, scheme, c);                                                      \
+	}                                                                                         \
+	static void name##_build(const struct planner_request *q, const struct planner_choice *c, \
+				 struct graph *g)                                                 \
+	{                                                                                         \
+		route_fill(q, name##_next, g);                                                    \
+		hips_book(q, g);                                                                  \
+	}                                                                                         \
+	const struct planner planner_##name = {text, name##_applies, name##_shape, name##_build};
+
+HIPS_PLANNER(hips, HIPS_AUTO, "hips")
+HIPS_PLANNER(hips_mesh, HIPS_MESH, "hips-mesh")
+HIPS_PLANNER(hips_ring, HIPS_RING, "hips-ring")
+HIPS_PLANNER(hips_server, HIPS_SERVER, "hips-server")

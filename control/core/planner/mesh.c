@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Planner `mesh`: a flat allreduce in p segments, p the slots. Each root takes its segment from all
+ * others directly (diffuse) and gives the sum to all others directly (collect): the fewest hops,
+ * for p - 1 streams into each node at once. HiPS (Geng et al., NetAI 2018) calls it mesh.
+ */
+#include "route.h"
+
+static uint32_t mesh_segments(const struct planner_request *q)
+{
+	return planner_slots(q);
+}
+
+static bool mesh_applies(const struct planner_request *q)
+{
+	return planner_slots(q) - 1 <= q->limits->graph.fan_in_max &&
+	       route_applies(q, mesh_segments(q));
+}
+
+static struct route_hop mesh_next(const struct planner_request *q, uint32_t slots,
+				  uint32_t segments, uint32_t segment, uint32_t slot)
+{
+	return (struct route_hop){segment, 0};
+}
+
+static void mesh_shape(const struct planner_request *q, struct planner_choice *c)
+{
+	uint32_t p = planner_slots(q);
+
+	route_shape(q, mesh_segments(q),
+		    route_ns(planner_best(q), q->chunk_bytes, 1, p - 1,
+			     2.0 * (double)q->size * (p - 1) / p),
+		    c);
+}
+
+static void mesh_build(const struct planner_request *q, const struct planner_choice *c,
+		       struct graph *g)
+{
+	route_fill(q, mesh_next, g);
+	planner_book(q, c, GRAPH_NONE, g);
+}
+
+const struct planner planner_mesh = {"mesh", mesh_applies, mesh_shape, mesh_build};

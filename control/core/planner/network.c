@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Coordinates of a network: network.h. Planners and the reader of topology files call it; it must
+ * not know what the coordinates are used for.
+ */
+#include "network.h"
+#include <stddef.h>
+
+const char *network_wrong(const struct network *w)
+{
+	uint64_t places = 1;
+
+	if (w->levels > NETWORK_LEVELS_MAX)
+		return "more levels than a network may have";
+	for (uint32_t l = 0; l < w->levels; l++) {
+		if (w->level[l].members < 2 || w->level[l].members > NETWORK_NODES_MAX)
+			return "a level has fewer than two members, or too many";
+		places *= w->level[l].members;
+		if (places > NETWORK_NODES_MAX)
+			return "more places than a network may have";
+	}
+	if (w->levels > 0 && places != w->places)
+		return "the places are not the product of the levels' members";
+	for (uint32_t i = 0; w->place && i < w->nodes; i++)
+		if (w->place[i] != NETWORK_NONE && w->place[i] >= w->places)
+			return "a node stands at no place";
+	return NULL;
+}
+
+static uint32_t network_weight(const struct network *w, uint32_t level)
+{
+	uint32_t weight = 1;
+
+	for (uint32_t l = 0; l < level; l++)
+		weight *= w->level[l].members;
+	return weight;
+}
+
+uint32_t network_coordinate(const struct network *w, uint32_t place, uint32_t level)
+{
+	return place / network_weight(w, level) % w->level[level].members;
+}
+
+uint32_t network_moved(const struct network *w, uint32_t place, uint32_t level, uint32_t coordinate)
+{
+	uint32_t weight = network_weight(w, level);
+
+	return place - place / weight % w->level[level].members * weight + coordinate * weight;
+}
+
+uint32_t network_rail(const struct network *w, uint32_t level)
+{
+	uint32_t rail = 0;
+
+	for (uint32_t l = 0; l < level; l++)
+		rail += w->level[l].ring ? 2 : 1;
+	return rail;
+}
+
+uint32_t network_rails(const struct network *w)
+{
+	return network_rail(w, w->levels);
+}
+
+uint32_t network_place(const struct network *w, uint32_t node)
+{
+	if (w->place)
+		return node < w->nodes ? w->place[node] : NETWORK_NONE;
+	return node < w->places ? node : NETWORK_NONE;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The network between the nodes, as planners need it: a grid of places with one coordinate per
+ * level, such as BCube, a torus, or racks. Whoever reads a topology file fills it in; planners read
+ * it. Pure values; it must not know files, members or ports.
+ *
+ * A level is a dimension of the grid. The nodes that differ only in their coordinate of level l are
+ * a group of that level: they share a switch, or a ring of direct links. A node has a port for each
+ * level with a switch, and two for each ring. These ports, its rails, are numbered from level 0 on.
+ *
+ * BCube(n, k) of Guo et al. (SIGCOMM 2009) has k + 1 levels of n; HiPS (Geng et al., NetAI 2018)
+ * synchronises along its levels.
+ */
+#ifndef SARISSA_CONTROL_CORE_PLANNER_NETWORK_H
+#define SARISSA_CONTROL_CORE_PLANNER_NETWORK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { NETWORK_LEVELS_MAX = 8, NETWORK_NODES_MAX = 1024 };
+
+#define NETWORK_NONE UINT32_MAX
+
+struct network_level {
+	uint32_t members;     /* of a group, 2 or more */
+	bool ring;	      /* direct links to the two neighbours; false: a switch */
+	uint64_t latency_ns;  /* one way; 0: not known */
+	uint64_t bytes_per_s; /* of a node's link on this level, each way; 0: not known */
+};
+
+struct network {
+	uint32_t levels; /* 0: nothing is known */
+	uint32_t places; /* the product of all members */
+	struct network_level level[NETWORK_LEVELS_MAX];
+	/* [node]: its place, or NETWORK_NONE; so many nodes. NULL: node i is at place i. */
+	const uint32_t *place;
+	uint32_t nodes;
+};
+
+/* NULL; or what is wrong with the network, a constant text. */
+const char *network_wrong(const struct network *w);
+
+/* A place is the number whose digits are the coordinates, level 0 the lowest. */
+uint32_t network_coordinate(const struct network *w, uint32_t place, uint32_t level);
+/* The place with another coordinate on that level. */
+uint32_t network_moved(const struct network *w, uint32_t place, uint32_t level,
+		       uint32_t coordinate);
+/* The rails of a node, and the first of a level. */
+uint32_t network_rails(const struct network *w);
+uint32_t network_rail(const struct network *w, uint32_t level);
+/* The place of a node; NETWORK_NONE: it has none. */
+uint32_t network_place(const struct network *w, uint32_t node);
+
+#endif

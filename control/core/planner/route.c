@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Graphs of allreduces from a function that gives the next slot on the way to a segment's root:
+ * route.h. It must not know which algorithm the function stands for.
+ */
+#include "route.h"
+#include "cost.h"
+#include "segment.h"
+
+bool route_applies(const struct planner_request *q, uint32_t segments)
+{
+	const struct graph_limits *limits = &q->limits->graph;
+	uint32_t p = planner_slots(q);
+
+	return q->everyone && !q->whole && p >= 2 && q->groups == p && q->present == q->needed &&
+	       p <= limits->gather_slots_max && segments >= 2 && segments < limits->parts_max &&
+	       segments <= GRAPH_SEGMENTS_MAX &&
+	       (uint64_t)segments * p <= q->limits->vertices_max &&
+	       segment_chunks(q->size, q->chunk_bytes) >= segments;
+}
+
+void route_shape(const struct planner_request *q, uint32_t segments, uint64_t estimate_ns,
+		 struct planner_choice *c)
+{
+	c->first = 0;
+	c->prefer = GRAPH_NODE_NONE; /* the segments have roots in several slots */
+	c->size = (struct graph_size){planner_slots(q), segments, 0, true};
+	c->estimate_ns = estimate_ns;
+}
+
+void route_fill(const struct planner_request *q, route_next *next, struct graph *g)
+{
+	uint32_t p = g->slots;
+
+	for (uint32_t j = 0; j < g->segments; j++) {
+		uint16_t *feeder = &g->feeder[j * p];
+
+		for (uint32_t i = 0; i < p; i++)
+			feeder[i] = (uint16_t)next(q, p, g->segments, j, i).slot;
+		for (uint32_t to = 0; to < p; to++)
+			for (uint32_t from = 0; from < p; from++)
+				if (from != to && feeder[from] == to)
+					graph_join_rail(g, graph_vertex_of(g, j, from),
+							graph_vertex_of(g, j, to),
+							next(q, p, g->segments, j, from).rail);
+	}
+}
+
+uint64_t route_ns(struct topology_link link, uint32_t chunk_bytes, uint32_t hops, uint32_t fan_in,
+		  double bytes)
+{
+	struct topology_link l = cost_known(link);
+	double byte_ns = 1e9 / (double)l.bytes_per_s;
+	double hop = (double)l.latency_ns + (double)fan_in * chunk_bytes * byte_ns;
+
+	return cost_whole((double)l.start_ns + 2.0 * hops * hop + bytes * byte_ns);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Plans of allreduces whose every segment goes along a tree given by one function: from a slot, the
+ * next slot on the way to the segment's root. The edges of the reduce follow it upwards, the
+ * readers get the segment along the same tree downwards. The planners hips, mesh, server, halving
+ * and circulant are such functions; dary, chains and twotree have shapes of their own.
+ */
+#ifndef SARISSA_CONTROL_CORE_PLANNER_ROUTE_H
+#define SARISSA_CONTROL_CORE_PLANNER_ROUTE_H
+
+#include "planner.h"
+
+struct route_hop {
+	uint32_t slot; /* the next one; the root's own: the root */
+	uint32_t rail; /* that the hop takes */
+};
+
+/* Pure: the same answer for the same arguments. */
+typedef struct route_hop route_next(const struct planner_request *q, uint32_t slots,
+				    uint32_t segments, uint32_t segment, uint32_t slot);
+
+/* Whether an allreduce of one target in so many segments can be a graph: all contributions are
+ * there, each slot is one node's, and there are enough chunks. */
+bool route_applies(const struct planner_request *q, uint32_t segments);
+/* The choice of a planner by routes: so many segments, readers fed along the trees. */
+void route_shape(const struct planner_request *q, uint32_t segments, uint64_t estimate_ns,
+		 struct planner_choice *c);
+/* Adds the edges and the feeders. Each slot must reach each segment's root. */
+void route_fill(const struct planner_request *q, route_next *next, struct graph *g);
+
+/*
+ * The estimate that these planners share: a start, `hops` hops up and as many down in which a chunk
+ * is taken from `fan_in` others, and `bytes` through the busiest link.
+ */
+uint64_t route_ns(struct topology_link link, uint32_t chunk_bytes, uint32_t hops, uint32_t fan_in,
+		  double bytes);
+
+#endif

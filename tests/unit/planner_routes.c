@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Planners by routes: mesh, server, halving, circulant and HiPS. The verifier accepts each graph;
+ * trees are as deep, and rails as busy, as the algorithms' papers say.
+ */
+#include "planner_test.h"
+
+static struct network bcube(uint32_t members, uint32_t levels)
+{
+	struct network w = {.levels = levels, .places = 1};
+
+	for (uint32_t l = 0; l < levels; l++) {
+		w.level[l] = (struct network_level){members, false, 20000, 125000000};
+		w.places *= members;
+	}
+	return w;
+}
+
+static struct network torus(uint32_t members, uint32_t levels)
+{
+	struct network w = bcube(members, levels);
+
+	for (uint32_t l = 0; l < levels; l++)
+		w.level[l].ring = true;
+	return w;
+}
+
+static bool plan(const struct planner_request *q, const struct planner *p, struct planner_choice *c,
+		 struct graph *g)
+{
+	if (planner_shape(q, p, c))
+		return false;
+	planner_built(q, c, g);
+	return true;
+}
+
+/* Hops of the deepest vertex to its segment's root. */
+static uint32_t depth(const struct graph *g)
+{
+	uint32_t most = 0;
+
+	for (uint32_t v = 0; v < g->vertices; v++) {
+		uint32_t hops = 0;
+
+		for (uint32_t at = v; g->vertex[at].out != GRAPH_NONE; hops++)
+			at = g->vertex[at].out;
+		most = hops > most ? hops : most;
+	}
+	return most;
+}
+
+/* Chunks that a slot's vertices give to others; `rail` NETWORK_NONE: on all rails. */
+static uint64_t gives(const struct graph *g, uint32_t slot, uint32_t rail)
+{
+	uint64_t chunks = 0;
+
+	for (uint32_t e = 0; e < g->edges; e++)
+		if (graph_slot_of(g, g->edge[e].vertex) == slot &&
+		    (rail == NETWORK_NONE || g->edge[e].rail == rail))
+			chunks += g->segment[graph_segment_of(g, g->edge[e].vertex)].count;
+	return chunks;
+}
+
+static void flat_planners_build_what_the_verifier_accepts(void **state)
+{
+	static const struct planner *const flat[] = {&planner_mesh, &planner_server,
+						     &planner_halving, &planner_circulant};
+
+	for (uint32_t p = 2; p <= 64; p++) {
+		struct planner_request q = planner_asked(p, 1, 0, 4 << 20);
+
+		for (unsigned i = 0; i < sizeof(flat) / sizeof(*flat); i++) {
+			bool power = (p & (p - 1)) == 0;
+			struct planner_choice c;
+			struct graph g;
+
+			if (!plan(&q, flat[i], &c, &g)) {
+				assert_true((flat[i] == &planner_halving && !power) ||
+					    (flat[i] == &planner_server && p == 2));
+				continue;
+			}
+			assert_string_equal(g.planner, flat[i]->name);
+			assert_true(c.estimate_ns > 0 && c.estimate_ns < UINT64_C(100000000000));
+		}
+	}
+}
+
+static void halving_and_circulant_take_log_hops_and_a_rings_bytes(void **state)
+{
+	for (uint32_t p = 2; p <= 64; p++) {
+		struct planner_request q = planner_asked(p, 1, 0, (uint64_t)p * 64 * PLANNER_CHUNK);
+		uint32_t log = 0;
+		struct planner_choice c;
+		struct graph g;
+
+		while (1u << log < p)
+			log++;
+		assert_true(plan(&q, &planner_circulant, &c, &g));
+		assert_in_range(depth(&g), 1, log);
+		for (uint32_t s = 0; s < p; s++)
+			assert_int_equal(gives(&g, s, NETWORK_NONE), 64 * (p - 1));
+		if (!plan(&q, &planner_halving, &c, &g))
+			continue;
+		assert_int_equal(depth(&g), log);
+		for (uint32_t s = 0; s < p; s++)
+			assert_int_equal(gives(&g, s, NETWORK_NONE), 64 * (p - 1));
+	}
+}
+
+static void a_mesh_takes_one_hop(void **state)
+{
+	struct planner_request q = planner_asked(9, 1, 0, 4 << 20);
+	struct planner_choice c;
+	struct graph g;
+
+	assert_true(plan(&q, &planner_mesh, &c, &g));
+	assert_int_equal(depth(&g), 1);
+	for (uint32_t s = 0; s < 9; s++)
+		assert_int_equal(g.vertex[graph_vertex_of(&g, s, s)].ins, 8);
+}
+
+/* BCube(n, h - 1): 2h or 2h(n - 1) start-ups in all, so half of them upwards; every port sends
+ * (N - 1)/(h N) of the target. */
+static void hips_keeps_all_ports_of_a_bcube_equally_busy(void **state)
+{
+	static const uint32_t shape[][2] = {{3, 2}, {2, 3}, {4, 2}, {5, 2}, {2, 4}};
+
+	for (unsigned i = 0; i < sizeof(shape) / sizeof(*shape); i++) {
+		uint32_t n = shape[i][0], h = shape[i][1];
+		struct network w = bcube(n, h);
+		uint64_t chunks = (uint64_t)w.places * h * 8;
+		struct planner_request q = planner_asked(w.places, 1, 0, chunks * PLANNER_CHUNK);
+		struct planner_choice c;
+		struct graph g;
+
+		q.network = &w;
+		assert_true(plan(&q, &planner_hips_mesh, &c, &g));
+		assert_int_equal(depth(&g), h);
+		assert_int_equal(g.segments, w.places * h);
+		for (uint32_t s = 0; s < w.places; s++)
+			for (uint32_t rail = 0; rail < h; rail++)
+				assert_int_equal(gives(&g, s, rail),
+						 chunks * (w.places - 1) / w.places / h);
+		assert_true(plan(&q, &planner_hips_ring, &c, &g));
+		assert_int_equal(depth(&g), h * (n - 1));
+		for (uint32_t s = 0; s < w.places; s++)
+			for (uint32_t rail = 0; rail < h; rail++)
+				assert_int_equal(gives(&g, s, rail),
+						 chunks * (w.places - 1) / w.places / h);
+	}
+}
+
+static void hips_uses_both_ways_of_a_torus(void **state)
+{
+	struct network w = torus(4, 2);
+	uint64_t chunks = UINT64_C(16) * 4 * 8;
+	struct planner_request q = planner_asked(16, 1, 0, chunks * PLANNER_CHUNK);
+	struct planner_choice c;
+	struct graph g;
+
+	q.network = &w;
+	assert_int_equal(network_rails(&w), 4);
+	assert_true(plan(&q, &planner_hips, &c, &g));
+	assert_int_equal(g.segments, 64);
+	assert_int_equal(depth(&g), 2 * 3);
+	for (uint32_t s = 0; s < 16; s++)
+		for (uint32_t rail = 0; rail < 4; rail++)
+			assert_int_equal(gives(&g, s, rail), chunks * 15 / 16 / 4);
+}
+
+/* An edge only joins places that differ on the level of its rail; of a ring, by one. */
+static void hips_crosses_only_links_that_exist(void **state)
+{
+	struct network w = {.levels = 3,
+			    .places = 24,
+			    .level = {{4, true, 0, 0}, {2, false, 0, 0}, {3, false, 0, 0}}};
+	struct planner_request q = planner_asked(24, 2, 0, 8 << 20);
+	static const struct planner *const all[] = {&planner_hips, &planner_hips_mesh,
+						    &planner_hips_ring, &planner_hips_server};
+
+	q.network = &w;
+	for (unsigned i = 0; i < sizeof(all) / sizeof(*all); i++) {
+		struct planner_choice c;
+		struct graph g;
+
+		assert_true(plan(&q, all[i], &c, &g));
+		for (uint32_t v = 0; v < g.vertices; v++)
+			for (uint32_t k = 0; k < g.vertex[v].ins; k++) {
+				struct graph_edge e = g.edge[g.vertex[v].in + k];
+				uint32_t from = graph_slot_of(&g, e.vertex);
+				uint32_t to = graph_slot_of(&g, v), level = 0;
+				uint32_t a, b, members;
+
+				while (level + 1 < w.levels &&
+				       network_rail(&w, level + 1) <= e.rail)
+					level++;
+				a = network_coordinate(&w, from, level);
+				b = network_coordinate(&w, to, level);
+				members = w.level[level].members;
+				assert_int_not_equal(a, b);
+				assert_int_equal(network_moved(&w, from, level, b), to);
+				if (w.level[level].ring)
+					assert_int_equal((a + (e.rail == network_rail(&w, level)
+								       ? 1
+								       : members - 1)) %
+								 members,
+							 b);
+			}
+	}
+}
+
+static void hips_needs_every_place(void **state)
+{
+	uint32_t place[9] = {8, 7, 6, 5, 4, 3, 2, 1, 0};
+	struct network w = bcube(3, 2);
+	struct planner_request q = planner_asked(9, 1, 0, 1 << 20);
+	struct planner_choice c;
+	struct graph g;
+
+	assert_int_equal(planner_shape(&q, &planner_hips, &c), -EINVAL);
+	q.network = &w;
+	w.place = place;
+	w.nodes = 9;
+	assert_true(plan(&q, &planner_hips, &c, &g));
+	for (uint32_t s = 0; s < 9; s++)
+		assert_int_equal(g.slot[s].host, 8 - s);
+	place[0] = 7; /* two nodes at one place */
+	assert_int_equal(planner_shape(&q, &planner_hips, &c), -EINVAL);
+	place[0] = NETWORK_NONE;
+	assert_int_equal(planner_shape(&q, &planner_hips, &c), -EINVAL);
+	w.place = NULL;
+	q.groups = q.present = 8; /* one is late */
+	assert_int_equal(planner_shape(&q, &planner_hips, &c), -EINVAL);
+	q = planner_asked(9, 1, 0, 17 * PLANNER_CHUNK); /* fewer chunks than segments */
+	q.network = &w;
+	assert_int_equal(planner_shape(&q, &planner_hips, &c), -EINVAL);
+}
+
+static void a_wrong_network_is_named(void **state)
+{
+	struct network w = bcube(3, 2);
+	uint32_t place[2] = {0, 9};
+
+	assert_null(network_wrong(&w));
+	w.place = place;
+	w.nodes = 2;
+	assert_string_equal(network_wrong(&w), "a node stands at no place");
+	w = bcube(3, 2);
+	w.places = 8;
+	assert_string_equal(network_wrong(&w),
+			    "the places are not the product of the levels' members");
+	w = bcube(1, 2);
+	assert_string_equal(network_wrong(&w), "a level has fewer than two members, or too many");
+	w = bcube(40, 2);
+	assert_string_equal(network_wrong(&w), "more places than a network may have");
+	w.levels = 9;
+	assert_string_equal(network_wrong(&w), "more levels than a network may have");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(flat_planners_build_what_the_verifier_accepts),
+		cmocka_unit_test(halving_and_circulant_take_log_hops_and_a_rings_bytes),
+		cmocka_unit_test(a_mesh_takes_one_hop),
+		cmocka_unit_test(hips_keeps_all_ports_of_a_bcube_equally_busy),
+		cmocka_unit_test(hips_uses_both_ways_of_a_torus),
+		cmocka_unit_test(hips_crosses_only_links_that_exist),
+		cmocka_unit_test(hips_needs_every_place),
+		cmocka_unit_test(a_wrong_network_is_named),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
