@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * libsarissa: put, get, combine and delete immutable objects that live in the memory of a
- * cluster's nodes.
+ * libsarissa: put, get, reduce and delete immutable objects in the memory of a cluster's nodes.
  *
- * A process opens its node (the control process behind a unix socket), and then reads and writes
- * objects in memory that it shares with that node: no bytes pass through a socket.
+ * A process opens the node of its host (the control process behind a unix socket). It then reads
+ * and writes objects in memory that it shares with that node. No bytes of objects pass through the
+ * socket, except for puts of up to 16 KiB.
  *
  *     sar *s;
  *     sar_buffer b;
@@ -15,40 +15,49 @@
  *     sar_release(s, &b);
  *     sar_close(s);
  *
- * Threads: a handle may be used by many threads at once, with many waits under way; a buffer by
- * one at a time. Signals do not end a wait. After fork() only the parent may use a handle; in the
- * child every call but sar_close answers -EINVAL, and memory of buffers is not protected there
- * once the parent gives them up. Descriptors are closed at exec(); a child that goes on without it
- * keeps what its parent has in use or is creating, when that ends, until it calls sar_close or
- * ends.
+ * Units. Sizes and positions are bytes; times are nanoseconds. A timeout of 0 does not wait;
+ * SAR_FOREVER waits without limit. If the node hangs, a wait ends at most 1 s after its timeout, or
+ * 11 s after a timeout of 0. Calls without a timeout end after 30 s at the latest, sar_open after
+ * 10 s.
  *
- * Errors: functions return 0 (or what they document) or a negative errno value; outputs are set
- * only on success. sar_strerror() gives the text for a person, sar_error_detail() the node's own
- * words about the last failure of the calling thread; they name the object that it is about, by its
- * name or as "id:HEX". What each code means everywhere:
- *   -EINVAL    an argument does not hold                -ENOENT     no such object (and no wait)
- *   -ETIMEDOUT the time is over; nothing is lost        -EEXIST     the id is in use
- *   -ENOSPC    the store is full                        -EFBIG      larger than the store
- *   -ECONNREFUSED, -ENOTCONN  the node's control process is not there
- *   -ESTALE    the object was deleted or evicted        -EMFILE     too many buffers in one handle
- *   -ERESTART  another generation takes its place: release it and get it again
- *   -ENAMETOOLONG  name of more than SAR_NAME_MAX bytes -ENOMEM     out of memory, address space
- *   -ENODATA   it, or a part of it, is lost with nodes that died: put it again
- *   -ESHUTDOWN sar_end_waits was called
- *   -EAGAIN    the node has too many requests at hand: try again later
- *   -EHOSTUNREACH  a part of the directory does not answer: sar_error_nodes tells which
- *   -EPROTO    the node's answer makes no sense: library and node differ in version
+ * Threads. Any number of threads may use a handle at once. A buffer is for one thread at a time.
+ * Signals do not end a wait.
  *
- * Timeouts are in nanoseconds: 0 does not wait, SAR_FOREVER waits without limit. A wait on a node
- * that hangs ends at most one second after its timeout, or after 11 seconds when that is 0. Calls
- * without a timeout end after 30 seconds at the latest, sar_open after 10.
+ * Fork. After fork() only the parent may use a handle. In the child every call but sar_close
+ * returns -EINVAL, and the memory of buffers is no longer protected once the parent releases them.
+ * exec() closes the descriptors. A child that runs on without exec() keeps the connection open, so
+ * what the parent has in use stays in use until the child calls sar_close or ends.
  *
- * When control is killed and started again, the next call connects to it by itself, and calls that
- * wait go on there with what is left of their time; -ENOTCONN means that none came in all of it.
- * Objects that are complete here are found meanwhile as well. Buffers stay valid and go on counting
- * as in use, objects under creation can be published and sealed as before. When the node's store is
- * lost too (its dataplane died at the same time) buffers stay readable; waiting for more of them
- * ends with -ERESTART, going on with a creation with -ESTALE.
+ * Errors. Functions return 0, or what they document, or a negative errno value. Outputs are set
+ * only on success, unless a function says otherwise. sar_strerror() gives the general text of a
+ * code. sar_error_detail() gives the words about the calling thread's last failure; they name the
+ * object by its name, or as "id:HEX". Every call may return the codes of this table; "Errors" of a
+ * function adds the cases that need an explanation.
+ *   -EINVAL         an argument is invalid, or the handle is used after fork()
+ *   -ENOENT         no such object, and the call does not wait
+ *   -ETIMEDOUT      the time is over, or the node does not answer
+ *   -EEXIST         the id is in use
+ *   -ENOSPC         the store of this node is full
+ *   -EFBIG          the object is larger than the store
+ *   -ENAMETOOLONG   the name has more than SAR_NAME_MAX bytes
+ *   -EMFILE         1,024 buffers of this handle are in use
+ *   -ECONNREFUSED   no node runs here
+ *   -ENOTCONN       control of this node died, and none came back in the time of the call
+ *   -ESTALE         the object was deleted or evicted, or its creator aborted it
+ *   -ENODATA        the object, or a part of it, is lost with dead nodes: put it again
+ *   -ERESTART       another generation takes the place of this one: release it and get it again
+ *   -EAGAIN         a table of the node is full at the moment: try again later
+ *   -ERANGE         the clock of a node is more than an hour ahead; the words name the nodes
+ *   -EHOSTUNREACH   a part of the directory does not answer: sar_error_nodes says which
+ *   -ESHUTDOWN      sar_end_waits was called
+ *   -EPROTO, -EPROTONOSUPPORT   library and node differ in version
+ *   -ENOMEM         out of memory or address space
+ *
+ * Restarts. When control is killed and started again, the next call reconnects by itself, and waits
+ * go on with the rest of their time. Meanwhile objects that are complete on this node are still
+ * found. Buffers stay valid and in use; objects under creation can be published and sealed as
+ * before. When the dataplane died at the same time, the node's store is lost. Buffers then stay
+ * readable; a wait for more of their bytes returns -ERESTART, and a creation returns -ESTALE.
  */
 #ifndef SARISSA_H
 #define SARISSA_H
@@ -69,21 +78,21 @@ extern "C" {
 #define SAR_UPSTREAMS_MAX 4
 #define SAR_SOURCES_MAX	  1024 /* of a reduce */
 
-typedef struct sar sar; /* a connection to the local node */
+typedef struct sar sar; /* a handle: a connection to the local node */
 
 typedef struct sar_id {
 	uint8_t bytes[SAR_ID_BYTES];
 } sar_id;
 
 /*
- * Bytes of an object, mapped. Owned by the caller from the call that set it until sar_release (or
- * sar_seal and sar_abort for one under creation), which sets it to zero. At most 1,024 of one
- * handle at a time. reserved is the library's.
+ * The mapped bytes of an object. The caller owns a buffer from the call that set it until
+ * sar_release, or until sar_seal or sar_abort for an object under creation. These three set the
+ * struct to zero. A handle has at most 1,024 buffers at a time. The library uses reserved.
  */
 typedef struct sar_buffer {
 	void *data;	/* never NULL; writable only between sar_create and sar_seal */
 	uint64_t size;	/* bytes of the whole object */
-	uint64_t ready; /* bytes readable from the start; refreshed by sar_wait */
+	uint64_t ready; /* bytes that are readable from the start; sar_wait refreshes it */
 	uint64_t reserved[5];
 } sar_buffer;
 
@@ -91,31 +100,31 @@ typedef struct sar_buffer {
 typedef struct sar_info {
 	sar_id id;
 	uint64_t size;	      /* bytes */
-	uint64_t generation;  /* of this id: deleted and put again, it gets another */
+	uint64_t generation;  /* of this id; larger each time that it is put after a delete */
 	uint64_t local_ready; /* bytes readable on this node; UINT64_MAX: no copy here */
-	uint32_t copies;      /* complete copies on nodes that live */
-	uint32_t partial;     /* copies still arriving */
+	uint32_t copies;      /* complete copies on live nodes */
+	uint32_t partial;     /* copies that are still arriving */
 	uint32_t is_inline;   /* 1: small, the directory holds the value itself */
-	uint32_t making;    /* 1: a reduce makes it; generation and size 0: nothing is there yet */
-	uint32_t lost;	    /* complete copies on dead nodes: they may come back with these */
-	uint32_t lost_node; /* the one of these nodes that died last; 0 without any */
-	uint64_t down_ns;   /* so long ago; 0 without any */
+	uint32_t making;      /* 1: a reduce makes it; with size and generation 0 no byte exists */
+	uint32_t lost;	      /* complete copies on dead nodes, which may come back with them */
+	uint32_t lost_node;   /* the node of the lost copies that died last; 0 if lost is 0 */
+	uint64_t down_ns;     /* time since the death of lost_node; 0 if lost is 0 */
 	uint64_t reserved[2];
-	char name[SAR_NAME_MAX + 1]; /* zero-terminated; empty when it has none */
+	char name[SAR_NAME_MAX + 1]; /* zero-terminated; empty if the object has none */
 } sar_info;
 
 /* One node's copy of an object. */
 typedef struct sar_holder {
-	uint32_t node;
-	uint32_t complete; /* 1: all bytes */
-	uint64_t ready;	   /* bytes it has from the start */
-	int32_t upstream;  /* the node that feeds it now, the first of them, or -1 */
-	uint32_t sending;  /* copies that it feeds now */
-	uint64_t arrived;  /* bytes it has, wherever they lie */
-	uint32_t upstreams;
+	uint32_t node;	    /* number */
+	uint32_t complete;  /* 1: the copy has all bytes */
+	uint64_t ready;	    /* bytes of the copy from the start without a gap */
+	int32_t upstream;   /* the first node that feeds it now, or -1 */
+	uint32_t sending;   /* copies on other nodes that it feeds now */
+	uint64_t arrived;   /* all bytes of the copy, with gaps between them or not */
+	uint32_t upstreams; /* entries of upstream_node */
 	uint32_t upstream_node[SAR_UPSTREAMS_MAX]; /* all nodes that feed it now */
 	uint32_t reserved32;
-	uint64_t down_ns; /* so long the node has been dead; 0: it lives */
+	uint64_t down_ns; /* time since the death of the node; 0: it lives */
 	uint64_t reserved[3];
 } sar_holder;
 
@@ -123,111 +132,190 @@ enum { SAR_NODE_NEVER_SEEN, SAR_NODE_UP, SAR_NODE_DOWN }; /* sar_node.state */
 
 /* One node, as the local one sees it. */
 typedef struct sar_node {
-	uint32_t node; /* number */
-	uint32_t self; /* 1: the local node */
-	uint32_t state;
-	uint32_t workers;     /* cores that move packets */
+	uint32_t node;	      /* number */
+	uint32_t self;	      /* 1: the local node */
+	uint32_t state;	      /* SAR_NODE_... */
+	uint32_t workers;     /* threads that move packets */
 	uint64_t incarnation; /* changes at every start of its dataplane */
 	uint8_t ip[16];	      /* IPv4 addresses as ::ffff:a.b.c.d */
 	uint16_t port;	      /* UDP; worker w listens at port + w */
 	uint16_t pad;
-	uint32_t mtu;	 /* IP bytes of a packet; of another node as the connection to it began */
-	uint64_t rtt_ns; /* round trip to it, from then, too; 0: not measured */
-	/* from here on: of the local node only, 0 for others */
-	uint64_t store_bytes;
-	uint64_t store_used; /* bytes */
-	uint64_t objects;    /* in its store */
-	uint64_t sessions;   /* clients connected */
-	uint32_t hugepages;  /* 1: the store lies in huge pages */
-	uint32_t busy_poll;  /* 1: its workers never sleep */
+	uint32_t mtu;	 /* IP bytes of a packet that its port takes */
+	uint64_t rtt_ns; /* round trip to it when the connection began; 0: not measured */
+	/* From here on: what the node says of itself; 0 if it does not answer. */
+	uint64_t store_bytes; /* size of the store */
+	uint64_t store_used;  /* bytes of it */
+	uint64_t objects;     /* in its store */
+	uint64_t sessions;    /* clients connected */
+	uint32_t hugepages;   /* 1: the store lies in huge pages */
+	uint32_t busy_poll;   /* 1: its workers never sleep */
 	int32_t control_pid;
-	int32_t dataplane_pid;
-	char link[64];	   /* what carries its packets: "af_xdp eth0 (native, copy)" */
-	uint32_t arriving; /* objects that come from other nodes now (others tell it as well) */
-	uint32_t sending;  /* copies elsewhere that it feeds now */
+	int32_t dataplane_pid; /* 0: the dataplane does not run */
+	char link[64];	       /* what carries its packets: "af_xdp eth0 (native, copy)" */
+	uint32_t arriving;     /* objects that come from other nodes now */
+	uint32_t sending;      /* copies on other nodes that it feeds now */
 	uint64_t reserved[7];
 } sar_node;
 
-/* The id of any key: XXH3-128 (seed 0), canonical (big-endian) byte order. */
+/*
+ * The id of a key: its XXH3-128 hash with seed 0, in canonical (big-endian) byte order.
+ *
+ * Shapes: any key_bytes bytes; key may be NULL for 0 bytes.
+ * Errors: none.
+ */
 sar_id sar_id_of(const void *key, size_t key_bytes);
 
 /*
- * Connects to the node at socket path, or, when NULL, at $SARISSA_SOCKET, or else at
- * /run/sarissa/control.sock. *out is closed with sar_close, which clears all its pins (memory of
- * its buffers must not be used any more) and aborts what was being created; no other thread may be
- * in a call with it.
- * -ECONNREFUSED no node there, -EACCES, -ETIMEDOUT, -EPROTONOSUPPORT another protocol version.
+ * Connects to the node at the unix socket path. NULL: the socket at $SARISSA_SOCKET, or if that is
+ * not set, at /run/sarissa/control.sock.
+ *
+ * Ownership: *out is the caller's until sar_close.
+ * Errors: -ECONNREFUSED no node there. -EACCES the caller may not write to the socket. -ETIMEDOUT.
+ * -EINVAL path is too long for a socket. -EPROTONOSUPPORT.
  */
 int sar_open(const char *path, sar **out);
-void sar_close(sar *s);
+
 /*
- * To be called before sar_close while other threads wait. Ends sar_get, sar_get_begin, sar_wait,
- * sar_reduce_sources and the waits of sar_put in all threads with -ESHUTDOWN, now and later: at
- * once, or after 10 seconds at most when control has gone and is just being connected to. What is
- * complete on this node is still found; buffers, creations and all other calls stay as they are.
+ * Ends the connection and frees the handle. NULL does nothing. Objects under creation are aborted.
+ *
+ * Ownership: all buffers of the handle are gone; their memory must not be touched. No other thread
+ * may be in a call with the handle.
+ */
+void sar_close(sar *s);
+
+/*
+ * Ends the waits of all threads, now and later, with -ESHUTDOWN: sar_get, sar_get_begin, sar_wait,
+ * sar_reduce_sources and the waits of sar_put. Call it before sar_close when other threads wait.
+ * They return at once, or after at most 10 s if they are just connecting to a new control. Objects
+ * that are complete on this node are still found. Buffers, creations and all other calls are not
+ * affected.
  */
 void sar_end_waits(sar *s);
 
 /*
- * Makes room for an object of size bytes, named (name may be NULL: known by id only), and maps it
- * writable. Visible to readers as it is published. The bytes are not zeroed: write all of them.
- * -EEXIST, -ENOSPC, -EFBIG, -EMFILE, -ENAMETOOLONG.
+ * Makes a new object and maps it writable. Readers that wait for it learn its size at once. The
+ * bytes are not zeroed: write all of them, then seal the object.
+ *
+ * Shapes: size bytes; 0 is allowed. name is a string of at most SAR_NAME_MAX bytes, or NULL. It is
+ * shown to people and does not decide the id: use sar_id_of(name, strlen(name)) for both to agree.
+ * Ownership: *out is the caller's until sar_seal, sar_abort or sar_close. The object is aborted if
+ * the process ends before sar_seal.
+ * Errors: -EEXIST the id is in use somewhere in the cluster. -EAGAIN a node that has the object
+ * does not answer: try again. -ENOSPC, -EFBIG, -EMFILE, -ENAMETOOLONG, -ERANGE.
  */
 int sar_create(sar *s, sar_id id, const char *name, uint64_t size, sar_buffer *out);
-/* Says that bytes before ready are final: readers anywhere may have them now. Only grows
- * (-EINVAL otherwise). */
-int sar_publish(sar *s, sar_buffer *b, uint64_t ready);
-/* Makes the whole object final and gives up the mapping; the object stays until it is deleted.
- * -EINVAL when b is not under creation. After another error b is still the caller's: sar_abort. */
-int sar_seal(sar *s, sar_buffer *b);
-/* Gives up an object under creation: its space returns, its readers fail with -ESTALE. The buffer
- * is gone whatever is returned. */
-int sar_abort(sar *s, sar_buffer *b);
+
 /*
- * sar_create, copy, sar_seal; readers may have the first MiBs while the rest is copied. An id that
- * is in use is no error when its object has the same bytes: then nothing changes and 0 is returned,
- * also when somebody else is just putting them (waits as long as bytes of that put come at least
- * every 30 s; -ETIMEDOUT otherwise). With another size or other bytes -EEXIST. Of several puts of
- * one id at the same moment one makes the object, the others compare with it. Comparing brings a
- * copy to this node: -ENOSPC when it has no room.
+ * Says that the bytes before ready are final. Readers on any node may have them now.
+ *
+ * Shapes: ready is at least b->ready and at most b->size. On success b->ready becomes ready.
+ * Ownership: b stays the caller's. Published bytes must not be written again.
+ * Errors: -EINVAL b is not under creation, or ready is out of range. -ESTALE.
+ */
+int sar_publish(sar *s, sar_buffer *b, uint64_t ready);
+
+/*
+ * Says that all bytes are final. The object then stays until it is deleted.
+ *
+ * Ownership: on success b is zero, and its mapping is gone. On failure b is still the caller's, for
+ * sar_abort.
+ * Errors: -EINVAL b is not under creation. -ESTALE.
+ */
+int sar_seal(sar *s, sar_buffer *b);
+
+/*
+ * Gives up an object under creation. Its space returns to the store. Its readers fail with -ESTALE.
+ *
+ * Ownership: b is zero afterwards, whatever is returned.
+ * Errors: -EINVAL b is not under creation.
+ */
+int sar_abort(sar *s, sar_buffer *b);
+
+/*
+ * Makes an object from the caller's bytes: sar_create, copy, sar_seal. Readers may have the first
+ * MiBs while the rest is copied.
+ *
+ * An id that is in use is no error if its object has the same bytes: nothing changes, and the put
+ * returns 0. The comparison brings a copy to this node, and waits for a put that is under way. Of
+ * several puts of one id at the same moment one makes the object, and the others compare with it.
+ *
+ * Shapes: size bytes at data, which may be NULL for 0 bytes; name as of sar_create.
+ * Ownership: data stays the caller's and is not used after the call.
+ * Errors: those of sar_create. -EEXIST the object with this id has another size or other bytes.
+ * -ETIMEDOUT no byte of the other put has come for 30 s. -ENOSPC the store has no room for the copy
+ * to compare with.
  */
 int sar_put(sar *s, sar_id id, const char *name, const void *data, uint64_t size);
-/* Sets bytes bytes of the object, from byte at on. Asked in rising order, perhaps once more from
- * the start; last 1: not for these again. 0, or anything else to give the put up. */
+
+/*
+ * A caller's function that brings bytes for sar_put_from: it writes the bytes bytes of the object
+ * that begin at byte at to the address to. It is called in rising order of at, and perhaps once
+ * more from the start. last is 1 when these bytes will not be asked for again. Returns 0, or any
+ * other value to give the put up.
+ */
 typedef int sar_fill(void *arg, void *to, uint64_t at, uint64_t bytes, int last);
-/* sar_put with bytes that fill() brings, at most 1 MiB at a time; readers may have each piece while
- * the next one is made. Returns what fill() returned when that is not 0. */
+
+/*
+ * sar_put with bytes that fill brings. Readers may have each piece while the next one is made.
+ *
+ * Shapes: fill is called for at most 1 MiB at a time, by the calling thread only.
+ * Ownership: fill may use to only during its call.
+ * Errors: those of sar_put, or what fill returned if that is not 0.
+ */
 int sar_put_from(sar *s, sar_id id, const char *name, uint64_t size, sar_fill *fill, void *arg);
 
 /*
- * The whole object, waiting for it to exist and to arrive. Read-only until sar_release. For an
- * object that is complete on this node no system call is made.
- * -ENOENT (timeout 0), -ETIMEDOUT, -ESTALE, -ENOSPC no room for the copy, -EMFILE. -ENODATA: a part
- * of it has come, and no node that lives has the rest.
+ * Waits until the object exists and all of its bytes are on this node. Makes no system call if the
+ * object is complete on this node already.
+ *
+ * Shapes: timeout_ns is for the whole call. On success out->ready is out->size.
+ * Ownership: *out is the caller's until sar_release. The memory is read-only. It stays as it is
+ * even if the object is deleted.
+ * Errors: -ENOENT timeout_ns is 0 and no node has the object. -ETIMEDOUT the words say whether the
+ * object was ever put. -ENODATA a part of it has come, and no live node has the rest. -ESTALE.
+ * -ENOSPC no room for the copy. -EMFILE.
  */
 int sar_get(sar *s, sar_id id, int64_t timeout_ns, sar_buffer *out);
-/* The same without waiting for the bytes: returns as soon as the size is known. Read up to
- * out->ready, then sar_wait for more. */
+
+/*
+ * sar_get that does not wait for the bytes: returns as soon as the object's size is known and there
+ * is room for it. Read up to out->ready, then call sar_wait for more.
+ *
+ * Shapes, ownership: as of sar_get, but out->ready may be less than out->size.
+ * Errors: those of sar_get.
+ */
 int sar_get_begin(sar *s, sar_id id, int64_t timeout_ns, sar_buffer *out);
-/* Waits until at least upto bytes are readable (upto > size means the whole); sets b->ready, also
- * after -ETIMEDOUT. Asking for what is readable already makes no system call. Before those bytes
- * came: -ESTALE: the object was deleted, or its creator gave it up; -ENODATA: no node that lives
- * has them any more; -ERESTART: it was put again, or is the result of a reduce that had to be made
- * anew, or the node has lost its store: release it and get it again. */
+
+/*
+ * Waits until the first upto bytes are readable. Makes no system call if they are already.
+ *
+ * Shapes: upto beyond the size means the whole object. b->ready is refreshed also after an error.
+ * Ownership: b stays the caller's, also after an error.
+ * Errors: -ETIMEDOUT. Before those bytes came: -ESTALE the object was deleted or its creator
+ * aborted it; -ENODATA no live node has them any more; -ERESTART the object was put again, or the
+ * reduce that makes it has restarted, or the node has lost its store: release b and get the object
+ * again. -EINVAL b is not from sar_get or sar_get_begin.
+ */
 int sar_wait(sar *s, sar_buffer *b, uint64_t upto, int64_t timeout_ns);
-/* Ends the use of a buffer from sar_get or sar_get_begin; its memory may go away at once. */
+
+/*
+ * Ends the use of a buffer from sar_get or sar_get_begin. Does nothing to a buffer that is zero or
+ * under creation.
+ *
+ * Ownership: b is zero afterwards. Its memory may belong to another object at once.
+ */
 void sar_release(sar *s, sar_buffer *b);
 
-/* What a reduce computes of the elements at the same place of all sources. */
+/* What a reduce computes of the elements at the same position of all sources. */
 enum sar_reduce_op {
 	SAR_SUM = 1,
 	SAR_PROD,
 	SAR_MIN,
 	SAR_MAX,
-	SAR_AVG, /* the sum, divided by the number of sources in it (integers: towards zero) */
+	SAR_AVG, /* the sum divided by the number of sources in it (integers: towards zero) */
 };
 
-/* What the sources are arrays of, in the machine's byte order (little-endian). */
+/* The type of the elements of all sources, in the machine's byte order (little-endian). */
 enum sar_dtype {
 	SAR_F16 = 1, /* IEEE 754 binary16 */
 	SAR_BF16,    /* bfloat16: the upper half of a binary32 */
@@ -245,89 +333,134 @@ enum sar_dtype {
 
 enum { SAR_REDUCE_SPREAD = 1 }; /* sar_reduction.flags */
 
-/* How to reduce. Zero what is not used, reserved as well. */
+/* How to reduce. Zero what is not used, also reserved. */
 typedef struct sar_reduction {
 	uint32_t op;	/* enum sar_reduce_op */
 	uint32_t dtype; /* enum sar_dtype */
-	uint32_t num;	/* so many of the sources suffice, the first to arrive; 0: all */
-	uint32_t
-		flags; /* SAR_REDUCE_SPREAD: every node with a source will get the result as well */
+	uint32_t num;	/* how many of the sources suffice, the first to arrive; 0: all */
+	uint32_t flags; /* SAR_REDUCE_SPREAD: every node with a source gets the result, too */
 	uint64_t reserved[6];
 } sar_reduction;
 
 /*
- * Makes the object target from count others (1 to SAR_SOURCES_MAX, all of one size), wherever they
- * are, as they come into being: they may be put before or after this call, on any nodes. Returns as
- * soon as nothing that is known speaks against it; get the target, here or elsewhere, to wait for
- * the result (it can be read as it grows), or ask sar_reduce_sources. It goes on when the caller
- * exits. timeout_ns (not 0) is for all of it: when it has passed the reduce ends without a result.
+ * Makes the object target from count sources, element by element, as the sources come into being.
+ * Sources may be put before or after this call, on any nodes, and are used while they are written.
+ * The call returns when nothing that is known speaks against the reduce. The reduce then goes on by
+ * itself, also when the caller exits. Get the target, on any node, to wait for the result.
  *
- * With num, sources beyond the first num to arrive are a reserve. When a node is lost, what it had
- * is taken from another copy, from the reserve, or waited for; then everything that held it is made
- * anew: no byte of the result ever holds another set of sources than the rest. A reader of the
- * target that has begun by then begins again (sar_get by itself, sar_wait says -ERESTART).
+ * With num, sources beyond the first num to arrive are a reserve. When a node dies, its
+ * contribution comes from another copy or from the reserve; if there is neither, the reduce waits
+ * until the source is put again. Partial sums that include the lost contribution are recomputed, so
+ * all bytes of a result hold the same set of sources. A reader of the target begins again: sar_get
+ * by itself, sar_wait with -ERESTART.
  *
- * The order of the additions follows from the arrivals: sums of floating-point numbers may differ
- * in their last bits from run to run, not from node to node. f16 and bf16 are added in f32 and
- * rounded at each step (to nearest, ties to even), so n sources cost up to n - 1 roundings. A
- * minimum or maximum with a NaN is NaN. Integers wrap around.
+ * Floating-point sums depend on the order of arrival: two reduces of the same sources may differ in
+ * their last bits. All copies of one result are equal. f16 and bf16 are added in f32 and rounded to
+ * nearest even at each of up to n - 1 steps. A minimum or maximum with a NaN is NaN. Integers wrap.
  *
- * -EINVAL: unknown op, type or flags; count or num out of bounds; a source listed twice; the target
- * among the sources; sources of different sizes or of a size that is no multiple of the element.
- * -EEXIST: target exists, or another reduce makes it. -ENAMETOOLONG. -EAGAIN: too many at a time.
- * -ETIMEDOUT: nobody has answered; it may begin all the same: sar_reduce_sources tells.
+ * Shapes: 1 to SAR_SOURCES_MAX sources, all of one size, a multiple of the element's. how->num is
+ * at most count. timeout_ns is above 0 and is for the whole reduce: when it has passed, the reduce
+ * ends without a result.
+ * Ownership: sources, how and name are not used after the call.
+ * Errors: -EINVAL op, dtype, flags, count or num is unknown or out of range; a source is listed
+ * twice or is the target; sizes do not fit. -EEXIST the target exists, or another reduce makes it.
+ * -EAGAIN too many reduces at a time. -ETIMEDOUT no answer; the reduce may begin all the same:
+ * sar_reduce_sources tells.
  */
 int sar_reduce(sar *s, sar_id target, const char *name, const sar_id *sources, unsigned count,
 	       const sar_reduction *how, int64_t timeout_ns);
+
 /*
- * Waits until the reduce into target has ended. Sets up to room ids of the sources that the result
- * holds, in the order in which they were named, and returns how many there are; any node may ask.
- * What became of it is known until the target is deleted, very many others have ended since, or the
- * node that directed it (which keeps the directory's part of the target) is lost.
- * -ETIMEDOUT: it goes on (timeout 0: asks only), or its own time was over (the words tell which).
- * -ENOENT: no such reduce. -EINVAL: sources that came later do not fit. -ECANCELED: the target was
- * deleted. -ENODATA: the result is there, but who knew what is in it is lost. -ESTALE: the nodes
- * that had just made the result are lost, and it with them: reduce again.
+ * Waits until the reduce into target has ended. Any client of any node may ask. The end of a reduce
+ * is known until its target is deleted, or very many other reduces have ended since, or its
+ * coordinator's node and the shard owner of the target are both lost.
+ *
+ * Shapes: sets up to room ids at out, the sources that the result holds, in the order in which
+ * sar_reduce named them. Returns how many there are, which may be more than room.
+ * Errors: -ETIMEDOUT the reduce goes on, or its own time is over; the words say which. -ENOENT no
+ * such reduce is known. -EINVAL a source that came later does not fit. -EEXIST an older object with
+ * the target's id has come back. -ENOSPC a node has no room for its part. -ECANCELED the target was
+ * deleted. -ENODATA the result exists, but nobody knows any more what is in it. -ESTALE the nodes
+ * that had just made the result are lost with it: reduce again.
  */
 int sar_reduce_sources(sar *s, sar_id target, int64_t timeout_ns, sar_id *out, unsigned room);
+
 /*
- * How far the reduce into target is, without waiting; any node may ask. Sets up to room ids of its
- * sources and returns how many sources there are. First come the *present sources that exist, then
- * the sources that are missing, each in the order in which they were named. Of a reduce that has
- * ended: the sources that its result holds, all present.
- * -ETIMEDOUT: its coordinator does not answer now, or its own time was over. Else the errors of
- * sar_reduce_sources.
+ * How far the reduce into target is, without waiting. Any client of any node may ask.
+ *
+ * Shapes: sets up to room ids at out and returns how many sources there are. First come the
+ * *present sources that exist, then the missing ones, each in the order in which sar_reduce named
+ * them. After the end of a reduce: the sources that its result holds, all present.
+ * Errors: -ETIMEDOUT its coordinator does not answer, or its own time is over. Otherwise those of
+ * sar_reduce_sources. *present is 0 after an error.
  */
 int sar_reduce_progress(sar *s, sar_id target, sar_id *out, unsigned room, unsigned *present);
 
-/* Removes every copy in the cluster. Buffers in use stay readable until released. -ENOENT;
- * -EHOSTUNREACH when nothing was removed because this node may be cut off from those that know the
- * object; 0 when control died before it had answered and there is none now. */
-int sar_delete(sar *s, sar_id id);
-/* What the directory knows. -ENOENT when it knows nothing; -EHOSTUNREACH when the node that would
- * know does not answer, or this node may be cut off from those that know. */
-int sar_info_get(sar *s, sar_id id, sar_info *out);
-/* Who holds the object, how far each has come, and who feeds whom: fills up to room entries,
- * returns how many there are. -ENOENT. */
-int sar_holders(sar *s, sar_id id, sar_holder *out, unsigned room);
 /*
- * Calls fn for each object of the cluster until it returns non-zero, which is then returned. fn
- * may use the handle. -EHOSTUNREACH when fn was called for all objects that are known, but a part
- * of the directory does not answer, so there may be more: sar_error_nodes tells whose part.
+ * Removes the object from the directory and every copy of it, and cancels a reduce that makes it.
+ * Returns when every node with a copy has removed it or is dead as a member.
+ *
+ * Ownership: buffers in use stay readable until they are released.
+ * Errors: -ENOENT. -ETIMEDOUT a node did not answer for 9 s, and the words name it: the object is
+ * gone from the directory, and that node removes its copy when it answers again; or too many
+ * deletes are under way, and nothing was removed. -EHOSTUNREACH nothing was removed, since the
+ * nodes that know the object may be out of reach. 0 is also returned when control died before it
+ * answered and none is there now.
+ */
+int sar_delete(sar *s, sar_id id);
+
+/*
+ * What the directory knows of an object, at one moment.
+ *
+ * Errors: -ENOENT nothing is known. -EHOSTUNREACH the node that would know does not answer, or this
+ * node may be cut off from it.
+ */
+int sar_info_get(sar *s, sar_id id, sar_info *out);
+
+/*
+ * Which nodes hold the object, how far each copy has come, and which node feeds which. Copies that
+ * still arrive are asked; one that does not answer within 1 s counts with 0 bytes.
+ *
+ * Shapes: fills up to room entries at out. Returns how many there are, which may be more than room.
+ * Errors: those of sar_info_get.
+ */
+int sar_holders(sar *s, sar_id id, sar_holder *out, unsigned room);
+
+/*
+ * Calls fn for each object of the cluster until it returns non-zero. That value is returned.
+ *
+ * Ownership: info is valid only during the call of fn. fn may use the handle.
+ * Errors: -EHOSTUNREACH a part of the directory does not answer: fn was called for all objects that
+ * the rest knows, and sar_error_nodes tells which nodes are missing.
  */
 int sar_list(sar *s, int (*fn)(const sar_info *info, void *arg), void *arg);
-/* Calls fn for each node, the local one first, until it returns non-zero, which is then returned.
+
+/*
+ * Calls fn for each node, the local one first, until it returns non-zero. That value is returned.
+ *
+ * Ownership: node is valid only during the call of fn. fn may use the handle.
  */
 int sar_nodes(sar *s, int (*fn)(const sar_node *node, void *arg), void *arg);
 
-/* The text of an error code, negative or positive; never NULL, not to be freed. */
+/* The general text of an error code, negative or positive. Never NULL; not to be freed. */
 const char *sar_strerror(int error);
-/* "what is wrong: what to do" of the calling thread's last failure; valid until its next one. */
+
+/*
+ * "what is wrong: what to do", of the calling thread's last failure; "" before the first one.
+ *
+ * Ownership: the library's; valid until the thread's next failure.
+ */
 const char *sar_error_detail(void);
-/* The nodes that the calling thread's last failure with -EHOSTUNREACH is about: fills up to room
- * numbers, returns how many there are (256 at most). 0 after any other failure. */
+
+/*
+ * The nodes that the calling thread's last failure is about, if that was -EHOSTUNREACH.
+ *
+ * Shapes: fills up to room numbers at out. Returns how many there are: 256 at most, 0 after any
+ * other failure.
+ */
 int sar_error_nodes(uint32_t *out, unsigned room);
-/* Of the library that is loaded: "0.1.0". */
+
+/* The version of the library that is loaded: "0.1.0". Not to be freed. */
 const char *sar_version(void);
 
 #if defined(__GNUC__)
