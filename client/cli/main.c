@@ -7,8 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "help.h"
 #include "internal/arguments.h"
 #include "internal/reduce.h"
+
+static int main_help_run(const struct cli_args *args);
 
 static const struct cli_command main_commands[] = {
 	{"put", "NAME FILE|-", "store a file, or standard input, as the object NAME", 0, 2, 2,
@@ -29,6 +32,8 @@ static const struct cli_command main_commands[] = {
 	{"doctor", "", "check this machine and its node, and say what to do", 0, 0, 0, doctor_run},
 	{"local", "up N|exec I|kill I|start I|status|down",
 	 "a cluster of nodes on this machine, without root", CLI_OPTION_OWN, 0, -1, local_run},
+	{"help", "[TOPIC]", "show the manual of a command, of a function or of a daemon", 0, 0, 1,
+	 main_help_run},
 };
 enum { MAIN_COMMANDS = sizeof(main_commands) / sizeof(main_commands[0]) };
 
@@ -228,6 +233,15 @@ static int main_run(int argc, char **argv, const struct cli_command *command, st
 		return CLI_USAGE;
 	}
 	return command->run(args);
+}
+
+/* The page of sarissa(1) for the commands, which have none of their own. */
+static int main_help_run(const struct cli_args *args)
+{
+	if (args->count > 0)
+		return help_show(main_find(args->names[0]) ? "sarissa" : args->names[0]);
+	main_help();
+	return cli_flush();
 }
 
 int main(int argc, char **argv)
