@@ -4,6 +4,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
+#include "internal/log_prefix.h"
 
 static enum control_log_level log_level = CONTROL_LOG_INFO;
 
@@ -26,7 +28,7 @@ bool log_parse_level(const char *text, enum control_log_level *out)
 
 void log_line(enum control_log_level level, const char *format, ...)
 {
-	char line[1024];
+	char line[1024], prefix[LOG_PREFIX_BYTES];
 	va_list args;
 
 	if (level > log_level)
@@ -34,5 +36,6 @@ void log_line(enum control_log_level level, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
-	fprintf(stderr, "sarissa-control: %s\n", line);
+	log_prefix(prefix, "sarissa-control", STDERR_FILENO);
+	fprintf(stderr, "%s: %s\n", prefix, line);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Lines on stderr for the operator: "sarissa-control: what is wrong: what to do". One thread; cold
- * paths only. The levels are those of control/core.
+ * Lines on stderr for the operator: "TIME sarissa-control: what is wrong: what to do"; the journal
+ * gets no TIME. One thread; cold paths only. The levels are those of control/core.
  */
 #ifndef SARISSA_CONTROL_LOG_H
 #define SARISSA_CONTROL_LOG_H

@@ -228,6 +228,14 @@ static int daemon_listen(const char *path)
 	return fd;
 }
 
+/* Behind the time of a line, which is now: internal/log_prefix.h. */
+static const char *daemon_untimed(const char *line)
+{
+	const char *blank = strchr(line, ' ');
+	return blank && blank > line && blank[-1] == 'Z' && *line >= '0' && *line <= '9' ? blank + 1
+											 : line;
+}
+
 /* The last line of the log says why; it is the daemon's own. */
 static void daemon_last_line(const char *log, char *out, size_t bytes)
 {
@@ -237,7 +245,7 @@ static void daemon_last_line(const char *log, char *out, size_t bytes)
 	while (file && fgets(line, sizeof(line), file)) {
 		line[strcspn(line, "\n")] = '\0';
 		if (*line)
-			snprintf(out, bytes, "%s", line);
+			snprintf(out, bytes, "%s", daemon_untimed(line));
 	}
 	if (file)
 		fclose(file);

@@ -5,7 +5,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 #include <rte_log.h>
+#include "internal/log_prefix.h"
 
 static int log_level = LOG_INFO;
 static pthread_mutex_t dpdk_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -30,11 +32,12 @@ bool log_parse_level(const char *text, int *out)
 
 static void log_write(int level, const char *format, va_list args)
 {
-	char line[1024];
+	char line[1024], prefix[LOG_PREFIX_BYTES];
 	if (level > log_level)
 		return;
 	vsnprintf(line, sizeof(line), format, args);
-	fprintf(stderr, "sarissa-dataplane: %s\n", line);
+	log_prefix(prefix, "sarissa-dataplane", STDERR_FILENO);
+	fprintf(stderr, "%s: %s\n", prefix, line);
 }
 
 #define LOG_FUNCTION(name, level)               \

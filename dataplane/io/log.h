@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Lines on stderr for the operator: "sarissa-dataplane: what is wrong: what to do". Main thread
- * and cold paths only; never about a packet. What DPDK's own libraries say is shown from level
- * "debug" on; the first of their error lines is kept, to give the reason when a port fails.
+ * Lines on stderr for the operator: "TIME sarissa-dataplane: what is wrong: what to do"; the
+ * journal gets no TIME. Main thread and cold paths only; never about a packet. What DPDK's own
+ * libraries say is shown from level "debug" on; the first of their error lines is kept, to give the
+ * reason when a port fails.
  */
 #ifndef SARISSA_DATAPLANE_IO_LOG_H
 #define SARISSA_DATAPLANE_IO_LOG_H

@@ -2,14 +2,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`sarissa local`: a cluster on loopback addresses that a user without any privilege starts."""
 
+import datetime
 import fcntl
 import json
 import os
+import re
 import select
 import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 
 import netlib
@@ -17,6 +20,7 @@ from lib import options
 from netlib import build_dir
 
 USER = 65534
+TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"  # of a log line that goes to no journal
 MIB = 1 << 20
 
 
@@ -102,7 +106,7 @@ def good(done):
 def wrong(done, status, *words):
     text = done.stderr.decode()
     assert done.returncode == status, f"exit {done.returncode}, not {status}: {text}"
-    assert text.count("\n") == 1 and text.startswith("sarissa"), text
+    assert text.count("\n") == 1 and re.match(rf"({TIME} )?sarissa", text), text
     for word in words:
         assert word in text, f"'{word}' is not in: {text}"
 
@@ -198,8 +202,16 @@ def a_port_is_chosen_and_the_reason_told():
         with subprocess.Popen(home.wrapped("sarissa-dataplane", *argv, "127.0.0.77"), env=home.env(),
                               stderr=subprocess.PIPE, text=True) as daemon:
             try:
-                lines = iter(daemon.stderr.readline, "")
-                assert any("ready on udp 127.0.0.77" in line for line in lines), "it has ended"
+                lines = []
+                for line in daemon.stderr:
+                    lines.append(line)
+                    if "ready on udp 127.0.0.77" in line:
+                        break
+                assert lines and "ready on" in lines[-1], lines
+                timed = [re.match(rf"({TIME}) sarissa-dataplane: ", line) for line in lines]
+                assert timed and all(timed), lines
+                said = datetime.datetime.fromisoformat(timed[0].group(1).replace("Z", "+00:00"))
+                assert abs(said.timestamp() - time.time()) < 60, lines
                 spec, why = (rundir / "port").read_text().splitlines()
                 assert spec == "udp:127.0.0.77", spec
                 assert "loopback" in why, why

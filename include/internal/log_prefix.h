@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What each line of a daemon's log begins with: "2026-11-23T21:27:36.123Z PROGRAM", or PROGRAM
+ * alone where stderr goes to the journal, which notes the time itself. UTC, so that the logs of
+ * several nodes can be merged. Called by the logs of control and dataplane; knows no level and no
+ * text.
+ */
+#ifndef SARISSA_INTERNAL_LOG_PREFIX_H
+#define SARISSA_INTERNAL_LOG_PREFIX_H
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+
+enum { LOG_PREFIX_BYTES = 96 };
+
+/* $JOURNAL_STREAM is "DEVICE:INODE" of the journal's stream (systemd.exec(5)). It is inherited,
+ * also by a process whose stderr goes elsewhere since then. */
+static inline bool log_is_journal(const char *stream, int fd)
+{
+	unsigned long long device, inode;
+	struct stat st;
+
+	return stream && sscanf(stream, "%llu:%llu", &device, &inode) == 2 && fstat(fd, &st) == 0 &&
+	       st.st_dev == device && st.st_ino == inode;
+}
+
+static inline void log_prefix(char out[LOG_PREFIX_BYTES], const char *program, int fd)
+{
+	char seconds[32];
+	struct timespec now;
+	struct tm utc;
+
+	snprintf(out, LOG_PREFIX_BYTES, "%s", program);
+	if (log_is_journal(getenv("JOURNAL_STREAM"), fd))
+		return;
+	clock_gettime(CLOCK_REALTIME, &now);
+	if (gmtime_r(&now.tv_sec, &utc) && strftime(seconds, sizeof(seconds), "%FT%T", &utc) > 0)
+		snprintf(out, LOG_PREFIX_BYTES, "%s.%03ldZ %s", seconds, now.tv_nsec / 1000000,
+			 program);
+}
+
+#endif
