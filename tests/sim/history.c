@@ -118,7 +118,7 @@ static bool history_joint(const struct clients *c, uint64_t since)
 }
 
 /* The owners know all objects that were put before: each waits for what the members tell. Owners of
- * a fixed list do not (a limit of broadcast.md), but these parts stay where they were. */
+ * a fixed list do not (a limit of guarantees.md), but these parts stay where they were. */
 static bool history_known(const struct clients *c, uint64_t since)
 {
 	const struct history *h = &c->history;
@@ -163,7 +163,7 @@ static bool history_remembers(const struct clients *c, uint32_t node, const stru
 }
 
 /* The creators' clocks decide between a put and a delete on two sides of a cut: the delete of a
- * later generation wins, also if it had ended before the put began (broadcast.md). That excuses a
+ * later generation wins, also if it had ended before the put began (guarantees.md). That excuses a
  * put only if no node that knew of the delete had the same members in view as the creator all the
  * while. If one had, the put must be refused and take a later generation. */
 static void history_overrule(const struct clients *c, struct client_truth *t)
@@ -339,7 +339,7 @@ static bool history_dead(const struct clients *c, const struct client_truth *t)
 
 /* Whether another version was put before this one, had not been deleted by then, and has the higher
  * generation, because its creator's clock is ahead. The creator of this one could not see it. When
- * both sides meet again, the version with the higher generation stays (broadcast.md). */
+ * both sides meet again, the version with the higher generation stays (guarantees.md). */
 static bool history_outdone(const struct clients *c, const struct client_truth *t)
 {
 	for (uint32_t i = 0; i < c->truths; i++) {
