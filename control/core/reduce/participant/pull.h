@@ -6,7 +6,7 @@
  * every TAKE_KEEP_NS at the latest that this node lives, and asks again.
  *
  * For sums whose parts are so small that a stream for each would cost more than its bytes
- * (docs/reduce.md, Small stripes). Bounds: parts_max requests that wait.
+ * (docs/reduce.md, Small segments). Bounds: parts_max requests that wait.
  */
 #ifndef SARISSA_CONTROL_CORE_PARTICIPANT_PULL_H
 #define SARISSA_CONTROL_CORE_PARTICIPANT_PULL_H
