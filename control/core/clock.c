@@ -32,7 +32,7 @@ bool clock_refuses(struct control *c, struct node *n, const struct message *m)
 	uint64_t generation = clock_generation(m);
 	struct text t = {.length = 0};
 
-	if (n == c->self || generation <= control_generation_max(c))
+	if (n == c->cluster->self || generation <= control_generation_max(c))
 		return false;
 	c->counters.generations_refused++;
 	text_add(&t, "the clock of node ");
@@ -40,7 +40,7 @@ bool clock_refuses(struct control *c, struct node *n, const struct message *m)
 	text_add(&t, " is ");
 	text_add_number(&t, (generation - c->epoch_ns - c->now_ns) / UINT64_C(1000000000));
 	text_add(&t, " s ahead of that of node ");
-	text_add_number(&t, c->self->number);
+	text_add_number(&t, c->cluster->self->number);
 	text_add(&t, ": set both right, and start control again");
 	clock_say(c, n, &t);
 	answer.reply.status = -ERANGE;

@@ -101,42 +101,64 @@ static uint32_t config_timers(const struct control_config *f)
 	       2 * f->reductions_max + 2 * (f->nodes + MEMBERS_GUESTS) + 13;
 }
 
-static struct control *config_carve(struct arena *a, const struct control_config *f,
-				    struct control *into)
+struct control *core_join(struct core *k)
 {
-	struct control *c = arena_carve(a, sizeof(*c));
-	/* Without memory the same steps only add up, on a copy that is thrown away. */
-	struct control *p = c ? c : into;
+	struct control *c = &k->control;
 
-	timers_carve(&p->timers, a, config_timers(f));
-	p->shard_nodes = arena_carve(a, sizeof(*p->shard_nodes) * f->shards);
-	peers_carve(&p->peers, a, f);
-	members_carve(&p->members, a, f);
-	calls_carve(&p->calls, a, f->calls_max);
-	directory_carve(&p->directory, a, f);
-	objects_carve(&p->objects, a, f);
-	commands_carve(&p->commands, a, f);
-	buffers_carve(&p->buffers, a, f);
-	fetches_carve(&p->fetches, a, f);
-	serves_carve(&p->serves, a, f);
-	takes_carve(&p->takes, a, f);
-	offers_carve(&p->offers, a, f);
-	combines_carve(&p->combines, a, f);
-	reduces_carve(&p->reduces, a, f);
-	reductions_carve(&p->reductions, a, f);
-	sessions_carve(&p->sessions, a, f);
-	creation_carve(&p->creations, a, f);
-	room_carve(&p->sessions, a);
-	backup_carve(&p->backups, a);
-	pool_carve(&p->loopback, a, sizeof(struct loopback), f->loopback_max);
-	p->loopback_data = arena_carve(a, (size_t)f->loopback_max * OBJECT_INLINE_MAX);
+	c->cluster = &k->cluster;
+	c->directory = &k->directory;
+	c->flow = &k->flow;
+	c->store = &k->store;
+	c->transfer = &k->transfer;
+	c->participant = &k->participant;
+	c->coordinator = &k->coordinator;
+	c->requester = &k->requester;
+	c->session = &k->session;
 	return c;
+}
+
+static void config_carve_cluster(struct arena *a, const struct control_config *f,
+				 struct room_cluster *k)
+{
+	k->shard_nodes = arena_carve(a, sizeof(*k->shard_nodes) * f->shards);
+	peers_carve(&k->peers, a, f);
+	members_carve(&k->members, a, f);
+	calls_carve(&k->calls, a, f->calls_max);
+	linkstats_carve(&k->links, a, f);
+	pool_carve(&k->loopback, a, sizeof(struct loopback), f->loopback_max);
+	k->loopback_data = arena_carve(a, (size_t)f->loopback_max * OBJECT_INLINE_MAX);
+}
+
+static struct core *config_carve(struct arena *a, const struct control_config *f, struct core *into)
+{
+	struct core *k = arena_carve(a, sizeof(*k));
+	/* Without memory the same steps only add up, on a copy that is thrown away. */
+	struct core *p = k ? k : into;
+
+	timers_carve(&p->control.timers, a, config_timers(f));
+	commands_carve(&p->control.commands, a, f);
+	config_carve_cluster(a, f, &p->cluster);
+	directory_carve(&p->directory.shard, a, f);
+	backup_carve(&p->directory.backups, a);
+	buffers_carve(&p->flow.buffers, a, f);
+	objects_carve(&p->store.objects, a, f);
+	fetches_carve(&p->transfer.fetches, a, f);
+	serves_carve(&p->transfer.serves, a, f);
+	takes_carve(&p->participant.takes, a, f);
+	offers_carve(&p->participant.offers, a, f);
+	combines_carve(&p->participant.combines, a, f);
+	reduces_carve(&p->coordinator.reduces, a, f);
+	reductions_carve(&p->requester.reductions, a, f);
+	sessions_carve(&p->session.sessions, a, f);
+	creation_carve(&p->session.creations, a, f);
+	room_carve(&p->session.sessions, a);
+	return k;
 }
 
 size_t control_bytes(const struct control_config *config)
 {
 	struct arena a = {NULL, 0};
-	struct control scratch;
+	struct core scratch;
 
 	if (!config_valid(config))
 		return 0;
@@ -151,13 +173,13 @@ static void config_table(const struct idmap *m, void (*take)(void *memory, size_
 
 void control_tables(const struct control *c, void (*take)(void *memory, size_t bytes))
 {
-	const struct directory *d = &c->directory;
+	const struct directory *d = &c->directory->shard;
 
 	config_table(&d->by_id, take);
 	take(d->by_node, ((size_t)d->by_node_mask + 1) * sizeof(*d->by_node));
-	config_table(&c->fetches.by_id, take);
-	config_table(&c->combines.by_id, take);
-	config_table(&c->reduces.by_id, take);
+	config_table(&c->transfer->fetches.by_id, take);
+	config_table(&c->participant->combines.by_id, take);
+	config_table(&c->coordinator->reduces.by_id, take);
 }
 
 struct control *control_init(void *memory, const struct control_config *config,
@@ -168,7 +190,7 @@ struct control *control_init(void *memory, const struct control_config *config,
 
 	if (memory == NULL || !config_valid(config))
 		return NULL;
-	c = config_carve(&a, config, NULL);
+	c = core_join(config_carve(&a, config, NULL));
 	c->config = *config;
 	c->ops = *ops;
 	c->now_ns = now_ns;

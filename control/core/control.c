@@ -31,7 +31,7 @@ static bool control_answer(void *arg, uint32_t node, const struct message *m)
 		*later.got.text = '\0';
 		m = &later;
 	} else if (m->kind == MESSAGE_OBJECTS) {
-		reduce_name_targets(c, c->directory.page, m->objects.count);
+		reduce_name_targets(c, c->directory->shard.page, m->objects.count);
 	} else if (m->kind == MESSAGE_GOT && m->got.what == MESSAGE_GOT_UNKNOWN) {
 		later = *m;
 		reduce_explain(c, &later.got);
@@ -43,16 +43,16 @@ static bool control_answer(void *arg, uint32_t node, const struct message *m)
 /* Those who could not be told to give copies up tell all that they have, and hear it then. */
 static void control_remind(struct control *c)
 {
-	if (c->calls.pool.used > c->calls.pool.capacity / 2)
+	if (c->cluster->calls.pool.used > c->cluster->calls.pool.capacity / 2)
 		return;
-	c->unremoved = false;
+	c->directory->unremoved = false;
 	for (uint32_t i = 0; i < c->config.nodes; i++) {
 		struct node *n = peers_node(c, i);
 
 		if (!n->unremoved || n->state != NODE_UP) /* control_node_up */
 			continue;
 		n->unremoved = false;
-		if (n != c->self) {
+		if (n != c->cluster->self) {
 			peers_hello(c, n->main->conn, MESSAGE_ANNOUNCE_ASK);
 			continue;
 		}
@@ -77,41 +77,42 @@ void control_start(struct control *c)
 					  graves_beyond,
 					  evict_start};
 
-	c->cluster_ops = &wiring_cluster;
-	c->flow_ops = &wiring_flow;
-	c->store_ops = &wiring_store;
-	c->transfer_ops = &wiring_transfer;
-	c->delegate_ops = &wiring_delegate;
-	c->requester_ops = &wiring_requester;
+	c->cluster->ops = &wiring_cluster;
+	c->flow->ops = &wiring_flow;
+	c->store->ops = &wiring_store;
+	c->transfer->ops = &wiring_transfer;
+	c->coordinator->ops = &wiring_delegate;
+	c->requester->ops = &wiring_requester;
 	for (uint32_t i = 0; i < c->config.shards; i++)
-		c->shard_nodes[i] = c->config.shard_nodes[i];
+		c->cluster->shard_nodes[i] = c->config.shard_nodes[i];
 	peers_init(c);
 	members_init(c);
 	buffers_init(c);
-	directory_init(&c->directory, &c->config, &out);
-	list_init(&c->fetches.active);
-	list_init(&c->combines.active);
-	list_init(&c->takes.early);
-	list_init(&c->offers.early);
+	linkstats_init(&c->cluster->links, c->config.nodes);
+	directory_init(&c->directory->shard, &c->config, &c->cluster->links, &out);
+	list_init(&c->transfer->fetches.active);
+	list_init(&c->participant->combines.active);
+	list_init(&c->participant->takes.early);
+	list_init(&c->participant->offers.early);
 	reduces_init(c);
 	reductions_init(c);
-	list_init(&c->loopback_queue);
-	list_init(&c->sessions.polled);
-	list_init(&c->creations.copying);
-	list_init(&c->objects.lru);
-	list_init(&c->objects.zombies);
-	list_init(&c->objects.dirty);
-	list_init(&c->objects.late);
-	c->objects.sweep = TABLE_SLOT_NONE;
-	c->calls.count = control_random(c) >> (CALLS_INDEX_BITS + 2);
+	list_init(&c->cluster->loopback_queue);
+	list_init(&c->session->sessions.polled);
+	list_init(&c->session->creations.copying);
+	list_init(&c->store->objects.lru);
+	list_init(&c->store->objects.zombies);
+	list_init(&c->store->objects.dirty);
+	list_init(&c->store->objects.late);
+	c->store->objects.sweep = TABLE_SLOT_NONE;
+	c->cluster->calls.count = control_random(c) >> (CALLS_INDEX_BITS + 2);
 	c->epoch_ns = c->config.incarnation - c->now_ns;
 	graves_init(c);
-	list_init(&c->sessions.roomless);
+	list_init(&c->session->sessions.roomless);
 	backup_init(c);
 	/* the configuration's own pointers are the caller's */
 	c->config.addrs = NULL;
 	c->config.seeds = NULL;
-	c->config.shard_nodes = c->shard_nodes;
+	c->config.shard_nodes = c->cluster->shard_nodes;
 }
 
 /* ---- the dataplane comes and goes --------------------------------------------------------- */
@@ -129,7 +130,7 @@ int control_attach(struct control *c, const struct control_attach *a, uint64_t n
 		fetch_restart_all(c);
 		combine_reset(c);
 	}
-	c->store = a->store;
+	c->memory = a->store;
 	c->table = a->table;
 	if (!same)
 		error = objects_attach(c);
@@ -143,14 +144,14 @@ int control_attach(struct control *c, const struct control_attach *a, uint64_t n
 	c->workers = a->reply.workers;
 	c->attached = true;
 	c->commands.epoch = (uint32_t)c->table->control_epoch;
-	c->self->workers = c->workers;
-	c->self->store_incarnation = c->table->incarnation;
-	c->self->incarnation = a->reply.incarnation;
-	if (c->members.begun_ns == 0)
-		c->members.begun_ns = now_ns;
+	c->cluster->self->workers = c->workers;
+	c->cluster->self->store_incarnation = c->table->incarnation;
+	c->cluster->self->incarnation = a->reply.incarnation;
+	if (c->cluster->members.begun_ns == 0)
+		c->cluster->members.begun_ns = now_ns;
 	if (members_joined(c)) {
-		c->cluster_ops->node_up(c, c->self);
-		c->cluster_ops->node_known(c, c->self);
+		c->cluster->ops->node_up(c, c->cluster->self);
+		c->cluster->ops->node_known(c, c->cluster->self);
 	}
 	peers_attach(c);
 	gossip_start(c);
@@ -181,11 +182,11 @@ static void control_turn(struct control *c)
 	graves_pump(c);
 	backup_pump(c);
 	reductions_pump(c);
-	if (c->unremoved)
+	if (c->directory->unremoved)
 		control_remind(c);
 	while ((l = loopback_pop(c)) != NULL) {
-		dispatch(c, c->self, 0, &l->message);
-		pool_give(&c->loopback, l);
+		dispatch(c, c->cluster->self, 0, &l->message);
+		pool_give(&c->cluster->loopback, l);
 		members_pump(c);
 		objects_announce_pump(c);
 	}
@@ -272,7 +273,7 @@ void control_session_writable(struct control *c, uint32_t session, uint64_t now_
 
 bool control_copy(struct control *c, uint64_t now_ns)
 {
-	if (list_empty(&c->creations.copying))
+	if (list_empty(&c->session->creations.copying))
 		return false;
 	c->now_ns = now_ns;
 	creation_copies(c);
@@ -284,58 +285,58 @@ bool control_copy(struct control *c, uint64_t now_ns)
 
 enum control_membership control_membership(const struct control *c)
 {
-	if (c->members.fenced)
+	if (c->cluster->members.fenced)
 		return CONTROL_FENCED;
 	return members_joined(c) ? CONTROL_MEMBER : CONTROL_JOINING;
 }
 
 uint32_t control_number(const struct control *c)
 {
-	return members_joined(c) ? c->self->number : UINT32_MAX;
+	return members_joined(c) ? c->cluster->self->number : UINT32_MAX;
 }
 
 uint32_t control_members(const struct control *c)
 {
-	return c->members.live_count;
+	return c->cluster->members.live_count;
 }
 
 void control_leave(struct control *c, uint64_t now_ns)
 {
 	c->now_ns = now_ns;
-	c->members.left = true;
+	c->cluster->members.left = true;
 	if (!members_joined(c))
 		return;
-	members_record(c, c->self, c->self->member_incarnation, MEMBER_LEFT);
+	members_record(c, c->cluster->self, c->cluster->self->member_incarnation, MEMBER_LEFT);
 	for (uint32_t i = 0; i < c->config.nodes; i++)
 		if (peers_node(c, i)->state == NODE_UP)
-			gossip_entry(c, peers_node(c, i), c->self);
+			gossip_entry(c, peers_node(c, i), c->cluster->self);
 }
 
 void control_usage(const struct control *c, struct control_usage *out)
 {
 	*out = (struct control_usage){
-		.store_bytes = c->objects.space.used_bytes,
-		.scratch_bytes = c->buffers.scratch.used_bytes,
-		.objects = c->objects.count,
-		.zombies = c->objects.zombie_count,
-		.fetches = c->fetches.pool.used,
-		.serves = c->serves.pool.used,
-		.combines = c->combines.pool.used,
-		.parts = c->combines.parts.used,
-		.takes = c->takes.pool.used,
-		.offers = c->offers.pool.used,
-		.stages = c->buffers.stages.used,
-		.edges = c->buffers.ins.used + c->buffers.outs.used,
-		.calls = c->calls.pool.used,
-		.waits = c->sessions.waits.used,
-		.entries = c->directory.entries.used,
+		.store_bytes = c->store->objects.space.used_bytes,
+		.scratch_bytes = c->flow->buffers.scratch.used_bytes,
+		.objects = c->store->objects.count,
+		.zombies = c->store->objects.zombie_count,
+		.fetches = c->transfer->fetches.pool.used,
+		.serves = c->transfer->serves.pool.used,
+		.combines = c->participant->combines.pool.used,
+		.parts = c->participant->combines.parts.used,
+		.takes = c->participant->takes.pool.used,
+		.offers = c->participant->offers.pool.used,
+		.stages = c->flow->buffers.stages.used,
+		.edges = c->flow->buffers.ins.used + c->flow->buffers.outs.used,
+		.calls = c->cluster->calls.pool.used,
+		.waits = c->session->sessions.waits.used,
+		.entries = c->directory->shard.entries.used,
 	};
-	list_each(l, after, &c->reduces.active) out->reduces++;
-	list_each(l, after, &c->reductions.active) out->reductions++;
+	list_each(l, after, &c->coordinator->reduces.active) out->reduces++;
+	list_each(l, after, &c->requester->reductions.active) out->reductions++;
 	for (uint32_t i = 0; i < c->config.nodes; i++)
 		out->nodes_up += peers_node((struct control *)c, i)->state == NODE_UP;
-	for (uint32_t i = 0; i < c->peers.links.fresh; i++) {
-		const struct link *l = pool_at(&c->peers.links, i);
+	for (uint32_t i = 0; i < c->cluster->peers.links.fresh; i++) {
+		const struct link *l = pool_at(&c->cluster->peers.links, i);
 
 		out->links_up += l->state == LINK_UP;
 	}

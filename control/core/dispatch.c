@@ -40,7 +40,7 @@ static void dispatch_bury(struct control *c, struct node *n, const struct messag
 {
 	struct message answer = {.kind = MESSAGE_REPLY, .request = m->request};
 
-	directory_take_bury(&c->directory, &m->bury);
+	directory_take_bury(&c->directory->shard, &m->bury);
 	reduce_buried(c, &m->bury);
 	peers_send(c, n, &answer);
 }
@@ -49,7 +49,7 @@ static void dispatch_bury(struct control *c, struct node *n, const struct messag
 static void dispatch_keep(struct control *c, struct node *n, const struct message *m)
 {
 	struct message answer = {.kind = MESSAGE_REPLY, .request = m->request};
-	const struct tombstone *t = directory_tombstone(&c->directory, &m->have.id);
+	const struct tombstone *t = directory_tombstone(&c->directory->shard, &m->have.id);
 
 	answer.reply.status =
 		t && t->generation >= m->have.generation ? -ESTALE : keep_copy(c, &m->have);
@@ -93,7 +93,8 @@ static void dispatch_reduce(struct control *c, struct node *n, const struct mess
  * time, and the others when they tell. */
 static bool dispatch_delete_too_early(struct control *c, const struct object_id *id)
 {
-	return !directory_full(&c->directory) || !directory_has_complete(&c->directory, id);
+	return !directory_full(&c->directory->shard) ||
+	       !directory_has_complete(&c->directory->shard, id);
 }
 
 /* Of an id that has just come here nothing is known as long as nobody has said so: who asks whether
@@ -116,12 +117,12 @@ static bool dispatch_too_early(struct control *c, const struct message *m)
 		return false;
 	if (m->kind == MESSAGE_DELETE)
 		return dispatch_delete_too_early(c, id);
-	e = directory_find(&c->directory, id);
+	e = directory_find(&c->directory->shard, id);
 	if (e == NULL || e->generation == 0)
 		return true;
 	/* what a receiver has begun to get is complete at a node that may not have told yet */
 	return m->kind != MESSAGE_STAT && e->reserved == 0 &&
-	       directory_taken(&c->directory, e) == 0;
+	       directory_taken(&c->directory->shard, e) == 0;
 }
 
 static void dispatch_request(struct control *c, struct node *n, const struct message *m)
@@ -132,12 +133,12 @@ static void dispatch_request(struct control *c, struct node *n, const struct mes
 	if (m->kind == MESSAGE_REDUCED && reduce_progress_here(c, n, m))
 		return;
 	/* what a lost node says comes again when it is back; until then nothing is kept of it */
-	if (!control_is_shard(c, c->self) || n->state != NODE_UP) {
+	if (!control_is_shard(c, c->cluster->self) || n->state != NODE_UP) {
 		c->counters.messages_unexpected++;
 		return;
 	}
 	if (id && c->config.shards == 0 &&
-	    (control_shard(c, id) != c->self || dispatch_too_early(c, m))) {
+	    (control_shard(c, id) != c->cluster->self || dispatch_too_early(c, m))) {
 		reshard_redirect(c, n, m->request);
 		return;
 	}
@@ -158,7 +159,7 @@ static void dispatch_request(struct control *c, struct node *n, const struct mes
 			return;
 		if (m->kind == MESSAGE_DELETE && reduce_cancel(c, n, m))
 			return;
-		directory_message(&c->directory, n->number, m);
+		directory_message(&c->directory->shard, n->number, m);
 	}
 }
 

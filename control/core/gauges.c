@@ -18,9 +18,9 @@ static void gauges_members(const struct control *c, struct control_gauges *out)
 				       [MEMBER_LEFT] = &out->members_left};
 
 	for (uint32_t i = 0; i < c->config.nodes; i++)
-		if (of[c->peers.nodes[i].member])
-			++*of[c->peers.nodes[i].member];
-	out->members_changed_ms = (c->now_ns - c->members.changed_ns) / 1000000;
+		if (of[c->cluster->peers.nodes[i].member])
+			++*of[c->cluster->peers.nodes[i].member];
+	out->members_changed_ms = (c->now_ns - c->cluster->members.changed_ns) / 1000000;
 }
 
 void control_gauges(struct control *c, struct control_gauges *out)
@@ -29,31 +29,31 @@ void control_gauges(struct control *c, struct control_gauges *out)
 
 	*out = (struct control_gauges){
 		.attached = c->attached,
-		.sessions = c->sessions.open,
+		.sessions = c->session->sessions.open,
 		.sessions_max = f->sessions_max,
-		.waits = c->sessions.waits.used,
+		.waits = c->session->sessions.waits.used,
 		.waits_max = f->waits_max,
-		.creating = c->creations.pool.used,
+		.creating = c->session->creations.pool.used,
 		.creating_max = f->creations_max,
-		.calls = c->calls.pool.used,
+		.calls = c->cluster->calls.pool.used,
 		.calls_max = f->calls_max,
-		.fetches = c->fetches.pool.used,
+		.fetches = c->transfer->fetches.pool.used,
 		.fetches_max = f->fetches_max,
-		.serves = c->serves.pool.used,
+		.serves = c->transfer->serves.pool.used,
 		.serves_max = f->serves_max,
-		.entries = c->directory.entries.used,
+		.entries = c->directory->shard.entries.used,
 		.entries_max = f->entries_max,
-		.copies = c->directory.copies.used,
+		.copies = c->directory->shard.copies.used,
 		.copies_max = f->copies_max,
-		.links = c->peers.links.used,
+		.links = c->cluster->peers.links.used,
 		.links_max = f->links_max,
 	};
 	gauges_members(c, out);
 	if (c->table == NULL)
 		return;
 	out->store_bytes = c->dataplane.store_bytes; /* as session_describe_node says it */
-	out->store_used = c->objects.space.used_bytes + c->buffers.scratch.used_bytes;
+	out->store_used = c->store->objects.space.used_bytes + c->flow->buffers.scratch.used_bytes;
 	out->store_evictable = objects_evictable_bytes(c);
-	out->objects = c->objects.count;
-	out->untold = gauges_untold(&c->objects);
+	out->objects = c->store->objects.count;
+	out->untold = gauges_untold(&c->store->objects);
 }

@@ -12,7 +12,7 @@ static void wiring_forget_fire(struct control *c, struct timer *t)
 {
 	struct node *n = list_item(t, struct node, forget);
 
-	directory_node_forget(&c->directory, n->number, !members_live(n));
+	directory_node_forget(&c->directory->shard, n->number, !members_live(n));
 	if (members_live(n)) /* others reach it: what it has stays taken until it is dead */
 		timers_set(&c->timers, t, c->now_ns + c->config.forget_ns, wiring_forget_fire);
 }
@@ -22,15 +22,15 @@ static bool wiring_node_up(struct control *c, struct node *n)
 	bool was_up = n->state == NODE_UP, known = true;
 
 	if (!was_up)
-		c->up_ns = c->now_ns;
+		c->directory->up_ns = c->now_ns;
 	n->state = NODE_UP;
 	timers_cancel(&c->timers, &n->forget);
-	if (n == c->self)
-		c->directory.self = n->number;
-	if (control_is_shard(c, c->self))
-		known = directory_node_up(&c->directory, n->number, n->store_incarnation) &&
+	if (n == c->cluster->self)
+		c->directory->shard.self = n->number;
+	if (control_is_shard(c, c->cluster->self))
+		known = directory_node_up(&c->directory->shard, n->number, n->store_incarnation) &&
 			!n->unremoved;
-	n->unremoved = n->unremoved && n == c->self;
+	n->unremoved = n->unremoved && n == c->cluster->self;
 	if (!was_up && control_is_shard(c, n) && c->table)
 		fetch_announce(c, n);
 	fetch_node_up(c, n);
@@ -47,16 +47,16 @@ static void wiring_node_down(struct control *c, struct node *n)
 	n->beyond = false;
 	reduce_node_down(c, n);
 	combine_node_down(c, n);
-	if (!control_is_shard(c, c->self))
+	if (!control_is_shard(c, c->cluster->self))
 		return;
 	agent_silent(c, n, false);
-	directory_node_down(&c->directory, n->number);
+	directory_node_down(&c->directory->shard, n->number);
 	timers_set(&c->timers, &n->forget, c->now_ns + c->config.forget_ns, wiring_forget_fire);
 }
 
 static void wiring_node_known(struct control *c, struct node *n)
 {
-	directory_node_known(&c->directory, n->number);
+	directory_node_known(&c->directory->shard, n->number);
 }
 
 static void wiring_announce_asked(struct control *c, struct node *n)
@@ -79,7 +79,7 @@ static bool wiring_link_wanted(struct control *c, const struct link *l)
 
 static void wiring_node_away(struct control *c, struct node *n, bool ever)
 {
-	directory_node_away(&c->directory, n->number, ever);
+	directory_node_away(&c->directory->shard, n->number, ever);
 }
 
 static void wiring_node_ended(struct control *c, struct node *n)
@@ -90,13 +90,13 @@ static void wiring_node_ended(struct control *c, struct node *n)
 
 static void wiring_node_dead(struct control *c, struct node *n)
 {
-	directory_node_dead(&c->directory, n->number, true);
+	directory_node_dead(&c->directory->shard, n->number, true);
 	fetch_node_dead(c, n);
 }
 
 static void wiring_node_back(struct control *c, struct node *n)
 {
-	directory_node_dead(&c->directory, n->number, false);
+	directory_node_dead(&c->directory->shard, n->number, false);
 }
 
 static void wiring_node_gone(struct control *c, struct node *n)
@@ -105,26 +105,26 @@ static void wiring_node_gone(struct control *c, struct node *n)
 	if (n->member != MEMBER_LEFT)
 		return;
 	timers_cancel(&c->timers, &n->forget);
-	directory_node_forget(&c->directory, n->number, true);
+	directory_node_forget(&c->directory->shard, n->number, true);
 }
 
 static void wiring_node_reborn(struct control *c, struct node *n)
 {
-	if (n != c->self && !join_is_guest(c, n))
-		directory_node_doubt(&c->directory, n->number);
+	if (n != c->cluster->self && !join_is_guest(c, n))
+		directory_node_doubt(&c->directory->shard, n->number);
 	reduce_caller_gone(c, n, false);
 }
 
 static void wiring_unsettled(struct control *c)
 {
-	directory_unsettled(&c->directory);
+	directory_unsettled(&c->directory->shard);
 }
 
 static bool wiring_mine(void *arg, const struct object_id *id)
 {
 	struct control *c = arg;
 
-	return control_shard(c, id) == c->self;
+	return control_shard(c, id) == c->cluster->self;
 }
 
 /* The ids of other nodes have gone to them, and some have come here. */
@@ -132,12 +132,13 @@ static void wiring_reshard(struct control *c)
 {
 	if (!members_joined(c))
 		return;
-	if (c->table && c->objects.sweep != TABLE_SLOT_NONE)
-		c->members.life++; /* some were not told of the change before: tell all again */
+	if (c->table && c->store->objects.sweep != TABLE_SLOT_NONE)
+		c->cluster->members
+			.life++; /* some were not told of the change before: tell all again */
 	if (c->config.shards == 0) {
 		reduce_keep(c);
 		combine_keep(c);
-		directory_keep(&c->directory, wiring_mine, c);
+		directory_keep(&c->directory->shard, wiring_mine, c);
 		calls_move(c);
 	}
 	reductions_tell(c);
@@ -157,7 +158,8 @@ static void wiring_view_changed(struct control *c)
 static bool wiring_holds(struct control *c, const struct message *m)
 {
 	return m->kind != MESSAGE_DROP || m->object.upstream != 0 ||
-	       objects_disowns(c, &m->object.id, m->object.generation);
+	       (!fetch_asks(c, &m->object.id) && /* else its GET says it */
+		objects_disowns(c, &m->object.id, m->object.generation));
 }
 
 static bool wiring_prepare(struct control *c, struct call *call)
@@ -197,7 +199,7 @@ static void wiring_late_answer(struct control *c, struct node *n, const struct m
 			reduce_forget(c, &m->got.id, m->request);
 		return;
 	}
-	if (c->table == NULL || idmap_find(&c->fetches.by_id, &m->got.id) != NULL ||
+	if (c->table == NULL || idmap_find(&c->transfer->fetches.by_id, &m->got.id) != NULL ||
 	    objects_find(c, &m->got.id) != TABLE_SLOT_NONE)
 		return;
 	objects_disown(c, &m->got.id, m->got.generation);
@@ -253,6 +255,11 @@ static bool wiring_arriving(struct control *c, const struct stage *head)
 	const struct object *o = objects_at(c, head->slot);
 
 	return o->stage == head && (o->fetch || o->combine);
+}
+
+static int32_t wiring_addend(const struct part *part)
+{
+	return part->combine->sum.op ? (int32_t)part->index : -1;
 }
 
 static void wiring_arrived(struct control *c, uint32_t slot)
@@ -312,6 +319,7 @@ const struct flow_ops wiring_flow = {
 	.mirrored = wiring_mirrored,
 	.closed = wiring_closed,
 	.arriving = wiring_arriving,
+	.addend = wiring_addend,
 	.progress = objects_progress,
 	.arrived = wiring_arrived,
 	.lost = wiring_lost,
@@ -350,6 +358,11 @@ static void wiring_refused(struct control *c, struct object *o, int32_t status)
 	combine_refused(c, o->combine, status);
 }
 
+static void wiring_led(struct control *c, struct object *o)
+{
+	combine_known(o->combine);
+}
+
 static void wiring_upstreams(struct control *c, const struct object *o, struct message_have *have)
 {
 	fetch_upstreams(o->fetch, have);
@@ -371,6 +384,7 @@ const struct store_ops wiring_store = {
 	.progress = waits_check_object,
 	.announced = seal_told,
 	.refused = wiring_refused,
+	.led = wiring_led,
 	.upstreams = wiring_upstreams,
 	.adopt = fetch_adopt,
 	.room = wiring_room,
@@ -378,10 +392,36 @@ const struct store_ops wiring_store = {
 
 /* ---- fetches and reduces ------------------------------------------------------------------ */
 
+static struct wait *wiring_wait(struct await *w)
+{
+	return list_item(w, struct wait, await);
+}
+
+static void wiring_wait_placed(struct control *c, struct await *w, uint32_t slot)
+{
+	waits_place(c, wiring_wait(w), slot);
+}
+
+static void wiring_wait_ended(struct control *c, struct await *w, int32_t status, const char *text)
+{
+	waits_end(c, wiring_wait(w), status, text);
+}
+
+static void wiring_wait_absent(struct control *c, struct await *w, int32_t status, const char *text)
+{
+	session_absent(c, wiring_wait(w), status, text);
+}
+
+static bool wiring_unfinished(const struct object *o)
+{
+	return !o->combine->done || o->combine->held;
+}
+
 const struct transfer_ops wiring_transfer = {
-	.wait_placed = waits_place,
-	.wait_ended = waits_end,
-	.wait_absent = session_absent,
+	.wait_placed = wiring_wait_placed,
+	.wait_ended = wiring_wait_ended,
+	.wait_absent = wiring_wait_absent,
+	.unfinished = wiring_unfinished,
 	.made_here = reduce_borrowed_look,
 };
 
@@ -392,7 +432,19 @@ const struct delegate_ops wiring_delegate = {
 	.own_failed = reduction_own_failed,
 };
 
+static void wiring_reduce_ended(struct control *c, struct await *w, const struct message_used *used)
+{
+	session_reduce_ended(c, wiring_wait(w), used);
+}
+
+/* All that is known of it holds: a REDUCE is answered, a REDUCED waits on. */
+static void wiring_reduce_accepted(struct control *c, struct await *w)
+{
+	if (wiring_wait(w)->op == SESSION_REDUCE)
+		waits_end(c, wiring_wait(w), 0, "");
+}
+
 const struct requester_ops wiring_requester = {
-	.ended = session_reduce_ended,
-	.wait_ended = waits_end,
+	.ended = wiring_reduce_ended,
+	.accepted = wiring_reduce_accepted,
 };

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """The rooms of control/core only use rooms below them: looked up in the symbols of the built objects,
-and in what the files include.
+and in what the files include. Of another room they include its entry headers only; state.h, which
+opens all rooms, is for the files that wire them (the folder itself) and for tests.
 
 usage: rooms.py BUILD_DIR [--table]    --table: which room uses which, and the cycles of files in a room
 """
@@ -16,9 +17,12 @@ from pathlib import Path
 ORDER = ("base", "message", "planner", "cluster", "directory", "flow", "store", "transfer",
          "reduce/participant", "reduce/coordinator", "reduce/requester", "session", "control.c")
 TOP = ORDER[-1]
-# what every room includes; and one whose figures still lie in the directory's struct
-OPEN = ("control.h", "state.h")
-NOT_YET = {("cluster/linkstats.c", "directory/directory.h")}
+# what another room may include of one, beside all of the first three; all else of a room is its own
+ENTRY = {"cluster": {"room.h"}, "directory": {"room.h"}, "flow": {"room.h"},
+         "store": {"room.h", "await.h"}, "transfer": {"fetch.h", "serve.h"},
+         "reduce/participant": set(), "reduce/coordinator": {"borrow.h"},
+         "reduce/requester": {"requester.h"}, "session": set()}
+OPEN = ("control.h",)  # the shell's, which every room includes
 CORE = Path(__file__).resolve().parents[2] / "control/core"
 
 
@@ -89,14 +93,28 @@ def room_of_file(name):
     return next((room for room in ORDER if name.startswith(f"{room}/")), TOP)
 
 
-def includes_up():
-    """(file, header of a room above its own)"""
+def includes():
+    """(file, header of control/core that it includes, by its path there)"""
     for path in sorted(CORE.rglob("*.[ch]")):
-        name = str(path.relative_to(CORE))
-        for header in re.findall(r'#\s*include "core/([^"]+)"', path.read_text()):
-            if header not in OPEN and (name, header) not in NOT_YET and \
-                    ORDER.index(room_of_file(header)) > ORDER.index(room_of_file(name)):
-                yield name, header
+        for header in re.findall(r'#\s*include "([^"]+)"', path.read_text()):
+            header = header.removeprefix("core/") if header.startswith("core/") else \
+                str((path.parent / header).resolve().relative_to(CORE)) \
+                if (path.parent / header).exists() else ""
+            if header and header not in OPEN:
+                yield str(path.relative_to(CORE)), header
+
+
+def wrong(name, header):
+    """Why a file must not include a header of control/core, or None."""
+    room, other = room_of_file(name), room_of_file(header)
+    if ORDER.index(other) > ORDER.index(room):
+        return f"{room} is below {other}"
+    entry = ENTRY.get(other)
+    if room not in (other, TOP) and entry is not None and \
+            header.removeprefix(f"{other}/") not in entry:
+        return f"that header is {other}'s own: " + \
+            (f"include {' or '.join(sorted(entry))} of it" if entry else "send it a message")
+    return None
 
 
 def main():
@@ -111,11 +129,11 @@ def main():
     for name, other, symbol in up:
         print(f"{name.removesuffix('.o')} uses {symbol} of {other.removesuffix('.o')}: "
               f"{room_of(name)} is below {room_of(other)}")
-    above = list(includes_up())
-    for name, header in above:
-        print(f"{name} includes {header}: {room_of_file(name)} is below {room_of_file(header)}")
+    above = [(name, header, why) for name, header in includes() if (why := wrong(name, header))]
+    for name, header, why in above:
+        print(f"{name} includes {header}: {why}")
     up += above
-    print(f"{len(up)} uses go up" if up else f"{len(objects)} objects only use rooms below them")
+    print(f"{len(up)} uses are wrong" if up else f"{len(objects)} objects only use rooms below them")
     return 1 if up else 0
 
 

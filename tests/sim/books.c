@@ -85,7 +85,7 @@ static const char *books_directory(struct directory *d)
 
 static const char *books_object(struct control *c, uint32_t slot)
 {
-	const struct object *o = &c->objects.meta[slot];
+	const struct object *o = &c->store->objects.meta[slot];
 	uint32_t makers;
 	switch (c->table->slot[slot].state) {
 	case OBJECT_CREATING:
@@ -119,7 +119,7 @@ static const char *books_object(struct control *c, uint32_t slot)
 
 static const char *books_objects(struct control *c)
 {
-	struct objects *os = &c->objects;
+	struct objects *os = &c->store->objects;
 	uint32_t count = 0, zombies = 0, announcing = 0, serves = 0;
 	uint64_t bytes = 0;
 	for (uint32_t i = 0; i < c->table->slots; i++) {
@@ -139,7 +139,7 @@ static const char *books_objects(struct control *c)
 		return "objects do not add up";
 	if (announcing != os->announcing)
 		return "announcements do not add up";
-	if (serves != c->serves.pool.used)
+	if (serves != c->transfer->serves.pool.used)
 		return "streams to others do not add up";
 	return bytes == os->space.used_bytes ? NULL : "the store does not add up";
 }
@@ -174,7 +174,7 @@ static const char *books_fetch(struct control *c, const struct fetch *f)
 	if (!books_fetch_call(f, f->call) || !books_fetch_call(f, f->more) ||
 	    !books_fetch_call(f, f->homing))
 		return "a fetch's request that has ended";
-	if (f->slot != TABLE_SLOT_NONE && c->objects.meta[f->slot].fetch != f)
+	if (f->slot != TABLE_SLOT_NONE && c->store->objects.meta[f->slot].fetch != f)
 		return "a fetch into another's place";
 	if (f->state != FETCH_FED && fetch_feeds(f) > 0)
 		return "a fetch that is fed and asks";
@@ -190,7 +190,7 @@ static const char *books_fetches(struct control *c)
 {
 	uint32_t feeding = 0;
 	uint64_t rate = 0;
-	list_each(l, after, &c->fetches.active)
+	list_each(l, after, &c->transfer->fetches.active)
 	{
 		const struct fetch *f = list_item(l, struct fetch, active);
 		const char *bad = books_fetch(c, f);
@@ -199,9 +199,9 @@ static const char *books_fetches(struct control *c)
 		feeding += f->looking;
 		rate += f->rate;
 	}
-	if (length(&c->fetches.active) != c->fetches.pool.used)
+	if (length(&c->transfer->fetches.active) != c->transfer->fetches.pool.used)
 		return "fetches do not add up";
-	return feeding == c->fetches.feeding && rate == c->fetches.rate
+	return feeding == c->transfer->fetches.feeding && rate == c->transfer->fetches.rate
 		       ? NULL
 		       : "what fetches take does not add up";
 }
@@ -218,12 +218,12 @@ static const char *books_stage(struct control *c, const struct stage *head)
 	}
 	if (lanes != head->lanes)
 		return "a buffer's lanes do not add up";
-	return c->objects.meta[head->slot].holds ? NULL : "a buffer over what is free";
+	return c->store->objects.meta[head->slot].holds ? NULL : "a buffer over what is free";
 }
 
 static const char *books_plan(struct control *c)
 {
-	const struct buffers *p = &c->buffers;
+	const struct buffers *p = &c->flow->buffers;
 	uint32_t ins = 0, outs = 0, holds = 0, held = 0;
 	for (uint32_t i = 0; i < p->stages.fresh; i++) {
 		const struct stage *s = pool_at(&p->stages, i);
@@ -237,7 +237,7 @@ static const char *books_plan(struct control *c)
 		outs += length(&s->outs);
 	}
 	for (uint32_t i = 0; i < c->table->slots; i++)
-		held += c->objects.meta[i].holds;
+		held += c->store->objects.meta[i].holds;
 	if (ins != p->ins.used || outs != p->outs.used)
 		return "edges do not add up";
 	return holds == held ? NULL : "what buffers hold does not add up";
@@ -259,24 +259,25 @@ static const char *books_calls(struct control *c)
 		}
 		graves += n->graves;
 	}
-	if (calls != c->calls.pool.used)
+	if (calls != c->cluster->calls.pool.used)
 		return "calls do not add up";
-	return graves == c->graves.sending ? NULL : "tombstones on their way do not add up";
+	return graves == c->directory->graves.sending ? NULL
+						      : "tombstones on their way do not add up";
 }
 
 static const char *books_sessions(struct control *c)
 {
 	uint32_t waits = 0;
-	for (uint32_t i = 0; i < c->sessions.pool.fresh; i++) {
-		const struct session *s = pool_at(&c->sessions.pool, i);
+	for (uint32_t i = 0; i < c->session->sessions.pool.fresh; i++) {
+		const struct session *s = pool_at(&c->session->sessions.pool, i);
 		waits += s->pins ? length(&s->waits) : 0;
 	}
-	return waits == c->sessions.waits.used ? NULL : "waits do not add up";
+	return waits == c->session->sessions.waits.used ? NULL : "waits do not add up";
 }
 
 const char *books_check(struct control *c)
 {
-	const char *bad = c ? books_directory(&c->directory) : NULL;
+	const char *bad = c ? books_directory(&c->directory->shard) : NULL;
 	if (!c || bad)
 		return bad;
 	if ((bad = books_calls(c)) || (bad = books_sessions(c)) || !c->table)
@@ -294,23 +295,24 @@ const char *books_check_idle(struct control *c)
 		const char *what;
 		uint32_t used;
 	} left[] = {
-		{"copies in the directory", c->directory.copies.used},
-		{"waiters in the directory", c->directory.waiters.used},
-		{"LOCATEs in the directory", c->directory.locates.used},
-		{"deletes under way", c->directory.removals.used},
-		{"values in the directory", c->directory.inline_space.used_bytes > 0},
-		{"tombstones that are to be told", c->directory.fresh_count},
-		{"tombstones on their way", c->graves.sending},
-		{"who asks how a reduce ends", c->reduces.askers.used},
-		{"who gets a target in stripes", c->reduces.getters.used},
-		{"early STREAMs", c->serves.early.used},
-		{"receivers of streams", c->serves.fed},
-		{"pages of STAT", c->sessions.pages.used},
-		{"sessions", c->sessions.pool.used},
-		{"messages to itself", c->loopback.used},
-		{"announcements", c->objects.announcing},
-		{"objects to be announced", length(&c->objects.dirty) + length(&c->objects.late)},
-		{"RECALLs", c->reductions.telling},
+		{"copies in the directory", c->directory->shard.copies.used},
+		{"waiters in the directory", c->directory->shard.waiters.used},
+		{"LOCATEs in the directory", c->directory->shard.locates.used},
+		{"deletes under way", c->directory->shard.removals.used},
+		{"values in the directory", c->directory->shard.inline_space.used_bytes > 0},
+		{"tombstones that are to be told", c->directory->shard.fresh_count},
+		{"tombstones on their way", c->directory->graves.sending},
+		{"who asks how a reduce ends", c->coordinator->reduces.askers.used},
+		{"who gets a target in stripes", c->coordinator->reduces.getters.used},
+		{"early STREAMs", c->transfer->serves.early.used},
+		{"receivers of streams", c->transfer->serves.fed},
+		{"pages of STAT", c->session->sessions.pages.used},
+		{"sessions", c->session->sessions.pool.used},
+		{"messages to itself", c->cluster->loopback.used},
+		{"announcements", c->store->objects.announcing},
+		{"objects to be announced",
+		 length(&c->store->objects.dirty) + length(&c->store->objects.late)},
+		{"RECALLs", c->requester->reductions.telling},
 	};
 	for (size_t i = 0; i < sizeof(left) / sizeof(left[0]); i++)
 		if (left[i].used)

@@ -5,14 +5,14 @@
 
 uint64_t peek_buried(const struct control *core, const struct object_id *id)
 {
-	const struct tombstone *t = core ? directory_tombstone(&core->directory, id) : NULL;
+	const struct tombstone *t = core ? directory_tombstone(&core->directory->shard, id) : NULL;
 
 	return t ? t->generation : 0;
 }
 
 bool peek_noted(const struct control *core, const struct object_id *id, uint32_t node)
 {
-	struct entry *e = core ? directory_find(&core->directory, id) : NULL;
+	struct entry *e = core ? directory_find(&core->directory->shard, id) : NULL;
 
 	return e && directory_copy(e, node);
 }
@@ -22,23 +22,24 @@ uint32_t peek_reached(const struct control *core)
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; core && i < core->config.nodes; i++)
-		count += core->peers.nodes[i].member == MEMBER_ALIVE;
+		count += core->cluster->peers.nodes[i].member == MEMBER_ALIVE;
 	return count;
 }
 
 bool peek_gone(const struct control *core, uint32_t node)
 {
-	return core && node != core->self->number && core->peers.nodes[node].member >= MEMBER_DEAD;
+	return core && node != core->cluster->self->number &&
+	       core->cluster->peers.nodes[node].member >= MEMBER_DEAD;
 }
 
 uint64_t peek_death_ns(const struct control *core)
 {
-	return core ? core->dead_ns : 0;
+	return core ? core->cluster->dead_ns : 0;
 }
 
 static struct fetch *peek(struct control *core)
 {
-	struct list *l = core ? list_first(&core->fetches.active) : NULL;
+	struct list *l = core ? list_first(&core->transfer->fetches.active) : NULL;
 	struct fetch *f = l ? list_item(l, struct fetch, active) : NULL;
 
 	return f && f->slot != TABLE_SLOT_NONE ? f : NULL;
@@ -60,7 +61,7 @@ uint32_t peek_missing(struct control *core)
 
 uint64_t peek_rate(const struct control *core, uint32_t node)
 {
-	return directory_link(&core->directory, node).bytes_per_s;
+	return linkstats_of(&core->cluster->links, node).bytes_per_s;
 }
 
 uint32_t peek_feeder(struct control *core)
@@ -80,9 +81,9 @@ uint32_t peek_feeder(struct control *core)
 
 uint32_t peek_coordinator(struct control *core)
 {
-	const struct list *first = core->reductions.active.next;
+	const struct list *first = core->requester->reductions.active.next;
 
-	if (first == &core->reductions.active)
+	if (first == &core->requester->reductions.active)
 		return UINT32_MAX;
 	return control_shard(core, &list_item(first, struct reduction, link)->reduce.target)
 		->number;

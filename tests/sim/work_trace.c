@@ -40,11 +40,11 @@ static void trace_reduce(uint32_t node, const struct reduce *r)
 
 void work_trace(const struct control *c)
 {
-	uint32_t node = c->self->number;
-	list_each(l, after, &c->reduces.active)
+	uint32_t node = c->cluster->self->number;
+	list_each(l, after, &c->coordinator->reduces.active)
 		trace_reduce(node, list_item(l, struct reduce, active));
-	for (uint32_t i = 0; i < c->directory.entries.fresh; i++) {
-		const struct entry *e = pool_at(&c->directory.entries, i);
+	for (uint32_t i = 0; i < c->directory->shard.entries.fresh; i++) {
+		const struct entry *e = pool_at(&c->directory->shard.entries, i);
 		if (e->used)
 			fprintf(stderr,
 				"  node %u knows %u.%u: generation %llx reserved %llx, %u copies, %u "
@@ -53,11 +53,11 @@ void work_trace(const struct control *c)
 				(unsigned long long)e->generation, (unsigned long long)e->reserved,
 				e->copies_count, e->waiters_count, !list_empty(&e->locates));
 	}
-	list_each(l, after, &c->fetches.active)
+	list_each(l, after, &c->transfer->fetches.active)
 	{
 		const struct fetch *f = list_item(l, struct fetch, active);
 		const struct object *o =
-			f->slot == TABLE_SLOT_NONE ? NULL : &c->objects.meta[f->slot];
+			f->slot == TABLE_SLOT_NONE ? NULL : &c->store->objects.meta[f->slot];
 		fprintf(stderr,
 			"  node %u fetches %u.%u: generation %llx state %u attempts %u known %u, "
 			"waits %u serves %u\n",
@@ -65,7 +65,7 @@ void work_trace(const struct control *c)
 			(unsigned long long)f->generation, f->state, f->attempts, f->known,
 			!list_empty(o ? &o->waits : &f->waits), o && !list_empty(&o->serves));
 	}
-	list_each(l, after, &c->combines.active)
+	list_each(l, after, &c->participant->combines.active)
 	{
 		const struct combine *k = list_item(l, struct combine, active);
 		fprintf(stderr, "  node %u builds %u.%u of job %u: done %u\n", node,

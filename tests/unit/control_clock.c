@@ -63,7 +63,7 @@ static void a_grave_from_the_future_is_refused(void **state)
 
 	m.bury.generation = MESSAGE_GENERATION_MAX;
 	control_message(c, peers_node(c, AHEAD)->main->conn, &m, w->now_ns);
-	assert_null(directory_tombstone(&c->directory, &id));
+	assert_null(directory_tombstone(&c->directory->shard, &id));
 	assert_int_equal(refused(w, 0), 1);
 	control_generation_after(c, MESSAGE_GENERATION_MAX);
 	assert_true(control_generation(c) < control_generation_max(c));
@@ -79,10 +79,10 @@ static void what_is_put_is_later_than_what_was_deleted(void **state)
 	const struct message_bury b = {world_id("x"), control_generation(c) + 10 * WORLD_SECOND, 0,
 				       MESSAGE_NODE_NONE};
 
-	directory_take_bury(&c->directory, &b);
+	directory_take_bury(&c->directory->shard, &b);
 	assert_int_equal(world_put(w, RIGHT, 0, "x", SIZE, 2), 0);
 	assert_true(c->table->slot[objects_find(c, &b.id)].generation > b.generation);
-	directory_take_bury(&w->node[0].core->directory, &b); /* the news comes late */
+	directory_take_bury(&w->node[0].core->directory->shard, &b); /* the news comes late */
 	world_run(w, WORLD_SECOND);
 	assert_int_equal(world_get(w, AHEAD, 0, "x", SIZE, 2, WHEN), 0);
 	world_end(w);

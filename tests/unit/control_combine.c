@@ -74,7 +74,7 @@ static void the_whole_stays_as_it_is(void **state)
 	m = combine_of_two(f, &part);
 	part.to = 1;
 	assert_int_equal(answer_to(f, &m), 0);
-	assert_int_equal(f->core->combines.parts.used, 2);
+	assert_int_equal(f->core->participant->combines.parts.used, 2);
 	end(f);
 }
 
@@ -143,12 +143,12 @@ static void what_the_worker_refuses_is_given_up_once(void **state)
 	refused(f, COMMAND_BUFFER, buffer);
 	while (r.op != COMMAND_DROP_BUFFER)
 		assert_int_equal(control_commands(f->core, 0, &r, 1), 1);
-	assert_int_equal(f->core->buffers.stages.used, 1);
+	assert_int_equal(f->core->flow->buffers.stages.used, 1);
 	refused(f, COMMAND_DROP_BUFFER, buffer ^ 1u << 31); /* nobody's */
-	assert_int_equal(f->core->buffers.stages.used, 1);
+	assert_int_equal(f->core->flow->buffers.stages.used, 1);
 	for (int k = 0; k < 2; k++) {
 		refused(f, COMMAND_DROP_BUFFER, buffer);
-		assert_int_equal(f->core->buffers.stages.used, 0);
+		assert_int_equal(f->core->flow->buffers.stages.used, 0);
 	}
 	end(f);
 }
@@ -195,13 +195,13 @@ static void what_cannot_be_built_is_refused(void **state)
 	REFUSED(part.first = 1);		    /* as large as what is built */
 	REFUSED(part.size = CHUNK, part.first = 1); /* of its own size */
 	REFUSED(m.combine.size = 64 * CHUNK, part.count = OBJECT_INLINE_MAX / CHUNK + 1);
-	assert_int_equal(f->core->combines.pool.used, 0);
+	assert_int_equal(f->core->participant->combines.pool.used, 0);
 	ANSWERS(0, SUM(REDUCE_F32), m.combine.scale = UINT16_MAX);
 	ANSWERS(0, SUM(REDUCE_F64), m.combine.need = MESSAGE_PARTS_MAX);
 	ANSWERS(0, part.size = 2 * CHUNK, part.first = 1);
 	ANSWERS(0, part.to = 1);
 	ANSWERS(0, m.combine.size = 64 * CHUNK, part.count = OBJECT_INLINE_MAX / CHUNK);
-	assert_int_equal(f->core->combines.pool.used, 1);
+	assert_int_equal(f->core->participant->combines.pool.used, 1);
 	end(f);
 }
 
@@ -298,7 +298,7 @@ static void sum_is_done(struct fixture *f, const struct combine *k)
 static void what_came_before_is_not_what_the_link_carries(void **state)
 {
 	struct fixture *f = begin(false);
-	const struct fanout_link *link = &f->core->directory.link;
+	const struct fanout_link *link = &f->core->cluster->links.all;
 	uint64_t bytes = (uint64_t)SUM_CHUNKS * CHUNK;
 	struct message_part part;
 	struct combine *k;

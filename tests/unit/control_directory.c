@@ -147,9 +147,9 @@ static void small_values_come_inline(void **state)
 /* 200 Mbit/s: four values of 64 KiB from one node take longer than a chain. */
 static void slow_link(struct fixture *f)
 {
-	fanout_saw_start(&f->d.link, 300000);
-	fanout_saw_hop(&f->d.link, 100000);
-	fanout_saw_rate(&f->d.link, 25000000);
+	fanout_saw_start(&f->links.all, 300000);
+	fanout_saw_hop(&f->links.all, 100000);
+	fanout_saw_rate(&f->links.all, 25000000);
 }
 
 static void values_are_handed_on_when_that_is_faster(void **state)
@@ -194,13 +194,14 @@ static void start_ups_make_trees(void **state)
 	struct fixture *f = *state;
 	struct message m = {.kind = MESSAGE_DELETE};
 
-	fanout_saw_start(&f->d.link, 100000);
-	fanout_saw_hop(&f->d.link, 100000);
-	fanout_saw_rate(&f->d.link, 600000000);
-	assert_int_equal(planner_width((struct topology_link){f->d.link.hop_ns, f->d.link.start_ns,
-							      f->d.link.bytes_per_s},
-				       6, 65536, 1408),
-			 2);
+	fanout_saw_start(&f->links.all, 100000);
+	fanout_saw_hop(&f->links.all, 100000);
+	fanout_saw_rate(&f->links.all, 600000000);
+	assert_int_equal(
+		planner_width((struct topology_link){f->links.all.hop_ns, f->links.all.start_ns,
+						     f->links.all.bytes_per_s},
+			      6, 65536, 1408),
+		2);
 	have(f, 0, 1, 7, 65536, MESSAGE_COPY_COMPLETE, false);
 	for (uint32_t i = 1; i < 7; i++)
 		assert_int_equal(get_first(f, i, 1)->got.what, MESSAGE_GOT_HOLDER);

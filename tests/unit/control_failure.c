@@ -365,7 +365,7 @@ static bool remembered(struct world *w, uint32_t node, const char *name)
 {
 	struct object_id id = world_id(name);
 
-	return directory_tombstone(&w->node[node].core->directory, &id) != NULL;
+	return directory_tombstone(&w->node[node].core->directory->shard, &id) != NULL;
 }
 
 static uint32_t put_and_delete(struct world *w, uint32_t node, const char *name)
@@ -469,7 +469,7 @@ static void a_full_table_keeps_no_copies(void **state)
 	const struct object_id id = world_id("buried");
 	struct control *c = w->node[0].core;
 	struct message m = {.kind = MESSAGE_BURY, .bury = {.id = id, .node = MESSAGE_NODE_NONE}};
-	struct pool *pool = &c->calls.pool;
+	struct pool *pool = &c->cluster->calls.pool;
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < 2; i++)
@@ -478,7 +478,7 @@ static void a_full_table_keeps_no_copies(void **state)
 	assert_int_equal(world_get(w, 0, 0, "buried", 100000, 1, -1), 0);
 	world_unpin(w, 0, 0);
 	world_run(w, WORLD_SECOND);
-	m.bury.generation = directory_find(&c->directory, &id)->generation;
+	m.bury.generation = directory_find(&c->directory->shard, &id)->generation;
 	assert_in_range(pool->capacity - pool->used, 1, sizeof(taken) / sizeof(*taken));
 	while (pool->used < pool->capacity)
 		taken[count++] = pool_take(pool);

@@ -12,7 +12,7 @@ enum { SOURCE, OTHER, RECEIVER, NODES };
 
 static struct fetch *fetching(struct world *w)
 {
-	struct list *first = list_first(&w->node[RECEIVER].core->fetches.active);
+	struct list *first = list_first(&w->node[RECEIVER].core->transfer->fetches.active);
 
 	return first ? list_item(first, struct fetch, active) : NULL;
 }
@@ -79,8 +79,9 @@ static bool asks_for_home(struct world *w, void *arg)
 	struct fetch *f = fetching(w);
 
 	assert_non_null(f);
-	w->node[RECEIVER].core->fetches.best = UINT64_C(1) << 60; /* as if it were slow, */
-	f->short_of = UINT16_MAX;				  /* and for long */
+	w->node[RECEIVER].core->transfer->fetches.best = UINT64_C(1)
+							 << 60; /* as if it were slow, */
+	f->short_of = UINT16_MAX;				/* and for long */
 	f->help_ns = UINT64_MAX;
 	return f->homing != NULL;
 }
@@ -204,7 +205,7 @@ static bool home_is_settled(struct world *w, void *arg)
 	struct fetch *f = fetching(w);
 
 	assert_non_null(f);
-	w->node[RECEIVER].core->fetches.best = 1;
+	w->node[RECEIVER].core->transfer->fetches.best = 1;
 	f->feed[1].behind = UINT32_MAX;
 	f->feed[1].fresh = false;
 	return !f->feed[1].home;

@@ -249,7 +249,7 @@ static void fill_directory(struct world *w)
 	world_kill_control(w, 0);
 	world_start_control(w, 0);
 	world_run(w, 2 * WORLD_SECOND);
-	assert_int_equal(w->node[0].core->directory.copies.used, 2);
+	assert_int_equal(w->node[0].core->directory->shard.copies.used, 2);
 }
 
 static struct world *two_copies_noted(void)

@@ -76,18 +76,18 @@ static void reconnect(struct fixture *f, uint32_t n, uint64_t incarnation, uint3
 static void what_is_known_of_a_link_ends_with_its_node(void **state)
 {
 	struct fixture *f = begin(false);
-	struct directory *d = &f->core->directory;
+	struct linkstats *s = &f->core->cluster->links;
 
 	meet(f, 1);
-	directory_saw_start(d, 2, MS);
+	linkstats_saw_start(s, 2, MS);
 	for (int i = 0; i < 3; i++)
-		directory_saw_start(d, 1, 400 * MS);
-	directory_saw_start(d, 2, MS);
-	assert_int_equal(directory_link(d, 1).start_ns, 400 * MS);
+		linkstats_saw_start(s, 1, 400 * MS);
+	linkstats_saw_start(s, 2, MS);
+	assert_int_equal(linkstats_of(s, 1).start_ns, 400 * MS);
 	reconnect(f, 1, 5, 300);
-	assert_int_equal(directory_link(d, 1).start_ns, 400 * MS);
+	assert_int_equal(linkstats_of(s, 1).start_ns, 400 * MS);
 	reconnect(f, 1, 6, 300);
-	assert_int_equal(directory_link(d, 1).start_ns, MS);
+	assert_int_equal(linkstats_of(s, 1).start_ns, MS);
 	end(f);
 }
 
@@ -95,19 +95,19 @@ static void what_is_known_of_a_link_ends_with_its_node(void **state)
 static void a_handshake_without_a_time_shows_no_way(void **state)
 {
 	struct fixture *f = begin(false);
-	struct directory *d = &f->core->directory;
+	struct linkstats *s = &f->core->cluster->links;
 	const uint64_t assumed = fanout_prior().hop_ns;
 
-	d->link = fanout_prior();
+	s->all = fanout_prior();
 	reconnect(f, 1, 5, 0);
-	assert_int_equal(d->link.hop_ns, assumed);
-	assert_false(d->link.hop_seen);
+	assert_int_equal(s->all.hop_ns, assumed);
+	assert_false(s->all.hop_seen);
 	reconnect(f, 1, 5, 300);
-	assert_int_equal(d->link.hop_ns, 150000);
+	assert_int_equal(s->all.hop_ns, 150000);
 	reconnect(f, 1, 5, 0);
-	assert_int_equal(d->link.hop_ns, 150000);
+	assert_int_equal(s->all.hop_ns, 150000);
 	reconnect(f, 2, 5, 0);
-	assert_int_equal(d->link.hop_ns, 150000);
+	assert_int_equal(s->all.hop_ns, 150000);
 	end(f);
 }
 
@@ -115,18 +115,18 @@ static void a_handshake_without_a_time_shows_no_way(void **state)
 static void a_far_one_without_a_time_is_far_all_the_same(void **state)
 {
 	struct fixture *f = begin(false);
-	struct directory *d = &f->core->directory;
+	struct linkstats *s = &f->core->cluster->links;
 
 	meet(f, 1);
 	reconnect(f, 1, 6, 0);
 	reconnect(f, 2, 6, 300);
-	directory_saw_start(d, 2, MS);
+	linkstats_saw_start(s, 2, MS);
 	for (int i = 0; i < 3; i++)
-		directory_saw_start(d, 1, 41 * MS);
-	directory_saw_start(d, 2, MS);
-	assert_int_equal(directory_link(d, 1).hop_ns, d->link.hop_ns + 20 * MS);
+		linkstats_saw_start(s, 1, 41 * MS);
+	linkstats_saw_start(s, 2, MS);
+	assert_int_equal(linkstats_of(s, 1).hop_ns, s->all.hop_ns + 20 * MS);
 	reconnect(f, 1, 6, 30000);
-	assert_int_equal(directory_link(d, 1).hop_ns, 15 * MS);
+	assert_int_equal(linkstats_of(s, 1).hop_ns, 15 * MS);
 	end(f);
 }
 

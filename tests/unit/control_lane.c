@@ -137,7 +137,7 @@ static void nodes_may_cut_differently(void **state)
 
 static bool has_asked(struct world *w, void *arg)
 {
-	struct list *first = list_first(&w->node[1].core->fetches.active);
+	struct list *first = list_first(&w->node[1].core->transfer->fetches.active);
 	struct fetch *f = first ? list_item(first, struct fetch, active) : NULL;
 
 	return f && f->feed[0].state == FEED_REQUEST;

@@ -133,7 +133,7 @@ static inline struct world *flowing(uint32_t next, struct session_request *sourc
 static inline uint64_t known(struct world *w, uint32_t keeper)
 {
 	struct object_id id = world_id(target);
-	const struct entry *e = directory_find(&w->node[keeper].core->directory, &id);
+	const struct entry *e = directory_find(&w->node[keeper].core->directory->shard, &id);
 
 	return e ? e->generation : 0;
 }
@@ -227,7 +227,7 @@ static inline uint32_t ask(struct world *w, uint32_t node)
 /* No call is free at that node, before it is fed again with what this returns. */
 static inline struct call *starve(struct world *w, uint32_t node)
 {
-	struct pool *calls = &w->node[node].core->calls.pool;
+	struct pool *calls = &w->node[node].core->cluster->calls.pool;
 	struct call *last = NULL, *next;
 
 	while ((next = pool_take(calls)) != NULL) {
@@ -242,7 +242,7 @@ static inline void feed(struct world *w, uint32_t node, struct call *last)
 	while (last) {
 		struct call *next = last->owner;
 
-		pool_give(&w->node[node].core->calls.pool, last);
+		pool_give(&w->node[node].core->cluster->calls.pool, last);
 		last = next;
 	}
 }

@@ -9,15 +9,15 @@ enum { FROM = 0, SLOW = 1, OTHER = 2, TIMES = 8 };
 /* All others have shown that they can do more. */
 static void others_can(struct fixture *f)
 {
-	fanout_saw_start(&f->d.link, 300000);
+	fanout_saw_start(&f->links.all, 300000);
 	for (uint32_t i = 0; i < NODES; i++)
-		directory_saw_rate(&f->d, i, MESSAGE_NODE_NONE, RATE, BIG);
-	directory_link_forget(&f->d, SLOW);
+		linkstats_saw_rate(&f->links, i, MESSAGE_NODE_NONE, RATE, BIG);
+	linkstats_forget(&f->links, SLOW);
 }
 
 static bool blamed(const struct fixture *f)
 {
-	return directory_link(&f->d, SLOW).bytes_per_s < f->d.link.bytes_per_s;
+	return linkstats_of(&f->links, SLOW).bytes_per_s < f->links.all.bytes_per_s;
 }
 
 static void begins(struct fixture *f, uint8_t id)
@@ -81,13 +81,13 @@ static void what_never_was_is_forgotten(void **state)
 	struct fixture *f = *state;
 
 	others_can(f);
-	directory_saw_rate(&f->d, FROM, MESSAGE_NODE_NONE, 100 * RATE, BIG);
+	linkstats_saw_rate(&f->links, FROM, MESSAGE_NODE_NONE, 100 * RATE, BIG);
 	for (int k = 0; k < 3; k++)
-		directory_saw_rate(&f->d, SLOW, FROM, RATE, 1 << 30);
+		linkstats_saw_rate(&f->links, SLOW, FROM, RATE, 1 << 30);
 	assert_true(blamed(f));
 	for (int k = 0; k < 1500; k++)
-		directory_saw_rate(&f->d, (uint32_t)k % NODES, MESSAGE_NODE_NONE, RATE, BIG);
-	assert_true(f->d.link.bytes_per_s < 2 * RATE);
+		linkstats_saw_rate(&f->links, (uint32_t)k % NODES, MESSAGE_NODE_NONE, RATE, BIG);
+	assert_true(f->links.all.bytes_per_s < 2 * RATE);
 	assert_false(blamed(f));
 }
 

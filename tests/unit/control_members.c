@@ -71,10 +71,10 @@ static void our_own_end_is_refuted(void **state)
 	assert_int_equal(control_counters(f->core)->members_refuted, 0);
 	tell(f, 1, 0, MEMBER_DEAD, 100);
 	assert_int_equal(control_counters(f->core)->members_refuted, 1);
-	assert_int_equal(f->core->self->member_incarnation, 101);
+	assert_int_equal(f->core->cluster->self->member_incarnation, 101);
 	assert_int_equal(sent(f, MESSAGE_HELLO), 1);
 	tell(f, 1, 0, MEMBER_SUSPECT, 500);
-	assert_int_equal(f->core->self->member_incarnation, 501);
+	assert_int_equal(f->core->cluster->self->member_incarnation, 501);
 	end(f);
 }
 
@@ -314,7 +314,7 @@ static void of_a_fixed_list_only_those_keep_parts(void **state)
 	struct fixture *f = begin(false);
 	uint32_t shards[] = {2, 5, 3};
 
-	f->core->shard_nodes = shards;
+	f->core->cluster->shard_nodes = shards;
 	f->core->config.shards = 2;
 	for (uint32_t n = 0; n < NODES; n++)
 		assert_int_equal(control_is_shard(f->core, peers_node(f->core, n)),
@@ -327,8 +327,8 @@ static void all_have_told(struct fixture *f)
 {
 	run(f, 0);
 	for (uint32_t n = 0; n < NODES; n++)
-		settle_heard(f->core, peers_node(f->core, n), f->core->members.view);
-	assert_true(f->core->members.settled);
+		settle_heard(f->core, peers_node(f->core, n), f->core->cluster->members.view);
+	assert_true(f->core->cluster->members.settled);
 }
 
 /* Else it could come back with a copy that was out of reach, when this node ends next. */
@@ -405,7 +405,8 @@ static void graves_left_untold_are_told_after_an_answer(void **state)
 	run(f, 100 * MS);
 	for (uint32_t i = 0, turns = 0; turns < 128; turns++) {
 		if (turns == 32) /* nothing waits for it */
-			assert_int_equal(f->core->graves.sweep, f->core->config.tombstones);
+			assert_int_equal(f->core->directory->graves.sweep,
+					 f->core->config.tombstones);
 		for (; turns >= 32 && i < f->sent_count; i++) {
 			if (f->sent[i].m.kind != MESSAGE_BURY)
 				continue;

@@ -97,7 +97,7 @@ static void who_comes_second_is_refused(void **state)
 
 static bool is_down(struct world *w, void *arg)
 {
-	return w->node[0].core->peers.nodes[READER].state == NODE_DOWN;
+	return w->node[0].core->cluster->peers.nodes[READER].state == NODE_DOWN;
 }
 
 /* These two do not reach each other any more; the third one reaches both. The same one twice: all
@@ -112,7 +112,7 @@ static void part(struct world *w, uint32_t a, uint32_t b)
 
 static bool is_dead(struct world *w, void *arg)
 {
-	return w->node[0].core->peers.nodes[READER].member == MEMBER_DEAD;
+	return w->node[0].core->cluster->peers.nodes[READER].member == MEMBER_DEAD;
 }
 
 /* The only node that has it does not answer: the put waits until it does, and is refused then. */
@@ -130,7 +130,7 @@ static void a_put_waits_for_a_holder_that_is_away(void **state)
 	world_run(w, 100 * WORLD_MS);
 	assert_null(world_reply_to(w, PUTTER, seq));
 	assert_null(world_reply_to(w, 0, create));
-	assert_true(members_live(&w->node[0].core->peers.nodes[READER]));
+	assert_true(members_live(&w->node[0].core->cluster->peers.nodes[READER]));
 	part(w, 0, 0);
 	assert_int_equal(world_wait(w, PUTTER, seq, WHEN)->reply.status, -EEXIST);
 	assert_int_equal(world_wait(w, 0, create, WHEN)->reply.status, -EEXIST);
@@ -167,8 +167,8 @@ static void a_put_is_told_who_does_not_answer(void **state)
 	assert_int_equal(world_put(w, READER, 0, "x", 100000, 1), 0);
 	part(w, 0, READER);
 	world_run(w, 40 * WORLD_SECOND); /* longer than a node that is dead is remembered */
-	assert_int_equal(w->node[0].core->peers.nodes[READER].state, NODE_DOWN);
-	assert_true(members_live(&w->node[0].core->peers.nodes[READER]));
+	assert_int_equal(w->node[0].core->cluster->peers.nodes[READER].state, NODE_DOWN);
+	assert_true(members_live(&w->node[0].core->cluster->peers.nodes[READER]));
 	seq = world_put_send(w, PUTTER, 0, "x", SIZE, 2);
 	a = world_wait(w, PUTTER, seq, WHEN);
 	assert_int_equal(a->reply.status, -EAGAIN);
@@ -192,7 +192,7 @@ static void a_delete_waits_for_a_holder_that_is_away(void **state)
 		seq = world_send(w, PUTTER, 0, &r);
 		world_run(w, 100 * WORLD_MS);
 		assert_null(world_reply_to(w, PUTTER, seq));
-		assert_true(members_live(&w->node[0].core->peers.nodes[READER]));
+		assert_true(members_live(&w->node[0].core->cluster->peers.nodes[READER]));
 		w->cut[READER] = dead;
 		if (!dead)
 			part(w, 0, 0);
@@ -221,7 +221,7 @@ static void a_delete_is_told_who_does_not_answer(void **state)
 	part(w, 0, 0);
 	world_run(w, 5 * WORLD_SECOND);
 	assert_int_equal(slots_in(w, READER, OBJECT_SEALED), 1);
-	assert_int_equal(w->node[0].core->directory.removals.used, 0);
+	assert_int_equal(w->node[0].core->directory->shard.removals.used, 0);
 	world_end(w);
 }
 
@@ -341,7 +341,7 @@ static void bury(struct world *w, uint64_t generation)
 {
 	const struct message_bury b = {world_id("x"), generation, 0, MESSAGE_NODE_NONE};
 
-	directory_take_bury(&w->node[0].core->directory, &b);
+	directory_take_bury(&w->node[0].core->directory->shard, &b);
 }
 
 /* The same, and what was answered first has been lost. It had been put: put again, as after a

@@ -273,7 +273,8 @@ static uint64_t used(struct world *w)
 
 	for (uint32_t n = 0; n < w->nodes; n++) {
 		struct control *c = w->node[n].core;
-		struct idmap_node *at = c ? idmap_find(&c->reduces.by_id, &target) : NULL;
+		struct idmap_node *at =
+			c ? idmap_find(&c->coordinator->reduces.by_id, &target) : NULL;
 		struct reduce *r = at ? idmap_item(at, struct reduce, by_id) : NULL;
 
 		for (uint32_t i = 0; r && i < r->count; i++)
@@ -563,7 +564,7 @@ static void who_is_back_takes_the_sum_alone(void **state)
 		world_run(w, 200 * WORLD_MS);
 		assert_in_range(w->node[victim].counters[0].rx_chunk_bytes - before, 0,
 				LARGE + LARGE / 50);
-		assert_int_equal(w->node[victim].core->combines.pool.used, 0);
+		assert_int_equal(w->node[victim].core->participant->combines.pool.used, 0);
 		world_free(w);
 	}
 }

@@ -61,7 +61,7 @@ static bool is_kept(struct world *w, void *arg)
 	struct object_id id = world_id(target);
 	struct control *c = w->node[*(uint32_t *)arg].core;
 
-	return control_shard(c, &id) == c->self;
+	return control_shard(c, &id) == c->cluster->self;
 }
 
 /* It hears of nothing meanwhile, and the keeper dies when it has told the others. The next one,
@@ -433,7 +433,7 @@ static void they_are_patient(void **state)
 	uint64_t generation, asked[2], secs = 8;
 	uint32_t host;
 	struct world *w = flowing(0, &source, &generation, &host);
-	struct pool *reduces = &w->node[0].core->reduces.pool;
+	struct pool *reduces = &w->node[0].core->coordinator->reduces.pool;
 	const uint32_t nodes[2] = {CALLER, host};
 	struct reduce *room = NULL, *r;
 
@@ -447,10 +447,11 @@ static void they_are_patient(void **state)
 	world_run(w, 2 * WORLD_SECOND);
 	assert_int_equal(at(w, CALLER)->state, REDUCE_COMMITTING);
 	for (int i = 0; i < 2; i++)
-		asked[i] = w->node[nodes[i]].core->calls.count;
+		asked[i] = w->node[nodes[i]].core->cluster->calls.count;
 	world_run(w, secs * WORLD_SECOND);
 	for (int i = 0; i < 2; i++)
-		assert_in_range(w->node[nodes[i]].core->calls.count - asked[i], secs, 10 * secs);
+		assert_in_range(w->node[nodes[i]].core->cluster->calls.count - asked[i], secs,
+				10 * secs);
 	while ((r = room) != NULL) {
 		room = r->older;
 		r->older = NULL;

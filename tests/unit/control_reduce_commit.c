@@ -107,7 +107,7 @@ static uint32_t ready(struct world *w)
 
 	for (uint32_t i = 0; i < NODES; i++) {
 		struct control *c = w->node[i].core;
-		struct idmap_node *at = c ? idmap_find(&c->combines.by_id, &id) : NULL;
+		struct idmap_node *at = c ? idmap_find(&c->participant->combines.by_id, &id) : NULL;
 
 		if (at && idmap_item(at, struct combine, by_id)->done)
 			return i;
@@ -395,7 +395,7 @@ static void a_full_table_decides_nothing(void **state)
 {
 	static struct call *taken[256];
 	struct world *w = begin(0);
-	struct pool *pool = &w->node[COORDINATOR].core->calls.pool;
+	struct pool *pool = &w->node[COORDINATOR].core->cluster->calls.pool;
 	uint32_t count = 0;
 
 	assert_true(world_until(w, is_ready, NULL, WORLD_SECOND));

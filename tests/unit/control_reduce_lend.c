@@ -114,7 +114,7 @@ static void who_asks_is_only_suspected(void **state)
 	uint64_t generation, number, incarnation;
 	uint32_t host;
 	struct world *w = flowing(0, &source, &generation, &host);
-	const struct node *n = &w->node[KEEPER].core->peers.nodes[CALLER];
+	const struct node *n = &w->node[KEEPER].core->cluster->peers.nodes[CALLER];
 
 	number = at(w, KEEPER)->number;
 	incarnation = n->member_incarnation;

@@ -11,9 +11,9 @@ enum { NODES = 12, SEATS = 8, CHUNK = 1408, CALLER = 1, ONE = 3, OTHER = 10 };
 #define RATE UINT64_C(12500000)
 
 struct plan_fixture {
-	struct control c;
+	struct core k;
 	struct node self;
-	struct directory_node nodes[NODES];
+	struct link_node nodes[NODES];
 	struct reduce r;
 	struct planner_group group[SEATS];
 	struct planner_request q;
@@ -26,17 +26,18 @@ static struct plan_fixture *planner_new(uint64_t size)
 	static struct plan_fixture p;
 
 	memset(&p, 0, sizeof(p));
-	p.c.self = &p.self;
-	p.c.directory.nodes = p.nodes;
-	p.c.directory.nodes_count = NODES;
-	p.c.directory.link = fanout_prior();
-	p.c.dataplane.chunk_bytes = CHUNK;
+	core_join(&p.k);
+	p.k.cluster.self = &p.self;
+	p.k.cluster.links.nodes = p.nodes;
+	p.k.cluster.links.nodes_count = NODES;
+	p.k.cluster.links.all = fanout_prior();
+	p.k.control.dataplane.chunk_bytes = CHUNK;
 	for (uint32_t i = 0; i < NODES; i++) {
-		directory_saw_start(&p.c.directory, i, 400000);
-		directory_saw_hop(&p.c.directory, i, 100000);
-		directory_saw_rate(&p.c.directory, i, (i + 1) % NODES, RATE, 1 << 20);
+		linkstats_saw_start(&p.k.cluster.links, i, 400000);
+		linkstats_saw_hop(&p.k.cluster.links, i, 100000);
+		linkstats_saw_rate(&p.k.cluster.links, i, (i + 1) % NODES, RATE, 1 << 20);
 	}
-	p.c.reduces.limits = planner_limits_usual;
+	p.k.coordinator.reduces.limits = planner_limits_usual;
 	p.r.num = SEATS;
 	p.q = (struct planner_request){.size = size,
 				       .chunk_bytes = CHUNK,
@@ -45,23 +46,23 @@ static struct plan_fixture *planner_new(uint64_t size)
 				       .groups = SEATS,
 				       .present = SEATS,
 				       .caller = CALLER,
-				       .limits = &p.c.reduces.limits};
+				       .limits = &p.k.coordinator.reduces.limits};
 	return &p;
 }
 
 /* One that the node had alone from another one, which can do more. */
 static void takes(struct plan_fixture *p, uint32_t node, uint64_t rate)
 {
-	directory_saw_rate(&p->c.directory, node, (node + 1) % NODES, rate, 1 << 20);
+	linkstats_saw_rate(&p->k.cluster.links, node, (node + 1) % NODES, rate, 1 << 20);
 }
 
 /* Asks for a plan with what is known now. */
 static void choose(struct plan_fixture *p)
 {
-	p->q.all = reduce_links_all(&p->c);
-	p->q.rate_seen = p->c.directory.link.rate_seen;
+	p->q.all = reduce_links_all(&p->k.control);
+	p->q.rate_seen = p->k.cluster.links.all.rate_seen;
 	for (uint32_t i = 0; i < SEATS; i++)
-		p->group[i] = (struct planner_group){i, 1, reduce_links_of(&p->c, i), 0};
+		p->group[i] = (struct planner_group){i, 1, reduce_links_of(&p->k.control, i), 0};
 	assert_int_equal(planner_choose(&p->q, &p->choice), 0);
 }
 
@@ -79,11 +80,11 @@ static uint32_t node_of(const struct plan_fixture *p, uint32_t i)
 
 static void make_far(struct plan_fixture *p, uint32_t node)
 {
-	directory_saw_start(&p->c.directory, node, 40 * MS);
+	linkstats_saw_start(&p->k.cluster.links, node, 40 * MS);
 	for (int i = 0; i < 200; i++)
-		directory_saw_start(&p->c.directory, node, 40 * MS);
-	directory_saw_hop(&p->c.directory, node, 20 * MS);
-	directory_saw_start(&p->c.directory, 0, 400000);
+		linkstats_saw_start(&p->k.cluster.links, node, 40 * MS);
+	linkstats_saw_hop(&p->k.cluster.links, node, 20 * MS);
+	linkstats_saw_start(&p->k.cluster.links, 0, 400000);
 }
 
 /* It could do better before; the other one still does with others. */
@@ -132,7 +133,8 @@ static void alike_links_are_one(void **state)
 
 		for (uint32_t i = 0; i < NODES; i++)
 			takes(p, i, RATE / 2); /* not so much less that it would tell anything */
-		assert_int_equal(degree(p), cost_tree_degree(SEATS, o, reduce_links_all(&p->c)));
+		assert_int_equal(degree(p),
+				 cost_tree_degree(SEATS, o, reduce_links_all(&p->k.control)));
 		for (uint32_t i = 0; i < SEATS; i++)
 			assert_int_equal(node_of(p, i), i);
 	}
@@ -146,12 +148,12 @@ static void what_a_start_takes_is_no_hops(void **state)
 	for (uint64_t size = 1 << 10; size <= 1 << 20; size *= 2) {
 		uint32_t before = degree(p = planner_new(size));
 
-		p->c.directory.link.start_ns *= 20;
+		p->k.cluster.links.all.start_ns *= 20;
 		assert_int_equal(degree(p), before);
 	}
 	p = planner_new(64 << 10);
 	assert_int_equal(degree(p), 1);
-	p->c.directory.link.hop_ns *= 20;
+	p->k.cluster.links.all.hop_ns *= 20;
 	assert_true(degree(p) > 1);
 }
 
@@ -211,92 +213,92 @@ static void one_slow_link_ends_the_segments(void **state)
 static void a_slow_coordinator_takes_smaller_values(void **state)
 {
 	struct plan_fixture *p = planner_new(0);
-	uint32_t most = reduce_value_max(&p->c, &p->r, SEATS);
+	uint32_t most = reduce_value_max(&p->k.control, &p->r, SEATS);
 
 	make_slow(p, OTHER);
-	assert_int_equal(reduce_value_max(&p->c, &p->r, SEATS), most);
+	assert_int_equal(reduce_value_max(&p->k.control, &p->r, SEATS), most);
 	make_slow(p, 0);
-	assert_true(reduce_value_max(&p->c, &p->r, SEATS) < most / 2);
+	assert_true(reduce_value_max(&p->k.control, &p->r, SEATS) < most / 2);
 }
 
 /* ---- what is known -------------------------------------------------------------------------- */
 
 static uint64_t rate_of(const struct plan_fixture *p, uint32_t node)
 {
-	return directory_link(&p->c.directory, node).bytes_per_s;
+	return linkstats_of(&p->k.cluster.links, node).bytes_per_s;
 }
 
 static void the_slower_end_is_blamed(void **state)
 {
 	struct plan_fixture *p = planner_new(1);
-	struct directory *d = &p->c.directory;
+	struct linkstats *s = &p->k.cluster.links;
 
-	directory_link_forget(d, ONE);
-	directory_link_forget(d, ONE + 1);
+	linkstats_forget(s, ONE);
+	linkstats_forget(s, ONE + 1);
 	for (int i = 0; i < 4; i++)
 		takes(p, ONE, RATE / 10); /* nothing is known of either */
-	assert_int_equal(rate_of(p, ONE), d->link.bytes_per_s);
-	assert_int_equal(rate_of(p, ONE + 1), d->link.bytes_per_s);
+	assert_int_equal(rate_of(p, ONE), s->all.bytes_per_s);
+	assert_int_equal(rate_of(p, ONE + 1), s->all.bytes_per_s);
 	for (int i = 0; i < 4; i++) {
-		directory_saw_rate(d, ONE, MESSAGE_NODE_NONE, RATE / 10,
+		linkstats_saw_rate(s, ONE, MESSAGE_NODE_NONE, RATE / 10,
 				   1 << 20);				/* may have waited */
-		directory_saw_rate(d, ONE, OTHER, RATE / 10, 16 << 10); /* a pause does as much */
+		linkstats_saw_rate(s, ONE, OTHER, RATE / 10, 16 << 10); /* a pause does as much */
 	}
-	assert_int_equal(rate_of(p, ONE), d->link.bytes_per_s);
+	assert_int_equal(rate_of(p, ONE), s->all.bytes_per_s);
 	for (int i = 0; i < 3; i++) {
-		assert_int_equal(rate_of(p, ONE), d->link.bytes_per_s);
-		directory_saw_rate(d, ONE, OTHER, RATE / 10, 1 << 20);
+		assert_int_equal(rate_of(p, ONE), s->all.bytes_per_s);
+		linkstats_saw_rate(s, ONE, OTHER, RATE / 10, 1 << 20);
 	}
 	assert_int_equal(rate_of(p, ONE), RATE / 10);
 	for (int i = 0; i < 3; i++) /* whichever end it is */
-		directory_saw_rate(d, OTHER, ONE + 1, RATE / 10, 1 << 20);
+		linkstats_saw_rate(s, OTHER, ONE + 1, RATE / 10, 1 << 20);
 	assert_int_equal(rate_of(p, ONE + 1), RATE / 10);
-	assert_int_equal(rate_of(p, OTHER), d->link.bytes_per_s);
-	directory_saw_rate(d, ONE, OTHER, RATE, 1 << 20); /* it can do better after all */
-	assert_int_equal(rate_of(p, ONE), d->link.bytes_per_s);
+	assert_int_equal(rate_of(p, OTHER), s->all.bytes_per_s);
+	linkstats_saw_rate(s, ONE, OTHER, RATE, 1 << 20); /* it can do better after all */
+	assert_int_equal(rate_of(p, ONE), s->all.bytes_per_s);
 }
 
 /* Sums with a slow one come slowly everywhere. */
 static void what_a_slow_one_explains_tells_nothing_of_the_others(void **state)
 {
 	struct plan_fixture *p = planner_new(1);
-	struct directory *d = &p->c.directory;
-	uint64_t all = d->link.bytes_per_s, start_ns = d->link.start_ns;
+	struct linkstats *s = &p->k.cluster.links;
+	uint64_t all = s->all.bytes_per_s, start_ns = s->all.start_ns;
 
 	make_slow(p, ONE);
-	all = d->link.bytes_per_s;
+	all = s->all.bytes_per_s;
 	for (int k = 0; k < 80; k++) {
 		for (uint32_t i = 0; i < NODES; i++)
-			directory_saw_rate(d, i, MESSAGE_NODE_NONE, RATE / 10, 1 << 20);
-		directory_saw_start(d, ONE, 100 * MS);
+			linkstats_saw_rate(s, i, MESSAGE_NODE_NONE, RATE / 10, 1 << 20);
+		linkstats_saw_start(s, ONE, 100 * MS);
 	}
-	assert_int_equal(d->link.bytes_per_s, all);
-	assert_int_equal(d->link.start_ns, start_ns);
+	assert_int_equal(s->all.bytes_per_s, all);
+	assert_int_equal(s->all.start_ns, start_ns);
 	assert_int_equal(rate_of(p, ONE), RATE / 10);
 	assert_int_equal(rate_of(p, OTHER), all);
 	/* but all may have become slower */
 	for (int k = 0; k < 500; k++)
-		directory_saw_rate(d, OTHER, OTHER - 1, RATE / 20, 1 << 20);
-	assert_true(d->link.bytes_per_s < RATE / 10);
+		linkstats_saw_rate(s, OTHER, OTHER - 1, RATE / 20, 1 << 20);
+	assert_true(s->all.bytes_per_s < RATE / 10);
 }
 
 static void a_new_life_begins_anew(void **state)
 {
 	struct plan_fixture *p = planner_new(1);
-	const struct directory *d = &p->c.directory;
+	const struct linkstats *s = &p->k.cluster.links;
 
 	make_slow(p, ONE);
 	make_far(p, ONE);
-	assert_true(directory_link(d, ONE).start_ns > 2 * d->link.start_ns);
-	assert_true(directory_link(d, ONE).hop_ns > 2 * d->link.hop_ns);
-	directory_link_forget(&p->c.directory, ONE);
-	assert_int_equal(rate_of(p, ONE), d->link.bytes_per_s);
-	assert_int_equal(directory_link(d, ONE).start_ns, d->link.start_ns);
-	assert_int_equal(directory_link(d, ONE).hop_ns, d->link.hop_ns);
+	assert_true(linkstats_of(s, ONE).start_ns > 2 * s->all.start_ns);
+	assert_true(linkstats_of(s, ONE).hop_ns > 2 * s->all.hop_ns);
+	linkstats_forget(&p->k.cluster.links, ONE);
+	assert_int_equal(rate_of(p, ONE), s->all.bytes_per_s);
+	assert_int_equal(linkstats_of(s, ONE).start_ns, s->all.start_ns);
+	assert_int_equal(linkstats_of(s, ONE).hop_ns, s->all.hop_ns);
 	/* a node without a number has no place */
-	directory_link_forget(&p->c.directory, NODES);
-	directory_saw_hop(&p->c.directory, NODES, 1);
-	assert_int_equal(directory_link(d, NODES).bytes_per_s, d->link.bytes_per_s);
+	linkstats_forget(&p->k.cluster.links, NODES);
+	linkstats_saw_hop(&p->k.cluster.links, NODES, 1);
+	assert_int_equal(linkstats_of(s, NODES).bytes_per_s, s->all.bytes_per_s);
 }
 
 int main(void)

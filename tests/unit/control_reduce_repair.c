@@ -57,7 +57,8 @@ static struct world *some_nodes(void)
 static uint32_t find_role(struct world *w, enum role role)
 {
 	struct object_id id = world_id(target);
-	struct idmap_node *at = idmap_find(&w->node[COORDINATOR].core->reduces.by_id, &id);
+	struct idmap_node *at =
+		idmap_find(&w->node[COORDINATOR].core->coordinator->reduces.by_id, &id);
 	struct reduce *r = idmap_item(at, struct reduce, by_id);
 
 	assert_int_equal(r->graph.slots, needed);
@@ -250,14 +251,14 @@ static void who_is_reached_later_takes_its_seat(void **state)
 		ids[i] = world_id(names[i]);
 	assert_int_equal(world_put(w, HERE, 0, names[HERE], SIZE, 1), 0);
 	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, 0, -1), 0);
-	c->cluster_ops->node_down(c, peers_node(c, LATER));
+	c->cluster->ops->node_down(c, peers_node(c, LATER));
 	assert_int_equal(world_put(w, LATER, 0, names[LATER], SIZE, 2), 0);
 	world_run(w, 20 * WORLD_MS);
 	id = world_id(target);
 	assert_int_equal(reduce_find(c, &id)->source[1].state, SOURCE_KNOWN);
 	assert_int_equal(reduce_find(c, &id)->source[1].seat, REDUCE_NONE);
 	begin_ns = w->now_ns;
-	c->cluster_ops->node_up(c, peers_node(c, LATER));
+	c->cluster->ops->node_up(c, peers_node(c, LATER));
 	assert_int_equal(
 		world_fetch(w, CALLER, 0, target, 10 * (int64_t)WORLD_SECOND, &bytes, &size), 0);
 	assert_true(world_sums(bytes, size, 3));

@@ -19,7 +19,7 @@ static bool is_kept(struct world *w, void *arg)
 	struct object_id id = world_id(target);
 	struct control *c = w->node[NEXT].core;
 
-	return control_shard(c, &id) == c->self;
+	return control_shard(c, &id) == c->cluster->self;
 }
 
 /* The next keeper does not hear for a while from the only one who has the result. */
@@ -113,7 +113,7 @@ static void it_was_made_of_values(void **state)
 	struct world *w = coordinating();
 	uint32_t holder = keeps_no_source(w);
 	struct session_request get = world_request(SESSION_GET, target);
-	struct fanout_link *link = &w->node[NEXT].core->directory.link;
+	struct fanout_link *link = &w->node[NEXT].core->cluster->links.all;
 	uint32_t others, owns, got;
 	int status;
 

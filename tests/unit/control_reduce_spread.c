@@ -210,7 +210,7 @@ static void one_that_hears_nobody_speaks_for_itself(void **state)
 /* Whether a node has added up its stripe. */
 static bool has_stripe(struct world *w, uint32_t node)
 {
-	list_each(l, after, &w->node[node].core->combines.active)
+	list_each(l, after, &w->node[node].core->participant->combines.active)
 	{
 		const struct combine *k = list_item(l, struct combine, active);
 

@@ -52,7 +52,7 @@ static const char *name_of(struct world *w)
 static bool has_lost_first(struct world *w, void *arg)
 {
 	for (uint32_t i = 0; i < FIRST; i++)
-		if (w->node[i].core->members.live_count != NODES - 1)
+		if (w->node[i].core->cluster->members.live_count != NODES - 1)
 			return false;
 	return true;
 }
@@ -60,7 +60,7 @@ static bool has_lost_first(struct world *w, void *arg)
 static bool all_settled(struct world *w, void *arg)
 {
 	for (uint32_t i = 0; i < FIRST; i++)
-		if (!w->node[i].core->members.settled)
+		if (!w->node[i].core->cluster->members.settled)
 			return false;
 	return true;
 }
@@ -107,7 +107,7 @@ static uint32_t created_unheard(struct world *w, const char *name)
 	world_kill_node(w, FIRST);
 	assert_true(world_until(w, has_lost_first, NULL, WHEN));
 	world_run(w, 3 * WORLD_SECOND);
-	assert_true(members_live(&w->node[OWNER].core->peers.nodes[HOLDER]));
+	assert_true(members_live(&w->node[OWNER].core->cluster->peers.nodes[HOLDER]));
 	return create_send(w, OTHER, name);
 }
 
@@ -164,8 +164,8 @@ static void a_copy_that_arrives_says_that_one_is_complete(void **state)
 	have.have.chunk_bytes = s->chunk_bytes;
 	have.have.state = MESSAGE_COPY_PARTIAL;
 	have.have.upstream = HOLDER;
-	have.have.life = owner->directory.nodes[OTHER].life;
-	directory_message(&owner->directory, OTHER, &have);
+	have.have.life = owner->directory->shard.nodes[OTHER].life;
+	directory_message(&owner->directory->shard, OTHER, &have);
 	seq = create_send(w, OTHER, name);
 	world_run(w, WORLD_SECOND);
 	assert_null(world_reply_to(w, OTHER, seq));
@@ -180,7 +180,7 @@ static void a_copy_that_arrives_says_that_one_is_complete(void **state)
 static bool has_lost_owner(struct world *w, void *arg)
 {
 	for (uint32_t i = 0; i < FIRST; i++)
-		if (i != OWNER && members_live(&w->node[i].core->peers.nodes[OWNER]))
+		if (i != OWNER && members_live(&w->node[i].core->cluster->peers.nodes[OWNER]))
 			return false;
 	return true;
 }
@@ -203,7 +203,7 @@ static struct world *three_without_the_owner(const char **name)
 	world_kill_engine(w, OWNER);
 	assert_true(world_until(w, has_lost_owner, NULL, WHEN));
 	assert_int_equal(world_put(w, HOLDER, 0, *name, SIZE, 1), 0);
-	assert_int_equal(w->node[OWNER].core->members.live_count, FIRST);
+	assert_int_equal(w->node[OWNER].core->cluster->members.live_count, FIRST);
 	return w;
 }
 
@@ -221,7 +221,7 @@ static void after_a_time_alone_an_owner_is_told_again(void **state)
 	world_open(w, OTHER);
 	seq = create_send(w, OTHER, name);
 	world_run(w, 200 * WORLD_MS);
-	assert_int_equal(w->node[OWNER].core->peers.nodes[OTHER].state, NODE_UP);
+	assert_int_equal(w->node[OWNER].core->cluster->peers.nodes[OTHER].state, NODE_UP);
 	assert_int_equal(control_counters(w->node[OWNER].core)->members_refuted, 0);
 	assert_null(world_reply_to(w, OTHER, seq));
 	w->cut[HOLDER] = false;
@@ -246,7 +246,7 @@ static void taken_for_lost(enum member_state state)
 	owner = w->node[OWNER].core;
 	w->apart[0] = OWNER;
 	w->apart[1] = HOLDER;
-	members_describe(owner->self, &news);
+	members_describe(owner->cluster->self, &news);
 	news.state = state;
 	members_take(owner, &news);
 	assert_int_equal(control_counters(owner)->members_refuted, 1);
@@ -272,7 +272,7 @@ static uint32_t noted(struct world *w, const char names[ROOM][16])
 	for (uint32_t i = 0; i < ROOM; i++) {
 		struct object_id id = world_id(names[i]);
 
-		if (directory_has_complete(&w->node[OWNER].core->directory, &id))
+		if (directory_has_complete(&w->node[OWNER].core->directory->shard, &id))
 			return i;
 	}
 	return ROOM;
@@ -294,7 +294,7 @@ static struct world *without_room(char names[ROOM][16])
 	world_kill_node(w, FIRST);
 	assert_true(world_until(w, has_lost_first, NULL, WHEN));
 	world_run(w, 3 * WORLD_SECOND);
-	assert_false(w->node[OWNER].core->members.settled);
+	assert_false(w->node[OWNER].core->cluster->members.settled);
 	return w;
 }
 
@@ -333,7 +333,7 @@ static void an_owner_without_room_does_not_deny_what_it_does_not_know(void **sta
 	for (uint32_t i = 0; i < ROOM; i++) {
 		struct object_id id = world_id(names[i]);
 
-		if (directory_has_complete(&w->node[OWNER].core->directory, &id))
+		if (directory_has_complete(&w->node[OWNER].core->directory->shard, &id))
 			continue;
 		unknown++;
 		r = world_request(SESSION_DELETE, names[i]);

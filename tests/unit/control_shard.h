@@ -11,6 +11,7 @@ enum { NODES = 48, OUT_MAX = 64 };
 
 struct fixture {
 	struct directory d;
+	struct linkstats links;
 	void *memory;
 	struct {
 		uint32_t node;
@@ -141,11 +142,14 @@ static inline int setup(void **state)
 	config.tombstones = 16;
 	config.inline_bytes = 1 << 18;
 	directory_carve(&f->d, &arena, &config);
+	linkstats_carve(&f->links, &arena, &config);
 	f->memory = arena.memory = calloc(1, arena.bytes + 64);
 	arena.memory += 64 - ((uintptr_t)arena.memory & 63);
 	arena.bytes = 0;
 	directory_carve(&f->d, &arena, &config);
-	directory_init(&f->d, &config, &out);
+	linkstats_carve(&f->links, &arena, &config);
+	linkstats_init(&f->links, NODES);
+	directory_init(&f->d, &config, &f->links, &out);
 	for (uint32_t i = 0; i < NODES; i++) {
 		assert_false(directory_node_up(&f->d, i, 100 + i));
 		directory_node_known(&f->d, i);

@@ -155,7 +155,7 @@ static bool is_built(struct world *w, void *arg)
 
 	for (uint32_t i = 0; i < w->nodes; i++) {
 		struct control *c = w->node[i].core;
-		struct idmap_node *at = idmap_find(&c->combines.by_id, &id);
+		struct idmap_node *at = idmap_find(&c->participant->combines.by_id, &id);
 
 		if (at && idmap_item(at, struct combine, by_id)->done) {
 			*(uint32_t *)arg = i;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "core/state.h"
+#include "rooms.h"
 
 /*
  * Bound of a worker's queue: each stage has at most its opening, its finishing and its dropping

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <xxhash.h>
-#include "core/state.h"
+#include "env.h"
+#include "rooms.h"
+#include "text.h"
 
 #define CLOCK_AHEAD_NS (3600 * UINT64_C(1000000000))
 
@@ -25,7 +27,7 @@ uint64_t control_generation(struct control *c)
 	c->generation += NODES_MAX;
 	if (c->generation < clock)
 		c->generation = clock;
-	return c->generation | (c->self->number % NODES_MAX);
+	return c->generation | (c->config.node % NODES_MAX);
 }
 
 void control_generation_after(struct control *c, uint64_t generation)

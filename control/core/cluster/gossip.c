@@ -11,7 +11,10 @@
  * asks three others to probe it as well, and makes it suspect when none hears of it: a suspicion
  * costs its refutation, after which all tell the node again what they hold.
  */
-#include "core/state.h"
+#include "core/base/env.h"
+#include "room.h"
+#include "gossip.h"
+#include "join.h"
 
 /* News that comes right after other news is passed on together with what follows it in so long:
  * when a whole cluster starts, each node is news to each. */
@@ -26,40 +29,40 @@ static bool gossip_power(uint32_t n)
 
 bool gossip_watches(const struct control *c, const struct node *n)
 {
-	uint32_t count = c->members.live_count, up;
+	uint32_t count = c->cluster->members.live_count, up;
 
-	if (n == c->self || !members_live(n) || !members_live(c->self) || join_is_guest(c, n) ||
-	    !members_joined(c) || n->position >= count)
+	if (n == c->cluster->self || !members_live(n) || !members_live(c->cluster->self) ||
+	    join_is_guest(c, n) || !members_joined(c) || n->position >= count)
 		return false;
-	up = (n->position + count - c->self->position) % count;
+	up = (n->position + count - c->cluster->self->position) % count;
 	return gossip_power(up) || gossip_power(count - up);
 }
 
 bool gossip_is_next(const struct control *c, const struct node *n)
 {
-	uint32_t count = c->members.live_count, up;
+	uint32_t count = c->cluster->members.live_count, up;
 
 	if (!gossip_watches(c, n))
 		return false;
-	up = (n->position + count - c->self->position) % count;
+	up = (n->position + count - c->cluster->self->position) % count;
 	return up == 1 || up == count - 1;
 }
 
 /* Calls for each node that is watched; places where both ways lead to the same come once. */
 static void gossip_each(struct control *c, void (*visit)(struct control *c, struct node *n))
 {
-	uint32_t count = c->members.live_count;
+	uint32_t count = c->cluster->members.live_count;
 
-	if (!members_joined(c) || !members_live(c->self))
+	if (!members_joined(c) || !members_live(c->cluster->self))
 		return;
 	for (uint32_t step = 1; step < count; step *= 2) {
-		uint32_t up = (c->self->position + step) % count;
-		uint32_t down = (c->self->position + count - step) % count;
+		uint32_t up = (c->cluster->self->position + step) % count;
+		uint32_t down = (c->cluster->self->position + count - step) % count;
 
-		visit(c, peers_node(c, c->members.live[up]));
+		visit(c, peers_node(c, c->cluster->members.live[up]));
 		/* the way down was or will be the way up of another step */
 		if (!gossip_power(count - step))
-			visit(c, peers_node(c, c->members.live[down]));
+			visit(c, peers_node(c, c->cluster->members.live[down]));
 	}
 }
 
@@ -82,7 +85,7 @@ static bool gossip_reaches(struct control *c, const struct node *n)
 {
 	struct conn *conn;
 
-	if (n == c->self || n->main == NULL || n->main->state != LINK_UP)
+	if (n == c->cluster->self || n->main == NULL || n->main->state != LINK_UP)
 		return false;
 	conn = peers_conn(c, 0, n->main->conn);
 	return conn && conn->hello;
@@ -93,27 +96,27 @@ static void gossip_send(struct control *c, struct node *n, enum message_members_
 {
 	struct message m = {.kind = MESSAGE_MEMBERS};
 
-	if (n == c->self || n->main == NULL || n->main->state != LINK_UP)
+	if (n == c->cluster->self || n->main == NULL || n->main->state != LINK_UP)
 		return;
 	m.members.digest = members_digest(c);
 	m.members.step = step;
 	m.members.count = count;
-	m.members.members = c->members.page;
+	m.members.members = c->cluster->members.page;
 	peers_send(c, n, &m);
 }
 
 void gossip_entry(struct control *c, struct node *to, const struct node *about)
 {
-	members_describe(about, &c->members.page[0]);
+	members_describe(about, &c->cluster->members.page[0]);
 	gossip_send(c, to, MESSAGE_MEMBERS_NEWS, 1);
 }
 
 void gossip_taken(struct control *c, struct node *to, const struct node *about,
 		  uint64_t incarnation)
 {
-	members_describe(about, &c->members.page[0]);
-	if (c->members.page[0].incarnation <= incarnation)
-		c->members.page[0].incarnation = incarnation + 1;
+	members_describe(about, &c->cluster->members.page[0]);
+	if (c->cluster->members.page[0].incarnation <= incarnation)
+		c->cluster->members.page[0].incarnation = incarnation + 1;
 	gossip_send(c, to, MESSAGE_MEMBERS_NEWS, 1);
 }
 
@@ -123,7 +126,7 @@ void gossip_table(struct control *c, struct node *n)
 
 	for (uint32_t i = 0; i < c->config.nodes; i++) {
 		if (members_known(peers_node(c, i)))
-			members_describe(peers_node(c, i), &c->members.page[count++]);
+			members_describe(peers_node(c, i), &c->cluster->members.page[count++]);
 		if (count < MESSAGE_MEMBERS_MAX && (i + 1 < c->config.nodes || count == 0))
 			continue;
 		gossip_send(c, n, MESSAGE_MEMBERS_TABLE, count);
@@ -134,16 +137,16 @@ void gossip_table(struct control *c, struct node *n)
 static void gossip_pass_one(struct control *c, struct node *n)
 {
 	if (gossip_reaches(c, n))
-		gossip_send(c, n, MESSAGE_MEMBERS_NEWS, c->members.page_count);
+		gossip_send(c, n, MESSAGE_MEMBERS_NEWS, c->cluster->members.page_count);
 }
 
 /* The news in the page, to everybody watched. */
 static void gossip_pass(struct control *c, uint32_t count)
 {
-	c->members.page_count = count;
+	c->cluster->members.page_count = count;
 	gossip_each(c, gossip_pass_one);
 	for (uint32_t i = 0; i < count; i++) { /* the suspected hears it from each who can */
-		struct node *n = peers_node(c, c->members.page[i].node);
+		struct node *n = peers_node(c, c->cluster->members.page[i].node);
 
 		if (n->member >= MEMBER_SUSPECT && gossip_reaches(c, n) && !gossip_watches(c, n))
 			gossip_send(c, n, MESSAGE_MEMBERS_NEWS, count);
@@ -157,7 +160,7 @@ static void gossip_flood_fire(struct control *c, struct timer *t)
 
 void gossip_flood(struct control *c)
 {
-	struct members *m = &c->members;
+	struct members *m = &c->cluster->members;
 	struct list *l;
 	uint32_t count = 0;
 
@@ -168,10 +171,11 @@ void gossip_flood(struct control *c)
 		return;
 	}
 	m->flooded_ns = c->now_ns;
-	while ((l = list_first(&c->members.news)) != NULL) {
+	while ((l = list_first(&c->cluster->members.news)) != NULL) {
 		list_remove(l);
-		members_describe(list_item(l, struct node, news), &c->members.page[count++]);
-		if (count < MESSAGE_MEMBERS_MAX && !list_empty(&c->members.news))
+		members_describe(list_item(l, struct node, news),
+				 &c->cluster->members.page[count++]);
+		if (count < MESSAGE_MEMBERS_MAX && !list_empty(&c->cluster->members.news))
 			continue;
 		gossip_pass(c, count);
 		count = 0;
@@ -191,7 +195,7 @@ void gossip_probe(struct control *c, struct node *n)
 /* Others who may reach it on another way: so many of those that we watch, from a lot on. */
 static void gossip_ask(struct control *c, const struct node *about)
 {
-	uint32_t count = c->members.live_count, asked = 0, steps = 0, lot;
+	uint32_t count = c->cluster->members.live_count, asked = 0, steps = 0, lot;
 
 	while ((uint64_t)1 << steps < count)
 		steps++;
@@ -199,11 +203,12 @@ static void gossip_ask(struct control *c, const struct node *about)
 	for (uint32_t k = 0; k < 2 * steps && asked < GOSSIP_HELPERS; k++) {
 		uint32_t s = (lot + k) % (2 * steps);
 		uint32_t at = s < steps ? UINT32_C(1) << s : count - (UINT32_C(1) << (s - steps));
-		struct node *n = peers_node(c, c->members.live[(c->self->position + at) % count]);
+		struct node *n = peers_node(
+			c, c->cluster->members.live[(c->cluster->self->position + at) % count]);
 
 		if (n == about || !gossip_reaches(c, n))
 			continue;
-		members_describe(about, &c->members.page[0]);
+		members_describe(about, &c->cluster->members.page[0]);
 		gossip_send(c, n, MESSAGE_MEMBERS_ASK, 1);
 		asked++;
 	}
@@ -211,7 +216,7 @@ static void gossip_ask(struct control *c, const struct node *about)
 
 void gossip_miss(struct control *c, struct node *n)
 {
-	if (n == c->self || n->member != MEMBER_ALIVE || n->missed || !members_joined(c))
+	if (n == c->cluster->self || n->member != MEMBER_ALIVE || n->missed || !members_joined(c))
 		return;
 	n->missed = true;
 	c->counters.members_missed++;
@@ -231,7 +236,7 @@ void gossip_heard(struct control *c, struct node *n)
 		n->asked_by[k] = 0;
 		if (asker == NULL || c->now_ns - n->asked_ns > c->config.gossip_ns)
 			continue;
-		members_describe(n, &c->members.page[0]);
+		members_describe(n, &c->cluster->members.page[0]);
 		gossip_send(c, asker, MESSAGE_MEMBERS_HEARD, 1);
 	}
 }
@@ -247,7 +252,7 @@ static void gossip_asked(struct control *c, struct node *asker, const struct mes
 	n->asked_ns = c->now_ns;
 	k = n->asked_by[0] != 0 && n->asked_by[0] != asker->number + 1;
 	n->asked_by[k] = asker->number + 1;
-	if (n == c->self) {
+	if (n == c->cluster->self) {
 		gossip_heard(c, n);
 		return;
 	}
@@ -277,7 +282,8 @@ void gossip_take(struct control *c, struct node *n, const struct message_members
 	}
 	for (uint32_t i = 0; i < m->count; i++) {
 		members_take(c, &m->members[i]);
-		deaf |= m->members[i].node == c->self->number && m->members[i].state == MEMBER_DEAD;
+		deaf |= m->members[i].node == c->cluster->self->number &&
+			m->members[i].state == MEMBER_DEAD;
 	}
 	if (deaf) /* to all that followed the HELLO of a dead one; a better one has just left */
 		calls_resend(c, n);
@@ -302,16 +308,16 @@ static void gossip_overdue(struct control *c, struct node *n)
 /* One of those watched, by lot, is asked whether it is there. */
 static void gossip_probe_one(struct control *c)
 {
-	uint32_t count = c->members.live_count, steps = 0, lot;
+	uint32_t count = c->cluster->members.live_count, steps = 0, lot;
 	struct node *n;
 
 	while ((uint64_t)1 << steps < count)
 		steps++;
-	if (steps == 0 || !members_joined(c) || !members_live(c->self))
+	if (steps == 0 || !members_joined(c) || !members_live(c->cluster->self))
 		return;
 	lot = (uint32_t)(control_random(c) % (2 * steps));
 	lot = lot < steps ? (UINT32_C(1) << lot) : count - (UINT32_C(1) << (lot - steps));
-	n = peers_node(c, c->members.live[(c->self->position + lot) % count]);
+	n = peers_node(c, c->cluster->members.live[(c->cluster->self->position + lot) % count]);
 	if (!gossip_reaches(c, n))
 		return;
 	if (n->probed_ns == 0)
@@ -338,7 +344,7 @@ static void gossip_fire(struct control *c, struct timer *t)
 {
 	uint64_t pause = c->config.gossip_ns;
 
-	if (c->attached && !c->members.left) {
+	if (c->attached && !c->cluster->members.left) {
 		gossip_each(c, gossip_overdue);
 		gossip_probe_one(c);
 		gossip_try_dead(c);
@@ -349,7 +355,7 @@ static void gossip_fire(struct control *c, struct timer *t)
 
 void gossip_start(struct control *c)
 {
-	if (c->config.nodes > 1 && c->members.tick.position == 0)
-		timers_set(&c->timers, &c->members.tick, c->now_ns + c->config.gossip_ns / 4,
-			   gossip_fire);
+	if (c->config.nodes > 1 && c->cluster->members.tick.position == 0)
+		timers_set(&c->timers, &c->cluster->members.tick,
+			   c->now_ns + c->config.gossip_ns / 4, gossip_fire);
 }

@@ -1,19 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What is said on a connection: first of all who we are, and nothing counts before that. */
-#include "core/state.h"
+#include "core/base/env.h"
+#include "core/base/text.h"
+#include "room.h"
+#include "events.h"
+#include "gossip.h"
+#include "join.h"
+#include "loopback.h"
 
 static bool peers_say(struct control *c, uint32_t conn, unsigned announce, uint32_t given)
 {
 	struct message m = {.kind = MESSAGE_HELLO};
 
-	m.hello.node = members_joined(c) ? c->self->number : MESSAGE_NODE_NONE;
+	m.hello.node = members_joined(c) ? c->cluster->self->number : MESSAGE_NODE_NONE;
 	m.hello.given = given;
-	m.hello.incarnation = c->self->member_incarnation;
+	m.hello.incarnation = c->cluster->self->member_incarnation;
 	m.hello.digest = members_digest(c);
 	m.hello.version = MESSAGE_VERSION;
 	m.hello.workers = c->workers;
 	m.hello.announce = announce;
-	m.hello.store_incarnation = c->self->store_incarnation;
+	m.hello.store_incarnation = c->cluster->self->store_incarnation;
 	c->counters.messages_out++;
 	if (c->ops.send(c->ops.arg, conn, &m))
 		return true;
@@ -54,8 +60,8 @@ void peers_give(struct control *c, uint32_t conn, uint32_t number)
 
 void peers_hello_all(struct control *c)
 {
-	for (uint32_t i = 0; i < c->peers.links.fresh; i++) {
-		const struct link *l = pool_at(&c->peers.links, i);
+	for (uint32_t i = 0; i < c->cluster->peers.links.fresh; i++) {
+		const struct link *l = pool_at(&c->cluster->peers.links, i);
 
 		if (l->node && l == l->node->main && l->state == LINK_UP)
 			peers_hello(c, l->conn, MESSAGE_ANNOUNCE_NONE);
@@ -65,10 +71,11 @@ void peers_hello_all(struct control *c)
 void peers_joined(struct control *c)
 {
 	for (uint32_t i = 0; i < c->config.nodes; i++)
-		if (&c->peers.nodes[i] != c->self && c->peers.nodes[i].state == NODE_UP)
-			c->cluster_ops->node_up(c, &c->peers.nodes[i]);
-	c->cluster_ops->node_up(c, c->self);
-	c->cluster_ops->node_known(c, c->self);
+		if (&c->cluster->peers.nodes[i] != c->cluster->self &&
+		    c->cluster->peers.nodes[i].state == NODE_UP)
+			c->cluster->ops->node_up(c, &c->cluster->peers.nodes[i]);
+	c->cluster->ops->node_up(c, c->cluster->self);
+	c->cluster->ops->node_known(c, c->cluster->self);
 	peers_hello_all(c);
 	gossip_connect(c);
 }
@@ -98,12 +105,12 @@ static void peers_meet(struct control *c, const struct conn *conn, struct node *
 {
 	if (h->announce == MESSAGE_ANNOUNCE_ASK) {
 		n->life++;
-		c->cluster_ops->announce_asked(c, n);
+		c->cluster->ops->announce_asked(c, n);
 		peers_hello(c, conn->handle, MESSAGE_ANNOUNCE_BEGUN);
 	}
-	if (h->announce == MESSAGE_ANNOUNCE_BEGUN && control_is_shard(c, c->self))
-		c->cluster_ops->node_known(c, n);
-	if (!c->cluster_ops->node_up(c, n) && h->announce == MESSAGE_ANNOUNCE_NONE)
+	if (h->announce == MESSAGE_ANNOUNCE_BEGUN && control_is_shard(c, c->cluster->self))
+		c->cluster->ops->node_known(c, n);
+	if (!c->cluster->ops->node_up(c, n) && h->announce == MESSAGE_ANNOUNCE_NONE)
 		peers_hello(c, conn->handle, MESSAGE_ANNOUNCE_ASK);
 }
 
@@ -171,7 +178,7 @@ bool peers_send(struct control *c, struct node *n, const struct message *m)
 	const struct conn *conn;
 	struct link *l;
 
-	if (n == c->self)
+	if (n == c->cluster->self)
 		return loopback_push(c, m);
 	l = peers_link(c, n, 0, 0);
 	conn = l && l->state == LINK_UP ? peers_conn(c, 0, l->conn) : NULL;

@@ -6,11 +6,14 @@
  *
  * Until its HELLO says a number, a node at an address is a guest.
  */
-#include "core/state.h"
+#include "core/base/env.h"
+#include "room.h"
+#include "gossip.h"
+#include "join.h"
 
 bool join_is_guest(const struct control *c, const struct node *n)
 {
-	return n >= &c->peers.nodes[c->config.nodes];
+	return n >= &c->cluster->peers.nodes[c->config.nodes];
 }
 
 struct node *join_guest(struct control *c, const struct net_addr *addr)
@@ -18,7 +21,7 @@ struct node *join_guest(struct control *c, const struct net_addr *addr)
 	struct node *free = NULL;
 
 	for (uint32_t i = 1; i < MEMBERS_GUESTS; i++) {
-		struct node *g = &c->peers.nodes[c->config.nodes + i];
+		struct node *g = &c->cluster->peers.nodes[c->config.nodes + i];
 
 		if (g->guest && net_addr_equal(&g->addr, addr))
 			return g;
@@ -47,7 +50,8 @@ static uint32_t join_seed_index(const struct control *c, const struct net_addr *
 {
 	uint32_t i = 0;
 
-	while (i < c->members.seeds_count && !net_addr_equal(&c->members.seeds[i], addr))
+	while (i < c->cluster->members.seeds_count &&
+	       !net_addr_equal(&c->cluster->members.seeds[i], addr))
 		i++;
 	return i;
 }
@@ -56,29 +60,29 @@ static uint32_t join_seed_index(const struct control *c, const struct net_addr *
  * the time to hear from those that live. */
 static bool join_may_give(const struct control *c)
 {
-	return members_joined(c) && !c->members.left && !c->members.fenced &&
-	       join_seed_index(c, &c->self->addr) < c->members.seeds_count &&
-	       c->now_ns >= c->members.begun_ns + c->config.join_ns;
+	return members_joined(c) && !c->cluster->members.left && !c->cluster->members.fenced &&
+	       join_seed_index(c, &c->cluster->self->addr) < c->cluster->members.seeds_count &&
+	       c->now_ns >= c->cluster->members.begun_ns + c->config.join_ns;
 }
 
 static bool join_is_reserved(const struct control *c, uint32_t number)
 {
 	for (uint32_t i = 1; i < MEMBERS_GUESTS; i++)
-		if (c->peers.nodes[c->config.nodes + i].guest &&
-		    c->peers.nodes[c->config.nodes + i].reserved == number + 1)
+		if (c->cluster->peers.nodes[c->config.nodes + i].guest &&
+		    c->cluster->peers.nodes[c->config.nodes + i].reserved == number + 1)
 			return true;
 	return false;
 }
 
 static uint32_t join_number(struct control *c, const struct net_addr *addr)
 {
-	uint32_t step = c->members.seeds_count, dead = MESSAGE_NODE_NONE;
+	uint32_t step = c->cluster->members.seeds_count, dead = MESSAGE_NODE_NONE;
 
 	for (uint32_t i = 0; i < c->config.nodes; i++)
 		if (peers_node(c, i)->member != MEMBER_NONE &&
 		    net_addr_equal(&peers_node(c, i)->addr, addr))
 			return i;
-	for (uint32_t i = join_seed_index(c, &c->self->addr) + step; i < c->config.nodes;
+	for (uint32_t i = join_seed_index(c, &c->cluster->self->addr) + step; i < c->config.nodes;
 	     i += step) {
 		const struct node *n = peers_node(c, i);
 
@@ -98,9 +102,9 @@ static void join_give(struct control *c, const struct conn *conn, struct node *f
 
 	if (from->guest && from->reserved)
 		number = from->reserved - 1;
-	else if (number >= c->members.seeds_count)
+	else if (number >= c->cluster->members.seeds_count)
 		number = join_may_give(c) ? join_number(c, &from->addr) : MESSAGE_NODE_NONE;
-	if (number == MESSAGE_NODE_NONE || number == c->self->number)
+	if (number == MESSAGE_NODE_NONE || number == c->cluster->self->number)
 		return; /* it asks again */
 	if (from->guest)
 		from->reserved = number + 1;
@@ -112,11 +116,11 @@ static const char *join_refuses(struct control *c, const struct node *from, uint
 {
 	const struct node *n = peers_node(c, number);
 
-	if (!c->members.dynamic)
+	if (!c->cluster->members.dynamic)
 		return "the list of nodes has another number there";
 	if (n == NULL)
 		return "there is no such number";
-	if (n == c->self || (members_live(n) && !net_addr_equal(&n->addr, &from->addr)))
+	if (n == c->cluster->self || (members_live(n) && !net_addr_equal(&n->addr, &from->addr)))
 		return "the number is another node's";
 	if (!join_is_guest(c, from) && members_live(from))
 		return "it has another number";
@@ -128,13 +132,13 @@ struct node *join_hello(struct control *c, struct conn *conn, const struct messa
 	struct node *from = conn->link->node, *n;
 	const char *why;
 
-	if (h->node == MESSAGE_NODE_NONE && c->members.dynamic) {
+	if (h->node == MESSAGE_NODE_NONE && c->cluster->members.dynamic) {
 		join_give(c, conn, from);
 		return NULL;
 	}
 	why = join_refuses(c, from, h->node);
 	n = peers_node(c, h->node);
-	if (why && c->members.dynamic && n && (n == c->self || members_live(n)) &&
+	if (why && c->cluster->members.dynamic && n && (n == c->cluster->self || members_live(n)) &&
 	    !net_addr_equal(&n->addr, &from->addr)) {
 		gossip_taken(c, from, n, h->incarnation); /* it says so in its log, and stops */
 		conn->named = false;
@@ -154,7 +158,7 @@ struct node *join_hello(struct control *c, struct conn *conn, const struct messa
 
 void join_given(struct control *c, uint32_t number)
 {
-	struct node *guest = c->self, *self = peers_node(c, number);
+	struct node *guest = c->cluster->self, *self = peers_node(c, number);
 
 	if (members_joined(c) || self == NULL || self->state == NODE_UP)
 		return;
@@ -163,7 +167,7 @@ void join_given(struct control *c, uint32_t number)
 	self->incarnation = guest->incarnation;
 	self->store_incarnation = guest->store_incarnation;
 	self->state = NODE_UP;
-	c->self = self;
+	c->cluster->self = self;
 	c->config.node = number;
 	if (self->member_incarnation >= guest->member_incarnation)
 		guest->member_incarnation = self->member_incarnation + 1;
@@ -177,21 +181,21 @@ void join_attach(struct control *c)
 {
 	uint32_t seed;
 
-	if (!c->members.dynamic)
+	if (!c->cluster->members.dynamic)
 		return;
-	c->self->addr = c->dataplane.addr;
-	seed = join_seed_index(c, &c->self->addr);
-	if (!members_joined(c) && seed < c->members.seeds_count)
+	c->cluster->self->addr = c->dataplane.addr;
+	seed = join_seed_index(c, &c->cluster->self->addr);
+	if (!members_joined(c) && seed < c->cluster->members.seeds_count)
 		join_given(c, seed);
 	join_tick(c);
 }
 
 static bool join_is_known(struct control *c, const struct net_addr *addr)
 {
-	if (net_addr_equal(addr, &c->self->addr))
+	if (net_addr_equal(addr, &c->cluster->self->addr))
 		return true;
-	for (uint32_t i = 0; i < c->members.live_count; i++)
-		if (net_addr_equal(&peers_node(c, c->members.live[i])->addr, addr))
+	for (uint32_t i = 0; i < c->cluster->members.live_count; i++)
+		if (net_addr_equal(&peers_node(c, c->cluster->members.live[i])->addr, addr))
 			return true;
 	return false;
 }
@@ -200,13 +204,13 @@ static bool join_is_known(struct control *c, const struct net_addr *addr)
  * be of another part of the cluster. */
 void join_tick(struct control *c)
 {
-	uint32_t count = c->members.seeds_count, lot;
+	uint32_t count = c->cluster->members.seeds_count, lot;
 
-	if (!c->members.dynamic)
+	if (!c->cluster->members.dynamic)
 		return;
 	lot = (uint32_t)(control_random(c) % count);
 	for (uint32_t i = 0; i < count; i++) {
-		const struct net_addr *addr = &c->members.seeds[i];
+		const struct net_addr *addr = &c->cluster->members.seeds[i];
 		struct node *g;
 
 		if ((members_joined(c) && i != lot) || join_is_known(c, addr))

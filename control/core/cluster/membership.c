@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <xxhash.h>
-#include "core/state.h"
+#include "core/base/env.h"
+#include "core/base/text.h"
+#include "room.h"
+#include "events.h"
+#include "gossip.h"
+#include "join.h"
+#include "settle.h"
 
 #define MEMBERS_LATE_NS UINT64_C(100000000)
 
@@ -25,7 +31,7 @@ uint64_t members_down_ms(void *arg, uint32_t node)
 
 bool members_joined(const struct control *c)
 {
-	return !join_is_guest(c, c->self);
+	return !join_is_guest(c, c->cluster->self);
 }
 
 bool members_known(const struct node *n)
@@ -35,7 +41,7 @@ bool members_known(const struct node *n)
 
 uint64_t members_life(const struct control *c, const struct node *n)
 {
-	return n->life + c->members.life;
+	return n->life + c->cluster->members.life;
 }
 
 void members_describe(const struct node *n, struct message_member *out)
@@ -58,36 +64,36 @@ void members_record(struct control *c, struct node *n, uint64_t incarnation,
 {
 	bool counts = !join_is_guest(c, n);
 
-	c->members.digest ^= counts ? members_mark(n) : 0;
-	c->members.view ^= counts ? settle_mark(n) : 0;
+	c->cluster->members.digest ^= counts ? members_mark(n) : 0;
+	c->cluster->members.view ^= counts ? settle_mark(n) : 0;
 	n->member = (uint8_t)state;
 	n->member_incarnation = incarnation;
-	c->members.digest ^= counts ? members_mark(n) : 0;
-	c->members.view ^= counts ? settle_mark(n) : 0;
+	c->cluster->members.digest ^= counts ? members_mark(n) : 0;
+	c->cluster->members.view ^= counts ? settle_mark(n) : 0;
 }
 
 uint64_t members_digest(const struct control *c)
 {
-	return c->members.digest;
+	return c->cluster->members.digest;
 }
 
 /* ---- the view: who lives ----------------------------------------------------------------- */
 
 static void members_seen(struct control *c, bool settled)
 {
-	struct members *m = &c->members;
+	struct members *m = &c->cluster->members;
 
 	for (uint32_t i = 0; settled && i < c->config.nodes; i++)
-		c->peers.nodes[i].seen = false;
+		c->cluster->peers.nodes[i].seen = false;
 	for (uint32_t i = 0; i < m->live_count; i++)
-		c->peers.nodes[m->live[i]].seen = true;
+		c->cluster->peers.nodes[m->live[i]].seen = true;
 	m->seen |= settled;
 }
 
 /* Returns whether it is another than before. */
 static bool members_view(struct control *c)
 {
-	struct members *m = &c->members;
+	struct members *m = &c->cluster->members;
 	uint32_t *live = m->before, count = 0;
 	bool settled = m->settled;
 
@@ -95,11 +101,11 @@ static bool members_view(struct control *c)
 	uint32_t before_count = settled ? m->live_count : 0;
 
 	for (uint32_t i = 0; i < c->config.nodes; i++)
-		count += members_live(&c->peers.nodes[i]);
+		count += members_live(&c->cluster->peers.nodes[i]);
 	if (count == m->live_count) {
 		uint32_t same = 0;
 
-		while (same < count && members_live(&c->peers.nodes[m->live[same]]))
+		while (same < count && members_live(&c->cluster->peers.nodes[m->live[same]]))
 			same++;
 		if (same == count)
 			return false;
@@ -107,7 +113,7 @@ static bool members_view(struct control *c)
 	members_seen(c, settled);
 	count = 0;
 	for (uint32_t i = 0; i < c->config.nodes; i++) {
-		struct node *n = &c->peers.nodes[i];
+		struct node *n = &c->cluster->peers.nodes[i];
 
 		if (!members_live(n))
 			continue;
@@ -126,14 +132,14 @@ static bool members_view(struct control *c)
 
 void members_pump(struct control *c)
 {
-	if (c->members.changed) {
-		c->members.changed = false;
+	if (c->cluster->members.changed) {
+		c->cluster->members.changed = false;
 		if (members_view(c))
 			gossip_connect(c);
 		settle_look(c);
-		c->cluster_ops->view_changed(c);
+		c->cluster->ops->view_changed(c);
 	}
-	if (!list_empty(&c->members.news))
+	if (!list_empty(&c->cluster->members.news))
 		gossip_flood(c);
 }
 
@@ -145,22 +151,23 @@ static void members_gone(struct control *c, struct node *n)
 {
 	n->probed_ns = 0;
 	if (n->state == NODE_UP)
-		c->cluster_ops->node_down(c, n);
+		c->cluster->ops->node_down(c, n);
 	calls_gone(c, n);
-	c->cluster_ops->node_ended(c, n);
+	c->cluster->ops->node_ended(c, n);
 	if (n->member == MEMBER_DEAD) {
 		peers_sever(c, n); /* it may think that it still waits here: it must ask again */
-		c->dead_ns = n->dead_ns = c->now_ns;
+		c->cluster->dead_ns = n->dead_ns = c->now_ns;
 		n->died = true;
-		c->cluster_ops->node_dead(c, n);
+		c->cluster->ops->node_dead(c, n);
 	}
-	c->cluster_ops->node_gone(c, n);
+	c->cluster->ops->node_gone(c, n);
 }
 
 /* Whether it lived when the view was made. */
 static bool members_viewed(const struct control *c, const struct node *n)
 {
-	return n->position < c->members.live_count && c->members.live[n->position] == n->number;
+	return n->position < c->cluster->members.live_count &&
+	       c->cluster->members.live[n->position] == n->number;
 }
 
 /* What an operator looks for: a death, a goodbye, and the return from either. */
@@ -169,7 +176,7 @@ static void members_say(struct control *c, const struct node *n, bool was, enum 
 	bool live = members_live(n);
 	struct text t = {.length = 0};
 
-	if (n == c->self || was == live || before == MEMBER_NONE)
+	if (n == c->cluster->self || was == live || before == MEMBER_NONE)
 		return;
 	text_add(&t, "node ");
 	text_add_number(&t, n->number);
@@ -185,27 +192,27 @@ static void members_set(struct control *c, struct node *n, uint64_t incarnation,
 {
 	enum member_state before = n->member;
 	bool was = members_live(n), rose = incarnation > n->member_incarnation;
-	bool known = members_known(n), again = rose && known && n != c->self;
-	struct members *m = &c->members;
+	bool known = members_known(n), again = rose && known && n != c->cluster->self;
+	struct members *m = &c->cluster->members;
 
 	members_record(c, n, incarnation, state);
 	members_say(c, n, was, before);
 	if (before != MEMBER_DEAD && state == MEMBER_DEAD) {
 		n->dead_ns = c->now_ns;
-		c->cluster_ops->node_away(c, n, !known);
+		c->cluster->ops->node_away(c, n, !known);
 	}
 	c->counters.members_died += was && state == MEMBER_DEAD;
 	n->died |= again; /* it had to deny something, or has begun again */
 	if (rose) {
 		n->life++;
-		c->cluster_ops->node_reborn(c, n);
+		c->cluster->ops->node_reborn(c, n);
 	}
 	if (rose && !members_live(n))
 		m->life++; /* a life that we never saw: its part of the directory was in between */
 	if (was && !members_live(n) && !members_viewed(c, n))
 		m->life++; /* others may have acted on a life that we did not */
 	if (!was && members_live(n) && !join_is_guest(c, n)) {
-		c->cluster_ops->node_back(c, n);
+		c->cluster->ops->node_back(c, n);
 		peers_back(c, n);
 	}
 	timers_cancel(&c->timers, &n->suspicion);
@@ -216,7 +223,7 @@ static void members_set(struct control *c, struct node *n, uint64_t incarnation,
 	if (was && !members_live(n))
 		members_gone(c, n);
 	m->changed |= rose || was != members_live(n);
-	if (rose && n == c->self) { /* all ids may have been another owner's since */
+	if (rose && n == c->cluster->self) { /* all ids may have been another owner's since */
 		m->before_count = 0;
 		settle_begin(c);
 	}
@@ -254,7 +261,7 @@ void members_trust(struct control *c, struct node *n)
 
 void members_lost(struct control *c, struct node *n)
 {
-	if (n->member == MEMBER_ALIVE && n->suspicion.position == 0 && n != c->self)
+	if (n->member == MEMBER_ALIVE && n->suspicion.position == 0 && n != c->cluster->self)
 		timers_set(&c->timers, &n->suspicion, c->now_ns + c->config.probe_ns,
 			   members_suspicion_fire);
 }
@@ -262,20 +269,22 @@ void members_lost(struct control *c, struct node *n)
 void members_cut_off(struct control *c)
 {
 	for (uint32_t i = 0; i < c->config.nodes; i++)
-		if (&c->peers.nodes[i] != c->self && c->peers.nodes[i].state == NODE_UP)
+		if (&c->cluster->peers.nodes[i] != c->cluster->self &&
+		    c->cluster->peers.nodes[i].state == NODE_UP)
 			return;
-	c->members.cut_off = true;
+	c->cluster->members.cut_off = true;
 }
 
 void members_reached(struct control *c)
 {
-	bool owns = c->config.shards == 0 && members_joined(c) && members_live(c->self);
+	bool owns = c->config.shards == 0 && members_joined(c) && members_live(c->cluster->self);
 
-	if (c->members.cut_off && owns) {
-		members_set(c, c->self, c->self->member_incarnation + 1, MEMBER_ALIVE);
+	if (c->cluster->members.cut_off && owns) {
+		members_set(c, c->cluster->self, c->cluster->self->member_incarnation + 1,
+			    MEMBER_ALIVE);
 		peers_hello_all(c); /* one that stands may have refused the HELLO of a dead node */
 	}
-	c->members.cut_off = false;
+	c->cluster->members.cut_off = false;
 }
 
 /* ---- the source of news ------------------------------------------------------------------- */
@@ -293,7 +302,7 @@ void members_join(struct control *c, struct node *n, const struct net_addr *addr
 
 void members_suspect(struct control *c, struct node *n)
 {
-	if (n->member == MEMBER_ALIVE && n != c->self)
+	if (n->member == MEMBER_ALIVE && n != c->cluster->self)
 		members_set(c, n, n->member_incarnation, MEMBER_SUSPECT);
 }
 
@@ -310,9 +319,9 @@ static void members_fence(struct control *c, const struct message_member *m)
 {
 	struct text t = {.length = 0};
 
-	if (c->members.fenced)
+	if (c->cluster->members.fenced)
 		return;
-	c->members.fenced = true;
+	c->cluster->members.fenced = true;
 	text_add(&t, "number ");
 	text_add_number(&t, m->node);
 	text_add(&t, " belongs to ");
@@ -324,12 +333,12 @@ static void members_fence(struct control *c, const struct message_member *m)
 /* Somebody thinks that we are not what we are: a higher incarnation outdoes that. */
 static void members_refute(struct control *c, const struct message_member *m)
 {
-	struct node *self = c->self;
+	struct node *self = c->cluster->self;
 	bool better = m->incarnation == self->member_incarnation && m->state == MEMBER_ALIVE;
 
-	if (m->incarnation < self->member_incarnation || better || c->members.left)
+	if (m->incarnation < self->member_incarnation || better || c->cluster->members.left)
 		return;
-	if (c->members.dynamic && !net_addr_equal(&m->addr, &self->addr)) {
+	if (c->cluster->members.dynamic && !net_addr_equal(&m->addr, &self->addr)) {
 		if (m->state <= MEMBER_SUSPECT)
 			members_fence(c, m);
 		return;
@@ -354,11 +363,11 @@ void members_take(struct control *c, const struct message_member *m)
 	struct node *n = peers_node(c, m->node);
 	enum member_state state;
 
-	if (n == NULL || (!c->members.dynamic && !net_addr_equal(&m->addr, &n->addr))) {
+	if (n == NULL || (!c->cluster->members.dynamic && !net_addr_equal(&m->addr, &n->addr))) {
 		c->counters.members_strange++;
 		return;
 	}
-	if (n == c->self) {
+	if (n == c->cluster->self) {
 		members_refute(c, m);
 		return;
 	}
@@ -366,7 +375,7 @@ void members_take(struct control *c, const struct message_member *m)
 	if (m->incarnation < n->member_incarnation ||
 	    (m->incarnation == n->member_incarnation && state <= n->member))
 		return;
-	if (c->members.dynamic && !net_addr_equal(&m->addr, &n->addr))
+	if (c->cluster->members.dynamic && !net_addr_equal(&m->addr, &n->addr))
 		peers_readdress(c, n, &m->addr);
 	members_set(c, n, m->incarnation, state);
 }
@@ -388,7 +397,7 @@ bool members_hello(struct control *c, struct node *n, const struct message_hello
 
 void members_init(struct control *c)
 {
-	struct members *m = &c->members;
+	struct members *m = &c->cluster->members;
 
 	list_init(&m->news);
 	m->dynamic = c->config.seeds_count > 0;
@@ -396,10 +405,11 @@ void members_init(struct control *c)
 	if (m->dynamic)
 		memcpy(m->seeds, c->config.seeds, sizeof(m->seeds[0]) * m->seeds_count);
 	for (uint32_t i = 0; i < c->config.nodes && !m->dynamic; i++)
-		c->peers.nodes[i].member = MEMBER_ALIVE; /* presumed */
-	members_record(c, c->self, c->config.incarnation ? c->config.incarnation : 1, MEMBER_ALIVE);
+		c->cluster->peers.nodes[i].member = MEMBER_ALIVE; /* presumed */
+	members_record(c, c->cluster->self, c->config.incarnation ? c->config.incarnation : 1,
+		       MEMBER_ALIVE);
 	m->changed_ns = c->now_ns;
-	m->life = c->self->member_incarnation;
+	m->life = c->cluster->self->member_incarnation;
 	members_view(c);
 	m->before_count = 0;
 }

@@ -6,7 +6,8 @@
  * for a moment send each other away until they agree; a request stays open all the while.
  */
 #include <xxhash.h>
-#include "core/state.h"
+#include "room.h"
+#include "join.h"
 
 /* Rendezvous hashing: each shard node draws a lot for the id, the highest has it; so when a node
  * joins or leaves, only its own objects move, and when the owner leaves, the second highest has it
@@ -53,7 +54,7 @@ static bool reshard_fixed(const struct control *c)
 /* Each member draws a lot: what was found for an id is kept until the view changes. */
 static uint32_t reshard_remembered(struct control *c, const struct object_id *id)
 {
-	struct members *m = &c->members;
+	struct members *m = &c->cluster->members;
 	struct member_owner *o = &m->owner[(id->bytes[0] ^ id->bytes[15]) % MEMBERS_OWNERS];
 
 	if (o->known && object_id_equal(&o->id, id))
@@ -67,10 +68,10 @@ struct node *control_shard(struct control *c, const struct object_id *id)
 	uint32_t owner;
 
 	if (reshard_fixed(c))
-		owner = reshard_owner(c->shard_nodes, c->config.shards, id);
+		owner = reshard_owner(c->cluster->shard_nodes, c->config.shards, id);
 	else
 		owner = reshard_remembered(c, id);
-	return owner == MESSAGE_NODE_NONE ? c->self : &c->peers.nodes[owner];
+	return owner == MESSAGE_NODE_NONE ? c->cluster->self : &c->cluster->peers.nodes[owner];
 }
 
 void reshard_keepers(struct control *c, const struct object_id *id, struct node *keeper[2])
@@ -78,9 +79,9 @@ void reshard_keepers(struct control *c, const struct object_id *id, struct node 
 	uint32_t best[2];
 
 	if (reshard_fixed(c))
-		reshard_best(c->shard_nodes, c->config.shards, id, best);
+		reshard_best(c->cluster->shard_nodes, c->config.shards, id, best);
 	else
-		reshard_best(c->members.live, c->members.live_count, id, best);
+		reshard_best(c->cluster->members.live, c->cluster->members.live_count, id, best);
 	for (int i = 0; i < 2; i++)
 		keeper[i] = peers_node(c, best[i]);
 }
@@ -88,8 +89,9 @@ void reshard_keepers(struct control *c, const struct object_id *id, struct node 
 struct node *reshard_stand_in(struct control *c, const struct object_id *id,
 			      const struct node *than)
 {
-	const uint32_t *nodes = reshard_fixed(c) ? c->shard_nodes : c->members.live;
-	uint32_t count = reshard_fixed(c) ? c->config.shards : c->members.live_count;
+	const uint32_t *nodes =
+		reshard_fixed(c) ? c->cluster->shard_nodes : c->cluster->members.live;
+	uint32_t count = reshard_fixed(c) ? c->config.shards : c->cluster->members.live_count;
 	uint64_t below = reshard_lot(than->number, id), most = 0;
 	struct node *best = NULL;
 
@@ -97,7 +99,7 @@ struct node *reshard_stand_in(struct control *c, const struct object_id *id,
 		struct node *n = peers_node(c, nodes[i]);
 		uint64_t lot = reshard_lot(nodes[i], id);
 
-		if (lot >= below || lot < most || n == c->self || !members_live(n))
+		if (lot >= below || lot < most || n == c->cluster->self || !members_live(n))
 			continue;
 		most = lot;
 		best = n;
@@ -110,11 +112,11 @@ struct node *reshard_backup(struct control *c, const struct object_id *id)
 	struct node *best = NULL;
 	uint64_t most = 0;
 
-	for (uint32_t i = 0; i < c->members.live_count; i++) {
-		struct node *n = peers_node(c, c->members.live[i]);
+	for (uint32_t i = 0; i < c->cluster->members.live_count; i++) {
+		struct node *n = peers_node(c, c->cluster->members.live[i]);
 		uint64_t lot = reshard_lot(n->number, id);
 
-		if (n == c->self || !members_live(n) || c->now_ns < n->unkept_ns ||
+		if (n == c->cluster->self || !members_live(n) || c->now_ns < n->unkept_ns ||
 		    (best && lot < most))
 			continue;
 		most = lot;
@@ -128,7 +130,7 @@ bool control_is_shard(const struct control *c, const struct node *n)
 	if (!reshard_fixed(c))
 		return members_joined(c) && !join_is_guest(c, n) && members_live(n);
 	for (uint32_t i = 0; i < c->config.shards; i++)
-		if (c->shard_nodes[i] == n->number)
+		if (c->cluster->shard_nodes[i] == n->number)
 			return true;
 	return false;
 }
@@ -136,7 +138,8 @@ bool control_is_shard(const struct control *c, const struct node *n)
 struct node *reshard_next(struct control *c, uint32_t *cursor)
 {
 	if (reshard_fixed(c))
-		return *cursor < c->config.shards ? peers_node(c, c->shard_nodes[*cursor]) : NULL;
+		return *cursor < c->config.shards ? peers_node(c, c->cluster->shard_nodes[*cursor])
+						  : NULL;
 	while (*cursor < c->config.nodes && !members_live(peers_node(c, *cursor)))
 		++*cursor;
 	return peers_node(c, *cursor);
@@ -144,21 +147,21 @@ struct node *reshard_next(struct control *c, uint32_t *cursor)
 
 bool reshard_settling(struct control *c, const struct object_id *id)
 {
-	const struct members *m = &c->members;
+	const struct members *m = &c->cluster->members;
 
 	if (reshard_fixed(c) || m->live_count < 2 || m->settled)
 		return false;
-	return reshard_owner(m->before, m->before_count, id) != c->self->number;
+	return reshard_owner(m->before, m->before_count, id) != c->cluster->self->number;
 }
 
 bool reshard_kept(const struct control *c, const struct object_id *id)
 {
-	uint64_t lot = reshard_lot(c->self->number, id);
+	uint64_t lot = reshard_lot(c->cluster->self->number, id);
 
-	if (!c->members.seen || !c->self->seen)
+	if (!c->cluster->members.seen || !c->cluster->self->seen)
 		return false;
 	for (uint32_t i = 0; i < c->config.nodes; i++)
-		if (c->peers.nodes[i].seen && reshard_lot(i, id) > lot)
+		if (c->cluster->peers.nodes[i].seen && reshard_lot(i, id) > lot)
 			return false;
 	return true;
 }

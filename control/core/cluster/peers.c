@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "core/state.h"
+#include "core/base/env.h"
+#include "core/base/text.h"
+#include "room.h"
+#include "events.h"
+#include "gossip.h"
+#include "join.h"
 
 #define PEERS_GREET_NS UINT64_C(2000000)
 
@@ -15,7 +20,7 @@ void peers_carve(struct peers *p, struct arena *a, const struct control_config *
 void peers_init(struct control *c)
 {
 	for (uint32_t i = 0; i < c->config.nodes + MEMBERS_GUESTS; i++) {
-		struct node *n = &c->peers.nodes[i];
+		struct node *n = &c->cluster->peers.nodes[i];
 
 		n->number = i;
 		if (c->config.seeds_count == 0 && i < c->config.nodes)
@@ -25,20 +30,21 @@ void peers_init(struct control *c)
 		list_init(&n->calls);
 	}
 	/* without a number we are a guest in our own table */
-	c->self = &c->peers.nodes[c->config.node < c->config.nodes ? c->config.node
-								   : c->config.nodes];
+	c->cluster->self =
+		&c->cluster->peers.nodes[c->config.node < c->config.nodes ? c->config.node
+									  : c->config.nodes];
 }
 
 struct node *peers_node(struct control *c, uint32_t number)
 {
-	return number < c->config.nodes ? &c->peers.nodes[number] : NULL;
+	return number < c->config.nodes ? &c->cluster->peers.nodes[number] : NULL;
 }
 
 static struct conn *peers_conn_at(struct control *c, unsigned worker, uint32_t handle)
 {
 	if (worker >= WORKERS_MAX || handle_index(handle) >= c->config.conns_max)
 		return NULL;
-	return &c->peers.conns[worker * c->config.conns_max + handle_index(handle)];
+	return &c->cluster->peers.conns[worker * c->config.conns_max + handle_index(handle)];
 }
 
 struct conn *peers_conn(struct control *c, unsigned worker, uint32_t handle)
@@ -54,7 +60,7 @@ static void peers_open(struct control *c, struct link *l)
 {
 	struct record r = {.op = COMMAND_PEER_OPEN};
 
-	r.token = pool_index(&c->peers.links, l) + 1;
+	r.token = pool_index(&c->cluster->peers.links, l) + 1;
 	r.peer.addr = l->node->addr;
 	r.peer.addr.port = (uint16_t)(l->node->addr.port + l->peer_worker);
 	l->state = LINK_OPENING;
@@ -104,7 +110,7 @@ static struct link *peers_link_make(struct control *c, struct node *n, unsigned 
 
 	if (l)
 		return l;
-	l = pool_take(&c->peers.links);
+	l = pool_take(&c->cluster->peers.links);
 	if (l == NULL)
 		return NULL;
 	l->node = n;
@@ -133,10 +139,11 @@ static bool peers_needs(struct control *c, const struct link *l)
 	const struct node *n = l->node;
 
 	if (l != n->main)
-		return c->cluster_ops->link_wanted(c, l);
-	if (!list_empty(&n->calls) || c->cluster_ops->link_wanted(c, l) || gossip_watches(c, n))
+		return c->cluster->ops->link_wanted(c, l);
+	if (!list_empty(&n->calls) || c->cluster->ops->link_wanted(c, l) || gossip_watches(c, n))
 		return true;
-	if (c->config.shards > 0 && (control_is_shard(c, c->self) || control_is_shard(c, n)))
+	if (c->config.shards > 0 &&
+	    (control_is_shard(c, c->cluster->self) || control_is_shard(c, n)))
 		return true;
 	return n->state == NODE_DOWN && members_live(n);
 }
@@ -152,7 +159,7 @@ static void peers_link_lost(struct control *c, struct link *l)
 		return;
 	}
 	if (l == l->node->main && l->node->state == NODE_UP) {
-		c->cluster_ops->node_down(c, l->node);
+		c->cluster->ops->node_down(c, l->node);
 		peers_sever(c, l->node); /* what is left of earlier connections */
 	}
 	l->wanted |= peers_needs(c, l);
@@ -175,7 +182,7 @@ void peers_unlink(struct control *c, struct node *n)
 		list_remove(&l->of_node);
 		l->node = NULL;
 		l->state = LINK_CLOSED;
-		pool_give(&c->peers.links, l);
+		pool_give(&c->cluster->peers.links, l);
 	}
 	n->main = NULL;
 }
@@ -197,7 +204,7 @@ static struct node *peers_by_addr(struct control *c, const struct net_addr *addr
 	struct node *found = NULL;
 
 	for (uint32_t i = 0; i < c->config.nodes + MEMBERS_GUESTS; i++) {
-		struct node *n = &c->peers.nodes[i];
+		struct node *n = &c->cluster->peers.nodes[i];
 
 		if (peers_claim(n) == 0 || memcmp(n->addr.ip, addr->ip, sizeof(addr->ip)) ||
 		    addr->port < n->addr.port || addr->port - n->addr.port >= WORKERS_MAX)
@@ -223,7 +230,7 @@ void peers_close_conn(struct control *c, unsigned worker, uint32_t handle)
 void peers_sever(struct control *c, const struct node *n)
 {
 	for (uint32_t i = 0; i < c->config.conns_max; i++) {
-		struct conn *conn = &c->peers.conns[i];
+		struct conn *conn = &c->cluster->peers.conns[i];
 
 		if (conn->handle == 0 || conn->link->node != n)
 			continue;
@@ -268,7 +275,7 @@ void peers_rebind(struct control *c, struct conn *conn, struct node *n)
 
 static struct node *peers_newcomer(struct control *c, unsigned worker, const struct net_addr *addr)
 {
-	return c->members.dynamic && worker == 0 ? join_guest(c, addr) : NULL;
+	return c->cluster->members.dynamic && worker == 0 ? join_guest(c, addr) : NULL;
 }
 
 static void peers_watch_link(struct control *c, struct link *l)
@@ -286,8 +293,8 @@ static void peers_watch_link(struct control *c, struct link *l)
 
 void peers_watch(struct control *c)
 {
-	for (uint32_t i = 0; i < c->peers.links.fresh; i++) {
-		struct link *l = pool_at(&c->peers.links, i);
+	for (uint32_t i = 0; i < c->cluster->peers.links.fresh; i++) {
+		struct link *l = pool_at(&c->cluster->peers.links, i);
 
 		if (l->node && l == l->node->main)
 			peers_watch_link(c, l);
@@ -307,7 +314,7 @@ static void peers_up(struct control *c, unsigned worker, const struct record *r)
 		return; /* it stood when it was asked for: its HELLO has come and comes only once */
 	if (n == NULL)
 		n = peers_newcomer(c, worker, &r->peer.addr);
-	l = n && n != c->self ? peers_link_make(c, n, worker, peer_worker) : NULL;
+	l = n && n != c->cluster->self ? peers_link_make(c, n, worker, peer_worker) : NULL;
 	if (conn == NULL || l == NULL) {
 		text_add(&t, "closed a connection from ");
 		text_add_addr(&t, &r->peer.addr);
@@ -322,9 +329,9 @@ static void peers_up(struct control *c, unsigned worker, const struct record *r)
 			      .mtu = r->peer.mtu,
 			      .rtt_us = r->peer.rtt_us};
 	if (r->peer.incarnation > n->incarnation)
-		directory_link_forget(&c->directory, n->number);
+		linkstats_forget(&c->cluster->links, n->number);
 	if (r->peer.rtt_us > 0)
-		directory_saw_hop(&c->directory, n->number, UINT64_C(500) * r->peer.rtt_us);
+		linkstats_saw_hop(&c->cluster->links, n->number, UINT64_C(500) * r->peer.rtt_us);
 	if (l == n->main)
 		members_reached(c);
 	l->state = LINK_UP;
@@ -337,7 +344,7 @@ static void peers_up(struct control *c, unsigned worker, const struct record *r)
 		n->incarnation = r->peer.incarnation;
 		peers_hello(c, l->conn, MESSAGE_ANNOUNCE_NONE);
 	} else {
-		c->cluster_ops->link_up(c, n);
+		c->cluster->ops->link_up(c, n);
 	}
 }
 
@@ -353,9 +360,9 @@ static void peers_down(struct control *c, unsigned worker, const struct record *
 			peers_link_lost(c, l);
 		return;
 	}
-	if (r->token == 0 || r->token > c->peers.links.fresh)
+	if (r->token == 0 || r->token > c->cluster->peers.links.fresh)
 		return;
-	l = pool_at(&c->peers.links, (uint32_t)r->token - 1);
+	l = pool_at(&c->cluster->peers.links, (uint32_t)r->token - 1);
 	if (l->state == LINK_OPENING && l->worker == worker)
 		peers_link_lost(c, l);
 }
@@ -380,9 +387,10 @@ void peers_event(struct control *c, unsigned worker, const struct record *r)
 
 void peers_detach(struct control *c)
 {
-	memset(c->peers.conns, 0, sizeof(*c->peers.conns) * c->config.conns_max * WORKERS_MAX);
-	for (uint32_t i = 0; i < c->peers.links.fresh; i++) {
-		struct link *l = pool_at(&c->peers.links, i);
+	memset(c->cluster->peers.conns, 0,
+	       sizeof(*c->cluster->peers.conns) * c->config.conns_max * WORKERS_MAX);
+	for (uint32_t i = 0; i < c->cluster->peers.links.fresh; i++) {
+		struct link *l = pool_at(&c->cluster->peers.links, i);
 
 		if (l->state != LINK_CLOSED)
 			peers_link_lost(c, l);
@@ -410,8 +418,8 @@ void peers_back(struct control *c, struct node *n)
 void peers_attach(struct control *c)
 {
 	join_attach(c);
-	for (uint32_t i = 0; i < c->peers.links.fresh; i++) {
-		struct link *l = pool_at(&c->peers.links, i);
+	for (uint32_t i = 0; i < c->cluster->peers.links.fresh; i++) {
+		struct link *l = pool_at(&c->cluster->peers.links, i);
 
 		if (l->node)
 			peers_open_now(c, l);
@@ -419,8 +427,8 @@ void peers_attach(struct control *c)
 	for (uint32_t i = 0; i < c->config.nodes; i++) {
 		struct node *n = peers_node(c, i);
 
-		if (n != c->self && c->config.shards > 0 &&
-		    (control_is_shard(c, c->self) || control_is_shard(c, n)))
+		if (n != c->cluster->self && c->config.shards > 0 &&
+		    (control_is_shard(c, c->cluster->self) || control_is_shard(c, n)))
 			peers_link(c, n, 0, 0);
 	}
 	gossip_connect(c);

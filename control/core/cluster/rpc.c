@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "core/state.h"
+#include "core/base/env.h"
+#include "room.h"
+#include "events.h"
+#include "gossip.h"
 
 enum { CALLS_SOON = 4, CALLS_SOON_MORE = 10 }; /* pauses of up to 160 ms, for 1.5 s in all */
 
@@ -13,7 +16,7 @@ static void calls_transmit(struct control *c, struct call *call)
 	struct message *m = &call->message;
 
 	call->sent_ns = 0;
-	if (!c->cluster_ops->prepare(c, call))
+	if (!c->cluster->ops->prepare(c, call))
 		return;
 	peers_send(c, call->node, m);
 	if (m->kind == MESSAGE_HAVE || m->kind == MESSAGE_KEEP)
@@ -25,7 +28,7 @@ static void calls_free(struct control *c, struct call *call)
 	timers_cancel(&c->timers, &call->timer);
 	list_remove(&call->of_node);
 	call->message.request = 0; /* no answer finds it any more */
-	pool_give(&c->calls.pool, call);
+	pool_give(&c->cluster->calls.pool, call);
 }
 
 static void calls_fire(struct control *c, struct timer *t);
@@ -78,15 +81,15 @@ static void calls_fire(struct control *c, struct timer *t)
 struct call *calls_start(struct control *c, struct node *n, const struct message *m,
 			 uint32_t value_slot, uint64_t timeout_ns, call_end *end, void *owner)
 {
-	struct call *call = pool_take(&c->calls.pool);
+	struct call *call = pool_take(&c->cluster->calls.pool);
 
 	if (call == NULL)
 		return NULL;
 	call->node = n;
 	call->message = *m;
-	c->calls.count++;
-	call->message.request =
-		c->calls.count << CALLS_INDEX_BITS | pool_index(&c->calls.pool, call);
+	c->cluster->calls.count++;
+	call->message.request = c->cluster->calls.count << CALLS_INDEX_BITS |
+				pool_index(&c->cluster->calls.pool, call);
 	if (m->kind == MESSAGE_GET && m->get.why == MESSAGE_GET_LOCATE)
 		call->message.request |= CALLS_LOCATE;
 	call->value_slot = value_slot;
@@ -97,7 +100,7 @@ struct call *calls_start(struct control *c, struct node *n, const struct message
 	list_append(&n->calls, &call->of_node);
 	calls_transmit(c, call);
 	calls_rearm(c, call);
-	call->sent_ns = n == c->self ? 0 : c->now_ns;
+	call->sent_ns = n == c->cluster->self ? 0 : c->now_ns;
 	return call;
 }
 
@@ -112,9 +115,9 @@ static struct call *calls_find(struct control *c, const struct node *n, uint64_t
 	uint32_t index = (uint32_t)(request & CALLS_INDEX_MASK);
 	struct call *call;
 
-	if (request == 0 || index >= c->calls.pool.fresh) /* 0: an item that is free */
+	if (request == 0 || index >= c->cluster->calls.pool.fresh) /* 0: an item that is free */
 		return NULL;
-	call = pool_at(&c->calls.pool, index);
+	call = pool_at(&c->cluster->calls.pool, index);
 	return call->message.request == request && call->node == n ? call : NULL;
 }
 
@@ -127,15 +130,15 @@ static void calls_measure(struct control *c, const struct call *call)
 
 	if (call->sent_ns == 0)
 		return;
-	c->cluster_ops->heard(c, call->node, taken_ns);
+	c->cluster->ops->heard(c, call->node, taken_ns);
 	if (m->kind == MESSAGE_HAVE)
-		rate = fanout_rate(&c->directory.link, m->have.value_bytes, taken_ns);
+		rate = fanout_rate(&c->cluster->links.all, m->have.value_bytes, taken_ns);
 	if (rate > 0)
-		directory_saw_rate(&c->directory, node, MESSAGE_NODE_NONE, rate, 0);
+		linkstats_saw_rate(&c->cluster->links, node, MESSAGE_NODE_NONE, rate, 0);
 	else if (m->kind == MESSAGE_HAVE || m->kind == MESSAGE_STREAM)
-		directory_saw_start(&c->directory, node, taken_ns);
+		linkstats_saw_start(&c->cluster->links, node, taken_ns);
 	if (m->kind == MESSAGE_STREAM)
-		watch_saw_answer(&c->watches, taken_ns);
+		watch_saw_answer(&c->cluster->watches, taken_ns);
 }
 
 void calls_answer(struct control *c, struct node *n, const struct message *m)
@@ -144,7 +147,7 @@ void calls_answer(struct control *c, struct node *n, const struct message *m)
 
 	if (call == NULL || message_answer_kind(call->message.kind) != m->kind) {
 		c->counters.messages_unexpected++;
-		c->cluster_ops->late_answer(c, n, m);
+		c->cluster->ops->late_answer(c, n, m);
 		return;
 	}
 	calls_measure(c, call);
@@ -197,8 +200,8 @@ void calls_redirected(struct control *c, struct node *n, const struct message *m
 
 void calls_move(struct control *c)
 {
-	for (uint32_t i = 0; i < c->calls.pool.fresh; i++) {
-		struct call *call = pool_at(&c->calls.pool, i);
+	for (uint32_t i = 0; i < c->cluster->calls.pool.fresh; i++) {
+		struct call *call = pool_at(&c->cluster->calls.pool, i);
 		const struct object_id *id = message_id(&call->message);
 		struct node *owner;
 

@@ -16,7 +16,11 @@
  * value again, so what was said of one view is not taken for another.
  */
 #include <xxhash.h>
-#include "core/state.h"
+#include "core/base/env.h"
+#include "core/base/text.h"
+#include "room.h"
+#include "events.h"
+#include "settle.h"
 
 uint64_t settle_mark(const struct node *n)
 {
@@ -29,14 +33,14 @@ uint64_t settle_mark(const struct node *n)
 
 static void settle_end(struct control *c)
 {
-	c->members.settled = true;
-	timers_cancel(&c->timers, &c->members.settle);
+	c->cluster->members.settled = true;
+	timers_cancel(&c->timers, &c->cluster->members.settle);
 }
 
 /* One node alone, or the nodes of a list of owners: nobody tells. */
 static bool settle_by_time(const struct control *c)
 {
-	return c->config.shards > 0 || c->members.live_count < 2 || !members_joined(c);
+	return c->config.shards > 0 || c->cluster->members.live_count < 2 || !members_joined(c);
 }
 
 static void settle_say(struct control *c)
@@ -44,12 +48,13 @@ static void settle_say(struct control *c)
 	struct text t = {.length = 0};
 	uint32_t missing = MESSAGE_NODE_NONE;
 
-	for (uint32_t i = 0; i < c->members.live_count && missing == MESSAGE_NODE_NONE; i++)
-		if (!peers_node(c, c->members.live[i])->heard)
-			missing = c->members.live[i];
+	for (uint32_t i = 0; i < c->cluster->members.live_count && missing == MESSAGE_NODE_NONE;
+	     i++)
+		if (!peers_node(c, c->cluster->members.live[i])->heard)
+			missing = c->cluster->members.live[i];
 	text_add(&t, "node ");
 	text_add_number(&t, missing);
-	text_add(&t, c->members.unheard > 1 ? " and others have" : " has");
+	text_add(&t, c->cluster->members.unheard > 1 ? " and others have" : " has");
 	text_add(&t, " not told in time all that it holds: an id of those may be taken again");
 	control_log(c, CONTROL_LOG_WARNING, &t);
 }
@@ -60,13 +65,13 @@ static void settle_fire(struct control *c, struct timer *t)
 		c->counters.settles_cut++;
 		settle_say(c);
 	}
-	c->members.settled = true;
+	c->cluster->members.settled = true;
 }
 
 /* Counts those who have told all of this view already. */
 void settle_look(struct control *c)
 {
-	struct members *m = &c->members;
+	struct members *m = &c->cluster->members;
 
 	for (uint32_t i = 0; i < m->live_count && !m->settled; i++)
 		settle_heard(c, peers_node(c, m->live[i]), 0);
@@ -74,12 +79,12 @@ void settle_look(struct control *c)
 
 void settle_begin(struct control *c)
 {
-	struct members *m = &c->members;
+	struct members *m = &c->cluster->members;
 
 	for (uint32_t i = 0; i < c->config.nodes; i++)
-		c->peers.nodes[i].heard = false;
+		c->cluster->peers.nodes[i].heard = false;
 	m->settled = false;
-	c->cluster_ops->unsettled(c);
+	c->cluster->ops->unsettled(c);
 	m->unheard = m->live_count;
 	timers_set(&c->timers, &m->settle,
 		   c->now_ns + (settle_by_time(c) ? c->config.settle_ns : c->config.settle_max_ns),
@@ -88,7 +93,7 @@ void settle_begin(struct control *c)
 
 void settle_heard(struct control *c, struct node *n, uint64_t view)
 {
-	struct members *m = &c->members;
+	struct members *m = &c->cluster->members;
 
 	if (view)
 		n->heard_view = view;

@@ -3,20 +3,22 @@
  * What this node's shard of the directory has others do: it removes copies, asks who lives, sends
  * away. The shard itself (directory.c) knows nothing of calls, members and time.
  */
-#include "core/state.h"
+#include "room.h"
+#include "agent.h"
 
 #define AGENT_TELL_NS	UINT64_C(200000000)
 #define AGENT_UNTOLD_NS UINT64_C(5000000)
 
 static void agent_tell_fire(struct control *c, struct timer *t)
 {
-	directory_tell_untold(&c->directory);
+	directory_tell_untold(&c->directory->shard);
 }
 
 void agent_tell_later(struct control *c)
 {
-	if (c->untold.position == 0 && !list_empty(&c->directory.untold))
-		timers_set(&c->timers, &c->untold, c->now_ns + AGENT_UNTOLD_NS, agent_tell_fire);
+	if (c->directory->untold.position == 0 && !list_empty(&c->directory->shard.untold))
+		timers_set(&c->timers, &c->directory->untold, c->now_ns + AGENT_UNTOLD_NS,
+			   agent_tell_fire);
 }
 
 void agent_redirect(void *arg, uint32_t node, uint64_t request)
@@ -29,7 +31,7 @@ void agent_redirect(void *arg, uint32_t node, uint64_t request)
 static bool agent_removed(struct control *c, struct call *call, const struct message *answer)
 {
 	if (call->owner)
-		directory_removed(&c->directory, call->owner);
+		directory_removed(&c->directory->shard, call->owner);
 	return false;
 }
 
@@ -47,7 +49,7 @@ bool agent_remove(void *arg, uint32_t node, const struct object_id *id, uint64_t
 	if (calls_start(c, n, &m, TABLE_SLOT_NONE, 2 * (c->config.forget_ns + c->config.retry_ns),
 			agent_removed, removal))
 		return true;
-	c->unremoved = n->unremoved = true;
+	c->directory->unremoved = n->unremoved = true;
 	return false;
 }
 
@@ -68,14 +70,14 @@ void agent_silent(struct control *c, struct node *n, bool gone)
 		removal->silent = n->number + 1;
 		call->owner = gone ? NULL : removal;
 		if (gone)
-			directory_removed(&c->directory, removal);
+			directory_removed(&c->directory->shard, removal);
 	}
 }
 
 static bool agent_probed(struct control *c, struct call *call, const struct message *answer)
 {
 	call->node->probing = false;
-	directory_node_silent(&c->directory, call->node->number, false);
+	directory_node_silent(&c->directory->shard, call->node->number, false);
 	return false;
 }
 
@@ -86,11 +88,11 @@ void agent_suspect(void *arg, uint32_t node)
 	struct node *n = peers_node(c, node);
 	struct message m = {.kind = MESSAGE_STATUS};
 
-	if (n == c->self || n->probing)
+	if (n == c->cluster->self || n->probing)
 		return;
 	n->probing = calls_start(c, n, &m, TABLE_SLOT_NONE, c->config.call_ns, agent_probed,
 				 NULL) != NULL;
-	directory_node_silent(&c->directory, node, n->probing);
+	directory_node_silent(&c->directory->shard, node, n->probing);
 }
 
 /* A node that has just come (back) is about to tell what it holds; one whose dataplane was started
@@ -100,16 +102,19 @@ bool agent_settled(void *arg, const struct object_id *id)
 {
 	struct control *c = arg;
 
-	return c->members.live_count > 1 && c->now_ns >= c->up_ns + AGENT_TELL_NS &&
-	       (c->dead_ns == 0 || c->now_ns >= c->dead_ns + c->config.settle_ns) &&
-	       c->now_ns >= c->members.begun_ns + c->config.settle_ns && !reshard_settling(c, id);
+	return c->cluster->members.live_count > 1 &&
+	       c->now_ns >= c->directory->up_ns + AGENT_TELL_NS &&
+	       (c->cluster->dead_ns == 0 ||
+		c->now_ns >= c->cluster->dead_ns + c->config.settle_ns) &&
+	       c->now_ns >= c->cluster->members.begun_ns + c->config.settle_ns &&
+	       !reshard_settling(c, id);
 }
 
 uint32_t agent_removals(void *arg)
 {
 	struct control *c = arg;
 	uint32_t reserve = c->config.calls_max / 4;
-	uint32_t free = c->calls.pool.capacity - c->calls.pool.used;
+	uint32_t free = c->cluster->calls.pool.capacity - c->cluster->calls.pool.used;
 
 	return free > reserve ? free - reserve : 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
-#include "core/state.h"
+#include "room.h"
 
 #define BACKUP_SILENT_NS UINT64_C(1000000000)
 
@@ -13,7 +13,7 @@ void backup_carve(struct backups *b, struct arena *a)
 
 void backup_init(struct control *c)
 {
-	c->backups.sweep = UINT32_MAX;
+	c->directory->backups.sweep = UINT32_MAX;
 }
 
 /* ---- the shard owner --------------------------------------------------------------------------
@@ -21,8 +21,8 @@ void backup_init(struct control *c)
 
 static void backup_fire(struct control *c, struct timer *t)
 {
-	c->backups.sweep = 0;
-	if (c->dead_ns && c->now_ns < c->dead_ns + c->config.settle_ns)
+	c->directory->backups.sweep = 0;
+	if (c->cluster->dead_ns && c->now_ns < c->cluster->dead_ns + c->config.settle_ns)
 		backup_later(c); /* of that death nothing is certain yet */
 }
 
@@ -30,15 +30,15 @@ void backup_later(void *arg)
 {
 	struct control *c = arg;
 
-	if (c->backups.timer.position == 0)
-		timers_set(&c->timers, &c->backups.timer, c->now_ns + c->config.settle_ns,
-			   backup_fire);
+	if (c->directory->backups.timer.position == 0)
+		timers_set(&c->timers, &c->directory->backups.timer,
+			   c->now_ns + c->config.settle_ns, backup_fire);
 }
 
 /* The entry that a KEEP is about, if it is still there. */
 static struct entry *backup_entry(struct control *c, const struct message_have *have)
 {
-	struct entry *e = directory_find(&c->directory, &have->id);
+	struct entry *e = directory_find(&c->directory->shard, &have->id);
 
 	return e && e->generation == have->generation && e->has_value ? e : NULL;
 }
@@ -49,13 +49,13 @@ bool backup_fill(struct control *c, struct message_have *have)
 
 	if (e == NULL)
 		return false;
-	have->value = directory_value(&c->directory, e);
+	have->value = directory_value(&c->directory->shard, e);
 	return true;
 }
 
 static void backup_done(struct control *c, struct entry *e, struct node *n, bool kept)
 {
-	struct directory *d = &c->directory;
+	struct directory *d = &c->directory->shard;
 	struct copy *copy = directory_copy(e, n->number);
 
 	e->keeping = false;
@@ -91,14 +91,14 @@ static bool backup_kept(struct control *c, struct call *call, const struct messa
 		m.reply = b->answer;
 		peers_send(c, peers_node(c, b->node), &m);
 	}
-	pool_give(&c->backups.pool, b);
+	pool_give(&c->directory->backups.pool, b);
 	return false;
 }
 
 /* Until it has answered the copy is there and gives nothing to anybody: a DELETE removes it. */
 static void backup_expect(struct control *c, struct entry *e, uint32_t node)
 {
-	struct directory *d = &c->directory;
+	struct directory *d = &c->directory->shard;
 	struct copy *copy = directory_copy(e, node);
 
 	e->keeping = true;
@@ -115,10 +115,10 @@ bool backup_keep(void *arg, struct entry *e, uint32_t node, const struct message
 	struct control *c = arg;
 	struct message m = {.kind = MESSAGE_KEEP};
 	struct node *n = reshard_backup(c, &e->by_id.id);
-	struct backup *b = n ? pool_take(&c->backups.pool) : NULL;
+	struct backup *b = n ? pool_take(&c->directory->backups.pool) : NULL;
 
 	if (b == NULL) {
-		if (c->members.live_count > 1)
+		if (c->cluster->members.live_count > 1)
 			backup_later(c);
 		return false;
 	}
@@ -139,7 +139,7 @@ bool backup_keep(void *arg, struct entry *e, uint32_t node, const struct message
 	backup_expect(c, e, n->number);
 	if (calls_start(c, n, &m, TABLE_SLOT_NONE, BACKUP_ANSWER_NS, backup_kept, b))
 		return true;
-	pool_give(&c->backups.pool, b);
+	pool_give(&c->directory->backups.pool, b);
 	backup_done(c, e, n, false);
 	backup_later(c);
 	return false;
@@ -147,8 +147,8 @@ bool backup_keep(void *arg, struct entry *e, uint32_t node, const struct message
 
 void backup_pump(struct control *c)
 {
-	struct backups *b = &c->backups;
-	struct pool *entries = &c->directory.entries;
+	struct backups *b = &c->directory->backups;
+	struct pool *entries = &c->directory->shard.entries;
 	uint32_t end = b->sweep == UINT32_MAX ? 0 : b->sweep + BACKUP_STEP;
 
 	if (b->sweep == UINT32_MAX || !members_joined(c))
@@ -158,8 +158,8 @@ void backup_pump(struct control *c)
 
 		if (!e->used)
 			continue;
-		directory_tell_lost(&c->directory, e);
-		if (!directory_alone(&c->directory, e))
+		directory_tell_lost(&c->directory->shard, e);
+		if (!directory_alone(&c->directory->shard, e))
 			continue;
 		if (b->pool.used == b->pool.capacity)
 			return; /* it goes on when one of them has been answered */

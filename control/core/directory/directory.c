@@ -185,7 +185,7 @@ static void directory_have_rate(struct directory *d, uint32_t node, const struct
 
 	if (copy && copy->alone && copy->upstreams == 1 && copy->upstream[0].copy->sending == 1)
 		other = copy->upstream[0].copy->node;
-	directory_saw_rate(d, node, other, have->rate, have->size);
+	linkstats_saw_rate(d->links, node, other, have->rate, have->size);
 }
 
 static bool directory_have_copy(struct directory *d, uint32_t node, const struct message_have *have,

@@ -15,7 +15,7 @@
 #define SARISSA_CONTROL_CORE_DIRECTORY_DIRECTORY_H
 
 #include "core/base/allocator.h"
-#include "core/planner/fanout.h"
+#include "core/cluster/room.h"
 #include "core/base/idmap.h"
 #include "core/base/list.h"
 #include "core/message/message.h"
@@ -105,17 +105,14 @@ struct removal { /* a DELETE that is answered when the holders have given their 
 struct directory_node {
 	struct list copies, waiters, locates;
 	uint64_t store_incarnation;
-	uint64_t life;		 /* the latest that it said anything in */
-	struct fanout_link link; /* its own; a rate only if it is low */
-	uint64_t shown;		 /* bytes per second that it has taken or given */
-	uint64_t low;		 /* times that it was slow, and since then no better */
-	uint64_t starts;	 /* measured; both no further than they are counted */
+	uint64_t life; /* the latest that it said anything in */
 	bool up;
 	bool dead;   /* the members agree that it is: its copies are no hope */
 	bool known;  /* it has announced its objects, and they are not forgotten */
 	bool silent; /* reported as out of reach, and has not answered since */
 	bool away;   /* dead or out of reach, and has not told since what it holds */
 	bool behind; /* of the objects deleted since then some are forgotten */
+	uint64_t pad[7];
 };
 _Static_assert(sizeof(struct directory_node) == 128, "to find one of them is a shift");
 
@@ -188,9 +185,7 @@ struct directory {
 	uint8_t *inline_memory;
 	uint32_t nodes_count;
 	uint32_t self; /* number of the node that keeps this shard, or MESSAGE_NODE_NONE */
-	struct fanout_link link; /* that stands for all: the best */
-	uint32_t low;		 /* nodes whose own link is believed to be slow */
-	uint32_t doubts; /* slow transfers that a slow node explained, since one was not slow */
+	struct linkstats *links; /* what its answers show of the ways to the nodes goes there */
 	uint32_t expected[DIRECTORY_SIZES]; /* receivers at a time, by size */
 	uint64_t inline_bytes;
 	uint64_t visits; /* walks over upstreams so far */
@@ -201,7 +196,7 @@ struct directory {
 struct control_config;
 void directory_carve(struct directory *d, struct arena *a, const struct control_config *config);
 void directory_init(struct directory *d, const struct control_config *config,
-		    const struct directory_out *out);
+		    struct linkstats *links, const struct directory_out *out);
 
 /* HAVE, GET, DROP, DELETE, STAT, LIST, TOLD from a node. */
 void directory_message(struct directory *d, uint32_t node, const struct message *m);
@@ -388,22 +383,6 @@ uint32_t directory_slots(struct directory *d, struct entry *e);
 bool directory_inline(struct directory *d, struct entry *e, const struct waiter *w);
 /* The object ends: what is expected of the next ones follows it. */
 void directory_learn(struct directory *d, struct entry *e);
-
-/* cluster/linkstats.c: one more measurement of the way to that node: of directory.link, which
- * stands for all, and of its own. */
-void directory_saw_start(struct directory *d, uint32_t node, uint64_t ns);
-void directory_saw_hop(struct directory *d, uint32_t node, uint64_t ns); /* known: not 0 */
-/* Of so many bytes that it has had from the other one, or given to it, and that waited for nothing
- * else; other MESSAGE_NODE_NONE: they may have waited, or come from several. */
-void directory_saw_rate(struct directory *d, uint32_t node, uint32_t other, uint64_t bytes_per_s,
-			uint64_t bytes);
-/* The same, but it may have been any part of what it can. */
-void directory_saw_least(struct directory *d, uint32_t node, uint64_t bytes_per_s);
-/* It has begun anew: it may be another machine. */
-void directory_link_forget(struct directory *d, uint32_t node);
-/* What to reckon with where that node takes part: what stands for all, or its own where that is
- * worse by more than chance makes it. */
-struct fanout_link directory_link(const struct directory *d, uint32_t node);
 
 /* query.c */
 void directory_stat(struct directory *d, uint32_t node, const struct message *m);

@@ -27,12 +27,12 @@ void directory_carve(struct directory *d, struct arena *a, const struct control_
 }
 
 void directory_init(struct directory *d, const struct control_config *config,
-		    const struct directory_out *out)
+		    struct linkstats *links, const struct directory_out *out)
 {
 	d->out = *out;
 	d->nodes_count = config->nodes;
 	d->self = MESSAGE_NODE_NONE;
-	d->link = fanout_prior();
+	d->links = links;
 	d->inline_bytes = config->inline_bytes;
 	allocator_reset(&d->inline_space, d->inline_bytes, INLINE_GRAIN_BYTES);
 	list_init(&d->untold);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "core/state.h"
+#include "room.h"
 
 enum { EVICT_STEP = 1024 }; /* copies that one HAVE looks at */
 
@@ -80,26 +80,27 @@ void directory_evicted(struct directory *d, const struct message_object *o, uint
 
 static bool evict_removed(struct control *c, struct call *call, const struct message *answer)
 {
-	c->directory.evicting = false;
+	c->directory->shard.evicting = false;
 	if (answer)
-		directory_evicted(&c->directory, &call->message.object, call->node->number);
+		directory_evicted(&c->directory->shard, &call->message.object, call->node->number);
 	return false;
 }
 
 static bool evict_remove(struct control *c)
 {
-	struct message m = {.kind = MESSAGE_REMOVE, .object = c->eviction.object};
+	struct message m = {.kind = MESSAGE_REMOVE, .object = c->directory->eviction.object};
 
-	return calls_start(c, peers_node(c, c->eviction.node), &m, TABLE_SLOT_NONE,
+	return calls_start(c, peers_node(c, c->directory->eviction.node), &m, TABLE_SLOT_NONE,
 			   c->config.retry_ns, evict_removed, NULL) != NULL; /* sent once */
 }
 
 static bool evict_pinned(struct control *c, struct call *call, const struct message *answer)
 {
 	if (answer == NULL ||
-	    !directory_evicts(&c->directory, &c->eviction.object, c->eviction.node) ||
+	    !directory_evicts(&c->directory->shard, &c->directory->eviction.object,
+			      c->directory->eviction.node) ||
 	    !evict_remove(c))
-		c->directory.evicting = false;
+		c->directory->shard.evicting = false;
 	return false;
 }
 
@@ -109,10 +110,10 @@ bool evict_start(void *arg, const struct copy *copy, uint32_t pinned)
 	struct node *n = peers_node(c, pinned);
 	struct message m = {.kind = MESSAGE_STATUS};
 
-	c->eviction.object = (struct message_object){.id = copy->entry->by_id.id,
-						     .generation = copy->entry->generation};
-	c->eviction.node = copy->node;
-	if (n == c->self)
+	c->directory->eviction.object = (struct message_object){
+		.id = copy->entry->by_id.id, .generation = copy->entry->generation};
+	c->directory->eviction.node = copy->node;
+	if (n == c->cluster->self)
 		return evict_remove(c);
 	return calls_start(c, n, &m, TABLE_SLOT_NONE, EVICT_ANSWER_NS, evict_pinned, NULL) != NULL;
 }

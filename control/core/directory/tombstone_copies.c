@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "core/state.h"
+#include "core/base/env.h"
+#include "core/base/text.h"
+#include "room.h"
 
 enum { GRAVES_SENDING_MAX = 256, GRAVES_NODE_MAX = 8, GRAVES_STEP = 4096 };
 
@@ -8,28 +10,28 @@ enum { GRAVES_SENDING_MAX = 256, GRAVES_NODE_MAX = 8, GRAVES_STEP = 4096 };
 
 void graves_init(struct control *c)
 {
-	c->graves.sweep = c->config.tombstones;
+	c->directory->graves.sweep = c->config.tombstones;
 }
 
 void graves_attach(struct control *c)
 {
 	struct object_table *t = c->table;
 
-	directory_keep_graves(&c->directory, t ? object_table_graves(t) : NULL, t ? t->slots : 0,
-			      t ? &t->horizon : NULL);
+	directory_keep_graves(&c->directory->shard, t ? object_table_graves(t) : NULL,
+			      t ? t->slots : 0, t ? &t->horizon : NULL);
 	graves_sweep(c);
 }
 
 void graves_sweep(struct control *c)
 {
-	c->graves.sweep = 0;
+	c->directory->graves.sweep = 0;
 }
 
 static bool graves_told(struct control *c, struct call *call, const struct message *answer)
 {
 	struct node *n = call->node;
 
-	c->graves.sending--;
+	c->directory->graves.sending--;
 	n->graves--;
 	if (answer == NULL)
 		return false; /* it is dead by now: then all are told again */
@@ -60,7 +62,8 @@ static bool graves_busy(struct control *c, const struct node *n)
 {
 	if (!graves_full(n) || c->now_ns >= n->graves_ns + GRAVES_SILENT_NS)
 		return false;
-	timers_set(&c->timers, &c->graves.timer, n->graves_ns + GRAVES_SILENT_NS, graves_fire);
+	timers_set(&c->timers, &c->directory->graves.timer, n->graves_ns + GRAVES_SILENT_NS,
+		   graves_fire);
 	return true;
 }
 
@@ -84,7 +87,7 @@ static uint32_t graves_others(struct control *c, const struct object_id *id,
 
 	reshard_keepers(c, id, keeper);
 	for (int i = 0; i < DIRECTORY_KEEPERS; i++)
-		if (keeper[i] && keeper[i] != c->self)
+		if (keeper[i] && keeper[i] != c->cluster->self)
 			out[count++] = keeper[i];
 	return count;
 }
@@ -102,7 +105,7 @@ static void graves_tell(struct control *c, struct node *n, const struct tombston
 		return;
 	if (n->graves++ == 0)
 		n->graves_ns = c->now_ns;
-	c->graves.sending++;
+	c->directory->graves.sending++;
 }
 
 /* Returns false when it must wait. */
@@ -111,7 +114,7 @@ static bool graves_tell_others(struct control *c, const struct tombstone *t)
 	struct node *other[DIRECTORY_KEEPERS];
 	uint32_t others = graves_others(c, &t->by_id.id, other);
 
-	if (c->graves.sending + others > GRAVES_SENDING_MAX)
+	if (c->directory->graves.sending + others > GRAVES_SENDING_MAX)
 		return false;
 	for (uint32_t i = 0; i < others; i++)
 		if (graves_busy(c, other[i]))
@@ -123,8 +126,8 @@ static bool graves_tell_others(struct control *c, const struct tombstone *t)
 
 void graves_pump(struct control *c)
 {
-	struct directory *d = &c->directory;
-	uint32_t end = c->graves.sweep + GRAVES_STEP;
+	struct directory *d = &c->directory->shard;
+	uint32_t end = c->directory->graves.sweep + GRAVES_STEP;
 
 	if (!members_joined(c))
 		return;
@@ -138,9 +141,9 @@ void graves_pump(struct control *c)
 	if (end > c->config.tombstones || d->buried == 0)
 		end = c->config.tombstones;
 	if (d->buried == 0)
-		c->graves.sweep = end;
-	for (; c->graves.sweep < end; c->graves.sweep++) {
-		const struct tombstone *t = &d->tombstones[c->graves.sweep];
+		c->directory->graves.sweep = end;
+	for (; c->directory->graves.sweep < end; c->directory->graves.sweep++) {
+		const struct tombstone *t = &d->tombstones[c->directory->graves.sweep];
 
 		if (t->generation != 0 && !graves_tell_others(c, t))
 			return;
@@ -167,15 +170,16 @@ static void graves_pass_on(struct control *c, const struct call *call)
 	struct node *n = reshard_stand_in(c, &call->message.bury.id, call->node);
 
 	if (n == NULL || !graves_ask(c, n, &call->message, call->owner))
-		directory_removed(&c->directory, call->owner);
+		directory_removed(&c->directory->shard, call->owner);
 }
 
 static bool graves_buried(struct control *c, struct call *call, const struct message *answer)
 {
-	const struct tombstone *t = directory_tombstone(&c->directory, &call->message.bury.id);
+	const struct tombstone *t =
+		directory_tombstone(&c->directory->shard, &call->message.bury.id);
 
 	if (answer) {
-		directory_removed(&c->directory, call->owner);
+		directory_removed(&c->directory->shard, call->owner);
 		return false;
 	}
 	if (t) /* it is to have it all the same, when it answers */

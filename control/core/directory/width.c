@@ -31,7 +31,8 @@ static uint32_t directory_receivers(struct directory *d, struct entry *e)
 
 static struct topology_link directory_planned(const struct directory *d)
 {
-	return (struct topology_link){d->link.hop_ns, d->link.start_ns, d->link.bytes_per_s};
+	return (struct topology_link){d->links->all.hop_ns, d->links->all.start_ns,
+				      d->links->all.bytes_per_s};
 }
 
 uint32_t directory_slots(struct directory *d, struct entry *e)

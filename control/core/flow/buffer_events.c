@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the workers report about buffers and edges. Events about things that are being dropped, or
  * of an earlier life of this control, say nothing any more. */
-#include "core/state.h"
+#include "core/base/env.h"
+#include "core/base/text.h"
+#include "room.h"
+#include "events.h"
 
 static struct stage *buffers_find_stage(struct control *c, unsigned worker, uint32_t handle)
 {
-	struct pool *pool = &c->buffers.stages;
+	struct pool *pool = &c->flow->buffers.stages;
 	struct stage *s;
 
 	if (handle == 0 || handle_index(handle) >= pool->fresh)
@@ -16,7 +19,7 @@ static struct stage *buffers_find_stage(struct control *c, unsigned worker, uint
 
 static struct edge *buffers_find_edge(struct control *c, unsigned worker, bool out, uint32_t handle)
 {
-	struct pool *pool = out ? &c->buffers.outs : &c->buffers.ins;
+	struct pool *pool = out ? &c->flow->buffers.outs : &c->flow->buffers.ins;
 	struct edge *e;
 
 	if (handle == 0 || handle_index(handle) >= pool->fresh)
@@ -30,9 +33,9 @@ static void buffers_free_edge(struct control *c, struct edge *e)
 	list_remove(&e->of_stage);
 	list_remove(&e->of_owner);
 	if (e->bitmap)
-		allocator_give(&c->buffers.scratch, e->bitmap);
+		allocator_give(&c->flow->buffers.scratch, e->bitmap);
 	e->handle = 0;
-	pool_give(e->out ? &c->buffers.outs : &c->buffers.ins, e);
+	pool_give(e->out ? &c->flow->buffers.outs : &c->flow->buffers.ins, e);
 }
 
 static void buffers_free_lane(struct control *c, struct stage *s)
@@ -47,7 +50,7 @@ static void buffers_free_lane(struct control *c, struct stage *s)
 	}
 	list_remove(&s->advance);
 	s->handle = 0;
-	pool_give(&c->buffers.stages, s);
+	pool_give(&c->flow->buffers.stages, s);
 }
 
 static void buffers_free_stage(struct control *c, struct stage *head)
@@ -56,13 +59,13 @@ static void buffers_free_stage(struct control *c, struct stage *head)
 
 	list_remove(&head->mirror);
 	if (head->bitmap)
-		allocator_give(&c->buffers.scratch, head->bitmap);
-	c->flow_ops->closed(c, head);
+		allocator_give(&c->flow->buffers.scratch, head->bitmap);
+	c->flow->ops->closed(c, head);
 	for (struct stage *s = head, *next; s; s = next) {
 		next = s->next;
 		buffers_free_lane(c, s);
 	}
-	c->flow_ops->released(c, slot);
+	c->flow->ops->released(c, slot);
 }
 
 /* The worker holds no such buffer any more. */
@@ -101,7 +104,7 @@ static void buffers_refused_edge(struct control *c, struct edge *e)
 
 	if (!e->dropping) {
 		e->dropping = true; /* so that its owner's end sends no DROP */
-		c->flow_ops->edge_ended(c, e);
+		c->flow->ops->edge_ended(c, e);
 		buffers_free_edge(c, e);
 	} else if (!s->head->dropping) {
 		buffers_free_edge(c, e);
@@ -115,7 +118,7 @@ static void buffers_refused_stage(struct control *c, struct stage *head)
 {
 	if (head->dropping)
 		return;
-	c->flow_ops->lost(c, head);
+	c->flow->ops->lost(c, head);
 	buffers_drop_stage(c, head);
 }
 
@@ -202,9 +205,9 @@ static void buffers_progress(struct control *c, struct stage *s, uint64_t ready_
 	for (s = s->head; s; s = s->next)
 		all = all && s->ready_bytes == s->size;
 	if (all)
-		c->flow_ops->arrived(c, head->slot);
+		c->flow->ops->arrived(c, head->slot);
 	else
-		c->flow_ops->progress(c, head->slot);
+		c->flow->ops->progress(c, head->slot);
 }
 
 void buffers_event(struct control *c, unsigned worker, const struct record *r)
@@ -222,7 +225,7 @@ void buffers_event(struct control *c, unsigned worker, const struct record *r)
 	case EVENT_IN_DONE:
 		e = buffers_find_edge(c, worker, false, r->edge.edge);
 		if (e && !e->dropping)
-			c->flow_ops->brought(c, e);
+			c->flow->ops->brought(c, e);
 		break;
 	case EVENT_OUT_DONE:
 	case EVENT_EDGE_FAILED:
@@ -231,8 +234,8 @@ void buffers_event(struct control *c, unsigned worker, const struct record *r)
 				      r->edge.edge);
 		if (e && !e->dropping) {
 			if (e->out && r->reason == REASON_MTU_TOO_SMALL)
-				c->flow_ops->narrow(c, e, worker);
-			c->flow_ops->edge_ended(c, e);
+				c->flow->ops->narrow(c, e, worker);
+			c->flow->ops->edge_ended(c, e);
 		}
 		break;
 	case EVENT_DROPPED:
@@ -249,14 +252,14 @@ void buffers_event(struct control *c, unsigned worker, const struct record *r)
 
 void buffers_detach(struct control *c)
 {
-	for (uint32_t i = 0; i < c->buffers.stages.fresh; i++) {
-		struct stage *s = pool_at(&c->buffers.stages, i);
+	for (uint32_t i = 0; i < c->flow->buffers.stages.fresh; i++) {
+		struct stage *s = pool_at(&c->flow->buffers.stages, i);
 
 		if (s->handle == 0 || s->head != s)
 			continue;
 		if (!s->dropping) {
 			s->dropping = true;
-			c->flow_ops->lost(c, s);
+			c->flow->ops->lost(c, s);
 		}
 		buffers_free_stage(c, s);
 	}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "core/state.h"
+#include "room.h"
+#include "events.h"
 
 enum { SCRATCH_GRAIN_BYTES = 64 };
 
@@ -16,12 +17,12 @@ void buffers_carve(struct buffers *p, struct arena *a, const struct control_conf
 
 void buffers_init(struct control *c)
 {
-	list_init(&c->buffers.advances);
+	list_init(&c->flow->buffers.advances);
 }
 
 static void buffers_take_advances(struct control *c, unsigned worker)
 {
-	list_each(l, after, &c->buffers.advances)
+	list_each(l, after, &c->flow->buffers.advances)
 	{
 		struct stage *s = list_item(l, struct stage, advance);
 		struct record r = {.op = COMMAND_ADVANCE};
@@ -51,23 +52,23 @@ static uint32_t buffers_handle(uint16_t *generation, uint32_t index)
 /* In the store. */
 static uint64_t scratch_offset(const struct control *c, uint32_t range)
 {
-	return c->buffers.scratch_offset + allocator_offset(&c->buffers.scratch, range);
+	return c->flow->buffers.scratch_offset + allocator_offset(&c->flow->buffers.scratch, range);
 }
 
 uint8_t *scratch_at(struct control *c, uint32_t range)
 {
-	return c->store + scratch_offset(c, range);
+	return c->memory + scratch_offset(c, range);
 }
 
 void scratch_reset(struct control *c, uint64_t offset, uint64_t bytes)
 {
-	c->buffers.scratch_offset = offset;
-	allocator_reset(&c->buffers.scratch, bytes, SCRATCH_GRAIN_BYTES);
+	c->flow->buffers.scratch_offset = offset;
+	allocator_reset(&c->flow->buffers.scratch, bytes, SCRATCH_GRAIN_BYTES);
 }
 
 static uint32_t buffers_scratch(struct control *c, uint64_t bytes)
 {
-	uint32_t range = allocator_take(&c->buffers.scratch, bytes);
+	uint32_t range = allocator_take(&c->flow->buffers.scratch, bytes);
 
 	if (range)
 		memset(scratch_at(c, range), 0, bytes);
@@ -97,12 +98,12 @@ static struct stage *buffers_take(struct control *c, uint32_t slot, uint32_t lan
 	struct stage *head = NULL, **end = &head;
 
 	for (uint32_t i = 0; i < lanes; i++) {
-		struct stage *s = pool_take(&c->buffers.stages);
+		struct stage *s = pool_take(&c->flow->buffers.stages);
 
 		if (s == NULL) {
 			for (struct stage *next; head; head = next) {
 				next = head->next;
-				pool_give(&c->buffers.stages, head);
+				pool_give(&c->flow->buffers.stages, head);
 			}
 			return NULL;
 		}
@@ -114,10 +115,10 @@ static struct stage *buffers_take(struct control *c, uint32_t slot, uint32_t lan
 		list_init(&s->outs);
 	}
 	for (struct stage *s = head; s; s = s->next)
-		s->handle = buffers_handle(c->buffers.stage_generation,
-					   pool_index(&c->buffers.stages, s));
+		s->handle = buffers_handle(c->flow->buffers.stage_generation,
+					   pool_index(&c->flow->buffers.stages, s));
 	head->lanes = (uint16_t)lanes;
-	c->flow_ops->held(c, slot);
+	c->flow->ops->held(c, slot);
 	return head;
 }
 
@@ -199,7 +200,7 @@ static struct stage *buffers_chain(struct control *c, uint32_t slot, uint32_t ch
 		s->hold = sum->hold && s->next == NULL;
 		buffers_open(c, s, sum);
 	}
-	c->flow_ops->opened(c, head);
+	c->flow->ops->opened(c, head);
 	return head;
 }
 
@@ -244,7 +245,7 @@ struct stage *buffers_mirror(struct control *c, uint32_t slot, unsigned worker, 
 		buffers_open(c, s, &buffers_copy);
 	}
 	head->part = part;
-	c->flow_ops->mirrored(c, head);
+	c->flow->ops->mirrored(c, head);
 	return head;
 }
 
@@ -266,7 +267,7 @@ void buffers_advance(struct control *c, struct stage *head, uint64_t ready_bytes
 			continue;
 		s->ready_bytes = share;
 		if (!list_linked(&s->advance))
-			list_append(&c->buffers.advances, &s->advance);
+			list_append(&c->flow->buffers.advances, &s->advance);
 	}
 }
 
@@ -302,14 +303,14 @@ void buffers_drop_stage(struct control *c, struct stage *head)
 	head->dropping = true;
 	head->part = NULL;
 	list_remove(&head->mirror);
-	c->flow_ops->closed(c, head);
+	c->flow->ops->closed(c, head);
 	for (struct stage *s = head; s; s = s->next)
 		buffers_drop_lane(c, s);
 }
 
 void buffers_settle_stage(struct control *c, struct stage *s)
 {
-	if (c->flow_ops->arriving(c, s->head))
+	if (c->flow->ops->arriving(c, s->head))
 		return;
 	for (const struct stage *each = s->head; each; each = each->next)
 		if (!list_empty(&each->outs) || !list_empty(&each->ins))
@@ -319,13 +320,14 @@ void buffers_settle_stage(struct control *c, struct stage *s)
 
 static struct edge *buffers_edge(struct control *c, struct stage *s, bool out, uint32_t conn)
 {
-	struct pool *pool = out ? &c->buffers.outs : &c->buffers.ins;
+	struct pool *pool = out ? &c->flow->buffers.outs : &c->flow->buffers.ins;
 	struct edge *e = pool_take(pool);
 
 	assert(!s->head->dropping);
 	if (e == NULL)
 		return NULL;
-	e->handle = buffers_handle(out ? c->buffers.out_generation : c->buffers.in_generation,
+	e->handle = buffers_handle(out ? c->flow->buffers.out_generation
+				       : c->flow->buffers.in_generation,
 				   pool_index(pool, e));
 	e->stage = s;
 	e->conn = conn;
@@ -348,16 +350,17 @@ static uint64_t buffers_given_offset(struct control *c, const struct stage *head
 {
 	uint64_t chunks = chunk_count(c->table->slot[head->slot].size, head->chunk_bytes);
 	uint64_t map = scratch_offset(c, head->bitmap);
+	int32_t addend = c->flow->ops->addend(part);
 
-	if (part->combine->sum.op == 0)
+	if (addend < 0)
 		return map;
 	return map + buffers_lines(chunk_counted_bytes(chunks)) +
-	       part->index * buffers_lines(chunk_bitmap_bytes(chunks));
+	       (uint32_t)addend * buffers_lines(chunk_bitmap_bytes(chunks));
 }
 
 const uint64_t *buffers_given(struct control *c, const struct stage *head, const struct part *part)
 {
-	return (const uint64_t *)(const void *)(c->store + buffers_given_offset(c, head, part));
+	return (const uint64_t *)(const void *)(c->memory + buffers_given_offset(c, head, part));
 }
 
 static struct edge *buffers_strand(struct control *c, struct stage *head, uint32_t conn,
@@ -440,7 +443,7 @@ struct edge *buffers_out(struct control *c, struct stage *s, uint32_t conn,
 
 	if (e == NULL) {
 		if (bitmap)
-			allocator_give(&c->buffers.scratch, bitmap);
+			allocator_give(&c->flow->buffers.scratch, bitmap);
 		return NULL;
 	}
 	e->bitmap = bitmap;

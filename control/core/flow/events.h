@@ -11,6 +11,7 @@
 
 struct control;
 struct edge;
+struct part;
 struct stage;
 
 struct flow_ops {
@@ -23,6 +24,8 @@ struct flow_ops {
 	void (*closed)(struct control *c, struct stage *head);
 	/* Whether it is the object's own, and that is still arriving. */
 	bool (*arriving)(struct control *c, const struct stage *head);
+	/* Which of the parts of a sum it is; -1: what it feeds is not added up. */
+	int32_t (*addend)(const struct part *part);
 	/* More bytes are there; all are. */
 	void (*progress)(struct control *c, uint32_t slot);
 	void (*arrived)(struct control *c, uint32_t slot);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "substreams.h"
 #include <errno.h>
-#include "core/state.h"
+#include "room.h"
 
 /* The chunks from one on in the same lane; where that begins, and whose it is. */
 static uint32_t strand_left(const struct strand_cut *cut, uint32_t chunk, uint32_t *base,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* DELETE of a client: what it is told, and what ends on this node. */
 #include <errno.h>
-#include "core/state.h"
+#include "core/reduce/requester/requester.h"
+#include "room.h"
 
 static bool session_deleted(struct control *c, struct call *call, const struct message *answer)
 {

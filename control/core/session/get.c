@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* GET and WAIT. */
 #include <errno.h>
-#include "core/state.h"
+#include "core/transfer/fetch.h"
+#include "room.h"
 
 /* The directory tells those who are patient after 5 to 10 ms only: whoever waits for less would
  * never hear that nobody has put the object. */
@@ -27,10 +28,10 @@ void session_get(struct control *c, struct session *s, const struct session_requ
 		return;
 	}
 	w->fetch = f;
-	w->nowait = r->timeout_ns == 0;
-	list_append(&f->waits, &w->of_owner);
+	w->await.nowait = r->timeout_ns == 0;
+	list_append(&f->waits, &w->await.link);
 	/* One that does not wait still gives the directory the time to answer. */
-	waits_timeout(c, w, w->nowait ? (int64_t)c->config.directory_ns : r->timeout_ns);
+	waits_timeout(c, w, w->await.nowait ? (int64_t)c->config.directory_ns : r->timeout_ns);
 	fetch_answer_nowait(c, f);
 }
 
@@ -64,7 +65,7 @@ void session_wait(struct control *c, struct session *s, const struct session_req
 		return;
 	w->object = objects_at(c, r->slot);
 	w->watermark = r->watermark < image->size ? r->watermark : image->size;
-	list_append(&w->object->waits, &w->of_owner);
+	list_append(&w->object->waits, &w->await.link);
 	waits_timeout(c, w, r->timeout_ns);
 	if (w->watermark < image->size && (image->state == OBJECT_FETCHING || w->object->combine))
 		waits_poll(c, w);

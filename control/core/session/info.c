@@ -4,7 +4,9 @@
  * other. An owner that does not answer is named in the list, which then goes on with the next one.
  */
 #include <errno.h>
-#include "core/state.h"
+#include "core/transfer/fetch.h"
+#include "core/transfer/serve.h"
+#include "room.h"
 
 enum { SESSION_LIST_BUSY = 3 };
 
@@ -63,7 +65,7 @@ static uint64_t session_list_patience(const struct control *c, const struct wait
 {
 	uint64_t patience_ns = c->config.status_ns;
 
-	if (shard == c->self)
+	if (shard == c->cluster->self)
 		return c->config.directory_ns;
 	if (shard->state == NODE_UP)
 		patience_ns *= SESSION_LIST_BUSY;
@@ -136,13 +138,14 @@ void session_describe_node(struct control *c, struct session_node *out)
 		.state = NODE_UP,
 		.workers = c->workers,
 		.incarnation = c->dataplane.incarnation,
-		.addr = c->self->addr,
+		.addr = c->cluster->self->addr,
 		.store_bytes = c->dataplane.store_bytes,
-		.store_used = c->objects.space.used_bytes + c->buffers.scratch.used_bytes,
-		.objects = c->objects.count,
-		.sessions = c->sessions.open,
-		.arriving = c->fetches.feeding,
-		.sending = c->serves.fed,
+		.store_used =
+			c->store->objects.space.used_bytes + c->flow->buffers.scratch.used_bytes,
+		.objects = c->store->objects.count,
+		.sessions = c->session->sessions.open,
+		.arriving = fetches_feeding(c),
+		.sending = serves_fed(c),
 		.mtu = c->dataplane.mtu,
 		.hugepages = c->dataplane.hugepages,
 		.busy_poll = c->dataplane.busy_poll,
@@ -213,7 +216,7 @@ void session_status(struct control *c, struct session *s, const struct session_r
 		struct node *n = peers_node(c, i);
 		struct call *call;
 
-		if (n == c->self || n->member == MEMBER_NONE)
+		if (n == c->cluster->self || n->member == MEMBER_NONE)
 			continue;
 		call = members_live(n) ? calls_start(c, n, &m, TABLE_SLOT_NONE, c->config.status_ns,
 						     session_node_told, w)

@@ -5,7 +5,8 @@
  * that are missing; STAT, DELETE and GET do not claim that an object does not exist.
  */
 #include <errno.h>
-#include "core/state.h"
+#include "core/base/text.h"
+#include "room.h"
 
 bool session_cut_off(struct control *c)
 {

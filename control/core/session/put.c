@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* CREATE, PUT, RESUME, PUBLISH, SEAL, ABORT. */
 #include <errno.h>
-#include "core/state.h"
+#include "core/base/env.h"
+#include "core/base/text.h"
+#include "core/directory/room.h"
+#include "core/transfer/fetch.h"
+#include "room.h"
 
 static const char *session_state_name(uint16_t state)
 {
@@ -43,7 +47,7 @@ static void session_fetch_hush(struct control *c, const struct object_id *id)
 static int session_place(struct control *c, const struct object_id *id, const char *name,
 			 uint64_t size, uint32_t *slot, struct text *why)
 {
-	const struct tombstone *t = directory_tombstone(&c->directory, id);
+	const struct tombstone *t = directory_tombstone(&c->directory->shard, id);
 	int error;
 
 	if (t) /* its owner may hear of that delete later than of this object */
@@ -83,7 +87,7 @@ static void session_create_ask(struct control *c, struct wait *w, uint32_t slot)
 	struct message m;
 
 	w->object = objects_at(c, slot);
-	list_append(&w->object->waits, &w->of_owner);
+	list_append(&w->object->waits, &w->await.link);
 	objects_have(c, slot, &m);
 	m.have.create = 1;
 	if (whole)
@@ -119,7 +123,7 @@ static void session_create_later(struct control *c, struct wait *w, uint64_t gen
 	int error;
 
 	memcpy(name, objects_name(c, slot), sizeof(name));
-	list_remove(&w->of_owner);
+	list_remove(&w->await.link);
 	objects_kill(c, slot, "");
 	control_generation_after(c, generation);
 	if (w->op == SESSION_PUT) {
@@ -155,7 +159,7 @@ static bool session_create_sure(struct control *c, struct wait *w, const struct 
 	struct node *n = call->node;
 
 	if (answer == NULL || answer->reply.status != -EEXIST || call->sent_ns != 0 ||
-	    n == c->self || c->now_ns >= call->deadline_ns)
+	    n == c->cluster->self || c->now_ns >= call->deadline_ns)
 		return false;
 	w->call = calls_start(c, n, &call->message, call->value_slot, call->deadline_ns - c->now_ns,
 			      session_created, w);
@@ -231,7 +235,7 @@ static bool session_left_behind(struct control *c, const struct session *s, uint
 
 bool session_left_apart(struct control *c, const struct session *s)
 {
-	list_each(l, after, &c->objects.unclaimed)
+	list_each(l, after, &c->store->objects.unclaimed)
 	{
 		uint32_t slot = objects_slot(c, list_item(l, struct object, of_session));
 
@@ -252,7 +256,7 @@ bool control_session_brings(struct control *c, uint32_t number)
 /* No connection of that process may bring anything any more. */
 static void session_bring_no_more(struct control *c, const struct control_client *who)
 {
-	for (uint32_t i = 0; i < c->sessions.pool.fresh; i++) {
+	for (uint32_t i = 0; i < c->session->sessions.pool.fresh; i++) {
 		struct session *s = sessions_at(c, i);
 
 		if (s && s->client.process == who->process && s->client.user == who->user &&
@@ -265,7 +269,7 @@ void sessions_forfeit(struct control *c, uint32_t number)
 {
 	const struct session *s = sessions_at(c, number);
 
-	list_each(l, after, &c->objects.unclaimed)
+	list_each(l, after, &c->store->objects.unclaimed)
 	{
 		struct object *o = list_item(l, struct object, of_session);
 		uint32_t slot = objects_slot(c, o);
@@ -404,7 +408,7 @@ void session_put(struct control *c, struct session *s, const struct session_requ
 		return;
 	}
 	session_fetch_hush(c, &r->id);
-	memcpy(c->store + c->table->slot[slot].offset, bytes, r->size);
+	memcpy(c->memory + c->table->slot[slot].offset, bytes, r->size);
 	session_create_ask(c, w, slot);
 }
 

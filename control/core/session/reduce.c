@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* REDUCE, REDUCED. */
 #include <errno.h>
-#include "core/state.h"
+#include "core/base/text.h"
+#include "core/reduce/coordinator/borrow.h"
+#include "core/reduce/requester/requester.h"
+#include "core/transfer/fetch.h"
+#include "room.h"
 
 _Static_assert((int)SESSION_SOURCES_MAX == (int)MESSAGE_SOURCES_MAX,
 	       "what a client names fits a message");
@@ -86,7 +90,7 @@ void session_reduce(struct control *c, struct session *s, const struct session_r
 			  "too many reduces of this node at a time: try again later");
 		return;
 	}
-	list_append(&reduction->waits, &w->of_owner);
+	list_append(&reduction->waits, &w->await.link);
 	waits_timeout(c, w, (int64_t)c->config.directory_ns);
 	session_reduce_get(c, &reduce);
 }
@@ -116,9 +120,9 @@ static bool session_reduce_forward(struct control *c, struct wait *w, const stru
 	struct message m = {.kind = MESSAGE_REDUCED};
 	struct node *n = peers_node(c, node);
 
-	if (w->nowait || n == NULL || n == from || !members_live(n))
+	if (w->await.nowait || n == NULL || n == from || !members_live(n))
 		return false;
-	w->nowait = true;
+	w->await.nowait = true;
 	m.reduce.target = w->id;
 	w->call =
 		calls_start(c, n, &m, TABLE_SLOT_NONE, c->config.status_ns, session_reduce_told, w);
@@ -144,7 +148,7 @@ static bool session_reduce_told(struct control *c, struct call *call, const stru
 	else if (answer->used.status != -ENOENT)
 		session_reduce_ended(c, w, &answer->used);
 	else if (reduction)
-		list_append(&reduction->waits, &w->of_owner);
+		list_append(&reduction->waits, &w->await.link);
 	else if (kept) { /* the one who coordinated it is lost, and the next not told yet */
 		reduction_used(c, kept, &used);
 		session_reduce_ended(c, w, &used);
@@ -163,7 +167,7 @@ void session_reduced(struct control *c, struct session *s, const struct session_
 		return;
 	w->progress = r->timeout_ns == 0 && r->flags & SESSION_FLAG_PROGRESS;
 	if (reduction && r->timeout_ns != 0) {
-		list_append(&reduction->waits, &w->of_owner);
+		list_append(&reduction->waits, &w->await.link);
 		waits_timeout(c, w, r->timeout_ns);
 		return;
 	}

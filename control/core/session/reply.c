@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What clients are told. */
 #include <errno.h>
-#include "core/state.h"
+#include "room.h"
 
 static uint32_t reply_session(const struct control *c, const struct session *s)
 {
-	return pool_index(&c->sessions.pool, s);
+	return pool_index(&c->session->sessions.pool, s);
 }
 
 void reply_make(const struct session_request *r, struct session_reply *out)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A CREATE that waits until guards have answered (store/primary.h): there may be room then. */
 #include <errno.h>
-#include "core/state.h"
+#include "room.h"
 
 void room_carve(struct sessions *s, struct arena *a)
 {
@@ -10,7 +10,7 @@ void room_carve(struct sessions *s, struct arena *a)
 
 void room_retry(struct control *c)
 {
-	list_each(l, after, &c->sessions.roomless)
+	list_each(l, after, &c->session->sessions.roomless)
 	{
 		struct room *room = list_item(l, struct room, link);
 		struct wait *w = waits_of(c, room->wait, room->number);
@@ -21,14 +21,14 @@ void room_retry(struct control *c)
 			 !session_create_retry(c, w, &room->request, c->now_ns >= room->until_ns))
 			continue;
 		list_remove(l);
-		pool_give(&c->sessions.rooms, room);
+		pool_give(&c->session->sessions.rooms, room);
 	}
 }
 
 void room_await(struct control *c, struct session *s, const struct session_request *r)
 {
 	struct wait *w = waits_start(c, s, r);
-	struct room *room = w ? pool_take(&c->sessions.rooms) : NULL;
+	struct room *room = w ? pool_take(&c->session->sessions.rooms) : NULL;
 
 	if (w == NULL)
 		return;
@@ -40,5 +40,5 @@ void room_await(struct control *c, struct session *s, const struct session_reque
 	room->number = w->number;
 	room->until_ns = c->now_ns + GUARD_ROOM_NS;
 	room->request = *r;
-	list_append(&c->sessions.roomless, &room->link);
+	list_append(&c->session->sessions.roomless, &room->link);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* When a SEAL of a small object is answered: the directory has its value by then. */
-#include "core/state.h"
+#include "room.h"
 
 #define SEAL_NS UINT64_C(500000000) /* for so long at most */
 
@@ -15,7 +15,7 @@ bool seal_waits(struct control *c, uint32_t slot)
 {
 	const struct object_slot *s = &c->table->slot[slot];
 
-	return s->size <= OBJECT_INLINE_MAX && c->members.live_count > 1 && c->attached &&
+	return s->size <= OBJECT_INLINE_MAX && c->cluster->members.live_count > 1 && c->attached &&
 	       members_joined(c);
 }
 
@@ -28,8 +28,8 @@ bool seal_await(struct control *c, struct wait *w, uint32_t slot)
 	w->sealed = true;
 	w->pin = SESSION_PIN_NONE; /* the creator has set it */
 	w->object = o;
-	if (!list_linked(&w->of_owner))
-		list_append(&o->waits, &w->of_owner);
+	if (!list_linked(&w->await.link))
+		list_append(&o->waits, &w->await.link);
 	timers_set(&c->timers, &w->timer, c->now_ns + SEAL_NS, seal_fire);
 	return true;
 }
@@ -38,7 +38,7 @@ void seal_told(struct control *c, struct object *o)
 {
 	list_each(l, after, &o->waits)
 	{
-		struct wait *w = list_item(l, struct wait, of_owner);
+		struct wait *w = list_item(l, struct wait, await.link);
 
 		if (w->sealed)
 			waits_place(c, w, objects_slot(c, o));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
-#include "core/state.h"
+#include "core/transfer/fetch.h"
+#include "room.h"
 
 void sessions_carve(struct sessions *s, struct arena *a, const struct control_config *config)
 {
@@ -14,9 +15,9 @@ struct session *sessions_at(struct control *c, uint32_t number)
 {
 	struct session *s;
 
-	if (number >= c->sessions.pool.fresh)
+	if (number >= c->session->sessions.pool.fresh)
 		return NULL;
-	s = pool_at(&c->sessions.pool, number);
+	s = pool_at(&c->session->sessions.pool, number);
 	return s->pins ? s : NULL;
 }
 
@@ -27,14 +28,15 @@ int control_session_open(struct control *c, _Atomic uint64_t *pins, uint64_t now
 	c->now_ns = now_ns;
 	if (c->table == NULL)
 		return -EAGAIN;
-	s = pool_take(&c->sessions.pool);
+	s = pool_take(&c->session->sessions.pool);
 	if (s == NULL)
 		return -EMFILE;
 	s->pins = pins;
+	objects_pins(c, pool_index(&c->session->sessions.pool, s), pins);
 	list_init(&s->waits);
 	list_init(&s->creating);
-	c->sessions.open++;
-	return (int)pool_index(&c->sessions.pool, s);
+	c->session->sessions.open++;
+	return (int)pool_index(&c->session->sessions.pool, s);
 }
 
 int control_session_client(struct control *c, uint32_t number, const struct control_client *who)
@@ -43,7 +45,7 @@ int control_session_client(struct control *c, uint32_t number, const struct cont
 
 	if (s == NULL || s->user)
 		return 0;
-	s->user = users_join(&c->sessions.users, who->user,
+	s->user = users_join(&c->session->sessions.users, who->user,
 			     who->daemons ? c->config.sessions_max : c->config.sessions_user_max);
 	if (s->user == NULL) {
 		c->counters.clients_greedy++;
@@ -78,6 +80,7 @@ bool sessions_close(struct control *c, uint32_t number)
 	if (s == NULL)
 		return false;
 	s->pins = NULL; /* from here on it holds nothing */
+	objects_pins(c, number, NULL);
 	sessions_end_waits(c, s);
 	list_each(l, after, &s->creating)
 	{
@@ -85,9 +88,9 @@ bool sessions_close(struct control *c, uint32_t number)
 
 		objects_abandon(c, objects_slot(c, o), "its creator has gone: get it again");
 	}
-	users_leave(&c->sessions.users, s->user);
-	c->sessions.open--;
-	pool_give(&c->sessions.pool, s);
+	users_leave(&c->session->sessions.users, s->user);
+	c->session->sessions.open--;
+	pool_give(&c->session->sessions.pool, s);
 	objects_reap(c);
 	return true;
 }

@@ -12,6 +12,7 @@
 #include "core/base/list.h"
 #include "core/message/message.h"
 #include "core/base/timers.h"
+#include "core/store/await.h"
 #include "quota.h"
 
 struct call;
@@ -33,8 +34,8 @@ struct session {
 
 struct wait {
 	struct list of_session;
-	struct list of_owner; /* object.waits, fetch.waits or reduction.waits */
-	struct list link;     /* WAIT for a part: on sessions.polled */
+	struct await await;
+	struct list link; /* WAIT for a part: on sessions.polled */
 	struct timer timer;
 	struct session *session;
 	struct fetch *fetch;   /* GET before the object has a place */
@@ -50,7 +51,6 @@ struct wait {
 	uint32_t shard;	  /* LIST: index of the one that is asked now; PUT: node that was */
 	uint32_t pending; /* STATUS: nodes that have not answered */
 	uint16_t op;
-	bool nowait;
 	bool sealed;	    /* SEAL: it is, and the directory is being told (directory/backup.h) */
 	bool brief;	    /* STAT */
 	bool progress;	    /* REDUCED: the client wants the sources of one that goes on */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
-#include "core/state.h"
+#include "core/base/text.h"
+#include "room.h"
 
 enum {
 	/* of one turn: some 50 us, for the rest of the node waits meanwhile */
@@ -28,7 +29,7 @@ int creation_start(struct control *c, struct session *s, uint32_t slot, bool bro
 		   struct text *why)
 {
 	bool greedy = s->user->apart_count >= c->config.creations_user_max;
-	struct creation *k = greedy ? NULL : pool_take(&c->creations.pool);
+	struct creation *k = greedy ? NULL : pool_take(&c->session->creations.pool);
 	struct object *o = objects_at(c, slot);
 	int error = greedy ? -EDQUOT : -EMFILE;
 
@@ -36,7 +37,7 @@ int creation_start(struct control *c, struct session *s, uint32_t slot, bool bro
 		error = c->ops.memory(c->ops.arg, slot, c->table->slot[slot].size, brought);
 	if (error) {
 		if (k)
-			pool_give(&c->creations.pool, k);
+			pool_give(&c->session->creations.pool, k);
 		c->counters.creations_refused += !brought;
 		c->counters.creations_greedy += greedy && !brought;
 		return creation_refused(error, why);
@@ -58,7 +59,7 @@ void creation_end(struct control *c, struct object *o)
 	o->creation = NULL;
 	list_remove(&k->link);
 	k->session->user->apart_count--;
-	pool_give(&c->creations.pool, k);
+	pool_give(&c->session->creations.pool, k);
 	c->ops.memory_drop(c->ops.arg, objects_slot(c, o));
 }
 
@@ -80,12 +81,12 @@ void creation_await(struct control *c, struct session *s, const struct session_r
 		return;
 	w->object = o;
 	w->watermark = watermark;
-	list_append(&o->waits, &w->of_owner);
+	list_append(&o->waits, &w->await.link);
 	if (k->upto < watermark)
 		k->upto = watermark;
 	k->seal |= r->op == SESSION_SEAL;
 	if (!list_linked(&k->link))
-		list_append(&c->creations.copying, &k->link);
+		list_append(&c->session->creations.copying, &k->link);
 }
 
 /* The bytes before ready are in the store. */
@@ -95,7 +96,7 @@ static void creation_answer(struct control *c, struct object *o, uint64_t ready)
 
 	list_each(l, after, &o->waits)
 	{
-		struct wait *w = list_item(l, struct wait, of_owner);
+		struct wait *w = list_item(l, struct wait, await.link);
 
 		if ((w->op != SESSION_PUBLISH && w->op != SESSION_SEAL) || w->watermark > ready ||
 		    w->sealed)
@@ -112,7 +113,7 @@ static uint64_t creation_copy(struct control *c, struct creation *k, uint64_t mo
 	uint32_t slot = objects_slot(c, o);
 	const struct object_slot *image = &c->table->slot[slot];
 	uint64_t at = image->watermark, bytes = k->upto - at < most ? k->upto - at : most;
-	uint8_t *to = c->store + image->offset + at;
+	uint8_t *to = c->memory + image->offset + at;
 
 	list_remove(&k->link);
 	if (bytes > 0 && c->ops.memory_read(c->ops.arg, slot, at, to, bytes) < 0) {
@@ -122,7 +123,7 @@ static uint64_t creation_copy(struct control *c, struct creation *k, uint64_t mo
 	c->counters.creations_bytes += bytes;
 	at += bytes;
 	if (at < k->upto)
-		list_append(&c->creations.copying, &k->link);
+		list_append(&c->session->creations.copying, &k->link);
 	if (at == image->size && k->seal) {
 		objects_seal(c, slot, true);
 		objects_announce(c, slot);
@@ -135,7 +136,7 @@ static uint64_t creation_copy(struct control *c, struct creation *k, uint64_t mo
 
 void creation_copies(struct control *c)
 {
-	struct list *copying = &c->creations.copying;
+	struct list *copying = &c->session->creations.copying;
 	uint64_t left = COPY_TURN_BYTES;
 
 	while (left > 0 && !list_empty(copying)) {

@@ -5,7 +5,8 @@
  * the client.
  */
 #include <errno.h>
-#include "core/state.h"
+#include "core/transfer/fetch.h"
+#include "room.h"
 
 struct stat_page {
 	struct session_object object;
@@ -58,12 +59,12 @@ static bool session_progress(struct control *c, const struct object_id *id, uint
 
 void session_tell(struct control *c, struct node *n, const struct message *m)
 {
-	struct session_object *o = &c->sessions.told;
+	struct session_object *o = &c->session->sessions.told;
 	struct message answer = {.kind = MESSAGE_OBJECTS, .request = m->request};
 
 	*o = (struct session_object){.id = m->object.id, .generation = m->object.generation};
 	o->holders = 1;
-	o->holder[0].node = c->self->number;
+	o->holder[0].node = c->cluster->self->number;
 	answer.objects.objects = o;
 	answer.objects.count =
 		session_progress(c, &m->object.id, m->object.generation, &o->holder[0]);
@@ -89,7 +90,7 @@ static void session_page_done(struct control *c, struct stat_page *p)
 		return;
 	if (w)
 		session_stat_send(c, w, &p->object);
-	pool_give(&c->sessions.pages, p);
+	pool_give(&c->session->sessions.pages, p);
 }
 
 static bool session_told(struct control *c, struct call *call, const struct message *answer)
@@ -116,7 +117,7 @@ static void session_page_ask(struct control *c, struct stat_page *p, uint32_t i)
 
 	if (n == NULL || o->holder[i].complete)
 		return;
-	if (n == c->self) {
+	if (n == c->cluster->self) {
 		session_progress(c, &o->id, o->generation, &p->object.holder[i]);
 		return;
 	}
@@ -158,7 +159,7 @@ static bool session_stated(struct control *c, struct call *call, const struct me
 	session_localise(c, &o);
 	if (w->brief)
 		o.holders = w->cursor = 0;
-	p = pool_take(&c->sessions.pages);
+	p = pool_take(&c->session->sessions.pages);
 	if (p == NULL) { /* very many at a time: without the progress */
 		session_stat_send(c, w, &o);
 		return false;

@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
-#include "core/state.h"
+#include "core/base/text.h"
+#include "core/transfer/fetch.h"
+#include "room.h"
 
 bool waits_room(const struct control *c)
 {
-	return c->sessions.waits.used < c->sessions.waits.capacity;
+	return c->session->sessions.waits.used < c->session->sessions.waits.capacity;
 }
 
 struct wait *waits_start(struct control *c, struct session *s, const struct session_request *r)
 {
-	struct wait *w = pool_take(&c->sessions.waits);
+	struct wait *w = pool_take(&c->session->sessions.waits);
 
 	if (w == NULL) {
 		reply_error(c, s, r->op, r->seq, -EAGAIN,
 			    "too many requests wait on this node: try again later");
 		return NULL;
 	}
-	w->number = ++c->sessions.waits_count;
+	w->number = ++c->session->sessions.waits_count;
 	w->session = s;
 	w->op = r->op;
 	w->seq = r->seq;
@@ -39,10 +41,10 @@ void waits_free(struct control *c, struct wait *w)
 		calls_cancel(c, w->call);
 	timers_cancel(&c->timers, &w->timer);
 	list_remove(&w->of_session);
-	list_remove(&w->of_owner);
+	list_remove(&w->await.link);
 	list_remove(&w->link);
 	w->number = 0;
-	pool_give(&c->sessions.waits, w);
+	pool_give(&c->session->sessions.waits, w);
 }
 
 void waits_end(struct control *c, struct wait *w, int32_t status, const char *text)
@@ -84,7 +86,7 @@ static const char *waits_late(struct control *c, const struct wait *w)
 		return "the directory has not answered yet; the reduce goes on: ask how it ends";
 	if (w->op == SESSION_REDUCED)
 		return "the reduce has not ended yet: wait longer";
-	if (w->nowait) /* an answer would have ended it */
+	if (w->await.nowait) /* an answer would have ended it */
 		return waits_no_answer(c);
 	if (f && f->narrow)
 		return "its chunks are longer than what the path from its holder carries: give "
@@ -140,7 +142,7 @@ void waits_check_object(struct control *c, struct object *o)
 
 	list_each(l, after, &o->waits)
 	{
-		struct wait *w = list_item(l, struct wait, of_owner);
+		struct wait *w = list_item(l, struct wait, await.link);
 
 		if (w->op == SESSION_WAIT &&
 		    (image->state == OBJECT_SEALED || w->watermark <= ready))
@@ -153,13 +155,13 @@ void waits_fail_object(struct control *c, struct object *o, int32_t status, cons
 	seal_told(c, o);
 	list_each(l, after, &o->waits)
 	{
-		waits_end(c, list_item(l, struct wait, of_owner), status, why);
+		waits_end(c, list_item(l, struct wait, await.link), status, why);
 	}
 }
 
 static void waits_poll_fire(struct control *c, struct timer *t)
 {
-	list_each(l, after, &c->sessions.polled)
+	list_each(l, after, &c->session->sessions.polled)
 	{
 		struct object *o = list_item(l, struct wait, link)->object;
 		uint64_t ready = atomic_load_explicit(&c->table->slot[objects_slot(c, o)].watermark,
@@ -168,14 +170,14 @@ static void waits_poll_fire(struct control *c, struct timer *t)
 		if (ready >= list_item(l, struct wait, link)->watermark)
 			waits_place(c, list_item(l, struct wait, link), objects_slot(c, o));
 	}
-	if (!list_empty(&c->sessions.polled))
+	if (!list_empty(&c->session->sessions.polled))
 		timers_set(&c->timers, t, c->now_ns + c->config.poll_ns, waits_poll_fire);
 }
 
 void waits_poll(struct control *c, struct wait *w)
 {
-	list_append(&c->sessions.polled, &w->link);
-	if (c->sessions.poll.position == 0)
-		timers_set(&c->timers, &c->sessions.poll, c->now_ns + c->config.poll_ns,
+	list_append(&c->session->sessions.polled, &w->link);
+	if (c->session->sessions.poll.position == 0)
+		timers_set(&c->timers, &c->session->sessions.poll, c->now_ns + c->config.poll_ns,
 			   waits_poll_fire);
 }

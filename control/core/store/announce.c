@@ -5,7 +5,8 @@
  * however long the directory's node is away, in bounded memory.
  */
 #include <errno.h>
-#include "core/state.h"
+#include "room.h"
+#include "events.h"
 
 enum { ANNOUNCING_MAX = 64 };
 
@@ -15,7 +16,7 @@ void objects_announce(struct control *c, uint32_t slot)
 {
 	struct object *o = objects_at(c, slot);
 
-	if (o->combine && o->combine->hidden)
+	if (o->combine && o->hidden)
 		return;
 	if (c->table->slot[slot].state == OBJECT_CREATING && o->creator == NULL &&
 	    o->combine == NULL)
@@ -24,16 +25,16 @@ void objects_announce(struct control *c, uint32_t slot)
 		o->again = true;
 	else {
 		list_remove(&o->dirty);
-		list_append(&c->objects.dirty, &o->dirty);
+		list_append(&c->store->objects.dirty, &o->dirty);
 	}
 }
 
 static void objects_later_fire(struct control *c, struct timer *t)
 {
-	list_each(l, after, &c->objects.late)
+	list_each(l, after, &c->store->objects.late)
 	{
 		list_remove(l);
-		list_append(&c->objects.dirty, l);
+		list_append(&c->store->objects.dirty, l);
 	}
 }
 
@@ -45,15 +46,15 @@ void objects_announce_later(struct control *c, uint32_t slot)
 		objects_announce(c, slot);
 		return;
 	}
-	if (list_empty(&c->objects.late))
-		timers_set(&c->timers, &c->objects.later, c->now_ns + ANNOUNCE_LATER_NS,
+	if (list_empty(&c->store->objects.late))
+		timers_set(&c->timers, &c->store->objects.later, c->now_ns + ANNOUNCE_LATER_NS,
 			   objects_later_fire);
-	list_append(&c->objects.late, &o->dirty);
+	list_append(&c->store->objects.late, &o->dirty);
 }
 
 void objects_announce_all(struct control *c)
 {
-	c->objects.sweep = 0;
+	c->store->objects.sweep = 0;
 	reconcile_begin(c);
 }
 
@@ -70,7 +71,7 @@ void objects_value(struct control *c, uint32_t slot, struct message_have *have)
 		return;
 	if (!(s->flags & OBJECT_FLAG_PRIMARY) && !have->create)
 		return; /* the directory is where a copy came from */
-	have->value = c->store + s->offset;
+	have->value = c->memory + s->offset;
 	have->value_bytes = (uint32_t)s->size;
 	have->has_value = 1;
 }
@@ -88,13 +89,13 @@ void objects_have(struct control *c, uint32_t slot, struct message *m)
 	m->have.upstream = MESSAGE_NODE_NONE;
 	m->have.state = MESSAGE_COPY_COMPLETE;
 	if (s->state == OBJECT_CREATING)
-		m->have.state = o->combine && o->combine->sum.op == 0 ? MESSAGE_COPY_PARTIAL
-								      : MESSAGE_COPY_CREATING;
+		m->have.state =
+			o->combine && o->gathered ? MESSAGE_COPY_PARTIAL : MESSAGE_COPY_CREATING;
 	m->have.made = o->combine != NULL;
 	if (s->state == OBJECT_FETCHING) {
 		m->have.state = MESSAGE_COPY_PARTIAL;
 		if (o->fetch)
-			c->store_ops->upstreams(c, o, &m->have);
+			c->store->ops->upstreams(c, o, &m->have);
 	}
 	m->have.rate = o->rate;
 	o->rate = 0;
@@ -116,9 +117,9 @@ static bool objects_announced(struct control *c, struct call *call, const struct
 	o->announce = NULL;
 	o->owner = call->node->number + 1;
 	o->owner_life = call->cookie;
-	c->objects.announcing--;
+	c->store->objects.announcing--;
 	if (refused && o->combine) {
-		c->store_ops->refused(c, o, status);
+		c->store->ops->refused(c, o, status);
 	} else if (refused && call->message.have.made) {
 		objects_announce(c, slot); /* it is complete by now, as any other */
 		reconcile_more(c);
@@ -127,9 +128,9 @@ static bool objects_announced(struct control *c, struct call *call, const struct
 	} else {
 		guard_told(c, slot, answer->reply.guard);
 		if (call->message.have.state == MESSAGE_COPY_COMPLETE)
-			c->store_ops->announced(c, o);
+			c->store->ops->announced(c, o);
 		if (o->combine)
-			o->combine->refused_ns = 0;
+			c->store->ops->led(c, o);
 		if (o->again) {
 			if (objects_untold(c, slot)) /* that was of an earlier life */
 				reconcile_more(c);
@@ -150,11 +151,11 @@ static void objects_announce_one(struct control *c, struct object *o)
 	o->announce = calls_start(c, control_shard(c, &s->id), &m, slot, UINT64_MAX,
 				  objects_announced, o);
 	if (o->announce == NULL) { /* too many calls: when the next one ends */
-		list_append(&c->objects.dirty, &o->dirty);
+		list_append(&c->store->objects.dirty, &o->dirty);
 		return;
 	}
 	o->announce->cookie = members_life(c, o->announce->node);
-	c->objects.announcing++;
+	c->store->objects.announcing++;
 }
 
 bool objects_untold(struct control *c, uint32_t slot)
@@ -168,7 +169,7 @@ bool objects_untold(struct control *c, uint32_t slot)
 /* Marks some more slots of a sweep. */
 static void objects_sweep(struct control *c)
 {
-	struct objects *os = &c->objects;
+	struct objects *os = &c->store->objects;
 
 	while (os->sweep != TABLE_SLOT_NONE && list_empty(&os->dirty)) {
 		uint32_t end = os->sweep + 1024;
@@ -187,7 +188,7 @@ static void objects_sweep(struct control *c)
 
 void objects_announce_pump(struct control *c)
 {
-	struct objects *os = &c->objects;
+	struct objects *os = &c->store->objects;
 
 	if (c->table == NULL || !members_joined(c))
 		return;
@@ -211,10 +212,7 @@ static bool objects_disowned(struct control *c, struct call *call, const struct 
 bool objects_disowns(struct control *c, const struct object_id *id, uint64_t generation)
 {
 	uint32_t slot = c->table ? objects_find(c, id) : TABLE_SLOT_NONE;
-	struct idmap_node *fetch = idmap_find(&c->fetches.by_id, id);
 
-	if (fetch && idmap_item(fetch, struct fetch, by_id)->call)
-		return false; /* its GET says it */
 	return slot == TABLE_SLOT_NONE ||
 	       (generation != 0 && c->table->slot[slot].generation != generation);
 }

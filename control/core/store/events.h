@@ -27,6 +27,8 @@ struct store_ops {
 	/* The directory knows all of it; refuses it while it is made. */
 	void (*announced)(struct control *c, struct object *o);
 	void (*refused)(struct control *c, struct object *o, int32_t status);
+	/* The directory knows who leads what it is made from. */
+	void (*led)(struct control *c, struct object *o);
 	/* Sets from which nodes its bytes come. */
 	void (*upstreams)(struct control *c, const struct object *o, struct message_have *have);
 	/* What an earlier control was fetching goes on. False: it cannot. */

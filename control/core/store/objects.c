@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
-#include "core/state.h"
+#include "core/base/text.h"
+#include "room.h"
+#include "events.h"
 
 struct object *objects_at(struct control *c, uint32_t slot)
 {
 	assert(slot < c->table->slots);
-	return &c->objects.meta[slot];
+	return &c->store->objects.meta[slot];
 }
 
 uint32_t objects_slot(struct control *c, const struct object *o)
 {
-	return (uint32_t)(o - c->objects.meta);
+	return (uint32_t)(o - c->store->objects.meta);
 }
 
 const char *objects_name(struct control *c, uint32_t slot)
@@ -73,9 +75,9 @@ static void objects_free(struct control *c, uint32_t slot)
 	struct object *o = objects_at(c, slot);
 
 	list_remove(&o->link);
-	c->objects.zombie_count--;
-	c->objects.count--;
-	allocator_give(&c->objects.space, o->range);
+	c->store->objects.zombie_count--;
+	c->store->objects.count--;
+	allocator_give(&c->store->objects.space, o->range);
 	memset(o, 0, sizeof(*o));
 	objects_set_state(c, slot, OBJECT_FREE);
 }
@@ -84,21 +86,21 @@ static void objects_free(struct control *c, uint32_t slot)
  * the fence makes sure that each reader either sees it or is seen here. */
 static void objects_scan_pins(struct control *c)
 {
-	if (c->objects.old_clients)
-		c->objects.old_clients = c->ops.old_clients(c->ops.arg);
-	c->objects.scan++;
+	if (c->store->objects.old_clients)
+		c->store->objects.old_clients = c->ops.old_clients(c->ops.arg);
+	c->store->objects.scan++;
 	atomic_thread_fence(memory_order_seq_cst);
-	for (uint32_t i = 0; i < c->sessions.pool.fresh; i++) {
-		const struct session *s = pool_at(&c->sessions.pool, i);
+	for (uint32_t i = 0; i < c->store->objects.pins_count; i++) {
+		_Atomic uint64_t *pins = c->store->objects.pins[i];
 
-		for (uint32_t p = 0; s->pins && p < SESSION_PINS; p++) {
-			uint64_t word = atomic_load_explicit(&s->pins[p], memory_order_relaxed);
+		for (uint32_t p = 0; pins && p < SESSION_PINS; p++) {
+			uint64_t word = atomic_load_explicit(&pins[p], memory_order_relaxed);
 			uint32_t slot = (uint32_t)word - 1;
 
 			if (word == 0 || slot >= c->table->slots)
 				continue;
 			if (pin_make(slot, c->table->slot[slot].generation) == word)
-				c->objects.meta[slot].pinned_scan = c->objects.scan;
+				c->store->objects.meta[slot].pinned_scan = c->store->objects.scan;
 		}
 	}
 }
@@ -106,7 +108,15 @@ static void objects_scan_pins(struct control *c)
 /* As the last scan found it. */
 static bool objects_in_use(const struct control *c, const struct object *o)
 {
-	return o->pinned_scan == c->objects.scan || (o->adopted && c->objects.old_clients);
+	return o->pinned_scan == c->store->objects.scan ||
+	       (o->adopted && c->store->objects.old_clients);
+}
+
+void objects_pins(struct control *c, uint32_t reader, _Atomic uint64_t *pins)
+{
+	c->store->objects.pins[reader] = pins;
+	if (reader >= c->store->objects.pins_count)
+		c->store->objects.pins_count = reader + 1;
 }
 
 bool objects_pinned(struct control *c, uint32_t slot)
@@ -124,7 +134,7 @@ void objects_claim(struct object *o)
 /* Those who were creating them will not come any more. */
 static void objects_give_up_unclaimed(struct control *c)
 {
-	list_each(l, after, &c->objects.unclaimed)
+	list_each(l, after, &c->store->objects.unclaimed)
 	{
 		struct object *o = list_item(l, struct object, of_session);
 
@@ -135,16 +145,16 @@ static void objects_give_up_unclaimed(struct control *c)
 
 static void objects_reap_fire(struct control *c, struct timer *t)
 {
-	if (c->objects.old_clients)
-		c->objects.old_clients = c->ops.old_clients(c->ops.arg);
-	if (!c->objects.old_clients)
+	if (c->store->objects.old_clients)
+		c->store->objects.old_clients = c->ops.old_clients(c->ops.arg);
+	if (!c->store->objects.old_clients)
 		objects_give_up_unclaimed(c);
 	objects_reap(c);
 }
 
 void objects_reap(struct control *c)
 {
-	struct objects *os = &c->objects;
+	struct objects *os = &c->store->objects;
 
 	if (!list_empty(&os->unclaimed))
 		timers_set(&c->timers, &os->reap, c->now_ns + c->config.pins_ns, objects_reap_fire);
@@ -176,7 +186,7 @@ static bool objects_may_go(struct control *c, const struct object *o)
 static bool objects_evict(struct control *c)
 {
 	objects_scan_pins(c);
-	list_each(l, after, &c->objects.lru)
+	list_each(l, after, &c->store->objects.lru)
 	{
 		struct object *o = list_item(l, struct object, link);
 		uint32_t slot = objects_slot(c, o);
@@ -199,7 +209,7 @@ static bool objects_evict(struct control *c)
 
 static uint64_t objects_bytes_max(const struct control *c)
 {
-	return c->objects.scratch_offset;
+	return c->store->objects.scratch_offset;
 }
 
 uint64_t objects_evictable_bytes(struct control *c)
@@ -207,12 +217,12 @@ uint64_t objects_evictable_bytes(struct control *c)
 	uint64_t bytes = 0;
 
 	objects_scan_pins(c);
-	list_each(l, after, &c->objects.lru)
+	list_each(l, after, &c->store->objects.lru)
 	{
 		const struct object *o = list_item(l, struct object, link);
 
 		if (objects_unused(c, o) && guard_elsewhere(c, o))
-			bytes += allocator_bytes(&c->objects.space, o->range);
+			bytes += allocator_bytes(&c->store->objects.space, o->range);
 	}
 	return bytes;
 }
@@ -221,13 +231,13 @@ uint64_t objects_evictable_bytes(struct control *c)
  * or -EAGAIN when some may go once their guards' nodes have answered, which are asked. */
 static int objects_can_evict(struct control *c, uint64_t bytes)
 {
-	uint64_t there = objects_bytes_max(c) - c->objects.space.used_bytes, asked = 0;
+	uint64_t there = objects_bytes_max(c) - c->store->objects.space.used_bytes, asked = 0;
 
 	objects_scan_pins(c);
-	list_each(l, after, &c->objects.lru)
+	list_each(l, after, &c->store->objects.lru)
 	{
 		const struct object *o = list_item(l, struct object, link);
-		uint64_t more = allocator_bytes(&c->objects.space, o->range);
+		uint64_t more = allocator_bytes(&c->store->objects.space, o->range);
 		enum guard_life life;
 
 		if (there + asked >= bytes)
@@ -247,16 +257,16 @@ static int objects_allocate(struct control *c, uint64_t bytes, uint32_t *range)
 {
 	int error;
 
-	*range = allocator_take(&c->objects.space, bytes);
+	*range = allocator_take(&c->store->objects.space, bytes);
 	if (*range)
 		return 0;
 	error = objects_can_evict(c, bytes);
 	if (error)
 		return error;
-	while ((*range = allocator_take(&c->objects.space, bytes)) == 0)
+	while ((*range = allocator_take(&c->store->objects.space, bytes)) == 0)
 		if (!objects_evict(c)) { /* enough bytes, but not in one piece */
 			objects_can_evict(c, UINT64_MAX);
-			return c->guards.asks > 0 ? -EAGAIN : -ENOSPC;
+			return c->store->guards.asks > 0 ? -EAGAIN : -ENOSPC;
 		}
 	return 0;
 }
@@ -289,7 +299,7 @@ static void objects_fill(struct control *c, uint32_t slot, const struct object_i
 	crash_point();
 	s->generation = generation;
 	crash_point();
-	s->offset = allocator_offset(&c->objects.space, objects_at(c, slot)->range);
+	s->offset = allocator_offset(&c->store->objects.space, objects_at(c, slot)->range);
 	s->size = size;
 	crash_point();
 	s->chunk_bytes = chunk_bytes;
@@ -324,7 +334,7 @@ int objects_insert(struct control *c, const struct object_id *id, const char *na
 	i = range ? objects_free_slot(c, id) : TABLE_SLOT_NONE;
 	if (i == TABLE_SLOT_NONE) {
 		if (range)
-			allocator_give(&c->objects.space, range);
+			allocator_give(&c->store->objects.space, range);
 		c->counters.store_full++;
 		return -ENOSPC;
 	}
@@ -334,7 +344,7 @@ int objects_insert(struct control *c, const struct object_id *id, const char *na
 	list_init(&o->serves);
 	list_init(&o->mirrors);
 	o->range = range;
-	c->objects.count++;
+	c->store->objects.count++;
 	objects_fill(c, i, id, name, size, generation, chunk_bytes);
 	objects_set_state(c, i, state);
 	*slot = i;
@@ -367,11 +377,11 @@ void objects_seal(struct control *c, uint32_t slot, bool primary)
 	if (primary && o->stage && o->stage->bitmap == 0)
 		buffers_advance(c, o->stage, s->size);
 	if (!primary)
-		list_append(&c->objects.lru, &o->link);
+		list_append(&c->store->objects.lru, &o->link);
 	guard_watch(c);
 	o->creator = NULL;
 	list_remove(&o->of_session);
-	c->store_ops->sealed(c, o);
+	c->store->ops->sealed(c, o);
 	objects_progress(c, slot);
 }
 
@@ -392,19 +402,19 @@ void objects_kill(struct control *c, uint32_t slot, const char *why)
 
 	objects_set_state(c, slot, OBJECT_ZOMBIE);
 	list_remove(&o->link);
-	list_append(&c->objects.zombies, &o->link);
-	c->objects.zombie_count++;
+	list_append(&c->store->objects.zombies, &o->link);
+	c->store->objects.zombie_count++;
 	list_remove(&o->dirty);
 	list_remove(&o->of_session);
 	if (o->announce) {
 		calls_cancel(c, o->announce);
 		o->announce = NULL;
-		c->objects.announcing--;
+		c->store->objects.announcing--;
 	}
-	c->store_ops->killed(c, o, why);
+	c->store->ops->killed(c, o, why);
 	if (o->stage)
 		buffers_drop_stage(c, o->stage);
-	c->store_ops->gone(c, &c->table->slot[slot].id);
+	c->store->ops->gone(c, &c->table->slot[slot].id);
 	objects_reap(c);
 }
 
@@ -415,7 +425,7 @@ static void objects_kill_as(struct control *c, uint32_t slot, uint16_t flag, int
 
 	s->flags |= flag;
 	sequence_written(&s->sequence);
-	c->store_ops->failed(c, objects_at(c, slot), status, why);
+	c->store->ops->failed(c, objects_at(c, slot), status, why);
 	objects_kill(c, slot, why);
 }
 
@@ -454,7 +464,7 @@ void objects_progress(struct control *c, uint32_t slot)
 	{
 		buffers_advance(c, list_item(l, struct stage, mirror), ready);
 	}
-	c->store_ops->progress(c, o);
+	c->store->ops->progress(c, o);
 }
 
 void objects_touch(struct control *c, uint32_t slot)
@@ -465,7 +475,7 @@ void objects_touch(struct control *c, uint32_t slot)
 	if (s->state != OBJECT_SEALED || s->flags & OBJECT_FLAG_PRIMARY)
 		return;
 	list_remove(&o->link);
-	list_append(&c->objects.lru, &o->link);
+	list_append(&c->store->objects.lru, &o->link);
 }
 
 void objects_no_room(struct control *c, int error, uint64_t size, struct text *t)
@@ -480,7 +490,7 @@ void objects_no_room(struct control *c, int error, uint64_t size, struct text *t
 		return;
 	}
 	text_add(t, "store full (");
-	text_add_number(t, c->objects.space.used_bytes);
+	text_add_number(t, c->store->objects.space.used_bytes);
 	text_add(t, " of ");
 	text_add_number(t, objects_bytes_max(c));
 	text_add(t, " bytes used, this object has ");

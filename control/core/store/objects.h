@@ -27,7 +27,7 @@ struct object {			/* one per slot; what clients need not see */
 	struct list link;	/* SEALED and evictable: on lru; ZOMBIE: on zombies */
 	struct list dirty;	/* the directory must be told */
 	struct list of_session; /* CREATING: of its creator, or objects.unclaimed */
-	struct list waits;	/* struct wait.of_owner */
+	struct list waits;	/* struct await.link */
 	struct list serves;	/* struct serve.of_object */
 	struct list mirrors;	/* struct stage.mirror */
 	struct session *creator;
@@ -46,6 +46,8 @@ struct object {			/* one per slot; what clients need not see */
 	uint32_t unguarded;  /* times in a row that the directory knew none */
 	uint64_t guard_incarnation;
 	uint64_t guard_store; /* its store_incarnation; 0: not known */
+	bool hidden;	      /* combine: the directory is not told of it */
+	bool gathered;	      /* combine: its parts are ranges of it, which are not added up */
 	bool again;	      /* changed while the announcement was under way */
 	bool adopted;	      /* from an earlier control, whose clients' pins are not known here */
 	bool unclaimed;	      /* CREATING: its creator, a client of before, has not come back yet */
@@ -62,6 +64,8 @@ struct objects {
 	struct list late; /* came with an answer of the directory, which knows most of it */
 	struct timer reap, later, guard;
 	uint64_t scan;
+	_Atomic uint64_t **pins; /* SESSION_PINS words of each client, by number; NULL: none */
+	uint32_t pins_count;
 	uint32_t count, zombie_count;
 	bool old_clients; /* of an earlier control may still read, or write, what was adopted */
 	uint32_t announcing;
@@ -124,6 +128,8 @@ void objects_progress(struct control *c, uint32_t slot);
 void objects_touch(struct control *c, uint32_t slot);
 /* It is the copy that stays, from now on. */
 void objects_appoint(struct control *c, uint32_t slot);
+/* The words in which that client says what it reads; NULL: it has gone. */
+void objects_pins(struct control *c, uint32_t reader, _Atomic uint64_t *pins);
 bool objects_pinned(struct control *c, uint32_t slot);
 /* Frees the zombies that nobody uses any more. */
 void objects_reap(struct control *c);
@@ -147,7 +153,7 @@ bool objects_untold(struct control *c, uint32_t slot);
 void objects_announce_pump(struct control *c);
 /* Tells the directory that the object is gone (generation 0: that a GET is no longer wanted). */
 void objects_disown(struct control *c, const struct object_id *id, uint64_t generation);
-/* Whether that is so: nothing of it is here, nor asked for. */
+/* Whether that is so: nothing of it is here. */
 bool objects_disowns(struct control *c, const struct object_id *id, uint64_t generation);
 /* A HAVE about the object as it is now, without its value. */
 void objects_have(struct control *c, uint32_t slot, struct message *m);

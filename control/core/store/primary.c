@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
-#include "core/state.h"
+#include "room.h"
+#include "events.h"
 
 #define GUARD_SLACK_NS UINT64_C(1000000)
 #define GUARD_MUTE_NS  UINT64_C(1000000000)
@@ -36,10 +37,10 @@ static bool guard_answered(struct control *c, struct call *call, const struct me
 {
 	struct node *n = call->node;
 
-	c->guards.asks--;
+	c->store->guards.asks--;
 	n->asking = false;
 	n->mute_ns = answer ? 0 : c->now_ns + GUARD_MUTE_NS;
-	c->store_ops->room(c);
+	c->store->ops->room(c);
 	return false;
 }
 
@@ -50,11 +51,11 @@ static bool guard_ask(struct control *c, struct node *n)
 
 	if (n->asking)
 		return true;
-	if (n == c->self || !c->attached || c->now_ns < n->mute_ns)
+	if (n == c->cluster->self || !c->attached || c->now_ns < n->mute_ns)
 		return false;
 	n->asking = calls_start(c, n, &m, TABLE_SLOT_NONE, GUARD_ANSWER_NS, guard_answered, NULL) !=
 		    NULL;
-	c->guards.asks += n->asking;
+	c->store->guards.asks += n->asking;
 	return n->asking;
 }
 
@@ -90,7 +91,7 @@ void guard_told(struct control *c, uint32_t slot, uint32_t guard)
 
 	if (c->table->slot[slot].flags & OBJECT_FLAG_PRIMARY)
 		return;
-	if (guard == c->self->number + 1) {
+	if (guard == c->cluster->self->number + 1) {
 		if (c->table->slot[slot].state == OBJECT_SEALED)
 			objects_appoint(c, slot);
 		return;
@@ -104,7 +105,7 @@ void guard_told(struct control *c, uint32_t slot, uint32_t guard)
 
 static void guard_fire(struct control *c, struct timer *t)
 {
-	list_each(l, after, &c->objects.lru)
+	list_each(l, after, &c->store->objects.lru)
 	{
 		struct object *o = list_item(l, struct object, link);
 
@@ -116,7 +117,7 @@ static void guard_fire(struct control *c, struct timer *t)
 
 void guard_watch(struct control *c)
 {
-	if (c->objects.guard.position == 0 && !list_empty(&c->objects.lru))
-		timers_set(&c->timers, &c->objects.guard, c->now_ns + c->config.guard_ns,
+	if (c->store->objects.guard.position == 0 && !list_empty(&c->store->objects.lru))
+		timers_set(&c->timers, &c->store->objects.guard, c->now_ns + c->config.guard_ns,
 			   guard_fire);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Taking over the store and table of a dataplane, or of an earlier control. */
 #include <errno.h>
-#include "core/state.h"
+#include "room.h"
+#include "events.h"
 
 enum {
 	STORE_GRAIN_BYTES = 4096,
@@ -12,6 +13,7 @@ enum {
 void objects_carve(struct objects *o, struct arena *a, const struct control_config *config)
 {
 	o->meta = arena_carve(a, sizeof(*o->meta) * config->table_slots);
+	o->pins = arena_carve(a, sizeof(*o->pins) * config->sessions_max);
 	allocator_carve(&o->space, a, config->table_slots);
 }
 
@@ -39,7 +41,7 @@ static void objects_wipe(struct object *o)
 /* The store is gone, and all objects with it. */
 static void objects_reset(struct control *c)
 {
-	struct objects *o = &c->objects;
+	struct objects *o = &c->store->objects;
 	uint64_t scratch = c->table->store_bytes / SCRATCH_SHARE;
 
 	for (uint32_t i = 0; i < c->config.table_slots; i++) {
@@ -70,10 +72,12 @@ static bool objects_keeps(const struct control *c, uint32_t slot)
 {
 	const struct object_slot *s = &c->table->slot[slot];
 
-	return (s->state == OBJECT_SEALED || (s->state != OBJECT_FREE && c->objects.old_clients)) &&
+	return (s->state == OBJECT_SEALED ||
+		(s->state != OBJECT_FREE && c->store->objects.old_clients)) &&
 	       (atomic_load_explicit(&s->sequence, memory_order_relaxed) & 1) == 0 &&
-	       s->offset % STORE_GRAIN_BYTES == 0 && s->offset <= c->objects.scratch_offset &&
-	       s->size <= c->objects.scratch_offset - s->offset;
+	       s->offset % STORE_GRAIN_BYTES == 0 &&
+	       s->offset <= c->store->objects.scratch_offset &&
+	       s->size <= c->store->objects.scratch_offset - s->offset;
 }
 
 static bool objects_after(const struct control *c, uint32_t a, uint32_t b)
@@ -84,7 +88,7 @@ static bool objects_after(const struct control *c, uint32_t a, uint32_t b)
 /* Heap sort by offset; the array is borrowed from the metadata (struct object.range). */
 static void objects_sift(struct control *c, uint32_t at, uint32_t count)
 {
-	struct object *m = c->objects.meta;
+	struct object *m = c->store->objects.meta;
 
 	for (;;) {
 		uint32_t child = 2 * at + 1, held = m[at].range;
@@ -103,7 +107,7 @@ static void objects_sift(struct control *c, uint32_t at, uint32_t count)
 
 static void objects_sort(struct control *c, uint32_t count)
 {
-	struct object *m = c->objects.meta;
+	struct object *m = c->store->objects.meta;
 
 	for (uint32_t i = count / 2; i-- > 0;)
 		objects_sift(c, i, count);
@@ -124,8 +128,8 @@ static void objects_entomb(struct control *c, uint32_t slot)
 	if (s->state == OBJECT_FETCHING || (s->state == OBJECT_CREATING && s->creator == 0))
 		s->flags |= OBJECT_FLAG_REPLACED;
 	objects_set_state(c, slot, OBJECT_ZOMBIE);
-	list_append(&c->objects.zombies, &c->objects.meta[slot].link);
-	c->objects.zombie_count++;
+	list_append(&c->store->objects.zombies, &c->store->objects.meta[slot].link);
+	c->store->objects.zombie_count++;
 }
 
 /* Whether the object is one that this node could have made. */
@@ -143,7 +147,7 @@ static bool objects_sound(struct control *c, uint32_t slot)
 
 static void objects_keep(struct control *c, uint32_t slot, uint32_t range)
 {
-	struct object *o = &c->objects.meta[slot];
+	struct object *o = &c->store->objects.meta[slot];
 	const struct object_slot *s = &c->table->slot[slot];
 
 	list_init(&o->waits);
@@ -151,7 +155,7 @@ static void objects_keep(struct control *c, uint32_t slot, uint32_t range)
 	list_init(&o->mirrors);
 	o->range = range;
 	o->adopted = true;
-	c->objects.count++;
+	c->store->objects.count++;
 	if (!objects_sound(c, slot)) {
 		objects_entomb(c, slot);
 		return;
@@ -160,19 +164,19 @@ static void objects_keep(struct control *c, uint32_t slot, uint32_t range)
 		objects_set_state(c, slot, OBJECT_SEALED); /* nobody had noticed yet */
 	if (s->state == OBJECT_SEALED) {
 		if (!(s->flags & OBJECT_FLAG_PRIMARY))
-			list_append(&c->objects.lru, &o->link);
+			list_append(&c->store->objects.lru, &o->link);
 		guard_watch(c);
 	} else if (s->state == OBJECT_CREATING && s->creator != 0) {
 		o->unclaimed = true;
-		list_append(&c->objects.unclaimed, &o->of_session);
-	} else if (s->state != OBJECT_FETCHING || !c->store_ops->adopt(c, slot)) {
+		list_append(&c->store->objects.unclaimed, &o->of_session);
+	} else if (s->state != OBJECT_FETCHING || !c->store->ops->adopt(c, slot)) {
 		objects_entomb(c, slot);
 	}
 }
 
 int objects_attach(struct control *c)
 {
-	struct object *m = c->objects.meta;
+	struct object *m = c->store->objects.meta;
 	uint32_t count = 0;
 
 	if (!objects_table_valid(c))
@@ -181,7 +185,7 @@ int objects_attach(struct control *c)
 	crash_point();
 	atomic_fetch_add_explicit(&c->table->control_epoch, 1, memory_order_seq_cst);
 	crash_point();
-	c->objects.old_clients = c->ops.old_clients && c->ops.old_clients(c->ops.arg);
+	c->store->objects.old_clients = c->ops.old_clients && c->ops.old_clients(c->ops.arg);
 	for (uint32_t i = 0; i < c->table->slots; i++) {
 		if (objects_keeps(c, i))
 			m[count++].range = i;
@@ -195,7 +199,7 @@ int objects_attach(struct control *c)
 		const struct object_slot *s = &c->table->slot[m[i].range];
 
 		/* the range's number waits in pinned_scan until the sorted slots are read */
-		m[i].pinned_scan = allocator_take_at(&c->objects.space, s->offset, s->size);
+		m[i].pinned_scan = allocator_take_at(&c->store->objects.space, s->offset, s->size);
 	}
 	for (uint32_t i = 0; i < count; i++)
 		m[m[i].range].holds = (uint32_t)m[i].pinned_scan;

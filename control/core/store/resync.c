@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "core/state.h"
+#include "room.h"
 
 #define RECONCILE_NS UINT64_C(20000000)
 
@@ -29,13 +29,13 @@ void reconcile_asked(struct node *n)
 
 static void reconcile_later(struct control *c)
 {
-	timers_set(&c->timers, &c->reconcile.timer,
+	timers_set(&c->timers, &c->store->reconcile.timer,
 		   c->now_ns + (c->attached ? RECONCILE_NS : c->config.retry_ns), reconcile_fire);
 }
 
 void reconcile_more(struct control *c)
 {
-	c->reconcile.swept = false;
+	c->store->reconcile.swept = false;
 }
 
 void reconcile_begin(struct control *c)
@@ -46,7 +46,7 @@ void reconcile_begin(struct control *c)
 
 static bool reconcile_told(struct control *c, struct call *call, const struct message *answer)
 {
-	c->reconcile.telling--;
+	c->store->reconcile.telling--;
 	if (answer) {
 		call->node->told_life = call->cookie;
 		call->node->told_view = call->message.told.view;
@@ -58,7 +58,7 @@ static bool reconcile_told(struct control *c, struct call *call, const struct me
  * and would be ended for all before that. */
 static bool reconcile_unclaimed(struct control *c, const struct node *n)
 {
-	list_each(l, after, &c->objects.unclaimed)
+	list_each(l, after, &c->store->objects.unclaimed)
 	{
 		struct object *o = list_item(l, struct object, of_session);
 
@@ -88,7 +88,8 @@ static enum reconcile_may reconcile_may(const struct control *c, const struct no
 
 		if (m->kind == MESSAGE_TOLD)
 			return RECONCILE_NOTHING;
-		if (m->kind != MESSAGE_HAVE || m->request >> CALLS_INDEX_BITS > c->reconcile.calls)
+		if (m->kind != MESSAGE_HAVE ||
+		    m->request >> CALLS_INDEX_BITS > c->store->reconcile.calls)
 			continue;
 		if (!m->have.create && !call->deferred)
 			return RECONCILE_NOTHING;
@@ -101,7 +102,8 @@ static enum reconcile_may reconcile_may(const struct control *c, const struct no
 static bool reconcile_tell(struct control *c, struct node *n)
 {
 	/* of a list of owners none waits for it */
-	uint64_t view = c->config.shards > 0 ? 0 : c->members.view, life = members_life(c, n);
+	uint64_t view = c->config.shards > 0 ? 0 : c->cluster->members.view,
+		 life = members_life(c, n);
 	bool known = n->told_life == 0 || n->told_life == life;
 	struct message m = {.kind = MESSAGE_TOLD, .told.view = view};
 	enum reconcile_may may;
@@ -109,7 +111,7 @@ static bool reconcile_tell(struct control *c, struct node *n)
 
 	if (known && n->told_view == view)
 		return true;
-	if (c->reconcile.telling >= RECONCILE_TELLING_MAX || reconcile_unclaimed(c, n))
+	if (c->store->reconcile.telling >= RECONCILE_TELLING_MAX || reconcile_unclaimed(c, n))
 		return false;
 	may = reconcile_may(c, n);
 	if (may == RECONCILE_NOTHING || (may == RECONCILE_VIEW && n->told_view == view))
@@ -118,22 +120,24 @@ static bool reconcile_tell(struct control *c, struct node *n)
 	call = calls_start(c, n, &m, TABLE_SLOT_NONE, c->config.directory_ns, reconcile_told, NULL);
 	if (call) {
 		call->cookie = m.told.life;
-		c->reconcile.telling++;
+		c->store->reconcile.telling++;
 	}
 	return call != NULL && may == RECONCILE_ALL;
 }
 
 static void reconcile_fire(struct control *c, struct timer *t)
 {
-	bool done = c->objects.sweep == TABLE_SLOT_NONE && list_empty(&c->objects.dirty) &&
-		    !c->members.changed; /* else lives have risen, and the sweep is to come */
+	bool done =
+		c->store->objects.sweep == TABLE_SLOT_NONE &&
+		list_empty(&c->store->objects.dirty) &&
+		!c->cluster->members.changed; /* else lives have risen, and the sweep is to come */
 	struct node *n;
 
 	if (c->table == NULL)
 		return; /* an attach begins it */
-	if (done && !c->reconcile.swept) {
-		c->reconcile.swept = true;
-		c->reconcile.calls = c->calls.count;
+	if (done && !c->store->reconcile.swept) {
+		c->store->reconcile.swept = true;
+		c->store->reconcile.calls = c->cluster->calls.count;
 	}
 	if (done)
 		for (uint32_t i = 0; (n = reshard_next(c, &i)) != NULL; i++)

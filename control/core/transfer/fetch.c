@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
-#include "core/state.h"
+#include "core/base/env.h"
+#include "core/base/text.h"
+#include "room.h"
+#include "events.h"
 
 enum {
 	FETCH_ATTEMPTS = 5, /* pauses before the directory is asked again grow so often */
@@ -23,14 +26,14 @@ static void fetch_timer(struct control *c, struct fetch *f, uint64_t delay_ns)
 
 static struct fetch *fetch_new(struct control *c, const struct object_id *id)
 {
-	struct fetch *f = pool_take(&c->fetches.pool);
+	struct fetch *f = pool_take(&c->transfer->fetches.pool);
 
 	if (f == NULL)
 		return NULL;
 	list_init(&f->waits);
 	list_init(&f->early);
-	list_append(&c->fetches.active, &f->active);
-	idmap_insert(&c->fetches.by_id, &f->by_id, id);
+	list_append(&c->transfer->fetches.active, &f->active);
+	idmap_insert(&c->transfer->fetches.by_id, &f->by_id, id);
 	f->slot = TABLE_SLOT_NONE;
 	f->failed = MESSAGE_NODE_NONE;
 	for (int i = 0; i < FETCH_FEEDS; i++)
@@ -38,20 +41,31 @@ static struct fetch *fetch_new(struct control *c, const struct object_id *id)
 	return f;
 }
 
+struct fetch *fetch_find(struct control *c, const struct object_id *id)
+{
+	struct idmap_node *n = idmap_find(&c->transfer->fetches.by_id, id);
+
+	return n ? idmap_item(n, struct fetch, by_id) : NULL;
+}
+
+uint32_t fetches_feeding(const struct control *c)
+{
+	return c->transfer->fetches.feeding;
+}
+
 struct fetch *fetch_get(struct control *c, const struct object_id *id, bool patient)
 {
-	struct idmap_node *n = idmap_find(&c->fetches.by_id, id);
-	struct fetch *f;
+	struct fetch *f = fetch_find(c, id);
 
-	if (n)
-		return idmap_item(n, struct fetch, by_id);
+	if (f)
+		return f;
 	f = fetch_new(c, id);
 	if (f == NULL)
 		return NULL;
 	f->patient = patient;
 	fetch_ask(c, f);
 	f->patient = false; /* when it asks again it has lost a holder, or much time */
-	if (c->transfer_ops->made_here(c, id))
+	if (c->transfer->ops->made_here(c, id))
 		fetch_timer(c, f, FETCH_ANSWER_NS);
 	return f;
 }
@@ -63,7 +77,7 @@ bool fetch_adopt(struct control *c, uint32_t slot)
 	struct fetch *f;
 	uint64_t *map;
 
-	if (idmap_find(&c->fetches.by_id, &s->id))
+	if (idmap_find(&c->transfer->fetches.by_id, &s->id))
 		return false;
 	f = fetch_new(c, &s->id);
 	if (f == NULL)
@@ -134,13 +148,13 @@ static bool fetch_refuse_nowait(struct control *c, struct fetch *f)
 
 	list_each(l, after, &f->waits)
 	{
-		struct wait *w = list_item(l, struct wait, of_owner);
+		struct await *w = list_item(l, struct await, link);
 
 		if (w->nowait && f->lost) {
 			fetch_lost_text(c, f, &t);
-			c->transfer_ops->wait_ended(c, w, -ENODATA, t.bytes);
+			c->transfer->ops->wait_ended(c, w, -ENODATA, t.bytes);
 		} else if (w->nowait)
-			c->transfer_ops->wait_absent(
+			c->transfer->ops->wait_absent(
 				c, w, -ENOENT,
 				*f->reason ? f->reason
 					   : "no such object: wait for it with a timeout, or "
@@ -322,10 +336,11 @@ void fetch_connect(struct control *c, struct fetch *f, struct node *holder)
 
 void fetch_found(struct control *c, const struct message_got *got, bool again)
 {
-	struct idmap_node *n = idmap_find(&c->fetches.by_id, &got->id);
+	struct idmap_node *n = idmap_find(&c->transfer->fetches.by_id, &got->id);
 	struct fetch *f = n ? idmap_item(n, struct fetch, by_id) : NULL;
 
-	if (f == NULL || f->generation > got->generation || peers_node(c, got->holder) == c->self)
+	if (f == NULL || f->generation > got->generation ||
+	    peers_node(c, got->holder) == c->cluster->self)
 		return;
 	if ((f->generation == 0 || f->generation == got->generation) &&
 	    (!again || f->state != FETCH_ASK || c->now_ns - f->asked_ns < FETCH_ANSWER_NS))
@@ -340,7 +355,7 @@ void fetch_found(struct control *c, const struct message_got *got, bool again)
 
 bool fetch_wants(struct control *c, const struct link *l)
 {
-	list_each(i, after, &c->fetches.active)
+	list_each(i, after, &c->transfer->fetches.active)
 	{
 		const struct fetch *f = list_item(i, struct fetch, active);
 
@@ -353,7 +368,7 @@ bool fetch_wants(struct control *c, const struct link *l)
 
 void fetch_node_up(struct control *c, struct node *n)
 {
-	list_each(i, after, &c->fetches.active)
+	list_each(i, after, &c->transfer->fetches.active)
 	{
 		struct fetch *f = list_item(i, struct fetch, active);
 
@@ -365,7 +380,7 @@ void fetch_node_up(struct control *c, struct node *n)
 
 void fetch_node_dead(struct control *c, const struct node *n)
 {
-	list_each(i, after, &c->fetches.active)
+	list_each(i, after, &c->transfer->fetches.active)
 	{
 		struct fetch *f = list_item(i, struct fetch, active);
 
@@ -387,7 +402,7 @@ static void fetch_fire(struct control *c, struct timer *t)
 			fetch_rest(c, f);
 		break;
 	case FETCH_ASK:
-		if (!f->answered && c->transfer_ops->made_here(c, &f->by_id.id))
+		if (!f->answered && c->transfer->ops->made_here(c, &f->by_id.id))
 			break;
 		calls_cancel(c, f->call);
 		fetch_ask(c, f);
@@ -399,7 +414,7 @@ static void fetch_fire(struct control *c, struct timer *t)
 
 static bool fetch_shard_is_here(struct control *c, const struct fetch *f)
 {
-	return control_shard(c, &f->by_id.id) == c->self;
+	return control_shard(c, &f->by_id.id) == c->cluster->self;
 }
 
 /* How fast it came, for the directory's model; without the request, which counts by itself. Little
@@ -412,7 +427,7 @@ static uint64_t fetch_rate(struct control *c, const struct fetch *f)
 
 	if (!streamed && (f->answered || fetch_shard_is_here(c, f)))
 		return 0;
-	return fanout_rate(&c->directory.link, bytes, taken);
+	return fanout_rate(&c->cluster->links.all, bytes, taken);
 }
 
 void fetch_done(struct control *c, struct fetch *f)
@@ -423,7 +438,8 @@ void fetch_done(struct control *c, struct fetch *f)
 	bool by_value = f->fed_ns == 0;
 
 	if (rate > 0)
-		directory_saw_rate(&c->directory, c->self->number, MESSAGE_NODE_NONE, rate, 0);
+		linkstats_saw_rate(&c->cluster->links, c->cluster->self->number, MESSAGE_NODE_NONE,
+				   rate, 0);
 	objects_at(c, slot)->rate = rate;
 	fetch_end(c, f);
 	objects_at(c, slot)->fetch = NULL;

@@ -16,7 +16,7 @@
 #ifndef SARISSA_CONTROL_CORE_TRANSFER_FETCH_H
 #define SARISSA_CONTROL_CORE_TRANSFER_FETCH_H
 
-#include "core/cluster/rpc.h"
+#include "core/cluster/room.h"
 #include "upstream.h"
 #include "core/base/idmap.h"
 #include "internal/record.h"
@@ -30,7 +30,6 @@ struct link;
 struct node;
 struct object;
 struct text;
-struct wait;
 
 enum fetch_state {
 	FETCH_ASK,
@@ -121,6 +120,10 @@ struct fetches {
 struct control_config;
 void fetches_carve(struct fetches *f, struct arena *a, const struct control_config *config);
 
+/* The fetch of an id, or NULL. */
+struct fetch *fetch_find(struct control *c, const struct object_id *id);
+/* Those that are being fed now. */
+uint32_t fetches_feeding(const struct control *c);
 /* The fetch of an id, begun if need be; NULL when too many are under way. patient: nobody needs to
  * know at once whether there is such an object. */
 struct fetch *fetch_get(struct control *c, const struct object_id *id, bool patient);
@@ -231,6 +234,8 @@ void fetch_fail(struct control *c, struct fetch *f, int32_t status, const char *
 
 /* A fetch of this id that waits for somebody to put it, or NULL. */
 struct fetch *fetch_unplaced(struct control *c, const struct object_id *id);
+/* Whether a question about that object is out. */
+bool fetch_asks(struct control *c, const struct object_id *id);
 /* An object of this id is made here: such a fetch ends. */
 void fetch_superseded(struct control *c, const struct object_id *id, uint32_t slot);
 /* An object of this id is gone from the table: such a fetch asks again if it waited for its create.

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The second copy of a small object: the owner of its shard asks this node to hold it (KEEP). */
 #include <errno.h>
-#include "core/state.h"
+#include "room.h"
+#include "keep.h"
 
 /* What is here under that id gives way, or is it already. 0, -EALREADY, or -errno. */
 static int keep_room(struct control *c, const struct message_have *have)
@@ -43,7 +44,7 @@ int keep_copy(struct control *c, const struct message_have *have)
 	if (error)
 		return error;
 	if (have->size > 0)
-		memcpy(c->store + c->table->slot[slot].offset, have->value, have->size);
+		memcpy(c->memory + c->table->slot[slot].offset, have->value, have->size);
 	objects_publish(c, slot, have->size);
 	objects_seal(c, slot, true);
 	fetch_superseded(c, &have->id, slot);

@@ -9,7 +9,9 @@
  *     whoever is behind the slow one is the first to go round it.
  * A feed that brings nothing while others do is let go.
  */
-#include "core/state.h"
+#include "core/base/env.h"
+#include "core/base/text.h"
+#include "room.h"
 
 #define LOOK_MIN_NS   UINT64_C(4000000)
 #define LOOK_MAX_NS   UINT64_C(25000000)
@@ -78,7 +80,7 @@ struct node *fetch_offered(struct control *c, const struct message *answer)
 	bool offered = answer && answer->got.what == MESSAGE_GOT_HOLDER;
 	struct node *holder = offered ? peers_node(c, answer->got.holder) : NULL;
 
-	return holder == c->self ? NULL : holder;
+	return holder == c->cluster->self ? NULL : holder;
 }
 
 void fetch_take(struct control *c, struct fetch *f, struct feed *d, struct node *holder)
@@ -143,7 +145,7 @@ static void look_later(struct control *c, struct fetch *f, uint64_t delay_ns);
 void fetch_look_begin(struct control *c, struct fetch *f)
 {
 	if (!f->looking)
-		c->fetches.feeding++;
+		c->transfer->fetches.feeding++;
 	f->looking = true;
 	f->slow = f->refused = f->steady = 0;
 	f->rate_one = f->queried_ns = 0;
@@ -158,8 +160,8 @@ void fetch_look_end(struct control *c, struct fetch *f)
 	if (!f->looking)
 		return;
 	f->looking = false;
-	c->fetches.feeding--;
-	c->fetches.rate -= f->rate;
+	c->transfer->fetches.feeding--;
+	c->transfer->fetches.rate -= f->rate;
 	f->rate = 0;
 }
 
@@ -224,7 +226,7 @@ static void look_turn_to_backup(struct control *c, struct fetch *f)
 		struct node *n = peers_node(c, f->backup[i]);
 
 		f->backup[i] = MESSAGE_NODE_NONE;
-		if (n == NULL || n == c->self || fetch_feed_of(f, n))
+		if (n == NULL || n == c->cluster->self || fetch_feed_of(f, n))
 			continue;
 		c->counters.hedges++;
 		look_take(c, f, d, n, true);
@@ -328,7 +330,7 @@ static void look_at_feed(struct control *c, struct feed *d, const uint64_t *map)
 
 static void look_at_all(struct control *c, struct fetch *f, const uint64_t *map)
 {
-	struct fetches *fs = &c->fetches;
+	struct fetches *fs = &c->transfer->fetches;
 	uint32_t missing = chunks_missing(map, 0, fetch_chunks(f));
 	uint64_t rate = look_rate(f, f->missing - missing, c->now_ns - f->looked_ns);
 	bool room;
@@ -379,7 +381,7 @@ static void look_at_trial(struct control *c, struct fetch *f)
 		if (last->state != FEED_STREAM || ++f->trial < LOOK_TRIAL)
 			return;
 		if (f->rate < f->rate_one / 8 * 9) {
-			c->fetches.alone_ns = c->now_ns + LOOK_ALONE_NS;
+			c->transfer->fetches.alone_ns = c->now_ns + LOOK_ALONE_NS;
 			fetch_let_go(c, f, last);
 		}
 	}
@@ -426,7 +428,8 @@ static void look_for_help(struct control *c, struct fetch *f)
 		return;
 	}
 	if (fetch_feeds(f) == 1 && f->spare > 0 && f->steady >= LOOK_STEADY &&
-	    c->now_ns >= c->fetches.alone_ns && look_time(f, f->missing, f->rate) > LOOK_TRIAL_NS) {
+	    c->now_ns >= c->transfer->fetches.alone_ns &&
+	    look_time(f, f->missing, f->rate) > LOOK_TRIAL_NS) {
 		f->spare--;
 		f->rate_one = f->rate;
 		f->trial = 0;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Where the bytes of a fetch go, and how it begins and ends there. */
 #include <errno.h>
-#include "core/state.h"
+#include "core/base/text.h"
+#include "room.h"
+#include "events.h"
 
 static const char fetch_nonsense[] =
 	"the directory's answer does not hold: use nodes of one version";
@@ -12,11 +14,11 @@ void fetch_end(struct control *c, struct fetch *f)
 	fetch_stop(c, f);
 	serve_early(c, f);
 	if (f->bitmap)
-		allocator_give(&c->buffers.scratch, f->bitmap);
+		allocator_give(&c->flow->buffers.scratch, f->bitmap);
 	timers_cancel(&c->timers, &f->timer);
 	list_remove(&f->active);
-	idmap_remove(&c->fetches.by_id, &f->by_id);
-	pool_give(&c->fetches.pool, f);
+	idmap_remove(&c->transfer->fetches.by_id, &f->by_id);
+	pool_give(&c->transfer->fetches.pool, f);
 }
 
 void fetch_fail(struct control *c, struct fetch *f, int32_t status, const char *text)
@@ -27,7 +29,7 @@ void fetch_fail(struct control *c, struct fetch *f, int32_t status, const char *
 
 	list_each(l, after, &f->waits)
 	{
-		c->transfer_ops->wait_ended(c, list_item(l, struct wait, of_owner), status, text);
+		c->transfer->ops->wait_ended(c, list_item(l, struct await, link), status, text);
 	}
 	fetch_end(c, f);
 	if (slot != TABLE_SLOT_NONE) {
@@ -93,7 +95,7 @@ static void fetch_answer_waits(struct control *c, struct fetch *f)
 {
 	list_each(l, after, &f->waits)
 	{
-		c->transfer_ops->wait_placed(c, list_item(l, struct wait, of_owner), f->slot);
+		c->transfer->ops->wait_placed(c, list_item(l, struct await, link), f->slot);
 	}
 }
 
@@ -125,7 +127,7 @@ static bool fetch_is_here(struct control *c, struct fetch *f, const struct messa
 
 void fetch_room(struct control *c)
 {
-	list_each(l, after, &c->fetches.active)
+	list_each(l, after, &c->transfer->fetches.active)
 	{
 		struct fetch *f = list_item(l, struct fetch, active);
 
@@ -158,7 +160,7 @@ static int fetch_make_room(struct control *c, struct fetch *f, const struct mess
 		objects_at(c, slot)->fetch = NULL;
 		fetch_stop(c, f);
 		if (f->bitmap)
-			allocator_give(&c->buffers.scratch, f->bitmap);
+			allocator_give(&c->flow->buffers.scratch, f->bitmap);
 		f->bitmap = 0;
 		f->slot = TABLE_SLOT_NONE;
 		f->generation = got->generation;
@@ -211,7 +213,7 @@ int fetch_place(struct control *c, struct fetch *f, const struct message_got *go
 		fetch_stage(c, f);
 	serve_early(c, f);
 	f->spare = got->spare;
-	if (peers_node(c, got->holder) == NULL || peers_node(c, got->holder) == c->self) {
+	if (peers_node(c, got->holder) == NULL || peers_node(c, got->holder) == c->cluster->self) {
 		/* the directory takes us for a holder: we are not */
 		f->failed = got->holder;
 		f->why = MESSAGE_GET_FIRST;
@@ -239,7 +241,7 @@ void fetch_take_value(struct control *c, struct fetch *f, const struct message_g
 		buffers_drop_stage(c, o->stage);
 	}
 	if (got->size > 0)
-		memcpy(c->store + c->table->slot[f->slot].offset, got->value, got->size);
+		memcpy(c->memory + c->table->slot[f->slot].offset, got->value, got->size);
 	objects_publish(c, f->slot, got->size);
 	fetch_answer_waits(c, f);
 	fetch_done(c, f);
@@ -247,7 +249,7 @@ void fetch_take_value(struct control *c, struct fetch *f, const struct message_g
 
 void fetch_restart_all(struct control *c)
 {
-	list_each(l, after, &c->fetches.active)
+	list_each(l, after, &c->transfer->fetches.active)
 	{
 		struct fetch *f = list_item(l, struct fetch, active);
 
@@ -260,7 +262,7 @@ void fetch_restart_all(struct control *c)
 
 void fetch_announce(struct control *c, const struct node *shard)
 {
-	list_each(l, after, &c->fetches.active)
+	list_each(l, after, &c->transfer->fetches.active)
 	{
 		struct fetch *f = list_item(l, struct fetch, active);
 
@@ -272,10 +274,16 @@ void fetch_announce(struct control *c, const struct node *shard)
 /* A fetch of this id that waits for somebody to put it. */
 struct fetch *fetch_unplaced(struct control *c, const struct object_id *id)
 {
-	struct idmap_node *n = idmap_find(&c->fetches.by_id, id);
-	struct fetch *f = n ? idmap_item(n, struct fetch, by_id) : NULL;
+	struct fetch *f = fetch_find(c, id);
 
 	return f && f->slot == TABLE_SLOT_NONE ? f : NULL;
+}
+
+bool fetch_asks(struct control *c, const struct object_id *id)
+{
+	const struct fetch *f = fetch_find(c, id);
+
+	return f && f->call;
 }
 
 void fetch_superseded(struct control *c, const struct object_id *id, uint32_t slot)
@@ -286,7 +294,7 @@ void fetch_superseded(struct control *c, const struct object_id *id, uint32_t sl
 		return;
 	list_each(l, after, &f->waits)
 	{
-		c->transfer_ops->wait_placed(c, list_item(l, struct wait, of_owner), slot);
+		c->transfer->ops->wait_placed(c, list_item(l, struct await, link), slot);
 	}
 	fetch_end(c, f);
 }

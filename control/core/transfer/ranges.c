@@ -4,7 +4,7 @@
  * feed, as long as the feeds are fast. It is cut again when one has finished its part, when one
  * joins and when one fails. The last few chunks are asked from all: first come wins.
  */
-#include "core/state.h"
+#include "room.h"
 
 enum { DIVIDE_TAIL_CHUNKS = 32, DIVIDE_TAIL_PER_SECOND = 500 /* or what comes in 2 ms */ };
 

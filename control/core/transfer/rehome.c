@@ -8,7 +8,7 @@
  * itself; if that is far behind, it is the one that should move, and it asks as well.
  */
 #include <errno.h>
-#include "core/state.h"
+#include "room.h"
 
 #define HOME_PAUSE_NS UINT64_C(100000000) /* doubles with each question of a fetch */
 #define HOME_AHEAD_NS UINT64_C(500000000) /* what may be waited for at the new place */
@@ -77,7 +77,8 @@ static void home_ask(struct control *c, struct fetch *f)
 /* It answers: the others go, or it does. */
 static void home_settle(struct control *c, struct fetch *f, struct feed *home)
 {
-	uint64_t bytes = (uint64_t)home->behind * f->chunk_bytes, rate = c->fetches.best + 1;
+	uint64_t bytes = (uint64_t)home->behind * f->chunk_bytes,
+		 rate = c->transfer->fetches.best + 1;
 
 	home->home = false;
 	if ((double)bytes * 1e9 / (double)rate > (double)HOME_AHEAD_NS) {

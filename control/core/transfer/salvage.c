@@ -9,7 +9,9 @@
  * have asked. So a survey during which a copy went away proves nothing, and begins again.
  */
 #include <errno.h>
-#include "core/state.h"
+#include "core/base/env.h"
+#include "core/base/text.h"
+#include "room.h"
 
 #define SURVEY_ANSWER_NS UINT64_C(250000000)
 
@@ -24,7 +26,7 @@ static uint64_t *survey_found(struct control *c, const struct fetch *f)
 void fetch_survey_end(struct control *c, struct fetch *f)
 {
 	if (f->survey.found)
-		allocator_give(&c->buffers.scratch, f->survey.found);
+		allocator_give(&c->flow->buffers.scratch, f->survey.found);
 	f->survey = (struct fetch_survey){.found = 0};
 }
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
-#include "core/state.h"
+#include "core/base/env.h"
+#include "core/base/text.h"
+#include "room.h"
+#include "events.h"
 
 #define SERVE_NARROW_NS UINT64_C(1000000000) /* then it is tried again: it may have been mended */
 
@@ -8,6 +11,11 @@ void serves_carve(struct serves *s, struct arena *a, const struct control_config
 {
 	pool_carve(&s->pool, a, sizeof(struct serve), config->serves_max);
 	pool_carve(&s->early, a, sizeof(struct serve_early), config->serves_max);
+}
+
+uint32_t serves_fed(const struct control *c)
+{
+	return c->transfer->serves.fed;
 }
 
 /* The longest of an object's chunks. */
@@ -31,8 +39,8 @@ static bool serve_feeds(const struct object *o, const struct node *n)
 static void serve_free(struct control *c, struct serve *s)
 {
 	list_remove(&s->of_object);
-	c->serves.fed -= !serve_feeds(s->object, s->node);
-	pool_give(&c->serves.pool, s);
+	c->transfer->serves.fed -= !serve_feeds(s->object, s->node);
+	pool_give(&c->transfer->serves.pool, s);
 }
 
 void serve_ended(struct control *c, struct serve *s)
@@ -124,8 +132,8 @@ static struct stage *serve_stage(struct control *c, uint32_t slot, const struct 
 	uint64_t ready = atomic_load_explicit(&image->watermark, memory_order_acquire);
 	struct stage *s = o->stage;
 
-	if (s == NULL && (image->state == OBJECT_FETCHING ||
-			  (o->combine && (!o->combine->done || o->combine->held))))
+	if (s == NULL &&
+	    (image->state == OBJECT_FETCHING || (o->combine && c->transfer->ops->unfinished(o))))
 		return NULL;
 	return s ? s : buffers_stage(c, slot, m->chunk_bytes, 0, ready);
 }
@@ -171,12 +179,12 @@ static int serve_start(struct control *c, struct node *n, struct object *o, stru
 
 	if (strand->first + strand->count > stage->first + chunk_count(stage->size, m->chunk_bytes))
 		return -EINVAL;
-	s = pool_take(&c->serves.pool);
+	s = pool_take(&c->transfer->serves.pool);
 	if (s == NULL)
 		return -EAGAIN;
 	s->edge = buffers_out(c, stage, conn, strand, m);
 	if (s->edge == NULL) {
-		pool_give(&c->serves.pool, s);
+		pool_give(&c->transfer->serves.pool, s);
 		return -EAGAIN;
 	}
 	s->edge->serve = s;
@@ -184,7 +192,7 @@ static int serve_start(struct control *c, struct node *n, struct object *o, stru
 	s->node = n;
 	s->stream = strand->stream;
 	s->asked_ns = c->now_ns;
-	c->serves.fed += !serve_feeds(o, n);
+	c->transfer->serves.fed += !serve_feeds(o, n);
 	list_append(&o->serves, &s->of_object);
 	return 0;
 }
@@ -235,7 +243,7 @@ static int serve_check(struct control *c, struct node *n, uint32_t conn,
 	bool narrow = false;
 	struct object *o;
 
-	if (slot == TABLE_SLOT_NONE && idmap_find(&c->fetches.by_id, &m->id))
+	if (slot == TABLE_SLOT_NONE && idmap_find(&c->transfer->fetches.by_id, &m->id))
 		return -EAGAIN; /* nobody knows when */
 	if (slot == TABLE_SLOT_NONE || !objects_is(c, slot, m->generation))
 		return -ENOENT;
@@ -292,7 +300,7 @@ static void serve_answer(struct control *c, struct node *n, uint32_t conn, uint6
 /* Keeps the request when the directory has told the receiver before it told us. */
 static bool serve_keep(struct control *c, struct node *n, uint32_t conn, const struct message *m)
 {
-	struct idmap_node *found = idmap_find(&c->fetches.by_id, &m->stream.id);
+	struct idmap_node *found = idmap_find(&c->transfer->fetches.by_id, &m->stream.id);
 	struct fetch *f = found ? idmap_item(found, struct fetch, by_id) : NULL;
 	struct serve_early *e;
 
@@ -304,7 +312,7 @@ static bool serve_keep(struct control *c, struct node *n, uint32_t conn, const s
 		if (e->node == n && e->request == m->request)
 			return true; /* repeated */
 	}
-	e = pool_take(&c->serves.early);
+	e = pool_take(&c->transfer->serves.early);
 	if (e == NULL)
 		return false;
 	e->node = n;
@@ -323,7 +331,7 @@ void serve_early(struct control *c, struct fetch *f)
 
 		serve_answer(c, e->node, e->conn, e->request, &e->stream);
 		list_remove(&e->of_fetch);
-		pool_give(&c->serves.early, e);
+		pool_give(&c->transfer->serves.early, e);
 	}
 }
 

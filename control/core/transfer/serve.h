@@ -41,6 +41,8 @@ struct serves {
 struct control_config;
 void serves_carve(struct serves *s, struct arena *a, const struct control_config *config);
 
+/* Copies on other nodes that are fed from here. */
+uint32_t serves_fed(const struct control *c);
 /* A STREAM request that arrived on connection conn (of worker 0). It is answered at once, or, when
  * the directory's answer is due that tells us what the receiver has been told already, after that.
  */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
-#include "core/state.h"
+#include "core/base/env.h"
+#include "room.h"
 
 #define FEED_SOON_NS   UINT64_C(500000)	   /* a holder that is not ready is asked again */
 #define FEED_REPAIR_NS UINT64_C(100000000) /* after a holder was lost looks are frequent */
@@ -86,7 +87,7 @@ static bool feed_is_linked(struct control *c, struct feed *d)
 static void feed_look_later(struct control *c, struct feed *d)
 {
 	const struct fetch *f = d->fetch;
-	uint64_t delay = watch_delay(&c->watches, &d->watch, c->now_ns), given_up;
+	uint64_t delay = watch_delay(&c->cluster->watches, &d->watch, c->now_ns), given_up;
 
 	if (d->state == FEED_LINK) {
 		given_up = d->linking_ns + c->config.link_ns;
@@ -307,7 +308,7 @@ static void feed_look(struct control *c, struct feed *d)
 		feed_look_later(c, d);
 		return;
 	}
-	switch (watch_look(&c->watches, &d->watch, missing, c->now_ns)) {
+	switch (watch_look(&c->cluster->watches, &d->watch, missing, c->now_ns)) {
 	case WATCH_FLOWS:
 		d->attempts = 0;
 		f->narrow = false;

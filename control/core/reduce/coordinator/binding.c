@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include "core/planner/binding.h"
-#include "core/state.h"
+#include "room.h"
 
 /* ---- filling -------------------------------------------------------------------------------- */
 
@@ -105,14 +105,14 @@ static void reduce_request_plan(struct control *c, struct reduce *r, struct plan
 	*q = (struct planner_request){.size = r->size,
 				      .chunk_bytes = r->chunk_bytes,
 				      .needed = r->num,
-				      .group = c->reduces.group,
+				      .group = c->coordinator->reduces.group,
 				      .caller = r->caller,
 				      .everyone = r->flags & MESSAGE_REDUCE_SPREAD,
 				      .whole = r->borrowed, /* who gets it asks another node */
-				      .rate_seen = c->directory.link.rate_seen,
+				      .rate_seen = c->cluster->links.all.rate_seen,
 				      .all = reduce_links_all(c),
-				      .limits = &c->reduces.limits};
-	reduce_groups(c, r, q, c->reduces.group);
+				      .limits = &c->coordinator->reduces.limits};
+	reduce_groups(c, r, q, c->coordinator->reduces.group);
 }
 
 /* Of a large target what is built of it lies on the workers that have its place there, as this node
@@ -133,7 +133,7 @@ static void reduce_name_hidden(const struct control *c, struct reduce *r, uint32
 /* The arrays lie in the order of their alignment. */
 static bool reduce_carve(struct control *c, struct reduce *r, const struct planner_choice *choice)
 {
-	struct allocator *space = &c->reduces.space;
+	struct allocator *space = &c->coordinator->reduces.space;
 	uint64_t count = (uint64_t)choice->size.slots * choice->size.segments + choice->size.relays;
 	uint64_t vertices = sizeof(struct reduce_vertex) * count;
 	uint64_t slots = sizeof(struct run_slot) * choice->size.slots;
@@ -143,20 +143,20 @@ static bool reduce_carve(struct control *c, struct reduce *r, const struct plann
 	r->tree = allocator_take(space, vertices + slots + graph + count);
 	if (r->tree == 0)
 		return false;
-	memory = c->reduces.memory + allocator_offset(space, r->tree);
+	memory = c->coordinator->reduces.memory + allocator_offset(space, r->tree);
 	r->vertex = (struct reduce_vertex *)(void *)memory;
 	r->run.slot = (struct run_slot *)(void *)(memory + vertices);
 	r->run.vertex = memory + vertices + slots + graph;
 	memset(r->run.vertex, 0, count);
-	return planner_build(&c->reduces.asked, choice, memory + vertices + slots, graph,
-			     &r->graph) == 0;
+	return planner_build(&c->coordinator->reduces.asked, choice, memory + vertices + slots,
+			     graph, &r->graph) == 0;
 }
 
 static void reduce_begin_run(struct control *c, struct reduce *r)
 {
 	const struct graph *g = &r->graph;
 
-	assert(graph_wrong(g, &c->reduces.limits.graph) == NULL);
+	assert(graph_wrong(g, &c->coordinator->reduces.limits.graph) == NULL);
 	for (uint32_t i = 0; i < g->slots; i++)
 		r->run.slot[i] = (struct run_slot){g->slot[i].host, 0};
 	for (uint32_t v = 0; v < g->vertices; v++) {
@@ -181,7 +181,7 @@ static void reduce_take_slots(struct control *c, struct reduce *r)
 
 void reduce_plan(struct control *c, struct reduce *r)
 {
-	struct planner_request *q = &c->reduces.asked;
+	struct planner_request *q = &c->coordinator->reduces.asked;
 	struct planner_choice choice;
 
 	reduce_request_plan(c, r, q);

@@ -13,7 +13,9 @@
  * decided here. What is lost from then on is lost as any object is.
  */
 #include <errno.h>
-#include "core/state.h"
+#include "core/directory/room.h"
+#include "room.h"
+#include "events.h"
 
 static const char commit_lost[] =
 	"its result was lost with the node that had just made it: reduce again";
@@ -42,7 +44,7 @@ bool reduce_commit_hopeless(const struct control *c, const struct reduce *r)
 /* Whether somebody has all of it, now that its holder has not. */
 static void commit_look_for_copies(struct control *c, struct reduce *r)
 {
-	if (directory_has_complete(&c->directory, &r->by_id.id))
+	if (directory_has_complete(&c->directory->shard, &r->by_id.id))
 		commit_finished(c, r);
 	else if (reduce_gathers(r)) /* others may get it */
 		reduce_spread_check(c, r);
@@ -130,13 +132,13 @@ static bool commit_put_off(struct control *c, struct reduce *r)
 	const struct message_used used = {.target = r->by_id.id, .asked = r->asked};
 	int32_t status;
 
-	if (!r->kept || directory_has_complete(&c->directory, &r->by_id.id))
+	if (!r->kept || directory_has_complete(&c->directory->shard, &r->by_id.id))
 		return false;
-	status = reduce_lend_settled(c, &r->by_id.id, c->self, peers_node(c, r->holder));
+	status = reduce_lend_settled(c, &r->by_id.id, c->cluster->self, peers_node(c, r->holder));
 	if (status != -ESTALE)
 		return status == -EAGAIN;
 	reduce_give_way(c, r);
-	c->delegate_ops->refused(c, &used);
+	c->coordinator->ops->refused(c, &used);
 	return true;
 }
 

@@ -3,13 +3,15 @@
 #include <errno.h>
 #include "internal/reduce.h"
 #include "internal/reduce_kernel.h"
-#include "core/state.h"
+#include "core/base/text.h"
+#include "core/transfer/fetch.h"
+#include "room.h"
 
 bool reduce_reachable(struct control *c, uint32_t node)
 {
 	const struct node *n = node == REDUCE_NONE ? NULL : peers_node(c, node);
 
-	return n && (n == c->self || (n->state != NODE_DOWN && members_live(n)));
+	return n && (n == c->cluster->self || (n->state != NODE_DOWN && members_live(n)));
 }
 
 static void reduce_wrong_size(struct control *c, struct reduce *r, const struct reduce_source *s,
@@ -77,7 +79,7 @@ void reduce_locate_all(struct control *c, struct reduce *r)
 		together[i] = 0;
 		s->with = r->num == r->count && reduce_joins(r, together, last[owner], i);
 		last[owner] = i;
-		values += !s->with && owner != c->self->number;
+		values += !s->with && owner != c->cluster->self->number;
 	}
 	r->value_max = reduce_value_max(c, r, values);
 	for (uint32_t i = 0; i < r->count; i++)
@@ -93,10 +95,10 @@ void reduce_fill_locate(struct control *c, struct call *call)
 
 	m->op = r->op;
 	m->dtype = r->dtype;
-	m->others = c->reduces.ids;
+	m->others = c->coordinator->reduces.ids;
 	m->others_count = 0;
 	for (uint32_t i = s->next; i != REDUCE_NONE; i = r->source[i].next)
-		c->reduces.ids[m->others_count++] = r->source[i].id;
+		c->coordinator->reduces.ids[m->others_count++] = r->source[i].id;
 }
 
 /* The others are asked for one by one. */
@@ -154,8 +156,10 @@ static uint32_t reduce_sum_others(struct reduce *r, struct reduce_source *s)
 static uint8_t *reduce_value(struct control *c, struct reduce *r)
 {
 	if (r->value == 0)
-		r->value = allocator_take(&c->reduces.space, r->size);
-	return r->value ? c->reduces.memory + allocator_offset(&c->reduces.space, r->value) : NULL;
+		r->value = allocator_take(&c->coordinator->reduces.space, r->size);
+	return r->value ? c->coordinator->reduces.memory +
+				  allocator_offset(&c->coordinator->reduces.space, r->value)
+			: NULL;
 }
 
 /* The sum becomes an object of this node, and the directory here gets its value. */
@@ -187,7 +191,7 @@ static void reduce_small_done(struct control *c, struct reduce *r)
 	if (r->op == REDUCE_AVG && r->size > 0)
 		reduce_scale(r->dtype, value, r->num, (uint32_t)r->size);
 	if (r->size > 0)
-		memcpy(c->store + c->table->slot[slot].offset, value, r->size);
+		memcpy(c->memory + c->table->slot[slot].offset, value, r->size);
 	r->generation = generation;
 	reduce_reserve(c, r, r->generation);
 	objects_publish(c, slot, r->size);
@@ -199,7 +203,7 @@ static void reduce_small_done(struct control *c, struct reduce *r)
 
 void reduce_roomless(struct control *c)
 {
-	list_each(l, after, &c->reduces.active)
+	list_each(l, after, &c->coordinator->reduces.active)
 	{
 		struct reduce *r = list_item(l, struct reduce, active);
 
@@ -346,12 +350,12 @@ static bool reduce_adopt(struct control *c, struct message_got *got)
 	    objects_insert(c, &got->id, got->name, got->size, got->generation, got->chunk_bytes,
 			   OBJECT_FETCHING, &slot))
 		return false;
-	memcpy(c->store + c->table->slot[slot].offset, got->value, got->size);
+	memcpy(c->memory + c->table->slot[slot].offset, got->value, got->size);
 	objects_publish(c, slot, got->size);
 	objects_seal(c, slot, false);
 	fetch_superseded(c, &got->id, slot);
 	objects_announce(c, slot);
-	got->holder = c->self->number;
+	got->holder = c->cluster->self->number;
 	return true;
 }
 

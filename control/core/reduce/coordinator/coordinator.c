@@ -3,7 +3,10 @@
 #include <assert.h>
 #include <errno.h>
 #include "internal/reduce.h"
-#include "core/state.h"
+#include "core/base/env.h"
+#include "core/base/text.h"
+#include "core/directory/room.h"
+#include "room.h"
 
 enum { REDUCE_GRAIN_BYTES = 64 };
 
@@ -21,7 +24,7 @@ void reduces_carve(struct reduces *rs, struct arena *a, const struct control_con
 
 void reduces_init(struct control *c)
 {
-	struct reduces *rs = &c->reduces;
+	struct reduces *rs = &c->coordinator->reduces;
 
 	list_init(&rs->active);
 	list_init(&rs->ended);
@@ -37,7 +40,7 @@ void reduces_init(struct control *c)
 
 uint64_t reduce_generation(struct control *c, const struct reduce *r)
 {
-	const struct tombstone *t = directory_tombstone(&c->directory, &r->by_id.id);
+	const struct tombstone *t = directory_tombstone(&c->directory->shard, &r->by_id.id);
 
 	if (t)
 		control_generation_after(c, t->generation);
@@ -47,7 +50,7 @@ uint64_t reduce_generation(struct control *c, const struct reduce *r)
 
 struct reduce *reduce_find(struct control *c, const struct object_id *target)
 {
-	struct idmap_node *n = idmap_find(&c->reduces.by_id, target);
+	struct idmap_node *n = idmap_find(&c->coordinator->reduces.by_id, target);
 
 	return n ? idmap_item(n, struct reduce, by_id) : NULL;
 }
@@ -58,18 +61,18 @@ void reduce_free(struct control *c, struct reduce *r)
 	if (r->older)
 		reduce_free(c, r->older);
 	if (r->range)
-		allocator_give(&c->reduces.space, r->range);
+		allocator_give(&c->coordinator->reduces.space, r->range);
 	if (r->tree)
-		allocator_give(&c->reduces.space, r->tree);
+		allocator_give(&c->coordinator->reduces.space, r->tree);
 	if (r->value)
-		allocator_give(&c->reduces.space, r->value);
+		allocator_give(&c->coordinator->reduces.space, r->value);
 	timers_cancel(&c->timers, &r->deadline);
 	timers_cancel(&c->timers, &r->beat);
 	timers_cancel(&c->timers, &r->watch);
 	list_remove(&r->active);
 	if (!r->aside)
-		idmap_remove(&c->reduces.by_id, &r->by_id);
-	pool_give(&c->reduces.pool, r);
+		idmap_remove(&c->coordinator->reduces.by_id, &r->by_id);
+	pool_give(&c->coordinator->reduces.pool, r);
 }
 
 /* ---- what is asked -------------------------------------------------------------------------- */
@@ -79,10 +82,10 @@ void reduce_used(struct control *c, const struct reduce *r, struct message_used 
 	m->target = r->by_id.id;
 	m->generation = r->generation;
 	m->count = 0;
-	m->sources = c->reduces.ids;
+	m->sources = c->coordinator->reduces.ids;
 	for (uint32_t i = 0; i < r->count; i++)
 		if (r->source[i].seat != REDUCE_NONE)
-			c->reduces.ids[m->count++] = r->source[i].id;
+			c->coordinator->reduces.ids[m->count++] = r->source[i].id;
 }
 
 static void reduce_answer(struct control *c, const struct reduce *r, uint32_t node,
@@ -129,7 +132,7 @@ void reduce_ask(struct control *c, struct node *n, const struct message *m)
 		if (a->node == n->number && a->request == m->request)
 			return;
 	}
-	a = pool_take(&c->reduces.askers);
+	a = pool_take(&c->coordinator->reduces.askers);
 	if (a == NULL)
 		return; /* it asks again */
 	a->node = n->number;
@@ -173,7 +176,7 @@ void reduce_lent_reply(struct control *c, struct reduce *r)
 void reduce_reserve(struct control *c, const struct reduce *r, uint64_t generation)
 {
 	if (!r->borrowed)
-		directory_reserve_for(&c->directory, &r->by_id.id, generation);
+		directory_reserve_for(&c->directory->shard, &r->by_id.id, generation);
 }
 
 /* ---- the end -------------------------------------------------------------------------------- */
@@ -241,7 +244,7 @@ void reduce_answer_all(struct control *c, struct reduce *r)
 
 		reduce_answer(c, r, a->node, a->request);
 		list_remove(&a->link);
-		pool_give(&c->reduces.askers, a);
+		pool_give(&c->coordinator->reduces.askers, a);
 	}
 }
 
@@ -264,18 +267,18 @@ void reduce_end(struct control *c, struct reduce *r, int32_t status, const char 
 	reduce_spread_free(c, r);
 	r->state = REDUCE_ENDED;
 	strncpy(r->text, text, MESSAGE_TEXT_MAX);
-	directory_unreserve(&c->directory, &r->by_id.id);
+	directory_unreserve(&c->directory->shard, &r->by_id.id);
 	if (r->value)
-		allocator_give(&c->reduces.space, r->value);
+		allocator_give(&c->coordinator->reduces.space, r->value);
 	r->value = 0;
 	reduce_answer_all(c, r);
 	reduce_tell_waiters(c, r);
 	if (r->tree)
-		allocator_give(&c->reduces.space, r->tree);
+		allocator_give(&c->coordinator->reduces.space, r->tree);
 	r->tree = 0;
 	r->graph = (struct graph){0};
 	list_remove(&r->active);
-	list_append(&c->reduces.ended, &r->active);
+	list_append(&c->coordinator->reduces.ended, &r->active);
 	if (answered)
 		return;
 	r->answered = true;
@@ -344,7 +347,7 @@ static uint32_t reduce_room(struct control *c, uint64_t bytes)
 {
 	uint32_t range;
 
-	while ((range = allocator_take(&c->reduces.space, bytes)) == 0)
+	while ((range = allocator_take(&c->coordinator->reduces.space, bytes)) == 0)
 		if (!reduce_evict(c))
 			return 0;
 	return range;
@@ -353,7 +356,7 @@ static uint32_t reduce_room(struct control *c, uint64_t bytes)
 struct reduce *reduce_make(struct control *c, struct node *n, uint64_t request,
 			   const struct message_reduce *in)
 {
-	struct reduces *rs = &c->reduces;
+	struct reduces *rs = &c->coordinator->reduces;
 	uint64_t sources = sizeof(struct reduce_source) * in->count;
 	struct reduce *r;
 	uint32_t range = reduce_room(c, sources);
@@ -429,7 +432,7 @@ static const char reduce_too_many[] = "too many reduces at a time: try again lat
 
 bool reduce_calls(const struct control *c, uint32_t count)
 {
-	const struct pool *calls = &c->calls.pool;
+	const struct pool *calls = &c->cluster->calls.pool;
 
 	return calls->used + count <= calls->capacity - calls->capacity / 4;
 }
@@ -450,8 +453,8 @@ static void reduce_not_begun(struct control *c, struct node *n, const struct mes
 	struct text t;
 
 	if (error == -EAGAIN) {
-		directory_unreachable(&c->directory,
-				      directory_find(&c->directory, &m->reduce.target), &t);
+		directory_unreachable(&c->directory->shard,
+				      directory_find(&c->directory->shard, &m->reduce.target), &t);
 		why = t.bytes;
 	}
 	reduce_reply(c, n->number, m->request, error, why);
@@ -500,8 +503,8 @@ void reduce_request(struct control *c, struct node *n, const struct message *m)
 		reduce_reply(c, n->number, m->request, -EAGAIN, reduce_too_many);
 		return;
 	}
-	error = lent ? directory_lend(&c->directory, &m->reduce.target, &before)
-		     : directory_reserve(&c->directory, &m->reduce.target, &before);
+	error = lent ? directory_lend(&c->directory->shard, &m->reduce.target, &before)
+		     : directory_reserve(&c->directory->shard, &m->reduce.target, &before);
 	if (error) {
 		reduce_not_begun(c, n, m, error);
 		return;
@@ -511,7 +514,7 @@ void reduce_request(struct control *c, struct node *n, const struct message *m)
 	r = reduce_make(c, n, m->request, &m->reduce);
 	if (r == NULL) {
 		reduce_step_back(c, older);
-		directory_unreserve(&c->directory, &m->reduce.target);
+		directory_unreserve(&c->directory->shard, &m->reduce.target);
 		reduce_reply(c, n->number, m->request, -EAGAIN, reduce_too_many);
 		return;
 	}
@@ -533,7 +536,7 @@ bool reduce_deleted(struct control *c, const struct object_id *target, const cha
 
 	/* Of one that was lent: who has built it lets it go just now, and has not said so yet. */
 	if (active && r->state == REDUCE_COMMITTED && r->graph.slots == 0)
-		directory_take_bury(&c->directory, &built);
+		directory_take_bury(&c->directory->shard, &built);
 	if (active)
 		reduce_end(c, r, -ECANCELED, text);
 	else if (r)
@@ -549,14 +552,14 @@ void reduce_drop(struct control *c, struct reduce *r)
 
 		reshard_redirect(c, peers_node(c, a->node), a->request);
 		list_remove(&a->link);
-		pool_give(&c->reduces.askers, a);
+		pool_give(&c->coordinator->reduces.askers, a);
 	}
 	if (!r->answered)
 		reshard_redirect(c, peers_node(c, r->caller), r->request);
 	reduce_end_calls(c, r);
 	reduce_release(c, r);
 	reduce_spread_free(c, r);
-	directory_unreserve(&c->directory, &r->by_id.id);
+	directory_unreserve(&c->directory->shard, &r->by_id.id);
 	reduce_free(c, r);
 }
 
@@ -569,13 +572,13 @@ void reduce_give_way(struct control *c, struct reduce *r)
 
 void reduce_keep(struct control *c)
 {
-	list_each(l, after, &c->reduces.active)
+	list_each(l, after, &c->coordinator->reduces.active)
 	{
 		struct reduce *r = list_item(l, struct reduce, active);
 
 		if (r->borrowed)
 			reduce_keep_borrowed(c, r);
-		else if (control_shard(c, &r->by_id.id) != c->self)
+		else if (control_shard(c, &r->by_id.id) != c->cluster->self)
 			reduce_drop(c, r);
 	}
 }

@@ -42,7 +42,7 @@
 #define SARISSA_CONTROL_CORE_COORDINATOR_COORDINATOR_H
 
 #include "core/base/allocator.h"
-#include "core/cluster/rpc.h"
+#include "core/cluster/room.h"
 #include "core/base/idmap.h"
 #include "core/base/list.h"
 #include "core/message/message.h"
@@ -269,9 +269,6 @@ bool reduce_have(struct control *c, const struct node *n, const struct message *
  * was there itself, under another coordinator. */
 bool reduce_is_another(const struct reduce *r, uint64_t generation);
 
-/* Why a request cannot be, or NULL; nothing but its own fields is looked at. */
-const char *reduce_wrong(const struct message_reduce *m);
-
 /* The parts of a COMBINE that is about to leave, as they are now; the sources of a COMMIT. */
 void reduce_fill_message(struct control *c, struct call *call);
 void reduce_fill_commit(struct control *c, struct call *call);
@@ -396,12 +393,6 @@ bool reduce_lent_given_up(const struct reduce *r, const struct message *m);
 void reduce_lent_end(struct control *c, struct reduce *r);
 /* A node is dead, or has begun anew: what was lent to it. */
 void reduce_caller_gone(struct control *c, const struct node *n, bool dead);
-/* At the caller: whether that request is coordinated here; begins to, unless it is. False: it
- * cannot. */
-bool reduce_borrowed(struct control *c, const struct message_reduce *m);
-bool reduce_borrow(struct control *c, const struct message_reduce *m, uint64_t before);
-/* Not any more, if it was: nothing that was made stays but the result, if that is one of it. */
-void reduce_return(struct control *c, const struct message_reduce *m, uint64_t result);
 /* Somebody has all of it but its last chunk. */
 void reduce_borrowed_done(struct control *c, const struct reduce *r);
 /* What the directory's node says to PROPOSE; it has failed. It may be gone, or is gone, afterwards.

@@ -13,7 +13,10 @@
  * one is told no.
  */
 #include <errno.h>
-#include "core/state.h"
+#include "core/directory/room.h"
+#include "core/transfer/fetch.h"
+#include "room.h"
+#include "events.h"
 
 #define LEND_ASK_NS	UINT64_C(25000000)
 #define LEND_ASK_MAX_NS UINT64_C(400000000)
@@ -23,7 +26,7 @@
 static bool lend_worth(struct control *c, const struct reduce *r)
 {
 	return !r->borrowed && !r->home && r->size >= c->config.lend_bytes &&
-	       !(r->flags & MESSAGE_REDUCE_SPREAD) && r->caller != c->self->number &&
+	       !(r->flags & MESSAGE_REDUCE_SPREAD) && r->caller != c->cluster->self->number &&
 	       members_live(peers_node(c, r->caller));
 }
 
@@ -40,8 +43,8 @@ static void lend_say(struct control *c, struct reduce *r, uint64_t request)
 /* It ends here; what somebody has all of stays. */
 void reduce_lent_end(struct control *c, struct reduce *r)
 {
-	const struct entry *e = directory_find(&c->directory, &r->by_id.id);
-	bool there = directory_has_complete(&c->directory, &r->by_id.id);
+	const struct entry *e = directory_find(&c->directory->shard, &r->by_id.id);
+	bool there = directory_has_complete(&c->directory->shard, &r->by_id.id);
 	struct reduce *older = r->older;
 
 	if (there && older && e->generation != older->generation)
@@ -58,7 +61,7 @@ void reduce_lent_end(struct control *c, struct reduce *r)
 /* Somebody has all of what is another's: its own result is not made any more. */
 static void lend_complete(struct control *c, struct reduce *r)
 {
-	if (reduce_is_another(r, directory_find(&c->directory, &r->by_id.id)->generation))
+	if (reduce_is_another(r, directory_find(&c->directory->shard, &r->by_id.id)->generation))
 		reduce_end(c, r, -EEXIST, reduce_exists);
 	else
 		reduce_lent_end(c, r);
@@ -68,14 +71,14 @@ static void lend_complete(struct control *c, struct reduce *r)
  * somebody has all of it. Others may wait for it. */
 static void lend_back(struct control *c, struct reduce *r)
 {
-	struct message_reduce m = {.count = r->count, .sources = c->reduces.ids};
+	struct message_reduce m = {.count = r->count, .sources = c->coordinator->reduces.ids};
 
-	if (directory_has_complete(&c->directory, &r->by_id.id)) {
+	if (directory_has_complete(&c->directory->shard, &r->by_id.id)) {
 		lend_complete(c, r);
 		return;
 	}
 	for (uint32_t i = 0; i < r->count; i++)
-		c->reduces.ids[i] = r->source[i].id;
+		c->coordinator->reduces.ids[i] = r->source[i].id;
 	m.timeout_ns = r->until_ns == UINT64_MAX ? UINT64_MAX
 		       : r->until_ns > c->now_ns ? r->until_ns - c->now_ns
 						 : 0;
@@ -83,7 +86,7 @@ static void lend_back(struct control *c, struct reduce *r)
 	r->state = REDUCE_LOCATING;
 	r->unanswered = r->count;
 	r->small = !r->sized;
-	directory_reserve_anew(&c->directory, &r->by_id.id);
+	directory_reserve_anew(&c->directory->shard, &r->by_id.id);
 	reduce_begin(c, r, &m);
 }
 
@@ -101,7 +104,7 @@ static void lend_heard(struct control *c, struct reduce *r)
 /* From now on the caller coordinates it. It may know nothing of what was deleted here. */
 void reduce_lent(struct control *c, struct reduce *r, uint64_t until_ns)
 {
-	const struct tombstone *t = directory_tombstone(&c->directory, &r->by_id.id);
+	const struct tombstone *t = directory_tombstone(&c->directory->shard, &r->by_id.id);
 
 	if (t && t->generation > r->before)
 		r->before = t->generation;
@@ -136,14 +139,14 @@ bool reduce_lend(struct control *c, struct reduce *r)
 		return false;
 	reduce_end_calls(c, r);
 	reduce_lent(c, r, until_ns);
-	directory_reserve_for(&c->directory, &r->by_id.id, DIRECTORY_LENT);
+	directory_reserve_for(&c->directory->shard, &r->by_id.id, DIRECTORY_LENT);
 	if (!r->answered) {
 		reduce_lent_reply(c, r);
 		return true;
 	}
 	lend_say(c, r, a->request);
 	list_remove(&a->link);
-	pool_give(&c->reduces.askers, a);
+	pool_give(&c->coordinator->reduces.askers, a);
 	return true;
 }
 
@@ -151,7 +154,7 @@ bool reduce_lend(struct control *c, struct reduce *r)
  * earlier one must come again: it stays if no result is agreed to until then. */
 bool reduce_lent_have(struct control *c, struct reduce *r, const struct message_have *have)
 {
-	const struct entry *e = directory_find(&c->directory, &have->id);
+	const struct entry *e = directory_find(&c->directory->shard, &have->id);
 
 	if (!have->made && have->generation != r->made)
 		r->other = have->generation;
@@ -164,9 +167,9 @@ bool reduce_lent_have(struct control *c, struct reduce *r, const struct message_
 /* What somebody has all of; 0: nothing. */
 static uint64_t lend_there(struct control *c, const struct reduce *r)
 {
-	if (!directory_has_complete(&c->directory, &r->by_id.id))
+	if (!directory_has_complete(&c->directory->shard, &r->by_id.id))
 		return r->there;
-	return directory_find(&c->directory, &r->by_id.id)->generation;
+	return directory_find(&c->directory->shard, &r->by_id.id)->generation;
 }
 
 bool reduce_lent_ask(struct control *c, struct reduce *r, const struct node *n,
@@ -224,7 +227,7 @@ int32_t reduce_lend_settled(struct control *c, const struct object_id *target,
 static int32_t lend_propose(struct control *c, const struct node *n, const struct message_used *m)
 {
 	struct reduce *r = reduce_find(c, &m->target);
-	const struct tombstone *t = directory_tombstone(&c->directory, &m->target);
+	const struct tombstone *t = directory_tombstone(&c->directory->shard, &m->target);
 	const struct node *holder = peers_node(c, m->node);
 	bool own = r && r->caller == n->number && r->asked == m->asked;
 	int32_t status;
@@ -245,7 +248,7 @@ static int32_t lend_propose(struct control *c, const struct node *n, const struc
 	timers_cancel(&c->timers, &r->beat);
 	r->generation = m->generation;
 	r->state = REDUCE_COMMITTED;
-	directory_reserve_for(&c->directory, &m->target, m->generation);
+	directory_reserve_for(&c->directory->shard, &m->target, m->generation);
 	reduce_watch(c, r);
 	reduce_commit_finish(c, r, m->node);
 	return 0;
@@ -266,7 +269,7 @@ bool reduce_lent_given_up(const struct reduce *r, const struct message *m)
 
 void reduce_caller_gone(struct control *c, const struct node *n, bool dead)
 {
-	list_each(l, after, &c->reduces.active)
+	list_each(l, after, &c->coordinator->reduces.active)
 	{
 		struct reduce *r = list_item(l, struct reduce, active);
 
@@ -308,7 +311,7 @@ bool reduce_borrow(struct control *c, const struct message_reduce *m, uint64_t b
 	}
 	if (r)
 		reduce_free(c, r);
-	r = reduce_calls(c, m->count) ? reduce_make(c, c->self, 0, m) : NULL;
+	r = reduce_calls(c, m->count) ? reduce_make(c, c->cluster->self, 0, m) : NULL;
 	if (r == NULL)
 		return false;
 	r->borrowed = r->answered = true;
@@ -334,7 +337,7 @@ void reduce_borrowed_done(struct control *c, const struct reduce *r)
 	struct message_used used = {.asked = r->asked, .node = r->holder};
 
 	reduce_used(c, r, &used);
-	c->delegate_ops->propose(c, &used);
+	c->coordinator->ops->propose(c, &used);
 }
 
 /* It is about to be told that we coordinate (REDUCE), unless it has no room; then it is asked
@@ -359,12 +362,12 @@ void reduce_borrowed_answered(struct control *c, struct reduce *r, int32_t statu
 		return;
 	if (status) {
 		reduce_give_way(c, r);
-		c->delegate_ops->refused(c, &used);
+		c->coordinator->ops->refused(c, &used);
 		return;
 	}
 	r->state = REDUCE_COMMITTED; /* whoever has built it may let it go */
 	reduce_drop(c, r);
-	c->delegate_ops->confirmed(c, &used);
+	c->coordinator->ops->confirmed(c, &used);
 }
 
 void reduce_borrowed_failed(struct control *c, struct reduce *r, int32_t status, const char *text)
@@ -373,7 +376,7 @@ void reduce_borrowed_failed(struct control *c, struct reduce *r, int32_t status,
 
 	strncpy(used.text, text, MESSAGE_TEXT_MAX);
 	reduce_drop(c, r);
-	c->delegate_ops->own_failed(c, &used);
+	c->coordinator->ops->own_failed(c, &used);
 }
 
 /* The target is ours now: we coordinate as anybody does. What is got of an earlier generation is
@@ -383,11 +386,11 @@ void reduce_keep_borrowed(struct control *c, struct reduce *r)
 	uint64_t before;
 	int error;
 
-	if (control_shard(c, &r->by_id.id) != c->self)
+	if (control_shard(c, &r->by_id.id) != c->cluster->self)
 		return;
 	calls_cancel(c, r->call); /* PROPOSE: it is we who are asked now (COMMIT) */
 	r->call = NULL;
-	error = directory_lend(&c->directory, &r->by_id.id, &before);
+	error = directory_lend(&c->directory->shard, &r->by_id.id, &before);
 	if (error && r->state == REDUCE_COMMITTING) {
 		reduce_drop(c, r); /* perhaps it is just that one: the one who asks looks */
 		return;
@@ -423,7 +426,8 @@ bool reduce_borrowed_look(struct control *c, const struct object_id *target)
 	const struct reduce_vertex *p =
 		r && r->borrowed && r->graph.vertices ? reduce_root(r, 0) : NULL;
 
-	if (p == NULL || !reduce_is(p, RUN_STARTED) || p->call || reduce_host(p) == c->self->number)
+	if (p == NULL || !reduce_is(p, RUN_STARTED) || p->call ||
+	    reduce_host(p) == c->cluster->self->number)
 		return false;
 	reduce_borrowed_found(c, r, true);
 	return true;

@@ -2,15 +2,16 @@
 /* How a reduce has ended that another node has coordinated: told by the one who asked for it, or by
  * somebody who has all of a result. */
 #include <errno.h>
-#include "core/state.h"
+#include "core/directory/room.h"
+#include "room.h"
 
 /* Whether the directory knows a later one that is being made, and so would refuse the result. */
 static bool recall_hidden(struct control *c, const struct message_used *m)
 {
-	const struct entry *e = directory_find(&c->directory, &m->target);
+	const struct entry *e = directory_find(&c->directory->shard, &m->target);
 
 	return e && e->generation > m->generation &&
-	       !directory_has_complete(&c->directory, &m->target);
+	       !directory_has_complete(&c->directory->shard, &m->target);
 }
 
 /* Its caller has given it up. In COMMITTING nobody has all of it: the question is not to be
@@ -22,7 +23,7 @@ static void recall_failed(struct control *c, struct reduce *r, const struct mess
 		r->call = NULL;
 		r->state = REDUCE_RUNNING;
 	}
-	if (directory_has_complete(&c->directory, &in->target))
+	if (directory_has_complete(&c->directory->shard, &in->target))
 		reduce_end(c, r, in->status, in->text);
 	else
 		reduce_fail(c, r, in->status, in->text);
@@ -33,7 +34,7 @@ static int32_t reduce_remember(struct control *c, struct node *n, const struct m
 {
 	const struct message_used *in = &m->used;
 	struct reduce *r = reduce_find(c, &in->target);
-	const struct tombstone *t = directory_tombstone(&c->directory, &in->target);
+	const struct tombstone *t = directory_tombstone(&c->directory->shard, &in->target);
 	const struct message_reduce reduce = {
 		.target = in->target, .asked = in->asked, .num = in->count, .count = in->count};
 
@@ -62,7 +63,7 @@ static int32_t reduce_remember(struct control *c, struct node *n, const struct m
 	r->generation = in->generation;
 	r->answered = true;
 	list_remove(&r->active);
-	list_append(&c->reduces.ended, &r->active);
+	list_append(&c->coordinator->reduces.ended, &r->active);
 	return 0;
 }
 
@@ -85,8 +86,9 @@ bool reduce_is_another(const struct reduce *r, uint64_t generation)
 bool reduce_have(struct control *c, const struct node *n, const struct message *m)
 {
 	const struct message_have *have = &m->have;
-	struct reduce *r = list_empty(&c->reduces.active) ? NULL : reduce_find(c, &have->id);
-	const struct tombstone *t = r ? directory_tombstone(&c->directory, &have->id) : NULL;
+	struct reduce *r =
+		list_empty(&c->coordinator->reduces.active) ? NULL : reduce_find(c, &have->id);
+	const struct tombstone *t = r ? directory_tombstone(&c->directory->shard, &have->id) : NULL;
 	bool undecided = r && (r->state < REDUCE_COMMITTING || (r->state == REDUCE_COMMITTING &&
 								r->generation != have->generation));
 
@@ -131,7 +133,7 @@ struct reduce *reduce_step_aside(struct control *c, struct reduce *r)
 		reduce_free(c, r);
 	} else {
 		list_remove(&r->active);
-		idmap_remove(&c->reduces.by_id, &r->by_id);
+		idmap_remove(&c->coordinator->reduces.by_id, &r->by_id);
 		r->aside = true;
 	}
 	return kept;
@@ -142,14 +144,14 @@ void reduce_step_back(struct control *c, struct reduce *older)
 	if (older == NULL)
 		return;
 	older->aside = false;
-	idmap_insert(&c->reduces.by_id, &older->by_id, &older->by_id.id);
-	list_append(&c->reduces.ended, &older->active);
+	idmap_insert(&c->coordinator->reduces.by_id, &older->by_id, &older->by_id.id);
+	list_append(&c->coordinator->reduces.ended, &older->active);
 }
 
 struct reduce *reduce_standing(struct control *c, struct reduce *r)
 {
 	const struct entry *e = r && r->older && r->state == REDUCE_ENDED && r->status
-					? directory_find(&c->directory, &r->by_id.id)
+					? directory_find(&c->directory->shard, &r->by_id.id)
 					: NULL;
 
 	return e && e->generation == r->older->generation ? r->older : r;
@@ -157,11 +159,12 @@ struct reduce *reduce_standing(struct control *c, struct reduce *r)
 
 bool reduce_evict(struct control *c)
 {
-	if (!list_empty(&c->reduces.ended)) {
-		reduce_free(c, list_item(list_first(&c->reduces.ended), struct reduce, active));
+	if (!list_empty(&c->coordinator->reduces.ended)) {
+		reduce_free(c, list_item(list_first(&c->coordinator->reduces.ended), struct reduce,
+					 active));
 		return true;
 	}
-	list_each(l, after, &c->reduces.active)
+	list_each(l, after, &c->coordinator->reduces.active)
 	{
 		struct reduce *r = list_item(l, struct reduce, active);
 

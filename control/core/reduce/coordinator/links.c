@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a coordinator knows of the links of those who take part, as planners want it, and what a
  * reduce that has ended shows of them. */
-#include "core/state.h"
+#include "room.h"
 
 static struct topology_link links_planned(struct fanout_link l)
 {
@@ -10,12 +10,12 @@ static struct topology_link links_planned(struct fanout_link l)
 
 struct topology_link reduce_links_all(const struct control *c)
 {
-	return links_planned(c->directory.link);
+	return links_planned(c->cluster->links.all);
 }
 
 struct topology_link reduce_links_of(const struct control *c, uint32_t node)
 {
-	return links_planned(directory_link(&c->directory, node));
+	return links_planned(linkstats_of(&c->cluster->links, node));
 }
 
 void reduce_links_show(struct control *c, const struct reduce *r)
@@ -25,21 +25,21 @@ void reduce_links_show(struct control *c, const struct reduce *r)
 	if (r->planned_ns == 0 || ns == 0)
 		return;
 	for (uint32_t i = 0; i < r->graph.slots; i++)
-		directory_saw_least(&c->directory, r->run.slot[i].host,
+		linkstats_saw_least(&c->cluster->links, r->run.slot[i].host,
 				    (uint64_t)((double)r->size * 1e9 / (double)ns));
 }
 
 uint32_t reduce_value_max(const struct control *c, const struct reduce *r, uint32_t values)
 {
-	const struct planner_values v = {.all = reduce_links_all(c),
-					 .own_bytes_per_s =
-						 reduce_links_of(c, c->self->number).bytes_per_s,
-					 .needed = r->num,
-					 .chunk_bytes = c->dataplane.chunk_bytes,
-					 .values = values,
-					 .everyone = r->flags & MESSAGE_REDUCE_SPREAD,
-					 .rate_seen = c->directory.link.rate_seen,
-					 .limits = &c->reduces.limits};
+	const struct planner_values v = {
+		.all = reduce_links_all(c),
+		.own_bytes_per_s = reduce_links_of(c, c->cluster->self->number).bytes_per_s,
+		.needed = r->num,
+		.chunk_bytes = c->dataplane.chunk_bytes,
+		.values = values,
+		.everyone = r->flags & MESSAGE_REDUCE_SPREAD,
+		.rate_seen = c->cluster->links.all.rate_seen,
+		.limits = &c->coordinator->reduces.limits};
 
 	return planner_value_max(&v);
 }

@@ -7,14 +7,15 @@
  * together any more; then the stripes are given up, and it is an object as any other.
  */
 #include <errno.h>
-#include "core/state.h"
+#include "core/directory/room.h"
+#include "room.h"
 
 static const char spread_nobody[] =
 	"its result was lost before anybody had all of it: reduce again";
 
 static struct reduce *spread_find(struct control *c, const struct object_id *target)
 {
-	struct idmap_node *n = idmap_find(&c->reduces.by_id, target);
+	struct idmap_node *n = idmap_find(&c->coordinator->reduces.by_id, target);
 	struct reduce *r = n ? idmap_item(n, struct reduce, by_id) : NULL;
 
 	return r && reduce_gathers(r) && r->state != REDUCE_ENDED ? r : NULL;
@@ -24,7 +25,7 @@ static void spread_free(struct control *c, struct reduce_getter *g)
 {
 	calls_cancel(c, g->call);
 	list_remove(&g->link);
-	pool_give(&c->reduces.getters, g);
+	pool_give(&c->coordinator->reduces.getters, g);
 }
 
 /* Others have to do without it. */
@@ -149,7 +150,7 @@ static struct reduce_getter *spread_add(struct control *c, struct reduce *r, uin
 	struct reduce_getter *g = spread_getter(r, node);
 
 	if (g == NULL) {
-		g = pool_take(&c->reduces.getters);
+		g = pool_take(&c->coordinator->reduces.getters);
 		if (g == NULL)
 			return NULL; /* it asks again */
 		g->reduce = r;
@@ -175,7 +176,7 @@ void reduce_spread_begin(struct control *c, struct reduce *r)
 {
 	reduce_spread_anew(c, r);
 	r->control = c;
-	directory_waiters_take(&c->directory, &r->by_id.id, spread_take, r);
+	directory_waiters_take(&c->directory->shard, &r->by_id.id, spread_take, r);
 	/* Whoever asks for it only now would ask through links that are full. */
 	for (uint32_t i = 0; r->graph.eager && i < r->graph.slots; i++)
 		if (spread_getter(r, r->run.slot[i].host) == NULL)
@@ -207,7 +208,7 @@ void reduce_spread_anew(struct control *c, struct reduce *r)
 {
 	r->generation = reduce_generation(c, r);
 	r->forced = 0;
-	directory_reserve_for(&c->directory, &r->by_id.id, r->generation);
+	directory_reserve_for(&c->directory->shard, &r->by_id.id, r->generation);
 	list_each(l, after, &r->getters)
 	{
 		struct reduce_getter *g = list_item(l, struct reduce_getter, link);
@@ -268,7 +269,7 @@ static void spread_go_round(struct control *c, struct reduce *r)
 static void spread_settle(struct control *c, struct reduce *r, const struct reduce_getter *ready,
 			  bool wanted)
 {
-	if (!r->finished && directory_has_complete(&c->directory, &r->by_id.id)) {
+	if (!r->finished && directory_has_complete(&c->directory->shard, &r->by_id.id)) {
 		r->finished = true;
 		reduce_answer_all(c, r);
 	}

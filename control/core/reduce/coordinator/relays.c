@@ -14,7 +14,7 @@
  * all of the target takes its place for that getter, until that one does not either.
  */
 #include "core/planner/segment.h"
-#include "core/state.h"
+#include "room.h"
 
 #define FEED_BACK_NS UINT64_C(100000000) /* doubles each time */
 
@@ -239,7 +239,7 @@ void reduce_feed_changed(struct reduce *r, struct reduce_getter *changed)
 
 static void feed_add(struct control *c, struct message_combine *m, const struct message_part *part)
 {
-	c->reduces.parts[m->count++] = *part;
+	c->coordinator->reduces.parts[m->count++] = *part;
 }
 
 /* The same chunks of somebody's target. */

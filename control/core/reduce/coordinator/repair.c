@@ -6,7 +6,7 @@
  * it has.
  */
 #include <errno.h>
-#include "core/state.h"
+#include "room.h"
 
 /* ---- the closure ----------------------------------------------------------------------------- */
 
@@ -17,15 +17,15 @@ static void repair_reach(struct control *c, uint32_t node)
 	if (node >= NODES_MAX)
 		return;
 	if (reduce_reachable(c, node))
-		c->reduces.reachable[node / 64] |= bit;
+		c->coordinator->reduces.reachable[node / 64] |= bit;
 	else
-		c->reduces.reachable[node / 64] &= ~bit;
+		c->coordinator->reduces.reachable[node / 64] &= ~bit;
 }
 
 /* The state of the sources as the closure wants it; for one repair at a time. */
 static struct closure *repair_open(struct control *c, struct reduce *r)
 {
-	struct reduces *rs = &c->reduces;
+	struct reduces *rs = &c->coordinator->reduces;
 
 	for (uint32_t i = 0; i < r->count; i++) {
 		const struct reduce_source *s = &r->source[i];
@@ -338,7 +338,7 @@ static void repair_node(struct control *c, struct reduce *r, uint32_t node)
 
 void reduce_buried(struct control *c, const struct message_bury *b)
 {
-	struct idmap_node *known = idmap_find(&c->reduces.by_id, &b->id);
+	struct idmap_node *known = idmap_find(&c->coordinator->reduces.by_id, &b->id);
 	struct reduce *r = known ? idmap_item(known, struct reduce, by_id) : NULL;
 	uint32_t root;
 
@@ -358,7 +358,7 @@ void reduce_buried(struct control *c, const struct message_bury *b)
 /* Sources that were found there before anything of theirs could be reached. */
 void reduce_node_up(struct control *c, const struct node *n)
 {
-	list_each(l, after, &c->reduces.active)
+	list_each(l, after, &c->coordinator->reduces.active)
 	{
 		struct reduce *r = list_item(l, struct reduce, active);
 
@@ -377,7 +377,7 @@ void reduce_node_up(struct control *c, const struct node *n)
 
 void reduce_node_down(struct control *c, struct node *n)
 {
-	list_each(l, after, &c->reduces.active)
+	list_each(l, after, &c->coordinator->reduces.active)
 	{
 		struct reduce *r = list_item(l, struct reduce, active);
 

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What others see of a reduce whose target is not there: why it is not, and how it is cancelled. */
 #include <errno.h>
-#include "core/state.h"
+#include "core/base/text.h"
+#include "core/directory/room.h"
+#include "room.h"
 
 static const char show_cancelled[] = "the reduce was cancelled by rm: reduce again";
 
 /* The node that finds its sources: the one that has asked for it when it is lent. */
 static uint32_t show_coordinator(const struct control *c, const struct reduce *r)
 {
-	return r->state == REDUCE_LENT ? r->caller : c->self->number;
+	return r->state == REDUCE_LENT ? r->caller : c->cluster->self->number;
 }
 
 void reduce_say_late(const struct control *c, const struct reduce *r, struct text *t)
@@ -60,11 +62,11 @@ void reduce_explain(struct control *c, struct message_got *got)
 static void show_sources(struct control *c, const struct reduce *r, struct message_used *m)
 {
 	m->count = 0;
-	m->sources = c->reduces.ids;
+	m->sources = c->coordinator->reduces.ids;
 	for (int missing = 0; missing < 2; missing++) {
 		for (uint32_t i = 0; i < r->count; i++)
 			if ((r->source[i].state != SOURCE_KNOWN) == missing)
-				c->reduces.ids[m->count++] = r->source[i].id;
+				c->coordinator->reduces.ids[m->count++] = r->source[i].id;
 		if (!missing)
 			m->present = m->count;
 	}
@@ -142,9 +144,9 @@ bool reduce_refuses(struct control *c, const struct node *n, const struct messag
 void reduce_tell_waiters(struct control *c, const struct reduce *r)
 {
 	if (r->status == -ECANCELED)
-		directory_waiters_end(&c->directory, &r->by_id.id, r->status, r->text);
+		directory_waiters_end(&c->directory->shard, &r->by_id.id, r->status, r->text);
 	else if (r->status)
-		directory_waiters_tell(&c->directory, &r->by_id.id);
+		directory_waiters_tell(&c->directory->shard, &r->by_id.id);
 }
 
 bool reduce_cancel(struct control *c, const struct node *n, const struct message *m)
@@ -164,7 +166,7 @@ bool reduce_cancel(struct control *c, const struct node *n, const struct message
 	}
 	if (!reduce_deleted(c, id, show_cancelled))
 		return false;
-	e = directory_find(&c->directory, id);
+	e = directory_find(&c->directory->shard, id);
 	if (e && e->generation != 0)
 		return false; /* what was built of it is to be removed everywhere */
 	reduce_reply(c, n->number, m->request, 0, "");

@@ -3,7 +3,8 @@
 #include <errno.h>
 #include "internal/reduce.h"
 #include "core/planner/segment.h"
-#include "core/state.h"
+#include "core/base/text.h"
+#include "room.h"
 
 /* ---- what a node builds ---------------------------------------------------------------------- */
 
@@ -62,19 +63,19 @@ void reduce_fill_message(struct control *c, struct call *call)
 	const struct reduce *r;
 
 	m->count = 0;
-	m->parts = c->reduces.parts;
+	m->parts = c->coordinator->reduces.parts;
 	if (m->op == 0) {
 		reduce_feed_fill_message(c, call);
 		return;
 	}
 	r = p->reduce;
 	at = &r->graph.vertex[reduce_number(p)];
-	reduce_add_sources(r, p, m, c->reduces.parts);
+	reduce_add_sources(r, p, m, c->coordinator->reduces.parts);
 	for (uint32_t e = 0; e < at->ins; e++) {
 		const struct reduce_vertex *q = &r->vertex[r->graph.edge[at->in + e].vertex];
 
 		if (reduce_complete(q))
-			reduce_add_vertex(r, q, m, c->reduces.parts);
+			reduce_add_vertex(r, q, m, c->coordinator->reduces.parts);
 	}
 }
 
@@ -148,7 +149,7 @@ static bool reduce_unheard(const struct control *c, const struct reduce *r)
 	for (uint32_t v = 0; v < r->graph.vertices; v++) {
 		const struct reduce_vertex *p = &r->vertex[v];
 
-		if (!reduce_is(p, RUN_STARTED) || reduce_host(p) == c->self->number)
+		if (!reduce_is(p, RUN_STARTED) || reduce_host(p) == c->cluster->self->number)
 			continue;
 		if (!reduce_is(p, RUN_DIRTY) && p->call == NULL)
 			return false;
@@ -165,7 +166,7 @@ void reduce_tell_all(struct control *c, struct reduce *r)
 		struct reduce_vertex *p = &r->vertex[v];
 
 		if (reduce_is(p, RUN_DIRTY) && reduce_is(p, RUN_STARTED) &&
-		    !(wait && reduce_host(p) == c->self->number))
+		    !(wait && reduce_host(p) == c->cluster->self->number))
 			reduce_tell(c, r, p);
 	}
 	if (reduce_gathers(r) && !wait)

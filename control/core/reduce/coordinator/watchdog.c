@@ -5,7 +5,7 @@
  * build again and again, while all seats are taken, and a COMBINE that is not answered by the next
  * time counts as silence.
  */
-#include "core/state.h"
+#include "room.h"
 
 #define WATCH_NS UINT64_C(50000000) /* as reduce/participant/input.c waits for an answer */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
-#include "core/state.h"
+#include "room.h"
 
 #define PART_SOON_NS UINT64_C(200000)	 /* an object that is not there yet is asked for again */
 #define PART_FED_NS  UINT64_C(100000000) /* who passes nothing on for so long is reported */
@@ -145,7 +145,7 @@ static void part_name(struct control *c, struct part *p, const struct message_pa
 	if (p->combine->values)
 		p->way = &part_value;
 	else
-		p->way = p->node == c->self ? &part_local : &part_stream;
+		p->way = p->node == c->cluster->self ? &part_local : &part_stream;
 	p->id = from->id;
 	p->generation = from->generation;
 	p->first = from->first;
@@ -155,7 +155,7 @@ static void part_name(struct control *c, struct part *p, const struct message_pa
 
 struct part *part_add(struct control *c, struct combine *k, const struct message_part *from)
 {
-	struct part *p = pool_take(&c->combines.parts);
+	struct part *p = pool_take(&c->participant->combines.parts);
 
 	if (p == NULL)
 		return NULL;
@@ -240,5 +240,5 @@ void part_free(struct control *c, struct part *p)
 {
 	part_restart(c, p);
 	list_remove(&p->of_combine);
-	pool_give(&c->combines.parts, p);
+	pool_give(&c->participant->combines.parts, p);
 }

@@ -19,7 +19,7 @@
 
 #include "core/base/list.h"
 #include "core/message/message.h"
-#include "core/flow/substreams.h"
+#include "core/flow/room.h"
 #include "core/base/timers.h"
 
 struct call;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Contributions from objects of this node. */
 #include <errno.h>
-#include "core/state.h"
+#include "room.h"
 
 /* Whether each of our workers has what it needs of the object's own stage, as that arrives. */
 static bool part_local_beside(const struct control *c, const struct part *p,

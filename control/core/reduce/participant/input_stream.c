@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Contributions from objects of other nodes, over IN edges. */
 #include <errno.h>
-#include "core/state.h"
+#include "core/base/env.h"
+#include "room.h"
 
 /*
  * A stream that does not move for QUIET_NS is asked about, and a node that has not answered after

@@ -6,7 +6,8 @@
  */
 #include <errno.h>
 #include "internal/reduce_kernel.h"
-#include "core/state.h"
+#include "core/base/env.h"
+#include "room.h"
 
 /* All of it, or that the node lives, comes in TAKE_KEEP_NS at most. */
 #define PART_SILENT_NS (2 * TAKE_KEEP_NS)
@@ -30,7 +31,7 @@ static void part_value_add(struct control *c, const struct part *p, const uint8_
 			   uint32_t bytes)
 {
 	struct combine *k = p->combine;
-	uint8_t *at = c->store + c->table->slot[k->slot].offset;
+	uint8_t *at = c->memory + c->table->slot[k->slot].offset;
 
 	if (k->sum.op == 0)
 		memcpy(at + (uint64_t)p->to * k->chunk_bytes, value, bytes);
@@ -57,7 +58,7 @@ bool part_value_take(struct control *c, struct part *p, const struct message_tak
 	    m->bytes != range.bytes)
 		return false;
 	part_end(c, p); /* only the whole matters */
-	if (p->node == c->self && p->combine->sum.op != 0)
+	if (p->node == c->cluster->self && p->combine->sum.op != 0)
 		offer_source(c, p);
 	part_value_add(c, p, m->value, m->bytes);
 	return true;
@@ -104,7 +105,7 @@ static void part_value_start(struct control *c, struct part *p)
 {
 	if (p->combine->done)
 		return;
-	if (!p->combine->offered || p->node == c->self || p->node->state != NODE_UP)
+	if (!p->combine->offered || p->node == c->cluster->self || p->node->state != NODE_UP)
 		part_value_ask(c, p);
 	else
 		part_timer(c, p, OFFER_KEEP_NS);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Whether anybody coordinates what is built here: nothing stays that nobody waits for. */
 #include <errno.h>
-#include "core/state.h"
+#include "room.h"
 
 #define COMBINE_ASK_NS	   UINT64_C(50000000)
 #define COMBINE_ASK_MAX_NS UINT64_C(400000000)
@@ -71,6 +71,11 @@ static bool combine_led(const struct combine *k)
 
 /* Perhaps the one who asked for it has agreed to it, and is about to say so; or asks another one to
  * coordinate, who will know then; or coordinates it itself, and is about to say that. */
+void combine_known(struct combine *k)
+{
+	k->refused_ns = 0;
+}
+
 void combine_refused(struct control *c, struct combine *k, int32_t status)
 {
 	uint64_t pause_ns;
@@ -93,7 +98,7 @@ void combine_refused(struct control *c, struct combine *k, int32_t status)
 
 void combine_keep(struct control *c)
 {
-	list_each(l, after, &c->combines.active)
+	list_each(l, after, &c->participant->combines.active)
 	{
 		struct combine *k = list_item(l, struct combine, active);
 

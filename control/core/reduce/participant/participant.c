@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include "internal/reduce.h"
-#include "core/state.h"
+#include "core/transfer/fetch.h"
+#include "room.h"
 
 void combines_carve(struct combines *cs, struct arena *a, const struct control_config *config)
 {
@@ -12,7 +13,7 @@ void combines_carve(struct combines *cs, struct arena *a, const struct control_c
 
 struct combine *combine_of(struct control *c, const struct object_id *id)
 {
-	struct idmap_node *known = idmap_find(&c->combines.by_id, id);
+	struct idmap_node *known = idmap_find(&c->participant->combines.by_id, id);
 
 	return known ? idmap_item(known, struct combine, by_id) : NULL;
 }
@@ -35,7 +36,7 @@ struct stage *combine_stage(struct control *c, struct combine *k)
 		return NULL;
 	s = buffers_stage_sum(c, k->slot, k->chunk_bytes, bitmap, &k->sum);
 	if (s == NULL)
-		allocator_give(&c->buffers.scratch, bitmap);
+		allocator_give(&c->flow->buffers.scratch, bitmap);
 	return s;
 }
 
@@ -152,8 +153,8 @@ static void combine_free(struct control *c, struct combine *k)
 	list_each(l, after, &k->parts) part_free(c, list_item(l, struct part, of_combine));
 	take_given_up(c, k);
 	list_remove(&k->active);
-	idmap_remove(&c->combines.by_id, &k->by_id);
-	pool_give(&c->combines.pool, k);
+	idmap_remove(&c->participant->combines.by_id, &k->by_id);
+	pool_give(&c->participant->combines.pool, k);
 }
 
 void combine_killed(struct control *c, struct combine *k)
@@ -218,10 +219,12 @@ static void combine_measure(struct control *c, const struct combine *k)
 	list_each(l, after, &k->parts) chunks += list_item(l, struct part, of_combine)->shown;
 	if (chunks == 0)
 		return;
-	rate = fanout_rate(&c->directory.link, chunks * k->chunk_bytes, c->now_ns - k->flows_ns);
+	rate = fanout_rate(&c->cluster->links.all, chunks * k->chunk_bytes,
+			   c->now_ns - k->flows_ns);
 	if (rate == 0)
 		return;
-	directory_saw_rate(&c->directory, c->self->number, MESSAGE_NODE_NONE, rate, 0);
+	linkstats_saw_rate(&c->cluster->links, c->cluster->self->number, MESSAGE_NODE_NONE, rate,
+			   0);
 	objects_at(c, k->slot)->rate = rate;
 }
 
@@ -268,7 +271,7 @@ void combine_stage_lost(struct control *c, struct combine *k)
 
 void combine_reset(struct control *c)
 {
-	list_each(l, after, &c->combines.active)
+	list_each(l, after, &c->participant->combines.active)
 	{
 		combine_free(c, list_item(l, struct combine, active));
 	}
@@ -276,7 +279,7 @@ void combine_reset(struct control *c)
 
 void combine_node_down(struct control *c, const struct node *n)
 {
-	list_each(i, after, &c->combines.active)
+	list_each(i, after, &c->participant->combines.active)
 	{
 		struct combine *k = list_item(i, struct combine, active);
 
@@ -294,7 +297,7 @@ void combine_node_down(struct control *c, const struct node *n)
 
 bool combine_wants(struct control *c, const struct link *l)
 {
-	list_each(i, after, &c->combines.active)
+	list_each(i, after, &c->participant->combines.active)
 	{
 		const struct combine *k = list_item(i, struct combine, active);
 
@@ -311,7 +314,7 @@ bool combine_wants(struct control *c, const struct link *l)
 
 void combine_node_up(struct control *c, struct node *n)
 {
-	list_each(i, after, &c->combines.active)
+	list_each(i, after, &c->participant->combines.active)
 	{
 		struct combine *k = list_item(i, struct combine, active);
 
@@ -319,10 +322,10 @@ void combine_node_up(struct control *c, struct node *n)
 		{
 			struct part *p = list_item(j, struct part, of_combine);
 
-			if (p->state == PART_LINK && (p->node == n || n == c->self))
+			if (p->state == PART_LINK && (p->node == n || n == c->cluster->self))
 				part_start(c, p);
 		}
-		if (n == c->self)
+		if (n == c->cluster->self)
 			combine_report(c, k);
 	}
 }
@@ -391,19 +394,19 @@ static int combine_make(struct control *c, struct node *n, const struct message_
 
 	if (error)
 		return error;
-	k = pool_take(&c->combines.pool);
+	k = pool_take(&c->participant->combines.pool);
 	if (k == NULL)
 		return -EAGAIN;
 	error = objects_insert(c, &m->id, m->name, m->size, m->generation, m->chunk_bytes,
 			       OBJECT_CREATING, &slot);
 	if (error) {
-		pool_give(&c->combines.pool, k);
+		pool_give(&c->participant->combines.pool, k);
 		return error;
 	}
 	list_init(&k->parts);
 	list_init(&k->takes);
-	list_append(&c->combines.active, &k->active);
-	idmap_insert(&c->combines.by_id, &k->by_id, &m->id);
+	list_append(&c->participant->combines.active, &k->active);
+	idmap_insert(&c->participant->combines.by_id, &k->by_id, &m->id);
 	k->coordinator = n;
 	k->target = m->target;
 	k->held = m->flags & MESSAGE_COMBINE_HOLD;
@@ -417,9 +420,11 @@ static int combine_make(struct control *c, struct node *n, const struct message_
 	k->lent = m->flags & MESSAGE_COMBINE_LENT;
 	k->values = m->flags & MESSAGE_COMBINE_VALUES;
 	for (uint32_t i = 0; i < m->count; i++)
-		k->offered |= m->parts[i].node == c->self->number;
+		k->offered |= m->parts[i].node == c->cluster->self->number;
 	k->need = m->op ? m->need : combine_chunks(k);
 	objects_at(c, slot)->combine = k;
+	objects_at(c, slot)->hidden = k->hidden;
+	objects_at(c, slot)->gathered = m->op == 0;
 	/* At once, so that others can be attached before the first byte is here. */
 	if (c->attached && !k->values)
 		combine_stage(c, k);
@@ -539,7 +544,7 @@ void combine_release(struct control *c, struct node *n, const struct message *m)
 {
 	struct message answer = {.kind = MESSAGE_REPLY, .request = m->request};
 
-	list_each(l, after, &c->combines.active)
+	list_each(l, after, &c->participant->combines.active)
 	{
 		struct combine *k = list_item(l, struct combine, active);
 

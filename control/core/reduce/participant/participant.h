@@ -24,7 +24,6 @@
 #include "core/base/list.h"
 #include "core/message/message.h"
 #include "input.h"
-#include "core/flow/buffers.h"
 #include "core/base/arena.h"
 #include "core/base/timers.h"
 
@@ -113,6 +112,8 @@ void combine_heard(struct control *c, struct combine *k);
 void combine_wait(struct control *c, struct combine *k);
 /* Nobody coordinates it whom the directory knows (-ESTALE); or its reduce has begun again. */
 void combine_refused(struct control *c, struct combine *k, int32_t status);
+/* Somebody coordinates it whom the directory knows. */
+void combine_known(struct combine *k);
 /* The members have changed: hidden objects of reduces that are another's to make are given up, so
  * that they do not take from its link what those need that are made for it. */
 void combine_keep(struct control *c);

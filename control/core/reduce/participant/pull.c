@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
-#include "core/state.h"
+#include "room.h"
 
 void takes_carve(struct takes *ts, struct arena *a, const struct control_config *config)
 {
@@ -30,7 +30,7 @@ static int32_t take_find(struct control *c, const struct message_take *m, const 
 	k = objects_at(c, slot)->combine;
 	if (s->state != OBJECT_SEALED && !(k && k->hidden && k->done))
 		return -EAGAIN;
-	*value = c->store + s->offset + m->first;
+	*value = c->memory + s->offset + m->first;
 	return 0;
 }
 
@@ -49,7 +49,7 @@ static void take_end(struct control *c, struct take *t)
 	take_answer(c, t->node, t->request, &t->wanted);
 	timers_cancel(&c->timers, &t->timer);
 	list_remove(&t->link);
-	pool_give(&c->takes.pool, t);
+	pool_give(&c->participant->takes.pool, t);
 }
 
 static void take_fire(struct control *c, struct timer *timer)
@@ -60,7 +60,7 @@ static void take_fire(struct control *c, struct timer *timer)
 /* How far behind us in the circle of the numbers a node is. */
 static uint32_t take_place(const struct control *c, const struct node *n)
 {
-	return (n->number + NODES_MAX - c->self->number) % NODES_MAX;
+	return (n->number + NODES_MAX - c->cluster->self->number) % NODES_MAX;
 }
 
 /* In the order of the circle: when several nodes have something for all at the same time, each
@@ -87,7 +87,7 @@ static bool take_keep(struct control *c, struct list *head, struct node *n, cons
 		if (t->node == n && t->request == m->request)
 			return true; /* repeated */
 	}
-	t = pool_take(&c->takes.pool);
+	t = pool_take(&c->participant->takes.pool);
 	if (t == NULL)
 		return false;
 	t->node = n;
@@ -103,7 +103,7 @@ void take_request(struct control *c, struct node *n, const struct message *m)
 	const uint8_t *value;
 	int32_t status = take_find(c, &m->take, &value);
 	struct combine *k = status == -EAGAIN ? take_combine(c, &m->take) : NULL;
-	struct list *head = k ? &k->takes : status == -ENOENT ? &c->takes.early : NULL;
+	struct list *head = k ? &k->takes : status == -ENOENT ? &c->participant->takes.early : NULL;
 
 	if (head == NULL || !take_keep(c, head, n, m))
 		take_answer(c, n, m->request, &m->take);
@@ -111,7 +111,7 @@ void take_request(struct control *c, struct node *n, const struct message *m)
 
 void take_begun(struct control *c, struct combine *k)
 {
-	list_each(l, after, &c->takes.early)
+	list_each(l, after, &c->participant->takes.early)
 	{
 		struct take *t = list_item(l, struct take, link);
 
@@ -133,6 +133,6 @@ void take_given_up(struct control *c, struct combine *k)
 	list_each(l, after, &k->takes)
 	{
 		list_remove(l);
-		list_append(&c->takes.early, l);
+		list_append(&c->participant->takes.early, l);
 	}
 }

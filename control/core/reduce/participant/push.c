@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/planner/graph.h"
 #include "core/planner/segment.h"
-#include "core/state.h"
+#include "room.h"
 
 void offers_carve(struct offers *os, struct arena *a, const struct control_config *config)
 {
@@ -31,7 +31,7 @@ static void offer_free(struct control *c, struct offer *o)
 {
 	timers_cancel(&c->timers, &o->timer);
 	list_remove(&o->link);
-	pool_give(&c->offers.pool, o);
+	pool_give(&c->participant->offers.pool, o);
 }
 
 static void offer_fire(struct control *c, struct timer *t)
@@ -41,22 +41,24 @@ static void offer_fire(struct control *c, struct timer *t)
 
 void offer_take(struct control *c, struct node *n, const struct message *m)
 {
-	struct offer *o = offer_use(c, n, &m->offer) ? NULL : pool_take(&c->offers.pool);
+	struct offer *o =
+		offer_use(c, n, &m->offer) ? NULL : pool_take(&c->participant->offers.pool);
 	uint8_t *data;
 
 	if (o == NULL)
 		return;
-	data = c->offers.data + (size_t)pool_index(&c->offers.pool, o) * OBJECT_INLINE_MAX;
+	data = c->participant->offers.data +
+	       (size_t)pool_index(&c->participant->offers.pool, o) * OBJECT_INLINE_MAX;
 	o->node = n;
 	o->what = m->offer;
 	o->what.bytes.value = memcpy(data, m->offer.bytes.value, m->offer.bytes.bytes);
-	list_append(&c->offers.early, &o->link);
+	list_append(&c->participant->offers.early, &o->link);
 	timers_set(&c->timers, &o->timer, c->now_ns + OFFER_KEEP_NS, offer_fire);
 }
 
 void offer_begun(struct control *c, struct combine *k)
 {
-	list_each(l, after, &c->offers.early)
+	list_each(l, after, &c->participant->offers.early)
 	{
 		struct offer *o = list_item(l, struct offer, link);
 
@@ -84,14 +86,14 @@ void offer_source(struct control *c, const struct part *own)
 		const struct part *p = list_item(l, struct part, of_combine);
 		uint64_t bytes = segment_bytes(s->size, k->chunk_bytes, k->need, p->stripe);
 
-		if (p->node == c->self || bytes == 0 || bytes > OBJECT_INLINE_MAX)
+		if (p->node == c->cluster->self || bytes == 0 || bytes > OBJECT_INLINE_MAX)
 			continue;
 		segment_range(chunks, k->need, p->stripe, &first, &count);
 		/* the root of segment j is in slot j (planner/exchange.c) */
 		graph_name(&k->target, k->reduce, p->stripe * k->need + p->stripe, &m.offer.into);
 		m.offer.bytes.first = (uint64_t)first * k->chunk_bytes;
 		m.offer.bytes.bytes = (uint32_t)bytes;
-		m.offer.bytes.value = c->store + s->offset + m.offer.bytes.first;
+		m.offer.bytes.value = c->memory + s->offset + m.offer.bytes.first;
 		peers_send(c, p->node, &m);
 	}
 }
@@ -104,12 +106,12 @@ void offer_stripe(struct control *c, const struct combine *k)
 	m.offer.bytes.id = k->by_id.id;
 	m.offer.bytes.generation = k->generation;
 	m.offer.bytes.bytes = (uint32_t)k->size;
-	m.offer.bytes.value = c->store + c->table->slot[k->slot].offset;
+	m.offer.bytes.value = c->memory + c->table->slot[k->slot].offset;
 	list_each(l, after, &k->parts)
 	{
 		struct node *n = list_item(l, struct part, of_combine)->node;
 
-		if (n != c->self)
+		if (n != c->cluster->self)
 			peers_send(c, n, &m);
 	}
 }

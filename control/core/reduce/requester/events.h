@@ -7,13 +7,13 @@
 
 struct control;
 struct message_used;
-struct wait;
+struct await;
 
 struct requester_ops {
 	/* The reduce that the wait is about has ended so. */
-	void (*ended)(struct control *c, struct wait *w, const struct message_used *used);
-	/* The wait ends with that status. */
-	void (*wait_ended)(struct control *c, struct wait *w, int32_t status, const char *text);
+	void (*ended)(struct control *c, struct await *w, const struct message_used *used);
+	/* It goes on: from here on it can only fail. */
+	void (*accepted)(struct control *c, struct await *w);
 };
 
 #endif

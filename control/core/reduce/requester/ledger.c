@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reduces that have ended well: what is in their results survives those who coordinated them. */
 #include <errno.h>
-#include "core/state.h"
+#include "room.h"
 
 enum { RECALLS_MAX = 32 };
 
@@ -18,12 +18,12 @@ static struct reduction *keep_find(const struct list *head, const struct object_
 
 struct reduction *reduction_find(struct control *c, const struct object_id *target)
 {
-	return keep_find(&c->reductions.active, target);
+	return keep_find(&c->requester->reductions.active, target);
 }
 
 struct reduction *reduction_recall(struct control *c, const struct object_id *target)
 {
-	return keep_find(&c->reductions.kept, target);
+	return keep_find(&c->requester->reductions.kept, target);
 }
 
 void reduction_note(struct reduction *r, const struct message_used *m)
@@ -46,10 +46,10 @@ void reduction_used(struct control *c, const struct reduction *r, struct message
 				   .generation = r->generation,
 				   .node = MESSAGE_NODE_NONE,
 				   .asked = r->reduce.asked,
-				   .sources = c->reductions.used};
+				   .sources = c->requester->reductions.used};
 	for (uint32_t i = 0; i < r->reduce.count; i++)
 		if (r->used[i / 8] >> (i % 8) & 1)
-			c->reductions.used[m->count++] = r->reduce.sources[i];
+			c->requester->reductions.used[m->count++] = r->reduce.sources[i];
 }
 
 void reduction_keep(struct control *c, struct reduction *r)
@@ -58,22 +58,22 @@ void reduction_keep(struct control *c, struct reduction *r)
 
 	r->state = REDUCTION_KEPT;
 	list_remove(&r->link);
-	list_append(&c->reductions.kept, &r->link);
+	list_append(&c->requester->reductions.kept, &r->link);
 	if (r->lost_ns == 0) { /* it is the one who has told us */
 		r->told = owner->number + 1;
 		r->told_life = members_life(c, owner);
 	}
-	c->reductions.untold |= r->lost_ns != 0;
+	c->requester->reductions.untold |= r->lost_ns != 0;
 }
 
 void reduction_forget(struct control *c, struct reduction *r)
 {
 	calls_cancel(c, r->call);
-	c->reductions.telling -= r->state == REDUCTION_KEPT && r->call != NULL;
+	c->requester->reductions.telling -= r->state == REDUCTION_KEPT && r->call != NULL;
 	timers_cancel(&c->timers, &r->timer);
 	timers_cancel(&c->timers, &r->watch);
 	list_remove(&r->link);
-	pool_give(&c->reductions.pool, r);
+	pool_give(&c->requester->reductions.pool, r);
 }
 
 /* ---- telling the directory ------------------------------------------------------------------ */
@@ -85,7 +85,7 @@ void reduction_fill_recall(struct control *c, struct call *call)
 
 static void keep_again(struct control *c, struct timer *t)
 {
-	c->reductions.untold = true;
+	c->requester->reductions.untold = true;
 }
 
 static bool keep_told(struct control *c, struct call *call, const struct message *answer)
@@ -93,8 +93,8 @@ static bool keep_told(struct control *c, struct call *call, const struct message
 	struct reduction *r = call->owner;
 
 	r->call = NULL;
-	c->reductions.telling--;
-	c->reductions.untold = true; /* the next ones */
+	c->requester->reductions.telling--;
+	c->requester->reductions.untold = true; /* the next ones */
 	if (answer && answer->reply.status == -ESTALE) {
 		reduction_forget(c, r); /* the target was deleted */
 		return false;
@@ -119,26 +119,26 @@ static void keep_tell(struct control *c, struct reduction *r)
 	m.used.target = r->reduce.target;
 	r->call = calls_start(c, owner, &m, TABLE_SLOT_NONE, c->config.directory_ns, keep_told, r);
 	if (r->call == NULL) { /* too many: soon */
-		c->reductions.untold = true;
+		c->requester->reductions.untold = true;
 		return;
 	}
 	r->call->cookie = members_life(c, owner);
-	c->reductions.telling++;
+	c->requester->reductions.telling++;
 }
 
 void reductions_tell(struct control *c)
 {
-	c->reductions.untold = true;
+	c->requester->reductions.untold = true;
 }
 
 void reductions_pump(struct control *c)
 {
-	if (!c->reductions.untold || !members_joined(c))
+	if (!c->requester->reductions.untold || !members_joined(c))
 		return;
-	c->reductions.untold = false;
-	list_each(l, after, &c->reductions.kept)
+	c->requester->reductions.untold = false;
+	list_each(l, after, &c->requester->reductions.kept)
 	{
-		if (c->reductions.telling >= RECALLS_MAX)
+		if (c->requester->reductions.telling >= RECALLS_MAX)
 			return;
 		keep_tell(c, list_item(l, struct reduction, link));
 	}

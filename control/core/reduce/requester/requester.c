@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
-#include "core/state.h"
+#include "core/base/env.h"
+#include "core/reduce/coordinator/borrow.h"
+#include "core/store/await.h"
+#include "core/transfer/fetch.h"
+#include "room.h"
+#include "events.h"
 
 static const char reduction_lost[] =
 	"its result was lost with the nodes that had just made it: reduce again";
@@ -18,8 +23,8 @@ void reductions_carve(struct reductions *rs, struct arena *a, const struct contr
 
 void reductions_init(struct control *c)
 {
-	list_init(&c->reductions.active);
-	list_init(&c->reductions.kept);
+	list_init(&c->requester->reductions.active);
+	list_init(&c->requester->reductions.kept);
 }
 
 uint64_t reduction_left(struct control *c, const struct reduction *r)
@@ -40,7 +45,7 @@ static void reduction_end(struct control *c, struct reduction *r, const struct m
 	timers_cancel(&c->timers, &r->watch);
 	list_each(l, after, &r->waits)
 	{
-		c->requester_ops->ended(c, list_item(l, struct wait, of_owner), used);
+		c->requester->ops->ended(c, list_item(l, struct await, link), used);
 	}
 	if (used->status == 0 && r->generation)
 		reduction_keep(c, r);
@@ -60,10 +65,10 @@ static void reduction_done(struct control *c, struct reduction *r)
 static void reduction_fail(struct control *c, struct reduction *r, int32_t status, const char *text)
 {
 	struct message_used used = {.target = r->reduce.target, .status = status};
-	struct idmap_node *early = idmap_find(&c->fetches.by_id, &r->reduce.target);
+	struct fetch *early = fetch_find(c, &r->reduce.target);
 
 	if (early) /* session_reduce_get: of what there was before, nobody has asked for that */
-		fetch_unwanted(c, idmap_item(early, struct fetch, by_id));
+		fetch_unwanted(c, early);
 	memcpy(used.text, text, strnlen(text, MESSAGE_TEXT_MAX));
 	reduction_end(c, r, &used);
 }
@@ -129,10 +134,7 @@ static void reduction_accepted(struct control *c, struct reduction *r)
 	r->accepted = true;
 	list_each(l, after, &r->waits)
 	{
-		struct wait *w = list_item(l, struct wait, of_owner);
-
-		if (w->op == SESSION_REDUCE)
-			c->requester_ops->wait_ended(c, w, 0, "");
+		c->requester->ops->accepted(c, list_item(l, struct await, link));
 	}
 }
 
@@ -152,7 +154,7 @@ static void reduction_borrow(struct control *c, struct reduction *r, uint64_t be
 	if (m.flags & MESSAGE_REDUCE_SPREAD)
 		reduction_fail(c, r, -EPROTO,
 			       "such a reduce is not lent: use nodes of one version");
-	else if (control_shard(c, &m.target) == c->self)
+	else if (control_shard(c, &m.target) == c->cluster->self)
 		reduction_rest(c, r, REDUCTION_ASK);
 	else if (reduce_borrow(c, &m, before))
 		reduction_accept(c, r);
@@ -392,9 +394,9 @@ static void reduction_watch_fire(struct control *c, struct timer *t)
 {
 	struct reduction *r = list_item(t, struct reduction, watch);
 	struct message m = {.kind = MESSAGE_STATUS};
-	struct node *n = r->call ? r->call->node : c->self;
+	struct node *n = r->call ? r->call->node : c->cluster->self;
 
-	if (n != c->self && !n->probing && c->attached)
+	if (n != c->cluster->self && !n->probing && c->attached)
 		n->probing = calls_start(c, n, &m, TABLE_SLOT_NONE, c->config.silence_ns / 2,
 					 reduction_probed, NULL) != NULL;
 	reduction_watch(c, r);
@@ -424,7 +426,7 @@ static struct reduction *reduction_asked(struct control *c, const struct message
 {
 	struct reduction *found = NULL, *follows = NULL;
 
-	list_each(l, after, &c->reductions.active)
+	list_each(l, after, &c->requester->reductions.active)
 	{
 		struct reduction *r = list_item(l, struct reduction, link);
 
@@ -507,7 +509,7 @@ void reduction_refused(struct control *c, const struct message_used *m)
 
 	if (r == NULL || !r->proposed)
 		return;
-	r->doubted |= control_shard(c, &m->target) == c->self; /* another one was asked */
+	r->doubted |= control_shard(c, &m->target) == c->cluster->self; /* another one was asked */
 	reduction_give_up(c, r);
 	calls_cancel(c, r->call);
 	r->call = NULL;
@@ -542,7 +544,7 @@ void reduction_commit(struct control *c, struct node *n, const struct message *m
 static struct reduction *reduction_new(struct control *c, const struct message_reduce *reduce,
 				       bool resumed)
 {
-	struct reductions *rs = &c->reductions;
+	struct reductions *rs = &c->requester->reductions;
 	struct reduction *r;
 	struct object_id *own;
 
@@ -551,8 +553,8 @@ static struct reduction *reduction_new(struct control *c, const struct message_r
 	r = pool_take(&rs->pool);
 	if (r == NULL)
 		return NULL;
-	own = c->reductions.sources +
-	      (size_t)pool_index(&c->reductions.pool, r) * MESSAGE_SOURCES_MAX;
+	own = c->requester->reductions.sources +
+	      (size_t)pool_index(&c->requester->reductions.pool, r) * MESSAGE_SOURCES_MAX;
 	memcpy(own, reduce->sources, sizeof(*own) * reduce->count);
 	r->reduce = *reduce;
 	r->reduce.sources = own;
@@ -565,7 +567,7 @@ static struct reduction *reduction_new(struct control *c, const struct message_r
 	r->state = resumed ? REDUCTION_FOLLOW : REDUCTION_ASK;
 	r->call = reduction_call(c, r);
 	if (r->call == NULL) {
-		pool_give(&c->reductions.pool, r);
+		pool_give(&c->requester->reductions.pool, r);
 		return NULL;
 	}
 	r->asked = r->call->node;

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The room of the cluster, for itself and for the rooms above it. Private: gossip.h, join.h,
+ * loopback.h, settle.h. */
+#ifndef SARISSA_CONTROL_CORE_CLUSTER_ROOM_H
+#define SARISSA_CONTROL_CORE_CLUSTER_ROOM_H
+
+#include "core/base/rooms.h"
+#include "linkstats.h"
+#include "membership.h"
+#include "ownership.h"
+#include "peers.h"
+#include "rpc.h"
+#include "stall.h"
+
+struct cluster_ops;
+
+struct room_cluster {
+	const struct cluster_ops *ops;
+	struct node *self;
+	uint32_t *shard_nodes;
+	struct peers peers;
+	struct members members;
+	struct calls calls;
+	struct linkstats links;
+	struct watches watches;
+	uint64_t dead_ns; /* when a node was taken for dead last */
+
+	struct pool loopback;
+	struct list loopback_queue;
+	uint8_t *loopback_data; /* OBJECT_INLINE_MAX each */
+};
+
+#endif

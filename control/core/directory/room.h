@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The room of the directory, for itself and for the rooms above it. Private: agent.h. */
+#ifndef SARISSA_CONTROL_CORE_DIRECTORY_ROOM_H
+#define SARISSA_CONTROL_CORE_DIRECTORY_ROOM_H
+
+#include "core/cluster/room.h"
+#include "backup.h"
+#include "directory.h"
+#include "evict.h"
+#include "tombstone_copies.h"
+
+struct room_directory {
+	struct directory shard;
+	struct graves graves;
+	struct backups backups;
+	struct eviction eviction;
+	uint64_t up_ns;	     /* when a node came up last */
+	bool unremoved;	     /* some node.unremoved */
+	struct timer untold; /* of the directory's */
+};
+
+#endif

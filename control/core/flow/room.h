@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The room of buffers and edges, for itself and for the rooms above it. */
+#ifndef SARISSA_CONTROL_CORE_FLOW_ROOM_H
+#define SARISSA_CONTROL_CORE_FLOW_ROOM_H
+
+#include "core/cluster/room.h"
+#include "buffers.h"
+#include "substreams.h"
+
+struct flow_ops;
+
+struct room_flow {
+	const struct flow_ops *ops;
+	struct buffers buffers;
+};
+
+#endif

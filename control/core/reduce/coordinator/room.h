@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The room of the coordinator, for itself. The requester includes borrow.h. */
+#ifndef SARISSA_CONTROL_CORE_COORDINATOR_ROOM_H
+#define SARISSA_CONTROL_CORE_COORDINATOR_ROOM_H
+
+#include "core/store/room.h"
+#include "borrow.h"
+#include "coordinator.h"
+
+struct delegate_ops;
+
+struct room_coordinator {
+	const struct delegate_ops *ops;
+	struct reduces reduces;
+};
+
+#endif

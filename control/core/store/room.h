@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The room of the store, for itself and for the rooms above it. */
+#ifndef SARISSA_CONTROL_CORE_STORE_ROOM_H
+#define SARISSA_CONTROL_CORE_STORE_ROOM_H
+
+#include "core/flow/room.h"
+#include "await.h"
+#include "objects.h"
+#include "primary.h"
+#include "resync.h"
+
+struct store_ops;
+
+struct room_store {
+	const struct store_ops *ops;
+	struct objects objects;
+	struct guards guards;
+	struct reconcile reconcile;
+};
+
+#endif

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The room of fetches and streams, for itself. Rooms above it include fetch.h and serve.h. */
+#ifndef SARISSA_CONTROL_CORE_TRANSFER_ROOM_H
+#define SARISSA_CONTROL_CORE_TRANSFER_ROOM_H
+
+#include "core/store/room.h"
+#include "fetch.h"
+#include "serve.h"
+
+struct transfer_ops;
+
+struct room_transfer {
+	const struct transfer_ops *ops;
+	struct fetches fetches;
+	struct serves serves;
+};
+
+#endif
