@@ -33,6 +33,13 @@ static inline int64_t deadline_left(int64_t deadline_ns)
 	return left > 0 ? left : 0;
 }
 
+/* What is left of a time of given_ns that began at began_ns; not negative. */
+static inline int64_t deadline_rest(int64_t given_ns, int64_t began_ns)
+{
+	int64_t left = given_ns - (deadline_now() - began_ns);
+	return left > 0 ? left : 0;
+}
+
 /* For poll(): rounded up, so that a wait does not end early; -1 without a limit. */
 static inline int deadline_poll_ms(int64_t deadline_ns)
 {

@@ -115,6 +115,7 @@ int handle_call(struct sar *s, struct session_request *request, const struct mux
 {
 	int64_t until_ns = timeout_ns == SAR_FOREVER ? DEADLINE_NEVER : deadline_after(timeout_ns);
 	int64_t began_ns = deadline_now(), given_ns = request->timeout_ns;
+	int64_t given_deadline_ns = request->reduction.deadline_ns;
 	bool again = false;
 	*out = (struct mux_result){0};
 	for (unsigned short_lives = 0;; again = true) {
@@ -125,8 +126,10 @@ int handle_call(struct sar *s, struct session_request *request, const struct mux
 		if (again && (request->op == SESSION_CREATE || request->op == SESSION_SEAL ||
 			      request->op == SESSION_REDUCE))
 			request->flags |= SESSION_FLAG_AGAIN;
+		if (again)
+			request->reduction.deadline_ns = deadline_rest(given_deadline_ns, began_ns);
 		if (again && given_ns > 0) {
-			int64_t left = given_ns - (deadline_now() - began_ns);
+			int64_t left = deadline_rest(given_ns, began_ns);
 			request->timeout_ns = left > 0 ? left : 1;
 		}
 		r = handle_try(s, request, tail, item_bytes, timeout_ns, until_ns, out);

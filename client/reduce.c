@@ -33,8 +33,24 @@ static int reduce_check(const sar_id *sources, unsigned count, const sar_reducti
 					  "SAR_FOREVER for no limit");
 	if (how->flags & ~(uint32_t)SAR_REDUCE_SPREAD)
 		return error_set(-EINVAL, "sar_reduce: unknown flags: only SAR_REDUCE_SPREAD");
+	if (how->min > count)
+		return error_set(-EINVAL,
+				 "sar_reduce: min is %u of %u sources: name more, or ask for "
+				 "fewer",
+				 how->min, count);
+	if (how->min == 0 && how->deadline_ns != 0)
+		return error_set(-EINVAL,
+				 "sar_reduce: min is 0: say how many sources suffice at the "
+				 "deadline");
+	if (how->min != 0 && how->num != 0)
+		return error_set(-EINVAL,
+				 "sar_reduce: num and a deadline exclude each other: leave "
+				 "one of them out");
+	if (how->deadline_ns < 0 || how->deadline_ns >= timeout_ns)
+		return error_set(-EINVAL, "sar_reduce: the deadline is negative, or not before the "
+					  "timeout: name an earlier one");
 	for (unsigned i = 0; i < sizeof(how->reserved) / sizeof(how->reserved[0]); i++)
-		if (how->reserved[i] != 0)
+		if (how->reserved[i] != 0 || how->reserved32 != 0)
 			return error_set(-EINVAL, "sar_reduce: what is reserved in sar_reduction "
 						  "is not zero: clear it first");
 	return 0;
@@ -46,7 +62,7 @@ int sar_reduce(sar *s, sar_id target, const char *name, const sar_id *sources, u
 	struct session_request request = handle_request(SESSION_REDUCE, &target);
 	struct mux_tail tail = {{(void *)(uintptr_t)sources, sizeof(*sources) * count}, -1};
 	struct mux_result result;
-	int64_t until_ns = DEADLINE_NEVER;
+	int64_t until_ns = DEADLINE_NEVER, began_ns = deadline_now();
 	int r = reduce_check(sources, count, how, timeout_ns);
 	if (r == 0)
 		r = handle_name(&request, name);
@@ -56,12 +72,18 @@ int sar_reduce(sar *s, sar_id target, const char *name, const sar_id *sources, u
 		until_ns = deadline_after(timeout_ns);
 	request.timeout_ns = timeout_ns == SAR_FOREVER ? -1 : timeout_ns;
 	request.flags = how->flags & SAR_REDUCE_SPREAD ? SESSION_FLAG_SPREAD : 0;
-	request.reduction = (struct session_reduction){how->op, how->dtype, how->num, count};
+	request.reduction = (struct session_reduction){.op = how->op,
+						       .dtype = how->dtype,
+						       .num = how->num,
+						       .count = count,
+						       .min = how->min,
+						       .deadline_ns = how->deadline_ns};
 	r = handle_call(s, &request, &tail, 0, HANDLE_CALL_NS, &result);
 	if (r < 0)
 		return r;
 	mux_result_free(&result);
-	reduces_remember(&s->reduces, &request, sources, until_ns);
+	request.reduction.deadline_ns = how->deadline_ns;
+	reduces_remember(&s->reduces, &request, sources, until_ns, began_ns);
 	return 0;
 }
 

@@ -7,7 +7,7 @@
 struct reduces_one {
 	struct reduces_one *next;
 	struct session_request request;
-	int64_t until_ns;
+	int64_t until_ns, began_ns;
 	sar_id source[];
 };
 
@@ -29,7 +29,7 @@ static void reduces_drop(struct reduces *r, const struct object_id *target, unsi
 }
 
 void reduces_remember(struct reduces *r, const struct session_request *request,
-		      const sar_id *sources, int64_t until_ns)
+		      const sar_id *sources, int64_t until_ns, int64_t began_ns)
 {
 	size_t bytes = sizeof(*sources) * request->reduction.count;
 	struct reduces_one *one = malloc(sizeof(*one) + bytes);
@@ -37,6 +37,7 @@ void reduces_remember(struct reduces *r, const struct session_request *request,
 		return;
 	one->request = *request;
 	one->until_ns = until_ns;
+	one->began_ns = began_ns;
 	memcpy(one->source, sources, bytes);
 	pthread_mutex_lock(&r->lock);
 	reduces_drop(r, &request->id, REDUCES_MAX - 1);
@@ -71,6 +72,8 @@ int reduces_resume(struct reduces *r, struct mux *m, int64_t deadline_ns)
 			continue;
 		request.flags |= SESSION_FLAG_AGAIN;
 		request.timeout_ns = left == DEADLINE_NEVER ? -1 : left;
+		request.reduction.deadline_ns =
+			deadline_rest(request.reduction.deadline_ns, one->began_ns);
 		error = mux_call(m, &request, &tail, 0, deadline_ns, &result);
 		mux_result_free(&result);
 	}

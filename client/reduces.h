@@ -23,7 +23,7 @@ struct reduces {
 
 /* request was answered; sources: those that went with it. One that finds no memory is forgotten. */
 void reduces_remember(struct reduces *r, const struct session_request *request,
-		      const sar_id *sources, int64_t until_ns);
+		      const sar_id *sources, int64_t until_ns, int64_t began_ns);
 /* No lock when there is none. */
 void reduces_forget(struct reduces *r, const sar_id *target);
 /* Asks for all of them through m. 0, or why m is of no use. */

@@ -22,7 +22,8 @@ enum {
 	CLI_OPTION_TIMEOUT = 1,
 	CLI_OPTION_COUNTERS = 2,
 	CLI_OPTION_OVER = 8,
-	CLI_OPTION_REDUCE = 4, /* --op, --dtype, --num, --spread, --wait */
+	CLI_OPTION_REDUCE = 4, /* --op, --dtype, --num, --deadline, --min, --spread,
+				  --wait */
 	CLI_OPTION_OWN = 16,   /* it reads its options itself: names are all words, its own first */
 };
 
@@ -33,6 +34,7 @@ struct cli_args {
 	int64_t timeout_ns; /* SAR_FOREVER without --timeout */
 	int64_t over_ns;    /* 0 without --over */
 	sar_reduction reduction;
+	bool deadline; /* --deadline: its time and min are in reduction */
 	bool wait;
 	char **names; /* what is not an option */
 	int count;    /* of names */

@@ -48,6 +48,8 @@ static const struct option main_options[] = {
 	{"op", required_argument, NULL, 'o'},
 	{"dtype", required_argument, NULL, 'd'},
 	{"num", required_argument, NULL, 'n'},
+	{"deadline", required_argument, NULL, 'D'},
+	{"min", required_argument, NULL, 'm'},
 	{"spread", no_argument, NULL, 'S'},
 	{"wait", no_argument, NULL, 'w'},
 	{NULL, 0, NULL, 0},
@@ -80,6 +82,9 @@ static void main_command_help(const struct cli_command *command)
 		       "  --dtype TYPE   f16, bf16, f32, f64, i8, i16, i32, i64, u8, u16, u32 or "
 		       "u64;\n                 without: f32\n"
 		       "  --num K        the first K sources to arrive suffice; without: all\n"
+		       "  --deadline S   after S seconds the sources that are there suffice;\n"
+		       "                 before the timeout, and not with --num\n"
+		       "  --min M        with --deadline: if there are at least M; without: 1\n"
 		       "  --spread       every node with a source will get the result as well\n"
 		       "  --wait         until the result is there, and say what is in it\n"
 		       "  --timeout S    the reduce ends without a result after S seconds; without: "
@@ -123,8 +128,8 @@ static int main_reduce_option(int option, unsigned allowed, struct cli_args *arg
 	sar_reduction *r = &args->reduction;
 	uint64_t count;
 	if (!(allowed & CLI_OPTION_REDUCE))
-		return main_usage("--op, --dtype, --num, --spread, --wait mean something to reduce "
-				  "only",
+		return main_usage("--op, --dtype, --num, --deadline, --min, --spread, --wait mean "
+				  "something to reduce only",
 				  "");
 	switch (option) {
 	case 'o':
@@ -137,6 +142,14 @@ static int main_reduce_option(int option, unsigned allowed, struct cli_args *arg
 		if (!argument_number(optarg, 10, 1, UINT32_MAX, &count))
 			return main_usage("--num takes a count, not ", optarg);
 		r->num = (uint32_t)count;
+		return -1;
+	case 'D':
+		args->deadline = true;
+		return main_seconds("--deadline", true, &r->deadline_ns);
+	case 'm':
+		if (!argument_number(optarg, 10, 1, UINT32_MAX, &count))
+			return main_usage("--min takes a count, not ", optarg);
+		r->min = (uint32_t)count;
 		return -1;
 	case 'S':
 		r->flags |= SAR_REDUCE_SPREAD;

@@ -100,8 +100,11 @@ static int reduce_wait(struct reduce *r)
 static int reduce_do(struct reduce *r)
 {
 	const struct cli_args *args = r->args;
-	int e = sar_reduce(r->s, r->target, cli_called(args->names[0]), r->source, r->count,
-			   &args->reduction, args->timeout_ns);
+	sar_reduction how = args->reduction;
+	if (args->deadline && how.min == 0)
+		how.min = 1;
+	int e = sar_reduce(r->s, r->target, cli_called(args->names[0]), r->source, r->count, &how,
+			   args->timeout_ns);
 	if (e < 0)
 		return cli_fail_detail(e, args->names[0]);
 	r->ended_ns = cli_now_ns();
@@ -116,6 +119,11 @@ int reduce_run(const struct cli_args *args)
 	if (args->timeout_ns == 0) {
 		cli_fail(-EINVAL, "--timeout 0 leaves a reduce no time: give it some, or no "
 				  "--timeout");
+		return CLI_USAGE;
+	}
+	if (args->reduction.min && !args->deadline) {
+		cli_fail(-EINVAL, "--min says how many sources suffice at the deadline: give a "
+				  "--deadline, or use --num");
 		return CLI_USAGE;
 	}
 	for (int i = 0; i < args->count && status == CLI_DONE; i++)

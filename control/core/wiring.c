@@ -182,7 +182,7 @@ static bool wiring_prepare(struct control *c, struct call *call)
 	if (m->kind == MESSAGE_RECALL && call->owner)
 		reduction_fill_recall(c, call);
 	if (m->kind == MESSAGE_REDUCE)
-		m->reduce.timeout_ns = reduction_left(c, call->owner);
+		reduction_set_times(c, call->owner, &m->reduce);
 	if (m->kind == MESSAGE_REDUCED)
 		m->reduce.flags = reduce_borrowed(c, &m->reduce) ? MESSAGE_REDUCE_LENT : 0;
 	return true;

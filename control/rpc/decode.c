@@ -242,6 +242,8 @@ static bool decode_reduce(const Rpc__Reduce *in, struct decode_arena *a, struct 
 	out->num = in->num;
 	out->flags = in->flags;
 	out->timeout_ns = in->timeout_ns;
+	out->deadline_ns = in->deadline_ns;
+	out->min = in->min;
 	out->asked = in->asked;
 	return decode_id(&in->target, &out->target) &&
 	       decode_text(&in->name, out->name, sizeof(out->name)) &&

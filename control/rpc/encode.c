@@ -254,6 +254,8 @@ static void encode_reduce(const struct message_reduce *m, Rpc__Reduce *out)
 	out->num = m->num;
 	out->flags = m->flags;
 	out->timeout_ns = m->timeout_ns;
+	out->deadline_ns = m->deadline_ns;
+	out->min = m->min;
 	out->asked = m->asked;
 	out->name = encode_text(m->name, sizeof(m->name));
 	out->sources = encode_bytes(m->sources, (size_t)m->count * OBJECT_ID_BYTES);

@@ -30,7 +30,7 @@
 #define SESSION_DIRECTORY_NS (10 * 1000000000ll)
 
 enum {
-	SESSION_VERSION = 7,
+	SESSION_VERSION = 8,
 	SESSION_PINS = 1024,
 	SESSION_PIN_BYTES = SESSION_PINS * 8,
 	SESSION_PIN_NONE = UINT32_MAX,
@@ -107,6 +107,9 @@ struct session_request {
 		uint32_t op, dtype;	/* enum reduce_op, enum reduce_dtype */
 		uint32_t num;		/* so many sources suffice; 0: all */
 		uint32_t count;		/* sources that follow, <= SESSION_SOURCES_MAX */
+		uint32_t min;		/* so many of all suffice at the deadline; 0: it has none */
+		uint32_t reserved;	/* zero */
+		int64_t deadline_ns;	/* with min: since the request; less than the timeout */
 	} reduction;
 };
 

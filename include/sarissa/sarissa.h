@@ -339,7 +339,10 @@ typedef struct sar_reduction {
 	uint32_t dtype; /* enum sar_dtype */
 	uint32_t num;	/* how many of the sources suffice, the first to arrive; 0: all */
 	uint32_t flags; /* SAR_REDUCE_SPREAD: every node with a source gets the result, too */
-	uint64_t reserved[6];
+	int64_t deadline_ns; /* with min: when the sources that exist suffice, since the call */
+	uint32_t min;	     /* how many sources suffice at the deadline; 0: there is none */
+	uint32_t reserved32;
+	uint64_t reserved[4];
 } sar_reduction;
 
 /*
@@ -348,9 +351,13 @@ typedef struct sar_reduction {
  * The call returns when nothing that is known speaks against the reduce. The reduce then goes on by
  * itself, also when the caller exits. Get the target, on any node, to wait for the result.
  *
- * With num, sources beyond the first num to arrive are a reserve. When a node dies, its
- * contribution comes from another copy or from the reserve; if there is neither, the reduce waits
- * until the source is put again. Partial sums that include the lost contribution are recomputed, so
+ * With min, the result holds all sources if they come within deadline_ns, else those that exist
+ * then. If they are fewer than min, it holds the first min to arrive. sar_reduce_sources tells
+ * which.
+ *
+ * With num or min, sources beyond those needed are a reserve. When a node dies, its contribution
+ * comes from another copy or from the reserve; if there is neither, the reduce waits until the
+ * source is put again. Partial sums that include the lost contribution are recomputed, so
  * all bytes of a result hold the same set of sources. A reader of the target begins again: sar_get
  * by itself, sar_wait with -ERESTART.
  *
@@ -358,14 +365,15 @@ typedef struct sar_reduction {
  * their last bits. All copies of one result are equal. f16 and bf16 are added in f32 and rounded to
  * nearest even at each of up to n - 1 steps. A minimum or maximum with a NaN is NaN. Integers wrap.
  *
- * Shapes: 1 to SAR_SOURCES_MAX sources, all of one size, a multiple of the element's. how->num is
- * at most count. timeout_ns is above 0 and is for the whole reduce: when it has passed, the reduce
+ * Shapes: 1 to SAR_SOURCES_MAX sources, all of one size, a multiple of the element's. how->num and
+ * how->min are at most count, and one of them is 0. deadline_ns is less than timeout_ns; without
+ * min it is 0. timeout_ns is above 0 and is for the whole reduce: when it has passed, the reduce
  * ends without a result.
  * Ownership: sources, how and name are not used after the call.
- * Errors: -EINVAL op, dtype, flags, count or num is unknown or out of range; a source is listed
- * twice or is the target; sizes do not fit. -EEXIST the target exists, or another reduce makes it.
- * -EAGAIN too many reduces at a time. -ETIMEDOUT no answer; the reduce may begin all the same:
- * sar_reduce_sources tells.
+ * Errors: -EINVAL op, dtype, flags, count, num, min or deadline_ns is unknown or out of range; a
+ * source is listed twice or is the target; sizes do not fit. -EEXIST the target exists, or another
+ * reduce makes it. -EAGAIN too many reduces at a time. -ETIMEDOUT no answer; the reduce may begin
+ * all the same: sar_reduce_sources tells.
  */
 int sar_reduce(sar *s, sar_id target, const char *name, const sar_id *sources, unsigned count,
 	       const sar_reduction *how, int64_t timeout_ns);

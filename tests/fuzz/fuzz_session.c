@@ -44,10 +44,12 @@ static void do_reduce(struct rig *r, struct rig_input *in, uint32_t session,
 		      struct session_request *q)
 {
 	uint8_t packet[SESSION_REQUEST_BYTES_MAX];
-	uint8_t bits = (uint8_t)rig_take(in, 1);
+	uint8_t bits = (uint8_t)rig_take(in, 1), op = (uint8_t)rig_take(in, 1);
 	size_t length = sizeof(*q);
 
-	q->reduction.op = (uint32_t)(rig_take(in, 1) % (REDUCE_OP_END + 1));
+	q->reduction.op = op % (REDUCE_OP_END + 1);
+	q->reduction.min = op >> 6;
+	q->reduction.deadline_ns = op & 0x20 ? 1000000 : 0;
 	q->reduction.dtype = (uint32_t)(rig_take(in, 1) % (REDUCE_DTYPE_END + 1));
 	q->reduction.count = bits & 0x80 ? SESSION_SOURCES_MAX : bits & 7;
 	q->reduction.num = bits >> 3 & 3;
@@ -149,7 +151,7 @@ static uint32_t some_node(uint8_t bits)
 static void make_reduce(struct message *m, struct rig_input *in, uint8_t bits,
 			struct object_id sources[8])
 {
-	uint32_t more;
+	uint32_t more, num;
 
 	for (int i = 0; i < 8; i++)
 		sources[i] = some_id(in);
@@ -167,11 +169,18 @@ static void make_reduce(struct message *m, struct rig_input *in, uint8_t bits,
 	m->reduce.dtype = more % 16 % REDUCE_DTYPE_END;
 	m->reduce.asked = more & 0x10 ? ASKED : 0;
 	m->reduce.count = bits / 16 % 8;
-	m->reduce.num = (uint32_t)rig_take(in, 1) % 8;
+	num = (uint32_t)rig_take(in, 1);
+	m->reduce.num = num % 8;
 	m->reduce.flags = bits & MESSAGE_REDUCE_SPREAD;
 	m->reduce.flags |= more & 0x40 ? MESSAGE_REDUCE_AGAIN : 0;
 	m->reduce.flags |= more & 0x80 ? MESSAGE_REDUCE_LENT : 0;
 	m->reduce.timeout_ns = bits & 0x80 ? UINT64_MAX : 1000000000;
+	if (num & 0x80) {
+		m->reduce.flags |= MESSAGE_REDUCE_DEADLINE;
+		m->reduce.num = num & 0x40 ? m->reduce.count : m->reduce.num;
+		m->reduce.min = num >> 3 & 3;
+		m->reduce.deadline_ns = num & 0x20 ? 1000000 : 0;
+	}
 	m->reduce.sources = sources;
 }
 

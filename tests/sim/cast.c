@@ -127,7 +127,8 @@ void cast_reduce(struct cast *c, uint32_t node, uint8_t target, uint8_t first, u
 	} packet = {.r = cast_request(c, node, SESSION_REDUCE, target)};
 
 	packet.r.flags = c->spread ? SESSION_FLAG_SPREAD : 0;
-	packet.r.reduction = (struct session_reduction){REDUCE_SUM, REDUCE_U32, num, count};
+	packet.r.reduction = (struct session_reduction){
+		.op = REDUCE_SUM, .dtype = REDUCE_U32, .num = num, .count = count};
 	for (uint32_t i = 0; i < count; i++)
 		packet.source[i] = cast_id((uint8_t)(first + i));
 	c->task[node].answered = false;

@@ -80,6 +80,10 @@ static void wrong_usage_is_2(void **state)
 		"reduce x a --num 0",
 		"reduce x a --num two",
 		"reduce x a --num -1",
+		"reduce x a --min 1",
+		"reduce x a --deadline soon",
+		"reduce x a --deadline 1 --min 0",
+		"ls --deadline 1",
 		"reduce x a --timeout soon",
 		"reduce x ''",
 		"get x - --wait",
@@ -441,6 +445,13 @@ static void reduces(void **state)
 				       "\"done\": false, \"duration_ns\": "));
 	assert_int_equal(shell("$CLI reduce k a b --json --wait"), 0);
 	assert_non_null(strstr(output, "\"used\": [\"a\", \"b\"], \"size\": 1000, "));
+	assert_int_equal(shell("$CLI reduce m a b c --deadline 1.5 --min 2"), 0);
+	assert_int_equal(c->fake.reduce.reduction.min, 2);
+	assert_int_equal(c->fake.reduce.reduction.deadline_ns, 1500000000);
+	assert_int_equal(shell("$CLI reduce n a b c --deadline 0"), 0);
+	assert_int_equal(c->fake.reduce.reduction.min, 1);
+	assert_int_equal(shell("$CLI reduce o a b --deadline 2 --timeout 2"), 1);
+	assert_non_null(strstr(output, "not before the timeout"));
 	c->fake.reduce_goes_on = true;
 	assert_int_equal(shell("$CLI reduce l a b --wait"), 3);
 }

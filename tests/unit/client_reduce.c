@@ -46,6 +46,34 @@ static void goes_as_it_is(void **state)
 	assert_int_equal(sar_reduce(c->s, test_id("sum"), "sum", from, 3, &how, 5 * ms), -EEXIST);
 }
 
+static void a_deadline_goes_as_it_is(void **state)
+{
+	struct client *c = *state;
+	sar_reduction how = {.op = SAR_SUM, .dtype = SAR_F32, .min = 2, .deadline_ns = 3 * ms};
+	sar_id from[3];
+
+	sources(from, 3);
+	assert_int_equal(sar_reduce(c->s, test_id("sum"), "sum", from, 3, &how, 5 * ms), 0);
+	assert_int_equal(c->fake.reduce.reduction.num, 0);
+	assert_int_equal(c->fake.reduce.reduction.min, 2);
+	assert_int_equal(c->fake.reduce.reduction.deadline_ns, 3 * ms);
+	assert_int_equal(sar_reduce(c->s, test_id("t"), NULL, from, 3, &how, 3 * ms), -EINVAL);
+	assert_non_null(strstr(sar_error_detail(), "not before the timeout"));
+	how.num = 3;
+	assert_int_equal(sar_reduce(c->s, test_id("t"), NULL, from, 3, &how, SAR_FOREVER), -EINVAL);
+	assert_non_null(strstr(sar_error_detail(), "num and a deadline"));
+	how.num = 0;
+	how.min = 4;
+	assert_int_equal(sar_reduce(c->s, test_id("t"), NULL, from, 3, &how, SAR_FOREVER), -EINVAL);
+	assert_non_null(strstr(sar_error_detail(), "min is 4 of 3 sources"));
+	how.min = 0;
+	assert_int_equal(sar_reduce(c->s, test_id("t"), NULL, from, 3, &how, SAR_FOREVER), -EINVAL);
+	assert_non_null(strstr(sar_error_detail(), "min is 0"));
+	how.min = 1;
+	how.reserved32 = 1;
+	assert_int_equal(sar_reduce(c->s, test_id("t"), NULL, from, 3, &how, SAR_FOREVER), -EINVAL);
+}
+
 /* As many as there can be: the answer comes in pages. */
 static void very_many_sources(void **state)
 {
@@ -89,12 +117,12 @@ static void bad_arguments(void **state)
 	how.flags = 2;
 	assert_int_equal(sar_reduce(c->s, target, NULL, from, 2, &how, ms), -EINVAL);
 	how.flags = 0;
-	how.reserved[5] = 1;
+	how.reserved[3] = 1;
 	assert_int_equal(sar_reduce(c->s, target, NULL, from, 2, &how, ms), -EINVAL);
 	assert_int_equal(sar_reduce_sources(c->s, target, -1, from, 2), -EINVAL);
 	assert_int_equal(c->fake.requests[SESSION_REDUCE], 0);
 	assert_int_equal(sar_reduce_sources(c->s, target, 0, from, 2), -ENOENT);
-	how.reserved[5] = 0;
+	how.reserved[3] = 0;
 	c->fake.reduce_goes_on = true;
 	assert_int_equal(sar_reduce(c->s, target, NULL, from, 2, &how, ms), 0);
 	assert_int_equal(sar_reduce_sources(c->s, target, ms, from, 2), -ETIMEDOUT);
@@ -246,10 +274,11 @@ static void time_ends(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		test_client(goes_as_it_is),  test_client(very_many_sources),
-		test_client(how_far_it_is),  test_client(bad_arguments),
-		test_client(page_that_lies), test_client(get_begins_again),
-		test_client(wait_says_so),   test_client(time_ends),
+		test_client(goes_as_it_is),	test_client(a_deadline_goes_as_it_is),
+		test_client(very_many_sources), test_client(how_far_it_is),
+		test_client(bad_arguments),	test_client(page_that_lies),
+		test_client(get_begins_again),	test_client(wait_says_so),
+		test_client(time_ends),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

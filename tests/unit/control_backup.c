@@ -127,7 +127,8 @@ static void a_lost_store_is_made_good(void **state)
 /* The sum of two small objects gets its second copy when the reduce has ended. */
 static void a_sum_survives_any_death(void **state)
 {
-	const struct session_reduction how = {REDUCE_SUM, REDUCE_U32, 2, 2};
+	const struct session_reduction how = {
+		.op = REDUCE_SUM, .dtype = REDUCE_U32, .num = 2, .count = 2};
 	const struct object_id ids[2] = {world_id("s0"), world_id("s1")};
 	const uint8_t *bytes;
 	uint64_t size;

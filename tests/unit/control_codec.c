@@ -39,6 +39,8 @@ static struct message sample_reduce(uint32_t kind, struct object_id id)
 						   .num = 1000,
 						   .flags = MESSAGE_REDUCE_SPREAD,
 						   .timeout_ns = UINT64_MAX,
+						   .deadline_ns = 5000000000,
+						   .min = 999,
 						   .asked = 77,
 						   .name = "sum",
 						   .count = MESSAGE_SOURCES_MAX,

@@ -18,7 +18,8 @@ enum { SOURCES = 5, NEEDED = 4, SLOW = NEEDED - 1, KEEPER = 5, CALLER = 6, NODES
 #define SOON_NS	   (200 * WORLD_MS) /* before any death is certain */
 #define CERTAIN_NS (1200 * WORLD_MS)
 
-static const struct session_reduction how = {REDUCE_SUM, REDUCE_U32, NEEDED, SOURCES};
+static const struct session_reduction how = {
+	.op = REDUCE_SUM, .dtype = REDUCE_U32, .num = NEEDED, .count = SOURCES};
 static struct object_id ids[SOURCES];
 static char target[16];
 

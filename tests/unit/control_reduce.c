@@ -24,7 +24,8 @@ static const char *source_name(unsigned i)
 static int reduce_as(struct world *w, uint32_t node, uint32_t count, uint32_t num,
 		     uint64_t timeout_ns, uint32_t flags)
 {
-	const struct session_reduction how = {REDUCE_SUM, REDUCE_U32, num, count};
+	const struct session_reduction how = {
+		.op = REDUCE_SUM, .dtype = REDUCE_U32, .num = num, .count = count};
 
 	for (uint32_t i = 0; i < count; i++)
 		ids[i] = world_id(source_name(i));
@@ -127,7 +128,8 @@ static void small_ones_of_one_owner_come_together(void **state)
 /* A source of which the directory cannot even note that it is looked for is a missing one. */
 static void a_full_directory_stops_nobody_else(void **state)
 {
-	const struct session_reduction all = {REDUCE_SUM, REDUCE_U32, 3, 3};
+	const struct session_reduction all = {
+		.op = REDUCE_SUM, .dtype = REDUCE_U32, .num = 3, .count = 3};
 	struct session_request r = world_request(SESSION_REDUCED, "late");
 	struct world *w = world_new(1, 1, STORE, true);
 	struct world_reply *end;

@@ -396,7 +396,8 @@ static void an_old_result_is_not_told(void **state)
  * not. */
 static void anothers_result_is_not_told(void **state)
 {
-	const struct session_reduction two = {REDUCE_SUM, REDUCE_U32, 2, 2};
+	const struct session_reduction two = {
+		.op = REDUCE_SUM, .dtype = REDUCE_U32, .num = 2, .count = 2};
 
 	for (int lent = 0; lent < 2; lent++) {
 		struct world *w = lending(0);

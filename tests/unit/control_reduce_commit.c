@@ -53,7 +53,8 @@ static void put_source(struct world *w, uint32_t node, uint32_t i)
 	assert_int_equal(world_put(w, node, 0, name, SIZE, i + 1), 0);
 }
 
-static const struct session_reduction how = {REDUCE_SUM, REDUCE_U32, NEEDED, SOURCES};
+static const struct session_reduction how = {
+	.op = REDUCE_SUM, .dtype = REDUCE_U32, .num = NEEDED, .count = SOURCES};
 
 /* Only so many sources are there yet. */
 static struct world *begin_some(uint32_t sources, uint32_t flags, int64_t timeout_ns)
@@ -557,7 +558,8 @@ static void a_result_that_was_deleted_is_made_again(void **state)
 	struct session_request r = world_request(SESSION_DELETE, target);
 	struct world *w = begin_some(NEEDED, 0, -1);
 	uint32_t holder = cut_off(w), other = (holder + 1) % NEEDED;
-	const struct session_reduction all = {REDUCE_SUM, REDUCE_U32, NEEDED, NEEDED};
+	const struct session_reduction all = {
+		.op = REDUCE_SUM, .dtype = REDUCE_U32, .num = NEEDED, .count = NEEDED};
 
 	assert_int_equal(world_call(w, other, 0, &r, 5 * WORLD_SECOND)->reply.status, 0);
 	assert_int_equal(world_reduce(w, other, 0, target, ids, all, 0, -1), 0);

@@ -24,7 +24,8 @@ static struct reduce *reduced(struct world *w)
 
 static struct world *begin(void)
 {
-	const struct session_reduction how = {REDUCE_SUM, REDUCE_U32, SOURCES, SOURCES};
+	const struct session_reduction how = {
+		.op = REDUCE_SUM, .dtype = REDUCE_U32, .num = SOURCES, .count = SOURCES};
 	struct world *w = world_new(NODES, 1, STORE, true);
 	struct session_request get;
 	unsigned k = 0;
@@ -284,8 +285,10 @@ static void six_sources_make_it_a_grid(void **state)
 		   {6, 6, true},  {8, 7, true},	 {8, 8, true}};
 
 	for (uint32_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
-		const struct session_reduction how = {REDUCE_SUM, REDUCE_U32, row[i].sources,
-						      row[i].sources};
+		const struct session_reduction how = {.op = REDUCE_SUM,
+						      .dtype = REDUCE_U32,
+						      .num = row[i].sources,
+						      .count = row[i].sources};
 		struct world *w = world_new(8, 1, STORE, true);
 		struct object_id id[8];
 		struct reduce *r;

@@ -295,7 +295,8 @@ static void who_asked_begins_again(struct world *w, struct session_reduction wha
  * one who asked forgets all. It would take that for its result: all sources are needed. */
 static void what_is_back_is_not_its_result(void **state)
 {
-	const struct session_reduction all = {REDUCE_SUM, REDUCE_U32, SOURCES, SOURCES};
+	const struct session_reduction all = {
+		.op = REDUCE_SUM, .dtype = REDUCE_U32, .num = SOURCES, .count = SOURCES};
 	struct world *w = with_an_old_one();
 
 	put_source(w, 0);
@@ -316,7 +317,8 @@ static void what_is_back_is_not_its_result(void **state)
 /* The same where it is another reduce's, and known with its sources. */
 static struct world *with_another_reduce(struct session_request *source, uint32_t *host)
 {
-	const struct session_reduction first = {REDUCE_SUM, REDUCE_U32, 2, 2};
+	const struct session_reduction first = {
+		.op = REDUCE_SUM, .dtype = REDUCE_U32, .num = 2, .count = 2};
 	struct world *w = lending(0);
 
 	put_source(w, 0);

@@ -37,7 +37,8 @@ static struct world *some_nodes(void)
 {
 	struct world *w = world_new(NODES, 1, STORE, true);
 	struct object_id ids[SOURCES];
-	const struct session_reduction how = {REDUCE_SUM, REDUCE_U32, needed, SOURCES};
+	const struct session_reduction how = {
+		.op = REDUCE_SUM, .dtype = REDUCE_U32, .num = needed, .count = SOURCES};
 
 	w->delay_ns = WORLD_MS;
 	for (uint32_t i = 0; i < NODES; i++)
@@ -232,7 +233,8 @@ static void two_may_die_at_once(void **state)
  * after a cut: it takes its seat as soon as it is reached. */
 static void who_is_reached_later_takes_its_seat(void **state)
 {
-	const struct session_reduction how = {REDUCE_SUM, REDUCE_U32, 2, 2};
+	const struct session_reduction how = {
+		.op = REDUCE_SUM, .dtype = REDUCE_U32, .num = 2, .count = 2};
 	enum { HERE = 0, LATER = 1, KEEPER = 2 };
 	struct world *w = world_new(NODES, 1, STORE, true);
 	struct control *c = w->node[COORDINATOR].core;

@@ -28,7 +28,8 @@ static void wants(struct world *w, uint32_t node)
 
 static struct world *begin_with(uint64_t size)
 {
-	const struct session_reduction how = {REDUCE_SUM, REDUCE_U32, SOURCES, SOURCES + 1};
+	const struct session_reduction how = {
+		.op = REDUCE_SUM, .dtype = REDUCE_U32, .num = SOURCES, .count = SOURCES + 1};
 	struct world *w = world_new(NODES, 1, STORE, true);
 	unsigned k = 0;
 

@@ -41,8 +41,9 @@ static void put_sources(struct world *w, uint32_t from, uint32_t to, uint64_t si
 static int sum(struct world *w, uint32_t node, const char *target, uint32_t count, int64_t timeout)
 {
 	return world_reduce(w, node, 0, target, ids,
-			    (struct session_reduction){REDUCE_SUM, REDUCE_U8, 0, count}, 0,
-			    timeout);
+			    (struct session_reduction){
+				    .op = REDUCE_SUM, .dtype = REDUCE_U8, .num = 0, .count = count},
+			    0, timeout);
 }
 
 /* Gets a target at a node, as the library does; 0, the error, or -EIO when it is not the sum. */
@@ -129,8 +130,10 @@ static void very_many_sources(void **state)
 	for (uint32_t i = 0; i < 100; i++)
 		assert_int_equal(world_put(w, 0, 0, source_name(i), 8, i + 1), 0);
 	assert_int_equal(world_reduce(w, 0, 0, "sum", ids,
-				      (struct session_reduction){REDUCE_SUM, REDUCE_U8, 100,
-								 SESSION_SOURCES_MAX},
+				      (struct session_reduction){.op = REDUCE_SUM,
+								 .dtype = REDUCE_U8,
+								 .num = 100,
+								 .count = SESSION_SOURCES_MAX},
 				      0, -1),
 			 0);
 	assert_int_equal(world_reduced(w, 0, 0, "sum", -1, used), 100);
@@ -249,7 +252,9 @@ static void the_same_coordinator_begins_again(void **state)
 			world_put(w, count == 1 ? 0 : count, 0, source_name(k), LARGE, count), 0);
 	}
 	seq = world_reduce_send(w, 1, 0, target, own,
-				(struct session_reduction){REDUCE_SUM, REDUCE_U8, 0, 3}, 0, -1);
+				(struct session_reduction){
+					.op = REDUCE_SUM, .dtype = REDUCE_U8, .num = 0, .count = 3},
+				0, -1);
 	world_run(w, 7 * WORLD_MS); /* the request is there, no answer here */
 	w->cut[1] = true;
 	world_run(w, 300 * WORLD_MS);
@@ -336,7 +341,8 @@ static void the_client_says_it_again(void **state)
 	for (uint32_t director = 0; director < 3; director++) {
 		struct world *w = some_nodes(3);
 		const char *target = target_of(w, director);
-		const struct session_reduction how = {REDUCE_SUM, REDUCE_U8, 0, 4};
+		const struct session_reduction how = {
+			.op = REDUCE_SUM, .dtype = REDUCE_U8, .num = 0, .count = 4};
 
 		put_sources(w, 1, 3, LARGE);
 		assert_int_equal(world_reduce(w, 0, 0, target, ids, how, 0, -1), 0);
@@ -366,8 +372,49 @@ static void the_client_says_it_again(void **state)
 
 static int refused(struct world *w, uint32_t op, uint32_t dtype, uint32_t num, uint32_t count)
 {
-	return world_reduce(w, 0, 0, "sum", ids, (struct session_reduction){op, dtype, num, count},
-			    0, SOON);
+	return world_reduce(
+		w, 0, 0, "sum", ids,
+		(struct session_reduction){.op = op, .dtype = dtype, .num = num, .count = count}, 0,
+		SOON);
+}
+
+/* The words of a refusal; "": it began. */
+static const char *refused_deadline(struct world *w, struct session_reduction how,
+				    int64_t timeout_ns)
+{
+	struct world_reply *a;
+
+	how.op = REDUCE_SUM;
+	how.dtype = REDUCE_F32;
+	how.count = 3;
+	a = world_wait(w, 0, world_reduce_send(w, 0, 0, "sum", ids, how, 0, timeout_ns), SOON);
+	assert_non_null(a);
+	assert_true(a->reply.status == -EINVAL || a->reply.status == 0);
+	return a->reply.status ? a->reply.text : "";
+}
+
+static void what_no_deadline_can_be(void **state)
+{
+	struct world *w = some_nodes(2);
+	struct session_reduction how = {.min = 4, .deadline_ns = SOON};
+
+	assert_non_null(strstr(refused_deadline(w, how, 2 * SOON), "min is not between"));
+	how.min = 0;
+	assert_non_null(strstr(refused_deadline(w, how, 2 * SOON), "min is 0"));
+	how.min = 3;
+	how.num = 3;
+	assert_non_null(strstr(refused_deadline(w, how, 2 * SOON), "num and a deadline exclude"));
+	how.num = 0;
+	assert_non_null(strstr(refused_deadline(w, how, SOON), "not before the reduce's timeout"));
+	how.deadline_ns = -1;
+	assert_non_null(strstr(refused_deadline(w, how, -1), "negative"));
+	how.deadline_ns = 0;
+	how.reserved = 1;
+	assert_non_null(strstr(refused_deadline(w, how, -1), "reserved"));
+	assert_int_equal(reductions(w), 0);
+	how.reserved = 0;
+	assert_string_equal(refused_deadline(w, how, -1), "");
+	world_free(w);
 }
 
 static void what_cannot_be(void **state)
@@ -399,7 +446,8 @@ static void lengths_that_lie(void **state)
 	uint64_t bad = control_counters(c)->requests_bad, tries = 0;
 
 	memcpy(packet + sizeof(r), ids, sizeof(ids));
-	r.reduction = (struct session_reduction){REDUCE_SUM, REDUCE_F32, 0, 4};
+	r.reduction = (struct session_reduction){
+		.op = REDUCE_SUM, .dtype = REDUCE_F32, .num = 0, .count = 4};
 	for (size_t length = 0; length < sizeof(r) + 5 * OBJECT_ID_BYTES; length++) {
 		if (length == sizeof(r) + 4 * OBJECT_ID_BYTES)
 			continue;
@@ -494,7 +542,8 @@ static void a_beat_asks_for_what_nobody_is_asked_for(void **state)
 {
 	struct world *w = some_nodes(3);
 	const char *target = target_of(w, 0);
-	const struct session_reduction how = {REDUCE_SUM, REDUCE_U8, 0, 3};
+	const struct session_reduction how = {
+		.op = REDUCE_SUM, .dtype = REDUCE_U8, .num = 0, .count = 3};
 	struct object_id id = world_id(target), from[3];
 	struct control *c = w->node[0].core;
 	struct reduce *r;
@@ -539,6 +588,7 @@ int main(void)
 		cmocka_unit_test(it_is_told_beside_another_one),
 		cmocka_unit_test(the_client_says_it_again),
 		cmocka_unit_test(what_cannot_be),
+		cmocka_unit_test(what_no_deadline_can_be),
 		cmocka_unit_test(lengths_that_lie),
 		cmocka_unit_test(too_many_at_a_time),
 		cmocka_unit_test(a_get_beside_a_sum_of_the_same),

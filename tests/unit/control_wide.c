@@ -36,7 +36,8 @@ static struct world *make(uint32_t nodes, uint32_t sources, uint64_t size)
 /* Node 0 asks for a sum of so many of the sources, and all nodes for the sum. */
 static void begin(struct world *w, uint32_t num, uint32_t count, uint32_t flags)
 {
-	const struct session_reduction how = {REDUCE_SUM, REDUCE_U32, num, count};
+	const struct session_reduction how = {
+		.op = REDUCE_SUM, .dtype = REDUCE_U32, .num = num, .count = count};
 
 	for (uint32_t i = 0; i < w->nodes; i++) {
 		struct session_request r = world_request(SESSION_GET, "sum");

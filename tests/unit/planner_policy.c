@@ -51,7 +51,7 @@ static void answered(struct control *c, struct reduce *r, struct reduce_source *
 		reduce_known(c, s, &got);
 	} else if (first) {
 		s->state = SOURCE_ABSENT;
-		reduce_answered(c, r);
+		reduce_answered(c, r, true);
 	}
 }
 
@@ -63,7 +63,10 @@ static void the_first_k_are_planned_when_the_coordinator_does(void **state)
 	for (uint64_t run = 1; run <= RUNS; run++) {
 		uint64_t seed = run * 7919, again_ns;
 		struct reduce_source source[SOURCES] = {{.state = SOURCE_ASKED}};
-		struct reduce r = {.source = source, .dtype = REDUCE_F32, .state = REDUCE_LOCATING};
+		struct reduce r = {.source = source,
+				   .dtype = REDUCE_F32,
+				   .state = REDUCE_LOCATING,
+				   .policy = &policy_first_k};
 		struct policy_view v = {.until_ns = UINT64_MAX};
 
 		planned = 0;
@@ -175,6 +178,33 @@ static void fewer_than_m_are_waited_for(void **state)
 	assert_int_equal(at(2000, 3, 4, &again_ns), POLICY_EXPIRE);
 }
 
+/* T has passed, or comes before the locations are answered: those are waited for, but not longer
+ * than the args say. */
+static void what_is_not_answered_yet_is_waited_for(void **state)
+{
+	const struct policy_args args = {.wait_ns = 10 * MS, .least = 2, .settle_ns = 200 * MS};
+	struct policy_view v = {.now_ns = 1010 * MS,
+				.opened_ns = 1000 * MS,
+				.until_ns = UINT64_MAX,
+				.sized = true,
+				.total = 8,
+				.answered = 7,
+				.present = 5,
+				.needed = 8};
+	uint64_t again_ns;
+
+	assert_int_equal(policy_deadline.turn(&args, &v, &again_ns), POLICY_WAIT);
+	assert_true(again_ns == 1200 * MS);
+	v.answered = 8;
+	assert_int_equal(policy_deadline.turn(&args, &v, &again_ns), POLICY_FREEZE);
+	v.answered = 7;
+	v.now_ns = 1200 * MS;
+	assert_int_equal(policy_deadline.turn(&args, &v, &again_ns), POLICY_FREEZE);
+	v.present = 1;
+	assert_int_equal(policy_deadline.turn(&args, &v, &again_ns), POLICY_WAIT);
+	assert_true(again_ns == UINT64_MAX);
+}
+
 static void a_wait_without_end_is_none(void **state)
 {
 	const struct policy_args args = {.wait_ns = UINT64_MAX};
@@ -198,7 +228,8 @@ static void nothing_waits_for_ever(void **state)
 	uint64_t seed = 5, again_ns;
 
 	for (uint32_t run = 0; run < RUNS; run++) {
-		const struct policy_args args = {draw(&seed, 300) * MS, draw(&seed, 9)};
+		const struct policy_args args = {draw(&seed, 300) * MS, draw(&seed, 9),
+						 draw(&seed, 2) * draw(&seed, 600) * MS};
 		struct policy_view v = {.opened_ns = draw(&seed, 100) * MS,
 					.total = 1 + draw(&seed, 9)};
 
@@ -223,6 +254,7 @@ int main(void)
 		cmocka_unit_test(what_is_there_at_t_is_enough),
 		cmocka_unit_test(all_that_are_needed_end_the_wait),
 		cmocka_unit_test(fewer_than_m_are_waited_for),
+		cmocka_unit_test(what_is_not_answered_yet_is_waited_for),
 		cmocka_unit_test(a_wait_without_end_is_none),
 		cmocka_unit_test(nothing_waits_for_ever),
 	};

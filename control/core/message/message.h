@@ -277,6 +277,8 @@ enum {				  /* flags */
        MESSAGE_REDUCE_SPREAD = 1, /* all contributors will get the result */
        MESSAGE_REDUCE_AGAIN = 2,  /* another coordinator had it, and no result is agreed to */
        MESSAGE_REDUCE_LENT = 4,	  /* the asker coordinates it already (REDUCED, too) */
+       MESSAGE_REDUCE_DEADLINE =
+	       8, /* deadline_ns and min hold; nodes that know no deadlines refuse the flag */
 };
 
 /* REDUCE; REDUCED: target, timeout_ns, 0 or UINT64_MAX, and asked, 0: it is not the asker's own */
@@ -285,8 +287,10 @@ struct message_reduce {
 	uint32_t op, dtype; /* enum reduce_op, enum reduce_dtype */
 	uint32_t num;	    /* so many of the sources suffice; the first to arrive */
 	uint32_t flags;
-	uint64_t timeout_ns; /* UINT64_MAX: none */
-	uint64_t asked;	     /* the asker's number for it, in all that it sends of it */
+	uint64_t timeout_ns;  /* UINT64_MAX: none */
+	uint64_t deadline_ns; /* from now, DEADLINE: then the sources that are there suffice */
+	uint32_t min;	      /* DEADLINE: if they are so many, 1 to count; num is count */
+	uint64_t asked;	      /* the asker's number for it, in all that it sends of it */
 	char name[OBJECT_NAME_MAX + 1];
 	uint32_t count;
 	const struct object_id *sources;

@@ -34,24 +34,31 @@ static enum policy_turn first_k_turn(const struct policy_args *a, const struct p
 	return v->answered == v->total && v->sized ? POLICY_PLAN : POLICY_WAIT;
 }
 
+/* That time after the opening; UINT64_MAX: never. */
+static uint64_t policy_after(const struct policy_view *v, uint64_t ns)
+{
+	return ns < UINT64_MAX - v->opened_ns ? v->opened_ns + ns : UINT64_MAX;
+}
+
 static enum policy_turn deadline_turn(const struct policy_args *a, const struct policy_view *v,
 				      uint64_t *again_ns)
 {
 	uint32_t least = a->least ? a->least : 1;
-	uint64_t end_ns = UINT64_MAX;
+	uint64_t end_ns = policy_after(v, a->wait_ns);
 
-	if (a->wait_ns < UINT64_MAX - v->opened_ns)
-		end_ns = v->opened_ns + a->wait_ns;
 	if (policy_expired(v, again_ns))
 		return POLICY_EXPIRE;
 	if (v->sized && v->present >= v->needed)
 		return POLICY_PLAN;
-	if (v->now_ns < end_ns) {
-		if (end_ns < *again_ns)
-			*again_ns = end_ns;
+	if (v->now_ns >= end_ns && v->present < least)
 		return POLICY_WAIT;
-	}
-	return v->present >= least ? POLICY_FREEZE : POLICY_WAIT;
+	if (v->answered < v->total && a->settle_ns > a->wait_ns)
+		end_ns = policy_after(v, a->settle_ns);
+	if (v->now_ns >= end_ns)
+		return POLICY_FREEZE;
+	if (end_ns < *again_ns)
+		*again_ns = end_ns;
+	return POLICY_WAIT;
 }
 
 const struct policy policy_first_k = {"first_k", first_k_turn, policy_arrives, policy_replaces};

@@ -15,8 +15,10 @@
 
 /* What a client chose; 0 where a policy does not look at it. */
 struct policy_args {
-	uint64_t wait_ns; /* deadline: T, since the reduce was opened */
-	uint32_t least;	  /* deadline: M; 0 counts as 1, more than needed as that */
+	uint64_t wait_ns;   /* deadline: T, since the reduce was opened */
+	uint32_t least;	    /* deadline: M; 0 counts as 1, more than needed as that */
+	uint64_t settle_ns; /* deadline: so long after the opening locations are waited for that
+			       are not answered, though T has passed */
 };
 
 struct policy_view {
@@ -61,7 +63,8 @@ struct policy {
 
 /* The first K that are found; all, if K is their number. It plans when all have answered once. */
 extern const struct policy policy_first_k;
-/* What is there at T, at least M; all K before that. Whatever comes later is a reserve. */
+/* What is there at T, at least M; all K before that. Whatever comes later is a reserve. A T that
+ * has passed when the reduce is opened counts from the moment that all locations are answered. */
 extern const struct policy policy_deadline;
 extern const struct policy *const policy_table[]; /* all of them, then NULL */
 

@@ -47,6 +47,25 @@ static void session_reduce_get(struct control *c, const struct message_reduce *m
 	}
 }
 
+/* What of a deadline cannot be, or NULL. */
+static const char *session_reduce_wrong(const struct session_request *r)
+{
+	if (r->reduction.reserved)
+		return "what is reserved in a reduce is not zero: use a library of this version";
+	if (r->reduction.deadline_ns < 0)
+		return "the deadline is negative: name a time from now";
+	if (r->reduction.min == 0)
+		return r->reduction.deadline_ns == 0
+			       ? NULL
+			       : "min is 0: say how many sources suffice at the deadline";
+	if (r->reduction.num != 0)
+		return "num and a deadline exclude each other: leave one of them out";
+	if (r->timeout_ns >= 0 && r->reduction.deadline_ns >= r->timeout_ns)
+		return "the deadline is not before the reduce's timeout: allow more time, or "
+		       "name an earlier deadline";
+	return NULL;
+}
+
 void session_reduce(struct control *c, struct session *s, const struct session_request *r,
 		    const struct object_id *sources)
 {
@@ -64,11 +83,18 @@ void session_reduce(struct control *c, struct session *s, const struct session_r
 		reduce.num = reduce.count;
 	if (r->flags & SESSION_FLAG_SPREAD)
 		reduce.flags |= MESSAGE_REDUCE_SPREAD;
+	if (r->reduction.min) {
+		reduce.flags |= MESSAGE_REDUCE_DEADLINE;
+		reduce.min = r->reduction.min;
+		reduce.deadline_ns = (uint64_t)r->reduction.deadline_ns;
+	}
 	reduce.timeout_ns = r->timeout_ns < 0 ? UINT64_MAX : (uint64_t)r->timeout_ns;
 	memcpy(reduce.name, r->name, sizeof(reduce.name));
 	wrong = r->flags & ~(uint32_t)(SESSION_FLAG_SPREAD | SESSION_FLAG_AGAIN)
 			? "unknown flags"
-			: reduce_wrong(&reduce);
+			: session_reduce_wrong(r);
+	if (wrong == NULL)
+		wrong = reduce_wrong(&reduce);
 	if (wrong) {
 		reply_error(c, s, r->op, r->seq, -EINVAL, wrong);
 		return;

@@ -223,6 +223,10 @@ static void reduce_small_not(struct control *c, struct reduce *r)
 		if (s->state != SOURCE_KNOWN || s->generation != 0)
 			continue;
 		s->state = SOURCE_ABSENT;
+		if (r->args.least && r->state == REDUCE_LOCATING) { /* its deadline waits for it */
+			s->state = SOURCE_ASKED;
+			r->unanswered++;
+		}
 		reduce_locate(c, s);
 	}
 }
@@ -253,35 +257,121 @@ static bool reduce_small(struct control *c, struct reduce *r, struct reduce_sour
 	return true;
 }
 
-/* ---- LOCATE --------------------------------------------------------------------------------- */
+/* ---- the policy ----------------------------------------------------------------------------- */
 
-void reduce_view(const struct control *c, const struct reduce *r, struct policy_view *v)
+void reduce_set_policy(struct control *c, struct reduce *r, const struct message_reduce *m)
+{
+	bool deadline = m->flags & MESSAGE_REDUCE_DEADLINE;
+
+	r->policy = deadline ? &policy_deadline : &policy_first_k;
+	r->args = (struct policy_args){0};
+	if (deadline)
+		r->args = (struct policy_args){m->deadline_ns, m->min, c->config.status_ns};
+	r->located_ns = c->now_ns;
+}
+
+uint64_t reduce_deadline(const struct reduce *r)
+{
+	if (r->args.least == 0 || r->args.wait_ns > UINT64_MAX - r->located_ns)
+		return UINT64_MAX;
+	return r->located_ns + r->args.wait_ns;
+}
+
+/* Those that a plan would find, or whose values are in the sum. */
+static uint32_t reduce_present(struct control *c, const struct reduce *r)
+{
+	uint32_t present = 0;
+
+	if (r->small)
+		return r->summed;
+	for (uint32_t i = 0; i < r->count; i++)
+		present += r->source[i].state == SOURCE_KNOWN &&
+			   reduce_reachable(c, r->source[i].node);
+	return present;
+}
+
+void reduce_view(struct control *c, const struct reduce *r, struct policy_view *v)
 {
 	*v = (struct policy_view){.now_ns = c->now_ns,
-				  .opened_ns = r->begun_ns,
+				  .opened_ns = r->located_ns,
 				  .until_ns = UINT64_MAX, /* its timer ends it */
 				  .total = r->count,
 				  .answered = r->count - r->unanswered,
 				  .needed = r->num,
 				  .speculative = r->hasty,
 				  .sized = r->sized};
+	if (r->args.least)
+		v->present = reduce_present(c, r);
 }
 
 /* Whether the plan has to wait for others. While nothing is there that tells how large they are,
  * the request goes on, and is planned for what comes first. */
-static bool reduce_waits(const struct control *c, const struct reduce *r)
+static bool reduce_waits(struct control *c, const struct reduce *r)
 {
 	struct policy_view v;
 	uint64_t again_ns;
 
 	reduce_view(c, r, &v);
-	return policy_first_k.turn(NULL, &v, &again_ns) == POLICY_WAIT && r->unanswered > 0;
+	return r->policy->turn(&r->args, &v, &again_ns) == POLICY_WAIT && r->unanswered > 0;
 }
 
-static void reduce_answered(struct control *c, struct reduce *r)
+static void reduce_turn_fire(struct control *c, struct timer *t)
+{
+	reduce_turn(c, list_item(t, struct reduce, turn));
+}
+
+/* All are asked for, and it is not time: who may not begin would have heard so. Whoever is to
+ * coordinate it waits in its own place. */
+static void reduce_wait(struct control *c, struct reduce *r, uint64_t again_ns)
+{
+	if (r->unanswered == 0 && r->sized && !r->small && reduce_lend(c, r))
+		return;
+	if (r->unanswered == 0)
+		reduce_accept(c, r);
+	if (again_ns != UINT64_MAX)
+		timers_set(&c->timers, &r->turn, again_ns, reduce_turn_fire);
+	else
+		timers_cancel(&c->timers, &r->turn);
+}
+
+void reduce_turn(struct control *c, struct reduce *r)
+{
+	struct policy_view v;
+	enum policy_turn turn;
+	uint64_t again_ns;
+
+	if (r->args.least == 0 || r->state != REDUCE_LOCATING)
+		return;
+	reduce_view(c, r, &v);
+	turn = r->policy->turn(&r->args, &v, &again_ns);
+	if (turn == POLICY_WAIT) {
+		reduce_wait(c, r, again_ns);
+		return;
+	}
+	timers_cancel(&c->timers, &r->turn);
+	if (turn == POLICY_FREEZE) { /* nor is it lent any more: there it would be counted again */
+		r->num = v.present;
+		r->home = true;
+	}
+	if (!r->small) {
+		reduce_plan(c, r);
+		return;
+	}
+	r->state = REDUCE_RUNNING;
+	reduce_accept(c, r);
+	reduce_small_done(c, r);
+}
+
+/* ---- LOCATE --------------------------------------------------------------------------------- */
+
+static void reduce_answered(struct control *c, struct reduce *r, bool first)
 {
 	if (r->state == REDUCE_LOCATING) {
-		r->unanswered--;
+		r->unanswered -= first;
+		if (r->args.least) {
+			reduce_turn(c, r);
+			return;
+		}
 		if (reduce_waits(c, r))
 			return;
 	}
@@ -316,8 +406,8 @@ static void reduce_known(struct control *c, struct reduce_source *s, const struc
 		if (reduce_small(c, r, s, got))
 			return;
 	}
-	if (first || r->state == REDUCE_RUNNING)
-		reduce_answered(c, r);
+	if (first || r->args.least || r->state == REDUCE_RUNNING)
+		reduce_answered(c, r, first);
 }
 
 /* One source less to wait for. Returns whether the call goes on: the reduce may have ended. */
@@ -331,7 +421,7 @@ static bool reduce_absent(struct control *c, struct reduce_source *s, struct cal
 		return true;
 	s->state = SOURCE_ABSENT;
 	s->call = NULL;
-	reduce_answered(c, r);
+	reduce_answered(c, r, true);
 	if (r->state == REDUCE_ENDED || r->state == REDUCE_LENT) {
 		reduce_forget(c, &call->message.get.id, call->message.request);
 		return false;

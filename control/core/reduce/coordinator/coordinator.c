@@ -69,6 +69,7 @@ void reduce_free(struct control *c, struct reduce *r)
 	timers_cancel(&c->timers, &r->deadline);
 	timers_cancel(&c->timers, &r->beat);
 	timers_cancel(&c->timers, &r->watch);
+	timers_cancel(&c->timers, &r->turn);
 	list_remove(&r->active);
 	if (!r->aside)
 		idmap_remove(&c->coordinator->reduces.by_id, &r->by_id);
@@ -234,6 +235,7 @@ void reduce_end_calls(struct control *c, struct reduce *r)
 	timers_cancel(&c->timers, &r->deadline);
 	timers_cancel(&c->timers, &r->beat);
 	timers_cancel(&c->timers, &r->watch);
+	timers_cancel(&c->timers, &r->turn);
 }
 
 void reduce_answer_all(struct control *c, struct reduce *r)
@@ -315,9 +317,25 @@ static void reduce_beat_fire(struct control *c, struct timer *t)
 	timers_set(&c->timers, t, c->now_ns + c->config.orphan_ns / 4, reduce_beat_fire);
 	if (r->state < REDUCE_COMMITTING || reduce_gathers(r))
 		reduce_beat(c, r);
+	reduce_turn(c, r); /* others may be in reach again */
 }
 
 /* ---- the beginning -------------------------------------------------------------------------- */
+
+static const char *reduce_wrong_deadline(const struct message_reduce *m)
+{
+	if (!(m->flags & MESSAGE_REDUCE_DEADLINE))
+		return m->min || m->deadline_ns ? "a deadline without its flag: use nodes of one "
+						  "version"
+						: NULL;
+	if (m->min == 0 || m->min > m->count)
+		return "min is not between 1 and the number of sources: name more, or ask for fewer";
+	if (m->num != m->count)
+		return "num and a deadline exclude each other: leave one of them out";
+	if (m->deadline_ns > m->timeout_ns)
+		return "the deadline is beyond the reduce's timeout: name an earlier one";
+	return NULL;
+}
 
 const char *reduce_wrong(const struct message_reduce *m)
 {
@@ -329,8 +347,8 @@ const char *reduce_wrong(const struct message_reduce *m)
 		return "no sources: name at least one";
 	if (m->num == 0 || m->num > m->count)
 		return "num is not between 1 and the number of sources: name more, or ask for fewer";
-	if (m->flags &
-	    ~(uint32_t)(MESSAGE_REDUCE_SPREAD | MESSAGE_REDUCE_AGAIN | MESSAGE_REDUCE_LENT))
+	if (m->flags & ~(uint32_t)(MESSAGE_REDUCE_SPREAD | MESSAGE_REDUCE_AGAIN |
+				   MESSAGE_REDUCE_LENT | MESSAGE_REDUCE_DEADLINE))
 		return "unknown flags: use nodes of one version";
 	for (uint32_t i = 0; i < m->count; i++) {
 		if (object_id_equal(&m->sources[i], &m->target))
@@ -339,7 +357,7 @@ const char *reduce_wrong(const struct message_reduce *m)
 			if (object_id_equal(&m->sources[i], &m->sources[k]))
 				return "a source is listed twice: name each once";
 	}
-	return NULL;
+	return reduce_wrong_deadline(m);
 }
 
 /* Room for the arrays. */
@@ -389,6 +407,7 @@ struct reduce *reduce_make(struct control *c, struct node *n, uint64_t request,
 	r->count = r->unanswered = in->count;
 	r->small = true;
 	memcpy(r->name, in->name, sizeof(r->name));
+	reduce_set_policy(c, r, in);
 	return r;
 }
 

@@ -6,8 +6,9 @@
  * (reduce/participant/participant.h), and mends what is lost. It never touches payload, but for
  * small objects, whose values come with the answers of the directory and are added up here.
  *
- *   LOCATING   it is asked where the sources are         -> RUNNING (all have answered once), LENT,
- *                                                           ENDED
+ *   LOCATING   it is asked where the sources are         -> RUNNING (when its policy says so: all
+ *                                                           have answered once, or the deadline
+ *                                                           has come), LENT, ENDED
  *   LENT       the node that has asked coordinates it (delegate.c) -> COMMITTED (it is asked
  *              whether it may be that), LOCATING, ENDED; dropped
  *   RUNNING    slots are filled, objects are built       -> COMMITTING; ENDED
@@ -130,6 +131,10 @@ struct reduce {
 	struct control *control;
 	struct call *call; /* COMMITTING: COMMIT; COMMITTED: FINISH */
 	struct timer deadline, beat, watch;
+	struct timer turn;	     /* LOCATING: the policy is asked again */
+	const struct policy *policy; /* when it is planned, and with how many */
+	struct policy_args args;     /* the policy's */
+	uint64_t located_ns;	     /* when this node began to count them */
 	uint32_t unknown;    /* COMMITTING: times that the directory's node did not know of it */
 	uint32_t watch_turn; /* which of the roots are told at the next fire of watch */
 	uint64_t number;
@@ -144,9 +149,9 @@ struct reduce {
 	uint64_t begun_ns;  /* when this node heard of it */
 	uint64_t cancelled; /* -ECANCELED: the DELETE that did it, and whose */
 	uint32_t cancelled_by;
-	uint32_t caller; /* node */
-	uint32_t op, dtype, num, flags;
-	uint64_t size; /* 0 and no source known: not known yet */
+	uint32_t caller;		/* node */
+	uint32_t op, dtype, num, flags; /* num: at the deadline it becomes what is there */
+	uint64_t size;			/* 0 and no source known: not known yet */
 	uint32_t chunk_bytes;
 	uint32_t value_max; /* bytes of a source whose value is to come along */
 	uint32_t count;	    /* sources */
@@ -323,6 +328,15 @@ void reduce_end(struct control *c, struct reduce *r, int32_t status, const char 
 /* The same before anybody has all of it: what there is of it goes, and nothing is buried. On the
  * other side of a cut it may have been decided, under an earlier generation. */
 void reduce_fail(struct control *c, struct reduce *r, int32_t status, const char *text);
+/* Its policy, as the request says, counted from now. */
+void reduce_set_policy(struct control *c, struct reduce *r, const struct message_reduce *m);
+/* The deadline, in the clock of this node; UINT64_MAX: none. */
+uint64_t reduce_deadline(const struct reduce *r);
+/* The fewest sources that a result of it holds; the most are num. */
+static inline uint32_t reduce_fewest(const struct reduce *r)
+{
+	return r->args.least ? r->args.least : r->num;
+}
 /* Whether so many sources can be asked for, and calls be left for all else. */
 bool reduce_calls(const struct control *c, uint32_t count);
 extern const char reduce_exists[];
@@ -415,9 +429,12 @@ void reduce_locate_all(struct control *c, struct reduce *r);
 void reduce_locate(struct control *c, struct reduce_source *s);
 /* The others that a LOCATE names, as it is about to leave. */
 void reduce_fill_locate(struct control *c, struct call *call);
-/* What policy_first_k looks at, which decides when it is planned, and whether a reserve replaces
- * one that is silent. A policy that counts those that are present needs more. */
-void reduce_view(const struct control *c, const struct reduce *r, struct policy_view *v);
+/* What its policy looks at, which decides when it is planned, and whether a reserve replaces one
+ * that is silent. */
+void reduce_view(struct control *c, const struct reduce *r, struct policy_view *v);
+/* Asks the policy again of one that waits for its deadline, and does what it says; it may have
+ * ended afterwards. */
+void reduce_turn(struct control *c, struct reduce *r);
 /* It is not asked for any more. */
 void reduce_unlocate(struct control *c, struct reduce_source *s);
 /* The directory stops to look for what that LOCATE has asked for, if it does. */

@@ -71,7 +71,11 @@ static void lend_complete(struct control *c, struct reduce *r)
  * somebody has all of it. Others may wait for it. */
 static void lend_back(struct control *c, struct reduce *r)
 {
-	struct message_reduce m = {.count = r->count, .sources = c->coordinator->reduces.ids};
+	struct message_reduce m = {.count = r->count,
+				   .flags = r->flags,
+				   .min = r->args.least,
+				   .sources = c->coordinator->reduces.ids};
+	uint64_t at_ns = reduce_deadline(r);
 
 	if (directory_has_complete(&c->directory->shard, &r->by_id.id)) {
 		lend_complete(c, r);
@@ -82,6 +86,8 @@ static void lend_back(struct control *c, struct reduce *r)
 	m.timeout_ns = r->until_ns == UINT64_MAX ? UINT64_MAX
 		       : r->until_ns > c->now_ns ? r->until_ns - c->now_ns
 						 : 0;
+	m.deadline_ns = at_ns > c->now_ns ? at_ns - c->now_ns : 0;
+	reduce_set_policy(c, r, &m);
 	r->home = true;
 	r->state = REDUCE_LOCATING;
 	r->unanswered = r->count;
@@ -209,7 +215,10 @@ static bool lend_take(struct reduce *r, const struct message_used *m)
 		r->source[i].seat = in ? 0 : REDUCE_NONE;
 		taken += in;
 	}
-	return taken == m->count && taken == r->num;
+	if (taken != m->count || taken < reduce_fewest(r) || taken > r->num)
+		return false;
+	r->num = taken;
+	return true;
 }
 
 /* The keeper before may have agreed, or, if it took the asker for dead, made another result: then

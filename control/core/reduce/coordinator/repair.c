@@ -213,7 +213,7 @@ static void repair_silent(struct control *c, struct reduce *r, struct repair_par
 	struct closure *k;
 
 	reduce_view(c, r, &v);
-	if ((part.source == NULL && part.from == NULL) || !policy_first_k.replaces(NULL, &v) ||
+	if ((part.source == NULL && part.from == NULL) || !r->policy->replaces(&r->args, &v) ||
 	    !repair_has_reserve(c, r, node))
 		return;
 	r->hasty++;
@@ -362,6 +362,7 @@ void reduce_node_up(struct control *c, const struct node *n)
 	{
 		struct reduce *r = list_item(l, struct reduce, active);
 
+		reduce_turn(c, r);
 		for (uint32_t i = 0;
 		     r->state == REDUCE_RUNNING && r->graph.vertices && i < r->count; i++) {
 			const struct reduce_source *s = &r->source[i];

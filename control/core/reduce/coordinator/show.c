@@ -13,6 +13,17 @@ static uint32_t show_coordinator(const struct control *c, const struct reduce *r
 	return r->state == REDUCE_LENT ? r->caller : c->cluster->self->number;
 }
 
+/* How many sources suffice at the deadline. */
+static void show_least(struct text *t, const struct reduce *r, const char *before,
+		       const char *after)
+{
+	text_add(t, before);
+	text_add_number(t, r->args.least);
+	text_add(t, " of ");
+	text_add_number(t, r->count);
+	text_add(t, after);
+}
+
 void reduce_say_late(const struct control *c, const struct reduce *r, struct text *t)
 {
 	uint32_t missing = 0, first = 0;
@@ -23,8 +34,11 @@ void reduce_say_late(const struct control *c, const struct reduce *r, struct tex
 		first = i;
 		missing++;
 	}
+	if (r->count - missing >= r->num)
+		missing = 0; /* those are not needed */
 	if (missing == 0) {
-		text_add(t, "all sources came, their sum did not");
+		text_add(t, r->num == r->count ? "all" : "enough");
+		text_add(t, " sources came, their sum did not");
 	} else {
 		text_add(t, r->source[first].refused ? "no room in the directory for source "
 						     : "source ");
@@ -37,7 +51,10 @@ void reduce_say_late(const struct control *c, const struct reduce *r, struct tex
 	}
 	text_add(t, " within ");
 	text_add_number(t, (c->now_ns - r->begun_ns + 500000000) / 1000000000);
-	text_add(t, missing ? " s: put them" : " s: allow more time");
+	text_add(t, " s");
+	if (missing && r->args.least && r->state == REDUCE_LOCATING)
+		show_least(t, r, ", and ", " must be there");
+	text_add(t, missing ? ": put them" : ": allow more time");
 }
 
 void reduce_explain(struct control *c, struct message_got *got)
@@ -72,6 +89,20 @@ static void show_sources(struct control *c, const struct reduce *r, struct messa
 	}
 }
 
+static void show_deadline(const struct control *c, const struct reduce *r, struct text *t)
+{
+	uint64_t at_ns = reduce_deadline(r);
+
+	text_add(t, ", ");
+	text_add_number(t, r->args.least);
+	text_add(t, " suffice");
+	if (at_ns <= c->now_ns)
+		return;
+	text_add(t, " in ");
+	text_add_number(t, (at_ns - c->now_ns + 999999999) / 1000000000);
+	text_add(t, " s");
+}
+
 void reduce_progress(struct control *c, const struct reduce *r, struct message_used *m)
 {
 	struct text t = {.length = 0};
@@ -92,6 +123,8 @@ void reduce_progress(struct control *c, const struct reduce *r, struct message_u
 			text_add(&t, ", missing ");
 			text_add_object(&t, &m->sources[m->present], "");
 		}
+		if (r->args.least && r->state == REDUCE_LOCATING)
+			show_deadline(c, r, &t);
 		text_add(&t, "; ");
 	}
 	text_add(&t, "node ");

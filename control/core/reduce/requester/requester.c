@@ -34,6 +34,13 @@ uint64_t reduction_left(struct control *c, const struct reduction *r)
 	return r->until_ns > c->now_ns ? r->until_ns - c->now_ns : 0;
 }
 
+void reduction_set_times(struct control *c, const struct reduction *r, struct message_reduce *m)
+{
+	m->timeout_ns = reduction_left(c, r);
+	if (m->flags & MESSAGE_REDUCE_DEADLINE)
+		m->deadline_ns = r->at_ns > c->now_ns ? r->at_ns - c->now_ns : 0;
+}
+
 /* ---- the end -------------------------------------------------------------------------------- */
 
 static void reduction_end(struct control *c, struct reduction *r, const struct message_used *used)
@@ -82,7 +89,7 @@ static void reduction_guess(struct control *c, struct reduction *r, const struct
 
 	if (!r->resumed && o->size > OBJECT_INLINE_MAX)
 		reduction_fail(c, r, -EEXIST, reduction_another);
-	else if (r->reduce.num == r->reduce.count)
+	else if (r->reduce.num == r->reduce.count && !(r->reduce.flags & MESSAGE_REDUCE_DEADLINE))
 		reduction_end(c, r, &used);
 	else
 		reduction_fail(c, r, -ENODATA,
@@ -150,7 +157,7 @@ static void reduction_borrow(struct control *c, struct reduction *r, uint64_t be
 {
 	struct message_reduce m = r->reduce;
 
-	m.timeout_ns = reduction_left(c, r);
+	reduction_set_times(c, r, &m);
 	if (m.flags & MESSAGE_REDUCE_SPREAD)
 		reduction_fail(c, r, -EPROTO,
 			       "such a reduce is not lent: use nodes of one version");
@@ -241,6 +248,8 @@ static bool reduction_fits(const struct reduction *r, const struct message_used 
 
 	for (uint32_t i = 0; i < r->reduce.count && k < used->count; i++)
 		k += object_id_equal(&r->reduce.sources[i], &used->sources[k]);
+	if (r->reduce.flags & MESSAGE_REDUCE_DEADLINE)
+		return k == used->count && k >= r->reduce.min;
 	return k == used->count && k == r->reduce.num;
 }
 
@@ -368,7 +377,7 @@ static struct call *reduction_call(struct control *c, struct reduction *r)
 	}
 	m.kind = MESSAGE_REDUCE;
 	m.reduce = r->reduce;
-	m.reduce.timeout_ns = left; /* and anew each time that it is sent (cluster/rpc.c) */
+	reduction_set_times(c, r, &m.reduce); /* and anew each time that it is sent */
 	if (r->again && !r->resumed)
 		m.reduce.flags |= MESSAGE_REDUCE_AGAIN;
 	if (reduce_borrowed(c, &r->reduce))
@@ -562,6 +571,8 @@ static struct reduction *reduction_new(struct control *c, const struct message_r
 	r->until_ns = reduce->timeout_ns > UINT64_MAX - 1 - c->now_ns
 			      ? UINT64_MAX
 			      : c->now_ns + reduce->timeout_ns;
+	r->at_ns = reduce->deadline_ns > UINT64_MAX - c->now_ns ? UINT64_MAX
+								: c->now_ns + reduce->deadline_ns;
 	list_init(&r->waits);
 	r->again = r->accepted = r->resumed = resumed;
 	r->state = resumed ? REDUCTION_FOLLOW : REDUCTION_ASK;

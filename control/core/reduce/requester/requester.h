@@ -57,6 +57,7 @@ struct reduction {
 	uint64_t asked_life; /* its incarnation then; 0: it was not up */
 	struct message_reduce reduce;
 	uint64_t until_ns; /* UINT64_MAX: no limit */
+	uint64_t at_ns;	   /* its deadline, if it has one */
 	uint64_t
 		lost_ns; /* since when the coordinator of a result agreed on is lost; 0: it lives */
 	uint64_t generation; /* of the result agreed on; 0: none yet */
@@ -97,6 +98,8 @@ struct reduction *reduction_resume(struct control *c, const struct message_reduc
 struct reduction *reduction_find(struct control *c, const struct object_id *target);
 /* What is left of its time; UINT64_MAX: no limit. */
 uint64_t reduction_left(struct control *c, const struct reduction *r);
+/* Sets what is left of its time and of its deadline in a REDUCE of it. */
+void reduction_set_times(struct control *c, const struct reduction *r, struct message_reduce *m);
 /* A client of this node has deleted the target. */
 void reduction_deleted(struct control *c, const struct object_id *target);
 /* What the one that is coordinated here has made is to be its result; the directory's node agrees,
