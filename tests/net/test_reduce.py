@@ -182,6 +182,27 @@ def the_first_ones_suffice():
               expected("sum", "u32", [sources[name] for name in done["used"]]))
 
 
+def what_is_there_at_the_deadline_suffices():
+    """Of two sources there, below and above the size that is streamed; a third one comes too late."""
+    netlib.need_daemons()
+    with Cluster(NODES, "--store", 64, *OPTIONS) as cluster, netlib.scratch() as directory:
+        for count in (37, 50000):
+            sources = [values_of("f32", count, node) for node in range(NODES)]
+            for node in (1, 3):
+                put(cluster, directory, node, f"s{node}", pack("f32", sources[node]))
+            done = reduce(cluster, 0, "mean", *names(NODES), "--op", "avg", "--deadline", "0.4",
+                          "--min", "2", "--timeout", "30")
+            assert done["used"] == ["s1", "s3"] and 4e8 <= done["duration_ns"] < 3e9, done
+            put(cluster, directory, 0, "s0", pack("f32", sources[0]))
+            check(cluster, directory, 2, "mean", expected("avg", "f32", [sources[1], sources[3]]))
+            done = reduce(cluster, 2, "three", *names(NODES), "--deadline", "0")
+            assert done["used"] == ["s0", "s1", "s3"], done
+            fails(cluster, 1, 3, " never came within 1 s, and 4 of 4 must be there",
+                  "four", *names(NODES), "--deadline", "0.2", "--min", "4", "--timeout", "1", "--wait")
+            remove(cluster, "mean", "three", "s0", "s1", "s3")
+        cluster.check_daemons()
+
+
 def sources_come_one_by_one():
     """Getters wait already, on all nodes; several sources are on one node."""
     netlib.need_daemons()
@@ -214,6 +235,7 @@ def bad_input_is_refused_with_its_reason():
             fails(cluster, node, 1, "target is among the sources", "x", "a", "x")
             fails(cluster, node, 1, "listed twice", "x", "a", "b", "a")
             fails(cluster, node, 1, "num is not between", "x", "a", "b", "--num", "3")
+            fails(cluster, node, 1, "min is 3 of 2", "x", "a", "b", "--deadline", "1", "--min", "3")
             fails(cluster, node, 1, "all must have one size", "x", "a", "short")
             fails(cluster, node, 1, "all must have one size", "x", "a", "tiny")
             fails(cluster, node, 1, "no multiple of the element's 4", "x", "odd")
@@ -289,5 +311,5 @@ def a_reduce_that_waits_is_shown_and_cancelled():
 
 netlib.run(five_megabytes_of_floats_meet_on_every_node,
            random_floats_are_right_to_their_last_bits, every_operation_and_type,
-           the_first_ones_suffice, sources_come_one_by_one,
+           the_first_ones_suffice, what_is_there_at_the_deadline_suffices, sources_come_one_by_one,
            a_reduce_that_waits_is_shown_and_cancelled, bad_input_is_refused_with_its_reason)

@@ -284,7 +284,9 @@ static void reduce_begin(struct reducers *c, struct reducer_task *t)
 	struct packet p = {.r = {.flags = t->job->flags, .timeout_ns = t->job->timeout_ns}};
 	p.r.reduction.op = 1;	  /* sum */
 	p.r.reduction.dtype = 11; /* u32 */
-	p.r.reduction.num = t->job->num;
+	p.r.reduction.num = t->job->min ? 0 : t->job->num;
+	p.r.reduction.min = t->job->min;
+	p.r.reduction.deadline_ns = t->job->deadline_ns;
 	p.r.reduction.count = t->job->count;
 	for (uint32_t i = 0; i < t->job->count; i++)
 		p.sources[i] = job_id(t->job, i);
@@ -336,9 +338,9 @@ static void ask_done(struct reducers *c, struct reducer_task *t, int32_t status,
 	if (status == -ETIMEDOUT && j->timeout_ns < 0 && !t->final)
 		world_violation(c->g->w, "job %u had no timeout: %s", j->number, text);
 	c->errors[status < 0 && status > -128 ? -status : 0]++;
-	if (status == 0 && (uint32_t)__builtin_popcount(t->used) != j->num)
+	if (status == 0 && !reducers_enough(j, (uint32_t)__builtin_popcount(t->used)))
 		world_violation(c->g->w, "job %u: %x are not %u sources", j->number, t->used,
-				j->num);
+				j->min ? j->min : j->num);
 	if (status == 0 && j->ended && j->status == 0 && j->asked == 1 && !c->splits &&
 	    j->used != t->used)
 		world_violation(c->g->w, "job %u: used %x and %x", j->number, j->used, t->used);

@@ -3,7 +3,7 @@
  * Simulated applications that reduce: sources are put, some late, some never; somebody asks for
  * their sum; others get it before, while and after it is made; sources and targets are deleted and
  * put again. Elements are u32, so each result must be, in every byte, the sum of exactly num of the
- * sources as they once were (reducers_sum.c).
+ * sources as they once were, or with a deadline of min or more (reducers_sum.c).
  */
 #ifndef SARISSA_TESTS_SIM_REDUCERS_H
 #define SARISSA_TESTS_SIM_REDUCERS_H
@@ -65,6 +65,8 @@ struct reducer_event { /* something that an application will do */
 
 struct reducer_job {
 	uint32_t number, count, num, size, caller, flags;
+	uint32_t min;	     /* at the deadline so many suffice, num is count; 0: there is none */
+	int64_t deadline_ns; /* of each request */
 	uint64_t begun_ns, end_ns; /* nothing new after that */
 	int64_t timeout_ns;
 	struct reducer_source source[REDUCERS_SOURCES];
@@ -104,11 +106,18 @@ struct reducers {
 	bool quiet, losses; /* no new work; stores have been lost */
 	bool wide;	    /* large objects, over several workers */
 	bool exchanged;	    /* only sums that are exchanged as values, where all goes well */
+	bool deadlines;	    /* all have one */
 	bool calm;	    /* nothing is ever wrong: packets arrive, processes live */
 	bool splits;	    /* two sides may each make a result, of which the newer stays */
 	uint64_t puts, gets, bytes, reduced, failures, restarts;
 	uint64_t errors[128]; /* by errno, of reduces */
 };
+
+/* Whether a result of the job may hold so many sources. */
+static inline bool reducers_enough(const struct reducer_job *j, uint32_t sources)
+{
+	return sources <= j->num && sources >= (j->min ? j->min : j->num);
+}
 
 void reducers_open(struct reducers *c, struct full_group *g, struct prng *draw, bool wide);
 void reducers_close(struct reducers *c);

@@ -44,6 +44,17 @@ static void job_exchanged(const struct reducers *c, struct reducer_job *j)
 	j->flags = SESSION_FLAG_SPREAD;
 }
 
+/* It often comes while sources do; the time is never over before. */
+static void job_deadline(const struct reducers *c, struct reducer_job *j)
+{
+	j->num = j->count;
+	j->min = (uint32_t)prng_between(c->draw, 1, j->count);
+	j->deadline_ns = (int64_t)prng_below(
+		c->draw, prng_chance(c->draw, 300000) ? 3 * WORLD_S : 300 * WORLD_MS);
+	if (j->timeout_ns >= 0)
+		j->timeout_ns += j->deadline_ns;
+}
+
 static void job_begin(struct reducers *c)
 {
 	struct reducer_job *j = &c->job[c->jobs];
@@ -60,9 +71,11 @@ static void job_begin(struct reducers *c)
 	j->end_ns = now(c) + 4 * WORLD_S;
 	if (c->exchanged)
 		job_exchanged(c, j);
+	if (c->deadlines)
+		job_deadline(c, j);
 	for (uint32_t i = 0; i < j->count; i++) {
 		j->source[i].node = c->exchanged ? i : (uint32_t)prng_below(p, nodes);
-		if (!prng_chance(p, j->num < j->count ? 200000 : 50000))
+		if (!prng_chance(p, j->num < j->count || c->deadlines ? 200000 : 50000))
 			job_plan(c, j, 0, spread, REDUCER_PUT, i, j->source[i].node);
 		if (!prng_chance(p, 100000))
 			continue;

@@ -64,12 +64,14 @@ static bool sum_check(const struct reducer_job *j, const uint8_t *bytes, uint64_
 		      uint32_t used)
 {
 	struct sum s = {.j = j, .bytes = bytes, .words = (uint32_t)(upto / 4), .used = used};
-	bool good;
+	bool good = false;
 	if (s.words == 0)
 		return true;
 	memcpy(&s.first, bytes, sizeof(s.first));
 	s.total = malloc(8 * (size_t)s.words);
-	good = s.total && sum_try(&s, 0, j->num, s.first);
+	for (uint32_t num = j->num; s.total && !good && reducers_enough(j, num); num--)
+		good = (!used || num == (uint32_t)__builtin_popcount(used)) &&
+		       sum_try(&s, 0, num, s.first);
 	free(s.total);
 	return good;
 }

@@ -23,7 +23,8 @@ static void usage(FILE *to)
 		"usage: swarm --seed N|random --runs K [--nodes N] [--scenario NAME] [--kind KIND] [--strict]\n"
 		"             [--tally] [--fired] [--one-clock]\n"
 		"             [--inside-writes] [--verbose]\n"
-		"kinds: transport, objects, wide, reduces (without any: every scenario in turn)\n"
+		"kinds: transport, objects, wide, reduces, deadlines (without any: every scenario in "
+		"turn)\n"
 		"--strict: judges also what an owner of a fixed list does just after its restart\n"
 		"--one-clock: the clocks of all nodes agree (else, in half of the runs, none do)\n"
 		"--inside-writes: processes die between two writes to shared memory, too\n"
@@ -61,6 +62,8 @@ static const struct swarm_scenario *scenario_find(const char *name)
 
 static const char *scenario_kind(const struct swarm_scenario *c)
 {
+	if (c->deadlines)
+		return "deadlines";
 	return c->wide ? "wide" : c->reduces ? "reduces" : c->full ? "objects" : "transport";
 }
 
@@ -150,7 +153,8 @@ static bool arguments_parse(struct arguments *a, int argc, char **argv)
 		}
 	}
 	if (a->kind && strcmp(a->kind, "transport") != 0 && strcmp(a->kind, "objects") != 0 &&
-	    strcmp(a->kind, "wide") != 0 && strcmp(a->kind, "reduces") != 0)
+	    strcmp(a->kind, "wide") != 0 && strcmp(a->kind, "reduces") != 0 &&
+	    strcmp(a->kind, "deadlines") != 0)
 		return false;
 	return optind == argc;
 }

@@ -143,6 +143,7 @@ static void full_swarm_open(struct full_swarm *s, uint64_t seed, uint32_t nodes)
 	if (c->wide)
 		full_swarm_wide(s);
 	s->r.exchanged = c->exchanged;
+	s->r.deadlines = c->deadlines;
 	struct network_faults f = {.loss_ppm = (uint32_t)prng_below(p, c->loss_max_ppm + 1),
 				   .duplicate_ppm =
 					   (uint32_t)prng_below(p, c->duplicate_max_ppm + 1),

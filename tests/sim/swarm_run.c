@@ -209,6 +209,17 @@ const struct swarm_scenario swarm_scenarios[] = {
 	 .kill_control_ppm = 50000,
 	 .kill_dataplane_ppm = 100000,
 	 .kill_node_ppm = 50000},
+	{.name = "deadlines",
+	 .help = "whole nodes reduce what is there at a deadline, processes killed, cables pulled",
+	 .full = true,
+	 .reduces = true,
+	 .deadlines = true,
+	 .loss_max_ppm = 20000,
+	 .cut_ppm = 200000,
+	 .freeze_ppm = 200000,
+	 .kill_control_ppm = 50000,
+	 .kill_dataplane_ppm = 100000,
+	 .kill_node_ppm = 50000},
 #endif
 	{.name = NULL},
 };
