@@ -335,10 +335,10 @@ enum { SAR_REDUCE_SPREAD = 1 }; /* sar_reduction.flags */
 
 /* How to reduce. Zero what is not used, also reserved. */
 typedef struct sar_reduction {
-	uint32_t op;	/* enum sar_reduce_op */
-	uint32_t dtype; /* enum sar_dtype */
-	uint32_t num;	/* how many of the sources suffice, the first to arrive; 0: all */
-	uint32_t flags; /* SAR_REDUCE_SPREAD: every node with a source gets the result, too */
+	uint32_t op;	     /* enum sar_reduce_op */
+	uint32_t dtype;	     /* enum sar_dtype */
+	uint32_t num;	     /* how many of the sources suffice, the first to arrive; 0: all */
+	uint32_t flags;	     /* SAR_REDUCE_SPREAD: every node with a source gets the result, too */
 	int64_t deadline_ns; /* with min: when the sources that exist suffice, since the call */
 	uint32_t min;	     /* how many sources suffice at the deadline; 0: there is none */
 	uint32_t reserved32;
