@@ -10,7 +10,7 @@ static struct network bcube(uint32_t members, uint32_t levels)
 	struct network w = {.levels = levels, .places = 1};
 
 	for (uint32_t l = 0; l < levels; l++) {
-		w.level[l] = (struct network_level){members, false, 20000, 125000000};
+		w.level[l] = (struct network_level){members, false, (uint8_t)l, 20000, 125000000};
 		w.places *= members;
 	}
 	return w;
@@ -20,8 +20,10 @@ static struct network torus(uint32_t members, uint32_t levels)
 {
 	struct network w = bcube(members, levels);
 
-	for (uint32_t l = 0; l < levels; l++)
+	for (uint32_t l = 0; l < levels; l++) {
 		w.level[l].ring = true;
+		w.level[l].rail = (uint8_t)(2 * l);
+	}
 	return w;
 }
 
@@ -171,9 +173,10 @@ static void hips_uses_both_ways_of_a_torus(void **state)
 /* An edge only joins places that differ on the level of its rail; of a ring, by one. */
 static void hips_crosses_only_links_that_exist(void **state)
 {
-	struct network w = {.levels = 3,
-			    .places = 24,
-			    .level = {{4, true, 0, 0}, {2, false, 0, 0}, {3, false, 0, 0}}};
+	struct network w = {
+		.levels = 3,
+		.places = 24,
+		.level = {{4, true, 0, 0, 0}, {2, false, 2, 0, 0}, {3, false, 3, 0, 0}}};
 	struct planner_request q = planner_asked(24, 2, 0, 8 << 20);
 	static const struct planner *const all[] = {&planner_hips, &planner_hips_mesh,
 						    &planner_hips_ring, &planner_hips_server};
@@ -191,8 +194,7 @@ static void hips_crosses_only_links_that_exist(void **state)
 				uint32_t to = graph_slot_of(&g, v), level = 0;
 				uint32_t a, b, members;
 
-				while (level + 1 < w.levels &&
-				       network_rail(&w, level + 1) <= e.rail)
+				while (level + 1 < w.levels && w.level[level + 1].rail <= e.rail)
 					level++;
 				a = network_coordinate(&w, from, level);
 				b = network_coordinate(&w, to, level);
@@ -200,7 +202,7 @@ static void hips_crosses_only_links_that_exist(void **state)
 				assert_int_not_equal(a, b);
 				assert_int_equal(network_moved(&w, from, level, b), to);
 				if (w.level[level].ring)
-					assert_int_equal((a + (e.rail == network_rail(&w, level)
+					assert_int_equal((a + (e.rail == w.level[level].rail
 								       ? 1
 								       : members - 1)) %
 								 members,
@@ -236,6 +238,27 @@ static void hips_needs_every_place(void **state)
 	assert_int_equal(planner_shape(&q, &planner_hips, &c), -EINVAL);
 }
 
+/* With a network the least estimate wins: large targets use all ports, small ones few hops. */
+static void the_cheapest_is_chosen_over_a_network(void **state)
+{
+	struct network w = bcube(3, 2);
+	struct planner_request q = planner_asked(9, 1, 0, 64 << 20);
+	struct planner_choice c, other;
+
+	q.network = &w;
+	assert_int_equal(planner_choose(&q, &c), 0);
+	assert_ptr_equal(c.planner, &planner_hips);
+	for (uint32_t i = 0; planner_table[i]; i++)
+		if (planner_shape(&q, planner_table[i], &other) == 0)
+			assert_true(other.estimate_ns >= c.estimate_ns);
+	q.size = 32 << 10;
+	assert_int_equal(planner_choose(&q, &c), 0);
+	assert_ptr_not_equal(c.planner, &planner_hips_ring);
+	q.everyone = false;
+	assert_int_equal(planner_choose(&q, &c), 0);
+	assert_ptr_equal(c.planner, &planner_dary);
+}
+
 static void a_wrong_network_is_named(void **state)
 {
 	struct network w = bcube(3, 2);
@@ -267,6 +290,7 @@ int main(void)
 		cmocka_unit_test(hips_uses_both_ways_of_a_torus),
 		cmocka_unit_test(hips_crosses_only_links_that_exist),
 		cmocka_unit_test(hips_needs_every_place),
+		cmocka_unit_test(the_cheapest_is_chosen_over_a_network),
 		cmocka_unit_test(a_wrong_network_is_named),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

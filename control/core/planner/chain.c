@@ -11,14 +11,17 @@
 #include "planner.h"
 #include "segment.h"
 
-static bool chain_applies(const struct planner_request *q)
+static const char *chain_unfit(const struct planner_request *q)
 {
-	uint32_t p = planner_slots(q);
+	uint32_t p = planner_slots(q), segments = planner_segments(q);
 
-	return q->everyone && p >= 2 && p <= q->limits->graph.gather_slots_max &&
-	       planner_segments(q) >= 2 && planner_segments(q) < q->limits->graph.parts_max &&
-	       planner_segments(q) <= GRAPH_SEGMENTS_MAX &&
-	       segment_chunks(q->size, q->chunk_bytes) >= planner_segments(q);
+	if (!q->everyone)
+		return PLANNER_ONE_READER;
+	if (p < 2 || p > q->limits->graph.gather_slots_max)
+		return PLANNER_SLOTS;
+	if (segments < 2 || segments >= q->limits->graph.parts_max || segments > GRAPH_SEGMENTS_MAX)
+		return PLANNER_SEGMENTS;
+	return segment_chunks(q->size, q->chunk_bytes) < segments ? PLANNER_SMALL : NULL;
 }
 
 /* The slot at position k of the chain to that root, which is at p - 1. */
@@ -68,4 +71,4 @@ static void chain_build(const struct planner_request *q, const struct planner_ch
 	distribution_fill(g);
 }
 
-const struct planner planner_chains = {"chains", chain_applies, chain_shape, chain_build};
+const struct planner planner_chains = {"chains", chain_unfit, chain_shape, chain_build};

@@ -58,9 +58,9 @@ static const struct planner *choose_segments(const struct planner_request *q)
 
 	if (q->rate_seen || p > limits->segments_unseen_max)
 		fewest = limits->segment_chunks;
-	if (!planner_chains.applies(q))
+	if (planner_chains.unfit(q))
 		return NULL;
-	if (chunks < (uint64_t)limits->segment_chunks * p && planner_exchange.applies(q))
+	if (chunks < (uint64_t)limits->segment_chunks * p && !planner_exchange.unfit(q))
 		return &planner_exchange;
 	return chunks >= (uint64_t)fewest * planner_segments(q) ? &planner_chains : NULL;
 }
@@ -99,6 +99,24 @@ static int choose_check(const struct planner_request *q)
 	return sum == q->present ? 0 : -EINVAL;
 }
 
+/* Over a network that is known, the planner with the least estimate. */
+static void choose_cheapest(const struct planner_request *q, struct planner_choice *c)
+{
+	uint64_t least = UINT64_MAX;
+
+	for (uint32_t i = 0; planner_table[i]; i++) {
+		struct planner_choice tried = {.planner = planner_table[i], .prefer = q->caller};
+
+		if (planner_table[i]->unfit(q))
+			continue;
+		planner_table[i]->shape(q, &tried);
+		if (tried.estimate_ns < least) {
+			least = tried.estimate_ns;
+			*c = tried;
+		}
+	}
+}
+
 int planner_choose(const struct planner_request *q, struct planner_choice *c)
 {
 	const struct planner_group *slow;
@@ -107,6 +125,10 @@ int planner_choose(const struct planner_request *q, struct planner_choice *c)
 
 	if (error)
 		return error;
+	if (q->network && q->everyone) {
+		choose_cheapest(q, c);
+		return 0;
+	}
 	best = planner_best(q);
 	*c = (struct planner_choice){.planner = choose_segments(q), .prefer = q->caller};
 	slow = c->planner ? topology_slowest(planner_groups(q, NULL), best) : NULL;
@@ -115,7 +137,7 @@ int planner_choose(const struct planner_request *q, struct planner_choice *c)
 		c->prefer = slow->node;
 	}
 	if (c->planner == NULL && !q->everyone && q->size <= q->limits->twotree_bytes_max &&
-	    planner_twotree.applies(q))
+	    !planner_twotree.unfit(q))
 		c->planner = &planner_twotree;
 	if (c->planner == NULL)
 		c->planner = &planner_dary;
@@ -128,7 +150,7 @@ int planner_shape(const struct planner_request *q, const struct planner *p,
 {
 	int error = choose_check(q);
 
-	if (error == 0 && !p->applies(q))
+	if (error == 0 && p->unfit(q))
 		error = -EINVAL;
 	if (error)
 		return error;

@@ -12,9 +12,9 @@ static uint32_t circulant_segments(const struct planner_request *q)
 	return planner_slots(q);
 }
 
-static bool circulant_applies(const struct planner_request *q)
+static const char *circulant_unfit(const struct planner_request *q)
 {
-	return route_applies(q, circulant_segments(q));
+	return route_unfit(q, circulant_segments(q));
 }
 
 static struct route_hop circulant_next(const struct planner_request *q, uint32_t slots,
@@ -56,5 +56,5 @@ static void circulant_build(const struct planner_request *q, const struct planne
 	planner_book(q, c, GRAPH_NONE, g);
 }
 
-const struct planner planner_circulant = {"circulant", circulant_applies, circulant_shape,
+const struct planner planner_circulant = {"circulant", circulant_unfit, circulant_shape,
 					  circulant_build};

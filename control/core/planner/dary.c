@@ -8,9 +8,9 @@
 #include "planner.h"
 #include "tree.h"
 
-static bool dary_applies(const struct planner_request *q)
+static const char *dary_unfit(const struct planner_request *q)
 {
-	return true;
+	return NULL;
 }
 
 /* The first group, as ordered, of the node that the root is meant for; GRAPH_NONE: none is. */
@@ -106,4 +106,4 @@ static void dary_build(const struct planner_request *q, const struct planner_cho
 	planner_book(q, c, tree_root((struct tree_span){0, n}, d), g);
 }
 
-const struct planner planner_dary = {"dary", dary_applies, dary_shape, dary_build};
+const struct planner planner_dary = {"dary", dary_unfit, dary_shape, dary_build};

@@ -9,17 +9,25 @@
 #include "planner.h"
 #include "segment.h"
 
-static bool exchange_applies(const struct planner_request *q)
+static const char *exchange_unfit(const struct planner_request *q)
 {
 	uint64_t chunks = segment_chunks(q->size, q->chunk_bytes);
 	const struct graph_limits *limits = &q->limits->graph;
 	uint32_t p = planner_slots(q);
 
-	return q->everyone && p >= 2 && p <= q->limits->segments_max &&
-	       p - 1 <= limits->fan_in_max && p < limits->parts_max && p <= GRAPH_SEGMENTS_MAX &&
-	       chunks >= p && p == q->needed && q->present == q->needed &&
-	       q->size <= q->limits->exchange_bytes_max &&
-	       (chunks / p + 1) * q->chunk_bytes <= limits->value_bytes_max;
+	if (!q->everyone)
+		return PLANNER_ONE_READER;
+	if (p < 2 || p > q->limits->segments_max || p - 1 > limits->fan_in_max ||
+	    p >= limits->parts_max || p > GRAPH_SEGMENTS_MAX)
+		return PLANNER_SLOTS;
+	if (p != q->needed || q->present != q->needed)
+		return PLANNER_LATE;
+	if (chunks < p)
+		return PLANNER_SMALL;
+	return q->size > q->limits->exchange_bytes_max ||
+			       (chunks / p + 1) * q->chunk_bytes > limits->value_bytes_max
+		       ? "too large for values in messages"
+		       : NULL;
 }
 
 static void exchange_shape(const struct planner_request *q, struct planner_choice *c)
@@ -47,5 +55,5 @@ static void exchange_build(const struct planner_request *q, const struct planner
 	planner_book(q, c, GRAPH_NONE, g);
 }
 
-const struct planner planner_exchange = {"exchange", exchange_applies, exchange_shape,
+const struct planner planner_exchange = {"exchange", exchange_unfit, exchange_shape,
 					 exchange_build};

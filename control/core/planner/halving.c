@@ -12,11 +12,13 @@ static uint32_t halving_segments(const struct planner_request *q)
 	return planner_slots(q);
 }
 
-static bool halving_applies(const struct planner_request *q)
+static const char *halving_unfit(const struct planner_request *q)
 {
 	uint32_t p = planner_slots(q);
 
-	return (p & (p - 1)) == 0 && route_applies(q, halving_segments(q));
+	if (p & (p - 1))
+		return "the number of contributors is no power of two";
+	return route_unfit(q, halving_segments(q));
 }
 
 /* The highest bit in which a slot differs from the root is the first one that it gives up. */
@@ -56,4 +58,4 @@ static void halving_build(const struct planner_request *q, const struct planner_
 	planner_book(q, c, GRAPH_NONE, g);
 }
 
-const struct planner planner_halving = {"halving", halving_applies, halving_shape, halving_build};
+const struct planner planner_halving = {"halving", halving_unfit, halving_shape, halving_build};

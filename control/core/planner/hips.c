@@ -63,18 +63,15 @@ static bool hips_ring_level(const struct planner_request *q, enum hips_scheme sc
 	       (scheme == HIPS_AUTO && l->members > q->limits->mesh_members);
 }
 
-/* The level on which a segment begins: with one part for all, owners take turns. */
+/* The level on which a segment begins: that of its part's rail. Where there is no part per rail the
+ * owners take turns. */
 static uint32_t hips_first(const struct network *w, uint32_t parts, uint32_t part, uint32_t owner)
 {
 	uint32_t sum = 0;
 
-	if (parts == network_rails(w) && parts > w->levels) {
-		uint32_t level = 0;
-
-		while (level + 1 < w->levels && network_rail(w, level + 1) <= part)
-			level++;
-		return level;
-	}
+	for (uint32_t l = 0; parts > 1 && parts == network_rails(w) && l < w->levels; l++)
+		if (part - w->level[l].rail < (w->level[l].ring ? 2u : 1u))
+			return l;
 	if (parts > 1)
 		return part % w->levels;
 	for (uint32_t l = 0; l < w->levels; l++)
@@ -89,13 +86,16 @@ static struct route_hop hips_hop(const struct planner_request *q, enum hips_sche
 	uint32_t owners = scheme == HIPS_SERVER ? 1 : w->places, parts = segments / owners;
 	uint32_t owner = segment % owners, part = segment / owners;
 	uint32_t first = hips_first(w, parts, part, owner);
-	bool backwards = (parts > 1 ? part : owner) % 2;
+	/* both ways round the rings: by part, or by owner */
+	bool backwards =
+		(parts == network_rails(w) && parts > 1 ? part - w->level[first].rail
+							: network_coordinate(w, owner, first)) %
+		2;
 
 	for (uint32_t i = 0; i < w->levels; i++) {
 		uint32_t l = (first + i) % w->levels, members = w->level[l].members;
 		uint32_t at = network_coordinate(w, slot, l);
-		uint32_t to = network_coordinate(w, owner, l);
-		uint32_t rail = network_rail(w, l);
+		uint32_t to = network_coordinate(w, owner, l), rail = w->level[l].rail;
 
 		if (at == to)
 			continue;
@@ -109,18 +109,19 @@ static struct route_hop hips_hop(const struct planner_request *q, enum hips_sche
 	return (struct route_hop){slot, 0};
 }
 
-static bool hips_applies_as(const struct planner_request *q, enum hips_scheme scheme)
+static const char *hips_unfit_as(const struct planner_request *q, enum hips_scheme scheme)
 {
 	uint32_t fan_in = 0;
+	struct hips_cut cut;
 
 	if (!hips_full(q))
-		return false;
+		return PLANNER_NETWORK;
 	for (uint32_t l = 0; l < q->network->levels; l++)
 		fan_in += hips_ring_level(q, scheme, l) ? 1 : q->network->level[l].members - 1;
 	if (fan_in > q->limits->graph.fan_in_max)
-		return false;
-	struct hips_cut cut = hips_cut(q, scheme);
-	return route_applies(q, cut.parts * cut.owners);
+		return PLANNER_SLOTS;
+	cut = hips_cut(q, scheme);
+	return route_unfit(q, cut.parts * cut.owners);
 }
 
 /*
@@ -133,7 +134,6 @@ static uint64_t hips_estimate(const struct planner_request *q, enum hips_scheme 
 	struct topology_link link = cost_known(planner_best(q));
 	double size = (double)q->size, bytes = 0, hops_ns = 0,
 	       byte_ns = 1e9 / (double)link.bytes_per_s;
-	struct hips_cut cut = hips_cut(q, scheme);
 
 	for (uint32_t l = 0; l < w->levels; l++) {
 		bool ring = hips_ring_level(q, scheme, l);
@@ -153,8 +153,7 @@ static uint64_t hips_estimate(const struct planner_request *q, enum hips_scheme 
 	if (scheme == HIPS_SERVER)
 		bytes = 2 * bytes;
 	else
-		bytes = 2 * size * (w->places - 1) / w->places /
-			(cut.parts > 1 ? cut.parts : w->levels);
+		bytes = 2 * size * (w->places - 1) / w->places / network_rails(w);
 	return cost_whole((double)link.start_ns + hops_ns + bytes * byte_ns);
 }
 
@@ -183,9 +182,9 @@ static void hips_book(const struct planner_request *q, struct graph *g)
 	{                                                                                         \
 		return hips_hop(q, scheme, segments, segment, slot);                              \
 	}                                                                                         \
-	static bool name##_applies(const struct planner_request *q)                               \
+	static const char *name##_unfit(const struct planner_request *q)                          \
 	{                                                                                         \
-		return hips_applies_as(q, scheme);                                                \
+		return hips_unfit_as(q, scheme);                                                  \
 	}                                                                                         \
 	static void name##_shape(const struct planner_request *q, struct planner_choice *c)       \
 	{                                                                                         \
@@ -197,7 +196,7 @@ static void hips_book(const struct planner_request *q, struct graph *g)
 		route_fill(q, name##_next, g);                                                    \
 		hips_book(q, g);                                                                  \
 	}                                                                                         \
-	const struct planner planner_##name = {text, name##_applies, name##_shape, name##_build};
+	const struct planner planner_##name = {text, name##_unfit, name##_shape, name##_build};
 
 HIPS_PLANNER(hips, HIPS_AUTO, "hips")
 HIPS_PLANNER(hips_mesh, HIPS_MESH, "hips-mesh")

@@ -11,10 +11,11 @@ static uint32_t mesh_segments(const struct planner_request *q)
 	return planner_slots(q);
 }
 
-static bool mesh_applies(const struct planner_request *q)
+static const char *mesh_unfit(const struct planner_request *q)
 {
-	return planner_slots(q) - 1 <= q->limits->graph.fan_in_max &&
-	       route_applies(q, mesh_segments(q));
+	if (planner_slots(q) - 1 > q->limits->graph.fan_in_max)
+		return PLANNER_SLOTS;
+	return route_unfit(q, mesh_segments(q));
 }
 
 static struct route_hop mesh_next(const struct planner_request *q, uint32_t slots,
@@ -40,4 +41,4 @@ static void mesh_build(const struct planner_request *q, const struct planner_cho
 	planner_book(q, c, GRAPH_NONE, g);
 }
 
-const struct planner planner_mesh = {"mesh", mesh_applies, mesh_shape, mesh_build};
+const struct planner planner_mesh = {"mesh", mesh_unfit, mesh_shape, mesh_build};

@@ -48,18 +48,16 @@ uint32_t network_moved(const struct network *w, uint32_t place, uint32_t level, 
 	return place - place / weight % w->level[level].members * weight + coordinate * weight;
 }
 
-uint32_t network_rail(const struct network *w, uint32_t level)
-{
-	uint32_t rail = 0;
-
-	for (uint32_t l = 0; l < level; l++)
-		rail += w->level[l].ring ? 2 : 1;
-	return rail;
-}
-
 uint32_t network_rails(const struct network *w)
 {
-	return network_rail(w, w->levels);
+	uint32_t rails = 1;
+
+	for (uint32_t l = 0; l < w->levels; l++) {
+		uint32_t end = w->level[l].rail + (w->level[l].ring ? 2u : 1u);
+
+		rails = end > rails ? end : rails;
+	}
+	return rails;
 }
 
 uint32_t network_place(const struct network *w, uint32_t node)

@@ -5,8 +5,9 @@
  * it. Pure values; it must not know files, members or ports.
  *
  * A level is a dimension of the grid. The nodes that differ only in their coordinate of level l are
- * a group of that level: they share a switch, or a ring of direct links. A node has a port for each
- * level with a switch, and two for each ring. These ports, its rails, are numbered from level 0 on.
+ * a group of that level: they share a switch, or a ring of direct links. A node's ports are its
+ * rails. Levels may share one (the tiers of a fat tree), or have one each (BCube), or two, one per
+ * direction of a ring (torus).
  *
  * BCube(n, k) of Guo et al. (SIGCOMM 2009) has k + 1 levels of n; HiPS (Geng et al., NetAI 2018)
  * synchronises along its levels.
@@ -24,6 +25,8 @@ enum { NETWORK_LEVELS_MAX = 8, NETWORK_NODES_MAX = 1024 };
 struct network_level {
 	uint32_t members;     /* of a group, 2 or more */
 	bool ring;	      /* direct links to the two neighbours; false: a switch */
+	uint8_t rail;	      /* the port of this level; of a ring the one to the next member, and
+				 that to the member before has the next number */
 	uint64_t latency_ns;  /* one way; 0: not known */
 	uint64_t bytes_per_s; /* of a node's link on this level, each way; 0: not known */
 };
@@ -45,9 +48,8 @@ uint32_t network_coordinate(const struct network *w, uint32_t place, uint32_t le
 /* The place with another coordinate on that level. */
 uint32_t network_moved(const struct network *w, uint32_t place, uint32_t level,
 		       uint32_t coordinate);
-/* The rails of a node, and the first of a level. */
+/* The rails of a node. */
 uint32_t network_rails(const struct network *w);
-uint32_t network_rail(const struct network *w, uint32_t level);
 /* The place of a node; NETWORK_NONE: it has none. */
 uint32_t network_place(const struct network *w, uint32_t node);
 

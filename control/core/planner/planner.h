@@ -60,8 +60,8 @@ struct planner_choice {
 
 struct planner {
 	const char *name;
-	/* Whether its graph does what the request asks for. */
-	bool (*applies)(const struct planner_request *q);
+	/* NULL; or why its graph cannot do what the request asks for, a constant text. */
+	const char *(*unfit)(const struct planner_request *q);
 	/* Completes a choice that has its planner and prefer: size, estimate and what build needs.
 	 */
 	void (*shape)(const struct planner_request *q, struct planner_choice *c);
@@ -83,6 +83,15 @@ extern const struct planner planner_hips_mesh; /* the same, every level a mesh *
 extern const struct planner planner_hips_ring; /* the same, every level a ring */
 extern const struct planner planner_hips_server;    /* the same, a server per group */
 extern const struct planner *const planner_table[]; /* all of them, then NULL */
+
+/* Reasons that several planners have. */
+#define PLANNER_ONE_READER "the result is wanted at one node only"
+#define PLANNER_WHOLE	   "one node has to build the whole target"
+#define PLANNER_LATE	   "not all contributions are there, one node's in each slot"
+#define PLANNER_SLOTS	   "too few or too many contributors"
+#define PLANNER_SEGMENTS   "it would take too few or too many segments"
+#define PLANNER_SMALL	   "the object has fewer chunks than segments"
+#define PLANNER_NETWORK	   "no topology is given, or contributions do not fill its places"
 
 /* The slots of a request: one for each group, and for each contribution still to come. */
 static inline uint32_t planner_slots(const struct planner_request *q)

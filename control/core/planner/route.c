@@ -7,16 +7,23 @@
 #include "cost.h"
 #include "segment.h"
 
-bool route_applies(const struct planner_request *q, uint32_t segments)
+const char *route_unfit(const struct planner_request *q, uint32_t segments)
 {
 	const struct graph_limits *limits = &q->limits->graph;
 	uint32_t p = planner_slots(q);
 
-	return q->everyone && !q->whole && p >= 2 && q->groups == p && q->present == q->needed &&
-	       p <= limits->gather_slots_max && segments >= 2 && segments < limits->parts_max &&
-	       segments <= GRAPH_SEGMENTS_MAX &&
-	       (uint64_t)segments * p <= q->limits->vertices_max &&
-	       segment_chunks(q->size, q->chunk_bytes) >= segments;
+	if (!q->everyone)
+		return PLANNER_ONE_READER;
+	if (q->whole)
+		return PLANNER_WHOLE;
+	if (p < 2 || p > limits->gather_slots_max)
+		return PLANNER_SLOTS;
+	if (q->groups != p || q->present != q->needed)
+		return PLANNER_LATE;
+	if (segments < 2 || segments >= limits->parts_max || segments > GRAPH_SEGMENTS_MAX ||
+	    (uint64_t)segments * p > q->limits->vertices_max)
+		return PLANNER_SEGMENTS;
+	return segment_chunks(q->size, q->chunk_bytes) < segments ? PLANNER_SMALL : NULL;
 }
 
 void route_shape(const struct planner_request *q, uint32_t segments, uint64_t estimate_ns,

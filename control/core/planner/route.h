@@ -19,9 +19,9 @@ struct route_hop {
 typedef struct route_hop route_next(const struct planner_request *q, uint32_t slots,
 				    uint32_t segments, uint32_t segment, uint32_t slot);
 
-/* Whether an allreduce of one target in so many segments can be a graph: all contributions are
- * there, each slot is one node's, and there are enough chunks. */
-bool route_applies(const struct planner_request *q, uint32_t segments);
+/* NULL, or why an allreduce in so many segments cannot be a graph: all contributions must be there,
+ * each slot one node's, and there must be enough chunks. */
+const char *route_unfit(const struct planner_request *q, uint32_t segments);
 /* The choice of a planner by routes: so many segments, readers fed along the trees. */
 void route_shape(const struct planner_request *q, uint32_t segments, uint64_t estimate_ns,
 		 struct planner_choice *c);

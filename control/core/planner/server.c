@@ -12,12 +12,13 @@ static uint32_t server_segments(const struct planner_request *q)
 	return q->limits->servers;
 }
 
-static bool server_applies(const struct planner_request *q)
+static const char *server_unfit(const struct planner_request *q)
 {
 	uint32_t p = planner_slots(q);
 
-	return server_segments(q) < p && p - 1 <= q->limits->graph.fan_in_max &&
-	       route_applies(q, server_segments(q));
+	if (server_segments(q) >= p || p - 1 > q->limits->graph.fan_in_max)
+		return PLANNER_SLOTS;
+	return route_unfit(q, server_segments(q));
 }
 
 static struct route_hop server_next(const struct planner_request *q, uint32_t slots,
@@ -43,4 +44,4 @@ static void server_build(const struct planner_request *q, const struct planner_c
 	planner_book(q, c, GRAPH_NONE, g);
 }
 
-const struct planner planner_server = {"server", server_applies, server_shape, server_build};
+const struct planner planner_server = {"server", server_unfit, server_shape, server_build};

@@ -20,15 +20,22 @@
 
 enum { TWOTREE_SLOTS_MIN = 3 };
 
-static bool twotree_applies(const struct planner_request *q)
+static const char *twotree_unfit(const struct planner_request *q)
 {
 	uint32_t n = planner_slots(q);
 	struct topology_slow slow[TOPOLOGY_SLOW_MAX];
 
-	return !q->whole && q->present == q->needed && n >= TWOTREE_SLOTS_MIN &&
-	       n <= q->limits->graph.gather_slots_max &&
-	       segment_chunks(q->size, q->chunk_bytes) >= 2 &&
-	       topology_slow(planner_groups(q, NULL), planner_best(q), q->size, slow) == 0;
+	if (q->whole)
+		return PLANNER_WHOLE;
+	if (q->present != q->needed)
+		return PLANNER_LATE;
+	if (n < TWOTREE_SLOTS_MIN || n > q->limits->graph.gather_slots_max)
+		return PLANNER_SLOTS;
+	if (segment_chunks(q->size, q->chunk_bytes) < 2)
+		return PLANNER_SMALL;
+	return topology_slow(planner_groups(q, NULL), planner_best(q), q->size, slow) > 0
+		       ? "one link is slower than the others"
+		       : NULL;
 }
 
 /* The hops from a leaf to the root of a tree of m positions: the highest bit of m. */
@@ -113,4 +120,4 @@ static void twotree_build(const struct planner_request *q, const struct planner_
 	planner_book(q, c, g->slots - 1, g);
 }
 
-const struct planner planner_twotree = {"twotree", twotree_applies, twotree_shape, twotree_build};
+const struct planner planner_twotree = {"twotree", twotree_unfit, twotree_shape, twotree_build};
