@@ -57,6 +57,8 @@ int status_run(const struct cli_args *args);
 int peers_run(const struct cli_args *args);
 int doctor_run(const struct cli_args *args);
 int local_run(const struct cli_args *args);
+int plan_run(const struct cli_args *args);
+int topology_run(const struct cli_args *args);
 
 /* Prints "sarissa: ..." as one line on stderr and returns the exit status that goes with error
  * (negative errno). */

@@ -137,6 +137,8 @@ static void plan_why(const struct plan *p, const struct plan_candidate *c, char 
 	else if (c == best)
 		snprintf(out, bytes,
 			 "not chosen: its estimate was never confirmed (docs/tried.md)");
+	else if (c->choice.estimate_ns < best->choice.estimate_ns / 200 * 201)
+		snprintf(out, bytes, "level with %s", best->planner->name);
 	else
 		snprintf(out, bytes, "%.0f %% slower than %s",
 			 100.0 * ((double)c->choice.estimate_ns / (double)best->choice.estimate_ns -
