@@ -187,8 +187,8 @@ static void plan_table(const struct plan *p)
 /* Each pair of nodes once per rail, with the bytes that flow on the way up. */
 static void plan_draw(const struct plan *p, const struct graph *g, FILE *out)
 {
-	static const char *const colour[] = {"#1b6ca8", "#c8553d", "#588157",
-					     "#8d5a97", "#b08900", "#3d405b"};
+	static const char *const colour[] = {"steelblue", "tomato",    "seagreen",
+					     "orchid",	  "goldenrod", "slategray"};
 
 	fprintf(out, "digraph plan {\n\tlabel=\"%s, %llu bytes\";\n\tnode [shape=circle];\n",
 		g->planner, (unsigned long long)g->size);
