@@ -78,7 +78,7 @@ def offences(page):
     for name in sorted(told - counters):
         yield f"a row for {name}, which is no counter"
     for name, text in names("include/internal/record.h", "REASONS").items():
-        if name != "NONE" and f"| {text} |" not in page:
+        if name != "NONE" and not re.search(rf"^\| (?:.*; )?{re.escape(text)}(?:; .*)? \| ", page, re.M):
             yield f"the reason '{text}' has no row"
     found = set()
     for path, line in log_lines():
