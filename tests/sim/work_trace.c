@@ -12,24 +12,26 @@ static void trace_reduce(uint32_t node, const struct reduce *r)
 	fprintf(stderr,
 		"  node %u directs job %u: generation %llx, state %u small %u sized %u, %u of %u, "
 		"%u seats, %u stripes, %u summed\n",
-		node, r->by_id.id.bytes[6], (unsigned long long)r->generation, r->state, r->small,
-		r->sized, r->num, r->count, r->graph.slots, r->graph.segments, r->summed);
-	for (uint32_t i = 0; i < r->count; i++)
+		node, r->by_id.id.bytes[6], (unsigned long long)r->out.generation, r->state,
+		r->sum.small, r->from.sized, r->want.num, r->from.count, r->plan.graph.slots,
+		r->plan.graph.segments, r->sum.summed);
+	for (uint32_t i = 0; i < r->from.count; i++)
 		fprintf(stderr, "    source %u: state %u node %d seat %d asked %u failed %d\n", i,
-			r->source[i].state, (int)r->source[i].node, (int)r->source[i].seat,
-			r->source[i].call != NULL, (int)r->source[i].failed);
-	for (uint32_t i = 0; i < r->graph.vertices; i++) {
-		const struct reduce_vertex *p = &r->vertex[i];
+			r->from.source[i].state, (int)r->from.source[i].node,
+			(int)r->from.source[i].seat, r->from.source[i].call != NULL,
+			(int)r->from.source[i].failed);
+	for (uint32_t i = 0; i < r->plan.graph.vertices; i++) {
+		const struct reduce_vertex *p = &r->plan.vertex[i];
 
 		fprintf(stderr,
 			"    cell %u: host %d wants %u has %u combines %u started %u delivered %u "
 			"done %u\n",
-			i, (int)reduce_host(p), graph_wants(&r->graph, i),
-			r->run.slot[reduce_slot(p)].has, r->graph.vertex[i].op == GRAPH_SUM,
-			reduce_is(p, RUN_STARTED), reduce_is(p, RUN_DELIVERED),
-			reduce_is(p, RUN_DONE));
+			i, (int)reduce_host(p), graph_wants(&r->plan.graph, i),
+			r->plan.run.slot[reduce_slot(p)].has,
+			r->plan.graph.vertex[i].op == GRAPH_SUM, reduce_is(p, RUN_STARTED),
+			reduce_is(p, RUN_DELIVERED), reduce_is(p, RUN_DONE));
 	}
-	list_each(l, after, &r->getters)
+	list_each(l, after, &r->out.getters)
 	{
 		const struct reduce_getter *g = list_item(l, struct reduce_getter, link);
 

@@ -157,7 +157,7 @@ static inline bool is_decided(struct world *w, void *arg)
 	uint32_t *holder = arg;
 
 	if (r && r->state == REDUCE_COMMITTED)
-		*holder = r->holder;
+		*holder = r->commit.holder;
 	return r && r->state == REDUCE_COMMITTED;
 }
 

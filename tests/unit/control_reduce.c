@@ -279,8 +279,8 @@ static uint64_t used(struct world *w)
 			c ? idmap_find(&c->coordinator->reduces.by_id, &target) : NULL;
 		struct reduce *r = at ? idmap_item(at, struct reduce, by_id) : NULL;
 
-		for (uint32_t i = 0; r && i < r->count; i++)
-			set |= (uint64_t)(r->source[i].seat != REDUCE_NONE) << i;
+		for (uint32_t i = 0; r && i < r->from.count; i++)
+			set |= (uint64_t)(r->from.source[i].seat != REDUCE_NONE) << i;
 	}
 	return set;
 }

@@ -87,7 +87,7 @@ static void the_keeper_dies_before_it_wakes(uint32_t next, bool heard)
 	set = told(w, 0, others, &status);
 	assert_int_equal(status, 0);
 	assert_int_equal(set, 0x1e);
-	builder = at(w, KEEPER)->holder;
+	builder = at(w, KEEPER)->commit.holder;
 	world_kill_node(w, KEEPER);
 	if (!heard)
 		peers_node(w->node[next].core, CALLER)->died = false;
@@ -239,7 +239,7 @@ static void it_dies_with_the_result(uint32_t next)
 	source.op = SESSION_SEAL;
 	world_send(w, SLOW, 0, &source);
 	assert_true(world_until(w, is_proposed, NULL, LONG));
-	assert_int_equal(at(w, CALLER)->holder, KEEPER);
+	assert_int_equal(at(w, CALLER)->commit.holder, KEEPER);
 	world_kill_node(w, KEEPER);
 	assert_int_equal(told(w, CALLER, seq, &status), 0x1b);
 	assert_int_equal(status, 0);
@@ -284,7 +284,7 @@ static void what_was_agreed_to_comes_back(uint32_t next)
 	w->apart[0] = KEEPER;
 	w->apart[1] = CALLER;
 	assert_true(world_until(w, has_all, &apart, 100 * WORLD_MS));
-	generation = at(w, KEEPER)->generation;
+	generation = at(w, KEEPER)->out.generation;
 	w->cut[apart] = true;
 	world_kill_node(w, host);
 	world_run(w, 100 * WORLD_MS); /* that one's death is certain first */

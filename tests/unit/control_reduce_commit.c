@@ -155,7 +155,7 @@ static bool is_decided(struct world *w, void *arg)
 
 static bool is_lost(struct world *w, void *arg)
 {
-	return is_decided(w, arg) && coordinated(w)->holder == REDUCE_NONE;
+	return is_decided(w, arg) && coordinated(w)->commit.holder == REDUCE_NONE;
 }
 
 static bool is_copied(struct world *w, void *arg)
@@ -217,7 +217,7 @@ static void a_root_dies_before_it_is_heard(uint32_t flags)
 	assert_int_equal(read_to_the_end(w), 0);
 	world_kill_node(w, root);
 	world_run(w, WORLD_SECOND);
-	assert_true(coordinated(w)->generation > 0);
+	assert_true(coordinated(w)->out.generation > 0);
 	all_agree(w, root);
 	world_free(w);
 }
@@ -544,7 +544,7 @@ static void a_result_that_was_replaced_goes(void **state)
 	assert_int_equal(world_reduce(w, other, 0, target, ids, how, 0, -1), 0);
 	assert_int_equal(world_reduced(w, other, 0, target, (int64_t)(20 * WORLD_SECOND), NULL),
 			 NEEDED);
-	second = coordinated(w)->generation;
+	second = coordinated(w)->out.generation;
 	assert_true(second > first);
 	w->cut[holder] = false;
 	world_run(w, 3 * WORLD_SECOND);
@@ -567,7 +567,7 @@ static void a_result_that_was_deleted_is_made_again(void **state)
 	w->cut[holder] = false;
 	assert_int_equal(world_reduced(w, other, 0, target, (int64_t)(20 * WORLD_SECOND), NULL),
 			 NEEDED);
-	one_is_there(w, coordinated(w)->generation);
+	one_is_there(w, coordinated(w)->out.generation);
 	world_free(w);
 }
 

@@ -212,7 +212,7 @@ static void what_came_later_is_a_reserve(void **state)
 	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, by_then, 0, -1), 0);
 	world_run(w, AT_NS + SOON_NS);
 	goes_on(w);
-	assert_int_equal(at(w, CALLER)->num, 4);
+	assert_int_equal(at(w, CALLER)->want.num, 4);
 	put_source(w, 4);
 	world_run(w, SOON_NS);
 	world_kill_node(w, SLOW);

@@ -48,14 +48,14 @@ static struct world *begin(void)
 	for (uint32_t i = 0; i < SOURCES - 1; i++)
 		world_send(w, i, 0, &get);
 	world_run(w, 50 * WORLD_MS);
-	assert_non_null(reduced(w)->graph.feeder);
-	assert_int_equal(distribution_width(reduced(w)->graph.slots), ROW);
+	assert_non_null(reduced(w)->plan.graph.feeder);
+	assert_int_equal(distribution_width(reduced(w)->plan.graph.slots), ROW);
 	return w;
 }
 
 static uint32_t host(struct world *w, uint32_t seat)
 {
-	return reduced(w)->run.slot[seat].host;
+	return reduced(w)->plan.run.slot[seat].host;
 }
 
 static struct combine *combined(struct world *w, uint32_t node)
@@ -156,7 +156,7 @@ static void one_that_is_silent_beside_it(void **state)
 
 static struct reduce_getter *getter(struct world *w, uint32_t node)
 {
-	list_each(l, after, &reduced(w)->getters)
+	list_each(l, after, &reduced(w)->out.getters)
 	{
 		struct reduce_getter *g = list_item(l, struct reduce_getter, link);
 
@@ -211,9 +211,9 @@ static void one_with_two_seats_is_left(void **state)
 	uint32_t node = host(w, SEAT), by = host(w, SEAT - 1), first = host(w, 0);
 	struct reduce_getter *g = getter(w, node);
 
-	reduced(w)->run.slot[0].host = by;
+	reduced(w)->plan.run.slot[0].host = by;
 	reduce_feed_leave(c, g, by, true);
-	reduced(w)->run.slot[0].host = first;
+	reduced(w)->plan.run.slot[0].host = first;
 	g->dirty = true;
 	reduce_spread_tell(c, reduced(w));
 	world_run(w, 20 * WORLD_MS);
@@ -262,7 +262,8 @@ static void most_of_it_stays_where_it_is(void **state)
 				world_run(w, WORLD_MS / 10);
 		}
 		assert_non_null(p);
-		from = (struct message_part){.id = target, .generation = reduced(w)->generation};
+		from = (struct message_part){.id = target,
+					     .generation = reduced(w)->out.generation};
 		from.node = to;
 		from.first = from.to = p->to;
 		from.count = p->count;
@@ -303,15 +304,15 @@ static void six_sources_make_it_a_grid(void **state)
 		target = world_id("sum");
 		assert_int_equal(world_reduce(w, 0, 0, "sum", id, how, SESSION_FLAG_SPREAD, -1), 0);
 		r = NULL;
-		for (uint32_t k = 0; k < 200 && (r == NULL || r->graph.segments == 0); k++) {
+		for (uint32_t k = 0; k < 200 && (r == NULL || r->plan.graph.segments == 0); k++) {
 			const struct node *keeper = control_shard(w->node[0].core, &target);
 
 			world_run(w, WORLD_MS / 10);
 			r = reduce_find(w->node[keeper->number].core, &target);
 		}
 		assert_non_null(r);
-		assert_int_equal(r->graph.segments, row[i].sources);
-		assert_int_equal(r->graph.feeder != NULL, row[i].grid);
+		assert_int_equal(r->plan.graph.segments, row[i].sources);
+		assert_int_equal(r->plan.graph.feeder != NULL, row[i].grid);
 		world_free(w);
 	}
 }

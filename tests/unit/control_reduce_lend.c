@@ -92,7 +92,7 @@ static void who_asks_keeps_it_then(void **state)
 
 		world_kill_node(w, KEEPER);
 		world_run(w, 2 * WORLD_SECOND);
-		assert_false(at(w, CALLER)->borrowed);
+		assert_false(at(w, CALLER)->lent.borrowed);
 		assert_int_equal(known(w, CALLER), generation);
 		its_id_is_taken(w);
 		if (root_dies) {
@@ -116,7 +116,7 @@ static void who_asks_is_only_suspected(void **state)
 	struct world *w = flowing(0, &source, &generation, &host);
 	const struct node *n = &w->node[KEEPER].core->cluster->peers.nodes[CALLER];
 
-	number = at(w, KEEPER)->number;
+	number = at(w, KEEPER)->want.number;
 	incarnation = n->member_incarnation;
 	w->cut[CALLER] = true;
 	world_run(w, 700 * WORLD_MS);
@@ -124,7 +124,7 @@ static void who_asks_is_only_suspected(void **state)
 	world_run(w, 5 * WORLD_SECOND);
 	assert_true(n->member_incarnation > incarnation);
 	assert_int_equal(at(w, KEEPER)->state, REDUCE_LENT);
-	assert_int_equal(at(w, KEEPER)->number, number);
+	assert_int_equal(at(w, KEEPER)->want.number, number);
 	end_source(w, source);
 	is_the_sum(w, CALLER);
 	assert_int_equal(known(w, KEEPER), generation);

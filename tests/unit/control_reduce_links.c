@@ -38,7 +38,7 @@ static struct plan_fixture *planner_new(uint64_t size)
 		linkstats_saw_rate(&p.k.cluster.links, i, (i + 1) % NODES, RATE, 1 << 20);
 	}
 	p.k.coordinator.reduces.limits = planner_limits_usual;
-	p.r.num = SEATS;
+	p.r.want.num = SEATS;
 	p.q = (struct planner_request){.size = size,
 				       .chunk_bytes = CHUNK,
 				       .needed = SEATS,

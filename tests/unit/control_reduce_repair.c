@@ -62,10 +62,10 @@ static uint32_t find_role(struct world *w, enum role role)
 		idmap_find(&w->node[COORDINATOR].core->coordinator->reduces.by_id, &id);
 	struct reduce *r = idmap_item(at, struct reduce, by_id);
 
-	assert_int_equal(r->graph.slots, needed);
-	for (uint32_t i = 0; i < r->graph.vertices; i++) {
-		const struct reduce_vertex *p = &r->vertex[i];
-		bool sum = r->graph.vertex[i].op == GRAPH_SUM;
+	assert_int_equal(r->plan.graph.slots, needed);
+	for (uint32_t i = 0; i < r->plan.graph.vertices; i++) {
+		const struct reduce_vertex *p = &r->plan.vertex[i];
+		bool sum = r->plan.graph.vertex[i].op == GRAPH_SUM;
 
 		if (role == ROOT   ? reduce_is_root(p)
 		    : role == LEAF ? !sum
@@ -257,8 +257,8 @@ static void who_is_reached_later_takes_its_seat(void **state)
 	assert_int_equal(world_put(w, LATER, 0, names[LATER], SIZE, 2), 0);
 	world_run(w, 20 * WORLD_MS);
 	id = world_id(target);
-	assert_int_equal(reduce_find(c, &id)->source[1].state, SOURCE_KNOWN);
-	assert_int_equal(reduce_find(c, &id)->source[1].seat, REDUCE_NONE);
+	assert_int_equal(reduce_find(c, &id)->from.source[1].state, SOURCE_KNOWN);
+	assert_int_equal(reduce_find(c, &id)->from.source[1].seat, REDUCE_NONE);
 	begin_ns = w->now_ns;
 	c->cluster->ops->node_up(c, peers_node(c, LATER));
 	assert_int_equal(

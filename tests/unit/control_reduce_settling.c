@@ -69,7 +69,7 @@ static void who_asked_was_taken_for_dead(void **state)
 	end_source(w, source);
 	assert_int_equal(told(w, SLOW, others, &status), 0x1e);
 	assert_int_equal(status, 0);
-	holder = at(w, KEEPER)->holder;
+	holder = at(w, KEEPER)->commit.holder;
 	assert_true(holder != NEXT);
 	world_kill_node(w, KEEPER);
 	w->cut[CALLER] = false;
@@ -126,7 +126,7 @@ static void it_was_made_of_values(void **state)
 	others = ask(w, holder);
 	owns = ask(w, CALLER);
 	world_run(w, 20 * WORLD_MS);
-	assert_true(at(w, KEEPER)->small);
+	assert_true(at(w, KEEPER)->sum.small);
 	w->apart[0] = KEEPER;
 	w->apart[1] = CALLER;
 	put_small(w, SLOW);

@@ -75,7 +75,7 @@ static struct world *all_but_one(void)
 	w->cut[SLOW] = true;
 	world_run(w, 30 * WORLD_MS);
 	assert_int_equal(reduced(w)->state, REDUCE_COMMITTED);
-	assert_true(reduced(w)->finished);
+	assert_true(reduced(w)->out.finished);
 	return w;
 }
 
@@ -130,7 +130,7 @@ static int32_t says_done(struct world *w, uint32_t node, uint64_t generation)
 	int32_t status = 1;
 
 	says.combined.target = says.combined.id = target;
-	says.combined.reduce = reduced(w)->number;
+	says.combined.reduce = reduced(w)->want.number;
 	says.combined.generation = generation;
 	says.combined.what = MESSAGE_COMBINED_DONE;
 	says.combined.part_node = MESSAGE_NODE_NONE;
@@ -144,8 +144,8 @@ static int32_t says_done(struct world *w, uint32_t node, uint64_t generation)
 static void one_who_does_not_count_is_told_so(void **state)
 {
 	struct world *w = all_but_one();
-	uint64_t generation = reduced(w)->generation;
-	uint32_t holder = reduced(w)->holder, other = holder == 2 ? 3 : 2;
+	uint64_t generation = reduced(w)->out.generation;
+	uint32_t holder = reduced(w)->commit.holder, other = holder == 2 ? 3 : 2;
 
 	for (uint32_t i = 0; i < SOURCES; i++) {
 		if (i == SLOW)
@@ -168,8 +168,8 @@ static void says_silent(struct world *w, uint32_t node, const struct message_com
 	struct message says = {.kind = MESSAGE_COMBINED, .combined = *m};
 
 	says.combined.target = says.combined.id = target;
-	says.combined.reduce = reduced(w)->number;
-	says.combined.generation = reduced(w)->generation;
+	says.combined.reduce = reduced(w)->want.number;
+	says.combined.generation = reduced(w)->out.generation;
 	says.combined.what = MESSAGE_COMBINED_SILENT;
 	reduce_combined(c, peers_node(c, node), &says);
 }
@@ -186,7 +186,7 @@ static void hears_nobody(struct world *w, uint32_t node)
 
 		says_silent(w, node, &m);
 		m.part_id = target;
-		m.part_generation = r->generation;
+		m.part_generation = r->out.generation;
 		says_silent(w, node, &m);
 	}
 }
@@ -232,10 +232,10 @@ static void a_silent_root_of_values_delays_little(void **state)
 	for (uint32_t i = 0; i < 10000 && !has_stripe(w, SLOW); i++)
 		world_run(w, WORLD_MS / 10);
 	assert_true(has_stripe(w, SLOW));
-	assert_true(reduced(w)->graph.values);
+	assert_true(reduced(w)->plan.graph.values);
 	w->cut[SLOW] = true;
 	world_run(w, 30 * WORLD_MS);
-	assert_true(reduced(w)->finished);
+	assert_true(reduced(w)->out.finished);
 	w->cut[root] = true;
 	w->cut[SLOW] = false;
 	begin_ns = w->now_ns;
@@ -254,9 +254,9 @@ static void rm_ends_the_gets_that_it_has_taken_over(void **state)
 	const struct world_reply *a;
 	uint32_t seq;
 
-	for (uint32_t i = 0; i < 10000 && list_empty(&reduced(w)->getters); i++)
+	for (uint32_t i = 0; i < 10000 && list_empty(&reduced(w)->out.getters); i++)
 		world_run(w, WORLD_MS / 50);
-	assert_false(list_empty(&reduced(w)->getters));
+	assert_false(list_empty(&reduced(w)->out.getters));
 	r = world_request(SESSION_GET, name);
 	r.timeout_ns = -1;
 	a = world_call(w, SLOW, 0, &r, WORLD_SECOND);

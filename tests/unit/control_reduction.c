@@ -559,17 +559,18 @@ static void a_beat_asks_for_what_nobody_is_asked_for(void **state)
 	world_run(w, 20 * WORLD_MS);
 	r = reduce_find(c, &id);
 	assert_non_null(r);
-	call = r->source[0].call;
+	call = r->from.source[0].call;
 	for (int lost = 0; lost < 2; lost++) {
 		if (lost) { /* as if there had been too many calls */
 			calls_cancel(c, call);
-			r->source[0].call = NULL;
+			r->from.source[0].call = NULL;
 		}
 		reduce_beat(c, r);
-		assert_non_null(r->source[0].call);
-		assert_true(lost || r->source[0].call == call);
-		assert_true(r->source[1].with && r->source[1].call == NULL);
-		assert_true(r->source[2].state == SOURCE_KNOWN && r->source[2].call == NULL);
+		assert_non_null(r->from.source[0].call);
+		assert_true(lost || r->from.source[0].call == call);
+		assert_true(r->from.source[1].with && r->from.source[1].call == NULL);
+		assert_true(r->from.source[2].state == SOURCE_KNOWN &&
+			    r->from.source[2].call == NULL);
 	}
 	world_free(w);
 }

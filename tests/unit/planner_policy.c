@@ -17,9 +17,9 @@ static uint32_t planned, filled;
 void oracle_plan(struct control *c, struct reduce *r)
 {
 	r->state = REDUCE_RUNNING;
-	if (!r->sized)
+	if (!r->from.sized)
 		return;
-	r->graph.vertices = 1;
+	r->plan.graph.vertices = 1;
 	planned++;
 }
 
@@ -63,23 +63,23 @@ static void the_first_k_are_planned_when_the_coordinator_does(void **state)
 	for (uint64_t run = 1; run <= RUNS; run++) {
 		uint64_t seed = run * 7919, again_ns;
 		struct reduce_source source[SOURCES] = {{.state = SOURCE_ASKED}};
-		struct reduce r = {.source = source,
-				   .dtype = REDUCE_F32,
+		struct reduce r = {.from.source = source,
+				   .want.dtype = REDUCE_F32,
 				   .state = REDUCE_LOCATING,
-				   .policy = &policy_first_k};
+				   .rule.policy = &policy_first_k};
 		struct policy_view v = {.until_ns = UINT64_MAX};
 
 		planned = 0;
-		r.count = r.unanswered = v.total = 1 + draw(&seed, SOURCES);
-		v.needed = r.num = 1 + draw(&seed, r.count);
-		for (uint32_t i = 0; i < r.count; i++)
+		r.from.count = r.from.unanswered = v.total = 1 + draw(&seed, SOURCES);
+		v.needed = r.want.num = 1 + draw(&seed, r.from.count);
+		for (uint32_t i = 0; i < r.from.count; i++)
 			source[i] = (struct reduce_source){.reduce = &r, .state = SOURCE_ASKED};
 		for (uint32_t k = 0; k < 3 * SOURCES && !planned; k++) {
-			struct reduce_source *s = &source[draw(&seed, r.count)];
+			struct reduce_source *s = &source[draw(&seed, r.from.count)];
 
 			if (s->state != SOURCE_KNOWN)
 				answered(&c, &r, s, draw(&seed, 2), &v);
-			v.sized = r.sized;
+			v.sized = r.from.sized;
 			assert_int_equal(policy_first_k.turn(NULL, &v, &again_ns) == POLICY_PLAN,
 					 planned);
 			assert_true(again_ns == UINT64_MAX);

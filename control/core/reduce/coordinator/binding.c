@@ -10,26 +10,27 @@
 
 static void reduce_start(struct control *c, struct reduce *r, uint32_t v)
 {
-	const struct graph_vertex *at = &r->graph.vertex[v];
-	struct reduce_vertex *p = &r->vertex[v];
+	const struct graph_vertex *at = &r->plan.graph.vertex[v];
+	struct reduce_vertex *p = &r->plan.vertex[v];
 
 	if (at->op == GRAPH_SUM && !reduce_is(p, RUN_STARTED)) {
 		if (p->generation == 0)
 			p->generation = reduce_generation(c, r);
 		if (at->target)
 			reduce_reserve(c, r, p->generation);
-		r->run.vertex[v] |= RUN_STARTED | RUN_DIRTY;
+		r->plan.run.vertex[v] |= RUN_STARTED | RUN_DIRTY;
 	}
 	if (at->out != GRAPH_NONE)
-		r->run.vertex[at->out] |= RUN_DIRTY;
-	list_each(l, after, &r->getters) list_item(l, struct reduce_getter, link)->dirty = true;
+		r->plan.run.vertex[at->out] |= RUN_DIRTY;
+	list_each(l, after, &r->out.getters) list_item(l, struct reduce_getter, link)->dirty = true;
 }
 
 void reduce_resume(struct control *c, struct reduce *r, uint32_t v)
 {
-	const struct reduce_vertex *p = &r->vertex[v];
+	const struct reduce_vertex *p = &r->plan.vertex[v];
 
-	if (r->graph.vertex[v].op == GRAPH_SUM && !reduce_is(p, RUN_STARTED) && reduce_complete(p))
+	if (r->plan.graph.vertex[v].op == GRAPH_SUM && !reduce_is(p, RUN_STARTED) &&
+	    reduce_complete(p))
 		reduce_start(c, r, v);
 }
 
@@ -37,10 +38,10 @@ static void reduce_bind(struct control *c, struct reduce *r, struct reduce_sourc
 {
 	s->seat = slot;
 	s->absorbed = false;
-	if (!binding_take(&r->graph, &r->run, slot, s->node))
+	if (!binding_take(&r->plan.graph, &r->plan.run, slot, s->node))
 		return;
-	for (uint32_t j = 0; j < r->graph.segments; j++)
-		reduce_start(c, r, graph_vertex_of(&r->graph, j, slot));
+	for (uint32_t j = 0; j < r->plan.graph.segments; j++)
+		reduce_start(c, r, graph_vertex_of(&r->plan.graph, j, slot));
 }
 
 /* The next one after that arrival which is known, in reach and in no slot. */
@@ -48,8 +49,8 @@ static struct reduce_source *reduce_next(struct control *c, struct reduce *r, ui
 {
 	struct reduce_source *next = NULL;
 
-	for (uint32_t i = 0; i < r->count; i++) {
-		struct reduce_source *s = &r->source[i];
+	for (uint32_t i = 0; i < r->from.count; i++) {
+		struct reduce_source *s = &r->from.source[i];
 
 		if (s->state != SOURCE_KNOWN || s->seat != REDUCE_NONE || s->arrival <= after ||
 		    !reduce_reachable(c, s->node))
@@ -66,7 +67,7 @@ void reduce_fill(struct control *c, struct reduce *r)
 	uint32_t arrival = 0, slot;
 
 	while ((s = reduce_next(c, r, arrival)) != NULL) {
-		slot = binding_slot(&r->graph, &r->run, s->node);
+		slot = binding_slot(&r->plan.graph, &r->plan.run, s->node);
 		if (slot == GRAPH_NONE)
 			break;
 		arrival = s->arrival;
@@ -85,7 +86,7 @@ static void reduce_groups(struct control *c, struct reduce *r, struct planner_re
 	uint32_t arrival = 0;
 
 	q->groups = q->present = 0;
-	while (q->present < r->num && (s = reduce_next(c, r, arrival)) != NULL) {
+	while (q->present < r->want.num && (s = reduce_next(c, r, arrival)) != NULL) {
 		uint32_t g = 0;
 
 		arrival = s->arrival;
@@ -102,13 +103,13 @@ static void reduce_groups(struct control *c, struct reduce *r, struct planner_re
 
 static void reduce_request_plan(struct control *c, struct reduce *r, struct planner_request *q)
 {
-	*q = (struct planner_request){.size = r->size,
-				      .chunk_bytes = r->chunk_bytes,
-				      .needed = r->num,
+	*q = (struct planner_request){.size = r->from.size,
+				      .chunk_bytes = r->from.chunk_bytes,
+				      .needed = r->want.num,
 				      .group = c->coordinator->reduces.group,
-				      .caller = r->caller,
-				      .everyone = r->flags & MESSAGE_REDUCE_SPREAD,
-				      .whole = r->borrowed, /* who gets it asks another node */
+				      .caller = r->want.caller,
+				      .everyone = r->want.flags & MESSAGE_REDUCE_SPREAD,
+				      .whole = r->lent.borrowed, /* who gets it asks another node */
 				      .rate_seen = c->cluster->links.all.rate_seen,
 				      .all = reduce_links_all(c),
 				      .limits = &c->coordinator->reduces.limits};
@@ -119,15 +120,16 @@ static void reduce_request_plan(struct control *c, struct reduce *r, struct plan
  * cuts it: nodes alike need not carry it from one of theirs to another. */
 static void reduce_name_hidden(const struct control *c, struct reduce *r, uint32_t v)
 {
-	uint32_t chunks = (uint32_t)chunk_count(r->size, r->chunk_bytes);
-	uint32_t lanes = lane_count(r->size, c->workers);
-	struct object_id *id = &r->vertex[v].id;
+	uint32_t chunks = (uint32_t)chunk_count(r->from.size, r->from.chunk_bytes);
+	uint32_t lanes = lane_count(r->from.size, c->workers);
+	struct object_id *id = &r->plan.vertex[v].id;
 
-	graph_name(&r->by_id.id, r->number, v, id);
+	graph_name(&r->by_id.id, r->want.number, v, id);
 	if (lanes > 1)
-		lane_settle(id, &r->by_id.id,
-			    lane_of(chunks, lanes,
-				    r->graph.segment[graph_segment_of(&r->graph, v)].first));
+		lane_settle(
+			id, &r->by_id.id,
+			lane_of(chunks, lanes,
+				r->plan.graph.segment[graph_segment_of(&r->plan.graph, v)].first));
 }
 
 /* The arrays lie in the order of their alignment. */
@@ -140,27 +142,27 @@ static bool reduce_carve(struct control *c, struct reduce *r, const struct plann
 	uint64_t graph = planner_bytes(choice);
 	uint8_t *memory;
 
-	r->tree = allocator_take(space, vertices + slots + graph + count);
-	if (r->tree == 0)
+	r->plan.tree = allocator_take(space, vertices + slots + graph + count);
+	if (r->plan.tree == 0)
 		return false;
-	memory = c->coordinator->reduces.memory + allocator_offset(space, r->tree);
-	r->vertex = (struct reduce_vertex *)(void *)memory;
-	r->run.slot = (struct run_slot *)(void *)(memory + vertices);
-	r->run.vertex = memory + vertices + slots + graph;
-	memset(r->run.vertex, 0, count);
+	memory = c->coordinator->reduces.memory + allocator_offset(space, r->plan.tree);
+	r->plan.vertex = (struct reduce_vertex *)(void *)memory;
+	r->plan.run.slot = (struct run_slot *)(void *)(memory + vertices);
+	r->plan.run.vertex = memory + vertices + slots + graph;
+	memset(r->plan.run.vertex, 0, count);
 	return planner_build(&c->coordinator->reduces.asked, choice, memory + vertices + slots,
-			     graph, &r->graph) == 0;
+			     graph, &r->plan.graph) == 0;
 }
 
 static void reduce_begin_run(struct control *c, struct reduce *r)
 {
-	const struct graph *g = &r->graph;
+	const struct graph *g = &r->plan.graph;
 
 	assert(graph_wrong(g, &c->coordinator->reduces.limits.graph) == NULL);
 	for (uint32_t i = 0; i < g->slots; i++)
-		r->run.slot[i] = (struct run_slot){g->slot[i].host, 0};
+		r->plan.run.slot[i] = (struct run_slot){g->slot[i].host, 0};
 	for (uint32_t v = 0; v < g->vertices; v++) {
-		r->vertex[v] = (struct reduce_vertex){.reduce = r, .id = r->by_id.id};
+		r->plan.vertex[v] = (struct reduce_vertex){.reduce = r, .id = r->by_id.id};
 		if (!g->vertex[v].target)
 			reduce_name_hidden(c, r, v);
 	}
@@ -173,7 +175,7 @@ static void reduce_take_slots(struct control *c, struct reduce *r)
 
 	while ((s = reduce_next(c, r, arrival)) != NULL) {
 		arrival = s->arrival;
-		slot = binding_booked(&r->graph, &r->run, s->node);
+		slot = binding_booked(&r->plan.graph, &r->plan.run, s->node);
 		if (slot != GRAPH_NONE)
 			reduce_bind(c, r, s, slot);
 	}
@@ -185,11 +187,11 @@ void reduce_plan(struct control *c, struct reduce *r)
 	struct planner_choice choice;
 
 	reduce_request_plan(c, r, q);
-	if (r->sized && reduce_lend(c, r))
+	if (r->from.sized && reduce_lend(c, r))
 		return;
 	r->state = REDUCE_RUNNING;
 	reduce_accept(c, r);
-	if (!r->sized) /* nothing is there yet: the first one says how large */
+	if (!r->from.sized) /* nothing is there yet: the first one says how large */
 		return;
 	if (planner_choose(q, &choice)) {
 		reduce_fail(c, r, -EINVAL, "the sources are too large to be reduced");
@@ -200,7 +202,7 @@ void reduce_plan(struct control *c, struct reduce *r)
 		return;
 	}
 	reduce_begin_run(c, r);
-	r->planned_ns = q->groups == r->graph.slots ? c->now_ns : 0;
+	r->plan.planned_ns = q->groups == r->plan.graph.slots ? c->now_ns : 0;
 	reduce_watch(c, r);
 	if (reduce_gathers(r))
 		reduce_spread_begin(c, r);

@@ -27,7 +27,7 @@ void reduce_fill_commit(struct control *c, struct call *call)
 
 static void commit_finished(struct control *c, struct reduce *r)
 {
-	r->finished = true;
+	r->out.finished = true;
 	if (!reduce_gathers(r)) {
 		reduce_end(c, r, 0, "");
 		return;
@@ -38,7 +38,8 @@ static void commit_finished(struct control *c, struct reduce *r)
 
 bool reduce_commit_hopeless(const struct control *c, const struct reduce *r)
 {
-	return r->holder == REDUCE_NONE && c->now_ns - r->lost_ns >= c->config.settle_ns;
+	return r->commit.holder == REDUCE_NONE &&
+	       c->now_ns - r->commit.lost_ns >= c->config.settle_ns;
 }
 
 /* Whether somebody has all of it, now that its holder has not. */
@@ -54,8 +55,8 @@ static void commit_look_for_copies(struct control *c, struct reduce *r)
 
 void reduce_commit_lost(struct control *c, struct reduce *r)
 {
-	r->holder = REDUCE_NONE;
-	r->lost_ns = c->now_ns;
+	r->commit.holder = REDUCE_NONE;
+	r->commit.lost_ns = c->now_ns;
 	commit_look_for_copies(c, r);
 }
 
@@ -64,7 +65,7 @@ static bool commit_told(struct control *c, struct call *call, const struct messa
 	struct reduce *r = call->owner;
 	int32_t status = answer ? answer->reply.status : -EHOSTUNREACH;
 
-	r->call = NULL;
+	r->commit.call = NULL;
 	if (status == 0)
 		commit_finished(c, r);
 	else
@@ -78,8 +79,8 @@ struct call *reduce_commit_call(struct control *c, const struct reduce *r, uint3
 	struct message m = {.kind = MESSAGE_FINISH};
 
 	m.combined.target = r->by_id.id;
-	m.combined.reduce = r->number;
-	m.combined.generation = r->generation;
+	m.combined.reduce = r->want.number;
+	m.combined.generation = r->out.generation;
 	m.combined.part_node = MESSAGE_NODE_NONE;
 	return calls_start(c, peers_node(c, node), &m, TABLE_SLOT_NONE, c->config.call_ns, end,
 			   owner);
@@ -87,15 +88,15 @@ struct call *reduce_commit_call(struct control *c, const struct reduce *r, uint3
 
 void reduce_commit_finish(struct control *c, struct reduce *r, uint32_t node)
 {
-	r->holder = node;
-	calls_cancel(c, r->call);
-	r->call = reduce_commit_call(c, r, node, commit_told, r);
+	r->commit.holder = node;
+	calls_cancel(c, r->commit.call);
+	r->commit.call = reduce_commit_call(c, r, node, commit_told, r);
 }
 
 static void commit_decided(struct control *c, struct reduce *r)
 {
 	r->state = REDUCE_COMMITTED;
-	reduce_commit_finish(c, r, r->holder);
+	reduce_commit_finish(c, r, r->commit.holder);
 	reduce_spread_finish(c, r);
 }
 
@@ -104,14 +105,14 @@ static bool commit_answered(struct control *c, struct call *call, const struct m
 	struct reduce *r = call->owner;
 	int32_t status = answer->reply.status; /* no deadline: never NULL */
 
-	if (r->borrowed) {
-		r->call = NULL;
+	if (r->lent.borrowed) {
+		r->commit.call = NULL;
 		reduce_borrowed_answered(c, r, status);
 		return false;
 	}
 	if (status == -EAGAIN) /* it does not know yet who coordinates */
 		return true;
-	r->call = NULL;
+	r->commit.call = NULL;
 	if (status == -ESTALE) /* it has agreed to another result */
 		reduce_give_way(c, r);
 	else
@@ -122,19 +123,20 @@ static bool commit_answered(struct control *c, struct call *call, const struct m
 /* Who says whether it may be the result. */
 static struct node *commit_judge(struct control *c, const struct reduce *r)
 {
-	return r->borrowed ? control_shard(c, &r->by_id.id) : peers_node(c, r->caller);
+	return r->lent.borrowed ? control_shard(c, &r->by_id.id) : peers_node(c, r->want.caller);
 }
 
 /* It was lent to us, who keep the target now: as lend_propose for others, nothing is agreed to that
  * the one before may have decided otherwise, or that is lost. Returns whether it is not asked. */
 static bool commit_put_off(struct control *c, struct reduce *r)
 {
-	const struct message_used used = {.target = r->by_id.id, .asked = r->asked};
+	const struct message_used used = {.target = r->by_id.id, .asked = r->want.asked};
 	int32_t status;
 
-	if (!r->kept || directory_has_complete(&c->directory->shard, &r->by_id.id))
+	if (!r->lent.kept || directory_has_complete(&c->directory->shard, &r->by_id.id))
 		return false;
-	status = reduce_lend_settled(c, &r->by_id.id, c->cluster->self, peers_node(c, r->holder));
+	status = reduce_lend_settled(c, &r->by_id.id, c->cluster->self,
+				     peers_node(c, r->commit.holder));
 	if (status != -ESTALE)
 		return status == -EAGAIN;
 	reduce_give_way(c, r);
@@ -146,23 +148,23 @@ static bool commit_put_off(struct control *c, struct reduce *r)
  * or because it took that one for dead. Then somebody may be about to say that it has all. */
 static bool commit_too_early(struct control *c, const struct reduce *r)
 {
-	if (r->borrowed || !reshard_settling(c, &r->by_id.id))
+	if (r->lent.borrowed || !reshard_settling(c, &r->by_id.id))
 		return false;
-	return r->size <= OBJECT_INLINE_MAX ||
-	       (peers_node(c, r->caller)->died && !reshard_kept(c, &r->by_id.id));
+	return r->from.size <= OBJECT_INLINE_MAX ||
+	       (peers_node(c, r->want.caller)->died && !reshard_kept(c, &r->by_id.id));
 }
 
 static void commit_ask(struct control *c, struct reduce *r)
 {
-	struct message m = {.kind = r->borrowed ? MESSAGE_PROPOSE : MESSAGE_COMMIT};
+	struct message m = {.kind = r->lent.borrowed ? MESSAGE_PROPOSE : MESSAGE_COMMIT};
 
 	if (commit_too_early(c, r) || commit_put_off(c, r)) /* until the watch comes round */
 		return;
 	m.used.target = r->by_id.id;
-	m.used.asked = r->asked; /* the rest: reduce_fill_commit */
-	m.used.node = r->holder;
-	r->call = calls_start(c, commit_judge(c, r), &m, TABLE_SLOT_NONE, UINT64_MAX,
-			      commit_answered, r);
+	m.used.asked = r->want.asked; /* the rest: reduce_fill_commit */
+	m.used.node = r->commit.holder;
+	r->commit.call = calls_start(c, commit_judge(c, r), &m, TABLE_SLOT_NONE, UINT64_MAX,
+				     commit_answered, r);
 }
 
 void reduce_commit(struct control *c, struct reduce *r, uint32_t node)
@@ -170,50 +172,50 @@ void reduce_commit(struct control *c, struct reduce *r, uint32_t node)
 	if (r->state != REDUCE_RUNNING)
 		return;
 	r->state = REDUCE_COMMITTING;
-	r->holder = node;
+	r->commit.holder = node;
 	reduce_watch(c, r);
 	if (!reduce_gathers(r)) {
 		struct reduce_vertex *root = reduce_root(r, 0);
 
-		r->generation = root->generation;
+		r->out.generation = root->generation;
 		calls_cancel(c, root->call); /* it is not to be built again */
 		root->call = NULL;
 		reduce_links_show(c, r);
 	}
 	timers_cancel(&c->timers, &r->deadline);
 	/* A source that comes now is too late, and must not end it. */
-	for (uint32_t i = 0; i < r->count; i++)
-		reduce_unlocate(c, &r->source[i]);
-	if (r->borrowed)
+	for (uint32_t i = 0; i < r->from.count; i++)
+		reduce_unlocate(c, &r->from.source[i]);
+	if (r->lent.borrowed)
 		reduce_borrowed_done(c, r);
 	commit_ask(c, r);
 }
 
 void reduce_commit_look(struct control *c, struct reduce *r)
 {
-	const struct node *n =
-		r->state == REDUCE_COMMITTING ? commit_judge(c, r) : peers_node(c, r->holder);
+	const struct node *n = r->state == REDUCE_COMMITTING ? commit_judge(c, r)
+							     : peers_node(c, r->commit.holder);
 
-	if (r->state == REDUCE_COMMITTED && r->finished)
+	if (r->state == REDUCE_COMMITTED && r->out.finished)
 		return;
-	if (r->state == REDUCE_COMMITTED && r->holder == REDUCE_NONE) {
+	if (r->state == REDUCE_COMMITTED && r->commit.holder == REDUCE_NONE) {
 		commit_look_for_copies(c, r);
 		return;
 	}
-	if (r->borrowed || (n && members_live(n))) {
-		if (r->call)
+	if (r->lent.borrowed || (n && members_live(n))) {
+		if (r->commit.call)
 			return;
 		/* no call was free: nothing is decided by that */
 		if (r->state == REDUCE_COMMITTED)
-			reduce_commit_finish(c, r, r->holder);
-		else if (c->now_ns >= r->ask_ns)
+			reduce_commit_finish(c, r, r->commit.holder);
+		else if (c->now_ns >= r->commit.ask_ns)
 			commit_ask(c, r);
 		return;
 	}
 	if (r->state == REDUCE_COMMITTING && commit_too_early(c, r))
 		return;
-	calls_cancel(c, r->call);
-	r->call = NULL;
+	calls_cancel(c, r->commit.call);
+	r->commit.call = NULL;
 	if (r->state == REDUCE_COMMITTING)
 		commit_decided(c, r);
 	else

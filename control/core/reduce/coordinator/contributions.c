@@ -24,13 +24,13 @@ static void reduce_wrong_size(struct control *c, struct reduce *r, const struct 
 	text_add(&t, " has ");
 	text_add_number(&t, got->size);
 	text_add(&t, " bytes");
-	if (r->sized) {
+	if (r->from.sized) {
 		text_add(&t, ", other sources ");
-		text_add_number(&t, r->size);
+		text_add_number(&t, r->from.size);
 		text_add(&t, ": all must have one size");
 	} else {
 		text_add(&t, ", no multiple of the element's ");
-		text_add_number(&t, reduce_dtype_bytes(r->dtype));
+		text_add_number(&t, reduce_dtype_bytes(r->want.dtype));
 		text_add(&t, ": name the right type");
 	}
 	reduce_fail(c, r, -EINVAL, t.bytes);
@@ -38,17 +38,17 @@ static void reduce_wrong_size(struct control *c, struct reduce *r, const struct 
 
 static bool reduce_size_holds(struct reduce *r, const struct message_got *got)
 {
-	if (r->sized)
-		return got->size == r->size;
-	if (got->size % reduce_dtype_bytes(r->dtype))
+	if (r->from.sized)
+		return got->size == r->from.size;
+	if (got->size % reduce_dtype_bytes(r->want.dtype))
 		return false;
 	if (got->chunk_bytes < CHUNK_BYTES_MIN || got->chunk_bytes > CHUNK_BYTES_MAX ||
 	    got->chunk_bytes % 64)
 		return false;
-	r->sized = true;
-	r->size = got->size;
-	r->chunk_bytes = got->chunk_bytes;
-	r->small = !r->borrowed && r->size <= r->value_max;
+	r->from.sized = true;
+	r->from.size = got->size;
+	r->from.chunk_bytes = got->chunk_bytes;
+	r->sum.small = !r->lent.borrowed && r->from.size <= r->sum.value_max;
 	return true;
 }
 
@@ -61,7 +61,7 @@ static bool reduce_joins(struct reduce *r, uint32_t *together, uint32_t k, uint3
 	if (k == REDUCE_NONE || together[k] == MESSAGE_OTHERS_MAX)
 		return false;
 	together[i] = together[k] + 1;
-	r->source[k].next = i;
+	r->from.source[k].next = i;
 	return true;
 }
 
@@ -72,19 +72,19 @@ void reduce_locate_all(struct control *c, struct reduce *r)
 	uint32_t last[NODES_MAX], together[MESSAGE_SOURCES_MAX], values = 0;
 
 	memset(last, 0xff, sizeof(last)); /* REDUCE_NONE */
-	for (uint32_t i = 0; i < r->count; i++) {
-		struct reduce_source *s = &r->source[i];
+	for (uint32_t i = 0; i < r->from.count; i++) {
+		struct reduce_source *s = &r->from.source[i];
 		uint32_t owner = control_shard(c, &s->id)->number;
 
 		together[i] = 0;
-		s->with = r->num == r->count && reduce_joins(r, together, last[owner], i);
+		s->with = r->want.num == r->from.count && reduce_joins(r, together, last[owner], i);
 		last[owner] = i;
 		values += !s->with && owner != c->cluster->self->number;
 	}
-	r->value_max = reduce_value_max(c, r, values);
-	for (uint32_t i = 0; i < r->count; i++)
-		if (!r->source[i].with)
-			reduce_locate(c, &r->source[i]);
+	r->sum.value_max = reduce_value_max(c, r, values);
+	for (uint32_t i = 0; i < r->from.count; i++)
+		if (!r->from.source[i].with)
+			reduce_locate(c, &r->from.source[i]);
 }
 
 void reduce_fill_locate(struct control *c, struct call *call)
@@ -93,12 +93,12 @@ void reduce_fill_locate(struct control *c, struct call *call)
 	const struct reduce_source *s = call->owner;
 	const struct reduce *r = s->reduce;
 
-	m->op = r->op;
-	m->dtype = r->dtype;
+	m->op = r->want.op;
+	m->dtype = r->want.dtype;
 	m->others = c->coordinator->reduces.ids;
 	m->others_count = 0;
-	for (uint32_t i = s->next; i != REDUCE_NONE; i = r->source[i].next)
-		c->coordinator->reduces.ids[m->others_count++] = r->source[i].id;
+	for (uint32_t i = s->next; i != REDUCE_NONE; i = r->from.source[i].next)
+		c->coordinator->reduces.ids[m->others_count++] = r->from.source[i].id;
 }
 
 /* The others are asked for one by one. */
@@ -107,7 +107,7 @@ static void reduce_part(struct control *c, struct reduce_source *s)
 	struct reduce *r = s->reduce;
 
 	while (s->next != REDUCE_NONE) {
-		struct reduce_source *other = &r->source[s->next];
+		struct reduce_source *other = &r->from.source[s->next];
 
 		s->next = other->next;
 		other->next = REDUCE_NONE;
@@ -123,9 +123,9 @@ static bool reduce_fits(struct control *c, struct reduce_source *s, const struct
 	const struct reduce *r = s->reduce;
 	uint32_t others = 0;
 
-	for (uint32_t i = s->next; i != REDUCE_NONE; i = r->source[i].next)
+	for (uint32_t i = s->next; i != REDUCE_NONE; i = r->from.source[i].next)
 		others++;
-	if (r->small && got->others == others)
+	if (r->sum.small && got->others == others)
 		return true;
 	reduce_part(c, s);
 	return got->others == 0;
@@ -137,7 +137,7 @@ static uint32_t reduce_sum_others(struct reduce *r, struct reduce_source *s)
 	uint32_t others = 0;
 
 	while (s->next != REDUCE_NONE) {
-		struct reduce_source *other = &r->source[s->next];
+		struct reduce_source *other = &r->from.source[s->next];
 
 		s->next = other->next;
 		other->next = REDUCE_NONE;
@@ -147,7 +147,7 @@ static uint32_t reduce_sum_others(struct reduce *r, struct reduce_source *s)
 		others++;
 	}
 	if (r->state == REDUCE_LOCATING)
-		r->unanswered -= others;
+		r->from.unanswered -= others;
 	return others;
 }
 
@@ -155,11 +155,11 @@ static uint32_t reduce_sum_others(struct reduce *r, struct reduce_source *s)
 
 static uint8_t *reduce_value(struct control *c, struct reduce *r)
 {
-	if (r->value == 0)
-		r->value = allocator_take(&c->coordinator->reduces.space, r->size);
-	return r->value ? c->coordinator->reduces.memory +
-				  allocator_offset(&c->coordinator->reduces.space, r->value)
-			: NULL;
+	if (r->sum.value == 0)
+		r->sum.value = allocator_take(&c->coordinator->reduces.space, r->from.size);
+	return r->sum.value ? c->coordinator->reduces.memory +
+				      allocator_offset(&c->coordinator->reduces.space, r->sum.value)
+			    : NULL;
 }
 
 /* The sum becomes an object of this node, and the directory here gets its value. */
@@ -174,27 +174,27 @@ static void reduce_small_done(struct control *c, struct reduce *r)
 	if (c->table == NULL || objects_find(c, &r->by_id.id) != TABLE_SLOT_NONE)
 		error = c->table ? -EEXIST : -EAGAIN;
 	else
-		error = objects_insert(c, &r->by_id.id, r->name, r->size, generation,
-				       r->chunk_bytes, OBJECT_CREATING, &slot);
-	r->roomless = error == -EAGAIN && c->table != NULL;
-	if (r->roomless)
+		error = objects_insert(c, &r->by_id.id, r->want.name, r->from.size, generation,
+				       r->from.chunk_bytes, OBJECT_CREATING, &slot);
+	r->sum.roomless = error == -EAGAIN && c->table != NULL;
+	if (r->sum.roomless)
 		return; /* until reduce_roomless */
 	if (error) {
 		if (error == -EEXIST)
 			reduce_end(c, r, error, "the target exists already: delete it first");
 		else
-			objects_no_room(c, error, r->size, &t);
+			objects_no_room(c, error, r->from.size, &t);
 		if (error != -EEXIST)
 			reduce_end(c, r, error, t.bytes);
 		return;
 	}
-	if (r->op == REDUCE_AVG && r->size > 0)
-		reduce_scale(r->dtype, value, r->num, (uint32_t)r->size);
-	if (r->size > 0)
-		memcpy(c->memory + c->table->slot[slot].offset, value, r->size);
-	r->generation = generation;
-	reduce_reserve(c, r, r->generation);
-	objects_publish(c, slot, r->size);
+	if (r->want.op == REDUCE_AVG && r->from.size > 0)
+		reduce_scale(r->want.dtype, value, r->want.num, (uint32_t)r->from.size);
+	if (r->from.size > 0)
+		memcpy(c->memory + c->table->slot[slot].offset, value, r->from.size);
+	r->out.generation = generation;
+	reduce_reserve(c, r, r->out.generation);
+	objects_publish(c, slot, r->from.size);
 	objects_seal(c, slot, true);
 	fetch_superseded(c, &r->by_id.id, slot);
 	objects_announce(c, slot);
@@ -207,7 +207,7 @@ void reduce_roomless(struct control *c)
 	{
 		struct reduce *r = list_item(l, struct reduce, active);
 
-		if (r->roomless && r->state != REDUCE_ENDED)
+		if (r->sum.roomless && r->state != REDUCE_ENDED)
 			reduce_small_done(c, r);
 	}
 }
@@ -215,17 +215,18 @@ void reduce_roomless(struct control *c)
 /* Values do not come along: they must all be streamed. */
 static void reduce_small_not(struct control *c, struct reduce *r)
 {
-	r->small = false;
-	for (uint32_t i = 0; i < r->count; i++) {
-		struct reduce_source *s = &r->source[i];
+	r->sum.small = false;
+	for (uint32_t i = 0; i < r->from.count; i++) {
+		struct reduce_source *s = &r->from.source[i];
 
 		s->seat = REDUCE_NONE;
 		if (s->state != SOURCE_KNOWN || s->generation != 0)
 			continue;
 		s->state = SOURCE_ABSENT;
-		if (r->args.least && r->state == REDUCE_LOCATING) { /* its deadline waits for it */
+		if (r->rule.args.least &&
+		    r->state == REDUCE_LOCATING) { /* its deadline waits for it */
 			s->state = SOURCE_ASKED;
-			r->unanswered++;
+			r->from.unanswered++;
 		}
 		reduce_locate(c, s);
 	}
@@ -236,22 +237,22 @@ static bool reduce_small(struct control *c, struct reduce *r, struct reduce_sour
 			 const struct message_got *got)
 {
 	uint8_t *value = reduce_value(c, r);
-	bool along = got->what == MESSAGE_GOT_VALUE && got->value_bytes == r->size;
+	bool along = got->what == MESSAGE_GOT_VALUE && got->value_bytes == r->from.size;
 
-	if (r->size > 0 && (value == NULL || !along)) { /* nothing is there at once */
+	if (r->from.size > 0 && (value == NULL || !along)) { /* nothing is there at once */
 		reduce_small_not(c, r);
 		reduce_part(c, s);
 		return false;
 	}
-	if (r->summed == r->num)
+	if (r->sum.summed == r->want.num)
 		return false;
-	if (r->summed == 0 && r->size > 0)
+	if (r->sum.summed == 0 && r->from.size > 0)
 		memcpy(value, got->value, got->value_bytes);
-	else if (r->size > 0)
-		reduce_combine(r->op, r->dtype, value, got->value, got->value_bytes);
+	else if (r->from.size > 0)
+		reduce_combine(r->want.op, r->want.dtype, value, got->value, got->value_bytes);
 	s->seat = 0;
-	r->summed += 1 + reduce_sum_others(r, s);
-	if (r->summed < r->num)
+	r->sum.summed += 1 + reduce_sum_others(r, s);
+	if (r->sum.summed < r->want.num)
 		return false;
 	reduce_small_done(c, r);
 	return true;
@@ -263,18 +264,18 @@ void reduce_set_policy(struct control *c, struct reduce *r, const struct message
 {
 	bool deadline = m->flags & MESSAGE_REDUCE_DEADLINE;
 
-	r->policy = deadline ? &policy_deadline : &policy_first_k;
-	r->args = (struct policy_args){0};
+	r->rule.policy = deadline ? &policy_deadline : &policy_first_k;
+	r->rule.args = (struct policy_args){0};
 	if (deadline)
-		r->args = (struct policy_args){m->deadline_ns, m->min, c->config.status_ns};
-	r->located_ns = c->now_ns;
+		r->rule.args = (struct policy_args){m->deadline_ns, m->min, c->config.status_ns};
+	r->rule.located_ns = c->now_ns;
 }
 
 uint64_t reduce_deadline(const struct reduce *r)
 {
-	if (r->args.least == 0 || r->args.wait_ns > UINT64_MAX - r->located_ns)
+	if (r->rule.args.least == 0 || r->rule.args.wait_ns > UINT64_MAX - r->rule.located_ns)
 		return UINT64_MAX;
-	return r->located_ns + r->args.wait_ns;
+	return r->rule.located_ns + r->rule.args.wait_ns;
 }
 
 /* Those that a plan would find, or whose values are in the sum. */
@@ -282,25 +283,25 @@ static uint32_t reduce_present(struct control *c, const struct reduce *r)
 {
 	uint32_t present = 0;
 
-	if (r->small)
-		return r->summed;
-	for (uint32_t i = 0; i < r->count; i++)
-		present += r->source[i].state == SOURCE_KNOWN &&
-			   reduce_reachable(c, r->source[i].node);
+	if (r->sum.small)
+		return r->sum.summed;
+	for (uint32_t i = 0; i < r->from.count; i++)
+		present += r->from.source[i].state == SOURCE_KNOWN &&
+			   reduce_reachable(c, r->from.source[i].node);
 	return present;
 }
 
 void reduce_view(struct control *c, const struct reduce *r, struct policy_view *v)
 {
 	*v = (struct policy_view){.now_ns = c->now_ns,
-				  .opened_ns = r->located_ns,
+				  .opened_ns = r->rule.located_ns,
 				  .until_ns = UINT64_MAX, /* its timer ends it */
-				  .total = r->count,
-				  .answered = r->count - r->unanswered,
-				  .needed = r->num,
-				  .speculative = r->hasty,
-				  .sized = r->sized};
-	if (r->args.least)
+				  .total = r->from.count,
+				  .answered = r->from.count - r->from.unanswered,
+				  .needed = r->want.num,
+				  .speculative = r->plan.hasty,
+				  .sized = r->from.sized};
+	if (r->rule.args.least)
 		v->present = reduce_present(c, r);
 }
 
@@ -312,7 +313,8 @@ static bool reduce_waits(struct control *c, const struct reduce *r)
 	uint64_t again_ns;
 
 	reduce_view(c, r, &v);
-	return r->policy->turn(&r->args, &v, &again_ns) == POLICY_WAIT && r->unanswered > 0;
+	return r->rule.policy->turn(&r->rule.args, &v, &again_ns) == POLICY_WAIT &&
+	       r->from.unanswered > 0;
 }
 
 static void reduce_turn_fire(struct control *c, struct timer *t)
@@ -324,9 +326,9 @@ static void reduce_turn_fire(struct control *c, struct timer *t)
  * coordinate it waits in its own place. */
 static void reduce_wait(struct control *c, struct reduce *r, uint64_t again_ns)
 {
-	if (r->unanswered == 0 && r->sized && !r->small && reduce_lend(c, r))
+	if (r->from.unanswered == 0 && r->from.sized && !r->sum.small && reduce_lend(c, r))
 		return;
-	if (r->unanswered == 0)
+	if (r->from.unanswered == 0)
 		reduce_accept(c, r);
 	if (again_ns != UINT64_MAX)
 		timers_set(&c->timers, &r->turn, again_ns, reduce_turn_fire);
@@ -340,20 +342,20 @@ void reduce_turn(struct control *c, struct reduce *r)
 	enum policy_turn turn;
 	uint64_t again_ns;
 
-	if (r->args.least == 0 || r->state != REDUCE_LOCATING)
+	if (r->rule.args.least == 0 || r->state != REDUCE_LOCATING)
 		return;
 	reduce_view(c, r, &v);
-	turn = r->policy->turn(&r->args, &v, &again_ns);
+	turn = r->rule.policy->turn(&r->rule.args, &v, &again_ns);
 	if (turn == POLICY_WAIT) {
 		reduce_wait(c, r, again_ns);
 		return;
 	}
 	timers_cancel(&c->timers, &r->turn);
 	if (turn == POLICY_FREEZE) { /* nor is it lent any more: there it would be counted again */
-		r->num = v.present;
-		r->home = true;
+		r->want.num = v.present;
+		r->lent.home = true;
 	}
-	if (!r->small) {
+	if (!r->sum.small) {
 		reduce_plan(c, r);
 		return;
 	}
@@ -367,18 +369,18 @@ void reduce_turn(struct control *c, struct reduce *r)
 static void reduce_answered(struct control *c, struct reduce *r, bool first)
 {
 	if (r->state == REDUCE_LOCATING) {
-		r->unanswered -= first;
-		if (r->args.least) {
+		r->from.unanswered -= first;
+		if (r->rule.args.least) {
 			reduce_turn(c, r);
 			return;
 		}
 		if (reduce_waits(c, r))
 			return;
 	}
-	if (r->small) {
+	if (r->sum.small) {
 		r->state = REDUCE_RUNNING;
 		reduce_accept(c, r);
-	} else if (r->state == REDUCE_LOCATING || r->graph.vertices == 0) {
+	} else if (r->state == REDUCE_LOCATING || r->plan.graph.vertices == 0) {
 		reduce_plan(c, r);
 	} else {
 		reduce_fill(c, r);
@@ -394,8 +396,8 @@ static void reduce_known(struct control *c, struct reduce_source *s, const struc
 	s->state = SOURCE_KNOWN;
 	s->generation = got->generation;
 	s->node = got->holder;
-	s->arrival = ++r->arrivals;
-	if (r->small) {
+	s->arrival = ++r->from.arrivals;
+	if (r->sum.small) {
 		/* Nobody agrees to small ones: one that was read may be about to be announced. */
 		if (reshard_settling(c, &r->by_id.id)) {
 			r->older = NULL;
@@ -406,7 +408,7 @@ static void reduce_known(struct control *c, struct reduce_source *s, const struc
 		if (reduce_small(c, r, s, got))
 			return;
 	}
-	if (first || r->args.least || r->state == REDUCE_RUNNING)
+	if (first || r->rule.args.least || r->state == REDUCE_RUNNING)
 		reduce_answered(c, r, first);
 }
 
@@ -474,7 +476,7 @@ static bool reduce_located(struct control *c, struct call *call, const struct me
 			return false;
 		}
 		own = *got;
-		if (got->holder != MESSAGE_NODE_NONE || r->small || reduce_adopt(c, &own)) {
+		if (got->holder != MESSAGE_NODE_NONE || r->sum.small || reduce_adopt(c, &own)) {
 			reduce_known(c, s, &own);
 			return false;
 		}
@@ -494,7 +496,7 @@ void reduce_locate(struct control *c, struct reduce_source *s)
 	m.get.failed = s->failed;
 	m.get.generation = s->generation;
 	m.get.why = MESSAGE_GET_LOCATE;
-	m.get.value_max = s->reduce->small ? s->reduce->value_max : 0;
+	m.get.value_max = s->reduce->sum.small ? s->reduce->sum.value_max : 0;
 	s->call = calls_start(c, control_shard(c, &s->id), &m, TABLE_SLOT_NONE, UINT64_MAX,
 			      reduce_located, s);
 	/* too many calls: the beat tries again */

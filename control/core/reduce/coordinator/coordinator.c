@@ -44,7 +44,7 @@ uint64_t reduce_generation(struct control *c, const struct reduce *r)
 
 	if (t)
 		control_generation_after(c, t->generation);
-	control_generation_after(c, r->before);
+	control_generation_after(c, r->want.before);
 	return control_generation(c);
 }
 
@@ -60,12 +60,12 @@ void reduce_free(struct control *c, struct reduce *r)
 	r->state = REDUCE_ENDED;
 	if (r->older)
 		reduce_free(c, r->older);
-	if (r->range)
-		allocator_give(&c->coordinator->reduces.space, r->range);
-	if (r->tree)
-		allocator_give(&c->coordinator->reduces.space, r->tree);
-	if (r->value)
-		allocator_give(&c->coordinator->reduces.space, r->value);
+	if (r->from.range)
+		allocator_give(&c->coordinator->reduces.space, r->from.range);
+	if (r->plan.tree)
+		allocator_give(&c->coordinator->reduces.space, r->plan.tree);
+	if (r->sum.value)
+		allocator_give(&c->coordinator->reduces.space, r->sum.value);
 	timers_cancel(&c->timers, &r->deadline);
 	timers_cancel(&c->timers, &r->beat);
 	timers_cancel(&c->timers, &r->watch);
@@ -81,12 +81,12 @@ void reduce_free(struct control *c, struct reduce *r)
 void reduce_used(struct control *c, const struct reduce *r, struct message_used *m)
 {
 	m->target = r->by_id.id;
-	m->generation = r->generation;
+	m->generation = r->out.generation;
 	m->count = 0;
 	m->sources = c->coordinator->reduces.ids;
-	for (uint32_t i = 0; i < r->count; i++)
-		if (r->source[i].seat != REDUCE_NONE)
-			c->coordinator->reduces.ids[m->count++] = r->source[i].id;
+	for (uint32_t i = 0; i < r->from.count; i++)
+		if (r->from.source[i].seat != REDUCE_NONE)
+			c->coordinator->reduces.ids[m->count++] = r->from.source[i].id;
 }
 
 static void reduce_answer(struct control *c, const struct reduce *r, uint32_t node,
@@ -108,7 +108,7 @@ void reduce_ask(struct control *c, struct node *n, const struct message *m)
 	struct message unknown = {.kind = MESSAGE_USED, .request = m->request};
 	struct reduce_asker *a;
 
-	if (r && m->reduce.asked && m->reduce.asked != r->asked)
+	if (r && m->reduce.asked && m->reduce.asked != r->want.asked)
 		r = NULL; /* another one into the same target */
 	if (r == NULL) {
 		unknown.used.target = m->reduce.target;
@@ -116,7 +116,7 @@ void reduce_ask(struct control *c, struct node *n, const struct message *m)
 		peers_send(c, n, &unknown);
 		return;
 	}
-	if (r->finished || r->state == REDUCE_ENDED) {
+	if (r->out.finished || r->state == REDUCE_ENDED) {
 		reduce_answer(c, r, n->number, m->request);
 		return;
 	}
@@ -165,18 +165,18 @@ void reduce_accept(struct control *c, struct reduce *r)
 	if (r->answered)
 		return;
 	r->answered = true;
-	reduce_reply(c, r->caller, r->request, 0, "");
+	reduce_reply(c, r->want.caller, r->want.request, 0, "");
 }
 
 void reduce_lent_reply(struct control *c, struct reduce *r)
 {
 	r->answered = true;
-	reduce_reply_with(c, r->caller, r->request, -EREMOTE, "", r->before);
+	reduce_reply_with(c, r->want.caller, r->want.request, -EREMOTE, "", r->want.before);
 }
 
 void reduce_reserve(struct control *c, const struct reduce *r, uint64_t generation)
 {
-	if (!r->borrowed)
+	if (!r->lent.borrowed)
 		directory_reserve_for(&c->directory->shard, &r->by_id.id, generation);
 }
 
@@ -200,22 +200,22 @@ static void reduce_release(struct control *c, struct reduce *r)
 	struct message m = {.kind = MESSAGE_RELEASE};
 
 	m.combined.target = r->by_id.id;
-	m.combined.reduce = r->number;
+	m.combined.reduce = r->want.number;
 	m.combined.part_node = MESSAGE_NODE_NONE;
 	if (r->status == 0 && r->state >= REDUCE_COMMITTING)
-		m.combined.generation = r->generation;
+		m.combined.generation = r->out.generation;
 	m.combined.what = r->state == REDUCE_COMMITTING;
 	m.combined.status = r->status == -ECANCELED ? r->status : 0;
-	for (uint32_t i = 0; i < r->graph.slots; i++) {
-		uint32_t host = r->run.slot[i].host;
+	for (uint32_t i = 0; i < r->plan.graph.slots; i++) {
+		uint32_t host = r->plan.run.slot[i].host;
 		bool told = host == REDUCE_NONE;
 
 		for (uint32_t k = 0; !told && k < i; k++)
-			told = r->run.slot[k].host == host;
+			told = r->plan.run.slot[k].host == host;
 		if (!told)
 			reduce_release_node(c, &m, host);
 	}
-	list_each(l, after, &r->getters)
+	list_each(l, after, &r->out.getters)
 	{
 		reduce_release_node(c, &m, list_item(l, struct reduce_getter, link)->node);
 	}
@@ -223,15 +223,15 @@ static void reduce_release(struct control *c, struct reduce *r)
 
 void reduce_end_calls(struct control *c, struct reduce *r)
 {
-	for (uint32_t i = 0; i < r->count; i++) {
-		reduce_unlocate(c, &r->source[i]);
+	for (uint32_t i = 0; i < r->from.count; i++) {
+		reduce_unlocate(c, &r->from.source[i]);
 	}
-	for (uint32_t v = 0; v < r->graph.vertices; v++) {
-		calls_cancel(c, r->vertex[v].call);
-		r->vertex[v].call = NULL;
+	for (uint32_t v = 0; v < r->plan.graph.vertices; v++) {
+		calls_cancel(c, r->plan.vertex[v].call);
+		r->plan.vertex[v].call = NULL;
 	}
-	calls_cancel(c, r->call);
-	r->call = NULL;
+	calls_cancel(c, r->commit.call);
+	r->commit.call = NULL;
 	timers_cancel(&c->timers, &r->deadline);
 	timers_cancel(&c->timers, &r->beat);
 	timers_cancel(&c->timers, &r->watch);
@@ -255,7 +255,7 @@ void reduce_end(struct control *c, struct reduce *r, int32_t status, const char 
 	bool answered = r->answered;
 	struct reduce *older;
 
-	if (r->borrowed) {
+	if (r->lent.borrowed) {
 		reduce_borrowed_failed(c, r, status, text);
 		return;
 	}
@@ -270,22 +270,22 @@ void reduce_end(struct control *c, struct reduce *r, int32_t status, const char 
 	r->state = REDUCE_ENDED;
 	strncpy(r->text, text, MESSAGE_TEXT_MAX);
 	directory_unreserve(&c->directory->shard, &r->by_id.id);
-	if (r->value)
-		allocator_give(&c->coordinator->reduces.space, r->value);
-	r->value = 0;
+	if (r->sum.value)
+		allocator_give(&c->coordinator->reduces.space, r->sum.value);
+	r->sum.value = 0;
 	reduce_answer_all(c, r);
 	reduce_tell_waiters(c, r);
-	if (r->tree)
-		allocator_give(&c->coordinator->reduces.space, r->tree);
-	r->tree = 0;
-	r->graph = (struct graph){0};
+	if (r->plan.tree)
+		allocator_give(&c->coordinator->reduces.space, r->plan.tree);
+	r->plan.tree = 0;
+	r->plan.graph = (struct graph){0};
 	list_remove(&r->active);
 	list_append(&c->coordinator->reduces.ended, &r->active);
 	if (answered)
 		return;
 	r->answered = true;
-	reduce_reply_with(c, r->caller, r->request, status, text,
-			  r->num == r->count ? r->generation : 0);
+	reduce_reply_with(c, r->want.caller, r->want.request, status, text,
+			  r->want.num == r->from.count ? r->out.generation : 0);
 	if (status == 0)
 		return;
 	older = r->older; /* it never was one: nobody asks how it ended */
@@ -387,43 +387,43 @@ struct reduce *reduce_make(struct control *c, struct node *n, uint64_t request,
 			allocator_give(&rs->space, range);
 		return NULL;
 	}
-	r->range = range;
-	r->source =
+	r->from.range = range;
+	r->from.source =
 		(struct reduce_source *)(void *)(rs->memory + allocator_offset(&rs->space, range));
-	memset(r->source, 0, sources);
+	memset(r->from.source, 0, sources);
 	list_init(&r->askers);
-	list_init(&r->getters);
+	list_init(&r->out.getters);
 	list_append(&rs->active, &r->active);
 	idmap_insert(&rs->by_id, &r->by_id, &in->target);
-	r->number = ++rs->number;
-	r->request = request;
-	r->asked = in->asked;
+	r->want.number = ++rs->number;
+	r->want.request = request;
+	r->want.asked = in->asked;
 	r->begun_ns = c->now_ns;
-	r->caller = n->number;
-	r->op = in->op;
-	r->dtype = in->dtype;
-	r->num = in->num;
-	r->flags = in->flags;
-	r->count = r->unanswered = in->count;
-	r->small = true;
-	memcpy(r->name, in->name, sizeof(r->name));
+	r->want.caller = n->number;
+	r->want.op = in->op;
+	r->want.dtype = in->dtype;
+	r->want.num = in->num;
+	r->want.flags = in->flags;
+	r->from.count = r->from.unanswered = in->count;
+	r->sum.small = true;
+	memcpy(r->want.name, in->name, sizeof(r->want.name));
 	reduce_set_policy(c, r, in);
 	return r;
 }
 
 void reduce_source_begin(struct reduce *r, uint32_t i, struct object_id id)
 {
-	r->source[i] = (struct reduce_source){.reduce = r,
-					      .id = id,
-					      .node = REDUCE_NONE,
-					      .seat = REDUCE_NONE,
-					      .next = REDUCE_NONE,
-					      .failed = MESSAGE_NODE_NONE};
+	r->from.source[i] = (struct reduce_source){.reduce = r,
+						   .id = id,
+						   .node = REDUCE_NONE,
+						   .seat = REDUCE_NONE,
+						   .next = REDUCE_NONE,
+						   .failed = MESSAGE_NODE_NONE};
 }
 
 static void reduce_list(struct reduce *r, const struct message_reduce *m)
 {
-	for (uint32_t i = 0; i < r->count; i++)
+	for (uint32_t i = 0; i < r->from.count; i++)
 		reduce_source_begin(r, i, m->sources[i]);
 }
 
@@ -460,9 +460,9 @@ bool reduce_calls(const struct control *c, uint32_t count)
  * into it has made or known of. */
 static uint64_t reduce_before(uint64_t before, const struct reduce *last)
 {
-	if (last && last->generation > before)
-		before = last->generation;
-	return last && last->before > before ? last->before : before;
+	if (last && last->out.generation > before)
+		before = last->out.generation;
+	return last && last->want.before > before ? last->want.before : before;
 }
 
 static void reduce_not_begun(struct control *c, struct node *n, const struct message *m, int error)
@@ -482,11 +482,11 @@ static void reduce_not_begun(struct control *c, struct node *n, const struct mes
 /* A REDUCE that is known. */
 static void reduce_repeated(struct control *c, struct reduce *r, const struct message *m)
 {
-	r->request = m->request;
+	r->want.request = m->request;
 	if (r->state == REDUCE_LENT)
 		reduce_lent_reply(c, r);
 	else if (r->answered)
-		reduce_reply(c, r->caller, m->request, 0, "");
+		reduce_reply(c, r->want.caller, m->request, 0, "");
 }
 
 void reduce_request(struct control *c, struct node *n, const struct message *m)
@@ -499,7 +499,7 @@ void reduce_request(struct control *c, struct node *n, const struct message *m)
 	uint64_t before;
 	int error;
 
-	if (r && r->caller == n->number && r->asked == m->reduce.asked) {
+	if (r && r->want.caller == n->number && r->want.asked == m->reduce.asked) {
 		home = reduce_lent_given_up(r, m);
 		if (!home) {
 			reduce_repeated(c, r, m);
@@ -537,9 +537,9 @@ void reduce_request(struct control *c, struct node *n, const struct message *m)
 		reduce_reply(c, n->number, m->request, -EAGAIN, reduce_too_many);
 		return;
 	}
-	r->before = before;
+	r->want.before = before;
 	r->older = older;
-	r->home = home;
+	r->lent.home = home;
 	if (lent)
 		reduce_lent_here(c, r, &m->reduce);
 	else
@@ -551,10 +551,10 @@ bool reduce_deleted(struct control *c, const struct object_id *target, const cha
 	struct reduce *r = reduce_find(c, target);
 	bool active = r && r->state != REDUCE_ENDED;
 	const struct message_bury built = {
-		.id = *target, .generation = r ? r->generation : 0, .node = MESSAGE_NODE_NONE};
+		.id = *target, .generation = r ? r->out.generation : 0, .node = MESSAGE_NODE_NONE};
 
 	/* Of one that was lent: who has built it lets it go just now, and has not said so yet. */
-	if (active && r->state == REDUCE_COMMITTED && r->graph.slots == 0)
+	if (active && r->state == REDUCE_COMMITTED && r->plan.graph.slots == 0)
 		directory_take_bury(&c->directory->shard, &built);
 	if (active)
 		reduce_end(c, r, -ECANCELED, text);
@@ -574,7 +574,7 @@ void reduce_drop(struct control *c, struct reduce *r)
 		pool_give(&c->coordinator->reduces.askers, a);
 	}
 	if (!r->answered)
-		reshard_redirect(c, peers_node(c, r->caller), r->request);
+		reshard_redirect(c, peers_node(c, r->want.caller), r->want.request);
 	reduce_end_calls(c, r);
 	reduce_release(c, r);
 	reduce_spread_free(c, r);
@@ -584,7 +584,7 @@ void reduce_drop(struct control *c, struct reduce *r)
 
 void reduce_give_way(struct control *c, struct reduce *r)
 {
-	r->generation = 0;
+	r->out.generation = 0;
 	reduce_reserve(c, r, UINT64_MAX);
 	reduce_drop(c, r);
 }
@@ -595,7 +595,7 @@ void reduce_keep(struct control *c)
 	{
 		struct reduce *r = list_item(l, struct reduce, active);
 
-		if (r->borrowed)
+		if (r->lent.borrowed)
 			reduce_keep_borrowed(c, r);
 		else if (control_shard(c, &r->by_id.id) != c->cluster->self)
 			reduce_drop(c, r);

@@ -123,66 +123,108 @@ enum reduce_state {
 	REDUCE_ENDED,
 };
 
-struct reduce {
-	struct idmap_node by_id; /* the target */
-	struct list active;	 /* on reduces.active, or ended ones on reduces.ended */
-	struct list askers, getters;
-	struct reduce *older; /* that has a result, into the same target; or NULL */
-	struct control *control;
-	struct call *call; /* COMMITTING: COMMIT; COMMITTED: FINISH */
-	struct timer deadline, beat, watch;
-	struct timer turn;	     /* LOCATING: the policy is asked again */
-	const struct policy *policy; /* when it is planned, and with how many */
-	struct policy_args args;     /* the policy's */
-	uint64_t located_ns;	     /* when this node began to count them */
-	uint32_t unknown;    /* COMMITTING: times that the directory's node did not know of it */
-	uint32_t watch_turn; /* which of the roots are told at the next fire of watch */
-	uint64_t number;
-	uint64_t request;   /* of the REDUCE, as it came last */
-	uint64_t asked;	    /* the caller's number for it */
-	uint64_t before;    /* latest generation of the target that is known to be another's */
-	uint64_t until_ns;  /* LENT: the end of its time; UINT64_MAX: none */
-	uint64_t there;	    /* LENT: earlier than what is made, and somebody has all of it; or 0 */
-	uint64_t ask_ns;    /* COMMITTING: when it may be asked again */
-	uint64_t made;	    /* LENT: what was announced last by who builds it */
-	uint64_t other;	    /* LENT: somebody has all of it, who has not built it; or 0 */
-	uint64_t begun_ns;  /* when this node heard of it */
-	uint64_t cancelled; /* -ECANCELED: the DELETE that did it, and whose */
-	uint32_t cancelled_by;
-	uint32_t caller;		/* node */
-	uint32_t op, dtype, num, flags; /* num: at the deadline it becomes what is there */
-	uint64_t size;			/* 0 and no source known: not known yet */
-	uint32_t chunk_bytes;
-	uint32_t value_max; /* bytes of a source whose value is to come along */
-	uint32_t count;	    /* sources */
-	uint32_t range;	    /* of the sources */
-	uint32_t tree;	    /* range: of the vertices, the run and the graph */
-	uint32_t value;	    /* range: the sum so far of a small one */
-	uint32_t unanswered, arrivals;
-	uint32_t summed;     /* sources in it */
-	uint32_t hasty;	     /* times that a silent node was not waited for */
-	uint64_t planned_ns; /* when it was; 0: not all of them were there */
-	uint64_t generation; /* of the result */
-	uint32_t holder;     /* from COMMITTING on: who has built it; or NONE */
-	uint64_t lost_ns;    /* NONE: since when */
-	uint32_t forced;     /* nodes that were made to get a target in stripes */
+/* What was asked for. It stays as it is, but for `request`, and for num, which becomes what is
+ * there when a deadline comes. */
+struct reduce_want {
+	uint64_t number;  /* ours for it */
+	uint64_t request; /* of the REDUCE, as it came last */
+	uint64_t asked;	  /* the caller's number for it */
+	uint64_t before;  /* latest generation of the target that is known to be another's */
+	uint32_t caller;  /* node */
+	uint32_t op, dtype, num, flags;
+	char name[OBJECT_NAME_MAX + 1];
+};
+
+/* The contributions, and what they have in common. */
+struct reduce_from {
 	struct reduce_source *source;
+	uint32_t count;
+	uint32_t range; /* of the sources */
+	uint32_t unanswered, arrivals;
+	uint64_t size; /* 0 and no source known: not known yet */
+	uint32_t chunk_bytes;
+	bool sized;
+};
+
+/* The sum of small ones, whose values come along with the answers of the directory. */
+struct reduce_sum {
+	uint32_t value;	    /* range: the sum so far */
+	uint32_t value_max; /* bytes of a source whose value is to come along */
+	uint32_t summed;    /* sources in it */
+	bool small;	    /* as far as is known all values come along */
+	bool roomless;	    /* it waits for room (store/primary.h) */
+};
+
+/* How it is built. */
+struct reduce_plan {
+	uint32_t tree;		      /* range: of the vertices, the run and the graph */
+	uint32_t hasty;		      /* times that a silent node was not waited for */
+	uint64_t planned_ns;	      /* when it was; 0: not all of them were there */
 	struct graph graph;	      /* no vertices: not planned yet, or not any more */
 	struct graph_run run;	      /* how far it is */
 	struct reduce_vertex *vertex; /* of the graph's */
+};
+
+/* The target, and who gets it in stripes. */
+struct reduce_out {
+	struct list getters;
+	uint64_t generation; /* of the result */
+	uint32_t forced;     /* nodes that were made to get a target in stripes */
+	bool finished;	     /* somebody has all of the result */
+	bool broken;	     /* COMMITTED: a stripe is lost */
+};
+
+/* From COMMITTING on. */
+struct reduce_choice {
+	struct call *call; /* COMMITTING: COMMIT; COMMITTED: FINISH */
+	uint64_t ask_ns;   /* COMMITTING: when it may be asked again */
+	uint64_t lost_ns;  /* holder NONE: since when */
+	uint32_t holder;   /* who has built the result; or NONE */
+	uint32_t unknown;  /* COMMITTING: times that the directory's node did not know of it */
+};
+
+/* Delegated, to the node that has asked, or by the directory's node to us (delegate.c). */
+struct reduce_lent {
+	uint64_t until_ns; /* LENT: the end of its time; UINT64_MAX: none */
+	uint64_t there;	   /* LENT: earlier than what is made, and somebody has all of it; or 0 */
+	uint64_t made;	   /* LENT: what was announced last by who builds it */
+	uint64_t other;	   /* LENT: somebody has all of it, who has not built it; or 0 */
+	bool borrowed;	   /* from the directory's node: we have asked for it */
+	bool kept;	   /* so it was: we keep the target now */
+	bool home;	   /* it is not to be lent */
+};
+
+/* When it is planned, and with how many. */
+struct reduce_rule {
+	const struct policy *policy;
+	struct policy_args args; /* the policy's */
+	uint64_t located_ns;	 /* when this node began to count them */
+};
+
+struct reduce {
+	struct idmap_node by_id; /* the target */
+	struct list active;	 /* on reduces.active, or ended ones on reduces.ended */
+	struct list askers;
+	struct reduce *older; /* that has a result, into the same target; or NULL */
+	struct control *control;
+	struct timer deadline, beat, watch;
+	struct timer turn;   /* LOCATING: the policy is asked again */
+	uint32_t watch_turn; /* which of the roots are told at the next fire of watch */
+	uint32_t cancelled_by;
+	uint64_t cancelled; /* -ECANCELED: the DELETE that did it, and whose */
+	uint64_t begun_ns;  /* when this node heard of it */
+	struct reduce_want want;
+	struct reduce_rule rule;
+	struct reduce_from from;
+	struct reduce_sum sum;
+	struct reduce_plan plan;
+	struct reduce_out out;
+	struct reduce_choice commit;
+	struct reduce_lent lent;
 	int32_t status;
 	uint8_t state;
 	bool answered; /* the REDUCE */
-	bool finished; /* somebody has all of the result */
-	bool broken;   /* COMMITTED: a stripe is lost */
-	bool small;    /* as far as is known all values come along */
-	bool sized;
-	bool roomless; /* its sum waits for room (store/primary.h) */
 	bool aside;    /* it is another's older one */
-	bool borrowed; /* from the directory's node: we have asked for it */
-	bool kept;     /* so it was: we keep the target now */
-	bool home;     /* it is not to be lent */
-	char name[OBJECT_NAME_MAX + 1];
 	char text[MESSAGE_TEXT_MAX + 1];
 };
 
@@ -219,40 +261,40 @@ struct reduces {
 
 static inline uint32_t reduce_number(const struct reduce_vertex *p)
 {
-	return (uint32_t)(p - p->reduce->vertex);
+	return (uint32_t)(p - p->reduce->plan.vertex);
 }
 
 static inline uint32_t reduce_slot(const struct reduce_vertex *p)
 {
-	return graph_slot_of(&p->reduce->graph, reduce_number(p));
+	return graph_slot_of(&p->reduce->plan.graph, reduce_number(p));
 }
 
 /* Node that builds it; REDUCE_NONE: its slot is empty. */
 static inline uint32_t reduce_host(const struct reduce_vertex *p)
 {
-	return p->reduce->run.slot[reduce_slot(p)].host;
+	return p->reduce->plan.run.slot[reduce_slot(p)].host;
 }
 
 /* Whether it has that RUN_ bit. */
 static inline bool reduce_is(const struct reduce_vertex *p, uint8_t bit)
 {
-	return p->reduce->run.vertex[reduce_number(p)] & bit;
+	return p->reduce->plan.run.vertex[reduce_number(p)] & bit;
 }
 
 static inline bool reduce_is_root(const struct reduce_vertex *p)
 {
-	return p->reduce->graph.vertex[reduce_number(p)].out == GRAPH_NONE;
+	return p->reduce->plan.graph.vertex[reduce_number(p)].out == GRAPH_NONE;
 }
 
 static inline struct reduce_vertex *reduce_root(const struct reduce *r, uint32_t segment)
 {
-	return &r->vertex[r->graph.segment[segment].root];
+	return &r->plan.vertex[r->plan.graph.segment[segment].root];
 }
 
 /* Whether who gets the target puts it together from segments. */
 static inline bool reduce_gathers(const struct reduce *r)
 {
-	return r->graph.out == GRAPH_OUT_GATHER;
+	return r->plan.graph.out == GRAPH_OUT_GATHER;
 }
 
 struct control_config;
@@ -335,7 +377,7 @@ uint64_t reduce_deadline(const struct reduce *r);
 /* The fewest sources that a result of it holds; the most are num. */
 static inline uint32_t reduce_fewest(const struct reduce *r)
 {
-	return r->args.least ? r->args.least : r->num;
+	return r->rule.args.least ? r->rule.args.least : r->want.num;
 }
 /* Whether so many sources can be asked for, and calls be left for all else. */
 bool reduce_calls(const struct control *c, uint32_t count);

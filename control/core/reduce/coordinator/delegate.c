@@ -25,9 +25,10 @@
 
 static bool lend_worth(struct control *c, const struct reduce *r)
 {
-	return !r->borrowed && !r->home && r->size >= c->config.lend_bytes &&
-	       !(r->flags & MESSAGE_REDUCE_SPREAD) && r->caller != c->cluster->self->number &&
-	       members_live(peers_node(c, r->caller));
+	return !r->lent.borrowed && !r->lent.home && r->from.size >= c->config.lend_bytes &&
+	       !(r->want.flags & MESSAGE_REDUCE_SPREAD) &&
+	       r->want.caller != c->cluster->self->number &&
+	       members_live(peers_node(c, r->want.caller));
 }
 
 static void lend_say(struct control *c, struct reduce *r, uint64_t request)
@@ -36,8 +37,8 @@ static void lend_say(struct control *c, struct reduce *r, uint64_t request)
 
 	m.used.target = r->by_id.id;
 	m.used.status = -EREMOTE;
-	m.used.generation = r->before;
-	peers_send(c, peers_node(c, r->caller), &m);
+	m.used.generation = r->want.before;
+	peers_send(c, peers_node(c, r->want.caller), &m);
 }
 
 /* It ends here; what somebody has all of stays. */
@@ -47,7 +48,7 @@ void reduce_lent_end(struct control *c, struct reduce *r)
 	bool there = directory_has_complete(&c->directory->shard, &r->by_id.id);
 	struct reduce *older = r->older;
 
-	if (there && older && e->generation != older->generation)
+	if (there && older && e->generation != older->out.generation)
 		older = NULL;
 	if (older)
 		r->older = NULL;
@@ -71,9 +72,9 @@ static void lend_complete(struct control *c, struct reduce *r)
  * somebody has all of it. Others may wait for it. */
 static void lend_back(struct control *c, struct reduce *r)
 {
-	struct message_reduce m = {.count = r->count,
-				   .flags = r->flags,
-				   .min = r->args.least,
+	struct message_reduce m = {.count = r->from.count,
+				   .flags = r->want.flags,
+				   .min = r->rule.args.least,
 				   .sources = c->coordinator->reduces.ids};
 	uint64_t at_ns = reduce_deadline(r);
 
@@ -81,17 +82,17 @@ static void lend_back(struct control *c, struct reduce *r)
 		lend_complete(c, r);
 		return;
 	}
-	for (uint32_t i = 0; i < r->count; i++)
-		c->coordinator->reduces.ids[i] = r->source[i].id;
-	m.timeout_ns = r->until_ns == UINT64_MAX ? UINT64_MAX
-		       : r->until_ns > c->now_ns ? r->until_ns - c->now_ns
-						 : 0;
+	for (uint32_t i = 0; i < r->from.count; i++)
+		c->coordinator->reduces.ids[i] = r->from.source[i].id;
+	m.timeout_ns = r->lent.until_ns == UINT64_MAX ? UINT64_MAX
+		       : r->lent.until_ns > c->now_ns ? r->lent.until_ns - c->now_ns
+						      : 0;
 	m.deadline_ns = at_ns > c->now_ns ? at_ns - c->now_ns : 0;
 	reduce_set_policy(c, r, &m);
-	r->home = true;
+	r->lent.home = true;
 	r->state = REDUCE_LOCATING;
-	r->unanswered = r->count;
-	r->small = !r->sized;
+	r->from.unanswered = r->from.count;
+	r->sum.small = !r->from.sized;
 	directory_reserve_anew(&c->directory->shard, &r->by_id.id);
 	reduce_begin(c, r, &m);
 }
@@ -112,15 +113,15 @@ void reduce_lent(struct control *c, struct reduce *r, uint64_t until_ns)
 {
 	const struct tombstone *t = directory_tombstone(&c->directory->shard, &r->by_id.id);
 
-	if (t && t->generation > r->before)
-		r->before = t->generation;
+	if (t && t->generation > r->want.before)
+		r->want.before = t->generation;
 	lend_heard(c, r);
 	r->state = REDUCE_LENT;
-	r->until_ns = until_ns;
-	r->there = 0;
-	r->arrivals = 0;
-	for (uint32_t i = 0; i < r->count; i++)
-		reduce_source_begin(r, i, r->source[i].id);
+	r->lent.until_ns = until_ns;
+	r->lent.there = 0;
+	r->from.arrivals = 0;
+	for (uint32_t i = 0; i < r->from.count; i++)
+		reduce_source_begin(r, i, r->from.source[i].id);
 }
 
 /* The caller's REDUCED that waits, if it has heard that its REDUCE is accepted. */
@@ -130,7 +131,7 @@ static struct reduce_asker *lend_asker(const struct reduce *r)
 	{
 		struct reduce_asker *a = list_item(l, struct reduce_asker, link);
 
-		if (a->node == r->caller && a->asked == r->asked)
+		if (a->node == r->want.caller && a->asked == r->want.asked)
 			return a;
 	}
 	return NULL;
@@ -162,11 +163,11 @@ bool reduce_lent_have(struct control *c, struct reduce *r, const struct message_
 {
 	const struct entry *e = directory_find(&c->directory->shard, &have->id);
 
-	if (!have->made && have->generation != r->made)
-		r->other = have->generation;
+	if (!have->made && have->generation != r->lent.made)
+		r->lent.other = have->generation;
 	if (e == NULL || have->generation >= e->generation)
 		return false;
-	r->there = have->generation;
+	r->lent.there = have->generation;
 	return true;
 }
 
@@ -174,7 +175,7 @@ bool reduce_lent_have(struct control *c, struct reduce *r, const struct message_
 static uint64_t lend_there(struct control *c, const struct reduce *r)
 {
 	if (!directory_has_complete(&c->directory->shard, &r->by_id.id))
-		return r->there;
+		return r->lent.there;
 	return directory_find(&c->directory->shard, &r->by_id.id)->generation;
 }
 
@@ -184,7 +185,7 @@ bool reduce_lent_ask(struct control *c, struct reduce *r, const struct node *n,
 	struct message other = {.kind = MESSAGE_USED, .request = m->request};
 	bool lent = r->state == REDUCE_LENT, knows = m->reduce.flags & MESSAGE_REDUCE_LENT;
 
-	if (n->number != r->caller || m->reduce.asked != r->asked || (!lent && !knows) ||
+	if (n->number != r->want.caller || m->reduce.asked != r->want.asked || (!lent && !knows) ||
 	    r->state >= REDUCE_COMMITTING)
 		return false;
 	if (lent)
@@ -209,15 +210,16 @@ static bool lend_take(struct reduce *r, const struct message_used *m)
 {
 	uint32_t taken = 0;
 
-	for (uint32_t i = 0; i < r->count; i++) {
-		bool in = taken < m->count && object_id_equal(&r->source[i].id, &m->sources[taken]);
+	for (uint32_t i = 0; i < r->from.count; i++) {
+		bool in = taken < m->count &&
+			  object_id_equal(&r->from.source[i].id, &m->sources[taken]);
 
-		r->source[i].seat = in ? 0 : REDUCE_NONE;
+		r->from.source[i].seat = in ? 0 : REDUCE_NONE;
 		taken += in;
 	}
-	if (taken != m->count || taken < reduce_fewest(r) || taken > r->num)
+	if (taken != m->count || taken < reduce_fewest(r) || taken > r->want.num)
 		return false;
-	r->num = taken;
+	r->want.num = taken;
 	return true;
 }
 
@@ -238,13 +240,14 @@ static int32_t lend_propose(struct control *c, const struct node *n, const struc
 	struct reduce *r = reduce_find(c, &m->target);
 	const struct tombstone *t = directory_tombstone(&c->directory->shard, &m->target);
 	const struct node *holder = peers_node(c, m->node);
-	bool own = r && r->caller == n->number && r->asked == m->asked;
+	bool own = r && r->want.caller == n->number && r->want.asked == m->asked;
 	int32_t status;
 	uint64_t there;
 
 	if (r == NULL || (!own && r->state == REDUCE_ENDED))
 		return -ENOENT;
-	if (own && r->state >= REDUCE_COMMITTED && r->status == 0 && r->generation == m->generation)
+	if (own && r->state >= REDUCE_COMMITTED && r->status == 0 &&
+	    r->out.generation == m->generation)
 		return 0; /* again */
 	if (!own || r->state != REDUCE_LENT || holder == NULL ||
 	    (t && t->generation >= m->generation))
@@ -255,7 +258,7 @@ static int32_t lend_propose(struct control *c, const struct node *n, const struc
 	if ((there && there != m->generation) || !lend_take(r, m))
 		return -ESTALE;
 	timers_cancel(&c->timers, &r->beat);
-	r->generation = m->generation;
+	r->out.generation = m->generation;
 	r->state = REDUCE_COMMITTED;
 	directory_reserve_for(&c->directory->shard, &m->target, m->generation);
 	reduce_watch(c, r);
@@ -273,7 +276,7 @@ void reduce_proposed(struct control *c, struct node *n, const struct message *m)
 bool reduce_lent_given_up(const struct reduce *r, const struct message *m)
 {
 	return r->state == REDUCE_LENT && !(m->reduce.flags & MESSAGE_REDUCE_LENT) &&
-	       r->request != m->request;
+	       r->want.request != m->request;
 }
 
 void reduce_caller_gone(struct control *c, const struct node *n, bool dead)
@@ -282,9 +285,9 @@ void reduce_caller_gone(struct control *c, const struct node *n, bool dead)
 	{
 		struct reduce *r = list_item(l, struct reduce, active);
 
-		if (r->caller != n->number)
+		if (r->want.caller != n->number)
 			continue;
-		r->home = true; /* what it waits with may be of an earlier control there */
+		r->lent.home = true; /* what it waits with may be of an earlier control there */
 		if (r->state != REDUCE_LENT)
 			continue;
 		if (dead)
@@ -302,7 +305,7 @@ static struct reduce *lend_borrowed(struct control *c, const struct message_redu
 {
 	struct reduce *r = reduce_find(c, &m->target);
 
-	return r && r->borrowed && r->asked == m->asked ? r : NULL;
+	return r && r->lent.borrowed && r->want.asked == m->asked ? r : NULL;
 }
 
 bool reduce_borrowed(struct control *c, const struct message_reduce *m)
@@ -315,7 +318,7 @@ bool reduce_borrow(struct control *c, const struct message_reduce *m, uint64_t b
 	struct reduce *r = reduce_find(c, &m->target);
 
 	if (r && r->state != REDUCE_ENDED) {
-		r->ask_ns = r->unknown = 0; /* the directory's node knows of it now */
+		r->commit.ask_ns = r->commit.unknown = 0; /* the directory's node knows of it now */
 		return lend_borrowed(c, m) == r;
 	}
 	if (r)
@@ -323,9 +326,9 @@ bool reduce_borrow(struct control *c, const struct message_reduce *m, uint64_t b
 	r = reduce_calls(c, m->count) ? reduce_make(c, c->cluster->self, 0, m) : NULL;
 	if (r == NULL)
 		return false;
-	r->borrowed = r->answered = true;
-	r->small = false;
-	r->before = before;
+	r->lent.borrowed = r->answered = true;
+	r->sum.small = false;
+	r->want.before = before;
 	reduce_begin(c, r, m);
 	return true;
 }
@@ -336,14 +339,14 @@ void reduce_return(struct control *c, const struct message_reduce *m, uint64_t r
 
 	if (r == NULL)
 		return;
-	if (r->generation != result)
-		r->generation = 0;
+	if (r->out.generation != result)
+		r->out.generation = 0;
 	reduce_drop(c, r);
 }
 
 void reduce_borrowed_done(struct control *c, const struct reduce *r)
 {
-	struct message_used used = {.asked = r->asked, .node = r->holder};
+	struct message_used used = {.asked = r->want.asked, .node = r->commit.holder};
 
 	reduce_used(c, r, &used);
 	c->coordinator->ops->propose(c, &used);
@@ -354,16 +357,16 @@ void reduce_borrowed_done(struct control *c, const struct reduce *r)
  */
 static void lend_unknown(struct control *c, struct reduce *r)
 {
-	uint64_t pause_ns = LEND_ASK_NS << r->unknown;
+	uint64_t pause_ns = LEND_ASK_NS << r->commit.unknown;
 
 	if (pause_ns < LEND_ASK_MAX_NS)
-		r->unknown++;
-	r->ask_ns = c->now_ns + pause_ns;
+		r->commit.unknown++;
+	r->commit.ask_ns = c->now_ns + pause_ns;
 }
 
 void reduce_borrowed_answered(struct control *c, struct reduce *r, int32_t status)
 {
-	const struct message_used used = {.target = r->by_id.id, .asked = r->asked};
+	const struct message_used used = {.target = r->by_id.id, .asked = r->want.asked};
 
 	if (status == -ENOENT)
 		lend_unknown(c, r);
@@ -381,7 +384,8 @@ void reduce_borrowed_answered(struct control *c, struct reduce *r, int32_t statu
 
 void reduce_borrowed_failed(struct control *c, struct reduce *r, int32_t status, const char *text)
 {
-	struct message_used used = {.target = r->by_id.id, .status = status, .asked = r->asked};
+	struct message_used used = {
+		.target = r->by_id.id, .status = status, .asked = r->want.asked};
 
 	strncpy(used.text, text, MESSAGE_TEXT_MAX);
 	reduce_drop(c, r);
@@ -397,8 +401,8 @@ void reduce_keep_borrowed(struct control *c, struct reduce *r)
 
 	if (control_shard(c, &r->by_id.id) != c->cluster->self)
 		return;
-	calls_cancel(c, r->call); /* PROPOSE: it is we who are asked now (COMMIT) */
-	r->call = NULL;
+	calls_cancel(c, r->commit.call); /* PROPOSE: it is we who are asked now (COMMIT) */
+	r->commit.call = NULL;
 	error = directory_lend(&c->directory->shard, &r->by_id.id, &before);
 	if (error && r->state == REDUCE_COMMITTING) {
 		reduce_drop(c, r); /* perhaps it is just that one: the one who asks looks */
@@ -409,9 +413,9 @@ void reduce_keep_borrowed(struct control *c, struct reduce *r)
 				       "another object has taken its id");
 		return;
 	}
-	r->borrowed = false;
-	r->kept = true;
-	r->ask_ns = 0;
+	r->lent.borrowed = false;
+	r->lent.kept = true;
+	r->commit.ask_ns = 0;
 }
 
 /* Who gets the target here need not wait for a directory's node that does not answer. */
@@ -422,10 +426,10 @@ void reduce_borrowed_found(struct control *c, const struct reduce *r, bool again
 				  .what = MESSAGE_GOT_HOLDER,
 				  .holder = reduce_host(p),
 				  .generation = p->generation,
-				  .size = r->size,
-				  .chunk_bytes = r->chunk_bytes};
+				  .size = r->from.size,
+				  .chunk_bytes = r->from.chunk_bytes};
 
-	memcpy(got.name, r->name, sizeof(got.name));
+	memcpy(got.name, r->want.name, sizeof(got.name));
 	fetch_found(c, &got, again);
 }
 
@@ -433,7 +437,7 @@ bool reduce_borrowed_look(struct control *c, const struct object_id *target)
 {
 	const struct reduce *r = reduce_find(c, target);
 	const struct reduce_vertex *p =
-		r && r->borrowed && r->graph.vertices ? reduce_root(r, 0) : NULL;
+		r && r->lent.borrowed && r->plan.graph.vertices ? reduce_root(r, 0) : NULL;
 
 	if (p == NULL || !reduce_is(p, RUN_STARTED) || p->call ||
 	    reduce_host(p) == c->cluster->self->number)

@@ -19,8 +19,8 @@ static bool recall_hidden(struct control *c, const struct message_used *m)
 static void recall_failed(struct control *c, struct reduce *r, const struct message_used *in)
 {
 	if (r->state == REDUCE_COMMITTING) {
-		calls_cancel(c, r->call);
-		r->call = NULL;
+		calls_cancel(c, r->commit.call);
+		r->commit.call = NULL;
 		r->state = REDUCE_RUNNING;
 	}
 	if (directory_has_complete(&c->directory->shard, &in->target))
@@ -39,17 +39,17 @@ static int32_t reduce_remember(struct control *c, struct node *n, const struct m
 		.target = in->target, .asked = in->asked, .num = in->count, .count = in->count};
 
 	if (in->status) {
-		if (r && r->state <= REDUCE_COMMITTING && r->caller == n->number &&
-		    r->asked == in->asked)
+		if (r && r->state <= REDUCE_COMMITTING && r->want.caller == n->number &&
+		    r->want.asked == in->asked)
 			recall_failed(c, r, in);
 		return 0;
 	}
 	if (t && t->generation >= in->generation)
 		return -ESTALE;
-	if (r && r->state == REDUCE_ENDED && (r->status || r->generation < in->generation))
+	if (r && r->state == REDUCE_ENDED && (r->status || r->out.generation < in->generation))
 		reduce_free(c, r);
-	else if (r && r->state < REDUCE_COMMITTING && r->caller == n->number &&
-		 r->asked == in->asked)
+	else if (r && r->state < REDUCE_COMMITTING && r->want.caller == n->number &&
+		 r->want.asked == in->asked)
 		r->state == REDUCE_LENT && !recall_hidden(c, in) ? reduce_drop(c, r)
 								 : reduce_give_way(c, r);
 	else if (r) /* another one may end without a result */
@@ -57,10 +57,10 @@ static int32_t reduce_remember(struct control *c, struct node *n, const struct m
 	r = reduce_make(c, n, m->request, &reduce);
 	if (r == NULL)
 		return -EAGAIN;
-	for (uint32_t i = 0; i < r->count; i++)
-		r->source[i] = (struct reduce_source){.reduce = r, .id = in->sources[i]};
+	for (uint32_t i = 0; i < r->from.count; i++)
+		r->from.source[i] = (struct reduce_source){.reduce = r, .id = in->sources[i]};
 	r->state = REDUCE_ENDED;
-	r->generation = in->generation;
+	r->out.generation = in->generation;
 	r->answered = true;
 	list_remove(&r->active);
 	list_append(&c->coordinator->reduces.ended, &r->active);
@@ -76,11 +76,11 @@ void reduce_recall(struct control *c, struct node *n, const struct message *m)
 
 bool reduce_is_another(const struct reduce *r, uint64_t generation)
 {
-	if (r->older && r->older->generation == generation)
+	if (r->older && r->older->out.generation == generation)
 		return true;
-	if (r->flags & MESSAGE_REDUCE_AGAIN)
+	if (r->want.flags & MESSAGE_REDUCE_AGAIN)
 		return false;
-	return generation <= r->before || generation == r->other;
+	return generation <= r->want.before || generation == r->lent.other;
 }
 
 bool reduce_have(struct control *c, const struct node *n, const struct message *m)
@@ -89,12 +89,13 @@ bool reduce_have(struct control *c, const struct node *n, const struct message *
 	struct reduce *r =
 		list_empty(&c->coordinator->reduces.active) ? NULL : reduce_find(c, &have->id);
 	const struct tombstone *t = r ? directory_tombstone(&c->directory->shard, &have->id) : NULL;
-	bool undecided = r && (r->state < REDUCE_COMMITTING || (r->state == REDUCE_COMMITTING &&
-								r->generation != have->generation));
+	bool undecided =
+		r && (r->state < REDUCE_COMMITTING ||
+		      (r->state == REDUCE_COMMITTING && r->out.generation != have->generation));
 
 	if (r && r->state == REDUCE_LENT && have->made) {
-		r->made = have->generation;
-		r->other = r->other == r->made ? 0 : r->other;
+		r->lent.made = have->generation;
+		r->lent.other = r->lent.other == r->lent.made ? 0 : r->lent.other;
 	}
 	/* Only of a result that was agreed on has anybody all: it is not to be made again. What a
 	 * client puts is refused. */
@@ -154,7 +155,7 @@ struct reduce *reduce_standing(struct control *c, struct reduce *r)
 					? directory_find(&c->directory->shard, &r->by_id.id)
 					: NULL;
 
-	return e && e->generation == r->older->generation ? r->older : r;
+	return e && e->generation == r->older->out.generation ? r->older : r;
 }
 
 bool reduce_evict(struct control *c)

@@ -20,13 +20,13 @@ struct topology_link reduce_links_of(const struct control *c, uint32_t node)
 
 void reduce_links_show(struct control *c, const struct reduce *r)
 {
-	uint64_t ns = c->now_ns - r->planned_ns;
+	uint64_t ns = c->now_ns - r->plan.planned_ns;
 
-	if (r->planned_ns == 0 || ns == 0)
+	if (r->plan.planned_ns == 0 || ns == 0)
 		return;
-	for (uint32_t i = 0; i < r->graph.slots; i++)
-		linkstats_saw_least(&c->cluster->links, r->run.slot[i].host,
-				    (uint64_t)((double)r->size * 1e9 / (double)ns));
+	for (uint32_t i = 0; i < r->plan.graph.slots; i++)
+		linkstats_saw_least(&c->cluster->links, r->plan.run.slot[i].host,
+				    (uint64_t)((double)r->from.size * 1e9 / (double)ns));
 }
 
 uint32_t reduce_value_max(const struct control *c, const struct reduce *r, uint32_t values)
@@ -34,10 +34,10 @@ uint32_t reduce_value_max(const struct control *c, const struct reduce *r, uint3
 	const struct planner_values v = {
 		.all = reduce_links_all(c),
 		.own_bytes_per_s = reduce_links_of(c, c->cluster->self->number).bytes_per_s,
-		.needed = r->num,
+		.needed = r->want.num,
 		.chunk_bytes = c->dataplane.chunk_bytes,
 		.values = values,
-		.everyone = r->flags & MESSAGE_REDUCE_SPREAD,
+		.everyone = r->want.flags & MESSAGE_REDUCE_SPREAD,
 		.rate_seen = c->cluster->links.all.rate_seen,
 		.limits = &c->coordinator->reduces.limits};
 

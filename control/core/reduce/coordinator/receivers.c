@@ -35,7 +35,7 @@ static void spread_drop(struct control *c, struct reduce_getter *g)
 
 	reduce_feed_changed(r, g);
 	spread_free(c, g);
-	if (r->graph.feeder)
+	if (r->plan.graph.feeder)
 		reduce_spread_tell(c, r);
 }
 
@@ -79,21 +79,21 @@ static void spread_tell(struct control *c, struct reduce *r, struct reduce_gette
 	reduce_feed_choose(c, r, g);
 	calls_cancel(c, g->call);
 	m.combine.id = m.combine.target = r->by_id.id;
-	m.combine.generation = r->generation;
-	m.combine.reduce = r->number;
-	m.combine.size = r->size;
-	m.combine.chunk_bytes = r->chunk_bytes;
-	m.combine.need = graph_output_parts(&r->graph);
+	m.combine.generation = r->out.generation;
+	m.combine.reduce = r->want.number;
+	m.combine.size = r->from.size;
+	m.combine.chunk_bytes = r->from.chunk_bytes;
+	m.combine.need = graph_output_parts(&r->plan.graph);
 	m.combine.flags = r->state < REDUCE_COMMITTED ? MESSAGE_COMBINE_HOLD : 0;
-	m.combine.flags |= r->graph.values ? MESSAGE_COMBINE_VALUES : 0;
-	memcpy(m.combine.name, r->name, sizeof(m.combine.name));
+	m.combine.flags |= r->plan.graph.values ? MESSAGE_COMBINE_VALUES : 0;
+	memcpy(m.combine.name, r->want.name, sizeof(m.combine.name));
 	g->call = calls_start(c, peers_node(c, g->node), &m, TABLE_SLOT_NONE, c->config.call_ns,
 			      spread_told, g);
 }
 
 void reduce_spread_tell(struct control *c, struct reduce *r)
 {
-	list_each(l, after, &r->getters)
+	list_each(l, after, &r->out.getters)
 	{
 		struct reduce_getter *g = list_item(l, struct reduce_getter, link);
 
@@ -114,20 +114,20 @@ static bool spread_let_go(struct control *c, struct call *call, const struct mes
 
 void reduce_spread_finish(struct control *c, struct reduce *r)
 {
-	list_each(l, after, &r->getters)
+	list_each(l, after, &r->out.getters)
 	{
 		struct reduce_getter *g = list_item(l, struct reduce_getter, link);
 
 		if (g->call || g->dirty)
 			spread_tell(c, r, g); /* it does not know yet what to put together */
-		else if (g->node != r->holder)
+		else if (g->node != r->commit.holder)
 			g->call = reduce_commit_call(c, r, g->node, spread_let_go, g);
 	}
 }
 
 static struct reduce_getter *spread_getter(struct reduce *r, uint32_t node)
 {
-	list_each(l, after, &r->getters)
+	list_each(l, after, &r->out.getters)
 	{
 		struct reduce_getter *g = list_item(l, struct reduce_getter, link);
 
@@ -139,9 +139,9 @@ static struct reduce_getter *spread_getter(struct reduce *r, uint32_t node)
 
 bool reduce_spread_knows(struct reduce *r, const struct node *n, const struct message_combined *m)
 {
-	bool holds = r->state >= REDUCE_COMMITTING && r->holder == n->number;
+	bool holds = r->state >= REDUCE_COMMITTING && r->commit.holder == n->number;
 
-	return m->generation == r->generation && (holds || spread_getter(r, n->number));
+	return m->generation == r->out.generation && (holds || spread_getter(r, n->number));
 }
 
 static struct reduce_getter *spread_add(struct control *c, struct reduce *r, uint32_t node,
@@ -156,7 +156,7 @@ static struct reduce_getter *spread_add(struct control *c, struct reduce *r, uin
 		g->reduce = r;
 		g->node = node;
 		g->seat = g->whole = REDUCE_NONE;
-		list_append(&r->getters, &g->link);
+		list_append(&r->out.getters, &g->link);
 		reduce_feed_changed(r, g);
 	}
 	g->done = false;
@@ -178,9 +178,9 @@ void reduce_spread_begin(struct control *c, struct reduce *r)
 	r->control = c;
 	directory_waiters_take(&c->directory->shard, &r->by_id.id, spread_take, r);
 	/* Whoever asks for it only now would ask through links that are full. */
-	for (uint32_t i = 0; r->graph.eager && i < r->graph.slots; i++)
-		if (spread_getter(r, r->run.slot[i].host) == NULL)
-			spread_add(c, r, r->run.slot[i].host, 0);
+	for (uint32_t i = 0; r->plan.graph.eager && i < r->plan.graph.slots; i++)
+		if (spread_getter(r, r->plan.run.slot[i].host) == NULL)
+			spread_add(c, r, r->plan.run.slot[i].host, 0);
 }
 
 bool reduce_spread(struct control *c, struct node *n, const struct message *m)
@@ -199,17 +199,17 @@ bool reduce_spread(struct control *c, struct node *n, const struct message *m)
 	answer.got.holder = MESSAGE_NODE_NONE;
 	peers_send(c, n, &answer);
 	spread_tell(c, r, g);
-	if (r->graph.feeder)
+	if (r->plan.graph.feeder)
 		reduce_spread_tell(c, r);
 	return true;
 }
 
 void reduce_spread_anew(struct control *c, struct reduce *r)
 {
-	r->generation = reduce_generation(c, r);
-	r->forced = 0;
-	directory_reserve_for(&c->directory->shard, &r->by_id.id, r->generation);
-	list_each(l, after, &r->getters)
+	r->out.generation = reduce_generation(c, r);
+	r->out.forced = 0;
+	directory_reserve_for(&c->directory->shard, &r->by_id.id, r->out.generation);
+	list_each(l, after, &r->out.getters)
 	{
 		struct reduce_getter *g = list_item(l, struct reduce_getter, link);
 
@@ -223,12 +223,13 @@ void reduce_spread_anew(struct control *c, struct reduce *r)
 
 void reduce_spread_free(struct control *c, struct reduce *r)
 {
-	list_each(l, after, &r->getters) spread_free(c, list_item(l, struct reduce_getter, link));
+	list_each(l, after, &r->out.getters)
+		spread_free(c, list_item(l, struct reduce_getter, link));
 }
 
 static bool spread_stripes_done(const struct reduce *r)
 {
-	for (uint32_t j = 0; j < r->graph.segments; j++)
+	for (uint32_t j = 0; j < r->plan.graph.segments; j++)
 		if (!reduce_is(reduce_root(r, j), RUN_DONE))
 			return false;
 	return true;
@@ -237,8 +238,9 @@ static bool spread_stripes_done(const struct reduce *r)
 /* Nobody wants it: one node after the other is made to, until one has it. */
 static void spread_force(struct control *c, struct reduce *r)
 {
-	while (r->forced <= r->graph.slots) {
-		uint32_t k = r->forced++, node = k ? r->run.slot[k - 1].host : r->caller;
+	while (r->out.forced <= r->plan.graph.slots) {
+		uint32_t k = r->out.forced++,
+			 node = k ? r->plan.run.slot[k - 1].host : r->want.caller;
 		struct reduce_getter *g =
 			reduce_reachable(c, node) ? spread_add(c, r, node, 0) : NULL;
 
@@ -254,7 +256,7 @@ static void spread_force(struct control *c, struct reduce *r)
 /* The set is chosen, and some have all of it: they give what a root would that does not. */
 static void spread_go_round(struct control *c, struct reduce *r)
 {
-	list_each(l, after, &r->getters)
+	list_each(l, after, &r->out.getters)
 	{
 		struct reduce_getter *g = list_item(l, struct reduce_getter, link);
 
@@ -269,17 +271,18 @@ static void spread_go_round(struct control *c, struct reduce *r)
 static void spread_settle(struct control *c, struct reduce *r, const struct reduce_getter *ready,
 			  bool wanted)
 {
-	if (!r->finished && directory_has_complete(&c->directory->shard, &r->by_id.id)) {
-		r->finished = true;
+	if (!r->out.finished && directory_has_complete(&c->directory->shard, &r->by_id.id)) {
+		r->out.finished = true;
 		reduce_answer_all(c, r);
 	}
-	if (!r->finished && r->holder == REDUCE_NONE && ready)
+	if (!r->out.finished && r->commit.holder == REDUCE_NONE && ready)
 		reduce_commit_finish(c, r, ready->node);
-	else if (r->finished && (!wanted || (r->broken && (ready == NULL || r->graph.values))))
+	else if (r->out.finished &&
+		 (!wanted || (r->out.broken && (ready == NULL || r->plan.graph.values))))
 		reduce_end(c, r, 0, "");
-	else if (r->finished)
+	else if (r->out.finished)
 		spread_go_round(c, r);
-	else if (reduce_commit_hopeless(c, r) && (!wanted || r->broken))
+	else if (reduce_commit_hopeless(c, r) && (!wanted || r->out.broken))
 		reduce_end(c, r, -ESTALE, spread_nobody);
 }
 
@@ -290,7 +293,7 @@ void reduce_spread_check(struct control *c, struct reduce *r)
 
 	if (!spread_stripes_done(r))
 		return;
-	list_each(l, after, &r->getters)
+	list_each(l, after, &r->out.getters)
 	{
 		const struct reduce_getter *g = list_item(l, struct reduce_getter, link);
 
@@ -310,7 +313,7 @@ void reduce_spread_check(struct control *c, struct reduce *r)
 /* The root of the stripe that somebody tells of. */
 static struct reduce_vertex *spread_part(struct reduce *r, const struct message_combined *m)
 {
-	for (uint32_t j = 0; j < r->graph.segments; j++) {
+	for (uint32_t j = 0; j < r->plan.graph.segments; j++) {
 		struct reduce_vertex *root = reduce_root(r, j);
 
 		if (reduce_is(root, RUN_STARTED) && root->generation == m->part_generation &&
@@ -329,12 +332,12 @@ static void spread_lost(struct control *c, struct reduce *r, struct reduce_gette
 	struct reduce_vertex *root = spread_part(r, m);
 	bool link = root && m->status == -EHOSTUNREACH && reduce_reachable(c, reduce_host(root));
 
-	if (root == NULL || (link && !r->finished))
+	if (root == NULL || (link && !r->out.finished))
 		return; /* it goes on trying */
 	if (r->state == REDUCE_RUNNING) {
 		reduce_lost(c, r, reduce_number(root), &lost);
 	} else {
-		r->broken |= !link;
+		r->out.broken |= !link;
 		reduce_feed_avoid(g, m->part_node);
 		reduce_spread_check(c, r);
 	}
@@ -346,7 +349,7 @@ void reduce_spread_combined(struct control *c, struct reduce *r, struct node *n,
 	struct reduce_getter *g = spread_getter(r, n->number);
 	const struct reduce_vertex *root;
 
-	if (g == NULL || m->generation != r->generation)
+	if (g == NULL || m->generation != r->out.generation)
 		return;
 	if (m->part_node != MESSAGE_NODE_NONE && object_id_equal(&m->part_id, &r->by_id.id)) {
 		g->dirty = true;
@@ -357,14 +360,14 @@ void reduce_spread_combined(struct control *c, struct reduce *r, struct node *n,
 	}
 	if (m->what == MESSAGE_COMBINED_DONE) {
 		g->done = true;
-		for (uint32_t j = 0; j < r->graph.segments; j++) /* else it could not be */
-			r->run.vertex[r->graph.segment[j].root] |= RUN_DONE;
+		for (uint32_t j = 0; j < r->plan.graph.segments; j++) /* else it could not be */
+			r->plan.run.vertex[r->plan.graph.segment[j].root] |= RUN_DONE;
 		reduce_spread_check(c, r);
 	} else if (m->what == MESSAGE_COMBINED_SILENT) {
 		root = spread_part(r, m);
 		if (root)
 			reduce_feed_avoid(g, m->part_node);
-		if (root && r->finished)
+		if (root && r->out.finished)
 			reduce_spread_tell(c, r);
 		else if (root)
 			reduce_silent(c, r, reduce_number(root));
@@ -382,13 +385,13 @@ void reduce_spread_node_down(struct control *c, struct reduce *r, uint32_t node)
 
 	if (g)
 		spread_drop(c, g);
-	for (uint32_t i = 0; r->state >= REDUCE_COMMITTING && i < r->graph.vertices; i++) {
-		if (reduce_host(&r->vertex[i]) != node)
+	for (uint32_t i = 0; r->state >= REDUCE_COMMITTING && i < r->plan.graph.vertices; i++) {
+		if (reduce_host(&r->plan.vertex[i]) != node)
 			continue;
-		r->run.vertex[i] &=
+		r->plan.run.vertex[i] &=
 			(uint8_t)~RUN_STARTED; /* not to be built again with others reading it */
-		r->broken = true;
+		r->out.broken = true;
 	}
-	if (g || r->broken)
+	if (g || r->out.broken)
 		reduce_spread_check(c, r);
 }

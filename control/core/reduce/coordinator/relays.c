@@ -51,8 +51,8 @@ struct feed_map {
 
 static uint32_t feed_seat(const struct reduce *r, uint32_t node)
 {
-	for (uint32_t i = 0; i < r->graph.slots; i++)
-		if (r->run.slot[i].host == node)
+	for (uint32_t i = 0; i < r->plan.graph.slots; i++)
+		if (r->plan.run.slot[i].host == node)
 			return i;
 	return REDUCE_NONE;
 }
@@ -66,8 +66,8 @@ static void feed_put(struct feed_map *map, uint32_t slot, struct reduce_getter *
 static void feed_map(struct reduce *r, struct feed_map *map)
 {
 	memset(&map->there, 0, sizeof(map->there));
-	memset(map->at, 0, sizeof(map->at[0]) * r->graph.slots);
-	list_each(l, after, &r->getters)
+	memset(map->at, 0, sizeof(map->at[0]) * r->plan.graph.slots);
+	list_each(l, after, &r->out.getters)
 	{
 		struct reduce_getter *g = list_item(l, struct reduce_getter, link);
 
@@ -85,10 +85,10 @@ static const struct reduce_getter *feed_from(const struct reduce *r, const struc
 	const struct reduce_getter *g;
 	uint32_t slot;
 
-	if (r->graph.feeder == NULL || to->seat == REDUCE_NONE ||
+	if (r->plan.graph.feeder == NULL || to->seat == REDUCE_NONE ||
 	    reduce_host(reduce_root(r, stripe)) == to->node)
 		return NULL;
-	slot = distribution_from(&r->graph, stripe, to->seat, map->there.word);
+	slot = distribution_from(&r->plan.graph, stripe, to->seat, map->there.word);
 	g = slot == GRAPH_NONE ? NULL : map->at[slot];
 	return g && !feed_in(&to->left, g->seat) ? g : NULL;
 }
@@ -100,7 +100,7 @@ void reduce_feed_leave(struct control *c, struct reduce_getter *g, uint32_t node
 
 	feed_map(g->reduce, &map);
 	/* by its own seat: by now its node may have one before that */
-	for (uint32_t i = 0; i < g->reduce->graph.slots; i++)
+	for (uint32_t i = 0; i < g->reduce->plan.graph.slots; i++)
 		if (map.at[i] && map.at[i]->node == node)
 			from = map.at[i];
 	if (from == NULL)
@@ -121,7 +121,7 @@ static bool feed_goes_back(const struct reduce *r, const struct feed_map *map,
 {
 	bool back = false;
 
-	for (uint32_t i = 0; i < r->graph.slots; i++) {
+	for (uint32_t i = 0; i < r->plan.graph.slots; i++) {
 		if (map->at[i] == NULL || map->at[i]->missed || !feed_in(&g->left, i) ||
 		    feed_in(&g->lost, i))
 			continue;
@@ -135,10 +135,10 @@ void reduce_feed_return(struct control *c, struct reduce *r)
 {
 	struct feed_map map;
 
-	if (r->graph.feeder == NULL)
+	if (r->plan.graph.feeder == NULL)
 		return;
 	feed_map(r, &map);
-	list_each(l, after, &r->getters)
+	list_each(l, after, &r->out.getters)
 	{
 		struct reduce_getter *g = list_item(l, struct reduce_getter, link);
 
@@ -151,7 +151,7 @@ void reduce_feed_return(struct control *c, struct reduce *r)
 void reduce_feed_avoid(struct reduce_getter *g, uint32_t node)
 {
 	feed_set(&g->avoid, node);
-	g->dirty |= g->reduce->finished;
+	g->dirty |= g->reduce->out.finished;
 }
 
 /* Whether a getter has to do without a root. */
@@ -163,7 +163,7 @@ static bool feed_misses(const struct reduce *r, const struct reduce_getter *to, 
 
 static bool feed_misses_any(const struct reduce *r, const struct reduce_getter *to)
 {
-	for (uint32_t j = 0; j < r->graph.segments; j++)
+	for (uint32_t j = 0; j < r->plan.graph.segments; j++)
 		if (feed_misses(r, to, j))
 			return true;
 	return false;
@@ -175,7 +175,7 @@ static uint32_t feed_whole(struct control *c, struct reduce *r, const struct red
 {
 	uint32_t found = REDUCE_NONE;
 
-	list_each(l, after, &r->getters)
+	list_each(l, after, &r->out.getters)
 	{
 		const struct reduce_getter *g = list_item(l, struct reduce_getter, link);
 
@@ -193,7 +193,7 @@ bool reduce_feed_choose(struct control *c, struct reduce *r, struct reduce_gette
 	uint32_t before = g->whole;
 
 	g->whole = REDUCE_NONE;
-	if (r->finished && feed_misses_any(r, g)) {
+	if (r->out.finished && feed_misses_any(r, g)) {
 		g->whole = feed_whole(c, r, g, before);
 		if (g->whole == REDUCE_NONE) { /* nobody is left: all are tried again */
 			g->avoid = (struct reduce_set){{0}};
@@ -207,7 +207,7 @@ bool reduce_feed_choose(struct control *c, struct reduce *r, struct reduce_gette
 static bool feed_is_fed(const struct reduce *r, const struct feed_map *map,
 			const struct reduce_getter *g, const struct reduce_getter *by)
 {
-	for (uint32_t j = 0; j < r->graph.segments; j++)
+	for (uint32_t j = 0; j < r->plan.graph.segments; j++)
 		if (feed_from(r, map, g, j) == by)
 			return true;
 	return false;
@@ -217,13 +217,13 @@ void reduce_feed_changed(struct reduce *r, struct reduce_getter *changed)
 {
 	struct feed_map map;
 
-	if (r->graph.feeder == NULL)
+	if (r->plan.graph.feeder == NULL)
 		return;
 	feed_map(r, &map);
 	if (changed->seat == REDUCE_NONE)
 		return;
 	feed_put(&map, changed->seat, changed); /* also one that has left */
-	list_each(l, after, &r->getters)
+	list_each(l, after, &r->out.getters)
 	{
 		struct reduce_getter *g = list_item(l, struct reduce_getter, link);
 
@@ -248,10 +248,10 @@ static void feed_pass(const struct reduce *r, struct message_part *part, uint32_
 	if (from == REDUCE_NONE)
 		return;
 	part->id = r->by_id.id;
-	part->generation = r->generation;
+	part->generation = r->out.generation;
 	part->node = from;
 	part->first = part->to;
-	part->size = r->size;
+	part->size = r->from.size;
 }
 
 /* The stripe's last chunk comes from its root, or from who has the whole, and is no longer part of
@@ -259,8 +259,8 @@ static void feed_pass(const struct reduce *r, struct message_part *part, uint32_
 static void feed_split(struct control *c, struct message_combine *m, struct message_part *rest,
 		       const struct reduce *r, uint32_t whole)
 {
-	uint64_t bytes =
-		segment_bytes(r->size, r->chunk_bytes, r->graph.segments, r->graph.segments - 1);
+	uint64_t bytes = segment_bytes(r->from.size, r->from.chunk_bytes, r->plan.graph.segments,
+				       r->plan.graph.segments - 1);
 	struct message_part last = *rest;
 
 	rest->size = last.size = bytes;
@@ -278,10 +278,10 @@ void reduce_feed_fill_message(struct control *c, struct call *call)
 	struct reduce *r = g->reduce;
 	struct feed_map map;
 
-	if (m->generation != r->generation)
+	if (m->generation != r->out.generation)
 		return; /* it is about to be told of the next one: nothing of that in this */
 	feed_map(r, &map);
-	for (uint32_t j = 0; j < r->graph.segments; j++) {
+	for (uint32_t j = 0; j < r->plan.graph.segments; j++) {
 		const struct reduce_vertex *root = reduce_root(r, j);
 		const struct reduce_getter *from = feed_from(r, &map, g, j);
 		uint32_t whole = feed_misses(r, g, j) ? g->whole : REDUCE_NONE;
@@ -290,9 +290,9 @@ void reduce_feed_fill_message(struct control *c, struct call *call)
 
 		if (!reduce_is(root, RUN_STARTED) && whole == REDUCE_NONE)
 			continue;
-		part.to = r->graph.segment[j].first;
-		part.count = r->graph.segment[j].count;
-		if (r->graph.feeder && j == r->graph.segments - 1)
+		part.to = r->plan.graph.segment[j].first;
+		part.count = r->plan.graph.segment[j].count;
+		if (r->plan.graph.feeder && j == r->plan.graph.segments - 1)
 			feed_split(c, m, &part, r, whole);
 		feed_pass(r, &part, from ? from->node : whole);
 		feed_add(c, m, &part);

@@ -27,19 +27,19 @@ static struct closure *repair_open(struct control *c, struct reduce *r)
 {
 	struct reduces *rs = &c->coordinator->reduces;
 
-	for (uint32_t i = 0; i < r->count; i++) {
-		const struct reduce_source *s = &r->source[i];
+	for (uint32_t i = 0; i < r->from.count; i++) {
+		const struct reduce_source *s = &r->from.source[i];
 
 		rs->contribution[i] = (struct run_contribution){
 			s->node, s->seat, s->state == SOURCE_KNOWN, s->absorbed};
 		repair_reach(c, s->node);
 	}
-	for (uint32_t i = 0; i < r->graph.slots; i++)
-		repair_reach(c, r->run.slot[i].host);
-	rs->closure = (struct closure){.graph = &r->graph,
-				       .run = &r->run,
+	for (uint32_t i = 0; i < r->plan.graph.slots; i++)
+		repair_reach(c, r->plan.run.slot[i].host);
+	rs->closure = (struct closure){.graph = &r->plan.graph,
+				       .run = &r->plan.run,
 				       .contribution = rs->contribution,
-				       .contributions = r->count,
+				       .contributions = r->from.count,
 				       .reachable = rs->reachable,
 				       .nodes = NODES_MAX,
 				       .vacated = rs->vacated};
@@ -58,12 +58,12 @@ static void repair_vacated(struct control *c, struct reduce_source *s, uint32_t 
 /* What the closure has found of the sources. */
 static void repair_sources(struct control *c, struct reduce *r, const struct closure *k)
 {
-	for (uint32_t i = 0; i < r->count; i++) {
-		r->source[i].seat = k->contribution[i].slot;
-		r->source[i].absorbed = k->contribution[i].absorbed;
+	for (uint32_t i = 0; i < r->from.count; i++) {
+		r->from.source[i].seat = k->contribution[i].slot;
+		r->from.source[i].absorbed = k->contribution[i].absorbed;
 	}
 	for (uint32_t i = 0; i < k->vacated_count; i++) {
-		struct reduce_source *s = &r->source[k->vacated[i].contribution];
+		struct reduce_source *s = &r->from.source[k->vacated[i].contribution];
 
 		repair_vacated(c, s, k->vacated[i].avoid ? s->node : s->failed);
 	}
@@ -71,12 +71,12 @@ static void repair_sources(struct control *c, struct reduce *r, const struct clo
 
 static void repair_restart(struct control *c, struct reduce *r, uint32_t v)
 {
-	struct reduce_vertex *p = &r->vertex[v];
+	struct reduce_vertex *p = &r->plan.vertex[v];
 
-	r->run.vertex[v] &= (uint8_t)~RUN_RESTART;
+	r->plan.run.vertex[v] &= (uint8_t)~RUN_RESTART;
 	calls_cancel(c, p->call);
 	p->call = NULL;
-	if (r->graph.vertex[v].op != GRAPH_SUM)
+	if (r->plan.graph.vertex[v].op != GRAPH_SUM)
 		return;
 	p->generation = reduce_generation(c, r);
 	if (!reduce_is_root(p))
@@ -91,10 +91,10 @@ static void repair(struct control *c, struct reduce *r, struct closure *k)
 {
 	closure_run(k);
 	repair_sources(c, r, k);
-	for (uint32_t v = 0; v < r->graph.vertices; v++)
-		if (r->run.vertex[v] & RUN_RESTART)
+	for (uint32_t v = 0; v < r->plan.graph.vertices; v++)
+		if (r->plan.run.vertex[v] & RUN_RESTART)
 			repair_restart(c, r, v);
-	for (uint32_t v = 0; v < r->graph.vertices; v++)
+	for (uint32_t v = 0; v < r->plan.graph.vertices; v++)
 		reduce_resume(c, r, v);
 	reduce_fill(c, r);
 }
@@ -104,8 +104,8 @@ static void repair(struct control *c, struct reduce *r, struct closure *k)
 static struct reduce_source *repair_source(struct reduce *r, uint32_t slot,
 					   const struct message_combined *m)
 {
-	for (uint32_t i = 0; i < r->count; i++) {
-		struct reduce_source *s = &r->source[i];
+	for (uint32_t i = 0; i < r->from.count; i++) {
+		struct reduce_source *s = &r->from.source[i];
 
 		if (s->seat == slot && s->node == m->part_node &&
 		    s->generation == m->part_generation && object_id_equal(&s->id, &m->part_id))
@@ -124,7 +124,7 @@ struct repair_part {
 static bool repair_is(struct reduce *r, const struct reduce_vertex *q,
 		      const struct message_combined *m)
 {
-	if (r->graph.vertex[reduce_number(q)].op == GRAPH_ALIAS)
+	if (r->plan.graph.vertex[reduce_number(q)].op == GRAPH_ALIAS)
 		return repair_source(r, reduce_slot(q), m) != NULL;
 	return reduce_host(q) == m->part_node && q->generation == m->part_generation &&
 	       object_id_equal(&q->id, &m->part_id);
@@ -133,11 +133,11 @@ static bool repair_is(struct reduce *r, const struct reduce_vertex *q,
 static struct repair_part repair_find(struct reduce *r, uint32_t v,
 				      const struct message_combined *m)
 {
-	struct repair_part part = {repair_source(r, reduce_slot(&r->vertex[v]), m), NULL};
-	const struct graph_vertex *at = &r->graph.vertex[v];
+	struct repair_part part = {repair_source(r, reduce_slot(&r->plan.vertex[v]), m), NULL};
+	const struct graph_vertex *at = &r->plan.graph.vertex[v];
 
 	for (uint32_t e = 0; part.source == NULL && part.from == NULL && e < at->ins; e++) {
-		struct reduce_vertex *q = &r->vertex[r->graph.edge[at->in + e].vertex];
+		struct reduce_vertex *q = &r->plan.vertex[r->plan.graph.edge[at->in + e].vertex];
 
 		if (repair_is(r, q, m))
 			part.from = q;
@@ -150,7 +150,7 @@ static void repair_forgo(struct reduce *r, struct closure *k, struct repair_part
 			 uint32_t node)
 {
 	if (part.source)
-		closure_vacate(k, (uint32_t)(part.source - r->source), true);
+		closure_vacate(k, (uint32_t)(part.source - r->from.source), true);
 	else /* a slot's host has one of its sources at least: the vertex restarts */
 		closure_vacate_node(k, reduce_slot(part.from), node);
 }
@@ -163,16 +163,16 @@ static void repair_part(struct control *c, struct reduce *r, struct closure *k, 
 	uint32_t from = q ? reduce_number(q) : 0;
 
 	/* It may be that only who takes it does not reach it; when it happens again it moves. */
-	if (q && r->graph.vertex[from].op == GRAPH_SUM && reduce_reachable(c, m->part_node) &&
+	if (q && r->plan.graph.vertex[from].op == GRAPH_SUM && reduce_reachable(c, m->part_node) &&
 	    q->tries++ == 0)
-		r->run.vertex[from] |= RUN_RESTART;
+		r->plan.run.vertex[from] |= RUN_RESTART;
 	else if (q || part.source)
 		repair_forgo(r, k, part, m->part_node);
 }
 
 void reduce_lost(struct control *c, struct reduce *r, uint32_t v, const struct message_combined *m)
 {
-	struct reduce_vertex *p = &r->vertex[v];
+	struct reduce_vertex *p = &r->plan.vertex[v];
 	uint32_t host = reduce_host(p);
 	struct closure *k;
 
@@ -182,10 +182,10 @@ void reduce_lost(struct control *c, struct reduce *r, uint32_t v, const struct m
 	if (m->part_node != MESSAGE_NODE_NONE) {
 		repair_part(c, r, k, v, m);
 	} else if (reduce_is(p, RUN_DELIVERED)) {
-		r->run.vertex[v] |= RUN_GONE; /* nobody needs it, unless its taker restarts */
+		r->plan.run.vertex[v] |= RUN_GONE; /* nobody needs it, unless its taker restarts */
 		return;
 	} else {
-		r->run.vertex[v] |= RUN_RESTART;
+		r->plan.run.vertex[v] |= RUN_RESTART;
 		if (!reduce_reachable(c, host) || p->tries++ > 0)
 			closure_vacate_node(k, reduce_slot(p), host);
 	}
@@ -194,8 +194,8 @@ void reduce_lost(struct control *c, struct reduce *r, uint32_t v, const struct m
 
 static bool repair_has_reserve(struct control *c, const struct reduce *r, uint32_t silent)
 {
-	for (uint32_t i = 0; i < r->count; i++) {
-		const struct reduce_source *s = &r->source[i];
+	for (uint32_t i = 0; i < r->from.count; i++) {
+		const struct reduce_source *s = &r->from.source[i];
 
 		if (s->state == SOURCE_KNOWN && s->seat == REDUCE_NONE && s->node != silent &&
 		    reduce_reachable(c, s->node))
@@ -213,10 +213,10 @@ static void repair_silent(struct control *c, struct reduce *r, struct repair_par
 	struct closure *k;
 
 	reduce_view(c, r, &v);
-	if ((part.source == NULL && part.from == NULL) || !r->policy->replaces(&r->args, &v) ||
-	    !repair_has_reserve(c, r, node))
+	if ((part.source == NULL && part.from == NULL) ||
+	    !r->rule.policy->replaces(&r->rule.args, &v) || !repair_has_reserve(c, r, node))
 		return;
-	r->hasty++;
+	r->plan.hasty++;
 	k = repair_open(c, r);
 	repair_forgo(r, k, part, node);
 	repair(c, r, k);
@@ -224,7 +224,7 @@ static void repair_silent(struct control *c, struct reduce *r, struct repair_par
 
 void reduce_silent(struct control *c, struct reduce *r, uint32_t v)
 {
-	struct reduce_vertex *p = &r->vertex[v];
+	struct reduce_vertex *p = &r->plan.vertex[v];
 
 	if (r->state == REDUCE_RUNNING)
 		repair_silent(c, r, (struct repair_part){NULL, p}, reduce_host(p));
@@ -236,34 +236,35 @@ static void repair_taken(struct reduce *r, uint32_t v, const struct message_comb
 	struct repair_part part = repair_find(r, v, m);
 
 	if (part.source)
-		part.source->absorbed = r->graph.segments == 1;
+		part.source->absorbed = r->plan.graph.segments == 1;
 	if (part.from)
-		r->run.vertex[reduce_number(part.from)] |= RUN_DELIVERED;
+		r->plan.run.vertex[reduce_number(part.from)] |= RUN_DELIVERED;
 }
 
 static void repair_done(struct control *c, struct reduce *r, uint32_t v)
 {
-	const struct graph_vertex *at = &r->graph.vertex[v];
+	const struct graph_vertex *at = &r->plan.graph.vertex[v];
 
 	for (uint32_t e = 0; e < at->ins; e++)
-		r->run.vertex[r->graph.edge[at->in + e].vertex] |= RUN_DELIVERED;
-	for (uint32_t i = 0; r->graph.segments == 1 && i < r->count; i++)
-		r->source[i].absorbed |= r->source[i].seat == reduce_slot(&r->vertex[v]);
-	r->run.vertex[v] |= RUN_DONE;
+		r->plan.run.vertex[r->plan.graph.edge[at->in + e].vertex] |= RUN_DELIVERED;
+	for (uint32_t i = 0; r->plan.graph.segments == 1 && i < r->from.count; i++)
+		r->from.source[i].absorbed |=
+			r->from.source[i].seat == reduce_slot(&r->plan.vertex[v]);
+	r->plan.run.vertex[v] |= RUN_DONE;
 	if (at->out != GRAPH_NONE)
 		return;
 	if (reduce_gathers(r))
 		reduce_spread_check(c, r);
 	else
-		reduce_commit(c, r, reduce_host(&r->vertex[v]));
+		reduce_commit(c, r, reduce_host(&r->plan.vertex[v]));
 }
 
 /* The vertex that a node tells of; NULL: of an earlier state of things. */
 static struct reduce_vertex *repair_vertex(struct reduce *r, const struct node *n,
 					   const struct message_combined *in)
 {
-	for (uint32_t v = 0; r && v < r->graph.vertices; v++) {
-		struct reduce_vertex *p = &r->vertex[v];
+	for (uint32_t v = 0; r && v < r->plan.graph.vertices; v++) {
+		struct reduce_vertex *p = &r->plan.vertex[v];
 
 		if (p->generation == in->generation && reduce_is(p, RUN_STARTED) &&
 		    reduce_host(p) == n->number && object_id_equal(&p->id, &in->id))
@@ -281,7 +282,7 @@ void reduce_combined(struct control *c, struct node *n, const struct message *m)
 	bool whole;
 	uint32_t i;
 
-	if (r && (r->number != in->reduce || r->state == REDUCE_ENDED))
+	if (r && (r->want.number != in->reduce || r->state == REDUCE_ENDED))
 		r = NULL;
 	whole = r && reduce_gathers(r) && object_id_equal(&in->id, &in->target);
 	p = whole ? NULL : repair_vertex(r, n, in);
@@ -294,8 +295,8 @@ void reduce_combined(struct control *c, struct node *n, const struct message *m)
 		reduce_spread_combined(c, r, n, in);
 		return;
 	}
-	if (r->state == REDUCE_COMMITTED && !reduce_gathers(r) && n->number == r->holder &&
-	    in->what == MESSAGE_COMBINED_LOST && in->generation == r->generation) {
+	if (r->state == REDUCE_COMMITTED && !reduce_gathers(r) && n->number == r->commit.holder &&
+	    in->what == MESSAGE_COMBINED_LOST && in->generation == r->out.generation) {
 		reduce_commit_lost(c, r);
 		return;
 	}
@@ -314,15 +315,15 @@ void reduce_combined(struct control *c, struct node *n, const struct message *m)
 
 void reduce_look_again(struct control *c, struct reduce *r)
 {
-	for (uint32_t i = 0; i < r->count; i++) {
-		struct reduce_source *s = &r->source[i];
+	for (uint32_t i = 0; i < r->from.count; i++) {
+		struct reduce_source *s = &r->from.source[i];
 
 		if (s->state == SOURCE_KNOWN && s->seat == REDUCE_NONE &&
 		    !reduce_reachable(c, s->node)) {
 			repair_vacated(c, s, MESSAGE_NODE_NONE);
 		}
 	}
-	if (r->state == REDUCE_RUNNING && r->graph.vertices > 0)
+	if (r->state == REDUCE_RUNNING && r->plan.graph.vertices > 0)
 		reduce_fill(c, r);
 }
 
@@ -342,15 +343,15 @@ void reduce_buried(struct control *c, const struct message_bury *b)
 	struct reduce *r = known ? idmap_item(known, struct reduce, by_id) : NULL;
 	uint32_t root;
 
-	if (r == NULL || r->state != REDUCE_RUNNING || r->graph.vertices == 0)
+	if (r == NULL || r->state != REDUCE_RUNNING || r->plan.graph.vertices == 0)
 		return;
-	root = r->graph.segment[0].root;
-	if (reduce_gathers(r) && r->generation <= b->generation) {
+	root = r->plan.graph.segment[0].root;
+	if (reduce_gathers(r) && r->out.generation <= b->generation) {
 		reduce_spread_anew(c, r);
 		reduce_spread_tell(c, r);
-	} else if (!reduce_gathers(r) && r->vertex[root].generation <= b->generation &&
-		   r->run.vertex[root] & RUN_STARTED) {
-		r->run.vertex[root] |= RUN_RESTART;
+	} else if (!reduce_gathers(r) && r->plan.vertex[root].generation <= b->generation &&
+		   r->plan.run.vertex[root] & RUN_STARTED) {
+		r->plan.run.vertex[root] |= RUN_RESTART;
 		repair(c, r, repair_open(c, r));
 	}
 }
@@ -364,8 +365,9 @@ void reduce_node_up(struct control *c, const struct node *n)
 
 		reduce_turn(c, r);
 		for (uint32_t i = 0;
-		     r->state == REDUCE_RUNNING && r->graph.vertices && i < r->count; i++) {
-			const struct reduce_source *s = &r->source[i];
+		     r->state == REDUCE_RUNNING && r->plan.graph.vertices && i < r->from.count;
+		     i++) {
+			const struct reduce_source *s = &r->from.source[i];
 
 			if (s->state != SOURCE_KNOWN || s->seat != REDUCE_NONE ||
 			    s->node != n->number)

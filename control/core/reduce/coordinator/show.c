@@ -10,7 +10,7 @@ static const char show_cancelled[] = "the reduce was cancelled by rm: reduce aga
 /* The node that finds its sources: the one that has asked for it when it is lent. */
 static uint32_t show_coordinator(const struct control *c, const struct reduce *r)
 {
-	return r->state == REDUCE_LENT ? r->caller : c->cluster->self->number;
+	return r->state == REDUCE_LENT ? r->want.caller : c->cluster->self->number;
 }
 
 /* How many sources suffice at the deadline. */
@@ -18,9 +18,9 @@ static void show_least(struct text *t, const struct reduce *r, const char *befor
 		       const char *after)
 {
 	text_add(t, before);
-	text_add_number(t, r->args.least);
+	text_add_number(t, r->rule.args.least);
 	text_add(t, " of ");
-	text_add_number(t, r->count);
+	text_add_number(t, r->from.count);
 	text_add(t, after);
 }
 
@@ -28,31 +28,31 @@ void reduce_say_late(const struct control *c, const struct reduce *r, struct tex
 {
 	uint32_t missing = 0, first = 0;
 
-	for (uint32_t i = r->count; i-- > 0;) {
-		if (r->source[i].state == SOURCE_KNOWN)
+	for (uint32_t i = r->from.count; i-- > 0;) {
+		if (r->from.source[i].state == SOURCE_KNOWN)
 			continue;
 		first = i;
 		missing++;
 	}
-	if (r->count - missing >= r->num)
+	if (r->from.count - missing >= r->want.num)
 		missing = 0; /* those are not needed */
 	if (missing == 0) {
-		text_add(t, r->num == r->count ? "all" : "enough");
+		text_add(t, r->want.num == r->from.count ? "all" : "enough");
 		text_add(t, " sources came, their sum did not");
 	} else {
-		text_add(t, r->source[first].refused ? "no room in the directory for source "
-						     : "source ");
-		text_add_object(t, &r->source[first].id, "");
+		text_add(t, r->from.source[first].refused ? "no room in the directory for source "
+							  : "source ");
+		text_add_object(t, &r->from.source[first].id, "");
 		text_add(t, missing > 1 ? " and " : "");
 		if (missing > 1)
 			text_add_number(t, missing - 1);
 		text_add(t, missing > 1 ? " more" : "");
-		text_add(t, r->source[first].refused ? "" : " never came");
+		text_add(t, r->from.source[first].refused ? "" : " never came");
 	}
 	text_add(t, " within ");
 	text_add_number(t, (c->now_ns - r->begun_ns + 500000000) / 1000000000);
 	text_add(t, " s");
-	if (missing && r->args.least && r->state == REDUCE_LOCATING)
+	if (missing && r->rule.args.least && r->state == REDUCE_LOCATING)
 		show_least(t, r, ", and ", " must be there");
 	text_add(t, missing ? ": put them" : ": allow more time");
 }
@@ -81,9 +81,9 @@ static void show_sources(struct control *c, const struct reduce *r, struct messa
 	m->count = 0;
 	m->sources = c->coordinator->reduces.ids;
 	for (int missing = 0; missing < 2; missing++) {
-		for (uint32_t i = 0; i < r->count; i++)
-			if ((r->source[i].state != SOURCE_KNOWN) == missing)
-				c->coordinator->reduces.ids[m->count++] = r->source[i].id;
+		for (uint32_t i = 0; i < r->from.count; i++)
+			if ((r->from.source[i].state != SOURCE_KNOWN) == missing)
+				c->coordinator->reduces.ids[m->count++] = r->from.source[i].id;
 		if (!missing)
 			m->present = m->count;
 	}
@@ -94,7 +94,7 @@ static void show_deadline(const struct control *c, const struct reduce *r, struc
 	uint64_t at_ns = reduce_deadline(r);
 
 	text_add(t, ", ");
-	text_add_number(t, r->args.least);
+	text_add_number(t, r->rule.args.least);
 	text_add(t, " suffice");
 	if (at_ns <= c->now_ns)
 		return;
@@ -117,13 +117,13 @@ void reduce_progress(struct control *c, const struct reduce *r, struct message_u
 	} else if (r->state != REDUCE_LENT) {
 		text_add_number(&t, m->present);
 		text_add(&t, " of ");
-		text_add_number(&t, r->num);
+		text_add_number(&t, r->want.num);
 		text_add(&t, " sources are there");
-		if (m->present < r->num) {
+		if (m->present < r->want.num) {
 			text_add(&t, ", missing ");
 			text_add_object(&t, &m->sources[m->present], "");
 		}
-		if (r->args.least && r->state == REDUCE_LOCATING)
+		if (r->rule.args.least && r->state == REDUCE_LOCATING)
 			show_deadline(c, r, &t);
 		text_add(&t, "; ");
 	}
@@ -141,7 +141,7 @@ bool reduce_progress_here(struct control *c, struct node *n, const struct messag
 	struct message answer = {.kind = MESSAGE_USED, .request = m->request};
 
 	if (m->reduce.timeout_ns != 0 || n->state != NODE_UP || r == NULL ||
-	    r->state == REDUCE_ENDED || r->finished || !r->borrowed)
+	    r->state == REDUCE_ENDED || r->out.finished || !r->lent.borrowed)
 		return false;
 	reduce_progress(c, r, &answer.used);
 	peers_send(c, n, &answer);
@@ -156,7 +156,7 @@ void reduce_name_targets(struct control *c, struct session_object *objects, uint
 						 : NULL;
 
 		if (r && objects[i].generation == 0)
-			memcpy(objects[i].name, r->name, sizeof(r->name));
+			memcpy(objects[i].name, r->want.name, sizeof(r->want.name));
 	}
 }
 

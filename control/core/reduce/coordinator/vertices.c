@@ -12,12 +12,12 @@ bool reduce_complete(const struct reduce_vertex *p)
 {
 	uint32_t slot = reduce_slot(p);
 
-	return p->reduce->run.slot[slot].has == p->reduce->graph.slot[slot].wants;
+	return p->reduce->plan.run.slot[slot].has == p->reduce->plan.graph.slot[slot].wants;
 }
 
 static const struct graph_segment *reduce_segment(const struct reduce_vertex *p)
 {
-	const struct graph *g = &p->reduce->graph;
+	const struct graph *g = &p->reduce->plan.graph;
 
 	return &g->segment[graph_segment_of(g, reduce_number(p))];
 }
@@ -28,8 +28,8 @@ static void reduce_add_sources(const struct reduce *r, const struct reduce_verte
 	const struct graph_segment *of = reduce_segment(p);
 	uint32_t slot = reduce_slot(p);
 
-	for (uint32_t i = 0; i < r->count; i++) {
-		const struct reduce_source *s = &r->source[i];
+	for (uint32_t i = 0; i < r->from.count; i++) {
+		const struct reduce_source *s = &r->from.source[i];
 
 		if (s->seat == slot)
 			parts[m->count++] = (struct message_part){.id = s->id,
@@ -37,7 +37,7 @@ static void reduce_add_sources(const struct reduce *r, const struct reduce_verte
 								  .node = s->node,
 								  .first = of->first,
 								  .count = of->count,
-								  .size = r->size,
+								  .size = r->from.size,
 								  .stripe = s->seat};
 	}
 }
@@ -46,7 +46,7 @@ static void reduce_add_sources(const struct reduce *r, const struct reduce_verte
 static void reduce_add_vertex(const struct reduce *r, const struct reduce_vertex *q,
 			      struct message_combine *m, struct message_part *parts)
 {
-	if (r->graph.vertex[reduce_number(q)].op == GRAPH_ALIAS)
+	if (r->plan.graph.vertex[reduce_number(q)].op == GRAPH_ALIAS)
 		reduce_add_sources(r, q, m, parts);
 	else
 		parts[m->count++] = (struct message_part){.id = q->id,
@@ -69,10 +69,11 @@ void reduce_fill_message(struct control *c, struct call *call)
 		return;
 	}
 	r = p->reduce;
-	at = &r->graph.vertex[reduce_number(p)];
+	at = &r->plan.graph.vertex[reduce_number(p)];
 	reduce_add_sources(r, p, m, c->coordinator->reduces.parts);
 	for (uint32_t e = 0; e < at->ins; e++) {
-		const struct reduce_vertex *q = &r->vertex[r->graph.edge[at->in + e].vertex];
+		const struct reduce_vertex *q =
+			&r->plan.vertex[r->plan.graph.edge[at->in + e].vertex];
 
 		if (reduce_complete(q))
 			reduce_add_vertex(r, q, m, c->coordinator->reduces.parts);
@@ -92,9 +93,9 @@ static bool reduce_told(struct control *c, struct call *call, const struct messa
 	if (status == -EAGAIN) /* not yet: it will be repeated */
 		return true;
 	p->call = NULL;
-	if (status == 0 && r->graph.values)
+	if (status == 0 && r->plan.graph.values)
 		reduce_tell_all(c, r);
-	if (status == 0 && r->borrowed && reduce_is_root(p))
+	if (status == 0 && r->lent.borrowed && reduce_is_root(p))
 		reduce_borrowed_found(c, r, watched);
 	if (status == 0 || status == -ESTALE || r->state >= REDUCE_COMMITTING)
 		return false;
@@ -114,29 +115,29 @@ static bool reduce_told(struct control *c, struct call *call, const struct messa
 static void reduce_tell(struct control *c, struct reduce *r, struct reduce_vertex *p)
 {
 	struct message m = {.kind = MESSAGE_COMBINE};
-	const struct graph *g = &r->graph;
+	const struct graph *g = &r->plan.graph;
 	const struct graph_vertex *at = &g->vertex[reduce_number(p)];
 	uint32_t v = reduce_number(p);
 
-	r->run.vertex[v] &= (uint8_t)~RUN_DIRTY;
+	r->plan.run.vertex[v] &= (uint8_t)~RUN_DIRTY;
 	p->watched = false;
 	calls_cancel(c, p->call);
 	m.combine.id = p->id;
 	m.combine.generation = p->generation;
 	m.combine.target = r->by_id.id;
-	m.combine.reduce = r->number;
-	m.combine.size =
-		segment_bytes(r->size, r->chunk_bytes, g->segments, graph_segment_of(g, v));
-	m.combine.chunk_bytes = r->chunk_bytes;
-	m.combine.op = r->op;
-	m.combine.dtype = r->dtype;
+	m.combine.reduce = r->want.number;
+	m.combine.size = segment_bytes(r->from.size, r->from.chunk_bytes, g->segments,
+				       graph_segment_of(g, v));
+	m.combine.chunk_bytes = r->from.chunk_bytes;
+	m.combine.op = r->want.op;
+	m.combine.dtype = r->want.dtype;
 	m.combine.need = graph_wants(g, v) + at->ins;
 	m.combine.flags = at->target ? MESSAGE_COMBINE_HOLD : MESSAGE_COMBINE_HIDDEN;
 	m.combine.flags |= g->values ? MESSAGE_COMBINE_VALUES : 0;
-	m.combine.flags |= r->borrowed ? MESSAGE_COMBINE_LENT : 0;
-	m.combine.scale = reduce_is_root(p) && r->op == REDUCE_AVG ? r->num : 0;
+	m.combine.flags |= r->lent.borrowed ? MESSAGE_COMBINE_LENT : 0;
+	m.combine.scale = reduce_is_root(p) && r->want.op == REDUCE_AVG ? r->want.num : 0;
 	if (at->target)
-		memcpy(m.combine.name, r->name, sizeof(m.combine.name));
+		memcpy(m.combine.name, r->want.name, sizeof(m.combine.name));
 	p->call = calls_start(c, peers_node(c, reduce_host(p)), &m, TABLE_SLOT_NONE,
 			      c->config.call_ns, reduce_told, p);
 }
@@ -146,8 +147,8 @@ static bool reduce_unheard(const struct control *c, const struct reduce *r)
 {
 	bool told = false;
 
-	for (uint32_t v = 0; v < r->graph.vertices; v++) {
-		const struct reduce_vertex *p = &r->vertex[v];
+	for (uint32_t v = 0; v < r->plan.graph.vertices; v++) {
+		const struct reduce_vertex *p = &r->plan.vertex[v];
 
 		if (!reduce_is(p, RUN_STARTED) || reduce_host(p) == c->cluster->self->number)
 			continue;
@@ -160,10 +161,10 @@ static bool reduce_unheard(const struct control *c, const struct reduce *r)
 
 void reduce_tell_all(struct control *c, struct reduce *r)
 {
-	bool wait = r->graph.values && reduce_unheard(c, r);
+	bool wait = r->plan.graph.values && reduce_unheard(c, r);
 
-	for (uint32_t v = 0; v < r->graph.vertices; v++) {
-		struct reduce_vertex *p = &r->vertex[v];
+	for (uint32_t v = 0; v < r->plan.graph.vertices; v++) {
+		struct reduce_vertex *p = &r->plan.vertex[v];
 
 		if (reduce_is(p, RUN_DIRTY) && reduce_is(p, RUN_STARTED) &&
 		    !(wait && reduce_host(p) == c->cluster->self->number))
@@ -177,18 +178,18 @@ void reduce_beat(struct control *c, struct reduce *r)
 {
 	bool open = r->state < REDUCE_COMMITTING;
 
-	for (uint32_t i = 0; open && i < r->count; i++)
-		if (r->source[i].state != SOURCE_KNOWN && r->source[i].call == NULL &&
-		    !r->source[i].with)
-			reduce_locate(c, &r->source[i]);
+	for (uint32_t i = 0; open && i < r->from.count; i++)
+		if (r->from.source[i].state != SOURCE_KNOWN && r->from.source[i].call == NULL &&
+		    !r->from.source[i].with)
+			reduce_locate(c, &r->from.source[i]);
 	if (open)
 		reduce_look_again(c, r);
-	for (uint32_t v = 0; v < r->graph.vertices; v++) {
-		uint8_t *state = &r->run.vertex[v];
+	for (uint32_t v = 0; v < r->plan.graph.vertices; v++) {
+		uint8_t *state = &r->plan.run.vertex[v];
 
 		*state = *state & RUN_STARTED ? *state | RUN_DIRTY : *state & (uint8_t)~RUN_DIRTY;
 	}
-	list_each(l, after, &r->getters)
+	list_each(l, after, &r->out.getters)
 	{
 		struct reduce_getter *g = list_item(l, struct reduce_getter, link);
 

@@ -13,10 +13,10 @@ enum { WATCH_ROOTS = 4 /* are told at a time */ };
 
 static bool watch_filled(const struct reduce *r)
 {
-	for (uint32_t i = 0; i < r->graph.slots; i++)
-		if (r->run.slot[i].has < r->graph.slot[i].wants)
+	for (uint32_t i = 0; i < r->plan.graph.slots; i++)
+		if (r->plan.run.slot[i].has < r->plan.graph.slot[i].wants)
 			return false;
-	return r->graph.slots > 0;
+	return r->plan.graph.slots > 0;
 }
 
 static void watch_root(struct control *c, struct reduce *r, struct reduce_vertex *p, bool tell)
@@ -30,7 +30,7 @@ static void watch_root(struct control *c, struct reduce *r, struct reduce_vertex
 	if (p->call == NULL) {
 		if (!tell)
 			return;
-		r->run.vertex[reduce_number(p)] |= RUN_DIRTY;
+		r->plan.run.vertex[reduce_number(p)] |= RUN_DIRTY;
 		reduce_tell_all(c, r);
 	}
 	p->watched = true;
@@ -38,10 +38,10 @@ static void watch_root(struct control *c, struct reduce *r, struct reduce_vertex
 
 static void watch_roots(struct control *c, struct reduce *r)
 {
-	uint32_t turns = (r->graph.segments + WATCH_ROOTS - 1) / WATCH_ROOTS;
+	uint32_t turns = (r->plan.graph.segments + WATCH_ROOTS - 1) / WATCH_ROOTS;
 
 	r->watch_turn = (r->watch_turn + 1) % turns;
-	for (uint32_t j = 0; j < r->graph.segments; j++)
+	for (uint32_t j = 0; j < r->plan.graph.segments; j++)
 		watch_root(c, r, reduce_root(r, j), j % turns == r->watch_turn);
 }
 
