@@ -10,17 +10,23 @@
 
 enum { CREATE_AHEAD_BYTES = 16 << 20 };
 
-/* Maps what CREATE gave. A descriptor that may write to the whole store does not outlive this
- * function; one of memory for this object alone is kept for another control. */
-static int create_map(struct sar *s, uint64_t size, uint32_t pin, struct mux_result *result,
-		      struct map_range *range)
+/* A descriptor that may write to the whole store does not outlive this function; one of memory for
+ * this object alone is kept for another control. */
+int create_map(struct sar *s, uint64_t size, uint32_t pin, struct mux_result *result,
+	       sar_buffer *out)
 {
 	const struct session_reply *reply = &result->reply;
 	bool apart = reply->flags & SESSION_FLAG_APART;
+	struct buffer own = {.kind = BUFFER_WRITE,
+			     .pin = pin,
+			     .store = atomic_load(&s->stores),
+			     .slot = reply->slot,
+			     .generation = reply->generation};
+	struct map_range range;
 	int r = -EPROTO;
 	if (reply->size == size && reply->slot < s->map.table->slots &&
 	    map_holds(&s->map, reply->offset, size) && result->fds == 1)
-		r = map_range_open(result->fd[0], apart ? 0 : reply->offset, size, range);
+		r = map_range_open(result->fd[0], apart ? 0 : reply->offset, size, &range);
 	if (r == 0 && apart) {
 		kept_add(&s->kept, pin, result->fd[0]);
 		result->fds = 0;
@@ -31,24 +37,25 @@ static int create_map(struct sar *s, uint64_t size, uint32_t pin, struct mux_res
 				    "node of one version");
 	if (r < 0)
 		return error_set(r, "cannot map the new object: %s", strerrordesc_np(-r));
+	own.base = range.base;
+	own.bytes = range.bytes;
+	*out = (sar_buffer){.data = range.data, .size = size};
+	buffer_set(out, &own);
 	return 0;
 }
 
-/* Those whose pins are marked go along to another control. */
-static void create_mark(struct sar *s, uint32_t pin)
+void create_mark(struct sar *s, uint32_t pin)
 {
 	atomic_fetch_or(&s->writing[pin / 64], 1ull << pin % 64);
 }
 
-static void create_unmark(struct sar *s, uint32_t pin)
+void create_unmark(struct sar *s, uint32_t pin)
 {
 	atomic_fetch_and(&s->writing[pin / 64], ~(1ull << pin % 64));
 	kept_close(&s->kept, pin);
 }
 
-/* How long control may take until readers have so many bytes more: a second for each GB when it
- * copies them, and many others' meanwhile. */
-static int64_t create_patience(uint64_t bytes)
+int64_t create_patience(uint64_t bytes)
 {
 	return HANDLE_CALL_NS + (int64_t)bytes;
 }
@@ -87,22 +94,12 @@ int sar_create(sar *s, sar_id id, const char *name, uint64_t size, sar_buffer *o
 			pins_give(&s->pins, request.pin);
 		return r;
 	}
-	struct buffer own = {.kind = BUFFER_WRITE,
-			     .pin = request.pin,
-			     .store = atomic_load(&s->stores),
-			     .slot = result.reply.slot,
-			     .generation = result.reply.generation};
-	struct map_range range;
-	r = create_map(s, size, own.pin, &result, &range);
-	if (r < 0) {
-		create_give_up(s, own.slot, own.generation, own.pin);
-		return r;
-	}
-	own.base = range.base;
-	own.bytes = range.bytes;
-	*out = (sar_buffer){.data = range.data, .size = size};
-	buffer_set(out, &own);
-	return 0;
+	uint32_t slot = result.reply.slot;
+	uint64_t generation = result.reply.generation;
+	r = create_map(s, size, request.pin, &result, out);
+	if (r < 0)
+		create_give_up(s, slot, generation, request.pin);
+	return r;
 }
 
 /* The buffer's own state, when it is one under creation. */
@@ -163,7 +160,7 @@ int sar_publish(sar *s, sar_buffer *b, uint64_t ready)
 	return r;
 }
 
-static void create_leave(sar_buffer *b, const struct buffer *own)
+void create_leave(sar_buffer *b, const struct buffer *own)
 {
 	if (own->base)
 		munmap(own->base, own->bytes);

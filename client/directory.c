@@ -2,6 +2,7 @@
 /* What the directory knows: delete, info, holders, list, nodes. */
 #include <errno.h>
 #include <stdio.h>
+#include "directory.h"
 #include "error.h"
 #include "handle.h"
 
@@ -17,7 +18,7 @@ int sar_delete(sar *s, sar_id id)
 	return r == -ENOENT && again ? 0 : r; /* it was there when we first asked, or never */
 }
 
-static void directory_info(const struct session_object *object, sar_info *out)
+void directory_info(const struct session_object *object, sar_info *out)
 {
 	*out = (sar_info){.size = object->size,
 			  .generation = object->generation,

@@ -61,6 +61,19 @@ int sar_error_nodes(uint32_t *out, unsigned room)
 	return (int)error_nodes;
 }
 
+void error_keep(struct error_kept *out)
+{
+	_Static_assert(sizeof(out->words) == sizeof(error_detail), "all of them");
+	memcpy(out->words, error_detail, sizeof(out->words));
+	out->nodes = error_nodes;
+}
+
+void error_restore(const struct error_kept *kept)
+{
+	memcpy(error_detail, kept->words, sizeof(kept->words));
+	error_nodes = kept->nodes; /* no queue names any */
+}
+
 void error_set_node(unsigned node)
 {
 	if (error_nodes < ERROR_NODES)

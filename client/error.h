@@ -19,6 +19,15 @@ int error_set_text(int error, const char *text, unsigned bytes);
  * which it may be already. The nodes of the failure stay. Returns error. */
 int error_name(int error, const uint8_t id[], const char *name);
 
+/* The words of the calling thread as they are, for error_restore(): what fails in between is not its
+ * own failure. */
+struct error_kept {
+	char words[512];
+	unsigned nodes;
+};
+void error_keep(struct error_kept *out);
+void error_restore(const struct error_kept *kept);
+
 /* The nodes that the failure before is about, for sar_error_nodes(). The next failure forgets them.
  */
 void error_set_node(unsigned node);

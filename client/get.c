@@ -4,11 +4,12 @@
 #include "buffer.h"
 #include "deadline.h"
 #include "error.h"
+#include "get.h"
+#include "queue.h"
 #include "rejoin.h"
 
-/* Takes the pages of an object that is pinned and checked into the caller's buffer. */
-static void get_fill(struct sar *s, uint32_t pin, uint32_t slot, uint64_t generation,
-		     uint64_t offset, uint64_t size, uint64_t ready, sar_buffer *out)
+void get_fill(struct sar *s, uint32_t pin, uint32_t slot, uint64_t generation, uint64_t offset,
+	      uint64_t size, uint64_t ready, sar_buffer *out)
 {
 	struct buffer own = {.kind = BUFFER_READ,
 			     .pin = pin,
@@ -53,6 +54,22 @@ static int get_look(struct sar *s, const struct object_id *id, sar_buffer *out)
 	get_fill(s, pin, (uint32_t)slot, after.generation, after.offset, after.size, after.size,
 		 out);
 	return 1;
+}
+
+int get_here(struct sar *s, const sar_id *id, sar_buffer *out)
+{
+	struct object_id object;
+	memcpy(object.bytes, id->bytes, sizeof(object.bytes));
+	for (;;) {
+		uint32_t turn = pins_turn(&s->pins);
+		int r = get_look(s, &object, out);
+		if (pins_turn_is(&s->pins, turn) && !handle_replaced(s))
+			return r;
+		if (r == 1)
+			pins_give(&s->pins, buffer_get(out).pin);
+		if (pins_turn_is(&s->pins, turn))
+			return 0; /* another control has taken over */
+	}
 }
 
 /*
@@ -134,10 +151,7 @@ int sar_get_begin(sar *s, sar_id id, int64_t timeout_ns, sar_buffer *out)
 	return r < 0 ? error_name(r, id.bytes, NULL) : r;
 }
 
-/* Looks into the table how far the object has come. Returns 0, or when nothing more will come
- * -ESTALE (it was taken away), -ENODATA (the rest is lost) or -ERESTART (another generation, or
- * another store, takes its place). No system call. */
-static int get_refresh(struct sar *s, sar_buffer *b, const struct buffer *own)
+int get_refresh(struct sar *s, sar_buffer *b, const struct buffer *own)
 {
 	struct object_slot now;
 	int r = handle_check(s);
@@ -245,7 +259,7 @@ int sar_get(sar *s, sar_id id, int64_t timeout_ns, sar_buffer *out)
 	return r == -ERESTART ? -ETIMEDOUT : r; /* the words say why */
 }
 
-void sar_release(sar *s, sar_buffer *b)
+void get_give_back(struct sar *s, sar_buffer *b)
 {
 	struct buffer own = buffer_get(b);
 	if (own.kind != BUFFER_READ)
@@ -254,7 +268,14 @@ void sar_release(sar *s, sar_buffer *b)
 	if (*s->fork_guard == 0)
 		return;
 	pins_give(&s->pins, own.pin);
+	if (atomic_load(&s->pins_wanted) > 0)
+		queue_signal_all(s);
+}
+
+void sar_release(sar *s, sar_buffer *b)
+{
+	get_give_back(s, b);
 	/* Until we have joined it, a new control takes all that was there for held by us. */
-	if (handle_replaced(s))
+	if (*s->fork_guard != 0 && handle_replaced(s))
 		rejoin_nudge(s);
 }

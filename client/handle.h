@@ -24,6 +24,16 @@ struct handle_store { /* one that the node has lost, while it may still be read 
 	struct map map;
 };
 
+struct joiner { /* the thread that connects again for the queues; under queues_lock */
+	pthread_t thread;
+	bool started; /* there is a thread to be joined */
+	bool running;
+	_Atomic bool stop;
+	int error; /* how it has ended, with its words, and when */
+	int64_t ended_ns;
+	char words[SAR_DETAIL_MAX];
+};
+
 struct sar {
 	struct mux mux;
 	struct map map; /* store and store_bytes: change in odd turns of the pins only */
@@ -39,6 +49,11 @@ struct sar {
 	/* under joining */
 	int64_t tried_ns;
 	struct handle_store *lost;
+	/* queue.h */
+	_Atomic unsigned pins_wanted; /* operations of queues that wait for a pin */
+	pthread_mutex_t queues_lock;
+	struct sar_queue *queues;
+	struct joiner joiner;
 };
 
 /* How long control may take over a request that needs no waiting. */

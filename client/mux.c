@@ -5,25 +5,14 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include "deadline.h"
 #include "error.h"
 
-struct mux_call {
-	struct mux_call *next;
-	pthread_cond_t wake;
-	struct mux_result result;
-	uint32_t seq;
-	uint32_t pin;
-	uint32_t life; /* of the socket that the request went to */
-	uint16_t op;
-	bool waiting;	/* its caller sleeps on wake */
-	bool abandoned; /* its caller has left */
-	bool done;
-	int error; /* when done: 0, or why there is no answer */
-};
+enum { MUX_BUCKETS = 64 }; /* at first */
 
 /* One packet from the peer, with room to see that a longer one was cut. */
 struct mux_packet {
@@ -50,7 +39,16 @@ int mux_init(struct mux *m, int fd,
 	int wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (wake_fd < 0)
 		return -errno;
-	*m = (struct mux){.fd = fd, .wake_fd = wake_fd, .late = late, .owner = owner};
+	*m = (struct mux){.fd = fd,
+			  .wake_fd = wake_fd,
+			  .bucket = calloc(MUX_BUCKETS, sizeof(*m->bucket)),
+			  .buckets = MUX_BUCKETS,
+			  .late = late,
+			  .owner = owner};
+	if (!m->bucket) {
+		close(wake_fd);
+		return -ENOMEM;
+	}
 	pthread_mutex_init(&m->lock, NULL);
 	return 0;
 }
@@ -70,13 +68,14 @@ void mux_result_free(struct mux_result *result)
 
 static struct mux_call *mux_call_new(const struct session_request *request, size_t item_bytes)
 {
-	struct mux_call *call = calloc(1, sizeof(*call));
+	struct mux_call *call = calloc(1, sizeof(*call) + sizeof(*call->wake));
 	if (!call)
 		return NULL;
 	pthread_condattr_t monotonic;
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&call->wake, &monotonic);
+	call->wake = (pthread_cond_t *)(call + 1);
+	pthread_cond_init(call->wake, &monotonic);
 	pthread_condattr_destroy(&monotonic);
 	call->op = request->op;
 	call->pin = request->pin;
@@ -87,39 +86,101 @@ static struct mux_call *mux_call_new(const struct session_request *request, size
 static void mux_call_free(struct mux_call *call)
 {
 	mux_result_free(&call->result);
-	pthread_cond_destroy(&call->wake);
+	if (call->wake)
+		pthread_cond_destroy(call->wake);
 	free(call);
+}
+
+static struct mux_call **mux_bucket(const struct mux *m, uint32_t seq)
+{
+	return &m->bucket[seq & (m->buckets - 1)];
+}
+
+/* Under lock. Twice as many buckets; without memory they stay as they are. */
+static void mux_grow(struct mux *m)
+{
+	struct mux_call **before = m->bucket;
+	uint32_t count = m->buckets;
+	struct mux_call **bucket = calloc(2 * (size_t)count, sizeof(*bucket));
+	if (!bucket)
+		return;
+	m->bucket = bucket;
+	m->buckets = 2 * count;
+	for (uint32_t i = 0; i < count; i++) {
+		for (struct mux_call *call = before[i], *next; call; call = next) {
+			struct mux_call **at = mux_bucket(m, call->seq);
+			next = call->next;
+			call->next = *at;
+			*at = call;
+		}
+	}
+	free(before);
+}
+
+/* Under lock: gives it a number, by which its answer finds it. */
+static void mux_link(struct mux *m, struct mux_call *call)
+{
+	if (++m->last_seq == 0) /* 0 is for mux_post */
+		++m->last_seq;
+	call->seq = m->last_seq;
+	call->life = atomic_load(&m->life);
+	if (m->calls++ >= m->buckets && m->buckets <= UINT32_MAX / 2)
+		mux_grow(m);
+	struct mux_call **at = mux_bucket(m, call->seq);
+	call->next = *at;
+	*at = call;
+}
+
+/* Under lock. Does nothing when it is not linked. */
+static void mux_unlink(struct mux *m, struct mux_call *call)
+{
+	for (struct mux_call **at = mux_bucket(m, call->seq); *at; at = &(*at)->next) {
+		if (*at != call)
+			continue;
+		*at = call->next;
+		m->calls--;
+		return;
+	}
 }
 
 void mux_fini(struct mux *m)
 {
 	close(m->fd);
 	close(m->wake_fd);
-	while (m->calls) {
-		struct mux_call *call = m->calls;
-		m->calls = call->next;
-		mux_call_free(call);
+	for (uint32_t i = 0; i < m->buckets; i++) {
+		while (m->bucket[i]) {
+			struct mux_call *call = m->bucket[i];
+			m->bucket[i] = call->next;
+			mux_call_free(call);
+		}
 	}
+	free(m->bucket);
 	pthread_mutex_destroy(&m->lock);
 }
 
-/* Under lock. */
-static void mux_unlink(struct mux *m, struct mux_call *call)
+/* Under lock: whoever has made the call learns that it is over. */
+static void mux_end(struct mux *m, struct mux_call *call)
 {
-	for (struct mux_call **at = &m->calls; *at; at = &(*at)->next) {
-		if (*at == call) {
-			*at = call->next;
-			return;
-		}
+	mux_unlink(m, call);
+	call->done = true;
+	if (call->ended) {
+		call->ended(call);
+	} else if (call->abandoned) {
+		m->late(m->owner, call->op, call->pin, &call->result);
+		mux_call_free(call);
+	} else {
+		pthread_cond_signal(call->wake);
 	}
 }
 
-/* Under lock: the caller has left, the call is over. */
-static void mux_end_abandoned(struct mux *m, struct mux_call *call)
+/* Under lock. */
+static void mux_watch_set(struct mux *m, struct mux_watch *watch, bool inside)
 {
-	mux_unlink(m, call);
-	m->late(m->owner, call->op, call->pin, &call->result);
-	mux_call_free(call);
+	struct epoll_event event = {.events = EPOLLIN | (watch->writable ? EPOLLOUT : 0)};
+	int op = !inside ? EPOLL_CTL_DEL : watch->inside ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
+	if (inside || watch->inside)
+		epoll_ctl(watch->epoll_fd, op, m->fd, &event);
+	watch->inside = inside;
 }
 
 /* Under lock: the connection is over, everybody learns it. */
@@ -127,17 +188,17 @@ static void mux_fail(struct mux *m, int error)
 {
 	int none = 0;
 	atomic_compare_exchange_strong(&m->error, &none, error);
-	for (struct mux_call *call = m->calls, *next; call; call = next) {
-		next = call->next;
-		if (call->done)
-			continue;
-		call->done = true;
-		call->error = error;
-		call->result.reply.status = error;
-		if (call->abandoned)
-			mux_end_abandoned(m, call);
-		else
-			pthread_cond_signal(&call->wake);
+	for (uint32_t i = 0; i < m->buckets; i++) {
+		while (m->bucket[i]) {
+			struct mux_call *call = m->bucket[i];
+			call->error = error;
+			call->result.reply.status = error;
+			mux_end(m, call);
+		}
+	}
+	for (struct mux_watch *watch = m->watches; watch; watch = watch->next) {
+		mux_watch_set(m, watch, false); /* else it would be readable for ever */
+		watch->changed(watch);
 	}
 }
 
@@ -154,10 +215,8 @@ void mux_end_waits(struct mux *m)
 	pthread_mutex_lock(&m->lock);
 	atomic_store(&m->ended, true);
 	eventfd_write(m->wake_fd, 1); /* whoever polls wakes up */
-	for (struct mux_call *call = m->calls; call; call = call->next) {
-		if (call->waiting)
-			pthread_cond_signal(&call->wake);
-	}
+	for (struct mux_call *call = m->sleepers; call; call = call->after)
+		pthread_cond_signal(call->wake);
 	pthread_mutex_unlock(&m->lock);
 }
 
@@ -171,6 +230,10 @@ int mux_reopen(struct mux *m, int fd)
 		atomic_fetch_add(&m->life, 1);
 		atomic_store(&m->error, 0);
 	}
+	for (struct mux_watch *watch = m->watches; r == 0 && watch; watch = watch->next) {
+		mux_watch_set(m, watch, true);
+		watch->changed(watch);
+	}
 	pthread_mutex_unlock(&m->lock);
 	close(fd);
 	return r;
@@ -179,9 +242,9 @@ int mux_reopen(struct mux *m, int fd)
 /* Under lock: whoever sleeps may become the reader. */
 static void mux_hand_over(struct mux *m)
 {
-	for (struct mux_call *call = m->calls; call; call = call->next) {
-		if (call->waiting && !call->done) {
-			pthread_cond_signal(&call->wake);
+	for (struct mux_call *call = m->sleepers; call; call = call->after) {
+		if (!call->done) {
+			pthread_cond_signal(call->wake);
 			return;
 		}
 	}
@@ -261,26 +324,21 @@ static int mux_answer(struct mux_call *call, struct mux_packet *packet)
 	memcpy(result->fd, packet->fd, sizeof(packet->fd));
 	result->fds = packet->fds;
 	packet->fds = 0;
-	if (!(packet->reply.flags & SESSION_FLAG_MORE))
-		call->done = true;
 	return 0;
 }
 
 /* Under lock. A sequence number that nobody waits for belongs to mux_post or is ignored. */
 static void mux_dispatch(struct mux *m, struct mux_packet *packet)
 {
-	struct mux_call *call = m->calls;
-	while (call && (call->seq != packet->reply.seq || call->done))
+	struct mux_call *call = *mux_bucket(m, packet->reply.seq);
+	while (call && call->seq != packet->reply.seq)
 		call = call->next;
-	if (call && mux_answer(call, packet) < 0)
-		mux_fail(m, -EPROTO);
+	int r = call ? mux_answer(call, packet) : 0;
 	mux_close_fds(packet->fd, &packet->fds);
-	if (!call || !call->done)
-		return;
-	if (call->abandoned)
-		mux_end_abandoned(m, call);
-	else
-		pthread_cond_signal(&call->wake);
+	if (r < 0)
+		mux_fail(m, -EPROTO);
+	else if (call && !(packet->reply.flags & SESSION_FLAG_MORE))
+		mux_end(m, call);
 }
 
 /* Until the socket is ready, the time is over, or nobody is to wait any more. */
@@ -317,14 +375,23 @@ static void mux_sleep(struct mux *m, struct mux_call *call, int64_t deadline_ns)
 {
 	if (mux_ended(m, call->op)) /* woken already, or never */
 		return;
-	call->waiting = true;
+	call->before = NULL;
+	call->after = m->sleepers;
+	if (m->sleepers)
+		m->sleepers->before = call;
+	m->sleepers = call;
 	if (deadline_ns == DEADLINE_NEVER) {
-		pthread_cond_wait(&call->wake, &m->lock);
+		pthread_cond_wait(call->wake, &m->lock);
 	} else {
 		struct timespec until = {deadline_ns / 1000000000, deadline_ns % 1000000000};
-		pthread_cond_timedwait(&call->wake, &m->lock, &until);
+		pthread_cond_timedwait(call->wake, &m->lock, &until);
 	}
-	call->waiting = false;
+	if (call->before)
+		call->before->after = call->after;
+	else
+		m->sleepers = call->after;
+	if (call->after)
+		call->after->before = call->before;
 }
 
 static void mux_add_fd(struct msghdr *message, union mux_control *control, int fd)
@@ -338,10 +405,9 @@ static void mux_add_fd(struct msghdr *message, union mux_control *control, int f
 	memcpy(CMSG_DATA(c), &fd, sizeof(fd));
 }
 
-/* Under lock, which is given up while the socket is full: a request goes to the peer that its call
- * is about, or nowhere. */
-static int mux_write(struct mux *m, const struct mux_call *call, struct session_request *request,
-		     const struct mux_tail *tail, int64_t deadline_ns)
+/* One try. 0; -EAGAIN: the socket is full; -ENOTCONN. */
+static int mux_send(const struct mux *m, struct session_request *request,
+		    const struct mux_tail *tail)
 {
 	struct iovec parts[2] = {{request, sizeof(*request)}, {0}};
 	struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
@@ -350,22 +416,29 @@ static int mux_write(struct mux *m, const struct mux_call *call, struct session_
 		parts[1] = tail->bytes;
 	if (tail && tail->fd >= 0)
 		mux_add_fd(&message, &control, tail->fd);
+	ssize_t n = sendmsg(m->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (n < 0 && errno == EPERM && message.msg_controllen > 0) {
+		message.msg_controllen = 0; /* control expects no memory any more */
+		n = sendmsg(m->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+	}
+	if (n == (ssize_t)(parts[0].iov_len + parts[1].iov_len))
+		return 0;
+	return n < 0 && (errno == EAGAIN || errno == EINTR) ? -EAGAIN : -ENOTCONN;
+}
+
+/* Under lock, which is given up while the socket is full: a request goes to the peer that its call
+ * is about, or nowhere. */
+static int mux_write(struct mux *m, const struct mux_call *call, struct session_request *request,
+		     const struct mux_tail *tail, int64_t deadline_ns)
+{
 	while (!call->done) {
-		ssize_t n = sendmsg(m->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
-		if (n == (ssize_t)(parts[0].iov_len + parts[1].iov_len))
-			return 0;
-		if (n < 0 && errno == EPERM && message.msg_controllen > 0) {
-			message.msg_controllen = 0; /* control expects no memory any more */
-			continue;
-		}
-		if (n >= 0 || (errno != EAGAIN && errno != EINTR))
-			return -ENOTCONN;
+		int r = mux_send(m, request, tail);
+		if (r != -EAGAIN)
+			return r;
 		if (deadline_left(deadline_ns) == 0)
 			return -ETIMEDOUT;
 		if (mux_ended(m, call->op))
 			return -ESHUTDOWN;
-		if (errno == EINTR)
-			continue;
 		pthread_mutex_unlock(&m->lock);
 		mux_poll(m, call, POLLOUT, deadline_ns);
 		pthread_mutex_lock(&m->lock);
@@ -388,7 +461,6 @@ static int mux_finish(struct mux *m, struct mux_call *call, struct mux_result *o
 		call->result.fds = 0;
 		call->result.items = NULL;
 	}
-	mux_unlink(m, call);
 	mux_call_free(call);
 	return error;
 }
@@ -397,7 +469,8 @@ static int mux_give_up(struct mux *m, struct mux_call *call, int error)
 {
 	if (error == -ENOTCONN && !call->done) /* else it was another socket's */
 		mux_fail(m, error);
-	mux_unlink(m, call);
+	if (!call->done)
+		mux_unlink(m, call);
 	mux_call_free(call);
 	return error;
 }
@@ -411,12 +484,8 @@ static int mux_exchange(struct mux *m, struct session_request *request, const st
 	request->magic = SESSION_MAGIC;
 	request->version = SESSION_VERSION;
 	pthread_mutex_lock(&m->lock);
-	if (++m->last_seq == 0) /* 0 is for mux_post */
-		++m->last_seq;
-	request->seq = call->seq = m->last_seq;
-	call->life = atomic_load(&m->life);
-	call->next = m->calls;
-	m->calls = call;
+	mux_link(m, call);
+	request->seq = call->seq;
 	int r = mux_error(m);
 	if (r == 0)
 		r = mux_write(m, call, request, tail, deadline_ns);
@@ -467,4 +536,108 @@ int mux_post(struct mux *m, struct session_request *request)
 	request->seq = 0;
 	ssize_t n = send(m->fd, request, sizeof(*request), MSG_DONTWAIT | MSG_NOSIGNAL);
 	return n == (ssize_t)sizeof(*request) ? 0 : -errno;
+}
+
+int mux_submit(struct mux *m, struct mux_call *call, struct session_request *request,
+	       const struct mux_tail *tail, size_t item_bytes)
+{
+	request->magic = SESSION_MAGIC;
+	request->version = SESSION_VERSION;
+	call->op = request->op;
+	call->pin = request->pin;
+	call->result.item_bytes = item_bytes;
+	pthread_mutex_lock(&m->lock);
+	int r = mux_error(m) ? -ENOTCONN : 0;
+	if (r == 0) {
+		mux_link(m, call);
+		request->seq = call->seq;
+		r = mux_send(m, request, tail);
+		if (r < 0)
+			mux_unlink(m, call);
+		if (r == -ENOTCONN)
+			mux_fail(m, r);
+	}
+	pthread_mutex_unlock(&m->lock);
+	return r;
+}
+
+/* Under lock: in the place of one whose sender has left. Without memory its pin is lost. */
+static void mux_stand_in(struct mux *m, const struct mux_call *call)
+{
+	struct session_request request = {.op = call->op, .pin = call->pin};
+	struct mux_call *late = mux_call_new(&request, call->result.item_bytes);
+	if (!late)
+		return;
+	struct mux_call **at = mux_bucket(m, call->seq);
+	late->seq = call->seq;
+	late->life = call->life;
+	late->abandoned = true;
+	late->next = *at;
+	*at = late;
+	m->calls++;
+}
+
+bool mux_drop(struct mux *m, struct mux_call *call)
+{
+	pthread_mutex_lock(&m->lock);
+	bool open = !call->done;
+	if (open) {
+		mux_unlink(m, call);
+		call->done = true;
+		if (call->op == SESSION_CREATE)
+			mux_stand_in(m, call);
+	}
+	pthread_mutex_unlock(&m->lock);
+	return open;
+}
+
+void mux_pump(struct mux *m, unsigned packets)
+{
+	struct mux_packet packet;
+	int r = 0;
+	pthread_mutex_lock(&m->lock);
+	if (!m->reading && mux_error(m) == 0) {
+		for (unsigned i = 0; r == 0 && i < packets && mux_error(m) == 0; i++) {
+			r = mux_receive(m, &packet);
+			if (r == 0)
+				mux_dispatch(m, &packet);
+		}
+		if (r < 0 && r != -EAGAIN)
+			mux_fail(m, r);
+	}
+	pthread_mutex_unlock(&m->lock);
+}
+
+void mux_watch(struct mux *m, struct mux_watch *watch)
+{
+	pthread_mutex_lock(&m->lock);
+	watch->next = m->watches;
+	m->watches = watch;
+	if (mux_error(m) == 0)
+		mux_watch_set(m, watch, true);
+	pthread_mutex_unlock(&m->lock);
+}
+
+void mux_unwatch(struct mux *m, struct mux_watch *watch)
+{
+	pthread_mutex_lock(&m->lock);
+	for (struct mux_watch **at = &m->watches; *at; at = &(*at)->next) {
+		if (*at == watch) {
+			*at = watch->next;
+			break;
+		}
+	}
+	mux_watch_set(m, watch, false);
+	pthread_mutex_unlock(&m->lock);
+}
+
+void mux_watch_writable(struct mux *m, struct mux_watch *watch, bool writable)
+{
+	pthread_mutex_lock(&m->lock);
+	if (watch->writable != writable) {
+		watch->writable = writable;
+		if (watch->inside)
+			mux_watch_set(m, watch, true);
+	}
+	pthread_mutex_unlock(&m->lock);
 }

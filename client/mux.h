@@ -6,6 +6,7 @@
  * among the callers that wait, one reads the socket and wakes the others as their replies arrive;
  * when it has its own it hands the reading over to another. A caller whose time is over leaves its
  * call behind as abandoned: when the reply comes after all, late() undoes what the node did.
+ * Calls of a queue (queue.h) have no caller that waits: who reads hands them their answers.
  *
  * Any thread may call. Once the peer has died or has sent nonsense every call, present and future,
  * ends with the same error, until mux_reopen brings another socket.
@@ -44,7 +45,37 @@ struct mux_tail {
 	int fd;		    /* -1: none; it stays the caller's */
 };
 
-struct mux_call;
+/*
+ * One request that is not answered yet. Callers that sleep have theirs in mux_call; an asynchronous
+ * one belongs to its sender, who must not touch it between mux_submit and ended (or mux_drop).
+ */
+struct mux_call {
+	struct mux_call *next;	 /* in its bucket */
+	struct mux_call *before; /* among the sleepers */
+	struct mux_call *after;
+	/* Asynchronous: the end of it, called once, under lock, in any thread; it must not call
+	 * back. NULL: a caller sleeps on wake. */
+	void (*ended)(struct mux_call *call);
+	pthread_cond_t *wake;
+	struct mux_result result;
+	uint32_t seq;
+	uint32_t pin;
+	uint32_t life; /* of the socket that the request went to */
+	uint16_t op;
+	bool abandoned; /* its caller has left */
+	bool done;
+	int error; /* when done: 0, or why there is no answer */
+};
+
+/* An epoll descriptor that is readable when the socket is. Of its owner; linked by mux_watch. */
+struct mux_watch {
+	struct mux_watch *next;
+	int epoll_fd;
+	bool writable; /* and when it can be written to */
+	bool inside;   /* the socket is in it */
+	/* The connection has gone, or has come back. Under lock; it must not call back. */
+	void (*changed)(struct mux_watch *watch);
+};
 
 struct mux {
 	int fd;
@@ -54,7 +85,11 @@ struct mux {
 	int wake_fd;	       /* eventfd: readable once ended */
 	pthread_mutex_t lock;
 	/* all below: under lock */
-	struct mux_call *calls;
+	struct mux_call **bucket; /* by sequence number */
+	uint32_t buckets;	  /* a power of two */
+	uint32_t calls;
+	struct mux_call *sleepers;
+	struct mux_watch *watches;
 	uint32_t last_seq;
 	bool reading; /* some caller is in recvmsg without the lock */
 	/* The end of a call that its caller gave up: a reply, or status -ENOTCONN. Runs under lock
@@ -88,6 +123,24 @@ int mux_reopen(struct mux *m, int fd);
 int mux_call(struct mux *m, struct session_request *request, const struct mux_tail *tail,
 	     size_t item_bytes, int64_t deadline_ns, struct mux_result *out);
 
+/*
+ * Sends request without waiting for anything; call->ended hears how it ends. call is zeroed but for
+ * ended. item_bytes as in mux_call. 0; -EAGAIN: the socket is full, -ENOTCONN: there is none; then
+ * ended is not called for it.
+ */
+int mux_submit(struct mux *m, struct mux_call *call, struct session_request *request,
+	       const struct mux_tail *tail, size_t item_bytes);
+/* The sender wants no answer any more: ended is not called for it from now on. What a late answer
+ * to a CREATE brings is given back by late(). False: it has ended already. */
+bool mux_drop(struct mux *m, struct mux_call *call);
+/* Reads what is there, at most so many packets, without waiting. Nothing when a caller reads. */
+void mux_pump(struct mux *m, unsigned packets);
+/* The socket is in the watch's epoll descriptor from now on, whenever there is one. */
+void mux_watch(struct mux *m, struct mux_watch *watch);
+void mux_unwatch(struct mux *m, struct mux_watch *watch);
+/* Whether the watch waits for room in the socket as well. */
+void mux_watch_writable(struct mux *m, struct mux_watch *watch, bool writable);
+
 /* Sends a request whose answer nobody wants, without waiting. 0 or -errno. */
 int mux_post(struct mux *m, struct session_request *request);
 
@@ -97,7 +150,8 @@ void mux_result_free(struct mux_result *result);
 /* Whether control answers such a request only when something has happened. */
 static inline bool mux_waits(uint16_t op)
 {
-	return op == SESSION_GET || op == SESSION_WAIT || op == SESSION_REDUCED;
+	return op == SESSION_GET || op == SESSION_WAIT || op == SESSION_REDUCED ||
+	       op == SESSION_BROADCAST;
 }
 
 /* Whether such calls are not to wait any more. No lock, no system call. */

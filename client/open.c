@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "error.h"
+#include "queue.h"
 #include "rejoin.h"
 
 static int open_guard(struct sar *s)
@@ -52,6 +53,7 @@ int sar_open(const char *path, sar **out)
 	pthread_mutex_init(&s->joining, NULL);
 	pthread_mutex_init(&s->reduces.lock, NULL);
 	pthread_mutex_init(&s->kept.lock, NULL);
+	pthread_mutex_init(&s->queues_lock, NULL);
 	s->path = strdup(path);
 	int r = s->path ? open_guard(s) : error_set(-ENOMEM, "out of memory");
 	if (r == 0)
@@ -77,6 +79,7 @@ void sar_close(sar *s)
 	/* In a forked child pins and creations are the parent's, and locks may be held, or calls
 	 * waited for, by threads that do not exist here: only memory and descriptor go. */
 	if (*s->fork_guard != 0) {
+		joiner_stop(s);
 		for (uint32_t i = 0; i < SESSION_PINS; i++)
 			pins_clear(&s->pins, i);
 		mux_fini(&s->mux);

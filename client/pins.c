@@ -61,6 +61,6 @@ void pins_give(struct pins *p, uint32_t index)
 		turn = pins_turn(p);
 		atomic_exchange(&p->word[index], 0); /* and a full fence */
 	} while (!pins_turn_is(p, turn));
-	atomic_fetch_and_explicit(&p->used[index / 64], ~(1ull << index % 64),
-				  memory_order_release);
+	/* and a full fence: then who gives it looks whether somebody waits for one */
+	atomic_fetch_and(&p->used[index / 64], ~(1ull << index % 64));
 }

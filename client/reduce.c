@@ -5,6 +5,7 @@
 #include "error.h"
 #include "handle.h"
 #include "internal/reduce.h"
+#include "reduce_request.h"
 
 _Static_assert((int)SAR_SUM == REDUCE_SUM && (int)SAR_PROD == REDUCE_PROD &&
 		       (int)SAR_MIN == REDUCE_MIN && (int)SAR_MAX == REDUCE_MAX &&
@@ -21,9 +22,8 @@ _Static_assert((int)SAR_F16 == REDUCE_F16 && (int)SAR_BF16 == REDUCE_BF16 &&
 _Static_assert(SAR_SOURCES_MAX == SESSION_SOURCES_MAX && sizeof(sar_id) == OBJECT_ID_BYTES,
 	       "the sources go as they are");
 
-/* What the node would not see: the rest it refuses itself. */
-static int reduce_check(const sar_id *sources, unsigned count, const sar_reduction *how,
-			int64_t timeout_ns)
+int reduce_check(const sar_id *sources, unsigned count, const sar_reduction *how,
+		 int64_t timeout_ns)
 {
 	if (sources == NULL || how == NULL || count == 0 || count > SAR_SOURCES_MAX)
 		return error_set(-EINVAL, "sar_reduce: %u sources: name 1 to %d, and say how",

@@ -56,6 +56,8 @@ enum {
 	SESSION_SOURCES_MAX = 1024, /* of a reduce */
 	SESSION_SOURCES = 64,	    /* in one session_sources */
 	SESSION_PUT_MAX = 16384,    /* bytes that come with a PUT */
+	SESSION_NODES_MAX = 1024,   /* that a BROADCAST names */
+	SESSION_WAITS_MAX = 16384,  /* requests of one client that wait at a time */
 };
 
 enum session_op {
@@ -86,6 +88,11 @@ enum session_op {
 			    watermark; -ESTALE: it is gone */
 	SESSION_PUT,	 /* id, name, size; so many bytes follow in the same packet -> slot,
 			    generation: it is complete; -ERESTART: CREATE it */
+	SESSION_CANCEL,	 /* generation: seq of a request of this client that waits (GET, WAIT,
+			    REDUCED, BROADCAST): it ends without an answer -> 0, -ENOENT: it does
+			    not wait */
+	SESSION_BROADCAST, /* id, timeout; size / 4 node numbers follow in the same packet, none: all
+			      nodes that are up -> when each of them has a complete copy */
 	SESSION_OPS,
 };
 

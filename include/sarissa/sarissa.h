@@ -64,6 +64,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/uio.h> /* struct iovec */
 
 #ifdef __cplusplus
 extern "C" {
@@ -76,7 +77,9 @@ extern "C" {
 #define SAR_NAME_MAX	  255 /* bytes, without the terminating zero */
 #define SAR_FOREVER	  INT64_MAX
 #define SAR_UPSTREAMS_MAX 4
-#define SAR_SOURCES_MAX	  1024 /* of a reduce */
+#define SAR_SOURCES_MAX	  1024 /* of a reduce, of a gather */
+#define SAR_NODES_MAX	  1024 /* of a broadcast */
+#define SAR_DETAIL_MAX	  512  /* bytes of the words of a failure, with the terminating zero */
 
 typedef struct sar sar; /* a handle: a connection to the local node */
 
@@ -265,6 +268,13 @@ typedef int sar_fill(void *arg, void *to, uint64_t at, uint64_t bytes, int last)
 int sar_put_from(sar *s, sar_id id, const char *name, uint64_t size, sar_fill *fill, void *arg);
 
 /*
+ * sar_put of bytes that lie in pieces: the object is the count pieces of iov, one after the other.
+ *
+ * Ownership, errors: those of sar_put.
+ */
+int sar_put_iov(sar *s, sar_id id, const char *name, const struct iovec *iov, unsigned count);
+
+/*
  * Waits until the object exists and all of its bytes are on this node. Makes no system call if the
  * object is complete on this node already.
  *
@@ -405,6 +415,43 @@ int sar_reduce_sources(sar *s, sar_id target, int64_t timeout_ns, sar_id *out, u
 int sar_reduce_progress(sar *s, sar_id target, sar_id *out, unsigned room, unsigned *present);
 
 /*
+ * sar_reduce whose result all participants get. Each participant calls it with the same target,
+ * sources and how. The first call begins the reduce; every node with a source gets the result while
+ * it is made. Returns when the whole result is on this node.
+ *
+ * Shapes: those of sar_reduce; timeout_ns is for all of it.
+ * Ownership: *out is the caller's until sar_release. Nothing else is used after the call.
+ * Errors: those of sar_reduce, sar_reduce_sources and sar_get. -EEXIST the target exists and is not
+ * the result of these sources.
+ */
+int sar_allreduce(sar *s, sar_id target, const char *name, const sar_id *sources, unsigned count,
+		  const sar_reduction *how, int64_t timeout_ns, sar_buffer *out);
+
+/*
+ * sar_get of count objects, which arrive side by side. All or nothing: when one fails, the call
+ * fails with its error, which names it, and the others are released.
+ *
+ * Shapes: 1 to SAR_SOURCES_MAX ids; out[i] is set to the object ids[i]. timeout_ns is for the whole
+ * call.
+ * Ownership: each buffer is the caller's until sar_release.
+ * Errors: those of sar_get.
+ */
+int sar_gather(sar *s, const sar_id *ids, unsigned count, int64_t timeout_ns, sar_buffer *out);
+
+/*
+ * Brings a complete copy of the object to nodes before anybody there asks for it. Returns when each
+ * of them has one. The object may be put after this call. The copies are evicted like those that a
+ * get has brought.
+ *
+ * Shapes: the numbers of up to SAR_NODES_MAX nodes; count 0 means all nodes that are up.
+ * Ownership: nodes is not used after the call.
+ * Errors: -EINVAL no such node. -EHOSTUNREACH one of them is down, or went down meanwhile. -ENOSPC
+ * one of them has no room. -ENOENT, -ETIMEDOUT as of sar_get. The words name the node. Other nodes
+ * may have got the object all the same, and keep it.
+ */
+int sar_broadcast(sar *s, sar_id id, const uint32_t *nodes, unsigned count, int64_t timeout_ns);
+
+/*
  * Removes the object from the directory and every copy of it, and cancels a reduce that makes it.
  * Returns when every node with a copy has removed it or is dead as a member.
  *
@@ -449,6 +496,208 @@ int sar_list(sar *s, int (*fn)(const sar_info *info, void *arg), void *arg);
  * Ownership: node is valid only during the call of fn. fn may use the handle.
  */
 int sar_nodes(sar *s, int (*fn)(const sar_node *node, void *arg), void *arg);
+
+/*
+ * Queues: the calls above without waiting for them. One thread can have thousands of operations
+ * under way, with constant memory and without a thread for any of them.
+ *
+ *     sar_queue *q;
+ *     sar_completion c;
+ *     sar_queue_open(s, 1000, &q);
+ *     sar_submit_get(q, sar_id_of("weights", 7), SAR_FOREVER, 1);
+ *     while (sar_poll_wait(q, &c, 1, 1, SAR_FOREVER) == 1)     (or poll() on sar_fd(q), then
+ *             use(c.user_data, c.result, &c.buffer);            sar_poll(q, &c, 1))
+ *     sar_queue_close(q);
+ *
+ * Submitting. A sar_submit_ function returns 0, or what it documents. On failure nothing is under
+ * way: -EAGAIN as many operations as the queue's capacity are, -EINVAL or -ENAMETOOLONG as of the
+ * call without a queue, -ENOMEM. Every other end comes as a completion: exactly one for each
+ * operation, in any order. user_data is the caller's own.
+ *
+ * Ownership. Ids, names and how are copied. All else that a pointer leads to stays the caller's and
+ * must stay valid and unchanged until the completion was polled, unless a function says otherwise.
+ *
+ * Threads. Any number of threads may submit, poll and cancel, and use the handle's other calls
+ * meanwhile.
+ *
+ * Limits. When a table of the node is full, operations are held back and tried again until their
+ * time is over. An object needs one of the handle's 1,024 buffers only once it is found; when all
+ * are in use, operations wait for a sar_release.
+ *
+ * Restarts. Operations go on at the next control as calls do. A thread of the library connects to
+ * it, and ends then.
+ */
+typedef struct sar_queue sar_queue;
+
+enum sar_op { /* sar_completion.op */
+	SAR_OP_GET = 1,
+	SAR_OP_GET_BEGIN,
+	SAR_OP_WAIT,
+	SAR_OP_PUT,
+	SAR_OP_CREATE,
+	SAR_OP_SEAL,
+	SAR_OP_DELETE,
+	SAR_OP_INFO,
+	SAR_OP_REDUCE,
+	SAR_OP_ALLREDUCE,
+	SAR_OP_GATHER,
+	SAR_OP_BROADCAST,
+};
+
+typedef struct sar_completion {
+	uint64_t user_data; /* as it was submitted */
+	int32_t result;	    /* what the call without a queue returns; -ECANCELED: sar_cancel */
+	uint32_t op;	    /* enum sar_op */
+	uint32_t flags;	    /* 0 */
+	uint32_t event;	    /* 0 */
+	sar_id id;	    /* of the object; GATHER that has failed: of the one that did */
+	uint64_t value;	    /* WAIT: bytes readable; else 0 */
+	sar_buffer buffer;  /* GET, GET_BEGIN, ALLREDUCE, CREATE: the caller's from now on, and so
+			     * is that of a SEAL that has failed; else zero */
+	uint64_t reserved[4];
+	char detail[SAR_DETAIL_MAX]; /* of a failure: "what is wrong: what to do"; else "" */
+} sar_completion;
+
+/*
+ * Makes a queue.
+ *
+ * Shapes: capacity is how many operations may be under way, 1 to 65536.
+ * Ownership: *out is the caller's until sar_queue_close, which comes before sar_close.
+ * Errors: -EINVAL. -ENOMEM. -EMFILE this process has too many descriptors.
+ */
+int sar_queue_open(sar *s, unsigned capacity, sar_queue **out);
+
+/*
+ * Ends all operations, without completions. What they have got is released, what they were creating
+ * is aborted. No other thread may be in a call with the queue. NULL does nothing.
+ */
+void sar_queue_close(sar_queue *q);
+
+/*
+ * A descriptor for poll, epoll or an event loop. It is readable when sar_poll has completions or
+ * work to do.
+ *
+ * Ownership: the queue's. Not to be read, written or closed.
+ */
+int sar_fd(sar_queue *q);
+
+/*
+ * Takes completions without waiting. Does the work of the queue as well: it sends, and it copies the
+ * bytes of large puts, some MiB in each call. So call it as long as sar_fd is readable.
+ *
+ * Shapes: sets up to room completions at out. Returns how many, 0 if there are none now.
+ * Ownership: buffers in completions are the caller's.
+ */
+int sar_poll(sar_queue *q, sar_completion *out, unsigned room);
+
+/*
+ * sar_poll that waits until there are min completions: 1 waits for any operation, n for all of n.
+ *
+ * Shapes: min is at most room. Returns how many completions are set: fewer than min when the time
+ * is over or nothing is under way any more.
+ */
+int sar_poll_wait(sar_queue *q, sar_completion *out, unsigned room, unsigned min,
+		  int64_t timeout_ns);
+
+/*
+ * Ends the operations that were submitted with user_data. Their completions come all the same, with
+ * -ECANCELED. A small put or a delete may have been done by then. A seal cannot be cancelled.
+ *
+ * Shapes: returns how many there were.
+ * Errors: -ENOENT none is under way.
+ */
+int sar_cancel(sar_queue *q, uint64_t user_data);
+
+/* Submits a sar_get. If the object is complete on this node, it completes at once, without a system
+ * call unless sar_fd is in use. */
+int sar_submit_get(sar_queue *q, sar_id id, int64_t timeout_ns, uint64_t user_data);
+
+/* Submits a sar_get_begin. */
+int sar_submit_get_begin(sar_queue *q, sar_id id, int64_t timeout_ns, uint64_t user_data);
+
+/*
+ * Submits count sar_get at once, of ids[i] with user_data[i].
+ *
+ * Shapes: returns how many there was room for, the first ones of ids.
+ * Ownership: ids and user_data are not used after the call.
+ * Errors: -EAGAIN there is no room for any.
+ */
+int sar_submit_gets(sar_queue *q, const sar_id *ids, unsigned count, int64_t timeout_ns,
+		    const uint64_t *user_data);
+
+/*
+ * Submits a sar_wait. The completion's value says how many bytes are readable.
+ *
+ * Ownership: b is read now only, and b->ready stays as it is. Do not release b before the
+ * completion.
+ */
+int sar_submit_wait(sar_queue *q, const sar_buffer *b, uint64_t upto, int64_t timeout_ns,
+		    uint64_t user_data);
+
+/* Submits a sar_put. */
+int sar_submit_put(sar_queue *q, sar_id id, const char *name, const void *data, uint64_t size,
+		   uint64_t user_data);
+
+/* Submits a sar_put_iov. */
+int sar_submit_put_iov(sar_queue *q, sar_id id, const char *name, const struct iovec *iov,
+		       unsigned count, uint64_t user_data);
+
+typedef struct sar_put_item {
+	sar_id id;
+	const char *name;
+	const void *data;
+	uint64_t size;
+	uint64_t user_data;
+	uint64_t reserved[2]; /* zero */
+} sar_put_item;
+
+/*
+ * Submits count sar_put at once.
+ *
+ * Shapes: returns how many there was room for, the first ones of items.
+ * Ownership: items is not used after the call; what its data leads to is.
+ * Errors: -EAGAIN there is no room for any.
+ */
+int sar_submit_puts(sar_queue *q, const sar_put_item *items, unsigned count);
+
+/* Submits a sar_create. */
+int sar_submit_create(sar_queue *q, sar_id id, const char *name, uint64_t size, uint64_t user_data);
+
+/*
+ * Submits a sar_seal.
+ *
+ * Ownership: b is zero afterwards, as the operation has it. On failure it comes back in the
+ * completion, for sar_abort.
+ */
+int sar_submit_seal(sar_queue *q, sar_buffer *b, uint64_t user_data);
+
+/* Submits a sar_delete. */
+int sar_submit_delete(sar_queue *q, sar_id id, uint64_t user_data);
+
+/* Submits a sar_info_get. *out is set when the completion comes. */
+int sar_submit_info(sar_queue *q, sar_id id, sar_info *out, uint64_t user_data);
+
+/*
+ * Submits a sar_reduce. It completes when the reduce has ended, with the number of sources in the
+ * result. A sar_submit_get_begin of target reads the result as it grows.
+ */
+int sar_submit_reduce(sar_queue *q, sar_id target, const char *name, const sar_id *sources,
+		      unsigned count, const sar_reduction *how, int64_t timeout_ns,
+		      uint64_t user_data);
+
+/* Submits a sar_allreduce, which takes 3 operations of the capacity. */
+int sar_submit_allreduce(sar_queue *q, sar_id target, const char *name, const sar_id *sources,
+			 unsigned count, const sar_reduction *how, int64_t timeout_ns,
+			 uint64_t user_data);
+
+/* Submits a sar_gather, which takes count + 1 operations of the capacity. out is set when the
+ * completion comes. */
+int sar_submit_gather(sar_queue *q, const sar_id *ids, unsigned count, int64_t timeout_ns,
+		      sar_buffer *out, uint64_t user_data);
+
+/* Submits a sar_broadcast. */
+int sar_submit_broadcast(sar_queue *q, sar_id id, const uint32_t *nodes, unsigned count,
+			 int64_t timeout_ns, uint64_t user_data);
 
 /* The general text of an error code, negative or positive. Never NULL; not to be freed. */
 const char *sar_strerror(int error);

@@ -135,7 +135,7 @@ static void fake_place(struct fake *f, int conn, const struct session_request *r
 	reply.offset = s->offset;
 	reply.size = s->size;
 	reply.watermark = s->state == OBJECT_SEALED ? s->size : atomic_load(&s->watermark);
-	if (request->op != SESSION_WAIT)
+	if (request->op != SESSION_WAIT && request->pin != SESSION_PIN_NONE)
 		atomic_store(&f->conn[conn].pins[request->pin],
 			     pin_make((uint32_t)i, s->generation));
 	const int *fd = &f->store_fd;
@@ -234,7 +234,31 @@ static void fake_wait(struct fake *f, int conn, const struct session_request *re
 			request->timeout_ns < 0 ? INT64_MAX : fake_now() + request->timeout_ns};
 		return;
 	}
-	CHECK(!"no room for another wait");
+	fake_status(f, conn, request, -EAGAIN);
+}
+
+static void fake_cancel(struct fake *f, int conn, const struct session_request *request)
+{
+	bool found = false;
+	for (int w = 0; w < FAKE_WAITS; w++) {
+		if (f->wait[w].conn != conn || f->wait[w].request.seq != request->generation)
+			continue;
+		f->wait[w].conn = -1;
+		found = true;
+	}
+	fake_status(f, conn, request, found ? 0 : -ENOENT);
+}
+
+/* The object is here, and the nodes have it at once. */
+static void fake_broadcast(struct fake *f, int conn, const struct session_request *request,
+			   const uint8_t *bytes, size_t length)
+{
+	struct object_slot image;
+	bool known = object_table_find(f->table, &request->id, &image) >= 0;
+	bool whole = length == sizeof(*request) + request->size;
+	if (whole && request->size <= sizeof(f->broadcast))
+		memcpy(f->broadcast, bytes + sizeof(*request), request->size);
+	fake_status(f, conn, request, !whole ? -EINVAL : known ? 0 : -ETIMEDOUT);
 }
 
 /* PUBLISH, SEAL, ABORT: the slot must be the caller's creation. */
@@ -355,6 +379,10 @@ static void fake_serve(struct fake *f, int conn, const struct session_request *r
 		return fake_reduce(f, conn, request, bytes, length);
 	case SESSION_REDUCED:
 		return fake_reduced(f, conn, request);
+	case SESSION_CANCEL:
+		return fake_cancel(f, conn, request);
+	case SESSION_BROADCAST:
+		return fake_broadcast(f, conn, request, bytes, length);
 	default:
 		return fake_status(f, conn, request, -EINVAL);
 	}
@@ -594,4 +622,25 @@ bool fake_pinned(struct fake *f, uint32_t slot)
 			found |= atomic_load(&f->conn[i].pins[p]) == pin;
 	pthread_mutex_unlock(&f->lock);
 	return found;
+}
+
+unsigned fake_waiting(struct fake *f)
+{
+	unsigned count = 0;
+	pthread_mutex_lock(&f->lock);
+	for (int w = 0; w < FAKE_WAITS; w++)
+		count += f->wait[w].conn >= 0;
+	pthread_mutex_unlock(&f->lock);
+	return count;
+}
+
+unsigned fake_pins(struct fake *f)
+{
+	unsigned count = 0;
+	pthread_mutex_lock(&f->lock);
+	for (int i = 0; i < FAKE_CONNS; i++)
+		for (int p = 0; f->conn[i].pins && p < SESSION_PINS; p++)
+			count += atomic_load(&f->conn[i].pins[p]) != 0;
+	pthread_mutex_unlock(&f->lock);
+	return count;
 }

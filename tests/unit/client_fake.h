@@ -17,7 +17,7 @@ enum {
 	FAKE_STORE_BYTES = 8 << 20,
 	FAKE_SLOTS = 256,
 	FAKE_CONNS = 8,
-	FAKE_WAITS = 256,
+	FAKE_WAITS = 256, /* more are told to come later */
 	FAKE_REDUCED_BYTES = 1000,
 };
 
@@ -55,6 +55,7 @@ struct fake {
 	int brought;		  /* came along with the request; 0: nothing */
 	int creator[FAKE_SLOTS];  /* connection; -1: one of an earlier control */
 	_Atomic int mute;	  /* requests of this op are served, but not answered */
+	uint32_t broadcast[8]; /* the nodes of the last one */
 	_Atomic unsigned aborts, resumed, descriptors, requests[SESSION_OPS];
 	/* Returns true when it has dealt with the request. Set before the client connects. */
 	bool (*hook)(struct fake *f, int conn, const struct session_request *request);
@@ -91,6 +92,10 @@ void fake_advance(struct fake *f, uint32_t slot, uint64_t ready);
 /* Marks it deleted; to be made anew. */
 void fake_delete(struct fake *f, uint32_t slot);
 void fake_replace(struct fake *f, uint32_t slot);
+/* Requests that wait. */
+unsigned fake_waiting(struct fake *f);
+/* Pins that stand anywhere. */
+unsigned fake_pins(struct fake *f);
 /* Whether some client's pin stands on the slot. */
 bool fake_pinned(struct fake *f, uint32_t slot);
 

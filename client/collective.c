@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Calls about several objects or nodes at once: put_iov, and allreduce, gather and broadcast, each
+ * of which is an operation in a queue of its own. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "error.h"
+#include "internal/session.h"
+#include "sarissa/sarissa.h"
+
+struct pieces {
+	const struct iovec *iov;
+	unsigned count, at;
+	uint64_t from; /* byte at which iov[at] begins */
+};
+
+/* As sar_fill: in rising order, perhaps once more from the start. */
+static int pieces_fill(void *arg, void *to, uint64_t at, uint64_t bytes, int last)
+{
+	struct pieces *p = arg;
+	uint8_t *out = to;
+	if (at < p->from)
+		p->at = 0, p->from = 0;
+	while (bytes > 0) {
+		const struct iovec *piece = &p->iov[p->at];
+		uint64_t within = at - p->from, left = piece->iov_len - within;
+		uint64_t some = left < bytes ? left : bytes;
+		if (within >= piece->iov_len) {
+			p->from += piece->iov_len;
+			p->at++;
+			continue;
+		}
+		memcpy(out, (const uint8_t *)piece->iov_base + within, some);
+		out += some;
+		at += some;
+		bytes -= some;
+	}
+	return 0;
+}
+
+int sar_put_iov(sar *s, sar_id id, const char *name, const struct iovec *iov, unsigned count)
+{
+	struct pieces p = {.iov = iov, .count = count};
+	uint8_t small[SESSION_PUT_MAX];
+	uint64_t size = 0;
+	for (unsigned i = 0; i < count; i++) {
+		if (iov[i].iov_base == NULL && iov[i].iov_len > 0)
+			return error_set(-EINVAL, "sar_put_iov: piece %u has no data", i);
+		size = size > UINT64_MAX - iov[i].iov_len ? UINT64_MAX : size + iov[i].iov_len;
+	}
+	if (size > SESSION_PUT_MAX)
+		return sar_put_from(s, id, name, size, pieces_fill, &p);
+	pieces_fill(&p, small, 0, size, 1);
+	return sar_put(s, id, name, small, size);
+}
+
+/* The only operation of the queue; r: of its submission. */
+static int collective_end(sar_queue *q, int r, sar_completion *out)
+{
+	struct error_kept words;
+	if (r == 0)
+		r = sar_poll_wait(q, out, 1, 1, SAR_FOREVER);
+	error_keep(&words);
+	sar_queue_close(q);
+	error_restore(&words);
+	if (r < 0)
+		return r;
+	return out->result < 0 ? error_set(out->result, "%s", out->detail) : 0;
+}
+
+int sar_allreduce(sar *s, sar_id target, const char *name, const sar_id *sources, unsigned count,
+		  const sar_reduction *how, int64_t timeout_ns, sar_buffer *out)
+{
+	sar_queue *q;
+	sar_completion end;
+	int r = sar_queue_open(s, 3, &q);
+	if (r < 0)
+		return r;
+	r = sar_submit_allreduce(q, target, name, sources, count, how, timeout_ns, 0);
+	r = collective_end(q, r, &end);
+	if (r == 0)
+		*out = end.buffer;
+	return r;
+}
+
+int sar_gather(sar *s, const sar_id *ids, unsigned count, int64_t timeout_ns, sar_buffer *out)
+{
+	sar_queue *q;
+	sar_completion end;
+	int r = sar_queue_open(s, count < SAR_SOURCES_MAX ? count + 1 : SAR_SOURCES_MAX + 1, &q);
+	if (r < 0)
+		return r;
+	r = sar_submit_gather(q, ids, count, timeout_ns, out, 0);
+	return collective_end(q, r, &end);
+}
+
+int sar_broadcast(sar *s, sar_id id, const uint32_t *nodes, unsigned count, int64_t timeout_ns)
+{
+	sar_queue *q;
+	sar_completion end;
+	int r = sar_queue_open(s, 1, &q);
+	if (r < 0)
+		return r;
+	r = sar_submit_broadcast(q, id, nodes, count, timeout_ns, 0);
+	return collective_end(q, r, &end);
+}

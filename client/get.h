@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What queues know of reads beyond their users. No system call in any of these. Any thread. */
+#ifndef SARISSA_CLIENT_GET_H
+#define SARISSA_CLIENT_GET_H
+
+#include "buffer.h"
+#include "handle.h"
+
+/* The object, pinned, when it is complete on this node: 1. 0: control has to be asked, perhaps
+ * another one than ours by now. -EMFILE, -EPROTO. Never connects. */
+int get_here(struct sar *s, const sar_id *id, sar_buffer *out);
+
+/* Takes the pages of an object that is pinned and checked into the caller's buffer. */
+void get_fill(struct sar *s, uint32_t pin, uint32_t slot, uint64_t generation, uint64_t offset,
+	      uint64_t size, uint64_t ready, sar_buffer *out);
+
+/* Looks into the table how far the object has come. Returns 0, or when nothing more will come
+ * -ESTALE (it was taken away), -ENODATA (the rest is lost) or -ERESTART (another generation, or
+ * another store, takes its place). */
+int get_refresh(struct sar *s, sar_buffer *b, const struct buffer *own);
+
+/* sar_release that never connects. */
+void get_give_back(struct sar *s, sar_buffer *b);
+
+#endif

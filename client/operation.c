@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What all operations of a queue share: requests, answers, ends. Under the queue's lock. */
+#include <errno.h>
+#include "create.h"
+#include "deadline.h"
+#include "error.h"
+#include "get.h"
+#include "queue.h"
+
+#define OP_GRACE_NS 1000000000	     /* control has the first word at a wait's end */
+#define OP_HELD_NS 10000000	     /* after a refusal, unless something is answered before */
+#define OP_SHORT_LIFE_NS 1000000000  /* handle.c: a request that ends each control it meets */
+#define OP_SHORT_LIVES_MAX 5
+
+int64_t op_until(int64_t timeout_ns)
+{
+	if (timeout_ns == SAR_FOREVER)
+		return DEADLINE_NEVER;
+	/* One that does not wait still gives the directory the time to answer. */
+	return deadline_after(timeout_ns == 0 ? SESSION_DIRECTORY_NS + OP_GRACE_NS : timeout_ns);
+}
+
+void op_patience(struct op *op, int64_t timeout_ns)
+{
+	op->until_ns = deadline_after(timeout_ns);
+}
+
+/* ---- ends ----------------------------------------------------------------------------------- */
+
+void op_stop(struct op *op)
+{
+	struct sar_queue *q = op->queue;
+	switch (op->state) {
+	case OP_PENDING:
+		op_list_remove(&q->pending, op);
+		break;
+	case OP_HELD:
+		op_list_remove(&q->held, op);
+		break;
+	case OP_PINLESS:
+		op_list_remove(&q->pinless, op);
+		atomic_fetch_sub(&q->s->pins_wanted, 1);
+		break;
+	case OP_WORKING:
+		op_list_remove(&q->working, op);
+		break;
+	case OP_OUT:
+		q->out--;
+		op->handed = mux_drop(&q->s->mux, &op->call);
+		op->stale = !op->handed;
+		break;
+	default:
+		break;
+	}
+	queue_due_not(q, op);
+	op->state = OP_PARENT; /* in no list */
+}
+
+void op_finish(struct op *op, int result)
+{
+	struct sar_queue *q = op->queue;
+	queue_due_not(q, op);
+	op->result = result;
+	if (result < 0)
+		get_give_back(q->s, &op->buffer); /* one under creation stays */
+	if (result < 0)
+		strncpy(op->detail, sar_error_detail(), sizeof(op->detail) - 1);
+	if (op->parent) {
+		op_part_ended(op);
+		return;
+	}
+	op_parts_give(op);
+	queue_user_remove(op);
+	op->state = OP_DONE;
+	op_list_add(&q->done, op);
+}
+
+void op_fail(struct op *op, int result)
+{
+	op_finish(op, error_name(result, op->id.bytes, op->request.name));
+}
+
+void op_broken(struct op *op, int error)
+{
+	op_stop(op);
+	if (op->making)
+		op_put_abort(op, error_name(error, op->id.bytes, op->request.name));
+	else
+		op_fail(op, error);
+}
+
+void op_release(struct op *op)
+{
+	struct sar *s = op->queue->s;
+	struct buffer own = buffer_get(&op->buffer);
+	if (op->kind == SAR_OP_GATHER && op->state == OP_DONE && op->result == 0)
+		for (unsigned i = 0; i < op->gather.count; i++)
+			get_give_back(s, &op->gather.out[i]);
+	get_give_back(s, &op->buffer);
+	if (own.kind == BUFFER_WRITE) {
+		sar_abort(s, &op->buffer); /* and the pin */
+	} else if (op->aborting) {
+		mux_post(&s->mux, &op->request);
+		pins_give(&s->pins, op->request.pin);
+	} else if (op->making) {
+		op_create_lost(op);
+	}
+}
+
+/* ---- requests ------------------------------------------------------------------------------- */
+
+void op_new(struct op *op, uint16_t kind)
+{
+	struct session_request *request = &op->request;
+	memset(request, 0, offsetof(struct session_request, name)); /* that stays */
+	request->op = kind;
+	request->pin = SESSION_PIN_NONE;
+	memcpy(request->id.bytes, op->id.bytes, sizeof(request->id.bytes));
+}
+
+void op_request(struct op *op, op_step *step)
+{
+	struct sar_queue *q = op->queue;
+	op->step = step;
+	op->again = false;
+	op->short_lives = 0;
+	op->state = OP_PENDING;
+	op_list_add(&q->pending, op);
+	queue_due(q, op, op->until_ns);
+	if (mux_ended(&q->s->mux, op->request.op))
+		op_broken(op, error_set(-ESHUTDOWN, MUX_ENDED_TEXT));
+}
+
+void op_work(struct op *op, op_step *step)
+{
+	op->step = step;
+	op->state = OP_WORKING;
+	op_list_add(&op->queue->working, op);
+}
+
+/* In any thread, under the lock of mux. */
+static void op_ended(struct mux_call *call)
+{
+	struct op *op = (struct op *)((char *)call - offsetof(struct op, call));
+	struct sar_queue *q = op->queue;
+	op->answered = atomic_load(&q->answered);
+	while (!atomic_compare_exchange_weak(&q->answered, &op->answered, op))
+		;
+	queue_signal(q);
+}
+
+/* What is left of its time goes along. */
+static void op_stamp(struct op *op)
+{
+	struct session_request *request = &op->request;
+	int64_t due_ns = op->until_ns;
+	op->sent_ns = deadline_now();
+	if (op->again && (request->op == SESSION_CREATE || request->op == SESSION_SEAL ||
+			  request->op == SESSION_REDUCE))
+		request->flags |= SESSION_FLAG_AGAIN;
+	if (request->op == SESSION_REDUCE)
+		request->reduction.deadline_ns =
+			deadline_rest(op->reduce.how.deadline_ns, op->reduce.began_ns);
+	if (mux_waits(request->op) || request->op == SESSION_REDUCE) {
+		int64_t until_ns = request->op == SESSION_REDUCE ? op->reduce.until_ns
+								 : op->until_ns;
+		int64_t left_ns = until_ns - op->sent_ns;
+		if (left_ns <= 0)
+			left_ns = 1; /* 0 would be another question */
+		request->timeout_ns = op->nowait		     ? 0
+				      : until_ns == DEADLINE_NEVER ? -1
+								     : left_ns;
+	}
+	if (mux_waits(request->op) && due_ns < DEADLINE_NEVER - OP_GRACE_NS)
+		due_ns += OP_GRACE_NS;
+	if (due_ns != op->due_ns || op->heap_at == 0)
+		queue_due(op->queue, op, due_ns);
+}
+
+/* What follows the request: at most what a PUT or a REDUCE may have. */
+static void op_tail(struct op *op, struct mux_tail *tail, uint8_t room[SESSION_PUT_MAX])
+{
+	*tail = (struct mux_tail){.fd = -1};
+	switch (op->request.op) {
+	case SESSION_PUT:
+		tail->bytes = (struct iovec){room, op->put.size};
+		op_put_gather(op, room);
+		break;
+	case SESSION_REDUCE:
+		tail->bytes = (struct iovec){(void *)(uintptr_t)op->reduce.sources,
+					     sizeof(sar_id) * op->reduce.count};
+		break;
+	case SESSION_BROADCAST:
+		tail->bytes = (struct iovec){(void *)(uintptr_t)op->nodes.node,
+					     sizeof(uint32_t) * op->nodes.count};
+		break;
+	default:
+		break;
+	}
+}
+
+static size_t op_item_bytes(uint16_t op)
+{
+	return op == SESSION_STAT      ? sizeof(struct session_object)
+	       : op == SESSION_REDUCED ? sizeof(struct session_sources)
+				       : 0;
+}
+
+int op_send(struct op *op)
+{
+	struct sar_queue *q = op->queue;
+	uint8_t room[SESSION_PUT_MAX];
+	struct mux_tail tail;
+	int r;
+	if (op->post) {
+		r = mux_post(&q->s->mux, &op->request);
+		if (r == -EAGAIN)
+			return r;
+		op_list_remove(&q->pending, op);
+		op->state = OP_PARENT;
+		op->step(op, 0); /* a control that has gone need not hear it */
+		return 0;
+	}
+	op_stamp(op);
+	op_tail(op, &tail, room);
+	mux_result_free(&op->call.result);
+	op->call = (struct mux_call){.ended = op_ended};
+	r = mux_submit(&q->s->mux, &op->call, &op->request, &tail, op_item_bytes(op->request.op));
+	if (r < 0)
+		return r; /* it stays where it is */
+	op_list_remove(&q->pending, op);
+	op->state = OP_OUT;
+	q->out++;
+	return 0;
+}
+
+/* Control went before it had answered: it goes to the next one. */
+static void op_again(struct op *op)
+{
+	struct sar_queue *q = op->queue;
+	if (deadline_now() - op->sent_ns > OP_SHORT_LIFE_NS)
+		op->short_lives = 0;
+	else if (++op->short_lives == OP_SHORT_LIVES_MAX) {
+		op_broken(op, error_set(-ENOTCONN, "control goes away each time that it is asked "
+						   "this: look into its log, and start it again"));
+		return;
+	}
+	op->again = true;
+	op->state = OP_PENDING;
+	op_list_add(&q->pending, op);
+	queue_due(q, op, op->until_ns);
+}
+
+static void op_hold(struct op *op)
+{
+	struct sar_queue *q = op->queue;
+	op->state = OP_HELD;
+	op_list_add(&q->held, op);
+	q->held_ns = deadline_now() + OP_HELD_NS;
+	queue_due(q, op, op->until_ns);
+}
+
+void op_answered(struct op *op)
+{
+	struct sar_queue *q = op->queue;
+	const struct session_reply *reply = &op->call.result.reply;
+	int status = op->call.error ? op->call.error : reply->status;
+	q->out--;
+	queue_due_not(q, op);
+	op->state = OP_PARENT; /* in no list */
+	if (op->call.error == -ENOTCONN) {
+		op_again(op);
+	} else if (op->call.error) {
+		op_broken(op, error_set(status, "the node's control process sent an answer that "
+						"makes no sense: use libraries and node of one "
+						"version"));
+	} else if (status == -EAGAIN) {
+		op_hold(op);
+	} else {
+		if (status > 0)
+			status = -EPROTO;
+		if (status < 0)
+			error_set_text(status, reply->text, sizeof(reply->text));
+		op->step(op, status);
+	}
+}
+
+void op_pinless(struct op *op, op_step *step)
+{
+	struct sar_queue *q = op->queue;
+	op->step = step;
+	op->state = OP_PINLESS;
+	op_list_add(&q->pinless, op);
+	atomic_fetch_add(&q->s->pins_wanted, 1);
+	queue_due(q, op, op->until_ns);
+}
+
+void queue_pins(struct sar_queue *q)
+{
+	uint32_t pin;
+	for (struct op *op; (op = q->pinless.first) != NULL;) {
+		pin = pins_take(&q->s->pins);
+		if (pin == SESSION_PIN_NONE)
+			return;
+		pins_give(&q->s->pins, pin);
+		op_stop(op);
+		op->step(op, 0);
+	}
+}
+
+/* ---- late, or not wanted -------------------------------------------------------------------- */
+
+static int op_late_words(const struct op *op)
+{
+	if (op->state == OP_PINLESS)
+		return error_set(op->kind == SAR_OP_CREATE || op->kind == SAR_OP_PUT ? -EMFILE
+										     : -ETIMEDOUT,
+				 "all %d buffers of this connection are in use: release some",
+				 SESSION_PINS);
+	if (handle_lost(op->queue->s))
+		return error_set(-ENOTCONN, "no control on this node: start sarissa-control");
+	if (op->state == OP_HELD)
+		return error_set(-EAGAIN,
+				 "the node has too many requests at hand: try again later");
+	return error_set(-ETIMEDOUT, "the node's control process does not answer in time: see "
+				     "whether it runs with 'sarissa doctor'");
+}
+
+void op_late(struct op *op)
+{
+	op_broken(op, op_late_words(op));
+}
+
+static int op_cancelled_words(void)
+{
+	return error_set(-ECANCELED, "cancelled by sar_cancel");
+}
+
+/* Its CANCEL has left. */
+static void op_cancelled(struct op *op, int status)
+{
+	op_fail(op, op_cancelled_words());
+}
+
+static void op_make_cancel(struct session_request *request, uint32_t seq)
+{
+	*request = handle_request(SESSION_CANCEL, NULL);
+	request->generation = seq;
+}
+
+void op_tell_cancelled(struct sar *s, uint32_t seq)
+{
+	struct session_request request;
+	op_make_cancel(&request, seq);
+	mux_post(&s->mux, &request);
+}
+
+bool op_cancel(struct op *op)
+{
+	bool waits = op->state == OP_OUT && mux_waits(op->request.op);
+	if (op->state == OP_DONE || op->state == OP_FREE || op->kind == SAR_OP_SEAL ||
+	    op->cancelled)
+		return false;
+	op->cancelled = true;
+	if (op->parts && op->state == OP_PARENT) {
+		op_parts_cancel(op);
+		return true;
+	}
+	if (!waits) {
+		op_broken(op, op_cancelled_words());
+		return true;
+	}
+	uint32_t seq = op->request.seq;
+	op_stop(op);
+	op_make_cancel(&op->request, seq);
+	op->post = true;
+	op->until_ns = DEADLINE_NEVER;
+	op_request(op, op_cancelled);
+	return true;
+}
