@@ -19,8 +19,8 @@ int error_set_text(int error, const char *text, unsigned bytes);
  * which it may be already. The nodes of the failure stay. Returns error. */
 int error_name(int error, const uint8_t id[], const char *name);
 
-/* The words of the calling thread as they are, for error_restore(): what fails in between is not its
- * own failure. */
+/* The words of the calling thread as they are, for error_restore(): what fails in between is not
+ * its own failure. */
 struct error_kept {
 	char words[512];
 	unsigned nodes;

@@ -7,9 +7,9 @@
 #include "get.h"
 #include "queue.h"
 
-#define OP_GRACE_NS 1000000000	     /* control has the first word at a wait's end */
-#define OP_HELD_NS 10000000	     /* after a refusal, unless something is answered before */
-#define OP_SHORT_LIFE_NS 1000000000  /* handle.c: a request that ends each control it meets */
+#define OP_GRACE_NS	   1000000000 /* control has the first word at a wait's end */
+#define OP_HELD_NS	   10000000   /* after a refusal, unless something is answered before */
+#define OP_SHORT_LIFE_NS   1000000000 /* handle.c: a request that ends each control it meets */
 #define OP_SHORT_LIVES_MAX 5
 
 int64_t op_until(int64_t timeout_ns)
@@ -162,14 +162,12 @@ static void op_stamp(struct op *op)
 		request->reduction.deadline_ns =
 			deadline_rest(op->reduce.how.deadline_ns, op->reduce.began_ns);
 	if (mux_waits(request->op) || request->op == SESSION_REDUCE) {
-		int64_t until_ns = request->op == SESSION_REDUCE ? op->reduce.until_ns
-								 : op->until_ns;
+		int64_t until_ns =
+			request->op == SESSION_REDUCE ? op->reduce.until_ns : op->until_ns;
 		int64_t left_ns = until_ns - op->sent_ns;
 		if (left_ns <= 0)
 			left_ns = 1; /* 0 would be another question */
-		request->timeout_ns = op->nowait		     ? 0
-				      : until_ns == DEADLINE_NEVER ? -1
-								     : left_ns;
+		request->timeout_ns = op->nowait ? 0 : until_ns == DEADLINE_NEVER ? -1 : left_ns;
 	}
 	if (mux_waits(request->op) && due_ns < DEADLINE_NEVER - OP_GRACE_NS)
 		due_ns += OP_GRACE_NS;
@@ -313,10 +311,9 @@ void queue_pins(struct sar_queue *q)
 static int op_late_words(const struct op *op)
 {
 	if (op->state == OP_PINLESS)
-		return error_set(op->kind == SAR_OP_CREATE || op->kind == SAR_OP_PUT ? -EMFILE
-										     : -ETIMEDOUT,
-				 "all %d buffers of this connection are in use: release some",
-				 SESSION_PINS);
+		return error_set(
+			op->kind == SAR_OP_CREATE || op->kind == SAR_OP_PUT ? -EMFILE : -ETIMEDOUT,
+			"all %d buffers of this connection are in use: release some", SESSION_PINS);
 	if (handle_lost(op->queue->s))
 		return error_set(-ENOTCONN, "no control on this node: start sarissa-control");
 	if (op->state == OP_HELD)

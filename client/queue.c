@@ -13,7 +13,7 @@
 #include "error.h"
 
 enum {
-	QUEUE_PACKETS = 256,	     /* that are read in one turn */
+	QUEUE_PACKETS = 256,	    /* that are read in one turn */
 	QUEUE_COPY_BYTES = 4 << 20, /* that are copied in one turn */
 };
 
@@ -234,8 +234,7 @@ static void queue_end_waits(struct sar_queue *q)
 	q->ended = true;
 	for (unsigned i = 0; i < q->fresh; i++) {
 		struct op *op = &q->op[i];
-		if (op->state >= OP_PENDING && op->state <= OP_PINLESS &&
-		    mux_waits(op->request.op))
+		if (op->state >= OP_PENDING && op->state <= OP_PINLESS && mux_waits(op->request.op))
 			op_broken(op, error_set(-ESHUTDOWN, MUX_ENDED_TEXT));
 	}
 }
@@ -352,9 +351,10 @@ int sar_cancel(sar_queue *q, uint64_t user_data)
 		next = queue_user_find(q, op, user_data);
 		count += op_cancel(op);
 	}
-	return queue_leave(q, count ? count
-				    : error_set(-ENOENT, "no operation of this user_data is under "
-							 "way: its completion may wait for sar_poll"));
+	return queue_leave(q,
+			   count ? count
+				 : error_set(-ENOENT, "no operation of this user_data is under "
+						      "way: its completion may wait for sar_poll"));
 }
 
 /* ---- coming and going ----------------------------------------------------------------------- */
@@ -374,8 +374,9 @@ static int queue_descriptors(struct sar_queue *q)
 	    queue_add(q->epoll_fd, q->event_fd) == 0 && queue_add(q->epoll_fd, q->timer_fd) == 0 &&
 	    queue_add(q->epoll_fd, q->s->mux.wake_fd) == 0)
 		return 0;
-	return error_set(-errno, "cannot make a descriptor for the queue: %s: raise the limit of "
-				 "open files (ulimit -n)",
+	return error_set(-errno,
+			 "cannot make a descriptor for the queue: %s: raise the limit of "
+			 "open files (ulimit -n)",
 			 strerrordesc_np(errno));
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a sar_queue is: a pool of operations of fixed size, each a small state machine that sends one
- * request after the other and never waits. Any thread may call; all of a queue but what mux hands
- * over is under its lock. Nothing here sleeps but sar_poll_wait, which uses sar_fd as everybody can.
+ * What a sar_queue is: a pool of operations of fixed size, each a small state machine that sends
+ * one request after the other and never waits. Any thread may call; all of a queue but what mux
+ * hands over is under its lock. Nothing here sleeps but sar_poll_wait, which uses sar_fd as
+ * everybody can.
  *
  *   free -> pending (a request waits to be sent) -> out (control has it) -> answered -> its step:
  *        pending again, or working (bytes are copied, some in each turn), or pinless (an answer
@@ -118,7 +119,7 @@ struct sar_queue {
 	_Atomic unsigned armed; /* so many look at epoll_fd */
 	_Atomic bool signalled; /* event_fd is readable; changed under signal_lock */
 	_Atomic(struct op *) answered;
-	struct op *op; /* capacity of them */
+	struct op *op;	  /* capacity of them */
 	struct op **user; /* by user_data */
 	struct op **heap; /* by due_ns, from index 1 */
 	unsigned capacity, users;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * GET, GET_BEGIN and WAIT of a queue. A GET has no pin before it is answered: it pins the place that
- * it is told, and looks whether the object is still there (object_table.h); if not it begins again.
+ * GET, GET_BEGIN and WAIT of a queue. A GET has no pin before it is answered: it pins the place
+ * that it is told, and looks whether the object is still there (object_table.h); if not it begins
+ * again.
  *
  *   here? -> got          GET -> placed -> pin -> got (begin), or WAIT -> got (whole)
  */
@@ -95,8 +96,9 @@ static void get_placed(struct op *op, int status)
 {
 	struct sar *s = op->queue->s;
 	const struct session_reply *reply = &op->call.result.reply;
-	if (status == 0 && (reply->slot >= s->map.table->slots ||
-			    !map_holds(&s->map, reply->offset, reply->size)) &&
+	if (status == 0 &&
+	    (reply->slot >= s->map.table->slots ||
+	     !map_holds(&s->map, reply->offset, reply->size)) &&
 	    op->call.life == atomic_load(&s->mux.life))
 		status = error_set(-EPROTO, "the node's answer points outside of its store: use "
 					    "libraries and node of one version");

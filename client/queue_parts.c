@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Operations of a queue that are made of others: reduces, allreduces, gathers. A part is an operation
- * without a completion; the first that fails ends the rest, and the last that ends ends all of it.
+ * Operations of a queue that are made of others: reduces, allreduces, gathers. A part is an
+ * operation without a completion; the first that fails ends the rest, and the last that ends ends
+ * all of it.
  *
  *   REDUCE     REDUCE -> REDUCED -> done
  *   ALLREDUCE  REDUCE -> parts {REDUCED; GET of the target}: the GET decides, or a failed REDUCED

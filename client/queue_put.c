@@ -210,8 +210,8 @@ static void put_published(struct op *op, int status)
 	op_work(op, put_copy);
 }
 
-/* Of the pieces, in order: to the object, or compared with it. Returns how many bytes, at most those
- * of one piece; 0: they differ. */
+/* Of the pieces, in order: to the object, or compared with it. Returns how many bytes, at most
+ * those of one piece; 0: they differ. */
 static uint64_t put_next(struct op *op, uint8_t *object, bool compare)
 {
 	struct op_put *p = &op->put;
@@ -254,8 +254,8 @@ static void put_copy(struct op *op, int status)
 {
 	struct op_put *p = &op->put;
 	/* as put.c: what comes from memory comes much faster than links take it */
-	uint64_t block_bytes = create_is_apart(op->queue->s, &op->buffer) ? PUT_STEP_BYTES
-									   : p->done / 2;
+	uint64_t block_bytes =
+		create_is_apart(op->queue->s, &op->buffer) ? PUT_STEP_BYTES : p->done / 2;
 	if (block_bytes < PUT_STEP_BYTES)
 		block_bytes = PUT_STEP_BYTES;
 	while (p->done < p->size && op->queue->budget > 0) {

@@ -155,8 +155,7 @@ static void submit_put(struct op *op, uint64_t size)
 {
 	op->put.size = size;
 	if (size > INT64_MAX)
-		op_fail(op,
-			error_set(-EFBIG, "the object is larger than any store: split it"));
+		op_fail(op, error_set(-EFBIG, "the object is larger than any store: split it"));
 	else
 		op_put_begin(op);
 }
@@ -252,8 +251,7 @@ int sar_submit_create(sar_queue *q, sar_id id, const char *name, uint64_t size, 
 	if (r < 0)
 		return r;
 	if (size > INT64_MAX)
-		op_fail(op,
-			error_set(-EFBIG, "the object is larger than any store: split it"));
+		op_fail(op, error_set(-EFBIG, "the object is larger than any store: split it"));
 	else
 		op_create_begin(op, size, submit_created);
 	return queue_leave(q, 0);
@@ -363,8 +361,8 @@ int sar_submit_allreduce(sar_queue *q, sar_id target, const char *name, const sa
 			 unsigned count, const sar_reduction *how, int64_t timeout_ns,
 			 uint64_t user_data)
 {
-	return submit_reduction(q, SAR_OP_ALLREDUCE, &target, name, sources, count, how,
-				timeout_ns, user_data);
+	return submit_reduction(q, SAR_OP_ALLREDUCE, &target, name, sources, count, how, timeout_ns,
+				user_data);
 }
 
 int sar_submit_gather(sar_queue *q, const sar_id *ids, unsigned count, int64_t timeout_ns,

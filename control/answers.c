@@ -12,8 +12,11 @@
 #include "log.h"
 
 enum {
-	QUEUE_LONG = 64,  /* packets: a LIST pauses */
-	QUEUE_MAX = 1024, /* packets: the client is not reading */
+	QUEUE_LONG = 64, /* packets: a LIST pauses */
+	QUEUE_MAX =
+		1024, /* packets: the client is not reading, unless all its waits may have ended */
+	QUEUE_WAITS_MAX = QUEUE_MAX + SESSION_WAITS_MAX,
+	QUEUE_ALL_MAX = 4 * SESSION_WAITS_MAX, /* of all clients: from there on QUEUE_MAX each */
 	FDS_MAX = 3,
 };
 
@@ -146,9 +149,16 @@ static ssize_t answers_send(const struct client *k, const void *bytes, size_t le
 	return sent;
 }
 
+/* Whether one more may wait until the client reads. */
+static bool answers_room(const struct client *k)
+{
+	return k->queued < QUEUE_MAX ||
+	       (k->queued < QUEUE_WAITS_MAX && k->all->queued < QUEUE_ALL_MAX);
+}
+
 static void answers_queue(struct client *k, const void *bytes, size_t length, uint16_t op)
 {
-	struct packet *p = k->queued < QUEUE_MAX ? malloc(sizeof(*p) + length) : NULL;
+	struct packet *p = answers_room(k) ? malloc(sizeof(*p) + length) : NULL;
 
 	if (p == NULL) {
 		log_warning("disconnected a client that does not read its answers");
@@ -162,6 +172,7 @@ static void answers_queue(struct client *k, const void *bytes, size_t length, ui
 	memcpy(p->bytes, bytes, length);
 	*k->last = p;
 	k->last = &p->next;
+	k->all->queued++;
 	if (k->queued++ == 0)
 		clients_watch(k);
 }
@@ -206,6 +217,7 @@ void answers_flush(struct client *k)
 		}
 		k->first = p->next;
 		k->queued--;
+		k->all->queued--;
 		free(p);
 	}
 	k->last = &k->first;
@@ -219,6 +231,7 @@ void answers_forget(struct client *k)
 		struct packet *p = k->first;
 
 		k->first = p->next;
+		k->all->queued--;
 		free(p);
 	}
 }

@@ -24,6 +24,7 @@ struct clients {
 	int spare_fd;	       /* for when there are no more */
 	struct client **table; /* by session */
 	uint32_t table_size;
+	uint32_t queued;  /* answers that wait for clients to read */
 	bool failed;	  /* some client waits to be closed */
 	bool wait;	  /* some client waits to be read */
 	bool no_rights;	  /* they cannot send descriptors */

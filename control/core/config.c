@@ -10,7 +10,7 @@ void control_config_default(struct control_config *config)
 		.table_slots = OBJECT_TABLE_SLOTS_DEFAULT,
 		.sessions_max = 256,
 		.sessions_user_max = 192,
-		.waits_max = 8192,
+		.waits_max = 32768,
 		.grid_seats = 6, /* fewer are faster without: docs/tried.md */
 		.lend_bytes = UINT64_C(8) << 20,
 		.creations_max = 1024,
@@ -21,7 +21,7 @@ void control_config_default(struct control_config *config)
 		.conns_max = 4096,
 		.stages_max = 2048,
 		.edges_max = 4096,
-		.fetches_max = 1024,
+		.fetches_max = 16384,
 		.serves_max = 4096,
 		.reduces_max = 4096,
 		.reduce_sources_max = 65536,

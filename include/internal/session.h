@@ -91,8 +91,8 @@ enum session_op {
 	SESSION_CANCEL,	 /* generation: seq of a request of this client that waits (GET, WAIT,
 			    REDUCED, BROADCAST): it ends without an answer -> 0, -ENOENT: it does
 			    not wait */
-	SESSION_BROADCAST, /* id, timeout; size / 4 node numbers follow in the same packet, none: all
-			      nodes that are up -> when each of them has a complete copy */
+	SESSION_BROADCAST, /* id, timeout; size / 4 node numbers follow in the same packet, none:
+			      all nodes that are up -> when each of them has a complete copy */
 	SESSION_OPS,
 };
 

@@ -530,18 +530,18 @@ int sar_nodes(sar *s, int (*fn)(const sar_node *node, void *arg), void *arg);
 typedef struct sar_queue sar_queue;
 
 enum sar_op { /* sar_completion.op */
-	SAR_OP_GET = 1,
-	SAR_OP_GET_BEGIN,
-	SAR_OP_WAIT,
-	SAR_OP_PUT,
-	SAR_OP_CREATE,
-	SAR_OP_SEAL,
-	SAR_OP_DELETE,
-	SAR_OP_INFO,
-	SAR_OP_REDUCE,
-	SAR_OP_ALLREDUCE,
-	SAR_OP_GATHER,
-	SAR_OP_BROADCAST,
+	      SAR_OP_GET = 1,
+	      SAR_OP_GET_BEGIN,
+	      SAR_OP_WAIT,
+	      SAR_OP_PUT,
+	      SAR_OP_CREATE,
+	      SAR_OP_SEAL,
+	      SAR_OP_DELETE,
+	      SAR_OP_INFO,
+	      SAR_OP_REDUCE,
+	      SAR_OP_ALLREDUCE,
+	      SAR_OP_GATHER,
+	      SAR_OP_BROADCAST,
 };
 
 typedef struct sar_completion {
@@ -582,8 +582,8 @@ void sar_queue_close(sar_queue *q);
 int sar_fd(sar_queue *q);
 
 /*
- * Takes completions without waiting. Does the work of the queue as well: it sends, and it copies the
- * bytes of large puts, some MiB in each call. So call it as long as sar_fd is readable.
+ * Takes completions without waiting. Does the work of the queue as well: it sends, and it copies
+ * the bytes of large puts, some MiB in each call. So call it as long as sar_fd is readable.
  *
  * Shapes: sets up to room completions at out. Returns how many, 0 if there are none now.
  * Ownership: buffers in completions are the caller's.

@@ -55,7 +55,7 @@ struct fake {
 	int brought;		  /* came along with the request; 0: nothing */
 	int creator[FAKE_SLOTS];  /* connection; -1: one of an earlier control */
 	_Atomic int mute;	  /* requests of this op are served, but not answered */
-	uint32_t broadcast[8]; /* the nodes of the last one */
+	uint32_t broadcast[8];	  /* the nodes of the last one */
 	_Atomic unsigned aborts, resumed, descriptors, requests[SESSION_OPS];
 	/* Returns true when it has dealt with the request. Set before the client connects. */
 	bool (*hook)(struct fake *f, int conn, const struct session_request *request);

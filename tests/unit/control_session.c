@@ -319,6 +319,34 @@ static void status_shows_this_node_first(void **state)
 	world_free(w);
 }
 
+/* CANCEL ends what only waits, of this client only, and the fetch that nobody else wants. */
+static void a_cancelled_wait_is_gone(void **state)
+{
+	struct world *w = world_new(2, 1, STORE, false);
+	uint32_t session = world_open(w, 1), other = world_open(w, 1);
+	struct session_request get = world_request(SESSION_GET, "x"), r;
+	struct control_usage u;
+
+	get.timeout_ns = -1;
+	world_send(w, 1, session, &get);
+	world_run(w, WORLD_SECOND);
+	r = world_request(SESSION_CANCEL, NULL);
+	r.generation = get.seq;
+	assert_int_equal(world_call(w, 1, other, &r, WORLD_SECOND)->reply.status, -ENOENT);
+	r.generation = get.seq + (UINT64_C(1) << 32);
+	assert_int_equal(world_call(w, 1, session, &r, WORLD_SECOND)->reply.status, -ENOENT);
+	control_usage(w->node[1].core, &u);
+	assert_int_equal(u.waits, 1);
+	r.generation = get.seq;
+	assert_int_equal(world_call(w, 1, session, &r, WORLD_SECOND)->reply.status, 0);
+	assert_null(world_reply_to(w, 1, get.seq));
+	assert_int_equal(world_call(w, 1, session, &r, WORLD_SECOND)->reply.status, -ENOENT);
+	control_usage(w->node[1].core, &u);
+	assert_int_equal(u.waits, 0);
+	assert_int_equal(u.fetches, 0);
+	world_free(w);
+}
+
 static void too_many_of_everything(void **state)
 {
 	struct world *w = one();
@@ -436,6 +464,7 @@ int main(void)
 		cmocka_unit_test(pins_hold_the_memory),
 		cmocka_unit_test(a_long_list_waits_for_its_reader),
 		cmocka_unit_test(status_shows_this_node_first),
+		cmocka_unit_test(a_cancelled_wait_is_gone),
 		cmocka_unit_test(too_many_of_everything),
 		cmocka_unit_test(a_user_has_a_share_of_the_sessions),
 		cmocka_unit_test(status_and_gauges_agree_on_bytes),

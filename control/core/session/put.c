@@ -500,7 +500,7 @@ void session_seal(struct control *c, struct session *s, const struct session_req
 		objects_seal(c, r->slot, true);
 		objects_announce(c, r->slot);
 		/* It is sealed: without room to wait it is answered at once. */
-		if (seal_waits(c, r->slot) && waits_room(c)) {
+		if (seal_waits(c, r->slot) && waits_room(c, s)) {
 			seal_await(c, waits_start(c, s, r), r->slot);
 			return;
 		}

@@ -7,6 +7,7 @@ void sessions_carve(struct sessions *s, struct arena *a, const struct control_co
 {
 	pool_carve(&s->pool, a, sizeof(struct session), config->sessions_max);
 	pool_carve(&s->waits, a, sizeof(struct wait), config->waits_max);
+	idmap_carve(&s->by_seq, a, config->waits_max);
 	users_carve(&s->users, a, config->sessions_max);
 	session_stat_carve(s, a);
 }
@@ -127,7 +128,7 @@ static const char *sessions_check(const struct session *s, const struct session_
 	if (length < sizeof(*r) || r->magic != SESSION_MAGIC || r->version != SESSION_VERSION ||
 	    length != sessions_length(r))
 		return "malformed request: use a library and a node of one version";
-	if (r->op == 0 || r->op >= SESSION_OPS)
+	if (r->op == 0 || r->op >= SESSION_OPS || r->op == SESSION_BROADCAST)
 		return "unknown operation: use a library and a node of one version";
 	if (r->op == SESSION_REDUCE ? r->reduction.count > SESSION_SOURCES_MAX
 				    : memcmp(&r->reduction, &none, sizeof(none)) != 0)
@@ -152,7 +153,7 @@ static session_handler *const session_handlers[SESSION_OPS] = {
 	[SESSION_WAIT] = session_wait,	     [SESSION_DELETE] = session_delete,
 	[SESSION_STAT] = session_stat,	     [SESSION_LIST] = session_list,
 	[SESSION_STATUS] = session_status,   [SESSION_REDUCED] = session_reduced,
-	[SESSION_RESUME] = session_resume,
+	[SESSION_RESUME] = session_resume,   [SESSION_CANCEL] = session_cancel,
 };
 
 bool sessions_request(struct control *c, uint32_t number, const void *bytes, size_t length)

@@ -25,6 +25,7 @@ struct text;
 struct session {
 	_Atomic uint64_t *pins; /* NULL: not open */
 	struct list waits;	/* struct wait.of_session */
+	uint32_t waiting;	/* how many */
 	struct list creating;	/* struct object.of_session */
 	bool attached;
 	bool brings; /* control_session_brings */
@@ -34,6 +35,7 @@ struct session {
 
 struct wait {
 	struct list of_session;
+	struct idmap_node by_seq; /* in the map while it can be cancelled */
 	struct await await;
 	struct list link; /* WAIT for a part: on sessions.polled */
 	struct timer timer;
@@ -51,6 +53,7 @@ struct wait {
 	uint32_t shard;	  /* LIST: index of the one that is asked now; PUT: node that was */
 	uint32_t pending; /* STATUS: nodes that have not answered */
 	uint16_t op;
+	bool numbered;	    /* it is in by_seq */
 	bool sealed;	    /* SEAL: it is, and the directory is being told (directory/backup.h) */
 	bool brief;	    /* STAT */
 	bool progress;	    /* REDUCED: the client wants the sources of one that goes on */
@@ -76,6 +79,7 @@ struct sessions {
 	struct list roomless; /* struct room.link */
 	struct pool pool;
 	struct pool waits;
+	struct idmap by_seq; /* waits of clients that have numbered them */
 	struct users users;
 	struct pool pages;	    /* STAT: that wait for the holders' progress */
 	struct session_object told; /* to others, of the own copies */
@@ -99,8 +103,10 @@ void sessions_forfeit(struct control *c, uint32_t number);
 
 /* waits.c */
 struct wait *waits_start(struct control *c, struct session *s, const struct session_request *r);
+/* Ends the wait that answers the request of this number. */
+void session_cancel(struct control *c, struct session *s, const struct session_request *r);
 /* Whether one more request may wait: waits_start answers it if not. */
-bool waits_room(const struct control *c);
+bool waits_room(const struct control *c, const struct session *s);
 /* Sets when it ends with -ETIMEDOUT; timeout_ns < 0: never. */
 void waits_timeout(struct control *c, struct wait *w, int64_t timeout_ns);
 /* The wait, when it still is the one with that number; else NULL. */

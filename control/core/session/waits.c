@@ -4,20 +4,42 @@
 #include "core/transfer/fetch.h"
 #include "room.h"
 
-bool waits_room(const struct control *c)
+bool waits_room(const struct control *c, const struct session *s)
 {
-	return c->session->sessions.waits.used < c->session->sessions.waits.capacity;
+	return s->waiting < SESSION_WAITS_MAX &&
+	       c->session->sessions.waits.used < c->session->sessions.waits.capacity;
+}
+
+/* Of a request of a client: that is how a CANCEL names it. */
+static struct object_id waits_seq(struct control *c, const struct session *s, uint32_t seq)
+{
+	struct object_id id = {{0}};
+	uint32_t session = pool_index(&c->session->sessions.pool, s);
+
+	memcpy(id.bytes, &session, sizeof(session));
+	memcpy(id.bytes + sizeof(session), &seq, sizeof(seq));
+	return id;
+}
+
+static void waits_number(struct control *c, struct wait *w)
+{
+	struct object_id id = waits_seq(c, w->session, w->seq);
+
+	w->numbered = w->seq != 0 && idmap_find(&c->session->sessions.by_seq, &id) == NULL;
+	if (w->numbered)
+		idmap_insert(&c->session->sessions.by_seq, &w->by_seq, &id);
 }
 
 struct wait *waits_start(struct control *c, struct session *s, const struct session_request *r)
 {
-	struct wait *w = pool_take(&c->session->sessions.waits);
+	struct wait *w = waits_room(c, s) ? pool_take(&c->session->sessions.waits) : NULL;
 
 	if (w == NULL) {
 		reply_error(c, s, r->op, r->seq, -EAGAIN,
 			    "too many requests wait on this node: try again later");
 		return NULL;
 	}
+	s->waiting++;
 	w->number = ++c->session->sessions.waits_count;
 	w->session = s;
 	w->op = r->op;
@@ -25,6 +47,7 @@ struct wait *waits_start(struct control *c, struct session *s, const struct sess
 	w->pin = r->pin;
 	w->id = r->id;
 	list_append(&s->waits, &w->of_session);
+	waits_number(c, w);
 	return w;
 }
 
@@ -40,6 +63,10 @@ void waits_free(struct control *c, struct wait *w)
 	if (w->call)
 		calls_cancel(c, w->call);
 	timers_cancel(&c->timers, &w->timer);
+	if (w->numbered)
+		idmap_remove(&c->session->sessions.by_seq, &w->by_seq);
+	w->numbered = false;
+	w->session->waiting--;
 	list_remove(&w->of_session);
 	list_remove(&w->await.link);
 	list_remove(&w->link);
@@ -115,6 +142,30 @@ static void waits_fire(struct control *c, struct timer *t)
 	}
 	if (f)
 		fetch_unwanted(c, f);
+}
+
+/* Those that only wait: what others do is theirs to be told. */
+static bool waits_cancellable(const struct wait *w)
+{
+	return w->op == SESSION_GET || w->op == SESSION_WAIT || w->op == SESSION_REDUCED;
+}
+
+void session_cancel(struct control *c, struct session *s, const struct session_request *r)
+{
+	struct object_id id = waits_seq(c, s, (uint32_t)r->generation);
+	struct idmap_node *found = idmap_find(&c->session->sessions.by_seq, &id);
+	struct wait *w = found ? idmap_item(found, struct wait, by_seq) : NULL;
+	struct fetch *f;
+
+	if (w == NULL || !waits_cancellable(w) || r->generation > UINT32_MAX) {
+		reply_error(c, s, r->op, r->seq, -ENOENT, "no such request waits");
+		return;
+	}
+	f = w->fetch;
+	waits_free(c, w);
+	if (f)
+		fetch_unwanted(c, f);
+	reply_error(c, s, r->op, r->seq, 0, "");
 }
 
 void waits_timeout(struct control *c, struct wait *w, int64_t timeout_ns)
