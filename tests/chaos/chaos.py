@@ -70,9 +70,8 @@ class Chaos:
     # ---- drivers ---------------------------------------------------------------------------
 
     def spawn(self, node, who, life):
-        library = netlib.build_dir() / "client/libsarissa.so"
-        env = {**nodes.environment(self.config, node), "SARISSA_LIBRARY": str(library),
-               "PYTHONPATH": str(netlib.ROOT / "client/python")}
+        env = {**nodes.environment(self.config, node),
+               "PYTHONPATH": str(netlib.build_dir() / "client/python")}
         argv = ["ip", "netns", "exec", network.node_netns(self.config["name"], node),
                 "/usr/bin/python3", HERE / "driver.py", self.options.seed, who, self.directory,
                 life]

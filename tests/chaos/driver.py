@@ -154,7 +154,7 @@ class Driver:
         name = name or self.somebodys("bn")
         if name is None:
             return 0
-        view, code = self.call("get", name, limit, self.node.get, name, limit)
+        view, code = self.call("get", name, limit, self.node.get, name, limit, True)
         if code == 0:
             self.compare(name, view, content.bytes_of(self.seed, name))
             if not self.must and self.draw.random() < 0.1:
@@ -204,7 +204,7 @@ class Driver:
 
     def result(self, target, names, num, limit):
         """The target must be the sum of exactly the sources that are told."""
-        view, code = self.call("get", target, limit, self.node.get, target, limit)
+        view, code = self.call("get", target, limit, self.node.get, target, limit, True)
         if code:
             return code
         ids, code = self.call("sources", target, limit, self.node.reduce_sources, target, limit)
@@ -226,7 +226,7 @@ class Driver:
         if name in self.mine:
             self.mine.remove(name)
         self.journal.line("gone", name)
-        _, code = self.call("delete", name, NO_TIMEOUT_S, self.node.delete, name)
+        _, code = self.call("delete", name, NO_TIMEOUT_S, self.node.delete, name, True)
         if code == 0:
             self.journal.line("deleted", name)
         return code

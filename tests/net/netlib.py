@@ -160,14 +160,12 @@ class Task:
     is told one."""
 
     def __init__(self, cluster, node, code):
-        library = build_dir() / "client/libsarissa.so"
         begin = ("import errno, hashlib, sys, time\nsys.dont_write_bytecode = True\n"
-                 f"sys.path.insert(0, '{ROOT}/client/python')\n"
+                 f"sys.path.insert(0, '{build_dir()}/client/python')\n"
                  "import sarissa\nnode = sarissa.open()\n"
                  "def say(what):\n  print(what, flush=True)\n"
                  "def step(what):\n  say(what)\n  sys.stdin.readline()\n")
-        self.child = cluster.start(node, "env", f"SARISSA_LIBRARY={library}", "/usr/bin/python3",
-                                   "-c", begin + code, stdin=subprocess.PIPE,
+        self.child = cluster.start(node, "/usr/bin/python3", "-c", begin + code, stdin=subprocess.PIPE,
                                    stdout=subprocess.PIPE, text=True)
 
     def heard(self):

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import netlib
-from netlib import ROOT, Cluster, network, nodes, process, state
+from netlib import Cluster, build_dir, network, nodes, process, state
 
 SESSIONS = 256  # of a node, by default
 MANY = 120
@@ -203,13 +203,9 @@ def put_parts(cluster, directory, size):
         path = directory / f"part-{k}"
         netlib.make_file(path, size)
         digests.append(netlib.hashlib.sha256(path.read_bytes()).hexdigest())
-        cluster.must(1 + k, sys.executable, "-c", put, ROOT / "client/python", path,
-                     *[f"part-{i}" for i in range(k, MANY, 3)], env=library())
+        cluster.must(1 + k, sys.executable, "-c", put, build_dir() / "client/python", path,
+                     *[f"part-{i}" for i in range(k, MANY, 3)])
     return digests
-
-
-def library():
-    return {"SARISSA_LIBRARY": str(netlib.build_dir() / "client/libsarissa.so")}
 
 
 def many_gets_at_one_node(size, disturb=None):
@@ -217,8 +213,8 @@ def many_gets_at_one_node(size, disturb=None):
     with Cluster(4, "--rate", 400, "--store", 128) as cluster, netlib.scratch() as directory:
         digests = put_parts(cluster, directory, size)
         begin = time.monotonic()
-        child = cluster.start(0, sys.executable, "-c", GET_ALL, ROOT / "client/python", MANY,
-                              *digests, stdout=subprocess.PIPE, text=True, env=library())
+        child = cluster.start(0, sys.executable, "-c", GET_ALL, build_dir() / "client/python", MANY,
+                              *digests, stdout=subprocess.PIPE, text=True)
         if disturb:
             disturb(cluster)
         out, _ = child.communicate(timeout=120)

@@ -23,11 +23,10 @@ class Task:
     """A reduce_task.py on a node."""
 
     def __init__(self, cluster, node):
-        library = netlib.build_dir() / "client/libsarissa.so"
         self.node = node
         self.child = cluster.start(
-            node, "env", f"SARISSA_LIBRARY={library}", "/usr/bin/python3",
-            netlib.ROOT / "tests/net/reduce_task.py", netlib.ROOT / "client/python",
+            node, "/usr/bin/python3", netlib.ROOT / "tests/net/reduce_task.py",
+            netlib.build_dir() / "client/python",
             stdin=netlib.subprocess.PIPE, stdout=netlib.subprocess.PIPE, text=True)
 
     def send(self, function, *arguments):

@@ -74,8 +74,8 @@ class Home:
         library = next((build_dir() / "client").glob("libsarissa.so.*.*.*"))
         for name in ("libsarissa.so.0", "libsarissa.so"):
             shutil.copy(library, self.dir / "build/client" / name)
-        (self.dir / "client/python").mkdir(parents=True)
-        shutil.copy(ROOT / "client/python/sarissa.py", self.dir / "client/python")
+        shutil.copytree(build_dir() / "client/python/sarissa", self.dir / "build/client/python/sarissa",
+                        ignore=shutil.ignore_patterns("*.p"))
         for name in ("run", "tmp"):
             (self.dir / name).mkdir(mode=0o700)
             if os.geteuid() == 0:

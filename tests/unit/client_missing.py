@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The Python module, where nodes 1 and 2 of the directory do not answer. Run by client_missing."""
+"""The Python package, where nodes 1 and 2 of the directory do not answer. Run by client_missing, with pytest."""
 
 import errno
 import pickle
@@ -15,7 +15,12 @@ def error_of(call):
     raise AssertionError(f"{call} did not fail")
 
 
-with sarissa.open() as node:
+def test_partial_errors_tell_the_nodes():
+    with sarissa.open() as node:
+        tell(node)
+
+
+def tell(node):
     node.put("x", b"xyz")
     try:
         node.ls()

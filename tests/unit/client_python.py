@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The Python module, against the node at $SARISSA_SOCKET. Run by client_cli."""
+"""The Python package, against the node at $SARISSA_SOCKET, by pytest. Run by client_cli."""
 
 import array
 import copy
@@ -9,13 +9,30 @@ import gc
 import os
 import pickle
 import signal
-import subprocess
-import sys
 import threading
 import time
 import warnings
 
+import pytest
 import sarissa
+import sarissa._waits
+
+
+@pytest.fixture
+def node():
+    with sarissa.open() as opened:
+        yield opened
+
+
+def sockets():
+    """How many this process has open."""
+    found = 0
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            found += os.readlink(f"/proc/self/fd/{name}").startswith("socket:")
+        except OSError:  # that of the folder itself
+            pass
+    return found
 
 
 def raises(kind, number, call, *args, **named):
@@ -27,7 +44,7 @@ def raises(kind, number, call, *args, **named):
     raise AssertionError(f"{call} did not raise {kind}")
 
 
-def there_and_back(node):
+def test_there_and_back(node):
     for size in (0, 1, 63, 65535, 65536, 65537, 1048583):
         data = bytes(i * 31 % 251 for i in range(size))
         node.put(f"py{size}", data)
@@ -39,7 +56,7 @@ def there_and_back(node):
     assert node.get("floats", timeout=float("inf")).cast("d")[1] == 2.5
 
 
-def errors(node):
+def test_errors(node):
     raises(sarissa.Error, errno.ENOENT, node.get, "nobody", timeout=0)
     raises(FileNotFoundError, errno.ENOENT, node.delete, "nobody")
     raises(TimeoutError, errno.ETIMEDOUT, node.get, "nobody", timeout=0.02)
@@ -76,7 +93,7 @@ class Names(ctypes.Structure):
     _fields_ = [("Other", ctypes.c_int), ("O", ctypes.c_int)]
 
 
-def pointers_are_no_bytes(node):
+def test_pointers_are_no_bytes(node):
     """They would be put as they are, and mean nothing to anybody else."""
     for pointers in ((ctypes.py_object * 3)(1, "two", 3.0), (Pointers * 2)()):
         why = raises(TypeError, None, node.put, "pointers", pointers)
@@ -90,7 +107,7 @@ def pointers_are_no_bytes(node):
     assert bytes(node.get("square")) == bytes(range(6))
 
 
-def errors_name_the_object(node):
+def test_errors_name_the_object(node):
     """By the name that the caller used, or by id:HEX."""
     node.put("here", b"1234")
     with node.create("being written", 4) as writer:
@@ -112,7 +129,7 @@ def errors_name_the_object(node):
         writer.data[:] = b"abcd"
 
 
-def errors_can_be_pickled(node):
+def test_errors_can_be_pickled(node):
     """As every pool of processes does with them."""
     for kind, call in ((FileNotFoundError, lambda: node.delete("nobody")),
                        (TimeoutError, lambda: node.get("nobody", timeout=0.02)),
@@ -133,7 +150,7 @@ class Own(sarissa.Error):
     pass
 
 
-def ids_and_names(node):
+def test_ids_and_names(node):
     node.put("näm\udcff", b"1")
     assert bytes(node.get(sarissa.id_of("näm\udcff"))) == b"1"
     assert "näm\udcff" in [info.name for info in node.ls()]
@@ -143,7 +160,7 @@ def ids_and_names(node):
     assert bytes(node.get(b"0123456789abcdef")) == b"by id"
 
 
-def writers(node):
+def test_writers(node):
     with node.create("piece by piece", 6) as writer:
         writer.data[:3] = b"abc"
         writer.publish(3)
@@ -164,7 +181,7 @@ def writers(node):
     writer.seal()
 
 
-def a_dropped_writer_gives_up(node):
+def test_a_dropped_writer_gives_up(node):
     def there():
         return "dropped" in [info.name for info in node.ls()]
 
@@ -208,7 +225,7 @@ def a_dropped_writer_gives_up(node):
     node.delete("dropped")
 
 
-def reduces(node):
+def test_reduces(node):
     node.reduce("python sum", ["a", "b", sarissa.id_of("c")], num=2, spread=True, timeout=5,
                 dtype="f64")
     assert node.reduce_sources("python sum") == [sarissa.id_of("a"), sarissa.id_of("b")]
@@ -217,14 +234,14 @@ def reduces(node):
     raises(FileNotFoundError, errno.ENOENT, node.reduce_sources, "nobody's sum", timeout=0)
     raises(ValueError, None, node.reduce, "x", ["a"], op="mean", dtype="f32")
     raises(TypeError, None, node.reduce, "x", "abc", dtype="f32")
-    raises(ValueError, None, node.reduce, "x", ["a"], dtype="f8")
+    raises(ValueError, None, node.reduce, "x", ["a"], dtype="f9")
     raises(sarissa.Error, errno.EINVAL, node.reduce, "x", [], dtype="f32")
     raises(sarissa.Error, errno.EINVAL, node.reduce, "x", ["a"], dtype="f32", timeout=0)
     say = raises(TypeError, None, node.reduce, "x", ["a", "b"])
     assert "dtype" in str(say) and "f64" in str(say), say
 
 
-def views_outlive_the_node():
+def test_views_outlive_the_node():
     node = sarissa.open()
     node.put("outlives", b"still here")
     piece = node.get("outlives")[6:]
@@ -234,63 +251,7 @@ def views_outlive_the_node():
     raises(ValueError, None, node.get, "outlives")
 
 
-def a_node_that_is_forgotten_is_closed():
-    close, closed = sarissa._lib.sar_close, []
-    sarissa._lib.sar_close = lambda handle: (closed.append(handle), close(handle))
-    try:
-        node = sarissa.open()
-        node.put("forgotten", b"x")
-        view = node.get("forgotten")
-        del node
-        gc.collect()
-        assert not closed and view == b"x"
-        del view
-        gc.collect()
-        assert len(closed) == 1, closed
-    finally:
-        sarissa._lib.sar_close = close
-
-
-def a_call_keeps_the_node_open():
-    node, closed = sarissa.open(), []
-    node.put("listed", b"x")
-    close, info = sarissa._lib.sar_close, sarissa._info
-
-    def close_meanwhile(raw):
-        node.close()
-        assert not closed
-        return info(raw)
-    sarissa._info = close_meanwhile
-    sarissa._lib.sar_close = lambda handle: (closed.append(handle), close(handle))
-    try:
-        assert "listed" in [found.name for found in node.ls()]
-        assert len(closed) == 1
-        raises(ValueError, None, node.ls)
-    finally:
-        sarissa._info, sarissa._lib.sar_close = info, close
-
-
-def a_list_that_fails_says_so(node):
-    class Stop(BaseException):
-        pass
-
-    asked = []
-
-    def stop(raw):
-        asked.append(raw)
-        raise Stop
-    node.put("listed", b"x")
-    node.put("listed too", b"x")
-    info, sarissa._info = sarissa._info, stop
-    try:
-        raises(Stop, None, node.ls)
-    finally:
-        sarissa._info = info
-    assert len(asked) == 1, "it went on"
-    assert "listed too" in [found.name for found in node.ls()]
-
-
-def a_signal_spoils_no_put(node):
+def test_a_signal_spoils_no_put(node):
     class Stop(Exception):
         pass
 
@@ -319,7 +280,7 @@ def a_signal_spoils_no_put(node):
     signal.signal(signal.SIGALRM, before)
 
 
-def a_signal_ends_a_wait(node):
+def test_a_signal_ends_a_wait(node):
     class Stop(Exception):
         pass
 
@@ -340,33 +301,7 @@ def a_signal_ends_a_wait(node):
     raises(TimeoutError, errno.ETIMEDOUT, node.get, "still to come", timeout=1.2)
 
 
-def a_signal_leaves_nothing_behind(node):
-    """Also one that comes just as the call has done what it was asked for."""
-    class Stop(Exception):
-        pass
-
-    def then_stop(function):
-        def call(*args):
-            raise Stop(function(*args))
-        return call
-    gc.collect()  # what others have left
-    lib, done, ended = sarissa._lib, (sarissa._lib.sar_get, sarissa._lib.sar_create), []
-    release = lib.sar_release
-    node.put("pinned", b"x")
-    lib.sar_get, lib.sar_create = map(then_stop, done)
-    lib.sar_release = lambda handle, buffer: (ended.append(buffer._obj.reserved[0] != 0),
-                                              release(handle, buffer))
-    try:
-        raises(Stop, None, node.get, "pinned")
-        raises(Stop, None, node.create, "half made", 8)
-    finally:
-        lib.sar_get, lib.sar_create = done
-        lib.sar_release = release
-    assert ended == [True], ended
-    node.put("half made", b"whole")
-
-
-def a_wait_needs_no_thread(node):
+def test_a_wait_needs_no_thread(node):
     def none(*_):
         raise RuntimeError("can't start new thread")
     start, threading.Thread.start = threading.Thread.start, none
@@ -376,17 +311,112 @@ def a_wait_needs_no_thread(node):
         threading.Thread.start = start
 
 
-def pins_are_given_back(node):
+def test_a_signal_leaves_nothing_behind(node):
+    """Whenever it comes: amid a get, or just as it has pinned the object."""
+    class Stop(Exception):
+        pass
+
+    def stop(*_):
+        raise Stop
+    before = signal.signal(signal.SIGALRM, stop)
+    node.put("pinned", b"x")
+    stopped = 0
+    while stopped < 300:
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 20e-6 + stopped * 1e-7)
+            while True:
+                node.get("pinned", raw=True)
+        except Stop:
+            stopped += 1
+    signal.signal(signal.SIGALRM, before)
+    assert len([node.get("pinned", raw=True) for _ in range(1024)]) == 1024
+
+
+def test_a_node_that_is_forgotten_is_closed():
+    gc.collect()
+    before, node = sockets(), sarissa.open()
+    node.put("forgotten", b"x")
+    view = node.get("forgotten")
+    assert sockets() == before + 1
+    del node
+    gc.collect()
+    assert view == b"x" and sockets() == before + 1
+    del view
+    gc.collect()
+    assert sockets() == before
+
+
+def test_names_that_are_no_text(node):
+    say = raises(ValueError, None, node.put, "\ud800", b"x")
+    assert "UTF-8" in str(say) and "id of 16 bytes" in str(say), say
+    raises(ValueError, None, node.put, "zero\0byte", b"x")
+    raises(sarissa.NameTooLong, errno.ENAMETOOLONG, node.put, "n" * 256, b"x")
+    for name in (7, None, b"", b"x" * 17):
+        raises(ValueError, None, node.get, name, timeout=0)
+
+
+def test_timeouts_are_checked(node):
+    for timeout in (-1, -1e-9, float("-inf"), float("nan")):
+        say = raises(ValueError, None, node.get, "nobody", timeout=timeout)
+        assert "None waits without limit" in str(say), say
+    raises(TypeError, None, node.get, "nobody", timeout="soon")
+    node.put("there", b"x")
+    for timeout in (None, 1e300, float("inf"), 2**200):
+        assert node.get("there", timeout=timeout) == b"x"
+
+
+def test_pieces(node):
+    third = 1 << 18
+    with node.create("streamed", 3 * third) as writer:
+        reader = node.reader("streamed")
+        assert reader.size == 3 * third and reader.read(0) == b""
+        raises(TimeoutError, errno.ETIMEDOUT, node.reader("streamed", 0.02).wait, 1)
+        assert writer.write(b"head" + bytes(third - 4)) == third
+        assert reader.read(4) == b"head"
+        assert writer.write(array.array("I", range(third // 4))) == third
+        assert [len(next(reader.pieces(third))) for _ in range(2)] == [third - 4, third]
+        writer.write(b"tail")
+        writer.flush()
+        assert reader.read(100) == b"tail"
+        raises(ValueError, None, writer.write, bytes(third))
+        assert writer.tell() == 2 * third + 4
+        writer.write(bytes(third - 4))
+    assert b"".join(node.reader("streamed").pieces(1000)) == node.get("streamed")
+    assert reader.readall() == bytes(third - 4)
+    reader.close()
+    raises(ValueError, None, reader.read, 1)
+
+
+def test_a_child_opens_its_own(node):
+    node.put("before the fork", b"x")
+    view = node.get("before the fork")
+    child = os.fork()
+    if child == 0:
+        try:
+            assert view == b"x"
+            raises(sarissa.InvalidArgument, errno.EINVAL, node.get, "before the fork", timeout=0)
+            del view
+            with sarissa.open() as own:
+                assert own.get("before the fork") == b"x"
+            os._exit(0)
+        except BaseException as error:
+            print(error)
+            os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert view == b"x" and node.get("before the fork") == b"x"
+
+
+def test_pins_are_given_back(node):
     node.put("often", b"x" * 100)
     for _ in range(3000):
         node.get("often")
-    kept = [node.get("often") for _ in range(1024)]
+    kept = [node.get("often", raw=True) for _ in range(1024)]
     raises(sarissa.Error, errno.EMFILE, node.get, "often")
     kept.clear()
     node.get("often")
 
 
-def threads_wait(node):
+def test_threads_wait(node):
     got = []
     waiters = [threading.Thread(target=lambda: got.append(bytes(node.get("later", timeout=20))))
                for _ in range(8)]
@@ -398,7 +428,7 @@ def threads_wait(node):
     assert got == [b"now"] * 8
 
 
-def close_ends_waits():
+def test_close_ends_waits():
     node, ends = sarissa.open(), []
     view = kept(node, "kept")
     waits = [lambda: node.get("never"), lambda: node.get("never", timeout=1000),
@@ -414,10 +444,10 @@ def close_ends_waits():
         thread.start()
 
     def close():  # once the main thread has left its wait to another one
-        while not any(isinstance(thread, sarissa._Waiter) for thread in threading.enumerate()):
+        while not any(isinstance(thread, sarissa._waits.Waiter) for thread in threading.enumerate()):
             time.sleep(0.01)
         node.close()
-    closer = threading.Thread(target=close)
+    closer = threading.Thread(target=close, daemon=True)
     closer.start()
     why = raises(sarissa.Closed, errno.ESHUTDOWN, node.get, "never")
     for thread in [closer, *threads]:
@@ -436,7 +466,7 @@ def kept(node, name):
     return node.get(name)
 
 
-def close_comes_at_any_time():
+def test_close_comes_at_any_time():
     """Also amid calls that do not wait, and twice at once."""
     for turn in range(30):
         node, wrong = sarissa.open(), []
@@ -459,39 +489,3 @@ def close_comes_at_any_time():
             thread.join(30)
             assert not thread.is_alive(), "it does not end"
         assert not wrong, wrong
-
-
-def a_missing_library_is_named():
-    done = subprocess.run([sys.executable, "-c", "import sarissa"], capture_output=True, text=True,
-                          env={**os.environ, "SARISSA_LIBRARY": "/nonexistent/libsarissa.so"})
-    assert done.returncode == 1 and done.stderr.splitlines()[-1].endswith(
-        "install sarissa, or name the library in the environment variable SARISSA_LIBRARY"), done
-
-
-def main():
-    with sarissa.open() as node:
-        there_and_back(node)
-        a_list_that_fails_says_so(node)
-        a_signal_spoils_no_put(node)
-        errors(node)
-        ids_and_names(node)
-        pointers_are_no_bytes(node)
-        errors_name_the_object(node)
-        errors_can_be_pickled(node)
-        writers(node)
-        a_dropped_writer_gives_up(node)
-        reduces(node)
-        a_signal_ends_a_wait(node)
-        a_signal_leaves_nothing_behind(node)
-        a_wait_needs_no_thread(node)
-        pins_are_given_back(node)
-        threads_wait(node)
-    views_outlive_the_node()
-    a_node_that_is_forgotten_is_closed()
-    a_call_keeps_the_node_open()
-    close_ends_waits()
-    close_comes_at_any_time()
-    a_missing_library_is_named()
-
-
-main()

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Handle: one connection to the node. Calls, views and creations hold references to it, so it is
+ * closed when the last of them has gone; end() only ends waits and refuses new calls.
+ * A call keeps nothing of the interpreter while it waits.
+ */
+#include "python.h"
+
+#include <errno.h>
+
+int handle_open(const struct handle *self)
+{
+	if (!self->ended)
+		return 0;
+	python_fail_with(-ESHUTDOWN, "the node is closed: open another one", NULL, NULL);
+	return -1;
+}
+
+static PyObject *handle_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
+{
+	const char *path;
+	if (!PyArg_ParseTuple(args, "z", &path))
+		return NULL;
+	struct handle *self = (struct handle *)PyType_GenericAlloc(type, 0);
+	if (!self)
+		return NULL;
+	self->view = PyObject_GetAttrString((PyObject *)type, "_view");
+	self->creation = PyObject_GetAttrString((PyObject *)type, "_creation");
+	if (!self->view || !self->creation) {
+		Py_DECREF(self);
+		return NULL;
+	}
+	int r;
+	Py_BEGIN_ALLOW_THREADS
+	r = sar_open(path, &self->s);
+	Py_END_ALLOW_THREADS
+	if (r < 0) {
+		python_fail(r, NULL);
+		Py_CLEAR(self);
+	}
+	return (PyObject *)self;
+}
+
+static void handle_dealloc(PyObject *object)
+{
+	struct handle *self = (struct handle *)object;
+	sar_close(self->s);
+	Py_XDECREF(self->view);
+	Py_XDECREF(self->creation);
+	python_free(object);
+}
+
+static PyObject *handle_end(PyObject *object, PyObject *none)
+{
+	struct handle *self = (struct handle *)object;
+	self->ended = 1;
+	Py_BEGIN_ALLOW_THREADS
+	sar_end_waits(self->s);
+	Py_END_ALLOW_THREADS
+	Py_RETURN_NONE;
+}
+
+typedef int get_function(sar *s, sar_id id, int64_t timeout_ns, sar_buffer *out);
+
+static PyObject *handle_get_by(PyObject *object, PyObject *args, get_function *get)
+{
+	struct handle *self = (struct handle *)object;
+	struct python_name name;
+	sar_buffer buffer = {0};
+	PyObject *given, *view = NULL;
+	long long timeout_ns;
+	if (!PyArg_ParseTuple(args, "OL", &given, &timeout_ns) || handle_open(self) < 0 ||
+	    python_name(given, &name) < 0)
+		return NULL;
+	int r;
+	Py_BEGIN_ALLOW_THREADS
+	r = get(self->s, name.id, timeout_ns, &buffer);
+	Py_END_ALLOW_THREADS
+	if (r < 0)
+		python_fail(r, &name);
+	else if (!(view = view_new(self, &buffer)))
+		sar_release(self->s, &buffer);
+	python_name_end(&name);
+	return view;
+}
+
+static PyObject *handle_get(PyObject *self, PyObject *args)
+{
+	return handle_get_by(self, args, sar_get);
+}
+
+static PyObject *handle_begin(PyObject *self, PyObject *args)
+{
+	return handle_get_by(self, args, sar_get_begin);
+}
+
+/* put(name, data, label=None): label names in lists what is put by an id. */
+static PyObject *handle_put(PyObject *object, PyObject *args)
+{
+	struct handle *self = (struct handle *)object;
+	struct python_name name, label = {0};
+	struct python_buffer data;
+	PyObject *given, *source, *labelled = Py_None;
+	if (!PyArg_ParseTuple(args, "OO|O", &given, &source, &labelled) || handle_open(self) < 0 ||
+	    python_name(given, &name) < 0)
+		return NULL;
+	int r = labelled == Py_None ? 0 : python_name(labelled, &label);
+	if (r == 0 && PyObject_GetBuffer(source, &data, 0) == 0) {
+		Py_BEGIN_ALLOW_THREADS
+		r = sar_put(self->s, name.id, label.text ? label.text : name.text, data.data,
+			    (uint64_t)data.bytes);
+		Py_END_ALLOW_THREADS
+		if (r < 0)
+			python_fail(r, label.text ? &label : &name);
+		PyBuffer_Release(&data);
+	}
+	python_name_end(&label);
+	python_name_end(&name);
+	return PyErr_Occurred() ? NULL : (Py_INCREF(Py_None), Py_None);
+}
+
+static PyObject *handle_create(PyObject *object, PyObject *args)
+{
+	struct handle *self = (struct handle *)object;
+	struct python_name name;
+	sar_buffer buffer = {0};
+	PyObject *given, *creation = NULL;
+	unsigned long long size;
+	if (!PyArg_ParseTuple(args, "OK", &given, &size) || handle_open(self) < 0 ||
+	    python_name(given, &name) < 0)
+		return NULL;
+	int r;
+	Py_BEGIN_ALLOW_THREADS
+	r = sar_create(self->s, name.id, name.text, size, &buffer);
+	Py_END_ALLOW_THREADS
+	if (r < 0)
+		python_fail(r, &name);
+	else if (!(creation = creation_new(self, &buffer)))
+		sar_abort(self->s, &buffer);
+	python_name_end(&name);
+	return creation;
+}
+
+static PyObject *handle_delete(PyObject *object, PyObject *given)
+{
+	struct handle *self = (struct handle *)object;
+	struct python_name name;
+	if (handle_open(self) < 0 || python_name(given, &name) < 0)
+		return NULL;
+	int r;
+	Py_BEGIN_ALLOW_THREADS
+	r = sar_delete(self->s, name.id);
+	Py_END_ALLOW_THREADS
+	if (r < 0)
+		python_fail(r, &name);
+	python_name_end(&name);
+	return r < 0 ? NULL : (Py_INCREF(Py_None), Py_None);
+}
+
+static PyMethodDef handle_methods[] = {
+	{"end", handle_end, METH_NOARGS, NULL},
+	{"get", handle_get, METH_VARARGS, NULL},
+	{"begin", handle_begin, METH_VARARGS, NULL},
+	{"put", handle_put, METH_VARARGS, NULL},
+	{"create", handle_create, METH_VARARGS, NULL},
+	{"delete", handle_delete, METH_O, NULL},
+	{"reduce", handle_reduce, METH_VARARGS, NULL},
+	{"reduce_sources", handle_reduce_sources, METH_VARARGS, NULL},
+	{"reduce_progress", handle_reduce_progress, METH_VARARGS, NULL},
+	{"info", handle_info, METH_O, NULL},
+	{"list", handle_list, METH_NOARGS, NULL},
+	{"nodes", handle_nodes, METH_NOARGS, NULL},
+	{0},
+};
+
+static PyType_Slot handle_slots[] = {
+	{Py_tp_new, handle_new},
+	{Py_tp_dealloc, handle_dealloc},
+	{Py_tp_methods, handle_methods},
+	{0},
+};
+static PyType_Spec handle_spec = {
+	.name = "sarissa._sarissa.Handle",
+	.basicsize = sizeof(struct handle),
+	.flags = Py_TPFLAGS_DEFAULT,
+	.slots = handle_slots,
+};
+
+int handle_add(PyObject *module)
+{
+	PyObject *type = python_type(module, &handle_spec, "Handle");
+	PyObject *view = view_add(module), *creation = creation_add(module);
+	int r = type && view && creation && PyObject_SetAttrString(type, "_view", view) == 0 &&
+				PyObject_SetAttrString(type, "_creation", creation) == 0
+			? 0
+			: -1;
+	Py_XDECREF(type);
+	Py_XDECREF(view);
+	Py_XDECREF(creation);
+	return r;
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the files of the Python extension share: the limited API of Python 3.9, the buffer protocol,
+ * names of objects, errors. Only these files include it.
+ *
+ * One binary serves every Python from 3.9 on. The limited API has the buffer protocol from 3.11 on
+ * only, but the interpreters have had the same functions, slots and struct since 3.9 (3.11 made
+ * them stable as they were), so they are declared here.
+ */
+#ifndef SARISSA_PYTHON_PYTHON_H
+#define SARISSA_PYTHON_PYTHON_H
+
+#define PY_SSIZE_T_CLEAN
+#define Py_LIMITED_API 0x03090000
+#include <Python.h>
+#include <stdbool.h>
+#include "sarissa/sarissa.h"
+
+enum { PYTHON_GETBUFFER_SLOT = 1, PYTHON_RELEASEBUFFER_SLOT = 2 };
+enum { PYTHON_BUFFER_WRITABLE = 1, PYTHON_BUFFER_FORMAT = 4, PYTHON_BUFFER_SHAPE = 8 };
+
+/* Py_buffer */
+struct python_buffer {
+	void *data;
+	PyObject *owner;
+	Py_ssize_t bytes;
+	Py_ssize_t item_bytes;
+	int readonly;
+	int dimensions;
+	char *format;
+	Py_ssize_t *shape;
+	Py_ssize_t *strides;
+	Py_ssize_t *suboffsets;
+	void *internal;
+};
+
+extern int PyObject_GetBuffer(PyObject *object, struct python_buffer *out, int flags);
+extern void PyBuffer_Release(struct python_buffer *buffer);
+extern int PyBuffer_FillInfo(struct python_buffer *out, PyObject *owner, void *data,
+			     Py_ssize_t bytes, int readonly, int flags);
+
+/* What a caller names an object by. text is NULL when it is an id. */
+struct python_name {
+	sar_id id;
+	PyObject *bytes; /* what text points into */
+	const char *text;
+};
+
+/* From a str or 16 bytes. 0, or -1 with an exception. python_name_end when it is used no more. */
+int python_name(PyObject *given, struct python_name *out);
+void python_name_end(struct python_name *name);
+
+/* Raises the exception of a negative errno with the words of this thread's last failure; name, or
+ * NULL: what the object is called where the words have its id only. Returns NULL. */
+PyObject *python_fail(int code, const struct python_name *name);
+/* The same with words of elsewhere. found: what the exception keeps as `found`, or NULL. */
+PyObject *python_fail_with(int code, const char *words, const struct python_name *name,
+			   PyObject *found);
+
+/* Makes a type and adds it to the module. A new reference. */
+PyObject *python_type(PyObject *module, PyType_Spec *spec, const char *name);
+/* The tp_new of types that only our C makes: TypeError. */
+PyObject *python_not_made(PyTypeObject *type, PyObject *args, PyObject *keywords);
+/* Ends an object of a type made from a spec. */
+void python_free(PyObject *self);
+
+/* handle.c */
+struct handle {
+	PyObject object;
+	sar *s;
+	int ended;		   /* its node is closed: no new calls */
+	PyObject *view, *creation; /* the types of what it makes */
+};
+int handle_add(PyObject *module);
+/* Raises Closed when the node is closed: -1. */
+int handle_open(const struct handle *self);
+/* handle_calls.c: the methods that answer with numbers and lists. */
+PyObject *handle_reduce(PyObject *self, PyObject *args);
+PyObject *handle_reduce_sources(PyObject *self, PyObject *args);
+PyObject *handle_reduce_progress(PyObject *self, PyObject *args);
+PyObject *handle_info(PyObject *self, PyObject *name);
+PyObject *handle_list(PyObject *self, PyObject *none);
+PyObject *handle_nodes(PyObject *self, PyObject *none);
+
+/* view.c, creation.c */
+PyObject *view_add(PyObject *module);
+PyObject *view_new(struct handle *handle, const sar_buffer *buffer);
+PyObject *creation_add(PyObject *module);
+PyObject *creation_new(struct handle *handle, const sar_buffer *buffer);
+
+/* dlpack.c */
+PyObject *dlpack_export(PyObject *module, PyObject *args);
+PyObject *dlpack_import(PyObject *module, PyObject *capsule);
+int dlpack_add(PyObject *module);
+
+#endif

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * View: an object that is read. It exports the node's memory, read-only, by the buffer protocol;
+ * the object is pinned until the view and all that was made from it (memoryviews, arrays) have
+ * gone. A handle makes it; after that it needs no open node.
+ */
+#include "python.h"
+
+struct view {
+	PyObject object;
+	struct handle *handle;
+	sar_buffer buffer;
+};
+
+PyObject *view_new(struct handle *handle, const sar_buffer *buffer)
+{
+	struct view *self = (struct view *)PyType_GenericAlloc((PyTypeObject *)handle->view, 0);
+	if (!self)
+		return NULL;
+	Py_INCREF(handle);
+	self->handle = handle;
+	self->buffer = *buffer;
+	return (PyObject *)self;
+}
+
+static void view_dealloc(PyObject *object)
+{
+	struct view *self = (struct view *)object;
+	if (self->handle)
+		sar_release(self->handle->s, &self->buffer);
+	Py_XDECREF((PyObject *)self->handle);
+	python_free(object);
+}
+
+static int view_export(PyObject *object, struct python_buffer *out, int flags)
+{
+	struct view *self = (struct view *)object;
+	return PyBuffer_FillInfo(out, object, self->buffer.data, (Py_ssize_t)self->buffer.size, 1,
+				 flags);
+}
+
+/* wait(upto, timeout_ns): how many bytes are readable. */
+static PyObject *view_wait(PyObject *object, PyObject *args)
+{
+	struct view *self = (struct view *)object;
+	unsigned long long upto;
+	long long timeout_ns;
+	if (!PyArg_ParseTuple(args, "KL", &upto, &timeout_ns) || handle_open(self->handle) < 0)
+		return NULL;
+	sar_buffer buffer = self->buffer; /* other threads may wait as well */
+	int r;
+	Py_BEGIN_ALLOW_THREADS
+	r = sar_wait(self->handle->s, &buffer, upto, timeout_ns);
+	Py_END_ALLOW_THREADS
+	if (buffer.ready > self->buffer.ready)
+		self->buffer.ready = buffer.ready;
+	return r < 0 ? python_fail(r, NULL) : PyLong_FromUnsignedLongLong(self->buffer.ready);
+}
+
+static PyObject *view_ready(PyObject *object, void *none)
+{
+	return PyLong_FromUnsignedLongLong(((struct view *)object)->buffer.ready);
+}
+
+static PyObject *view_bytes(PyObject *object, void *none)
+{
+	return PyLong_FromUnsignedLongLong(((struct view *)object)->buffer.size);
+}
+
+static PyObject *view_address(PyObject *object, void *none)
+{
+	return PyLong_FromVoidPtr(((struct view *)object)->buffer.data);
+}
+
+static PyMethodDef view_methods[] = {{"wait", view_wait, METH_VARARGS, NULL}, {0}};
+static PyGetSetDef view_fields[] = {
+	{"ready", view_ready, NULL, NULL, NULL},
+	{"nbytes", view_bytes, NULL, NULL, NULL},
+	{"address", view_address, NULL, NULL, NULL},
+	{0},
+};
+static PyType_Slot view_slots[] = {
+	{PYTHON_GETBUFFER_SLOT, view_export}, {Py_tp_dealloc, view_dealloc},
+	{Py_tp_methods, view_methods},	      {Py_tp_getset, view_fields},
+	{Py_tp_new, python_not_made},	      {0},
+};
+static PyType_Spec view_spec = {
+	.name = "sarissa._sarissa.View",
+	.basicsize = sizeof(struct view),
+	.flags = Py_TPFLAGS_DEFAULT,
+	.slots = view_slots,
+};
+
+PyObject *view_add(PyObject *module)
+{
+	return python_type(module, &view_spec, "View");
+}

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Objects in the memory of a cluster's nodes, from Python.
+
+    import numpy, sarissa
+    with sarissa.open() as node:
+        node.put("weights", numpy.ones((1000, 1000)))   # or anything with the buffer protocol
+        weights = node.get("weights", timeout=10)       # a read-only array, no copy
+        node.reduce("sum", ["a", "b", "c"], dtype="f32")   # wherever they are, or will be put
+        total = node.get_array("sum", "f32")
+
+A view keeps its object pinned in the node's memory until the last view of it (slices and arrays
+included) has gone; nothing is to be released by hand. One node may serve many threads; the
+interpreter runs on while a call waits; Ctrl-C ends a call that waits, after a second at most. After
+fork a child opens its own.
+
+close() may be called while other threads wait: they get sarissa.Closed. When the node's control
+process is killed and started again nothing is to be done: calls go on there by themselves, views
+and writers stay as they are.
+
+numpy is needed for arrays only."""
+
+from ._arrays import Tensor
+from ._errors import (Busy, Cancelled, Closed, Deleted, Error, Exists, InvalidArgument, Lost,
+                      NameTooLong, NoAccess, NoNode, NotFound, PartialError, Refused, Restarted,
+                      StoreFull, TimedOut, TooLarge, TooManyViews, Unavailable, VersionMismatch)
+from ._names import DTYPES, OPS, id_of
+from ._node import Info, Member, Node, open
+from ._sarissa import version as __version__
+from ._streams import Reader, Writer
+
+__all__ = [
+    "Busy", "Cancelled", "Closed", "DTYPES", "Deleted", "Error", "Exists", "Info", "InvalidArgument",
+    "Lost", "Member", "NameTooLong", "NoAccess", "NoNode", "Node", "NotFound", "OPS", "PartialError",
+    "Reader", "Refused", "Restarted", "StoreFull", "Tensor", "TimedOut", "TooLarge", "TooManyViews",
+    "Unavailable", "VersionMismatch", "Writer", "__version__", "id_of", "open",
+]

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The exceptions: one class per error code of the C library, each with the node's own words. The
+extension raises them through error(). They are pickled as every other exception is."""
+
+from __future__ import annotations
+
+import errno
+from typing import Any, Dict, List, Optional, Sequence, Type
+
+
+class Error(OSError):
+    """errno as in the C library's documentation; the text names the object, says what is wrong and
+    what to do. Where Python has an exception for the errno it is one of that class as well:
+    TimeoutError..."""
+
+
+class InvalidArgument(Error, ValueError):
+    """An argument does not hold (EINVAL), of the call or of the reduce that it asks for."""
+
+
+class PartialError(Error):
+    """A part of the directory does not answer (EHOSTUNREACH), so what is asked for may exist all
+    the same. missing: the numbers of the nodes that keep this part. found: what ls() has found all
+    the same."""
+
+    missing: Sequence[int] = ()
+    found: Sequence[Any] = ()
+
+
+class Unavailable(Error, LookupError):
+    """The object cannot be had now. Which of the two it is depends on the timeout."""
+
+
+class NotFound(Unavailable, FileNotFoundError):
+    """Nobody has such an object, and the call did not wait (timeout 0) or never does (ENOENT)."""
+
+
+class TimedOut(Unavailable, TimeoutError):
+    """The time is over (ETIMEDOUT); the words say what was waited for."""
+
+
+class Exists(Error, FileExistsError):
+    """The name is in use, by other bytes or by a reduce (EEXIST)."""
+
+
+class StoreFull(Error):
+    """The store, or a table, has no room (ENOSPC)."""
+
+
+class TooLarge(Error):
+    """Larger than the whole store (EFBIG)."""
+
+
+class NameTooLong(Error, ValueError):
+    """More than 255 bytes (ENAMETOOLONG)."""
+
+
+class Deleted(Error):
+    """The object was deleted or evicted, or its writer gave it up (ESTALE)."""
+
+
+class Lost(Error):
+    """The object, or a part of it, is lost with nodes that died: put it again (ENODATA)."""
+
+
+class Restarted(Error):
+    """Another generation takes the object's place: get it again (ERESTART)."""
+
+
+class Cancelled(Error):
+    """The operation was cancelled, or what it was to make was deleted (ECANCELED)."""
+
+
+class TooManyViews(Error):
+    """More than 1,024 views and writers on one connection (EMFILE)."""
+
+
+class Busy(Error, BlockingIOError):
+    """The node, or the connection, has too much at hand: try again later (EAGAIN)."""
+
+
+class NoNode(Error, ConnectionError):
+    """No node runs here, or it has gone (ECONNREFUSED, ENOTCONN)."""
+
+
+class Refused(NoNode, ConnectionRefusedError):
+    """No node runs at this socket path (ECONNREFUSED)."""
+
+
+class NoAccess(Error, PermissionError):
+    """The node's socket is not for this user (EACCES)."""
+
+
+class VersionMismatch(Error):
+    """The package and the node speak different versions (EPROTONOSUPPORT, EPROTO)."""
+
+
+class Closed(Error, ValueError):
+    """The node is closed, perhaps by another thread while this one waited (ESHUTDOWN)."""
+
+    def __init__(self, number: int = errno.ESHUTDOWN,
+                 text: str = "the node is closed: open another one") -> None:
+        super().__init__(number, text)
+
+
+KINDS: Dict[int, Type[Error]] = {
+    errno.EINVAL: InvalidArgument, errno.EHOSTUNREACH: PartialError, errno.ENOENT: NotFound,
+    errno.ETIMEDOUT: TimedOut, errno.EEXIST: Exists, errno.ENOSPC: StoreFull, errno.EFBIG: TooLarge,
+    errno.ENAMETOOLONG: NameTooLong, errno.ESTALE: Deleted, errno.ENODATA: Lost,
+    errno.ERESTART: Restarted, errno.ECANCELED: Cancelled, errno.EMFILE: TooManyViews,
+    errno.EAGAIN: Busy, errno.ECONNREFUSED: Refused, errno.ENOTCONN: NoNode, errno.EACCES: NoAccess,
+    errno.EPROTONOSUPPORT: VersionMismatch, errno.EPROTO: VersionMismatch, errno.ESHUTDOWN: Closed,
+}
+
+
+def error(number: int, words: bytes, missing: List[int], name: Optional[bytes], ident: bytes,
+          found: Any) -> Error:
+    """What the extension raises. name: what the caller calls the object of which C knows the id."""
+    text = words.decode("utf-8", "replace")
+    if name:
+        shown = "".join(c if c.isprintable() else "?" for c in name.decode("utf-8", "replace"))
+        text = text.replace(f"id:{ident.hex()}", f"'{shown}'")
+    made = KINDS.get(number, Error)(number, text)
+    if isinstance(made, PartialError):
+        made.missing = missing
+        if found is not None:
+            made.found = found
+    return made

@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Node: a connection to the local node, and what can be done with it. The calls of the extension with
+Python's types, and arrays with what they mean."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, List, NamedTuple, Optional, Sequence, Tuple, Type, Union
+
+from . import _arrays, _sarissa
+from ._arrays import Meaning, Tensor
+from ._errors import Closed, Error, Exists, NotFound, PartialError
+from ._names import DTYPES, Name, dtype_of, numpy_name, op_of, timeout_ns, unsigned
+from ._streams import Reader, Writer
+from ._waits import wait
+
+if TYPE_CHECKING:
+    import numpy
+
+NOWHERE = 2**64 - 1
+SPREAD = 1
+Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
+Shape = Union[int, Sequence[int]]
+
+
+class Info(NamedTuple):
+    """What the directory knows of an object; local_ready is None without a copy here. lost: complete
+    copies on dead nodes; lost_node: the one of these that died last, or None; down: so many seconds
+    ago, or None."""
+
+    id: bytes
+    name: str
+    size: int
+    generation: int
+    local_ready: Optional[int]
+    copies: int
+    partial: int
+    lost: int = 0
+    lost_node: Optional[int] = None
+    down: Optional[float] = None
+
+
+class Member(NamedTuple):
+    """A node of the cluster, as the local one sees it."""
+
+    node: int
+    is_self: bool
+    state: str  # "never seen", "up", "down"
+    address: str
+    workers: int
+
+
+def _info(raw: Tuple[bytes, str, int, int, int, int, int, int, int, int]) -> Info:
+    ident, name, size, generation, local, copies, partial, lost, node, down_ns = raw
+    return Info(ident, name, size, generation, None if local == NOWHERE else local, copies, partial,
+                lost, node if lost else None, down_ns / 1e9 if lost else None)
+
+
+def _member(raw: Tuple[int, int, int, bytes, int, int]) -> Member:
+    import ipaddress
+    number, is_self, state, address, port, workers = raw
+    ip = ipaddress.IPv6Address(address)
+    text = str(ip.ipv4_mapped) if ip.ipv4_mapped else f"[{ip}]"
+    return Member(number, bool(is_self), ("never seen", "up", "down")[state], f"{text}:{port}",
+                  workers)
+
+
+class Node:
+    """A connection to the local node. Objects are named by a str, or by an id of 16 bytes.
+
+    It serves any number of threads. The interpreter runs on while a call waits, and Ctrl-C ends a
+    wait. After fork a child opens its own."""
+
+    def __init__(self, path: Optional[Path] = None) -> None:
+        self._handle: Optional[_sarissa.Handle] = None
+        self._handle = _sarissa.Handle(None if path is None else os.fsdecode(path))
+
+    def _open(self) -> _sarissa.Handle:
+        handle = self._handle
+        if handle is None:
+            raise Closed
+        return handle
+
+    # --- bytes and arrays
+
+    def put(self, name: Name, data: Any) -> None:
+        """Stores a copy of data: bytes, a memoryview, array.array..., or an array of numpy or of
+        another library that speaks DLPack, with its type and shape. One of that name with the same
+        bytes may exist already; with others: FileExistsError. Arrays of Python objects and those
+        whose bytes do not follow one another: TypeError."""
+        array = _arrays.given_array(data)
+        if array is None:
+            _arrays.check_bytes(data)
+            self._open().put(name, data)
+        else:
+            self._put_array(name, *array)
+
+    def _put_array(self, name: Name, memory: Any, meaning: Meaning) -> None:
+        """The description first: who finds the array finds what it means."""
+        text = _arrays.write(meaning)
+        older = self._describe(name, text)
+        try:
+            self._open().put(name, memory)
+        except BaseException:
+            if not older:
+                self._forget(name)
+            raise
+        if older:  # of another array, or of the same bytes as another one
+            told = self._description(name)
+            if told is not None and told.sample == meaning.sample:
+                raise Exists(17, f"{name!r} exists as an {told}, not as an {meaning}: delete it "
+                                 "first, or put it by another name")
+            self._forget(name)
+            self._describe(name, text)
+
+    def _describe(self, name: Name, text: bytes) -> bool:
+        """Puts the description. True: there is another one."""
+        try:
+            self._open().put(_arrays.description_id(_sarissa.id_from(name)), text,
+                             _arrays.description_name(name))
+        except Exists:
+            return True
+        return False
+
+    def _forget(self, name: Name) -> None:
+        try:
+            self._open().delete(_arrays.description_id(_sarissa.id_from(name)))
+        except Error:
+            pass  # it fits no other object, so it does no harm
+
+    def _description(self, name: Name) -> Optional[Meaning]:
+        try:
+            view = self._open().get(_arrays.description_id(_sarissa.id_from(name)), 0)
+        except NotFound:
+            return None
+        except Closed:
+            raise
+        except Error as error:
+            raise type(error)(error.errno, f"whether {name!r} is an array cannot be told now: get "
+                              f"it with raw=True ({error.strerror})") from None
+        if view.nbytes > _arrays.DESCRIPTION_MAX:
+            return None
+        return _arrays.read(bytes(memoryview(view)))  # type: ignore[arg-type]
+
+    def _view(self, name: Name, timeout: Optional[float]) -> _sarissa.View:
+        return wait(lambda ns: self._open().get(name, ns), timeout_ns(timeout))
+
+    def get(self, name: Name, timeout: Optional[float] = None, raw: bool = False) -> Any:
+        """The object, waiting up to timeout seconds for it (None: no limit). An array comes as a
+        read-only numpy array, everything else as a read-only memoryview; nothing is copied, and the
+        object stays pinned in the node's memory until the last view of it has gone. raw: always a
+        memoryview, without a look for the description of an array."""
+        view = self._view(name, timeout)
+        if not raw:
+            meaning = self._description(name)
+            if meaning is not None and _arrays.fits(view, meaning):
+                return _arrays.as_array(view, meaning)
+        return memoryview(view)  # type: ignore[arg-type]
+
+    def get_array(self, name: Name, dtype: Any, shape: Optional[Shape] = None,
+                  timeout: Optional[float] = None) -> numpy.ndarray[Any, Any]:
+        """An object that is not described, such as the result of a reduce, as a numpy array."""
+        import numpy
+        wanted = numpy.dtype(numpy_name(dtype))
+        view = self._view(name, timeout)
+        if wanted.hasobject or view.nbytes % wanted.itemsize:
+            raise ValueError(f"{name!r} has {view.nbytes} bytes: they are no array of {wanted}")
+        memory = memoryview(view)  # type: ignore[arg-type]
+        flat: numpy.ndarray[Any, Any] = numpy.frombuffer(memory, wanted) if view.nbytes else \
+            numpy.empty(0, wanted)
+        try:
+            return flat if shape is None else flat.reshape(shape)
+        except ValueError:
+            raise ValueError(f"{name!r} has {flat.size} elements of {wanted}: they have no shape "
+                             f"{shape}") from None
+
+    def get_tensor(self, name: Name, timeout: Optional[float] = None) -> Tensor:
+        """An array for a library that speaks DLPack. TypeError when the object is no array."""
+        view = self._view(name, timeout)
+        meaning = self._description(name)
+        if meaning is None or not _arrays.fits(view, meaning):
+            raise TypeError(f"{name!r} was not put as an array: use get() or get_array()")
+        return Tensor(view, meaning)
+
+    def delete(self, name: Name, raw: bool = False) -> None:
+        """Removes every copy in the cluster. Views in use stay as they are. raw: without a look for
+        the description of an array."""
+        self._open().delete(name)
+        if not raw:
+            self._forget(name)
+
+    # --- piece by piece
+
+    def create(self, name: Name, size: Optional[int] = None, dtype: Any = None,
+               shape: Optional[Shape] = None) -> Writer:
+        """Room for an object of size bytes, or for an array of that dtype and shape, to be filled
+        piece by piece."""
+        if dtype is None or shape is None:
+            if size is None:
+                raise TypeError("say how large it is: create(name, size), or create(name, "
+                                "dtype=..., shape=...)")
+            return Writer(self._open().create(name, unsigned(size, 64)), size)
+        import numpy
+        made = numpy.dtype(numpy_name(dtype))
+        lengths = (shape,) if isinstance(shape, int) else tuple(int(length) for length in shape)
+        meaning = Meaning(_arrays.type_name(made), lengths)
+        if made.hasobject or any(length < 0 for length in lengths):
+            raise ValueError(f"no object can be an {meaning}")
+        size = made.itemsize * meaning.elements
+        creation = self._open().create(name, size)
+
+        def describe(data: Any) -> None:
+            self._forget(name)
+            self._describe(name, _arrays.write(meaning._replace(sample=_sarissa.sample(data).hex())))
+        return Writer(creation, size, lambda memory: _arrays.as_array(memory, meaning), describe)
+
+    def reader(self, name: Name, timeout: Optional[float] = None) -> Reader:
+        """The object while it still arrives or is written: returns as soon as its size is known. Each
+        wait for more takes up to timeout seconds."""
+        view = wait(lambda ns: self._open().begin(name, ns), timeout_ns(timeout))
+        return Reader(view, timeout)
+
+    # --- reduce
+
+    def reduce(self, target: Name, sources: Sequence[Name], op: str = "sum", dtype: Any = None,
+               num: int = 0, spread: bool = False, timeout: Optional[float] = None) -> None:
+        """Begins to make the object target from sources, element by element, as they come into
+        being on any nodes: op is one of OPS, dtype of DTYPES or a type of numpy's. Without a dtype
+        all sources must be there as arrays of one type and shape, and the target is one as well.
+        With num the first num to arrive suffice. spread: every node with a source will get the
+        result too. Returns as soon as nothing that is known speaks against it: get the target for
+        the result. After timeout seconds the reduce ends without one."""
+        if isinstance(sources, (str, bytes)):
+            raise TypeError("sources are a list of names, not one name")
+        sources, operation = list(sources), op_of(op)
+        meaning = self._common(sources) if dtype is None and sources else None
+        named = dtype_of(meaning.dtype if meaning is not None else dtype)
+        self._open().reduce(target, sources, operation, DTYPES[named], unsigned(num, 32),
+                            SPREAD if spread else 0, timeout_ns(timeout))
+        if meaning is not None:
+            self._forget(target)
+            self._describe(target, _arrays.write(meaning._replace(sample=None)))
+
+    def _common(self, sources: Sequence[Name]) -> Meaning:
+        """What all sources are arrays of."""
+        first: Optional[Meaning] = None
+        for source in sources:
+            meaning = self._description(source)
+            if meaning is None:
+                raise TypeError(f"{source!r} is not there as an array: say what the sources are arrays "
+                                "of: reduce(..., dtype=\"f64\"), or another one of "
+                                f"{', '.join(DTYPES)}")
+            if first is None:
+                first = meaning
+            if meaning[:3] != first[:3]:
+                raise TypeError(f"{sources[0]!r} is an {first}, {source!r} an {meaning}: all sources of a "
+                                "reduce have one type and shape: convert them, and put them again")
+        assert first is not None
+        return first
+
+    def reduce_sources(self, target: Name, timeout: Optional[float] = None) -> List[bytes]:
+        """Waits until the reduce into target has ended: the ids of the sources in the result."""
+        return wait(lambda ns: self._open().reduce_sources(target, ns), timeout_ns(timeout))
+
+    def reduce_progress(self, target: Name) -> Tuple[List[bytes], List[bytes]]:
+        """How far the reduce into target is: the ids of the sources that exist, and of those that
+        are missing. Does not wait."""
+        found, present = self._open().reduce_progress(target)
+        return found[:present], found[present:]
+
+    # --- the cluster
+
+    def info(self, name: Name) -> Info:
+        return _info(self._open().info(name))
+
+    def ls(self) -> List[Info]:
+        """Every object of the cluster. PartialError when a part of the directory does not answer:
+        its found is the list without what that part knows."""
+        try:
+            return [_info(raw) for raw in self._open().list()]
+        except PartialError as error:
+            error.found = [_info(raw) for raw in error.found]
+            raise
+
+    def nodes(self) -> List[Member]:
+        """Every node, the local one first."""
+        return [_member(raw) for raw in self._open().nodes()]
+
+    def close(self) -> None:
+        """Ends the connection, once the last view has gone. So does the last reference to this.
+        What waits in other threads ends at once: Closed."""
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            handle.end()
+
+    def __enter__(self) -> Node:
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], value: Any, trace: Any) -> None:
+        self.close()
+
+
+def open(path: Optional[Path] = None) -> Node:  # as in the C library: sarissa.open()
+    """Connects to the node at a socket path, or $SARISSA_SOCKET, or the default one."""
+    return Node(path)
