@@ -134,13 +134,16 @@ static struct core *config_carve(struct arena *a, const struct control_config *f
 	struct core *k = arena_carve(a, sizeof(*k));
 	/* Without memory the same steps only add up, on a copy that is thrown away. */
 	struct core *p = k ? k : into;
+	uint32_t nodes = f->nodes + MEMBERS_GUESTS;
 
 	timers_carve(&p->control.timers, a, config_timers(f));
 	commands_carve(&p->control.commands, a, f);
 	config_carve_cluster(a, f, &p->cluster);
+	p->directory.peers = arena_carve(a, sizeof(*p->directory.peers) * nodes);
 	directory_carve(&p->directory.shard, a, f);
 	backup_carve(&p->directory.backups, a);
 	buffers_carve(&p->flow.buffers, a, f);
+	p->store.peers = arena_carve(a, sizeof(*p->store.peers) * nodes);
 	objects_carve(&p->store.objects, a, f);
 	fetches_carve(&p->transfer.fetches, a, f);
 	serves_carve(&p->transfer.serves, a, f);

@@ -49,9 +49,9 @@ static void control_remind(struct control *c)
 	for (uint32_t i = 0; i < c->config.nodes; i++) {
 		struct node *n = peers_node(c, i);
 
-		if (!n->unremoved || n->state != NODE_UP) /* control_node_up */
+		if (!directory_peer(c, n)->unremoved || n->state != NODE_UP) /* control_node_up */
 			continue;
-		n->unremoved = false;
+		directory_peer(c, n)->unremoved = false;
 		if (n != c->cluster->self) {
 			peers_hello(c, n->main->conn, MESSAGE_ANNOUNCE_ASK);
 			continue;

@@ -10,7 +10,8 @@
 
 static void wiring_forget_fire(struct control *c, struct timer *t)
 {
-	struct node *n = list_item(t, struct node, forget);
+	struct directory_peer *p = list_item(t, struct directory_peer, forget);
+	const struct node *n = &c->cluster->peers.nodes[p - c->directory->peers];
 
 	directory_node_forget(&c->directory->shard, n->number, !members_live(n));
 	if (members_live(n)) /* others reach it: what it has stays taken until it is dead */
@@ -19,18 +20,19 @@ static void wiring_forget_fire(struct control *c, struct timer *t)
 
 static bool wiring_node_up(struct control *c, struct node *n)
 {
+	struct directory_peer *p = directory_peer(c, n);
 	bool was_up = n->state == NODE_UP, known = true;
 
 	if (!was_up)
 		c->directory->up_ns = c->now_ns;
 	n->state = NODE_UP;
-	timers_cancel(&c->timers, &n->forget);
+	timers_cancel(&c->timers, &p->forget);
 	if (n == c->cluster->self)
 		c->directory->shard.self = n->number;
 	if (control_is_shard(c, c->cluster->self))
 		known = directory_node_up(&c->directory->shard, n->number, n->store_incarnation) &&
-			!n->unremoved;
-	n->unremoved = n->unremoved && n == c->cluster->self;
+			!p->unremoved;
+	p->unremoved = p->unremoved && n == c->cluster->self;
 	if (!was_up && control_is_shard(c, n) && c->table)
 		fetch_announce(c, n);
 	fetch_node_up(c, n);
@@ -44,14 +46,15 @@ static bool wiring_node_up(struct control *c, struct node *n)
 static void wiring_node_down(struct control *c, struct node *n)
 {
 	n->state = NODE_DOWN;
-	n->beyond = false;
+	directory_peer(c, n)->beyond = false;
 	reduce_node_down(c, n);
 	combine_node_down(c, n);
 	if (!control_is_shard(c, c->cluster->self))
 		return;
 	agent_silent(c, n, false);
 	directory_node_down(&c->directory->shard, n->number);
-	timers_set(&c->timers, &n->forget, c->now_ns + c->config.forget_ns, wiring_forget_fire);
+	timers_set(&c->timers, &directory_peer(c, n)->forget, c->now_ns + c->config.forget_ns,
+		   wiring_forget_fire);
 }
 
 static void wiring_node_known(struct control *c, struct node *n)
@@ -61,7 +64,7 @@ static void wiring_node_known(struct control *c, struct node *n)
 
 static void wiring_announce_asked(struct control *c, struct node *n)
 {
-	reconcile_asked(n);
+	reconcile_asked(c, n);
 	objects_announce_all(c);
 	reductions_tell(c);
 }
@@ -104,7 +107,7 @@ static void wiring_node_gone(struct control *c, struct node *n)
 	reduce_caller_gone(c, n, true);
 	if (n->member != MEMBER_LEFT)
 		return;
-	timers_cancel(&c->timers, &n->forget);
+	timers_cancel(&c->timers, &directory_peer(c, n)->forget);
 	directory_node_forget(&c->directory->shard, n->number, true);
 }
 

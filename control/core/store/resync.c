@@ -17,14 +17,14 @@ void reconcile_stamp(struct control *c, struct node *n, struct message *m)
 		m->get.life = life;
 	else if (m->kind != MESSAGE_GET)
 		return;
-	if (n->told_life == 0)
-		n->told_life = life; /* there is nothing older */
+	if (store_peer(c, n)->told_life == 0)
+		store_peer(c, n)->told_life = life; /* there is nothing older */
 }
 
-void reconcile_asked(struct node *n)
+void reconcile_asked(struct control *c, const struct node *n)
 {
-	if (n->told_life == 0)
-		n->told_life = 1;
+	if (store_peer(c, n)->told_life == 0)
+		store_peer(c, n)->told_life = 1;
 }
 
 static void reconcile_later(struct control *c)
@@ -48,8 +48,8 @@ static bool reconcile_told(struct control *c, struct call *call, const struct me
 {
 	c->store->reconcile.telling--;
 	if (answer) {
-		call->node->told_life = call->cookie;
-		call->node->told_view = call->message.told.view;
+		store_peer(c, call->node)->told_life = call->cookie;
+		store_peer(c, call->node)->told_view = call->message.told.view;
 	}
 	return false; /* without: its connection was lost, and it asks or all is told anew */
 }
@@ -104,19 +104,20 @@ static bool reconcile_tell(struct control *c, struct node *n)
 	/* of a list of owners none waits for it */
 	uint64_t view = c->config.shards > 0 ? 0 : c->cluster->members.view,
 		 life = members_life(c, n);
-	bool known = n->told_life == 0 || n->told_life == life;
+	const struct store_peer *p = store_peer(c, n);
+	bool known = p->told_life == 0 || p->told_life == life;
 	struct message m = {.kind = MESSAGE_TOLD, .told.view = view};
 	enum reconcile_may may;
 	struct call *call;
 
-	if (known && n->told_view == view)
+	if (known && p->told_view == view)
 		return true;
 	if (c->store->reconcile.telling >= RECONCILE_TELLING_MAX || reconcile_unclaimed(c, n))
 		return false;
 	may = reconcile_may(c, n);
-	if (may == RECONCILE_NOTHING || (may == RECONCILE_VIEW && n->told_view == view))
+	if (may == RECONCILE_NOTHING || (may == RECONCILE_VIEW && p->told_view == view))
 		return false;
-	m.told.life = may == RECONCILE_ALL ? life : n->told_life;
+	m.told.life = may == RECONCILE_ALL ? life : p->told_life;
 	call = calls_start(c, n, &m, TABLE_SLOT_NONE, c->config.directory_ns, reconcile_told, NULL);
 	if (call) {
 		call->cookie = m.told.life;
