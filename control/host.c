@@ -12,6 +12,8 @@
 #include <unistd.h>
 #include "answers.h"
 #include "internal/open_files.h"
+#include "identity.h"
+#include "lease_file.h"
 #include "lock.h"
 #include "log.h"
 
@@ -371,6 +373,11 @@ static void host_apart_drop(void *arg, uint32_t slot)
 	apart_drop(&h->apart, slot);
 }
 
+static bool host_lives(void *arg, uint32_t process, uint64_t birth)
+{
+	return identity_lives(process, birth);
+}
+
 /* Zeroed memory whose untouched pages cost nothing. */
 static void *host_memory(size_t bytes)
 {
@@ -419,7 +426,8 @@ static int host_core(struct host *h)
 					host_old_clients,
 					host_apart_make,
 					host_apart_read,
-					host_apart_drop};
+					host_apart_drop,
+					host_lives};
 	struct control_config config;
 	void *memory;
 
@@ -436,6 +444,7 @@ static int host_core(struct host *h)
 	config.sessions_max = h->options->sessions;
 	config.sessions_user_max = config.sessions_max - config.sessions_max / 4;
 	config.pid = getpid();
+	config.leases = lease_file_map(h->options->rundir);
 	if (getrandom(&config.seed, sizeof(config.seed), 0) != sizeof(config.seed)) {
 		log_error("no random numbers (%s): the kernel is too old", strerror(errno));
 		return 1;

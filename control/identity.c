@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "identity.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -12,23 +14,42 @@
 
 #define PIDFS_MAGIC 0x50494446
 
+/* Of a pidfd, which is closed. */
+static uint64_t identity_number(int fd)
+{
+	struct statfs system;
+	struct stat s;
+	uint64_t number = 0;
+
+	if (fstatfs(fd, &system) == 0 && system.f_type == PIDFS_MAGIC && fstat(fd, &s) == 0)
+		number = s.st_ino;
+	close(fd);
+	return number;
+}
+
 /* The inode of its pidfd, which no other process has had since the boot (Linux 6.9); before, all
  * share one, and 0 stands for it. */
 static uint64_t identity_birth(int fd)
 {
 	int process;
 	socklen_t length = sizeof(process);
-	struct statfs system;
-	struct stat s;
-	uint64_t birth = 0;
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &process, &length) < 0)
 		return 0;
-	if (fstatfs(process, &system) == 0 && system.f_type == PIDFS_MAGIC &&
-	    fstat(process, &s) == 0)
-		birth = s.st_ino;
-	close(process);
-	return birth;
+	return identity_number(process);
+}
+
+bool identity_lives(uint32_t process, uint64_t birth)
+{
+	int fd = birth ? (int)syscall(SYS_pidfd_open, (pid_t)process, 0) : -1;
+	struct pollfd ended = {.fd = fd, .events = POLLIN};
+
+	/* readable: it has ended, and its parent has not looked yet */
+	if (fd >= 0 && poll(&ended, 1, 0) != 0) {
+		close(fd);
+		return false;
+	}
+	return fd >= 0 && identity_number(fd) == birth;
 }
 
 static bool identity_apart(enum control_creators creators, bool daemons)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The limits of a control core, and the memory that follows from them. */
+#include "core/lease/kept.h"
 #include "state.h"
 
 #define MS UINT64_C(1000000)
@@ -35,6 +36,9 @@ void control_config_default(struct control_config *config)
 		.waiters_max = OBJECT_TABLE_SLOTS_DEFAULT,
 		.tombstones = OBJECT_TABLE_SLOTS_DEFAULT,
 		.inline_bytes = UINT64_C(64) << 20,
+		.references_max = 2 * HOLDS_KEPT,
+		.leases_max = LEASES_KEPT,
+		.holds_max = HOLDS_KEPT,
 		.retry_ns = 1000 * MS,
 		.call_ns = 5000 * MS,
 		.directory_ns = SESSION_DIRECTORY_NS,
@@ -77,6 +81,9 @@ static bool config_limits_valid(const struct control_config *f)
 	       f->reduces_max > 0 && f->reductions_max > 0 && f->reduce_sources_max > 0 &&
 	       f->parts_max > 0 && f->offers_max > 0 && f->entries_max > 0 && f->copies_max > 0 &&
 	       f->waiters_max > 0 && f->tombstones >= 4 && config_power_of_two(f->tombstones) &&
+	       f->references_max > 0 && f->leases_max > 0 && f->holds_max > 0 &&
+	       (f->leases == NULL ||
+		(f->leases_max == LEASES_KEPT && f->holds_max == HOLDS_KEPT)) &&
 	       f->backoff_min_ns > 0 && f->gossip_ns > 0;
 }
 
@@ -98,7 +105,8 @@ static uint32_t config_timers(const struct control_config *f)
 {
 	return f->calls_max + f->waits_max + (1 + FETCH_FEEDS) * f->fetches_max + f->links_max +
 	       2 * (f->combines_max + f->parts_max) + f->offers_max + 3 * f->reduces_max +
-	       2 * f->reductions_max + 2 * (f->nodes + MEMBERS_GUESTS) + 13;
+	       2 * f->reductions_max + 2 * (f->nodes + MEMBERS_GUESTS) + 13 + f->references_max +
+	       f->leases_max + f->holds_max;
 }
 
 struct control *core_join(struct core *k)
@@ -107,6 +115,7 @@ struct control *core_join(struct core *k)
 
 	c->cluster = &k->cluster;
 	c->directory = &k->directory;
+	c->lease = &k->lease;
 	c->flow = &k->flow;
 	c->store = &k->store;
 	c->transfer = &k->transfer;
@@ -134,16 +143,15 @@ static struct core *config_carve(struct arena *a, const struct control_config *f
 	struct core *k = arena_carve(a, sizeof(*k));
 	/* Without memory the same steps only add up, on a copy that is thrown away. */
 	struct core *p = k ? k : into;
-	uint32_t nodes = f->nodes + MEMBERS_GUESTS;
 
 	timers_carve(&p->control.timers, a, config_timers(f));
 	commands_carve(&p->control.commands, a, f);
 	config_carve_cluster(a, f, &p->cluster);
-	p->directory.peers = arena_carve(a, sizeof(*p->directory.peers) * nodes);
 	directory_carve(&p->directory.shard, a, f);
+	references_carve(&p->directory.references, a, f);
 	backup_carve(&p->directory.backups, a);
+	leases_carve(&p->lease.leases, a, f);
 	buffers_carve(&p->flow.buffers, a, f);
-	p->store.peers = arena_carve(a, sizeof(*p->store.peers) * nodes);
 	objects_carve(&p->store.objects, a, f);
 	fetches_carve(&p->transfer.fetches, a, f);
 	serves_carve(&p->transfer.serves, a, f);

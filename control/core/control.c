@@ -49,14 +49,15 @@ static void control_remind(struct control *c)
 	for (uint32_t i = 0; i < c->config.nodes; i++) {
 		struct node *n = peers_node(c, i);
 
-		if (!directory_peer(c, n)->unremoved || n->state != NODE_UP) /* control_node_up */
+		if (!n->unremoved || n->state != NODE_UP) /* control_node_up */
 			continue;
-		directory_peer(c, n)->unremoved = false;
+		n->unremoved = false;
 		if (n != c->cluster->self) {
 			peers_hello(c, n->main->conn, MESSAGE_ANNOUNCE_ASK);
 			continue;
 		}
 		n->life++;
+		holds_tell_all(c);
 		objects_announce_all(c);
 	}
 }
@@ -75,7 +76,10 @@ void control_start(struct control *c)
 					  backup_later,
 					  members_down_ms,
 					  graves_beyond,
-					  evict_start};
+					  evict_start,
+					  references_create,
+					  references_unhold,
+					  references_describe};
 
 	c->cluster->ops = &wiring_cluster;
 	c->flow->ops = &wiring_flow;
@@ -83,6 +87,7 @@ void control_start(struct control *c)
 	c->transfer->ops = &wiring_transfer;
 	c->coordinator->ops = &wiring_delegate;
 	c->requester->ops = &wiring_requester;
+	c->lease->ops = &wiring_lease;
 	for (uint32_t i = 0; i < c->config.shards; i++)
 		c->cluster->shard_nodes[i] = c->config.shard_nodes[i];
 	peers_init(c);
@@ -109,6 +114,8 @@ void control_start(struct control *c)
 	graves_init(c);
 	list_init(&c->session->sessions.roomless);
 	backup_init(c);
+	references_init(c);
+	leases_init(c);
 	/* the configuration's own pointers are the caller's */
 	c->config.addrs = NULL;
 	c->config.seeds = NULL;
@@ -179,6 +186,7 @@ static void control_turn(struct control *c)
 
 	members_pump(c);
 	objects_announce_pump(c);
+	holds_pump(c);
 	graves_pump(c);
 	backup_pump(c);
 	reductions_pump(c);
@@ -189,6 +197,7 @@ static void control_turn(struct control *c)
 		pool_give(&c->cluster->loopback, l);
 		members_pump(c);
 		objects_announce_pump(c);
+		holds_pump(c);
 	}
 	agent_tell_later(c);
 }

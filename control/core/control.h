@@ -29,6 +29,7 @@
 #include "core/message/message.h"
 
 struct control;
+struct lease_kept;
 
 enum control_log_level {
 	CONTROL_LOG_ERROR,
@@ -59,6 +60,9 @@ struct control_ops {
 	int (*memory)(void *arg, uint32_t slot, uint64_t bytes, bool brought);
 	int (*memory_read)(void *arg, uint32_t slot, uint64_t at, void *to, uint64_t bytes);
 	void (*memory_drop)(void *arg, uint32_t slot);
+	/* Whether that process, which was a client of an earlier control, still runs. May be NULL.
+	 */
+	bool (*lives)(void *arg, uint32_t process, uint64_t birth);
 };
 
 struct control_config {
@@ -72,6 +76,7 @@ struct control_config {
 	const uint32_t *shard_nodes;  /* nodes that keep a part of the directory; copied */
 	uint64_t seed;		      /* random: no two lives of a node have the same */
 	int32_t pid;		      /* told in SESSION_STATUS */
+	struct lease_kept *leases;    /* outlives control (lease/kept.h); or NULL */
 
 	/* limits; all memory follows from them */
 	uint32_t table_slots; /* at least those of the object table */
@@ -103,6 +108,9 @@ struct control_config {
 	uint32_t waiters_max;	     /* directory: nodes that wait for an object */
 	uint32_t tombstones;	     /* directory: deleted objects remembered; a power of two */
 	uint64_t inline_bytes;	     /* directory: values kept */
+	uint32_t references_max;     /* directory: leases that hold an object, of all objects */
+	uint32_t leases_max;	     /* that clients of this node have opened */
+	uint32_t holds_max;	     /* objects that these hold */
 
 	/* times */
 	uint64_t retry_ns;     /* a request is repeated after so long */

@@ -11,6 +11,8 @@ static void dispatch_remove(struct control *c, struct node *n, const struct mess
 	struct message answer = {.kind = MESSAGE_REPLY, .request = m->request};
 	uint32_t slot = c->table ? objects_find(c, &m->object.id) : TABLE_SLOT_NONE;
 
+	if (!m->object.again)
+		holds_gone(c, &m->object.id, m->object.generation);
 	if (slot != TABLE_SLOT_NONE && !objects_is(c, slot, m->object.generation))
 		slot = TABLE_SLOT_NONE;
 	if (slot != TABLE_SLOT_NONE && m->object.again &&
@@ -113,10 +115,12 @@ static bool dispatch_too_early(struct control *c, const struct message *m)
 		return false;
 	if (m->kind == MESSAGE_GET || m->kind == MESSAGE_DROP || m->kind == MESSAGE_RECALL ||
 	    m->kind == MESSAGE_PROPOSE || (m->kind == MESSAGE_HAVE && !m->have.create) ||
-	    !reshard_settling(c, id))
+	    (m->kind == MESSAGE_HOLD && m->hold.generation != 0) || !reshard_settling(c, id))
 		return false;
-	if (m->kind == MESSAGE_DELETE)
+	if (m->kind == MESSAGE_DELETE && !m->object.lapsed)
 		return dispatch_delete_too_early(c, id);
+	if (m->kind == MESSAGE_DELETE) /* another home may be about to say HOLD */
+		return true;
 	e = directory_find(&c->directory->shard, id);
 	if (e == NULL || e->generation == 0)
 		return true;
@@ -144,8 +148,14 @@ static void dispatch_request(struct control *c, struct node *n, const struct mes
 	}
 	if (m->kind == MESSAGE_GET && reduce_spread(c, n, m))
 		return;
-	if (m->kind == MESSAGE_TOLD)
+	if (m->kind == MESSAGE_TOLD) {
+		references_told(c, n->number, m->told.life);
 		settle_heard(c, n, m->told.view);
+	}
+	if (m->kind == MESSAGE_HOLD) {
+		references_hold(c, n->number, m);
+		return;
+	}
 	if (m->kind == MESSAGE_REDUCE) {
 		reduce_request(c, n, m);
 	} else if (m->kind == MESSAGE_REDUCED) {
@@ -157,7 +167,8 @@ static void dispatch_request(struct control *c, struct node *n, const struct mes
 	} else {
 		if (m->kind == MESSAGE_HAVE && (reduce_refuses(c, n, m) || reduce_have(c, n, m)))
 			return;
-		if (m->kind == MESSAGE_DELETE && reduce_cancel(c, n, m))
+		if (m->kind == MESSAGE_DELETE &&
+		    (references_delete(c, n->number, m) || reduce_cancel(c, n, m)))
 			return;
 		directory_message(&c->directory->shard, n->number, m);
 	}
@@ -174,6 +185,7 @@ void dispatch(struct control *c, struct node *n, uint32_t conn, const struct mes
 	case MESSAGE_DELETE:
 	case MESSAGE_LIST:
 	case MESSAGE_TOLD:
+	case MESSAGE_HOLD:
 	case MESSAGE_REDUCE:
 	case MESSAGE_REDUCED:
 	case MESSAGE_RECALL:

@@ -45,6 +45,12 @@ void control_gauges(struct control *c, struct control_gauges *out)
 		.entries_max = f->entries_max,
 		.copies = c->directory->shard.copies.used,
 		.copies_max = f->copies_max,
+		.leases = c->lease->leases.pool.used,
+		.leases_max = f->leases_max,
+		.holds = c->lease->leases.holds.used,
+		.holds_max = f->holds_max,
+		.references = c->directory->references.pool.used,
+		.references_max = f->references_max,
 		.links = c->cluster->peers.links.used,
 		.links_max = f->links_max,
 	};

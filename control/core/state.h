@@ -19,6 +19,7 @@
 #include "core/cluster/settle.h"
 #include "core/directory/agent.h"
 #include "core/directory/room.h"
+#include "core/lease/room.h"
 #include "core/flow/events.h"
 #include "core/flow/room.h"
 #include "core/store/events.h"
@@ -40,6 +41,7 @@ struct core {
 	struct control control;
 	struct room_cluster cluster;
 	struct room_directory directory;
+	struct room_lease lease;
 	struct room_flow flow;
 	struct room_store store;
 	struct room_transfer transfer;
@@ -59,6 +61,7 @@ extern const struct store_ops wiring_store;
 extern const struct transfer_ops wiring_transfer;
 extern const struct delegate_ops wiring_delegate;
 extern const struct requester_ops wiring_requester;
+extern const struct lease_ops wiring_lease;
 
 /* control.c */
 void control_start(struct control *c);

@@ -10,8 +10,7 @@
 
 static void wiring_forget_fire(struct control *c, struct timer *t)
 {
-	struct directory_peer *p = list_item(t, struct directory_peer, forget);
-	const struct node *n = &c->cluster->peers.nodes[p - c->directory->peers];
+	struct node *n = list_item(t, struct node, forget);
 
 	directory_node_forget(&c->directory->shard, n->number, !members_live(n));
 	if (members_live(n)) /* others reach it: what it has stays taken until it is dead */
@@ -20,19 +19,18 @@ static void wiring_forget_fire(struct control *c, struct timer *t)
 
 static bool wiring_node_up(struct control *c, struct node *n)
 {
-	struct directory_peer *p = directory_peer(c, n);
 	bool was_up = n->state == NODE_UP, known = true;
 
 	if (!was_up)
 		c->directory->up_ns = c->now_ns;
 	n->state = NODE_UP;
-	timers_cancel(&c->timers, &p->forget);
+	timers_cancel(&c->timers, &n->forget);
 	if (n == c->cluster->self)
 		c->directory->shard.self = n->number;
 	if (control_is_shard(c, c->cluster->self))
 		known = directory_node_up(&c->directory->shard, n->number, n->store_incarnation) &&
-			!p->unremoved;
-	p->unremoved = p->unremoved && n == c->cluster->self;
+			!n->unremoved;
+	n->unremoved = n->unremoved && n == c->cluster->self;
 	if (!was_up && control_is_shard(c, n) && c->table)
 		fetch_announce(c, n);
 	fetch_node_up(c, n);
@@ -46,15 +44,14 @@ static bool wiring_node_up(struct control *c, struct node *n)
 static void wiring_node_down(struct control *c, struct node *n)
 {
 	n->state = NODE_DOWN;
-	directory_peer(c, n)->beyond = false;
+	n->beyond = false;
 	reduce_node_down(c, n);
 	combine_node_down(c, n);
 	if (!control_is_shard(c, c->cluster->self))
 		return;
 	agent_silent(c, n, false);
 	directory_node_down(&c->directory->shard, n->number);
-	timers_set(&c->timers, &directory_peer(c, n)->forget, c->now_ns + c->config.forget_ns,
-		   wiring_forget_fire);
+	timers_set(&c->timers, &n->forget, c->now_ns + c->config.forget_ns, wiring_forget_fire);
 }
 
 static void wiring_node_known(struct control *c, struct node *n)
@@ -64,7 +61,8 @@ static void wiring_node_known(struct control *c, struct node *n)
 
 static void wiring_announce_asked(struct control *c, struct node *n)
 {
-	reconcile_asked(c, n);
+	reconcile_asked(n);
+	holds_tell_all(c);
 	objects_announce_all(c);
 	reductions_tell(c);
 }
@@ -105,9 +103,10 @@ static void wiring_node_back(struct control *c, struct node *n)
 static void wiring_node_gone(struct control *c, struct node *n)
 {
 	reduce_caller_gone(c, n, true);
+	references_home_lost(c, n->number);
 	if (n->member != MEMBER_LEFT)
 		return;
-	timers_cancel(&c->timers, &directory_peer(c, n)->forget);
+	timers_cancel(&c->timers, &n->forget);
 	directory_node_forget(&c->directory->shard, n->number, true);
 }
 
@@ -116,6 +115,8 @@ static void wiring_node_reborn(struct control *c, struct node *n)
 	if (n != c->cluster->self && !join_is_guest(c, n))
 		directory_node_doubt(&c->directory->shard, n->number);
 	reduce_caller_gone(c, n, false);
+	if (n != c->cluster->self)
+		references_home_lost(c, n->number);
 }
 
 static void wiring_unsettled(struct control *c)
@@ -138,6 +139,7 @@ static void wiring_reshard(struct control *c)
 	if (c->table && c->store->objects.sweep != TABLE_SLOT_NONE)
 		c->cluster->members
 			.life++; /* some were not told of the change before: tell all again */
+	holds_tell_all(c);
 	if (c->config.shards == 0) {
 		reduce_keep(c);
 		combine_keep(c);
@@ -173,6 +175,8 @@ static bool wiring_prepare(struct control *c, struct call *call)
 		return false;
 	if (m->kind == MESSAGE_HAVE)
 		objects_value(c, call->value_slot, &m->have);
+	if (m->kind == MESSAGE_HOLD)
+		holds_fill(c, call, &m->hold);
 	if (m->kind == MESSAGE_KEEP && !backup_fill(c, &m->have))
 		return false;
 	if (m->kind == MESSAGE_COMBINE)
@@ -450,4 +454,9 @@ static void wiring_reduce_accepted(struct control *c, struct await *w)
 const struct requester_ops wiring_requester = {
 	.ended = wiring_reduce_ended,
 	.accepted = wiring_reduce_accepted,
+};
+
+const struct lease_ops wiring_lease = {
+	.told_again = reconcile_more,
+	.answer = session_lease_answer,
 };

@@ -101,6 +101,29 @@ bool decode_generation(uint64_t generation)
 	return generation != 0 && generation <= MESSAGE_GENERATION_MAX;
 }
 
+/* NULL: there is none. */
+static bool decode_lease(const Rpc__Lease *in, struct message_lease *out)
+{
+	if (in == NULL)
+		return true;
+	out->number = in->number;
+	out->ttl_ns = in->ttl_ns;
+	return in->number != 0 && in->ttl_ns <= SESSION_LEASE_NS_MAX &&
+	       decode_text(&in->name, out->name, sizeof(out->name));
+}
+
+static bool decode_hold(const Rpc__Hold *in, struct message_hold *out)
+{
+	out->generation = in->generation;
+	out->left_ns = in->left_ns - 1;
+	out->again = in->again != 0;
+	out->joins = in->joins != 0;
+	out->life = in->life;
+	return (in->left_ns == 0 || out->left_ns <= SESSION_LEASE_NS_MAX) &&
+	       (in->generation == 0 || decode_generation(in->generation)) &&
+	       decode_id(&in->id, &out->id) && decode_lease(in->lease, &out->lease);
+}
+
 static bool decode_have(const Rpc__Have *in, struct message_have *out)
 {
 	out->generation = in->generation;
@@ -123,6 +146,7 @@ static bool decode_have(const Rpc__Have *in, struct message_have *out)
 	       in->state < MESSAGE_COPY_STATES && decode_chunk(in->chunk_bytes, in->size) &&
 	       decode_id(&in->id, &out->id) && decode_node(in->upstream, &out->upstream) &&
 	       decode_also(in->also, in->n_also, out->also, &out->also_count) &&
+	       decode_lease(in->lease, &out->lease) &&
 	       decode_text(&in->name, out->name, sizeof(out->name));
 }
 
@@ -210,7 +234,11 @@ static bool decode_object(const Rpc__Object *in, struct message_object *out)
 	out->upstream = in->upstream;
 	out->cursor = in->cursor;
 	out->again = in->again;
-	return in->upstream <= NODES_MAX && in->again <= 1 && decode_id(&in->id, &out->id);
+	out->lapsed = in->lapsed;
+	out->lease = in->lease;
+	return in->upstream <= NODES_MAX && in->again <= 1 && in->lapsed < MESSAGE_LAPSED_WHATS &&
+	       (in->lapsed ? decode_generation(in->generation) : in->lease == 0) &&
+	       decode_id(&in->id, &out->id);
 }
 
 static bool decode_bury(const Rpc__Bury *in, struct message_bury *out)
@@ -356,7 +384,7 @@ static bool decode_combined(const Rpc__Combined *in, bool release, struct messag
 
 /* ---- the envelope --------------------------------------------------------------------------- */
 
-static bool decode_reduce_body(const Rpc__Envelope *e, struct decode_arena *a, struct message *m)
+static bool decode_rarer_body(const Rpc__Envelope *e, struct decode_arena *a, struct message *m)
 {
 	switch (e->body_case) {
 	case RPC__ENVELOPE__BODY_REDUCE:
@@ -404,6 +432,9 @@ static bool decode_reduce_body(const Rpc__Envelope *e, struct decode_arena *a, s
 	case RPC__ENVELOPE__BODY_OFFER:
 		m->kind = MESSAGE_OFFER;
 		return decode_offer(e->offer, &m->offer);
+	case RPC__ENVELOPE__BODY_HOLD:
+		m->kind = MESSAGE_HOLD;
+		return decode_hold(e->hold, &m->hold);
 	default:
 		return false;
 	}
@@ -452,7 +483,7 @@ static bool decode_body(const Rpc__Envelope *e, struct decode_arena *a, struct m
 	case RPC__ENVELOPE__BODY_LIST:
 		m->kind = MESSAGE_LIST;
 		m->list.cursor = e->list->cursor;
-		return true;
+		return decode_text(&e->list->prefix, m->list.prefix, sizeof(m->list.prefix));
 	case RPC__ENVELOPE__BODY_TOLD:
 		m->kind = MESSAGE_TOLD;
 		m->told.life = e->told->life;
@@ -478,7 +509,7 @@ static bool decode_body(const Rpc__Envelope *e, struct decode_arena *a, struct m
 		m->kind = MESSAGE_MEMBERS;
 		return decode_members(e->members, a, &m->members);
 	default:
-		return decode_reduce_body(e, a, m);
+		return decode_rarer_body(e, a, m);
 	}
 }
 

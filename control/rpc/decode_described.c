@@ -55,7 +55,15 @@ static bool decode_description(const Rpc__Description *in, struct session_object
 				       .flags = in->flags,
 				       .lost = in->lost,
 				       .lost_node = in->lost_node,
-				       .down_ms = in->down};
+				       .down_ms = in->down,
+				       .leases = in->leases,
+				       .lease_node = in->lease_node,
+				       .lease = in->lease,
+				       .lease_ms = in->lease_ms,
+				       .expires_ms = in->expires_ms};
+	if (in->leases ? in->lease_node >= NODES_MAX || in->lease == 0
+		       : in->lease_node || in->lease || in->lease_ms || in->lease_name.len > 0)
+		return false;
 	if (in->n_holders > SESSION_HOLDERS ||
 	    in->flags & ~(uint32_t)(SESSION_OBJECT_INLINE | SESSION_OBJECT_REDUCED))
 		return false;
@@ -66,7 +74,9 @@ static bool decode_description(const Rpc__Description *in, struct session_object
 		if (!decode_holder(in->holders[k], out, k))
 			return false;
 	return (in->generation != 0 || in->flags & SESSION_OBJECT_REDUCED) &&
-	       decode_id(&in->id, &out->id) && decode_text(&in->name, out->name, sizeof(out->name));
+	       decode_id(&in->id, &out->id) &&
+	       decode_text(&in->lease_name, out->lease_name, sizeof(out->lease_name)) &&
+	       decode_text(&in->name, out->name, sizeof(out->name));
 }
 
 /* Room for so many that a message lists; NULL: too many. */

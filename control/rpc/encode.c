@@ -18,7 +18,30 @@ static uint32_t encode_node(uint32_t node)
 	return node == MESSAGE_NODE_NONE ? 0 : node + 1;
 }
 
-static void encode_have(const struct message_have *m, Rpc__Have *out)
+static Rpc__Lease *encode_lease(const struct message_lease *m, Rpc__Lease *out)
+{
+	if (m->number == 0)
+		return NULL;
+	rpc__lease__init(out);
+	out->number = m->number;
+	out->ttl_ns = m->ttl_ns;
+	out->name = encode_text(m->name, sizeof(m->name));
+	return out;
+}
+
+static void encode_hold(const struct message_hold *m, Rpc__Lease *lease, Rpc__Hold *out)
+{
+	rpc__hold__init(out);
+	out->id = encode_bytes(m->id.bytes, OBJECT_ID_BYTES);
+	out->generation = m->generation;
+	out->lease = encode_lease(&m->lease, lease);
+	out->left_ns = m->left_ns + 1;
+	out->again = m->again != 0;
+	out->joins = m->joins != 0;
+	out->life = m->life;
+}
+
+static void encode_have(const struct message_have *m, Rpc__Lease *lease, Rpc__Have *out)
 {
 	rpc__have__init(out);
 	out->id = encode_bytes(m->id.bytes, OBJECT_ID_BYTES);
@@ -38,6 +61,7 @@ static void encode_have(const struct message_have *m, Rpc__Have *out)
 	out->also = (uint32_t *)(uintptr_t)m->also;
 	out->rate = m->rate;
 	out->life = m->life;
+	out->lease = encode_lease(&m->lease, lease);
 }
 
 static void encode_get(const struct message_get *m, Rpc__Get *out)
@@ -95,6 +119,8 @@ static void encode_object(const struct message_object *m, Rpc__Object *out)
 	out->upstream = m->upstream;
 	out->cursor = m->cursor;
 	out->again = m->again;
+	out->lapsed = m->lapsed;
+	out->lease = m->lease;
 }
 
 static void encode_stream(const struct message_stream *m, Rpc__Stream *out)
@@ -185,6 +211,12 @@ static void encode_description(const struct session_object *o, struct encode_pag
 	d->lost = o->lost;
 	d->lost_node = o->lost_node;
 	d->down = o->down_ms;
+	d->leases = o->leases;
+	d->lease_node = o->lease_node;
+	d->lease = o->lease;
+	d->lease_ms = o->lease_ms;
+	d->expires_ms = o->expires_ms;
+	d->lease_name = encode_text(o->lease_name, sizeof(o->lease_name));
 	d->name = encode_text(o->name, sizeof(o->name));
 	d->n_holders = o->holders < SESSION_HOLDERS ? o->holders : SESSION_HOLDERS;
 	d->holders = p->holders[i];
@@ -362,9 +394,17 @@ static void encode_offer(const struct message_offer *m, Rpc__Offer *out)
 
 /* ---- the envelope ------------------------------------------------------------------------- */
 
+struct encode_leased { /* with a message of its own inside */
+	union {
+		Rpc__Have have;
+		Rpc__Hold hold;
+	};
+	Rpc__Lease lease;
+};
+
 union encode_body {
 	Rpc__Hello hello;
-	Rpc__Have have;
+	struct encode_leased leased;
 	Rpc__Get get;
 	Rpc__Got got;
 	Rpc__Object object;
@@ -391,6 +431,7 @@ static const Rpc__Envelope__BodyCase encode_cases[MESSAGE_KINDS] = {
 	[MESSAGE_HELLO] = RPC__ENVELOPE__BODY_HELLO,
 	[MESSAGE_HAVE] = RPC__ENVELOPE__BODY_HAVE,
 	[MESSAGE_KEEP] = RPC__ENVELOPE__BODY_KEEP,
+	[MESSAGE_HOLD] = RPC__ENVELOPE__BODY_HOLD,
 	[MESSAGE_GET] = RPC__ENVELOPE__BODY_GET,
 	[MESSAGE_GOT] = RPC__ENVELOPE__BODY_GOT,
 	[MESSAGE_DROP] = RPC__ENVELOPE__BODY_DROP,
@@ -482,7 +523,10 @@ static void encode_body(const struct message *m, uint8_t *scratch, union encode_
 		break;
 	case MESSAGE_HAVE:
 	case MESSAGE_KEEP:
-		encode_have(&m->have, &b->have);
+		encode_have(&m->have, &b->leased.lease, &b->leased.have);
+		break;
+	case MESSAGE_HOLD:
+		encode_hold(&m->hold, &b->leased.lease, &b->leased.hold);
 		break;
 	case MESSAGE_GET:
 		encode_get(&m->get, &b->get);
@@ -498,6 +542,7 @@ static void encode_body(const struct message *m, uint8_t *scratch, union encode_
 	case MESSAGE_LIST:
 		rpc__list__init(&b->list);
 		b->list.cursor = m->list.cursor;
+		b->list.prefix = encode_text(m->list.prefix, sizeof(m->list.prefix));
 		break;
 	case MESSAGE_OBJECTS:
 		encode_objects(&m->objects, (struct encode_page *)(void *)scratch, &b->objects);

@@ -32,6 +32,8 @@ enum control_creators {
 	X(requests_bad, "requests", "requests of clients that do not hold")                     \
 	X(events_unknown, "records", "events that fit no stage or edge")                        \
 	X(records_refused, "records", "orders that the dataplane refused")                      \
+	X(leases_ended, "leases", "leases whose time was over without their session")           \
+	X(leases_lost, "leases", "of other nodes, that were lost with these; by object")        \
 	X(evictions, "objects", "copies that left for others")                                  \
 	X(appointed, "objects", "copies that became the last one to keep")                      \
 	X(store_full, "requests", "requests that found no room in the store")                   \
@@ -90,6 +92,12 @@ enum control_creators {
 	X(entries_max, "objects", "bound")                                               \
 	X(copies, "copies", "their copies")                                              \
 	X(copies_max, "copies", "bound")                                                 \
+	X(leases, "leases", "leases that clients of this node have opened")              \
+	X(leases_max, "leases", "bound")                                                 \
+	X(holds, "objects", "objects that these hold")                                   \
+	X(holds_max, "objects", "bound")                                                 \
+	X(references, "leases", "leases that hold objects in our part of the directory") \
+	X(references_max, "leases", "bound")                                             \
 	X(links, "links", "links to other nodes' workers")                               \
 	X(links_max, "links", "bound")                                                   \
 	X(members_alive, "nodes", "nodes that live, this one included")                  \

@@ -26,6 +26,9 @@
 
 #define SESSION_MAGIC 0x53534553u
 
+/* Ten years: the longest life of a lease without its session, and of an object with an end. */
+#define SESSION_LEASE_NS_MAX (UINT64_C(10) * 366 * 86400 * 1000000000)
+
 /* So long control waits for the directory's answer to a request that has no time of its own. */
 #define SESSION_DIRECTORY_NS (10 * 1000000000ll)
 
@@ -58,13 +61,16 @@ enum {
 	SESSION_PUT_MAX = 16384,    /* bytes that come with a PUT */
 	SESSION_NODES_MAX = 1024,   /* that a BROADCAST names */
 	SESSION_WAITS_MAX = 16384,  /* requests of one client that wait at a time */
+	SESSION_FLAG_JOINS = 128,   /* HOLD request: only if another lease holds it already */
+	SESSION_LEASE_NAME_BYTES = 64, /* with the terminating zero */
 };
 
 enum session_op {
 	SESSION_ATTACH = 1, /* -> fds {store read-only, table read-only, pins}; generation: the
 			       table's control_epoch */
-	SESSION_CREATE,	 /* id, name, size, pin -> slot, generation, offset; fd {store read-write},
-			    or SESSION_FLAG_APART and fd {memory of that size} */
+	SESSION_CREATE,	    /* id, name, size, pin, generation (lease, or 0) -> slot, generation,
+			       offset; fd {store read-write},     or SESSION_FLAG_APART and fd {memory
+			       of     that size} */
 	SESSION_PUBLISH, /* slot, generation, watermark: bytes before it are final -> when readers
 			    have them */
 	SESSION_SEAL,	 /* slot, generation: the whole object is final -> when readers have it */
@@ -77,7 +83,7 @@ enum session_op {
 			 */
 	SESSION_STAT, /* id -> session_object, cluster-wide; several, each with other holders, when
 			 they are many */
-	SESSION_LIST, /* -> one session_object each, cluster-wide */
+	SESSION_LIST, /* name (prefix of the names) -> one session_object each, cluster-wide */
 	SESSION_STATUS, /* -> one session_node each, this node first */
 	SESSION_REDUCE, /* id (of the result), name, reduction, flags, timeout (of all of it); count
 			   ids follow in the same packet -> when all that is known of them holds */
@@ -86,13 +92,22 @@ enum session_op {
 	SESSION_RESUME,	 /* pin: the object under creation that its word names is this client's; fd
 			    {its memory} when that is apart -> slot, generation, offset, size,
 			    watermark; -ESTALE: it is gone */
-	SESSION_PUT,	 /* id, name, size; so many bytes follow in the same packet -> slot,
-			    generation: it is complete; -ERESTART: CREATE it */
+	SESSION_PUT,	 /* id, name, size, generation (lease, or 0); so many bytes follow in the
+			    same packet -> slot, generation: it is complete; -ERESTART: CREATE it */
 	SESSION_CANCEL,	 /* generation: seq of a request of this client that waits (GET, WAIT,
 			    REDUCED, BROADCAST): it ends without an answer -> 0, -ENOENT: it does
 			    not wait */
 	SESSION_BROADCAST, /* id, timeout; size / 4 node numbers follow in the same packet, none:
 			      all nodes that are up -> when each of them has a complete copy */
+	SESSION_LEASE, /* name (empty: of this session), timeout (its ttl), generation (0; or the
+			  number of one of this session at an earlier control) -> generation: its
+			  number; -ESTALE: that one has ended */
+	SESSION_LEASE_END, /* generation (lease): it holds nothing any more */
+	SESSION_HOLD,	   /* id, generation (lease) -> when the directory knows; generation (of the
+			      object; 0: not held, with SESSION_FLAG_JOINS) */
+	SESSION_RELEASE, /* id, generation (lease) -> when it is let go, and deleted if nobody else
+			    holds it */
+	SESSION_EXPIRE,	 /* id, timeout (0: none): it is deleted then -> when the directory knows */
 	SESSION_OPS,
 };
 
@@ -162,11 +177,17 @@ struct session_object { /* follows a session_reply in the same packet */
 	uint64_t local_watermark; /* readable bytes on this node; UINT64_MAX: none here */
 	uint32_t copies;	  /* complete ones on members, cluster-wide */
 	uint32_t partial;
-	uint32_t holders;   /* entries used in holder[]; LIST: none */
-	uint32_t flags;	    /* SESSION_OBJECT_ */
-	uint32_t lost;	    /* complete copies on dead nodes; the next two are 0 without any */
-	uint32_t lost_node; /* the one of these that died last */
-	uint64_t down_ms;   /* so long ago */
+	uint32_t holders;    /* entries used in holder[]; LIST: none */
+	uint32_t flags;	     /* SESSION_OBJECT_ */
+	uint32_t lost;	     /* complete copies on dead nodes; the next two are 0 without any */
+	uint32_t lost_node;  /* the one of these that died last */
+	uint64_t down_ms;    /* so long ago */
+	uint32_t leases;     /* that hold it */
+	uint32_t lease_node; /* home of the one that has held it longest; all 0 without any */
+	uint64_t lease;	     /* its number */
+	uint64_t lease_ms;   /* it ends then, because its home is lost; 0: it does not */
+	uint64_t expires_ms; /* the object is deleted then; 0: not by itself */
+	char lease_name[SESSION_LEASE_NAME_BYTES];
 	struct session_holder holder[SESSION_HOLDERS];
 	char name[OBJECT_NAME_MAX + 1];
 };

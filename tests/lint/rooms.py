@@ -14,11 +14,11 @@ import sys
 from pathlib import Path
 
 # lowest first (docs/architecture.md)
-ORDER = ("base", "message", "planner", "cluster", "directory", "flow", "store", "transfer",
+ORDER = ("base", "message", "planner", "cluster", "directory", "lease", "flow", "store", "transfer",
          "reduce/participant", "reduce/coordinator", "reduce/requester", "session", "control.c")
 TOP = ORDER[-1]
 # what another room may include of one, beside all of the first three; all else of a room is its own
-ENTRY = {"cluster": {"room.h"}, "directory": {"room.h"}, "flow": {"room.h"},
+ENTRY = {"cluster": {"room.h"}, "directory": {"room.h"}, "flow": {"room.h"}, "lease": {"room.h"},
          "store": {"room.h", "await.h"}, "transfer": {"fetch.h", "serve.h"},
          "reduce/participant": set(), "reduce/coordinator": {"borrow.h"},
          "reduce/requester": {"requester.h"}, "session": set()}

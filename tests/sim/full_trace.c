@@ -22,7 +22,7 @@ static const char *const trace_kinds[MESSAGE_KINDS] = {
 	[MESSAGE_FINISH] = "FINISH",   [MESSAGE_RECALL] = "RECALL",
 	[MESSAGE_TAKE] = "TAKE",       [MESSAGE_GIVEN] = "GIVEN",
 	[MESSAGE_OFFER] = "OFFER",     [MESSAGE_PROPOSE] = "PROPOSE",
-	[MESSAGE_KEEP] = "KEEP",
+	[MESSAGE_KEEP] = "KEEP",       [MESSAGE_HOLD] = "HOLD",
 };
 
 static void trace_object(const struct object_id *id, uint64_t generation)

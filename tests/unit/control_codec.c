@@ -15,6 +15,22 @@ static struct message_part parts[MESSAGE_PARTS_MAX];
 static const struct message_members table = {UINT64_MAX, MESSAGE_MEMBERS_TABLE, MESSAGE_MEMBERS_MAX,
 					     members};
 
+static const struct message_lease sample_lease = {9, SESSION_LEASE_NS_MAX, "session 7"};
+
+static struct message sample_lifetime(struct message m, struct object_id id)
+{
+	if (m.kind == MESSAGE_DELETE) {
+		m.object = (struct message_object){
+			.id = id, .generation = 7, .lapsed = MESSAGE_LAPSED_LEASE, .lease = 9};
+		return m;
+	}
+	m.hold = (struct message_hold){
+		.id = id, .generation = 7, .lease = sample_lease, .left_ns = UINT64_MAX};
+	m.hold.again = m.hold.joins = 1;
+	m.hold.life = 8;
+	return m;
+}
+
 static struct message sample_values(struct message m, struct object_id id)
 {
 	const struct message_take take = {.id = id, .generation = 7, .first = INT64_MAX};
@@ -85,12 +101,16 @@ static struct message sample_reduce(uint32_t kind, struct object_id id)
 		m.combined = (struct message_combined){.target = id, .reduce = 8};
 		m.combined.part_node = MESSAGE_NODE_NONE;
 		break;
+	case MESSAGE_HOLD:
+	case MESSAGE_DELETE:
+		return sample_lifetime(m, id);
 	case MESSAGE_TAKE:
 	case MESSAGE_GIVEN:
 	case MESSAGE_OFFER:
 		return sample_values(m, id);
 	default:
-		m.object = (struct message_object){id, 7, 3, UINT64_MAX, 1};
+		m.object = (struct message_object){
+			.id = id, .generation = 7, .upstream = 3, .cursor = UINT64_MAX, .again = 1};
 		break;
 	}
 	return m;
@@ -126,10 +146,11 @@ static struct message_stream sample_stream(uint32_t kind, struct object_id id)
 	return m;
 }
 
+static const struct object_id id = {{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}};
+
 static struct message sample(uint32_t kind)
 {
 	struct message m = {.kind = kind, .request = UINT64_C(0xfedcba9876543210)};
-	struct object_id id = {{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}};
 
 	switch (kind == MESSAGE_KEEP ? MESSAGE_HAVE : kind) {
 	case MESSAGE_HELLO:
@@ -138,6 +159,7 @@ static struct message sample(uint32_t kind)
 	case MESSAGE_HAVE:
 		m.have = (struct message_have){.id = id,
 					       .generation = 77,
+					       .lease = sample_lease,
 					       .size = sizeof(value),
 					       .chunk_bytes = 8896,
 					       .state = MESSAGE_COPY_COMPLETE,
@@ -217,6 +239,12 @@ static void fill(void)
 						  .size = i,
 						  .local_watermark = UINT64_MAX,
 						  .copies = 2,
+						  .leases = 3,
+						  .lease_node = NODES_MAX - 1,
+						  .lease = i + 1,
+						  .lease_ms = 5,
+						  .expires_ms = UINT64_MAX,
+						  .lease_name = "session 7",
 						  .holders = 16};
 		page[i].id.bytes[0] = (uint8_t)i;
 		memset(page[i].name, 'x', OBJECT_NAME_MAX);
@@ -355,6 +383,13 @@ static void what_is_to_be_kept_is_whole(void **state)
 {
 	fill();
 	REFUSED(MESSAGE_KEEP, have.state, MESSAGE_COPY_PARTIAL);
+	REFUSED(MESSAGE_HOLD, hold.left_ns, SESSION_LEASE_NS_MAX + 1);
+	REFUSED(MESSAGE_HOLD, hold.lease.ttl_ns, SESSION_LEASE_NS_MAX + 1);
+	REFUSED(MESSAGE_HOLD, hold.generation, MESSAGE_GENERATION_MAX + 1);
+	REFUSED(MESSAGE_HAVE, have.lease.ttl_ns, SESSION_LEASE_NS_MAX + 1);
+	REFUSED(MESSAGE_DELETE, object.lapsed, MESSAGE_LAPSED_WHATS);
+	REFUSED(MESSAGE_DELETE, object.lapsed, MESSAGE_LAPSED_NOT);
+	REFUSED(MESSAGE_DELETE, object.generation, 0);
 }
 
 static void fields_out_of_bounds_are_refused(void **state)

@@ -71,6 +71,13 @@ static bool world_ops_old_clients(void *arg)
 	return n->world->old_clients;
 }
 
+static bool world_ops_lives(void *arg, uint32_t process, uint64_t birth)
+{
+	const struct world_node *n = arg;
+
+	return n->world->clients_live;
+}
+
 static int world_ops_memory(void *arg, uint32_t slot, uint64_t bytes, bool brought)
 {
 	struct world_node *n = arg;
@@ -213,7 +220,8 @@ void world_start_control(struct world *w, uint32_t node)
 					world_ops_old_clients,
 					world_ops_memory,
 					world_ops_memory_read,
-					world_ops_memory_drop};
+					world_ops_memory_drop,
+					world_ops_lives};
 	struct net_addr addrs[WORLD_NODES_MAX];
 	struct control_config config = w->config;
 
@@ -221,6 +229,7 @@ void world_start_control(struct world *w, uint32_t node)
 		addrs[i] = world_addr(i, 0);
 	config.node = node;
 	config.addrs = addrs;
+	config.leases = n->leases;
 	config.shard_nodes = w->shard_nodes;
 	config.incarnation = w->now_ns + ++w->lives; /* as a clock would give it */
 	config.seed = ++w->prng * UINT64_C(0x9e3779b97f4a7c15);
@@ -254,6 +263,7 @@ void world_kill_node(struct world *w, uint32_t node)
 	world_kill_control(w, node);
 	world_kill_engine(w, node);
 	world_lose_store(w, node);
+	memset(w->node[node].leases, 0, sizeof(*w->node[node].leases));
 }
 
 void world_replace_store(struct world *w, uint32_t node)
@@ -320,6 +330,7 @@ struct world *world_new(uint32_t nodes, uint32_t workers, uint64_t store_bytes, 
 		n->incarnation = 1000;
 		n->store = world_memory(store_bytes);
 		madvise(n->store, store_bytes, MADV_HUGEPAGE); /* to be touched is quicker so */
+		n->leases = world_memory(sizeof(*n->leases));
 		n->table = world_memory(object_table_bytes(WORLD_TABLE_SLOTS));
 		n->msg_tx = world_memory((size_t)WORLD_MSG_SLOTS * MSG_SLOT_BYTES);
 		n->msg_rx = world_memory((size_t)WORLD_MSG_SLOTS * MSG_SLOT_BYTES);
@@ -356,6 +367,7 @@ void world_free(struct world *w)
 			world_kill_control(w, i);
 		munmap(n->store, w->store_bytes);
 		munmap(n->table, object_table_bytes(WORLD_TABLE_SLOTS));
+		munmap(n->leases, sizeof(*n->leases));
 		munmap(n->msg_tx, area);
 		munmap(n->msg_rx, area);
 		munmap(n->mailbox_memory, mailbox_bytes(WORLD_MSG_SLOTS, WORLD_MSG_SLOTS));

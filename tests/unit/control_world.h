@@ -10,6 +10,7 @@
 #define SARISSA_TESTS_UNIT_CONTROL_WORLD_H
 
 #include "core/control.h"
+#include "core/lease/kept.h"
 #include "engine.h"
 #include "rpc/mailbox.h"
 
@@ -56,6 +57,7 @@ struct world_node {
 	struct counters counters[WORLD_WORKERS_MAX];
 	uint8_t *store, *msg_tx, *msg_rx;
 	struct object_table *table;
+	struct lease_kept *leases; /* outlives its control, unless the whole node is lost */
 	_Atomic uint64_t pins[WORLD_SESSIONS][SESSION_PINS];
 	uint64_t incarnation;
 	struct world_reply *replies;
@@ -90,6 +92,7 @@ struct world {
 	bool cut_worker[WORLD_WORKERS_MAX]; /* what the workers of this number send is lost */
 	bool hold_copies;		    /* of what is written apart */
 	bool old_clients;		    /* of earlier controls: they still have the table */
+	bool clients_live;		    /* the processes of those */
 	struct world_packet *packets; /* ring in order of arrival: the delay is the same for all */
 	uint32_t head, count;
 	uint8_t *arena;

@@ -15,6 +15,7 @@ struct room_cluster;
 struct room_coordinator;
 struct room_directory;
 struct room_flow;
+struct room_lease;
 struct room_participant;
 struct room_requester;
 struct room_session;
@@ -40,6 +41,7 @@ struct control {
 
 	struct room_cluster *cluster;
 	struct room_directory *directory;
+	struct room_lease *lease;
 	struct room_flow *flow;
 	struct room_store *store;
 	struct room_transfer *transfer;

@@ -217,7 +217,8 @@ void calls_move(struct control *c)
 		call->deferred = false;
 		if (call->message.kind == MESSAGE_GET)
 			call->message.get.life = 0;
-		if (call->message.kind == MESSAGE_HAVE || call->message.kind == MESSAGE_RECALL)
+		if (call->message.kind == MESSAGE_HAVE || call->message.kind == MESSAGE_HOLD ||
+		    call->message.kind == MESSAGE_RECALL)
 			call->cookie = members_life(c, owner);
 		calls_transmit(c, call);
 		calls_rearm(c, call);

@@ -49,7 +49,7 @@ bool agent_remove(void *arg, uint32_t node, const struct object_id *id, uint64_t
 	if (calls_start(c, n, &m, TABLE_SLOT_NONE, 2 * (c->config.forget_ns + c->config.retry_ns),
 			agent_removed, removal))
 		return true;
-	c->directory->unremoved = directory_peer(c, n)->unremoved = true;
+	c->directory->unremoved = n->unremoved = true;
 	return false;
 }
 

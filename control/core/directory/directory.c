@@ -42,8 +42,7 @@ static void directory_exists(struct directory *d, uint32_t node, const struct me
 	directory_reply(d, node, m->request, -EEXIST, e->generation, t.bytes);
 }
 
-/* There is a new tombstone: a DELETE waits until others have it. */
-static void directory_fresh(struct directory *d, const struct tombstone *t, struct removal *removal)
+void directory_fresh(struct directory *d, const struct tombstone *t, struct removal *removal)
 {
 	if (removal)
 		removal->left += d->out.bury(d->out.arg, t, removal);
@@ -65,6 +64,8 @@ void directory_end(struct directory *d, struct entry *e, uint32_t except, struct
 	 * meanwhile may be an earlier one. */
 	if (!again && directory_bury(d, &bury))
 		directory_fresh(d, directory_tombstone(d, &bury.id), removal);
+	if (!list_empty(&e->references))
+		d->out.unhold(d->out.arg, e, e->generation, true);
 	list_each(l, after, &e->copies)
 	{
 		struct copy *copy = list_item(l, struct copy, of_entry);
@@ -149,6 +150,8 @@ static bool directory_have_generation(struct directory *d, uint32_t node, const 
 	if (e->generation != 0) /* put twice, out of sight of each other: the newer one stays */
 		directory_end(d, e, MESSAGE_NODE_NONE, NULL);
 	e->generation = have->generation;
+	if (!list_empty(&e->references)) /* of what it takes the place of */
+		d->out.unhold(d->out.arg, e, e->generation - 1, true);
 	e->size = have->size;
 	e->chunk_bytes = have->chunk_bytes;
 	memcpy(e->name, have->name, sizeof(e->name));
@@ -316,6 +319,14 @@ static void directory_have(struct directory *d, uint32_t node, const struct mess
 	fresh = directory_have_fresh(e, node, have);
 	if (!directory_have_copy(d, node, have, e)) {
 		directory_have_full(d, node, m, e);
+		directory_settle(d, e);
+		return;
+	}
+	if (have->create && have->lease.number && !d->out.hold(d->out.arg, e, node, have)) {
+		directory_reply(d, node, m->request, -ENOSPC, 0,
+				"the directory has no room to note what leases hold: end some, or "
+				"let objects go");
+		directory_gone(d, directory_copy(e, node));
 		directory_settle(d, e);
 		return;
 	}
@@ -574,6 +585,8 @@ static void directory_leave(struct directory *d, struct entry *e)
 		directory_locate_remove(d, w);
 	}
 	e->reserved = 0;
+	if (!list_empty(&e->references))
+		d->out.unhold(d->out.arg, e, UINT64_MAX, false);
 	list_each(l, after, &e->copies)
 	{
 		directory_copy_remove(d, list_item(l, struct copy, of_entry));

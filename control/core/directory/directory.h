@@ -66,6 +66,7 @@ struct waiter { /* of an entry's waiters; of its locates: it only wants to know 
 struct entry {
 	struct idmap_node by_id;
 	struct list copies, waiters, locates;
+	struct list references; /* of leases that hold it (references.h) */
 	struct directory *directory;
 	uint64_t reserved; /* only this generation may be announced; 0: any; UINT64_MAX: none;
 			    * DIRECTORY_LENT */
@@ -151,6 +152,13 @@ struct directory_out {
 	/* The holder of this cached copy is to give it up, if that node, which has the pinned one,
 	 * gives a sign of life. Clears directory.evicting when it is done. False: not now. */
 	bool (*evict)(void *arg, const struct copy *copy, uint32_t pinned);
+	/* A lease of that node holds what it creates. False: no room to note that. */
+	bool (*hold)(void *arg, struct entry *e, uint32_t node, const struct message_have *have);
+	/* Generations up to this one of the object are gone, and what holds them; tell: the homes
+	 * of the leases hear so. Only called when there are references. */
+	void (*unhold)(void *arg, struct entry *e, uint64_t generation, bool tell);
+	/* Sets what holds it, and until when. Only called when there are references. */
+	void (*held)(void *arg, const struct entry *e, struct session_object *out);
 };
 
 enum { DIRECTORY_SIZES = 32 }; /* one per factor of 4 */
@@ -309,6 +317,8 @@ void directory_unreachable(const struct directory *d, const struct entry *e, str
 
 /* directory.c: ends this generation; tells all holders but one node, forgets it. Waiters stay. */
 void directory_end(struct directory *d, struct entry *e, uint32_t except, struct removal *removal);
+/* There is a new tombstone: a DELETE waits until others have it. */
+void directory_fresh(struct directory *d, const struct tombstone *t, struct removal *removal);
 void directory_reply(struct directory *d, uint32_t node, uint64_t request, int32_t status,
 		     uint64_t generation, const char *text);
 

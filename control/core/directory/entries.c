@@ -65,6 +65,7 @@ struct entry *directory_make(struct directory *d, const struct object_id *id)
 	list_init(&e->copies);
 	list_init(&e->waiters);
 	list_init(&e->locates);
+	list_init(&e->references);
 	idmap_insert(&d->by_id, &e->by_id, id);
 	return e;
 }
@@ -80,7 +81,8 @@ void directory_settle(struct directory *d, struct entry *e)
 		return;
 	directory_learn(d, e);
 	e->generation = 0;
-	if (!list_empty(&e->waiters) || !list_empty(&e->locates) || e->reserved)
+	if (!list_empty(&e->waiters) || !list_empty(&e->locates) || e->reserved ||
+	    !list_empty(&e->references))
 		return;
 	idmap_remove(&d->by_id, &e->by_id);
 	e->used = false;

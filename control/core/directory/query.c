@@ -31,6 +31,8 @@ static void directory_describe(const struct directory *d, const struct entry *e,
 	}
 	directory_losses(d, e, &loss);
 	out->copies -= loss.copies;
+	if (!list_empty(&e->references))
+		d->out.held(d->out.arg, e, out);
 	out->lost = loss.copies;
 	out->lost_node = loss.node;
 	out->down_ms = loss.down_ms;
@@ -95,6 +97,11 @@ void directory_stat(struct directory *d, uint32_t node, const struct message *m)
 		       count == 0 && directory_was_deleted(d, &m->object.id));
 }
 
+static bool directory_named(const struct entry *e, const char *prefix)
+{
+	return strncmp(e->name, prefix, strlen(prefix)) == 0;
+}
+
 void directory_list(struct directory *d, uint32_t node, const struct message *m)
 {
 	uint64_t at = m->list.cursor;
@@ -103,7 +110,7 @@ void directory_list(struct directory *d, uint32_t node, const struct message *m)
 	for (; at < d->entries.fresh && count < MESSAGE_OBJECTS_MAX; at++) {
 		const struct entry *e = pool_at(&d->entries, (uint32_t)at);
 
-		if (e->used && directory_shown(e))
+		if (e->used && directory_shown(e) && directory_named(e, m->list.prefix))
 			directory_describe(d, e, &d->page[count++]);
 	}
 	directory_page(d, node, m->request, count, at < d->entries.fresh ? at : 0, false);

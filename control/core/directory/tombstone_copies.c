@@ -32,24 +32,24 @@ static bool graves_told(struct control *c, struct call *call, const struct messa
 	struct node *n = call->node;
 
 	c->directory->graves.sending--;
-	directory_peer(c, n)->graves--;
+	n->graves--;
 	if (answer == NULL)
 		return false; /* it is dead by now: then all are told again */
-	directory_peer(c, n)->graves_ns = c->now_ns;
+	n->graves_ns = c->now_ns;
 	graves_node_up(c, n);
 	return false;
 }
 
 void graves_node_up(struct control *c, struct node *n)
 {
-	if (directory_peer(c, n)->graves_left)
+	if (n->graves_left)
 		graves_sweep(c);
-	directory_peer(c, n)->graves_left = false;
+	n->graves_left = false;
 }
 
-static bool graves_full(struct control *c, const struct node *n)
+static bool graves_full(const struct node *n)
 {
-	return directory_peer(c, n)->graves >= GRAVES_NODE_MAX;
+	return n->graves >= GRAVES_NODE_MAX;
 }
 
 static void graves_fire(struct control *c, struct timer *t)
@@ -60,10 +60,10 @@ static void graves_fire(struct control *c, struct timer *t)
 /* It will answer soon: what is to be told it can wait for that. */
 static bool graves_busy(struct control *c, const struct node *n)
 {
-	if (!graves_full(c, n) || c->now_ns >= directory_peer(c, n)->graves_ns + GRAVES_SILENT_NS)
+	if (!graves_full(n) || c->now_ns >= n->graves_ns + GRAVES_SILENT_NS)
 		return false;
-	timers_set(&c->timers, &c->directory->graves.timer,
-		   directory_peer(c, n)->graves_ns + GRAVES_SILENT_NS, graves_fire);
+	timers_set(&c->timers, &c->directory->graves.timer, n->graves_ns + GRAVES_SILENT_NS,
+		   graves_fire);
 	return true;
 }
 
@@ -96,15 +96,15 @@ static void graves_tell(struct control *c, struct node *n, const struct tombston
 {
 	struct message m = graves_message(t);
 
-	if (graves_full(c, n)) { /* silent: the others do not wait for it */
-		directory_peer(c, n)->graves_left = true;
+	if (graves_full(n)) { /* silent: the others do not wait for it */
+		n->graves_left = true;
 		return;
 	}
 	if (calls_start(c, n, &m, TABLE_SLOT_NONE, c->config.directory_ns, graves_told, NULL) ==
 	    NULL)
 		return;
-	if (directory_peer(c, n)->graves++ == 0)
-		directory_peer(c, n)->graves_ns = c->now_ns;
+	if (n->graves++ == 0)
+		n->graves_ns = c->now_ns;
 	c->directory->graves.sending++;
 }
 
@@ -200,7 +200,7 @@ uint32_t graves_bury(struct control *c, const struct tombstone *t, struct remova
 		if (members_live(n))
 			count += graves_ask(c, n, &m, removal);
 		else /* of a fixed list */
-			directory_peer(c, n)->graves_left = true;
+			n->graves_left = true;
 	}
 	return count;
 }
@@ -225,9 +225,9 @@ void graves_beyond(void *arg, uint32_t node)
 	struct text t = {.length = 0};
 
 	c->counters.copies_beyond++;
-	if (directory_peer(c, n)->beyond)
+	if (n->beyond)
 		return;
-	directory_peer(c, n)->beyond = true;
+	n->beyond = true;
 	text_add(&t, "node ");
 	text_add_number(&t, node);
 	text_add(&t,

@@ -14,6 +14,8 @@ const struct object_id *message_id(const struct message *m)
 		return &m->have.id;
 	case MESSAGE_GET:
 		return &m->get.id;
+	case MESSAGE_HOLD:
+		return &m->hold.id;
 	case MESSAGE_STAT:
 		return m->object.generation ? NULL : &m->object.id;
 	case MESSAGE_DROP:

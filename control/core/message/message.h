@@ -17,7 +17,7 @@
 #include "core/base/lanes.h"
 
 enum {
-	MESSAGE_VERSION = 14,
+	MESSAGE_VERSION = 15,
 	MESSAGE_TEXT_MAX = 127,	  /* bytes, without the terminating zero */
 	MESSAGE_OBJECTS_MAX = 32, /* entries in one OBJECTS message */
 	MESSAGE_UPSTREAMS_MAX = SESSION_UPSTREAMS,
@@ -68,6 +68,8 @@ enum message_kind {
 	MESSAGE_OFFER, /* node -> node: bytes for what you are to build; no answer */
 	MESSAGE_KEEP,  /* shard -> node: hold a copy of this small object, for me it is the only
 			* other one
+			* -> REPLY */
+	MESSAGE_HOLD,  /* node -> shard: a lease of mine holds this object; or its time ends then
 			* -> REPLY */
 	MESSAGE_KINDS,
 };
@@ -148,6 +150,12 @@ struct message_hello {
 	uint32_t given;		    /* your number, or MESSAGE_NODE_NONE */
 };
 
+struct message_lease {	 /* of a node, its home, that the message comes from */
+	uint64_t number; /* 0: none */
+	uint64_t ttl_ns; /* when its home is lost it ends so much later */
+	char name[SESSION_LEASE_NAME_BYTES];
+};
+
 struct message_have {
 	struct object_id id;
 	uint64_t generation;
@@ -167,6 +175,7 @@ struct message_have {
 	uint32_t orphan; /* 1: who guarded it lives no more: name me another, or me */
 	uint32_t made;	 /* 1: it is being made by a reduce: only for whoever coordinates that */
 	uint64_t life;	 /* as in message_told; set when it is sent */
+	struct message_lease lease; /* with create: that holds the object from now on */
 };
 
 /* Of what the sender has said with HAVE and GET, only that holds which it said in this life of
@@ -212,12 +221,31 @@ struct message_got {
 	char text[MESSAGE_TEXT_MAX + 1];
 };
 
+enum message_lapsed {
+	MESSAGE_LAPSED_NOT,
+	MESSAGE_LAPSED_LEASE, /* that lease lets it go: only if no other one holds it */
+	MESSAGE_LAPSED_TIME,  /* only if its time is over */
+	MESSAGE_LAPSED_WHATS,
+};
+
 struct message_object { /* DROP, DELETE, REMOVE, STAT */
 	struct object_id id;
-	uint64_t generation; /* DELETE: 0; STAT: 0 for the shard */
+	uint64_t generation; /* DELETE: 0 unless lapsed; STAT: 0 for the shard */
+	uint32_t lapsed;     /* DELETE: enum message_lapsed */
+	uint64_t lease;	     /* MESSAGE_LAPSED_LEASE: of the sender; 0: the lease's home is lost */
 	uint32_t upstream;   /* DROP: node + 1 that feeds me no more; 0: I hold nothing more */
 	uint64_t cursor;     /* STAT: holders that are told already */
 	uint32_t again;	     /* REMOVE: 1: another generation takes its place */
+};
+
+struct message_hold {
+	struct object_id id;
+	uint64_t generation;	    /* 0: whatever is there; the REPLY tells */
+	struct message_lease lease; /* number 0: it is about the time of the object */
+	uint64_t left_ns;	    /* of its time; UINT64_MAX: it has no end */
+	uint32_t again;		    /* 1: an owner was told already */
+	uint32_t joins; /* 1: only if another lease holds it; else generation 0 comes back */
+	uint64_t life;	/* as in message_told; set when it is sent */
 };
 
 struct message_bury {
@@ -249,7 +277,8 @@ struct message_stream { /* STREAM; PIECES, HAS: id, generation, chunk_bytes, ran
 };
 
 struct message_list {
-	uint64_t cursor; /* 0: from the start; else what OBJECTS said */
+	uint64_t cursor;		  /* 0: from the start; else what OBJECTS said */
+	char prefix[OBJECT_NAME_MAX + 1]; /* of the names; empty: all */
 };
 
 struct message_objects {
@@ -400,6 +429,7 @@ struct message {
 		struct message_object object;
 		struct message_bury bury;
 		struct message_told told;
+		struct message_hold hold;
 		struct message_stream stream;
 		struct message_list list;
 		struct message_objects objects;

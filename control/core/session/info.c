@@ -106,6 +106,7 @@ static void session_list_ask(struct control *c, struct wait *w)
 		return;
 	}
 	m.list.cursor = w->cursor;
+	memcpy(m.list.prefix, w->prefix, sizeof(m.list.prefix));
 	w->call = calls_start(c, shard, &m, TABLE_SLOT_NONE, session_list_patience(c, w, shard),
 			      session_listed, w);
 	if (w->call == NULL)
@@ -116,8 +117,10 @@ void session_list(struct control *c, struct session *s, const struct session_req
 {
 	struct wait *w = waits_start(c, s, r);
 
-	if (w)
-		session_list_ask(c, w);
+	if (w == NULL)
+		return;
+	memcpy(w->prefix, r->name, sizeof(w->prefix));
+	session_list_ask(c, w);
 }
 
 void session_list_resume(struct control *c, struct session *s)

@@ -4,6 +4,7 @@
 #include "core/base/env.h"
 #include "core/base/text.h"
 #include "core/directory/room.h"
+#include "core/lease/room.h"
 #include "core/transfer/fetch.h"
 #include "room.h"
 
@@ -92,9 +93,16 @@ static void session_create_ask(struct control *c, struct wait *w, uint32_t slot)
 	m.have.create = 1;
 	if (whole)
 		m.have.state = MESSAGE_COPY_COMPLETE;
+	if (w->lease &&
+	    !holds_create_begin(c, w->lease, &w->id, m.have.generation, &m.have.lease)) {
+		waits_end(c, w, -EAGAIN, "its lease has just ended, or lets it just go: try again");
+		objects_kill(c, slot, "");
+		return;
+	}
 	w->call = calls_start(c, control_shard(c, &w->id), &m, whole ? slot : TABLE_SLOT_NONE,
 			      c->config.directory_ns, session_created, w);
 	if (w->call == NULL) {
+		holds_create_not(c, w->lease, &w->id, false);
 		waits_no_call(c, w);
 		objects_kill(c, slot, "");
 		return;
@@ -127,12 +135,15 @@ static void session_create_later(struct control *c, struct wait *w, uint64_t gen
 	objects_kill(c, slot, "");
 	control_generation_after(c, generation);
 	if (w->op == SESSION_PUT) {
+		holds_create_not(c, w->lease, &w->id, false);
 		waits_end(c, w, deleted ? -ESTALE : -ERESTART,
 			  deleted ? "the object was deleted while it was put: put it again"
 				  : "it must have a later generation: create it");
 		return;
 	}
 	error = session_insert(c, w->session, &w->id, name, size, &slot, &t);
+	if (error)
+		holds_create_not(c, w->lease, &w->id, false);
 	if (error)
 		waits_end(c, w, error == -EAGAIN ? -ENOSPC : error, t.bytes);
 	else
@@ -183,6 +194,8 @@ static bool session_created(struct control *c, struct call *call, const struct m
 	if (answer && answer->reply.status == 0) {
 		o->owner = call->node->number + 1;
 		o->owner_life = call->cookie;
+		holds_create_made(c, w->lease, &w->id, c->table->slot[slot].generation, call->node,
+				  call->cookie);
 		if (w->op == SESSION_PUT)
 			objects_seal(c, slot, true);
 		else
@@ -200,6 +213,8 @@ static bool session_created(struct control *c, struct call *call, const struct m
 		objects_abandon(c, slot, "it could not be put");
 		return false;
 	}
+	if (answer && answer->reply.status != -ESTALE)
+		holds_create_not(c, w->lease, &w->id, false);
 	if (answer && answer->reply.status == -ESTALE &&
 	    answer->reply.generation > control_generation_max(c)) {
 		waits_end(c, w, -ERANGE,
@@ -342,6 +357,8 @@ void session_create(struct control *c, struct session *s, const struct session_r
 			session_exists(c, s, r, slot);
 		return;
 	}
+	if (!session_lease_may(c, s, r))
+		return;
 	error = session_insert(c, s, &r->id, r->name, r->size, &slot, &t);
 	if (error == -EAGAIN) {
 		room_await(c, s, r);
@@ -393,6 +410,8 @@ void session_put(struct control *c, struct session *s, const struct session_requ
 		session_exists(c, s, r, slot);
 		return;
 	}
+	if (!session_lease_may(c, s, r))
+		return;
 	error = session_place(c, &r->id, r->name, r->size, &slot, &t);
 	if (error == -EAGAIN) {
 		reply_error(c, s, r->op, r->seq, -ERESTART, "it must wait for room: create it");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include "core/lease/room.h"
 #include "core/transfer/fetch.h"
 #include "room.h"
 
@@ -36,6 +37,7 @@ int control_session_open(struct control *c, _Atomic uint64_t *pins, uint64_t now
 	objects_pins(c, pool_index(&c->session->sessions.pool, s), pins);
 	list_init(&s->waits);
 	list_init(&s->creating);
+	list_init(&s->leases);
 	c->session->sessions.open++;
 	return (int)pool_index(&c->session->sessions.pool, s);
 }
@@ -89,6 +91,7 @@ bool sessions_close(struct control *c, uint32_t number)
 
 		objects_abandon(c, objects_slot(c, o), "its creator has gone: get it again");
 	}
+	leases_leave(c, &s->leases);
 	users_leave(&c->session->sessions.users, s->user);
 	c->session->sessions.open--;
 	pool_give(&c->session->sessions.pool, s);
@@ -154,6 +157,9 @@ static session_handler *const session_handlers[SESSION_OPS] = {
 	[SESSION_STAT] = session_stat,	     [SESSION_LIST] = session_list,
 	[SESSION_STATUS] = session_status,   [SESSION_REDUCED] = session_reduced,
 	[SESSION_RESUME] = session_resume,   [SESSION_CANCEL] = session_cancel,
+	[SESSION_LEASE] = session_lease,     [SESSION_LEASE_END] = session_lease_end,
+	[SESSION_HOLD] = session_hold,	     [SESSION_RELEASE] = session_release,
+	[SESSION_EXPIRE] = session_expire,
 };
 
 bool sessions_request(struct control *c, uint32_t number, const void *bytes, size_t length)

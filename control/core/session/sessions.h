@@ -27,6 +27,7 @@ struct session {
 	struct list waits;	/* struct wait.of_session */
 	uint32_t waiting;	/* how many */
 	struct list creating;	/* struct object.of_session */
+	struct list leases;	/* struct lease_use.of_session */
 	bool attached;
 	bool brings; /* control_session_brings */
 	struct control_client client;
@@ -45,6 +46,7 @@ struct wait {
 	struct call *call;     /* CREATE, PUT, DELETE, STAT, LIST, REDUCED: ends with the wait */
 	struct object_id id;
 	uint64_t generation;
+	uint64_t lease;	    /* CREATE, PUT: that is to hold the object; 0: none */
 	uint64_t watermark; /* WAIT */
 	uint64_t cursor;    /* LIST, STAT; PUT: members_life of when the directory was asked */
 	uint64_t number;    /* of this use of the item: STATUS calls may outlive it */
@@ -60,6 +62,7 @@ struct wait {
 	bool paused;	    /* LIST: the client is slow */
 	uint32_t named;	    /* LIST: nodes below were asked, or named when they had to be */
 	uint64_t silent_ns; /* LIST: spent on owners that did not answer */
+	char prefix[OBJECT_NAME_MAX + 1]; /* LIST: of names */
 };
 
 enum { SESSION_PAGES = 64 };
@@ -158,6 +161,18 @@ void session_reduce(struct control *c, struct session *s, const struct session_r
 void session_reduced(struct control *c, struct session *s, const struct session_request *r);
 /* The reduce that the wait (REDUCE, REDUCED) is about has ended so. */
 void session_reduce_ended(struct control *c, struct wait *w, const struct message_used *used);
+/* lease.c */
+void session_lease(struct control *c, struct session *s, const struct session_request *r);
+void session_lease_end(struct control *c, struct session *s, const struct session_request *r);
+void session_hold(struct control *c, struct session *s, const struct session_request *r);
+void session_release(struct control *c, struct session *s, const struct session_request *r);
+void session_expire(struct control *c, struct session *s, const struct session_request *r);
+/* Whether the lease of a CREATE or PUT, if it names one, can hold an object more; answers if not.
+ */
+bool session_lease_may(struct control *c, struct session *s, const struct session_request *r);
+/* struct lease_ops */
+void session_lease_answer(struct control *c, void *waiter, uint64_t number, int32_t status,
+			  uint64_t generation, const char *text);
 /* The session's queue has room again. */
 void session_list_resume(struct control *c, struct session *s);
 /* Whether the client was creating something apart at an earlier control that nobody has resumed. */

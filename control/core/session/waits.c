@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include "core/base/text.h"
+#include "core/lease/room.h"
 #include "core/transfer/fetch.h"
 #include "room.h"
 
@@ -46,6 +47,7 @@ struct wait *waits_start(struct control *c, struct session *s, const struct sess
 	w->seq = r->seq;
 	w->pin = r->pin;
 	w->id = r->id;
+	w->lease = r->op == SESSION_CREATE || r->op == SESSION_PUT ? r->generation : 0;
 	list_append(&s->waits, &w->of_session);
 	waits_number(c, w);
 	return w;
@@ -60,6 +62,8 @@ struct wait *waits_of(struct control *c, void *item, uint64_t number)
 
 void waits_free(struct control *c, struct wait *w)
 {
+	if (w->lease) /* what is known of it was said before */
+		holds_create_not(c, w->lease, &w->id, true);
 	if (w->call)
 		calls_cancel(c, w->call);
 	timers_cancel(&c->timers, &w->timer);

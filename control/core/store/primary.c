@@ -27,20 +27,19 @@ bool guard_elsewhere(struct control *c, const struct object *o)
 void guard_heard(struct control *c, struct node *n, uint64_t taken_ns)
 {
 	uint64_t fresh_ns = c->now_ns + taken_ns + GUARD_SLACK_NS;
-	struct store_peer *p = store_peer(c, n);
 
-	p->mute_ns = 0;
-	if (taken_ns <= GUARD_ANSWER_NS && fresh_ns > p->fresh_ns)
-		p->fresh_ns = fresh_ns;
+	n->mute_ns = 0;
+	if (taken_ns <= GUARD_ANSWER_NS && fresh_ns > n->fresh_ns)
+		n->fresh_ns = fresh_ns;
 }
 
 static bool guard_answered(struct control *c, struct call *call, const struct message *answer)
 {
-	struct store_peer *p = store_peer(c, call->node);
+	struct node *n = call->node;
 
 	c->store->guards.asks--;
-	p->asking = false;
-	p->mute_ns = answer ? 0 : c->now_ns + GUARD_MUTE_NS;
+	n->asking = false;
+	n->mute_ns = answer ? 0 : c->now_ns + GUARD_MUTE_NS;
 	c->store->ops->room(c);
 	return false;
 }
@@ -49,16 +48,15 @@ static bool guard_answered(struct control *c, struct call *call, const struct me
 static bool guard_ask(struct control *c, struct node *n)
 {
 	struct message m = {.kind = MESSAGE_STATUS};
-	struct store_peer *p = store_peer(c, n);
 
-	if (p->asking)
+	if (n->asking)
 		return true;
-	if (n == c->cluster->self || !c->attached || c->now_ns < p->mute_ns)
+	if (n == c->cluster->self || !c->attached || c->now_ns < n->mute_ns)
 		return false;
-	p->asking = calls_start(c, n, &m, TABLE_SLOT_NONE, GUARD_ANSWER_NS, guard_answered, NULL) !=
+	n->asking = calls_start(c, n, &m, TABLE_SLOT_NONE, GUARD_ANSWER_NS, guard_answered, NULL) !=
 		    NULL;
-	c->store->guards.asks += p->asking;
-	return p->asking;
+	c->store->guards.asks += n->asking;
+	return n->asking;
 }
 
 enum guard_life guard_lives(struct control *c, const struct object *o)
@@ -67,7 +65,7 @@ enum guard_life guard_lives(struct control *c, const struct object *o)
 
 	if (!guard_elsewhere(c, o))
 		return GUARD_GONE;
-	if (c->now_ns < store_peer(c, n)->fresh_ns)
+	if (c->now_ns < n->fresh_ns)
 		return GUARD_LIVES;
 	return guard_ask(c, n) ? GUARD_ASKED : GUARD_GONE;
 }

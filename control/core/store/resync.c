@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "room.h"
+#include "core/lease/room.h"
 
 #define RECONCILE_NS UINT64_C(20000000)
 
@@ -13,18 +14,20 @@ void reconcile_stamp(struct control *c, struct node *n, struct message *m)
 
 	if (m->kind == MESSAGE_HAVE)
 		m->have.life = life;
+	else if (m->kind == MESSAGE_HOLD)
+		m->hold.life = life;
 	else if (m->kind == MESSAGE_GET && m->get.life == 0)
 		m->get.life = life;
 	else if (m->kind != MESSAGE_GET)
 		return;
-	if (store_peer(c, n)->told_life == 0)
-		store_peer(c, n)->told_life = life; /* there is nothing older */
+	if (n->told_life == 0)
+		n->told_life = life; /* there is nothing older */
 }
 
-void reconcile_asked(struct control *c, const struct node *n)
+void reconcile_asked(struct node *n)
 {
-	if (store_peer(c, n)->told_life == 0)
-		store_peer(c, n)->told_life = 1;
+	if (n->told_life == 0)
+		n->told_life = 1;
 }
 
 static void reconcile_later(struct control *c)
@@ -48,8 +51,8 @@ static bool reconcile_told(struct control *c, struct call *call, const struct me
 {
 	c->store->reconcile.telling--;
 	if (answer) {
-		store_peer(c, call->node)->told_life = call->cookie;
-		store_peer(c, call->node)->told_view = call->message.told.view;
+		call->node->told_life = call->cookie;
+		call->node->told_view = call->message.told.view;
 	}
 	return false; /* without: its connection was lost, and it asks or all is told anew */
 }
@@ -88,10 +91,12 @@ static enum reconcile_may reconcile_may(const struct control *c, const struct no
 
 		if (m->kind == MESSAGE_TOLD)
 			return RECONCILE_NOTHING;
-		if (m->kind != MESSAGE_HAVE ||
+		if (m->kind == MESSAGE_HOLD && m->hold.generation == 0)
+			continue; /* a new one */
+		if ((m->kind != MESSAGE_HAVE && m->kind != MESSAGE_HOLD) ||
 		    m->request >> CALLS_INDEX_BITS > c->store->reconcile.calls)
 			continue;
-		if (!m->have.create && !call->deferred)
+		if ((m->kind == MESSAGE_HOLD || !m->have.create) && !call->deferred)
 			return RECONCILE_NOTHING;
 		may = RECONCILE_VIEW;
 	}
@@ -104,20 +109,19 @@ static bool reconcile_tell(struct control *c, struct node *n)
 	/* of a list of owners none waits for it */
 	uint64_t view = c->config.shards > 0 ? 0 : c->cluster->members.view,
 		 life = members_life(c, n);
-	const struct store_peer *p = store_peer(c, n);
-	bool known = p->told_life == 0 || p->told_life == life;
+	bool known = n->told_life == 0 || n->told_life == life;
 	struct message m = {.kind = MESSAGE_TOLD, .told.view = view};
 	enum reconcile_may may;
 	struct call *call;
 
-	if (known && p->told_view == view)
+	if (known && n->told_view == view)
 		return true;
 	if (c->store->reconcile.telling >= RECONCILE_TELLING_MAX || reconcile_unclaimed(c, n))
 		return false;
 	may = reconcile_may(c, n);
-	if (may == RECONCILE_NOTHING || (may == RECONCILE_VIEW && p->told_view == view))
+	if (may == RECONCILE_NOTHING || (may == RECONCILE_VIEW && n->told_view == view))
 		return false;
-	m.told.life = may == RECONCILE_ALL ? life : p->told_life;
+	m.told.life = may == RECONCILE_ALL ? life : n->told_life;
 	call = calls_start(c, n, &m, TABLE_SLOT_NONE, c->config.directory_ns, reconcile_told, NULL);
 	if (call) {
 		call->cookie = m.told.life;
@@ -130,7 +134,7 @@ static void reconcile_fire(struct control *c, struct timer *t)
 {
 	bool done =
 		c->store->objects.sweep == TABLE_SLOT_NONE &&
-		list_empty(&c->store->objects.dirty) &&
+		list_empty(&c->store->objects.dirty) && holds_told(c) &&
 		!c->cluster->members.changed; /* else lives have risen, and the sweep is to come */
 	struct node *n;
 

@@ -36,6 +36,6 @@ void reconcile_more(struct control *c);
  * when it was sent first. */
 void reconcile_stamp(struct control *c, struct node *n, struct message *m);
 /* The node may hold what an earlier control here has told it. */
-void reconcile_asked(struct control *c, const struct node *n);
+void reconcile_asked(struct node *n);
 
 #endif

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The leases that clients of this node have opened, and what each holds. This node is their home:
+ * it tells the shard owners (tell.c), also those that come after a change of the members, and keeps
+ * the tables for the next control here (kept.h). Called by the session room, the store's resync and
+ * the front door; it knows neither sessions nor copies.
+ *
+ *   open    --its last session has ended-->   grace: its ttl runs
+ *   grace   --a session opens it-->            open
+ *   grace   --the ttl is over-->               ended
+ *   either  --LEASE_END-->                     ended: each hold is let go; gone with the last
+ *
+ * A hold, which is one object of one lease; or, without a lease, the end of an object's time:
+ *
+ *   creating  --the directory has agreed to the object-->  held
+ *   asked     --the directory has agreed-->                held
+ *   held      --the lease ends, or RELEASE; the time-->    dropping: DELETE with lapsed is out
+ *   any       --the object is gone; answered-->            free
+ */
+#ifndef SARISSA_CONTROL_CORE_LEASE_LEASES_H
+#define SARISSA_CONTROL_CORE_LEASE_LEASES_H
+
+#include "core/base/idmap.h"
+#include "core/base/list.h"
+#include "core/base/timers.h"
+#include "core/control.h"
+#include "core/message/message.h"
+
+enum { HOLDS_TELLING_MAX = 64 }; /* calls at a time */
+
+#define LEASES_TTL_MIN_NS UINT64_C(100000000)
+
+struct call;
+struct node;
+struct text;
+
+struct lease {
+	struct idmap_node by_number;
+	struct list uses; /* struct lease_use.of_lease */
+	struct list holds;
+	struct timer timer; /* grace */
+	uint64_t number, ttl_ns;
+	uint32_t user;
+	uint32_t process; /* that has opened it last */
+	uint64_t birth;
+	bool named, ended;
+	bool found; /* left by an earlier control, and nobody has opened it here */
+	bool live;  /* this item of the pool is in use */
+	char name[SESSION_LEASE_NAME_BYTES];
+};
+
+struct lease_use { /* a session that has it open */
+	struct list of_lease, of_session;
+	struct lease *lease;
+};
+
+enum hold_state { HOLD_FREE, HOLD_CREATING, HOLD_ASKED, HOLD_HELD, HOLD_DROPPING };
+
+struct hold {
+	struct list of_lease;
+	struct list dirty; /* its owner is to be told */
+	struct hold *same_bucket;
+	struct lease *lease; /* NULL: the object's time */
+	struct timer timer;  /* of that */
+	struct call *call;
+	struct object_id id;
+	uint64_t generation; /* 0: not known yet */
+	uint64_t due_ns;     /* the object's time; UINT64_MAX: it has no end */
+	uint64_t owner_life; /* members_life of when it was told */
+	uint32_t owner;	     /* node + 1; 0: none was told */
+	uint32_t state;	     /* enum hold_state */
+	bool joins;	     /* asked: only if another lease holds it */
+	void *waiter;	     /* lease_ops.answer; NULL: nobody waits */
+	uint64_t waiter_number;
+};
+
+struct lease_ops { /* for the rooms above: one table, in wiring.c */
+	/* What an owner has heard is told to another one, or again: not all has been told yet. */
+	void (*told_again)(struct control *c);
+	/* The end of what a client waits for: hold.waiter, and its number. */
+	void (*answer)(struct control *c, void *waiter, uint64_t number, int32_t status,
+		       uint64_t generation, const char *text);
+};
+
+struct lease_kept;
+
+struct leases {
+	struct pool pool, uses, holds;
+	struct idmap by_number;
+	struct hold **bucket; /* holds by id */
+	uint32_t bucket_mask;
+	struct list dirty;
+	uint32_t telling;
+	uint32_t sweep; /* next hold of a sweep that tells what is untold; UINT32_MAX: none */
+	struct lease_kept *kept; /* or NULL */
+};
+
+void leases_carve(struct leases *l, struct arena *a, const struct control_config *config);
+/* Takes over what an earlier control has kept. */
+void leases_init(struct control *c);
+
+/* leases.c */
+/* NULL: ended, never was, or is another user's. */
+struct lease *leases_find(struct control *c, uint64_t number, uint32_t user);
+/* The lease of that name, or a new one; name empty: a new one of that client. NULL: no room. */
+struct lease *leases_open(struct control *c, const struct control_client *who, const char *name,
+			  uint64_t ttl_ns);
+/* As leases_find, ended or not, whoever has it. */
+struct lease *leases_by_number(struct control *c, uint64_t number);
+/* Makes an item of the pool, whose number is set, one that is found. */
+void leases_insert(struct control *c, struct lease *lease);
+/* Frees one that has ended and holds nothing any more. */
+void leases_settle(struct control *c, struct lease *lease);
+/* A session (the list of its uses) has it open. False: no room to note that. */
+bool leases_use(struct control *c, struct lease *lease, struct list *of_session);
+/* The session has ended. */
+void leases_leave(struct control *c, struct list *of_session);
+void leases_end(struct control *c, struct lease *lease);
+
+/* holds.c */
+/* NULL: none. lease NULL: the object's time. */
+struct hold *holds_find(struct control *c, const struct object_id *id, const struct lease *lease);
+struct hold *holds_take(struct control *c, struct lease *lease, const struct object_id *id,
+			enum hold_state state);
+void holds_free(struct control *c, struct hold *h);
+/* Notes that the owner is to be told, once no call of it is out. */
+void holds_dirty(struct control *c, struct hold *h);
+void holds_drop(struct control *c, struct hold *h);
+/* Sets when the object's time is over. */
+void holds_due(struct control *c, struct hold *h, uint64_t due_ns);
+void holds_answer(struct control *c, struct hold *h, int32_t status, uint64_t generation,
+		  const char *text);
+/* The object is deleted everywhere: nothing holds it any more. */
+void holds_gone(struct control *c, const struct object_id *id, uint64_t generation);
+
+/* Of an object that a lease of that number is to hold from its creation on. begin: what the HAVE
+ * says; false: no room, or no such lease. made: the directory has agreed; not: it has not, unsure:
+ * it may have. */
+bool holds_create_begin(struct control *c, uint64_t lease, const struct object_id *id,
+			uint64_t generation, struct message_lease *out);
+void holds_create_made(struct control *c, uint64_t lease, const struct object_id *id,
+		       uint64_t generation, const struct node *owner, uint64_t life);
+void holds_create_not(struct control *c, uint64_t lease, const struct object_id *id, bool unsure);
+
+/* What messages say of a lease. */
+void holds_describe(const struct lease *l, struct message_lease *out);
+
+/* tell.c */
+/* Whether the owner of its id may not know of it. */
+bool holds_untold(struct control *c, const struct hold *h);
+/* The members have changed, or an owner asks: those that it may not know are told. */
+void holds_tell_all(struct control *c);
+/* Sends as many as may be under way. */
+void holds_pump(struct control *c);
+/* Whether each owner has been told, or is just being told. */
+bool holds_told(const struct control *c);
+/* Before a HOLD leaves. */
+void holds_fill(struct control *c, const struct call *call, struct message_hold *m);
+
+#endif

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The room of the leases, for itself and for the rooms above it. */
+#ifndef SARISSA_CONTROL_CORE_LEASE_ROOM_H
+#define SARISSA_CONTROL_CORE_LEASE_ROOM_H
+
+#include "core/cluster/room.h"
+#include "leases.h"
+
+struct room_lease {
+	const struct lease_ops *ops;
+	struct leases leases;
+};
+
+#endif

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Telling the shard owners what the leases of this node hold: by state, not by a log. A hold that
+ * changed is marked dirty; when its turn comes what it is by then is said, and the owner's answer
+ * is awaited however long that takes. One call of a hold is out at a time, so that a HOLD never
+ * arrives behind the end of what it says.
+ */
+#include <errno.h>
+#include "room.h"
+#include "kept.h"
+
+bool holds_untold(struct control *c, const struct hold *h)
+{
+	const struct node *owner = control_shard(c, &h->id);
+
+	return h->owner != owner->number + 1 || h->owner_life != members_life(c, owner);
+}
+
+bool holds_told(const struct control *c)
+{
+	if (c->lease->leases.sweep != UINT32_MAX)
+		return false;
+	list_each(i, after, &c->lease->leases.dirty)
+	{
+		if (list_item(i, struct hold, dirty)->state == HOLD_HELD)
+			return false;
+	}
+	return true;
+}
+
+void holds_tell_all(struct control *c)
+{
+	c->lease->leases.sweep = 0;
+}
+
+void holds_fill(struct control *c, const struct call *call, struct message_hold *m)
+{
+	const struct hold *h = call->owner;
+
+	if (h->lease == NULL && h->due_ns != UINT64_MAX)
+		m->left_ns = h->due_ns > c->now_ns ? h->due_ns - c->now_ns : 0;
+}
+
+/* ---- let go ---------------------------------------------------------------------------------- */
+
+static bool holds_dropped(struct control *c, struct call *call, const struct message *answer)
+{
+	struct hold *h = call->owner;
+
+	if (answer->reply.status == -EAGAIN) /* no deadline: never NULL */
+		return true;
+	c->lease->leases.telling--;
+	h->call = NULL;
+	holds_answer(c, h, answer->reply.status == -ENOENT ? 0 : answer->reply.status, 0,
+		     answer->reply.text);
+	holds_free(c, h);
+	return false;
+}
+
+static struct call *holds_say_drop(struct control *c, struct hold *h)
+{
+	struct message m = {.kind = MESSAGE_DELETE};
+
+	m.object.id = h->id;
+	m.object.generation = h->generation;
+	m.object.lapsed = h->lease ? MESSAGE_LAPSED_LEASE : MESSAGE_LAPSED_TIME;
+	m.object.lease = h->lease ? h->lease->number : 0;
+	return calls_start(c, control_shard(c, &h->id), &m, TABLE_SLOT_NONE, UINT64_MAX,
+			   holds_dropped, h);
+}
+
+/* ---- held ------------------------------------------------------------------------------------ */
+
+/* The owner knows of it. */
+static void holds_agreed(struct control *c, struct hold *h, const struct call *call,
+			 uint64_t generation)
+{
+	h->owner = call->node->number + 1;
+	h->owner_life = call->cookie;
+	h->generation = generation;
+	if (h->state == HOLD_ASKED)
+		h->state = HOLD_HELD;
+	kept_hold(c, h);
+	holds_answer(c, h, 0, generation, "");
+	if (h->lease && h->lease->ended)
+		h->state = HOLD_DROPPING;
+	if (h->state == HOLD_DROPPING)
+		holds_dirty(c, h);
+	else if (holds_untold(c, h)) { /* another one meanwhile, or another life of it */
+		c->lease->ops->told_again(c);
+		holds_dirty(c, h);
+	}
+}
+
+static bool holds_heard(struct control *c, struct call *call, const struct message *answer)
+{
+	struct hold *h = call->owner;
+	int32_t status = answer->reply.status; /* no deadline: never NULL */
+
+	if (status == -EAGAIN || (status == -ENOSPC && h->state == HOLD_HELD)) {
+		call->deferred = true;
+		return true;
+	}
+	c->lease->leases.telling--;
+	h->call = NULL;
+	if (status == 0 && answer->reply.generation != 0) {
+		holds_agreed(c, h, call, answer->reply.generation);
+		return false;
+	}
+	holds_answer(c, h, status, 0, answer->reply.text);
+	if (h->generation != 0 && status == -ENOSPC) { /* a time that is changed stays as it was */
+		h->state = HOLD_HELD;
+		return false;
+	}
+	holds_free(c, h);
+	return false;
+}
+
+static struct call *holds_say_hold(struct control *c, struct hold *h)
+{
+	struct message m = {.kind = MESSAGE_HOLD};
+	struct node *owner = control_shard(c, &h->id);
+	struct call *call;
+
+	m.hold.id = h->id;
+	m.hold.generation = h->generation;
+	m.hold.left_ns = UINT64_MAX;
+	m.hold.again = h->state == HOLD_HELD;
+	m.hold.joins = h->joins;
+	if (h->lease)
+		holds_describe(h->lease, &m.hold.lease);
+	call = calls_start(c, owner, &m, TABLE_SLOT_NONE, UINT64_MAX, holds_heard, h);
+	if (call)
+		call->cookie = members_life(c, owner);
+	return call;
+}
+
+/* ---- in turn --------------------------------------------------------------------------------- */
+
+static void holds_sweep(struct control *c)
+{
+	struct leases *ls = &c->lease->leases;
+
+	while (ls->sweep != UINT32_MAX && list_empty(&ls->dirty)) {
+		uint32_t end = ls->sweep + 1024;
+
+		for (; ls->sweep < ls->holds.fresh && ls->sweep < end; ls->sweep++) {
+			struct hold *h = pool_at(&ls->holds, ls->sweep);
+
+			if (h->state == HOLD_HELD && holds_untold(c, h))
+				holds_dirty(c, h);
+		}
+		if (ls->sweep >= ls->holds.fresh)
+			ls->sweep = UINT32_MAX;
+	}
+}
+
+void holds_pump(struct control *c)
+{
+	struct leases *ls = &c->lease->leases;
+
+	if (c->table == NULL || !members_joined(c))
+		return;
+	holds_sweep(c);
+	while (ls->telling < HOLDS_TELLING_MAX && !list_empty(&ls->dirty)) {
+		struct hold *h = list_item(list_first(&ls->dirty), struct hold, dirty);
+
+		list_remove(&h->dirty);
+		h->call = h->state == HOLD_DROPPING ? holds_say_drop(c, h) : holds_say_hold(c, h);
+		if (h->call == NULL) { /* too many calls: in another turn */
+			list_append(&ls->dirty, &h->dirty);
+			return;
+		}
+		ls->telling++;
+		holds_sweep(c);
+	}
+}

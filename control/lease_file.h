@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * RUNDIR/leases: what control keeps of its clients' leases for the next control here
+ * (core/lease/kept.h). Written by the core only, through the mapping.
+ */
+#ifndef SARISSA_CONTROL_LEASE_FILE_H
+#define SARISSA_CONTROL_LEASE_FILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct lease_kept;
+
+/* Maps the file, and makes it if need be. NULL: one line said why; leases end with control then. */
+struct lease_kept *lease_file_map(const char *rundir);
+
+#endif
