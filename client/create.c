@@ -86,6 +86,7 @@ int sar_create(sar *s, sar_id id, const char *name, uint64_t size, sar_buffer *o
 	if (r < 0)
 		return r;
 	request.size = size;
+	request.generation = leases_current(&s->leases);
 	create_mark(s, request.pin); /* now: control may go as soon as it has answered */
 	r = handle_call(s, &request, NULL, 0, HANDLE_CALL_NS, &result);
 	if (r < 0) {

@@ -29,9 +29,21 @@ void directory_info(const struct session_object *object, sar_info *out)
 			  .lost_node = object->lost_node,
 			  .down_ns = object->down_ms * 1000000,
 			  .is_inline = object->flags & SESSION_OBJECT_INLINE,
-			  .making = (object->flags & SESSION_OBJECT_REDUCED) != 0};
+			  .making = (object->flags & SESSION_OBJECT_REDUCED) != 0,
+			  .leases = object->leases,
+			  .lease_node = object->lease_node,
+			  .expires_ns = object->expires_ms * 1000000};
 	memcpy(out->id.bytes, object->id.bytes, sizeof(out->id.bytes));
 	memcpy(out->name, object->name, sizeof(out->name) - 1);
+}
+
+static void directory_lease(const struct session_object *object, sar_lease_info *out)
+{
+	*out = (sar_lease_info){.lease = object->lease,
+				.node = object->lease_node,
+				.ending = object->lease_ms != 0,
+				.left_ns = object->lease_ms * 1000000};
+	memcpy(out->name, object->lease_name, sizeof(out->name) - 1);
 }
 
 /* What STAT answers with: one session_object, or several with more holders each. */
@@ -57,6 +69,21 @@ int sar_info_get(sar *s, sar_id id, sar_info *out)
 	directory_info(result.items, out);
 	mux_result_free(&result);
 	return 0;
+}
+
+int sar_lease_get(sar *s, sar_id id, sar_lease_info *out)
+{
+	struct mux_result result;
+	int r = directory_stat(s, id, SESSION_FLAG_BRIEF, &result);
+	if (r < 0)
+		return r;
+	const struct session_object *object = result.items;
+	if (object->leases == 0)
+		r = error_set(-ENOENT, "no lease holds it: it lives until it is deleted");
+	else
+		directory_lease(object, out);
+	mux_result_free(&result);
+	return r < 0 ? error_name(r, id.bytes, NULL) : 0;
 }
 
 static void directory_holder(const struct session_holder *holder, sar_holder *out)
@@ -119,24 +146,47 @@ static int directory_missing(const struct session_object *object, size_t count)
 	return -EHOSTUNREACH;
 }
 
-int sar_list(sar *s, int (*fn)(const sar_info *info, void *arg), void *arg)
+int sar_list_prefix(sar *s, const char *prefix,
+		    int (*fn)(const sar_info *info, const sar_lease_info *lease, void *arg),
+		    void *arg)
 {
 	struct session_request request = handle_request(SESSION_LIST, NULL);
-	struct mux_result result;
-	int r = handle_call(s, &request, NULL, sizeof(struct session_object), HANDLE_CALL_NS,
-			    &result);
+	struct mux_result result = {.items_count = 0};
+	int r = handle_name(&request, prefix);
+	if (r < 0)
+		return r;
+	r = handle_call(s, &request, NULL, sizeof(struct session_object), HANDLE_CALL_NS, &result);
 	const struct session_object *object = result.items;
 	for (size_t i = 0; r == 0 && i < result.items_count; i++) {
 		sar_info info;
+		sar_lease_info lease;
 		if (object[i].flags & SESSION_OBJECT_MISSING)
 			continue;
 		directory_info(&object[i], &info);
-		r = fn(&info, arg);
+		directory_lease(&object[i], &lease);
+		r = fn(&info, info.leases ? &lease : NULL, arg);
 	}
 	if (r == 0) /* last: fn may have failed at something else meanwhile */
 		r = directory_missing(object, result.items_count);
 	mux_result_free(&result);
 	return r;
+}
+
+struct directory_visitor {
+	int (*fn)(const sar_info *info, void *arg);
+	void *arg;
+};
+
+static int directory_visit(const sar_info *info, const sar_lease_info *lease, void *arg)
+{
+	const struct directory_visitor *v = arg;
+	return v->fn(info, v->arg);
+}
+
+int sar_list(sar *s, int (*fn)(const sar_info *info, void *arg), void *arg)
+{
+	struct directory_visitor v = {fn, arg};
+	return sar_list_prefix(s, NULL, directory_visit, &v);
 }
 
 static void directory_node(const struct session_node *node, sar_node *out)

@@ -99,6 +99,9 @@ static int handle_name_object(struct sar *s, const struct session_request *reque
 	case SESSION_STAT:
 	case SESSION_REDUCE:
 	case SESSION_REDUCED:
+	case SESSION_HOLD:
+	case SESSION_RELEASE:
+	case SESSION_EXPIRE:
 		return error_name(error, request->id.bytes, request->name);
 	case SESSION_PUBLISH:
 	case SESSION_SEAL:

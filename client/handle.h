@@ -13,6 +13,7 @@
 
 #include "internal/object_table.h"
 #include "kept.h"
+#include "leases.h"
 #include "map.h"
 #include "mux.h"
 #include "pins.h"
@@ -43,6 +44,7 @@ struct sar {
 	_Atomic uint64_t writing[SESSION_PINS / 64]; /* the pins of objects under creation */
 	struct kept kept;
 	struct reduces reduces;
+	struct leases leases;
 	uint32_t *fork_guard; /* 0 in a forked child */
 	char *path;
 	pthread_mutex_t joining; /* one thread connects at a time */

@@ -35,6 +35,7 @@ static void open_free(sar *s)
 	map_close(&s->map);
 	kept_fini(&s->kept);
 	reduces_fini(&s->reduces);
+	leases_fini(&s->leases);
 	free(s->path);
 	free(s);
 }
@@ -54,6 +55,7 @@ int sar_open(const char *path, sar **out)
 	pthread_mutex_init(&s->reduces.lock, NULL);
 	pthread_mutex_init(&s->kept.lock, NULL);
 	pthread_mutex_init(&s->queues_lock, NULL);
+	pthread_mutex_init(&s->leases.lock, NULL);
 	s->path = strdup(path);
 	int r = s->path ? open_guard(s) : error_set(-ENOMEM, "out of memory");
 	if (r == 0)

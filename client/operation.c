@@ -116,6 +116,8 @@ void op_new(struct op *op, uint16_t kind)
 	request->op = kind;
 	request->pin = SESSION_PIN_NONE;
 	memcpy(request->id.bytes, op->id.bytes, sizeof(request->id.bytes));
+	if (kind == SESSION_CREATE || kind == SESSION_PUT)
+		request->generation = leases_current(&op->queue->s->leases);
 }
 
 void op_request(struct op *op, op_step *step)

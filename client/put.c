@@ -10,6 +10,7 @@
 #include "create.h"
 #include "error.h"
 #include "handle.h"
+#include "lease.h"
 #include "sarissa/sarissa.h"
 
 #define PUT_PATIENCE_NS (30 * 1000000000ll) /* for the next byte of another one's put */
@@ -156,6 +157,8 @@ static int put_compare(struct put *p)
 		r = put_compare_bytes(p, &b, block);
 	free(block);
 	sar_release(p->s, &b);
+	if (r == 0)
+		r = lease_join(p->s, p->id);
 	return r == -ESTALE || r == -ERESTART ? PUT_AGAIN : r;
 }
 
@@ -167,6 +170,7 @@ static int put_whole(struct put *p)
 	struct mux_result result;
 	int r = handle_name(&request, p->name);
 	request.size = p->size;
+	request.generation = leases_current(&p->s->leases);
 	if (r == 0)
 		r = handle_call(p->s, &request, &tail, 0, HANDLE_CALL_NS, &result);
 	if (r == 0)

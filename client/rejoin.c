@@ -223,7 +223,8 @@ static int rejoin_resume(struct sar *s, struct rejoin *j)
 		if (r < 0)
 			return r;
 	}
-	return reduces_resume(&s->reduces, m, deadline_after(rejoin_attach_ns));
+	int r = leases_resume(&s->leases, m, deadline_after(rejoin_attach_ns));
+	return r < 0 ? r : reduces_resume(&s->reduces, m, deadline_after(rejoin_attach_ns));
 }
 
 /* Under joining. */

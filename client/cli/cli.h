@@ -24,7 +24,9 @@ enum {
 	CLI_OPTION_OVER = 8,
 	CLI_OPTION_REDUCE = 4, /* --op, --dtype, --num, --deadline, --min, --spread,
 				  --wait */
-	CLI_OPTION_OWN = 16,   /* it reads its options itself: names are all words, its own first */
+	CLI_OPTION_PUT = 32,   /* --ttl, --lease, --lease-ttl */
+	CLI_OPTION_PREFIX = 64,
+	CLI_OPTION_OWN = 16, /* it reads its options itself: names are all words, its own first */
 };
 
 struct cli_args {
@@ -36,8 +38,12 @@ struct cli_args {
 	sar_reduction reduction;
 	bool deadline; /* --deadline: its time and min are in reduction */
 	bool wait;
-	char **names; /* what is not an option */
-	int count;    /* of names */
+	int64_t ttl_ns;	      /* of the object; 0 without --ttl */
+	int64_t lease_ttl_ns; /* an hour without --lease-ttl */
+	const char *lease;    /* NULL without --lease */
+	const char *prefix;   /* NULL without --prefix */
+	char **names;	      /* what is not an option */
+	int count;	      /* of names */
 };
 
 struct cli_command {

@@ -1,7 +1,46 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "info.h"
 
-void info_json(struct json *j, const sar_info *info)
+static void info_json_lease(struct json *j, const sar_info *info, const sar_lease_info *lease)
+{
+	json_unsigned(j, "leases", info->leases);
+	if (lease) {
+		json_string(j, "lease", lease->name);
+		json_unsigned(j, "lease_node", lease->node);
+	} else {
+		json_null(j, "lease");
+		json_null(j, "lease_node");
+	}
+	if (lease && lease->ending)
+		json_unsigned(j, "lease_left_ns", lease->left_ns);
+	else
+		json_null(j, "lease_left_ns");
+	if (info->expires_ns)
+		json_unsigned(j, "expires_ns", info->expires_ns);
+	else
+		json_null(j, "expires_ns");
+}
+
+const char *info_owner(char *out, size_t room, const sar_info *info, const sar_lease_info *lease)
+{
+	if (!lease)
+		return "-";
+	int used = snprintf(out, room, "%s@%u", lease->name, lease->node);
+	if (info->leases > 1 && used > 0 && (size_t)used < room)
+		snprintf(out + used, room - (size_t)used, " +%u", info->leases - 1);
+	return out;
+}
+
+const char *info_expiry(char out[TEXT_BYTES], const sar_info *info)
+{
+	if (info->expires_ns == 0)
+		return "-";
+	snprintf(out, TEXT_BYTES, "%llu s",
+		 (unsigned long long)((info->expires_ns + 999999999) / 1000000000));
+	return out;
+}
+
+void info_json(struct json *j, const sar_info *info, const sar_lease_info *lease)
 {
 	char id[TEXT_BYTES];
 	json_string(j, "id", text_id(id, info->id.bytes));
@@ -16,6 +55,7 @@ void info_json(struct json *j, const sar_info *info)
 	json_unsigned(j, "partial", info->partial);
 	json_bool(j, "inline", info->is_inline);
 	json_bool(j, "making", info->making);
+	info_json_lease(j, info, lease);
 	json_unsigned(j, "lost", info->lost);
 	if (info->lost == 0) {
 		json_null(j, "lost_node");

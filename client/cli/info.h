@@ -8,7 +8,13 @@
 #include "text.h"
 
 /* The fields of the object; the caller begins and ends the JSON object around them. */
-void info_json(struct json *j, const sar_info *info);
+void info_json(struct json *j, const sar_info *info, const sar_lease_info *lease);
+
+/* "name@node", and how many others hold it; "-": no lease does. */
+const char *info_owner(char *out, size_t room, const sar_info *info, const sar_lease_info *lease);
+
+/* When it is deleted: "12 s"; "-": not by itself. */
+const char *info_expiry(char out[TEXT_BYTES], const sar_info *info);
 
 /* "yes" for all of it, "no" for nothing, or how much: "43%". */
 const char *info_share(char out[TEXT_BYTES], uint64_t bytes, uint64_t size);

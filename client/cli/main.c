@@ -14,15 +14,17 @@
 static int main_help_run(const struct cli_args *args);
 
 static const struct cli_command main_commands[] = {
-	{"put", "NAME FILE|-", "store a file, or standard input, as the object NAME", 0, 2, 2,
-	 put_run},
+	{"put", "NAME FILE|- [OPTIONS]", "store a file, or standard input, as the object NAME",
+	 CLI_OPTION_PUT, 2, 2, put_run},
 	{"get", "NAME FILE|- [--timeout S]", "write the object NAME to a file or standard output",
 	 CLI_OPTION_TIMEOUT, 2, 2, get_run},
 	{"reduce", "TARGET SOURCE... [OPTIONS]",
 	 "combine objects, element by element, into a new one",
 	 CLI_OPTION_TIMEOUT | CLI_OPTION_REDUCE, 2, 1 + SAR_SOURCES_MAX, reduce_run},
-	{"rm", "NAME...", "remove objects from the whole cluster", 0, 1, -1, rm_run},
-	{"ls", "", "list the objects of the cluster", 0, 0, 0, ls_run},
+	{"rm", "NAME...|--prefix P", "remove objects from the whole cluster", CLI_OPTION_PREFIX, 0,
+	 -1, rm_run},
+	{"ls", "[PREFIX]", "list the objects of the cluster, or those whose names begin so", 0, 0,
+	 1, ls_run},
 	{"stat", "NAME", "show what is known of an object, and who holds it", 0, 1, 1, stat_run},
 	{"status", "[--counters]", "show the nodes, and the counters of this one",
 	 CLI_OPTION_COUNTERS, 0, 0, status_run},
@@ -56,6 +58,10 @@ static const struct option main_options[] = {
 	{"min", required_argument, NULL, 'm'},
 	{"spread", no_argument, NULL, 'S'},
 	{"wait", no_argument, NULL, 'w'},
+	{"ttl", required_argument, NULL, 'T'},
+	{"lease", required_argument, NULL, 'l'},
+	{"lease-ttl", required_argument, NULL, 'L'},
+	{"prefix", required_argument, NULL, 'p'},
 	{NULL, 0, NULL, 0},
 };
 
@@ -97,6 +103,14 @@ static void main_command_help(const struct cli_command *command)
 		printf("  --timeout S    wait at most S seconds for the object to exist and to "
 		       "arrive;\n                 0: only when it exists already; without: no "
 		       "limit\n");
+	if (command->options & CLI_OPTION_PUT)
+		printf("  --ttl S        the object is deleted after S seconds; without: when somebody "
+		       "does\n"
+		       "  --lease NAME   the lease NAME of this user on this node holds it\n"
+		       "  --lease-ttl S  the lease ends S seconds after its last session; without: "
+		       "3600\n");
+	if (command->options & CLI_OPTION_PREFIX)
+		printf("  --prefix P     all objects whose names begin with P\n");
 	if (command->options & CLI_OPTION_COUNTERS)
 		printf("  --counters     also what the dataplane counted, running or not\n");
 	if (command->options & CLI_OPTION_OVER)
@@ -166,6 +180,27 @@ static int main_reduce_option(int option, unsigned allowed, struct cli_args *arg
 	}
 }
 
+/* The same of those of lifetimes. */
+static int main_life_option(int option, unsigned allowed, struct cli_args *args)
+{
+	if (option == 'p' && !(allowed & CLI_OPTION_PREFIX))
+		return main_usage("--prefix has no meaning here", "");
+	if (option != 'p' && !(allowed & CLI_OPTION_PUT))
+		return main_usage("--ttl, --lease, --lease-ttl mean something to put only", "");
+	switch (option) {
+	case 'T':
+		return main_seconds("--ttl", true, &args->ttl_ns);
+	case 'L':
+		return main_seconds("--lease-ttl", true, &args->lease_ttl_ns);
+	case 'l':
+		args->lease = optarg;
+		return -1;
+	default:
+		args->prefix = optarg;
+		return -1;
+	}
+}
+
 /* One option into args. -1, or the exit status to end with. */
 static int main_option(int option, unsigned allowed, const struct cli_command *command,
 		       struct cli_args *args)
@@ -195,6 +230,11 @@ static int main_option(int option, unsigned allowed, const struct cli_command *c
 			return main_usage("--counters has no meaning here", "");
 		args->counters = true;
 		return -1;
+	case 'T':
+	case 'L':
+	case 'l':
+	case 'p':
+		return main_life_option(option, allowed, args);
 	default:
 		return main_reduce_option(option, allowed, args);
 	}
@@ -268,6 +308,7 @@ int main(int argc, char **argv)
 		.socket = socket && *socket ? socket : "/run/sarissa/control.sock",
 		.timeout_ns = SAR_FOREVER,
 		.reduction = {.op = SAR_SUM, .dtype = SAR_F32},
+		.lease_ttl_ns = 3600 * 1000000000ll,
 	};
 	signal(SIGPIPE, SIG_IGN); /* a write that fails is answered where it happens */
 	signal(SIGXFSZ, SIG_IGN);

@@ -160,6 +160,24 @@ static int put_open_file(struct put *p)
 	return CLI_DONE;
 }
 
+/* What becomes of the object. CLI_DONE, or an exit status and has said why. */
+static int put_lease(const struct cli_args *args, sar *s)
+{
+	uint64_t lease;
+	int r = 0;
+	if (args->lease)
+		r = sar_lease(s, args->lease, args->lease_ttl_ns, &lease);
+	if (args->lease && r == 0)
+		r = sar_set_lease(s, lease);
+	return r < 0 ? cli_fail_detail(r, NULL) : CLI_DONE;
+}
+
+static int put_expire(const struct cli_args *args, sar *s, const char *name)
+{
+	int r = args->ttl_ns ? sar_expire(s, cli_id(name), args->ttl_ns) : 0;
+	return r < 0 ? cli_fail_detail(r, name) : CLI_DONE;
+}
+
 int put_run(const struct cli_args *args)
 {
 	struct put p = {.name = args->names[0], .file = args->names[1]};
@@ -171,9 +189,16 @@ int put_run(const struct cli_args *args)
 		status = cli_open(args, &p.s);
 	if (status != CLI_DONE)
 		return status;
+	status = put_lease(args, p.s);
+	if (status != CLI_DONE) {
+		sar_close(p.s);
+		return status;
+	}
 	progress_begin(&p.progress, "put", p.name, 0);
 	status = put_knows_size(&p) ? put_object(&p, put_fill_file) : put_stream(&p);
 	progress_end(&p.progress, status == CLI_DONE ? p.size : 0);
+	if (status == CLI_DONE)
+		status = put_expire(args, p.s, p.name);
 	sar_close(p.s);
 	if (status != CLI_DONE || !args->json)
 		return status;

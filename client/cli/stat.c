@@ -24,6 +24,7 @@ struct stat_reduce {
 
 struct stat_tree {
 	const sar_info *info;
+	const sar_lease_info *lease; /* or NULL */
 	const sar_holder *holder;
 	const struct stat_reduce *reduce;
 	int holders;
@@ -83,7 +84,7 @@ static void stat_json(const struct stat_tree *t)
 {
 	struct json j;
 	json_begin(&j, stdout);
-	info_json(&j, t->info);
+	info_json(&j, t->info, t->lease);
 	stat_json_reduce(&j, t->reduce);
 	json_array(&j, "holders");
 	for (int i = 0; i < t->holders; i++)
@@ -153,6 +154,22 @@ static void stat_print_reduce(const struct stat_reduce *r)
 	stat_print_sources("missing", r->source + r->present, r->count - r->present);
 }
 
+/* Who holds it, and when it goes by itself. */
+static void stat_print_life(const struct stat_tree *t)
+{
+	char owner[2 * TEXT_BYTES], text[TEXT_BYTES];
+	if (t->lease) {
+		printf("owner       ");
+		text_safe(stdout, info_owner(owner, sizeof(owner), t->info, t->lease));
+		if (t->lease->ending)
+			printf(" (its node is lost: ends in %llu s)",
+			       (unsigned long long)(t->lease->left_ns / 1000000000));
+		putchar('\n');
+	}
+	if (t->info->expires_ns)
+		printf("expires     in %s\n", info_expiry(text, t->info));
+}
+
 static void stat_print(struct stat_tree *t)
 {
 	const sar_info *info = t->info;
@@ -164,6 +181,7 @@ static void stat_print(struct stat_tree *t)
 	       (unsigned long long)info->size);
 	printf("generation  %llu\n", (unsigned long long)info->generation);
 	printf("here        %s\n", info_share(text, info->local_ready, info->size));
+	stat_print_life(t);
 	stat_print_reduce(t->reduce);
 	printf("copies      %u complete, %u arriving%s", info->copies, info->partial,
 	       info->is_inline ? ", and the value in the directory" : "");
@@ -182,11 +200,9 @@ static void stat_print(struct stat_tree *t)
 			stat_branch(t, i, 0);
 }
 
-static int stat_show(const struct cli_args *args, const sar_info *info, const sar_holder *holder,
-		     int holders, const struct stat_reduce *reduce)
+static int stat_show(const struct cli_args *args, struct stat_tree t)
 {
-	struct stat_tree t = {info, holder, reduce, holders,
-			      calloc((size_t)holders + 1, sizeof(bool))};
+	t.shown = calloc((size_t)t.holders + 1, sizeof(bool));
 	if (!t.shown)
 		return cli_fail(-ENOMEM, "out of memory");
 	if (args->json)
@@ -250,6 +266,7 @@ int stat_run(const struct cli_args *args)
 {
 	sar *s;
 	sar_info info;
+	sar_lease_info lease;
 	static sar_holder holder[STAT_HOLDERS];
 	static struct stat_reduce reduce;
 	sar_id id = cli_id(args->names[0]);
@@ -262,11 +279,17 @@ int stat_run(const struct cli_args *args)
 		stat_json_missing(args->names[0], id);
 	if (holders < 0)
 		status = cli_fail_detail(holders, args->names[0]);
+	bool held = status == CLI_DONE && info.leases && sar_lease_get(s, id, &lease) == 0;
 	if (status == CLI_DONE && info.making)
 		stat_reduce(s, args, id, &reduce);
 	sar_close(s);
 	if (status != CLI_DONE)
 		return status;
-	return stat_show(args, &info, holder, holders < STAT_HOLDERS ? holders : STAT_HOLDERS,
-			 &reduce);
+	return stat_show(args, (struct stat_tree){
+				       .info = &info,
+				       .lease = held ? &lease : NULL,
+				       .holder = holder,
+				       .reduce = &reduce,
+				       .holders = holders < STAT_HOLDERS ? holders : STAT_HOLDERS,
+			       });
 }

@@ -8,7 +8,10 @@ _sarissa_names()
 	local word=${COMP_WORDS[COMP_CWORD]} quote="'\\''" name
 	local begin=${word//\\/}
 	begin=${begin#[\"\']}
+	local columns="" # before the name
 	while IFS= read -r name; do
+		[ -n "$columns" ] || { columns=${name%%NAME*} && continue; }
+		name=${name:${#columns}}
 		[[ $name == "$begin"* ]] || continue
 		case $word in
 		\'*)
@@ -24,7 +27,7 @@ _sarissa_names()
 			;;
 		esac
 		COMPREPLY+=("$name")
-	done < <(sarissa "$@" ls 2>/dev/null | sed -n '2,$s/^.\{26\}//p')
+	done < <(sarissa "$@" ls 2>/dev/null)
 }
 
 _sarissa()
@@ -36,7 +39,7 @@ _sarissa()
 		--socket)
 			socket=(--socket "${COMP_WORDS[++i]}")
 			;;
-		--timeout | --over | --op | --dtype | --num | --name | --store | --workers)
+		--timeout | --ttl | --lease | --lease-ttl | --prefix | --over | --op | --dtype | --num | --name | --store | --workers)
 			((++i))
 			;;
 		-?*) ;;
@@ -52,7 +55,8 @@ _sarissa()
 	COMPREPLY=()
 	if [ "$before" = --socket ]; then
 		COMPREPLY=($(compgen -f -- "$current"))
-	elif [ "$before" = --timeout ] || [ "$before" = --over ] || [ "$before" = --num ]; then
+	elif [ "$before" = --timeout ] || [ "$before" = --over ] || [ "$before" = --ttl ] ||
+		[ "$before" = --lease ] || [ "$before" = --lease-ttl ] || [ "$before" = --prefix ] || [ "$before" = --num ]; then
 		return
 	elif [ "$before" = --op ]; then
 		COMPREPLY=($(compgen -W "sum prod min max avg" -- "$current"))
@@ -61,6 +65,8 @@ _sarissa()
 	elif [[ $current == -?* ]]; then
 		local options="--json --help --socket"
 		[ "$command" != get ] || options+=" --timeout"
+		[ "$command" != put ] || options+=" --ttl --lease --lease-ttl"
+		[ "$command" != rm ] || options+=" --prefix"
 		[ "$command" != reduce ] || options+=" --op --dtype --num --spread --wait --timeout"
 		[ "$command" != status ] || options+=" --counters"
 		[ "$command" != peers ] || options+=" --over"

@@ -73,13 +73,14 @@ extern "C" {
 #pragma GCC visibility push(default)
 #endif
 
-#define SAR_ID_BYTES	  16
-#define SAR_NAME_MAX	  255 /* bytes, without the terminating zero */
-#define SAR_FOREVER	  INT64_MAX
-#define SAR_UPSTREAMS_MAX 4
-#define SAR_SOURCES_MAX	  1024 /* of a reduce, of a gather */
-#define SAR_NODES_MAX	  1024 /* of a broadcast */
-#define SAR_DETAIL_MAX	  512  /* bytes of the words of a failure, with the terminating zero */
+#define SAR_ID_BYTES	   16
+#define SAR_NAME_MAX	   255 /* bytes, without the terminating zero */
+#define SAR_FOREVER	   INT64_MAX
+#define SAR_UPSTREAMS_MAX  4
+#define SAR_LEASE_NAME_MAX 63	/* bytes, without the terminating zero */
+#define SAR_SOURCES_MAX	   1024 /* of a reduce, of a gather */
+#define SAR_NODES_MAX	   1024 /* of a broadcast */
+#define SAR_DETAIL_MAX	   512	/* bytes of the words of a failure, with the terminating zero */
 
 typedef struct sar sar; /* a handle: a connection to the local node */
 
@@ -112,7 +113,9 @@ typedef struct sar_info {
 	uint32_t lost;	      /* complete copies on dead nodes, which may come back with them */
 	uint32_t lost_node;   /* the node of the lost copies that died last; 0 if lost is 0 */
 	uint64_t down_ns;     /* time since the death of lost_node; 0 if lost is 0 */
-	uint64_t reserved[2];
+	uint32_t leases;      /* leases that hold it; 0: it lives until it is deleted */
+	uint32_t lease_node;  /* home of the one that has held it longest; 0 without any */
+	uint64_t expires_ns;  /* time left, of sar_expire; 0: without end */
 	char name[SAR_NAME_MAX + 1]; /* zero-terminated; empty if the object has none */
 } sar_info;
 
@@ -489,6 +492,87 @@ int sar_holders(sar *s, sar_id id, sar_holder *out, unsigned room);
  * the rest knows, and sar_error_nodes tells which nodes are missing.
  */
 int sar_list(sar *s, int (*fn)(const sar_info *info, void *arg), void *arg);
+
+/* A lease, as the directory knows it of an object that it holds. */
+typedef struct sar_lease_info {
+	uint64_t lease;	  /* its number */
+	uint32_t node;	  /* its home: where it was opened */
+	uint32_t ending;  /* 1: its home is lost; it ends in left_ns unless the home comes back */
+	uint64_t left_ns; /* 0 unless it is ending */
+	uint64_t reserved[4];
+	char name[SAR_LEASE_NAME_MAX + 1]; /* of a session's: "session PID" */
+} sar_lease_info;
+
+/*
+ * sar_list of the objects whose names begin with prefix, with the lease that has held each longest.
+ *
+ * Shapes: prefix is a string of at most SAR_NAME_MAX bytes; NULL or empty: all objects. lease is
+ * NULL for an object that no lease holds.
+ * Errors: as sar_list. -ENAMETOOLONG.
+ */
+int sar_list_prefix(sar *s, const char *prefix,
+		    int (*fn)(const sar_info *info, const sar_lease_info *lease, void *arg),
+		    void *arg);
+
+/*
+ * Opens a lease. Objects that a lease holds are deleted everywhere when the last of their leases
+ * lets them go or ends. Without a name the lease is this session's: it ends ttl_ns after the
+ * session, so a handle that connects again keeps it. With a name it continues the lease of that
+ * name of this user on this node, if there is one, and ends ttl_ns after the last session that has
+ * it open.
+ *
+ * Shapes: name is a string of 1 to SAR_LEASE_NAME_MAX bytes, or NULL. ttl_ns is 100 ms to ten
+ * years; it replaces that of a lease that continues.
+ * Ownership: *lease is a number, valid on all handles of this node and user until the lease ends.
+ * Errors: -EINVAL. -ENAMETOOLONG. -ENOSPC this node has 4,096 leases, which is the most.
+ */
+int sar_lease(sar *s, const char *name, int64_t ttl_ns, uint64_t *lease);
+
+/*
+ * Ends a lease now. It holds nothing any more; what no other lease holds is being deleted.
+ *
+ * Errors: -ESTALE the lease has ended already.
+ */
+int sar_lease_end(sar *s, uint64_t lease);
+
+/*
+ * The lease holds what sar_create, sar_put and sar_put_from of this handle make from now on, each
+ * object from its first moment. 0: no lease does. A put of bytes that exist already holds their
+ * object only if another lease does.
+ *
+ * Errors: none here; the calls that make objects fail with -ESTALE when the lease has ended.
+ */
+int sar_set_lease(sar *s, uint64_t lease);
+
+/*
+ * The lease holds an object that exists. Holding it twice is holding it once.
+ *
+ * Errors: -ENOENT no such object. -ESTALE the lease has ended. -ENOSPC the leases of this node hold
+ * 65,536 objects, or 1,024 leases hold this one, or its shard owner has no room. -ETIMEDOUT.
+ */
+int sar_hold(sar *s, uint64_t lease, sar_id id);
+
+/*
+ * The lease lets an object go. If no other lease holds it, it is deleted when the call returns.
+ *
+ * Errors: -ENOENT the lease does not hold it. -ESTALE the lease has ended. -ETIMEDOUT.
+ */
+int sar_drop(sar *s, uint64_t lease, sar_id id);
+
+/*
+ * Has an object deleted everywhere ttl_ns from now, held or not. 0: takes its time away.
+ *
+ * Shapes: ttl_ns is at most ten years.
+ * Errors: -EINVAL. -ENOENT no such object. -ENOSPC as of sar_hold. -ETIMEDOUT.
+ */
+int sar_expire(sar *s, sar_id id, int64_t ttl_ns);
+
+/*
+ * The lease that has held the object longest.
+ *
+ * Errors: -ENOENT no lease holds it, or no such object. Else as sar_info_get.
+ */
+int sar_lease_get(sar *s, sar_id id, sar_lease_info *out);
 
 /*
  * Calls fn for each node, the local one first, until it returns non-zero. That value is returned.

@@ -5,20 +5,22 @@ import subprocess
 import time
 
 from . import nodes
-from .bench_peer import System
-from .bench_sum import fill_verb
-from .bench_task import Program, built, end_programs
+from .bench_task import Program, ask_all, built, end_programs
 from .shell import Failure
 
 
-class Sarissa(System):
+class Sarissa:
     system = "sarissa"
 
-    turn = 0
+    def __init__(self, config, tuning):
+        self.config, self.tuning = config, tuning
+        self.programs, self.tasks = [], []
+        self.turn = 0
+        self.op = self.size = None
 
     def __enter__(self):
         try:
-            for node in range(self.count):
+            for node in range(self.config["nodes"]):
                 self.start(node)
         except BaseException:
             self.__exit__()
@@ -38,10 +40,11 @@ class Sarissa(System):
     def prepare(self, op, size):
         """Makes the bytes that each task gives."""
         self.op, self.size = op, size
-        self.digests = self.fill_all(fill_verb(op), size)
+        answers = ask_all(self.tasks, [("fill", size, node + 1) for node in range(len(self.tasks))])
+        self.digests = [told["digest"] for told in answers]
 
     def names(self):
-        return [f"bench-{self.op}-{self.turn}-{node}" for node in range(self.count)]
+        return [f"bench-{self.op}-{self.turn}-{node}" for node in range(len(self.tasks))]
 
     def put(self, giving):
         """Before the start: what a task gives lies in its node's store."""
@@ -50,12 +53,12 @@ class Sarissa(System):
 
     def ready(self, staggered):
         self.turn += 1
-        giving = {"broadcast": [0], "gather": range(1, self.count), "p2p": []}[self.op]
+        giving = {"broadcast": [0], "gather": range(1, len(self.tasks)), "p2p": []}[self.op]
         self.puts = self.put(giving)
 
     def begin(self, start_ns, arrivals_ns):
         """Orders every task its calls, from start_ns on."""
-        names, count = self.names(), self.count
+        names, count = self.names(), len(self.tasks)
         lines = {"broadcast": lambda: {node: ("get", start_ns + arrivals_ns[node], names[0])
                                        for node in range(1, count)},
                  "gather": lambda: {0: ("get", start_ns, *names[1:])},
@@ -76,10 +79,13 @@ class Sarissa(System):
 
     def verify(self):
         """Every byte that arrived, then the objects go."""
+        given = {"broadcast": lambda node: [0], "gather": lambda node: range(1, len(self.tasks)),
+                 "p2p": lambda node: [1 - node]}[self.op]
         for node in self.running:
-            if self.tasks[node].ask("check")["digests"] != self.expected(node):
+            got = self.tasks[node].ask("check")["digests"]
+            if got != [self.digests[source] for source in given(node)]:
                 raise Failure(f"sarissa: node {node} got wrong bytes")
-        put = {"broadcast": [0], "gather": range(1, self.count), "p2p": [0, 1]}[self.op]
+        put = {"broadcast": [0], "gather": range(1, len(self.tasks)), "p2p": [0, 1]}[self.op]
         self.tasks[0].ask("rm", *[self.names()[node] for node in put])
 
     def trouble(self):
