@@ -380,7 +380,8 @@ static void a_put_is_made_once(void **state)
 static void reduces_are_asked_for_again(void **state)
 {
 	struct client *c = *state;
-	const sar_reduction how = {.op = SAR_SUM, .dtype = SAR_F32};
+	const sar_reduction how = {
+		.op = SAR_SUM, .dtype = SAR_F32, .min = 2, .deadline_ns = 50 * second};
 	const sar_id from[2] = {test_id("x"), test_id("y")};
 	sar_id used[2];
 	char name[8];
@@ -397,6 +398,8 @@ static void reduces_are_asked_for_again(void **state)
 	assert_int_equal(atomic_load(&c->fake.requests[SESSION_REDUCE]), 70 + 64 - 2);
 	assert_int_equal(c->fake.reduce.flags, SESSION_FLAG_AGAIN);
 	assert_in_range(c->fake.reduce.timeout_ns, 1, 100 * second - 1);
+	assert_int_equal(c->fake.reduce.reduction.min, 2);
+	assert_in_range(c->fake.reduce.reduction.deadline_ns, 1, 50 * second - 1);
 	assert_memory_equal(c->fake.reduce_source, from, sizeof(from));
 }
 

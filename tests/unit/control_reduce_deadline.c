@@ -197,6 +197,30 @@ static void who_asks_dies_before(void **state)
 	nothing_is_left(w);
 }
 
+/* The control of the one who asked begins anew: its client repeats the request with what is left of
+ * T, and nobody counts from the start again. */
+static void the_control_of_who_asks_begins_anew(void **state)
+{
+	for (uint32_t k = 0; k < 6; k++) {
+		uint64_t size = sizes[k % 3], begun_ns;
+		struct world *w = begin(k >= 3, 3, size, REDUCE_SUM, 0, -1);
+		struct session_reduction rest = {
+			.op = REDUCE_SUM, .dtype = REDUCE_U32, .count = SOURCES, .min = LEAST};
+		int status;
+
+		begun_ns = w->now_ns;
+		world_run(w, SOON_NS);
+		forget(w);
+		rest.deadline_ns = (int64_t)(begun_ns + AT_NS - w->now_ns);
+		assert_int_equal(
+			world_reduce(w, CALLER, 0, target, ids, rest, SESSION_FLAG_AGAIN, -1), 0);
+		assert_int_equal(told(w, CALLER, ask(w, CALLER), &status), 7);
+		assert_in_range(w->now_ns - begun_ns, AT_NS - 10 * WORLD_MS, AT_NS + CERTAIN_NS);
+		ended_with(w, size, 7);
+		nothing_is_left(w);
+	}
+}
+
 /* It is decided, and one that was needed is lost: what came later takes its place. */
 static void what_came_later_is_a_reserve(void **state)
 {
@@ -255,6 +279,7 @@ int main(void)
 		cmocka_unit_test(what_is_lost_before_is_not_in_it),
 		cmocka_unit_test(the_coordinator_dies_before),
 		cmocka_unit_test(who_asks_dies_before),
+		cmocka_unit_test(the_control_of_who_asks_begins_anew),
 		cmocka_unit_test(what_came_later_is_a_reserve),
 		cmocka_unit_test(how_far_it_is),
 	};
