@@ -313,11 +313,10 @@ void handshake_accept(struct engine *e, const struct packet_in *p)
 	conn_established(e, c);
 }
 
-void handshake_unknown(struct engine *e, const struct packet_in *p)
+void handshake_send_reset(struct engine *e, const struct packet_in *p)
 {
 	struct reply *r;
 
-	e->count->drop_unknown_conn++;
 	if (p->length < WIRE_BODY + RESET_BYTES)
 		return; /* an answer must never be larger than its question */
 	if (!cookie_budget(e, BUDGET_RESET) || (r = handshake_reply_slot(e, &p->from)) == NULL)

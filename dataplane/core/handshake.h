@@ -26,8 +26,9 @@ void handshake_hello(struct engine *e, const struct packet_in *p);
 void handshake_cookie(struct engine *e, const struct packet_in *p);
 void handshake_accept(struct engine *e, const struct packet_in *p);
 void handshake_reset(struct engine *e, const struct packet_in *p);
-/* Answers a packet for a connection that is not there; rate-limited. */
-void handshake_unknown(struct engine *e, const struct packet_in *p);
+/* Answers a packet whose connection id is not in use, or not its sender's. The answer is the same
+ * for both: else a stranger could find out which ids are in use. Rate-limited. */
+void handshake_send_reset(struct engine *e, const struct packet_in *p);
 /* Tells an address that speaks another version which one we speak; rate-limited. */
 void handshake_version(struct engine *e, const struct packet_in *p);
 /* Writes one HELLO of a connection that is opening. */

@@ -224,22 +224,19 @@ static struct conn *receive_conn(struct engine *e, const struct packet_in *p)
 	struct conn *c = conn_find(e, wire_get32(p->data + WIRE_AT_CONN));
 
 	if (c == NULL) {
-		handshake_unknown(e, p);
-		return NULL;
-	}
-	if (!net_addr_equal(&c->addr, &p->from)) {
+		e->count->drop_unknown_conn++;
+	} else if (!net_addr_equal(&c->addr, &p->from)) {
 		e->count->drop_address++;
+	} else if (c->state != CONN_UP) {
+		e->count->drop_state++; /* our ACCEPT is late: no answer, the peer is right */
 		return NULL;
-	}
-	if (c->state != CONN_UP) {
-		e->count->drop_state++;
-		return NULL;
-	}
-	if (wire_get16(p->data + WIRE_AT_CHECK) != c->check_rx) {
+	} else if (wire_get16(p->data + WIRE_AT_CHECK) != c->check_rx) {
 		e->count->drop_incarnation++;
-		return NULL;
+	} else {
+		return c;
 	}
-	return c;
+	handshake_send_reset(e, p);
+	return NULL;
 }
 
 /* Type PAYLOAD, which has been checked already. */

@@ -326,7 +326,7 @@ static void a_silent_peer_is_missed(void **state)
 		engine_tick(r->e, r->now_ns);
 		while (rig_take(r, &p)) {
 			assert_non_null(packet_frame(&p, FRAME_PING));
-			/* a peer that has forgotten us can answer it: see handshake_unknown() */
+			/* a peer that has forgotten us can answer it: see handshake_send_reset() */
 			assert_true(p.length >= WIRE_BODY + RESET_BYTES);
 			pings++;
 			peer_ack(r, &peer, p.pn);

@@ -397,6 +397,50 @@ static void another_version_gets_a_short_answer(void **state)
 	assert_int_equal(engine_connections(r->e), 0);
 }
 
+/* What a PING with this id and check, from this address, is answered with, but for the echo of id
+ * and check. */
+static struct packet answer_to(struct rig *r, const struct peer *from, uint32_t conn,
+			       uint16_t check)
+{
+	struct packet ping, answer = {.length = 0};
+
+	forge_begin(&ping, WIRE_PAYLOAD, check, conn, 1);
+	forge_frame(&ping, FRAME_PING, PING_BYTES);
+	forge_add(&ping, RESET_BYTES);
+	peer_send(r, from, &ping);
+	if (!rig_take(r, &answer))
+		return answer;
+	assert_false(rig_take(r, &ping)); /* one answer */
+	const uint8_t *body = answer.bytes + WIRE_BODY;
+	assert_int_equal(wire_get32(body + RESET_AT_CONN), conn);
+	assert_int_equal(wire_get16(body + RESET_AT_CHECK), check);
+	assert_int_equal(wire_get64(body + RESET_AT_PN), 1);
+	assert_true(net_addr_equal(&answer.to, &from->addr));
+	return answer;
+}
+
+/* A stranger who tries ids one after the other gets the same answer, in use or not. So does who
+ * uses the address of a peer. */
+static void ids_in_use_look_like_others(void **state)
+{
+	struct rig *r = *state;
+	struct peer peer = rig_connect(r, 1), stranger = peer_new(9);
+	uint16_t wrong = (uint16_t)(peer.c->check_rx + 1);
+	struct record open = {.op = COMMAND_PEER_OPEN, .peer = {.addr = peer_new(2).addr}};
+
+	rig_command(r, &open);
+	rig_drain(r);
+	uint32_t opening = conn_by_addr(r->e, &open.peer.addr)->handle;
+	struct packet unknown = answer_to(r, &stranger, peer.conn + 0x10000, wrong);
+	assert_int_equal(unknown.length, WIRE_BODY + RESET_BYTES);
+	assert_int_equal(answer_to(r, &stranger, peer.conn, wrong).length, unknown.length);
+	assert_int_equal(answer_to(r, &stranger, opening, wrong).length, unknown.length);
+	assert_int_equal(answer_to(r, &peer, peer.conn, wrong).length, unknown.length);
+	rig_drops(r, "drop_unknown_conn", 1, "drop_address", 2, "drop_incarnation", 1, NULL);
+	rig_silent(r);
+	assert_int_equal(peer.c->state, CONN_UP);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -413,6 +457,7 @@ int main(void)
 		test_rig(a_full_table_refuses),
 		test_rig(full_events_refuse),
 		test_rig(a_reset_must_know_the_connection),
+		test_rig(ids_in_use_look_like_others),
 		test_rig(another_version_gets_a_short_answer),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
