@@ -113,6 +113,7 @@ void control_start(struct control *c)
 	c->epoch_ns = c->config.incarnation - c->now_ns;
 	graves_init(c);
 	list_init(&c->session->sessions.roomless);
+	list_init(&c->session->sessions.prefetches);
 	backup_init(c);
 	references_init(c);
 	leases_init(c);

@@ -222,6 +222,9 @@ void dispatch(struct control *c, struct node *n, uint32_t conn, const struct mes
 	case MESSAGE_KEEP:
 		dispatch_keep(c, n, m);
 		break;
+	case MESSAGE_PREFETCH:
+		session_prefetch(c, n, m);
+		break;
 	case MESSAGE_STREAM:
 		serve_request(c, n, conn, m);
 		break;

@@ -440,8 +440,36 @@ static bool decode_rarer_body(const Rpc__Envelope *e, struct decode_arena *a, st
 	}
 }
 
+/* The body of a message that is about one object and little else; NULL: it is another one. */
+static const Rpc__Object *decode_which(const Rpc__Envelope *e, uint32_t *kind)
+{
+	switch (e->body_case) {
+	case RPC__ENVELOPE__BODY_DROP:
+		*kind = MESSAGE_DROP;
+		return e->drop;
+	case RPC__ENVELOPE__BODY_DELETE:
+		*kind = MESSAGE_DELETE;
+		return e->delete_;
+	case RPC__ENVELOPE__BODY_REMOVE:
+		*kind = MESSAGE_REMOVE;
+		return e->remove;
+	case RPC__ENVELOPE__BODY_PREFETCH:
+		*kind = MESSAGE_PREFETCH;
+		return e->prefetch;
+	case RPC__ENVELOPE__BODY_STAT:
+		*kind = MESSAGE_STAT;
+		return e->stat;
+	default:
+		return NULL;
+	}
+}
+
 static bool decode_body(const Rpc__Envelope *e, struct decode_arena *a, struct message *m)
 {
+	const Rpc__Object *object = decode_which(e, &m->kind);
+
+	if (object)
+		return decode_object(object, &m->object);
 	switch (e->body_case) {
 	case RPC__ENVELOPE__BODY_HELLO:
 		m->kind = MESSAGE_HELLO;
@@ -459,15 +487,6 @@ static bool decode_body(const Rpc__Envelope *e, struct decode_arena *a, struct m
 	case RPC__ENVELOPE__BODY_GOT:
 		m->kind = MESSAGE_GOT;
 		return decode_got(e->got, &m->got);
-	case RPC__ENVELOPE__BODY_DROP:
-		m->kind = MESSAGE_DROP;
-		return decode_object(e->drop, &m->object);
-	case RPC__ENVELOPE__BODY_DELETE:
-		m->kind = MESSAGE_DELETE;
-		return decode_object(e->delete_, &m->object);
-	case RPC__ENVELOPE__BODY_REMOVE:
-		m->kind = MESSAGE_REMOVE;
-		return decode_object(e->remove, &m->object);
 	case RPC__ENVELOPE__BODY_STREAM:
 		m->kind = MESSAGE_STREAM;
 		return decode_stream(e->stream, &m->stream);
@@ -477,9 +496,6 @@ static bool decode_body(const Rpc__Envelope *e, struct decode_arena *a, struct m
 	case RPC__ENVELOPE__BODY_HAS:
 		m->kind = MESSAGE_HAS;
 		return decode_range(e->has, &m->stream);
-	case RPC__ENVELOPE__BODY_STAT:
-		m->kind = MESSAGE_STAT;
-		return decode_object(e->stat, &m->object);
 	case RPC__ENVELOPE__BODY_LIST:
 		m->kind = MESSAGE_LIST;
 		m->list.cursor = e->list->cursor;

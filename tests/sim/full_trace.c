@@ -5,24 +5,25 @@
 #include <stdlib.h>
 
 static const char *const trace_kinds[MESSAGE_KINDS] = {
-	[MESSAGE_NONE] = "none",       [MESSAGE_HELLO] = "HELLO",
-	[MESSAGE_HAVE] = "HAVE",       [MESSAGE_GET] = "GET",
-	[MESSAGE_GOT] = "GOT",	       [MESSAGE_DROP] = "DROP",
-	[MESSAGE_DELETE] = "DELETE",   [MESSAGE_REMOVE] = "REMOVE",
-	[MESSAGE_STREAM] = "STREAM",   [MESSAGE_STAT] = "STAT",
-	[MESSAGE_LIST] = "LIST",       [MESSAGE_OBJECTS] = "OBJECTS",
-	[MESSAGE_STATUS] = "STATUS",   [MESSAGE_NODE] = "NODE",
-	[MESSAGE_REPLY] = "REPLY",     [MESSAGE_REDIRECT] = "REDIRECT",
-	[MESSAGE_MEMBERS] = "MEMBERS", [MESSAGE_REDUCE] = "REDUCE",
-	[MESSAGE_REDUCED] = "REDUCED", [MESSAGE_USED] = "USED",
-	[MESSAGE_COMBINE] = "COMBINE", [MESSAGE_COMBINED] = "COMBINED",
-	[MESSAGE_RELEASE] = "RELEASE", [MESSAGE_BURY] = "BURY",
-	[MESSAGE_TOLD] = "TOLD",       [MESSAGE_PIECES] = "PIECES",
-	[MESSAGE_HAS] = "HAS",	       [MESSAGE_COMMIT] = "COMMIT",
-	[MESSAGE_FINISH] = "FINISH",   [MESSAGE_RECALL] = "RECALL",
-	[MESSAGE_TAKE] = "TAKE",       [MESSAGE_GIVEN] = "GIVEN",
-	[MESSAGE_OFFER] = "OFFER",     [MESSAGE_PROPOSE] = "PROPOSE",
-	[MESSAGE_KEEP] = "KEEP",       [MESSAGE_HOLD] = "HOLD",
+	[MESSAGE_NONE] = "none",	 [MESSAGE_HELLO] = "HELLO",
+	[MESSAGE_HAVE] = "HAVE",	 [MESSAGE_GET] = "GET",
+	[MESSAGE_GOT] = "GOT",		 [MESSAGE_DROP] = "DROP",
+	[MESSAGE_DELETE] = "DELETE",	 [MESSAGE_REMOVE] = "REMOVE",
+	[MESSAGE_STREAM] = "STREAM",	 [MESSAGE_STAT] = "STAT",
+	[MESSAGE_LIST] = "LIST",	 [MESSAGE_OBJECTS] = "OBJECTS",
+	[MESSAGE_STATUS] = "STATUS",	 [MESSAGE_NODE] = "NODE",
+	[MESSAGE_REPLY] = "REPLY",	 [MESSAGE_REDIRECT] = "REDIRECT",
+	[MESSAGE_MEMBERS] = "MEMBERS",	 [MESSAGE_REDUCE] = "REDUCE",
+	[MESSAGE_REDUCED] = "REDUCED",	 [MESSAGE_USED] = "USED",
+	[MESSAGE_COMBINE] = "COMBINE",	 [MESSAGE_COMBINED] = "COMBINED",
+	[MESSAGE_RELEASE] = "RELEASE",	 [MESSAGE_BURY] = "BURY",
+	[MESSAGE_TOLD] = "TOLD",	 [MESSAGE_PIECES] = "PIECES",
+	[MESSAGE_HAS] = "HAS",		 [MESSAGE_COMMIT] = "COMMIT",
+	[MESSAGE_FINISH] = "FINISH",	 [MESSAGE_RECALL] = "RECALL",
+	[MESSAGE_TAKE] = "TAKE",	 [MESSAGE_GIVEN] = "GIVEN",
+	[MESSAGE_OFFER] = "OFFER",	 [MESSAGE_PROPOSE] = "PROPOSE",
+	[MESSAGE_KEEP] = "KEEP",	 [MESSAGE_HOLD] = "HOLD",
+	[MESSAGE_PREFETCH] = "PREFETCH",
 };
 
 static void trace_object(const struct object_id *id, uint64_t generation)
@@ -74,6 +75,15 @@ static void trace_value(const struct message *m)
 		t->status);
 }
 
+static void trace_combined(const struct message_combined *m)
+{
+	trace_object(&m->id, m->generation);
+	fprintf(stderr, " of %u reduce %llx what %u node %d part", m->target.bytes[6],
+		(unsigned long long)m->reduce, m->what, (int)m->part_node);
+	trace_object(&m->part_id, m->part_generation);
+	fprintf(stderr, " status %d", m->status);
+}
+
 static void trace_body(const struct message *m)
 {
 	switch (m->kind) {
@@ -96,6 +106,7 @@ static void trace_body(const struct message *m)
 	case MESSAGE_DROP:
 	case MESSAGE_DELETE:
 	case MESSAGE_REMOVE:
+	case MESSAGE_PREFETCH:
 	case MESSAGE_STAT:
 		trace_object(&m->object.id, m->object.generation);
 		break;
@@ -131,12 +142,7 @@ static void trace_body(const struct message *m)
 	case MESSAGE_COMBINED:
 	case MESSAGE_RELEASE:
 	case MESSAGE_FINISH:
-		trace_object(&m->combined.id, m->combined.generation);
-		fprintf(stderr, " of %u reduce %llx what %u node %d part",
-			m->combined.target.bytes[6], (unsigned long long)m->combined.reduce,
-			m->combined.what, (int)m->combined.part_node);
-		trace_object(&m->combined.part_id, m->combined.part_generation);
-		fprintf(stderr, " status %d", m->combined.status);
+		trace_combined(&m->combined);
 		break;
 	case MESSAGE_REPLY:
 		fprintf(stderr, " status %d generation %llx %s", m->reply.status,

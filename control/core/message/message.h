@@ -65,12 +65,13 @@ enum message_kind {
 			  * result? -> REPLY */
 	MESSAGE_TAKE, /* node -> node: the bytes of this range, when you have all of it -> GIVEN */
 	MESSAGE_GIVEN,
-	MESSAGE_OFFER, /* node -> node: bytes for what you are to build; no answer */
-	MESSAGE_KEEP,  /* shard -> node: hold a copy of this small object, for me it is the only
-			* other one
-			* -> REPLY */
-	MESSAGE_HOLD,  /* node -> shard: a lease of mine holds this object; or its time ends then
-			* -> REPLY */
+	MESSAGE_OFFER,	  /* node -> node: bytes for what you are to build; no answer */
+	MESSAGE_KEEP,	  /* shard -> node: hold a copy of this small object, for me it is the only
+			   * other one
+			   * -> REPLY */
+	MESSAGE_HOLD,	  /* node -> shard: a lease of mine holds this object; or its time ends then
+			   * -> REPLY */
+	MESSAGE_PREFETCH, /* node -> node: fetch this object -> REPLY when you have all of it */
 	MESSAGE_KINDS,
 };
 
@@ -228,14 +229,15 @@ enum message_lapsed {
 	MESSAGE_LAPSED_WHATS,
 };
 
-struct message_object { /* DROP, DELETE, REMOVE, STAT */
+struct message_object { /* DROP, DELETE, REMOVE, STAT, PREFETCH */
 	struct object_id id;
 	uint64_t generation; /* DELETE: 0 unless lapsed; STAT: 0 for the shard */
 	uint32_t lapsed;     /* DELETE: enum message_lapsed */
 	uint64_t lease;	     /* MESSAGE_LAPSED_LEASE: of the sender; 0: the lease's home is lost */
 	uint32_t upstream;   /* DROP: node + 1 that feeds me no more; 0: I hold nothing more */
 	uint64_t cursor;     /* STAT: holders that are told already */
-	uint32_t again;	     /* REMOVE: 1: another generation takes its place */
+	uint32_t again;	     /* REMOVE: 1: another generation takes its place; PREFETCH: 1: do not
+			      * wait for it to be put */
 };
 
 struct message_hold {

@@ -119,6 +119,8 @@ static size_t sessions_length(const struct session_request *r)
 
 	if (r->op == SESSION_PUT && r->size <= SESSION_PUT_MAX)
 		return sizeof(*r) + r->size;
+	if (r->op == SESSION_BROADCAST && r->size <= SESSION_NODES_MAX * sizeof(uint32_t))
+		return sizeof(*r) + r->size;
 	return sizeof(*r) + (size_t)count * OBJECT_ID_BYTES;
 }
 
@@ -131,13 +133,16 @@ static const char *sessions_check(const struct session *s, const struct session_
 	if (length < sizeof(*r) || r->magic != SESSION_MAGIC || r->version != SESSION_VERSION ||
 	    length != sessions_length(r))
 		return "malformed request: use a library and a node of one version";
-	if (r->op == 0 || r->op >= SESSION_OPS || r->op == SESSION_BROADCAST)
+	if (r->op == 0 || r->op >= SESSION_OPS)
 		return "unknown operation: use a library and a node of one version";
 	if (r->op == SESSION_REDUCE ? r->reduction.count > SESSION_SOURCES_MAX
 				    : memcmp(&r->reduction, &none, sizeof(none)) != 0)
 		return "a reduce has at most 1024 sources, another request none: reduce in steps";
 	if (r->op == SESSION_PUT && r->size > SESSION_PUT_MAX)
 		return "too many bytes for one request: create the object";
+	if (r->op == SESSION_BROADCAST &&
+	    (r->size > SESSION_NODES_MAX * sizeof(uint32_t) || r->size % sizeof(uint32_t) != 0))
+		return "a broadcast names at most 1024 nodes: broadcast in steps";
 	if (memchr(r->name, 0, sizeof(r->name)) == NULL)
 		return "the name is not terminated";
 	if (r->pin != SESSION_PIN_NONE && r->pin >= SESSION_PINS)
@@ -182,6 +187,8 @@ bool sessions_request(struct control *c, uint32_t number, const void *bytes, siz
 		session_reduce(c, s, &r, (const void *)((const uint8_t *)bytes + sizeof(r)));
 	else if (r.op == SESSION_PUT)
 		session_put(c, s, &r, (const uint8_t *)bytes + sizeof(r));
+	else if (r.op == SESSION_BROADCAST)
+		session_broadcast(c, s, &r, (const uint8_t *)bytes + sizeof(r));
 	else
 		session_handlers[r.op](c, s, &r);
 	return true;

@@ -40,20 +40,22 @@ struct wait {
 	struct await await;
 	struct list link; /* WAIT for a part: on sessions.polled */
 	struct timer timer;
-	struct session *session;
-	struct fetch *fetch;   /* GET before the object has a place */
-	struct object *object; /* WAIT, CREATE, PUT */
-	struct call *call;     /* CREATE, PUT, DELETE, STAT, LIST, REDUCED: ends with the wait */
+	struct session *session; /* NULL: it is another node's (broadcast.c) */
+	struct fetch *fetch;	 /* GET before the object has a place */
+	struct object *object;	 /* WAIT, CREATE, PUT */
+	struct call *call;	 /* CREATE, PUT, DELETE, STAT, LIST, REDUCED: ends with the wait */
 	struct object_id id;
 	uint64_t generation;
 	uint64_t lease;	    /* CREATE, PUT: that is to hold the object; 0: none */
 	uint64_t watermark; /* WAIT */
-	uint64_t cursor;    /* LIST, STAT; PUT: members_life of when the directory was asked */
+	uint64_t cursor;    /* LIST, STAT; PUT: members_life of when the directory was asked; of
+			     * another node: the number of its request */
 	uint64_t number;    /* of this use of the item: STATUS calls may outlive it */
 	uint32_t seq;
 	uint32_t pin;
-	uint32_t shard;	  /* LIST: index of the one that is asked now; PUT: node that was */
-	uint32_t pending; /* STATUS: nodes that have not answered */
+	uint32_t shard;	  /* LIST: index of the one that is asked now; PUT: node that was; or
+			   * whose it is */
+	uint32_t pending; /* STATUS, BROADCAST: nodes that have not answered */
 	uint16_t op;
 	bool numbered;	    /* it is in by_seq */
 	bool sealed;	    /* SEAL: it is, and the directory is being told (directory/backup.h) */
@@ -66,6 +68,8 @@ struct wait {
 };
 
 enum { SESSION_PAGES = 64 };
+
+enum { PREFETCHES = 1024 }; /* objects that other nodes have asked this one to fetch */
 
 enum { GUARD_ROOMS = 256 }; /* CREATEs that wait for room at a time; more fail as without any */
 
@@ -82,7 +86,9 @@ struct sessions {
 	struct list roomless; /* struct room.link */
 	struct pool pool;
 	struct pool waits;
-	struct idmap by_seq; /* waits of clients that have numbered them */
+	struct list prefetches; /* waits of other nodes */
+	uint32_t prefetching;	/* how many */
+	struct idmap by_seq;	/* waits of clients that have numbered them */
 	struct users users;
 	struct pool pages;	    /* STAT: that wait for the holders' progress */
 	struct session_object told; /* to others, of the own copies */
@@ -155,6 +161,14 @@ void session_status(struct control *c, struct session *s, const struct session_r
 /* bytes: r->size, lent */
 void session_put(struct control *c, struct session *s, const struct session_request *r,
 		 const uint8_t *bytes);
+/* broadcast.c; named: r->size bytes, lent */
+void session_broadcast(struct control *c, struct session *s, const struct session_request *r,
+		       const uint8_t *named);
+/* Another node asks this one to fetch an object. */
+void session_prefetch(struct control *c, struct node *n, const struct message *m);
+/* Of a wait that is another node's: its object has a place here; it ends. */
+void prefetch_placed(struct control *c, struct wait *w, uint32_t slot);
+void prefetch_end(struct control *c, struct wait *w, int32_t status, const char *text);
 /* reduce.c; sources: r->reduction.count, lent */
 void session_reduce(struct control *c, struct session *s, const struct session_request *r,
 		    const struct object_id *sources);

@@ -70,7 +70,10 @@ void waits_free(struct control *c, struct wait *w)
 	if (w->numbered)
 		idmap_remove(&c->session->sessions.by_seq, &w->by_seq);
 	w->numbered = false;
-	w->session->waiting--;
+	if (w->session)
+		w->session->waiting--;
+	else
+		c->session->sessions.prefetching--;
 	list_remove(&w->of_session);
 	list_remove(&w->await.link);
 	list_remove(&w->link);
@@ -83,6 +86,10 @@ void waits_end(struct control *c, struct wait *w, int32_t status, const char *te
 	struct session *s = w->session;
 	struct session_reply r = {.op = w->op, .seq = w->seq, .status = status};
 
+	if (s == NULL) {
+		prefetch_end(c, w, status, text);
+		return;
+	}
 	for (size_t i = 0; text[i] && i < sizeof(r.text) - 1; i++)
 		r.text[i] = text[i];
 	waits_free(c, w);
@@ -117,6 +124,8 @@ static const char *waits_late(struct control *c, const struct wait *w)
 		return "the directory has not answered yet; the reduce goes on: ask how it ends";
 	if (w->op == SESSION_REDUCED)
 		return "the reduce has not ended yet: wait longer";
+	if (w->op == SESSION_BROADCAST)
+		return "some of the nodes do not have all of it yet: wait longer";
 	if (w->await.nowait) /* an answer would have ended it */
 		return waits_no_answer(c);
 	if (f && f->narrow)
@@ -138,7 +147,9 @@ static void waits_fire(struct control *c, struct timer *t)
 	struct fetch *f = w->fetch;
 	struct text why;
 
-	if (f && f->lost) {
+	if (w->session == NULL) { /* nobody asks for it any more */
+		waits_free(c, w);
+	} else if (f && f->lost) {
 		fetch_lost_text(c, f, &why);
 		waits_end(c, w, -ENODATA, why.bytes);
 	} else {
@@ -151,7 +162,8 @@ static void waits_fire(struct control *c, struct timer *t)
 /* Those that only wait: what others do is theirs to be told. */
 static bool waits_cancellable(const struct wait *w)
 {
-	return w->op == SESSION_GET || w->op == SESSION_WAIT || w->op == SESSION_REDUCED;
+	return w->op == SESSION_GET || w->op == SESSION_WAIT || w->op == SESSION_REDUCED ||
+	       w->op == SESSION_BROADCAST;
 }
 
 void session_cancel(struct control *c, struct session *s, const struct session_request *r)
@@ -185,6 +197,10 @@ void waits_place(struct control *c, struct wait *w, uint32_t slot)
 	uint16_t op = w->op;
 	uint32_t seq = w->seq, pin = w->pin;
 
+	if (s == NULL) {
+		prefetch_placed(c, w, slot);
+		return;
+	}
 	waits_free(c, w);
 	reply_place(c, s, op, seq, pin, slot);
 }
