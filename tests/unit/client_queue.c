@@ -129,26 +129,38 @@ static void many_gets_woken_by_the_descriptor(void **state)
 	assert_int_equal(fake_pins(&c->fake), 0);
 }
 
+enum { MORE = 1500, MORE_OBJECTS = 100 };
+
+/* In a thread of its own: an answer that finds the socket full waits until the queue has read. */
+static void *more_objects(void *arg)
+{
+	struct client *c = arg;
+	for (unsigned i = 0; i < MORE_OBJECTS; i++) {
+		struct object_id id = number_object(i);
+		fake_fetching(&c->fake, &id, 1000, 1000);
+	}
+	return NULL;
+}
+
 /* The node takes 256 waits and refuses the others; the queue holds these back. */
 static void more_than_the_node_takes(void **state)
 {
-	enum { COUNT = 1500, OBJECTS = 100 };
 	struct client *c = *state;
-	sar_queue *q = queue_open(c, COUNT);
-	static sar_id ids[COUNT];
-	static uint64_t users[COUNT];
-	for (unsigned i = 0; i < COUNT; i++) {
-		ids[i] = number_id(i % OBJECTS);
+	sar_queue *q = queue_open(c, MORE);
+	static sar_id ids[MORE];
+	static uint64_t users[MORE];
+	for (unsigned i = 0; i < MORE; i++) {
+		ids[i] = number_id(i % MORE_OBJECTS);
 		users[i] = i;
 	}
-	assert_int_equal(sar_submit_gets(q, ids, COUNT, SAR_FOREVER, users), COUNT);
+	assert_int_equal(sar_submit_gets(q, ids, MORE, SAR_FOREVER, users), MORE);
 	sar_completion done[64];
-	assert_int_equal(sar_poll(q, done, 64), 0);
-	wait_for_waits(c, q, FAKE_WAITS);
-	for (unsigned got = 0, i = 0; got < COUNT; i++) {
-		struct object_id id = number_object(i);
-		if (i < OBJECTS)
-			fake_fetching(&c->fake, &id, 1000, 1000);
+	pthread_t maker;
+	for (unsigned refused = FAKE_WAITS + 50;
+	     atomic_load(&c->fake.requests[SESSION_GET]) < refused;)
+		assert_int_equal(sar_poll_wait(q, done, 64, 1, ms), 0);
+	assert_int_equal(pthread_create(&maker, NULL, more_objects, c), 0);
+	for (unsigned got = 0; got < MORE;) {
 		int n = sar_poll_wait(q, done, 64, 1, 20000 * ms);
 		assert_true(n > 0);
 		for (int k = 0; k < n; k++) {
@@ -157,6 +169,7 @@ static void more_than_the_node_takes(void **state)
 		}
 		got += (unsigned)n;
 	}
+	pthread_join(maker, NULL);
 	sar_queue_close(q);
 	assert_int_equal(fake_pins(&c->fake), 0);
 }
