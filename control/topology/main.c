@@ -17,17 +17,24 @@ enum { MAIN_OK, MAIN_FAILED, MAIN_USAGE };
 struct main_options {
 	const char *op, *size, *topology, *rate, *latency, *planner, *svg;
 	uint64_t nodes, mtu;
-	bool why, json, dot, last, help;
+	bool why, json, dot, simulate, help;
 };
 
-static const struct option main_options[] = {
-	{"op", required_argument, NULL, 'o'},	    {"size", required_argument, NULL, 's'},
-	{"topology", required_argument, NULL, 't'}, {"nodes", required_argument, NULL, 'n'},
-	{"rate", required_argument, NULL, 'r'},	    {"latency", required_argument, NULL, 'l'},
-	{"mtu", required_argument, NULL, 'm'},	    {"planner", required_argument, NULL, 'p'},
-	{"svg", required_argument, NULL, 'S'},	    {"why", no_argument, NULL, 'w'},
-	{"json", no_argument, NULL, 'j'},	    {"dot", no_argument, NULL, 'd'},
-	{"help", no_argument, NULL, 'h'},	    {NULL, 0, NULL, 0}};
+static const struct option main_options[] = {{"op", required_argument, NULL, 'o'},
+					     {"size", required_argument, NULL, 's'},
+					     {"topology", required_argument, NULL, 't'},
+					     {"nodes", required_argument, NULL, 'n'},
+					     {"rate", required_argument, NULL, 'r'},
+					     {"latency", required_argument, NULL, 'l'},
+					     {"mtu", required_argument, NULL, 'm'},
+					     {"planner", required_argument, NULL, 'p'},
+					     {"svg", required_argument, NULL, 'S'},
+					     {"why", no_argument, NULL, 'w'},
+					     {"json", no_argument, NULL, 'j'},
+					     {"dot", no_argument, NULL, 'd'},
+					     {"simulate", no_argument, NULL, 'x'},
+					     {"help", no_argument, NULL, 'h'},
+					     {NULL, 0, NULL, 0}};
 
 static const struct argument_help main_plan_help[] = {
 	{"op", "OP", "allreduce (without: this) or reduce"},
@@ -39,6 +46,7 @@ static const struct argument_help main_plan_help[] = {
 	{"mtu", "BYTES", "IP bytes of a packet (1500)"},
 	{"planner", "NAME", "only this candidate"},
 	{"why", NULL, "every candidate, and why it lost"},
+	{"simulate", NULL, "every piece on every port, for planners by routes"},
 	{"json", NULL, "one JSON object per candidate; times in ns"},
 	{"dot", NULL, "the plan as a graph for graphviz"},
 	{"svg", "FILE", "the plan drawn by graphviz"},
@@ -102,6 +110,9 @@ static bool main_parse(int argc, char **argv, struct main_options *o)
 			break;
 		case 'j':
 			o->json = true;
+			break;
+		case 'x':
+			o->simulate = true;
 			break;
 		case 'd':
 			o->dot = true;
@@ -176,6 +187,8 @@ static int main_plan(int argc, char **argv)
 		return main_wrong("plan", "--op takes allreduce or reduce, not", o.op);
 	if (!units_size(o.size, &asked.size) || asked.size == 0 || asked.size > UINT64_C(1) << 40)
 		return main_wrong("plan", "--size takes 1 byte to 1T, not", o.size);
+	if (o.simulate && strcmp(o.op, "allreduce") != 0)
+		return main_wrong("plan", "--simulate knows allreduce, not", o.op);
 	status = main_network(&o, &w, node, &file);
 	if (status != MAIN_OK)
 		return status;
@@ -186,6 +199,7 @@ static int main_plan(int argc, char **argv)
 	asked.planner = o.planner;
 	asked.why = o.why;
 	asked.json = o.json;
+	asked.simulate = o.simulate;
 	asked.dot = o.dot;
 	asked.svg = o.svg;
 	status = plan_run(&asked);

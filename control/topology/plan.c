@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "core/planner/planner.h"
+#include "simulate.h"
 
 enum { PLAN_CANDIDATES_MAX = 32 };
 
@@ -20,6 +21,7 @@ struct plan_candidate {
 	const struct planner *planner;
 	const char *unfit; /* NULL: it has a choice */
 	struct planner_choice choice;
+	struct simulated simulated;
 };
 
 struct plan {
@@ -57,6 +59,11 @@ static void plan_request(struct plan *p)
 
 	p->limits = planner_limits_usual;
 	p->limits.twotree_bytes_max = UINT64_MAX;
+	if (a->simulate) { /* no graph is built */
+		p->limits.graph.gather_slots_max = p->limits.graph.fan_in_max = GRAPH_SLOTS_MAX;
+		p->limits.graph.parts_max = p->limits.route_segments_max = 1 << 20;
+		p->limits.vertices_max = UINT32_MAX;
+	}
 	for (uint32_t i = 0; i < a->network->places; i++)
 		p->group[i] = (struct planner_group){a->node[i], 1, link, 0};
 	p->request = (struct planner_request){.size = a->size,
@@ -79,6 +86,8 @@ static int plan_order(const void *a, const void *b)
 
 	if (!x->unfit != !y->unfit)
 		return x->unfit ? 1 : -1;
+	if (!x->unfit && x->simulated.ns != y->simulated.ns)
+		return x->simulated.ns < y->simulated.ns ? -1 : 1;
 	if (x->unfit || x->choice.estimate_ns == y->choice.estimate_ns)
 		return strcmp(x->planner->name, y->planner->name);
 	return x->choice.estimate_ns < y->choice.estimate_ns ? -1 : 1;
@@ -98,6 +107,13 @@ static int plan_candidates(struct plan *p)
 		c->unfit = c->planner->unfit(&p->request);
 		if (c->unfit == NULL && planner_shape(&p->request, c->planner, &c->choice) != 0)
 			c->unfit = "the request contradicts itself";
+		if (c->unfit || !p->asked->simulate)
+			continue;
+		if (c->planner->next == NULL)
+			c->unfit = "only planners by routes are simulated";
+		else if (simulate_allreduce(&p->request, c->planner, &c->choice, &c->simulated) !=
+			 0)
+			return plan_fail("out of memory", "simulate fewer nodes");
 	}
 	if (p->candidates == 0)
 		return plan_fail("no such planner", "leave --planner out to see all");
@@ -105,7 +121,8 @@ static int plan_candidates(struct plan *p)
 	if (p->candidate[0].unfit)
 		return plan_fail(p->candidate[0].unfit, "no planner fits");
 	p->chosen = p->candidate[0].planner;
-	if (p->asked->planner == NULL && planner_choose(&p->request, &choice) == 0)
+	if (p->asked->planner == NULL && !p->asked->simulate &&
+	    planner_choose(&p->request, &choice) == 0)
 		p->chosen = choice.planner;
 	return 0;
 }
@@ -155,6 +172,13 @@ static void plan_print(const struct plan *p, const struct plan_candidate *c)
 	if (p->asked->json && c->unfit)
 		printf("{\"planner\": \"%s\", \"chosen\": false, \"why\": \"%s\"}\n",
 		       c->planner->name, why);
+	else if (p->asked->simulate && p->asked->json)
+		printf("{\"planner\": \"%s\", \"chosen\": %s, \"predicted_ns\": %.0f, "
+		       "\"simulated_ns\": %llu, \"bound_ns\": %.0f, \"starts\": %u, "
+		       "\"fan_in\": %u, \"messages\": %llu}\n",
+		       c->planner->name, c->planner == p->chosen ? "true" : "false", ns,
+		       (unsigned long long)c->simulated.ns, bound, c->simulated.starts,
+		       c->simulated.fan_in, (unsigned long long)c->simulated.messages);
 	else if (p->asked->json)
 		printf("{\"planner\": \"%s\", \"chosen\": %s, \"predicted_ns\": %.0f, "
 		       "\"bound_ns\": %.0f, \"segments\": %u, \"why\": \"%s\"}\n",
@@ -162,6 +186,11 @@ static void plan_print(const struct plan *p, const struct plan_candidate *c)
 		       c->choice.size.segments, why);
 	else if (c->unfit)
 		printf("%-12s %12s %8s %9s  %s\n", c->planner->name, "-", "-", "-", why);
+	else if (p->asked->simulate)
+		printf("%-12s %9.3f ms %6.2f x %9u  simulated %.3f ms, %.2f x; %u starts\n",
+		       c->planner->name, ns / 1e6, ns / bound, c->choice.size.segments,
+		       (double)c->simulated.ns / 1e6, (double)c->simulated.ns / bound,
+		       c->simulated.starts);
 	else
 		printf("%-12s %9.3f ms %6.2f x %9u  %s\n", c->planner->name, ns / 1e6, ns / bound,
 		       c->choice.size.segments, why);
@@ -284,7 +313,7 @@ int plan_run(const struct plan_asked *a)
 	status = plan_candidates(&p);
 	if (status == 0 && !a->dot)
 		plan_table(&p);
-	if (status == 0 && (a->dot || a->svg))
+	if (status == 0 && !a->simulate && (a->dot || a->svg))
 		status = plan_graph(&p);
 	free(p.group);
 	return status;

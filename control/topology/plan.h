@@ -18,6 +18,7 @@ struct plan_asked {
 	const uint32_t *node; /* their numbers, network->places of them */
 	const char *planner;  /* the only candidate, or NULL */
 	bool why, json;	      /* every candidate; a JSON object per line */
+	bool simulate;	      /* by pieces on ports; planners by routes only, any number of nodes */
 	bool dot;	      /* the chosen plan as a graph for graphviz, nothing else */
 	const char *svg;      /* file for its drawing, made by graphviz's dot, or NULL */
 };

@@ -211,6 +211,40 @@ static void hips_crosses_only_links_that_exist(void **state)
 	}
 }
 
+/* All hops of the ring cross one link, but for the last of one with an odd number of members. */
+static void the_ring_follows_links(void **state)
+{
+	struct network nets[] = {bcube(4, 2), torus(4, 2), torus(2, 3), bcube(3, 2)};
+
+	for (unsigned i = 0; i < sizeof(nets) / sizeof(*nets); i++) {
+		const struct network *w = &nets[i];
+		struct planner_request q = planner_asked(w->places, 1, 0, 8 << 20);
+		struct planner_choice c;
+		uint32_t far = 0;
+		struct graph g;
+
+		q.network = w;
+		assert_true(plan(&q, &planner_ring, &c, &g));
+		assert_int_equal(g.segments, w->places);
+		assert_int_equal(depth(&g), w->places - 1);
+		for (uint32_t v = 0; v < g.vertices; v++) {
+			uint32_t differ = 0;
+
+			if (g.vertex[v].out == GRAPH_NONE)
+				continue;
+			for (uint32_t l = 0; l < w->levels; l++)
+				differ += network_coordinate(w, graph_slot_of(&g, v), l) !=
+					  network_coordinate(w, graph_slot_of(&g, g.vertex[v].out),
+							     l);
+			far += differ > 1;
+		}
+		if (w->level[0].members % 2 == 0)
+			assert_int_equal(far, 0);
+		else
+			assert_int_equal(far, w->places - 1); /* in each segment but one */
+	}
+}
+
 static void hips_needs_every_place(void **state)
 {
 	uint32_t place[9] = {8, 7, 6, 5, 4, 3, 2, 1, 0};
@@ -289,6 +323,7 @@ int main(void)
 		cmocka_unit_test(hips_keeps_all_ports_of_a_bcube_equally_busy),
 		cmocka_unit_test(hips_uses_both_ways_of_a_torus),
 		cmocka_unit_test(hips_crosses_only_links_that_exist),
+		cmocka_unit_test(the_ring_follows_links),
 		cmocka_unit_test(hips_needs_every_place),
 		cmocka_unit_test(the_cheapest_is_chosen_over_a_network),
 		cmocka_unit_test(a_wrong_network_is_named),

@@ -71,4 +71,4 @@ static void chain_build(const struct planner_request *q, const struct planner_ch
 	distribution_fill(g);
 }
 
-const struct planner planner_chains = {"chains", chain_unfit, chain_shape, chain_build};
+const struct planner planner_chains = {"chains", chain_unfit, chain_shape, chain_build, NULL};

@@ -9,11 +9,13 @@
 #include "planner.h"
 #include "segment.h"
 
-const struct planner *const planner_table[] = {
-	&planner_dary, &planner_chains,	   &planner_exchange,  &planner_twotree,
-	&planner_mesh, &planner_server,	   &planner_halving,   &planner_circulant,
-	&planner_hips, &planner_hips_mesh, &planner_hips_ring, &planner_hips_server,
-	NULL};
+const struct planner *const planner_table[] = {&planner_dary,	     &planner_chains,
+					       &planner_exchange,    &planner_twotree,
+					       &planner_mesh,	     &planner_server,
+					       &planner_halving,     &planner_circulant,
+					       &planner_ring,	     &planner_hips,
+					       &planner_hips_mesh,   &planner_hips_ring,
+					       &planner_hips_server, NULL};
 
 const struct planner_limits planner_limits_usual = {
 	.graph = {.gather_slots_max = 64, /* with more, one tree is faster: docs/tried.md */
@@ -30,6 +32,7 @@ const struct planner_limits planner_limits_usual = {
 	.twotree_bytes_max = 0, /* docs/tried.md */
 	.grid_slots = 6,	/* fewer are faster without: docs/tried.md */
 	.servers = 2,
+	.route_segments_max = GRAPH_SEGMENTS_MAX,
 	.mesh_members = 8, /* more streams at a time fill the buffer of a switch's port */
 };
 

@@ -57,4 +57,4 @@ static void circulant_build(const struct planner_request *q, const struct planne
 }
 
 const struct planner planner_circulant = {"circulant", circulant_unfit, circulant_shape,
-					  circulant_build};
+					  circulant_build, circulant_next};

@@ -106,4 +106,4 @@ static void dary_build(const struct planner_request *q, const struct planner_cho
 	planner_book(q, c, tree_root((struct tree_span){0, n}, d), g);
 }
 
-const struct planner planner_dary = {"dary", dary_unfit, dary_shape, dary_build};
+const struct planner planner_dary = {"dary", dary_unfit, dary_shape, dary_build, NULL};

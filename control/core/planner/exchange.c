@@ -55,5 +55,5 @@ static void exchange_build(const struct planner_request *q, const struct planner
 	planner_book(q, c, GRAPH_NONE, g);
 }
 
-const struct planner planner_exchange = {"exchange", exchange_unfit, exchange_shape,
-					 exchange_build};
+const struct planner planner_exchange = {"exchange", exchange_unfit, exchange_shape, exchange_build,
+					 NULL};

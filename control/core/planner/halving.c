@@ -58,4 +58,5 @@ static void halving_build(const struct planner_request *q, const struct planner_
 	planner_book(q, c, GRAPH_NONE, g);
 }
 
-const struct planner planner_halving = {"halving", halving_unfit, halving_shape, halving_build};
+const struct planner planner_halving = {"halving", halving_unfit, halving_shape, halving_build,
+					halving_next};

@@ -20,30 +20,12 @@ struct hips_cut {
 	uint32_t parts, owners;
 };
 
-/* Whether each place has exactly one group. */
-static bool hips_full(const struct planner_request *q)
-{
-	uint64_t seen[NETWORK_NODES_MAX / 64] = {0};
-	const struct network *w = q->network;
-
-	if (w == NULL || w->levels == 0 || network_wrong(w) || q->groups != w->places)
-		return false;
-	for (uint32_t i = 0; i < q->groups; i++) {
-		uint32_t place = network_place(w, q->group[i].node);
-
-		if (place == NETWORK_NONE || seen[place / 64] >> place % 64 & 1)
-			return false;
-		seen[place / 64] |= UINT64_C(1) << place % 64;
-	}
-	return true;
-}
-
 /* A part per rail, as far as the graph may have so many segments; else fewer, larger ones. */
 static struct hips_cut hips_cut(const struct planner_request *q, enum hips_scheme scheme)
 {
 	const struct network *w = q->network;
 	uint32_t owners = scheme == HIPS_SERVER ? 1 : w->places;
-	uint32_t fit = GRAPH_SEGMENTS_MAX, parts = network_rails(w);
+	uint32_t fit = q->limits->route_segments_max, parts = network_rails(w);
 
 	if ((uint64_t)fit * w->places > q->limits->vertices_max)
 		fit = q->limits->vertices_max / w->places;
@@ -114,7 +96,7 @@ static const char *hips_unfit_as(const struct planner_request *q, enum hips_sche
 	uint32_t fan_in = 0;
 	struct hips_cut cut;
 
-	if (!hips_full(q))
+	if (!route_full(q))
 		return PLANNER_NETWORK;
 	for (uint32_t l = 0; l < q->network->levels; l++)
 		fan_in += hips_ring_level(q, scheme, l) ? 1 : q->network->level[l].members - 1;
@@ -150,9 +132,7 @@ static uint64_t hips_estimate(const struct planner_request *q, enum hips_scheme 
 		if (scheme == HIPS_SERVER)
 			bytes = bytes > others * size ? bytes : others * size;
 	}
-	if (scheme == HIPS_SERVER)
-		bytes = 2 * bytes;
-	else
+	if (scheme != HIPS_SERVER)
 		bytes = 2 * size * (w->places - 1) / w->places / network_rails(w);
 	return cost_whole((double)link.start_ns + hops_ns + bytes * byte_ns);
 }
@@ -163,17 +143,6 @@ static void hips_shape_as(const struct planner_request *q, enum hips_scheme sche
 	struct hips_cut cut = hips_cut(q, scheme);
 
 	route_shape(q, cut.parts * cut.owners, hips_estimate(q, scheme), c);
-}
-
-/* Each group's slot is its node's place. */
-static void hips_book(const struct planner_request *q, struct graph *g)
-{
-	for (uint32_t i = 0; i < q->groups; i++) {
-		struct graph_slot *s = &g->slot[network_place(q->network, q->group[i].node)];
-
-		s->host = q->group[i].node;
-		s->wants = s->booked = (uint16_t)q->group[i].count;
-	}
 }
 
 #define HIPS_PLANNER(name, scheme, text)                                                          \
@@ -194,9 +163,10 @@ static void hips_book(const struct planner_request *q, struct graph *g)
 				 struct graph *g)                                                 \
 	{                                                                                         \
 		route_fill(q, name##_next, g);                                                    \
-		hips_book(q, g);                                                                  \
+		route_book_places(q, g);                                                          \
 	}                                                                                         \
-	const struct planner planner_##name = {text, name##_unfit, name##_shape, name##_build};
+	const struct planner planner_##name = {text, name##_unfit, name##_shape, name##_build,    \
+					       name##_next};
 
 HIPS_PLANNER(hips, HIPS_AUTO, "hips")
 HIPS_PLANNER(hips_mesh, HIPS_MESH, "hips-mesh")

@@ -41,4 +41,4 @@ static void mesh_build(const struct planner_request *q, const struct planner_cho
 	planner_book(q, c, GRAPH_NONE, g);
 }
 
-const struct planner planner_mesh = {"mesh", mesh_unfit, mesh_shape, mesh_build};
+const struct planner planner_mesh = {"mesh", mesh_unfit, mesh_shape, mesh_build, mesh_next};

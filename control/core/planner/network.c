@@ -48,6 +48,16 @@ uint32_t network_moved(const struct network *w, uint32_t place, uint32_t level, 
 	return place - place / weight % w->level[level].members * weight + coordinate * weight;
 }
 
+uint32_t network_rail_towards(const struct network *w, uint32_t from, uint32_t to, uint32_t level)
+{
+	uint32_t members = w->level[level].members;
+	uint32_t steps =
+		(network_coordinate(w, to, level) + members - network_coordinate(w, from, level)) %
+		members;
+
+	return w->level[level].rail + (w->level[level].ring && 2 * steps > members);
+}
+
 uint32_t network_rails(const struct network *w)
 {
 	uint32_t rails = 1;

@@ -48,6 +48,8 @@ uint32_t network_coordinate(const struct network *w, uint32_t place, uint32_t le
 /* The place with another coordinate on that level. */
 uint32_t network_moved(const struct network *w, uint32_t place, uint32_t level,
 		       uint32_t coordinate);
+/* The rail on which a place reaches another coordinate of a level: of a ring, the shorter way. */
+uint32_t network_rail_towards(const struct network *w, uint32_t from, uint32_t to, uint32_t level);
 /* The rails of a node. */
 uint32_t network_rails(const struct network *w);
 /* The place of a node; NETWORK_NONE: it has none. */

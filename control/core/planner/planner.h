@@ -31,6 +31,7 @@ struct planner_limits {
 	uint32_t grid_slots;		/* from so many on readers pass segments on along a grid */
 	uint32_t servers;		/* of planner `server` */
 	uint32_t mesh_members;		/* HiPS: up to so many members a level is a mesh */
+	uint32_t route_segments_max;	/* of planners by routes */
 };
 extern const struct planner_limits planner_limits_usual;
 
@@ -58,6 +59,16 @@ struct planner_choice {
 	uint64_t estimate_ns;
 };
 
+struct route_hop {
+	uint32_t slot; /* the next one; the root's own: the root */
+	uint32_t rail; /* that the hop takes */
+};
+
+/* From a slot, the next one on the way to a segment's root. Pure: the same answer for the same
+ * arguments. */
+typedef struct route_hop route_next(const struct planner_request *q, uint32_t slots,
+				    uint32_t segments, uint32_t segment, uint32_t slot);
+
 struct planner {
 	const char *name;
 	/* NULL; or why its graph cannot do what the request asks for, a constant text. */
@@ -68,6 +79,7 @@ struct planner {
 	/* Adds edges, bookings and feeders to a graph that has been begun and cut. */
 	void (*build)(const struct planner_request *q, const struct planner_choice *c,
 		      struct graph *g);
+	route_next *next; /* of planners by routes (route.h); else NULL */
 };
 
 extern const struct planner planner_dary;      /* one tree; the chain and the star are its ends */
@@ -78,6 +90,7 @@ extern const struct planner planner_mesh;      /* allreduce: all to each root, a
 extern const struct planner planner_server;    /* allreduce: parameter servers */
 extern const struct planner planner_halving;   /* allreduce: halving and doubling, 2^k slots */
 extern const struct planner planner_circulant; /* allreduce: halving for any number of slots */
+extern const struct planner planner_ring;      /* allreduce: a flat ring along the links */
 extern const struct planner planner_hips;      /* allreduce: along the levels of the network */
 extern const struct planner planner_hips_mesh; /* the same, every level a mesh */
 extern const struct planner planner_hips_ring; /* the same, every level a ring */

@@ -20,7 +20,8 @@ const char *route_unfit(const struct planner_request *q, uint32_t segments)
 		return PLANNER_SLOTS;
 	if (q->groups != p || q->present != q->needed)
 		return PLANNER_LATE;
-	if (segments < 2 || segments >= limits->parts_max || segments > GRAPH_SEGMENTS_MAX ||
+	if (segments < 2 || segments >= limits->parts_max ||
+	    segments > q->limits->route_segments_max ||
 	    (uint64_t)segments * p > q->limits->vertices_max)
 		return PLANNER_SEGMENTS;
 	return segment_chunks(q->size, q->chunk_bytes) < segments ? PLANNER_SMALL : NULL;
@@ -61,4 +62,31 @@ uint64_t route_ns(struct topology_link link, uint32_t chunk_bytes, uint32_t hops
 	double hop = (double)l.latency_ns + (double)fan_in * chunk_bytes * byte_ns;
 
 	return cost_whole((double)l.start_ns + 2.0 * hops * hop + bytes * byte_ns);
+}
+
+bool route_full(const struct planner_request *q)
+{
+	uint64_t seen[NETWORK_NODES_MAX / 64] = {0};
+	const struct network *w = q->network;
+
+	if (w == NULL || w->levels == 0 || network_wrong(w) || q->groups != w->places)
+		return false;
+	for (uint32_t i = 0; i < q->groups; i++) {
+		uint32_t place = network_place(w, q->group[i].node);
+
+		if (place == NETWORK_NONE || seen[place / 64] >> place % 64 & 1)
+			return false;
+		seen[place / 64] |= UINT64_C(1) << place % 64;
+	}
+	return true;
+}
+
+void route_book_places(const struct planner_request *q, struct graph *g)
+{
+	for (uint32_t i = 0; i < q->groups; i++) {
+		struct graph_slot *s = &g->slot[network_place(q->network, q->group[i].node)];
+
+		s->host = q->group[i].node;
+		s->wants = s->booked = (uint16_t)q->group[i].count;
+	}
 }

@@ -10,15 +10,6 @@
 
 #include "planner.h"
 
-struct route_hop {
-	uint32_t slot; /* the next one; the root's own: the root */
-	uint32_t rail; /* that the hop takes */
-};
-
-/* Pure: the same answer for the same arguments. */
-typedef struct route_hop route_next(const struct planner_request *q, uint32_t slots,
-				    uint32_t segments, uint32_t segment, uint32_t slot);
-
 /* NULL, or why an allreduce in so many segments cannot be a graph: all contributions must be there,
  * each slot one node's, and there must be enough chunks. */
 const char *route_unfit(const struct planner_request *q, uint32_t segments);
@@ -27,6 +18,11 @@ void route_shape(const struct planner_request *q, uint32_t segments, uint64_t es
 		 struct planner_choice *c);
 /* Adds the edges and the feeders. Each slot must reach each segment's root. */
 void route_fill(const struct planner_request *q, route_next *next, struct graph *g);
+
+/* Of a network: whether each place has exactly one group; then slot i can be place i. */
+bool route_full(const struct planner_request *q);
+/* Books each group into the slot of its node's place. */
+void route_book_places(const struct planner_request *q, struct graph *g);
 
 /*
  * The estimate that these planners share: a start, `hops` hops up and as many down in which a chunk

@@ -33,7 +33,7 @@ static void server_shape(const struct planner_request *q, struct planner_choice 
 
 	route_shape(q, servers,
 		    route_ns(planner_best(q), q->chunk_bytes, 1, p - 1,
-			     2.0 * (double)q->size * (p - 1) / servers),
+			     (double)q->size * (p - 1) / servers),
 		    c);
 }
 
@@ -44,4 +44,5 @@ static void server_build(const struct planner_request *q, const struct planner_c
 	planner_book(q, c, GRAPH_NONE, g);
 }
 
-const struct planner planner_server = {"server", server_unfit, server_shape, server_build};
+const struct planner planner_server = {"server", server_unfit, server_shape, server_build,
+				       server_next};

@@ -120,4 +120,5 @@ static void twotree_build(const struct planner_request *q, const struct planner_
 	planner_book(q, c, g->slots - 1, g);
 }
 
-const struct planner planner_twotree = {"twotree", twotree_unfit, twotree_shape, twotree_build};
+const struct planner planner_twotree = {"twotree", twotree_unfit, twotree_shape, twotree_build,
+					NULL};
