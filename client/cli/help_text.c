@@ -156,7 +156,8 @@ static void help_mdoc(struct help_out *o, char *const words[], unsigned count)
 	bool flag = false;
 	for (unsigned i = 0; i < count; i++) {
 		const struct help_macro *macro = help_macro(words[i]);
-		bool last = i + 1 == count || help_is_mark(words[i + 1]);
+		bool last =
+			i + 1 == count || help_is_mark(words[i + 1]) || help_macro(words[i + 1]);
 		if (!macro) {
 			while (i + 1 == count && help_is_mark(words[i]) && afters > 0)
 				help_join(o, after[--afters]);
@@ -204,7 +205,10 @@ static void help_entry(struct help_out *o, char *const words[], unsigned count)
 	help_line_end(o);
 	o->indent = TEXT_STEP * o->lists;
 	help_mdoc(o, words, count);
-	help_line_end(o);
+	if (count == 0)
+		help_word(o, "-"); /* of a list with bullets: the text follows */
+	else
+		help_line_end(o);
 	o->indent = TEXT_STEP * (o->lists + 1);
 }
 

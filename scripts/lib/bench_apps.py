@@ -22,7 +22,7 @@ import time
 
 from . import network, nodes, options, shell, transfer
 from .bench_peer import set_offloads
-from .bench_table import taken
+from .bench_table import Columns, taken
 from .bench_task import Program, built
 from .shell import say
 
@@ -40,6 +40,8 @@ SYSTEMS = ("sarissa", "tcp")
 PORT = 5400
 PATIENCE_S = 600
 HELD = 2  # objects of a node in its store at least
+APPLICATIONS = Columns("application<14", "MB>7.1f", "system>9", "rounds/s>10.3f", "s/round>9.3f", "min>9.3f",
+                       "max>9.3f", "CPU s/round>13.3f", "x TCP>7.2f")
 
 
 def parse(argv):
@@ -111,8 +113,7 @@ def results(args):
 def table(args, rows):
     say(f"{args.nodes} nodes, {args.rate:g} Mbit/s, MTU {args.mtu}, models 1/{args.scale:g}, "
         f"work {args.work_ms:g} ms, {args.repeat} x {args.rounds} rounds")
-    say(f"{'application':<14}{'MB':>7}{'system':>9}{'rounds/s':>10}{'s/round':>9}{'min':>9}{'max':>9}"
-        f"{'CPU s/round':>13}{'x TCP':>7}")
+    APPLICATIONS.head()
     for case in args.cases:
         by = {system: [row for row in rows if (row["case"], row["system"]) == (case, system)]
               for system in SYSTEMS}
@@ -121,9 +122,8 @@ def table(args, rows):
         for system, same in by.items():
             every = [s for row in same for s in row["round_seconds"]]
             cpu = statistics.median(row["cpu_seconds_per_round"] for row in same)
-            say(f"{case:<14}{same[0]['bytes'] / MB:>7.1f}{system:>9}{1 / middle[system]:>10.3f}"
-                f"{middle[system]:>9.3f}{min(every):>9.3f}{max(every):>9.3f}{cpu:>13.3f}"
-                f"{middle['tcp'] / middle[system]:>7.2f}")
+            APPLICATIONS.line(case, same[0]["bytes"] / MB, system, 1 / middle[system], middle[system], min(every),
+                              max(every), cpu, middle["tcp"] / middle[system])
 
 
 def main(argv):

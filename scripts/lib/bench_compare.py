@@ -24,10 +24,13 @@ from . import bench_expect, bench_figures, bench_ops, bench_options, bench_repor
 from . import options, shell
 from .bench_cases import CASES, rank
 from .bench_rows import CORES_FULL, LONG_S
-from .bench_table import label, middle, name_of, number, percent
+from .bench_table import Columns, grouped, label, middle, name_of
 from .shell import Failure, say
 
 MOMENT = "0000-00-00T00:00Z"  # 0: any digit
+CASE_COLUMNS = Columns("case<32", "system<26", "seconds>10.6f", "ratio>7.3f", "min>7.3f", "max>7.3f", "CPU>6.0%",
+                       "CPU s>7.2f", "other>6.0%", "wire MB>9.1f", "late S/B>10.3f", "blocked s>11.4f",
+                       "copies>8.2f", "re-sent>9.2%", "runs>6")
 
 
 def parse(argv):
@@ -161,10 +164,7 @@ def measure(group, args):
 
 def summary(case, rows):
     """One object per system of a case, with the medians of all numbers."""
-    groups = {}
-    for row in rows:
-        groups.setdefault(name_of(row["system"], bench_rows.variant(row)), []).append(row)
-    for name, same in groups.items():
+    for name, same in grouped(rows, lambda row: name_of(row["system"], bench_rows.variant(row))).items():
         numbers = {key: middle(same, key) for key, value in same[0].items()
                    if isinstance(value, (int, float)) and not isinstance(value, bool)}
         ratios = [row["ratio"] for row in same if row.get("ratio")]
@@ -186,21 +186,15 @@ def verdict(case, numbers, ours):
 
 
 def table(lines):
-    say(f"{'case':<32}{'system':<26}{'seconds':>10}{'ratio':>7}{'min':>7}{'max':>7}{'CPU':>6}{'CPU s':>7}"
-        f"{'other':>6}{'wire MB':>9}{'late S/B':>10}{'blocked s':>11}{'copies':>8}{'re-sent':>9}"
-        f"{'runs':>6}  limits")
+    CASE_COLUMNS.head("  limits")
     for one in lines:
-        bound = one.get("bound_seconds")
-        ratios = [number(one.get(key) if bound else None, ".3f")
-                  for key in ("ratio", "ratio_min", "ratio_max")]
+        ratios = [one.get(key) if one.get("bound_seconds") else None for key in ("ratio", "ratio_min", "ratio_max")]
         late = one.get("late_share") if "/stagger-" in one["case"] else None
-        say(f"{one['case']:<32}{one['label']:<26}{one['seconds']:>10.6f}"
-            f"{ratios[0]:>7}{ratios[1]:>7}{ratios[2]:>7}{percent(one['cpu_share']):>6}"
-            f"{number(one.get('cpu_seconds'), '.2f'):>7}{percent(one.get('other_cpu_share')):>6}"
-            f"{number(one['wire_bytes'] / 1e6 if 'wire_bytes' in one else None, '.1f'):>9}"
-            f"{number(late, '.3f'):>10}{number(one.get('blocked_mean_seconds'), '.4f'):>11}"
-            f"{number(one.get('source_copies'), '.2f'):>8}"
-            f"{percent(one.get('resent_share'), 2):>9}{one['runs']:>6}  {one['verdict']}")
+        wire = one["wire_bytes"] / 1e6 if "wire_bytes" in one else None
+        CASE_COLUMNS.line(one["case"], one["label"], one["seconds"], *ratios, one["cpu_share"],
+                          one.get("cpu_seconds"), one.get("other_cpu_share"), wire, late,
+                          one.get("blocked_mean_seconds"), one.get("source_copies"), one.get("resent_share"),
+                          one["runs"], rest=f"  {one['verdict']}")
 
 
 def show_cases(args, known):

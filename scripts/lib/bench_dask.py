@@ -9,17 +9,15 @@ The end is when the task that asked for the bytes begins, not when the client he
 bench/dask_driver.py says what its tunings are."""
 
 import os
-import shutil
 import signal
 import subprocess
-import tempfile
 import time
 from pathlib import Path
 
 from . import bench_peer, network, process
 from .bench_peer import START_S, Peer
 from .bench_task import Program, built, end_programs
-from .shell import ROOT, Failure
+from .shell import ROOT
 
 PACKAGES = ("python3-distributed", "python3-numpy")
 PYTHON = "/usr/bin/python3"  # Debian's, which sees Debian's packages
@@ -48,12 +46,12 @@ class Dask(Peer):
 
     def __init__(self, config, tuning):
         super().__init__(config, tuning)
-        self.daemons, self.programs = [], []
+        self.daemons = []
 
     def __enter__(self):
         if not installed():
             bench_peer.install(PACKAGES)
-        self.directory = Path(tempfile.mkdtemp(prefix="sarissa-dask-"))
+        super().__enter__()
         try:
             self.start()
         except BaseException:
@@ -61,13 +59,12 @@ class Dask(Peer):
             raise
         return self
 
-    def __exit__(self, *_):
+    def end_ranks(self):
         self.run()
         end_programs(self.programs)
         process.end_all([child.pid for child in self.daemons], grace_s=1.0)
         for child in self.daemons:
             child.wait()
-        shutil.rmtree(self.directory, ignore_errors=True)
 
     def start(self):
         port = PORT + (self.tuning == "hand")  # both may run on the same links
@@ -122,7 +119,3 @@ class Dask(Peer):
         taken = self.driver.ask("check")["taken"]
         self.rest()
         return taken
-
-    def trouble(self):
-        return "".join(path.read_text(errors="replace")[-500:]
-                       for path in sorted(self.directory.glob("log.*")))

@@ -23,6 +23,7 @@ import time
 from pathlib import Path
 
 from . import network, options, process, transfer
+from .bench_table import Columns
 from .bench_task import Task, built
 from .shell import Failure, require_root, run, say
 
@@ -256,25 +257,19 @@ def rows(args):
                 yield from device_rows(args, device, mtu)
 
 
-HEAD = (f"{'device':<19}{'MTU':>5}{'workers':>8}{'Mpkt/s':>7}{'Gbit/s':>7}{'cycles':>8}{'receive':>8}"
-        f"{'ack':>5}{'transmit':>9}{'check':>6}{'seal':>5}{'in':>5}{'out':>5}{'headers':>8}{'ahead':>6}"
-        f"{'driver':>7}{'re-sent':>8}{'testpmd':>8}{'memcpy':>7}")
-WIDTHS = (8, 8, 5, 9, 6, 5, 5, 5, 8, 6, 7)
+COLUMNS = Columns("device<19", "MTU>5", "workers>8", "Mpkt/s>7.2f", "Gbit/s>7.2f", "cycles>8.0f", "receive>8.0f",
+                  "ack>5.0f", "transmit>9.0f", "check>6.0f", "seal>5.0f", "in>5.0f", "out>5.0f", "headers>8.0f",
+                  "ahead>6.0f", "driver>7.0f", "re-sent>8.4f", "testpmd>8.2f", "memcpy>7.0f")
 
 
-def table_line(row):
-    def cell(value, width, digits=2):
-        return f"{'-':>{width}}" if value is None else f"{value:>{width}.{digits}f}"
-
+def tell(row):
     def mega(key):
         return row[key] / 1e6 if row.get(key) else None
 
     cycles = row.get("cycles_per_packet", {})
-    stages = "".join(cell(cycles.get(one), width, 0) for one, width in zip(STAGES, WIDTHS))
-    return (f"{row['device']:<19}{row['mtu']:>5}{row.get('workers', '-'):>8}"
-            f"{cell(mega('packets_per_s'), 7)}{cell(row['payload_gbit_s'], 7)}{stages}"
-            f"{cell(row.get('resent_share'), 8, 4)}{cell(mega('testpmd_packets_per_s'), 8)}"
-            f"{cell(row.get('memcpy_gbit_s'), 7, 0)}")
+    COLUMNS.line(row["device"], row["mtu"], row.get("workers"), mega("packets_per_s"), row["payload_gbit_s"],
+                 *map(cycles.get, STAGES), row.get("resent_share"), mega("testpmd_packets_per_s"),
+                 row.get("memcpy_gbit_s"))
 
 
 def ring_lines(row):
@@ -290,10 +285,10 @@ def main(argv):
     args = parse(argv)
     if set(args.device) != {"ring"}:
         require_root("scripts/bench")
-    say(HEAD)
+    COLUMNS.head()
     sums = []
     for row in rows(args):
-        say(table_line(row))
+        tell(row)
         if args.json:
             print(json.dumps(row), flush=True)
         if row["device"] == "ring":

@@ -9,7 +9,6 @@ difference is the way from control to control and back. All cases take turns on 
 namespaces; while TCP has its turn our daemons are stopped, but for the case that says otherwise."""
 
 import contextlib
-import json
 import os
 import signal
 import statistics
@@ -17,11 +16,13 @@ import time
 
 from . import counters, network, nodes, options, process, shell, state, transfer
 from .bench_meter import SHARE_LEAST_S
+from .bench_table import Columns, grouped, taken
 from .bench_task import Program, built
 from .shell import say
 
 PORT = 5301
 OBJECT_BYTES = 1024
+CASES = Columns("case<28", "median>9.1f", "p99>10.1f", "min>9.1f", "caller>9.1f", "daemons>9.2f", "CPU>6.0%")
 
 
 def parse(argv):
@@ -164,20 +165,16 @@ def table(args, rows):
     say(f"{args.repeat} turns of {args.count}, {'busy polling' if args.busy_poll else 'adaptive'};"
         " microseconds; CPU: caller per call, our daemons in cores, the machine of "
         f"{os.cpu_count()} cores")
-    say(f"{'case':<28}{'median':>9}{'p99':>10}{'min':>9}{'caller':>9}{'daemons':>9}{'CPU':>6}")
-    groups = {}
-    for row in rows:
-        groups.setdefault(row["case"], []).append(row)
+    CASES.head()
+    groups = grouped(rows, lambda row: row["case"])
     for name, same in groups.items():
         values = [ns for row in same for ns in row["ns"]]
         caller = statistics.median(row["caller_cpu_ns"] for row in same)
         seconds, ours, busy = (sum(row[key] for row in same) for key in
                                ("seconds", "daemons_cpu_seconds", "machine_cpu_seconds"))
-        share = min(1.0, busy / seconds / os.cpu_count())
-        share = f"{100 * share:.0f}%" if seconds >= SHARE_LEAST_S else "-"
-        say(f"{name:<28}{statistics.median(values) / 1e3:>9.1f}"
-            f"{percentile(values, 99) / 1e3:>10.1f}{min(values) / 1e3:>9.1f}{caller / 1e3:>9.1f}"
-            f"{ours / seconds:>9.2f}{share:>6}")
+        share = min(1.0, busy / seconds / os.cpu_count()) if seconds >= SHARE_LEAST_S else None
+        CASES.line(name, statistics.median(values) / 1e3, percentile(values, 99) / 1e3, min(values) / 1e3,
+                   caller / 1e3, ours / seconds, share)
     there, here = (statistics.median(ns for row in groups[f"look-up, directory {at}"]
                                      for ns in row["ns"]) for at in ("there", "here"))
     say(f"from control to control and back (the difference of the first two): "
@@ -195,9 +192,4 @@ def results(args):
 
 def main(argv):
     args = parse(argv)
-    rows = []
-    for row in results(args):
-        rows.append(row)
-        if args.json:
-            print(json.dumps({k: v for k, v in row.items() if k != "ns"}), flush=True)
-    table(args, rows)
+    table(args, taken(args, results(args), hidden=("ns",)))

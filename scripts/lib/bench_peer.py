@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the systems that ours is compared with have in common: one rank per node, all of which make
-the same call; a program of ours around their library, built when it is asked for."""
+"""What the measured systems have in common, and those that ours is compared with: one rank per node, all
+of which make the same call; a program of ours around their library, built when it is asked for."""
 
 import os
+import shutil
 import subprocess
+import tempfile
 import time
+from pathlib import Path
 
 from . import network
 from .bench_sum import REDUCES, fill_verb, sum_digest
@@ -52,8 +55,35 @@ def set_offloads(config, size):
             "eth0", "tx", "on", "tso", on, "gso", on, "gro", on)
 
 
-class Peer:
-    """Who derives has system, trouble(), and start_ranks(), end_ranks() or a fill_all() of its own."""
+class System:
+    """One task per node. Who derives has system, ready(), begin(), finish(), verify() and trouble()."""
+
+    first_gathered = 1  # node 0 does not get its own object
+
+    def __init__(self, config, tuning):
+        self.config, self.tuning = config, tuning
+        self.count = config["nodes"]
+        self.programs, self.tasks = [], []
+        self.op = self.size = None
+
+    def fill_all(self, verb, size):
+        """Has each task make what it gives; returns the digests, by node."""
+        return [told["digest"] for told in ask_all(
+            self.tasks, [(verb, size, node + 1) for node in range(self.count)])]
+
+    def expected(self, node):
+        """The digests of what a node has to have."""
+        given = {"broadcast": lambda: [0] if node else [],
+                 "gather": lambda: [] if node else range(self.first_gathered, self.count),
+                 "p2p": lambda: [1 - node] if node < 2 else []}[self.op]
+        return [self.digests[source] for source in given()]
+
+
+class Peer(System):
+    """Who derives has start_ranks() and end_ranks(), or a fill_all() of its own, and logs as log*."""
+
+    first_gathered = 0
+    last_words = 500  # bytes of each log
 
     operations = ("broadcast", "gather", *REDUCES)
     one_way = ()  # operations that it has in one way only
@@ -70,11 +100,18 @@ class Peer:
     def has_tuning(op, tuning):
         return False
 
-    def __init__(self, config, tuning):
-        self.config, self.tuning = config, tuning
-        self.count = config["nodes"]
-        self.tasks, self.directory = [], None
-        self.op = self.size = None
+    def __enter__(self):
+        self.directory = Path(tempfile.mkdtemp(prefix=f"sarissa-{self.system}-"))
+        return self
+
+    def __exit__(self, *_):
+        self.end_ranks()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def trouble(self):
+        time.sleep(0.2)
+        return "".join(path.read_text(errors="replace")[-self.last_words:]
+                       for path in sorted(self.directory.glob("log*")))
 
     def prepare(self, op, size):
         """Has each rank make what it gives: from here on it is known what each must get."""
@@ -88,11 +125,10 @@ class Peer:
             self.sum = sum_digest(size, range(1, self.count + 1))
 
     def fill_all(self, verb, size):
-        """Starts what must be started anew for this size; returns the digests, by rank."""
+        """Starts what must be started anew for this size."""
         self.end_ranks()
         self.start_ranks()
-        return [told["digest"] for told in ask_all(
-            self.tasks, [(verb, size, rank + 1) for rank in range(self.count)], START_S)]
+        return super().fill_all(verb, size)
 
     def ready(self, staggered):
         pass
@@ -118,10 +154,6 @@ class Peer:
                 raise Failure(f"{self.system}: rank {rank} got wrong bytes")
 
     def expected(self, rank):
-        """The digests of what a rank has to have."""
         if self.op in REDUCES:
             return [self.sum] if rank == 0 or self.op == "allreduce" else []
-        given = {"broadcast": lambda rank: [0] if rank else [],
-                 "gather": lambda rank: [] if rank else range(self.count),
-                 "p2p": lambda rank: [1 - rank] if rank < 2 else []}[self.op]
-        return [self.digests[source] for source in given(rank)]
+        return super().expected(rank)

@@ -10,11 +10,11 @@ clients and nodes wait for, while the puts of that size went on."""
 import json
 import statistics
 import time
-from itertools import groupby
 from operator import itemgetter
 
 from . import nodes, options, shell, state, transfer
 from .bench_lookup import percentile, program
+from .bench_table import Columns, grouped, taken
 from .bench_task import Program, built
 from .shell import say
 
@@ -22,7 +22,7 @@ KIB, MIB = 1 << 10, 1 << 20
 # bytes and puts of a turn: less than a second of them, and a fraction of the store
 SIZES = ((KIB, 500), (64 * KIB, 300), (MIB, 60), (64 * MIB, 4))
 NOBODY = 65534
-KEY = itemgetter("bytes", "case")
+CASES = Columns("bytes>9", " case<9", "puts>7", "median>10.1f", "p99>10.1f", "CPU>10.1f", "turn>8.0f", "worst>8")
 WRITTEN_S = 1.1  # control writes its values about once a second
 
 
@@ -61,33 +61,23 @@ def measure(args, config, tasks):
                     yield row
 
 
-def table_row(size, how, same):
-    values = [ns / 1e3 for row in same for ns in row["ns"]]
-    cpu, turn = (statistics.median(row[key] for row in same) for key in ("caller_cpu_ns", "turn_us"))
-    say(f"{size:>9} {how:<8}{len(values):>7}{statistics.median(values):>10.1f}"
-        f"{percentile(values, 99):>10.1f}{cpu / 1e3:>10.1f}{turn:>8.0f}"
-        f"{max(row['turn_us'] for row in same):>8}")
-
-
 def table(args, rows):
     say(f"{args.repeat} turns; microseconds of a put; CPU of the caller; longest turn of control: "
         "median and worst of the turns")
-    say(f"{'bytes':>9} {'case':<8}{'puts':>7}{'median':>10}{'p99':>10}{'CPU':>10}{'turn':>8}"
-        f"{'worst':>8}")
-    for (size, how), same in groupby(sorted(rows, key=KEY), KEY):
-        table_row(size, how, list(same))
+    CASES.head()
+    for (size, how), same in sorted(grouped(rows, itemgetter("bytes", "case")).items()):
+        values = [ns / 1e3 for row in same for ns in row["ns"]]
+        cpu, turn = (statistics.median(row[key] for row in same) for key in ("caller_cpu_ns", "turn_us"))
+        CASES.line(size, " " + how, len(values), statistics.median(values), percentile(values, 99), cpu / 1e3,
+                   turn, max(row["turn_us"] for row in same))
 
 
 def main(argv):
     args = parse(argv)
     shell.require_root("scripts/bench")
-    rows = []
     with transfer.cluster(1, "--store", 512) as config, \
             program(config, 0, "lookup") as shared, \
             Program(config, 0, "lookup of nobody", built("lookup"), NOBODY,
                     env=nodes.environment(config, 0)) as apart:
-        for row in measure(args, config, {"shared": shared, "apart": apart}):
-            rows.append(row)
-            if args.json:
-                print(json.dumps({k: v for k, v in row.items() if k != "ns"}), flush=True)
+        rows = taken(args, measure(args, config, {"shared": shared, "apart": apart}), hidden=("ns",))
     table(args, rows)

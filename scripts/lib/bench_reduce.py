@@ -9,7 +9,7 @@ import time
 from . import nodes, transfer
 from .bench_sarissa import Sarissa
 from .bench_sum import fill_verb, sum_digest
-from .bench_task import ask_all, end_programs
+from .bench_task import end_programs
 from .shell import Failure, say
 
 BACKUP_NS = 20_000_000  # so much later than the others what is in reserve is given
@@ -21,24 +21,16 @@ class SarissaReduce(Sarissa):
 
     spare = 0
 
-    def prepare(self, op, size):
-        self.op, self.size = op, size
-        ask_all(self.tasks, [self.fill_line(node) for node in range(len(self.tasks))])
-
-    def fill_line(self, node):
-        return fill_verb(self.op), self.size, node + 1
-
     def target(self):
         return f"bench-{self.op}-{self.turn}-sum"
 
     def ready(self, staggered):
         self.turn += 1
         self.staggered = staggered
-        count = len(self.tasks)
-        self.puts = {} if staggered else self.put(range(count - self.spare))
+        self.puts = {} if staggered else self.put(range(self.count - self.spare))
 
     def begin(self, start_ns, arrivals_ns):
-        names, count = self.names(), len(self.tasks)
+        names, count = self.names(), self.count
         own = (names[0], start_ns + arrivals_ns[0]) if self.staggered else ("-", 0)
         self.lines = {0: ("reduce", start_ns, self.target(), self.op == "allreduce" and "spread"
                           or "-", count - self.spare, *own, *names)}
@@ -57,7 +49,7 @@ class SarissaReduce(Sarissa):
     def verify(self):
         """Who has the sum has that of exactly the sources that are reported; then all goes."""
         self.used = self.tasks[0].ask("sources", self.target(), *self.names())["sources"]
-        if len(set(self.used)) != len(self.tasks) - self.spare:
+        if len(set(self.used)) != self.count - self.spare:
             raise Failure(f"sarissa: the sum is made of {self.used}")
         expected = sum_digest(self.size, [node + 1 for node in self.used])
         for node in self.running if self.op == "allreduce" else [0]:
@@ -94,12 +86,11 @@ class KilledReduce(SarissaReduce):
         self.wait_up()
         for node in which:
             self.start(node)
-            self.tasks[node].ask(*self.fill_line(node))
+            self.tasks[node].ask(fill_verb(self.op), self.size, node + 1)
 
     def wait_up(self):
         until = time.monotonic() + BACK_S
-        count = len(self.tasks)
-        while not all(self.sees_all(node) for node in range(count)):
+        while not all(map(self.sees_all, range(self.count))):
             if time.monotonic() > until:
                 raise Failure("sarissa: a node that was started again is not seen by all others")
             time.sleep(0.1)

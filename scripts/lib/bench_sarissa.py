@@ -5,22 +5,20 @@ import subprocess
 import time
 
 from . import nodes
-from .bench_task import Program, ask_all, built, end_programs
+from .bench_peer import System
+from .bench_sum import fill_verb
+from .bench_task import Program, built, end_programs
 from .shell import Failure
 
 
-class Sarissa:
+class Sarissa(System):
     system = "sarissa"
 
-    def __init__(self, config, tuning):
-        self.config, self.tuning = config, tuning
-        self.programs, self.tasks = [], []
-        self.turn = 0
-        self.op = self.size = None
+    turn = 0
 
     def __enter__(self):
         try:
-            for node in range(self.config["nodes"]):
+            for node in range(self.count):
                 self.start(node)
         except BaseException:
             self.__exit__()
@@ -40,11 +38,10 @@ class Sarissa:
     def prepare(self, op, size):
         """Makes the bytes that each task gives."""
         self.op, self.size = op, size
-        answers = ask_all(self.tasks, [("fill", size, node + 1) for node in range(len(self.tasks))])
-        self.digests = [told["digest"] for told in answers]
+        self.digests = self.fill_all(fill_verb(op), size)
 
     def names(self):
-        return [f"bench-{self.op}-{self.turn}-{node}" for node in range(len(self.tasks))]
+        return [f"bench-{self.op}-{self.turn}-{node}" for node in range(self.count)]
 
     def put(self, giving):
         """Before the start: what a task gives lies in its node's store."""
@@ -53,12 +50,12 @@ class Sarissa:
 
     def ready(self, staggered):
         self.turn += 1
-        giving = {"broadcast": [0], "gather": range(1, len(self.tasks)), "p2p": []}[self.op]
+        giving = {"broadcast": [0], "gather": range(1, self.count), "p2p": []}[self.op]
         self.puts = self.put(giving)
 
     def begin(self, start_ns, arrivals_ns):
         """Orders every task its calls, from start_ns on."""
-        names, count = self.names(), len(self.tasks)
+        names, count = self.names(), self.count
         lines = {"broadcast": lambda: {node: ("get", start_ns + arrivals_ns[node], names[0])
                                        for node in range(1, count)},
                  "gather": lambda: {0: ("get", start_ns, *names[1:])},
@@ -79,13 +76,10 @@ class Sarissa:
 
     def verify(self):
         """Every byte that arrived, then the objects go."""
-        given = {"broadcast": lambda node: [0], "gather": lambda node: range(1, len(self.tasks)),
-                 "p2p": lambda node: [1 - node]}[self.op]
         for node in self.running:
-            got = self.tasks[node].ask("check")["digests"]
-            if got != [self.digests[source] for source in given(node)]:
+            if self.tasks[node].ask("check")["digests"] != self.expected(node):
                 raise Failure(f"sarissa: node {node} got wrong bytes")
-        put = {"broadcast": [0], "gather": range(1, len(self.tasks)), "p2p": [0, 1]}[self.op]
+        put = {"broadcast": [0], "gather": range(1, self.count), "p2p": [0, 1]}[self.op]
         self.tasks[0].ask("rm", *[self.names()[node] for node in put])
 
     def trouble(self):

@@ -1,20 +1,44 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rows of collectives, one line per system of medians."""
+"""Rows of measurements: how they are taken, grouped and shown. One line per system of medians."""
 
 import json
+import re
 import statistics
 
 from .shell import say
 
 
-def taken(args, results):
-    """All rows, printed as they come when JSON is asked for."""
+def taken(args, results, hidden=()):
+    """All rows, printed as they come when JSON is asked for, but for what is hidden."""
     rows = []
     for row in results:
         rows.append(row)
         if args.json:
-            print(json.dumps(row), flush=True)
+            print(json.dumps({key: value for key, value in row.items() if key not in hidden}), flush=True)
     return rows
+
+
+def grouped(rows, key):
+    """Lists of rows by key(row), in the order of the first ones."""
+    groups = {}
+    for row in rows:
+        groups.setdefault(key(row), []).append(row)
+    return groups
+
+
+class Columns:
+    """Lines of a table. A column is its title, its width, and how numbers in it look: 'seconds>10.5f'.
+    None is shown as '-', a text as it is."""
+
+    def __init__(self, *columns):
+        self.columns = [re.fullmatch(r"(.*)([<>]\d+)(.*)", column).groups() for column in columns]
+
+    def head(self, rest=""):
+        say("".join(format(title, width) for title, width, _ in self.columns) + rest)
+
+    def line(self, *values, rest=""):
+        say("".join(format(value if isinstance(value, str) else number(value, look), width)
+                    for (_, width, look), value in zip(self.columns, values, strict=True)) + rest)
 
 
 def tell(row):
@@ -44,24 +68,25 @@ def name_of(system, tuning):
     return f"{system} {tuning}".strip()
 
 
+SYSTEMS = Columns("system<24", "median s>10.5f", "min>10.5f", "max>10.5f", "ratio>8.3f", "min>8.3f", "max>8.3f",
+                  "late S/B>9.3f", "blocked s>11.5f", "CPU>6.0%", "CPU s>7.2f", "other>6.0%", "copies>8.2f",
+                  "re-sent>9.2%", "wire MB>9.1f")
+
+
 def table(args, rows):
     say(f"{args.op}, {args.nodes} nodes, {args.size} bytes, {args.rate:g} Mbit/s, MTU {args.mtu}, "
         f"stagger {args.stagger:g} ms, {args.repeat} runs; bound {rows[0]['bound_seconds']:.4f} s")
-    say(f"{'system':<24}{'median s':>10}{'min':>10}{'max':>10}{'ratio':>8}{'min':>8}{'max':>8}"
-        f"{'late S/B':>9}{'blocked s':>11}{'CPU':>6}{'CPU s':>7}{'other':>6}{'copies':>8}{'re-sent':>9}"
-        f"{'wire MB':>9}")
-    groups = by_system(rows)
+    SYSTEMS.head()
+    groups = grouped(rows, label)
     for name, same in groups.items():
-        line(name, same)
+        seconds, ratios = ([row[key] for row in same] for key in ("seconds", "ratio"))
+        some = (middle(same, key) for key in (
+            "late_share", "blocked_mean_seconds", "cpu_share", "cpu_seconds", "other_cpu_share",
+            "source_copies", "resent_share"))
+        SYSTEMS.line(name, statistics.median(seconds), min(seconds), max(seconds), statistics.median(ratios),
+                     min(ratios), max(ratios), *some, middle(same, "wire_bytes") / 1e6)
     if args.stagger:
         stagger_table(args, groups)
-
-
-def by_system(rows):
-    groups = {}
-    for row in rows:
-        groups.setdefault(label(row), []).append(row)
-    return groups
 
 
 def stagger_table(args, groups):
@@ -77,16 +102,3 @@ def stagger_table(args, groups):
     for name, same in groups.items() if args.op == "broadcast" else ():
         late = medians(same, "late_shares") if args.rate else []
         say(f"late, S/B    {name:<22}{'-':>9}" + "".join(f"{value:>9.3f}" for value in late))
-
-
-def line(name, same):
-    seconds = [row["seconds"] for row in same]
-    ratios = [row["ratio"] for row in same]
-    say(f"{name:<24}{statistics.median(seconds):>10.5f}{min(seconds):>10.5f}{max(seconds):>10.5f}"
-        f"{statistics.median(ratios):>8.3f}{min(ratios):>8.3f}{max(ratios):>8.3f}"
-        f"{number(middle(same, 'late_share'), '.3f'):>9}"
-        f"{middle(same, 'blocked_mean_seconds'):>11.5f}{percent(middle(same, 'cpu_share')):>6}"
-        f"{number(middle(same, 'cpu_seconds'), '.2f'):>7}"
-        f"{percent(middle(same, 'other_cpu_share')):>6}"
-        f"{number(middle(same, 'source_copies'), '.2f'):>8}"
-        f"{percent(middle(same, 'resent_share'), 2):>9}{middle(same, 'wire_bytes') / 1e6:>9.1f}")
