@@ -68,7 +68,7 @@ static int create_give_up(struct sar *s, uint32_t slot, uint64_t generation, uin
 	bool again;
 	create_unmark(s, pin);
 	int r = handle_command(s, &request, HANDLE_CALL_NS, &again);
-	pins_give(&s->pins, pin);
+	handle_give_pin(s, pin);
 	return r == -ESTALE && again ? 0 : r;
 }
 
@@ -92,7 +92,7 @@ int sar_create(sar *s, sar_id id, const char *name, uint64_t size, sar_buffer *o
 	if (r < 0) {
 		create_unmark(s, request.pin);
 		if (!result.abandoned)
-			pins_give(&s->pins, request.pin);
+			handle_give_pin(s, request.pin);
 		return r;
 	}
 	uint32_t slot = result.reply.slot;
@@ -181,7 +181,7 @@ int sar_seal(sar *s, sar_buffer *b)
 	if (r < 0)
 		return r;
 	create_unmark(s, own.pin);
-	pins_give(&s->pins, own.pin);
+	handle_give_pin(s, own.pin);
 	create_leave(b, &own);
 	return 0;
 }

@@ -48,7 +48,7 @@ static int get_look(struct sar *s, const struct object_id *id, sar_buffer *out)
 		r = error_set(-EPROTO, "the node's object table points outside of its store: use "
 				       "libraries and node of one version");
 	if (r < 0 || !held) {
-		pins_give(&s->pins, pin);
+		handle_give_pin(s, pin);
 		return r;
 	}
 	get_fill(s, pin, (uint32_t)slot, after.generation, after.offset, after.size, after.size,
@@ -66,7 +66,7 @@ int get_here(struct sar *s, const sar_id *id, sar_buffer *out)
 		if (pins_turn_is(&s->pins, turn) && !handle_replaced(s))
 			return r;
 		if (r == 1)
-			pins_give(&s->pins, buffer_get(out).pin);
+			handle_give_pin(s, buffer_get(out).pin);
 		if (pins_turn_is(&s->pins, turn))
 			return 0; /* another control has taken over */
 	}
@@ -106,7 +106,7 @@ static int get_remote(struct sar *s, const sar_id *id, int64_t timeout_ns, sar_b
 	r = handle_call(s, &request, NULL, 0, timeout_ns, &result);
 	if (r < 0) {
 		if (!result.abandoned)
-			pins_give(&s->pins, request.pin);
+			handle_give_pin(s, request.pin);
 		return r;
 	}
 	const struct session_reply reply = result.reply;
@@ -120,7 +120,7 @@ static int get_remote(struct sar *s, const sar_id *id, int64_t timeout_ns, sar_b
 			return 0;
 	}
 	bool changed = result.life != atomic_load(&s->mux.life) || !pins_turn_is(&s->pins, turn);
-	pins_give(&s->pins, request.pin);
+	handle_give_pin(s, request.pin);
 	if (changed)
 		return error_set(-ERESTART,
 				 "another control has taken over the node: get it again");
@@ -267,9 +267,7 @@ void get_give_back(struct sar *s, sar_buffer *b)
 	*b = (sar_buffer){0};
 	if (*s->fork_guard == 0)
 		return;
-	pins_give(&s->pins, own.pin);
-	if (atomic_load(&s->pins_wanted) > 0)
-		queue_signal_all(s);
+	handle_give_pin(s, own.pin);
 }
 
 void sar_release(sar *s, sar_buffer *b)

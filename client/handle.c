@@ -4,6 +4,7 @@
 #include <errno.h>
 #include "deadline.h"
 #include "error.h"
+#include "queue.h"
 #include "rejoin.h"
 
 int handle_check(const struct sar *s)
@@ -177,4 +178,11 @@ int handle_take_pin(struct sar *s, uint32_t *out)
 				 SESSION_PINS);
 	*out = pin;
 	return 0;
+}
+
+void handle_give_pin(struct sar *s, uint32_t pin)
+{
+	pins_give(&s->pins, pin);
+	if (atomic_load(&s->pins_wanted) > 0)
+		queue_signal_all(s);
 }

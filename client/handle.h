@@ -99,5 +99,7 @@ int handle_name_slot(const struct sar *s, uint32_t slot, uint64_t generation, in
 
 /* Takes a pin index for a call. -EMFILE. */
 int handle_take_pin(struct sar *s, uint32_t *out);
+/* Gives it back; operations of queues that wait for one go on. */
+void handle_give_pin(struct sar *s, uint32_t pin);
 
 #endif

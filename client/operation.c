@@ -8,7 +8,6 @@
 #include "queue.h"
 
 #define OP_GRACE_NS	   1000000000 /* control has the first word at a wait's end */
-#define OP_HELD_NS	   10000000   /* after a refusal, unless something is answered before */
 #define OP_SHORT_LIFE_NS   1000000000 /* handle.c: a request that ends each control it meets */
 #define OP_SHORT_LIVES_MAX 5
 
@@ -101,7 +100,7 @@ void op_release(struct op *op)
 		sar_abort(s, &op->buffer); /* and the pin */
 	} else if (op->aborting) {
 		mux_post(&s->mux, &op->request);
-		pins_give(&s->pins, op->request.pin);
+		handle_give_pin(s, op->request.pin);
 	} else if (op->making) {
 		op_create_lost(op);
 	}
@@ -255,8 +254,9 @@ static void op_hold(struct op *op)
 {
 	struct sar_queue *q = op->queue;
 	op->state = OP_HELD;
+	if (!q->held.first)
+		q->held_ns = deadline_now() + QUEUE_HELD_NS;
 	op_list_add(&q->held, op);
-	q->held_ns = deadline_now() + OP_HELD_NS;
 	queue_due(q, op, op->until_ns);
 }
 
@@ -277,6 +277,7 @@ void op_answered(struct op *op)
 	} else if (status == -EAGAIN) {
 		op_hold(op);
 	} else {
+		q->freed++;
 		if (status > 0)
 			status = -EPROTO;
 		if (status < 0)

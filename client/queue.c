@@ -13,6 +13,7 @@
 #include "error.h"
 
 enum {
+	QUEUE_RETRIES = 64,	    /* without an answer that shows room */
 	QUEUE_PACKETS = 256,	    /* that are read in one turn */
 	QUEUE_COPY_BYTES = 4 << 20, /* that are copied in one turn */
 };
@@ -169,7 +170,7 @@ int queue_leave(struct sar_queue *q, int r)
 
 /* ---- a turn --------------------------------------------------------------------------------- */
 
-static bool queue_answers(struct sar_queue *q)
+static void queue_answers(struct sar_queue *q)
 {
 	struct op *latest = atomic_exchange(&q->answered, NULL), *first = NULL;
 	while (latest) {
@@ -178,7 +179,6 @@ static bool queue_answers(struct sar_queue *q)
 		op->answered = first;
 		first = op;
 	}
-	bool any = first != NULL;
 	while (first) {
 		struct op *op = first;
 		first = op->answered;
@@ -190,13 +190,12 @@ static bool queue_answers(struct sar_queue *q)
 		if (op->state == OP_FREE)
 			queue_give(q, op);
 	}
-	return any;
 }
 
-/* Those that the node had no room for. */
-static void queue_retry(struct sar_queue *q)
+/* So many of those that the node had no room for. */
+static void queue_retry(struct sar_queue *q, unsigned count)
 {
-	for (struct op *op; (op = q->held.first) != NULL;) {
+	for (struct op *op; count > 0 && (op = q->held.first) != NULL; count--) {
 		op_list_remove(&q->held, op);
 		op->state = OP_PENDING;
 		op_list_add(&q->pending, op);
@@ -223,8 +222,10 @@ static void queue_times(struct sar_queue *q)
 	}
 	while (q->due > 0 && q->heap[1]->due_ns <= now_ns)
 		op_late(q->heap[1]);
-	if (q->held.first && q->held_ns <= now_ns)
-		queue_retry(q);
+	if (q->held.first && q->held_ns <= now_ns) {
+		queue_retry(q, QUEUE_RETRIES);
+		q->held_ns = now_ns + QUEUE_HELD_NS;
+	}
 }
 
 /* sar_end_waits. */
@@ -270,8 +271,9 @@ static unsigned queue_turn(struct sar_queue *q, sar_completion *out, unsigned ro
 		queue_end_waits(q);
 	if (q->out > 0 || atomic_load(&q->armed) > 0)
 		mux_pump(&q->s->mux, QUEUE_PACKETS);
-	if (queue_answers(q))
-		queue_retry(q);
+	q->freed = 0;
+	queue_answers(q);
+	queue_retry(q, q->freed);
 	queue_times(q);
 	queue_copy(q);
 	queue_pins(q);

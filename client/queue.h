@@ -8,7 +8,7 @@
  *   free -> pending (a request waits to be sent) -> out (control has it) -> answered -> its step:
  *        pending again, or working (bytes are copied, some in each turn), or pinless (an answer
  *        waits for a pin), or done (its completion waits for sar_poll) -> free
- *   held: control had too many requests; pending again when something has been answered.
+ *   held: control had too many requests; pending again when others have been answered.
  */
 #ifndef SARISSA_CLIENT_QUEUE_H
 #define SARISSA_CLIENT_QUEUE_H
@@ -17,6 +17,10 @@
 #include "handle.h"
 
 enum { QUEUE_CAPACITY_MAX = 65536 };
+
+/* Those that the node has refused are tried again as others are answered, and some every so often.
+ */
+#define QUEUE_HELD_NS 10000000
 
 enum op_state {
 	OP_FREE,
@@ -127,6 +131,7 @@ struct sar_queue {
 	unsigned fresh; /* those from here on were never taken */
 	unsigned due;	/* in the heap */
 	unsigned out;	/* requests that control has */
+	unsigned freed; /* requests that it has answered, and not refused, in this turn */
 	struct op *free;
 	struct op_list pending, held, pinless, working, done;
 	int64_t held_ns;  /* when those are tried again */

@@ -82,7 +82,7 @@ static void get_pin(struct op *op, int status)
 	if (pin == SESSION_PIN_NONE) {
 		op_pinless(op, get_pin);
 	} else if (!get_pin_holds(op, pin)) {
-		pins_give(&s->pins, pin);
+		handle_give_pin(s, pin);
 		op->buffer = (sar_buffer){0};
 		get_begin(op, 0);
 	} else if (!op->whole || op->buffer.ready == op->buffer.size) {

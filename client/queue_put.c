@@ -41,7 +41,7 @@ void op_put_gather(const struct op *op, uint8_t *to)
 static void create_pin_back(struct op *op)
 {
 	create_unmark(op->queue->s, op->request.pin);
-	pins_give(&op->queue->s->pins, op->request.pin);
+	handle_give_pin(op->queue->s, op->request.pin);
 	op->making = false;
 }
 
@@ -158,7 +158,7 @@ static void seal_done(struct op *op)
 	struct sar *s = op->queue->s;
 	struct buffer own = buffer_get(&op->buffer);
 	create_unmark(s, own.pin);
-	pins_give(&s->pins, own.pin);
+	handle_give_pin(s, own.pin);
 	create_leave(&op->buffer, &own);
 	op->making = false;
 	op_finish(op, 0);

@@ -138,7 +138,7 @@ static void rejoin_give_back(void *owner, uint16_t op, uint32_t pin, struct mux_
 		mux_post(&s->mux, &abort_request);
 	}
 	if (pin != SESSION_PIN_NONE)
-		pins_give(&s->pins, pin);
+		handle_give_pin(s, pin);
 }
 
 int rejoin_first(struct sar *s)

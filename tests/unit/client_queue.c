@@ -159,6 +159,10 @@ static void more_than_the_node_takes(void **state)
 	for (unsigned refused = FAKE_WAITS + 50;
 	     atomic_load(&c->fake.requests[SESSION_GET]) < refused;)
 		assert_int_equal(sar_poll_wait(q, done, 64, 1, ms), 0);
+	/* refused ones come again some at a time: not each time that one is refused */
+	unsigned before = atomic_load(&c->fake.requests[SESSION_GET]);
+	assert_int_equal(sar_poll_wait(q, done, 64, 1, 100 * ms), 0);
+	assert_in_range(atomic_load(&c->fake.requests[SESSION_GET]) - before, 1, 64 * 12 + MORE);
 	assert_int_equal(pthread_create(&maker, NULL, more_objects, c), 0);
 	for (unsigned got = 0; got < MORE;) {
 		int n = sar_poll_wait(q, done, 64, 1, 20000 * ms);
@@ -198,6 +202,30 @@ static void more_than_there_are_buffers(void **state)
 	sar_completion late = queue_one(q);
 	assert_int_equal(late.result, -ETIMEDOUT);
 	assert_non_null(strstr(late.detail, "buffers of this connection are in use"));
+	for (int i = 0; i < SESSION_PINS; i++)
+		sar_release(c->s, &done[i].buffer);
+	sar_queue_close(q);
+	assert_int_equal(fake_pins(&c->fake), 0);
+}
+
+/* And so does the buffer of a creation, whoever seals it. */
+static void a_seal_gives_its_buffer_to_a_get(void **state)
+{
+	struct client *c = *state;
+	sar_queue *q = queue_open(c, SESSION_PINS);
+	struct pollfd on = {.fd = sar_fd(q), .events = POLLIN};
+	struct object_id id = number_object(0);
+	static sar_completion done[SESSION_PINS];
+	sar_buffer b;
+	fake_fetching(&c->fake, &id, 100, 100);
+	assert_int_equal(sar_create(c->s, number_id(1), NULL, 10, &b), 0);
+	for (unsigned i = 0; i < SESSION_PINS; i++)
+		assert_int_equal(sar_submit_get(q, number_id(0), SAR_FOREVER, i), 0);
+	assert_int_equal(sar_poll(q, done, SESSION_PINS), SESSION_PINS - 1);
+	assert_int_equal(poll(&on, 1, 0), 0);
+	assert_int_equal(sar_seal(c->s, &b), 0);
+	assert_int_equal(poll(&on, 1, 20000), 1);
+	assert_int_equal(sar_poll(q, &done[SESSION_PINS - 1], 1), 1);
 	for (int i = 0; i < SESSION_PINS; i++)
 		sar_release(c->s, &done[i].buffer);
 	sar_queue_close(q);
@@ -728,6 +756,7 @@ int main(void)
 		test_client(many_gets_woken_by_the_descriptor),
 		test_client(more_than_the_node_takes),
 		test_client(more_than_there_are_buffers),
+		test_client(a_seal_gives_its_buffer_to_a_get),
 		test_client(a_wait_for_a_part),
 		test_client(cancelled),
 		test_client(late),
