@@ -29,8 +29,8 @@ def test_other_threads_run_while_one_waits(nodes):
 WAITS = """
 import sarissa, sys
 node = sarissa.open()
-print("waits", flush=True)
 try:
+    print("waits", flush=True)
     node.get("never")
 except KeyboardInterrupt:
     print("interrupted", flush=True)

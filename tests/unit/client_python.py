@@ -15,7 +15,7 @@ import warnings
 
 import pytest
 import sarissa
-import sarissa._waits
+import sarissa._node
 
 
 @pytest.fixture
@@ -287,28 +287,15 @@ def test_a_signal_ends_a_wait(node):
     def stop(*_):
         raise Stop
     before = signal.signal(signal.SIGALRM, stop)
-    for seconds in (0.3, 1.5):
+    for seconds in (0.05, 0.3):
         began = time.monotonic()
         signal.setitimer(signal.ITIMER_REAL, seconds)
         raises(Stop, None, node.get, "still to come", timeout=20)
         assert time.monotonic() - began < 10, "it waited for its time"
     signal.signal(signal.SIGALRM, before)
     node.put("still to come", b"now")  # nothing of it stays with who has left
-    for thread in threading.enumerate():
-        if thread is not threading.current_thread():
-            thread.join(30)
     node.delete("still to come")
     raises(TimeoutError, errno.ETIMEDOUT, node.get, "still to come", timeout=1.2)
-
-
-def test_a_wait_needs_no_thread(node):
-    def none(*_):
-        raise RuntimeError("can't start new thread")
-    start, threading.Thread.start = threading.Thread.start, none
-    try:
-        raises(TimeoutError, errno.ETIMEDOUT, node.get, "never to come", timeout=1.2)
-    finally:
-        threading.Thread.start = start
 
 
 def test_a_signal_leaves_nothing_behind(node):
@@ -428,7 +415,7 @@ def test_threads_wait(node):
     assert got == [b"now"] * 8
 
 
-def test_close_ends_waits():
+def test_close_ends_waits(monkeypatch):
     node, ends = sarissa.open(), []
     view = kept(node, "kept")
     waits = [lambda: node.get("never"), lambda: node.get("never", timeout=1000),
@@ -443,9 +430,15 @@ def test_close_ends_waits():
     for thread in threads:
         thread.start()
 
-    def close():  # once the main thread has left its wait to another one
-        while not any(isinstance(thread, sarissa._waits.Waiter) for thread in threading.enumerate()):
-            time.sleep(0.01)
+    waits_now, finish = threading.Event(), sarissa._node.finish
+
+    def told(*arguments):
+        waits_now.set()
+        return finish(*arguments)
+    monkeypatch.setattr(sarissa._node, "finish", told)
+
+    def close():  # once the main thread waits
+        assert waits_now.wait(30)
         node.close()
     closer = threading.Thread(target=close, daemon=True)
     closer.start()

@@ -7,6 +7,8 @@
 #include "python.h"
 
 #include <errno.h>
+#include "get.h"
+#include "handle.h"
 
 int handle_open(const struct handle *self)
 {
@@ -26,7 +28,8 @@ static PyObject *handle_new(PyTypeObject *type, PyObject *args, PyObject *keywor
 		return NULL;
 	self->view = PyObject_GetAttrString((PyObject *)type, "_view");
 	self->creation = PyObject_GetAttrString((PyObject *)type, "_creation");
-	if (!self->view || !self->creation) {
+	self->queue = PyObject_GetAttrString((PyObject *)type, "_queue");
+	if (!self->view || !self->creation || !self->queue) {
 		Py_DECREF(self);
 		return NULL;
 	}
@@ -47,6 +50,7 @@ static void handle_dealloc(PyObject *object)
 	sar_close(self->s);
 	Py_XDECREF(self->view);
 	Py_XDECREF(self->creation);
+	Py_XDECREF(self->queue);
 	python_free(object);
 }
 
@@ -57,6 +61,39 @@ static PyObject *handle_end(PyObject *object, PyObject *none)
 	Py_BEGIN_ALLOW_THREADS
 	sar_end_waits(self->s);
 	Py_END_ALLOW_THREADS
+	Py_RETURN_NONE;
+}
+
+/* here(name): the view of an object that is complete on this node, or None. TooManyViews also when
+ * it is elsewhere, as an operation of a queue would wait for a release. No system call. */
+static PyObject *handle_here(PyObject *object, PyObject *given)
+{
+	struct handle *self = (struct handle *)object;
+	struct python_name name;
+	sar_buffer buffer = {0};
+	if (handle_open(self) < 0 || python_name(given, &name) < 0)
+		return NULL;
+	int r = handle_check(self->s);
+	uint32_t pin;
+	if (r == 0)
+		r = get_here(self->s, &name.id, &buffer);
+	if (r == 0 && (r = handle_take_pin(self->s, &pin)) == 0) /* it will need one */
+		pins_give(&self->s->pins, pin);
+	if (r < 0)
+		python_fail(r, &name);
+	python_name_end(&name);
+	if (r != 1)
+		return r < 0 ? NULL : (Py_INCREF(Py_None), Py_None);
+	PyObject *view = view_new(self, &buffer);
+	if (!view)
+		sar_release(self->s, &buffer);
+	return view;
+}
+
+static PyObject *handle_check_open(PyObject *object, PyObject *none)
+{
+	if (handle_open((struct handle *)object) < 0)
+		return NULL;
 	Py_RETURN_NONE;
 }
 
@@ -158,7 +195,10 @@ static PyObject *handle_delete(PyObject *object, PyObject *given)
 }
 
 static PyMethodDef handle_methods[] = {
+	{"check", handle_check_open, METH_NOARGS, NULL},
 	{"end", handle_end, METH_NOARGS, NULL},
+	{"queue", completions_new, METH_VARARGS, NULL},
+	{"here", handle_here, METH_O, NULL},
 	{"get", handle_get, METH_VARARGS, NULL},
 	{"begin", handle_begin, METH_VARARGS, NULL},
 	{"put", handle_put, METH_VARARGS, NULL},

@@ -26,10 +26,9 @@ static PyObject *python_ids(const sar_id *id, size_t count)
 	return list;
 }
 
-/* The ids of a list of names, to be freed. */
-static sar_id *ids_of(PyObject *sources, Py_ssize_t *count)
+sar_id *handle_ids(PyObject *names, Py_ssize_t *count)
 {
-	*count = PyList_Size(sources);
+	*count = PyList_Size(names);
 	if (*count < 0)
 		return NULL;
 	sar_id *ids = malloc(sizeof(*ids) * ((size_t)*count + 1));
@@ -37,7 +36,7 @@ static sar_id *ids_of(PyObject *sources, Py_ssize_t *count)
 		return (sar_id *)PyErr_NoMemory();
 	for (Py_ssize_t i = 0; i < *count; i++) {
 		struct python_name name;
-		PyObject *given = PyList_GetItem(sources, i);
+		PyObject *given = PyList_GetItem(names, i);
 		if (!given || python_name(given, &name) < 0) {
 			free(ids);
 			return NULL;
@@ -48,34 +47,45 @@ static sar_id *ids_of(PyObject *sources, Py_ssize_t *count)
 	return ids;
 }
 
+int reduce_request(PyObject *args, struct reduce_request *out)
+{
+	PyObject *given, *sources;
+	Py_ssize_t count;
+	*out = (struct reduce_request){0};
+	if (!PyArg_ParseTuple(args, "OOIIIIL", &given, &sources, &out->how.op, &out->how.dtype,
+			      &out->how.num, &out->how.flags, &out->timeout_ns))
+		return -1;
+	out->ids = handle_ids(sources, &count);
+	if (!out->ids)
+		return -1;
+	out->count = count > SAR_SOURCES_MAX ? SAR_SOURCES_MAX + 1 : (unsigned)count;
+	if (python_name(given, &out->target) == 0)
+		return 0;
+	free(out->ids);
+	return -1;
+}
+
+void reduce_request_end(struct reduce_request *request)
+{
+	python_name_end(&request->target);
+	free(request->ids);
+	request->ids = NULL;
+}
+
 PyObject *handle_reduce(PyObject *object, PyObject *args)
 {
 	struct handle *self = (struct handle *)object;
-	struct python_name target;
-	sar_reduction how = {0};
-	PyObject *given, *sources;
-	long long timeout_ns;
-	Py_ssize_t count;
-	if (!PyArg_ParseTuple(args, "OOIIIIL", &given, &sources, &how.op, &how.dtype, &how.num,
-			      &how.flags, &timeout_ns) ||
-	    handle_open(self) < 0)
+	struct reduce_request request;
+	if (handle_open(self) < 0 || reduce_request(args, &request) < 0)
 		return NULL;
-	sar_id *ids = ids_of(sources, &count);
-	if (!ids)
-		return NULL;
-	if (python_name(given, &target) < 0) {
-		free(ids);
-		return NULL;
-	}
-	unsigned sources_count = count > SAR_SOURCES_MAX ? SAR_SOURCES_MAX + 1 : (unsigned)count;
 	int r;
 	Py_BEGIN_ALLOW_THREADS
-	r = sar_reduce(self->s, target.id, target.text, ids, sources_count, &how, timeout_ns);
+	r = sar_reduce(self->s, request.target.id, request.target.text, request.ids, request.count,
+		       &request.how, request.timeout_ns);
 	Py_END_ALLOW_THREADS
 	if (r < 0)
-		python_fail(r, &target);
-	free(ids);
-	python_name_end(&target);
+		python_fail(r, &request.target);
+	reduce_request_end(&request);
 	return r < 0 ? NULL : (Py_INCREF(Py_None), Py_None);
 }
 
@@ -133,7 +143,7 @@ PyObject *handle_reduce_progress(PyObject *object, PyObject *args)
 	return list ? Py_BuildValue("NI", list, present) : NULL;
 }
 
-static PyObject *python_info(const sar_info *info)
+PyObject *python_info(const sar_info *info)
 {
 	size_t length = strnlen(info->name, sizeof(info->name));
 	PyObject *name = PyUnicode_DecodeUTF8(info->name, (Py_ssize_t)length, "surrogateescape");

@@ -66,10 +66,9 @@ static PyObject *missing_nodes(void)
 	return list;
 }
 
-PyObject *python_fail_with(int code, const char *words, const struct python_name *name,
-			   PyObject *found)
+PyObject *python_error(int code, const char *words, const struct python_name *name, PyObject *nodes,
+		       PyObject *found)
 {
-	PyObject *nodes = missing_nodes(); /* before anything else may fail */
 	PyObject *errors = nodes ? PyImport_ImportModule("sarissa._errors") : NULL;
 	PyObject *error =
 		errors ? PyObject_CallMethod(errors, "error", "iyOy#y#O", -code, words, nodes,
@@ -79,10 +78,18 @@ PyObject *python_fail_with(int code, const char *words, const struct python_name
 					     (Py_ssize_t)(name ? SAR_ID_BYTES : 0),
 					     found ? found : Py_None)
 		       : NULL;
+	Py_XDECREF(errors);
+	return error;
+}
+
+PyObject *python_fail_with(int code, const char *words, const struct python_name *name,
+			   PyObject *found)
+{
+	PyObject *nodes = missing_nodes(); /* before anything else may fail */
+	PyObject *error = nodes ? python_error(code, words, name, nodes, found) : NULL;
 	if (error)
 		PyErr_SetObject((PyObject *)Py_TYPE(error), error);
 	Py_XDECREF(error);
-	Py_XDECREF(errors);
 	Py_XDECREF(nodes);
 	return NULL;
 }
@@ -172,7 +179,7 @@ static PyMethodDef module_methods[] = {
 
 static int module_fill(PyObject *module)
 {
-	if (handle_add(module) < 0 || dlpack_add(module) < 0)
+	if (handle_add(module) < 0 || completions_add(module) < 0 || dlpack_add(module) < 0)
 		return -1;
 	return PyModule_AddStringConstant(module, "version", sar_version());
 }

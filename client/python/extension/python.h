@@ -53,7 +53,11 @@ void python_name_end(struct python_name *name);
 /* Raises the exception of a negative errno with the words of this thread's last failure; name, or
  * NULL: what the object is called where the words have its id only. Returns NULL. */
 PyObject *python_fail(int code, const struct python_name *name);
-/* The same with words of elsewhere. found: what the exception keeps as `found`, or NULL. */
+/* The exception itself, a new reference, with words of elsewhere. nodes: a list of numbers. found:
+ * what it keeps as `found`, or NULL. */
+PyObject *python_error(int code, const char *words, const struct python_name *name, PyObject *nodes,
+		       PyObject *found);
+/* python_fail with words of elsewhere. found: what the exception keeps as `found`, or NULL. */
 PyObject *python_fail_with(int code, const char *words, const struct python_name *name,
 			   PyObject *found);
 
@@ -68,12 +72,25 @@ void python_free(PyObject *self);
 struct handle {
 	PyObject object;
 	sar *s;
-	int ended;		   /* its node is closed: no new calls */
-	PyObject *view, *creation; /* the types of what it makes */
+	int ended;			   /* its node is closed: no new calls */
+	PyObject *view, *creation, *queue; /* the types of what it makes */
 };
 int handle_add(PyObject *module);
 /* Raises Closed when the node is closed: -1. */
 int handle_open(const struct handle *self);
+/* The ids of a list of names, to be freed. NULL with an exception. */
+sar_id *handle_ids(PyObject *names, Py_ssize_t *count);
+/* (target, sources, op, dtype, num, flags, timeout_ns): what a reduce is asked with. */
+struct reduce_request {
+	struct python_name target;
+	sar_id *ids; /* to be freed */
+	unsigned count;
+	sar_reduction how;
+	long long timeout_ns;
+};
+int reduce_request(PyObject *args, struct reduce_request *out);
+void reduce_request_end(struct reduce_request *request);
+PyObject *python_info(const sar_info *info);
 /* handle_calls.c: the methods that answer with numbers and lists. */
 PyObject *handle_reduce(PyObject *self, PyObject *args);
 PyObject *handle_reduce_sources(PyObject *self, PyObject *args);
@@ -82,7 +99,16 @@ PyObject *handle_info(PyObject *self, PyObject *name);
 PyObject *handle_list(PyObject *self, PyObject *none);
 PyObject *handle_nodes(PyObject *self, PyObject *none);
 
+/* completions.c */
+int completions_add(PyObject *module);
+PyObject *completions_new(PyObject *handle, PyObject *args);
+
 /* view.c, creation.c */
+struct view {
+	PyObject object;
+	struct handle *handle;
+	sar_buffer buffer;
+};
 PyObject *view_add(PyObject *module);
 PyObject *view_new(struct handle *handle, const sar_buffer *buffer);
 PyObject *creation_add(PyObject *module);

@@ -6,12 +6,6 @@
  */
 #include "python.h"
 
-struct view {
-	PyObject object;
-	struct handle *handle;
-	sar_buffer buffer;
-};
-
 PyObject *view_new(struct handle *handle, const sar_buffer *buffer)
 {
 	struct view *self = (struct view *)PyType_GenericAlloc((PyTypeObject *)handle->view, 0);

@@ -4,6 +4,7 @@ Python's types, and arrays with what they mean."""
 
 from __future__ import annotations
 
+import errno
 import os
 from typing import TYPE_CHECKING, Any, List, NamedTuple, Optional, Sequence, Tuple, Type, Union
 
@@ -12,7 +13,7 @@ from ._arrays import Meaning, Tensor
 from ._errors import Closed, Error, Exists, NotFound, PartialError
 from ._names import DTYPES, Name, dtype_of, numpy_name, op_of, timeout_ns, unsigned
 from ._streams import Reader, Writer
-from ._waits import wait
+from ._waits import ask, collect, finish, interruptible
 
 if TYPE_CHECKING:
     import numpy
@@ -50,7 +51,7 @@ class Member(NamedTuple):
     workers: int
 
 
-def _info(raw: Tuple[bytes, str, int, int, int, int, int, int, int, int]) -> Info:
+def info(raw: Tuple[bytes, str, int, int, int, int, int, int, int, int]) -> Info:
     ident, name, size, generation, local, copies, partial, lost, node, down_ns = raw
     return Info(ident, name, size, generation, None if local == NOWHERE else local, copies, partial,
                 lost, node if lost else None, down_ns / 1e9 if lost else None)
@@ -63,6 +64,74 @@ def _member(raw: Tuple[int, int, int, bytes, int, int]) -> Member:
     text = str(ip.ipv4_mapped) if ip.ipv4_mapped else f"[{ip}]"
     return Member(number, bool(is_self), ("never seen", "up", "down")[state], f"{text}:{port}",
                   workers)
+
+
+def described(name: Name, answer: Union[_sarissa.View, BaseException]) -> Optional[Meaning]:
+    """What the answer to a get of a description says."""
+    if isinstance(answer, NotFound):
+        return None
+    if isinstance(answer, Error) and not isinstance(answer, Closed):
+        raise type(answer)(answer.errno, f"whether {name!r} is an array cannot be told now: get it with "
+                           f"raw=True ({answer.strerror})") from None
+    if isinstance(answer, BaseException):
+        raise answer
+    if answer.nbytes > _arrays.DESCRIPTION_MAX:
+        return None
+    return _arrays.read(bytes(memoryview(answer)))  # type: ignore[arg-type]
+
+
+def as_put(view: _sarissa.View, meaning: Optional[Meaning]) -> Any:
+    """The array that was put, or the bytes."""
+    if meaning is not None and _arrays.fits(view, meaning):
+        return _arrays.as_array(view, meaning)
+    return memoryview(view)  # type: ignore[arg-type]
+
+
+def shaped(name: Name, view: _sarissa.View, dtype: Any,
+           shape: Optional[Shape]) -> numpy.ndarray[Any, Any]:
+    """An object without a description as an array."""
+    import numpy
+    wanted = numpy.dtype(numpy_name(dtype))
+    if wanted.hasobject or view.nbytes % wanted.itemsize:
+        raise ValueError(f"{name!r} has {view.nbytes} bytes: they are no array of {wanted}")
+    memory = memoryview(view)  # type: ignore[arg-type]
+    flat: numpy.ndarray[Any, Any] = numpy.frombuffer(memory, wanted) if view.nbytes else \
+        numpy.empty(0, wanted)
+    try:
+        return flat if shape is None else flat.reshape(shape)
+    except ValueError:
+        raise ValueError(f"{name!r} has {flat.size} elements of {wanted}: they have no shape "
+                         f"{shape}") from None
+
+
+def exists(name: Name, told: Meaning, meaning: Meaning) -> Exists:
+    return Exists(errno.EEXIST, f"{name!r} exists as an {told}, not as an {meaning}: delete it first, "
+                                "or put it by another name")
+
+
+def names_of(names: Sequence[Name]) -> List[Name]:
+    if isinstance(names, (str, bytes)):
+        raise TypeError("a list of names is wanted, not one name")
+    return list(names)
+
+
+def mine(array: Any, sources: Sequence[Name], rank: Optional[int]) -> Tuple[Any, Meaning]:
+    """The array of one participant of a reduce: its memory, and what it means."""
+    if rank is None or not 0 <= rank < len(sources):
+        raise ValueError("allreduce(array=...) needs rank=, the place of the array in sources")
+    given = _arrays.given_array(array)
+    if given is None:
+        raise TypeError("an array of numpy, or of another library that speaks DLPack, takes part in an "
+                        "allreduce; bytes do not say what they are: put them, and name dtype=")
+    dtype_of(given[1].dtype)
+    return given
+
+
+def reduce_request(target: Name, sources: Sequence[Name], op: str, dtype: Any, num: int, spread: bool,
+                   limit_ns: int) -> _sarissa.Reduce:
+    """As the extension takes it."""
+    return (target, names_of(sources), op_of(op), DTYPES[dtype_of(dtype)], unsigned(num, 32),
+            SPREAD if spread else 0, limit_ns)
 
 
 class Node:
@@ -108,8 +177,7 @@ class Node:
         if older:  # of another array, or of the same bytes as another one
             told = self._description(name)
             if told is not None and told.sample == meaning.sample:
-                raise Exists(17, f"{name!r} exists as an {told}, not as an {meaning}: delete it "
-                                 "first, or put it by another name")
+                raise exists(name, told, meaning)
             self._forget(name)
             self._describe(name, text)
 
@@ -129,21 +197,22 @@ class Node:
             pass  # it fits no other object, so it does no harm
 
     def _description(self, name: Name) -> Optional[Meaning]:
+        handle, ident = self._open(), _arrays.description_id(_sarissa.id_from(name))
+        view = handle.here(ident)
         try:
-            view = self._open().get(_arrays.description_id(_sarissa.id_from(name)), 0)
-        except NotFound:
-            return None
-        except Closed:
-            raise
+            return described(name, view if view is not None else handle.get(ident, 0))
         except Error as error:
-            raise type(error)(error.errno, f"whether {name!r} is an array cannot be told now: get "
-                              f"it with raw=True ({error.strerror})") from None
-        if view.nbytes > _arrays.DESCRIPTION_MAX:
-            return None
-        return _arrays.read(bytes(memoryview(view)))  # type: ignore[arg-type]
+            return described(name, error)
 
     def _view(self, name: Name, timeout: Optional[float]) -> _sarissa.View:
-        return wait(lambda ns: self._open().get(name, ns), timeout_ns(timeout))
+        handle, limit = self._open(), timeout_ns(timeout)
+        view = handle.here(name)
+        if view is not None:
+            return view
+        if not interruptible(limit):
+            return handle.get(name, limit)
+        got: _sarissa.View = finish(handle, lambda queue: queue.get(0, name, limit))
+        return got
 
     def get(self, name: Name, timeout: Optional[float] = None, raw: bool = False) -> Any:
         """The object, waiting up to timeout seconds for it (None: no limit). An array comes as a
@@ -152,27 +221,13 @@ class Node:
         memoryview, without a look for the description of an array."""
         view = self._view(name, timeout)
         if not raw:
-            meaning = self._description(name)
-            if meaning is not None and _arrays.fits(view, meaning):
-                return _arrays.as_array(view, meaning)
+            return as_put(view, self._description(name))
         return memoryview(view)  # type: ignore[arg-type]
 
     def get_array(self, name: Name, dtype: Any, shape: Optional[Shape] = None,
                   timeout: Optional[float] = None) -> numpy.ndarray[Any, Any]:
         """An object that is not described, such as the result of a reduce, as a numpy array."""
-        import numpy
-        wanted = numpy.dtype(numpy_name(dtype))
-        view = self._view(name, timeout)
-        if wanted.hasobject or view.nbytes % wanted.itemsize:
-            raise ValueError(f"{name!r} has {view.nbytes} bytes: they are no array of {wanted}")
-        memory = memoryview(view)  # type: ignore[arg-type]
-        flat: numpy.ndarray[Any, Any] = numpy.frombuffer(memory, wanted) if view.nbytes else \
-            numpy.empty(0, wanted)
-        try:
-            return flat if shape is None else flat.reshape(shape)
-        except ValueError:
-            raise ValueError(f"{name!r} has {flat.size} elements of {wanted}: they have no shape "
-                             f"{shape}") from None
+        return shaped(name, self._view(name, timeout), dtype, shape)
 
     def get_tensor(self, name: Name, timeout: Optional[float] = None) -> Tensor:
         """An array for a library that speaks DLPack. TypeError when the object is no array."""
@@ -217,8 +272,10 @@ class Node:
     def reader(self, name: Name, timeout: Optional[float] = None) -> Reader:
         """The object while it still arrives or is written: returns as soon as its size is known. Each
         wait for more takes up to timeout seconds."""
-        view = wait(lambda ns: self._open().begin(name, ns), timeout_ns(timeout))
-        return Reader(view, timeout)
+        handle, limit = self._open(), timeout_ns(timeout)
+        view = finish(handle, lambda queue: queue.begin(0, name, limit)) if interruptible(limit) \
+            else handle.begin(name, limit)
+        return Reader(handle, view, timeout)
 
     # --- reduce
 
@@ -230,13 +287,11 @@ class Node:
         With num the first num to arrive suffice. spread: every node with a source will get the
         result too. Returns as soon as nothing that is known speaks against it: get the target for
         the result. After timeout seconds the reduce ends without one."""
-        if isinstance(sources, (str, bytes)):
-            raise TypeError("sources are a list of names, not one name")
-        sources, operation = list(sources), op_of(op)
+        op_of(op)
+        sources = names_of(sources)
         meaning = self._common(sources) if dtype is None and sources else None
-        named = dtype_of(meaning.dtype if meaning is not None else dtype)
-        self._open().reduce(target, sources, operation, DTYPES[named], unsigned(num, 32),
-                            SPREAD if spread else 0, timeout_ns(timeout))
+        self._open().reduce(*reduce_request(target, sources, op, dtype if meaning is None else
+                                            meaning.dtype, num, spread, timeout_ns(timeout)))
         if meaning is not None:
             self._forget(target)
             self._describe(target, _arrays.write(meaning._replace(sample=None)))
@@ -260,7 +315,7 @@ class Node:
 
     def reduce_sources(self, target: Name, timeout: Optional[float] = None) -> List[bytes]:
         """Waits until the reduce into target has ended: the ids of the sources in the result."""
-        return wait(lambda ns: self._open().reduce_sources(target, ns), timeout_ns(timeout))
+        return ask(lambda ns: self._open().reduce_sources(target, ns), timeout_ns(timeout))
 
     def reduce_progress(self, target: Name) -> Tuple[List[bytes], List[bytes]]:
         """How far the reduce into target is: the ids of the sources that exist, and of those that
@@ -268,18 +323,60 @@ class Node:
         found, present = self._open().reduce_progress(target)
         return found[:present], found[present:]
 
+    # --- collectives
+
+    def allreduce(self, target: Name, sources: Sequence[Name], op: str = "sum", dtype: Any = None,
+                  shape: Optional[Shape] = None, timeout: Optional[float] = None,
+                  array: Any = None, rank: Optional[int] = None) -> numpy.ndarray[Any, Any]:
+        """A reduce whose result every participant gets: each calls it with the same target, sources
+        and op. With array and rank, array is put first, as sources[rank], and says dtype and shape."""
+        if array is not None:
+            memory, meaning = mine(array, sources, rank)
+            self._open().put(sources[rank or 0], memory)
+            dtype, shape = meaning.dtype, meaning.shape
+        request = reduce_request(target, sources, op, dtype, 0, False, timeout_ns(timeout))
+        view = finish(self._open(), lambda queue: queue.allreduce(0, request), 3)
+        return shaped(target, view, dtype, shape)
+
+    def gather(self, names: Sequence[Name], timeout: Optional[float] = None, raw: bool = False) -> List[Any]:
+        """get() of all of them, side by side: all or none."""
+        wanted, limit = names_of(names), timeout_ns(timeout)
+        views = finish(self._open(), lambda queue: queue.gather(0, wanted, limit), len(wanted) + 1)
+        if raw:
+            return [memoryview(view) for view in views]
+        return [as_put(view, meaning) for view, meaning in zip(views, self._descriptions(wanted))]
+
+    def _descriptions(self, names: List[Name]) -> List[Optional[Meaning]]:
+        """Side by side."""
+        def submit(queue: _sarissa.Queue) -> None:
+            for ticket, name in enumerate(names):
+                queue.get(ticket, _arrays.description_id(_sarissa.id_from(name)), 0)
+        if len(names) == 1:
+            return [self._description(names[0])]
+        answers = dict(collect(self._open(), submit, len(names), len(names)))
+        return [described(name, answers[ticket]) for ticket, name in enumerate(names)]
+
+    def broadcast(self, name: Name, nodes: Optional[Sequence[int]] = None,
+                  timeout: Optional[float] = None) -> None:
+        """Brings a copy to nodes (numbers; None: all that are up) before anybody there asks for it.
+        Returns when each has one."""
+        numbers, limit = list(nodes) if nodes is not None else [], timeout_ns(timeout)
+        if nodes is not None and not numbers:
+            return
+        finish(self._open(), lambda queue: queue.broadcast(0, name, numbers, limit))
+
     # --- the cluster
 
     def info(self, name: Name) -> Info:
-        return _info(self._open().info(name))
+        return info(self._open().info(name))
 
     def ls(self) -> List[Info]:
         """Every object of the cluster. PartialError when a part of the directory does not answer:
         its found is the list without what that part knows."""
         try:
-            return [_info(raw) for raw in self._open().list()]
+            return [info(raw) for raw in self._open().list()]
         except PartialError as error:
-            error.found = [_info(raw) for raw in error.found]
+            error.found = [info(raw) for raw in error.found]
             raise
 
     def nodes(self) -> List[Member]:

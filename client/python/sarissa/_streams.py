@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator, Optional, Type
 from . import _sarissa
 from ._errors import Error
 from ._names import timeout_ns, unsigned
-from ._waits import wait
+from ._waits import finish, interruptible
 
 if TYPE_CHECKING:
     import numpy
@@ -108,8 +108,9 @@ class Reader(io.RawIOBase):
     """An object that may still grow, as a file that is read once from its start. Each wait takes up
     to the timeout of reader(). pieces() gives the memory itself, without a copy."""
 
-    def __init__(self, view: _sarissa.View, timeout: Optional[float]) -> None:
+    def __init__(self, handle: _sarissa.Handle, view: _sarissa.View, timeout: Optional[float]) -> None:
         super().__init__()
+        self._handle = handle
         self._view, self._timeout_ns = view, timeout_ns(timeout)
         self._memory = memoryview(view).toreadonly()  # type: ignore[arg-type]
         self._at = 0
@@ -125,8 +126,12 @@ class Reader(io.RawIOBase):
         """Waits until so many bytes from the start have come; says how many have."""
         upto = min(upto, self.size)
         ready = self._view.ready
-        return ready if ready >= upto else wait(lambda ns: self._view.wait(upto, ns),
-                                                self._timeout_ns)
+        if ready >= upto:
+            return ready
+        if not interruptible(self._timeout_ns):
+            return self._view.wait(upto, self._timeout_ns)
+        return int(finish(self._handle, lambda queue: queue.wait_for(0, self._view, upto,
+                                                                     self._timeout_ns)))
 
     def _next(self, room: int) -> memoryview:
         """What is there next, at most so many bytes; empty at the end."""

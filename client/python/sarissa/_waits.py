@@ -1,56 +1,55 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Waits that a signal may end. Handlers of signals, Ctrl-C's among them, run in the main thread and
-not while it waits in C: what takes long there goes on in another thread."""
+"""Waits that a signal may end. Handlers of signals, Ctrl-C's among them, run in the main thread between
+two steps of Python. So a wait there is an operation of a queue that is looked at in slices."""
 
 from __future__ import annotations
 
-import errno
 import threading
 import time
-from typing import Callable, Generic, Optional, TypeVar
+from typing import Any, Callable, List, Tuple, TypeVar
 
-from ._errors import Error
+from . import _sarissa
+from ._errors import TimedOut
 from ._names import FOREVER
 
 T = TypeVar("T")
-INLINE_NS = 10**9
+SLICE_NS = 10**8
 
 
-class Waiter(threading.Thread, Generic[T]):
-    """Waits in place of another thread. What it brings to one that has left goes with it."""
+def interruptible(timeout_ns: int) -> bool:
+    """Whether a wait of this thread is to be in slices."""
+    return timeout_ns > SLICE_NS and threading.current_thread() is threading.main_thread()
 
-    answer: T
 
-    def __init__(self, ask: Callable[[int], T], timeout_ns: int) -> None:
-        super().__init__(daemon=True)
-        self.ask, self.timeout_ns = ask, timeout_ns
-        self.error: Optional[BaseException] = None
+def finish(handle: _sarissa.Handle, submit: Callable[[_sarissa.Queue], None], capacity: int = 1) -> Any:
+    """Submits one operation and waits for its end. When a signal's handler raises, the queue goes, and
+    with it the operation and what it has got."""
+    return collect(handle, submit, 1, capacity)[0][1]
 
-    def run(self) -> None:
+
+def collect(handle: _sarissa.Handle, submit: Callable[[_sarissa.Queue], None], count: int,
+            capacity: int) -> List[Tuple[int, Any]]:
+    """The same with count operations; raises the first exception, unless the tickets are told apart by
+    the caller (count above 1)."""
+    queue = handle.queue(capacity)
+    submit(queue)
+    ended: List[Tuple[int, Any]] = []
+    while len(ended) < count:
+        handle.check()  # close() of another thread
+        ended += queue.wait(SLICE_NS)
+    if count == 1 and isinstance(ended[0][1], BaseException):
+        raise ended[0][1]
+    return ended
+
+
+def ask(question: Callable[[int], T], timeout_ns: int) -> T:
+    """question(timeout_ns), which may be asked again: in slices where that is needed."""
+    until = time.monotonic_ns() + timeout_ns if timeout_ns < FOREVER else FOREVER
+    while interruptible(left := until - time.monotonic_ns() if until < FOREVER else FOREVER):
+        begin = time.monotonic_ns()
         try:
-            self.answer = self.ask(self.timeout_ns)
-        except BaseException as error:
-            self.error = error
-
-
-def wait(ask: Callable[[int], T], timeout_ns: int) -> T:
-    """ask(timeout_ns)"""
-    if timeout_ns <= INLINE_NS or threading.current_thread() is not threading.main_thread():
-        return ask(timeout_ns)
-    begin = time.monotonic_ns()
-    try:
-        return ask(INLINE_NS)
-    except Error as error:
-        if error.errno not in (errno.ETIMEDOUT, errno.ENOTCONN):
-            raise
-    if timeout_ns < FOREVER:
-        timeout_ns = max(1, timeout_ns - (time.monotonic_ns() - begin))
-    waiter = Waiter(ask, timeout_ns)
-    try:
-        waiter.start()
-    except RuntimeError:  # no more threads, or none any more: the interpreter is about to end
-        return ask(timeout_ns)
-    waiter.join()
-    if waiter.error:
-        raise waiter.error
-    return waiter.answer
+            return question(SLICE_NS)
+        except TimedOut:
+            if time.monotonic_ns() - begin < SLICE_NS:
+                raise  # not our time, but that of what was asked about
+    return question(max(left, 0))

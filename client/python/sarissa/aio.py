@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The package for asyncio: the waits of sarissa.Node as coroutines, thousands at a time on one thread.
+
+    async def main():
+        async with sarissa.aio.open() as node:
+            await node.put("weights", array)
+            arrays = await asyncio.gather(*[node.get(name) for name in names])
+
+The event loop watches one descriptor, the queue's. A task that is cancelled ends its operation. Each
+loop opens its own node."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from typing import TYPE_CHECKING, Any, AsyncIterator, Dict, List, Optional, Sequence, Type
+
+from . import _arrays, _node, _sarissa
+from ._errors import Busy, Closed, Error, Exists
+from ._names import Name, timeout_ns
+from ._node import Info, Path, Shape
+
+if TYPE_CHECKING:
+    import numpy
+
+__all__ = ["Node", "open"]
+CAPACITY = 16384  # operations under way; more wait for one of them to end
+PIECE_BYTES = 1 << 20
+
+
+class Node:
+    """As sarissa.Node; `node` is one, for calls that do not wait."""
+
+    def __init__(self, path: Optional[Path] = None) -> None:
+        self.node = _node.Node(path)
+        self._queue: Optional[_sarissa.Queue] = self.node._open().queue(CAPACITY)
+        self._loop = asyncio.get_running_loop()
+        self._tickets = itertools.count()
+        self._waiting: Dict[int, asyncio.Future[Any]] = {}
+        self._room: List[asyncio.Future[None]] = []
+        self._fd = self._queue.fd()
+        self._loop.add_reader(self._fd, self._ready)
+
+    def _ready(self) -> None:
+        if self._queue is None:
+            return
+        for ticket, result in self._queue.poll():
+            future = self._waiting.pop(ticket)
+            if future.done():
+                continue  # its task was cancelled, and what it has got goes
+            if isinstance(result, BaseException):
+                future.set_exception(result)
+            else:
+                future.set_result(result)
+        room, self._room = self._room, []
+        for waiter in room:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    async def _do(self, operation: str, *arguments: Any) -> Any:
+        """One operation of the queue."""
+        ticket = next(self._tickets)
+        while True:
+            queue = self._queue
+            if queue is None:
+                raise Closed
+            try:
+                getattr(queue, operation)(ticket, *arguments)
+                break
+            except Busy:
+                if not self._waiting:
+                    raise
+                waiter = self._loop.create_future()
+                self._room.append(waiter)
+                await waiter
+        future = self._waiting[ticket] = self._loop.create_future()
+        try:
+            return await future
+        except asyncio.CancelledError:
+            if self._queue is not None:
+                self._queue.cancel(ticket)
+            raise
+
+    # --- bytes and arrays
+
+    async def put(self, name: Name, data: Any) -> None:
+        array = _arrays.given_array(data)
+        if array is None:
+            _arrays.check_bytes(data)
+            await self._do("put", name, data, None)
+            return
+        memory, meaning = array
+        text, ident = _arrays.write(meaning), _arrays.description_id(_sarissa.id_from(name))
+        older = False
+        try:
+            await self._do("put", ident, text, _arrays.description_name(name))
+        except Exists:
+            older = True
+        try:
+            await self._do("put", name, memory, None)
+        except Error:
+            if not older:
+                await self._forget(name)
+            raise
+        if older:
+            told = await self._description(name)
+            if told is not None and told.sample == meaning.sample:
+                raise _node.exists(name, told, meaning)
+            await self._forget(name)
+            await self._do("put", ident, text, _arrays.description_name(name))
+
+    async def get(self, name: Name, timeout: Optional[float] = None, raw: bool = False) -> Any:
+        view = await self._do("get", name, timeout_ns(timeout))
+        return memoryview(view) if raw else _node.as_put(view, await self._description(name))
+
+    async def _description(self, name: Name) -> Optional[_arrays.Meaning]:
+        try:
+            answer = await self._do("get", _arrays.description_id(_sarissa.id_from(name)), 0)
+        except Error as error:
+            answer = error
+        return _node.described(name, answer)
+
+    async def get_array(self, name: Name, dtype: Any, shape: Optional[Shape] = None,
+                        timeout: Optional[float] = None) -> numpy.ndarray[Any, Any]:
+        return _node.shaped(name, await self._do("get", name, timeout_ns(timeout)), dtype, shape)
+
+    async def delete(self, name: Name, raw: bool = False) -> None:
+        await self._do("delete", name)
+        if not raw:
+            await self._forget(name)
+
+    async def _forget(self, name: Name) -> None:
+        try:
+            await self._do("delete", _arrays.description_id(_sarissa.id_from(name)))
+        except Error:
+            pass
+
+    async def pieces(self, name: Name, timeout: Optional[float] = None,
+                     room: int = PIECE_BYTES) -> AsyncIterator[memoryview]:
+        """The object while it arrives, as read-only views of at most room bytes. Each wait takes up to
+        timeout seconds."""
+        limit = timeout_ns(timeout)
+        view = await self._do("begin", name, limit)
+        memory, at = memoryview(view), 0
+        while at < view.nbytes:
+            ready = view.ready
+            if ready <= at:
+                ready = await self._do("wait_for", view, at + 1, limit)
+            end = min(ready, at + room)
+            yield memory[at:end]
+            at = end
+
+    # --- collectives
+
+    async def reduce(self, target: Name, sources: Sequence[Name], op: str = "sum", dtype: Any = None,
+                     num: int = 0, spread: bool = False, timeout: Optional[float] = None) -> int:
+        """Makes target from sources; how many of them the result holds, when it is there."""
+        request = _node.reduce_request(target, sources, op, dtype, num, spread, timeout_ns(timeout))
+        return int(await self._do("reduce", request))
+
+    async def allreduce(self, target: Name, sources: Sequence[Name], op: str = "sum", dtype: Any = None,
+                        shape: Optional[Shape] = None, timeout: Optional[float] = None,
+                        array: Any = None, rank: Optional[int] = None) -> numpy.ndarray[Any, Any]:
+        if array is not None:
+            memory, meaning = _node.mine(array, sources, rank)
+            dtype, shape = meaning.dtype, meaning.shape
+            await self._do("put", sources[rank or 0], memory, None)
+        request = _node.reduce_request(target, sources, op, dtype, 0, False, timeout_ns(timeout))
+        return _node.shaped(target, await self._do("allreduce", request), dtype, shape)
+
+    async def gather(self, names: Sequence[Name], timeout: Optional[float] = None,
+                     raw: bool = False) -> List[Any]:
+        views = await self._do("gather", _node.names_of(names), timeout_ns(timeout))
+        if raw:
+            return [memoryview(view) for view in views]
+        meanings = await asyncio.gather(*[self._description(name) for name in names])
+        return [_node.as_put(view, meaning) for view, meaning in zip(views, meanings)]
+
+    async def broadcast(self, name: Name, nodes: Optional[Sequence[int]] = None,
+                        timeout: Optional[float] = None) -> None:
+        if nodes is None or list(nodes):
+            await self._do("broadcast", name, list(nodes or []), timeout_ns(timeout))
+
+    # --- the cluster
+
+    async def info(self, name: Name) -> Info:
+        return _node.info(await self._do("info", name))
+
+    def close(self) -> None:
+        """Tasks that wait get Closed."""
+        if self._queue is None:
+            return
+        self._loop.remove_reader(self._fd)
+        self._queue = None  # which ends its operations
+        waiting, self._waiting = self._waiting, {}
+        for future in [*waiting.values(), *self._room]:
+            if not future.done():
+                future.set_exception(Closed())
+        self._room = []
+        self.node.close()
+
+    async def __aenter__(self) -> Node:
+        return self
+
+    async def __aexit__(self, kind: Optional[Type[BaseException]], value: Any, trace: Any) -> None:
+        self.close()
+
+
+def open(path: Optional[Path] = None) -> Node:
+    """In a coroutine: connects to the node at a socket path, or $SARISSA_SOCKET, or the default one."""
+    return Node(path)

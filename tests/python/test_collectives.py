@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Allreduce, gather and broadcast on four nodes, and waits that end."""
+
+import signal
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy
+import pytest
+import sarissa
+
+PARTS = [f"part/{rank}" for rank in range(4)]
+
+
+def at_once(nodes, call):
+    """call(rank, node) on each; the results by rank."""
+    with ThreadPoolExecutor(len(nodes)) as pool:
+        return list(pool.map(call, range(len(nodes)), nodes))
+
+
+def test_allreduce(nodes):
+    arrays = [numpy.full((3, 1000), rank + 1, "f4") for rank in range(4)]
+    totals = at_once(nodes, lambda rank, node: node.allreduce("total", PARTS, array=arrays[rank], rank=rank,
+                                                              timeout=60))
+    for total in totals:
+        assert total.dtype == "f4" and total.shape == (3, 1000) and (total == 10).all()
+    total = nodes[0].allreduce("total", PARTS, dtype="f32", timeout=60)  # it is there
+    assert total.shape == (3000,)
+    for name in ("total", *PARTS):
+        nodes[0].delete(name)
+
+
+def test_what_an_allreduce_refuses(node):
+    for arguments, kind, word in (
+            ({"array": numpy.zeros(3)}, ValueError, "rank"),
+            ({"array": numpy.zeros(3), "rank": 4}, ValueError, "rank"),
+            ({"array": b"bytes", "rank": 0}, TypeError, "dtype="),
+            ({"array": numpy.zeros(3, "c16"), "rank": 0}, ValueError, "no reduce adds up"),
+            ({"dtype": None}, TypeError, "dtype="), ({"dtype": "f32", "op": "mean"}, ValueError, "mean")):
+        with pytest.raises(kind, match=word):
+            node.allreduce("total", PARTS, **arguments)
+    with pytest.raises(TypeError, match="list of names"):
+        node.allreduce("total", "part/0", dtype="f32")
+
+
+def test_gather(nodes):
+    arrays = [numpy.arange(rank, rank + 5) for rank in range(3)]
+    for rank in range(3):
+        nodes[rank].put(PARTS[rank], arrays[rank])
+    nodes[3].put(PARTS[3], b"bytes")
+    got = nodes[0].gather(PARTS, timeout=60)
+    assert [one.tolist() for one in got[:3]] == [array.tolist() for array in arrays] and got[3] == b"bytes"
+    assert [bytes(one) for one in nodes[1].gather(PARTS, raw=True)][3] == b"bytes"
+    assert nodes[2].gather(PARTS[3:])[0] == b"bytes"
+    with pytest.raises(sarissa.NotFound, match="nobody|id:"):
+        nodes[0].gather([*PARTS, "nobody"], timeout=0)
+    with pytest.raises(sarissa.InvalidArgument):
+        nodes[0].gather([])
+    for name in PARTS:
+        nodes[0].delete(name)
+
+
+def test_broadcast(nodes):
+    nodes[0].put("everywhere", numpy.arange(1000))
+    nodes[0].broadcast("everywhere", [1, 3], timeout=60)
+    assert nodes[0].info("everywhere").copies == 3
+    assert nodes[1].get("everywhere", timeout=0).sum() == 999 * 500
+    nodes[0].broadcast("everywhere", timeout=60)
+    assert nodes[0].info("everywhere").copies == 4
+    nodes[0].broadcast("everywhere", [])
+    with pytest.raises(sarissa.InvalidArgument, match="no such node"):
+        nodes[0].broadcast("everywhere", [9], timeout=60)
+    nodes[0].delete("everywhere")
+
+
+def test_a_signal_ends_them(node):
+    class Stop(Exception):
+        pass
+
+    def stop(*_):
+        raise Stop
+    before = signal.signal(signal.SIGALRM, stop)
+    try:
+        for call in (lambda: node.gather(["never", "either"]), lambda: node.allreduce("never", PARTS, dtype="f32"),
+                     lambda: node.get("never"), lambda: node.reader("never"), lambda: node.broadcast("never"),
+                     lambda: node.get("never", timeout=3600)):
+            begin = time.monotonic()
+            signal.setitimer(signal.ITIMER_REAL, 0.02)
+            with pytest.raises(Stop):
+                call()
+            assert time.monotonic() - begin < 20
+    finally:
+        signal.signal(signal.SIGALRM, before)
+        node.delete("never")  # the reduce goes on without its requester
+
+
+def test_close_ends_them(local):
+    node, ends = local.open(), []
+
+    def wait(call):
+        try:
+            call()
+        except sarissa.Closed as error:
+            ends.append(error)
+    threads = [threading.Thread(target=wait, args=(call,)) for call in
+               (lambda: node.gather(["never", "either"]), lambda: node.broadcast("never"),
+                lambda: node.get("never"))]
+    for thread in threads:
+        thread.start()
+    node.close()
+    for thread in threads:
+        thread.join(60)
+    assert len(ends) == 3
