@@ -143,6 +143,8 @@ static void host_begin(struct host *h)
 
 	if (!h->attach.kept) /* another store: what clients have mapped says nothing any more */
 		clients_close_all(&h->clients);
+	if (!h->attach.kept)
+		spill_forget(&h->spill);
 	a.reply.adopted = h->attach.kept;
 	mailbox_init(&h->mailbox, h->mailbox_memory, h->arena, ipc + h->attach.ipc->msg_tx_offset,
 		     MSG_SLOTS, ipc + h->attach.ipc->msg_rx_offset, MSG_SLOTS);
@@ -154,6 +156,7 @@ static void host_begin(struct host *h)
 		host_stop(h, 1);
 		return;
 	}
+	spill_sweep(&h->spill);
 	h->waiting_told = false;
 	log_info("attached to %s, %u worker%s, store of %llu MiB%s", a.reply.port, a.reply.workers,
 		 a.reply.workers == 1 ? "" : "s", (unsigned long long)(a.reply.store_bytes >> 20),
@@ -427,6 +430,10 @@ static int host_core(struct host *h)
 					host_apart_make,
 					host_apart_read,
 					host_apart_drop,
+					spill_op_write,
+					spill_op_read,
+					spill_op_remove,
+					spill_op_find,
 					host_lives};
 	struct control_config config;
 	void *memory;
@@ -444,6 +451,7 @@ static int host_core(struct host *h)
 	config.sessions_max = h->options->sessions;
 	config.sessions_user_max = config.sessions_max - config.sessions_max / 4;
 	config.pid = getpid();
+	config.spill_max = h->options->spill ? h->options->spill_max : 0;
 	config.leases = lease_file_map(h->options->rundir);
 	if (getrandom(&config.seed, sizeof(config.seed), 0) != sizeof(config.seed)) {
 		log_error("no random numbers (%s): the kernel is too old", strerror(errno));
@@ -491,6 +499,8 @@ int host_init(struct host *h, const struct options *options)
 	report_open(&h->report, options->rundir);
 	h->report.creators = options->creators;
 	host_handles(h);
+	if (spill_open(&h->spill, h, options->spill))
+		return 1;
 	h->busy_ns = host_now_ns();
 	return clients_init(&h->clients, h);
 }

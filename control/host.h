@@ -14,6 +14,7 @@
 #include "internal/notify.h"
 #include "options.h"
 #include "report.h"
+#include "spill.h"
 #include "rpc/mailbox.h"
 
 struct host {
@@ -33,6 +34,7 @@ struct host {
 	struct attach attach;
 	struct clients clients;
 	struct apart apart;
+	struct spill spill;
 	struct control *core;
 	struct mailbox mailbox;
 	uint8_t *mailbox_memory, *arena;

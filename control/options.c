@@ -30,6 +30,8 @@ enum {
 	X(SESSIONS, "sessions", "N", "clients at a time (256)")                                   \
 	X(SOCKET_MODE, "socket-mode", "OCTAL", "rights of the clients' socket (0666)")            \
 	X(CREATORS, "creators", "HOW", "who writes into the store: shared, auto, private (auto)") \
+	X(SPILL, "spill", "DIR", "where objects go that the store has no room for (nowhere)")     \
+	X(SPILL_MAX, "spill-max", "BYTES", "of these at most (as much as the disk has)")          \
 	X(LOG_LEVEL, "log-level", "LEVEL", "error, warning, info or debug (info)")                \
 	X(HELP, "help", NULL, "this text")                                                        \
 	X(VERSION, "version", NULL, "the version")
@@ -253,6 +255,13 @@ static enum options_result options_take(struct options *o, int id, const char *v
 		return OPTIONS_RUN;
 	case OPTION_CREATORS:
 		return options_creators(o, value);
+	case OPTION_SPILL:
+		o->spill = value;
+		return OPTIONS_RUN;
+	case OPTION_SPILL_MAX:
+		if (!argument_number(value, 10, 1, INT64_MAX, &o->spill_max))
+			return options_wrong("spill-max", value, "not a number of bytes");
+		return OPTIONS_RUN;
 	case OPTION_LOG_LEVEL:
 		if (!log_parse_level(value, &o->log_level))
 			return options_wrong("log-level", value, "not a level");
@@ -304,6 +313,7 @@ enum options_result options_parse(int argc, char **argv, struct options *out)
 	*out = (struct options){.rundir = "/run/sarissa",
 				.node = OPTION_NODE_UNSET,
 				.sessions = 256,
+				.spill_max = INT64_MAX,
 				.socket_mode = 0666,
 				.creators = CONTROL_CREATORS_AUTO,
 				.log_level = CONTROL_LOG_INFO};

@@ -15,6 +15,8 @@ struct options {
 	uint32_t seeds_count;
 	uint32_t shards; /* 0: all members */
 	uint32_t sessions;
+	const char *spill;  /* folder, or NULL */
+	uint64_t spill_max; /* bytes */
 	mode_t socket_mode;
 	enum control_creators creators;
 	enum control_log_level log_level;

@@ -228,6 +228,21 @@ static int status_counters(const struct cli_args *args)
 	return CLI_DONE;
 }
 
+/* Where the store's room is not all: what went to files. */
+static void status_spilled(const struct cli_args *args)
+{
+	static struct control_file_view view;
+	char used[TEXT_BYTES];
+	if (args->json || control_file_read(args->socket, &view) < 0 ||
+	    view.block.gauges.spill_max == 0)
+		return;
+	printf("this node: %llu objects in files, %s; %llu came back, %llu errors\n",
+	       (unsigned long long)view.block.gauges.spill_objects,
+	       text_size(used, view.block.gauges.spill_used),
+	       (unsigned long long)view.block.counters.restored,
+	       (unsigned long long)view.block.counters.spill_errors);
+}
+
 static int status_nodes(const struct cli_args *args)
 {
 	sar *s;
@@ -239,6 +254,7 @@ static int status_nodes(const struct cli_args *args)
 	paths_read(args->socket, &table.paths); /* without them control's word must do */
 	int r = sar_nodes(s, args->json ? status_json : status_keep, &table);
 	status_print(&table);
+	status_spilled(args);
 	paths_free(&table.paths);
 	if (r < 0)
 		status = cli_fail_detail(r, NULL);

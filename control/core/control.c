@@ -108,6 +108,7 @@ void control_start(struct control *c)
 	list_init(&c->store->objects.zombies);
 	list_init(&c->store->objects.dirty);
 	list_init(&c->store->objects.late);
+	spill_init(c);
 	c->store->objects.sweep = TABLE_SLOT_NONE;
 	c->cluster->calls.count = control_random(c) >> (CALLS_INDEX_BITS + 2);
 	c->epoch_ns = c->config.incarnation - c->now_ns;
@@ -289,6 +290,30 @@ bool control_copy(struct control *c, uint64_t now_ns)
 	creation_copies(c);
 	control_turn(c);
 	return true;
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+void control_spilled(struct control *c, uint32_t slot, int error, uint64_t now_ns)
+{
+	c->now_ns = now_ns;
+	spill_wrote(c, slot, error);
+	control_turn(c);
+}
+
+void control_restored(struct control *c, uint32_t slot, int error, uint64_t now_ns)
+{
+	c->now_ns = now_ns;
+	spill_has_read(c, slot, error);
+	control_turn(c);
+}
+
+bool control_is_spilled(const struct control *c, const struct object_id *id, uint64_t generation)
+{
+	uint32_t slot = c->table ? objects_find((struct control *)c, id) : TABLE_SLOT_NONE;
+
+	return slot != TABLE_SLOT_NONE && c->table->slot[slot].generation == generation &&
+	       c->table->slot[slot].state == OBJECT_SPILLED;
 }
 
 /* ---- coming and going ---------------------------------------------------------------------- */

@@ -38,6 +38,14 @@ enum control_log_level {
 	CONTROL_LOG_DEBUG,
 };
 
+struct control_spill { /* an object that goes to a file */
+	struct object_id id;
+	uint64_t generation;
+	uint64_t size;
+	uint64_t incarnation; /* of the store that it belongs to */
+	uint32_t slot;
+};
+
 struct control_ops {
 	void *arg;
 	/* Sends a message on a connection of worker 0. It may be lost when the connection dies or
@@ -60,6 +68,15 @@ struct control_ops {
 	int (*memory)(void *arg, uint32_t slot, uint64_t bytes, bool brought);
 	int (*memory_read)(void *arg, uint32_t slot, uint64_t at, void *to, uint64_t bytes);
 	void (*memory_drop)(void *arg, uint32_t slot);
+	/* Of objects that go to files (store/spill.h); not called when config.spill_max is 0.
+	 * spill_write, spill_read: begin to write the object, whose bytes lie at offset in the
+	 * store, or to read it to there; 0, and control_spilled or control_restored follows, not
+	 * from within; or -errno. spill_remove: its file is of no use any more. spill_find: 0 when
+	 * its file is there. */
+	int (*spill_write)(void *arg, const struct control_spill *file, uint64_t offset);
+	int (*spill_read)(void *arg, const struct control_spill *file, uint64_t offset);
+	void (*spill_remove)(void *arg, const struct control_spill *file);
+	int (*spill_find)(void *arg, const struct control_spill *file);
 	/* Whether that process, which was a client of an earlier control, still runs. May be NULL.
 	 */
 	bool (*lives)(void *arg, uint32_t process, uint64_t birth);
@@ -107,6 +124,7 @@ struct control_config {
 	uint32_t copies_max;	     /* directory: copies of all objects */
 	uint32_t waiters_max;	     /* directory: nodes that wait for an object */
 	uint32_t tombstones;	     /* directory: deleted objects remembered; a power of two */
+	uint64_t spill_max;	     /* bytes of objects in files; 0: none is spilled */
 	uint64_t inline_bytes;	     /* directory: values kept */
 	uint32_t references_max;     /* directory: leases that hold an object, of all objects */
 	uint32_t leases_max;	     /* that clients of this node have opened */
@@ -204,6 +222,12 @@ void control_session_forfeit(struct control *c, uint32_t session, uint64_t now_n
 
 /* The client has gone, or must go: what it was creating vanishes, its waits and pins end. */
 void control_session_close(struct control *c, uint32_t session, uint64_t now_ns);
+
+/* The object of that slot has been written to its file, or read back; error: 0 or -errno. */
+void control_spilled(struct control *c, uint32_t slot, int error, uint64_t now_ns);
+void control_restored(struct control *c, uint32_t slot, int error, uint64_t now_ns);
+/* Whether the core knows that object to be in a file: of those left by an earlier control. */
+bool control_is_spilled(const struct control *c, const struct object_id *id, uint64_t generation);
 
 /* One packet of a client, any bytes. */
 void control_session_request(struct control *c, uint32_t session, const void *bytes, size_t length,

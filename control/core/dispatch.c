@@ -16,7 +16,8 @@ static void dispatch_remove(struct control *c, struct node *n, const struct mess
 	if (slot != TABLE_SLOT_NONE && !objects_is(c, slot, m->object.generation))
 		slot = TABLE_SLOT_NONE;
 	if (slot != TABLE_SLOT_NONE && m->object.again &&
-	    c->table->slot[slot].state == OBJECT_SEALED) {
+	    (c->table->slot[slot].state == OBJECT_SEALED ||
+	     c->table->slot[slot].state == OBJECT_SPILLED)) {
 		objects_announce(c, slot); /* nobody has all of it unless it was agreed to */
 		slot = TABLE_SLOT_NONE;
 	}

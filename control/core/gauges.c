@@ -60,6 +60,9 @@ void control_gauges(struct control *c, struct control_gauges *out)
 	out->store_bytes = c->dataplane.store_bytes; /* as session_describe_node says it */
 	out->store_used = c->store->objects.space.used_bytes + c->flow->buffers.scratch.used_bytes;
 	out->store_evictable = objects_evictable_bytes(c);
+	out->spill_objects = c->store->spills.objects;
+	out->spill_used = c->store->spills.files_bytes;
+	out->spill_max = c->config.spill_max;
 	out->objects = c->store->objects.count;
 	out->untold = gauges_untold(&c->store->objects);
 }

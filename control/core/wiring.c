@@ -377,6 +377,8 @@ static void wiring_upstreams(struct control *c, const struct object *o, struct m
 
 static void wiring_room(struct control *c)
 {
+	if (c->table)
+		spill_pump(c);
 	room_retry(c);
 	fetch_room(c);
 	if (c->table)

@@ -35,6 +35,11 @@ enum control_creators {
 	X(leases_ended, "leases", "leases whose time was over without their session")           \
 	X(leases_lost, "leases", "of other nodes, that were lost with these; by object")        \
 	X(evictions, "objects", "copies that left for others")                                  \
+	X(spilled, "objects", "objects that went to files, for want of room")                   \
+	X(spilled_bytes, "bytes", "of these")                                                   \
+	X(restored, "objects", "objects that came back from files")                             \
+	X(restored_bytes, "bytes", "of these")                                                  \
+	X(spill_errors, "files", "that could not be written, or not be read")                   \
 	X(appointed, "objects", "copies that became the last one to keep")                      \
 	X(store_full, "requests", "requests that found no room in the store")                   \
 	X(failovers, "transfers", "changes to another holder")                                  \
@@ -72,6 +77,9 @@ enum control_creators {
 	X(store_bytes, "bytes", "the store, with the space of bitmaps at its end")       \
 	X(store_used, "bytes", "of it in use, by bitmaps as well")                       \
 	X(store_evictable, "bytes", "of that in copies that may leave")                  \
+	X(spill_objects, "objects", "objects in files")                                  \
+	X(spill_used, "bytes", "of these")                                               \
+	X(spill_max, "bytes", "bound")                                                   \
 	X(objects, "objects", "objects on this node")                                    \
 	X(sessions, "clients", "clients")                                                \
 	X(sessions_max, "clients", "bound")                                              \

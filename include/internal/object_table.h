@@ -35,6 +35,7 @@ enum object_state {
 	OBJECT_FETCHING, /* arrives from elsewhere; watermark = contiguous ready bytes */
 	OBJECT_SEALED,	 /* complete and immutable */
 	OBJECT_ZOMBIE,	 /* deleted or evicted, freed when the last pin is gone */
+	OBJECT_SPILLED,	 /* complete, in a file: offset says nothing. GET brings it back */
 };
 
 enum {

@@ -179,9 +179,19 @@ static void rig_memory_drop(void *arg, uint32_t slot)
 
 static void rig_start(struct rig *r)
 {
-	const struct control_ops ops = {
-		r,	    rig_send,	     rig_reply,	      NULL, rig_old_clients,
-		rig_memory, rig_memory_read, rig_memory_drop, NULL};
+	const struct control_ops ops = {r,
+					rig_send,
+					rig_reply,
+					NULL,
+					rig_old_clients,
+					rig_memory,
+					rig_memory_read,
+					rig_memory_drop,
+					NULL,
+					NULL,
+					NULL,
+					NULL,
+					NULL};
 	struct control_config config;
 
 	rig_config(&config);

@@ -71,6 +71,34 @@ static bool world_ops_old_clients(void *arg)
 	return n->world->old_clients;
 }
 
+static int world_ops_spill_write(void *arg, const struct control_spill *file, uint64_t offset)
+{
+	struct world_node *n = arg;
+
+	return disk_write(&n->disk, file, offset);
+}
+
+static int world_ops_spill_read(void *arg, const struct control_spill *file, uint64_t offset)
+{
+	struct world_node *n = arg;
+
+	return disk_read(&n->disk, file, offset);
+}
+
+static void world_ops_spill_remove(void *arg, const struct control_spill *file)
+{
+	struct world_node *n = arg;
+
+	disk_remove(&n->disk, file);
+}
+
+static int world_ops_spill_find(void *arg, const struct control_spill *file)
+{
+	const struct world_node *n = arg;
+
+	return disk_find(&n->disk, file);
+}
+
 static bool world_ops_lives(void *arg, uint32_t process, uint64_t birth)
 {
 	const struct world_node *n = arg;
@@ -204,6 +232,7 @@ void world_kill_control(struct world *w, uint32_t node)
 {
 	struct world_node *n = &w->node[node];
 
+	disk_killed(&n->disk);
 	munmap(n->core_memory, n->core_bytes);
 	n->core = NULL;
 	memset(n->pins, 0, sizeof(n->pins));
@@ -221,6 +250,10 @@ void world_start_control(struct world *w, uint32_t node)
 					world_ops_memory,
 					world_ops_memory_read,
 					world_ops_memory_drop,
+					world_ops_spill_write,
+					world_ops_spill_read,
+					world_ops_spill_remove,
+					world_ops_spill_find,
 					world_ops_lives};
 	struct net_addr addrs[WORLD_NODES_MAX];
 	struct control_config config = w->config;
@@ -330,6 +363,7 @@ struct world *world_new(uint32_t nodes, uint32_t workers, uint64_t store_bytes, 
 		n->incarnation = 1000;
 		n->store = world_memory(store_bytes);
 		madvise(n->store, store_bytes, MADV_HUGEPAGE); /* to be touched is quicker so */
+		n->disk.store = n->store;
 		n->leases = world_memory(sizeof(*n->leases));
 		n->table = world_memory(object_table_bytes(WORLD_TABLE_SLOTS));
 		n->msg_tx = world_memory((size_t)WORLD_MSG_SLOTS * MSG_SLOT_BYTES);
@@ -367,6 +401,7 @@ void world_free(struct world *w)
 			world_kill_control(w, i);
 		munmap(n->store, w->store_bytes);
 		munmap(n->table, object_table_bytes(WORLD_TABLE_SLOTS));
+		disk_end(&n->disk);
 		munmap(n->leases, sizeof(*n->leases));
 		munmap(n->msg_tx, area);
 		munmap(n->msg_rx, area);
@@ -514,6 +549,8 @@ static void world_settle(struct world *w)
 				control_tick(n->core, w->now_ns);
 			if (n->core && !w->stalled[i] && !w->hold_copies)
 				some |= control_copy(n->core, w->now_ns);
+			if (n->core && !w->stalled[i])
+				some |= disk_step(&n->disk, n->core, w->now_ns);
 			for (uint32_t k = 0; k < n->workers && n->engine[k]; k++) {
 				if (engine_next_timeout(n->engine[k]) <= w->now_ns)
 					engine_tick(n->engine[k], w->now_ns);

@@ -9,6 +9,7 @@
 #ifndef SARISSA_TESTS_UNIT_CONTROL_WORLD_H
 #define SARISSA_TESTS_UNIT_CONTROL_WORLD_H
 
+#include "control_disk.h"
 #include "core/control.h"
 #include "core/lease/kept.h"
 #include "engine.h"
@@ -57,6 +58,7 @@ struct world_node {
 	struct counters counters[WORLD_WORKERS_MAX];
 	uint8_t *store, *msg_tx, *msg_rx;
 	struct object_table *table;
+	struct disk disk;
 	struct lease_kept *leases; /* outlives its control, unless the whole node is lost */
 	_Atomic uint64_t pins[WORLD_SESSIONS][SESSION_PINS];
 	uint64_t incarnation;

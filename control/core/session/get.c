@@ -8,12 +8,31 @@
  * never hear that nobody has put the object. */
 #define GET_PATIENT_NS INT64_C(20000000)
 
+/* It is here, in a file. One that does not wait still gives the disk some time. */
+static void session_get_spilled(struct control *c, struct session *s,
+				const struct session_request *r, uint32_t slot)
+{
+	struct wait *w = waits_start(c, s, r);
+
+	if (w == NULL)
+		return;
+	w->object = objects_at(c, slot);
+	w->watermark = UINT64_MAX;
+	list_append(&w->object->waits, &w->await.link);
+	waits_timeout(c, w, r->timeout_ns == 0 ? (int64_t)c->config.directory_ns : r->timeout_ns);
+	spill_restore(c, slot);
+}
+
 void session_get(struct control *c, struct session *s, const struct session_request *r)
 {
 	uint32_t slot = objects_find(c, &r->id);
 	struct fetch *f;
 	struct wait *w;
 
+	if (slot != TABLE_SLOT_NONE && c->table->slot[slot].state == OBJECT_SPILLED) {
+		session_get_spilled(c, s, r, slot);
+		return;
+	}
 	if (slot != TABLE_SLOT_NONE) {
 		reply_place(c, s, r->op, r->seq, r->pin, slot);
 		return;
@@ -69,5 +88,8 @@ void session_wait(struct control *c, struct session *s, const struct session_req
 	waits_timeout(c, w, r->timeout_ns);
 	if (w->watermark < image->size && (image->state == OBJECT_FETCHING || w->object->combine))
 		waits_poll(c, w);
-	waits_check_object(c, w->object);
+	if (image->state == OBJECT_SPILLED)
+		spill_restore(c, r->slot);
+	else
+		waits_check_object(c, w->object);
 }

@@ -389,7 +389,7 @@ bool session_create_retry(struct control *c, struct wait *w, const struct sessio
 		return true;
 	}
 	error = session_insert(c, s, &r->id, r->name, r->size, &slot, &t);
-	if (error == -EAGAIN && !last)
+	if (error == -EAGAIN && (!last || spill_leaving(c)))
 		return false;
 	if (error)
 		waits_end(c, w, error == -EAGAIN ? -ENOSPC : error, t.bytes);
@@ -502,7 +502,8 @@ void session_publish(struct control *c, struct session *s, const struct session_
 static bool session_sealed(struct control *c, const struct session_request *r)
 {
 	return r->flags & SESSION_FLAG_AGAIN && objects_is(c, r->slot, r->generation) &&
-	       c->table->slot[r->slot].state == OBJECT_SEALED;
+	       (c->table->slot[r->slot].state == OBJECT_SEALED ||
+		c->table->slot[r->slot].state == OBJECT_SPILLED);
 }
 
 void session_seal(struct control *c, struct session *s, const struct session_request *r)

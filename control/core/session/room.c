@@ -33,7 +33,8 @@ void room_await(struct control *c, struct session *s, const struct session_reque
 	if (w == NULL)
 		return;
 	if (room == NULL) {
-		session_create_retry(c, w, r, true);
+		if (!session_create_retry(c, w, r, true))
+			waits_end(c, w, -ENOSPC, "too many creates wait for room: try again later");
 		return;
 	}
 	room->wait = w;

@@ -46,7 +46,7 @@ static bool session_progress(struct control *c, const struct object_id *id, uint
 	f = objects_at(c, slot)->fetch;
 	map = f ? fetch_map(c, f) : NULL;
 	out->watermark = atomic_load_explicit(&s->watermark, memory_order_acquire);
-	out->complete = s->state == OBJECT_SEALED;
+	out->complete = s->state == OBJECT_SEALED || s->state == OBJECT_SPILLED;
 	out->arrived = out->watermark;
 	if (map) {
 		uint32_t chunks = fetch_chunks(f);

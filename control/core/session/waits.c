@@ -211,11 +211,13 @@ void waits_check_object(struct control *c, struct object *o)
 	const struct object_slot *image = &c->table->slot[slot];
 	uint64_t ready = atomic_load_explicit(&image->watermark, memory_order_acquire);
 
+	if (image->state == OBJECT_SPILLED)
+		return; /* when it is back */
 	list_each(l, after, &o->waits)
 	{
 		struct wait *w = list_item(l, struct wait, await.link);
 
-		if (w->op == SESSION_WAIT &&
+		if ((w->op == SESSION_WAIT || w->op == SESSION_GET) &&
 		    (image->state == OBJECT_SEALED || w->watermark <= ready))
 			waits_place(c, w, slot);
 	}

@@ -77,14 +77,15 @@ static void objects_free(struct control *c, uint32_t slot)
 	list_remove(&o->link);
 	c->store->objects.zombie_count--;
 	c->store->objects.count--;
-	allocator_give(&c->store->objects.space, o->range);
+	if (o->range)
+		allocator_give(&c->store->objects.space, o->range);
 	memset(o, 0, sizeof(*o));
 	objects_set_state(c, slot, OBJECT_FREE);
 }
 
 /* Marks what the clients have pinned. After a state that keeps new readers away has been written,
  * the fence makes sure that each reader either sees it or is seen here. */
-static void objects_scan_pins(struct control *c)
+void objects_scan_pins(struct control *c)
 {
 	if (c->store->objects.old_clients)
 		c->store->objects.old_clients = c->ops.old_clients(c->ops.arg);
@@ -110,6 +111,11 @@ static bool objects_in_use(const struct control *c, const struct object *o)
 {
 	return o->pinned_scan == c->store->objects.scan ||
 	       (o->adopted && c->store->objects.old_clients);
+}
+
+bool objects_unpinned(const struct control *c, const struct object *o)
+{
+	return !objects_in_use(c, o);
 }
 
 void objects_pins(struct control *c, uint32_t reader, _Atomic uint64_t *pins)
@@ -253,7 +259,7 @@ static int objects_can_evict(struct control *c, uint64_t bytes)
 	return there >= bytes ? 0 : there + asked >= bytes ? -EAGAIN : -ENOSPC;
 }
 
-static int objects_allocate(struct control *c, uint64_t bytes, uint32_t *range)
+int objects_allocate(struct control *c, uint64_t bytes, uint32_t *range)
 {
 	int error;
 
@@ -261,12 +267,15 @@ static int objects_allocate(struct control *c, uint64_t bytes, uint32_t *range)
 	if (*range)
 		return 0;
 	error = objects_can_evict(c, bytes);
+	if (error == -ENOSPC && spill_make_room(c, bytes))
+		return -EAGAIN;
 	if (error)
 		return error;
 	while ((*range = allocator_take(&c->store->objects.space, bytes)) == 0)
 		if (!objects_evict(c)) { /* enough bytes, but not in one piece */
 			objects_can_evict(c, UINT64_MAX);
-			return c->store->guards.asks > 0 ? -EAGAIN : -ENOSPC;
+			return c->store->guards.asks > 0 || spill_make_room(c, bytes) ? -EAGAIN
+										      : -ENOSPC;
 		}
 	return 0;
 }
@@ -376,12 +385,23 @@ void objects_seal(struct control *c, uint32_t slot, bool primary)
 	sequence_written(&s->sequence);
 	if (primary && o->stage && o->stage->bitmap == 0)
 		buffers_advance(c, o->stage, s->size);
-	if (!primary)
-		list_append(&c->store->objects.lru, &o->link);
+	list_append(primary ? &c->store->spills.kept : &c->store->objects.lru, &o->link);
 	guard_watch(c);
 	o->creator = NULL;
 	list_remove(&o->of_session);
 	c->store->ops->sealed(c, o);
+	objects_progress(c, slot);
+}
+
+void objects_restored(struct control *c, uint32_t slot)
+{
+	struct object *o = objects_at(c, slot);
+	struct object_slot *s = objects_write(c, slot);
+
+	s->offset = allocator_offset(&c->store->objects.space, o->range);
+	s->state = OBJECT_SEALED;
+	sequence_written(&s->sequence);
+	list_append(&c->store->spills.kept, &o->link);
 	objects_progress(c, slot);
 }
 
@@ -392,6 +412,7 @@ void objects_appoint(struct control *c, uint32_t slot)
 	s->flags |= OBJECT_FLAG_PRIMARY;
 	sequence_written(&s->sequence);
 	list_remove(&objects_at(c, slot)->link);
+	list_append(&c->store->spills.kept, &objects_at(c, slot)->link);
 	c->counters.appointed++;
 	objects_announce(c, slot); /* a small one goes back into the directory */
 }
@@ -400,6 +421,8 @@ void objects_kill(struct control *c, uint32_t slot, const char *why)
 {
 	struct object *o = objects_at(c, slot);
 
+	if (c->table->slot[slot].state == OBJECT_SPILLED)
+		spill_killed(c, slot);
 	objects_set_state(c, slot, OBJECT_ZOMBIE);
 	list_remove(&o->link);
 	list_append(&c->store->objects.zombies, &o->link);
@@ -472,10 +495,12 @@ void objects_touch(struct control *c, uint32_t slot)
 	struct object *o = objects_at(c, slot);
 	const struct object_slot *s = &c->table->slot[slot];
 
-	if (s->state != OBJECT_SEALED || s->flags & OBJECT_FLAG_PRIMARY)
+	if (s->state != OBJECT_SEALED)
 		return;
 	list_remove(&o->link);
-	list_append(&c->store->objects.lru, &o->link);
+	list_append(s->flags & OBJECT_FLAG_PRIMARY ? &c->store->spills.kept
+						   : &c->store->objects.lru,
+		    &o->link);
 }
 
 void objects_no_room(struct control *c, int error, uint64_t size, struct text *t)

@@ -24,7 +24,9 @@ struct session;
 struct stage;
 
 struct object {			/* one per slot; what clients need not see */
-	struct list link;	/* SEALED and evictable: on lru; ZOMBIE: on zombies */
+	struct list link;	/* SEALED and evictable: on lru, else on spills.kept; ZOMBIE: on
+				 * zombies */
+	struct list restore;	/* SPILLED: on spills.wanted */
 	struct list dirty;	/* the directory must be told */
 	struct list of_session; /* CREATING: of its creator, or objects.unclaimed */
 	struct list waits;	/* struct await.link */
@@ -50,6 +52,8 @@ struct object {			/* one per slot; what clients need not see */
 	bool gathered;	      /* combine: its parts are ranges of it, which are not added up */
 	bool again;	      /* changed while the announcement was under way */
 	bool adopted;	      /* from an earlier control, whose clients' pins are not known here */
+	bool spilling;	      /* being written to a file */
+	bool restoring;	      /* SPILLED: being read */
 	bool unclaimed;	      /* CREATING: its creator, a client of before, has not come back yet */
 };
 
@@ -131,6 +135,13 @@ void objects_appoint(struct control *c, uint32_t slot);
 /* The words in which that client says what it reads; NULL: it has gone. */
 void objects_pins(struct control *c, uint32_t reader, _Atomic uint64_t *pins);
 bool objects_pinned(struct control *c, uint32_t slot);
+/* Finds out what clients have pinned; whether one is not, as was found last. */
+void objects_scan_pins(struct control *c);
+bool objects_unpinned(const struct control *c, const struct object *o);
+/* Space of the store, evicting others for it; errors as of objects_insert. */
+int objects_allocate(struct control *c, uint64_t bytes, uint32_t *range);
+/* One that was SPILLED has its bytes again, in its range. */
+void objects_restored(struct control *c, uint32_t slot);
 /* Frees the zombies that nobody uses any more. */
 void objects_reap(struct control *c);
 

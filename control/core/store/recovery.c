@@ -54,6 +54,7 @@ static void objects_reset(struct control *c)
 	list_init(&o->dirty);
 	list_init(&o->late);
 	list_init(&o->unclaimed);
+	spill_init(c);
 	o->count = o->zombie_count = o->announcing = 0;
 	o->sweep = TABLE_SLOT_NONE;
 	timers_cancel(&c->timers, &o->reap);
@@ -163,8 +164,9 @@ static void objects_keep(struct control *c, uint32_t slot, uint32_t range)
 	if (s->state == OBJECT_FETCHING && s->watermark == s->size)
 		objects_set_state(c, slot, OBJECT_SEALED); /* nobody had noticed yet */
 	if (s->state == OBJECT_SEALED) {
-		if (!(s->flags & OBJECT_FLAG_PRIMARY))
-			list_append(&c->store->objects.lru, &o->link);
+		list_append(s->flags & OBJECT_FLAG_PRIMARY ? &c->store->spills.kept
+							   : &c->store->objects.lru,
+			    &o->link);
 		guard_watch(c);
 	} else if (s->state == OBJECT_CREATING && s->creator != 0) {
 		o->unclaimed = true;
@@ -172,6 +174,23 @@ static void objects_keep(struct control *c, uint32_t slot, uint32_t range)
 	} else if (s->state != OBJECT_FETCHING || !c->store->ops->adopt(c, slot)) {
 		objects_entomb(c, slot);
 	}
+}
+
+/* What an earlier control has put into a file. */
+static void objects_keep_spilled(struct control *c, uint32_t slot)
+{
+	struct object *o = &c->store->objects.meta[slot];
+	const struct object_slot *s = &c->table->slot[slot];
+
+	if ((atomic_load_explicit(&s->sequence, memory_order_relaxed) & 1) != 0 ||
+	    !objects_sound(c, slot) || !spill_found(c, slot)) {
+		objects_set_state(c, slot, OBJECT_FREE);
+		return;
+	}
+	list_init(&o->waits);
+	list_init(&o->serves);
+	list_init(&o->mirrors);
+	c->store->objects.count++;
 }
 
 int objects_attach(struct control *c)
@@ -187,6 +206,8 @@ int objects_attach(struct control *c)
 	crash_point();
 	c->store->objects.old_clients = c->ops.old_clients && c->ops.old_clients(c->ops.arg);
 	for (uint32_t i = 0; i < c->table->slots; i++) {
+		if (c->table->slot[i].state == OBJECT_SPILLED)
+			continue;
 		if (objects_keeps(c, i))
 			m[count++].range = i;
 		else if (c->table->slot[i].state != OBJECT_FREE ||
@@ -209,6 +230,8 @@ int objects_attach(struct control *c)
 		objects_wipe(&m[i]);
 		if (range)
 			objects_keep(c, i, range);
+		else if (c->table->slot[i].state == OBJECT_SPILLED)
+			objects_keep_spilled(c, i);
 		else if (c->table->slot[i].state != OBJECT_FREE)
 			objects_set_state(c, i, OBJECT_FREE);
 	}

@@ -8,6 +8,7 @@
 #include "objects.h"
 #include "primary.h"
 #include "resync.h"
+#include "spill.h"
 
 struct store_ops;
 
@@ -16,6 +17,7 @@ struct room_store {
 	struct objects objects;
 	struct guards guards;
 	struct reconcile reconcile;
+	struct spills spills;
 };
 
 #endif

@@ -249,6 +249,10 @@ static int serve_check(struct control *c, struct node *n, uint32_t conn,
 		return -ENOENT;
 	if (!serve_range_valid(c, slot, m))
 		return -EINVAL;
+	if (c->table->slot[slot].state == OBJECT_SPILLED) {
+		spill_restore(c, slot);
+		return -EAGAIN; /* when it is back */
+	}
 	o = objects_at(c, slot);
 	chunks = (uint32_t)chunk_count(c->table->slot[slot].size, m->chunk_bytes);
 	for (uint32_t i = 0; i < m->strands; i++) {

@@ -78,6 +78,9 @@ static void part_local_start(struct control *c, struct part *p)
 		part_later(c, p, -ENOENT);
 	} else if (c->table->slot[slot].size != p->size) {
 		part_lost(c, p, -EINVAL);
+	} else if (c->table->slot[slot].state == OBJECT_SPILLED) {
+		spill_restore(c, slot);
+		part_later(c, p, -EAGAIN);
 	} else if (part_local_edges(c, p, slot)) {
 		p->state = PART_LOCAL;
 		p->lost_ns = 0;

@@ -379,7 +379,8 @@ static int combine_free_id(struct control *c, const struct object_id *id)
 		return 0;
 	s = &c->table->slot[slot];
 	if (s->state == OBJECT_CREATING ||
-	    (s->state == OBJECT_SEALED && s->flags & OBJECT_FLAG_PRIMARY))
+	    (s->state == OBJECT_SEALED && s->flags & OBJECT_FLAG_PRIMARY) ||
+	    s->state == OBJECT_SPILLED)
 		return -EAGAIN;
 	objects_replace(c, slot, "the object is made anew: get it again");
 	return 0;

@@ -28,6 +28,8 @@ static int32_t take_find(struct control *c, const struct message_take *m, const 
 	if (m->bytes > s->size || m->first > s->size - m->bytes)
 		return -EINVAL;
 	k = objects_at(c, slot)->combine;
+	if (s->state == OBJECT_SPILLED)
+		spill_restore(c, slot);
 	if (s->state != OBJECT_SEALED && !(k && k->hidden && k->done))
 		return -EAGAIN;
 	*value = c->memory + s->offset + m->first;

@@ -78,6 +78,10 @@ void offer_source(struct control *c, const struct part *own)
 	if (slot == TABLE_SLOT_NONE || !objects_is(c, slot, own->generation))
 		return;
 	s = &c->table->slot[slot];
+	if (s->state == OBJECT_SPILLED) {
+		spill_restore(c, slot); /* they ask for it */
+		return;
+	}
 	chunks = (uint32_t)chunk_count(s->size, k->chunk_bytes);
 	m.offer.bytes.id = own->id;
 	m.offer.bytes.generation = own->generation;

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Objects that leave the store for a file when it is full, and come back when somebody asks. Only
+ * pinned replicas: cached copies are evicted. A spilled object keeps its slot, without bytes; for
+ * the directory this node holds it as before, and whoever asks for its bytes is told to come again.
+ * The shell writes and reads (control_ops), and says when it has: control_spilled, control_restored.
+ *
+ *   SEALED   --no room, nobody has it pinned or is fed by it-->  SEALED, being written
+ *   written  --still not used-->                                 SPILLED
+ *   written  --used meanwhile, or not written-->                 SEALED
+ *   SPILLED  --asked for, and there is room-->                   SPILLED, being read
+ *   read     --whole-->                                          SEALED; the file goes
+ *   read     --damaged, or gone-->                               lost: waits end with -ENODATA
+ */
+#ifndef SARISSA_CONTROL_CORE_STORE_SPILL_H
+#define SARISSA_CONTROL_CORE_STORE_SPILL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "core/base/list.h"
+
+enum { SPILL_WRITES_MAX = 4, SPILL_READS_MAX = 4 };
+
+struct control;
+struct object;
+
+struct spills {
+	struct list kept;   /* struct object.link: pinned replicas, the one least lately used first */
+	struct list wanted; /* struct object.restore: to be read when there is room */
+	uint64_t files_bytes;	/* spilled, and being written */
+	uint64_t leaving_bytes; /* of the store, being written */
+	uint32_t writes, reads;
+	uint32_t objects; /* spilled */
+	uint64_t mute_ns; /* nothing is written before that: it has failed just now */
+};
+
+void spill_init(struct control *c);
+/* Begins to write objects out until there will be room for so many bytes. False: there will not. */
+bool spill_make_room(struct control *c, uint64_t bytes);
+/* Whether some will leave the store soon. */
+bool spill_leaving(const struct control *c);
+/* Somebody needs the bytes of the object, which is SPILLED: it is read as soon as may be, or what
+ * waits for it here ends with -ENOSPC. */
+void spill_restore(struct control *c, uint32_t slot);
+/* Reads more of those that are wanted: there may be room. */
+void spill_pump(struct control *c);
+/* What control_spilled and control_restored are without their turn. */
+void spill_wrote(struct control *c, uint32_t slot, int error);
+void spill_has_read(struct control *c, uint32_t slot, int error);
+/* The object, which is SPILLED, is being killed. */
+void spill_killed(struct control *c, uint32_t slot);
+/* Whether an earlier control has spilled the object of the slot, and its file is there. */
+bool spill_found(struct control *c, uint32_t slot);
+
+#endif
