@@ -451,6 +451,9 @@ static int host_core(struct host *h)
 	config.sessions_max = h->options->sessions;
 	config.sessions_user_max = config.sessions_max - config.sessions_max / 4;
 	config.pid = getpid();
+	config.quota_bytes = h->options->quota_bytes;
+	config.quotas_count = h->options->quotas_count;
+	memcpy(config.quotas, h->options->quotas, sizeof(config.quotas));
 	config.spill_max = h->options->spill ? h->options->spill_max : 0;
 	config.leases = lease_file_map(h->options->rundir);
 	if (getrandom(&config.seed, sizeof(config.seed), 0) != sizeof(config.seed)) {

@@ -6,6 +6,7 @@
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include "core/message/message.h"
 #include "internal/arguments.h"
 #include "log.h"
@@ -32,6 +33,7 @@ enum {
 	X(CREATORS, "creators", "HOW", "who writes into the store: shared, auto, private (auto)") \
 	X(SPILL, "spill", "DIR", "where objects go that the store has no room for (nowhere)")     \
 	X(SPILL_MAX, "spill-max", "BYTES", "of these at most (as much as the disk has)")          \
+	X(QUOTA, "quota", "BYTES", "of objects that one user may put here; UID=BYTES: this one")  \
 	X(LOG_LEVEL, "log-level", "LEVEL", "error, warning, info or debug (info)")                \
 	X(HELP, "help", NULL, "this text")                                                        \
 	X(VERSION, "version", NULL, "the version")
@@ -203,6 +205,28 @@ static enum options_result options_shards(struct options *o, const char *list)
 		       : result;
 }
 
+/* BYTES, or UID=BYTES; may be given more than once. */
+static enum options_result options_quota(struct options *o, const char *value)
+{
+	const char *bytes = strchr(value, '=');
+	char user[16] = "";
+	uint64_t n, who = 0;
+
+	if (bytes)
+		snprintf(user, sizeof(user), "%.*s", (int)(bytes - value), value);
+	if (!argument_number(bytes ? bytes + 1 : value, 10, 0, INT64_MAX, &n) ||
+	    (bytes && ((size_t)(bytes - value) >= sizeof(user) ||
+		       !argument_number(user, 10, 0, UINT32_MAX, &who))))
+		return options_wrong("quota", value, "not BYTES, nor UID=BYTES");
+	if (!bytes)
+		o->quota_bytes = n;
+	else if (o->quotas_count == CONTROL_QUOTAS_MAX)
+		return options_wrong("quota", value, "more than 64 users have one of their own");
+	else
+		o->quotas[o->quotas_count++] = (struct control_quota){(uint32_t)who, n};
+	return OPTIONS_RUN;
+}
+
 static enum options_result options_creators(struct options *o, const char *value)
 {
 	static const char *const names[] = {[CONTROL_CREATORS_SHARED] = "shared",
@@ -255,6 +279,8 @@ static enum options_result options_take(struct options *o, int id, const char *v
 		return OPTIONS_RUN;
 	case OPTION_CREATORS:
 		return options_creators(o, value);
+	case OPTION_QUOTA:
+		return options_quota(o, value);
 	case OPTION_SPILL:
 		o->spill = value;
 		return OPTIONS_RUN;
@@ -314,6 +340,7 @@ enum options_result options_parse(int argc, char **argv, struct options *out)
 				.node = OPTION_NODE_UNSET,
 				.sessions = 256,
 				.spill_max = INT64_MAX,
+				.quota_bytes = UINT64_MAX,
 				.socket_mode = 0666,
 				.creators = CONTROL_CREATORS_AUTO,
 				.log_level = CONTROL_LOG_INFO};

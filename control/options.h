@@ -15,6 +15,9 @@ struct options {
 	uint32_t seeds_count;
 	uint32_t shards; /* 0: all members */
 	uint32_t sessions;
+	uint64_t quota_bytes;
+	uint32_t quotas_count;
+	struct control_quota quotas[CONTROL_QUOTAS_MAX];
 	const char *spill;  /* folder, or NULL */
 	uint64_t spill_max; /* bytes */
 	mode_t socket_mode;

@@ -12,8 +12,8 @@
 #define SPILL_MAGIC 0x314c495053524153ull /* "SARSPIL1" */
 
 enum {
-	SPILL_BLOCK = 4096,	 /* header, and what lengths and offsets are multiples of */
-	SPILL_PIECE = 4 << 20,	 /* bytes of one read or write */
+	SPILL_BLOCK = 4096,    /* header, and what lengths and offsets are multiples of */
+	SPILL_PIECE = 4 << 20, /* bytes of one read or write */
 	SPILL_NAME = 32 + 1 + 16 + 6 + 1,
 };
 

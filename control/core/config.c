@@ -36,6 +36,7 @@ void control_config_default(struct control_config *config)
 		.waiters_max = OBJECT_TABLE_SLOTS_DEFAULT,
 		.tombstones = OBJECT_TABLE_SLOTS_DEFAULT,
 		.inline_bytes = UINT64_C(64) << 20,
+		.quota_bytes = UINT64_MAX,
 		.references_max = 2 * HOLDS_KEPT,
 		.leases_max = LEASES_KEPT,
 		.holds_max = HOLDS_KEPT,
@@ -81,7 +82,8 @@ static bool config_limits_valid(const struct control_config *f)
 	       f->reduces_max > 0 && f->reductions_max > 0 && f->reduce_sources_max > 0 &&
 	       f->parts_max > 0 && f->offers_max > 0 && f->entries_max > 0 && f->copies_max > 0 &&
 	       f->waiters_max > 0 && f->tombstones >= 4 && config_power_of_two(f->tombstones) &&
-	       f->references_max > 0 && f->leases_max > 0 && f->holds_max > 0 &&
+	       f->quotas_count <= CONTROL_QUOTAS_MAX && f->references_max > 0 &&
+	       f->leases_max > 0 && f->holds_max > 0 &&
 	       (f->leases == NULL ||
 		(f->leases_max == LEASES_KEPT && f->holds_max == HOLDS_KEPT)) &&
 	       f->backoff_min_ns > 0 && f->gossip_ns > 0;
@@ -162,6 +164,7 @@ static struct core *config_carve(struct arena *a, const struct control_config *f
 	reductions_carve(&p->requester.reductions, a, f);
 	sessions_carve(&p->session.sessions, a, f);
 	creation_carve(&p->session.creations, a, f);
+	owners_carve(&p->session.owners, a);
 	room_carve(&p->session.sessions, a);
 	return k;
 }

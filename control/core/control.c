@@ -145,6 +145,8 @@ int control_attach(struct control *c, const struct control_attach *a, uint64_t n
 		error = objects_attach(c);
 	if (error)
 		c->table = NULL;
+	if (!same && error == 0)
+		owners_attach(c);
 	if (!same)
 		graves_attach(c);
 	if (error)

@@ -82,6 +82,8 @@ struct control_ops {
 	bool (*lives)(void *arg, uint32_t process, uint64_t birth);
 };
 
+enum { CONTROL_QUOTAS_MAX = 64 };
+
 struct control_config {
 	uint32_t node;		      /* this one's number; UINT32_MAX with seeds: they give one */
 	uint32_t nodes;		      /* count, <= NODES_MAX; with seeds: numbers are below */
@@ -124,11 +126,17 @@ struct control_config {
 	uint32_t copies_max;	     /* directory: copies of all objects */
 	uint32_t waiters_max;	     /* directory: nodes that wait for an object */
 	uint32_t tombstones;	     /* directory: deleted objects remembered; a power of two */
-	uint64_t spill_max;	     /* bytes of objects in files; 0: none is spilled */
-	uint64_t inline_bytes;	     /* directory: values kept */
-	uint32_t references_max;     /* directory: leases that hold an object, of all objects */
-	uint32_t leases_max;	     /* that clients of this node have opened */
-	uint32_t holds_max;	     /* objects that these hold */
+	uint64_t quota_bytes;	     /* of objects that one user has put here; UINT64_MAX: any */
+	uint32_t quotas_count;	     /* users of which another one holds */
+	struct control_quota {
+		uint32_t user;
+		uint64_t bytes;
+	} quotas[CONTROL_QUOTAS_MAX];
+	uint64_t spill_max;	 /* bytes of objects in files; 0: none is spilled */
+	uint64_t inline_bytes;	 /* directory: values kept */
+	uint32_t references_max; /* directory: leases that hold an object, of all objects */
+	uint32_t leases_max;	 /* that clients of this node have opened */
+	uint32_t holds_max;	 /* objects that these hold */
 
 	/* times */
 	uint64_t retry_ns;     /* a request is repeated after so long */

@@ -339,6 +339,7 @@ const struct flow_ops wiring_flow = {
 
 static void wiring_killed(struct control *c, struct object *o, const char *why)
 {
+	owners_discharge(c, o);
 	waits_fail_object(c, o, -ESTALE, why);
 	serve_end_all(c, o);
 	if (o->fetch)

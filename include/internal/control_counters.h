@@ -40,6 +40,7 @@ enum control_creators {
 	X(restored, "objects", "objects that came back from files")                             \
 	X(restored_bytes, "bytes", "of these")                                                  \
 	X(spill_errors, "files", "that could not be written, or not be read")                   \
+	X(quota_refused, "requests", "of users that have as many bytes as they may")            \
 	X(appointed, "objects", "copies that became the last one to keep")                      \
 	X(store_full, "requests", "requests that found no room in the store")                   \
 	X(failovers, "transfers", "changes to another holder")                                  \

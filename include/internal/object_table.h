@@ -92,7 +92,7 @@ _Static_assert(sizeof(struct object_grave) == 40, "no holes");
 struct object_creator {
 	uint64_t birth; /* of the process (struct control_client) */
 	uint32_t user;
-	uint32_t pad;
+	uint32_t owned; /* low bits of the generation that counts as this user's bytes, | 1 */
 };
 _Static_assert(sizeof(struct object_creator) == 16, "no holes");
 

@@ -207,7 +207,8 @@ void sar_end_waits(sar *s);
  * Ownership: *out is the caller's until sar_seal, sar_abort or sar_close. The object is aborted if
  * the process ends before sar_seal.
  * Errors: -EEXIST the id is in use somewhere in the cluster. -EAGAIN a node that has the object
- * does not answer: try again. -ENOSPC, -EFBIG, -EMFILE, -ENAMETOOLONG, -ERANGE.
+ * does not answer: try again. -EDQUOT this user has as many bytes on this node as it may have.
+ * -ENOSPC, -EFBIG, -EMFILE, -ENAMETOOLONG, -ERANGE, -ESTALE the lease of the handle has ended.
  */
 int sar_create(sar *s, sar_id id, const char *name, uint64_t size, sar_buffer *out);
 

@@ -134,4 +134,17 @@ def a_disk_that_fails_is_named():
         cluster.check_daemons()
 
 
-netlib.run(twice_the_store, a_disk_that_fails_is_named)
+def a_user_has_his_share():
+    with Cluster(1, "--store", STORE_MIB) as cluster, netlib.scratch() as directory:
+        another_control(cluster, "--quota", 2 * OBJECT_MIB * MIB, "--quota", f"{os.getuid()}={OBJECT_MIB * MIB}")
+        file = files_in(directory)
+        assert put(cluster, file, 0).returncode == 0
+        refused = put(cluster, file, 1)
+        assert refused.returncode == 1 and f"user {os.getuid()} has" in refused.stderr, refused.stderr
+        cluster.must(0, "sarissa", "rm", "o0")
+        assert put(cluster, file, 1).returncode == 0
+        wrong = cluster.run(0, nodes.binary("control"), "--nodes", "10.0.0.1", "--quota", "me=1")
+        assert wrong.returncode and "not BYTES" in wrong.stderr, wrong.stderr
+
+
+netlib.run(twice_the_store, a_disk_that_fails_is_named, a_user_has_his_share)

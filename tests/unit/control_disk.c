@@ -11,8 +11,7 @@ static struct disk_file *disk_of(const struct disk *d, const struct control_spil
 		const struct disk_file *f = &d->file[i];
 
 		if (f->used && f->is.generation == file->generation && f->is.size == file->size &&
-		    f->is.incarnation == file->incarnation &&
-		    object_id_equal(&f->is.id, &file->id))
+		    f->is.incarnation == file->incarnation && object_id_equal(&f->is.id, &file->id))
 			return (struct disk_file *)f;
 	}
 	return NULL;

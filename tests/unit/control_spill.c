@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the store has no room for goes to files and comes back; nothing that is in memory is lost. */
+/* What the store has no room for goes to files and comes back; nothing that is in memory is lost.
+ */
 #include <errno.h>
 #include "control_test.h"
 #include "control_world.h"
@@ -101,7 +102,8 @@ static void what_is_pinned_stays(void **state)
 		struct object_id id = world_id(name_of(i));
 		uint32_t slot = objects_find(w->node[HERE].core, &id);
 
-		w->node[HERE].pins[0][i] = pin_make(slot, w->node[HERE].table->slot[slot].generation);
+		w->node[HERE].pins[0][i] =
+			pin_make(slot, w->node[HERE].table->slot[slot].generation);
 	}
 	assert_int_equal(world_put(w, HERE, 0, "more", SIZE, 1), -ENOSPC);
 	assert_int_equal(disk_files(&w->node[HERE].disk), 0);

@@ -45,18 +45,22 @@ static void session_fetch_hush(struct control *c, const struct object_id *id)
 }
 
 /* The slot of a new object. 0 or -errno and why; -EAGAIN: when other nodes have answered. */
-static int session_place(struct control *c, const struct object_id *id, const char *name,
-			 uint64_t size, uint32_t *slot, struct text *why)
+static int session_place(struct control *c, const struct session *s, const struct object_id *id,
+			 const char *name, uint64_t size, uint32_t *slot, struct text *why)
 {
 	const struct tombstone *t = directory_tombstone(&c->directory->shard, id);
-	int error;
+	int error = owners_may(c, s->client.user, size, why);
 
+	if (error)
+		return error;
 	if (t) /* its owner may hear of that delete later than of this object */
 		control_generation_after(c, t->generation);
 	error = objects_insert(c, id, name, size, control_generation(c), c->dataplane.chunk_bytes,
 			       OBJECT_CREATING, slot);
 	if (error)
 		objects_no_room(c, error, size, why);
+	else
+		owners_charge(c, *slot, s->client.user);
 	return error;
 }
 
@@ -64,7 +68,7 @@ static int session_place(struct control *c, const struct object_id *id, const ch
 static int session_insert(struct control *c, struct session *s, const struct object_id *id,
 			  const char *name, uint64_t size, uint32_t *slot, struct text *why)
 {
-	int error = session_place(c, id, name, size, slot, why);
+	int error = session_place(c, s, id, name, size, slot, why);
 
 	if (error)
 		return error;
@@ -412,7 +416,7 @@ void session_put(struct control *c, struct session *s, const struct session_requ
 	}
 	if (!session_lease_may(c, s, r))
 		return;
-	error = session_place(c, &r->id, r->name, r->size, &slot, &t);
+	error = session_place(c, s, &r->id, r->name, r->size, &slot, &t);
 	if (error == -EAGAIN) {
 		reply_error(c, s, r->op, r->seq, -ERESTART, "it must wait for room: create it");
 		return;

@@ -7,7 +7,7 @@ void users_carve(struct users *u, struct arena *a, uint32_t sessions_max)
 	idmap_carve(&u->by_number, a, sessions_max);
 }
 
-static struct object_id users_id(uint32_t number)
+struct object_id users_id(uint32_t number)
 {
 	struct object_id id = {{0}};
 

@@ -16,6 +16,8 @@ struct users {
 	struct idmap by_number;
 };
 
+/* What stands for the number in a map. */
+struct object_id users_id(uint32_t number);
 /* As many as there are sessions. */
 void users_carve(struct users *u, struct arena *a, uint32_t sessions_max);
 /* For one session more; NULL: it has sessions_max already. */

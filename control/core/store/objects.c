@@ -321,7 +321,9 @@ void objects_set_creator(struct control *c, uint32_t slot, const struct control_
 {
 	crash_point();
 	object_table_creators(c->table)[slot] =
-		(struct object_creator){.birth = who->birth, .user = who->user};
+		(struct object_creator){.birth = who->birth,
+					.user = who->user,
+					.owned = object_table_creators(c->table)[slot].owned};
 	atomic_signal_fence(memory_order_release); /* we may be killed: it holds when it is named */
 	crash_point();
 	c->table->slot[slot].creator = who->process;

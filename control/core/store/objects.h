@@ -20,6 +20,7 @@ struct call;
 struct combine;
 struct creation;
 struct fetch;
+struct owner;
 struct session;
 struct stage;
 
@@ -33,6 +34,7 @@ struct object {			/* one per slot; what clients need not see */
 	struct list serves;	/* struct serve.of_object */
 	struct list mirrors;	/* struct stage.mirror */
 	struct session *creator;
+	struct owner *owned;	   /* whose bytes these are; NULL: nobody's */
 	struct stage *stage;	   /* the one that may be used; not one that is being dropped */
 	struct fetch *fetch;	   /* FETCHING */
 	struct combine *combine;   /* CREATING: it is made from others */

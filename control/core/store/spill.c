@@ -246,8 +246,9 @@ void spill_has_read(struct control *c, uint32_t slot, int error)
 		spill_say(c, slot, ": its spilled bytes cannot be read now (error ", error);
 		allocator_give(&c->store->objects.space, o->range);
 		o->range = 0;
-		c->store->ops->failed(c, o, -EIO, "its file in the folder of --spill cannot be "
-						  "read now: try again later");
+		c->store->ops->failed(c, o, -EIO,
+				      "its file in the folder of --spill cannot be "
+				      "read now: try again later");
 	} else if (s->state == OBJECT_SPILLED && error) {
 		struct object_id id = s->id;
 		uint64_t generation = s->generation;

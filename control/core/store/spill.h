@@ -3,7 +3,8 @@
  * Objects that leave the store for a file when it is full, and come back when somebody asks. Only
  * pinned replicas: cached copies are evicted. A spilled object keeps its slot, without bytes; for
  * the directory this node holds it as before, and whoever asks for its bytes is told to come again.
- * The shell writes and reads (control_ops), and says when it has: control_spilled, control_restored.
+ * The shell writes and reads (control_ops), and says when it has: control_spilled,
+ * control_restored.
  *
  *   SEALED   --no room, nobody has it pinned or is fed by it-->  SEALED, being written
  *   written  --still not used-->                                 SPILLED
@@ -25,8 +26,8 @@ struct control;
 struct object;
 
 struct spills {
-	struct list kept;   /* struct object.link: pinned replicas, the one least lately used first */
-	struct list wanted; /* struct object.restore: to be read when there is room */
+	struct list kept; /* struct object.link: pinned replicas, the one least lately used first */
+	struct list wanted;	/* struct object.restore: to be read when there is room */
 	uint64_t files_bytes;	/* spilled, and being written */
 	uint64_t leaving_bytes; /* of the store, being written */
 	uint32_t writes, reads;

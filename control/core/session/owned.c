@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "owned.h"
+#include <errno.h>
+#include "core/base/text.h"
+#include "room.h"
+
+void owners_carve(struct owners *o, struct arena *a)
+{
+	pool_carve(&o->pool, a, sizeof(struct owner), OWNERS_MAX);
+	idmap_carve(&o->by_number, a, OWNERS_MAX);
+}
+
+static struct owners *owners_all(const struct control *c)
+{
+	return &c->session->owners;
+}
+
+static struct owner *owners_find(const struct control *c, uint32_t user)
+{
+	struct object_id id = users_id(user);
+	struct idmap_node *n = idmap_find(&owners_all(c)->by_number, &id);
+
+	return n ? idmap_item(n, struct owner, by_number) : NULL;
+}
+
+/* NULL: too many users have objects. */
+static struct owner *owners_make(struct control *c, uint32_t user)
+{
+	struct object_id id = users_id(user);
+	struct owner *o = owners_find(c, user);
+
+	if (o)
+		return o;
+	o = pool_take(&owners_all(c)->pool);
+	if (o)
+		idmap_insert(&owners_all(c)->by_number, &o->by_number, &id);
+	return o;
+}
+
+static uint64_t owners_limit(const struct control *c, uint32_t user)
+{
+	for (uint32_t i = 0; i < c->config.quotas_count; i++)
+		if (c->config.quotas[i].user == user)
+			return c->config.quotas[i].bytes;
+	return c->config.quota_bytes;
+}
+
+int owners_may(struct control *c, uint32_t user, uint64_t bytes, struct text *why)
+{
+	const struct owner *o = owners_find(c, user);
+	uint64_t limit = owners_limit(c, user), has = o ? o->bytes : 0;
+
+	if (limit == UINT64_MAX || (has <= limit && bytes <= limit - has))
+		return 0;
+	c->counters.quota_refused++;
+	*why = (struct text){.length = 0};
+	text_add(why, "user ");
+	text_add_number(why, user);
+	text_add(why, " has ");
+	text_add_number(why, has);
+	text_add(why, " of ");
+	text_add_number(why, limit);
+	text_add(why, " bytes on this node, this object has ");
+	text_add_number(why, bytes);
+	text_add(why, ": delete objects");
+	return -EDQUOT;
+}
+
+/* Says in the table for which object it holds: slots are used again. */
+static uint32_t owners_mark(const struct object_slot *s)
+{
+	return (uint32_t)s->generation | 1;
+}
+
+static void owners_add(struct control *c, uint32_t slot, uint32_t user)
+{
+	struct owner *o = owners_make(c, user);
+
+	if (o == NULL)
+		return;
+	o->bytes += c->table->slot[slot].size;
+	o->objects++;
+	objects_at(c, slot)->owned = o;
+}
+
+void owners_charge(struct control *c, uint32_t slot, uint32_t user)
+{
+	struct object_creator *creator = &object_table_creators(c->table)[slot];
+
+	creator->user = user;
+	creator->owned = owners_mark(&c->table->slot[slot]);
+	owners_add(c, slot, user);
+}
+
+void owners_discharge(struct control *c, struct object *object)
+{
+	struct owner *o = object->owned;
+
+	object->owned = NULL;
+	if (o == NULL)
+		return;
+	o->bytes -= c->table->slot[objects_slot(c, object)].size;
+	if (--o->objects > 0)
+		return;
+	idmap_remove(&owners_all(c)->by_number, &o->by_number);
+	pool_give(&owners_all(c)->pool, o);
+}
+
+void owners_attach(struct control *c)
+{
+	struct pool *pool = &owners_all(c)->pool;
+
+	for (uint32_t i = 0; i < pool->fresh; i++) {
+		struct owner *o = pool_at(pool, i);
+
+		if (o->objects == 0)
+			continue;
+		o->objects = 0;
+		idmap_remove(&owners_all(c)->by_number, &o->by_number);
+		pool_give(pool, o);
+	}
+	for (uint32_t i = 0; i < c->table->slots; i++) {
+		const struct object_creator *creator = &object_table_creators(c->table)[i];
+		const struct object_slot *s = &c->table->slot[i];
+
+		if (s->state != OBJECT_FREE && s->state != OBJECT_ZOMBIE &&
+		    creator->owned == owners_mark(s))
+			owners_add(c, i, creator->user);
+	}
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How many bytes of objects each user has put on this node, for --quota: of those that exist still,
+ * also in files, and also from before this control (struct object_creator). An object that a reduce
+ * makes, or that was fetched, is nobody's.
+ */
+#ifndef SARISSA_CONTROL_CORE_SESSION_OWNED_H
+#define SARISSA_CONTROL_CORE_SESSION_OWNED_H
+
+#include "core/base/idmap.h"
+
+enum { OWNERS_MAX = 4096 }; /* users that have objects */
+
+struct control;
+struct control_config;
+struct object;
+struct text;
+
+struct owner {
+	struct idmap_node by_number; /* as the kernel knows it */
+	uint64_t bytes;
+	uint32_t objects;
+};
+
+struct owners {
+	struct pool pool;
+	struct idmap by_number;
+};
+
+void owners_carve(struct owners *o, struct arena *a);
+/* Whether that user may put so many bytes more; -EDQUOT and why not. */
+int owners_may(struct control *c, uint32_t user, uint64_t bytes, struct text *why);
+/* The object in slot is that user's. */
+void owners_charge(struct control *c, uint32_t slot, uint32_t user);
+/* It is being taken from its readers. */
+void owners_discharge(struct control *c, struct object *o);
+/* Counts anew what is in the table. */
+void owners_attach(struct control *c);
+
+#endif
