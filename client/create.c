@@ -16,7 +16,7 @@ int create_map(struct sar *s, uint64_t size, uint32_t pin, struct mux_result *re
 	       sar_buffer *out)
 {
 	const struct session_reply *reply = &result->reply;
-	bool apart = reply->flags & SESSION_FLAG_APART;
+	bool staged = reply->flags & SESSION_FLAG_STAGED;
 	struct buffer own = {.kind = BUFFER_WRITE,
 			     .pin = pin,
 			     .store = atomic_load(&s->stores),
@@ -26,8 +26,8 @@ int create_map(struct sar *s, uint64_t size, uint32_t pin, struct mux_result *re
 	int r = -EPROTO;
 	if (reply->size == size && reply->slot < s->map.table->slots &&
 	    map_holds(&s->map, reply->offset, size) && result->fds == 1)
-		r = map_range_open(result->fd[0], apart ? 0 : reply->offset, size, &range);
-	if (r == 0 && apart) {
+		r = map_range_open(result->fd[0], staged ? 0 : reply->offset, size, &range);
+	if (r == 0 && staged) {
 		kept_add(&s->kept, pin, result->fd[0]);
 		result->fds = 0;
 	}
@@ -65,11 +65,11 @@ static int create_give_up(struct sar *s, uint32_t slot, uint64_t generation, uin
 	struct session_request request = handle_request(SESSION_ABORT, NULL);
 	request.slot = slot;
 	request.generation = generation;
-	bool again;
+	bool retried;
 	create_unmark(s, pin);
-	int r = handle_command(s, &request, HANDLE_CALL_NS, &again);
+	int r = handle_command(s, &request, HANDLE_CALL_NS, &retried);
 	handle_give_pin(s, pin);
-	return r == -ESTALE && again ? 0 : r;
+	return r == -ESTALE && retried ? 0 : r;
 }
 
 int sar_create(sar *s, sar_id id, const char *name, uint64_t size, sar_buffer *out)
@@ -124,7 +124,7 @@ static struct session_request create_ready(const struct buffer *own, uint64_t re
 	return request;
 }
 
-bool create_is_apart(sar *s, const sar_buffer *b)
+bool create_is_staged(sar *s, const sar_buffer *b)
 {
 	return kept_has(&s->kept, buffer_get(b).pin);
 }

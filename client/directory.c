@@ -9,13 +9,13 @@
 int sar_delete(sar *s, sar_id id)
 {
 	struct session_request request = handle_request(SESSION_DELETE, &id);
-	bool again;
+	bool retried;
 	int r = handle_check(s);
 	if (r < 0)
 		return r;
 	reduces_forget(&s->reduces, &id);
-	r = handle_command(s, &request, HANDLE_CALL_NS, &again);
-	return r == -ENOENT && again ? 0 : r; /* it was there when we first asked, or never */
+	r = handle_command(s, &request, HANDLE_CALL_NS, &retried);
+	return r == -ENOENT && retried ? 0 : r; /* it was there when we first asked, or never */
 }
 
 void directory_info(const struct session_object *object, sar_info *out)

@@ -119,7 +119,7 @@ static int get_remote(struct sar *s, const sar_id *id, int64_t timeout_ns, sar_b
 		if (pins_turn_is(&s->pins, turn))
 			return 0;
 	}
-	bool changed = result.life != atomic_load(&s->mux.life) || !pins_turn_is(&s->pins, turn);
+	bool changed = result.epoch != atomic_load(&s->mux.epoch) || !pins_turn_is(&s->pins, turn);
 	handle_give_pin(s, request.pin);
 	if (changed)
 		return error_set(-ERESTART,

@@ -67,8 +67,8 @@ static int handle_try(struct sar *s, struct session_request *request, const stru
 }
 
 /* A request that is the end of each control that it meets must not meet many. */
-#define HANDLE_SHORT_LIFE_NS   1000000000
-#define HANDLE_SHORT_LIVES_MAX 5
+#define HANDLE_SHORT_RUN_NS   1000000000
+#define HANDLE_SHORT_RUNS_MAX 5
 
 /* Whose parts of the directory are missing, of the items of a STAT or LIST. */
 static void handle_missing(const struct mux_result *result)
@@ -120,19 +120,19 @@ int handle_call(struct sar *s, struct session_request *request, const struct mux
 	int64_t until_ns = timeout_ns == SAR_FOREVER ? DEADLINE_NEVER : deadline_after(timeout_ns);
 	int64_t began_ns = deadline_now(), given_ns = request->timeout_ns;
 	int64_t given_deadline_ns = request->reduction.deadline_ns;
-	bool again = false;
+	bool retried = false;
 	*out = (struct mux_result){0};
-	for (unsigned short_lives = 0;; again = true) {
+	for (unsigned short_runs = 0;; retried = true) {
 		int r = rejoin(s, request->op, until_ns);
 		if (r < 0)
 			return r;
 		int64_t tried_ns = deadline_now();
-		if (again && (request->op == SESSION_CREATE || request->op == SESSION_SEAL ||
-			      request->op == SESSION_REDUCE))
-			request->flags |= SESSION_FLAG_AGAIN;
-		if (again)
+		if (retried && (request->op == SESSION_CREATE || request->op == SESSION_SEAL ||
+				request->op == SESSION_REDUCE))
+			request->flags |= SESSION_FLAG_RETRY;
+		if (retried)
 			request->reduction.deadline_ns = deadline_rest(given_deadline_ns, began_ns);
-		if (again && given_ns > 0) {
+		if (retried && given_ns > 0) {
 			int64_t left = deadline_rest(given_ns, began_ns);
 			request->timeout_ns = left > 0 ? left : 1;
 		}
@@ -141,13 +141,13 @@ int handle_call(struct sar *s, struct session_request *request, const struct mux
 			break;
 		if (r != -ENOTCONN)
 			return r;
-		if (deadline_now() - tried_ns > HANDLE_SHORT_LIFE_NS)
-			short_lives = 0;
-		else if (++short_lives == HANDLE_SHORT_LIVES_MAX)
+		if (deadline_now() - tried_ns > HANDLE_SHORT_RUN_NS)
+			short_runs = 0;
+		else if (++short_runs == HANDLE_SHORT_RUNS_MAX)
 			return error_set(r, "control goes away each time that it is asked this: "
 					    "look into its log, and start it again");
 	}
-	out->again = again;
+	out->retried = retried;
 	int status = out->reply.status;
 	if (status == 0)
 		return 0;
@@ -157,14 +157,15 @@ int handle_call(struct sar *s, struct session_request *request, const struct mux
 	return handle_name_object(s, request, status < 0 ? status : -EPROTO);
 }
 
-int handle_command(struct sar *s, struct session_request *request, int64_t timeout_ns, bool *again)
+int handle_command(struct sar *s, struct session_request *request, int64_t timeout_ns,
+		   bool *retried)
 {
 	struct mux_result result;
 	int r = handle_call(s, request, NULL, 0, timeout_ns, &result);
 	if (r == 0)
 		mux_result_free(&result);
-	if (again)
-		*again = result.again;
+	if (retried)
+		*retried = result.retried;
 	return r;
 }
 

@@ -91,7 +91,8 @@ int handle_call(struct sar *s, struct session_request *request, const struct mux
 
 /* handle_call for requests whose answer is only a status. *again, unless NULL: an earlier control
  * may have done it already. */
-int handle_command(struct sar *s, struct session_request *request, int64_t timeout_ns, bool *again);
+int handle_command(struct sar *s, struct session_request *request, int64_t timeout_ns,
+		   bool *retried);
 
 /* Names the object of the slot in the text of the last failure, when it is still that generation.
  * Returns error. */

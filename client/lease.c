@@ -103,15 +103,15 @@ int sar_lease_end(sar *s, uint64_t lease)
 {
 	struct session_request request = handle_request(SESSION_LEASE_END, NULL);
 	uint64_t current = lease;
-	bool again;
+	bool retried;
 	int r = handle_check(s);
 	if (r < 0)
 		return r;
 	request.generation = lease;
-	r = handle_command(s, &request, HANDLE_CALL_NS, &again);
+	r = handle_command(s, &request, HANDLE_CALL_NS, &retried);
 	leases_forget(&s->leases, lease);
 	atomic_compare_exchange_strong(&s->leases.current, &current, 0);
-	return r == -ESTALE && again ? 0 : r;
+	return r == -ESTALE && retried ? 0 : r;
 }
 
 int sar_set_lease(sar *s, uint64_t lease)
@@ -132,7 +132,8 @@ static int lease_command(sar *s, struct session_request *request, struct mux_res
 	}
 }
 
-static int lease_about(sar *s, uint16_t op, uint64_t lease, sar_id id, uint32_t flags, bool *again)
+static int lease_about(sar *s, uint16_t op, uint64_t lease, sar_id id, uint32_t flags,
+		       bool *retried)
 {
 	struct session_request request = handle_request(op, &id);
 	struct mux_result result;
@@ -142,7 +143,7 @@ static int lease_about(sar *s, uint16_t op, uint64_t lease, sar_id id, uint32_t 
 	request.generation = lease;
 	request.flags = flags;
 	r = lease_command(s, &request, &result);
-	*again = result.again;
+	*retried = result.retried;
 	if (r == 0)
 		mux_result_free(&result);
 	return r;
@@ -150,22 +151,22 @@ static int lease_about(sar *s, uint16_t op, uint64_t lease, sar_id id, uint32_t 
 
 int sar_hold(sar *s, uint64_t lease, sar_id id)
 {
-	bool again;
-	return lease_about(s, SESSION_HOLD, lease, id, 0, &again);
+	bool retried;
+	return lease_about(s, SESSION_HOLD, lease, id, 0, &retried);
 }
 
 int lease_join(sar *s, sar_id id)
 {
 	uint64_t lease = leases_current(&s->leases);
-	bool again;
-	return lease ? lease_about(s, SESSION_HOLD, lease, id, SESSION_FLAG_JOINS, &again) : 0;
+	bool retried;
+	return lease ? lease_about(s, SESSION_HOLD, lease, id, SESSION_FLAG_JOINS, &retried) : 0;
 }
 
 int sar_drop(sar *s, uint64_t lease, sar_id id)
 {
-	bool again;
-	int r = lease_about(s, SESSION_RELEASE, lease, id, 0, &again);
-	return r == -ENOENT && again ? 0 : r;
+	bool retried;
+	int r = lease_about(s, SESSION_RELEASE, lease, id, 0, &retried);
+	return r == -ENOENT && retried ? 0 : r;
 }
 
 int sar_expire(sar *s, sar_id id, int64_t ttl_ns)

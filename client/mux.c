@@ -123,7 +123,7 @@ static void mux_link(struct mux *m, struct mux_call *call)
 	if (++m->last_seq == 0) /* 0 is for mux_post */
 		++m->last_seq;
 	call->seq = m->last_seq;
-	call->life = atomic_load(&m->life);
+	call->epoch = atomic_load(&m->epoch);
 	if (m->calls++ >= m->buckets && m->buckets <= UINT32_MAX / 2)
 		mux_grow(m);
 	struct mux_call **at = mux_bucket(m, call->seq);
@@ -227,7 +227,7 @@ int mux_reopen(struct mux *m, int fd)
 	pthread_mutex_lock(&m->lock);
 	int r = dup3(fd, m->fd, O_CLOEXEC) < 0 ? -errno : 0;
 	if (r == 0) {
-		atomic_fetch_add(&m->life, 1);
+		atomic_fetch_add(&m->epoch, 1);
 		atomic_store(&m->error, 0);
 	}
 	for (struct mux_watch *watch = m->watches; r == 0 && watch; watch = watch->next) {
@@ -353,7 +353,7 @@ static void mux_poll(struct mux *m, const struct mux_call *call, short events, i
 static void mux_read(struct mux *m, const struct mux_call *own, int64_t deadline_ns)
 {
 	struct mux_packet packet;
-	uint32_t life = atomic_load(&m->life);
+	uint32_t epoch = atomic_load(&m->epoch);
 	m->reading = true;
 	pthread_mutex_unlock(&m->lock);
 	mux_poll(m, own, POLLIN, deadline_ns);
@@ -365,7 +365,7 @@ static void mux_read(struct mux *m, const struct mux_call *own, int64_t deadline
 			break;
 		r = mux_receive(m, &packet);
 	}
-	if (r < 0 && r != -EAGAIN && life == atomic_load(&m->life))
+	if (r < 0 && r != -EAGAIN && epoch == atomic_load(&m->epoch))
 		mux_fail(m, r);
 	m->reading = false;
 }
@@ -457,7 +457,7 @@ static int mux_finish(struct mux *m, struct mux_call *call, struct mux_result *o
 	int error = call->error;
 	if (error == 0) {
 		*out = call->result;
-		out->life = call->life;
+		out->epoch = call->epoch;
 		call->result.fds = 0;
 		call->result.items = NULL;
 	}
@@ -570,7 +570,7 @@ static void mux_stand_in(struct mux *m, const struct mux_call *call)
 		return;
 	struct mux_call **at = mux_bucket(m, call->seq);
 	late->seq = call->seq;
-	late->life = call->life;
+	late->epoch = call->epoch;
 	late->abandoned = true;
 	late->next = *at;
 	*at = late;

@@ -35,8 +35,8 @@ struct mux_result {
 	size_t items_room;
 	bool abandoned; /* -ETIMEDOUT, -ESHUTDOWN: an answer may still come, and late() will have it
 			 */
-	uint32_t life;	/* of the socket that the answer came from */
-	bool again;	/* an earlier control was sent the request as well */
+	uint32_t epoch; /* of the socket that the answer came from */
+	bool retried;	/* an earlier control was sent the request as well */
 };
 
 /* What goes along with a request. */
@@ -60,7 +60,7 @@ struct mux_call {
 	struct mux_result result;
 	uint32_t seq;
 	uint32_t pin;
-	uint32_t life; /* of the socket that the request went to */
+	uint32_t epoch; /* of the socket that the request went to */
 	uint16_t op;
 	bool abandoned; /* its caller has left */
 	bool done;
@@ -79,10 +79,10 @@ struct mux_watch {
 
 struct mux {
 	int fd;
-	_Atomic int error;     /* 0, or why no call can succeed any more: -errno */
-	_Atomic uint32_t life; /* of the socket: how many there were before */
-	_Atomic bool ended;    /* nobody is to wait any more */
-	int wake_fd;	       /* eventfd: readable once ended */
+	_Atomic int error;	/* 0, or why no call can succeed any more: -errno */
+	_Atomic uint32_t epoch; /* of the socket: how many there were before */
+	_Atomic bool ended;	/* nobody is to wait any more */
+	int wake_fd;		/* eventfd: readable once ended */
 	pthread_mutex_t lock;
 	/* all below: under lock */
 	struct mux_call **bucket; /* by sequence number */

@@ -7,9 +7,9 @@
 #include "get.h"
 #include "queue.h"
 
-#define OP_GRACE_NS	   1000000000 /* control has the first word at a wait's end */
-#define OP_SHORT_LIFE_NS   1000000000 /* handle.c: a request that ends each control it meets */
-#define OP_SHORT_LIVES_MAX 5
+#define OP_GRACE_NS	     1000000000 /* control has the first word at a wait's end */
+#define OP_SHORT_LIFETIME_NS 1000000000 /* handle.c: a request that ends each control it meets */
+#define OP_SHORT_LIVES_MAX   5
 
 int64_t op_until(int64_t timeout_ns)
 {
@@ -123,8 +123,8 @@ void op_request(struct op *op, op_step *step)
 {
 	struct sar_queue *q = op->queue;
 	op->step = step;
-	op->again = false;
-	op->short_lives = 0;
+	op->retried = false;
+	op->short_runs = 0;
 	op->state = OP_PENDING;
 	op_list_add(&q->pending, op);
 	queue_due(q, op, op->until_ns);
@@ -156,9 +156,9 @@ static void op_stamp(struct op *op)
 	struct session_request *request = &op->request;
 	int64_t due_ns = op->until_ns;
 	op->sent_ns = deadline_now();
-	if (op->again && (request->op == SESSION_CREATE || request->op == SESSION_SEAL ||
-			  request->op == SESSION_REDUCE))
-		request->flags |= SESSION_FLAG_AGAIN;
+	if (op->retried && (request->op == SESSION_CREATE || request->op == SESSION_SEAL ||
+			    request->op == SESSION_REDUCE))
+		request->flags |= SESSION_FLAG_RETRY;
 	if (request->op == SESSION_REDUCE)
 		request->reduction.deadline_ns =
 			deadline_rest(op->reduce.how.deadline_ns, op->reduce.began_ns);
@@ -237,14 +237,14 @@ int op_send(struct op *op)
 static void op_again(struct op *op)
 {
 	struct sar_queue *q = op->queue;
-	if (deadline_now() - op->sent_ns > OP_SHORT_LIFE_NS)
-		op->short_lives = 0;
-	else if (++op->short_lives == OP_SHORT_LIVES_MAX) {
+	if (deadline_now() - op->sent_ns > OP_SHORT_LIFETIME_NS)
+		op->short_runs = 0;
+	else if (++op->short_runs == OP_SHORT_LIVES_MAX) {
 		op_broken(op, error_set(-ENOTCONN, "control goes away each time that it is asked "
 						   "this: look into its log, and start it again"));
 		return;
 	}
-	op->again = true;
+	op->retried = true;
 	op->state = OP_PENDING;
 	op_list_add(&q->pending, op);
 	queue_due(q, op, op->until_ns);

@@ -18,7 +18,7 @@
 enum {
 	PUT_BLOCK_BYTES = 1 << 20,
 	PUT_TURNS = 16,
-	PUT_AGAIN = 1, /* what stood in the way has gone */
+	PUT_RETRY = 1, /* what stood in the way has gone */
 	PUT_BUSY = 2,  /* it is there, but could not be had */
 };
 
@@ -66,7 +66,7 @@ static uint64_t put_block(const struct put *p, uint64_t at, bool grows)
 
 static int put_write(struct put *p, sar_buffer *b)
 {
-	bool grows = p->fill == put_copy && !create_is_apart(p->s, b);
+	bool grows = p->fill == put_copy && !create_is_staged(p->s, b);
 	int r = 0;
 	for (uint64_t at = 0; r == 0 && at < p->size;) {
 		uint64_t bytes = put_block(p, at, grows);
@@ -147,7 +147,7 @@ static int put_compare(struct put *p)
 		return error_set(r, "exists already, and the store has no room for a copy to "
 				    "compare with: delete or release objects");
 	if (r < 0)
-		return r == -ENOENT || r == -ESTALE || r == -ENOTCONN ? PUT_AGAIN : r;
+		return r == -ENOENT || r == -ESTALE || r == -ENOTCONN ? PUT_RETRY : r;
 	uint8_t *block = malloc(PUT_BLOCK_BYTES);
 	if (b.size != p->size)
 		r = put_other_size(p, b.size);
@@ -159,7 +159,7 @@ static int put_compare(struct put *p)
 	sar_release(p->s, &b);
 	if (r == 0)
 		r = lease_join(p->s, p->id);
-	return r == -ESTALE || r == -ERESTART ? PUT_AGAIN : r;
+	return r == -ESTALE || r == -ERESTART ? PUT_RETRY : r;
 }
 
 /* All of it at once, which saves the way there and back of sar_create. */

@@ -69,12 +69,12 @@ struct op {
 	uint32_t stores;  /* sar.stores when its slot was told */
 	uint16_t kind;	  /* enum sar_op */
 	uint8_t state;
-	uint8_t short_lives;
+	uint8_t short_runs;
 	unsigned left; /* parts that have not ended */
 	bool settled;  /* its parts have decided how it ends */
 	bool walked;   /* somebody goes through its parts */
 	bool nowait;
-	bool again;	/* an earlier control was sent the request as well */
+	bool retried;	/* an earlier control was sent the request as well */
 	bool whole;	/* of a GET: all bytes */
 	bool post;	/* the request has no answer */
 	bool handed;	/* op_stop has left its request to mux */

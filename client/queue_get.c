@@ -99,7 +99,7 @@ static void get_placed(struct op *op, int status)
 	if (status == 0 &&
 	    (reply->slot >= s->map.table->slots ||
 	     !map_holds(&s->map, reply->offset, reply->size)) &&
-	    op->call.life == atomic_load(&s->mux.life))
+	    op->call.epoch == atomic_load(&s->mux.epoch))
 		status = error_set(-EPROTO, "the node's answer points outside of its store: use "
 					    "libraries and node of one version");
 	if (status < 0) {

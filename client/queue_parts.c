@@ -146,7 +146,7 @@ void op_reduce_begin(struct op *op, op_step *begun)
 {
 	const sar_reduction *how = &op->reduce.how;
 	op_new(op, SESSION_REDUCE);
-	op->request.flags = how->flags & SAR_REDUCE_SPREAD ? SESSION_FLAG_SPREAD : 0;
+	op->request.flags = how->flags & SAR_REDUCE_SPREAD ? SESSION_FLAG_ALLREDUCE : 0;
 	op->request.reduction = (struct session_reduction){.op = how->op,
 							   .dtype = how->dtype,
 							   .num = how->num,
@@ -161,7 +161,7 @@ void op_reduce_begin(struct op *op, op_step *begun)
 static void reduce_remember(struct op *op)
 {
 	struct session_request request = op->request;
-	request.flags &= ~(uint32_t)SESSION_FLAG_AGAIN;
+	request.flags &= ~(uint32_t)SESSION_FLAG_RETRY;
 	request.reduction.deadline_ns = op->reduce.how.deadline_ns;
 	reduces_remember(&op->queue->s->reduces, &request, op->reduce.sources, op->reduce.until_ns,
 			 op->reduce.began_ns);

@@ -255,7 +255,7 @@ static void put_copy(struct op *op, int status)
 	struct op_put *p = &op->put;
 	/* as put.c: what comes from memory comes much faster than links take it */
 	uint64_t block_bytes =
-		create_is_apart(op->queue->s, &op->buffer) ? PUT_STEP_BYTES : p->done / 2;
+		create_is_staged(op->queue->s, &op->buffer) ? PUT_STEP_BYTES : p->done / 2;
 	if (block_bytes < PUT_STEP_BYTES)
 		block_bytes = PUT_STEP_BYTES;
 	while (p->done < p->size && op->queue->budget > 0) {

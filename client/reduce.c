@@ -71,7 +71,7 @@ int sar_reduce(sar *s, sar_id target, const char *name, const sar_id *sources, u
 	if (timeout_ns != SAR_FOREVER)
 		until_ns = deadline_after(timeout_ns);
 	request.timeout_ns = timeout_ns == SAR_FOREVER ? -1 : timeout_ns;
-	request.flags = how->flags & SAR_REDUCE_SPREAD ? SESSION_FLAG_SPREAD : 0;
+	request.flags = how->flags & SAR_REDUCE_SPREAD ? SESSION_FLAG_ALLREDUCE : 0;
 	request.reduction = (struct session_reduction){.op = how->op,
 						       .dtype = how->dtype,
 						       .num = how->num,

@@ -70,7 +70,7 @@ int reduces_resume(struct reduces *r, struct mux *m, int64_t deadline_ns)
 		int64_t left = deadline_left(one->until_ns);
 		if (left == 0)
 			continue;
-		request.flags |= SESSION_FLAG_AGAIN;
+		request.flags |= SESSION_FLAG_RETRY;
 		request.timeout_ns = left == DEADLINE_NEVER ? -1 : left;
 		request.reduction.deadline_ns =
 			deadline_rest(request.reduction.deadline_ns, one->began_ns);

@@ -277,7 +277,7 @@ int sar_submit_seal(sar_queue *q, sar_buffer *b, uint64_t user_data)
 static void submit_deleted(struct op *op, int status)
 {
 	/* it was there when it was first asked for, or never */
-	submit_ended(op, status == -ENOENT && op->again ? 0 : status);
+	submit_ended(op, status == -ENOENT && op->retried ? 0 : status);
 }
 
 int sar_submit_delete(sar_queue *q, sar_id id, uint64_t user_data)

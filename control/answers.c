@@ -68,10 +68,11 @@ static int answers_created(const struct client *k, const struct session_reply *r
 	const struct host *h = k->all->host;
 	const struct object_table *t = h->attach.table;
 
-	if (!(r->flags & SESSION_FLAG_APART))
-		return k->apart ? -1 : h->attach.store_fd;
-	return t && t->slot[r->slot].generation == r->generation ? apart_fd(&h->apart, r->slot)
-								 : -1;
+	if (!(r->flags & SESSION_FLAG_STAGED))
+		return k->staged ? -1 : h->attach.store_fd;
+	return t && t->slot[r->slot].generation == r->generation
+		       ? staging_memory_fd(&h->staging, r->slot)
+		       : -1;
 }
 
 /* The descriptors that go with a reply; returns how many, or -1. Those that ATTACH opens are the

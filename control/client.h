@@ -19,7 +19,7 @@ struct client {
 	int fd;
 	int pins_fd;
 	_Atomic uint64_t *pins;
-	bool apart;	/* it must not have the store to write to */
+	bool staged;	/* it must not have the store to write to */
 	bool waits;	/* to be read, for what others have sent is still being closed */
 	bool no_rights; /* it cannot send descriptors */
 	bool failed;	/* to be closed as soon as the core does not run */

@@ -21,7 +21,7 @@
 #define SO_PASSRIGHTS 83
 #endif
 
-enum { AGAIN_MS = 100 };
+enum { RETRY_MS = 100 };
 
 /* ---- what happens to one ------------------------------------------------------------------- */
 
@@ -141,7 +141,7 @@ static int clients_know(struct client *k)
 	const struct control_client who = identity_of(k->fd, h->options->creators);
 	int error = control_session_client(h->core, k->session, &who);
 
-	k->apart = who.apart;
+	k->staged = who.staged;
 	log_debug("client: process %u of user %u", who.process, who.user);
 	k->no_rights = k->all->no_rights;
 	if (k->no_rights && control_session_brings(h->core, k->session))
@@ -207,7 +207,7 @@ static void clients_pause(struct clients *c)
 	c->paused = true;
 }
 
-static void clients_again(uv_timer_t *timer);
+static void clients_retry(uv_timer_t *timer);
 
 /* Out of descriptors: with the one that is kept for this the client is taken and let go, so that
  * the loop does not find it waiting again and again. */
@@ -224,7 +224,7 @@ static void clients_turn_away(struct clients *c)
 		c->host->report.shell.clients_refused++;
 		clients_hang_up(c, fd, c->no_rights);
 	} else { /* somebody else has taken it */
-		uv_timer_start(&c->again, clients_again, AGAIN_MS, 0);
+		uv_timer_start(&c->retry, clients_retry, RETRY_MS, 0);
 	}
 }
 
@@ -260,12 +260,12 @@ static void clients_resume(struct clients *c)
 		c->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	c->paused = c->spare_fd < 0;
 	if (c->paused) /* others have it, and may give it back without that thread */
-		uv_timer_start(&c->again, clients_again, AGAIN_MS, 0);
+		uv_timer_start(&c->retry, clients_retry, RETRY_MS, 0);
 	else
 		uv_poll_start(&c->listening, UV_READABLE, clients_accept);
 }
 
-static void clients_again(uv_timer_t *timer)
+static void clients_retry(uv_timer_t *timer)
 {
 	clients_resume(timer->data);
 }
@@ -295,8 +295,8 @@ int clients_init(struct clients *c, struct host *host)
 	c->table_size = host->options->sessions;
 	c->table = calloc(c->table_size, sizeof(*c->table));
 	c->refusals = (struct refusals){.clients = c};
-	uv_timer_init(&host->loop, &c->again);
-	c->again.data = c;
+	uv_timer_init(&host->loop, &c->retry);
+	c->retry.data = c;
 	if (closer_start(&c->closer, &host->loop, &host->report, clients_closed, c) == 0)
 		return 0;
 	log_error("cannot start a thread: raise the limit of processes (TasksMax=)");

@@ -19,7 +19,7 @@ struct client;
 struct clients {
 	struct host *host;
 	uv_poll_t listening;
-	uv_timer_t again;      /* while no spare_fd can be had */
+	uv_timer_t retry;      /* while no spare_fd can be had */
 	int listen_fd;	       /* -1: not yet */
 	int spare_fd;	       /* for when there are no more */
 	struct client **table; /* by session */

@@ -89,7 +89,7 @@ static struct closing *closer_next(struct closer_thread *t)
 	while ((g = closer_first(c, t)) == NULL)
 		uv_cond_wait(&c->given, &c->lock);
 	t->since_ns = uv_hrtime();
-	t->told = false;
+	t->reported = false;
 	uv_mutex_unlock(&c->lock);
 	return g;
 }
@@ -145,8 +145,8 @@ static uint32_t closer_held(struct closer *c, uint32_t *newly)
 		if (t->since_ns == 0 || now_ns - t->since_ns < LONG_NS)
 			continue;
 		held++;
-		*newly += !t->told;
-		t->told = true;
+		*newly += !t->reported;
+		t->reported = true;
 	}
 	return held;
 }
@@ -163,10 +163,10 @@ static void closer_look(uv_timer_t *timer)
 	uv_mutex_unlock(&c->lock);
 	c->report->closes_held = held;
 	c->report->shell.closes_slow += newly;
-	if (newly > 0 && !c->told)
+	if (newly > 0 && !c->reported)
 		log_warning("what a client has sent takes more than a second to close: see whether "
 			    "it is on a file system of his own (FUSE); others are only counted");
-	c->told |= newly > 0;
+	c->reported |= newly > 0;
 	if (held + 1 >= c->threads)
 		closer_grow(c); /* else they wait */
 	if (nothing)

@@ -33,14 +33,14 @@ struct closer_thread {
 	struct closer *all;
 	uv_thread_t thread;
 	uint64_t since_ns; /* at one thing; 0: idle */
-	bool told;	   /* that it is so for long */
+	bool reported;	   /* that it is so for long */
 };
 
 struct closer {
 	struct report *report;
 	uv_async_t done; /* in the giver's loop, each time that one is closed */
 	uv_timer_t look; /* at how long it takes */
-	bool told;	 /* the operator, that it takes long */
+	bool reported;	 /* the operator, that it takes long */
 	uv_mutex_t lock; /* of what follows */
 	uv_cond_t given;
 	struct closer_queue queue[2]; /* by whether they are doubtful */

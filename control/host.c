@@ -157,7 +157,7 @@ static void host_begin(struct host *h)
 		return;
 	}
 	spill_sweep(&h->spill);
-	h->waiting_told = false;
+	h->waiting_logged = false;
 	log_info("attached to %s, %u worker%s, store of %llu MiB%s", a.reply.port, a.reply.workers,
 		 a.reply.workers == 1 ? "" : "s", (unsigned long long)(a.reply.store_bytes >> 20),
 		 h->attach.kept ? ", kept" : "");
@@ -174,10 +174,10 @@ static void host_attach_failed(struct host *h, int error)
 		host_stop(h, 1);
 		return;
 	}
-	if (!h->waiting_told)
+	if (!h->waiting_logged)
 		log_warning("the dataplane refused (%s): trying again until it takes us",
 			    strerror(-error));
-	h->waiting_told = true;
+	h->waiting_logged = true;
 	host_retry(h);
 }
 
@@ -218,13 +218,13 @@ static void host_try_attach(uv_timer_t *timer)
 			       0);
 		return;
 	}
-	if (!h->waiting_told && error == -EACCES)
+	if (!h->waiting_logged && error == -EACCES)
 		log_warning("not allowed to reach the dataplane in %s: run both as one user",
 			    h->options->rundir);
-	else if (!h->waiting_told)
+	else if (!h->waiting_logged)
 		log_info("waiting for the dataplane: start sarissa-dataplane --rundir %s",
 			 h->options->rundir);
-	h->waiting_told = true;
+	h->waiting_logged = true;
 	uv_timer_start(&h->retry, host_try_attach, RETRY_MS, 0);
 }
 
@@ -355,25 +355,25 @@ static bool host_old_clients(void *arg)
 	return answers_of_before(&h->attach);
 }
 
-static int host_apart_make(void *arg, uint32_t slot, uint64_t bytes, bool brought)
+static int host_staging_make(void *arg, uint32_t slot, uint64_t bytes, bool brought)
 {
 	struct host *h = arg;
 
-	return apart_make(&h->apart, slot, bytes, brought);
+	return staging_memory_make(&h->staging, slot, bytes, brought);
 }
 
-static int host_apart_read(void *arg, uint32_t slot, uint64_t at, void *to, uint64_t bytes)
+static int host_staging_read(void *arg, uint32_t slot, uint64_t at, void *to, uint64_t bytes)
 {
 	const struct host *h = arg;
 
-	return apart_read(&h->apart, slot, at, to, bytes);
+	return staging_memory_read(&h->staging, slot, at, to, bytes);
 }
 
-static void host_apart_drop(void *arg, uint32_t slot)
+static void host_staging_drop(void *arg, uint32_t slot)
 {
 	struct host *h = arg;
 
-	apart_drop(&h->apart, slot);
+	staging_memory_drop(&h->staging, slot);
 }
 
 static bool host_lives(void *arg, uint32_t process, uint64_t birth)
@@ -401,7 +401,7 @@ static void host_populate(void *memory, size_t bytes)
 
 /* Greater than that of any earlier life, as long as the clock does not go back; else the others
  * say so, and the core chooses a greater one. */
-static uint64_t host_life(void)
+static uint64_t host_incarnation(void)
 {
 	struct timespec t;
 
@@ -427,9 +427,9 @@ static int host_core(struct host *h)
 					host_reply,
 					host_log,
 					host_old_clients,
-					host_apart_make,
-					host_apart_read,
-					host_apart_drop,
+					host_staging_make,
+					host_staging_read,
+					host_staging_drop,
 					spill_op_write,
 					spill_op_read,
 					spill_op_remove,
@@ -445,7 +445,7 @@ static int host_core(struct host *h)
 	config.addrs = h->options->addrs;
 	config.seeds = h->options->seeds;
 	config.seeds_count = h->options->seeds_count;
-	config.incarnation = host_life();
+	config.incarnation = host_incarnation();
 	config.shards = h->options->shards;
 	config.shard_nodes = h->options->shard_nodes;
 	config.sessions_max = h->options->sessions;
@@ -464,7 +464,7 @@ static int host_core(struct host *h)
 	h->mailbox_memory = host_memory(mailbox_bytes(MSG_SLOTS, MSG_SLOTS));
 	h->arena = host_memory(MAILBOX_ARENA_BYTES);
 	if (memory && h->mailbox_memory && h->arena &&
-	    apart_init(&h->apart, &h->clients.closer, config.table_slots) == 0)
+	    staging_memory_init(&h->staging, &h->clients.closer, config.table_slots) == 0)
 		h->core = control_init(memory, &config, &ops, host_now_ns());
 	if (h->core)
 		control_tables(h->core, host_populate);

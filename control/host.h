@@ -7,7 +7,7 @@
 #define SARISSA_CONTROL_HOST_H
 
 #include <uv.h>
-#include "apart.h"
+#include "staging_memory.h"
 #include "attach.h"
 #include "clients.h"
 #include "core/control.h"
@@ -33,7 +33,7 @@ struct host {
 	struct report report;
 	struct attach attach;
 	struct clients clients;
-	struct apart apart;
+	struct staging_memory staging;
 	struct spill spill;
 	struct control *core;
 	struct mailbox mailbox;
@@ -43,9 +43,9 @@ struct host {
 	uint64_t busy_ns; /* the clock, less the time that the loop has slept */
 	bool attached;	  /* the core is */
 	bool stopping;
-	bool leaving;	   /* the others know that we go */
-	bool member;	   /* clients are let in */
-	bool waiting_told; /* the operator knows that we wait for the dataplane */
+	bool leaving;	     /* the others know that we go */
+	bool member;	     /* clients are let in */
+	bool waiting_logged; /* the operator knows that we wait for the dataplane */
 };
 
 /* Takes the run directory, makes the core. Returns 0, or 1 and one line said why. */

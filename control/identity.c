@@ -52,7 +52,7 @@ bool identity_lives(uint32_t process, uint64_t birth)
 	return fd >= 0 && identity_number(fd) == birth;
 }
 
-static bool identity_apart(enum control_creators creators, bool daemons)
+static bool identity_is_staged(enum control_creators creators, bool daemons)
 {
 	return creators == CONTROL_CREATORS_PRIVATE ||
 	       (creators == CONTROL_CREATORS_AUTO && !daemons);
@@ -70,6 +70,6 @@ struct control_client identity_of(int fd, enum control_creators creators)
 	return (struct control_client){.process = who.pid > 0 ? (uint32_t)who.pid : 0,
 				       .user = who.uid,
 				       .birth = identity_birth(fd),
-				       .apart = identity_apart(creators, daemons),
+				       .staged = identity_is_staged(creators, daemons),
 				       .daemons = daemons};
 }

@@ -75,9 +75,9 @@ void report_turn(struct report *r, uint64_t took_ns, uint64_t ticks_late)
 
 static void report_held_up(struct report *r, uint64_t now_ns)
 {
-	if (r->held_up == r->held_up_told || now_ns < r->tell_due_ns)
+	if (r->held_up == r->held_up_reported || now_ns < r->tell_due_ns)
 		return;
-	r->held_up_told = r->held_up;
+	r->held_up_reported = r->held_up;
 	r->tell_due_ns = now_ns + TELL_NS;
 	log_warning(
 		"was held up for more than 100 ms, %llu times so far, while requests waited and "

@@ -20,7 +20,7 @@ struct report {
 	uint64_t turn_ns;     /* the longest of late */
 	uint64_t due_ns;
 	uint64_t held_up; /* times, whatever it was, the machine or its own work; */
-	uint64_t held_up_told;
+	uint64_t held_up_reported;
 	uint64_t ticks_late; /* until the last turn */
 	bool was_long;	     /* it was */
 	uint64_t tell_due_ns;

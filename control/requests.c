@@ -49,8 +49,8 @@ static bool requests_look_along(struct client *k)
 	c = CMSG_FIRSTHDR(&m);
 	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
 		memcpy(&fd, CMSG_DATA(c), sizeof(int));
-	if (!(m.msg_flags & MSG_CTRUNC) && fd >= 0 && apart_is_memory(fd)) {
-		h->apart.brought = fd;
+	if (!(m.msg_flags & MSG_CTRUNC) && fd >= 0 && staging_memory_valid(fd)) {
+		h->staging.brought = fd;
 		return true;
 	}
 	if (fd < 0) { /* we have no room for one: it comes again */
@@ -102,7 +102,7 @@ void requests_read(struct client *k)
 						host_now_ns());
 		else if (!nothing)
 			clients_fail(k);
-		apart_leave(&h->apart);
+		staging_memory_leave(&h->staging);
 		if (nothing)
 			return;
 	}

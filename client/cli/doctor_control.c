@@ -34,7 +34,7 @@ static void doctor_members(struct doctor *d)
 static void doctor_directory(struct doctor *d)
 {
 	const struct control_gauges *g = &d->control.block.gauges;
-	if (g->untold == 0) {
+	if (g->unacked == 0) {
 		doctor_report(d, DOCTOR_OK, "directory", NULL, "knows every object of this node");
 		return;
 	}
@@ -44,7 +44,7 @@ static void doctor_directory(struct doctor *d)
 			      : "see which nodes are not up: the keeper of these names does not "
 				"answer",
 		      "has not confirmed %llu of %llu objects; the members changed %llu s ago",
-		      (unsigned long long)g->untold, (unsigned long long)g->objects,
+		      (unsigned long long)g->unacked, (unsigned long long)g->objects,
 		      (unsigned long long)g->members_changed_ms / 1000);
 }
 

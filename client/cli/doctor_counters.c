@@ -113,9 +113,9 @@ static uint64_t doctor_count(const struct doctor *d, size_t at)
 static void doctor_losses(struct doctor *d)
 {
 	uint64_t sent = doctor_count(d, offsetof(struct counters, tx_chunks));
-	uint64_t again = doctor_count(d, offsetof(struct counters, tx_chunk_resends));
+	uint64_t resent = doctor_count(d, offsetof(struct counters, tx_chunk_resends));
 	uint64_t early = doctor_count(d, offsetof(struct counters, lost_spurious));
-	bool many = sent >= 1000 && again > sent / 100;
+	bool many = sent >= 1000 && resent > sent / 100;
 	if (sent == 0)
 		return;
 	doctor_report(d, many ? DOCTOR_WARN : DOCTOR_OK, "losses",
@@ -124,17 +124,17 @@ static void doctor_losses(struct doctor *d)
 			   : NULL,
 		      "%llu of %llu chunks were sent again (%.1f %%); %llu packets came late and "
 		      "had been given up",
-		      (unsigned long long)again, (unsigned long long)sent,
-		      100.0 * (double)again / (double)sent, (unsigned long long)early);
+		      (unsigned long long)resent, (unsigned long long)sent,
+		      100.0 * (double)resent / (double)sent, (unsigned long long)early);
 }
 
 /* Time that rose since the last look, or in all. */
 static uint64_t doctor_rise(const struct doctor *d, size_t at)
 {
 	uint64_t total = doctor_count(d, at), before = d->before.dataplane[at / sizeof(uint64_t)];
-	bool again = d->looked && before <= total &&
-		     d->before.dataplane_started_ns == d->now.dataplane_started_ns;
-	return again ? total - before : total;
+	bool resent = d->looked && before <= total &&
+		      d->before.dataplane_started_ns == d->now.dataplane_started_ns;
+	return resent ? total - before : total;
 }
 
 /* What slows down what this node sends; several streams wait at a time. */

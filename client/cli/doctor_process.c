@@ -13,9 +13,9 @@ struct doctor_process {
 	const char *name;
 	const struct counters_file *header;
 	const char *path;
-	int error;	   /* of reading it */
-	int32_t told_pid;  /* by control; 0: it does not know one */
-	const char *lacks; /* what does not work without it */
+	int error;	      /* of reading it */
+	int32_t reported_pid; /* by control; 0: it does not know one */
+	const char *lacks;    /* what does not work without it */
 };
 
 /* Whether the program was replaced, or removed, since it was started; false where we may not look.
@@ -72,19 +72,19 @@ static void doctor_process(struct doctor *d, const struct doctor_process *p)
 	if (p->error == -EPROTO)
 		doctor_report(d, DOCTOR_FAIL, p->name, "use command and node of one version",
 			      "%s is of another version", p->path);
-	else if (p->error && p->told_pid > 0)
+	else if (p->error && p->reported_pid > 0)
 		doctor_report(d, DOCTOR_WARN, p->name, "run as a user that may read it",
-			      "runs, pid %d, but %s cannot be read: %s", p->told_pid, p->path,
+			      "runs, pid %d, but %s cannot be read: %s", p->reported_pid, p->path,
 			      strerror(-p->error));
 	else if (p->error)
 		doctor_report(d, DOCTOR_FAIL, p->name, fix, "has never run here (no %s): %s",
 			      p->path, p->lacks);
 	else if (doctor_alive((int32_t)p->header->pid))
 		doctor_process_age(d, p);
-	else if (p->told_pid == (int32_t)p->header->pid)
+	else if (p->reported_pid == (int32_t)p->header->pid)
 		doctor_report(d, DOCTOR_WARN, p->name,
 			      "run the command in the node's pid namespace to see its processes",
-			      "runs, but no process %d is visible here", p->told_pid);
+			      "runs, but no process %d is visible here", p->reported_pid);
 	else
 		doctor_report(d, DOCTOR_FAIL, p->name, fix, "has ended, pid %lld: %s",
 			      (long long)p->header->pid, p->lacks);
@@ -97,14 +97,14 @@ void doctor_check_processes(struct doctor *d)
 		.header = &d->control.header,
 		.path = d->control.path,
 		.error = d->control_error,
-		.told_pid = d->has_node ? d->node.control_pid : 0,
+		.reported_pid = d->has_node ? d->node.control_pid : 0,
 		.lacks = "no put, no get of what is not here; clients can read what they hold"};
 	const struct doctor_process dataplane = {
 		.name = "dataplane",
 		.header = &d->dataplane.header,
 		.path = d->dataplane.path,
 		.error = d->dataplane_error,
-		.told_pid = d->has_node ? d->node.dataplane_pid : 0,
+		.reported_pid = d->has_node ? d->node.dataplane_pid : 0,
 		.lacks = "objects of this node can be read, nothing moves between nodes"};
 	doctor_process(d, &control);
 	doctor_process(d, &dataplane);

@@ -8,7 +8,7 @@
 #include "progress.h"
 #include "transfer.h"
 
-enum { GET_AGAIN = -1 };
+enum { GET_RETRY = -1 };
 
 struct get {
 	const char *name;
@@ -44,19 +44,19 @@ static int get_more(struct get *g, sar_buffer *b)
 	}
 }
 
-/* Another generation takes the object's place: what was written is of no use. GET_AGAIN, or an exit
+/* Another generation takes the object's place: what was written is of no use. GET_RETRY, or an exit
  * status. */
 static int get_take_back(struct get *g, uint64_t written)
 {
 	if (output_rewind(&g->output, written) == CLI_DONE)
-		return GET_AGAIN;
+		return GET_RETRY;
 	return cli_fail(-ERESTART,
 			"%s: it is made anew, but %llu bytes of before are in %s already: get it "
 			"again",
 			g->name, (unsigned long long)written, g->output.name);
 }
 
-/* An exit status, or GET_AGAIN. */
+/* An exit status, or GET_RETRY. */
 static int get_copy(struct get *g, sar_buffer *b)
 {
 	uint64_t written = 0;
@@ -87,14 +87,14 @@ static int get_object(struct get *g, uint64_t *size)
 		return cli_fail_detail(r, g->name);
 	*size = b.size;
 	if (g->begun)
-		progress_again(&g->progress, b.ready);
+		progress_restart(&g->progress, b.ready);
 	else
 		progress_begin(&g->progress, "get", g->name, b.ready);
 	g->begun = true;
 	int status = output_reserve(&g->output, b.size);
 	if (status == CLI_DONE)
 		status = get_copy(g, &b);
-	if (status != GET_AGAIN)
+	if (status != GET_RETRY)
 		progress_end(&g->progress, status == CLI_DONE ? b.size : 0);
 	sar_release(g->s, &b);
 	return status;
@@ -115,7 +115,7 @@ int get_run(const struct cli_args *args)
 	if (status == CLI_DONE)
 		do
 			status = get_object(&g, &size);
-		while (status == GET_AGAIN);
+		while (status == GET_RETRY);
 	bool done = status == CLI_DONE;
 	int closed = output_close(&g.output, done);
 	sar_close(g.s);

@@ -171,7 +171,7 @@ static int local_kill(struct local_cluster *cluster, char **words, int count)
 	return status;
 }
 
-static int local_start_again(struct local_cluster *cluster, char **words, int count)
+static int local_restart(struct local_cluster *cluster, char **words, int count)
 {
 	uint32_t node;
 	if (count != 1)
@@ -304,7 +304,7 @@ static int local_verb(struct local_cluster *cluster, const struct local_options 
 	if (strcmp(verb, "kill") == 0)
 		return local_kill(cluster, words, count);
 	if (strcmp(verb, "start") == 0)
-		return local_start_again(cluster, words, count);
+		return local_restart(cluster, words, count);
 	if (strcmp(verb, "status") == 0)
 		return local_status(cluster, o, count);
 	return local_down(cluster, count);

@@ -135,7 +135,7 @@ void paths_since(struct paths *now, const struct paths *before)
 		g->missing_pkts -= g->missing_pkts < was->values.gauges.missing_pkts
 					   ? g->missing_pkts
 					   : was->values.gauges.missing_pkts;
-		one->over_ns = g->told_ns - was->values.gauges.told_ns;
+		one->over_ns = g->written_ns - was->values.gauges.written_ns;
 	}
 }
 

@@ -77,7 +77,7 @@ void progress_show(struct progress *p, uint64_t done_bytes, uint64_t total_bytes
 	fflush(stderr);
 }
 
-void progress_again(struct progress *p, uint64_t base_bytes)
+void progress_restart(struct progress *p, uint64_t base_bytes)
 {
 	p->base_bytes = base_bytes;
 	p->since_ns = cli_now_ns();

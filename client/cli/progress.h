@@ -22,7 +22,7 @@ void progress_begin(struct progress *p, const char *verb, const char *name, uint
 /* total_bytes 0: not known yet. */
 void progress_show(struct progress *p, uint64_t done_bytes, uint64_t total_bytes);
 /* It starts anew: what was done counts no more, the time does. */
-void progress_again(struct progress *p, uint64_t base_bytes);
+void progress_restart(struct progress *p, uint64_t base_bytes);
 /* Takes the line away; after a transfer that was shown says how it went, when bytes > 0. */
 void progress_end(struct progress *p, uint64_t bytes);
 

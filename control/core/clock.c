@@ -13,7 +13,7 @@ static uint64_t clock_generation(const struct message *m)
 {
 	if (m->kind == MESSAGE_HAVE && m->have.create)
 		return m->have.generation;
-	return m->kind == MESSAGE_BURY ? m->bury.generation : 0;
+	return m->kind == MESSAGE_TOMBSTONE ? m->tombstone.generation : 0;
 }
 
 static void clock_say(struct control *c, struct node *n, const struct text *why)

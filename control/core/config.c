@@ -12,8 +12,8 @@ void control_config_default(struct control_config *config)
 		.sessions_max = 256,
 		.sessions_user_max = 192,
 		.waits_max = 32768,
-		.grid_seats = 6, /* fewer are faster without: docs/tried.md */
-		.lend_bytes = UINT64_C(8) << 20,
+		.grid_slots = 6, /* fewer are faster without: docs/tried.md */
+		.delegate_bytes = UINT64_C(8) << 20,
 		.creations_max = 1024,
 		.creations_user_max = 256,
 		.calls_max = 32768,
@@ -27,10 +27,10 @@ void control_config_default(struct control_config *config)
 		.reduces_max = 4096,
 		.reduce_sources_max = 65536,
 		.reduce_value_bytes = UINT64_C(64) << 20,
-		.combines_max = 4096,
+		.participants_max = 4096,
 		.parts_max = 8192,
-		.offers_max = 256,
-		.reductions_max = 2048,
+		.pushes_max = 256,
+		.requesters_max = 2048,
 		.entries_max = 2 * OBJECT_TABLE_SLOTS_DEFAULT,
 		.copies_max = 4 * OBJECT_TABLE_SLOTS_DEFAULT,
 		.waiters_max = OBJECT_TABLE_SLOTS_DEFAULT,
@@ -46,12 +46,12 @@ void control_config_default(struct control_config *config)
 		.status_ns = 1000 * MS,
 		.link_ns = 3000 * MS,
 		.down_ns = 250 * MS,
-		.orphan_ns = 10000 * MS,
+		.coordinator_lost_ns = 10000 * MS,
 		.stall_ns = 1000 * MS,
 		.backoff_min_ns = 20 * MS,
 		.backoff_max_ns = 1000 * MS,
 		.forget_ns = 30000 * MS,
-		.guard_ns = 1000 * MS,
+		.replica_ns = 1000 * MS,
 		.pins_ns = 50 * MS,
 		.poll_ns = 2 * MS,
 		.gossip_ns = 1000 * MS,
@@ -78,9 +78,9 @@ static bool config_limits_valid(const struct control_config *f)
 	       f->calls_max <= CALLS_INDEX_MASK && f->loopback_max > 0 && f->links_max > 0 &&
 	       f->conns_max > 0 && f->conns_max <= 65536 && f->stages_max > 0 &&
 	       f->stages_max <= BUFFERS_MAX && f->edges_max > 0 && f->edges_max <= EDGES_MAX &&
-	       f->fetches_max > 0 && f->serves_max > 0 && f->combines_max > 0 &&
-	       f->reduces_max > 0 && f->reductions_max > 0 && f->reduce_sources_max > 0 &&
-	       f->parts_max > 0 && f->offers_max > 0 && f->entries_max > 0 && f->copies_max > 0 &&
+	       f->fetches_max > 0 && f->serves_max > 0 && f->participants_max > 0 &&
+	       f->reduces_max > 0 && f->requesters_max > 0 && f->reduce_sources_max > 0 &&
+	       f->parts_max > 0 && f->pushes_max > 0 && f->entries_max > 0 && f->copies_max > 0 &&
 	       f->waiters_max > 0 && f->tombstones >= 4 && config_power_of_two(f->tombstones) &&
 	       f->quotas_count <= CONTROL_QUOTAS_MAX && f->references_max > 0 &&
 	       f->leases_max > 0 && f->holds_max > 0 &&
@@ -106,8 +106,8 @@ static bool config_valid(const struct control_config *f)
 static uint32_t config_timers(const struct control_config *f)
 {
 	return f->calls_max + f->waits_max + (1 + FETCH_FEEDS) * f->fetches_max + f->links_max +
-	       2 * (f->combines_max + f->parts_max) + f->offers_max + 3 * f->reduces_max +
-	       2 * f->reductions_max + 2 * (f->nodes + MEMBERS_GUESTS) + 13 + f->references_max +
+	       2 * (f->participants_max + f->parts_max) + f->pushes_max + 3 * f->reduces_max +
+	       2 * f->requesters_max + 2 * (f->nodes + MEMBERS_GUESTS) + 13 + f->references_max +
 	       f->leases_max + f->holds_max;
 }
 
@@ -157,11 +157,11 @@ static struct core *config_carve(struct arena *a, const struct control_config *f
 	objects_carve(&p->store.objects, a, f);
 	fetches_carve(&p->transfer.fetches, a, f);
 	serves_carve(&p->transfer.serves, a, f);
-	takes_carve(&p->participant.takes, a, f);
-	offers_carve(&p->participant.offers, a, f);
-	combines_carve(&p->participant.combines, a, f);
+	pulls_carve(&p->participant.pulls, a, f);
+	pushes_carve(&p->participant.pushes, a, f);
+	participants_carve(&p->participant.participants, a, f);
 	reduces_carve(&p->coordinator.reduces, a, f);
-	reductions_carve(&p->requester.reductions, a, f);
+	requesters_carve(&p->requester.requesters, a, f);
 	sessions_carve(&p->session.sessions, a, f);
 	creation_carve(&p->session.creations, a, f);
 	owners_carve(&p->session.owners, a);
@@ -192,7 +192,7 @@ void control_tables(const struct control *c, void (*take)(void *memory, size_t b
 	config_table(&d->by_id, take);
 	take(d->by_node, ((size_t)d->by_node_mask + 1) * sizeof(*d->by_node));
 	config_table(&c->transfer->fetches.by_id, take);
-	config_table(&c->participant->combines.by_id, take);
+	config_table(&c->participant->participants.by_id, take);
 	config_table(&c->coordinator->reduces.by_id, take);
 }
 

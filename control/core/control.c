@@ -25,7 +25,7 @@ static bool control_answer(void *arg, uint32_t node, const struct message *m)
 	struct control *c = arg;
 
 	if (m->kind == MESSAGE_GOT && m->got.what == MESSAGE_GOT_UNKNOWN &&
-	    reshard_settling(c, &m->got.id)) { /* perhaps its holder is about to tell us */
+	    ownership_settling(c, &m->got.id)) { /* perhaps its holder is about to tell us */
 		later = *m;
 		later.got.what = MESSAGE_GOT_WAIT;
 		*later.got.text = '\0';
@@ -56,7 +56,7 @@ static void control_remind(struct control *c)
 			peers_hello(c, n->main->conn, MESSAGE_ANNOUNCE_ASK);
 			continue;
 		}
-		n->life++;
+		n->epoch++;
 		holds_tell_all(c);
 		objects_announce_all(c);
 	}
@@ -67,7 +67,7 @@ void control_start(struct control *c)
 	const struct directory_out out = {c,
 					  control_answer,
 					  agent_remove,
-					  agent_bury,
+					  agent_replicate,
 					  agent_suspect,
 					  agent_removals,
 					  agent_settled,
@@ -75,7 +75,7 @@ void control_start(struct control *c)
 					  backup_keep,
 					  backup_later,
 					  members_down_ms,
-					  graves_beyond,
+					  tombstone_copies_beyond,
 					  evict_start,
 					  references_create,
 					  references_unhold,
@@ -96,11 +96,11 @@ void control_start(struct control *c)
 	linkstats_init(&c->cluster->links, c->config.nodes);
 	directory_init(&c->directory->shard, &c->config, &c->cluster->links, &out);
 	list_init(&c->transfer->fetches.active);
-	list_init(&c->participant->combines.active);
-	list_init(&c->participant->takes.early);
-	list_init(&c->participant->offers.early);
+	list_init(&c->participant->participants.active);
+	list_init(&c->participant->pulls.early);
+	list_init(&c->participant->pushes.early);
 	reduces_init(c);
-	reductions_init(c);
+	requesters_init(c);
 	list_init(&c->cluster->loopback_queue);
 	list_init(&c->session->sessions.polled);
 	list_init(&c->session->creations.copying);
@@ -112,7 +112,7 @@ void control_start(struct control *c)
 	c->store->objects.sweep = TABLE_SLOT_NONE;
 	c->cluster->calls.count = control_random(c) >> (CALLS_INDEX_BITS + 2);
 	c->epoch_ns = c->config.incarnation - c->now_ns;
-	graves_init(c);
+	tombstone_copies_init(c);
 	list_init(&c->session->sessions.roomless);
 	list_init(&c->session->sessions.prefetches);
 	backup_init(c);
@@ -137,7 +137,7 @@ int control_attach(struct control *c, const struct control_attach *a, uint64_t n
 		return -EPROTO;
 	if (c->table && !same) {
 		fetch_restart_all(c);
-		combine_reset(c);
+		participant_reset(c);
 	}
 	c->memory = a->store;
 	c->table = a->table;
@@ -148,7 +148,7 @@ int control_attach(struct control *c, const struct control_attach *a, uint64_t n
 	if (!same && error == 0)
 		owners_attach(c);
 	if (!same)
-		graves_attach(c);
+		tombstone_copies_attach(c);
 	if (error)
 		return error;
 	c->dataplane = a->reply;
@@ -191,9 +191,9 @@ static void control_turn(struct control *c)
 	members_pump(c);
 	objects_announce_pump(c);
 	holds_pump(c);
-	graves_pump(c);
+	tombstone_copies_pump(c);
 	backup_pump(c);
-	reductions_pump(c);
+	requesters_pump(c);
 	if (c->directory->unremoved)
 		control_remind(c);
 	while ((l = loopback_pop(c)) != NULL) {
@@ -203,7 +203,7 @@ static void control_turn(struct control *c)
 		objects_announce_pump(c);
 		holds_pump(c);
 	}
-	agent_tell_later(c);
+	agent_notify_later(c);
 }
 
 /* ---- what comes in ------------------------------------------------------------------------ */
@@ -358,10 +358,10 @@ void control_usage(const struct control *c, struct control_usage *out)
 		.zombies = c->store->objects.zombie_count,
 		.fetches = c->transfer->fetches.pool.used,
 		.serves = c->transfer->serves.pool.used,
-		.combines = c->participant->combines.pool.used,
-		.parts = c->participant->combines.parts.used,
-		.takes = c->participant->takes.pool.used,
-		.offers = c->participant->offers.pool.used,
+		.participants = c->participant->participants.pool.used,
+		.parts = c->participant->participants.parts.used,
+		.pulls = c->participant->pulls.pool.used,
+		.pushes = c->participant->pushes.pool.used,
 		.stages = c->flow->buffers.stages.used,
 		.edges = c->flow->buffers.ins.used + c->flow->buffers.outs.used,
 		.calls = c->cluster->calls.pool.used,
@@ -369,7 +369,7 @@ void control_usage(const struct control *c, struct control_usage *out)
 		.entries = c->directory->shard.entries.used,
 	};
 	list_each(l, after, &c->coordinator->reduces.active) out->reduces++;
-	list_each(l, after, &c->requester->reductions.active) out->reductions++;
+	list_each(l, after, &c->requester->requesters.active) out->requesters++;
 	for (uint32_t i = 0; i < c->config.nodes; i++)
 		out->nodes_up += peers_node((struct control *)c, i)->state == NODE_UP;
 	for (uint32_t i = 0; i < c->cluster->peers.links.fresh; i++) {

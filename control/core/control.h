@@ -102,9 +102,9 @@ struct control_config {
 	uint32_t sessions_max;
 	uint32_t sessions_user_max; /* of one user other than the daemons' and root */
 	uint32_t waits_max;	    /* requests of clients that wait, all sessions together */
-	uint32_t grid_seats;	    /* of a reduce, from which on they pass stripes on */
+	uint32_t grid_slots;	    /* of a reduce, from which on they pass stripes on */
 	uint64_t twotree_bytes;	    /* up to so many, reduces for one node get two trees; 0: none */
-	uint64_t lend_bytes;	    /* of a reduce, from which on who asks for it coordinates it */
+	uint64_t delegate_bytes;    /* of a reduce, from which on who asks for it coordinates it */
 	uint32_t creations_max;	    /* objects that are written apart from the store */
 	uint32_t creations_user_max; /* by one user */
 	uint32_t calls_max;	     /* requests to other nodes that are not answered yet */
@@ -115,13 +115,13 @@ struct control_config {
 	uint32_t edges_max;	     /* per direction, <= EDGES_MAX */
 	uint32_t fetches_max;	     /* objects under way to this node */
 	uint32_t serves_max;	     /* streams from this node */
-	uint32_t reductions_max;     /* reduces that clients of this node have asked for */
+	uint32_t requesters_max;     /* reduces that clients of this node have asked for */
 	uint32_t reduces_max;	     /* targets that are, or were, made under our direction */
 	uint32_t reduce_sources_max; /* of all of them */
 	uint64_t reduce_value_bytes; /* sums of small ones */
-	uint32_t combines_max;	     /* objects that are made from others here */
+	uint32_t participants_max;   /* objects that are made from others here */
 	uint32_t parts_max;	     /* of all of them */
-	uint32_t offers_max;	     /* contributions that came before we know what for */
+	uint32_t pushes_max;	     /* contributions that came before we know what for */
 	uint32_t entries_max;	     /* directory: objects */
 	uint32_t copies_max;	     /* directory: copies of all objects */
 	uint32_t waiters_max;	     /* directory: nodes that wait for an object */
@@ -145,12 +145,12 @@ struct control_config {
 	uint64_t status_ns;    /* a node that does not answer in so long is shown as down */
 	uint64_t link_ns;      /* a holder that cannot be connected to in so long is given up */
 	uint64_t down_ns;      /* so is a part's node that is known to be down */
-	uint64_t orphan_ns;    /* a coordinator not heard of for so long is gone */
-	uint64_t stall_ns;     /* a stream that does not move is asked about after so long */
-	uint64_t backoff_min_ns; /* between attempts to connect, to find a holder */
+	uint64_t coordinator_lost_ns; /* a coordinator not heard of for so long is gone */
+	uint64_t stall_ns;	      /* a stream that does not move is asked about after so long */
+	uint64_t backoff_min_ns;      /* between attempts to connect, to find a holder */
 	uint64_t backoff_max_ns;
 	uint64_t forget_ns;  /* the directory forgets the copies of a node down for so long */
-	uint64_t guard_ns;   /* how often copies that nobody is known to guard are told of again */
+	uint64_t replica_ns; /* how often copies that nobody is known to guard are told of again */
 	uint64_t pins_ns;    /* how often the pins of deleted objects are looked at again */
 	uint64_t poll_ns;    /* how often a wait for a part of an object is looked at again */
 	uint64_t gossip_ns;  /* one of the watched nodes is probed every so often */
@@ -213,7 +213,7 @@ struct control_client {
 	uint32_t process; /* 0: unknown */
 	uint32_t user;
 	uint64_t birth; /* never two processes with the same; 0: unknown */
-	bool apart;	/* it must not write to the store itself */
+	bool staged;	/* it must not write to the store itself */
 	bool daemons;	/* it is the daemons' user, or root: all sessions may be its */
 };
 /* 0; -EDQUOT: its user has as many sessions as one may have, and this one must be closed. */
@@ -269,8 +269,8 @@ void control_leave(struct control *c, uint64_t now_ns);
 /* For tests and invariants: bytes of the store in use, objects, things under way. */
 struct control_usage {
 	uint64_t store_bytes, scratch_bytes;
-	uint32_t objects, zombies, fetches, serves, combines, parts, takes, offers, reduces,
-		reductions, stages, edges, calls, waits, entries, links_up, nodes_up;
+	uint32_t objects, zombies, fetches, serves, participants, parts, pulls, pushes, reduces,
+		requesters, stages, edges, calls, waits, entries, links_up, nodes_up;
 };
 void control_usage(const struct control *c, struct control_usage *out);
 

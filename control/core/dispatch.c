@@ -11,17 +11,17 @@ static void dispatch_remove(struct control *c, struct node *n, const struct mess
 	struct message answer = {.kind = MESSAGE_REPLY, .request = m->request};
 	uint32_t slot = c->table ? objects_find(c, &m->object.id) : TABLE_SLOT_NONE;
 
-	if (!m->object.again)
+	if (!m->object.replaced)
 		holds_gone(c, &m->object.id, m->object.generation);
 	if (slot != TABLE_SLOT_NONE && !objects_is(c, slot, m->object.generation))
 		slot = TABLE_SLOT_NONE;
-	if (slot != TABLE_SLOT_NONE && m->object.again &&
+	if (slot != TABLE_SLOT_NONE && m->object.replaced &&
 	    (c->table->slot[slot].state == OBJECT_SEALED ||
 	     c->table->slot[slot].state == OBJECT_SPILLED)) {
 		objects_announce(c, slot); /* nobody has all of it unless it was agreed to */
 		slot = TABLE_SLOT_NONE;
 	}
-	if (slot != TABLE_SLOT_NONE && m->object.again)
+	if (slot != TABLE_SLOT_NONE && m->object.replaced)
 		objects_replace(c, slot, "the object is made anew: get it again");
 	else if (slot != TABLE_SLOT_NONE)
 		objects_kill(c, slot, "the object was deleted");
@@ -39,12 +39,12 @@ static void dispatch_status(struct control *c, struct node *n, const struct mess
 	peers_send(c, n, &answer);
 }
 
-static void dispatch_bury(struct control *c, struct node *n, const struct message *m)
+static void dispatch_tombstone(struct control *c, struct node *n, const struct message *m)
 {
 	struct message answer = {.kind = MESSAGE_REPLY, .request = m->request};
 
-	directory_take_bury(&c->directory->shard, &m->bury);
-	reduce_buried(c, &m->bury);
+	directory_take_tombstone(&c->directory->shard, &m->tombstone);
+	reduce_tombstone(c, &m->tombstone);
 	peers_send(c, n, &answer);
 }
 
@@ -68,22 +68,22 @@ static void dispatch_reduce(struct control *c, struct node *n, const struct mess
 		reduce_combined(c, n, m);
 		break;
 	case MESSAGE_COMMIT:
-		reduction_commit(c, n, m);
+		requester_commit(c, n, m);
 		break;
 	case MESSAGE_FINISH:
-		combine_finish(c, n, m);
+		participant_finish(c, n, m);
 		break;
 	case MESSAGE_COMBINE:
-		combine_request(c, n, m);
+		participant_request(c, n, m);
 		break;
 	case MESSAGE_RELEASE:
-		combine_release(c, n, m);
+		participant_release(c, n, m);
 		break;
-	case MESSAGE_TAKE:
-		take_request(c, n, m);
+	case MESSAGE_PULL:
+		pull_request(c, n, m);
 		break;
-	case MESSAGE_OFFER:
-		offer_take(c, n, m);
+	case MESSAGE_PUSH:
+		push_received(c, n, m);
 		break;
 	default:
 		c->counters.messages_unexpected++;
@@ -109,14 +109,14 @@ static bool dispatch_too_early(struct control *c, const struct message *m)
 
 	if (m->kind == MESSAGE_REDUCED) /* of another's reduce: who knows is about to tell us */
 		return m->reduce.asked == 0 && reduce_find(c, id) == NULL &&
-		       reshard_settling(c, id);
+		       ownership_settling(c, id);
 	/* The one who asks would have agreed to a result that anybody has all of; where it may not
 	 * have, the end waits (reduce_known, commit_too_early). */
-	if (m->kind == MESSAGE_REDUCE && m->reduce.flags & MESSAGE_REDUCE_AGAIN)
+	if (m->kind == MESSAGE_REDUCE && m->reduce.flags & MESSAGE_REDUCE_RESTART)
 		return false;
 	if (m->kind == MESSAGE_GET || m->kind == MESSAGE_DROP || m->kind == MESSAGE_RECALL ||
 	    m->kind == MESSAGE_PROPOSE || (m->kind == MESSAGE_HAVE && !m->have.create) ||
-	    (m->kind == MESSAGE_HOLD && m->hold.generation != 0) || !reshard_settling(c, id))
+	    (m->kind == MESSAGE_HOLD && m->hold.generation != 0) || !ownership_settling(c, id))
 		return false;
 	if (m->kind == MESSAGE_DELETE && !m->object.lapsed)
 		return dispatch_delete_too_early(c, id);
@@ -144,14 +144,14 @@ static void dispatch_request(struct control *c, struct node *n, const struct mes
 	}
 	if (id && c->config.shards == 0 &&
 	    (control_shard(c, id) != c->cluster->self || dispatch_too_early(c, m))) {
-		reshard_redirect(c, n, m->request);
+		ownership_redirect(c, n, m->request);
 		return;
 	}
-	if (m->kind == MESSAGE_GET && reduce_spread(c, n, m))
+	if (m->kind == MESSAGE_GET && reduce_receivers_get(c, n, m))
 		return;
-	if (m->kind == MESSAGE_TOLD) {
-		references_told(c, n->number, m->told.life);
-		settle_heard(c, n, m->told.view);
+	if (m->kind == MESSAGE_ANNOUNCED) {
+		references_told(c, n->number, m->announced.epoch);
+		settle_heard(c, n, m->announced.view);
 	}
 	if (m->kind == MESSAGE_HOLD) {
 		references_hold(c, n->number, m);
@@ -185,7 +185,7 @@ void dispatch(struct control *c, struct node *n, uint32_t conn, const struct mes
 	case MESSAGE_DROP:
 	case MESSAGE_DELETE:
 	case MESSAGE_LIST:
-	case MESSAGE_TOLD:
+	case MESSAGE_ANNOUNCED:
 	case MESSAGE_HOLD:
 	case MESSAGE_REDUCE:
 	case MESSAGE_REDUCED:
@@ -211,14 +211,14 @@ void dispatch(struct control *c, struct node *n, uint32_t conn, const struct mes
 	case MESSAGE_REPLY:
 	case MESSAGE_USED:
 	case MESSAGE_HAS:
-	case MESSAGE_GIVEN:
+	case MESSAGE_PULL_REPLY:
 		calls_answer(c, n, m);
 		break;
 	case MESSAGE_REMOVE:
 		dispatch_remove(c, n, m);
 		break;
-	case MESSAGE_BURY:
-		dispatch_bury(c, n, m);
+	case MESSAGE_TOMBSTONE:
+		dispatch_tombstone(c, n, m);
 		break;
 	case MESSAGE_KEEP:
 		dispatch_keep(c, n, m);

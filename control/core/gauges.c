@@ -2,7 +2,7 @@
 /* How full everything is. */
 #include "state.h"
 
-static uint64_t gauges_untold(const struct objects *os)
+static uint64_t gauges_unacked(const struct objects *os)
 {
 	uint64_t count = os->announcing;
 
@@ -64,5 +64,5 @@ void control_gauges(struct control *c, struct control_gauges *out)
 	out->spill_used = c->store->spills.files_bytes;
 	out->spill_max = c->config.spill_max;
 	out->objects = c->store->objects.count;
-	out->untold = gauges_untold(&c->store->objects);
+	out->unacked = gauges_unacked(&c->store->objects);
 }

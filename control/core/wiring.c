@@ -34,10 +34,10 @@ static bool wiring_node_up(struct control *c, struct node *n)
 	if (!was_up && control_is_shard(c, n) && c->table)
 		fetch_announce(c, n);
 	fetch_node_up(c, n);
-	combine_node_up(c, n);
+	participant_node_up(c, n);
 	if (!was_up)
 		reduce_node_up(c, n);
-	graves_node_up(c, n);
+	tombstone_copies_node_up(c, n);
 	return known;
 }
 
@@ -46,7 +46,7 @@ static void wiring_node_down(struct control *c, struct node *n)
 	n->state = NODE_DOWN;
 	n->beyond = false;
 	reduce_node_down(c, n);
-	combine_node_down(c, n);
+	participant_node_down(c, n);
 	if (!control_is_shard(c, c->cluster->self))
 		return;
 	agent_silent(c, n, false);
@@ -64,18 +64,18 @@ static void wiring_announce_asked(struct control *c, struct node *n)
 	reconcile_asked(n);
 	holds_tell_all(c);
 	objects_announce_all(c);
-	reductions_tell(c);
+	requesters_tell(c);
 }
 
 static void wiring_link_up(struct control *c, struct node *n)
 {
 	fetch_node_up(c, n);
-	combine_node_up(c, n);
+	participant_node_up(c, n);
 }
 
 static bool wiring_link_wanted(struct control *c, const struct link *l)
 {
-	return fetch_wants(c, l) || combine_wants(c, l);
+	return fetch_wants(c, l) || participant_wants(c, l);
 }
 
 static void wiring_node_away(struct control *c, struct node *n, bool ever)
@@ -85,7 +85,7 @@ static void wiring_node_away(struct control *c, struct node *n, bool ever)
 
 static void wiring_node_ended(struct control *c, struct node *n)
 {
-	graves_node_gone(c, n);
+	tombstone_copies_node_gone(c, n);
 	agent_silent(c, n, true);
 }
 
@@ -132,29 +132,29 @@ static bool wiring_mine(void *arg, const struct object_id *id)
 }
 
 /* The ids of other nodes have gone to them, and some have come here. */
-static void wiring_reshard(struct control *c)
+static void wiring_ownership(struct control *c)
 {
 	if (!members_joined(c))
 		return;
 	if (c->table && c->store->objects.sweep != TABLE_SLOT_NONE)
 		c->cluster->members
-			.life++; /* some were not told of the change before: tell all again */
+			.epoch++; /* some were not told of the change before: tell all again */
 	holds_tell_all(c);
 	if (c->config.shards == 0) {
 		reduce_keep(c);
-		combine_keep(c);
+		participant_keep(c);
 		directory_keep(&c->directory->shard, wiring_mine, c);
 		calls_move(c);
 	}
-	reductions_tell(c);
+	requesters_tell(c);
 	if (c->table)
 		objects_announce_all(c);
 }
 
 static void wiring_view_changed(struct control *c)
 {
-	wiring_reshard(c);
-	graves_sweep(c);
+	wiring_ownership(c);
+	tombstone_copies_sweep(c);
 	backup_later(c);
 }
 
@@ -187,11 +187,11 @@ static bool wiring_prepare(struct control *c, struct call *call)
 	if (m->kind == MESSAGE_COMMIT || m->kind == MESSAGE_PROPOSE)
 		reduce_fill_commit(c, call);
 	if (m->kind == MESSAGE_RECALL && call->owner)
-		reduction_fill_recall(c, call);
+		requester_fill_recall(c, call);
 	if (m->kind == MESSAGE_REDUCE)
-		reduction_set_times(c, call->owner, &m->reduce);
+		requester_set_times(c, call->owner, &m->reduce);
 	if (m->kind == MESSAGE_REDUCED)
-		m->reduce.flags = reduce_borrowed(c, &m->reduce) ? MESSAGE_REDUCE_LENT : 0;
+		m->reduce.flags = reduce_is_delegate(c, &m->reduce) ? MESSAGE_REDUCE_DELEGATED : 0;
 	return true;
 }
 
@@ -217,7 +217,7 @@ const struct cluster_ops wiring_cluster = {
 	.node_down = wiring_node_down,
 	.node_known = wiring_node_known,
 	.announce_asked = wiring_announce_asked,
-	.heard = guard_heard,
+	.heard = replica_heard,
 	.link_up = wiring_link_up,
 	.link_wanted = wiring_link_wanted,
 	.node_away = wiring_node_away,
@@ -261,12 +261,12 @@ static bool wiring_arriving(struct control *c, const struct stage *head)
 {
 	const struct object *o = objects_at(c, head->slot);
 
-	return o->stage == head && (o->fetch || o->combine);
+	return o->stage == head && (o->fetch || o->participant);
 }
 
 static int32_t wiring_addend(const struct part *part)
 {
-	return part->combine->sum.op ? (int32_t)part->index : -1;
+	return part->participant->sum.op ? (int32_t)part->index : -1;
 }
 
 static void wiring_arrived(struct control *c, uint32_t slot)
@@ -275,8 +275,8 @@ static void wiring_arrived(struct control *c, uint32_t slot)
 
 	if (o->fetch)
 		fetch_done(c, o->fetch);
-	else if (o->combine)
-		combine_done(c, o->combine);
+	else if (o->participant)
+		participant_done(c, o->participant);
 }
 
 static void wiring_lost(struct control *c, struct stage *s)
@@ -288,8 +288,8 @@ static void wiring_lost(struct control *c, struct stage *s)
 		part_local_mirror_lost(c, s->part);
 	if (o->stage != s)
 		return;
-	if (o->combine)
-		combine_stage_lost(c, o->combine);
+	if (o->participant)
+		participant_stage_lost(c, o->participant);
 	if (o->fetch)
 		fetch_stage_lost(c, o->fetch);
 	o->stage = NULL;
@@ -345,8 +345,8 @@ static void wiring_killed(struct control *c, struct object *o, const char *why)
 	if (o->fetch)
 		fetch_killed(c, o->fetch);
 	o->fetch = NULL;
-	if (o->combine)
-		combine_killed(c, o->combine);
+	if (o->participant)
+		participant_killed(c, o->participant);
 	if (o->creation)
 		creation_end(c, o);
 	list_each(l, next, &o->mirrors)
@@ -363,12 +363,12 @@ static void wiring_sealed(struct control *c, struct object *o)
 
 static void wiring_refused(struct control *c, struct object *o, int32_t status)
 {
-	combine_refused(c, o->combine, status);
+	participant_refused(c, o->participant, status);
 }
 
 static void wiring_led(struct control *c, struct object *o)
 {
-	combine_known(o->combine);
+	participant_known(o->participant);
 }
 
 static void wiring_upstreams(struct control *c, const struct object *o, struct message_have *have)
@@ -392,7 +392,7 @@ const struct store_ops wiring_store = {
 	.gone = fetch_wake,
 	.sealed = wiring_sealed,
 	.progress = waits_check_object,
-	.announced = seal_told,
+	.announced = seal_acked,
 	.refused = wiring_refused,
 	.led = wiring_led,
 	.upstreams = wiring_upstreams,
@@ -424,7 +424,7 @@ static void wiring_wait_absent(struct control *c, struct await *w, int32_t statu
 
 static bool wiring_unfinished(const struct object *o)
 {
-	return !o->combine->done || o->combine->held;
+	return !o->participant->done || o->participant->withheld;
 }
 
 const struct transfer_ops wiring_transfer = {
@@ -432,14 +432,14 @@ const struct transfer_ops wiring_transfer = {
 	.wait_ended = wiring_wait_ended,
 	.wait_absent = wiring_wait_absent,
 	.unfinished = wiring_unfinished,
-	.made_here = reduce_borrowed_look,
+	.made_here = reduce_delegate_look,
 };
 
 const struct delegate_ops wiring_delegate = {
-	.propose = reduction_propose,
-	.confirmed = reduction_confirmed,
-	.refused = reduction_refused,
-	.own_failed = reduction_own_failed,
+	.propose = requester_propose,
+	.confirmed = requester_confirmed,
+	.refused = requester_refused,
+	.own_failed = requester_own_failed,
 };
 
 static void wiring_reduce_ended(struct control *c, struct await *w, const struct message_used *used)
@@ -460,6 +460,6 @@ const struct requester_ops wiring_requester = {
 };
 
 const struct lease_ops wiring_lease = {
-	.told_again = reconcile_more,
+	.announce_more = reconcile_more,
 	.answer = session_lease_answer,
 };

@@ -77,7 +77,7 @@ static bool decode_hello(const Rpc__Hello *in, struct message_hello *out)
 	out->store_incarnation = in->store_incarnation;
 	out->incarnation = in->incarnation;
 	out->digest = in->digest;
-	return decode_node(in->node, &out->node) && decode_node(in->given, &out->given) &&
+	return decode_node(in->node, &out->node) && decode_node(in->assigned, &out->assigned) &&
 	       in->workers >= 1 && in->workers <= WORKERS_MAX && in->announce < MESSAGE_ANNOUNCES &&
 	       in->store_incarnation != 0;
 }
@@ -116,9 +116,9 @@ static bool decode_hold(const Rpc__Hold *in, struct message_hold *out)
 {
 	out->generation = in->generation;
 	out->left_ns = in->left_ns - 1;
-	out->again = in->again != 0;
+	out->known = in->known != 0;
 	out->joins = in->joins != 0;
-	out->life = in->life;
+	out->epoch = in->epoch;
 	return (in->left_ns == 0 || out->left_ns <= SESSION_LEASE_NS_MAX) &&
 	       (in->generation == 0 || decode_generation(in->generation)) &&
 	       decode_id(&in->id, &out->id) && decode_lease(in->lease, &out->lease);
@@ -131,11 +131,11 @@ static bool decode_have(const Rpc__Have *in, struct message_have *out)
 	out->chunk_bytes = in->chunk_bytes;
 	out->state = in->state;
 	out->create = in->create != 0;
-	out->guards = in->guards != 0;
-	out->orphan = in->orphan != 0;
+	out->pinned = in->pinned != 0;
+	out->pin_lost = in->pin_lost != 0;
 	out->made = in->made != 0;
 	out->rate = in->rate;
-	out->life = in->life;
+	out->epoch = in->epoch;
 	out->has_value = in->has_value != 0;
 	out->value = in->value.data;
 	out->value_bytes = (uint32_t)in->value.len;
@@ -182,8 +182,8 @@ static bool decode_get(const Rpc__Get *in, struct decode_arena *a, struct messag
 	out->generation = in->generation;
 	out->why = in->why;
 	out->value_max = in->value_max;
-	out->life = in->life;
-	out->patient = in->patient;
+	out->epoch = in->epoch;
+	out->deferrable = in->deferrable;
 	return in->why < MESSAGE_GET_WHYS && in->value_max <= OBJECT_INLINE_MAX &&
 	       decode_id(&in->id, &out->id) && decode_node(in->failed, &out->failed) &&
 	       decode_others(in) && decode_ids(&in->others, a, &out->others_count, &out->others) &&
@@ -233,15 +233,15 @@ static bool decode_object(const Rpc__Object *in, struct message_object *out)
 	out->generation = in->generation;
 	out->upstream = in->upstream;
 	out->cursor = in->cursor;
-	out->again = in->again;
+	out->replaced = in->mode;
 	out->lapsed = in->lapsed;
 	out->lease = in->lease;
-	return in->upstream <= NODES_MAX && in->again <= 1 && in->lapsed < MESSAGE_LAPSED_WHATS &&
+	return in->upstream <= NODES_MAX && in->mode <= 1 && in->lapsed < MESSAGE_LAPSED_WHATS &&
 	       (in->lapsed ? decode_generation(in->generation) : in->lease == 0) &&
 	       decode_id(&in->id, &out->id);
 }
 
-static bool decode_bury(const Rpc__Bury *in, struct message_bury *out)
+static bool decode_tombstone(const Rpc__Tombstone *in, struct message_tombstone *out)
 {
 	out->generation = in->generation;
 	out->request = in->request;
@@ -255,9 +255,9 @@ static bool decode_reply(const Rpc__Reply *in, struct message_reply *out)
 	out->status = in->status;
 	out->generation = in->generation;
 	out->ready = in->ready;
-	out->guard = in->guard;
+	out->pinned = in->pinned;
 	out->lanes = in->lanes;
-	return in->guard <= NODES_MAX && decode_status(in->status) &&
+	return in->pinned <= NODES_MAX && decode_status(in->status) &&
 	       decode_text(&in->text, out->text, sizeof(out->text));
 }
 
@@ -392,10 +392,10 @@ static bool decode_rarer_body(const Rpc__Envelope *e, struct decode_arena *a, st
 		return decode_reduce(e->reduce, a, &m->reduce);
 	case RPC__ENVELOPE__BODY_REDUCED:
 		m->kind = MESSAGE_REDUCED;
-		m->reduce.timeout_ns = e->reduced->again == 1 ? 0 : UINT64_MAX;
-		m->reduce.flags = e->reduced->again == 2 ? MESSAGE_REDUCE_LENT : 0;
+		m->reduce.timeout_ns = e->reduced->mode == 1 ? 0 : UINT64_MAX;
+		m->reduce.flags = e->reduced->mode == 2 ? MESSAGE_REDUCE_DELEGATED : 0;
 		m->reduce.asked = e->reduced->generation;
-		return e->reduced->again <= 2 && decode_id(&e->reduced->id, &m->reduce.target);
+		return e->reduced->mode <= 2 && decode_id(&e->reduced->id, &m->reduce.target);
 	case RPC__ENVELOPE__BODY_USED:
 		m->kind = MESSAGE_USED;
 		return decode_used(e->used, a, &m->used);
@@ -420,18 +420,18 @@ static bool decode_rarer_body(const Rpc__Envelope *e, struct decode_arena *a, st
 	case RPC__ENVELOPE__BODY_RECALL:
 		m->kind = MESSAGE_RECALL;
 		return decode_recall(e->recall, a, &m->used);
-	case RPC__ENVELOPE__BODY_BURY:
-		m->kind = MESSAGE_BURY;
-		return decode_bury(e->bury, &m->bury);
-	case RPC__ENVELOPE__BODY_TAKE:
-		m->kind = MESSAGE_TAKE;
-		return decode_take(e->take, &m->take);
-	case RPC__ENVELOPE__BODY_GIVEN:
-		m->kind = MESSAGE_GIVEN;
-		return decode_given(e->given, &m->take);
-	case RPC__ENVELOPE__BODY_OFFER:
-		m->kind = MESSAGE_OFFER;
-		return decode_offer(e->offer, &m->offer);
+	case RPC__ENVELOPE__BODY_TOMBSTONE:
+		m->kind = MESSAGE_TOMBSTONE;
+		return decode_tombstone(e->tombstone, &m->tombstone);
+	case RPC__ENVELOPE__BODY_PULL:
+		m->kind = MESSAGE_PULL;
+		return decode_pull(e->pull, &m->pull);
+	case RPC__ENVELOPE__BODY_PULL_REPLY:
+		m->kind = MESSAGE_PULL_REPLY;
+		return decode_pull_reply(e->pull_reply, &m->pull);
+	case RPC__ENVELOPE__BODY_PUSH:
+		m->kind = MESSAGE_PUSH;
+		return decode_push(e->push, &m->push);
 	case RPC__ENVELOPE__BODY_HOLD:
 		m->kind = MESSAGE_HOLD;
 		return decode_hold(e->hold, &m->hold);
@@ -500,10 +500,10 @@ static bool decode_body(const Rpc__Envelope *e, struct decode_arena *a, struct m
 		m->kind = MESSAGE_LIST;
 		m->list.cursor = e->list->cursor;
 		return decode_text(&e->list->prefix, m->list.prefix, sizeof(m->list.prefix));
-	case RPC__ENVELOPE__BODY_TOLD:
-		m->kind = MESSAGE_TOLD;
-		m->told.life = e->told->life;
-		m->told.view = e->told->view;
+	case RPC__ENVELOPE__BODY_ANNOUNCED:
+		m->kind = MESSAGE_ANNOUNCED;
+		m->announced.epoch = e->announced->epoch;
+		m->announced.view = e->announced->view;
 		return true;
 	case RPC__ENVELOPE__BODY_OBJECTS:
 		m->kind = MESSAGE_OBJECTS;

@@ -32,8 +32,8 @@ bool decode_range(const Rpc__Stream *in, struct message_stream *out);
 bool decode_stream(const Rpc__Stream *in, struct message_stream *out);
 
 /* decode_value.c */
-bool decode_take(const Rpc__Take *in, struct message_take *out);
-bool decode_given(const Rpc__Given *in, struct message_take *out);
-bool decode_offer(const Rpc__Offer *in, struct message_offer *out);
+bool decode_pull(const Rpc__Pull *in, struct message_pull *out);
+bool decode_pull_reply(const Rpc__PullReply *in, struct message_pull *out);
+bool decode_push(const Rpc__Push *in, struct message_push *out);
 
 #endif

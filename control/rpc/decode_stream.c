@@ -38,18 +38,19 @@ bool decode_stream(const Rpc__Stream *in, struct message_stream *out)
 	uint64_t end = (uint64_t)in->first + in->count;
 	bool cut = in->lanes > 0 && in->lanes <= LANES_MAX;
 
-	if (!decode_range(in, out) || !cut || in->n_replaces > MESSAGE_STRANDS_MAX ||
-	    in->n_strand == 0 || in->n_strand % 4 || in->n_strand > 4 * MESSAGE_STRANDS_MAX)
+	if (!decode_range(in, out) || !cut || in->n_replaces > MESSAGE_SUBSTREAMS_MAX ||
+	    in->n_substream == 0 || in->n_substream % 4 ||
+	    in->n_substream > 4 * MESSAGE_SUBSTREAMS_MAX)
 		return false;
 	out->check = in->check != 0;
 	out->lanes = in->lanes;
-	out->strands = (uint32_t)(in->n_strand / 4);
-	memcpy(out->strand, in->strand, in->n_strand * sizeof(*in->strand));
+	out->substreams = (uint32_t)(in->n_substream / 4);
+	memcpy(out->substream, in->substream, in->n_substream * sizeof(*in->substream));
 	out->replaced = (uint32_t)in->n_replaces;
 	for (uint32_t i = 0; i < out->replaced; i++)
 		out->replaces[i] = in->replaces[i];
-	for (uint32_t i = 0; i < out->strands; i++) {
-		const struct message_strand *s = &out->strand[i];
+	for (uint32_t i = 0; i < out->substreams; i++) {
+		const struct message_substream *s = &out->substream[i];
 
 		if (s->stream == 0 || s->worker >= WORKERS_MAX || s->count == 0 ||
 		    s->first < in->first || (uint64_t)s->first + s->count > end)

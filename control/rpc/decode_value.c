@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "decode.h"
 
-bool decode_take(const Rpc__Take *in, struct message_take *out)
+bool decode_pull(const Rpc__Pull *in, struct message_pull *out)
 {
 	out->generation = in->generation;
 	out->first = in->first;
@@ -10,7 +10,7 @@ bool decode_take(const Rpc__Take *in, struct message_take *out)
 	       in->bytes <= OBJECT_INLINE_MAX && decode_id(&in->id, &out->id);
 }
 
-bool decode_offer(const Rpc__Offer *in, struct message_offer *out)
+bool decode_push(const Rpc__Push *in, struct message_push *out)
 {
 	out->bytes.generation = in->generation;
 	out->bytes.first = in->first;
@@ -22,7 +22,7 @@ bool decode_offer(const Rpc__Offer *in, struct message_offer *out)
 }
 
 /* The bytes, or an error. */
-bool decode_given(const Rpc__Given *in, struct message_take *out)
+bool decode_pull_reply(const Rpc__PullReply *in, struct message_pull *out)
 {
 	out->status = in->status;
 	out->value = in->value.data;

@@ -36,9 +36,9 @@ static void encode_hold(const struct message_hold *m, Rpc__Lease *lease, Rpc__Ho
 	out->generation = m->generation;
 	out->lease = encode_lease(&m->lease, lease);
 	out->left_ns = m->left_ns + 1;
-	out->again = m->again != 0;
+	out->known = m->known != 0;
 	out->joins = m->joins != 0;
-	out->life = m->life;
+	out->epoch = m->epoch;
 }
 
 static void encode_have(const struct message_have *m, Rpc__Lease *lease, Rpc__Have *out)
@@ -51,8 +51,8 @@ static void encode_have(const struct message_have *m, Rpc__Lease *lease, Rpc__Ha
 	out->state = m->state;
 	out->upstream = encode_node(m->upstream);
 	out->create = m->create != 0;
-	out->guards = m->guards != 0;
-	out->orphan = m->orphan != 0;
+	out->pinned = m->pinned != 0;
+	out->pin_lost = m->pin_lost != 0;
 	out->made = m->made != 0;
 	out->name = encode_text(m->name, sizeof(m->name));
 	out->has_value = m->has_value != 0;
@@ -60,7 +60,7 @@ static void encode_have(const struct message_have *m, Rpc__Lease *lease, Rpc__Ha
 	out->n_also = m->also_count;
 	out->also = (uint32_t *)(uintptr_t)m->also;
 	out->rate = m->rate;
-	out->life = m->life;
+	out->epoch = m->epoch;
 	out->lease = encode_lease(&m->lease, lease);
 }
 
@@ -72,11 +72,11 @@ static void encode_get(const struct message_get *m, Rpc__Get *out)
 	out->failed = encode_node(m->failed);
 	out->why = m->why;
 	out->value_max = m->value_max;
-	out->life = m->life;
+	out->epoch = m->epoch;
 	out->op = m->op;
 	out->dtype = m->dtype;
 	out->others = encode_bytes(m->others, (size_t)m->others_count * OBJECT_ID_BYTES);
-	out->patient = m->patient;
+	out->deferrable = m->deferrable;
 }
 
 static void encode_got(const struct message_got *m, Rpc__Got *out)
@@ -102,9 +102,9 @@ static void encode_got(const struct message_got *m, Rpc__Got *out)
 	out->down = m->down_ms;
 }
 
-static void encode_bury(const struct message_bury *m, Rpc__Bury *out)
+static void encode_tombstone(const struct message_tombstone *m, Rpc__Tombstone *out)
 {
-	rpc__bury__init(out);
+	rpc__tombstone__init(out);
 	out->id = encode_bytes(m->id.bytes, OBJECT_ID_BYTES);
 	out->generation = m->generation;
 	out->request = m->request;
@@ -118,7 +118,7 @@ static void encode_object(const struct message_object *m, Rpc__Object *out)
 	out->generation = m->generation;
 	out->upstream = m->upstream;
 	out->cursor = m->cursor;
-	out->again = m->again;
+	out->mode = m->replaced;
 	out->lapsed = m->lapsed;
 	out->lease = m->lease;
 }
@@ -133,8 +133,8 @@ static void encode_stream(const struct message_stream *m, Rpc__Stream *out)
 	out->count = m->count;
 	out->check = m->check != 0;
 	out->lanes = m->lanes;
-	out->n_strand = 4 * (size_t)m->strands;
-	out->strand = (uint32_t *)(uintptr_t)m->strand; /* four words each */
+	out->n_substream = 4 * (size_t)m->substreams;
+	out->substream = (uint32_t *)(uintptr_t)m->substream; /* four words each */
 	out->n_replaces = m->replaced;
 	out->replaces = (uint32_t *)(uintptr_t)m->replaces;
 	out->n_skip = 2 * (size_t)m->skips;
@@ -145,7 +145,7 @@ static void encode_hello(const struct message_hello *m, Rpc__Hello *out)
 {
 	rpc__hello__init(out);
 	out->node = encode_node(m->node);
-	out->given = encode_node(m->given);
+	out->assigned = encode_node(m->assigned);
 	out->version = m->version;
 	out->workers = m->workers;
 	out->announce = m->announce;
@@ -182,7 +182,7 @@ static void encode_reply(const struct message_reply *m, Rpc__Reply *out)
 	out->generation = m->generation;
 	out->text = encode_text(m->text, sizeof(m->text));
 	out->ready = m->ready;
-	out->guard = m->guard;
+	out->pinned = m->pinned;
 	out->lanes = m->lanes;
 }
 
@@ -366,25 +366,25 @@ static void encode_combined(const struct message_combined *m, Rpc__Combined *out
 	out->status = m->status;
 }
 
-static void encode_take(const struct message_take *m, Rpc__Take *out)
+static void encode_pull(const struct message_pull *m, Rpc__Pull *out)
 {
-	rpc__take__init(out);
+	rpc__pull__init(out);
 	out->id = encode_bytes(m->id.bytes, OBJECT_ID_BYTES);
 	out->generation = m->generation;
 	out->first = m->first;
 	out->bytes = m->bytes;
 }
 
-static void encode_given(const struct message_take *m, Rpc__Given *out)
+static void encode_pull_reply(const struct message_pull *m, Rpc__PullReply *out)
 {
-	rpc__given__init(out);
+	rpc__pull_reply__init(out);
 	out->status = m->status;
 	out->value = encode_bytes(m->value, m->bytes);
 }
 
-static void encode_offer(const struct message_offer *m, Rpc__Offer *out)
+static void encode_push(const struct message_push *m, Rpc__Push *out)
 {
-	rpc__offer__init(out);
+	rpc__push__init(out);
 	out->into = encode_bytes(m->into.bytes, OBJECT_ID_BYTES);
 	out->id = encode_bytes(m->bytes.id.bytes, OBJECT_ID_BYTES);
 	out->generation = m->bytes.generation;
@@ -408,8 +408,8 @@ union encode_body {
 	Rpc__Get get;
 	Rpc__Got got;
 	Rpc__Object object;
-	Rpc__Bury bury;
-	Rpc__Told told;
+	Rpc__Tombstone tombstone;
+	Rpc__Announced announced;
 	Rpc__Stream stream;
 	Rpc__List list;
 	Rpc__Objects objects;
@@ -422,9 +422,9 @@ union encode_body {
 	Rpc__Used used;
 	Rpc__Combine combine;
 	Rpc__Combined combined;
-	Rpc__Take take;
-	Rpc__Given given;
-	Rpc__Offer offer;
+	Rpc__Pull pull;
+	Rpc__PullReply pull_reply;
+	Rpc__Push push;
 };
 
 static const Rpc__Envelope__BodyCase encode_cases[MESSAGE_KINDS] = {
@@ -438,8 +438,8 @@ static const Rpc__Envelope__BodyCase encode_cases[MESSAGE_KINDS] = {
 	[MESSAGE_DELETE] = RPC__ENVELOPE__BODY_DELETE,
 	[MESSAGE_REMOVE] = RPC__ENVELOPE__BODY_REMOVE,
 	[MESSAGE_PREFETCH] = RPC__ENVELOPE__BODY_PREFETCH,
-	[MESSAGE_BURY] = RPC__ENVELOPE__BODY_BURY,
-	[MESSAGE_TOLD] = RPC__ENVELOPE__BODY_TOLD,
+	[MESSAGE_TOMBSTONE] = RPC__ENVELOPE__BODY_TOMBSTONE,
+	[MESSAGE_ANNOUNCED] = RPC__ENVELOPE__BODY_ANNOUNCED,
 	[MESSAGE_STREAM] = RPC__ENVELOPE__BODY_STREAM,
 	[MESSAGE_PIECES] = RPC__ENVELOPE__BODY_PIECES,
 	[MESSAGE_HAS] = RPC__ENVELOPE__BODY_HAS,
@@ -461,9 +461,9 @@ static const Rpc__Envelope__BodyCase encode_cases[MESSAGE_KINDS] = {
 	[MESSAGE_FINISH] = RPC__ENVELOPE__BODY_FINISH,
 	[MESSAGE_RECALL] = RPC__ENVELOPE__BODY_RECALL,
 	[MESSAGE_PROPOSE] = RPC__ENVELOPE__BODY_PROPOSE,
-	[MESSAGE_TAKE] = RPC__ENVELOPE__BODY_TAKE,
-	[MESSAGE_GIVEN] = RPC__ENVELOPE__BODY_GIVEN,
-	[MESSAGE_OFFER] = RPC__ENVELOPE__BODY_OFFER,
+	[MESSAGE_PULL] = RPC__ENVELOPE__BODY_PULL,
+	[MESSAGE_PULL_REPLY] = RPC__ENVELOPE__BODY_PULL_REPLY,
+	[MESSAGE_PUSH] = RPC__ENVELOPE__BODY_PUSH,
 };
 
 static void encode_reduce_body(const struct message *m, uint8_t *scratch, union encode_body *b)
@@ -475,9 +475,9 @@ static void encode_reduce_body(const struct message *m, uint8_t *scratch, union 
 	case MESSAGE_REDUCED:
 		rpc__object__init(&b->object);
 		b->object.id = encode_bytes(m->reduce.target.bytes, OBJECT_ID_BYTES);
-		b->object.again = m->reduce.timeout_ns == 0		  ? 1
-				  : m->reduce.flags & MESSAGE_REDUCE_LENT ? 2
-									  : 0;
+		b->object.mode = m->reduce.timeout_ns == 0		      ? 1
+				 : m->reduce.flags & MESSAGE_REDUCE_DELEGATED ? 2
+									      : 0;
 		b->object.generation = m->reduce.asked;
 		break;
 	case MESSAGE_USED:
@@ -494,17 +494,17 @@ static void encode_reduce_body(const struct message *m, uint8_t *scratch, union 
 	case MESSAGE_FINISH:
 		encode_combined(&m->combined, &b->combined);
 		break;
-	case MESSAGE_BURY:
-		encode_bury(&m->bury, &b->bury);
+	case MESSAGE_TOMBSTONE:
+		encode_tombstone(&m->tombstone, &b->tombstone);
 		break;
-	case MESSAGE_TAKE:
-		encode_take(&m->take, &b->take);
+	case MESSAGE_PULL:
+		encode_pull(&m->pull, &b->pull);
 		break;
-	case MESSAGE_GIVEN:
-		encode_given(&m->take, &b->given);
+	case MESSAGE_PULL_REPLY:
+		encode_pull_reply(&m->pull, &b->pull_reply);
 		break;
-	case MESSAGE_OFFER:
-		encode_offer(&m->offer, &b->offer);
+	case MESSAGE_PUSH:
+		encode_push(&m->push, &b->push);
 		break;
 	default:
 		encode_object(&m->object, &b->object);
@@ -548,10 +548,10 @@ static void encode_body(const struct message *m, uint8_t *scratch, union encode_
 	case MESSAGE_OBJECTS:
 		encode_objects(&m->objects, (struct encode_page *)(void *)scratch, &b->objects);
 		break;
-	case MESSAGE_TOLD:
-		rpc__told__init(&b->told);
-		b->told.life = m->told.life;
-		b->told.view = m->told.view;
+	case MESSAGE_ANNOUNCED:
+		rpc__announced__init(&b->announced);
+		b->announced.epoch = m->announced.epoch;
+		b->announced.view = m->announced.view;
 		break;
 	case MESSAGE_STATUS:
 		rpc__status__init(&b->status);

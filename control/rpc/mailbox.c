@@ -36,8 +36,8 @@ void mailbox_init(struct mailbox *b, void *memory, uint8_t *arena, uint8_t *tx, 
 	at += mailbox_round(sizeof(struct record) * b->capacity);
 	b->tx_free = (uint32_t *)(void *)at;
 	at += mailbox_round(sizeof(uint32_t) * tx_slots);
-	b->tx_lent = at;
-	memset(b->tx_lent, 0, tx_slots);
+	b->tx_in_flight = at;
+	memset(b->tx_in_flight, 0, tx_slots);
 	for (uint32_t i = 0; i < tx_slots; i++)
 		b->tx_free[i] = tx_slots - 1 - i;
 }
@@ -66,7 +66,7 @@ bool mailbox_send(struct mailbox *b, uint32_t conn, const struct message *m)
 	if (length == 0)
 		return false;
 	b->tx_free_count--;
-	b->tx_lent[slot] = 1;
+	b->tx_in_flight[slot] = 1;
 	r = mailbox_push(b, COMMAND_MSG_SEND);
 	r->token = slot;
 	r->msg.conn = conn;
@@ -77,9 +77,9 @@ bool mailbox_send(struct mailbox *b, uint32_t conn, const struct message *m)
 
 static void mailbox_sent(struct mailbox *b, uint64_t slot)
 {
-	if (slot >= b->tx_slots || !b->tx_lent[slot])
+	if (slot >= b->tx_slots || !b->tx_in_flight[slot])
 		return;
-	b->tx_lent[slot] = 0;
+	b->tx_in_flight[slot] = 0;
 	b->tx_free[b->tx_free_count++] = (uint32_t)slot;
 }
 

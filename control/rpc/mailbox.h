@@ -17,9 +17,9 @@ enum {
 struct mailbox {
 	uint8_t *tx;
 	const uint8_t *rx;
-	uint8_t *arena;	   /* MAILBOX_ARENA_BYTES, may be shared with other mailboxes */
-	uint32_t *tx_free; /* stack of slots */
-	uint8_t *tx_lent;  /* per slot: 1 while the dataplane has it */
+	uint8_t *arena;	       /* MAILBOX_ARENA_BYTES, may be shared with other mailboxes */
+	uint32_t *tx_free;     /* stack of slots */
+	uint8_t *tx_in_flight; /* per slot: 1 while the dataplane has it */
 	struct record *ring;
 	uint32_t tx_slots, rx_slots, tx_free_count;
 	uint32_t head, count, capacity;

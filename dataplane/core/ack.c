@@ -65,11 +65,11 @@ uint64_t ack_chunk_wait_ns(const struct engine *e, uint32_t senders, bool told)
 /* Its sender may know of more who send than there are now: it expects an answer by that. */
 static uint64_t ack_wait_until(const struct engine *e, const struct conn *c, enum ack_wish wish)
 {
-	uint32_t senders = (uint32_t)state_max(in_edge_senders(e), c->rx.told_senders);
+	uint32_t senders = (uint32_t)state_max(in_edge_senders(e), c->rx.peer_senders);
 
 	if (wish != ACK_LATER)
 		return e->now_ns + e->config.ack_delay_ns;
-	return e->now_ns + ack_chunk_wait_ns(e, senders, c->rx.told_senders > 0);
+	return e->now_ns + ack_chunk_wait_ns(e, senders, c->rx.peer_senders > 0);
 }
 
 void ack_mark(struct engine *e, struct conn *c, uint64_t pn, enum ack_wish wish)

@@ -32,7 +32,7 @@ static void buffer_publish(struct buffer *b)
 /* Moves ready_low over every ready chunk that follows it, a word at a time. */
 static void buffer_settle(struct buffer *b)
 {
-	uint32_t limit = b->chunks - b->hold;
+	uint32_t limit = b->chunks - b->withhold;
 
 	while (b->ready_low < limit) {
 		uint64_t missing =
@@ -101,7 +101,7 @@ void buffer_ready(struct engine *e, struct buffer *b, uint32_t chunk)
 	b->ready_count++;
 	if (chunk >= b->ready_high)
 		b->ready_high = chunk + 1;
-	if (!buffer_holds(b, chunk))
+	if (!buffer_withholds(b, chunk))
 		buffer_give(e, b, chunk);
 	if (b->counts == NULL)
 		buffer_tell(e, b, chunk);
@@ -160,7 +160,7 @@ static enum reason buffer_check_rule(const struct engine *e, const struct record
 {
 	uint64_t chunks = chunk_count(r->buffer.size, r->buffer.chunk_bytes);
 
-	if (r->buffer.hold > (r->buffer.bitmap_offset != 0))
+	if (r->buffer.withhold > (r->buffer.bitmap_offset != 0))
 		return REASON_UNSUPPORTED;
 	if (r->buffer.reduce_op == 0)
 		return r->buffer.need == 1 ? REASON_NONE : REASON_UNSUPPORTED;
@@ -245,7 +245,7 @@ enum reason buffer_open(struct engine *e, const struct record *r)
 		b->watermark = &e->config.table->slot[r->buffer.table_slot].watermark;
 	if (r->buffer.bitmap_offset != 0) {
 		b->bitmap = (uint64_t *)(void *)(e->config.store + r->buffer.bitmap_offset);
-		b->hold = r->buffer.hold;
+		b->withhold = r->buffer.withhold;
 		buffer_rule(e, b, r);
 		buffer_resume(b);
 		buffer_publish(b);
@@ -289,9 +289,9 @@ enum reason buffer_finish(struct engine *e, const struct record *r)
 		return REASON_BAD_ID;
 	if (r->epoch < b->epoch)
 		return REASON_STALE_EPOCH;
-	if (!b->hold)
+	if (!b->withhold)
 		return REASON_NONE;
-	b->hold = false;
+	b->withhold = false;
 	if (buffer_has(b, b->chunks - 1))
 		buffer_give(e, b, b->chunks - 1);
 	return REASON_NONE;

@@ -35,7 +35,7 @@ struct buffer {
 	uint32_t progress_low; /* ready_low when progress was last reported */
 	bool progress_queued;
 	bool done_reported;
-	bool hold;	/* the last chunk is given to nobody yet, be it in or not */
+	bool withhold;	/* the last chunk is given to nobody yet, be it in or not */
 	uint8_t need;	/* contributions that make a chunk ready */
 	uint16_t scale; /* by which a chunk is divided then, when divide is there */
 	kernel_fn *apply;
@@ -57,9 +57,9 @@ bool buffer_has(const struct buffer *b, uint32_t chunk);
 bool buffer_has_range(const struct buffer *b, uint32_t first, uint32_t chunks);
 bool buffer_map_fits(const struct engine *e, uint64_t offset, uint64_t bytes);
 /* It is in, but stays here for now. */
-static inline bool buffer_holds(const struct buffer *b, uint32_t chunk)
+static inline bool buffer_withholds(const struct buffer *b, uint32_t chunk)
 {
-	return b->hold && chunk + 1 == b->chunks;
+	return b->withhold && chunk + 1 == b->chunks;
 }
 /* A chunk has all its contributions: marked, told to the edges and to control. */
 void buffer_ready(struct engine *e, struct buffer *b, uint32_t chunk);
@@ -80,7 +80,7 @@ static inline uint64_t buffer_ready_word(const struct buffer *b, uint32_t word)
 	uint64_t bits = b->bitmap != NULL ? buffer_map_word(b->bitmap, word) : 0;
 	if (base < b->ready_low)
 		bits |= (UINT64_C(1) << (b->ready_low - base)) - 1;
-	if (b->hold && b->chunks - base <= 64)
+	if (b->withhold && b->chunks - base <= 64)
 		bits &= (UINT64_C(1) << (b->chunks - base - 1)) - 1;
 	return bits;
 }

@@ -7,7 +7,7 @@
 #include "local_edge.h"
 
 /* The sources of one pass: what the chunk holds already, if anything, and whose is added. */
-struct combine {
+struct participant {
 	const void *source[KERNEL_SOURCES_MAX];
 	struct in_edge *edge[KERNEL_SOURCES_MAX]; /* of the last `added` sources */
 	uint32_t count, added;
@@ -34,13 +34,14 @@ void combine_prefetch(const struct buffer *b, uint32_t chunk)
 	}
 }
 
-static void combine_add(struct combine *m, struct in_edge *i, const uint8_t *bytes)
+static void combine_add(struct participant *m, struct in_edge *i, const uint8_t *bytes)
 {
 	m->source[m->count++] = bytes;
 	m->edge[m->added++] = i;
 }
 
-static void combine_locals(struct combine *m, const struct buffer *b, uint32_t chunk, uint32_t room)
+static void combine_locals(struct participant *m, const struct buffer *b, uint32_t chunk,
+			   uint32_t room)
 {
 	list_each(l, &b->locals)
 	{
@@ -52,7 +53,7 @@ static void combine_locals(struct combine *m, const struct buffer *b, uint32_t c
 	}
 }
 
-static void combine_run(struct engine *e, const struct buffer *b, const struct combine *m,
+static void combine_run(struct engine *e, const struct buffer *b, const struct participant *m,
 			uint8_t *to, uint32_t length, bool last)
 {
 	uint64_t before = e->config.cycles != NULL ? e->config.cycles() : 0;
@@ -69,7 +70,7 @@ static void combine_run(struct engine *e, const struct buffer *b, const struct c
 		e->stages.copy += e->config.cycles() - before;
 }
 
-static void combine_book(struct engine *e, struct buffer *b, const struct combine *m,
+static void combine_book(struct engine *e, struct buffer *b, const struct participant *m,
 			 uint32_t chunk, uint32_t length, uint32_t counted)
 {
 	uint64_t bit = UINT64_C(1) << (chunk % 64);
@@ -89,7 +90,7 @@ static void combine_book(struct engine *e, struct buffer *b, const struct combin
 static uint32_t combine_pass(struct engine *e, struct buffer *b, uint32_t chunk, struct in_edge *i,
 			     const uint8_t *payload)
 {
-	struct combine m;
+	struct participant m;
 	uint32_t before = b->counts != NULL ? b->counts[chunk] : 0;
 
 	/* the count is read once: it lies where a creator of objects can write */

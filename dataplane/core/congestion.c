@@ -387,7 +387,7 @@ static void congestion_rested(struct engine *e, struct conn *c)
 	congestion_pace(e, c);
 }
 
-bool congestion_allows(struct engine *e, struct conn *c, uint32_t bytes, bool patient)
+bool congestion_allows(struct engine *e, struct conn *c, uint32_t bytes, bool may_wait)
 {
 	uint64_t from = c->cc.pace_ns;
 
@@ -398,7 +398,7 @@ bool congestion_allows(struct engine *e, struct conn *c, uint32_t bytes, bool pa
 		c->cc.cwnd_limited = true;
 		return false;
 	}
-	if (patient && c->cc.saving)
+	if (may_wait && c->cc.saving)
 		from += congestion_save_ns(e, c);
 	if (from > e->now_ns || e->pace_ns > e->now_ns) {
 		c->cc.pace_blocked = true;

@@ -24,7 +24,7 @@ void congestion_marked(struct conn *c, uint32_t marks);
 /* May bytes leave now? Sets pace_blocked or cwnd_limited when not. What is patient waits for a
  * burst.
  */
-bool congestion_allows(struct engine *e, struct conn *c, uint32_t bytes, bool patient);
+bool congestion_allows(struct engine *e, struct conn *c, uint32_t bytes, bool may_wait);
 void congestion_sent(struct engine *e, struct conn *c, uint32_t bytes);
 /* The connection has found silence after probes: starts over carefully. */
 void congestion_collapse(struct engine *e, struct conn *c);

@@ -171,7 +171,7 @@ enum reason conn_open_record(struct engine *e, const struct record *r)
 		if (c->state == CONN_UP)
 			conn_event(e, c, EVENT_PEER_UP);
 		else
-			handshake_again(e, c);
+			handshake_resend(e, c);
 		return REASON_NONE;
 	}
 	c = conn_alloc(e, &r->peer.addr);

@@ -29,7 +29,7 @@ enum conn_state {
 /* What others may read of a connection, beside its tally: peer.c. */
 struct conn_report {
 	uint64_t tell_ns;		  /* when it is due; NEVER: nobody reads */
-	uint64_t told_bytes;		  /* sent and received until the last report */
+	uint64_t reported_bytes;	  /* sent and received until the last report */
 	uint64_t sample_ns, sample_bytes; /* of the rates: when, and what had got through then */
 	uint64_t sample_waited_ns;	  /* how long packets had waited for the path until then */
 	uint64_t best_bytes_per_s;
@@ -49,7 +49,7 @@ struct conn_rx {
 	bool any;
 	bool ack_now;
 	bool ecn_changed;
-	uint8_t told_senders; /* that share our link, by our last grant; 0: not told */
+	uint8_t peer_senders; /* that share our link, by our last grant; 0: not told */
 };
 
 /* Sent packets, and what has become of them: sent.c. */

@@ -8,7 +8,7 @@
 
 /* A cookie is SipHash-2-4 (128 bit) over who asks and when, under a key that never leaves us. */
 
-#define COOKIE_LIFE_NS UINT64_C(10000000000)
+#define COOKIE_LIFETIME_NS UINT64_C(10000000000)
 
 _Static_assert(crypto_shorthash_siphashx24_BYTES == WIRE_COOKIE_BYTES, "128-bit SipHash");
 
@@ -30,7 +30,7 @@ bool cookie_holds(const struct engine *e, const struct net_addr *addr, uint32_t 
 {
 	uint8_t want[WIRE_COOKIE_BYTES];
 
-	if (time > e->now_ns || e->now_ns - time > COOKIE_LIFE_NS)
+	if (time > e->now_ns || e->now_ns - time > COOKIE_LIFETIME_NS)
 		return false;
 	cookie_make(e, addr, conn, incarnation, time, want);
 	return sodium_memcmp(want, cookie, sizeof(want)) == 0;

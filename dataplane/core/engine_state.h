@@ -24,7 +24,7 @@ struct msg_out;
 struct engine_slots {
 	uint32_t *free; /* stack */
 	uint32_t free_count;
-	uint64_t *lent; /* bit per slot: with control */
+	uint64_t *at_control; /* bit per slot: with control */
 };
 
 /* Records for control: event.c. */

@@ -66,7 +66,7 @@ void handshake_timer(struct engine *e, struct conn *c)
 	conn_wake(e, c);
 }
 
-void handshake_again(struct engine *e, struct conn *c)
+void handshake_resend(struct engine *e, struct conn *c)
 {
 	if (c->hello.have_cookie)
 		return; /* it has just been heard */

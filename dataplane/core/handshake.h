@@ -37,6 +37,6 @@ void handshake_write(struct engine *e, struct conn *c, struct packet_out *out);
 bool handshake_reply(struct engine *e, struct packet_out *out);
 void handshake_timer(struct engine *e, struct conn *c);
 /* There is reason to think that the peer answers now: the pauses begin anew. */
-void handshake_again(struct engine *e, struct conn *c);
+void handshake_resend(struct engine *e, struct conn *c);
 
 #endif

@@ -20,7 +20,7 @@ static inline bool local_edge_has(const struct in_edge *i, uint32_t chunk)
 	return chunk >= i->first && chunk < i->end && i->source != NULL &&
 	       !(i->took[chunk / 64] >> (chunk % 64) & 1) &&
 	       buffer_has(i->source, i->origin_first + (chunk - i->first)) &&
-	       !buffer_holds(i->source, i->origin_first + (chunk - i->first));
+	       !buffer_withholds(i->source, i->origin_first + (chunk - i->first));
 }
 static inline const uint8_t *local_edge_chunk(const struct in_edge *i, uint32_t chunk)
 {

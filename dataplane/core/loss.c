@@ -5,16 +5,16 @@
 #include "out_edge.h"
 #include "sent.h"
 
-#define LOSS_FIRST_RTT_NS    UINT64_C(10000000) /* before any sample */
-#define LOSS_REORDER_MIN_NS  UINT64_C(50000)	/* hosts wake late */
-#define LOSS_PROBE_MIN_NS    UINT64_C(1000000)
-#define LOSS_PROBE_MAX_NS    UINT64_C(200000000) /* unless answers take longer */
-#define LOSS_REORDER_SHIFT   6	/* doublings of the reorder window; a round trip is the most */
-#define LOSS_REORDER_ROUNDS  16 /* without a spurious loss halve it again (RFC 8985, 6.2) */
-#define LOSS_PAUSE	     4	/* times what is usual */
-#define LOSS_QUEUES	     4	/* times the shortest round trip: most of it is queues */
-#define LOSS_MIN_RTT_LIFE_NS UINT64_C(60000000000)
-#define LOSS_HALVED_LIFE_NS  UINT64_C(1000000000)
+#define LOSS_FIRST_RTT_NS	 UINT64_C(10000000) /* before any sample */
+#define LOSS_REORDER_MIN_NS	 UINT64_C(50000)    /* hosts wake late */
+#define LOSS_PROBE_MIN_NS	 UINT64_C(1000000)
+#define LOSS_PROBE_MAX_NS	 UINT64_C(200000000) /* unless answers take longer */
+#define LOSS_REORDER_SHIFT	 6  /* doublings of the reorder window; a round trip is the most */
+#define LOSS_REORDER_ROUNDS	 16 /* without a spurious loss halve it again (RFC 8985, 6.2) */
+#define LOSS_PAUSE		 4  /* times what is usual */
+#define LOSS_QUEUES		 4  /* times the shortest round trip: most of it is queues */
+#define LOSS_MIN_RTT_LIFETIME_NS UINT64_C(60000000000)
+#define LOSS_HALVED_LIFETIME_NS	 UINT64_C(1000000000)
 
 bool loss_is_pause(struct conn *c, uint64_t pn, uint64_t sample_ns)
 {
@@ -34,7 +34,7 @@ void loss_rtt(struct engine *e, struct conn *c, uint64_t sample_ns)
 {
 	c->loss.latest_rtt_ns = sample_ns;
 	if (c->loss.min_rtt_ns == 0 || sample_ns < c->loss.min_rtt_ns ||
-	    e->now_ns - c->loss.min_rtt_stamp_ns > LOSS_MIN_RTT_LIFE_NS) {
+	    e->now_ns - c->loss.min_rtt_stamp_ns > LOSS_MIN_RTT_LIFETIME_NS) {
 		c->loss.min_rtt_ns = sample_ns;
 		c->loss.min_rtt_stamp_ns = e->now_ns;
 	}
@@ -56,7 +56,7 @@ void loss_one_way(struct engine *e, struct conn *c, uint32_t arrival_us, uint64_
 	c->loss.latest_arrival_us = arrival_us;
 	c->loss.latest_one_way_us = sample;
 	if (c->loss.min_one_way_stamp_ns == 0 || (int32_t)(sample - c->loss.min_one_way_us) < 0 ||
-	    e->now_ns - c->loss.min_one_way_stamp_ns > LOSS_MIN_RTT_LIFE_NS) {
+	    e->now_ns - c->loss.min_one_way_stamp_ns > LOSS_MIN_RTT_LIFETIME_NS) {
 		c->loss.min_one_way_us = sample;
 		c->loss.min_one_way_stamp_ns = e->now_ns;
 	}
@@ -79,7 +79,7 @@ uint64_t loss_queue_ns(const struct conn *c)
 void loss_base_halve(const struct engine *e, struct conn *c)
 {
 	uint64_t half_ns = c->loss.min_rtt_ns / 2;
-	uint64_t stamp_ns = e->now_ns - LOSS_MIN_RTT_LIFE_NS + LOSS_HALVED_LIFE_NS;
+	uint64_t stamp_ns = e->now_ns - LOSS_MIN_RTT_LIFETIME_NS + LOSS_HALVED_LIFETIME_NS;
 
 	c->loss.min_rtt_ns -= half_ns;
 	c->loss.min_rtt_stamp_ns = stamp_ns;
@@ -162,7 +162,7 @@ uint64_t loss_probe_ns(const struct engine *e, const struct conn *c)
 /* Within a stream, where queues make most of a round trip, an acknowledgement waits in one far more
  * often than a packet is lost, and nobody waits for its end: it is asked for before anything is
  * sent again. */
-static bool loss_is_patient(const struct conn *c)
+static bool loss_may_wait(const struct conn *c)
 {
 	bool midway = false;
 
@@ -183,7 +183,7 @@ void loss_probe(struct engine *e, struct conn *c)
 	e->unanswered += c->loss.pto_count++ == 0;
 	c->tx.last_elicit_ns = e->now_ns; /* the next probe counts from here */
 	e->count->tail_probes++;
-	if (c->loss.pto_count == 1 && loss_is_patient(c)) {
+	if (c->loss.pto_count == 1 && loss_may_wait(c)) {
 		c->ping_due = true;
 	} else {
 		c->loss.probes_due = 2;
@@ -204,7 +204,7 @@ void loss_answered(struct engine *e, struct conn *c)
 }
 
 /* The pauses between probes begin anew, now. */
-static void loss_probe_again(struct engine *e, struct conn *c)
+static void loss_probe_repeat(struct engine *e, struct conn *c)
 {
 	loss_answered(e, c);
 	loss_probe(e, c);
@@ -221,7 +221,7 @@ void loss_silence_ended(struct engine *e, struct conn *heard, enum loss_silence 
 	uint32_t left = e->conns_used;
 
 	if (heard->loss.pto_count > 0)
-		loss_probe_again(e, heard);
+		loss_probe_repeat(e, heard);
 	if (of != SILENCE_OF_ALL || (e->unanswered == 0 && e->in_active == 0))
 		return;
 	for (struct conn *c = e->conns; left > 0; c++) {
@@ -229,7 +229,7 @@ void loss_silence_ended(struct engine *e, struct conn *heard, enum loss_silence 
 		if (c->state != CONN_UP || e->now_ns - c->last_rx_ns < LOSS_SILENCE_NS)
 			continue;
 		if (c->loss.pto_count > 1)
-			loss_probe_again(e, c);
+			loss_probe_repeat(e, c);
 		else if (c->tx.inflight_pkts == 0 && !list_empty(&c->in_edges))
 			c->ping_due = true;
 		conn_wake(e, c);

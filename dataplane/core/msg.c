@@ -117,9 +117,9 @@ enum reason msg_free(struct engine *e, const struct record *r)
 	if (r->msg.offset % MSG_SLOT_BYTES != 0 || slot >= e->config.msg_rx_slots)
 		return REASON_BAD_MESSAGE;
 	uint64_t bit = UINT64_C(1) << (slot % 64);
-	if ((e->slots.lent[slot / 64] & bit) == 0)
+	if ((e->slots.at_control[slot / 64] & bit) == 0)
 		return REASON_BAD_ID;
-	e->slots.lent[slot / 64] &= ~bit;
+	e->slots.at_control[slot / 64] &= ~bit;
 	msg_slot_return(e, (uint32_t)slot);
 	return REASON_NONE;
 }
@@ -135,7 +135,7 @@ static void msg_deliver(struct engine *e, struct conn *c)
 		r->msg.conn = c->handle;
 		r->msg.length = m->total;
 		r->msg.offset = (uint64_t)m->slot * MSG_SLOT_BYTES;
-		e->slots.lent[m->slot / 64] |= UINT64_C(1) << (m->slot % 64);
+		e->slots.at_control[m->slot / 64] |= UINT64_C(1) << (m->slot % 64);
 		m->slot = SLOT_NONE;
 		m->have = 0;
 		c->msg.deliver_id++;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "peer.h"
 
-#define PEER_TELL_NS	  UINT64_C(100000000)
-#define PEER_PATH_LIFE_NS UINT64_C(60000000000)
+#define PEER_TELL_NS	      UINT64_C(100000000)
+#define PEER_PATH_LIFETIME_NS UINT64_C(60000000000)
 
 static uint64_t peer_missing(const struct conn *c)
 {
@@ -40,7 +40,7 @@ static uint64_t peer_rate(struct conn *c, uint64_t now_ns, bool *limited)
  * pauses says nothing of what it takes. */
 static void peer_rates(struct conn *c, uint64_t now_ns)
 {
-	bool limited = false, old = now_ns - c->report.path_stamp_ns > PEER_PATH_LIFE_NS;
+	bool limited = false, old = now_ns - c->report.path_stamp_ns > PEER_PATH_LIFETIME_NS;
 	uint64_t rate = peer_rate(c, now_ns, &limited);
 
 	c->report.best_bytes_per_s = state_max(c->report.best_bytes_per_s, rate);
@@ -54,7 +54,7 @@ void peer_tell(struct engine *e, struct conn *c)
 {
 	peer_rates(c, e->now_ns);
 	c->report.tell_ns = e->now_ns + PEER_TELL_NS;
-	c->report.told_bytes = c->tally.tx_bytes + c->tally.rx_bytes;
+	c->report.reported_bytes = c->tally.tx_bytes + c->tally.rx_bytes;
 
 	struct peer_block *b = &e->config.peers[c->index];
 	sequence_write(&b->sequence);
@@ -64,7 +64,7 @@ void peer_tell(struct engine *e, struct conn *c)
 	b->values.counters.wait_path_ns = peer_waited_ns(c, e->now_ns);
 	b->values.gauges = (struct peer_gauges){
 		.up = c->state == CONN_UP,
-		.told_ns = e->now_ns,
+		.written_ns = e->now_ns,
 		.age_ns = e->now_ns - c->opened_ns,
 		.silent_ns = e->now_ns - c->last_rx_ns,
 		.tx_pkts = c->tx.next_pn,

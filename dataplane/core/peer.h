@@ -13,7 +13,7 @@ void peer_tell(struct engine *e, struct conn *c);
 /* When that is due; small news can wait for the next occasion. */
 static inline uint64_t peer_tell_due_ns(const struct conn *c)
 {
-	return c->tally.tx_bytes + c->tally.rx_bytes - c->report.told_bytes > 65536
+	return c->tally.tx_bytes + c->tally.rx_bytes - c->report.reported_bytes > 65536
 		       ? c->report.tell_ns
 		       : NEVER;
 }

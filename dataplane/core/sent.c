@@ -169,7 +169,7 @@ static bool sent_wanted(struct engine *e, struct conn *c, const struct lost_item
 	return o != NULL && o->conn == c;
 }
 
-bool sent_again(struct engine *e, struct conn *c, struct lost_item *item)
+bool sent_resend(struct engine *e, struct conn *c, struct lost_item *item)
 {
 	while (c->tx.lost_count > 0) {
 		*item = c->tx.lost[c->tx.lost_head];

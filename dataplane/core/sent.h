@@ -66,7 +66,7 @@ static inline uint64_t sent_number(const struct conn *c, uint16_t low)
 /* Declares one outstanding packet lost: what it carried waits to leave again. */
 void sent_lose(struct engine *e, struct conn *c, uint64_t pn);
 /* The next item that waits to leave again and is still wanted; false when there is none. */
-bool sent_again(struct engine *e, struct conn *c, struct lost_item *item);
+bool sent_resend(struct engine *e, struct conn *c, struct lost_item *item);
 /* Puts an item back that could not leave after all. */
 void sent_defer(struct engine *e, struct conn *c, const struct lost_item *item);
 static inline struct sent *sent_slot(const struct engine *e, const struct conn *c, uint64_t pn)

@@ -43,7 +43,7 @@ static bool transmit_grant(struct engine *e, struct conn *c, struct draft *d)
 	d->frame_bytes = GRANT_BYTES;
 	d->frame[0] = FRAME_GRANT;
 	d->frame[GRANT_AT_SENDERS] = (uint8_t)in_edge_senders(e);
-	c->rx.told_senders = d->frame[GRANT_AT_SENDERS];
+	c->rx.peer_senders = d->frame[GRANT_AT_SENDERS];
 	wire_put32(d->frame + GRANT_AT_STREAM, i->handle);
 	wire_put32(d->frame + GRANT_AT_CHUNKS, in_edge_grant(e, i));
 	e->count->tx_grants++;
@@ -133,11 +133,11 @@ static bool transmit_fits(struct engine *e, struct conn *c, struct out_edge *o, 
 	return false;
 }
 
-static bool transmit_again(struct engine *e, struct conn *c, struct draft *d)
+static bool transmit_resend(struct engine *e, struct conn *c, struct draft *d)
 {
 	struct lost_item item;
 
-	while (sent_again(e, c, &item)) {
+	while (sent_resend(e, c, &item)) {
 		if (item.kind == SENT_MSG) {
 			transmit_msg(d, msg_find(c, item.a), item.b);
 			return true;
@@ -204,9 +204,9 @@ static void transmit_waited(struct engine *e, struct conn *c)
 static bool transmit_allowed(struct engine *e, struct conn *c)
 {
 	uint16_t fragment;
-	bool patient = e->config.burst_bytes > 0 && c->tx.lost_count == 0 &&
-		       msg_next(c, &fragment) == NULL;
-	bool allowed = congestion_allows(e, c, e->config.mtu, patient);
+	bool may_wait = e->config.burst_bytes > 0 && c->tx.lost_count == 0 &&
+			msg_next(c, &fragment) == NULL;
+	bool allowed = congestion_allows(e, c, e->config.mtu, may_wait);
 
 	if (allowed)
 		transmit_waited(e, c);
@@ -255,14 +255,14 @@ static bool transmit_choose(struct engine *e, struct conn *c, struct draft *d, b
 	}
 	if (!transmit_allowed(e, c))
 		return false;
-	if (transmit_again(e, c, d))
+	if (transmit_resend(e, c, d))
 		return true;
 	return sent_window(e, c) && (transmit_new_msg(c, d) || transmit_new_chunk(e, c, d));
 }
 
 /* A short message is often answered by another, which takes the acknowledgement along: nobody is in
  * a hurry for it while few messages are open. */
-static bool transmit_patient(const struct conn *c, const struct draft *d)
+static bool transmit_may_wait(const struct conn *c, const struct draft *d)
 {
 	if (d->kind != SENT_MSG || wire_get32(d->frame + MSG_AT_TOTAL) != d->payload_bytes)
 		return false;
@@ -279,7 +279,7 @@ static void transmit_ask(const struct engine *e, struct conn *c, struct draft *d
 	uint64_t gap = c->cc.cwnd_bytes / e->config.mtu / (c->cc.slow_start ? 4 : 2);
 	uint16_t fragment;
 	bool last = c->tx.lost_count == 0 && list_empty(&c->active) && !msg_next(c, &fragment) &&
-		    !transmit_patient(c, d);
+		    !transmit_may_wait(c, d);
 
 	c->tx.since_ask++;
 	if (!last && c->loss.probes_due == 0 &&

@@ -47,7 +47,7 @@ struct udp {
 	bool from;	     /* bound to every address: each packet says which is ours */
 	bool segments;	     /* bursts may be sent */
 	bool drained;	     /* the last call took all that was there */
-	bool told;	     /* a device that refuses bursts: logged once */
+	bool logged;	     /* a device that refuses bursts: logged once */
 	int refusal;	     /* of a burst, until a single packet shows whose fault it is */
 	uint32_t overflowed; /* lost for want of receive buffer so far, as the kernel counts */
 	uint64_t retry_ns;   /* bursts are off until then */

@@ -136,11 +136,11 @@ static void udp_bursts(struct worker *w, struct udp *u, bool on)
 static void udp_refused(struct worker *w, struct udp *u)
 {
 	w->counters->io_gso_refused++;
-	if (!u->told)
+	if (!u->logged)
 		log_warning("port %s: the device takes no bursts (%s): packets leave one by one, "
 			    "at a multiple of the CPU time: see 'ethtool -k' for tx-checksumming",
 			    w->port->text, strerror(u->refusal));
-	u->told = true;
+	u->logged = true;
 	u->refusal = 0;
 }
 

@@ -49,7 +49,7 @@ enum control_creators {
 	X(silences, "transfers", "holders that were found silent")                              \
 	X(backups, "objects", "small objects of which another node holds a copy for us")        \
 	X(hedges_vain, "transfers", "silent holders that spoke before their stand-in did")      \
-	X(homes, "transfers", "moves from a holder that fed too many, back into the tree")      \
+	X(reparents, "transfers", "moves from a holder that fed too many, back into the tree")  \
 	X(members_stale, "messages", "hellos of an incarnation that has ended")                 \
 	X(members_strange, "messages", "reports about nodes that cannot be")                    \
 	X(members_refuted, "messages", "reports of our own end, which we refuted")              \
@@ -113,7 +113,7 @@ enum control_creators {
 	X(members_suspect, "nodes", "nodes that somebody cannot reach")                  \
 	X(members_dead, "nodes", "nodes that have died")                                 \
 	X(members_left, "nodes", "nodes that said goodbye")                              \
-	X(untold, "objects", "objects here that the directory has not confirmed")        \
+	X(unacked, "objects", "objects here that the directory has not confirmed")       \
 	X(members_changed_ms, "ms", "since the members changed last")                    \
 	X(turn_us, "us", "longest turn of the loop since it was written last")
 

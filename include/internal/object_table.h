@@ -43,7 +43,7 @@ enum {
 				   * one was lost: never evicted */
 	OBJECT_FLAG_REPLACED = 2, /* ZOMBIE: another generation of the same takes its place */
 	OBJECT_FLAG_LOST = 4,	  /* ZOMBIE: nobody has the part of it that did not arrive */
-	OBJECT_FLAG_APART = 8, /* CREATING: its creator writes it elsewhere, and control copies */
+	OBJECT_FLAG_STAGED = 8, /* CREATING: its creator writes it elsewhere, and control copies */
 };
 
 struct object_slot {
@@ -79,14 +79,14 @@ struct object_table {
 _Static_assert(sizeof(struct object_table) == 64, "the slots start on a cache line");
 
 /* A tombstone (control/core/directory/directory.h). While generation is 0 the rest says nothing. */
-struct object_grave {
+struct object_tombstone {
 	struct object_id id;
 	_Atomic uint64_t generation;
 	uint64_t request;
 	uint32_t node;
 	uint32_t pad;
 };
-_Static_assert(sizeof(struct object_grave) == 40, "no holes");
+_Static_assert(sizeof(struct object_tombstone) == 40, "no holes");
 
 /* More of who creates the object in a slot. */
 struct object_creator {
@@ -101,7 +101,7 @@ static inline uint64_t object_table_bytes(uint32_t slots)
 {
 	return sizeof(struct object_table) +
 	       (uint64_t)slots * (sizeof(struct object_slot) + OBJECT_NAME_BYTES +
-				  sizeof(struct object_grave) + sizeof(struct object_creator));
+				  sizeof(struct object_tombstone) + sizeof(struct object_creator));
 }
 
 /* Makes the header of an empty table in zeroed memory of object_table_bytes(slots). */
@@ -130,16 +130,16 @@ static inline bool object_table_valid(const struct object_table *t, uint64_t tab
 }
 
 /* As many as there are slots. */
-static inline struct object_grave *object_table_graves(struct object_table *t)
+static inline struct object_tombstone *object_table_tombstones(struct object_table *t)
 {
-	return (struct object_grave *)(void *)((uint8_t *)t + t->names_offset +
-					       (uint64_t)t->slots * OBJECT_NAME_BYTES);
+	return (struct object_tombstone *)(void *)((uint8_t *)t + t->names_offset +
+						   (uint64_t)t->slots * OBJECT_NAME_BYTES);
 }
 
 /* One for each slot. */
 static inline struct object_creator *object_table_creators(struct object_table *t)
 {
-	return (struct object_creator *)(void *)(object_table_graves(t) + t->slots);
+	return (struct object_creator *)(void *)(object_table_tombstones(t) + t->slots);
 }
 
 /* The slot where probing for an id starts. The id is a hash already. */

@@ -5,7 +5,7 @@
  * peer_block per place of its connection table. The worker is the only writer of its blocks and
  * never waits for a reader; anybody may read, also after the process has died.
  *
- * PEER_COUNTERS only rise while a connection lives. PEER_GAUGES are as of told_ns: a
+ * PEER_COUNTERS only rise while a connection lives. PEER_GAUGES are as of written_ns: a
  * tenth of a second after 64 KiB have passed at the latest, else with the next keep-alive.
  */
 #ifndef SARISSA_INTERNAL_PEER_COUNTERS_H
@@ -26,7 +26,7 @@
 
 #define PEER_GAUGES(X)                                                                           \
 	X(up, "", "1: the connection is established; 0: it is being opened")                     \
-	X(told_ns, "ns", "when this was written, on the clock CLOCK_MONOTONIC")                  \
+	X(written_ns, "ns", "when this was written, on the clock CLOCK_MONOTONIC")               \
 	X(age_ns, "ns", "since it was established, or began to be opened")                       \
 	X(silent_ns, "ns", "since its last packet")                                              \
 	X(tx_pkts, "packets", "packets sent to it")                                              \

@@ -153,11 +153,11 @@ struct record {
 			uint8_t need;	   /* contributions that make a chunk ready; 1 for a copy */
 			uint8_t reduce_op; /* 0: copy, else the buffer is counted */
 			uint8_t dtype;	   /* of the elements, when counted */
-			uint8_t hold; /* 1: the last chunk is given to nobody before FINISH, though
-					 BUFFER_DONE tells when it is in as well; 0 for a local
-					 producer's */
-			uint16_t scale; /* counted: a chunk is divided by this before it is
-					   ready; 0 or 1: it is not */
+			uint8_t withhold;  /* 1: the last chunk is given to nobody before FINISH,
+					  though  BUFFER_DONE tells when it is in as well; 0 for a
+					  local  producer's */
+			uint16_t scale;	   /* counted: a chunk is divided by this before it is
+					      ready; 0 or 1: it is not */
 		} buffer;
 		struct { /* IN, OUT, DROP_EDGE; EVENT IN_DONE, OUT_DONE, EDGE_FAILED, DROPPED */
 			uint32_t edge; /* ours; for IN it is the stream id that the peer names */

@@ -17,7 +17,7 @@
  * table held when the new control took it over stays where it is while any client has the table of
  * an earlier ATTACH open or mapped. So the client (1) attaches, (2) copies its pins to the new
  * page, (3) only then lets go of the old table, (4) sends RESUME for each object that it was
- * creating, (5) repeats the requests that were not answered, with SESSION_FLAG_AGAIN.
+ * creating, (5) repeats the requests that were not answered, with SESSION_FLAG_RETRY.
  */
 #ifndef SARISSA_INTERNAL_SESSION_H
 #define SARISSA_INTERNAL_SESSION_H
@@ -38,12 +38,12 @@ enum {
 	SESSION_PIN_BYTES = SESSION_PINS * 8,
 	SESSION_PIN_NONE = UINT32_MAX,
 	SESSION_FLAG_MORE = 1,	    /* reply: another one with this seq follows */
-	SESSION_FLAG_AGAIN = 2,	    /* CREATE, SEAL, REDUCE request: an earlier control was sent
+	SESSION_FLAG_RETRY = 2,	    /* CREATE, SEAL, REDUCE request: an earlier control was sent
 				       it, and may have done it */
 	SESSION_FLAG_BRIEF = 4,	    /* STAT request: the object without its holders */
-	SESSION_FLAG_SPREAD = 8,    /* REDUCE request: all who contribute will get the result */
-	SESSION_FLAG_APART = 16,    /* CREATE reply: the descriptor is of memory for this object
-				       alone, which is copied into the store */
+	SESSION_FLAG_ALLREDUCE = 8, /* REDUCE request: all who contribute will get the result */
+	SESSION_FLAG_STAGED = 16,   /* CREATE reply: the descriptor is of memory for this object
+				      alone, which is copied into the store */
 	SESSION_FLAG_BRING = 32,    /* ATTACH reply: something that this process was creating apart
 				       from the store is here, and RESUME must bring its memory.
 				       Without that no request brings a descriptor */
@@ -69,7 +69,7 @@ enum session_op {
 	SESSION_ATTACH = 1, /* -> fds {store read-only, table read-only, pins}; generation: the
 			       table's control_epoch */
 	SESSION_CREATE,	    /* id, name, size, pin, generation (lease, or 0) -> slot, generation,
-			       offset; fd {store read-write},     or SESSION_FLAG_APART and fd {memory
+			       offset; fd {store read-write},     or SESSION_FLAG_STAGED and fd {memory
 			       of     that size} */
 	SESSION_PUBLISH, /* slot, generation, watermark: bytes before it are final -> when readers
 			    have them */

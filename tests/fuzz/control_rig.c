@@ -70,12 +70,12 @@ static void rig_config(struct control_config *config)
 	config->stages_max = config->edges_max = 8;
 	config->entries_max = config->copies_max = config->waiters_max = 12;
 	config->tombstones = 8;
-	config->reductions_max = config->reduces_max = config->combines_max = 6;
+	config->requesters_max = config->reduces_max = config->participants_max = 6;
 	config->reduce_sources_max = 24;
 	config->parts_max = 16;
 	config->reduce_value_bytes = 1 << 17;
 	config->inline_bytes = 1 << 17;
-	config->lend_bytes = 1;
+	config->delegate_bytes = 1;
 }
 
 static void rig_table(struct rig *r)
@@ -125,7 +125,7 @@ void rig_hello(struct rig *r, uint32_t node)
 	m.hello.workers = 1;
 	m.hello.store_incarnation = 100 + node;
 	m.hello.incarnation = 200 + node;
-	m.hello.given = MESSAGE_NODE_NONE;
+	m.hello.assigned = MESSAGE_NODE_NONE;
 	control_message(r->core, rig_conn(node), &m, r->now_ns);
 }
 
@@ -259,7 +259,7 @@ void rig_open(struct rig *r, uint32_t session)
 	control_session_client(r->core, (uint32_t)got,
 			       &(struct control_client){.process = 1 + session % 2,
 							.user = session % 2,
-							.apart = session % 3 == 1});
+							.staged = session % 3 == 1});
 	control_session_request(r->core, (uint32_t)got, &attach, sizeof(attach), r->now_ns);
 	CHECK(r->last.status == 0);
 }

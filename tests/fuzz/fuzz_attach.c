@@ -114,7 +114,7 @@ static void touch_table(const struct object_table *t)
 	for (uint32_t i = 0; i < t->slots; i++)
 		touch(&t->slot[i], sizeof(t->slot[i]));
 	touch(names, (uint64_t)t->slots * OBJECT_NAME_BYTES);
-	touch(object_table_graves((struct object_table *)(uintptr_t)t), 40ull * t->slots);
+	touch(object_table_tombstones((struct object_table *)(uintptr_t)t), 40ull * t->slots);
 	touch(object_table_creators((struct object_table *)(uintptr_t)t), 16ull * t->slots);
 }
 

@@ -122,7 +122,7 @@ static void put_reply(struct input *in, int fd, uint32_t *seq)
 	r.seq = *seq;
 	r.slot = choice & 3;
 	r.watermark = 64;
-	r.flags = choice & 4 ? SESSION_FLAG_MORE : choice & 8 ? SESSION_FLAG_APART : 0;
+	r.flags = choice & 4 ? SESSION_FLAG_MORE : choice & 8 ? SESSION_FLAG_STAGED : 0;
 	r.status = choice & 16 ? -(int32_t)input_byte(in) : 0;
 	if (!(r.flags & SESSION_FLAG_MORE))
 		++*seq;

@@ -53,8 +53,8 @@ static void do_reduce(struct rig *r, struct rig_input *in, uint32_t session,
 	q->reduction.dtype = (uint32_t)(rig_take(in, 1) % (REDUCE_DTYPE_END + 1));
 	q->reduction.count = bits & 0x80 ? SESSION_SOURCES_MAX : bits & 7;
 	q->reduction.num = bits >> 3 & 3;
-	q->flags &= SESSION_FLAG_AGAIN;
-	q->flags |= bits & 0x20 ? SESSION_FLAG_SPREAD : bits & 0x40;
+	q->flags &= SESSION_FLAG_RETRY;
+	q->flags |= bits & 0x20 ? SESSION_FLAG_ALLREDUCE : bits & 0x40;
 	for (uint32_t i = 0; i < q->reduction.count; i++, length += OBJECT_ID_BYTES) {
 		struct object_id id = some_id(in);
 
@@ -96,7 +96,7 @@ static void do_request(struct rig *r, struct rig_input *in)
 	q.slot = bits & 2 ? r->last.slot : (uint32_t)rig_take(in, 1);
 	q.generation = r->last.generation;
 	q.name[0] = (char)q.id.bytes[0];
-	q.flags = bits >> 3 & (SESSION_FLAG_AGAIN | SESSION_FLAG_BRIEF);
+	q.flags = bits >> 3 & (SESSION_FLAG_RETRY | SESSION_FLAG_BRIEF);
 	if (q.op == SESSION_REDUCE) {
 		do_reduce(r, in, session, &q);
 		return;
@@ -171,9 +171,9 @@ static void make_reduce(struct message *m, struct rig_input *in, uint8_t bits,
 	m->reduce.count = bits / 16 % 8;
 	num = (uint32_t)rig_take(in, 1);
 	m->reduce.num = num % 8;
-	m->reduce.flags = bits & MESSAGE_REDUCE_SPREAD;
-	m->reduce.flags |= more & 0x40 ? MESSAGE_REDUCE_AGAIN : 0;
-	m->reduce.flags |= more & 0x80 ? MESSAGE_REDUCE_LENT : 0;
+	m->reduce.flags = bits & MESSAGE_REDUCE_ALLREDUCE;
+	m->reduce.flags |= more & 0x40 ? MESSAGE_REDUCE_RESTART : 0;
+	m->reduce.flags |= more & 0x80 ? MESSAGE_REDUCE_DELEGATED : 0;
 	m->reduce.timeout_ns = bits & 0x80 ? UINT64_MAX : 1000000000;
 	if (num & 0x80) {
 		m->reduce.flags |= MESSAGE_REDUCE_DEADLINE;
@@ -228,9 +228,9 @@ static void make_combine(struct message *m, struct rig_input *in, uint8_t bits,
 	more = (uint32_t)rig_take(in, 1);
 	m->combine.op = more % 16 % REDUCE_OP_END;
 	m->combine.dtype = (uint32_t)rig_take(in, 1) % REDUCE_DTYPE_END;
-	m->combine.flags = bits / 4 & (MESSAGE_COMBINE_HIDDEN | MESSAGE_COMBINE_HOLD);
+	m->combine.flags = bits / 4 & (MESSAGE_COMBINE_HIDDEN | MESSAGE_COMBINE_WITHHOLD);
 	m->combine.flags |= bits & 0x40 ? MESSAGE_COMBINE_VALUES : 0;
-	m->combine.flags |= more & 0x80 ? MESSAGE_COMBINE_LENT : 0;
+	m->combine.flags |= more & 0x80 ? MESSAGE_COMBINE_DELEGATED : 0;
 	m->combine.count = bits / 8 % 5;
 	m->combine.need = m->combine.count + bits / 128;
 	m->combine.parts = parts;
@@ -250,16 +250,16 @@ static void make_combine(struct message *m, struct rig_input *in, uint8_t bits,
 /* Bytes that nobody has asked for, or that somebody has. */
 static void make_values(struct message *m, struct rig_input *in, uint8_t bits, uint8_t value[64])
 {
-	struct message_take *t = m->kind == MESSAGE_OFFER ? &m->offer.bytes : &m->take;
+	struct message_pull *t = m->kind == MESSAGE_PUSH ? &m->push.bytes : &m->pull;
 
-	if (m->kind == MESSAGE_OFFER)
-		m->offer.into = some_id(in);
+	if (m->kind == MESSAGE_PUSH)
+		m->push.into = some_id(in);
 	t->id = some_id(in);
 	t->generation = 1 + bits / 64;
 	t->first = bits & 8 ? 1408 : bits & 16 ? UINT32_MAX : 0;
 	t->bytes = bits & 32 ? 64 : 1 + bits % 64;
 	t->value = value;
-	if (m->kind == MESSAGE_GIVEN && bits & 4) {
+	if (m->kind == MESSAGE_PULL_REPLY && bits & 4) {
 		t->bytes = 0;
 		t->status = bits & 1 ? -EAGAIN : -ENOENT;
 	}
@@ -289,14 +289,14 @@ enum { VALUES_FROM = 240 }; /* of the bytes that choose a kind */
 
 static void do_group_answer(struct rig *r, struct rig_input *in)
 {
-	static const uint8_t kinds[] = {MESSAGE_REDUCE,	 MESSAGE_REDUCED,  MESSAGE_USED,
-					MESSAGE_COMBINE, MESSAGE_COMBINED, MESSAGE_RELEASE,
-					MESSAGE_MEMBERS, MESSAGE_BURY,	   MESSAGE_REDIRECT,
-					MESSAGE_COMMIT,	 MESSAGE_RECALL,   MESSAGE_FINISH,
+	static const uint8_t kinds[] = {MESSAGE_REDUCE,	 MESSAGE_REDUCED,   MESSAGE_USED,
+					MESSAGE_COMBINE, MESSAGE_COMBINED,  MESSAGE_RELEASE,
+					MESSAGE_MEMBERS, MESSAGE_TOMBSTONE, MESSAGE_REDIRECT,
+					MESSAGE_COMMIT,	 MESSAGE_RECALL,    MESSAGE_FINISH,
 					MESSAGE_PROPOSE};
 	uint32_t kind = (uint32_t)rig_take(in, 1);
 	struct message m = {.kind = kind < VALUES_FROM ? kinds[kind % sizeof(kinds)]
-						       : MESSAGE_TAKE + kind % 3};
+						       : MESSAGE_PULL + kind % 3};
 	uint8_t value[64] = {7};
 	struct object_id sources[8];
 	struct message_part parts[4] = {0};
@@ -312,9 +312,10 @@ static void do_group_answer(struct rig *r, struct rig_input *in)
 		make_members(&m, in, bits, members);
 	else if (kind >= VALUES_FROM)
 		make_values(&m, in, bits, value);
-	else if (m.kind == MESSAGE_BURY)
-		m.bury = (struct message_bury){some_id(in), bits & 1 ? UINT64_MAX : bits % 4,
-					       bits / 8, some_node(bits / 16)};
+	else if (m.kind == MESSAGE_TOMBSTONE)
+		m.tombstone =
+			(struct message_tombstone){some_id(in), bits & 1 ? UINT64_MAX : bits % 4,
+						   bits / 8, some_node(bits / 16)};
 	else
 		make_combine(&m, in, bits, parts);
 	rig_say(r, 1 + bits / 8 % 2, &m);
@@ -354,8 +355,8 @@ static void do_answer(struct rig *r, struct rig_input *in)
 		m.stream.chunk_bytes = bits & 1 ? 1408 : 64;
 		m.stream.count = 1 + (uint32_t)rig_take(in, 1);
 		m.stream.lanes = 1 + bits / 4 % LANES_MAX;
-		m.stream.strands = 1;
-		m.stream.strand[0] = (struct message_strand){
+		m.stream.substreams = 1;
+		m.stream.substream[0] = (struct message_substream){
 			.stream = 1 + bits, .worker = bits / 4 % 2, .count = m.stream.count};
 		m.stream.check = bits / 2 & 1;
 	} else if (m.kind == MESSAGE_HAVE) {

@@ -20,7 +20,7 @@ TOP = ORDER[-1]
 # what another room may include of one, beside all of the first three; all else of a room is its own
 ENTRY = {"cluster": {"room.h"}, "directory": {"room.h"}, "flow": {"room.h"}, "lease": {"room.h"},
          "store": {"room.h", "await.h"}, "transfer": {"fetch.h", "serve.h"},
-         "reduce/participant": set(), "reduce/coordinator": {"borrow.h"},
+         "reduce/participant": set(), "reduce/coordinator": {"delegate.h"},
          "reduce/requester": {"requester.h"}, "session": set()}
 OPEN = ("control.h",)  # the shell's, which every room includes
 CORE = Path(__file__).resolve().parents[2] / "control/core"

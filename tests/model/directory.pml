@@ -5,13 +5,13 @@
  * dead. Up to DEATHS of nodes and of the first owner happen at any moment, and are known (certain) at any
  * later one. FLAPS times a node cannot be reached for a while, as when one of its processes is started
  * again; then it announces what it holds, which it does for a new owner, too. Announcements come at any
- * time. An owner has settled when each node has announced all (TOLD), or is certainly dead.
+ * time. An owner has settled when each node has announced all (ANNOUNCED), or is certainly dead.
  *
  * A create is granted by a settled owner that knows of no copy on a node that is not certainly dead; it
  * answers "try again" while that node cannot be reached. A delete is answered when the next owner has the
  * tombstone, too. A copy that is not the pinned one leaves only when the pinned one has just answered: the
  * way of that answer is the window in which the pinned one may die, and is no step here. Owners that are
- * taken for dead and live are left out, as in lent.pml, but for this: with -DALONE the first owner is not
+ * taken for dead and live are left out, as in delegation.pml, but for this: with -DALONE the first owner is not
  * dead but cut off from all. It comes back once, with what it knew, begins anew to be told all, and has the
  * tombstones of the second one.
  *
@@ -20,8 +20,8 @@
  * that there is, and has answered each delete but one that it took along.
  *
  * With -DCREATE_BY_CONNECTION a node that cannot be reached has nothing; with -DSETTLE_BY_TIME an owner
- * settles at any moment; with -DONE_TOMBSTONE only the owner has it; with -DGUARD_STALE a copy leaves while
- * the pinned one's node is not known to be dead; with -DNO_TOLD a node that has nothing says nothing; with
+ * settles at any moment; with -DONE_TOMBSTONE only the owner has it; with -DREPLICA_STALE a copy leaves while
+ * the pinned one's node is not known to be dead; with -DNO_ACKED a node that has nothing says nothing; with
  * -DNO_REPEAT a node that comes back does not announce; with -DALONE -DBACK_SETTLED the first owner goes on
  * as if it had been told: the claims must fail then.
  *
@@ -39,8 +39,8 @@
  * broken: -DDEATHS=0 -DFLAPS=1 -DCREATE_BY_CONNECTION
  * broken: -DDEATHS=1 -DFLAPS=0 -DSETTLE_BY_TIME
  * broken: -DDEATHS=1 -DFLAPS=1 -DONE_TOMBSTONE
- * broken: -DDEATHS=1 -DFLAPS=0 -DGUARD_STALE
- * broken: -DDEATHS=1 -DFLAPS=0 -DNO_TOLD
+ * broken: -DDEATHS=1 -DFLAPS=0 -DREPLICA_STALE
+ * broken: -DDEATHS=1 -DFLAPS=0 -DNO_ACKED
  * broken: -DDEATHS=0 -DFLAPS=1 -DNO_REPEAT
  * broken: -DDEATHS=1 -DFLAPS=0 -DALONE -DBACK_SETTLED
  */
@@ -64,15 +64,15 @@ byte has[2];  /* the generation of its copy; 0: none */
 byte pinned;
 byte linked = BOTH;
 byte dead, certain;
-byte untold;  /* it has something to announce to the owner of now */
+byte unacked;  /* it has something to announce to the owner of now */
 
 /* Owners. */
 byte view;
 bool down;
 byte knows[4];	/* of owner k and node n, at 2 * k + n: the generation that it has */
-byte told[2];	/* sets */
+byte acked[2];	/* sets */
 byte tomb[2];	/* generations up to here are deleted */
-bool bury;	/* a tombstone is on its way to the second owner */
+bool replicating;	/* a tombstone is on its way to the second owner */
 
 byte last;	/* generation */
 byte deleted;	/* up to here somebody has begun to delete */
@@ -87,17 +87,17 @@ bool back;	/* the first owner has come back */
 #ifdef SETTLE_BY_TIME
 #define SETTLED	    true
 #else
-#define SETTLED	    ((told[view] | certain) == BOTH)
+#define SETTLED	    ((acked[view] | certain) == BOTH)
 #endif
 #ifdef CREATE_BY_CONNECTION
 #define TAKEN(n)    (KNOWN(n) != 0 && IN(n, linked))
 #else
 #define TAKEN(n)    (KNOWN(n) != 0)
 #endif
-#ifdef GUARD_STALE
-#define GUARDED(n)  (!IN(OTHER(n), certain))
+#ifdef REPLICA_STALE
+#define PINNED(n)  (!IN(OTHER(n), certain))
 #else
-#define GUARDED(n)  (REACHED(OTHER(n)) && IN(OTHER(n), pinned) && has[OTHER(n)] == has[n])
+#define PINNED(n)  (REACHED(OTHER(n)) && IN(OTHER(n), pinned) && has[OTHER(n)] == has[n])
 #endif
 /* It is complete there, and nobody has begun to delete it. */
 #define STANDS(n)   (LIVES(n) && has[n] > deleted)
@@ -109,7 +109,7 @@ inline drop(n)
 	pinned = pinned & ~BIT(n)
 }
 
-inline bury_up_to(g)
+inline deleted_up_to(g)
 {
 	tomb[view] = (tomb[view] < g -> g : tomb[view])
 }
@@ -123,8 +123,8 @@ inline forget_deleted()
 proctype node(byte n)
 {
 end:	do
-	/* HAVE, and TOLD */
-	:: atomic { REACHED(n) && IN(n, untold) ->
+	/* HAVE, and ANNOUNCED */
+	:: atomic { REACHED(n) && IN(n, unacked) ->
 		if
 		:: has[n] != 0 && (tomb[view] >= has[n] || KNOWN(OTHER(n)) > has[n]) -> drop(n)
 		:: else
@@ -132,21 +132,21 @@ end:	do
 		KNOWN(n) = has[n];
 		if
 		:: has[n] != 0 && KNOWN(OTHER(n)) != 0 && KNOWN(OTHER(n)) < has[n] -> /* that was put again */
-			bury_up_to(KNOWN(OTHER(n)));
+			deleted_up_to(KNOWN(OTHER(n)));
 			KNOWN(OTHER(n)) = 0;
-			untold = untold | BIT(OTHER(n))
+			unacked = unacked | BIT(OTHER(n))
 		:: else
 		fi;
-		untold = untold & ~BIT(n);
-#ifdef NO_TOLD
-		told[view] = told[view] | (has[n] != 0 -> BIT(n) : 0) }
+		unacked = unacked & ~BIT(n);
+#ifdef NO_ACKED
+		acked[view] = acked[view] | (has[n] != 0 -> BIT(n) : 0) }
 #else
-		told[view] = told[view] | BIT(n) }
+		acked[view] = acked[view] | BIT(n) }
 #endif
 	/* a client there puts one */
 	:: atomic { REACHED(n) && last < GENS && SETTLED && !TAKEN(0) && !TAKEN(1) ->
 		assert(!STANDS(0) && !STANDS(1));
-		bury_up_to(last);
+		deleted_up_to(last);
 		KNOWN(OTHER(n)) = 0;
 		last++;
 		has[n] = last;
@@ -157,19 +157,19 @@ end:	do
 		fetches++;
 		has[n] = has[OTHER(n)];
 		KNOWN(n) = has[n] }
-	:: atomic { LIVES(n) && has[n] != 0 && !IN(n, pinned) && GUARDED(n) ->
+	:: atomic { LIVES(n) && has[n] != 0 && !IN(n, pinned) && PINNED(n) ->
 		assert(STANDS(OTHER(n)) && has[OTHER(n)] == has[n] || has[n] <= deleted);
 		drop(n);
 		if
 		:: REACHED(n) -> KNOWN(n) = 0
-		:: else -> untold = untold | BIT(n)
+		:: else -> unacked = unacked | BIT(n)
 		fi }
 	/* the owner appoints another one when the pinned copy is lost */
 	:: atomic { GIVEN(n) && !IN(n, pinned) && IN(OTHER(n), certain) -> pinned = pinned | BIT(n) }
 	:: atomic { LIVES(n) && IN(n, linked) && flaps < FLAPS ->
 		flaps++;
 #ifndef NO_REPEAT
-		untold = untold | BIT(n);
+		unacked = unacked | BIT(n);
 #endif
 		linked = linked & ~BIT(n) }
 	:: atomic { LIVES(n) && !IN(n, linked) -> linked = linked | BIT(n) }
@@ -177,7 +177,7 @@ end:	do
 		deaths++;
 		dead = dead | BIT(n);
 		drop(n);
-		untold = untold & ~BIT(n) }
+		unacked = unacked & ~BIT(n) }
 	:: atomic { IN(n, dead) && !IN(n, certain) ->
 		certain = certain | BIT(n);
 		knows[n] = 0;
@@ -191,10 +191,10 @@ proctype owner()
 {
 end:	do
 	/* DELETE: whoever can be reached drops it at once */
-	:: atomic { UP && SETTLED && deletes < DELETES && !bury && (KNOWN(0) != 0 || KNOWN(1) != 0) ->
+	:: atomic { UP && SETTLED && deletes < DELETES && !replicating && (KNOWN(0) != 0 || KNOWN(1) != 0) ->
 		deletes++;
 		deleted = (KNOWN(0) > KNOWN(1) -> KNOWN(0) : KNOWN(1));
-		bury_up_to(deleted);
+		deleted_up_to(deleted);
 		if
 		:: REACHED(0) && has[0] <= deleted -> drop(0)
 		:: else
@@ -209,37 +209,37 @@ end:	do
 		gone = deleted }
 #else
 		if
-		:: view == 0 -> bury = true
+		:: view == 0 -> replicating = true
 		:: else -> gone = deleted /* the first one is dead */
 		fi }
 #endif
-	:: atomic { bury && !down ->
-		bury = false;
+	:: atomic { replicating && !down ->
+		replicating = false;
 		tomb[1] = deleted;
 		gone = deleted }
 	:: atomic { view == 0 && !down && deaths < DEATHS ->
 		deaths++;
 		down = true;
-		bury = false }
+		replicating = false }
 	:: atomic { view == 0 && down ->
 		view = 1;
-		told[1] = 0;
+		acked[1] = 0;
 		forget_deleted();
-		untold = BOTH & ~dead }
+		unacked = BOTH & ~dead }
 #ifdef ALONE
-	:: atomic { view == 1 && !back && !bury ->
+	:: atomic { view == 1 && !back && !replicating ->
 		back = true;
 		down = false;
 		view = 0;
 #ifndef BACK_SETTLED
-		told[0] = 0;
+		acked[0] = 0;
 #endif
 		tomb[0] = (tomb[0] < tomb[1] -> tomb[1] : tomb[0]);
 		forget_deleted();
-		untold = BOTH & ~dead }
+		unacked = BOTH & ~dead }
 #endif
 	:: timeout ->
-		assert((told[view] | certain) == BOTH);
+		assert((acked[view] | certain) == BOTH);
 		assert(!LIVES(0) || KNOWN(0) == has[0]);
 		assert(!LIVES(1) || KNOWN(1) == has[1]);
 		assert(gone == deleted || down || back);
@@ -250,7 +250,7 @@ end:	do
 init
 {
 	atomic {
-		told[0] = BOTH;
+		acked[0] = BOTH;
 		run node(0);
 		run node(1);
 		run owner()

@@ -10,13 +10,13 @@
  *	spin -DCUTS=2 -search target.pml
  *
  * With -DEAGER the older one's node is told to remove it when the second begins; with -DTAKES it
- * removes it to build the newer one; with -DHASTY the second ends when the older one is back though
+ * removes it to build the newer one; with -DSPECULATIVE the second ends when the older one is back though
  * the one who asked may agree at that moment: the claims must fail then.
  *
  * holds: -DCUTS=3
  * broken: -DCUTS=1 -DEAGER
  * broken: -DCUTS=1 -DTAKES
- * broken: -DCUTS=1 -DHASTY
+ * broken: -DCUTS=1 -DSPECULATIVE
  */
 #ifndef CUTS
 #define CUTS 2
@@ -32,13 +32,13 @@ byte cuts;
 bool reached = true;
 
 /* What nodes have, and were told. */
-bool older = true, newer;
+bool superseded = true, newer;
 bool remove, release;
 
 /* The one who asked for the second. */
 bool agreed;
 
-#ifdef HASTY
+#ifdef SPECULATIVE
 #define MAY_END (second == RUNNING || second == COMMITTING)
 #else
 #define MAY_END (second == RUNNING)
@@ -69,27 +69,27 @@ active proctype coordinator()
 	:: atomic { second == COMMITTING -> asked = true }
 	:: atomic { second == COMMITTING && agreed -> second = COMMITTED }
 	/* HAVE, repeated until it is answered */
-	:: atomic { reached && older && !known && (second == NONE || second == ENDED) -> known = true }
+	:: atomic { reached && superseded && !known && (second == NONE || second == ENDED) -> known = true }
 	:: atomic {
-		reached && older && !known && MAY_END ->
+		reached && superseded && !known && MAY_END ->
 		second = ENDED;
 		release = true;
 		known = true
 	   }
-	:: atomic { reached && older && !known && second == COMMITTED -> remove = true }
+	:: atomic { reached && superseded && !known && second == COMMITTED -> remove = true }
 	od
 }
 
 active proctype nodes()
 {
 	do
-	:: atomic { reached && remove -> older = false; remove = false }
+	:: atomic { reached && remove -> superseded = false; remove = false }
 	:: atomic { release -> newer = false; release = false }
 #ifdef TAKES
-	:: atomic { reached && second == RUNNING && older -> older = false }
+	:: atomic { reached && second == RUNNING && superseded -> superseded = false }
 #endif
 	:: atomic { asked && !agreed -> agreed = true } /* COMMIT: and FINISH leaves */
-	:: assert(older || agreed)
+	:: assert(superseded || agreed)
 	:: assert(newer || !agreed)
 	od
 }

@@ -89,7 +89,7 @@ static const char *books_object(struct control *c, uint32_t slot)
 	uint32_t makers;
 	switch (c->table->slot[slot].state) {
 	case OBJECT_CREATING:
-		makers = (o->creator != NULL) + (o->combine != NULL) + o->unclaimed;
+		makers = (o->creator != NULL) + (o->participant != NULL) + o->unclaimed;
 		if (makers > 1 || (makers == 0 && list_empty(&o->waits)))
 			return "an object that nobody makes, or two";
 		break;
@@ -98,11 +98,11 @@ static const char *books_object(struct control *c, uint32_t slot)
 			return "an object that arrives without a fetch";
 		break;
 	case OBJECT_SEALED:
-		if (o->creator || o->combine || o->fetch || o->unclaimed)
+		if (o->creator || o->participant || o->fetch || o->unclaimed)
 			return "a complete object that is still being made";
 		break;
 	case OBJECT_ZOMBIE:
-		if (o->combine || o->fetch || o->announce || !list_empty(&o->waits))
+		if (o->participant || o->fetch || o->announce || !list_empty(&o->waits))
 			return "an object that was taken away and is used";
 		break;
 	default:
@@ -154,7 +154,7 @@ static const char *books_feed(const struct feed *d)
 		return d->holder ? NULL : "a feed by nobody";
 	if (d->holder || d->call || !list_empty(&d->edges) || !list_empty(&d->old_edges))
 		return "a feed that has ended and holds something";
-	return d->home || d->stray || d->stands_in || d->silent
+	return d->reparent || d->surplus || d->stands_in || d->silent
 		       ? "a feed that has ended, and a mark"
 		       : NULL;
 }
@@ -172,7 +172,7 @@ static const char *books_fetch(struct control *c, const struct fetch *f)
 			return bad;
 	}
 	if (!books_fetch_call(f, f->call) || !books_fetch_call(f, f->more) ||
-	    !books_fetch_call(f, f->homing))
+	    !books_fetch_call(f, f->reparenting))
 		return "a fetch's request that has ended";
 	if (f->slot != TABLE_SLOT_NONE && c->store->objects.meta[f->slot].fetch != f)
 		return "a fetch into another's place";
@@ -181,9 +181,9 @@ static const char *books_fetch(struct control *c, const struct fetch *f)
 	if (f->state == FETCH_REST && f->timer.position == 0 &&
 	    objects_find(c, &f->by_id.id) == TABLE_SLOT_NONE) /* being created here: hushed */
 		return "a fetch that rests for ever";
-	if ((f->state == FETCH_ASK || f->state == FETCH_SURVEY) && !f->call)
+	if ((f->state == FETCH_ASK || f->state == FETCH_INVENTORY) && !f->call)
 		return "a fetch that waits for no answer";
-	return f->survey.found && f->state != FETCH_SURVEY ? "a survey that was left" : NULL;
+	return f->inventory.found && f->state != FETCH_INVENTORY ? "a survey that was left" : NULL;
 }
 
 static const char *books_fetches(struct control *c)
@@ -245,7 +245,7 @@ static const char *books_plan(struct control *c)
 
 static const char *books_calls(struct control *c)
 {
-	uint32_t calls = 0, graves = 0;
+	uint32_t calls = 0, tombstones = 0;
 	for (uint32_t i = 0; i < c->config.nodes; i++) {
 		const struct node *n = peers_node(c, i);
 		list_each(l, after, &n->calls)
@@ -257,12 +257,13 @@ static const char *books_calls(struct control *c)
 			if (call->timer.position == 0)
 				return "a call that is neither repeated nor ends";
 		}
-		graves += n->graves;
+		tombstones += n->tombstones_out;
 	}
 	if (calls != c->cluster->calls.pool.used)
 		return "calls do not add up";
-	return graves == c->directory->graves.sending ? NULL
-						      : "tombstones on their way do not add up";
+	return tombstones == c->directory->tombstone_copies.sending
+		       ? NULL
+		       : "tombstones on their way do not add up";
 }
 
 static const char *books_sessions(struct control *c)
@@ -301,9 +302,9 @@ const char *books_check_idle(struct control *c)
 		{"deletes under way", c->directory->shard.removals.used},
 		{"values in the directory", c->directory->shard.inline_space.used_bytes > 0},
 		{"tombstones that are to be told", c->directory->shard.fresh_count},
-		{"tombstones on their way", c->directory->graves.sending},
-		{"who asks how a reduce ends", c->coordinator->reduces.askers.used},
-		{"who gets a target in stripes", c->coordinator->reduces.getters.used},
+		{"tombstones on their way", c->directory->tombstone_copies.sending},
+		{"who asks how a reduce ends", c->coordinator->reduces.followers.used},
+		{"who gets a target in stripes", c->coordinator->reduces.receivers.used},
 		{"early STREAMs", c->transfer->serves.early.used},
 		{"receivers of streams", c->transfer->serves.fed},
 		{"pages of STAT", c->session->sessions.pages.used},
@@ -312,7 +313,7 @@ const char *books_check_idle(struct control *c)
 		{"announcements", c->store->objects.announcing},
 		{"objects to be announced",
 		 length(&c->store->objects.dirty) + length(&c->store->objects.late)},
-		{"RECALLs", c->requester->reductions.telling},
+		{"RECALLs", c->requester->requesters.sending},
 	};
 	for (size_t i = 0; i < sizeof(left) / sizeof(left[0]); i++)
 		if (left[i].used)

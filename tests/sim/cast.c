@@ -126,7 +126,7 @@ void cast_reduce(struct cast *c, uint32_t node, uint8_t target, uint8_t first, u
 		struct object_id source[CAST_NODES_MAX];
 	} packet = {.r = cast_request(c, node, SESSION_REDUCE, target)};
 
-	packet.r.flags = c->spread ? SESSION_FLAG_SPREAD : 0;
+	packet.r.flags = c->allreduce ? SESSION_FLAG_ALLREDUCE : 0;
 	packet.r.reduction = (struct session_reduction){
 		.op = REDUCE_SUM, .dtype = REDUCE_U32, .num = num, .count = count};
 	for (uint32_t i = 0; i < count; i++)
@@ -242,7 +242,7 @@ void cast_put_sources(struct cast *c, uint32_t count)
 	world_run(&c->w, 50 * WORLD_MS);
 }
 
-struct cast_getter {
+struct cast_receiver {
 	struct cast *c;
 	uint32_t node;
 	uint8_t target;
@@ -250,7 +250,7 @@ struct cast_getter {
 
 static bool cast_sum_has_ended(void *context)
 {
-	const struct cast_getter *g = context;
+	const struct cast_receiver *g = context;
 	const struct cast_task *t = &g->c->task[g->node];
 
 	if (t->done && t->status == -ERESTART)
@@ -260,7 +260,7 @@ static bool cast_sum_has_ended(void *context)
 
 void cast_sum_ends(struct cast *c, uint32_t node, uint8_t target)
 {
-	struct cast_getter g = {c, node, target};
+	struct cast_receiver g = {c, node, target};
 
 	assert_true(world_until(&c->w, 20 * WORLD_S, cast_sum_has_ended, &g) != UINT64_MAX);
 	assert_int_equal(c->task[node].status, 0);

@@ -28,7 +28,7 @@ struct cast {
 	uint64_t size;
 	uint64_t patience_ns; /* of a request; 0: for ever */
 	bool may_fail;	      /* a get may end with an error: the task's status and text */
-	bool spread;	      /* all will get the sums */
+	bool allreduce;	      /* all will get the sums */
 };
 
 /* Links of that rate to nodes with room for some objects of that size; all are attached. */

@@ -63,7 +63,7 @@ void full_config(struct control_config *c)
 	c->status_ns = 200 * WORLD_MS;
 	c->link_ns = 600 * WORLD_MS;
 	c->down_ns = 100 * WORLD_MS;
-	c->orphan_ns = 3 * WORLD_S;
+	c->coordinator_lost_ns = 3 * WORLD_S;
 	c->stall_ns = 200 * WORLD_MS;
 	c->backoff_min_ns = 5 * WORLD_MS;
 	c->backoff_max_ns = 200 * WORLD_MS;

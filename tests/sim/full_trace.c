@@ -5,24 +5,42 @@
 #include <stdlib.h>
 
 static const char *const trace_kinds[MESSAGE_KINDS] = {
-	[MESSAGE_NONE] = "none",	 [MESSAGE_HELLO] = "HELLO",
-	[MESSAGE_HAVE] = "HAVE",	 [MESSAGE_GET] = "GET",
-	[MESSAGE_GOT] = "GOT",		 [MESSAGE_DROP] = "DROP",
-	[MESSAGE_DELETE] = "DELETE",	 [MESSAGE_REMOVE] = "REMOVE",
-	[MESSAGE_STREAM] = "STREAM",	 [MESSAGE_STAT] = "STAT",
-	[MESSAGE_LIST] = "LIST",	 [MESSAGE_OBJECTS] = "OBJECTS",
-	[MESSAGE_STATUS] = "STATUS",	 [MESSAGE_NODE] = "NODE",
-	[MESSAGE_REPLY] = "REPLY",	 [MESSAGE_REDIRECT] = "REDIRECT",
-	[MESSAGE_MEMBERS] = "MEMBERS",	 [MESSAGE_REDUCE] = "REDUCE",
-	[MESSAGE_REDUCED] = "REDUCED",	 [MESSAGE_USED] = "USED",
-	[MESSAGE_COMBINE] = "COMBINE",	 [MESSAGE_COMBINED] = "COMBINED",
-	[MESSAGE_RELEASE] = "RELEASE",	 [MESSAGE_BURY] = "BURY",
-	[MESSAGE_TOLD] = "TOLD",	 [MESSAGE_PIECES] = "PIECES",
-	[MESSAGE_HAS] = "HAS",		 [MESSAGE_COMMIT] = "COMMIT",
-	[MESSAGE_FINISH] = "FINISH",	 [MESSAGE_RECALL] = "RECALL",
-	[MESSAGE_TAKE] = "TAKE",	 [MESSAGE_GIVEN] = "GIVEN",
-	[MESSAGE_OFFER] = "OFFER",	 [MESSAGE_PROPOSE] = "PROPOSE",
-	[MESSAGE_KEEP] = "KEEP",	 [MESSAGE_HOLD] = "HOLD",
+	[MESSAGE_NONE] = "none",
+	[MESSAGE_HELLO] = "HELLO",
+	[MESSAGE_HAVE] = "HAVE",
+	[MESSAGE_GET] = "GET",
+	[MESSAGE_GOT] = "GOT",
+	[MESSAGE_DROP] = "DROP",
+	[MESSAGE_DELETE] = "DELETE",
+	[MESSAGE_REMOVE] = "REMOVE",
+	[MESSAGE_STREAM] = "STREAM",
+	[MESSAGE_STAT] = "STAT",
+	[MESSAGE_LIST] = "LIST",
+	[MESSAGE_OBJECTS] = "OBJECTS",
+	[MESSAGE_STATUS] = "STATUS",
+	[MESSAGE_NODE] = "NODE",
+	[MESSAGE_REPLY] = "REPLY",
+	[MESSAGE_REDIRECT] = "REDIRECT",
+	[MESSAGE_MEMBERS] = "MEMBERS",
+	[MESSAGE_REDUCE] = "REDUCE",
+	[MESSAGE_REDUCED] = "REDUCED",
+	[MESSAGE_USED] = "USED",
+	[MESSAGE_COMBINE] = "COMBINE",
+	[MESSAGE_COMBINED] = "COMBINED",
+	[MESSAGE_RELEASE] = "RELEASE",
+	[MESSAGE_TOMBSTONE] = "TOMBSTONE",
+	[MESSAGE_ANNOUNCED] = "ANNOUNCED",
+	[MESSAGE_PIECES] = "PIECES",
+	[MESSAGE_HAS] = "HAS",
+	[MESSAGE_COMMIT] = "COMMIT",
+	[MESSAGE_FINISH] = "FINISH",
+	[MESSAGE_RECALL] = "RECALL",
+	[MESSAGE_PULL] = "PULL",
+	[MESSAGE_PULL_REPLY] = "PULL_REPLY",
+	[MESSAGE_PUSH] = "PUSH",
+	[MESSAGE_PROPOSE] = "PROPOSE",
+	[MESSAGE_KEEP] = "KEEP",
+	[MESSAGE_HOLD] = "HOLD",
 	[MESSAGE_PREFETCH] = "PREFETCH",
 };
 
@@ -35,7 +53,7 @@ static void trace_object(const struct object_id *id, uint64_t generation)
 static void trace_hello(const struct message_hello *h)
 {
 	fprintf(stderr, " node %d incarnation %llu announce %u given %d", (int)h->node,
-		(unsigned long long)h->incarnation, h->announce, (int)h->given);
+		(unsigned long long)h->incarnation, h->announce, (int)h->assigned);
 }
 
 static void trace_members(const struct message_members *m)
@@ -46,9 +64,9 @@ static void trace_members(const struct message_members *m)
 			(unsigned long long)m->members[i].incarnation);
 }
 
-static void trace_told(const struct message_told *m)
+static void trace_told(const struct message_announced *m)
 {
-	fprintf(stderr, " life %llx view %llx", (unsigned long long)m->life,
+	fprintf(stderr, " life %llx view %llx", (unsigned long long)m->epoch,
 		(unsigned long long)m->view);
 }
 
@@ -66,9 +84,9 @@ static void trace_combine(const struct message_combine *m)
 
 static void trace_value(const struct message *m)
 {
-	const struct message_take *t = m->kind == MESSAGE_OFFER ? &m->offer.bytes : &m->take;
+	const struct message_pull *t = m->kind == MESSAGE_PUSH ? &m->push.bytes : &m->pull;
 
-	if (m->kind != MESSAGE_TAKE && m->kind != MESSAGE_GIVEN && m->kind != MESSAGE_OFFER)
+	if (m->kind != MESSAGE_PULL && m->kind != MESSAGE_PULL_REPLY && m->kind != MESSAGE_PUSH)
 		return;
 	trace_object(&t->id, t->generation);
 	fprintf(stderr, " bytes %u from %llu on, status %d", t->bytes, (unsigned long long)t->first,
@@ -110,11 +128,11 @@ static void trace_body(const struct message *m)
 	case MESSAGE_STAT:
 		trace_object(&m->object.id, m->object.generation);
 		break;
-	case MESSAGE_BURY:
-		trace_object(&m->bury.id, m->bury.generation);
+	case MESSAGE_TOMBSTONE:
+		trace_object(&m->tombstone.id, m->tombstone.generation);
 		break;
-	case MESSAGE_TOLD:
-		trace_told(&m->told);
+	case MESSAGE_ANNOUNCED:
+		trace_told(&m->announced);
 		break;
 	case MESSAGE_STREAM:
 	case MESSAGE_PIECES:

@@ -52,11 +52,11 @@ static void history_look_deaths(struct clients *c, uint32_t observer)
 		h->owners_ns = now(c);
 	for (uint32_t i = 0; i < nodes(c); i++)
 		if (peek_gone(core, i)) {
-			h->apart_ns[i] = h->owners_ns = now(c);
+			h->gap_ns[i] = h->owners_ns = now(c);
 			h->gone[observer] |= 1u << i;
 		}
 	for (uint32_t i = 0; i < nodes(c) && fresh && death && !h->gone[observer]; i++)
-		h->apart_ns[i] = h->owners_ns = now(c);
+		h->gap_ns[i] = h->owners_ns = now(c);
 }
 
 /* Of two that do not take the same nodes for dead, one may not hear what the other knows. */
@@ -95,7 +95,7 @@ static bool history_calm(const struct clients *c, uint64_t since)
 /* No member took the node for dead since then, nor shortly before. */
 static bool history_together(const struct clients *c, uint32_t node, uint64_t since)
 {
-	uint64_t at = c->history.apart_ns[node];
+	uint64_t at = c->history.gap_ns[node];
 	return !at || at + HISTORY_SETTLE_NS <= since;
 }
 
@@ -155,7 +155,7 @@ uint64_t history_held(const struct clients *c, uint32_t name)
 static bool history_remembers(const struct clients *c, uint32_t node, const struct client_truth *t)
 {
 	struct object_table *table = (struct object_table *)c->g->full[node].n->table.base;
-	const struct object_grave *g = object_table_graves(table);
+	const struct object_tombstone *g = object_table_tombstones(table);
 	for (uint32_t i = 0; i < table->slots; i++)
 		if (g[i].generation > t->generation && g[i].id.bytes[5] == t->name)
 			return true;
@@ -268,8 +268,8 @@ bool history_deleted(const struct clients *c, uint32_t name, uint64_t from, uint
 
 /* A delete that had all of this version before it and had ended at that time, or NULL. One while
  * all nodes reached each other is preferred. */
-static const struct history_removal *history_buried(const struct clients *c,
-						    const struct client_truth *t, uint64_t at)
+static const struct history_removal *history_tombstone(const struct clients *c,
+						       const struct client_truth *t, uint64_t at)
 {
 	const struct history *h = &c->history;
 	const struct history_removal *found = NULL;
@@ -322,7 +322,7 @@ static bool history_perhaps(const struct clients *c, const struct client *k, uin
 	for (uint32_t i = 0; i < c->truths; i++) {
 		const struct client_truth *t = &c->truth[i];
 		if (t->name == k->name && !(t->put && t->put == k->put) &&
-		    !history_buried(c, t, since))
+		    !history_tombstone(c, t, since))
 			return true;
 	}
 	return false;
@@ -345,7 +345,7 @@ static bool history_outdone(const struct clients *c, const struct client_truth *
 	for (uint32_t i = 0; i < c->truths; i++) {
 		const struct client_truth *o = &c->truth[i];
 		if (o->name == t->name && o->sealed_ns && o->asked_ns < t->asked_ns &&
-		    o->generation > t->generation && !history_buried(c, o, t->asked_ns))
+		    o->generation > t->generation && !history_tombstone(c, o, t->asked_ns))
 			return true;
 	}
 	return false;
@@ -438,7 +438,7 @@ void history_got(struct clients *c, const struct client *k)
 		const struct client_truth *t = &c->truth[i];
 		if (t->name != k->name || !t->sealed_ns || t->sealed_ns >= k->asked_ns)
 			continue;
-		const struct history_removal *r = history_buried(c, t, k->asked_ns);
+		const struct history_removal *r = history_tombstone(c, t, k->asked_ns);
 		/* another delete, of the generation before, may not have reached all holders yet */
 		if (r && r->joint && history_agreed(c, r->asked_ns, k->asked_ns) &&
 		    !history_deleting(c, k, r->ended_ns)) {
@@ -535,7 +535,7 @@ void history_print(const struct clients *c)
 			history_ms(r->ended_ns));
 	}
 	for (uint32_t i = 0; i < nodes(c); i++)
-		if (h->apart_ns[i])
+		if (h->gap_ns[i])
 			fprintf(stderr, "  node %u was taken for dead until %.3f ms\n", i,
-				history_ms(h->apart_ns[i]));
+				history_ms(h->gap_ns[i]));
 }

@@ -45,7 +45,7 @@ struct history {
 	uint64_t disturbed_ns; /* a process or cable was last missing; 0: never */
 	uint64_t cut_ns;       /* a cable or partition last kept nodes apart; 0: never */
 	uint64_t owners_ns;    /* a part of the directory last had another owner; 0: never */
-	uint64_t apart_ns[SPLITS_NODES_MAX];  /* a member last took this node for dead */
+	uint64_t gap_ns[SPLITS_NODES_MAX];    /* a member last took this node for dead */
 	uint64_t deaths_ns[SPLITS_NODES_MAX]; /* by core: the newest death that it knows */
 	uint32_t gone[SPLITS_NODES_MAX];      /* by core: whom it takes for dead; no core: all */
 	/* by two nodes: when these last were not the same for both */

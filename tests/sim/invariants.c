@@ -109,9 +109,9 @@ static const char *invariants_buffer(const struct buffer *b)
 
 static const char *invariants_slots(const struct engine *e)
 {
-	uint32_t lent = 0, partial = 0, msgs = 0;
+	uint32_t at_control = 0, partial = 0, msgs = 0;
 	for (uint32_t i = 0; i < (e->config.msg_rx_slots + 63) / 64; i++)
-		lent += (uint32_t)__builtin_popcountll(e->slots.lent[i]);
+		at_control += (uint32_t)__builtin_popcountll(e->slots.at_control[i]);
 	for (uint32_t k = 0; k < e->config.conns_max; k++) {
 		const struct conn *c = &e->conns[k];
 		if (c->state == CONN_FREE)
@@ -120,7 +120,7 @@ static const char *invariants_slots(const struct engine *e)
 		for (uint32_t m = 0; m < MSG_WINDOW; m++)
 			partial += c->msg.in[m].slot != UINT32_MAX;
 	}
-	if (e->slots.free_count + lent + partial != e->config.msg_rx_slots)
+	if (e->slots.free_count + at_control + partial != e->config.msg_rx_slots)
 		return "receive slots are lost or doubled";
 	if (list_length(&e->free_msgs) + msgs != e->config.msgs_max)
 		return "message entries are lost or doubled";

@@ -3,7 +3,7 @@
 
 #include "core/state.h"
 
-uint64_t peek_buried(const struct control *core, const struct object_id *id)
+uint64_t peek_tombstone(const struct control *core, const struct object_id *id)
 {
 	const struct tombstone *t = core ? directory_tombstone(&core->directory->shard, id) : NULL;
 
@@ -81,11 +81,11 @@ uint32_t peek_feeder(struct control *core)
 
 uint32_t peek_coordinator(struct control *core)
 {
-	const struct list *first = core->requester->reductions.active.next;
+	const struct list *first = core->requester->requesters.active.next;
 
-	if (first == &core->requester->reductions.active)
+	if (first == &core->requester->requesters.active)
 		return UINT32_MAX;
-	return control_shard(core, &list_item(first, struct reduction, link)->reduce.target)
+	return control_shard(core, &list_item(first, struct requester, link)->reduce.target)
 		->number;
 }
 

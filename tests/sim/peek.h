@@ -10,7 +10,7 @@ struct control;
 struct object_id;
 
 /* The newest generation of the id that the directory here knows to be deleted, or 0. */
-uint64_t peek_buried(const struct control *core, const struct object_id *id);
+uint64_t peek_tombstone(const struct control *core, const struct object_id *id);
 /* Whether its part of the directory knows of a copy at that node. */
 bool peek_noted(const struct control *core, const struct object_id *id, uint32_t node);
 /* How many nodes are alive in its eyes and have said so, itself included, or 0. */

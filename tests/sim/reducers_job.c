@@ -41,7 +41,7 @@ static void job_exchanged(const struct reducers *c, struct reducer_job *j)
 
 	j->count = j->count < nodes ? j->count : nodes;
 	j->num = j->num < j->count ? j->num : j->count;
-	j->flags = SESSION_FLAG_SPREAD;
+	j->flags = SESSION_FLAG_ALLREDUCE;
 }
 
 /* It often comes while sources do; the time is never over before. */
@@ -59,14 +59,14 @@ static void job_begin(struct reducers *c)
 {
 	struct reducer_job *j = &c->job[c->jobs];
 	struct prng *p = c->draw;
-	uint32_t nodes = c->g->w->count, getters = (uint32_t)prng_below(p, 6);
+	uint32_t nodes = c->g->w->count, receivers = (uint32_t)prng_below(p, 6);
 	uint64_t spread = prng_chance(p, 500000) ? 300 * WORLD_MS : 5 * WORLD_MS;
 	*j = (struct reducer_job){.number = c->jobs++, .begun_ns = now(c), .active = true};
 	j->count = (uint32_t)prng_between(p, 1, c->wide ? REDUCERS_WIDE_SOURCES : REDUCERS_SOURCES);
 	j->num = prng_chance(p, 400000) ? (uint32_t)prng_between(p, 1, j->count) : j->count;
 	j->size = job_size(c);
 	j->caller = (uint32_t)prng_below(p, nodes);
-	j->flags = prng_chance(p, 300000) ? SESSION_FLAG_SPREAD : 0;
+	j->flags = prng_chance(p, 300000) ? SESSION_FLAG_ALLREDUCE : 0;
 	j->timeout_ns = prng_chance(p, 600000) ? -1 : (int64_t)prng_between(p, 1, 8 * WORLD_S);
 	j->end_ns = now(c) + 4 * WORLD_S;
 	if (c->exchanged)
@@ -89,7 +89,7 @@ static void job_begin(struct reducers *c)
 			 (uint32_t)prng_below(p, nodes));
 	if (prng_chance(p, 80000))
 		job_plan(c, j, 0, 3 * spread, REDUCER_DELETE, REDUCERS_TARGET, j->caller);
-	for (uint32_t i = 0; i < getters; i++)
+	for (uint32_t i = 0; i < receivers; i++)
 		job_plan(c, j, 0, prng_chance(p, 300000) ? 3 * WORLD_S : 2 * spread, REDUCER_GET,
 			 REDUCERS_TARGET, (uint32_t)prng_below(p, nodes));
 }

@@ -118,7 +118,7 @@ static void wire_opened(void *context, uint64_t pair)
 
 static void wire_hello(void *context, uint64_t pair);
 
-static void wire_again(struct scale_node *n, struct scale_conn *c)
+static void wire_resend(struct scale_node *n, struct scale_conn *c)
 {
 	uint64_t pause = WIRE_RETRY_NS << (c->tries < 6 ? c->tries : 6);
 	c->tries++;
@@ -139,13 +139,13 @@ static void wire_hello(void *context, uint64_t pair)
 		if (c->tries * WIRE_RETRY_NS > s->o.dead_ns)
 			wire_down(n, c, REASON_PEER_TIMEOUT);
 		else
-			wire_again(n, c);
+			wire_resend(n, c);
 		return;
 	}
 	other = wire_conn(peer, n->index);
 	if (other == NULL || (!other->up && !other->opening && !wire_accepts(peer))) {
 		s->hellos_refused++;
-		wire_again(n, c);
+		wire_resend(n, c);
 		return;
 	}
 	wire_up(peer, other);

@@ -46,25 +46,26 @@ void splits_heal(struct splits *s)
 void splits_deleted(struct splits *s, uint32_t node, uint32_t name, const struct object_id *id,
 		    uint64_t asked_ns)
 {
-	struct splits_grave *g = &s->grave[name][node];
-	uint32_t keepers = 0, wanted = s->g->config.shards == 1 ? 1 : 2;
+	struct splits_tombstone *g = &s->tombstone[name][node];
+	uint32_t replicas = 0, wanted = s->g->config.shards == 1 ? 1 : 2;
 	g->generation = 0;
 	/* The generation, then who has buried it, or a later one. What was put since the delete was
 	 * asked for (generations are times) is another delete's, which may not be answered yet. */
 	for (int round = 0; round < 2; round++)
 		for (uint32_t i = 0; i < s->g->w->count; i++) {
-			uint64_t buried = peek_buried(s->g->full[i].core, id);
+			uint64_t deleted_generation = peek_tombstone(s->g->full[i].core, id);
 			if (side_of(s, i) != side_of(s, node))
 				continue;
-			if (round == 0 && buried > g->generation && buried <= asked_ns)
-				g->generation = buried;
-			keepers += round == 1 && buried >= g->generation;
+			if (round == 0 && deleted_generation > g->generation &&
+			    deleted_generation <= asked_ns)
+				g->generation = deleted_generation;
+			replicas += round == 1 && deleted_generation >= g->generation;
 		}
 	g->asked_ns = asked_ns;
 	g->answered_ns = now(s);
-	if (keepers < wanted && s->changed_ns + SPLITS_SETTLE_NS <= asked_ns)
+	if (replicas < wanted && s->changed_ns + SPLITS_SETTLE_NS <= asked_ns)
 		world_violation(s->g->w, "node %u: object %u is deleted, and %u know of it", node,
-				name, keepers);
+				name, replicas);
 }
 
 void splits_got(const struct splits *s, uint32_t node, uint32_t name, uint64_t generation,
@@ -72,7 +73,7 @@ void splits_got(const struct splits *s, uint32_t node, uint32_t name, uint64_t g
 {
 	bool healed = !s->split && s->changed_ns + SPLITS_SETTLE_NS <= asked_ns;
 	for (uint32_t i = 0; i < s->g->w->count; i++) {
-		const struct splits_grave *g = &s->grave[name][i];
+		const struct splits_tombstone *g = &s->tombstone[name][i];
 		bool same_side = s->changed_ns + SPLITS_SETTLE_NS <= g->asked_ns &&
 				 side_of(s, i) == side_of(s, node);
 		if (generation <= g->generation && g->answered_ns < asked_ns &&
@@ -95,8 +96,8 @@ static void splits_judge_table(const struct splits *s, uint32_t node)
 		if (o->state == OBJECT_FREE || o->state == OBJECT_ZOMBIE || name >= SPLITS_NAMES)
 			continue;
 		for (uint32_t i = 0; i < s->g->w->count; i++)
-			if (o->generation <= s->grave[name][i].generation &&
-			    s->grave[name][i].answered_ns + SPLITS_SETTLE_NS <= now(s))
+			if (o->generation <= s->tombstone[name][i].generation &&
+			    s->tombstone[name][i].answered_ns + SPLITS_SETTLE_NS <= now(s))
 				world_violation(s->g->w,
 						"node %u holds object %u generation %llx, which "
 						"node %u has deleted",

@@ -19,9 +19,9 @@ struct splits {
 	uint64_t changed_ns, until_ns;
 	bool split;
 	uint32_t count;
-	struct splits_grave { /* by who has deleted it: the last time */
+	struct splits_tombstone { /* by who has deleted it: the last time */
 		uint64_t generation, asked_ns, answered_ns;
-	} grave[SPLITS_NAMES][SPLITS_NODES_MAX];
+	} tombstone[SPLITS_NAMES][SPLITS_NODES_MAX];
 };
 
 void splits_open(struct splits *s, struct full_group *g);

@@ -131,7 +131,7 @@ static void client_get(struct client *k)
 static void client_reduce(struct client *k)
 {
 	const struct sums_options *o = &k->sums->o;
-	struct packet p = {.r = {.flags = o->all ? SESSION_FLAG_SPREAD : 0,
+	struct packet p = {.r = {.flags = o->all ? SESSION_FLAG_ALLREDUCE : 0,
 				 .reduction = {SUM, U32, o->num, o->nodes}}};
 
 	for (uint32_t i = 0; i < o->nodes; i++)

@@ -104,11 +104,11 @@ static void full_swarm_open(struct full_swarm *s, uint64_t seed, uint32_t nodes)
 	uint32_t count = (uint32_t)prng_between(p, 2, 6);
 	count = nodes ? nodes : c->split_ppm ? SPLITS_NODES : count;
 	full_config(&config);
-	config.grid_seats = 3; /* few sources, and yet a grid */
+	config.grid_slots = 3; /* few sources, and yet a grid */
 	if (!c->reduces)
 		config.tombstones = FULL_TABLE_SLOTS; /* what a table keeps for the next control */
 	if (c->reduces && seed % 2)
-		config.lend_bytes = OBJECT_INLINE_MAX; /* who asks coordinates */
+		config.delegate_bytes = OBJECT_INLINE_MAX; /* who asks coordinates */
 	if (c->wide) {
 		count = nodes || c->split_ppm || count < WIDE_NODES_MAX ? count : WIDE_NODES_MAX;
 		link.rate_bps = rates[1 + prng_below(p, 2)] * 1000000;
@@ -488,12 +488,12 @@ static void full_expect_empty(struct full_swarm *s)
 		struct control_usage u;
 		const char *bad = full_check_idle(s, &s->g.full[i]);
 		control_usage(s->g.full[i].core, &u);
-		if (u.combines || u.parts || u.takes || u.offers || u.reduces || u.reductions)
+		if (u.participants || u.parts || u.pulls || u.pushes || u.reduces || u.requesters)
 			world_violation(&s->w,
 					"node %u, in the end: %u combines, %u parts, %u takes, "
 					"%u offers, %u reduces, %u reductions",
-					i, u.combines, u.parts, u.takes, u.offers, u.reduces,
-					u.reductions);
+					i, u.participants, u.parts, u.pulls, u.pushes, u.reduces,
+					u.requesters);
 		else if (u.fetches || u.serves || u.stages || u.edges || u.calls || u.waits)
 			world_violation(&s->w,
 					"node %u, in the end: %u fetches, %u serves, %u stages, "

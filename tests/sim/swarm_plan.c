@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#define SWARM_ASK_AGAIN_NS (20 * WORLD_MS)
+#define SWARM_RETRY_NS (20 * WORLD_MS)
 
 static bool wants(const struct swarm_job *j, uint32_t node)
 {
@@ -111,7 +111,7 @@ static bool job_connected(struct swarm *s, uint32_t a, uint32_t b)
 {
 	if (node_conn_to(&s->w.nodes[a], b) && node_conn_to(&s->w.nodes[b], a))
 		return true;
-	if (world_now(&s->w) >= s->asked_ns[a][b] + SWARM_ASK_AGAIN_NS) {
+	if (world_now(&s->w) >= s->asked_ns[a][b] + SWARM_RETRY_NS) {
 		s->asked_ns[a][b] = world_now(&s->w);
 		node_connect(&s->w.nodes[a], b);
 	}

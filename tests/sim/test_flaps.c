@@ -33,7 +33,7 @@ static uint64_t allreduce(uint64_t first, uint32_t victim, uint64_t period)
 	uint64_t began, at;
 
 	cast_open_sources(&c, NODES, NODES, SIZE, MBIT);
-	c.spread = true;
+	c.allreduce = true;
 	down = &c.w.net.endpoints[victim].is_down;
 	began = world_now(&c.w);
 	cast_reduce(&c, NODES - 1, TARGET, 1, NODES, NEEDED);

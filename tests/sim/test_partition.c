@@ -106,7 +106,7 @@ static uint64_t allreduce(uint64_t seed)
 	real_times(&config);
 	cast_open_as(&r.c, NODES, SIZE, MBIT, 0, &config);
 	cast_put_sources(&r.c, NODES);
-	r.c.spread = true;
+	r.c.allreduce = true;
 	began = world_now(&r.c.w);
 	do {
 		due(&r, at);

@@ -8,7 +8,7 @@
 
 enum { NODES = 8, MET = 100, TARGET = 40, SUMS = 12, MBIT = 100, SLOW_MBIT = 10 };
 
-struct apart { /* the node, and its link */
+struct outlier { /* the node, and its link */
 	uint32_t node;
 	uint64_t mbit, far_ns;
 };
@@ -37,17 +37,17 @@ static uint64_t sum_ns(struct cast *c, uint8_t target)
 {
 	uint64_t from = world_now(&c->w);
 
-	for (uint32_t i = 1; i < NODES && c->spread; i++)
+	for (uint32_t i = 1; i < NODES && c->allreduce; i++)
 		cast_begin(c, i, target);
 	cast_reduce(c, 0, target, 1, NODES, NODES);
 	cast_begin(c, 0, target);
-	for (uint32_t i = 0; i < (c->spread ? NODES : 1); i++)
+	for (uint32_t i = 0; i < (c->allreduce ? NODES : 1); i++)
 		cast_sum_ends(c, i, target);
 	return world_now(&c->w) - from;
 }
 
 /* The least and the most of several, the first left out: it opens connections. */
-static void sums_take(const struct apart *a, uint64_t size, bool spread, double range_ms[2])
+static void sums_take(const struct outlier *a, uint64_t size, bool allreduce, double range_ms[2])
 {
 	static struct cast c;
 
@@ -56,7 +56,7 @@ static void sums_take(const struct apart *a, uint64_t size, bool spread, double 
 	c.w.net.endpoints[a->node].link.delay_ns += a->far_ns;
 	meet(&c);
 	cast_put_sources(&c, NODES);
-	c.spread = spread;
+	c.allreduce = allreduce;
 	range_ms[0] = 1e9;
 	range_ms[1] = 0;
 	for (uint8_t target = TARGET; target < TARGET + SUMS; target++) {
@@ -76,7 +76,7 @@ static void one_slow_link_carries_an_object_once(void **state)
 {
 	static const struct {
 		uint64_t size;
-		bool spread;
+		bool allreduce;
 		double ratio;
 	} known[] = {
 		{128 << 10, false, 1.12}, {512 << 10, false, 1.07}, {2 << 20, false, 1.06},
@@ -85,13 +85,13 @@ static void one_slow_link_carries_an_object_once(void **state)
 
 	for (uint32_t node = 0; node < NODES; node += 3)
 		for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-			const struct apart slow = {node, SLOW_MBIT, 0};
+			const struct outlier slow = {node, SLOW_MBIT, 0};
 			double bound = (double)known[i].size * 8e-3 / SLOW_MBIT, ms[2];
 
-			sums_take(&slow, known[i].size, known[i].spread, ms);
+			sums_take(&slow, known[i].size, known[i].allreduce, ms);
 			print_message("node %u slow, %u KiB%s: %.3f to %.3f S/B\n", node,
 				      (unsigned)(known[i].size >> 10),
-				      known[i].spread ? " to all" : "", ms[0] / bound,
+				      known[i].allreduce ? " to all" : "", ms[0] / bound,
 				      ms[1] / bound);
 			assert_true(ms[1] / bound < known[i].ratio);
 		}
@@ -110,7 +110,7 @@ static void one_long_way_is_gone_once(void **state)
 
 	for (uint32_t node = 3; node < NODES; node += 3)
 		for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-			const struct apart far = {node, MBIT, 5 * WORLD_MS};
+			const struct outlier far = {node, MBIT, 5 * WORLD_MS};
 			double ms[2];
 
 			sums_take(&far, known[i].size, false, ms);

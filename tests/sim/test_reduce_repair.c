@@ -18,7 +18,7 @@ enum { SOURCES = 6, NEEDED = 5, CALLER = 6, NODES = 7, TARGET = 42 };
 #define NOTICE_NS (100 * WORLD_MS) /* reduce/participant/input.c, reduce/coordinator/watchdog.c */
 
 /* The time from the request to the end when a node dies half way; CALLER: none does. */
-static uint64_t reduce_without(uint32_t victim, uint32_t *keeper)
+static uint64_t reduce_without(uint32_t victim, uint32_t *owner)
 {
 	static struct cast c;
 	uint64_t took;
@@ -26,7 +26,7 @@ static uint64_t reduce_without(uint32_t victim, uint32_t *keeper)
 	cast_open_sources(&c, NODES, NEEDED, SIZE, MBIT);
 	took = world_now(&c.w);
 	cast_reduce(&c, CALLER, TARGET, 1, SOURCES, NEEDED);
-	*keeper = peek_coordinator(c.g.full[CALLER].core);
+	*owner = peek_coordinator(c.g.full[CALLER].core);
 	world_run(&c.w, LATE_NS);
 	cast_put_at(&c, NEEDED, NEEDED + 1);
 	cast_begin(&c, CALLER, TARGET);
@@ -42,15 +42,15 @@ static uint64_t reduce_without(uint32_t victim, uint32_t *keeper)
 
 static void a_death_costs_half(void **state)
 {
-	uint32_t keeper;
-	uint64_t alone = reduce_without(CALLER, &keeper);
+	uint32_t owner;
+	uint64_t alone = reduce_without(CALLER, &owner);
 
 	print_message("undisturbed %.3f S/B\n", (double)alone / (double)WIRE_NS);
 	for (uint32_t victim = 0; victim < SOURCES; victim++) {
-		uint64_t later = reduce_without(victim, &keeper) - alone;
+		uint64_t later = reduce_without(victim, &owner) - alone;
 
 		print_message("without %u%s: %.0f ms, %.3f S/B later\n", victim,
-			      victim == keeper ? ", who keeps the target" : "", (double)later / 1e6,
+			      victim == owner ? ", who keeps the target" : "", (double)later / 1e6,
 			      (double)later / (double)WIRE_NS);
 		assert_in_range(later, 0, WIRE_NS / 2 + NOTICE_NS + WIRE_NS / 20);
 	}
@@ -60,7 +60,7 @@ static void a_death_costs_half(void **state)
  */
 
 /* Nodes 0 to 4 have a source and get the sum from each other; node 5 has asked for it. */
-enum { SEATS = 5, ASKER = 5, LATE = 3, MEMBERS = 6 };
+enum { SLOTS = 5, REQUESTER = 5, LATE = 3, MEMBERS = 6 };
 
 #define SUM_SIZE    (UINT64_C(8) << 20)
 #define SUM_WIRE_NS (SUM_SIZE * 8 * 1000 / MBIT)
@@ -69,7 +69,7 @@ static bool others_have_it(void *context)
 {
 	const struct cast *c = context;
 
-	for (uint32_t i = 0; i < SEATS; i++)
+	for (uint32_t i = 0; i < SLOTS; i++)
 		if (i != LATE && !c->task[i].done)
 			return false;
 	return true;
@@ -78,20 +78,20 @@ static bool others_have_it(void *context)
 /* One asks when the sum is half way, and gets what is left of it when all others have it. How long
  * it takes when the workers of some of those (a bit for each) stand still then, whose cables are
  * in: they pass stripes on, and each keeps the root of one. */
-static uint64_t late_getter_without(uint32_t victims, uint32_t *coordinator)
+static uint64_t late_receiver_without(uint32_t victims, uint32_t *coordinator)
 {
 	static struct cast c;
 	struct control_config config;
 	uint64_t took;
 
 	full_config(&config);
-	config.grid_seats = SEATS;
+	config.grid_slots = SLOTS;
 	cast_open_as(&c, MEMBERS, SUM_SIZE, MBIT, 0, &config);
-	cast_put_sources(&c, SEATS);
-	c.spread = true;
-	cast_reduce(&c, ASKER, TARGET, 1, SEATS, SEATS);
-	*coordinator = peek_coordinator(c.g.full[ASKER].core);
-	for (uint32_t i = 0; i < SEATS; i++)
+	cast_put_sources(&c, SLOTS);
+	c.allreduce = true;
+	cast_reduce(&c, REQUESTER, TARGET, 1, SLOTS, SLOTS);
+	*coordinator = peek_coordinator(c.g.full[REQUESTER].core);
+	for (uint32_t i = 0; i < SLOTS; i++)
 		if (i != LATE)
 			cast_begin(&c, i, TARGET);
 	world_run(&c.w, 5 * SUM_WIRE_NS / 4);
@@ -100,12 +100,12 @@ static uint64_t late_getter_without(uint32_t victims, uint32_t *coordinator)
 	assert_true(world_until(&c.w, WORLD_S, others_have_it, &c) != UINT64_MAX);
 	world_run(&c.w, 10 * WORLD_MS);
 	assert_false(c.task[LATE].done);
-	for (uint32_t i = 0; i < SEATS; i++)
+	for (uint32_t i = 0; i < SLOTS; i++)
 		if (victims >> i & 1)
 			node_freeze(&c.w.nodes[i], world_now(&c.w) + 60 * WORLD_S);
 	cast_sum_ends(&c, LATE, TARGET);
 	took = world_now(&c.w) - took;
-	for (uint32_t i = 0; i < SEATS; i++)
+	for (uint32_t i = 0; i < SLOTS; i++)
 		c.w.nodes[i].frozen_until_ns = 0;
 	cast_close(&c);
 	return took;
@@ -115,16 +115,16 @@ static uint64_t late_getter_without(uint32_t victims, uint32_t *coordinator)
 static void a_feeder_falls_silent(void **state)
 {
 	uint32_t coordinator;
-	uint64_t alone = late_getter_without(0, &coordinator);
+	uint64_t alone = late_receiver_without(0, &coordinator);
 
 	print_message("undisturbed %.0f ms\n", (double)alone / 1e6);
-	for (uint32_t victims = 1; victims < 1u << SEATS; victims++) {
+	for (uint32_t victims = 1; victims < 1u << SLOTS; victims++) {
 		uint32_t count = (uint32_t)__builtin_popcount(victims);
 		uint64_t took;
 
 		if (count > 2 || victims >> LATE & 1 || victims >> coordinator & 1)
 			continue;
-		took = late_getter_without(victims, &coordinator);
+		took = late_receiver_without(victims, &coordinator);
 		print_message("without %x: %.0f ms\n", victims, (double)took / 1e6);
 		assert_in_range(took, 0, alone + count * NOTICE_NS + SUM_WIRE_NS / 10);
 	}

@@ -79,7 +79,7 @@ static uint64_t allreduce_messages(uint32_t nodes, uint64_t size, uint64_t mbit)
 	uint64_t least = UINT64_MAX;
 
 	cast_open_sources(&c, nodes, nodes, size, mbit);
-	c.spread = true;
+	c.allreduce = true;
 	for (uint8_t target = TARGET; target < TARGET + 16; target++) {
 		uint64_t before = messages(&c), count;
 

@@ -18,7 +18,7 @@ static void trace_reduce(uint32_t node, const struct reduce *r)
 	for (uint32_t i = 0; i < r->from.count; i++)
 		fprintf(stderr, "    source %u: state %u node %d seat %d asked %u failed %d\n", i,
 			r->from.source[i].state, (int)r->from.source[i].node,
-			(int)r->from.source[i].seat, r->from.source[i].call != NULL,
+			(int)r->from.source[i].slot, r->from.source[i].call != NULL,
 			(int)r->from.source[i].failed);
 	for (uint32_t i = 0; i < r->plan.graph.vertices; i++) {
 		const struct reduce_vertex *p = &r->plan.vertex[i];
@@ -31,9 +31,9 @@ static void trace_reduce(uint32_t node, const struct reduce *r)
 			r->plan.graph.vertex[i].op == GRAPH_SUM, reduce_is(p, RUN_STARTED),
 			reduce_is(p, RUN_DELIVERED), reduce_is(p, RUN_DONE));
 	}
-	list_each(l, after, &r->out.getters)
+	list_each(l, after, &r->out.receivers)
 	{
-		const struct reduce_getter *g = list_item(l, struct reduce_getter, link);
+		const struct reduce_receiver *g = list_item(l, struct reduce_receiver, link);
 
 		fprintf(stderr, "    getter %u: asked %u, done %u\n", g->node, g->call != NULL,
 			g->done);
@@ -67,14 +67,14 @@ void work_trace(const struct control *c)
 			(unsigned long long)f->generation, f->state, f->attempts, f->known,
 			!list_empty(o ? &o->waits : &f->waits), o && !list_empty(&o->serves));
 	}
-	list_each(l, after, &c->participant->combines.active)
+	list_each(l, after, &c->participant->participants.active)
 	{
-		const struct combine *k = list_item(l, struct combine, active);
+		const struct participant *k = list_item(l, struct participant, active);
 		fprintf(stderr, "  node %u builds %u.%u of job %u: done %u\n", node,
 			k->by_id.id.bytes[6], k->by_id.id.bytes[5], k->target.bytes[6], k->done);
 		list_each(j, next, &k->parts)
 		{
-			const struct part *p = list_item(j, struct part, of_combine);
+			const struct part *p = list_item(j, struct part, of_participant);
 			fprintf(stderr, "    part %u.%u of node %u: state %u\n", p->id.bytes[6],
 				p->id.bytes[5], p->node->number, p->state);
 		}

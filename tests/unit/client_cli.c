@@ -282,7 +282,7 @@ static void write_control(uint64_t store_full)
 				      .gauges = {.members_alive = 2,
 						 .members_suspect = 1,
 						 .objects = 5,
-						 .untold = 3,
+						 .unacked = 3,
 						 .creators = CONTROL_CREATORS_AUTO,
 						 .creating = 7,
 						 .creating_max = 1024,
@@ -345,7 +345,7 @@ static void write_peers(void)
 				   .values = {.counters = {.tx_bytes = 300 << 20},
 					      .gauges = {.up = 1,
 							 .age_ns = 3000000000,
-							 .told_ns = 7,
+							 .written_ns = 7,
 							 .rtt_ns = 123000,
 							 .mtu = 1404}}};
 	FILE *file = fopen("peers", "w");
@@ -436,7 +436,7 @@ static void reduces(void **state)
 	assert_int_equal(c->fake.reduce.reduction.op, 4);
 	assert_int_equal(c->fake.reduce.reduction.dtype, 10);
 	assert_int_equal(c->fake.reduce.reduction.num, 2);
-	assert_int_equal(c->fake.reduce.flags, SESSION_FLAG_SPREAD);
+	assert_int_equal(c->fake.reduce.flags, SESSION_FLAG_ALLREDUCE);
 	assert_int_equal(c->fake.reduce.timeout_ns, 1500000000);
 	assert_non_null(strstr(output, "most: "));
 	assert_non_null(strstr(output, "(1000 bytes) from 2 of 3 sources in "));

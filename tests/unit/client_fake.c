@@ -117,7 +117,7 @@ static void fake_attach(struct fake *f, int conn, const struct session_request *
 	reply.store_bytes = FAKE_STORE_BYTES;
 	reply.table_bytes = f->table_bytes;
 	for (uint32_t i = 0; i < FAKE_SLOTS; i++)
-		if (f->apart && f->table->slot[i].state == OBJECT_CREATING && f->creator[i] == -1)
+		if (f->staged && f->table->slot[i].state == OBJECT_CREATING && f->creator[i] == -1)
 			reply.flags = SESSION_FLAG_BRING;
 	reply.generation = f->table->control_epoch;
 	fake_send(f, conn, &reply, sizeof(reply), fd, 3);
@@ -139,10 +139,10 @@ static void fake_place(struct fake *f, int conn, const struct session_request *r
 		atomic_store(&f->conn[conn].pins[request->pin],
 			     pin_make((uint32_t)i, s->generation));
 	const int *fd = &f->store_fd;
-	if (f->apart && request->op == SESSION_CREATE) {
+	if (f->staged && request->op == SESSION_CREATE) {
 		f->memory[i] = memfd_create("creation", MFD_CLOEXEC);
 		CHECK(ftruncate(f->memory[i], (off_t)s->size) == 0);
-		reply.flags = SESSION_FLAG_APART;
+		reply.flags = SESSION_FLAG_STAGED;
 		fd = &f->memory[i];
 	}
 	fake_send(f, conn, &reply, sizeof(reply), fd, request->op == SESSION_CREATE);
@@ -159,7 +159,7 @@ static void fake_create(struct fake *f, int conn, const struct session_request *
 {
 	struct object_slot image;
 	int64_t i = object_table_find(f->table, &request->id, &image);
-	bool again = request->flags & SESSION_FLAG_AGAIN && i >= 0 &&
+	bool again = request->flags & SESSION_FLAG_RETRY && i >= 0 &&
 		     image.state == OBJECT_CREATING && image.watermark == 0;
 	if (again && (f->creator[i] == -1 ||
 		      (f->creator[i] == conn && atomic_load(&f->conn[conn].pins[request->pin]) ==
@@ -267,7 +267,7 @@ static void fake_change(struct fake *f, int conn, const struct session_request *
 	struct object_slot *s = &f->table->slot[request->slot % FAKE_SLOTS];
 	if (request->op == SESSION_ABORT)
 		atomic_fetch_add(&f->aborts, 1);
-	if (request->op == SESSION_SEAL && request->flags & SESSION_FLAG_AGAIN &&
+	if (request->op == SESSION_SEAL && request->flags & SESSION_FLAG_RETRY &&
 	    s->state == OBJECT_SEALED && s->generation == request->generation)
 		return fake_status(f, conn, request, 0);
 	if (s->state != OBJECT_CREATING || s->generation != request->generation ||
@@ -278,7 +278,7 @@ static void fake_change(struct fake *f, int conn, const struct session_request *
 	}
 	uint64_t from = atomic_load(&s->watermark);
 	uint64_t to = request->op == SESSION_SEAL ? s->size : request->watermark;
-	if (f->apart && request->op != SESSION_ABORT &&
+	if (f->staged && request->op != SESSION_ABORT &&
 	    pread(f->memory[request->slot], f->store + s->offset + from, to - from, (off_t)from) !=
 		    (ssize_t)(to - from))
 		return fake_status(f, conn, request, -ESTALE);
@@ -301,7 +301,7 @@ static void fake_reduce(struct fake *f, int conn, const struct session_request *
 	int64_t i;
 	if (length != sizeof(*request) + ids)
 		return fake_status(f, conn, request, -EINVAL);
-	bool again = request->flags & SESSION_FLAG_AGAIN;
+	bool again = request->flags & SESSION_FLAG_RETRY;
 	i = object_table_find(f->table, &request->id, &image);
 	if (i >= 0 && !again)
 		return fake_status(f, conn, request, -EEXIST);

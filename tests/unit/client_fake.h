@@ -50,7 +50,7 @@ struct fake {
 	uint32_t tree;		  /* STAT tells of so many holders, in pages; 0: of one */
 	bool lost;		  /* the objects are on node 1, which is dead */
 	_Atomic uint32_t missing; /* nodes from 1 on whose part of the directory does not answer */
-	bool apart;		  /* what is created is written apart from the store */
+	bool staged;		  /* what is created is written apart from the store */
 	int memory[FAKE_SLOTS];	  /* where; 0: nowhere */
 	int brought;		  /* came along with the request; 0: nothing */
 	int creator[FAKE_SLOTS];  /* connection; -1: one of an earlier control */

@@ -60,11 +60,11 @@ static unsigned descriptors(void)
 }
 
 /* Written in memory of their own, of which nothing stays. */
-static void objects_written_apart(void **state)
+static void objects_written_to_staging(void **state)
 {
 	struct client *c = *state;
 	sar_buffer b;
-	c->fake.apart = true;
+	c->fake.staged = true;
 	assert_int_equal(sar_delete(c->s, test_id("gone")), -ENOENT); /* it is done attaching */
 	unsigned before = descriptors();
 	objects_of_every_size(state);
@@ -535,7 +535,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		test_client(objects_of_every_size),
-		test_client(objects_written_apart),
+		test_client(objects_written_to_staging),
 		test_client(deleted_is_gone),
 		test_client(create_publish_seal),
 		test_client(abort_is_stale_for_readers),

@@ -27,7 +27,7 @@ static struct paths usual_ones(void)
 							       .lost_pkts = 50,
 							       .lost_spurious = 50},
 						  .gauges = {.up = 1,
-							     .told_ns = 5 * S,
+							     .written_ns = 5 * S,
 							     .age_ns = 4 * S,
 							     .tx_pkts = 10000,
 							     .rtt_ns = 2 * MS,
@@ -137,7 +137,7 @@ static void only_the_change_counts(void **state)
 	later[0].values.counters.tx_bytes += 1000;
 	later[0].values.gauges.tx_pkts += 10;
 	later[0].values.gauges.age_ns += S;
-	later[0].values.gauges.told_ns += S;
+	later[0].values.gauges.written_ns += S;
 	later[1].conn = 99; /* another connection to the same node */
 	later[1].over_ns = 4 * S;
 	paths_since(&now, &before);

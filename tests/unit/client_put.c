@@ -76,13 +76,13 @@ static void where_that_does_not_go_it_is_created(void **state)
 }
 
 /* Control copies what is there while the rest is filled in, and not all of it at the end. */
-static void what_is_apart_is_told_early(void **state)
+static void a_staged_watermark_is_published_early(void **state)
 {
 	struct client *c = *state;
 	sar_id id = test_id("apart");
 	uint8_t *data = test_pattern(BIG);
 	sar_buffer b;
-	c->fake.apart = true;
+	c->fake.staged = true;
 	assert_int_equal(sar_put(c->s, id, NULL, data, BIG), 0);
 	assert_int_equal(atomic_load(&c->fake.requests[SESSION_PUBLISH]), 2);
 	assert_int_equal(sar_get(c->s, id, 0, &b), 0);
@@ -92,7 +92,7 @@ static void what_is_apart_is_told_early(void **state)
 }
 
 /* Readers have what is told; the more there is, the rarer. */
-static void what_is_shared_is_told_early_too(void **state)
+static void a_shared_watermark_is_published_early_too(void **state)
 {
 	enum { MIB = 1 << 20 };
 	struct client *c = *state;
@@ -231,8 +231,8 @@ int main(void)
 		test_client(the_bytes_decide),
 		test_client(a_small_one_is_one_request),
 		test_client(where_that_does_not_go_it_is_created),
-		test_client(what_is_apart_is_told_early),
-		test_client(what_is_shared_is_told_early_too),
+		test_client(a_staged_watermark_is_published_early),
+		test_client(a_shared_watermark_is_published_early_too),
 		test_client(waits_for_the_other_one),
 		test_client(takes_the_place_of_one_that_is_gone),
 		test_client(a_given_up_put_leaves_nothing),

@@ -571,7 +571,7 @@ static void reduced(void **state)
 	assert_int_equal(done.result, 0);
 	assert_int_equal(done.buffer.size, FAKE_REDUCED_BYTES);
 	assert_true(is_pattern(&done.buffer));
-	assert_true(c->fake.reduce.flags & SESSION_FLAG_SPREAD);
+	assert_true(c->fake.reduce.flags & SESSION_FLAG_ALLREDUCE);
 	sar_release(c->s, &done.buffer);
 	sar_buffer b; /* another participant: it is there already */
 	assert_int_equal(
@@ -702,7 +702,7 @@ static void closed_with_all_under_way(void **state)
 	assert_int_equal(fake_pins(&c->fake), 0);
 }
 
-struct getter {
+struct receiver {
 	struct client *c;
 	pthread_t thread;
 	unsigned first;
@@ -710,7 +710,7 @@ struct getter {
 
 static void *getter_run(void *arg)
 {
-	struct getter *g = arg;
+	struct receiver *g = arg;
 	for (unsigned i = 0; i < 50; i++) {
 		sar_buffer b;
 		if (sar_get(g->c->s, number_id(g->first + i), 20000 * ms, &b) != 0)
@@ -725,7 +725,7 @@ static void beside_callers_that_wait(void **state)
 {
 	struct client *c = *state;
 	sar_queue *q = queue_open(c, 100);
-	struct getter g[2] = {{.c = c, .first = 0}, {.c = c, .first = 50}};
+	struct receiver g[2] = {{.c = c, .first = 0}, {.c = c, .first = 50}};
 	static sar_completion done[100];
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(pthread_create(&g[i].thread, NULL, getter_run, &g[i]), 0);

@@ -34,7 +34,7 @@ static void goes_as_it_is(void **state)
 	assert_int_equal(c->fake.reduce.reduction.dtype, 2);
 	assert_int_equal(c->fake.reduce.reduction.num, 2);
 	assert_int_equal(c->fake.reduce.reduction.count, 3);
-	assert_int_equal(c->fake.reduce.flags, SESSION_FLAG_SPREAD);
+	assert_int_equal(c->fake.reduce.flags, SESSION_FLAG_ALLREDUCE);
 	assert_int_equal(c->fake.reduce.timeout_ns, 5 * ms);
 	assert_string_equal(c->fake.reduce.name, "sum");
 	assert_memory_equal(c->fake.reduce_source, from, sizeof(from));

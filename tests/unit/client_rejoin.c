@@ -218,10 +218,10 @@ static void a_creation_goes_on(void **state)
 }
 
 /* The memory that it is written in goes along. */
-static void a_creation_apart_goes_on(void **state)
+static void a_staged_creation_goes_on(void **state)
 {
 	struct client *c = *state;
-	c->fake.apart = true;
+	c->fake.staged = true;
 	a_creation_goes_on(state);
 }
 
@@ -248,7 +248,7 @@ static void nothing_is_brought_that_nobody_waits_for(void **state)
 {
 	struct client *c = *state;
 	sar_buffer b;
-	c->fake.apart = true;
+	c->fake.staged = true;
 	assert_int_equal(sar_create(c->s, test_id("half"), "half", 10000, &b), 0);
 	again(c);
 	assert_int_equal(sar_publish(c->s, &b, 100), 0);
@@ -289,10 +289,10 @@ static void an_unanswered_create_is_ours(void **state)
 	assert_int_equal(made, 1);
 }
 
-static void an_unanswered_create_apart_is_ours(void **state)
+static void an_unanswered_staged_create_is_ours(void **state)
 {
 	struct client *c = *state;
-	c->fake.apart = true;
+	c->fake.staged = true;
 	an_unanswered_create_is_ours(state);
 }
 
@@ -396,7 +396,7 @@ static void reduces_are_asked_for_again(void **state)
 	c->fake.reduce = (struct session_request){0};
 	assert_int_equal(sar_reduce_sources(c->s, test_id("sum69"), 0, used, 2), -ENOENT);
 	assert_int_equal(atomic_load(&c->fake.requests[SESSION_REDUCE]), 70 + 64 - 2);
-	assert_int_equal(c->fake.reduce.flags, SESSION_FLAG_AGAIN);
+	assert_int_equal(c->fake.reduce.flags, SESSION_FLAG_RETRY);
 	assert_in_range(c->fake.reduce.timeout_ns, 1, 100 * second - 1);
 	assert_int_equal(c->fake.reduce.reduction.min, 2);
 	assert_in_range(c->fake.reduce.reduction.deadline_ns, 1, 50 * second - 1);
@@ -576,11 +576,11 @@ int main(void)
 		test_client(what_is_held_is_counted_again),
 		test_client(a_local_get_notices_another_control),
 		test_client(a_creation_goes_on),
-		test_client(a_creation_apart_goes_on),
+		test_client(a_staged_creation_goes_on),
 		test_client(a_creation_is_lost_by_name),
 		test_client(nothing_is_brought_that_nobody_waits_for),
 		test_client(an_unanswered_create_is_ours),
-		test_client(an_unanswered_create_apart_is_ours),
+		test_client(an_unanswered_staged_create_is_ours),
 		test_client(an_unanswered_seal_is_done),
 		test_client(an_unanswered_delete_is_done),
 		test_client(a_put_from_finds_the_other_control),

@@ -330,7 +330,7 @@ void world_end(struct world *w)
 	for (uint32_t i = 0; i < w->nodes; i++) {
 		control_usage(w->node[i].core, &u);
 		assert_int_equal(u.fetches + u.serves + u.stages + u.edges + u.calls, 0);
-		assert_int_equal(u.combines + u.parts, 0);
+		assert_int_equal(u.participants + u.parts, 0);
 		assert_int_equal(u.scratch_bytes, 0);
 	}
 	world_free(w);

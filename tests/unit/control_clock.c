@@ -54,14 +54,15 @@ static void an_hour_may_be(void **state)
 }
 
 /* It would keep its id for ever, and take all later generations with it. */
-static void a_grave_from_the_future_is_refused(void **state)
+static void a_tombstone_from_the_future_is_refused(void **state)
 {
 	struct world *w = three();
 	struct control *c = w->node[0].core;
 	const struct object_id id = world_id("x");
-	struct message m = {.kind = MESSAGE_BURY, .bury = {.id = id, .node = MESSAGE_NODE_NONE}};
+	struct message m = {.kind = MESSAGE_TOMBSTONE,
+			    .tombstone = {.id = id, .node = MESSAGE_NODE_NONE}};
 
-	m.bury.generation = MESSAGE_GENERATION_MAX;
+	m.tombstone.generation = MESSAGE_GENERATION_MAX;
 	control_message(c, peers_node(c, AHEAD)->main->conn, &m, w->now_ns);
 	assert_null(directory_tombstone(&c->directory->shard, &id));
 	assert_int_equal(refused(w, 0), 1);
@@ -76,13 +77,13 @@ static void what_is_put_is_later_than_what_was_deleted(void **state)
 {
 	struct world *w = three();
 	struct control *c = w->node[RIGHT].core;
-	const struct message_bury b = {world_id("x"), control_generation(c) + 10 * WORLD_SECOND, 0,
-				       MESSAGE_NODE_NONE};
+	const struct message_tombstone b = {
+		world_id("x"), control_generation(c) + 10 * WORLD_SECOND, 0, MESSAGE_NODE_NONE};
 
-	directory_take_bury(&c->directory->shard, &b);
+	directory_take_tombstone(&c->directory->shard, &b);
 	assert_int_equal(world_put(w, RIGHT, 0, "x", SIZE, 2), 0);
 	assert_true(c->table->slot[objects_find(c, &b.id)].generation > b.generation);
-	directory_take_bury(&w->node[0].core->directory->shard, &b); /* the news comes late */
+	directory_take_tombstone(&w->node[0].core->directory->shard, &b); /* the news comes late */
 	world_run(w, WORLD_SECOND);
 	assert_int_equal(world_get(w, AHEAD, 0, "x", SIZE, 2, WHEN), 0);
 	world_end(w);
@@ -108,7 +109,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_it_creates_is_refused),
 		cmocka_unit_test(an_hour_may_be),
-		cmocka_unit_test(a_grave_from_the_future_is_refused),
+		cmocka_unit_test(a_tombstone_from_the_future_is_refused),
 		cmocka_unit_test(what_is_put_is_later_than_what_was_deleted),
 		cmocka_unit_test(what_exists_is_let_in),
 	};

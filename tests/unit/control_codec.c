@@ -26,20 +26,20 @@ static struct message sample_lifetime(struct message m, struct object_id id)
 	}
 	m.hold = (struct message_hold){
 		.id = id, .generation = 7, .lease = sample_lease, .left_ns = UINT64_MAX};
-	m.hold.again = m.hold.joins = 1;
-	m.hold.life = 8;
+	m.hold.known = m.hold.joins = 1;
+	m.hold.epoch = 8;
 	return m;
 }
 
 static struct message sample_values(struct message m, struct object_id id)
 {
-	const struct message_take take = {.id = id, .generation = 7, .first = INT64_MAX};
+	const struct message_pull pull = {.id = id, .generation = 7, .first = INT64_MAX};
 
-	m.take = take;
-	m.take.bytes = sizeof(value);
-	m.take.value = value;
-	if (m.kind == MESSAGE_OFFER)
-		m.offer = (struct message_offer){.into = sources[5], .bytes = m.take};
+	m.pull = pull;
+	m.pull.bytes = sizeof(value);
+	m.pull.value = value;
+	if (m.kind == MESSAGE_PUSH)
+		m.push = (struct message_push){.into = sources[5], .bytes = m.pull};
 	return m;
 }
 
@@ -53,7 +53,7 @@ static struct message sample_reduce(uint32_t kind, struct object_id id)
 						   .op = 1,
 						   .dtype = 2,
 						   .num = 1000,
-						   .flags = MESSAGE_REDUCE_SPREAD,
+						   .flags = MESSAGE_REDUCE_ALLREDUCE,
 						   .timeout_ns = UINT64_MAX,
 						   .deadline_ns = 5000000000,
 						   .min = 999,
@@ -66,10 +66,10 @@ static struct message sample_reduce(uint32_t kind, struct object_id id)
 		m.reduce.target = id;
 		m.reduce.asked = 5;
 		m.reduce.timeout_ns = UINT64_MAX;
-		m.reduce.flags = MESSAGE_REDUCE_LENT;
+		m.reduce.flags = MESSAGE_REDUCE_DELEGATED;
 		break;
-	case MESSAGE_TOLD:
-		m.told = (struct message_told){UINT64_MAX, 5};
+	case MESSAGE_ANNOUNCED:
+		m.announced = (struct message_announced){UINT64_MAX, 5};
 		break;
 	case MESSAGE_USED:
 	case MESSAGE_COMMIT:
@@ -104,13 +104,14 @@ static struct message sample_reduce(uint32_t kind, struct object_id id)
 	case MESSAGE_HOLD:
 	case MESSAGE_DELETE:
 		return sample_lifetime(m, id);
-	case MESSAGE_TAKE:
-	case MESSAGE_GIVEN:
-	case MESSAGE_OFFER:
+	case MESSAGE_PULL:
+	case MESSAGE_PULL_REPLY:
+	case MESSAGE_PUSH:
 		return sample_values(m, id);
 	default:
 		m.object = (struct message_object){
-			.id = id, .generation = 7, .upstream = 3, .cursor = UINT64_MAX, .again = 1};
+			.id = id, .upstream = 3, .cursor = UINT64_MAX, .replaced = 1};
+		m.object.generation = 7;
 		break;
 	}
 	return m;
@@ -138,9 +139,9 @@ static struct message_stream sample_stream(uint32_t kind, struct object_id id)
 		return m;
 	m.check = 1;
 	m.lanes = LANES_MAX;
-	m.strands = m.replaced = 2;
-	m.strand[0] = (struct message_strand){0x10001, 15, 5, 2};
-	m.strand[1] = (struct message_strand){0x10003, 0, 10, 1};
+	m.substreams = m.replaced = 2;
+	m.substream[0] = (struct message_substream){0x10001, 15, 5, 2};
+	m.substream[1] = (struct message_substream){0x10003, 0, 10, 1};
 	m.replaces[0] = 0x10002;
 	m.replaces[1] = 0x10004;
 	return m;
@@ -165,10 +166,10 @@ static struct message sample(uint32_t kind)
 					       .state = MESSAGE_COPY_COMPLETE,
 					       .upstream = MESSAGE_NODE_NONE,
 					       .create = 1,
-					       .guards = 1,
-					       .orphan = 1,
+					       .pinned = 1,
+					       .pin_lost = 1,
 					       .made = 1,
-					       .life = UINT64_MAX,
+					       .epoch = UINT64_MAX,
 					       .value = value,
 					       .value_bytes = sizeof(value),
 					       .has_value = 1};
@@ -179,7 +180,7 @@ static struct message sample(uint32_t kind)
 					     .generation = 7,
 					     .why = MESSAGE_GET_ABSENT,
 					     .value_max = 1024,
-					     .life = UINT64_MAX};
+					     .epoch = UINT64_MAX};
 		break;
 	case MESSAGE_GOT:
 		m.got = (struct message_got){.id = id,
@@ -337,12 +338,12 @@ static void a_locate_may_name_several(void **state)
 	m.get.dtype = REDUCE_BF16;
 	m.get.others = sources;
 	m.get.others_count = MESSAGE_OTHERS_MAX;
-	m.get.patient = 1;
+	m.get.deferrable = 1;
 	assert_int_equal(codec_decode(bytes, encode(&m), arena, &back), 0);
 	assert_int_equal(back.get.op, REDUCE_MAX);
 	assert_int_equal(back.get.dtype, REDUCE_BF16);
 	assert_int_equal(back.get.others_count, MESSAGE_OTHERS_MAX);
-	assert_int_equal(back.get.patient, 1);
+	assert_int_equal(back.get.deferrable, 1);
 	assert_memory_equal(back.get.others, sources, MESSAGE_OTHERS_MAX * OBJECT_ID_BYTES);
 	m.get.others_count++;
 	assert_int_equal(refused(&m), -EBADMSG);
@@ -396,7 +397,7 @@ static void fields_out_of_bounds_are_refused(void **state)
 {
 	fill();
 	REFUSED(MESSAGE_HELLO, hello.node, NODES_MAX);
-	REFUSED(MESSAGE_HELLO, hello.given, NODES_MAX);
+	REFUSED(MESSAGE_HELLO, hello.assigned, NODES_MAX);
 	REFUSED(MESSAGE_MEMBERS, members.step, MESSAGE_MEMBERS_STEPS);
 	REFUSED(MESSAGE_HELLO, hello.workers, 0);
 	REFUSED(MESSAGE_HELLO, hello.workers, WORKERS_MAX + 1);
@@ -404,8 +405,8 @@ static void fields_out_of_bounds_are_refused(void **state)
 	REFUSED(MESSAGE_HELLO, hello.store_incarnation, 0);
 	REFUSED(MESSAGE_HAVE, have.generation, 0);
 	REFUSED(MESSAGE_HAVE, have.generation, MESSAGE_GENERATION_MAX + 1);
-	REFUSED(MESSAGE_BURY, bury.generation, 0);
-	REFUSED(MESSAGE_BURY, bury.generation, MESSAGE_GENERATION_MAX + 1);
+	REFUSED(MESSAGE_TOMBSTONE, tombstone.generation, 0);
+	REFUSED(MESSAGE_TOMBSTONE, tombstone.generation, MESSAGE_GENERATION_MAX + 1);
 	REFUSED(MESSAGE_HAVE, have.chunk_bytes, 0);
 	REFUSED(MESSAGE_HAVE, have.chunk_bytes, 65);
 	REFUSED(MESSAGE_HAVE, have.chunk_bytes, CHUNK_BYTES_MAX + 64);
@@ -426,12 +427,12 @@ static void fields_out_of_bounds_are_refused(void **state)
 	REFUSED(MESSAGE_GOT, got.holder, MESSAGE_NODE_NONE);
 	REFUSED(MESSAGE_STREAM, stream.lanes, 0);
 	REFUSED(MESSAGE_STREAM, stream.lanes, LANES_MAX + 1);
-	REFUSED(MESSAGE_STREAM, stream.strands, 0);
-	REFUSED(MESSAGE_STREAM, stream.strand[0].stream, 0);
-	REFUSED(MESSAGE_STREAM, stream.strand[0].worker, WORKERS_MAX);
-	REFUSED(MESSAGE_STREAM, stream.strand[0].first, 4); /* before the range */
-	REFUSED(MESSAGE_STREAM, stream.strand[1].count, 0);
-	REFUSED(MESSAGE_STREAM, stream.strand[1].count, 2); /* beyond its end */
+	REFUSED(MESSAGE_STREAM, stream.substreams, 0);
+	REFUSED(MESSAGE_STREAM, stream.substream[0].stream, 0);
+	REFUSED(MESSAGE_STREAM, stream.substream[0].worker, WORKERS_MAX);
+	REFUSED(MESSAGE_STREAM, stream.substream[0].first, 4); /* before the range */
+	REFUSED(MESSAGE_STREAM, stream.substream[1].count, 0);
+	REFUSED(MESSAGE_STREAM, stream.substream[1].count, 2); /* beyond its end */
 	REFUSED(MESSAGE_PIECES, stream.count, 0);
 	REFUSED(MESSAGE_HAS, stream.skip[1].first, 6); /* within the run before */
 	REFUSED(MESSAGE_STREAM, stream.count, 0);
@@ -482,7 +483,7 @@ static void parts_take_little_more_than_their_ids(void **state)
 	assert_in_range(encode(&m), 1, HEAD + PARTS * (OBJECT_ID_BYTES + MORE));
 }
 
-static void a_source_may_have_a_late_seat(void **state)
+static void a_source_may_have_a_late_slot(void **state)
 {
 	struct message back, sum = sample(MESSAGE_COMBINE);
 
@@ -516,16 +517,16 @@ static void parts_lie_within_their_objects(void **state)
 static void values_out_of_bounds_are_refused(void **state)
 {
 	fill();
-	REFUSED(MESSAGE_TAKE, take.generation, 0);
-	REFUSED(MESSAGE_TAKE, take.bytes, 0);
-	REFUSED(MESSAGE_TAKE, take.bytes, OBJECT_INLINE_MAX + 1);
-	REFUSED(MESSAGE_TAKE, take.first, UINT64_MAX);
-	REFUSED(MESSAGE_GIVEN, take.status, 1);
-	REFUSED(MESSAGE_GIVEN, take.status, -ENOENT); /* and bytes */
-	REFUSED(MESSAGE_GIVEN, take.bytes, 0);	      /* and no error */
-	REFUSED(MESSAGE_OFFER, offer.bytes.bytes, 0);
-	REFUSED(MESSAGE_OFFER, offer.bytes.generation, MESSAGE_GENERATION_MAX + 1);
-	REFUSED(MESSAGE_OFFER, offer.bytes.first, UINT64_MAX);
+	REFUSED(MESSAGE_PULL, pull.generation, 0);
+	REFUSED(MESSAGE_PULL, pull.bytes, 0);
+	REFUSED(MESSAGE_PULL, pull.bytes, OBJECT_INLINE_MAX + 1);
+	REFUSED(MESSAGE_PULL, pull.first, UINT64_MAX);
+	REFUSED(MESSAGE_PULL_REPLY, pull.status, 1);
+	REFUSED(MESSAGE_PULL_REPLY, pull.status, -ENOENT); /* and bytes */
+	REFUSED(MESSAGE_PULL_REPLY, pull.bytes, 0);	   /* and no error */
+	REFUSED(MESSAGE_PUSH, push.bytes.bytes, 0);
+	REFUSED(MESSAGE_PUSH, push.bytes.generation, MESSAGE_GENERATION_MAX + 1);
+	REFUSED(MESSAGE_PUSH, push.bytes.first, UINT64_MAX);
 }
 
 static void garbage_is_refused(void **state)
@@ -625,7 +626,7 @@ int main(void)
 		cmocka_unit_test(what_is_to_be_kept_is_whole),
 		cmocka_unit_test(fields_out_of_bounds_are_refused),
 		cmocka_unit_test(parts_take_little_more_than_their_ids),
-		cmocka_unit_test(a_source_may_have_a_late_seat),
+		cmocka_unit_test(a_source_may_have_a_late_slot),
 		cmocka_unit_test(parts_lie_within_their_objects),
 		cmocka_unit_test(values_out_of_bounds_are_refused),
 		cmocka_unit_test(garbage_is_refused),

@@ -11,19 +11,19 @@ enum { PIN = 5, US = 700 };
 #define WHEN  (20 * WORLD_SECOND)
 
 /* A session whose client must not write to the store. */
-static uint32_t open_apart_of(struct world *w, uint32_t user)
+static uint32_t open_staged_of(struct world *w, uint32_t user)
 {
 	uint32_t session = world_open(w, 0);
 
 	control_session_client(
 		w->node[0].core, session,
-		&(struct control_client){.process = US, .user = user, .apart = true});
+		&(struct control_client){.process = US, .user = user, .staged = true});
 	return session;
 }
 
-static uint32_t open_apart(struct world *w)
+static uint32_t open_staged(struct world *w)
 {
-	return open_apart_of(w, 0);
+	return open_staged_of(w, 0);
 }
 
 struct writer {
@@ -48,8 +48,8 @@ static struct writer writer_of(struct world *w, uint32_t session, const char *na
 	struct writer k = {.w = w, .session = session, .object = create(w, session, name, size)};
 
 	assert_int_equal(k.object.status, 0);
-	assert_int_equal(k.object.flags, SESSION_FLAG_APART);
-	k.memory = w->node[0].apart[k.object.slot];
+	assert_int_equal(k.object.flags, SESSION_FLAG_STAGED);
+	k.memory = w->node[0].staged[k.object.slot];
 	assert_non_null(k.memory);
 	assert_int_equal(k.memory->size, size);
 	return k;
@@ -59,7 +59,7 @@ static struct writer begin(uint32_t nodes)
 {
 	struct world *w = world_new(nodes, 1, STORE, false);
 
-	return writer_of(w, open_apart(w), "x", SIZE);
+	return writer_of(w, open_staged(w), "x", SIZE);
 }
 
 /* Returns the seq. */
@@ -106,7 +106,7 @@ static void check_none(struct world *w)
 	control_gauges(w->node[0].core, &g);
 	assert_int_equal(g.creating, 0);
 	for (uint32_t i = 0; i < WORLD_TABLE_SLOTS; i++)
-		assert_null(w->node[0].apart[i]);
+		assert_null(w->node[0].staged[i]);
 }
 
 static void check_empty(struct world *w)
@@ -189,7 +189,7 @@ static void turns_are_short_and_fair(void **state)
 static void empty_objects(void **state)
 {
 	struct world *w = world_new(1, 1, STORE, false);
-	struct writer k = writer_of(w, open_apart(w), "empty", 0);
+	struct writer k = writer_of(w, open_staged(w), "empty", 0);
 
 	assert_int_equal(ask(&k, SESSION_PUBLISH, 0), 0);
 	assert_int_equal(ask(&k, SESSION_SEAL, 0), 0);
@@ -217,7 +217,7 @@ static void it_ends_early(void **state)
 			assert_int_equal(world_call(k.w, 0, k.session, &r, WHEN)->reply.status, 0);
 		}
 		if (way == UNREADABLE) {
-			k.w->node[0].apart_error = -EIO;
+			k.w->node[0].staging_error = -EIO;
 			assert_true(turn(&k));
 		}
 		if (way == CLOSED)
@@ -243,7 +243,7 @@ static void check_refused(struct world *w, uint64_t all, uint64_t greedy)
 static void as_many_as_there_is_room_for(void **state)
 {
 	struct world *w = world_new(1, 1, STORE, false);
-	uint32_t first = open_apart(w), more = open_apart(w), second = open_apart_of(w, 1000);
+	uint32_t first = open_staged(w), more = open_staged(w), second = open_staged_of(w, 1000);
 	struct writer k = writer_of(w, first, "0", 10);
 	struct session_reply r;
 	char name[4] = "1";
@@ -263,10 +263,10 @@ static void as_many_as_there_is_room_for(void **state)
 	assert_null(strstr(r.text, "by this user"));
 	check_refused(w, 3, 2);
 	assert_int_equal(ask(&k, SESSION_SEAL, 0), 0);
-	w->node[0].apart_error = -ENOMEM;
+	w->node[0].staging_error = -ENOMEM;
 	assert_int_equal(create(w, second, "more", 10).status, -ENOMEM);
 	check_refused(w, 4, 2);
-	w->node[0].apart_error = 0;
+	w->node[0].staging_error = 0;
 	writer_of(w, second, "more", 10);
 	control_session_close(w->node[0].core, more, w->now_ns); /* it gives back what it had */
 	assert_int_equal(create(w, world_open(w, 0), "trusted", 10).flags, 0);
@@ -276,7 +276,7 @@ static void as_many_as_there_is_room_for(void **state)
 
 static struct writer come_back(struct writer k, uint64_t pin)
 {
-	k.session = open_apart(k.w);
+	k.session = open_staged(k.w);
 	k.w->node[0].pins[k.session][PIN] = pin;
 	return k;
 }
@@ -352,14 +352,14 @@ static void what_is_brought_instead_ends_it(void **state)
 	assert_int_equal(attach_flags(&k), 0);
 	k = restart(k);
 	c = k.w->node[0].core;
-	again = open_apart(k.w);
+	again = open_staged(k.w);
 	assert_int_equal(attach_flags(&k), SESSION_FLAG_BRING);
 	control_session_forfeit(c, world_open(k.w, 0), k.w->now_ns); /* of nobody we know */
 	assert_true(brings(&k));
 	control_session_forfeit(c, again, k.w->now_ns);
 	assert_false(brings(&k));
 	assert_false(control_session_brings(c, again));
-	assert_false(control_session_brings(c, open_apart(k.w)));
+	assert_false(control_session_brings(c, open_staged(k.w)));
 	assert_int_equal(resume(&k, k.memory), -ESTALE);
 	k.w->node[0].pins[k.session][PIN] = 0;
 	k.w->old_clients = false;
@@ -400,15 +400,15 @@ static void an_unanswered_create_gets_other_memory(void **state)
 	assert_int_equal(resume(&k, NULL), 0);
 	r.size = SIZE;
 	r.pin = PIN;
-	r.flags = SESSION_FLAG_AGAIN;
-	k.w->node[0].apart_error = -ENOMEM;
+	r.flags = SESSION_FLAG_RETRY;
+	k.w->node[0].staging_error = -ENOMEM;
 	k.object = world_call(k.w, 0, k.session, &r, WHEN)->reply;
 	assert_int_equal(k.object.status, -ENOMEM); /* and asks once more, as long as it is there */
-	k.w->node[0].apart_error = 0;
+	k.w->node[0].staging_error = 0;
 	k.object = world_call(k.w, 0, k.session, &r, WHEN)->reply;
 	assert_int_equal(k.object.status, 0);
-	assert_int_equal(k.object.flags, SESSION_FLAG_APART);
-	k.memory = k.w->node[0].apart[k.object.slot];
+	assert_int_equal(k.object.flags, SESSION_FLAG_STAGED);
+	k.memory = k.w->node[0].staged[k.object.slot];
 	assert_ptr_not_equal(k.memory, first);
 	world_fill(k.memory->bytes, SIZE, 5);
 	assert_int_equal(ask(&k, SESSION_SEAL, 0), 0);

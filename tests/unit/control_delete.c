@@ -15,12 +15,12 @@ static void it_waits_until_others_have_its_tombstone(void **state)
 	struct fixture *f = *state;
 	struct message m = delete_of(1);
 
-	f->keepers = 1;
+	f->replicas = 1;
 	have(f, 0, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false);
 	assert_null(send(f, 3, &m));
 	directory_removed(&f->d, f->removed[0].removal);
 	assert_int_equal(f->out_count, 0);
-	assert_int_equal(f->buried.generation, 7);
+	assert_int_equal(f->tombstone.generation, 7);
 	directory_removed(&f->d, f->burial);
 	assert_int_equal(f->out_count, 1);
 	assert_int_equal(f->out[0].m.reply.status, 0);

@@ -96,7 +96,7 @@ static uint64_t create_and_get(struct fixture *f, uint64_t life)
 	assert_int_equal(have(f, 0, 1, 7, BIG, MESSAGE_COPY_CREATING, true), 0);
 	m.get.id = id_of(1);
 	m.get.failed = MESSAGE_NODE_NONE;
-	m.get.life = life;
+	m.get.epoch = life;
 	directory_message(&f->d, 0, &m);
 	return directory_find(&f->d, &m.get.id)->generation;
 }
@@ -464,9 +464,9 @@ static void parts_are_named_when_the_rest_is_dead(void **state)
 	assert_int_equal(f->out_count, 0); /* others may be about to tell of theirs */
 	f->unsettled = false;
 	m = get(f, 2, 1, 7, MESSAGE_NODE_NONE, MESSAGE_GET_FIRST);
-	assert_int_equal(m->got.what, MESSAGE_GOT_ORPHAN);
+	assert_int_equal(m->got.what, MESSAGE_GOT_INCOMPLETE);
 	m = get(f, 3, 1, 7, MESSAGE_NODE_NONE, MESSAGE_GET_HEDGE); /* who is fed hears it, too */
-	assert_int_equal(m->got.what, MESSAGE_GOT_ORPHAN);
+	assert_int_equal(m->got.what, MESSAGE_GOT_INCOMPLETE);
 	m = get(f, 2, 1, 7, MESSAGE_NODE_NONE, MESSAGE_GET_PIECE);
 	assert_int_equal(m->got.what, MESSAGE_GOT_PIECE);
 	assert_int_equal(m->got.holder, 1);
@@ -497,7 +497,7 @@ static void who_waits_is_told_of_the_death(void **state)
 	assert_int_equal(f->out_count, 0);
 	directory_node_dead(&f->d, 4, true);
 	assert_int_equal(f->out_count, 1);
-	assert_int_equal(f->out[0].m.got.what, MESSAGE_GOT_ORPHAN);
+	assert_int_equal(f->out[0].m.got.what, MESSAGE_GOT_INCOMPLETE);
 }
 
 static int have_made(struct fixture *f, uint32_t node, uint64_t generation)
@@ -541,7 +541,7 @@ static void a_reservation_tells_what_was_there(void **state)
 	assert_int_equal(before, 77);
 	directory_node_down(&f->d, 1);
 	assert_int_equal(directory_reserve(&f->d, &id, &before), -EAGAIN);
-	assert_int_equal(directory_lend(&f->d, &id, &before), -EAGAIN);
+	assert_int_equal(directory_reserve_delegated(&f->d, &id, &before), -EAGAIN);
 	assert_int_equal(before, 77);
 	directory_node_dead(&f->d, 1, true);
 	assert_int_equal(directory_reserve(&f->d, &id, &before), 0);

@@ -12,7 +12,7 @@ static int have_pinned(struct fixture *f, uint32_t node, uint8_t id)
 					      .size = BIG,
 					      .state = MESSAGE_COPY_COMPLETE,
 					      .upstream = MESSAGE_NODE_NONE,
-					      .guards = 1});
+					      .pinned = 1});
 }
 
 /* Object 1 is on all nodes, put on PUTTER; there is no room for a copy of another one. */

@@ -335,19 +335,19 @@ static void deleted_while_away(void **state)
 
 /* A name whose part of the directory is kept by one node, as another sees it, and would be by a
  * third next. */
-static const char *kept_by(struct world *w, uint32_t asked, uint32_t owner, uint32_t next)
+static const char *owned_by(struct world *w, uint32_t asked, uint32_t owner, uint32_t next)
 {
 	static char name[16];
 	static uint32_t k;
 
 	for (;;) {
 		struct object_id id;
-		struct node *keeper[2];
+		struct node *owners[2];
 
 		snprintf(name, sizeof(name), "k%u", k++);
 		id = world_id(name);
-		reshard_keepers(w->node[asked].core, &id, keeper);
-		if (keeper[0]->number == owner && keeper[1]->number == next)
+		ownership_replicas(w->node[asked].core, &id, owners);
+		if (owners[0]->number == owner && owners[1]->number == next)
 			return name;
 	}
 }
@@ -390,7 +390,7 @@ static void deletes_are_told_past_a_dead_node(void **state)
 	assert_int_equal(world_open(w, 0), 0);
 	world_kill_control(w, 1);
 	for (uint32_t i = 0; i < 40; i++) {
-		strcpy(names[i], kept_by(w, 0, 0, i == 0 ? 2 : 1));
+		strcpy(names[i], owned_by(w, 0, 0, i == 0 ? 2 : 1));
 		seq[i] = put_and_delete(w, 0, names[i]);
 	}
 	assert_int_equal(world_wait(w, 0, seq[0], 100 * WORLD_MS)->reply.status, 0);
@@ -415,7 +415,7 @@ static void a_delete_outlives_the_controls_that_know_of_it(void **state)
 	const char *name;
 
 	world_keep_all(w);
-	name = kept_by(w, 0, 0, 1);
+	name = owned_by(w, 0, 0, 1);
 	assert_int_equal(world_put(w, 0, 0, name, 200000, 1), 0);
 	assert_int_equal(world_get(w, 2, 0, name, 200000, 1, -1), 0);
 	w->cut[2] = true;
@@ -433,7 +433,7 @@ static void a_delete_outlives_the_controls_that_know_of_it(void **state)
 
 /* Of the names that come to it with its return a keeper tells nothing until all have told it what
  * they hold; then whoever has asked meanwhile is answered soon, and not after as long again. */
-static void a_keeper_that_is_back_is_asked_soon(void **state)
+static void a_owner_that_is_back_is_asked_soon(void **state)
 {
 	struct world *w = world_new(3, 1, STORE, true);
 	uint32_t seq[20];
@@ -448,7 +448,7 @@ static void a_keeper_that_is_back_is_asked_soon(void **state)
 	back_ns = w->now_ns;
 	world_start_control(w, 1);
 	for (uint32_t i = 0; i < 20; i++) {
-		struct session_request r = world_request(SESSION_CREATE, kept_by(w, 0, 1, 2));
+		struct session_request r = world_request(SESSION_CREATE, owned_by(w, 0, 1, 2));
 
 		r.size = 1000;
 		world_run(w, 10 * WORLD_MS);
@@ -468,7 +468,8 @@ static void a_full_table_keeps_no_copies(void **state)
 	struct world *w = world_new(2, 1, STORE, false);
 	const struct object_id id = world_id("buried");
 	struct control *c = w->node[0].core;
-	struct message m = {.kind = MESSAGE_BURY, .bury = {.id = id, .node = MESSAGE_NODE_NONE}};
+	struct message m = {.kind = MESSAGE_TOMBSTONE,
+			    .tombstone = {.id = id, .node = MESSAGE_NODE_NONE}};
 	struct pool *pool = &c->cluster->calls.pool;
 	uint32_t count = 0;
 
@@ -478,7 +479,7 @@ static void a_full_table_keeps_no_copies(void **state)
 	assert_int_equal(world_get(w, 0, 0, "buried", 100000, 1, -1), 0);
 	world_unpin(w, 0, 0);
 	world_run(w, WORLD_SECOND);
-	m.bury.generation = directory_find(&c->directory->shard, &id)->generation;
+	m.tombstone.generation = directory_find(&c->directory->shard, &id)->generation;
 	assert_in_range(pool->capacity - pool->used, 1, sizeof(taken) / sizeof(*taken));
 	while (pool->used < pool->capacity)
 		taken[count++] = pool_take(pool);
@@ -514,7 +515,7 @@ int main(void)
 		cmocka_unit_test(deletes_are_told_past_a_dead_node),
 		cmocka_unit_test(a_full_table_keeps_no_copies),
 		cmocka_unit_test(a_delete_outlives_the_controls_that_know_of_it),
-		cmocka_unit_test(a_keeper_that_is_back_is_asked_soon),
+		cmocka_unit_test(a_owner_that_is_back_is_asked_soon),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

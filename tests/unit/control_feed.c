@@ -62,7 +62,8 @@ static void expect_no_marks(struct world *w)
 	assert_int_equal(fetch_feeds(f), 1);
 	for (int i = 0; i < FETCH_FEEDS; i++)
 		if (f->feed[i].state == FEED_FREE)
-			assert_false(f->feed[i].home || f->feed[i].stray || f->feed[i].stands_in);
+			assert_false(f->feed[i].reparent || f->feed[i].surplus ||
+				     f->feed[i].stands_in);
 }
 
 static void end(struct world *w, uint32_t seq)
@@ -74,7 +75,7 @@ static void end(struct world *w, uint32_t seq)
 	world_free(w);
 }
 
-static bool asks_for_home(struct world *w, void *arg)
+static bool asks_for_reparent(struct world *w, void *arg)
 {
 	struct fetch *f = fetching(w);
 
@@ -83,11 +84,11 @@ static bool asks_for_home(struct world *w, void *arg)
 							 << 60; /* as if it were slow, */
 	f->short_of = UINT16_MAX;				/* and for long */
 	f->help_ns = UINT64_MAX;
-	return f->homing != NULL;
+	return f->reparenting != NULL;
 }
 
 /* Its place in the tree cannot be taken: later it asks again. */
-static void no_room_for_a_home(void **state)
+static void no_room_for_a_parent(void **state)
 {
 	struct message m = {.kind = MESSAGE_GOT};
 	uint32_t seq;
@@ -95,16 +96,16 @@ static void no_room_for_a_home(void **state)
 	struct control *c = w->node[RECEIVER].core;
 	struct fetch *f = fetching(w);
 
-	assert_true(world_until(w, asks_for_home, NULL, WORLD_SECOND));
-	m.request = f->homing->message.request;
+	assert_true(world_until(w, asks_for_reparent, NULL, WORLD_SECOND));
+	m.request = f->reparenting->message.request;
 	m.got.id = f->by_id.id;
 	m.got.generation = f->generation;
 	m.got.what = MESSAGE_GOT_HOLDER;
 	m.got.holder = OTHER;
 	control_message(c, peers_node(c, SOURCE)->main->conn, &m, w->now_ns);
-	assert_null(f->homing);
+	assert_null(f->reparenting);
 	expect_no_marks(w);
-	assert_true(world_until(w, asks_for_home, NULL, WORLD_SECOND));
+	assert_true(world_until(w, asks_for_reparent, NULL, WORLD_SECOND));
 	end(w, seq);
 }
 
@@ -200,7 +201,7 @@ static void the_idle_go_when_others_bring(void **state)
 	}
 }
 
-static bool home_is_settled(struct world *w, void *arg)
+static bool reparent_is_settled(struct world *w, void *arg)
 {
 	struct fetch *f = fetching(w);
 
@@ -208,22 +209,22 @@ static bool home_is_settled(struct world *w, void *arg)
 	w->node[RECEIVER].core->transfer->fetches.best = 1;
 	f->feed[1].behind = UINT32_MAX;
 	f->feed[1].fresh = false;
-	return !f->feed[1].home;
+	return !f->feed[1].reparent;
 }
 
 /* It is the one that should move, but what it brings is welcome. */
-static void one_who_is_far_behind_is_no_home(void **state)
+static void a_node_far_behind_is_no_parent(void **state)
 {
 	uint32_t seq;
 	struct world *w = begin_with(64, &seq);
 	struct control *c = w->node[RECEIVER].core;
 	struct fetch *f = fetching(w);
 
-	f->feed[1].home = true;
+	f->feed[1].reparent = true;
 	fetch_take(c, f, &f->feed[1], peers_node(c, OTHER));
-	assert_true(world_until(w, home_is_settled, NULL, WORLD_SECOND));
+	assert_true(world_until(w, reparent_is_settled, NULL, WORLD_SECOND));
 	assert_int_equal(fetch_feeds(f), 2);
-	assert_int_equal(control_counters(c)->homes, 0);
+	assert_int_equal(control_counters(c)->reparents, 0);
 	end(w, seq);
 }
 
@@ -232,8 +233,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_one_was_to_bring_goes_to_the_other),
 		cmocka_unit_test(the_idle_go_when_others_bring),
-		cmocka_unit_test(one_who_is_far_behind_is_no_home),
-		cmocka_unit_test(no_room_for_a_home),
+		cmocka_unit_test(a_node_far_behind_is_no_parent),
+		cmocka_unit_test(no_room_for_a_parent),
 		cmocka_unit_test(no_room_for_a_stand_in),
 	};
 

@@ -126,12 +126,12 @@ static const struct message *get_patiently(struct fixture *f, uint32_t node, uin
 {
 	struct message m = {.kind = MESSAGE_GET};
 
-	m.get = (struct message_get){.id = id_of(id), .failed = MESSAGE_NODE_NONE, .patient = 1};
+	m.get = (struct message_get){.id = id_of(id), .failed = MESSAGE_NODE_NONE, .deferrable = 1};
 	return send(f, node, &m);
 }
 
 /* The value comes alone, with the word that it was waited for; else the word comes later, once. */
-static void the_patient_are_told_later(void **state)
+static void deferrable_requests_are_answered_later(void **state)
 {
 	struct fixture *f = *state;
 
@@ -146,14 +146,14 @@ static void the_patient_are_told_later(void **state)
 	assert_null(get_patiently(f, 2, 4));
 	assert_null(get_patiently(f, 1, 4)); /* repeated */
 	f->out_count = 0;
-	directory_tell_untold(
+	directory_notify_deferred(
 		&f->d); /* the second time, for all that one knows who has just come */
 	assert_int_equal(f->out_count, 0);
-	directory_tell_untold(&f->d);
+	directory_notify_deferred(&f->d);
 	assert_int_equal(f->out_count, 2);
 	for (uint32_t i = 0; i < f->out_count; i++)
 		assert_int_equal(f->out[i].m.got.what, MESSAGE_GOT_UNKNOWN);
-	directory_tell_untold(&f->d);
+	directory_notify_deferred(&f->d);
 	assert_int_equal(f->out_count, 2);
 }
 
@@ -165,7 +165,7 @@ int main(void)
 		TEST(values_of_two_sizes_are_not_added_up),
 		TEST(a_located_value_comes_when_it_is_complete),
 		TEST(who_is_not_told_does_not_wait),
-		TEST(the_patient_are_told_later),
+		TEST(deferrable_requests_are_answered_later),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

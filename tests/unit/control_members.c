@@ -90,17 +90,17 @@ static void a_life_that_was_not_seen_counts_for_all(void **state)
 
 	meet(f, 1);
 	meet(f, 2);
-	life = members_life(f->core, peers_node(f->core, 1));
+	life = members_epoch(f->core, peers_node(f->core, 1));
 	tell(f, 1, 2, MEMBER_ALIVE, 101); /* seen from its start, */
 	tell(f, 1, 2, MEMBER_LEFT, 101);  /* to its end */
-	assert_int_equal(members_life(f->core, peers_node(f->core, 1)), life);
+	assert_int_equal(members_epoch(f->core, peers_node(f->core, 1)), life);
 	tell(f, 1, 2, MEMBER_LEFT, 102); /* only its end */
-	assert_int_equal(members_life(f->core, peers_node(f->core, 1)), life + 1);
+	assert_int_equal(members_epoch(f->core, peers_node(f->core, 1)), life + 1);
 	m.members.count = 2; /* both at a time */
 	m.members.members = both;
 	m.members.digest = members_digest(f->core);
 	control_message(f->core, conn_of(1), &m, f->now_ns);
-	assert_int_equal(members_life(f->core, peers_node(f->core, 1)), life + 2);
+	assert_int_equal(members_epoch(f->core, peers_node(f->core, 1)), life + 2);
 	end(f);
 }
 
@@ -339,7 +339,7 @@ static void a_delete_waits_until_the_next_owner_knows_or_another(void **state)
 	for (int next_one = 0; next_one < CASES; next_one++) {
 		struct fixture *f = begin(false);
 		struct message m = {.kind = MESSAGE_HAVE, .request = 5};
-		struct node *keeper[2];
+		struct node *owners[2];
 		uint32_t next, holder;
 
 		m.have = (struct message_have){.id = id_for(f, 0),
@@ -348,9 +348,9 @@ static void a_delete_waits_until_the_next_owner_knows_or_another(void **state)
 					       .chunk_bytes = 1408,
 					       .state = MESSAGE_COPY_COMPLETE,
 					       .upstream = MESSAGE_NODE_NONE};
-		reshard_keepers(f->core, &m.have.id, keeper);
-		next = keeper[1]->number;
-		holder = reshard_stand_in(f->core, &m.have.id, keeper[1])->number;
+		ownership_replicas(f->core, &m.have.id, owners);
+		next = owners[1]->number;
+		holder = ownership_stand_in(f->core, &m.have.id, owners[1])->number;
 		meet(f, next);
 		meet(f, holder);
 		control_message(f->core, conn_of(holder), &m, f->now_ns);
@@ -365,7 +365,7 @@ static void a_delete_waits_until_the_next_owner_knows_or_another(void **state)
 		else if (next_one == SILENT)
 			run(f, f->core->config.retry_ns);
 		assert_null(find(f, MESSAGE_REPLY));
-		answer(f, next_one == ANSWERS ? next : holder, MESSAGE_BURY);
+		answer(f, next_one == ANSWERS ? next : holder, MESSAGE_TOMBSTONE);
 		assert_non_null(find(f, MESSAGE_REPLY));
 		assert_int_equal(find(f, MESSAGE_REPLY)->request, 6);
 		end(f);
@@ -375,48 +375,48 @@ static void a_delete_waits_until_the_next_owner_knows_or_another(void **state)
 /* Whether it is one of the two that keep the id. */
 static bool keeps(struct fixture *f, uint32_t n, const struct object_id *id)
 {
-	struct node *keeper[2];
+	struct node *owners[2];
 
-	reshard_keepers(f->core, id, keeper);
-	return keeper[0] == peers_node(f->core, n) || keeper[1] == peers_node(f->core, n);
+	ownership_replicas(f->core, id, owners);
+	return owners[0] == peers_node(f->core, n) || owners[1] == peers_node(f->core, n);
 }
 
 /* One who is silent is not waited for: what it was not told then, it hears when it answers. */
-static void graves_left_untold_are_told_after_an_answer(void **state)
+static void tombstones_left_out_follow_an_answer(void **state)
 {
-	enum { GRAVES = 12, AT_A_TIME = 8 };
+	enum { TOMBSTONES = 12, AT_A_TIME = 8 };
 	struct fixture *f = begin(false);
-	struct message m = {.kind = MESSAGE_BURY}, reply = {.kind = MESSAGE_REPLY};
+	struct message m = {.kind = MESSAGE_TOMBSTONE}, reply = {.kind = MESSAGE_REPLY};
 	uint64_t told = 0;
 
 	meet(f, 1);
 	meet(f, 2);
-	m.bury.node = MESSAGE_NODE_NONE;
-	for (; m.bury.generation < GRAVES; m.bury.id.bytes[1]++) {
-		if (!keeps(f, 0, &m.bury.id) || !keeps(f, 1, &m.bury.id))
+	m.tombstone.node = MESSAGE_NODE_NONE;
+	for (; m.tombstone.generation < TOMBSTONES; m.tombstone.id.bytes[1]++) {
+		if (!keeps(f, 0, &m.tombstone.id) || !keeps(f, 1, &m.tombstone.id))
 			continue;
-		m.bury.generation++;
+		m.tombstone.generation++;
 		control_message(f->core, conn_of(2), &m, f->now_ns);
 	}
 	tell(f, 2, 5, MEMBER_ALIVE, 101); /* the members have changed: all are told again */
 	for (int turns = 0; turns < 32; turns++)
 		run(f, 0);
-	assert_int_equal(sent(f, MESSAGE_BURY), AT_A_TIME);
+	assert_int_equal(sent(f, MESSAGE_TOMBSTONE), AT_A_TIME);
 	run(f, 100 * MS);
 	for (uint32_t i = 0, turns = 0; turns < 128; turns++) {
 		if (turns == 32) /* nothing waits for it */
-			assert_int_equal(f->core->directory->graves.sweep,
+			assert_int_equal(f->core->directory->tombstone_copies.sweep,
 					 f->core->config.tombstones);
 		for (; turns >= 32 && i < f->sent_count; i++) {
-			if (f->sent[i].m.kind != MESSAGE_BURY)
+			if (f->sent[i].m.kind != MESSAGE_TOMBSTONE)
 				continue;
-			told |= UINT64_C(1) << f->sent[i].m.bury.generation;
+			told |= UINT64_C(1) << f->sent[i].m.tombstone.generation;
 			reply.request = f->sent[i].m.request;
 			control_message(f->core, conn_of(1), &reply, f->now_ns);
 		}
 		run(f, 0);
 	}
-	assert_int_equal(told, (UINT64_C(1) << (GRAVES + 1)) - 2);
+	assert_int_equal(told, (UINT64_C(1) << (TOMBSTONES + 1)) - 2);
 	end(f);
 }
 
@@ -478,8 +478,8 @@ static void newcomers_get_numbers_in_turn(void **state)
 		hello(f, n, MESSAGE_NODE_NONE, 100);
 		hello(f, n, MESSAGE_NODE_NONE, 100); /* repeated: the same again */
 		assert_int_equal(f->sent_count, 2);
-		assert_int_equal(f->sent[0].m.hello.given, n - 2);
-		assert_int_equal(f->sent[1].m.hello.given, n - 2);
+		assert_int_equal(f->sent[0].m.hello.assigned, n - 2);
+		assert_int_equal(f->sent[1].m.hello.assigned, n - 2);
 		hello(f, n, n - 2, 100);
 		assert_int_equal(state_of(f, n - 2), MEMBER_ALIVE);
 	}
@@ -553,7 +553,7 @@ int main(void)
 		cmocka_unit_test(a_request_for_another_owner_is_sent_away),
 		cmocka_unit_test(a_dead_member_waits_for_nothing),
 		cmocka_unit_test(of_a_fixed_list_only_those_keep_parts),
-		cmocka_unit_test(graves_left_untold_are_told_after_an_answer),
+		cmocka_unit_test(tombstones_left_out_follow_an_answer),
 		cmocka_unit_test(a_delete_waits_until_the_next_owner_knows_or_another),
 		cmocka_unit_test(a_late_drop_is_not_sent),
 		cmocka_unit_test(newcomers_get_numbers_in_turn),

@@ -148,7 +148,7 @@ static inline void hello(struct fixture *f, uint32_t at, uint32_t number, uint64
 	struct message m = {.kind = MESSAGE_HELLO};
 
 	m.hello.node = number;
-	m.hello.given = MESSAGE_NODE_NONE;
+	m.hello.assigned = MESSAGE_NODE_NONE;
 	m.hello.version = MESSAGE_VERSION;
 	m.hello.workers = 1;
 	m.hello.incarnation = incarnation;

@@ -104,8 +104,8 @@ static bool is_down(struct world *w, void *arg)
  * reach each other. */
 static void part(struct world *w, uint32_t a, uint32_t b)
 {
-	w->apart[0] = a;
-	w->apart[1] = b;
+	w->separated[0] = a;
+	w->separated[1] = b;
 	if (a != b)
 		assert_true(world_until(w, is_down, NULL, WHEN));
 }
@@ -238,15 +238,15 @@ static void bytes_that_do_not_come_are_not_read(void **state)
 }
 
 /* What it writes goes into no memory of its own. */
-static void a_client_apart_needs_no_memory(void **state)
+static void a_staging_client_needs_no_memory(void **state)
 {
 	struct world *w = three();
 	uint32_t session = world_open(w, PUTTER);
 	struct world_reply *a;
 
 	control_session_client(w->node[PUTTER].core, session,
-			       &(struct control_client){.process = 7, .user = 8, .apart = true});
-	w->node[PUTTER].apart_error = -ENOMEM;
+			       &(struct control_client){.process = 7, .user = 8, .staged = true});
+	w->node[PUTTER].staging_error = -ENOMEM;
 	a = world_wait(w, PUTTER, world_put_send(w, PUTTER, session, "x", SIZE, 1), WHEN);
 	assert_int_equal(a->reply.status, 0);
 	assert_int_equal(a->reply.flags, 0);
@@ -337,11 +337,11 @@ static void what_is_deleted_meanwhile_stays_deleted(void **state)
 	world_end(w);
 }
 
-static void bury(struct world *w, uint64_t generation)
+static void add_tombstone(struct world *w, uint64_t generation)
 {
-	const struct message_bury b = {world_id("x"), generation, 0, MESSAGE_NODE_NONE};
+	const struct message_tombstone b = {world_id("x"), generation, 0, MESSAGE_NODE_NONE};
 
-	directory_take_bury(&w->node[0].core->directory->shard, &b);
+	directory_take_tombstone(&w->node[0].core->directory->shard, &b);
 }
 
 /* The same, and what was answered first has been lost. It had been put: put again, as after a
@@ -354,7 +354,7 @@ static void nor_is_it_put_again(void **state)
 
 	while (s->state != OBJECT_CREATING)
 		s++;
-	bury(w, s->generation);
+	add_tombstone(w, s->generation);
 	assert_int_equal(world_wait(w, PUTTER, seq, WHEN)->reply.status, -ESTALE);
 	assert_int_equal(world_get(w, READER, 0, "x", SIZE, 1, 0), -ENOENT);
 	world_end(w);
@@ -365,7 +365,7 @@ static void a_later_generation_is_for_a_create(void **state)
 {
 	struct world *w = three();
 
-	bury(w, control_generation(w->node[READER].core) + 60 * WORLD_SECOND);
+	add_tombstone(w, control_generation(w->node[READER].core) + 60 * WORLD_SECOND);
 	assert_int_equal(put(w, PUTTER, "x", SIZE, 1), -ERESTART);
 	assert_int_equal(slots_in(w, PUTTER, OBJECT_CREATING), 0);
 	assert_int_equal(world_put(w, PUTTER, 0, "x", SIZE, 1), 0);
@@ -416,7 +416,7 @@ static void what_a_reduce_makes_is_refused(void **state)
 	const struct object_id sources[] = {world_id("s0"), world_id("s1")};
 	const struct session_reduction how = {.op = REDUCE_SUM, .dtype = REDUCE_U32, .count = 2};
 
-	for (uint32_t flags = 0; flags <= SESSION_FLAG_SPREAD; flags += SESSION_FLAG_SPREAD) {
+	for (uint32_t flags = 0; flags <= SESSION_FLAG_ALLREDUCE; flags += SESSION_FLAG_ALLREDUCE) {
 		struct world *w = three();
 		const uint8_t *bytes;
 		uint64_t size;
@@ -494,7 +494,7 @@ int main(void)
 		cmocka_unit_test(a_delete_waits_for_a_holder_that_is_away),
 		cmocka_unit_test(a_delete_is_told_who_does_not_answer),
 		cmocka_unit_test(bytes_that_do_not_come_are_not_read),
-		cmocka_unit_test(a_client_apart_needs_no_memory),
+		cmocka_unit_test(a_staging_client_needs_no_memory),
 		cmocka_unit_test(with_losses_there_is_one_of_each),
 		cmocka_unit_test(the_directory_may_have_no_room_for_it),
 		cmocka_unit_test(an_answer_that_is_lost_comes_again),

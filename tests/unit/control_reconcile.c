@@ -18,13 +18,13 @@ static int have_in(struct fixture *f, uint32_t node, uint8_t id, uint32_t state,
 				       .chunk_bytes = 1408,
 				       .state = state,
 				       .upstream = MESSAGE_NODE_NONE,
-				       .life = life};
+				       .epoch = life};
 	return send(f, node, &m)->reply.status;
 }
 
 static void told(struct fixture *f, uint32_t node, uint64_t life)
 {
-	struct message m = {.kind = MESSAGE_TOLD, .told.life = life};
+	struct message m = {.kind = MESSAGE_ANNOUNCED, .announced.epoch = life};
 	const struct message *a = send(f, node, &m);
 
 	assert_non_null(a);
@@ -91,9 +91,9 @@ static void bookings_are_copies_too(void **state)
 	struct message m = {.kind = MESSAGE_GET};
 
 	have_in(f, 1, 1, MESSAGE_COPY_COMPLETE, 1);
-	m.get = (struct message_get){.id = id_of(1), .failed = MESSAGE_NODE_NONE, .life = 10};
+	m.get = (struct message_get){.id = id_of(1), .failed = MESSAGE_NODE_NONE, .epoch = 10};
 	assert_int_equal(send(f, 2, &m)->got.holder, 1);
-	m.get.life = 11;
+	m.get.epoch = 11;
 	assert_int_equal(send(f, 3, &m)->got.holder, 2);
 	told(f, 2, 11);
 	told(f, 3, 11);

@@ -217,7 +217,7 @@ static void what_does_not_hold_is_refused(void **state)
 {
 	static const uint64_t wrong[] = {LARGE / 2, LARGE + 4, LARGE - 1, 4};
 
-	for (uint32_t flags = 0; flags <= SESSION_FLAG_SPREAD; flags += SESSION_FLAG_SPREAD)
+	for (uint32_t flags = 0; flags <= SESSION_FLAG_ALLREDUCE; flags += SESSION_FLAG_ALLREDUCE)
 		for (uint32_t k = 0; k < 4 * 3; k++) {
 			struct world *w = some_nodes(4);
 
@@ -280,7 +280,7 @@ static uint64_t used(struct world *w)
 		struct reduce *r = at ? idmap_item(at, struct reduce, by_id) : NULL;
 
 		for (uint32_t i = 0; r && i < r->from.count; i++)
-			set |= (uint64_t)(r->from.source[i].seat != REDUCE_NONE) << i;
+			set |= (uint64_t)(r->from.source[i].slot != REDUCE_NONE) << i;
 	}
 	return set;
 }
@@ -392,7 +392,8 @@ static void all_get_it(struct world *w, uint64_t size)
 		r.timeout_ns = -1;
 		seq[i] = world_send(w, i, 0, &r);
 	}
-	assert_int_equal(reduce_as(w, 0, w->nodes, w->nodes, UINT64_MAX, SESSION_FLAG_SPREAD), 0);
+	assert_int_equal(reduce_as(w, 0, w->nodes, w->nodes, UINT64_MAX, SESSION_FLAG_ALLREDUCE),
+			 0);
 	for (uint32_t i = 0; i < w->nodes; i++)
 		assert_non_null(world_wait(w, i, seq[i], 20 * WORLD_SECOND));
 	for (uint32_t i = 0; i < w->nodes; i++)
@@ -410,7 +411,7 @@ static void nothing_else_is_left(struct world *w)
 		control_usage(w->node[i].core, &u);
 		objects += u.objects;
 		kept += control_counters(w->node[i].core)->backups;
-		assert_int_equal(u.stages + u.takes + u.offers, 0);
+		assert_int_equal(u.stages + u.pulls + u.pushes, 0);
 	}
 	assert_in_range(objects, 2 * w->nodes, 2 * w->nodes + kept);
 }
@@ -473,7 +474,7 @@ static void roots_are_asked_in_turn(void **state)
 		put_source(w, i, i, LARGE);
 	r.size = LARGE;
 	assert_int_equal(world_call(w, 7, 0, &r, WORLD_SECOND)->reply.status, 0);
-	assert_int_equal(reduce_as(w, 0, 8, 8, UINT64_MAX, SESSION_FLAG_SPREAD), 0);
+	assert_int_equal(reduce_as(w, 0, 8, 8, UINT64_MAX, SESSION_FLAG_ALLREDUCE), 0);
 	world_run(w, WORLD_SECOND);
 	before = messages(w);
 	world_run(w, WORLD_SECOND);
@@ -487,7 +488,7 @@ static void stripes_fill_as_sources_come(void **state)
 
 	put_source(w, 1, 0, LARGE);
 	put_source(w, 1, 1, LARGE);
-	assert_int_equal(reduce_as(w, 0, 5, 5, UINT64_MAX, SESSION_FLAG_SPREAD), 0);
+	assert_int_equal(reduce_as(w, 0, 5, 5, UINT64_MAX, SESSION_FLAG_ALLREDUCE), 0);
 	for (uint32_t i = 2; i < 5; i++) {
 		world_run(w, 100 * WORLD_MS);
 		put_source(w, i % 4, i, LARGE);
@@ -512,7 +513,7 @@ static void mended(uint64_t size, uint32_t k, uint64_t step_ns)
 		put_source(w, i, i, size);
 	r.timeout_ns = -1;
 	world_send(w, 0, 0, &r); /* somebody wants it: until he has it, it is mended */
-	assert_int_equal(reduce_as(w, 0, 6, 5, UINT64_MAX, SESSION_FLAG_SPREAD), 0);
+	assert_int_equal(reduce_as(w, 0, 6, 5, UINT64_MAX, SESSION_FLAG_ALLREDUCE), 0);
 	world_run(w, WORLD_MS + k / 4 * step_ns);
 	world_kill_node(w, victim);
 	assert_int_equal(get_again(w, 0, size, 0), -EIO);
@@ -546,7 +547,7 @@ static void who_is_back_takes_the_sum_alone(void **state)
 		victim += control_shard(w->node[0].core, &target)->number == victim;
 		for (uint32_t i = 0; i < 6; i++)
 			put_source(w, i, i, LARGE);
-		assert_int_equal(reduce_as(w, 0, 6, 5, UINT64_MAX, SESSION_FLAG_SPREAD), 0);
+		assert_int_equal(reduce_as(w, 0, 6, 5, UINT64_MAX, SESSION_FLAG_ALLREDUCE), 0);
 		for (uint32_t i = 0; i < 6; i++) {
 			struct session_request r = world_request(SESSION_GET, "sum");
 
@@ -566,7 +567,7 @@ static void who_is_back_takes_the_sum_alone(void **state)
 		world_run(w, 200 * WORLD_MS);
 		assert_in_range(w->node[victim].counters[0].rx_chunk_bytes - before, 0,
 				LARGE + LARGE / 50);
-		assert_int_equal(w->node[victim].core->participant->combines.pool.used, 0);
+		assert_int_equal(w->node[victim].core->participant->participants.pool.used, 0);
 		world_free(w);
 	}
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Which result a lent reduce has (reduce/coordinator/delegate.c): the one who asked has made it,
  * and the directory's node agrees to it or to another one. */
-#include "control_lend.h"
+#include "control_delegation.h"
 
 /* The one who asks builds the target, and waits for the last source of it. */
 static struct world *built_here(uint32_t next, struct session_request *source)
 {
-	struct world *w = lending(next);
+	struct world *w = delegating(next);
 
 	assert_int_equal(world_put(w, CALLER, 0, "a0", SIZE, 1), 0);
 	put_source(w, 1);
@@ -14,13 +14,13 @@ static struct world *built_here(uint32_t next, struct session_request *source)
 	*source = begin_source(w);
 	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, 0, -1), 0);
 	world_run(w, 100 * WORLD_MS);
-	assert_int_equal(at(w, KEEPER)->state, REDUCE_LENT);
+	assert_int_equal(at(w, OWNER)->state, REDUCE_DELEGATED);
 	assert_int_equal(reduce_host(reduce_root(at(w, CALLER), 0)), CALLER);
 	return w;
 }
 
 /* Its control stands still and is taken for dead; its dataplane goes on. */
-static void who_asked_wakes_with_all_of_it(void **state)
+static void the_requester_wakes_with_all_of_it(void **state)
 {
 	struct session_request source;
 	struct world *w = built_here(0, &source);
@@ -67,7 +67,7 @@ static bool is_kept(struct world *w, void *arg)
 /* It hears of nothing meanwhile, and the keeper dies when it has told the others. The next one,
  * which may be the one who asked, knows of nothing when it is asked: who has made that result is
  * out of reach for a moment. */
-static void the_keeper_dies_before_it_wakes(uint32_t next, bool heard)
+static void the_owner_dies_before_it_wakes(uint32_t next, bool heard)
 {
 	struct session_request source;
 	struct world *w = built_here(next, &source);
@@ -87,8 +87,8 @@ static void the_keeper_dies_before_it_wakes(uint32_t next, bool heard)
 	set = told(w, 0, others, &status);
 	assert_int_equal(status, 0);
 	assert_int_equal(set, 0x1e);
-	builder = at(w, KEEPER)->commit.holder;
-	world_kill_node(w, KEEPER);
+	builder = at(w, OWNER)->commit.holder;
+	world_kill_node(w, OWNER);
 	if (!heard)
 		peers_node(w->node[next].core, CALLER)->died = false;
 	w->stalled[CALLER] = w->cut[CALLER] = false;
@@ -102,7 +102,7 @@ static void the_keeper_dies_before_it_wakes(uint32_t next, bool heard)
 	told(w, CALLER, owns, &status);
 	assert_int_equal(status, -EEXIST); /* that it is its own nobody is left to tell */
 	for (uint32_t i = 0; i < NODES; i++) {
-		if (i == KEEPER)
+		if (i == OWNER)
 			continue;
 		assert_int_equal(world_fetch(w, i, 0, target, LONG, &bytes, &size), 0);
 		assert_true(world_sums(bytes, SIZE, set));
@@ -110,25 +110,25 @@ static void the_keeper_dies_before_it_wakes(uint32_t next, bool heard)
 	nothing_is_left(w);
 }
 
-static void who_asked_wakes_when_the_keeper_is_dead(void **state)
+static void the_requester_wakes_when_the_owner_is_dead(void **state)
 {
-	the_keeper_dies_before_it_wakes(0, true);
+	the_owner_dies_before_it_wakes(0, true);
 }
 
-static void who_asked_wakes_and_keeps_the_target(void **state)
+static void the_requester_wakes_and_keeps_the_target(void **state)
 {
-	the_keeper_dies_before_it_wakes(CALLER, true);
+	the_owner_dies_before_it_wakes(CALLER, true);
 }
 
 /* Who keeps the target next has not heard that who asked was taken for dead: that it denies
  * something tells so. */
-static void who_asked_wakes_and_its_death_was_not_heard_of(void **state)
+static void the_requester_wakes_and_its_death_was_not_heard_of(void **state)
 {
-	the_keeper_dies_before_it_wakes(0, false);
+	the_owner_dies_before_it_wakes(0, false);
 }
 
 /* Whatever of what it then says still arrives; and whoever keeps the target next. */
-static void the_keeper_dies_when_it_has_agreed(void **state)
+static void the_owner_dies_when_it_has_agreed(void **state)
 {
 	const uint32_t nexts[] = {0, SLOW, CALLER};
 
@@ -139,14 +139,14 @@ static void the_keeper_dies_when_it_has_agreed(void **state)
 
 			assert_true(world_until(w, is_decided, &host, LONG));
 			world_run(w, later_ns);
-			world_kill_node(w, KEEPER);
+			world_kill_node(w, OWNER);
 			is_the_sum(w, CALLER);
 			nothing_is_left(w);
 		}
 }
 
 /* Nor does the one who asked hear of it: the next one keeps what is there, which is that. */
-static void the_keeper_dies_before_it_says_so(void **state)
+static void the_owner_dies_before_it_says_so(void **state)
 {
 	const uint32_t nexts[] = {0, SLOW, CALLER};
 
@@ -158,7 +158,7 @@ static void the_keeper_dies_before_it_says_so(void **state)
 		assert_int_not_equal(host, CALLER);
 		w->cut[CALLER] = true;
 		world_run(w, 2 * WORLD_MS);
-		world_kill_node(w, KEEPER);
+		world_kill_node(w, OWNER);
 		world_run(w, 500 * WORLD_MS);
 		w->cut[CALLER] = false;
 		assert_false(is_agreed(w, NULL));
@@ -168,7 +168,7 @@ static void the_keeper_dies_before_it_says_so(void **state)
 }
 
 /* Before it has: the next one is asked. */
-static void the_keeper_dies_when_it_is_asked(void **state)
+static void the_owner_dies_when_it_is_asked(void **state)
 {
 	const uint32_t nexts[] = {0, SLOW, CALLER};
 
@@ -178,7 +178,7 @@ static void the_keeper_dies_when_it_is_asked(void **state)
 		uint32_t host;
 		struct world *w = flowing(nexts[n], &source, &generation, &host);
 
-		world_kill_node(w, KEEPER);
+		world_kill_node(w, OWNER);
 		end_source(w, source);
 		world_run(w, 300 * WORLD_MS);
 		assert_int_equal(at(w, CALLER)->state, REDUCE_COMMITTING);
@@ -192,24 +192,24 @@ static void the_keeper_dies_when_it_is_asked(void **state)
 /* What was put on the other side of a cut is there when it asks, and it has not heard of that. */
 static void another_one_is_there(void **state)
 {
-	enum { APART = 4 };
+	enum { CUT = 4 };
 	struct session_request source;
 	struct world *w = built_here(0, &source);
-	uint64_t generation = known(w, KEEPER);
+	uint64_t generation = known(w, OWNER);
 	uint32_t seq;
 	int status;
 
-	w->cut[APART] = true;
+	w->cut[CUT] = true;
 	world_run(w, 4 * WORLD_SECOND);
-	assert_int_equal(world_put(w, APART, 0, target, SIZE, 9), 0);
+	assert_int_equal(world_put(w, CUT, 0, target, SIZE, 9), 0);
 	seq = ask(w, CALLER);
 	world_run(w, 10 * WORLD_MS);
 	w->stalled[CALLER] = true;
-	w->cut[APART] = false;
+	w->cut[CUT] = false;
 	end_source(w, source);
 	world_run(w, 300 * WORLD_MS);
-	assert_true(known(w, KEEPER) > generation);
-	assert_int_equal(at(w, KEEPER)->state, REDUCE_LENT);
+	assert_true(known(w, OWNER) > generation);
+	assert_int_equal(at(w, OWNER)->state, REDUCE_DELEGATED);
 	w->stalled[CALLER] = false;
 	told(w, CALLER, seq, &status);
 	assert_int_equal(status, -EEXIST);
@@ -222,14 +222,14 @@ static void another_one_is_there(void **state)
  * is made again, without it. */
 static void it_dies_with_the_result(uint32_t next)
 {
-	struct world *w = lending(next);
+	struct world *w = delegating(next);
 	struct session_request source;
 	uint32_t seq;
 	int status;
 
 	put_source(w, 0);
 	put_source(w, 1);
-	assert_int_equal(world_put(w, KEEPER, 0, "a2", SIZE, 3), 0);
+	assert_int_equal(world_put(w, OWNER, 0, "a2", SIZE, 3), 0);
 	source = begin_source(w);
 	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, 0, -1), 0);
 	world_run(w, 100 * WORLD_MS);
@@ -239,15 +239,15 @@ static void it_dies_with_the_result(uint32_t next)
 	source.op = SESSION_SEAL;
 	world_send(w, SLOW, 0, &source);
 	assert_true(world_until(w, is_proposed, NULL, LONG));
-	assert_int_equal(at(w, CALLER)->commit.holder, KEEPER);
-	world_kill_node(w, KEEPER);
+	assert_int_equal(at(w, CALLER)->commit.holder, OWNER);
+	world_kill_node(w, OWNER);
 	assert_int_equal(told(w, CALLER, seq, &status), 0x1b);
 	assert_int_equal(status, 0);
 	is_the_sum(w, CALLER);
 	nothing_is_left(w);
 }
 
-static void the_keeper_dies_with_the_result(void **state)
+static void the_owner_dies_with_the_result(void **state)
 {
 	it_dies_with_the_result(0);
 	it_dies_with_the_result(CALLER);
@@ -268,37 +268,37 @@ static void what_was_agreed_to_comes_back(uint32_t next)
 {
 	struct session_request get;
 	struct world *w = half_way(SOURCES, next, -1);
-	const struct reduction *r;
+	const struct requester *r;
 	struct object_id id = world_id(target);
 	uint64_t generation;
-	uint32_t host, apart = 1;
+	uint32_t host, lone = 1;
 
 	get = world_request(SESSION_GET, target);
 	get.timeout_ns = LONG;
 	assert_int_equal(at(w, CALLER)->state, REDUCE_RUNNING);
 	host = reduce_host(reduce_root(at(w, CALLER), 0));
 	assert_true(host != 0 && host != CALLER);
-	apart += host == apart;
-	world_send(w, apart, 0, &get);
+	lone += host == lone;
+	world_send(w, lone, 0, &get);
 	assert_true(world_until(w, is_decided, &host, LONG));
-	w->apart[0] = KEEPER;
-	w->apart[1] = CALLER;
-	assert_true(world_until(w, has_all, &apart, 100 * WORLD_MS));
-	generation = at(w, KEEPER)->out.generation;
-	w->cut[apart] = true;
+	w->separated[0] = OWNER;
+	w->separated[1] = CALLER;
+	assert_true(world_until(w, has_all, &lone, 100 * WORLD_MS));
+	generation = at(w, OWNER)->out.generation;
+	w->cut[lone] = true;
 	world_kill_node(w, host);
 	world_run(w, 100 * WORLD_MS); /* that one's death is certain first */
-	world_kill_node(w, KEEPER);
+	world_kill_node(w, OWNER);
 	world_run(w, 5 * WORLD_SECOND);
-	r = reduction_find(w->node[CALLER].core, &id);
+	r = requester_find(w->node[CALLER].core, &id);
 	assert_true(r && r->generation == 0);
-	w->cut[apart] = false;
+	w->cut[lone] = false;
 	is_the_sum(w, CALLER);
 	assert_int_equal(known(w, next), generation);
 	nothing_is_left(w);
 }
 
-static void what_the_keeper_agreed_to_comes_back(void **state)
+static void what_the_owner_agreed_to_comes_back(void **state)
 {
 	what_was_agreed_to_comes_back(0);
 	what_was_agreed_to_comes_back(CALLER);
@@ -314,14 +314,14 @@ static void delete (struct world *w, uint32_t node, const char *name)
 /* It is agreed to by one who has not heard from who has built it; NULL: another one builds it. */
 static struct world *decided_unseen(uint32_t host)
 {
-	struct world *w = lending(0);
+	struct world *w = delegating(0);
 	uint32_t holder;
 
 	for (uint32_t i = 0; i < NEEDED; i++)
 		put_source(w, i);
 	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, 0, -1), 0);
-	w->apart[0] = KEEPER;
-	w->apart[1] = host;
+	w->separated[0] = OWNER;
+	w->separated[1] = host;
 	assert_true(world_until(w, is_decided, &holder, LONG));
 	if (holder == host)
 		return w;
@@ -339,17 +339,17 @@ static void it_is_deleted_when_it_is_decided(void **state)
 	for (uint32_t host = 0; w == NULL && host < NEEDED; host++)
 		w = decided_unseen(host);
 	assert_non_null(w);
-	assert_int_equal(known(w, KEEPER), 0);
+	assert_int_equal(known(w, OWNER), 0);
 	seq = ask(w, CALLER);
 	r = world_request(SESSION_DELETE, target);
 	r.id = world_id(target);
-	world_send(w, KEEPER, 0, &r);
+	world_send(w, OWNER, 0, &r);
 	world_run(w, 100 * WORLD_MS);
-	w->apart[0] = w->apart[1];
+	w->separated[0] = w->separated[1];
 	told(w, CALLER, seq, &status);
 	assert_int_not_equal(status, 0);
 	world_run(w, 5 * WORLD_SECOND);
-	assert_int_equal(known(w, KEEPER), 0);
+	assert_int_equal(known(w, OWNER), 0);
 	assert_int_equal(world_put(w, CALLER, 0, target, SIZE, 9), 0);
 	nothing_is_left(w);
 }
@@ -357,22 +357,22 @@ static void it_is_deleted_when_it_is_decided(void **state)
 /* Who keeps it next knows how an earlier one into that target has ended, lent or not. */
 static void an_old_result_is_not_told(void **state)
 {
-	for (int lent = 0; lent < 2; lent++) {
-		struct world *w = lending(0);
+	for (int delegated = 0; delegated < 2; delegated++) {
+		struct world *w = delegating(0);
 		struct session_request source;
 		uint32_t seq;
 		int status;
 
 		for (uint32_t i = 0; i < NODES; i++)
-			w->node[i].core->config.lend_bytes = lent ? 1 : UINT64_MAX;
+			w->node[i].core->config.delegate_bytes = delegated ? 1 : UINT64_MAX;
 		for (uint32_t i = 0; i < NEEDED; i++)
 			put_source(w, i);
 		assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, 0, -1), 0);
 		assert_int_equal(world_reduced(w, CALLER, 0, target, LONG, NULL), NEEDED);
-		w->cut[KEEPER] = true;
+		w->cut[OWNER] = true;
 		world_run(w, 4 * WORLD_SECOND);
 		assert_int_equal(at(w, 0)->state, REDUCE_ENDED);
-		w->cut[KEEPER] = false;
+		w->cut[OWNER] = false;
 		world_run(w, 4 * WORLD_SECOND);
 		delete (w, 1, target);
 		delete (w, SLOW, "a3");
@@ -383,7 +383,7 @@ static void an_old_result_is_not_told(void **state)
 		assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, 0, -1), 0);
 		world_run(w, 100 * WORLD_MS);
 		seq = ask(w, CALLER);
-		world_kill_node(w, KEEPER);
+		world_kill_node(w, OWNER);
 		world_run(w, 3 * WORLD_SECOND);
 		end_source(w, source);
 		assert_int_equal(told(w, CALLER, seq, &status), 0x1b);
@@ -399,14 +399,14 @@ static void anothers_result_is_not_told(void **state)
 	const struct session_reduction two = {
 		.op = REDUCE_SUM, .dtype = REDUCE_U32, .num = 2, .count = 2};
 
-	for (int lent = 0; lent < 2; lent++) {
-		struct world *w = lending(0);
+	for (int delegated = 0; delegated < 2; delegated++) {
+		struct world *w = delegating(0);
 		uint32_t seq;
 		int status;
 
-		w->config.lend_bytes = lent ? 1 : UINT64_MAX;
+		w->config.delegate_bytes = delegated ? 1 : UINT64_MAX;
 		for (uint32_t i = 0; i < NODES; i++)
-			w->node[i].core->config.lend_bytes = w->config.lend_bytes;
+			w->node[i].core->config.delegate_bytes = w->config.delegate_bytes;
 		for (uint32_t i = 0; i < SLOW; i++)
 			put_source(w, i);
 		assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, 0, -1), 0);
@@ -414,9 +414,9 @@ static void anothers_result_is_not_told(void **state)
 		seq = ask(w, CALLER);
 		world_run(w, 20 * WORLD_MS);
 		w->cut[CALLER] = true;
-		world_kill_control(w, KEEPER);
+		world_kill_control(w, OWNER);
 		world_run(w, 20 * WORLD_MS);
-		world_start_control(w, KEEPER);
+		world_start_control(w, OWNER);
 		world_run(w, 150 * WORLD_MS);
 		assert_int_equal(world_reduce(w, 0, 0, target, ids, two, 0, -1), 0);
 		w->cut[CALLER] = false;
@@ -428,7 +428,7 @@ static void anothers_result_is_not_told(void **state)
 
 /* Who keeps the target next has no room for the reduce for a while: neither the one who asked nor
  * the one who has built it goes on asking at the rate at which a death is got over. */
-static void they_are_patient(void **state)
+static void they_wait_longer(void **state)
 {
 	struct session_request source;
 	uint64_t generation, asked[2], secs = 8;
@@ -440,10 +440,10 @@ static void they_are_patient(void **state)
 
 	assert_true(host != 0 && host != CALLER);
 	while ((r = pool_take(reduces)) != NULL) {
-		r->older = room;
+		r->superseded = room;
 		room = r;
 	}
-	world_kill_node(w, KEEPER);
+	world_kill_node(w, OWNER);
 	end_source(w, source);
 	world_run(w, 2 * WORLD_SECOND);
 	assert_int_equal(at(w, CALLER)->state, REDUCE_COMMITTING);
@@ -454,8 +454,8 @@ static void they_are_patient(void **state)
 		assert_in_range(w->node[nodes[i]].core->cluster->calls.count - asked[i], secs,
 				10 * secs);
 	while ((r = room) != NULL) {
-		room = r->older;
-		r->older = NULL;
+		room = r->superseded;
+		r->superseded = NULL;
 		pool_give(reduces, r);
 	}
 	is_the_sum(w, CALLER);
@@ -467,21 +467,21 @@ static void they_are_patient(void **state)
  * so. */
 static void nobody_answers_for_long(void **state)
 {
-	struct world *w = lending(0);
+	struct world *w = delegating(0);
 	struct session_request source;
 
-	w->node[KEEPER].core->config.lend_bytes = UINT64_MAX;
+	w->node[OWNER].core->config.delegate_bytes = UINT64_MAX;
 	for (uint32_t i = 0; i < SLOW; i++)
 		put_source(w, i);
 	source = begin_source(w);
 	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, 0, -1), 0);
 	world_run(w, 100 * WORLD_MS);
-	w->apart[0] = KEEPER;
-	w->apart[1] = CALLER;
+	w->separated[0] = OWNER;
+	w->separated[1] = CALLER;
 	end_source(w, source);
 	world_run(w, 25 * WORLD_SECOND);
-	assert_int_equal(at(w, KEEPER)->state, REDUCE_COMMITTING);
-	w->apart[0] = w->apart[1];
+	assert_int_equal(at(w, OWNER)->state, REDUCE_COMMITTING);
+	w->separated[0] = w->separated[1];
 	is_the_sum(w, CALLER);
 	nothing_is_left(w);
 }
@@ -489,19 +489,19 @@ static void nobody_answers_for_long(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(who_asked_wakes_with_all_of_it),
-		cmocka_unit_test(who_asked_wakes_when_the_keeper_is_dead),
-		cmocka_unit_test(who_asked_wakes_and_keeps_the_target),
-		cmocka_unit_test(who_asked_wakes_and_its_death_was_not_heard_of),
-		cmocka_unit_test(the_keeper_dies_when_it_has_agreed),
-		cmocka_unit_test(the_keeper_dies_before_it_says_so),
-		cmocka_unit_test(the_keeper_dies_when_it_is_asked),
-		cmocka_unit_test(the_keeper_dies_with_the_result),
-		cmocka_unit_test(what_the_keeper_agreed_to_comes_back),
+		cmocka_unit_test(the_requester_wakes_with_all_of_it),
+		cmocka_unit_test(the_requester_wakes_when_the_owner_is_dead),
+		cmocka_unit_test(the_requester_wakes_and_keeps_the_target),
+		cmocka_unit_test(the_requester_wakes_and_its_death_was_not_heard_of),
+		cmocka_unit_test(the_owner_dies_when_it_has_agreed),
+		cmocka_unit_test(the_owner_dies_before_it_says_so),
+		cmocka_unit_test(the_owner_dies_when_it_is_asked),
+		cmocka_unit_test(the_owner_dies_with_the_result),
+		cmocka_unit_test(what_the_owner_agreed_to_comes_back),
 		cmocka_unit_test(another_one_is_there),
 		cmocka_unit_test(it_is_deleted_when_it_is_decided),
 		cmocka_unit_test(nobody_answers_for_long),
-		cmocka_unit_test(they_are_patient),
+		cmocka_unit_test(they_wait_longer),
 		cmocka_unit_test(an_old_result_is_not_told),
 		cmocka_unit_test(anothers_result_is_not_told),
 	};

@@ -108,9 +108,10 @@ static uint32_t ready(struct world *w)
 
 	for (uint32_t i = 0; i < NODES; i++) {
 		struct control *c = w->node[i].core;
-		struct idmap_node *at = c ? idmap_find(&c->participant->combines.by_id, &id) : NULL;
+		struct idmap_node *at =
+			c ? idmap_find(&c->participant->participants.by_id, &id) : NULL;
 
-		if (at && idmap_item(at, struct combine, by_id)->done)
+		if (at && idmap_item(at, struct participant, by_id)->done)
 			return i;
 	}
 	return REDUCE_NONE;
@@ -124,7 +125,7 @@ static bool is_ready(struct world *w, void *arg)
 static bool is_agreed(struct world *w, void *arg)
 {
 	struct object_id id = world_id(target);
-	struct reduction *r = reduction_find(w->node[CALLER].core, &id);
+	struct requester *r = requester_find(w->node[CALLER].core, &id);
 
 	return r && r->generation;
 }
@@ -229,7 +230,7 @@ static void a_root_dies(void **state)
 
 static void one_that_puts_stripes_together_dies(void **state)
 {
-	a_root_dies_before_it_is_heard(SESSION_FLAG_SPREAD);
+	a_root_dies_before_it_is_heard(SESSION_FLAG_ALLREDUCE);
 }
 
 /* Right after the one who asked has agreed: the result stands, and so does what is in it. */
@@ -264,7 +265,7 @@ static void a_coordinator_dies(void **state)
 static void a_coordinator_of_stripes_dies(void **state)
 {
 	for (uint64_t later_ns = 0; later_ns < 8 * WORLD_MS; later_ns += WORLD_MS)
-		coordinator_dies(SESSION_FLAG_SPREAD, later_ns);
+		coordinator_dies(SESSION_FLAG_ALLREDUCE, later_ns);
 }
 
 /* In the middle, for good: the next one begins as soon as the death is known, not when all have had
@@ -289,7 +290,7 @@ static void a_coordinator_dies_half_way(uint32_t flags)
 static void a_coordinator_dies_in_the_middle(void **state)
 {
 	a_coordinator_dies_half_way(0);
-	a_coordinator_dies_half_way(SESSION_FLAG_SPREAD);
+	a_coordinator_dies_half_way(SESSION_FLAG_ALLREDUCE);
 }
 
 /* Its control begins again, and with it the reduce, when a node has all of the target but what it
@@ -306,13 +307,13 @@ static void a_coordinator_begins_again(void **state)
 	world_start_control(w, COORDINATOR);
 	world_open(w, COORDINATOR);
 	all_agree(w, REDUCE_NONE);
-	/* 0.25 s until it is back; waiting for its orphan_ns would cost one more */
+	/* 0.25 s until it is back; waiting for its coordinator_lost_ns would cost one more */
 	assert_in_range(w->now_ns - died_ns, 0, WORLD_SECOND);
 	world_free(w);
 }
 
 /* The one who asked dies while it is asked: the coordinator decides. */
-static void the_one_who_asked_dies(void **state)
+static void the_requester_dies(void **state)
 {
 	struct object_id used[SOURCES];
 	struct world *w = begin(0);
@@ -334,7 +335,7 @@ static void the_one_who_asked_dies(void **state)
 
 /* The one who asked is cut off while it is asked, and begins anew on its side: when its time is
  * over it takes nothing along that the others have decided. */
-static void the_one_who_asked_is_cut_off(void **state)
+static void the_requester_is_cut_off(void **state)
 {
 	struct object_id used[SOURCES];
 	struct world *w = begin_some(NEEDED, 0, 5 * (int64_t)WORLD_SECOND);
@@ -417,7 +418,7 @@ static void a_full_table_decides_nothing(void **state)
 /* Nobody gets a target in stripes: it is put together all the same, and may be deleted. */
 static void stripes_without_anybody_come_to_an_end(void **state)
 {
-	struct world *w = begin_alone(SESSION_FLAG_SPREAD);
+	struct world *w = begin_alone(SESSION_FLAG_ALLREDUCE);
 	struct session_request r;
 	struct control_usage u;
 
@@ -429,7 +430,7 @@ static void stripes_without_anybody_come_to_an_end(void **state)
 	for (uint32_t i = 0; i < NODES; i++) {
 		control_usage(w->node[i].core, &u);
 		assert_int_equal(u.objects, (i < SOURCES) + (i == CALLER)); /* no stripes */
-		assert_int_equal(u.reduces + u.combines + u.stages, 0);
+		assert_int_equal(u.reduces + u.participants + u.stages, 0);
 	}
 	r = world_request(SESSION_DELETE, target);
 	assert_int_equal(world_call(w, 1, 0, &r, 5 * WORLD_SECOND)->reply.status, 0);
@@ -580,8 +581,8 @@ int main(void)
 		cmocka_unit_test(a_coordinator_of_stripes_dies),
 		cmocka_unit_test(a_coordinator_dies_in_the_middle),
 		cmocka_unit_test(a_coordinator_begins_again),
-		cmocka_unit_test(the_one_who_asked_dies),
-		cmocka_unit_test(the_one_who_asked_is_cut_off),
+		cmocka_unit_test(the_requester_dies),
+		cmocka_unit_test(the_requester_is_cut_off),
 		cmocka_unit_test(a_copy_that_is_told_late_counts),
 		cmocka_unit_test(a_full_table_decides_nothing),
 		cmocka_unit_test(stripes_without_anybody_come_to_an_end),

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reduces with a deadline: what is there then is the result, if it is enough. Whole nodes, also
- * those where the node that asks coordinates (control_lend.h: five sources, of nodes 0 to 4). */
+ * those where the node that asks coordinates (control_delegation.h: five sources, of nodes 0 to 4).
+ */
 #include <errno.h>
-#include "control_lend.h"
+#include "control_delegation.h"
 
 enum { LEAST = 2, EVERY = (1 << SOURCES) - 1 };
 
@@ -19,11 +20,11 @@ static struct world *begin(bool lends, uint32_t sources, uint64_t size, uint32_t
 						  .count = SOURCES,
 						  .min = LEAST,
 						  .deadline_ns = AT_NS};
-	struct world *w = lending(0);
+	struct world *w = delegating(0);
 
 	if (!lends)
 		for (uint32_t i = 0; i < NODES; i++)
-			w->node[i].core->config.lend_bytes = UINT64_MAX;
+			w->node[i].core->config.delegate_bytes = UINT64_MAX;
 	for (uint32_t i = 0; i < sources; i++) {
 		char name[8];
 
@@ -63,7 +64,7 @@ static void what_is_there_then_is_the_result(void **state)
 {
 	for (uint32_t k = 0; k < 9; k++) {
 		uint64_t size = sizes[k % 3], begun_ns;
-		uint32_t flags = k >= 6 ? SESSION_FLAG_SPREAD : 0;
+		uint32_t flags = k >= 6 ? SESSION_FLAG_ALLREDUCE : 0;
 		struct world *w = begin(k >= 3 && k < 6, 3, size, REDUCE_SUM, flags, -1);
 		int status;
 
@@ -173,7 +174,7 @@ static void the_coordinator_dies_before(void **state)
 
 		begun_ns = w->now_ns;
 		world_run(w, 200 * WORLD_MS);
-		world_kill_node(w, KEEPER);
+		world_kill_node(w, OWNER);
 		assert_int_equal(told(w, CALLER, ask(w, CALLER), &status), 7);
 		assert_in_range(w->now_ns - begun_ns, AT_NS - 10 * WORLD_MS, AT_NS + CERTAIN_NS);
 		ended_with(w, size, 7);
@@ -182,14 +183,14 @@ static void the_coordinator_dies_before(void **state)
 }
 
 /* Who asked coordinated it: the directory's node begins anew, to the same T. */
-static void who_asks_dies_before(void **state)
+static void the_requester_dies_before(void **state)
 {
 	struct world *w = begin(true, 3, SIZE, REDUCE_SUM, 0, -1);
 	uint64_t begun_ns = w->now_ns;
 	int status;
 
 	world_run(w, 200 * WORLD_MS);
-	assert_int_equal(at(w, KEEPER)->state, REDUCE_LENT);
+	assert_int_equal(at(w, OWNER)->state, REDUCE_DELEGATED);
 	world_kill_node(w, CALLER);
 	assert_int_equal(told(w, 0, ask(w, 0), &status), 7);
 	assert_in_range(w->now_ns - begun_ns, AT_NS - 10 * WORLD_MS, AT_NS + CERTAIN_NS);
@@ -213,7 +214,7 @@ static void the_control_of_who_asks_begins_anew(void **state)
 		forget(w);
 		rest.deadline_ns = (int64_t)(begun_ns + AT_NS - w->now_ns);
 		assert_int_equal(
-			world_reduce(w, CALLER, 0, target, ids, rest, SESSION_FLAG_AGAIN, -1), 0);
+			world_reduce(w, CALLER, 0, target, ids, rest, SESSION_FLAG_RETRY, -1), 0);
 		assert_int_equal(told(w, CALLER, ask(w, CALLER), &status), 7);
 		assert_in_range(w->now_ns - begun_ns, AT_NS - 10 * WORLD_MS, AT_NS + CERTAIN_NS);
 		ended_with(w, size, 7);
@@ -224,7 +225,7 @@ static void the_control_of_who_asks_begins_anew(void **state)
 /* It is decided, and one that was needed is lost: what came later takes its place. */
 static void what_came_later_is_a_reserve(void **state)
 {
-	struct world *w = lending(0);
+	struct world *w = delegating(0);
 	const struct session_reduction by_then = {.op = REDUCE_SUM,
 						  .dtype = REDUCE_U32,
 						  .count = SOURCES,
@@ -278,7 +279,7 @@ int main(void)
 		cmocka_unit_test(an_average_counts_those_that_are_in_it),
 		cmocka_unit_test(what_is_lost_before_is_not_in_it),
 		cmocka_unit_test(the_coordinator_dies_before),
-		cmocka_unit_test(who_asks_dies_before),
+		cmocka_unit_test(the_requester_dies_before),
 		cmocka_unit_test(the_control_of_who_asks_begins_anew),
 		cmocka_unit_test(what_came_later_is_a_reserve),
 		cmocka_unit_test(how_far_it_is),

@@ -9,7 +9,7 @@
 /* Nodes 0 to 5 have a source each and get the sum; that of node 6, who coordinates, comes last. The
  * grid has three places in a row: who is fed by the one before it and by the third before it is in
  * seat 4. */
-enum { SOURCES = 7, COORDINATOR = 6, NODES = 7, ROW = 3, SEAT = 4 };
+enum { SOURCES = 7, COORDINATOR = 6, NODES = 7, ROW = 3, SLOT = 4 };
 
 #define STORE (UINT64_C(64) << 20)
 #define LARGE UINT64_C(4000000)
@@ -42,7 +42,7 @@ static struct world *begin(void)
 		snprintf(name, sizeof(name), "sum%u", k++);
 		target = world_id(name);
 	} while (control_shard(w->node[0].core, &target)->number != COORDINATOR);
-	assert_int_equal(world_reduce(w, 0, 0, name, ids, how, SESSION_FLAG_SPREAD, -1), 0);
+	assert_int_equal(world_reduce(w, 0, 0, name, ids, how, SESSION_FLAG_ALLREDUCE, -1), 0);
 	get = world_request(SESSION_GET, name);
 	get.timeout_ns = -1;
 	for (uint32_t i = 0; i < SOURCES - 1; i++)
@@ -53,14 +53,14 @@ static struct world *begin(void)
 	return w;
 }
 
-static uint32_t host(struct world *w, uint32_t seat)
+static uint32_t host(struct world *w, uint32_t slot)
 {
-	return reduced(w)->plan.run.slot[seat].host;
+	return reduced(w)->plan.run.slot[slot].host;
 }
 
-static struct combine *combined(struct world *w, uint32_t node)
+static struct participant *combined(struct world *w, uint32_t node)
 {
-	return combine_of(w->node[node].core, &target);
+	return participant_of(w->node[node].core, &target);
 }
 
 /* Whether a node is to have some of the sum from another one that gets it. */
@@ -68,7 +68,7 @@ static bool is_fed(struct world *w, uint32_t node, uint32_t by)
 {
 	list_each(l, after, &combined(w, node)->parts)
 	{
-		const struct part *p = list_item(l, struct part, of_combine);
+		const struct part *p = list_item(l, struct part, of_participant);
 
 		if (p->node->number == by && object_id_equal(&p->id, &target))
 			return true;
@@ -117,14 +117,14 @@ static uint64_t ends(struct world *w)
 static void one_that_is_out_of_reach_of_one_only(void **state)
 {
 	struct world *w = begin();
-	uint32_t node = host(w, SEAT), by = host(w, SEAT - ROW);
+	uint32_t node = host(w, SLOT), by = host(w, SLOT - ROW);
 	uint32_t soon, later;
 	uint64_t took;
 
 	assert_true(is_fed(w, node, by));
-	assert_true(is_fed(w, node, host(w, SEAT - 1)));
-	w->apart[0] = node;
-	w->apart[1] = by;
+	assert_true(is_fed(w, node, host(w, SLOT - 1)));
+	w->separated[0] = node;
+	w->separated[1] = by;
 	soon = returns(w, node, by, WORLD_SECOND);
 	later = returns(w, node, by, 6 * WORLD_SECOND);
 	print_message("back %u times in a second, then %u in six\n", soon, later);
@@ -140,11 +140,11 @@ static void one_that_is_out_of_reach_of_one_only(void **state)
 static void one_that_is_silent_beside_it(void **state)
 {
 	struct world *w = begin();
-	uint32_t node = host(w, SEAT), by = host(w, SEAT - ROW), silent = host(w, SEAT - 1), soon;
+	uint32_t node = host(w, SLOT), by = host(w, SLOT - ROW), silent = host(w, SLOT - 1), soon;
 
 	w->stalled[silent] = true;
-	w->apart[0] = node;
-	w->apart[1] = by;
+	w->separated[0] = node;
+	w->separated[1] = by;
 	soon = returns(w, node, by, WORLD_SECOND);
 	print_message("back %u times\n", soon);
 	assert_in_range(soon, 0, 3);
@@ -154,11 +154,11 @@ static void one_that_is_silent_beside_it(void **state)
 	world_free(w);
 }
 
-static struct reduce_getter *getter(struct world *w, uint32_t node)
+static struct reduce_receiver *receiver(struct world *w, uint32_t node)
 {
-	list_each(l, after, &reduced(w)->out.getters)
+	list_each(l, after, &reduced(w)->out.receivers)
 	{
-		struct reduce_getter *g = list_item(l, struct reduce_getter, link);
+		struct reduce_receiver *g = list_item(l, struct reduce_receiver, link);
 
 		if (g->node == node)
 			return g;
@@ -172,31 +172,31 @@ static void nobody_goes_back_to_one_that_has_nothing(void **state)
 {
 	struct world *w = begin();
 	struct control *c = w->node[COORDINATOR].core;
-	uint32_t node = host(w, SEAT), by = host(w, SEAT - 1);
-	struct reduce_getter *g = getter(w, node);
+	uint32_t node = host(w, SLOT), by = host(w, SLOT - 1);
+	struct reduce_receiver *g = receiver(w, node);
 
 	reduce_feed_leave(c, g, by, true);
-	assert_true(getter(w, by)->missed);
-	reduce_spread_tell(c, reduced(w));
+	assert_true(receiver(w, by)->missed);
+	reduce_receivers_tell(c, reduced(w));
 	world_run(w, 50 * WORLD_MS);
-	assert_false(getter(w, by)->missed);
+	assert_false(receiver(w, by)->missed);
 	g->dirty = true;
-	reduce_spread_tell(c, reduced(w));
+	reduce_receivers_tell(c, reduced(w));
 	world_run(w, 20 * WORLD_MS);
 	assert_false(is_fed(w, node, by));
 	world_run(w, 100 * WORLD_MS);
 	assert_true(is_fed(w, node, by));
 	reduce_feed_leave(c, g, by, true);
 	g->dirty = true;
-	reduce_feed_changed(reduced(w), getter(w, by));
-	reduce_spread_tell(c, reduced(w));
+	reduce_feed_changed(reduced(w), receiver(w, by));
+	reduce_receivers_tell(c, reduced(w));
 	assert_int_equal(returns(w, node, by, WORLD_SECOND), 0);
-	reduce_feed_leave(c, g, host(w, SEAT - ROW), false);
+	reduce_feed_leave(c, g, host(w, SLOT - ROW), false);
 	g->dirty = true;
-	reduce_spread_tell(c, reduced(w));
+	reduce_receivers_tell(c, reduced(w));
 	world_run(w, 50 * WORLD_MS);
-	assert_false(is_fed(w, node, host(w, SEAT - ROW)));
-	assert_int_equal(returns(w, node, host(w, SEAT - ROW), WORLD_SECOND), 0);
+	assert_false(is_fed(w, node, host(w, SLOT - ROW)));
+	assert_int_equal(returns(w, node, host(w, SLOT - ROW), WORLD_SECOND), 0);
 	reduce_feed_leave(c, g, COORDINATOR, true); /* not one of them */
 	reduce_feed_leave(c, g, UINT32_MAX, true);
 	ends(w);
@@ -204,18 +204,18 @@ static void nobody_goes_back_to_one_that_has_nothing(void **state)
 }
 
 /* Also when a source in reserve of its node has since taken a seat before its own. */
-static void one_with_two_seats_is_left(void **state)
+static void one_with_two_slots_is_left(void **state)
 {
 	struct world *w = begin();
 	struct control *c = w->node[COORDINATOR].core;
-	uint32_t node = host(w, SEAT), by = host(w, SEAT - 1), first = host(w, 0);
-	struct reduce_getter *g = getter(w, node);
+	uint32_t node = host(w, SLOT), by = host(w, SLOT - 1), first = host(w, 0);
+	struct reduce_receiver *g = receiver(w, node);
 
 	reduced(w)->plan.run.slot[0].host = by;
 	reduce_feed_leave(c, g, by, true);
 	reduced(w)->plan.run.slot[0].host = first;
 	g->dirty = true;
-	reduce_spread_tell(c, reduced(w));
+	reduce_receivers_tell(c, reduced(w));
 	world_run(w, 20 * WORLD_MS);
 	assert_false(is_fed(w, node, by));
 	ends(w);
@@ -225,12 +225,12 @@ static void one_with_two_seats_is_left(void **state)
 /* Of the parts that somebody passes on to a node: one that flows, and of which so much is in. */
 static struct part *flowing(struct world *w, uint32_t node, bool most)
 {
-	struct combine *k = combined(w, node);
+	struct participant *k = combined(w, node);
 	struct control *c = w->node[node].core;
 
 	list_each(l, after, &k->parts)
 	{
-		struct part *p = list_item(l, struct part, of_combine);
+		struct part *p = list_item(l, struct part, of_participant);
 		uint32_t missing = part_missing(c, p);
 
 		if (p->state == PART_STREAM && p->call == NULL && missing > 0 &&
@@ -250,7 +250,7 @@ static void most_of_it_stays_where_it_is(void **state)
 
 	for (uint32_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
 		struct world *w = begin();
-		uint32_t node = host(w, SEAT), to = host(w, 0);
+		uint32_t node = host(w, SLOT), to = host(w, 0);
 		struct control *c = w->node[node].core;
 		struct message_part from;
 		struct part *p = NULL;
@@ -302,13 +302,14 @@ static void six_sources_make_it_a_grid(void **state)
 				assert_int_equal(world_put(w, k, 0, name, LARGE, k + 1), 0);
 		}
 		target = world_id("sum");
-		assert_int_equal(world_reduce(w, 0, 0, "sum", id, how, SESSION_FLAG_SPREAD, -1), 0);
+		assert_int_equal(world_reduce(w, 0, 0, "sum", id, how, SESSION_FLAG_ALLREDUCE, -1),
+				 0);
 		r = NULL;
 		for (uint32_t k = 0; k < 200 && (r == NULL || r->plan.graph.segments == 0); k++) {
-			const struct node *keeper = control_shard(w->node[0].core, &target);
+			const struct node *owner = control_shard(w->node[0].core, &target);
 
 			world_run(w, WORLD_MS / 10);
-			r = reduce_find(w->node[keeper->number].core, &target);
+			r = reduce_find(w->node[owner->number].core, &target);
 		}
 		assert_non_null(r);
 		assert_int_equal(r->plan.graph.segments, row[i].sources);
@@ -323,7 +324,7 @@ int main(void)
 		cmocka_unit_test(one_that_is_out_of_reach_of_one_only),
 		cmocka_unit_test(one_that_is_silent_beside_it),
 		cmocka_unit_test(nobody_goes_back_to_one_that_has_nothing),
-		cmocka_unit_test(one_with_two_seats_is_left),
+		cmocka_unit_test(one_with_two_slots_is_left),
 		cmocka_unit_test(most_of_it_stays_where_it_is),
 		cmocka_unit_test(six_sources_make_it_a_grid),
 	};

@@ -5,7 +5,7 @@
 #include "core/planner/cost.h"
 #include "core/state.h"
 
-enum { NODES = 12, SEATS = 8, CHUNK = 1408, CALLER = 1, ONE = 3, OTHER = 10 };
+enum { NODES = 12, SLOTS = 8, CHUNK = 1408, CALLER = 1, ONE = 3, OTHER = 10 };
 
 #define MS   UINT64_C(1000000)
 #define RATE UINT64_C(12500000)
@@ -15,7 +15,7 @@ struct plan_fixture {
 	struct node self;
 	struct link_node nodes[NODES];
 	struct reduce r;
-	struct planner_group group[SEATS];
+	struct planner_group group[SLOTS];
 	struct planner_request q;
 	struct planner_choice choice;
 };
@@ -38,13 +38,13 @@ static struct plan_fixture *planner_new(uint64_t size)
 		linkstats_saw_rate(&p.k.cluster.links, i, (i + 1) % NODES, RATE, 1 << 20);
 	}
 	p.k.coordinator.reduces.limits = planner_limits_usual;
-	p.r.want.num = SEATS;
+	p.r.want.num = SLOTS;
 	p.q = (struct planner_request){.size = size,
 				       .chunk_bytes = CHUNK,
-				       .needed = SEATS,
+				       .needed = SLOTS,
 				       .group = p.group,
-				       .groups = SEATS,
-				       .present = SEATS,
+				       .groups = SLOTS,
+				       .present = SLOTS,
 				       .caller = CALLER,
 				       .limits = &p.k.coordinator.reduces.limits};
 	return &p;
@@ -61,7 +61,7 @@ static void choose(struct plan_fixture *p)
 {
 	p->q.all = reduce_links_all(&p->k.control);
 	p->q.rate_seen = p->k.cluster.links.all.rate_seen;
-	for (uint32_t i = 0; i < SEATS; i++)
+	for (uint32_t i = 0; i < SLOTS; i++)
 		p->group[i] = (struct planner_group){i, 1, reduce_links_of(&p->k.control, i), 0};
 	assert_int_equal(planner_choose(&p->q, &p->choice), 0);
 }
@@ -134,8 +134,8 @@ static void alike_links_are_one(void **state)
 		for (uint32_t i = 0; i < NODES; i++)
 			takes(p, i, RATE / 2); /* not so much less that it would tell anything */
 		assert_int_equal(degree(p),
-				 cost_tree_degree(SEATS, o, reduce_links_all(&p->k.control)));
-		for (uint32_t i = 0; i < SEATS; i++)
+				 cost_tree_degree(SLOTS, o, reduce_links_all(&p->k.control)));
+		for (uint32_t i = 0; i < SLOTS; i++)
 			assert_int_equal(node_of(p, i), i);
 	}
 }
@@ -167,13 +167,13 @@ static void the_worst_has_no_children(void **state)
 	make_slow(p, ONE);
 	degree(p);
 	assert_int_equal(node_of(p, 0), ONE);
-	for (uint32_t i = 1; i < SEATS; i++) /* the others as they came */
+	for (uint32_t i = 1; i < SLOTS; i++) /* the others as they came */
 		assert_int_equal(node_of(p, i), i <= ONE ? i - 1 : i);
 
 	p = planner_new(1 << 20);
 	make_slow(p, CALLER); /* it has the root */
 	degree(p);
-	for (uint32_t i = 0; i < SEATS; i++)
+	for (uint32_t i = 0; i < SLOTS; i++)
 		assert_int_equal(node_of(p, i), i);
 	assert_int_equal(p->choice.degree, 1);
 }
@@ -189,17 +189,17 @@ static void one_slow_link_ends_the_segments(void **state)
 	struct plan_fixture *p = planner_new(1 << 20);
 
 	p->q.everyone = true;
-	assert_int_equal(segments(p), SEATS);
+	assert_int_equal(segments(p), SLOTS);
 	make_slow(p, OTHER);
 	make_far(p, 5);
-	assert_int_equal(segments(p), SEATS);
+	assert_int_equal(segments(p), SLOTS);
 	make_slow(p, ONE);
 	assert_int_equal(segments(p), 1);
 	assert_int_equal(p->choice.prefer, ONE);
 	assert_int_equal(p->choice.degree, 1);
 	/* of two one would have to carry the object twice each way */
 	make_slow(p, ONE + 2);
-	assert_int_equal(segments(p), SEATS);
+	assert_int_equal(segments(p), SLOTS);
 
 	/* two nodes' segments carry no more than a chain */
 	p = planner_new(1 << 20);
@@ -213,12 +213,12 @@ static void one_slow_link_ends_the_segments(void **state)
 static void a_slow_coordinator_takes_smaller_values(void **state)
 {
 	struct plan_fixture *p = planner_new(0);
-	uint32_t most = reduce_value_max(&p->k.control, &p->r, SEATS);
+	uint32_t most = reduce_value_max(&p->k.control, &p->r, SLOTS);
 
 	make_slow(p, OTHER);
-	assert_int_equal(reduce_value_max(&p->k.control, &p->r, SEATS), most);
+	assert_int_equal(reduce_value_max(&p->k.control, &p->r, SLOTS), most);
 	make_slow(p, 0);
-	assert_true(reduce_value_max(&p->k.control, &p->r, SEATS) < most / 2);
+	assert_true(reduce_value_max(&p->k.control, &p->r, SLOTS) < most / 2);
 }
 
 /* ---- what is known -------------------------------------------------------------------------- */
@@ -282,7 +282,7 @@ static void what_a_slow_one_explains_tells_nothing_of_the_others(void **state)
 	assert_true(s->all.bytes_per_s < RATE / 10);
 }
 
-static void a_new_life_begins_anew(void **state)
+static void a_new_incarnation_starts_unmeasured(void **state)
 {
 	struct plan_fixture *p = planner_new(1);
 	const struct linkstats *s = &p->k.cluster.links;
@@ -313,7 +313,7 @@ int main(void)
 		cmocka_unit_test(a_slow_coordinator_takes_smaller_values),
 		cmocka_unit_test(the_slower_end_is_blamed),
 		cmocka_unit_test(what_a_slow_one_explains_tells_nothing_of_the_others),
-		cmocka_unit_test(a_new_life_begins_anew),
+		cmocka_unit_test(a_new_incarnation_starts_unmeasured),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,7 +22,7 @@ struct run {
 	double arrival[COUNT_MAX]; /* of the object at each position */
 	double start;		   /* ns until the streams flow */
 	enum order order;
-	uint32_t apart; /* a position whose link is another one, if that is n or more nobody's */
+	uint32_t odd; /* a position whose link is another one, if that is n or more nobody's */
 	double far, slower, late; /* ns more of a hop over it; times as long for a chunk; ns more
 				     until its streams flow */
 	double ready[COUNT_MAX][CHUNKS_MAX]; /* when the position has each chunk of its partial */
@@ -35,17 +35,17 @@ static double later(double a, double b)
 
 static double chunk_at(const struct run *r, uint32_t i)
 {
-	return i == r->apart && r->slower > 0 ? r->slower * r->chunk : r->chunk;
+	return i == r->odd && r->slower > 0 ? r->slower * r->chunk : r->chunk;
 }
 
 /* When each chunk of a position is at its parent's link, which may be busy. */
 static void send_up(const struct run *r, uint32_t from, uint32_t to, double there[CHUNKS_MAX])
 {
 	double link = later(r->arrival[from], r->arrival[to]);
-	double far = from == r->apart || to == r->apart ? r->far : 0, chunk = chunk_at(r, from);
+	double far = from == r->odd || to == r->odd ? r->far : 0, chunk = chunk_at(r, from);
 	double wait = chunk > chunk_at(r, to) ? chunk - chunk_at(r, to) : 0;
 
-	link = later(link, r->start + (from == r->apart || to == r->apart ? r->late : 0));
+	link = later(link, r->start + (from == r->odd || to == r->odd ? r->late : 0));
 	for (uint32_t k = 0; k < r->chunks; k++) {
 		double begin = later(link, r->ready[from][k]);
 
@@ -227,10 +227,10 @@ static void degree_is_the_best_or_close_to_it(void **state)
 
 /* ---- one link is another one ---------------------------------------------------------------- */
 
-static double apart_estimate(const struct run *r, uint32_t d, uint32_t apart)
+static double odd_estimate(const struct run *r, uint32_t d, uint32_t odd)
 {
 	const struct topology_link link = {(uint64_t)r->latency, (uint64_t)r->start, 1000000000};
-	const struct topology_slow slow = {apart,
+	const struct topology_slow slow = {odd,
 					   {(uint64_t)(r->latency + r->far),
 					    (uint64_t)(r->start + r->late),
 					    (uint64_t)(1e9 / later(r->slower, 1))}};
@@ -247,7 +247,7 @@ static enum where where;
  * the sum takes more than in the best tree of all. */
 static double worst_alike;
 
-static void check_apart(struct run *r)
+static void check_odd(struct run *r)
 {
 	double best = 1e300, least = 1e300, time = 0, alike_time = 0;
 	uint64_t chunk = (uint64_t)r->chunk;
@@ -258,9 +258,9 @@ static void check_apart(struct run *r)
 	for (r->d = 1; r->d < r->n; r->d++) {
 		double exact, seems;
 
-		r->apart = where == LEAF ? 0 : where == SECOND ? 1 : top_of(r->n, r->d);
+		r->odd = where == LEAF ? 0 : where == SECOND ? 1 : top_of(r->n, r->d);
 		exact = simulate(r);
-		seems = apart_estimate(r, r->d, r->apart);
+		seems = odd_estimate(r, r->d, r->odd);
 		best = exact < best ? exact : best;
 		alike_time = r->d == alike ? exact : alike_time;
 		if (r->d == 1) /* elsewhere some of the way is gone while its streams begin */
@@ -289,7 +289,7 @@ static void degree_is_close_to_the_best_where_one_link_is_another(void **state)
 			r.slower = known[k].slower;
 			r.late = known[k].late;
 			for (r.n = 2; r.n <= 9; r.n++)
-				each_case(&r, check_apart);
+				each_case(&r, check_odd);
 			assert_true(worst < 1.35 && worst <= worst_alike);
 		}
 }

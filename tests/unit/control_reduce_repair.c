@@ -22,7 +22,7 @@ static uint32_t needed = SOURCES - 1; /* of the sources */
 static char target[16];
 
 /* A name that this node keeps. */
-static void kept_by(struct world *w, uint32_t node, const char *begin, char name[16])
+static void owned_by(struct world *w, uint32_t node, const char *begin, char name[16])
 {
 	struct object_id id;
 	unsigned k = 0;
@@ -43,7 +43,7 @@ static struct world *some_nodes(void)
 	w->delay_ns = WORLD_MS;
 	for (uint32_t i = 0; i < NODES; i++)
 		assert_int_equal(world_open(w, i), 0);
-	kept_by(w, COORDINATOR, "sum", target);
+	owned_by(w, COORDINATOR, "sum", target);
 	for (uint32_t i = 0; i < SOURCES; i++) {
 		char name[8];
 
@@ -231,11 +231,11 @@ static void two_may_die_at_once(void **state)
 
 /* Where a source is the directory's node may know before the coordinator reaches that node, as
  * after a cut: it takes its seat as soon as it is reached. */
-static void who_is_reached_later_takes_its_seat(void **state)
+static void a_node_that_is_reached_later_takes_its_slot(void **state)
 {
 	const struct session_reduction how = {
 		.op = REDUCE_SUM, .dtype = REDUCE_U32, .num = 2, .count = 2};
-	enum { HERE = 0, LATER = 1, KEEPER = 2 };
+	enum { HERE = 0, LATER = 1, OWNER = 2 };
 	struct world *w = world_new(NODES, 1, STORE, true);
 	struct control *c = w->node[COORDINATOR].core;
 	struct object_id ids[2], id;
@@ -246,9 +246,9 @@ static void who_is_reached_later_takes_its_seat(void **state)
 	w->delay_ns = WORLD_MS;
 	for (uint32_t i = 0; i < NODES; i++)
 		assert_int_equal(world_open(w, i), 0);
-	kept_by(w, COORDINATOR, "sum", target);
-	kept_by(w, KEEPER, "here", names[HERE]);
-	kept_by(w, KEEPER, "later", names[LATER]);
+	owned_by(w, COORDINATOR, "sum", target);
+	owned_by(w, OWNER, "here", names[HERE]);
+	owned_by(w, OWNER, "later", names[LATER]);
 	for (uint32_t i = 0; i < 2; i++)
 		ids[i] = world_id(names[i]);
 	assert_int_equal(world_put(w, HERE, 0, names[HERE], SIZE, 1), 0);
@@ -258,7 +258,7 @@ static void who_is_reached_later_takes_its_seat(void **state)
 	world_run(w, 20 * WORLD_MS);
 	id = world_id(target);
 	assert_int_equal(reduce_find(c, &id)->from.source[1].state, SOURCE_KNOWN);
-	assert_int_equal(reduce_find(c, &id)->from.source[1].seat, REDUCE_NONE);
+	assert_int_equal(reduce_find(c, &id)->from.source[1].slot, REDUCE_NONE);
 	begin_ns = w->now_ns;
 	c->cluster->ops->node_up(c, peers_node(c, LATER));
 	assert_int_equal(
@@ -270,8 +270,8 @@ static void who_is_reached_later_takes_its_seat(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(deaths_cost_little),
-					   cmocka_unit_test(two_may_die_at_once),
-					   cmocka_unit_test(who_is_reached_later_takes_its_seat)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(deaths_cost_little), cmocka_unit_test(two_may_die_at_once),
+		cmocka_unit_test(a_node_that_is_reached_later_takes_its_slot)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The keeper of a target dies that has made a result which who asked for it has not agreed to, and
  * the next one is asked before it has heard of that. */
-#include "control_lend.h"
+#include "control_delegation.h"
 
 enum { NEXT = 0, SMALL = 48 << 10 };
 
 static struct world *coordinating(void)
 {
-	struct world *w = lending(NEXT);
+	struct world *w = delegating(NEXT);
 
 	for (uint32_t i = 0; i < NODES; i++)
-		w->node[i].core->config.lend_bytes = UINT64_MAX;
+		w->node[i].core->config.delegate_bytes = UINT64_MAX;
 	return w;
 }
 
@@ -25,11 +25,11 @@ static bool is_kept(struct world *w, void *arg)
 /* The next keeper does not hear for a while from the only one who has the result. */
 static void heard_late(struct world *w, uint32_t holder)
 {
-	w->apart[0] = NEXT;
-	w->apart[1] = holder;
+	w->separated[0] = NEXT;
+	w->separated[1] = holder;
 	assert_true(world_until(w, is_kept, NULL, LONG));
 	world_run(w, 300 * WORLD_MS);
-	w->apart[0] = w->apart[1] = 0;
+	w->separated[0] = w->separated[1] = 0;
 }
 
 static void all_have(struct world *w, uint64_t size, uint64_t set)
@@ -47,7 +47,7 @@ static void all_have(struct world *w, uint64_t size, uint64_t set)
 }
 
 /* Who asked was out of reach, and the result made without it. */
-static void who_asked_was_taken_for_dead(void **state)
+static void the_requester_was_taken_for_dead(void **state)
 {
 	struct world *w = coordinating();
 	struct session_request source;
@@ -60,7 +60,7 @@ static void who_asked_was_taken_for_dead(void **state)
 	source = begin_source(w);
 	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, 0, -1), 0);
 	world_run(w, 100 * WORLD_MS);
-	assert_int_equal(at(w, KEEPER)->state, REDUCE_RUNNING);
+	assert_int_equal(at(w, OWNER)->state, REDUCE_RUNNING);
 	put_source(w, 4);
 	others = ask(w, SLOW);
 	owns = ask(w, CALLER);
@@ -69,9 +69,9 @@ static void who_asked_was_taken_for_dead(void **state)
 	end_source(w, source);
 	assert_int_equal(told(w, SLOW, others, &status), 0x1e);
 	assert_int_equal(status, 0);
-	holder = at(w, KEEPER)->commit.holder;
+	holder = at(w, OWNER)->commit.holder;
 	assert_true(holder != NEXT);
-	world_kill_node(w, KEEPER);
+	world_kill_node(w, OWNER);
 	w->cut[CALLER] = false;
 	heard_late(w, holder);
 	told(w, CALLER, owns, &status);
@@ -95,10 +95,10 @@ static uint32_t keeps_no_source(struct world *w)
 	uint32_t node = 0;
 
 	for (uint32_t i = 0; i < SOURCES; i++) {
-		struct node *keeper[2];
+		struct node *owners[2];
 
-		reshard_keepers(w->node[0].core, &ids[i], keeper);
-		keeps[keeper[keeper[0]->number == KEEPER]->number] = true;
+		ownership_replicas(w->node[0].core, &ids[i], owners);
+		keeps[owners[owners[0]->number == OWNER]->number] = true;
 	}
 	while (keeps[node])
 		node++;
@@ -126,14 +126,14 @@ static void it_was_made_of_values(void **state)
 	others = ask(w, holder);
 	owns = ask(w, CALLER);
 	world_run(w, 20 * WORLD_MS);
-	assert_true(at(w, KEEPER)->sum.small);
-	w->apart[0] = KEEPER;
-	w->apart[1] = CALLER;
+	assert_true(at(w, OWNER)->sum.small);
+	w->separated[0] = OWNER;
+	w->separated[1] = CALLER;
 	put_small(w, SLOW);
 	assert_int_equal(told(w, holder, others, &status), 0x1e);
 	assert_int_equal(status, 0);
 	assert_int_equal(world_wait(w, holder, got, LONG)->reply.status, 0);
-	world_kill_node(w, KEEPER);
+	world_kill_node(w, OWNER);
 	put_small(w, 0);
 	link->bytes_per_s = 1000000;
 	link->rate_seen = true;
@@ -147,7 +147,7 @@ static void it_was_made_of_values(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(who_asked_was_taken_for_dead),
+		cmocka_unit_test(the_requester_was_taken_for_dead),
 		cmocka_unit_test(it_was_made_of_values),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,22 +2,22 @@
 /* What others see of a reduce whose target is not there, and how it is cancelled: coordinated by
  * the shard owner of the target, which knows no source yet, or by the node that has asked for it.
  */
-#include "control_lend.h"
+#include "control_delegation.h"
 #include "rpc/mailbox.h"
 
 enum { READER = 1 };
 
 /* One source is missing at least; present: those that are there. */
-static struct world *pending(bool lent, int64_t timeout_ns)
+static struct world *pending(bool delegated, int64_t timeout_ns)
 {
 	struct world *w;
 
-	if (lent)
+	if (delegated)
 		return half_way(SLOW, 0, timeout_ns);
-	w = lending(0);
+	w = delegating(0);
 	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, 0, timeout_ns), 0);
 	world_run(w, 15 * WORLD_MS);
-	assert_true(at(w, KEEPER)->state != REDUCE_LENT);
+	assert_true(at(w, OWNER)->state != REDUCE_DELEGATED);
 	return w;
 }
 
@@ -74,8 +74,8 @@ static int stated(struct world *w, uint32_t node, struct session_object *out)
 
 static void it_is_listed_and_its_id_is_taken(void **state)
 {
-	for (int lent = 0; lent < 2; lent++) {
-		struct world *w = pending(lent, -1);
+	for (int delegated = 0; delegated < 2; delegated++) {
+		struct world *w = pending(delegated, -1);
 		struct session_object object = {0};
 		struct session_request r = world_request(SESSION_CREATE, target);
 		char node[16];
@@ -90,7 +90,7 @@ static void it_is_listed_and_its_id_is_taken(void **state)
 		a = ended(w, READER, world_send(w, READER, 0, &r));
 		assert_int_equal(a.status, -EEXIST);
 		assert_non_null(strstr(a.text, "a reduce makes an object of this id"));
-		snprintf(node, sizeof(node), "node %u", lent ? CALLER : KEEPER);
+		snprintf(node, sizeof(node), "node %u", delegated ? CALLER : OWNER);
 		assert_non_null(strstr(a.text, node));
 		a = ended(w, READER, get_send(w, 0));
 		assert_int_equal(a.status, -ENOENT);
@@ -102,22 +102,23 @@ static void it_is_listed_and_its_id_is_taken(void **state)
 
 static void how_far_it_is_can_be_asked(void **state)
 {
-	for (int lent = 0; lent < 2; lent++) {
-		struct world *w = pending(lent, -1);
+	for (int delegated = 0; delegated < 2; delegated++) {
+		struct world *w = pending(delegated, -1);
 		char words[64];
 		struct session_reply a;
 
 		world_run(w, 3 * WORLD_SECOND);
 		snprintf(words, sizeof(words), "; node %u coordinates it, for 3 s",
-			 lent ? CALLER : KEEPER);
+			 delegated ? CALLER : OWNER);
 		for (uint32_t node = 0; node < NODES; node++) {
 			struct session_request r = world_request(SESSION_REDUCED, target);
 
 			r.timeout_ns = 0;
 			a = ended(w, node, world_send(w, node, 0, &r));
 			assert_int_equal(a.status, -ETIMEDOUT);
-			assert_non_null(strstr(a.text, lent ? "3 of 4 sources are there, missing "
-							    : "0 of 4 sources are there"));
+			assert_non_null(
+				strstr(a.text, delegated ? "3 of 4 sources are there, missing "
+							 : "0 of 4 sources are there"));
 			assert_non_null(strstr(a.text, words));
 		}
 		world_free(w);
@@ -137,9 +138,9 @@ static unsigned listed(const struct session_sources *page)
 
 static void its_sources_can_be_listed(void **state)
 {
-	for (int lent = 0; lent < 2; lent++) {
-		struct world *w = pending(lent, -1);
-		unsigned there = lent ? (1u << SLOW) - 1 : 0, all = (1u << SOURCES) - 1;
+	for (int delegated = 0; delegated < 2; delegated++) {
+		struct world *w = pending(delegated, -1);
+		unsigned there = delegated ? (1u << SLOW) - 1 : 0, all = (1u << SOURCES) - 1;
 
 		for (uint32_t node = 0; node < NODES; node++) {
 			struct session_request r = world_request(SESSION_REDUCED, target);
@@ -198,8 +199,8 @@ static void a_list_of_sources_that_lies_is_refused(void **state)
 
 static void a_delete_cancels_it(void **state)
 {
-	for (int lent = 0; lent < 2; lent++) {
-		struct world *w = pending(lent, -1);
+	for (int delegated = 0; delegated < 2; delegated++) {
+		struct world *w = pending(delegated, -1);
 		struct session_request r = world_request(SESSION_DELETE, target);
 		struct session_object object;
 		uint32_t seq = get_send(w, -1);
@@ -221,8 +222,8 @@ static void a_delete_cancels_it(void **state)
 
 static void who_waits_hears_why_it_failed(void **state)
 {
-	for (int lent = 0; lent < 2; lent++) {
-		struct world *w = pending(lent, 2 * WORLD_SECOND);
+	for (int delegated = 0; delegated < 2; delegated++) {
+		struct world *w = pending(delegated, 2 * WORLD_SECOND);
 		uint32_t seq = get_send(w, 5 * WORLD_SECOND);
 		struct session_reply a = ended(w, READER, seq);
 

@@ -98,7 +98,7 @@ static uint32_t objects(struct world *w)
 }
 
 /* Its own node keeps the name, or another one, which hears meanwhile what is there. */
-static void a_creation_goes_on_of(const char *name, uint32_t keeper)
+static void a_creation_goes_on_of(const char *name, uint32_t owner)
 {
 	struct left l = leave_half_of(name, 2);
 	struct object_id id = world_id(name);
@@ -106,7 +106,7 @@ static void a_creation_goes_on_of(const char *name, uint32_t keeper)
 	uint32_t session = come_back(l.w, US, l.pin);
 	struct session_request r = about(SESSION_PUBLISH, &l.object);
 
-	assert_int_equal(control_shard(l.w->node[0].core, &id)->number, keeper);
+	assert_int_equal(control_shard(l.w->node[0].core, &id)->number, owner);
 	r.watermark = SIZE - 1;
 	assert_int_equal(ask(l.w, session, r), -EINVAL); /* not yet */
 	assert_int_equal(ask(l.w, session, about(SESSION_RESUME, &l.object)), 0);
@@ -171,10 +171,10 @@ static void nobody_else_goes_on_with_it(void **state)
 	assert_int_equal(ask(l.w, session, r), -ESTALE);
 	r = create_request("half", 0);
 	assert_int_equal(ask(l.w, session, r), -EEXIST);
-	r.flags = SESSION_FLAG_AGAIN; /* it has bytes already: that was answered */
+	r.flags = SESSION_FLAG_RETRY; /* it has bytes already: that was answered */
 	assert_int_equal(ask(l.w, session, r), -EEXIST);
 	r = about(SESSION_SEAL, &l.object);
-	r.flags = SESSION_FLAG_AGAIN;
+	r.flags = SESSION_FLAG_RETRY;
 	assert_int_equal(ask(l.w, session, r), -EINVAL);
 	assert_int_equal(ask(l.w, session, about(SESSION_RESUME, &l.object)), 0);
 	world_free(l.w);
@@ -225,14 +225,14 @@ static void an_unanswered_create_is_made_once(void **state)
 		world_run(w, WORLD_SECOND);
 		session = come_back(w, US, pin);
 		ask(w, session, about(SESSION_RESUME, &(struct session_reply){0}));
-		r.flags = SESSION_FLAG_AGAIN;
+		r.flags = SESSION_FLAG_RETRY;
 		a = world_call(w, 0, session, &r, WHEN);
 		assert_int_equal(a->reply.status, 0);
 		assert_int_equal(objects(w), 1);
 		world_fill(w->node[0].store + a->reply.offset, SIZE, 5);
 		r = about(SESSION_SEAL, &a->reply);
 		assert_int_equal(ask(w, session, r), 0);
-		r.flags = SESSION_FLAG_AGAIN;
+		r.flags = SESSION_FLAG_RETRY;
 		assert_int_equal(ask(w, session, r), 0);
 		w->old_clients = false;
 		world_run(w, WORLD_SECOND);

@@ -27,13 +27,13 @@ static const char *name_seen(struct world *w, uint32_t by, uint32_t first, uint3
 	static char name[16];
 
 	for (uint32_t i = 0;; i++) {
-		struct node *keeper[2];
+		struct node *owners[2];
 		struct object_id id;
 
 		snprintf(name, sizeof(name), "n%u", i);
 		id = world_id(name);
-		reshard_keepers(w->node[by].core, &id, keeper);
-		if (keeper[0]->number == first && (first == OWNER || keeper[1]->number == OWNER) &&
+		ownership_replicas(w->node[by].core, &id, owners);
+		if (owners[0]->number == first && (first == OWNER || owners[1]->number == OWNER) &&
 		    skip-- == 0)
 			return name;
 	}
@@ -102,8 +102,8 @@ static uint32_t create_send(struct world *w, uint32_t node, const char *name)
 static uint32_t created_unheard(struct world *w, const char *name)
 {
 	assert_int_equal(world_put(w, HOLDER, 0, name, SIZE, 1), 0);
-	w->apart[0] = OWNER;
-	w->apart[1] = HOLDER;
+	w->separated[0] = OWNER;
+	w->separated[1] = HOLDER;
 	world_kill_node(w, FIRST);
 	assert_true(world_until(w, has_lost_first, NULL, WHEN));
 	world_run(w, 3 * WORLD_SECOND);
@@ -121,7 +121,7 @@ static void a_holder_that_has_not_told_is_waited_for(void **state)
 
 	world_run(w, 3 * WORLD_SECOND);
 	assert_null(world_reply_to(w, OTHER, seq));
-	w->apart[0] = w->apart[1] = 0;
+	w->separated[0] = w->separated[1] = 0;
 	assert_int_equal(world_wait(w, OTHER, seq, WHEN)->reply.status, -EEXIST);
 	assert_int_equal(world_get(w, OTHER, 0, name, SIZE, 1, WHEN), 0);
 	assert_int_equal(control_counters(w->node[OWNER].core)->settles_cut, 0);
@@ -152,8 +152,8 @@ static void a_copy_that_arrives_says_that_one_is_complete(void **state)
 
 	assert_int_equal(world_put(w, HOLDER, 0, name, SIZE, 1), 0);
 	s = slot_at(w, HOLDER, name);
-	w->apart[0] = OWNER;
-	w->apart[1] = HOLDER;
+	w->separated[0] = OWNER;
+	w->separated[1] = HOLDER;
 	world_kill_node(w, FIRST);
 	assert_true(world_until(w, has_lost_first, NULL, WHEN));
 	world_run(w, WORLD_SECOND);
@@ -164,12 +164,12 @@ static void a_copy_that_arrives_says_that_one_is_complete(void **state)
 	have.have.chunk_bytes = s->chunk_bytes;
 	have.have.state = MESSAGE_COPY_PARTIAL;
 	have.have.upstream = HOLDER;
-	have.have.life = owner->directory->shard.nodes[OTHER].life;
+	have.have.epoch = owner->directory->shard.nodes[OTHER].epoch;
 	directory_message(&owner->directory->shard, OTHER, &have);
 	seq = create_send(w, OTHER, name);
 	world_run(w, WORLD_SECOND);
 	assert_null(world_reply_to(w, OTHER, seq));
-	w->apart[0] = w->apart[1] = 0;
+	w->separated[0] = w->separated[1] = 0;
 	assert_int_equal(world_wait(w, OTHER, seq, WHEN)->reply.status, -EEXIST);
 	assert_int_equal(world_get(w, OTHER, 0, name, SIZE, 1, WHEN), 0);
 	world_free(w);
@@ -244,8 +244,8 @@ static void taken_for_lost(enum member_state state)
 	assert_true(all_settled(w, NULL));
 	name = name_of_owner(w);
 	owner = w->node[OWNER].core;
-	w->apart[0] = OWNER;
-	w->apart[1] = HOLDER;
+	w->separated[0] = OWNER;
+	w->separated[1] = HOLDER;
 	members_describe(owner->cluster->self, &news);
 	news.state = state;
 	members_take(owner, &news);
@@ -253,7 +253,7 @@ static void taken_for_lost(enum member_state state)
 	seq = create_send(w, OTHER, name);
 	world_run(w, 200 * WORLD_MS);
 	assert_null(world_reply_to(w, OTHER, seq));
-	w->apart[0] = w->apart[1] = 0;
+	w->separated[0] = w->separated[1] = 0;
 	assert_int_equal(world_wait(w, OTHER, seq, WHEN)->reply.status, 0);
 	world_free(w);
 }

@@ -23,9 +23,9 @@ struct fixture {
 		bool again;
 		struct removal *removal;
 	} removed[OUT_MAX];
-	struct tombstone buried; /* for a DELETE, last */
+	struct tombstone tombstone; /* for a DELETE, last */
 	struct removal *burial;
-	uint32_t keepers; /* beside this one */
+	uint32_t replicas; /* beside this one */
 	uint32_t out_count, removed_count, suspects, redirects;
 	uint64_t request;
 	uint32_t kept, alone, beyond;
@@ -59,13 +59,13 @@ static inline bool on_remove(void *arg, uint32_t node, const struct object_id *i
 	return true;
 }
 
-static inline uint32_t on_bury(void *arg, const struct tombstone *t, struct removal *removal)
+static inline uint32_t on_tombstone(void *arg, const struct tombstone *t, struct removal *removal)
 {
 	struct fixture *f = arg;
 
-	f->buried = *t;
+	f->tombstone = *t;
 	f->burial = removal;
-	return f->keepers;
+	return f->replicas;
 }
 
 static inline void on_suspect(void *arg, uint32_t node)
@@ -128,7 +128,7 @@ static inline bool on_evict(void *arg, const struct copy *copy, uint32_t pinned)
 static inline int setup(void **state)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
-	const struct directory_out out = {f,	      on_answer,   on_remove,  on_bury,
+	const struct directory_out out = {f,	      on_answer,   on_remove,  on_tombstone,
 					  on_suspect, on_removals, on_settled, on_redirect,
 					  on_keep,    on_alone,	   on_down,    on_beyond,
 					  on_evict,   NULL,	   NULL,       NULL};

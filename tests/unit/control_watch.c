@@ -84,7 +84,7 @@ static uint64_t silent_after(struct watches *ws)
 	return now - START;
 }
 
-static void slow_answers_make_patient_for_a_while(void **state)
+static void slow_answers_raise_the_threshold_for_a_while(void **state)
 {
 	struct watches ws = {0};
 
@@ -105,7 +105,7 @@ int main(void)
 		cmocka_unit_test(a_quiet_one_is_asked_and_found_silent),
 		cmocka_unit_test(what_flows_is_left_in_peace),
 		cmocka_unit_test(one_that_answers_is_asked_again_later),
-		cmocka_unit_test(slow_answers_make_patient_for_a_while),
+		cmocka_unit_test(slow_answers_raise_the_threshold_for_a_while),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -118,7 +118,7 @@ static void both_workers_add_up(void **state)
 /* Along a chain from two workers to one, and on to two. */
 static void nodes_may_have_other_workers(void **state)
 {
-	for (uint32_t flags = 0; flags <= SESSION_FLAG_SPREAD; flags += SESSION_FLAG_SPREAD) {
+	for (uint32_t flags = 0; flags <= SESSION_FLAG_ALLREDUCE; flags += SESSION_FLAG_ALLREDUCE) {
 		struct world *w = make(4, 4, SIZE);
 
 		world_change_workers(w, 1, 1);
@@ -141,7 +141,7 @@ static void stripes_of_stripes(void **state)
 	for (size_t i = 0; i < sizeof(k) / sizeof(k[0]); i++) {
 		struct world *w = make(k[i].nodes, k[i].sources, k[i].size);
 
-		begin(w, k[i].sources, k[i].sources, SESSION_FLAG_SPREAD);
+		begin(w, k[i].sources, k[i].sources, SESSION_FLAG_ALLREDUCE);
 		expect_end(w, k[i].sources, k[i].sources, k[i].size);
 		for (uint32_t n = 0; n < k[i].nodes; n++)
 			for (uint32_t v = 0; v < 2; v++)
@@ -156,9 +156,9 @@ static bool is_built(struct world *w, void *arg)
 
 	for (uint32_t i = 0; i < w->nodes; i++) {
 		struct control *c = w->node[i].core;
-		struct idmap_node *at = idmap_find(&c->participant->combines.by_id, &id);
+		struct idmap_node *at = idmap_find(&c->participant->participants.by_id, &id);
 
-		if (at && idmap_item(at, struct combine, by_id)->done) {
+		if (at && idmap_item(at, struct participant, by_id)->done) {
 			*(uint32_t *)arg = i;
 			return true;
 		}
@@ -178,14 +178,14 @@ static uint64_t readable(const struct world *w, uint32_t node)
  * the one who asked has agreed. */
 static void the_last_chunk_is_held(void **state)
 {
-	for (uint32_t flags = 0; flags <= SESSION_FLAG_SPREAD; flags += SESSION_FLAG_SPREAD) {
+	for (uint32_t flags = 0; flags <= SESSION_FLAG_ALLREDUCE; flags += SESSION_FLAG_ALLREDUCE) {
 		struct world *w = make(4, 4, SIZE);
 		uint64_t before_last;
 		uint32_t at = 0;
 
 		before_last = SIZE - SIZE % w->node[0].core->dataplane.chunk_bytes;
 		for (uint32_t i = 0; i < 4; i++) /* who asks and builds agrees in one moment */
-			w->node[i].core->config.lend_bytes = UINT64_MAX;
+			w->node[i].core->config.delegate_bytes = UINT64_MAX;
 		begin(w, 4, 4, flags);
 		assert_true(world_until(w, is_built, &at, WAIT_S * WORLD_SECOND));
 		assert_int_equal(readable(w, at), before_last);
@@ -257,7 +257,7 @@ static void the_dead_are_replaced(void **state)
 		uint64_t set;
 
 		victim += control_shard(w->node[0].core, &target)->number == victim;
-		begin(w, 5, 6, k % 2 ? SESSION_FLAG_SPREAD : 0);
+		begin(w, 5, 6, k % 2 ? SESSION_FLAG_ALLREDUCE : 0);
 		world_run(w, (1 + k / 2 * 6) * WORLD_MS);
 		world_kill_node(w, victim);
 		set = expect_end(w, 5, 6, SIZE);
@@ -280,7 +280,7 @@ static void storm(void **state)
 
 		w->prng = seed;
 		w->old_clients = true;
-		begin(w, 4, 4, seed % 2 ? SESSION_FLAG_SPREAD : 0);
+		begin(w, 4, 4, seed % 2 ? SESSION_FLAG_ALLREDUCE : 0);
 		for (uint32_t i = 0; i < 30; i++) {
 			draw = draw * UINT64_C(6364136223846793005) + 1442695040888963407;
 			world_run(w, draw >> 40 & 0x3fffff);

@@ -112,27 +112,27 @@ static int world_ops_memory(void *arg, uint32_t slot, uint64_t bytes, bool broug
 	struct world *w = n->world;
 	struct world_memory *m = brought ? n->brought : &w->memory[w->memories];
 
-	CHECK(n->apart[slot] == NULL && slot < WORLD_TABLE_SLOTS);
-	if (n->apart_error)
-		return n->apart_error;
+	CHECK(n->staged[slot] == NULL && slot < WORLD_TABLE_SLOTS);
+	if (n->staging_error)
+		return n->staging_error;
 	if (!brought) {
 		CHECK(w->memories++ < WORLD_MEMORIES);
 		*m = (struct world_memory){world_memory(bytes + 1), bytes};
 	} else if (m == NULL || m->size != bytes) {
 		return -EINVAL;
 	}
-	n->apart[slot] = m;
+	n->staged[slot] = m;
 	return 0;
 }
 
 static int world_ops_memory_read(void *arg, uint32_t slot, uint64_t at, void *to, uint64_t bytes)
 {
 	const struct world_node *n = arg;
-	const struct world_memory *m = n->apart[slot];
+	const struct world_memory *m = n->staged[slot];
 
 	CHECK(m && at <= m->size && bytes <= m->size - at);
-	if (n->apart_error)
-		return n->apart_error;
+	if (n->staging_error)
+		return n->staging_error;
 	memcpy(to, m->bytes + at, bytes);
 	return 0;
 }
@@ -141,8 +141,8 @@ static void world_ops_memory_drop(void *arg, uint32_t slot)
 {
 	struct world_node *n = arg;
 
-	CHECK(n->apart[slot]);
-	n->apart[slot] = NULL;
+	CHECK(n->staged[slot]);
+	n->staged[slot] = NULL;
 }
 
 /* ---- processes ------------------------------------------------------------------------------ */
@@ -236,7 +236,7 @@ void world_kill_control(struct world *w, uint32_t node)
 	munmap(n->core_memory, n->core_bytes);
 	n->core = NULL;
 	memset(n->pins, 0, sizeof(n->pins));
-	memset(n->apart, 0, sizeof(n->apart));
+	memset(n->staged, 0, sizeof(n->staged));
 }
 
 void world_start_control(struct world *w, uint32_t node)
@@ -504,17 +504,18 @@ static bool world_is_of(const struct world *w, const struct net_addr *addr, uint
 	return false;
 }
 
-static bool world_apart(const struct world *w, const struct world_packet *p)
+static bool world_staging(const struct world *w, const struct world_packet *p)
 {
-	for (int i = 0; i < 2 && w->apart[0] != w->apart[1]; i++)
-		if (world_is_of(w, &p->from, w->apart[i]) && world_is_of(w, &p->to, w->apart[!i]))
+	for (int i = 0; i < 2 && w->separated[0] != w->separated[1]; i++)
+		if (world_is_of(w, &p->from, w->separated[i]) &&
+		    world_is_of(w, &p->to, w->separated[!i]))
 			return true;
 	return false;
 }
 
 static void world_deliver(struct world *w, const struct world_packet *p)
 {
-	if (world_apart(w, p))
+	if (world_staging(w, p))
 		return;
 	for (uint32_t i = 0; i < w->nodes; i++)
 		for (uint32_t k = 0; k < w->node[i].workers; k++) {

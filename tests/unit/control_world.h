@@ -65,9 +65,9 @@ struct world_node {
 	struct world_reply *replies;
 	uint32_t replies_count;
 	uint32_t seq;
-	struct world_memory *apart[WORLD_TABLE_SLOTS]; /* that control has, by slot */
-	struct world_memory *brought;		       /* comes along with the next request */
-	int apart_error;			       /* of whoever makes or reads any; 0: none */
+	struct world_memory *staged[WORLD_TABLE_SLOTS]; /* that control has, by slot */
+	struct world_memory *brought;			/* comes along with the next request */
+	int staging_error;				/* of whoever makes or reads any; 0: none */
 	uint32_t slow; /* 1: the client does not read; more: soon it will not; 0: it always reads */
 };
 
@@ -88,7 +88,7 @@ struct world {
 	uint64_t prng;
 	uint64_t lives;			    /* of controls, so far */
 	bool cut[WORLD_NODES_MAX];	    /* the cable is pulled */
-	uint32_t apart[2];		    /* these two do not reach each other, if they are two */
+	uint32_t separated[2];		    /* these two do not reach each other, if they are two */
 	bool frozen[WORLD_NODES_MAX];	    /* its processes stand still */
 	bool stalled[WORLD_NODES_MAX];	    /* its control does, its dataplane runs */
 	bool cut_worker[WORLD_WORKERS_MAX]; /* what the workers of this number send is lost */

@@ -344,11 +344,11 @@ static void what_may_wait_longer_holds_up_nothing(void **state)
 				  : told <= ACK_LATER_SENDERS	      ? ACK_CHUNK_DELAYS
 								      : 1;
 		c->rx.ack_pending = 0;
-		c->rx.told_senders = told; /* who does not know that he is to wait sends again */
+		c->rx.peer_senders = told; /* who does not know that he is to wait sends again */
 		ack_mark(r->e, c, c->rx.largest + 1, ACK_LATER);
 		assert_int_equal(c->rx.ack_deadline_ns, now_ns + delays * delay_ns);
 	}
-	c->rx.told_senders = 1;
+	c->rx.peer_senders = 1;
 	c->rx.ack_pending = 0;
 	ack_mark(r->e, c, c->rx.largest + 1, ACK_LATER);
 	ack_mark(r->e, c, c->rx.largest + 1, ACK_SOON);

@@ -322,7 +322,7 @@ static void a_grant_says_how_many_send(void **state)
 			continue; /* has sent nothing */
 		send_chunk(r, &peer[k], record_handle(k), 100 * k, RIG_CHUNK);
 		assert_int_equal(senders_said(r, &peer[k]), k + 1);
-		assert_int_equal(peer[k].c->rx.told_senders, k + 1);
+		assert_int_equal(peer[k].c->rx.peer_senders, k + 1);
 	}
 	assert_int_equal(r->e->in_senders, CONGESTION_FEW_SENDERS + 1);
 	assert_false(list_empty(&peer[2].c->grants));

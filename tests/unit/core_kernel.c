@@ -91,14 +91,14 @@ static void for_all(case_fn *run)
 				run(&(struct kernel_case){level, op, dtype});
 }
 
-enum place { APART, TO_IS_A, TO_IS_PAYLOAD, PLACES };
+enum place { SEPARATE, TO_IS_A, TO_IS_PAYLOAD, PLACES };
 
 static void check_pass(const struct kernel_case *c, uint32_t bytes, enum place place)
 {
 	uint32_t size = reduce_dtype_bytes(c->dtype);
 	struct range a = range_new(bytes, draw() % 64), b = range_new(bytes, draw() % 64);
-	struct range apart = range_new(bytes, draw() % 64);
-	uint8_t *to = place == TO_IS_A ? a.at : place == TO_IS_PAYLOAD ? b.at : apart.at;
+	struct range separate = range_new(bytes, draw() % 64);
+	uint8_t *to = place == TO_IS_A ? a.at : place == TO_IS_PAYLOAD ? b.at : separate.at;
 	uint8_t was[2][BYTES_MAX];
 	range_fill(&a, c->dtype, bytes);
 	range_fill(&b, c->dtype, bytes);
@@ -114,7 +114,7 @@ static void check_pass(const struct kernel_case *c, uint32_t bytes, enum place p
 	assert_true(to == b.at || memcmp(b.at, was[1], bytes) == 0);
 	range_free(&a);
 	range_free(&b);
-	range_free(&apart);
+	range_free(&separate);
 }
 
 static void case_pass(const struct kernel_case *c)
@@ -137,7 +137,7 @@ static void test_pass(void **state)
 static void check_many(const struct kernel_case *c, uint32_t count, uint32_t bytes)
 {
 	uint32_t size = reduce_dtype_bytes(c->dtype), target = (uint32_t)draw() % (count + 1);
-	struct range x[KERNEL_SOURCES_MAX], apart = range_new(bytes, draw() % 64);
+	struct range x[KERNEL_SOURCES_MAX], separate = range_new(bytes, draw() % 64);
 	static uint8_t was[KERNEL_SOURCES_MAX][BYTES_MAX];
 	const void *from[KERNEL_SOURCES_MAX];
 	for (uint32_t k = 0; k < count; k++) {
@@ -146,7 +146,7 @@ static void check_many(const struct kernel_case *c, uint32_t count, uint32_t byt
 		memcpy(was[k], x[k].at, bytes);
 		from[k] = x[k].at;
 	}
-	uint8_t *to = target < count ? x[target].at : apart.at;
+	uint8_t *to = target < count ? x[target].at : separate.at;
 	kernel_find_many(c->level, c->op, c->dtype)(to, from, count, bytes);
 	for (uint32_t i = 0; i < bytes; i += size) {
 		uint64_t e[KERNEL_SOURCES_MAX];
@@ -159,7 +159,7 @@ static void check_many(const struct kernel_case *c, uint32_t count, uint32_t byt
 		assert_true(k == target || memcmp(x[k].at, was[k], bytes) == 0);
 		range_free(&x[k]);
 	}
-	range_free(&apart);
+	range_free(&separate);
 }
 
 static void case_many(const struct kernel_case *c)

@@ -268,7 +268,7 @@ static void the_last_chunk_is_held(struct rig *r, bool counted)
 	struct record finish = {.op = COMMAND_FINISH, .epoch = 1};
 	struct out_edge *o;
 
-	b.buffer.hold = 1;
+	b.buffer.withhold = 1;
 	command(r, b);
 	command(r, counted ? record_taken(r, 0, 0, &from, 0, CHUNKS)
 			   : record_edge(COMMAND_IN, 0, 0, &from, 0, CHUNKS));
@@ -336,13 +336,13 @@ static void nothing_is_held_for_ever(void **state)
 	struct record b = record_counted(0, 1), finish = {.op = COMMAND_FINISH, .epoch = 1};
 	struct record source = record_source(1, object_bytes, object_bytes);
 
-	source.buffer.hold = 1;
+	source.buffer.withhold = 1;
 	rig_refuse(r, &source, REASON_UNSUPPORTED);
-	b.buffer.hold = 2;
+	b.buffer.withhold = 2;
 	rig_refuse(r, &b, REASON_UNSUPPORTED);
 	finish.progress.buffer = record_handle(5);
 	rig_refuse(r, &finish, REASON_BAD_ID);
-	b.buffer.hold = 1;
+	b.buffer.withhold = 1;
 	command(r, b);
 	command(r, record_taken(r, 0, 0, &from, 0, CHUNKS));
 	grant_all(r, 0);

@@ -60,7 +60,7 @@ static void opening_up_and_gone(void **state)
 	assert_int_equal(places_taken(), 2);
 	struct peer_values v = told_of(&peer);
 	assert_int_equal(v.gauges.up, 1);
-	assert_int_equal(v.gauges.told_ns, r->now_ns);
+	assert_int_equal(v.gauges.written_ns, r->now_ns);
 	assert_int_equal(v.gauges.rtt_ns, peer.c->loss.srtt_ns);
 
 	struct record close = {.op = COMMAND_PEER_CLOSE, .peer = {.conn = peer.conn}};

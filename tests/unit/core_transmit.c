@@ -125,7 +125,7 @@ static void the_largest_chunk_that_fits(void **state)
 	assert_int_equal(rig_expect(r, EVENT_EDGE_FAILED).reason, REASON_MTU_TOO_SMALL);
 }
 
-static void send_gaps(struct rig *r, struct peer *peer, uint32_t count, uint32_t apart)
+static void send_gaps(struct rig *r, struct peer *peer, uint32_t count, uint32_t step)
 {
 	struct packet p;
 
@@ -133,7 +133,7 @@ static void send_gaps(struct rig *r, struct peer *peer, uint32_t count, uint32_t
 		peer_begin(r, peer, &p);
 		forge_grant(&p, 1, 1);
 		peer_send(r, peer, &p);
-		peer->pn += apart;
+		peer->pn += step;
 	}
 }
 

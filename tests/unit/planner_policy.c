@@ -61,7 +61,7 @@ static void the_first_k_are_planned_when_the_coordinator_does(void **state)
 	static struct control c;
 
 	for (uint64_t run = 1; run <= RUNS; run++) {
-		uint64_t seed = run * 7919, again_ns;
+		uint64_t seed = run * 7919, retry_ns;
 		struct reduce_source source[SOURCES] = {{.state = SOURCE_ASKED}};
 		struct reduce r = {.from.source = source,
 				   .want.dtype = REDUCE_F32,
@@ -80,9 +80,9 @@ static void the_first_k_are_planned_when_the_coordinator_does(void **state)
 			if (s->state != SOURCE_KNOWN)
 				answered(&c, &r, s, draw(&seed, 2), &v);
 			v.sized = r.from.sized;
-			assert_int_equal(policy_first_k.turn(NULL, &v, &again_ns) == POLICY_PLAN,
+			assert_int_equal(policy_first_k.turn(NULL, &v, &retry_ns) == POLICY_PLAN,
 					 planned);
-			assert_true(again_ns == UINT64_MAX);
+			assert_true(retry_ns == UINT64_MAX);
 		}
 	}
 }
@@ -97,13 +97,13 @@ static void the_time_of_a_reduce_ends(void **state)
 				.sized = true,
 				.answered = 2,
 				.present = 2};
-	uint64_t again_ns;
+	uint64_t retry_ns;
 
 	for (uint32_t i = 0; policy_table[i]; i++) {
 		v.now_ns = 99 * MS;
-		assert_int_equal(policy_table[i]->turn(&args, &v, &again_ns), POLICY_PLAN);
+		assert_int_equal(policy_table[i]->turn(&args, &v, &retry_ns), POLICY_PLAN);
 		v.now_ns = 100 * MS;
-		assert_int_equal(policy_table[i]->turn(&args, &v, &again_ns), POLICY_EXPIRE);
+		assert_int_equal(policy_table[i]->turn(&args, &v, &retry_ns), POLICY_EXPIRE);
 	}
 }
 
@@ -128,7 +128,7 @@ static void beyond_k_there_is_a_reserve(void **state)
 	}
 }
 
-static enum policy_turn at(uint64_t ms, uint32_t present, uint32_t least, uint64_t *again_ns)
+static enum policy_turn at(uint64_t ms, uint32_t present, uint32_t least, uint64_t *retry_ns)
 {
 	const struct policy_args args = {.wait_ns = 100 * MS, .least = least};
 	const struct policy_view v = {.now_ns = (1000 + ms) * MS,
@@ -140,42 +140,42 @@ static enum policy_turn at(uint64_t ms, uint32_t present, uint32_t least, uint64
 				      .present = present,
 				      .needed = 6};
 
-	return policy_deadline.turn(&args, &v, again_ns);
+	return policy_deadline.turn(&args, &v, retry_ns);
 }
 
 static void what_is_there_at_t_is_enough(void **state)
 {
-	uint64_t again_ns;
+	uint64_t retry_ns;
 
-	assert_int_equal(at(0, 0, 2, &again_ns), POLICY_WAIT);
-	assert_true(again_ns == 1100 * MS);
-	assert_int_equal(at(99, 5, 2, &again_ns), POLICY_WAIT);
-	assert_int_equal(at(100, 5, 2, &again_ns), POLICY_FREEZE);
-	assert_int_equal(at(100, 2, 2, &again_ns), POLICY_FREEZE);
-	assert_int_equal(at(100, 1, 0, &again_ns), POLICY_FREEZE); /* M of 0 is 1 */
-	assert_int_equal(at(100, 0, 0, &again_ns), POLICY_WAIT);
+	assert_int_equal(at(0, 0, 2, &retry_ns), POLICY_WAIT);
+	assert_true(retry_ns == 1100 * MS);
+	assert_int_equal(at(99, 5, 2, &retry_ns), POLICY_WAIT);
+	assert_int_equal(at(100, 5, 2, &retry_ns), POLICY_FREEZE);
+	assert_int_equal(at(100, 2, 2, &retry_ns), POLICY_FREEZE);
+	assert_int_equal(at(100, 1, 0, &retry_ns), POLICY_FREEZE); /* M of 0 is 1 */
+	assert_int_equal(at(100, 0, 0, &retry_ns), POLICY_WAIT);
 }
 
 /* All K are there before T: nobody waits, though not all have answered. */
 static void all_that_are_needed_end_the_wait(void **state)
 {
-	uint64_t again_ns;
+	uint64_t retry_ns;
 
-	assert_int_equal(at(1, 6, 2, &again_ns), POLICY_PLAN);
-	assert_int_equal(at(500, 6, 2, &again_ns), POLICY_PLAN);
-	assert_int_equal(at(500, 6, 100, &again_ns), POLICY_PLAN); /* M beyond K is K */
+	assert_int_equal(at(1, 6, 2, &retry_ns), POLICY_PLAN);
+	assert_int_equal(at(500, 6, 2, &retry_ns), POLICY_PLAN);
+	assert_int_equal(at(500, 6, 100, &retry_ns), POLICY_PLAN); /* M beyond K is K */
 }
 
 /* Fewer than M at T: the next one that makes M plans; until then only the reduce's own time ends.
  */
 static void fewer_than_m_are_waited_for(void **state)
 {
-	uint64_t again_ns;
+	uint64_t retry_ns;
 
-	assert_int_equal(at(100, 3, 4, &again_ns), POLICY_WAIT);
-	assert_true(again_ns == 3000 * MS);
-	assert_int_equal(at(700, 4, 4, &again_ns), POLICY_FREEZE);
-	assert_int_equal(at(2000, 3, 4, &again_ns), POLICY_EXPIRE);
+	assert_int_equal(at(100, 3, 4, &retry_ns), POLICY_WAIT);
+	assert_true(retry_ns == 3000 * MS);
+	assert_int_equal(at(700, 4, 4, &retry_ns), POLICY_FREEZE);
+	assert_int_equal(at(2000, 3, 4, &retry_ns), POLICY_EXPIRE);
 }
 
 /* T has passed, or comes before the locations are answered: those are waited for, but not longer
@@ -191,18 +191,18 @@ static void what_is_not_answered_yet_is_waited_for(void **state)
 				.answered = 7,
 				.present = 5,
 				.needed = 8};
-	uint64_t again_ns;
+	uint64_t retry_ns;
 
-	assert_int_equal(policy_deadline.turn(&args, &v, &again_ns), POLICY_WAIT);
-	assert_true(again_ns == 1200 * MS);
+	assert_int_equal(policy_deadline.turn(&args, &v, &retry_ns), POLICY_WAIT);
+	assert_true(retry_ns == 1200 * MS);
 	v.answered = 8;
-	assert_int_equal(policy_deadline.turn(&args, &v, &again_ns), POLICY_FREEZE);
+	assert_int_equal(policy_deadline.turn(&args, &v, &retry_ns), POLICY_FREEZE);
 	v.answered = 7;
 	v.now_ns = 1200 * MS;
-	assert_int_equal(policy_deadline.turn(&args, &v, &again_ns), POLICY_FREEZE);
+	assert_int_equal(policy_deadline.turn(&args, &v, &retry_ns), POLICY_FREEZE);
 	v.present = 1;
-	assert_int_equal(policy_deadline.turn(&args, &v, &again_ns), POLICY_WAIT);
-	assert_true(again_ns == UINT64_MAX);
+	assert_int_equal(policy_deadline.turn(&args, &v, &retry_ns), POLICY_WAIT);
+	assert_true(retry_ns == UINT64_MAX);
 }
 
 static void a_wait_without_end_is_none(void **state)
@@ -215,17 +215,17 @@ static void a_wait_without_end_is_none(void **state)
 				      .total = 8,
 				      .present = 5,
 				      .needed = 6};
-	uint64_t again_ns = 0;
+	uint64_t retry_ns = 0;
 
-	assert_int_equal(policy_deadline.turn(&args, &v, &again_ns), POLICY_WAIT);
-	assert_true(again_ns == UINT64_MAX);
+	assert_int_equal(policy_deadline.turn(&args, &v, &retry_ns), POLICY_WAIT);
+	assert_true(retry_ns == UINT64_MAX);
 }
 
 /* Whatever is asked, and when: a policy that waits for no time says so only while something misses.
  */
 static void nothing_waits_for_ever(void **state)
 {
-	uint64_t seed = 5, again_ns;
+	uint64_t seed = 5, retry_ns;
 
 	for (uint32_t run = 0; run < RUNS; run++) {
 		const struct policy_args args = {draw(&seed, 300) * MS, draw(&seed, 9),
@@ -240,8 +240,8 @@ static void nothing_waits_for_ever(void **state)
 		v.needed = 1 + draw(&seed, v.total);
 		v.sized = v.present > 0 || draw(&seed, 2);
 		for (uint32_t i = 0; policy_table[i]; i++)
-			if (policy_table[i]->turn(&args, &v, &again_ns) == POLICY_WAIT)
-				assert_true(again_ns > v.now_ns && again_ns <= v.until_ns);
+			if (policy_table[i]->turn(&args, &v, &retry_ns) == POLICY_WAIT)
+				assert_true(retry_ns > v.now_ns && retry_ns <= v.until_ns);
 	}
 }
 

@@ -184,9 +184,9 @@ void gossip_flood(struct control *c)
 
 void gossip_probe(struct control *c, struct node *n)
 {
-	if (c->now_ns - n->told_ns < c->config.gossip_ns / 4)
+	if (c->now_ns - n->corrected_ns < c->config.gossip_ns / 4)
 		return;
-	n->told_ns = c->now_ns;
+	n->corrected_ns = c->now_ns;
 	gossip_send(c, n, MESSAGE_MEMBERS_PROBE, 0);
 }
 
@@ -195,13 +195,13 @@ void gossip_probe(struct control *c, struct node *n)
 /* Others who may reach it on another way: so many of those that we watch, from a lot on. */
 static void gossip_ask(struct control *c, const struct node *about)
 {
-	uint32_t count = c->cluster->members.live_count, asked = 0, steps = 0, lot;
+	uint32_t count = c->cluster->members.live_count, asked = 0, steps = 0, draw;
 
 	while ((uint64_t)1 << steps < count)
 		steps++;
-	lot = (uint32_t)control_random(c);
+	draw = (uint32_t)control_random(c);
 	for (uint32_t k = 0; k < 2 * steps && asked < GOSSIP_HELPERS; k++) {
-		uint32_t s = (lot + k) % (2 * steps);
+		uint32_t s = (draw + k) % (2 * steps);
 		uint32_t at = s < steps ? UINT32_C(1) << s : count - (UINT32_C(1) << (s - steps));
 		struct node *n = peers_node(
 			c, c->cluster->members.live[(c->cluster->self->position + at) % count]);
@@ -231,27 +231,27 @@ void gossip_heard(struct control *c, struct node *n)
 	if (n->missed)
 		members_trust(c, n);
 	for (int k = 0; k < 2; k++) {
-		struct node *asker = n->asked_by[k] ? peers_node(c, n->asked_by[k] - 1) : NULL;
+		struct node *requester = n->asked_by[k] ? peers_node(c, n->asked_by[k] - 1) : NULL;
 
 		n->asked_by[k] = 0;
-		if (asker == NULL || c->now_ns - n->asked_ns > c->config.gossip_ns)
+		if (requester == NULL || c->now_ns - n->asked_ns > c->config.gossip_ns)
 			continue;
 		members_describe(n, &c->cluster->members.page[0]);
-		gossip_send(c, asker, MESSAGE_MEMBERS_HEARD, 1);
+		gossip_send(c, requester, MESSAGE_MEMBERS_HEARD, 1);
 	}
 }
 
 /* Somebody misses that one: it is probed, and when it says anything, the asker is told. */
-static void gossip_asked(struct control *c, struct node *asker, const struct message_member *m)
+static void gossip_asked(struct control *c, struct node *requester, const struct message_member *m)
 {
 	struct node *n = peers_node(c, m->node);
 	int k;
 
-	if (n == NULL || n == asker || !members_live(n))
+	if (n == NULL || n == requester || !members_live(n))
 		return;
 	n->asked_ns = c->now_ns;
-	k = n->asked_by[0] != 0 && n->asked_by[0] != asker->number + 1;
-	n->asked_by[k] = asker->number + 1;
+	k = n->asked_by[0] != 0 && n->asked_by[0] != requester->number + 1;
+	n->asked_by[k] = requester->number + 1;
 	if (n == c->cluster->self) {
 		gossip_heard(c, n);
 		return;
@@ -260,7 +260,7 @@ static void gossip_asked(struct control *c, struct node *asker, const struct mes
 	gossip_send(c, n, MESSAGE_MEMBERS_PROBE, 0);
 }
 
-static void gossip_told_heard(struct control *c, const struct message_member *m)
+static void gossip_heard_by_another(struct control *c, const struct message_member *m)
 {
 	struct node *n = peers_node(c, m->node);
 
@@ -277,7 +277,7 @@ void gossip_take(struct control *c, struct node *n, const struct message_members
 			if (m->step == MESSAGE_MEMBERS_ASK)
 				gossip_asked(c, n, &m->members[i]);
 			else
-				gossip_told_heard(c, &m->members[i]);
+				gossip_heard_by_another(c, &m->members[i]);
 		return;
 	}
 	for (uint32_t i = 0; i < m->count; i++) {
@@ -308,16 +308,16 @@ static void gossip_overdue(struct control *c, struct node *n)
 /* One of those watched, by lot, is asked whether it is there. */
 static void gossip_probe_one(struct control *c)
 {
-	uint32_t count = c->cluster->members.live_count, steps = 0, lot;
+	uint32_t count = c->cluster->members.live_count, steps = 0, draw;
 	struct node *n;
 
 	while ((uint64_t)1 << steps < count)
 		steps++;
 	if (steps == 0 || !members_joined(c) || !members_live(c->cluster->self))
 		return;
-	lot = (uint32_t)(control_random(c) % (2 * steps));
-	lot = lot < steps ? (UINT32_C(1) << lot) : count - (UINT32_C(1) << (lot - steps));
-	n = peers_node(c, c->cluster->members.live[(c->cluster->self->position + lot) % count]);
+	draw = (uint32_t)(control_random(c) % (2 * steps));
+	draw = draw < steps ? (UINT32_C(1) << draw) : count - (UINT32_C(1) << (draw - steps));
+	n = peers_node(c, c->cluster->members.live[(c->cluster->self->position + draw) % count]);
 	if (!gossip_reaches(c, n))
 		return;
 	if (n->probed_ns == 0)
@@ -328,15 +328,15 @@ static void gossip_probe_one(struct control *c)
 /* After a partition somebody must try the dead: each node one of them, by lot. */
 static void gossip_try_dead(struct control *c)
 {
-	uint32_t dead = 0, lot;
+	uint32_t dead = 0, draw;
 
 	for (uint32_t i = 0; i < c->config.nodes; i++)
 		dead += peers_node(c, i)->member == MEMBER_DEAD;
 	if (dead == 0)
 		return;
-	lot = (uint32_t)(control_random(c) % dead);
+	draw = (uint32_t)(control_random(c) % dead);
 	for (uint32_t i = 0; i < c->config.nodes; i++)
-		if (peers_node(c, i)->member == MEMBER_DEAD && lot-- == 0)
+		if (peers_node(c, i)->member == MEMBER_DEAD && draw-- == 0)
 			peers_link(c, peers_node(c, i), 0, 0);
 }
 

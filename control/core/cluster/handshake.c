@@ -8,12 +8,12 @@
 #include "join.h"
 #include "loopback.h"
 
-static bool peers_say(struct control *c, uint32_t conn, unsigned announce, uint32_t given)
+static bool peers_say(struct control *c, uint32_t conn, unsigned announce, uint32_t assigned)
 {
 	struct message m = {.kind = MESSAGE_HELLO};
 
 	m.hello.node = members_joined(c) ? c->cluster->self->number : MESSAGE_NODE_NONE;
-	m.hello.given = given;
+	m.hello.assigned = assigned;
 	m.hello.incarnation = c->cluster->self->member_incarnation;
 	m.hello.digest = members_digest(c);
 	m.hello.version = MESSAGE_VERSION;
@@ -104,7 +104,7 @@ static void peers_meet(struct control *c, const struct conn *conn, struct node *
 		       const struct message_hello *h)
 {
 	if (h->announce == MESSAGE_ANNOUNCE_ASK) {
-		n->life++;
+		n->epoch++;
 		c->cluster->ops->announce_asked(c, n);
 		peers_hello(c, conn->handle, MESSAGE_ANNOUNCE_BEGUN);
 	}
@@ -136,8 +136,8 @@ static void peers_take_hello(struct control *c, struct conn *conn, const struct 
 	if (n->store_incarnation && n->store_incarnation != h->store_incarnation)
 		n->died = false; /* it has forgotten all */
 	n->store_incarnation = h->store_incarnation;
-	if (h->given != MESSAGE_NODE_NONE)
-		join_given(c, h->given);
+	if (h->assigned != MESSAGE_NODE_NONE)
+		join_assigned(c, h->assigned);
 	peers_meet(c, conn, n, h);
 	if (late) /* what it asked with an earlier one was not heard: let it ask again */
 		peers_hello(c, conn->handle, MESSAGE_ANNOUNCE_NONE);
@@ -160,8 +160,8 @@ struct node *peers_message(struct control *c, uint32_t handle, const struct mess
 		return NULL;
 	}
 	n = conn->link->node;
-	if (conn->named && !members_live(n) && c->now_ns - n->told_ns >= c->config.gossip_ns) {
-		n->told_ns = c->now_ns;
+	if (conn->named && !members_live(n) && c->now_ns - n->corrected_ns >= c->config.gossip_ns) {
+		n->corrected_ns = c->now_ns;
 		gossip_entry(c, n, n);
 	}
 	/* two that think each other dead must be able to say so */

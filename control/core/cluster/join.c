@@ -156,7 +156,7 @@ struct node *join_hello(struct control *c, struct conn *conn, const struct messa
 
 /* ---- taking ------------------------------------------------------------------------------- */
 
-void join_given(struct control *c, uint32_t number)
+void join_assigned(struct control *c, uint32_t number)
 {
 	struct node *guest = c->cluster->self, *self = peers_node(c, number);
 
@@ -186,7 +186,7 @@ void join_attach(struct control *c)
 	c->cluster->self->addr = c->dataplane.addr;
 	seed = join_seed_index(c, &c->cluster->self->addr);
 	if (!members_joined(c) && seed < c->cluster->members.seeds_count)
-		join_given(c, seed);
+		join_assigned(c, seed);
 	join_tick(c);
 }
 
@@ -204,16 +204,16 @@ static bool join_is_known(struct control *c, const struct net_addr *addr)
  * be of another part of the cluster. */
 void join_tick(struct control *c)
 {
-	uint32_t count = c->cluster->members.seeds_count, lot;
+	uint32_t count = c->cluster->members.seeds_count, draw;
 
 	if (!c->cluster->members.dynamic)
 		return;
-	lot = (uint32_t)(control_random(c) % count);
+	draw = (uint32_t)(control_random(c) % count);
 	for (uint32_t i = 0; i < count; i++) {
 		const struct net_addr *addr = &c->cluster->members.seeds[i];
 		struct node *g;
 
-		if ((members_joined(c) && i != lot) || join_is_known(c, addr))
+		if ((members_joined(c) && i != draw) || join_is_known(c, addr))
 			continue;
 		g = join_guest(c, addr);
 		if (g)

@@ -23,6 +23,6 @@ void join_tick(struct control *c);
 /* A HELLO on a connection that was not that node's until now. Returns whose it is, or NULL. */
 struct node *join_hello(struct control *c, struct conn *conn, const struct message_hello *h);
 /* A number was given to us. */
-void join_given(struct control *c, uint32_t number);
+void join_assigned(struct control *c, uint32_t number);
 
 #endif

@@ -39,9 +39,9 @@ bool members_known(const struct node *n)
 	return n->member > MEMBER_ALIVE || (n->member == MEMBER_ALIVE && n->member_incarnation > 0);
 }
 
-uint64_t members_life(const struct control *c, const struct node *n)
+uint64_t members_epoch(const struct control *c, const struct node *n)
 {
-	return n->life + c->cluster->members.life;
+	return n->epoch + c->cluster->members.epoch;
 }
 
 void members_describe(const struct node *n, struct message_member *out)
@@ -192,7 +192,7 @@ static void members_set(struct control *c, struct node *n, uint64_t incarnation,
 {
 	enum member_state before = n->member;
 	bool was = members_live(n), rose = incarnation > n->member_incarnation;
-	bool known = members_known(n), again = rose && known && n != c->cluster->self;
+	bool known = members_known(n), returned = rose && known && n != c->cluster->self;
 	struct members *m = &c->cluster->members;
 
 	members_record(c, n, incarnation, state);
@@ -202,15 +202,15 @@ static void members_set(struct control *c, struct node *n, uint64_t incarnation,
 		c->cluster->ops->node_away(c, n, !known);
 	}
 	c->counters.members_died += was && state == MEMBER_DEAD;
-	n->died |= again; /* it had to deny something, or has begun again */
+	n->died |= returned; /* it had to deny something, or has begun again */
 	if (rose) {
-		n->life++;
+		n->epoch++;
 		c->cluster->ops->node_reborn(c, n);
 	}
 	if (rose && !members_live(n))
-		m->life++; /* a life that we never saw: its part of the directory was in between */
+		m->epoch++; /* a life that we never saw: its part of the directory was in between */
 	if (was && !members_live(n) && !members_viewed(c, n))
-		m->life++; /* others may have acted on a life that we did not */
+		m->epoch++; /* others may have acted on a life that we did not */
 	if (!was && members_live(n) && !join_is_guest(c, n)) {
 		c->cluster->ops->node_back(c, n);
 		peers_back(c, n);
@@ -409,7 +409,7 @@ void members_init(struct control *c)
 	members_record(c, c->cluster->self, c->config.incarnation ? c->config.incarnation : 1,
 		       MEMBER_ALIVE);
 	m->changed_ns = c->now_ns;
-	m->life = c->cluster->self->member_incarnation;
+	m->epoch = c->cluster->self->member_incarnation;
 	members_view(c);
 	m->before_count = 0;
 }

@@ -41,7 +41,7 @@ struct members {
 	uint32_t live_count, before_count;
 	bool seen; /* node.seen tells of all views since one had settled: there has been one */
 	uint64_t digest; /* of the entries that are known: kept, not added up for each message */
-	uint64_t life;	 /* added to that of each node; from the incarnation on */
+	uint64_t epoch;	 /* added to that of each node; from the incarnation on */
 	uint64_t changed_ns;
 	uint64_t view;	     /* digest of who lives, in which incarnation (settle.c) */
 	uint32_t unheard;    /* live members that have not told all of this view */
@@ -109,6 +109,6 @@ void members_record(struct control *c, struct node *n, uint64_t incarnation,
 void members_pump(struct control *c);
 /* Rises whenever this node's part of the directory may have forgotten what we hold, or not heard
  * what we hold no more. Greater than in any earlier life of ours. */
-uint64_t members_life(const struct control *c, const struct node *n);
+uint64_t members_epoch(const struct control *c, const struct node *n);
 
 #endif

@@ -12,54 +12,54 @@
 /* Rendezvous hashing: each shard node draws a lot for the id, the highest has it; so when a node
  * joins or leaves, only its own objects move, and when the owner leaves, the second highest has it
  * next. D. G. Thaler, C. V. Ravishankar, 1998. */
-static uint64_t reshard_lot(uint32_t node, const struct object_id *id)
+static uint64_t ownership_weight(uint32_t node, const struct object_id *id)
 {
 	return XXH3_64bits_withSeed(id->bytes, sizeof(id->bytes), node + UINT64_C(1));
 }
 
-static void reshard_best(const uint32_t *nodes, uint32_t count, const struct object_id *id,
-			 uint32_t best[2])
+static void ownership_best(const uint32_t *nodes, uint32_t count, const struct object_id *id,
+			   uint32_t best[2])
 {
-	uint64_t lots[2] = {0, 0};
+	uint64_t weights[2] = {0, 0};
 
 	best[0] = best[1] = MESSAGE_NODE_NONE;
 	for (uint32_t i = 0; i < count; i++) {
-		uint64_t lot = reshard_lot(nodes[i], id);
-		bool first = best[0] == MESSAGE_NODE_NONE || lot > lots[0];
+		uint64_t weight = ownership_weight(nodes[i], id);
+		bool first = best[0] == MESSAGE_NODE_NONE || weight > weights[0];
 
-		if (!first && best[1] != MESSAGE_NODE_NONE && lot <= lots[1])
+		if (!first && best[1] != MESSAGE_NODE_NONE && weight <= weights[1])
 			continue;
 		if (first) {
 			best[1] = best[0];
-			lots[1] = lots[0];
+			weights[1] = weights[0];
 		}
 		best[!first] = nodes[i];
-		lots[!first] = lot;
+		weights[!first] = weight;
 	}
 }
 
-static uint32_t reshard_owner(const uint32_t *nodes, uint32_t count, const struct object_id *id)
+static uint32_t ownership_owner(const uint32_t *nodes, uint32_t count, const struct object_id *id)
 {
 	uint32_t best[2];
 
-	reshard_best(nodes, count, id, best);
+	ownership_best(nodes, count, id, best);
 	return best[0];
 }
 
-static bool reshard_fixed(const struct control *c)
+static bool ownership_fixed(const struct control *c)
 {
 	return c->config.shards > 0;
 }
 
 /* Each member draws a lot: what was found for an id is kept until the view changes. */
-static uint32_t reshard_remembered(struct control *c, const struct object_id *id)
+static uint32_t ownership_remembered(struct control *c, const struct object_id *id)
 {
 	struct members *m = &c->cluster->members;
 	struct member_owner *o = &m->owner[(id->bytes[0] ^ id->bytes[15]) % MEMBERS_OWNERS];
 
 	if (o->known && object_id_equal(&o->id, id))
 		return o->node;
-	*o = (struct member_owner){*id, reshard_owner(m->live, m->live_count, id), true};
+	*o = (struct member_owner){*id, ownership_owner(m->live, m->live_count, id), true};
 	return o->node;
 }
 
@@ -67,59 +67,59 @@ struct node *control_shard(struct control *c, const struct object_id *id)
 {
 	uint32_t owner;
 
-	if (reshard_fixed(c))
-		owner = reshard_owner(c->cluster->shard_nodes, c->config.shards, id);
+	if (ownership_fixed(c))
+		owner = ownership_owner(c->cluster->shard_nodes, c->config.shards, id);
 	else
-		owner = reshard_remembered(c, id);
+		owner = ownership_remembered(c, id);
 	return owner == MESSAGE_NODE_NONE ? c->cluster->self : &c->cluster->peers.nodes[owner];
 }
 
-void reshard_keepers(struct control *c, const struct object_id *id, struct node *keeper[2])
+void ownership_replicas(struct control *c, const struct object_id *id, struct node *owners[2])
 {
 	uint32_t best[2];
 
-	if (reshard_fixed(c))
-		reshard_best(c->cluster->shard_nodes, c->config.shards, id, best);
+	if (ownership_fixed(c))
+		ownership_best(c->cluster->shard_nodes, c->config.shards, id, best);
 	else
-		reshard_best(c->cluster->members.live, c->cluster->members.live_count, id, best);
+		ownership_best(c->cluster->members.live, c->cluster->members.live_count, id, best);
 	for (int i = 0; i < 2; i++)
-		keeper[i] = peers_node(c, best[i]);
+		owners[i] = peers_node(c, best[i]);
 }
 
-struct node *reshard_stand_in(struct control *c, const struct object_id *id,
-			      const struct node *than)
+struct node *ownership_stand_in(struct control *c, const struct object_id *id,
+				const struct node *than)
 {
 	const uint32_t *nodes =
-		reshard_fixed(c) ? c->cluster->shard_nodes : c->cluster->members.live;
-	uint32_t count = reshard_fixed(c) ? c->config.shards : c->cluster->members.live_count;
-	uint64_t below = reshard_lot(than->number, id), most = 0;
+		ownership_fixed(c) ? c->cluster->shard_nodes : c->cluster->members.live;
+	uint32_t count = ownership_fixed(c) ? c->config.shards : c->cluster->members.live_count;
+	uint64_t below = ownership_weight(than->number, id), most = 0;
 	struct node *best = NULL;
 
 	for (uint32_t i = 0; i < count; i++) {
 		struct node *n = peers_node(c, nodes[i]);
-		uint64_t lot = reshard_lot(nodes[i], id);
+		uint64_t weight = ownership_weight(nodes[i], id);
 
-		if (lot >= below || lot < most || n == c->cluster->self || !members_live(n))
+		if (weight >= below || weight < most || n == c->cluster->self || !members_live(n))
 			continue;
-		most = lot;
+		most = weight;
 		best = n;
 	}
 	return best;
 }
 
-struct node *reshard_backup(struct control *c, const struct object_id *id)
+struct node *ownership_backup(struct control *c, const struct object_id *id)
 {
 	struct node *best = NULL;
 	uint64_t most = 0;
 
 	for (uint32_t i = 0; i < c->cluster->members.live_count; i++) {
 		struct node *n = peers_node(c, c->cluster->members.live[i]);
-		uint64_t lot = reshard_lot(n->number, id);
+		uint64_t weight = ownership_weight(n->number, id);
 
 		if (n == c->cluster->self || !members_live(n) || c->now_ns < n->unkept_ns ||
-		    (best && lot < most))
+		    (best && weight < most))
 			continue;
-		most = lot;
+		most = weight;
 		best = n;
 	}
 	return best;
@@ -127,7 +127,7 @@ struct node *reshard_backup(struct control *c, const struct object_id *id)
 
 bool control_is_shard(const struct control *c, const struct node *n)
 {
-	if (!reshard_fixed(c))
+	if (!ownership_fixed(c))
 		return members_joined(c) && !join_is_guest(c, n) && members_live(n);
 	for (uint32_t i = 0; i < c->config.shards; i++)
 		if (c->cluster->shard_nodes[i] == n->number)
@@ -135,9 +135,9 @@ bool control_is_shard(const struct control *c, const struct node *n)
 	return false;
 }
 
-struct node *reshard_next(struct control *c, uint32_t *cursor)
+struct node *ownership_next(struct control *c, uint32_t *cursor)
 {
-	if (reshard_fixed(c))
+	if (ownership_fixed(c))
 		return *cursor < c->config.shards ? peers_node(c, c->cluster->shard_nodes[*cursor])
 						  : NULL;
 	while (*cursor < c->config.nodes && !members_live(peers_node(c, *cursor)))
@@ -145,28 +145,28 @@ struct node *reshard_next(struct control *c, uint32_t *cursor)
 	return peers_node(c, *cursor);
 }
 
-bool reshard_settling(struct control *c, const struct object_id *id)
+bool ownership_settling(struct control *c, const struct object_id *id)
 {
 	const struct members *m = &c->cluster->members;
 
-	if (reshard_fixed(c) || m->live_count < 2 || m->settled)
+	if (ownership_fixed(c) || m->live_count < 2 || m->settled)
 		return false;
-	return reshard_owner(m->before, m->before_count, id) != c->cluster->self->number;
+	return ownership_owner(m->before, m->before_count, id) != c->cluster->self->number;
 }
 
-bool reshard_kept(const struct control *c, const struct object_id *id)
+bool ownership_constant(const struct control *c, const struct object_id *id)
 {
-	uint64_t lot = reshard_lot(c->cluster->self->number, id);
+	uint64_t weight = ownership_weight(c->cluster->self->number, id);
 
 	if (!c->cluster->members.seen || !c->cluster->self->seen)
 		return false;
 	for (uint32_t i = 0; i < c->config.nodes; i++)
-		if (c->cluster->peers.nodes[i].seen && reshard_lot(i, id) > lot)
+		if (c->cluster->peers.nodes[i].seen && ownership_weight(i, id) > weight)
 			return false;
 	return true;
 }
 
-void reshard_redirect(struct control *c, struct node *n, uint64_t request)
+void ownership_redirect(struct control *c, struct node *n, uint64_t request)
 {
 	struct message m = {.kind = MESSAGE_REDIRECT, .request = request};
 

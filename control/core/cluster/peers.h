@@ -60,30 +60,30 @@ struct node {
 	uint32_t workers; /* from its HELLO; at least 1 */
 	struct net_addr addr;
 	uint8_t state;
-	bool graves_left;   /* there are tombstones that it was not told, as it was silent */
-	bool unremoved;	    /* no call was free for a REMOVE to it: it must tell all it has */
-	uint32_t graves;    /* those under way to it */
-	uint64_t graves_ns; /* when it answered one last, or they began */
-	bool probing;	    /* a message is out that shows whether it lives */
-	struct link *main;  /* worker 0 to worker 0; NULL until wanted */
+	bool tombstones_left;	 /* there are tombstones that it was not told, as it was silent */
+	bool unremoved;		 /* no call was free for a REMOVE to it: it must tell all it has */
+	uint32_t tombstones_out; /* those under way to it */
+	uint64_t tombstones_ns;	 /* when it answered one last, or they began */
+	bool probing;		 /* a message is out that shows whether it lives */
+	struct link *main;	 /* worker 0 to worker 0; NULL until wanted */
 	struct list links;
 	struct list calls; /* struct call.of_node */
 	uint64_t store_incarnation;
 	uint64_t incarnation; /* of its dataplane */
 	struct timer forget;  /* DOWN: when the directory forgets its copies */
 
-	uint8_t member;	     /* enum member_state */
-	bool beyond;	     /* it was logged that copies of it are refused (graves_beyond) */
-	bool ahead;	     /* it was logged that its clock is (clock.c) */
-	bool guest;	     /* has an address, but no number yet */
-	uint32_t reserved;   /* guest: the number that we have given it, + 1 */
-	uint32_t position;   /* among the live members */
-	uint64_t life;	     /* rises when its part of the directory must be told all again */
-	uint64_t told_life;  /* it has confirmed that it knows all as of then; 0: none of ours is
-				there */
-	uint64_t told_view;  /* members.view as of which it knows so; 0: it does not */
-	uint64_t heard_view; /* members.view as of which it last told us all that it has */
-	bool heard;	     /* that was the present one, since the live members changed last */
+	uint8_t member; /* enum member_state */
+	bool beyond;	/* it was logged that copies of it are refused (tombstone_copies_beyond) */
+	bool ahead;	/* it was logged that its clock is (clock.c) */
+	bool guest;	/* has an address, but no number yet */
+	uint32_t reserved;    /* guest: the number that we have given it, + 1 */
+	uint32_t position;    /* among the live members */
+	uint64_t epoch;	      /* rises when its part of the directory must be told all again */
+	uint64_t acked_epoch; /* it has confirmed that it knows all as of then; 0: none of ours is
+			       there */
+	uint64_t acked_view;  /* members.view as of which it knows so; 0: it does not */
+	uint64_t heard_view;  /* members.view as of which it last told us all that it has */
+	bool heard;	      /* that was the present one, since the live members changed last */
 	uint64_t member_incarnation;
 	uint64_t dead_ns; /* when it was taken for dead last */
 	bool seen;	  /* it lived in a view since the last that had settled, or in that */
@@ -92,14 +92,14 @@ struct node {
 		      begun again: others may have acted on that */
 	uint32_t asked_by[2]; /* node + 1 that wants to know when we hear of it; 0: nobody */
 	uint64_t asked_ns;
-	uint64_t fresh_ns;  /* until then its last sign of life is young enough (store/primary.h) */
-	uint64_t mute_ns;   /* it has not answered the question of store/primary.c: not asked until
+	uint64_t fresh_ns;  /* until then its last sign of life is young enough (store/replica.h) */
+	uint64_t mute_ns;   /* it has not answered the question of store/replica.c: not asked until
 			       then */
 	bool asking;	    /* that question is out */
 	uint64_t unkept_ns; /* until then it is asked for no second copies, as it did not answer */
 	uint64_t probed_ns; /* a probe of then is not answered; 0: none is out */
-	uint64_t told_ns;   /* when it last heard from us that it is wrong about the members */
-	struct list news;   /* members.news */
+	uint64_t corrected_ns; /* when it last heard from us that it is wrong about the members */
+	struct list news;      /* members.news */
 	struct timer suspicion;
 };
 

@@ -33,7 +33,7 @@ static void calls_free(struct control *c, struct call *call)
 
 static void calls_fire(struct control *c, struct timer *t);
 
-static void calls_again(struct control *c, struct call *call, uint64_t pause_ns)
+static void calls_retry(struct control *c, struct call *call, uint64_t pause_ns)
 {
 	uint64_t at = c->now_ns + pause_ns;
 
@@ -43,13 +43,13 @@ static void calls_again(struct control *c, struct call *call, uint64_t pause_ns)
 
 static void calls_rearm(struct control *c, struct call *call)
 {
-	calls_again(c, call, c->config.retry_ns);
+	calls_retry(c, call, c->config.retry_ns);
 }
 
 /* The node lives, but cannot answer it yet. */
 static void calls_later(struct control *c, struct call *call)
 {
-	calls_again(c, call, control_backoff(c, ++call->redirects));
+	calls_retry(c, call, control_backoff(c, ++call->redirects));
 }
 
 /* Until both see the same members, or the owner knows the ids that have come to it (settle.c): for
@@ -62,7 +62,7 @@ static void calls_soon(struct control *c, struct call *call)
 		count -= CALLS_SOON_MORE;
 	else if (count > CALLS_SOON)
 		count = CALLS_SOON;
-	calls_again(c, call, control_backoff(c, count));
+	calls_retry(c, call, control_backoff(c, count));
 }
 
 static void calls_fire(struct control *c, struct timer *t)
@@ -177,7 +177,7 @@ void calls_gone(struct control *c, struct node *n)
 		struct call *call = list_item(l, struct call, of_node);
 		uint32_t kind = call->message.kind;
 
-		if (kind != MESSAGE_LIST && kind != MESSAGE_STATUS && kind != MESSAGE_TOLD &&
+		if (kind != MESSAGE_LIST && kind != MESSAGE_STATUS && kind != MESSAGE_ANNOUNCED &&
 		    (kind != MESSAGE_STAT || call->message.object.generation == 0))
 			continue;
 		call->deadline_ns = c->now_ns;
@@ -216,10 +216,10 @@ void calls_move(struct control *c)
 		call->redirects = 0;
 		call->deferred = false;
 		if (call->message.kind == MESSAGE_GET)
-			call->message.get.life = 0;
+			call->message.get.epoch = 0;
 		if (call->message.kind == MESSAGE_HAVE || call->message.kind == MESSAGE_HOLD ||
 		    call->message.kind == MESSAGE_RECALL)
-			call->cookie = members_life(c, owner);
+			call->cookie = members_epoch(c, owner);
 		calls_transmit(c, call);
 		calls_rearm(c, call);
 	}

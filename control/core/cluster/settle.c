@@ -2,10 +2,10 @@
 /*
  * When an owner knows of all objects whose ids have come to it. A change of the live members moves
  * ids; who holds such an object announces it to the new owner, and says at the end that this was
- * all as of its view of the members (TOLD, store/resync.c). The owner is settled when every live
- * member has said so of the view that the owner has. A member that dies changes the view.
+ * all as of its view of the members (ANNOUNCED, store/resync.c). The owner is settled when every
+ * live member has said so of the view that the owner has. A member that dies changes the view.
  *
- *   unsettled   --TOLD of every live member, of this view-->  settled
+ *   unsettled   --ANNOUNCED of every live member, of this view-->  settled
  *   unsettled   --settle_max_ns-->                             settled, and counted (settles_cut)
  *   either      --the live members change-->                   unsettled
  *   either      --a new incarnation of this node-->            unsettled, for all ids

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "stall.h"
 
-#define WATCH_AGAIN_NS	  UINT64_C(50000000) /* doubles with each answer */
+#define WATCH_RETRY_NS	  UINT64_C(50000000) /* doubles with each answer */
 #define WATCH_LOOK_MIN_NS UINT64_C(1000000)
 
 enum {
@@ -44,7 +44,7 @@ enum watch_verdict watch_look(const struct watches *ws, struct watch *w, uint32_
 		w->silent = now_ns - w->asked_ns >= watch_patience(ws);
 		return w->silent ? WATCH_SILENT : WATCH_WAITS;
 	}
-	if (now_ns - w->moved_ns < WATCH_QUIET_NS || now_ns < w->again_ns)
+	if (now_ns - w->moved_ns < WATCH_QUIET_NS || now_ns < w->retry_ns)
 		return WATCH_WAITS;
 	return WATCH_ASK;
 }
@@ -59,7 +59,7 @@ void watch_answered(struct watch *w, uint64_t now_ns)
 {
 	w->asked_ns = 0;
 	w->silent = false;
-	w->again_ns = now_ns + (WATCH_AGAIN_NS << w->answers);
+	w->retry_ns = now_ns + (WATCH_RETRY_NS << w->answers);
 	w->answers += w->answers < WATCH_ANSWERS;
 }
 
@@ -69,8 +69,8 @@ uint64_t watch_delay(const struct watches *ws, const struct watch *w, uint64_t n
 
 	if (w->asked_ns != 0)
 		at = w->asked_ns + watch_patience(ws);
-	else if (w->again_ns > at)
-		at = w->again_ns;
+	else if (w->retry_ns > at)
+		at = w->retry_ns;
 	if (w->silent)
 		at = now_ns + WATCH_SILENT_MIN_NS;
 	return at > now_ns + WATCH_LOOK_MIN_NS ? at - now_ns : WATCH_LOOK_MIN_NS;

@@ -30,7 +30,7 @@ enum watch_verdict {
 struct watch {
 	uint64_t moved_ns; /* when a look last found something new */
 	uint64_t asked_ns; /* 0: not, or it has answered */
-	uint64_t again_ns; /* when it may be asked again */
+	uint64_t retry_ns; /* when it may be asked again */
 	uint32_t missing;  /* at the last look */
 	uint32_t answers;  /* since something came */
 	bool silent;

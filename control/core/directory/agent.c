@@ -6,26 +6,26 @@
 #include "room.h"
 #include "agent.h"
 
-#define AGENT_TELL_NS	UINT64_C(200000000)
-#define AGENT_UNTOLD_NS UINT64_C(5000000)
+#define AGENT_TELL_NS	  UINT64_C(200000000)
+#define AGENT_DEFERRED_NS UINT64_C(5000000)
 
-static void agent_tell_fire(struct control *c, struct timer *t)
+static void agent_notify_fire(struct control *c, struct timer *t)
 {
-	directory_tell_untold(&c->directory->shard);
+	directory_notify_deferred(&c->directory->shard);
 }
 
-void agent_tell_later(struct control *c)
+void agent_notify_later(struct control *c)
 {
-	if (c->directory->untold.position == 0 && !list_empty(&c->directory->shard.untold))
-		timers_set(&c->timers, &c->directory->untold, c->now_ns + AGENT_UNTOLD_NS,
-			   agent_tell_fire);
+	if (c->directory->deferred.position == 0 && !list_empty(&c->directory->shard.deferred))
+		timers_set(&c->timers, &c->directory->deferred, c->now_ns + AGENT_DEFERRED_NS,
+			   agent_notify_fire);
 }
 
 void agent_redirect(void *arg, uint32_t node, uint64_t request)
 {
 	struct control *c = arg;
 
-	reshard_redirect(c, peers_node(c, node), request);
+	ownership_redirect(c, peers_node(c, node), request);
 }
 
 static bool agent_removed(struct control *c, struct call *call, const struct message *answer)
@@ -36,7 +36,7 @@ static bool agent_removed(struct control *c, struct call *call, const struct mes
 }
 
 bool agent_remove(void *arg, uint32_t node, const struct object_id *id, uint64_t generation,
-		  bool again, struct removal *removal)
+		  bool replaced, struct removal *removal)
 {
 	struct control *c = arg;
 	struct node *n = peers_node(c, node);
@@ -44,7 +44,7 @@ bool agent_remove(void *arg, uint32_t node, const struct object_id *id, uint64_t
 
 	m.object.id = *id;
 	m.object.generation = generation;
-	m.object.again = again;
+	m.object.replaced = replaced;
 	/* Until the node is forgotten: then it announces what it has, and is told. */
 	if (calls_start(c, n, &m, TABLE_SLOT_NONE, 2 * (c->config.forget_ns + c->config.retry_ns),
 			agent_removed, removal))
@@ -53,9 +53,9 @@ bool agent_remove(void *arg, uint32_t node, const struct object_id *id, uint64_t
 	return false;
 }
 
-uint32_t agent_bury(void *arg, const struct tombstone *t, struct removal *removal)
+uint32_t agent_replicate(void *arg, const struct tombstone *t, struct removal *removal)
 {
-	return graves_bury(arg, t, removal);
+	return tombstone_copies_replicate(arg, t, removal);
 }
 
 void agent_silent(struct control *c, struct node *n, bool gone)
@@ -107,7 +107,7 @@ bool agent_settled(void *arg, const struct object_id *id)
 	       (c->cluster->dead_ns == 0 ||
 		c->now_ns >= c->cluster->dead_ns + c->config.settle_ns) &&
 	       c->now_ns >= c->cluster->members.begun_ns + c->config.settle_ns &&
-	       !reshard_settling(c, id);
+	       !ownership_settling(c, id);
 }
 
 uint32_t agent_removals(void *arg)

@@ -14,8 +14,8 @@ struct tombstone;
 
 /* For struct directory_out. */
 bool agent_remove(void *arg, uint32_t node, const struct object_id *id, uint64_t generation,
-		  bool again, struct removal *removal);
-uint32_t agent_bury(void *arg, const struct tombstone *t, struct removal *removal);
+		  bool replaced, struct removal *removal);
+uint32_t agent_replicate(void *arg, const struct tombstone *t, struct removal *removal);
 void agent_suspect(void *arg, uint32_t node);
 uint32_t agent_removals(void *arg);
 bool agent_settled(void *arg, const struct object_id *id);
@@ -23,7 +23,7 @@ void agent_redirect(void *arg, uint32_t node, uint64_t request);
 
 /* Sets the time when the directory tells those who are patient that they wait. What all ask for at
  * once is often there before: nobody has been woken for nothing then. */
-void agent_tell_later(struct control *c);
+void agent_notify_later(struct control *c);
 /* Deletes wait for a holder that does not answer until it is gone as a member. */
 void agent_silent(struct control *c, struct node *n, bool gone);
 

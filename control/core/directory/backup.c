@@ -63,7 +63,7 @@ static void backup_done(struct control *c, struct entry *e, struct node *n, bool
 		copy = directory_copy_add(d, e, n->number, MESSAGE_COPY_COMPLETE);
 	if (copy && kept) {
 		directory_copy_state(copy, MESSAGE_COPY_COMPLETE, false);
-		copy->guards = true;
+		copy->pinned = true;
 	} else if (copy && copy->by_value) {
 		directory_copy_remove(d, copy);
 	}
@@ -114,7 +114,7 @@ bool backup_keep(void *arg, struct entry *e, uint32_t node, const struct message
 {
 	struct control *c = arg;
 	struct message m = {.kind = MESSAGE_KEEP};
-	struct node *n = reshard_backup(c, &e->by_id.id);
+	struct node *n = ownership_backup(c, &e->by_id.id);
 	struct backup *b = n ? pool_take(&c->directory->backups.pool) : NULL;
 
 	if (b == NULL) {

@@ -45,7 +45,7 @@ static void directory_delete_waits(struct directory *d, const struct removal *r)
 
 /* A DELETE that has been here already: its answer is under way, or got lost. What was put since
  * then stays. */
-static bool directory_delete_again(struct directory *d, uint32_t node, const struct message *m)
+static bool directory_delete_retry(struct directory *d, uint32_t node, const struct message *m)
 {
 	const struct tombstone *t = directory_tombstone(d, &m->object.id);
 	const struct removal *r = directory_removing(d, node, m->request);
@@ -64,7 +64,7 @@ void directory_delete(struct directory *d, uint32_t node, const struct message *
 	struct entry *e = directory_find(d, &m->object.id);
 	struct removal *removal = NULL;
 
-	if (directory_delete_again(d, node, m))
+	if (directory_delete_retry(d, node, m))
 		return;
 	if (e == NULL || e->generation == 0) {
 		directory_reply(d, node, m->request, -ENOENT, 0,
@@ -73,8 +73,8 @@ void directory_delete(struct directory *d, uint32_t node, const struct message *
 					: "no such object: see the list of objects");
 		return;
 	}
-	if (!directory_graves_full(d) &&
-	    e->copies_count + DIRECTORY_KEEPERS <= d->out.removals(d->out.arg))
+	if (!directory_tombstones_full(d) &&
+	    e->copies_count + DIRECTORY_TOMBSTONE_REPLICAS <= d->out.removals(d->out.arg))
 		removal = pool_take(&d->removals);
 	if (removal == NULL) {
 		directory_reply(d, node, m->request, -EAGAIN, 0, "too many deletes at a time");

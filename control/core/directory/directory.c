@@ -45,7 +45,7 @@ static void directory_exists(struct directory *d, uint32_t node, const struct me
 void directory_fresh(struct directory *d, const struct tombstone *t, struct removal *removal)
 {
 	if (removal)
-		removal->left += d->out.bury(d->out.arg, t, removal);
+		removal->left += d->out.replicate(d->out.arg, t, removal);
 	else if (d->fresh_count < DIRECTORY_FRESH)
 		d->fresh[d->fresh_count++] = (uint32_t)(t - d->tombstones);
 	else
@@ -54,16 +54,16 @@ void directory_fresh(struct directory *d, const struct tombstone *t, struct remo
 
 void directory_end(struct directory *d, struct entry *e, uint32_t except, struct removal *removal)
 {
-	const struct message_bury bury = {e->by_id.id, e->generation,
-					  removal ? removal->request : 0,
-					  removal ? removal->node : MESSAGE_NODE_NONE};
+	const struct message_tombstone tombstone = {e->by_id.id, e->generation,
+						    removal ? removal->request : 0,
+						    removal ? removal->node : MESSAGE_NODE_NONE};
 
-	bool again = removal == NULL && e->reserved != 0;
+	bool replaced = removal == NULL && e->reserved != 0;
 
 	/* A generation that a reduce gives up is not buried: what another coordinator has completed
 	 * meanwhile may be an earlier one. */
-	if (!again && directory_bury(d, &bury))
-		directory_fresh(d, directory_tombstone(d, &bury.id), removal);
+	if (!replaced && directory_add_tombstone(d, &tombstone))
+		directory_fresh(d, directory_tombstone(d, &tombstone.id), removal);
 	if (!list_empty(&e->references))
 		d->out.unhold(d->out.arg, e, e->generation, true);
 	list_each(l, after, &e->copies)
@@ -74,7 +74,8 @@ void directory_end(struct directory *d, struct entry *e, uint32_t except, struct
 
 		directory_copy_remove(d, copy);
 		if (node == except ||
-		    !d->out.remove(d->out.arg, node, &e->by_id.id, e->generation, again, waits) ||
+		    !d->out.remove(d->out.arg, node, &e->by_id.id, e->generation, replaced,
+				   waits) ||
 		    waits == NULL)
 			continue;
 		waits->left++;
@@ -100,10 +101,10 @@ static bool directory_have_generation(struct directory *d, uint32_t node, const 
 {
 	const struct message_have *have = &m->have;
 	struct copy *own = directory_copy(e, node);
-	bool lent = e->reserved == DIRECTORY_LENT, anew;
+	bool delegated = e->reserved == DIRECTORY_DELEGATED, restart;
 
 	if (have->made &&
-	    (lent ? have->generation < e->generation : have->generation != e->reserved)) {
+	    (delegated ? have->generation < e->generation : have->generation != e->reserved)) {
 		bool other = e->reserved != 0 || e->generation > have->generation;
 
 		directory_reply(d, node, m->request, other ? -ECANCELED : -ESTALE, e->generation,
@@ -112,7 +113,7 @@ static bool directory_have_generation(struct directory *d, uint32_t node, const 
 		return false;
 	}
 	if (e->reserved &&
-	    (lent ? directory_have_foreign(e, have) : have->generation != e->reserved)) {
+	    (delegated ? directory_have_foreign(e, have) : have->generation != e->reserved)) {
 		directory_reply(d, node, m->request, have->create ? -EEXIST : -ESTALE,
 				e->generation,
 				"a reduce makes an object of this id: use another one");
@@ -140,9 +141,9 @@ static bool directory_have_generation(struct directory *d, uint32_t node, const 
 	}
 	/* Of those that one makes who has borrowed the id the latest counts, until one is complete.
 	 */
-	anew = lent && have->made && !directory_has_complete(d, &have->id);
+	restart = delegated && have->made && !directory_has_complete(d, &have->id);
 	if (have->generation < e->generation ||
-	    (have->state != MESSAGE_COPY_COMPLETE && !anew && directory_stands(d, e))) {
+	    (have->state != MESSAGE_COPY_COMPLETE && !restart && directory_stands(d, e))) {
 		directory_reply(d, node, m->request, -ESTALE, e->generation,
 				"the object was put again");
 		return false;
@@ -200,14 +201,14 @@ static bool directory_have_copy(struct directory *d, uint32_t node, const struct
 		directory_waiter_forget(d, e, node);
 	if (have->state == MESSAGE_COPY_COMPLETE && copy)
 		directory_copy_state(copy, copy->state, false);
-	if (copy && have->guards)
-		copy->guards = true;
+	if (copy && have->pinned)
+		copy->pinned = true;
 	if (copy && copy->state == MESSAGE_COPY_COMPLETE)
 		return true; /* an older message, late */
 	if (have->state != MESSAGE_COPY_PARTIAL) {
 		copy = directory_copy_add(d, e, node, have->state);
 		if (copy)
-			copy->guards = have->guards;
+			copy->pinned = have->pinned;
 		return copy != NULL;
 	}
 	if (copy && copy->upstreams)
@@ -224,22 +225,22 @@ static bool directory_have_copy(struct directory *d, uint32_t node, const struct
 /* Node + 1 of one whose copy stays. When the asker knows that the one before is lost and there is
  * no other, its own copy is that from now on; all is decided here, so of several askers only one
  * is. */
-static uint32_t directory_guard(const struct directory *d, const struct entry *e, uint32_t asker,
-				bool orphan)
+static uint32_t directory_pinned(const struct directory *d, const struct entry *e,
+				 uint32_t requester, bool pin_lost)
 {
-	struct copy *own = directory_copy(e, asker);
+	struct copy *own = directory_copy(e, requester);
 
 	list_each(l, after, &e->copies)
 	{
 		const struct copy *copy = list_item(l, struct copy, of_entry);
 
-		if (copy->guards && d->nodes[copy->node].up)
+		if (copy->pinned && d->nodes[copy->node].up)
 			return copy->node + 1;
 	}
-	if (!orphan || own == NULL || own->state != MESSAGE_COPY_COMPLETE)
+	if (!pin_lost || own == NULL || own->state != MESSAGE_COPY_COMPLETE)
 		return 0;
-	own->guards = true;
-	return asker + 1;
+	own->pinned = true;
+	return requester + 1;
 }
 
 /* Whether its client waits for this answer: the object is complete since just now. */
@@ -271,7 +272,7 @@ static void directory_have_full(struct directory *d, uint32_t node, const struct
 	const struct message_have *have = &m->have;
 
 	if (have->state != MESSAGE_COPY_PARTIAL &&
-	    (have->guards || directory_standing(d, e, false) == NULL) && directory_evict(d))
+	    (have->pinned || directory_standing(d, e, false) == NULL) && directory_evict(d))
 		directory_reply(d, node, m->request, -EAGAIN, 0,
 				"the directory makes room for another copy: try again");
 	else
@@ -332,9 +333,9 @@ static void directory_have(struct directory *d, uint32_t node, const struct mess
 	}
 	if (have->has_value)
 		directory_value_set(d, e, have->value);
-	directory_copy(e, node)->life = d->nodes[node].life;
+	directory_copy(e, node)->epoch = d->nodes[node].epoch;
 	answer.reply.generation = e->generation;
-	answer.reply.guard = directory_guard(d, e, node, have->orphan);
+	answer.reply.pinned = directory_pinned(d, e, node, have->pin_lost);
 	directory_have_answer(d, e, node, &answer, fresh);
 	directory_serve(d, e);
 }
@@ -343,10 +344,10 @@ static void directory_have(struct directory *d, uint32_t node, const struct mess
 static void directory_copy_lost(struct directory *d, struct copy *copy)
 {
 	struct entry *e = copy->entry;
-	bool guards = copy->guards;
+	bool pinned = copy->pinned;
 
 	directory_copy_remove(d, copy);
-	if (guards && directory_alone(d, e))
+	if (pinned && directory_alone(d, e))
 		d->out.alone(d->out.arg);
 }
 
@@ -393,11 +394,11 @@ static void directory_drop(struct directory *d, uint32_t node, const struct mess
 	directory_settle(d, e);
 }
 
-void directory_take_bury(struct directory *d, const struct message_bury *b)
+void directory_take_tombstone(struct directory *d, const struct message_tombstone *b)
 {
 	struct entry *e = directory_find(d, &b->id);
 
-	if (!directory_bury(d, b) || e == NULL || e->generation == 0 ||
+	if (!directory_add_tombstone(d, b) || e == NULL || e->generation == 0 ||
 	    e->generation > b->generation)
 		return;
 	directory_end(d, e, MESSAGE_NODE_NONE, NULL);
@@ -405,14 +406,14 @@ void directory_take_bury(struct directory *d, const struct message_bury *b)
 }
 
 /* What it does not hold, and could not say so when it should have. */
-static void directory_told(struct directory *d, uint32_t node, const struct message *m)
+static void directory_announced(struct directory *d, uint32_t node, const struct message *m)
 {
 	list_each(l, after, &d->nodes[node].copies)
 	{
 		struct copy *copy = list_item(l, struct copy, of_node);
 		struct entry *e = copy->entry;
 
-		if (copy->life >= m->told.life)
+		if (copy->epoch >= m->announced.epoch)
 			continue;
 		directory_gone(d, copy);
 		directory_serve(d, e);
@@ -422,25 +423,25 @@ static void directory_told(struct directory *d, uint32_t node, const struct mess
 	directory_reply(d, node, m->request, 0, 0, "");
 }
 
-static void directory_heard(struct directory *d, uint32_t node, uint64_t life)
+static void directory_heard(struct directory *d, uint32_t node, uint64_t epoch)
 {
-	if (life > d->nodes[node].life)
-		d->nodes[node].life = life;
+	if (epoch > d->nodes[node].epoch)
+		d->nodes[node].epoch = epoch;
 }
 
 void directory_message(struct directory *d, uint32_t node, const struct message *m)
 {
 	switch (m->kind) {
 	case MESSAGE_HAVE:
-		directory_heard(d, node, m->have.life);
+		directory_heard(d, node, m->have.epoch);
 		directory_have(d, node, m);
 		break;
 	case MESSAGE_GET:
-		directory_heard(d, node, m->get.life);
+		directory_heard(d, node, m->get.epoch);
 		directory_get(d, node, m);
 		break;
-	case MESSAGE_TOLD:
-		directory_told(d, node, m);
+	case MESSAGE_ANNOUNCED:
+		directory_announced(d, node, m);
 		break;
 	case MESSAGE_DROP:
 		directory_drop(d, node, m);

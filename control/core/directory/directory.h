@@ -24,7 +24,7 @@ struct text;
 
 enum {
 	DIRECTORY_FRESH = 64,
-	DIRECTORY_KEEPERS = 2, /* nodes that keep the tombstones of an id */
+	DIRECTORY_TOMBSTONE_REPLICAS = 2, /* nodes that keep the tombstones of an id */
 };
 
 struct copy {
@@ -37,13 +37,13 @@ struct copy {
 	} upstream[MESSAGE_UPSTREAMS_MAX];
 	struct copy *visit_next;
 	uint64_t visit;
-	uint64_t life; /* of its node, when that spoke of it last */
+	uint64_t epoch; /* of its node, when that spoke of it last */
 	uint32_t upstreams;
 	uint32_t node;
 	uint32_t sending; /* copies that have this one as an upstream */
 	uint32_t state;	  /* enum message_copy_state */
 	uint32_t depth;	  /* PARTIAL: hops from a complete copy, when its booking was made */
-	bool guards;	  /* its node keeps it, whatever the others do */
+	bool pinned;	  /* its node keeps it, whatever the others do */
 	bool fed;	  /* it is, or was */
 	bool alone;	  /* PARTIAL: it was by one only, that had all of it and fed nobody else */
 	bool by_value;	  /* COMPLETE: its answer is on the way, it can feed nobody yet */
@@ -54,14 +54,15 @@ struct waiter { /* of an entry's waiters; of its locates: it only wants to know 
 	struct entry *entry;
 	uint64_t request;
 	uint32_t node;
-	uint32_t failed;    /* not this holder */
-	uint32_t value_max; /* of its locates: bytes that it wants at most */
-	struct list untold; /* on directory.untold: it does not know that it waits */
-	bool waited;	    /* it was not answered at once */
-	bool ripe;	    /* untold since the last time that some were told */
+	uint32_t failed;      /* not this holder */
+	uint32_t value_max;   /* of its locates: bytes that it wants at most */
+	struct list deferred; /* on directory.untold: it does not know that it waits */
+	bool waited;	      /* it was not answered at once */
+	bool ripe;	      /* untold since the last time that some were told */
 };
 
-#define DIRECTORY_LENT (UINT64_MAX - 1) /* reserved for a reduce that another node coordinates */
+#define DIRECTORY_DELEGATED \
+	(UINT64_MAX - 1) /* reserved for a reduce that another node coordinates */
 
 struct entry {
 	struct idmap_node by_id;
@@ -69,7 +70,7 @@ struct entry {
 	struct list references; /* of leases that hold it (references.h) */
 	struct directory *directory;
 	uint64_t reserved; /* only this generation may be announced; 0: any; UINT64_MAX: none;
-			    * DIRECTORY_LENT */
+			    * DIRECTORY_DELEGATED */
 	uint32_t copies_count, waiters_count;
 	uint32_t arriving;   /* copies that are on their way, PARTIAL or by value */
 	uint64_t generation; /* 0: nobody holds it, it is only waited for */
@@ -106,7 +107,7 @@ struct removal { /* a DELETE that is answered when the holders have given their 
 struct directory_node {
 	struct list copies, waiters, locates;
 	uint64_t store_incarnation;
-	uint64_t life; /* the latest that it said anything in */
+	uint64_t epoch; /* the latest that it said anything in */
 	bool up;
 	bool dead;   /* the members agree that it is: its copies are no hope */
 	bool known;  /* it has announced its objects, and they are not forgotten */
@@ -127,10 +128,10 @@ struct directory_out {
 	 * directory_removed. Returns false when that cannot be arranged: the removal will hear
 	 * nothing. */
 	bool (*remove)(void *arg, uint32_t node, const struct object_id *id, uint64_t generation,
-		       bool again, struct removal *removal);
+		       bool replaced, struct removal *removal);
 	/* The others who keep its tombstone must have it. Returns how many there are, of each of
 	 * which the removal hears through directory_removed. */
-	uint32_t (*bury)(void *arg, const struct tombstone *t, struct removal *removal);
+	uint32_t (*replicate)(void *arg, const struct tombstone *t, struct removal *removal);
 	/* A holder was reported as out of reach: is it? */
 	void (*suspect)(void *arg, uint32_t node);
 	/* How many removals may be under way at a time beside those that are: a DELETE that needs
@@ -166,23 +167,23 @@ enum { DIRECTORY_SIZES = 32 }; /* one per factor of 4 */
 struct directory {
 	struct directory_out out;
 	struct pool entries, copies, waiters, locates, removals;
-	struct list untold; /* waiters that are patient, in the order in which they came */
+	struct list deferred; /* waiters that are patient, in the order in which they came */
 	struct idmap by_id;
 	struct copy **by_node; /* copies by entry and node */
 	uint32_t by_node_mask;
 	struct directory_node *nodes;
 	uint64_t *away_since; /* of each node that is away: number of the last tombstone then */
 	struct tombstone *tombstones;
-	struct idmap by_grave;
+	struct idmap by_tombstone;
 	struct list aged;	  /* tombstones in use, the oldest first */
 	uint32_t tombstones_used; /* all before this one are in use */
 	uint32_t tombstones_count;
-	struct object_grave *kept; /* of the first ones, for the next control here */
+	struct object_tombstone *kept; /* of the first ones, for the next control here */
 	uint32_t kept_count;
 	_Atomic uint64_t *kept_horizon;	 /* the same of the horizon, or NULL */
 	uint64_t horizon;		 /* highest generation of a forgotten tombstone */
 	uint64_t forgotten;		 /* number of the last of those; 0: none */
-	uint64_t buried;		 /* tombstones so far: the latest number */
+	uint64_t tombstones_made;	 /* tombstones so far: the latest number */
 	uint64_t unsettled;		 /* number of the last one when holders began to tell */
 	uint32_t fresh[DIRECTORY_FRESH]; /* tombstones that others are to be told of */
 	uint32_t fresh_count;
@@ -206,7 +207,7 @@ void directory_carve(struct directory *d, struct arena *a, const struct control_
 void directory_init(struct directory *d, const struct control_config *config,
 		    struct linkstats *links, const struct directory_out *out);
 
-/* HAVE, GET, DROP, DELETE, STAT, LIST, TOLD from a node. */
+/* HAVE, GET, DROP, DELETE, STAT, LIST, ANNOUNCED from a node. */
 void directory_message(struct directory *d, uint32_t node, const struct message *m);
 
 /* One of those that a removal waits for is done. */
@@ -218,11 +219,11 @@ void directory_removed(struct directory *d, struct removal *removal);
 int directory_reserve(struct directory *d, const struct object_id *id, uint64_t *before);
 /* The same for whatever another node makes of it: the latest that is announced. What there is of it
  * stays. An id that is kept already stays so. */
-int directory_lend(struct directory *d, const struct object_id *id, uint64_t *before);
+int directory_reserve_delegated(struct directory *d, const struct object_id *id, uint64_t *before);
 /* The kept id is for that generation alone; what another one of them left is ended. */
 void directory_reserve_for(struct directory *d, const struct object_id *id, uint64_t generation);
 /* The same for none, again. */
-void directory_reserve_anew(struct directory *d, const struct object_id *id);
+void directory_reserve_reset(struct directory *d, const struct object_id *id);
 /* Takes those who wait for the object off the directory's hands. */
 void directory_waiters_take(struct directory *d, const struct object_id *id,
 			    void (*take)(void *arg, uint32_t node, uint64_t request), void *arg);
@@ -255,12 +256,12 @@ void directory_node_silent(struct directory *d, uint32_t node, bool silent);
 void directory_node_forget(struct directory *d, uint32_t node, bool gone);
 
 /* Another shard tells what was deleted there. */
-void directory_take_bury(struct directory *d, const struct message_bury *b);
+void directory_take_tombstone(struct directory *d, const struct message_tombstone *b);
 
 /* From now on tombstones and the horizon are kept there as well, and those that are there already
  * count: an earlier control here has left them. */
-void directory_keep_graves(struct directory *d, struct object_grave *kept, uint32_t count,
-			   _Atomic uint64_t *horizon);
+void directory_keep_tombstones(struct directory *d, struct object_tombstone *kept, uint32_t count,
+			       _Atomic uint64_t *horizon);
 
 /* The members have changed: ids have come whose holders are not known yet (directory_out.settled).
  */
@@ -298,9 +299,9 @@ void directory_node_in_step(struct directory *d, uint32_t node);
 /* Whether what it announces may have been deleted, and that was forgotten. */
 bool directory_beyond(const struct directory *d, uint32_t node, const struct message_have *have);
 /* Whether one more delete would make it forget one that a holder may not have heard of. */
-bool directory_graves_full(struct directory *d);
+bool directory_tombstones_full(struct directory *d);
 /* Returns whether that was news. */
-bool directory_bury(struct directory *d, const struct message_bury *b);
+bool directory_add_tombstone(struct directory *d, const struct message_tombstone *b);
 const struct tombstone *directory_tombstone(const struct directory *d, const struct object_id *id);
 /* Whether somebody has deleted the object of this id, as far as is known here. To be asked only
  * when there is none. */
@@ -353,7 +354,7 @@ void directory_get_full(struct directory *d, uint32_t node, uint64_t request,
 			const struct object_id *id);
 void directory_get(struct directory *d, uint32_t node, const struct message *m);
 /* Those who are patient and still wait since the call before are told so. */
-void directory_tell_untold(struct directory *d);
+void directory_notify_deferred(struct directory *d);
 /* That it waits. False: that cannot be sent now. */
 bool directory_tell(struct directory *d, const struct waiter *w);
 
@@ -372,7 +373,7 @@ void directory_tell_lost(struct directory *d, struct entry *e);
 /* salvage.c */
 /* Whether nobody who lives has all of it, nor makes it, so that those who have a part must see
  * what is left. */
-bool directory_orphan(const struct directory *d, const struct entry *e);
+bool directory_incomplete(const struct directory *d, const struct entry *e);
 void directory_get_piece(struct directory *d, uint32_t node, const struct message *m);
 /* Answers as many waiters as can be. */
 void directory_serve(struct directory *d, struct entry *e);
@@ -384,7 +385,7 @@ void directory_feed(struct copy *copy, struct copy *upstream);
 void directory_feed_end(struct copy *copy, const struct copy *upstream);
 bool directory_fed_by(const struct copy *copy, const struct copy *upstream);
 /* Whether some of a's bytes come, over any number of hops, from the asker's copy (NULL: none). */
-bool directory_depends(struct directory *d, struct copy *a, const struct copy *asker);
+bool directory_depends(struct directory *d, struct copy *a, const struct copy *requester);
 
 /* width.c */
 /* Streams that a copy of this object feeds at a time. */

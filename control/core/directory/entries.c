@@ -35,7 +35,7 @@ void directory_init(struct directory *d, const struct control_config *config,
 	d->links = links;
 	d->inline_bytes = config->inline_bytes;
 	allocator_reset(&d->inline_space, d->inline_bytes, INLINE_GRAIN_BYTES);
-	list_init(&d->untold);
+	list_init(&d->deferred);
 	directory_tombstones_init(d, config->tombstones);
 	for (uint32_t i = 0; i < d->nodes_count; i++) {
 		list_init(&d->nodes[i].copies);
@@ -137,7 +137,7 @@ struct copy *directory_copy_add(struct directory *d, struct entry *e, uint32_t n
 		list_append(&d->nodes[node].copies, &copy->of_node);
 		e->copies_count++;
 	}
-	copy->life = d->nodes[node].life;
+	copy->epoch = d->nodes[node].epoch;
 	directory_copy_state(copy, state, false);
 	if (state != MESSAGE_COPY_PARTIAL)
 		directory_feed(copy, NULL);
@@ -205,7 +205,7 @@ bool directory_alone(const struct directory *d, const struct entry *e)
 	{
 		const struct copy *copy = list_item(l, struct copy, of_entry);
 
-		if (copy->guards && copy->state == MESSAGE_COPY_COMPLETE && copy->node != d->self &&
+		if (copy->pinned && copy->state == MESSAGE_COPY_COMPLETE && copy->node != d->self &&
 		    !d->nodes[copy->node].dead)
 			return false;
 	}

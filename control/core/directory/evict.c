@@ -16,7 +16,7 @@ static uint32_t directory_pinned(const struct directory *d, const struct entry *
 		const struct copy *copy = list_item(l, struct copy, of_entry);
 		const struct directory_node *n = &d->nodes[copy->node];
 
-		if (copy->guards && copy->state == MESSAGE_COPY_COMPLETE && n->up && !n->dead &&
+		if (copy->pinned && copy->state == MESSAGE_COPY_COMPLETE && n->up && !n->dead &&
 		    !n->silent)
 			return copy->node;
 	}
@@ -28,7 +28,7 @@ static bool directory_cached(const struct directory *d, const struct copy *copy)
 {
 	const struct directory_node *n = &d->nodes[copy->node];
 
-	return !copy->guards && copy->state == MESSAGE_COPY_COMPLETE && !copy->by_value &&
+	return !copy->pinned && copy->state == MESSAGE_COPY_COMPLETE && !copy->by_value &&
 	       copy->sending == 0 && n->up && !n->silent && !copy->entry->reserved;
 }
 

@@ -182,7 +182,7 @@ void directory_reserve_for(struct directory *d, const struct object_id *id, uint
 		directory_end(d, e, MESSAGE_NODE_NONE, NULL);
 }
 
-void directory_reserve_anew(struct directory *d, const struct object_id *id)
+void directory_reserve_reset(struct directory *d, const struct object_id *id)
 {
 	directory_reserve_for(d, id, UINT64_MAX);
 }
@@ -200,11 +200,11 @@ int directory_reserve(struct directory *d, const struct object_id *id, uint64_t 
 	*before = e->generation;
 	directory_part_with(d, e);
 	e->reserved = UINT64_MAX;
-	directory_reserve_anew(d, id);
+	directory_reserve_reset(d, id);
 	return 0;
 }
 
-int directory_lend(struct directory *d, const struct object_id *id, uint64_t *before)
+int directory_reserve_delegated(struct directory *d, const struct object_id *id, uint64_t *before)
 {
 	struct entry *e = directory_make(d, id);
 	int error;
@@ -217,7 +217,7 @@ int directory_lend(struct directory *d, const struct object_id *id, uint64_t *be
 	*before = e->generation;
 	if (e->reserved == 0)
 		directory_part_with(d, e);
-	e->reserved = DIRECTORY_LENT;
+	e->reserved = DIRECTORY_DELEGATED;
 	return 0;
 }
 

@@ -133,7 +133,7 @@ void directory_waiter_remove(struct directory *d, struct waiter *w)
 	w->entry->waiters_count--;
 	list_remove(&w->of_entry);
 	list_remove(&w->of_node);
-	list_remove(&w->untold);
+	list_remove(&w->deferred);
 	pool_give(&d->waiters, w);
 }
 
@@ -205,31 +205,31 @@ void directory_get_full(struct directory *d, uint32_t node, uint64_t request,
 			     "the directory is full: delete objects or get fewer at a time");
 }
 
-static void directory_answer_orphan(struct directory *d, const struct entry *e, uint32_t node,
-				    uint64_t request)
+static void directory_answer_incomplete(struct directory *d, const struct entry *e, uint32_t node,
+					uint64_t request)
 {
 	struct message m;
 
-	directory_got(e, request, MESSAGE_GOT_ORPHAN, &m);
+	directory_got(e, request, MESSAGE_GOT_INCOMPLETE, &m);
 	d->out.answer(d->out.arg, node, &m);
 }
 
 /* Who has a part, and waits for an object of which only parts are left, is told so. Who has
  * nothing waits: were it fed by one who has a part, there would always be somebody with one, and
  * the others would never be through with their survey. */
-static void directory_serve_orphan(struct directory *d, const struct entry *e, struct waiter *w)
+static void directory_serve_incomplete(struct directory *d, const struct entry *e, struct waiter *w)
 {
 	const struct copy *own = directory_copy(e, w->node);
 
 	if (own == NULL || own->state != MESSAGE_COPY_PARTIAL)
 		return;
-	directory_answer_orphan(d, e, w->node, w->request);
+	directory_answer_incomplete(d, e, w->node, w->request);
 	directory_waiter_remove(d, w);
 }
 
 void directory_serve(struct directory *d, struct entry *e)
 {
-	bool orphan = !list_empty(&e->waiters) && directory_orphan(d, e);
+	bool incomplete = !list_empty(&e->waiters) && directory_incomplete(d, e);
 
 	list_each(l, after, &e->waiters)
 	{
@@ -238,8 +238,8 @@ void directory_serve(struct directory *d, struct entry *e)
 		struct copy *holder = NULL;
 		bool room;
 
-		if (orphan) {
-			directory_serve_orphan(d, e, w);
+		if (incomplete) {
+			directory_serve_incomplete(d, e, w);
 			continue;
 		}
 		if (!directory_inline(d, e, w))
@@ -310,7 +310,7 @@ static void directory_get_reset(struct directory *d, struct entry *e, uint32_t n
 }
 
 /* Its booking was made and the answer got lost. */
-static bool directory_get_again(struct directory *d, const struct entry *e, uint32_t node,
+static bool directory_get_retry(struct directory *d, const struct entry *e, uint32_t node,
 				const struct message *m)
 {
 	const struct copy *own = directory_copy(e, node);
@@ -331,7 +331,7 @@ static bool directory_get_making(const struct directory *d, const struct entry *
 {
 	const struct copy *own = directory_copy(e, node);
 
-	return own && own->state == MESSAGE_COPY_CREATING && own->life == d->nodes[node].life;
+	return own && own->state == MESSAGE_COPY_CREATING && own->epoch == d->nodes[node].epoch;
 }
 
 /* It is fed already and asks for one more: answered at once, one way or the other. Of an object of
@@ -343,13 +343,13 @@ static void directory_get_more(struct directory *d, uint32_t node, const struct 
 	struct copy *own = e ? directory_copy(e, node) : NULL, *holder = NULL;
 	bool part = own && own->state == MESSAGE_COPY_PARTIAL && e->generation == m->get.generation;
 
-	if (own && directory_get_again(d, e, node, m))
+	if (own && directory_get_retry(d, e, node, m))
 		return;
 	if (m->get.failed < d->nodes_count)
 		d->out.suspect(d->out.arg, m->get.failed);
-	if (part && directory_orphan(d, e)) {
+	if (part && directory_incomplete(d, e)) {
 		directory_feed(own, NULL);
-		directory_answer_orphan(d, e, node, m->request);
+		directory_answer_incomplete(d, e, node, m->request);
 		return;
 	}
 	if (part)
@@ -362,43 +362,43 @@ static void directory_get_more(struct directory *d, uint32_t node, const struct 
 }
 
 /* Of those who feed a copy: is there one who feeds too many, and one who does not? */
-static struct copy *directory_home(struct directory *d, struct copy *own, bool *strays)
+static struct copy *directory_reparent(struct directory *d, struct copy *own, bool *surplus)
 {
 	uint32_t slots = directory_slots(d, own->entry);
-	struct copy *home = NULL;
+	struct copy *parent = NULL;
 
-	*strays = false;
+	*surplus = false;
 	for (uint32_t i = 0; i < own->upstreams; i++) {
 		struct copy *up = own->upstream[i].copy;
 
 		if (up->sending > slots)
-			*strays = true;
+			*surplus = true;
 		else if (directory_can_send(d, up))
-			home = up;
+			parent = up;
 	}
-	return home;
+	return parent;
 }
 
 /* It is fed already, perhaps by one who feeds too many: answered at once, one way or the other. */
-static void directory_get_home(struct directory *d, uint32_t node, const struct message *m)
+static void directory_get_reparent(struct directory *d, uint32_t node, const struct message *m)
 {
 	struct entry *e = directory_find(d, &m->get.id);
-	struct copy *own = e ? directory_copy(e, node) : NULL, *home = NULL;
-	struct waiter asker = {.node = node, .failed = MESSAGE_NODE_NONE};
-	bool strays = false;
+	struct copy *own = e ? directory_copy(e, node) : NULL, *parent = NULL;
+	struct waiter requester = {.node = node, .failed = MESSAGE_NODE_NONE};
+	bool surplus = false;
 
 	if (own && own->state == MESSAGE_COPY_PARTIAL && e->generation == m->get.generation)
-		home = directory_home(d, own, &strays);
-	if (strays && home) {
-		directory_answer_holder(d, own, home->node, m->request);
+		parent = directory_reparent(d, own, &surplus);
+	if (surplus && parent) {
+		directory_answer_holder(d, own, parent->node, m->request);
 		return;
 	}
-	if (strays && own->upstreams < MESSAGE_UPSTREAMS_MAX)
-		directory_choose(d, e, &asker, &home);
-	if (strays && home)
-		directory_book(d, own, home, m->request);
+	if (surplus && own->upstreams < MESSAGE_UPSTREAMS_MAX)
+		directory_choose(d, e, &requester, &parent);
+	if (surplus && parent)
+		directory_book(d, own, parent, m->request);
 	else
-		directory_get_failed(d, node, m->request, &m->get.id, strays ? -EAGAIN : -EALREADY,
+		directory_get_failed(d, node, m->request, &m->get.id, surplus ? -EAGAIN : -EALREADY,
 				     "");
 }
 
@@ -424,7 +424,7 @@ static void directory_tell_waiter(struct directory *d, struct waiter *w)
 {
 	struct entry *e = w->entry;
 
-	list_remove(&w->untold);
+	list_remove(&w->deferred);
 	if (directory_tell(d, w))
 		return;
 	directory_waiter_remove(d, w); /* as in directory_locate */
@@ -458,16 +458,16 @@ void directory_waiters_tell(struct directory *d, const struct object_id *id)
 	{
 		struct waiter *w = list_item(l, struct waiter, of_entry);
 
-		list_remove(&w->untold);
+		list_remove(&w->deferred);
 		directory_tell(d, w); /* or they know less than they might */
 	}
 }
 
-void directory_tell_untold(struct directory *d)
+void directory_notify_deferred(struct directory *d)
 {
-	list_each(l, after, &d->untold)
+	list_each(l, after, &d->deferred)
 	{
-		struct waiter *w = list_item(l, struct waiter, untold);
+		struct waiter *w = list_item(l, struct waiter, deferred);
 
 		if (!w->ripe)
 			w->ripe = true;
@@ -493,8 +493,8 @@ void directory_get(struct directory *d, uint32_t node, const struct message *m)
 		directory_get_more(d, node, m);
 		return;
 	}
-	if (m->get.why == MESSAGE_GET_HOME) {
-		directory_get_home(d, node, m);
+	if (m->get.why == MESSAGE_GET_REPARENT) {
+		directory_get_reparent(d, node, m);
 		return;
 	}
 	if (m->get.why == MESSAGE_GET_PIECE) {
@@ -506,7 +506,7 @@ void directory_get(struct directory *d, uint32_t node, const struct message *m)
 		directory_get_full(d, node, m->request, &m->get.id);
 		return;
 	}
-	if (directory_get_again(d, e, node, m) || directory_get_making(d, e, node))
+	if (directory_get_retry(d, e, node, m) || directory_get_making(d, e, node))
 		return;
 	directory_get_reset(d, e, node, &m->get);
 	if (list_empty(&e->copies) && !e->has_value)
@@ -524,10 +524,10 @@ void directory_get(struct directory *d, uint32_t node, const struct message *m)
 	if (w == NULL)
 		return;
 	w->waited = true;
-	if (!m->get.patient) {
+	if (!m->get.deferrable) {
 		directory_tell_waiter(d, w);
-	} else if (!list_linked(&w->untold)) {
+	} else if (!list_linked(&w->deferred)) {
 		w->ripe = false;
-		list_append(&d->untold, &w->untold);
+		list_append(&d->deferred, &w->deferred);
 	}
 }

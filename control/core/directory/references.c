@@ -27,13 +27,13 @@ static void references_free(struct control *c, struct reference *r)
 }
 
 /* Lease 0: the object's time, whoever has set it. */
-static struct reference *references_find(const struct entry *e, uint32_t home, uint64_t lease)
+static struct reference *references_find(const struct entry *e, uint32_t parent, uint64_t lease)
 {
 	list_each(l, after, &e->references)
 	{
 		struct reference *r = list_item(l, struct reference, of_entry);
 
-		if (r->lease.number == lease && (lease == 0 || r->home == home))
+		if (r->lease.number == lease && (lease == 0 || r->parent == parent))
 			return r;
 	}
 	return NULL;
@@ -96,7 +96,7 @@ static void references_end_later(struct control *c, struct reference *r)
 			   references_fire);
 }
 
-void references_told(struct control *c, uint32_t node, uint64_t life)
+void references_told(struct control *c, uint32_t node, uint64_t epoch)
 {
 	list_each(l, after, &c->directory->references.of_home[node])
 	{
@@ -104,7 +104,7 @@ void references_told(struct control *c, uint32_t node, uint64_t life)
 
 		if (r->lease.number == 0)
 			continue;
-		if (r->life < life)
+		if (r->epoch < epoch)
 			references_end_later(c, r);
 		else
 			timers_cancel(&c->timers, &r->timer);
@@ -122,10 +122,10 @@ void references_home_lost(struct control *c, uint32_t node)
 /* ---- a new one ------------------------------------------------------------------------------- */
 
 /* NULL: there is no room. */
-static struct reference *references_take(struct control *c, struct entry *e, uint32_t home,
+static struct reference *references_take(struct control *c, struct entry *e, uint32_t parent,
 					 const struct message_lease *lease)
 {
-	struct reference *r = references_find(e, home, lease->number);
+	struct reference *r = references_find(e, parent, lease->number);
 
 	if (r == NULL) {
 		r = references_count(e, 0) < REFERENCES_OBJECT_MAX
@@ -137,10 +137,10 @@ static struct reference *references_take(struct control *c, struct entry *e, uin
 		list_append(&e->references, &r->of_entry);
 	}
 	list_remove(&r->of_home);
-	list_append(&c->directory->references.of_home[home], &r->of_home);
-	r->home = home;
+	list_append(&c->directory->references.of_home[parent], &r->of_home);
+	r->parent = parent;
 	r->lease = *lease;
-	r->life = c->directory->shard.nodes[home].life;
+	r->epoch = c->directory->shard.nodes[parent].epoch;
 	return r;
 }
 
@@ -159,11 +159,11 @@ bool references_create(void *arg, struct entry *e, uint32_t node, const struct m
 /* Of two nodes that tell again the later one counts: what shortened it may not have been told yet.
  */
 static void references_set_time(struct control *c, struct reference *r, uint64_t left_ns,
-				bool again)
+				bool known)
 {
 	uint64_t at_ns = left_ns == UINT64_MAX ? UINT64_MAX : c->now_ns + left_ns;
 
-	if (again && r->timer.position != 0 && r->timer.at_ns > at_ns)
+	if (known && r->timer.position != 0 && r->timer.at_ns > at_ns)
 		return;
 	timers_set(&c->timers, &r->timer, at_ns, references_fire);
 }
@@ -206,8 +206,8 @@ void references_hold(struct control *c, uint32_t node, const struct message *m)
 	}
 	if (generation == 0)
 		generation = e->generation;
-	if (h->life > d->nodes[node].life)
-		d->nodes[node].life = h->life;
+	if (h->epoch > d->nodes[node].epoch)
+		d->nodes[node].epoch = h->epoch;
 	e = directory_make(d, &h->id);
 	if (e)
 		r = references_take(c, e, node, &h->lease);
@@ -221,7 +221,7 @@ void references_hold(struct control *c, uint32_t node, const struct message *m)
 	}
 	r->generation = generation;
 	if (h->lease.number == 0)
-		references_set_time(c, r, h->left_ns, h->again);
+		references_set_time(c, r, h->left_ns, h->known);
 	else
 		timers_cancel(&c->timers, &r->timer);
 	directory_reply(d, node, m->request, 0, generation, "");
@@ -249,7 +249,7 @@ static bool references_keep(const struct control *c, const struct entry *e,
 bool references_delete(struct control *c, uint32_t node, const struct message *m)
 {
 	const struct message_object *o = &m->object;
-	const struct message_bury bury = {o->id, o->generation, m->request, node};
+	const struct message_tombstone tombstone = {o->id, o->generation, m->request, node};
 	struct directory *d = &c->directory->shard;
 	struct entry *e = directory_find(d, &o->id);
 	struct reference *r = e && o->lease ? references_find(e, node, o->lease) : NULL;
@@ -266,7 +266,7 @@ bool references_delete(struct control *c, uint32_t node, const struct message *m
 		if (t && t->generation >= o->generation)
 			return false; /* it has gone, or is just going */
 		/* nobody who lives has it: who comes back with it must not keep it */
-		directory_take_bury(d, &bury);
+		directory_take_tombstone(d, &tombstone);
 		directory_fresh(d, directory_tombstone(d, &o->id), NULL);
 		e = directory_find(d, &o->id);
 		if (e && !list_empty(&e->references))
@@ -291,8 +291,8 @@ void references_unhold(void *arg, struct entry *e, uint64_t generation, bool tel
 		if (r->generation > generation)
 			continue;
 		/* a holder hears of it as such */
-		if (tell && directory_copy(e, r->home) == NULL)
-			agent_remove(c, r->home, &e->by_id.id, r->generation, false, NULL);
+		if (tell && directory_copy(e, r->parent) == NULL)
+			agent_remove(c, r->parent, &e->by_id.id, r->generation, false, NULL);
 		references_free(c, r);
 	}
 }
@@ -320,7 +320,7 @@ void references_describe(void *arg, const struct entry *e, struct session_object
 		}
 		if (out->leases++ > 0)
 			continue;
-		out->lease_node = r->home;
+		out->lease_node = r->parent;
 		out->lease = r->lease.number;
 		out->lease_ms = references_left_ms(c, r);
 		memcpy(out->lease_name, r->lease.name, sizeof(out->lease_name));

@@ -6,9 +6,9 @@
  * through directory_out.
  *
  *   held     --its home is dead, has left, or has begun anew-->      ending: its ttl runs
- *   ending   --HOLD, or TOLD of the life that it was said in-->      held
+ *   ending   --HOLD, or ANNOUNCED of the life that it was said in-->      held
  *   ending   --the time is over-->                                   gone, as if it was let go
- *   either   --TOLD of a later life, without a HOLD in that one-->   ending
+ *   either   --ANNOUNCED of a later life, without a HOLD in that one-->   ending
  *   either   --lets go; the object is deleted, or put again-->       gone
  *
  * A reference may be here before its object is: both are told again after a change of the members.
@@ -35,8 +35,8 @@ struct reference {
 	struct entry *entry;
 	struct message_lease lease; /* number 0: the object's time */
 	uint64_t generation;	    /* of the object */
-	uint64_t life;		    /* of the home, when it said HOLD last */
-	uint32_t home;
+	uint64_t epoch;		    /* of the home, when it said HOLD last */
+	uint32_t parent;
 };
 
 struct references {
@@ -57,7 +57,7 @@ void references_hold(struct control *c, uint32_t node, const struct message *m);
 /* A DELETE with lapsed. Returns whether it was answered: the object stays, or is not here. */
 bool references_delete(struct control *c, uint32_t node, const struct message *m);
 /* The node has told all that it holds in that life. */
-void references_told(struct control *c, uint32_t node, uint64_t life);
+void references_told(struct control *c, uint32_t node, uint64_t epoch);
 /* It is dead, has left, or has begun anew. */
 void references_home_lost(struct control *c, uint32_t node);
 

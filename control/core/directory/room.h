@@ -12,13 +12,13 @@
 
 struct room_directory {
 	struct directory shard;
-	struct graves graves;
+	struct tombstone_copies tombstone_copies;
 	struct backups backups;
 	struct eviction eviction;
 	struct references references;
-	uint64_t up_ns;	     /* when a node came up last */
-	bool unremoved;	     /* some node.unremoved */
-	struct timer untold; /* of the directory's */
+	uint64_t up_ns;	       /* when a node came up last */
+	bool unremoved;	       /* some node.unremoved */
+	struct timer deferred; /* of the directory's */
 };
 
 #endif

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include "directory.h"
 
-bool directory_orphan(const struct directory *d, const struct entry *e)
+bool directory_incomplete(const struct directory *d, const struct entry *e)
 {
 	if (e->generation == 0 || e->has_value || e->reserved)
 		return false;
@@ -23,7 +23,7 @@ bool directory_orphan(const struct directory *d, const struct entry *e)
 }
 
 /* The one with the least number above after, but not the asker. */
-static uint32_t directory_next_piece(const struct entry *e, uint32_t asker, uint32_t after)
+static uint32_t directory_next_piece(const struct entry *e, uint32_t requester, uint32_t after)
 {
 	uint32_t best = MESSAGE_NODE_NONE;
 
@@ -31,7 +31,7 @@ static uint32_t directory_next_piece(const struct entry *e, uint32_t asker, uint
 	{
 		const struct copy *copy = list_item(l, struct copy, of_entry);
 
-		if (copy->node == asker || (after != MESSAGE_NODE_NONE && copy->node <= after))
+		if (copy->node == requester || (after != MESSAGE_NODE_NONE && copy->node <= after))
 			continue;
 		if (copy->state == MESSAGE_COPY_PARTIAL && copy->node < best)
 			best = copy->node;
@@ -44,7 +44,7 @@ void directory_get_piece(struct directory *d, uint32_t node, const struct messag
 	struct entry *e = directory_find(d, &m->get.id);
 	struct message answer;
 
-	if (e == NULL || e->generation != m->get.generation || !directory_orphan(d, e)) {
+	if (e == NULL || e->generation != m->get.generation || !directory_incomplete(d, e)) {
 		directory_get_failed(d, node, m->request, &m->get.id, -EAGAIN, "");
 		return;
 	}

@@ -3,222 +3,226 @@
 #include "core/base/text.h"
 #include "room.h"
 
-enum { GRAVES_SENDING_MAX = 256, GRAVES_NODE_MAX = 8, GRAVES_STEP = 4096 };
+enum { TOMBSTONES_SENDING_MAX = 256, TOMBSTONES_NODE_MAX = 8, TOMBSTONES_STEP = 4096 };
 
-#define GRAVES_SILENT_NS UINT64_C(50000000)
-#define GRAVES_STAND_NS	 UINT64_C(250000000)
+#define TOMBSTONES_SILENT_NS UINT64_C(50000000)
+#define TOMBSTONES_STAND_NS  UINT64_C(250000000)
 
-void graves_init(struct control *c)
+void tombstone_copies_init(struct control *c)
 {
-	c->directory->graves.sweep = c->config.tombstones;
+	c->directory->tombstone_copies.sweep = c->config.tombstones;
 }
 
-void graves_attach(struct control *c)
+void tombstone_copies_attach(struct control *c)
 {
 	struct object_table *t = c->table;
 
-	directory_keep_graves(&c->directory->shard, t ? object_table_graves(t) : NULL,
-			      t ? t->slots : 0, t ? &t->horizon : NULL);
-	graves_sweep(c);
+	directory_keep_tombstones(&c->directory->shard, t ? object_table_tombstones(t) : NULL,
+				  t ? t->slots : 0, t ? &t->horizon : NULL);
+	tombstone_copies_sweep(c);
 }
 
-void graves_sweep(struct control *c)
+void tombstone_copies_sweep(struct control *c)
 {
-	c->directory->graves.sweep = 0;
+	c->directory->tombstone_copies.sweep = 0;
 }
 
-static bool graves_told(struct control *c, struct call *call, const struct message *answer)
+static bool tombstone_copies_acked(struct control *c, struct call *call,
+				   const struct message *answer)
 {
 	struct node *n = call->node;
 
-	c->directory->graves.sending--;
-	n->graves--;
+	c->directory->tombstone_copies.sending--;
+	n->tombstones_out--;
 	if (answer == NULL)
 		return false; /* it is dead by now: then all are told again */
-	n->graves_ns = c->now_ns;
-	graves_node_up(c, n);
+	n->tombstones_ns = c->now_ns;
+	tombstone_copies_node_up(c, n);
 	return false;
 }
 
-void graves_node_up(struct control *c, struct node *n)
+void tombstone_copies_node_up(struct control *c, struct node *n)
 {
-	if (n->graves_left)
-		graves_sweep(c);
-	n->graves_left = false;
+	if (n->tombstones_left)
+		tombstone_copies_sweep(c);
+	n->tombstones_left = false;
 }
 
-static bool graves_full(const struct node *n)
+static bool tombstone_copies_full(const struct node *n)
 {
-	return n->graves >= GRAVES_NODE_MAX;
+	return n->tombstones_out >= TOMBSTONES_NODE_MAX;
 }
 
-static void graves_fire(struct control *c, struct timer *t)
+static void tombstone_copies_fire(struct control *c, struct timer *t)
 {
 	/* whatever happens, all that waits is looked at afterwards */
 }
 
 /* It will answer soon: what is to be told it can wait for that. */
-static bool graves_busy(struct control *c, const struct node *n)
+static bool tombstone_copies_busy(struct control *c, const struct node *n)
 {
-	if (!graves_full(n) || c->now_ns >= n->graves_ns + GRAVES_SILENT_NS)
+	if (!tombstone_copies_full(n) || c->now_ns >= n->tombstones_ns + TOMBSTONES_SILENT_NS)
 		return false;
-	timers_set(&c->timers, &c->directory->graves.timer, n->graves_ns + GRAVES_SILENT_NS,
-		   graves_fire);
+	timers_set(&c->timers, &c->directory->tombstone_copies.timer,
+		   n->tombstones_ns + TOMBSTONES_SILENT_NS, tombstone_copies_fire);
 	return true;
 }
 
-static struct message graves_message(const struct tombstone *t)
+static struct message tombstone_copies_message(const struct tombstone *t)
 {
-	struct message m = {.kind = MESSAGE_BURY};
+	struct message m = {.kind = MESSAGE_TOMBSTONE};
 
-	m.bury.id = t->by_id.id;
-	m.bury.generation = t->generation;
-	m.bury.request = t->request;
-	m.bury.node = t->node;
+	m.tombstone.id = t->by_id.id;
+	m.tombstone.generation = t->generation;
+	m.tombstone.request = t->request;
+	m.tombstone.node = t->node;
 	return m;
 }
 
 /* Who else keeps the id; returns how many. */
-static uint32_t graves_others(struct control *c, const struct object_id *id,
-			      struct node *out[DIRECTORY_KEEPERS])
+static uint32_t tombstone_copies_others(struct control *c, const struct object_id *id,
+					struct node *out[DIRECTORY_TOMBSTONE_REPLICAS])
 {
-	struct node *keeper[DIRECTORY_KEEPERS];
+	struct node *owners[DIRECTORY_TOMBSTONE_REPLICAS];
 	uint32_t count = 0;
 
-	reshard_keepers(c, id, keeper);
-	for (int i = 0; i < DIRECTORY_KEEPERS; i++)
-		if (keeper[i] && keeper[i] != c->cluster->self)
-			out[count++] = keeper[i];
+	ownership_replicas(c, id, owners);
+	for (int i = 0; i < DIRECTORY_TOMBSTONE_REPLICAS; i++)
+		if (owners[i] && owners[i] != c->cluster->self)
+			out[count++] = owners[i];
 	return count;
 }
 
-static void graves_tell(struct control *c, struct node *n, const struct tombstone *t)
+static void tombstone_copies_send(struct control *c, struct node *n, const struct tombstone *t)
 {
-	struct message m = graves_message(t);
+	struct message m = tombstone_copies_message(t);
 
-	if (graves_full(n)) { /* silent: the others do not wait for it */
-		n->graves_left = true;
+	if (tombstone_copies_full(n)) { /* silent: the others do not wait for it */
+		n->tombstones_left = true;
 		return;
 	}
-	if (calls_start(c, n, &m, TABLE_SLOT_NONE, c->config.directory_ns, graves_told, NULL) ==
-	    NULL)
+	if (calls_start(c, n, &m, TABLE_SLOT_NONE, c->config.directory_ns, tombstone_copies_acked,
+			NULL) == NULL)
 		return;
-	if (n->graves++ == 0)
-		n->graves_ns = c->now_ns;
-	c->directory->graves.sending++;
+	if (n->tombstones_out++ == 0)
+		n->tombstones_ns = c->now_ns;
+	c->directory->tombstone_copies.sending++;
 }
 
 /* Returns false when it must wait. */
-static bool graves_tell_others(struct control *c, const struct tombstone *t)
+static bool tombstone_copies_send_all(struct control *c, const struct tombstone *t)
 {
-	struct node *other[DIRECTORY_KEEPERS];
-	uint32_t others = graves_others(c, &t->by_id.id, other);
+	struct node *other[DIRECTORY_TOMBSTONE_REPLICAS];
+	uint32_t others = tombstone_copies_others(c, &t->by_id.id, other);
 
-	if (c->directory->graves.sending + others > GRAVES_SENDING_MAX)
+	if (c->directory->tombstone_copies.sending + others > TOMBSTONES_SENDING_MAX)
 		return false;
 	for (uint32_t i = 0; i < others; i++)
-		if (graves_busy(c, other[i]))
+		if (tombstone_copies_busy(c, other[i]))
 			return false;
 	for (uint32_t i = 0; i < others; i++)
-		graves_tell(c, other[i], t);
+		tombstone_copies_send(c, other[i], t);
 	return true;
 }
 
-void graves_pump(struct control *c)
+void tombstone_copies_pump(struct control *c)
 {
 	struct directory *d = &c->directory->shard;
-	uint32_t end = c->directory->graves.sweep + GRAVES_STEP;
+	uint32_t end = c->directory->tombstone_copies.sweep + TOMBSTONES_STEP;
 
 	if (!members_joined(c))
 		return;
 	while (d->fresh_count > 0 &&
-	       graves_tell_others(c, &d->tombstones[d->fresh[d->fresh_count - 1]]))
+	       tombstone_copies_send_all(c, &d->tombstones[d->fresh[d->fresh_count - 1]]))
 		d->fresh_count--;
 	if (d->fresh_lost) { /* more at a time than are noted */
 		d->fresh_lost = false;
-		graves_sweep(c);
+		tombstone_copies_sweep(c);
 	}
-	if (end > c->config.tombstones || d->buried == 0)
+	if (end > c->config.tombstones || d->tombstones_made == 0)
 		end = c->config.tombstones;
-	if (d->buried == 0)
-		c->directory->graves.sweep = end;
-	for (; c->directory->graves.sweep < end; c->directory->graves.sweep++) {
-		const struct tombstone *t = &d->tombstones[c->directory->graves.sweep];
+	if (d->tombstones_made == 0)
+		c->directory->tombstone_copies.sweep = end;
+	for (; c->directory->tombstone_copies.sweep < end; c->directory->tombstone_copies.sweep++) {
+		const struct tombstone *t = &d->tombstones[c->directory->tombstone_copies.sweep];
 
-		if (t->generation != 0 && !graves_tell_others(c, t))
+		if (t->generation != 0 && !tombstone_copies_send_all(c, t))
 			return;
 	}
 }
 
 /* ---- for a DELETE ---------------------------------------------------------------------------- */
 
-static bool graves_buried(struct control *c, struct call *call, const struct message *answer);
+static bool tombstone_copies_replicated(struct control *c, struct call *call,
+					const struct message *answer);
 
-static bool graves_ask(struct control *c, struct node *n, const struct message *m,
-		       struct removal *removal)
+static bool tombstone_copies_ask(struct control *c, struct node *n, const struct message *m,
+				 struct removal *removal)
 {
-	bool last = reshard_stand_in(c, &m->bury.id, n) == NULL;
+	bool last = ownership_stand_in(c, &m->tombstone.id, n) == NULL;
 
 	return calls_start(c, n, m, TABLE_SLOT_NONE,
-			   last ? c->config.directory_ns : GRAVES_STAND_NS, graves_buried,
-			   removal) != NULL;
+			   last ? c->config.directory_ns : TOMBSTONES_STAND_NS,
+			   tombstone_copies_replicated, removal) != NULL;
 }
 
 /* Another one keeps it as well; when nobody is left, those who have it must do. */
-static void graves_pass_on(struct control *c, const struct call *call)
+static void tombstone_copies_pass_on(struct control *c, const struct call *call)
 {
-	struct node *n = reshard_stand_in(c, &call->message.bury.id, call->node);
+	struct node *n = ownership_stand_in(c, &call->message.tombstone.id, call->node);
 
-	if (n == NULL || !graves_ask(c, n, &call->message, call->owner))
+	if (n == NULL || !tombstone_copies_ask(c, n, &call->message, call->owner))
 		directory_removed(&c->directory->shard, call->owner);
 }
 
-static bool graves_buried(struct control *c, struct call *call, const struct message *answer)
+static bool tombstone_copies_replicated(struct control *c, struct call *call,
+					const struct message *answer)
 {
 	const struct tombstone *t =
-		directory_tombstone(&c->directory->shard, &call->message.bury.id);
+		directory_tombstone(&c->directory->shard, &call->message.tombstone.id);
 
 	if (answer) {
 		directory_removed(&c->directory->shard, call->owner);
 		return false;
 	}
 	if (t) /* it is to have it all the same, when it answers */
-		graves_tell(c, call->node, t);
-	graves_pass_on(c, call);
+		tombstone_copies_send(c, call->node, t);
+	tombstone_copies_pass_on(c, call);
 	return false;
 }
 
-uint32_t graves_bury(struct control *c, const struct tombstone *t, struct removal *removal)
+uint32_t tombstone_copies_replicate(struct control *c, const struct tombstone *t,
+				    struct removal *removal)
 {
-	const struct message m = graves_message(t);
-	struct node *other[DIRECTORY_KEEPERS];
-	uint32_t others = graves_others(c, &t->by_id.id, other), count = 0;
+	const struct message m = tombstone_copies_message(t);
+	struct node *other[DIRECTORY_TOMBSTONE_REPLICAS];
+	uint32_t others = tombstone_copies_others(c, &t->by_id.id, other), count = 0;
 
 	for (uint32_t i = 0; i < others; i++) {
 		struct node *n = other[i];
 
 		if (members_live(n))
-			count += graves_ask(c, n, &m, removal);
+			count += tombstone_copies_ask(c, n, &m, removal);
 		else /* of a fixed list */
-			n->graves_left = true;
+			n->tombstones_left = true;
 	}
 	return count;
 }
 
-void graves_node_gone(struct control *c, struct node *n)
+void tombstone_copies_node_gone(struct control *c, struct node *n)
 {
 	list_each(l, after, &n->calls)
 	{
 		struct call *call = list_item(l, struct call, of_node);
 
-		if (call->end != graves_buried)
+		if (call->end != tombstone_copies_replicated)
 			continue;
-		graves_pass_on(c, call);
+		tombstone_copies_pass_on(c, call);
 		calls_cancel(c, call);
 	}
 }
 
-void graves_beyond(void *arg, uint32_t node)
+void tombstone_copies_beyond(void *arg, uint32_t node)
 {
 	struct control *c = arg;
 	struct node *n = peers_node(c, node);

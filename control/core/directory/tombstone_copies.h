@@ -21,27 +21,28 @@ struct node;
 struct removal;
 struct tombstone;
 
-struct graves {
+struct tombstone_copies {
 	uint32_t sweep;	    /* the next one of those that are told; tombstones: all are */
 	uint32_t sending;   /* calls under way */
 	struct timer timer; /* somebody is silent by then */
 };
 
-void graves_init(struct control *c);
+void tombstone_copies_init(struct control *c);
 /* There is another table, or none: tombstones are kept there, for the next control here, and those
  * that an earlier one has left there count. */
-void graves_attach(struct control *c);
+void tombstone_copies_attach(struct control *c);
 /* The members have changed: all are told again. */
-void graves_sweep(struct control *c);
+void tombstone_copies_sweep(struct control *c);
 /* It answers (again). */
-void graves_node_up(struct control *c, struct node *n);
+void tombstone_copies_node_up(struct control *c, struct node *n);
 /* Tells the others who keep its id, for a DELETE; returns how many of them it waits for. */
-uint32_t graves_bury(struct control *c, const struct tombstone *t, struct removal *removal);
+uint32_t tombstone_copies_replicate(struct control *c, const struct tombstone *t,
+				    struct removal *removal);
 /* It is no member any more: others stand in for it. */
-void graves_node_gone(struct control *c, struct node *n);
+void tombstone_copies_node_gone(struct control *c, struct node *n);
 /* Sends as many as may be under way. */
-void graves_pump(struct control *c);
+void tombstone_copies_pump(struct control *c);
 /* directory_out.beyond */
-void graves_beyond(void *arg, uint32_t node);
+void tombstone_copies_beyond(void *arg, uint32_t node);
 
 #endif

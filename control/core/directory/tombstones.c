@@ -7,7 +7,7 @@
  *   in step  --no connection, or dead-->                                away, since that delete
  *   away     --back; no later delete was forgotten meanwhile-->         away, tombstones decide
  *   away     --back; a later delete was forgotten meanwhile-->          behind
- *   either   --TOLD, or it has nothing to tell-->                       in step
+ *   either   --ANNOUNCED, or it has nothing to tell-->                       in step
  *
  * What a node that is behind announces, and nobody else has told, may be one of the forgotten: up
  * to the horizon, the highest generation among those, it is refused as deleted.
@@ -19,7 +19,7 @@
 void directory_tombstones_carve(struct directory *d, struct arena *a, uint32_t count)
 {
 	d->tombstones = arena_carve(a, sizeof(*d->tombstones) * count);
-	idmap_carve(&d->by_grave, a, count);
+	idmap_carve(&d->by_tombstone, a, count);
 }
 
 void directory_tombstones_init(struct directory *d, uint32_t count)
@@ -29,7 +29,7 @@ void directory_tombstones_init(struct directory *d, uint32_t count)
 }
 
 /* One that was never used, or NULL. Their memory is touched one after the other. */
-static struct tombstone *directory_grave_unused(struct directory *d)
+static struct tombstone *directory_tombstone_unused(struct directory *d)
 {
 	while (d->tombstones_used < d->tombstones_count &&
 	       d->tombstones[d->tombstones_used].generation != 0)
@@ -37,16 +37,17 @@ static struct tombstone *directory_grave_unused(struct directory *d)
 	return d->tombstones_used < d->tombstones_count ? &d->tombstones[d->tombstones_used] : NULL;
 }
 
-static struct tombstone *directory_grave(const struct directory *d, const struct object_id *id)
+static struct tombstone *directory_tombstone_of(const struct directory *d,
+						const struct object_id *id)
 {
-	struct idmap_node *n = idmap_find(&d->by_grave, id);
+	struct idmap_node *n = idmap_find(&d->by_tombstone, id);
 
 	return n ? idmap_item(n, struct tombstone, by_id) : NULL;
 }
 
 const struct tombstone *directory_tombstone(const struct directory *d, const struct object_id *id)
 {
-	return directory_grave(d, id);
+	return directory_tombstone_of(d, id);
 }
 
 static void directory_horizon(struct directory *d, uint64_t generation)
@@ -57,42 +58,42 @@ static void directory_horizon(struct directory *d, uint64_t generation)
 		atomic_store(d->kept_horizon, d->horizon);
 }
 
-static void directory_grave_forget(struct directory *d, struct tombstone *t)
+static void directory_tombstone_forget(struct directory *d, struct tombstone *t)
 {
-	idmap_remove(&d->by_grave, &t->by_id);
+	idmap_remove(&d->by_tombstone, &t->by_id);
 	d->forgotten = t->number;
 	directory_horizon(d, t->generation);
 }
 
 /* For a new id: an unused one, else the oldest. */
-static struct tombstone *directory_grave_take(struct directory *d)
+static struct tombstone *directory_tombstone_take(struct directory *d)
 {
-	struct tombstone *t = directory_grave_unused(d);
+	struct tombstone *t = directory_tombstone_unused(d);
 
 	if (t)
 		return t;
 	t = list_item(list_first(&d->aged), struct tombstone, aged);
-	directory_grave_forget(d, t);
+	directory_tombstone_forget(d, t);
 	t->generation = 0;
 	return t;
 }
 
 /* It is the latest. */
-static void directory_grave_set(struct directory *d, struct tombstone *t,
-				const struct message_bury *b)
+static void directory_tombstone_set(struct directory *d, struct tombstone *t,
+				    const struct message_tombstone *b)
 {
 	if (t->generation == 0)
-		idmap_insert(&d->by_grave, &t->by_id, &b->id);
+		idmap_insert(&d->by_tombstone, &t->by_id, &b->id);
 	t->generation = b->generation;
 	t->request = b->request;
 	t->node = b->node;
-	t->number = ++d->buried;
+	t->number = ++d->tombstones_made;
 	list_remove(&t->aged);
 	list_append(&d->aged, &t->aged);
 }
 
 /* Of a control that is killed in the middle nothing is kept. */
-static void directory_keep_grave(struct directory *d, const struct tombstone *t)
+static void directory_keep_tombstone(struct directory *d, const struct tombstone *t)
 {
 	uint32_t at = (uint32_t)(t - d->tombstones);
 
@@ -109,11 +110,11 @@ static void directory_keep_grave(struct directory *d, const struct tombstone *t)
 	atomic_store(&d->kept[at].generation, t->generation);
 }
 
-static bool directory_grave_sound(const struct directory *d, const struct object_grave *g)
+static bool directory_tombstone_sound(const struct directory *d, const struct object_tombstone *g)
 {
 	return g->generation != 0 && g->generation <= MESSAGE_GENERATION_MAX &&
 	       (g->node < d->nodes_count || g->node == MESSAGE_NODE_NONE) &&
-	       directory_grave(d, &g->id) == NULL;
+	       directory_tombstone_of(d, &g->id) == NULL;
 }
 
 static void directory_keep_horizon(struct directory *d, _Atomic uint64_t *kept)
@@ -122,12 +123,13 @@ static void directory_keep_horizon(struct directory *d, _Atomic uint64_t *kept)
 
 	d->kept_horizon = kept;
 	if (before > 0 && before <= MESSAGE_GENERATION_MAX && d->forgotten == 0)
-		d->forgotten = ++d->buried; /* by an earlier control, we do not know which */
+		d->forgotten =
+			++d->tombstones_made; /* by an earlier control, we do not know which */
 	directory_horizon(d, before <= MESSAGE_GENERATION_MAX ? before : 0);
 }
 
-void directory_keep_graves(struct directory *d, struct object_grave *kept, uint32_t count,
-			   _Atomic uint64_t *horizon)
+void directory_keep_tombstones(struct directory *d, struct object_tombstone *kept, uint32_t count,
+			       _Atomic uint64_t *horizon)
 {
 	d->kept = kept;
 	d->kept_count = count < d->tombstones_count ? count : d->tombstones_count;
@@ -135,40 +137,40 @@ void directory_keep_graves(struct directory *d, struct object_grave *kept, uint3
 	for (uint32_t i = 0; i < d->kept_count; i++) {
 		struct tombstone *t = &d->tombstones[i];
 
-		if (t->generation == 0 && directory_grave_sound(d, &kept[i])) {
-			const struct message_bury b = {kept[i].id, kept[i].generation,
-						       kept[i].request, kept[i].node};
+		if (t->generation == 0 && directory_tombstone_sound(d, &kept[i])) {
+			const struct message_tombstone b = {kept[i].id, kept[i].generation,
+							    kept[i].request, kept[i].node};
 
-			directory_grave_set(d, t, &b);
+			directory_tombstone_set(d, t, &b);
 		} else if (t->generation != kept[i].generation) {
-			directory_keep_grave(d, t);
+			directory_keep_tombstone(d, t);
 		}
 	}
 }
 
-bool directory_bury(struct directory *d, const struct message_bury *b)
+bool directory_add_tombstone(struct directory *d, const struct message_tombstone *b)
 {
-	struct tombstone *t = directory_grave(d, &b->id);
+	struct tombstone *t = directory_tombstone_of(d, &b->id);
 
 	if (t && t->generation >= b->generation)
 		return false;
 	if (t == NULL)
-		t = directory_grave_take(d);
-	directory_grave_set(d, t, b);
-	directory_keep_grave(d, t);
+		t = directory_tombstone_take(d);
+	directory_tombstone_set(d, t, b);
+	directory_keep_tombstone(d, t);
 	return true;
 }
 
 void directory_unsettled(struct directory *d)
 {
-	d->unsettled = d->buried;
+	d->unsettled = d->tombstones_made;
 }
 
-bool directory_graves_full(struct directory *d)
+bool directory_tombstones_full(struct directory *d)
 {
 	const struct tombstone *t;
 
-	if (directory_grave_unused(d))
+	if (directory_tombstone_unused(d))
 		return false;
 	t = list_item(list_first(&d->aged), struct tombstone, aged);
 	return t->number > d->unsettled && !d->out.settled(d->out.arg, &t->by_id.id);
@@ -181,7 +183,7 @@ void directory_node_away(struct directory *d, uint32_t node, bool ever)
 	struct directory_node *n = &d->nodes[node];
 
 	if (!n->away)
-		d->away_since[node] = ever ? 0 : d->buried;
+		d->away_since[node] = ever ? 0 : d->tombstones_made;
 	n->away = true;
 	n->behind = false;
 }

@@ -59,19 +59,19 @@ static struct copy *directory_visit(struct directory *d, const struct copy *a, s
 	return stack;
 }
 
-bool directory_depends(struct directory *d, struct copy *a, const struct copy *asker)
+bool directory_depends(struct directory *d, struct copy *a, const struct copy *requester)
 {
 	struct copy *stack = a;
 
-	if (asker == NULL || asker->sending == 0)
-		return a == asker;
+	if (requester == NULL || requester->sending == 0)
+		return a == requester;
 	d->visits++;
 	a->visit = d->visits;
 	a->visit_next = NULL;
 	while (stack) {
 		struct copy *at = stack;
 
-		if (at == asker)
+		if (at == requester)
 			return true;
 		stack = directory_visit(d, at, at->visit_next);
 	}

@@ -171,7 +171,7 @@ static uint64_t buffers_readable(const struct stage *s)
 {
 	uint64_t before_last = (s->size - 1) / s->chunk_bytes * s->chunk_bytes;
 
-	return s->hold && s->ready_bytes > before_last ? before_last : s->ready_bytes;
+	return s->withhold && s->ready_bytes > before_last ? before_last : s->ready_bytes;
 }
 
 /* How far the object goes without a gap, when its first lane is complete: until then the worker

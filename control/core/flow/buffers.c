@@ -170,7 +170,7 @@ static void buffers_open(struct control *c, struct stage *s, const struct buffer
 	r.buffer.reduce_op = (uint8_t)sum->op;
 	r.buffer.dtype = (uint8_t)sum->dtype;
 	r.buffer.scale = (uint16_t)sum->scale;
-	r.buffer.hold = s->hold;
+	r.buffer.withhold = s->withhold;
 	commands_push(c, s->worker, &r);
 }
 
@@ -197,7 +197,7 @@ static struct stage *buffers_chain(struct control *c, uint32_t slot, uint32_t ch
 		s->size =
 			(end < image->size ? end : image->size) - (uint64_t)s->first * chunk_bytes;
 		s->ready_bytes = buffers_share(s, ready_bytes);
-		s->hold = sum->hold && s->next == NULL;
+		s->withhold = sum->withhold && s->next == NULL;
 		buffers_open(c, s, sum);
 	}
 	c->flow->ops->opened(c, head);
@@ -223,7 +223,7 @@ void buffers_finish(struct control *c, struct stage *head)
 
 	while (s->next)
 		s = s->next;
-	s->hold = false;
+	s->withhold = false;
 	r.progress.buffer = s->handle;
 	commands_push(c, s->worker, &r);
 }
@@ -363,8 +363,9 @@ const uint64_t *buffers_given(struct control *c, const struct stage *head, const
 	return (const uint64_t *)(const void *)(c->memory + buffers_given_offset(c, head, part));
 }
 
-static struct edge *buffers_strand(struct control *c, struct stage *head, uint32_t conn,
-				   const struct strand *t, struct part *part, uint64_t *map_offset)
+static struct edge *buffers_substream(struct control *c, struct stage *head, uint32_t conn,
+				      const struct substream *t, struct part *part,
+				      uint64_t *map_offset)
 {
 	struct edge *e = buffers_edge(c, buffers_lane(head, t->first), false, conn);
 
@@ -381,11 +382,11 @@ static struct edge *buffers_strand(struct control *c, struct stage *head, uint32
 }
 
 struct edge *buffers_in(struct control *c, struct stage *head, uint32_t conn,
-			const struct strand *t, struct part *part)
+			const struct substream *t, struct part *part)
 {
 	struct record r = {.op = COMMAND_NONE};
 	uint64_t map = 0;
-	struct edge *e = buffers_strand(c, head, conn, t, part, &map);
+	struct edge *e = buffers_substream(c, head, conn, t, part, &map);
 
 	if (e == NULL)
 		return NULL;
@@ -399,10 +400,10 @@ struct edge *buffers_in(struct control *c, struct stage *head, uint32_t conn,
 }
 
 struct edge *buffers_local(struct control *c, struct stage *head, const struct stage *source,
-			   const struct strand *t, struct part *part)
+			   const struct substream *t, struct part *part)
 {
 	struct record r = {.op = COMMAND_LOCAL};
-	struct edge *e = buffers_strand(c, head, 0, t, part, &r.local.bitmap_offset);
+	struct edge *e = buffers_substream(c, head, 0, t, part, &r.local.bitmap_offset);
 
 	if (e == NULL)
 		return NULL;
@@ -434,7 +435,7 @@ static void buffers_skip(uint64_t *map, uint32_t base, uint32_t chunks,
 }
 
 struct edge *buffers_out(struct control *c, struct stage *s, uint32_t conn,
-			 const struct message_strand *strand, const struct message_stream *m)
+			 const struct message_substream *substream, const struct message_stream *m)
 {
 	uint32_t chunks = (uint32_t)chunk_count(s->size, s->chunk_bytes);
 	uint32_t bitmap = buffers_bitmap(c, chunks);
@@ -449,9 +450,9 @@ struct edge *buffers_out(struct control *c, struct stage *s, uint32_t conn,
 	e->bitmap = bitmap;
 	buffers_skip((uint64_t *)(void *)scratch_at(c, bitmap), s->first, chunks, m);
 	buffers_edge_record(e, COMMAND_OUT, &r);
-	r.edge.stream = strand->stream;
-	r.edge.first_chunk = strand->first - s->first;
-	r.edge.chunks = strand->count;
+	r.edge.stream = substream->stream;
+	r.edge.first_chunk = substream->first - s->first;
+	r.edge.chunks = substream->count;
 	r.edge.bitmap_offset = scratch_offset(c, bitmap);
 	commands_push(c, s->worker, &r);
 	return e;

@@ -42,7 +42,7 @@ struct stage {
 	uint16_t lanes;	  /* head: in the chain */
 	uint16_t dropped; /* head: those that their workers have let go of */
 	bool dropping;	  /* head */
-	bool hold;	  /* its last chunk stays here, whatever ready_bytes says */
+	bool withhold;	  /* its last chunk stays here, whatever ready_bytes says */
 };
 
 struct edge {
@@ -90,7 +90,7 @@ struct buffer_sum {
 	uint32_t op, dtype;
 	uint32_t need;	/* contributions to each chunk */
 	uint32_t scale; /* divides the sum at the end; 0, 1: not */
-	bool hold;	/* its last chunk stays here until buffers_finish */
+	bool withhold;	/* its last chunk stays here until buffers_finish */
 };
 /* Buffers that take parts. bitmap: buffers_bitmap, or, to add them up, buffers_bitmap_counted. */
 struct stage *buffers_stage_sum(struct control *c, uint32_t slot, uint32_t chunk_bytes,
@@ -106,17 +106,17 @@ void buffers_drop_stage(struct control *c, struct stage *s);
 /* Gives a stage up when nothing flows through it and its object is not arriving. */
 void buffers_settle_stage(struct control *c, struct stage *s);
 
-/* What a strand brings, from a connection or from another stage of the same worker; part: NULL, or
- * whose contribution that is. */
+/* What a substream brings, from a connection or from another stage of the same worker; part: NULL,
+ * or whose contribution that is. */
 struct edge *buffers_in(struct control *c, struct stage *head, uint32_t conn,
-			const struct strand *t, struct part *part);
+			const struct substream *t, struct part *part);
 struct edge *buffers_local(struct control *c, struct stage *head, const struct stage *source,
-			   const struct strand *t, struct part *part);
+			   const struct substream *t, struct part *part);
 /* What a part has given already: a bit per chunk. */
 const uint64_t *buffers_given(struct control *c, const struct stage *head, const struct part *part);
 /* The receiver's stream and its range, all of one lane; m: what to leave out. */
 struct edge *buffers_out(struct control *c, struct stage *s, uint32_t conn,
-			 const struct message_strand *strand, const struct message_stream *m);
+			 const struct message_substream *substream, const struct message_stream *m);
 void buffers_drop_edge(struct control *c, struct edge *e);
 
 /* Events about buffers and edges, and refusals. */

@@ -4,8 +4,8 @@
 #include "room.h"
 
 /* The chunks from one on in the same lane; where that begins, and whose it is. */
-static uint32_t strand_left(const struct strand_cut *cut, uint32_t chunk, uint32_t *base,
-			    unsigned *worker)
+static uint32_t substream_left(const struct substream_cut *cut, uint32_t chunk, uint32_t *base,
+			       unsigned *worker)
 {
 	uint32_t lane = lane_of(cut->chunks, cut->lanes, chunk);
 
@@ -14,11 +14,11 @@ static uint32_t strand_left(const struct strand_cut *cut, uint32_t chunk, uint32
 	return lane_first(cut->chunks, cut->lanes, lane + 1) - chunk;
 }
 
-struct strand strand_at(const struct strand_range *r, uint32_t chunk)
+struct substream substream_at(const struct substream_range *r, uint32_t chunk)
 {
-	struct strand s = {.first = chunk, .peer_first = r->peer_first + (chunk - r->first)};
-	uint32_t here = strand_left(&r->here, s.first, &s.base, &s.worker);
-	uint32_t there = strand_left(&r->there, s.peer_first, &s.peer_base, &s.peer_worker);
+	struct substream s = {.first = chunk, .peer_first = r->peer_first + (chunk - r->first)};
+	uint32_t here = substream_left(&r->here, s.first, &s.base, &s.worker);
+	uint32_t there = substream_left(&r->there, s.peer_first, &s.peer_base, &s.peer_worker);
 	uint32_t left = r->end - chunk;
 
 	left = here < left ? here : left;
@@ -26,45 +26,46 @@ struct strand strand_at(const struct strand_range *r, uint32_t chunk)
 	return s;
 }
 
-bool strands_greeted(struct control *c, struct node *n)
+bool substreams_greeted(struct control *c, struct node *n)
 {
 	if (c->attached && n->state != NODE_UP) /* it comes with its HELLO */
 		peers_link(c, n, 0, 0);
 	return c->attached && n->state == NODE_UP;
 }
 
-static const struct link *strand_link(struct control *c, struct node *n, const struct strand *s)
+static const struct link *substream_link(struct control *c, struct node *n,
+					 const struct substream *s)
 {
 	const struct link *l = peers_link(c, n, s->worker, s->peer_worker);
 
 	return l && l->state == LINK_UP ? l : NULL;
 }
 
-bool strands_linked(struct control *c, struct node *n, const struct strand_range *r)
+bool substreams_linked(struct control *c, struct node *n, const struct substream_range *r)
 {
 	bool up = true;
-	struct strand s;
+	struct substream s;
 
 	for (uint32_t at = r->first; at < r->end; at = s.end) {
-		s = strand_at(r, at);
-		up &= strand_link(c, n, &s) != NULL;
+		s = substream_at(r, at);
+		up &= substream_link(c, n, &s) != NULL;
 	}
 	return up;
 }
 
-bool strands_open(struct control *c, struct node *n, const struct strand_range *r,
-		  struct stage *head, const uint64_t *map, struct part *part, struct list *edges)
+bool substreams_open(struct control *c, struct node *n, const struct substream_range *r,
+		     struct stage *head, const uint64_t *map, struct part *part, struct list *edges)
 {
-	struct strand s;
+	struct substream s;
 
 	for (uint32_t at = r->first; at < r->end; at = s.end) {
 		const struct link *l;
 		struct edge *e;
 
-		s = strand_at(r, at);
+		s = substream_at(r, at);
 		if (chunks_missing(map, s.first, s.end) == 0)
 			continue;
-		l = strand_link(c, n, &s);
+		l = substream_link(c, n, &s);
 		e = l ? buffers_in(c, head, l->conn, &s, part) : NULL;
 		if (e == NULL)
 			return false;
@@ -73,30 +74,30 @@ bool strands_open(struct control *c, struct node *n, const struct strand_range *
 	return true;
 }
 
-static void strands_name_some(const struct list *edges, const uint64_t *map, bool all,
-			      struct message_stream *m)
+static void substreams_name_some(const struct list *edges, const uint64_t *map, bool all,
+				 struct message_stream *m)
 {
 	list_each(l, after, edges)
 	{
 		const struct edge *e = list_item(l, struct edge, of_owner);
 
 		if (all || chunks_missing(map, e->first, e->end) > 0)
-			m->strand[m->strands++] =
-				(struct message_strand){.stream = e->handle,
-							.worker = e->stage->worker,
-							.first = e->peer_first,
-							.count = e->end - e->first};
+			m->substream[m->substreams++] =
+				(struct message_substream){.stream = e->handle,
+							   .worker = e->stage->worker,
+							   .first = e->peer_first,
+							   .count = e->end - e->first};
 	}
 }
 
-void strands_name(const struct list *edges, const uint64_t *map, struct message_stream *m)
+void substreams_name(const struct list *edges, const uint64_t *map, struct message_stream *m)
 {
-	strands_name_some(edges, map, !m->check, m);
-	if (m->strands == 0)
-		strands_name_some(edges, map, true, m);
+	substreams_name_some(edges, map, !m->check, m);
+	if (m->substreams == 0)
+		substreams_name_some(edges, map, true, m);
 }
 
-bool strands_recut(const struct message_reply *r, uint32_t *lanes)
+bool substreams_recut(const struct message_reply *r, uint32_t *lanes)
 {
 	if (r->status != -EXDEV || r->lanes == *lanes || r->lanes == 0 || r->lanes > LANES_MAX)
 		return false;
@@ -104,7 +105,7 @@ bool strands_recut(const struct message_reply *r, uint32_t *lanes)
 	return true;
 }
 
-void strands_drop(struct control *c, struct list *edges)
+void substreams_drop(struct control *c, struct list *edges)
 {
 	list_each(l, after, edges)
 	{
@@ -113,7 +114,7 @@ void strands_drop(struct control *c, struct list *edges)
 	}
 }
 
-void strands_forget(struct list *edges)
+void substreams_forget(struct list *edges)
 {
 	list_each(l, after, edges)
 	{

@@ -150,7 +150,7 @@ void holds_describe(const struct lease *l, struct message_lease *out)
 }
 
 void holds_create_made(struct control *c, uint64_t number, const struct object_id *id,
-		       uint64_t generation, const struct node *owner, uint64_t life)
+		       uint64_t generation, const struct node *owner, uint64_t epoch)
 {
 	struct hold *h = number ? holds_creating(c, number, id) : NULL;
 
@@ -159,7 +159,7 @@ void holds_create_made(struct control *c, uint64_t number, const struct object_i
 	h->state = HOLD_HELD;
 	h->generation = generation;
 	h->owner = owner->number + 1;
-	h->owner_life = life;
+	h->owner_epoch = epoch;
 	kept_hold(c, h);
 	if (h->lease->ended)
 		holds_drop(c, h);

@@ -64,19 +64,19 @@ struct hold {
 	struct timer timer;  /* of that */
 	struct call *call;
 	struct object_id id;
-	uint64_t generation; /* 0: not known yet */
-	uint64_t due_ns;     /* the object's time; UINT64_MAX: it has no end */
-	uint64_t owner_life; /* members_life of when it was told */
-	uint32_t owner;	     /* node + 1; 0: none was told */
-	uint32_t state;	     /* enum hold_state */
-	bool joins;	     /* asked: only if another lease holds it */
-	void *waiter;	     /* lease_ops.answer; NULL: nobody waits */
+	uint64_t generation;  /* 0: not known yet */
+	uint64_t due_ns;      /* the object's time; UINT64_MAX: it has no end */
+	uint64_t owner_epoch; /* members_epoch of when it was told */
+	uint32_t owner;	      /* node + 1; 0: none was told */
+	uint32_t state;	      /* enum hold_state */
+	bool joins;	      /* asked: only if another lease holds it */
+	void *waiter;	      /* lease_ops.answer; NULL: nobody waits */
 	uint64_t waiter_number;
 };
 
 struct lease_ops { /* for the rooms above: one table, in wiring.c */
 	/* What an owner has heard is told to another one, or again: not all has been told yet. */
-	void (*told_again)(struct control *c);
+	void (*announce_more)(struct control *c);
 	/* The end of what a client waits for: hold.waiter, and its number. */
 	void (*answer)(struct control *c, void *waiter, uint64_t number, int32_t status,
 		       uint64_t generation, const char *text);
@@ -139,7 +139,7 @@ void holds_gone(struct control *c, const struct object_id *id, uint64_t generati
 bool holds_create_begin(struct control *c, uint64_t lease, const struct object_id *id,
 			uint64_t generation, struct message_lease *out);
 void holds_create_made(struct control *c, uint64_t lease, const struct object_id *id,
-		       uint64_t generation, const struct node *owner, uint64_t life);
+		       uint64_t generation, const struct node *owner, uint64_t epoch);
 void holds_create_not(struct control *c, uint64_t lease, const struct object_id *id, bool unsure);
 
 /* What messages say of a lease. */

@@ -13,7 +13,7 @@ bool holds_untold(struct control *c, const struct hold *h)
 {
 	const struct node *owner = control_shard(c, &h->id);
 
-	return h->owner != owner->number + 1 || h->owner_life != members_life(c, owner);
+	return h->owner != owner->number + 1 || h->owner_epoch != members_epoch(c, owner);
 }
 
 bool holds_told(const struct control *c)
@@ -76,7 +76,7 @@ static void holds_agreed(struct control *c, struct hold *h, const struct call *c
 			 uint64_t generation)
 {
 	h->owner = call->node->number + 1;
-	h->owner_life = call->cookie;
+	h->owner_epoch = call->cookie;
 	h->generation = generation;
 	if (h->state == HOLD_ASKED)
 		h->state = HOLD_HELD;
@@ -87,7 +87,7 @@ static void holds_agreed(struct control *c, struct hold *h, const struct call *c
 	if (h->state == HOLD_DROPPING)
 		holds_dirty(c, h);
 	else if (holds_untold(c, h)) { /* another one meanwhile, or another life of it */
-		c->lease->ops->told_again(c);
+		c->lease->ops->announce_more(c);
 		holds_dirty(c, h);
 	}
 }
@@ -125,13 +125,13 @@ static struct call *holds_say_hold(struct control *c, struct hold *h)
 	m.hold.id = h->id;
 	m.hold.generation = h->generation;
 	m.hold.left_ns = UINT64_MAX;
-	m.hold.again = h->state == HOLD_HELD;
+	m.hold.known = h->state == HOLD_HELD;
 	m.hold.joins = h->joins;
 	if (h->lease)
 		holds_describe(h->lease, &m.hold.lease);
 	call = calls_start(c, owner, &m, TABLE_SLOT_NONE, UINT64_MAX, holds_heard, h);
 	if (call)
-		call->cookie = members_life(c, owner);
+		call->cookie = members_epoch(c, owner);
 	return call;
 }
 

@@ -47,8 +47,8 @@ uint32_t message_answer_kind(uint32_t request_kind)
 		return MESSAGE_USED;
 	case MESSAGE_PIECES:
 		return MESSAGE_HAS;
-	case MESSAGE_TAKE:
-		return MESSAGE_GIVEN;
+	case MESSAGE_PULL:
+		return MESSAGE_PULL_REPLY;
 	default:
 		return MESSAGE_REPLY;
 	}
@@ -64,8 +64,8 @@ void message_copy(struct message *out, const struct message *m, uint8_t *data)
 		out->get.others = (const struct object_id *)(const void *)data;
 	} else if (m->kind == MESSAGE_GOT && m->got.value_bytes > 0) {
 		out->got.value = memcpy(data, m->got.value, m->got.value_bytes);
-	} else if (m->kind == MESSAGE_GIVEN && m->take.bytes > 0) {
-		out->take.value = memcpy(data, m->take.value, m->take.bytes);
+	} else if (m->kind == MESSAGE_PULL_REPLY && m->pull.bytes > 0) {
+		out->pull.value = memcpy(data, m->pull.value, m->pull.bytes);
 	} else if (m->kind == MESSAGE_OBJECTS && m->objects.count > 0) {
 		memcpy(data, m->objects.objects, sizeof(*m->objects.objects) * m->objects.count);
 		out->objects.objects = (const struct session_object *)(const void *)data;

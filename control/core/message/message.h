@@ -21,10 +21,10 @@ enum {
 	MESSAGE_TEXT_MAX = 127,	  /* bytes, without the terminating zero */
 	MESSAGE_OBJECTS_MAX = 32, /* entries in one OBJECTS message */
 	MESSAGE_UPSTREAMS_MAX = SESSION_UPSTREAMS,
-	MESSAGE_SKIPS_MAX = CHUNK_RUNS_MAX,	 /* runs of chunks that a STREAM leaves out */
-	MESSAGE_STRANDS_MAX = 2 * LANES_MAX - 1, /* of a STREAM: two nodes cut differently */
-	MESSAGE_MEMBERS_MAX = 64,		 /* entries in one MEMBERS message */
-	MESSAGE_SOURCES_MAX = 1024,		 /* of a reduce */
+	MESSAGE_SKIPS_MAX = CHUNK_RUNS_MAX,	    /* runs of chunks that a STREAM leaves out */
+	MESSAGE_SUBSTREAMS_MAX = 2 * LANES_MAX - 1, /* of a STREAM: two nodes cut differently */
+	MESSAGE_MEMBERS_MAX = 64,		    /* entries in one MEMBERS message */
+	MESSAGE_SOURCES_MAX = 1024,		    /* of a reduce */
 	MESSAGE_OTHERS_MAX = 31, /* of a LOCATE: what one answer adds up is bounded */
 	MESSAGE_PARTS_MAX = 255, /* of an object that is combined: a contribution count is a byte */
 };
@@ -51,21 +51,23 @@ enum message_kind {
 	MESSAGE_REDUCE,	  /* node -> shard of the target: make it from these -> REPLY, once */
 	MESSAGE_REDUCED,  /* node -> shard of the target: when it has ended, how? -> USED */
 	MESSAGE_USED,
-	MESSAGE_COMBINE,  /* shard -> node: build an object from these parts -> REPLY */
-	MESSAGE_COMBINED, /* node -> shard: how that goes -> REPLY (-ESTALE: not known) */
-	MESSAGE_RELEASE,  /* shard -> node: give up what a reduce has left with you -> REPLY */
-	MESSAGE_BURY,	/* shard -> shard: this was deleted, in case that you are asked -> REPLY */
-	MESSAGE_TOLD,	/* node -> shard: you know all that I hold; forget the rest -> REPLY */
-	MESSAGE_PIECES, /* node -> holder: which of these chunks do you have? -> HAS */
+	MESSAGE_COMBINE,   /* shard -> node: build an object from these parts -> REPLY */
+	MESSAGE_COMBINED,  /* node -> shard: how that goes -> REPLY (-ESTALE: not known) */
+	MESSAGE_RELEASE,   /* shard -> node: give up what a reduce has left with you -> REPLY */
+	MESSAGE_TOMBSTONE, /* shard -> shard: this was deleted, in case that you are asked -> REPLY
+			    */
+	MESSAGE_ANNOUNCED, /* node -> shard: you know all that I hold; forget the rest -> REPLY */
+	MESSAGE_PIECES,	   /* node -> holder: which of these chunks do you have? -> HAS */
 	MESSAGE_HAS,
 	MESSAGE_COMMIT,	 /* shard -> who asked for the reduce: may this be its result? -> REPLY */
 	MESSAGE_FINISH,	 /* -> node: what you have built is the result, let it go -> REPLY */
 	MESSAGE_RECALL,	 /* who asked for a reduce -> shard: so it has ended -> REPLY */
 	MESSAGE_PROPOSE, /* who asked for a reduce, and coordinates it -> shard: may this be its
 			  * result? -> REPLY */
-	MESSAGE_TAKE, /* node -> node: the bytes of this range, when you have all of it -> GIVEN */
-	MESSAGE_GIVEN,
-	MESSAGE_OFFER,	  /* node -> node: bytes for what you are to build; no answer */
+	MESSAGE_PULL,	 /* node -> node: the bytes of this range, when you have all of it ->
+			    PULL_REPLY */
+	MESSAGE_PULL_REPLY,
+	MESSAGE_PUSH,	  /* node -> node: bytes for what you are to build; no answer */
 	MESSAGE_KEEP,	  /* shard -> node: hold a copy of this small object, for me it is the only
 			   * other one
 			   * -> REPLY */
@@ -92,18 +94,18 @@ enum message_get_why {
 	MESSAGE_GET_LOCATE, /* where is it, or, if it is small: what is it? Nothing is booked, and
 			     * I get no copy */
 	MESSAGE_GET_FORGET, /* I ask no more: generation is the number of my LOCATE */
-	MESSAGE_GET_HOME,   /* who feeds me may feed too many: whose stream would do instead? */
+	MESSAGE_GET_REPARENT, /* who feeds me may feed too many: whose stream would do instead? */
 	MESSAGE_GET_WHYS,
 };
 
 enum message_got_what {
-	MESSAGE_GOT_UNKNOWN, /* nobody has it: an answer follows when somebody does */
-	MESSAGE_GOT_WAIT,    /* it exists; an answer follows when a holder can send */
-	MESSAGE_GOT_HOLDER,  /* ask this node; its sending slot is booked for you */
-	MESSAGE_GOT_VALUE,   /* here it is */
-	MESSAGE_GOT_FAILED,  /* status says why; no further answer (MORE, HEDGE: nobody else) */
-	MESSAGE_GOT_ORPHAN,  /* nobody who lives has all of it: see what is left (GET_PIECE) */
-	MESSAGE_GOT_PIECE,   /* holder has a part; NONE: that was the last */
+	MESSAGE_GOT_UNKNOWN,	/* nobody has it: an answer follows when somebody does */
+	MESSAGE_GOT_WAIT,	/* it exists; an answer follows when a holder can send */
+	MESSAGE_GOT_HOLDER,	/* ask this node; its sending slot is booked for you */
+	MESSAGE_GOT_VALUE,	/* here it is */
+	MESSAGE_GOT_FAILED,	/* status says why; no further answer (MORE, HEDGE: nobody else) */
+	MESSAGE_GOT_INCOMPLETE, /* nobody who lives has all of it: see what is left (GET_PIECE) */
+	MESSAGE_GOT_PIECE,	/* holder has a part; NONE: that was the last */
 	MESSAGE_GOT_WHATS,
 };
 
@@ -148,7 +150,7 @@ struct message_hello {
 	uint64_t store_incarnation; /* changes when the store's contents are lost */
 	uint64_t incarnation;	    /* of the member: rises with each life */
 	uint64_t digest;	    /* of the members that it knows */
-	uint32_t given;		    /* your number, or MESSAGE_NODE_NONE */
+	uint32_t assigned;	    /* your number, or MESSAGE_NODE_NONE */
 };
 
 struct message_lease {	 /* of a node, its home, that the message comes from */
@@ -171,18 +173,18 @@ struct message_have {
 	const uint8_t *value;
 	uint32_t value_bytes; /* all of the object, or 0 */
 	uint32_t has_value;
-	uint64_t rate;	 /* COMPLETE: bytes per second at which it came; 0: not told */
-	uint32_t guards; /* 1: this copy stays, whatever the others do (store/primary.h) */
-	uint32_t orphan; /* 1: who guarded it lives no more: name me another, or me */
-	uint32_t made;	 /* 1: it is being made by a reduce: only for whoever coordinates that */
-	uint64_t life;	 /* as in message_told; set when it is sent */
+	uint64_t rate;	   /* COMPLETE: bytes per second at which it came; 0: not told */
+	uint32_t pinned;   /* 1: this copy stays, whatever the others do (store/replica.h) */
+	uint32_t pin_lost; /* 1: who guarded it lives no more: name me another, or me */
+	uint32_t made;	   /* 1: it is being made by a reduce: only for whoever coordinates that */
+	uint64_t epoch;	   /* as in message_announced; set when it is sent */
 	struct message_lease lease; /* with create: that holds the object from now on */
 };
 
 /* Of what the sender has said with HAVE and GET, only that holds which it said in this life of
- * their acquaintance or a later one (members_life). */
-struct message_told {
-	uint64_t life;
+ * their acquaintance or a later one (members_epoch). */
+struct message_announced {
+	uint64_t epoch;
 	uint64_t view; /* of the members, as the sender sees them (cluster/settle.c); 0: none */
 };
 
@@ -192,8 +194,8 @@ struct message_get {
 	uint32_t failed;     /* node, or MESSAGE_NODE_NONE */
 	uint32_t why;	     /* enum message_get_why */
 	uint32_t value_max;  /* LOCATE: bytes; larger ones stay where they are */
-	uint64_t life;	     /* as in message_told; set when it is sent */
-	uint32_t patient;    /* 1: that it has to wait need not be told at once */
+	uint64_t epoch;	     /* as in message_announced; set when it is sent */
+	uint32_t deferrable; /* 1: that it has to wait need not be told at once */
 	uint32_t op, dtype;  /* LOCATE of several, whose sum will do */
 	uint32_t others_count;
 	const struct object_id *others; /* beside id */
@@ -236,7 +238,7 @@ struct message_object { /* DROP, DELETE, REMOVE, STAT, PREFETCH */
 	uint64_t lease;	     /* MESSAGE_LAPSED_LEASE: of the sender; 0: the lease's home is lost */
 	uint32_t upstream;   /* DROP: node + 1 that feeds me no more; 0: I hold nothing more */
 	uint64_t cursor;     /* STAT: holders that are told already */
-	uint32_t again;	     /* REMOVE: 1: another generation takes its place; PREFETCH: 1: do not
+	uint32_t replaced;   /* REMOVE: 1: another generation takes its place; PREFETCH: 1: do not
 			      * wait for it to be put */
 };
 
@@ -245,12 +247,12 @@ struct message_hold {
 	uint64_t generation;	    /* 0: whatever is there; the REPLY tells */
 	struct message_lease lease; /* number 0: it is about the time of the object */
 	uint64_t left_ns;	    /* of its time; UINT64_MAX: it has no end */
-	uint32_t again;		    /* 1: an owner was told already */
+	uint32_t known;		    /* 1: an owner was told already */
 	uint32_t joins; /* 1: only if another lease holds it; else generation 0 comes back */
-	uint64_t life;	/* as in message_told; set when it is sent */
+	uint64_t epoch; /* as in message_announced; set when it is sent */
 };
 
-struct message_bury {
+struct message_tombstone {
 	struct object_id id;
 	uint64_t generation; /* this one and all before */
 	uint64_t request;    /* of the DELETE, and who sent it: it may be repeated elsewhere */
@@ -261,18 +263,18 @@ struct message_stream { /* STREAM; PIECES, HAS: id, generation, chunk_bytes, ran
 	struct object_id id;
 	uint64_t generation;
 	uint32_t chunk_bytes;
-	uint32_t first;	  /* chunk */
-	uint32_t count;	  /* chunks from first on */
-	uint32_t check;	  /* 1: only say whether the strands still are there */
-	uint32_t lanes;	  /* into which the holder is taken to have cut it; 1: not */
-	uint32_t strands; /* streams that share the range, each within a lane of both */
-	struct message_strand {
+	uint32_t first;	     /* chunk */
+	uint32_t count;	     /* chunks from first on */
+	uint32_t check;	     /* 1: only say whether the substreams still are there */
+	uint32_t lanes;	     /* into which the holder is taken to have cut it; 1: not */
+	uint32_t substreams; /* streams that share the range, each within a lane of both */
+	struct message_substream {
 		uint32_t stream; /* the receiver's IN edge */
 		uint32_t worker; /* of the receiver */
 		uint32_t first, count;
-	} strand[MESSAGE_STRANDS_MAX];
+	} substream[MESSAGE_SUBSTREAMS_MAX];
 	uint32_t replaced; /* streams of before that end with the beginning of these */
-	uint32_t replaces[MESSAGE_STRANDS_MAX];
+	uint32_t replaces[MESSAGE_SUBSTREAMS_MAX];
 	uint32_t skips;
 	struct chunk_run
 		skip[MESSAGE_SKIPS_MAX]; /* chunks that are here already, in rising order */
@@ -304,10 +306,10 @@ struct message_members { /* REDIRECT: digest only */
 	const struct message_member *members;
 };
 
-enum {				  /* flags */
-       MESSAGE_REDUCE_SPREAD = 1, /* all contributors will get the result */
-       MESSAGE_REDUCE_AGAIN = 2,  /* another coordinator had it, and no result is agreed to */
-       MESSAGE_REDUCE_LENT = 4,	  /* the asker coordinates it already (REDUCED, too) */
+enum {				     /* flags */
+       MESSAGE_REDUCE_ALLREDUCE = 1, /* all contributors will get the result */
+       MESSAGE_REDUCE_RESTART = 2,   /* another coordinator had it, and no result is agreed to */
+       MESSAGE_REDUCE_DELEGATED = 4, /* the asker coordinates it already (REDUCED, too) */
        MESSAGE_REDUCE_DEADLINE =
 	       8, /* deadline_ns and min hold; nodes that know no deadlines refuse the flag */
 };
@@ -349,12 +351,12 @@ struct message_part {
 	uint32_t stripe; /* VALUES, of a sum: that the node puts together */
 };
 
-enum {				   /* flags */
-       MESSAGE_COMBINE_HIDDEN = 1, /* nobody but the named streams knows of the object */
-       MESSAGE_COMBINE_HOLD = 2,   /* its last chunk is given to nobody before FINISH, or a COMBINE
-				    * without this flag */
-       MESSAGE_COMBINE_VALUES = 4, /* the parts come in messages (TAKE) instead of streams */
-       MESSAGE_COMBINE_LENT =
+enum {				     /* flags */
+       MESSAGE_COMBINE_HIDDEN = 1,   /* nobody but the named streams knows of the object */
+       MESSAGE_COMBINE_WITHHOLD = 2, /* its last chunk is given to nobody before FINISH, or a
+				      * COMBINE without this flag */
+       MESSAGE_COMBINE_VALUES = 4,   /* the parts come in messages (PULL) instead of streams */
+       MESSAGE_COMBINE_DELEGATED =
 	       8, /* from the node that has asked for the reduce (reduce/coordinator/delegate.c) */
 };
 
@@ -375,11 +377,11 @@ struct message_combine {
 };
 
 enum message_combined_what {
-	MESSAGE_COMBINED_PART = 1, /* all of the part is in */
-	MESSAGE_COMBINED_DONE,	   /* the object is complete */
-	MESSAGE_COMBINED_LOST,	   /* the part (part_node NONE: the object itself) cannot be had */
-	MESSAGE_COMBINED_SILENT,   /* the part's node answers nothing, but is not given up yet */
-	MESSAGE_COMBINED_AGAIN,	   /* it begins with nothing, its dataplane has: is it wanted? */
+	MESSAGE_COMBINED_PART = 1,  /* all of the part is in */
+	MESSAGE_COMBINED_DONE,	    /* the object is complete */
+	MESSAGE_COMBINED_LOST,	    /* the part (part_node NONE: the object itself) cannot be had */
+	MESSAGE_COMBINED_SILENT,    /* the part's node answers nothing, but is not given up yet */
+	MESSAGE_COMBINED_RESTARTED, /* it begins with nothing, its dataplane has: is it wanted? */
 	MESSAGE_COMBINED_WHATS,
 };
 
@@ -397,25 +399,25 @@ struct message_combined {
 	int32_t status; /* LOST: why, -errno */
 };
 
-struct message_take {
+struct message_pull {
 	struct object_id id;
 	uint64_t generation;
 	uint64_t first; /* byte */
-	uint32_t bytes; /* GIVEN: of the value, 0 with an error */
-	int32_t status; /* GIVEN: 0 or -errno */
+	uint32_t bytes; /* PULL_REPLY: of the value, 0 with an error */
+	int32_t status; /* PULL_REPLY: 0 or -errno */
 	const uint8_t *value;
 };
 
-struct message_offer {
+struct message_push {
 	struct object_id into;
-	struct message_take bytes; /* of which object; with the value */
+	struct message_pull bytes; /* of which object; with the value */
 };
 
 struct message_reply {
 	int32_t status;	     /* 0 or -errno */
 	uint32_t ready;	     /* STREAM: chunks that the holder has */
 	uint32_t lanes;	     /* STREAM, -EXDEV: it is cut into so many */
-	uint32_t guard;	     /* HAVE: node + 1 whose copy stays; 0: none that is known */
+	uint32_t pinned;     /* HAVE: node + 1 whose copy stays; 0: none that is known */
 	uint64_t generation; /* REDUCE: of a result that is there and has all sources in it; or 0 */
 	char text[MESSAGE_TEXT_MAX + 1];
 };
@@ -429,8 +431,8 @@ struct message {
 		struct message_get get;
 		struct message_got got;
 		struct message_object object;
-		struct message_bury bury;
-		struct message_told told;
+		struct message_tombstone tombstone;
+		struct message_announced announced;
 		struct message_hold hold;
 		struct message_stream stream;
 		struct message_list list;
@@ -442,8 +444,8 @@ struct message {
 		struct message_used used;
 		struct message_combine combine;
 		struct message_combined combined;
-		struct message_take take;
-		struct message_offer offer;
+		struct message_pull pull;
+		struct message_push push;
 	};
 };
 

@@ -286,8 +286,8 @@ static uint32_t cost_levels(uint32_t n, uint32_t d)
 	return k;
 }
 
-static uint64_t cost_spread(uint32_t n, uint32_t d, const struct cost_object *o,
-			    const struct topology_link *link)
+static uint64_t cost_broadcast_tree(uint32_t n, uint32_t d, const struct cost_object *o,
+				    const struct topology_link *link)
 {
 	uint32_t width = d < n ? d : n, levels = cost_levels(n, width);
 	uint64_t chunk = o->chunk_bytes < o->size_bytes ? o->chunk_bytes : o->size_bytes;
@@ -298,7 +298,7 @@ static uint64_t cost_spread(uint32_t n, uint32_t d, const struct cost_object *o,
 
 uint64_t cost_broadcast_ns(uint32_t n, uint32_t d, struct cost_object o, struct topology_link link)
 {
-	return cost_spread(n, d, &o, &link);
+	return cost_broadcast_tree(n, d, &o, &link);
 }
 
 uint32_t cost_broadcast_degree(uint32_t n, uint32_t most, struct cost_object o,
@@ -308,7 +308,7 @@ uint32_t cost_broadcast_degree(uint32_t n, uint32_t most, struct cost_object o,
 	uint32_t best = 1;
 
 	for (uint32_t d = 1; d <= most && d <= n; d++) {
-		uint64_t ns = cost_spread(n, d, &o, &link);
+		uint64_t ns = cost_broadcast_tree(n, d, &o, &link);
 
 		if (ns < best_ns) {
 			best_ns = ns;

@@ -6,9 +6,9 @@
 #include "policy.h"
 #include <stddef.h>
 
-static bool policy_expired(const struct policy_view *v, uint64_t *again_ns)
+static bool policy_expired(const struct policy_view *v, uint64_t *retry_ns)
 {
-	*again_ns = v->until_ns;
+	*retry_ns = v->until_ns;
 	return v->now_ns >= v->until_ns;
 }
 
@@ -27,9 +27,9 @@ static bool policy_replaces(const struct policy_args *a, const struct policy_vie
 }
 
 static enum policy_turn first_k_turn(const struct policy_args *a, const struct policy_view *v,
-				     uint64_t *again_ns)
+				     uint64_t *retry_ns)
 {
-	if (policy_expired(v, again_ns))
+	if (policy_expired(v, retry_ns))
 		return POLICY_EXPIRE;
 	return v->answered == v->total && v->sized ? POLICY_PLAN : POLICY_WAIT;
 }
@@ -41,12 +41,12 @@ static uint64_t policy_after(const struct policy_view *v, uint64_t ns)
 }
 
 static enum policy_turn deadline_turn(const struct policy_args *a, const struct policy_view *v,
-				      uint64_t *again_ns)
+				      uint64_t *retry_ns)
 {
 	uint32_t least = a->least ? a->least : 1;
 	uint64_t end_ns = policy_after(v, a->wait_ns);
 
-	if (policy_expired(v, again_ns))
+	if (policy_expired(v, retry_ns))
 		return POLICY_EXPIRE;
 	if (v->sized && v->present >= v->needed)
 		return POLICY_PLAN;
@@ -56,8 +56,8 @@ static enum policy_turn deadline_turn(const struct policy_args *a, const struct 
 		end_ns = policy_after(v, a->settle_ns);
 	if (v->now_ns >= end_ns)
 		return POLICY_FREEZE;
-	if (end_ns < *again_ns)
-		*again_ns = end_ns;
+	if (end_ns < *retry_ns)
+		*retry_ns = end_ns;
 	return POLICY_WAIT;
 }
 

@@ -35,7 +35,7 @@ struct policy_view {
 };
 
 enum policy_turn {
-	POLICY_WAIT,   /* ask again at *again_ns, or when something was answered */
+	POLICY_WAIT,   /* ask again at *retry_ns, or when something was answered */
 	POLICY_PLAN,   /* plan for the needed contributions; those that miss come later */
 	POLICY_FREEZE, /* plan for those that are present; they are the needed ones from now on */
 	POLICY_EXPIRE, /* the time is over */
@@ -49,10 +49,10 @@ enum policy_arrival {
 
 struct policy {
 	const char *name;
-	/* Asked until the reduce is planned. again_ns: UINT64_MAX, only when something is answered.
+	/* Asked until the reduce is planned. retry_ns: UINT64_MAX, only when something is answered.
 	 */
 	enum policy_turn (*turn)(const struct policy_args *a, const struct policy_view *v,
-				 uint64_t *again_ns);
+				 uint64_t *retry_ns);
 	/* Of a contribution of that round that was found. */
 	enum policy_arrival (*arrival)(const struct policy_args *a, const struct policy_view *v,
 				       uint64_t round);

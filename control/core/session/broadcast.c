@@ -39,7 +39,7 @@ static bool broadcast_ask(struct control *c, struct wait *w, struct node *n)
 		return false;
 	}
 	m.object.id = w->id;
-	m.object.again = w->await.nowait;
+	m.object.replaced = w->await.nowait;
 	call = calls_start(c, n, &m, TABLE_SLOT_NONE, c->config.call_ns, broadcast_told, w);
 	if (call == NULL) {
 		waits_no_call(c, w);
@@ -180,7 +180,7 @@ static struct wait *prefetch_new(struct control *c, const struct node *n, const 
 	w->op = SESSION_GET;
 	w->id = m->object.id;
 	w->shard = n->number;
-	w->await.nowait = m->object.again;
+	w->await.nowait = m->object.replaced;
 	list_append(&all->prefetches, &w->of_session);
 	return w;
 }

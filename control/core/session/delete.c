@@ -23,7 +23,7 @@ static bool session_deleted(struct control *c, struct call *call, const struct m
 	slot = objects_find(c, &w->id);
 	if (answer->reply.status == 0 ||
 	    answer->reply.status == -ENOENT) /* it may have no bytes yet */
-		reduction_deleted(c, &w->id);
+		requester_deleted(c, &w->id);
 	if (answer->reply.status == 0 && slot != TABLE_SLOT_NONE &&
 	    objects_is(c, slot, answer->reply.generation))
 		objects_kill(c, slot, "the object was deleted");

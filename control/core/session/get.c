@@ -6,7 +6,7 @@
 
 /* The directory tells those who are patient after 5 to 10 ms only: whoever waits for less would
  * never hear that nobody has put the object. */
-#define GET_PATIENT_NS INT64_C(20000000)
+#define GET_DEFERRABLE_NS INT64_C(20000000)
 
 /* It is here, in a file. One that does not wait still gives the disk some time. */
 static void session_get_spilled(struct control *c, struct session *s,
@@ -40,7 +40,7 @@ void session_get(struct control *c, struct session *s, const struct session_requ
 	w = waits_start(c, s, r);
 	if (w == NULL)
 		return;
-	f = fetch_get(c, &r->id, r->timeout_ns < 0 || r->timeout_ns >= GET_PATIENT_NS);
+	f = fetch_get(c, &r->id, r->timeout_ns < 0 || r->timeout_ns >= GET_DEFERRABLE_NS);
 	if (f == NULL) {
 		waits_end(c, w, -EAGAIN,
 			  "too many objects arrive at this node at a time: try again later");
@@ -86,7 +86,8 @@ void session_wait(struct control *c, struct session *s, const struct session_req
 	w->watermark = r->watermark < image->size ? r->watermark : image->size;
 	list_append(&w->object->waits, &w->await.link);
 	waits_timeout(c, w, r->timeout_ns);
-	if (w->watermark < image->size && (image->state == OBJECT_FETCHING || w->object->combine))
+	if (w->watermark < image->size &&
+	    (image->state == OBJECT_FETCHING || w->object->participant))
 		waits_poll(c, w);
 	if (image->state == OBJECT_SPILLED)
 		spill_restore(c, r->slot);

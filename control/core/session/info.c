@@ -98,7 +98,7 @@ static void session_list_ask(struct control *c, struct wait *w)
 	struct node *shard;
 
 	w->paused = false;
-	shard = reshard_next(c, &w->shard);
+	shard = ownership_next(c, &w->shard);
 	if (!session_list_dead(c, w, shard))
 		return;
 	if (shard == NULL) {
@@ -177,7 +177,8 @@ static void session_outline_node(struct control *c, const struct node *n, struct
 	}
 }
 
-static bool session_node_told(struct control *c, struct call *call, const struct message *answer)
+static bool session_node_answered(struct control *c, struct call *call,
+				  const struct message *answer)
 {
 	struct wait *w = waits_of(c, call->owner, call->cookie);
 	struct session_node known;
@@ -222,7 +223,7 @@ void session_status(struct control *c, struct session *s, const struct session_r
 		if (n == c->cluster->self || n->member == MEMBER_NONE)
 			continue;
 		call = members_live(n) ? calls_start(c, n, &m, TABLE_SLOT_NONE, c->config.status_ns,
-						     session_node_told, w)
+						     session_node_answered, w)
 				       : NULL;
 		if (call) {
 			call->cookie = w->number;

@@ -73,7 +73,7 @@ static int session_insert(struct control *c, struct session *s, const struct obj
 	if (error)
 		return error;
 	objects_set_creator(c, *slot, &s->client);
-	if (s->client.apart)
+	if (s->client.staged)
 		error = creation_start(c, s, *slot, false, why);
 	if (error)
 		objects_kill(c, *slot, "");
@@ -111,7 +111,7 @@ static void session_create_ask(struct control *c, struct wait *w, uint32_t slot)
 		objects_kill(c, slot, "");
 		return;
 	}
-	w->call->cookie = w->cursor = members_life(c, w->call->node);
+	w->call->cookie = w->cursor = members_epoch(c, w->call->node);
 	w->shard = w->call->node->number;
 }
 
@@ -120,7 +120,7 @@ static void session_create_ask(struct control *c, struct wait *w, uint32_t slot)
 static bool session_put_unsure(struct control *c, const struct wait *w, const struct call *call)
 {
 	return w->op == SESSION_PUT &&
-	       (call->node->number != w->shard || members_life(c, call->node) != w->cursor);
+	       (call->node->number != w->shard || members_epoch(c, call->node) != w->cursor);
 }
 
 /* One that was deleted has a greater generation: somebody's clock is ahead of ours. Of a PUT the
@@ -197,14 +197,14 @@ static bool session_created(struct control *c, struct call *call, const struct m
 	w->call = NULL;
 	if (answer && answer->reply.status == 0) {
 		o->owner = call->node->number + 1;
-		o->owner_life = call->cookie;
+		o->owner_epoch = call->cookie;
 		holds_create_made(c, w->lease, &w->id, c->table->slot[slot].generation, call->node,
 				  call->cookie);
 		if (w->op == SESSION_PUT)
 			objects_seal(c, slot, true);
 		else
 			session_creates(s, o);
-		if (objects_untold(c, slot)) /* another one since the request left */
+		if (objects_unacked(c, slot)) /* another one since the request left */
 			objects_announce(c, slot);
 		waits_place(c, w, slot);
 		fetch_superseded(c, &c->table->slot[slot].id, slot);
@@ -252,13 +252,13 @@ static bool session_left_behind(struct control *c, const struct session *s, uint
 	       creator->birth == s->client.birth;
 }
 
-bool session_left_apart(struct control *c, const struct session *s)
+bool session_left_staged(struct control *c, const struct session *s)
 {
 	list_each(l, after, &c->store->objects.unclaimed)
 	{
 		uint32_t slot = objects_slot(c, list_item(l, struct object, of_session));
 
-		if (c->table->slot[slot].flags & OBJECT_FLAG_APART &&
+		if (c->table->slot[slot].flags & OBJECT_FLAG_STAGED &&
 		    session_left_behind(c, s, slot))
 			return true;
 	}
@@ -309,7 +309,7 @@ static bool session_has_memory(struct control *c, struct session *s,
 	struct text why;
 	int error = 0;
 
-	if ((s->client.apart || c->table->slot[slot].flags & OBJECT_FLAG_APART) &&
+	if ((s->client.staged || c->table->slot[slot].flags & OBJECT_FLAG_STAGED) &&
 	    objects_at(c, slot)->creation == NULL)
 		error = creation_start(c, s, slot, false, &why);
 	if (error)
@@ -319,14 +319,14 @@ static bool session_has_memory(struct control *c, struct session *s,
 
 /* A CREATE that an earlier control was sent: it may have got as far as the slot, or even have
  * answered. Returns false when that is not what the slot holds. */
-static bool session_create_again(struct control *c, struct session *s,
-				 const struct session_request *r, uint32_t slot)
+static bool session_create_repeated(struct control *c, struct session *s,
+				    const struct session_request *r, uint32_t slot)
 {
 	const struct object_slot *image = &c->table->slot[slot];
 	struct object *o = objects_at(c, slot);
 	struct wait *w;
 
-	if (!(r->flags & SESSION_FLAG_AGAIN) || r->pin == SESSION_PIN_NONE ||
+	if (!(r->flags & SESSION_FLAG_RETRY) || r->pin == SESSION_PIN_NONE ||
 	    image->size != r->size || image->watermark != 0)
 		return false;
 	if (o->creator == s && atomic_load(&s->pins[r->pin]) == pin_make(slot, image->generation)) {
@@ -357,7 +357,7 @@ void session_create(struct control *c, struct session *s, const struct session_r
 	int error;
 
 	if (slot != TABLE_SLOT_NONE) {
-		if (!session_create_again(c, s, r, slot))
+		if (!session_create_repeated(c, s, r, slot))
 			session_exists(c, s, r, slot);
 		return;
 	}
@@ -451,7 +451,7 @@ void session_resume(struct control *c, struct session *s, const struct session_r
 	o = objects_at(c, slot);
 	objects_claim(o);
 	session_creates(s, o);
-	if (c->table->slot[slot].flags & OBJECT_FLAG_APART)
+	if (c->table->slot[slot].flags & OBJECT_FLAG_STAGED)
 		creation_start(c, s, slot, true, &why); /* else what follows says so */
 	objects_announce(c, slot);
 	reply_place(c, s, r->op, r->seq, r->pin, slot);
@@ -493,7 +493,7 @@ void session_publish(struct control *c, struct session *s, const struct session_
 			    "the watermark goes back or beyond the object");
 		return;
 	}
-	if (c->table->slot[r->slot].flags & OBJECT_FLAG_APART) {
+	if (c->table->slot[r->slot].flags & OBJECT_FLAG_STAGED) {
 		creation_await(c, s, r, r->watermark);
 		return;
 	}
@@ -505,7 +505,7 @@ void session_publish(struct control *c, struct session *s, const struct session_
 /* Whether an earlier control has done it already. */
 static bool session_sealed(struct control *c, const struct session_request *r)
 {
-	return r->flags & SESSION_FLAG_AGAIN && objects_is(c, r->slot, r->generation) &&
+	return r->flags & SESSION_FLAG_RETRY && objects_is(c, r->slot, r->generation) &&
 	       (c->table->slot[r->slot].state == OBJECT_SEALED ||
 		c->table->slot[r->slot].state == OBJECT_SPILLED);
 }
@@ -517,7 +517,7 @@ void session_seal(struct control *c, struct session *s, const struct session_req
 	if (!session_sealed(c, r)) {
 		if (session_creating(c, s, r) == NULL)
 			return;
-		if (c->table->slot[r->slot].flags & OBJECT_FLAG_APART) {
+		if (c->table->slot[r->slot].flags & OBJECT_FLAG_STAGED) {
 			creation_await(c, s, r, c->table->slot[r->slot].size);
 			return;
 		}

@@ -8,7 +8,7 @@
 struct user {
 	struct idmap_node by_number; /* as the kernel knows it */
 	uint32_t sessions;
-	uint32_t apart_count; /* objects that they write apart */
+	uint32_t unclaimed_count; /* objects that they write apart */
 };
 
 struct users {

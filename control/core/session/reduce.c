@@ -2,7 +2,7 @@
 /* REDUCE, REDUCED. */
 #include <errno.h>
 #include "core/base/text.h"
-#include "core/reduce/coordinator/borrow.h"
+#include "core/reduce/coordinator/delegate.h"
 #include "core/reduce/requester/requester.h"
 #include "core/transfer/fetch.h"
 #include "room.h"
@@ -37,7 +37,8 @@ void session_reduce_ended(struct control *c, struct wait *w, const struct messag
  * when its client knows that it may. */
 static void session_reduce_get(struct control *c, const struct message_reduce *m)
 {
-	if (!(m->flags & MESSAGE_REDUCE_SPREAD) || objects_find(c, &m->target) != TABLE_SLOT_NONE)
+	if (!(m->flags & MESSAGE_REDUCE_ALLREDUCE) ||
+	    objects_find(c, &m->target) != TABLE_SLOT_NONE)
 		return;
 	for (uint32_t i = 0; i < m->count; i++) {
 		if (objects_find(c, &m->sources[i]) == TABLE_SLOT_NONE)
@@ -75,14 +76,14 @@ void session_reduce(struct control *c, struct session *s, const struct session_r
 					.num = r->reduction.num,
 					.count = r->reduction.count,
 					.sources = sources};
-	struct reduction *reduction;
+	struct requester *reduction;
 	const char *wrong;
 	struct wait *w;
 
 	if (reduce.num == 0)
 		reduce.num = reduce.count;
-	if (r->flags & SESSION_FLAG_SPREAD)
-		reduce.flags |= MESSAGE_REDUCE_SPREAD;
+	if (r->flags & SESSION_FLAG_ALLREDUCE)
+		reduce.flags |= MESSAGE_REDUCE_ALLREDUCE;
 	if (r->reduction.min) {
 		reduce.flags |= MESSAGE_REDUCE_DEADLINE;
 		reduce.min = r->reduction.min;
@@ -90,7 +91,7 @@ void session_reduce(struct control *c, struct session *s, const struct session_r
 	}
 	reduce.timeout_ns = r->timeout_ns < 0 ? UINT64_MAX : (uint64_t)r->timeout_ns;
 	memcpy(reduce.name, r->name, sizeof(reduce.name));
-	wrong = r->flags & ~(uint32_t)(SESSION_FLAG_SPREAD | SESSION_FLAG_AGAIN)
+	wrong = r->flags & ~(uint32_t)(SESSION_FLAG_ALLREDUCE | SESSION_FLAG_RETRY)
 			? "unknown flags"
 			: session_reduce_wrong(r);
 	if (wrong == NULL)
@@ -102,15 +103,15 @@ void session_reduce(struct control *c, struct session *s, const struct session_r
 	w = waits_start(c, s, r);
 	if (w == NULL)
 		return;
-	if (r->flags & SESSION_FLAG_AGAIN) { /* how it goes on, REDUCED tells */
-		if (reduction_find(c, &r->id) || reduction_resume(c, &reduce))
+	if (r->flags & SESSION_FLAG_RETRY) { /* how it goes on, REDUCED tells */
+		if (requester_find(c, &r->id) || requester_resume(c, &reduce))
 			waits_end(c, w, 0, "");
 		else
 			waits_end(c, w, -EAGAIN,
 				  "too many reduces of this node at a time: try again later");
 		return;
 	}
-	reduction = reduction_start(c, &reduce);
+	reduction = requester_start(c, &reduce);
 	if (reduction == NULL) {
 		waits_end(c, w, -EAGAIN,
 			  "too many reduces of this node at a time: try again later");
@@ -121,7 +122,8 @@ void session_reduce(struct control *c, struct session *s, const struct session_r
 	session_reduce_get(c, &reduce);
 }
 
-static bool session_reduce_told(struct control *c, struct call *call, const struct message *answer);
+static bool session_reduce_answered(struct control *c, struct call *call,
+				    const struct message *answer);
 
 /* It goes on: how far it is, if that is known. */
 static void session_reduce_goes_on(struct control *c, struct wait *w, const struct message_used *m)
@@ -150,16 +152,17 @@ static bool session_reduce_forward(struct control *c, struct wait *w, const stru
 		return false;
 	w->await.nowait = true;
 	m.reduce.target = w->id;
-	w->call =
-		calls_start(c, n, &m, TABLE_SLOT_NONE, c->config.status_ns, session_reduce_told, w);
+	w->call = calls_start(c, n, &m, TABLE_SLOT_NONE, c->config.status_ns,
+			      session_reduce_answered, w);
 	return w->call != NULL;
 }
 
-static bool session_reduce_told(struct control *c, struct call *call, const struct message *answer)
+static bool session_reduce_answered(struct control *c, struct call *call,
+				    const struct message *answer)
 {
 	struct wait *w = call->owner;
-	struct reduction *reduction = reduction_find(c, &w->id);
-	const struct reduction *kept = reduction_recall(c, &w->id);
+	struct requester *reduction = requester_find(c, &w->id);
+	const struct requester *kept = requester_recall(c, &w->id);
 	struct message_used used;
 
 	w->call = NULL;
@@ -176,7 +179,7 @@ static bool session_reduce_told(struct control *c, struct call *call, const stru
 	else if (reduction)
 		list_append(&reduction->waits, &w->await.link);
 	else if (kept) { /* the one who coordinated it is lost, and the next not told yet */
-		reduction_used(c, kept, &used);
+		requester_used(c, kept, &used);
 		session_reduce_ended(c, w, &used);
 	} else
 		waits_end(c, w, -ENOENT, "no reduce into this target is known: begin one");
@@ -185,7 +188,7 @@ static bool session_reduce_told(struct control *c, struct call *call, const stru
 
 void session_reduced(struct control *c, struct session *s, const struct session_request *r)
 {
-	struct reduction *reduction = reduction_find(c, &r->id);
+	struct requester *reduction = requester_find(c, &r->id);
 	struct message m = {.kind = MESSAGE_REDUCED};
 	struct wait *w = waits_start(c, s, r);
 
@@ -205,7 +208,7 @@ void session_reduced(struct control *c, struct session *s, const struct session_
 		      : reduction	 ? (int64_t)c->config.status_ns
 					 : (int64_t)c->config.directory_ns);
 	w->call = calls_start(c, control_shard(c, &r->id), &m, TABLE_SLOT_NONE, UINT64_MAX,
-			      session_reduce_told, w);
+			      session_reduce_answered, w);
 	if (w->call == NULL)
 		waits_end(c, w, -EAGAIN, "too many requests to the directory: try again later");
 }

@@ -37,8 +37,8 @@ void reply_place(struct control *c, struct session *s, uint16_t op, uint32_t seq
 	if (op != SESSION_WAIT && pin != SESSION_PIN_NONE)
 		atomic_store_explicit(&s->pins[pin], pin_make(slot, image->generation),
 				      memory_order_seq_cst);
-	if (op == SESSION_CREATE && image->flags & OBJECT_FLAG_APART)
-		r.flags = SESSION_FLAG_APART;
+	if (op == SESSION_CREATE && image->flags & OBJECT_FLAG_STAGED)
+		r.flags = SESSION_FLAG_STAGED;
 	r.slot = slot;
 	r.chunk_bytes = image->chunk_bytes;
 	r.generation = image->generation;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A CREATE that waits until guards have answered (store/primary.h): there may be room then. */
+/* A CREATE that waits until guards have answered (store/replica.h): there may be room then. */
 #include <errno.h>
 #include "room.h"
 
 void room_carve(struct sessions *s, struct arena *a)
 {
-	pool_carve(&s->rooms, a, sizeof(struct room), GUARD_ROOMS);
+	pool_carve(&s->rooms, a, sizeof(struct room), REPLICA_ROOMS);
 }
 
 void room_retry(struct control *c)
@@ -39,7 +39,7 @@ void room_await(struct control *c, struct session *s, const struct session_reque
 	}
 	room->wait = w;
 	room->number = w->number;
-	room->until_ns = c->now_ns + GUARD_ROOM_NS;
+	room->until_ns = c->now_ns + REPLICA_ROOM_NS;
 	room->request = *r;
 	list_append(&c->session->sessions.roomless, &room->link);
 }

@@ -34,7 +34,7 @@ bool seal_await(struct control *c, struct wait *w, uint32_t slot)
 	return true;
 }
 
-void seal_told(struct control *c, struct object *o)
+void seal_acked(struct control *c, struct object *o)
 {
 	list_each(l, after, &o->waits)
 	{

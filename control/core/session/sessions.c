@@ -55,7 +55,7 @@ int control_session_client(struct control *c, uint32_t number, const struct cont
 		return -EDQUOT;
 	}
 	s->client = *who;
-	s->brings = session_left_apart(c, s);
+	s->brings = session_left_staged(c, s);
 	return 0;
 }
 

@@ -48,7 +48,7 @@ struct wait {
 	uint64_t generation;
 	uint64_t lease;	    /* CREATE, PUT: that is to hold the object; 0: none */
 	uint64_t watermark; /* WAIT */
-	uint64_t cursor;    /* LIST, STAT; PUT: members_life of when the directory was asked; of
+	uint64_t cursor;    /* LIST, STAT; PUT: members_epoch of when the directory was asked; of
 			     * another node: the number of its request */
 	uint64_t number;    /* of this use of the item: STATUS calls may outlive it */
 	uint32_t seq;
@@ -71,7 +71,7 @@ enum { SESSION_PAGES = 64 };
 
 enum { PREFETCHES = 1024 }; /* objects that other nodes have asked this one to fetch */
 
-enum { GUARD_ROOMS = 256 }; /* CREATEs that wait for room at a time; more fail as without any */
+enum { REPLICA_ROOMS = 256 }; /* CREATEs that wait for room at a time; more fail as without any */
 
 struct room { /* a CREATE that waits until guards have answered */
 	struct list link;
@@ -144,7 +144,7 @@ bool reply_item(struct control *c, const struct wait *w, const void *item, uint3
 
 /* put.c, get.c, info.c, stat.c: one function per operation */
 void session_create(struct control *c, struct session *s, const struct session_request *r);
-/* Tries a CREATE again that waits for room (store/primary.h); last: for the last time. Returns
+/* Tries a CREATE again that waits for room (store/replica.h); last: for the last time. Returns
  * whether the wait goes another way now. */
 bool session_create_retry(struct control *c, struct wait *w, const struct session_request *r,
 			  bool last);
@@ -190,7 +190,7 @@ void session_lease_answer(struct control *c, void *waiter, uint64_t number, int3
 /* The session's queue has room again. */
 void session_list_resume(struct control *c, struct session *s);
 /* Whether the client was creating something apart at an earlier control that nobody has resumed. */
-bool session_left_apart(struct control *c, const struct session *s);
+bool session_left_staged(struct control *c, const struct session *s);
 /* stat.c */
 void session_stat_carve(struct sessions *s, struct arena *a);
 /* Another node asks how far our copy is. */
@@ -209,7 +209,7 @@ bool seal_waits(struct control *c, uint32_t slot);
 /* The wait is answered when the directory has the value. False: it need not wait. */
 bool seal_await(struct control *c, struct wait *w, uint32_t slot);
 /* The directory has it. */
-void seal_told(struct control *c, struct object *o);
+void seal_acked(struct control *c, struct object *o);
 /* missing.c */
 /* Whether we see no more than half of the members that have not left: then we may be the ones that
  * are cut off, and the dead ones live. */

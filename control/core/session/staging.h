@@ -5,8 +5,8 @@
  * what the client has called final is copied into the store, some of it in each control_copy, and
  * only then do readers see it. So what it writes later, or beyond, is seen by nobody.
  *
- * A creation begins with the object's slot (OBJECT_FLAG_APART) and ends with its seal or its death.
- * At another control it has no memory until its client has brought that along with RESUME.
+ * A creation begins with the object's slot (OBJECT_FLAG_STAGED) and ends with its seal or its
+ * death. At another control it has no memory until its client has brought that along with RESUME.
  */
 #ifndef SARISSA_CONTROL_CORE_SESSION_STAGING_H
 #define SARISSA_CONTROL_CORE_SESSION_STAGING_H

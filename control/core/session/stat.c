@@ -93,7 +93,8 @@ static void session_page_done(struct control *c, struct stat_page *p)
 	pool_give(&c->session->sessions.pages, p);
 }
 
-static bool session_told(struct control *c, struct call *call, const struct message *answer)
+static bool session_stat_answered(struct control *c, struct call *call,
+				  const struct message *answer)
 {
 	struct stat_page *p = call->owner;
 	struct session_holder *h = &p->object.holder[call->cookie];
@@ -123,7 +124,8 @@ static void session_page_ask(struct control *c, struct stat_page *p, uint32_t i)
 	}
 	m.object.id = o->id;
 	m.object.generation = o->generation;
-	call = calls_start(c, n, &m, TABLE_SLOT_NONE, c->config.status_ns, session_told, p);
+	call = calls_start(c, n, &m, TABLE_SLOT_NONE, c->config.status_ns, session_stat_answered,
+			   p);
 	if (call == NULL)
 		return;
 	call->cookie = i;

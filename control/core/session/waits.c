@@ -225,7 +225,7 @@ void waits_check_object(struct control *c, struct object *o)
 
 void waits_fail_object(struct control *c, struct object *o, int32_t status, const char *why)
 {
-	seal_told(c, o);
+	seal_acked(c, o);
 	list_each(l, after, &o->waits)
 	{
 		waits_end(c, list_item(l, struct wait, await.link), status, why);

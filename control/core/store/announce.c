@@ -16,13 +16,13 @@ void objects_announce(struct control *c, uint32_t slot)
 {
 	struct object *o = objects_at(c, slot);
 
-	if (o->combine && o->hidden)
+	if (o->participant && o->hidden)
 		return;
 	if (c->table->slot[slot].state == OBJECT_CREATING && o->creator == NULL &&
-	    o->combine == NULL)
+	    o->participant == NULL)
 		return; /* the directory has not agreed yet that it is */
 	if (o->announce)
-		o->again = true;
+		o->changed = true;
 	else {
 		list_remove(&o->dirty);
 		list_append(&c->store->objects.dirty, &o->dirty);
@@ -89,9 +89,9 @@ void objects_have(struct control *c, uint32_t slot, struct message *m)
 	m->have.upstream = MESSAGE_NODE_NONE;
 	m->have.state = MESSAGE_COPY_COMPLETE;
 	if (s->state == OBJECT_CREATING)
-		m->have.state =
-			o->combine && o->gathered ? MESSAGE_COPY_PARTIAL : MESSAGE_COPY_CREATING;
-	m->have.made = o->combine != NULL;
+		m->have.state = o->participant && o->gathered ? MESSAGE_COPY_PARTIAL
+							      : MESSAGE_COPY_CREATING;
+	m->have.made = o->participant != NULL;
 	if (s->state == OBJECT_FETCHING) {
 		m->have.state = MESSAGE_COPY_PARTIAL;
 		if (o->fetch)
@@ -99,7 +99,7 @@ void objects_have(struct control *c, uint32_t slot, struct message *m)
 	}
 	m->have.rate = o->rate;
 	o->rate = 0;
-	guard_describe(c, slot, &m->have);
+	replica_describe(c, slot, &m->have);
 	memcpy(m->have.name, objects_name(c, slot), sizeof(m->have.name));
 }
 
@@ -116,9 +116,9 @@ static bool objects_announced(struct control *c, struct call *call, const struct
 	}
 	o->announce = NULL;
 	o->owner = call->node->number + 1;
-	o->owner_life = call->cookie;
+	o->owner_epoch = call->cookie;
 	c->store->objects.announcing--;
-	if (refused && o->combine) {
+	if (refused && o->participant) {
 		c->store->ops->refused(c, o, status);
 	} else if (refused && call->message.have.made) {
 		objects_announce(c, slot); /* it is complete by now, as any other */
@@ -126,18 +126,18 @@ static bool objects_announced(struct control *c, struct call *call, const struct
 	} else if (refused) {
 		objects_kill(c, slot, "the object was deleted: get it again");
 	} else {
-		guard_told(c, slot, answer->reply.guard);
+		replica_named(c, slot, answer->reply.pinned);
 		if (call->message.have.state == MESSAGE_COPY_COMPLETE)
 			c->store->ops->announced(c, o);
-		if (o->combine)
+		if (o->participant)
 			c->store->ops->led(c, o);
-		if (o->again) {
-			if (objects_untold(c, slot)) /* that was of an earlier life */
+		if (o->changed) {
+			if (objects_unacked(c, slot)) /* that was of an earlier life */
 				reconcile_more(c);
 			objects_announce(c, slot);
 		}
 	}
-	o->again = false;
+	o->changed = false;
 	return false;
 }
 
@@ -154,16 +154,16 @@ static void objects_announce_one(struct control *c, struct object *o)
 		list_append(&c->store->objects.dirty, &o->dirty);
 		return;
 	}
-	o->announce->cookie = members_life(c, o->announce->node);
+	o->announce->cookie = members_epoch(c, o->announce->node);
 	c->store->objects.announcing++;
 }
 
-bool objects_untold(struct control *c, uint32_t slot)
+bool objects_unacked(struct control *c, uint32_t slot)
 {
 	const struct object *o = objects_at(c, slot);
 	const struct node *owner = control_shard(c, &c->table->slot[slot].id);
 
-	return o->owner != owner->number + 1 || o->owner_life != members_life(c, owner);
+	return o->owner != owner->number + 1 || o->owner_epoch != members_epoch(c, owner);
 }
 
 /* Marks some more slots of a sweep. */
@@ -178,7 +178,7 @@ static void objects_sweep(struct control *c)
 			uint16_t state = c->table->slot[os->sweep].state;
 
 			if (state != OBJECT_FREE && state != OBJECT_ZOMBIE &&
-			    objects_untold(c, os->sweep))
+			    objects_unacked(c, os->sweep))
 				objects_announce(c, os->sweep);
 		}
 		if (os->sweep >= c->table->slots)

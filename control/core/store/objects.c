@@ -37,11 +37,11 @@ void objects_set_state(struct control *c, uint32_t slot, enum object_state state
 	sequence_written(&s->sequence);
 }
 
-void objects_set_apart(struct control *c, uint32_t slot)
+void objects_set_staged(struct control *c, uint32_t slot)
 {
 	struct object_slot *s = objects_write(c, slot);
 
-	s->flags |= OBJECT_FLAG_APART;
+	s->flags |= OBJECT_FLAG_STAGED;
 	sequence_written(&s->sequence);
 }
 
@@ -185,7 +185,7 @@ static bool objects_unused(struct control *c, const struct object *o)
 
 static bool objects_may_go(struct control *c, const struct object *o)
 {
-	return objects_unused(c, o) && guard_lives(c, o) == GUARD_LIVES;
+	return objects_unused(c, o) && replica_lives(c, o) == REPLICA_LIVES;
 }
 
 /* Evicts the copy that was not used for longest. Returns false when none may go. */
@@ -227,7 +227,7 @@ uint64_t objects_evictable_bytes(struct control *c)
 	{
 		const struct object *o = list_item(l, struct object, link);
 
-		if (objects_unused(c, o) && guard_elsewhere(c, o))
+		if (objects_unused(c, o) && replica_elsewhere(c, o))
 			bytes += allocator_bytes(&c->store->objects.space, o->range);
 	}
 	return bytes;
@@ -244,16 +244,16 @@ static int objects_can_evict(struct control *c, uint64_t bytes)
 	{
 		const struct object *o = list_item(l, struct object, link);
 		uint64_t more = allocator_bytes(&c->store->objects.space, o->range);
-		enum guard_life life;
+		enum replica_state state;
 
 		if (there + asked >= bytes)
 			break;
 		if (!objects_unused(c, o))
 			continue;
-		life = guard_lives(c, o);
-		if (life == GUARD_LIVES)
+		state = replica_lives(c, o);
+		if (state == REPLICA_LIVES)
 			there += more;
-		else if (life == GUARD_ASKED)
+		else if (state == REPLICA_ASKED)
 			asked += more;
 	}
 	return there >= bytes ? 0 : there + asked >= bytes ? -EAGAIN : -ENOSPC;
@@ -274,7 +274,7 @@ int objects_allocate(struct control *c, uint64_t bytes, uint32_t *range)
 	while ((*range = allocator_take(&c->store->objects.space, bytes)) == 0)
 		if (!objects_evict(c)) { /* enough bytes, but not in one piece */
 			objects_can_evict(c, UINT64_MAX);
-			return c->store->guards.asks > 0 || spill_make_room(c, bytes) ? -EAGAIN
+			return c->store->pinned.asks > 0 || spill_make_room(c, bytes) ? -EAGAIN
 										      : -ENOSPC;
 		}
 	return 0;
@@ -388,7 +388,7 @@ void objects_seal(struct control *c, uint32_t slot, bool primary)
 	if (primary && o->stage && o->stage->bitmap == 0)
 		buffers_advance(c, o->stage, s->size);
 	list_append(primary ? &c->store->spills.kept : &c->store->objects.lru, &o->link);
-	guard_watch(c);
+	replica_watch(c);
 	o->creator = NULL;
 	list_remove(&o->of_session);
 	c->store->ops->sealed(c, o);

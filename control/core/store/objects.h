@@ -17,7 +17,7 @@
 
 struct control;
 struct call;
-struct combine;
+struct participant;
 struct creation;
 struct fetch;
 struct owner;
@@ -34,29 +34,29 @@ struct object {			/* one per slot; what clients need not see */
 	struct list serves;	/* struct serve.of_object */
 	struct list mirrors;	/* struct stage.mirror */
 	struct session *creator;
-	struct owner *owned;	   /* whose bytes these are; NULL: nobody's */
-	struct stage *stage;	   /* the one that may be used; not one that is being dropped */
-	struct fetch *fetch;	   /* FETCHING */
-	struct combine *combine;   /* CREATING: it is made from others */
-	struct creation *creation; /* CREATING: a client writes it apart from the store */
+	struct owner *owned; /* whose bytes these are; NULL: nobody's */
+	struct stage *stage; /* the one that may be used; not one that is being dropped */
+	struct fetch *fetch; /* FETCHING */
+	struct participant *participant; /* CREATING: it is made from others */
+	struct creation *creation;	 /* CREATING: a client writes it apart from the store */
 	struct call *announce;
 	uint64_t pinned_scan; /* the last scan that found a pin */
 	uint64_t rate;	      /* bytes per second at which it came, until the directory was told */
 	uint32_t range;
-	uint32_t holds;	     /* stages that touch its bytes */
-	uint32_t owner;	     /* number + 1 of the directory node that was told of it; 0: none */
-	uint64_t owner_life; /* members_life of then */
-	uint32_t guard;	     /* node + 1 that keeps it; 0: none is known */
-	uint32_t unguarded;  /* times in a row that the directory knew none */
-	uint64_t guard_incarnation;
-	uint64_t guard_store; /* its store_incarnation; 0: not known */
-	bool hidden;	      /* combine: the directory is not told of it */
-	bool gathered;	      /* combine: its parts are ranges of it, which are not added up */
-	bool again;	      /* changed while the announcement was under way */
-	bool adopted;	      /* from an earlier control, whose clients' pins are not known here */
-	bool spilling;	      /* being written to a file */
-	bool restoring;	      /* SPILLED: being read */
-	bool unclaimed;	      /* CREATING: its creator, a client of before, has not come back yet */
+	uint32_t holds;	      /* stages that touch its bytes */
+	uint32_t owner;	      /* number + 1 of the directory node that was told of it; 0: none */
+	uint64_t owner_epoch; /* members_epoch of then */
+	uint32_t replica;     /* node + 1 that keeps it; 0: none is known */
+	uint32_t replica_unknown; /* times in a row that the directory knew none */
+	uint64_t replica_incarnation;
+	uint64_t replica_store; /* its store_incarnation; 0: not known */
+	bool hidden;		/* combine: the directory is not told of it */
+	bool gathered;		/* combine: its parts are ranges of it, which are not added up */
+	bool changed;		/* changed while the announcement was under way */
+	bool adopted;	/* from an earlier control, whose clients' pins are not known here */
+	bool spilling;	/* being written to a file */
+	bool restoring; /* SPILLED: being read */
+	bool unclaimed; /* CREATING: its creator, a client of before, has not come back yet */
 };
 
 struct objects {
@@ -68,7 +68,7 @@ struct objects {
 	struct list dirty;
 	struct list unclaimed;
 	struct list late; /* came with an answer of the directory, which knows most of it */
-	struct timer reap, later, guard;
+	struct timer reap, later, replica_timer;
 	uint64_t scan;
 	_Atomic uint64_t **pins; /* SESSION_PINS words of each client, by number; NULL: none */
 	uint32_t pins_count;
@@ -104,13 +104,13 @@ void objects_set_state(struct control *c, uint32_t slot, enum object_state state
 struct control_client;
 void objects_set_creator(struct control *c, uint32_t slot, const struct control_client *who);
 /* A client writes it apart from the store. */
-void objects_set_apart(struct control *c, uint32_t slot);
+void objects_set_staged(struct control *c, uint32_t slot);
 
 /* Bytes of copies that may leave, if their guards live. */
 uint64_t objects_evictable_bytes(struct control *c);
 
 /* Makes an object, evicting others for its space. Sets *slot, or returns -EFBIG, -ENOSPC, or
- * -EAGAIN: there may be room when other nodes have answered (room_await, guard_answered). */
+ * -EAGAIN: there may be room when other nodes have answered (room_await, replica_answered). */
 int objects_insert(struct control *c, const struct object_id *id, const char *name, uint64_t size,
 		   uint64_t generation, uint32_t chunk_bytes, enum object_state state,
 		   uint32_t *slot);
@@ -161,7 +161,7 @@ void objects_announce_later(struct control *c, uint32_t slot);
 /* All objects of which the directory's node for them may not know are announced. */
 void objects_announce_all(struct control *c);
 /* Whether the one who should know of the object may not. */
-bool objects_untold(struct control *c, uint32_t slot);
+bool objects_unacked(struct control *c, uint32_t slot);
 /* Sends as many as may be under way. */
 void objects_announce_pump(struct control *c);
 /* Tells the directory that the object is gone (generation 0: that a GET is no longer wanted). */

@@ -59,7 +59,7 @@ static void objects_reset(struct control *c)
 	o->sweep = TABLE_SLOT_NONE;
 	timers_cancel(&c->timers, &o->reap);
 	timers_cancel(&c->timers, &o->later);
-	timers_cancel(&c->timers, &o->guard);
+	timers_cancel(&c->timers, &o->replica_timer);
 	scratch = scratch < SCRATCH_BYTES_MIN ? SCRATCH_BYTES_MIN : scratch;
 	o->scratch_offset =
 		(c->table->store_bytes - scratch) / STORE_GRAIN_BYTES * STORE_GRAIN_BYTES;
@@ -167,7 +167,7 @@ static void objects_keep(struct control *c, uint32_t slot, uint32_t range)
 		list_append(s->flags & OBJECT_FLAG_PRIMARY ? &c->store->spills.kept
 							   : &c->store->objects.lru,
 			    &o->link);
-		guard_watch(c);
+		replica_watch(c);
 	} else if (s->state == OBJECT_CREATING && s->creator != 0) {
 		o->unclaimed = true;
 		list_append(&c->store->objects.unclaimed, &o->of_session);

@@ -4,30 +4,30 @@
 
 #define RECONCILE_NS UINT64_C(20000000)
 
-enum { RECONCILE_TELLING_MAX = 64 }; /* as many as fit the message slots with what else leaves */
+enum { RECONCILE_SENDING_MAX = 64 }; /* as many as fit the message slots with what else leaves */
 
 static void reconcile_fire(struct control *c, struct timer *t);
 
 void reconcile_stamp(struct control *c, struct node *n, struct message *m)
 {
-	uint64_t life = members_life(c, n);
+	uint64_t epoch = members_epoch(c, n);
 
 	if (m->kind == MESSAGE_HAVE)
-		m->have.life = life;
+		m->have.epoch = epoch;
 	else if (m->kind == MESSAGE_HOLD)
-		m->hold.life = life;
-	else if (m->kind == MESSAGE_GET && m->get.life == 0)
-		m->get.life = life;
+		m->hold.epoch = epoch;
+	else if (m->kind == MESSAGE_GET && m->get.epoch == 0)
+		m->get.epoch = epoch;
 	else if (m->kind != MESSAGE_GET)
 		return;
-	if (n->told_life == 0)
-		n->told_life = life; /* there is nothing older */
+	if (n->acked_epoch == 0)
+		n->acked_epoch = epoch; /* there is nothing older */
 }
 
 void reconcile_asked(struct node *n)
 {
-	if (n->told_life == 0)
-		n->told_life = 1;
+	if (n->acked_epoch == 0)
+		n->acked_epoch = 1;
 }
 
 static void reconcile_later(struct control *c)
@@ -47,12 +47,12 @@ void reconcile_begin(struct control *c)
 	reconcile_later(c);
 }
 
-static bool reconcile_told(struct control *c, struct call *call, const struct message *answer)
+static bool reconcile_acked(struct control *c, struct call *call, const struct message *answer)
 {
-	c->store->reconcile.telling--;
+	c->store->reconcile.sending--;
 	if (answer) {
-		call->node->told_life = call->cookie;
-		call->node->told_view = call->message.told.view;
+		call->node->acked_epoch = call->cookie;
+		call->node->acked_view = call->message.announced.view;
 	}
 	return false; /* without: its connection was lost, and it asks or all is told anew */
 }
@@ -89,7 +89,7 @@ static enum reconcile_may reconcile_may(const struct control *c, const struct no
 		const struct call *call = list_item(l, struct call, of_node);
 		const struct message *m = &call->message;
 
-		if (m->kind == MESSAGE_TOLD)
+		if (m->kind == MESSAGE_ANNOUNCED)
 			return RECONCILE_NOTHING;
 		if (m->kind == MESSAGE_HOLD && m->hold.generation == 0)
 			continue; /* a new one */
@@ -104,28 +104,29 @@ static enum reconcile_may reconcile_may(const struct control *c, const struct no
 }
 
 /* Returns false when that must wait. */
-static bool reconcile_tell(struct control *c, struct node *n)
+static bool reconcile_send(struct control *c, struct node *n)
 {
 	/* of a list of owners none waits for it */
 	uint64_t view = c->config.shards > 0 ? 0 : c->cluster->members.view,
-		 life = members_life(c, n);
-	bool known = n->told_life == 0 || n->told_life == life;
-	struct message m = {.kind = MESSAGE_TOLD, .told.view = view};
+		 epoch = members_epoch(c, n);
+	bool known = n->acked_epoch == 0 || n->acked_epoch == epoch;
+	struct message m = {.kind = MESSAGE_ANNOUNCED, .announced.view = view};
 	enum reconcile_may may;
 	struct call *call;
 
-	if (known && n->told_view == view)
+	if (known && n->acked_view == view)
 		return true;
-	if (c->store->reconcile.telling >= RECONCILE_TELLING_MAX || reconcile_unclaimed(c, n))
+	if (c->store->reconcile.sending >= RECONCILE_SENDING_MAX || reconcile_unclaimed(c, n))
 		return false;
 	may = reconcile_may(c, n);
-	if (may == RECONCILE_NOTHING || (may == RECONCILE_VIEW && n->told_view == view))
+	if (may == RECONCILE_NOTHING || (may == RECONCILE_VIEW && n->acked_view == view))
 		return false;
-	m.told.life = may == RECONCILE_ALL ? life : n->told_life;
-	call = calls_start(c, n, &m, TABLE_SLOT_NONE, c->config.directory_ns, reconcile_told, NULL);
+	m.announced.epoch = may == RECONCILE_ALL ? epoch : n->acked_epoch;
+	call = calls_start(c, n, &m, TABLE_SLOT_NONE, c->config.directory_ns, reconcile_acked,
+			   NULL);
 	if (call) {
-		call->cookie = m.told.life;
-		c->store->reconcile.telling++;
+		call->cookie = m.announced.epoch;
+		c->store->reconcile.sending++;
 	}
 	return call != NULL && may == RECONCILE_ALL;
 }
@@ -145,8 +146,8 @@ static void reconcile_fire(struct control *c, struct timer *t)
 		c->store->reconcile.calls = c->cluster->calls.count;
 	}
 	if (done)
-		for (uint32_t i = 0; (n = reshard_next(c, &i)) != NULL; i++)
-			done &= reconcile_tell(c, n);
+		for (uint32_t i = 0; (n = ownership_next(c, &i)) != NULL; i++)
+			done &= reconcile_send(c, n);
 	if (!done || !c->attached)
 		reconcile_later(c);
 }

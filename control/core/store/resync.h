@@ -3,11 +3,11 @@
  * Bringing what the directory believes of us back to what holds. Announcements only add; what takes
  * away (DROP) is said once to whoever keeps the id then, and may be lost with a connection, with a
  * control that was killed, or go to the next owner while the first one lives on out of reach. So
- * whenever a node's part of the directory must be told all again, it hears at the end (TOLD) that
- * this was all: what it had from us before and did not hear again, it forgets.
+ * whenever a node's part of the directory must be told all again, it hears at the end (ANNOUNCED)
+ * that this was all: what it had from us before and did not hear again, it forgets.
  *
- * HAVE and GET carry the life (members_life) that they were sent in, TOLD the one that it is about,
- * so their order on the way does not matter.
+ * HAVE and GET carry the life (members_epoch) that they were sent in, ANNOUNCED the one that it is
+ * about, so their order on the way does not matter.
  */
 #ifndef SARISSA_CONTROL_CORE_STORE_RESYNC_H
 #define SARISSA_CONTROL_CORE_STORE_RESYNC_H
@@ -22,7 +22,7 @@ struct reconcile {
 	struct timer timer;
 	uint64_t calls; /* those up to this number tell what an earlier life had told, or all again
 			 */
-	uint32_t telling; /* TOLDs that are not answered yet */
+	uint32_t sending; /* TOLDs that are not answered yet */
 	bool swept;	  /* all was told again, or is on its way */
 };
 

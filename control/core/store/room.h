@@ -6,7 +6,7 @@
 #include "core/flow/room.h"
 #include "await.h"
 #include "objects.h"
-#include "primary.h"
+#include "replica.h"
 #include "resync.h"
 #include "spill.h"
 
@@ -15,7 +15,7 @@ struct store_ops;
 struct room_store {
 	const struct store_ops *ops;
 	struct objects objects;
-	struct guards guards;
+	struct replicas pinned;
 	struct reconcile reconcile;
 	struct spills spills;
 };

@@ -53,7 +53,7 @@ uint32_t fetches_feeding(const struct control *c)
 	return c->transfer->fetches.feeding;
 }
 
-struct fetch *fetch_get(struct control *c, const struct object_id *id, bool patient)
+struct fetch *fetch_get(struct control *c, const struct object_id *id, bool deferrable)
 {
 	struct fetch *f = fetch_find(c, id);
 
@@ -62,9 +62,9 @@ struct fetch *fetch_get(struct control *c, const struct object_id *id, bool pati
 	f = fetch_new(c, id);
 	if (f == NULL)
 		return NULL;
-	f->patient = patient;
+	f->deferrable = deferrable;
 	fetch_ask(c, f);
-	f->patient = false; /* when it asks again it has lost a holder, or much time */
+	f->deferrable = false; /* when it asks again it has lost a holder, or much time */
 	if (c->transfer->ops->made_here(c, id))
 		fetch_timer(c, f, FETCH_ANSWER_NS);
 	return f;
@@ -171,7 +171,7 @@ void fetch_answer_nowait(struct control *c, struct fetch *f)
 }
 
 /* The directory knows nothing better than to wait. */
-static bool fetch_told_to_wait(struct control *c, struct fetch *f, const struct message_got *got)
+static bool fetch_waits(struct control *c, struct fetch *f, const struct message_got *got)
 {
 	uint64_t down_ns = got->down_ms < c->now_ns / 1000000 ? got->down_ms * 1000000 : c->now_ns;
 
@@ -212,8 +212,8 @@ static void fetch_booked(struct control *c, struct fetch *f, const struct call *
 	struct object *o = objects_at(c, f->slot);
 
 	o->owner = call->node->number + 1;
-	o->owner_life = call->message.get.life;
-	if (objects_untold(c, f->slot))
+	o->owner_epoch = call->message.get.epoch;
+	if (objects_unacked(c, f->slot))
 		objects_announce(c, f->slot);
 }
 
@@ -225,7 +225,7 @@ static bool fetch_got(struct control *c, struct call *call, const struct message
 	switch (got->what) {
 	case MESSAGE_GOT_UNKNOWN:
 	case MESSAGE_GOT_WAIT:
-		return fetch_told_to_wait(c, f, got);
+		return fetch_waits(c, f, got);
 	case MESSAGE_GOT_HOLDER:
 		f->call = NULL;
 		if (fetch_place(c, f, got) == 0) {
@@ -239,10 +239,10 @@ static bool fetch_got(struct control *c, struct call *call, const struct message
 		f->answered |= got->waited;
 		fetch_take_value(c, f, got);
 		return false;
-	case MESSAGE_GOT_ORPHAN:
+	case MESSAGE_GOT_INCOMPLETE:
 		f->call = NULL;
 		if (f->slot != TABLE_SLOT_NONE && f->generation == got->generation)
-			fetch_survey(c, f);
+			fetch_inventory(c, f);
 		else
 			fetch_rest(c, f);
 		return false;
@@ -262,7 +262,7 @@ struct call *fetch_question(struct control *c, struct fetch *f, uint32_t why, ui
 	m.get.generation = f->generation;
 	m.get.failed = failed;
 	m.get.why = why;
-	m.get.patient = f->patient;
+	m.get.deferrable = f->deferrable;
 	return calls_start(c, control_shard(c, &f->by_id.id), &m, TABLE_SLOT_NONE, timeout_ns, end,
 			   f);
 }
@@ -292,12 +292,12 @@ void fetch_stop(struct control *c, struct fetch *f)
 {
 	calls_cancel(c, f->call);
 	calls_cancel(c, f->more);
-	calls_cancel(c, f->homing);
-	f->call = f->more = f->homing = NULL;
+	calls_cancel(c, f->reparenting);
+	f->call = f->more = f->reparenting = NULL;
 	for (int i = 0; i < FETCH_FEEDS; i++)
 		feed_stop(c, &f->feed[i]);
 	fetch_look_end(c, f);
-	fetch_survey_end(c, f);
+	fetch_inventory_end(c, f);
 	f->piece_left = 0;
 }
 
@@ -334,7 +334,7 @@ void fetch_connect(struct control *c, struct fetch *f, struct node *holder)
 	feed_start(c, d, holder);
 }
 
-void fetch_found(struct control *c, const struct message_got *got, bool again)
+void fetch_found(struct control *c, const struct message_got *got, bool retry)
 {
 	struct idmap_node *n = idmap_find(&c->transfer->fetches.by_id, &got->id);
 	struct fetch *f = n ? idmap_item(n, struct fetch, by_id) : NULL;
@@ -343,7 +343,7 @@ void fetch_found(struct control *c, const struct message_got *got, bool again)
 	    peers_node(c, got->holder) == c->cluster->self)
 		return;
 	if ((f->generation == 0 || f->generation == got->generation) &&
-	    (!again || f->state != FETCH_ASK || c->now_ns - f->asked_ns < FETCH_ANSWER_NS))
+	    (!retry || f->state != FETCH_ASK || c->now_ns - f->asked_ns < FETCH_ANSWER_NS))
 		return;
 	calls_cancel(c, f->call);
 	f->call = NULL;

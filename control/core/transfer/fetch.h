@@ -34,16 +34,16 @@ struct text;
 enum fetch_state {
 	FETCH_ASK,
 	FETCH_FED,
-	FETCH_SURVEY,
+	FETCH_INVENTORY,
 	FETCH_REST,
 };
 
-struct fetch_survey {
+struct fetch_inventory {
 	uint32_t found; /* scratch: what somebody has; 0: no survey */
 	uint32_t node;	/* who is asked, and from which chunk on */
 	uint32_t at;
-	uint32_t offer;		   /* chunks that it has and we have not */
-	uint32_t best, best_offer; /* who has most of those */
+	uint32_t extra;		   /* chunks that it has and we have not */
+	uint32_t best, best_extra; /* who has most of those */
 	uint32_t departed;	   /* as the directory said first */
 	bool begun;
 };
@@ -51,12 +51,12 @@ struct fetch_survey {
 struct fetch {
 	struct idmap_node by_id;
 	struct list active;
-	struct list waits;   /* GETs, until the object has a place */
-	struct list early;   /* ASK: STREAM requests of others (serve.h) */
-	struct timer timer;  /* FED: the next look */
-	struct call *call;   /* ASK: GET; SURVEY: GET_PIECE or PIECES */
-	struct call *more;   /* FED: GET for one more holder */
-	struct call *homing; /* FED: GET for a place within the tree */
+	struct list waits;	  /* GETs, until the object has a place */
+	struct list early;	  /* ASK: STREAM requests of others (serve.h) */
+	struct timer timer;	  /* FED: the next look */
+	struct call *call;	  /* ASK: GET; SURVEY: GET_PIECE or PIECES */
+	struct call *more;	  /* FED: GET for one more holder */
+	struct call *reparenting; /* FED: GET for a place within the tree */
 	struct feed feed[FETCH_FEEDS];
 	uint64_t generation; /* 0: no place yet */
 	uint64_t size;
@@ -65,7 +65,7 @@ struct fetch {
 	uint64_t asked_ns;  /* the GET that is out */
 	uint64_t lost_ns;   /* when the node died with which it is lost */
 	uint32_t lost;	    /* that node + 1; 0: it is not known to be lost */
-	uint64_t room_ns;   /* since then it waits for room (store/primary.h); 0: it does not */
+	uint64_t room_ns;   /* since then it waits for room (store/replica.h); 0: it does not */
 	uint64_t repair_ns; /* when a holder was found lost; 0: chunks have come since */
 	uint64_t repair_moved_ns; /* when its last chunk had come by */
 	uint32_t repair_of;	  /* which */
@@ -79,10 +79,10 @@ struct fetch {
 	bool known;			   /* the directory knows the object */
 	bool answered;			   /* the GET that is out was answered with "wait" */
 	char reason[MESSAGE_TEXT_MAX + 1]; /* why nobody has it, if the directory has said so */
-	bool narrow;  /* a holder cannot send its chunks here, and no other does */
-	bool patient; /* whether it will be need not be said at once */
+	bool narrow;	 /* a holder cannot send its chunks here, and no other does */
+	bool deferrable; /* whether it will be need not be said at once */
 
-	struct fetch_survey survey;
+	struct fetch_inventory inventory;
 	uint32_t piece_left; /* FED by one who has a part: what is missing after that; else 0 */
 
 	uint32_t backup[MESSAGE_UPSTREAMS_MAX - 1]; /* others who had all of it */
@@ -95,15 +95,15 @@ struct fetch {
 	uint64_t help_ns;  /* when one more may be asked for */
 	uint64_t more_ns;  /* when it was, last */
 	uint64_t queried_ns;
-	uint32_t missing;  /* chunks */
-	uint32_t spare;	   /* idle complete copies elsewhere, when the holder was handed out */
-	uint16_t slow;	   /* looks in a row that found it slow */
-	uint16_t refused;  /* times in a row that nobody else was to be had */
-	uint16_t steady;   /* looks in a row that found no higher rate */
-	uint16_t trial;	   /* looks since a second holder is on trial */
-	uint16_t short_of; /* looks in a row that found it below what this node can take */
-	uint16_t homes;	   /* questions for a place within the tree, up to a limit */
-	uint64_t home_ns;  /* when the next may be asked */
+	uint32_t missing;     /* chunks */
+	uint32_t spare;	      /* idle complete copies elsewhere, when the holder was handed out */
+	uint16_t slow;	      /* looks in a row that found it slow */
+	uint16_t refused;     /* times in a row that nobody else was to be had */
+	uint16_t steady;      /* looks in a row that found no higher rate */
+	uint16_t trial;	      /* looks since a second holder is on trial */
+	uint16_t short_of;    /* looks in a row that found it below what this node can take */
+	uint16_t reparents;   /* questions for a place within the tree, up to a limit */
+	uint64_t reparent_ns; /* when the next may be asked */
 	bool looking;
 };
 
@@ -126,7 +126,7 @@ struct fetch *fetch_find(struct control *c, const struct object_id *id);
 uint32_t fetches_feeding(const struct control *c);
 /* The fetch of an id, begun if need be; NULL when too many are under way. patient: nobody needs to
  * know at once whether there is such an object. */
-struct fetch *fetch_get(struct control *c, const struct object_id *id, bool patient);
+struct fetch *fetch_get(struct control *c, const struct object_id *id, bool deferrable);
 /* Goes on with an object that an earlier control was fetching into the slot, from its watermark.
  * False: it cannot. */
 bool fetch_adopt(struct control *c, uint32_t slot);
@@ -198,20 +198,20 @@ void fetch_leave(struct control *c, const struct fetch *f, const struct node *ho
 /* Lets go of a holder, and tells the directory. */
 void fetch_let_go(struct control *c, struct fetch *f, struct feed *d);
 /* Whom the directory has booked for us; NULL: nobody. */
-struct node *fetch_offered(struct control *c, const struct message *answer);
+struct node *fetch_holder_booked(struct control *c, const struct message *answer);
 /* One more holder feeds it; marks of the feed are set before, for it may fail at once. */
 void fetch_take(struct control *c, struct fetch *f, struct feed *d, struct node *holder);
 
 /* rehome.c: back from a holder that feeds too many */
-void fetch_home_begin(struct fetch *f);
+void fetch_reparent_begin(struct fetch *f);
 /* Its holder may do so. */
-void fetch_strays(struct control *c, struct feed *d);
+void fetch_surplus(struct control *c, struct feed *d);
 /* At each look. */
-void fetch_home(struct control *c, struct fetch *f);
+void fetch_reparent(struct control *c, struct fetch *f);
 
 /* salvage.c: what is left when nobody has all of it */
-void fetch_survey(struct control *c, struct fetch *f);
-void fetch_survey_end(struct control *c, struct fetch *f);
+void fetch_inventory(struct control *c, struct fetch *f);
+void fetch_inventory_end(struct control *c, struct fetch *f);
 
 /* A GET to the directory; failed: a node, or MESSAGE_NODE_NONE. */
 struct call *fetch_question(struct control *c, struct fetch *f, uint32_t why, uint32_t failed,
@@ -220,7 +220,7 @@ struct call *fetch_question(struct control *c, struct fetch *f, uint32_t why, ui
 void fetch_ask(struct control *c, struct fetch *f);
 /* This node knows a holder by itself. Who gets an earlier generation goes there at once; again: so
  * does who has waited for the directory's answer for a while. */
-void fetch_found(struct control *c, const struct message_got *got, bool again);
+void fetch_found(struct control *c, const struct message_got *got, bool retry);
 /* Is fed by this node, all that is missing. */
 void fetch_connect(struct control *c, struct fetch *f, struct node *holder);
 

@@ -22,14 +22,15 @@
 #define LOOK_SECOND   UINT64_C(1000000000)
 
 enum {
-	LOOK_SLOW = 2,	   /* looks in a row that make a fetch slow */
-	LOOK_PATIENT = 16, /* and with a holder that has no more than we: 0.4 s. With 8 the ends of
-			    * a chain took half of its source from one who had just come back */
-	LOOK_IDLE = 4,	   /* looks without a chunk that end a feed */
-	LOOK_TRIAL = 4,	   /* looks that a trial takes */
-	LOOK_STEADY = 2,   /* looks that found the rate to grow no more, before a trial */
-	LOOK_LEAD = 64,	   /* chunks that a holder must have more */
-	LOOK_REFUSED = 6,  /* the pause doubles so often */
+	LOOK_SLOW = 2, /* looks in a row that make a fetch slow */
+	LOOK_SLOW_AFTER =
+		16,	  /* and with a holder that has no more than we: 0.4 s. With 8 the ends of
+			   * a chain took half of its source from one who had just come back */
+	LOOK_IDLE = 4,	  /* looks without a chunk that end a feed */
+	LOOK_TRIAL = 4,	  /* looks that a trial takes */
+	LOOK_STEADY = 2,  /* looks that found the rate to grow no more, before a trial */
+	LOOK_LEAD = 64,	  /* chunks that a holder must have more */
+	LOOK_REFUSED = 6, /* the pause doubles so often */
 };
 
 /* ---- the directory ------------------------------------------------------------------------- */
@@ -75,10 +76,10 @@ static bool look_is_stale(struct control *c, struct fetch *f, const struct call 
 	return c->now_ns - f->more_ns > LOOK_PAUSE_NS;
 }
 
-struct node *fetch_offered(struct control *c, const struct message *answer)
+struct node *fetch_holder_booked(struct control *c, const struct message *answer)
 {
-	bool offered = answer && answer->got.what == MESSAGE_GOT_HOLDER;
-	struct node *holder = offered ? peers_node(c, answer->got.holder) : NULL;
+	bool booked = answer && answer->got.what == MESSAGE_GOT_HOLDER;
+	struct node *holder = booked ? peers_node(c, answer->got.holder) : NULL;
 
 	return holder == c->cluster->self ? NULL : holder;
 }
@@ -95,21 +96,21 @@ static void look_take(struct control *c, struct fetch *f, struct feed *d, struct
 {
 	d->stands_in = look_silent(f) != NULL;
 	if (hedge)
-		fetch_strays(c, d);
+		fetch_surplus(c, d);
 	fetch_take(c, f, d, holder);
 }
 
 static bool look_got(struct control *c, struct call *call, const struct message *answer)
 {
 	struct fetch *f = call->owner;
-	struct node *holder = fetch_offered(c, answer);
+	struct node *holder = fetch_holder_booked(c, answer);
 	struct feed *d = fetch_feed_free(f);
 
 	f->more = NULL;
-	if (answer && answer->got.what == MESSAGE_GOT_ORPHAN &&
+	if (answer && answer->got.what == MESSAGE_GOT_INCOMPLETE &&
 	    answer->got.generation == f->generation) {
 		fetch_stop(c, f);
-		fetch_survey(c, f);
+		fetch_inventory(c, f);
 		return false;
 	}
 	if (holder == NULL) {
@@ -149,7 +150,7 @@ void fetch_look_begin(struct control *c, struct fetch *f)
 	f->looking = true;
 	f->slow = f->refused = f->steady = 0;
 	f->rate_one = f->queried_ns = 0;
-	fetch_home_begin(f);
+	fetch_reparent_begin(f);
 	f->help_ns = c->now_ns;
 	timers_cancel(&c->timers, &f->timer);
 }
@@ -399,7 +400,7 @@ static void look_for_idle(struct control *c, struct fetch *f)
 static bool look_blames(struct control *c, struct fetch *f)
 {
 	bool late = f->queried_ns != 0 && c->now_ns - f->queried_ns > LOOK_PAUSE_NS;
-	bool blame = f->slow >= LOOK_PATIENT;
+	bool blame = f->slow >= LOOK_SLOW_AFTER;
 
 	for (int i = 0; i < FETCH_FEEDS; i++) {
 		struct feed *d = &f->feed[i];
@@ -441,7 +442,7 @@ static void look_for_help(struct control *c, struct fetch *f)
 static void look_next(struct control *c, struct fetch *f)
 {
 	uint64_t left = look_time(f, f->missing, f->rate), delay = left / 16;
-	bool again = false;
+	bool redivide = false;
 
 	delay = delay < LOOK_MIN_NS ? LOOK_MIN_NS : delay > LOOK_MAX_NS ? LOOK_MAX_NS : delay;
 	for (int i = 0; i < FETCH_FEEDS && fetch_feeds(f) > 1; i++) {
@@ -451,9 +452,9 @@ static void look_next(struct control *c, struct fetch *f)
 			continue;
 		left = look_time(f, d->missing, d->rate);
 		delay = left < delay ? left : delay;
-		again |= d->missing == 0;
+		redivide |= d->missing == 0;
 	}
-	if (again && f->missing > 0)
+	if (redivide && f->missing > 0)
 		fetch_divide(c, f);
 	look_later(c, f, delay < LOOK_SOON_NS ? LOOK_SOON_NS : delay);
 }
@@ -473,7 +474,7 @@ static void look_fire(struct control *c, struct timer *t)
 		look_at_all(c, f, map);
 		look_at_trial(c, f);
 		look_for_idle(c, f);
-		fetch_home(c, f);
+		fetch_reparent(c, f);
 		look_for_help(c, f);
 	}
 	look_next(c, f);

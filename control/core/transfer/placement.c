@@ -142,7 +142,7 @@ static bool fetch_awaits_room(struct control *c, struct fetch *f)
 {
 	if (f->room_ns == 0)
 		f->room_ns = c->now_ns;
-	if (c->now_ns - f->room_ns >= GUARD_ROOM_NS && !spill_leaving(c))
+	if (c->now_ns - f->room_ns >= REPLICA_ROOM_NS && !spill_leaving(c))
 		return false;
 	fetch_rest(c, f);
 	return true;

@@ -10,47 +10,47 @@
 #include <errno.h>
 #include "room.h"
 
-#define HOME_PAUSE_NS UINT64_C(100000000) /* doubles with each question of a fetch */
-#define HOME_AHEAD_NS UINT64_C(500000000) /* what may be waited for at the new place */
+#define REPARENT_PAUSE_NS UINT64_C(100000000) /* doubles with each question of a fetch */
+#define REPARENT_AHEAD_NS UINT64_C(500000000) /* what may be waited for at the new place */
 
-enum { HOME_SLOW = 8 /* looks in a row */, HOME_TRIES = 5 };
+enum { REPARENT_SLOW = 8 /* looks in a row */, REPARENT_TRIES = 5 };
 
-void fetch_home_begin(struct fetch *f)
+void fetch_reparent_begin(struct fetch *f)
 {
 	f->short_of = 0;
-	f->homes = 0;
-	f->home_ns = 0;
+	f->reparents = 0;
+	f->reparent_ns = 0;
 }
 
-static void home_later(struct control *c, struct fetch *f)
+static void reparent_later(struct control *c, struct fetch *f)
 {
-	f->home_ns = c->now_ns + (HOME_PAUSE_NS << f->homes);
-	f->homes += f->homes < HOME_TRIES;
+	f->reparent_ns = c->now_ns + (REPARENT_PAUSE_NS << f->reparents);
+	f->reparents += f->reparents < REPARENT_TRIES;
 }
 
-void fetch_strays(struct control *c, struct feed *d)
+void fetch_surplus(struct control *c, struct feed *d)
 {
-	d->stray = true;
-	if (d->fetch->home_ns < c->now_ns)
-		home_later(c, d->fetch);
+	d->surplus = true;
+	if (d->fetch->reparent_ns < c->now_ns)
+		reparent_later(c, d->fetch);
 }
 
-static void home_is_here(struct fetch *f)
+static void reparent_needless(struct fetch *f)
 {
 	for (int i = 0; i < FETCH_FEEDS; i++)
-		f->feed[i].stray = false;
+		f->feed[i].surplus = false;
 }
 
-static bool home_got(struct control *c, struct call *call, const struct message *answer)
+static bool reparent_got(struct control *c, struct call *call, const struct message *answer)
 {
 	struct fetch *f = call->owner;
-	struct node *holder = fetch_offered(c, answer);
+	struct node *holder = fetch_holder_booked(c, answer);
 	struct feed *d = holder ? fetch_feed_of(f, holder) : NULL;
 	bool fed = d != NULL;
 
-	f->homing = NULL;
+	f->reparenting = NULL;
 	if (answer && answer->got.what == MESSAGE_GOT_FAILED && answer->got.status == -EALREADY)
-		home_is_here(f);
+		reparent_needless(f);
 	if (holder == NULL)
 		return false;
 	if (!fed && answer->got.generation == f->generation)
@@ -59,7 +59,7 @@ static bool home_got(struct control *c, struct call *call, const struct message 
 		fetch_leave(c, f, holder);
 		return false;
 	}
-	d->home = true;
+	d->reparent = true;
 	if (fed)
 		feed_query(c, d);
 	else
@@ -67,50 +67,50 @@ static bool home_got(struct control *c, struct call *call, const struct message 
 	return false;
 }
 
-static void home_ask(struct control *c, struct fetch *f)
+static void reparent_ask(struct control *c, struct fetch *f)
 {
-	f->homing = fetch_question(c, f, MESSAGE_GET_HOME, MESSAGE_NODE_NONE, c->config.call_ns,
-				   home_got);
-	home_later(c, f);
+	f->reparenting = fetch_question(c, f, MESSAGE_GET_REPARENT, MESSAGE_NODE_NONE,
+					c->config.call_ns, reparent_got);
+	reparent_later(c, f);
 }
 
 /* It answers: the others go, or it does. */
-static void home_settle(struct control *c, struct fetch *f, struct feed *home)
+static void reparent_settle(struct control *c, struct fetch *f, struct feed *reparent)
 {
-	uint64_t bytes = (uint64_t)home->behind * f->chunk_bytes,
+	uint64_t bytes = (uint64_t)reparent->behind * f->chunk_bytes,
 		 rate = c->transfer->fetches.best + 1;
 
-	home->home = false;
-	if ((double)bytes * 1e9 / (double)rate > (double)HOME_AHEAD_NS) {
-		if (home->fresh)
-			fetch_let_go(c, f, home);
+	reparent->reparent = false;
+	if ((double)bytes * 1e9 / (double)rate > (double)REPARENT_AHEAD_NS) {
+		if (reparent->fresh)
+			fetch_let_go(c, f, reparent);
 		return;
 	}
-	c->counters.homes++;
-	f->help_ns = c->now_ns + HOME_PAUSE_NS + HOME_AHEAD_NS;
+	c->counters.reparents++;
+	f->help_ns = c->now_ns + REPARENT_PAUSE_NS + REPARENT_AHEAD_NS;
 	for (int i = 0; i < FETCH_FEEDS; i++)
-		if (&f->feed[i] != home && f->feed[i].state != FEED_FREE)
+		if (&f->feed[i] != reparent && f->feed[i].state != FEED_FREE)
 			fetch_let_go(c, f, &f->feed[i]);
 }
 
-void fetch_home(struct control *c, struct fetch *f)
+void fetch_reparent(struct control *c, struct fetch *f)
 {
-	bool stray = false;
+	bool surplus = false;
 
 	for (int i = 0; i < FETCH_FEEDS; i++) {
 		struct feed *d = &f->feed[i];
 
-		if (d->home && d->state == FEED_STREAM && d->call == NULL) {
-			home_settle(c, f, d);
+		if (d->reparent && d->state == FEED_STREAM && d->call == NULL) {
+			reparent_settle(c, f, d);
 			return;
 		}
-		if (d->home)
+		if (d->reparent)
 			return;
-		stray |= d->stray;
+		surplus |= d->surplus;
 	}
-	if (f->homing || f->more || f->missing == 0 || f->piece_left || f->rate_one != 0 ||
-	    c->now_ns < f->home_ns)
+	if (f->reparenting || f->more || f->missing == 0 || f->piece_left || f->rate_one != 0 ||
+	    c->now_ns < f->reparent_ns)
 		return;
-	if (stray || f->short_of >= HOME_SLOW)
-		home_ask(c, f);
+	if (surplus || f->short_of >= REPARENT_SLOW)
+		reparent_ask(c, f);
 }

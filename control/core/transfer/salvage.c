@@ -13,38 +13,38 @@
 #include "core/base/text.h"
 #include "room.h"
 
-#define SURVEY_ANSWER_NS UINT64_C(250000000)
+#define INVENTORY_ANSWER_NS UINT64_C(250000000)
 
-static void survey_next(struct control *c, struct fetch *f);
-static void survey_ask(struct control *c, struct fetch *f);
+static void inventory_next(struct control *c, struct fetch *f);
+static void inventory_ask(struct control *c, struct fetch *f);
 
-static uint64_t *survey_found(struct control *c, const struct fetch *f)
+static uint64_t *inventory_found(struct control *c, const struct fetch *f)
 {
-	return (uint64_t *)(void *)scratch_at(c, f->survey.found);
+	return (uint64_t *)(void *)scratch_at(c, f->inventory.found);
 }
 
-void fetch_survey_end(struct control *c, struct fetch *f)
+void fetch_inventory_end(struct control *c, struct fetch *f)
 {
-	if (f->survey.found)
-		allocator_give(&c->flow->buffers.scratch, f->survey.found);
-	f->survey = (struct fetch_survey){.found = 0};
+	if (f->inventory.found)
+		allocator_give(&c->flow->buffers.scratch, f->inventory.found);
+	f->inventory = (struct fetch_inventory){.found = 0};
 }
 
 /* Nothing is certain: soon again. */
-static void survey_again(struct control *c, struct fetch *f)
+static void inventory_retry(struct control *c, struct fetch *f)
 {
-	fetch_survey_end(c, f);
+	fetch_inventory_end(c, f);
 	f->attempts++;
 	fetch_rest(c, f);
 }
 
-static void survey_lost(struct control *c, struct fetch *f, uint32_t missing)
+static void inventory_lost(struct control *c, struct fetch *f, uint32_t missing)
 {
 	uint32_t chunks = fetch_chunks(f), first, end;
 	struct text t = {.length = 0}, named = {.length = 0};
 
-	first = end = chunks_after(survey_found(c, f), 0, chunks, 0);
-	chunks_run(survey_found(c, f), &end, chunks);
+	first = end = chunks_after(inventory_found(c, f), 0, chunks, 0);
+	chunks_run(inventory_found(c, f), &end, chunks);
 	missing -= end - first;
 	text_add(&t, "lost: chunks ");
 	text_add_number(&t, first);
@@ -66,7 +66,7 @@ static void survey_lost(struct control *c, struct fetch *f, uint32_t missing)
 }
 
 /* To whom nothing has come it is an object that nobody has put yet. */
-static void survey_begin_anew(struct control *c, struct fetch *f)
+static void inventory_restart(struct control *c, struct fetch *f)
 {
 	uint32_t slot = f->slot;
 
@@ -76,133 +76,133 @@ static void survey_begin_anew(struct control *c, struct fetch *f)
 	objects_replace(c, slot, "nobody has it any more: get it again");
 }
 
-static void survey_conclude(struct control *c, struct fetch *f)
+static void inventory_conclude(struct control *c, struct fetch *f)
 {
 	const uint64_t *map = fetch_map(c, f);
-	uint32_t chunks = fetch_chunks(f), missing, offer = f->survey.best_offer;
-	struct node *best = peers_node(c, f->survey.best);
+	uint32_t chunks = fetch_chunks(f), missing, extra = f->inventory.best_extra;
+	struct node *best = peers_node(c, f->inventory.best);
 
 	if (map)
-		chunks_add(survey_found(c, f), map, chunks);
-	missing = chunks_missing(survey_found(c, f), 0, chunks);
+		chunks_add(inventory_found(c, f), map, chunks);
+	missing = chunks_missing(inventory_found(c, f), 0, chunks);
 	if (missing > 0 && map && chunks_missing(map, 0, chunks) == chunks) {
-		survey_begin_anew(c, f);
+		inventory_restart(c, f);
 		return;
 	}
 	if (missing > 0) {
-		survey_lost(c, f, missing);
+		inventory_lost(c, f, missing);
 		return;
 	}
-	if (offer == 0 || map == NULL) { /* all of it is here, or was there a moment ago */
-		survey_again(c, f);
+	if (extra == 0 || map == NULL) { /* all of it is here, or was there a moment ago */
+		inventory_retry(c, f);
 		return;
 	}
 	missing = chunks_missing(map, 0, chunks);
-	fetch_survey_end(c, f);
+	fetch_inventory_end(c, f);
 	fetch_connect(c, f, best);
-	f->piece_left = missing > offer ? missing - offer : 0;
+	f->piece_left = missing > extra ? missing - extra : 0;
 }
 
-static bool survey_has(struct control *c, struct call *call, const struct message *answer)
+static bool inventory_has(struct control *c, struct call *call, const struct message *answer)
 {
 	struct fetch *f = call->owner;
-	struct fetch_survey *s = &f->survey;
+	struct fetch_inventory *s = &f->inventory;
 	const struct message_stream *m = answer ? &answer->stream : NULL;
 	const uint64_t *map = fetch_map(c, f);
 
 	f->call = NULL;
 	if (m == NULL || map == NULL) { /* the members will agree on what has become of it */
-		survey_again(c, f);
+		inventory_retry(c, f);
 		return false;
 	}
 	if (m->first != s->at || m->count > fetch_chunks(f) - s->at) {
-		survey_again(c, f);
+		inventory_retry(c, f);
 		return false;
 	}
 	for (uint32_t i = 0; i < m->skips; i++) {
 		uint32_t first = m->skip[i].first, count = m->skip[i].count;
 
-		chunks_set(survey_found(c, f), first, count);
-		s->offer += chunks_missing(map, first, first + count);
+		chunks_set(inventory_found(c, f), first, count);
+		s->extra += chunks_missing(map, first, first + count);
 	}
 	s->at += m->count;
 	if (s->at < fetch_chunks(f)) {
-		survey_ask(c, f);
+		inventory_ask(c, f);
 		return false;
 	}
-	if (s->offer > s->best_offer) {
+	if (s->extra > s->best_extra) {
 		s->best = s->node;
-		s->best_offer = s->offer;
+		s->best_extra = s->extra;
 	}
-	survey_next(c, f);
+	inventory_next(c, f);
 	return false;
 }
 
-static void survey_ask(struct control *c, struct fetch *f)
+static void inventory_ask(struct control *c, struct fetch *f)
 {
 	struct message m = {.kind = MESSAGE_PIECES};
 
 	m.stream.id = f->by_id.id;
 	m.stream.generation = f->generation;
 	m.stream.chunk_bytes = f->chunk_bytes;
-	m.stream.first = f->survey.at;
-	m.stream.count = fetch_chunks(f) - f->survey.at;
-	f->call = calls_start(c, peers_node(c, f->survey.node), &m, TABLE_SLOT_NONE,
-			      SURVEY_ANSWER_NS, survey_has, f);
+	m.stream.first = f->inventory.at;
+	m.stream.count = fetch_chunks(f) - f->inventory.at;
+	f->call = calls_start(c, peers_node(c, f->inventory.node), &m, TABLE_SLOT_NONE,
+			      INVENTORY_ANSWER_NS, inventory_has, f);
 	if (f->call == NULL)
-		survey_again(c, f);
+		inventory_retry(c, f);
 }
 
-static bool survey_named(struct control *c, struct call *call, const struct message *answer)
+static bool inventory_named(struct control *c, struct call *call, const struct message *answer)
 {
 	struct fetch *f = call->owner;
-	struct fetch_survey *s = &f->survey;
+	struct fetch_inventory *s = &f->inventory;
 	const struct message_got *got = answer ? &answer->got : NULL;
 
 	f->call = NULL;
 	if (got == NULL || got->what != MESSAGE_GOT_PIECE || got->generation != f->generation ||
 	    (s->begun && got->departed != s->departed)) {
-		survey_again(c, f);
+		inventory_retry(c, f);
 		return false;
 	}
 	s->departed = got->departed;
 	s->begun = true;
 	if (got->holder == MESSAGE_NODE_NONE) {
-		survey_conclude(c, f);
+		inventory_conclude(c, f);
 		return false;
 	}
 	if (peers_node(c, got->holder) == NULL ||
 	    (s->node != MESSAGE_NODE_NONE && got->holder <= s->node)) {
-		survey_again(c, f);
+		inventory_retry(c, f);
 		return false;
 	}
 	s->node = got->holder;
-	s->at = s->offer = 0;
-	survey_ask(c, f);
+	s->at = s->extra = 0;
+	inventory_ask(c, f);
 	return false;
 }
 
-static void survey_next(struct control *c, struct fetch *f)
+static void inventory_next(struct control *c, struct fetch *f)
 {
-	f->call = fetch_question(c, f, MESSAGE_GET_PIECE, f->survey.node, c->config.call_ns,
-				 survey_named);
+	f->call = fetch_question(c, f, MESSAGE_GET_PIECE, f->inventory.node, c->config.call_ns,
+				 inventory_named);
 	if (f->call == NULL)
-		survey_again(c, f);
+		inventory_retry(c, f);
 }
 
-void fetch_survey(struct control *c, struct fetch *f)
+void fetch_inventory(struct control *c, struct fetch *f)
 {
 	const uint64_t *map = fetch_map(c, f);
 
 	timers_cancel(&c->timers, &f->timer);
-	f->state = FETCH_SURVEY;
-	f->survey = (struct fetch_survey){.node = MESSAGE_NODE_NONE};
+	f->state = FETCH_INVENTORY;
+	f->inventory = (struct fetch_inventory){.node = MESSAGE_NODE_NONE};
 	if (map)
-		f->survey.found = buffers_bitmap(c, fetch_chunks(f));
-	if (f->survey.found == 0) {
-		survey_again(c, f);
+		f->inventory.found = buffers_bitmap(c, fetch_chunks(f));
+	if (f->inventory.found == 0) {
+		inventory_retry(c, f);
 		return;
 	}
-	chunks_add(survey_found(c, f), map, fetch_chunks(f));
-	survey_next(c, f);
+	chunks_add(inventory_found(c, f), map, fetch_chunks(f));
+	inventory_next(c, f);
 }

@@ -104,7 +104,7 @@ bool serve_any(const struct control *c, const struct object *o)
 	{
 		const struct serve *s = list_item(l, struct serve, of_object);
 
-		if (c->now_ns - s->asked_ns < c->config.orphan_ns)
+		if (c->now_ns - s->asked_ns < c->config.coordinator_lost_ns)
 			return true;
 	}
 	return false;
@@ -132,8 +132,8 @@ static struct stage *serve_stage(struct control *c, uint32_t slot, const struct 
 	uint64_t ready = atomic_load_explicit(&image->watermark, memory_order_acquire);
 	struct stage *s = o->stage;
 
-	if (s == NULL &&
-	    (image->state == OBJECT_FETCHING || (o->combine && c->transfer->ops->unfinished(o))))
+	if (s == NULL && (image->state == OBJECT_FETCHING ||
+			  (o->participant && c->transfer->ops->unfinished(o))))
 		return NULL;
 	return s ? s : buffers_stage(c, slot, m->chunk_bytes, 0, ready);
 }
@@ -141,13 +141,13 @@ static struct stage *serve_stage(struct control *c, uint32_t slot, const struct 
 /* Its stream, when the request is a repeated one. A node may have several streams of one object: a
  * copy arrives there, and sums are made from it. */
 static bool serve_known(struct control *c, struct object *o, const struct node *n,
-			const struct message_strand *strand, uint32_t conn)
+			const struct message_substream *substream, uint32_t conn)
 {
 	list_each(l, after, &o->serves)
 	{
 		struct serve *s = list_item(l, struct serve, of_object);
 
-		if (s->node != n || s->edge->conn != conn || s->stream != strand->stream)
+		if (s->node != n || s->edge->conn != conn || s->stream != substream->stream)
 			continue;
 		s->asked_ns = c->now_ns;
 		return true;
@@ -172,17 +172,18 @@ static void serve_replace(struct control *c, struct object *o, const struct node
 
 static int serve_start(struct control *c, struct node *n, struct object *o, struct stage *head,
 		       uint32_t conn, const struct message_stream *m,
-		       const struct message_strand *strand)
+		       const struct message_substream *substream)
 {
-	struct stage *stage = buffers_lane(head, strand->first);
+	struct stage *stage = buffers_lane(head, substream->first);
 	struct serve *s;
 
-	if (strand->first + strand->count > stage->first + chunk_count(stage->size, m->chunk_bytes))
+	if (substream->first + substream->count >
+	    stage->first + chunk_count(stage->size, m->chunk_bytes))
 		return -EINVAL;
 	s = pool_take(&c->transfer->serves.pool);
 	if (s == NULL)
 		return -EAGAIN;
-	s->edge = buffers_out(c, stage, conn, strand, m);
+	s->edge = buffers_out(c, stage, conn, substream, m);
 	if (s->edge == NULL) {
 		pool_give(&c->transfer->serves.pool, s);
 		return -EAGAIN;
@@ -190,7 +191,7 @@ static int serve_start(struct control *c, struct node *n, struct object *o, stru
 	s->edge->serve = s;
 	s->object = o;
 	s->node = n;
-	s->stream = strand->stream;
+	s->stream = substream->stream;
 	s->asked_ns = c->now_ns;
 	c->transfer->serves.fed += !serve_feeds(o, n);
 	list_append(&o->serves, &s->of_object);
@@ -225,9 +226,9 @@ static int serve_begin(struct control *c, struct node *n, struct object *o,
 	} else if (head->chunk_bytes != m->chunk_bytes) {
 		error = -EMEDIUMTYPE;
 	}
-	for (uint32_t i = 0; i < m->strands && error == 0; i++)
-		if (!serve_known(c, o, n, &m->strand[i], conn[i]))
-			error = serve_start(c, n, o, head, conn[i], m, &m->strand[i]);
+	for (uint32_t i = 0; i < m->substreams && error == 0; i++)
+		if (!serve_known(c, o, n, &m->substream[i], conn[i]))
+			error = serve_start(c, n, o, head, conn[i], m, &m->substream[i]);
 	if (error)
 		buffers_settle_stage(c, head);
 	else
@@ -239,7 +240,7 @@ static int serve_check(struct control *c, struct node *n, uint32_t conn,
 		       const struct message_stream *m, uint32_t *lanes)
 {
 	uint32_t slot = c->table ? objects_find(c, &m->id) : TABLE_SLOT_NONE, known = 0;
-	uint32_t conns[MESSAGE_STRANDS_MAX], chunks;
+	uint32_t conns[MESSAGE_SUBSTREAMS_MAX], chunks;
 	bool narrow = false;
 	struct object *o;
 
@@ -255,20 +256,20 @@ static int serve_check(struct control *c, struct node *n, uint32_t conn,
 	}
 	o = objects_at(c, slot);
 	chunks = (uint32_t)chunk_count(c->table->slot[slot].size, m->chunk_bytes);
-	for (uint32_t i = 0; i < m->strands; i++) {
-		const struct message_strand *strand = &m->strand[i];
-		uint32_t lane = lane_of(chunks, m->lanes, strand->first);
+	for (uint32_t i = 0; i < m->substreams; i++) {
+		const struct message_substream *substream = &m->substream[i];
+		uint32_t lane = lane_of(chunks, m->lanes, substream->first);
 		const struct conn *data = serve_conn(
-			c, n, conn, lane_worker(&m->id, c->workers, lane), strand->worker);
+			c, n, conn, lane_worker(&m->id, c->workers, lane), substream->worker);
 
 		if (data == NULL)
 			return -EAGAIN;
 		conns[i] = data->handle;
-		known += serve_known(c, o, n, strand, data->handle);
+		known += serve_known(c, o, n, substream, data->handle);
 		narrow |= serve_is_narrow(c, o, data, m);
 	}
 	serve_replace(c, o, n, m);
-	if (known == m->strands)
+	if (known == m->substreams)
 		return 0;
 	if (narrow)
 		return -EMSGSIZE;

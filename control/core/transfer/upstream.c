@@ -25,8 +25,8 @@ void feed_init(struct feed *d, struct fetch *f)
 
 void feed_forget_edges(struct feed *d)
 {
-	strands_forget(&d->edges);
-	strands_forget(&d->old_edges);
+	substreams_forget(&d->edges);
+	substreams_forget(&d->old_edges);
 }
 
 void feed_stop(struct control *c, struct feed *d)
@@ -37,8 +37,8 @@ void feed_stop(struct control *c, struct feed *d)
 		return;
 	calls_cancel(c, d->call);
 	timers_cancel(&c->timers, &d->timer);
-	strands_drop(c, &d->edges);
-	strands_drop(c, &d->old_edges);
+	substreams_drop(c, &d->edges);
+	substreams_drop(c, &d->old_edges);
 	feed_init(d, f);
 }
 
@@ -54,13 +54,13 @@ void feed_failed(struct control *c, struct feed *d, uint32_t why)
 /* ---- LINK --------------------------------------------------------------------------------- */
 
 /* Chunks from one on, as both nodes have cut them. */
-static struct strand_range feed_range(const struct control *c, const struct feed *d, uint32_t first,
-				      uint32_t end)
+static struct substream_range feed_range(const struct control *c, const struct feed *d,
+					 uint32_t first, uint32_t end)
 {
 	const struct fetch *f = d->fetch;
 	uint32_t chunks = fetch_chunks(f), lanes = lane_count(f->size, c->workers);
 
-	return (struct strand_range){
+	return (struct substream_range){
 		.here = {f->by_id.id, chunks, lanes, c->workers},
 		.there = {f->by_id.id, chunks, d->lanes, d->holder->workers},
 		.first = first,
@@ -72,14 +72,14 @@ static struct strand_range feed_range(const struct control *c, const struct feed
 /* Whether all are up that streams of any range may use; asks for those that are missing. */
 static bool feed_is_linked(struct control *c, struct feed *d)
 {
-	struct strand_range all;
+	struct substream_range all;
 
-	if (!strands_greeted(c, d->holder))
+	if (!substreams_greeted(c, d->holder))
 		return false;
 	if (d->lanes == 0)
 		d->lanes = lane_count(d->fetch->size, d->holder->workers);
 	all = feed_range(c, d, 0, fetch_chunks(d->fetch));
-	return strands_linked(c, d->holder, &all);
+	return substreams_linked(c, d->holder, &all);
 }
 
 /* ---- REQUEST and STREAM ------------------------------------------------------------------- */
@@ -104,10 +104,10 @@ static void feed_link_begin(struct control *c, struct feed *d);
 /* The holder has cut it otherwise than we thought. */
 static bool feed_recut(struct control *c, struct feed *d, const struct message_reply *r)
 {
-	if (d->attempts >= FEED_ATTEMPTS || !strands_recut(r, &d->lanes))
+	if (d->attempts >= FEED_ATTEMPTS || !substreams_recut(r, &d->lanes))
 		return false;
 	d->attempts++;
-	strands_drop(c, &d->edges);
+	substreams_drop(c, &d->edges);
 	feed_link_begin(c, d);
 	return true;
 }
@@ -132,7 +132,7 @@ static bool feed_requested(struct control *c, struct call *call, const struct me
 	if (status == 0) {
 		d->state = FEED_STREAM;
 		d->idle = 0;
-		strands_drop(c, &d->old_edges);
+		substreams_drop(c, &d->old_edges);
 		feed_look_later(c, d);
 		fetch_fed(c, d->fetch, d, answer->reply.ready);
 		if (spoke)
@@ -152,7 +152,7 @@ static void feed_name_streams(struct control *c, const struct feed *d, struct me
 {
 	const uint64_t *map = fetch_map(c, d->fetch);
 
-	strands_name(&d->edges, map, m);
+	substreams_name(&d->edges, map, m);
 	list_each(l, after, &d->old_edges)
 	{
 		m->replaces[m->replaced++] = list_item(l, struct edge, of_owner)->handle;
@@ -191,8 +191,8 @@ static void feed_send(struct control *c, struct feed *d)
 /* False: there is no room. */
 static bool feed_set_edges(struct control *c, struct feed *d, struct stage *head)
 {
-	struct strand_range r = feed_range(c, d, d->edge_first, d->edge_end);
-	bool set = strands_open(c, d->holder, &r, head, fetch_map(c, d->fetch), NULL, &d->edges);
+	struct substream_range r = feed_range(c, d, d->edge_first, d->edge_end);
+	bool set = substreams_open(c, d->holder, &r, head, fetch_map(c, d->fetch), NULL, &d->edges);
 
 	list_each(l, after, &d->edges) list_item(l, struct edge, of_owner)->feed = d;
 	return set;

@@ -63,8 +63,8 @@ struct feed {
 	bool fresh;	/* has brought nothing yet */
 	bool silent;	/* was asked and does not answer */
 	bool stands_in; /* asked for because another was silent */
-	bool stray;	/* its holder may feed more than it should */
-	bool home;	/* to take the place of the others */
+	bool surplus;	/* its holder may feed more than it should */
+	bool reparent;	/* to take the place of the others */
 };
 
 void feed_init(struct feed *d, struct fetch *f);

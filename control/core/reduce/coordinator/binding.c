@@ -22,7 +22,8 @@ static void reduce_start(struct control *c, struct reduce *r, uint32_t v)
 	}
 	if (at->out != GRAPH_NONE)
 		r->plan.run.vertex[at->out] |= RUN_DIRTY;
-	list_each(l, after, &r->out.getters) list_item(l, struct reduce_getter, link)->dirty = true;
+	list_each(l, after, &r->out.receivers) list_item(l, struct reduce_receiver, link)->dirty =
+		true;
 }
 
 void reduce_resume(struct control *c, struct reduce *r, uint32_t v)
@@ -36,7 +37,7 @@ void reduce_resume(struct control *c, struct reduce *r, uint32_t v)
 
 static void reduce_bind(struct control *c, struct reduce *r, struct reduce_source *s, uint32_t slot)
 {
-	s->seat = slot;
+	s->slot = slot;
 	s->absorbed = false;
 	if (!binding_take(&r->plan.graph, &r->plan.run, slot, s->node))
 		return;
@@ -52,7 +53,7 @@ static struct reduce_source *reduce_next(struct control *c, struct reduce *r, ui
 	for (uint32_t i = 0; i < r->from.count; i++) {
 		struct reduce_source *s = &r->from.source[i];
 
-		if (s->state != SOURCE_KNOWN || s->seat != REDUCE_NONE || s->arrival <= after ||
+		if (s->state != SOURCE_KNOWN || s->slot != REDUCE_NONE || s->arrival <= after ||
 		    !reduce_reachable(c, s->node))
 			continue;
 		if (next == NULL || s->arrival < next->arrival)
@@ -103,16 +104,17 @@ static void reduce_groups(struct control *c, struct reduce *r, struct planner_re
 
 static void reduce_request_plan(struct control *c, struct reduce *r, struct planner_request *q)
 {
-	*q = (struct planner_request){.size = r->from.size,
-				      .chunk_bytes = r->from.chunk_bytes,
-				      .needed = r->want.num,
-				      .group = c->coordinator->reduces.group,
-				      .caller = r->want.caller,
-				      .everyone = r->want.flags & MESSAGE_REDUCE_SPREAD,
-				      .whole = r->lent.borrowed, /* who gets it asks another node */
-				      .rate_seen = c->cluster->links.all.rate_seen,
-				      .all = reduce_links_all(c),
-				      .limits = &c->coordinator->reduces.limits};
+	*q = (struct planner_request){
+		.size = r->from.size,
+		.chunk_bytes = r->from.chunk_bytes,
+		.needed = r->want.num,
+		.group = c->coordinator->reduces.group,
+		.caller = r->want.caller,
+		.everyone = r->want.flags & MESSAGE_REDUCE_ALLREDUCE,
+		.whole = r->delegated.is_delegate, /* who gets it asks another node */
+		.rate_seen = c->cluster->links.all.rate_seen,
+		.all = reduce_links_all(c),
+		.limits = &c->coordinator->reduces.limits};
 	reduce_groups(c, r, q, c->coordinator->reduces.group);
 }
 
@@ -187,7 +189,7 @@ void reduce_plan(struct control *c, struct reduce *r)
 	struct planner_choice choice;
 
 	reduce_request_plan(c, r, q);
-	if (r->from.sized && reduce_lend(c, r))
+	if (r->from.sized && reduce_delegate(c, r))
 		return;
 	r->state = REDUCE_RUNNING;
 	reduce_accept(c, r);
@@ -205,7 +207,7 @@ void reduce_plan(struct control *c, struct reduce *r)
 	r->plan.planned_ns = q->groups == r->plan.graph.slots ? c->now_ns : 0;
 	reduce_watch(c, r);
 	if (reduce_gathers(r))
-		reduce_spread_begin(c, r);
+		reduce_receivers_begin(c, r);
 	reduce_take_slots(c, r);
 	reduce_fill(c, r);
 }

@@ -33,7 +33,7 @@ static void commit_finished(struct control *c, struct reduce *r)
 		return;
 	}
 	reduce_answer_all(c, r);
-	reduce_spread_check(c, r);
+	reduce_receivers_check(c, r);
 }
 
 bool reduce_commit_hopeless(const struct control *c, const struct reduce *r)
@@ -48,7 +48,7 @@ static void commit_look_for_copies(struct control *c, struct reduce *r)
 	if (directory_has_complete(&c->directory->shard, &r->by_id.id))
 		commit_finished(c, r);
 	else if (reduce_gathers(r)) /* others may get it */
-		reduce_spread_check(c, r);
+		reduce_receivers_check(c, r);
 	else if (reduce_commit_hopeless(c, r))
 		reduce_end(c, r, -ESTALE, commit_lost);
 }
@@ -60,7 +60,8 @@ void reduce_commit_lost(struct control *c, struct reduce *r)
 	commit_look_for_copies(c, r);
 }
 
-static bool commit_told(struct control *c, struct call *call, const struct message *answer)
+static bool commit_finish_answered(struct control *c, struct call *call,
+				   const struct message *answer)
 {
 	struct reduce *r = call->owner;
 	int32_t status = answer ? answer->reply.status : -EHOSTUNREACH;
@@ -90,14 +91,14 @@ void reduce_commit_finish(struct control *c, struct reduce *r, uint32_t node)
 {
 	r->commit.holder = node;
 	calls_cancel(c, r->commit.call);
-	r->commit.call = reduce_commit_call(c, r, node, commit_told, r);
+	r->commit.call = reduce_commit_call(c, r, node, commit_finish_answered, r);
 }
 
 static void commit_decided(struct control *c, struct reduce *r)
 {
 	r->state = REDUCE_COMMITTED;
 	reduce_commit_finish(c, r, r->commit.holder);
-	reduce_spread_finish(c, r);
+	reduce_receivers_finish(c, r);
 }
 
 static bool commit_answered(struct control *c, struct call *call, const struct message *answer)
@@ -105,9 +106,9 @@ static bool commit_answered(struct control *c, struct call *call, const struct m
 	struct reduce *r = call->owner;
 	int32_t status = answer->reply.status; /* no deadline: never NULL */
 
-	if (r->lent.borrowed) {
+	if (r->delegated.is_delegate) {
 		r->commit.call = NULL;
-		reduce_borrowed_answered(c, r, status);
+		reduce_delegate_answered(c, r, status);
 		return false;
 	}
 	if (status == -EAGAIN) /* it does not know yet who coordinates */
@@ -123,20 +124,22 @@ static bool commit_answered(struct control *c, struct call *call, const struct m
 /* Who says whether it may be the result. */
 static struct node *commit_judge(struct control *c, const struct reduce *r)
 {
-	return r->lent.borrowed ? control_shard(c, &r->by_id.id) : peers_node(c, r->want.caller);
+	return r->delegated.is_delegate ? control_shard(c, &r->by_id.id)
+					: peers_node(c, r->want.caller);
 }
 
-/* It was lent to us, who keep the target now: as lend_propose for others, nothing is agreed to that
- * the one before may have decided otherwise, or that is lost. Returns whether it is not asked. */
+/* It was lent to us, who keep the target now: as delegate_proposed for others, nothing is agreed to
+ * that the one before may have decided otherwise, or that is lost. Returns whether it is not asked.
+ */
 static bool commit_put_off(struct control *c, struct reduce *r)
 {
 	const struct message_used used = {.target = r->by_id.id, .asked = r->want.asked};
 	int32_t status;
 
-	if (!r->lent.kept || directory_has_complete(&c->directory->shard, &r->by_id.id))
+	if (!r->delegated.kept || directory_has_complete(&c->directory->shard, &r->by_id.id))
 		return false;
-	status = reduce_lend_settled(c, &r->by_id.id, c->cluster->self,
-				     peers_node(c, r->commit.holder));
+	status = reduce_delegate_settled(c, &r->by_id.id, c->cluster->self,
+					 peers_node(c, r->commit.holder));
 	if (status != -ESTALE)
 		return status == -EAGAIN;
 	reduce_give_way(c, r);
@@ -148,15 +151,15 @@ static bool commit_put_off(struct control *c, struct reduce *r)
  * or because it took that one for dead. Then somebody may be about to say that it has all. */
 static bool commit_too_early(struct control *c, const struct reduce *r)
 {
-	if (r->lent.borrowed || !reshard_settling(c, &r->by_id.id))
+	if (r->delegated.is_delegate || !ownership_settling(c, &r->by_id.id))
 		return false;
 	return r->from.size <= OBJECT_INLINE_MAX ||
-	       (peers_node(c, r->want.caller)->died && !reshard_kept(c, &r->by_id.id));
+	       (peers_node(c, r->want.caller)->died && !ownership_constant(c, &r->by_id.id));
 }
 
 static void commit_ask(struct control *c, struct reduce *r)
 {
-	struct message m = {.kind = r->lent.borrowed ? MESSAGE_PROPOSE : MESSAGE_COMMIT};
+	struct message m = {.kind = r->delegated.is_delegate ? MESSAGE_PROPOSE : MESSAGE_COMMIT};
 
 	if (commit_too_early(c, r) || commit_put_off(c, r)) /* until the watch comes round */
 		return;
@@ -186,8 +189,8 @@ void reduce_commit(struct control *c, struct reduce *r, uint32_t node)
 	/* A source that comes now is too late, and must not end it. */
 	for (uint32_t i = 0; i < r->from.count; i++)
 		reduce_unlocate(c, &r->from.source[i]);
-	if (r->lent.borrowed)
-		reduce_borrowed_done(c, r);
+	if (r->delegated.is_delegate)
+		reduce_delegate_done(c, r);
 	commit_ask(c, r);
 }
 
@@ -202,7 +205,7 @@ void reduce_commit_look(struct control *c, struct reduce *r)
 		commit_look_for_copies(c, r);
 		return;
 	}
-	if (r->lent.borrowed || (n && members_live(n))) {
+	if (r->delegated.is_delegate || (n && members_live(n))) {
 		if (r->commit.call)
 			return;
 		/* no call was free: nothing is decided by that */

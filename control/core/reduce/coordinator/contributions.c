@@ -48,7 +48,7 @@ static bool reduce_size_holds(struct reduce *r, const struct message_got *got)
 	r->from.sized = true;
 	r->from.size = got->size;
 	r->from.chunk_bytes = got->chunk_bytes;
-	r->sum.small = !r->lent.borrowed && r->from.size <= r->sum.value_max;
+	r->sum.small = !r->delegated.is_delegate && r->from.size <= r->sum.value_max;
 	return true;
 }
 
@@ -143,7 +143,7 @@ static uint32_t reduce_sum_others(struct reduce *r, struct reduce_source *s)
 		other->next = REDUCE_NONE;
 		other->with = false;
 		other->state = SOURCE_KNOWN; /* but not where it is: its generation is 0 */
-		other->seat = 0;
+		other->slot = 0;
 		others++;
 	}
 	if (r->state == REDUCE_LOCATING)
@@ -219,7 +219,7 @@ static void reduce_small_not(struct control *c, struct reduce *r)
 	for (uint32_t i = 0; i < r->from.count; i++) {
 		struct reduce_source *s = &r->from.source[i];
 
-		s->seat = REDUCE_NONE;
+		s->slot = REDUCE_NONE;
 		if (s->state != SOURCE_KNOWN || s->generation != 0)
 			continue;
 		s->state = SOURCE_ABSENT;
@@ -250,7 +250,7 @@ static bool reduce_small(struct control *c, struct reduce *r, struct reduce_sour
 		memcpy(value, got->value, got->value_bytes);
 	else if (r->from.size > 0)
 		reduce_combine(r->want.op, r->want.dtype, value, got->value, got->value_bytes);
-	s->seat = 0;
+	s->slot = 0;
 	r->sum.summed += 1 + reduce_sum_others(r, s);
 	if (r->sum.summed < r->want.num)
 		return false;
@@ -299,7 +299,7 @@ void reduce_view(struct control *c, const struct reduce *r, struct policy_view *
 				  .total = r->from.count,
 				  .answered = r->from.count - r->from.unanswered,
 				  .needed = r->want.num,
-				  .speculative = r->plan.hasty,
+				  .speculative = r->plan.speculative,
 				  .sized = r->from.sized};
 	if (r->rule.args.least)
 		v->present = reduce_present(c, r);
@@ -310,10 +310,10 @@ void reduce_view(struct control *c, const struct reduce *r, struct policy_view *
 static bool reduce_waits(struct control *c, const struct reduce *r)
 {
 	struct policy_view v;
-	uint64_t again_ns;
+	uint64_t retry_ns;
 
 	reduce_view(c, r, &v);
-	return r->rule.policy->turn(&r->rule.args, &v, &again_ns) == POLICY_WAIT &&
+	return r->rule.policy->turn(&r->rule.args, &v, &retry_ns) == POLICY_WAIT &&
 	       r->from.unanswered > 0;
 }
 
@@ -324,14 +324,14 @@ static void reduce_turn_fire(struct control *c, struct timer *t)
 
 /* All are asked for, and it is not time: who may not begin would have heard so. Whoever is to
  * coordinate it waits in its own place. */
-static void reduce_wait(struct control *c, struct reduce *r, uint64_t again_ns)
+static void reduce_wait(struct control *c, struct reduce *r, uint64_t retry_ns)
 {
-	if (r->from.unanswered == 0 && r->from.sized && !r->sum.small && reduce_lend(c, r))
+	if (r->from.unanswered == 0 && r->from.sized && !r->sum.small && reduce_delegate(c, r))
 		return;
 	if (r->from.unanswered == 0)
 		reduce_accept(c, r);
-	if (again_ns != UINT64_MAX)
-		timers_set(&c->timers, &r->turn, again_ns, reduce_turn_fire);
+	if (retry_ns != UINT64_MAX)
+		timers_set(&c->timers, &r->turn, retry_ns, reduce_turn_fire);
 	else
 		timers_cancel(&c->timers, &r->turn);
 }
@@ -340,20 +340,20 @@ void reduce_turn(struct control *c, struct reduce *r)
 {
 	struct policy_view v;
 	enum policy_turn turn;
-	uint64_t again_ns;
+	uint64_t retry_ns;
 
 	if (r->rule.args.least == 0 || r->state != REDUCE_LOCATING)
 		return;
 	reduce_view(c, r, &v);
-	turn = r->rule.policy->turn(&r->rule.args, &v, &again_ns);
+	turn = r->rule.policy->turn(&r->rule.args, &v, &retry_ns);
 	if (turn == POLICY_WAIT) {
-		reduce_wait(c, r, again_ns);
+		reduce_wait(c, r, retry_ns);
 		return;
 	}
 	timers_cancel(&c->timers, &r->turn);
 	if (turn == POLICY_FREEZE) { /* nor is it lent any more: there it would be counted again */
 		r->want.num = v.present;
-		r->lent.home = true;
+		r->delegated.undelegable = true;
 	}
 	if (!r->sum.small) {
 		reduce_plan(c, r);
@@ -391,7 +391,7 @@ static void reduce_known(struct control *c, struct reduce_source *s, const struc
 {
 	struct reduce *r = s->reduce;
 	bool first = s->state == SOURCE_ASKED;
-	struct reduce *older = r->older;
+	struct reduce *superseded = r->superseded;
 
 	s->state = SOURCE_KNOWN;
 	s->generation = got->generation;
@@ -399,10 +399,10 @@ static void reduce_known(struct control *c, struct reduce_source *s, const struc
 	s->arrival = ++r->from.arrivals;
 	if (r->sum.small) {
 		/* Nobody agrees to small ones: one that was read may be about to be announced. */
-		if (reshard_settling(c, &r->by_id.id)) {
-			r->older = NULL;
+		if (ownership_settling(c, &r->by_id.id)) {
+			r->superseded = NULL;
 			reduce_drop(c, r);
-			reduce_step_back(c, older);
+			reduce_reinstate(c, superseded);
 			return;
 		}
 		if (reduce_small(c, r, s, got))
@@ -424,7 +424,7 @@ static bool reduce_absent(struct control *c, struct reduce_source *s, struct cal
 	s->state = SOURCE_ABSENT;
 	s->call = NULL;
 	reduce_answered(c, r, true);
-	if (r->state == REDUCE_ENDED || r->state == REDUCE_LENT) {
+	if (r->state == REDUCE_ENDED || r->state == REDUCE_DELEGATED) {
 		reduce_forget(c, &call->message.get.id, call->message.request);
 		return false;
 	}
@@ -515,7 +515,7 @@ void reduce_forget(struct control *c, const struct object_id *id, uint64_t reque
 	m.get.failed = MESSAGE_NODE_NONE;
 	m.get.why = MESSAGE_GET_FORGET;
 	m.get.generation = request;
-	calls_start(c, control_shard(c, id), &m, TABLE_SLOT_NONE, c->config.orphan_ns,
+	calls_start(c, control_shard(c, id), &m, TABLE_SLOT_NONE, c->config.coordinator_lost_ns,
 		    reduce_forgotten, NULL);
 }
 

@@ -15,8 +15,8 @@ void reduces_carve(struct reduces *rs, struct arena *a, const struct control_con
 	uint64_t bytes = config->reduce_sources_max * REDUCE_SOURCE_BYTES;
 
 	pool_carve(&rs->pool, a, sizeof(struct reduce), config->reduces_max);
-	pool_carve(&rs->askers, a, sizeof(struct reduce_asker), config->waiters_max);
-	pool_carve(&rs->getters, a, sizeof(struct reduce_getter), config->waiters_max);
+	pool_carve(&rs->followers, a, sizeof(struct reduce_follower), config->waiters_max);
+	pool_carve(&rs->receivers, a, sizeof(struct reduce_receiver), config->waiters_max);
 	idmap_carve(&rs->by_id, a, config->reduces_max);
 	allocator_carve(&rs->space, a, 3 * config->reduces_max);
 	rs->memory = arena_carve(a, bytes + config->reduce_value_bytes);
@@ -30,7 +30,7 @@ void reduces_init(struct control *c)
 	list_init(&rs->ended);
 	rs->number = control_random(c) >> 1;
 	rs->limits = planner_limits_usual;
-	rs->limits.grid_slots = c->config.grid_seats;
+	rs->limits.grid_slots = c->config.grid_slots;
 	rs->limits.twotree_bytes_max = c->config.twotree_bytes;
 	allocator_reset(&rs->space,
 			c->config.reduce_sources_max * REDUCE_SOURCE_BYTES +
@@ -58,8 +58,8 @@ struct reduce *reduce_find(struct control *c, const struct object_id *target)
 void reduce_free(struct control *c, struct reduce *r)
 {
 	r->state = REDUCE_ENDED;
-	if (r->older)
-		reduce_free(c, r->older);
+	if (r->superseded)
+		reduce_free(c, r->superseded);
 	if (r->from.range)
 		allocator_give(&c->coordinator->reduces.space, r->from.range);
 	if (r->plan.tree)
@@ -71,7 +71,7 @@ void reduce_free(struct control *c, struct reduce *r)
 	timers_cancel(&c->timers, &r->watch);
 	timers_cancel(&c->timers, &r->turn);
 	list_remove(&r->active);
-	if (!r->aside)
+	if (!r->is_superseded)
 		idmap_remove(&c->coordinator->reduces.by_id, &r->by_id);
 	pool_give(&c->coordinator->reduces.pool, r);
 }
@@ -85,7 +85,7 @@ void reduce_used(struct control *c, const struct reduce *r, struct message_used 
 	m->count = 0;
 	m->sources = c->coordinator->reduces.ids;
 	for (uint32_t i = 0; i < r->from.count; i++)
-		if (r->from.source[i].seat != REDUCE_NONE)
+		if (r->from.source[i].slot != REDUCE_NONE)
 			c->coordinator->reduces.ids[m->count++] = r->from.source[i].id;
 }
 
@@ -106,7 +106,7 @@ void reduce_ask(struct control *c, struct node *n, const struct message *m)
 {
 	struct reduce *r = reduce_standing(c, reduce_find(c, &m->reduce.target));
 	struct message unknown = {.kind = MESSAGE_USED, .request = m->request};
-	struct reduce_asker *a;
+	struct reduce_follower *a;
 
 	if (r && m->reduce.asked && m->reduce.asked != r->want.asked)
 		r = NULL; /* another one into the same target */
@@ -120,26 +120,26 @@ void reduce_ask(struct control *c, struct node *n, const struct message *m)
 		reduce_answer(c, r, n->number, m->request);
 		return;
 	}
-	if (reduce_lent_ask(c, r, n, m))
+	if (reduce_delegated_ask(c, r, n, m))
 		return;
 	if (m->reduce.timeout_ns == 0) {
 		reduce_progress(c, r, &unknown.used);
 		peers_send(c, n, &unknown);
 		return;
 	}
-	list_each(l, after, &r->askers)
+	list_each(l, after, &r->followers)
 	{
-		a = list_item(l, struct reduce_asker, link);
+		a = list_item(l, struct reduce_follower, link);
 		if (a->node == n->number && a->request == m->request)
 			return;
 	}
-	a = pool_take(&c->coordinator->reduces.askers);
+	a = pool_take(&c->coordinator->reduces.followers);
 	if (a == NULL)
 		return; /* it asks again */
 	a->node = n->number;
 	a->request = m->request;
 	a->asked = m->reduce.asked;
-	list_append(&r->askers, &a->link);
+	list_append(&r->followers, &a->link);
 }
 
 /* generation: of a result that is there and has all sources in it, or 0. */
@@ -168,7 +168,7 @@ void reduce_accept(struct control *c, struct reduce *r)
 	reduce_reply(c, r->want.caller, r->want.request, 0, "");
 }
 
-void reduce_lent_reply(struct control *c, struct reduce *r)
+void reduce_delegated_reply(struct control *c, struct reduce *r)
 {
 	r->answered = true;
 	reduce_reply_with(c, r->want.caller, r->want.request, -EREMOTE, "", r->want.before);
@@ -176,7 +176,7 @@ void reduce_lent_reply(struct control *c, struct reduce *r)
 
 void reduce_reserve(struct control *c, const struct reduce *r, uint64_t generation)
 {
-	if (!r->lent.borrowed)
+	if (!r->delegated.is_delegate)
 		directory_reserve_for(&c->directory->shard, &r->by_id.id, generation);
 }
 
@@ -190,7 +190,7 @@ static bool reduce_released(struct control *c, struct call *call, const struct m
 /* Best effort: a node that is not told forgets by itself. */
 static void reduce_release_node(struct control *c, const struct message *m, uint32_t node)
 {
-	calls_start(c, peers_node(c, node), m, TABLE_SLOT_NONE, c->config.orphan_ns,
+	calls_start(c, peers_node(c, node), m, TABLE_SLOT_NONE, c->config.coordinator_lost_ns,
 		    reduce_released, NULL);
 }
 
@@ -215,9 +215,9 @@ static void reduce_release(struct control *c, struct reduce *r)
 		if (!told)
 			reduce_release_node(c, &m, host);
 	}
-	list_each(l, after, &r->out.getters)
+	list_each(l, after, &r->out.receivers)
 	{
-		reduce_release_node(c, &m, list_item(l, struct reduce_getter, link)->node);
+		reduce_release_node(c, &m, list_item(l, struct reduce_receiver, link)->node);
 	}
 }
 
@@ -240,33 +240,33 @@ void reduce_end_calls(struct control *c, struct reduce *r)
 
 void reduce_answer_all(struct control *c, struct reduce *r)
 {
-	list_each(l, after, &r->askers)
+	list_each(l, after, &r->followers)
 	{
-		struct reduce_asker *a = list_item(l, struct reduce_asker, link);
+		struct reduce_follower *a = list_item(l, struct reduce_follower, link);
 
 		reduce_answer(c, r, a->node, a->request);
 		list_remove(&a->link);
-		pool_give(&c->coordinator->reduces.askers, a);
+		pool_give(&c->coordinator->reduces.followers, a);
 	}
 }
 
 void reduce_end(struct control *c, struct reduce *r, int32_t status, const char *text)
 {
 	bool answered = r->answered;
-	struct reduce *older;
+	struct reduce *superseded;
 
-	if (r->lent.borrowed) {
-		reduce_borrowed_failed(c, r, status, text);
+	if (r->delegated.is_delegate) {
+		reduce_delegate_failed(c, r, status, text);
 		return;
 	}
 	r->status = status;
-	if (status == 0 && r->older) {
-		reduce_free(c, r->older);
-		r->older = NULL;
+	if (status == 0 && r->superseded) {
+		reduce_free(c, r->superseded);
+		r->superseded = NULL;
 	}
 	reduce_end_calls(c, r);
 	reduce_release(c, r);
-	reduce_spread_free(c, r);
+	reduce_receivers_free(c, r);
 	r->state = REDUCE_ENDED;
 	strncpy(r->text, text, MESSAGE_TEXT_MAX);
 	directory_unreserve(&c->directory->shard, &r->by_id.id);
@@ -288,10 +288,10 @@ void reduce_end(struct control *c, struct reduce *r, int32_t status, const char 
 			  r->want.num == r->from.count ? r->out.generation : 0);
 	if (status == 0)
 		return;
-	older = r->older; /* it never was one: nobody asks how it ended */
-	r->older = NULL;
+	superseded = r->superseded; /* it never was one: nobody asks how it ended */
+	r->superseded = NULL;
 	reduce_free(c, r);
-	reduce_step_back(c, older);
+	reduce_reinstate(c, superseded);
 }
 
 void reduce_fail(struct control *c, struct reduce *r, int32_t status, const char *text)
@@ -314,7 +314,7 @@ static void reduce_beat_fire(struct control *c, struct timer *t)
 {
 	struct reduce *r = list_item(t, struct reduce, beat);
 
-	timers_set(&c->timers, t, c->now_ns + c->config.orphan_ns / 4, reduce_beat_fire);
+	timers_set(&c->timers, t, c->now_ns + c->config.coordinator_lost_ns / 4, reduce_beat_fire);
 	if (r->state < REDUCE_COMMITTING || reduce_gathers(r))
 		reduce_beat(c, r);
 	reduce_turn(c, r); /* others may be in reach again */
@@ -347,8 +347,8 @@ const char *reduce_wrong(const struct message_reduce *m)
 		return "no sources: name at least one";
 	if (m->num == 0 || m->num > m->count)
 		return "num is not between 1 and the number of sources: name more, or ask for fewer";
-	if (m->flags & ~(uint32_t)(MESSAGE_REDUCE_SPREAD | MESSAGE_REDUCE_AGAIN |
-				   MESSAGE_REDUCE_LENT | MESSAGE_REDUCE_DEADLINE))
+	if (m->flags & ~(uint32_t)(MESSAGE_REDUCE_ALLREDUCE | MESSAGE_REDUCE_RESTART |
+				   MESSAGE_REDUCE_DELEGATED | MESSAGE_REDUCE_DEADLINE))
 		return "unknown flags: use nodes of one version";
 	for (uint32_t i = 0; i < m->count; i++) {
 		if (object_id_equal(&m->sources[i], &m->target))
@@ -391,8 +391,8 @@ struct reduce *reduce_make(struct control *c, struct node *n, uint64_t request,
 	r->from.source =
 		(struct reduce_source *)(void *)(rs->memory + allocator_offset(&rs->space, range));
 	memset(r->from.source, 0, sources);
-	list_init(&r->askers);
-	list_init(&r->out.getters);
+	list_init(&r->followers);
+	list_init(&r->out.receivers);
 	list_append(&rs->active, &r->active);
 	idmap_insert(&rs->by_id, &r->by_id, &in->target);
 	r->want.number = ++rs->number;
@@ -416,7 +416,7 @@ void reduce_source_begin(struct reduce *r, uint32_t i, struct object_id id)
 	r->from.source[i] = (struct reduce_source){.reduce = r,
 						   .id = id,
 						   .node = REDUCE_NONE,
-						   .seat = REDUCE_NONE,
+						   .slot = REDUCE_NONE,
 						   .next = REDUCE_NONE,
 						   .failed = MESSAGE_NODE_NONE};
 }
@@ -428,20 +428,22 @@ static void reduce_list(struct reduce *r, const struct message_reduce *m)
 }
 
 /* Its caller coordinates it already, and has told the node before of it. */
-static void reduce_lent_here(struct control *c, struct reduce *r, const struct message_reduce *m)
+static void reduce_delegated_here(struct control *c, struct reduce *r,
+				  const struct message_reduce *m)
 {
 	uint64_t left = UINT64_MAX - c->now_ns;
 
 	reduce_list(r, m);
-	reduce_lent(c, r, m->timeout_ns < left ? c->now_ns + m->timeout_ns : UINT64_MAX);
-	reduce_lent_reply(c, r);
+	reduce_delegated(c, r, m->timeout_ns < left ? c->now_ns + m->timeout_ns : UINT64_MAX);
+	reduce_delegated_reply(c, r);
 }
 
 void reduce_begin(struct control *c, struct reduce *r, const struct message_reduce *m)
 {
 	if (m->timeout_ns < UINT64_MAX - c->now_ns)
 		timers_set(&c->timers, &r->deadline, c->now_ns + m->timeout_ns, reduce_late);
-	timers_set(&c->timers, &r->beat, c->now_ns + c->config.orphan_ns / 4, reduce_beat_fire);
+	timers_set(&c->timers, &r->beat, c->now_ns + c->config.coordinator_lost_ns / 4,
+		   reduce_beat_fire);
 	reduce_list(r, m);
 	reduce_locate_all(c, r);
 }
@@ -483,8 +485,8 @@ static void reduce_not_begun(struct control *c, struct node *n, const struct mes
 static void reduce_repeated(struct control *c, struct reduce *r, const struct message *m)
 {
 	r->want.request = m->request;
-	if (r->state == REDUCE_LENT)
-		reduce_lent_reply(c, r);
+	if (r->state == REDUCE_DELEGATED)
+		reduce_delegated_reply(c, r);
 	else if (r->answered)
 		reduce_reply(c, r->want.caller, m->request, 0, "");
 }
@@ -492,20 +494,20 @@ static void reduce_repeated(struct control *c, struct reduce *r, const struct me
 void reduce_request(struct control *c, struct node *n, const struct message *m)
 {
 	struct reduce *r = reduce_find(c, &m->reduce.target);
-	bool lent = m->reduce.flags & MESSAGE_REDUCE_LENT;
-	bool home = false;
-	struct reduce *older;
+	bool delegated = m->reduce.flags & MESSAGE_REDUCE_DELEGATED;
+	bool undelegable = false;
+	struct reduce *superseded;
 	const char *wrong;
 	uint64_t before;
 	int error;
 
 	if (r && r->want.caller == n->number && r->want.asked == m->reduce.asked) {
-		home = reduce_lent_given_up(r, m);
-		if (!home) {
+		undelegable = reduce_delegated_given_up(r, m);
+		if (!undelegable) {
 			reduce_repeated(c, r, m);
 			return;
 		}
-		reduce_lent_end(c, r);
+		reduce_delegated_end(c, r);
 		r = reduce_find(c, &m->reduce.target);
 	}
 	wrong = reduce_wrong(&m->reduce);
@@ -522,26 +524,27 @@ void reduce_request(struct control *c, struct node *n, const struct message *m)
 		reduce_reply(c, n->number, m->request, -EAGAIN, reduce_too_many);
 		return;
 	}
-	error = lent ? directory_lend(&c->directory->shard, &m->reduce.target, &before)
-		     : directory_reserve(&c->directory->shard, &m->reduce.target, &before);
+	error = delegated ? directory_reserve_delegated(&c->directory->shard, &m->reduce.target,
+							&before)
+			  : directory_reserve(&c->directory->shard, &m->reduce.target, &before);
 	if (error) {
 		reduce_not_begun(c, n, m, error);
 		return;
 	}
 	before = reduce_before(before, r);
-	older = reduce_step_aside(c, r);
+	superseded = reduce_supersede(c, r);
 	r = reduce_make(c, n, m->request, &m->reduce);
 	if (r == NULL) {
-		reduce_step_back(c, older);
+		reduce_reinstate(c, superseded);
 		directory_unreserve(&c->directory->shard, &m->reduce.target);
 		reduce_reply(c, n->number, m->request, -EAGAIN, reduce_too_many);
 		return;
 	}
 	r->want.before = before;
-	r->older = older;
-	r->lent.home = home;
-	if (lent)
-		reduce_lent_here(c, r, &m->reduce);
+	r->superseded = superseded;
+	r->delegated.undelegable = undelegable;
+	if (delegated)
+		reduce_delegated_here(c, r, &m->reduce);
 	else
 		reduce_begin(c, r, &m->reduce);
 }
@@ -550,12 +553,12 @@ bool reduce_deleted(struct control *c, const struct object_id *target, const cha
 {
 	struct reduce *r = reduce_find(c, target);
 	bool active = r && r->state != REDUCE_ENDED;
-	const struct message_bury built = {
+	const struct message_tombstone built = {
 		.id = *target, .generation = r ? r->out.generation : 0, .node = MESSAGE_NODE_NONE};
 
 	/* Of one that was lent: who has built it lets it go just now, and has not said so yet. */
 	if (active && r->state == REDUCE_COMMITTED && r->plan.graph.slots == 0)
-		directory_take_bury(&c->directory->shard, &built);
+		directory_take_tombstone(&c->directory->shard, &built);
 	if (active)
 		reduce_end(c, r, -ECANCELED, text);
 	else if (r)
@@ -565,19 +568,19 @@ bool reduce_deleted(struct control *c, const struct object_id *target, const cha
 
 void reduce_drop(struct control *c, struct reduce *r)
 {
-	list_each(l, after, &r->askers)
+	list_each(l, after, &r->followers)
 	{
-		struct reduce_asker *a = list_item(l, struct reduce_asker, link);
+		struct reduce_follower *a = list_item(l, struct reduce_follower, link);
 
-		reshard_redirect(c, peers_node(c, a->node), a->request);
+		ownership_redirect(c, peers_node(c, a->node), a->request);
 		list_remove(&a->link);
-		pool_give(&c->coordinator->reduces.askers, a);
+		pool_give(&c->coordinator->reduces.followers, a);
 	}
 	if (!r->answered)
-		reshard_redirect(c, peers_node(c, r->want.caller), r->want.request);
+		ownership_redirect(c, peers_node(c, r->want.caller), r->want.request);
 	reduce_end_calls(c, r);
 	reduce_release(c, r);
-	reduce_spread_free(c, r);
+	reduce_receivers_free(c, r);
 	directory_unreserve(&c->directory->shard, &r->by_id.id);
 	reduce_free(c, r);
 }
@@ -595,8 +598,8 @@ void reduce_keep(struct control *c)
 	{
 		struct reduce *r = list_item(l, struct reduce, active);
 
-		if (r->lent.borrowed)
-			reduce_keep_borrowed(c, r);
+		if (r->delegated.is_delegate)
+			reduce_delegate_owns(c, r);
 		else if (control_shard(c, &r->by_id.id) != c->cluster->self)
 			reduce_drop(c, r);
 	}

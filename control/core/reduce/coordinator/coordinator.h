@@ -73,7 +73,7 @@ struct reduce_source {
 	struct object_id id;
 	uint64_t generation;
 	uint32_t node;	  /* that holds it */
-	uint32_t seat;	  /* slot, or REDUCE_NONE */
+	uint32_t slot;	  /* slot, or REDUCE_NONE */
 	uint32_t arrival; /* the order of becoming KNOWN */
 	uint32_t failed;  /* a node that could not give it */
 	uint32_t next;	  /* another one that is asked for with it, or REDUCE_NONE */
@@ -97,13 +97,13 @@ struct reduce_set { /* a bit for each slot, or node by number */
 	uint64_t word[GRAPH_SLOTS_MAX / 64];
 };
 
-struct reduce_getter { /* a node that puts the target together from the roots' stripes */
+struct reduce_receiver { /* a node that puts the target together from the roots' stripes */
 	struct list link;
 	struct reduce *reduce;
 	struct call *call; /* COMBINE */
 	uint64_t request;  /* its GET */
 	uint32_t node;
-	uint32_t seat; /* its first one, of its place in the order of feeding; or REDUCE_NONE */
+	uint32_t slot; /* its first one, of its place in the order of feeding; or REDUCE_NONE */
 	struct reduce_set avoid; /* nodes that do not give it anything */
 	uint32_t whole;		 /* node that gives it what roots do not, or REDUCE_NONE */
 	struct reduce_set left;	 /* slots that were to feed it and fell silent: the roots do */
@@ -116,7 +116,7 @@ struct reduce_getter { /* a node that puts the target together from the roots' s
 
 enum reduce_state {
 	REDUCE_LOCATING,
-	REDUCE_LENT,
+	REDUCE_DELEGATED,
 	REDUCE_RUNNING,
 	REDUCE_COMMITTING,
 	REDUCE_COMMITTED,
@@ -152,13 +152,13 @@ struct reduce_sum {
 	uint32_t value_max; /* bytes of a source whose value is to come along */
 	uint32_t summed;    /* sources in it */
 	bool small;	    /* as far as is known all values come along */
-	bool roomless;	    /* it waits for room (store/primary.h) */
+	bool roomless;	    /* it waits for room (store/replica.h) */
 };
 
 /* How it is built. */
 struct reduce_plan {
 	uint32_t tree;		      /* range: of the vertices, the run and the graph */
-	uint32_t hasty;		      /* times that a silent node was not waited for */
+	uint32_t speculative;	      /* times that a silent node was not waited for */
 	uint64_t planned_ns;	      /* when it was; 0: not all of them were there */
 	struct graph graph;	      /* no vertices: not planned yet, or not any more */
 	struct graph_run run;	      /* how far it is */
@@ -167,7 +167,7 @@ struct reduce_plan {
 
 /* The target, and who gets it in stripes. */
 struct reduce_out {
-	struct list getters;
+	struct list receivers;
 	uint64_t generation; /* of the result */
 	uint32_t forced;     /* nodes that were made to get a target in stripes */
 	bool finished;	     /* somebody has all of the result */
@@ -184,14 +184,14 @@ struct reduce_choice {
 };
 
 /* Delegated, to the node that has asked, or by the directory's node to us (delegate.c). */
-struct reduce_lent {
+struct reduce_delegated {
 	uint64_t until_ns; /* LENT: the end of its time; UINT64_MAX: none */
 	uint64_t there;	   /* LENT: earlier than what is made, and somebody has all of it; or 0 */
 	uint64_t made;	   /* LENT: what was announced last by who builds it */
 	uint64_t other;	   /* LENT: somebody has all of it, who has not built it; or 0 */
-	bool borrowed;	   /* from the directory's node: we have asked for it */
+	bool is_delegate;  /* from the directory's node: we have asked for it */
 	bool kept;	   /* so it was: we keep the target now */
-	bool home;	   /* it is not to be lent */
+	bool undelegable;  /* it is not to be lent */
 };
 
 /* When it is planned, and with how many. */
@@ -204,8 +204,8 @@ struct reduce_rule {
 struct reduce {
 	struct idmap_node by_id; /* the target */
 	struct list active;	 /* on reduces.active, or ended ones on reduces.ended */
-	struct list askers;
-	struct reduce *older; /* that has a result, into the same target; or NULL */
+	struct list followers;
+	struct reduce *superseded; /* that has a result, into the same target; or NULL */
 	struct control *control;
 	struct timer deadline, beat, watch;
 	struct timer turn;   /* LOCATING: the policy is asked again */
@@ -220,15 +220,15 @@ struct reduce {
 	struct reduce_plan plan;
 	struct reduce_out out;
 	struct reduce_choice commit;
-	struct reduce_lent lent;
+	struct reduce_delegated delegated;
 	int32_t status;
 	uint8_t state;
-	bool answered; /* the REDUCE */
-	bool aside;    /* it is another's older one */
+	bool answered;	    /* the REDUCE */
+	bool is_superseded; /* it is another's older one */
 	char text[MESSAGE_TEXT_MAX + 1];
 };
 
-struct reduce_asker { /* a REDUCED that waits */
+struct reduce_follower { /* a REDUCED that waits */
 	struct list link;
 	uint64_t request;
 	uint64_t asked; /* its number for the reduce; 0: it has not asked for it */
@@ -236,7 +236,7 @@ struct reduce_asker { /* a REDUCED that waits */
 };
 
 struct reduces {
-	struct pool pool, askers, getters;
+	struct pool pool, followers, receivers;
 	struct idmap by_id;
 	struct list active, ended; /* oldest first */
 	struct allocator space;
@@ -324,12 +324,12 @@ void reduce_fill_commit(struct control *c, struct call *call);
 void reduce_node_up(struct control *c, const struct node *n);
 void reduce_node_down(struct control *c, struct node *n);
 /* That generation of the target is ended, wherever it was made. */
-void reduce_buried(struct control *c, const struct message_bury *b);
+void reduce_tombstone(struct control *c, const struct message_tombstone *b);
 /* The target is to be deleted. Returns whether it was being made: then its reduce has ended so. */
 bool reduce_deleted(struct control *c, const struct object_id *target, const char *text);
 /* The members have changed: those that are another's now begin again there. */
 void reduce_keep(struct control *c);
-/* Sums that wait for room (store/primary.h) are tried again. */
+/* Sums that wait for room (store/replica.h) are tried again. */
 void reduce_roomless(struct control *c);
 
 /* show.c */
@@ -395,9 +395,9 @@ void reduce_free(struct control *c, struct reduce *r);
 /* One that has ended (or NULL) makes room for another into its target. Returns what is kept beside
  * that until it has a result: the reduce itself or one before, whose result may yet be the one that
  * stays; or NULL. */
-struct reduce *reduce_step_aside(struct control *c, struct reduce *r);
+struct reduce *reduce_supersede(struct control *c, struct reduce *r);
 /* The other one never was: what was kept (or NULL) is in its place again. */
-void reduce_step_back(struct control *c, struct reduce *older);
+void reduce_reinstate(struct control *c, struct reduce *superseded);
 /* Which of the two is told of. The result that is there may be the older one's, which was out of
  * reach when the other began, and which made that one fail. */
 struct reduce *reduce_standing(struct control *c, struct reduce *r);
@@ -427,39 +427,39 @@ void reduce_begin(struct control *c, struct reduce *r, const struct message_redu
 void reduce_source_begin(struct reduce *r, uint32_t i, struct object_id id);
 void reduce_end_calls(struct control *c, struct reduce *r);
 /* Answers the REDUCE: the caller is to coordinate it. */
-void reduce_lent_reply(struct control *c, struct reduce *r);
+void reduce_delegated_reply(struct control *c, struct reduce *r);
 /* Keeps the target's id for that generation alone, where its part of the directory is ours. */
 void reduce_reserve(struct control *c, const struct reduce *r, uint64_t generation);
 
 /* delegate.c */
 /* Lends it to the caller if that is worth it. Returns whether it is. */
-bool reduce_lend(struct control *c, struct reduce *r);
+bool reduce_delegate(struct control *c, struct reduce *r);
 /* Of what was lent by an earlier keeper, and what nobody here has all of: 0, this one may agree;
  * -EAGAIN, not yet; -ESTALE, it is lost with its holder. */
-int32_t reduce_lend_settled(struct control *c, const struct object_id *target,
-			    const struct node *asker, const struct node *holder);
-void reduce_lent(struct control *c, struct reduce *r, uint64_t until_ns);
+int32_t reduce_delegate_settled(struct control *c, const struct object_id *target,
+				const struct node *requester, const struct node *holder);
+void reduce_delegated(struct control *c, struct reduce *r, uint64_t until_ns);
 /* REDUCED of one that is lent. Returns whether that was the answer. */
-bool reduce_lent_ask(struct control *c, struct reduce *r, const struct node *n,
-		     const struct message *m);
+bool reduce_delegated_ask(struct control *c, struct reduce *r, const struct node *n,
+			  const struct message *m);
 /* Somebody has all of the target of one that is lent. Returns whether that must come again. */
-bool reduce_lent_have(struct control *c, struct reduce *r, const struct message_have *have);
+bool reduce_delegated_have(struct control *c, struct reduce *r, const struct message_have *have);
 /* Whether the caller of one that is lent, who asks for it anew, coordinates it no more. */
-bool reduce_lent_given_up(const struct reduce *r, const struct message *m);
-void reduce_lent_end(struct control *c, struct reduce *r);
+bool reduce_delegated_given_up(const struct reduce *r, const struct message *m);
+void reduce_delegated_end(struct control *c, struct reduce *r);
 /* A node is dead, or has begun anew: what was lent to it. */
 void reduce_caller_gone(struct control *c, const struct node *n, bool dead);
 /* Somebody has all of it but its last chunk. */
-void reduce_borrowed_done(struct control *c, const struct reduce *r);
+void reduce_delegate_done(struct control *c, const struct reduce *r);
 /* What the directory's node says to PROPOSE; it has failed. It may be gone, or is gone, afterwards.
  */
-void reduce_borrowed_answered(struct control *c, struct reduce *r, int32_t status);
-void reduce_borrowed_failed(struct control *c, struct reduce *r, int32_t status, const char *text);
-void reduce_keep_borrowed(struct control *c, struct reduce *r);
+void reduce_delegate_answered(struct control *c, struct reduce *r, int32_t status);
+void reduce_delegate_failed(struct control *c, struct reduce *r, int32_t status, const char *text);
+void reduce_delegate_owns(struct control *c, struct reduce *r);
 /* Its root's node has said that it builds it; again: the directory's node should know. */
-void reduce_borrowed_found(struct control *c, const struct reduce *r, bool again);
+void reduce_delegate_found(struct control *c, const struct reduce *r, bool retry);
 /* Whether it is known here where the target is made. */
-bool reduce_borrowed_look(struct control *c, const struct object_id *target);
+bool reduce_delegate_look(struct control *c, const struct object_id *target);
 
 /* watchdog.c */
 /* Looks now and then whether those live that it depends on. */
@@ -515,41 +515,42 @@ bool reduce_complete(const struct reduce_vertex *p);
 /* receivers.c */
 /* A GET for a target in stripes: the node is told what to put together. Returns whether it is one.
  */
-bool reduce_spread(struct control *c, struct node *n, const struct message *m);
-void reduce_spread_tell(struct control *c, struct reduce *r);
+bool reduce_receivers_get(struct control *c, struct node *n, const struct message *m);
+void reduce_receivers_tell(struct control *c, struct reduce *r);
 /* The target is made in stripes: who waits for it already is taken over from the directory. */
-void reduce_spread_begin(struct control *c, struct reduce *r);
+void reduce_receivers_begin(struct control *c, struct reduce *r);
 /* The set is chosen: those who put it together may let its last chunk go. */
-void reduce_spread_finish(struct control *c, struct reduce *r);
+void reduce_receivers_finish(struct control *c, struct reduce *r);
 /* The stripes have changed: those who have some begin again. */
-void reduce_spread_anew(struct control *c, struct reduce *r);
+void reduce_receivers_restart(struct control *c, struct reduce *r);
 /* Whether one that puts the target together will hear how it ends. */
-bool reduce_spread_knows(struct reduce *r, const struct node *n, const struct message_combined *m);
-/* COMBINED from one that puts the target together. */
-void reduce_spread_combined(struct control *c, struct reduce *r, struct node *n,
+bool reduce_receivers_knows(struct reduce *r, const struct node *n,
 			    const struct message_combined *m);
+/* COMBINED from one that puts the target together. */
+void reduce_receivers_combined(struct control *c, struct reduce *r, struct node *n,
+			       const struct message_combined *m);
 /* Stripes, or somebody's copy, are complete, or lost: what follows. */
-void reduce_spread_check(struct control *c, struct reduce *r);
-void reduce_spread_node_down(struct control *c, struct reduce *r, uint32_t node);
-void reduce_spread_free(struct control *c, struct reduce *r);
+void reduce_receivers_check(struct control *c, struct reduce *r);
+void reduce_receivers_node_down(struct control *c, struct reduce *r, uint32_t node);
+void reduce_receivers_free(struct control *c, struct reduce *r);
 
 /* relays.c */
 /* The parts of a COMBINE to one that puts the target together. */
 void reduce_feed_fill_message(struct control *c, struct call *call);
 /* It puts the target together from now on, or no longer: others are to be told. */
-void reduce_feed_changed(struct reduce *r, struct reduce_getter *g);
+void reduce_feed_changed(struct reduce *r, struct reduce_receiver *g);
 /* A node does not give a getter what it has: when the set is chosen others do. */
-void reduce_feed_avoid(struct reduce_getter *g, uint32_t node);
+void reduce_feed_avoid(struct reduce_receiver *g, uint32_t node);
 /* The one of the getters that feeds it falls silent, or cannot be had. */
-void reduce_feed_leave(struct control *c, struct reduce_getter *g, uint32_t node, bool silent);
+void reduce_feed_leave(struct control *c, struct reduce_receiver *g, uint32_t node, bool silent);
 /* Who has left one that answers again goes back to it. */
 void reduce_feed_return(struct control *c, struct reduce *r);
 /* Chooses who gives it what roots do not. Returns whether that is another one than before. */
-bool reduce_feed_choose(struct control *c, struct reduce *r, struct reduce_getter *g);
+bool reduce_feed_choose(struct control *c, struct reduce *r, struct reduce_receiver *g);
 
 /* repair.c */
 /* Reserves that nobody reaches are looked for; others may be reachable again. */
-void reduce_look_again(struct control *c, struct reduce *r);
+void reduce_look_retry(struct control *c, struct reduce *r);
 void reduce_lost(struct control *c, struct reduce *r, uint32_t v, const struct message_combined *m);
 /* A root's node does not answer. */
 void reduce_silent(struct control *c, struct reduce *r, uint32_t v);

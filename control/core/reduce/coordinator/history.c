@@ -50,8 +50,8 @@ static int32_t reduce_remember(struct control *c, struct node *n, const struct m
 		reduce_free(c, r);
 	else if (r && r->state < REDUCE_COMMITTING && r->want.caller == n->number &&
 		 r->want.asked == in->asked)
-		r->state == REDUCE_LENT && !recall_hidden(c, in) ? reduce_drop(c, r)
-								 : reduce_give_way(c, r);
+		r->state == REDUCE_DELEGATED && !recall_hidden(c, in) ? reduce_drop(c, r)
+								      : reduce_give_way(c, r);
 	else if (r) /* another one may end without a result */
 		return r->state == REDUCE_ENDED ? 0 : -EAGAIN;
 	r = reduce_make(c, n, m->request, &reduce);
@@ -76,11 +76,11 @@ void reduce_recall(struct control *c, struct node *n, const struct message *m)
 
 bool reduce_is_another(const struct reduce *r, uint64_t generation)
 {
-	if (r->older && r->older->out.generation == generation)
+	if (r->superseded && r->superseded->out.generation == generation)
 		return true;
-	if (r->want.flags & MESSAGE_REDUCE_AGAIN)
+	if (r->want.flags & MESSAGE_REDUCE_RESTART)
 		return false;
-	return generation <= r->want.before || generation == r->lent.other;
+	return generation <= r->want.before || generation == r->delegated.other;
 }
 
 bool reduce_have(struct control *c, const struct node *n, const struct message *m)
@@ -93,17 +93,18 @@ bool reduce_have(struct control *c, const struct node *n, const struct message *
 		r && (r->state < REDUCE_COMMITTING ||
 		      (r->state == REDUCE_COMMITTING && r->out.generation != have->generation));
 
-	if (r && r->state == REDUCE_LENT && have->made) {
-		r->lent.made = have->generation;
-		r->lent.other = r->lent.other == r->lent.made ? 0 : r->lent.other;
+	if (r && r->state == REDUCE_DELEGATED && have->made) {
+		r->delegated.made = have->generation;
+		r->delegated.other =
+			r->delegated.other == r->delegated.made ? 0 : r->delegated.other;
 	}
 	/* Only of a result that was agreed on has anybody all: it is not to be made again. What a
 	 * client puts is refused. */
 	if (!undecided || have->create || have->state != MESSAGE_COPY_COMPLETE ||
 	    (t && have->generation <= t->generation))
 		return false;
-	if (r->state == REDUCE_LENT) {
-		bool later = reduce_lent_have(c, r, have);
+	if (r->state == REDUCE_DELEGATED) {
+		bool later = reduce_delegated_have(c, r, have);
 
 		if (later)
 			reduce_reply(c, n->number, m->request, -EAGAIN, "");
@@ -122,40 +123,40 @@ bool reduce_have(struct control *c, const struct node *n, const struct message *
 
 /* ---- a result that may stay though another reduce has begun ---------------------------------- */
 
-struct reduce *reduce_step_aside(struct control *c, struct reduce *r)
+struct reduce *reduce_supersede(struct control *c, struct reduce *r)
 {
 	struct reduce *kept = r;
 
 	if (r == NULL)
 		return NULL;
 	if (r->status) {
-		kept = r->older;
-		r->older = NULL;
+		kept = r->superseded;
+		r->superseded = NULL;
 		reduce_free(c, r);
 	} else {
 		list_remove(&r->active);
 		idmap_remove(&c->coordinator->reduces.by_id, &r->by_id);
-		r->aside = true;
+		r->is_superseded = true;
 	}
 	return kept;
 }
 
-void reduce_step_back(struct control *c, struct reduce *older)
+void reduce_reinstate(struct control *c, struct reduce *superseded)
 {
-	if (older == NULL)
+	if (superseded == NULL)
 		return;
-	older->aside = false;
-	idmap_insert(&c->coordinator->reduces.by_id, &older->by_id, &older->by_id.id);
-	list_append(&c->coordinator->reduces.ended, &older->active);
+	superseded->is_superseded = false;
+	idmap_insert(&c->coordinator->reduces.by_id, &superseded->by_id, &superseded->by_id.id);
+	list_append(&c->coordinator->reduces.ended, &superseded->active);
 }
 
 struct reduce *reduce_standing(struct control *c, struct reduce *r)
 {
-	const struct entry *e = r && r->older && r->state == REDUCE_ENDED && r->status
+	const struct entry *e = r && r->superseded && r->state == REDUCE_ENDED && r->status
 					? directory_find(&c->directory->shard, &r->by_id.id)
 					: NULL;
 
-	return e && e->generation == r->older->out.generation ? r->older : r;
+	return e && e->generation == r->superseded->out.generation ? r->superseded : r;
 }
 
 bool reduce_evict(struct control *c)
@@ -169,10 +170,10 @@ bool reduce_evict(struct control *c)
 	{
 		struct reduce *r = list_item(l, struct reduce, active);
 
-		if (r->older == NULL)
+		if (r->superseded == NULL)
 			continue;
-		reduce_free(c, r->older);
-		r->older = NULL;
+		reduce_free(c, r->superseded);
+		r->superseded = NULL;
 		return true;
 	}
 	return false;

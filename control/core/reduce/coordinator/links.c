@@ -37,7 +37,7 @@ uint32_t reduce_value_max(const struct control *c, const struct reduce *r, uint3
 		.needed = r->want.num,
 		.chunk_bytes = c->dataplane.chunk_bytes,
 		.values = values,
-		.everyone = r->want.flags & MESSAGE_REDUCE_SPREAD,
+		.everyone = r->want.flags & MESSAGE_REDUCE_ALLREDUCE,
 		.rate_seen = c->cluster->links.all.rate_seen,
 		.limits = &c->coordinator->reduces.limits};
 

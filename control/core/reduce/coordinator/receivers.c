@@ -10,10 +10,10 @@
 #include "core/directory/room.h"
 #include "room.h"
 
-static const char spread_nobody[] =
+static const char receiver_nobody[] =
 	"its result was lost before anybody had all of it: reduce again";
 
-static struct reduce *spread_find(struct control *c, const struct object_id *target)
+static struct reduce *receiver_find(struct control *c, const struct object_id *target)
 {
 	struct idmap_node *n = idmap_find(&c->coordinator->reduces.by_id, target);
 	struct reduce *r = n ? idmap_item(n, struct reduce, by_id) : NULL;
@@ -21,25 +21,25 @@ static struct reduce *spread_find(struct control *c, const struct object_id *tar
 	return r && reduce_gathers(r) && r->state != REDUCE_ENDED ? r : NULL;
 }
 
-static void spread_free(struct control *c, struct reduce_getter *g)
+static void receiver_free(struct control *c, struct reduce_receiver *g)
 {
 	calls_cancel(c, g->call);
 	list_remove(&g->link);
-	pool_give(&c->coordinator->reduces.getters, g);
+	pool_give(&c->coordinator->reduces.receivers, g);
 }
 
 /* Others have to do without it. */
-static void spread_drop(struct control *c, struct reduce_getter *g)
+static void receiver_drop(struct control *c, struct reduce_receiver *g)
 {
 	struct reduce *r = g->reduce;
 
 	reduce_feed_changed(r, g);
-	spread_free(c, g);
+	receiver_free(c, g);
 	if (r->plan.graph.feeder)
-		reduce_spread_tell(c, r);
+		reduce_receivers_tell(c, r);
 }
 
-static void spread_refuse(struct control *c, const struct reduce_getter *g, int32_t status)
+static void receiver_refuse(struct control *c, const struct reduce_receiver *g, int32_t status)
 {
 	struct message m = {.kind = MESSAGE_GOT, .request = g->request};
 
@@ -52,9 +52,9 @@ static void spread_refuse(struct control *c, const struct reduce_getter *g, int3
 	peers_send(c, peers_node(c, g->node), &m);
 }
 
-static bool spread_told(struct control *c, struct call *call, const struct message *answer)
+static bool receiver_answered(struct control *c, struct call *call, const struct message *answer)
 {
-	struct reduce_getter *g = call->owner;
+	struct reduce_receiver *g = call->owner;
 	struct reduce *r = g->reduce;
 	int32_t status = answer ? answer->reply.status : -EHOSTUNREACH;
 
@@ -65,13 +65,13 @@ static bool spread_told(struct control *c, struct call *call, const struct messa
 	if (status == 0 || status == -ESTALE)
 		return false;
 	if ((status == -ENOSPC || status == -EFBIG) && g->request)
-		spread_refuse(c, g, status);
-	spread_drop(c, g); /* it asks again */
-	reduce_spread_check(c, r);
+		receiver_refuse(c, g, status);
+	receiver_drop(c, g); /* it asks again */
+	reduce_receivers_check(c, r);
 	return false;
 }
 
-static void spread_tell(struct control *c, struct reduce *r, struct reduce_getter *g)
+static void receiver_tell(struct control *c, struct reduce *r, struct reduce_receiver *g)
 {
 	struct message m = {.kind = MESSAGE_COMBINE};
 
@@ -84,52 +84,52 @@ static void spread_tell(struct control *c, struct reduce *r, struct reduce_gette
 	m.combine.size = r->from.size;
 	m.combine.chunk_bytes = r->from.chunk_bytes;
 	m.combine.need = graph_output_parts(&r->plan.graph);
-	m.combine.flags = r->state < REDUCE_COMMITTED ? MESSAGE_COMBINE_HOLD : 0;
+	m.combine.flags = r->state < REDUCE_COMMITTED ? MESSAGE_COMBINE_WITHHOLD : 0;
 	m.combine.flags |= r->plan.graph.values ? MESSAGE_COMBINE_VALUES : 0;
 	memcpy(m.combine.name, r->want.name, sizeof(m.combine.name));
 	g->call = calls_start(c, peers_node(c, g->node), &m, TABLE_SLOT_NONE, c->config.call_ns,
-			      spread_told, g);
+			      receiver_answered, g);
 }
 
-void reduce_spread_tell(struct control *c, struct reduce *r)
+void reduce_receivers_tell(struct control *c, struct reduce *r)
 {
-	list_each(l, after, &r->out.getters)
+	list_each(l, after, &r->out.receivers)
 	{
-		struct reduce_getter *g = list_item(l, struct reduce_getter, link);
+		struct reduce_receiver *g = list_item(l, struct reduce_receiver, link);
 
 		if (g->dirty)
-			spread_tell(c, r, g);
+			receiver_tell(c, r, g);
 	}
 }
 
-static bool spread_let_go(struct control *c, struct call *call, const struct message *answer)
+static bool receiver_let_go(struct control *c, struct call *call, const struct message *answer)
 {
-	struct reduce_getter *g = call->owner;
+	struct reduce_receiver *g = call->owner;
 
 	if (answer == NULL || answer->reply.status != -EAGAIN)
-		return spread_told(c, call, answer);
+		return receiver_answered(c, call, answer);
 	g->call = NULL; /* it will tell when it is done */
 	return false;
 }
 
-void reduce_spread_finish(struct control *c, struct reduce *r)
+void reduce_receivers_finish(struct control *c, struct reduce *r)
 {
-	list_each(l, after, &r->out.getters)
+	list_each(l, after, &r->out.receivers)
 	{
-		struct reduce_getter *g = list_item(l, struct reduce_getter, link);
+		struct reduce_receiver *g = list_item(l, struct reduce_receiver, link);
 
 		if (g->call || g->dirty)
-			spread_tell(c, r, g); /* it does not know yet what to put together */
+			receiver_tell(c, r, g); /* it does not know yet what to put together */
 		else if (g->node != r->commit.holder)
-			g->call = reduce_commit_call(c, r, g->node, spread_let_go, g);
+			g->call = reduce_commit_call(c, r, g->node, receiver_let_go, g);
 	}
 }
 
-static struct reduce_getter *spread_getter(struct reduce *r, uint32_t node)
+static struct reduce_receiver *receiver_of(struct reduce *r, uint32_t node)
 {
-	list_each(l, after, &r->out.getters)
+	list_each(l, after, &r->out.receivers)
 	{
-		struct reduce_getter *g = list_item(l, struct reduce_getter, link);
+		struct reduce_receiver *g = list_item(l, struct reduce_receiver, link);
 
 		if (g->node == node)
 			return g;
@@ -137,26 +137,27 @@ static struct reduce_getter *spread_getter(struct reduce *r, uint32_t node)
 	return NULL;
 }
 
-bool reduce_spread_knows(struct reduce *r, const struct node *n, const struct message_combined *m)
+bool reduce_receivers_knows(struct reduce *r, const struct node *n,
+			    const struct message_combined *m)
 {
 	bool holds = r->state >= REDUCE_COMMITTING && r->commit.holder == n->number;
 
-	return m->generation == r->out.generation && (holds || spread_getter(r, n->number));
+	return m->generation == r->out.generation && (holds || receiver_of(r, n->number));
 }
 
-static struct reduce_getter *spread_add(struct control *c, struct reduce *r, uint32_t node,
-					uint64_t request)
+static struct reduce_receiver *receiver_add(struct control *c, struct reduce *r, uint32_t node,
+					    uint64_t request)
 {
-	struct reduce_getter *g = spread_getter(r, node);
+	struct reduce_receiver *g = receiver_of(r, node);
 
 	if (g == NULL) {
-		g = pool_take(&c->coordinator->reduces.getters);
+		g = pool_take(&c->coordinator->reduces.receivers);
 		if (g == NULL)
 			return NULL; /* it asks again */
 		g->reduce = r;
 		g->node = node;
-		g->seat = g->whole = REDUCE_NONE;
-		list_append(&r->out.getters, &g->link);
+		g->slot = g->whole = REDUCE_NONE;
+		list_append(&r->out.receivers, &g->link);
 		reduce_feed_changed(r, g);
 	}
 	g->done = false;
@@ -165,55 +166,55 @@ static struct reduce_getter *spread_add(struct control *c, struct reduce *r, uin
 	return g;
 }
 
-static void spread_take(void *arg, uint32_t node, uint64_t request)
+static void receiver_take(void *arg, uint32_t node, uint64_t request)
 {
 	struct reduce *r = arg;
 
-	spread_add(r->control, r, node, request);
+	receiver_add(r->control, r, node, request);
 }
 
-void reduce_spread_begin(struct control *c, struct reduce *r)
+void reduce_receivers_begin(struct control *c, struct reduce *r)
 {
-	reduce_spread_anew(c, r);
+	reduce_receivers_restart(c, r);
 	r->control = c;
-	directory_waiters_take(&c->directory->shard, &r->by_id.id, spread_take, r);
+	directory_waiters_take(&c->directory->shard, &r->by_id.id, receiver_take, r);
 	/* Whoever asks for it only now would ask through links that are full. */
 	for (uint32_t i = 0; r->plan.graph.eager && i < r->plan.graph.slots; i++)
-		if (spread_getter(r, r->plan.run.slot[i].host) == NULL)
-			spread_add(c, r, r->plan.run.slot[i].host, 0);
+		if (receiver_of(r, r->plan.run.slot[i].host) == NULL)
+			receiver_add(c, r, r->plan.run.slot[i].host, 0);
 }
 
-bool reduce_spread(struct control *c, struct node *n, const struct message *m)
+bool reduce_receivers_get(struct control *c, struct node *n, const struct message *m)
 {
-	struct reduce *r = spread_find(c, &m->get.id);
+	struct reduce *r = receiver_find(c, &m->get.id);
 	struct message answer = {.kind = MESSAGE_GOT, .request = m->request};
-	struct reduce_getter *g;
+	struct reduce_receiver *g;
 
 	if (r == NULL || m->get.why == MESSAGE_GET_LOCATE || m->get.why == MESSAGE_GET_FORGET)
 		return false;
-	g = spread_add(c, r, n->number, m->request);
+	g = receiver_add(c, r, n->number, m->request);
 	if (g == NULL)
 		return true;
 	answer.got.id = m->get.id;
 	answer.got.what = MESSAGE_GOT_WAIT;
 	answer.got.holder = MESSAGE_NODE_NONE;
 	peers_send(c, n, &answer);
-	spread_tell(c, r, g);
+	receiver_tell(c, r, g);
 	if (r->plan.graph.feeder)
-		reduce_spread_tell(c, r);
+		reduce_receivers_tell(c, r);
 	return true;
 }
 
-void reduce_spread_anew(struct control *c, struct reduce *r)
+void reduce_receivers_restart(struct control *c, struct reduce *r)
 {
 	r->out.generation = reduce_generation(c, r);
 	r->out.forced = 0;
 	directory_reserve_for(&c->directory->shard, &r->by_id.id, r->out.generation);
-	list_each(l, after, &r->out.getters)
+	list_each(l, after, &r->out.receivers)
 	{
-		struct reduce_getter *g = list_item(l, struct reduce_getter, link);
+		struct reduce_receiver *g = list_item(l, struct reduce_receiver, link);
 
-		g->seat = REDUCE_NONE;
+		g->slot = REDUCE_NONE;
 		g->avoid = g->left = g->lost = (struct reduce_set){{0}};
 		g->done = g->missed = false;
 		g->leaves = 0;
@@ -221,13 +222,13 @@ void reduce_spread_anew(struct control *c, struct reduce *r)
 	}
 }
 
-void reduce_spread_free(struct control *c, struct reduce *r)
+void reduce_receivers_free(struct control *c, struct reduce *r)
 {
-	list_each(l, after, &r->out.getters)
-		spread_free(c, list_item(l, struct reduce_getter, link));
+	list_each(l, after, &r->out.receivers)
+		receiver_free(c, list_item(l, struct reduce_receiver, link));
 }
 
-static bool spread_stripes_done(const struct reduce *r)
+static bool receiver_stripes_done(const struct reduce *r)
 {
 	for (uint32_t j = 0; j < r->plan.graph.segments; j++)
 		if (!reduce_is(reduce_root(r, j), RUN_DONE))
@@ -236,17 +237,17 @@ static bool spread_stripes_done(const struct reduce *r)
 }
 
 /* Nobody wants it: one node after the other is made to, until one has it. */
-static void spread_force(struct control *c, struct reduce *r)
+static void receiver_force(struct control *c, struct reduce *r)
 {
 	while (r->out.forced <= r->plan.graph.slots) {
 		uint32_t k = r->out.forced++,
 			 node = k ? r->plan.run.slot[k - 1].host : r->want.caller;
-		struct reduce_getter *g =
-			reduce_reachable(c, node) ? spread_add(c, r, node, 0) : NULL;
+		struct reduce_receiver *g =
+			reduce_reachable(c, node) ? receiver_add(c, r, node, 0) : NULL;
 
 		if (g == NULL)
 			continue;
-		spread_tell(c, r, g);
+		receiver_tell(c, r, g);
 		return;
 	}
 	reduce_fail(c, r, -ENOSPC,
@@ -254,22 +255,22 @@ static void spread_force(struct control *c, struct reduce *r)
 }
 
 /* The set is chosen, and some have all of it: they give what a root would that does not. */
-static void spread_go_round(struct control *c, struct reduce *r)
+static void receiver_go_round(struct control *c, struct reduce *r)
 {
-	list_each(l, after, &r->out.getters)
+	list_each(l, after, &r->out.receivers)
 	{
-		struct reduce_getter *g = list_item(l, struct reduce_getter, link);
+		struct reduce_receiver *g = list_item(l, struct reduce_receiver, link);
 
 		if (!g->done)
 			g->dirty |= reduce_feed_choose(c, r, g);
 	}
-	reduce_spread_tell(c, r);
+	reduce_receivers_tell(c, r);
 }
 
 /* The set is chosen: the stripes are kept as long as all are there and somebody needs them. Who has
  * not got it all by then gets it from one who has. */
-static void spread_settle(struct control *c, struct reduce *r, const struct reduce_getter *ready,
-			  bool wanted)
+static void receiver_settle(struct control *c, struct reduce *r,
+			    const struct reduce_receiver *ready, bool wanted)
 {
 	if (!r->out.finished && directory_has_complete(&c->directory->shard, &r->by_id.id)) {
 		r->out.finished = true;
@@ -281,21 +282,21 @@ static void spread_settle(struct control *c, struct reduce *r, const struct redu
 		 (!wanted || (r->out.broken && (ready == NULL || r->plan.graph.values))))
 		reduce_end(c, r, 0, "");
 	else if (r->out.finished)
-		spread_go_round(c, r);
+		receiver_go_round(c, r);
 	else if (reduce_commit_hopeless(c, r) && (!wanted || r->out.broken))
-		reduce_end(c, r, -ESTALE, spread_nobody);
+		reduce_end(c, r, -ESTALE, receiver_nobody);
 }
 
-void reduce_spread_check(struct control *c, struct reduce *r)
+void reduce_receivers_check(struct control *c, struct reduce *r)
 {
-	const struct reduce_getter *ready = NULL;
+	const struct reduce_receiver *ready = NULL;
 	bool wanted = false;
 
-	if (!spread_stripes_done(r))
+	if (!receiver_stripes_done(r))
 		return;
-	list_each(l, after, &r->out.getters)
+	list_each(l, after, &r->out.receivers)
 	{
-		const struct reduce_getter *g = list_item(l, struct reduce_getter, link);
+		const struct reduce_receiver *g = list_item(l, struct reduce_receiver, link);
 
 		if (!g->done)
 			wanted = true;
@@ -303,15 +304,15 @@ void reduce_spread_check(struct control *c, struct reduce *r)
 			ready = g;
 	}
 	if (r->state == REDUCE_COMMITTED)
-		spread_settle(c, r, ready, wanted);
+		receiver_settle(c, r, ready, wanted);
 	else if (ready)
 		reduce_commit(c, r, ready->node);
 	else if (!wanted && r->state == REDUCE_RUNNING)
-		spread_force(c, r);
+		receiver_force(c, r);
 }
 
 /* The root of the stripe that somebody tells of. */
-static struct reduce_vertex *spread_part(struct reduce *r, const struct message_combined *m)
+static struct reduce_vertex *receiver_part(struct reduce *r, const struct message_combined *m)
 {
 	for (uint32_t j = 0; j < r->plan.graph.segments; j++) {
 		struct reduce_vertex *root = reduce_root(r, j);
@@ -325,11 +326,11 @@ static struct reduce_vertex *spread_part(struct reduce *r, const struct message_
 
 /* A stripe cannot be had by somebody. Before the set is chosen it is built again; after that the
  * target is what others have of it. */
-static void spread_lost(struct control *c, struct reduce *r, struct reduce_getter *g,
-			const struct message_combined *m)
+static void receiver_lost(struct control *c, struct reduce *r, struct reduce_receiver *g,
+			  const struct message_combined *m)
 {
 	struct message_combined lost = {.part_node = MESSAGE_NODE_NONE, .status = m->status};
-	struct reduce_vertex *root = spread_part(r, m);
+	struct reduce_vertex *root = receiver_part(r, m);
 	bool link = root && m->status == -EHOSTUNREACH && reduce_reachable(c, reduce_host(root));
 
 	if (root == NULL || (link && !r->out.finished))
@@ -339,14 +340,14 @@ static void spread_lost(struct control *c, struct reduce *r, struct reduce_gette
 	} else {
 		r->out.broken |= !link;
 		reduce_feed_avoid(g, m->part_node);
-		reduce_spread_check(c, r);
+		reduce_receivers_check(c, r);
 	}
 }
 
-void reduce_spread_combined(struct control *c, struct reduce *r, struct node *n,
-			    const struct message_combined *m)
+void reduce_receivers_combined(struct control *c, struct reduce *r, struct node *n,
+			       const struct message_combined *m)
 {
-	struct reduce_getter *g = spread_getter(r, n->number);
+	struct reduce_receiver *g = receiver_of(r, n->number);
 	const struct reduce_vertex *root;
 
 	if (g == NULL || m->generation != r->out.generation)
@@ -355,36 +356,36 @@ void reduce_spread_combined(struct control *c, struct reduce *r, struct node *n,
 		g->dirty = true;
 		reduce_feed_leave(c, g, m->part_node, m->what == MESSAGE_COMBINED_SILENT);
 		reduce_feed_avoid(g, m->part_node);
-		reduce_spread_tell(c, r);
+		reduce_receivers_tell(c, r);
 		return;
 	}
 	if (m->what == MESSAGE_COMBINED_DONE) {
 		g->done = true;
 		for (uint32_t j = 0; j < r->plan.graph.segments; j++) /* else it could not be */
 			r->plan.run.vertex[r->plan.graph.segment[j].root] |= RUN_DONE;
-		reduce_spread_check(c, r);
+		reduce_receivers_check(c, r);
 	} else if (m->what == MESSAGE_COMBINED_SILENT) {
-		root = spread_part(r, m);
+		root = receiver_part(r, m);
 		if (root)
 			reduce_feed_avoid(g, m->part_node);
 		if (root && r->out.finished)
-			reduce_spread_tell(c, r);
+			reduce_receivers_tell(c, r);
 		else if (root)
 			reduce_silent(c, r, reduce_number(root));
 	} else if (m->what == MESSAGE_COMBINED_LOST && m->part_node != MESSAGE_NODE_NONE) {
-		spread_lost(c, r, g, m);
+		receiver_lost(c, r, g, m);
 	} else if (m->what == MESSAGE_COMBINED_LOST) { /* its dataplane has restarted */
-		spread_drop(c, g);
-		reduce_spread_check(c, r);
+		receiver_drop(c, g);
+		reduce_receivers_check(c, r);
 	}
 }
 
-void reduce_spread_node_down(struct control *c, struct reduce *r, uint32_t node)
+void reduce_receivers_node_down(struct control *c, struct reduce *r, uint32_t node)
 {
-	struct reduce_getter *g = spread_getter(r, node);
+	struct reduce_receiver *g = receiver_of(r, node);
 
 	if (g)
-		spread_drop(c, g);
+		receiver_drop(c, g);
 	for (uint32_t i = 0; r->state >= REDUCE_COMMITTING && i < r->plan.graph.vertices; i++) {
 		if (reduce_host(&r->plan.vertex[i]) != node)
 			continue;
@@ -393,5 +394,5 @@ void reduce_spread_node_down(struct control *c, struct reduce *r, uint32_t node)
 		r->out.broken = true;
 	}
 	if (g || r->out.broken)
-		reduce_spread_check(c, r);
+		reduce_receivers_check(c, r);
 }

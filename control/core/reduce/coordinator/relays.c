@@ -46,10 +46,10 @@ static bool feed_same(const struct reduce_set *a, const struct reduce_set *b)
 /* The getters by slot: as many entries as there are slots. */
 struct feed_map {
 	struct reduce_set there;
-	struct reduce_getter *at[GRAPH_SLOTS_MAX];
+	struct reduce_receiver *at[GRAPH_SLOTS_MAX];
 };
 
-static uint32_t feed_seat(const struct reduce *r, uint32_t node)
+static uint32_t feed_slot(const struct reduce *r, uint32_t node)
 {
 	for (uint32_t i = 0; i < r->plan.graph.slots; i++)
 		if (r->plan.run.slot[i].host == node)
@@ -57,7 +57,7 @@ static uint32_t feed_seat(const struct reduce *r, uint32_t node)
 	return REDUCE_NONE;
 }
 
-static void feed_put(struct feed_map *map, uint32_t slot, struct reduce_getter *g)
+static void feed_put(struct feed_map *map, uint32_t slot, struct reduce_receiver *g)
 {
 	map->at[slot] = g;
 	feed_set(&map->there, slot);
@@ -67,36 +67,36 @@ static void feed_map(struct reduce *r, struct feed_map *map)
 {
 	memset(&map->there, 0, sizeof(map->there));
 	memset(map->at, 0, sizeof(map->at[0]) * r->plan.graph.slots);
-	list_each(l, after, &r->out.getters)
+	list_each(l, after, &r->out.receivers)
 	{
-		struct reduce_getter *g = list_item(l, struct reduce_getter, link);
+		struct reduce_receiver *g = list_item(l, struct reduce_receiver, link);
 
-		if (g->seat == REDUCE_NONE)
-			g->seat = feed_seat(r, g->node);
-		if (g->seat != REDUCE_NONE)
-			feed_put(map, g->seat, g);
+		if (g->slot == REDUCE_NONE)
+			g->slot = feed_slot(r, g->node);
+		if (g->slot != REDUCE_NONE)
+			feed_put(map, g->slot, g);
 	}
 }
 
 /* Who passes a stripe on to a getter; NULL: its root. */
-static const struct reduce_getter *feed_from(const struct reduce *r, const struct feed_map *map,
-					     const struct reduce_getter *to, uint32_t stripe)
+static const struct reduce_receiver *feed_from(const struct reduce *r, const struct feed_map *map,
+					       const struct reduce_receiver *to, uint32_t stripe)
 {
-	const struct reduce_getter *g;
+	const struct reduce_receiver *g;
 	uint32_t slot;
 
-	if (r->plan.graph.feeder == NULL || to->seat == REDUCE_NONE ||
+	if (r->plan.graph.feeder == NULL || to->slot == REDUCE_NONE ||
 	    reduce_host(reduce_root(r, stripe)) == to->node)
 		return NULL;
-	slot = distribution_from(&r->plan.graph, stripe, to->seat, map->there.word);
+	slot = distribution_from(&r->plan.graph, stripe, to->slot, map->there.word);
 	g = slot == GRAPH_NONE ? NULL : map->at[slot];
-	return g && !feed_in(&to->left, g->seat) ? g : NULL;
+	return g && !feed_in(&to->left, g->slot) ? g : NULL;
 }
 
-void reduce_feed_leave(struct control *c, struct reduce_getter *g, uint32_t node, bool silent)
+void reduce_feed_leave(struct control *c, struct reduce_receiver *g, uint32_t node, bool silent)
 {
 	struct feed_map map;
-	struct reduce_getter *from = NULL;
+	struct reduce_receiver *from = NULL;
 
 	feed_map(g->reduce, &map);
 	/* by its own seat: by now its node may have one before that */
@@ -106,18 +106,18 @@ void reduce_feed_leave(struct control *c, struct reduce_getter *g, uint32_t node
 	if (from == NULL)
 		return;
 	if (!silent)
-		feed_set(&g->lost, from->seat);
-	if (feed_in(&g->left, from->seat))
+		feed_set(&g->lost, from->slot);
+	if (feed_in(&g->left, from->slot))
 		return;
 	if (feed_same(&g->left, &g->lost) || c->now_ns >= g->back_ns) /* one may never answer */
 		g->back_ns = c->now_ns + (FEED_BACK_NS << g->leaves);
 	g->leaves += g->leaves < FEED_LEAVES;
-	feed_set(&g->left, from->seat);
+	feed_set(&g->left, from->slot);
 	from->missed = from->dirty = true; /* whether it lives its answer tells */
 }
 
 static bool feed_goes_back(const struct reduce *r, const struct feed_map *map,
-			   struct reduce_getter *g)
+			   struct reduce_receiver *g)
 {
 	bool back = false;
 
@@ -138,30 +138,30 @@ void reduce_feed_return(struct control *c, struct reduce *r)
 	if (r->plan.graph.feeder == NULL)
 		return;
 	feed_map(r, &map);
-	list_each(l, after, &r->out.getters)
+	list_each(l, after, &r->out.receivers)
 	{
-		struct reduce_getter *g = list_item(l, struct reduce_getter, link);
+		struct reduce_receiver *g = list_item(l, struct reduce_receiver, link);
 
 		if (!g->done && !feed_same(&g->left, &g->lost) && c->now_ns >= g->back_ns)
 			g->dirty |= feed_goes_back(r, &map, g);
 	}
-	reduce_spread_tell(c, r);
+	reduce_receivers_tell(c, r);
 }
 
-void reduce_feed_avoid(struct reduce_getter *g, uint32_t node)
+void reduce_feed_avoid(struct reduce_receiver *g, uint32_t node)
 {
 	feed_set(&g->avoid, node);
 	g->dirty |= g->reduce->out.finished;
 }
 
 /* Whether a getter has to do without a root. */
-static bool feed_misses(const struct reduce *r, const struct reduce_getter *to, uint32_t stripe)
+static bool feed_misses(const struct reduce *r, const struct reduce_receiver *to, uint32_t stripe)
 {
 	return !reduce_is(reduce_root(r, stripe), RUN_STARTED) ||
 	       feed_in(&to->avoid, reduce_host(reduce_root(r, stripe)));
 }
 
-static bool feed_misses_any(const struct reduce *r, const struct reduce_getter *to)
+static bool feed_misses_any(const struct reduce *r, const struct reduce_receiver *to)
 {
 	for (uint32_t j = 0; j < r->plan.graph.segments; j++)
 		if (feed_misses(r, to, j))
@@ -170,14 +170,14 @@ static bool feed_misses_any(const struct reduce *r, const struct reduce_getter *
 }
 
 /* One who has all of the target: the one before, if it still can; or REDUCE_NONE. */
-static uint32_t feed_whole(struct control *c, struct reduce *r, const struct reduce_getter *to,
+static uint32_t feed_whole(struct control *c, struct reduce *r, const struct reduce_receiver *to,
 			   uint32_t before)
 {
 	uint32_t found = REDUCE_NONE;
 
-	list_each(l, after, &r->out.getters)
+	list_each(l, after, &r->out.receivers)
 	{
-		const struct reduce_getter *g = list_item(l, struct reduce_getter, link);
+		const struct reduce_receiver *g = list_item(l, struct reduce_receiver, link);
 
 		if (g == to || !g->done || feed_in(&to->avoid, g->node) ||
 		    !reduce_reachable(c, g->node))
@@ -188,7 +188,7 @@ static uint32_t feed_whole(struct control *c, struct reduce *r, const struct red
 	return found;
 }
 
-bool reduce_feed_choose(struct control *c, struct reduce *r, struct reduce_getter *g)
+bool reduce_feed_choose(struct control *c, struct reduce *r, struct reduce_receiver *g)
 {
 	uint32_t before = g->whole;
 
@@ -205,7 +205,7 @@ bool reduce_feed_choose(struct control *c, struct reduce *r, struct reduce_gette
 }
 
 static bool feed_is_fed(const struct reduce *r, const struct feed_map *map,
-			const struct reduce_getter *g, const struct reduce_getter *by)
+			const struct reduce_receiver *g, const struct reduce_receiver *by)
 {
 	for (uint32_t j = 0; j < r->plan.graph.segments; j++)
 		if (feed_from(r, map, g, j) == by)
@@ -213,24 +213,24 @@ static bool feed_is_fed(const struct reduce *r, const struct feed_map *map,
 	return false;
 }
 
-void reduce_feed_changed(struct reduce *r, struct reduce_getter *changed)
+void reduce_feed_changed(struct reduce *r, struct reduce_receiver *changed)
 {
 	struct feed_map map;
 
 	if (r->plan.graph.feeder == NULL)
 		return;
 	feed_map(r, &map);
-	if (changed->seat == REDUCE_NONE)
+	if (changed->slot == REDUCE_NONE)
 		return;
-	feed_put(&map, changed->seat, changed); /* also one that has left */
-	list_each(l, after, &r->out.getters)
+	feed_put(&map, changed->slot, changed); /* also one that has left */
+	list_each(l, after, &r->out.receivers)
 	{
-		struct reduce_getter *g = list_item(l, struct reduce_getter, link);
+		struct reduce_receiver *g = list_item(l, struct reduce_receiver, link);
 
 		if (g == changed)
 			continue;
-		if (feed_in(&g->left, changed->seat)) { /* who comes back has nothing */
-			feed_set(&g->lost, changed->seat);
+		if (feed_in(&g->left, changed->slot)) { /* who comes back has nothing */
+			feed_set(&g->lost, changed->slot);
 			g->dirty = true;
 		}
 		g->dirty |= feed_is_fed(r, &map, g, changed);
@@ -273,7 +273,7 @@ static void feed_split(struct control *c, struct message_combine *m, struct mess
 
 void reduce_feed_fill_message(struct control *c, struct call *call)
 {
-	const struct reduce_getter *g = call->owner;
+	const struct reduce_receiver *g = call->owner;
 	struct message_combine *m = &call->message.combine;
 	struct reduce *r = g->reduce;
 	struct feed_map map;
@@ -283,7 +283,7 @@ void reduce_feed_fill_message(struct control *c, struct call *call)
 	feed_map(r, &map);
 	for (uint32_t j = 0; j < r->plan.graph.segments; j++) {
 		const struct reduce_vertex *root = reduce_root(r, j);
-		const struct reduce_getter *from = feed_from(r, &map, g, j);
+		const struct reduce_receiver *from = feed_from(r, &map, g, j);
 		uint32_t whole = feed_misses(r, g, j) ? g->whole : REDUCE_NONE;
 		struct message_part part = {
 			.id = root->id, .generation = root->generation, .node = reduce_host(root)};

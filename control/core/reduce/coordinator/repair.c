@@ -31,7 +31,7 @@ static struct closure *repair_open(struct control *c, struct reduce *r)
 		const struct reduce_source *s = &r->from.source[i];
 
 		rs->contribution[i] = (struct run_contribution){
-			s->node, s->seat, s->state == SOURCE_KNOWN, s->absorbed};
+			s->node, s->slot, s->state == SOURCE_KNOWN, s->absorbed};
 		repair_reach(c, s->node);
 	}
 	for (uint32_t i = 0; i < r->plan.graph.slots; i++)
@@ -59,7 +59,7 @@ static void repair_vacated(struct control *c, struct reduce_source *s, uint32_t 
 static void repair_sources(struct control *c, struct reduce *r, const struct closure *k)
 {
 	for (uint32_t i = 0; i < r->from.count; i++) {
-		r->from.source[i].seat = k->contribution[i].slot;
+		r->from.source[i].slot = k->contribution[i].slot;
 		r->from.source[i].absorbed = k->contribution[i].absorbed;
 	}
 	for (uint32_t i = 0; i < k->vacated_count; i++) {
@@ -82,7 +82,7 @@ static void repair_restart(struct control *c, struct reduce *r, uint32_t v)
 	if (!reduce_is_root(p))
 		return;
 	if (reduce_gathers(r)) /* who reads the old one begins again */
-		reduce_spread_anew(c, r);
+		reduce_receivers_restart(c, r);
 	else
 		reduce_reserve(c, r, p->generation);
 }
@@ -107,7 +107,7 @@ static struct reduce_source *repair_source(struct reduce *r, uint32_t slot,
 	for (uint32_t i = 0; i < r->from.count; i++) {
 		struct reduce_source *s = &r->from.source[i];
 
-		if (s->seat == slot && s->node == m->part_node &&
+		if (s->slot == slot && s->node == m->part_node &&
 		    s->generation == m->part_generation && object_id_equal(&s->id, &m->part_id))
 			return s;
 	}
@@ -197,7 +197,7 @@ static bool repair_has_reserve(struct control *c, const struct reduce *r, uint32
 	for (uint32_t i = 0; i < r->from.count; i++) {
 		const struct reduce_source *s = &r->from.source[i];
 
-		if (s->state == SOURCE_KNOWN && s->seat == REDUCE_NONE && s->node != silent &&
+		if (s->state == SOURCE_KNOWN && s->slot == REDUCE_NONE && s->node != silent &&
 		    reduce_reachable(c, s->node))
 			return true;
 	}
@@ -216,7 +216,7 @@ static void repair_silent(struct control *c, struct reduce *r, struct repair_par
 	if ((part.source == NULL && part.from == NULL) ||
 	    !r->rule.policy->replaces(&r->rule.args, &v) || !repair_has_reserve(c, r, node))
 		return;
-	r->plan.hasty++;
+	r->plan.speculative++;
 	k = repair_open(c, r);
 	repair_forgo(r, k, part, node);
 	repair(c, r, k);
@@ -249,12 +249,12 @@ static void repair_done(struct control *c, struct reduce *r, uint32_t v)
 		r->plan.run.vertex[r->plan.graph.edge[at->in + e].vertex] |= RUN_DELIVERED;
 	for (uint32_t i = 0; r->plan.graph.segments == 1 && i < r->from.count; i++)
 		r->from.source[i].absorbed |=
-			r->from.source[i].seat == reduce_slot(&r->plan.vertex[v]);
+			r->from.source[i].slot == reduce_slot(&r->plan.vertex[v]);
 	r->plan.run.vertex[v] |= RUN_DONE;
 	if (at->out != GRAPH_NONE)
 		return;
 	if (reduce_gathers(r))
-		reduce_spread_check(c, r);
+		reduce_receivers_check(c, r);
 	else
 		reduce_commit(c, r, reduce_host(&r->plan.vertex[v]));
 }
@@ -286,13 +286,13 @@ void reduce_combined(struct control *c, struct node *n, const struct message *m)
 		r = NULL;
 	whole = r && reduce_gathers(r) && object_id_equal(&in->id, &in->target);
 	p = whole ? NULL : repair_vertex(r, n, in);
-	if (whole ? !reduce_spread_knows(r, n, in) : p == NULL)
+	if (whole ? !reduce_receivers_knows(r, n, in) : p == NULL)
 		answer.reply.status = -ESTALE; /* nobody needs what it builds */
 	peers_send(c, n, &answer);
 	if (r == NULL)
 		return;
 	if (whole) {
-		reduce_spread_combined(c, r, n, in);
+		reduce_receivers_combined(c, r, n, in);
 		return;
 	}
 	if (r->state == REDUCE_COMMITTED && !reduce_gathers(r) && n->number == r->commit.holder &&
@@ -313,12 +313,12 @@ void reduce_combined(struct control *c, struct node *n, const struct message *m)
 		repair_done(c, r, i);
 }
 
-void reduce_look_again(struct control *c, struct reduce *r)
+void reduce_look_retry(struct control *c, struct reduce *r)
 {
 	for (uint32_t i = 0; i < r->from.count; i++) {
 		struct reduce_source *s = &r->from.source[i];
 
-		if (s->state == SOURCE_KNOWN && s->seat == REDUCE_NONE &&
+		if (s->state == SOURCE_KNOWN && s->slot == REDUCE_NONE &&
 		    !reduce_reachable(c, s->node)) {
 			repair_vacated(c, s, MESSAGE_NODE_NONE);
 		}
@@ -337,7 +337,7 @@ static void repair_node(struct control *c, struct reduce *r, uint32_t node)
 		repair_sources(c, r, k);
 }
 
-void reduce_buried(struct control *c, const struct message_bury *b)
+void reduce_tombstone(struct control *c, const struct message_tombstone *b)
 {
 	struct idmap_node *known = idmap_find(&c->coordinator->reduces.by_id, &b->id);
 	struct reduce *r = known ? idmap_item(known, struct reduce, by_id) : NULL;
@@ -347,8 +347,8 @@ void reduce_buried(struct control *c, const struct message_bury *b)
 		return;
 	root = r->plan.graph.segment[0].root;
 	if (reduce_gathers(r) && r->out.generation <= b->generation) {
-		reduce_spread_anew(c, r);
-		reduce_spread_tell(c, r);
+		reduce_receivers_restart(c, r);
+		reduce_receivers_tell(c, r);
 	} else if (!reduce_gathers(r) && r->plan.vertex[root].generation <= b->generation &&
 		   r->plan.run.vertex[root] & RUN_STARTED) {
 		r->plan.run.vertex[root] |= RUN_RESTART;
@@ -369,7 +369,7 @@ void reduce_node_up(struct control *c, const struct node *n)
 		     i++) {
 			const struct reduce_source *s = &r->from.source[i];
 
-			if (s->state != SOURCE_KNOWN || s->seat != REDUCE_NONE ||
+			if (s->state != SOURCE_KNOWN || s->slot != REDUCE_NONE ||
 			    s->node != n->number)
 				continue;
 			reduce_fill(c, r);
@@ -385,7 +385,7 @@ void reduce_node_down(struct control *c, struct node *n)
 		struct reduce *r = list_item(l, struct reduce, active);
 
 		if (reduce_gathers(r))
-			reduce_spread_node_down(c, r, n->number);
+			reduce_receivers_node_down(c, r, n->number);
 		if (r->state < REDUCE_COMMITTING)
 			repair_node(c, r, n->number);
 	}

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The room of the coordinator, for itself. The requester includes borrow.h. */
+/* The room of the coordinator, for itself. The requester includes delegate.h. */
 #ifndef SARISSA_CONTROL_CORE_COORDINATOR_ROOM_H
 #define SARISSA_CONTROL_CORE_COORDINATOR_ROOM_H
 
 #include "core/store/room.h"
-#include "borrow.h"
+#include "delegate.h"
 #include "coordinator.h"
 
 struct delegate_ops;

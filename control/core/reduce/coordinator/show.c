@@ -10,7 +10,7 @@ static const char show_cancelled[] = "the reduce was cancelled by rm: reduce aga
 /* The node that finds its sources: the one that has asked for it when it is lent. */
 static uint32_t show_coordinator(const struct control *c, const struct reduce *r)
 {
-	return r->state == REDUCE_LENT ? r->want.caller : c->cluster->self->number;
+	return r->state == REDUCE_DELEGATED ? r->want.caller : c->cluster->self->number;
 }
 
 /* How many sources suffice at the deadline. */
@@ -110,11 +110,11 @@ void reduce_progress(struct control *c, const struct reduce *r, struct message_u
 	m->target = r->by_id.id;
 	m->status = -EAGAIN;
 	m->node = show_coordinator(c, r);
-	if (r->state != REDUCE_LENT) /* else its coordinator knows them */
+	if (r->state != REDUCE_DELEGATED) /* else its coordinator knows them */
 		show_sources(c, r, m);
 	if (r->state >= REDUCE_COMMITTING) {
 		text_add(&t, "commits its result; ");
-	} else if (r->state != REDUCE_LENT) {
+	} else if (r->state != REDUCE_DELEGATED) {
 		text_add_number(&t, m->present);
 		text_add(&t, " of ");
 		text_add_number(&t, r->want.num);
@@ -141,7 +141,7 @@ bool reduce_progress_here(struct control *c, struct node *n, const struct messag
 	struct message answer = {.kind = MESSAGE_USED, .request = m->request};
 
 	if (m->reduce.timeout_ns != 0 || n->state != NODE_UP || r == NULL ||
-	    r->state == REDUCE_ENDED || r->out.finished || !r->lent.borrowed)
+	    r->state == REDUCE_ENDED || r->out.finished || !r->delegated.is_delegate)
 		return false;
 	reduce_progress(c, r, &answer.used);
 	peers_send(c, n, &answer);

@@ -31,14 +31,14 @@ static void reduce_add_sources(const struct reduce *r, const struct reduce_verte
 	for (uint32_t i = 0; i < r->from.count; i++) {
 		const struct reduce_source *s = &r->from.source[i];
 
-		if (s->seat == slot)
+		if (s->slot == slot)
 			parts[m->count++] = (struct message_part){.id = s->id,
 								  .generation = s->generation,
 								  .node = s->node,
 								  .first = of->first,
 								  .count = of->count,
 								  .size = r->from.size,
-								  .stripe = s->seat};
+								  .stripe = s->slot};
 	}
 }
 
@@ -80,7 +80,8 @@ void reduce_fill_message(struct control *c, struct call *call)
 	}
 }
 
-static bool reduce_told(struct control *c, struct call *call, const struct message *answer)
+static bool reduce_combine_answered(struct control *c, struct call *call,
+				    const struct message *answer)
 {
 	struct reduce_vertex *p = call->owner;
 	struct reduce *r = p->reduce;
@@ -95,8 +96,8 @@ static bool reduce_told(struct control *c, struct call *call, const struct messa
 	p->call = NULL;
 	if (status == 0 && r->plan.graph.values)
 		reduce_tell_all(c, r);
-	if (status == 0 && r->lent.borrowed && reduce_is_root(p))
-		reduce_borrowed_found(c, r, watched);
+	if (status == 0 && r->delegated.is_delegate && reduce_is_root(p))
+		reduce_delegate_found(c, r, watched);
 	if (status == 0 || status == -ESTALE || r->state >= REDUCE_COMMITTING)
 		return false;
 	if (status == -EHOSTUNREACH) {
@@ -132,14 +133,14 @@ static void reduce_tell(struct control *c, struct reduce *r, struct reduce_verte
 	m.combine.op = r->want.op;
 	m.combine.dtype = r->want.dtype;
 	m.combine.need = graph_wants(g, v) + at->ins;
-	m.combine.flags = at->target ? MESSAGE_COMBINE_HOLD : MESSAGE_COMBINE_HIDDEN;
+	m.combine.flags = at->target ? MESSAGE_COMBINE_WITHHOLD : MESSAGE_COMBINE_HIDDEN;
 	m.combine.flags |= g->values ? MESSAGE_COMBINE_VALUES : 0;
-	m.combine.flags |= r->lent.borrowed ? MESSAGE_COMBINE_LENT : 0;
+	m.combine.flags |= r->delegated.is_delegate ? MESSAGE_COMBINE_DELEGATED : 0;
 	m.combine.scale = reduce_is_root(p) && r->want.op == REDUCE_AVG ? r->want.num : 0;
 	if (at->target)
 		memcpy(m.combine.name, r->want.name, sizeof(m.combine.name));
 	p->call = calls_start(c, peers_node(c, reduce_host(p)), &m, TABLE_SLOT_NONE,
-			      c->config.call_ns, reduce_told, p);
+			      c->config.call_ns, reduce_combine_answered, p);
 }
 
 /* Whether no other node has said yet that it knows of its stripe. */
@@ -171,7 +172,7 @@ void reduce_tell_all(struct control *c, struct reduce *r)
 			reduce_tell(c, r, p);
 	}
 	if (reduce_gathers(r) && !wait)
-		reduce_spread_tell(c, r);
+		reduce_receivers_tell(c, r);
 }
 
 void reduce_beat(struct control *c, struct reduce *r)
@@ -183,15 +184,15 @@ void reduce_beat(struct control *c, struct reduce *r)
 		    !r->from.source[i].with)
 			reduce_locate(c, &r->from.source[i]);
 	if (open)
-		reduce_look_again(c, r);
+		reduce_look_retry(c, r);
 	for (uint32_t v = 0; v < r->plan.graph.vertices; v++) {
 		uint8_t *state = &r->plan.run.vertex[v];
 
 		*state = *state & RUN_STARTED ? *state | RUN_DIRTY : *state & (uint8_t)~RUN_DIRTY;
 	}
-	list_each(l, after, &r->out.getters)
+	list_each(l, after, &r->out.receivers)
 	{
-		struct reduce_getter *g = list_item(l, struct reduce_getter, link);
+		struct reduce_receiver *g = list_item(l, struct reduce_receiver, link);
 
 		g->dirty = true;
 		g->avoid =

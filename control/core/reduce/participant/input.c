@@ -9,7 +9,7 @@
 
 const uint64_t *part_map(struct control *c, const struct part *p)
 {
-	const struct stage *s = objects_at(c, p->combine->slot)->stage;
+	const struct stage *s = objects_at(c, p->participant->slot)->stage;
 
 	return s ? buffers_given(c, s, p) : NULL;
 }
@@ -21,13 +21,13 @@ uint32_t part_missing(struct control *c, const struct part *p)
 	return map ? chunks_missing(map, p->to, p->to + p->count) : p->count;
 }
 
-struct strand_range part_range(const struct control *c, const struct part *p, uint32_t lanes,
-			       uint32_t workers)
+struct substream_range part_range(const struct control *c, const struct part *p, uint32_t lanes,
+				  uint32_t workers)
 {
-	const struct combine *k = p->combine;
+	const struct participant *k = p->participant;
 
-	return (struct strand_range){
-		.here = {k->by_id.id, combine_chunks(k), lane_count(k->size, c->workers),
+	return (struct substream_range){
+		.here = {k->by_id.id, participant_chunks(k), lane_count(k->size, c->workers),
 			 c->workers},
 		.there = {p->id, (uint32_t)chunk_count(p->size, k->chunk_bytes), lanes, workers},
 		.first = p->to,
@@ -44,7 +44,7 @@ void part_unask(struct control *c, struct part *p)
 
 void part_let_go(struct control *c, struct part *p)
 {
-	strands_drop(c, &p->edges);
+	substreams_drop(c, &p->edges);
 	if (p->mirror)
 		buffers_drop_stage(c, p->mirror);
 	p->mirror = NULL;
@@ -63,8 +63,8 @@ void part_done(struct control *c, struct part *p)
 {
 	/* its edges stay: the sender may want to send something once more */
 	part_rest(c, p, PART_DONE);
-	p->told = p->combine->sum.op == 0; /* only the whole matters */
-	combine_report(c, p->combine);
+	p->acked = p->participant->sum.op == 0; /* only the whole matters */
+	participant_report(c, p->participant);
 }
 
 void part_lost(struct control *c, struct part *p, int32_t status)
@@ -72,15 +72,15 @@ void part_lost(struct control *c, struct part *p, int32_t status)
 	part_rest(c, p, PART_LOST);
 	part_let_go(c, p);
 	p->status = status;
-	combine_report(c, p->combine);
-	if (p->combine->sum.op == 0) /* others may have all else: it tries again */
+	participant_report(c, p->participant);
+	if (p->participant->sum.op == 0) /* others may have all else: it tries again */
 		part_timer(c, p, c->config.stall_ns);
 }
 
 /* By one who gets the same object: the coordinator knows others. */
 static bool part_is_passed_on(const struct part *p)
 {
-	return p->combine->sum.op == 0 && object_id_equal(&p->id, &p->combine->by_id.id);
+	return p->participant->sum.op == 0 && object_id_equal(&p->id, &p->participant->by_id.id);
 }
 
 void part_later(struct control *c, struct part *p, int32_t status)
@@ -96,7 +96,7 @@ void part_later(struct control *c, struct part *p, int32_t status)
 	}
 	if (part_is_passed_on(p) && c->now_ns - p->lost_ns >= PART_FED_NS && !p->silent) {
 		p->silent = true;
-		combine_report(c, p->combine);
+		participant_report(c, p->participant);
 	}
 	limit -= c->now_ns - p->lost_ns;
 	p->attempts++;
@@ -114,7 +114,7 @@ static void part_fire(struct control *c, struct timer *t)
 		p->way->fire(c, p);
 		break;
 	case PART_LOST:
-		p->told = false;
+		p->acked = false;
 		p->lost_ns = 0;
 		part_start(c, p);
 		break;
@@ -131,7 +131,7 @@ void part_timer(struct control *c, struct part *p, uint64_t delay_ns)
 /* ---- life ---------------------------------------------------------------------------------- */
 
 /* Of an object of which only these chunks are. */
-static uint64_t part_bytes(const struct combine *k, const struct message_part *from)
+static uint64_t part_bytes(const struct participant *k, const struct message_part *from)
 {
 	uint64_t begin = (uint64_t)from->to * k->chunk_bytes;
 	uint64_t end = begin + (uint64_t)from->count * k->chunk_bytes;
@@ -142,30 +142,30 @@ static uint64_t part_bytes(const struct combine *k, const struct message_part *f
 static void part_name(struct control *c, struct part *p, const struct message_part *from)
 {
 	p->node = peers_node(c, from->node);
-	if (p->combine->values)
+	if (p->participant->values)
 		p->way = &part_value;
 	else
 		p->way = p->node == c->cluster->self ? &part_local : &part_stream;
 	p->id = from->id;
 	p->generation = from->generation;
 	p->first = from->first;
-	p->size = from->size ? from->size : part_bytes(p->combine, from);
+	p->size = from->size ? from->size : part_bytes(p->participant, from);
 	p->stripe = from->stripe;
 }
 
-struct part *part_add(struct control *c, struct combine *k, const struct message_part *from)
+struct part *part_add(struct control *c, struct participant *k, const struct message_part *from)
 {
-	struct part *p = pool_take(&c->participant->combines.parts);
+	struct part *p = pool_take(&c->participant->participants.parts);
 
 	if (p == NULL)
 		return NULL;
-	p->combine = k;
+	p->participant = k;
 	part_name(c, p, from);
 	p->count = from->count;
 	p->to = from->to;
 	p->index = k->count++;
 	list_init(&p->edges);
-	list_append(&k->parts, &p->of_combine);
+	list_append(&k->parts, &p->of_participant);
 	return p;
 }
 
@@ -185,7 +185,7 @@ void part_end(struct control *c, struct part *p)
 {
 	part_rest(c, p, PART_DONE);
 	part_let_go(c, p);
-	p->told = true;
+	p->acked = true;
 }
 
 void part_edge_failed(struct control *c, struct part *p, struct edge *e)
@@ -206,14 +206,14 @@ void part_restart(struct control *c, struct part *p)
 {
 	part_rest(c, p, PART_LINK);
 	list_each(l, after, &p->edges) list_item(l, struct edge, of_owner)->part = NULL;
-	strands_forget(&p->edges);
+	substreams_forget(&p->edges);
 	part_let_go(c, p);
 	p->lanes = 0;
 	p->missing = 0; /* as if it had moved: a silent stream is asked about soon */
 	p->shown = 0;
 	p->lost_ns = 0;
 	p->attempts = 0;
-	p->told = false;
+	p->acked = false;
 }
 
 /* Most of it is in, and the rest comes: who is to give it from now on may have less. The one before
@@ -239,6 +239,6 @@ void part_move(struct control *c, struct part *p, const struct message_part *fro
 void part_free(struct control *c, struct part *p)
 {
 	part_restart(c, p);
-	list_remove(&p->of_combine);
-	pool_give(&c->participant->combines.parts, p);
+	list_remove(&p->of_participant);
+	pool_give(&c->participant->participants.parts, p);
 }

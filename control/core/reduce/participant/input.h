@@ -23,7 +23,7 @@
 #include "core/base/timers.h"
 
 struct call;
-struct combine;
+struct participant;
 struct control;
 struct edge;
 struct node;
@@ -51,8 +51,8 @@ struct part_way {
 extern const struct part_way part_stream, part_local, part_value;
 
 struct part {
-	struct list of_combine;
-	struct combine *combine;
+	struct list of_participant;
+	struct participant *participant;
 	const struct part_way *way;
 	struct timer timer;
 	struct call *call;
@@ -74,11 +74,11 @@ struct part {
 	int32_t status;	 /* LOST */
 	uint16_t attempts;
 	uint8_t state;
-	bool told;   /* the coordinator knows of DONE or LOST */
+	bool acked;  /* the coordinator knows of DONE or LOST */
 	bool silent; /* the coordinator is to hear that its node does not answer */
 };
 
-struct part *part_add(struct control *c, struct combine *k, const struct message_part *from);
+struct part *part_add(struct control *c, struct participant *k, const struct message_part *from);
 void part_start(struct control *c, struct part *p);
 /* The chunks that are not here are to come from elsewhere; unless most are, and the rest comes. */
 void part_move(struct control *c, struct part *p, const struct message_part *from);
@@ -95,7 +95,7 @@ void part_end(struct control *c, struct part *p);
 void part_local_source_killed(struct control *c, struct part *p);
 void part_local_mirror_lost(struct control *c, struct part *p);
 /* Values: those bytes are here. False when they are not those of the part, or it is in. */
-bool part_value_take(struct control *c, struct part *p, const struct message_take *m);
+bool part_value_accept(struct control *c, struct part *p, const struct message_pull *m);
 
 /* For the ways. */
 void part_timer(struct control *c, struct part *p, uint64_t delay_ns);
@@ -112,7 +112,7 @@ void part_let_go(struct control *c, struct part *p);
 const uint64_t *part_map(struct control *c, const struct part *p);
 uint32_t part_missing(struct control *c, const struct part *p);
 /* What is built, and its object on a node with so many workers. */
-struct strand_range part_range(const struct control *c, const struct part *p, uint32_t lanes,
-			       uint32_t workers);
+struct substream_range part_range(const struct control *c, const struct part *p, uint32_t lanes,
+				  uint32_t workers);
 
 #endif

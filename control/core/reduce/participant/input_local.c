@@ -7,11 +7,11 @@
 static bool part_local_beside(const struct control *c, const struct part *p,
 			      const struct stage *own)
 {
-	struct strand_range r = part_range(c, p, own->lanes, c->workers);
-	struct strand t;
+	struct substream_range r = part_range(c, p, own->lanes, c->workers);
+	struct substream t;
 
 	for (uint32_t at = r.first; at < r.end; at = t.end) {
-		t = strand_at(&r, at);
+		t = substream_at(&r, at);
 		if (t.worker != t.peer_worker)
 			return false;
 	}
@@ -20,21 +20,21 @@ static bool part_local_beside(const struct control *c, const struct part *p,
 
 /* The stages to read it from: its own when it is arriving on the same workers, else some beside. */
 static struct stage *part_local_source(struct control *c, struct part *p, uint32_t slot,
-				       struct strand_range *r)
+				       struct substream_range *r)
 {
 	struct stage *own = objects_at(c, slot)->stage;
-	struct strand_cut here = part_range(c, p, 1, c->workers).here;
+	struct substream_cut here = part_range(c, p, 1, c->workers).here;
 	uint32_t from = lane_of(here.chunks, here.lanes, p->to);
 	uint32_t last = lane_of(here.chunks, here.lanes, p->to + p->count - 1);
 
-	if (own && own->bitmap && own->chunk_bytes == p->combine->chunk_bytes &&
+	if (own && own->bitmap && own->chunk_bytes == p->participant->chunk_bytes &&
 	    c->table->slot[slot].state != OBJECT_SEALED && part_local_beside(c, p, own)) {
 		*r = part_range(c, p, own->lanes, c->workers);
 		return own;
 	}
 	*r = part_range(c, p, 1, c->workers);
 	p->mirror = buffers_mirror(c, slot, lane_worker(&here.id, c->workers, from),
-				   last - from + 1, p->combine->chunk_bytes, p);
+				   last - from + 1, p->participant->chunk_bytes, p);
 	return p->mirror;
 }
 
@@ -48,9 +48,9 @@ static const struct stage *part_local_stage(const struct stage *s, unsigned work
 
 static bool part_local_edges(struct control *c, struct part *p, uint32_t slot)
 {
-	struct stage *into = combine_stage(c, p->combine), *from;
-	struct strand_range r;
-	struct strand t;
+	struct stage *into = participant_stage(c, p->participant), *from;
+	struct substream_range r;
+	struct substream t;
 
 	if (into == NULL)
 		return false;
@@ -58,7 +58,7 @@ static bool part_local_edges(struct control *c, struct part *p, uint32_t slot)
 	for (uint32_t at = r.first; from && at < r.end; at = t.end) {
 		struct edge *e;
 
-		t = strand_at(&r, at);
+		t = substream_at(&r, at);
 		e = buffers_local(c, into, part_local_stage(from, t.worker), &t, p);
 		if (e == NULL)
 			return false;
@@ -72,7 +72,7 @@ static void part_local_start(struct control *c, struct part *p)
 	uint32_t slot;
 
 	if (!c->attached)
-		return; /* combine_node_up of ourselves will */
+		return; /* participant_node_up of ourselves will */
 	slot = objects_find(c, &p->id);
 	if (slot == TABLE_SLOT_NONE || !objects_is(c, slot, p->generation)) {
 		part_later(c, p, -ENOENT);

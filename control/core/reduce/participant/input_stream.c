@@ -14,14 +14,14 @@
 
 static bool part_stream_linked(struct control *c, struct part *p)
 {
-	struct strand_range r;
+	struct substream_range r;
 
-	if (!strands_greeted(c, p->node))
+	if (!substreams_greeted(c, p->node))
 		return false;
 	if (p->lanes == 0)
 		p->lanes = lane_count(p->size, p->node->workers);
 	r = part_range(c, p, p->lanes, p->node->workers);
-	return strands_linked(c, p->node, &r);
+	return substreams_linked(c, p->node, &r);
 }
 
 /* When to look at a stream again: soon while it moves. */
@@ -38,7 +38,7 @@ static void part_stream_watch(struct control *c, struct part *p)
  * before the answer, and of a request that was repeated, it is not known how long it took. */
 static void part_stream_flows(struct part *p, const struct call *call)
 {
-	struct combine *k = p->combine;
+	struct participant *k = p->participant;
 
 	if (p->state != PART_REQUEST || call->sent_ns == 0)
 		return;
@@ -65,7 +65,7 @@ static bool part_stream_answered(struct control *c, struct call *call, const str
 		part_later(c, p, status);
 	} else if (status == -EPIPE ||	  /* a stream has ended there: new edges, fresh credit */
 		   status == -EMSGSIZE || /* until the path is mended */
-		   (answer && strands_recut(&answer->reply, &p->lanes))) {
+		   (answer && substreams_recut(&answer->reply, &p->lanes))) {
 		part_let_go(c, p);
 		p->state = PART_LINK;
 		part_later(c, p, status);
@@ -92,12 +92,12 @@ static void part_stream_send(struct control *c, struct part *p)
 
 	m.stream.id = p->id;
 	m.stream.generation = p->generation;
-	m.stream.chunk_bytes = p->combine->chunk_bytes;
+	m.stream.chunk_bytes = p->participant->chunk_bytes;
 	m.stream.first = p->first;
 	m.stream.count = p->count;
 	m.stream.lanes = p->lanes;
 	m.stream.check = p->state == PART_STREAM;
-	strands_name(&p->edges, part_map(c, p), &m.stream);
+	substreams_name(&p->edges, part_map(c, p), &m.stream);
 	if (!m.stream.check) {
 		m.stream.skips = part_stream_skips(c, p, &m.stream);
 		p->wanted = part_missing(c, p);
@@ -115,10 +115,11 @@ static void part_stream_send(struct control *c, struct part *p)
 
 static void part_stream_open(struct control *c, struct part *p)
 {
-	struct stage *s = combine_stage(c, p->combine);
-	struct strand_range r = part_range(c, p, p->lanes, p->node->workers);
+	struct stage *s = participant_stage(c, p->participant);
+	struct substream_range r = part_range(c, p, p->lanes, p->node->workers);
 
-	if (s == NULL || !strands_open(c, p->node, &r, s, buffers_given(c, s, p), p, &p->edges)) {
+	if (s == NULL ||
+	    !substreams_open(c, p->node, &r, s, buffers_given(c, s, p), p, &p->edges)) {
 		part_let_go(c, p);
 		part_later(c, p, -ENOSPC);
 	} else if (list_empty(&p->edges)) {
@@ -132,7 +133,7 @@ static void part_stream_open(struct control *c, struct part *p)
 static void part_stream_start(struct control *c, struct part *p)
 {
 	if (!c->attached)
-		return; /* combine_node_up of ourselves will */
+		return; /* participant_node_up of ourselves will */
 	if (part_stream_linked(c, p))
 		part_stream_open(c, p);
 	if (p->state == PART_LINK && p->timer.position == 0)
@@ -142,7 +143,7 @@ static void part_stream_start(struct control *c, struct part *p)
 static void part_stream_unanswered(struct control *c, struct part *p)
 {
 	p->silent = true;
-	combine_report(c, p->combine);
+	participant_report(c, p->participant);
 	part_timer(c, p, c->config.stall_ns);
 }
 

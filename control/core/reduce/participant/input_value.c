@@ -9,18 +9,18 @@
 #include "core/base/env.h"
 #include "room.h"
 
-/* All of it, or that the node lives, comes in TAKE_KEEP_NS at most. */
-#define PART_SILENT_NS (2 * TAKE_KEEP_NS)
+/* All of it, or that the node lives, comes in PULL_KEEP_NS at most. */
+#define PART_SILENT_NS (2 * PULL_KEEP_NS)
 
 enum { PART_PAUSES = 8 }; /* that double, between questions for what is being made */
 
-static struct message_take part_value_range(const struct part *p)
+static struct message_pull part_value_range(const struct part *p)
 {
-	const struct combine *k = p->combine;
+	const struct participant *k = p->participant;
 	uint64_t bytes = (uint64_t)p->count * k->chunk_bytes;
 	uint64_t left = k->size - (uint64_t)p->to * k->chunk_bytes;
 
-	return (struct message_take){.id = p->id,
+	return (struct message_pull){.id = p->id,
 				     .generation = p->generation,
 				     .first = (uint64_t)p->first * k->chunk_bytes,
 				     .bytes = (uint32_t)(bytes < left ? bytes : left)};
@@ -30,7 +30,7 @@ static struct message_take part_value_range(const struct part *p)
 static void part_value_add(struct control *c, const struct part *p, const uint8_t *value,
 			   uint32_t bytes)
 {
-	struct combine *k = p->combine;
+	struct participant *k = p->participant;
 	uint8_t *at = c->memory + c->table->slot[k->slot].offset;
 
 	if (k->sum.op == 0)
@@ -44,38 +44,38 @@ static void part_value_add(struct control *c, const struct part *p, const uint8_
 		return;
 	if (k->sum.scale > 1)
 		reduce_scale(k->sum.dtype, at, k->sum.scale, (uint32_t)k->size);
-	combine_done(c, k);
-	take_done(c, k);
+	participant_done(c, k);
+	pull_done(c, k);
 	if (k->hidden)
-		offer_stripe(c, k);
+		push_stripe(c, k);
 }
 
-bool part_value_take(struct control *c, struct part *p, const struct message_take *m)
+bool part_value_accept(struct control *c, struct part *p, const struct message_pull *m)
 {
-	const struct message_take range = part_value_range(p);
+	const struct message_pull range = part_value_range(p);
 
-	if (p->combine->done || p->state > PART_REQUEST || m->first != range.first ||
+	if (p->participant->done || p->state > PART_REQUEST || m->first != range.first ||
 	    m->bytes != range.bytes)
 		return false;
 	part_end(c, p); /* only the whole matters */
-	if (p->node == c->cluster->self && p->combine->sum.op != 0)
-		offer_source(c, p);
+	if (p->node == c->cluster->self && p->participant->sum.op != 0)
+		push_source(c, p);
 	part_value_add(c, p, m->value, m->bytes);
 	return true;
 }
 
-static bool part_value_given(struct control *c, struct call *call, const struct message *answer)
+static bool part_value_pulled(struct control *c, struct call *call, const struct message *answer)
 {
 	struct part *p = call->owner;
-	struct message_take given = call->message.take;
-	int32_t status = answer ? answer->take.status : -ETIMEDOUT;
+	struct message_pull pulled = call->message.pull;
+	int32_t status = answer ? answer->pull.status : -ETIMEDOUT;
 
 	p->call = NULL;
 	p->silent = false;
 	if (status == 0) {
-		given.value = answer->take.value;
-		given.bytes = answer->take.bytes;
-		if (part_value_take(c, p, &given))
+		pulled.value = answer->pull.value;
+		pulled.bytes = answer->pull.bytes;
+		if (part_value_accept(c, p, &pulled))
 			return false;
 		status = -EPROTO;
 	}
@@ -92,23 +92,23 @@ static bool part_value_given(struct control *c, struct call *call, const struct 
 
 static void part_value_ask(struct control *c, struct part *p)
 {
-	struct message m = {.kind = MESSAGE_TAKE};
+	struct message m = {.kind = MESSAGE_PULL};
 
 	p->state = PART_REQUEST;
-	m.take = part_value_range(p);
-	p->call = calls_start(c, p->node, &m, TABLE_SLOT_NONE, c->config.call_ns, part_value_given,
+	m.pull = part_value_range(p);
+	p->call = calls_start(c, p->node, &m, TABLE_SLOT_NONE, c->config.call_ns, part_value_pulled,
 			      p);
 	part_timer(c, p, p->call ? PART_SILENT_NS : control_backoff(c, 1));
 }
 
 static void part_value_start(struct control *c, struct part *p)
 {
-	if (p->combine->done)
+	if (p->participant->done)
 		return;
-	if (!p->combine->offered || p->node == c->cluster->self || p->node->state != NODE_UP)
+	if (!p->participant->pushed || p->node == c->cluster->self || p->node->state != NODE_UP)
 		part_value_ask(c, p);
 	else
-		part_timer(c, p, OFFER_KEEP_NS);
+		part_timer(c, p, PUSH_KEEP_NS);
 }
 
 static void part_value_fire(struct control *c, struct part *p)
@@ -120,7 +120,7 @@ static void part_value_fire(struct control *c, struct part *p)
 		part_later(c, p, -EHOSTUNREACH);
 	} else {
 		p->silent = true;
-		combine_report(c, p->combine);
+		participant_report(c, p->participant);
 		part_timer(c, p, PART_SILENT_NS);
 	}
 }

@@ -11,7 +11,7 @@
  * reads a generation reads one set of contributions, in every byte.
  *
  * Hidden objects (all but the target) are found by those alone who know their id and generation;
- * they stay until the coordinator releases them or is not heard of for orphan_ns.
+ * they stay until the coordinator releases them or is not heard of for coordinator_lost_ns.
  *
  * The target's last chunk is held: when all of it is in the coordinator hears DONE, but nobody can
  * read it to its end before FINISH says that this generation is the result
@@ -33,12 +33,12 @@ struct link;
 struct node;
 struct stage;
 
-struct combine {
+struct participant {
 	struct idmap_node by_id;
 	struct list active;
 	struct list parts;
-	struct list takes; /* struct take.link: who waits for all of it */
-	struct timer orphan, ask;
+	struct list pulls; /* struct pull.link: who waits for all of it */
+	struct timer lease, ask;
 	struct call *call; /* COMBINED */
 	struct node *coordinator;
 	struct object_id target;
@@ -54,68 +54,69 @@ struct combine {
 	uint32_t need, in; /* values: of a sum parts, else chunks; so far */
 	int32_t lost;	   /* -errno: the object itself cannot be built */
 	bool hidden;
-	bool lent;	 /* the coordinator is the node that has asked for the reduce */
-	bool values;	 /* the parts come in messages, and are added up here */
-	bool offered;	 /* unasked: a part is from this node, so the others' know of it */
-	bool done, told; /* all of it is in; the coordinator knows of that, or of lost */
-	bool held;	 /* its last chunk is for nobody yet */
+	bool delegated;	  /* the coordinator is the node that has asked for the reduce */
+	bool values;	  /* the parts come in messages, and are added up here */
+	bool pushed;	  /* unasked: a part is from this node, so the others' know of it */
+	bool done, acked; /* all of it is in; the coordinator knows of that, or of lost */
+	bool withheld;	  /* its last chunk is for nobody yet */
 	bool asks;   /* hidden, and begun with nothing again: whether anybody needs it is asked */
 	bool sealed; /* a target that is done and not held: an object as any other */
 };
 
-struct combines {
+struct participants {
 	struct pool pool, parts;
 	struct idmap by_id;
 	struct list active;
 };
 
 struct control_config;
-void combines_carve(struct combines *cs, struct arena *a, const struct control_config *config);
+void participants_carve(struct participants *cs, struct arena *a,
+			const struct control_config *config);
 
 /* COMBINE and RELEASE from a coordinator. */
-void combine_request(struct control *c, struct node *n, const struct message *m);
-void combine_release(struct control *c, struct node *n, const struct message *m);
+void participant_request(struct control *c, struct node *n, const struct message *m);
+void participant_release(struct control *c, struct node *n, const struct message *m);
 /* FINISH from the coordinator, or from the node that has asked for the reduce. */
-void combine_finish(struct control *c, struct node *n, const struct message *m);
+void participant_finish(struct control *c, struct node *n, const struct message *m);
 
 /* BUFFER_DONE. */
-void combine_done(struct control *c, struct combine *k);
+void participant_done(struct control *c, struct participant *k);
 /* The object is taken away; the worker has lost its buffer. */
-void combine_killed(struct control *c, struct combine *k);
-void combine_stage_lost(struct control *c, struct combine *k);
+void participant_killed(struct control *c, struct participant *k);
+void participant_stage_lost(struct control *c, struct participant *k);
 /* A node has become reachable, or a connection to it has come up. */
-void combine_node_up(struct control *c, struct node *n);
+void participant_node_up(struct control *c, struct node *n);
 /* No message reaches the node any more. */
-void combine_node_down(struct control *c, const struct node *n);
+void participant_node_down(struct control *c, const struct node *n);
 /* Whether some part waits for this link. */
-bool combine_wants(struct control *c, const struct link *l);
+bool participant_wants(struct control *c, const struct link *l);
 /* Tells the coordinator what it does not know yet. */
-void combine_report(struct control *c, struct combine *k);
+void participant_report(struct control *c, struct participant *k);
 /* The store is gone, and what was built in it. */
-void combine_reset(struct control *c);
+void participant_reset(struct control *c);
 /* What is built here under that id, or NULL. */
-struct combine *combine_of(struct control *c, const struct object_id *id);
+struct participant *participant_of(struct control *c, const struct object_id *id);
 /* The stage that adds up, made if need be; NULL when there is no room for it now. */
-struct stage *combine_stage(struct control *c, struct combine *k);
-uint32_t combine_chunks(const struct combine *k);
+struct stage *participant_stage(struct control *c, struct participant *k);
+uint32_t participant_chunks(const struct participant *k);
 /* Gives up what is built; a target that is complete is an object as any other by now, unless its
  * own coordinator says otherwise (anew). */
-void combine_give_up(struct control *c, struct combine *k, bool anew, const char *why);
+void participant_give_up(struct control *c, struct participant *k, bool restart, const char *why);
 
 /* lease.c */
 /* Whether the coordinator waits for the choice, and repairs nothing: then it is not named any more,
  * but is asked now and then whether it still knows of it. */
-bool combine_chosen(const struct combine *k);
+bool participant_chosen(const struct participant *k);
 /* Its coordinator wants it. */
-void combine_heard(struct control *c, struct combine *k);
+void participant_heard(struct control *c, struct participant *k);
 /* It stays for a while, or as long as its coordinator answers. */
-void combine_wait(struct control *c, struct combine *k);
+void participant_wait(struct control *c, struct participant *k);
 /* Nobody coordinates it whom the directory knows (-ESTALE); or its reduce has begun again. */
-void combine_refused(struct control *c, struct combine *k, int32_t status);
+void participant_refused(struct control *c, struct participant *k, int32_t status);
 /* Somebody coordinates it whom the directory knows. */
-void combine_known(struct combine *k);
+void participant_known(struct participant *k);
 /* The members have changed: hidden objects of reduces that are another's to make are given up, so
  * that they do not take from its link what those need that are made for it. */
-void combine_keep(struct control *c);
+void participant_keep(struct control *c);
 
 #endif

@@ -2,32 +2,32 @@
 #include <errno.h>
 #include "room.h"
 
-void takes_carve(struct takes *ts, struct arena *a, const struct control_config *config)
+void pulls_carve(struct pulls *ts, struct arena *a, const struct control_config *config)
 {
-	pool_carve(&ts->pool, a, sizeof(struct take), config->parts_max);
+	pool_carve(&ts->pool, a, sizeof(struct pull), config->parts_max);
 }
 
 /* What is built under that id and generation, or NULL. */
-static struct combine *take_combine(struct control *c, const struct message_take *m)
+static struct participant *pull_participant(struct control *c, const struct message_pull *m)
 {
-	struct combine *k = combine_of(c, &m->id);
+	struct participant *k = participant_of(c, &m->id);
 
 	return k && k->generation == m->generation ? k : NULL;
 }
 
 /* 0 and where the bytes are; -ENOENT, no such object; -EAGAIN, not all of it is there. */
-static int32_t take_find(struct control *c, const struct message_take *m, const uint8_t **value)
+static int32_t pull_find(struct control *c, const struct message_pull *m, const uint8_t **value)
 {
 	uint32_t slot = c->table ? objects_find(c, &m->id) : TABLE_SLOT_NONE;
 	const struct object_slot *s;
-	const struct combine *k;
+	const struct participant *k;
 
 	if (slot == TABLE_SLOT_NONE || !objects_is(c, slot, m->generation))
 		return -ENOENT;
 	s = &c->table->slot[slot];
 	if (m->bytes > s->size || m->first > s->size - m->bytes)
 		return -EINVAL;
-	k = objects_at(c, slot)->combine;
+	k = objects_at(c, slot)->participant;
 	if (s->state == OBJECT_SPILLED)
 		spill_restore(c, slot);
 	if (s->state != OBJECT_SEALED && !(k && k->hidden && k->done))
@@ -36,42 +36,42 @@ static int32_t take_find(struct control *c, const struct message_take *m, const 
 	return 0;
 }
 
-static void take_answer(struct control *c, struct node *n, uint64_t request,
-			const struct message_take *m)
+static void pull_answer(struct control *c, struct node *n, uint64_t request,
+			const struct message_pull *m)
 {
-	struct message answer = {.kind = MESSAGE_GIVEN, .request = request};
+	struct message answer = {.kind = MESSAGE_PULL_REPLY, .request = request};
 
-	answer.take.status = take_find(c, m, &answer.take.value);
-	answer.take.bytes = answer.take.status == 0 ? m->bytes : 0;
+	answer.pull.status = pull_find(c, m, &answer.pull.value);
+	answer.pull.bytes = answer.pull.status == 0 ? m->bytes : 0;
 	peers_send(c, n, &answer);
 }
 
-static void take_end(struct control *c, struct take *t)
+static void pull_end(struct control *c, struct pull *t)
 {
-	take_answer(c, t->node, t->request, &t->wanted);
+	pull_answer(c, t->node, t->request, &t->wanted);
 	timers_cancel(&c->timers, &t->timer);
 	list_remove(&t->link);
-	pool_give(&c->participant->takes.pool, t);
+	pool_give(&c->participant->pulls.pool, t);
 }
 
-static void take_fire(struct control *c, struct timer *timer)
+static void pull_fire(struct control *c, struct timer *timer)
 {
-	take_end(c, list_item(timer, struct take, timer));
+	pull_end(c, list_item(timer, struct pull, timer));
 }
 
 /* How far behind us in the circle of the numbers a node is. */
-static uint32_t take_place(const struct control *c, const struct node *n)
+static uint32_t pull_place(const struct control *c, const struct node *n)
 {
 	return (n->number + NODES_MAX - c->cluster->self->number) % NODES_MAX;
 }
 
 /* In the order of the circle: when several nodes have something for all at the same time, each
  * begins with another one. */
-static void take_insert(struct control *c, struct list *head, struct take *t)
+static void pull_insert(struct control *c, struct list *head, struct pull *t)
 {
 	list_each(l, after, head)
 	{
-		if (take_place(c, list_item(l, struct take, link)->node) <= take_place(c, t->node))
+		if (pull_place(c, list_item(l, struct pull, link)->node) <= pull_place(c, t->node))
 			continue;
 		list_append(l, &t->link); /* before it */
 		return;
@@ -79,62 +79,62 @@ static void take_insert(struct control *c, struct list *head, struct take *t)
 	list_append(head, &t->link);
 }
 
-static bool take_keep(struct control *c, struct list *head, struct node *n, const struct message *m)
+static bool pull_keep(struct control *c, struct list *head, struct node *n, const struct message *m)
 {
-	struct take *t;
+	struct pull *t;
 
 	list_each(l, after, head)
 	{
-		t = list_item(l, struct take, link);
+		t = list_item(l, struct pull, link);
 		if (t->node == n && t->request == m->request)
 			return true; /* repeated */
 	}
-	t = pool_take(&c->participant->takes.pool);
+	t = pool_take(&c->participant->pulls.pool);
 	if (t == NULL)
 		return false;
 	t->node = n;
 	t->request = m->request;
-	t->wanted = m->take;
-	take_insert(c, head, t);
-	timers_set(&c->timers, &t->timer, c->now_ns + TAKE_KEEP_NS, take_fire);
+	t->wanted = m->pull;
+	pull_insert(c, head, t);
+	timers_set(&c->timers, &t->timer, c->now_ns + PULL_KEEP_NS, pull_fire);
 	return true;
 }
 
-void take_request(struct control *c, struct node *n, const struct message *m)
+void pull_request(struct control *c, struct node *n, const struct message *m)
 {
 	const uint8_t *value;
-	int32_t status = take_find(c, &m->take, &value);
-	struct combine *k = status == -EAGAIN ? take_combine(c, &m->take) : NULL;
-	struct list *head = k ? &k->takes : status == -ENOENT ? &c->participant->takes.early : NULL;
+	int32_t status = pull_find(c, &m->pull, &value);
+	struct participant *k = status == -EAGAIN ? pull_participant(c, &m->pull) : NULL;
+	struct list *head = k ? &k->pulls : status == -ENOENT ? &c->participant->pulls.early : NULL;
 
-	if (head == NULL || !take_keep(c, head, n, m))
-		take_answer(c, n, m->request, &m->take);
+	if (head == NULL || !pull_keep(c, head, n, m))
+		pull_answer(c, n, m->request, &m->pull);
 }
 
-void take_begun(struct control *c, struct combine *k)
+void pull_begun(struct control *c, struct participant *k)
 {
-	list_each(l, after, &c->participant->takes.early)
+	list_each(l, after, &c->participant->pulls.early)
 	{
-		struct take *t = list_item(l, struct take, link);
+		struct pull *t = list_item(l, struct pull, link);
 
 		if (t->wanted.generation != k->generation ||
 		    !object_id_equal(&t->wanted.id, &k->by_id.id))
 			continue;
 		list_remove(&t->link);
-		take_insert(c, &k->takes, t);
+		pull_insert(c, &k->pulls, t);
 	}
 }
 
-void take_done(struct control *c, struct combine *k)
+void pull_done(struct control *c, struct participant *k)
 {
-	list_each(l, after, &k->takes) take_end(c, list_item(l, struct take, link));
+	list_each(l, after, &k->pulls) pull_end(c, list_item(l, struct pull, link));
 }
 
-void take_given_up(struct control *c, struct combine *k)
+void pull_given_up(struct control *c, struct participant *k)
 {
-	list_each(l, after, &k->takes)
+	list_each(l, after, &k->pulls)
 	{
 		list_remove(l);
-		list_append(&c->participant->takes.early, l);
+		list_append(&c->participant->pulls.early, l);
 	}
 }

@@ -9,9 +9,9 @@
 #include "push.h"
 
 struct room_participant {
-	struct combines combines;
-	struct takes takes;
-	struct offers offers;
+	struct participants participants;
+	struct pulls pulls;
+	struct pushes pushes;
 };
 
 #endif

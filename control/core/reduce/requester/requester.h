@@ -19,7 +19,7 @@
  * are remembered here, after the end as well (as long as its place is not needed), and told to
  * whoever keeps the target's part of the directory (RECALL, ledger.c).
  *
- * Bounds: reductions_max of MESSAGE_SOURCES_MAX sources.
+ * Bounds: requesters_max of MESSAGE_SOURCES_MAX sources.
  */
 #ifndef SARISSA_CONTROL_CORE_REQUESTER_REQUESTER_H
 #define SARISSA_CONTROL_CORE_REQUESTER_REQUESTER_H
@@ -33,28 +33,28 @@ struct call;
 struct control;
 struct node;
 
-enum reduction_state {
-	REDUCTION_ASK,
-	REDUCTION_FOLLOW,
-	REDUCTION_FINISH,
-	REDUCTION_LOOK,
-	REDUCTION_KEPT, /* it has ended well */
+enum requester_state {
+	REQUESTER_ASK,
+	REQUESTER_FOLLOW,
+	REQUESTER_FINISH,
+	REQUESTER_LOOK,
+	REQUESTER_KEPT, /* it has ended well */
 };
 
 /* What was proposed and was refused by another node than had been asked first: that one may have
  * agreed. If somebody has all of it, it did. */
-struct reduction_doubt {
+struct requester_doubt {
 	uint64_t generation; /* 0: none */
 	uint8_t used[MESSAGE_SOURCES_MAX / 8];
 };
 
-struct reduction {
+struct requester {
 	struct list link;  /* on active or kept */
 	struct list waits; /* REDUCE until it is accepted; REDUCED */
 	struct timer timer, watch;
 	struct call *call;
-	struct node *asked;  /* who got the REDUCE first */
-	uint64_t asked_life; /* its incarnation then; 0: it was not up */
+	struct node *asked;	    /* who got the REDUCE first */
+	uint64_t asked_incarnation; /* its incarnation then; 0: it was not up */
 	struct message_reduce reduce;
 	uint64_t until_ns; /* UINT64_MAX: no limit */
 	uint64_t at_ns;	   /* its deadline, if it has one */
@@ -63,70 +63,70 @@ struct reduction {
 	uint64_t generation; /* of the result agreed on; 0: none yet */
 	uint32_t holder;     /* who has built that */
 	uint32_t attempts;
-	uint32_t told;	    /* number + 1 of the directory's node that knows of the end */
-	uint64_t told_life; /* members_life of then */
+	uint32_t acked_by;    /* number + 1 of the directory's node that knows of the end */
+	uint64_t acked_epoch; /* members_epoch of then */
 	uint8_t used[MESSAGE_SOURCES_MAX / 8]; /* bit per source of the result */
-	struct reduction_doubt doubt;
+	struct requester_doubt doubt;
 	uint8_t state;
 	bool accepted; /* once: what the client asked for is no longer to be refused */
-	bool again;    /* a coordinator before may have begun it */
+	bool retried;  /* a coordinator before may have begun it */
 	bool proposed; /* generation: as far as is known the directory's node has not agreed yet */
 	bool doubted; /* proposed, and who is asked now may be another one than has heard of that */
 	bool resumed; /* for an earlier control here, which may have agreed to a result */
 };
 
-struct reductions {
+struct requesters {
 	struct pool pool;
 	struct list active; /* oldest first */
 	struct list kept;   /* the same */
 	struct object_id *sources;
 	struct object_id used[MESSAGE_SOURCES_MAX]; /* for one message at a time */
-	uint32_t telling;			    /* RECALLs under way */
-	bool untold; /* somebody may have to be told of some that are kept */
+	uint32_t sending;			    /* RECALLs under way */
+	bool unacked; /* somebody may have to be told of some that are kept */
 };
 
 struct control_config;
-void reductions_carve(struct reductions *rs, struct arena *a, const struct control_config *config);
-void reductions_init(struct control *c);
+void requesters_carve(struct requesters *rs, struct arena *a, const struct control_config *config);
+void requesters_init(struct control *c);
 
 /* Copies the request and sends it. NULL: too many. */
-struct reduction *reduction_start(struct control *c, const struct message_reduce *reduce);
+struct requester *requester_start(struct control *c, const struct message_reduce *reduce);
 /* The same for one that an earlier control of this node had asked for: looks how it goes, and asks
  * anew where nobody knows it any more. */
-struct reduction *reduction_resume(struct control *c, const struct message_reduce *reduce);
+struct requester *requester_resume(struct control *c, const struct message_reduce *reduce);
 /* The youngest one into this target, or NULL. */
-struct reduction *reduction_find(struct control *c, const struct object_id *target);
+struct requester *requester_find(struct control *c, const struct object_id *target);
 /* What is left of its time; UINT64_MAX: no limit. */
-uint64_t reduction_left(struct control *c, const struct reduction *r);
+uint64_t requester_left(struct control *c, const struct requester *r);
 /* Sets what is left of its time and of its deadline in a REDUCE of it. */
-void reduction_set_times(struct control *c, const struct reduction *r, struct message_reduce *m);
+void requester_set_times(struct control *c, const struct requester *r, struct message_reduce *m);
 /* A client of this node has deleted the target. */
-void reduction_deleted(struct control *c, const struct object_id *target);
+void requester_deleted(struct control *c, const struct object_id *target);
 /* What the one that is coordinated here has made is to be its result; the directory's node agrees,
  * or does not. Or it has failed. */
-void reduction_propose(struct control *c, const struct message_used *m);
-void reduction_confirmed(struct control *c, const struct message_used *m);
-void reduction_refused(struct control *c, const struct message_used *m);
-void reduction_own_failed(struct control *c, const struct message_used *m);
+void requester_propose(struct control *c, const struct message_used *m);
+void requester_confirmed(struct control *c, const struct message_used *m);
+void requester_refused(struct control *c, const struct message_used *m);
+void requester_own_failed(struct control *c, const struct message_used *m);
 /* COMMIT. */
-void reduction_commit(struct control *c, struct node *n, const struct message *m);
+void requester_commit(struct control *c, struct node *n, const struct message *m);
 
 /* ledger.c */
 /* How one has ended that is kept: the youngest, or NULL. */
-struct reduction *reduction_recall(struct control *c, const struct object_id *target);
+struct requester *requester_recall(struct control *c, const struct object_id *target);
 /* Which of its sources are in the result, in the order of the request. */
-void reduction_note(struct reduction *r, const struct message_used *m);
+void requester_note(struct requester *r, const struct message_used *m);
 /* What was noted; the sources are valid until the next one. */
-void reduction_used(struct control *c, const struct reduction *r, struct message_used *m);
+void requester_used(struct control *c, const struct requester *r, struct message_used *m);
 /* It has ended well: remembers it. */
-void reduction_keep(struct control *c, struct reduction *r);
+void requester_keep(struct control *c, struct requester *r);
 /* Forgets it. */
-void reduction_forget(struct control *c, struct reduction *r);
+void requester_forget(struct control *c, struct requester *r);
 /* The directory's nodes may know less than before. */
-void reductions_tell(struct control *c);
+void requesters_tell(struct control *c);
 /* Sends as many as may be under way. */
-void reductions_pump(struct control *c);
+void requesters_pump(struct control *c);
 /* The sources of a RECALL that is about to leave. */
-void reduction_fill_recall(struct control *c, struct call *call);
+void requester_fill_recall(struct control *c, struct call *call);
 
 #endif

@@ -10,7 +10,7 @@ struct requester_ops;
 
 struct room_requester {
 	const struct requester_ops *ops;
-	struct reductions reductions;
+	struct requesters requesters;
 };
 
 #endif

@@ -12,43 +12,44 @@
  * A death is noticed late. So a copy leaves only if the guard's node has given a sign of life that
  * is hardly older than two round trips: the answer to any request counts, by the time when that was
  * sent. Without one the node is asked, and whoever needs the room waits for the answer, at most
- * GUARD_ROOM_NS; a node that has not answered after GUARD_ANSWER_NS counts as lost for a second.
+ * REPLICA_ROOM_NS; a node that has not answered after REPLICA_ANSWER_NS counts as lost for a
+ * second.
  */
-#ifndef SARISSA_CONTROL_CORE_STORE_PRIMARY_H
-#define SARISSA_CONTROL_CORE_STORE_PRIMARY_H
+#ifndef SARISSA_CONTROL_CORE_STORE_REPLICA_H
+#define SARISSA_CONTROL_CORE_STORE_REPLICA_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define GUARD_ANSWER_NS UINT64_C(100000000)
-#define GUARD_ROOM_NS	UINT64_C(250000000)
+#define REPLICA_ANSWER_NS UINT64_C(100000000)
+#define REPLICA_ROOM_NS	  UINT64_C(250000000)
 
 struct control;
 struct message_have;
 struct node;
 struct object;
 
-enum guard_life {
-	GUARD_GONE,  /* not known, or it does not answer */
-	GUARD_ASKED, /* it will be known soon */
-	GUARD_LIVES,
+enum replica_state {
+	REPLICA_GONE,  /* not known, or it does not answer */
+	REPLICA_ASKED, /* it will be known soon */
+	REPLICA_LIVES,
 };
 
-struct guards {
+struct replicas {
 	uint32_t asks; /* questions that are out */
 };
 
 /* Whether another node is known to keep the object. */
-bool guard_elsewhere(struct control *c, const struct object *o);
+bool replica_elsewhere(struct control *c, const struct object *o);
 /* Whether that one lives; it is asked if need be. */
-enum guard_life guard_lives(struct control *c, const struct object *o);
+enum replica_state replica_lives(struct control *c, const struct object *o);
 /* A node has answered a request that was sent so long ago. */
-void guard_heard(struct control *c, struct node *n, uint64_t taken_ns);
+void replica_heard(struct control *c, struct node *n, uint64_t taken_ns);
 /* Sets what a HAVE says about it. */
-void guard_describe(struct control *c, uint32_t slot, struct message_have *have);
+void replica_describe(struct control *c, uint32_t slot, struct message_have *have);
 /* The directory's answer: node + 1, or 0. */
-void guard_told(struct control *c, uint32_t slot, uint32_t guard);
+void replica_named(struct control *c, uint32_t slot, uint32_t pinned);
 /* Now and then, while there are copies that might be evicted, asks for those without a guard. */
-void guard_watch(struct control *c);
+void replica_watch(struct control *c);
 
 #endif

@@ -21,10 +21,10 @@
  * all of two; what the asker is told of is there, or its holder has died; and when nothing more can
  * happen the asker has been told how it has ended, or is dead.
  *
- *	spin -DDEATHS=2 -DSTALLS=1 -DLATE -search lent.pml
+ *	spin -DDEATHS=2 -DSTALLS=1 -DLATE -search delegation.pml
  *
  * With -DEARLY a holder lets its last chunk go before anybody agrees; with -DFREELY a keeper agrees
- * though somebody has all of another generation; with -DHASTY one that knows of nothing yet agrees
+ * though somebody has all of another generation; with -DSPECULATIVE one that knows of nothing yet agrees
  * though the asker was taken for dead before; with -DDEAF nobody waits for what may be heard of; with
  * -DKEEPS the asker goes on with what is refused: the claims must fail then.
  *
@@ -33,8 +33,8 @@
  * holds: -DDEATHS=2 -DSTALLS=1 -DLATE -DHEIR
  * broken: -DDEATHS=2 -DEARLY
  * broken: -DDEATHS=1 -DSTALLS=1 -DFREELY
- * broken: -DDEATHS=1 -DSTALLS=1 -DHASTY
- * broken: -DDEATHS=1 -DSTALLS=1 -DHASTY -DHEIR
+ * broken: -DDEATHS=1 -DSTALLS=1 -DSPECULATIVE
+ * broken: -DDEATHS=1 -DSTALLS=1 -DSPECULATIVE -DHEIR
  * broken: -DDEATHS=2 -DDEAF
  * broken: -DDEATHS=1 -DSTALLS=1 -DKEEPS
  * broken: -DDEATHS=1 -DSTALLS=1 -DKEEPS -DHEIR
@@ -48,7 +48,7 @@
 #define GENS 4 /* as many as are made, at most */
 
 mtype = { NONE, BUILDING, HELD, WHOLE, GONE };	    /* a generation, on its holder */
-mtype = { IDLE, LENT, OWN, ASKING, DECIDED, ENDED, FAILED }; /* a reduce, at a keeper */
+mtype = { IDLE, DELEGATED, OWN, ASKING, DECIDED, ENDED, FAILED }; /* a reduce, at a keeper */
 mtype = { ASK, FOLLOW, MAKE, PROPOSED, AGREED, DONE, SORRY, DEAD }; /* the asker */
 
 #define BIT(g)	  (1 << (g))
@@ -92,7 +92,7 @@ byte result; /* that somebody has read, or was told of */
 #define THERE(k) LAST(heard[k] & (all | copied))
 #define NOW	 ks[view]
 #define TALKS	 (LIVES && UP(view))
-#ifdef HASTY
+#ifdef SPECULATIVE
 #define KNOWS(k) true
 #else
 #define KNOWS(k) (stalls == 0 || SETTLED(k))
@@ -191,14 +191,14 @@ end:	do
 	/* PROPOSE */
 	:: atomic { UP(k) && IN(g, propose[k]) && !IN(g, yes[k]) && kg[k] == g &&
 		(ks[k] == DECIDED || ks[k] == ENDED) -> yes[k] = yes[k] | BIT(g) }
-	:: atomic { UP(k) && IN(g, propose[k]) && ks[k] == LENT &&
+	:: atomic { UP(k) && IN(g, propose[k]) && ks[k] == DELEGATED &&
 #ifndef FREELY
 		(THERE(k) == 0 || THERE(k) == g) &&
 #endif
 		(THERE(k) == g || (!IN(g, certain) && KNOWS(k))) -> decide(k, g); yes[k] = yes[k] | BIT(g) }
-	:: atomic { UP(k) && IN(g, propose[k]) && !IN(g, no[k]) && ks[k] == LENT && THERE(k) != g &&
+	:: atomic { UP(k) && IN(g, propose[k]) && !IN(g, no[k]) && ks[k] == DELEGATED && THERE(k) != g &&
 		(THERE(k) != 0 || (IN(g, certain) && SETTLED(k))) -> no[k] = no[k] | BIT(g) }
-	:: atomic { UP(k) && IN(g, propose[k]) && !IN(g, no[k]) && ks[k] != IDLE && ks[k] != LENT &&
+	:: atomic { UP(k) && IN(g, propose[k]) && !IN(g, no[k]) && ks[k] != IDLE && ks[k] != DELEGATED &&
 #ifdef MUTE
 		ks[k] != OWN && ks[k] != ASKING &&
 #endif
@@ -221,11 +221,11 @@ end:	do
 	od
 }
 
-proctype keeper(byte k)
+proctype owner(byte k)
 {
 end:	do
 	/* the asker is dead, or taken for that, and what it has sent has come or is lost */
-	:: atomic { UP(k) && ks[k] == LENT && (a == DEAD || (still && k == view)) ->
+	:: atomic { UP(k) && ks[k] == DELEGATED && (a == DEAD || (still && k == view)) ->
 		finishes = (a == DEAD -> 0 : finishes);
 		take_back(k) }
 	:: atomic { UP(k) && ks[k] == OWN && st[kg[k]] == HELD && SETTLED(k) ->
@@ -244,11 +244,11 @@ end:	do
 	:: atomic { UP(k) && ks[k] == DECIDED && st[kg[k]] == GONE && THERE(k) != kg[k] && SETTLED(k) ->
 		ks[k] = FAILED }
 	/* RECALL */
-	:: atomic { UP(k) && recall && (ks[k] == LENT || ks[k] == OWN || ks[k] == ASKING) ->
-		given_up = given_up | (ks[k] == LENT -> 0 : BIT(kg[k]));
+	:: atomic { UP(k) && recall && (ks[k] == DELEGATED || ks[k] == OWN || ks[k] == ASKING) ->
+		given_up = given_up | (ks[k] == DELEGATED -> 0 : BIT(kg[k]));
 		ks[k] = FAILED }
 	:: atomic { UP(k) && k == view && LIVES && a == DONE &&
-		(ks[k] == IDLE || ks[k] == LENT || ks[k] == OWN || ks[k] == ASKING) ->
+		(ks[k] == IDLE || ks[k] == DELEGATED || ks[k] == OWN || ks[k] == ASKING) ->
 		given_up = given_up | (ks[k] == OWN || ks[k] == ASKING -> BIT(kg[k]) : 0);
 		ks[k] = ENDED;
 		kg[k] = ag }
@@ -266,15 +266,15 @@ end:	do
 	od
 }
 
-proctype asker()
+proctype requester()
 {
 end:	do
 	/* REDUCE */
 	:: atomic { TALKS && a == ASK && NOW == IDLE && THERE(view) == 0 ->
-		NOW = LENT;
+		NOW = DELEGATED;
 		begin(ag);
 		a = MAKE }
-	:: atomic { TALKS && a == ASK && NOW == LENT -> take_back(view); a = FOLLOW }
+	:: atomic { TALKS && a == ASK && NOW == DELEGATED -> take_back(view); a = FOLLOW }
 	:: atomic { TALKS && (a == ASK || a == FOLLOW) && NOW == IDLE && THERE(view) != 0 ->
 		if
 		:: THERE(view) == hope -> ends_well(hope)
@@ -283,7 +283,7 @@ end:	do
 	:: atomic { TALKS && a == ASK && (NOW == OWN || NOW == ASKING || NOW == DECIDED) -> a = FOLLOW }
 	/* REDUCED: nobody knows it; he is to coordinate; it has ended */
 	:: atomic { TALKS && a == FOLLOW && NOW == IDLE && THERE(view) == 0 -> a = ASK }
-	:: atomic { TALKS && a == FOLLOW && NOW == LENT -> begin(ag); a = MAKE }
+	:: atomic { TALKS && a == FOLLOW && NOW == DELEGATED -> begin(ag); a = MAKE }
 	:: atomic { TALKS && (a == ASK || a == FOLLOW || a == MAKE || a == PROPOSED) && NOW == ENDED ->
 		ends_well(kg[view]) }
 	:: atomic { TALKS && (a == ASK || a == FOLLOW || a == MAKE || a == PROPOSED) && NOW == FAILED ->
@@ -303,8 +303,8 @@ end:	do
 #endif
 	/* it asks the next keeper, or this one again: that knows nothing, or another result; or it
 	 * coordinates */
-	:: atomic { TALKS && (a == MAKE || a == PROPOSED) && NOW == IDLE && THERE(view) == 0 -> NOW = LENT }
-	:: atomic { TALKS && (a == MAKE || a == PROPOSED) && (NOW == IDLE || NOW == LENT) && THERE(view) != 0 ->
+	:: atomic { TALKS && (a == MAKE || a == PROPOSED) && NOW == IDLE && THERE(view) == 0 -> NOW = DELEGATED }
+	:: atomic { TALKS && (a == MAKE || a == PROPOSED) && (NOW == IDLE || NOW == DELEGATED) && THERE(view) != 0 ->
 		if
 		:: THERE(view) == hope -> ends_well(hope)
 		:: else ->
@@ -324,7 +324,7 @@ end:	do
 	/* the last chunk is gone for, or lost */
 	:: atomic { TALKS && a == AGREED && NOW == ENDED && kg[view] == ag -> ends_well(ag) }
 	:: atomic { TALKS && a == AGREED && NOW == FAILED -> a = SORRY }
-	:: atomic { TALKS && a == AGREED && (NOW == IDLE || NOW == LENT || (NOW == ENDED && kg[view] != ag)) ->
+	:: atomic { TALKS && a == AGREED && (NOW == IDLE || NOW == DELEGATED || (NOW == ENDED && kg[view] != ag)) ->
 		if
 		:: st[ag] == WHOLE || THERE(view) == ag -> ends_well(ag)
 		:: st[ag] == GONE && THERE(view) != ag && SETTLED(view) -> a = SORRY
@@ -346,9 +346,9 @@ end:	do
 init
 {
 	atomic {
-		run asker();
-		run keeper(0);
-		run keeper(1);
+		run requester();
+		run owner(0);
+		run owner(1);
 		byte g;
 		for (g : 1 .. GENS) {
 			run bytes(g);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the tests of reduces have in common that are coordinated by the node that has asked for them
  * (reduce/coordinator/delegate.c). */
-#ifndef SARISSA_TESTS_UNIT_CONTROL_LEND_H
-#define SARISSA_TESTS_UNIT_CONTROL_LEND_H
+#ifndef SARISSA_TESTS_UNIT_CONTROL_DELEGATION_H
+#define SARISSA_TESTS_UNIT_CONTROL_DELEGATION_H
 
 #include "control_test.h"
 #include "control_world.h"
@@ -10,7 +10,7 @@
 #include "internal/reduce.h"
 
 /* Who keeps the target has no source, and neither has who asks. Who keeps it next may have one. */
-enum { SOURCES = 5, NEEDED = 4, SLOW = NEEDED - 1, KEEPER = 5, CALLER = 6, NODES = 7 };
+enum { SOURCES = 5, NEEDED = 4, SLOW = NEEDED - 1, OWNER = 5, CALLER = 6, NODES = 7 };
 
 #define SIZE	   UINT64_C(2000000)
 #define STORE	   (UINT64_C(32) << 20)
@@ -24,9 +24,9 @@ static struct object_id ids[SOURCES];
 static char target[16];
 
 /* next: who keeps the target after the first one. */
-static inline struct world *lending(uint32_t next)
+static inline struct world *delegating(uint32_t next)
 {
-	struct node *keeper[2];
+	struct node *owners[2];
 
 	struct world *w = world_new(NODES, 1, STORE, true);
 	struct object_id id;
@@ -34,7 +34,7 @@ static inline struct world *lending(uint32_t next)
 	for (uint32_t i = 0; i < NODES; i++)
 		world_kill_control(w, i);
 	w->config.shards = 0;
-	w->config.lend_bytes = 1;
+	w->config.delegate_bytes = 1;
 	for (uint32_t i = 0; i < NODES; i++)
 		world_start_control(w, i);
 	world_run(w, 3 * WORLD_SECOND);
@@ -44,8 +44,8 @@ static inline struct world *lending(uint32_t next)
 	for (uint32_t k = 0;; k++) {
 		snprintf(target, sizeof(target), "lent%u", k);
 		id = world_id(target);
-		reshard_keepers(w->node[0].core, &id, keeper);
-		if (keeper[0]->number == KEEPER && keeper[1]->number == next)
+		ownership_replicas(w->node[0].core, &id, owners);
+		if (owners[0]->number == OWNER && owners[1]->number == next)
 			break;
 	}
 	for (uint32_t i = 0; i < SOURCES; i++) {
@@ -99,13 +99,13 @@ static inline void end_source(struct world *w, struct session_request r)
 /* In its middle, or waiting for its last source. */
 static inline struct world *half_way(uint32_t sources, uint32_t next, int64_t timeout_ns)
 {
-	struct world *w = lending(next);
+	struct world *w = delegating(next);
 
 	for (uint32_t i = 0; i < sources; i++)
 		put_source(w, i);
 	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, 0, timeout_ns), 0);
 	world_run(w, 15 * WORLD_MS);
-	assert_int_equal(at(w, KEEPER)->state, REDUCE_LENT);
+	assert_int_equal(at(w, OWNER)->state, REDUCE_DELEGATED);
 	assert_int_equal(at(w, CALLER)->state, REDUCE_RUNNING);
 	return w;
 }
@@ -114,7 +114,7 @@ static inline struct world *half_way(uint32_t sources, uint32_t next, int64_t ti
 static inline struct world *flowing(uint32_t next, struct session_request *source,
 				    uint64_t *generation, uint32_t *host)
 {
-	struct world *w = lending(next);
+	struct world *w = delegating(next);
 	const struct reduce *r;
 
 	for (uint32_t i = 0; i < SLOW; i++)
@@ -122,7 +122,7 @@ static inline struct world *flowing(uint32_t next, struct session_request *sourc
 	*source = begin_source(w);
 	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, 0, -1), 0);
 	world_run(w, 100 * WORLD_MS);
-	assert_int_equal(at(w, KEEPER)->state, REDUCE_LENT);
+	assert_int_equal(at(w, OWNER)->state, REDUCE_DELEGATED);
 	r = at(w, CALLER);
 	*generation = reduce_root(r, 0)->generation;
 	*host = reduce_host(reduce_root(r, 0));
@@ -131,10 +131,10 @@ static inline struct world *flowing(uint32_t next, struct session_request *sourc
 }
 
 /* The generation that the directory's node knows; 0: none. */
-static inline uint64_t known(struct world *w, uint32_t keeper)
+static inline uint64_t known(struct world *w, uint32_t owner)
 {
 	struct object_id id = world_id(target);
-	const struct entry *e = directory_find(&w->node[keeper].core->directory->shard, &id);
+	const struct entry *e = directory_find(&w->node[owner].core->directory->shard, &id);
 
 	return e ? e->generation : 0;
 }
@@ -142,7 +142,7 @@ static inline uint64_t known(struct world *w, uint32_t keeper)
 static inline bool is_agreed(struct world *w, void *arg)
 {
 	struct object_id id = world_id(target);
-	struct reduction *r = reduction_find(w->node[CALLER].core, &id);
+	struct requester *r = requester_find(w->node[CALLER].core, &id);
 	uint32_t *holder = arg;
 
 	if (r && r->generation && !r->proposed && holder)
@@ -153,7 +153,7 @@ static inline bool is_agreed(struct world *w, void *arg)
 /* By the one who keeps the target, who has not told anybody yet; and who has built it. */
 static inline bool is_decided(struct world *w, void *arg)
 {
-	const struct reduce *r = at(w, KEEPER);
+	const struct reduce *r = at(w, OWNER);
 	uint32_t *holder = arg;
 
 	if (r && r->state == REDUCE_COMMITTED)
@@ -169,13 +169,13 @@ static inline void its_id_is_taken(struct world *w)
 }
 
 /* All who live can have it, and it is the sum of what is reported. */
-static inline void is_the_sum(struct world *w, uint32_t asker)
+static inline void is_the_sum(struct world *w, uint32_t requester)
 {
 	struct object_id used[SOURCES];
 	const uint8_t *bytes;
 	uint64_t size, set = 0;
 
-	assert_int_equal(world_reduced(w, asker, 0, target, LONG, used), NEEDED);
+	assert_int_equal(world_reduced(w, requester, 0, target, LONG, used), NEEDED);
 	for (uint32_t k = 0; k < NEEDED; k++)
 		for (uint32_t i = 0; i < SOURCES; i++)
 			set |= (uint64_t)object_id_equal(&ids[i], &used[k]) << i;
@@ -257,7 +257,7 @@ static inline void nothing_is_left(struct world *w)
 		if (w->node[i].core == NULL)
 			continue;
 		control_usage(w->node[i].core, &u);
-		assert_int_equal(u.reduces + u.reductions + u.combines + u.parts, 0);
+		assert_int_equal(u.reduces + u.requesters + u.participants + u.parts, 0);
 	}
 	world_free(w);
 }

@@ -88,7 +88,7 @@ static const char *target_of(struct world *w, uint32_t node)
 	return NULL;
 }
 
-static uint32_t reductions(struct world *w)
+static uint32_t requesters(struct world *w)
 {
 	struct control_usage u;
 	uint32_t count = 0;
@@ -97,7 +97,7 @@ static uint32_t reductions(struct world *w)
 		if (w->node[i].core == NULL)
 			continue;
 		control_usage(w->node[i].core, &u);
-		count += u.reductions;
+		count += u.requesters;
 	}
 	return count;
 }
@@ -116,7 +116,7 @@ static void everybody_may_ask_how_it_ended(void **state)
 		assert_memory_equal(used, ids, sizeof(used));
 		assert_int_equal(get_sum(w, i, "sum", LARGE, 4), 0);
 	}
-	assert_int_equal(reductions(w), 0);
+	assert_int_equal(requesters(w), 0);
 	assert_int_equal(world_reduced(w, 1, 0, "another", -1, NULL), -ENOENT);
 	assert_int_equal(sum(w, 1, "sum", 4, -1), -EEXIST);
 	world_free(w);
@@ -149,12 +149,12 @@ static void it_goes_on_without_its_client(void **state)
 	put_sources(w, 0, 1, LARGE);
 	assert_int_equal(sum(w, 1, "sum", 3, -1), 0);
 	control_session_close(w->node[1].core, 0, w->now_ns);
-	assert_int_equal(reductions(w), 1);
+	assert_int_equal(requesters(w), 1);
 	assert_int_equal(world_open(w, 1), 0);
 	put_sources(w, 1, 3, LARGE);
 	assert_int_equal(get_sum(w, 0, "sum", LARGE, 3), 0);
 	assert_int_equal(world_reduced(w, 0, 0, "sum", -1, NULL), 3);
-	assert_int_equal(reductions(w), 0);
+	assert_int_equal(requesters(w), 0);
 	world_free(w);
 }
 
@@ -171,11 +171,11 @@ static void time_is_over(void **state)
 		assert_int_equal(world_reduced(w, i, 0, "sum", 0, NULL), -ETIMEDOUT);
 		assert_int_equal(world_reduced(w, i, 0, "sum", SOON / 10, NULL), -ETIMEDOUT);
 	}
-	assert_int_equal(reductions(w), 1);
+	assert_int_equal(requesters(w), 1);
 	for (uint32_t i = 0; i < 3; i++)
 		assert_int_equal(world_reduced(w, i, 0, "sum", -1, NULL), -ETIMEDOUT);
 	assert_in_range(w->now_ns - begun_ns, 3 * WORLD_SECOND, 5 * WORLD_SECOND);
-	assert_int_equal(reductions(w), 0);
+	assert_int_equal(requesters(w), 0);
 	put_sources(w, 2, 3, LARGE);
 	assert_int_equal(sum(w, 2, "sum", 3, -1), 0);
 	assert_int_equal(get_sum(w, 0, "sum", LARGE, 3), 0);
@@ -194,7 +194,7 @@ static void deleted_target(void **state)
 		assert_int_equal(get_sum(w, 0, "sum", LARGE, 3), 0);
 		assert_int_equal(world_call(w, by, 0, &r, 20 * WORLD_SECOND)->reply.status, 0);
 		world_run(w, 3 * WORLD_SECOND);
-		assert_int_equal(reductions(w), 0);
+		assert_int_equal(requesters(w), 0);
 		r = world_request(SESSION_STAT, "sum");
 		assert_int_equal(world_call(w, by, 0, &r, 20 * WORLD_SECOND)->reply.status,
 				 -ENOENT);
@@ -219,13 +219,13 @@ static void another_coordinator_begins_again(void **state)
 			assert_int_equal(world_put(w, i, 0, source_name(i), LARGE, i + 1), 0);
 		assert_int_equal(sum(w, 1, target, count, 60 * SOON), 0);
 		world_run(w, k * 10 * WORLD_MS);
-		late += reductions(w) == 0; /* then the one who asked remembers */
+		late += requesters(w) == 0; /* then the one who asked remembers */
 		world_kill_node(w, 4);
 		assert_int_equal(world_reduced(w, 1, 0, target, 30 * SOON, NULL), count);
 		for (uint32_t i = 0; i < 4; i++)
 			assert_int_equal(get_sum(w, i, target, LARGE, count), 0);
 		world_run(w, 20 * WORLD_SECOND);
-		assert_int_equal(reductions(w), 0);
+		assert_int_equal(requesters(w), 0);
 		world_free(w);
 	}
 	assert_in_range(late, 4, 20);
@@ -353,17 +353,17 @@ static void the_client_says_it_again(void **state)
 		assert_int_equal(world_open(w, 0), 0);
 		for (int twice = 0; twice < 2; twice++) {
 			assert_int_equal(
-				world_reduce(w, 0, 0, target, ids, how, SESSION_FLAG_AGAIN, -1), 0);
-			assert_int_equal(reductions(w), 1);
+				world_reduce(w, 0, 0, target, ids, how, SESSION_FLAG_RETRY, -1), 0);
+			assert_int_equal(requesters(w), 1);
 		}
 		put_sources(w, 3, 4, LARGE);
 		assert_int_equal(world_put(w, 1, 0, source_name(0), LARGE, 1), 0);
 		assert_int_equal(world_reduced(w, 0, 0, target, SOON, NULL), 4);
 		assert_int_equal(get_sum(w, 2, target, LARGE, 4), 0);
-		assert_int_equal(world_reduce(w, 0, 0, target, ids, how, SESSION_FLAG_AGAIN, -1),
+		assert_int_equal(world_reduce(w, 0, 0, target, ids, how, SESSION_FLAG_RETRY, -1),
 				 0);
 		assert_int_equal(world_reduced(w, 0, 0, target, SOON, NULL), 4);
-		assert_int_equal(reductions(w), 0);
+		assert_int_equal(requesters(w), 0);
 		world_free(w);
 	}
 }
@@ -411,7 +411,7 @@ static void what_no_deadline_can_be(void **state)
 	how.deadline_ns = 0;
 	how.reserved = 1;
 	assert_non_null(strstr(refused_deadline(w, how, -1), "reserved"));
-	assert_int_equal(reductions(w), 0);
+	assert_int_equal(requesters(w), 0);
 	how.reserved = 0;
 	assert_string_equal(refused_deadline(w, how, -1), "");
 	world_free(w);
@@ -433,7 +433,7 @@ static void what_cannot_be(void **state)
 	assert_int_equal(refused(w, REDUCE_SUM, REDUCE_F32, 0, 6), -EINVAL);
 	ids[5] = world_id("sum");
 	assert_int_equal(refused(w, REDUCE_SUM, REDUCE_F32, 0, 6), -EINVAL);
-	assert_int_equal(reductions(w), 0);
+	assert_int_equal(requesters(w), 0);
 	world_free(w);
 }
 
@@ -475,7 +475,7 @@ static void lengths_that_lie(void **state)
 		tries += 2;
 	}
 	assert_int_equal(control_counters(c)->requests_bad - bad, tries);
-	assert_int_equal(reductions(w), 0);
+	assert_int_equal(requesters(w), 0);
 	world_free(w);
 }
 
@@ -497,9 +497,9 @@ static void too_many_at_a_time(void **state)
 	}
 	assert_int_equal(status, -EAGAIN);
 	assert_in_range(count, 900, 4999);
-	assert_int_equal(reductions(w), count);
+	assert_int_equal(requesters(w), count);
 	world_run(w, 25 * WORLD_SECOND);
-	assert_int_equal(reductions(w), 0);
+	assert_int_equal(requesters(w), 0);
 	world_free(w);
 }
 

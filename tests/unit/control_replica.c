@@ -66,7 +66,7 @@ static void copies_go_while_the_first_one_lives(void **state)
 }
 
 /* One of the two is the guard now: it stays when both want room. */
-static void one_guards(struct world *w)
+static void one_pins(struct world *w)
 {
 	assert_int_equal(appointed(w), 1);
 	assert_int_equal(both_want_room(w), 1);
@@ -80,7 +80,7 @@ static void the_last_copy_stays(void **state)
 
 	world_kill_node(w, 1);
 	world_run(w, 12 * WORLD_SECOND);
-	one_guards(w);
+	one_pins(w);
 }
 
 /* From the moment that the loss is known to the holders, whatever the directory knows. */
@@ -95,7 +95,7 @@ static void nothing_goes_before_somebody_is_appointed(void **state)
 	assert_int_equal(control_counters(w->node[2].core)->evictions, 0);
 	world_start_control(w, 0);
 	world_run(w, 12 * WORLD_SECOND);
-	one_guards(w);
+	one_pins(w);
 }
 
 /* A new directory hears of the copies before it hears of the first one: nobody is appointed. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "apart.h"
+#include "staging_memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,18 +14,19 @@ enum {
 	CLOSE_BEHIND_BYTES = 64 << 20, /* unless that one has much to do: its queue stays short */
 };
 
-int apart_init(struct apart *a, struct closer *closer, uint32_t slots)
+int staging_memory_init(struct staging_memory *a, struct closer *closer, uint32_t slots)
 {
-	*a = (struct apart){.brought = -1, .closer = closer, .fds = calloc(slots, sizeof(*a->fds))};
+	*a = (struct staging_memory){
+		.brought = -1, .closer = closer, .fds = calloc(slots, sizeof(*a->fds))};
 	return a->fds ? 0 : -ENOMEM;
 }
 
-int apart_fd(const struct apart *a, uint32_t slot)
+int staging_memory_fd(const struct staging_memory *a, uint32_t slot)
 {
 	return a->fds[slot] - 1;
 }
 
-static int apart_memfd(uint64_t bytes)
+static int staging_memory_new(uint64_t bytes)
 {
 	int fd = memfd_create("sarissa-creation", MFD_CLOEXEC | MFD_ALLOW_SEALING), error;
 
@@ -39,13 +40,13 @@ static int apart_memfd(uint64_t bytes)
 }
 
 /* Only memory knows of seals. */
-bool apart_is_memory(int fd)
+bool staging_memory_valid(int fd)
 {
 	return fcntl(fd, F_GET_SEALS) >= 0;
 }
 
 /* Sealed, it keeps its size whoever else has it. */
-static int apart_take(struct apart *a, uint64_t bytes)
+static int staging_memory_brought(struct staging_memory *a, uint64_t bytes)
 {
 	int fd = a->brought;
 	struct stat s;
@@ -57,9 +58,9 @@ static int apart_take(struct apart *a, uint64_t bytes)
 	return fd;
 }
 
-int apart_make(struct apart *a, uint32_t slot, uint64_t bytes, bool brought)
+int staging_memory_make(struct staging_memory *a, uint32_t slot, uint64_t bytes, bool brought)
 {
-	int fd = brought ? apart_take(a, bytes) : apart_memfd(bytes);
+	int fd = brought ? staging_memory_brought(a, bytes) : staging_memory_new(bytes);
 
 	if (fd < 0)
 		return fd;
@@ -67,10 +68,11 @@ int apart_make(struct apart *a, uint32_t slot, uint64_t bytes, bool brought)
 	return 0;
 }
 
-int apart_read(const struct apart *a, uint32_t slot, uint64_t at, void *to, uint64_t bytes)
+int staging_memory_read(const struct staging_memory *a, uint32_t slot, uint64_t at, void *to,
+			uint64_t bytes)
 {
 	while (bytes > 0) {
-		ssize_t n = pread(apart_fd(a, slot), to, bytes, (off_t)at);
+		ssize_t n = pread(staging_memory_fd(a, slot), to, bytes, (off_t)at);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -84,7 +86,7 @@ int apart_read(const struct apart *a, uint32_t slot, uint64_t at, void *to, uint
 }
 
 /* Whoever is last frees the pages, and that may be us. There may be some beyond its end. */
-static void apart_close(struct apart *a, int fd)
+static void staging_memory_close(struct staging_memory *a, int fd)
 {
 	int64_t at_once = closer_behind(a->closer) ? CLOSE_BEHIND_BYTES : CLOSE_BYTES;
 	struct stat s;
@@ -95,15 +97,15 @@ static void apart_close(struct apart *a, int fd)
 		closer_take(a->closer, fd, false);
 }
 
-void apart_drop(struct apart *a, uint32_t slot)
+void staging_memory_drop(struct staging_memory *a, uint32_t slot)
 {
-	apart_close(a, apart_fd(a, slot));
+	staging_memory_close(a, staging_memory_fd(a, slot));
 	a->fds[slot] = 0;
 }
 
-void apart_leave(struct apart *a)
+void staging_memory_leave(struct staging_memory *a)
 {
 	if (a->brought >= 0)
-		apart_close(a, a->brought);
+		staging_memory_close(a, a->brought);
 	a->brought = -1;
 }

@@ -18,11 +18,11 @@ static void of_two_puts_the_newer_stays(void **state)
 	assert_int_equal(get_first(f, 3, 1)->got.generation, 9);
 }
 
-static void bury(struct fixture *f, uint8_t id, uint64_t generation)
+static void add_tombstone(struct fixture *f, uint8_t id, uint64_t generation)
 {
-	const struct message_bury b = {id_of(id), generation, 0, MESSAGE_NODE_NONE};
+	const struct message_tombstone b = {id_of(id), generation, 0, MESSAGE_NODE_NONE};
 
-	directory_take_bury(&f->d, &b);
+	directory_take_tombstone(&f->d, &b);
 }
 
 static void what_was_deleted_elsewhere_stays_away(void **state)
@@ -30,19 +30,19 @@ static void what_was_deleted_elsewhere_stays_away(void **state)
 	struct fixture *f = *state;
 
 	assert_int_equal(have(f, 0, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false), 0);
-	bury(f, 1, 6); /* of the one before */
+	add_tombstone(f, 1, 6); /* of the one before */
 	assert_int_equal(f->removed_count, 0);
-	bury(f, 1, 7); /* its holder was faster than the tombstone */
+	add_tombstone(f, 1, 7); /* its holder was faster than the tombstone */
 	assert_int_equal(f->removed_count, 1);
 	assert_int_equal(f->d.entries.used, 0);
-	bury(f, 1, 7);
-	bury(f, 1, 5); /* late: takes nothing back */
+	add_tombstone(f, 1, 7);
+	add_tombstone(f, 1, 5); /* late: takes nothing back */
 	assert_int_equal(f->removed_count, 1);
 	assert_int_equal(have(f, 0, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false), -ESTALE);
 	assert_int_equal(f->out[0].m.reply.generation, 7);
 	assert_int_equal(have(f, 1, 1, 6, BIG, MESSAGE_COPY_CREATING, true), -ESTALE);
 	assert_int_equal(have(f, 1, 1, 8, BIG, MESSAGE_COPY_CREATING, true), 0);
-	bury(f, 1, 7);
+	add_tombstone(f, 1, 7);
 	assert_int_equal(f->d.entries.used, 1);
 }
 
@@ -54,11 +54,11 @@ static void only_the_oldest_is_forgotten(void **state)
 	struct fixture *f = *state;
 
 	for (uint8_t i = 1; i <= REMEMBERED; i++)
-		bury(f, i, 7);
-	bury(f, 1, 8); /* the latest of all now */
+		add_tombstone(f, i, 7);
+	add_tombstone(f, 1, 8); /* the latest of all now */
 	for (uint8_t i = 1; i <= REMEMBERED; i++)
 		assert_int_equal(have(f, 0, i, 7, BIG, MESSAGE_COPY_COMPLETE, false), -ESTALE);
-	bury(f, 100, 7);
+	add_tombstone(f, 100, 7);
 	for (uint8_t i = 1; i <= REMEMBERED; i++) {
 		const struct object_id id = id_of(i);
 
@@ -67,10 +67,10 @@ static void only_the_oldest_is_forgotten(void **state)
 }
 
 /* More deletes than are remembered. */
-static void bury_many(struct fixture *f, uint64_t generation)
+static void add_many_tombstones(struct fixture *f, uint64_t generation)
 {
 	for (uint8_t i = 0; i <= REMEMBERED; i++)
-		bury(f, (uint8_t)(100 + i), generation);
+		add_tombstone(f, (uint8_t)(100 + i), generation);
 }
 
 static void down(struct fixture *f, uint32_t node)
@@ -86,7 +86,7 @@ static bool up(struct fixture *f, uint32_t node)
 
 static void told(struct fixture *f, uint32_t node)
 {
-	struct message m = {.kind = MESSAGE_TOLD, .told.life = 1};
+	struct message m = {.kind = MESSAGE_ANNOUNCED, .announced.epoch = 1};
 
 	assert_int_equal(send(f, node, &m)->reply.status, 0);
 }
@@ -98,8 +98,8 @@ static void a_node_that_was_away_brings_nothing_deleted_back(void **state)
 	assert_int_equal(have(f, 0, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false), 0);
 	assert_int_equal(have(f, 1, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false), 0);
 	down(f, 1);
-	bury(f, 1, 7);
-	bury_many(f, 8);
+	add_tombstone(f, 1, 7);
+	add_many_tombstones(f, 8);
 	assert_false(up(f, 1)); /* it is to tell all */
 	assert_int_equal(have(f, 1, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false), -ESTALE);
 	assert_int_equal(f->beyond, 1);
@@ -113,22 +113,22 @@ static void who_was_not_away_for_so_long_loses_nothing(void **state)
 {
 	struct fixture *f = *state;
 
-	bury_many(f, 9);
+	add_many_tombstones(f, 9);
 	down(f, 2);
-	bury_many(f, 9);
+	add_many_tombstones(f, 9);
 	assert_false(up(f, 2));
 	told(f, 2); /* in step again */
 	for (uint8_t i = 1; i < 9; i++) {
-		bury(f, (uint8_t)(20 + i), 9);
+		add_tombstone(f, (uint8_t)(20 + i), 9);
 		assert_int_equal(have(f, 0, i, 7, BIG, MESSAGE_COPY_COMPLETE, false), 0);
 		assert_int_equal(have(f, 2, i, 7, BIG, MESSAGE_COPY_COMPLETE, false), 0);
 	}
 	directory_node_known(&f->d, 2);
 	down(f, 2);
 	for (uint8_t i = 0; i < REMEMBERED - 1; i++)
-		bury(f, (uint8_t)(40 + i), 9);
+		add_tombstone(f, (uint8_t)(40 + i), 9);
 	up(f, 2); /* nothing of meanwhile is forgotten */
-	bury_many(f, 9);
+	add_many_tombstones(f, 9);
 	assert_int_equal(have(f, 2, 9, 7, BIG, MESSAGE_COPY_COMPLETE, false), 0);
 	assert_int_equal(f->beyond, 0);
 }
@@ -139,8 +139,8 @@ static void who_was_away_keeps_what_is_newer_or_known(void **state)
 
 	have(f, 0, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false);
 	down(f, 1);
-	bury_many(f, 9);
-	bury_many(f, 9);
+	add_many_tombstones(f, 9);
+	add_many_tombstones(f, 9);
 	up(f, 1);
 	assert_int_equal(have(f, 1, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false), 0);
 	assert_int_equal(have(f, 1, 2, 10, BIG, MESSAGE_COPY_COMPLETE, false), 0);
@@ -155,11 +155,11 @@ static void while_holders_tell_no_delete_of_theirs_is_forgotten(void **state)
 	struct fixture *f = *state;
 	struct message m = {.kind = MESSAGE_DELETE};
 
-	bury_many(f, 7);
+	add_many_tombstones(f, 7);
 	directory_unsettled(&f->d);
 	f->unsettled = true;
 	for (uint8_t i = 1; i <= REMEMBERED; i++)
-		bury(f, i, 7);
+		add_tombstone(f, i, 7);
 	assert_int_equal(have(f, 0, 50, 7, BIG, MESSAGE_COPY_COMPLETE, false), 0);
 	m.object = (struct message_object){.id = id_of(50)};
 	assert_int_equal(send(f, 2, &m)->reply.status, -EAGAIN);
@@ -172,20 +172,20 @@ static void while_holders_tell_no_delete_of_theirs_is_forgotten(void **state)
 /* An earlier control has left them; not all of what lies there need be its. */
 static void those_left_by_another_control_count(void **state)
 {
-	struct object_grave left[REMEMBERED] = {0}, before;
+	struct object_tombstone left[REMEMBERED] = {0}, before;
 	_Atomic uint64_t horizon = 6;
 	struct fixture *f = *state;
 	void *other;
 
-	directory_keep_graves(&f->d, left, REMEMBERED, &horizon);
-	bury(f, 1, 7);
+	directory_keep_tombstones(&f->d, left, REMEMBERED, &horizon);
+	add_tombstone(f, 1, 7);
 	assert_int_equal(left[0].generation, 7);
-	left[1] = (struct object_grave){id_of(1), 9, 0, 0, 0}; /* twice */
-	left[2] = (struct object_grave){id_of(2), UINT64_MAX, 0, 0, 0};
-	left[3] = (struct object_grave){id_of(3), 9, 0, NODES, 0};
+	left[1] = (struct object_tombstone){id_of(1), 9, 0, 0, 0}; /* twice */
+	left[2] = (struct object_tombstone){id_of(2), UINT64_MAX, 0, 0, 0};
+	left[3] = (struct object_tombstone){id_of(3), 9, 0, NODES, 0};
 	setup(&other);
 	f = other;
-	directory_keep_graves(&f->d, left, REMEMBERED, &horizon);
+	directory_keep_tombstones(&f->d, left, REMEMBERED, &horizon);
 	for (uint32_t i = 0; i < REMEMBERED; i++) {
 		assert_int_equal(f->d.tombstones[i].generation, i == 0 ? 7 : 0);
 		assert_int_equal(left[i].generation, i == 0 ? 7 : 0);
@@ -198,12 +198,12 @@ static void those_left_by_another_control_count(void **state)
 	up(f, 2);
 	assert_int_equal(have(f, 1, 4, 6, BIG, MESSAGE_COPY_COMPLETE, false), 0);
 	assert_int_equal(have(f, 2, 5, 6, BIG, MESSAGE_COPY_COMPLETE, false), -ESTALE);
-	bury_many(f, 8);
+	add_many_tombstones(f, 8);
 	assert_int_equal(horizon, 8);
 	before = left[0];
-	directory_keep_graves(&f->d, left, 0, NULL);
-	bury(f, 1, 9);
-	bury_many(f, 10);
+	directory_keep_tombstones(&f->d, left, 0, NULL);
+	add_tombstone(f, 1, 9);
+	add_many_tombstones(f, 10);
 	assert_memory_equal(&before, &left[0], sizeof(before));
 	assert_int_equal(horizon, 8);
 	teardown(&other);
@@ -214,10 +214,10 @@ static void tombstones_are_bounded_and_one_per_id(void **state)
 	struct fixture *f = *state;
 
 	for (uint64_t g = 1; g <= 100; g++)
-		bury(f, 1, g);
+		add_tombstone(f, 1, g);
 	assert_int_equal(have(f, 0, 1, 100, BIG, MESSAGE_COPY_COMPLETE, false), -ESTALE);
 	for (uint8_t id = 2; id < 200; id++) {
-		bury(f, id, 1);
+		add_tombstone(f, id, 1);
 		assert_int_equal(have(f, 0, id, 1, BIG, MESSAGE_COPY_COMPLETE, false), -ESTALE);
 	}
 }

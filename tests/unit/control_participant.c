@@ -18,7 +18,7 @@ static struct object_id target_of(struct fixture *f)
 }
 
 /* Two chunks, put together from values of which the first is named. */
-static struct message combine_of_two(struct fixture *f, struct message_part *part)
+static struct message sum_of_two(struct fixture *f, struct message_part *part)
 {
 	struct message m = {.kind = MESSAGE_COMBINE, .request = 9};
 
@@ -30,7 +30,7 @@ static struct message combine_of_two(struct fixture *f, struct message_part *par
 	m.combine.size = 2 * CHUNK;
 	m.combine.chunk_bytes = CHUNK;
 	m.combine.need = 2;
-	m.combine.flags = MESSAGE_COMBINE_HOLD | MESSAGE_COMBINE_VALUES;
+	m.combine.flags = MESSAGE_COMBINE_WITHHOLD | MESSAGE_COMBINE_VALUES;
 	m.combine.count = 1;
 	m.combine.parts = part;
 	return m;
@@ -53,28 +53,28 @@ static void the_whole_stays_as_it_is(void **state)
 	struct message m;
 
 	meet(f, COORDINATOR);
-	m = combine_of_two(f, &part);
+	m = sum_of_two(f, &part);
 	assert_int_equal(answer_to(f, &m), 0);
 	assert_int_equal(answer_to(f, &m), 0);
 	m.combine.size = 64 * CHUNK;
 	part.to = 63; /* of what is there only two are */
 	assert_int_equal(answer_to(f, &m), -EPROTO);
-	m = combine_of_two(f, &part);
+	m = sum_of_two(f, &part);
 	m.combine.chunk_bytes = 64;
 	part.to = 40;
 	assert_int_equal(answer_to(f, &m), -EPROTO);
-	m = combine_of_two(f, &part);
-	m.combine.flags = MESSAGE_COMBINE_HOLD;
+	m = sum_of_two(f, &part);
+	m.combine.flags = MESSAGE_COMBINE_WITHHOLD;
 	assert_int_equal(answer_to(f, &m), -EPROTO);
-	m = combine_of_two(f, &part);
+	m = sum_of_two(f, &part);
 	m.combine.op = REDUCE_SUM;
 	m.combine.dtype = REDUCE_F32;
 	part.count = 2;
 	assert_int_equal(answer_to(f, &m), -EPROTO);
-	m = combine_of_two(f, &part);
+	m = sum_of_two(f, &part);
 	part.to = 1;
 	assert_int_equal(answer_to(f, &m), 0);
-	assert_int_equal(f->core->participant->combines.parts.used, 2);
+	assert_int_equal(f->core->participant->participants.parts.used, 2);
 	end(f);
 }
 
@@ -89,7 +89,7 @@ static void silence_of_one_who_is_done_without_is_not_told(void **state)
 
 	for (uint32_t n = COORDINATOR; n < NODES; n++)
 		meet(f, n);
-	m = combine_of_two(f, part);
+	m = sum_of_two(f, part);
 	m.combine.count = 2;
 	part[1] = part[0];
 	part[1].to = 1;
@@ -97,7 +97,7 @@ static void silence_of_one_who_is_done_without_is_not_told(void **state)
 	part[1].node = 3;
 	assert_int_equal(answer_to(f, &m), 0);
 	f->sent_count = 0;
-	run(f, 2 * TAKE_KEEP_NS);
+	run(f, 2 * PULL_KEEP_NS);
 	for (uint32_t i = 0; i < f->sent_count; i++)
 		if (f->sent[i].m.kind == MESSAGE_COMBINED) {
 			assert_int_equal(f->sent[i].m.combined.what, MESSAGE_COMBINED_SILENT);
@@ -131,7 +131,7 @@ static void what_the_worker_refuses_is_given_up_once(void **state)
 	uint32_t buffer;
 
 	meet(f, COORDINATOR);
-	m = combine_of_two(f, &part);
+	m = sum_of_two(f, &part);
 	m.combine.flags = 0;
 	m.combine.op = REDUCE_SUM;
 	m.combine.dtype = REDUCE_F32;
@@ -155,7 +155,7 @@ static void what_the_worker_refuses_is_given_up_once(void **state)
 
 #define ANSWERS(status, ...)                                \
 	do {                                                \
-		m = combine_of_two(f, &part);               \
+		m = sum_of_two(f, &part);                   \
 		m.combine.generation = ++generation;        \
 		__VA_ARGS__;                                \
 		assert_int_equal(answer_to(f, &m), status); \
@@ -181,7 +181,7 @@ static void what_cannot_be_built_is_refused(void **state)
 	REFUSED(m.combine.need = MESSAGE_PARTS_MAX + 1);
 	REFUSED(m.combine.need = 1, m.combine.count = 2);
 	REFUSED(m.combine.scale = UINT16_MAX + 1);
-	REFUSED(m.combine.flags = MESSAGE_COMBINE_HOLD | MESSAGE_COMBINE_HIDDEN);
+	REFUSED(m.combine.flags = MESSAGE_COMBINE_WITHHOLD | MESSAGE_COMBINE_HIDDEN);
 	REFUSED(m.combine.flags = 1u << 31);
 	REFUSED(SUM(REDUCE_F32), m.combine.op = REDUCE_OP_END);
 	REFUSED(SUM(0));
@@ -195,13 +195,13 @@ static void what_cannot_be_built_is_refused(void **state)
 	REFUSED(part.first = 1);		    /* as large as what is built */
 	REFUSED(part.size = CHUNK, part.first = 1); /* of its own size */
 	REFUSED(m.combine.size = 64 * CHUNK, part.count = OBJECT_INLINE_MAX / CHUNK + 1);
-	assert_int_equal(f->core->participant->combines.pool.used, 0);
+	assert_int_equal(f->core->participant->participants.pool.used, 0);
 	ANSWERS(0, SUM(REDUCE_F32), m.combine.scale = UINT16_MAX);
 	ANSWERS(0, SUM(REDUCE_F64), m.combine.need = MESSAGE_PARTS_MAX);
 	ANSWERS(0, part.size = 2 * CHUNK, part.first = 1);
 	ANSWERS(0, part.to = 1);
 	ANSWERS(0, m.combine.size = 64 * CHUNK, part.count = OBJECT_INLINE_MAX / CHUNK);
-	assert_int_equal(f->core->participant->combines.pool.used, 1);
+	assert_int_equal(f->core->participant->participants.pool.used, 1);
 	end(f);
 }
 
@@ -215,7 +215,7 @@ static void an_original_is_the_directory_s_to_end(void **state)
 	uint32_t slot;
 
 	meet(f, COORDINATOR);
-	m = combine_of_two(f, &part);
+	m = sum_of_two(f, &part);
 	assert_int_equal(objects_insert(f->core, &m.combine.id, "", 2 * CHUNK, 3, CHUNK,
 					OBJECT_CREATING, &slot),
 			 0);
@@ -234,7 +234,7 @@ enum { SUM_CHUNKS = 64, EARLY = 1, LATE = 2 };
 /* A sum of what those two have, as far as it was said until now. */
 static struct message sum_of(struct fixture *f, struct message_part *part, uint32_t from)
 {
-	struct message m = combine_of_two(f, part);
+	struct message m = sum_of_two(f, part);
 
 	m.combine.size = SUM_CHUNKS * CHUNK;
 	m.combine.op = REDUCE_SUM;
@@ -246,11 +246,11 @@ static struct message sum_of(struct fixture *f, struct message_part *part, uint3
 	return m;
 }
 
-static struct part *part_from(struct fixture *f, const struct combine *k, uint32_t from)
+static struct part *part_from(struct fixture *f, const struct participant *k, uint32_t from)
 {
 	list_each(l, after, &k->parts)
 	{
-		struct part *p = list_item(l, struct part, of_combine);
+		struct part *p = list_item(l, struct part, of_participant);
 
 		if (p->node == peers_node(f->core, from))
 			return p;
@@ -259,7 +259,7 @@ static struct part *part_from(struct fixture *f, const struct combine *k, uint32
 }
 
 /* All of it has been taken in. */
-static void part_comes(struct fixture *f, const struct combine *k, uint32_t from)
+static void part_comes(struct fixture *f, const struct participant *k, uint32_t from)
 {
 	struct part *p = part_from(f, k, from);
 	struct stage *s = objects_at(f->core, k->slot)->stage;
@@ -272,7 +272,7 @@ static void part_comes(struct fixture *f, const struct combine *k, uint32_t from
 }
 
 /* Its node says that it sends. */
-static void part_is_answered(struct fixture *f, const struct combine *k, uint32_t from)
+static void part_is_answered(struct fixture *f, const struct participant *k, uint32_t from)
 {
 	struct message m = {.kind = MESSAGE_REPLY};
 
@@ -283,7 +283,7 @@ static void part_is_answered(struct fixture *f, const struct combine *k, uint32_
 	assert_int_equal(part_from(f, k, from)->state, PART_STREAM);
 }
 
-static void sum_is_done(struct fixture *f, const struct combine *k)
+static void sum_is_done(struct fixture *f, const struct participant *k)
 {
 	struct record r = {.op = EVENT_BUFFER_DONE};
 
@@ -301,14 +301,14 @@ static void what_came_before_is_not_what_the_link_carries(void **state)
 	const struct fanout_link *link = &f->core->cluster->links.all;
 	uint64_t bytes = (uint64_t)SUM_CHUNKS * CHUNK;
 	struct message_part part;
-	struct combine *k;
+	struct participant *k;
 	struct message m;
 
 	meet(f, EARLY);
 	meet(f, LATE);
 	m = sum_of(f, &part, EARLY);
 	assert_int_equal(answer_to(f, &m), 0);
-	k = combine_of(f->core, &m.combine.id);
+	k = participant_of(f->core, &m.combine.id);
 	f->now_ns += MS;
 	part_comes(f, k, EARLY);
 	assert_int_equal(part_from(f, k, EARLY)->state, PART_DONE);
@@ -356,7 +356,7 @@ static struct message held_sum(struct fixture *f, struct message_part *part)
 	meet(f, LATE);
 	for (uint32_t from = EARLY; from <= LATE; from++) {
 		m = sum_of(f, part, from);
-		m.combine.flags = MESSAGE_COMBINE_HOLD;
+		m.combine.flags = MESSAGE_COMBINE_WITHHOLD;
 		assert_int_equal(answer_to(f, &m), 0);
 		if (from == EARLY)
 			answer_have(f, last(f, MESSAGE_HAVE), 0);
@@ -371,7 +371,7 @@ static uint32_t told_within(struct fixture *f, uint64_t for_ns)
 	for (uint64_t at_ns = 0; at_ns < for_ns; at_ns += MS)
 		run(f, MS);
 	for (uint32_t i = 0; i < f->sent_count; i++)
-		count += f->sent[i].m.kind == MESSAGE_TOLD &&
+		count += f->sent[i].m.kind == MESSAGE_ANNOUNCED &&
 			 f->sent[i].conn == conn_of(COORDINATOR);
 	return count;
 }
@@ -387,12 +387,12 @@ static void a_result_that_is_refused_is_told_again_first(void **state)
 	struct message m, have;
 
 	m = held_sum(f, &part);
-	peers_node(f->core, COORDINATOR)->life++;
+	peers_node(f->core, COORDINATOR)->epoch++;
 	objects_announce_all(f->core);
 	run(f, MS);
 	have = last(f, MESSAGE_HAVE);
 	assert_true(have.have.made);
-	sum_is_done(f, combine_of(f->core, &m.combine.id));
+	sum_is_done(f, participant_of(f->core, &m.combine.id));
 	finish.combined.target = m.combine.id;
 	finish.combined.generation = m.combine.generation;
 	assert_int_equal(answer_to(f, &finish), 0);
@@ -419,13 +419,13 @@ static void what_was_out_is_told_again_first(void **state)
 	m = sum_of(f, &part, EARLY);
 	assert_int_equal(answer_to(f, &m), 0);
 	have = last(f, MESSAGE_HAVE);
-	peers_node(f->core, COORDINATOR)->life++;
+	peers_node(f->core, COORDINATOR)->epoch++;
 	objects_announce_all(f->core);
 	assert_int_equal(told_within(f, 100 * MS), 0);
 	answer_have(f, have, 0);
 	run(f, MS);
 	again = last(f, MESSAGE_HAVE);
-	assert_int_equal(again.have.life, have.have.life + 1);
+	assert_int_equal(again.have.epoch, have.have.epoch + 1);
 	assert_int_equal(told_within(f, 100 * MS), 0);
 	answer_have(f, again, 0);
 	assert_int_equal(told_within(f, 100 * MS), 1);
@@ -451,24 +451,25 @@ static void answer_combined(struct fixture *f, int32_t status)
 static void what_is_held_stays_as_long_as_its_coordinator_knows_of_it(void **state)
 {
 	struct fixture *f = begin(false);
-	const uint64_t orphan_ns = 100 * MS;
+	const uint64_t coordinator_lost_ns = 100 * MS;
 	struct message_part part;
 	struct message m;
 
-	f->core->config.orphan_ns = orphan_ns;
+	f->core->config.coordinator_lost_ns = coordinator_lost_ns;
 	m = held_sum(f, &part);
-	sum_is_done(f, combine_of(f->core, &m.combine.id));
-	for (uint64_t at_ns = 0; at_ns < 3 * orphan_ns; at_ns += 10 * MS) {
+	sum_is_done(f, participant_of(f->core, &m.combine.id));
+	for (uint64_t at_ns = 0; at_ns < 3 * coordinator_lost_ns; at_ns += 10 * MS) {
 		answer_combined(f, 0);
 		run(f, 10 * MS);
 	}
-	assert_non_null(combine_of(f->core, &m.combine.id));
-	for (uint64_t at_ns = 0; at_ns < 3 * orphan_ns; at_ns += 10 * MS) {
+	assert_non_null(participant_of(f->core, &m.combine.id));
+	for (uint64_t at_ns = 0; at_ns < 3 * coordinator_lost_ns; at_ns += 10 * MS) {
 		answer_combined(f, -ESTALE);
 		run(f, 10 * MS);
-		assert_true(at_ns >= orphan_ns / 2 || combine_of(f->core, &m.combine.id));
+		assert_true(at_ns >= coordinator_lost_ns / 2 ||
+			    participant_of(f->core, &m.combine.id));
 	}
-	assert_null(combine_of(f->core, &m.combine.id));
+	assert_null(participant_of(f->core, &m.combine.id));
 	end(f);
 }
 

@@ -3,14 +3,14 @@
 #include <errno.h>
 #include "control_shard.h"
 
-static const struct message_got *home(struct fixture *f, uint32_t node)
+static const struct message_got *reparent(struct fixture *f, uint32_t node)
 {
-	return &get(f, node, 1, 7, MESSAGE_NODE_NONE, MESSAGE_GET_HOME)->got;
+	return &get(f, node, 1, 7, MESSAGE_NODE_NONE, MESSAGE_GET_REPARENT)->got;
 }
 
 static void expect_nobody(struct fixture *f, uint32_t node, int32_t status)
 {
-	const struct message_got *got = home(f, node);
+	const struct message_got *got = reparent(f, node);
 
 	assert_int_equal(got->what, MESSAGE_GOT_FAILED);
 	assert_int_equal(got->status, status);
@@ -40,8 +40,8 @@ static void the_holder_of_before_will_do(void **state)
 	struct fixture *f = *state;
 
 	detour(f);
-	assert_int_equal(home(f, 2)->holder, 1);
-	assert_int_equal(home(f, 2)->holder, 1);
+	assert_int_equal(reparent(f, 2)->holder, 1);
+	assert_int_equal(reparent(f, 2)->holder, 1);
 	expect_nobody(f, 1, -EAGAIN); /* all others are behind it */
 	expect_nobody(f, 3, -EALREADY);
 	leave(f, 2, 0);
@@ -56,14 +56,14 @@ static void whoever_asks_first_moves(void **state)
 
 	detour(f);
 	leave(f, 2, 1); /* 0 feeds 1 and 2, 2 feeds 3 */
-	assert_int_equal(home(f, 1)->holder, 3);
+	assert_int_equal(reparent(f, 1)->holder, 3);
 	expect_nobody(f, 2, -EAGAIN); /* 1 is behind it now */
 	leave(f, 1, 0);
 	expect_nobody(f, 2, -EALREADY);
 	assert_int_equal(get_first(f, 4, 1)->got.holder, 1);
 }
 
-static void a_dead_node_is_no_home(void **state)
+static void a_dead_node_is_no_parent(void **state)
 {
 	struct fixture *f = *state;
 
@@ -71,7 +71,7 @@ static void a_dead_node_is_no_home(void **state)
 	directory_node_down(&f->d, 1);
 	get(f, 3, 1, 7, 2, MESSAGE_GET_HEDGE); /* now 0 feeds 2 and 3 */
 	expect_nobody(f, 2, -EAGAIN);
-	assert_int_equal(home(f, 3)->holder, 2);
+	assert_int_equal(reparent(f, 3)->holder, 2);
 }
 
 /* 0 -> 1 -> 2 -> 3, and 2 falls silent: 3 takes its place behind 1 rather than have 0 feed two. */
@@ -146,7 +146,7 @@ int main(void)
 		TEST(the_silent_are_handed_out_last),
 		TEST(the_holder_of_before_will_do),
 		TEST(whoever_asks_first_moves),
-		TEST(a_dead_node_is_no_home),
+		TEST(a_dead_node_is_no_parent),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -45,7 +45,7 @@ static struct world *begin_with(uint64_t size)
 		snprintf(name, sizeof(name), "sum%u", k++);
 		target = world_id(name);
 	} while (control_shard(w->node[0].core, &target)->number != COORDINATOR);
-	assert_int_equal(world_reduce(w, 0, 0, name, ids, how, SESSION_FLAG_SPREAD, -1), 0);
+	assert_int_equal(world_reduce(w, 0, 0, name, ids, how, SESSION_FLAG_ALLREDUCE, -1), 0);
 	for (uint32_t i = 0; i < SOURCES; i++)
 		if (i != SLOW)
 			wants(w, i);
@@ -153,8 +153,8 @@ static void one_who_does_not_count_is_told_so(void **state)
 		assert_int_equal(says_done(w, i, generation), 0);
 		assert_int_equal(says_done(w, i, generation - 1), -ESTALE);
 	}
-	reduce_spread_node_down(w->node[COORDINATOR].core, reduced(w), other);
-	reduce_spread_node_down(w->node[COORDINATOR].core, reduced(w), holder);
+	reduce_receivers_node_down(w->node[COORDINATOR].core, reduced(w), other);
+	reduce_receivers_node_down(w->node[COORDINATOR].core, reduced(w), holder);
 	assert_int_equal(says_done(w, other, generation), -ESTALE);
 	assert_int_equal(says_done(w, holder, generation), 0); /* it is told in any case */
 	w->cut[SLOW] = false;
@@ -211,9 +211,9 @@ static void one_that_hears_nobody_speaks_for_itself(void **state)
 /* Whether a node has added up its stripe. */
 static bool has_stripe(struct world *w, uint32_t node)
 {
-	list_each(l, after, &w->node[node].core->participant->combines.active)
+	list_each(l, after, &w->node[node].core->participant->participants.active)
 	{
-		const struct combine *k = list_item(l, struct combine, active);
+		const struct participant *k = list_item(l, struct participant, active);
 
 		if (k->hidden && k->done)
 			return true;
@@ -254,9 +254,9 @@ static void rm_ends_the_gets_that_it_has_taken_over(void **state)
 	const struct world_reply *a;
 	uint32_t seq;
 
-	for (uint32_t i = 0; i < 10000 && list_empty(&reduced(w)->out.getters); i++)
+	for (uint32_t i = 0; i < 10000 && list_empty(&reduced(w)->out.receivers); i++)
 		world_run(w, WORLD_MS / 50);
-	assert_false(list_empty(&reduced(w)->out.getters));
+	assert_false(list_empty(&reduced(w)->out.receivers));
 	r = world_request(SESSION_GET, name);
 	r.timeout_ns = -1;
 	a = world_call(w, SLOW, 0, &r, WORLD_SECOND);

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reduces that are coordinated by the node that has asked for them (reduce/coordinator/delegate.c).
  */
-#include "control_lend.h"
+#include "control_delegation.h"
 
-static void who_asks_coordinates(void **state)
+static void the_requester_coordinates(void **state)
 {
 	struct world *w = half_way(SOURCES, 0, -1);
 
 	its_id_is_taken(w);
 	is_the_sum(w, 0); /* another one who waits for it is told as well */
 	is_the_sum(w, CALLER);
-	assert_int_equal(at(w, KEEPER)->state, REDUCE_ENDED);
+	assert_int_equal(at(w, OWNER)->state, REDUCE_ENDED);
 	is_the_sum(w, 1); /* and one who asks when it has ended */
 	nothing_is_left(w);
 }
 
-static void the_keeper_dies(void **state)
+static void the_owner_dies(void **state)
 {
 	struct world *w = half_way(SOURCES, 0, -1);
 	uint64_t died_ns = w->now_ns;
 
-	world_kill_node(w, KEEPER);
+	world_kill_node(w, OWNER);
 	assert_int_equal(world_reduced(w, CALLER, 0, target, LONG, NULL), NEEDED);
 	assert_in_range(w->now_ns - died_ns, 0, CERTAIN_NS);
 	is_the_sum(w, CALLER);
@@ -29,7 +29,7 @@ static void the_keeper_dies(void **state)
 
 /* The last chunk waits until the next keeper agrees, and so does who asks for it after the death.
  */
-static void others_get_it_when_the_keeper_dies(void **state)
+static void others_get_it_when_the_owner_dies(void **state)
 {
 	struct world *w = half_way(SOURCES, 0, -1);
 	struct session_request r = world_request(SESSION_GET, target);
@@ -39,7 +39,7 @@ static void others_get_it_when_the_keeper_dies(void **state)
 	r.timeout_ns = LONG;
 	assert_int_equal(world_call(w, 1, 0, &r, SOON_NS)->reply.status, 0);
 	died_ns = w->now_ns;
-	world_kill_node(w, KEEPER);
+	world_kill_node(w, OWNER);
 	world_send(w, 2, 0, &r);
 	assert_int_equal(world_fetch(w, 1, 0, target, LONG, &bytes, &size), 0);
 	assert_int_equal(world_fetch(w, 2, 0, target, LONG, &bytes, &size), 0);
@@ -50,7 +50,7 @@ static void others_get_it_when_the_keeper_dies(void **state)
 
 /* The next one keeps the target, and what is built goes on; also when it hears of that before it
  * hears from the one who asked. */
-static void the_keeper_dies_early(void **state)
+static void the_owner_dies_early(void **state)
 {
 	for (int late = 0; late < 2; late++) {
 		struct session_request source, r;
@@ -59,7 +59,7 @@ static void the_keeper_dies_early(void **state)
 		struct world *w = flowing(0, &source, &generation, &host);
 
 		its_id_is_taken(w);
-		world_kill_node(w, KEEPER);
+		world_kill_node(w, OWNER);
 		if (late) {
 			world_run(w, 500 * WORLD_MS);
 			w->cut[CALLER] = true;
@@ -67,7 +67,7 @@ static void the_keeper_dies_early(void **state)
 			w->cut[CALLER] = false;
 		}
 		world_run(w, 2 * WORLD_SECOND);
-		assert_int_equal(at(w, 0)->state, REDUCE_LENT);
+		assert_int_equal(at(w, 0)->state, REDUCE_DELEGATED);
 		assert_int_equal(known(w, 0), generation);
 		its_id_is_taken(w);
 		r = world_request(SESSION_GET, target);
@@ -82,7 +82,7 @@ static void the_keeper_dies_early(void **state)
 }
 
 /* The one who asked is the next: what is built goes on as well, and is mended. */
-static void who_asks_keeps_it_then(void **state)
+static void the_requester_keeps_it_then(void **state)
 {
 	for (int root_dies = 0; root_dies < 2; root_dies++) {
 		struct session_request source;
@@ -90,9 +90,9 @@ static void who_asks_keeps_it_then(void **state)
 		uint32_t host;
 		struct world *w = flowing(CALLER, &source, &generation, &host);
 
-		world_kill_node(w, KEEPER);
+		world_kill_node(w, OWNER);
 		world_run(w, 2 * WORLD_SECOND);
-		assert_false(at(w, CALLER)->lent.borrowed);
+		assert_false(at(w, CALLER)->delegated.is_delegate);
 		assert_int_equal(known(w, CALLER), generation);
 		its_id_is_taken(w);
 		if (root_dies) {
@@ -108,31 +108,31 @@ static void who_asks_keeps_it_then(void **state)
 }
 
 /* It says that it lives: what was lent stays so. */
-static void who_asks_is_only_suspected(void **state)
+static void the_requester_is_only_suspected(void **state)
 {
 	struct session_request source;
 	uint64_t generation, number, incarnation;
 	uint32_t host;
 	struct world *w = flowing(0, &source, &generation, &host);
-	const struct node *n = &w->node[KEEPER].core->cluster->peers.nodes[CALLER];
+	const struct node *n = &w->node[OWNER].core->cluster->peers.nodes[CALLER];
 
-	number = at(w, KEEPER)->want.number;
+	number = at(w, OWNER)->want.number;
 	incarnation = n->member_incarnation;
 	w->cut[CALLER] = true;
 	world_run(w, 700 * WORLD_MS);
 	w->cut[CALLER] = false;
 	world_run(w, 5 * WORLD_SECOND);
 	assert_true(n->member_incarnation > incarnation);
-	assert_int_equal(at(w, KEEPER)->state, REDUCE_LENT);
-	assert_int_equal(at(w, KEEPER)->want.number, number);
+	assert_int_equal(at(w, OWNER)->state, REDUCE_DELEGATED);
+	assert_int_equal(at(w, OWNER)->want.number, number);
 	end_source(w, source);
 	is_the_sum(w, CALLER);
-	assert_int_equal(known(w, KEEPER), generation);
+	assert_int_equal(known(w, OWNER), generation);
 	nothing_is_left(w);
 }
 
 /* As when it has kept the target itself for a moment. */
-static void who_asks_coordinates_no_more(void **state)
+static void the_requester_coordinates_no_more(void **state)
 {
 	struct world *w = half_way(SOURCES, 0, -1);
 
@@ -143,7 +143,7 @@ static void who_asks_coordinates_no_more(void **state)
 	nothing_is_left(w);
 }
 
-static void the_one_who_asked_dies(void **state)
+static void the_requester_dies(void **state)
 {
 	struct world *w = half_way(SOURCES, 0, -1);
 
@@ -153,7 +153,7 @@ static void the_one_who_asked_dies(void **state)
 }
 
 /* Whoever else waits hears what is missing when its time is over. */
-static void the_one_who_asked_dies_early(void **state)
+static void the_requester_dies_early(void **state)
 {
 	struct world *w = half_way(NEEDED - 1, 0, 5 * WORLD_SECOND);
 	struct session_request r = world_request(SESSION_REDUCED, target);
@@ -178,7 +178,7 @@ static void its_control_begins_again(void **state)
 	struct world *w = half_way(SOURCES, 0, -1);
 
 	forget(w);
-	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, SESSION_FLAG_AGAIN, -1), 0);
+	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, SESSION_FLAG_RETRY, -1), 0);
 	is_the_sum(w, CALLER);
 	world_run(w, 10 * WORLD_SECOND); /* for what was built for the first one */
 	nothing_is_left(w);
@@ -193,13 +193,13 @@ static void its_control_begins_again_late(void **state)
 	assert_true(world_until(w, is_agreed, NULL, LONG));
 	world_kill_control(w, CALLER);
 	world_run(w, 250 * WORLD_MS);
-	generation = known(w, KEEPER);
+	generation = known(w, OWNER);
 	assert_true(generation != 0);
 	world_start_control(w, CALLER);
 	world_open(w, CALLER);
-	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, SESSION_FLAG_AGAIN, -1), 0);
+	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, SESSION_FLAG_RETRY, -1), 0);
 	is_the_sum(w, CALLER);
-	assert_int_equal(known(w, KEEPER), generation);
+	assert_int_equal(known(w, OWNER), generation);
 	world_run(w, 10 * WORLD_SECOND);
 	nothing_is_left(w);
 }
@@ -207,13 +207,13 @@ static void its_control_begins_again_late(void **state)
 /* The directory takes it for what the caller made; which would wait for its last source. */
 static void another_one_comes_back(void **state)
 {
-	enum { APART = 4 };
+	enum { CUT = 4 };
 	struct world *w = half_way(SLOW, 0, -1);
 
-	w->cut[APART] = true;
+	w->cut[CUT] = true;
 	world_run(w, 4 * WORLD_SECOND);
-	assert_int_equal(world_put(w, APART, 0, target, SIZE, 9), 0);
-	w->cut[APART] = false;
+	assert_int_equal(world_put(w, CUT, 0, target, SIZE, 9), 0);
+	w->cut[CUT] = false;
 	assert_int_equal(world_reduced(w, CALLER, 0, target, LONG, NULL), -EEXIST);
 	for (uint32_t i = 0; i < NODES; i++)
 		assert_int_equal(world_get(w, i, 0, target, SIZE, 9, LONG), 0);
@@ -233,7 +233,7 @@ static void the_result_is_lost(void **state)
 	assert_int_equal(world_reduced(w, CALLER, 0, target, LONG, NULL), -ESTALE);
 	assert_in_range(w->now_ns - agreed_ns, 0, 6 * WORLD_SECOND);
 	world_run(w, 100 * WORLD_MS);
-	assert_int_equal(world_put(w, KEEPER, 0, target, SIZE, 9), 0);
+	assert_int_equal(world_put(w, OWNER, 0, target, SIZE, 9), 0);
 	nothing_is_left(w);
 }
 
@@ -241,7 +241,7 @@ static void the_result_is_lost(void **state)
 static void the_target_was_deleted_before(void **state)
 {
 	struct session_request r;
-	struct world *w = lending(0);
+	struct world *w = delegating(0);
 
 	control_generation_after(w->node[0].core,
 				 control_generation(w->node[0].core) + 1800 * WORLD_SECOND);
@@ -280,7 +280,7 @@ static void its_time_is_over(void **state)
 /* No call is free at the one who asked: the other one hears of that, too. */
 static void its_time_is_over_where_much_is_asked(void **state)
 {
-	struct world *w = lending(0);
+	struct world *w = delegating(0);
 	struct call *calls;
 
 	for (uint32_t i = 0; i < SLOW; i++)
@@ -291,8 +291,8 @@ static void its_time_is_over_where_much_is_asked(void **state)
 	assert_int_equal(at(w, CALLER)->state, REDUCE_RUNNING);
 	calls = starve(w, CALLER);
 	world_run(w, 200 * WORLD_MS);
-	assert_int_equal(at(w, KEEPER)->state, REDUCE_ENDED);
-	assert_int_equal(at(w, KEEPER)->status, -ETIMEDOUT);
+	assert_int_equal(at(w, OWNER)->state, REDUCE_ENDED);
+	assert_int_equal(at(w, OWNER)->status, -ETIMEDOUT);
 	feed(w, CALLER, calls);
 	world_run(w, 10 * WORLD_SECOND); /* for what was built for it */
 	nothing_is_left(w);
@@ -301,15 +301,15 @@ static void its_time_is_over_where_much_is_asked(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(who_asks_coordinates),
-		cmocka_unit_test(the_keeper_dies),
-		cmocka_unit_test(others_get_it_when_the_keeper_dies),
-		cmocka_unit_test(the_keeper_dies_early),
-		cmocka_unit_test(who_asks_keeps_it_then),
-		cmocka_unit_test(who_asks_is_only_suspected),
-		cmocka_unit_test(who_asks_coordinates_no_more),
-		cmocka_unit_test(the_one_who_asked_dies),
-		cmocka_unit_test(the_one_who_asked_dies_early),
+		cmocka_unit_test(the_requester_coordinates),
+		cmocka_unit_test(the_owner_dies),
+		cmocka_unit_test(others_get_it_when_the_owner_dies),
+		cmocka_unit_test(the_owner_dies_early),
+		cmocka_unit_test(the_requester_keeps_it_then),
+		cmocka_unit_test(the_requester_is_only_suspected),
+		cmocka_unit_test(the_requester_coordinates_no_more),
+		cmocka_unit_test(the_requester_dies),
+		cmocka_unit_test(the_requester_dies_early),
 		cmocka_unit_test(its_control_begins_again),
 		cmocka_unit_test(its_control_begins_again_late),
 		cmocka_unit_test(another_one_comes_back),

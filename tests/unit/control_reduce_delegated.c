@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Lent reduces (reduce/coordinator/delegate.c) of which more is thought than is so: who asks, who
  * keeps the target and who has a result are out of each other's sight for a while, or forget. */
-#include "control_lend.h"
+#include "control_delegation.h"
 
 enum { OLD = 1 }; /* has a source, or what the target was before */
 
 /* It is the sum for all, and the one that was built. */
-static void has_stayed(struct world *w, uint32_t keeper, uint64_t generation)
+static void has_stayed(struct world *w, uint32_t owner, uint64_t generation)
 {
 	is_the_sum(w, CALLER);
-	assert_int_equal(known(w, keeper), generation);
+	assert_int_equal(known(w, owner), generation);
 	nothing_is_left(w);
 }
 
 /* It takes the one who asked for dead, begins anew, and tells others to give up what they have;
  * which they hear when it is back. */
-static void who_keeps_it_was_apart(void **state)
+static void the_owner_was_cut_off(void **state)
 {
 	for (int early = 0; early < 2; early++) {
 		struct session_request source;
@@ -23,23 +23,23 @@ static void who_keeps_it_was_apart(void **state)
 		uint32_t host;
 		struct world *w = flowing(0, &source, &generation, &host);
 
-		w->cut[KEEPER] = true;
+		w->cut[OWNER] = true;
 		world_run(w, (early ? 1500 : 5000) * WORLD_MS);
-		assert_int_equal(at(w, 0)->state, REDUCE_LENT);
-		assert_true(at(w, KEEPER)->state != REDUCE_LENT);
+		assert_int_equal(at(w, 0)->state, REDUCE_DELEGATED);
+		assert_true(at(w, OWNER)->state != REDUCE_DELEGATED);
 		end_source(w, source);
 		assert_int_equal(world_reduced(w, CALLER, 0, target, LONG, NULL), NEEDED);
 		world_run(w, 300 * WORLD_MS);
-		w->cut[KEEPER] = false;
+		w->cut[OWNER] = false;
 		world_run(w, 10 * WORLD_SECOND);
-		has_stayed(w, KEEPER, generation);
+		has_stayed(w, OWNER, generation);
 	}
 }
 
 /* A result of before, whose only holder is cut off: it is another one's to replace. */
 static struct world *with_an_old_one(void)
 {
-	struct world *w = lending(0);
+	struct world *w = delegating(0);
 
 	assert_int_equal(world_put(w, OLD, 0, target, SIZE, 9), 0);
 	w->cut[OLD] = true;
@@ -99,12 +99,12 @@ static void an_old_one_comes_back(void **state)
 		begin_source(w);
 		assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, 0, -1), 0);
 		world_run(w, 100 * WORLD_MS);
-		assert_int_equal(at(w, KEEPER)->state, REDUCE_LENT);
-		assert_true(known(w, KEEPER) != 0);
+		assert_int_equal(at(w, OWNER)->state, REDUCE_DELEGATED);
+		assert_true(known(w, OWNER) != 0);
 		if (dies) {
-			world_kill_node(w, KEEPER);
+			world_kill_node(w, OWNER);
 			world_run(w, 2 * WORLD_SECOND);
-			assert_int_equal(at(w, 0)->state, REDUCE_LENT);
+			assert_int_equal(at(w, 0)->state, REDUCE_DELEGATED);
 			assert_true(known(w, 0) != 0);
 		}
 		w->cut[OLD] = false;
@@ -117,22 +117,22 @@ static void an_old_one_comes_back(void **state)
  * what the one who asked begins when that is ended, before it has heard of it. */
 static void another_one_is_not_replaced(void **state)
 {
-	enum { APART = 4 };
+	enum { CUT = 4 };
 	struct session_request source;
 	uint64_t generation, other = 0;
 	uint32_t host;
 	struct world *w = flowing(0, &source, &generation, &host);
 
-	w->cut[APART] = true;
+	w->cut[CUT] = true;
 	world_run(w, 4 * WORLD_SECOND);
-	assert_int_equal(world_put(w, APART, 0, target, SIZE, 9), 0);
-	w->cut[APART] = false;
+	assert_int_equal(world_put(w, CUT, 0, target, SIZE, 9), 0);
+	w->cut[CUT] = false;
 	for (int i = 0; i < 500; i++) {
 		world_run(w, 10 * WORLD_MS);
 		if (other)
-			assert_int_equal(known(w, KEEPER), other);
-		else if (known(w, KEEPER) != generation)
-			other = known(w, KEEPER);
+			assert_int_equal(known(w, OWNER), other);
+		else if (known(w, OWNER) != generation)
+			other = known(w, OWNER);
 	}
 	assert_true(other > generation);
 	all_have_the_other(w);
@@ -149,9 +149,9 @@ static void its_result_outlives_both(void **state)
 		uint32_t host;
 
 		w = flowing(0, &source, &generation, &host);
-		world_kill_node(w, KEEPER);
+		world_kill_node(w, OWNER);
 		world_run(w, 2 * WORLD_SECOND);
-		assert_int_equal(at(w, 0)->state, REDUCE_LENT);
+		assert_int_equal(at(w, 0)->state, REDUCE_DELEGATED);
 		get.timeout_ns = LONG;
 		world_send(w, 1, 0, &get);
 		world_run(w, 100 * WORLD_MS);
@@ -171,7 +171,7 @@ static void its_result_outlives_both(void **state)
 }
 
 /* It is taken for dead, and coordinates still when it is back. */
-static void who_asked_stood_still(void **state)
+static void the_requester_stood_still(void **state)
 {
 	struct session_request source;
 	uint64_t generation;
@@ -180,18 +180,18 @@ static void who_asked_stood_still(void **state)
 
 	w->frozen[CALLER] = true;
 	world_run(w, 1300 * WORLD_MS);
-	assert_int_equal(at(w, KEEPER)->state, REDUCE_RUNNING);
+	assert_int_equal(at(w, OWNER)->state, REDUCE_RUNNING);
 	w->frozen[CALLER] = false;
 	world_run(w, 3 * WORLD_SECOND);
 	assert_null(at(w, CALLER));
-	assert_int_equal(at(w, KEEPER)->state, REDUCE_RUNNING);
+	assert_int_equal(at(w, OWNER)->state, REDUCE_RUNNING);
 	end_source(w, source);
 	is_the_sum(w, CALLER);
 	nothing_is_left(w);
 }
 
 /* Nobody asks for it again there, but others wait. */
-static void who_asked_has_forgotten_it(void **state)
+static void the_requester_has_forgotten_it(void **state)
 {
 	struct world *w = half_way(SOURCES, 0, -1);
 
@@ -202,10 +202,10 @@ static void who_asked_has_forgotten_it(void **state)
 }
 
 /* It is as large as that when the one who has asked knows of it no more. */
-static void it_is_lent_to_none_but_who_asked(void **state)
+static void it_is_delegated_to_none_but_the_requester(void **state)
 {
 	struct session_request r = world_request(SESSION_REDUCED, target);
-	struct world *w = lending(0);
+	struct world *w = delegating(0);
 	uint64_t began_ns;
 	uint32_t seq;
 
@@ -226,9 +226,9 @@ static void it_is_lent_to_none_but_who_asked(void **state)
 }
 
 /* Then the keeper coordinates it. */
-static void who_asks_has_no_room_for_it(void **state)
+static void the_requester_has_no_room_for_it(void **state)
 {
-	struct world *w = lending(0);
+	struct world *w = delegating(0);
 
 	for (uint32_t i = 0; i < SOURCES; i++)
 		put_source(w, i);
@@ -250,7 +250,7 @@ static void both_forget_it(void **state)
 	uint32_t host;
 	struct world *w = flowing(0, &source, &generation, &host);
 
-	world_kill_node(w, KEEPER);
+	world_kill_node(w, OWNER);
 	world_kill_control(w, CALLER);
 	world_run(w, 250 * WORLD_MS);
 	world_start_control(w, CALLER);
@@ -259,7 +259,7 @@ static void both_forget_it(void **state)
 }
 
 /* Its control stands still until another one is agreed to: what its root says waits meanwhile. */
-static void who_asked_wakes_and_agrees(void **state)
+static void the_requester_wakes_and_agrees(void **state)
 {
 	struct session_request source;
 	uint64_t generation, other, own;
@@ -285,10 +285,10 @@ static void who_asked_wakes_and_agrees(void **state)
 }
 
 /* Its control begins again, and asks how what its client began has ended. */
-static void who_asked_begins_again(struct world *w, struct session_reduction what)
+static void the_requester_begins_again(struct world *w, struct session_reduction what)
 {
 	forget(w);
-	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, what, SESSION_FLAG_AGAIN, -1), 0);
+	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, what, SESSION_FLAG_RETRY, -1), 0);
 }
 
 /* What the target was before is back, and nobody but who keeps the target has heard of it when the
@@ -306,9 +306,9 @@ static void what_is_back_is_not_its_result(void **state)
 	put_source(w, 4);
 	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, all, 0, -1), 0);
 	world_run(w, 100 * WORLD_MS);
-	assert_int_equal(at(w, KEEPER)->state, REDUCE_LENT);
+	assert_int_equal(at(w, OWNER)->state, REDUCE_DELEGATED);
 	w->cut[OLD] = false;
-	who_asked_begins_again(w, all);
+	the_requester_begins_again(w, all);
 	assert_int_equal(world_reduced(w, CALLER, 0, target, LONG, NULL), -EEXIST);
 	world_run(w, 10 * WORLD_SECOND); /* for what was built for the first one */
 	all_have_the_other(w);
@@ -319,7 +319,7 @@ static struct world *with_another_reduce(struct session_request *source, uint32_
 {
 	const struct session_reduction first = {
 		.op = REDUCE_SUM, .dtype = REDUCE_U32, .num = 2, .count = 2};
-	struct world *w = lending(0);
+	struct world *w = delegating(0);
 
 	put_source(w, 0);
 	put_source(w, 1);
@@ -328,7 +328,7 @@ static struct world *with_another_reduce(struct session_request *source, uint32_
 	world_run(w, WORLD_SECOND);
 	for (*host = 0; *host < NODES && !is_sealed(w, host);)
 		++*host;
-	assert_true(*host < NODES && *host != KEEPER && *host != CALLER);
+	assert_true(*host < NODES && *host != OWNER && *host != CALLER);
 	w->cut[*host] = true;
 	world_run(w, 5 * WORLD_SECOND);
 	put_source(w, 2);
@@ -338,7 +338,7 @@ static struct world *with_another_reduce(struct session_request *source, uint32_
 	ids[*host] = world_id(*host ? "b0" : "b1");
 	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, 0, -1), 0);
 	world_run(w, 100 * WORLD_MS);
-	assert_int_equal(at(w, KEEPER)->state, REDUCE_LENT);
+	assert_int_equal(at(w, OWNER)->state, REDUCE_DELEGATED);
 	w->cut[*host] = false;
 	return w;
 }
@@ -354,7 +354,7 @@ static void what_is_back_is_of_other_sources(void **state)
 
 		world_run(w, late * 5 * WORLD_SECOND);
 		assert_int_equal(at(w, CALLER) == NULL, late);
-		who_asked_begins_again(w, how);
+		the_requester_begins_again(w, how);
 		assert_int_equal(world_reduced(w, CALLER, 0, target, LONG, used), -EEXIST);
 		assert_int_equal(world_reduced(w, 2, 0, target, LONG, used), 2);
 		end_source(w, source);
@@ -365,14 +365,14 @@ static void what_is_back_is_of_other_sources(void **state)
 
 static bool is_committing(struct world *w, void *arg)
 {
-	const struct reduce *r = at(w, KEEPER);
+	const struct reduce *r = at(w, OWNER);
 
 	return r && r->state == REDUCE_COMMITTING;
 }
 
 static bool lives_again(struct world *w, void *arg)
 {
-	struct control *c = w->node[KEEPER].core;
+	struct control *c = w->node[OWNER].core;
 
 	return members_live(peers_node(c, CALLER));
 }
@@ -381,7 +381,7 @@ static bool lives_again(struct world *w, void *arg)
 static void what_was_given_up_is_not_made(void **state)
 {
 	struct session_request source;
-	struct world *w = lending(0);
+	struct world *w = delegating(0);
 	const uint8_t *bytes;
 	uint64_t size;
 	uint32_t seq;
@@ -395,7 +395,7 @@ static void what_was_given_up_is_not_made(void **state)
 	world_run(w, 100 * WORLD_MS);
 	w->frozen[CALLER] = true;
 	world_run(w, 1300 * WORLD_MS);
-	assert_int_equal(at(w, KEEPER)->state, REDUCE_RUNNING);
+	assert_int_equal(at(w, OWNER)->state, REDUCE_RUNNING);
 	w->frozen[CALLER] = false;
 	assert_true(world_until(w, lives_again, NULL, LONG));
 	w->stalled[CALLER] = true;
@@ -407,7 +407,7 @@ static void what_was_given_up_is_not_made(void **state)
 	told(w, CALLER, seq, &status);
 	assert_int_equal(status, -ETIMEDOUT);
 	world_run(w, 3 * WORLD_SECOND);
-	assert_int_equal(known(w, KEEPER), 0);
+	assert_int_equal(known(w, OWNER), 0);
 	assert_int_equal(world_reduced(w, 0, 0, target, LONG, NULL), -ETIMEDOUT);
 	assert_true(world_fetch(w, 0, 0, target, WORLD_MS, &bytes, &size) != 0);
 	nothing_is_left(w);
@@ -416,17 +416,17 @@ static void what_was_given_up_is_not_made(void **state)
 /* What a client has begun to put on the other side of a cut is not to be waited for. */
 static void what_is_being_put_gives_way(void **state)
 {
-	enum { APART = 4 };
+	enum { CUT = 4 };
 	struct session_request other = world_request(SESSION_CREATE, target);
 	struct world *w = half_way(1, 0, -1);
 
-	w->cut[APART] = true;
+	w->cut[CUT] = true;
 	world_run(w, 4 * WORLD_SECOND);
 	other.size = SIZE;
-	assert_int_equal(world_call(w, APART, 0, &other, WORLD_SECOND)->reply.status, 0);
-	w->cut[APART] = false;
+	assert_int_equal(world_call(w, CUT, 0, &other, WORLD_SECOND)->reply.status, 0);
+	w->cut[CUT] = false;
 	world_run(w, 3 * WORLD_SECOND);
-	assert_int_equal(known(w, KEEPER), 0);
+	assert_int_equal(known(w, OWNER), 0);
 	for (uint32_t i = 1; i < SOURCES; i++)
 		put_source(w, i);
 	is_the_sum(w, CALLER);
@@ -436,17 +436,17 @@ static void what_is_being_put_gives_way(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(who_keeps_it_was_apart),
+		cmocka_unit_test(the_owner_was_cut_off),
 		cmocka_unit_test(an_old_one_comes_too_late),
 		cmocka_unit_test(an_old_one_comes_back),
 		cmocka_unit_test(another_one_is_not_replaced),
 		cmocka_unit_test(its_result_outlives_both),
-		cmocka_unit_test(who_asked_stood_still),
-		cmocka_unit_test(who_asked_has_forgotten_it),
-		cmocka_unit_test(it_is_lent_to_none_but_who_asked),
-		cmocka_unit_test(who_asks_has_no_room_for_it),
+		cmocka_unit_test(the_requester_stood_still),
+		cmocka_unit_test(the_requester_has_forgotten_it),
+		cmocka_unit_test(it_is_delegated_to_none_but_the_requester),
+		cmocka_unit_test(the_requester_has_no_room_for_it),
 		cmocka_unit_test(both_forget_it),
-		cmocka_unit_test(who_asked_wakes_and_agrees),
+		cmocka_unit_test(the_requester_wakes_and_agrees),
 		cmocka_unit_test(what_is_back_is_not_its_result),
 		cmocka_unit_test(what_is_back_is_of_other_sources),
 		cmocka_unit_test(what_was_given_up_is_not_made),

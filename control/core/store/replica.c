@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include "room.h"
+#include "events.h"
+
+#define REPLICA_SLACK_NS UINT64_C(1000000)
+#define REPLICA_MUTE_NS	 UINT64_C(1000000000)
+
+enum { REPLICA_PATIENCE = 5 }; /* answers without a guard: it may be about to tell the directory */
+
+static struct node *replica_node(struct control *c, const struct object *o)
+{
+	return o->replica == 0 ? NULL : peers_node(c, o->replica - 1);
+}
+
+bool replica_elsewhere(struct control *c, const struct object *o)
+{
+	const struct node *n = replica_node(c, o);
+
+	return n && n->member == MEMBER_ALIVE && n->member_incarnation == o->replica_incarnation &&
+	       (o->replica_store == 0 || n->store_incarnation == o->replica_store);
+}
+
+/* ---- a sign of life ---------------------------------------------------------------------------
+ */
+
+void replica_heard(struct control *c, struct node *n, uint64_t taken_ns)
+{
+	uint64_t fresh_ns = c->now_ns + taken_ns + REPLICA_SLACK_NS;
+
+	n->mute_ns = 0;
+	if (taken_ns <= REPLICA_ANSWER_NS && fresh_ns > n->fresh_ns)
+		n->fresh_ns = fresh_ns;
+}
+
+static bool replica_answered(struct control *c, struct call *call, const struct message *answer)
+{
+	struct node *n = call->node;
+
+	c->store->pinned.asks--;
+	n->asking = false;
+	n->mute_ns = answer ? 0 : c->now_ns + REPLICA_MUTE_NS;
+	c->store->ops->room(c);
+	return false;
+}
+
+/* Any question will do. */
+static bool replica_ask(struct control *c, struct node *n)
+{
+	struct message m = {.kind = MESSAGE_STATUS};
+
+	if (n->asking)
+		return true;
+	if (n == c->cluster->self || !c->attached || c->now_ns < n->mute_ns)
+		return false;
+	n->asking = calls_start(c, n, &m, TABLE_SLOT_NONE, REPLICA_ANSWER_NS, replica_answered,
+				NULL) != NULL;
+	c->store->pinned.asks += n->asking;
+	return n->asking;
+}
+
+enum replica_state replica_lives(struct control *c, const struct object *o)
+{
+	struct node *n = replica_node(c, o);
+
+	if (!replica_elsewhere(c, o))
+		return REPLICA_GONE;
+	if (c->now_ns < n->fresh_ns)
+		return REPLICA_LIVES;
+	return replica_ask(c, n) ? REPLICA_ASKED : REPLICA_GONE;
+}
+
+/* ---- who guards -------------------------------------------------------------------------------
+ */
+
+void replica_describe(struct control *c, uint32_t slot, struct message_have *have)
+{
+	const struct object_slot *s = &c->table->slot[slot];
+	const struct object *o = objects_at(c, slot);
+	const struct node *n = replica_node(c, o);
+
+	have->pinned = s->state == OBJECT_CREATING || (s->flags & OBJECT_FLAG_PRIMARY) != 0;
+	have->pin_lost = s->state == OBJECT_SEALED && !have->pinned &&
+			 ((n && !members_live(n)) || o->replica_unknown >= REPLICA_PATIENCE);
+}
+
+void replica_named(struct control *c, uint32_t slot, uint32_t pinned)
+{
+	struct object *o = objects_at(c, slot);
+	const struct node *n;
+
+	if (c->table->slot[slot].flags & OBJECT_FLAG_PRIMARY)
+		return;
+	if (pinned == c->cluster->self->number + 1) {
+		if (c->table->slot[slot].state == OBJECT_SEALED)
+			objects_appoint(c, slot);
+		return;
+	}
+	o->replica = pinned;
+	n = replica_node(c, o);
+	o->replica_incarnation = n ? n->member_incarnation : 0;
+	o->replica_store = n ? n->store_incarnation : 0;
+	o->replica_unknown = n ? 0 : o->replica_unknown + 1;
+}
+
+static void replica_fire(struct control *c, struct timer *t)
+{
+	list_each(l, after, &c->store->objects.lru)
+	{
+		struct object *o = list_item(l, struct object, link);
+
+		if (!replica_elsewhere(c, o) && o->announce == NULL)
+			objects_announce(c, objects_slot(c, o));
+	}
+	replica_watch(c);
+}
+
+void replica_watch(struct control *c)
+{
+	if (c->store->objects.replica_timer.position == 0 && !list_empty(&c->store->objects.lru))
+		timers_set(&c->timers, &c->store->objects.replica_timer,
+			   c->now_ns + c->config.replica_ns, replica_fire);
+}
