@@ -35,7 +35,7 @@ static int whole(struct world *w, const char *name, uint64_t size)
 	return world_put_whole(w, HERE, 0, name, size, 1);
 }
 
-static int delete(struct world *w, uint32_t node, const char *name)
+static int delete (struct world *w, uint32_t node, const char *name)
 {
 	struct session_request r = world_request(SESSION_DELETE, name);
 
@@ -60,7 +60,7 @@ static void a_user_has_so_many_bytes(void **state)
 					   "object has 200000: delete objects");
 	assert_int_equal(put(w, THERE, 0, "d"), 0); /* another node's do not count here */
 	assert_int_equal(world_get(w, HERE, 0, "d", SIZE, 1, WHEN), 0); /* nor do copies */
-	assert_int_equal(delete(w, THERE, "a"), 0);
+	assert_int_equal(delete (w, THERE, "a"), 0);
 	assert_int_equal(put(w, HERE, 0, "e"), 0);
 	assert_int_equal(whole(w, "f", 16000), 0);
 	world_free(w);
@@ -72,14 +72,14 @@ static void another_user_has_his_own(void **state)
 	const struct control_client who = {.process = 5, .user = OTHER_USER};
 	struct session_request r = world_request(SESSION_ATTACH, NULL);
 
-	assert_int_equal(
-		control_session_open(w->node[HERE].core, w->node[HERE].pins[1], w->now_ns), 1);
+	assert_int_equal(control_session_open(w->node[HERE].core, w->node[HERE].pins[1], w->now_ns),
+			 1);
 	assert_int_equal(control_session_client(w->node[HERE].core, 1, &who), 0);
 	world_call(w, HERE, 1, &r, 0);
 	assert_int_equal(put(w, HERE, 1, "a"), 0);
 	assert_int_equal(put(w, HERE, 1, "b"), -EDQUOT);
 	assert_int_equal(put(w, HERE, 0, "b"), 0);
-	assert_int_equal(delete(w, HERE, "a"), 0);
+	assert_int_equal(delete (w, HERE, "a"), 0);
 	assert_int_equal(w->node[HERE].core->session->owners.pool.used, 1);
 	assert_int_equal(put(w, HERE, 1, "c"), 0);
 	world_free(w);
@@ -118,7 +118,7 @@ static void another_control_counts_the_same(void **state)
 	world_run(w, 3 * WORLD_SECOND);
 	world_open(w, HERE);
 	assert_int_equal(put(w, HERE, 0, "d"), -EDQUOT);
-	assert_int_equal(delete(w, HERE, "c"), 0);
+	assert_int_equal(delete (w, HERE, "c"), 0);
 	assert_int_equal(put(w, HERE, 0, "d"), 0);
 	world_free(w);
 }
