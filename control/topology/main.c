@@ -10,6 +10,7 @@
 #include "internal/arguments.h"
 #include "file.h"
 #include "plan.h"
+#include "show.h"
 #include "units.h"
 
 enum { MAIN_OK, MAIN_FAILED, MAIN_USAGE };
@@ -229,6 +230,18 @@ static int main_check(const char *path, bool json)
 	return MAIN_OK;
 }
 
+static int main_show(const char *path)
+{
+	char error[TOPOLOGY_ERROR_BYTES];
+	struct topology *t = topology_read(path, error);
+
+	if (t == NULL)
+		return main_failed(error);
+	show_topology(t, stdout);
+	topology_free(t);
+	return fflush(stdout) == 0 ? MAIN_OK : main_failed("topology: cannot write the answer");
+}
+
 static int main_topology(int argc, char **argv)
 {
 	const char *wrong;
@@ -241,15 +254,21 @@ static int main_topology(int argc, char **argv)
 				  argument_refused(argc, argv));
 	if (o.help) {
 		printf("usage: sarissa topology SHAPE [--rate RATE] [--latency TIME]\n"
-		       "       sarissa topology check FILE [--json]\n\n"
-		       "Prints the topology file of a regular network, or checks a file.\n\n"
+		       "       sarissa topology check FILE [--json]\n"
+		       "       sarissa topology show FILE --json\n\n"
+		       "Prints the topology file of a regular network, checks a file, or shows all "
+		       "that is in it.\n\n"
 		       "SHAPE: flat:N, bcube:N,K, torus:AxBxC or fattree:K\n");
 		return MAIN_OK;
 	}
 	if (optind + 2 == argc && strcmp(argv[optind], "check") == 0)
 		return main_check(argv[optind + 1], o.json);
+	if (optind + 2 == argc && strcmp(argv[optind], "show") == 0)
+		return o.json ? main_show(argv[optind + 1])
+			      : main_wrong("topology", "show prints JSON: add --json", NULL);
 	if (optind + 1 != argc)
-		return main_wrong("topology", "takes a shape, or 'check' and a file", NULL);
+		return main_wrong("topology", "takes a shape, or 'check' or 'show' and a file",
+				  NULL);
 	wrong = shape_parse(argv[optind], &shape);
 	if (wrong)
 		return main_wrong("topology", wrong, NULL);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "file.h"
+#include "show.h"
 #include "units.h"
 #include <cmocka.h>
 
@@ -176,6 +177,37 @@ static void faults_of_the_whole_name_what_they_are_about(void **state)
 		       ": the shape has 3 nodes, the file 2");
 }
 
+static void all_of_a_file_is_shown(void **state)
+{
+	struct topology *t = read_text(
+		"switches: ['a\"\\', \"b\\t\"]\n"
+		"nodes:\n"
+		"  - {node: 4, rails: [{to: 'a\"\\', rate: 1G, latency: 2us}, {to: 0, rate: 8M}]}\n"
+		"  - {node: 0, domain: r1, rails: [{to: 4, rate: 8M}]}\n"
+		"links: [{between: ['a\"\\', \"b\\t\"], rate: 16M, latency: 3ns}]\n");
+	char *shown = NULL;
+	size_t bytes;
+	FILE *out = open_memstream(&shown, &bytes);
+
+	if (t == NULL)
+		fail_msg("%s", error);
+	assert_non_null(out);
+	show_topology(t, out);
+	fclose(out);
+	assert_string_equal(
+		shown,
+		"{\"switches\": [\"a\\\"\\\\\", \"b\\u0009\"], \"nodes\": ["
+		"{\"node\": 4, \"domain\": \"\", \"rails\": ["
+		"{\"switch\": \"a\\\"\\\\\", \"rate_bps\": 1000000000, \"latency_ns\": 2000}, "
+		"{\"node\": 0, \"rate_bps\": 8000000, \"latency_ns\": 0}]}, "
+		"{\"node\": 0, \"domain\": \"r1\", \"rails\": ["
+		"{\"node\": 4, \"rate_bps\": 8000000, \"latency_ns\": 0}]}], "
+		"\"links\": [{\"between\": [\"a\\\"\\\\\", \"b\\u0009\"], "
+		"\"rate_bps\": 16000000, \"latency_ns\": 3}]}\n");
+	free(shown);
+	topology_free(t);
+}
+
 static void a_file_that_is_too_large_is_not_read(void **state)
 {
 	assert_int_equal(truncate(path, 10 << 20), 0);
@@ -212,6 +244,7 @@ int main(void)
 		cmocka_unit_test(a_file_without_a_shape_is_one_level),
 		cmocka_unit_test(each_fault_has_its_line),
 		cmocka_unit_test(faults_of_the_whole_name_what_they_are_about),
+		cmocka_unit_test(all_of_a_file_is_shown),
 		cmocka_unit_test(a_file_that_is_too_large_is_not_read),
 		cmocka_unit_test(units_are_read),
 	};
