@@ -2,7 +2,7 @@
 """Faults on the path, made by ebpf/fault.bpf.c on the switch's ports. Layouts: ebpf/fault.h."""
 
 from . import bpf
-from .network import FAULT_PREF, switch_netns
+from .network import FAULT_PREF, port_name, switch_netns
 
 KINDS = ("loss", "dup", "reorder", "corrupt", "ecn")
 COUNTERS = ("seen", "lost", "duplicated", "reordered", "corrupted", "congested", "released",
@@ -16,9 +16,9 @@ def threshold(percent):
     return 0xFFFFFFFF if percent >= 100 else int(percent / 100 * 2**32)
 
 
-def apply(config, node, direction, percents):
+def apply(config, node, direction, percents, rail=0):
     """Sets one direction of one node's link; all zero takes the program away."""
-    netns, device = switch_netns(config["name"]), f"p{node}"
+    netns, device = switch_netns(config["name"]), port_name(node, rail)
     hook, section = HOOKS[direction]
     program = bpf.program_id(netns, device, hook, FAULT_PREF)
     if not any(percents.values()):
@@ -31,10 +31,10 @@ def apply(config, node, direction, percents):
               [*PORTS, *(threshold(percents[kind]) for kind in KINDS), DISTANCE_PKTS])
 
 
-def counters(config, node, direction):
+def counters(config, node, direction, rail=0):
     """What has been done since the program was attached, or None when there is none."""
     hook, _ = HOOKS[direction]
-    program = bpf.program_id(switch_netns(config["name"]), f"p{node}", hook, FAULT_PREF)
+    program = bpf.program_id(switch_netns(config["name"]), port_name(node, rail), hook, FAULT_PREF)
     if program is None:
         return None
     return dict(zip(COUNTERS, bpf.read(program, "fault_counters", f"={len(COUNTERS)}Q")))

@@ -25,16 +25,27 @@ def node_netns(name, node):
     return f"sar-{name}-{node}"
 
 
-def node_ip(node):
-    return f"10.77.{node // 250}.{node % 250 + 1}"
+def node_ip(node, rail=0):
+    """Of a port: each rail has a network of its own."""
+    return f"10.{77 + rail}.{node // 250}.{node % 250 + 1}"
 
 
 def node_ip6(node):
     return f"fd77::{node + 1:x}"
 
 
-def node_mac(node):
-    return f"02:77:00:00:{node >> 8:02x}:{node & 255:02x}"
+def node_mac(node, rail=0):
+    return f"02:77:00:{rail:02x}:{node >> 8:02x}:{node & 255:02x}"
+
+
+def port_name(node, rail=0):
+    """The switch's end of a node's cable."""
+    return f"p{node}r{rail}" if rail else f"p{node}"
+
+
+def limiter_name(node, rail=0):
+    """The device that limits what comes from the node."""
+    return f"ifb{node}r{rail}" if rail else f"ifb{node}"
 
 
 def batch(tool, netns, lines):
@@ -69,15 +80,7 @@ def in_netns(netns, script):
 def create(config):
     """The whole network of a cluster; the caller calls destroy() when this fails."""
     switch = switch_netns(config["name"])
-    run("ip", "netns", "add", switch)
-    in_netns(switch, "sysctl -qw net.ipv6.conf.all.disable_ipv6=1"
-             " net.ipv6.conf.default.disable_ipv6=1;"
-             "for key in /proc/sys/net/bridge/bridge-nf-call-*; do"
-             " if [ -e $key ]; then echo 0 >$key; fi; done")
-    ip_batch(switch, ["link set lo up",
-                      f"link add name br0 mtu {config['mtu']} type bridge mcast_snooping 0"
-                      " forward_delay 0",
-                      "link set br0 up"])
+    create_switches(config, ["br0"])
     for node in range(config["nodes"]):
         create_host(config, node)
         create_port(config, node)
@@ -86,19 +89,43 @@ def create(config):
         pin_receive(switch, "*")
 
 
-def create_host(config, node):
-    name, mtu, queues = config["name"], config["mtu"], config["workers"]
-    netns = node_netns(name, node)
+def create_switches(config, bridges):
+    switch = switch_netns(config["name"])
+    run("ip", "netns", "add", switch)
+    in_netns(switch, "sysctl -qw net.ipv6.conf.all.disable_ipv6=1"
+             " net.ipv6.conf.default.disable_ipv6=1;"
+             "for key in /proc/sys/net/bridge/bridge-nf-call-*; do"
+             " if [ -e $key ]; then echo 0 >$key; fi; done")
+    lines = ["link set lo up"]
+    for bridge in bridges:
+        lines += [f"link add name {bridge} mtu {config['mtu']} type bridge mcast_snooping 0"
+                  " forward_delay 0",
+                  f"link set {bridge} up"]
+    ip_batch(switch, lines)
+
+
+def create_netns(config, node):
+    netns = node_netns(config["name"], node)
     run("ip", "netns", "add", netns)
     off = 0 if config["ipv6"] else 1
     in_netns(netns, "sysctl -qw" + "".join(
         f" net.ipv6.conf.{which}.disable_ipv6={off} net.ipv6.conf.{which}.accept_ra=0"
         f" net.ipv6.conf.{which}.autoconf=0 net.ipv6.conf.{which}.accept_dad=0"
         for which in ("all", "default")))
-    ip_batch(switch_netns(name), [
-        f"link add name p{node} mtu {mtu} numrxqueues {queues} numtxqueues {queues} type veth"
-        f" peer name eth0 netns {netns} mtu {mtu} address {node_mac(node)}"
-        f" numrxqueues {queues} numtxqueues {queues}"])
+    return netns
+
+
+def cable(config, node, rail=0):
+    """From the switch to interface ethR of the node, as a command of ip."""
+    mtu, queues = config["mtu"], config["workers"]
+    return (f"link add name {port_name(node, rail)} mtu {mtu} numrxqueues {queues} numtxqueues {queues}"
+            f" type veth peer name eth{rail} netns {node_netns(config['name'], node)} mtu {mtu}"
+            f" address {node_mac(node, rail)} numrxqueues {queues} numtxqueues {queues}")
+
+
+def create_host(config, node):
+    netns = create_netns(config, node)
+    ip_batch(switch_netns(config["name"]), [cable(config, node)])
     lines = ["link set lo up", "link set eth0 addrgenmode none up"]
     if config["vdev"] != "tap":  # there the dataplane owns the address
         lines.append(f"addr add {node_ip(node)}/16 dev eth0")
@@ -125,7 +152,7 @@ def create_port(config, node):
     if config["rate"]:
         shape(switch, node, config["rate"], config["mtu"])
     if config["rate"] or config["workers"] > 1:
-        attach_port_program(switch, node, config)
+        attach_port_program(switch, port_name(node), config)
 
 
 def join_bridge(config, node, bridge):
@@ -166,20 +193,23 @@ def narrow(config, node, mtu):
     ip_batch(switch_netns(config["name"]), [f"link set p{node} mtu {mtu}"])
 
 
-def shape(switch, node, rate_mbit, mtu):
-    """Both directions of a port: from the host over an ifb, to the host at the port itself."""
-    ip_batch(switch, [f"link add name ifb{node} mtu {mtu} txqueuelen 1000 type ifb",
-                      f"link set ifb{node} up"])
+def limits(device, rate_mbit, mtu):
+    """What leaves by a device, as commands of tc."""
     burst = max(int(rate_mbit * 1e6 / 8 * 0.0005), 2 * (mtu + 14))
-    lines = []
-    for device in (f"ifb{node}", f"p{node}"):
-        lines += [f"qdisc add dev {device} root handle 1: htb default 1",
-                  f"class add dev {device} parent 1: classid 1:1 htb rate {rate_mbit}mbit"
-                  f" ceil {rate_mbit}mbit burst {burst} cburst {burst} quantum {mtu + 14}",
-                  f"qdisc add dev {device} parent 1:1 bfifo limit {PORT_BUFFER_BYTES}"]
-    lines.append(f"filter add dev p{node} ingress pref {SHAPE_PREF} protocol all u32"
-                 f" match u32 0 0 action mirred egress redirect dev ifb{node}")
-    tc_batch(switch, lines)
+    return [f"qdisc add dev {device} root handle 1: htb default 1",
+            f"class add dev {device} parent 1: classid 1:1 htb rate {rate_mbit}mbit"
+            f" ceil {rate_mbit}mbit burst {burst} cburst {burst} quantum {mtu + 14}",
+            f"qdisc add dev {device} parent 1:1 bfifo limit {PORT_BUFFER_BYTES}"]
+
+
+def shape(switch, node, rate_mbit, mtu, rail=0):
+    """Both directions of a port: from the host over an ifb, to the host at the port itself."""
+    port, limiter = port_name(node, rail), limiter_name(node, rail)
+    ip_batch(switch, [f"link add name {limiter} mtu {mtu} txqueuelen 1000 type ifb",
+                      f"link set {limiter} up"])
+    tc_batch(switch, limits(limiter, rate_mbit, mtu) + limits(port, rate_mbit, mtu) +
+             [f"filter add dev {port} ingress pref {SHAPE_PREF} protocol all u32"
+              f" match u32 0 0 action mirred egress redirect dev {limiter}"])
 
 
 def use_hysteresis():
@@ -188,8 +218,8 @@ def use_hysteresis():
         HYSTERESIS.write_text("1")
 
 
-def attach_port_program(switch, node, config):
-    program = bpf.attach(switch, f"p{node}", "egress", PORT_PREF, "port.bpf.o", "tc")
+def attach_port_program(switch, port, config):
+    program = bpf.attach(switch, port, "egress", PORT_PREF, "port.bpf.o", "tc")
     bpf.write(program, "port_config", [config["udp_port"], config["workers"],
                                        1 if config["rate"] else 0])
 
@@ -220,14 +250,28 @@ def connect_tap(config, node, device):
     pin_receive(netns, device, node)
 
 
-def set_link(config, node, up):
-    ip_batch(switch_netns(config["name"]), [f"link set p{node} {'up' if up else 'down'}"])
+def set_link(config, node, up, rail=0):
+    """Plugs a cable or pulls it. Of a direct link both ends see that."""
+    ports = [port_name(node, rail)]
+    if other := direct_end(config, node, rail):
+        ports.append(port_name(*other))
+    ip_batch(switch_netns(config["name"]), [f"link set {port} {'up' if up else 'down'}" for port in ports])
 
 
-def link_is_up(config, node):
-    out = run("ip", "-n", switch_netns(config["name"]), "-br", "link", "show", f"p{node}",
+def direct_end(config, node, rail):
+    """The port at the other end of a direct link of a topology, or None: a switch is there."""
+    return (config.get("direct") or {}).get(port_name(node, rail))
+
+
+def link_is_up(config, node, rail=0):
+    out = run("ip", "-n", switch_netns(config["name"]), "-br", "link", "show", port_name(node, rail),
               check=False)
     return ",UP" in out
+
+
+def rails(config, node):
+    """How many ports a node has."""
+    return config["rails"][node] if config.get("rails") else 1
 
 
 def namespaces(name):

@@ -28,6 +28,11 @@ def node_dir(config, node):
     return cluster_dir(config["name"]) / f"node{node}"
 
 
+def topology_file(config):
+    """What the nodes read, when the cluster has a topology."""
+    return cluster_dir(config["name"]) / "topology.yaml"
+
+
 def owner_file(name):
     """Which process it was made for, if that is known."""
     return cluster_dir(name) / "owner.pid"

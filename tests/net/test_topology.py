@@ -1,0 +1,158 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The emulated network of a topology file: every port reaches every port, at the rates of the file; the ports
+of a node fail one by one."""
+
+import json
+import re
+import subprocess
+import sys
+
+import netlib
+from lib import network
+from netlib import Cluster
+
+# three switches in a ring, where broadcasts would go round for ever; and a faster one beside them
+RING = """
+switches: [a, b, c, fast]
+nodes:
+  - {node: 0, rails: [{to: a, rate: 100M}, {to: fast, rate: 60M}]}
+  - {node: 1, rails: [{to: b, rate: 100M}, {to: fast, rate: 80M}]}
+  - {node: 2, rails: [{to: c, rate: 100M}]}
+links:
+  - {between: [a, b], rate: 20M}
+  - {between: [b, c], rate: 20M}
+  - {between: [c, a], rate: 20M}
+"""
+
+
+class Net(Cluster):
+    """A cluster of a topology."""
+
+    def __init__(self, topology, *options, **how):
+        super().__init__(0, "--topology", topology, *options, **how)
+
+    def cluster(self, verb, *argv):
+        return super().cluster(verb, *(argv[1:] if verb == "up" else argv))  # the file says how many
+
+    def __enter__(self):
+        super().__enter__()
+        self.count = self.config["nodes"]
+        return self
+
+    def ports(self):
+        return [(node, rail) for node in range(self.count) for rail in range(network.rails(self.config, node))]
+
+    def pings(self, node, port):
+        """The time to live of the answer; None: there is none."""
+        done = self.run(node, "ping", "-c1", "-W1", network.node_ip(*port))
+        found = re.search(r"ttl=(\d+)", done.stdout)
+        return int(found[1]) if found else None
+
+    def check_all(self):
+        addresses = " ".join(network.node_ip(*port) for port in self.ports())
+        for node in range(self.count):
+            silent = self.must(node, "sh", "-c", f"for a in {addresses}; do ping -c1 -W2 $a >/dev/null ||"
+                               " echo $a; done")
+            assert not silent, f"node {node} does not reach {silent.split()}"
+
+
+def lost(net, source, port):
+    """How many of ten packets to a port its faults have taken; None: it has none."""
+    net.must(source, sys.executable, "-c", "import socket, sys\n"
+             "s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
+             "for _ in range(10): s.sendto(b'x', (sys.argv[1], 7400))", network.node_ip(*port))
+    made = json.loads(net.verb("status", "--json"))["members"][port[0]]["rails"][port[1]]["faults"]["to"]
+    return made and made["lost"]
+
+
+def links(net):
+    return {(row["node"], rail["rail"]): rail["link"]
+            for row in json.loads(net.verb("status", "--json"))["members"] for rail in row["rails"]}
+
+
+def ports_of_a_bcube_fail_one_by_one():
+    """(1, 0) of digits is node 1: its rail 0 meets node 0, its rail 1 node 3."""
+    netlib.need_root()
+    with Net("bcube:2,1", daemons=False) as net:
+        net.check_all()
+        # a neighbour answers itself; the others by one relay; the rail that is no neighbour's by two
+        lives = [net.pings(0, port) for port in ((1, 0), (2, 1), (3, 0), (3, 1), (2, 0), (1, 1))]
+        assert lives == [64, 64, 63, 63, 62, 62], lives
+        net.verb("link", 1, "down", "--rail", 1)
+        assert {port for port, state in links(net).items() if state == "down"} == {(1, 1)}
+        assert net.pings(0, (1, 1)) is None and net.pings(0, (1, 0)) == 64
+        net.verb("link", 1, "up", "--rail", 1)
+        assert net.pings(0, (1, 1)) == 62
+        net.verb("fault", 3, "--loss", 100, "--rail", 1)
+        assert lost(net, 1, (3, 1)) == 10 and lost(net, 2, (3, 0)) is None
+        net.verb("fault", "all")
+        assert lost(net, 1, (3, 1)) is None
+        for verb in (("link", 0, "down"), ("fault", 0)):
+            done = net.cluster(*verb, "--rail", 2)
+            assert done.returncode == 2 and done.stderr == \
+                "cluster: --rail 2: node 0 has rails 0 to 1\n", done.stderr
+
+
+def a_torus_relays_objects():
+    """With direct links only. The opposite node is no neighbour."""
+    netlib.need_daemons()
+    with Net("torus:2x2", "--rate", 200) as net, netlib.scratch() as directory:
+        net.check_all()
+        netlib.transfer(net, directory, 1 << 20, source=0, targets=(1, 2, 3))
+        net.check_daemons()
+        net.verb("link", 0, "down", "--rail", 1)  # both ends of it, as of a real one
+        assert {port for port, state in links(net).items() if state == "down"} == {(0, 1), (1, 0)}
+
+
+def mbit_both(net):
+    """What node 0 brings to node 1 on both rails at the same time."""
+    servers = [net.start(1, "iperf3", "-s", "-1", "-p", 5201 + rail, "-B", network.node_ip(1, rail),
+                         stdout=subprocess.DEVNULL) for rail in (0, 1)]
+    netlib.wait_for(lambda: all(f":{5201 + rail} " in net.must(1, "ss", "-ltn") for rail in (0, 1)),
+                    netlib.PATIENCE_S, "iperf3 listens")
+    clients = [net.start(0, "iperf3", "-J", "-t", "1", "-p", 5201 + rail, "-c", network.node_ip(1, rail),
+                         stdout=subprocess.PIPE, text=True) for rail in (0, 1)]
+    out = [json.loads(client.communicate(timeout=30)[0]) for client in clients]
+    for server in servers:
+        server.wait(timeout=netlib.PATIENCE_S)
+    return [one["end"]["sum_received"]["bits_per_second"] / 1e6 for one in out]
+
+
+def links_have_the_rates_of_the_file():
+    netlib.need_root()
+    netlib.need_command("iperf3")
+    best = [mbit * 1448 / 1514 for mbit in (20, 60)]
+
+    def hold(seen):
+        return all(0.85 * most < mbit < 1.05 * most + 1 for mbit, most in zip(seen, best))
+
+    with netlib.scratch() as directory:
+        file = directory / "ring.yaml"
+        file.write_text(RING)
+        with Net(file, daemons=False) as net:
+            net.check_all()
+            seen = netlib.measured(lambda: mbit_both(net), hold)
+    assert hold(seen[-1]), f"{seen} of {best} Mbit/s"
+    return " and ".join(f"{mbit:.1f}" for mbit in seen[-1]) + " of " + " and ".join(f"{m:.1f}" for m in best) + " Mbit/s"
+
+
+def what_no_cluster_can_be_made_of_is_said_in_one_line():
+    netlib.need_root()
+    with netlib.scratch() as directory:
+        file = directory / "net.yaml"
+        for text, options, said in (
+                (RING.replace("node: 0", "node: 7"), (), "there is no node 0: a cluster has all nodes from 0 to 2"),
+                (RING.replace("to: c", "to: x"), (), "net.yaml:6: unknown switch 'x'"),
+                (RING, ("--vdev", "tap"), "take --vdev udp"),
+                (RING, ("--spare", 3), "--spare 3: the topology has 3 nodes"),
+                (RING, (2,), "2 with --topology: the file says")):
+            file.write_text(text)
+            done = subprocess.run([netlib.CLUSTER, "up", "--name", "t-bad", "--topology", file, *map(str, options)],
+                                  capture_output=True, text=True)
+            assert done.returncode in (1, 2) and done.stderr.count("\n") == 1 and said in done.stderr, done.stderr
+            assert not netlib.state.exists("t-bad")
+
+
+netlib.run(ports_of_a_bcube_fail_one_by_one, a_torus_relays_objects, links_have_the_rates_of_the_file,
+           what_no_cluster_can_be_made_of_is_said_in_one_line)
