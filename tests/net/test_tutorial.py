@@ -21,7 +21,7 @@ from netlib import ROOT, build_dir
 
 USER = 65534
 PAGE = ROOT / "docs/tutorial.md"
-FILES = ("client/cli/sarissa", "dataplane/sarissa-dataplane", "control/sarissa-control")
+FILES = ("examples/hello", "client/cli/sarissa", "dataplane/sarissa-dataplane", "control/sarissa-control")
 TIME = re.compile(r"\b\d+(\.\d+)? (ns|us|ms|s|min|h)\b")
 NUMBER = re.compile(r"(?<![\w.])\d{4,}(?![\w.]| bytes)")
 
