@@ -30,7 +30,8 @@ def queues_on_nodes():
     """One cluster for all: what each of them leaves behind must not hinder the next."""
     netlib.need_daemons()
     with Cluster(NODES, "--store", 128) as cluster:
-        assert cluster.must(0, build_dir() / "examples/hello") == "Hello from the store\n"
+        told = cluster.must(0, build_dir() / "examples/hello")
+        assert told == "Hello from the store\n", f"hello says {told!r}"
         thousands_in_constant_memory(cluster)
         woken_by_puts_elsewhere(cluster)
         all_ranks(cluster)
