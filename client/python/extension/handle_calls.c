@@ -152,10 +152,11 @@ PyObject *python_info(const sar_info *info)
 		Py_XDECREF(name);
 		return NULL;
 	}
-	return Py_BuildValue("NNKKKIIIIK", id, name, (unsigned long long)info->size,
+	return Py_BuildValue("NNKKKIIIIKIK", id, name, (unsigned long long)info->size,
 			     (unsigned long long)info->generation,
 			     (unsigned long long)info->local_ready, info->copies, info->partial,
-			     info->lost, info->lost_node, (unsigned long long)info->down_ns);
+			     info->lost, info->lost_node, (unsigned long long)info->down_ns,
+			     info->leases, (unsigned long long)info->expires_ns);
 }
 
 PyObject *handle_info(PyObject *object, PyObject *given)
@@ -195,7 +196,7 @@ static int pile_add(struct pile *pile, const void *item)
 	return 0;
 }
 
-static int list_take(const sar_info *info, void *arg)
+static int list_take(const sar_info *info, const sar_lease_info *lease, void *arg)
 {
 	return pile_add(arg, info);
 }
@@ -225,15 +226,18 @@ static PyObject *pile_list(const struct pile *pile, bool of_nodes)
 	return list;
 }
 
-static PyObject *handle_listed(struct handle *self, bool of_nodes)
+/* prefix: of names; NULL: a list of nodes */
+static PyObject *handle_listed(struct handle *self, const char *prefix)
 {
+	bool of_nodes = !prefix;
 	struct pile pile = {.item_bytes = of_nodes ? sizeof(sar_node) : sizeof(sar_info)};
 	char words[1024];
 	if (handle_open(self) < 0)
 		return NULL;
 	int r;
 	Py_BEGIN_ALLOW_THREADS
-	r = of_nodes ? sar_nodes(self->s, nodes_take, &pile) : sar_list(self->s, list_take, &pile);
+	r = of_nodes ? sar_nodes(self->s, nodes_take, &pile)
+		     : sar_list_prefix(self->s, prefix, list_take, &pile);
 	Py_END_ALLOW_THREADS
 	PyOS_snprintf(words, sizeof(words), "%s",
 		      *sar_error_detail() ? sar_error_detail() : sar_strerror(r));
@@ -246,12 +250,17 @@ static PyObject *handle_listed(struct handle *self, bool of_nodes)
 	return list;
 }
 
-PyObject *handle_list(PyObject *self, PyObject *none)
+PyObject *handle_list(PyObject *self, PyObject *given)
 {
-	return handle_listed((struct handle *)self, false);
+	struct python_name prefix;
+	if (python_name(given, &prefix) < 0)
+		return NULL;
+	PyObject *list = handle_listed((struct handle *)self, prefix.text ? prefix.text : "");
+	python_name_end(&prefix);
+	return list;
 }
 
 PyObject *handle_nodes(PyObject *self, PyObject *none)
 {
-	return handle_listed((struct handle *)self, true);
+	return handle_listed((struct handle *)self, NULL);
 }

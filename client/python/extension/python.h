@@ -96,8 +96,16 @@ PyObject *handle_reduce(PyObject *self, PyObject *args);
 PyObject *handle_reduce_sources(PyObject *self, PyObject *args);
 PyObject *handle_reduce_progress(PyObject *self, PyObject *args);
 PyObject *handle_info(PyObject *self, PyObject *name);
-PyObject *handle_list(PyObject *self, PyObject *none);
+PyObject *handle_list(PyObject *self, PyObject *prefix);
 PyObject *handle_nodes(PyObject *self, PyObject *none);
+
+/* leases.c */
+PyObject *leases_open(PyObject *self, PyObject *args);
+PyObject *leases_end(PyObject *self, PyObject *args);
+PyObject *leases_use(PyObject *self, PyObject *args);
+PyObject *leases_hold(PyObject *self, PyObject *args);
+PyObject *leases_drop(PyObject *self, PyObject *args);
+PyObject *leases_expire(PyObject *self, PyObject *args);
 
 /* completions.c */
 int completions_add(PyObject *module);

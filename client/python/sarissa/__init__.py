@@ -24,13 +24,14 @@ from ._errors import (Busy, Cancelled, Closed, Deleted, Error, Exists, InvalidAr
                       NameTooLong, NoAccess, NoNode, NotFound, PartialError, Refused, Restarted,
                       StoreFull, TimedOut, TooLarge, TooManyViews, Unavailable, VersionMismatch)
 from ._names import DTYPES, OPS, id_of
+from ._leases import Lease
 from ._node import Info, Member, Node, open
 from ._sarissa import version as __version__
 from ._streams import Reader, Writer
 
 __all__ = [
     "Busy", "Cancelled", "Closed", "DTYPES", "Deleted", "Error", "Exists", "Info", "InvalidArgument",
-    "Lost", "Member", "NameTooLong", "NoAccess", "NoNode", "Node", "NotFound", "OPS", "PartialError",
+    "Lease", "Lost", "Member", "NameTooLong", "NoAccess", "NoNode", "Node", "NotFound", "OPS", "PartialError",
     "Reader", "Refused", "Restarted", "StoreFull", "Tensor", "TimedOut", "TooLarge", "TooManyViews",
     "Unavailable", "VersionMismatch", "Writer", "__version__", "id_of", "open",
 ]

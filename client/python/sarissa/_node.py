@@ -12,6 +12,7 @@ from . import _arrays, _sarissa
 from ._arrays import Meaning, Tensor
 from ._errors import Closed, Error, Exists, NotFound, PartialError
 from ._names import DTYPES, Name, dtype_of, numpy_name, op_of, timeout_ns, unsigned
+from ._leases import Lease, ttl_ns
 from ._streams import Reader, Writer
 from ._waits import ask, collect, finish, interruptible
 
@@ -27,7 +28,8 @@ Shape = Union[int, Sequence[int]]
 class Info(NamedTuple):
     """What the directory knows of an object; local_ready is None without a copy here. lost: complete
     copies on dead nodes; lost_node: the one of these that died last, or None; down: so many seconds
-    ago, or None."""
+    ago, or None. leases: so many hold it; 0: it lives until it is deleted. expires: in so many seconds,
+    or None."""
 
     id: bytes
     name: str
@@ -39,6 +41,8 @@ class Info(NamedTuple):
     lost: int = 0
     lost_node: Optional[int] = None
     down: Optional[float] = None
+    leases: int = 0
+    expires: Optional[float] = None
 
 
 class Member(NamedTuple):
@@ -51,10 +55,11 @@ class Member(NamedTuple):
     workers: int
 
 
-def info(raw: Tuple[bytes, str, int, int, int, int, int, int, int, int]) -> Info:
-    ident, name, size, generation, local, copies, partial, lost, node, down_ns = raw
+def info(raw: Tuple[bytes, str, int, int, int, int, int, int, int, int, int, int]) -> Info:
+    ident, name, size, generation, local, copies, partial, lost, node, down_ns, leases, expires_ns = raw
     return Info(ident, name, size, generation, None if local == NOWHERE else local, copies, partial,
-                lost, node if lost else None, down_ns / 1e9 if lost else None)
+                lost, node if lost else None, down_ns / 1e9 if lost else None, leases,
+                expires_ns / 1e9 if expires_ns else None)
 
 
 def _member(raw: Tuple[int, int, int, bytes, int, int]) -> Member:
@@ -142,6 +147,7 @@ class Node:
 
     def __init__(self, path: Optional[Path] = None) -> None:
         self._handle: Optional[_sarissa.Handle] = None
+        self._path = path
         self._handle = _sarissa.Handle(None if path is None else os.fsdecode(path))
 
     def _open(self) -> _sarissa.Handle:
@@ -152,17 +158,19 @@ class Node:
 
     # --- bytes and arrays
 
-    def put(self, name: Name, data: Any) -> None:
+    def put(self, name: Name, data: Any, ttl: Optional[float] = None) -> None:
         """Stores a copy of data: bytes, a memoryview, array.array..., or an array of numpy or of
         another library that speaks DLPack, with its type and shape. One of that name with the same
         bytes may exist already; with others: FileExistsError. Arrays of Python objects and those
-        whose bytes do not follow one another: TypeError."""
+        whose bytes do not follow one another: TypeError. ttl: expire() so many seconds from now."""
         array = _arrays.given_array(data)
         if array is None:
             _arrays.check_bytes(data)
             self._open().put(name, data)
         else:
             self._put_array(name, *array)
+        if ttl is not None:
+            self.expire(name, ttl)
 
     def _put_array(self, name: Name, memory: Any, meaning: Meaning) -> None:
         """The description first: who finds the array finds what it means."""
@@ -243,6 +251,22 @@ class Node:
         self._open().delete(name)
         if not raw:
             self._forget(name)
+
+    # --- how long objects live
+
+    def lease(self, name: Optional[str] = None, ttl: float = 10.0) -> Lease:
+        """Opens a lease, or continues the one of that name. It ends so many seconds after this process,
+        or the connection, or after the last of those that have opened it by its name."""
+        return Lease(self, Node(self._path), name, ttl)
+
+    def expire(self, name: Name, ttl: Optional[float]) -> None:
+        """The object is deleted everywhere after so many seconds from now. None: not any more."""
+        limit = 0 if ttl is None else ttl_ns(ttl)
+        self._open().expire(name, limit)
+        try:
+            self._open().expire(_arrays.description_id(_sarissa.id_from(name)), limit)
+        except Error:
+            pass  # most objects have none
 
     # --- piece by piece
 
@@ -370,11 +394,11 @@ class Node:
     def info(self, name: Name) -> Info:
         return info(self._open().info(name))
 
-    def ls(self) -> List[Info]:
-        """Every object of the cluster. PartialError when a part of the directory does not answer:
+    def ls(self, prefix: str = "") -> List[Info]:
+        """The objects whose names begin so, of the whole cluster. PartialError when a part of the directory does not answer:
         its found is the list without what that part knows."""
         try:
-            return [info(raw) for raw in self._open().list()]
+            return [info(raw) for raw in self._open().list(prefix)]
         except PartialError as error:
             error.found = [info(raw) for raw in error.found]
             raise

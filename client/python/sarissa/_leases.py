@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Lease: what objects live by. An object that a lease has ever held is deleted everywhere when the last
+of its leases lets it go or ends, also because its process was killed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Optional, Type
+
+from . import _arrays, _sarissa
+from ._errors import Error
+
+if TYPE_CHECKING:
+    from ._names import Name
+    from ._node import Node, Shape
+    from ._streams import Writer
+
+
+def ttl_ns(seconds: float) -> int:
+    if not 0 < seconds < 3.2e8:
+        raise ValueError(f"a time to live of {seconds} s: use a positive time of up to ten years")
+    return int(seconds * 1e9)
+
+
+class Lease:
+    """Made by Node.lease(). It goes on when the node's control is restarted. As a context manager it
+    ends with the block, and what it holds alone goes."""
+
+    def __init__(self, node: Node, maker: Node, name: Optional[str], ttl: float) -> None:
+        self._node, self._maker = node, maker
+        self.name, self.ttl = name, ttl
+        self.number: int = node._open().lease(name, ttl_ns(ttl))
+        maker._open().use_lease(self.number)
+
+    def put(self, name: Name, data: Any) -> None:
+        """Node.put of an object that the lease holds from its first moment on."""
+        self._maker.put(name, data)
+
+    def create(self, name: Name, size: Optional[int] = None, dtype: Any = None,
+               shape: Optional[Shape] = None) -> Writer:
+        """Node.create of an object that the lease holds."""
+        return self._maker.create(name, size, dtype, shape)
+
+    def hold(self, name: Name) -> None:
+        """Holds an object that exists."""
+        self._node._open().hold(self.number, name)
+        self._description("hold", name)
+
+    def drop(self, name: Name) -> None:
+        """Lets it go. It is deleted everywhere unless another lease holds it."""
+        self._node._open().drop(self.number, name)
+        self._description("drop", name)
+
+    def _description(self, call: str, name: Name) -> None:
+        try:
+            getattr(self._node._open(), call)(self.number,
+                                              _arrays.description_id(_sarissa.id_from(name)))
+        except Error:
+            pass  # most objects have none
+
+    def end(self) -> None:
+        """Now. What no other lease holds is being deleted when this returns."""
+        self._node._open().lease_end(self.number)
+        self._maker.close()
+
+    def __enter__(self) -> Lease:
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], value: Any, trace: Any) -> None:
+        self.end()
