@@ -121,7 +121,7 @@ def names_of(names: Sequence[Name]) -> List[Name]:
 
 
 def mine(array: Any, sources: Sequence[Name], rank: Optional[int]) -> Tuple[Any, Meaning]:
-    """The array of one participant of a reduce: its memory, and what it means."""
+    """The array of one participant of a reduce, in C order: its memory, and what it means."""
     if rank is None or not 0 <= rank < len(sources):
         raise ValueError("allreduce(array=...) needs rank=, the place of the array in sources")
     given = _arrays.given_array(array)
@@ -129,7 +129,10 @@ def mine(array: Any, sources: Sequence[Name], rank: Optional[int]) -> Tuple[Any,
         raise TypeError("an array of numpy, or of another library that speaks DLPack, takes part in an "
                         "allreduce; bytes do not say what they are: put them, and name dtype=")
     dtype_of(given[1].dtype)
-    return given
+    if given[1].order == "C":
+        return given
+    import numpy
+    return _arrays.of_numpy(numpy.ascontiguousarray(array))
 
 
 def reduce_request(target: Name, sources: Sequence[Name], op: str, dtype: Any, num: int, spread: bool,

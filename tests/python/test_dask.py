@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""sarissa.dask on Debian's Dask: a worker on each of four nodes, a scheduler and a client on node 0."""
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import distributed
+import numpy
+import pytest
+import sarissa.dask
+from conftest import NODES
+
+MIB = 1 << 20
+PATIENCE_S = 60
+
+
+def until(holds, told=lambda: ""):
+    late = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < late, f"it does not come about: {told()}"
+        time.sleep(0.02)
+
+
+class Dask:
+    """Its processes, each on the node whose socket it is given (None: on none)."""
+
+    def __init__(self, local, folder, sockets):
+        self.folder, self.children = folder, []
+        scheduler = self.start("scheduler", local.socket[0], "--port", "0", "--host", "127.0.0.1",
+                               "--dashboard-address", "127.0.0.1:0", "--scheduler-file", folder / "scheduler")
+        for number, socket in enumerate(sockets):
+            self.start("worker", socket, "--scheduler-file", folder / "scheduler", "--host", "127.0.0.1",
+                       "--name", number, "--no-nanny", "--nthreads", 2, "--memory-limit", 0,
+                       "--local-directory", folder)
+        self.scheduler = scheduler
+        until(lambda: (folder / "scheduler").exists())
+        self.client = distributed.Client(scheduler_file=str(folder / "scheduler"))
+        self.client.wait_for_workers(len(sockets), timeout=PATIENCE_S)
+        known = self.client.scheduler_info()["workers"]
+        self.address = {int(one["name"]): address for address, one in known.items()}
+
+    def start(self, kind, socket, *argv):
+        env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "SARISSA_SOCKET": socket or "/nonexistent/node",
+               "PYTHONPATH": f"{os.environ['PYTHONPATH']}:{os.path.dirname(__file__)}",
+               "DASK_DISTRIBUTED__COMM__RETRY__COUNT": "3"}
+        with open(self.folder / f"log.{kind}", "ab") as log:
+            child = subprocess.Popen([sys.executable, "-m", f"distributed.cli.dask_{kind}", "--no-dashboard",
+                                      *map(str, argv)], env=env, stdout=log, stderr=subprocess.STDOUT)
+        self.children.append(child)
+        return child
+
+    def submit(self, function, *arguments, node=None):
+        where = {} if node is None else {"workers": [self.address[node]], "allow_other_workers": False}
+        return self.client.submit(function, *arguments, pure=False, **where)
+
+    def counts(self):
+        """What went through the store, of all workers."""
+        found = self.client.run(lambda: dict(sarissa.dask._store.counts) if sarissa.dask._store else {})
+        return {key: sum(one.get(key, 0) for one in found.values()) for key in ("put", "passed on", "arrived")}
+
+    def close(self):
+        self.client.close()
+        for child in self.children:
+            child.kill()
+            child.wait()
+
+
+@pytest.fixture(scope="module")
+def dask(local, tmp_path_factory):
+    made = Dask(local, tmp_path_factory.mktemp("dask"), local.socket)
+    try:
+        made.client.register_worker_plugin(sarissa.dask.Plugin(ttl=1.0))
+        yield made
+    finally:
+        made.close()
+
+
+def objects(local):
+    with local.open(0) as node:
+        return [info.name for info in node.ls("dask")]
+
+
+def where_is(array):
+    """The line of /proc/self/maps, and whether it may be written."""
+    for line in open("/proc/self/maps"):
+        begin, end = (int(part, 16) for part in line.split()[0].split("-"))
+        if begin <= array.ctypes.data < end:
+            return line, array.flags.writeable, array.sum()
+    return "", None, None
+
+
+def test_arrays_between_workers_are_mapped(dask, local):
+    before = dask.counts()
+    whole = dask.submit(lambda: numpy.arange(MIB, dtype="f8").reshape(1024, 1024), node=0)
+    told = [dask.submit(where_is, whole, node=node) for node in range(1, NODES)]
+    for line, writeable, total in dask.client.gather(told):
+        assert "memfd" in line and not writeable and total == MIB * (MIB - 1) // 2, line
+    after = dask.counts()
+    assert after["arrived"] - before["arrived"] == 3 and after["put"] - before["put"] == 1, after
+    assert objects(local)
+    del whole, told
+    gc.collect()
+    until(lambda: not objects(local), lambda: objects(local))  # released by Dask, gone here
+
+
+def test_what_a_message_may_hold(dask, local):
+    """Bytes, records, arrays in lists, what is not contiguous, what is too small."""
+    def make():
+        return {"list": [numpy.full(MIB, 7, "u1"), "text"], "bytes": b"b" * MIB, "array": bytearray(MIB),
+                "fortran": numpy.asfortranarray(numpy.arange(2 * MIB, dtype="u1").reshape(2, MIB)),
+                "strided": numpy.arange(4 * MIB, dtype="u1")[::2], "small": numpy.arange(3),
+                "dates": numpy.full(MIB // 8, "2026-11-26", "M8[D]"),
+                "records": numpy.zeros(MIB // 8, [("a", "f4"), ("b", "i4")]),
+                "same": numpy.broadcast_to(numpy.arange(3.0), (MIB, 3))}
+
+    def check(got):
+        wanted = make()
+        for key, value in wanted.items():
+            if isinstance(value, numpy.ndarray):
+                assert got[key].dtype == value.dtype and (got[key] == value).all(), key
+            elif key != "list":
+                assert type(got[key]) is type(value) and got[key] == value, key
+        assert (got["list"][0] == 7).all() and got["list"][1] == "text"
+        return len(wanted)
+    before = dask.counts()
+    made = dask.submit(make, node=1)
+    assert dask.submit(check, made, node=2).result() == 9
+    assert dask.counts()["arrived"] - before["arrived"] >= 6
+    assert check(made.result()) == 9  # the client has registered nothing: Dask's own way
+    del made
+    until(lambda: not objects(local), lambda: objects(local))
+
+
+def test_scatter_with_broadcast(dask, local):
+    before = dask.counts()
+    array = numpy.arange(MIB, dtype="f8")
+    future = dask.client.scatter(array, broadcast=True)
+    assert len(dask.client.who_has(future)[future.key]) == NODES
+    assert dask.counts()["arrived"] - before["arrived"] == NODES
+    told = dask.client.gather([dask.submit(where_is, future, node=node) for node in range(NODES)])
+    assert all("memfd" in line and total == array.sum() for line, _, total in told), told
+    parts = dask.client.scatter({"a": numpy.ones(10), "b": 7}, broadcast=True)  # nothing that is large
+    assert parts["a"].result().sum() == 10 and parts["b"].result() == 7
+    del future, parts
+    until(lambda: not objects(local), lambda: objects(local))
+
+
+def test_replicate(dask):
+    before = dask.counts()
+    made = dask.submit(lambda: numpy.ones(MIB), node=3)
+    distributed.wait(made)
+    dask.client.replicate([made])
+    assert len(dask.client.who_has(made)[made.key]) == NODES
+    assert dask.counts()["arrived"] - before["arrived"] == NODES - 1
+
+
+def test_reduces(dask, local):
+    futures = [dask.submit(lambda i=i: numpy.full((4, MIB // 8), i, "f8"), node=i % NODES) for i in range(6)]
+    total = sarissa.dask.reduce(futures)
+    largest = sarissa.dask.reduce(futures, "max")
+    assert (total.result() == 15).all() and total.result().shape == (4, MIB // 8)
+    assert largest.result().max() == 5
+    totals = sarissa.dask.allreduce(futures[:NODES])
+    assert [int(one.result()[0, 0]) for one in totals] == [6] * NODES
+    del futures, total, largest, totals
+    until(lambda: not objects(local), lambda: objects(local))
+
+
+def test_another_version_is_refused(dask):
+    plugin = sarissa.dask.Plugin()
+    plugin.version, plugin.name = "0.0.7", "older"
+    with pytest.raises(RuntimeError, match="0.0.7.*install one version"):
+        dask.client.register_worker_plugin(plugin)
+    dask.client.unregister_worker_plugin("older")
+
+
+def test_a_worker_without_a_node(dask, local):
+    """It takes part Dask's own way, and so do the others towards it."""
+    dask.start("worker", None, "--scheduler-file", dask.folder / "scheduler", "--host", "127.0.0.1", "--name", 9,
+               "--no-nanny", "--nthreads", 1, "--memory-limit", 0, "--local-directory", dask.folder)
+    until(lambda: len(dask.client.scheduler_info()["workers"]) == NODES + 1)
+    dask.address[9] = next(address for address, one in dask.client.scheduler_info()["workers"].items()
+                           if one["name"] in (9, "9"))
+    made = dask.submit(lambda: numpy.ones(MIB), node=0)
+    line, _, total = dask.submit(where_is, made, node=9).result()
+    assert "memfd" not in line and total == MIB
+    back = dask.submit(lambda: numpy.full(MIB, 2.0), node=9)
+    assert dask.submit(where_is, back, node=0).result()[2] == 2 * MIB
+    future = dask.client.scatter(numpy.ones(MIB), broadcast=True)
+    assert len(dask.client.who_has(future)[future.key]) == NODES + 1
+    dask.children.pop().kill()
+    until(lambda: len(dask.client.scheduler_info()["workers"]) == NODES)
+    log = (dask.folder / "log.worker").read_text()
+    assert log.count("arrays go Dask's own way") == 1, log[-2000:]
+
+
+def test_a_killed_workers_objects_go(dask, local):
+    kept = dask.submit(lambda: numpy.ones(MIB), node=3)
+    got = dask.submit(lambda array: array, kept, node=0)
+    distributed.wait(got)
+    assert objects(local)
+    dask.children[4].send_signal(signal.SIGKILL)
+    dask.children[4].wait()
+    assert got.result().sum() == MIB
+    again = dask.submit(where_is, got, node=1)
+    assert "memfd" in again.result()[0]  # held by who has got it
+    del kept, got, again
+    gc.collect()
+    until(lambda: not objects(local), lambda: objects(local))
+
+
+def test_reduces_that_fail(dask):
+    """The last one: Dask's client keeps the frame that an exception was raised in, and so these futures."""
+    futures = [dask.submit(lambda: numpy.ones((4, MIB // 8)), node=i) for i in range(2)]
+    with pytest.raises(ValueError, match="mean"):
+        sarissa.dask.reduce(futures, "mean")
+
+    def fails():
+        raise KeyError("of the task")
+    with pytest.raises(KeyError):
+        sarissa.dask.reduce([*futures, dask.submit(fails)]).result(timeout=PATIENCE_S)
+    with pytest.raises((ValueError, sarissa.Error)):
+        sarissa.dask.reduce([futures[0], dask.submit(lambda: numpy.ones(3))]).result(timeout=PATIENCE_S)
+    with pytest.raises(TypeError, match="takes part"):
+        sarissa.dask.reduce([dask.submit(lambda: "text")]).result(timeout=PATIENCE_S)
