@@ -81,9 +81,9 @@ _sarissa()
 			_sarissa_names "${socket[@]}"
 			;;
 		help:0)
-			COMPREPLY=($(compgen -W "put get reduce rm ls stat status peers doctor local sarissa sarissa.3
-				sarissa-control sarissa-dataplane sar_open sar_create sar_get sar_reduce sar_list
-				sar_strerror" -- "$current"))
+			COMPREPLY=($(compgen -W "put get reduce rm ls stat status peers doctor local plan topology sarissa.3
+				sarissa-control sarissa-dataplane sar_open sar_create sar_get sar_gather sar_reduce sar_list
+				sar_lease sar_queue_open sar_submit_get sar_strerror" -- "$current"))
 			;;
 		local:0)
 			COMPREPLY=($(compgen -W "up exec kill start status down" -- "$current"))

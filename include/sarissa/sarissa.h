@@ -39,6 +39,7 @@
  *   -EEXIST         the id is in use
  *   -ENOSPC         the store of this node is full
  *   -EFBIG          the object is larger than the store
+ *   -EDQUOT         this user has as many bytes on this node as it may have
  *   -ENAMETOOLONG   the name has more than SAR_NAME_MAX bytes
  *   -EMFILE         1,024 buffers of this handle are in use
  *   -ECONNREFUSED   no node runs here
