@@ -451,6 +451,7 @@ static int host_core(struct host *h)
 	config.sessions_max = h->options->sessions;
 	config.sessions_user_max = config.sessions_max - config.sessions_max / 4;
 	config.pid = getpid();
+	config.planner = h->options->planner;
 	config.quota_bytes = h->options->quota_bytes;
 	config.quotas_count = h->options->quotas_count;
 	memcpy(config.quotas, h->options->quotas, sizeof(config.quotas));

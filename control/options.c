@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/message/message.h"
+#include "core/planner/planner.h"
 #include "internal/arguments.h"
 #include "log.h"
 
@@ -34,6 +35,7 @@ enum {
 	X(SPILL, "spill", "DIR", "where objects go that the store has no room for (nowhere)")     \
 	X(SPILL_MAX, "spill-max", "BYTES", "of these at most (as much as the disk has)")          \
 	X(QUOTA, "quota", "BYTES", "of objects that one user may put here; UID=BYTES: this one")  \
+	X(PLANNER, "planner", "NAME", "of reduces, where it fits (the best)")                     \
 	X(LOG_LEVEL, "log-level", "LEVEL", "error, warning, info or debug (info)")                \
 	X(HELP, "help", NULL, "this text")                                                        \
 	X(VERSION, "version", NULL, "the version")
@@ -287,6 +289,12 @@ static enum options_result options_take(struct options *o, int id, const char *v
 	case OPTION_SPILL_MAX:
 		if (!argument_number(value, 10, 1, INT64_MAX, &o->spill_max))
 			return options_wrong("spill-max", value, "not a number of bytes");
+		return OPTIONS_RUN;
+	case OPTION_PLANNER:
+		o->planner = planner_named(value);
+		if (o->planner == NULL)
+			return options_wrong("planner", value,
+					     "no planner: 'sarissa plan --why' prints all");
 		return OPTIONS_RUN;
 	case OPTION_LOG_LEVEL:
 		if (!log_parse_level(value, &o->log_level))

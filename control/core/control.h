@@ -84,6 +84,8 @@ struct control_ops {
 
 enum { CONTROL_QUOTAS_MAX = 64 };
 
+struct planner;
+
 struct control_config {
 	uint32_t node;		      /* this one's number; UINT32_MAX with seeds: they give one */
 	uint32_t nodes;		      /* count, <= NODES_MAX; with seeds: numbers are below */
@@ -104,8 +106,9 @@ struct control_config {
 	uint32_t waits_max;	    /* requests of clients that wait, all sessions together */
 	uint32_t grid_slots;	    /* of a reduce, from which on they pass stripes on */
 	uint64_t twotree_bytes;	    /* up to so many, reduces for one node get two trees; 0: none */
-	uint64_t delegate_bytes;    /* of a reduce, from which on who asks for it coordinates it */
-	uint32_t creations_max;	    /* objects that are written apart from the store */
+	const struct planner *planner; /* of reduces, where it fits; NULL: the best one */
+	uint64_t delegate_bytes;     /* of a reduce, from which on who asks for it coordinates it */
+	uint32_t creations_max;	     /* objects that are written apart from the store */
 	uint32_t creations_user_max; /* by one user */
 	uint32_t calls_max;	     /* requests to other nodes that are not answered yet */
 	uint32_t loopback_max;	     /* messages to this node itself, queued */

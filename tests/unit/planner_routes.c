@@ -293,6 +293,32 @@ static void the_cheapest_is_chosen_over_a_network(void **state)
 	assert_ptr_equal(c.planner, &planner_dary);
 }
 
+static void one_that_is_named_is_taken_where_it_fits(void **state)
+{
+	struct planner_limits limits = planner_limits_usual;
+	struct planner_request q = planner_asked(9, 1, 0, 4 << 20);
+	struct network w = bcube(3, 2);
+	struct planner_choice c, free;
+
+	assert_null(planner_named("hips "));
+	for (uint32_t i = 0; planner_table[i]; i++)
+		assert_ptr_equal(planner_named(planner_table[i]->name), planner_table[i]);
+	for (unsigned known = 0; known < 2; known++) {
+		q.network = known ? &w : NULL;
+		q.limits = &planner_limits_usual;
+		assert_int_equal(planner_choose(&q, &free), 0);
+		q.limits = &limits;
+		for (uint32_t i = 0; planner_table[i]; i++) {
+			limits.only = planner_table[i];
+			assert_int_equal(planner_choose(&q, &c), 0);
+			assert_ptr_equal(c.planner, planner_table[i]->unfit(&q) ? free.planner
+										: planner_table[i]);
+		}
+	}
+	q.needed = 0; /* what makes no sense is refused all the same */
+	assert_int_equal(planner_choose(&q, &c), -EINVAL);
+}
+
 static void a_wrong_network_is_named(void **state)
 {
 	struct network w = bcube(3, 2);
@@ -326,6 +352,7 @@ int main(void)
 		cmocka_unit_test(the_ring_follows_links),
 		cmocka_unit_test(hips_needs_every_place),
 		cmocka_unit_test(the_cheapest_is_chosen_over_a_network),
+		cmocka_unit_test(one_that_is_named_is_taken_where_it_fits),
 		cmocka_unit_test(a_wrong_network_is_named),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@
  * planners, the limits, and the steps that all planners share.
  */
 #include <errno.h>
+#include <string.h>
 #include "planner.h"
 #include "segment.h"
 
@@ -35,6 +36,15 @@ const struct planner_limits planner_limits_usual = {
 	.route_segments_max = GRAPH_SEGMENTS_MAX,
 	.mesh_members = 8, /* more streams at a time fill the buffer of a switch's port */
 };
+
+const struct planner *planner_named(const char *name)
+{
+	uint32_t i = 0;
+
+	while (planner_table[i] && strcmp(planner_table[i]->name, name) != 0)
+		i++;
+	return planner_table[i];
+}
 
 uint32_t planner_segments(const struct planner_request *q)
 {
@@ -128,6 +138,8 @@ int planner_choose(const struct planner_request *q, struct planner_choice *c)
 
 	if (error)
 		return error;
+	if (q->limits->only && !q->limits->only->unfit(q))
+		return planner_shape(q, q->limits->only, c);
 	if (q->network && q->everyone) {
 		choose_cheapest(q, c);
 		return 0;

@@ -19,6 +19,8 @@
 #include "topology.h"
 
 /* What planners keep to. The thresholds were tuned by the experiments in docs/tried.md. */
+struct planner;
+
 struct planner_limits {
 	struct graph_limits graph;
 	uint32_t segments_max;	 /* of an allreduce */
@@ -32,6 +34,7 @@ struct planner_limits {
 	uint32_t servers;		/* of planner `server` */
 	uint32_t mesh_members;		/* HiPS: up to so many members a level is a mesh */
 	uint32_t route_segments_max;	/* of planners by routes */
+	const struct planner *only;	/* taken wherever it fits; NULL: the choice is free */
 };
 extern const struct planner_limits planner_limits_usual;
 
@@ -123,6 +126,8 @@ uint32_t planner_segments(const struct planner_request *q);
 /* The best link that contributors have, or what is assumed of those who are still to come. */
 struct topology_link planner_best(const struct planner_request *q);
 
+/* The planner of that name; NULL: there is none. */
+const struct planner *planner_named(const char *name);
 /* Chooses a planner and its shape, or the shape of one that is named. Returns 0 or an error. */
 int planner_choose(const struct planner_request *q, struct planner_choice *c);
 int planner_shape(const struct planner_request *q, const struct planner *p,
