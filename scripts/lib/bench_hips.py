@@ -3,6 +3,11 @@
 
   bench hips --simulate                                the tables of docs/topology.md: BCube, tori, VGG-19 and AlexNet
   bench hips --simulate --network bcube:3,1 --size 67108864 --rate 100
+  bench hips --network bcube:3,1 --size 67108864 --rate 100 --repeat 5      real nodes: scripts/cluster up --topology
+
+On real nodes: hips-mesh, hips-ring; flat-one-nic, our ring along the links, where each node sends on one port;
+flat-all-nics, our flat plan, whose streams leave by the port that leads to their receiver; openmpi and gloo over rail 0, with the algorithm
+that is the best by hand. ratio is to the bound, in which 2 (N - 1)/N of the size can leave a node by all its ports.
 
 --simulate asks `sarissa plan --simulate`, which runs the planners of the control process and moves every piece over
 every port in virtual time. Schemes: hips-mesh, hips-ring; flat-one-nic, a ring along the links; flat-mesh, all to each
@@ -10,10 +15,11 @@ root; ps, two parameter servers; flat-all-nics, the least that a ring over all p
 that share no link are not built here)."""
 
 import json
+import statistics
 import subprocess
 import sys
 
-from . import nodes, options
+from . import bench_hips_nodes, nodes, options
 from .shell import Failure
 
 SCHEMES = {"hips-mesh": "hips-mesh", "hips-ring": "hips-ring", "flat-one-nic": "ring", "flat-mesh": "mesh",
@@ -29,9 +35,18 @@ def parse(argv):
     parser.add_argument("--simulate", action="store_true", help="in virtual time, no cluster, no root")
     parser.add_argument("--network", nargs="+", metavar="SHAPE", help="bcube:N,K or torus:AxB; all of the tables")
     parser.add_argument("--size", type=options.SIZE, metavar="BYTES", help="of one array; VGG-19 and AlexNet")
-    parser.add_argument("--rate", type=options.COUNT, default=10000, metavar="MBIT", help="of each port (10000)")
+    parser.add_argument("--rate", type=options.COUNT, metavar="MBIT", help="of each port (10000; real nodes: 100)")
+    parser.add_argument("--scheme", nargs="+", metavar="NAME", help="of real nodes (all)")
+    parser.add_argument("--repeat", type=options.COUNT, default=5, metavar="R", help="of real nodes (5)")
     parser.add_argument("--json", action="store_true", help="one JSON object per row on standard output")
-    return parser.parse_args(argv)
+    args = parser.parse_args(argv)
+    args.rate = args.rate or (10000 if args.simulate else 100)
+    args.scheme = options.chosen("--scheme", args.scheme or ["*"], bench_hips_nodes.SCHEMES,
+                                 ", ".join(bench_hips_nodes.SCHEMES))
+    args.network = args.network or (NETWORKS if args.simulate else ["bcube:3,1"])
+    args.sizes = {f"{args.size} bytes": args.size} if args.size else MODELS if args.simulate else \
+        {f"{mib} MiB": mib << 20 for mib in (32, 64)}
+    return args
 
 
 def plan(network, planner, size, rate):
@@ -79,28 +94,40 @@ def rows_of(network, size, rate):
 
 
 def show(rows, name):
-    flat = next(r["seconds"] for r in rows if r["scheme"] == "flat-one-nic")
+    flat = next((r["seconds"] for r in rows if r["scheme"] == "flat-one-nic"), None)
     first = rows[0]
     print(f"{first['network']}, {first['nodes']} nodes with {first['rails']} ports, {name}: bound "
           f"{first['bound_seconds']:.4f} s", file=sys.stderr)
     for r in rows:
-        print(f"  {r['scheme']:14} {r['seconds']:9.4f} s {r['ratio']:7.2f} x {r['starts']:6} starts "
-              f"{100 * (r['seconds'] / flat - 1):+7.1f} % against flat-one-nic"
-              f"{'' if r['simulated'] else ' (formula)'}", file=sys.stderr)
+        gain = f" {100 * (r['seconds'] / flat - 1):+7.1f} % against flat-one-nic" if flat else ""
+        starts = f" {r['starts']:6} starts" if "starts" in r else ""
+        formula = " (formula)" if starts and not r["simulated"] else ""
+        print(f"  {r['scheme']:14} {r['seconds']:9.4f} s {r['ratio']:7.2f} x{starts}{gain}{formula}", file=sys.stderr)
+
+
+def medians(rows):
+    """One row per scheme."""
+    out = []
+    for scheme in dict.fromkeys(r["scheme"] for r in rows):
+        of = [r for r in rows if r["scheme"] == scheme]
+        out.append({**of[0], **{key: statistics.median(r[key] for r in of) for key in ("seconds", "ratio")}})
+    return out
+
+
+def tell(args, row):
+    if args.json:
+        print(json.dumps(row), flush=True)
+    return row
 
 
 def main(argv):
     args = parse(argv)
-    if not args.simulate:
-        raise Failure("bench hips: only --simulate is there: a node has one port yet", 2)
-    sizes = {f"{args.size} bytes": args.size} if args.size else MODELS
-    for network in args.network or NETWORKS:
+    for network in args.network:
         if network.split(":")[0] not in ("bcube", "torus"):
             raise Failure(f"bench hips: --network takes bcube:N,K or torus:AxB, not '{network}'", 2)
-        for name, size in sizes.items():
-            rows = rows_of(network, size, args.rate)
-            show(rows, name)
-            if args.json:
-                for r in rows:
-                    print(json.dumps(r), flush=True)
+    for network in args.network:
+        for name, size in args.sizes.items():
+            found = rows_of(network, size, args.rate) if args.simulate else \
+                bench_hips_nodes.rows_of(network, size, args)
+            show(medians([tell(args, row) for row in found]), name)
     return 0

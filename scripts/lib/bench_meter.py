@@ -13,10 +13,14 @@ SHARE_LEAST_S = 0.2  # the kernel counts CPU time in ticks of 10 ms
 
 
 def sent_bytes(config):
-    """By node, what has come into the switch from it: whole frames, acknowledgements too. The
+    """By node, or by port of a topology, what has come into the switch from it: whole frames, acknowledgements too. The
     limiter counts the headers of each frame of a segment, a device only those of the first."""
     switch = ["ip", "netns", "exec", network.switch_netns(config["name"]), "sh", "-c"]
     nodes = range(config["nodes"])
+    if config.get("rails"):
+        script = "".join(f"cat /sys/class/net/{network.port_name(node, rail)}/statistics/rx_bytes;"
+                         for node in nodes for rail in range(network.rails(config, node)))
+        return [int(n) for n in run(*switch, script).split()]
     if config["rate"]:
         script = "".join(f"tc -s class show dev ifb{node};" for node in nodes)
         return [int(n) for n in re.findall(r"^ Sent (\d+) bytes", run(*switch, script), re.M)]

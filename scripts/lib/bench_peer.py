@@ -51,8 +51,9 @@ def set_offloads(config, size):
     through before its link can have carried it, so it travels frame by frame."""
     on = "on" if size >= SEGMENTS_LEAST_BYTES else "off"
     for node in range(config["nodes"]):
-        run("ip", "netns", "exec", network.node_netns(config["name"], node), "ethtool", "-K",
-            "eth0", "tx", "on", "tso", on, "gso", on, "gro", on)
+        for rail in range(network.rails(config, node)):
+            run("ip", "netns", "exec", network.node_netns(config["name"], node), "ethtool", "-K",
+                f"eth{rail}", "tx", "on", "tso", on, "gso", on, "gro", on)
 
 
 class System:

@@ -53,13 +53,14 @@ def machine_busy_seconds():
 
 @contextlib.contextmanager
 def cluster(count, *options, suffix=""):
-    """A cluster under a name of its own, taken down whatever happens."""
+    """A cluster under a name of its own, taken down whatever happens; count None: a topology among
+    the options says how many nodes."""
     name = f"bench{os.getpid()}{suffix}"
     options = [str(o) for o in options]
     # sessions of their own: a Ctrl-C is ours, and what it cuts off is taken down, too
     apart = {"capture_output": True, "text": True, "start_new_session": True}
     try:
-        done = subprocess.run([CLUSTER, "up", str(count), "--name", name, "--owner",
+        done = subprocess.run([CLUSTER, "up", *([] if count is None else [str(count)]), "--name", name, "--owner",
                                str(os.getpid()), *options], **apart)
         if done.returncode:
             raise Failure(done.stderr.strip())
