@@ -16,6 +16,7 @@
 #include "lease_file.h"
 #include "lock.h"
 #include "log.h"
+#include "topology/file.h"
 
 enum {
 	RETRY_MS = 100,
@@ -452,6 +453,7 @@ static int host_core(struct host *h)
 	config.sessions_user_max = config.sessions_max - config.sessions_max / 4;
 	config.pid = getpid();
 	config.planner = h->options->planner;
+	config.network = h->options->topology ? &h->options->topology->network : NULL;
 	config.quota_bytes = h->options->quota_bytes;
 	config.quotas_count = h->options->quotas_count;
 	memcpy(config.quotas, h->options->quotas, sizeof(config.quotas));

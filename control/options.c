@@ -11,6 +11,7 @@
 #include "core/planner/planner.h"
 #include "internal/arguments.h"
 #include "log.h"
+#include "topology/file.h"
 
 #ifndef SARISSA_VERSION
 #error "the build says which version this is"
@@ -35,6 +36,7 @@ enum {
 	X(SPILL, "spill", "DIR", "where objects go that the store has no room for (nowhere)")     \
 	X(SPILL_MAX, "spill-max", "BYTES", "of these at most (as much as the disk has)")          \
 	X(QUOTA, "quota", "BYTES", "of objects that one user may put here; UID=BYTES: this one")  \
+	X(TOPOLOGY, "topology", "FILE", "a topology file, the same at all nodes (none)")          \
 	X(PLANNER, "planner", "NAME", "of reduces, where it fits (the best)")                     \
 	X(LOG_LEVEL, "log-level", "LEVEL", "error, warning, info or debug (info)")                \
 	X(HELP, "help", NULL, "this text")                                                        \
@@ -244,6 +246,18 @@ static enum options_result options_creators(struct options *o, const char *value
 	return options_wrong("creators", value, "not shared, auto or private");
 }
 
+static enum options_result options_topology(struct options *o, const char *path)
+{
+	char error[TOPOLOGY_ERROR_BYTES];
+
+	topology_free(o->topology);
+	o->topology = topology_read(path, error);
+	if (o->topology)
+		return OPTIONS_RUN;
+	log_error("--topology: %s", error);
+	return OPTIONS_WRONG;
+}
+
 static enum options_result options_take(struct options *o, int id, const char *value,
 					const char **shards)
 {
@@ -290,6 +304,8 @@ static enum options_result options_take(struct options *o, int id, const char *v
 		if (!argument_number(value, 10, 1, INT64_MAX, &o->spill_max))
 			return options_wrong("spill-max", value, "not a number of bytes");
 		return OPTIONS_RUN;
+	case OPTION_TOPOLOGY:
+		return options_topology(o, value);
 	case OPTION_PLANNER:
 		o->planner = planner_named(value);
 		if (o->planner == NULL)
@@ -308,6 +324,25 @@ static enum options_result options_take(struct options *o, int id, const char *v
 	default:
 		return OPTIONS_WRONG;
 	}
+}
+
+/* Whether the file has all nodes of the list. */
+static enum options_result options_places(const struct options *o)
+{
+	const struct topology *t = o->topology;
+
+	for (uint32_t node = 0; t && node < o->nodes; node++) {
+		uint32_t i = 0;
+
+		while (i < t->nodes && t->node[i].number != node)
+			i++;
+		if (i < t->nodes)
+			continue;
+		log_error("--topology: node %u of the list of nodes is not in the file: add it",
+			  node);
+		return OPTIONS_WRONG;
+	}
+	return OPTIONS_RUN;
 }
 
 static enum options_result options_finish(struct options *o, const char *shards)
@@ -331,6 +366,8 @@ static enum options_result options_finish(struct options *o, const char *shards)
 			  o->nodes - 1);
 		return OPTIONS_WRONG;
 	}
+	if (options_places(o) == OPTIONS_WRONG)
+		return OPTIONS_WRONG;
 	return options_shards(o, shards);
 }
 

@@ -22,6 +22,7 @@ struct options {
 	uint64_t spill_max; /* bytes */
 	mode_t socket_mode;
 	enum control_creators creators;
+	struct topology *topology;     /* or NULL; as long as the process lives */
 	const struct planner *planner; /* NULL: the best one */
 	enum control_log_level log_level;
 	struct net_addr addrs[NODES_MAX];

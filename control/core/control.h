@@ -84,6 +84,7 @@ struct control_ops {
 
 enum { CONTROL_QUOTAS_MAX = 64 };
 
+struct network;
 struct planner;
 
 struct control_config {
@@ -106,6 +107,7 @@ struct control_config {
 	uint32_t waits_max;	    /* requests of clients that wait, all sessions together */
 	uint32_t grid_slots;	    /* of a reduce, from which on they pass stripes on */
 	uint64_t twotree_bytes;	    /* up to so many, reduces for one node get two trees; 0: none */
+	const struct network *network; /* between the nodes; outlives control; NULL: unknown */
 	const struct planner *planner; /* of reduces, where it fits; NULL: the best one */
 	uint64_t delegate_bytes;     /* of a reduce, from which on who asks for it coordinates it */
 	uint32_t creations_max;	     /* objects that are written apart from the store */

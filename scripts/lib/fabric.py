@@ -6,7 +6,7 @@ All bridges are in the switch namespace, those of direct links too: rates and fa
 outside the nodes. Addresses and routes do not change; latencies of the file are not emulated."""
 
 from . import network
-from .network import ip_batch, node_ip, node_mac, node_netns, port_name, switch_netns, tc_batch
+from .network import home_ip, ip_batch, node_ip, node_mac, node_netns, port_name, switch_netns, tc_batch
 from .shell import run
 from .wires import Wires
 
@@ -59,7 +59,7 @@ def create_host(config, wires, node):
     name, ports = config["name"], wires.ports_of(node)
     netns = network.create_netns(config, node)
     network.in_netns(netns, "sysctl -qw " + " ".join(ROUTER))
-    lines = ["link set lo up"]
+    lines = ["link set lo up", f"addr add {home_ip(node)}/32 dev lo"]
     for port in ports:
         device = f"eth{port[1]}"
         lines += [f"link set {device} addrgenmode none up", f"addr add {node_ip(*port)}/32 dev {device}"]
@@ -117,8 +117,12 @@ def forward_frames(config, wires):
 def routes(wires):
     """By node, commands of ip."""
     out = {node: [] for node in range(len(wires.nodes))}
+    for target in range(len(wires.nodes)):
+        for node, rail, hop, metric in wires.routes(wires.ports_of(target)):
+            out[node].append(f"route add {home_ip(target)}/32 dev eth{rail} via {node_ip(*hop)} onlink"
+                             f" src {home_ip(node)} metric {metric}")
     for target in wires.ports():
-        for node, rail, hop, metric in wires.routes(target):
+        for node, rail, hop, metric in wires.routes([target]):
             way = "scope link" if hop == target else f"via {node_ip(*hop)} onlink"
             own = target[1] if target[1] < len(wires.nodes[node]) else 0
             out[node].append(f"route add {node_ip(*target)}/32 dev eth{rail} {way} src {node_ip(node, own)}"

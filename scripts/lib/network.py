@@ -30,6 +30,11 @@ def node_ip(node, rail=0):
     return f"10.{77 + rail}.{node // 250}.{node % 250 + 1}"
 
 
+def home_ip(node):
+    """Of a node of a topology, whichever rail leads to it."""
+    return f"10.76.{node // 250}.{node % 250 + 1}"
+
+
 def node_ip6(node):
     return f"fd77::{node + 1:x}"
 

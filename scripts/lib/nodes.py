@@ -9,7 +9,7 @@ from pathlib import Path
 
 from . import network, process
 from .shell import Failure, build_dir, daemons_dir, run
-from .state import node_dir
+from .state import node_dir, topology_file
 
 KINDS = ("dataplane", "control")
 READY_S = 60.0  # a whole cluster answers within
@@ -28,6 +28,8 @@ def binary(kind):
 
 def address(config, node):
     """IP address that the dataplane speaks from."""
+    if config.get("rails"):
+        return network.home_ip(node)
     return network.node_ip6(node) if config["ipv6"] else network.node_ip(node)
 
 
@@ -37,7 +39,7 @@ def endpoint(config, node):
 
 
 def dataplane_argv(config, node):
-    ports = {"af_xdp": "af_xdp:eth0", "udp": "udp:eth0", "tap": "tap:dtap0"}
+    ports = {"af_xdp": "af_xdp:eth0", "udp": "udp:lo" if config.get("rails") else "udp:eth0", "tap": "tap:dtap0"}
     prefix = 64 if config["ipv6"] else 16
     argv = [binary("dataplane"), "--rundir", node_dir(config, node), "--port", ports[config["vdev"]],
             "--addr", f"{address(config, node)}/{prefix}", "--udp-port", config["udp_port"],
@@ -52,7 +54,9 @@ def control_argv(config, node):
     peers = ",".join(endpoint(config, i) for i in range(seeds or config["nodes"]))
     who = ["--node", "auto", "--seeds", peers] if seeds else ["--node", node, "--nodes", peers]
     shards = ["--shards", config["shards"]] if config.get("shards") else []
-    return [binary("control"), "--rundir", node_dir(config, node), *who, *shards]
+    plans = ["--planner", config["planner"]] if config.get("planner") else []
+    plans += ["--topology", topology_file(config)] if config.get("rails") else []
+    return [binary("control"), "--rundir", node_dir(config, node), *who, *shards, *plans]
 
 
 def pid_file(config, node, kind):

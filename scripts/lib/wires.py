@@ -106,14 +106,12 @@ class Wires:
         """The ports of other nodes that it hears."""
         return [other for other in self.members[self.segment[port]] if other[0] != port[0]]
 
-    def distances(self, port):
-        """By node, how many links are between it and that port. A way ends on the port's own rail, so that
-        the ways to two ports of a node share none of its links; those who have no such way go
+    def distances(self, ends):
+        """By node, how many links are between it and those ports of a node. Who has no way to them goes
         through the node's other rails, behind all others."""
-        distance, target = {}, port[0]
-        self.spread(distance, target, [(self.segment[port], 1)])
-        self.spread(distance, target, [(self.segment[other], UNREACHED) for other in self.ports_of(target)
-                                       if other != port])
+        distance, target = {}, ends[0][0]
+        self.spread(distance, target, [(self.segment[end], 1) for end in ends])
+        self.spread(distance, target, [(self.segment[other], UNREACHED) for other in self.ports_of(target)])
         return distance
 
     def ports_of(self, node):
@@ -133,28 +131,26 @@ class Wires:
                 queue += [(self.segment[other], links + 1) for other in self.ports_of(node)
                           if self.segment[other] not in seen]
 
-    def routes(self, target):
-        """The ways to a port: (node, rail, port of the next one, metric). Of the rails of a node the one
+    def routes(self, ends):
+        """The ways that end at any of those ports of a node: (node, rail, port of the next one, metric). With one
+        port, the ways to two ports of a node share none of its links. Of the rails of a node the one
         with the least metric carries the packets, the others while that has no carrier. The next
         one is never further away, so packets do not go in circles."""
-        distance, out = self.distances(target), []
+        distance, out = self.distances(ends), []
         for node, away in distance.items():
             for own in self.ports_of(node):
-                hop = self.next_hop(own, target, distance, away)
+                hop = self.next_hop(own, ends, distance, away)
                 if hop:
-                    metric = 1 + (0 if hop[0] == target[0] else min(distance[hop[0]], 1000))
-                    out.append((node, own[1], hop, 64 * metric + (own[1] != target[1]) * (1 + own[1])))
+                    metric = 1 + (0 if hop[0] == ends[0][0] else min(distance[hop[0]], 1000))
+                    out.append((node, own[1], hop, 64 * metric + (own[1] != ends[0][1]) * (1 + own[1])))
         return out
 
-    def next_hop(self, own, target, distance, away):
-        if self.segment[own] == self.segment[target]:
-            return target
-        others = self.neighbours(own)
-        if away >= UNREACHED:
-            for other in others:
-                if other[0] == target[0]:
-                    return other
-        others = [o for o in others if o[0] != target[0] and distance.get(o[0], UNREACHED * 2) <= away]
+    def next_hop(self, own, ends, distance, away):
+        target, others = ends[0][0], self.neighbours(own)
+        for other in others:
+            if other in ends or (away >= UNREACHED and other[0] == target):
+                return other
+        others = [o for o in others if o[0] != target and distance.get(o[0], UNREACHED * 2) <= away]
         return min(others, key=lambda o: (distance[o[0]], o), default=None)
 
     def forwarding(self, port):

@@ -5,11 +5,12 @@ of a node fail one by one."""
 
 import json
 import re
+import struct
 import subprocess
 import sys
 
 import netlib
-from lib import network
+from lib import bench_meter, network
 from netlib import Cluster
 
 # three switches in a ring, where broadcasts would go round for ever; and a faster one beside them
@@ -94,12 +95,33 @@ def ports_of_a_bcube_fail_one_by_one():
                 "cluster: --rail 2: node 0 has rails 0 to 1\n", done.stderr
 
 
+def sums_cross_direct_links(net, directory):
+    """An allreduce of all four along the axes: each byte of a sum crosses one link at a time, no relay."""
+    size, names = 8 << 20, [f"part-{node}" for node in range(4)]
+    for node, name in enumerate(names):
+        (directory / name).write_bytes(struct.pack("<f", 1 << node) * (size // 4))
+        net.must(node, "sarissa", "put", name, directory / name)
+    before = sum(bench_meter.sent_bytes(net.config))
+    gets = [net.start(node, "sarissa", "get", "sum", directory / f"sum-{node}", "--timeout", netlib.PATIENCE_S)
+            for node in range(4)]
+    for node in range(4):
+        netlib.until_waiting(net, node)
+    net.must(0, "sarissa", "reduce", "sum", *names, "--spread", "--timeout", netlib.PATIENCE_S)
+    for node, get in enumerate(gets):
+        assert get.wait(timeout=netlib.PATIENCE_S) == 0, f"node {node}: exit {get.returncode}"
+        got = (directory / f"sum-{node}").read_bytes()
+        assert got == struct.pack("<f", 15) * (size // 4), f"node {node}: wrong sum"
+    share = (sum(bench_meter.sent_bytes(net.config)) - before) / (2 * 3 * size)
+    assert 1 < share < 1.15, f"{share:.2f} of the bytes that four nodes send each other"
+
+
 def a_torus_relays_objects():
     """With direct links only. The opposite node is no neighbour."""
     netlib.need_daemons()
-    with Net("torus:2x2", "--rate", 200) as net, netlib.scratch() as directory:
+    with Net("torus:2x2", "--rate", 200, "--planner", "hips-ring") as net, netlib.scratch() as directory:
         net.check_all()
         netlib.transfer(net, directory, 1 << 20, source=0, targets=(1, 2, 3))
+        sums_cross_direct_links(net, directory)
         net.check_daemons()
         net.verb("link", 0, "down", "--rail", 1)  # both ends of it, as of a real one
         assert {port for port, state in links(net).items() if state == "down"} == {(0, 1), (1, 0)}

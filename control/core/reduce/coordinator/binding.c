@@ -114,6 +114,7 @@ static void reduce_request_plan(struct control *c, struct reduce *r, struct plan
 		.whole = r->delegated.is_delegate, /* who gets it asks another node */
 		.rate_seen = c->cluster->links.all.rate_seen,
 		.all = reduce_links_all(c),
+		.network = c->config.network,
 		.limits = &c->coordinator->reduces.limits};
 	reduce_groups(c, r, q, c->coordinator->reduces.group);
 }
