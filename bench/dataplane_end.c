@@ -34,10 +34,11 @@ bool end_open(struct end *e, const struct port *port, struct worker *workers, un
 	*e->worker = (struct worker){.index = index,
 				     .workers = port->workers,
 				     .all = workers,
-				     .port = port,
-				     .in = {&port->queue[index]},
-				     .ins = 1,
-				     .out = &port->queue[index],
+				     .rails = 1,
+				     .rail[0] = {.port = port,
+						 .in = {&port->queue[index]},
+						 .ins = 1,
+						 .out = &port->queue[index]},
 				     .resolver_fd = -1,
 				     .counters = &e->counters,
 				     .session = &e->session};
@@ -90,10 +91,10 @@ unsigned end_turn(struct end *e)
 {
 	struct record events[EVENTS];
 	uint64_t now_ns = worker_now_ns();
-	unsigned work = rx_burst(e->worker, now_ns);
+	unsigned work = rx_burst(e->worker, &e->worker->rail[0], now_ns);
 	if (now_ns >= engine_next_timeout(e->session.engine))
 		engine_tick(e->session.engine, now_ns);
-	work += tx_burst(e->worker, now_ns);
+	work += tx_burst(e->worker, &e->worker->rail[0], now_ns);
 	unsigned n = engine_events(e->session.engine, events, EVENTS);
 	for (unsigned i = 0; i < n; i++)
 		end_event(e, &events[i]);

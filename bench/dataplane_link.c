@@ -256,9 +256,9 @@ static bool link_memory(struct link *k, uint64_t object_bytes)
 			      k->store_bytes))
 			return false;
 		snprintf(name, sizeof(name), "handover%u", w);
-		k->worker[w].handover =
+		k->worker[w].rail[0].handover =
 			rte_ring_create(name, WORKER_HANDOVER, SOCKET_ID_ANY, RING_F_SC_DEQ);
-		if (!k->worker[w].handover)
+		if (!k->worker[w].rail[0].handover)
 			return false;
 		if (k->side == SENDER)
 			end_fill(k->store + l->object.store_offset, l->object.bytes, w);

@@ -59,8 +59,8 @@ static bool pair_end(struct pair *p, unsigned i)
 	uint8_t *store = end_memory(p->store_bytes);
 	if (!store || !end_open(e, port, &p->worker[i], 0, i + 1, store, p->store_bytes))
 		return false;
-	e->worker->in[0] = &port->queue[i];
-	e->worker->out = &port->queue[1 - i];
+	e->worker->rail[0].in[0] = &port->queue[i];
+	e->worker->rail[0].out = &port->queue[1 - i];
 	return true;
 }
 

@@ -198,7 +198,8 @@ static int attach_check(const struct attach_reply *r, ssize_t length, unsigned f
 		return -EPROTONOSUPPORT;
 	if (r->error)
 		return r->error < 0 ? r->error : -r->error;
-	if (r->workers == 0 || r->workers > WORKERS_MAX || fds != 4 + r->workers)
+	if (r->workers == 0 || r->workers > WORKERS_MAX || fds != 4 + r->workers || r->rails == 0 ||
+	    r->rails > RAILS_MAX)
 		return -EPROTO;
 	return 0;
 }
@@ -228,7 +229,8 @@ int attach_finish(struct attach *a)
 		attach_end(a);
 		return error;
 	}
-	a->reply.port[sizeof(a->reply.port) - 1] = '\0';
+	for (unsigned k = 0; k < RAILS_MAX; k++)
+		a->reply.rail[k].port[sizeof(a->reply.rail[k].port) - 1] = '\0';
 	return 1;
 }
 

@@ -159,10 +159,12 @@ static void host_begin(struct host *h)
 	}
 	spill_sweep(&h->spill);
 	h->waiting_logged = false;
-	log_info("attached to %s, %u worker%s, store of %llu MiB%s", a.reply.port, a.reply.workers,
-		 a.reply.workers == 1 ? "" : "s", (unsigned long long)(a.reply.store_bytes >> 20),
-		 h->attach.kept ? ", kept" : "");
-	notify_status(&h->notify, "attached to %s", a.reply.port);
+	log_info("attached to %s, %u worker%s, store of %llu MiB%s", a.reply.rail[0].port,
+		 a.reply.workers, a.reply.workers == 1 ? "" : "s",
+		 (unsigned long long)(a.reply.store_bytes >> 20), h->attach.kept ? ", kept" : "");
+	for (unsigned k = 1; k < a.reply.rails; k++)
+		log_info("rail %u: %s", k, a.reply.rail[k].port);
+	notify_status(&h->notify, "attached to %s", a.reply.rail[0].port);
 	if (control_membership(h->core) == CONTROL_JOINING)
 		log_info("asking the seeds for a number");
 	host_membership(h);

@@ -5,8 +5,8 @@
 
 int main(int argc, char **argv)
 {
-	static struct options options;
-	switch (options_parse(argc, argv, &options)) {
+	static struct options options[RAILS_MAX];
+	switch (options_parse(argc, argv, options)) {
 	case OPTIONS_DONE:
 		return 0;
 	case OPTIONS_WRONG:
@@ -14,6 +14,6 @@ int main(int argc, char **argv)
 	case OPTIONS_RUN:
 		break;
 	}
-	log_set_level(options.log_level);
-	return node_run(&options);
+	log_set_level(options->log_level);
+	return node_run(options);
 }

@@ -154,7 +154,7 @@ static uint32_t congestion_streams(const struct conn *c)
 {
 	uint32_t streams = 0;
 
-	list_each(l, &c->active)
+	list_each(l, &c->main->active)
 	{
 		if (++streams == CONGESTION_STREAMS_MAX)
 			break;
@@ -379,7 +379,7 @@ static uint64_t congestion_burst_ns(const struct engine *e, const struct conn *c
  */
 static void congestion_rested(struct engine *e, struct conn *c)
 {
-	if (c->tx.inflight_pkts > 0 || c->tx.lost_count > 0 || !list_empty(&c->active) ||
+	if (c->tx.inflight_pkts > 0 || c->tx.lost_count > 0 || !list_empty(&c->main->active) ||
 	    c->cc.cwnd_bytes >= congestion_first(e) ||
 	    e->now_ns < c->tx.last_elicit_ns + c->loss.srtt_ns)
 		return;
@@ -400,7 +400,7 @@ bool congestion_allows(struct engine *e, struct conn *c, uint32_t bytes, bool ma
 	}
 	if (may_wait && c->cc.saving)
 		from += congestion_save_ns(e, c);
-	if (from > e->now_ns || e->pace_ns > e->now_ns) {
+	if (from > e->now_ns || e->pace_ns[c->rail] > e->now_ns) {
 		c->cc.pace_blocked = true;
 		c->cc.pace_from_ns = from;
 		c->cc.saving = e->config.burst_bytes > 0;
@@ -419,11 +419,12 @@ void congestion_sent(struct engine *e, struct conn *c, uint32_t bytes)
 	c->cc.pace_ns = state_max(c->cc.pace_ns, floor) + c->cc.pace_ns_per_kib * bytes / 1024;
 	if (c->loss.probes_due > 0)
 		c->loss.probes_due--;
-	if (e->config.rate_bps == 0)
+	uint64_t rate_bps = e->config.rate_bps[c->rail];
+	if (rate_bps == 0)
 		return;
 	uint64_t node_floor =
 		e->now_ns > CONGESTION_NODE_BURST_NS ? e->now_ns - CONGESTION_NODE_BURST_NS : 0;
 	uint64_t wire_bits = (uint64_t)(bytes + ENGINE_OVERHEAD_V4 + CONGESTION_LINK_BYTES) * 8;
-	e->pace_ns = state_max(e->pace_ns, node_floor) +
-		     wire_bits * UINT64_C(1000000000) / e->config.rate_bps;
+	e->pace_ns[c->rail] = state_max(e->pace_ns[c->rail], node_floor) +
+			      wire_bits * UINT64_C(1000000000) / rate_bps;
 }

@@ -8,6 +8,7 @@
 #include "loss.h"
 #include "msg.h"
 #include "out_edge.h"
+#include "path.h"
 #include "path_mtu.h"
 #include "peer.h"
 #include "wheel.h"
@@ -25,6 +26,13 @@ struct conn *conn_find(struct engine *e, uint32_t handle)
 	if (handle == 0 || index >= e->config.conns_max || e->conns[index].handle != handle)
 		return NULL;
 	return e->conns[index].state == CONN_FREE ? NULL : &e->conns[index];
+}
+
+struct conn *conn_named(struct engine *e, uint32_t handle)
+{
+	struct conn *c = conn_find(e, handle);
+
+	return c != NULL && c->main == c ? c : NULL;
 }
 
 static struct list *conn_bucket(struct engine *e, const struct net_addr *addr)
@@ -91,6 +99,7 @@ struct conn *conn_alloc(struct engine *e, const struct net_addr *addr)
 	c->generation = handle_next_generation(c->generation);
 	c->handle = handle_make(c->index, c->generation);
 	c->state = CONN_OPENING;
+	c->main = c->path[0] = c;
 	c->addr = *addr;
 	memset(c->addr.pad, 0, sizeof(c->addr.pad));
 	c->opened_ns = c->last_rx_ns = e->now_ns;
@@ -112,12 +121,15 @@ static struct record *conn_event(struct engine *e, const struct conn *c, enum ev
 	r->peer.mtu = c->mtu;
 	r->peer.workers = c->peer_workers;
 	r->peer.rtt_us = c->handshake_rtt_us;
+	r->flags = c->rail;
+	r->peer.of = c->main != c ? c->main->handle : 0;
 	return r;
 }
 
 void conn_established(struct engine *e, struct conn *c)
 {
 	c->state = CONN_UP;
+	c->main->paths += c->main != c;
 	c->check_tx = wire_check_conn(e->config.incarnation, c->handle, c->incarnation);
 	c->check_rx = wire_check_conn(c->incarnation, c->remote, e->config.incarnation);
 	c->crc_tx = wire_crc_conn(e->config.incarnation, c->handle, c->incarnation, c->remote);
@@ -130,10 +142,11 @@ void conn_established(struct engine *e, struct conn *c)
 	path_mtu_start(e, c);
 	e->count->conns_opened++;
 	conn_event(e, c, EVENT_PEER_UP);
+	path_wake(e, c);
 	conn_wake(e, c);
 }
 
-void conn_close(struct engine *e, struct conn *c, enum reason why)
+static void conn_end(struct engine *e, struct conn *c, enum reason why)
 {
 	list_each(o, &c->out_edges) out_edge_fail(e, list_entry(o, struct out_edge, on_conn), why);
 	list_each(i, &c->in_edges) in_edge_fail(e, list_entry(i, struct in_edge, on_origin), why);
@@ -152,6 +165,27 @@ void conn_close(struct engine *e, struct conn *c, enum reason why)
 	e->conns_used--;
 }
 
+void conn_close(struct engine *e, struct conn *c, enum reason why)
+{
+	c = c->main;
+	path_each(p, c)
+	{
+		if (p != c)
+			conn_end(e, p, why);
+	}
+	conn_end(e, c, why);
+}
+
+/* Nobody has heard of it yet. */
+static void conn_forget(struct engine *e, struct conn *c)
+{
+	list_remove(&c->by_addr);
+	list_append(&e->free_conns, &c->ready);
+	c->state = CONN_FREE;
+	c->handle = 0;
+	e->conns_used--;
+}
+
 static bool conn_addr_valid(const struct net_addr *a)
 {
 	static const uint8_t zero[16];
@@ -159,14 +193,29 @@ static bool conn_addr_valid(const struct net_addr *a)
 	return a->port != 0 && memcmp(a->ip, zero, 16) != 0;
 }
 
+/* Where it is to go, and beside which connection; *main stays NULL for one of its own. */
+static enum reason conn_open_check(struct engine *e, const struct record *r, struct conn **main)
+{
+	if (!conn_addr_valid(&r->peer.addr) || net_addr_equal(&r->peer.addr, &e->config.addr) ||
+	    r->flags >= e->config.rails)
+		return REASON_BAD_RANGE;
+	if (r->peer.of == 0)
+		return REASON_NONE;
+	*main = conn_named(e, r->peer.of);
+	return *main == NULL || (*main)->state != CONN_UP ? REASON_BAD_CONN : REASON_NONE;
+}
+
 enum reason conn_open_record(struct engine *e, const struct record *r)
 {
-	struct conn *c;
+	struct conn *c, *main = NULL;
+	enum reason bad = conn_open_check(e, r, &main);
 
-	if (!conn_addr_valid(&r->peer.addr) || net_addr_equal(&r->peer.addr, &e->config.addr))
-		return REASON_BAD_RANGE;
+	if (bad != REASON_NONE)
+		return bad;
 	c = conn_by_addr(e, &r->peer.addr);
 	if (c != NULL) {
+		if (c->main != (main != NULL ? main : c) || c == main)
+			return REASON_BUSY_ID;
 		c->token = r->token;
 		if (c->state == CONN_UP)
 			conn_event(e, c, EVENT_PEER_UP);
@@ -177,6 +226,14 @@ enum reason conn_open_record(struct engine *e, const struct record *r)
 	c = conn_alloc(e, &r->peer.addr);
 	if (c == NULL)
 		return REASON_FULL;
+	if (main == NULL) {
+		path_on_rail(c, r->flags);
+	} else if (!path_join(main, c, r->flags)) {
+		conn_forget(e, c);
+		return REASON_BUSY_ID;
+	} else {
+		c->path_of = main->remote;
+	}
 	c->token = r->token;
 	c->hello.due = true;
 	conn_wake(e, c);
@@ -185,7 +242,7 @@ enum reason conn_open_record(struct engine *e, const struct record *r)
 
 enum reason conn_close_record(struct engine *e, const struct record *r)
 {
-	struct conn *c = conn_find(e, r->peer.conn);
+	struct conn *c = conn_named(e, r->peer.conn);
 
 	if (c == NULL)
 		return REASON_BAD_CONN;
@@ -193,6 +250,7 @@ enum reason conn_close_record(struct engine *e, const struct record *r)
 		conn_close(e, c, REASON_CLOSED);
 		return REASON_NONE;
 	}
+	c = path_carrier(c);
 	c->close_due = true; /* transmit says it to the peer, then closes */
 	conn_wake(e, c);
 	return REASON_NONE;
@@ -200,7 +258,7 @@ enum reason conn_close_record(struct engine *e, const struct record *r)
 
 enum reason conn_watch_record(struct engine *e, const struct record *r)
 {
-	struct conn *c = conn_find(e, r->watch.conn);
+	struct conn *c = conn_named(e, r->watch.conn);
 
 	if (c == NULL || c->state != CONN_UP)
 		return REASON_BAD_CONN;
@@ -209,7 +267,7 @@ enum reason conn_watch_record(struct engine *e, const struct record *r)
 		return REASON_BAD_RANGE;
 	c->watch_ns = r->watch.silence_ns;
 	c->watch_from_ns = e->now_ns;
-	conn_wake(e, c);
+	path_wake(e, c);
 	return REASON_NONE;
 }
 
@@ -217,10 +275,11 @@ enum reason conn_watch_record(struct engine *e, const struct record *r)
 static uint64_t conn_keep_alive_ns(const struct engine *e, const struct conn *c)
 {
 	uint64_t idle = e->config.idle_timeout_ns / 3;
+	const struct conn *m = c->main;
 
-	if (c->watch_ns != 0)
-		idle = state_min(idle, c->watch_ns / 2);
-	if (list_empty(&c->in_edges) && list_empty(&c->out_edges))
+	if (m->watch_ns != 0)
+		idle = state_min(idle, m->watch_ns / 2);
+	if (list_empty(&m->in_edges) && list_empty(&m->out_edges))
 		return idle;
 	return state_min(idle, state_max(CONN_BUSY_MIN_NS, CONN_BUSY_ROUNDS * c->loss.srtt_ns));
 }
@@ -237,7 +296,7 @@ static uint64_t conn_silence_due_ns(const struct conn *c)
 {
 	if (c->watch_ns == 0 || c->silent || c->tx.inflight_pkts == 0)
 		return NEVER;
-	return state_max(c->last_rx_ns, c->watch_from_ns) + c->watch_ns;
+	return state_max(path_heard_ns(c), c->watch_from_ns) + c->watch_ns;
 }
 
 /* A worker that did not run for long itself has heard nobody: the time begins anew. */
@@ -267,7 +326,7 @@ void conn_arm(struct engine *e, struct conn *c)
 		next = state_min(next, conn_keep_alive_due_ns(e, c));
 		next = state_min(next, conn_silence_due_ns(c));
 		if (c->cc.pace_blocked)
-			next = state_min(next, state_max(c->cc.pace_from_ns, e->pace_ns));
+			next = state_min(next, state_max(c->cc.pace_from_ns, e->pace_ns[c->rail]));
 	}
 	if (next - c->wheel_ns < NEVER / 2 && next - c->wheel_ns > CONN_EARLY_MAX_NS)
 		wheel_disarm(e, c); /* far too early: not worth the turn */
@@ -288,7 +347,7 @@ void conn_timers(struct engine *e, struct conn *c)
 	if (e->now_ns >= c->loss.deadline_ns)
 		loss_detect(e, c);
 	if (e->now_ns >= loss_probe_ns(e, c)) {
-		uint64_t heard = state_max(c->last_rx_ns, c->loss.waiting_since_ns);
+		uint64_t heard = state_max(path_heard_ns(c), c->loss.waiting_since_ns);
 		if (c->loss.waiting_since_ns != 0 &&
 		    e->now_ns - heard > e->config.idle_timeout_ns) {
 			conn_close(e, c, REASON_PEER_TIMEOUT);

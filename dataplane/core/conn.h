@@ -165,6 +165,8 @@ struct conn {
 	/* identity */
 	_Alignas(64) uint8_t state; /* in whole cache lines, the seldom used ones last */
 	bool silent;		    /* control knows of its silence */
+	uint8_t rail;		    /* that its packets go by */
+	bool impaired;		    /* a path that brings nothing, beside others that do (path.h) */
 	uint16_t check_rx, check_tx;
 	uint16_t mtu;		 /* IP bytes that the path carries */
 	uint32_t crc_rx, crc_tx; /* wire_crc_conn() */
@@ -185,6 +187,8 @@ struct conn {
 	struct list ready;   /* on engine.ready: may have something to send; or on free_conns */
 	struct list timer;   /* on a slot of the wheel */
 	struct list by_addr; /* on a bucket of engine.by_addr */
+	struct conn *main;   /* whose path this is (path.h); itself: a connection */
+	uint32_t paths;	     /* of main: those that are UP, beside itself */
 	uint64_t wheel_ns;   /* when the wheel will wake it */
 
 	/* silence */
@@ -210,15 +214,20 @@ struct conn {
 	struct conn_msg msg;
 	struct conn_hello hello;
 	struct conn_report report;
+	struct conn *path[RAILS_MAX]; /* of main, by rail: itself, and those that are there */
+	uint32_t path_of;	      /* opening: the peer's id of main */
 };
-_Static_assert(sizeof(struct conn) == 1024, "a connection is as long as 16 cache lines");
+_Static_assert(sizeof(struct conn) == 1088, "a connection is as long as 17 cache lines");
 
 struct conn *conn_find(struct engine *e, uint32_t handle);
 struct conn *conn_by_addr(struct engine *e, const struct net_addr *addr);
-/* A connection in state OPENING, nothing sent yet; NULL when the table is full. */
+/* The same of one that control names: not another path of one. */
+struct conn *conn_named(struct engine *e, uint32_t handle);
+/* A connection on rail 0 in state OPENING, nothing sent yet; NULL when the table is full. */
 struct conn *conn_alloc(struct engine *e, const struct net_addr *addr);
 void conn_established(struct engine *e, struct conn *c);
-/* Ends a connection: its edges fail, its messages come back, control hears PEER_DOWN. */
+/* Ends a connection with all its paths: its edges fail, its messages come back, control hears
+ * PEER_DOWN of each. */
 void conn_close(struct engine *e, struct conn *c, enum reason why);
 enum reason conn_open_record(struct engine *e, const struct record *r);
 enum reason conn_close_record(struct engine *e, const struct record *r);
@@ -242,7 +251,7 @@ void conn_arm(struct engine *e, struct conn *c);
 /* Puts a connection on the list of those that may have something to send. */
 static inline void conn_wake(struct engine *e, struct conn *c)
 {
-	list_want(&e->ready, &c->ready);
+	list_want(&e->ready[c->rail], &c->ready);
 }
 
 #endif

@@ -43,13 +43,14 @@ static bool engine_config_valid(const struct engine_config *f)
 	bool window_pow2 = (f->window_pkts & (f->window_pkts - 1)) == 0;
 
 	return f->incarnation != 0 && f->mtu >= MTU_BASE && f->mtu <= ENGINE_HEAD_MAX &&
-	       f->workers >= 1 && f->conns_max >= 1 && f->conns_max <= 4096 && window_pow2 &&
-	       f->window_pkts >= ENGINE_WINDOW_MIN && f->window_pkts <= 16384 &&
-	       f->buffers_max >= 1 && f->buffers_max <= BUFFERS_MAX && f->edges_max >= 1 &&
-	       f->edges_max <= EDGES_MAX && f->msgs_max <= 65536 && f->msg_rx_slots <= 65536 &&
-	       f->delay_target_ns > 0 && f->idle_timeout_ns > 0 && f->handshakes_per_s > 0 &&
-	       f->handshakes_per_s <= 1000000000 && f->credit_bytes > 0 && f->block_bytes > 0 &&
-	       f->burst_bytes <= ENGINE_BURST_MAX && f->store != NULL && f->counters != NULL &&
+	       f->workers >= 1 && f->rails >= 1 && f->rails <= RAILS_MAX && f->conns_max >= 1 &&
+	       f->conns_max <= 4096 && window_pow2 && f->window_pkts >= ENGINE_WINDOW_MIN &&
+	       f->window_pkts <= 16384 && f->buffers_max >= 1 && f->buffers_max <= BUFFERS_MAX &&
+	       f->edges_max >= 1 && f->edges_max <= EDGES_MAX && f->msgs_max <= 65536 &&
+	       f->msg_rx_slots <= 65536 && f->delay_target_ns > 0 && f->idle_timeout_ns > 0 &&
+	       f->handshakes_per_s > 0 && f->handshakes_per_s <= 1000000000 &&
+	       f->credit_bytes > 0 && f->block_bytes > 0 && f->burst_bytes <= ENGINE_BURST_MAX &&
+	       f->store != NULL && f->counters != NULL &&
 	       (f->msg_tx != NULL || f->msg_tx_bytes == 0) &&
 	       (f->msg_rx != NULL || f->msg_rx_slots == 0);
 }
@@ -130,7 +131,8 @@ struct engine *engine_init(void *memory, const struct engine_config *config, uin
 	e->quantum = (unsigned)state_max(ENGINE_QUANTUM, config->burst_bytes / config->mtu);
 	e->now_ns = now_ns;
 	engine_layout(e, &v);
-	list_init(&e->ready);
+	for (uint32_t k = 0; k < RAILS_MAX; k++)
+		list_init(&e->ready[k]);
 	list_init(&e->free_msgs);
 	list_init(&e->free_conns);
 	list_init(&e->sweeps);
@@ -157,15 +159,16 @@ void engine_prefetch(const struct engine *e, const struct packet_in *p)
 		in_edge_prefetch(e, p->data + WIRE_BODY);
 }
 
-static unsigned engine_replies(struct engine *e, struct packet_out *out, unsigned count)
+static unsigned engine_replies(struct engine *e, unsigned rail, struct packet_out *out,
+			       unsigned count)
 {
 	unsigned n = 0;
 
-	for (; n < count && e->replies.count > 0; n++) {
+	for (; n < count && e->replies[rail].count > 0; n++) {
 		out[n].payload = NULL;
 		out[n].payload_length = 0;
 		out[n].ecn = ENGINE_ECN_NOT;
-		handshake_reply(e, &out[n]);
+		handshake_reply(e, rail, &out[n]);
 	}
 	return n;
 }
@@ -179,15 +182,18 @@ static uint64_t engine_sent_bytes(const struct packet_out *out, unsigned count)
 	return bytes;
 }
 
-unsigned engine_transmit(struct engine *e, struct packet_out *out, unsigned count, uint64_t now_ns)
+unsigned engine_transmit_rail(struct engine *e, unsigned rail, struct packet_out *out,
+			      unsigned count, uint64_t now_ns)
 {
 	uint64_t before = e->config.cycles != NULL ? e->config.cycles() : 0;
 
 	e->now_ns = now_ns;
-	unsigned n = engine_replies(e, out, count), quantum = e->quantum;
+	unsigned n = engine_replies(e, rail, out, count), quantum = e->quantum;
+	struct list *ready = &e->ready[rail];
+
 	e->count->tx_bytes += engine_sent_bytes(out, n);
-	while (n < count && !list_empty(&e->ready)) {
-		struct conn *c = list_entry(e->ready.next, struct conn, ready);
+	while (n < count && !list_empty(ready)) {
+		struct conn *c = list_entry(ready->next, struct conn, ready);
 		unsigned want = count - n < quantum ? count - n : quantum;
 		unsigned got;
 
@@ -220,11 +226,19 @@ void engine_tick(struct engine *e, uint64_t now_ns)
 	local_edge_sweep(e);
 }
 
+uint64_t engine_next_timeout_without(const struct engine *e, uint32_t rails)
+{
+	bool now = !list_empty(&e->sweeps);
+
+	for (unsigned k = 0; k < e->config.rails; k++)
+		now |= (rails >> k & 1) == 0 &&
+		       (!list_empty(&e->ready[k]) || e->replies[k].count > 0);
+	return now ? e->now_ns : wheel_next_ns(&e->wheel);
+}
+
 uint64_t engine_next_timeout(const struct engine *e)
 {
-	if (!list_empty(&e->ready) || !list_empty(&e->sweeps) || e->replies.count > 0)
-		return e->now_ns;
-	return wheel_next_ns(&e->wheel);
+	return engine_next_timeout_without(e, 0);
 }
 
 unsigned engine_connections(const struct engine *e)
@@ -250,6 +264,7 @@ void engine_config_default(struct engine_config *f)
 	memset(f, 0, sizeof(*f));
 	f->mtu = 1500;
 	f->workers = 1;
+	f->rails = 1;
 	f->conns_max = 256;
 	f->window_pkts = 2048;
 	f->buffers_max = BUFFERS_MAX;

@@ -10,7 +10,7 @@
  *     engine_command()  for each record from control
  *     engine_receive()  for each packet that arrived
  *     engine_tick()     when now >= engine_next_timeout()
- *     engine_transmit() until it returns fewer packets than asked
+ *     engine_transmit() until it returns fewer packets than asked; of each rail
  *     engine_events()   and hands the records to control
  *
  * Memory: the caller gives engine_bytes() of zeroed memory, aligned to 64, and keeps the store,
@@ -47,6 +47,7 @@ struct engine_config {
 	uint8_t key[16];      /* random; signs cookies, seeds connection ids */
 	uint16_t mtu;	      /* IP bytes the link takes, 1280..ENGINE_HEAD_MAX */
 	uint16_t workers;     /* of this node, told to peers */
+	uint8_t rails;	      /* ports: numbers below it may come and go with packets */
 	uint16_t conns_max;   /* connection table, <= 4096 */
 	uint16_t window_pkts; /* power of two: packets in flight per connection, 64..16384 */
 	uint32_t buffers_max; /* <= BUFFERS_MAX */
@@ -54,7 +55,7 @@ struct engine_config {
 	uint32_t msgs_max;    /* unacknowledged outgoing messages over all connections */
 	uint64_t
 		credit_bytes; /* bound on granted and not yet arrived bytes, all streams together */
-	uint64_t rate_bps;    /* pacing never goes above; 0: no bound */
+	uint64_t rate_bps[RAILS_MAX]; /* pacing never goes above on that rail; 0: no bound */
 	/* What the shell sends in one piece at the price of one packet. A connection that has more
 	 * chunks to send than its pace allows saves up for so many bytes, as long as that takes no
 	 * more than burst_ns. 0: each packet leaves as soon as it may. At most 65,536. */
@@ -84,6 +85,7 @@ struct packet_in {
 	uint16_t length;     /* bytes */
 	uint8_t ecn;
 	struct net_addr from;
+	uint8_t rail; /* that it came by */
 };
 
 /*
@@ -129,9 +131,16 @@ void engine_prefetch(const struct engine *e, const struct packet_in *packet);
 /* Takes one packet. Anything wrong with it is counted and dropped. The bytes are free on return. */
 void engine_receive(struct engine *e, const struct packet_in *packet, uint64_t now_ns);
 
-/* Writes up to count packets that may leave now. Returns how many; fewer than count means that
- * nothing more may leave before the next receive, command or timeout. */
-unsigned engine_transmit(struct engine *e, struct packet_out *out, unsigned count, uint64_t now_ns);
+/* Writes up to count packets that may leave by the rail now. Returns how many; fewer than count
+ * means that nothing more may leave there before the next receive, command or timeout. */
+unsigned engine_transmit_rail(struct engine *e, unsigned rail, struct packet_out *out,
+			      unsigned count, uint64_t now_ns);
+/* The same where there is one rail. */
+static inline unsigned engine_transmit(struct engine *e, struct packet_out *out, unsigned count,
+				       uint64_t now_ns)
+{
+	return engine_transmit_rail(e, 0, out, count, now_ns);
+}
 
 /* Fills the integrity field of a packet whose head and payload lie at these addresses. */
 void packet_seal(uint8_t *head, uint16_t head_length, const uint8_t *payload,
@@ -143,6 +152,8 @@ void engine_tick(struct engine *e, uint64_t now_ns);
 
 /* When engine_tick or engine_transmit next has something to do; UINT64_MAX: never by itself. */
 uint64_t engine_next_timeout(const struct engine *e);
+/* The same while the ports of these rails (a bit each) take nothing. */
+uint64_t engine_next_timeout_without(const struct engine *e, uint32_t rails);
 
 /* Moves up to count events out. */
 unsigned engine_events(struct engine *e, struct record *out, unsigned count);

@@ -55,7 +55,7 @@ struct engine {
 	struct msg_out *msgs;
 	struct list free_msgs;
 	struct list free_conns; /* by ready; the one freed last is at the end, its memory is warm */
-	struct list ready;
+	struct list ready[RAILS_MAX];
 	struct list *by_addr; /* hash buckets: conns_max rounded up to a power of two */
 	uint32_t addr_mask;
 	uint32_t conns_used;
@@ -70,9 +70,9 @@ struct engine {
 
 	struct engine_slots slots;
 	struct engine_events events;
-	struct engine_replies replies;
+	struct engine_replies replies[RAILS_MAX];
 	uint64_t budget_spent_ns[BUDGETS]; /* token buckets: time up to which each is spent */
-	uint64_t pace_ns;		   /* the same for config.rate_bps */
+	uint64_t pace_ns[RAILS_MAX];	   /* the same for config.rate_bps */
 
 	struct wheel wheel;
 };

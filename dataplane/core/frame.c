@@ -4,6 +4,7 @@
 #include "in_edge.h"
 #include "msg.h"
 #include "out_edge.h"
+#include "path.h"
 #include "sent.h"
 
 /*
@@ -52,8 +53,8 @@ static uint32_t frame_grant(struct frame_walk *w, const uint8_t *frame, uint32_t
 {
 	(void)left;
 	if (frame[GRANT_AT_SENDERS] != 0)
-		w->c->cc.senders = frame[GRANT_AT_SENDERS];
-	w->refused |= out_edge_granted(w->e, w->c, wire_get32(frame + GRANT_AT_STREAM),
+		path_each(p, w->c) p->cc.senders = frame[GRANT_AT_SENDERS];
+	w->refused |= out_edge_granted(w->e, w->c->main, wire_get32(frame + GRANT_AT_STREAM),
 				       wire_get32(frame + GRANT_AT_CHUNKS)) != VERDICT_TAKEN;
 	return GRANT_BYTES;
 }
@@ -66,7 +67,7 @@ static uint32_t frame_msg(struct frame_walk *w, const uint8_t *frame, uint32_t l
 		return FRAME_BAD;
 	if (frame[FRAME_AT_FLAGS] & FRAME_FLAG_ASK)
 		w->c->rx.ack_now = true;
-	w->refused |= msg_take(w->e, w->c, frame, length) != VERDICT_TAKEN;
+	w->refused |= msg_take(w->e, w->c->main, frame, length) != VERDICT_TAKEN;
 	return MSG_FRAME_BYTES + (uint32_t)length;
 }
 
@@ -81,7 +82,7 @@ static uint32_t frame_ping(struct frame_walk *w, const uint8_t *frame, uint32_t 
 static uint32_t frame_reset_stream(struct frame_walk *w, const uint8_t *frame, uint32_t left)
 {
 	(void)left;
-	out_edge_reset(w->e, w->c, wire_get32(frame + RESET_STREAM_AT_STREAM));
+	out_edge_reset(w->e, w->c->main, wire_get32(frame + RESET_STREAM_AT_STREAM));
 	return RESET_STREAM_BYTES;
 }
 

@@ -3,6 +3,7 @@
 #include "cookie.h"
 #include "event.h"
 #include "loss.h"
+#include "path.h"
 #include "path_mtu.h"
 
 /*
@@ -18,7 +19,8 @@
 #define HANDSHAKE_FIRST_RETRY_NS  UINT64_C(25000000)
 #define HANDSHAKE_RETRY_MAX_NS	  UINT64_C(250000000)  /* a path that is back is soon found */
 #define HANDSHAKE_FAR_MAX_NS	  UINT64_C(1000000000) /* one that answers may be far away */
-#define HANDSHAKE_FULL_SIZE_TRIES 2 /* then the HELLO shrinks: the path may be narrower */
+#define HANDSHAKE_PATH_TRIES	  16 /* then the pauses of another path are as long */
+#define HANDSHAKE_FULL_SIZE_TRIES 2  /* then the HELLO shrinks: the path may be narrower */
 
 static void handshake_body(const struct engine *e, uint8_t *p, uint32_t conn)
 {
@@ -38,6 +40,7 @@ void handshake_write(struct engine *e, struct conn *c, struct packet_out *out)
 		length = (uint16_t)(e->config.mtu - conn_overhead(c));
 	wire_header(out->head, WIRE_HELLO, 0, 0, 0);
 	handshake_body(e, out->head + WIRE_BODY, c->handle);
+	wire_put32(out->head + WIRE_BODY + HELLO_AT_PATH, c->path_of);
 	if (c->hello.have_cookie) {
 		wire_put64(out->head + WIRE_BODY + HELLO_AT_TIME, c->hello.cookie_time);
 		memcpy(out->head + WIRE_BODY + HELLO_AT_COOKIE, c->hello.cookie, WIRE_COOKIE_BYTES);
@@ -47,15 +50,15 @@ void handshake_write(struct engine *e, struct conn *c, struct packet_out *out)
 	c->hello.due = false;
 	c->hello.sent_ns = e->now_ns;
 	uint64_t wait = HANDSHAKE_FIRST_RETRY_NS << state_min(c->hello.tries, 8);
-	c->hello.tries++;
+	bool far = c->hello.have_cookie || c->hello.tries > HANDSHAKE_PATH_TRIES;
+	c->hello.tries += c->hello.tries < UINT16_MAX;
 	c->hello.next_ns =
-		e->now_ns + state_min(wait, c->hello.have_cookie ? HANDSHAKE_FAR_MAX_NS
-								 : HANDSHAKE_RETRY_MAX_NS);
+		e->now_ns + state_min(wait, far ? HANDSHAKE_FAR_MAX_NS : HANDSHAKE_RETRY_MAX_NS);
 }
 
 void handshake_timer(struct engine *e, struct conn *c)
 {
-	if (e->now_ns - c->opened_ns > e->config.idle_timeout_ns) {
+	if (c->main == c && e->now_ns - c->opened_ns > e->config.idle_timeout_ns) {
 		conn_close(e, c,
 			   c->hello.saw_other_version ? REASON_PEER_VERSION : REASON_PEER_TIMEOUT);
 		return;
@@ -77,23 +80,28 @@ void handshake_resend(struct engine *e, struct conn *c)
 }
 
 /* Room for one more answer; the oldest are never pushed out, floods just get none. */
-static struct reply *handshake_reply_slot(struct engine *e, const struct net_addr *to)
+static struct reply *handshake_reply_slot(struct engine *e, const struct net_addr *to,
+					  unsigned rail)
 {
-	if (e->replies.count == REPLIES_MAX)
+	struct engine_replies *q = &e->replies[rail];
+
+	if (q->count == REPLIES_MAX)
 		return NULL;
-	struct reply *r = &e->replies.slot[(e->replies.head + e->replies.count++) % REPLIES_MAX];
+	struct reply *r = &q->slot[(q->head + q->count++) % REPLIES_MAX];
 	memset(r, 0, sizeof(*r));
 	r->to = *to;
 	return r;
 }
 
-bool handshake_reply(struct engine *e, struct packet_out *out)
+bool handshake_reply(struct engine *e, unsigned rail, struct packet_out *out)
 {
-	if (e->replies.count == 0)
+	struct engine_replies *q = &e->replies[rail];
+
+	if (q->count == 0)
 		return false;
-	const struct reply *r = &e->replies.slot[e->replies.head];
-	e->replies.head = (e->replies.head + 1) % REPLIES_MAX;
-	e->replies.count--;
+	const struct reply *r = &q->slot[q->head];
+	q->head = (q->head + 1) % REPLIES_MAX;
+	q->count--;
 	out->to = r->to;
 	memcpy(out->head, r->bytes, r->length);
 	out->head_length = r->length;
@@ -111,7 +119,8 @@ static void handshake_send_cookie(struct engine *e, const struct packet_in *p)
 	uint64_t incarnation = wire_get64(hello + HELLO_AT_INCARNATION);
 	struct reply *r;
 
-	if (!cookie_budget(e, BUDGET_COOKIE) || (r = handshake_reply_slot(e, &p->from)) == NULL) {
+	if (!cookie_budget(e, BUDGET_COOKIE) ||
+	    (r = handshake_reply_slot(e, &p->from, p->rail)) == NULL) {
 		e->count->drop_hello_rate++;
 		return;
 	}
@@ -127,7 +136,7 @@ static void handshake_send_cookie(struct engine *e, const struct packet_in *p)
 /* The full-sized answer shows the opener that the path carries that much towards it. */
 static void handshake_send_accept(struct engine *e, struct conn *c, uint16_t length)
 {
-	struct reply *r = handshake_reply_slot(e, &c->addr);
+	struct reply *r = handshake_reply_slot(e, &c->addr, c->rail);
 
 	if (r == NULL)
 		return; /* the opener asks again */
@@ -157,7 +166,10 @@ static bool handshake_hello_valid(struct engine *e, const struct packet_in *p)
 		e->count->drop_truncated++;
 		return false;
 	}
-	if (wire_get32(hello + HELLO_AT_RESERVED) != 0 || wire_get32(hello + HELLO_AT_CONN) == 0 ||
+	bool accept = (p->data[WIRE_AT_VERSION_TYPE] & 15) == WIRE_ACCEPT;
+	bool no_path = accept || e->config.rails == 1;
+	if ((no_path && wire_get32(hello + HELLO_AT_PATH) != 0) ||
+	    wire_get32(hello + HELLO_AT_CONN) == 0 ||
 	    wire_get64(hello + HELLO_AT_INCARNATION) == 0 ||
 	    wire_get16(hello + HELLO_AT_MTU) < MTU_BASE ||
 	    wire_get32(hello + HELLO_AT_WINDOW) < ENGINE_WINDOW_MIN) {
@@ -167,12 +179,35 @@ static bool handshake_hello_valid(struct engine *e, const struct packet_in *p)
 	return true;
 }
 
+/* The connection that it is to be a path of is there, of the same peer, and has none on this rail
+ * but perhaps one to the same address. */
+static bool handshake_path_fits(struct engine *e, const struct packet_in *p, struct conn *main)
+{
+	if (main == NULL || main->state != CONN_UP || main->rail == p->rail ||
+	    main->incarnation != wire_get64(p->data + WIRE_BODY + HELLO_AT_INCARNATION))
+		return false;
+	struct conn *there = main->path[p->rail];
+	return there == NULL || net_addr_equal(&there->addr, &p->from);
+}
+
 /* The cookie holds: which connection does this HELLO belong to? NULL: refused and counted. */
 static struct conn *handshake_conn(struct engine *e, const struct packet_in *p)
 {
 	const uint8_t *hello = p->data + WIRE_BODY;
 	uint64_t incarnation = wire_get64(hello + HELLO_AT_INCARNATION);
-	struct conn *c = conn_by_addr(e, &p->from);
+	struct conn *c = conn_by_addr(e, &p->from), *main = NULL;
+	uint32_t of = wire_get32(hello + HELLO_AT_PATH);
+	bool is_path = of != 0;
+
+	if (is_path && !handshake_path_fits(e, p, main = conn_named(e, of))) {
+		e->count->drop_state++;
+		return NULL;
+	}
+	if (c != NULL && c->incarnation == incarnation &&
+	    (is_path ? c->main != main || c == main : c->main != c)) {
+		e->count->drop_state++;
+		return NULL;
+	}
 
 	if (c != NULL && c->state == CONN_UP) {
 		if (incarnation < c->incarnation) {
@@ -194,8 +229,12 @@ static struct conn *handshake_conn(struct engine *e, const struct packet_in *p)
 		e->count->drop_events_full++;
 		return NULL;
 	}
-	if (c != NULL)
+	if (c != NULL && (is_path ? c->main == main : c->main == c))
 		return c; /* we are opening it, too */
+	if (c != NULL) {
+		e->count->drop_state++;
+		return NULL;
+	}
 	if (!cookie_budget(e, BUDGET_ACCEPT)) {
 		e->count->drop_hello_rate++;
 		return NULL;
@@ -203,6 +242,10 @@ static struct conn *handshake_conn(struct engine *e, const struct packet_in *p)
 	c = conn_alloc(e, &p->from);
 	if (c == NULL)
 		e->count->drop_conn_full++;
+	else if (is_path)
+		path_join(main, c, p->rail);
+	else
+		path_on_rail(c, p->rail);
 	return c;
 }
 
@@ -292,7 +335,8 @@ void handshake_accept(struct engine *e, const struct packet_in *p)
 	struct conn *c = handshake_answered(e, p);
 	if (c == NULL)
 		return;
-	if (wire_get64(body + HELLO_AT_PEER) != e->config.incarnation ||
+	if ((c->main != c && c->main->incarnation != wire_get64(body + HELLO_AT_INCARNATION)) ||
+	    wire_get64(body + HELLO_AT_PEER) != e->config.incarnation ||
 	    wire_get16(p->data + WIRE_AT_CHECK) !=
 		    wire_check(wire_get64(body + HELLO_AT_INCARNATION), e->config.incarnation)) {
 		e->count->drop_incarnation++;
@@ -319,7 +363,8 @@ void handshake_send_reset(struct engine *e, const struct packet_in *p)
 
 	if (p->length < WIRE_BODY + RESET_BYTES)
 		return; /* an answer must never be larger than its question */
-	if (!cookie_budget(e, BUDGET_RESET) || (r = handshake_reply_slot(e, &p->from)) == NULL)
+	if (!cookie_budget(e, BUDGET_RESET) ||
+	    (r = handshake_reply_slot(e, &p->from, p->rail)) == NULL)
 		return;
 	wire_header(r->bytes, WIRE_RESET, 0, 0, 0);
 	wire_put32(r->bytes + WIRE_BODY + RESET_AT_CONN, wire_get32(p->data + WIRE_AT_CONN));
@@ -339,7 +384,8 @@ void handshake_version(struct engine *e, const struct packet_in *p)
 	/* Only a HELLO is answered, and only by something smaller that is none itself. */
 	if ((p->data[WIRE_AT_VERSION_TYPE] & 15) != WIRE_HELLO || p->length < WIRE_HELLO_MIN)
 		return;
-	if (!cookie_budget(e, BUDGET_RESET) || (r = handshake_reply_slot(e, &p->from)) == NULL)
+	if (!cookie_budget(e, BUDGET_RESET) ||
+	    (r = handshake_reply_slot(e, &p->from, p->rail)) == NULL)
 		return;
 	wire_header(r->bytes, WIRE_RESET, 0, 0, 0);
 	r->length = WIRE_BODY + RESET_BYTES;

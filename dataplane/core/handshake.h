@@ -33,8 +33,8 @@ void handshake_send_reset(struct engine *e, const struct packet_in *p);
 void handshake_version(struct engine *e, const struct packet_in *p);
 /* Writes one HELLO of a connection that is opening. */
 void handshake_write(struct engine *e, struct conn *c, struct packet_out *out);
-/* Writes the oldest waiting answer. */
-bool handshake_reply(struct engine *e, struct packet_out *out);
+/* Writes the oldest answer that waits for this rail. */
+bool handshake_reply(struct engine *e, unsigned rail, struct packet_out *out);
 void handshake_timer(struct engine *e, struct conn *c);
 /* There is reason to think that the peer answers now: the pauses begin anew. */
 void handshake_resend(struct engine *e, struct conn *c);

@@ -4,6 +4,7 @@
 #include "congestion.h"
 #include "conn.h"
 #include "event.h"
+#include "path.h"
 
 struct in_edge *in_edge_find(struct engine *e, uint32_t handle)
 {
@@ -59,7 +60,7 @@ static void in_edge_credit(struct engine *e, struct in_edge *i)
 		return;
 	if (target - i->granted >= in_edge_step(e, i) || target == i->end - i->first) {
 		list_want(&i->conn->grants, &i->due);
-		conn_wake(e, i->conn);
+		conn_wake(e, path_carrier(i->conn));
 	}
 }
 
@@ -117,7 +118,7 @@ enum verdict in_edge_take(struct engine *e, struct conn *c, const uint8_t *head,
 	uint32_t stream = wire_get32(head + DATA_AT_STREAM);
 	struct in_edge *i = in_edge_find(e, stream);
 
-	if (i == NULL || i->conn != c)
+	if (i == NULL || i->conn != c->main)
 		return in_edge_unknown(e, c, stream);
 	struct buffer *b = i->buffer;
 	uint32_t place = wire_get32(head + DATA_AT_CHUNK) - i->origin_first;
@@ -197,7 +198,7 @@ static void in_edge_tell_all(struct engine *e)
 			if (!i->active || i->received == 0) /* its sender may not know it yet */
 				continue;
 			list_want(&c->grants, &i->due);
-			conn_wake(e, c);
+			conn_wake(e, path_carrier(c));
 			break;
 		}
 	}
@@ -264,7 +265,7 @@ static enum reason in_edge_check(struct engine *e, const struct record *r)
 {
 	uint16_t index = handle_index(r->edge.edge);
 	const struct buffer *b = buffer_find(e, r->edge.buffer);
-	const struct conn *c = conn_find(e, r->edge.conn);
+	const struct conn *c = conn_named(e, r->edge.conn);
 
 	if (handle_generation(r->edge.edge) == 0 || index >= e->config.edges_max || b == NULL)
 		return REASON_BAD_ID;
@@ -310,7 +311,7 @@ enum reason in_edge_open(struct engine *e, const struct record *r)
 	list_append(&b->in_edges, &i->on_buffer);
 	list_append(&i->conn->in_edges, &i->on_origin);
 	in_edge_begin(e, i);
-	conn_wake(e, i->conn); /* its keep-alive is now a busy one */
+	path_wake(e, i->conn); /* its keep-alive is now a busy one */
 	return REASON_NONE;
 }
 

@@ -3,6 +3,7 @@
 #include "ack.h"
 #include "congestion.h"
 #include "out_edge.h"
+#include "path.h"
 #include "sent.h"
 
 #define LOSS_FIRST_RTT_NS	 UINT64_C(10000000) /* before any sample */
@@ -166,9 +167,9 @@ static bool loss_may_wait(const struct conn *c)
 {
 	bool midway = false;
 
-	if (c->loss.srtt_ns <= LOSS_QUEUES * c->loss.min_rtt_ns || !list_empty(&c->msg.out))
+	if (c->loss.srtt_ns <= LOSS_QUEUES * c->loss.min_rtt_ns || !list_empty(&c->main->msg.out))
 		return false;
-	list_each(l, &c->out_edges)
+	list_each(l, &c->main->out_edges)
 	{
 		const struct out_edge *o = list_entry(l, struct out_edge, on_conn);
 		midway |= o->sent_count < o->total;
@@ -194,6 +195,7 @@ void loss_probe(struct engine *e, struct conn *c)
 		congestion_collapse(e, c);
 		c->ping_due = true; /* passes where a path has become too narrow for chunks */
 	}
+	path_probed(e, c);
 	conn_wake(e, c);
 }
 
@@ -201,12 +203,16 @@ void loss_answered(struct engine *e, struct conn *c)
 {
 	e->unanswered -= c->loss.pto_count > 0;
 	c->loss.pto_count = 0;
+	c->impaired = false;
 }
 
 /* The pauses between probes begin anew, now. */
 static void loss_probe_repeat(struct engine *e, struct conn *c)
 {
+	bool impaired = c->impaired;
+
 	loss_answered(e, c);
+	c->impaired = impaired;
 	loss_probe(e, c);
 }
 
@@ -230,7 +236,7 @@ void loss_silence_ended(struct engine *e, struct conn *heard, enum loss_silence 
 			continue;
 		if (c->loss.pto_count > 1)
 			loss_probe_repeat(e, c);
-		else if (c->tx.inflight_pkts == 0 && !list_empty(&c->in_edges))
+		else if (c->tx.inflight_pkts == 0 && !list_empty(&c->main->in_edges))
 			c->ping_due = true;
 		conn_wake(e, c);
 	}

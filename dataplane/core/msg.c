@@ -3,6 +3,7 @@
 #include "msg.h"
 #include "conn.h"
 #include "event.h"
+#include "path.h"
 
 _Static_assert(MSG_FRAGMENTS_MAX *MSG_FRAGMENT_BYTES >= MSG_BYTES_MAX, "one bit per fragment");
 _Static_assert(MSG_FRAGMENTS_MAX <= 64, "one word of bits per message");
@@ -19,7 +20,7 @@ static uint16_t msg_fragments(uint32_t total)
 
 enum reason msg_send(struct engine *e, const struct record *r)
 {
-	struct conn *c = conn_find(e, r->msg.conn);
+	struct conn *c = conn_named(e, r->msg.conn);
 
 	if (c == NULL || c->state != CONN_UP)
 		return REASON_BAD_CONN;
@@ -41,7 +42,7 @@ enum reason msg_send(struct engine *e, const struct record *r)
 	m->fragments = msg_fragments(m->length);
 	m->next_fragment = 0;
 	list_append(&c->msg.out, &m->link);
-	conn_wake(e, c);
+	conn_wake(e, path_carrier(c));
 	return REASON_NONE;
 }
 
@@ -97,7 +98,7 @@ void msg_acked(struct engine *e, struct conn *c, uint32_t id, uint32_t fragment)
 		return;
 	e->count->tx_msgs++;
 	msg_finish(e, c, m, REASON_NONE);
-	conn_wake(e, c); /* the window may have opened */
+	conn_wake(e, path_carrier(c)); /* the window may have opened */
 }
 
 static uint32_t msg_slot_take(struct engine *e)

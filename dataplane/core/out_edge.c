@@ -2,6 +2,7 @@
 #include "out_edge.h"
 #include "conn.h"
 #include "event.h"
+#include "path.h"
 
 struct out_edge *out_edge_find(struct engine *e, uint32_t handle)
 {
@@ -17,7 +18,7 @@ static void out_edge_activate(struct engine *e, struct out_edge *o)
 	if (o->conn == NULL)
 		return;
 	list_want(&o->conn->active, &o->active);
-	conn_wake(e, o->conn);
+	path_wake(e, o->conn);
 }
 
 void out_edge_ready(struct engine *e, struct out_edge *o, uint32_t chunk)
@@ -151,7 +152,7 @@ static enum reason out_edge_check(struct engine *e, const struct record *r)
 {
 	uint16_t index = handle_index(r->edge.edge);
 	const struct buffer *b = buffer_find(e, r->edge.buffer);
-	const struct conn *c = conn_find(e, r->edge.conn);
+	const struct conn *c = conn_named(e, r->edge.conn);
 
 	if (handle_generation(r->edge.edge) == 0 || index >= e->config.edges_max || b == NULL)
 		return REASON_BAD_ID;

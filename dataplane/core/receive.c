@@ -4,6 +4,7 @@
 #include "handshake.h"
 #include "in_edge.h"
 #include "loss.h"
+#include "path.h"
 #include "sent.h"
 
 /*
@@ -59,7 +60,7 @@ static enum loss_silence receive_heard(struct engine *e, struct conn *c, const s
 {
 	enum loss_silence ended = loss_heard(e, c);
 
-	c->silent = false;
+	c->main->silent = false;
 	c->tally.rx_pkts++;
 	c->tally.rx_bytes += p->length;
 	if (p->ecn == ENGINE_ECN_CE) {
@@ -67,6 +68,8 @@ static enum loss_silence receive_heard(struct engine *e, struct conn *c, const s
 		c->rx.ce++;
 		c->rx.ecn_changed = true;
 	}
+	if (c->main->paths > 0 && e->unanswered > 0)
+		path_heard(e, c);
 	return ended;
 }
 
@@ -99,10 +102,13 @@ static struct conn *receive_sender(struct engine *e, const struct packet_in *p)
 static struct conn *receive_stream_conn(struct engine *e, const struct packet_in *p)
 {
 	const struct in_edge *i = in_edge_find(e, wire_get32(p->data + CHUNK_AT_STREAM));
-	struct conn *c = i != NULL ? i->conn : NULL;
+	struct conn *c = i != NULL ? i->conn : NULL, *path;
 
 	if (c != NULL && net_addr_equal(&c->addr, &p->from))
 		return c;
+	path = c != NULL && c->paths > 0 ? path_to(c, &p->from) : NULL;
+	if (path != NULL && path->state == CONN_UP)
+		return path;
 	if (c != NULL && conn_by_addr(e, &p->from) == NULL) {
 		e->count->drop_address++;
 		return NULL;

@@ -6,6 +6,7 @@
 #include "loss.h"
 #include "msg.h"
 #include "out_edge.h"
+#include "path.h"
 #include "path_mtu.h"
 
 /*
@@ -89,7 +90,7 @@ static void sent_deliver(struct engine *e, struct conn *c, const struct sent *s)
 		out_edge_acked(e, s->a);
 		break;
 	case SENT_MSG:
-		msg_acked(e, c, s->a, s->b);
+		msg_acked(e, c->main, s->a, s->b);
 		break;
 	case SENT_PROBE:
 		path_mtu_acked(e, c, s->a, s->b);
@@ -135,8 +136,10 @@ void sent_lose(struct engine *e, struct conn *c, uint64_t pn)
 		break;
 	case SENT_GRANT:
 		i = in_edge_find(e, s->a);
-		if (i != NULL && i->conn == c)
-			list_want(&c->grants, &i->due);
+		if (i != NULL && i->conn == c->main) {
+			list_want(&i->conn->grants, &i->due);
+			conn_wake(e, path_carrier(c));
+		}
 		break;
 	case SENT_RESET:
 		if (c->resets_count < RESETS_MAX)
@@ -164,9 +167,9 @@ static bool sent_wanted(struct engine *e, struct conn *c, const struct lost_item
 	if (s->pn_low == item->pn_low && s->state == SENT_LOST)
 		s->state = SENT_RESENT;
 	if (item->kind == SENT_MSG)
-		return msg_find(c, item->a) != NULL;
+		return msg_find(c->main, item->a) != NULL;
 	struct out_edge *o = out_edge_find(e, item->a);
-	return o != NULL && o->conn == c;
+	return o != NULL && o->conn == c->main;
 }
 
 bool sent_resend(struct engine *e, struct conn *c, struct lost_item *item)

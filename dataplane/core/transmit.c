@@ -6,6 +6,7 @@
 #include "in_edge.h"
 #include "msg.h"
 #include "out_edge.h"
+#include "path.h"
 #include "path_mtu.h"
 #include "sent.h"
 
@@ -34,16 +35,17 @@ struct draft {
 
 static bool transmit_grant(struct engine *e, struct conn *c, struct draft *d)
 {
-	if (list_empty(&c->grants))
+	struct list *grants = &c->main->grants;
+	if (list_empty(grants) || c->impaired)
 		return false;
-	struct in_edge *i = list_entry(c->grants.next, struct in_edge, due);
+	struct in_edge *i = list_entry(grants->next, struct in_edge, due);
 	list_remove(&i->due);
 	d->kind = SENT_GRANT;
 	d->a = i->handle;
 	d->frame_bytes = GRANT_BYTES;
 	d->frame[0] = FRAME_GRANT;
 	d->frame[GRANT_AT_SENDERS] = (uint8_t)in_edge_senders(e);
-	c->rx.peer_senders = d->frame[GRANT_AT_SENDERS];
+	path_each(p, c) p->rx.peer_senders = d->frame[GRANT_AT_SENDERS];
 	wire_put32(d->frame + GRANT_AT_STREAM, i->handle);
 	wire_put32(d->frame + GRANT_AT_CHUNKS, in_edge_grant(e, i));
 	e->count->tx_grants++;
@@ -118,25 +120,37 @@ static void transmit_chunk(struct draft *d, const struct out_edge *o, uint32_t c
 	wire_put32(d->frame + DATA_AT_CHUNK, chunk);
 }
 
-/* Does the path carry this chunk? If it never will, the edge fails. */
+/* Is there another path that carries it, or may be found to? */
+static bool transmit_fits_elsewhere(const struct conn *c, uint32_t bytes)
+{
+	path_each(p, c)
+	{
+		if (p != c && p->state == CONN_UP && (p->pmtu.searching || bytes <= conn_room(p)))
+			return true;
+	}
+	return false;
+}
+
+/* Does the path carry this chunk? If it never will, and no other does, the edge fails. */
 static bool transmit_fits(struct engine *e, struct conn *c, struct out_edge *o, uint32_t chunk)
 {
 	uint32_t bytes = WIRE_BODY + DATA_BYTES + buffer_chunk_length(o->buffer, chunk);
 
 	if (bytes <= conn_room(c))
 		return true;
-	if (!c->pmtu.searching)
+	if (!c->pmtu.searching && (c->main->paths == 0 || !transmit_fits_elsewhere(c, bytes)))
 		out_edge_fail(e, o, REASON_MTU_TOO_SMALL);
 	return false;
 }
 
-static bool transmit_resend(struct engine *e, struct conn *c, struct draft *d)
+/* From the queue of the path itself, or of another that is impaired. */
+static bool transmit_resend(struct engine *e, struct conn *c, struct conn *from, struct draft *d)
 {
 	struct lost_item item;
 
-	while (sent_resend(e, c, &item)) {
+	while (sent_resend(e, from, &item)) {
 		if (item.kind == SENT_MSG) {
-			transmit_msg(d, msg_find(c, item.a), item.b);
+			transmit_msg(d, msg_find(c->main, item.a), item.b);
 			return true;
 		}
 		struct out_edge *o = out_edge_find(e, item.a);
@@ -146,7 +160,7 @@ static bool transmit_resend(struct engine *e, struct conn *c, struct draft *d)
 			return true;
 		}
 		if (o->conn != NULL) { /* the search for the path MTU will tell */
-			sent_defer(e, c, &item);
+			sent_defer(e, from, &item);
 			return false;
 		}
 	}
@@ -156,7 +170,7 @@ static bool transmit_resend(struct engine *e, struct conn *c, struct draft *d)
 static bool transmit_new_msg(struct conn *c, struct draft *d)
 {
 	uint16_t fragment;
-	struct msg_out *m = msg_next(c, &fragment);
+	struct msg_out *m = path_carrier(c) == c ? msg_next(c->main, &fragment) : NULL;
 
 	if (m == NULL)
 		return false;
@@ -167,8 +181,10 @@ static bool transmit_new_msg(struct conn *c, struct draft *d)
 
 static bool transmit_new_chunk(struct engine *e, struct conn *c, struct draft *d)
 {
-	while (!list_empty(&c->active)) {
-		struct out_edge *o = list_entry(c->active.next, struct out_edge, active);
+	struct list *active = &c->main->active;
+
+	while (!list_empty(active)) {
+		struct out_edge *o = list_entry(active->next, struct out_edge, active);
 		uint32_t chunk = out_edge_next(e, o);
 
 		if (chunk == CHUNK_NONE)
@@ -181,7 +197,7 @@ static bool transmit_new_chunk(struct engine *e, struct conn *c, struct draft *d
 		out_edge_sent(o, chunk);
 		list_remove(&o->active); /* its turn comes again behind the others */
 		if (o->sent_count < o->total)
-			list_append(&c->active, &o->active);
+			list_append(active, &o->active);
 		transmit_chunk(d, o, chunk);
 		return true;
 	}
@@ -202,7 +218,7 @@ static bool transmit_allowed(struct engine *e, struct conn *c)
 {
 	uint16_t fragment;
 	bool may_wait = e->config.burst_bytes > 0 && c->tx.lost_count == 0 &&
-			msg_next(c, &fragment) == NULL;
+			msg_next(c->main, &fragment) == NULL;
 	bool allowed = congestion_allows(e, c, e->config.mtu, may_wait);
 
 	if (allowed)
@@ -222,12 +238,24 @@ static bool transmit_reaches(const struct conn *c)
  * a short one fits beside any chunk that does not ask. */
 static bool transmit_beside(const struct engine *e, const struct conn *c)
 {
-	if (c->tx.lost_count > 0 || list_empty(&c->active))
+	if (c->tx.lost_count > 0 || list_empty(&c->main->active))
 		return false;
 	if (ack_short(c) && transmit_reaches(c))
 		return true;
-	const struct out_edge *o = list_entry(c->active.next, struct out_edge, active);
+	const struct out_edge *o = list_entry(c->main->active.next, struct out_edge, active);
 	return WIRE_BODY + DATA_BYTES + o->buffer->chunk_bytes + ack_bytes(e, c) <= conn_room(c);
+}
+
+/* Is there an item that this path could send? */
+static bool transmit_has_items(struct conn *c)
+{
+	const struct conn *m = c->main;
+
+	if (c->tx.lost_count > 0 || !list_empty(&m->active))
+		return true;
+	if (m->paths == 0)
+		return !list_empty(&m->msg.out);
+	return (!list_empty(&m->msg.out) && path_carrier(c) == c) || path_stranded(c) != NULL;
 }
 
 /* With an acknowledgement due only items are chosen beside which it finds room. */
@@ -240,7 +268,9 @@ static bool transmit_choose(struct engine *e, struct conn *c, struct draft *d, b
 		return true;
 	if (ack_due_now && !transmit_beside(e, c))
 		return false;
-	if (c->tx.lost_count == 0 && list_empty(&c->msg.out) && list_empty(&c->active)) {
+	if (c->impaired)
+		return false;
+	if (!transmit_has_items(c)) {
 		if (c->loss.probes_due > 0 && c->tx.inflight_pkts == 0) {
 			c->loss.probes_due = 0;
 			c->ping_due = true;
@@ -252,7 +282,8 @@ static bool transmit_choose(struct engine *e, struct conn *c, struct draft *d, b
 	}
 	if (!transmit_allowed(e, c))
 		return false;
-	if (transmit_resend(e, c, d))
+	struct conn *stranded = path_stranded(c);
+	if (transmit_resend(e, c, c, d) || (stranded != NULL && transmit_resend(e, c, stranded, d)))
 		return true;
 	return sent_window(e, c) && (transmit_new_msg(c, d) || transmit_new_chunk(e, c, d));
 }
@@ -263,7 +294,7 @@ static bool transmit_may_wait(const struct conn *c, const struct draft *d)
 {
 	if (d->kind != SENT_MSG || wire_get32(d->frame + MSG_AT_TOTAL) != d->payload_bytes)
 		return false;
-	return d->a - list_entry(c->msg.out.next, struct msg_out, link)->id < MSG_WINDOW / 2;
+	return d->a - list_entry(c->main->msg.out.next, struct msg_out, link)->id < MSG_WINDOW / 2;
 }
 
 /*
@@ -275,8 +306,8 @@ static void transmit_ask(const struct engine *e, struct conn *c, struct draft *d
 	uint64_t after = c->tx.inflight_bytes + 2 * (uint64_t)e->config.mtu;
 	uint64_t gap = c->cc.cwnd_bytes / e->config.mtu / (c->cc.slow_start ? 4 : 2);
 	uint16_t fragment;
-	bool last = c->tx.lost_count == 0 && list_empty(&c->active) && !msg_next(c, &fragment) &&
-		    !transmit_may_wait(c, d);
+	bool last = c->tx.lost_count == 0 && list_empty(&c->main->active) &&
+		    !msg_next(c->main, &fragment) && !transmit_may_wait(c, d);
 
 	c->tx.since_ask++;
 	if (!last && c->loss.probes_due == 0 &&

@@ -136,7 +136,8 @@ enum {
 	HELLO_AT_TIME = 24,	  /* u64: when the cookie was made, in the maker's units */
 	HELLO_AT_COOKIE = 32,	  /* 16 bytes; zero in the first HELLO */
 	HELLO_AT_WINDOW = 48,	  /* u32: packets the sender keeps in flight at most */
-	HELLO_AT_RESERVED = 52,	  /* u32: zero */
+	HELLO_AT_PATH = 52, /* u32: HELLO: the receiver's id of the connection that this one is to
+			       be another path of; 0: it is a connection. Else 0 */
 	HELLO_BYTES = 56,
 };
 

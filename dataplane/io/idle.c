@@ -39,9 +39,11 @@ void idle_wake(struct worker *w)
 /* The last look before sleeping: nothing may have come between the turn and the raised flag. */
 static bool idle_something_waits(struct worker *w)
 {
+	for (unsigned i = 0; w->workers > 1 && i < w->rails; i++)
+		if (w->rail[i].handover && !rte_ring_empty(w->rail[i].handover))
+			return true;
 	return atomic_load_explicit(&w->stop, memory_order_relaxed) ||
 	       atomic_load_explicit(&w->wanted, memory_order_relaxed) != w->session ||
-	       (w->workers > 1 && !rte_ring_empty(w->handover)) ||
 	       (w->session && (w->event_count > 0 || !ring_empty(w->session->commands)));
 }
 
@@ -54,28 +56,47 @@ void idle_found(struct worker *w, unsigned packets)
 	w->deaf = true;
 	log_warning("port %s: packets come without an interrupt: idle workers nap, see "
 		    "--busy-poll",
-		    w->port->text);
+		    w->rail[0].port->text);
 }
 
 static bool idle_hears(const struct worker *w)
 {
-	return w->port->rx_interrupt && !w->deaf;
+	return w->rail[0].port->rx_interrupt && !w->deaf;
+}
+
+/* A bit for each port that takes nothing. */
+static uint32_t idle_full(const struct worker *w)
+{
+	uint32_t full = 0;
+	for (unsigned i = 0; i < w->rails; i++)
+		full |= (uint32_t)(w->rail[i].held_count > 0) << i;
+	return full;
+}
+
+static bool idle_has_descriptors(const struct worker *w)
+{
+	for (unsigned i = 0; i < w->rails; i++)
+		if (w->rail[i].out->rx_fd < 0)
+			return false;
+	return !w->deaf;
 }
 
 /* How long to sleep; 0: not at all. */
 static uint64_t idle_timeout(struct worker *w, uint64_t now_ns)
 {
-	uint64_t due = w->session ? engine_next_timeout(w->session->engine) : UINT64_MAX;
+	uint32_t full = idle_full(w);
+	uint64_t due =
+		w->session ? engine_next_timeout_without(w->session->engine, full) : UINT64_MAX;
 	uint64_t wait = due <= now_ns ? 0 : due - now_ns;
-	bool full = w->held_count > 0; /* nothing leaves, whatever is due */
-	if (full)
+	bool all_full = full == (1u << w->rails) - 1; /* nothing leaves, whatever is due */
+	if (all_full || (full != 0 && wait > IDLE_NAP_MAX_NS))
 		wait = IDLE_NAP_MAX_NS;
 	/* events that control does not take have no wake-up of their own */
 	if (w->event_count > 0 && wait > IDLE_NAP_MAX_NS)
 		wait = IDLE_NAP_MAX_NS;
 	if (idle_hears(w) && !w->heard && wait > IDLE_DOUBT_NS)
 		wait = IDLE_DOUBT_NS;
-	if (w->out->rx_fd >= 0 && !w->deaf && !full)
+	if (idle_has_descriptors(w) && full == 0)
 		return wait;
 	w->nap_ns = w->nap_ns * 2 > IDLE_NAP_MAX_NS ? IDLE_NAP_MAX_NS : w->nap_ns * 2;
 	if (w->nap_ns < IDLE_NAP_MIN_NS)
@@ -90,7 +111,7 @@ static void idle_drain(struct worker *w, const struct pollfd *fds)
 	struct rte_epoll_event event;
 	if (fds[0].revents)
 		eventfd_read(w->wake_fd, &count);
-	for (unsigned i = 0; idle_hears(w) && i < w->ins; i++)
+	for (unsigned i = 0; idle_hears(w) && i < w->rail[0].ins; i++)
 		if (fds[1 + i].revents) {
 			rte_epoll_wait(fds[1 + i].fd, &event, 1, 0);
 			w->unheard -= w->unheard > 0;
@@ -100,15 +121,17 @@ static void idle_drain(struct worker *w, const struct pollfd *fds)
 
 static void idle_poll(struct worker *w, uint64_t wait_ns)
 {
-	short events = (short)(POLLIN | (w->wants_room ? POLLOUT : 0));
-	struct pollfd fds[1 + PORT_QUEUES_MAX] = {{.fd = w->wake_fd, .events = POLLIN}};
+	struct pollfd fds[1 + RAILS_MAX * PORT_QUEUES_MAX] = {{.fd = w->wake_fd, .events = POLLIN}};
+	unsigned count = 1;
 	struct timespec t = {.tv_sec = (time_t)(wait_ns / 1000000000u),
 			     .tv_nsec = (long)(wait_ns % 1000000000u)};
-	for (unsigned i = 0; i < w->ins; i++)
-		fds[1 + i] =
-			(struct pollfd){.fd = w->deaf ? -1 : w->in[i]->rx_fd, .events = events};
+	for (const struct rail *r = w->rail; r < w->rail + w->rails; r++)
+		for (unsigned i = 0; i < r->ins; i++)
+			fds[count++] = (struct pollfd){
+				.fd = w->deaf ? -1 : r->in[i]->rx_fd,
+				.events = (short)(POLLIN | (r->wants_room ? POLLOUT : 0))};
 	w->counters->io_sleeps++;
-	int woken = ppoll(fds, 1 + w->ins, wait_ns == UINT64_MAX ? NULL : &t, NULL);
+	int woken = ppoll(fds, count, wait_ns == UINT64_MAX ? NULL : &t, NULL);
 	/* in less a card may still be holding its interrupt back, to make one of several */
 	w->overslept = woken == 0 && idle_hears(w) && wait_ns >= IDLE_NAP_MAX_NS;
 	if (woken > 0)
@@ -117,15 +140,17 @@ static void idle_poll(struct worker *w, uint64_t wait_ns)
 
 static void idle_arm(struct worker *w)
 {
-	for (unsigned i = 0; i < w->ins; i++)
-		rte_eth_dev_rx_intr_enable(w->in[i]->device, w->in[i]->queue);
+	const struct rail *r = &w->rail[0];
+	for (unsigned i = 0; i < r->ins; i++)
+		rte_eth_dev_rx_intr_enable(r->in[i]->device, r->in[i]->queue);
 	w->armed = true;
 }
 
 static void idle_disarm(struct worker *w)
 {
-	for (unsigned i = 0; w->armed && i < w->ins; i++)
-		rte_eth_dev_rx_intr_disable(w->in[i]->device, w->in[i]->queue);
+	const struct rail *r = &w->rail[0];
+	for (unsigned i = 0; w->armed && i < r->ins; i++)
+		rte_eth_dev_rx_intr_disable(r->in[i]->device, r->in[i]->queue);
 	w->armed = false;
 }
 
@@ -163,7 +188,7 @@ static uint64_t idle_spin_ns(const struct worker *w)
 
 void idle_wait(struct worker *w, uint64_t now_ns)
 {
-	if (!w->port->asking_costs) {
+	if (!w->rail[0].port->asking_costs) {
 		if (w->idle_turns++ < IDLE_SPIN_TURNS)
 			return;
 		if (now_ns < w->last_work_ns + idle_spin_ns(w)) {

@@ -42,20 +42,22 @@ static int node_lock(struct node *n)
 	return -EBUSY;
 }
 
-/* What carries the packets and why, for `sarissa status` and `doctor`: two lines. Nothing else
- * depends on the file, so a full disk only costs them these lines. */
-static void node_note_port(const struct options *o)
+/* What carries the packets and why, for `sarissa status` and `doctor`: two lines for each rail.
+ * Nothing else depends on the file, so a full disk only costs them these lines. */
+static void node_note_ports(const struct options *first)
 {
-	const char *why = *o->port_why ? o->port_why : "named by --port";
 	char path[128];
-	snprintf(path, sizeof(path), "%s/port", o->rundir);
+	snprintf(path, sizeof(path), "%s/port", first->rundir);
 	FILE *file = fopen(path, "we");
-	if (file) {
-		fprintf(file, "%s\n%s\n", o->port.text, why);
-		fclose(file);
+	for (const struct options *o = first; o < first + first->rails; o++) {
+		const char *why = *o->port_why ? o->port_why : "named by --port";
+		if (file)
+			fprintf(file, "%s\n%s\n", o->port.text, why);
+		if (*o->port_why)
+			log_info("--port auto takes %s: %s", o->port.text, o->port_why);
 	}
-	if (*o->port_why)
-		log_info("--port auto takes %s: %s", o->port.text, o->port_why);
+	if (file)
+		fclose(file);
 }
 
 /* Its pages are taken as objects come: what is not there would be missed only then, by whoever
@@ -95,29 +97,42 @@ static int node_eventfd(int *out)
 	return *out < 0 ? -errno : 0;
 }
 
-static int node_make_worker(struct node *n, unsigned i)
+static int node_make_rail(struct node *n, struct worker *w, unsigned k)
 {
 	char name[32];
+	struct rail *r = &w->rail[k];
+	snprintf(name, sizeof(name), "handover%u.%u", w->index, k);
+	*r = (struct rail){
+		.index = (uint8_t)k,
+		.port = &n->port[k],
+		.out = &n->port[k].queue[w->index],
+		.udp = n->port[k].udp[w->index],
+		.handover = rte_ring_create(name, WORKER_HANDOVER, SOCKET_ID_ANY, RING_F_SC_DEQ),
+	};
+	for (unsigned q = w->index; q < n->port[k].queues; q += w->workers)
+		r->in[r->ins++] = &n->port[k].queue[q];
+	return r->handover ? 0 : -ENOMEM;
+}
+
+static int node_make_worker(struct node *n, unsigned i)
+{
 	struct worker *w = &n->worker[i];
-	snprintf(name, sizeof(name), "handover%u", i);
+	int error = 0;
 	*w = (struct worker){
 		.index = i,
 		.workers = n->options->workers,
 		.all = n->worker,
-		.port = &n->port,
-		.out = &n->port.queue[i],
-		.udp = n->port.udp[i],
+		.rails = n->rails,
 		.resolver_fd = n->resolver_fd,
 		.prefault = &n->prefault,
 		.busy_poll = n->options->busy_poll,
-		.handover = rte_ring_create(name, WORKER_HANDOVER, SOCKET_ID_ANY, RING_F_SC_DEQ),
 		.counters = shm_file_worker(n->counters, i),
 		.scratch = malloc(ETHER_FRAME_MAX),
 	};
-	for (unsigned q = i; q < n->port.queues; q += w->workers)
-		w->in[w->ins++] = &n->port.queue[q];
+	for (unsigned k = 0; k < n->rails && !error; k++)
+		error = node_make_rail(n, w, k);
 	rte_mbuf_ext_refcnt_set(&w->pinned, 1);
-	if (!w->handover || !w->scratch)
+	if (error || !w->scratch)
 		return -ENOMEM;
 	return node_eventfd(&w->wake_fd);
 }
@@ -148,12 +163,12 @@ static int node_make_workers(struct node *n)
 static int node_open_resolver(struct node *n)
 {
 	n->resolver_fd = -1;
-	if (n->port.answers || n->port.kind == PORT_UDP)
+	if (n->port[0].answers || n->port[0].kind == PORT_UDP)
 		return 0;
 	n->netlink = malloc(sizeof(*n->netlink));
-	int error = n->netlink
-			    ? netlink_open(n->netlink, n->port.interface.index, n->port.neighbours)
-			    : -ENOMEM;
+	int error = n->netlink ? netlink_open(n->netlink, n->port[0].interface.index,
+					      n->port[0].neighbours)
+			       : -ENOMEM;
 	if (!error)
 		error = node_eventfd(&n->resolver_fd);
 	if (error)
@@ -307,6 +322,35 @@ static void node_loop(struct node *n)
 	}
 }
 
+/* Chunks must fit every rail. */
+static void node_one_mtu(struct node *n)
+{
+	uint16_t least = n->port[0].mtu;
+	for (unsigned k = 1; k < n->rails; k++) {
+		if (n->port[k].mtu != least)
+			log_warning("the ports' MTUs differ: all are used with the smallest");
+		least = RTE_MIN(least, n->port[k].mtu);
+	}
+	for (unsigned k = 0; k < n->rails; k++)
+		n->port[k].mtu = least;
+}
+
+static int node_open_ports(struct node *n)
+{
+	const struct options *o = n->options;
+	int error = 0;
+	for (unsigned k = 0; k < n->rails && !error; k++)
+		error = port_plan(&o[k], &n->port[k]);
+	if (!error)
+		error = eal_start(o, &n->port[0], &n->huge_pages);
+	n->eal = !error;
+	for (unsigned k = 0; k < n->rails && !error; k++)
+		error = port_open(&o[k], &n->port[k]);
+	if (!error)
+		node_one_mtu(n);
+	return error;
+}
+
 static int node_open(struct node *n)
 {
 	const struct options *o = n->options;
@@ -315,23 +359,18 @@ static int node_open(struct node *n)
 	if (!error)
 		error = node_lock(n);
 	if (!error)
-		node_note_port(o);
+		node_note_ports(o);
 	if (!error)
 		error = node_signals(n);
 	if (!error && !eal_has_rights(o))
 		error = -EPERM;
 	if (!error)
-		error = port_plan(o, &n->port);
-	if (!error)
-		error = eal_start(o, &n->port, &n->huge_pages);
-	n->eal = !error;
-	if (!error)
-		error = port_open(o, &n->port);
+		error = node_open_ports(n);
 	if (!error)
 		error = node_open_resolver(n);
 	if (!error)
 		error = node_make_workers(n);
-	if (!error && o->capture && !(n->capture = capture_start(o->capture, &n->port)))
+	if (!error && o->capture && !(n->capture = capture_start(o->capture, &n->port[0])))
 		error = -EIO;
 	if (error)
 		return error;
@@ -352,26 +391,30 @@ static void node_close(struct node *n)
 		netlink_close(n->netlink);
 	free(n->netlink);
 	free(n->prefault.mapped);
-	port_close(&n->port);
+	for (unsigned k = 0; k < n->rails; k++)
+		port_close(&n->port[k]);
 	if (n->eal)
 		rte_eal_cleanup();
 }
 
 static void node_tell_ready(const struct node *n)
 {
-	const char *pages = n->huge_pages	       ? ", packets in huge pages"
-			    : n->port.kind == PORT_UDP ? ""
-						       : ", packets in ordinary pages (no huge "
-							 "pages free)";
-	log_info("ready on %s, MTU %u, %u worker%s%s", n->port.text, n->port.mtu, n->port.workers,
-		 n->port.workers > 1 ? "s" : "", pages);
+	const struct port *p = &n->port[0];
+	const char *pages = n->huge_pages	  ? ", packets in huge pages"
+			    : p->kind == PORT_UDP ? ""
+						  : ", packets in ordinary pages (no huge "
+						    "pages free)";
+	log_info("ready on %s, MTU %u, %u worker%s%s", p->text, p->mtu, p->workers,
+		 p->workers > 1 ? "s" : "", pages);
+	for (unsigned k = 1; k < n->rails; k++)
+		log_info("rail %u: %s", k, n->port[k].text);
 }
 
 int node_run(const struct options *o)
 {
 	static struct node n;
 	n = (struct node){.options = o,
-			  .port = {.xdp.lock_fd = -1},
+			  .rails = o->rails,
 			  .store.fd = -1,
 			  .table.fd = -1,
 			  .ipc.fd = -1,
@@ -380,13 +423,15 @@ int node_run(const struct options *o)
 			  .control_fd = -1,
 			  .refused_fd = -1,
 			  .resolver_fd = -1};
+	for (unsigned k = 0; k < RAILS_MAX; k++)
+		n.port[k].xdp.lock_fd = -1;
 	int error = node_open(&n);
 	if (!error) {
 		telemetry_register(&n);
 		node_start_workers(&n);
 		node_tell_ready(&n);
 		watchdog_start(&n.watchdog, n.worker, o->workers, worker_now_ns());
-		notify_status(&n.watchdog.notify, "%s", n.port.text);
+		notify_status(&n.watchdog.notify, "%s", n.port[0].text);
 		node_loop(&n);
 		notify_say(&n.watchdog.notify, NOTIFY_STOPPING);
 		node_stop_workers(&n);

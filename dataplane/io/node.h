@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The dataplane process: its port, workers and shared memory, and the main thread's work while the
+ * The dataplane process: its ports, workers and shared memory, and the main thread's work while the
  * workers run: control's attach socket, the kernel's neighbours, capture, signals.
  */
 #ifndef SARISSA_DATAPLANE_IO_NODE_H
@@ -14,8 +14,9 @@
 #include "worker.h"
 
 struct node {
-	const struct options *options;
-	struct port port;
+	const struct options *options; /* by rail; what is not of a port is in the first */
+	struct port port[RAILS_MAX];   /* by rail; several: all of sockets */
+	unsigned rails;
 	struct worker *worker; /* by index */
 	struct counters_file *counters, *peers;
 	struct netlink *netlink; /* NULL where we resolve neighbours ourselves */
@@ -38,7 +39,8 @@ struct node {
 	int lock_fd, listen_fd, control_fd, refused_fd, control_wake, resolver_fd, signal_fd;
 };
 
-/* Runs the process until SIGTERM or SIGINT. Returns its exit status; a failure has been logged. */
+/* Runs the process until SIGTERM or SIGINT; o: of each rail. Returns its exit status; a failure has
+ * been logged. */
 int node_run(const struct options *o);
 
 /* session.c: serves a new control: memory adopted (fds, when request says so) or kept or made,

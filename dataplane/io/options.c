@@ -26,7 +26,7 @@ enum {
 
 #define OPTIONS(X)                                                                              \
 	X(RUNDIR, "rundir", "DIR", "where sockets and counters live (/run/sarissa)")            \
-	X(PORT, "port", "SPEC", "what carries the packets, see below (auto)")                   \
+	X(PORT, "port", "SPEC", "what carries the packets, see below (auto); may be repeated")  \
 	X(ADDR, "addr", "IP[/PREFIX]", "our address (af_xdp, udp: default the interface's)")    \
 	X(GATEWAY, "gateway", "IP", "next hop to other networks (not for af_xdp, udp)")         \
 	X(UDP_PORT, "udp-port", "PORT", "worker w listens on PORT + w (7400)")                  \
@@ -60,7 +60,9 @@ static const char port_help[] =
 	"      memif:ID[,role=server|client][,socket=PATH]   memory shared with a process\n"
 	"      ring:NAME                        a loop-back, for tests\n"
 	"      pci:ADDR[,KEY=VALUE...]          a network card bound to a DPDK driver\n"
-	"      vdev:NAME[,KEY=VALUE...]         any DPDK virtual device\n";
+	"      vdev:NAME[,KEY=VALUE...]         any DPDK virtual device\n"
+	"Each --port udp: is a rail, up to 8: a copy is striped over all that both nodes have.\n"
+	"--addr, --udp-port, --mtu and --rate after a --port are of that one.\n";
 
 static enum options_result options_help(void)
 {
@@ -232,8 +234,8 @@ static const char *options_set(int id, char *value, struct options *o)
 	}
 }
 
-/* What can only be judged when all options are known. */
-static enum options_result options_check(struct options *o)
+/* What can only be judged when all options are known; of one port. */
+static enum options_result options_check_port(struct options *o)
 {
 	unsigned count;
 	if (!*o->port.text && port_auto(o, o->port_why) < 0)
@@ -261,7 +263,62 @@ static enum options_result options_check(struct options *o)
 	return OPTIONS_RUN;
 }
 
-enum options_result options_parse(int argc, char **argv, struct options *out)
+/* What is not of a port alone is as the first has it. */
+static void options_share(struct options *o, const struct options *first)
+{
+	struct options own = *o;
+	*o = *first;
+	o->port = own.port;
+	o->has_addr = own.has_addr;
+	o->has_gateway = own.has_gateway;
+	o->addr = own.addr;
+	o->prefix = own.prefix;
+	o->gateway = own.gateway;
+	o->udp_port = own.udp_port;
+	o->mtu = own.mtu;
+	o->rate_bps = own.rate_bps;
+}
+
+static enum options_result options_check(struct options *first)
+{
+	unsigned peers = first->peers_max * first->rails; /* each may have as many paths */
+	first->peers_max = (uint16_t)(peers < 4096 ? peers : 4096);
+	for (unsigned i = 0; i < first->rails; i++) {
+		struct options *o = &first[i];
+		if (i > 0)
+			options_share(o, first);
+		if (options_check_port(o) == OPTIONS_WRONG)
+			return OPTIONS_WRONG;
+		if (first->rails > 1 && o->port.kind != PORT_UDP)
+			return options_wrong("port", o->port.text,
+					     "only --port udp: may be given several times");
+		for (unsigned k = 0; k < i; k++)
+			if (strcmp(first[k].port.text, o->port.text) == 0)
+				return options_wrong("port", o->port.text, "given twice");
+	}
+	return OPTIONS_RUN;
+}
+
+/* The port that options belong to from here on; NULL: too many. */
+static struct options *options_next_port(struct options *first, bool again)
+{
+	if (!again)
+		return first;
+	if (first->rails == RAILS_MAX)
+		return NULL;
+	struct options *o = &first[first->rails++];
+	*o = (struct options){
+		.udp_port = first->udp_port, .mtu = first->mtu, .rate_bps = first->rate_bps};
+	return o;
+}
+
+static bool options_of_port(int id)
+{
+	return id == OPTION_PORT || id == OPTION_ADDR || id == OPTION_GATEWAY ||
+	       id == OPTION_UDP_PORT || id == OPTION_MTU || id == OPTION_RATE;
+}
+
+enum options_result options_parse(int argc, char **argv, struct options out[RAILS_MAX])
 {
 	static const struct option rows[] = {
 #define X(id, name, argument, help) \
@@ -269,7 +326,10 @@ enum options_result options_parse(int argc, char **argv, struct options *out)
 		OPTIONS(X)
 #undef X
 			{NULL, 0, NULL, 0}};
-	*out = (struct options){.rundir = "/run/sarissa",
+	struct options *port = out;
+	bool named = false;
+	*out = (struct options){.rails = 1,
+				.rundir = "/run/sarissa",
 				.udp_port = UDP_PORT_DEFAULT,
 				.workers = 1,
 				.peers_max = NODES_MAX,
@@ -289,7 +349,12 @@ enum options_result options_parse(int argc, char **argv, struct options *out)
 			       WIRE_VERSION);
 			return OPTIONS_DONE;
 		}
-		const char *why = options_set(id, optarg, out);
+		if (id == OPTION_PORT) {
+			port = options_next_port(out, named);
+			named = true;
+		}
+		const char *why = !port ? "a node has at most 8 ports"
+					: options_set(id, optarg, options_of_port(id) ? port : out);
 		if (why)
 			return options_wrong(rows[id - OPTION_FIRST].name, optarg, why);
 	}

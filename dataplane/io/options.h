@@ -7,7 +7,9 @@
 #include "internal/ids.h"
 #include "port_spec.h"
 
+/* Of one port, with what holds for all of them: an array of these, by rail. */
 struct options {
+	unsigned rails; /* of the array */
 	const char *rundir;
 	const char *capture;   /* pcapng file, or NULL */
 	const char *cores;     /* list as given, or NULL: workers float */
@@ -35,6 +37,6 @@ enum options_result {
 	OPTIONS_WRONG /* one line is on stderr: exit 2 */
 };
 
-enum options_result options_parse(int argc, char **argv, struct options *out);
+enum options_result options_parse(int argc, char **argv, struct options out[RAILS_MAX]);
 
 #endif

@@ -17,6 +17,7 @@
 struct rte_eth_conf;
 struct rte_eth_dev_info;
 struct rte_mempool;
+struct rail;
 struct udp;
 struct worker;
 
@@ -42,14 +43,14 @@ struct port_queue {
 /* How a worker uses its port: one table for every kind of network device, one for sockets. */
 struct port_ops {
 	/* Takes and answers what arrived; returns how many packets. */
-	unsigned (*receive)(struct worker *w, uint64_t now_ns);
+	unsigned (*receive)(struct worker *w, struct rail *r, uint64_t now_ns);
 	/* Sends what the port did not take last time, then what the engine has; returns how many
 	 * packets. While the port takes nothing the engine is not asked for more. */
-	unsigned (*transmit)(struct worker *w, uint64_t now_ns);
+	unsigned (*transmit)(struct worker *w, struct rail *r, uint64_t now_ns);
 	/* Forgets what the port did not take. */
-	void (*drop_held)(struct worker *w);
+	void (*drop_held)(struct worker *w, struct rail *r);
 	/* A worker ends. */
-	void (*stop)(struct worker *w);
+	void (*stop)(struct worker *w, struct rail *r);
 };
 
 /* rx.c: for what DPDK drives. */

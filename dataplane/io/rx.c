@@ -9,16 +9,17 @@
 #include "ether.h"
 
 /* Answers who-has for our address, and remembers who asked. */
-static bool rx_answer_neighbour(struct worker *w, const struct ether_frame *f, uint64_t now_ns)
+static bool rx_answer_neighbour(struct worker *w, struct rail *r, const struct ether_frame *f,
+				uint64_t now_ns)
 {
-	const struct port *p = w->port;
+	const struct port *p = r->port;
 	bool ours = memcmp(f->to.ip, p->addr.ip, 16) == 0;
 	static const uint8_t unspecified[16];
 	if (!ours)
 		return false;
 	if (f->has_mac && memcmp(f->from.ip, unspecified, 16) != 0)
 		neighbour_learn(p->neighbours, f->from.ip, f->from_mac, true, now_ns);
-	struct rte_mbuf *m = rte_pktmbuf_alloc(w->out->pool);
+	struct rte_mbuf *m = rte_pktmbuf_alloc(r->out->pool);
 	if (!m) {
 		w->counters->io_no_mbuf++;
 		return true;
@@ -26,45 +27,45 @@ static bool rx_answer_neighbour(struct worker *w, const struct ether_frame *f, u
 	uint8_t *out = rte_pktmbuf_mtod(m, uint8_t *);
 	m->data_len = ether_write_advertise(out, p->mac, f, f->from_mac);
 	m->pkt_len = m->data_len;
-	tx_send_one(w, m);
+	tx_send_one(w, r, m);
 	w->counters->io_arp_replies++;
 	return true;
 }
 
 /* Returns true when the buffer went out again as the reply. */
-static bool rx_answer_echo(struct worker *w, struct rte_mbuf *m, uint8_t *data,
+static bool rx_answer_echo(struct worker *w, struct rail *r, struct rte_mbuf *m, uint8_t *data,
 			   const struct ether_frame *f)
 {
-	if (memcmp(f->to.ip, w->port->addr.ip, 16) != 0 || m->nb_segs != 1) {
+	if (memcmp(f->to.ip, r->port->addr.ip, 16) != 0 || m->nb_segs != 1) {
 		w->counters->io_not_ours++;
 		return false;
 	}
-	ether_make_echo_reply(data, w->port->mac, f);
-	tx_send_one(w, m);
+	ether_make_echo_reply(data, r->port->mac, f);
+	tx_send_one(w, r, m);
 	w->counters->io_echo_replies++;
 	return true;
 }
 
 /* Where no kernel does it for us. Returns true when the buffer is gone. */
-static bool rx_link(struct worker *w, struct rte_mbuf *m, uint8_t *data, struct ether_frame *f,
-		    uint64_t now_ns)
+static bool rx_link(struct worker *w, struct rail *r, struct rte_mbuf *m, uint8_t *data,
+		    struct ether_frame *f, uint64_t now_ns)
 {
 	switch (f->kind) {
 	case ETHER_ECHO_REQUEST4:
 	case ETHER_ECHO_REQUEST6:
-		return rx_answer_echo(w, m, data, f);
+		return rx_answer_echo(w, r, m, data, f);
 	case ETHER_ND_SOLICIT:
 		if (!f->has_mac) /* then the frame's own source is where to answer */
 			memcpy(f->from_mac, data + ETHER_MAC, ETHER_MAC);
 		/* fall through */
 	case ETHER_ARP_REQUEST:
-		if (rx_answer_neighbour(w, f, now_ns))
+		if (rx_answer_neighbour(w, r, f, now_ns))
 			return false;
 		break;
 	case ETHER_ARP_REPLY:
 	case ETHER_ND_ADVERTISE:
 		if (f->has_mac)
-			neighbour_learn(w->port->neighbours, f->from.ip, f->from_mac, false,
+			neighbour_learn(r->port->neighbours, f->from.ip, f->from_mac, false,
 					now_ns);
 		return false;
 	default:
@@ -75,10 +76,10 @@ static bool rx_link(struct worker *w, struct rte_mbuf *m, uint8_t *data, struct 
 }
 
 /* Gives a packet to the worker whose port it names. Returns true when the buffer is gone. */
-static bool rx_hand_over(struct worker *w, struct rte_mbuf *m, unsigned to)
+static bool rx_hand_over(struct worker *w, struct rail *r, struct rte_mbuf *m, unsigned to)
 {
 	struct worker *other = &w->all[to];
-	if (rte_ring_mp_enqueue(other->handover, m) != 0) {
+	if (rte_ring_mp_enqueue(other->rail[r->index].handover, m) != 0) {
 		w->counters->io_handover_full++;
 		return false;
 	}
@@ -87,22 +88,25 @@ static bool rx_hand_over(struct worker *w, struct rte_mbuf *m, unsigned to)
 }
 
 /* Returns true when the buffer is gone. */
-static bool rx_udp(struct worker *w, struct rte_mbuf *m, const struct ether_frame *f,
-		   uint64_t now_ns)
+static bool rx_udp(struct worker *w, struct rail *r, struct rte_mbuf *m,
+		   const struct ether_frame *f, uint64_t now_ns)
 {
-	unsigned to = (unsigned)(f->to.port - w->port->addr.port);
-	if (to >= w->workers || memcmp(f->to.ip, w->port->addr.ip, 16) != 0) {
+	unsigned to = (unsigned)(f->to.port - r->port->addr.port);
+	if (to >= w->workers || memcmp(f->to.ip, r->port->addr.ip, 16) != 0) {
 		w->counters->io_not_ours++;
 		return false;
 	}
 	if (to != w->index)
-		return rx_hand_over(w, m, to);
+		return rx_hand_over(w, r, m, to);
 	if (!w->session) {
 		w->counters->io_not_ours++;
 		return false;
 	}
-	struct packet_in in = {
-		.data = f->payload, .length = f->payload_length, .ecn = f->ecn, .from = f->from};
+	struct packet_in in = {.data = f->payload,
+			       .length = f->payload_length,
+			       .ecn = f->ecn,
+			       .from = f->from,
+			       .rail = r->index};
 	engine_receive(w->session->engine, &in, now_ns);
 	return false;
 }
@@ -116,7 +120,7 @@ static uint8_t *rx_whole(struct worker *w, struct rte_mbuf *m)
 }
 
 /* Returns true when the buffer is gone. */
-static bool rx_packet(struct worker *w, struct rte_mbuf *m, uint64_t now_ns)
+static bool rx_packet(struct worker *w, struct rail *r, struct rte_mbuf *m, uint64_t now_ns)
 {
 	struct ether_frame f;
 	uint8_t *data = rte_pktmbuf_mtod(m, uint8_t *);
@@ -129,13 +133,13 @@ static bool rx_packet(struct worker *w, struct rte_mbuf *m, uint64_t now_ns)
 	}
 	ether_parse(data, length, &f);
 	if (f.kind == ETHER_UDP)
-		return rx_udp(w, m, &f, now_ns);
+		return rx_udp(w, r, m, &f, now_ns);
 	if (f.kind == ETHER_BAD) {
 		w->counters->io_bad_ip++;
 		return false;
 	}
-	if (w->port->answers)
-		return rx_link(w, m, data, &f, now_ns);
+	if (r->port->answers)
+		return rx_link(w, r, m, data, &f, now_ns);
 	w->counters->io_not_ours++;
 	return false;
 }
@@ -159,7 +163,8 @@ static void rx_prefetch(struct worker *w, struct rte_mbuf *m)
 	worker_stage_end(w, IO_AHEAD, begin);
 }
 
-static void rx_packets(struct worker *w, struct rte_mbuf **m, unsigned count, uint64_t now_ns)
+static void rx_packets(struct worker *w, struct rail *r, struct rte_mbuf **m, unsigned count,
+		       uint64_t now_ns)
 {
 	unsigned kept = 0;
 	for (unsigned i = 0; i < count; i++)
@@ -168,36 +173,36 @@ static void rx_packets(struct worker *w, struct rte_mbuf **m, unsigned count, ui
 		struct rte_mbuf *this = m[i];
 		if (i + RX_AHEAD < count)
 			rx_prefetch(w, m[i + RX_AHEAD]);
-		if (!rx_packet(w, this, now_ns))
+		if (!rx_packet(w, r, this, now_ns))
 			m[kept++] = this;
 	}
 	rte_pktmbuf_free_bulk(m, kept);
 }
 
-static unsigned rx_handed_over(struct worker *w, uint64_t now_ns)
+static unsigned rx_handed_over(struct worker *w, struct rail *r, uint64_t now_ns)
 {
 	struct rte_mbuf *m[WORKER_BURST];
-	unsigned n = rte_ring_sc_dequeue_burst(w->handover, (void **)m, WORKER_BURST, NULL);
+	unsigned n = rte_ring_sc_dequeue_burst(r->handover, (void **)m, WORKER_BURST, NULL);
 	if (n > 0)
-		rx_packets(w, m, n, now_ns);
+		rx_packets(w, r, m, n, now_ns);
 	return n;
 }
 
-unsigned rx_burst(struct worker *w, uint64_t now_ns)
+unsigned rx_burst(struct worker *w, struct rail *r, uint64_t now_ns)
 {
 	struct rte_mbuf *m[WORKER_BURST];
 	uint64_t begin = worker_stage_begin(w);
 	unsigned total = 0;
-	for (unsigned i = 0; i < w->ins; i++) {
+	for (unsigned i = 0; i < r->ins; i++) {
 		uint64_t asked = worker_stage_begin(w);
-		unsigned n = rte_eth_rx_burst(w->in[i]->device, w->in[i]->queue, m, WORKER_BURST);
+		unsigned n = rte_eth_rx_burst(r->in[i]->device, r->in[i]->queue, m, WORKER_BURST);
 		worker_stage_end(w, IO_RX_DRIVER, asked);
 		if (n > 0)
-			rx_packets(w, m, n, now_ns);
+			rx_packets(w, r, m, n, now_ns);
 		total += n;
 	}
 	if (w->workers > 1)
-		total += rx_handed_over(w, now_ns);
+		total += rx_handed_over(w, r, now_ns);
 	worker_stage_end(w, IO_RX, begin);
 	return total;
 }

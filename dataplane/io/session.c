@@ -60,7 +60,7 @@ static void store_drop(struct node *n)
 	if (store_is_pinned(n))
 		n->store.base = NULL; /* rather leak the mapping than let the card read nothing */
 	else
-		port_unmap_store(&n->port, n->store.base, n->store.bytes);
+		port_unmap_store(&n->port[0], n->store.base, n->store.bytes);
 	shm_release(&n->store);
 	shm_release(&n->table);
 }
@@ -122,11 +122,11 @@ static int session_memory(struct node *n, bool bring, int fds[2])
 		return error;
 	prefault_store(&n->prefault, n->store.base, n->store.bytes);
 	log_dpdk_forget();
-	error = port_map_store(&n->port, n->store.base, n->store.bytes, n->store.huge);
+	error = port_map_store(&n->port[0], n->store.base, n->store.bytes, n->store.huge);
 	if (error) {
 		log_warning("the card cannot read the store (%s): payload is copied once",
 			    *log_dpdk_error() ? log_dpdk_error() : strerror(-error));
-		n->port.payload = PAYLOAD_COPY;
+		n->port[0].payload = PAYLOAD_COPY;
 	}
 	return 0;
 }
@@ -137,14 +137,16 @@ static void session_config(struct node *n, unsigned w, struct engine_config *c)
 	struct ipc_header *h = shm_ipc(&n->ipc);
 	engine_config_default(c);
 	c->incarnation = n->incarnation;
-	c->addr = n->port.addr;
+	c->addr = n->port[0].addr;
 	c->addr.port = (uint16_t)(c->addr.port + w);
-	c->mtu = n->port.mtu;
+	c->mtu = n->port[0].mtu;
+	c->rails = (uint8_t)n->rails;
 	c->workers = (uint16_t)o->workers;
 	c->conns_max = o->peers_max;
-	c->burst_bytes = n->port.burst_bytes;
-	c->burst_ns = n->port.burst_ns;
-	c->rate_bps = o->rate_bps / o->workers;
+	c->burst_bytes = n->port[0].burst_bytes;
+	c->burst_ns = n->port[0].burst_ns;
+	for (unsigned k = 0; k < n->rails; k++)
+		c->rate_bps[k] = o[k].rate_bps / o->workers;
 	if (o->credit_bytes)
 		c->credit_bytes = o->credit_bytes / o->workers;
 	if (o->delay_target_ns)
@@ -209,12 +211,20 @@ static void session_reply(const struct node *n, bool adopted, struct attach_repl
 	r->adopted = adopted;
 	r->store_bytes = n->store.bytes;
 	r->incarnation = n->incarnation;
-	r->addr = n->port.addr;
-	r->mtu = n->port.mtu;
-	r->chunk_bytes = engine_chunk_bytes(n->port.mtu, net_addr_is_v4(&n->port.addr));
+	r->addr = n->port[0].addr;
+	r->mtu = n->port[0].mtu;
+	r->chunk_bytes = CHUNK_BYTES_MAX;
+	r->rails = (uint8_t)n->rails;
+	for (unsigned k = 0; k < n->rails; k++) {
+		const struct port *p = &n->port[k];
+		uint16_t fits = engine_chunk_bytes(p->mtu, net_addr_is_v4(&p->addr));
+		r->chunk_bytes = RTE_MIN(r->chunk_bytes, fits);
+		r->rail[k] =
+			(struct attach_rail){.addr = p->addr, .rate_bps = n->options[k].rate_bps};
+		memcpy(r->rail[k].port, p->text, sizeof(r->rail[k].port));
+	}
 	r->hugepages = n->store.huge;
 	r->busy_poll = n->options->busy_poll;
-	memcpy(r->port, n->port.text, sizeof(r->port));
 }
 
 int session_begin(struct node *n, const struct attach_request *request, int fds[2],

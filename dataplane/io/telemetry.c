@@ -44,9 +44,9 @@ static int telemetry_workers(const char *command, const char *params, struct rte
 {
 	const struct node *n = telemetry_node;
 	rte_tel_data_start_dict(d);
-	rte_tel_data_add_dict_string(d, "port", n->port.text);
-	add_number(d, "mtu", n->port.mtu);
-	add_number(d, "udp_port", n->port.addr.port);
+	rte_tel_data_add_dict_string(d, "port", n->port[0].text);
+	add_number(d, "mtu", n->port[0].mtu);
+	add_number(d, "udp_port", n->port[0].addr.port);
 	for (unsigned w = 0; w < n->options->workers; w++) {
 		char name[32];
 		struct rte_tel_data *row = rte_tel_data_alloc();

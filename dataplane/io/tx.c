@@ -16,10 +16,10 @@ enum {
 	TX_STUCK_NS = 20000000, /* far more than a ring takes to drain */
 };
 
-void tx_drop_held(struct worker *w)
+void tx_drop_held(struct worker *w, struct rail *r)
 {
-	rte_pktmbuf_free_bulk(w->held, w->held_count);
-	w->held_count = 0;
+	rte_pktmbuf_free_bulk(r->held, r->held_count);
+	r->held_count = 0;
 }
 
 /*
@@ -27,61 +27,63 @@ void tx_drop_held(struct worker *w)
  * behind it: they are lost, as on a cable that was pulled, so that the engine can go on asking, and
  * notice who does not answer.
  */
-static unsigned tx_held(struct worker *w, uint64_t now_ns)
+static unsigned tx_held(struct worker *w, struct rail *r, uint64_t now_ns)
 {
 	unsigned sent;
 
-	if (w->held_count == 0)
+	if (r->held_count == 0)
 		return 0;
-	sent = rte_eth_tx_burst(w->out->device, w->out->queue, w->held, (uint16_t)w->held_count);
-	w->held_count -= sent;
-	memmove(w->held, w->held + sent, w->held_count * sizeof(*w->held));
+	sent = rte_eth_tx_burst(r->out->device, r->out->queue, r->held, (uint16_t)r->held_count);
+	r->held_count -= sent;
+	memmove(r->held, r->held + sent, r->held_count * sizeof(*r->held));
 	if (sent > 0)
-		w->held_ns = now_ns;
-	else if (now_ns - w->held_ns > TX_STUCK_NS)
-		tx_drop_held(w);
+		r->held_ns = now_ns;
+	else if (now_ns - r->held_ns > TX_STUCK_NS)
+		tx_drop_held(w, r);
 	return sent;
 }
 
-static void tx_hold(struct worker *w, struct rte_mbuf *const *m, unsigned count, uint64_t now_ns)
+static void tx_hold(struct worker *w, struct rail *r, struct rte_mbuf *const *m, unsigned count,
+		    uint64_t now_ns)
 {
 	w->counters->io_tx_full += count;
-	memcpy(w->held, m, count * sizeof(*m));
-	w->held_count = count;
-	w->held_ns = now_ns;
+	memcpy(r->held, m, count * sizeof(*m));
+	r->held_count = count;
+	r->held_ns = now_ns;
 }
 
-void tx_send_one(struct worker *w, struct rte_mbuf *m)
+void tx_send_one(struct worker *w, struct rail *r, struct rte_mbuf *m)
 {
-	if (rte_eth_tx_burst(w->out->device, w->out->queue, &m, 1) == 1)
+	if (rte_eth_tx_burst(r->out->device, r->out->queue, &m, 1) == 1)
 		return;
 	w->counters->io_tx_full++;
 	rte_pktmbuf_free(m);
 }
 
 /* Asks the link for a neighbour. */
-static void tx_solicit(struct worker *w, const uint8_t *ip)
+static void tx_solicit(struct worker *w, struct rail *r, const uint8_t *ip)
 {
-	const struct port *p = w->port;
-	struct rte_mbuf *m = rte_pktmbuf_alloc(w->out->pool);
+	const struct port *p = r->port;
+	struct rte_mbuf *m = rte_pktmbuf_alloc(r->out->pool);
 	if (!m) {
 		w->counters->io_no_mbuf++;
 		return;
 	}
 	m->data_len = ether_write_solicit(rte_pktmbuf_mtod(m, uint8_t *), p->mac, p->addr.ip, ip);
 	m->pkt_len = m->data_len;
-	tx_send_one(w, m);
+	tx_send_one(w, r, m);
 }
 
 /* Finds the next hop's Ethernet address, or starts to. */
-static bool tx_route(struct worker *w, const struct net_addr *to, uint8_t *mac, uint64_t now_ns)
+static bool tx_route(struct worker *w, struct rail *r, const struct net_addr *to, uint8_t *mac,
+		     uint64_t now_ns)
 {
-	const struct port *p = w->port;
+	const struct port *p = r->port;
 	const uint8_t *hop = port_next_hop(p, to->ip);
 	unsigned found = neighbour_find(p->neighbours, hop, now_ns, mac);
 	if (found & NEIGHBOUR_ASK) {
 		if (w->resolver_fd < 0)
-			tx_solicit(w, hop);
+			tx_solicit(w, r, hop);
 		else
 			eventfd_write(w->resolver_fd, 1);
 	}
@@ -89,19 +91,20 @@ static bool tx_route(struct worker *w, const struct net_addr *to, uint8_t *mac, 
 }
 
 /* Whether payload may be sent from where it is. */
-static bool tx_chains(const struct worker *w, const struct packet_out *out)
+static bool tx_chains(const struct worker *w, const struct rail *r, const struct packet_out *out)
 {
-	if (w->port->payload == PAYLOAD_COPY || out->payload_length < CHAIN_MIN)
+	if (r->port->payload == PAYLOAD_COPY || out->payload_length < CHAIN_MIN)
 		return false;
 	const struct session *s = w->session;
-	return w->port->payload == PAYLOAD_CHAIN ||
+	return r->port->payload == PAYLOAD_CHAIN ||
 	       (out->payload >= s->store &&
 		out->payload + out->payload_length <= s->store + s->store_bytes);
 }
 
-static bool tx_chain(struct worker *w, struct rte_mbuf *m, const struct packet_out *out)
+static bool tx_chain(struct worker *w, struct rail *r, struct rte_mbuf *m,
+		     const struct packet_out *out)
 {
-	struct rte_mbuf *tail = rte_pktmbuf_alloc(w->out->pool);
+	struct rte_mbuf *tail = rte_pktmbuf_alloc(r->out->pool);
 	if (!tail)
 		return false;
 	/* never freed by its count: the worker's own reference stays */
@@ -117,11 +120,12 @@ static bool tx_chain(struct worker *w, struct rte_mbuf *m, const struct packet_o
 }
 
 /* Puts the payload behind the header in m; returns where it lies. */
-static const uint8_t *tx_payload(struct worker *w, struct rte_mbuf *m, const struct packet_out *out)
+static const uint8_t *tx_payload(struct worker *w, struct rail *r, struct rte_mbuf *m,
+				 const struct packet_out *out)
 {
 	m->data_len = out->head_length;
 	m->pkt_len = out->head_length;
-	if (out->payload_length == 0 || (tx_chains(w, out) && tx_chain(w, m, out)))
+	if (out->payload_length == 0 || (tx_chains(w, r, out) && tx_chain(w, r, m, out)))
 		return out->payload;
 	uint64_t begin = worker_stage_begin(w);
 	uint8_t *to = out->head + out->head_length;
@@ -151,19 +155,19 @@ static void tx_headers_v6(const struct port *p, struct rte_mbuf *m, const struct
 }
 
 /* Turns what the engine wrote into m into a frame. Returns false when it cannot leave now. */
-static bool tx_frame(struct worker *w, struct rte_mbuf *m, const struct packet_out *out,
-		     uint64_t now_ns)
+static bool tx_frame(struct worker *w, struct rail *r, struct rte_mbuf *m,
+		     const struct packet_out *out, uint64_t now_ns)
 {
-	const struct port *p = w->port;
+	const struct port *p = r->port;
 	struct ether_route route;
-	if (!tx_route(w, &out->to, route.next_mac, now_ns)) {
+	if (!tx_route(w, r, &out->to, route.next_mac, now_ns)) {
 		w->counters->io_no_neighbour++;
 		return false;
 	}
 	memcpy(route.our_mac, p->mac, ETHER_MAC);
 	struct net_addr from = p->addr;
 	from.port = (uint16_t)(from.port + w->index);
-	const uint8_t *payload = tx_payload(w, m, out);
+	const uint8_t *payload = tx_payload(w, r, m, out);
 	uint64_t begin = worker_stage_begin(w);
 	packet_seal(out->head, out->head_length, payload, out->payload_length);
 	worker_stage_end(w, IO_SEAL, begin);
@@ -178,15 +182,15 @@ static bool tx_frame(struct worker *w, struct rte_mbuf *m, const struct packet_o
 }
 
 /* Fills the stock of empty packets; returns how many there are. */
-static unsigned tx_heads(struct worker *w)
+static unsigned tx_heads(struct worker *w, struct rail *r)
 {
-	unsigned missing = WORKER_BURST - w->heads;
-	struct rte_mempool *pool = w->out->pool;
-	if (missing > 0 && rte_pktmbuf_alloc_bulk(pool, w->head + w->heads, missing) == 0)
-		w->heads = WORKER_BURST;
+	unsigned missing = WORKER_BURST - r->heads;
+	struct rte_mempool *pool = r->out->pool;
+	if (missing > 0 && rte_pktmbuf_alloc_bulk(pool, r->head + r->heads, missing) == 0)
+		r->heads = WORKER_BURST;
 	else if (missing > 0)
 		w->counters->io_no_mbuf++;
-	return w->heads;
+	return r->heads;
 }
 
 enum { TX_AHEAD = 2 /* packets */ };
@@ -200,46 +204,46 @@ static void tx_prefetch(struct worker *w, const struct packet_out *out)
 	worker_stage_end(w, IO_AHEAD, begin);
 }
 
-static unsigned tx_round(struct worker *w, unsigned room, uint64_t now_ns)
+static unsigned tx_round(struct worker *w, struct rail *r, unsigned room, uint64_t now_ns)
 {
 	struct packet_out out[WORKER_BURST];
 	struct rte_mbuf *frame[WORKER_BURST];
 	unsigned ready = 0;
-	uint16_t head_room = (uint16_t)(w->port->mtu - ETHER_IPV4 - ETHER_UDP_HEADER);
+	uint16_t head_room = (uint16_t)(r->port->mtu - ETHER_IPV4 - ETHER_UDP_HEADER);
 	for (unsigned i = 0; i < room; i++) {
-		out[i].head = rte_pktmbuf_mtod(w->head[i], uint8_t *);
+		out[i].head = rte_pktmbuf_mtod(r->head[i], uint8_t *);
 		out[i].head_room = head_room;
 	}
-	unsigned n = engine_transmit(w->session->engine, out, room, now_ns);
+	unsigned n = engine_transmit_rail(w->session->engine, r->index, out, room, now_ns);
 	for (unsigned i = 1; i < TX_AHEAD && i < n; i++)
 		tx_prefetch(w, &out[i]);
 	for (unsigned i = 0; i < n; i++) {
 		if (i + TX_AHEAD < n)
 			tx_prefetch(w, &out[i + TX_AHEAD]);
-		if (tx_frame(w, w->head[i], &out[i], now_ns))
-			frame[ready++] = w->head[i];
+		if (tx_frame(w, r, r->head[i], &out[i], now_ns))
+			frame[ready++] = r->head[i];
 		else
-			rte_pktmbuf_free(w->head[i]);
+			rte_pktmbuf_free(r->head[i]);
 	}
-	w->heads -= n;
-	memmove(w->head, w->head + n, w->heads * sizeof(*w->head));
+	r->heads -= n;
+	memmove(r->head, r->head + n, r->heads * sizeof(*r->head));
 	unsigned sent = 0;
 	uint64_t begin = worker_stage_begin(w);
 	if (ready > 0)
-		sent = rte_eth_tx_burst(w->out->device, w->out->queue, frame, (uint16_t)ready);
+		sent = rte_eth_tx_burst(r->out->device, r->out->queue, frame, (uint16_t)ready);
 	worker_stage_end(w, IO_TX_DRIVER, begin);
 	if (sent < ready)
-		tx_hold(w, frame + sent, ready - sent, now_ns);
+		tx_hold(w, r, frame + sent, ready - sent, now_ns);
 	return n;
 }
 
-unsigned tx_burst(struct worker *w, uint64_t now_ns)
+unsigned tx_burst(struct worker *w, struct rail *r, uint64_t now_ns)
 {
 	uint64_t begin = worker_stage_begin(w);
-	unsigned sent = tx_held(w, now_ns);
-	for (unsigned round = 0; round < WORKER_TX_ROUNDS && w->held_count == 0; round++) {
-		unsigned room = tx_heads(w);
-		unsigned n = room > 0 ? tx_round(w, room, now_ns) : 0;
+	unsigned sent = tx_held(w, r, now_ns);
+	for (unsigned round = 0; round < WORKER_TX_ROUNDS && r->held_count == 0; round++) {
+		unsigned room = tx_heads(w, r);
+		unsigned n = room > 0 ? tx_round(w, r, room, now_ns) : 0;
 		sent += n;
 		if (n < room || room == 0)
 			break;
@@ -248,9 +252,9 @@ unsigned tx_burst(struct worker *w, uint64_t now_ns)
 	return sent;
 }
 
-void tx_stop(struct worker *w)
+void tx_stop(struct worker *w, struct rail *r)
 {
-	tx_drop_held(w);
-	rte_pktmbuf_free_bulk(w->head, w->heads);
-	w->heads = 0;
+	tx_drop_held(w, r);
+	rte_pktmbuf_free_bulk(r->head, r->heads);
+	r->heads = 0;
 }

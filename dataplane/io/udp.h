@@ -18,6 +18,7 @@
 
 struct options;
 struct port;
+struct rail;
 struct worker;
 
 enum {
@@ -77,10 +78,10 @@ void udp_close(struct port *p);
 
 /* udp_rx.c */
 extern const struct port_ops udp_ops;
-unsigned udp_receive(struct worker *w, uint64_t now_ns);
+unsigned udp_receive(struct worker *w, struct rail *r, uint64_t now_ns);
 /* udp_tx.c */
-unsigned udp_transmit(struct worker *w, uint64_t now_ns);
-void udp_drop_held(struct worker *w);
+unsigned udp_transmit(struct worker *w, struct rail *r, uint64_t now_ns);
+void udp_drop_held(struct worker *w, struct rail *r);
 
 /* The kernel's form of an address; returns its length. */
 socklen_t udp_sockaddr(const struct net_addr *addr, struct sockaddr_storage *out);

@@ -38,14 +38,15 @@ static int control_int(const struct cmsghdr *c)
 }
 
 /* The kernel counts what it had no room for from the socket's start. */
-static void udp_overflowed(struct worker *w, uint32_t total)
+static void udp_overflowed(struct worker *w, struct rail *r, uint32_t total)
 {
-	w->counters->io_rx_lost += (uint32_t)(total - w->udp->overflowed);
-	w->udp->overflowed = total;
+	w->counters->io_rx_lost += (uint32_t)(total - r->udp->overflowed);
+	r->udp->overflowed = total;
 }
 
 /* Reads what the kernel says of a datagram; returns the length of its packets. */
-static unsigned udp_control(struct worker *w, struct msghdr *m, unsigned length, uint8_t *ecn)
+static unsigned udp_control(struct worker *w, struct rail *r, struct msghdr *m, unsigned length,
+			    uint8_t *ecn)
 {
 	unsigned segment = length;
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
@@ -55,7 +56,7 @@ static unsigned udp_control(struct worker *w, struct msghdr *m, unsigned length,
 			 (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_TCLASS))
 			*ecn = (uint8_t)(control_int(c) & 3);
 		else if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SO_RXQ_OVFL)
-			udp_overflowed(w, (uint32_t)control_int(c));
+			udp_overflowed(w, r, (uint32_t)control_int(c));
 	}
 	return segment > 0 && segment < length ? segment : length;
 }
@@ -77,11 +78,11 @@ static void udp_packets(struct worker *w, const uint8_t *data, unsigned length, 
 	}
 }
 
-static unsigned udp_datagram(struct worker *w, struct mmsghdr *d, uint64_t now_ns)
+static unsigned udp_datagram(struct worker *w, struct rail *r, struct mmsghdr *d, uint64_t now_ns)
 {
 	struct msghdr *m = &d->msg_hdr;
-	struct packet_in in = {.ecn = 0};
-	unsigned segment = udp_control(w, m, d->msg_len, &in.ecn);
+	struct packet_in in = {.rail = r->index};
+	unsigned segment = udp_control(w, r, m, d->msg_len, &in.ecn);
 	if (!w->session || d->msg_len == 0 || !udp_sender(m->msg_name, &in.from)) {
 		w->counters->io_not_ours++;
 		return 1;
@@ -104,9 +105,9 @@ static void udp_ready(struct udp *u)
 	}
 }
 
-unsigned udp_receive(struct worker *w, uint64_t now_ns)
+unsigned udp_receive(struct worker *w, struct rail *r, uint64_t now_ns)
 {
-	struct udp *u = w->udp;
+	struct udp *u = r->udp;
 	unsigned packets = 0;
 	if (u->drained && !w->busy_poll) { /* the sleep that comes next ends at once if not */
 		u->drained = false;
@@ -122,7 +123,7 @@ unsigned udp_receive(struct worker *w, uint64_t now_ns)
 	u->drained = n < UDP_TAKES;
 	w->counters->io_rx_bursts += (unsigned)n;
 	for (int i = 0; i < n; i++)
-		packets += udp_datagram(w, &u->rx[i], now_ns);
+		packets += udp_datagram(w, r, &u->rx[i], now_ns);
 	worker_stage_end(w, IO_RX, begin);
 	return packets;
 }

@@ -80,7 +80,7 @@ static struct iovec *udp_pieces(struct iovec *v, const struct packet_out *p)
 }
 
 /* Describes the packets that wait to the kernel; returns in how many bursts. */
-static unsigned udp_describe(struct worker *w, struct udp *u)
+static unsigned udp_describe(struct worker *w, struct rail *r, struct udp *u)
 {
 	unsigned end = u->first + u->count, n = 0;
 	struct iovec *v = u->piece;
@@ -99,7 +99,7 @@ static unsigned udp_describe(struct worker *w, struct udp *u)
 			control_add(m, SOL_UDP, UDP_SEGMENT, &segment, sizeof(segment));
 		control_ecn(u, m, p->ecn);
 		if (u->from)
-			control_from(u, m, &w->port->addr);
+			control_from(u, m, &r->port->addr);
 		u->packets[n] = packets;
 		at += packets;
 	}
@@ -118,12 +118,12 @@ static void udp_lose(struct worker *w, struct udp *u, unsigned packets)
 	udp_take_off(u, packets);
 }
 
-void udp_drop_held(struct worker *w)
+void udp_drop_held(struct worker *w, struct rail *r)
 {
-	struct udp *u = w->udp;
+	struct udp *u = r->udp;
 	udp_lose(w, u, u->count);
-	w->held_count = 0;
-	w->wants_room = false;
+	r->held_count = 0;
+	r->wants_room = false;
 }
 
 static void udp_bursts(struct worker *w, struct udp *u, bool on)
@@ -133,29 +133,29 @@ static void udp_bursts(struct worker *w, struct udp *u, bool on)
 }
 
 /* A burst was refused, and a single packet was taken: it is the device. */
-static void udp_refused(struct worker *w, struct udp *u)
+static void udp_refused(struct worker *w, struct rail *r, struct udp *u)
 {
 	w->counters->io_gso_refused++;
 	if (!u->logged)
 		log_warning("port %s: the device takes no bursts (%s): packets leave one by one, "
 			    "at a multiple of the CPU time: see 'ethtool -k' for tx-checksumming",
-			    w->port->text, strerror(u->refusal));
+			    r->port->text, strerror(u->refusal));
 	u->logged = true;
 	u->refusal = 0;
 }
 
 /* The first burst that waits cannot leave. Returns false when all must wait. */
-static bool udp_fault(struct worker *w, struct udp *u, int error, uint64_t now_ns)
+static bool udp_fault(struct worker *w, struct rail *r, struct udp *u, int error, uint64_t now_ns)
 {
 	switch (error) {
 	case EINTR:
 		return true;
 	case EAGAIN:
-		w->wants_room = true;
+		r->wants_room = true;
 		return false;
 	case ENOBUFS:
 	case ENOMEM: /* the socket would say that it has room */
-		w->wants_room = false;
+		r->wants_room = false;
 		return false;
 	case EIO:
 	case EINVAL:
@@ -180,22 +180,22 @@ static bool udp_fault(struct worker *w, struct udp *u, int error, uint64_t now_n
 }
 
 /* Gives the kernel what waits; returns how many packets it took. */
-static unsigned udp_flush(struct worker *w, struct udp *u, uint64_t now_ns)
+static unsigned udp_flush(struct worker *w, struct rail *r, struct udp *u, uint64_t now_ns)
 {
 	unsigned sent = 0;
 	bool go_on = true;
-	w->wants_room = false;
+	r->wants_room = false;
 	while (go_on && u->count > 0) {
-		unsigned bursts = udp_describe(w, u);
+		unsigned bursts = udp_describe(w, r, u);
 		int n = sendmmsg(u->fd, u->tx, bursts, MSG_DONTWAIT);
 		w->counters->io_tx_calls++;
 		if (n < 0) {
-			go_on = udp_fault(w, u, errno, now_ns);
+			go_on = udp_fault(w, r, u, errno, now_ns);
 			continue;
 		}
 		w->counters->io_tx_bursts += (unsigned)n;
 		if (u->refusal)
-			udp_refused(w, u);
+			udp_refused(w, r, u);
 		for (int k = 0; k < n; k++) {
 			sent += u->packets[k];
 			udp_take_off(u, u->packets[k]);
@@ -205,7 +205,7 @@ static unsigned udp_flush(struct worker *w, struct udp *u, uint64_t now_ns)
 }
 
 /* What could not leave must not point at payload that may go. */
-static void udp_hold(struct worker *w, struct udp *u)
+static void udp_hold(struct worker *w, struct rail *r, struct udp *u)
 {
 	for (unsigned k = u->first; k < u->first + u->count; k++) {
 		struct packet_out *p = &u->out[k];
@@ -215,19 +215,19 @@ static void udp_hold(struct worker *w, struct udp *u)
 		p->payload_length = 0;
 	}
 	w->counters->io_tx_full += u->count;
-	w->held_count = u->count;
+	r->held_count = u->count;
 }
 
 /* Like a network card that takes nothing: after a while the packets are lost, so that the engine
  * goes on and notices who does not answer. */
-static unsigned udp_held(struct worker *w, struct udp *u, uint64_t now_ns)
+static unsigned udp_held(struct worker *w, struct rail *r, struct udp *u, uint64_t now_ns)
 {
-	unsigned sent = udp_flush(w, u, now_ns);
-	w->held_count = u->count;
+	unsigned sent = udp_flush(w, r, u, now_ns);
+	r->held_count = u->count;
 	if (sent > 0 || u->count == 0)
 		u->held_ns = now_ns;
 	else if (now_ns - u->held_ns > UDP_TX_STUCK_NS)
-		udp_drop_held(w);
+		udp_drop_held(w, r);
 	return sent;
 }
 
@@ -249,19 +249,20 @@ static void udp_seal(struct worker *w, const struct packet_out *out, unsigned co
 	worker_stage_end(w, IO_SEAL, begin);
 }
 
-unsigned udp_transmit(struct worker *w, uint64_t now_ns)
+unsigned udp_transmit(struct worker *w, struct rail *r, uint64_t now_ns)
 {
-	struct udp *u = w->udp;
-	unsigned sent = w->held_count > 0 ? udp_held(w, u, now_ns) : 0;
-	if (w->held_count > 0)
+	struct udp *u = r->udp;
+	unsigned sent = r->held_count > 0 ? udp_held(w, r, u, now_ns) : 0;
+	if (r->held_count > 0)
 		return sent;
 	if (!u->segments && u->retry_ns > 0 && now_ns >= u->retry_ns)
 		udp_bursts(w, u, true);
 	for (unsigned i = 0; i < UDP_PACKETS; i++) {
 		u->out[i].head = u->heads + (size_t)i * u->head_stride;
-		u->out[i].head_room = (uint16_t)(w->port->mtu - ETHER_IPV4 - ETHER_UDP_HEADER);
+		u->out[i].head_room = (uint16_t)(r->port->mtu - ETHER_IPV4 - ETHER_UDP_HEADER);
 	}
-	unsigned n = engine_transmit(w->session->engine, u->out, UDP_PACKETS, now_ns);
+	unsigned n =
+		engine_transmit_rail(w->session->engine, r->index, u->out, UDP_PACKETS, now_ns);
 	if (n == 0)
 		return sent;
 	udp_seal(w, u->out, n);
@@ -269,9 +270,9 @@ unsigned udp_transmit(struct worker *w, uint64_t now_ns)
 	u->count = n;
 	u->held_ns = now_ns;
 	uint64_t begin = worker_stage_begin(w);
-	udp_flush(w, u, now_ns);
+	udp_flush(w, r, u, now_ns);
 	worker_stage_end(w, IO_TX_DRIVER, begin);
 	if (u->count > 0)
-		udp_hold(w, u);
+		udp_hold(w, r, u);
 	return sent + n;
 }

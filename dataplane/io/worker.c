@@ -78,10 +78,27 @@ static void worker_change_session(struct worker *w)
 {
 	const struct session *s = atomic_load_explicit(&w->wanted, memory_order_acquire);
 	w->session = s;
-	w->port->ops->drop_held(w); /* it points into the store */
+	for (struct rail *r = w->rail; r < w->rail + w->rails; r++)
+		r->port->ops->drop_held(w, r); /* it points into the store */
 	w->has_pending = false;
 	w->event_count = 0;
 	atomic_store_explicit(&w->serving, s, memory_order_release);
+}
+
+static unsigned worker_receive(struct worker *w, uint64_t now_ns)
+{
+	unsigned came = 0;
+	for (struct rail *r = w->rail; r < w->rail + w->rails; r++)
+		came += r->port->ops->receive(w, r, now_ns);
+	return came;
+}
+
+static unsigned worker_transmit(struct worker *w, uint64_t now_ns)
+{
+	unsigned sent = 0;
+	for (struct rail *r = w->rail; r < w->rail + w->rails; r++)
+		sent += r->port->ops->transmit(w, r, now_ns);
+	return sent;
 }
 
 static unsigned worker_turn(struct worker *w, uint64_t now_ns)
@@ -89,9 +106,8 @@ static unsigned worker_turn(struct worker *w, uint64_t now_ns)
 	if (atomic_load_explicit(&w->wanted, memory_order_relaxed) != w->session)
 		worker_change_session(w);
 	if (!w->session)
-		return w->port->ops->receive(w, now_ns);
-	const struct port_ops *ops = w->port->ops;
-	unsigned work = worker_take_commands(w, now_ns), came = ops->receive(w, now_ns);
+		return worker_receive(w, now_ns);
+	unsigned work = worker_take_commands(w, now_ns), came = worker_receive(w, now_ns);
 	work += came;
 	if (w->overslept)
 		idle_found(w, came);
@@ -99,7 +115,7 @@ static unsigned worker_turn(struct worker *w, uint64_t now_ns)
 		engine_tick(w->session->engine, now_ns);
 	if (w->busy_poll) /* control works while we send */
 		work += worker_give_events(w);
-	work += ops->transmit(w, now_ns);
+	work += worker_transmit(w, now_ns);
 	work += worker_give_events(w);
 	return work;
 }
@@ -128,6 +144,7 @@ int worker_run(void *arg)
 			idle_wait(w, now_ns);
 		}
 	}
-	w->port->ops->stop(w);
+	for (struct rail *r = w->rail; r < w->rail + w->rails; r++)
+		r->port->ops->stop(w, r);
 	return 0;
 }

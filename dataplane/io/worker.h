@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A worker: one thread, one queue pair, one endpoint. It owns its engine, its queue and its
- * counters; nobody else touches them while it runs. The main thread speaks to it through `wanted`
- * (the session it should serve) and `stop`, other workers through its hand-over ring.
+ * A worker: one thread, one endpoint, one queue pair of each port. It owns its engine, its queues
+ * and its counters; nobody else touches them while it runs. The main thread speaks to it through
+ * `wanted` (the session it should serve) and `stop`, other workers through its hand-over ring.
  */
 #ifndef SARISSA_DATAPLANE_IO_WORKER_H
 #define SARISSA_DATAPLANE_IO_WORKER_H
@@ -45,21 +45,36 @@ enum io_stage {
 	IO_STAGES,
 };
 
-struct worker {
+/* One port, as a worker uses it. */
+struct rail {
 	/* set before the thread starts */
-	unsigned index, workers;
-	struct worker *all; /* of this process, by index */
+	uint8_t index;
 	const struct port *port;
 	const struct port_queue *out;		      /* where we send */
 	const struct port_queue *in[PORT_QUEUES_MAX]; /* where we receive */
 	unsigned ins;
 	struct udp *udp; /* instead, on a port of sockets */
+	struct rte_ring *handover;
+
+	/* the worker's own */
+	struct rte_mbuf *head[WORKER_BURST]; /* empty packets, ready to be written */
+	unsigned heads;
+	struct rte_mbuf *held[WORKER_BURST]; /* packets that the port had no room for */
+	unsigned held_count;
+	uint64_t held_ns; /* when the port last took some */
+	bool wants_room;  /* the descriptor we receive on tells when there is room again */
+};
+
+struct worker {
+	/* set before the thread starts */
+	unsigned index, workers;
+	struct worker *all; /* of this process, by index */
+	unsigned rails;
 	int wake_fd;	 /* eventfd: control, main thread or another worker has something */
 	int resolver_fd; /* eventfd of the main thread, to look up neighbours; -1: we ask ourselves
 			  */
 	bool busy_poll;
 	struct prefault *prefault; /* NULL: none */
-	struct rte_ring *handover;
 	struct counters *counters;
 	uint64_t *stages; /* cycles[IO_STAGES]; NULL: no accounting */
 
@@ -76,12 +91,6 @@ struct worker {
 	bool has_pending;
 	struct record event[WORKER_BURST]; /* events that the ring had no room for */
 	unsigned event_first, event_count;
-	struct rte_mbuf *head[WORKER_BURST]; /* empty packets, ready to be written */
-	unsigned heads;
-	struct rte_mbuf *held[WORKER_BURST]; /* packets that the port had no room for */
-	unsigned held_count;
-	uint64_t held_ns; /* when the port last took some */
-	bool wants_room;  /* the descriptor we receive on tells when there is room again */
 	uint64_t last_work_ns;
 	uint64_t gap_ns; /* usual time without work, learned */
 	uint32_t idle_turns;
@@ -93,23 +102,24 @@ struct worker {
 	uint64_t nap_ns;  /* without a descriptor to sleep on: the next nap's length */
 	struct rte_mbuf_ext_shared_info pinned; /* segments that still point into the store */
 	uint8_t *scratch;			/* one frame that came in pieces, made whole */
+	struct rail rail[RAILS_MAX];
 };
 
 /* Runs until stop. An lcore function: arg is the struct worker. */
 int worker_run(void *arg);
 
 /* rx.c: takes and answers what arrived; returns how many packets. */
-unsigned rx_burst(struct worker *w, uint64_t now_ns);
+unsigned rx_burst(struct worker *w, struct rail *r, uint64_t now_ns);
 
 /* tx.c: sends what the port did not take last time, then what the engine has; returns how many
  * packets. While the port takes nothing the engine is not asked for more. */
-unsigned tx_burst(struct worker *w, uint64_t now_ns);
+unsigned tx_burst(struct worker *w, struct rail *r, uint64_t now_ns);
 /* Forgets what the port did not take. */
-void tx_drop_held(struct worker *w);
+void tx_drop_held(struct worker *w, struct rail *r);
 /* The worker ends: gives its buffers back. */
-void tx_stop(struct worker *w);
+void tx_stop(struct worker *w, struct rail *r);
 /* Sends one packet of our own making (ARP, echo); takes the buffer. */
-void tx_send_one(struct worker *w, struct rte_mbuf *m);
+void tx_send_one(struct worker *w, struct rail *r, struct rte_mbuf *m);
 
 /* idle.c: called after a turn without work; spins, pauses or sleeps until something may be there.
  */

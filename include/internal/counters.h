@@ -35,6 +35,7 @@
 	X(tail_probes, "packets", "probes sent because acknowledgements stopped")           \
 	X(path_narrowed, "connections", "paths that no longer carry packets of a size")     \
 	X(cookies_sent, "packets", "cookies sent to addresses without a connection")        \
+	X(paths_impaired, "paths", "paths that brought nothing while others did")           \
 	X(conns_opened, "connections", "connections established")                           \
 	X(conns_closed, "connections", "connections ended")                                 \
 	X(records, "records", "plan and message records executed")                          \

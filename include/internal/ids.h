@@ -16,6 +16,7 @@ enum {
 	OBJECT_INLINE_MAX = 64 * 1024, /* bytes; up to here a value travels in a message */
 	WORKERS_MAX = 16,
 	NODES_MAX = 1024,
+	RAILS_MAX = 8,		 /* ports of a node; rail i of one node meets rail i of others */
 	UDP_PORT_DEFAULT = 7400, /* worker w listens on port base + w */
 };
 

@@ -34,7 +34,7 @@
 #define IPC_MAGIC 0x3143504953524153ull /* "SARSIPC1" */
 
 enum {
-	IPC_VERSION = 2,	    /* with the layout of the object table */
+	IPC_VERSION = 3,	    /* with the layout of the object table */
 	IPC_RING_RECORDS = 4096,    /* power of two; one less is usable */
 	MSG_SLOT_BYTES = 72 * 1024, /* an inline object and its envelope */
 	MSG_BYTES_MAX = MSG_SLOT_BYTES,
@@ -67,6 +67,12 @@ struct attach_request {
 	uint32_t has_store; /* 1: the fds {store, table} come along */
 };
 
+struct attach_rail {
+	struct net_addr addr; /* of worker 0 */
+	uint64_t rate_bps;    /* it never sends faster; 0: no bound */
+	char port[64]; /* what carries the packets, for status: "af_xdp eth0 (native, copy)" */
+};
+
 struct attach_reply {
 	uint32_t magic;
 	uint32_t version;
@@ -76,13 +82,14 @@ struct attach_reply {
 	uint32_t adopted; /* 1: the store is the one that control brought */
 	uint64_t store_bytes;
 	uint64_t incarnation; /* of this dataplane process: what peers see */
-	struct net_addr addr; /* of worker 0 */
-	uint16_t mtu;	      /* IP bytes */
+	struct net_addr addr; /* of worker 0, on rail 0 */
+	uint16_t mtu;	      /* IP bytes, of all rails */
 	uint16_t chunk_bytes; /* largest chunk for that MTU */
 	uint8_t hugepages;    /* 1: the store lies in huge pages */
 	uint8_t busy_poll;
-	uint8_t pad[2];
-	char port[64]; /* what carries the packets, for status: "af_xdp eth0 (native, copy)" */
+	uint8_t rails; /* ports of this node, 1 or more; rail[0] has addr */
+	uint8_t pad;
+	struct attach_rail rail[RAILS_MAX];
 };
 
 #endif

@@ -119,14 +119,16 @@ struct record {
 	uint32_t epoch;	 /* of the plan; echoed in events */
 	uint64_t token;	 /* the caller's own; echoed in every event about this thing */
 	union {
-		struct { /* PEER_OPEN: addr. PEER_UP, PEER_SILENT: all. PEER_DOWN: conn, addr,
-			    reason */
+		struct { /* PEER_OPEN: addr, of. PEER_UP, PEER_SILENT: all. PEER_DOWN: conn, addr,
+			    of, reason. flags: the rail, where of is not 0 */
 			struct net_addr addr;
 			uint64_t incarnation;
 			uint32_t conn;
 			uint16_t mtu; /* IP bytes the path carries */
 			uint16_t workers;
 			uint32_t rtt_us; /* of the handshake; 0: not known, its HELLO went twice */
+			uint32_t of; /* another path of this connection, on a rail of its own; 0:
+					it is a connection */
 		} peer;
 		struct { /* PEER_WATCH */
 			uint32_t conn;

@@ -44,9 +44,11 @@ static void carry(struct rig *from, struct rig *to)
 		if (out[k].payload_length > 0)
 			memcpy(payload, out[k].payload, out[k].payload_length);
 		packet_seal(out[k].head, out[k].head_length, payload, out[k].payload_length);
-		struct packet_in in = {out[k].head,
-				       (uint16_t)(out[k].head_length + out[k].payload_length),
-				       out[k].ecn, from->config.addr};
+		uint16_t length = (uint16_t)(out[k].head_length + out[k].payload_length);
+		struct packet_in in = {.data = out[k].head,
+				       .length = length,
+				       .ecn = out[k].ecn,
+				       .from = from->config.addr};
 		engine_receive(to->e, &in, to->now_ns);
 	}
 }

@@ -180,6 +180,7 @@ static void run_reply(struct input *in, const int pair[2])
 	struct attach_reply right = {.magic = ATTACH_MAGIC,
 				     .version = IPC_VERSION,
 				     .workers = WORKERS,
+				     .rails = 2,
 				     .store_bytes = STORE_BYTES};
 	int fds[FDS] = {rig.store.fd, rig.table.fd, rig.ipc.fd,
 			rig.wake_fd,  rig.wake_fd,  rig.wake_fd};
@@ -202,7 +203,8 @@ static void run_reply(struct input *in, const int pair[2])
 		touch(a.store, a.store_bytes);
 		touch_table(a.table);
 		touch_rings(&a);
-		touch(a.reply.port, strlen(a.reply.port));
+		for (unsigned k = 0; k < a.reply.rails; k++)
+			touch(a.reply.rail[k].port, strlen(a.reply.rail[k].port));
 		attach_end(&a);
 	}
 	attach_forget_old(&a);

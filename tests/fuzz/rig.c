@@ -112,7 +112,7 @@ static void side_receive(struct rig *r, struct rig_side *to, const uint8_t *byte
 			 const struct net_addr *from, uint8_t ecn)
 {
 	uint8_t *copy = malloc(length ? length : 1);
-	struct packet_in in = {copy, length, ecn, *from};
+	struct packet_in in = {.data = copy, .length = length, .ecn = ecn, .from = *from};
 	memcpy(copy, bytes, length);
 	engine_receive(to->engine, &in, r->now_ns);
 	free(copy);

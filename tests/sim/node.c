@@ -251,7 +251,8 @@ static bool node_give(struct node *n, const struct record *r)
 
 static void node_receive(struct node *n, struct network_packet *p)
 {
-	struct packet_in in = {p->data, p->length, p->ecn, p->source};
+	struct packet_in in = {
+		.data = p->data, .length = p->length, .ecn = p->ecn, .from = p->source};
 	struct node_call c = {.n = n, .in = &in};
 	uint16_t length = p->length;
 	if (length + node_overhead(n) > n->config.mtu)

@@ -251,7 +251,7 @@ static void make_cookie_of_the_future(struct stage *s, struct forge *f)
 static void make_hello_reserved(struct stage *s, struct forge *f)
 {
 	stage_hello(s, f, WIRE_HELLO, 0);
-	f->bytes[WIRE_BODY + HELLO_AT_RESERVED] = 1;
+	f->bytes[WIRE_BODY + HELLO_AT_PATH] = 1;
 }
 
 static void make_hello_small_mtu(struct stage *s, struct forge *f)

@@ -340,7 +340,7 @@ static void marks_are_counted_modulo(void **state)
 
 static void at_100_mbit(struct engine_config *f)
 {
-	f->rate_bps = 100000000;
+	f->rate_bps[0] = 100000000;
 }
 
 /* However many connections: the node stays at its rate, with a little burst. */

@@ -19,7 +19,7 @@ static bool hello_take(struct rig *r, struct peer *peer, struct packet *p)
 	assert_int_equal(wire_get64(p->bytes + WIRE_BODY + HELLO_AT_INCARNATION),
 			 r->config.incarnation);
 	assert_int_equal(wire_get32(p->bytes + WIRE_BODY + HELLO_AT_WINDOW), r->config.window_pkts);
-	for (uint32_t at = WIRE_BODY + HELLO_AT_RESERVED; at < p->length; at++)
+	for (uint32_t at = WIRE_BODY + HELLO_AT_PATH; at < p->length; at++)
 		assert_int_equal(p->bytes[at], 0);
 	peer->conn = wire_get32(p->bytes + WIRE_BODY + HELLO_AT_CONN);
 	peer->c = conn_find(r->e, peer->conn);

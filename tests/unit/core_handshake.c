@@ -46,7 +46,7 @@ static uint32_t accept_take(struct rig *r, const struct peer *peer)
 			 wire_check(r->config.incarnation, peer->incarnation));
 	assert_int_equal(wire_get64(p.bytes + WIRE_BODY + HELLO_AT_PEER), peer->incarnation);
 	assert_true(p.length <= WIRE_HELLO_MIN);
-	for (uint32_t at = WIRE_BODY + HELLO_AT_RESERVED; at < p.length; at++)
+	for (uint32_t at = WIRE_BODY + HELLO_AT_PATH; at < p.length; at++)
 		assert_int_equal(p.bytes[at], 0);
 	return wire_get32(p.bytes + WIRE_BODY + HELLO_AT_CONN);
 }
@@ -134,7 +134,7 @@ static void a_hello_that_is_wrong_leaves_no_trace(void **state)
 	refuse_hello(r, HELLO_AT_MTU, 2, 0, WIRE_HELLO_MIN, "drop_flags");
 	refuse_hello(r, HELLO_AT_MTU, 2, MTU_BASE - 1, WIRE_HELLO_MIN, "drop_flags");
 	refuse_hello(r, HELLO_AT_INCARNATION, 8, 0, WIRE_HELLO_MIN, "drop_flags");
-	refuse_hello(r, HELLO_AT_RESERVED, 4, 1, WIRE_HELLO_MIN, "drop_flags");
+	refuse_hello(r, HELLO_AT_PATH, 4, 1, WIRE_HELLO_MIN, "drop_flags");
 	refuse_hello(r, HELLO_AT_WINDOW, 4, ENGINE_WINDOW_MIN - 1, WIRE_HELLO_MIN, "drop_flags");
 	rig_same(r);
 }

@@ -497,7 +497,9 @@ static void a_hint_trusts_nothing(void **state)
 					   64);
 				uint8_t *exact = malloc(length + 1);
 				memcpy(exact, p.bytes, length);
-				struct packet_in in = {exact, (uint16_t)length, 0, peer.addr};
+				struct packet_in in = {.data = exact,
+						       .length = (uint16_t)length,
+						       .from = peer.addr};
 				engine_prefetch(r->e, &in);
 				free(exact);
 			}

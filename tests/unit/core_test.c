@@ -78,7 +78,8 @@ int rig_teardown(void **state)
 void rig_receive(struct rig *r, const struct packet *p, const struct net_addr *from)
 {
 	uint8_t *exact = malloc(p->length + 1); /* so that a sanitizer sees reads beyond the end */
-	struct packet_in in = {exact, (uint16_t)p->length, p->ecn, *from};
+	struct packet_in in = {
+		.data = exact, .length = (uint16_t)p->length, .ecn = p->ecn, .from = *from};
 
 	memcpy(exact, p->bytes, p->length);
 	exact = realloc(exact, p->length > 0 ? p->length : 1);

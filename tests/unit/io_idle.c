@@ -34,10 +34,11 @@ static int begin(void **state)
 	rte_log_set_global_level(RTE_LOG_ALERT); /* no such device */
 	*r = (struct rig){.port = {.rx_interrupt = true}};
 	r->port.queue[0].rx_fd = eventfd(0, EFD_NONBLOCK);
-	r->w = (struct worker){.port = &r->port,
-			       .out = &r->port.queue[0],
-			       .in = {&r->port.queue[0]},
-			       .ins = 1,
+	r->w = (struct worker){.rails = 1,
+			       .rail[0] = {.port = &r->port,
+					   .out = &r->port.queue[0],
+					   .in = {&r->port.queue[0]},
+					   .ins = 1},
 			       .workers = 1,
 			       .counters = &r->counters,
 			       .event_count = 1, /* which control does not take: naps of 1 ms */

@@ -96,8 +96,8 @@ static int begin(void **state)
 	for (uint32_t n = 0; n < PEERS; n++)
 		offer(x, n, &peer[n]);
 	x->session.engine = x->r->e;
-	x->w = (struct worker){.port = &x->port,
-			       .out = &x->port.queue[0],
+	x->w = (struct worker){.rails = 1,
+			       .rail[0] = {.port = &x->port, .out = &x->port.queue[0]},
 			       .workers = 1,
 			       .session = &x->session,
 			       .resolver_fd = -1,
@@ -112,8 +112,8 @@ static int end(void **state)
 {
 	struct wire *x = *state;
 
-	tx_drop_held(&x->w);
-	rte_pktmbuf_free_bulk(x->w.head, x->w.heads);
+	tx_drop_held(&x->w, &x->w.rail[0]);
+	rte_pktmbuf_free_bulk(x->w.rail[0].head, x->w.rail[0].heads);
 	drain(DESCRIPTORS, NULL);
 	assert_int_equal(rte_mempool_in_use_count(pool), 0);
 	free(x->port.neighbours);
@@ -124,13 +124,13 @@ static int end(void **state)
 
 static unsigned burst(struct wire *x, uint64_t after_ns)
 {
-	return tx_burst(&x->w, x->r->now_ns + after_ns);
+	return tx_burst(&x->w, &x->w.rail[0], x->r->now_ns + after_ns);
 }
 
 static void check_held(const struct wire *x, uint64_t made, unsigned held)
 {
 	assert_int_equal(x->r->counters.tx_pkts, made);
-	assert_int_equal(x->w.held_count, held);
+	assert_int_equal(x->w.rail[0].held_count, held);
 }
 
 static void what_finds_no_room_is_first_in_the_next(void **state)
@@ -142,7 +142,7 @@ static void what_finds_no_room_is_first_in_the_next(void **state)
 	assert_int_equal(made, WORKER_BURST);
 	check_held(x, made, WORKER_BURST - ROOM);
 	assert_int_equal(x->r->counters.io_tx_full, WORKER_BURST - ROOM);
-	memcpy(held, x->w.held, sizeof(held));
+	memcpy(held, x->w.rail[0].held, sizeof(held));
 	assert_int_equal(burst(x, 1), 0); /* nobody is asked for more */
 	check_held(x, made, WORKER_BURST - ROOM);
 	drain(3, NULL);
@@ -151,7 +151,7 @@ static void what_finds_no_room_is_first_in_the_next(void **state)
 	drain(DESCRIPTORS, came);
 	more = burst(x, 3);
 	assert_in_range(more, WORKER_BURST - ROOM - 3 + 1, UINT_MAX);
-	assert_int_equal(x->w.held_count, 0);
+	assert_int_equal(x->w.rail[0].held_count, 0);
 	assert_int_equal(drain(DESCRIPTORS, came), more);
 	assert_memory_equal(came, held + 3, (WORKER_BURST - ROOM - 3) * sizeof(*held));
 	assert_int_equal(x->r->counters.tx_pkts, WORKER_BURST + more - (WORKER_BURST - ROOM - 3));

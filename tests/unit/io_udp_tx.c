@@ -153,10 +153,10 @@ static int begin(void **state)
 	for (uint32_t n = 0; n < PEERS; n++)
 		offer(x, n, &peer[n]);
 	x->session.engine = x->r->e;
-	x->w = (struct worker){.port = &x->port,
+	x->w = (struct worker){.rails = 1,
+			       .rail[0] = {.port = &x->port, .udp = &x->udp},
 			       .workers = 1,
 			       .session = &x->session,
-			       .udp = &x->udp,
 			       .counters = &x->r->counters};
 	x->r->counters.tx_pkts = x->r->counters.tx_bytes = 0;
 	*state = x;
@@ -175,7 +175,7 @@ static int end(void **state)
 
 static unsigned send_after(struct wire *x, uint64_t ns)
 {
-	return udp_transmit(&x->w, x->r->now_ns += ns);
+	return udp_transmit(&x->w, &x->w.rail[0], x->r->now_ns += ns);
 }
 
 static void packets_leave_in_bursts(void **state)
@@ -189,7 +189,7 @@ static void packets_leave_in_bursts(void **state)
 	assert_true(kernel.bursts <= 8);
 	assert_int_equal(x->r->counters.io_tx_bursts, kernel.bursts);
 	assert_int_equal(x->r->counters.tx_bytes, kernel.bytes);
-	assert_int_equal(x->w.held_count, 0);
+	assert_int_equal(x->w.rail[0].held_count, 0);
 	assert_int_equal(kernel.last[LENGTH - 1], 0xaa);
 }
 
@@ -200,8 +200,8 @@ static void a_full_socket_holds(struct wire *x, int error, bool wants_room)
 	kernel.says = error;
 	send_after(x, 1000);
 	unsigned left = kernel.packets, held = UDP_PACKETS - left;
-	assert_int_equal(x->w.held_count, held);
-	assert_int_equal(x->w.wants_room, wants_room);
+	assert_int_equal(x->w.rail[0].held_count, held);
+	assert_int_equal(x->w.rail[0].wants_room, wants_room);
 	assert_int_equal(x->r->counters.io_tx_full, held);
 	memset(rig_data(x->r, 0), 0xbb, CHUNKS * RIG_CHUNK);
 	memset(rig_data(x->r, 1), 0xbb, CHUNKS * RIG_CHUNK);
@@ -209,9 +209,9 @@ static void a_full_socket_holds(struct wire *x, int error, bool wants_room)
 	assert_int_equal(x->r->counters.tx_pkts, UDP_PACKETS);
 	kernel.takes = 20;
 	assert_true(send_after(x, 1000) >= held);
-	assert_int_equal(x->w.held_count, 0);
+	assert_int_equal(x->w.rail[0].held_count, 0);
 	assert_int_equal(x->r->counters.io_tx_lost, 0);
-	assert_false(x->w.wants_room);
+	assert_false(x->w.rail[0].wants_room);
 }
 
 static void a_full_buffer_is_waited_for(void **state)
@@ -247,7 +247,7 @@ static void a_port_that_takes_nothing_loses(void **state)
 	kernel.says = ENOBUFS;
 	send_after(x, 1000);
 	send_after(x, STUCK_NS);
-	assert_int_equal(x->w.held_count, UDP_PACKETS);
+	assert_int_equal(x->w.rail[0].held_count, UDP_PACKETS);
 	send_after(x, 1001);
 	assert_int_equal(x->r->counters.io_tx_lost, UDP_PACKETS);
 	assert_true(x->r->counters.tx_pkts > UDP_PACKETS); /* the engine goes on */
@@ -314,7 +314,7 @@ static void what_the_kernel_refuses_is_lost(void **state)
 		kernel.takes = 0;
 		kernel.says = errors[k];
 		send_after(x, 1000);
-		assert_int_equal(x->w.held_count, 0);
+		assert_int_equal(x->w.rail[0].held_count, 0);
 		assert_true(x->r->counters.io_tx_refused > before);
 	}
 	assert_int_equal(x->r->counters.io_tx_refused, x->r->counters.io_tx_lost);

@@ -155,7 +155,7 @@ void session_describe_node(struct control *c, struct session_node *out)
 		.control_pid = c->config.pid,
 		.dataplane_pid = c->attached ? c->dataplane.pid : 0,
 	};
-	memcpy(out->port, c->dataplane.port, sizeof(out->port));
+	memcpy(out->port, c->dataplane.rail[0].port, sizeof(out->port));
 	out->port[sizeof(out->port) - 1] = '\0';
 }
 
