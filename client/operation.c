@@ -9,7 +9,7 @@
 
 #define OP_GRACE_NS	     1000000000 /* control has the first word at a wait's end */
 #define OP_SHORT_LIFETIME_NS 1000000000 /* handle.c: a request that ends each control it meets */
-#define OP_SHORT_LIVES_MAX   5
+#define OP_SHORT_RUNS_MAX    5
 
 int64_t op_until(int64_t timeout_ns)
 {
@@ -234,12 +234,12 @@ int op_send(struct op *op)
 }
 
 /* Control went before it had answered: it goes to the next one. */
-static void op_again(struct op *op)
+static void op_retry(struct op *op)
 {
 	struct sar_queue *q = op->queue;
 	if (deadline_now() - op->sent_ns > OP_SHORT_LIFETIME_NS)
 		op->short_runs = 0;
-	else if (++op->short_runs == OP_SHORT_LIVES_MAX) {
+	else if (++op->short_runs == OP_SHORT_RUNS_MAX) {
 		op_broken(op, error_set(-ENOTCONN, "control goes away each time that it is asked "
 						   "this: look into its log, and start it again"));
 		return;
@@ -269,7 +269,7 @@ void op_answered(struct op *op)
 	queue_due_not(q, op);
 	op->state = OP_PARENT; /* in no list */
 	if (op->call.error == -ENOTCONN) {
-		op_again(op);
+		op_retry(op);
 	} else if (op->call.error) {
 		op_broken(op, error_set(status, "the node's control process sent an answer that "
 						"makes no sense: use libraries and node of one "

@@ -90,7 +90,7 @@ struct op {
 			unsigned count, turns;
 			unsigned at; /* of iov, and bytes of that one that are done */
 			uint64_t within;
-			uint64_t size, done, told; /* bytes; those that readers may have */
+			uint64_t size, done, published; /* bytes; those that readers may have */
 		} put;
 		struct op_reduce {
 			const sar_id *sources;

@@ -84,7 +84,7 @@ static void create_answered(struct op *op, int status)
 	op->got(op, 0);
 }
 
-static void create_again(struct op *op, int status)
+static void create_retry(struct op *op, int status)
 {
 	op_create_begin(op, op->value, op->got);
 }
@@ -97,7 +97,7 @@ void op_create_begin(struct op *op, uint64_t size, op_step *done)
 	op_patience(op, HANDLE_CALL_NS);
 	if (pin == SESSION_PIN_NONE) {
 		op->value = size;
-		op_pinless(op, create_again);
+		op_pinless(op, create_retry);
 		return;
 	}
 	op->value = 0;
@@ -206,7 +206,7 @@ static void put_published(struct op *op, int status)
 		put_fail(op, status);
 		return;
 	}
-	op->buffer.ready = op->put.told;
+	op->buffer.ready = op->put.published;
 	op_work(op, put_copy);
 }
 
@@ -242,11 +242,11 @@ static void put_tell(struct op *op, uint64_t block_bytes)
 	struct op_put *p = &op->put;
 	struct session_request request = handle_request(SESSION_PUBLISH, NULL);
 	struct buffer own = buffer_get(&op->buffer);
-	if (p->done - p->told < block_bytes)
+	if (p->done - p->published < block_bytes)
 		return;
 	request.slot = own.slot;
 	request.generation = own.generation;
-	request.watermark = p->told = p->done;
+	request.watermark = p->published = p->done;
 	mux_post(&op->queue->s->mux, &request);
 }
 
@@ -264,7 +264,7 @@ static void put_copy(struct op *op, int status)
 			break;
 		if (p->done - op->buffer.ready >= PUT_AHEAD_BYTES) {
 			put_slot_request(op, SESSION_PUBLISH, p->done - op->buffer.ready);
-			op->request.watermark = p->told = p->done;
+			op->request.watermark = p->published = p->done;
 			op_request(op, put_published);
 			return;
 		}
@@ -283,11 +283,11 @@ static void put_copy(struct op *op, int status)
 static void put_rewind(struct op *op)
 {
 	op->put.at = 0;
-	op->put.within = op->put.done = op->put.told = 0;
+	op->put.within = op->put.done = op->put.published = 0;
 }
 
 /* What stood in the way has gone, or could not be had. */
-static void put_again(struct op *op)
+static void put_retry(struct op *op)
 {
 	get_give_back(op->queue->s, &op->buffer);
 	if (op->put.turns < PUT_TURNS)
@@ -338,7 +338,7 @@ static void put_waited(struct op *op, int status)
 	uint64_t ready = op->buffer.ready;
 	if (own.store != atomic_load(&op->queue->s->stores) || status == -ESTALE ||
 	    status == -ERESTART) {
-		put_again(op);
+		put_retry(op);
 	} else if (status == 0) {
 		put_rewind(op);
 		op_work(op, put_match);
@@ -362,7 +362,7 @@ static void put_have(struct op *op, int status)
 	op_patience(op, PUT_PATIENCE_NS);
 	if (status == -ENOENT || status == -ESTALE ||
 	    (status == -ETIMEDOUT && op->put.turns < PUT_TURNS))
-		put_again(op);
+		put_retry(op);
 	else if (status == -ETIMEDOUT)
 		put_fail(op, error_set(status, "exists already, and nobody sends it to compare "
 					       "with: try again"));

@@ -194,10 +194,10 @@ int spill_op_write(void *arg, const struct control_spill *file, uint64_t offset)
 	struct host *h = arg;
 	int error = spill_begin(&h->spill, file, offset, false);
 
-	if (error && error != -EAGAIN && !h->spill.told)
+	if (error && error != -EAGAIN && !h->spill.logged)
 		log_error("cannot write in %s (%s): see the disk of --spill", h->spill.path,
 			  strerror(-error));
-	h->spill.told = error != 0;
+	h->spill.logged = error != 0;
 	return error;
 }
 

@@ -32,7 +32,7 @@ struct spill_op {
 struct spill {
 	struct host *host;
 	const char *path; /* NULL: no --spill */
-	bool told;	  /* the operator, that no file can be made */
+	bool logged;	  /* the operator, that no file can be made */
 	int folder;
 	int event;
 	struct io_uring ring;

@@ -37,7 +37,7 @@ void spill_name(const struct control_spill *file, char out[SPILL_NAME])
 bool spill_parse_name(const char *name, struct object_id *id, uint64_t *generation)
 {
 	struct control_spill file = {.size = 0};
-	char again[SPILL_NAME];
+	char expected[SPILL_NAME];
 
 	if (strlen(name) != SPILL_NAME - 1)
 		return false;
@@ -46,10 +46,10 @@ bool spill_parse_name(const char *name, struct object_id *id, uint64_t *generati
 			return false;
 	if (sscanf(name + 33, "%16" SCNx64, &file.generation) != 1)
 		return false;
-	spill_name(&file, again);
+	spill_name(&file, expected);
 	*id = file.id;
 	*generation = file.generation;
-	return strcmp(name, again) == 0;
+	return strcmp(name, expected) == 0;
 }
 
 static uint64_t spill_header_sum(const struct spill_header *h)

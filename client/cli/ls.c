@@ -62,7 +62,7 @@ static void ls_json(const struct ls_one *one)
 }
 
 /* Only where some object has one or the other: whose it is, and when it goes. */
-static void ls_life(const struct ls_one *one)
+static void ls_lifetime(const struct ls_one *one)
 {
 	char owner[2 * TEXT_BYTES], expiry[TEXT_BYTES];
 	int columns =
@@ -80,7 +80,7 @@ static void ls_line(const struct ls_one *one, bool lives)
 	printf("%10s  %4s  %6s  ", text_size(size, info->size),
 	       info_share(here, info->local_ready, info->size), copies);
 	if (lives)
-		ls_life(one);
+		ls_lifetime(one);
 	if (*info->name)
 		text_safe(stdout, info->name);
 	else

@@ -182,7 +182,7 @@ static int main_reduce_option(int option, unsigned allowed, struct cli_args *arg
 }
 
 /* The same of those of lifetimes. */
-static int main_life_option(int option, unsigned allowed, struct cli_args *args)
+static int main_lifetime_option(int option, unsigned allowed, struct cli_args *args)
 {
 	if (option == 'p' && !(allowed & CLI_OPTION_PREFIX))
 		return main_usage("--prefix has no meaning here", "");
@@ -235,7 +235,7 @@ static int main_option(int option, unsigned allowed, const struct cli_command *c
 	case 'L':
 	case 'l':
 	case 'p':
-		return main_life_option(option, allowed, args);
+		return main_lifetime_option(option, allowed, args);
 	default:
 		return main_reduce_option(option, allowed, args);
 	}

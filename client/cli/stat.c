@@ -155,7 +155,7 @@ static void stat_print_reduce(const struct stat_reduce *r)
 }
 
 /* Who holds it, and when it goes by itself. */
-static void stat_print_life(const struct stat_tree *t)
+static void stat_print_lifetime(const struct stat_tree *t)
 {
 	char owner[2 * TEXT_BYTES], text[TEXT_BYTES];
 	if (t->lease) {
@@ -181,7 +181,7 @@ static void stat_print(struct stat_tree *t)
 	       (unsigned long long)info->size);
 	printf("generation  %llu\n", (unsigned long long)info->generation);
 	printf("here        %s\n", info_share(text, info->local_ready, info->size));
-	stat_print_life(t);
+	stat_print_lifetime(t);
 	stat_print_reduce(t->reduce);
 	printf("copies      %u complete, %u arriving%s", info->copies, info->partial,
 	       info->is_inline ? ", and the value in the directory" : "");

@@ -59,10 +59,10 @@ static sar_node status_now(const sar_node *n, const struct status_table *t)
 	return now;
 }
 
-static int status_json(const sar_node *told, void *arg)
+static int status_json(const sar_node *one, void *arg)
 {
 	const struct status_table *t = arg;
-	sar_node now = status_now(told, t);
+	sar_node now = status_now(one, t);
 	const sar_node *n = &now;
 	struct json j;
 	char ip[TEXT_BYTES];

@@ -150,7 +150,7 @@ static void dispatch_request(struct control *c, struct node *n, const struct mes
 	if (m->kind == MESSAGE_GET && reduce_receivers_get(c, n, m))
 		return;
 	if (m->kind == MESSAGE_ANNOUNCED) {
-		references_told(c, n->number, m->announced.epoch);
+		references_announced(c, n->number, m->announced.epoch);
 		settle_heard(c, n, m->announced.view);
 	}
 	if (m->kind == MESSAGE_HOLD) {

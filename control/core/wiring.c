@@ -103,7 +103,7 @@ static void wiring_node_back(struct control *c, struct node *n)
 static void wiring_node_gone(struct control *c, struct node *n)
 {
 	reduce_caller_gone(c, n, true);
-	references_home_lost(c, n->number);
+	references_node_lost(c, n->number);
 	if (n->member != MEMBER_LEFT)
 		return;
 	timers_cancel(&c->timers, &n->forget);
@@ -116,7 +116,7 @@ static void wiring_node_reborn(struct control *c, struct node *n)
 		directory_node_doubt(&c->directory->shard, n->number);
 	reduce_caller_gone(c, n, false);
 	if (n != c->cluster->self)
-		references_home_lost(c, n->number);
+		references_node_lost(c, n->number);
 }
 
 static void wiring_unsettled(struct control *c)

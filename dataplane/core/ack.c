@@ -55,9 +55,9 @@ static void ack_reach(struct conn *c, uint64_t pn)
 		c->rx.ack_history[k] = state_min(c->rx.ack_history[k], pn);
 }
 
-uint64_t ack_chunk_wait_ns(const struct engine *e, uint32_t senders, bool told)
+uint64_t ack_chunk_wait_ns(const struct engine *e, uint32_t senders, bool shared)
 {
-	uint32_t delays = told && senders <= ACK_FEW_SENDERS ? ACK_FEW_DELAYS : ACK_CHUNK_DELAYS;
+	uint32_t delays = shared && senders <= ACK_FEW_SENDERS ? ACK_FEW_DELAYS : ACK_CHUNK_DELAYS;
 
 	return e->config.ack_delay_ns * (senders <= ACK_LATER_SENDERS ? delays : 1);
 }

@@ -38,7 +38,7 @@ enum ack_verdict ack_look(const struct engine *e, const struct conn *c, uint64_t
 enum ack_wish { ACK_NOT, ACK_SOON, ACK_LATER };
 void ack_mark(struct engine *e, struct conn *c, uint64_t pn, enum ack_wish wish);
 /* How long a chunk's waits at a node to which so many send, and whose sender was told so or not. */
-uint64_t ack_chunk_wait_ns(const struct engine *e, uint32_t senders, bool told);
+uint64_t ack_chunk_wait_ns(const struct engine *e, uint32_t senders, bool shared);
 bool ack_due(const struct engine *e, const struct conn *c);
 /* The length of the ACK frame that is next. */
 uint16_t ack_bytes(const struct engine *e, const struct conn *c);

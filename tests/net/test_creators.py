@@ -439,7 +439,7 @@ say("store" if os.fstat(made.fds[0]).st_ino == store.st_ino else "apart")
 
 
 # A descriptor that nobody asked for: its close, by whoever reads the packet, could take for ever.
-STRAY = RAW + BECOME_NOBODY + """
+UNCLAIMED = RAW + BECOME_NOBODY + """
 import errno
 PASSRIGHTS = 83 # Linux 6.16
 s = raw_connect()
@@ -461,7 +461,7 @@ say(str(raw_ask(s, RESUME, pin=0).status))
 def it_sends_what_nobody_asked_for():
     netlib.need_daemons()
     with Cluster(1, "--store", 64) as cluster:
-        task = Task(cluster, 0, STRAY)
+        task = Task(cluster, 0, UNCLAIMED)
         told = task.heard(), task.heard()
         assert told in (("can be refused", "not sent"), ("an older kernel", "sent")), told
         assert int(task.heard()) < 0, "nothing to resume, and it was"

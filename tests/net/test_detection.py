@@ -144,7 +144,7 @@ def start_again(cluster, victim):
     nodes.start_all(cluster.config, [victim])
 
 
-def a_node_that_begins_anew_is_known():
+def a_node_that_restarts_is_known():
     """Both processes die and are started at once, before anybody could call the node dead. From the
     kill until no other node takes it for what it was; until all know its new incarnation."""
     netlib.need_daemons()
@@ -194,4 +194,4 @@ def nobody_dies_of_a_busy_machine():
 
 
 netlib.run(a_killed_node_is_known, a_cut_node_is_known, a_cut_is_soon_over,
-           a_node_that_begins_anew_is_known, nobody_dies_of_a_busy_machine)
+           a_node_that_restarts_is_known, nobody_dies_of_a_busy_machine)

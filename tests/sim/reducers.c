@@ -332,7 +332,7 @@ static void ask_done(struct reducers *c, struct reducer_task *t, int32_t status,
 	if (t->final && status == -ETIMEDOUT && strstr(text, "has not ended yet"))
 		world_violation(c->g->w, "job %u has not ended, and all of it is healthy",
 				j->number);
-	if (t->final && status == -ENOENT && j->accepted && !j->orphaned && !j->deleted &&
+	if (t->final && status == -ENOENT && j->accepted && !j->caller_died && !j->deleted &&
 	    !j->ended)
 		world_violation(c->g->w, "job %u: nobody knows of it any more", j->number);
 	if (status == -ETIMEDOUT && j->timeout_ns < 0 && !t->final)
@@ -451,7 +451,7 @@ static void reducers_session(struct reducers *c, uint32_t node)
 				continue;
 			if (t->work == REDUCER_ASK ||
 			    (t->work == REDUCER_REDUCE && t->step != TASK_NEW))
-				t->job->orphaned = true;
+				t->job->caller_died = true;
 			if (t->step != TASK_NEW)
 				t->job = NULL;
 		}

@@ -78,7 +78,7 @@ struct reducer_job {
 	uint32_t accepted; /* of them */
 	bool deleted;	   /* the target, at some time */
 	bool ended;	   /* somebody was told how */
-	bool orphaned;	   /* the caller's control died meanwhile */
+	bool caller_died;  /* the caller's control died meanwhile */
 	bool active;
 	int32_t status;
 	uint32_t used; /* bit per source */

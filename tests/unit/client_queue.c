@@ -708,7 +708,7 @@ struct receiver {
 	unsigned first;
 };
 
-static void *getter_run(void *arg)
+static void *reader_run(void *arg)
 {
 	struct receiver *g = arg;
 	for (unsigned i = 0; i < 50; i++) {
@@ -728,7 +728,7 @@ static void beside_callers_that_wait(void **state)
 	struct receiver g[2] = {{.c = c, .first = 0}, {.c = c, .first = 50}};
 	static sar_completion done[100];
 	for (int i = 0; i < 2; i++)
-		assert_int_equal(pthread_create(&g[i].thread, NULL, getter_run, &g[i]), 0);
+		assert_int_equal(pthread_create(&g[i].thread, NULL, reader_run, &g[i]), 0);
 	for (unsigned i = 0; i < 100; i++)
 		assert_int_equal(sar_submit_get(q, number_id(i), SAR_FOREVER, i), 0);
 	for (unsigned i = 0; i < 100; i++) {

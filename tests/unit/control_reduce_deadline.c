@@ -200,7 +200,7 @@ static void the_requester_dies_before(void **state)
 
 /* The control of the one who asked begins anew: its client repeats the request with what is left of
  * T, and nobody counts from the start again. */
-static void the_control_of_who_asks_begins_anew(void **state)
+static void the_control_of_the_requester_restarts(void **state)
 {
 	for (uint32_t k = 0; k < 6; k++) {
 		uint64_t size = sizes[k % 3], begun_ns;
@@ -280,7 +280,7 @@ int main(void)
 		cmocka_unit_test(what_is_lost_before_is_not_in_it),
 		cmocka_unit_test(the_coordinator_dies_before),
 		cmocka_unit_test(the_requester_dies_before),
-		cmocka_unit_test(the_control_of_who_asks_begins_anew),
+		cmocka_unit_test(the_control_of_the_requester_restarts),
 		cmocka_unit_test(what_came_later_is_a_reserve),
 		cmocka_unit_test(how_far_it_is),
 	};

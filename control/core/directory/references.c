@@ -9,31 +9,31 @@
 void references_carve(struct references *r, struct arena *a, const struct control_config *config)
 {
 	pool_carve(&r->pool, a, sizeof(struct reference), config->references_max);
-	r->of_home = arena_carve(a, sizeof(*r->of_home) * config->nodes);
+	r->of_lease_node = arena_carve(a, sizeof(*r->of_lease_node) * config->nodes);
 }
 
 void references_init(struct control *c)
 {
 	for (uint32_t i = 0; i < c->config.nodes; i++)
-		list_init(&c->directory->references.of_home[i]);
+		list_init(&c->directory->references.of_lease_node[i]);
 }
 
 static void references_free(struct control *c, struct reference *r)
 {
 	timers_cancel(&c->timers, &r->timer);
 	list_remove(&r->of_entry);
-	list_remove(&r->of_home);
+	list_remove(&r->of_lease_node);
 	pool_give(&c->directory->references.pool, r);
 }
 
 /* Lease 0: the object's time, whoever has set it. */
-static struct reference *references_find(const struct entry *e, uint32_t parent, uint64_t lease)
+static struct reference *references_find(const struct entry *e, uint32_t node, uint64_t lease)
 {
 	list_each(l, after, &e->references)
 	{
 		struct reference *r = list_item(l, struct reference, of_entry);
 
-		if (r->lease.number == lease && (lease == 0 || r->parent == parent))
+		if (r->lease.number == lease && (lease == 0 || r->node == node))
 			return r;
 	}
 	return NULL;
@@ -96,11 +96,11 @@ static void references_end_later(struct control *c, struct reference *r)
 			   references_fire);
 }
 
-void references_told(struct control *c, uint32_t node, uint64_t epoch)
+void references_announced(struct control *c, uint32_t node, uint64_t epoch)
 {
-	list_each(l, after, &c->directory->references.of_home[node])
+	list_each(l, after, &c->directory->references.of_lease_node[node])
 	{
-		struct reference *r = list_item(l, struct reference, of_home);
+		struct reference *r = list_item(l, struct reference, of_lease_node);
 
 		if (r->lease.number == 0)
 			continue;
@@ -111,21 +111,21 @@ void references_told(struct control *c, uint32_t node, uint64_t epoch)
 	}
 }
 
-void references_home_lost(struct control *c, uint32_t node)
+void references_node_lost(struct control *c, uint32_t node)
 {
-	list_each(l, after, &c->directory->references.of_home[node])
+	list_each(l, after, &c->directory->references.of_lease_node[node])
 	{
-		references_end_later(c, list_item(l, struct reference, of_home));
+		references_end_later(c, list_item(l, struct reference, of_lease_node));
 	}
 }
 
 /* ---- a new one ------------------------------------------------------------------------------- */
 
 /* NULL: there is no room. */
-static struct reference *references_take(struct control *c, struct entry *e, uint32_t parent,
+static struct reference *references_take(struct control *c, struct entry *e, uint32_t node,
 					 const struct message_lease *lease)
 {
-	struct reference *r = references_find(e, parent, lease->number);
+	struct reference *r = references_find(e, node, lease->number);
 
 	if (r == NULL) {
 		r = references_count(e, 0) < REFERENCES_OBJECT_MAX
@@ -136,11 +136,11 @@ static struct reference *references_take(struct control *c, struct entry *e, uin
 		r->entry = e;
 		list_append(&e->references, &r->of_entry);
 	}
-	list_remove(&r->of_home);
-	list_append(&c->directory->references.of_home[parent], &r->of_home);
-	r->parent = parent;
+	list_remove(&r->of_lease_node);
+	list_append(&c->directory->references.of_lease_node[node], &r->of_lease_node);
+	r->node = node;
 	r->lease = *lease;
-	r->epoch = c->directory->shard.nodes[parent].epoch;
+	r->epoch = c->directory->shard.nodes[node].epoch;
 	return r;
 }
 
@@ -291,8 +291,8 @@ void references_unhold(void *arg, struct entry *e, uint64_t generation, bool tel
 		if (r->generation > generation)
 			continue;
 		/* a holder hears of it as such */
-		if (tell && directory_copy(e, r->parent) == NULL)
-			agent_remove(c, r->parent, &e->by_id.id, r->generation, false, NULL);
+		if (tell && directory_copy(e, r->node) == NULL)
+			agent_remove(c, r->node, &e->by_id.id, r->generation, false, NULL);
 		references_free(c, r);
 	}
 }
@@ -320,7 +320,7 @@ void references_describe(void *arg, const struct entry *e, struct session_object
 		}
 		if (out->leases++ > 0)
 			continue;
-		out->lease_node = r->parent;
+		out->lease_node = r->node;
 		out->lease = r->lease.number;
 		out->lease_ms = references_left_ms(c, r);
 		memcpy(out->lease_name, r->lease.name, sizeof(out->lease_name));

@@ -30,18 +30,18 @@ struct control_config;
 struct entry;
 
 struct reference {
-	struct list of_entry, of_home;
+	struct list of_entry, of_lease_node;
 	struct timer timer; /* it is ending; or the object's time */
 	struct entry *entry;
 	struct message_lease lease; /* number 0: the object's time */
 	uint64_t generation;	    /* of the object */
 	uint64_t epoch;		    /* of the home, when it said HOLD last */
-	uint32_t parent;
+	uint32_t node;
 };
 
 struct references {
 	struct pool pool;
-	struct list *of_home; /* by node */
+	struct list *of_lease_node; /* by node */
 };
 
 void references_carve(struct references *r, struct arena *a, const struct control_config *config);
@@ -57,8 +57,8 @@ void references_hold(struct control *c, uint32_t node, const struct message *m);
 /* A DELETE with lapsed. Returns whether it was answered: the object stays, or is not here. */
 bool references_delete(struct control *c, uint32_t node, const struct message *m);
 /* The node has told all that it holds in that life. */
-void references_told(struct control *c, uint32_t node, uint64_t epoch);
+void references_announced(struct control *c, uint32_t node, uint64_t epoch);
 /* It is dead, has left, or has begun anew. */
-void references_home_lost(struct control *c, uint32_t node);
+void references_node_lost(struct control *c, uint32_t node);
 
 #endif

@@ -163,7 +163,7 @@ void holds_create_made(struct control *c, uint64_t number, const struct object_i
 	kept_hold(c, h);
 	if (h->lease->ended)
 		holds_drop(c, h);
-	else if (holds_untold(c, h))
+	else if (holds_unacked(c, h))
 		holds_dirty(c, h);
 }
 

@@ -26,7 +26,7 @@
 #include "core/control.h"
 #include "core/message/message.h"
 
-enum { HOLDS_TELLING_MAX = 64 }; /* calls at a time */
+enum { HOLDS_SENDING_MAX = 64 }; /* calls at a time */
 
 #define LEASES_TTL_MIN_NS UINT64_C(100000000)
 
@@ -90,7 +90,7 @@ struct leases {
 	struct hold **bucket; /* holds by id */
 	uint32_t bucket_mask;
 	struct list dirty;
-	uint32_t telling;
+	uint32_t sending;
 	uint32_t sweep; /* next hold of a sweep that tells what is untold; UINT32_MAX: none */
 	struct lease_kept *kept; /* or NULL */
 };
@@ -147,13 +147,13 @@ void holds_describe(const struct lease *l, struct message_lease *out);
 
 /* tell.c */
 /* Whether the owner of its id may not know of it. */
-bool holds_untold(struct control *c, const struct hold *h);
+bool holds_unacked(struct control *c, const struct hold *h);
 /* The members have changed, or an owner asks: those that it may not know are told. */
 void holds_tell_all(struct control *c);
 /* Sends as many as may be under way. */
 void holds_pump(struct control *c);
 /* Whether each owner has been told, or is just being told. */
-bool holds_told(const struct control *c);
+bool holds_acked(const struct control *c);
 /* Before a HOLD leaves. */
 void holds_fill(struct control *c, const struct call *call, struct message_hold *m);
 

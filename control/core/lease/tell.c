@@ -9,14 +9,14 @@
 #include "room.h"
 #include "kept.h"
 
-bool holds_untold(struct control *c, const struct hold *h)
+bool holds_unacked(struct control *c, const struct hold *h)
 {
 	const struct node *owner = control_shard(c, &h->id);
 
 	return h->owner != owner->number + 1 || h->owner_epoch != members_epoch(c, owner);
 }
 
-bool holds_told(const struct control *c)
+bool holds_acked(const struct control *c)
 {
 	if (c->lease->leases.sweep != UINT32_MAX)
 		return false;
@@ -49,7 +49,7 @@ static bool holds_dropped(struct control *c, struct call *call, const struct mes
 
 	if (answer->reply.status == -EAGAIN) /* no deadline: never NULL */
 		return true;
-	c->lease->leases.telling--;
+	c->lease->leases.sending--;
 	h->call = NULL;
 	holds_answer(c, h, answer->reply.status == -ENOENT ? 0 : answer->reply.status, 0,
 		     answer->reply.text);
@@ -86,7 +86,7 @@ static void holds_agreed(struct control *c, struct hold *h, const struct call *c
 		h->state = HOLD_DROPPING;
 	if (h->state == HOLD_DROPPING)
 		holds_dirty(c, h);
-	else if (holds_untold(c, h)) { /* another one meanwhile, or another life of it */
+	else if (holds_unacked(c, h)) { /* another one meanwhile, or another life of it */
 		c->lease->ops->announce_more(c);
 		holds_dirty(c, h);
 	}
@@ -101,7 +101,7 @@ static bool holds_heard(struct control *c, struct call *call, const struct messa
 		call->deferred = true;
 		return true;
 	}
-	c->lease->leases.telling--;
+	c->lease->leases.sending--;
 	h->call = NULL;
 	if (status == 0 && answer->reply.generation != 0) {
 		holds_agreed(c, h, call, answer->reply.generation);
@@ -147,7 +147,7 @@ static void holds_sweep(struct control *c)
 		for (; ls->sweep < ls->holds.fresh && ls->sweep < end; ls->sweep++) {
 			struct hold *h = pool_at(&ls->holds, ls->sweep);
 
-			if (h->state == HOLD_HELD && holds_untold(c, h))
+			if (h->state == HOLD_HELD && holds_unacked(c, h))
 				holds_dirty(c, h);
 		}
 		if (ls->sweep >= ls->holds.fresh)
@@ -162,7 +162,7 @@ void holds_pump(struct control *c)
 	if (c->table == NULL || !members_joined(c))
 		return;
 	holds_sweep(c);
-	while (ls->telling < HOLDS_TELLING_MAX && !list_empty(&ls->dirty)) {
+	while (ls->sending < HOLDS_SENDING_MAX && !list_empty(&ls->dirty)) {
 		struct hold *h = list_item(list_first(&ls->dirty), struct hold, dirty);
 
 		list_remove(&h->dirty);
@@ -171,7 +171,7 @@ void holds_pump(struct control *c)
 			list_append(&ls->dirty, &h->dirty);
 			return;
 		}
-		ls->telling++;
+		ls->sending++;
 		holds_sweep(c);
 	}
 }

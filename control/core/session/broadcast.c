@@ -27,7 +27,7 @@ static void broadcast_failed(struct control *c, struct wait *w, const struct nod
 	waits_end(c, w, status, t.bytes);
 }
 
-static bool broadcast_told(struct control *c, struct call *call, const struct message *answer);
+static bool broadcast_answered(struct control *c, struct call *call, const struct message *answer);
 
 static bool broadcast_ask(struct control *c, struct wait *w, struct node *n)
 {
@@ -40,7 +40,7 @@ static bool broadcast_ask(struct control *c, struct wait *w, struct node *n)
 	}
 	m.object.id = w->id;
 	m.object.replaced = w->await.nowait;
-	call = calls_start(c, n, &m, TABLE_SLOT_NONE, c->config.call_ns, broadcast_told, w);
+	call = calls_start(c, n, &m, TABLE_SLOT_NONE, c->config.call_ns, broadcast_answered, w);
 	if (call == NULL) {
 		waits_no_call(c, w);
 		return false;
@@ -50,7 +50,7 @@ static bool broadcast_ask(struct control *c, struct wait *w, struct node *n)
 }
 
 /* Without an answer it is still arriving there, or that node has died. */
-static bool broadcast_told(struct control *c, struct call *call, const struct message *answer)
+static bool broadcast_answered(struct control *c, struct call *call, const struct message *answer)
 {
 	struct wait *w = waits_of(c, call->owner, call->cookie);
 

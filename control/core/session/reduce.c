@@ -76,7 +76,7 @@ void session_reduce(struct control *c, struct session *s, const struct session_r
 					.num = r->reduction.num,
 					.count = r->reduction.count,
 					.sources = sources};
-	struct requester *reduction;
+	struct requester *requester;
 	const char *wrong;
 	struct wait *w;
 
@@ -111,13 +111,13 @@ void session_reduce(struct control *c, struct session *s, const struct session_r
 				  "too many reduces of this node at a time: try again later");
 		return;
 	}
-	reduction = requester_start(c, &reduce);
-	if (reduction == NULL) {
+	requester = requester_start(c, &reduce);
+	if (requester == NULL) {
 		waits_end(c, w, -EAGAIN,
 			  "too many reduces of this node at a time: try again later");
 		return;
 	}
-	list_append(&reduction->waits, &w->await.link);
+	list_append(&requester->waits, &w->await.link);
 	waits_timeout(c, w, (int64_t)c->config.directory_ns);
 	session_reduce_get(c, &reduce);
 }
@@ -161,7 +161,7 @@ static bool session_reduce_answered(struct control *c, struct call *call,
 				    const struct message *answer)
 {
 	struct wait *w = call->owner;
-	struct requester *reduction = requester_find(c, &w->id);
+	struct requester *requester = requester_find(c, &w->id);
 	const struct requester *kept = requester_recall(c, &w->id);
 	struct message_used used;
 
@@ -176,8 +176,8 @@ static bool session_reduce_answered(struct control *c, struct call *call,
 		session_reduce_goes_on(c, w, &answer->used);
 	else if (answer->used.status != -ENOENT)
 		session_reduce_ended(c, w, &answer->used);
-	else if (reduction)
-		list_append(&reduction->waits, &w->await.link);
+	else if (requester)
+		list_append(&requester->waits, &w->await.link);
 	else if (kept) { /* the one who coordinated it is lost, and the next not told yet */
 		requester_used(c, kept, &used);
 		session_reduce_ended(c, w, &used);
@@ -188,15 +188,15 @@ static bool session_reduce_answered(struct control *c, struct call *call,
 
 void session_reduced(struct control *c, struct session *s, const struct session_request *r)
 {
-	struct requester *reduction = requester_find(c, &r->id);
+	struct requester *requester = requester_find(c, &r->id);
 	struct message m = {.kind = MESSAGE_REDUCED};
 	struct wait *w = waits_start(c, s, r);
 
 	if (w == NULL)
 		return;
 	w->progress = r->timeout_ns == 0 && r->flags & SESSION_FLAG_PROGRESS;
-	if (reduction && r->timeout_ns != 0) {
-		list_append(&reduction->waits, &w->await.link);
+	if (requester && r->timeout_ns != 0) {
+		list_append(&requester->waits, &w->await.link);
 		waits_timeout(c, w, r->timeout_ns);
 		return;
 	}
@@ -205,7 +205,7 @@ void session_reduced(struct control *c, struct session *s, const struct session_
 	/* One that does not wait still gives the directory the time to answer. */
 	waits_timeout(c, w,
 		      r->timeout_ns != 0 ? r->timeout_ns
-		      : reduction	 ? (int64_t)c->config.status_ns
+		      : requester	 ? (int64_t)c->config.status_ns
 					 : (int64_t)c->config.directory_ns);
 	w->call = calls_start(c, control_shard(c, &r->id), &m, TABLE_SLOT_NONE, UINT64_MAX,
 			      session_reduce_answered, w);

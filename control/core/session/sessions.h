@@ -90,8 +90,8 @@ struct sessions {
 	uint32_t prefetching;	/* how many */
 	struct idmap by_seq;	/* waits of clients that have numbered them */
 	struct users users;
-	struct pool pages;	    /* STAT: that wait for the holders' progress */
-	struct session_object told; /* to others, of the own copies */
+	struct pool pages;		 /* STAT: that wait for the holders' progress */
+	struct session_object described; /* to others, of the own copies */
 	uint32_t open;
 	uint64_t waits_count; /* ever started */
 	struct list polled;   /* waits for a part of an object: events come only at whole blocks */

@@ -59,7 +59,7 @@ static bool session_progress(struct control *c, const struct object_id *id, uint
 
 void session_tell(struct control *c, struct node *n, const struct message *m)
 {
-	struct session_object *o = &c->session->sessions.told;
+	struct session_object *o = &c->session->sessions.described;
 	struct message answer = {.kind = MESSAGE_OBJECTS, .request = m->request};
 
 	*o = (struct session_object){.id = m->object.id, .generation = m->object.generation};
@@ -100,10 +100,12 @@ static bool session_stat_answered(struct control *c, struct call *call,
 	struct session_holder *h = &p->object.holder[call->cookie];
 
 	if (answer && answer->objects.count == 1 && answer->objects.objects[0].holders == 1) {
-		const struct session_holder *told = &answer->objects.objects[0].holder[0];
+		const struct session_holder *reported = &answer->objects.objects[0].holder[0];
 
-		h->watermark = told->watermark < p->object.size ? told->watermark : p->object.size;
-		h->arrived = told->arrived < p->object.size ? told->arrived : p->object.size;
+		h->watermark =
+			reported->watermark < p->object.size ? reported->watermark : p->object.size;
+		h->arrived =
+			reported->arrived < p->object.size ? reported->arrived : p->object.size;
 	}
 	session_page_done(c, p);
 	return false;

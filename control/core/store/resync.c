@@ -135,7 +135,7 @@ static void reconcile_fire(struct control *c, struct timer *t)
 {
 	bool done =
 		c->store->objects.sweep == TABLE_SLOT_NONE &&
-		list_empty(&c->store->objects.dirty) && holds_told(c) &&
+		list_empty(&c->store->objects.dirty) && holds_acked(c) &&
 		!c->cluster->members.changed; /* else lives have risen, and the sweep is to come */
 	struct node *n;
 

@@ -209,11 +209,11 @@ static void reduce_release(struct control *c, struct reduce *r)
 	m.combined.status = r->status == -ECANCELED ? r->status : 0;
 	for (uint32_t i = 0; i < r->plan.graph.slots; i++) {
 		uint32_t host = r->plan.run.slot[i].host;
-		bool told = host == REDUCE_NONE;
+		bool informed = host == REDUCE_NONE;
 
-		for (uint32_t k = 0; !told && k < i; k++)
-			told = r->plan.run.slot[k].host == host;
-		if (!told)
+		for (uint32_t k = 0; !informed && k < i; k++)
+			informed = r->plan.run.slot[k].host == host;
+		if (!informed)
 			reduce_release_node(c, &m, host);
 	}
 	list_each(l, after, &r->out.receivers)

@@ -146,7 +146,7 @@ static void reduce_tell(struct control *c, struct reduce *r, struct reduce_verte
 /* Whether no other node has said yet that it knows of its stripe. */
 static bool reduce_unheard(const struct control *c, const struct reduce *r)
 {
-	bool told = false;
+	bool informed = false;
 
 	for (uint32_t v = 0; v < r->plan.graph.vertices; v++) {
 		const struct reduce_vertex *p = &r->plan.vertex[v];
@@ -155,9 +155,9 @@ static bool reduce_unheard(const struct control *c, const struct reduce *r)
 			continue;
 		if (!reduce_is(p, RUN_DIRTY) && p->call == NULL)
 			return false;
-		told = true;
+		informed = true;
 	}
-	return told;
+	return informed;
 }
 
 void reduce_tell_all(struct control *c, struct reduce *r)
