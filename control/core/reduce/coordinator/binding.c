@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who sits where: a reduce is planned when all sources have answered once, and its slots are filled
- * as they come. */
+/*
+ * Planning a reduce and filling the slots of its graph. The plan is made when the policy allows it;
+ * sources are bound to slots in the order of arrival. Called by contributions.c and repair.c. It
+ * must not know where sources come from, nor what participants do.
+ */
 #include <assert.h>
 #include <errno.h>
 #include "core/planner/binding.h"
@@ -111,7 +114,7 @@ static void reduce_request_plan(struct control *c, struct reduce *r, struct plan
 		.group = c->coordinator->reduces.group,
 		.caller = r->want.caller,
 		.everyone = r->want.flags & MESSAGE_REDUCE_ALLREDUCE,
-		.whole = r->delegated.is_delegate, /* who gets it asks another node */
+		.whole = r->delegated.is_delegate, /* the owner answers the target's GETs */
 		.rate_seen = c->cluster->links.all.rate_seen,
 		.all = reduce_links_all(c),
 		.network = c->config.network,

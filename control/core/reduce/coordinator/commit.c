@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The end of a reduce: its set of sources is chosen before anybody has all bytes of it. The node
- * that builds the target, and in stripes each that puts it together, holds the last chunk. When the
- * first of them has all else, the one who asked for the reduce is asked (COMMIT): it agrees to one
- * result only, whoever coordinates, remembers it, and tells the holder itself (FINISH), so that the
- * result stands though the coordinator may die at once. Here it is told as well.
- *
- * Where the one who asked coordinates, it is the directory's node that is asked (PROPOSE), and that
- * follows what becomes of it as if it had coordinated.
- *
- * One who asked and lives no more, or has forgotten, has no other coordinator either: then it is
- * decided here. What is lost from then on is lost as any object is.
+ * The commit of a reduce. The set of sources is fixed before a node has all bytes of the target:
+ * participants withhold the last chunk. When the first of them has the rest, the requester is asked
+ * (COMMIT). It agrees to one result only, from whichever coordinator, and sends FINISH itself, so
+ * that the result survives the coordinator. A delegate asks the shard owner instead (PROPOSE). When
+ * the requester is dead, the coordinator decides. Called by repair.c, receivers.c and watchdog.c.
  */
 #include <errno.h>
 #include "core/directory/room.h"
@@ -128,9 +122,8 @@ static struct node *commit_judge(struct control *c, const struct reduce *r)
 					: peers_node(c, r->want.caller);
 }
 
-/* It was lent to us, who keep the target now: as delegate_proposed for others, nothing is agreed to
- * that the one before may have decided otherwise, or that is lost. Returns whether it is not asked.
- */
+/* A delegate that has become the owner. As in delegate_proposed, nothing is agreed to that the
+ * owner before may have decided otherwise, or that is lost. Returns whether to ask nobody now. */
 static bool commit_put_off(struct control *c, struct reduce *r)
 {
 	const struct message_used used = {.target = r->by_id.id, .asked = r->want.asked};
@@ -147,8 +140,8 @@ static bool commit_put_off(struct control *c, struct reduce *r)
 	return true;
 }
 
-/* The one before may have made another result that who asked for it has not agreed to: of values,
- * or because it took that one for dead. Then somebody may be about to say that it has all. */
+/* The coordinator before may have made a result without the requester's agreement: of small values,
+ * or because it took the requester for dead. A holder of that result may announce it soon. */
 static bool commit_too_early(struct control *c, const struct reduce *r)
 {
 	if (r->delegated.is_delegate || !ownership_settling(c, &r->by_id.id))

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where the sources of a reduce are, and small ones, whose values come along. */
+/*
+ * The sources of a reduce: locating them, asking the policy when to plan, and adding up small ones,
+ * whose values come with the answers of the directory. Called by coordinator.c and repair.c, and by
+ * the answers to LOCATE. It must not know the graph.
+ */
 #include <errno.h>
 #include "internal/reduce.h"
 #include "internal/reduce_kernel.h"
@@ -65,8 +69,8 @@ static bool reduce_joins(struct reduce *r, uint32_t *together, uint32_t k, uint3
 	return true;
 }
 
-/* When all sources are needed, the directory's node that has several of them may add up their
- * values: the first one's LOCATE names the others. */
+/* When all sources are needed, an owner of several of them may add up their values: the LOCATE of
+ * the first names the others. */
 void reduce_locate_all(struct control *c, struct reduce *r)
 {
 	uint32_t last[NODES_MAX], together[MESSAGE_SOURCES_MAX], values = 0;
@@ -322,8 +326,8 @@ static void reduce_turn_fire(struct control *c, struct timer *t)
 	reduce_turn(c, list_item(t, struct reduce, turn));
 }
 
-/* All are asked for, and it is not time: who may not begin would have heard so. Whoever is to
- * coordinate it waits in its own place. */
+/* All sources are located, and the deadline has not come. The REDUCE is accepted, as nothing can
+ * refuse it any more; or it is delegated, and the delegate waits for the deadline. */
 static void reduce_wait(struct control *c, struct reduce *r, uint64_t retry_ns)
 {
 	if (r->from.unanswered == 0 && r->from.sized && !r->sum.small && reduce_delegate(c, r))
@@ -351,7 +355,7 @@ void reduce_turn(struct control *c, struct reduce *r)
 		return;
 	}
 	timers_cancel(&c->timers, &r->turn);
-	if (turn == POLICY_FREEZE) { /* nor is it lent any more: there it would be counted again */
+	if (turn == POLICY_FREEZE) { /* a delegate would count again */
 		r->want.num = v.present;
 		r->delegated.undelegable = true;
 	}

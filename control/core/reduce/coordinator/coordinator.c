@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A reduce as a whole: how it begins, who asks for it, how it ends. */
+/*
+ * A reduce from its request to its end: REDUCE, REDUCED, followers, release of what participants
+ * have built. Called by the front door, and by the other files of the coordinator. The phases in
+ * between are contributions.c, binding.c, repair.c, receivers.c and commit.c.
+ */
 #include <assert.h>
 #include <errno.h>
 #include "internal/reduce.h"
@@ -557,7 +561,7 @@ bool reduce_deleted(struct control *c, const struct object_id *target, const cha
 	const struct message_tombstone built = {
 		.id = *target, .generation = r ? r->out.generation : 0, .node = MESSAGE_NODE_NONE};
 
-	/* Of one that was lent: who has built it lets it go just now, and has not said so yet. */
+	/* Delegated: its builder is releasing the last chunk, and has not announced that yet. */
 	if (active && r->state == REDUCE_COMMITTED && r->plan.graph.slots == 0)
 		directory_take_tombstone(&c->directory->shard, &built);
 	if (active)

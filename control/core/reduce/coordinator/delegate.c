@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Large reduces are coordinated by the node that asks for them. The directory's node finds out how
- * large the sources are, lends the reduce to the asker (-EREMOTE to its REDUCE or REDUCED), and
- * keeps the target for it: whoever gets it, puts it, deletes it or asks how it ends comes here. The
- * asker finds the sources and makes the tree as any coordinator. Before anybody has all of what it
- * has made it asks here whether that may be the result (PROPOSE); that it has failed it tells here
- * (RECALL). So the death of the directory's node costs no more than its certainty: the asker tells
- * the next one (REDUCE, LENT). That of the asker gives the reduce back, and it begins anew.
+ * Delegated coordination: the requester of a large reduce coordinates it. The shard owner locates
+ * the sources, answers REDUCE or REDUCED with -EREMOTE, and reserves the target, so that its GETs,
+ * PUTs and DELETEs still come to the owner. The delegate asks the owner to agree to the result
+ * (PROPOSE), or reports failure (RECALL). If the owner dies, the delegate tells the next one
+ * (REDUCE with the DELEGATED flag). If the delegate dies, the owner restarts the reduce.
  *
- * Of what is lent the directory's node agrees to one result, of what another one coordinates the
- * asker does (reduce/requester/requester.c): where both coordinate, each taking the other for dead,
- * one is told no.
+ * Of a delegated reduce the owner agrees to one result; of any other, the requester does
+ * (reduce/requester/requester.c). Where both coordinate, each taking the other for dead, one of
+ * them is refused. Called by coordinator.c, commit.c and the requester (delegate.h).
  */
 #include <errno.h>
 #include "core/directory/room.h"
@@ -21,7 +19,7 @@
 #define DELEGATE_ASK_NS	    UINT64_C(25000000)
 #define DELEGATE_ASK_MAX_NS UINT64_C(400000000)
 
-/* ---- the directory's node ------------------------------------------------------------------- */
+/* ---- the shard owner ------------------------------------------------------------------------ */
 
 static bool delegate_worth(struct control *c, const struct reduce *r)
 {
@@ -69,8 +67,8 @@ static void delegate_complete(struct control *c, struct reduce *r)
 		reduce_delegated_end(c, r);
 }
 
-/* The one who has borrowed it is dead, or knows nothing of it any more: it begins anew here, unless
- * somebody has all of it. Others may wait for it. */
+/* The delegate is dead, or has forgotten the reduce. It restarts here, unless a complete copy of
+ * the target exists. Followers stay. */
 static void delegate_take_back(struct control *c, struct reduce *r)
 {
 	struct message_reduce m = {.count = r->from.count,
@@ -200,8 +198,9 @@ bool reduce_delegated_ask(struct control *c, struct reduce *r, const struct node
 	other.used.generation = delegated ? delegate_there(c, r) : 0;
 	if (delegated && other.used.generation == 0)
 		return false; /* the others wait; so does the caller */
-	/* It was taken for dead meanwhile, and we coordinate it: it asks anew. So it does for a
-	 * generation that is not its own, made on the other side of a cut, and gives its own up. */
+	/* The delegate was taken for dead meanwhile, and this node coordinates: -ENOENT makes it
+	 * ask with REDUCE. The same for a generation that was made across a partition: the delegate
+	 * then drops its own. */
 	other.used.target = m->reduce.target;
 	other.used.status = -ENOENT;
 	peers_send(c, peers_node(c, n->number), &other);
@@ -226,8 +225,8 @@ static bool delegate_note_sources(struct reduce *r, const struct message_used *m
 	return true;
 }
 
-/* The keeper before may have agreed, or, if it took the asker for dead, made another result: then
- * somebody else may be about to say that it has all. */
+/* The owner before may have agreed; or, if it took the requester for dead, have made another
+ * result. Then another holder may announce a complete copy soon. */
 int32_t reduce_delegate_settled(struct control *c, const struct object_id *target,
 				const struct node *requester, const struct node *holder)
 {
@@ -304,7 +303,7 @@ void reduce_caller_gone(struct control *c, const struct node *n, bool dead)
 	}
 }
 
-/* ---- the one who asks ----------------------------------------------------------------------- */
+/* ---- the delegate --------------------------------------------------------------------------- */
 
 static struct reduce *delegate_find(struct control *c, const struct message_reduce *m)
 {
@@ -323,7 +322,7 @@ bool reduce_delegate_begin(struct control *c, const struct message_reduce *m, ui
 	struct reduce *r = reduce_find(c, &m->target);
 
 	if (r && r->state != REDUCE_ENDED) {
-		r->commit.ask_ns = r->commit.unknown = 0; /* the directory's node knows of it now */
+		r->commit.ask_ns = r->commit.unknown = 0; /* the owner knows of it now */
 		return delegate_find(c, m) == r;
 	}
 	if (r)
@@ -382,7 +381,7 @@ void reduce_delegate_answered(struct control *c, struct reduce *r, int32_t statu
 		c->coordinator->ops->refused(c, &used);
 		return;
 	}
-	r->state = REDUCE_COMMITTED; /* whoever has built it may let it go */
+	r->state = REDUCE_COMMITTED; /* its builder may release the last chunk */
 	reduce_drop(c, r);
 	c->coordinator->ops->confirmed(c, &used);
 }
@@ -406,11 +405,11 @@ void reduce_delegate_owns(struct control *c, struct reduce *r)
 
 	if (control_shard(c, &r->by_id.id) != c->cluster->self)
 		return;
-	calls_cancel(c, r->commit.call); /* PROPOSE: it is we who are asked now (COMMIT) */
+	calls_cancel(c, r->commit.call); /* PROPOSE: now it is COMMIT, to the requester here */
 	r->commit.call = NULL;
 	error = directory_reserve_delegated(&c->directory->shard, &r->by_id.id, &before);
 	if (error && r->state == REDUCE_COMMITTING) {
-		reduce_drop(c, r); /* perhaps it is just that one: the one who asks looks */
+		reduce_drop(c, r); /* the other object may be our result: the requester looks */
 		return;
 	}
 	if (error) {
@@ -423,7 +422,7 @@ void reduce_delegate_owns(struct control *c, struct reduce *r)
 	r->commit.ask_ns = 0;
 }
 
-/* Who gets the target here need not wait for a directory's node that does not answer. */
+/* Local GETs of the target need not wait for an owner that does not answer. */
 void reduce_delegate_found(struct control *c, const struct reduce *r, bool retry)
 {
 	const struct reduce_vertex *p = reduce_root(r, 0);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the requester of a reduce asks of the coordinator of its own node: to take over a reduce
- * that was delegated to it, and to give it back (delegate.c). All else goes by messages. */
+/*
+ * What the requester calls in the coordinator of its own node: to begin a reduce that the shard
+ * owner has delegated to it, and to drop it (delegate.c). Everything else goes by messages. Of the
+ * coordinator's headers the requester and the sessions may include only this one.
+ */
 #ifndef SARISSA_CONTROL_CORE_COORDINATOR_DELEGATE_H
 #define SARISSA_CONTROL_CORE_COORDINATOR_DELEGATE_H
 
@@ -10,14 +13,15 @@
 struct control;
 struct message_reduce;
 
-/* Why a request cannot be, or NULL; nothing but its own fields is looked at. */
+/* What is wrong with the fields of a request, or NULL. */
 const char *reduce_wrong(const struct message_reduce *m);
 
-/* At the caller: whether that request is coordinated here; begins to, unless it is. False: it
- * cannot. */
+/* Whether this node coordinates that request. */
 bool reduce_is_delegate(struct control *c, const struct message_reduce *m);
+/* Begins to coordinate it, unless it does. before: latest generation of the target that another
+ * writer has made. False: there is no room, or another reduce into the target runs here. */
 bool reduce_delegate_begin(struct control *c, const struct message_reduce *m, uint64_t before);
-/* Not any more, if it was: nothing that was made stays but the result, if that is one of it. */
+/* Drops it, if it is coordinated here. Only a result of that generation stays; 0: none. */
 void reduce_return(struct control *c, const struct message_reduce *m, uint64_t result);
 
 #endif

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * What a coordinator that was delegated to this node, which has asked for the reduce, tells the
- * requester here. One table, in wiring.c.
- */
+/* What a delegate tells the requester on the same node. One table, in wiring.c. */
 #ifndef SARISSA_CONTROL_CORE_COORDINATOR_EVENTS_H
 #define SARISSA_CONTROL_CORE_COORDINATOR_EVENTS_H
 
@@ -10,9 +7,9 @@ struct control;
 struct message_used;
 
 struct delegate_ops {
-	/* These sources are chosen. */
+	/* A result with these sources can be built: is it to be the result? */
 	void (*propose)(struct control *c, const struct message_used *used);
-	/* The shard owner has taken that; it has not. */
+	/* The shard owner has agreed; has refused. */
 	void (*confirmed)(struct control *c, const struct message_used *used);
 	void (*refused)(struct control *c, const struct message_used *used);
 	/* The reduce has failed. */

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How a reduce has ended that another node has coordinated: told by the one who asked for it, or by
- * somebody who has all of a result. */
+/*
+ * Results that another coordinator has made, as the requester reports them (RECALL) or a holder
+ * announces them (HAVE); and results of earlier reduces into the same target, which a newer reduce
+ * supersedes. Called by the front door and by coordinator.c.
+ */
 #include <errno.h>
 #include "core/directory/room.h"
 #include "room.h"
@@ -14,8 +17,8 @@ static bool recall_hidden(struct control *c, const struct message_used *m)
 	       !directory_has_complete(&c->directory->shard, &m->target);
 }
 
-/* Its caller has given it up. In COMMITTING nobody has all of it: the question is not to be
- * answered by one who has forgotten it by then. */
+/* The requester has given the reduce up. In COMMITTING no node has all of it, and COMMIT must not
+ * be answered by a requester that has forgotten it: so it ends here. */
 static void recall_failed(struct control *c, struct reduce *r, const struct message_used *in)
 {
 	if (r->state == REDUCE_COMMITTING) {
@@ -29,7 +32,7 @@ static void recall_failed(struct control *c, struct reduce *r, const struct mess
 		reduce_fail(c, r, in->status, in->text);
 }
 
-/* What the one who asked for it remembers of a result that another coordinator has made. */
+/* Notes a result of another coordinator that the requester has agreed to. */
 static int32_t reduce_remember(struct control *c, struct node *n, const struct message *m)
 {
 	const struct message_used *in = &m->used;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a coordinator knows of the links of those who take part, as planners want it, and what a
- * reduce that has ended shows of them. */
+/*
+ * The links of participants, in the form that planners use, and what a finished reduce shows of
+ * them. Called by binding.c, contributions.c and commit.c.
+ */
 #include "room.h"
 
 static struct topology_link links_planned(struct fanout_link l)

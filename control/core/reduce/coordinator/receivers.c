@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A target in stripes: each stripe has its own root, and who gets the target is told to put it
- * together from them (a combine without an operation), while they are still growing, directly or
- * through others who get it (relays.c). The directory
- * knows the target's copies, but hands none out before one is complete and nobody is putting one
- * together any more; then the stripes are given up, and it is an object as any other.
+ * The receivers of a target that is made in segments. Each segment has a root. A receiver gets a
+ * COMBINE without an operation, and assembles the target from the roots while they still grow,
+ * directly or through other receivers (relays.c). The directory hands out no copy of the target
+ * until one is complete and no receiver is left; then the segments are released. Called by the
+ * front door (GET, COMBINED), commit.c and repair.c.
  */
 #include <errno.h>
 #include "core/directory/room.h"
@@ -178,7 +178,7 @@ void reduce_receivers_begin(struct control *c, struct reduce *r)
 	reduce_receivers_restart(c, r);
 	r->control = c;
 	directory_waiters_take(&c->directory->shard, &r->by_id.id, receiver_take, r);
-	/* Whoever asks for it only now would ask through links that are full. */
+	/* A later GET would come through links that are full by then. */
 	for (uint32_t i = 0; r->plan.graph.eager && i < r->plan.graph.slots; i++)
 		if (receiver_of(r, r->plan.run.slot[i].host) == NULL)
 			receiver_add(c, r, r->plan.run.slot[i].host, 0);
@@ -267,8 +267,8 @@ static void receiver_go_round(struct control *c, struct reduce *r)
 	reduce_receivers_tell(c, r);
 }
 
-/* The set is chosen: the stripes are kept as long as all are there and somebody needs them. Who has
- * not got it all by then gets it from one who has. */
+/* The result is agreed to. The segments are kept as long as all of them exist and a receiver needs
+ * them. After that, unfinished receivers fetch from a complete one. */
 static void receiver_settle(struct control *c, struct reduce *r,
 			    const struct reduce_receiver *ready, bool wanted)
 {

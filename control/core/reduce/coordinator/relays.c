@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who gives whom the stripes of a target. Each stripe has a tree of the seats, counted from its
- * root on (planner/distribution.c); who gets the target has a stripe from the nearest one above
- * that gets it as well, who passes on what it has so far. Where there is none it has it from the
- * root; so has who has no seat, and one whose feeder does not answer, until that one does. Values
- * are not passed on.
+ * Which receiver gets which segment from which node. Each segment has a tree over the slots,
+ * counted from its root (planner/distribution.c). A receiver gets the segment from the nearest
+ * ancestor that is a receiver too, and that passes on what it has so far; from the root, if there
+ * is none, if the receiver has no slot, or while that ancestor is silent. Values are not passed on.
  *
- * A getter keeps its place as long as the generation lasts, and is fed by lower places only,
- * whoever comes and goes: no circle of those who wait for each other can arise.
+ * A receiver keeps its slot for the whole generation, and is fed by lower slots only. So receivers
+ * never wait for each other in a circle.
  *
- * The target's last chunk is held by everybody until the reduce is committed: it comes from its
- * root. When the set is chosen, and a root is gone or does not give a getter anything, one who has
- * all of the target takes its place for that getter, until that one does not either.
+ * All receivers withhold the target's last chunk until the commit; it comes from its root. After
+ * the commit, a node with the whole target replaces a root that is lost or unreachable.
  */
 #include "core/planner/segment.h"
 #include "room.h"
@@ -43,7 +41,7 @@ static bool feed_same(const struct reduce_set *a, const struct reduce_set *b)
 	return memcmp(a, b, sizeof(*a)) == 0;
 }
 
-/* The getters by slot: as many entries as there are slots. */
+/* The receivers by slot: as many entries as there are slots. */
 struct feed_map {
 	struct reduce_set there;
 	struct reduce_receiver *at[GRAPH_SLOTS_MAX];
@@ -78,7 +76,7 @@ static void feed_map(struct reduce *r, struct feed_map *map)
 	}
 }
 
-/* Who passes a stripe on to a getter; NULL: its root. */
+/* The receiver that passes a segment on to `to`; NULL: its root does. */
 static const struct reduce_receiver *feed_from(const struct reduce *r, const struct feed_map *map,
 					       const struct reduce_receiver *to, uint32_t stripe)
 {
@@ -99,7 +97,7 @@ void reduce_feed_leave(struct control *c, struct reduce_receiver *g, uint32_t no
 	struct reduce_receiver *from = NULL;
 
 	feed_map(g->reduce, &map);
-	/* by its own seat: by now its node may have one before that */
+	/* by its own slot: its node may have an earlier one by now */
 	for (uint32_t i = 0; i < g->reduce->plan.graph.slots; i++)
 		if (map.at[i] && map.at[i]->node == node)
 			from = map.at[i];
@@ -154,7 +152,7 @@ void reduce_feed_avoid(struct reduce_receiver *g, uint32_t node)
 	g->dirty |= g->reduce->out.finished;
 }
 
-/* Whether a getter has to do without a root. */
+/* Whether the root of a segment cannot feed the receiver. */
 static bool feed_misses(const struct reduce *r, const struct reduce_receiver *to, uint32_t stripe)
 {
 	return !reduce_is(reduce_root(r, stripe), RUN_STARTED) ||
@@ -169,7 +167,7 @@ static bool feed_misses_any(const struct reduce *r, const struct reduce_receiver
 	return false;
 }
 
-/* One who has all of the target: the one before, if it still can; or REDUCE_NONE. */
+/* A node with the whole target: the same as before, if it still can feed; or REDUCE_NONE. */
 static uint32_t feed_whole(struct control *c, struct reduce *r, const struct reduce_receiver *to,
 			   uint32_t before)
 {
@@ -254,8 +252,8 @@ static void feed_pass(const struct reduce *r, struct message_part *part, uint32_
 	part->size = r->from.size;
 }
 
-/* The stripe's last chunk comes from its root, or from who has the whole, and is no longer part of
- * the rest. */
+/* The last chunk of the segment comes from its root, or from the node with the whole target: takes
+ * it out of the rest. */
 static void feed_split(struct control *c, struct message_combine *m, struct message_part *rest,
 		       const struct reduce *r, uint32_t whole)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is lost, and what must be built anew for it. The pure closure (planner/closure.h) says what
- * that is; here the coordinator marks what is lost, and does what follows: it looks for sources
- * elsewhere, gives vertices new generations and fills their slots again. Everything else keeps what
- * it has.
+ * Repair of a running reduce. The coordinator marks what is lost; the closure over the graph
+ * (planner/closure.h, pure) says which vertices restart. Then this file locates sources elsewhere,
+ * gives restarted vertices new generations, and fills vacated slots. Other vertices keep what they
+ * have built. Called with COMBINED, and when nodes go up or down. After the commit nothing is
+ * repaired.
  */
 #include <errno.h>
 #include "room.h"
@@ -81,7 +82,7 @@ static void repair_restart(struct control *c, struct reduce *r, uint32_t v)
 	p->generation = reduce_generation(c, r);
 	if (!reduce_is_root(p))
 		return;
-	if (reduce_gathers(r)) /* who reads the old one begins again */
+	if (reduce_gathers(r)) /* receivers of the old one restart */
 		reduce_receivers_restart(c, r);
 	else
 		reduce_reserve(c, r, p->generation);
@@ -99,7 +100,7 @@ static void repair(struct control *c, struct reduce *r, struct closure *k)
 	reduce_fill(c, r);
 }
 
-/* ---- what is told of ------------------------------------------------------------------------- */
+/* ---- COMBINED -------------------------------------------------------------------------------- */
 
 static struct reduce_source *repair_source(struct reduce *r, uint32_t slot,
 					   const struct message_combined *m)
@@ -162,7 +163,7 @@ static void repair_part(struct control *c, struct reduce *r, struct closure *k, 
 	struct reduce_vertex *q = part.from;
 	uint32_t from = q ? reduce_number(q) : 0;
 
-	/* It may be that only who takes it does not reach it; when it happens again it moves. */
+	/* Perhaps only this receiver cannot reach it. At the second loss the vertex moves. */
 	if (q && r->plan.graph.vertex[from].op == GRAPH_SUM && reduce_reachable(c, m->part_node) &&
 	    q->tries++ == 0)
 		r->plan.run.vertex[from] |= RUN_RESTART;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What others see of a reduce whose target is not there: why it is not, and how it is cancelled. */
+/*
+ * What users see of a reduce: progress, why its target is missing, and cancellation by delete.
+ * Called by the front door and by the directory's answers.
+ */
 #include <errno.h>
 #include "core/base/text.h"
 #include "core/directory/room.h"
@@ -7,7 +10,7 @@
 
 static const char show_cancelled[] = "the reduce was cancelled by rm: reduce again";
 
-/* The node that finds its sources: the one that has asked for it when it is lent. */
+/* The node that coordinates it: the requester's, when it is delegated. */
 static uint32_t show_coordinator(const struct control *c, const struct reduce *r)
 {
 	return r->state == REDUCE_DELEGATED ? r->want.caller : c->cluster->self->number;

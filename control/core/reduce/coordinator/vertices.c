@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The vertices of a reduce: what their nodes are told to build. */
+/*
+ * COMBINE messages: which node builds which vertex, from which parts. Called by binding.c, repair.c
+ * and watchdog.c, which mark vertices dirty.
+ */
 #include <errno.h>
 #include "internal/reduce.h"
 #include "core/planner/segment.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who does not answer. A node that others read from is noticed by them
- * (reduce/participant/input.c); nobody reads from a root before the end, so it is told what to
- * build again and again, while all seats are taken, and a COMBINE that is not answered by the next
- * time counts as silence.
+ * Silent roots. Any other vertex has a reader, which reports its silence
+ * (reduce/participant/input.c). A root has none before the commit. So COMBINE is repeated to one
+ * root per round while all slots are filled; a COMBINE that is unanswered a round later counts as
+ * silence. Starts with the plan (reduce_watch), and runs until the reduce ends.
  */
 #include "room.h"
 

@@ -2,8 +2,8 @@
 #include <errno.h>
 #include "room.h"
 
-#define PART_SOON_NS UINT64_C(200000)	 /* an object that is not there yet is asked for again */
-#define PART_FED_NS  UINT64_C(100000000) /* who passes nothing on for so long is reported */
+#define PART_SOON_NS UINT64_C(200000)	 /* until an absent object is asked for again */
+#define PART_FED_NS  UINT64_C(100000000) /* a feeder that sends nothing for so long is reported */
 
 /* ---- for the ways ---------------------------------------------------------------------------- */
 
@@ -77,7 +77,7 @@ void part_lost(struct control *c, struct part *p, int32_t status)
 		part_timer(c, p, c->config.stall_ns);
 }
 
-/* By one who gets the same object: the coordinator knows others. */
+/* Whether another receiver of the same object feeds it: the coordinator can name others. */
 static bool part_is_passed_on(const struct part *p)
 {
 	return p->participant->sum.op == 0 && object_id_equal(&p->id, &p->participant->by_id.id);
@@ -216,8 +216,8 @@ void part_restart(struct control *c, struct part *p)
 	p->acked = false;
 }
 
-/* Most of it is in, and the rest comes: who is to give it from now on may have less. The one before
- * was only stood in for. */
+/* Whether the part stays with its present node: most of it is in, and the rest arrives. The new one
+ * may have less. */
 static bool part_stays(struct control *c, const struct part *p, const struct node *to)
 {
 	if (p->state == PART_STREAM && p->call == NULL && to != p->before)

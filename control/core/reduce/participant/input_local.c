@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Contributions from objects of this node. */
+/* Parts that are objects of this node: the building worker reads them through a mirror stage. */
 #include <errno.h>
 #include "room.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Contributions from objects of other nodes, over IN edges. */
+/* Parts that other nodes stream, over IN edges. */
 #include <errno.h>
 #include "core/base/env.h"
 #include "room.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Contributions that come in messages, and are added up or put side by side here instead of by a
- * worker. The nodes that have them send them unasked (push.h); what does not come so is asked for
- * (pull.h): in LINK a part is expected unasked.
+ * Parts that come in messages. Control adds them up, or puts them side by side, instead of a
+ * worker. In LINK a part is expected as a PUSH (push.h); if it does not come, it is pulled
+ * (pull.h).
  */
 #include <errno.h>
 #include "internal/reduce_kernel.h"

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whether anybody coordinates what is built here: nothing stays that nobody waits for. */
+/*
+ * The lease of what is built here: it ends when the coordinator is silent for too long, or when the
+ * shard owner knows no coordinator. Called by participant.c and the store.
+ */
 #include <errno.h>
 #include "room.h"
 
 #define PARTICIPANT_ASK_NS     UINT64_C(50000000)
 #define PARTICIPANT_ASK_MAX_NS UINT64_C(400000000)
 
-static const char participant_restarting[] = "its reduce begins again: get it again";
+static const char participant_restarting[] = "its reduce restarts: get it again";
 
 /* Until when it stays though nobody says that it is wanted; the directory is asked meanwhile. */
 static uint64_t participant_until_ns(const struct control *c, const struct participant *k)
@@ -64,14 +67,14 @@ static void participant_ask_fire(struct control *c, struct timer *t)
 		objects_announce(c, k->slot);
 }
 
-/* By one who is not the directory's, and lives. */
+/* Whether a delegate that is alive coordinates it. */
 static bool participant_led(const struct participant *k)
 {
 	return k->delegated && members_live(k->coordinator);
 }
 
-/* Perhaps the one who asked for it has agreed to it, and is about to say so; or asks another one to
- * coordinate, who will know then; or coordinates it itself, and is about to say that. */
+/* The requester may have agreed to the object, and not have told the owner yet; or may be about to
+ * tell the owner that another node, or itself, coordinates. */
 void participant_known(struct participant *k)
 {
 	k->refused_ns = 0;

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * COMBINE, RELEASE and FINISH at a participant, and COMBINED to its coordinator. The parts are
+ * input.c's, leases are lease.c's.
+ */
 #include <errno.h>
 #include "internal/reduce.h"
 #include "core/transfer/fetch.h"
@@ -41,7 +45,7 @@ struct stage *participant_stage(struct control *c, struct participant *k)
 	return s;
 }
 
-/* ---- telling the coordinator ---------------------------------------------------------------- */
+/* ---- COMBINED ------------------------------------------------------------------------------- */
 
 static void participant_unacked(struct participant *k)
 {
@@ -91,8 +95,8 @@ static bool participant_news_silent(struct participant *k, struct message_combin
 	return false;
 }
 
-/* The most urgent news: what is lost, then that all is done, then that it begins again, then parts.
- * Sets it as told. */
+/* Fills in the most urgent report, and marks it acknowledged: a loss, then completion, then a
+ * restart, then parts. False: there is nothing to report. */
 static bool participant_news(struct participant *k, struct message_combined *m)
 {
 	struct part *done = NULL;
@@ -237,7 +241,7 @@ void participant_done(struct control *c, struct participant *k)
 	if (!k->hidden && !k->withheld)
 		participant_seal(c, k);
 	else
-		objects_progress(c, k->slot); /* whoever reads it through a stage of its own */
+		objects_progress(c, k->slot); /* for readers with a stage of their own */
 	if (participant_chosen(k))
 		participant_wait(c, k);
 	participant_report(c, k);
@@ -383,7 +387,7 @@ static int participant_free_id(struct control *c, const struct object_id *id)
 	    (s->state == OBJECT_SEALED && s->flags & OBJECT_FLAG_PRIMARY) ||
 	    s->state == OBJECT_SPILLED)
 		return -EAGAIN;
-	objects_replace(c, slot, "the object is made anew: get it again");
+	objects_replace(c, slot, "the object is built again: get it again");
 	return 0;
 }
 
@@ -488,9 +492,9 @@ static bool participant_is(const struct participant *k, const struct message_com
 	       k->values == (bool)(m->flags & MESSAGE_COMBINE_VALUES);
 }
 
-/* What is built under this id now gives way to a newer generation of the same reduce, and to any
- * other reduce of the one who coordinates the target now. The directory's node and the one who has
- * asked may both think so: then it is the later generation. */
+/* What is built under this id gives way to a newer generation of the same reduce, and to any reduce
+ * of the target's present coordinator. Where the shard owner and a delegate both coordinate, the
+ * later generation wins. */
 static int participant_find(struct control *c, struct node *n, const struct message_combine *m,
 			    struct participant **out)
 {
@@ -527,7 +531,7 @@ void participant_request(struct control *c, struct node *n, const struct message
 	if (error == 0) {
 		k->delegated = m->combine.flags & MESSAGE_COMBINE_DELEGATED;
 		participant_heard(c, k);
-		if (k->done) /* who asks again no longer counts on it */
+		if (k->done) /* a coordinator that repeats COMBINE does not count on it */
 			k->acked = false;
 		if (!(m->combine.flags & MESSAGE_COMBINE_WITHHOLD))
 			participant_let_go(c, k);

@@ -1,21 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A node's part in a reduce: building objects from parts. A part is a range of an object of this
- * node or another one; all parts of an object that is reduced cover the whole of it. The object is
- * built chunk by chunk as the parts arrive, and may be streamed on meanwhile.
+ * A participant of a reduce: builds one object from parts (input.h), as COMBINE of the coordinator
+ * says, reports progress with COMBINED, and may stream the object on while it grows. Called by the
+ * front door, the flow and the store through wiring.c. It must not know the tree, the set of
+ * sources, nor who has asked for the reduce.
  *
- * This side knows no tree: the coordinator (reduce/coordinator/coordinator.h), the directory's node
- * for the target or the one that has asked for it, says what to build from what, hears when parts
- * and objects are complete or cannot be had, and decides. An object's generation is bound to its
- * parts once and for all; with other parts it is another generation, built from nothing. So whoever
- * reads a generation reads one set of contributions, in every byte.
- *
- * Hidden objects (all but the target) are found by those alone who know their id and generation;
- * they stay until the coordinator releases them or is not heard of for coordinator_lost_ns.
- *
- * The target's last chunk is held: when all of it is in the coordinator hears DONE, but nobody can
- * read it to its end before FINISH says that this generation is the result
- * (reduce/coordinator/commit.c).
+ * A generation is bound to its parts: other parts make another generation, built from nothing. So
+ * each generation has one set of contributions, in every byte. Objects but the target are hidden:
+ * only nodes that know id and generation find them. They live until RELEASE, or until the
+ * coordinator has been silent for coordinator_lost_ns (lease.c). The last chunk of the target is
+ * withheld from all readers until FINISH (reduce/coordinator/commit.c).
  */
 #ifndef SARISSA_CONTROL_CORE_PARTICIPANT_PARTICIPANT_H
 #define SARISSA_CONTROL_CORE_PARTICIPANT_PARTICIPANT_H
@@ -37,7 +31,7 @@ struct participant {
 	struct idmap_node by_id;
 	struct list active;
 	struct list parts;
-	struct list pulls; /* struct pull.link: who waits for all of it */
+	struct list pulls; /* struct pull.link: PULLs that wait for the whole object */
 	struct timer lease, ask;
 	struct call *call; /* COMBINED */
 	struct node *coordinator;
@@ -45,22 +39,24 @@ struct participant {
 	struct buffer_sum sum;
 	uint64_t reduce, generation;
 	uint64_t size;
-	uint64_t heard_ns;   /* when the coordinator asked for it last, or knew of it */
-	uint64_t refused_ns; /* when the directory knew nobody first; 0: it does */
-	uint64_t flows_ns;   /* when the first part that shows the link was asked for; 0: none */
-	uint32_t slot;
+	uint64_t heard_ns;   /* last sign of life of the coordinator */
+	uint64_t refused_ns; /* first -ESTALE of the shard owner; 0: none */
+	uint64_t flows_ns;   /* first request of a part from another node; 0: none */
+	uint32_t slot;	     /* of the object table */
 	uint32_t chunk_bytes;
-	uint32_t count;	   /* parts so far */
-	uint32_t need, in; /* values: of a sum parts, else chunks; so far */
-	int32_t lost;	   /* -errno: the object itself cannot be built */
-	bool hidden;
-	bool delegated;	  /* the coordinator is the node that has asked for the reduce */
-	bool values;	  /* the parts come in messages, and are added up here */
-	bool pushed;	  /* unasked: a part is from this node, so the others' know of it */
-	bool done, acked; /* all of it is in; the coordinator knows of that, or of lost */
-	bool withheld;	  /* its last chunk is for nobody yet */
-	bool asks;   /* hidden, and begun with nothing again: whether anybody needs it is asked */
-	bool sealed; /* a target that is done and not held: an object as any other */
+	uint32_t count; /* parts known so far */
+	uint32_t need;	/* parts (of a sum of values), or chunks, in all */
+	uint32_t in;	/* of `need`, so far */
+	int32_t lost;	/* -errno: the object cannot be built */
+	bool hidden;	/* not the target */
+	bool delegated; /* a delegate coordinates */
+	bool values;	/* parts come in messages, and are added up here */
+	bool pushed;	/* other nodes push their parts: one part is of this node */
+	bool done;	/* all parts are in */
+	bool acked;	/* the coordinator has acknowledged `done` or `lost` */
+	bool withheld;	/* no reader gets the last chunk yet */
+	bool asks;	/* hidden, and restarted from nothing: asks whether it is needed */
+	bool sealed;	/* a target that is done and not withheld: an object like any other */
 };
 
 struct participants {
@@ -94,29 +90,29 @@ bool participant_wants(struct control *c, const struct link *l);
 void participant_report(struct control *c, struct participant *k);
 /* The store is gone, and what was built in it. */
 void participant_reset(struct control *c);
-/* What is built here under that id, or NULL. */
+/* The object with that id that is built here, or NULL. */
 struct participant *participant_of(struct control *c, const struct object_id *id);
 /* The stage that adds up, made if need be; NULL when there is no room for it now. */
 struct stage *participant_stage(struct control *c, struct participant *k);
 uint32_t participant_chunks(const struct participant *k);
-/* Gives up what is built; a target that is complete is an object as any other by now, unless its
- * own coordinator says otherwise (anew). */
+/* Gives the object up. A complete target stays, as an object like any other, unless its own
+ * coordinator restarts it. */
 void participant_give_up(struct control *c, struct participant *k, bool restart, const char *why);
 
 /* lease.c */
-/* Whether the coordinator waits for the choice, and repairs nothing: then it is not named any more,
- * but is asked now and then whether it still knows of it. */
+/* Whether the object is done and withheld. Its coordinator sends no COMBINE any more, and is asked
+ * now and then whether it still knows it. */
 bool participant_chosen(const struct participant *k);
-/* Its coordinator wants it. */
+/* A sign of life of its coordinator. */
 void participant_heard(struct control *c, struct participant *k);
-/* It stays for a while, or as long as its coordinator answers. */
+/* Renews the lease. */
 void participant_wait(struct control *c, struct participant *k);
-/* Nobody coordinates it whom the directory knows (-ESTALE); or its reduce has begun again. */
+/* The shard owner knows no coordinator of the object (-ESTALE), or its reduce was restarted. */
 void participant_refused(struct control *c, struct participant *k, int32_t status);
 /* Somebody coordinates it whom the directory knows. */
 void participant_known(struct participant *k);
-/* The members have changed: hidden objects of reduces that are another's to make are given up, so
- * that they do not take from its link what those need that are made for it. */
+/* The members have changed: gives hidden objects up whose reduce has a new coordinator. They would
+ * compete for the link with what the new one builds. */
 void participant_keep(struct control *c);
 
 #endif

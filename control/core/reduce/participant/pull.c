@@ -7,7 +7,7 @@ void pulls_carve(struct pulls *ts, struct arena *a, const struct control_config 
 	pool_carve(&ts->pool, a, sizeof(struct pull), config->parts_max);
 }
 
-/* What is built under that id and generation, or NULL. */
+/* The participant with that id and generation, or NULL. */
 static struct participant *pull_participant(struct control *c, const struct message_pull *m)
 {
 	struct participant *k = participant_of(c, &m->id);
@@ -15,7 +15,7 @@ static struct participant *pull_participant(struct control *c, const struct mess
 	return k && k->generation == m->generation ? k : NULL;
 }
 
-/* 0 and where the bytes are; -ENOENT, no such object; -EAGAIN, not all of it is there. */
+/* 0 and the bytes; -ENOENT: no such object; -EAGAIN: it is not complete. */
 static int32_t pull_find(struct control *c, const struct message_pull *m, const uint8_t **value)
 {
 	uint32_t slot = c->table ? objects_find(c, &m->id) : TABLE_SLOT_NONE;
@@ -59,14 +59,14 @@ static void pull_fire(struct control *c, struct timer *timer)
 	pull_end(c, list_item(timer, struct pull, timer));
 }
 
-/* How far behind us in the circle of the numbers a node is. */
+/* Distance of a node from this one in the circle of node numbers. */
 static uint32_t pull_place(const struct control *c, const struct node *n)
 {
 	return (n->number + NODES_MAX - c->cluster->self->number) % NODES_MAX;
 }
 
-/* In the order of the circle: when several nodes have something for all at the same time, each
- * begins with another one. */
+/* In the order of the circle, so that nodes which answer all others at once begin with different
+ * ones. */
 static void pull_insert(struct control *c, struct list *head, struct pull *t)
 {
 	list_each(l, after, head)

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Bytes of objects in messages: a node asks for a range (PULL) and is given it (PULL_REPLY) as soon
- * as all of the object is there. What is being built here answers when it is complete; a request
- * that comes before the coordinator's word what to build is kept for a while. Who is kept waiting
- * hears every PULL_KEEP_NS at the latest that this node lives, and asks again.
- *
- * For sums whose parts are so small that a stream for each would cost more than its bytes
- * (docs/reduce.md, Small segments). Bounds: parts_max requests that wait.
+ * Pulls: another node asks for a range of an object in a message (PULL), and gets it in a message
+ * (PULL_REPLY) when the whole object is there. For sums whose parts are so small that streams would
+ * cost more than the bytes (docs/reduce.md, Small segments). A PULL that comes before the COMBINE
+ * waits; each is answered after PULL_KEEP_NS at the latest, with -EAGAIN or -ENOENT if need be.
+ * Called by the front door and participant.c. Bounds: parts_max PULLs that wait.
  */
 #ifndef SARISSA_CONTROL_CORE_PARTICIPANT_PULL_H
 #define SARISSA_CONTROL_CORE_PARTICIPANT_PULL_H
@@ -32,7 +30,7 @@ struct pull {		  /* a request that waits */
 
 struct pulls {
 	struct pool pool;
-	struct list early; /* for objects that nobody has told us of yet */
+	struct list early; /* PULLs of objects whose COMBINE has not come */
 };
 
 struct control_config;
@@ -40,11 +38,11 @@ void pulls_carve(struct pulls *ts, struct arena *a, const struct control_config 
 
 /* PULL. */
 void pull_request(struct control *c, struct node *n, const struct message *m);
-/* An object is being built: those who were early wait for it. */
+/* A COMBINE has come: early PULLs of the object wait for it. */
 void pull_begun(struct control *c, struct participant *k);
-/* It is complete: those who wait are answered. */
+/* The object is complete: answers its PULLs. */
 void pull_done(struct control *c, struct participant *k);
-/* It is built no more, here and now: who waits hears so when its time is over. */
+/* The object is given up: its PULLs are answered when their time is over. */
 void pull_given_up(struct control *c, struct participant *k);
 
 #endif

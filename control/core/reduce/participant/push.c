@@ -9,7 +9,7 @@ void pushes_carve(struct pushes *os, struct arena *a, const struct control_confi
 	os->data = arena_carve(a, (size_t)config->pushes_max * OBJECT_INLINE_MAX);
 }
 
-/* Returns whether somebody here knows what it is for. */
+/* Hands the bytes to the part that they are for. False: no COMBINE has named it yet. */
 static bool push_use(struct control *c, const struct node *n, const struct message_push *m)
 {
 	struct participant *k = participant_of(c, &m->into);

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Bytes that nobody has to ask for: in an allreduce whose stripes are values each node that has a
- * source sends every root its stripe of it (PUSH) as soon as it has been told which nodes these
- * are, and its own stripe of the sum to all of them when it is complete, the one after it first. So
- * no link waits for requests, and no two nodes begin with the same one.
- *
- * Nothing depends on it: an offer that is lost, or that finds nobody who waits for it in
- * PUSH_KEEP_NS, is asked for (pull.h). Bounds: pushes_max that wait.
+ * Pushes: in an allreduce whose segments travel in messages, each node sends every root its part of
+ * that root's segment (PUSH) without being asked, and then its own segment of the sum to all
+ * others. The next node in number order comes first, so that no two nodes begin with the same one.
+ * Nothing depends on a PUSH: a part that does not come in PUSH_KEEP_NS is pulled (pull.h). Called
+ * by the front door and input_value.c. Bounds: pushes_max PUSHes that wait for their COMBINE.
  */
 #ifndef SARISSA_CONTROL_CORE_PARTICIPANT_PUSH_H
 #define SARISSA_CONTROL_CORE_PARTICIPANT_PUSH_H
@@ -23,7 +21,7 @@ struct part;
 
 #define PUSH_KEEP_NS UINT64_C(50000000)
 
-struct push { /* that came before the coordinator's word what it is for */
+struct push { /* a PUSH that came before its COMBINE */
 	struct list link;
 	struct timer timer;
 	struct node *node;
@@ -41,11 +39,11 @@ void pushes_carve(struct pushes *os, struct arena *a, const struct control_confi
 
 /* PUSH. */
 void push_received(struct control *c, struct node *n, const struct message *m);
-/* Parts of an object are known: some may be here already. */
+/* A COMBINE has come: uses the early PUSHes of its parts. */
 void push_begun(struct control *c, struct participant *k);
-/* A source of this node is in its own stripe: all other stripes' roots are sent theirs. */
+/* A source of this node has arrived in its own segment: sends the other roots their parts. */
 void push_source(struct control *c, const struct part *own);
-/* This node's stripe is complete: the other roots are sent it. */
+/* This node's segment of the sum is complete: sends it to the other roots. */
 void push_stripe(struct control *c, const struct participant *k);
 
 #endif

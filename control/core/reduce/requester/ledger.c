@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reduces that have ended well: what is in their results survives those who coordinated them. */
+/*
+ * Reduces that have ended with a result: which sources it holds outlives the coordinator. The
+ * requester remembers it, and reports it to each new owner of the target (RECALL). Called by
+ * requester.c, by sessions, and when the members change.
+ */
 #include <errno.h>
 #include "room.h"
 
@@ -59,7 +63,7 @@ void requester_keep(struct control *c, struct requester *r)
 	r->state = REQUESTER_KEPT;
 	list_remove(&r->link);
 	list_append(&c->requester->requesters.kept, &r->link);
-	if (r->lost_ns == 0) { /* it is the one who has told us */
+	if (r->lost_ns == 0) { /* the owner itself has reported it */
 		r->acked_by = owner->number + 1;
 		r->acked_epoch = members_epoch(c, owner);
 	}
@@ -76,7 +80,7 @@ void requester_forget(struct control *c, struct requester *r)
 	pool_give(&c->requester->requesters.pool, r);
 }
 
-/* ---- telling the directory ------------------------------------------------------------------ */
+/* ---- RECALL --------------------------------------------------------------------------------- */
 
 void requester_fill_recall(struct control *c, struct call *call)
 {
@@ -99,7 +103,8 @@ static bool ledger_acked(struct control *c, struct call *call, const struct mess
 		requester_forget(c, r); /* the target was deleted */
 		return false;
 	}
-	if (answer && answer->reply.status == -EAGAIN) { /* it is being made anew, or no room */
+	if (answer &&
+	    answer->reply.status == -EAGAIN) { /* it is being made again, or there is no room */
 		timers_set(&c->timers, &r->timer, c->now_ns + c->config.retry_ns, ledger_retry);
 		return false;
 	}

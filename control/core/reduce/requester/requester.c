@@ -160,12 +160,12 @@ static void requester_delegate(struct control *c, struct requester *r, uint64_t 
 	requester_set_times(c, r, &m);
 	if (m.flags & MESSAGE_REDUCE_ALLREDUCE)
 		requester_fail(c, r, -EPROTO,
-			       "such a reduce is not lent: use nodes of one version");
+			       "the owner runs another version: run one version on all nodes");
 	else if (control_shard(c, &m.target) == c->cluster->self)
 		requester_rest(c, r, REQUESTER_ASK);
 	else if (reduce_delegate_begin(c, &m, before))
 		requester_accept(c, r);
-	else /* no room: it is coordinated there, when it is asked for anew */
+	else /* no room: a repeated REDUCE makes the owner coordinate it */
 		requester_rest(c, r, REQUESTER_ASK);
 }
 
@@ -180,7 +180,7 @@ static bool requester_answered(struct control *c, struct call *call, const struc
 						 call->node->incarnation != r->asked_incarnation);
 	if (status == 0 && answer->reply.generation) {
 		requester_whole(c, r, answer->reply.generation);
-	} else if (status == 0) { /* the directory's node does that */
+	} else if (status == 0) { /* the owner coordinates */
 		reduce_return(c, &r->reduce, r->generation);
 		requester_accept(c, r);
 	} else if (status == -EREMOTE) {
@@ -291,14 +291,13 @@ static bool requester_let_go(struct control *c, struct call *call, const struct 
 	return false; /* nothing hangs on it */
 }
 
-/* The directory's node does not know it yet when it was coordinated here. */
+/* Reports a failure to the owner, which does not know it when the reduce was coordinated here. */
 static void requester_tell_failed(struct control *c, const struct message_used *m)
 {
 	struct message recall = {.kind = MESSAGE_RECALL, .used = *m};
 
 	recall.used.node = MESSAGE_NODE_NONE;
-	if (m->status ==
-	    -EAGAIN) /* no room: others who wait would take it for a question's answer */
+	if (m->status == -EAGAIN) /* no room: followers would take it for an answer */
 		recall.used.status = -ENOSPC;
 	calls_start(c, control_shard(c, &m->target), &recall, TABLE_SLOT_NONE,
 		    c->config.directory_ns, requester_let_go, NULL);
@@ -377,7 +376,7 @@ static struct call *requester_call(struct control *c, struct requester *r)
 	}
 	m.kind = MESSAGE_REDUCE;
 	m.reduce = r->reduce;
-	requester_set_times(c, r, &m.reduce); /* and anew each time that it is sent */
+	requester_set_times(c, r, &m.reduce); /* set again each time that it is sent */
 	if (r->retried && !r->resumed)
 		m.reduce.flags |= MESSAGE_REDUCE_RESTART;
 	if (reduce_is_delegate(c, &r->reduce))
@@ -450,8 +449,7 @@ static struct requester *requester_asked(struct control *c, const struct message
 	return found ? found : follows;
 }
 
-/* It is agreed on: whoever has built it is told so, and the coordinator follows what becomes of it.
- */
+/* A result is agreed to: tells its builder. The coordinator watches over the rest. */
 static void requester_settle(struct control *c, struct requester *r)
 {
 	r->proposed = false;
