@@ -68,7 +68,7 @@ static void wrong_usage_is_2(void **state)
 		"get x - --timeout -1",
 		"put x - --timeout 1",
 		"ls --frobnicate",
-		"ls x",
+		"ls x y",
 		"rm",
 		"stat",
 		"put '' -",
