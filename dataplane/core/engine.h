@@ -20,6 +20,7 @@
 #ifndef SARISSA_DATAPLANE_CORE_ENGINE_H
 #define SARISSA_DATAPLANE_CORE_ENGINE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include "internal/counters.h"
 #include "internal/object_table.h"
@@ -99,6 +100,7 @@ struct packet_out {
 	uint16_t head_length;
 	uint16_t payload_length;
 	uint8_t ecn;
+	bool resend; /* it was lost before: perhaps the card cannot send it from where it lies */
 	const uint8_t *payload;
 	struct net_addr to;
 };

@@ -29,6 +29,7 @@ struct draft {
 	uint16_t frame_bytes; /* of the frame header, written at frame */
 	uint16_t payload_bytes;
 	uint16_t pad_to; /* UDP payload */
+	bool resend;	 /* it was lost before */
 	const uint8_t *payload;
 	uint8_t frame[MSG_FRAME_BYTES];
 };
@@ -282,8 +283,13 @@ static bool transmit_choose(struct engine *e, struct conn *c, struct draft *d, b
 	}
 	if (!transmit_allowed(e, c))
 		return false;
+<<<<<<< HEAD
 	struct conn *stranded = path_stranded(c);
 	if (transmit_resend(e, c, c, d) || (stranded != NULL && transmit_resend(e, c, stranded, d)))
+=======
+	d->resend = transmit_resend(e, c, d);
+	if (d->resend)
+>>>>>>> 398bb7b (dataplane: copy what is sent again, a card may never transmit it in place)
 		return true;
 	return sent_window(e, c) && (transmit_new_msg(c, d) || transmit_new_chunk(e, c, d));
 }
@@ -409,6 +415,7 @@ static bool transmit_packet(struct engine *e, struct conn *c, struct packet_out 
 	out->payload = d.payload;
 	out->payload_length = d.payload_bytes;
 	out->ecn = d.kind != SENT_NOTHING ? ENGINE_ECN_ECT0 : ENGINE_ECN_NOT;
+	out->resend = d.resend;
 	out->to = c->addr;
 	if (d.kind == SENT_CHUNK || d.kind == SENT_MSG)
 		congestion_sent(e, c, out->head_length + (uint32_t)d.payload_bytes);
@@ -432,6 +439,7 @@ static void transmit_clear(struct packet_out *out)
 {
 	out->head_length = out->payload_length = 0;
 	out->payload = NULL;
+	out->resend = false;
 	out->ecn = ENGINE_ECN_NOT;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Sending: the engine writes its header straight into a packet buffer; payload that lies in the
- * store is chained behind it where the driver can take that, and copied once where it cannot.
+ * store is chained behind it where the driver can take that, and copied once where it cannot, or
+ * where a packet like that was lost.
  */
 #include "worker.h"
 
@@ -90,15 +91,30 @@ static bool tx_route(struct worker *w, struct rail *r, const struct net_addr *to
 	return found & NEIGHBOUR_KNOWN;
 }
 
+<<<<<<< HEAD
 /* Whether payload may be sent from where it is. */
 static bool tx_chains(const struct worker *w, const struct rail *r, const struct packet_out *out)
+=======
+/* Whether payload may be sent from where it is. Not a second time: some cards (e1000e, vmxnet3
+ * behind an IOMMU) never transmit what lies across two pages, and would not at any later time. */
+static bool tx_chains(const struct worker *w, const struct packet_out *out)
+>>>>>>> 398bb7b (dataplane: copy what is sent again, a card may never transmit it in place)
 {
 	if (r->port->payload == PAYLOAD_COPY || out->payload_length < CHAIN_MIN)
 		return false;
 	const struct session *s = w->session;
+<<<<<<< HEAD
 	return r->port->payload == PAYLOAD_CHAIN ||
 	       (out->payload >= s->store &&
 		out->payload + out->payload_length <= s->store + s->store_bytes);
+=======
+	if (w->port->payload != PAYLOAD_CHAIN &&
+	    (out->payload < s->store ||
+	     out->payload + out->payload_length > s->store + s->store_bytes))
+		return false;
+	w->counters->io_tx_copied += out->resend;
+	return !out->resend;
+>>>>>>> 398bb7b (dataplane: copy what is sent again, a card may never transmit it in place)
 }
 
 static bool tx_chain(struct worker *w, struct rail *r, struct rte_mbuf *m,
