@@ -76,6 +76,9 @@ class Home:
             shutil.copy(library, self.dir / "build/client" / name)
         shutil.copytree(build_dir() / "client/python/sarissa", self.dir / "build/client/python/sarissa",
                         ignore=shutil.ignore_patterns("*.p"))
+        (self.dir / "examples").mkdir()
+        for path in (ROOT / "examples").glob("*.py"):
+            shutil.copy(path, self.dir / "examples")
         for name in ("run", "tmp"):
             (self.dir / name).mkdir(mode=0o700)
             if os.geteuid() == 0:

@@ -2,81 +2,18 @@
 """sarissa.dask on Debian's Dask: a worker on each of four nodes, a scheduler and a client on node 0."""
 
 import gc
-import os
 import signal
-import subprocess
-import sys
-import time
 
 import distributed
 import numpy
 import pytest
 import sarissa.dask
 from conftest import NODES
+from dask_cluster import dask, until  # noqa: F401  (a fixture)
+from test_examples import start, told
 
 MIB = 1 << 20
 PATIENCE_S = 60
-
-
-def until(holds, told=lambda: ""):
-    late = time.monotonic() + PATIENCE_S
-    while not holds():
-        assert time.monotonic() < late, f"it does not come about: {told()}"
-        time.sleep(0.02)
-
-
-class Dask:
-    """Its processes, each on the node whose socket it is given (None: on none)."""
-
-    def __init__(self, local, folder, sockets):
-        self.folder, self.children = folder, []
-        scheduler = self.start("scheduler", local.socket[0], "--port", "0", "--host", "127.0.0.1",
-                               "--dashboard-address", "127.0.0.1:0", "--scheduler-file", folder / "scheduler")
-        for number, socket in enumerate(sockets):
-            self.start("worker", socket, "--scheduler-file", folder / "scheduler", "--host", "127.0.0.1",
-                       "--name", number, "--no-nanny", "--nthreads", 2, "--memory-limit", 0,
-                       "--local-directory", folder)
-        self.scheduler = scheduler
-        until(lambda: (folder / "scheduler").exists())
-        self.client = distributed.Client(scheduler_file=str(folder / "scheduler"))
-        self.client.wait_for_workers(len(sockets), timeout=PATIENCE_S)
-        known = self.client.scheduler_info()["workers"]
-        self.address = {int(one["name"]): address for address, one in known.items()}
-
-    def start(self, kind, socket, *argv):
-        env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "SARISSA_SOCKET": socket or "/nonexistent/node",
-               "PYTHONPATH": f"{os.environ['PYTHONPATH']}:{os.path.dirname(__file__)}",
-               "DASK_DISTRIBUTED__COMM__RETRY__COUNT": "3"}
-        with open(self.folder / f"log.{kind}", "ab") as log:
-            child = subprocess.Popen([sys.executable, "-m", f"distributed.cli.dask_{kind}", "--no-dashboard",
-                                      *map(str, argv)], env=env, stdout=log, stderr=subprocess.STDOUT)
-        self.children.append(child)
-        return child
-
-    def submit(self, function, *arguments, node=None):
-        where = {} if node is None else {"workers": [self.address[node]], "allow_other_workers": False}
-        return self.client.submit(function, *arguments, pure=False, **where)
-
-    def counts(self):
-        """What went through the store, of all workers."""
-        found = self.client.run(lambda: dict(sarissa.dask._store.counts) if sarissa.dask._store else {})
-        return {key: sum(one.get(key, 0) for one in found.values()) for key in ("put", "passed on", "arrived")}
-
-    def close(self):
-        self.client.close()
-        for child in self.children:
-            child.kill()
-            child.wait()
-
-
-@pytest.fixture(scope="module")
-def dask(local, tmp_path_factory):
-    made = Dask(local, tmp_path_factory.mktemp("dask"), local.socket)
-    try:
-        made.client.register_worker_plugin(sarissa.dask.Plugin(ttl=1.0))
-        yield made
-    finally:
-        made.close()
 
 
 def objects(local):
@@ -93,16 +30,21 @@ def where_is(array):
     return "", None, None
 
 
+def test_the_example(dask, local):
+    assert told(start(local, 0, "dask_array.py", dask.client.scheduler.address)) == b"mean 1024.0\nsum 28.0\n"
+    assert dask.counts()["arrived"] > 0
+
+
 def test_arrays_between_workers_are_mapped(dask, local):
     before = dask.counts()
     whole = dask.submit(lambda: numpy.arange(MIB, dtype="f8").reshape(1024, 1024), node=0)
-    told = [dask.submit(where_is, whole, node=node) for node in range(1, NODES)]
-    for line, writeable, total in dask.client.gather(told):
+    ends = [dask.submit(where_is, whole, node=node) for node in range(1, NODES)]
+    for line, writeable, total in dask.client.gather(ends):
         assert "memfd" in line and not writeable and total == MIB * (MIB - 1) // 2, line
     after = dask.counts()
     assert after["arrived"] - before["arrived"] == 3 and after["put"] - before["put"] == 1, after
     assert objects(local)
-    del whole, told
+    del whole, ends
     gc.collect()
     until(lambda: not objects(local), lambda: objects(local))  # released by Dask, gone here
 
@@ -141,8 +83,8 @@ def test_scatter_with_broadcast(dask, local):
     future = dask.client.scatter(array, broadcast=True)
     assert len(dask.client.who_has(future)[future.key]) == NODES
     assert dask.counts()["arrived"] - before["arrived"] == NODES
-    told = dask.client.gather([dask.submit(where_is, future, node=node) for node in range(NODES)])
-    assert all("memfd" in line and total == array.sum() for line, _, total in told), told
+    ends = dask.client.gather([dask.submit(where_is, future, node=node) for node in range(NODES)])
+    assert all("memfd" in line and total == array.sum() for line, _, total in ends), ends
     parts = dask.client.scatter({"a": numpy.ones(10), "b": 7}, broadcast=True)  # nothing that is large
     assert parts["a"].result().sum() == 10 and parts["b"].result() == 7
     del future, parts

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Dask for the tests of sarissa.dask: a scheduler on node 0 and a worker on each node."""
+
+import os
+import subprocess
+import sys
+import time
+
+import distributed
+import pytest
+import sarissa.dask
+
+PATIENCE_S = 60
+
+
+def until(holds, told=lambda: ""):
+    late = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < late, f"it does not come about: {told()}"
+        time.sleep(0.02)
+
+
+class Dask:
+    """Its processes, each on the node whose socket it is given (None: on none)."""
+
+    def __init__(self, local, folder, sockets):
+        self.folder, self.children = folder, []
+        scheduler = self.start("scheduler", local.socket[0], "--port", "0", "--host", "127.0.0.1",
+                               "--dashboard-address", "127.0.0.1:0", "--scheduler-file", folder / "scheduler")
+        for number, socket in enumerate(sockets):
+            self.start("worker", socket, "--scheduler-file", folder / "scheduler", "--host", "127.0.0.1",
+                       "--name", number, "--no-nanny", "--nthreads", 2, "--memory-limit", 0,
+                       "--local-directory", folder)
+        self.scheduler = scheduler
+        until(lambda: (folder / "scheduler").exists())
+        self.client = distributed.Client(scheduler_file=str(folder / "scheduler"))
+        self.client.wait_for_workers(len(sockets), timeout=PATIENCE_S)
+        known = self.client.scheduler_info()["workers"]
+        self.address = {int(one["name"]): address for address, one in known.items()}
+
+    def start(self, kind, socket, *argv):
+        env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1",
+               "SARISSA_SOCKET": socket or "/nonexistent/node",
+               "PYTHONPATH": f"{os.environ['PYTHONPATH']}:{os.path.dirname(__file__)}",
+               "DASK_DISTRIBUTED__COMM__RETRY__COUNT": "3"}
+        with open(self.folder / f"log.{kind}", "ab") as log:
+            child = subprocess.Popen([sys.executable, "-m", f"distributed.cli.dask_{kind}", "--no-dashboard",
+                                      *map(str, argv)], env=env, stdout=log, stderr=subprocess.STDOUT)
+        self.children.append(child)
+        return child
+
+    def submit(self, function, *arguments, node=None):
+        where = {} if node is None else {"workers": [self.address[node]], "allow_other_workers": False}
+        return self.client.submit(function, *arguments, pure=False, **where)
+
+    def counts(self):
+        """What went through the store, of all workers."""
+        found = self.client.run(lambda: dict(sarissa.dask._store.counts) if sarissa.dask._store else {})
+        return {key: sum(one.get(key, 0) for one in found.values()) for key in ("put", "passed on", "arrived")}
+
+    def close(self):
+        self.client.close()
+        for child in self.children:
+            child.kill()
+            child.wait()
+
+
+@pytest.fixture(scope="module")
+def dask(local, tmp_path_factory):
+    made = Dask(local, tmp_path_factory.mktemp("dask"), local.socket)
+    try:
+        made.client.register_worker_plugin(sarissa.dask.Plugin(ttl=1.0))
+        yield made
+    finally:
+        made.close()
