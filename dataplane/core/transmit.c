@@ -283,13 +283,10 @@ static bool transmit_choose(struct engine *e, struct conn *c, struct draft *d, b
 	}
 	if (!transmit_allowed(e, c))
 		return false;
-<<<<<<< HEAD
 	struct conn *stranded = path_stranded(c);
-	if (transmit_resend(e, c, c, d) || (stranded != NULL && transmit_resend(e, c, stranded, d)))
-=======
-	d->resend = transmit_resend(e, c, d);
+	d->resend = transmit_resend(e, c, c, d) ||
+		    (stranded != NULL && transmit_resend(e, c, stranded, d));
 	if (d->resend)
->>>>>>> 398bb7b (dataplane: copy what is sent again, a card may never transmit it in place)
 		return true;
 	return sent_window(e, c) && (transmit_new_msg(c, d) || transmit_new_chunk(e, c, d));
 }

@@ -91,30 +91,19 @@ static bool tx_route(struct worker *w, struct rail *r, const struct net_addr *to
 	return found & NEIGHBOUR_KNOWN;
 }
 
-<<<<<<< HEAD
-/* Whether payload may be sent from where it is. */
-static bool tx_chains(const struct worker *w, const struct rail *r, const struct packet_out *out)
-=======
 /* Whether payload may be sent from where it is. Not a second time: some cards (e1000e, vmxnet3
  * behind an IOMMU) never transmit what lies across two pages, and would not at any later time. */
-static bool tx_chains(const struct worker *w, const struct packet_out *out)
->>>>>>> 398bb7b (dataplane: copy what is sent again, a card may never transmit it in place)
+static bool tx_chains(const struct worker *w, const struct rail *r, const struct packet_out *out)
 {
 	if (r->port->payload == PAYLOAD_COPY || out->payload_length < CHAIN_MIN)
 		return false;
 	const struct session *s = w->session;
-<<<<<<< HEAD
-	return r->port->payload == PAYLOAD_CHAIN ||
-	       (out->payload >= s->store &&
-		out->payload + out->payload_length <= s->store + s->store_bytes);
-=======
-	if (w->port->payload != PAYLOAD_CHAIN &&
+	if (r->port->payload != PAYLOAD_CHAIN &&
 	    (out->payload < s->store ||
 	     out->payload + out->payload_length > s->store + s->store_bytes))
 		return false;
 	w->counters->io_tx_copied += out->resend;
 	return !out->resend;
->>>>>>> 398bb7b (dataplane: copy what is sent again, a card may never transmit it in place)
 }
 
 static bool tx_chain(struct worker *w, struct rail *r, struct rte_mbuf *m,
