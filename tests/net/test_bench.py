@@ -118,6 +118,18 @@ def sums_are_found_without_the_systems():
     assert len({told, *others}) == 4 and len(told) == 16, (told, others)
 
 
+def allreduces_over_several_ports_are_measured_and_checked():
+    netlib.need_root()
+    size = 400_000
+    (row,), table = rows_of("hips", "--network", "bcube:2,1", "--size", size, "--rate", 100, "--repeat", 1, "--scheme",
+                            "hips-ring")
+    assert (row["scheme"], row["nodes"], row["rails"], row["bytes"]) == ("hips-ring", 4, 2, size), row
+    assert abs(row["bound_seconds"] - 2 * 3 / 4 * size / (2 * 12.5e6)) < 1e-9 and row["ratio"] > 1, row
+    assert "4 nodes with 2 ports" in table, table
+    done = bench("hips", "--scheme", "none")
+    assert done.returncode == 2 and done.stderr.startswith("bench: --scheme: 'none' is none: hips-mesh, "), done.stderr
+
+
 def reduces_are_measured_and_checked():
     netlib.need_root()
     size, rate = 400_000, 100
@@ -386,7 +398,8 @@ netlib.run(look_ups_are_timed_beside_tcp, puts_are_timed_both_ways,
            another_file_in_place_of_rows_is_refused, a_trace_that_cannot_begin_leaves_nothing,
            what_ran_is_told_from_a_trace, sums_are_found_without_the_systems,
            a_wrong_sum_ends_the_run,
-           reduces_are_measured_and_checked, others_take_turns_and_are_checked,
+           reduces_are_measured_and_checked, allreduces_over_several_ports_are_measured_and_checked,
+           others_take_turns_and_are_checked,
            a_peer_that_is_not_installed_is_named, staggered_givers_do_not_wait,
            a_killed_participant_is_replaced, cases_say_which_limit_is_missed,
            compare_goes_on_where_it_was_interrupted, wrong_arguments_are_refused,
