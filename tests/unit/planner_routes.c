@@ -245,6 +245,45 @@ static void the_ring_follows_links(void **state)
 	}
 }
 
+/* Whom a slot sends to, upwards or as a feeder, of all segments. */
+static uint32_t receivers(const struct graph *g, uint32_t slot)
+{
+	uint64_t seen = 0;
+
+	for (uint32_t e = 0; e < g->edges; e++)
+		if (graph_slot_of(g, g->edge[e].vertex) == slot)
+			seen |= UINT64_C(1) << graph_slot_of(g, g->vertex[g->edge[e].vertex].out);
+	for (uint32_t j = 0; j < g->segments; j++)
+		for (uint32_t i = 0; i < g->slots; i++)
+			if (i != slot && g->feeder[j * g->slots + i] == slot)
+				seen |= UINT64_C(1) << i;
+	return (uint32_t)__builtin_popcountll(seen);
+}
+
+/* So that no connection has chunks both ways: a port sends to one neighbour. */
+static void a_ring_goes_on_around(void **state)
+{
+	struct network cube = bcube(3, 2), tori = torus(4, 2), odd = torus(3, 3);
+	const struct {
+		const struct network *w;
+		const struct planner *planner;
+		uint32_t receivers;
+	} c[] = {{&cube, &planner_ring, 1},	 {&tori, &planner_ring, 1},
+		 {&cube, &planner_hips_ring, 2}, {&tori, &planner_hips_ring, 4},
+		 {&odd, &planner_hips_mesh, 6},	 {&cube, &planner_hips_mesh, 4}};
+
+	for (unsigned i = 0; i < sizeof(c) / sizeof(*c); i++) {
+		struct planner_request q = planner_asked(c[i].w->places, 1, 0, 8 << 20);
+		struct planner_choice choice;
+		struct graph g;
+
+		q.network = c[i].w;
+		assert_true(plan(&q, c[i].planner, &choice, &g));
+		for (uint32_t s = 0; s < g.slots; s++)
+			assert_int_equal(receivers(&g, s), c[i].receivers);
+	}
+}
+
 static void hips_needs_every_place(void **state)
 {
 	uint32_t place[9] = {8, 7, 6, 5, 4, 3, 2, 1, 0};
@@ -350,6 +389,7 @@ int main(void)
 		cmocka_unit_test(hips_uses_both_ways_of_a_torus),
 		cmocka_unit_test(hips_crosses_only_links_that_exist),
 		cmocka_unit_test(the_ring_follows_links),
+		cmocka_unit_test(a_ring_goes_on_around),
 		cmocka_unit_test(hips_needs_every_place),
 		cmocka_unit_test(the_cheapest_is_chosen_over_a_network),
 		cmocka_unit_test(one_that_is_named_is_taken_where_it_fits),

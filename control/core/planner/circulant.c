@@ -52,7 +52,7 @@ static void circulant_shape(const struct planner_request *q, struct planner_choi
 static void circulant_build(const struct planner_request *q, const struct planner_choice *c,
 			    struct graph *g)
 {
-	route_fill(q, circulant_next, g);
+	route_fill(q, circulant_next, NULL, g);
 	planner_book(q, c, GRAPH_NONE, g);
 }
 

@@ -54,7 +54,7 @@ static void halving_shape(const struct planner_request *q, struct planner_choice
 static void halving_build(const struct planner_request *q, const struct planner_choice *c,
 			  struct graph *g)
 {
-	route_fill(q, halving_next, g);
+	route_fill(q, halving_next, NULL, g);
 	planner_book(q, c, GRAPH_NONE, g);
 }
 

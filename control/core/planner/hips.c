@@ -7,7 +7,8 @@
  * segment of part k visits the levels in the order k, k + 1, ..., so that all ports are busy at
  * once. On a level the members of a group give what they have for owners of another coordinate to
  * the member with that coordinate: directly (mesh), or along the ring of the group (ring). With a
- * server per group only the first member owns anything. The way back is the same tree downwards.
+ * server per group only the first member owns anything. The way back is the same tree downwards,
+ * but on around the rings.
  *
  * All nodes of the network must have contributions there: each one's slot is its place.
  */
@@ -61,34 +62,45 @@ static uint32_t hips_first(const struct network *w, uint32_t parts, uint32_t par
 	return sum % w->levels;
 }
 
-static struct route_hop hips_hop(const struct planner_request *q, enum hips_scheme scheme,
-				 uint32_t segments, uint32_t segment, uint32_t slot)
+/* Where a segment is on its way: the next slot, and who feeds this one. */
+struct hips_step {
+	struct route_hop up;
+	uint32_t feeder;
+};
+
+static struct hips_step hips_step(const struct planner_request *q, enum hips_scheme scheme,
+				  uint32_t segments, uint32_t segment, uint32_t slot)
 {
 	const struct network *w = q->network;
 	uint32_t owners = scheme == HIPS_SERVER ? 1 : w->places, parts = segments / owners;
 	uint32_t owner = segment % owners, part = segment / owners;
 	uint32_t first = hips_first(w, parts, part, owner);
+	bool each_rail = parts == network_rails(w) && parts > 1;
 	/* both ways round the rings: by part, or by owner */
 	bool backwards =
-		(parts == network_rails(w) && parts > 1 ? part - w->level[first].rail
-							: network_coordinate(w, owner, first)) %
-		2;
+		(each_rail ? part - w->level[first].rail : network_coordinate(w, owner, first)) % 2;
 
 	for (uint32_t i = 0; i < w->levels; i++) {
 		uint32_t l = (first + i) % w->levels, members = w->level[l].members;
-		uint32_t at = network_coordinate(w, slot, l);
-		uint32_t to = network_coordinate(w, owner, l), rail = w->level[l].rail;
+		uint32_t at = network_coordinate(w, slot, l), rail = w->level[l].rail;
+		uint32_t to = network_coordinate(w, owner, l), from = to;
 
 		if (at == to)
 			continue;
-		if (w->level[l].ring && backwards)
-			return (struct route_hop){
-				network_moved(w, slot, l, (at + members - 1) % members), rail + 1};
-		if (hips_ring_level(q, scheme, l))
-			to = (at + 1) % members;
-		return (struct route_hop){network_moved(w, slot, l, to), rail};
+		if (hips_ring_level(q, scheme, l)) {
+			bool links = w->level[l].ring, turned = links && backwards;
+
+			to = (at + (turned ? members - 1 : 1)) % members;
+			/* on around the ring; where the owners' ways are not as many in both
+			 * directions, back over the other links */
+			from = links && !each_rail ? to
+						   : (at + (turned ? 1 : members - 1)) % members;
+			rail += turned;
+		}
+		return (struct hips_step){{network_moved(w, slot, l, to), rail},
+					  network_moved(w, slot, l, from)};
 	}
-	return (struct route_hop){slot, 0};
+	return (struct hips_step){{slot, 0}, slot};
 }
 
 static const char *hips_unfit_as(const struct planner_request *q, enum hips_scheme scheme)
@@ -149,7 +161,12 @@ static void hips_shape_as(const struct planner_request *q, enum hips_scheme sche
 	static struct route_hop name##_next(const struct planner_request *q, uint32_t slots,      \
 					    uint32_t segments, uint32_t segment, uint32_t slot)   \
 	{                                                                                         \
-		return hips_hop(q, scheme, segments, segment, slot);                              \
+		return hips_step(q, scheme, segments, segment, slot).up;                          \
+	}                                                                                         \
+	static uint32_t name##_feeder(const struct planner_request *q, uint32_t slots,            \
+				      uint32_t segments, uint32_t segment, uint32_t slot)         \
+	{                                                                                         \
+		return hips_step(q, scheme, segments, segment, slot).feeder;                      \
 	}                                                                                         \
 	static const char *name##_unfit(const struct planner_request *q)                          \
 	{                                                                                         \
@@ -162,7 +179,7 @@ static void hips_shape_as(const struct planner_request *q, enum hips_scheme sche
 	static void name##_build(const struct planner_request *q, const struct planner_choice *c, \
 				 struct graph *g)                                                 \
 	{                                                                                         \
-		route_fill(q, name##_next, g);                                                    \
+		route_fill(q, name##_next, name##_feeder, g);                                     \
 		route_book_places(q, g);                                                          \
 	}                                                                                         \
 	const struct planner planner_##name = {text, name##_unfit, name##_shape, name##_build,    \

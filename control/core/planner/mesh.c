@@ -37,7 +37,7 @@ static void mesh_shape(const struct planner_request *q, struct planner_choice *c
 static void mesh_build(const struct planner_request *q, const struct planner_choice *c,
 		       struct graph *g)
 {
-	route_fill(q, mesh_next, g);
+	route_fill(q, mesh_next, NULL, g);
 	planner_book(q, c, GRAPH_NONE, g);
 }
 

@@ -58,6 +58,15 @@ static struct route_hop ring_next(const struct planner_request *q, uint32_t slot
 	return (struct route_hop){to, rail};
 }
 
+/* On around the ring. */
+static uint32_t ring_feeder(const struct planner_request *q, uint32_t slots, uint32_t segments,
+			    uint32_t segment, uint32_t slot)
+{
+	const struct network *w = q->network;
+
+	return ring_place(w, (ring_index(w, slot) + w->places - 1) % w->places);
+}
+
 static void ring_shape(const struct planner_request *q, struct planner_choice *c)
 {
 	uint32_t p = planner_slots(q);
@@ -71,7 +80,7 @@ static void ring_shape(const struct planner_request *q, struct planner_choice *c
 static void ring_build(const struct planner_request *q, const struct planner_choice *c,
 		       struct graph *g)
 {
-	route_fill(q, ring_next, g);
+	route_fill(q, ring_next, ring_feeder, g);
 	route_book_places(q, g);
 }
 

@@ -36,7 +36,8 @@ void route_shape(const struct planner_request *q, uint32_t segments, uint64_t es
 	c->estimate_ns = estimate_ns;
 }
 
-void route_fill(const struct planner_request *q, route_next *next, struct graph *g)
+void route_fill(const struct planner_request *q, route_next *next, route_feeder *feeder_of,
+		struct graph *g)
 {
 	uint32_t p = g->slots;
 
@@ -51,6 +52,9 @@ void route_fill(const struct planner_request *q, route_next *next, struct graph 
 					graph_join_rail(g, graph_vertex_of(g, j, from),
 							graph_vertex_of(g, j, to),
 							next(q, p, g->segments, j, from).rail);
+		for (uint32_t i = 0; feeder_of && i < p; i++)
+			if (feeder[i] != i)
+				feeder[i] = (uint16_t)feeder_of(q, p, g->segments, j, i);
 	}
 }
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Plans of allreduces whose every segment goes along a tree given by one function: from a slot, the
- * next slot on the way to the segment's root. The edges of the reduce follow it upwards, the
- * readers get the segment along the same tree downwards. The planners hips, mesh, server, halving
- * and circulant are such functions; dary, chains and twotree have shapes of their own.
+ * next slot on the way to the segment's root. The edges of the reduce follow it upwards. Readers
+ * get the segment along the same tree downwards, or, where the tree is a ring, on around it: then
+ * each member sends to one other only, and nothing but acknowledgements comes back. The planners
+ * hips, mesh, server, halving and circulant are such functions; dary, chains and twotree have
+ * shapes of their own.
  */
 #ifndef SARISSA_CONTROL_CORE_PLANNER_ROUTE_H
 #define SARISSA_CONTROL_CORE_PLANNER_ROUTE_H
@@ -16,8 +18,13 @@ const char *route_unfit(const struct planner_request *q, uint32_t segments);
 /* The choice of a planner by routes: so many segments, readers fed along the trees. */
 void route_shape(const struct planner_request *q, uint32_t segments, uint64_t estimate_ns,
 		 struct planner_choice *c);
-/* Adds the edges and the feeders. Each slot must reach each segment's root. */
-void route_fill(const struct planner_request *q, route_next *next, struct graph *g);
+/* From a slot other than a segment's root, the slot that passes the segment on to it. */
+typedef uint32_t route_feeder(const struct planner_request *q, uint32_t slots, uint32_t segments,
+			      uint32_t segment, uint32_t slot);
+/* Adds the edges and the feeders. Each slot must reach each segment's root. feeder NULL: readers
+ * are fed along the same tree. */
+void route_fill(const struct planner_request *q, route_next *next, route_feeder *feeder,
+		struct graph *g);
 
 /* Of a network: whether each place has exactly one group; then slot i can be place i. */
 bool route_full(const struct planner_request *q);

@@ -40,7 +40,7 @@ static void server_shape(const struct planner_request *q, struct planner_choice 
 static void server_build(const struct planner_request *q, const struct planner_choice *c,
 			 struct graph *g)
 {
-	route_fill(q, server_next, g);
+	route_fill(q, server_next, NULL, g);
 	planner_book(q, c, GRAPH_NONE, g);
 }
 
