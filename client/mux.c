@@ -12,7 +12,10 @@
 #include "deadline.h"
 #include "error.h"
 
-enum { MUX_BUCKETS = 64 }; /* at first */
+enum {
+	MUX_BUCKETS = 64,  /* at first */
+	MUX_EVENTS = 1024, /* of one WATCH that nobody has taken: then they are dropped */
+};
 
 /* One packet from the peer, with room to see that a longer one was cut. */
 struct mux_packet {
@@ -295,6 +298,14 @@ static int mux_receive(struct mux *m, struct mux_packet *packet)
 	return 0;
 }
 
+/* Nobody has taken the events of a WATCH for long: that some are missing stands in their place. */
+static void mux_drop_events(struct mux_result *result)
+{
+	struct session_object missed = {.flags = SESSION_EVENT_MISSED * SESSION_OBJECT_EVENT};
+	memcpy(result->items, &missed, sizeof(missed));
+	result->items_count = 1;
+}
+
 static int mux_add_item(struct mux_result *result, const struct mux_packet *packet)
 {
 	if (result->items_count == result->items_room) {
@@ -318,6 +329,8 @@ static int mux_answer(struct mux_call *call, struct mux_packet *packet)
 	if (packet->reply.op != call->op || (extra != 0 && extra != result->item_bytes))
 		return -EPROTO;
 	result->reply = packet->reply;
+	if (call->more && result->items_count >= MUX_EVENTS)
+		mux_drop_events(result);
 	if (extra != 0 && call->error == 0)
 		call->error = mux_add_item(result, packet);
 	mux_close_fds(result->fd, &result->fds);
@@ -339,6 +352,8 @@ static void mux_dispatch(struct mux *m, struct mux_packet *packet)
 		mux_fail(m, -EPROTO);
 	else if (call && !(packet->reply.flags & SESSION_FLAG_MORE))
 		mux_end(m, call);
+	else if (call && call->more)
+		call->more(call);
 }
 
 /* Until the socket is ready, the time is over, or nobody is to wait any more. */
@@ -589,6 +604,17 @@ bool mux_drop(struct mux *m, struct mux_call *call)
 	}
 	pthread_mutex_unlock(&m->lock);
 	return open;
+}
+
+size_t mux_items(struct mux *m, struct mux_call *call, void **items)
+{
+	pthread_mutex_lock(&m->lock);
+	size_t count = call->result.items_count;
+	*items = call->result.items;
+	call->result.items = NULL;
+	call->result.items_count = call->result.items_room = 0;
+	pthread_mutex_unlock(&m->lock);
+	return count;
 }
 
 void mux_pump(struct mux *m, unsigned packets)

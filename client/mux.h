@@ -56,6 +56,9 @@ struct mux_call {
 	/* Asynchronous: the end of it, called once, under lock, in any thread; it must not call
 	 * back. NULL: a caller sleeps on wake. */
 	void (*ended)(struct mux_call *call);
+	/* The same when an item has come and more may: WATCH. NULL: items are kept until the end.
+	 */
+	void (*more)(struct mux_call *call);
 	pthread_cond_t *wake;
 	struct mux_result result;
 	uint32_t seq;
@@ -125,14 +128,17 @@ int mux_call(struct mux *m, struct session_request *request, const struct mux_ta
 
 /*
  * Sends request without waiting for anything; call->ended hears how it ends. call is zeroed but for
- * ended. item_bytes as in mux_call. 0; -EAGAIN: the socket is full, -ENOTCONN: there is none; then
- * ended is not called for it.
+ * ended and more. item_bytes as in mux_call. 0; -EAGAIN: the socket is full, -ENOTCONN: there is
+ * none; then ended is not called for it.
  */
 int mux_submit(struct mux *m, struct mux_call *call, struct session_request *request,
 	       const struct mux_tail *tail, size_t item_bytes);
 /* The sender wants no answer any more: ended is not called for it from now on. What a late answer
  * to a CREATE brings is given back by late(). False: it has ended already. */
 bool mux_drop(struct mux *m, struct mux_call *call);
+/* Takes the items that have come so far, when call->more was called: how many. *items is the
+ * caller's to free. */
+size_t mux_items(struct mux *m, struct mux_call *call, void **items);
 /* Reads what is there, at most so many packets, without waiting. Nothing when a caller reads. */
 void mux_pump(struct mux *m, unsigned packets);
 /* The socket is in the watch's epoll descriptor from now on, whenever there is one. */
@@ -151,7 +157,7 @@ void mux_result_free(struct mux_result *result);
 static inline bool mux_waits(uint16_t op)
 {
 	return op == SESSION_GET || op == SESSION_WAIT || op == SESSION_REDUCED ||
-	       op == SESSION_BROADCAST;
+	       op == SESSION_BROADCAST || op == SESSION_WATCH;
 }
 
 /* Whether such calls are not to wait any more. No lock, no system call. */

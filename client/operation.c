@@ -45,6 +45,7 @@ void op_stop(struct op *op)
 		break;
 	case OP_OUT:
 		q->out--;
+		op_watch_in(op);
 		op->handed = mux_drop(&q->s->mux, &op->call);
 		op->stale = !op->handed;
 		break;
@@ -150,6 +151,14 @@ static void op_ended(struct mux_call *call)
 	queue_signal(q);
 }
 
+/* The same: a watch has events. */
+static void op_more(struct mux_call *call)
+{
+	struct op *op = (struct op *)((char *)call - offsetof(struct op, call));
+	atomic_store(&op->watch.more, true);
+	queue_signal(op->queue);
+}
+
 /* What is left of its time goes along. */
 static void op_stamp(struct op *op)
 {
@@ -200,9 +209,9 @@ static void op_tail(struct op *op, struct mux_tail *tail, uint8_t room[SESSION_P
 
 static size_t op_item_bytes(uint16_t op)
 {
-	return op == SESSION_STAT      ? sizeof(struct session_object)
-	       : op == SESSION_REDUCED ? sizeof(struct session_sources)
-				       : 0;
+	return op == SESSION_STAT || op == SESSION_WATCH ? sizeof(struct session_object)
+	       : op == SESSION_REDUCED			 ? sizeof(struct session_sources)
+							 : 0;
 }
 
 int op_send(struct op *op)
@@ -223,13 +232,15 @@ int op_send(struct op *op)
 	op_stamp(op);
 	op_tail(op, &tail, room);
 	mux_result_free(&op->call.result);
-	op->call = (struct mux_call){.ended = op_ended};
+	op->call = (struct mux_call){.ended = op_ended,
+				     .more = op->kind == SAR_OP_WATCH ? op_more : NULL};
 	r = mux_submit(&q->s->mux, &op->call, &op->request, &tail, op_item_bytes(op->request.op));
 	if (r < 0)
 		return r; /* it stays where it is */
 	op_list_remove(&q->pending, op);
 	op->state = OP_OUT;
 	q->out++;
+	op_watch_out(op);
 	return 0;
 }
 
@@ -245,6 +256,7 @@ static void op_retry(struct op *op)
 		return;
 	}
 	op->retried = true;
+	op_watch_again(op);
 	op->state = OP_PENDING;
 	op_list_add(&q->pending, op);
 	queue_due(q, op, op->until_ns);
@@ -266,6 +278,7 @@ void op_answered(struct op *op)
 	const struct session_reply *reply = &op->call.result.reply;
 	int status = op->call.error ? op->call.error : reply->status;
 	q->out--;
+	op_watch_in(op);
 	queue_due_not(q, op);
 	op->state = OP_PARENT; /* in no list */
 	if (op->call.error == -ENOTCONN) {

@@ -73,7 +73,7 @@ static void queue_timer(struct sar_queue *q)
 /* Under lock: what is left to do is done in another turn. */
 static void queue_rearm(struct sar_queue *q)
 {
-	if (q->done.first || q->working.first)
+	if (q->done.first || q->working.first || queue_watch_left(q))
 		queue_signal(q);
 	queue_timer(q);
 }
@@ -110,6 +110,7 @@ struct op *queue_take(struct sar_queue *q, uint16_t kind, const sar_id *id, uint
 void queue_give(struct sar_queue *q, struct op *op)
 {
 	mux_result_free(&op->call.result);
+	op_watch_free(op);
 	op->state = OP_FREE;
 	if (op->stale) /* when it is taken from the answered */
 		return;
@@ -254,10 +255,13 @@ static void queue_fill(const struct op *op, sar_completion *out)
 
 static unsigned queue_harvest(struct sar_queue *q, sar_completion *out, unsigned room)
 {
-	unsigned count = 0;
-	for (struct op *op; count < room && (op = q->done.first) != NULL; count++) {
+	unsigned count = queue_watched(q, out, room);
+	for (struct op *op; count < room && (op = q->done.first) != NULL;) {
+		count += op_watch_fill(op, out + count, room - count);
+		if (count == room)
+			break;
 		op_list_remove(&q->done, op);
-		queue_fill(op, &out[count]);
+		queue_fill(op, &out[count++]);
 		queue_give(q, op);
 	}
 	return count;
@@ -430,6 +434,7 @@ int sar_queue_open(sar *s, unsigned capacity, sar_queue **out)
 	op_list_init(&q->pinless);
 	op_list_init(&q->working);
 	op_list_init(&q->done);
+	op_list_init(&q->watching);
 	r = queue_memory(q, capacity);
 	if (r == 0)
 		r = queue_descriptors(q);
@@ -472,6 +477,7 @@ static void queue_drop(struct sar_queue *q)
 		if (op->state != OP_DONE)
 			op_stop(op);
 		mux_result_free(&op->call.result);
+		op_watch_free(op);
 		if (waits)
 			op_tell_cancelled(q->s, seq);
 		op_release(op);

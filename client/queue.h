@@ -105,6 +105,12 @@ struct op {
 		} gather;
 		sar_buffer *into; /* of a part */
 		sar_info *info;
+		struct op_watch {
+			struct session_object *event; /* that completions are made of */
+			size_t count, at;	      /* those before at are done */
+			_Atomic bool more;	      /* mux has others */
+			bool linked;		      /* in queue.watching */
+		} watch;
 		struct op_nodes {
 			const uint32_t *node;
 			unsigned count;
@@ -134,12 +140,13 @@ struct sar_queue {
 	unsigned freed; /* requests that it has answered, and not refused, in this turn */
 	struct op *free;
 	struct op_list pending, held, pinless, working, done;
-	int64_t held_ns;  /* when those are tried again */
-	int64_t timer_ns; /* what timer_fd is set to */
-	bool ended;	  /* sar_end_waits was heard */
-	bool full;	  /* the socket was */
-	bool fd_given;	  /* sar_fd */
-	uint64_t budget;  /* bytes that may still be copied in this turn */
+	struct op_list watching; /* WATCH, OUT */
+	int64_t held_ns;	 /* when those are tried again */
+	int64_t timer_ns;	 /* what timer_fd is set to */
+	bool ended;		 /* sar_end_waits was heard */
+	bool full;		 /* the socket was */
+	bool fd_given;		 /* sar_fd */
+	uint64_t budget;	 /* bytes that may still be copied in this turn */
 };
 
 /* queue_list.c: lists, the heap of deadlines, user_data. Under lock. */
@@ -236,6 +243,21 @@ void op_part_ended(struct op *part);
 void op_parts_cancel(struct op *op);
 /* Those of an operation that has ended go back. */
 void op_parts_give(struct op *op);
+
+/* queue_watch.c */
+void op_watch_begin(struct op *op);
+/* Its request is out; it is not any more. */
+void op_watch_out(struct op *op);
+void op_watch_in(struct op *op);
+/* The request is sent to another control. */
+void op_watch_again(struct op *op);
+/* Fills completions with its events: how many. */
+unsigned op_watch_fill(struct op *op, sar_completion *out, unsigned room);
+/* The same of all that are under way. */
+unsigned queue_watched(struct sar_queue *q, sar_completion *out, unsigned room);
+bool queue_watch_left(const struct sar_queue *q);
+/* What it has not told is dropped. */
+void op_watch_free(struct op *op);
 
 /* joiner.c: the thread that connects again while operations wait for that. */
 void joiner_want(struct sar *s);

@@ -407,3 +407,13 @@ int sar_submit_broadcast(sar_queue *q, sar_id id, const uint32_t *nodes, unsigne
 	op_request(op, submit_ended);
 	return queue_leave(q, 0);
 }
+
+int sar_submit_watch(sar_queue *q, const char *prefix, uint64_t user_data)
+{
+	struct op *op = NULL;
+	int r = submit_begin(q, SAR_OP_WATCH, NULL, prefix, user_data, &op);
+	if (r < 0)
+		return r;
+	op_watch_begin(op);
+	return queue_leave(q, 0);
+}

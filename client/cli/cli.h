@@ -58,6 +58,7 @@ int get_run(const struct cli_args *args);
 int reduce_run(const struct cli_args *args);
 int rm_run(const struct cli_args *args);
 int ls_run(const struct cli_args *args);
+int watch_run(const struct cli_args *args);
 int stat_run(const struct cli_args *args);
 int status_run(const struct cli_args *args);
 int peers_run(const struct cli_args *args);

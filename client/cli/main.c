@@ -25,6 +25,8 @@ static const struct cli_command main_commands[] = {
 	 -1, rm_run},
 	{"ls", "[PREFIX]", "list the objects of the cluster, or those whose names begin so", 0, 0,
 	 1, ls_run},
+	{"watch", "[PREFIX]", "say when objects appear, are complete or go away", 0, 0, 1,
+	 watch_run},
 	{"stat", "NAME", "show what is known of an object, and who holds it", 0, 1, 1, stat_run},
 	{"status", "[--counters]", "show the nodes, and the counters of this one",
 	 CLI_OPTION_COUNTERS, 0, 0, status_run},

@@ -115,6 +115,7 @@ void control_start(struct control *c)
 	tombstone_copies_init(c);
 	list_init(&c->session->sessions.roomless);
 	list_init(&c->session->sessions.prefetches);
+	list_init(&c->session->sessions.watching);
 	backup_init(c);
 	references_init(c);
 	leases_init(c);

@@ -185,6 +185,7 @@ void dispatch(struct control *c, struct node *n, uint32_t conn, const struct mes
 	case MESSAGE_DROP:
 	case MESSAGE_DELETE:
 	case MESSAGE_LIST:
+	case MESSAGE_WATCH:
 	case MESSAGE_ANNOUNCED:
 	case MESSAGE_HOLD:
 	case MESSAGE_REDUCE:

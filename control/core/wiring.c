@@ -112,8 +112,10 @@ static void wiring_node_gone(struct control *c, struct node *n)
 
 static void wiring_node_reborn(struct control *c, struct node *n)
 {
-	if (n != c->cluster->self && !join_is_guest(c, n))
+	if (n != c->cluster->self && !join_is_guest(c, n)) {
 		directory_node_doubt(&c->directory->shard, n->number);
+		watchers_drop(&c->directory->shard, n->number);
+	}
 	reduce_caller_gone(c, n, false);
 	if (n != c->cluster->self)
 		references_node_lost(c, n->number);
@@ -154,6 +156,7 @@ static void wiring_ownership(struct control *c)
 static void wiring_view_changed(struct control *c)
 {
 	wiring_ownership(c);
+	session_watch_view(c);
 	tombstone_copies_sweep(c);
 	backup_later(c);
 }

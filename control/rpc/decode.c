@@ -500,6 +500,9 @@ static bool decode_body(const Rpc__Envelope *e, struct decode_arena *a, struct m
 		m->kind = MESSAGE_LIST;
 		m->list.cursor = e->list->cursor;
 		return decode_text(&e->list->prefix, m->list.prefix, sizeof(m->list.prefix));
+	case RPC__ENVELOPE__BODY_WATCH:
+		m->kind = MESSAGE_WATCH;
+		return decode_watch(e->watch, &m->watch);
 	case RPC__ENVELOPE__BODY_ANNOUNCED:
 		m->kind = MESSAGE_ANNOUNCED;
 		m->announced.epoch = e->announced->epoch;

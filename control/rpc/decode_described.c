@@ -45,7 +45,26 @@ static bool decode_holder(const Rpc__Holder *in, struct session_object *out, siz
 	return true;
 }
 
-static bool decode_description(const Rpc__Description *in, struct session_object *out)
+bool decode_watch(const Rpc__Watch *in, struct message_watch *out)
+{
+	bool next = in->step == MESSAGE_WATCH_NEXT;
+
+	*out = (struct message_watch){in->step, in->number, in->next, in->cursor, ""};
+	return in->step > 0 && in->step < MESSAGE_WATCH_STEPS && in->number != 0 &&
+	       next == (in->next != 0) && (next || in->cursor == 0) &&
+	       decode_text(&in->prefix, out->prefix, sizeof(out->prefix));
+}
+
+/* Whether the flags are those of a state, or, of an answer to a WATCH, of an event. */
+static bool decode_flags(uint32_t flags, bool event)
+{
+	if (event)
+		return flags % SESSION_OBJECT_EVENT == 0 && flags > 0 &&
+		       flags / SESSION_OBJECT_EVENT <= SESSION_EVENT_GONE;
+	return (flags & ~(uint32_t)(SESSION_OBJECT_INLINE | SESSION_OBJECT_REDUCED)) == 0;
+}
+
+static bool decode_description(const Rpc__Description *in, bool event, struct session_object *out)
 {
 	*out = (struct session_object){.generation = in->generation,
 				       .size = in->size,
@@ -64,8 +83,7 @@ static bool decode_description(const Rpc__Description *in, struct session_object
 	if (in->leases ? in->lease_node >= NODES_MAX || in->lease == 0
 		       : in->lease_node || in->lease || in->lease_ms || in->lease_name.len > 0)
 		return false;
-	if (in->n_holders > SESSION_HOLDERS ||
-	    in->flags & ~(uint32_t)(SESSION_OBJECT_INLINE | SESSION_OBJECT_REDUCED))
+	if (in->n_holders > SESSION_HOLDERS || !decode_flags(in->flags, event))
 		return false;
 	if (in->lost ? in->lost_node >= NODES_MAX || in->down == 0 : in->lost_node || in->down)
 		return false;
@@ -90,15 +108,19 @@ bool decode_objects(const Rpc__Objects *in, struct decode_arena *a, struct messa
 	struct session_object *page =
 		decode_page(a, in->n_objects, MESSAGE_OBJECTS_MAX, sizeof(*page));
 
-	if (page == NULL || in->deleted > (in->n_objects == 0))
+	if (page == NULL || in->deleted > (in->n_objects == 0) ||
+	    in->watch >= MESSAGE_WATCH_STATES || (in->watch != 0) != (in->next != 0) ||
+	    (in->watch > MESSAGE_WATCH_EVENTS && in->n_objects > 0))
 		return false;
 	for (size_t i = 0; i < in->n_objects; i++)
-		if (!decode_description(in->objects[i], &page[i]))
+		if (!decode_description(in->objects[i], in->watch != 0, &page[i]))
 			return false;
 	out->cursor = in->cursor;
 	out->count = (uint32_t)in->n_objects;
 	out->objects = page;
 	out->deleted = in->deleted;
+	out->watch = in->watch;
+	out->next = in->next;
 	return true;
 }
 

@@ -244,8 +244,20 @@ static void encode_objects(const struct message_objects *m, struct encode_page *
 	out->n_objects = m->count < MESSAGE_OBJECTS_MAX ? m->count : MESSAGE_OBJECTS_MAX;
 	out->objects = p->descriptions;
 	out->deleted = m->deleted;
+	out->watch = m->watch;
+	out->next = m->next;
 	for (uint32_t i = 0; i < out->n_objects; i++)
 		encode_description(&m->objects[i], p, i);
+}
+
+static void encode_watch(const struct message_watch *m, Rpc__Watch *out)
+{
+	rpc__watch__init(out);
+	out->step = m->step;
+	out->number = m->number;
+	out->next = m->next;
+	out->cursor = m->cursor;
+	out->prefix = encode_text(m->prefix, sizeof(m->prefix));
 }
 
 struct encode_members {
@@ -412,6 +424,7 @@ union encode_body {
 	Rpc__Announced announced;
 	Rpc__Stream stream;
 	Rpc__List list;
+	Rpc__Watch watch;
 	Rpc__Objects objects;
 	Rpc__Status status;
 	Rpc__Node node;
@@ -445,6 +458,7 @@ static const Rpc__Envelope__BodyCase encode_cases[MESSAGE_KINDS] = {
 	[MESSAGE_HAS] = RPC__ENVELOPE__BODY_HAS,
 	[MESSAGE_STAT] = RPC__ENVELOPE__BODY_STAT,
 	[MESSAGE_LIST] = RPC__ENVELOPE__BODY_LIST,
+	[MESSAGE_WATCH] = RPC__ENVELOPE__BODY_WATCH,
 	[MESSAGE_OBJECTS] = RPC__ENVELOPE__BODY_OBJECTS,
 	[MESSAGE_STATUS] = RPC__ENVELOPE__BODY_STATUS,
 	[MESSAGE_NODE] = RPC__ENVELOPE__BODY_NODE,
@@ -544,6 +558,9 @@ static void encode_body(const struct message *m, uint8_t *scratch, union encode_
 		rpc__list__init(&b->list);
 		b->list.cursor = m->list.cursor;
 		b->list.prefix = encode_text(m->list.prefix, sizeof(m->list.prefix));
+		break;
+	case MESSAGE_WATCH:
+		encode_watch(&m->watch, &b->watch);
 		break;
 	case MESSAGE_OBJECTS:
 		encode_objects(&m->objects, (struct encode_page *)(void *)scratch, &b->objects);

@@ -2,8 +2,8 @@
 /*
  * The language between a client and its node's control process: fixed structs over a
  * SOCK_SEQPACKET unix socket, RUNDIR/control.sock. One request, one reply with the same seq (LIST,
- * STATUS, REDUCED: several, the last without SESSION_FLAG_MORE); replies may overtake each other,
- * so a client may have many waits under way. Both ends run on one machine: host byte order.
+ * STATUS, REDUCED, WATCH: several, the last without SESSION_FLAG_MORE); replies may overtake each
+ * other, so a client may have many waits under way. Both ends run on one machine: host byte order.
  *
  * Control answers a malformed request (wrong length, unknown op, unterminated name, unknown slot)
  * with -EINVAL and goes on; it never trusts a length, an index or a string from here.
@@ -37,10 +37,10 @@ enum {
 	SESSION_PINS = 1024,
 	SESSION_PIN_BYTES = SESSION_PINS * 8,
 	SESSION_PIN_NONE = UINT32_MAX,
-	SESSION_FLAG_MORE = 1,	    /* reply: another one with this seq follows */
-	SESSION_FLAG_RETRY = 2,	    /* CREATE, SEAL, REDUCE request: an earlier control was sent
-				       it, and may have done it */
-	SESSION_FLAG_BRIEF = 4,	    /* STAT request: the object without its holders */
+	SESSION_FLAG_MORE = 1,	/* reply: another one with this seq follows */
+	SESSION_FLAG_RETRY = 2, /* CREATE, SEAL, REDUCE, WATCH request: an earlier control was sent
+				   it, and may have done it */
+	SESSION_FLAG_BRIEF = 4, /* STAT request: the object without its holders */
 	SESSION_FLAG_ALLREDUCE = 8, /* REDUCE request: all who contribute will get the result */
 	SESSION_FLAG_STAGED = 16,   /* CREATE reply: the descriptor is of memory for this object
 				      alone, which is copied into the store */
@@ -52,6 +52,8 @@ enum {
 	SESSION_OBJECT_INLINE = 1,  /* session_object: the directory keeps the value */
 	SESSION_OBJECT_MISSING = 2, /* LIST, STAT: no object: the directory's part on the node of
 				       holder[0] is missing in the answer */
+	SESSION_OBJECT_EVENT = 16,  /* times an enum session_event, WATCH: the object has changed
+				       so; no other flags */
 	SESSION_OBJECT_REDUCED = 4, /* session_object: a reduce makes it; generation 0: nothing of
 				       it is there yet */
 	SESSION_HOLDERS = 16,	    /* in one session_object */
@@ -95,8 +97,8 @@ enum session_op {
 	SESSION_PUT,	 /* id, name, size, generation (lease, or 0); so many bytes follow in the
 			    same packet -> slot, generation: it is complete; -ERESTART: CREATE it */
 	SESSION_CANCEL,	 /* generation: seq of a request of this client that waits (GET, WAIT,
-			    REDUCED, BROADCAST): it ends without an answer -> 0, -ENOENT: it does
-			    not wait */
+			    REDUCED, BROADCAST, WATCH): it ends without an answer -> 0, -ENOENT: it
+			    does not wait */
 	SESSION_BROADCAST, /* id, timeout; size / 4 node numbers follow in the same packet, none:
 			      all nodes that are up -> when each of them has a complete copy */
 	SESSION_LEASE, /* name (empty: of this session), timeout (its ttl), generation (0; or the
@@ -108,7 +110,17 @@ enum session_op {
 	SESSION_RELEASE, /* id, generation (lease) -> when it is let go, and deleted if nobody else
 			    holds it */
 	SESSION_EXPIRE,	 /* id, timeout (0: none): it is deleted then -> when the directory knows */
+	SESSION_WATCH, /* name (prefix of the names), flags -> one session_object each time that one
+			  of those changes, without an end but CANCEL. Those that exist come first;
+			  with SESSION_FLAG_RETRY they do not, but a SESSION_EVENT_MISSED */
 	SESSION_OPS,
+};
+
+enum session_event {
+	SESSION_EVENT_APPEARED = 1, /* somebody holds a part of it, or is creating it */
+	SESSION_EVENT_COMPLETE,	    /* somebody has all of it */
+	SESSION_EVENT_GONE,
+	SESSION_EVENT_MISSED, /* no object: LIST shows what is */
 };
 
 struct session_request {

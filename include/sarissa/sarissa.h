@@ -628,20 +628,31 @@ enum sar_op { /* sar_completion.op */
 	      SAR_OP_ALLREDUCE,
 	      SAR_OP_GATHER,
 	      SAR_OP_BROADCAST,
+	      SAR_OP_WATCH,
 };
+
+enum sar_event {			 /* sar_completion.event, of a watch */
+		 SAR_EVENT_APPEARED = 1, /* a node is creating the object, or has a part of it */
+		 SAR_EVENT_COMPLETE, /* a node has all of it; a small one may not appear first */
+		 SAR_EVENT_GONE,     /* deleted, expired, or lost with its nodes */
+		 SAR_EVENT_MISSED,   /* of no object: events are missing, so list again */
+};
+
+#define SAR_MORE 1u /* sar_completion.flags: the operation goes on */
 
 typedef struct sar_completion {
 	uint64_t user_data; /* as it was submitted */
 	int32_t result;	    /* what the call without a queue returns; -ECANCELED: sar_cancel */
 	uint32_t op;	    /* enum sar_op */
-	uint32_t flags;	    /* 0 */
-	uint32_t event;	    /* 0 */
+	uint32_t flags;	    /* SAR_MORE, or 0 */
+	uint32_t event;	    /* WATCH: enum sar_event; else 0 */
 	sar_id id;	    /* of the object; GATHER that has failed: of the one that did */
-	uint64_t value;	    /* WAIT: bytes readable; else 0 */
+	uint64_t value;	    /* WAIT: bytes readable; WATCH: bytes of the object; else 0 */
 	sar_buffer buffer;  /* GET, GET_BEGIN, ALLREDUCE, CREATE: the caller's from now on, and so
 			     * is that of a SEAL that has failed; else zero */
 	uint64_t reserved[4];
-	char detail[SAR_DETAIL_MAX]; /* of a failure: "what is wrong: what to do"; else "" */
+	char detail[SAR_DETAIL_MAX]; /* of a failure: "what is wrong: what to do"; of an event: the
+				      * object's name; else "" */
 } sar_completion;
 
 /*
@@ -784,6 +795,28 @@ int sar_submit_gather(sar_queue *q, const sar_id *ids, unsigned count, int64_t t
 /* Submits a sar_broadcast. */
 int sar_submit_broadcast(sar_queue *q, sar_id id, const uint32_t *nodes, unsigned count,
 			 int64_t timeout_ns, uint64_t user_data);
+
+/*
+ * Watches the objects whose names begin with prefix, in the whole cluster. Each event is a
+ * completion with SAR_MORE: event says what has happened, id, value and detail have the id, size
+ * and name of the object. The watch goes on until sar_cancel or sar_queue_close; the completion
+ * without SAR_MORE is its last one.
+ *
+ * The objects that exist come first, as APPEARED or COMPLETE. Then each change that lasts is told
+ * with at least one event. The events of one object come in order. As long as the members of the
+ * cluster stay the same, none comes twice. A change that is undone at once may not be told.
+ *
+ * MISSED says that this does not hold for what was before: list the objects again (sar_list_prefix)
+ * and go on with the events that follow, of which some may tell what the list has shown. It comes
+ * when nodes join, leave or die, when control begins again, and when events wait too long to be
+ * polled. An object of a dead node is listed as lost for some seconds.
+ *
+ * Shapes: prefix NULL or "": all objects, also those without a name. A node has room for 64
+ * watches.
+ * Errors, as the completion: -ENOSPC there is no room for another watch. -ECANCELED. -ESHUTDOWN.
+ * -ENAMETOOLONG is returned at once.
+ */
+int sar_submit_watch(sar_queue *q, const char *prefix, uint64_t user_data);
 
 /* The general text of an error code, negative or positive. Never NULL; not to be freed. */
 const char *sar_strerror(int error);

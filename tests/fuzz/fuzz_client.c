@@ -98,6 +98,7 @@ static size_t reply_item(uint16_t op)
 	switch (op) {
 	case SESSION_STAT:
 	case SESSION_LIST:
+	case SESSION_WATCH:
 		return sizeof(struct session_object);
 	case SESSION_STATUS:
 		return sizeof(struct session_node);

@@ -285,7 +285,27 @@ static void make_members(struct message *m, struct rig_input *in, uint8_t bits,
 	}
 }
 
-enum { VALUES_FROM = 240 }; /* of the bytes that choose a kind */
+static void make_watch(struct message_watch *m, uint32_t bits)
+{
+	m->step = 1 + bits % (MESSAGE_WATCH_STEPS - 1);
+	m->number = 1 + bits / 4 % 4;
+	m->next = m->step == MESSAGE_WATCH_NEXT ? 1 + bits / 16 : 0;
+	m->cursor = m->next ? bits / 128 : 0;
+}
+
+static void make_objects(struct message_objects *m, uint8_t bits, struct session_object *object)
+{
+	*m = (struct message_objects){bits / 64, bits & 1, object, !(bits & 3), 0, 0};
+	if (!(bits & 0x20))
+		return;
+	m->watch = 1 + bits / 2 % (MESSAGE_WATCH_STATES - 1);
+	m->next = 1 + bits / 8;
+	m->count = m->watch == MESSAGE_WATCH_EVENTS;
+	m->deleted = 0;
+	object->flags = SESSION_OBJECT_EVENT;
+}
+
+enum { VALUES_FROM = 240, WATCH_FROM = 252 }; /* of the bytes that choose a kind */
 
 static void do_group_answer(struct rig *r, struct rig_input *in)
 {
@@ -295,8 +315,9 @@ static void do_group_answer(struct rig *r, struct rig_input *in)
 					MESSAGE_COMMIT,	 MESSAGE_RECALL,    MESSAGE_FINISH,
 					MESSAGE_PROPOSE};
 	uint32_t kind = (uint32_t)rig_take(in, 1);
-	struct message m = {.kind = kind < VALUES_FROM ? kinds[kind % sizeof(kinds)]
-						       : MESSAGE_PULL + kind % 3};
+	struct message m = {.kind = kind < VALUES_FROM	? kinds[kind % sizeof(kinds)]
+				    : kind < WATCH_FROM ? MESSAGE_PULL + kind % 3
+							: MESSAGE_WATCH};
 	uint8_t value[64] = {7};
 	struct object_id sources[8];
 	struct message_part parts[4] = {0};
@@ -310,6 +331,8 @@ static void do_group_answer(struct rig *r, struct rig_input *in)
 		make_reduce(&m, in, bits, sources);
 	else if (m.kind == MESSAGE_MEMBERS || m.kind == MESSAGE_REDIRECT)
 		make_members(&m, in, bits, members);
+	else if (m.kind == MESSAGE_WATCH)
+		make_watch(&m.watch, bits);
 	else if (kind >= VALUES_FROM)
 		make_values(&m, in, bits, value);
 	else if (m.kind == MESSAGE_TOMBSTONE)
@@ -348,7 +371,7 @@ static void do_answer(struct rig *r, struct rig_input *in)
 					       : -(int32_t)(rig_take(in, 1) + 1);
 		m.reply.generation = r->last.generation;
 	} else if (m.kind == MESSAGE_OBJECTS) {
-		m.objects = (struct message_objects){bits / 64, bits & 1, &object, !(bits & 3)};
+		make_objects(&m.objects, bits, &object);
 	} else if (m.kind == MESSAGE_STREAM || m.kind == MESSAGE_PIECES || m.kind == MESSAGE_HAS) {
 		m.stream.id = some_id(in);
 		m.stream.generation = r->last.generation;

@@ -16,6 +16,7 @@ static const char *const trace_kinds[MESSAGE_KINDS] = {
 	[MESSAGE_STREAM] = "STREAM",
 	[MESSAGE_STAT] = "STAT",
 	[MESSAGE_LIST] = "LIST",
+	[MESSAGE_WATCH] = "WATCH",
 	[MESSAGE_OBJECTS] = "OBJECTS",
 	[MESSAGE_STATUS] = "STATUS",
 	[MESSAGE_NODE] = "NODE",

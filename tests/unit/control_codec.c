@@ -149,6 +149,15 @@ static struct message_stream sample_stream(uint32_t kind, struct object_id id)
 
 static const struct object_id id = {{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}};
 
+static struct message sample_names(struct message m)
+{
+	if (m.kind == MESSAGE_LIST)
+		m.list.cursor = 12345;
+	else
+		m.watch = (struct message_watch){MESSAGE_WATCH_NEXT, 5, UINT64_MAX, 6, "a"};
+	return m;
+}
+
 static struct message sample(uint32_t kind)
 {
 	struct message m = {.kind = kind, .request = UINT64_C(0xfedcba9876543210)};
@@ -201,10 +210,10 @@ static struct message sample(uint32_t kind)
 		m.stream = sample_stream(kind, id);
 		break;
 	case MESSAGE_LIST:
-		m.list.cursor = 12345;
-		break;
+	case MESSAGE_WATCH:
+		return sample_names(m);
 	case MESSAGE_OBJECTS:
-		m.objects = (struct message_objects){99, MESSAGE_OBJECTS_MAX, page, 0};
+		m.objects = (struct message_objects){99, MESSAGE_OBJECTS_MAX, page, 0, 0, 0};
 		break;
 	case MESSAGE_NODE:
 		m.node = status;
@@ -317,6 +326,53 @@ static void fields_survive(void **state)
 		assert_int_equal(back.combine.parts[i].size, parts[i].size);
 		assert_int_equal(back.combine.parts[i].stripe, parts[i].stripe);
 	}
+}
+
+static int refused(struct message *m);
+
+static void wrong_watches_are_refused(void **state)
+{
+	static struct session_object events[2] = {{.generation = 7, .flags = SESSION_OBJECT_EVENT},
+						  {.generation = 7, .flags = SESSION_OBJECT_EVENT}};
+	struct message m = sample(MESSAGE_WATCH);
+
+	m.watch.number = 0;
+	assert_int_equal(refused(&m), -EBADMSG);
+	m = sample(MESSAGE_WATCH);
+	m.watch.next = 0;
+	assert_int_equal(refused(&m), -EBADMSG);
+	m.watch.step = MESSAGE_WATCH_BEGIN; /* with a cursor */
+	assert_int_equal(refused(&m), -EBADMSG);
+	m.watch.cursor = 0;
+	assert_int_equal(refused(&m), 0);
+	m.watch.next = 1;
+	assert_int_equal(refused(&m), -EBADMSG);
+	for (uint32_t step = 0; step <= MESSAGE_WATCH_STEPS; step += MESSAGE_WATCH_STEPS) {
+		m.watch = (struct message_watch){.step = step, .number = 1};
+		assert_int_equal(refused(&m), -EBADMSG);
+	}
+	m = (struct message){.kind = MESSAGE_OBJECTS};
+	events[0].id.bytes[0] = events[1].id.bytes[0] = 1;
+	m.objects = (struct message_objects){0, 2, events, 0, MESSAGE_WATCH_EVENTS, 5};
+	assert_int_equal(refused(&m), 0);
+	for (uint32_t i = 0; i < 4; i++) { /* no event, no number, no such event, not of a watch */
+		events[1].flags = (const uint32_t[]){0, 16, 64, 16}[i];
+		m.objects.next = i != 1 && i != 3 ? 5 : 0;
+		m.objects.watch = i == 3 ? 0 : MESSAGE_WATCH_EVENTS;
+		assert_int_equal(refused(&m), -EBADMSG);
+	}
+	events[1].flags = 17; /* and another flag */
+	m.objects.next = 5;
+	m.objects.watch = MESSAGE_WATCH_EVENTS;
+	assert_int_equal(refused(&m), -EBADMSG);
+	events[1].flags = 16;
+	for (uint32_t watch = MESSAGE_WATCH_MISSED; watch <= MESSAGE_WATCH_STATES; watch++) {
+		m.objects.watch = watch; /* with events; or there is none such */
+		assert_int_equal(refused(&m), -EBADMSG);
+	}
+	m.objects.watch = MESSAGE_WATCH_MISSED;
+	m.objects.count = 0;
+	assert_int_equal(refused(&m), 0);
 }
 
 static int refused(struct message *m)
@@ -621,6 +677,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_kind_round_trips),
 		cmocka_unit_test(fields_survive),
+		cmocka_unit_test(wrong_watches_are_refused),
 		cmocka_unit_test(a_locate_may_name_several),
 		cmocka_unit_test(truncated_bytes_are_refused),
 		cmocka_unit_test(what_is_to_be_kept_is_whole),

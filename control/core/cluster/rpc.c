@@ -78,6 +78,13 @@ static void calls_fire(struct control *c, struct timer *t)
 	calls_rearm(c, call);
 }
 
+static void calls_number(struct control *c, struct call *call)
+{
+	c->cluster->calls.count++;
+	call->message.request = c->cluster->calls.count << CALLS_INDEX_BITS |
+				pool_index(&c->cluster->calls.pool, call);
+}
+
 struct call *calls_start(struct control *c, struct node *n, const struct message *m,
 			 uint32_t value_slot, uint64_t timeout_ns, call_end *end, void *owner)
 {
@@ -87,9 +94,7 @@ struct call *calls_start(struct control *c, struct node *n, const struct message
 		return NULL;
 	call->node = n;
 	call->message = *m;
-	c->cluster->calls.count++;
-	call->message.request = c->cluster->calls.count << CALLS_INDEX_BITS |
-				pool_index(&c->cluster->calls.pool, call);
+	calls_number(c, call);
 	if (m->kind == MESSAGE_GET && m->get.why == MESSAGE_GET_LOCATE)
 		call->message.request |= CALLS_LOCATE;
 	call->value_slot = value_slot;
@@ -102,6 +107,14 @@ struct call *calls_start(struct control *c, struct node *n, const struct message
 	calls_rearm(c, call);
 	call->sent_ns = n == c->cluster->self ? 0 : c->now_ns;
 	return call;
+}
+
+void calls_reuse(struct control *c, struct call *call, bool later)
+{
+	calls_number(c, call);
+	call->sent_ns = 0;
+	if (!later)
+		calls_transmit(c, call);
 }
 
 void calls_cancel(struct control *c, struct call *call)

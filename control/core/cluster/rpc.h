@@ -51,6 +51,9 @@ void calls_carve(struct calls *cs, struct arena *a, uint32_t calls_max);
 struct call *calls_start(struct control *c, struct node *n, const struct message *m,
 			 uint32_t value_slot, uint64_t timeout_ns, call_end *end, void *owner);
 void calls_cancel(struct control *c, struct call *call);
+/* The call goes on as another request, which its message holds now: its end returns true then. It
+ * leaves now, or later, when retry_ns are over. */
+void calls_reuse(struct control *c, struct call *call, bool later);
 
 /* An answer from a node; ignored when nothing waits for it. */
 void calls_answer(struct control *c, struct node *n, const struct message *m);

@@ -60,6 +60,8 @@ void directory_end(struct directory *d, struct entry *e, uint32_t except, struct
 
 	bool replaced = removal == NULL && e->reserved != 0;
 
+	watchers_gone(d, e);
+
 	/* A generation that a reduce gives up is not buried: what another coordinator has completed
 	 * meanwhile may be an earlier one. */
 	if (!replaced && directory_add_tombstone(d, &tombstone))
@@ -338,6 +340,7 @@ static void directory_have(struct directory *d, uint32_t node, const struct mess
 	answer.reply.pinned = directory_pinned(d, e, node, have->pin_lost);
 	directory_have_answer(d, e, node, &answer, fresh);
 	directory_serve(d, e);
+	directory_noted(d, e);
 }
 
 /* What is left of the object may be on this machine alone. */
@@ -455,6 +458,9 @@ void directory_message(struct directory *d, uint32_t node, const struct message 
 	case MESSAGE_LIST:
 		directory_list(d, node, m);
 		break;
+	case MESSAGE_WATCH:
+		watchers_message(d, node, m);
+		break;
 	default:
 		break;
 	}
@@ -475,6 +481,15 @@ static void directory_forget_copies(struct directory *d, uint32_t node, bool par
 	}
 }
 
+/* What it holds counts from now on, or does not. */
+static void directory_node_noted(struct directory *d, uint32_t node)
+{
+	list_each(l, after, &d->nodes[node].copies)
+	{
+		directory_noted(d, list_item(l, struct copy, of_node)->entry);
+	}
+}
+
 bool directory_node_up(struct directory *d, uint32_t node, uint64_t store_incarnation)
 {
 	struct directory_node *n = &d->nodes[node];
@@ -492,6 +507,7 @@ bool directory_node_up(struct directory *d, uint32_t node, uint64_t store_incarn
 	{
 		directory_serve(d, list_item(l, struct copy, of_node)->entry);
 	}
+	directory_node_noted(d, node);
 	return n->known;
 }
 
@@ -541,13 +557,17 @@ void directory_node_dead(struct directory *d, uint32_t node, bool dead)
 	if (n->dead == dead)
 		return;
 	n->dead = dead;
-	if (!dead)
+	if (!dead) {
+		directory_node_noted(d, node);
 		return;
+	}
+	watchers_drop(d, node);
 	directory_forget_copies(d, node, true);
 	list_each(l, after, &n->copies)
 	{
 		directory_serve(d, list_item(l, struct copy, of_node)->entry);
 	}
+	directory_node_noted(d, node);
 }
 
 void directory_node_silent(struct directory *d, uint32_t node, bool silent)
@@ -564,6 +584,8 @@ void directory_node_doubt(struct directory *d, uint32_t node)
 void directory_node_forget(struct directory *d, uint32_t node, bool gone)
 {
 	d->nodes[node].known = false;
+	if (gone)
+		watchers_drop(d, node);
 	directory_forget_copies(d, node, !gone);
 }
 
@@ -586,6 +608,7 @@ static void directory_leave(struct directory *d, struct entry *e)
 		directory_locate_remove(d, w);
 	}
 	e->reserved = 0;
+	e->watched = 0; /* it lives on elsewhere */
 	if (!list_empty(&e->references))
 		d->out.unhold(d->out.arg, e, UINT64_MAX, false);
 	list_each(l, after, &e->copies)

@@ -19,6 +19,7 @@
 #include "core/base/idmap.h"
 #include "core/base/list.h"
 #include "core/message/message.h"
+#include "watchers.h"
 
 struct text;
 
@@ -82,6 +83,8 @@ struct entry {
 	bool has_value;
 	bool keeping; /* another node is asked to hold a copy of it */
 	bool used;
+	uint8_t watched; /* enum session_event that watchers know of it; 0: none */
+	uint64_t event;	 /* number of its last one */
 	char name[OBJECT_NAME_MAX + 1];
 };
 
@@ -198,6 +201,7 @@ struct directory {
 	uint32_t expected[DIRECTORY_SIZES]; /* receivers at a time, by size */
 	uint64_t inline_bytes;
 	uint64_t visits; /* walks over upstreams so far */
+	struct watchers watchers;
 	struct session_object page[MESSAGE_OBJECTS_MAX];
 	uint8_t sum[OBJECT_INLINE_MAX]; /* for one answer at a time */
 };
@@ -207,7 +211,7 @@ void directory_carve(struct directory *d, struct arena *a, const struct control_
 void directory_init(struct directory *d, const struct control_config *config,
 		    struct linkstats *links, const struct directory_out *out);
 
-/* HAVE, GET, DROP, DELETE, STAT, LIST, ANNOUNCED from a node. */
+/* HAVE, GET, DROP, DELETE, STAT, LIST, WATCH, ANNOUNCED from a node. */
 void directory_message(struct directory *d, uint32_t node, const struct message *m);
 
 /* One of those that a removal waits for is done. */
@@ -277,6 +281,12 @@ void directory_keep(struct directory *d, bool (*mine)(void *arg, const struct ob
 /* entries.c, for the files of the directory only */
 struct entry *directory_find(const struct directory *d, const struct object_id *id);
 struct entry *directory_make(struct directory *d, const struct object_id *id);
+/* The entry has changed: those who watch it hear of that. */
+static inline void directory_noted(struct directory *d, struct entry *e)
+{
+	if (d->watchers.pool.used > 0)
+		watchers_look(d, e);
+}
 /* Frees an entry that nobody holds and nobody waits for. */
 void directory_settle(struct directory *d, struct entry *e);
 struct copy *directory_copy(const struct entry *e, uint32_t node);

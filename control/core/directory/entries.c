@@ -22,6 +22,7 @@ void directory_carve(struct directory *d, struct arena *a, const struct control_
 	d->nodes = arena_carve(a, sizeof(*d->nodes) * config->nodes);
 	d->away_since = arena_carve(a, sizeof(*d->away_since) * config->nodes);
 	directory_tombstones_carve(d, a, config->tombstones);
+	watchers_carve(&d->watchers, a);
 	allocator_carve(&d->inline_space, a, config->entries_max);
 	d->inline_memory = arena_carve(a, config->inline_bytes);
 }
@@ -36,6 +37,7 @@ void directory_init(struct directory *d, const struct control_config *config,
 	d->inline_bytes = config->inline_bytes;
 	allocator_reset(&d->inline_space, d->inline_bytes, INLINE_GRAIN_BYTES);
 	list_init(&d->deferred);
+	watchers_init(&d->watchers);
 	directory_tombstones_init(d, config->tombstones);
 	for (uint32_t i = 0; i < d->nodes_count; i++) {
 		list_init(&d->nodes[i].copies);
@@ -77,8 +79,11 @@ bool directory_full(const struct directory *d)
 
 void directory_settle(struct directory *d, struct entry *e)
 {
-	if (!list_empty(&e->copies) || e->has_value)
+	if (!list_empty(&e->copies) || e->has_value) {
+		directory_noted(d, e);
 		return;
+	}
+	watchers_gone(d, e);
 	directory_learn(d, e);
 	e->generation = 0;
 	if (!list_empty(&e->waiters) || !list_empty(&e->locates) || e->reserved ||

@@ -40,6 +40,7 @@ uint32_t message_answer_kind(uint32_t request_kind)
 		return MESSAGE_GOT;
 	case MESSAGE_STAT:
 	case MESSAGE_LIST:
+	case MESSAGE_WATCH:
 		return MESSAGE_OBJECTS;
 	case MESSAGE_STATUS:
 		return MESSAGE_NODE;

@@ -74,6 +74,7 @@ enum message_kind {
 	MESSAGE_HOLD,	  /* node -> shard: a lease of mine holds this object; or its time ends then
 			   * -> REPLY */
 	MESSAGE_PREFETCH, /* node -> node: fetch this object -> REPLY when you have all of it */
+	MESSAGE_WATCH, /* node -> shard: tell me of these objects -> OBJECTS, when there is news */
 	MESSAGE_KINDS,
 };
 
@@ -285,11 +286,36 @@ struct message_list {
 	char prefix[OBJECT_NAME_MAX + 1]; /* of the names; empty: all */
 };
 
+enum message_watch_step {
+	MESSAGE_WATCH_BEGIN = 1, /* with the objects that exist */
+	MESSAGE_WATCH_JOIN,	 /* from now on */
+	MESSAGE_WATCH_NEXT,
+	MESSAGE_WATCH_STOP,
+	MESSAGE_WATCH_STEPS,
+};
+
+enum message_watch_state {
+	MESSAGE_WATCH_EVENTS = 1, /* the objects are events, in order */
+	MESSAGE_WATCH_MISSED,	  /* some are lost; these are the next ones */
+	MESSAGE_WATCH_FULL,	  /* the shard has no room for one who watches more */
+	MESSAGE_WATCH_STATES,
+};
+
+struct message_watch {
+	uint32_t step;	 /* enum message_watch_step */
+	uint64_t number; /* of the watch, at its node */
+	uint64_t next;	 /* NEXT: those before have come; else 0 */
+	uint64_t cursor; /* NEXT: more of the objects that existed; 0: they have come */
+	char prefix[OBJECT_NAME_MAX + 1];
+};
+
 struct message_objects {
 	uint64_t cursor; /* of the next page; 0: this was the last */
 	uint32_t count;
 	const struct session_object *objects;
 	uint32_t deleted; /* STAT, count 0: 1: somebody has deleted it; else 0 */
+	uint32_t watch;	  /* WATCH: enum message_watch_state; else 0 */
+	uint64_t next;	  /* WATCH: number of the first event after these; else 0 */
 };
 
 struct message_member {
@@ -436,6 +462,7 @@ struct message {
 		struct message_hold hold;
 		struct message_stream stream;
 		struct message_list list;
+		struct message_watch watch;
 		struct message_objects objects;
 		struct session_node node;
 		struct message_members members;

@@ -129,7 +129,9 @@ void session_list_resume(struct control *c, struct session *s)
 	{
 		struct wait *w = list_item(l, struct wait, of_session);
 
-		if (w->paused)
+		if (w->paused && w->op == SESSION_WATCH)
+			session_watch_resume(c, w);
+		else if (w->paused)
 			session_list_ask(c, w);
 	}
 }

@@ -164,7 +164,7 @@ static session_handler *const session_handlers[SESSION_OPS] = {
 	[SESSION_RESUME] = session_resume,   [SESSION_CANCEL] = session_cancel,
 	[SESSION_LEASE] = session_lease,     [SESSION_LEASE_END] = session_lease_end,
 	[SESSION_HOLD] = session_hold,	     [SESSION_RELEASE] = session_release,
-	[SESSION_EXPIRE] = session_expire,
+	[SESSION_EXPIRE] = session_expire,   [SESSION_WATCH] = session_watch,
 };
 
 bool sessions_request(struct control *c, uint32_t number, const void *bytes, size_t length)

@@ -38,7 +38,7 @@ struct wait {
 	struct list of_session;
 	struct idmap_node by_seq; /* in the map while it can be cancelled */
 	struct await await;
-	struct list link; /* WAIT for a part: on sessions.polled */
+	struct list link; /* WAIT for a part: on sessions.polled; WATCH: on watching */
 	struct timer timer;
 	struct session *session; /* NULL: it is another node's (broadcast.c) */
 	struct fetch *fetch;	 /* GET before the object has a place */
@@ -55,19 +55,22 @@ struct wait {
 	uint32_t pin;
 	uint32_t shard;	  /* LIST: index of the one that is asked now; PUT: node that was; or
 			   * whose it is */
-	uint32_t pending; /* STATUS, BROADCAST: nodes that have not answered */
+	uint32_t pending; /* STATUS, BROADCAST, WATCH: nodes that have not answered */
 	uint16_t op;
 	bool numbered;	    /* it is in by_seq */
 	bool sealed;	    /* SEAL: it is, and the directory is being told (directory/backup.h) */
 	bool brief;	    /* STAT */
 	bool progress;	    /* REDUCED: the client wants the sources of one that goes on */
-	bool paused;	    /* LIST: the client is slow */
+	bool paused;	    /* LIST, WATCH: the client is slow */
+	bool missed;	    /* WATCH: it is to hear so when all owners have answered */
 	uint32_t named;	    /* LIST: nodes below were asked, or named when they had to be */
 	uint64_t silent_ns; /* LIST: spent on owners that did not answer */
-	char prefix[OBJECT_NAME_MAX + 1]; /* LIST: of names */
+	char prefix[OBJECT_NAME_MAX + 1]; /* LIST, WATCH: of names */
 };
 
 enum { SESSION_PAGES = 64 };
+
+enum { SESSION_WATCHES = 64 }; /* of all clients of this node */
 
 enum { PREFETCHES = 1024 }; /* objects that other nodes have asked this one to fetch */
 
@@ -96,6 +99,9 @@ struct sessions {
 	uint64_t waits_count; /* ever started */
 	struct list polled;   /* waits for a part of an object: events come only at whole blocks */
 	struct timer poll;
+	struct list watching; /* struct wait.link, of WATCH */
+	uint32_t watches;     /* how many */
+	uint64_t view;	      /* members.view whose owners they ask */
 };
 
 struct control_config;
@@ -187,6 +193,14 @@ bool session_lease_may(struct control *c, struct session *s, const struct sessio
 /* struct lease_ops */
 void session_lease_answer(struct control *c, void *waiter, uint64_t number, int32_t status,
 			  uint64_t generation, const char *text);
+/* watch.c */
+void session_watch(struct control *c, struct session *s, const struct session_request *r);
+/* It ends: nobody need tell it anything any more. */
+void session_watch_end(struct control *c, struct wait *w);
+/* The client has read: what waited for that goes on. */
+void session_watch_resume(struct control *c, struct wait *w);
+/* Other nodes own the directory now. */
+void session_watch_view(struct control *c);
 /* The session's queue has room again. */
 void session_list_resume(struct control *c, struct session *s);
 /* Whether the client was creating something apart at an earlier control that nobody has resumed. */

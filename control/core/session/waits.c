@@ -64,6 +64,8 @@ void waits_free(struct control *c, struct wait *w)
 {
 	if (w->lease) /* what is known of it was said before */
 		holds_create_not(c, w->lease, &w->id, true);
+	if (w->op == SESSION_WATCH)
+		session_watch_end(c, w);
 	if (w->call)
 		calls_cancel(c, w->call);
 	timers_cancel(&c->timers, &w->timer);
@@ -163,7 +165,7 @@ static void waits_fire(struct control *c, struct timer *t)
 static bool waits_cancellable(const struct wait *w)
 {
 	return w->op == SESSION_GET || w->op == SESSION_WAIT || w->op == SESSION_REDUCED ||
-	       w->op == SESSION_BROADCAST;
+	       w->op == SESSION_BROADCAST || w->op == SESSION_WATCH;
 }
 
 void session_cancel(struct control *c, struct session *s, const struct session_request *r)
