@@ -15,40 +15,41 @@ struct message;
 struct node;
 
 struct cluster_ops {
-	/* It has said hello. False when our shard does not know its objects. */
+	/* The node has said hello. False: the directory shard here does not know its objects. */
 	bool (*node_up)(struct control *c, struct node *n);
-	/* No message reaches it any more. */
+	/* No message reaches the node any more. */
 	void (*node_down)(struct control *c, struct node *n);
-	/* It has begun to announce what it holds. */
+	/* The node begins to announce all of its objects. */
 	void (*node_known)(struct control *c, struct node *n);
-	/* It asks us to announce all that we hold. */
+	/* The node asks for an announcement of all objects here. */
 	void (*announce_asked)(struct control *c, struct node *n);
-	/* It has answered a request that was sent so long ago. */
+	/* The node has answered a request that was sent taken_ns ago. */
 	void (*heard)(struct control *c, struct node *n, uint64_t taken_ns);
 
-	/* A further link with it is up. */
+	/* One more link to the node is up. */
 	void (*link_up)(struct control *c, struct node *n);
-	/* Whether somebody needs that link. */
+	/* Whether a fetch or a participant needs the link. */
 	bool (*link_wanted)(struct control *c, const struct link *l);
 
-	/* It is taken for dead; ever: nobody knows since when. */
+	/* The node is taken for dead; ever: since an unknown time. */
 	void (*node_away)(struct control *c, struct node *n, bool ever);
-	/* It is no member any more: what waits for it does not any longer. */
+	/* The node is no member any more: ends what waits for it. */
 	void (*node_ended)(struct control *c, struct node *n);
-	/* The members agree that it is dead; that it lives. */
+	/* The members agree that the node is dead; that it lives. */
 	void (*node_dead)(struct control *c, struct node *n);
 	void (*node_back)(struct control *c, struct node *n);
 	/* The last of what follows when it is no member any more. */
 	void (*node_gone)(struct control *c, struct node *n);
-	/* It has begun anew, or has denied something. */
+	/* The node has restarted, or has refuted a suspicion. */
 	void (*node_reborn)(struct control *c, struct node *n);
-	/* Other members live: ids have moved. First: holders begin to tell. */
+	/* The live members have changed, and with them the owners of ids. unsettled comes first:
+	 * from then on holders may announce. */
 	void (*unsettled)(struct control *c);
 	void (*view_changed)(struct control *c);
 
-	/* Before a request leaves: fills in what holds now. False: it does not hold any more. */
+	/* Before a request is sent: fills in the present state. False: it is obsolete. */
 	bool (*prepare)(struct control *c, struct call *call);
-	/* An answer that nobody waits for any more. */
+	/* An answer to a call that has ended. */
 	void (*late_answer)(struct control *c, struct node *n, const struct message *m);
 };
 

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Spreading what is known of the members, and finding out who died. The live members stand in a
- * ring by number; each keeps connections with those 1, 2, 4, 8, ... places away, so a node has some
- * 2 log2 N of them and news crosses the cluster in log2 N hops. News is passed on once by each node
- * that it is new to. Once a second a node probes one of those it watches; a probe also compares
- * the tables, which repairs whatever got lost.
+ * Gossip: spreads reports about members, and detects dead ones. The live members form a ring by
+ * number. Each is connected with the nodes 1, 2, 4, 8, ... positions away: about 2 log2 N
+ * connections, and news crosses the cluster in log2 N hops. A node passes news on once. Once a
+ * second it probes one of the nodes it watches; a probe also compares the tables.
  *
- * The two that are next in the ring are watched by the dataplane, which tells of silence. Whoever
- * misses a node, for that or because a probe was not answered or a connection did not come back,
- * asks three others to probe it as well, and makes it suspect when none hears of it: a suspicion
- * costs its refutation, after which all tell the node again what they hold.
+ * The dataplane watches the two neighbours in the ring, and reports silence. A node that misses
+ * another, by such a report, an unanswered probe or a lost connection, asks three others to probe
+ * it, and makes it suspect if none of them hears from it. A wrong suspicion costs a refutation, and
+ * a new announcement of all objects to the refuting node.
  */
 #include "core/base/env.h"
 #include "room.h"
@@ -241,7 +240,7 @@ void gossip_heard(struct control *c, struct node *n)
 	}
 }
 
-/* Somebody misses that one: it is probed, and when it says anything, the asker is told. */
+/* MEMBERS_ASK: the requester misses a member. Probes that member, and reports an answer. */
 static void gossip_asked(struct control *c, struct node *requester, const struct message_member *m)
 {
 	struct node *n = peers_node(c, m->node);

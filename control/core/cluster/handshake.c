@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is said on a connection: first of all who we are, and nothing counts before that. */
+/*
+ * HELLO, the first message of a connection: who the node is. Messages before it are dropped. Called
+ * by dispatch.c and peers.c.
+ */
 #include "core/base/env.h"
 #include "core/base/text.h"
 #include "room.h"
@@ -152,7 +155,7 @@ struct node *peers_message(struct control *c, uint32_t handle, const struct mess
 
 	if (conn == NULL) {
 		c->counters.messages_unknown_conn++;
-		peers_close_conn(c, 0, handle); /* of an earlier control here: begin again */
+		peers_close_conn(c, 0, handle); /* of an earlier control here: opens a new one */
 		return NULL;
 	}
 	if (m->kind == MESSAGE_HELLO) {

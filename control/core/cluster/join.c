@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Numbers for newcomers. Seed i of S has number i and gives the numbers i + S, i + 2 S, ... away:
- * two seeds never give the same, whoever of them can see the other. A node that comes back from the
- * same address gets the number that it had.
- *
- * Until its HELLO says a number, a node at an address is a guest.
+ * Numbers for new nodes. Seed i of S seeds has number i, and assigns i + S, i + 2 S, ...: so two
+ * seeds never assign the same number, even if they cannot see each other. A node that comes back
+ * from the same address gets its old number. A node whose HELLO has no number yet is a guest.
  */
 #include "core/base/env.h"
 #include "room.h"

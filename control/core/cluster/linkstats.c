@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is known of the ways to the nodes, for the planners of broadcasts and reduces. A transfer
- * shows no more than the slower one of its two links can: it is blamed if the other one is known to
- * do better.
+ * Link measurements, for the planners of broadcasts and reduces. A transfer shows the slower of its
+ * two links only: the one that is slow is the one whose peer is known to do better.
  */
 #include "linkstats.h"
 #include "core/control.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What was measured of the ways to the nodes: one figure that stands for all links, and each node's
- * own. Whoever ends a transfer or a request adds a measurement; the planners of broadcasts and
- * reduces read them. Knows no object and no connection.
+ * Link measurements: one figure that stands for all links, and one per node. Fetches, participants
+ * and calls add measurements when they end; the planners of broadcasts and reduces read them. It
+ * must not know objects or connections.
  */
 #ifndef SARISSA_CONTROL_CORE_CLUSTER_LINKSTATS_H
 #define SARISSA_CONTROL_CORE_CLUSTER_LINKSTATS_H
@@ -40,7 +40,7 @@ void linkstats_saw_rate(struct linkstats *s, uint32_t node, uint32_t other, uint
 			uint64_t bytes);
 /* The same, but it may have been any part of what it can. */
 void linkstats_saw_least(struct linkstats *s, uint32_t node, uint64_t bytes_per_s);
-/* It has begun anew: it may be another machine. */
+/* The node has restarted: it may be another machine. */
 void linkstats_forget(struct linkstats *s, uint32_t node);
 /* What to reckon with where that node takes part: what stands for all, or its own where that is
  * worse by more than chance makes it. */

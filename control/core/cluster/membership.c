@@ -202,7 +202,7 @@ static void members_set(struct control *c, struct node *n, uint64_t incarnation,
 		c->cluster->ops->node_away(c, n, !known);
 	}
 	c->counters.members_died += was && state == MEMBER_DEAD;
-	n->died |= returned; /* it had to deny something, or has begun again */
+	n->died |= returned; /* it has refuted a suspicion, or has restarted */
 	if (rose) {
 		n->epoch++;
 		c->cluster->ops->node_reborn(c, n);
@@ -349,9 +349,9 @@ static void members_refute(struct control *c, const struct message_member *m)
 	peers_hello_all(c);
 }
 
-/* Whoever lives here is at most suspect by what others say: it has the time to say that it lives.
- * Those who saw it die have warned us long enough ago; one who comes back from the other side of a
- * cut takes all of us for dead. */
+/* A report that a node is dead makes it suspect here, if it lives here: so it has time to refute.
+ * Members that saw it die have reported the suspicion before. A node that returns from a partition
+ * takes all others for dead. */
 static enum member_state members_believe(const struct node *n, const struct message_member *m)
 {
 	return m->state == MEMBER_DEAD && members_live(n) ? MEMBER_SUSPECT

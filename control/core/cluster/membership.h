@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who belongs to the cluster. A table of all nodes that were ever heard of, each with a state and
- * an incarnation; reports about a node are ordered, so tables that have heard the same reports are
- * equal, in whatever order they came. The live ones (alive or suspected) share the directory.
- *
- * Whatever finds out who lives tells it through members_join, members_suspect and members_leave.
- * That is gossip.c here; a service outside (a lease in etcd, say) would call the same three.
- *
- * gossip.h spreads it and watches a few others, join.h gives numbers to newcomers, ownership.h has
- * what follows for the directory.
+ * The members of the cluster: a table of all known nodes, each with a state and an incarnation.
+ * Reports about a node are ordered, so tables with the same reports are equal, in whatever order
+ * they came. The live members (alive or suspect) share the directory (ownership.h). A failure
+ * detector calls members_join, members_suspect and members_leave: gossip.c here; a service outside
+ * could call the same. It must not know objects.
  *
  * A. Das, I. Gupta, A. Motivala, SWIM, DSN 2002: suspicion, incarnations, refutation.
  */
@@ -29,7 +25,7 @@ enum {
 struct conn;
 struct node;
 
-struct member_owner { /* who keeps the directory's part with an id, in this view */
+struct member_owner { /* the shard owner of an id, in this view */
 	struct object_id id;
 	uint32_t node;
 	bool known;
@@ -43,7 +39,7 @@ struct members {
 	uint64_t digest; /* of the entries that are known: kept, not added up for each message */
 	uint64_t epoch;	 /* added to that of each node; from the incarnation on */
 	uint64_t changed_ns;
-	uint64_t view;	     /* digest of who lives, in which incarnation (settle.c) */
+	uint64_t view;	     /* digest of the live members and their incarnations (settle.c) */
 	uint32_t unheard;    /* live members that have not told all of this view */
 	bool settled;	     /* all have, or the time for that is over */
 	bool cut_off;	     /* the last connection with another node was lost: none since */

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which node keeps which part of the directory, and what happens when that changes: holders tell
- * the new owner what they hold (store/announce.c), requests that wait for an answer are asked there
- * again (rpc.c), the old owner forgets and sends away who waits. Two nodes that see other members
- * for a moment send each other away until they agree; a request stays open all the while.
+ * Shard ownership: which node owns the directory shard of an id. When the members change, holders
+ * announce their objects to the new owner (store/announce.c), open requests are sent there (rpc.c),
+ * and the old owner forgets the ids and redirects their waiters. Nodes with different views
+ * redirect requests to each other until they agree; the requests stay open. Called by all rooms.
  */
 #include <xxhash.h>
 #include "room.h"
 #include "join.h"
 
-/* Rendezvous hashing: each shard node draws a lot for the id, the highest has it; so when a node
- * joins or leaves, only its own objects move, and when the owner leaves, the second highest has it
- * next. D. G. Thaler, C. V. Ravishankar, 1998. */
+/* Rendezvous hashing: each node has a weight for the id, and the node with the largest weight owns
+ * it. So when a node joins or leaves, only its own ids move; the next owner is the node with the
+ * second largest weight. D. G. Thaler, C. V. Ravishankar, 1998. */
 static uint64_t ownership_weight(uint32_t node, const struct object_id *id)
 {
 	return XXH3_64bits_withSeed(id->bytes, sizeof(id->bytes), node + UINT64_C(1));
@@ -51,7 +51,8 @@ static bool ownership_fixed(const struct control *c)
 	return c->config.shards > 0;
 }
 
-/* Each member draws a lot: what was found for an id is kept until the view changes. */
+/* Computing the weights of all members is slow: the owners of recent ids are cached until the view
+ * changes. */
 static uint32_t ownership_remembered(struct control *c, const struct object_id *id)
 {
 	struct members *m = &c->cluster->members;

@@ -11,23 +11,25 @@ struct message;
 struct node;
 struct object_id;
 
-/* Whose part of the directory an id belongs to; who keeps any. */
+/* The shard owner of an id; whether a node owns a shard. */
 struct node *control_shard(struct control *c, const struct object_id *id);
 bool control_is_shard(const struct control *c, const struct node *n);
 
-/* Whether an id has come to us and some members have not told us yet what they hold (settle.c). */
+/* Whether this node has become the owner of the id, and some members have not announced all of
+ * their objects yet (settle.c). */
 bool ownership_settling(struct control *c, const struct object_id *id);
-/* Whether this node has kept it in all views since the last that had settled. */
+/* Whether this node has been the owner of the id in all views since the last settled one. */
 bool ownership_constant(const struct control *c, const struct object_id *id);
-/* The next node from *cursor on that keeps a part of the directory; NULL: no more. */
+/* The next shard owner from *cursor on; NULL: no more. */
 struct node *ownership_next(struct control *c, uint32_t *cursor);
-/* The owner of an id, and who would be its owner after that one; NULL: nobody. */
+/* The owner and the next owner of an id, which both have its tombstones; NULL: there is none. */
 void ownership_replicas(struct control *c, const struct object_id *id, struct node *owners[2]);
-/* Who would keep them next if that one did not; not ourselves; NULL: nobody is left. */
+/* The node in line after `than` for the id's tombstones, other than this node; NULL: none is
+ * left. */
 struct node *ownership_stand_in(struct control *c, const struct object_id *id,
 				const struct node *than);
-/* Who holds the second copy of a small object of this shard: of the other nodes that live and
- * answer the one that would be its next owner; NULL: there are none. */
+/* The node for the second copy of a small object: of the other live nodes that answer, the next
+ * owner; NULL: there is none. */
 struct node *ownership_backup(struct control *c, const struct object_id *id);
 void ownership_redirect(struct control *c, struct node *n, uint64_t request);
 

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The other nodes: who they are, and the connections to them. A node is recognised by its address,
- * from the configured list or as it was heard from others (join.c), and by the number that it says
- * in its HELLO; both must agree.
+ * The other nodes, and the links to them. A node is known by its address, from the configured list
+ * or from other nodes (join.c), and by the number in its HELLO; both must agree.
  *
- * A link is a wish for a connection between one of our workers and one of a node's. It is opened
- * when first wanted and opened again, with growing pauses, for as long as somebody wants it. The
- * link between the workers 0 carries all messages; those with the nodes that we watch (gossip.c),
- * and with the directory's nodes when they are configured, always stand.
+ * A link is a wanted connection between a worker of this node and one of another. It is opened when
+ * first wanted, and reopened with growing pauses while a user wants it. The link between the
+ * workers 0 carries all messages. Links to watched nodes (gossip.c) and to configured shard owners
+ * always exist. Called by all rooms above. It must not know objects.
  */
 #ifndef SARISSA_CONTROL_CORE_CLUSTER_PEERS_H
 #define SARISSA_CONTROL_CORE_CLUSTER_PEERS_H
@@ -88,8 +87,8 @@ struct node {
 	uint64_t dead_ns; /* when it was taken for dead last */
 	bool seen;	  /* it lived in a view since the last that had settled, or in that */
 	bool missed;	  /* it is silent: unless it is heard of soon, it is suspect */
-	bool died; /* it was taken for dead, with what it has, or has denied something since or
-		      begun again: others may have acted on that */
+	bool died; /* it was taken for dead, has refuted that, or has restarted: other members may
+		      have acted on it */
 	uint32_t asked_by[2]; /* node + 1 that wants to know when we hear of it; 0: nobody */
 	uint64_t asked_ns;
 	uint64_t fresh_ns;  /* until then its last sign of life is young enough (store/replica.h) */
@@ -148,7 +147,7 @@ void peers_refuse(struct control *c, struct conn *conn, const struct message_hel
 void peers_give(struct control *c, uint32_t conn, uint32_t number);
 /* Says hello again wherever there is a connection: something in it has changed. */
 void peers_hello_all(struct control *c);
-/* We have a number now, and those who are connected already are met. */
+/* This node has a number now: says hello on all present connections. */
 void peers_joined(struct control *c);
 
 /* Between peers.c and handshake.c: a HELLO is owed on the connection, and leaves, or soon. */

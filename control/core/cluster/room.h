@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The room of the cluster, for itself and for the rooms above it. Private: gossip.h, join.h,
- * loopback.h, settle.h. */
+/* The state of the cluster room, for its own files and for the rooms above. Private: gossip.h,
+ * join.h, loopback.h, settle.h. */
 #ifndef SARISSA_CONTROL_CORE_CLUSTER_ROOM_H
 #define SARISSA_CONTROL_CORE_CLUSTER_ROOM_H
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Requests to other nodes (or to ourselves) that are not answered yet. A call is repeated when a
- * connection to its node comes up and every retry_ns, until it is answered, cancelled, or its
- * deadline has passed: its owner hears exactly one end, unless it cancelled.
+ * Calls: requests to other nodes, or to this one, that are not answered yet. A call is repeated
+ * when a connection to its node comes up, and every retry_ns, until it is answered, cancelled, or
+ * past its deadline. Its owner gets exactly one end, none after a cancel. Called by all rooms
+ * above. It must not know what the messages say, but for their ids.
  */
 #ifndef SARISSA_CONTROL_CORE_CLUSTER_RPC_H
 #define SARISSA_CONTROL_CORE_CLUSTER_RPC_H
@@ -60,7 +61,7 @@ void calls_answer(struct control *c, struct node *n, const struct message *m);
 
 /* The node says that the id is not its own. */
 void calls_redirected(struct control *c, struct node *n, const struct message *m);
-/* The members have changed: requests go to those who have the ids now. */
+/* The members have changed: sends open requests to the present owners of their ids. */
 void calls_move(struct control *c);
 
 /* The node is dead: what only it can answer ends now. */

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * When an owner knows of all objects whose ids have come to it. A change of the live members moves
- * ids; who holds such an object announces it to the new owner, and says at the end that this was
- * all as of its view of the members (ANNOUNCED, store/resync.c). The owner is settled when every
- * live member has said so of the view that the owner has. A member that dies changes the view.
+ * When a shard owner knows all objects of its ids. A change of the live members gives ids to new
+ * owners. Holders announce their objects to them, and end with ANNOUNCED, which names their view of
+ * the members (store/resync.c). The owner is settled when every live member has sent ANNOUNCED for
+ * the owner's own view. A member that dies changes the view.
  *
  *   unsettled   --ANNOUNCED of every live member, of this view-->  settled
  *   unsettled   --settle_max_ns-->                             settled, and counted (settles_cut)
  *   either      --the live members change-->                   unsettled
  *   either      --a new incarnation of this node-->            unsettled, for all ids
  *
- * This node begins a new incarnation when another one took it for suspect or dead, and when it had
- * no connection with any: its ids may have had other owners meanwhile, who let objects be made.
- * Which view it is says a digest of who lives and in which incarnation. It never takes an earlier
- * value again, so what was said of one view is not taken for another.
+ * This node takes a new incarnation after another node suspected it or took it for dead, and after
+ * it had no connection at all: its ids may have had other owners, which let objects be created. A
+ * view is a digest of the live members and their incarnations. Incarnations only rise, so no view
+ * comes twice, and an ANNOUNCED of one view is never taken for another.
  */
 #include <xxhash.h>
 #include "core/base/env.h"
@@ -68,7 +68,7 @@ static void settle_fire(struct control *c, struct timer *t)
 	c->cluster->members.settled = true;
 }
 
-/* Counts those who have told all of this view already. */
+/* Counts the members that have sent ANNOUNCED for this view. */
 void settle_look(struct control *c)
 {
 	struct members *m = &c->cluster->members;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* When an owner knows of all objects whose ids have come to it: see settle.c. */
+/* When a shard owner knows all objects of its ids: see settle.c. */
 #ifndef SARISSA_CONTROL_CORE_CLUSTER_SETTLE_H
 #define SARISSA_CONTROL_CORE_CLUSTER_SETTLE_H
 

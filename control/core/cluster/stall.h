@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Whether a stream that this node receives still flows. Nothing tells a receiver that its sender
- * has stopped: the connection is given up only after seconds. So whoever waits for chunks looks at
- * what is missing, asks a sender that has been quiet for WATCH_QUIET_NS (a STREAM request with
- * check set), and takes one that does not answer to be silent after four times what answers have
- * taken here lately, within WATCH_SILENT_MIN_NS and WATCH_SILENT_MAX_NS. A sender that answers has
- * nothing to send: it is asked again after growing pauses.
- *
- * A verdict may be wrong on a machine that is busy: it must cost only work, and the late answer
- * makes the next one more patient.
+ * Detects stalled streams at the receiver. No event says that a sender has stopped: its connection
+ * ends only after seconds. So fetches and participants watch what is missing, and ask a sender that
+ * is quiet for WATCH_QUIET_NS (STREAM with check set). No answer within four times the recent
+ * answer time, within WATCH_SILENT_MIN_NS and WATCH_SILENT_MAX_NS, means that it is silent. A
+ * sender that answers has nothing to send, and is asked again after growing pauses. A verdict may
+ * be wrong on a busy machine: it must cost only work, and a late answer raises the threshold.
  */
 #ifndef SARISSA_CONTROL_CORE_CLUSTER_STALL_H
 #define SARISSA_CONTROL_CORE_CLUSTER_STALL_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What this node's shard of the directory has others do: it removes copies, asks who lives, sends
- * away. The shard itself (directory.c) knows nothing of calls, members and time.
+ * What the directory shard needs of other nodes (struct directory_out): removes copies, probes
+ * holders, redirects. Called by the shard and by control.c. The shard itself (directory.c) knows no
+ * calls, members or time.
  */
 #include "room.h"
 #include "agent.h"
@@ -95,9 +96,9 @@ void agent_suspect(void *arg, uint32_t node)
 	directory_node_silent(&c->directory->shard, node, n->probing);
 }
 
-/* A node that has just come (back) is about to tell what it holds; one whose dataplane was started
- * again comes back hardly later than it is taken for dead; one that sees nobody else cannot tell
- * who is dead. */
+/* Not settled: a node that has just come up is about to announce its objects; a node whose
+ * dataplane was restarted may come up just after it was taken for dead; this node sees no other
+ * member, and cannot tell which of them are dead. */
 bool agent_settled(void *arg, const struct object_id *id)
 {
 	struct control *c = arg;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What this node's shard of the directory has others do: see agent.c. */
+/* What the directory shard needs of other nodes: see agent.c. */
 #ifndef SARISSA_CONTROL_CORE_DIRECTORY_AGENT_H
 #define SARISSA_CONTROL_CORE_DIRECTORY_AGENT_H
 
@@ -21,8 +21,8 @@ uint32_t agent_removals(void *arg);
 bool agent_settled(void *arg, const struct object_id *id);
 void agent_redirect(void *arg, uint32_t node, uint64_t request);
 
-/* Sets the time when the directory tells those who are patient that they wait. What all ask for at
- * once is often there before: nobody has been woken for nothing then. */
+/* Starts the timer of deferred replies. An object that many ask for at once is often there before
+ * it fires, and saves the replies. */
 void agent_notify_later(struct control *c);
 /* Deletes wait for a holder that does not answer until it is gone as a member. */
 void agent_silent(struct control *c, struct node *n, bool gone);

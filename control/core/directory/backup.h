@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The second copy of a small object. Its value is in the directory, so it is on two machines
- * already unless the node that put it is the shard owner, or has died since. Then the shard owner
- * asks the node that would be the next owner to hold a copy like one that was put there (KEEP):
- * that is never evicted, it is announced and deleted as any other copy, and goes into the directory
- * again when the owner is lost.
- *
- * A put waits for that copy, at most BACKUP_ANSWER_NS. What was not done then, and what a death has
- * made necessary, is done in the background.
+ * The second copy of a small object. The directory has its value, so it is on two nodes, unless the
+ * node that put it is the shard owner or has died. Then the owner asks the next owner to hold a
+ * pinned replica (KEEP), which is announced and deleted like any other copy. A put waits for it, at
+ * most BACKUP_ANSWER_NS; after that, and after a death, copies are made in the background. Called
+ * by the directory (directory_out) and by control.c.
  */
 #ifndef SARISSA_CONTROL_CORE_DIRECTORY_BACKUP_H
 #define SARISSA_CONTROL_CORE_DIRECTORY_BACKUP_H

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * DELETE at the shard owner: when it is answered, and what a repeated one is told. The entry ends
- * at once (directory_end); the answer waits for the holders and for those who keep the tombstone
- * too.
+ * DELETE at the shard owner. The entry ends at once (directory_end). The answer waits for all
+ * holders, and for the other replicas of the tombstone. A repeated DELETE gets the same answer.
  */
 #include <errno.h>
 #include "directory.h"

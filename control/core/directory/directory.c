@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What nodes tell the directory: HAVE, DROP, DELETE, and their coming and going. */
+/*
+ * Announcements at the directory shard: HAVE, DROP, ANNOUNCED, and nodes that come and go. GET is
+ * matching.c's, DELETE is delete.c's.
+ */
 #include <errno.h>
 #include "directory.h"
 #include "core/base/text.h"
@@ -62,8 +65,8 @@ void directory_end(struct directory *d, struct entry *e, uint32_t except, struct
 
 	watchers_gone(d, e);
 
-	/* A generation that a reduce gives up is not buried: what another coordinator has completed
-	 * meanwhile may be an earlier one. */
+	/* No tombstone for a generation that a reduce gives up: another coordinator may have
+	 * completed an earlier one meanwhile. */
 	if (!replaced && directory_add_tombstone(d, &tombstone))
 		directory_fresh(d, directory_tombstone(d, &tombstone.id), removal);
 	if (!list_empty(&e->references))
@@ -90,7 +93,8 @@ void directory_end(struct directory *d, struct entry *e, uint32_t except, struct
 	e->name[0] = '\0';
 }
 
-/* Of an id that is lent: what a client has begun to put, here or on the other side of a cut. */
+/* Of an id that is reserved for a delegate: an object that a client puts, here or across a
+ * partition. */
 static bool directory_have_foreign(const struct entry *e, const struct message_have *have)
 {
 	return have->create || (have->state == MESSAGE_COPY_CREATING && !have->made &&
@@ -110,7 +114,7 @@ static bool directory_have_generation(struct directory *d, uint32_t node, const 
 		bool other = e->reserved != 0 || e->generation > have->generation;
 
 		directory_reply(d, node, m->request, other ? -ECANCELED : -ESTALE, e->generation,
-				other ? "its reduce has begun again"
+				other ? "its reduce was restarted"
 				      : "nobody coordinates its reduce here any more");
 		return false;
 	}
@@ -141,8 +145,7 @@ static bool directory_have_generation(struct directory *d, uint32_t node, const 
 		directory_reply(d, node, m->request, -EAGAIN, e->generation, t.bytes);
 		return false;
 	}
-	/* Of those that one makes who has borrowed the id the latest counts, until one is complete.
-	 */
+	/* A delegate's latest generation counts, until one is complete. */
 	restart = delegated && have->made && !directory_has_complete(d, &have->id);
 	if (have->generation < e->generation ||
 	    (have->state != MESSAGE_COPY_COMPLETE && !restart && directory_stands(d, e))) {
@@ -224,9 +227,9 @@ static bool directory_have_copy(struct directory *d, uint32_t node, const struct
 	return true;
 }
 
-/* Node + 1 of one whose copy stays. When the asker knows that the one before is lost and there is
- * no other, its own copy is that from now on; all is decided here, so of several askers only one
- * is. */
+/* Node + 1 of the pinned replica. If the requester says that it is lost, and there is no other, the
+ * requester's copy becomes the pinned replica. The owner decides, so of several requesters one
+ * gets it. */
 static uint32_t directory_pinned(const struct directory *d, const struct entry *e,
 				 uint32_t requester, bool pin_lost)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One shard of the directory: which objects exist, who holds them, who waits for them. Pure: it
- * talks through struct directory_out only and knows no connection and no time.
+ * One shard of the directory: objects, their holders, and the receivers that wait for them. Pure:
+ * it acts through struct directory_out only, and must not know connections, calls or time. Called
+ * by the front door with messages, and by the cluster's events. Its state is soft: nodes announce
+ * their objects again when asked (directory_node_up).
  *
- * Broadcast is receiver-driven: a GET is answered with one holder, whose sending slot is booked;
- * the asker becomes a partial holder at once, so that later askers chain behind it. A copy that
- * becomes complete or goes away returns the slot. How many slots a copy has, and whether a small
- * value comes with the answer instead, says a model (planner/fanout.h). A receiver may ask for more
- * holders to feed it at a time. Who feeds whom never contains a circle.
- *
- * Its state is soft: nodes announce what they hold again when asked (directory_node_up).
+ * Broadcast is receiver-driven. A GET is answered with one holder, and a sending slot of that
+ * holder is booked. The receiver becomes a partial holder at once, so that later receivers chain
+ * behind it. A copy that is complete or gone returns the slot. A model (planner/fanout.h) says how
+ * many slots a copy has, and whether a small value comes with the answer instead. A receiver may
+ * book several holders. Bookings never form a circle.
  */
 #ifndef SARISSA_CONTROL_CORE_DIRECTORY_DIRECTORY_H
 #define SARISSA_CONTROL_CORE_DIRECTORY_DIRECTORY_H
@@ -32,46 +32,45 @@ struct copy {
 	struct list of_entry, of_node;
 	struct copy *same_bucket; /* directory.by_node */
 	struct entry *entry;
-	struct copy_upstream { /* PARTIAL: whose sending slots are booked */
+	struct copy_upstream { /* PARTIAL: a booked sending slot */
 		struct copy *copy;
-		uint64_t request; /* the GET that was answered with it; 0: it told us itself */
+		uint64_t request; /* the GET that was answered with it; 0: from a HAVE */
 	} upstream[MESSAGE_UPSTREAMS_MAX];
 	struct copy *visit_next;
 	uint64_t visit;
-	uint64_t epoch; /* of its node, when that spoke of it last */
+	uint64_t epoch; /* of its latest HAVE or GET */
 	uint32_t upstreams;
 	uint32_t node;
 	uint32_t sending; /* copies that have this one as an upstream */
 	uint32_t state;	  /* enum message_copy_state */
 	uint32_t depth;	  /* PARTIAL: hops from a complete copy, when its booking was made */
-	bool pinned;	  /* its node keeps it, whatever the others do */
-	bool fed;	  /* it is, or was */
-	bool alone;	  /* PARTIAL: it was by one only, that had all of it and fed nobody else */
-	bool by_value;	  /* COMPLETE: its answer is on the way, it can feed nobody yet */
+	bool pinned;	  /* its node never evicts it */
+	bool fed;	  /* it has, or had, an upstream */
+	bool alone;	  /* PARTIAL: its only upstream was complete, and fed no other copy */
+	bool by_value;	  /* COMPLETE: the value is on the way; it cannot feed others yet */
 };
 
-struct waiter { /* of an entry's waiters; of its locates: it only wants to know where it is */
+struct waiter { /* a GET that waits: on entry.waiters; a LOCATE: on entry.locates */
 	struct list of_entry, of_node;
 	struct entry *entry;
 	uint64_t request;
 	uint32_t node;
-	uint32_t failed;      /* not this holder */
-	uint32_t value_max;   /* of its locates: bytes that it wants at most */
-	struct list deferred; /* on directory.untold: it does not know that it waits */
+	uint32_t failed;      /* holder to avoid */
+	uint32_t value_max;   /* LOCATE: largest value to send, in bytes */
+	struct list deferred; /* on directory.deferred: its reply "wait" is deferred */
 	bool waited;	      /* it was not answered at once */
-	bool ripe;	      /* untold since the last time that some were told */
+	bool ripe;	      /* deferred since before the last round of replies */
 };
 
-#define DIRECTORY_DELEGATED \
-	(UINT64_MAX - 1) /* reserved for a reduce that another node coordinates */
+#define DIRECTORY_DELEGATED (UINT64_MAX - 1) /* entry.reserved: for a delegated reduce */
 
 struct entry {
 	struct idmap_node by_id;
 	struct list copies, waiters, locates;
 	struct list references; /* of leases that hold it (references.h) */
 	struct directory *directory;
-	uint64_t reserved; /* only this generation may be announced; 0: any; UINT64_MAX: none;
-			    * DIRECTORY_DELEGATED */
+	uint64_t reserved; /* the only generation that may be announced; 0: any; UINT64_MAX: none;
+			    * DIRECTORY_DELEGATED: what a delegate makes */
 	uint32_t copies_count, waiters_count;
 	uint32_t arriving;   /* copies that are on their way, PARTIAL or by value */
 	uint64_t generation; /* 0: nobody holds it, it is only waited for */
@@ -97,8 +96,8 @@ struct tombstone { /* a deleted object: nobody may bring it back */
 	uint32_t node;
 };
 
-struct removal { /* a DELETE that is answered when the holders have given their copies up, and when
-		  * who keeps the id's tombstones as well has this one */
+struct removal { /* a DELETE: it is answered when the holders have given up their copies, and the
+		  * other replicas of the tombstone have it */
 	uint64_t request;
 	uint64_t generation;
 	uint32_t node;
@@ -123,45 +122,43 @@ _Static_assert(sizeof(struct directory_node) == 128, "to find one of them is a s
 
 struct directory_out {
 	void *arg;
-	/* Answers, and later answers to a GET that had to wait. False: it cannot be sent now. It
-	 * may be lost as well when the node goes down. */
+	/* Sends an answer, also later ones to a GET that waits. False: not now. It may be lost when
+	 * the node goes down. */
 	bool (*answer)(void *arg, uint32_t node, const struct message *m);
-	/* A holder must give its copy up; again: for another generation, which is being made. When
-	 * it has, or has become unreachable, the removal (if not NULL) hears of it through
-	 * directory_removed. Returns false when that cannot be arranged: the removal will hear
-	 * nothing. */
+	/* Makes a holder give up its copy; replaced: another generation takes its place. Calls
+	 * directory_removed for the removal (if not NULL) when the copy is gone, or the holder
+	 * unreachable. False: it cannot, and calls nothing. */
 	bool (*remove)(void *arg, uint32_t node, const struct object_id *id, uint64_t generation,
 		       bool replaced, struct removal *removal);
-	/* The others who keep its tombstone must have it. Returns how many there are, of each of
-	 * which the removal hears through directory_removed. */
+	/* Sends the tombstone to its other replicas. Returns how many there are; for each of them
+	 * directory_removed is called. */
 	uint32_t (*replicate)(void *arg, const struct tombstone *t, struct removal *removal);
-	/* A holder was reported as out of reach: is it? */
+	/* A receiver reports that a holder does not answer: probes it. */
 	void (*suspect)(void *arg, uint32_t node);
-	/* How many removals may be under way at a time beside those that are: a DELETE that needs
-	 * more is put off. */
+	/* How many more REMOVEs may be sent now. A DELETE that needs more is put off. */
 	uint32_t (*removals)(void *arg);
-	/* Whether all who hold a copy of it have had the time to say so. */
+	/* Whether all holders of the object have had time to announce it. */
 	bool (*settled)(void *arg, const struct object_id *id);
-	/* Whoever waits with this GET must ask elsewhere. */
+	/* Tells the node to send this GET to the new owner. */
 	void (*redirect)(void *arg, uint32_t node, uint64_t request);
-	/* Another node must hold a copy of this value (directory_alone). Returns whether the answer
-	 * to that node is sent when it does, or cannot. */
+	/* Makes the second copy of a value (directory_alone). Returns whether it sends the answer
+	 * to that node, when the copy is made or cannot be. */
 	bool (*keep)(void *arg, struct entry *e, uint32_t node, const struct message *answer);
-	/* There are entries of which that may be so, unless their holders are about to say more. */
+	/* Some entries may be without a second copy. */
 	void (*alone)(void *arg);
-	/* How many ms ago a node was taken for dead; 0: it was not. */
+	/* Milliseconds since a node was taken for dead; 0: it was not. */
 	uint64_t (*down)(void *arg, uint32_t node);
 	/* A copy of a node that is behind was refused: it may have been deleted. */
 	void (*beyond)(void *arg, uint32_t node);
-	/* The holder of this cached copy is to give it up, if that node, which has the pinned one,
-	 * gives a sign of life. Clears directory.evicting when it is done. False: not now. */
+	/* Makes the holder of a cached copy give it up, if node `pinned`, which has the pinned
+	 * replica, lives. Clears directory.evicting in the end. False: not now. */
 	bool (*evict)(void *arg, const struct copy *copy, uint32_t pinned);
 	/* A lease of that node holds what it creates. False: no room to note that. */
 	bool (*hold)(void *arg, struct entry *e, uint32_t node, const struct message_have *have);
-	/* Generations up to this one of the object are gone, and what holds them; tell: the homes
-	 * of the leases hear so. Only called when there are references. */
+	/* Generations of the object up to this one are gone: ends their references; tell: informs
+	 * the nodes of the leases. Only called when there are references. */
 	void (*unhold)(void *arg, struct entry *e, uint64_t generation, bool tell);
-	/* Sets what holds it, and until when. Only called when there are references. */
+	/* Fills in the leases that hold it, and its time. Only called when there are references. */
 	void (*held)(void *arg, const struct entry *e, struct session_object *out);
 };
 
@@ -170,7 +167,7 @@ enum { DIRECTORY_SIZES = 32 }; /* one per factor of 4 */
 struct directory {
 	struct directory_out out;
 	struct pool entries, copies, waiters, locates, removals;
-	struct list deferred; /* waiters that are patient, in the order in which they came */
+	struct list deferred; /* waiters whose reply is deferred, in order of arrival */
 	struct idmap by_id;
 	struct copy **by_node; /* copies by entry and node */
 	uint32_t by_node_mask;
@@ -196,7 +193,7 @@ struct directory {
 	struct allocator inline_space;
 	uint8_t *inline_memory;
 	uint32_t nodes_count;
-	uint32_t self; /* number of the node that keeps this shard, or MESSAGE_NODE_NONE */
+	uint32_t self;		 /* number of the node that owns this shard, or MESSAGE_NODE_NONE */
 	struct linkstats *links; /* what its answers show of the ways to the nodes goes there */
 	uint32_t expected[DIRECTORY_SIZES]; /* receivers at a time, by size */
 	uint64_t inline_bytes;
@@ -217,104 +214,104 @@ void directory_message(struct directory *d, uint32_t node, const struct message 
 /* One of those that a removal waits for is done. */
 void directory_removed(struct directory *d, struct removal *removal);
 
-/* The id is kept for one who makes an object of it, until it is given free: for none of its
- * generations yet. Of what was there dead nodes keep what they have; before: its generation, 0:
- * nothing was. 0, -EEXIST (there is such an object), -EAGAIN (directory_taken), -ENOSPC. */
+/* Reserves the id for a coordinator, until directory_unreserve. No generation may be announced yet.
+ * Copies on dead nodes stay. *before: the generation that was there, or 0. Returns 0, -EEXIST
+ * (there is such an object), -EAGAIN (directory_taken), -ENOSPC. */
 int directory_reserve(struct directory *d, const struct object_id *id, uint64_t *before);
-/* The same for whatever another node makes of it: the latest that is announced. What there is of it
- * stays. An id that is kept already stays so. */
+/* The same for a delegate: the latest generation that it announces counts. Present copies stay, and
+ * so does a reservation. */
 int directory_reserve_delegated(struct directory *d, const struct object_id *id, uint64_t *before);
-/* The kept id is for that generation alone; what another one of them left is ended. */
+/* Only that generation may be announced under a reserved id; ends any other. */
 void directory_reserve_for(struct directory *d, const struct object_id *id, uint64_t generation);
-/* The same for none, again. */
+/* No generation may be announced any more. */
 void directory_reserve_reset(struct directory *d, const struct object_id *id);
-/* Takes those who wait for the object off the directory's hands. */
+/* Hands the waiters of the object to take(), and forgets them. */
 void directory_waiters_take(struct directory *d, const struct object_id *id,
 			    void (*take)(void *arg, uint32_t node, uint64_t request), void *arg);
-/* Ends their GETs so; tells them again that nobody has it. */
+/* Ends the GETs of its waiters; answers them again that there is no copy. */
 void directory_waiters_end(struct directory *d, const struct object_id *id, int32_t status,
 			   const char *text);
 void directory_waiters_tell(struct directory *d, const struct object_id *id);
 /* Whether there is no room for another object, or for another copy. */
 bool directory_full(const struct directory *d);
-/* Whether somebody who lives has all of it. */
+/* Whether a member that lives has a complete copy. */
 bool directory_has_complete(const struct directory *d, const struct object_id *id);
 void directory_unreserve(struct directory *d, const struct object_id *id);
 
-/* A node has said hello. Copies of an earlier store of it are gone. Returns false when its objects
- * are not known here and it must announce them. */
+/* A node has said hello. Copies in an earlier store of the node are gone. False: its objects are
+ * not known here, and it must announce them. */
 bool directory_node_up(struct directory *d, uint32_t node, uint64_t store_incarnation);
 /* It has begun to announce. */
 void directory_node_known(struct directory *d, uint32_t node);
-/* What it says now and then to keep its copies here right may not have come. */
+/* DROPs of the node may have been lost. */
 void directory_node_doubt(struct directory *d, uint32_t node);
-/* No connection: it is not handed out as a holder, and what it is fed with is booked no more. */
+/* The node has no connection: it is not handed out as a holder, and its bookings end. */
 void directory_node_down(struct directory *d, uint32_t node);
-/* The members agree that it is dead, or that it lives. Of an object of which only parts are left on
- * nodes that live, those who have one are told. */
+/* The members agree that the node is dead, or that it lives. Receivers of objects of which no
+ * complete copy is left are told (GOT_INCOMPLETE). */
 void directory_node_dead(struct directory *d, uint32_t node, bool dead);
-/* Whether it is asked if it lives: others are handed out rather. */
+/* Whether the node is being probed: other holders are preferred. */
 void directory_node_silent(struct directory *d, uint32_t node, bool silent);
-/* It has been down for long: parts of objects there no longer count; gone: it is no member either,
- * nothing there does. */
+/* The node has been down for long: forgets its partial copies; gone: it is no member any more, so
+ * forgets all of its copies. */
 void directory_node_forget(struct directory *d, uint32_t node, bool gone);
 
-/* Another shard tells what was deleted there. */
+/* A tombstone of another owner. */
 void directory_take_tombstone(struct directory *d, const struct message_tombstone *b);
 
-/* From now on tombstones and the horizon are kept there as well, and those that are there already
- * count: an earlier control here has left them. */
+/* Writes tombstones and the horizon to that memory from now on, and takes over those that an
+ * earlier control has left there. */
 void directory_keep_tombstones(struct directory *d, struct object_tombstone *kept, uint32_t count,
 			       _Atomic uint64_t *horizon);
 
-/* The members have changed: ids have come whose holders are not known yet (directory_out.settled).
- */
+/* The members have changed: the shard has new ids, whose holders are not known yet. */
 void directory_unsettled(struct directory *d);
 
-/* It is dead or out of reach from now on; ever: nobody knows since when. */
+/* The node is dead or unreachable from now on; ever: nobody knows since when. */
 void directory_node_away(struct directory *d, uint32_t node, bool ever);
 
-/* Forgets all that is not (any more) for this shard; who waits for it is sent away. */
+/* Forgets all ids that this shard does not own any more; redirects their waiters. */
 void directory_keep(struct directory *d, bool (*mine)(void *arg, const struct object_id *id),
 		    void *arg);
 
-/* entries.c, for the files of the directory only */
+/* ---- entries.c; from here on for the files of the directory only ----------------------------- */
+
 struct entry *directory_find(const struct directory *d, const struct object_id *id);
 struct entry *directory_make(struct directory *d, const struct object_id *id);
-/* The entry has changed: those who watch it hear of that. */
+/* The entry has changed: its watchers are told. */
 static inline void directory_noted(struct directory *d, struct entry *e)
 {
 	if (d->watchers.pool.used > 0)
 		watchers_look(d, e);
 }
-/* Frees an entry that nobody holds and nobody waits for. */
+/* Frees an entry without copies, waiters and reservation. */
 void directory_settle(struct directory *d, struct entry *e);
 struct copy *directory_copy(const struct entry *e, uint32_t node);
 struct copy *directory_copy_add(struct directory *d, struct entry *e, uint32_t node,
 				uint32_t state);
 void directory_copy_remove(struct directory *d, struct copy *copy);
-/* Its state has changed: the entry counts anew. */
+/* Sets the state of a copy, and the counts of its entry. */
 void directory_copy_state(struct copy *copy, uint32_t state, bool by_value);
 bool directory_value_set(struct directory *d, struct entry *e, const uint8_t *value);
 const uint8_t *directory_value(const struct directory *d, const struct entry *e); /* or NULL */
-/* Whether its value is on no other machine for certain: this node is lost, and it is as well. */
+/* Whether the value may be lost with this node: no other copy is certain. */
 bool directory_alone(const struct directory *d, const struct entry *e);
 void directory_value_clear(struct directory *d, struct entry *e);
-/* tombstones.c */
+/* ---- tombstones.c ---------------------------------------------------------------------------- */
+
 void directory_tombstones_carve(struct directory *d, struct arena *a, uint32_t count);
 void directory_tombstones_init(struct directory *d, uint32_t count);
-/* It has a connection again; it has told what it holds. */
+/* The node has a connection again; it has announced all of its objects. */
 void directory_node_returns(struct directory *d, uint32_t node);
 void directory_node_in_step(struct directory *d, uint32_t node);
-/* Whether what it announces may have been deleted, and that was forgotten. */
+/* Whether the announced object may have been deleted by a tombstone that is forgotten. */
 bool directory_beyond(const struct directory *d, uint32_t node, const struct message_have *have);
-/* Whether one more delete would make it forget one that a holder may not have heard of. */
+/* Whether one more tombstone would displace one that a holder may not know. */
 bool directory_tombstones_full(struct directory *d);
-/* Returns whether that was news. */
+/* Returns whether it was new. */
 bool directory_add_tombstone(struct directory *d, const struct message_tombstone *b);
 const struct tombstone *directory_tombstone(const struct directory *d, const struct object_id *id);
-/* Whether somebody has deleted the object of this id, as far as is known here. To be asked only
- * when there is none. */
+/* Whether an object of this id was deleted, as far as is known here. Only if there is none. */
 bool directory_was_deleted(const struct directory *d, const struct object_id *id);
 /* A copy with all of it, or the one being made: on a connected node, or on any member. Or NULL. */
 const struct copy *directory_standing(const struct directory *d, const struct entry *e,
@@ -323,39 +320,45 @@ const struct copy *directory_standing(const struct directory *d, const struct en
 bool directory_stands(const struct directory *d, const struct entry *e);
 /* 0: the id is free; -EEXIST; -EAGAIN: only a member that does not answer has it. */
 int directory_taken(const struct directory *d, const struct entry *e);
-/* What to say of -EAGAIN: which member that is, and what to do. */
+/* The text for -EAGAIN: which member it is, and what to do. */
 void directory_unreachable(const struct directory *d, const struct entry *e, struct text *t);
 
-/* directory.c: ends this generation; tells all holders but one node, forgets it. Waiters stay. */
+/* ---- directory.c ----------------------------------------------------------------------------- */
+
+/* Ends the generation: removes all copies but that of one node, and forgets them. Waiters stay. */
 void directory_end(struct directory *d, struct entry *e, uint32_t except, struct removal *removal);
-/* There is a new tombstone: a DELETE waits until others have it. */
+/* Replicates a new tombstone. The removal (or NULL) waits for that. */
 void directory_fresh(struct directory *d, const struct tombstone *t, struct removal *removal);
 void directory_reply(struct directory *d, uint32_t node, uint64_t request, int32_t status,
 		     uint64_t generation, const char *text);
 
-/* Its node holds this copy no more. */
+/* The node of the copy has given it up. */
 void directory_gone(struct directory *d, struct copy *copy);
 
-/* delete.c */
+/* ---- delete.c -------------------------------------------------------------------------------- */
+
 void directory_delete(struct directory *d, uint32_t node, const struct message *m);
 
-/* evict.c */
+/* ---- evict.c --------------------------------------------------------------------------------- */
+
 /* Begins to make room for another copy. Returns whether there will be some. */
 bool directory_evict(struct directory *d);
 /* Whether that copy of that node may leave still; it has. */
 bool directory_evicts(const struct directory *d, const struct message_object *o, uint32_t node);
 void directory_evicted(struct directory *d, const struct message_object *o, uint32_t node);
 
-/* locate.c */
+/* ---- locate.c -------------------------------------------------------------------------------- */
+
 void directory_locate(struct directory *d, uint32_t node, const struct message *m);
 void directory_locate_forget(struct directory *d, uint32_t node, const struct message *m);
-/* Answers those that can be. */
+/* Answers the LOCATEs that can be. */
 void directory_locate_serve(struct directory *d, struct entry *e);
 void directory_locate_remove(struct directory *d, struct waiter *w);
 
-/* matching.c */
+/* ---- matching.c ------------------------------------------------------------------------------ */
+
 void directory_got(const struct entry *e, uint64_t request, uint32_t what, struct message *m);
-/* Whether others may get it from this copy. */
+/* Whether receivers may fetch from this copy. */
 bool directory_can_send(const struct directory *d, const struct copy *copy);
 /* The GOT that ends a GET without an object. */
 void directory_get_failed(struct directory *d, uint32_t node, uint64_t request,
@@ -363,49 +366,54 @@ void directory_get_failed(struct directory *d, uint32_t node, uint64_t request,
 void directory_get_full(struct directory *d, uint32_t node, uint64_t request,
 			const struct object_id *id);
 void directory_get(struct directory *d, uint32_t node, const struct message *m);
-/* Those who are patient and still wait since the call before are told so. */
+/* Sends the reply "wait" to waiters that have been deferred since the call before. */
 void directory_notify_deferred(struct directory *d);
-/* That it waits. False: that cannot be sent now. */
+/* Sends the reply "wait". False: not now. */
 bool directory_tell(struct directory *d, const struct waiter *w);
 
-/* lost.c */
+/* ---- lost.c ---------------------------------------------------------------------------------- */
+
 struct directory_loss {
 	uint32_t copies, node; /* complete ones on dead nodes; the node that died last */
 	uint64_t down_ms;      /* so long ago; 0: no copy is lost */
 };
 void directory_losses(const struct directory *d, const struct entry *e, struct directory_loss *out);
-/* Whether all of it is on dead nodes only, and those who live have had the time to say otherwise.
- */
+/* Whether all complete copies are on dead nodes, and all other holders have had time to announce
+ * theirs. */
 bool directory_lost(const struct directory *d, const struct entry *e, struct directory_loss *out);
-/* Tells those who wait for it, if it is lost. */
+/* If the object is lost, answers its waiters so. */
 void directory_tell_lost(struct directory *d, struct entry *e);
 
-/* salvage.c */
-/* Whether nobody who lives has all of it, nor makes it, so that those who have a part must see
- * what is left. */
+/* ---- salvage.c ------------------------------------------------------------------------------- */
+
+/* Whether no live member has, or makes, a complete copy: then receivers take an inventory of what
+ * is left. */
 bool directory_incomplete(const struct directory *d, const struct entry *e);
 void directory_get_piece(struct directory *d, uint32_t node, const struct message *m);
 /* Answers as many waiters as can be. */
 void directory_serve(struct directory *d, struct entry *e);
 void directory_waiter_remove(struct directory *d, struct waiter *w);
 
-/* upstreams.c */
+/* ---- upstreams.c ----------------------------------------------------------------------------- */
+
 /* Books one upstream more; NULL: all bookings end. */
 void directory_feed(struct copy *copy, struct copy *upstream);
 void directory_feed_end(struct copy *copy, const struct copy *upstream);
 bool directory_fed_by(const struct copy *copy, const struct copy *upstream);
-/* Whether some of a's bytes come, over any number of hops, from the asker's copy (NULL: none). */
+/* Whether copy a is fed, over any number of hops, by the requester's copy (NULL: it is not). */
 bool directory_depends(struct directory *d, struct copy *a, const struct copy *requester);
 
-/* width.c */
-/* Streams that a copy of this object feeds at a time. */
+/* ---- width.c --------------------------------------------------------------------------------- */
+
+/* Sending slots of each copy of this object. */
 uint32_t directory_slots(struct directory *d, struct entry *e);
-/* Whether this one is answered with the value. */
+/* Whether this waiter gets the value in its answer. */
 bool directory_inline(struct directory *d, struct entry *e, const struct waiter *w);
-/* The object ends: what is expected of the next ones follows it. */
+/* The object ends: its number of receivers is the estimate for the next of its size. */
 void directory_learn(struct directory *d, struct entry *e);
 
-/* query.c */
+/* ---- query.c --------------------------------------------------------------------------------- */
+
 void directory_stat(struct directory *d, uint32_t node, const struct message *m);
 void directory_list(struct directory *d, uint32_t node, const struct message *m);
 

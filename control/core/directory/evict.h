@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A shard owner whose table of copies is full makes room for a copy that an object cannot do
- * without: a cached copy of another object leaves. Its holder gives it up first (REMOVE), and only
- * then the directory forgets it, so that a delete in between still reaches it.
+ * Eviction from a full table of copies. A copy that must be noted, a pinned replica or the only
+ * one, takes the place of a cached copy of another object. The holder gives that up first (REMOVE);
+ * only then does the directory forget it, so that a delete in between still reaches it. Called by
+ * directory.c (HAVE).
  *
  *   idle     --a HAVE finds no room-->           asks the node of the pinned copy
  *   asks     --it answers, all is as before-->   removes: REMOVE to the holder of the cached copy
@@ -10,7 +11,7 @@
  *   removes  --answered-->                       idle, with room
  *   removes  --not answered in time-->           idle
  *
- * One at a time: a HAVE that found no room is told to come again (-EAGAIN), and does.
+ * One at a time. A HAVE that finds no room is answered -EAGAIN, and is repeated.
  */
 #ifndef SARISSA_CONTROL_CORE_DIRECTORY_EVICT_H
 #define SARISSA_CONTROL_CORE_DIRECTORY_EVICT_H

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* For whoever makes an object from others: where those are, and that nobody else makes it. */
+/*
+ * What a coordinator needs of the directory: where sources are (LOCATE), and a reserved id for the
+ * target.
+ */
 #include <assert.h>
 #include <errno.h>
 #include "directory.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Objects of which all copies are on dead nodes: until these are forgotten they are shown as lost,
- * and who waits for one is told so. */
+/* Objects whose complete copies are all on dead nodes. Until these nodes are forgotten, such an
+ * object is shown as lost, and its waiters are answered so. */
 #include "directory.h"
 
 void directory_losses(const struct directory *d, const struct entry *e, struct directory_loss *out)

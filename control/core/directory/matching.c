@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Broadcast: who gets an object from whom. */
+/* GET: which receiver gets an object from which holder. */
 #include <errno.h>
 #include "directory.h"
 #include "core/base/text.h"
 
 enum choice {
 	CHOICE_FOUND,
-	CHOICE_BUSY,	 /* nobody has a free slot: later askers need not try */
-	CHOICE_EXCLUDED, /* somebody has one, but not for this asker */
+	CHOICE_BUSY,	 /* no copy has a free slot: later waiters need not try */
+	CHOICE_EXCLUDED, /* there is a free slot, but not for this requester */
 };
 
 enum { DIRECTORY_SPARE_MAX = 8 };
 
-/* Smaller is better: who is not said to be silent; who has a free slot, for one stream too many
- * halves the rate of all behind it; origins and complete copies first, then the nearest to one,
- * then the least used: so a tree fills level by level. */
+/* Smaller is better. In this order: not reported as silent; with a free slot, as one stream too
+ * many halves the rate of all behind it; origins and complete copies; near a complete copy; little
+ * used. So a tree fills level by level. */
 static uint64_t directory_rank(const struct directory *d, const struct copy *copy, bool full)
 {
 	uint64_t silent = d->nodes[copy->node].silent;
@@ -56,9 +56,9 @@ static enum choice directory_choose(struct directory *d, struct entry *e, const 
 	return best ? CHOICE_FOUND : free ? CHOICE_EXCLUDED : CHOICE_BUSY;
 }
 
-/* Who else could feed a copy that is fed: on trial an idle one that is complete, while nobody waits
- * for one; as a hedge one with a slot, or with one stream too many if it is complete, but not
- * somebody whose bytes come from where the asker's come from. */
+/* Another upstream for a copy that is fed. On trial: an idle complete copy, while no waiter needs
+ * it. As a hedge: a copy with a free slot, or a complete one with one stream too many; but none
+ * that is fed by the requester's upstream. */
 static struct copy *directory_choose_more(struct directory *d, struct entry *e,
 					  const struct copy *own, const struct message_get *get)
 {
@@ -78,7 +78,7 @@ static struct copy *directory_choose_more(struct directory *d, struct entry *e,
 		uint32_t sending = copy->sending;
 
 		if (silent && directory_fed_by(silent, copy))
-			sending--; /* the asker takes its place */
+			sending--; /* the requester takes its place */
 		if (!directory_can_send(d, copy) || directory_fed_by(own, copy))
 			continue;
 		if (hedge ? sending >= slots + !partial : partial || sending > 0)
@@ -94,8 +94,8 @@ static struct copy *directory_choose_more(struct directory *d, struct entry *e,
 	return best;
 }
 
-/* Who has all of it beside the holder: how many feed nobody, as far as it pays to count, and a few
- * to turn to when neither the holder nor we answer any more. They are the first of the copies. */
+/* Other complete copies: how many of them are idle, as far as it pays to count; and a few to fetch
+ * from when neither the holder nor this owner answers. */
 static void directory_others(const struct directory *d, const struct entry *e, uint32_t holder,
 			     struct message_got *got)
 {
@@ -214,9 +214,9 @@ static void directory_answer_incomplete(struct directory *d, const struct entry 
 	d->out.answer(d->out.arg, node, &m);
 }
 
-/* Who has a part, and waits for an object of which only parts are left, is told so. Who has
- * nothing waits: were it fed by one who has a part, there would always be somebody with one, and
- * the others would never be through with their survey. */
+/* Only parts of the object are left: receivers with a part are told so. Receivers without one wait.
+ * If they were fed, new holders of parts would appear all the time, and no chunk inventory would
+ * end. */
 static void directory_serve_incomplete(struct directory *d, const struct entry *e, struct waiter *w)
 {
 	const struct copy *own = directory_copy(e, w->node);
@@ -287,7 +287,7 @@ static struct waiter *directory_waiter(struct directory *d, struct entry *e, uin
 	return w;
 }
 
-/* What the asker had before does not count any more: it asks. */
+/* The requester asks again: its partial copy and its bookings end. */
 static void directory_get_reset(struct directory *d, struct entry *e, uint32_t node,
 				const struct message_get *get)
 {
@@ -361,7 +361,8 @@ static void directory_get_more(struct directory *d, uint32_t node, const struct 
 	directory_get_failed(d, node, m->request, &m->get.id, -EAGAIN, "");
 }
 
-/* Of those who feed a copy: is there one who feeds too many, and one who does not? */
+/* Looks at the upstreams of a copy: *surplus, one feeds too many. Returns one that does not, or
+ * NULL. */
 static struct copy *directory_reparent(struct directory *d, struct copy *own, bool *surplus)
 {
 	uint32_t slots = directory_slots(d, own->entry);
@@ -379,7 +380,7 @@ static struct copy *directory_reparent(struct directory *d, struct copy *own, bo
 	return parent;
 }
 
-/* It is fed already, perhaps by one who feeds too many: answered at once, one way or the other. */
+/* GET_REPARENT of a copy that is fed, perhaps by a holder that feeds too many. Answered at once. */
 static void directory_get_reparent(struct directory *d, uint32_t node, const struct message *m)
 {
 	struct entry *e = directory_find(d, &m->get.id);

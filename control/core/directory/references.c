@@ -26,7 +26,7 @@ static void references_free(struct control *c, struct reference *r)
 	pool_give(&c->directory->references.pool, r);
 }
 
-/* Lease 0: the object's time, whoever has set it. */
+/* Lease 0: the object's time, which any node may have set. */
 static struct reference *references_find(const struct entry *e, uint32_t node, uint64_t lease)
 {
 	list_each(l, after, &e->references)
@@ -265,7 +265,7 @@ bool references_delete(struct control *c, uint32_t node, const struct message *m
 
 		if (t && t->generation >= o->generation)
 			return false; /* it has gone, or is just going */
-		/* nobody who lives has it: who comes back with it must not keep it */
+		/* no live member has it: a node that comes back with it must delete it */
 		directory_take_tombstone(d, &tombstone);
 		directory_fresh(d, directory_tombstone(d, &o->id), NULL);
 		e = directory_find(d, &o->id);

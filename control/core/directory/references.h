@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * At the shard owner: which leases hold an object, and when its time is over. A lease lives at its
- * home (lease/leases.h), which says HOLD, and DELETE with lapsed when it lets go. An object that a
- * lease has held is deleted with the last reference. Called by the front door, and by the directory
- * through directory_out.
+ * References at the shard owner: the leases that hold an object, and its time to live. The node of
+ * a lease (lease/leases.h) announces it with HOLD, and ends it with DELETE (lapsed). An object that
+ * a lease has held is deleted with its last reference. Called by the front door, and by the
+ * directory through directory_out. It must not know sessions.
  *
- *   held     --its home is dead, has left, or has begun anew-->      ending: its ttl runs
- *   ending   --HOLD, or ANNOUNCED of the life that it was said in-->      held
- *   ending   --the time is over-->                                   gone, as if it was let go
- *   either   --ANNOUNCED of a later life, without a HOLD in that one-->   ending
- *   either   --lets go; the object is deleted, or put again-->       gone
+ *   held    --its node is dead, has left, or has restarted-->  ending: its ttl runs
+ *   ending  --HOLD, or ANNOUNCED of the HOLD's epoch-->         held
+ *   ending  --the ttl is over-->                               gone, as if it had ended
+ *   either  --ANNOUNCED of a later epoch than the HOLD's-->     ending
+ *   either  --DELETE (lapsed); the object is replaced-->        gone
  *
- * A reference may be here before its object is: both are told again after a change of the members.
- * The time of an object is a reference without a lease, at most one.
+ * A reference may come before its object: both are announced after a change of the members. The
+ * time to live of an object is a reference without a lease, at most one.
  */
 #ifndef SARISSA_CONTROL_CORE_DIRECTORY_REFERENCES_H
 #define SARISSA_CONTROL_CORE_DIRECTORY_REFERENCES_H
@@ -23,7 +23,7 @@
 
 enum { REFERENCES_OBJECT_MAX = 1024 }; /* leases that hold one object */
 
-/* A node that only seems to be lost has so much time more to say what holds. */
+/* Extra time for a node that only seems lost, to announce its leases. */
 #define REFERENCES_GRACE_NS UINT64_C(1000000000)
 
 struct control_config;
@@ -35,8 +35,8 @@ struct reference {
 	struct entry *entry;
 	struct message_lease lease; /* number 0: the object's time */
 	uint64_t generation;	    /* of the object */
-	uint64_t epoch;		    /* of the home, when it said HOLD last */
-	uint32_t node;
+	uint64_t epoch;		    /* of the latest HOLD */
+	uint32_t node;		    /* of the lease */
 };
 
 struct references {
@@ -56,9 +56,9 @@ void references_describe(void *arg, const struct entry *e, struct session_object
 void references_hold(struct control *c, uint32_t node, const struct message *m);
 /* A DELETE with lapsed. Returns whether it was answered: the object stays, or is not here. */
 bool references_delete(struct control *c, uint32_t node, const struct message *m);
-/* The node has told all that it holds in that life. */
+/* ANNOUNCED of the node: all of that epoch is here. */
 void references_announced(struct control *c, uint32_t node, uint64_t epoch);
-/* It is dead, has left, or has begun anew. */
+/* The node is dead, has left, or has restarted. */
 void references_node_lost(struct control *c, uint32_t node);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The room of the directory, for itself and for the rooms above it. Private: agent.h. */
+/* The state of the directory room, for its own files and for the rooms above. Private: agent.h. */
 #ifndef SARISSA_CONTROL_CORE_DIRECTORY_ROOM_H
 #define SARISSA_CONTROL_CORE_DIRECTORY_ROOM_H
 

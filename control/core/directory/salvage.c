@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An object of which only parts are left. As long as a node with all of it is a member, dead or
- * not, its receivers wait for it to come back; when the members agree that it is dead, they are
- * told (GOT_ORPHAN) and find out among themselves what is left (transfer/salvage.c). The directory
- * names those who have a part, one after the other.
+ * Objects without a complete copy. While a node with a complete copy is a member, reachable or not,
+ * receivers wait for it. When the members agree that it is dead, receivers are told
+ * (GOT_INCOMPLETE), and take a chunk inventory (transfer/salvage.c). The directory names the
+ * holders of parts to them, one after the other (GET_PIECE).
  */
 #include <errno.h>
 #include "directory.h"
@@ -22,7 +22,7 @@ bool directory_incomplete(const struct directory *d, const struct entry *e)
 	return d->out.settled(d->out.arg, &e->by_id.id);
 }
 
-/* The one with the least number above after, but not the asker. */
+/* The holder with the least node number above `after`, other than the requester. */
 static uint32_t directory_next_piece(const struct entry *e, uint32_t requester, uint32_t after)
 {
 	uint32_t best = MESSAGE_NODE_NONE;

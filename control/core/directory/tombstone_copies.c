@@ -35,7 +35,7 @@ static bool tombstone_copies_acked(struct control *c, struct call *call,
 	c->directory->tombstone_copies.sending--;
 	n->tombstones_out--;
 	if (answer == NULL)
-		return false; /* it is dead by now: then all are told again */
+		return false; /* it is dead by now: then all tombstones are sent again */
 	n->tombstones_ns = c->now_ns;
 	tombstone_copies_node_up(c, n);
 	return false;
@@ -79,7 +79,7 @@ static struct message tombstone_copies_message(const struct tombstone *t)
 	return m;
 }
 
-/* Who else keeps the id; returns how many. */
+/* The other replicas of the id's tombstones; returns how many. */
 static uint32_t tombstone_copies_others(struct control *c, const struct object_id *id,
 					struct node *out[DIRECTORY_TOMBSTONE_REPLICAS])
 {
@@ -166,7 +166,7 @@ static bool tombstone_copies_ask(struct control *c, struct node *n, const struct
 			   tombstone_copies_replicated, removal) != NULL;
 }
 
-/* Another one keeps it as well; when nobody is left, those who have it must do. */
+/* Sends the tombstone to the next node in line. If there is none, the present replicas must do. */
 static void tombstone_copies_pass_on(struct control *c, const struct call *call)
 {
 	struct node *n = ownership_stand_in(c, &call->message.tombstone.id, call->node);

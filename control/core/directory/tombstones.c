@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tombstones: the deleted objects that a part of the directory remembers. When there is no room for
- * another one, the oldest is forgotten. It only mattered to nodes that have not told what they hold
- * since that delete. So the directory notes of each node since when it has been away:
+ * Tombstones of a directory shard. A full table forgets the oldest. That one mattered only to nodes
+ * that have not announced all of their objects since the delete. So the shard notes since which
+ * delete a node has been away:
  *
  *   in step  --no connection, or dead-->                                away, since that delete
  *   away     --back; no later delete was forgotten meanwhile-->         away, tombstones decide
  *   away     --back; a later delete was forgotten meanwhile-->          behind
- *   either   --ANNOUNCED, or it has nothing to tell-->                       in step
+ *   either   --ANNOUNCED, or it has nothing to announce-->              in step
  *
- * What a node that is behind announces, and nobody else has told, may be one of the forgotten: up
- * to the horizon, the highest generation among those, it is refused as deleted.
+ * An object that only a node behind announces may have been deleted by a forgotten tombstone. Up to
+ * the horizon, the highest generation among the forgotten, it is refused as deleted.
  */
 #include "internal/crash_point.h"
 #include "core/control.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who feeds whom: the bookings of one object's copies. They never form a circle. */
+/* Bookings between the copies of one object: which copy feeds which. They never form a circle. */
 #include "directory.h"
 
 static void directory_feed_cut(struct copy *copy, uint32_t i)

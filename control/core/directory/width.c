@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How wide the tree of an object becomes: who is to be reckoned with, and what the model says. */
+/* The width of an object's broadcast tree: how many receivers to expect, and the model's answer. */
 #include "directory.h"
 #include "core/planner/planner.h"
 
@@ -13,7 +13,7 @@ static uint32_t *directory_expected(struct directory *d, const struct entry *e)
 	return &d->expected[class];
 }
 
-/* Receivers at a time: those who are there, or those who may still come, if they are more. */
+/* Receivers at a time: the present ones, or the expected ones, if they are more. */
 static uint32_t directory_receivers(struct directory *d, struct entry *e)
 {
 	uint32_t *expected = directory_expected(d, e), complete, had, rest;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the workers report about buffers and edges. Events about things that are being dropped, or
- * of an earlier life of this control, say nothing any more. */
+/*
+ * The events of workers about buffers and edges. Events about stages and edges that are being
+ * dropped, or that an earlier control has made, are ignored.
+ */
 #include "core/base/env.h"
 #include "core/base/text.h"
 #include "room.h"

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The buffers and edges that the workers hold for us.
- *
- * A stage is a buffer over one object's range: a few IN edges feed it, any number of OUT
- * edges leave it (cut-through when it is still arriving). Stages and edges are given up with a
- * DROP and free only after EVENT_DROPPED; until then they hold the object's memory.
- *
- * A large object has a stage per lane (base/lanes.h), each on a worker of its own, and one
- * bitmap. The first of the chain, its head, stands for all; they begin and end together.
+ * The buffers and edges that workers hold for control. A stage is a buffer over a range of one
+ * object: IN edges feed it, OUT edges leave it, also while it is still arriving (cut-through).
+ * Stages and edges end with a DROP, and are free after EVENT_DROPPED; until then they hold the
+ * object's memory. A large object has a stage per lane (base/lanes.h), each on its own worker, with
+ * one bitmap; the head of the chain stands for all. Called by transfer and participants. It must
+ * not know what an object is for.
  */
 #ifndef SARISSA_CONTROL_CORE_FLOW_BUFFERS_H
 #define SARISSA_CONTROL_CORE_FLOW_BUFFERS_H
@@ -96,8 +94,8 @@ struct buffer_sum {
 struct stage *buffers_stage_sum(struct control *c, uint32_t slot, uint32_t chunk_bytes,
 				uint32_t bitmap, const struct buffer_sum *sum);
 void buffers_finish(struct control *c, struct stage *head);
-/* Stages beside the object's own, for a part that reads it on so many workers, from that one on;
- * each has all of it, and follows its watermark. */
+/* Mirror stages of an object, for a part that reads it on `count` workers from `worker` on. Each
+ * covers the whole object, and follows its watermark. */
 struct stage *buffers_mirror(struct control *c, uint32_t slot, unsigned worker, uint32_t count,
 			     uint32_t chunk_bytes, struct part *part);
 

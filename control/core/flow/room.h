@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The room of buffers and edges, for itself and for the rooms above it. */
+/* The state of the flow room, for its own files and for the rooms above. */
 #ifndef SARISSA_CONTROL_CORE_FLOW_ROOM_H
 #define SARISSA_CONTROL_CORE_FLOW_ROOM_H
 

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include "room.h"
 
-/* The chunks from one on in the same lane; where that begins, and whose it is. */
+/* Chunks from `chunk` on in the same lane; sets where the lane begins, and its worker. */
 static uint32_t substream_left(const struct substream_cut *cut, uint32_t chunk, uint32_t *base,
 			       unsigned *worker)
 {

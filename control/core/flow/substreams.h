@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The streams that bring a range of chunks: as two nodes may cut an object into lanes differently
- * (base/lanes.h), each substream lies within one lane of either. The same for a sum here and the
- * stages that it reads its source from.
+ * Substreams: the streams that bring a range of chunks. Two nodes may cut an object into lanes
+ * differently (base/lanes.h), so each substream lies within one lane of both. The same cut serves a
+ * sum and the mirror stages that it reads. Called by transfer and by participants.
  */
 #ifndef SARISSA_CONTROL_CORE_FLOW_SUBSTREAMS_H
 #define SARISSA_CONTROL_CORE_FLOW_SUBSTREAMS_H
@@ -34,24 +34,24 @@ struct substream {
 	unsigned worker, peer_worker;
 };
 
-/* Whether its number of workers is known; else asks for a link. */
+/* Whether the node's number of workers is known; otherwise asks for a link. */
 bool substreams_greeted(struct control *c, struct node *n);
 /* From that chunk of the range on. */
 struct substream substream_at(const struct substream_range *r, uint32_t chunk);
-/* Whether the links are up of all streams that the range needs; asks for those that are missing. */
+/* Whether all links that the range needs are up; asks for missing ones. */
 bool substreams_linked(struct control *c, struct node *n, const struct substream_range *r);
-/* IN edges for those that have something to bring, on struct edge.of_owner. map: what is here;
- * part: NULL, or whose they are. False: there is no room. */
+/* Opens IN edges for the substreams that miss chunks, on struct edge.of_owner. map: the chunks that
+ * are here; part: NULL, or the part that they belong to. False: there is no room. */
 bool substreams_open(struct control *c, struct node *n, const struct substream_range *r,
 		     struct stage *head, const uint64_t *map, struct part *part,
 		     struct list *edges);
-/* Names them in m; if m only asks how they are, those that lack something, as of the others the
- * holder may know no more. */
+/* Names the substreams in m. If m only checks them, those that miss chunks: of the others the
+ * holder may know nothing any more. */
 void substreams_name(const struct list *edges, const uint64_t *map, struct message_stream *m);
-/* Whether the holder says that it has cut otherwise than into so many, which then is corrected. */
+/* Whether the holder has cut the object into another number of lanes, and sets that number. */
 bool substreams_recut(const struct message_reply *r, uint32_t *lanes);
 void substreams_drop(struct control *c, struct list *edges);
-/* They go with their stage. */
+/* Forgets edges that end with their stage. */
 void substreams_forget(struct list *edges);
 
 #endif

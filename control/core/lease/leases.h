@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The leases that clients of this node have opened, and what each holds. This node is their home:
- * it tells the shard owners (tell.c), also those that come after a change of the members, and keeps
- * the tables for the next control here (kept.h). Called by the session room, the store's resync and
- * the front door; it knows neither sessions nor copies.
+ * The leases that clients of this node have opened, and the objects that each holds. This node
+ * announces them to the shard owners (tell.c), also to new ones, and keeps the tables for the next
+ * control here (kept.h). Called by the session room, the store's resync and the front door. It must
+ * not know sessions or copies.
  *
  *   open    --its last session has ended-->   grace: its ttl runs
  *   grace   --a session opens it-->            open
  *   grace   --the ttl is over-->               ended
- *   either  --LEASE_END-->                     ended: each hold is let go; gone with the last
+ *   either  --LEASE_END-->                     ended: each hold is dropped; gone with the last
  *
- * A hold, which is one object of one lease; or, without a lease, the end of an object's time:
+ * A hold is one object of one lease; or, without a lease, the time to live of an object:
  *
  *   creating  --the directory has agreed to the object-->  held
  *   asked     --the directory has agreed-->                held
@@ -58,7 +58,7 @@ enum hold_state { HOLD_FREE, HOLD_CREATING, HOLD_ASKED, HOLD_HELD, HOLD_DROPPING
 
 struct hold {
 	struct list of_lease;
-	struct list dirty; /* its owner is to be told */
+	struct list dirty; /* its owner must get a HOLD */
 	struct hold *same_bucket;
 	struct lease *lease; /* NULL: the object's time */
 	struct timer timer;  /* of that */
@@ -66,8 +66,8 @@ struct hold {
 	struct object_id id;
 	uint64_t generation;  /* 0: not known yet */
 	uint64_t due_ns;      /* the object's time; UINT64_MAX: it has no end */
-	uint64_t owner_epoch; /* members_epoch of when it was told */
-	uint32_t owner;	      /* node + 1; 0: none was told */
+	uint64_t owner_epoch; /* members_epoch of the owner's acknowledgement */
+	uint32_t owner;	      /* node + 1 that has acknowledged it; 0: none */
 	uint32_t state;	      /* enum hold_state */
 	bool joins;	      /* asked: only if another lease holds it */
 	void *waiter;	      /* lease_ops.answer; NULL: nobody waits */
@@ -75,7 +75,7 @@ struct hold {
 };
 
 struct lease_ops { /* for the rooms above: one table, in wiring.c */
-	/* What an owner has heard is told to another one, or again: not all has been told yet. */
+	/* A hold must be announced, to a new owner or again: not all is announced yet. */
 	void (*announce_more)(struct control *c);
 	/* The end of what a client waits for: hold.waiter, and its number. */
 	void (*answer)(struct control *c, void *waiter, uint64_t number, int32_t status,
@@ -91,7 +91,7 @@ struct leases {
 	uint32_t bucket_mask;
 	struct list dirty;
 	uint32_t sending;
-	uint32_t sweep; /* next hold of a sweep that tells what is untold; UINT32_MAX: none */
+	uint32_t sweep; /* next hold of a sweep over unacknowledged ones; UINT32_MAX: none */
 	struct lease_kept *kept; /* or NULL */
 };
 
@@ -105,7 +105,7 @@ struct lease *leases_find(struct control *c, uint64_t number, uint32_t user);
 /* The lease of that name, or a new one; name empty: a new one of that client. NULL: no room. */
 struct lease *leases_open(struct control *c, const struct control_client *who, const char *name,
 			  uint64_t ttl_ns);
-/* As leases_find, ended or not, whoever has it. */
+/* As leases_find, ended or not, of any user. */
 struct lease *leases_by_number(struct control *c, uint64_t number);
 /* Makes an item of the pool, whose number is set, one that is found. */
 void leases_insert(struct control *c, struct lease *lease);
@@ -146,15 +146,15 @@ void holds_create_not(struct control *c, uint64_t lease, const struct object_id 
 void holds_describe(const struct lease *l, struct message_lease *out);
 
 /* tell.c */
-/* Whether the owner of its id may not know of it. */
+/* Whether the owner of its id has not acknowledged it. */
 bool holds_unacked(struct control *c, const struct hold *h);
-/* The members have changed, or an owner asks: those that it may not know are told. */
+/* The members have changed, or an owner asks: announces unacknowledged holds. */
 void holds_tell_all(struct control *c);
 /* Sends as many as may be under way. */
 void holds_pump(struct control *c);
-/* Whether each owner has been told, or is just being told. */
+/* Whether all holds are acknowledged, or their HOLDs are on the way. */
 bool holds_acked(const struct control *c);
-/* Before a HOLD leaves. */
+/* Fills in a HOLD, when it is sent. */
 void holds_fill(struct control *c, const struct call *call, struct message_hold *m);
 
 #endif

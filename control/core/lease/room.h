@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The room of the leases, for itself and for the rooms above it. */
+/* The state of the lease room, for its own files and for the rooms above. */
 #ifndef SARISSA_CONTROL_CORE_LEASE_ROOM_H
 #define SARISSA_CONTROL_CORE_LEASE_ROOM_H
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Telling the shard owners what the leases of this node hold: by state, not by a log. A hold that
- * changed is marked dirty; when its turn comes what it is by then is said, and the owner's answer
- * is awaited however long that takes. One call of a hold is out at a time, so that a HOLD never
- * arrives behind the end of what it says.
+ * Announces the holds of this node's leases to their shard owners. By state, not by a log: a hold
+ * that changes is marked dirty, and its present state is sent in its turn. The answer is awaited
+ * without a limit. One call per hold is out at a time, so that no HOLD arrives after the DELETE
+ * that ends it.
  */
 #include <errno.h>
 #include "room.h"
@@ -86,7 +86,7 @@ static void holds_agreed(struct control *c, struct hold *h, const struct call *c
 		h->state = HOLD_DROPPING;
 	if (h->state == HOLD_DROPPING)
 		holds_dirty(c, h);
-	else if (holds_unacked(c, h)) { /* another one meanwhile, or another life of it */
+	else if (holds_unacked(c, h)) { /* another owner meanwhile, or another epoch of it */
 		c->lease->ops->announce_more(c);
 		holds_dirty(c, h);
 	}

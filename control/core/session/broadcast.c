@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * BROADCAST of a client: each node that it names is asked to fetch the object (PREFETCH), and
- * answers when it has all of it. A node that lives is asked again until it does; the client's wait
- * ends with the last one, or the first that cannot.
- *
- * At a node that is asked, a wait without a session stands for the one who asks: first for the
- * fetch, then for the object. It ends when nobody has asked again for so long as a client would
- * wait for the directory.
+ * BROADCAST of a client: asks each named node to fetch the object (PREFETCH). A node answers when
+ * it has all of it; until then a live node is asked again. The client's wait ends with the last
+ * node, or with the first that cannot. At an asked node, a wait without a session stands for the
+ * request, first of the fetch, then of the object. It ends when PREFETCH was not repeated for as
+ * long as a client waits for the directory.
  */
 #include <errno.h>
 #include "core/base/text.h"
 #include "core/transfer/fetch.h"
 #include "room.h"
 
-/* ---- who asks ----------------------------------------------------------------------------- */
+/* ---- the requester -------------------------------------------------------------------------- */
 
 static void broadcast_failed(struct control *c, struct wait *w, const struct node *n,
 			     int32_t status, const char *why)
@@ -113,7 +111,7 @@ void session_broadcast(struct control *c, struct session *s, const struct sessio
 		waits_end(c, w, -ENOTCONN, "this node is not one of the cluster yet: try again");
 }
 
-/* ---- who is asked ------------------------------------------------------------------------- */
+/* ---- the node that fetches ------------------------------------------------------------------ */
 
 static void prefetch_answer(struct control *c, struct node *n, uint64_t request, int32_t status,
 			    const char *text)

@@ -4,8 +4,8 @@
 #include "core/transfer/fetch.h"
 #include "room.h"
 
-/* The directory tells those who are patient after 5 to 10 ms only: whoever waits for less would
- * never hear that nobody has put the object. */
+/* An owner defers the reply "wait" by 5 to 10 ms. A GET with a shorter timeout would never learn
+ * that the object was not put: its request is not deferrable. */
 #define GET_DEFERRABLE_NS INT64_C(20000000)
 
 /* It is here, in a file. One that does not wait still gives the disk some time. */
@@ -66,7 +66,7 @@ void session_wait(struct control *c, struct session *s, const struct session_req
 	image = &c->table->slot[r->slot];
 	if (image->generation == r->generation && image->flags & OBJECT_FLAG_REPLACED) {
 		reply_error(c, s, r->op, r->seq, -ERESTART,
-			    "the object was put again, or is made anew: get it again");
+			    "the object was replaced: get it again");
 		return;
 	}
 	if (image->generation == r->generation && image->flags & OBJECT_FLAG_LOST) {

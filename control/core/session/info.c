@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * LIST, STATUS: what the directory and the nodes tell. The shard owners are asked one after the
- * other. An owner that does not answer is named in the list, which then goes on with the next one.
+ * LIST and STATUS. LIST asks the shard owners one after the other. An owner that does not answer is
+ * named in the list, which goes on with the next one.
  */
 #include <errno.h>
 #include "core/transfer/fetch.h"

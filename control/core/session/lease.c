@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* LEASE, LEASE_END, HOLD, RELEASE, EXPIRE: what clients ask of the leases of this node. */
+/* LEASE, LEASE_END, HOLD, RELEASE, EXPIRE of clients: calls of the lease room, and their answers.
+ */
 #include <errno.h>
 #include "core/base/text.h"
 #include "core/lease/room.h"

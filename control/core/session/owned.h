@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How many bytes of objects each user has put on this node, for --quota: of those that exist still,
- * also in files, and also from before this control (struct object_creator). An object that a reduce
- * makes, or that was fetched, is nobody's.
+ * Bytes of objects that each user has put on this node, for --quota: of present objects, also in
+ * files, and also of an earlier control (struct object_creator). Targets of reduces and fetched
+ * copies count for no user.
  */
 #ifndef SARISSA_CONTROL_CORE_SESSION_OWNED_H
 #define SARISSA_CONTROL_CORE_SESSION_OWNED_H
@@ -34,7 +34,7 @@ int owners_may(struct control *c, uint32_t user, uint64_t bytes, struct text *wh
 void owners_charge(struct control *c, uint32_t slot, uint32_t user);
 /* It is being taken from its readers. */
 void owners_discharge(struct control *c, struct object *o);
-/* Counts anew what is in the table. */
+/* Counts the objects of the table, from zero. */
 void owners_attach(struct control *c);
 
 #endif

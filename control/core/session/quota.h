@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The users whose clients are here: what is bounded for all sessions of one together. */
+/* The users of this node's clients, for bounds over all sessions of one user. */
 #ifndef SARISSA_CONTROL_CORE_SESSION_QUOTA_H
 #define SARISSA_CONTROL_CORE_SESSION_QUOTA_H
 
@@ -8,7 +8,7 @@
 struct user {
 	struct idmap_node by_number; /* as the kernel knows it */
 	uint32_t sessions;
-	uint32_t unclaimed_count; /* objects that they write apart */
+	uint32_t staged_count; /* their private staging buffers */
 };
 
 struct users {

@@ -178,7 +178,7 @@ static bool session_reduce_answered(struct control *c, struct call *call,
 		session_reduce_ended(c, w, &answer->used);
 	else if (requester)
 		list_append(&requester->waits, &w->await.link);
-	else if (kept) { /* the one who coordinated it is lost, and the next not told yet */
+	else if (kept) { /* its coordinator is lost, and the new owner does not know it yet */
 		requester_used(c, kept, &used);
 		session_reduce_ended(c, w, &used);
 	} else

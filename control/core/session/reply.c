@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What clients are told. */
+/* Replies to clients. */
 #include <errno.h>
 #include "room.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A CREATE that waits until guards have answered (store/replica.h): there may be room then. */
+/* A CREATE that waits for room: until the nodes of pinned replicas have answered (store/replica.h).
+ */
 #include <errno.h>
 #include "room.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The room of the clients, for itself. */
+/* The state of the session room, for its own files. */
 #ifndef SARISSA_CONTROL_CORE_SESSION_ROOM_H
 #define SARISSA_CONTROL_CORE_SESSION_ROOM_H
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Clients of this node and their requests. Every byte of a request is checked before it is used;
- * what does not hold is answered with -EINVAL. A request that cannot be answered at once becomes a
- * wait, which ends with its answer, its timeout, or its session.
+ * Sessions: the clients of this node, and their requests. Every byte of a request is checked before
+ * use; a bad one is answered -EINVAL. A request that cannot be answered at once becomes a wait,
+ * which ends with its answer, its timeout, or its session. Called by the shell and by events of the
+ * rooms below. It must not know the wire or workers.
  */
 #ifndef SARISSA_CONTROL_CORE_SESSION_SESSIONS_H
 #define SARISSA_CONTROL_CORE_SESSION_SESSIONS_H
@@ -58,7 +59,7 @@ struct wait {
 	uint32_t pending; /* STATUS, BROADCAST, WATCH: nodes that have not answered */
 	uint16_t op;
 	bool numbered;	    /* it is in by_seq */
-	bool sealed;	    /* SEAL: it is, and the directory is being told (directory/backup.h) */
+	bool sealed;	    /* SEAL: it is, and waits for the second copy (directory/backup.h) */
 	bool brief;	    /* STAT */
 	bool progress;	    /* REDUCED: the client wants the sources of one that goes on */
 	bool paused;	    /* LIST, WATCH: the client is slow */
@@ -76,7 +77,7 @@ enum { PREFETCHES = 1024 }; /* objects that other nodes have asked this one to f
 
 enum { REPLICA_ROOMS = 256 }; /* CREATEs that wait for room at a time; more fail as without any */
 
-struct room { /* a CREATE that waits until guards have answered */
+struct room { /* a CREATE that waits until nodes of pinned replicas have answered */
 	struct list link;
 	struct wait *wait;
 	uint64_t number; /* of the wait: it may end before */
@@ -94,7 +95,7 @@ struct sessions {
 	struct idmap by_seq;	/* waits of clients that have numbered them */
 	struct users users;
 	struct pool pages;		 /* STAT: that wait for the holders' progress */
-	struct session_object described; /* to others, of the own copies */
+	struct session_object described; /* the answer to a STAT of another node */
 	uint32_t open;
 	uint64_t waits_count; /* ever started */
 	struct list polled;   /* waits for a part of an object: events come only at whole blocks */
@@ -164,10 +165,10 @@ void session_delete(struct control *c, struct session *s, const struct session_r
 void session_stat(struct control *c, struct session *s, const struct session_request *r);
 void session_list(struct control *c, struct session *s, const struct session_request *r);
 void session_status(struct control *c, struct session *s, const struct session_request *r);
-/* bytes: r->size, lent */
+/* bytes: r->size, valid during the call */
 void session_put(struct control *c, struct session *s, const struct session_request *r,
 		 const uint8_t *bytes);
-/* broadcast.c; named: r->size bytes, lent */
+/* broadcast.c; named: r->size bytes, valid during the call */
 void session_broadcast(struct control *c, struct session *s, const struct session_request *r,
 		       const uint8_t *named);
 /* Another node asks this one to fetch an object. */
@@ -175,11 +176,11 @@ void session_prefetch(struct control *c, struct node *n, const struct message *m
 /* Of a wait that is another node's: its object has a place here; it ends. */
 void prefetch_placed(struct control *c, struct wait *w, uint32_t slot);
 void prefetch_end(struct control *c, struct wait *w, int32_t status, const char *text);
-/* reduce.c; sources: r->reduction.count, lent */
+/* reduce.c; sources: r->reduction.count, valid during the call */
 void session_reduce(struct control *c, struct session *s, const struct session_request *r,
 		    const struct object_id *sources);
 void session_reduced(struct control *c, struct session *s, const struct session_request *r);
-/* The reduce that the wait (REDUCE, REDUCED) is about has ended so. */
+/* The reduce of the wait (REDUCE, REDUCED) has ended. */
 void session_reduce_ended(struct control *c, struct wait *w, const struct message_used *used);
 /* lease.c */
 void session_lease(struct control *c, struct session *s, const struct session_request *r);
@@ -203,11 +204,11 @@ void session_watch_resume(struct control *c, struct wait *w);
 void session_watch_view(struct control *c);
 /* The session's queue has room again. */
 void session_list_resume(struct control *c, struct session *s);
-/* Whether the client was creating something apart at an earlier control that nobody has resumed. */
+/* Whether the client has a private staging buffer of an earlier control that was not resumed. */
 bool session_left_staged(struct control *c, const struct session *s);
 /* stat.c */
 void session_stat_carve(struct sessions *s, struct arena *a);
-/* Another node asks how far our copy is. */
+/* STAT of another node: how far the copy here is. */
 void session_tell(struct control *c, struct node *n, const struct message *m);
 /* Adds what only this node knows. */
 void session_localise(struct control *c, struct session_object *o);
@@ -215,25 +216,25 @@ void session_localise(struct control *c, struct session_object *o);
 void room_carve(struct sessions *s, struct arena *a);
 /* objects_insert said -EAGAIN for this CREATE: it is tried again, and the session answered. */
 void room_await(struct control *c, struct session *s, const struct session_request *r);
-/* A guard has answered, or will not. */
+/* The node of a pinned replica has answered, or will not. */
 void room_retry(struct control *c);
 /* seal.c */
-/* Whether a SEAL of that object waits for the directory. */
+/* Whether a SEAL of that object waits for the owner's acknowledgement. */
 bool seal_waits(struct control *c, uint32_t slot);
-/* The wait is answered when the directory has the value. False: it need not wait. */
+/* Answers the wait when the owner has the value. False: it need not wait. */
 bool seal_await(struct control *c, struct wait *w, uint32_t slot);
-/* The directory has it. */
+/* The owner has it. */
 void seal_acked(struct control *c, struct object *o);
 /* missing.c */
-/* Whether we see no more than half of the members that have not left: then we may be the ones that
- * are cut off, and the dead ones live. */
+/* Whether this node sees at most half of the members that have not left: it may be cut off, and the
+ * others may live. */
 bool session_cut_off(struct control *c);
-/* Whether that node is taken for dead, and what it knows of the directory may be missing here. */
+/* Whether the node is taken for dead, and its shard may be missing here. */
 bool session_lacks(struct control *c, const struct node *n);
-/* Says in place of an object that the part of this node is missing. */
+/* Fills in the item that says that the shard of this node is missing. */
 void session_missing_item(const struct node *n, struct session_object *out);
-/* The directory cannot answer yet, because a member does not answer: mostly that one is back, or
- * dead, in a second. Whether the directory is asked again; its last answer goes to the client. */
+/* The owner cannot answer, because a member does not answer it: mostly that member is back, or
+ * dead, within a second. Whether to ask again; the last answer goes to the client. */
 bool session_may_wait(const struct control *c, const struct call *call);
 /* Ends a wait: the owner of its id has not answered. */
 void session_unanswered(struct control *c, struct wait *w, const struct node *owner);

@@ -28,7 +28,7 @@ static int creation_refused(int error, struct text *why)
 int creation_start(struct control *c, struct session *s, uint32_t slot, bool brought,
 		   struct text *why)
 {
-	bool greedy = s->user->unclaimed_count >= c->config.creations_user_max;
+	bool greedy = s->user->staged_count >= c->config.creations_user_max;
 	struct creation *k = greedy ? NULL : pool_take(&c->session->creations.pool);
 	struct object *o = objects_at(c, slot);
 	int error = greedy ? -EDQUOT : -EMFILE;
@@ -45,7 +45,7 @@ int creation_start(struct control *c, struct session *s, uint32_t slot, bool bro
 	k->session = s;
 	k->object = o;
 	k->upto = c->table->slot[slot].watermark;
-	s->user->unclaimed_count++;
+	s->user->staged_count++;
 	o->creation = k;
 	objects_set_staged(c, slot);
 	c->counters.creations++;
@@ -58,7 +58,7 @@ void creation_end(struct control *c, struct object *o)
 
 	o->creation = NULL;
 	list_remove(&k->link);
-	k->session->user->unclaimed_count--;
+	k->session->user->staged_count--;
 	pool_give(&c->session->creations.pool, k);
 	c->ops.memory_drop(c->ops.arg, objects_slot(c, o));
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Objects that a client writes apart from the store, in memory of its own: clients that are not
- * trusted with a descriptor of the store (control_session_client). The shell keeps that memory;
- * what the client has called final is copied into the store, some of it in each control_copy, and
- * only then do readers see it. So what it writes later, or beyond, is seen by nobody.
+ * Private staging buffers: memory in which a client writes an object, if it must not write to the
+ * store (control_session_client). The shell owns the memory. Bytes that the client has published
+ * are copied into the store, some in each control_copy; only then do readers see them, and later
+ * writes change nothing. Called by put.c and control.c.
  *
- * A creation begins with the object's slot (OBJECT_FLAG_STAGED) and ends with its seal or its
- * death. At another control it has no memory until its client has brought that along with RESUME.
+ * A creation begins with the object's slot (OBJECT_FLAG_STAGED), and ends with its seal or its
+ * death. At another control it has no memory until the client brings it with RESUME.
  */
 #ifndef SARISSA_CONTROL_CORE_SESSION_STAGING_H
 #define SARISSA_CONTROL_CORE_SESSION_STAGING_H
@@ -25,13 +25,13 @@ struct creation {
 	struct list link; /* on creations.copying */
 	struct session *session;
 	struct object *object;
-	uint64_t upto; /* bytes before it are final; those before the watermark are copied */
-	bool seal;     /* and with the last of them the object is complete */
+	uint64_t upto; /* bytes before it are final; bytes before the watermark are copied */
+	bool seal;     /* the object is complete when all of them are copied */
 };
 
 struct creations {
 	struct pool pool;
-	struct list copying; /* whoever is next to have some bytes copied */
+	struct list copying; /* creations with bytes to copy, the next one first */
 };
 
 void creation_carve(struct creations *all, struct arena *a, const struct control_config *config);

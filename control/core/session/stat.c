@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * STAT: what the directory knows of one object, page by page of its holders. How far a copy has
- * come only its holder knows: each of a page that is not complete is asked before the page goes to
- * the client.
+ * STAT: one object, with its holders in pages. Only a holder knows how far its copy is: incomplete
+ * holders of a page are asked before the page goes to the client.
  */
 #include <errno.h>
 #include "core/transfer/fetch.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Telling the directory what this node holds. It is kept in step by state, not by a log: an object
- * that changed is marked dirty, and what it is now is sent when its turn comes. So nothing is lost
- * however long the directory's node is away, in bounded memory.
+ * Announces this node's objects to their shard owners (HAVE, DROP). By state, not by a log: an
+ * object that changes is marked dirty, and its present state is sent in its turn. So memory is
+ * bounded however long an owner is away. Called by objects.c, fetches, and when members change.
  */
 #include <errno.h>
 #include "room.h"
@@ -223,7 +223,7 @@ void objects_disown(struct control *c, const struct object_id *id, uint64_t gene
 
 	m.object.id = *id;
 	m.object.generation = generation;
-	/* Best effort: whoever is sent here in vain tells the directory. */
+	/* Best effort: a receiver that is sent here in vain tells the owner. */
 	calls_start(c, control_shard(c, id), &m, TABLE_SLOT_NONE, c->config.call_ns,
 		    objects_disowned, NULL);
 }

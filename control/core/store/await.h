@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Somebody who waits for an object or a reduce, as it hangs on the lists of the rooms that make
- * those. The room that made it (session) knows who that is, and hears of the end by events. */
+/*
+ * A wait of a client for an object or a reduce, as the rooms that make these see it: a link on a
+ * list. The session room owns the wait, and hears of its end by events.
+ */
 #ifndef SARISSA_CONTROL_CORE_STORE_AWAIT_H
 #define SARISSA_CONTROL_CORE_STORE_AWAIT_H
 

@@ -14,26 +14,26 @@ struct object;
 struct object_id;
 
 struct store_ops {
-	/* It is being taken from its readers, and what makes it must stop. */
+	/* Its readers lose it, and what makes it must stop. */
 	void (*killed)(struct control *c, struct object *o, const char *why);
-	/* Who waits for it here hears so; nothing else ends. */
+	/* Local waits for it end with status; nothing else ends. */
 	void (*failed)(struct control *c, struct object *o, int32_t status, const char *why);
-	/* Nothing is found under this id any more. */
+	/* The table has no object of this id any more. */
 	void (*gone)(struct control *c, const struct object_id *id);
 	/* It is final. */
 	void (*sealed)(struct control *c, struct object *o);
 	/* More of it can be read, or it is final. */
 	void (*progress)(struct control *c, struct object *o);
-	/* The directory knows all of it; refuses it while it is made. */
+	/* The owner has acknowledged the complete object; has refused one that is being made. */
 	void (*announced)(struct control *c, struct object *o);
 	void (*refused)(struct control *c, struct object *o, int32_t status);
 	/* The directory knows who leads what it is made from. */
 	void (*led)(struct control *c, struct object *o);
-	/* Sets from which nodes its bytes come. */
+	/* Fills in the nodes that feed it. */
 	void (*upstreams)(struct control *c, const struct object *o, struct message_have *have);
-	/* What an earlier control was fetching goes on. False: it cannot. */
+	/* Goes on with a fetch of an earlier control. False: it cannot. */
 	bool (*adopt)(struct control *c, uint32_t slot);
-	/* There may be room now: guards have answered. */
+	/* There may be room now: nodes of pinned replicas have answered. */
 	void (*room)(struct control *c);
 };
 

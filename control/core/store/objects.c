@@ -137,7 +137,7 @@ void objects_claim(struct object *o)
 	list_remove(&o->of_session);
 }
 
-/* Those who were creating them will not come any more. */
+/* Their creators will not come back. */
 static void objects_give_up_unclaimed(struct control *c)
 {
 	list_each(l, after, &c->store->objects.unclaimed)
@@ -233,8 +233,8 @@ uint64_t objects_evictable_bytes(struct control *c)
 	return bytes;
 }
 
-/* Whether giving up copies that may go would free so many bytes: otherwise none goes. 0, -ENOSPC,
- * or -EAGAIN when some may go once their guards' nodes have answered, which are asked. */
+/* Whether evicting all copies that may leave would free so many bytes; otherwise none is evicted.
+ * 0, -ENOSPC, or -EAGAIN: some may leave when the nodes of their pinned replicas have answered. */
 static int objects_can_evict(struct control *c, uint64_t bytes)
 {
 	uint64_t there = objects_bytes_max(c) - c->store->objects.space.used_bytes, asked = 0;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The objects in this node's store: their space, their slots in the shared table, and who uses
- * them. Only this file writes the table (but for the watermarks that a worker advances).
- *
- * An object's memory is freed when it is a ZOMBIE, no client has it pinned, and no stage holds it;
- * one that was taken over from an earlier control, when the clients of that one have gone as well.
+ * The objects in this node's store: space, slots of the shared table, users. Only objects.c writes
+ * the table, but for watermarks, which workers advance. Called by all rooms above. It must not know
+ * fetches, sums or requests of clients. The memory of a ZOMBIE is freed when no client pins it and
+ * no stage uses it; of an object of an earlier control, when that control's clients have gone, too.
  */
 #ifndef SARISSA_CONTROL_CORE_STORE_OBJECTS_H
 #define SARISSA_CONTROL_CORE_STORE_OBJECTS_H
@@ -38,7 +37,7 @@ struct object {			/* one per slot; what clients need not see */
 	struct stage *stage; /* the one that may be used; not one that is being dropped */
 	struct fetch *fetch; /* FETCHING */
 	struct participant *participant; /* CREATING: it is made from others */
-	struct creation *creation;	 /* CREATING: a client writes it apart from the store */
+	struct creation *creation; /* CREATING: a client writes it in a private staging buffer */
 	struct call *announce;
 	uint64_t pinned_scan; /* the last scan that found a pin */
 	uint64_t rate;	      /* bytes per second at which it came, until the directory was told */
@@ -103,10 +102,10 @@ void objects_set_state(struct control *c, uint32_t slot, enum object_state state
 /* Whose it is while it is being created, for another control. */
 struct control_client;
 void objects_set_creator(struct control *c, uint32_t slot, const struct control_client *who);
-/* A client writes it apart from the store. */
+/* A client writes it in a private staging buffer. */
 void objects_set_staged(struct control *c, uint32_t slot);
 
-/* Bytes of copies that may leave, if their guards live. */
+/* Bytes of copies that may be evicted, if the nodes of their pinned replicas live. */
 uint64_t objects_evictable_bytes(struct control *c);
 
 /* Makes an object, evicting others for its space. Sets *slot, or returns -EFBIG, -ENOSPC, or
@@ -122,7 +121,7 @@ void objects_seal(struct control *c, uint32_t slot, bool primary);
 void objects_kill(struct control *c, uint32_t slot, const char *why);
 /* The same where another generation takes its place: waits end with -ERESTART, ask again. */
 void objects_replace(struct control *c, uint32_t slot, const char *why);
-/* The same of one that nothing takes the place of: who waits for it here hears -ECANCELED. */
+/* The same where nothing takes its place: local waits end with -ECANCELED. */
 void objects_cancel(struct control *c, uint32_t slot, const char *why);
 /* The same where the rest of it is lost: waits end with -ENODATA. */
 void objects_lose(struct control *c, uint32_t slot, const char *why);
@@ -158,9 +157,9 @@ bool objects_valid(uint64_t generation, uint64_t size, uint32_t chunk_bytes);
 void objects_announce(struct control *c, uint32_t slot);
 /* The same, but it may wait a little: others who got it together are not to be held up. */
 void objects_announce_later(struct control *c, uint32_t slot);
-/* All objects of which the directory's node for them may not know are announced. */
+/* Announces all objects that their owners may not know. */
 void objects_announce_all(struct control *c);
-/* Whether the one who should know of the object may not. */
+/* Whether the owner of its id may not know the object. */
 bool objects_unacked(struct control *c, uint32_t slot);
 /* Sends as many as may be under way. */
 void objects_announce_pump(struct control *c);

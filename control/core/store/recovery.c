@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Taking over the store and table of a dataplane, or of an earlier control. */
+/*
+ * Takes over the store and table of a dataplane, or of an earlier control: objects_attach. What it
+ * reads is checked as if it came from a stranger.
+ */
 #include <errno.h>
 #include "room.h"
 #include "events.h"
@@ -86,7 +89,7 @@ static bool objects_after(const struct control *c, uint32_t a, uint32_t b)
 	return c->table->slot[a].offset > c->table->slot[b].offset;
 }
 
-/* Heap sort by offset; the array is borrowed from the metadata (struct object.range). */
+/* Heap sort by offset. The array is struct object.range, which is not used otherwise here. */
 static void objects_sift(struct control *c, uint32_t at, uint32_t count)
 {
 	struct object *m = c->store->objects.meta;

@@ -6,7 +6,9 @@
 #define REPLICA_SLACK_NS UINT64_C(1000000)
 #define REPLICA_MUTE_NS	 UINT64_C(1000000000)
 
-enum { REPLICA_PATIENCE = 5 }; /* answers without a guard: it may be about to tell the directory */
+enum {
+	REPLICA_PATIENCE = 5
+}; /* answers without a pinned replica: its node may be about to announce it */
 
 static struct node *replica_node(struct control *c, const struct object *o)
 {
@@ -70,8 +72,7 @@ enum replica_state replica_lives(struct control *c, const struct object *o)
 	return replica_ask(c, n) ? REPLICA_ASKED : REPLICA_GONE;
 }
 
-/* ---- who guards -------------------------------------------------------------------------------
- */
+/* ---- the node of the pinned replica ---------------------------------------------------------- */
 
 void replica_describe(struct control *c, uint32_t slot, struct message_have *have)
 {

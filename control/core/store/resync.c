@@ -54,7 +54,7 @@ static bool reconcile_acked(struct control *c, struct call *call, const struct m
 		call->node->acked_epoch = call->cookie;
 		call->node->acked_view = call->message.announced.view;
 	}
-	return false; /* without: its connection was lost, and it asks or all is told anew */
+	return false; /* no answer: the connection was lost, and all is announced again */
 }
 
 /* Whether a creator may come back whose object that node keeps the name of: it is announced then,

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Bringing what the directory believes of us back to what holds. Announcements only add; what takes
- * away (DROP) is said once to whoever keeps the id then, and may be lost with a connection, with a
- * control that was killed, or go to the next owner while the first one lives on out of reach. So
- * whenever a node's part of the directory must be told all again, it hears at the end (ANNOUNCED)
- * that this was all: what it had from us before and did not hear again, it forgets.
- *
- * HAVE and GET carry the life (members_epoch) that they were sent in, ANNOUNCED the one that it is
- * about, so their order on the way does not matter.
+ * Removes stale directory entries of this node. HAVE only adds entries; DROP is sent once, and may
+ * be lost with a connection or a control, or go to a new owner while the old one lives on out of
+ * reach. So when all objects are announced to an owner again, ANNOUNCED follows: the owner forgets
+ * entries of this node that were not announced since. HAVE and GET carry the epoch (members_epoch)
+ * in which they are sent, ANNOUNCED the epoch that is complete, so their order does not matter.
+ * Called by announce.c and the cluster's events.
  */
 #ifndef SARISSA_CONTROL_CORE_STORE_RESYNC_H
 #define SARISSA_CONTROL_CORE_STORE_RESYNC_H
@@ -20,22 +18,21 @@ struct node;
 
 struct reconcile {
 	struct timer timer;
-	uint64_t calls; /* those up to this number tell what an earlier life had told, or all again
-			 */
-	uint32_t sending; /* TOLDs that are not answered yet */
-	bool swept;	  /* all was told again, or is on its way */
+	uint64_t calls;	  /* HAVEs up to this number were sent before the sweep ended */
+	uint32_t sending; /* ANNOUNCEDs that are not answered yet */
+	bool swept;	  /* all objects are announced, or their HAVEs are on the way */
 };
 
-/* All is being told again to some nodes. */
+/* All objects are being announced again to some owners. */
 void reconcile_begin(struct control *c);
-/* What the directory has refused is told in another way, or what it has heard of an earlier life is
- * told again: it has not heard all yet. */
+/* One more object must be announced before ANNOUNCED: its owner has refused it, or has
+ * acknowledged it in an earlier epoch. */
 void reconcile_more(struct control *c);
-/* Writes the life into a message that leaves for that node, if it is one that carries it. A HAVE
- * that is sent again says what holds then; a GET stands for the copy that the directory has booked
- * when it was sent first. */
+/* Writes the epoch into a HAVE or a GET that is sent to that node. A HAVE that is repeated gets the
+ * present epoch, as it says what holds now; a GET keeps its first one, as the owner has booked a
+ * copy for it then. */
 void reconcile_stamp(struct control *c, struct node *n, struct message *m);
-/* The node may hold what an earlier control here has told it. */
+/* The node may have entries that an earlier control here has announced. */
 void reconcile_asked(struct node *n);
 
 #endif

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Objects that leave the store for a file when it is full, and come back when somebody asks. Only
- * pinned replicas: cached copies are evicted. A spilled object keeps its slot, without bytes; for
- * the directory this node holds it as before, and whoever asks for its bytes is told to come again.
- * The shell writes and reads (control_ops), and says when it has: control_spilled,
- * control_restored.
+ * Spills objects to files when the store is full, and restores them when their bytes are asked for.
+ * Only pinned replicas: other copies are evicted. A spilled object keeps its slot, without bytes,
+ * and its directory entry; a request for its bytes is answered "come again". The shell writes and
+ * reads the files (control_ops), and calls control_spilled and control_restored.
  *
  *   SEALED   --no room, nobody has it pinned or is fed by it-->  SEALED, being written
  *   written  --still not used-->                                 SPILLED

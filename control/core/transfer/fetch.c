@@ -183,8 +183,8 @@ static bool fetch_waits(struct control *c, struct fetch *f, const struct message
 	f->answered = true;
 	memcpy(f->reason, got->text, sizeof(f->reason));
 	serve_early(c, f);
-	/* The one that failed may have come back: soon it will do as well. And who has a part is to
-	 * hear it soon when nobody who lives has the rest. */
+	/* The holder that failed may be back: from the next GET on it is accepted again. And a
+	 * receiver with a part should hear soon that no complete copy is left. */
 	if (f->failed != MESSAGE_NODE_NONE || f->slot != TABLE_SLOT_NONE) {
 		f->failed = MESSAGE_NODE_NONE;
 		f->why = MESSAGE_GET_FIRST;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The second copy of a small object: the owner of its shard asks this node to hold it (KEEP). */
+/* KEEP: the shard owner asks this node to hold the second copy of a small object. */
 #include <errno.h>
 #include "room.h"
 #include "keep.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A copy that the owner of a shard asks this node to hold. */
+/* KEEP: a second copy that a shard owner asks this node to hold. */
 #ifndef SARISSA_CONTROL_CORE_TRANSFER_KEEP_H
 #define SARISSA_CONTROL_CORE_TRANSFER_KEEP_H
 

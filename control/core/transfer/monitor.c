@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A look, now and then, at how fast a fetch goes. One holder is enough for most: it fills the link.
- * Another is asked for
- *   - on trial, when complete copies are idle: it stays if the rate grows by an eighth; what the
- *     trial showed holds for other fetches of this node for a while;
- *   - as a hedge, when the rate has fallen to less than half of what this node could take, and the
- *     holder has more than it sends. A holder that is waiting itself is left in peace for longer:
- *     whoever is behind the slow one is the first to go round it.
- * A feed that brings nothing while others do is let go.
+ * A periodic look at the rate of each fetch that is FED. One holder fills the link for most. One
+ * more is asked for
+ *   - on trial, when complete copies are idle: it stays if the rate grows by an eighth. The result
+ *     holds for other fetches of this node for a while;
+ *   - as a hedge, when the rate is less than half of what this node can receive, and the holder has
+ *     more than it sends. A holder that has no more itself gets longer: the receiver next to the
+ *     slow node is the first to avoid it.
+ * A feed that brings nothing while others do is ended. Called by fetch.c.
  */
 #include "core/base/env.h"
 #include "core/base/text.h"
@@ -66,7 +66,8 @@ static struct feed *look_silent(struct fetch *f)
 	return NULL;
 }
 
-/* What was asked for long ago, or for one who has spoken since, may not be needed any more. */
+/* Whether an answer comes too late: the holder was asked for long ago, or because of a silent one
+ * that has answered since. */
 static bool look_is_stale(struct control *c, struct fetch *f, const struct call *call)
 {
 	const struct message_get *get = &call->message.get;
@@ -173,7 +174,7 @@ void fetch_fed(struct control *c, struct fetch *f, struct feed *d, uint32_t read
 	d->lead = ready > chunks - missing ? ready - (chunks - missing) : 0;
 	d->behind = ready < chunks - missing ? chunks - missing - ready : 0;
 	for (struct feed *s = look_silent(f); s && s != d; s = look_silent(f)) {
-		f->spare -= f->spare > 0; /* who is silent is nobody to try */
+		f->spare -= f->spare > 0; /* a silent holder is no spare one */
 		fetch_let_go(c, f, s);
 	}
 	if (f->timer.position != 0)
@@ -396,7 +397,7 @@ static void look_for_idle(struct control *c, struct fetch *f)
 			fetch_let_go(c, f, &f->feed[i]);
 }
 
-/* Whether it is the holders who are slow, not what is before them. Asks them, and again. */
+/* Whether the holders are slow, not their upstreams. Asks the holders, again and again. */
 static bool look_blames(struct control *c, struct fetch *f)
 {
 	bool late = f->queried_ns != 0 && c->now_ns - f->queried_ns > LOOK_PAUSE_NS;

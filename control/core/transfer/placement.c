@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where the bytes of a fetch go, and how it begins and ends there. */
+/* The place of a fetched object in the store: makes it, seals it, gives it up. */
 #include <errno.h>
 #include "core/base/text.h"
 #include "room.h"
@@ -121,7 +121,7 @@ static bool fetch_is_here(struct control *c, struct fetch *f, const struct messa
 		fetch_rest(c, f); /* one of the two is gone; the directory will know */
 		return true;
 	}
-	objects_replace(c, slot, "the object was put again, or is made anew: get it again");
+	objects_replace(c, slot, "the object was replaced: get it again");
 	return false;
 }
 
@@ -136,8 +136,8 @@ void fetch_room(struct control *c)
 	}
 }
 
-/* The directory is asked again when guards have answered: what it has booked stands until then.
- * False: it has waited for long enough. */
+/* Waits for room: the GET is repeated when the nodes of pinned replicas have answered. The booking
+ * stands until then. False: it has waited long enough. */
 static bool fetch_awaits_room(struct control *c, struct fetch *f)
 {
 	if (f->room_ns == 0)
@@ -164,7 +164,7 @@ static int fetch_make_room(struct control *c, struct fetch *f, const struct mess
 		f->bitmap = 0;
 		f->slot = TABLE_SLOT_NONE;
 		f->generation = got->generation;
-		objects_replace(c, slot, "the object was put again, or is made anew: get it again");
+		objects_replace(c, slot, "the object was replaced: get it again");
 		if (list_empty(&f->waits)) {
 			fetch_fail(c, f, -ECANCELED, "");
 			return -ESTALE;

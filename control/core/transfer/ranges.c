@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who brings what, when several holders feed one fetch: what is missing is cut into ranges, one per
- * feed, as long as the feeds are fast. It is cut again when one has finished its part, when one
- * joins and when one fails. The last few chunks are asked from all: first come wins.
+ * Divides the missing chunks of a fetch among its feeds: one range each, in proportion to their
+ * rates. Divides again when a feed has brought its range, joins or fails. All feeds are asked for
+ * the last few chunks. Called by fetch.c and monitor.c.
  */
 #include "room.h"
 
@@ -46,7 +46,7 @@ uint32_t fetch_feeds(const struct fetch *f)
 	return count;
 }
 
-/* Those who are silent bring nothing, as long as others may. */
+/* Whether a feed gets no range: it is silent, and another one may bring chunks. */
 static bool divide_passes(const struct fetch *f, const struct feed *d)
 {
 	bool others = false;

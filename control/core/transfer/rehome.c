@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Back into the tree. One who goes round a slow or silent holder may take a stream more than its
- * new holder is to feed. All whom that one feeds are slow from then on, though the trouble may have
- * lasted a moment. So whoever took such a stream, or is slow for long, asks the directory now and
- * then: does somebody feed me who feeds too many, and whose stream would do instead? Another of its
- * holders, or one with a free slot. It lets go of the others, if the new one has about as much as
- * itself; if that is far behind, it is the one that should move, and it asks as well.
+ * Re-parenting. A receiver that avoids a slow or silent holder may take a surplus feed: one stream
+ * more than its new holder should send. All receivers of that holder are slow from then on, even if
+ * the trouble has passed. So a receiver with a surplus feed, or one that is slow for long, asks the
+ * owner now and then (GET_REPARENT) for a holder to move to. It moves if that holder has about as
+ * many chunks as itself. If it is far behind, the holder itself should move, and asks as well.
+ * Called by monitor.c.
  */
 #include <errno.h>
 #include "room.h"
 
-#define REPARENT_PAUSE_NS UINT64_C(100000000) /* doubles with each question of a fetch */
-#define REPARENT_AHEAD_NS UINT64_C(500000000) /* what may be waited for at the new place */
+#define REPARENT_PAUSE_NS UINT64_C(100000000) /* doubles with each GET_REPARENT of a fetch */
+#define REPARENT_AHEAD_NS                                                      \
+	UINT64_C(500000000) /* lag of the new holder that is worth waiting for \
+			     */
 
 enum { REPARENT_SLOW = 8 /* looks in a row */, REPARENT_TRIES = 5 };
 
@@ -74,7 +76,7 @@ static void reparent_ask(struct control *c, struct fetch *f)
 	reparent_later(c, f);
 }
 
-/* It answers: the others go, or it does. */
+/* The new holder has answered: ends the other feeds, or this one. */
 static void reparent_settle(struct control *c, struct fetch *f, struct feed *reparent)
 {
 	uint64_t bytes = (uint64_t)reparent->behind * f->chunk_bytes,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The room of fetches and streams, for itself. Rooms above it include fetch.h and serve.h. */
+/* The state of the transfer room, for its own files. Rooms above include fetch.h and serve.h. */
 #ifndef SARISSA_CONTROL_CORE_TRANSFER_ROOM_H
 #define SARISSA_CONTROL_CORE_TRANSFER_ROOM_H
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Nobody who lives has all of an object, but others have parts of it as we do. Each of them is
- * asked which chunks it has. What nobody has is lost, and the fetch ends by saying so (or begins
- * anew, when nothing has come yet); else the one who has most of what is missing feeds us, and the
- * directory is asked again when that has come.
+ * The chunk inventory of an object without a complete copy. Each holder of a part is asked which
+ * chunks it has (PIECES, HAS). A chunk that no node has is lost: the fetch fails, or restarts if it
+ * has no chunk yet. Otherwise the holder with most missing chunks feeds this node, and the owner is
+ * asked again after that. Called by fetch.c.
  *
- * A chunk can wander while we ask: from one that we ask later, and that goes before, to one that we
- * have asked. So a survey during which a copy went away proves nothing, and begins again.
+ * Chunks can move while the inventory runs: from a node that is asked later, and goes away before,
+ * to one that was asked already. So an inventory during which a copy has departed starts again.
  */
 #include <errno.h>
 #include "core/base/env.h"
@@ -30,7 +30,7 @@ void fetch_inventory_end(struct control *c, struct fetch *f)
 	f->inventory = (struct fetch_inventory){.found = 0};
 }
 
-/* Nothing is certain: soon again. */
+/* Nothing is certain: tries again soon. */
 static void inventory_retry(struct control *c, struct fetch *f)
 {
 	fetch_inventory_end(c, f);
@@ -65,7 +65,7 @@ static void inventory_lost(struct control *c, struct fetch *f, uint32_t missing)
 	fetch_fail(c, f, -ENODATA, t.bytes);
 }
 
-/* To whom nothing has come it is an object that nobody has put yet. */
+/* No chunk has come: the fetch restarts, as of an object that was not put yet. */
 static void inventory_restart(struct control *c, struct fetch *f)
 {
 	uint32_t slot = f->slot;
@@ -111,7 +111,7 @@ static bool inventory_has(struct control *c, struct call *call, const struct mes
 	const uint64_t *map = fetch_map(c, f);
 
 	f->call = NULL;
-	if (m == NULL || map == NULL) { /* the members will agree on what has become of it */
+	if (m == NULL || map == NULL) { /* the members will agree whether it is dead */
 		inventory_retry(c, f);
 		return false;
 	}

@@ -5,7 +5,7 @@
 #include "room.h"
 #include "events.h"
 
-#define SERVE_NARROW_NS UINT64_C(1000000000) /* then it is tried again: it may have been mended */
+#define SERVE_NARROW_NS UINT64_C(1000000000) /* then tried again: the path may be wider */
 
 void serves_carve(struct serves *s, struct arena *a, const struct control_config *config)
 {

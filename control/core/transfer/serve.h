@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Streams from this node: a receiver asks with STREAM, chunks leave on an OUT edge as they become
- * ready, and the stream ends with the last acknowledgement, its edge, or its object. */
+/*
+ * Streams from this node. A receiver asks with STREAM; chunks leave on an OUT edge as they become
+ * ready; the stream ends with the last acknowledgement, with its edge, or with its object. Called
+ * by the front door, fetches and wiring.c. It must not know who has asked the receiver.
+ */
 #ifndef SARISSA_CONTROL_CORE_TRANSFER_SERVE_H
 #define SARISSA_CONTROL_CORE_TRANSFER_SERVE_H
 
@@ -50,10 +53,10 @@ void serve_request(struct control *c, struct node *n, uint32_t conn, const struc
 /* PIECES: which chunks of it are here. */
 void serve_pieces(struct control *c, struct node *n, const struct message *m);
 struct fetch;
-/* The fetch has its place, or will not have it soon: those who came early are answered. */
+/* The fetch has its place, or will not have it soon: answers its early STREAMs. */
 void serve_early(struct control *c, struct fetch *f);
-/* Whether somebody is to get the object from here, who has asked lately: one for whom nothing comes
- * asks every second or so whether the stream still is there. */
+/* Whether a receiver of the object has asked lately. A receiver without chunks checks its stream
+ * every second or so. */
 bool serve_any(const struct control *c, const struct object *o);
 /* Its edge has done its work, or failed. */
 void serve_ended(struct control *c, struct serve *s);

@@ -3,7 +3,7 @@
 #include "core/base/env.h"
 #include "room.h"
 
-#define FEED_SOON_NS   UINT64_C(500000)	   /* a holder that is not ready is asked again */
+#define FEED_SOON_NS   UINT64_C(500000)	   /* until a holder that is not ready is asked again */
 #define FEED_REPAIR_NS UINT64_C(100000000) /* after a holder was lost looks are frequent */
 #define FEED_NEXT_NS   UINT64_C(1000000)
 

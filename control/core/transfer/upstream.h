@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One holder that feeds a fetch: connections, a STREAM request, IN edges for a range of chunks:
- * one, or as many as there are lanes (base/lanes.h), here and there.
+ * A feed: one holder that sends chunks of a fetch. It has connections, a STREAM request, and IN
+ * edges for a range of chunks: one, or one per substream (flow/substreams.h). Called by fetch.c,
+ * ranges.c and monitor.c. It must not know other feeds.
  *
+ *   state    meaning                         next
  *   FREE     no holder
- *   LINK     waits for the connections          -> REQUEST, or feed_failed
- *   REQUEST  IN edges set, a STREAM is out       -> STREAM, or feed_failed
- *   STREAM   chunks arrive                      -> FREE (feed_stop), or feed_failed
+ *   LINK     waits for connections           REQUEST, or feed_failed
+ *   REQUEST  IN edges set, STREAM is out     STREAM, or feed_failed
+ *   STREAM   chunks arrive                   FREE (feed_stop), or feed_failed
  *
- * The range [first, end) is what the feed is to bring. A single stream may reach further, after the
- * rest was given to others; streams that begin elsewhere take the place of those before at the
- * holder, and the old edges go when the holder has agreed.
- *
- * A holder that owes an answer, or chunks, and gives none is silent (cluster/stall.h): its fetch
- * asks for another one. The first of the two to answer stays.
+ * The feed brings the range [first, end). A single stream may reach further, after the rest was
+ * assigned to other feeds. Streams that begin elsewhere replace the present ones at the holder; the
+ * old edges end when the holder has agreed. A holder that owes an answer or chunks is silent
+ * (cluster/stall.h): the fetch then asks for a stand-in, and keeps the first of the two to answer.
  */
 #ifndef SARISSA_CONTROL_CORE_TRANSFER_UPSTREAM_H
 #define SARISSA_CONTROL_CORE_TRANSFER_UPSTREAM_H
@@ -46,7 +46,7 @@ struct feed {
 	struct call *call; /* STREAM */
 	struct node *holder;
 	struct list edges, old_edges; /* struct edge.of_owner */
-	uint32_t lanes;		      /* at the holder, as far as we know; 0: not known */
+	uint32_t lanes;		      /* of the object at the holder; 0: not known */
 	uint64_t began_ns;
 	uint64_t rate; /* bytes per second, at the last look */
 	uint32_t first, end;
@@ -55,16 +55,16 @@ struct feed {
 	uint64_t looked_ns, moved_ns;
 	uint64_t linking_ns; /* LINK: since when */
 	struct watch watch;
-	uint32_t lead;	   /* chunks that the holder had beyond ours when it was asked last */
-	uint32_t behind;   /* chunks that we had beyond the holder's */
+	uint32_t lead;	   /* chunks that the holder had before us, when asked last */
+	uint32_t behind;   /* chunks that we had before the holder */
 	uint16_t attempts; /* without progress */
 	uint16_t idle;	   /* looks without progress */
 	uint8_t state;
 	bool fresh;	/* has brought nothing yet */
-	bool silent;	/* was asked and does not answer */
-	bool stands_in; /* asked for because another was silent */
+	bool silent;	/* its holder does not answer */
+	bool stands_in; /* the stand-in for a silent one */
 	bool surplus;	/* its holder may feed more than it should */
-	bool reparent;	/* to take the place of the others */
+	bool reparent;	/* is to replace the other feeds */
 };
 
 void feed_init(struct feed *d, struct fetch *f);
@@ -72,11 +72,11 @@ void feed_init(struct feed *d, struct fetch *f);
 void feed_start(struct control *c, struct feed *d, struct node *holder);
 /* Brings another range; from the same stream when that covers it. */
 void feed_assign(struct control *c, struct feed *d, uint32_t first, uint32_t end);
-/* Asks the holder how far it is: lead. */
+/* Asks the holder how many chunks it has: sets lead. */
 void feed_query(struct control *c, struct feed *d);
-/* Lets go of everything; the directory is not told. */
+/* Ends the feed; does not tell the owner. */
 void feed_stop(struct control *c, struct feed *d);
-/* It brings nothing any more: its fetch goes on without. why: enum message_get_why. */
+/* The feed has failed: the fetch goes on without it. why: enum message_get_why. */
 void feed_failed(struct control *c, struct feed *d, uint32_t why);
 /* Its edges go with their stage. */
 void feed_forget_edges(struct feed *d);
