@@ -43,12 +43,15 @@ int counters_file_open(const char *socket, const char *name, char path[4096])
 	return fd < 0 ? -errno : fd;
 }
 
-bool counters_file_port(const char *socket, char spec[PORT_NOTE_BYTES], char why[PORT_NOTE_BYTES])
+bool counters_file_port(const char *socket, unsigned rail, char spec[PORT_NOTE_BYTES],
+			char why[PORT_NOTE_BYTES])
 {
 	char path[4096];
 	int fd = counters_file_open(socket, "port", path);
 	FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
-	bool read = file && fgets(spec, PORT_NOTE_BYTES, file) && fgets(why, PORT_NOTE_BYTES, file);
+	bool read = file != NULL;
+	for (unsigned i = 0; i <= rail && read; i++)
+		read = fgets(spec, PORT_NOTE_BYTES, file) && fgets(why, PORT_NOTE_BYTES, file);
 	if (file)
 		fclose(file);
 	if (!read)

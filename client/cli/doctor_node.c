@@ -68,14 +68,14 @@ bool doctor_on_sockets(const struct doctor *d)
 	char spec[PORT_NOTE_BYTES], why[PORT_NOTE_BYTES];
 	if (d->has_node && *d->node.link)
 		return strncmp(d->node.link, "udp ", 4) == 0;
-	return counters_file_port(d->args->socket, spec, why) && strncmp(spec, "udp:", 4) == 0;
+	return counters_file_port(d->args->socket, 0, spec, why) && strncmp(spec, "udp:", 4) == 0;
 }
 
 /* Which port was asked for, or chosen, and why. */
 static void doctor_port(struct doctor *d)
 {
 	char spec[PORT_NOTE_BYTES], why[PORT_NOTE_BYTES];
-	if (counters_file_port(d->args->socket, spec, why))
+	if (counters_file_port(d->args->socket, 0, spec, why))
 		doctor_report(d, DOCTOR_OK, "port", NULL, "%s: %s", spec, why);
 }
 

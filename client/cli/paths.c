@@ -100,6 +100,14 @@ static int paths_name_one(const sar_node *node, void *arg)
 	return 0;
 }
 
+static const struct path *paths_conn(const struct paths *p, uint32_t worker, uint64_t conn)
+{
+	for (size_t i = 0; i < p->count; i++)
+		if (p->row[i].worker == worker && p->row[i].conn == conn)
+			return &p->row[i];
+	return NULL;
+}
+
 void paths_name(struct paths *p, const char *socket)
 {
 	sar *s;
@@ -107,14 +115,17 @@ void paths_name(struct paths *p, const char *socket)
 		return;
 	sar_nodes(s, paths_name_one, p);
 	sar_close(s);
+	for (size_t i = 0; i < p->count; i++) {
+		struct path *one = &p->row[i];
+		const struct path *main = paths_conn(p, one->worker, one->values.gauges.path_of);
+		if (main && main->node != PATHS_NO_NODE)
+			one->node = main->node;
+	}
 }
 
 static const struct path *paths_find(const struct paths *p, const struct path *as)
 {
-	for (size_t i = 0; i < p->count; i++)
-		if (p->row[i].worker == as->worker && p->row[i].conn == as->conn)
-			return &p->row[i];
-	return NULL;
+	return paths_conn(p, as->worker, as->conn);
 }
 
 void paths_since(struct paths *now, const struct paths *before)

@@ -35,7 +35,8 @@ void paths_free(struct paths *p);
 /* The way from here to the first worker of a node; NULL: none is told. */
 const struct path *paths_to(const struct paths *p, const sar_node *node);
 
-/* Asks the node whose addresses these are, and for its MTU. Without a control they must do. */
+/* Asks the node whose addresses these are, and for its MTU. Without a control they must do. Another
+ * path of a connection is its node's. */
 void paths_name(struct paths *p, const char *socket);
 
 /* Leaves of the counters what they have risen by since an earlier look. */

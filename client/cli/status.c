@@ -29,7 +29,7 @@ static void status_json_local(struct json *j, const sar_node *n, const char *soc
 	json_signed(j, "control_pid", n->control_pid);
 	json_signed(j, "dataplane_pid", n->dataplane_pid);
 	json_string(j, "link", n->link);
-	if (counters_file_port(socket, spec, why)) {
+	if (counters_file_port(socket, 0, spec, why)) {
 		json_string(j, "port_spec", spec);
 		json_string(j, "port_why", why);
 	}
@@ -104,8 +104,8 @@ static void status_head(const sar_node *n, const char *socket)
 	text_safe(stdout, *n->link ? n->link : "-");
 	printf(", %u worker%s, %s\n", n->workers, n->workers == 1 ? "" : "s",
 	       n->busy_poll ? "always polling" : "sleeping when idle");
-	if (counters_file_port(socket, spec, why)) {
-		printf("port        ");
+	for (unsigned rail = 0; counters_file_port(socket, rail, spec, why); rail++) {
+		printf(rail == 0 ? "port        " : "rail %-5u  ", rail);
 		text_safe(stdout, spec);
 		printf(" (");
 		text_safe(stdout, why);

@@ -157,6 +157,7 @@ int control_attach(struct control *c, const struct control_attach *a, uint64_t n
 	c->attached = true;
 	c->commands.epoch = (uint32_t)c->table->control_epoch;
 	c->cluster->self->workers = c->workers;
+	peers_own_rails(c);
 	c->cluster->self->store_incarnation = c->table->incarnation;
 	c->cluster->self->incarnation = a->reply.incarnation;
 	if (c->cluster->members.begun_ns == 0)

@@ -69,6 +69,19 @@ bool decode_status(int32_t status)
 
 /* ---- bodies -------------------------------------------------------------------------------- */
 
+bool decode_rails(const ProtobufCBinaryData *in, struct message_rails *out)
+{
+	if (in->len % MESSAGE_RAIL_BYTES != 0 || in->len > sizeof(out->addr))
+		return false;
+	out->count = (uint32_t)(in->len / MESSAGE_RAIL_BYTES);
+	if (in->len > 0)
+		memcpy(out->addr, in->data, in->len);
+	for (uint32_t i = 1; i <= out->count; i++)
+		if (message_rail(out, i).port > UINT16_MAX - WORKERS_MAX)
+			return false;
+	return true;
+}
+
 static bool decode_hello(const Rpc__Hello *in, struct message_hello *out)
 {
 	out->version = in->version;
@@ -77,8 +90,9 @@ static bool decode_hello(const Rpc__Hello *in, struct message_hello *out)
 	out->store_incarnation = in->store_incarnation;
 	out->incarnation = in->incarnation;
 	out->digest = in->digest;
-	return decode_node(in->node, &out->node) && decode_node(in->assigned, &out->assigned) &&
-	       in->workers >= 1 && in->workers <= WORKERS_MAX && in->announce < MESSAGE_ANNOUNCES &&
+	return decode_rails(&in->rails, &out->rails) && decode_node(in->node, &out->node) &&
+	       decode_node(in->assigned, &out->assigned) && in->workers >= 1 &&
+	       in->workers <= WORKERS_MAX && in->announce < MESSAGE_ANNOUNCES &&
 	       in->store_incarnation != 0;
 }
 

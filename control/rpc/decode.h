@@ -17,6 +17,7 @@ void *decode_alloc(void *data, size_t size);
 
 bool decode_id(const ProtobufCBinaryData *in, struct object_id *out);
 bool decode_chunk(uint32_t chunk_bytes, uint64_t size);
+bool decode_rails(const ProtobufCBinaryData *in, struct message_rails *out);
 bool decode_generation(uint64_t generation);
 bool decode_status(int32_t status);
 /* Text of at most room - 1 bytes without a zero among them. */

@@ -132,7 +132,8 @@ static bool decode_member(const Rpc__Member *in, struct message_member *out)
 		return false;
 	memcpy(out->addr.ip, in->ip.data, sizeof(out->addr.ip));
 	out->addr.port = (uint16_t)in->port;
-	return in->node < NODES_MAX && in->state != MEMBER_NONE && in->state < MEMBER_STATES;
+	return decode_rails(&in->rails, &out->rails) && in->node < NODES_MAX &&
+	       in->state != MEMBER_NONE && in->state < MEMBER_STATES;
 }
 
 bool decode_members(const Rpc__Members *in, struct decode_arena *a, struct message_members *out)

@@ -141,6 +141,11 @@ static void encode_stream(const struct message_stream *m, Rpc__Stream *out)
 	out->skip = (uint32_t *)(uintptr_t)m->skip; /* pairs of words */
 }
 
+static ProtobufCBinaryData encode_rails(const struct message_rails *m)
+{
+	return encode_bytes(m->addr, (size_t)m->count * MESSAGE_RAIL_BYTES);
+}
+
 static void encode_hello(const struct message_hello *m, Rpc__Hello *out)
 {
 	rpc__hello__init(out);
@@ -152,6 +157,7 @@ static void encode_hello(const struct message_hello *m, Rpc__Hello *out)
 	out->store_incarnation = m->store_incarnation;
 	out->incarnation = m->incarnation;
 	out->digest = m->digest;
+	out->rails = encode_rails(&m->rails);
 }
 
 static void encode_node_status(const struct session_node *m, Rpc__Node *out)
@@ -284,6 +290,7 @@ static void encode_members(const struct message_members *m, struct encode_member
 		d->incarnation = m->members[i].incarnation;
 		d->ip = encode_bytes(m->members[i].addr.ip, sizeof(m->members[i].addr.ip));
 		d->port = m->members[i].addr.port;
+		d->rails = encode_rails(&m->members[i].rails);
 	}
 }
 

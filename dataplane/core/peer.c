@@ -77,6 +77,9 @@ void peer_tell(struct engine *e, struct conn *c)
 		.best_bytes_per_s = c->report.best_bytes_per_s,
 		.path_bytes_per_s = c->report.path_bytes_per_s,
 		.mtu = c->mtu,
+		.rail = c->rail,
+		.path_of = c->main != c ? c->main->handle : 0,
+		.impaired = c->impaired,
 	};
 	sequence_written(&b->sequence);
 }

@@ -89,6 +89,8 @@ bool engine_command(struct engine *e, const struct record *command, uint64_t now
 		event->msg = copy.msg;
 	} else if (op == EVENT_PEER_DOWN) {
 		event->peer.addr = copy.peer.addr;
+		event->peer.of = copy.peer.of;
+		event->flags = copy.flags;
 	} else {
 		event->flags = copy.flags;
 		event->refused.id = plan_subject(&copy);

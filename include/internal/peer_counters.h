@@ -37,7 +37,10 @@
 	X(window_bytes, "bytes", "what may be under way to it")                                  \
 	X(best_bytes_per_s, "bytes/s", "the most that was sent to it in a tenth of a second")    \
 	X(path_bytes_per_s, "bytes/s", "what the path took when it was the limit; 0: not known") \
-	X(mtu, "bytes", "IP packets that the path carries")
+	X(mtu, "bytes", "IP packets that the path carries")                                      \
+	X(rail, "", "the port that it goes by")                                                  \
+	X(path_of, "", "the connection that this is another path of; 0: it is a connection")     \
+	X(impaired, "", "1: it brings nothing, while other paths of its connection do")
 
 struct peer_counters {
 #define X(name, unit, help) uint64_t name;
@@ -62,7 +65,7 @@ struct peer_block {
 	struct net_addr addr;
 	struct peer_values values;
 };
-_Static_assert(sizeof(struct peer_block) == 192, "RUNDIR/peers is read by other processes");
+_Static_assert(sizeof(struct peer_block) == 256, "RUNDIR/peers is read by other processes");
 
 enum {
 	PEER_COUNTERS_COUNT = sizeof(struct peer_counters) / sizeof(uint64_t),

@@ -158,13 +158,35 @@ static struct message sample_names(struct message m)
 	return m;
 }
 
+static void fill_rails(struct message_rails *r, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		message_add_rail(r, &(struct net_addr){.ip = {1, 2, [15] = (uint8_t)i},
+						       .port = (uint16_t)(65000 + i)});
+}
+
+static struct message_hello hello_sample(void)
+{
+	struct message_hello h = {.node = 5,
+				  .version = MESSAGE_VERSION,
+				  .workers = 16,
+				  .announce = 2,
+				  .store_incarnation = UINT64_MAX,
+				  .incarnation = 7,
+				  .digest = 8,
+				  .assigned = 9};
+
+	fill_rails(&h.rails, RAILS_MAX - 1);
+	return h;
+}
+
 static struct message sample(uint32_t kind)
 {
 	struct message m = {.kind = kind, .request = UINT64_C(0xfedcba9876543210)};
 
 	switch (kind == MESSAGE_KEEP ? MESSAGE_HAVE : kind) {
 	case MESSAGE_HELLO:
-		m.hello = (struct message_hello){5, MESSAGE_VERSION, 16, 2, UINT64_MAX, 7, 8, 9};
+		m.hello = hello_sample();
 		break;
 	case MESSAGE_HAVE:
 		m.have = (struct message_have){.id = id,
@@ -237,8 +259,12 @@ static void fill(void)
 	for (size_t i = 0; i < sizeof(value); i++)
 		value[i] = (uint8_t)(i * 7);
 	for (uint32_t i = 0; i < MESSAGE_MEMBERS_MAX; i++)
-		members[i] = (struct message_member){
-			i * 16, MEMBER_LEFT, UINT64_MAX, {{(uint8_t)i}, 65000, {0}}};
+		members[i] = (struct message_member){.node = i * 16,
+						     .state = MEMBER_LEFT,
+						     .incarnation = UINT64_MAX,
+						     .addr = {{(uint8_t)i}, 65000, {0}}};
+	for (uint32_t i = 0; i < MESSAGE_MEMBERS_MAX; i++)
+		fill_rails(&members[i].rails, i % RAILS_MAX);
 	for (uint32_t i = 0; i < MESSAGE_SOURCES_MAX; i++)
 		memset(sources[i].bytes, (int)i, OBJECT_ID_BYTES);
 	for (uint32_t i = 0; i < MESSAGE_PARTS_MAX; i++)

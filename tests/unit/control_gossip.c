@@ -23,7 +23,8 @@ static uint32_t steps(const struct fixture *f, enum message_members_step step, u
 
 static void say(struct fixture *f, uint32_t from, enum message_members_step step, uint32_t about)
 {
-	const struct message_member member = {about, MEMBER_ALIVE, 100, addr_of(about)};
+	const struct message_member member = {
+		.node = about, .state = MEMBER_ALIVE, .incarnation = 100, .addr = addr_of(about)};
 	struct message m = {.kind = MESSAGE_MEMBERS};
 
 	m.members.step = step;

@@ -23,6 +23,115 @@ static uint32_t commands(struct fixture *f, uint8_t op)
 	return found;
 }
 
+/* The next PEER_OPEN to a node of the list; op 0: there is none. */
+static struct record next_open(struct fixture *f)
+{
+	struct record r[64];
+	unsigned count = control_commands(f->core, 0, r, 64);
+
+	for (unsigned i = 0; i < count; i++)
+		if (r[i].op == COMMAND_PEER_OPEN)
+			return r[i];
+	return (struct record){.op = COMMAND_NONE};
+}
+
+static struct net_addr rail_of(uint32_t n, uint32_t rail)
+{
+	struct net_addr addr = addr_of(n);
+
+	addr.ip[13] = (uint8_t)(100 + rail);
+	return addr;
+}
+
+static void hello_rails(struct fixture *f, uint32_t n, uint32_t rails)
+{
+	struct message m = {.kind = MESSAGE_HELLO};
+
+	m.hello = (struct message_hello){.node = n,
+					 .assigned = MESSAGE_NODE_NONE,
+					 .version = MESSAGE_VERSION,
+					 .workers = 1,
+					 .incarnation = 100,
+					 .store_incarnation = 200 + n,
+					 .digest = members_digest(f->core)};
+	for (uint32_t k = 1; k < rails; k++) {
+		struct net_addr addr = rail_of(n, k);
+
+		message_add_rail(&m.hello.rails, &addr);
+	}
+	control_message(f->core, conn_of(n), &m, f->now_ns);
+}
+
+static void have_rails(struct fixture *f, uint32_t rails)
+{
+	f->core->dataplane.rails = (uint8_t)rails;
+	for (uint32_t k = 1; k < rails; k++)
+		f->core->dataplane.rail[k].addr = rail_of(0, k);
+	peers_own_rails(f->core);
+}
+
+/* Once; again when it has gone. */
+static void a_path_is_asked_for_on_each_rail_that_both_have(void **state)
+{
+	struct fixture *f = begin(false);
+	struct net_addr want = rail_of(1, 1);
+	struct record r, down = {.op = EVENT_PEER_DOWN, .flags = 1};
+
+	have_rails(f, 2);
+	link_up(f, 1);
+	while (next_open(f).op != COMMAND_NONE)
+		;
+	hello_rails(f, 1, 3);
+	r = next_open(f);
+	assert_int_equal(r.op, COMMAND_PEER_OPEN);
+	assert_int_equal(r.flags, 1);
+	assert_int_equal(r.peer.of, conn_of(1));
+	assert_true(net_addr_equal(&r.peer.addr, &want));
+	assert_int_equal(f->sent[0].m.hello.rails.count, 1);
+	hello_rails(f, 1, 3);
+	assert_int_equal(next_open(f).op, COMMAND_NONE);
+	down.peer.of = conn_of(1);
+	control_event(f->core, 0, &down, f->now_ns);
+	hello_rails(f, 1, 3);
+	assert_int_equal(next_open(f).flags, 1);
+	link_up(f, 2);
+	hello_rails(f, 2, 1);
+	assert_int_equal(next_open(f).op, COMMAND_NONE);
+	end(f);
+}
+
+/* And who opens by another rail is known. */
+static void a_node_is_looked_for_by_its_rails_in_turn(void **state)
+{
+	struct fixture *f = begin(false);
+	struct record down = {.op = EVENT_PEER_DOWN}, up = {.op = EVENT_PEER_UP, .flags = 1}, r;
+	struct net_addr want = rail_of(1, 1);
+
+	have_rails(f, 2);
+	link_up(f, 1);
+	hello_rails(f, 1, 2);
+	down.peer.conn = conn_of(1);
+	control_event(f->core, 0, &down, f->now_ns);
+	while (next_open(f).op != COMMAND_NONE)
+		;
+	for (r.op = COMMAND_NONE; r.op == COMMAND_NONE; r = next_open(f))
+		run(f, MS);
+	assert_true(net_addr_equal(&r.peer.addr, &want));
+	assert_int_equal(r.flags, 1);
+	assert_int_equal(r.peer.of, 0);
+	up.peer.conn = conn_of(1);
+	up.peer.addr = want;
+	control_event(f->core, 0, &up, f->now_ns);
+	assert_int_equal(peers_node(f->core, 1)->main->state, LINK_UP);
+	assert_int_equal(peers_node(f->core, 1)->main->conn, conn_of(1));
+	hello_rails(f, 1, 2);
+	r = next_open(f);
+	want = addr_of(1);
+	assert_int_equal(r.flags, 0);
+	assert_true(net_addr_equal(&r.peer.addr, &want));
+	end(f);
+}
+
 /* The dataplane answers PEER_OPEN for a connection that stands with PEER_UP; it may have been sent
  * before the first PEER_UP was read here. */
 static void a_connection_that_stands_is_not_forgotten(void **state)
@@ -133,6 +242,8 @@ static void a_far_one_without_a_time_is_far_all_the_same(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_path_is_asked_for_on_each_rail_that_both_have),
+		cmocka_unit_test(a_node_is_looked_for_by_its_rails_in_turn),
 		cmocka_unit_test(a_connection_that_stands_is_not_forgotten),
 		cmocka_unit_test(without_a_slot_the_hello_waits_and_the_rest_behind_it),
 		cmocka_unit_test(what_is_known_of_a_link_ends_with_its_node),

@@ -83,8 +83,9 @@ static void our_own_end_is_refuted(void **state)
 static void a_life_that_was_not_seen_counts_for_all(void **state)
 {
 	struct fixture *f = begin(false);
-	const struct message_member both[] = {{2, MEMBER_ALIVE, 103, addr_of(2)},
-					      {2, MEMBER_LEFT, 103, addr_of(2)}};
+	const struct message_member both[] = {
+		{.node = 2, .state = MEMBER_ALIVE, .incarnation = 103, .addr = addr_of(2)},
+		{.node = 2, .state = MEMBER_LEFT, .incarnation = 103, .addr = addr_of(2)}};
 	struct message m = {.kind = MESSAGE_MEMBERS};
 	uint64_t life;
 

@@ -166,7 +166,8 @@ static inline void meet(struct fixture *f, uint32_t n)
 static inline void tell_at(struct fixture *f, uint32_t from, uint32_t about,
 			   enum member_state state, uint64_t incarnation, struct net_addr addr)
 {
-	const struct message_member member = {about, state, incarnation, addr};
+	const struct message_member member = {
+		.node = about, .state = state, .incarnation = incarnation, .addr = addr};
 	struct message m = {.kind = MESSAGE_MEMBERS};
 
 	m.members.step = MESSAGE_MEMBERS_NEWS;

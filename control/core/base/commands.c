@@ -5,13 +5,14 @@
  * Bound of a worker's queue: each stage has at most its opening, its finishing and its dropping
  * record in it, each edge its opening and its dropping (a number is used again only after
  * EVENT_DROPPED, which needs the record to have left), each link at most an open and each
- * connection a close, its being watched and the end of that: whether it is follows the members, of
- * whom nothing more is heard while the worker takes no records. ADVANCEs wait in the stages.
+ * connection a close, an open for each other rail, its being watched and the end of that: whether
+ * it is follows the members, of whom nothing more is heard while the worker takes no records.
+ * ADVANCEs wait in the stages.
  */
 static uint32_t commands_capacity(const struct control_config *config)
 {
 	return 3 * config->stages_max + 4 * config->edges_max + 2 * config->links_max +
-	       4 * config->conns_max;
+	       (4 + RAILS_MAX - 1) * config->conns_max;
 }
 
 void commands_carve(struct commands *q, struct arena *a, const struct control_config *config)

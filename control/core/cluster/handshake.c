@@ -21,6 +21,7 @@ static bool peers_say(struct control *c, uint32_t conn, unsigned announce, uint3
 	m.hello.digest = members_digest(c);
 	m.hello.version = MESSAGE_VERSION;
 	m.hello.workers = c->workers;
+	m.hello.rails = c->cluster->self->rails;
 	m.hello.announce = announce;
 	m.hello.store_incarnation = c->cluster->self->store_incarnation;
 	c->counters.messages_out++;
@@ -136,6 +137,8 @@ static void peers_take_hello(struct control *c, struct conn *conn, const struct 
 	conn->hello = true;
 	gossip_heard(c, n);
 	n->workers = h->workers;
+	n->rails = h->rails;
+	peers_open_rails(c, conn);
 	if (n->store_incarnation && n->store_incarnation != h->store_incarnation)
 		n->died = false; /* it has forgotten all */
 	n->store_incarnation = h->store_incarnation;

@@ -162,6 +162,7 @@ void join_assigned(struct control *c, uint32_t number)
 		return;
 	self->addr = guest->addr;
 	self->workers = guest->workers;
+	self->rails = guest->rails;
 	self->incarnation = guest->incarnation;
 	self->store_incarnation = guest->store_incarnation;
 	self->state = NODE_UP;

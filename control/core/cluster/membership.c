@@ -49,7 +49,8 @@ void members_describe(const struct node *n, struct message_member *out)
 	*out = (struct message_member){.node = n->number,
 				       .state = n->member,
 				       .incarnation = n->member_incarnation,
-				       .addr = n->addr};
+				       .addr = n->addr,
+				       .rails = n->rails};
 }
 
 static uint64_t members_mark(const struct node *n)
@@ -377,6 +378,7 @@ void members_take(struct control *c, const struct message_member *m)
 		return;
 	if (c->cluster->members.dynamic && !net_addr_equal(&m->addr, &n->addr))
 		peers_readdress(c, n, &m->addr);
+	n->rails = m->rails;
 	members_set(c, n, m->incarnation, state);
 }
 

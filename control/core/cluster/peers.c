@@ -56,13 +56,57 @@ struct conn *peers_conn(struct control *c, unsigned worker, uint32_t handle)
 
 /* ---- links ------------------------------------------------------------------------------- */
 
+/* Rails that both of us have. */
+static uint32_t peers_rails(const struct control *c, const struct node *n)
+{
+	uint32_t ours = c->cluster->self->rails.count, theirs = n->rails.count;
+
+	return 1 + (ours < theirs ? ours : theirs);
+}
+
+static struct net_addr peers_rail_addr(const struct node *n, uint32_t rail, unsigned worker)
+{
+	struct net_addr addr = rail == 0 ? n->addr : message_rail(&n->rails, rail);
+
+	addr.port = (uint16_t)(addr.port + worker);
+	return addr;
+}
+
+void peers_own_rails(struct control *c)
+{
+	struct message_rails *rails = &c->cluster->self->rails;
+
+	rails->count = 0;
+	for (uint32_t k = 1; k < c->dataplane.rails && k < RAILS_MAX; k++)
+		message_add_rail(rails, &c->dataplane.rail[k].addr);
+}
+
+void peers_open_rails(struct control *c, struct conn *conn)
+{
+	const struct link *l = conn->link;
+	uint32_t rails = peers_rails(c, l->node);
+
+	conn->asked |= (uint8_t)(1u << conn->rail);
+	for (uint32_t k = 0; k < rails; k++) {
+		struct record r = {.op = COMMAND_PEER_OPEN, .flags = (uint8_t)k};
+
+		if (conn->asked >> k & 1)
+			continue;
+		conn->asked |= (uint8_t)(1u << k);
+		r.peer.addr = peers_rail_addr(l->node, k, l->peer_worker);
+		r.peer.of = conn->handle;
+		commands_push(c, l->worker, &r);
+	}
+}
+
+/* By the first rail; where that failed, by the others in turn. */
 static void peers_open(struct control *c, struct link *l)
 {
-	struct record r = {.op = COMMAND_PEER_OPEN};
+	uint32_t rail = l->attempts % peers_rails(c, l->node);
+	struct record r = {.op = COMMAND_PEER_OPEN, .flags = (uint8_t)rail};
 
 	r.token = pool_index(&c->cluster->peers.links, l) + 1;
-	r.peer.addr = l->node->addr;
-	r.peer.addr.port = (uint16_t)(l->node->addr.port + l->peer_worker);
+	r.peer.addr = peers_rail_addr(l->node, rail, l->peer_worker);
 	l->state = LINK_OPENING;
 	l->wanted = false;
 	commands_push(c, l->worker, &r);
@@ -198,23 +242,37 @@ static unsigned peers_claim(const struct node *n)
 	return n->guest ? 2 : n->member != MEMBER_NONE;
 }
 
+/* The base port of the node's rail at this address; 0: none is there. */
+static uint16_t peers_port_at(const struct node *n, const struct net_addr *addr)
+{
+	for (uint32_t k = 0; k <= n->rails.count; k++) {
+		struct net_addr base = peers_rail_addr(n, k, 0);
+
+		if (memcmp(base.ip, addr->ip, sizeof(addr->ip)) == 0 && addr->port >= base.port &&
+		    addr->port - base.port < WORKERS_MAX)
+			return base.port;
+	}
+	return 0;
+}
+
 /* Which node has this address; its worker's number goes to *worker. */
 static struct node *peers_by_addr(struct control *c, const struct net_addr *addr, unsigned *worker)
 {
 	struct node *found = NULL;
+	uint16_t best = 0;
 
 	for (uint32_t i = 0; i < c->config.nodes + MEMBERS_GUESTS; i++) {
 		struct node *n = &c->cluster->peers.nodes[i];
+		uint16_t port = peers_claim(n) == 0 ? 0 : peers_port_at(n, addr);
 
-		if (peers_claim(n) == 0 || memcmp(n->addr.ip, addr->ip, sizeof(addr->ip)) ||
-		    addr->port < n->addr.port || addr->port - n->addr.port >= WORKERS_MAX)
+		if (port == 0)
 			continue;
 		if (found &&
-		    (n->addr.port < found->addr.port ||
-		     (n->addr.port == found->addr.port && peers_claim(n) <= peers_claim(found))))
+		    (port < best || (port == best && peers_claim(n) <= peers_claim(found))))
 			continue; /* several nodes at one address: the nearest base port */
 		found = n;
-		*worker = addr->port - n->addr.port;
+		best = port;
+		*worker = addr->port - port;
 	}
 	return found;
 }
@@ -301,6 +359,23 @@ void peers_watch(struct control *c)
 	}
 }
 
+/* Another path of a connection has come up, or gone. */
+static void peers_path(struct control *c, unsigned worker, const struct record *r)
+{
+	struct conn *conn = peers_conn(c, worker, r->peer.of);
+	uint8_t bit = (uint8_t)(1u << (r->flags % RAILS_MAX));
+
+	if (conn == NULL)
+		return;
+	if (r->op == EVENT_PEER_UP) {
+		conn->asked |= bit;
+		conn->paths |= bit;
+	} else { /* or refused: it is asked for again with the next HELLO */
+		conn->asked &= (uint8_t)~bit;
+		conn->paths &= (uint8_t)~bit;
+	}
+}
+
 static void peers_up(struct control *c, unsigned worker, const struct record *r)
 {
 	struct conn *conn = r->peer.conn ? peers_conn_at(c, worker, r->peer.conn) : NULL;
@@ -327,7 +402,9 @@ static void peers_up(struct control *c, unsigned worker, const struct record *r)
 			      .link = l,
 			      .incarnation = r->peer.incarnation,
 			      .mtu = r->peer.mtu,
-			      .rtt_us = r->peer.rtt_us};
+			      .rtt_us = r->peer.rtt_us,
+			      .rail = r->flags % RAILS_MAX,
+			      .paths = (uint8_t)(1u << (r->flags % RAILS_MAX))};
 	if (r->peer.incarnation > n->incarnation)
 		linkstats_forget(&c->cluster->links, n->number);
 	if (r->peer.rtt_us > 0)
@@ -344,6 +421,7 @@ static void peers_up(struct control *c, unsigned worker, const struct record *r)
 		n->incarnation = r->peer.incarnation;
 		peers_hello(c, l->conn, MESSAGE_ANNOUNCE_NONE);
 	} else {
+		peers_open_rails(c, conn);
 		c->cluster->ops->link_up(c, n);
 	}
 }
@@ -377,7 +455,9 @@ static void peers_silent(struct control *c, unsigned worker, const struct record
 
 void peers_event(struct control *c, unsigned worker, const struct record *r)
 {
-	if (r->op == EVENT_PEER_UP)
+	if (r->peer.of != 0)
+		peers_path(c, worker, r);
+	else if (r->op == EVENT_PEER_UP)
 		peers_up(c, worker, r);
 	else if (r->op == EVENT_PEER_SILENT)
 		peers_silent(c, worker, r);

@@ -42,10 +42,13 @@ struct conn {		 /* one per handle index of a worker */
 	uint64_t narrow_ns;    /* when the path last failed to carry a chunk */
 	uint32_t narrow_bytes; /* of so many; 0: never */
 	uint16_t mtu;
-	uint8_t owed; /* HELLOs that could not leave yet: bit per enum message_announce */
-	bool greeted; /* the first one has left */
-	bool named;   /* the peer has said who it is here; it may be out of date */
-	bool hello;   /* and it is not: all messages count */
+	uint8_t owed;  /* HELLOs that could not leave yet: bit per enum message_announce */
+	bool greeted;  /* the first one has left */
+	bool named;    /* the peer has said who it is here; it may be out of date */
+	bool hello;    /* and it is not: all messages count */
+	uint8_t rail;  /* that it was opened on */
+	uint8_t asked; /* bit per rail: a path there is asked for, or there */
+	uint8_t paths; /* bit per rail: it is up */
 };
 
 enum node_state {
@@ -58,6 +61,7 @@ struct node {
 	uint32_t number;
 	uint32_t workers; /* from its HELLO; at least 1 */
 	struct net_addr addr;
+	struct message_rails rails; /* as it says of itself, or others of it */
 	uint8_t state;
 	bool tombstones_left;	 /* there are tombstones that it was not told, as it was silent */
 	bool unremoved;		 /* no call was free for a REMOVE to it: it must tell all it has */
@@ -149,6 +153,11 @@ void peers_give(struct control *c, uint32_t conn, uint32_t number);
 void peers_hello_all(struct control *c);
 /* This node has a number now: says hello on all present connections. */
 void peers_joined(struct control *c);
+
+/* What the dataplane says of our own rails; asks for a path of a connection on each rail that both
+ * nodes have. */
+void peers_own_rails(struct control *c);
+void peers_open_rails(struct control *c, struct conn *conn);
 
 /* Between peers.c and handshake.c: a HELLO is owed on the connection, and leaves, or soon. */
 void peers_hello(struct control *c, uint32_t handle, enum message_announce announce);

@@ -7,6 +7,24 @@ _Static_assert(sizeof(struct object_id) * MESSAGE_SOURCES_MAX <= OBJECT_INLINE_M
 		       sizeof(struct message_part) * MESSAGE_PARTS_MAX <= OBJECT_INLINE_MAX,
 	       "the sources and parts of a reduce fit a queued message");
 
+void message_add_rail(struct message_rails *r, const struct net_addr *addr)
+{
+	uint8_t *to = r->addr[r->count++];
+
+	memcpy(to, addr->ip, sizeof(addr->ip));
+	to[16] = (uint8_t)addr->port;
+	to[17] = (uint8_t)(addr->port >> 8);
+}
+
+struct net_addr message_rail(const struct message_rails *r, uint32_t i)
+{
+	const uint8_t *from = r->addr[i - 1];
+	struct net_addr addr = {.port = (uint16_t)(from[16] | from[17] << 8)};
+
+	memcpy(addr.ip, from, sizeof(addr.ip));
+	return addr;
+}
+
 const struct object_id *message_id(const struct message *m)
 {
 	switch (m->kind) {

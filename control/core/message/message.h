@@ -143,6 +143,14 @@ enum message_members_step {
  * bury its id for ever. */
 #define MESSAGE_GENERATION_MAX (UINT64_MAX / 2)
 
+enum { MESSAGE_RAIL_BYTES = 18 }; /* an IP address and a port */
+
+/* Where a node is reached by its rails after the first, worker 0. */
+struct message_rails {
+	uint32_t count;
+	uint8_t addr[RAILS_MAX - 1][MESSAGE_RAIL_BYTES]; /* as they travel */
+};
+
 struct message_hello {
 	uint32_t node; /* or MESSAGE_NODE_NONE: give me a number */
 	uint32_t version;
@@ -152,6 +160,7 @@ struct message_hello {
 	uint64_t incarnation;	    /* of the member: rises with each life */
 	uint64_t digest;	    /* of the members that it knows */
 	uint32_t assigned;	    /* your number, or MESSAGE_NODE_NONE */
+	struct message_rails rails;
 };
 
 struct message_lease {	 /* of a node, its home, that the message comes from */
@@ -323,6 +332,7 @@ struct message_member {
 	uint32_t state; /* enum member_state */
 	uint64_t incarnation;
 	struct net_addr addr; /* of worker 0 */
+	struct message_rails rails;
 };
 
 struct message_members { /* REDIRECT: digest only */
@@ -475,6 +485,10 @@ struct message {
 		struct message_push push;
 	};
 };
+
+/* One more; the i-th rail, from 1 to count. */
+void message_add_rail(struct message_rails *r, const struct net_addr *addr);
+struct net_addr message_rail(const struct message_rails *r, uint32_t i);
 
 /* The id that a request to a shard owner is about, or NULL. */
 const struct object_id *message_id(const struct message *m);

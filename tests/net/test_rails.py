@@ -1,0 +1,218 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Nodes with several UDP ports, each a rail of its own: copies over all of them, a rail at half the rate, rails
+that are pulled, put back, or that only one of the nodes has."""
+
+import contextlib
+import json
+import os
+import subprocess
+import time
+
+import netlib
+from netlib import network, nodes, process
+
+MIB = 1 << 20
+RATE_MBIT = 100
+LEADER_BYTES = 1514 / 1408  # what a chunk of 1,408 bytes takes of the link, with its headers
+
+
+class Railed:
+    """Nodes in namespaces of their own, with a veth of each to a bridge for each rail; rates: of the rails."""
+
+    def __init__(self, directory, rails, rates):
+        self.directory, self.rails, self.rates = directory, rails, rates
+        self.switch, self.children = f"sar-rails-{os.getpid()}", []
+
+    def __enter__(self):
+        try:
+            network.run("ip", "netns", "add", self.switch)
+            for rail, _ in enumerate(self.rates):
+                network.ip_batch(self.switch, [f"link add br{rail} type bridge", f"link set br{rail} up"])
+            for node in range(len(self.rails)):
+                self.wire(node)
+            for node in range(len(self.rails)):
+                self.begin(node)
+            for node in range(len(self.rails)):
+                netlib.wait_for(lambda node=node: self.sarissa(node, "status").returncode == 0,
+                                netlib.PATIENCE_S, f"node {node} answers")
+        except BaseException as error:
+            self.__exit__(type(error))
+            raise
+        return self
+
+    def __exit__(self, kind, *_):
+        for child in self.children:
+            process.end_all([child.pid])
+            child.wait()
+        for netns in (*map(self.netns, range(len(self.rails))), self.switch):
+            network.succeeds("ip", "netns", "del", netns)
+        if kind:
+            for log in sorted(self.directory.glob("*.log")):
+                print(f"  -- {log.name}:\n{netlib.tail(log.read_text(errors='replace'))}")
+
+    def netns(self, node):
+        return f"{self.switch}-{node}"
+
+    def wire(self, node):
+        network.run("ip", "netns", "add", self.netns(node))
+        network.run("ip", "-n", self.netns(node), "link", "set", "lo", "up")
+        for rail in range(self.rails[node]):
+            rate = self.rates[rail]
+            network.ip_batch(self.switch, [
+                f"link add p{node}.{rail} type veth peer name eth{rail} netns {self.netns(node)}",
+                f"link set p{node}.{rail} master br{rail} up"])
+            network.ip_batch(self.netns(node), [f"addr add 10.78.{rail}.{node + 1}/24 dev eth{rail}",
+                                                f"link set eth{rail} up"])
+            limit = f"root tbf rate {rate}mbit burst 8kb limit 262144"
+            network.tc_batch(self.switch, [f"qdisc add dev p{node}.{rail} {limit}"])
+            network.tc_batch(self.netns(node), [f"qdisc add dev eth{rail} {limit}"])
+
+    def begin(self, node):
+        rundir = self.rundir(node)
+        rundir.mkdir()
+        ports = [word for rail in range(self.rails[node]) for word in ("--port", f"udp:10.78.{rail}.{node + 1}")]
+        self.spawn(node, "dataplane", "--rundir", rundir, *ports, "--store", 192)
+        netlib.wait_for(lambda: (rundir / "dataplane.sock").exists(), netlib.PATIENCE_S,
+                        f"dataplane {node} listens")
+        peers = ",".join(f"10.78.0.{n + 1}:7400" for n in range(len(self.rails)))
+        self.spawn(node, "control", "--rundir", rundir, "--node", node, "--nodes", peers)
+
+    def rundir(self, node):
+        return self.directory / f"node{node}"
+
+    def argv(self, node, *argv):
+        return [str(a) for a in ("ip", "netns", "exec", self.netns(node), *argv)]
+
+    def spawn(self, node, kind, *argv):
+        with open(self.directory / f"{kind}{node}.log", "w") as log:
+            self.children.append(subprocess.Popen(self.argv(node, nodes.binary(kind), *argv),
+                                                  stdout=log, stderr=log, start_new_session=True))
+
+    def cli(self, node, *argv):
+        return self.argv(node, nodes.binary("cli"), "--socket", self.rundir(node) / "control.sock", *argv)
+
+    def sarissa(self, node, *argv, **how):
+        return subprocess.run(self.cli(node, *argv), capture_output=True, timeout=120, **how)
+
+    def put(self, node, name, size):
+        data = os.urandom(size)
+        done = self.sarissa(node, "put", name, "-", input=data)
+        assert done.returncode == 0, done.stderr.decode()
+        return data
+
+    def start_get(self, node, name):
+        return subprocess.Popen(self.cli(node, "get", name, "-"), stdout=subprocess.PIPE)
+
+    def get(self, node, name, data):
+        """Seconds that it took."""
+        start = time.monotonic()
+        done = self.sarissa(node, "get", name, "-")
+        took = time.monotonic() - start
+        assert done.returncode == 0, done.stderr.decode()
+        assert done.stdout == data, f"{name}: other bytes arrived"
+        return took
+
+    def cross(self, size):
+        return self.get(1, f"warm{size}", self.put(0, f"warm{size}", size))
+
+    def pull(self, rail):
+        network.ip_batch(self.switch, [f"link set br{rail} down"])
+
+    def plug(self, rail):
+        network.ip_batch(self.switch, [f"link set br{rail} up"])
+
+    def paths(self, node):
+        rows = map(json.loads, self.sarissa(node, "peers", "--json").stdout.splitlines())
+        return {row["rail"]: row for row in rows if row["up"]}
+
+    def until_paths(self, count):
+        for node in range(2):
+            netlib.wait_for(lambda node=node: len(self.paths(node)) == count, netlib.PATIENCE_S,
+                            f"{count} paths of node {node}")
+
+    def counters(self, node):
+        return netlib.counters.read(self.rundir(node) / "counters")
+
+    def log(self, node, kind="control"):
+        return (self.directory / f"{kind}{node}.log").read_text(errors="replace")
+
+    def alive(self):
+        return all(child.poll() is None for child in self.children)
+
+
+@contextlib.contextmanager
+def railed(rails=(2, 2), rates=(RATE_MBIT, RATE_MBIT)):
+    netlib.need_daemons()
+    with netlib.scratch() as directory, Railed(directory, rails, rates) as cluster:
+        yield cluster
+        assert cluster.alive(), "a daemon has died"
+
+
+def bound(size, *rates):
+    return size * 8 * LEADER_BYTES / (sum(rates) * 1e6)
+
+
+def a_copy_takes_all_rails():
+    size = 32 * MIB
+    with railed() as cluster:
+        cluster.until_paths(2)
+        cluster.cross(4 * MIB)
+        took = cluster.get(1, "all", cluster.put(0, "all", size))
+        ratio = took / bound(size, RATE_MBIT, RATE_MBIT)
+        assert ratio < 1.25, f"{took:.2f} s, {ratio:.2f} times the bound of two rails"
+        return f"{ratio:.3f} x the bound of both"
+
+
+def a_slower_rail_carries_its_share():
+    size = 24 * MIB
+    with railed(rates=(RATE_MBIT, RATE_MBIT // 2)) as cluster:
+        cluster.until_paths(2)
+        cluster.cross(4 * MIB)
+        took = cluster.get(1, "all", cluster.put(0, "all", size))
+        ratio = took / bound(size, RATE_MBIT, RATE_MBIT // 2)
+        assert ratio < 1.25, f"{took:.2f} s, {ratio:.2f} times the bound of both rails"
+        return f"{ratio:.3f} x the bound of both"
+
+
+def a_rail_that_is_pulled_loses_nothing():
+    size = 24 * MIB
+    with railed() as cluster:
+        for rail in (1, 0):
+            cluster.until_paths(2)
+            data = cluster.put(0, f"cut{rail}", size)
+            start = time.monotonic()
+            child = cluster.start_get(1, f"cut{rail}")
+            got = child.stdout.read(size // 2)
+            cluster.pull(rail)
+            got += child.stdout.read()
+            took = time.monotonic() - start
+            assert child.wait(timeout=60) == 0 and got == data, "other bytes arrived"
+            later = took - bound(size, RATE_MBIT, RATE_MBIT)
+            assert later < 1.2 * bound(size, RATE_MBIT, RATE_MBIT), f"{later:.2f} s later than without the loss"
+            assert cluster.counters(0)["paths_impaired"] > 0
+            cluster.cross(MIB + rail)  # messages go by the other one
+            assert "taken for dead" not in cluster.log(0) + cluster.log(1)
+            cluster.plug(rail)
+            netlib.wait_for(lambda: not any(row["impaired"] for row in cluster.paths(0).values()),
+                            netlib.PATIENCE_S, "the rail is used again")
+        return f"{later / bound(size, RATE_MBIT, RATE_MBIT):.2f} x the bound later"
+
+
+def nodes_of_one_rail_and_of_two():
+    with railed(rails=(2, 1)) as cluster:
+        cluster.cross(2 * MIB)
+        assert list(cluster.paths(0)) == [0], cluster.paths(0)
+
+
+def a_node_without_rails_is_dead():
+    with railed() as cluster:
+        cluster.until_paths(2)
+        cluster.pull(0)
+        cluster.cross(MIB)
+        cluster.pull(1)
+        netlib.wait_for(lambda: "is taken for dead" in cluster.log(0), netlib.PATIENCE_S, "it is dead")
+
+
+netlib.run(a_copy_takes_all_rails, a_slower_rail_carries_its_share, a_rail_that_is_pulled_loses_nothing,
+            nodes_of_one_rail_and_of_two, a_node_without_rails_is_dead)
