@@ -17,6 +17,8 @@
 
 enum hips_scheme { HIPS_AUTO, HIPS_MESH, HIPS_RING, HIPS_SERVER };
 
+enum { HIPS_MESH_MORE = 18 };
+
 struct hips_cut {
 	uint32_t parts, owners;
 };
@@ -128,6 +130,7 @@ static uint64_t hips_estimate(const struct planner_request *q, enum hips_scheme 
 	struct topology_link link = cost_known(planner_best(q));
 	double size = (double)q->size, bytes = 0, hops_ns = 0,
 	       byte_ns = 1e9 / (double)link.bytes_per_s;
+	bool both_ways = false;
 
 	for (uint32_t l = 0; l < w->levels; l++) {
 		bool ring = hips_ring_level(q, scheme, l);
@@ -137,6 +140,7 @@ static uint64_t hips_estimate(const struct planner_request *q, enum hips_scheme 
 		double own_ns = w->level[l].bytes_per_s ? 1e9 / (double)w->level[l].bytes_per_s
 							: 1e9 / (double)link.bytes_per_s;
 
+		both_ways |= !ring;
 		if (own_ns > byte_ns || l == 0)
 			byte_ns = own_ns;
 		hops_ns += 2.0 * (ring ? others : 1) *
@@ -146,6 +150,8 @@ static uint64_t hips_estimate(const struct planner_request *q, enum hips_scheme 
 	}
 	if (scheme != HIPS_SERVER)
 		bytes = 2 * size * (w->places - 1) / w->places / network_rails(w);
+	if (both_ways) /* a mesh's connections carry chunks both ways: docs/tried.md */
+		bytes += bytes / HIPS_MESH_MORE;
 	return cost_whole((double)link.start_ns + hops_ns + bytes * byte_ns);
 }
 
