@@ -124,8 +124,12 @@ static void what_is_lost_is_gone_and_comes_back(void **state)
 	put(f, 1, 1, "a1", MESSAGE_COPY_COMPLETE);
 	put(f, 2, 1, "a1", MESSAGE_COPY_COMPLETE);
 	put(f, 2, 2, "a2", MESSAGE_COPY_CREATING);
+	put(f, 3, 3, "a3", MESSAGE_COPY_COMPLETE);
+	put(f, 4, 3, "a3", MESSAGE_COPY_PARTIAL);
 	next = watch(f, MESSAGE_WATCH_JOIN, 0)->objects.next;
-	f->out_count = 0;
+	directory_node_down(&f->d, 3);
+	directory_node_forget(&f->d, 3, true); /* not whole any more: no event */
+	assert_null(watch(f, MESSAGE_WATCH_NEXT, next));
 	directory_node_down(&f->d, 2);
 	directory_node_dead(&f->d, 2, true);
 	m = watch(f, MESSAGE_WATCH_NEXT, next);
@@ -150,7 +154,20 @@ static void who_is_behind_hears_that_it_missed_some(void **state)
 	struct fixture *f = *state;
 	uint64_t next = watch(f, MESSAGE_WATCH_JOIN, 0)->objects.next;
 	const struct message *m;
+	uint64_t request;
 
+	assert_null(watch(f, MESSAGE_WATCH_NEXT, next));
+	request = f->request;
+	put(f, 1, 3, "b3", MESSAGE_COPY_COMPLETE);
+	for (uint64_t i = 0; i < WATCHERS_EVENTS; i++) { /* others are no reason */
+		directory_node_dead(&f->d, 1, true);
+		directory_node_dead(&f->d, 1, false);
+	}
+	put(f, 1, 1, "a1", MESSAGE_COPY_COMPLETE);
+	expect(told(f, request), 0, 1, SESSION_EVENT_COMPLETE);
+	m = watch(f, MESSAGE_WATCH_NEXT, next); /* nor when that answer got lost */
+	expect(&m->objects, 0, 1, SESSION_EVENT_COMPLETE);
+	next = m->objects.next;
 	put(f, 1, 2, "a2", MESSAGE_COPY_COMPLETE);
 	for (uint64_t i = 0; i < WATCHERS_EVENTS / 2; i++) {
 		directory_node_dead(&f->d, 1, true);
@@ -266,8 +283,9 @@ static void puts_of_other_nodes_are_told(void **state)
 static void a_client_that_does_not_read_for_a_while(void **state)
 {
 	struct world *w = world_new(2, 1, STORE, false);
-	uint32_t here, there, seq;
+	uint32_t here, there, seq, next;
 	char name[OBJECT_NAME_MAX + 1];
+	bool seen[110] = {false};
 
 	world_keep_all(w);
 	here = world_open(w, 0);
@@ -286,6 +304,21 @@ static void a_client_that_does_not_read_for_a_while(void **state)
 		assert_int_equal(event(w, 0, seq, name), SESSION_EVENT_COMPLETE);
 	world_run(w, 10 * WORLD_SECOND);
 	assert_null(world_reply_to(w, 0, seq));
+	next = begin(w, 0, here, ""); /* what exists comes in pages, while there is more */
+	for (uint32_t i = 100; i < 110; i++) {
+		snprintf(name, sizeof(name), "%u", i);
+		assert_int_equal(world_put_whole(w, 1, there, name, 100, i), 0);
+	}
+	for (uint32_t i = 0; i < 110; i++) {
+		assert_int_equal(event(w, 0, next, name), SESSION_EVENT_COMPLETE);
+		assert_false(seen[atoi(name)]);
+		seen[atoi(name)] = true;
+	}
+	for (uint32_t i = 100; i < 110; i++)
+		assert_int_equal(event(w, 0, seq, name), SESSION_EVENT_COMPLETE);
+	world_run(w, 10 * WORLD_SECOND);
+	assert_null(world_reply_to(w, 0, seq));
+	assert_null(world_reply_to(w, 0, next));
 	control_session_close(w->node[0].core, here, w->now_ns);
 	world_run(w, 10 * WORLD_SECOND);
 	world_free(w);
