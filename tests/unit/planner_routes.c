@@ -324,7 +324,7 @@ static void the_cheapest_is_chosen_over_a_network(void **state)
 	for (uint32_t i = 0; planner_table[i]; i++)
 		if (planner_shape(&q, planner_table[i], &other) == 0)
 			assert_true(other.estimate_ns >= c.estimate_ns);
-	q.size = 256 << 10; /* fewer start-ups */
+	q.size = 160 << 10; /* fewer start-ups */
 	assert_int_equal(planner_choose(&q, &c), 0);
 	assert_ptr_equal(c.planner, &planner_hips);
 	q.size = 32 << 10;
