@@ -306,7 +306,7 @@ enum reason in_edge_open(struct engine *e, const struct record *r)
 	struct buffer *b = buffer_find(e, r->edge.buffer);
 	struct in_edge *i = in_edge_new(e, r, b);
 	i->conn = conn_find(e, r->edge.conn);
-	i->granted = (uint32_t)state_min(UNSCHEDULED_CHUNKS, i->end - i->first);
+	i->granted = (uint32_t)state_min(wire_unscheduled(b->chunk_bytes), i->end - i->first);
 	i->tells = b->counts != NULL || i->end - i->first < b->chunks;
 	list_append(&b->in_edges, &i->on_buffer);
 	list_append(&i->conn->in_edges, &i->on_origin);

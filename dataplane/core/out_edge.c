@@ -187,7 +187,8 @@ enum reason out_edge_open(struct engine *e, const struct record *r)
 	o->first = o->cursor = r->edge.first_chunk;
 	o->end = r->edge.first_chunk + r->edge.chunks;
 	o->total = chunks_missing(o->sent, o->first, o->end);
-	o->credit = (uint32_t)state_min(UNSCHEDULED_CHUNKS, o->end - o->first);
+	o->credit =
+		(uint32_t)state_min(wire_unscheduled(o->buffer->chunk_bytes), o->end - o->first);
 	list_append(&o->buffer->out_edges, &o->on_buffer);
 	list_append(&o->conn->out_edges, &o->on_conn);
 	list_init(&o->active);

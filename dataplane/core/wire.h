@@ -124,7 +124,19 @@ enum {
 	ECN_BYTES = 8,
 };
 
-enum { UNSCHEDULED_CHUNKS = 32 }; /* before the first grant: a round trip of 10 Gbit/s and 36 us */
+/* Of a stream, before its first grant: a round trip of 10 Gbit/s and 36 us, in chunks of MTU 1500.
+ */
+enum { UNSCHEDULED_CHUNKS = 32, UNSCHEDULED_BYTES = UNSCHEDULED_CHUNKS * 1408 };
+
+/* The same in chunks of another size: no more bytes, no more chunks, at least one. */
+static inline uint32_t wire_unscheduled(uint32_t chunk_bytes)
+{
+	uint32_t chunks = UNSCHEDULED_BYTES / chunk_bytes;
+
+	if (chunks > UNSCHEDULED_CHUNKS)
+		return UNSCHEDULED_CHUNKS;
+	return chunks > 0 ? chunks : 1;
+}
 
 /* Body of HELLO, COOKIE and ACCEPT: byte offsets from WIRE_BODY. */
 enum {

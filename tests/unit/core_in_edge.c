@@ -526,10 +526,39 @@ static int in_packets_of_their_own(void **state)
 	return 0;
 }
 
+/* What may come before a grant is so many bytes, whatever the chunks: both ends reckon alike. */
+static void large_chunks_need_a_grant_sooner(void **state)
+{
+	static const struct {
+		uint16_t chunk_bytes;
+		uint32_t chunks;
+	} rows[] = {{64, 32}, {1408, 32}, {1472, 30}, {4096, 11}, {8896, 5}};
+	(void)state;
+	for (uint32_t k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
+		struct rig *r = rig_new(NULL);
+		struct peer peer = rig_connect(r, 1);
+		uint64_t bytes = 64 * (uint64_t)rows[k].chunk_bytes;
+		struct record sink = record_buffer(0, bytes);
+		struct record source = record_source(1, bytes, bytes);
+		struct record in = record_edge(COMMAND_IN, 0, 0, &peer, 0, 64);
+		struct record out = record_edge(COMMAND_OUT, 0, 1, &peer, 0, 64);
+
+		sink.buffer.chunk_bytes = source.buffer.chunk_bytes = rows[k].chunk_bytes;
+		rig_command(r, &sink);
+		rig_command(r, &source);
+		rig_command(r, &in);
+		rig_command(r, &out);
+		assert_int_equal(in_edge_find(r->e, in.edge.edge)->granted, rows[k].chunks);
+		assert_int_equal(out_edge_find(r->e, out.edge.edge)->credit, rows[k].chunks);
+		rig_free(r);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		test_rig(a_chunk_lands_in_its_place),
+		cmocka_unit_test(large_chunks_need_a_grant_sooner),
 		test_rig(a_second_copy_writes_nothing),
 		test_rig(each_refusal_is_counted_and_writes_nothing),
 		test_rig(the_short_chunk_is_the_last),
