@@ -347,7 +347,7 @@ static void block_signals(void)
 int main(int argc, char **argv)
 {
 	static struct link k;
-	static struct options o;
+	static struct options o[RAILS_MAX];
 	bool huge;
 	if (argc < 6 || (strcmp(argv[1], "send") != 0 && strcmp(argv[1], "receive") != 0)) {
 		fprintf(stderr, "%s", usage);
@@ -356,7 +356,7 @@ int main(int argc, char **argv)
 	k.side = strcmp(argv[1], "send") == 0 ? SENDER : RECEIVER;
 	k.run_ns = (uint64_t)(argument_need_real("SECONDS", argv[3], 1e6) * 1e9);
 	uint64_t object_bytes = argument_need("MIB", argv[4], 1, 1 << 20) << 20;
-	if (options_parse(argc - 4, argv + 4, &o) != OPTIONS_RUN)
+	if (options_parse(argc - 4, argv + 4, o) != OPTIONS_RUN)
 		return 2;
 	log_set_level(LOG_WARNING);
 	block_signals();
@@ -365,7 +365,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "bench: cannot map %s: check its folder\n", argv[2]);
 		return 1;
 	}
-	if (port_plan(&o, &k.port) || eal_start(&o, &k.port, &huge) || port_open(&o, &k.port))
+	if (port_plan(o, &k.port) || eal_start(o, &k.port, &huge) || port_open(o, &k.port))
 		return 1;
 	if (!link_memory(&k, object_bytes)) {
 		fprintf(stderr, "bench: not enough memory for an object of %s MiB\n", argv[4]);
