@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * sarissa local: real nodes on loopback addresses, started and ended by an ordinary user. Node I
- * speaks from 127.0.0.(I + 1) through kernel UDP sockets.
+ * speaks from 127.0.0.(I + 1) through kernel UDP sockets, and from 127.0.R.(I + 1) on rail R.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -19,7 +19,7 @@
 enum { STORE_MIB_DEFAULT = 256, STORE_MIB_MAX = 1 << 22 };
 
 static const char local_usage[] =
-	"usage: sarissa local up N [--store MIB] [--workers W]\n"
+	"usage: sarissa local up N [--store MIB] [--workers W] [--rails R]\n"
 	"       sarissa local exec I -- COMMAND...\n"
 	"       sarissa local kill I | start I\n"
 	"       sarissa local status [--json]\n"
@@ -33,18 +33,23 @@ static const char local_usage[] =
 	"  down         ends all nodes and removes their files\n"
 	"  --name NAME  of several clusters side by side (default: main)\n"
 	"  --store MIB  of each node's store (default: 256); memory is taken when it is used\n"
-	"  --workers W  packet threads of each node (default: 1)\n";
+	"  --workers W  packet threads of each node (default: 1)\n"
+	"  --rails R    ports of each node: 127.0.0.I, 127.0.1.I ... (default: 1)\n";
 
 struct local_options {
 	const char *name;
-	uint64_t store_mib, workers;
+	uint64_t store_mib, workers, rails;
 	bool json;
 };
 
 static const struct option local_long_options[] = {
-	{"name", required_argument, NULL, 'n'},	   {"store", required_argument, NULL, 's'},
-	{"workers", required_argument, NULL, 'w'}, {"json", no_argument, NULL, 'j'},
-	{"help", no_argument, NULL, 'h'},	   {NULL, 0, NULL, 0},
+	{"name", required_argument, NULL, 'n'},
+	{"store", required_argument, NULL, 's'},
+	{"workers", required_argument, NULL, 'w'},
+	{"rails", required_argument, NULL, 'r'},
+	{"json", no_argument, NULL, 'j'},
+	{"help", no_argument, NULL, 'h'},
+	{NULL, 0, NULL, 0},
 };
 
 static int local_wrong(const char *what, const char *which)
@@ -68,6 +73,10 @@ static int local_option(int option, int argc, char **argv, struct local_options 
 		return argument_number(optarg, 10, 1, LOCAL_WORKERS_MAX, &o->workers)
 			       ? -1
 			       : local_wrong("--workers takes 1 to 16, not ", optarg);
+	case 'r':
+		return argument_number(optarg, 10, 1, LOCAL_RAILS_MAX, &o->rails)
+			       ? -1
+			       : local_wrong("--rails takes 1 to 8, not ", optarg);
 	case 'j':
 		o->json = true;
 		return -1;
@@ -108,6 +117,7 @@ static int local_up(struct local_cluster *cluster, const struct local_options *o
 		return local_wrong("up takes a number of nodes, 1 to 64", "");
 	cluster->nodes = (uint32_t)nodes;
 	cluster->workers = (uint32_t)o->workers;
+	cluster->rails = (uint32_t)o->rails;
 	cluster->store_mib = o->store_mib;
 	cluster->udp_port = local_free_port(cluster);
 	if (cluster->udp_port == 0)
@@ -336,7 +346,7 @@ static int local_parse(int argc, char **argv, const char *form, struct local_opt
  * the command that is run. */
 int local_run(const struct cli_args *args)
 {
-	struct local_options o = {"main", STORE_MIB_DEFAULT, 1, args->json};
+	struct local_options o = {"main", STORE_MIB_DEFAULT, 1, 1, args->json};
 	struct local_cluster cluster = {.nodes = 0};
 	int count = args->count;
 	char **words = args->names;

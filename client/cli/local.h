@@ -14,6 +14,7 @@
 enum {
 	LOCAL_NODES_MAX = 64, /* 127.0.0.1 to 127.0.0.64 */
 	LOCAL_WORKERS_MAX = 16,
+	LOCAL_RAILS_MAX = 8,   /* rail R of node I has 127.0.R.(I + 1) */
 	LOCAL_NAME_MAX = 24,   /* the path of a node's socket has to fit into sockaddr_un */
 	LOCAL_PATH_BYTES = 80, /* of a node's directory */
 	LOCAL_FILE_BYTES = LOCAL_PATH_BYTES + 24,
@@ -27,6 +28,7 @@ struct local_cluster {
 	uint32_t nodes;
 	uint32_t udp_port; /* of worker 0, the same on every node's own address */
 	uint32_t workers;
+	uint32_t rails;
 	uint64_t store_mib; /* per node */
 };
 
@@ -46,8 +48,8 @@ int local_lock(const struct local_cluster *cluster);
 /* Reads what local_create has written. CLI_NOT_FOUND: there is no such cluster. */
 int local_load(struct local_cluster *cluster);
 
-/* Makes the directory and writes nodes, udp_port, workers and store_mib into it. A cluster of that
- * name whose processes have all ended is removed first; one that runs is an error. */
+/* Makes the directory and writes nodes, udp_port, workers, store_mib and rails into it. A cluster
+ * of that name whose processes have all ended is removed first; one that runs is an error. */
 int local_create(struct local_cluster *cluster);
 
 /* Removes every file of the cluster. */

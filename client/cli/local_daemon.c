@@ -24,7 +24,7 @@ enum {
 	READY_MS = 30000, /* a process says that it serves within */
 	END_MS = 5000,	  /* a process has ended after SIGTERM within */
 	KILL_MS = 2000,
-	ARGUMENTS_MAX = 24,
+	ARGUMENTS_MAX = 48,
 };
 
 static volatile sig_atomic_t daemon_signal;
@@ -196,6 +196,10 @@ static void daemon_arguments(const struct local_cluster *cluster, uint32_t node,
 	daemon_argument(a, "%u", cluster->workers);
 	daemon_argument(a, "--store");
 	daemon_argument(a, "%lu", (unsigned long)cluster->store_mib);
+	for (uint32_t rail = 1; rail < cluster->rails; rail++) {
+		daemon_argument(a, "--port");
+		daemon_argument(a, "udp:127.0.%u.%u", rail, node + 1);
+	}
 }
 
 /* In the child: becomes the daemon, or ends with 127 and a line in the log. */

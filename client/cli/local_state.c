@@ -16,7 +16,7 @@
 #include "cli.h"
 #include "local.h"
 
-#define STATE_FORMAT "sarissa-local 1 nodes %u udp-port %u workers %u store-mib %lu\n"
+#define STATE_FORMAT "sarissa-local 1 nodes %u udp-port %u workers %u store-mib %lu rails %u\n"
 
 enum { PORT_FIRST = 7400, PORT_STEP = LOCAL_WORKERS_MAX, PORT_LAST = 32000 };
 
@@ -103,11 +103,12 @@ int local_load(struct local_cluster *cluster)
 	if (!file)
 		return cli_fail(-errno, "cannot read %s: %s", path, strerror(errno));
 	int fields = fscanf(file, STATE_FORMAT, &cluster->nodes, &cluster->udp_port,
-			    &cluster->workers, &store);
+			    &cluster->workers, &store, &cluster->rails);
 	fclose(file);
 	cluster->store_mib = store;
-	if (fields != 4 || cluster->nodes < 1 || cluster->nodes > LOCAL_NODES_MAX ||
-	    cluster->workers < 1 || cluster->workers > LOCAL_WORKERS_MAX || cluster->udp_port < 1 ||
+	if (fields != 5 || cluster->rails < 1 || cluster->rails > LOCAL_RAILS_MAX ||
+	    cluster->nodes < 1 || cluster->nodes > LOCAL_NODES_MAX || cluster->workers < 1 ||
+	    cluster->workers > LOCAL_WORKERS_MAX || cluster->udp_port < 1 ||
 	    cluster->udp_port > UINT16_MAX)
 		return cli_fail(-EINVAL,
 				"%s is damaged: end the processes below %s by hand and remove it",
@@ -133,8 +134,9 @@ static int state_write(const struct local_cluster *cluster)
 	char path[LOCAL_FILE_BYTES];
 	state_file(cluster, path);
 	FILE *file = fopen(path, "wxe");
-	bool good = file && fprintf(file, STATE_FORMAT, cluster->nodes, cluster->udp_port,
-				    cluster->workers, (unsigned long)cluster->store_mib) > 0;
+	bool good = file &&
+		    fprintf(file, STATE_FORMAT, cluster->nodes, cluster->udp_port, cluster->workers,
+			    (unsigned long)cluster->store_mib, cluster->rails) > 0;
 	if (file && fclose(file) != 0)
 		good = false;
 	return good ? CLI_DONE : cli_fail(-errno, "cannot write %s: %s", path, strerror(errno));
@@ -202,12 +204,13 @@ void local_path(const struct local_cluster *cluster, uint32_t node, const char *
 
 static bool state_port_free(const struct local_cluster *cluster, uint32_t base)
 {
-	for (uint32_t i = 0; i < cluster->nodes; i++)
+	for (uint32_t i = 0; i < cluster->nodes * cluster->rails; i++)
 		for (uint32_t w = 0; w < cluster->workers; w++) {
+			uint32_t rail = i / cluster->nodes, node = i % cluster->nodes;
 			struct sockaddr_in at = {
 				.sin_family = AF_INET,
 				.sin_port = htons((uint16_t)(base + w)),
-				.sin_addr.s_addr = htonl(INADDR_LOOPBACK + i),
+				.sin_addr.s_addr = htonl(INADDR_LOOPBACK + (rail << 8) + node),
 			};
 			int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 			int r = bind(fd, (struct sockaddr *)&at, sizeof(at));

@@ -230,9 +230,22 @@ def what_a_power_cut_left_is_cleared_away():
         assert len(home.rows()) == 2
 
 
+def nodes_have_several_ports():
+    with Home() as home:
+        good(home.local("up", 2, "--rails", 3))
+        status = home.task(0, "status", text=True).stdout
+        assert "\nrail 2      udp:127.0.2.1 " in status, status
+
+        def rails():
+            rows = map(json.loads, home.task(0, "peers", "--json").stdout.splitlines())
+            return sorted((row["node"], row["ip"], row["rail"]) for row in rows if row["up"])
+        want = [(1, f"127.0.{rail}.2", rail) for rail in range(3)]
+        netlib.wait_for(lambda: rails() == want, netlib.PATIENCE_S, "a path on each rail")
+
+
 netlib.run(doctor_asks_for_nothing_that_sockets_do_not_need, a_user_without_privileges_broadcasts_and_reduces,
            a_node_that_is_killed_is_shown_and_comes_back, nothing_is_left_after_down,
            two_clusters_stand_side_by_side, two_at_a_time_do_not_spoil_each_other,
            wrong_use_is_named,
            a_port_is_chosen_and_the_reason_told,
-           what_a_power_cut_left_is_cleared_away)
+           what_a_power_cut_left_is_cleared_away, nodes_have_several_ports)
