@@ -7,7 +7,7 @@
 #include "buffer.h"
 #include "handle.h"
 
-/* Whether it is written apart from the store, and control copies. */
+/* Whether it is written in a private staging buffer, from which control copies. */
 bool create_is_staged(sar *s, const sar_buffer *b);
 /* As sar_publish, but it does not wait for each answer, or copy: the client may be some MiB ahead.
  * What fails is found by a later one, or the seal. */

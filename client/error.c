@@ -30,7 +30,7 @@ static const struct {
 	{ESTALE, "the object was deleted or evicted"},
 	{ENODATA, "a part of it is lost"},
 	{ERANGE, "the clock of a node is more than an hour ahead"},
-	{ERESTART, "the object is made anew"},
+	{ERESTART, "another generation takes the object's place"},
 	{EMFILE, "too many buffers in use on one connection"},
 	{EAGAIN, "the node has too many requests at hand"},
 	{EHOSTUNREACH, "a part of the directory does not answer"},

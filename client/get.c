@@ -170,8 +170,8 @@ int get_refresh(struct sar *s, sar_buffer *b, const struct buffer *own)
 	if (b->ready == b->size || (same && now.state != OBJECT_ZOMBIE && now.state != OBJECT_FREE))
 		return 0;
 	if (same && now.flags & OBJECT_FLAG_REPLACED)
-		return error_set(-ERESTART, "the object was put again, or is made anew because a "
-					    "node that took part is lost: get it again");
+		return error_set(-ERESTART, "the object was put again, or its reduce restarted: "
+					    "get it again");
 	if (same && now.flags & OBJECT_FLAG_LOST)
 		return error_set(-ENODATA, "lost: a part of it exists nowhere: put it again");
 	return error_set(-ESTALE, "the object was deleted while it arrived: get it again");

@@ -78,13 +78,12 @@ struct session_request handle_request(uint16_t op, const sar_id *id);
 int handle_name(struct session_request *request, const char *name);
 
 /*
- * Checks the handle, makes the call, turns a status of the node into the return value (the node's
- * words into the detail). When control goes before it has answered the call is made again at the
- * next one. timeout_ns is for all of it; GET, WAIT and REDUCED take what is left of it along, a
- * positive time that the request has already is shortened by what has passed. tail, or NULL: what
- * goes along. On success out is the caller's to free with
- * mux_result_free; otherwise it holds nothing, and out->abandoned says whether the pin of the
- * request is still lent out. -ENOTCONN: no control in all the time.
+ * Checks the handle, makes the call, returns the node's status (its text goes into the detail). If
+ * control goes before it has answered, the call is repeated at the next one. timeout_ns is for all
+ * of it: GET, WAIT and REDUCED carry what is left of it; a positive time in the request is
+ * shortened by what has passed. tail, or NULL: bytes and a descriptor that go along. On success the
+ * caller must free out with mux_result_free. Otherwise it is empty, and out->abandoned says whether
+ * control may still use the pin of the request. -ENOTCONN: no control within the timeout.
  */
 int handle_call(struct sar *s, struct session_request *request, const struct mux_tail *tail,
 		size_t item_bytes, int64_t timeout_ns, struct mux_result *out);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The descriptors of memory in which this connection writes objects apart from the store, by the
- * pins of their creations: kept until these have ended, because another control has to be given
- * them (SESSION_RESUME). Any thread.
+ * The descriptors of this connection's private staging buffers, by the pins of their creations.
+ * They are kept until the creations end, as a restarted control must get them (SESSION_RESUME). Any
+ * thread.
  */
 #ifndef SARISSA_CLIENT_KEPT_H
 #define SARISSA_CLIENT_KEPT_H

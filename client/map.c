@@ -54,8 +54,8 @@ static int map_parts(struct map *m, const int fd[3])
 	if (!object_table_valid(m->table, m->table_bytes, m->store_bytes))
 		return -EPROTO;
 	r = map_file(fd[2], SESSION_PIN_BYTES, PROT_READ | PROT_WRITE, &m->pins);
-	/* A child makes no calls, and must not keep the table of a control that has gone: that is
-	 * how the next one knows who has not come back. */
+	/* A child makes no calls, and must not keep the table of an earlier control mapped: by the
+	 * mappings the next control knows which clients have not come back. */
 	madvise(table, m->table_bytes, MADV_DONTFORK);
 	return r;
 }

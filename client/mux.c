@@ -161,7 +161,7 @@ void mux_fini(struct mux *m)
 	pthread_mutex_destroy(&m->lock);
 }
 
-/* Under lock: whoever has made the call learns that it is over. */
+/* Under lock: ends a call, and wakes its caller. */
 static void mux_end(struct mux *m, struct mux_call *call)
 {
 	mux_unlink(m, call);
@@ -209,7 +209,7 @@ void mux_break(struct mux *m, int error)
 {
 	pthread_mutex_lock(&m->lock);
 	mux_fail(m, error);
-	shutdown(m->fd, SHUT_RDWR); /* whoever reads wakes up */
+	shutdown(m->fd, SHUT_RDWR); /* wakes the reading thread */
 	pthread_mutex_unlock(&m->lock);
 }
 
@@ -217,7 +217,7 @@ void mux_end_waits(struct mux *m)
 {
 	pthread_mutex_lock(&m->lock);
 	atomic_store(&m->ended, true);
-	eventfd_write(m->wake_fd, 1); /* whoever polls wakes up */
+	eventfd_write(m->wake_fd, 1); /* wakes polling threads */
 	for (struct mux_call *call = m->sleepers; call; call = call->after)
 		pthread_cond_signal(call->wake);
 	pthread_mutex_unlock(&m->lock);
@@ -242,7 +242,7 @@ int mux_reopen(struct mux *m, int fd)
 	return r;
 }
 
-/* Under lock: whoever sleeps may become the reader. */
+/* Under lock: a sleeping thread may become the reader. */
 static void mux_hand_over(struct mux *m)
 {
 	for (struct mux_call *call = m->sleepers; call; call = call->after) {

@@ -256,7 +256,7 @@ static void op_retry(struct op *op)
 		return;
 	}
 	op->retried = true;
-	op_watch_again(op);
+	op_watch_retry(op);
 	op->state = OP_PENDING;
 	op_list_add(&q->pending, op);
 	queue_due(q, op, op->until_ns);

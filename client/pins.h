@@ -3,9 +3,9 @@
  * The pin page of one connection (internal/session.h): words that tell control which objects this
  * process reads. Any thread, no lock, no system call.
  *
- * Another control brings another page. While it takes the place of the old one (pins_replace,
- * microseconds) the turn is odd: who has set or cleared a word looks whether the turn is still the
- * same, and does it again otherwise. So no word is lost, and none stays behind.
+ * A restarted control brings a new page. While it replaces the old one (pins_replace, microseconds)
+ * the turn is odd. A thread that has set or cleared a word checks that the turn is unchanged, and
+ * repeats it otherwise. So no word is lost, and none stays behind.
  */
 #ifndef SARISSA_CLIENT_PINS_H
 #define SARISSA_CLIENT_PINS_H
@@ -30,8 +30,8 @@ void pins_give(struct pins *p, uint32_t index);
 /* The turn that holds; waits while it is odd. */
 uint32_t pins_turn(const struct pins *p);
 
-/* Whether it has been that one until now. A pin that was set or cleared before is seen by whoever
- * changes it (pins_set and pins_give have the full fence for that). */
+/* Whether the turn is unchanged. If so, a later pins_replace sees pins that were set or cleared
+ * before (pins_set and pins_give have the full fence for that). */
 static inline bool pins_turn_is(const struct pins *p, uint32_t turn)
 {
 	atomic_thread_fence(memory_order_acquire);

@@ -55,8 +55,8 @@ static int put_fill(struct put *p, void *to, uint64_t at, uint64_t bytes, int la
 }
 
 /*
- * What is told may be read, or copied, while the rest is filled in. What comes from the caller's
- * memory comes much faster than links take it, so there each block is half of what is told.
+ * Published bytes may be read, or copied, while the rest is filled in. The caller's memory is much
+ * faster than links, so there each block is half of what was published.
  */
 static uint64_t put_block(const struct put *p, uint64_t at, bool grows)
 {

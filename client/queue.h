@@ -88,7 +88,7 @@ struct op {
 			const struct iovec *iov; /* NULL: one */
 			struct iovec one;
 			unsigned count, turns;
-			unsigned at; /* of iov, and bytes of that one that are done */
+			unsigned at; /* of iov; and bytes of that element that are done */
 			uint64_t within;
 			uint64_t size, done, published; /* bytes; those that readers may have */
 		} put;
@@ -160,7 +160,7 @@ void queue_user_remove(struct op *op);
 struct op *queue_user_find(struct sar_queue *q, struct op *after, uint64_t user_data);
 
 /* queue.c. Under lock but the first two. */
-/* Whoever looks at the descriptor has something to do. Any thread, no lock. */
+/* Makes the queue's descriptor readable. Any thread, no lock. */
 void queue_signal(struct sar_queue *q);
 /* Of all queues of the handle. */
 void queue_signal_all(struct sar *s);
@@ -250,7 +250,7 @@ void op_watch_begin(struct op *op);
 void op_watch_out(struct op *op);
 void op_watch_in(struct op *op);
 /* The request is sent to another control. */
-void op_watch_again(struct op *op);
+void op_watch_retry(struct op *op);
 /* Fills completions with its events: how many. */
 unsigned op_watch_fill(struct op *op, sar_completion *out, unsigned room);
 /* The same of all that are under way. */

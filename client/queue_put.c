@@ -236,7 +236,7 @@ static uint64_t put_next(struct op *op, uint8_t *object, bool compare)
 	return bytes;
 }
 
-/* Readers may have what is told while the rest is copied. */
+/* Readers may have published bytes while the rest is copied. */
 static void put_tell(struct op *op, uint64_t block_bytes)
 {
 	struct op_put *p = &op->put;

@@ -38,7 +38,7 @@ void op_watch_in(struct op *op)
 	op_list_remove(&op->queue->watching, op);
 }
 
-void op_watch_again(struct op *op)
+void op_watch_retry(struct op *op)
 {
 	if (op->kind == SAR_OP_WATCH)
 		op->request.flags |= SESSION_FLAG_RETRY;

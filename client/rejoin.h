@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Connecting to the node: the first time, and again when control was killed and started anew.
- * Any thread.
+ * Connects to the node: the first time, and again after a restart of control. Called by handle.c
+ * and the queue, from any thread.
  *
- * What the process holds goes along. Its pins are copied to the page that the new control looks
- * at, and only then the old table is let go, which has kept the objects of before in their places
- * until now; objects under creation are resumed. Where the new control has another store (the
- * dataplane died as well) what is held stays readable, but is only ours; what was being created is
- * lost, by name.
+ * Pins are copied to the new control's page. Only then is the old table unmapped, which has kept
+ * the objects in their places; objects under creation are resumed. If the new control has another
+ * store, as the dataplane died too, buffers in use stay readable for this process alone, and
+ * objects under creation are lost, by name.
  */
 #ifndef SARISSA_CLIENT_REJOIN_H
 #define SARISSA_CLIENT_REJOIN_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What clients are sent: replies of the core with the descriptors that go along. A client that does
- * not read is disconnected when its queue is full. One thread.
+ * Sends the core's replies to clients, with descriptors. A client that does not read is
+ * disconnected when its queue is full. Called by the core (control_ops) and clients.c. One thread.
  */
 #ifndef SARISSA_CONTROL_ANSWERS_H
 #define SARISSA_CONTROL_ANSWERS_H

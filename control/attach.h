@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The meeting with the dataplane (internal/ipc.h), without the event loop: connect, hand over what
- * we keep, take what we are given, map it. The store and the table stay mapped when the dataplane
- * dies, and are given to the next one.
+ * Attaches to the dataplane (internal/ipc.h): connects, passes the descriptors that control holds,
+ * gets those of the dataplane, and maps them. The store and the table stay mapped when the
+ * dataplane dies, and go to the next one. Called by host.c; it must not know the event loop.
  */
 #ifndef SARISSA_CONTROL_ATTACH_H
 #define SARISSA_CONTROL_ATTACH_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One client of control's socket, for those who serve it: clients.c (its coming and going),
- * requests.c (what it sends), answers.c (what it is sent). One thread.
+ * One client of control's socket, as clients.c (connections), requests.c (input) and answers.c
+ * (output) share it. One thread.
  */
 #ifndef SARISSA_CONTROL_CLIENT_H
 #define SARISSA_CONTROL_CLIENT_H

@@ -270,7 +270,7 @@ static void clients_retry(uv_timer_t *timer)
 	clients_resume(timer->data);
 }
 
-/* Whoever waited for that takes his turn. */
+/* A descriptor is closed: accepts clients that waited for it. */
 static void clients_closed(uv_async_t *done)
 {
 	struct clients *c = done->data;
@@ -341,7 +341,7 @@ void clients_leave(struct clients *c)
 		return;
 	clients_address(c, &address);
 	unlink(address.sun_path);
-	shutdown(c->listen_fd, SHUT_RDWR); /* nobody joins those who wait there */
+	shutdown(c->listen_fd, SHUT_RDWR); /* no client joins the backlog */
 	for (uint32_t i = 0; i < c->table_size; i++)
 		if (c->table[i])
 			shutdown(c->table[i]->fd, SHUT_RDWR);

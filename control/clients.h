@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The clients' socket RUNDIR/control.sock: who comes, and goes. What they ask is read in
- * requests.c, and answered in answers.c. One thread.
+ * The clients' socket RUNDIR/control.sock: accepts and disconnects clients. requests.c reads what
+ * they send, answers.c writes. Called by host.c. One thread.
  */
 #ifndef SARISSA_CONTROL_CLIENTS_H
 #define SARISSA_CONTROL_CLIENTS_H
@@ -43,7 +43,7 @@ void clients_settle(struct clients *c);
 void clients_close_all(struct clients *c);
 /* The end of a connection; no_rights: over which no descriptors can have been sent. */
 void clients_hang_up(struct clients *c, int fd, bool no_rights);
-/* At the end of the process: removes the socket; who is there, or waits, hears of it. */
+/* At the end of the process: removes the socket, and disconnects all clients. */
 void clients_leave(struct clients *c);
 
 #endif

@@ -12,7 +12,7 @@
 #define sigev_notify_thread_id _sigev_un._tid
 #endif
 
-#define TICK_NS 1000000 /* whatever a signal ends is over within that */
+#define TICK_NS 1000000 /* a close that a signal interrupts ends within this time */
 #define LONG_NS UINT64_C(1000000000)
 
 enum { BEHIND = 64, LOOK_MS = 250 };

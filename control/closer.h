@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Closes what may take long to close, in threads of its own: what clients have sent, the sockets
- * in whose queues such may lie, and much memory. The last close of a socket that lingers takes as
- * long as its owner has set; here it is cut short. That of a file on a file system that its owner
- * runs takes as long as he likes, and nothing helps: it is *doubtful*.
+ * Closes descriptors whose close may block, in threads of its own: descriptors that clients have
+ * sent, sockets that may carry such, and large memory. A lingering socket is cut short. A file on a
+ * file system that its owner runs may block without a limit: it is *doubtful*.
  *
- * One thread closes what is not doubtful and nothing else, so whoever holds up the others does not
- * hold it up. For the doubtful there is one more; and another whenever all of them have been at
- * one for a second, up to CLOSERS_MAX in all.
- *
- * The loop's thread gives; what it has given is gone for it. Waiting are at most two descriptors
- * for each client and one for each object that is created apart: whoever takes new clients in looks
- * at closer_behind first.
+ * One thread closes only descriptors that are not doubtful. For doubtful ones there is one thread,
+ * and one more whenever all of them have been at one descriptor for a second, up to CLOSERS_MAX.
+ * Called by the loop's thread, which must not use a descriptor afterwards. The queue has at most
+ * two descriptors per client and one per staging buffer: clients.c looks at closer_behind before it
+ * accepts a client.
  */
 #ifndef SARISSA_CONTROL_CLOSER_H
 #define SARISSA_CONTROL_CLOSER_H
@@ -38,7 +35,7 @@ struct closer_thread {
 
 struct closer {
 	struct report *report;
-	uv_async_t done; /* in the giver's loop, each time that one is closed */
+	uv_async_t done; /* sent to the loop each time that one is closed */
 	uv_timer_t look; /* at how long it takes */
 	bool reported;	 /* the operator, that it takes long */
 	uv_mutex_t lock; /* of what follows */

@@ -283,7 +283,7 @@ static void host_left(uv_timer_t *timer)
 	host_stop(timer->data, 0);
 }
 
-/* Those who are told that we go need not find it out. */
+/* Says goodbye, so that the other members need not detect the death. */
 static void host_signal(uv_signal_t *handle, int number)
 {
 	struct host *h = handle->data;
@@ -412,7 +412,7 @@ static uint64_t host_incarnation(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Two for each client, one for each object that is written apart from the store. */
+/* Two for each client, one for each private staging buffer. */
 static void host_descriptors(uint32_t sessions, uint32_t creations)
 {
 	uint64_t may = open_files_raise(), want = 2 * sessions + creations + OWN_DESCRIPTORS;

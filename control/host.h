@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The process around a control core: the event loop, the rings to the workers, the coming and
- * going of the dataplane. One thread.
+ * The shell of a control core: the event loop, the rings to the workers, the dataplane that comes
+ * and goes. Called by main.c. One thread.
  */
 #ifndef SARISSA_CONTROL_HOST_H
 #define SARISSA_CONTROL_HOST_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who a client is, as the kernel knows it: as it was when it connected. */
+/* The process and user behind a client, as the kernel knew them at its connect. */
 #ifndef SARISSA_CONTROL_IDENTITY_H
 #define SARISSA_CONTROL_IDENTITY_H
 

@@ -20,7 +20,7 @@ static void *lease_file_try(int fd)
 		return MAP_FAILED;
 	if ((uint64_t)s.st_size != sizeof(struct lease_kept) && ftruncate(fd, 0) < 0)
 		return MAP_FAILED;
-	/* a full disk is met here, not where it is written to */
+	/* a full disk fails here, not at a write through the mapping */
 	errno = posix_fallocate(fd, 0, sizeof(struct lease_kept));
 	if (errno != 0)
 		return MAP_FAILED;

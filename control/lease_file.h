@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * RUNDIR/leases: what control keeps of its clients' leases for the next control here
- * (core/lease/kept.h). Written by the core only, through the mapping.
+ * RUNDIR/leases: the leases of this node's clients, for the next control here (core/lease/kept.h).
+ * Only the core writes it, through the mapping. Called by host.c.
  */
 #ifndef SARISSA_CONTROL_LEASE_FILE_H
 #define SARISSA_CONTROL_LEASE_FILE_H

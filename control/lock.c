@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include "log.h"
 
-/* The process that has noted itself there; 0: none has. */
+/* The process whose number is in the file; 0: none. */
 static int lock_owner(int fd)
 {
 	char text[16] = "";

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One control for each run directory: whoever has RUNDIR/control.lock locked, whose number stands
- * in there. The kernel lets go of it with the process, but not before its last thread has ended.
+ * One control per run directory: it holds the lock of RUNDIR/control.lock, which has its process
+ * number. The kernel releases the lock when the last thread of the process has ended. Called by
+ * host.c.
  */
 #ifndef SARISSA_CONTROL_LOCK_H
 #define SARISSA_CONTROL_LOCK_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* sarissa-control: decides, for one node, which object moves where. */
+/* sarissa-control: decides for one node which object moves where. */
 #include <signal.h>
 #include "host.h"
 #include "log.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Records between the core and the workers. */
+/* Moves records between the core and the workers' rings. */
 #include <unistd.h>
 #include "host.h"
 #include "internal/ring.h"

@@ -30,7 +30,7 @@ static void refusals_end(struct refused *r)
 	clients_hang_up(r->all->clients, r->fd, r->all->clients->no_rights);
 }
 
-/* Its request, if that is one and nothing came along, which would be ours to close (requests.c). */
+/* Reads its request, if there is one without a descriptor, which requests.c would have to close. */
 static bool refusals_read(const struct refused *r, struct session_request *request)
 {
 	struct iovec part = {request, sizeof(*request)};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Clients that cannot be served. Each has its answer when its request is there; before that a
- * closed socket would tell it no more than that we are gone. One thread.
+ * Clients that cannot be served. Each gets an answer to its first request; a socket closed before
+ * would look as if control were gone. Called by clients.c. One thread.
  */
 #ifndef SARISSA_CONTROL_REFUSALS_H
 #define SARISSA_CONTROL_REFUSALS_H
@@ -22,7 +22,7 @@ struct refusals {
 /* Takes the socket of one; error says why. Of more than REFUSALS_MAX the first goes without an
  * answer. */
 void refusals_add(struct refusals *all, int fd, int error);
-/* At the end of the process: who waits hears of it. */
+/* At the end of the process: disconnects all. */
 void refusals_leave(const struct refusals *all);
 
 #endif

@@ -24,7 +24,7 @@ static void *report_map(const char *path)
 	fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
 	if (fd < 0)
 		return NULL;
-	/* a full disk is met here, not where it is written to */
+	/* a full disk fails here, not at a write through the mapping */
 	errno = posix_fallocate(fd, 0, (off_t)REPORT_BYTES);
 	if (errno == 0)
 		p = mmap(NULL, REPORT_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);

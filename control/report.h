@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * RUNDIR/control.counters (internal/control_counters.h): written about once a second while the loop
- * turns, and left behind when the process ends. One thread.
+ * runs, and kept when the process ends. Called by host.c. One thread.
  */
 #ifndef SARISSA_CONTROL_REPORT_H
 #define SARISSA_CONTROL_REPORT_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What clients send: requests for the core, and descriptors, whose last close must not be the
- * loop's. Nothing of it is trusted (core/session/sessions.c checks it). One thread.
+ * Reads what clients send: requests, which go to the core, and descriptors, which closer.c must
+ * close, not the loop. Nothing is trusted (core/session/sessions.c checks it). One thread.
  */
 #ifndef SARISSA_CONTROL_REQUESTS_H
 #define SARISSA_CONTROL_REQUESTS_H

@@ -10,8 +10,8 @@
 
 enum {
 	SEALS = F_SEAL_SHRINK | F_SEAL_GROW,
-	CLOSE_BYTES = 1 << 20,	       /* so much is freed at once; more by another thread, */
-	CLOSE_BEHIND_BYTES = 64 << 20, /* unless that one has much to do: its queue stays short */
+	CLOSE_BYTES = 1 << 20,	       /* larger memory is closed by closer.c */
+	CLOSE_BEHIND_BYTES = 64 << 20, /* unless closer.c has so many bytes to close already */
 };
 
 int staging_memory_init(struct staging_memory *a, struct closer *closer, uint32_t slots)
@@ -45,7 +45,7 @@ bool staging_memory_valid(int fd)
 	return fcntl(fd, F_GET_SEALS) >= 0;
 }
 
-/* Sealed, it keeps its size whoever else has it. */
+/* The memory that came with the request, if it has that size; sealed, so that it keeps it. */
 static int staging_memory_brought(struct staging_memory *a, uint64_t bytes)
 {
 	int fd = a->brought;
@@ -85,7 +85,7 @@ int staging_memory_read(const struct staging_memory *a, uint32_t slot, uint64_t 
 	return 0;
 }
 
-/* Whoever is last frees the pages, and that may be us. There may be some beyond its end. */
+/* The last close frees the pages, and may be this one. There may be pages beyond its end. */
 static void staging_memory_close(struct staging_memory *a, int fd)
 {
 	int64_t at_once = closer_behind(a->closer) ? CLOSE_BEHIND_BYTES : CLOSE_BYTES;

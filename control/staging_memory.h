@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The memory in which clients write apart from the store (core/session/staging.h): a memfd for each
- * object, which its client maps and we only read. One thread.
- *
- * It is made here, with its final size; or, when control was started again, taken from the client,
- * who had it from the control before. Its pages are charged to whoever touches them first: the
- * client.
+ * The memory of private staging buffers (core/session/staging.h): one memfd per object. The client
+ * maps it; control only reads. It is made here, with its final size; or, after a restart of
+ * control, brought by the client, which has it from the earlier control. Its pages are charged to
+ * the client, which touches them first. Called by the core (control_ops) and requests.c. One
+ * thread.
  */
 #ifndef SARISSA_CONTROL_STAGING_MEMORY_H
 #define SARISSA_CONTROL_STAGING_MEMORY_H

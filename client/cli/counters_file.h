@@ -22,13 +22,13 @@ struct counters_file_view {
 int counters_file_open(const char *socket, const char *name, char path[4096]);
 
 enum { PORT_NOTE_BYTES = 280 };
-/* What the dataplane has written of its port: the specification as for --port, and why that one.
+/* The dataplane's note on its port: the specification as for --port, and why it was chosen.
  * Made harmless for a terminal by the caller. False: there is no such file, or it is cut short. */
 bool counters_file_port(const char *socket, unsigned rail, char spec[PORT_NOTE_BYTES],
 			char why[PORT_NOTE_BYTES]);
 
-/* A copy of the header of such a file, one per worker: whoever may write to it can change it at any
- * time. 0, or -EPROTO when it is of another kind or version; stride is for the caller to check. */
+/* Copies the header of such a file, as its writer can change it at any time. 0, or -EPROTO: it is
+ * of another kind or version. The caller must check stride. */
 int counters_file_head(int fd, uint64_t magic, uint32_t counters, struct counters_file *out);
 
 /* Reads the file that belongs to the node with this socket. 0; -ENOENT and other -errno; -EPROTO

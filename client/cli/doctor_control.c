@@ -41,8 +41,7 @@ static void doctor_directory(struct doctor *d)
 	doctor_report(d, g->members_changed_ms < 10000 ? DOCTOR_OK : DOCTOR_WARN, "directory",
 		      g->members_changed_ms < 10000
 			      ? NULL
-			      : "see which nodes are not up: the keeper of these names does not "
-				"answer",
+			      : "see which nodes are not up: a shard owner does not answer",
 		      "has not confirmed %llu of %llu objects; the members changed %llu s ago",
 		      (unsigned long long)g->unacked, (unsigned long long)g->objects,
 		      (unsigned long long)g->members_changed_ms / 1000);
@@ -73,7 +72,7 @@ static void doctor_tables(struct doctor *d)
 	} tables[] = {
 		{"sessions", "raise --sessions of sarissa-control", g->sessions, g->sessions_max},
 		{"waiting requests", "wait for fewer objects at a time", g->waits, g->waits_max},
-		{"objects written apart from the store", "seal or abort some", g->creating,
+		{"private staging buffers", "seal or abort some objects", g->creating,
 		 g->creating_max},
 		{"threads that close for clients and come to no end",
 		 "end the client whose file system (FUSE) does not answer", g->closes_held,
@@ -107,8 +106,8 @@ static void doctor_creators(struct doctor *d)
 	static const char *const who[] = {
 		[CONTROL_CREATORS_SHARED] =
 			"every client that creates may write to the whole store",
-		[CONTROL_CREATORS_AUTO] = "clients of other users write apart from the store",
-		[CONTROL_CREATORS_PRIVATE] = "all clients write apart from the store",
+		[CONTROL_CREATORS_AUTO] = "clients of other users write in private staging buffers",
+		[CONTROL_CREATORS_PRIVATE] = "all clients write in private staging buffers",
 	};
 	const struct control_gauges *g = &d->control.block.gauges;
 	if (g->creators < sizeof(who) / sizeof(*who))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What doctor counted when it last looked at this node, so that it can say what has happened since.
- * Kept in $XDG_STATE_HOME/sarissa (~/.local/state/sarissa), one small file per node; without such a
- * place every look is the first.
+ * The counters of this node at doctor's last look, so that it can report what has changed since.
+ * One small file per node in $XDG_STATE_HOME/sarissa (~/.local/state/sarissa). Without such a
+ * folder every look is the first.
  */
 #ifndef SARISSA_CLI_DOCTOR_SEEN_H
 #define SARISSA_CLI_DOCTOR_SEEN_H

@@ -51,8 +51,8 @@ static int get_take_back(struct get *g, uint64_t written)
 	if (output_rewind(&g->output, written) == CLI_DONE)
 		return GET_RETRY;
 	return cli_fail(-ERESTART,
-			"%s: it is made anew, but %llu bytes of before are in %s already: get it "
-			"again",
+			"%s: another generation takes its place, but %llu bytes of this one are "
+			"in %s already: get it again",
 			g->name, (unsigned long long)written, g->output.name);
 }
 

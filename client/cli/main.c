@@ -281,7 +281,7 @@ static int main_run(int argc, char **argv, const struct cli_command *command, st
 		args->count = argc;
 		return command->run(args);
 	}
-	optind = 0; /* start anew: getopt_long's way */
+	optind = 0; /* restarts getopt_long */
 	int status = main_parse(argc, argv, ":", command, args);
 	if (status >= 0)
 		return status;

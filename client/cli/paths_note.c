@@ -108,7 +108,7 @@ static bool note_mtu(const struct path *p, const struct paths_usual *usual,
 	return narrow;
 }
 
-/* Its least round trip is one of many, so that one that met no delay is among them. */
+/* Whether there were so many round trips that the least of them met no delay. */
 static bool note_rounds(const struct peer_gauges *g)
 {
 	uint64_t lives = g->age_ns / NOTE_LEAST_NS + 1;

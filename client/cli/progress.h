@@ -21,7 +21,7 @@ struct progress {
 void progress_begin(struct progress *p, const char *verb, const char *name, uint64_t base_bytes);
 /* total_bytes 0: not known yet. */
 void progress_show(struct progress *p, uint64_t done_bytes, uint64_t total_bytes);
-/* It starts anew: what was done counts no more, the time does. */
+/* Restarts at base_bytes; the time goes on. */
 void progress_restart(struct progress *p, uint64_t base_bytes);
 /* Takes the line away; after a transfer that was shown says how it went, when bytes > 0. */
 void progress_end(struct progress *p, uint64_t bytes);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* sarissa stat: one object, who holds it, and who feeds whom. */
+/* sarissa stat: one object, its holders, and which of them feed others. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Generations follow the creators' clocks. One from far in the future would win over all that is
- * put in the years to come, and a deleted one would keep its id from being put again. So what
- * another node wants to make or to have deleted is refused when its generation is more than an hour
- * ahead of the clock here, and none of those raises our own. What exists already is let in whatever
- * its generation: a node whose clock was set back loses no object.
+ * Bounds on generations, which come from the creators' clocks. A generation of the far future would
+ * win over all later puts, and its tombstone would block the id. So a create or a delete with a
+ * generation more than an hour ahead of this node's clock is refused, and does not raise the
+ * generations of this node. Existing objects are accepted with any generation: a node whose clock
+ * was set back loses no object. Called by dispatch.c.
  */
 #include <errno.h>
 #include "state.h"

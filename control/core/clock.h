@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How far ahead of our clock a generation may be: see clock.c. */
+/* Bounds on generations: see clock.c. */
 #ifndef SARISSA_CONTROL_CORE_CLOCK_H
 #define SARISSA_CONTROL_CORE_CLOCK_H
 

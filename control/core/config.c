@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The limits of a control core, and the memory that follows from them. */
+/* The default limits of a control core, and the memory that follows from limits. */
 #include "core/lease/kept.h"
 #include "state.h"
 

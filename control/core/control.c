@@ -40,7 +40,7 @@ static bool control_answer(void *arg, uint32_t node, const struct message *m)
 	return peers_send(c, peers_node(c, node), m);
 }
 
-/* Those who could not be told to give copies up tell all that they have, and hear it then. */
+/* Nodes that could not get a REMOVE announce all of their objects, and get it then. */
 static void control_remind(struct control *c)
 {
 	if (c->cluster->calls.pool.used > c->cluster->calls.pool.capacity / 2)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which room a message is for. A request to a shard owner is answered here when its id is another
- * node's by now, or when too little is known of it yet (dispatch_too_early).
+ * Hands each message to its room. A request to a shard owner is answered here if this node does not
+ * own its id, or is not settled yet (dispatch_too_early). Called by control.c and the loopback.
  */
 #include <errno.h>
 #include "state.h"
@@ -22,7 +22,7 @@ static void dispatch_remove(struct control *c, struct node *n, const struct mess
 		slot = TABLE_SLOT_NONE;
 	}
 	if (slot != TABLE_SLOT_NONE && m->object.replaced)
-		objects_replace(c, slot, "the object is made anew: get it again");
+		objects_replace(c, slot, "the object is built again: get it again");
 	else if (slot != TABLE_SLOT_NONE)
 		objects_kill(c, slot, "the object was deleted");
 	if (slot != TABLE_SLOT_NONE && control_shard(c, &m->object.id) != n)
@@ -60,7 +60,7 @@ static void dispatch_keep(struct control *c, struct node *n, const struct messag
 	peers_send(c, n, &answer);
 }
 
-/* Between those who take part in a reduce. */
+/* Messages between requester, coordinator and participants. */
 static void dispatch_reduce(struct control *c, struct node *n, const struct message *m)
 {
 	switch (m->kind) {
@@ -100,8 +100,8 @@ static bool dispatch_delete_too_early(struct control *c, const struct object_id 
 	       !directory_has_complete(&c->directory->shard, id);
 }
 
-/* Of an id that has just come here nothing is known as long as nobody has said so: who asks whether
- * it exists must ask again. */
+/* Whether this node has just become the owner of the id, and holders may not have announced it yet:
+ * a request that depends on whether it exists is answered -EAGAIN. */
 static bool dispatch_too_early(struct control *c, const struct message *m)
 {
 	const struct object_id *id = message_id(m);
@@ -110,8 +110,8 @@ static bool dispatch_too_early(struct control *c, const struct message *m)
 	if (m->kind == MESSAGE_REDUCED) /* of another's reduce: who knows is about to tell us */
 		return m->reduce.asked == 0 && reduce_find(c, id) == NULL &&
 		       ownership_settling(c, id);
-	/* The one who asks would have agreed to a result that anybody has all of; where it may not
-	 * have, the end waits (reduce_known, commit_too_early). */
+	/* If a complete result exists, the requester has agreed to it. Where it may not have, the
+	 * commit waits (reduce_known, commit_too_early). */
 	if (m->kind == MESSAGE_REDUCE && m->reduce.flags & MESSAGE_REDUCE_RESTART)
 		return false;
 	if (m->kind == MESSAGE_GET || m->kind == MESSAGE_DROP || m->kind == MESSAGE_RECALL ||

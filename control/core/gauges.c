@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How full everything is. */
+/* The gauges of a control core: how full its tables are. */
 #include "state.h"
 
 static uint64_t gauges_unacked(const struct objects *os)

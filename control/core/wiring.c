@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What each room tells those above it, which it does not know: one table per room. The order of the
- * calls in each function is what the rest of control counts on.
+ * The events of each room, for the rooms above, which it must not know: one table per room. The
+ * order of the calls in each function matters.
  */
 #include <errno.h>
 #include "state.h"

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages as bytes and back. The only place that knows protobuf-c. Any thread.
- *
- * Bytes come from other nodes: what does not hold in every field is refused as a whole; nothing is
- * asserted, and memory is bounded by the arena the caller gives.
+ * Packs messages into bytes, and back. Called by the mailbox and the simulator, from any thread.
+ * The only place that knows protobuf-c. Bytes come from other nodes: a message with one bad field
+ * is refused; nothing is asserted, and memory is bounded by the caller's arena.
  */
 #ifndef SARISSA_CONTROL_RPC_CODEC_H
 #define SARISSA_CONTROL_RPC_CODEC_H

@@ -342,7 +342,7 @@ static bool decode_part(const Rpc__Part *in, const Rpc__Combine *of,
 		return false;
 	return decode_id(&in->id, &out->id) && out->generation != 0 && out->node < NODES_MAX &&
 	       out->count > 0 && out->to < chunks && out->count <= chunks - out->to &&
-	       /* the seat of a source, of which a tree has more than an object has parts */
+	       /* without VALUES: the slot of a source, of which there are more than parts */
 	       out->stripe < (of->flags & MESSAGE_COMBINE_VALUES ? MESSAGE_PARTS_MAX
 								 : MESSAGE_SOURCES_MAX);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files that turn bytes into messages have in common. False: it is no message of ours. */
+/* Shared by the files that decode messages. All return false for a message that is not valid. */
 #ifndef SARISSA_CONTROL_RPC_DECODE_H
 #define SARISSA_CONTROL_RPC_DECODE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Descriptions, of nodes and objects: what status, list, stat and gossip consist of. */
+/* Decodes descriptions of nodes and objects, for STATUS, LIST, STAT and MEMBERS. */
 #include <string.h>
 #include "decode.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages over the rings and message areas of internal/ipc.h: which transmit slots are free, what
- * is to be sent, which receive slots go back. Without I/O; the shell and the simulator move its
- * records to worker 0 and hand that worker's message events in. One thread.
+ * Messages over the rings and message areas of internal/ipc.h: free transmit slots, messages to
+ * send, receive slots to return. Without I/O: the shell and the simulator pass its records to
+ * worker 0, and that worker's message events in. One thread.
  */
 #ifndef SARISSA_CONTROL_RPC_MAILBOX_H
 #define SARISSA_CONTROL_RPC_MAILBOX_H
@@ -29,7 +29,7 @@ struct mailbox {
 /* Bytes of memory for so many slots per direction. */
 size_t mailbox_bytes(uint32_t tx_slots, uint32_t rx_slots);
 
-/* Begins anew: all transmit slots are free. memory: 64-aligned, mailbox_bytes() long. */
+/* Resets it: all transmit slots are free. memory: 64-aligned, mailbox_bytes() long. */
 void mailbox_init(struct mailbox *b, void *memory, uint8_t *arena, uint8_t *tx, uint32_t tx_slots,
 		  const uint8_t *rx, uint32_t rx_slots);
 

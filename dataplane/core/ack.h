@@ -33,8 +33,8 @@ static inline uint64_t ack_number(const struct conn *c, uint16_t low)
 	return c->rx.largest + (uint64_t)(int16_t)(low - (uint16_t)c->rx.largest);
 }
 enum ack_verdict ack_look(const struct engine *e, const struct conn *c, uint64_t pn);
-/* What a packet wishes: none, one soon, or one a little later, with those of more chunks: whoever
- * sends chunk after chunk asks when it waits for one. */
+/* The acknowledgement that a packet asks for: none, soon, or later, together with those of more
+ * chunks. A sender of many chunks asks for one when it waits for it. */
 enum ack_wish { ACK_NOT, ACK_SOON, ACK_LATER };
 void ack_mark(struct engine *e, struct conn *c, uint64_t pn, enum ack_wish wish);
 /* How long a chunk's waits at a node to which so many send, and whose sender was told so or not. */

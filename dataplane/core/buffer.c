@@ -71,7 +71,7 @@ static void buffer_report(struct engine *e, struct buffer *b)
 	}
 }
 
-/* A copy's chunk is in: to every edge that leads there it is one less, whoever brought it. */
+/* A copy's chunk is in: every edge into the buffer misses one chunk less. */
 static void buffer_tell(struct engine *e, struct buffer *b, uint32_t chunk)
 {
 	list_each(i, &b->in_edges)
@@ -80,7 +80,7 @@ static void buffer_tell(struct engine *e, struct buffer *b, uint32_t chunk)
 		in_edge_covered(e, list_entry(l, struct in_edge, on_buffer), chunk);
 }
 
-/* To whoever reads the buffer, here and elsewhere. */
+/* To all readers of the buffer, here and on other nodes. */
 static void buffer_give(struct engine *e, struct buffer *b, uint32_t chunk)
 {
 	if (chunk == b->ready_low) {

@@ -109,7 +109,7 @@ static uint32_t combine_pass(struct engine *e, struct buffer *b, uint32_t chunk,
 		combine_book(e, b, &m, chunk, length, counted);
 		return 1;
 	}
-	/* Seen in this order by whoever finds the store after us. */
+	/* The next owner of the store must see the writes in this order. */
 	crash_point();
 	b->counts[chunk] = COUNT_TORN;
 	atomic_signal_fence(memory_order_seq_cst);

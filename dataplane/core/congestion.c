@@ -115,10 +115,10 @@ static uint64_t congestion_floor_ns(const struct engine *e, const struct conn *c
 }
 
 /*
- * Whoever connects while many send to this peer finds its port full, and takes the way through that
- * queue for the path itself: it would see no queue, grow, and keep the port full for all. So where
- * many send, and the path seems longer than any queue that we aim at, losses that no queue explains
- * show one that has been there from the start.
+ * A connection that starts while many send to this peer finds a full queue, and takes it for a part
+ * of the path: it would see no queue, grow, and keep the port full. So where many send, and the
+ * path seems longer than any queue that we aim at, losses without a queue show a queue that was
+ * there from the start.
  */
 static bool congestion_came_late(const struct engine *e, const struct conn *c)
 {

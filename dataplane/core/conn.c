@@ -299,7 +299,7 @@ static uint64_t conn_silence_due_ns(const struct conn *c)
 	return state_max(path_heard_ns(c), c->watch_from_ns) + c->watch_ns;
 }
 
-/* A worker that did not run for long itself has heard nobody: the time begins anew. */
+/* A worker that did not run for long has received nothing: restarts the time of silence. */
 static void conn_missed(struct engine *e, struct conn *c)
 {
 	bool late = e->now_ns - conn_silence_due_ns(c) > c->watch_ns / 2;

@@ -6,7 +6,8 @@
 #include "engine_state.h"
 #include "state.h"
 
-/* A cookie is SipHash-2-4 (128 bit) over who asks and when, under a key that never leaves us. */
+/* A cookie is SipHash-2-4 (128 bit) over the sender's address and the time, under a key that never
+ * leaves this node. */
 
 #define COOKIE_LIFETIME_NS UINT64_C(10000000000)
 

@@ -15,7 +15,7 @@ struct engine;
 /* What became of a frame, or of a chunk. Only VERDICT_TAKEN lets the packet be acknowledged. */
 enum verdict {
 	VERDICT_TAKEN,
-	VERDICT_REFUSED, /* counted by whoever refused; the packet stays unacknowledged */
+	VERDICT_REFUSED, /* counted where it was refused; the packet stays unacknowledged */
 };
 
 /* What became of all frames of a packet. */

@@ -63,7 +63,7 @@ void handshake_timer(struct engine *e, struct conn *c)
 			   c->hello.saw_other_version ? REASON_PEER_VERSION : REASON_PEER_TIMEOUT);
 		return;
 	}
-	c->hello.have_cookie = false; /* it may have expired: begin again */
+	c->hello.have_cookie = false; /* it may have expired: ask for another */
 	c->hello.due = true;
 	c->hello.next_ns = NEVER;
 	conn_wake(e, c);

@@ -36,7 +36,7 @@ void handshake_write(struct engine *e, struct conn *c, struct packet_out *out);
 /* Writes the oldest answer that waits for this rail. */
 bool handshake_reply(struct engine *e, unsigned rail, struct packet_out *out);
 void handshake_timer(struct engine *e, struct conn *c);
-/* There is reason to think that the peer answers now: the pauses begin anew. */
+/* The peer may answer now: restarts the pauses. */
 void handshake_resend(struct engine *e, struct conn *c);
 
 #endif

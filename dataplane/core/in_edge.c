@@ -183,7 +183,8 @@ uint32_t in_edge_senders(const struct engine *e)
 	return (uint32_t)state_min((uint64_t)e->in_senders * e->config.workers, UINT8_MAX);
 }
 
-/* Who was told of few senders would aim at more queue than the others until its next grant. */
+/* A sender that knows a smaller number of senders would aim at more queue than the others until its
+ * next grant. */
 static void in_edge_tell_all(struct engine *e)
 {
 	uint32_t left = e->in_senders;

@@ -35,7 +35,7 @@ static enum kernel_level kernel_level_probe(void)
 /* Asked once: CPUID leaves a virtual machine, for microseconds. */
 enum kernel_level kernel_level_best(void)
 {
-	static _Atomic int known; /* level + 1; whoever comes first finds the same */
+	static _Atomic int known; /* level + 1; every thread finds the same */
 	int level = atomic_load_explicit(&known, memory_order_relaxed) - 1;
 
 	if (level < 0) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A doubly linked intrusive list. An element on no list points to itself. Owned by whoever owns
- * the head; no allocation.
+ * A doubly linked intrusive list. An element on no list points to itself. The owner of the head
+ * owns the list; no allocation.
  */
 #ifndef SARISSA_DATAPLANE_CORE_LIST_H
 #define SARISSA_DATAPLANE_CORE_LIST_H

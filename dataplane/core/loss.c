@@ -231,7 +231,7 @@ void loss_answered(struct engine *e, struct conn *c)
 	c->impaired = false;
 }
 
-/* The pauses between probes begin anew, now. */
+/* Restarts the pauses between probes, now. */
 static void loss_probe_repeat(struct engine *e, struct conn *c)
 {
 	bool impaired = c->impaired;

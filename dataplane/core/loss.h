@@ -21,8 +21,8 @@ void loss_one_way(struct engine *e, struct conn *c, uint32_t arrival_us, uint64_
 void loss_drift(const struct engine *e, struct conn *c);
 /* How long the latest packet stood in queues on its way there. */
 uint64_t loss_queue_ns(const struct conn *c);
-/* What was taken for the path itself was a queue as well: half of it, as nobody knows how much. It
- * is measured anew a second later: perhaps the path is so long. */
+/* The measured path includes a queue, of unknown length: takes half of it for the path. The path is
+ * measured again a second later, as it may be so long. */
 void loss_base_halve(const struct engine *e, struct conn *c);
 /* After new acknowledgements, or when the reorder deadline is due. */
 void loss_detect(struct engine *e, struct conn *c);

@@ -37,7 +37,7 @@ struct conn *path_stranded(const struct conn *c);
 uint64_t path_heard_ns(const struct conn *c);
 /* There is something for any of them: all look. */
 void path_wake(struct engine *e, struct conn *c);
-/* A probe of c has left; a packet has come by c: who is impaired? */
+/* A probe of c has left; a packet has come by c: which path is impaired? */
 void path_probed(struct engine *e, struct conn *c);
 void path_heard(struct engine *e, struct conn *c);
 

@@ -77,7 +77,7 @@ bool engine_command(struct engine *e, const struct record *command, uint64_t now
 	if (why == REASON_NONE)
 		return true;
 	e->count->records_refused++;
-	/* What was lent comes back the usual way, so that its owner needs no second path. */
+	/* A slot of a refused record goes back by the usual event. */
 	enum event_op op = copy.op == COMMAND_MSG_SEND	  ? EVENT_MSG_SENT
 			   : copy.op == COMMAND_PEER_OPEN ? EVENT_PEER_DOWN
 							  : EVENT_REFUSED;

@@ -143,8 +143,8 @@ static void args_build(struct eal_args *a, const struct options *o, bool huge, u
 	a->arg[a->count] = NULL;
 }
 
-/* EAL starts only once in the life of a program: where others took the huge pages between our look
- * at them and EAL's, the program begins anew, without them. Returns only when that fails. */
+/* EAL starts only once per process. If another process has taken the huge pages between our check
+ * and EAL's, the program is executed again, without them. Returns only if that fails. */
 static void start_over(void)
 {
 	static char text[32768];

@@ -30,7 +30,7 @@ enum ether_kind {
 	ETHER_BAD,	     /* a header contradicts the frame: malformed, checksum, fragment */
 	ETHER_OTHER,	     /* well-formed as far as we look, and nothing we take part in */
 	ETHER_UDP,	     /* addresses, ports, payload, ecn are set */
-	ETHER_ARP_REQUEST,   /* from.ip, from_mac: who asks; to.ip: for whom */
+	ETHER_ARP_REQUEST,   /* from.ip, from_mac: the sender; to.ip: the address in question */
 	ETHER_ARP_REPLY,     /* from.ip, from_mac: the answer */
 	ETHER_ND_SOLICIT,    /* as ARP_REQUEST; has_mac tells whether from_mac is set */
 	ETHER_ND_ADVERTISE,  /* as ARP_REPLY; from.ip is the target */

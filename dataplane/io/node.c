@@ -60,8 +60,8 @@ static void node_note_ports(const struct options *first)
 		fclose(file);
 }
 
-/* Its pages are taken as objects come: what is not there would be missed only then, by whoever
- * touches it. */
+/* Pages are allocated when objects come. A page that is missing would fail only then, at the first
+ * process that touches it. */
 static int node_check_store(const struct options *o)
 {
 	uint64_t have = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);

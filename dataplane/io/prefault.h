@@ -41,8 +41,8 @@ void prefault_want(struct prefault *p, uint64_t offset, uint64_t bytes, bool wri
 /* Another store from now on. */
 void prefault_store(struct prefault *p, uint8_t *base, uint64_t bytes);
 
-/* Maps another PREFAULT_STEP bytes of the store. Whoever does not get its core at once while it
- * does so shares it with workers, of this node or of others, and leaves it to them for a while. */
+/* Maps another PREFAULT_STEP bytes of the store. If the thread does not get its core at once, it
+ * shares the core with workers, of this node or of others, and leaves it to them for a while. */
 void prefault_step(struct prefault *p);
 
 /* When the next step is due, in ms; -1: when wake_fd says so. */

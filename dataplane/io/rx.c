@@ -8,7 +8,7 @@
 #include <rte_prefetch.h>
 #include "ether.h"
 
-/* Answers who-has for our address, and remembers who asked. */
+/* Answers who-has for our address, and remembers the sender's. */
 static bool rx_answer_neighbour(struct worker *w, struct rail *r, const struct ether_frame *f,
 				uint64_t now_ns)
 {

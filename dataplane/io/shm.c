@@ -61,8 +61,8 @@ static int shm_create(const char *name, uint64_t bytes, bool huge, struct shm *o
 	if (out->fd < 0)
 		return -errno;
 	int error = 0;
-	/* A memfd is everybody's to open: who has it read-only would get it writable through /proc.
-	 */
+	/* Anybody can open a memfd: a process with a read-only one could open it for writing
+	 * through /proc. */
 	if (fchmod(out->fd, 0600) < 0 || ftruncate(out->fd, (off_t)out->bytes) < 0 ||
 	    fcntl(out->fd, F_ADD_SEALS, SHM_SEALS) < 0)
 		error = -errno;

@@ -24,9 +24,9 @@ void tx_drop_held(struct worker *w, struct rail *r)
 }
 
 /*
- * Returns how many of them have left. A port that takes none for TX_STUCK_NS has no link, or nobody
- * behind it: they are lost, as on a cable that was pulled, so that the engine can go on asking, and
- * notice who does not answer.
+ * Returns how many of them have left. A port that takes none for TX_STUCK_NS has no link, or no
+ * peer: the packets are dropped, as on a pulled cable, so that the engine goes on, and detects
+ * silent peers.
  */
 static unsigned tx_held(struct worker *w, struct rail *r, uint64_t now_ns)
 {

@@ -218,8 +218,8 @@ static void udp_hold(struct worker *w, struct rail *r, struct udp *u)
 	r->held_count = u->count;
 }
 
-/* Like a network card that takes nothing: after a while the packets are lost, so that the engine
- * goes on and notices who does not answer. */
+/* Like a network card that takes nothing: after a while the packets are dropped, so that the engine
+ * goes on, and detects silent peers. */
 static unsigned udp_held(struct worker *w, struct rail *r, struct udp *u, uint64_t now_ns)
 {
 	unsigned sent = udp_flush(w, r, u, now_ns);

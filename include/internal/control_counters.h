@@ -12,7 +12,7 @@
 
 #include <stdint.h>
 
-/* Which clients write apart from the store what they create: the gauge creators. */
+/* Which clients create objects in private staging buffers: the gauge creators. */
 enum control_creators {
 	CONTROL_CREATORS_SHARED,  /* none */
 	CONTROL_CREATORS_AUTO,	  /* those of other users than ours and root, who could write there
@@ -44,7 +44,7 @@ enum control_creators {
 	X(appointed, "objects", "copies that became the last one to keep")                      \
 	X(store_full, "requests", "requests that found no room in the store")                   \
 	X(failovers, "transfers", "changes to another holder")                                  \
-	X(restarts, "objects", "fetches that began anew")                                       \
+	X(restarts, "objects", "fetches that restarted")                                        \
 	X(hedges, "requests", "second questions because the first was not answered in time")    \
 	X(silences, "transfers", "holders that were found silent")                              \
 	X(backups, "objects", "small objects of which another node holds a copy for us")        \
@@ -60,7 +60,7 @@ enum control_creators {
 	X(copies_beyond, "messages", "of copies that may have been deleted: refused")           \
 	X(redirects, "requests", "requests for ids that another node keeps")                    \
 	X(commands_waited, "turns", "turns in which the ring to a worker was full")             \
-	X(creations, "objects", "objects that clients wrote apart from the store")              \
+	X(creations, "objects", "objects that clients wrote in private staging buffers")        \
 	X(creations_bytes, "bytes", "copied from there into the store")                         \
 	X(creations_refused, "requests", "of them that no memory was free for")                 \
 	X(creations_greedy, "requests", "of those, of users that had their share")              \
@@ -86,8 +86,8 @@ enum control_creators {
 	X(sessions_max, "clients", "bound")                                              \
 	X(waits, "requests", "requests of clients that wait")                            \
 	X(waits_max, "requests", "bound")                                                \
-	X(creators, "", "1: other users write apart from the store; 2: all; 0: nobody")  \
-	X(creating, "objects", "objects that clients write apart from the store")        \
+	X(creators, "", "private staging buffers: 0 no client; 1 other users; 2 all")    \
+	X(creating, "objects", "private staging buffers of objects being written")       \
 	X(creating_max, "objects", "bound")                                              \
 	X(closes_held, "threads", "threads that are closing one for more than a second") \
 	X(closes_held_max, "threads", "bound")                                           \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What control and dataplane of one node share, and how they meet.
+ * The memory that control and dataplane of one node share, and how they attach.
  *
  * Memory, three memfds:
  *   store  bytes of objects, and the bitmaps of running transfers; both map it read-write
@@ -21,8 +21,8 @@
  * flag as 1 exchanges it with 0 and, having got 1, writes the eventfd.
  *
  * Message areas: MSG_SLOTS slots of MSG_SLOT_BYTES each for either direction (sparse: only touched
- * pages exist). Transmit slots belong to control, lent to the dataplane from MSG_SEND until
- * EVENT_MSG_SENT; receive slots belong to the dataplane, lent to control from EVENT_MSG until
+ * pages exist). Transmit slots belong to control, but to the dataplane from MSG_SEND until
+ * EVENT_MSG_SENT; receive slots belong to the dataplane, but to control from EVENT_MSG until
  * MSG_FREE. Only worker 0 carries messages.
  */
 #ifndef SARISSA_INTERNAL_IPC_H

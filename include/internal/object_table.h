@@ -4,7 +4,7 @@
  * and clients map read-only. It outlives each of the two processes in the hands of the other.
  *
  * Open addressing on the object id, linear probing, at most OBJECT_TABLE_PROBE slots from home;
- * slots never move. Each slot is guarded by a sequence counter (odd while control changes it): a
+ * slots never move. Each slot has a sequence counter (odd while control changes it): a
  * reader copies the slot, then checks that the counter was even and is unchanged.
  *
  * A reader that wants to use the bytes pins the slot first in its session's pin page (session.h):
@@ -68,9 +68,9 @@ struct object_table {
 	uint64_t store_bytes;  /* size of the store memfd */
 	uint64_t incarnation;  /* of the node that this store belongs to */
 	uint64_t names_offset; /* bytes: char[slots][OBJECT_NAME_BYTES], zero-terminated */
-	/* Control changes it when it takes over the table of an earlier control, before it frees
-	 * anything: it does not know the pins of that one's sessions. A client compares it with
-	 * the value it saw at ATTACH each time that it has set a pin by itself. */
+	/* Control changes it when it takes over the table of an earlier control, whose sessions'
+	 * pins it does not know, before it frees anything. A client compares it with the value at
+	 * ATTACH whenever it has set a pin by itself. */
 	_Atomic uint64_t control_epoch;
 	_Atomic uint64_t horizon; /* highest generation of a tombstone that was forgotten */
 	uint8_t pad[8];

@@ -14,12 +14,11 @@
  * edge contributes each chunk at most once (the edge's taken bitmap), and a chunk is ready when
  * `need` contributions are in it. Ending an edge leaves what it has contributed in place.
  *
- * A buffer may hold its last chunk: whoever reads it, here or elsewhere, lacks that one until
- * FINISH.
+ * A buffer may withhold its last chunk: no reader, here or elsewhere, gets it before FINISH.
  *
  * Offsets are relative to the start of the store or of the object table, never pointers; bytes are
  * bytes, counts are chunks. The receiver of a record validates every field before it uses any: a
- * record that does not hold is answered by EVENT_REFUSED and changes nothing.
+ * bad record is answered by EVENT_REFUSED and changes nothing.
  */
 #ifndef SARISSA_INTERNAL_RECORD_H
 #define SARISSA_INTERNAL_RECORD_H
@@ -96,7 +95,7 @@ enum event_op {
 	X(STALE_EPOCH, "record of an older epoch")                       \
 	X(FULL, "table full")                                            \
 	X(UNSUPPORTED, "not supported by this build")                    \
-	X(TORN_CHUNK, "a contribution to a chunk was cut short: begin anew")
+	X(TORN_CHUNK, "a contribution to a chunk was cut short: restart")
 
 enum reason {
 #define X(name, text) REASON_##name,

@@ -13,11 +13,11 @@
  * that object. The client sets pins by itself for sealed objects it found in the table (see
  * object_table.h for the order) or has them set by GET and CREATE, and clears them by storing 0.
  *
- * When control was killed and started again a client connects and attaches anew. Whatever the
- * table held when the new control took it over stays where it is while any client has the table of
- * an earlier ATTACH open or mapped. So the client (1) attaches, (2) copies its pins to the new
- * page, (3) only then lets go of the old table, (4) sends RESUME for each object that it was
- * creating, (5) repeats the requests that were not answered, with SESSION_FLAG_RETRY.
+ * When control was killed and started again, clients connect again. All objects of the table stay
+ * in their places while any client has the table of an earlier ATTACH open or mapped. So a client
+ * (1) attaches, (2) copies its pins to the new page, (3) only then unmaps the old table, (4) sends
+ * RESUME for each object that it was creating, (5) repeats unanswered requests, with
+ * SESSION_FLAG_RETRY.
  */
 #ifndef SARISSA_INTERNAL_SESSION_H
 #define SARISSA_INTERNAL_SESSION_H
@@ -44,9 +44,9 @@ enum {
 	SESSION_FLAG_ALLREDUCE = 8, /* REDUCE request: all who contribute will get the result */
 	SESSION_FLAG_STAGED = 16,   /* CREATE reply: the descriptor is of memory for this object
 				      alone, which is copied into the store */
-	SESSION_FLAG_BRING = 32,    /* ATTACH reply: something that this process was creating apart
-				       from the store is here, and RESUME must bring its memory.
-				       Without that no request brings a descriptor */
+	SESSION_FLAG_BRING = 32,    /* ATTACH reply: the process has private staging buffers of an
+				       earlier control, which RESUME must bring. Without this flag
+				       no request brings a descriptor */
 	SESSION_FLAG_PROGRESS = 64, /* REDUCED request: of one that goes on, the sources that are
 				       there, then those that are missing */
 	SESSION_OBJECT_INLINE = 1,  /* session_object: the directory keeps the value */
@@ -80,7 +80,7 @@ enum session_op {
 	SESSION_GET,	/* id, timeout, pin -> slot, generation, offset, size, as soon as the object
 			   has a place here (being fetched, or complete) */
 	SESSION_WAIT,	/* slot, generation, watermark, timeout -> when so many bytes are readable;
-			   -ERESTART: it is being made anew, get it again */
+			   -ERESTART: another generation takes its place, get it again */
 	SESSION_DELETE, /* id: every copy everywhere; -> 0 when no reachable node gives it any more
 			 */
 	SESSION_STAT, /* id -> session_object, cluster-wide; several, each with other holders, when

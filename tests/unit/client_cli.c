@@ -317,8 +317,8 @@ static void says_what_is_full_or_wrong(void **state)
 	assert_non_null(strstr(output, "warn  tables        sessions: 250 of at most 256"));
 	assert_null(strstr(output, "waiting requests"));
 	assert_non_null(strstr(output,
-			       "ok    creators      clients of other users write apart from "
-			       "the store; 7 objects there now"));
+			       "ok    creators      clients of other users write in private "
+			       "staging buffers; 7 objects there now"));
 	assert_non_null(
 		strstr(output, "warn  control       2 requests found no room in the store\n"));
 	shell("$CLI doctor");
@@ -493,8 +493,8 @@ static void get_follows_a_growing_object(void **state)
 	fclose(file);
 }
 
-/* What is made anew while it is written begins anew in the file; what went into a pipe cannot be
- * taken back. */
+/* An object that is replaced while it is written is written to the file again; bytes in a pipe
+ * cannot be taken back. */
 static void get_begins_again(void **state)
 {
 	struct client *c = *state;
@@ -510,8 +510,8 @@ static void get_begins_again(void **state)
 	slot = fake_fetching(&c->fake, &id, 1500000, 700000);
 	assert_int_equal(shell(WAIT_UNTIL("test -s pipe.status") "cat pipe.status why"), 0);
 	assert_string_equal(output,
-			    "1\nsarissa: sum: it is made anew, but 2000000 bytes of before are in "
-			    "standard output already: get it again\n");
+			    "1\nsarissa: sum: another generation takes its place, but 2000000 "
+			    "bytes of this one are in standard output already: get it again\n");
 	fake_advance(&c->fake, slot, 1500000);
 	assert_int_equal(
 		shell(WAIT_UNTIL("test -s file.status") "cat file.status; stat -c %%s out"), 0);
