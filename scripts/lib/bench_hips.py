@@ -6,7 +6,7 @@
   bench hips --network bcube:3,1 --size 67108864 --rate 100 --repeat 5      real nodes: scripts/cluster up --topology
 
 On real nodes: hips-mesh, hips-ring; flat-one-nic, our ring along the links, where each node sends on one port;
-flat-all-nics, our flat plan, whose streams leave by the port that leads to their receiver; openmpi and gloo over rail 0, with the algorithm
+flat-all-nics, our flat plan, whose copies are striped over all ports; openmpi and gloo over rail 0, with the algorithm
 that is the best by hand. ratio is to the bound, in which 2 (N - 1)/N of the size can leave a node by all its ports.
 
 --simulate asks `sarissa plan --simulate`, which runs the planners of the control process and moves every piece over

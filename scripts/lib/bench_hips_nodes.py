@@ -18,7 +18,7 @@ SCHEMES = {  # system, tuning, options of the cluster
     "hips-mesh": (SarissaReduce, "", ("--planner", "hips-mesh")),
     "hips-ring": (SarissaReduce, "", ("--planner", "hips-ring")),
     "flat-one-nic": (SarissaReduce, "", ("--planner", "ring")),
-    "flat-all-nics": (SarissaReduce, "", ("--planner", "chains")),
+    "flat-all-nics": (SarissaReduce, "", ("--planner", "chains", "--all-rails")),
     "openmpi": (OpenMpi, "hand", ("--bare",)),
     "gloo": (Gloo, "hand", ("--bare",)),
 }

@@ -29,7 +29,7 @@ def binary(kind):
 def address(config, node):
     """IP address that the dataplane speaks from."""
     if config.get("rails"):
-        return network.home_ip(node)
+        return network.node_ip(node) if config["all_rails"] else network.home_ip(node)
     return network.node_ip6(node) if config["ipv6"] else network.node_ip(node)
 
 
@@ -39,6 +39,8 @@ def endpoint(config, node):
 
 
 def dataplane_argv(config, node):
+    if config.get("rails") and config["all_rails"]:
+        return railed_argv(config, node)
     ports = {"af_xdp": "af_xdp:eth0", "udp": "udp:lo" if config.get("rails") else "udp:eth0", "tap": "tap:dtap0"}
     prefix = 64 if config["ipv6"] else 16
     argv = [binary("dataplane"), "--rundir", node_dir(config, node), "--port", ports[config["vdev"]],
@@ -46,6 +48,15 @@ def dataplane_argv(config, node):
             "--mtu", config["mtu"], "--store", config["store"], "--workers", config["workers"]]
     if config["busy_poll"]:
         argv.append("--busy-poll")
+    return argv
+
+
+def railed_argv(config, node):
+    """With a port on each rail. Options behind a port are of that one."""
+    argv = [binary("dataplane"), "--rundir", node_dir(config, node), "--store", config["store"], "--workers",
+            config["workers"], *(["--busy-poll"] if config["busy_poll"] else [])]
+    for rail in range(network.rails(config, node)):
+        argv += ["--port", f"udp:{network.node_ip(node, rail)}", "--udp-port", config["udp_port"], "--mtu", config["mtu"]]
     return argv
 
 

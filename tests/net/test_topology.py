@@ -127,6 +127,16 @@ def a_torus_relays_objects():
         assert {port for port, state in links(net).items() if state == "down"} == {(0, 1), (1, 0)}
 
 
+def copies_are_striped_over_the_rails_of_a_bcube():
+    netlib.need_daemons()
+    with Net("bcube:2,1", "--rate", 100, "--all-rails") as net, netlib.scratch() as directory:
+        before = bench_meter.sent_bytes(net.config)
+        netlib.transfer(net, directory, 8 << 20, source=0, targets=(1,))
+        rails = [b - a for a, b in zip(before, bench_meter.sent_bytes(net.config))][:2]  # of node 0
+        net.check_daemons()
+    assert min(rails) > (8 << 20) / 4, f"node 0 has sent {rails} bytes by its rails"
+
+
 def mbit_both(net):
     """What node 0 brings to node 1 on both rails at the same time."""
     servers = [net.start(1, "iperf3", "-s", "-1", "-p", 5201 + rail, "-B", network.node_ip(1, rail),
@@ -176,5 +186,6 @@ def what_no_cluster_can_be_made_of_is_said_in_one_line():
             assert not netlib.state.exists("t-bad")
 
 
-netlib.run(ports_of_a_bcube_fail_one_by_one, a_torus_relays_objects, links_have_the_rates_of_the_file,
+netlib.run(ports_of_a_bcube_fail_one_by_one, a_torus_relays_objects,
+           copies_are_striped_over_the_rails_of_a_bcube, links_have_the_rates_of_the_file,
            what_no_cluster_can_be_made_of_is_said_in_one_line)
