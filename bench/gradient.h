@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The f32 arrays that the measured reduces add up. Elements are small integers (-512 to 511) that
- * depend on their place and on the giver's seed: sums of up to 16,384 givers are exact in any
- * order, and who is missing, or is in it twice, changes nearly every element.
+ * depend on their place and on a seed per source: sums of up to 16,384 sources are exact in any
+ * order, and a source that is missing, or counted twice, changes nearly every element.
  */
 #ifndef SARISSA_BENCH_GRADIENT_H
 #define SARISSA_BENCH_GRADIENT_H

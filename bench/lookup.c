@@ -137,7 +137,7 @@ static void lookup_do(const char *text)
 	printf("{\"error\": \"not understood\"}\n");
 }
 
-/* Here, and not by setpriv before: whoever may not enter the checkout finds no library there. */
+/* Here, not by setpriv: a user without access to the checkout would find no library there. */
 static int become(const char *user)
 {
 	char *end;

@@ -14,4 +14,4 @@ with sarissa.open() as node:
         parts = [f"gradient/{step}/{i}" for i in range(tasks)]
         total = node.allreduce(f"gradient/{step}", parts, array=gradient, rank=rank, timeout=60)
         print("step", step, "sum", total[0])
-        node.expire(parts[rank], 60)  # who is late may still need it
+        node.expire(parts[rank], 60)  # a late rank may still need it

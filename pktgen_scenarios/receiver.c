@@ -85,8 +85,8 @@ static void ask(struct receiver *r, uint64_t sender, uint32_t conn)
 	command(r, &in);
 }
 
-/* A chunk that comes before its stream stands has the sender begin anew, and what was granted until
- * then is not granted again. */
+/* A chunk that comes before its stream exists makes the sender restart; chunks that were granted
+ * before are not granted again. */
 static void tell(struct receiver *r, uint64_t sender, uint32_t conn)
 {
 	struct record go = {.op = COMMAND_MSG_SEND, .token = sender};

@@ -2,8 +2,8 @@
 /*
  * Many true senders in one program, for `receiver`: each is an engine of the dataplane (credit,
  * congestion, loss and pacing as on a node) behind a UDP socket of the kernel. Each sends its
- * object to whoever connects, once a message says that the stream stands. Prints at the end what
- * the senders' counters say, as a JSON object.
+ * object to the peer that connects, once a message says that the stream exists. Prints the senders'
+ * counters at the end, as a JSON object.
  */
 #include <arpa/inet.h>
 #include <errno.h>

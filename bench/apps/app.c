@@ -32,7 +32,7 @@ static void app_check(const struct run *r, const float *got, const bool *used,
 	}
 }
 
-/* The pieces of a round; changes the model. Returns in used[] who gets the next one. */
+/* The pieces of a round; changes the model. Sets used[]: the workers that get the next one. */
 static void app_collect(const struct run *r, const struct transport *t, const uint32_t *pieces,
 			float *model, bool *used)
 {

@@ -40,7 +40,7 @@ def parse(argv):
     parser.add_argument("--huge", action="store_true",
                         help="the cases of 1 GiB, too: 8 to 16 GiB of memory for each system")
     parser.add_argument("--system", choices=bench_options.SYSTEMS, default="all",
-                        help="who takes part, where the case's operation knows of it")
+                        help="contenders, where the case's operation has them")
     parser.add_argument("--tuning", nargs="+", default=["hand"], metavar="T",
                         help="of the others (default: hand), but in *-default, which are their defaults")
     parser.add_argument("--repeat", type=options.COUNT, default=5, metavar="R")

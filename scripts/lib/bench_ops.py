@@ -92,7 +92,7 @@ class Systems:
 
 
 def kinds(run):
-    """Who takes part in a run: name, class, tuning."""
+    """The contenders of a run: name, class, tuning."""
     if "sarissa" in run.systems:
         yield "sarissa", (KilledReduce if run.kill else
                           SarissaReduce if run.op in REDUCES else Sarissa), ""
@@ -147,8 +147,8 @@ def blocked_seconds(spans, nodes):
 
 
 def receivers(args, spans, start_ns, arrivals):
-    """Of a broadcast, by receiver: arrival, end, and how late that is, in units of S/B. Who comes
-    before an earlier one can be done is bound by that one, too."""
+    """Of a broadcast, by receiver: arrival, end, and how late that is, in units of S/B. A receiver
+    that comes before an earlier one can be done is bound by the earlier one, too."""
     alone = transfer.bound_seconds(args.size, args.rate)
     ends = {node: round((max(end for _, end in spans[node]) - start_ns) / 1e9, 6)
             for node in range(1, args.nodes)}

@@ -126,7 +126,7 @@ class Peer(System):
             self.sum = sum_digest(size, range(1, self.count + 1))
 
     def fill_all(self, verb, size):
-        """Starts what must be started anew for this size."""
+        """Starts what must be restarted for this size."""
         self.end_ranks()
         self.start_ranks()
         return super().fill_all(verb, size)

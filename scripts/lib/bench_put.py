@@ -36,7 +36,7 @@ def parse(argv):
 def longest_turn_us(config):
     """Since it was called last, or about a second before."""
     time.sleep(WRITTEN_S)
-    nodes.status_lines(config, 0)  # whoever asks makes the loop go round
+    nodes.status_lines(config, 0)  # the question makes the loop turn
     out = shell.run(nodes.binary("cli"), "status", "--counters", "--json", "--socket",
                     state.node_dir(config, 0) / "control.sock")
     return next(v["control"]["turn_us"] for v in map(json.loads, out.splitlines()) if "control" in v)

@@ -17,7 +17,7 @@ from . import bench_trial, options, shell, transfer
 from .bench_trial import NODES, OPS, Trial, heal, kill_client, kill_node, kill_owner, kill_process
 from .shell import Failure, say
 
-KNOWN_S = 1.5       # until a keeper that was started again tells of names that nobody has
+KNOWN_S = 1.5       # until a restarted shard owner answers for free names
 TURNS = 20           # names tried for one that another node keeps
 HELD = 8            # objects in a node's store at once
 TRIAL_S = 5         # so long a trial takes, all in all
@@ -27,15 +27,14 @@ FAULTS = {
     "none": (None, "(seconds of the operation itself)"),
     "sender killed": (
         kill_node(0), "receivers go on from their bitmaps at another holder; a reduce takes the "
-        "array in reserve, or what the array had given is made anew"),
+        "array in reserve, or waits until that array is put again"),
     "middle killed": (
-        kill_node(2), "who was fed by it asks for another holder; a seat of the tree is filled "
-        "again"),
+        kill_node(2), "its receivers ask for another holder; a slot of the tree is filled again"),
     "receiver killed": (
         kill_node(3), "nobody else is concerned; in a sum it is a source like the others"),
-    "directory's keeper killed": (
-        kill_owner, "its part goes to the next node, holders announce again, waiting gets are "
-        "asked there"),
+    "shard owner killed": (
+        kill_owner, "its shard goes to the next node, holders announce again, waiting gets are "
+        "sent there"),
     "control killed, started again": (
         kill_process("control"), "transfers run on until the new one attaches, then resume"),
     "dataplane killed, started again": (
@@ -58,7 +57,7 @@ def kept_by_another(make):
     the sum."""
     for turn in range(TURNS):
         trial = make(turn)
-        trial.owner = transfer.keeper(trial.config, trial.name)
+        trial.owner = transfer.shard_owner(trial.config, trial.name)
         if trial.owner is not None and (trial.op == "broadcast" or trial.owner != NODES - 1):
             return trial
     raise Failure(f"{trial.name}: no name that another node keeps")

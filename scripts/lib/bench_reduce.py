@@ -47,7 +47,7 @@ class SarissaReduce(Sarissa):
             self.tasks[node].send(*words)
 
     def verify(self):
-        """Who has the sum has that of exactly the sources that are reported; then all goes."""
+        """Checks that the sum is that of exactly the reported sources; then removes all."""
         self.used = self.tasks[0].ask("sources", self.target(), *self.names())["sources"]
         if len(set(self.used)) != self.count - self.spare:
             raise Failure(f"sarissa: the sum is made of {self.used}")
@@ -119,13 +119,13 @@ def killed_turn(args, system, one_turn, usual):
 
     row = one_turn(system, args, disturb)
     system.revive(args.kill)
-    keeper = transfer.keeper(system.config, system.target())  # of the name: it coordinates smaller ones
+    owner = transfer.shard_owner(system.config, system.target())  # it coordinates smaller reduces
     alone = transfer.bound_seconds(args.size, args.rate)
     later = round((row["seconds"] - usual) / alone, 4)
     say(f"  killed {args.kill}: {row['seconds']:.5f} s, {later:.3f} S/B later, sources {system.used}, "
-        f"its keeper {keeper}")
+        f"its shard owner {owner}")
     return row | {"killed": args.kill, "undisturbed_seconds": usual, "later_share": later,
-                  "sources": system.used, "keeper": keeper}
+                  "sources": system.used, "shard_owner": owner}
 
 
 def kill_table(args, rows):

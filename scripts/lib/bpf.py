@@ -35,7 +35,7 @@ def map_id(program, name):
     for one in maps:
         if json.loads(run("bpftool", "-j", "map", "show", "id", one))["name"] == name:
             return one
-    raise Failure(f"program {program} has no map '{name}': run scripts/setup to build anew")
+    raise Failure(f"program {program} has no map '{name}': run scripts/setup to build it again")
 
 
 def write(program, map_name, words):

@@ -120,7 +120,7 @@ def put_gradients(config, directory, mib, kind):
 
 
 def used_sources(names, out, errors, digest, mib, count):
-    """What is in the sum, as the node says; when the one who knew was killed, by trying."""
+    """The sources of the sum, as the node reports; by trying, if the requester was killed."""
     if out:
         return [names.index(name) for name in json.loads(out)["used"]]
     if "the node that knew" in errors:
@@ -191,10 +191,10 @@ def show(rows):
               f"{seconds / bound:>7.2f}")
 
 
-KILLED = """ In the last row a node was killed after half of the bound: the
-sum is that of exactly the arrays that the reduce names, with the one in reserve in the place of
-what was lost, if that was missed. What it had been added to was begun anew, which costs half of the
-bound and a little more; below 8 MiB up to a second more, where the node that died directed it."""
+KILLED = """ In the last row a node was killed after half of the bound. The
+sum holds exactly the arrays that the reduce reports; the array in reserve replaces a lost one.
+Partial sums with the lost array were recomputed, which costs half of the bound and a little more;
+below 8 MiB up to a second more, if the dead node coordinated the reduce."""
 
 
 def explain(args, rows):
@@ -204,8 +204,8 @@ What this was: {args.nodes} nodes moved {total:.0f} MiB over their own reliable 
 {PORTS[args.vdev]}; every copy had the digest of the original. 'bound' is the time that the bytes alone need
 on one link of {args.rate:g} Mbit/s; whole frames of 1514 bytes carry a little less payload than
 that, so {transfer.tcp_ratio(1500):.2f} would be a TCP flow at its best. Node 0 sends to one
-receiver at a time: the others take what that one has received already, so that a broadcast costs
-hardly more than one transfer. The lossy rounds lose one packet in a hundred on every path.
+receiver at a time: the others get the chunks that it has received already, so that a broadcast
+costs hardly more than one transfer. The lossy rounds lose one packet in a hundred on every path.
 The sums were made on the way, chunk by chunk, and compared with sums made here; an allreduce moves
 2(p-1)/p of the array through every link.{KILLED if args.nodes >= 3 else ""}
 

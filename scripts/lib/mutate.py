@@ -148,7 +148,7 @@ def first_failure(tests):
 
 
 def try_one(folder, name, place, tests):
-    """The verdict on a change, with the line and who has noticed it. The copy is as before then."""
+    """The verdict on a change, with the line and the tests that noticed it. Restores the copy."""
     build, was = folder / "build", (folder / name).read_text()
     text, line = changed(was, *place)
     (folder / name).write_text(text)

@@ -106,9 +106,9 @@ def entries(config):
             for of_node in rows]
 
 
-def keeper(config, name):
-    """The node that keeps the directory's entry of a name that nobody has: its count rises with a
-    probe. None: others came or went at the same time."""
+def shard_owner(config, name):
+    """The shard owner of a free name: its count of entries rises with a probe. None: other objects
+    came or went at the same time."""
     time.sleep(COUNTED_S)
     before = entries(config)
     command(config, 1, "put", name, "/dev/null")

@@ -107,8 +107,8 @@ class Wires:
         return [other for other in self.members[self.segment[port]] if other[0] != port[0]]
 
     def distances(self, ends):
-        """By node, how many links are between it and those ports of a node. Who has no way to them goes
-        through the node's other rails, behind all others."""
+        """By node, how many links are between it and those ports of a node. A node without a way to them
+        goes through the node's other rails, behind all others."""
         distance, target = {}, ends[0][0]
         self.spread(distance, target, [(self.segment[end], 1) for end in ends])
         self.spread(distance, target, [(self.segment[other], UNREACHED) for other in self.ports_of(target)])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the objects of a run hold: a function of the run's seed and of the object's name, so that
-whoever has the name can tell right bytes from wrong ones.
+"""The content of a run's objects: a function of the run's seed and of the object's name, so that
+any reader that knows the name can check the bytes.
 
 A name is KIND-WHO-NUMBER-BYTES. Kind b: any bytes. Kind n: numbers, u64 lanes whose upper half is
 zero, so that a sum of lanes is the sum of the whole taken as one integer. Kind r: a result.

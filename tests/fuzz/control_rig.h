@@ -24,7 +24,7 @@ struct rig {
 	bool open[RIG_SESSIONS];
 	bool left[RIG_SESSIONS];      /* by control: its pins go along to the next one */
 	bool old_clients;	      /* some have not come back, nor gone */
-	bool memory[RIG_TABLE_SLOTS]; /* of a creation apart from the store */
+	bool memory[RIG_TABLE_SLOTS]; /* private staging buffers */
 	struct object_table *table;
 	uint8_t *store;
 	struct session_reply last; /* answer */

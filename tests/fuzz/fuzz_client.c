@@ -253,7 +253,7 @@ static void give_back(void *owner, uint16_t op, uint32_t pin, struct mux_result 
 static void run_calls(struct input *in, int fd)
 {
 	static char nowhere[200];
-	static uint32_t guard = 1;
+	static uint32_t forks = 1;
 	static struct sar s;
 	sar_buffer b[BUFFERS] = {{0}};
 
@@ -273,7 +273,7 @@ static void run_calls(struct input *in, int fd)
 	s.pins.word = rig.pins;
 	for (unsigned i = 0; i < 4; i++) /* what GET has pinned, often */
 		rig.pins[i] = pin_make(i, 1);
-	s.fork_guard = &guard;
+	s.fork_guard = &forks;
 	s.path = nowhere;
 	for (int i = 0; i < CALLS && in->left > 0; i++)
 		call(in, &s, b);

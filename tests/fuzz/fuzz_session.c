@@ -184,7 +184,7 @@ static void make_reduce(struct message *m, struct rig_input *in, uint8_t bits,
 	m->reduce.sources = sources;
 }
 
-/* What a coordinator has chosen, and what the one who asked for it says of that later. */
+/* The sources that a coordinator has chosen, and what the requester reports of them later. */
 static void make_result(struct message *m, struct rig_input *in, uint8_t bits,
 			struct object_id sources[8])
 {

@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who decides the result of a reduce that is lent, for Spin. The asker builds one generation after the
- * other and asks the directory's node, the keeper, whether it may be the result (PROPOSE). All of it
- * but the last chunk is on a holder; FINISH lets that chunk go, then a reader may take all of it, too.
- * Up to DEATHS of keeper, asker and holders happen at any moment. The next keeper knows what it is
- * told: that the asker coordinates a reduce (REDUCE), how it has ended (RECALL), who has all of what
- * (HAVE). STALLS times the asker stands still and is taken for dead; then the keeper begins the reduce
- * itself, and asks the asker whether that may be the result (COMMIT). With LATE the time may be over.
- * What was said comes at any time, again, after what was said later, or never: a bit per generation.
+ * Which result a delegated reduce has, for Spin. The requester builds one generation after the other,
+ * and asks the shard owner whether it may be the result (PROPOSE). A holder has all of it but the last
+ * chunk; FINISH releases that chunk, and then a reader may get all of it, too. Up to DEATHS of owner,
+ * requester and holders happen at any moment. The next owner learns by messages that the requester
+ * coordinates a reduce (REDUCE), how it has ended (RECALL), and which complete copies exist (HAVE).
+ * STALLS times the requester stands still and is taken for dead; then the owner restarts the reduce,
+ * and asks the requester whether that may be the result (COMMIT). With LATE the timeout may be over.
+ * Messages arrive at any time, twice, out of order, or never: a bit per generation.
  *
- * With HEIR the second keeper is the asker's own node, and dies and stands still with it.
+ * With HEIR the second owner is the requester's own node, and dies and stands still with it.
  *
- * Two things are a matter of time: what a dead node has sent has come, or never will, when its death
- * is certain; and a keeper hears of all that somebody has all of before what it begins itself is
- * complete, before it says no to what a dead node had built, before it says yes to one who was taken for
- * dead, and before it calls a result lost. A keeper that is taken for dead and lives is left out: in a
- * partition each side may choose (docs/reduce.md).
+ * Two assumptions on time. When a death is certain, all messages of the dead node have come, or never
+ * will. And an owner knows all complete copies before a reduce of its own is complete, before it refuses
+ * a result of a dead node, before it agrees to one of a node that was taken for dead, and before it calls
+ * a result lost. An owner that is taken for dead and lives is left out: in a partition each side may
+ * choose (docs/reduce.md).
  *
- * Claims: nobody is told of two results, or reads them, unless all who had one have died; nobody has
- * all of two; what the asker is told of is there, or its holder has died; and when nothing more can
- * happen the asker has been told how it has ended, or is dead.
+ * Claims: no two results are reported or read, unless all nodes with the first have died; no node has all
+ * of two; a result that the requester is told of exists, or its holder has died; and when nothing more can
+ * happen the requester knows how the reduce has ended, or is dead.
  *
  *	spin -DDEATHS=2 -DSTALLS=1 -DLATE -search delegation.pml
  *
- * With -DEARLY a holder lets its last chunk go before anybody agrees; with -DFREELY a keeper agrees
- * though somebody has all of another generation; with -DSPECULATIVE one that knows of nothing yet agrees
- * though the asker was taken for dead before; with -DDEAF nobody waits for what may be heard of; with
- * -DKEEPS the asker goes on with what is refused: the claims must fail then.
+ * With -DEARLY a holder releases its last chunk before an agreement; with -DFREELY an owner agrees
+ * though another generation is complete; with -DSPECULATIVE an owner that is not settled agrees though
+ * the requester was taken for dead before; with -DDEAF no owner waits for announcements; with -DKEEPS
+ * the requester goes on with a refused generation: the claims must fail then.
  *
  * holds: -DDEATHS=2 -DLATE
  * holds: -DDEATHS=2 -DSTALLS=1 -DLATE
@@ -48,8 +48,8 @@
 #define GENS 4 /* as many as are made, at most */
 
 mtype = { NONE, BUILDING, HELD, WHOLE, GONE };	    /* a generation, on its holder */
-mtype = { IDLE, DELEGATED, OWN, ASKING, DECIDED, ENDED, FAILED }; /* a reduce, at a keeper */
-mtype = { ASK, FOLLOW, MAKE, PROPOSED, AGREED, DONE, SORRY, DEAD }; /* the asker */
+mtype = { IDLE, DELEGATED, OWN, ASKING, DECIDED, ENDED, FAILED }; /* a reduce, at an owner */
+mtype = { ASK, FOLLOW, MAKE, PROPOSED, AGREED, DONE, SORRY, DEAD }; /* the requester */
 
 #define BIT(g)	  (1 << (g))
 #define IN(g, set) (((set) >> (g)) & 1)
@@ -64,20 +64,20 @@ byte dead;    /* its holder */
 byte certain; /* and that is known */
 byte given_up;
 
-/* The two keepers, one after the other. */
+/* The two owners, one after the other. */
 byte view;
 bool down;
 mtype ks[2] = IDLE;
 byte kg[2], heard[2];
 
-/* The asker; what it has proposed, and may be the result; it stands still. */
+/* The requester; its proposal, which may be the result; it stands still. */
 mtype a = ASK;
 byte ag, hope;
 bool still;
 
 /* On its way. */
 byte propose[2], yes[2], no[2], finish[2], commit[2], agrees[2], objects[2], forgot[2];
-byte finishes; /* FINISH of the asker */
+byte finishes; /* FINISH of the requester */
 bool recall;   /* that its time is over */
 
 byte deaths, stalls;
@@ -117,7 +117,7 @@ inline begin(g)
 	st[g] = BUILDING
 }
 
-/* The keeper coordinates it from now on, unless somebody has all of a result. */
+/* The owner coordinates it from now on, unless a result is complete. */
 inline take_back(k)
 {
 	if
@@ -143,7 +143,7 @@ inline agree(g)
 	finishes = finishes | BIT(g)
 }
 
-/* What is told is there, or was. */
+/* A reported result exists, or did. */
 inline ends_well(g)
 {
 	assert(IN(g, all | copied | dead));
@@ -175,7 +175,7 @@ end:	do
 	od
 }
 
-/* What comes to keeper k of generation g, and from it to the asker. */
+/* Messages to owner k about generation g, and from it to the requester. */
 proctype news(byte k; byte g)
 {
 end:	do
@@ -224,7 +224,7 @@ end:	do
 proctype owner(byte k)
 {
 end:	do
-	/* the asker is dead, or taken for that, and what it has sent has come or is lost */
+	/* the requester is dead, or taken for dead, and its messages have come or are lost */
 	:: atomic { UP(k) && ks[k] == DELEGATED && (a == DEAD || (still && k == view)) ->
 		finishes = (a == DEAD -> 0 : finishes);
 		take_back(k) }
@@ -301,7 +301,7 @@ end:	do
 		hope = 0;
 		a = ASK }
 #endif
-	/* it asks the next keeper, or this one again: that knows nothing, or another result; or it
+	/* it asks the next owner, or this one again, which knows nothing, or another result, or
 	 * coordinates */
 	:: atomic { TALKS && (a == MAKE || a == PROPOSED) && NOW == IDLE && THERE(view) == 0 -> NOW = DELEGATED }
 	:: atomic { TALKS && (a == MAKE || a == PROPOSED) && (NOW == IDLE || NOW == DELEGATED) && THERE(view) != 0 ->

@@ -12,7 +12,7 @@
  * tombstone, too. A copy that is not the pinned one leaves only when the pinned one has just answered: the
  * way of that answer is the window in which the pinned one may die, and is no step here. Owners that are
  * taken for dead and live are left out, as in delegation.pml, but for this: with -DALONE the first owner is not
- * dead but cut off from all. It comes back once, with what it knew, begins anew to be told all, and has the
+ * dead but cut off from all. It comes back once, with what it knew, starts as unsettled, and has the
  * tombstones of the second one.
  *
  * Claims: no object that is complete on a living node is replaced; what was deleted is not given any more;
@@ -23,7 +23,7 @@
  * settles at any moment; with -DONE_TOMBSTONE only the owner has it; with -DREPLICA_STALE a copy leaves while
  * the pinned one's node is not known to be dead; with -DNO_ACKED a node that has nothing says nothing; with
  * -DNO_REPEAT a node that comes back does not announce; with -DALONE -DBACK_SETTLED the first owner goes on
- * as if it had been told: the claims must fail then.
+ * as if it were settled: the claims must fail then.
  *
  * The shortest counter-examples of the first two (-DBFS, then spin -t -p) are, step for step, tests of the
  * control core: a node puts, loses its link, another node creates (a_link_loss_frees_no_id in
@@ -190,7 +190,7 @@ end:	do
 proctype owner()
 {
 end:	do
-	/* DELETE: whoever can be reached drops it at once */
+	/* DELETE: reachable holders drop it at once */
 	:: atomic { UP && SETTLED && deletes < DELETES && !replicating && (KNOWN(0) != 0 || KNOWN(1) != 0) ->
 		deletes++;
 		deleted = (KNOWN(0) > KNOWN(1) -> KNOWN(0) : KNOWN(1));

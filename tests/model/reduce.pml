@@ -3,26 +3,25 @@
  * Repair and commit of a reduce, for Spin: N positions in a chain (0 -> 1 -> ..., the last is the
  * root), two chunks, one source each, others in reserve. Up to DEATHS nodes lose everything at any
  * moment, the root's as well. Messages are lost or overtake each other: the coordinator's state is
- * read, and repeated, at any time instead of being queued; what it said before may arrive later
- * (told). Up to MOVES times the one who asked takes the coordinator for dead and, having agreed to
- * nothing, says so to the next one (AGAIN): that begins at once and from zero, with other sources,
- * while the one before may live and go on. Readers follow the root and begin again as it does.
+ * read, and repeated, at any time instead of being queued; an earlier state may arrive later (acked).
+ * Up to MOVES times the requester takes the coordinator for dead and, if it has agreed to nothing, asks
+ * the next one (RESTART), which starts from zero, with other sources, while the coordinator before may
+ * live and go on. Readers follow the root and restart with it.
  *
- * COMMIT has no deadline: it is answered, now or late, or the one who asked is dead or has forgotten
- * (GOES times), and then who coordinates decides. One who was taken for dead and is alone with another
- * view of the members is left out: in a partition each side may choose (docs/reduce.md).
+ * COMMIT has no deadline: it is answered, now or late, or the requester is dead or has forgotten (GOES
+ * times), and then the coordinator decides. A coordinator that was taken for dead and has another view of
+ * the members is left out: in a partition each side may choose (docs/reduce.md).
  *
- * Claims: whatever generation of whatever position is read, all its chunks are of one set of
- * sources, that which the coordinator has bound to the generation; one generation of the root's is
- * let go, the one that was agreed to or, without the one who asked, decided on; all who ever read the
- * root's object to its end have read its set.
+ * Claims: all chunks of a generation that is read are of one set of sources, the set that the coordinator
+ * has bound to the generation; one generation of the root is released, the one that was agreed to or,
+ * without the requester, decided on; all readers of the root's whole object have read its set.
  *
  *	spin -DDEATHS=1 -DMOVES=1 -DGOES=1 -search reduce.pml
  *
- * With -DBROKEN ancestors keep their generation when a child is replaced; with -DNOHOLD the root gives
- * its last chunk as soon as it has it; with -DALONE a coordinator lets it go without asking; with
- * -DLATE it decides when the answer does not come; with -DANYWAY the next coordinator is asked though
- * a result was agreed to, and the one who agreed goes: the claims must fail then.
+ * With -DBROKEN ancestors keep their generation when a child is replaced; with -DNOHOLD the root does not
+ * withhold its last chunk; with -DALONE a coordinator releases it without asking; with -DLATE it decides
+ * when no answer comes; with -DANYWAY the next coordinator is asked though a result was agreed to, and
+ * the requester goes: the claims must fail then.
  *
  * holds: -DDEATHS=1
  * holds: -DN=2 -DDEATHS=1 -DMOVES=1 -DGOES=1
@@ -71,8 +70,8 @@ byte said[N], told_gen[N], told_child[N], told_own[N]; /* a COMBINE of earlier, 
 byte done;	/* DONE of the root: the generation; may be heard later */
 byte final;	/* FINISH has come for this one */
 
-/* The one who asked: the generation that it has agreed to; gone: it is dead, or has forgotten; again: a
- * REDUCE to the next coordinator is under way, and the one before is not agreed with any more. */
+/* The requester: the generation that it has agreed to; gone: it is dead, or has forgotten; again: a
+ * REDUCE to the next coordinator is under way, and the one before gets no agreement any more. */
 byte agreed;
 bool gone, again, dropped;
 
@@ -173,7 +172,7 @@ end:	do
 		   chunk[(p + 1) * CHUNKS + 1] != 0 -> delivered[p] = true
 		:: else
 		fi; p = 0 }
-	/* a node dies; what its parent has not taken is built anew, and all above it */
+	/* a node dies; what its parent does not have is built again, and all above it */
 	:: atomic { deaths < DEATHS -> select(p : 0 .. N - 1);
 		if
 		:: !dead[p] ->

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Two reduces into one target, for Spin: the first has a result, which was reported, on one node
- * only. That node is cut off and comes back (CUTS times); when nobody reaches it a second reduce may
- * begin. Messages come at any time, or late: whoever was told something does it when it is reached.
+ * only. That node is cut off and comes back (CUTS times); while no node reaches it, a second reduce may
+ * begin. Messages come at any time, or late: a node acts on a message when it is reached.
  *
- * Claims: the older result stays until the one who asked for the second has agreed to another, and
- * from then on the newer one does.
+ * Claims: the superseded result stays until the second requester has agreed to another, and from then on
+ * the newer one stays.
  *
  *	spin -DCUTS=2 -search target.pml
  *
- * With -DEAGER the older one's node is told to remove it when the second begins; with -DTAKES it
- * removes it to build the newer one; with -DSPECULATIVE the second ends when the older one is back though
- * the one who asked may agree at that moment: the claims must fail then.
+ * With -DEAGER the superseded result is removed when the second reduce begins; with -DTAKES its node
+ * removes it to build the newer one; with -DSPECULATIVE the second reduce ends when the superseded result
+ * is back though its requester may agree at that moment: the claims must fail then.
  *
  * holds: -DCUTS=3
  * broken: -DCUTS=1 -DEAGER
@@ -35,7 +35,7 @@ bool reached = true;
 bool superseded = true, newer;
 bool remove, release;
 
-/* The one who asked for the second. */
+/* The second requester. */
 bool agreed;
 
 #ifdef SPECULATIVE

@@ -4,7 +4,7 @@
 control's closing threads begin (timer_settime), and the reads of its clients' sockets (recvfrom). It
 cannot refuse descriptors that are sent to it either, as before Linux 6.16.
 
-usage: held.py SOCKET COMMAND...    the seccomp listener is sent to whoever accepts there
+usage: held.py SOCKET COMMAND...    the seccomp listener is sent over the first connection there
        held.py                      only tries: exits with EBUSY when a container has the only listener
 
 A test holds a Held, and starts the command through its `through`.
@@ -89,7 +89,7 @@ class Held:
         try:
             fcntl.ioctl(listener, NOTIF_SEND, bytearray(struct.pack("=QqiI", number, 0, 0, CONTINUE)))
         except OSError:
-            pass  # whoever made it is gone
+            pass  # the process is gone
 
     def end(self):
         self.ended = True

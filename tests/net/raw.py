@@ -8,7 +8,7 @@ from netlib import ROOT
 SESSION_H = (ROOT / "include/internal/session.h").read_text()
 VERSION = int(re.search(r"SESSION_VERSION = (\d+)", SESSION_H).group(1))
 
-# whoever connects after that is not trusted with the store
+# later connections do not get the store
 BECOME_NOBODY = """
 import os
 os.setgid(65534)

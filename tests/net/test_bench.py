@@ -54,7 +54,7 @@ def look_ups_are_timed_beside_tcp():
     return f"{there / 1e3:.0f} us there, {here / 1e3:.0f} us here, TCP {middle['TCP'] / 1e3:.0f} us"
 
 
-def staggered_receivers_are_told_apart():
+def staggered_receivers_are_distinguished():
     netlib.need_root()
     nodes, size, rate = 4, MIB, 100
     rows, table = rows_of("broadcast", "--nodes", nodes, "--size", size, "--rate", rate,
@@ -394,7 +394,7 @@ def an_object_that_does_not_come_ends_the_run():
 
 
 netlib.run(look_ups_are_timed_beside_tcp, puts_are_timed_both_ways,
-           staggered_receivers_are_told_apart, a_bound_never_goes_back,
+           staggered_receivers_are_distinguished, a_bound_never_goes_back,
            another_file_in_place_of_rows_is_refused, a_trace_that_cannot_begin_leaves_nothing,
            what_ran_is_told_from_a_trace, sums_are_found_without_the_systems,
            a_wrong_sum_ends_the_run,

@@ -122,9 +122,9 @@ def stat_shows_the_tree():
         assert stat(cluster, 2, "tree")["copies"] == count
 
 
-def wait_until_down(cluster, *askers):
+def wait_until_down(cluster, *nodes):
     netlib.wait_for(lambda: all("down" in cluster.must(node, "sarissa", "status")
-                                for node in askers), netlib.PATIENCE_S, "the loss is noticed")
+                                for node in nodes), netlib.PATIENCE_S, "the loss is noticed")
 
 
 def the_last_copy_is_not_evicted():
@@ -147,7 +147,7 @@ def the_last_copy_is_not_evicted():
             errors[:] = [child.communicate(timeout=60)[1] for child in puts]
             codes[:] = sorted(child.returncode for child in puts)
             return codes != [1, 1]
-        netlib.wait_for(put_on_both, netlib.PATIENCE_S, "one of the copies is the guard, one goes")
+        netlib.wait_for(put_on_both, netlib.PATIENCE_S, "one of the copies is pinned, one goes")
         assert codes == [0, 1], f"{codes}: {errors}"
         assert any("store full" in e for e in errors), errors
         cluster.must(3, "sarissa", "get", "precious", directory / "got", "--timeout", 20)
@@ -200,7 +200,7 @@ def a_holder_dies_while_several_feed():
 
 
 def an_owner_of_the_directory_dies_while_gets_wait():
-    """Whoever keeps the directory's part for a name: its death loses neither waiters nor names."""
+    """The death of any shard owner loses neither waiters nor names."""
     netlib.need_daemons()
     with Cluster(5, "--store", 64) as cluster, netlib.scratch() as directory:
         expected = netlib.make_file(directory / "sent", 2 * MIB)

@@ -28,7 +28,7 @@ def told(times):
 
 
 def empty(cluster, node=0):
-    """Nothing is in the store, and nobody connected but who asks."""
+    """The store is empty, and no client is connected but this one."""
     status = own_status(cluster, node)
     return status["store_used"] == 0 and status["sessions"] == 1 and status["arriving"] == 0
 

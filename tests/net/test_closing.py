@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What clients send and what they leave behind is closed; whoever lets that take long holds up himself."""
+"""Descriptors that clients send or leave behind are closed; a slow close delays its own client only."""
 
 import contextlib
 import json

@@ -296,7 +296,7 @@ def the_same_before_linux_6_16():
     it_brings_another_control_something_else(OLDER_KERNEL)
 
 
-# It leaves somebody behind who keeps the table, so that control waits for the creator.
+# It leaves a process behind that keeps the table, so that control waits for the creator.
 LEAVES = RAW + """
 s = raw_connect()
 raw_ask(s, ATTACH)
@@ -438,7 +438,7 @@ say("store" if os.fstat(made.fds[0]).st_ino == store.st_ino else "apart")
 """
 
 
-# A descriptor that nobody asked for: its close, by whoever reads the packet, could take for ever.
+# A descriptor without a reason: the process that reads the packet must close it, which could take for ever.
 UNCLAIMED = RAW + BECOME_NOBODY + """
 import errno
 PASSRIGHTS = 83 # Linux 6.16

@@ -148,7 +148,7 @@ def a_node_that_restarts_is_known():
     """Both processes die and are started at once, before anybody could call the node dead. From the
     kill until no other node takes it for what it was; until all know its new incarnation."""
     netlib.need_daemons()
-    gone, anew = [], []
+    gone, back = [], []
     with Cluster(NODES, "--store", 32) as cluster, netlib.scratch() as directory:
         netlib.make_file(directory / "sent", 1 << 20)
         for turn in range(ROUNDS):
@@ -162,7 +162,7 @@ def a_node_that_restarts_is_known():
             starter.start()
             gone.append(until_all_say(cluster, victim, lambda row: is_not_up(row) or
                                       row["incarnation"] != before, since, BACK_MAX_S))
-            anew.append(until_all_say(cluster, victim, lambda row: is_up(row) and
+            back.append(until_all_say(cluster, victim, lambda row: is_up(row) and
                                       row["incarnation"] > before, since, BACK_MAX_S))
             starter.join()
             mine = netlib.own_status(cluster, victim)
@@ -170,7 +170,7 @@ def a_node_that_restarts_is_known():
             for node in range(NODES):
                 netlib.wait_for(lambda: cluster.run(node, "sarissa", "stat", f"only-{turn}")
                                 .returncode == 4, 2, "what was only there is gone")
-    return f"{in_time(gone)}; anew after {median(anew):.2f} s, {max(anew):.2f} s"
+    return f"{in_time(gone)}; back after {median(back):.2f} s, {max(back):.2f} s"
 
 
 def nobody_dies_of_a_busy_machine():

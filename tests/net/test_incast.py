@@ -45,7 +45,7 @@ def all_arrives_without_collapse():
     assert counters["rx_chunks"] == chunks, counters["rx_chunks"]
     assert counters["tx_grants"] >= SENDERS, "nobody waited for credit"
     assert not counters["drop_over_credit"], drops
-    assert said["failed"] == 0, f"streams ended early and began anew: {said}"
+    assert said["failed"] == 0, f"streams ended early and restarted: {said}"
     assert said["resends"] < RESENT_SHARE * chunks, said
     assert grown < GROWTH_BYTES, f"the dataplane grew by {grown} bytes"
     bound = chunks * asked["chunk_bytes"] * 8 / (RATE_MBIT * 1e6)

@@ -59,7 +59,7 @@ def bad_paths_are_named():
         return f"{said[-1][SLOW]}; {said[-1][LOSSY]}"
 
 
-def the_present_is_told_apart_from_the_past():
+def the_present_is_distinguished_from_the_past():
     """--over: loss that has ended is not spoken of any more."""
     netlib.need_daemons()
     with Cluster(2, "--store", 128) as cluster, netlib.scratch() as directory:
@@ -133,6 +133,6 @@ def a_peer_that_does_not_answer_is_named():
         cluster.must(0, "sarissa", "peers")  # for people
 
 
-netlib.run(bad_paths_are_named, the_present_is_told_apart_from_the_past,
+netlib.run(bad_paths_are_named, the_present_is_distinguished_from_the_past,
            telemetry_tells_the_same, a_path_that_drops_long_packets_is_named,
            a_peer_that_does_not_answer_is_named)

@@ -204,21 +204,21 @@ def what_is_there_at_the_deadline_suffices():
 
 
 def sources_come_one_by_one():
-    """Getters wait already, on all nodes; several sources are on one node."""
+    """Readers wait already, on all nodes; several sources are on one node."""
     netlib.need_daemons()
     with Cluster(NODES, "--store", 256, *OPTIONS) as cluster, netlib.scratch() as directory:
         count = 6
         sources = [values_of("i32", 500000, i) for i in range(count)]
         put(cluster, directory, 0, "s0", pack("i32", sources[0]))
         cluster.must(2, "sarissa", "reduce", "late", *names(count), "--dtype", "i32")
-        getters = [cluster.start(node, "sarissa", "get", "late", directory / f"out-{node}",
+        readers = [cluster.start(node, "sarissa", "get", "late", directory / f"out-{node}",
                                  "--timeout", 60) for node in range(NODES)]
         for i in range(1, count):
             netlib.time.sleep(0.3)
             put(cluster, directory, i % 3, f"s{i}", pack("i32", sources[i]))
         right = expected("sum", "i32", sources)
-        for node, getter in enumerate(getters):
-            assert getter.wait(timeout=90) == 0, f"get on node {node}"
+        for node, reader in enumerate(readers):
+            assert reader.wait(timeout=90) == 0, f"get on node {node}"
             assert (directory / f"out-{node}").read_bytes() == right, f"bytes on node {node}"
         cluster.check_daemons()
 

@@ -69,7 +69,7 @@ def a_thousand_small_reduces_at_once():
         assert sum(waiting) == REDUCES, f"{waiting} are in flight"
         begin = netlib.time.monotonic()
         last.ask("put_small", NODES - 1, REDUCES)
-        # every result on another node than that of who asked for it
+        # every result on another node than its requester's
         ended = max(ask_all(tasks, "check_small",
                             lambda node: ((node + 1) % NODES, NODES, REDUCES, NODES)))
         took = ended - begin

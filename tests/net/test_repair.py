@@ -33,8 +33,8 @@ def repairs(cluster, node, victim):
             if int(m[3]) == victim]
 
 
-def holders(cluster, asker, name):
-    done = cluster.run(asker, "sarissa", "stat", name, "--json", timeout=20)
+def holders(cluster, requester, name):
+    done = cluster.run(requester, "sarissa", "stat", name, "--json", timeout=20)
     seen = netlib.json.loads(done.stdout) if done.returncode == 0 else {"holders": []}
     return {h["node"]: h for h in seen["holders"]}
 
@@ -48,12 +48,12 @@ def begin(cluster, directory, name, count, timeout=60):
     return expected, gets
 
 
-def until_share(cluster, asker, name, share):
+def until_share(cluster, requester, name, share):
     """Waits until every receiver has so much; returns the holders."""
     seen = {}
 
     def there():
-        seen.update(holders(cluster, asker, name))
+        seen.update(holders(cluster, requester, name))
         return len(seen) == cluster.count and \
             all(h["arrived"] > share * SIZE for h in seen.values())
     netlib.wait_for(there, netlib.PATIENCE_S, f"every receiver has {share:.0%}")

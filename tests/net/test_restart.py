@@ -201,7 +201,7 @@ def a_wait_for_a_reduce_goes_on():
         (directory / "a").write_bytes(b"\1" * MIB)
         (directory / "b").write_bytes(b"\2" * MIB)
         put(cluster, 1, "a", directory / "a")
-        for node in range(3):  # whoever keeps the target's part of the directory
+        for node in range(3):  # each of them may own the target
             task = Task(cluster, node, REDUCE)
             task.expect("asked")
             task.go_on()

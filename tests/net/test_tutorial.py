@@ -63,8 +63,7 @@ def difference(command, expected, printed, status):
 
 
 class Home:
-    """What a user has who has built the checkout: the programs at their places, wherever it lies, and
-    a runtime directory."""
+    """The environment of a user with a built checkout: its programs, and a runtime directory."""
 
     def __enter__(self):
         self.dir = Path(tempfile.mkdtemp(prefix="st", dir="/tmp"))

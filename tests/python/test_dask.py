@@ -149,7 +149,7 @@ def test_a_killed_workers_objects_go(dask, local):
     dask.children[4].wait()
     assert got.result().sum() == MIB
     again = dask.submit(where_is, got, node=1)
-    assert "memfd" in again.result()[0]  # held by who has got it
+    assert "memfd" in again.result()[0]  # its reader holds it
     del kept, got, again
     gc.collect()
     until(lambda: not objects(local), lambda: objects(local))

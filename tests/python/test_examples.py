@@ -51,9 +51,9 @@ def test_async_sgd(local):
 
 def test_stream_file(local, tmp_path):
     (tmp_path / "file").write_bytes(data := os.urandom(5 << 20))
-    getters = [start(local, node, "stream_file.py", "get", "streamed") for node in (1, 2)]
+    readers = [start(local, node, "stream_file.py", "get", "streamed") for node in (1, 2)]
     assert told(start(local, 0, "stream_file.py", "put", tmp_path / "file", "streamed")) == b""
-    assert [told(getter) == data for getter in getters] == [True, True]
+    assert [told(reader) == data for reader in readers] == [True, True]
 
 
 def test_serve_ensemble(local):

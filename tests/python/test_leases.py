@@ -27,19 +27,19 @@ def names(node, prefix):
 
 def test_a_lease_holds_what_it_makes(nodes):
     with nodes[0].lease(ttl=10) as lease:
-        lease.put("lent/bytes", b"x")
-        lease.put("lent/array", numpy.arange(3))
-        nodes[1].put("lent/other", b"y")
-        lease.hold("lent/other")
-        with lease.create("lent/created", 1) as writer:
+        lease.put("held/bytes", b"x")
+        lease.put("held/array", numpy.arange(3))
+        nodes[1].put("held/other", b"y")
+        lease.hold("held/other")
+        with lease.create("held/created", 1) as writer:
             writer.write(b"z")
-        assert nodes[1].info("lent/array").leases == 1
-        assert nodes[2].get("lent/array", timeout=20).tolist() == [0, 1, 2]
-        lease.drop("lent/created")
-        assert names(nodes[3], "lent/") == ["lent/array", "lent/array#array", "lent/bytes", "lent/other"]
+        assert nodes[1].info("held/array").leases == 1
+        assert nodes[2].get("held/array", timeout=20).tolist() == [0, 1, 2]
+        lease.drop("held/created")
+        assert names(nodes[3], "held/") == ["held/array", "held/array#array", "held/bytes", "held/other"]
         with pytest.raises(sarissa.NotFound):
-            lease.drop("lent/created")
-    until(lambda: not names(nodes[3], "lent/"))
+            lease.drop("held/created")
+    until(lambda: not names(nodes[3], "held/"))
     with pytest.raises(sarissa.Deleted):
         lease.hold("nobody")
 

@@ -183,7 +183,9 @@ static const char *books_fetch(struct control *c, const struct fetch *f)
 		return "a fetch that rests for ever";
 	if ((f->state == FETCH_ASK || f->state == FETCH_INVENTORY) && !f->call)
 		return "a fetch that waits for no answer";
-	return f->inventory.found && f->state != FETCH_INVENTORY ? "a survey that was left" : NULL;
+	return f->inventory.found && f->state != FETCH_INVENTORY
+		       ? "a chunk inventory without its fetch"
+		       : NULL;
 }
 
 static const char *books_fetches(struct control *c)
@@ -303,8 +305,8 @@ const char *books_check_idle(struct control *c)
 		{"values in the directory", c->directory->shard.inline_space.used_bytes > 0},
 		{"tombstones that are to be told", c->directory->shard.fresh_count},
 		{"tombstones on their way", c->directory->tombstone_copies.sending},
-		{"who asks how a reduce ends", c->coordinator->reduces.followers.used},
-		{"who gets a target in stripes", c->coordinator->reduces.receivers.used},
+		{"followers of reduces", c->coordinator->reduces.followers.used},
+		{"receivers of targets", c->coordinator->reduces.receivers.used},
 		{"early STREAMs", c->transfer->serves.early.used},
 		{"receivers of streams", c->transfer->serves.fed},
 		{"pages of STAT", c->session->sessions.pages.used},

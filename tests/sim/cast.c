@@ -35,7 +35,7 @@ static void cast_send(struct cast *c, uint32_t node, struct session_request *r)
 	full_request(&c->g.full[node], c->task[node].session, r);
 }
 
-/* A getter is told where the object will be, and then waits for all of it. */
+/* A receiver learns where the object will be, and then waits for all of it. */
 static void cast_reply(void *context, struct full *f, const struct full_reply *r)
 {
 	struct cast *c = context;

@@ -37,7 +37,7 @@ void cast_open(struct cast *c, uint32_t nodes, uint64_t size, uint64_t mbit, uin
 void cast_open_as(struct cast *c, uint32_t nodes, uint64_t size, uint64_t mbit, uint32_t shards,
 		  const struct control_config *config);
 void cast_close(struct cast *c);
-/* Its client comes to a control that has begun anew. */
+/* Its client connects to a restarted control. */
 void cast_attach(struct cast *c, uint32_t node);
 /* At that node; at node 0, and all know it. */
 void cast_put_at(struct cast *c, uint32_t node, uint8_t id);

@@ -447,7 +447,7 @@ void full_start_control(struct full *f)
 	assert(f->core);
 	if (!f->n->alive)
 		return;
-	full_workers_kill(f); /* a dataplane begins anew for each control */
+	full_workers_kill(f); /* a dataplane resets for each control */
 	full_workers_start(f);
 	full_attach(f, false);
 }

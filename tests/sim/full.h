@@ -104,7 +104,7 @@ void full_still(struct full *f, uint64_t until_ns);
 /* Lets control run soon. */
 void full_wake(struct full *f, uint64_t at_ns);
 
-/* full_trace.c: for whoever replays a failure */
+/* full_trace.c: to replay a failure */
 void full_trace(const struct full *f, const char *way, uint32_t conn, const struct message *m);
 void full_trace_event(const struct full *f, const struct record *r);
 void full_trace_log(void *arg, enum control_log_level level, const char *text);

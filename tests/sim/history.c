@@ -504,7 +504,7 @@ void history_refused(struct clients *c, const struct client *k, const char *what
 		h->refused_ns[k->name] = now(c);
 }
 
-/* ---- for whoever replays a failure ---------------------------------------------------------- */
+/* ---- to replay a failure -------------------------------------------------------------------- */
 
 static double history_ms(uint64_t at_ns)
 {

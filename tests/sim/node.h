@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One simulated node: an engine, its store, object table and message areas in plain guarded
- * memory, driven exactly as engine.h says a shell does. The node keeps a ledger of everything it
- * was told to do and judges every event and every byte against it; what does not fit is a
+ * One simulated node: an engine, its store, object table and message areas in plain memory between
+ * guard pages, driven exactly as engine.h says a shell does. The node keeps a ledger of everything
+ * it was told to do and judges every event and every byte against it; what does not fit is a
  * violation of the world (world.h).
  *
  * Buffers, edges and messages are named by their index in the node's ledger.
@@ -133,8 +133,8 @@ struct node {
 	struct record held[64];
 	uint32_t held_count;
 
-	/* Crash points until this process dies at one (crash.h); 0: it lives. Then crashed() is to
-	 * kill it, and whoever dies with it. */
+	/* Crash points until this process dies at one (crash.h); 0: it lives. crashed() must then
+	 * kill it, and the processes that die with it. */
 	uint32_t crash_left;
 	void (*crashed)(struct node *n);
 
@@ -213,7 +213,7 @@ void node_release(struct node *n);
 
 /* The engine's own books must balance (invariants.c); the first thing that does not, or NULL. */
 const char *invariants_check(struct engine *e);
-/* Nothing is under way, lent or granted any more: connections may be up. */
+/* No stream, message or grant is open any more: connections may be up. */
 const char *invariants_check_idle(struct engine *e);
 
 /* ---- between the files of the node -------------------------------------------------------- */

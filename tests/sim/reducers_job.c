@@ -207,7 +207,7 @@ void reducers_finish(struct reducers *c)
 	}
 	for (uint32_t i = 0; i < REDUCERS_TASKS; i++) {
 		struct reducer_task *t = &c->task[i];
-		/* its sources were deleted, and its target before it began anew */
+		/* its sources were deleted, and its target before it restarted */
 		if (t->job && t->work == REDUCER_ASK && !t->job->active)
 			reducers_task(c, t->job, t->node, REDUCER_DELETE, REDUCERS_TARGET);
 	}

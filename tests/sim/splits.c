@@ -49,8 +49,9 @@ void splits_deleted(struct splits *s, uint32_t node, uint32_t name, const struct
 	struct splits_tombstone *g = &s->tombstone[name][node];
 	uint32_t replicas = 0, wanted = s->g->config.shards == 1 ? 1 : 2;
 	g->generation = 0;
-	/* The generation, then who has buried it, or a later one. What was put since the delete was
-	 * asked for (generations are times) is another delete's, which may not be answered yet. */
+	/* The generation, then the nodes with its tombstone, or a later one. An object that was put
+	 * since the delete began (generations are times) belongs to another delete, which may not
+	 * be answered yet. */
 	for (int round = 0; round < 2; round++)
 		for (uint32_t i = 0; i < s->g->w->count; i++) {
 			uint64_t deleted_generation = peek_tombstone(s->g->full[i].core, id);

@@ -108,7 +108,7 @@ static void full_swarm_open(struct full_swarm *s, uint64_t seed, uint32_t nodes)
 	if (!c->reduces)
 		config.tombstones = FULL_TABLE_SLOTS; /* what a table keeps for the next control */
 	if (c->reduces && seed % 2)
-		config.delegate_bytes = OBJECT_INLINE_MAX; /* who asks coordinates */
+		config.delegate_bytes = OBJECT_INLINE_MAX; /* requesters coordinate */
 	if (c->wide) {
 		count = nodes || c->split_ppm || count < WIDE_NODES_MAX ? count : WIDE_NODES_MAX;
 		link.rate_bps = rates[1 + prng_below(p, 2)] * 1000000;
@@ -205,7 +205,7 @@ static bool full_dies_dataplane(const struct full *f)
 	return dies;
 }
 
-/* Whoever came by no crash point dies all the same. */
+/* A process that has met no crash point dies all the same. */
 static void full_die_late(struct full_swarm *s, uint32_t i, bool all)
 {
 	struct full *f = &s->g.full[i];
@@ -410,9 +410,9 @@ static void full_read_all(struct full_swarm *s)
 	}
 }
 
-/* And deleted everywhere; then nothing may be left, in the stores or of what was under way. Where
- * fewer deletes are remembered than there are names, whoever had no room to say what it has says it
- * before the next one. */
+/* And deleted everywhere; then nothing may be left, in the stores or in any table. Where there are
+ * fewer tombstones than names, a node that had no room to announce all does so before the next one.
+ */
 static void full_delete_all(struct full_swarm *s)
 {
 	for (uint32_t name = 0; name < CLIENTS_NAMES && !s->w.violations; name++) {
@@ -445,7 +445,7 @@ static void full_reduces_end(struct full_swarm *s)
 		world_run(&s->w, REST_NS);
 }
 
-/* What a table still holds, for whoever replays a failure. */
+/* What a table still holds, to replay a failure. */
 static void full_print_table(const struct full *f)
 {
 	const struct object_table *t = (const struct object_table *)f->n->table.base;

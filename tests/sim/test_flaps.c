@@ -51,8 +51,8 @@ static uint64_t allreduce(uint64_t first, uint32_t victim, uint64_t period)
 	return at;
 }
 
-/* All that the node lacks when they begin needs twice the time. And whoever is silent for so long
- * is done without, where there is a reserve: what it has given comes again. */
+/* All that the node lacks when they begin needs twice the time. A source on a node that is silent
+ * for so long is replaced, where there is a reserve: its bytes are sent again. */
 static void flaps_cost_little(void **state)
 {
 	uint64_t alone = allreduce(0, 0, 1), first = WIRE_NS / 2, sum = 0;

@@ -33,7 +33,7 @@ static struct moments draw(uint64_t seed)
 	m.reduce_ns = prng_below(&p, SOON_NS);
 	for (uint32_t i = 0; i < NODES; i++)
 		m.get_ns[i] = prng_below(&p, SOON_NS);
-	/* who asks for the reduce has one thing to do at a time */
+	/* the requester's client does one thing at a time */
 	m.get_ns[NODES - 1] = m.reduce_ns + WORLD_MS;
 	for (uint32_t i = 0; i < AWAY; i++) {
 		m.cut_ns[i] = WIRE_NS / 2 + prng_below(&p, SOON_NS);
@@ -52,7 +52,7 @@ static void real_times(struct control_config *config)
 	config->entries_max = config->copies_max = config->waiters_max = config->tombstones = 1024;
 }
 
-/* Whoever is told to get it again does, and keeps nothing of what it had. */
+/* A reader that must get it again does, and keeps nothing of what it had. */
 static bool all_have_it(struct cast *c, uint8_t target)
 {
 	bool all = true;

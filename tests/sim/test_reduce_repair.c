@@ -50,7 +50,7 @@ static void a_death_costs_half(void **state)
 		uint64_t later = reduce_without(victim, &owner) - alone;
 
 		print_message("without %u%s: %.0f ms, %.3f S/B later\n", victim,
-			      victim == owner ? ", who keeps the target" : "", (double)later / 1e6,
+			      victim == owner ? ", the target's owner" : "", (double)later / 1e6,
 			      (double)later / (double)WIRE_NS);
 		assert_in_range(later, 0, WIRE_NS / 2 + NOTICE_NS + WIRE_NS / 20);
 	}

@@ -109,9 +109,8 @@ static void stripes_go_unasked(void **state)
 	}
 }
 
-/* Of small objects each getter's question and its answer, a question and an answer for each of the
- * directory's nodes that have sources, the call and its end: who waits is not told so, how it has
- * ended is not asked. */
+/* Of small objects: a GET and its answer per reader, a LOCATE and its answer per owner of sources,
+ * the REDUCE and its end. No reader is told to wait, and no REDUCED is needed. */
 static void values_take_few_messages(void **state)
 {
 	for (uint32_t p = 4; p <= 8; p *= 2) {

@@ -180,8 +180,8 @@ static uint64_t freeze_for(uint64_t ns, uint64_t *hedges)
 	return twice;
 }
 
-/* What is shorter than the detection costs nothing; what is longer costs little, whoever is heard
- * first when it is over. */
+/* A pause shorter than the detection costs nothing; a longer one costs little, whichever holder
+ * answers first when it is over. */
 static void a_sender_pauses(void **state)
 {
 	enum { PAUSES = 12 };
@@ -222,8 +222,8 @@ static void the_only_sender_pauses(void **state)
 	cast_close(&c);
 }
 
-/* Whoever is behind one that froze takes a second stream from the source. When that one is awake
- * again it must end, or the source sends two copies of all that is left. */
+/* The receiver behind a frozen node takes a surplus feed from the source. When the node is awake
+ * again that feed must end, or the source sends two copies of all that is left. */
 static void the_chain_heals_after_a_pause(void **state)
 {
 	static const uint64_t pauses[] = {60 * WORLD_MS, 400 * WORLD_MS};
@@ -279,8 +279,8 @@ static void the_source_dies(void **state)
 	}
 	print_message("told %.0f ms after the end: %s\n", (double)(world_now(&c.w) - died) / 1e6,
 		      c.task[1].text);
-	/* the members take some 0.8 s here to agree, the directory 0.4 to be sure; the rest is the
-	 * pause of who asked for help in vain */
+	/* the members take some 0.8 s here to agree, the owner 0.4 to settle; the rest is the pause
+	 * of a receiver that asked for another holder in vain */
 	assert_true(world_now(&c.w) - died < 2 * WORLD_S);
 	world_run(&c.w, 2 * WORLD_S);
 	for (uint32_t i = 1; i < c.nodes; i++) {

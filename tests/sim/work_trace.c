@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a control directs and builds, for whoever replays a failure. Not with the headers of the
+/* What a control coordinates and builds, to replay a failure. Without the headers of the
  * simulation: both sides have their own struct node. */
 #include "work_trace.h"
 
@@ -11,12 +11,12 @@ static void trace_reduce(uint32_t node, const struct reduce *r)
 {
 	fprintf(stderr,
 		"  node %u directs job %u: generation %llx, state %u small %u sized %u, %u of %u, "
-		"%u seats, %u stripes, %u summed\n",
+		"%u slots, %u segments, %u summed\n",
 		node, r->by_id.id.bytes[6], (unsigned long long)r->out.generation, r->state,
 		r->sum.small, r->from.sized, r->want.num, r->from.count, r->plan.graph.slots,
 		r->plan.graph.segments, r->sum.summed);
 	for (uint32_t i = 0; i < r->from.count; i++)
-		fprintf(stderr, "    source %u: state %u node %d seat %d asked %u failed %d\n", i,
+		fprintf(stderr, "    source %u: state %u node %d slot %d asked %u failed %d\n", i,
 			r->from.source[i].state, (int)r->from.source[i].node,
 			(int)r->from.source[i].slot, r->from.source[i].call != NULL,
 			(int)r->from.source[i].failed);
@@ -24,7 +24,7 @@ static void trace_reduce(uint32_t node, const struct reduce *r)
 		const struct reduce_vertex *p = &r->plan.vertex[i];
 
 		fprintf(stderr,
-			"    cell %u: host %d wants %u has %u combines %u started %u delivered %u "
+			"    vertex %u: host %d wants %u has %u combines %u started %u delivered %u "
 			"done %u\n",
 			i, (int)reduce_host(p), graph_wants(&r->plan.graph, i),
 			r->plan.run.slot[reduce_slot(p)].has,
@@ -35,7 +35,7 @@ static void trace_reduce(uint32_t node, const struct reduce *r)
 	{
 		const struct reduce_receiver *g = list_item(l, struct reduce_receiver, link);
 
-		fprintf(stderr, "    getter %u: asked %u, done %u\n", g->node, g->call != NULL,
+		fprintf(stderr, "    receiver %u: asked %u, done %u\n", g->node, g->call != NULL,
 			g->done);
 	}
 }

@@ -2,7 +2,7 @@
 /* The command with names and options that look like something else, and files that may not grow. */
 #include "client_shell.h"
 
-/* Whoever presses the tabulator key has not asked for what others have called their objects. */
+/* Completion on a tabulator key must not run what others have called their objects. */
 static void completion_runs_no_name(void **state)
 {
 	static const char complete[] =

@@ -42,7 +42,7 @@ struct fake {
 	char name[FAKE_SLOTS][OBJECT_NAME_MAX + 1];
 	struct fake_conn conn[FAKE_CONNS];
 	struct fake_wait wait[FAKE_WAITS];
-	pthread_mutex_t lock; /* guards table, store allocation, waits */
+	pthread_mutex_t lock; /* of table, store allocation, waits */
 	_Atomic bool stop;
 	struct session_request reduce; /* the last one */
 	struct object_id reduce_source[SESSION_SOURCES_MAX];
@@ -50,7 +50,7 @@ struct fake {
 	uint32_t tree;		  /* STAT tells of so many holders, in pages; 0: of one */
 	bool lost;		  /* the objects are on node 1, which is dead */
 	_Atomic uint32_t missing; /* nodes from 1 on whose part of the directory does not answer */
-	bool staged;		  /* what is created is written apart from the store */
+	bool staged;		  /* objects are created in private staging buffers */
 	int memory[FAKE_SLOTS];	  /* where; 0: nowhere */
 	int brought;		  /* came along with the request; 0: nothing */
 	int creator[FAKE_SLOTS];  /* connection; -1: one of an earlier control */
@@ -89,7 +89,7 @@ void fake_nodes(struct fake *f, int conn, const struct session_request *request)
 uint32_t fake_fetching(struct fake *f, const struct object_id *id, uint64_t size, uint64_t ready);
 /* Moves its watermark; at the full size it is sealed. */
 void fake_advance(struct fake *f, uint32_t slot, uint64_t ready);
-/* Marks it deleted; to be made anew. */
+/* Marks it deleted; as replaced by another generation. */
 void fake_delete(struct fake *f, uint32_t slot);
 void fake_replace(struct fake *f, uint32_t slot);
 /* Requests that wait. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * With the thread sanitizer: pthread_mutex_clocklock, which it does not know. It would take the
- * lock of the C library's own for none, and whoever unlocks it for wrong.
+ * With the thread sanitizer: pthread_mutex_clocklock, which it does not know. It would not see the
+ * C library's lock, and report the unlock as wrong.
  */
 #include <errno.h>
 #include <pthread.h>

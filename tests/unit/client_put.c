@@ -91,7 +91,7 @@ static void a_staged_watermark_is_published_early(void **state)
 	free(data);
 }
 
-/* Readers have what is told; the more there is, the rarer. */
+/* Readers have published bytes; the more there are, the rarer it publishes. */
 static void a_shared_watermark_is_published_early_too(void **state)
 {
 	enum { MIB = 1 << 20 };
@@ -200,7 +200,7 @@ static void *race(void *arg)
 	return NULL;
 }
 
-/* Two with the same bytes and one with others: whoever wins decides what the others hear. */
+/* Two with the same bytes and one with others: the first one decides what the others return. */
 static void one_of_several_wins(void **state)
 {
 	struct client *c = *state;

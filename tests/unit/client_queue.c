@@ -208,7 +208,7 @@ static void more_than_there_are_buffers(void **state)
 	assert_int_equal(fake_pins(&c->fake), 0);
 }
 
-/* And so does the buffer of a creation, whoever seals it. */
+/* And so does the buffer of a creation, whichever call seals it. */
 static void a_seal_gives_its_buffer_to_a_get(void **state)
 {
 	struct client *c = *state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reduces as the library asks for them, and objects that are made anew while somebody reads. */
+/* Reduces as the library asks for them, and objects that are replaced while a client reads. */
 #include "client_test.h"
 
 #include <errno.h>
@@ -198,7 +198,7 @@ static void how_far_it_is(void **state)
 	assert_int_equal(got[101].bytes[0], 0);
 }
 
-/* ---- made anew ------------------------------------------------------------------------------ */
+/* ---- replaced ------------------------------------------------------------------------------- */
 
 struct again {
 	struct client *c;
@@ -255,7 +255,7 @@ static void wait_says_so(void **state)
 	fake_replace(&c->fake, slot);
 	assert_int_equal(sar_wait(c->s, &b, 1000, 0), 0);
 	assert_int_equal(sar_wait(c->s, &b, 1001, 0), -ERESTART);
-	assert_non_null(strstr(sar_error_detail(), "made anew"));
+	assert_non_null(strstr(sar_error_detail(), "its reduce restarted"));
 	sar_release(c->s, &b);
 }
 

@@ -318,7 +318,7 @@ static void threads_hammer_one_handle(void **state)
 		assert_false(fake_pinned(&c->fake, slot));
 }
 
-/* Nobody waits any longer, whoever reads for the others; what does not wait goes on. */
+/* All waits end, whichever thread reads for the others; other requests go on. */
 static void waits_end(void **state)
 {
 	enum { COUNT = 6 };

@@ -158,7 +158,7 @@ static void a_sum_survives_any_death(void **state)
 	}
 }
 
-/* Nobody brings it back: not the second copy, nor whoever keeps the directory next. */
+/* It stays deleted: neither the second copy nor the next owner brings it back. */
 static void what_is_deleted_stays_away(void **state)
 {
 	struct session_request r;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Objects that are written apart from the store: what readers see of them, and when. */
+/* Objects in private staging buffers: what readers see of them, and when. */
 #include "control_test.h"
 #include "control_world.h"
 #include "core/state.h"
@@ -341,8 +341,8 @@ static uint16_t attach_flags(const struct writer *k)
 	return a->reply.flags;
 }
 
-/* Whoever brings a descriptor of something else has nothing to bring any more, over no connection,
- * and others still have. */
+/* A client that brings another file may bring nothing any more, over no connection; other clients
+ * still may. */
 static void what_is_brought_instead_ends_it(void **state)
 {
 	struct writer k = begin(1);

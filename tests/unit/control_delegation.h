@@ -9,7 +9,7 @@
 #include "core/state.h"
 #include "internal/reduce.h"
 
-/* Who keeps the target has no source, and neither has who asks. Who keeps it next may have one. */
+/* The owner of the target has no source, nor has the requester. The next owner may have one. */
 enum { SOURCES = 5, NEEDED = 4, SLOW = NEEDED - 1, OWNER = 5, CALLER = 6, NODES = 7 };
 
 #define SIZE	   UINT64_C(2000000)
@@ -23,7 +23,7 @@ static const struct session_reduction how = {
 static struct object_id ids[SOURCES];
 static char target[16];
 
-/* next: who keeps the target after the first one. */
+/* next: the next owner of the target. */
 static inline struct world *delegating(uint32_t next)
 {
 	struct node *owners[2];
@@ -42,7 +42,7 @@ static inline struct world *delegating(uint32_t next)
 	for (uint32_t i = 0; i < NODES; i++)
 		assert_int_equal(world_open(w, i), 0);
 	for (uint32_t k = 0;; k++) {
-		snprintf(target, sizeof(target), "lent%u", k);
+		snprintf(target, sizeof(target), "reduced%u", k);
 		id = world_id(target);
 		ownership_replicas(w->node[0].core, &id, owners);
 		if (owners[0]->number == OWNER && owners[1]->number == next)
@@ -150,7 +150,7 @@ static inline bool is_agreed(struct world *w, void *arg)
 	return r && r->generation && !r->proposed;
 }
 
-/* By the one who keeps the target, who has not told anybody yet; and who has built it. */
+/* By the owner of the target, which has not told any node yet; and its builder. */
 static inline bool is_decided(struct world *w, void *arg)
 {
 	const struct reduce *r = at(w, OWNER);
@@ -188,7 +188,7 @@ static inline void is_the_sum(struct world *w, uint32_t requester)
 	}
 }
 
-/* The control of the one who asked begins again. */
+/* The requester's control restarts. */
 static inline void forget(struct world *w)
 {
 	world_kill_control(w, CALLER);
@@ -197,7 +197,7 @@ static inline void forget(struct world *w)
 	assert_int_equal(world_open(w, CALLER), 0);
 }
 
-/* The sources of what is told. */
+/* The sources of the reported result. */
 static inline uint64_t told(struct world *w, uint32_t node, uint32_t seq, int *status)
 {
 	uint64_t set = 0;

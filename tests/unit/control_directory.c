@@ -3,7 +3,7 @@
 #include "control_shard.h"
 #include "core/planner/planner.h"
 
-static void askers_chain_behind_each_other(void **state)
+static void requesters_chain_behind_each_other(void **state)
 {
 	struct fixture *f = *state;
 
@@ -14,7 +14,7 @@ static void askers_chain_behind_each_other(void **state)
 		assert_int_equal(a->got.what, MESSAGE_GOT_HOLDER);
 		assert_int_equal(a->got.holder, i - 1);
 	}
-	/* the first receiver is done: its upstream's slot is free for the next asker */
+	/* the first receiver is done: its upstream's slot is free for the next one */
 	assert_int_equal(have(f, 1, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false), 0);
 	assert_int_equal(get_first(f, 6, 1)->got.holder, 0);
 }
@@ -225,7 +225,7 @@ static void start_ups_make_trees(void **state)
 	assert_int_equal(get_first(f, 2, 3)->got.holder, 1);
 }
 
-static void late_askers_get_complete_and_little_used_holders(void **state)
+static void late_requesters_get_complete_and_little_used_holders(void **state)
 {
 	struct fixture *f = *state;
 
@@ -529,7 +529,7 @@ static void a_target_of_a_lost_coordinator(void **state)
 	assert_int_equal(have_made(f, 1, 5), -ECANCELED);
 }
 
-/* Whoever makes an object of that id is told of which generation a lost one was. */
+/* A reservation of the id says of which generation a lost object was. */
 static void a_reservation_tells_what_was_there(void **state)
 {
 	struct fixture *f = *state;
@@ -551,7 +551,7 @@ static void a_reservation_tells_what_was_there(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(askers_chain_behind_each_other),
+		TEST(requesters_chain_behind_each_other),
 		TEST(a_repeated_get_gets_the_same_answer),
 		TEST(nobody_is_fed_by_itself),
 		TEST(what_comes_late_makes_no_circle),
@@ -562,7 +562,7 @@ int main(void)
 		TEST(values_are_handed_on_when_that_is_faster),
 		TEST(a_value_goes_out_when_nobody_can_stream),
 		TEST(start_ups_make_trees),
-		TEST(late_askers_get_complete_and_little_used_holders),
+		TEST(late_requesters_get_complete_and_little_used_holders),
 		TEST(create_of_an_existing_id_fails),
 		TEST(an_id_in_use_is_described),
 		TEST(an_abort_takes_the_partial_copies_along),

@@ -431,8 +431,8 @@ static void a_delete_outlives_the_controls_that_know_of_it(void **state)
 	world_free(w);
 }
 
-/* Of the names that come to it with its return a keeper tells nothing until all have told it what
- * they hold; then whoever has asked meanwhile is answered soon, and not after as long again. */
+/* A returning owner answers nothing of its ids until all members have announced their objects; then
+ * requests that came meanwhile are answered soon, not after as long again. */
 static void a_owner_that_is_back_is_asked_soon(void **state)
 {
 	struct world *w = world_new(3, 1, STORE, true);
@@ -466,7 +466,7 @@ static void a_full_table_keeps_no_copies(void **state)
 {
 	static struct call *taken[256];
 	struct world *w = world_new(2, 1, STORE, false);
-	const struct object_id id = world_id("buried");
+	const struct object_id id = world_id("deleted");
 	struct control *c = w->node[0].core;
 	struct message m = {.kind = MESSAGE_TOMBSTONE,
 			    .tombstone = {.id = id, .node = MESSAGE_NODE_NONE}};
@@ -475,8 +475,8 @@ static void a_full_table_keeps_no_copies(void **state)
 
 	for (uint32_t i = 0; i < 2; i++)
 		assert_int_equal(world_open(w, i), 0);
-	assert_int_equal(world_put(w, 1, 0, "buried", 100000, 1), 0);
-	assert_int_equal(world_get(w, 0, 0, "buried", 100000, 1, -1), 0);
+	assert_int_equal(world_put(w, 1, 0, "deleted", 100000, 1), 0);
+	assert_int_equal(world_get(w, 0, 0, "deleted", 100000, 1, -1), 0);
 	world_unpin(w, 0, 0);
 	world_run(w, WORLD_SECOND);
 	m.tombstone.generation = directory_find(&c->directory->shard, &id)->generation;

@@ -123,7 +123,7 @@ static void values_go_along_only_when_that_is_faster(void **state)
 				uint64_t star_ns = play_star(&links[l], n, sizes[s]);
 
 				both[star]++;
-				assert_true(n > 1 || star); /* a single asker */
+				assert_true(n > 1 || star); /* a single receiver */
 				assert_true((star ? star_ns : tree_ns) * 100 <=
 					    (star ? tree_ns : star_ns) * 115);
 			}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whatever a lease has held is gone when it ends, and not before, whoever dies meanwhile. */
+/* All objects of a lease are gone when it ends, and not before, whichever node dies meanwhile. */
 #include <errno.h>
 #include "control_test.h"
 #include "control_world.h"

@@ -146,7 +146,7 @@ static void a_death_is_told_until_others_keep_its_part(void **state)
 		l = list(w, 0);
 		assert_int_equal(l.status, 0);
 		told |= l.missing == 1 && l.lacks[3];
-		/* whoever claims that nothing is missing has all that is left */
+		/* a list without a missing shard has all that is left */
 		assert_true(l.missing > 0 || l.objects >= NAMES - NAMES / NODES);
 		world_run(w, WORLD_SECOND / 10);
 	}

@@ -58,7 +58,7 @@ static void what_is_not_told_again_is_forgotten(void **state)
 	assert_int_equal(copies(f, 3), 1);
 }
 
-/* One message overtakes another: what was told in the later life stays. */
+/* One message overtakes another: an announcement of the later epoch stays. */
 static void order_does_not_matter(void **state)
 {
 	struct fixture *f = *state;

@@ -91,8 +91,9 @@ static uint64_t messages(const struct world *w)
 	return sum;
 }
 
-/* Those of one owner come as one: 32 sources on 4 nodes take few messages. Late ones come by
- * themselves, and what the directory has no room for is streamed, whoever was added up before. */
+/* Sources of one owner come as one value: 32 sources on 4 nodes need few messages. Late ones come
+ * alone, and those that the directory has no room for are streamed, whatever was added up before.
+ */
 static void small_ones_of_one_owner_come_together(void **state)
 {
 	for (uint32_t k = 0; k < 12; k++) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which result a lent reduce has (reduce/coordinator/delegate.c): the one who asked has made it,
- * and the directory's node agrees to it or to another one. */
+/* Which result a delegated reduce has (reduce/coordinator/delegate.c): the requester makes it, and
+ * the shard owner agrees to it or to another one. */
 #include "control_delegation.h"
 
-/* The one who asks builds the target, and waits for the last source of it. */
+/* The requester builds the target, and waits for its last source. */
 static struct world *built_here(uint32_t next, struct session_request *source)
 {
 	struct world *w = delegating(next);
@@ -64,9 +64,9 @@ static bool is_kept(struct world *w, void *arg)
 	return control_shard(c, &id) == c->cluster->self;
 }
 
-/* It hears of nothing meanwhile, and the keeper dies when it has told the others. The next one,
- * which may be the one who asked, knows of nothing when it is asked: who has made that result is
- * out of reach for a moment. */
+/* The requester stands still, and the owner dies when it has told the others. The next owner, which
+ * may be the requester's node, knows nothing when it is asked: the builder of that result is out of
+ * reach for a moment. */
 static void the_owner_dies_before_it_wakes(uint32_t next, bool heard)
 {
 	struct session_request source;
@@ -120,14 +120,13 @@ static void the_requester_wakes_and_keeps_the_target(void **state)
 	the_owner_dies_before_it_wakes(CALLER, true);
 }
 
-/* Who keeps the target next has not heard that who asked was taken for dead: that it denies
- * something tells so. */
+/* The next owner has not heard that the requester was taken for dead: the refutation says so. */
 static void the_requester_wakes_and_its_death_was_not_heard_of(void **state)
 {
 	the_owner_dies_before_it_wakes(0, false);
 }
 
-/* Whatever of what it then says still arrives; and whoever keeps the target next. */
+/* Whichever of its messages still arrive, and whichever node owns the target next. */
 static void the_owner_dies_when_it_has_agreed(void **state)
 {
 	const uint32_t nexts[] = {0, SLOW, CALLER};
@@ -145,7 +144,7 @@ static void the_owner_dies_when_it_has_agreed(void **state)
 		}
 }
 
-/* Nor does the one who asked hear of it: the next one keeps what is there, which is that. */
+/* Nor does the requester hear of it: the next owner keeps the present copy, which is the result. */
 static void the_owner_dies_before_it_says_so(void **state)
 {
 	const uint32_t nexts[] = {0, SLOW, CALLER};
@@ -218,8 +217,8 @@ static void another_one_is_there(void **state)
 	nothing_is_left(w);
 }
 
-/* It has built the target. The next one hears of that from the one who asked: what is there no more
- * is made again, without it. */
+/* The owner has built the target. The next owner hears of that from the requester: the lost result
+ * is built again, without that node. */
 static void it_dies_with_the_result(uint32_t next)
 {
 	struct world *w = delegating(next);
@@ -262,8 +261,8 @@ static bool has_all(struct world *w, void *arg)
 	return slot != TABLE_SLOT_NONE && c->table->slot[slot].state == OBJECT_SEALED;
 }
 
-/* Who has built it dies, too, and the next one refuses it. One who was out of reach has all of it:
- * that is the result, and not another one's. */
+/* Its builder dies, too, and the next owner refuses it. A node that was out of reach has all of it:
+ * that is the result, not another one. */
 static void what_was_agreed_to_comes_back(uint32_t next)
 {
 	struct session_request get;
@@ -311,7 +310,7 @@ static void delete (struct world *w, uint32_t node, const char *name)
 	assert_int_equal(world_call(w, node, 0, &r, LONG)->reply.status, 0);
 }
 
-/* It is agreed to by one who has not heard from who has built it; NULL: another one builds it. */
+/* An owner that has not heard from the builder agrees to it; NULL: another node builds it. */
 static struct world *decided_unseen(uint32_t host)
 {
 	struct world *w = delegating(0);
@@ -354,7 +353,7 @@ static void it_is_deleted_when_it_is_decided(void **state)
 	nothing_is_left(w);
 }
 
-/* Who keeps it next knows how an earlier one into that target has ended, lent or not. */
+/* The next owner knows how an earlier reduce into that target has ended, delegated or not. */
 static void an_old_result_is_not_told(void **state)
 {
 	for (int delegated = 0; delegated < 2; delegated++) {
@@ -392,8 +391,9 @@ static void an_old_result_is_not_told(void **state)
 	}
 }
 
-/* Who keeps it has forgotten it, and another one of other sources is made there by now, lent or
- * not. */
+/* The owner has forgotten it, and coordinates another one of other sources by now, delegated or
+ * not.
+ */
 static void anothers_result_is_not_told(void **state)
 {
 	const struct session_reduction two = {
@@ -426,8 +426,8 @@ static void anothers_result_is_not_told(void **state)
 	}
 }
 
-/* Who keeps the target next has no room for the reduce for a while: neither the one who asked nor
- * the one who has built it goes on asking at the rate at which a death is got over. */
+/* The next owner has no room for the reduce for a while: neither the requester nor the builder goes
+ * on asking at the rate that is meant for a death. */
 static void they_wait_longer(void **state)
 {
 	struct session_request source;
@@ -463,8 +463,8 @@ static void they_wait_longer(void **state)
 	nothing_is_left(w);
 }
 
-/* Who coordinates does not reach who has asked, for longer than anybody builds on who is not told
- * so. */
+/* The coordinator does not reach the requester, for longer than participants live without COMBINE.
+ */
 static void nobody_answers_for_long(void **state)
 {
 	struct world *w = delegating(0);

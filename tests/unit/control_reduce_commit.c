@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The end of a reduce: whoever dies between the moment when the root has all of the result and the
- * moment when everybody knows, all that anybody reads to its end is of the set that is reported.
+ * The end of a reduce: whichever node dies between the moment when the root has all of the result
+ * and the moment when all know, each result that is read to its end is of the reported set.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -10,8 +10,8 @@
 #include "core/state.h"
 #include "internal/reduce.h"
 
-/* Nodes 0 to 4 have a source each, four of which are needed; the directory's node for the target is
- * 5, who asks is 6. All but 5 want the sum at once. */
+/* Nodes 0 to 4 have a source each, of which four are needed; the owner of the target is 5, the
+ * requester 6. All but 5 want the sum at once. */
 enum { SOURCES = 5, NEEDED = 4, COORDINATOR = 5, CALLER = 6, NODES = 7 };
 
 #define SIZE  UINT64_C(2000000)
@@ -233,7 +233,7 @@ static void one_that_puts_stripes_together_dies(void **state)
 	a_root_dies_before_it_is_heard(SESSION_FLAG_ALLREDUCE);
 }
 
-/* Right after the one who asked has agreed: the result stands, and so does what is in it. */
+/* Right after the requester has agreed: the result stands, and so does its set of sources. */
 static void coordinator_dies(uint32_t flags, uint64_t later_ns)
 {
 	struct world *w = begin(flags);
@@ -246,7 +246,7 @@ static void coordinator_dies(uint32_t flags, uint64_t later_ns)
 	world_kill_node(w, COORDINATOR);
 	assert_int_equal(world_reduced(w, CALLER, 0, target, (int64_t)(20 * WORLD_SECOND), NULL),
 			 NEEDED);
-	/* silence, confirmation, suspicion; who asks after the end asks the dead one first */
+	/* silence, confirmation, suspicion; a question after the end goes to the dead node first */
 	assert_in_range(w->now_ns - died_ns, 0, REPLACED_NS);
 	all_agree(w, COORDINATOR);
 	told = control_counters(w->node[CALLER].core)->messages_out;
@@ -312,7 +312,7 @@ static void a_coordinator_begins_again(void **state)
 	world_free(w);
 }
 
-/* The one who asked dies while it is asked: the coordinator decides. */
+/* The requester dies while it is asked: the coordinator decides. */
 static void the_requester_dies(void **state)
 {
 	struct object_id used[SOURCES];
@@ -333,8 +333,8 @@ static void the_requester_dies(void **state)
 	world_free(w);
 }
 
-/* The one who asked is cut off while it is asked, and begins anew on its side: when its time is
- * over it takes nothing along that the others have decided. */
+/* The requester is cut off while it is asked, and restarts the reduce on its side: when its time is
+ * over it removes nothing that the others have decided. */
 static void the_requester_is_cut_off(void **state)
 {
 	struct object_id used[SOURCES];
@@ -360,7 +360,7 @@ static void the_requester_is_cut_off(void **state)
 	world_free(w);
 }
 
-/* Who has built the result comes back without it before somebody who has got it can say so. */
+/* The builder comes back without the result before another holder can announce it. */
 static void a_copy_that_is_told_late_counts(void **state)
 {
 	struct object_id used[SOURCES];
@@ -391,8 +391,8 @@ static void a_copy_that_is_told_late_counts(void **state)
 	world_free(w);
 }
 
-/* No call is free at the coordinator when the one who asked must be: it is asked later, and nothing
- * is decided without it, nor taken for lost. */
+/* No call is free at the coordinator when the requester must be asked: it is asked later, and
+ * nothing is decided without it, nor taken for lost. */
 static void a_full_table_decides_nothing(void **state)
 {
 	static struct call *taken[256];
@@ -496,7 +496,7 @@ static void a_result_that_comes_back_stays(void **state)
 	assert_int_equal(world_reduced(w, other, 0, target, (int64_t)(20 * WORLD_SECOND), NULL),
 			 -EEXIST);
 	one_is_there(w, first);
-	for (uint32_t i = 0; i < NODES; i++) { /* whoever asks, hears of the one that stays */
+	for (uint32_t i = 0; i < NODES; i++) { /* every node hears of the one that stays */
 		assert_int_equal(world_reduced(w, i, 0, target, (int64_t)WORLD_SECOND, again),
 				 NEEDED);
 		assert_memory_equal(again, used, sizeof(*used) * NEEDED);
@@ -553,7 +553,7 @@ static void a_result_that_was_replaced_goes(void **state)
 	world_free(w);
 }
 
-/* It was deleted meanwhile: whoever still has it is no obstacle to the next one. */
+/* It was deleted meanwhile: a node that still has it is no obstacle to the next one. */
 static void a_result_that_was_deleted_is_made_again(void **state)
 {
 	struct session_request r = world_request(SESSION_DELETE, target);

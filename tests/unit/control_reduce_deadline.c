@@ -11,9 +11,9 @@ enum { LEAST = 2, EVERY = (1 << SOURCES) - 1 };
 
 static const uint64_t sizes[] = {0, 1024, SIZE}; /* added up by the directory; streamed */
 
-/* lends: who asks coordinates. */
-static struct world *begin(bool lends, uint32_t sources, uint64_t size, uint32_t op, uint32_t flags,
-			   int64_t timeout_ns)
+/* delegated: the requester coordinates. */
+static struct world *begin(bool delegated, uint32_t sources, uint64_t size, uint32_t op,
+			   uint32_t flags, int64_t timeout_ns)
 {
 	const struct session_reduction by_then = {.op = op,
 						  .dtype = REDUCE_U32,
@@ -22,7 +22,7 @@ static struct world *begin(bool lends, uint32_t sources, uint64_t size, uint32_t
 						  .deadline_ns = AT_NS};
 	struct world *w = delegating(0);
 
-	if (!lends)
+	if (!delegated)
 		for (uint32_t i = 0; i < NODES; i++)
 			w->node[i].core->config.delegate_bytes = UINT64_MAX;
 	for (uint32_t i = 0; i < sources; i++) {
@@ -154,8 +154,8 @@ static void an_average_counts_those_that_are_in_it(void **state)
 /* A source that was there and is lost before T is not in it. */
 static void what_is_lost_before_is_not_in_it(void **state)
 {
-	for (int lends = 0; lends < 2; lends++) {
-		struct world *w = begin(lends, 3, SIZE, REDUCE_SUM, 0, -1);
+	for (int delegated = 0; delegated < 2; delegated++) {
+		struct world *w = begin(delegated, 3, SIZE, REDUCE_SUM, 0, -1);
 
 		world_run(w, 200 * WORLD_MS);
 		world_kill_node(w, 1);
@@ -182,7 +182,7 @@ static void the_coordinator_dies_before(void **state)
 	}
 }
 
-/* Who asked coordinated it: the directory's node begins anew, to the same T. */
+/* The requester coordinated it, and dies: the owner restarts it, to the same T. */
 static void the_requester_dies_before(void **state)
 {
 	struct world *w = begin(true, 3, SIZE, REDUCE_SUM, 0, -1);
@@ -198,8 +198,8 @@ static void the_requester_dies_before(void **state)
 	nothing_is_left(w);
 }
 
-/* The control of the one who asked begins anew: its client repeats the request with what is left of
- * T, and nobody counts from the start again. */
+/* The requester's control restarts: its client repeats the request with what is left of T, and no
+ * node counts from the start again. */
 static void the_control_of_the_requester_restarts(void **state)
 {
 	for (uint32_t k = 0; k < 6; k++) {

@@ -11,7 +11,7 @@ static void the_requester_coordinates(void **state)
 	is_the_sum(w, 0); /* another one who waits for it is told as well */
 	is_the_sum(w, CALLER);
 	assert_int_equal(at(w, OWNER)->state, REDUCE_ENDED);
-	is_the_sum(w, 1); /* and one who asks when it has ended */
+	is_the_sum(w, 1); /* and a reader that comes when it has ended */
 	nothing_is_left(w);
 }
 
@@ -27,8 +27,8 @@ static void the_owner_dies(void **state)
 	nothing_is_left(w);
 }
 
-/* The last chunk waits until the next keeper agrees, and so does who asks for it after the death.
- */
+/* The last chunk is withheld until the next owner agrees, and so does a reader that comes after the
+ * death. */
 static void others_get_it_when_the_owner_dies(void **state)
 {
 	struct world *w = half_way(SOURCES, 0, -1);
@@ -48,8 +48,8 @@ static void others_get_it_when_the_owner_dies(void **state)
 	nothing_is_left(w);
 }
 
-/* The next one keeps the target, and what is built goes on; also when it hears of that before it
- * hears from the one who asked. */
+/* The next owner keeps the target, and the builders go on; also when it hears from a builder before
+ * it hears from the requester. */
 static void the_owner_dies_early(void **state)
 {
 	for (int late = 0; late < 2; late++) {
@@ -81,7 +81,7 @@ static void the_owner_dies_early(void **state)
 	}
 }
 
-/* The one who asked is the next: what is built goes on as well, and is mended. */
+/* The requester is the next owner: the builders go on as well, and losses are repaired. */
 static void the_requester_keeps_it_then(void **state)
 {
 	for (int root_dies = 0; root_dies < 2; root_dies++) {
@@ -107,7 +107,7 @@ static void the_requester_keeps_it_then(void **state)
 	}
 }
 
-/* It says that it lives: what was lent stays so. */
+/* It refutes the suspicion: the delegation stays. */
 static void the_requester_is_only_suspected(void **state)
 {
 	struct session_request source;
@@ -152,7 +152,7 @@ static void the_requester_dies(void **state)
 	nothing_is_left(w);
 }
 
-/* Whoever else waits hears what is missing when its time is over. */
+/* Other waiting nodes hear what is missing when its time is over. */
 static void the_requester_dies_early(void **state)
 {
 	struct world *w = half_way(NEEDED - 1, 0, 5 * WORLD_SECOND);
@@ -184,7 +184,7 @@ static void its_control_begins_again(void **state)
 	nothing_is_left(w);
 }
 
-/* Between the moment when the keeper has agreed and the end: that one knows what is in it. */
+/* Between the owner's agreement and the end: the owner knows the sources of the result. */
 static void its_control_begins_again_late(void **state)
 {
 	struct world *w = half_way(SOURCES, 0, -1);
@@ -277,7 +277,7 @@ static void its_time_is_over(void **state)
 	nothing_is_left(w);
 }
 
-/* No call is free at the one who asked: the other one hears of that, too. */
+/* No call is free at the requester: the owner hears of the failure all the same. */
 static void its_time_is_over_where_much_is_asked(void **state)
 {
 	struct world *w = delegating(0);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lent reduces (reduce/coordinator/delegate.c) of which more is thought than is so: who asks, who
- * keeps the target and who has a result are out of each other's sight for a while, or forget. */
+/* Delegated reduces (reduce/coordinator/delegate.c) of which nodes believe different things: the
+ * requester, the owner and the holders of a result cannot reach each other for a while, or forget.
+ */
 #include "control_delegation.h"
 
 enum { OLD = 1 }; /* has a source, or what the target was before */
@@ -13,8 +14,8 @@ static void has_stayed(struct world *w, uint32_t owner, uint64_t generation)
 	nothing_is_left(w);
 }
 
-/* It takes the one who asked for dead, begins anew, and tells others to give up what they have;
- * which they hear when it is back. */
+/* The owner takes the requester for dead, restarts the reduce, and sends RELEASE to participants,
+ * which get it when it is back. */
 static void the_owner_was_cut_off(void **state)
 {
 	for (int early = 0; early < 2; early++) {
@@ -87,7 +88,7 @@ static void an_old_one_comes_too_late(void **state)
 	nothing_is_left(w);
 }
 
-/* Before that: it stays, whoever keeps it by then. */
+/* Before that: it stays, whichever node owns it by then. */
 static void an_old_one_comes_back(void **state)
 {
 	for (int dies = 0; dies < 2; dies++) {
@@ -113,8 +114,8 @@ static void an_old_one_comes_back(void **state)
 	}
 }
 
-/* What is put on the other side of a cut is later than what is made here; it is not in the way of
- * what the one who asked begins when that is ended, before it has heard of it. */
+/* An object that is put across a partition has a later generation than the one made here. It does
+ * not block the reduce that the requester starts when the first one has ended. */
 static void another_one_is_not_replaced(void **state)
 {
 	enum { CUT = 4 };
@@ -201,7 +202,7 @@ static void the_requester_has_forgotten_it(void **state)
 	nothing_is_left(w);
 }
 
-/* It is as large as that when the one who has asked knows of it no more. */
+/* It has that size when the requester does not know it any more. */
 static void it_is_delegated_to_none_but_the_requester(void **state)
 {
 	struct session_request r = world_request(SESSION_REDUCED, target);
@@ -225,7 +226,7 @@ static void it_is_delegated_to_none_but_the_requester(void **state)
 	nothing_is_left(w);
 }
 
-/* Then the keeper coordinates it. */
+/* Then the owner coordinates it. */
 static void the_requester_has_no_room_for_it(void **state)
 {
 	struct world *w = delegating(0);
@@ -291,8 +292,8 @@ static void the_requester_begins_again(struct world *w, struct session_reduction
 	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, what, SESSION_FLAG_RETRY, -1), 0);
 }
 
-/* What the target was before is back, and nobody but who keeps the target has heard of it when the
- * one who asked forgets all. It would take that for its result: all sources are needed. */
+/* The object that the target was before is back, and only the owner has heard of it when the
+ * requester forgets all. It would take that for its result: all sources are needed. */
 static void what_is_back_is_not_its_result(void **state)
 {
 	const struct session_reduction all = {
@@ -343,7 +344,7 @@ static struct world *with_another_reduce(struct session_request *source, uint32_
 	return w;
 }
 
-/* Whether the one who asked begins again at once, or when its reduce has ended by that. */
+/* Whether the requester restarts at once, or when its reduce has ended by that. */
 static void what_is_back_is_of_other_sources(void **state)
 {
 	for (int late = 0; late < 2; late++) {

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who gets a sum from whom: who leaves a silent one, goes back to it, or stays where it is. */
+/* Which receiver gets a sum from which: it leaves a silent feeder, goes back to it, or stays. */
 #include <stdio.h>
 #include "control_test.h"
 #include "control_world.h"
 #include "core/state.h"
 #include "internal/reduce.h"
 
-/* Nodes 0 to 5 have a source each and get the sum; that of node 6, who coordinates, comes last. The
- * grid has three places in a row: who is fed by the one before it and by the third before it is in
- * seat 4. */
+/* Nodes 0 to 5 have a source each and get the sum; that of node 6, the coordinator, comes last. The
+ * grid has width 3: the receiver in slot 4 is fed by the one before it and the third before it. */
 enum { SOURCES = 7, COORDINATOR = 6, NODES = 7, ROW = 3, SLOT = 4 };
 
 #define STORE (UINT64_C(64) << 20)
@@ -203,7 +202,7 @@ static void nobody_goes_back_to_one_that_has_nothing(void **state)
 	world_free(w);
 }
 
-/* Also when a source in reserve of its node has since taken a seat before its own. */
+/* Also when a reserve source of its node has since filled an earlier slot. */
 static void one_with_two_slots_is_left(void **state)
 {
 	struct world *w = begin();
@@ -276,7 +275,7 @@ static void most_of_it_stays_where_it_is(void **state)
 	}
 }
 
-/* The grid is for six and more, whether or not one is late when the seats are made. */
+/* The grid is for six and more, whether or not one is late when the slots are made. */
 static void six_sources_make_it_a_grid(void **state)
 {
 	static const struct {

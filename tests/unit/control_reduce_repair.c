@@ -8,7 +8,7 @@
 #include "core/state.h"
 #include "internal/reduce.h"
 
-/* Nodes 0 to 5 have a source each; the directory's node for the target is 6, who asks is 7. */
+/* Nodes 0 to 5 have a source each; the owner of the target is 6, the requester 7. */
 enum { SOURCES = 6, COORDINATOR = 6, CALLER = 7, NODES = 8, MOMENTS = 8 };
 
 #define SIZE  UINT64_C(4000000)
@@ -229,8 +229,8 @@ static void two_may_die_at_once(void **state)
 	needed = SOURCES - 1;
 }
 
-/* Where a source is the directory's node may know before the coordinator reaches that node, as
- * after a cut: it takes its seat as soon as it is reached. */
+/* The owner of a source may know its holder before the coordinator reaches that node, as after a
+ * partition: the source fills its slot as soon as its node is reached. */
 static void a_node_that_is_reached_later_takes_its_slot(void **state)
 {
 	const struct session_reduction how = {

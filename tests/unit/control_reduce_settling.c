@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The keeper of a target dies that has made a result which who asked for it has not agreed to, and
- * the next one is asked before it has heard of that. */
+/* The owner of a target dies that has made a result without the requester's agreement, and the next
+ * owner is asked before it has heard of that. */
 #include "control_delegation.h"
 
 enum { NEXT = 0, SMALL = 48 << 10 };
@@ -22,7 +22,7 @@ static bool is_kept(struct world *w, void *arg)
 	return control_shard(c, &id) == c->cluster->self;
 }
 
-/* The next keeper does not hear for a while from the only one who has the result. */
+/* The next owner does not hear for a while from the only holder of the result. */
 static void heard_late(struct world *w, uint32_t holder)
 {
 	w->separated[0] = NEXT;
@@ -46,7 +46,7 @@ static void all_have(struct world *w, uint64_t size, uint64_t set)
 	}
 }
 
-/* Who asked was out of reach, and the result made without it. */
+/* The requester was out of reach, and the result made without it. */
 static void the_requester_was_taken_for_dead(void **state)
 {
 	struct world *w = coordinating();
@@ -88,7 +88,7 @@ static void put_small(struct world *w, uint32_t i)
 	assert_int_equal(world_put(w, i, 0, name, SMALL, i + 1), 0);
 }
 
-/* One that is not asked where a source is when the first keeper is dead. */
+/* A node that owns no source when the first owner is dead. */
 static uint32_t keeps_no_source(struct world *w)
 {
 	bool keeps[NODES] = {[NEXT] = true};

@@ -65,7 +65,7 @@ static void copies_go_while_the_first_one_lives(void **state)
 	world_free(w);
 }
 
-/* One of the two is the guard now: it stays when both want room. */
+/* One of the two is the pinned replica now: it stays when both nodes want room. */
 static void one_pins(struct world *w)
 {
 	assert_int_equal(appointed(w), 1);
@@ -147,7 +147,7 @@ static void a_new_control_keeps_to_it(void **state)
 		assert_int_equal(world_open(w, i), 0);
 	}
 	world_run(w, 12 * WORLD_SECOND);
-	assert_int_equal(appointed(w), 0); /* counted anew: nobody else was */
+	assert_int_equal(appointed(w), 0); /* counted again: no other copy was */
 	assert_int_equal(both_want_room(w), 1);
 	assert_int_equal(world_get(w, 4, 0, "a", SIZE, 1, 5 * (int64_t)WORLD_SECOND), 0);
 	world_free(w);

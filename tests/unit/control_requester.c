@@ -158,7 +158,7 @@ static void it_goes_on_without_its_client(void **state)
 	world_free(w);
 }
 
-/* The one who asked, and another node. */
+/* The requester, and another node. */
 static void time_is_over(void **state)
 {
 	struct world *w = some_nodes(3);
@@ -219,7 +219,7 @@ static void another_coordinator_begins_again(void **state)
 			assert_int_equal(world_put(w, i, 0, source_name(i), LARGE, i + 1), 0);
 		assert_int_equal(sum(w, 1, target, count, 60 * SOON), 0);
 		world_run(w, k * 10 * WORLD_MS);
-		late += requesters(w) == 0; /* then the one who asked remembers */
+		late += requesters(w) == 0; /* then the requester remembers */
 		world_kill_node(w, 4);
 		assert_int_equal(world_reduced(w, 1, 0, target, 30 * SOON, NULL), count);
 		for (uint32_t i = 0; i < 4; i++)
@@ -329,7 +329,7 @@ static void it_is_told_beside_another_one(void **state)
 	assert_int_equal(world_reduced(w, other, 0, target, 20 * SOON, NULL), -EEXIST);
 	world_run(w, 2 * WORLD_SECOND);
 	assert_int_equal(world_open(w, COORDINATOR), 0);
-	for (uint32_t i = 0; i < 5; i++) /* whoever asks, hears of the one that stays */
+	for (uint32_t i = 0; i < 5; i++) /* every node hears of the one that stays */
 		assert_int_equal(world_reduced(w, i, 0, target, SOON, NULL), 3);
 	world_free(w);
 }

@@ -42,7 +42,7 @@ static void take_table(void *memory, size_t bytes)
 	tables_bytes += bytes;
 }
 
-/* Whoever makes their pages ready touches nothing else, and not much: payload is not among them. */
+/* Touching these pages in advance touches nothing else, and not much: no payload is among them. */
 static void tables_are_a_small_part_of_the_memory(void **state)
 {
 	struct world *w = one();

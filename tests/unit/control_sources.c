@@ -106,10 +106,10 @@ static void a_silent_holder_is_hedged(void **state)
 
 /*
  * The stream that goes on with another holder leaves out what has come already: the work is divided
- * anew at the first gap. But when node 0 is through with its share before node 1, which is cut off,
- * is given up, it gets the end of what is missing, and all of it some ms later, as a new stream
- * that begins before the old one: what came in between, about 250 chunks of 14,205 for each worker,
- * comes twice.
+ * again at the first gap. But when node 0 is through with its share before node 1, which is cut
+ * off, is given up, it gets the end of what is missing, and all of it some ms later, as a new
+ * stream that begins before the old one: what came in between, about 250 chunks of 14,205 for each
+ * worker, comes twice.
  */
 static void what_is_here_is_not_sent_again(void **state)
 {

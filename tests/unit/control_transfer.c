@@ -115,7 +115,7 @@ static bool says_of_none(struct world *w, uint16_t op, int64_t timeout_ns, int32
 	return false;
 }
 
-/* Whoever keeps the id. */
+/* Whichever node owns the id. */
 static void the_deleted_is_told_from_what_never_was(void **state)
 {
 	for (uint32_t seed = 0; seed < 4; seed++) {
@@ -252,7 +252,7 @@ static void broadcast(uint32_t workers, uint32_t loss_permille, bool all_shards)
 	for (uint32_t k = 0; k < workers; k++)
 		sent += w->node[0].counters[k].tx_chunk_bytes -
 			w->node[0].counters[k].tx_chunk_resends * 1408;
-	/* a late asker may find the origin free again */
+	/* a late receiver may find the origin free again */
 	assert_true(sent < (loss_permille ? 3 : 2) * UINT64_C(3000000));
 	for (uint32_t i = 0; i < 6; i++)
 		world_unpin(w, i, 0);

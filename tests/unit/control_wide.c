@@ -174,8 +174,8 @@ static uint64_t readable(const struct world *w, uint32_t node)
 	return slot == TABLE_SLOT_NONE ? 0 : w->node[node].table->slot[slot].watermark;
 }
 
-/* Where all of it is, in all stripes, all but the last chunk can be read; nowhere can more, until
- * the one who asked has agreed. */
+/* Where all segments are complete, all but the last chunk can be read; nowhere can more, until the
+ * requester has agreed. */
 static void the_last_chunk_is_held(void **state)
 {
 	for (uint32_t flags = 0; flags <= SESSION_FLAG_ALLREDUCE; flags += SESSION_FLAG_ALLREDUCE) {
@@ -184,7 +184,8 @@ static void the_last_chunk_is_held(void **state)
 		uint32_t at = 0;
 
 		before_last = SIZE - SIZE % w->node[0].core->dataplane.chunk_bytes;
-		for (uint32_t i = 0; i < 4; i++) /* who asks and builds agrees in one moment */
+		for (uint32_t i = 0; i < 4;
+		     i++) /* a requester that builds it itself agrees at once */
 			w->node[i].core->config.delegate_bytes = UINT64_MAX;
 		begin(w, 4, 4, flags);
 		assert_true(world_until(w, is_built, &at, WAIT_S * WORLD_SECOND));

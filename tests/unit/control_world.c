@@ -270,7 +270,7 @@ void world_start_control(struct world *w, uint32_t node)
 	n->core_memory = world_memory(n->core_bytes);
 	n->core = control_init(n->core_memory, &config, &ops, w->now_ns);
 	CHECK(n->core);
-	if (n->engine[0]) { /* a dataplane begins anew for each control */
+	if (n->engine[0]) { /* a dataplane resets for each control */
 		world_drop_engines(n);
 		world_make_engines(n);
 		world_attach(n, false);

@@ -39,7 +39,7 @@ struct world_reply {
 	bool taken;
 };
 
-struct world_memory { /* that a client writes apart from the store */
+struct world_memory { /* a private staging buffer */
 	uint8_t *bytes;
 	uint64_t size;
 };
@@ -67,7 +67,7 @@ struct world_node {
 	uint32_t seq;
 	struct world_memory *staged[WORLD_TABLE_SLOTS]; /* that control has, by slot */
 	struct world_memory *brought;			/* comes along with the next request */
-	int staging_error;				/* of whoever makes or reads any; 0: none */
+	int staging_error;				/* of making or reading any; 0: none */
 	uint32_t slow; /* 1: the client does not read; more: soon it will not; 0: it always reads */
 };
 
@@ -92,7 +92,7 @@ struct world {
 	bool frozen[WORLD_NODES_MAX];	    /* its processes stand still */
 	bool stalled[WORLD_NODES_MAX];	    /* its control does, its dataplane runs */
 	bool cut_worker[WORLD_WORKERS_MAX]; /* what the workers of this number send is lost */
-	bool hold_copies;		    /* of what is written apart */
+	bool hold_copies;		    /* of staging buffers */
 	bool old_clients;		    /* of earlier controls: they still have the table */
 	bool clients_live;		    /* the processes of those */
 	struct world_packet *packets; /* ring in order of arrival: the delay is the same for all */

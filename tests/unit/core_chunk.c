@@ -98,7 +98,7 @@ static void the_first_number_of_all(void **state)
 	assert_int_equal(peer.c->rx.largest, 200);
 }
 
-/* Whoever sends chunk after chunk waits for none of them; what else comes is answered sooner. */
+/* A sender of many chunks waits for no ACK of each; ACKs of other packets come sooner. */
 static void a_chunk_waits_for_more(void **state)
 {
 	struct rig *r = *state;

@@ -140,7 +140,7 @@ static void free_places_have_no_name(void **state)
 	}
 }
 
-/* What was lent comes back the way it always does, also when the record did not hold. */
+/* A message slot goes back by the usual event, also when its record is refused. */
 static void a_refusal_says_which_and_why(void **state)
 {
 	struct rig *r = *state;

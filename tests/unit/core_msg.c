@@ -248,7 +248,7 @@ static void records_that_do_not_hold_are_refused(void **state)
 	bad.msg.conn = peer.conn ^ 0x10000;
 	rig_refuse(r, &bad, REASON_BAD_CONN);
 	bad = (struct record){.op = COMMAND_MSG_FREE};
-	rig_refuse(r, &bad, REASON_BAD_ID); /* a slot that is not lent */
+	rig_refuse(r, &bad, REASON_BAD_ID); /* a slot that control does not have */
 	bad.msg.offset = 1;
 	rig_refuse(r, &bad, REASON_BAD_MESSAGE);
 	bad.msg.offset = (uint64_t)RIG_RX_SLOTS * MSG_SLOT_BYTES;

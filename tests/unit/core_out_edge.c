@@ -80,7 +80,7 @@ static void naive_step(struct naive *n, uint64_t *seed)
 		n->sent[chunk] = true;
 		n->sent_count++;
 	}
-	if (naive_next(n) != CHUNK_NONE) /* whoever has something to send is asked */
+	if (naive_next(n) != CHUNK_NONE) /* edges with something to send are asked */
 		assert_false(list_empty(&n->o->active));
 }
 

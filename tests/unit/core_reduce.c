@@ -210,7 +210,7 @@ static void counts_are_kept_with_the_bits(void **state)
 	assert_int_equal(buffer_at(r, 0)->ready_low, 3);
 }
 
-/* Whoever died while it wrote a chunk has left its mark. */
+/* A process that died while it wrote a chunk has left its mark. */
 static void a_torn_chunk_is_found(void **state)
 {
 	struct rig *r = *state;

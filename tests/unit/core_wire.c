@@ -127,7 +127,7 @@ static void numbers_are_little_endian_anywhere(void **state)
 }
 
 /* Lives that follow each other closely have different checks, and direction matters. */
-static void checks_tell_lives_apart(void **state)
+static void checks_distinguish_incarnations(void **state)
 {
 	uint32_t same = 0;
 
@@ -151,7 +151,7 @@ int main(void)
 		cmocka_unit_test(the_documented_packets),
 		cmocka_unit_test(the_documented_short_acks),
 		cmocka_unit_test(numbers_are_little_endian_anywhere),
-		cmocka_unit_test(checks_tell_lives_apart),
+		cmocka_unit_test(checks_distinguish_incarnations),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

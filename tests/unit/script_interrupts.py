@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Packages are installed to the end, whatever signals come and whoever has stopped reading; then the
-script ends. What can be cut off without harm ends at once. apt-get and dpkg-query are stand-ins."""
+"""Packages are installed to the end, whatever signals come, also if the output is not read any more;
+then the script ends. Harmless steps end at once. apt-get and dpkg-query are stand-ins."""
 
 import contextlib
 import os

@@ -21,7 +21,7 @@ struct exported {
 	int64_t shape[]; /* then as many strides */
 };
 
-/* Whoever drops the memory need not hold the interpreter's lock. */
+/* The thread that drops the memory need not hold the interpreter's lock. */
 static void exported_end(struct exported *self)
 {
 	if (Py_IsInitialized()) {

@@ -52,7 +52,7 @@ class Meaning(NamedTuple):
 
 
 class Tensor:
-    """An array in the store for whoever speaks DLPack: torch.from_dlpack(node.get_tensor("x")). The
+    """An array in the store for libraries with DLPack: torch.from_dlpack(node.get_tensor("x")). The
     object is pinned as long as the tensor, or anything made from it, is in use.
 
     The memory is read-only. DLPack before 1.0 cannot say so: such a library makes an array that seems
