@@ -199,7 +199,7 @@ void sent_defer(struct engine *e, struct conn *c, const struct lost_item *item)
 /* What one ACK frame brought. */
 struct sent_news {
 	uint64_t bytes;
-	uint32_t packets, late;
+	uint32_t packets;
 	uint32_t bytes_max; /* of one packet, late ones as well: for the path MTU */
 	uint64_t newest_time_ns;
 	bool largest_is_new;
@@ -240,9 +240,6 @@ static void sent_ack_word(struct engine *e, struct conn *c, uint64_t base, uint6
 		e->count->lost_spurious++;
 		c->tally.lost_spurious++;
 		loss_spurious(c);
-		news->late++;
-		if (c->loss.srtt_ns == 0 && s->kind > SENT_MSG) /* its time is still there */
-			loss_rtt(e, c, e->now_ns - s->time_ns);
 		news->bytes_max = (uint32_t)state_max(news->bytes_max, s->bytes);
 		if (s->state == SENT_LOST) {
 			s->state = SENT_ACKED;
@@ -286,14 +283,6 @@ bool sent_ack_short(struct engine *e, struct conn *c, uint64_t largest, const ui
 	return sent_ack(e, c, frame);
 }
 
-/* Late ones are answers, too: where they take longer than the probes wait, there are no others. */
-static void sent_answered(struct engine *e, struct conn *c)
-{
-	loss_answered(e, c);
-	c->loss.probes_due = 0;
-	c->loss.waiting_since_ns = 0;
-}
-
 bool sent_ack(struct engine *e, struct conn *c, const uint8_t *frame)
 {
 	uint32_t words = frame[ACK_AT_WORDS];
@@ -318,14 +307,15 @@ bool sent_ack(struct engine *e, struct conn *c, const uint8_t *frame)
 		sent_ack_word(e, c, base, bits, largest, &news);
 	}
 	path_mtu_passed(e, c, news.bytes_max + conn_overhead(c));
-	if (news.packets + news.late > 0)
-		sent_answered(e, c);
 	if (news.packets == 0)
 		return true;
 	if (!c->tx.any_acked || largest > c->tx.largest_acked)
 		c->tx.largest_acked = largest;
 	c->tx.any_acked = true;
 	c->loss.rack_time_ns = state_max(c->loss.rack_time_ns, news.newest_time_ns);
+	loss_answered(e, c);
+	c->loss.probes_due = 0;
+	c->loss.waiting_since_ns = 0;
 	if (news.largest_is_new) {
 		uint64_t delay = (uint64_t)wire_get16(frame + ACK_AT_DELAY) * ACK_DELAY_UNIT_NS;
 		uint64_t took = e->now_ns - news.largest_time_ns;
