@@ -89,15 +89,17 @@ uint16_t path_mtu_next(struct engine *e, struct conn *c)
 {
 	if (c->pmtu.out & WITNESS_DUE) {
 		c->pmtu.out ^= WITNESS_DUE | WITNESS_OUT;
-		c->pmtu.next_ns = NEVER;
 		return MTU_BASE;
 	}
+	if (c->pmtu.out != 0 || e->now_ns < c->pmtu.next_ns)
+		return 0;
 	if (!c->pmtu.testing)
 		path_mtu_start(e, c);
 	if (!c->pmtu.testing)
 		return 0;
 	c->pmtu.out = PROBE_OUT | WITNESS_DUE;
-	c->pmtu.trial++; /* and the witness is due at once */
+	c->pmtu.trial++;
+	c->pmtu.next_ns = NEVER;
 	return c->pmtu.probe;
 }
 

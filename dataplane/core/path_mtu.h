@@ -14,8 +14,7 @@ enum { MTU_BASE = 1280 }; /* IP bytes every path carries (RFC 8200, 5) */
 
 /* Begins a search between what is known to pass and what both links take. */
 void path_mtu_start(struct engine *e, struct conn *c);
-/* IP bytes of the padded PING that is to leave now, as c->pmtu.next_ns has come; 0: none after all.
- * It is of trial c->pmtu.trial. */
+/* IP bytes of the padded PING that is to leave now; 0: none. It is of trial c->pmtu.trial. */
 uint16_t path_mtu_next(struct engine *e, struct conn *c);
 /* What became of such a packet. */
 void path_mtu_acked(struct engine *e, struct conn *c, uint32_t trial, uint32_t bytes);

@@ -79,7 +79,7 @@ static bool transmit_ping(struct conn *c, struct draft *d)
 
 static bool transmit_probe(struct engine *e, struct conn *c, struct draft *d)
 {
-	uint16_t bytes = e->now_ns < c->pmtu.next_ns ? 0 : path_mtu_next(e, c);
+	uint16_t bytes = path_mtu_next(e, c);
 
 	if (bytes == 0)
 		return false;
