@@ -79,14 +79,17 @@ static bool transmit_ping(struct conn *c, struct draft *d)
 
 static bool transmit_probe(struct engine *e, struct conn *c, struct draft *d)
 {
-	uint16_t bytes = path_mtu_next(e, c);
-
-	if (bytes == 0)
+	if (!path_mtu_due(c, e->now_ns))
 		return false;
+	if (!c->pmtu.searching)
+		path_mtu_start(e, c);
+	if (!c->pmtu.searching)
+		return false;
+	c->pmtu.probe_out = true;
+	c->ping_due = true; /* behind it: shows whether anything passes */
 	d->kind = SENT_PROBE;
-	d->a = c->pmtu.trial;
-	d->b = bytes;
-	d->pad_to = (uint16_t)(bytes - conn_overhead(c));
+	d->b = c->pmtu.probe;
+	d->pad_to = (uint16_t)(c->pmtu.probe - conn_overhead(c));
 	d->frame_bytes = PING_BYTES;
 	d->frame[0] = FRAME_PING;
 	return true;
