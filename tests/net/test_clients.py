@@ -227,7 +227,7 @@ def who_drops_what_it_creates():
 ROGUE = RAW + """
 import random
 random.seed(SEED)
-OPS = 14
+REDUCE, PUT, BROADCAST, OPS = 12, 15, 17, 23
 words = [0, 1, 2, 1023, 1024, 65535, 65536, 2**31, 2**32 - 1, 2**63, 2**64 - 1]
 seen = [(0, 0)]
 
@@ -245,9 +245,17 @@ def request(op):
   body = b"rogue" + name[:1] * 11 + struct.pack("=QQQqII", generation, size, word(64),
     random.choice([-1, 0, 1, 10**6]), random.choice([0, 5, 1023, 2**32 - 1, word(32)]),
     random.choice([0, 1, 2, 4, 8, word(32)]))
-  count = random.choice([0, 0, 1, 3, 1024]) if op == 12 else 0
-  tail = struct.pack("=IIII", word(3), word(4), word(2), count) if op == 12 else bytes(16)
-  packet = head + body + name.ljust(256, b"\\0") + tail + os.urandom(16 * count)
+  tail, follows = bytes(REDUCTION.size), b""
+  if op == REDUCE:
+    count, least, deadline = random.choice([0, 0, 1, 3, 1024]), 0, 0
+    if random.random() < 0.5:
+      least, deadline = word(2), random.choice([-1, 0, 1, 10**5, 2**63 - 1])
+    reserved = word(32) if random.random() < 0.1 else 0
+    tail = REDUCTION.pack(word(3), word(4), word(2), count, least, reserved, deadline)
+    follows = os.urandom(16 * count)
+  elif op in (PUT, BROADCAST) and random.random() < 0.9:
+    follows = os.urandom(min(size, 16384)) if op == PUT else bytes(min(size, 4096))
+  packet = head + body + name.ljust(NAME_BYTES, b"\\0") + tail + follows
   if random.random() < 0.1:
     packet = bytearray(packet)
     for _ in range(random.randrange(1, 8)):
