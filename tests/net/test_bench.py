@@ -206,7 +206,7 @@ def a_wrong_sum_ends_the_run():
             return {"sources": [0, 1], "digests": [bench_sum.sum_digest(64, [1, 2])]}
 
     ours = bench_reduce.SarissaReduce.__new__(bench_reduce.SarissaReduce)
-    ours.op, ours.turn, ours.size, ours.running = "reduce", 1, 64, [0]
+    ours.op, ours.turn, ours.size, ours.running, ours.count = "reduce", 1, 64, [0], 2
     ours.tasks, ours.clear = [Told(), Told()], lambda: None
     ours.verify()
     gloo = bench_gloo.Gloo.__new__(bench_gloo.Gloo)
