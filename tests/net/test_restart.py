@@ -78,21 +78,21 @@ def restart(cluster, node, pause=0.0, daemon="control"):
 
 WAIT = """
 step("begun")
-view = node.get("late", timeout=20)
+view = node.get("late", timeout=20, raw=True)
 say(bytes(view[:5]).decode())
 try:
-  node.get("never", timeout=1)
+  node.get("never", timeout=1, raw=True)
 except TimeoutError as e:
   say("late")
 begin = time.monotonic()
 step("away")
 try:
-  node.get("never", timeout=1)
+  node.get("never", timeout=1, raw=True)
 except sarissa.Error as e:
   say(f"{e.errno == errno.ENOTCONN} {e.strerror[:33]} {0.9 < time.monotonic() - begin < 15}")
 step("back")
 node.put("more", b"more")
-say(bytes(node.get("more")).decode())
+say(bytes(node.get("more", raw=True)).decode())
 """
 
 
@@ -190,7 +190,7 @@ node.reduce("sum", ["a", "b"], dtype="u8", timeout=30)
 step("asked")
 names = node.reduce_sources("sum", timeout=30)
 say(len(names))
-view = node.get("sum", timeout=30)
+view = node.get("sum", timeout=30, raw=True)
 say(f"{view[0]} {view[len(view) - 1]} {len(view)}")
 """
 
@@ -231,7 +231,7 @@ while time.monotonic() < until:
       writer.publish(half)
       time.sleep(0.01)
       writer.data[half:] = data[half:]
-  view = node.get(name, timeout=20)
+  view = node.get(name, timeout=20, raw=True)
   assert view == data, f"other bytes of {name}"
   kept.append((data, view))
   if len(kept) > 5:
@@ -336,7 +336,7 @@ def nobody_takes_what_a_restarting_control_holds():
 
 
 HOLD = """
-view = node.get("held", timeout=30)
+view = node.get("held", timeout=30, raw=True)
 for _ in range(2):
   step(hashlib.sha256(view).hexdigest())
 """

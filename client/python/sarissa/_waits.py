@@ -9,7 +9,7 @@ import time
 from typing import Any, Callable, List, Tuple, TypeVar
 
 from . import _sarissa
-from ._errors import TimedOut
+from ._errors import NoNode, TimedOut
 from ._names import FOREVER
 
 T = TypeVar("T")
@@ -49,7 +49,7 @@ def ask(question: Callable[[int], T], timeout_ns: int) -> T:
         begin = time.monotonic_ns()
         try:
             return question(SLICE_NS)
-        except TimedOut:
+        except (TimedOut, NoNode):  # a call waits for another control until its time is over
             if time.monotonic_ns() - begin < SLICE_NS:
                 raise  # not our time, but that of what was asked about
     return question(max(left, 0))
