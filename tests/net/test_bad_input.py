@@ -95,7 +95,7 @@ def a_run_directory_has_one_limit():
 
 
 def a_run_directory_that_is_full():
-    """Control works without its counters; the dataplane says so and ends."""
+    """Control works without its counters and its file of leases; the dataplane says so and ends."""
     netlib.need_daemons()
     with netlib.scratch() as directory:
         subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", directory], check=True)
@@ -109,8 +109,9 @@ def a_run_directory_that_is_full():
                             "10.77.0.1/16", "--store", "16"), "space")
             control = subprocess.Popen([nodes.binary("control"), "--rundir", directory, "--nodes",
                                         "10.77.0.1"], stderr=subprocess.PIPE, text=True)
-            said = control.stderr.readline()
-            assert "no counters" in said and "space" in said, said
+            for lacking in ("leases end", "no counters"):
+                said = control.stderr.readline()
+                assert lacking in said and "space" in said, said
             said = control.stderr.readline()
             assert "waiting for the dataplane" in said, f"'{said}', exit {control.poll()}"
             control.terminate()
