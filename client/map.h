@@ -15,7 +15,7 @@
 #include "internal/object_table.h"
 
 struct map {
-	/* read by any thread while another one rejoins: who read them looks at the turn (pins.h) */
+	/* read by any thread while another one rejoins: the reader then checks the turn (pins.h) */
 	const uint8_t *_Atomic store;
 	_Atomic uint64_t store_bytes;
 	const struct object_table *table;

@@ -6,7 +6,7 @@
  * among the callers that wait, one reads the socket and wakes the others as their replies arrive;
  * when it has its own it hands the reading over to another. A caller whose time is over leaves its
  * call behind as abandoned: when the reply comes after all, late() undoes what the node did.
- * Calls of a queue (queue.h) have no caller that waits: who reads hands them their answers.
+ * Calls of a queue (queue.h) have no caller that waits: the thread that reads ends them.
  *
  * Any thread may call. Once the peer has died or has sent nonsense every call, present and future,
  * ends with the same error, until mux_reopen brings another socket.

@@ -61,6 +61,6 @@ void pins_give(struct pins *p, uint32_t index)
 		turn = pins_turn(p);
 		atomic_exchange(&p->word[index], 0); /* and a full fence */
 	} while (!pins_turn_is(p, turn));
-	/* and a full fence: then who gives it looks whether somebody waits for one */
+	/* and a full fence: afterwards the caller looks whether a thread waits for a pin */
 	atomic_fetch_and(&p->used[index / 64], ~(1ull << index % 64));
 }

@@ -32,7 +32,7 @@ static void *report_map(const char *path)
 	return p == MAP_FAILED ? NULL : p;
 }
 
-/* A new file under the old name: who still has the old one mapped keeps a whole one. */
+/* A new file under the old name: a reader that has mapped the old one keeps all of it. */
 void report_open(struct report *r, const char *rundir)
 {
 	char path[128], final[128];

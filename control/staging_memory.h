@@ -21,7 +21,7 @@ struct staging_memory {
 
 /* 0 or -ENOMEM. */
 int staging_memory_init(struct staging_memory *a, struct closer *closer, uint32_t slots);
-/* No other file, whose reading or closing might take for ever. */
+/* Whether it is a memfd. Reading or closing a file of another kind might take for ever. */
 bool staging_memory_valid(int fd);
 /* -1: none. It stays ours. */
 int staging_memory_fd(const struct staging_memory *a, uint32_t slot);

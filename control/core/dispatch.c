@@ -107,7 +107,7 @@ static bool dispatch_too_early(struct control *c, const struct message *m)
 	const struct object_id *id = message_id(m);
 	const struct entry *e;
 
-	if (m->kind == MESSAGE_REDUCED) /* of another's reduce: who knows is about to tell us */
+	if (m->kind == MESSAGE_REDUCED) /* another node coordinates it, and is about to tell us */
 		return m->reduce.asked == 0 && reduce_find(c, id) == NULL &&
 		       ownership_settling(c, id);
 	/* If a complete result exists, the requester has agreed to it. Where it may not have, the

@@ -6,6 +6,7 @@ messages to people and pages. words.txt has the words, what to say instead, and 
 usage: words.py [FILE...]     without files, all that git tracks
 """
 
+import bisect
 import re
 import sys
 from pathlib import Path
@@ -19,21 +20,19 @@ SKIPPED = re.compile(r"^tests/lint/words(_test)?\.|^docs/(plots/|results)|\.(svg
 C_LIKE = re.compile(r"\.(c|h|cc|proto|pml)$")
 NOT_CODE = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', re.S)
 NAME = re.compile(r"[A-Za-z_]\w*")
+# what stands between two _, or between a _ and the end of a name
+PART = r"(?<![A-Za-z0-9])(?:{})(?![A-Za-z0-9])"
 
 
 class Rule:
     """One line of words.txt: KIND WORDS WHERE TEXT, set apart by tabs."""
 
     def __init__(self, kind, words, where, text):
-        self.kind = kind
-        self.where = re.compile(where) if where != "-" else None
-        self.text = text
-        if kind == "name":
-            self.pattern = re.compile(rf"(?:^|_)(?:{words})(?=_|$)", re.I)
-        elif kind == "allow":
-            self.pattern = re.compile(words)
-        else:
-            self.pattern = re.compile(rf"\b(?:{words})\b", re.I)
+        self.kind, self.words, self.text = kind, words, text
+        self.where = None if where == "-" else re.compile(where)
+        self.pattern = {"name": re.compile(PART.format(words), re.I),
+                        "word": re.compile(rf"\b(?:{words})\b", re.I),
+                        "allow": re.compile(rf"\b(?:{words})\b")}[kind]
 
     def applies(self, path):
         return self.where is None or self.where.search(path)
@@ -51,37 +50,80 @@ def read_rules(text):
     return rules
 
 
-def names(path, text):
-    """(line, name) of the code of a file in C; of other files and of comments, what has a _ in it."""
-    def blank(found):
-        return re.sub(r"[^\n]", " ", found.group(0))
+class Rules:
+    """The rules of words.txt; those for one path are put together into one expression of each kind."""
 
-    code = NOT_CODE.sub(blank, text).split("\n") if C_LIKE.search(path) else None
-    for number, line in enumerate(text.split("\n"), 1):
-        seen = set(NAME.findall(code[number - 1])) if code else set()
-        yield from ((number, name) for name in seen | {n for n in NAME.findall(line) if "_" in n})
+    def __init__(self, text):
+        self.all = read_rules(text)
+        self.together = {}
+
+    def of(self, path, kind):
+        return [rule for rule in self.all if rule.kind == kind and rule.applies(path)]
+
+    def found(self, path, kind, text):
+        """The lines of the text, from 0, with something that a rule of the kind may refuse."""
+        words = tuple(rule.words for rule in self.of(path, kind))
+        if not words:
+            return []
+        key = kind, words
+        if key not in self.together:
+            form = PART if kind == "name" else r"\b(?:{})\b"
+            self.together[key] = re.compile(form.format("|".join(words)), re.I)
+        starts = [0] + [m.end() for m in re.finditer("\n", text)]
+        return sorted({bisect.bisect_right(starts, m.start()) - 1
+                       for m in self.together[key].finditer(text)})
+
+
+def code_of(path, text):
+    """The text without comments and strings, each character in its place."""
+    if not C_LIKE.search(path):
+        return ""
+    return NOT_CODE.sub(lambda m: re.sub(r"[^\n]", " ", m.group(0)), text)
+
+
+def check_names(path, text, rules):
+    """Of files in C all names of the code; of others, and of comments and strings, those with a _ in them."""
+    lines = rules.found(path, "name", text)
+    stem = re.sub(r"\W", "_", Path(path).stem)
+    named = [(-1, stem)]
+    if lines:
+        code, all_lines = code_of(path, text).split("\n"), text.split("\n")
+        for number in lines:
+            seen = {name for name in NAME.findall(all_lines[number]) if "_" in name}
+            seen |= set(NAME.findall(code[number]) if number < len(code) else ())
+            named += [(number, name) for name in sorted(seen)]
+    refused, allowed = rules.of(path, "name"), rules.of(path, "allow")
+    for number, name in named:
+        if any(rule.pattern.fullmatch(name) for rule in allowed):
+            continue
+        for rule in refused:
+            if rule.pattern.search(name):
+                yield number + 1, f"{name}: say {rule.text}"
+
+
+def check_words(path, text, rules):
+    found = rules.found(path, "word", text)
+    if not found:
+        return
+    refused, allowed, lines = rules.of(path, "word"), rules.of(path, "allow"), text.split("\n")
+    for number in found:
+        line = lines[number]
+        for rule in allowed:
+            line = rule.pattern.sub("", line)
+        for rule in refused:
+            word = rule.pattern.search(line)
+            if word:
+                yield number + 1, f"{word.group(0)}: say {rule.text}"
 
 
 def check(path, text, rules):
-    """(line, what is wrong) of one file."""
-    named = [rule for rule in rules if rule.kind == "name" and rule.applies(path)]
-    words = [rule for rule in rules if rule.kind == "word" and rule.applies(path)]
-    allowed = [rule for rule in rules if rule.kind == "allow" and rule.applies(path)]
-    stem = re.sub(r"\W", "_", Path(path).stem)
-    for number, name in [(0, stem), *names(path, text)]:
-        for rule in named:
-            if rule.pattern.search(name) and not any(a.pattern.fullmatch(name) for a in allowed):
-                yield number, f"{name}: say {rule.text}"
-    for number, line in enumerate(text.split("\n"), 1):
-        for rule in words:
-            found = rule.pattern.search(line)
-            if found and not any(a.pattern.search(line) for a in allowed):
-                yield number, f"{found.group(0)}: say {rule.text}"
+    """(line, what is wrong) of one file; line 0 is its name."""
+    yield from check_names(path, text, rules)
+    yield from check_words(path, text, rules)
 
 
 def main():
-    rules = read_rules(LIST.read_text())
-    used = set()
+    rules = Rules(LIST.read_text())
     count = 0
     for path in sys.argv[1:] or tracked_files():
         if SKIPPED.search(path):

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Creation: an object that is being written. It exports its memory, writable, and counts who uses
- * it: the object is sealed, or given up, only when nobody does. One that goes away before is given
- * up, with a warning.
+ * Creation: an object that is being written. It exports its memory, writable, and counts the users
+ * of that memory: the object is sealed, or aborted, only when there are none. A Creation that is
+ * collected before is aborted, with a warning.
  */
 #include "python.h"
 

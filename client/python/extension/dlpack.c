@@ -193,7 +193,7 @@ static const char *tensor_wrong(const struct dlpack_tensor *tensor, Py_ssize_t *
 				      "contiguous first";
 }
 
-static PyObject *borrowed_told(struct borrowed *self, const struct dlpack_tensor *tensor)
+static PyObject *borrowed_tuple(struct borrowed *self, const struct dlpack_tensor *tensor)
 {
 	PyObject *shape = PyTuple_New(tensor->dimensions);
 	for (int32_t i = 0; shape && i < tensor->dimensions; i++) {
@@ -241,5 +241,5 @@ PyObject *dlpack_import(PyObject *module, PyObject *capsule)
 	self->versioned = versioned ? pointer : NULL;
 	self->data = (char *)tensor->data + tensor->byte_offset;
 	self->bytes = bytes;
-	return borrowed_told(self, tensor);
+	return borrowed_tuple(self, tensor);
 }

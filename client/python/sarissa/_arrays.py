@@ -178,16 +178,16 @@ def write(meaning: Meaning) -> bytes:
 def read(text: bytes) -> Optional[Meaning]:
     """None when it is no description."""
     try:
-        told = json.loads(text)
-        shape = tuple(told["shape"])
-        sample = told["sample"]
+        described = json.loads(text)
+        shape = tuple(described["shape"])
+        sample = described["sample"]
         if not all(type(length) is int and length >= 0 for length in shape):
             return None
-        if told["order"] not in ("C", "F") or not (sample is None or isinstance(sample, str)):
+        if described["order"] not in ("C", "F") or not (sample is None or isinstance(sample, str)):
             return None
-        if not isinstance(told["dtype"], (str, list)):
+        if not isinstance(described["dtype"], (str, list)):
             return None
-        meaning = Meaning(hashable(told["dtype"]), shape, told["order"], sample)
+        meaning = Meaning(hashable(described["dtype"]), shape, described["order"], sample)
         hash(meaning)
         return meaning
     except (ValueError, KeyError, TypeError, RecursionError):

@@ -109,8 +109,8 @@ def shaped(name: Name, view: _sarissa.View, dtype: Any,
                          f"{shape}") from None
 
 
-def exists(name: Name, told: Meaning, meaning: Meaning) -> Exists:
-    return Exists(errno.EEXIST, f"{name!r} exists as an {told}, not as an {meaning}: delete it first, "
+def exists(name: Name, stored: Meaning, meaning: Meaning) -> Exists:
+    return Exists(errno.EEXIST, f"{name!r} exists as an {stored}, not as an {meaning}: delete it first, "
                                 "or put it by another name")
 
 
@@ -186,9 +186,9 @@ class Node:
                 self._forget(name)
             raise
         if older:  # of another array, or of the same bytes as another one
-            told = self._description(name)
-            if told is not None and told.sample == meaning.sample:
-                raise exists(name, told, meaning)
+            stored = self._description(name)
+            if stored is not None and stored.sample == meaning.sample:
+                raise exists(name, stored, meaning)
             self._forget(name)
             self._describe(name, text)
 

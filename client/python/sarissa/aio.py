@@ -103,9 +103,9 @@ class Node:
                 await self._forget(name)
             raise
         if older:
-            told = await self._description(name)
-            if told is not None and told.sample == meaning.sample:
-                raise _node.exists(name, told, meaning)
+            stored = await self._description(name)
+            if stored is not None and stored.sample == meaning.sample:
+                raise _node.exists(name, stored, meaning)
             await self._forget(name)
             await self._do("put", ident, text, _arrays.description_name(name))
 

@@ -161,9 +161,9 @@ def _reader(from_frames: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _handshake(info: Callable[[], Dict[str, Any]]) -> Callable[[], Dict[str, Any]]:
-    def told() -> Dict[str, Any]:
+    def described() -> Dict[str, Any]:
         return {**info(), HANDSHAKE: _store.address} if _store is not None else info()
-    return told
+    return described
 
 
 @functools.lru_cache(maxsize=None)
@@ -216,10 +216,10 @@ class _Scheduler:
         if not objects or not targets or not self.all_speak():
             return await self.scatter_plain(comm=comm, data=data, workers=workers, client=client,
                                             broadcast=broadcast, timeout=timeout)
-        told = await asyncio.gather(*[self.scheduler.rpc(target).update_data(data={**data, **objects},
+        answers = await asyncio.gather(*[self.scheduler.rpc(target).update_data(data={**data, **objects},
                                                                              report=False)
                                       for target in targets])
-        self.scheduler.update_data(who_has={key: targets for key in data}, nbytes=told[0]["nbytes"],
+        self.scheduler.update_data(who_has={key: targets for key in data}, nbytes=answers[0]["nbytes"],
                                    client=client)
         return list(data)
 
@@ -286,11 +286,11 @@ class Plugin(distributed.WorkerPlugin):
                 return
         _register()
         try:
-            told = await worker.scheduler.run_function(
+            answer = await worker.scheduler.run_function(
                 function=pickle.dumps(_join), args=pickle.dumps(()),
                 kwargs=pickle.dumps({"address": worker.address, "ttl": self.ttl}), wait=True)
-            if told.get("status") != "OK":
-                raise RuntimeError(told.get("text", "it does not say why"))
+            if answer.get("status") != "OK":
+                raise RuntimeError(answer.get("text", "it does not say why"))
         except Exception as error:
             _warn_once("the scheduler cannot take part, so scatter(broadcast=True) sends arrays Dask's own "
                        f"way: {error}")
@@ -306,7 +306,7 @@ def _need_store() -> Store:
 # --- reduces
 
 
-class _Told:
+class _Described:
     """What a source is. The object of the source lives as long as this does, which Dask decides."""
 
     def __init__(self, dtype: str, shape: Tuple[int, ...]) -> None:
@@ -316,15 +316,15 @@ class _Told:
         return f"{self.dtype} {self.shape}"
 
 
-def _source(value: Any, name: str) -> _Told:
+def _source(value: Any, name: str) -> _Described:
     """Puts a task's result as a source, where it is."""
     memory, meaning = mine(value, [name], 0)
-    told = _Told(dtype_of(meaning.dtype), meaning.shape)
-    _need_store().put_for(told, name, memory)
-    return told
+    described = _Described(dtype_of(meaning.dtype), meaning.shape)
+    _need_store().put_for(described, name, memory)
+    return described
 
 
-def _result(first: _Told, target: str, sources: List[str], op: str,
+def _result(first: _Described, target: str, sources: List[str], op: str,
             everywhere: bool, timeout: Optional[float]) -> Any:
     """Begins the reduce as soon as one source says what they are, and waits for the result."""
     store = _need_store()
@@ -340,9 +340,9 @@ def _result(first: _Told, target: str, sources: List[str], op: str,
     return result
 
 
-def _end(result: Any, told: Sequence[_Told]) -> Any:
+def _end(result: Any, sources: Sequence[_Described]) -> Any:
     """Dask keeps the sources until here."""
-    kinds = sorted(set(map(str, told)))
+    kinds = sorted(set(map(str, sources)))
     if len(kinds) != 1:
         raise ValueError(f"the arrays of a reduce have one type and shape, not {', '.join(kinds)}")
     return result
@@ -355,10 +355,10 @@ def _begin(futures: Sequence[Any], op: str) -> Tuple[Any, str, List[str], List[A
     client = futures[0].client
     base = f"dask-reduce/{uuid.uuid4().hex}"
     sources = [f"{base}/{i}" for i in range(len(futures))]
-    told = [client.submit(_source, future, name, pure=False) for future, name in zip(futures, sources)]
-    for one in told:
+    described = [client.submit(_source, future, name, pure=False) for future, name in zip(futures, sources)]
+    for one in described:
         one.add_done_callback(functools.partial(_stop, client, base))
-    return client, base, sources, told
+    return client, base, sources, described
 
 
 def _stop(client: Any, target: str, source: Any) -> None:
@@ -377,14 +377,14 @@ def _delete(target: str) -> None:
 def reduce(futures: Sequence[Any], op: str = "sum", timeout: Optional[float] = None) -> Any:
     """A future of the sum (or another of sarissa.OPS) of the arrays of futures, which all have one type and
     shape. It is made in the network, from each array as its task finishes."""
-    client, base, sources, told = _begin(futures, op)
-    result = client.submit(_result, told[0], base, sources, op, False, timeout, pure=False)
-    return client.submit(_end, result, told, pure=False)
+    client, base, sources, described = _begin(futures, op)
+    result = client.submit(_result, described[0], base, sources, op, False, timeout, pure=False)
+    return client.submit(_end, result, described, pure=False)
 
 
 def allreduce(futures: Sequence[Any], op: str = "sum", timeout: Optional[float] = None) -> List[Any]:
     """The same with a future of the result for each of futures: every worker that has one of the arrays
     gets the result while it is made."""
-    client, base, sources, told = _begin(futures, op)
-    results = [client.submit(_result, one, base, sources, op, True, timeout, pure=False) for one in told]
-    return [client.submit(_end, result, told, pure=False) for result in results]
+    client, base, sources, described = _begin(futures, op)
+    results = [client.submit(_result, one, base, sources, op, True, timeout, pure=False) for one in described]
+    return [client.submit(_end, result, described, pure=False) for result in results]

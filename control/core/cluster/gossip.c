@@ -144,7 +144,7 @@ static void gossip_pass(struct control *c, uint32_t count)
 {
 	c->cluster->members.page_count = count;
 	gossip_each(c, gossip_pass_one);
-	for (uint32_t i = 0; i < count; i++) { /* the suspected hears it from each who can */
+	for (uint32_t i = 0; i < count; i++) { /* each member that reaches the suspect tells it */
 		struct node *n = peers_node(c, c->cluster->members.page[i].node);
 
 		if (n->member >= MEMBER_SUSPECT && gossip_reaches(c, n) && !gossip_watches(c, n))
@@ -191,7 +191,8 @@ void gossip_probe(struct control *c, struct node *n)
 
 /* ---- is it there? ------------------------------------------------------------------------- */
 
-/* Others who may reach it on another way: so many of those that we watch, from a lot on. */
+/* Asks members that may reach it on another path: a few of those that we watch, from a random one
+ * on. */
 static void gossip_ask(struct control *c, const struct node *about)
 {
 	uint32_t count = c->cluster->members.live_count, asked = 0, steps = 0, draw;

@@ -236,8 +236,7 @@ static void members_suspicion_fire(struct control *c, struct timer *t)
 {
 	struct node *n = list_item(t, struct node, suspicion);
 
-	/* It is we who cannot reach anybody, or have not run: what it says may wait here already.
-	 */
+	/* This node cannot reach anybody, or has not run: the suspect's answer may wait here. */
 	if (!c->attached || c->now_ns - t->at_ns > MEMBERS_LATE_NS)
 		timers_set(&c->timers, t, c->now_ns + c->config.suspect_ns, members_suspicion_fire);
 	else if (n->member == MEMBER_SUSPECT)

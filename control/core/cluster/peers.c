@@ -176,8 +176,8 @@ struct link *peers_link(struct control *c, struct node *n, unsigned worker, unsi
 }
 
 /* A configured directory shard keeps connected to all nodes, and all to it: else a new shard would
- * not hear of what they hold. A member that was lost is looked for until it is there or dead: who
- * coordinates a reduce counts on what can be reached only. */
+ * not hear of what they hold. A lost member is tried until it
+ * answers or is dead: the coordinator of a reduce counts only on nodes that it can reach. */
 static bool peers_needs(struct control *c, const struct link *l)
 {
 	const struct node *n = l->node;

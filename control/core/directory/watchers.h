@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who wants to hear of the objects of this shard whose names begin with a prefix. The shard keeps a
- * bounded log of what has happened. A node asks for the events from a number on, which also says
- * that it has those before. The answer waits until there is one. A node that asks for events that
- * the log has lost hears that it missed some. It must not know sessions or time.
+ * Watchers: nodes that ask for the events of this shard's objects whose names begin with a prefix.
+ * The shard keeps a bounded log of events. A request names the number of the next event that its
+ * node wants, which acknowledges those before it. The reply waits until there is an event. A node
+ * that asks for events older than the log learns that it missed some. Called by the directory and
+ * its agent. It must not know sessions or time.
  *
  *   BEGIN  the objects that exist come first, in pages; then the events since
  *   JOIN   the events from now on
@@ -19,7 +20,7 @@
 
 enum {
 	WATCHERS_MAX = 256,    /* of one shard; one more is refused */
-	WATCHERS_EVENTS = 512, /* in the log: who is further behind missed some */
+	WATCHERS_EVENTS = 512, /* in the log: a node that is further behind has missed some */
 };
 
 struct directory;
@@ -52,7 +53,7 @@ void watchers_message(struct directory *d, uint32_t node, const struct message *
 void watchers_look(struct directory *d, struct entry *e);
 /* Its generation ends. */
 void watchers_gone(struct directory *d, struct entry *e);
-/* That node has ended, or has begun anew: what it watched it asks for again. */
+/* The node has died or restarted: it sends the requests that it still needs again. */
 void watchers_drop(struct directory *d, uint32_t node);
 
 #endif

@@ -82,7 +82,7 @@ static struct lease *leases_named(struct control *c, uint32_t user, const char *
 	return NULL;
 }
 
-/* For people, who ask whose it is. */
+/* Gives the lease a name that people can read: what its client called it, or the process. */
 static void leases_call(struct lease *l, const struct control_client *who, const char *name)
 {
 	struct text t = {.length = 0};

@@ -44,7 +44,7 @@ enum graph_out {
 };
 
 struct graph_slot {
-	uint32_t host;	 /* node that it is booked for, or GRAPH_NODE_NONE: whoever comes first */
+	uint32_t host;	 /* node that it is booked for, or GRAPH_NODE_NONE: the first that comes */
 	uint32_t prefer; /* node whose contributions take this slot before any other; or NONE */
 	uint16_t wants;	 /* contributions; more than one are all of one node, and booked */
 	uint16_t booked; /* of them, there when it was planned */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The network between the nodes, as planners need it: a grid of places with one coordinate per
- * level, such as BCube, a torus, or racks. Whoever reads a topology file fills it in; planners read
+ * level, such as BCube, a torus, or racks. The reader of topology files fills it in; planners read
  * it. Pure values; it must not know files, members or ports.
  *
  * A level is a dimension of the grid. The nodes that differ only in their coordinate of level l are

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who has the best link, and who a worse one: topology.h. Planners call it with the groups of a
- * request, in the order in which they are to take slots; it must not know how links are measured.
+ * Which nodes have the best link, and which a worse one: topology.h. Planners call it with the
+ * groups of a request, in the order in which they are to take slots; it must not know how links are
+ * measured.
  */
 #include "topology.h"
 #include <stddef.h>

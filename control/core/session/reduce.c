@@ -33,8 +33,8 @@ void session_reduce_ended(struct control *c, struct wait *w, const struct messag
 	waits_end(c, w, used->status, used->text);
 }
 
-/* Who gives to a sum that all who give will get asks for it at once, as the others do, and not only
- * when its client knows that it may. */
+/* In an allreduce each contributor gets the target. So this node fetches it at once, as the others
+ * do, and does not wait until its client asks for it. */
 static void session_reduce_get(struct control *c, const struct message_reduce *m)
 {
 	if (!(m->flags & MESSAGE_REDUCE_ALLREDUCE) ||

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * WATCH of a client: each shard owner has a request of ours that it answers when there is news; the
- * answer is passed on, and the next request says so. When other nodes become owners all are asked
- * anew, and the client hears that it missed some once all of them have answered. An owner that is
- * not asked keeps the events, so a slow client holds nothing here.
+ * WATCH of a client: each shard owner holds one request of this node and answers it when it has
+ * events. They are passed on to the client, and the next request acknowledges them. When other
+ * nodes become owners, all owners get new requests; the client hears that it missed events once all
+ * of them have answered. An owner without a request keeps its events, so a slow client fills
+ * nothing here.
  */
 #include <errno.h>
 #include "core/base/text.h"
@@ -43,7 +44,7 @@ static bool watch_known(struct control *c, struct wait *w)
 	return w->pending > 0 || !w->missed || watch_missed(c, w);
 }
 
-static bool watch_told(struct control *c, struct call *call, const struct message *answer)
+static bool watch_call_ended(struct control *c, struct call *call, const struct message *answer)
 {
 	struct wait *w = call->owner ? waits_of(c, call->owner, call->cookie) : NULL; /* STOP */
 	struct message_watch *asked = &call->message.watch;
@@ -89,8 +90,8 @@ static struct call *watch_call(struct control *c, struct wait *w, struct node *n
 	m.watch.number = w->number;
 	memcpy(m.watch.prefix, w->prefix, sizeof(m.watch.prefix));
 	call = calls_start(c, n, &m, TABLE_SLOT_NONE,
-			   step == MESSAGE_WATCH_STOP ? c->config.call_ns : UINT64_MAX, watch_told,
-			   step == MESSAGE_WATCH_STOP ? NULL : w);
+			   step == MESSAGE_WATCH_STOP ? c->config.call_ns : UINT64_MAX,
+			   watch_call_ended, step == MESSAGE_WATCH_STOP ? NULL : w);
 	if (call)
 		call->cookie = w->number;
 	return call;

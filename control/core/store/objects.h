@@ -155,7 +155,7 @@ bool objects_valid(uint64_t generation, uint64_t size, uint32_t chunk_bytes);
 
 /* announce.c: telling the directory what this node holds */
 void objects_announce(struct control *c, uint32_t slot);
-/* The same, but it may wait a little: others who got it together are not to be held up. */
+/* The same, but deferred a little, so as not to delay other receivers of the object. */
 void objects_announce_later(struct control *c, uint32_t slot);
 /* Announces all objects that their owners may not know. */
 void objects_announce_all(struct control *c);

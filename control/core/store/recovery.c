@@ -124,7 +124,7 @@ static void objects_sort(struct control *c, uint32_t count)
 	}
 }
 
-/* What this node had asked others for: who reads it asks again. */
+/* An object that this node was fetching: its readers ask for it again. */
 static void objects_entomb(struct control *c, uint32_t slot)
 {
 	struct object_slot *s = &c->table->slot[slot];

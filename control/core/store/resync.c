@@ -57,8 +57,8 @@ static bool reconcile_acked(struct control *c, struct call *call, const struct m
 	return false; /* no answer: the connection was lost, and all is announced again */
 }
 
-/* Whether a creator may come back whose object that node keeps the name of: it is announced then,
- * and would be ended for all before that. */
+/* Whether a creator may come back for an object of that node's shard. Then the object is announced;
+ * until then the owner must not take it for gone. */
 static bool reconcile_unclaimed(struct control *c, const struct node *n)
 {
 	list_each(l, after, &c->store->objects.unclaimed)

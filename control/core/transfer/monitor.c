@@ -25,7 +25,7 @@ enum {
 	LOOK_SLOW = 2, /* looks in a row that make a fetch slow */
 	LOOK_SLOW_AFTER =
 		16,	  /* and with a holder that has no more than we: 0.4 s. With 8 the ends of
-			   * a chain took half of its source from one who had just come back */
+			   * a chain took half of its source from a node that had just come back */
 	LOOK_IDLE = 4,	  /* looks without a chunk that end a feed */
 	LOOK_TRIAL = 4,	  /* looks that a trial takes */
 	LOOK_STEADY = 2,  /* looks that found the rate to grow no more, before a trial */
@@ -219,7 +219,8 @@ void fetch_keep_backups(struct fetch *f, const struct message_got *got)
 	memcpy(f->backup, got->also, sizeof(f->backup));
 }
 
-/* The directory does not answer either: without its booking from one who had all of it. */
+/* The directory does not answer either: fetches from a node that had a complete copy, without a
+ * booking. */
 static void look_turn_to_backup(struct control *c, struct fetch *f)
 {
 	struct feed *d = fetch_feed_free(f);

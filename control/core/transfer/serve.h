@@ -2,7 +2,7 @@
 /*
  * Streams from this node. A receiver asks with STREAM; chunks leave on an OUT edge as they become
  * ready; the stream ends with the last acknowledgement, with its edge, or with its object. Called
- * by the front door, fetches and wiring.c. It must not know who has asked the receiver.
+ * by the front door, fetches and wiring.c. It must not know why the receiver wants the object.
  */
 #ifndef SARISSA_CONTROL_CORE_TRANSFER_SERVE_H
 #define SARISSA_CONTROL_CORE_TRANSFER_SERVE_H

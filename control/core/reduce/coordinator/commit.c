@@ -105,7 +105,7 @@ static bool commit_answered(struct control *c, struct call *call, const struct m
 		reduce_delegate_answered(c, r, status);
 		return false;
 	}
-	if (status == -EAGAIN) /* it does not know yet who coordinates */
+	if (status == -EAGAIN) /* it does not know the coordinator yet */
 		return true;
 	r->commit.call = NULL;
 	if (status == -ESTALE) /* it has agreed to another result */
@@ -115,7 +115,7 @@ static bool commit_answered(struct control *c, struct call *call, const struct m
 	return false;
 }
 
-/* Who says whether it may be the result. */
+/* The node that decides whether it may be the result. */
 static struct node *commit_judge(struct control *c, const struct reduce *r)
 {
 	return r->delegated.is_delegate ? control_shard(c, &r->by_id.id)

@@ -227,7 +227,7 @@ void reduce_feed_changed(struct reduce *r, struct reduce_receiver *changed)
 
 		if (g == changed)
 			continue;
-		if (feed_in(&g->left, changed->slot)) { /* who comes back has nothing */
+		if (feed_in(&g->left, changed->slot)) { /* a receiver that comes back has nothing */
 			feed_set(&g->lost, changed->slot);
 			g->dirty = true;
 		}

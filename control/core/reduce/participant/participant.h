@@ -3,7 +3,7 @@
  * A participant of a reduce: builds one object from parts (input.h), as COMBINE of the coordinator
  * says, reports progress with COMBINED, and may stream the object on while it grows. Called by the
  * front door, the flow and the store through wiring.c. It must not know the tree, the set of
- * sources, nor who has asked for the reduce.
+ * sources, nor the requester of the reduce.
  *
  * A generation is bound to its parts: other parts make another generation, built from nothing. So
  * each generation has one set of contributions, in every byte. Objects but the target are hidden:

@@ -80,8 +80,8 @@ static void requester_fail(struct control *c, struct requester *r, int32_t statu
 	requester_end(c, r, &used);
 }
 
-/* The target is complete, and nobody is left who knows what is in it. No coordinator makes a large
- * one of this request without asking here, unless it takes this node for dead. */
+/* The target is complete, and no live node knows which sources it has. No coordinator completes a
+ * large target of this request without asking here, unless it believes that this node is dead. */
 static void requester_guess(struct control *c, struct requester *r, const struct session_object *o)
 {
 	struct message_used used = {
